@@ -1,0 +1,372 @@
+package direct
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// Align is the alignment of offsets, lengths and buffers of direct I/O.
+	Align = 4096
+	// BufferSize is the size of one transfer.
+	BufferSize = 1 << 20
+	// Ahead is how many buffers a Reader reads ahead of its caller.
+	Ahead = 2
+)
+
+var pool = sync.Pool{New: func() any { b := AlignedBytes(BufferSize); return &b }}
+
+// AlignedBytes returns n heap bytes that start at a multiple of Align.
+func AlignedBytes(n int) []byte {
+	b := make([]byte, n+Align)
+	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & (Align - 1)
+	return b[skip : skip+n : skip+n]
+}
+
+func aligned(p []byte, off int64) bool {
+	return off%Align == 0 && len(p)%Align == 0 && len(p) > 0 && uintptr(unsafe.Pointer(&p[0]))%Align == 0
+}
+
+// openFile opens path with O_DIRECT, or without where that is refused.
+func openFile(path string, flag int, perm os.FileMode) (*os.File, bool, error) {
+	f, err := os.OpenFile(path, flag|unix.O_DIRECT, perm)
+	if errors.Is(err, syscall.EINVAL) {
+		f, err = os.OpenFile(path, flag&^os.O_EXCL, perm)
+		return f, false, err
+	}
+	return f, true, err
+}
+
+// File is an open file for reading. It is safe for concurrent use.
+type File struct {
+	f      *os.File
+	size   int64
+	direct bool
+}
+
+// Open opens a regular file for reading.
+func Open(path string) (*File, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("open %s: not a regular file", path)
+	}
+	f, isDirect, err := openFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &File{f: f, size: st.Size(), direct: isDirect}, nil
+}
+
+// Size is the file's size when it was opened.
+func (f *File) Size() int64 { return f.size }
+
+// Name is the path the file was opened with.
+func (f *File) Name() string { return f.f.Name() }
+
+// Close closes the file.
+func (f *File) Close() error { return f.f.Close() }
+
+// ReadAt implements io.ReaderAt. Transfers whose offset, length and buffer are
+// multiples of Align go straight to p.
+func (f *File) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, errors.New("direct: negative offset")
+	}
+	if off >= f.size {
+		if len(p) == 0 {
+			return 0, nil
+		}
+		return 0, io.EOF
+	}
+	want := min(int64(len(p)), f.size-off)
+	var n int
+	var err error
+	switch {
+	case !f.direct:
+		n, err = f.f.ReadAt(p[:want], off)
+		_ = unix.Fadvise(int(f.f.Fd()), off, want, unix.FADV_DONTNEED)
+	case aligned(p, off):
+		n, err = readFull(f.f, p, off, want)
+	default:
+		n, err = f.bounce(p[:want], off)
+	}
+	if err == nil && n < len(p) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// readFull reads want ≤ len(p) bytes at off; p is aligned and may be longer.
+func readFull(f *os.File, p []byte, off, want int64) (int, error) {
+	var n int64
+	for n < want {
+		m, err := f.ReadAt(p[n:], off+n)
+		n += int64(m)
+		if n >= want {
+			break
+		}
+		if err == nil && m == 0 || err == io.EOF {
+			return int(n), io.ErrUnexpectedEOF
+		}
+		if err != nil && err != io.EOF {
+			return int(n), err
+		}
+		if n%Align != 0 {
+			return int(n), io.ErrUnexpectedEOF
+		}
+	}
+	return int(want), nil
+}
+
+// bounce copies through an aligned buffer.
+func (f *File) bounce(p []byte, off int64) (int, error) {
+	bp := pool.Get().(*[]byte)
+	defer pool.Put(bp)
+	n := 0
+	for n < len(p) {
+		at := off + int64(n)
+		lo := at &^ (Align - 1)
+		size := min(int64(BufferSize), (at+int64(len(p)-n)-lo+Align-1)&^(Align-1))
+		got, err := readFull(f.f, (*bp)[:size], lo, min(size, f.size-lo))
+		if int64(got) > at-lo {
+			n += copy(p[n:], (*bp)[at-lo:got])
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+type filled struct {
+	buf *[]byte
+	n   int
+	err error
+}
+
+// Reader reads a range of a ReaderAt front to back, ahead of its caller.
+type Reader struct {
+	ready chan filled
+	stop  chan struct{}
+	done  chan struct{}
+	cur   filled
+	pos   int
+}
+
+// NewReader reads bytes [off, end) of r. Close must be called; it does not close r.
+func NewReader(r io.ReaderAt, off, end int64) *Reader {
+	s := &Reader{ready: make(chan filled, Ahead-1), stop: make(chan struct{}), done: make(chan struct{})}
+	go s.fill(r, off, end)
+	return s
+}
+
+func (s *Reader) fill(r io.ReaderAt, off, end int64) {
+	defer close(s.done)
+	defer close(s.ready)
+	for off < end {
+		bp := pool.Get().(*[]byte)
+		// Up to the next multiple of the buffer size, so that later transfers
+		// are aligned wherever the range starts.
+		size := min(BufferSize-off%BufferSize, end-off)
+		n, err := r.ReadAt((*bp)[:size], off)
+		if int64(n) == size {
+			err = nil
+		} else if err == nil || err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		select {
+		case s.ready <- filled{bp, n, err}:
+		case <-s.stop:
+			pool.Put(bp)
+			return
+		}
+		if err != nil {
+			return
+		}
+		off += size
+	}
+}
+
+// Read implements io.Reader.
+func (s *Reader) Read(p []byte) (int, error) {
+	for s.cur.buf == nil || s.pos == s.cur.n {
+		if s.cur.err != nil {
+			return 0, s.cur.err
+		}
+		if s.cur.buf != nil {
+			pool.Put(s.cur.buf)
+			s.cur.buf = nil
+		}
+		next, ok := <-s.ready
+		if !ok {
+			s.cur = filled{err: io.EOF}
+			return 0, io.EOF
+		}
+		s.cur, s.pos = next, 0
+	}
+	n := copy(p, (*s.cur.buf)[s.pos:s.cur.n])
+	s.pos += n
+	return n, nil
+}
+
+// Close stops reading ahead.
+func (s *Reader) Close() error {
+	select {
+	case <-s.stop:
+	default:
+		close(s.stop)
+	}
+	<-s.done
+	for f := range s.ready {
+		pool.Put(f.buf)
+	}
+	if s.cur.buf != nil {
+		pool.Put(s.cur.buf)
+		s.cur = filled{err: os.ErrClosed}
+	}
+	return nil
+}
+
+// Writer writes a new file front to back. Finish makes it durable.
+type Writer struct {
+	f      *os.File
+	direct bool
+	free   chan *[]byte
+	full   chan filled
+	done   chan struct{}
+	cur    *[]byte
+	n      int
+	size   int64
+
+	mu  sync.Mutex
+	err error
+}
+
+// Create makes a new file, or truncates the one that is there.
+func Create(path string) (*Writer, error) {
+	f, isDirect, err := openFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{
+		f: f, direct: isDirect,
+		free: make(chan *[]byte, 2), full: make(chan filled, 1), done: make(chan struct{}),
+	}
+	for range 2 {
+		w.free <- pool.Get().(*[]byte)
+	}
+	w.cur = <-w.free
+	go w.drain()
+	return w, nil
+}
+
+func (w *Writer) drain() {
+	defer close(w.done)
+	var off int64
+	for b := range w.full {
+		size := b.n
+		if w.direct {
+			// The padding is cut off by Finish.
+			size = (size + Align - 1) &^ (Align - 1)
+			clear((*b.buf)[b.n:size])
+		}
+		if w.failure() == nil {
+			if _, err := w.f.WriteAt((*b.buf)[:size], off); err != nil {
+				w.fail(err)
+			}
+			if !w.direct {
+				_ = unix.SyncFileRange(int(w.f.Fd()), off, int64(size), unix.SYNC_FILE_RANGE_WRITE|unix.SYNC_FILE_RANGE_WAIT_AFTER)
+				_ = unix.Fadvise(int(w.f.Fd()), off, int64(size), unix.FADV_DONTNEED)
+			}
+			off += int64(b.n)
+		}
+		w.free <- b.buf
+	}
+}
+
+func (w *Writer) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+func (w *Writer) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// Write implements io.Writer. An error of the disk may come with a later call.
+func (w *Writer) Write(p []byte) (int, error) {
+	if w.cur == nil {
+		return 0, os.ErrClosed
+	}
+	total := len(p)
+	for len(p) > 0 {
+		m := copy((*w.cur)[w.n:], p)
+		w.n += m
+		w.size += int64(m)
+		p = p[m:]
+		if w.n == BufferSize {
+			w.full <- filled{buf: w.cur, n: w.n}
+			w.cur, w.n = <-w.free, 0
+			if err := w.failure(); err != nil {
+				return total - len(p), err
+			}
+		}
+	}
+	return total, nil
+}
+
+// Size is the number of bytes written so far.
+func (w *Writer) Size() int64 { return w.size }
+
+// stop hands over the last buffer and waits for the drain.
+func (w *Writer) stop() {
+	if w.cur == nil {
+		return
+	}
+	if w.n > 0 {
+		w.full <- filled{buf: w.cur, n: w.n}
+	} else {
+		w.free <- w.cur
+	}
+	w.cur = nil
+	close(w.full)
+	<-w.done
+	for range 2 {
+		pool.Put(<-w.free)
+	}
+}
+
+// Finish writes what is left, cuts the file to its size, makes it durable and
+// closes it.
+func (w *Writer) Finish() error {
+	w.stop()
+	err := w.failure()
+	if err == nil {
+		err = w.f.Truncate(w.size)
+	}
+	if err == nil {
+		err = w.f.Sync()
+	}
+	return errors.Join(err, w.f.Close())
+}
+
+// Abort closes the file without finishing it. It does nothing after Finish.
+func (w *Writer) Abort() {
+	w.stop()
+	_ = w.f.Close()
+}

@@ -1,0 +1,18 @@
+// Package direct reads and writes files without leaving them in the page cache,
+// so that a memory budget that counts page cache holds.
+//
+// # Model
+//
+// Files are opened with O_DIRECT where the file system allows it; the transfers
+// are aligned here, callers may use any offset and length. Where O_DIRECT is
+// refused, transfers are buffered and the pages are dropped afterwards.
+//
+// # Memory
+//
+// A [File] holds one buffer of [BufferSize] bytes during an unaligned ReadAt, a
+// [Reader] [Ahead]+1 of them, a [Writer] two. Buffers come from a common pool.
+//
+// # Not supported
+//
+// Systems other than Linux.
+package direct

@@ -1,0 +1,77 @@
+package direct
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Scratch is a nameless temporary file: it is gone when it is closed, or when
+// the process dies. Offsets, lengths and buffers must be multiples of Align; it
+// is safe for concurrent use on ranges that do not overlap.
+type Scratch struct {
+	f      *os.File
+	direct bool
+}
+
+// NewScratch makes an empty scratch file in dir.
+func NewScratch(dir string) (*Scratch, error) {
+	f, err := os.CreateTemp(dir, "scratch-*.tmp")
+	if err != nil {
+		return nil, err
+	}
+	name := f.Name()
+	_ = f.Close()
+	g, isDirect, err := openFile(name, os.O_RDWR, 0)
+	if err := os.Remove(name); err != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Scratch{g, isDirect}, nil
+}
+
+// ReadAt fills p from off; what was never written reads as zeros.
+func (s *Scratch) ReadAt(p []byte, off int64) error {
+	if !aligned(p, off) {
+		return fmt.Errorf("direct: scratch read of %d bytes at %d is not aligned", len(p), off)
+	}
+	for n := 0; n < len(p); {
+		m, err := s.f.ReadAt(p[n:], off+int64(n))
+		if m == 0 {
+			st, statErr := s.f.Stat()
+			if statErr != nil || off+int64(n) < st.Size() {
+				return fmt.Errorf("direct: scratch read at %d: %w", off+int64(n), err)
+			}
+			clear(p[n:])
+			return nil
+		}
+		n += m
+	}
+	s.drop(off, int64(len(p)))
+	return nil
+}
+
+// WriteAt writes p at off.
+func (s *Scratch) WriteAt(p []byte, off int64) error {
+	if !aligned(p, off) {
+		return fmt.Errorf("direct: scratch write of %d bytes at %d is not aligned", len(p), off)
+	}
+	_, err := s.f.WriteAt(p, off)
+	if err == nil && !s.direct {
+		err = unix.SyncFileRange(int(s.f.Fd()), off, int64(len(p)), unix.SYNC_FILE_RANGE_WRITE|unix.SYNC_FILE_RANGE_WAIT_AFTER)
+		s.drop(off, int64(len(p)))
+	}
+	return err
+}
+
+func (s *Scratch) drop(off, n int64) {
+	if !s.direct {
+		_ = unix.Fadvise(int(s.f.Fd()), off, n, unix.FADV_DONTNEED)
+	}
+}
+
+// Close removes the file.
+func (s *Scratch) Close() error { return s.f.Close() }

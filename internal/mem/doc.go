@@ -1,0 +1,25 @@
+// Package mem keeps the process inside its memory budget: every array whose
+// size depends on the input is an off-heap [Array], charged to a [Budget]
+// before it is mapped.
+//
+// # Model
+//
+// A budget is a hard cap in bytes for heap, arenas and the page cache that the
+// process causes. [NewBudget] sets a fixed share aside for the Go runtime
+// (code, stacks, heap that does not grow with the input) and hands the rest
+// out; an allocation that does not fit fails with [ErrBudget] and names what
+// asked, before any work is done.
+//
+// Arrays are anonymous mappings, advised for huge pages and aligned to the page
+// size, so that they can be the buffers of direct I/O. They start zeroed. They
+// are not seen by the garbage collector: element types must not hold pointers.
+//
+// # Memory
+//
+// Sum of the sizes of live arrays, each rounded up to 4096 bytes, plus
+// [RuntimeShare].
+//
+// # Not supported
+//
+// Growing an array, and sharing one between processes.
+package mem

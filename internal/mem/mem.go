@@ -1,0 +1,156 @@
+package mem
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// RuntimeShare is what a budget sets aside for the Go runtime, program text and
+// the heap that does not grow with the input. Measured on the whole job; see
+// docs/decisions.md.
+const RuntimeShare = 80 << 20
+
+// MinBudget is the smallest budget a run accepts.
+const MinBudget = RuntimeShare + 48<<20
+
+// hugePage is the size from which a mapping is advised for huge pages.
+const hugePage = 2 << 20
+
+// ErrBudget reports a request that does not fit the memory budget.
+var ErrBudget = errors.New("does not fit the memory budget")
+
+// Budget hands out at most a fixed number of bytes. The zero value refuses
+// everything. It is safe for concurrent use.
+type Budget struct {
+	mu    sync.Mutex
+	limit int64
+	used  int64
+	peak  int64
+}
+
+// NewBudget returns a budget of limit bytes for arrays and buffers out of a
+// process limit of total bytes, and tells the Go runtime to keep its heap
+// within its own share. total below [MinBudget] gives [ErrBudget].
+func NewBudget(total int64) (*Budget, error) {
+	if total < MinBudget {
+		return nil, fmt.Errorf("mem: --memory %s is below the smallest budget, %s: %w",
+			Bytes(total), Bytes(MinBudget), ErrBudget)
+	}
+	debug.SetMemoryLimit(RuntimeShare * 3 / 4)
+	return &Budget{limit: total - RuntimeShare}, nil
+}
+
+// Limit is the number of bytes the budget can hand out in all.
+func (b *Budget) Limit() int64 { return b.limit }
+
+// Free is the number of bytes not handed out.
+func (b *Budget) Free() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.limit - b.used
+}
+
+// Peak is the largest number of bytes handed out at any time.
+func (b *Budget) Peak() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.peak
+}
+
+// Reserve charges n bytes for what, or fails with [ErrBudget].
+func (b *Budget) Reserve(n int64, what string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n < 0 || b.used+n > b.limit {
+		return fmt.Errorf("mem: %s needs %s, %s of %s are free: %w",
+			what, Bytes(n), Bytes(b.limit-b.used), Bytes(b.limit), ErrBudget)
+	}
+	b.used += n
+	b.peak = max(b.peak, b.used)
+	return nil
+}
+
+// Release returns n bytes taken with Reserve.
+func (b *Budget) Release(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n > b.used {
+		panic("mem: more released than reserved")
+	}
+	b.used -= n
+}
+
+// Array is an off-heap slice. S must not be used after Free.
+type Array[T any] struct {
+	S      []T
+	raw    []byte
+	budget *Budget
+}
+
+// Alloc maps a zeroed array of n elements, charged to b under the name what.
+// T must hold no pointers. The first element is page-aligned.
+func Alloc[T any](b *Budget, n int64, what string) (*Array[T], error) {
+	var zero T
+	size := roundUp(max(n*int64(unsafe.Sizeof(zero)), 1))
+	if err := b.Reserve(size, what); err != nil {
+		return nil, err
+	}
+	raw, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		b.Release(size)
+		return nil, fmt.Errorf("mem: map %s for %s: %w", Bytes(size), what, err)
+	}
+	if size >= hugePage {
+		// Advice only: without huge pages the results are the same.
+		_ = unix.Madvise(raw, unix.MADV_HUGEPAGE)
+	}
+	return &Array[T]{S: unsafe.Slice((*T)(unsafe.Pointer(&raw[0])), n), raw: raw, budget: b}, nil
+}
+
+// Free unmaps the array and returns its bytes. It may be called on nil and
+// more than once.
+func (a *Array[T]) Free() {
+	if a == nil || a.raw == nil {
+		return
+	}
+	size := int64(len(a.raw))
+	if err := unix.Munmap(a.raw); err != nil {
+		panic(fmt.Sprintf("mem: unmap: %v", err))
+	}
+	a.budget.Release(size)
+	a.raw, a.S = nil, nil
+}
+
+// Clear zeroes the array.
+func (a *Array[T]) Clear() { clear(a.S) }
+
+func roundUp(n int64) int64 { return (n + 4095) &^ 4095 }
+
+// AsBytes views a slice of pointer-free elements as its bytes in memory
+// (little-endian on every supported platform).
+func AsBytes[T any](s []T) []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
+}
+
+// Bytes is a byte count that prints in binary units.
+type Bytes int64
+
+func (n Bytes) String() string {
+	f, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	i := 0
+	for ; (f >= 1024 || f <= -1024) && i < len(units)-1; i++ {
+		f /= 1024
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", int64(n))
+	}
+	return fmt.Sprintf("%.1f %s", f, units[i])
+}

@@ -1,0 +1,67 @@
+package progress
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// Sink receives the meters of a run.
+type Sink interface {
+	// Start shows a new meter for what, counting to total in unit
+	// ("edges", "rows", "bytes"); total 0 is unknown.
+	Start(what string, total int64, unit string) *Meter
+}
+
+type sinkKey struct{}
+
+// WithSink returns a context whose meters go to s.
+func WithSink(ctx context.Context, s Sink) context.Context {
+	return context.WithValue(ctx, sinkKey{}, s)
+}
+
+// Start starts a meter with the sink of ctx. It never returns nil; without a
+// sink the meter is shown nowhere. Done must be called.
+func Start(ctx context.Context, what string, total int64, unit string) *Meter {
+	if s, ok := ctx.Value(sinkKey{}).(Sink); ok {
+		return s.Start(what, total, unit)
+	}
+	return newMeter(what, total, unit, nil)
+}
+
+// Meter counts one piece of work. Its methods are safe for concurrent use and
+// for a nil meter.
+type Meter struct {
+	what, unit string
+	total      int64
+	started    time.Time
+	count      atomic.Int64
+	ended      atomic.Bool
+	onDone     func(*Meter)
+}
+
+func newMeter(what string, total int64, unit string, onDone func(*Meter)) *Meter {
+	return &Meter{what: what, total: total, unit: unit, started: time.Now(), onDone: onDone}
+}
+
+// Add counts n more units of work as done.
+func (m *Meter) Add(n int64) {
+	if m != nil {
+		m.count.Add(n)
+	}
+}
+
+// Done ends the meter; further calls do nothing.
+func (m *Meter) Done() {
+	if m != nil && !m.ended.Swap(true) && m.onDone != nil {
+		m.onDone(m)
+	}
+}
+
+// Count is the number of units done so far.
+func (m *Meter) Count() int64 {
+	if m == nil {
+		return 0
+	}
+	return m.count.Load()
+}

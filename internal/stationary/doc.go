@@ -1,0 +1,24 @@
+// Package stationary takes a column block to the coordinates in which a hop is
+// a plain neighbourhood mean and the stationary state is zero, and back.
+//
+// # Model
+//
+// With Z = D̃^(−r) X every hop is Z ← D̃⁻¹ Ã Z. The limit is one row, z̄ = Σ_j d̃_j Z_j
+// / vol, for the whole graph (equation 2 of the paper) or for each component
+// (appendix A.1), and X^∞_i = d̃_i^r z̄. The row z̄ does not change from hop to hop,
+// so [State.Deflate] subtracts it once, and from then on
+//
+//	‖X_i^(k) − X_i^∞‖₂ = d̃_i^r ‖Z_i^(k)‖₂.
+//
+// Deflation also keeps float32 sums honest: values around zero of both signs do
+// not lose digits the way a hub's hundred thousand equal values do.
+//
+// # Memory
+//
+// 8 bytes for each component, and 8·b bytes a component for the [Means] of a
+// block of b columns.
+//
+// # Determinism
+//
+// Means are float64 sums in ascending order of node.
+package stationary

@@ -1,0 +1,40 @@
+// Package lsi finds the local smoothing iteration of every node: the number of
+// hops after which its influence row comes within ε of the stationary row.
+//
+// # Model
+//
+// K(i, ε) = min{k : ‖Ĩ_i − I(k)_i‖₂ < ε} with I(k) = Â^k (definition 3.1 of the
+// paper), K = Kmax and capped where no k ≤ Kmax is near enough. No n × n matrix
+// is formed: a [Probe] P of s columns is propagated in place of the identity,
+// and the distance is a row norm of Â^k P − Â^∞ P.
+//
+//	influence-exact    P = identity: the definition itself
+//	influence-sketch   P = random signs/√s: the definition within the
+//	                   Johnson–Lindenstrauss error, √(2/s) of the squared norm
+//	feature            P = L1-normalised features: distance in feature space,
+//	                   what the paper's authors released
+//	feature-sketch     features × random signs/√s
+//
+// # Algorithm
+//
+// Rows are deflated (package internal/stationary), so that after each hop the
+// distance of node i is d̃_i^r ‖Z_i‖₂. Squared distances add over column blocks: a
+// probe wider than one block goes block by block, with one n-vector of partial
+// sums for each hop in a scratch file; the order of the additions is that of a
+// single block. Two thresholds are followed at once, for features and for labels.
+//
+// # Memory
+//
+// 2·n·b·4 bytes of rows for blocks of b columns, 4·n bytes of K, 8·n of partial
+// sums where there is more than one block, and the stationary rows. The scratch
+// file takes 8·n·(Kmax+1) bytes in that case.
+//
+// # Determinism
+//
+// K depends on the graph, the probe and the options alone: not on the number of
+// blocks, threads, or the kernel.
+//
+// # Not supported
+//
+// Directed graphs: the stationary formula holds for undirected ones only.
+package lsi

@@ -1,0 +1,37 @@
+// Package smooth turns hops into output rows: what a [Rule] makes of X^(0),
+// X^(1), … for each node.
+//
+// # Model
+//
+// The rules, with K_i the node's LSI and weights w_k of hop k:
+//
+//	ndls            1/(K_i+1) Σ_{k=0..K_i} X_i^(k)                     (definition 3.2 of the paper)
+//	ndls-reference  1/K_i Σ_{k=0..K_i−1} ((1−α)X_i^(k) + αX_i^(0)),
+//	                X_i^(0) where K_i = 0                             (the authors' released code)
+//	sgc             X_i^(K)
+//	s2gc            1/K Σ_{k=1..K} ((1−α)X_i^(k) + αX_i^(0))
+//	gbp             Σ_{k=0..K} α(1−α)^k X_i^(k)
+//
+// The last three use one depth K for all nodes.
+//
+// # Algorithm
+//
+// A column block is deflated (package internal/stationary), hops run until no
+// node needs another, and each hop's finished rows are added, while in cache, to
+// the running sums of the nodes that still count it. Every rule is a weighted
+// sum over the node's first hops, a factor, and a share of X^(0).
+//
+// # Memory
+//
+// 3·n·b·4 bytes of rows for a block of b columns (hop, next hop, sum), 2·n bytes
+// of hop counts, and the stationary rows.
+//
+// # Determinism
+//
+// Sums are float32 in ascending order of hop, and do not depend on blocks,
+// threads or the kernel.
+//
+// # Not supported
+//
+// SIGN's concatenated hops and Correct & Smooth.
+package smooth
