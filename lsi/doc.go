@@ -19,15 +19,17 @@
 //
 // Rows are deflated (package internal/stationary), so that after each hop the
 // distance of node i is d̃_i^r ‖Z_i‖₂. Squared distances add over column blocks: a
-// probe wider than one block goes block by block, with one n-vector of partial
-// sums for each hop in a scratch file; the order of the additions is that of a
-// single block. Two thresholds are followed at once, for features and for labels.
+// probe wider than one block goes block by block through a window of hops, with
+// one n-vector of partial sums for each hop in a scratch file; the order of the
+// additions is that of a single block. Between windows, each as long as
+// all before it, the rows of every block wait in another scratch file.
 //
 // # Memory
 //
-// 2·n·b·4 bytes of rows for blocks of b columns, 4·n bytes of K, 8·n of partial
-// sums where there is more than one block, and the stationary rows. The scratch
-// file takes 8·n·(Kmax+1) bytes in that case.
+// 2·n·b·4 bytes of rows for blocks of b columns, 2·n bytes of K, 8·n of partial
+// sums where there is more than one block, and the stationary rows. In that case
+// the scratch files take up to 4·n·s bytes for a probe of s columns, and 8·n bytes
+// for each hop of the longest window, at most Kmax.
 //
 // # Determinism
 //

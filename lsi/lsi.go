@@ -22,16 +22,12 @@ const capped = 1 << 15
 // MaxK is the largest Kmax a table can hold.
 const MaxK = capped - 1
 
-// Threshold is one question asked of the distances.
-type Threshold struct {
-	Epsilon float64 // > 0
-	Kmax    int     // in [0, MaxK]
-}
-
 // Options say how to look for the LSI.
 type Options struct {
-	// Thresholds are followed in one run, each with its own column of K.
-	Thresholds []Threshold
+	// Epsilon > 0 is the distance below which a node has settled, Kmax in [0,
+	// MaxK] the K of a node that never does.
+	Epsilon float64
+	Kmax    int
 	// BlockColumns is the width of a column block, a multiple of 16. The
 	// result does not depend on it.
 	BlockColumns int
@@ -41,23 +37,19 @@ type Options struct {
 	Scratch string
 }
 
-// Table holds K of every node for every threshold, by node id.
+// Table holds K of every node, by node id.
 type Table struct {
-	k []*mem.Array[uint16]
+	k *mem.Array[uint16]
 }
 
-// K returns K of node i for threshold t, and whether it is capped.
-func (t *Table) K(threshold int, i int64) (k int, isCapped bool) {
-	x := t.k[threshold].S[i]
+// K returns K of node i, and whether it is capped.
+func (t *Table) K(i int64) (k int, isCapped bool) {
+	x := t.k.S[i]
 	return int(x &^ capped), x&capped != 0
 }
 
 // Free returns the memory.
-func (t *Table) Free() {
-	for _, a := range t.k {
-		a.Free()
-	}
-}
+func (t *Table) Free() { t.k.Free() }
 
 // Stats says what a run did.
 type Stats struct {
@@ -91,13 +83,19 @@ func Run(ctx context.Context, g Graph, probe Probe, o Options) (*Table, Stats, e
 		return nil, Stats{}, err
 	}
 	defer t.close()
-	meter := progress.Start(ctx, "lsi", int64(t.blocks)*int64(t.kmax)*g.edges(), "edges")
+	meter := progress.Start(ctx, "lsi", int64(t.blocks)*int64(o.Kmax)*g.edges(), "edges")
 	defer meter.Done()
-	for t.block = range t.blocks {
-		if err := t.run(ctx, probe, meter); err != nil {
-			return nil, t.stats, err
+	for from, to := 0, t.firstWindow(); ; from, to = to, min(2*to, o.Kmax) {
+		for t.block = range t.blocks {
+			if err := t.run(ctx, probe, from, to, meter); err != nil {
+				return nil, t.stats, err
+			}
+		}
+		if t.done() {
+			break
 		}
 	}
+	t.capRest()
 	table := t.table
 	t.table = nil
 	return table, t.stats, nil
@@ -116,29 +114,27 @@ type tracker struct {
 	g        Graph
 	o        Options
 	n        int64
-	kmax     int
 	blocks   int
 	columns  int
 	table    *Table
 	cur      *mem.Array[float32]
 	next     *mem.Array[float32]
 	partial  *mem.Array[float64] // sums of the blocks so far at this hop
-	scratch  *direct.Scratch
+	sums     *direct.Scratch     // partial, by hop of the window
+	states   *direct.Scratch     // rows of each block at the end of a window
 	stats    Stats
 	energies []float64 // of this hop, by destination block
+	energy   float64   // of the hop before
 
 	block     int
 	hop       int
-	unsettled []atomic.Int64
+	unsettled atomic.Int64
 }
 
 func newTracker(g Graph, probe Probe, o Options) (_ *tracker, err error) {
 	t := &tracker{g: g, o: o, n: g.Pass.Source.NumNodes(), table: &Table{}}
-	for _, x := range o.Thresholds {
-		if !(x.Epsilon > 0) || x.Kmax < 0 || x.Kmax > MaxK {
-			return nil, fmt.Errorf("lsi: epsilon %g with kmax %d: epsilon must be above 0 and kmax in [0, %d]", x.Epsilon, x.Kmax, MaxK)
-		}
-		t.kmax = max(t.kmax, x.Kmax)
+	if !(o.Epsilon > 0) || o.Kmax < 0 || o.Kmax > MaxK {
+		return nil, fmt.Errorf("lsi: epsilon %g with kmax %d: epsilon must be above 0 and kmax in [0, %d]", o.Epsilon, o.Kmax, MaxK)
 	}
 	width := (probe.Columns() + spmv.Granule - 1) / spmv.Granule * spmv.Granule
 	t.columns = min(o.BlockColumns, width)
@@ -148,40 +144,39 @@ func newTracker(g Graph, probe Probe, o Options) (_ *tracker, err error) {
 	t.blocks = (width + t.columns - 1) / t.columns
 	t.stats.BlockColumns = t.columns
 	t.energies = make([]float64, g.Pass.Source.Blocks())
-	t.unsettled = make([]atomic.Int64, len(o.Thresholds))
+	t.unsettled.Store(t.n)
 	defer func() {
 		if err != nil {
 			t.close()
 		}
 	}()
-	for i := range o.Thresholds {
-		k, err := mem.Alloc[uint16](g.Budget, t.n, "K table")
-		if err != nil {
-			return nil, err
-		}
-		t.table.k = append(t.table.k, k)
-		t.unsettled[i].Store(t.n)
-		for j := range k.S {
-			k.S[j] = unsettled
-		}
-	}
-	if t.cur, err = mem.Alloc[float32](g.Budget, t.n*int64(t.columns), "probe rows"); err != nil {
+	if t.table.k, err = mem.Alloc[uint16](g.Budget, t.n, "K table"); err != nil {
 		return nil, err
 	}
-	if t.next, err = mem.Alloc[float32](g.Budget, t.n*int64(t.columns), "probe rows of the next hop"); err != nil {
+	for i := range t.table.k.S {
+		t.table.k.S[i] = unsettled
+	}
+	if t.cur, err = mem.Alloc[float32](g.Budget, padded(t.n*int64(t.columns)), "probe rows"); err != nil {
+		return nil, err
+	}
+	if t.next, err = mem.Alloc[float32](g.Budget, padded(t.n*int64(t.columns)), "probe rows of the next hop"); err != nil {
 		return nil, err
 	}
 	if t.blocks > 1 {
-		padded := (t.n*8 + direct.Align - 1) / direct.Align * direct.Align / 8
-		if t.partial, err = mem.Alloc[float64](g.Budget, padded, "partial distances"); err != nil {
+		if t.partial, err = mem.Alloc[float64](g.Budget, padded(t.n), "partial distances"); err != nil {
 			return nil, err
 		}
-		if t.scratch, err = direct.NewScratch(o.Scratch); err != nil {
-			return nil, fmt.Errorf("lsi: scratch for partial distances: %w", err)
+		for _, f := range []**direct.Scratch{&t.sums, &t.states} {
+			if *f, err = direct.NewScratch(o.Scratch); err != nil {
+				return nil, fmt.Errorf("lsi: scratch file: %w", err)
+			}
 		}
 	}
 	return t, nil
 }
+
+// padded rounds a number of elements up to whole transfers of a scratch file.
+func padded(n int64) int64 { return (n + direct.Align - 1) / direct.Align * direct.Align }
 
 // unsettled marks a node whose K is not known yet.
 const unsettled = math.MaxUint16
@@ -193,95 +188,121 @@ func (t *tracker) close() {
 	t.cur.Free()
 	t.next.Free()
 	t.partial.Free()
-	if t.scratch != nil {
-		_ = t.scratch.Close()
+	for _, f := range []*direct.Scratch{t.sums, t.states} {
+		if f != nil {
+			_ = f.Close()
+		}
 	}
 }
 
 func (t *tracker) lastBlock() bool { return t.block == t.blocks-1 }
 
-// run takes one column block from hop 0 to the last hop that is needed. Until
-// the last block, no distance is complete and none can end the run.
-func (t *tracker) run(ctx context.Context, probe Probe, meter *progress.Meter) error {
-	cur := spmv.Rows{Stride: t.columns, S: t.cur.S}
-	next := spmv.Rows{Stride: t.columns, S: t.next.S}
-	clear(cur.S)
-	if err := probe.Fill(ctx, cur, t.block*t.columns); err != nil {
-		return err
-	}
-	means, err := t.g.State.Deflate(cur.S, t.columns, t.o.Threads)
-	if err != nil {
-		return err
-	}
-	means.Free()
+// window is the number of hops after which several blocks first compare notes.
+// Each window is as long as all before it.
+const window = 8
 
-	energy := 0.0
-	for t.hop = 0; ; t.hop++ {
-		if err := t.loadPartial(); err != nil {
+// firstWindow is the last hop of the first window. A single block needs no
+// others: it sees complete distances at every hop.
+func (t *tracker) firstWindow() int {
+	if t.blocks == 1 {
+		return t.o.Kmax
+	}
+	return min(window, t.o.Kmax)
+}
+
+// run takes one column block from hop from to hop to. Only the last block sees
+// complete distances, and may end earlier.
+func (t *tracker) run(ctx context.Context, probe Probe, from, to int, meter *progress.Meter) error {
+	rows := t.n * int64(t.columns)
+	cur := spmv.Rows{Stride: t.columns, S: t.cur.S[:rows]}
+	next := spmv.Rows{Stride: t.columns, S: t.next.S[:rows]}
+	if from == 0 {
+		clear(cur.S)
+		if err := probe.Fill(ctx, cur, t.block*t.columns); err != nil {
 			return err
 		}
-		clear(t.energies)
-		if t.hop == 0 {
-			for i := int64(0); i < t.n; i += chunk {
-				t.observe(i, cur.Slice(i, min(i+chunk, t.n)))
-			}
-		} else {
-			start := time.Now()
-			edges, err := t.g.Pass.Run(cur, next, t.observe)
-			t.stats.Seconds += time.Since(start).Seconds()
-			t.stats.EdgesStreamed += edges
-			meter.Add(edges)
-			if err != nil {
-				return fmt.Errorf("lsi: hop %d, columns from %d: %w", t.hop, t.block*t.columns, err)
-			}
-			t.stats.Passes++
+		if err := t.g.State.Deflate(cur.S, t.columns, t.o.Threads); err != nil {
+			return err
+		}
+	} else if err := t.states.ReadAt(mem.AsBytes(t.cur.S), t.stateOffset()); err != nil {
+		return fmt.Errorf("lsi: rows at hop %d: %w", from, err)
+	}
+	for t.hop = from; t.hop <= to; t.hop++ {
+		if t.hop == from && from > 0 {
+			continue // seen at the end of the window before
+		}
+		if err := t.step(cur, next, from, meter); err != nil {
+			return err
+		}
+		if t.hop > 0 {
 			cur, next = next, cur
 		}
-		if err := t.storePartial(); err != nil {
-			return err
-		}
-		before := energy
-		energy = 0
-		for _, e := range t.energies {
-			energy += e
-		}
-		if t.hop > 0 && before > 0 {
-			t.stats.Contraction = math.Sqrt(energy / before)
-		}
-		t.stats.Hops = max(t.stats.Hops, t.hop)
-		if t.done() {
-			break
+		if t.lastBlock() && t.unsettled.Load() == 0 {
+			return nil
 		}
 	}
-	if t.lastBlock() {
-		t.capRest()
+	t.hop = to
+	if t.blocks == 1 || to == t.o.Kmax {
+		return nil
+	}
+	at := t.cur
+	if &cur.S[0] != &t.cur.S[0] {
+		at = t.next
+	}
+	if err := t.states.WriteAt(mem.AsBytes(at.S), t.stateOffset()); err != nil {
+		return fmt.Errorf("lsi: rows at hop %d: %w", to, err)
 	}
 	return nil
 }
 
-func (t *tracker) done() bool {
-	if !t.lastBlock() {
-		return t.hop == t.kmax
+func (t *tracker) stateOffset() int64 { return int64(t.block) * int64(len(t.cur.S)) * 4 }
+
+// step makes one hop, but hop 0, and observes its rows.
+func (t *tracker) step(cur, next spmv.Rows, from int, meter *progress.Meter) error {
+	if err := t.loadPartial(from); err != nil {
+		return err
 	}
-	for i, x := range t.o.Thresholds {
-		if t.unsettled[i].Load() > 0 && t.hop < x.Kmax {
-			return false
+	clear(t.energies)
+	if t.hop == 0 {
+		for i := int64(0); i < t.n; i += chunk {
+			t.observe(i, cur.Slice(i, min(i+chunk, t.n)))
+		}
+	} else {
+		start := time.Now()
+		edges, err := t.g.Pass.Run(cur, next, t.observe)
+		t.stats.Seconds += time.Since(start).Seconds()
+		t.stats.EdgesStreamed += edges
+		meter.Add(edges)
+		if err != nil {
+			return fmt.Errorf("lsi: hop %d, columns from %d: %w", t.hop, t.block*t.columns, err)
+		}
+		t.stats.Passes++
+	}
+	if err := t.storePartial(from); err != nil {
+		return err
+	}
+	t.stats.Hops = max(t.stats.Hops, t.hop)
+	if t.lastBlock() {
+		before := t.energy
+		t.energy = 0
+		for _, e := range t.energies {
+			t.energy += e
+		}
+		if before > 0 {
+			t.stats.Contraction = math.Sqrt(t.energy / before)
 		}
 	}
-	return true
+	return nil
 }
+
+// done says whether the last block has seen all it needs.
+func (t *tracker) done() bool { return t.hop == t.o.Kmax || t.unsettled.Load() == 0 }
 
 // capRest gives Kmax to the nodes that never settled.
 func (t *tracker) capRest() {
-	for i, x := range t.o.Thresholds {
-		if t.unsettled[i].Load() == 0 {
-			continue
-		}
-		k := t.table.k[i].S
-		for j := range k {
-			if k[j] == unsettled {
-				k[j] = uint16(x.Kmax) | capped
-			}
+	for i, k := range t.table.k.S {
+		if k == unsettled {
+			t.table.k.S[i] = uint16(t.o.Kmax) | capped
 		}
 	}
 }
@@ -307,24 +328,19 @@ func (t *tracker) observe(first int64, rows []float32) {
 		energy += float64((float64(t.g.Pass.Degree[first+int64(j)]) + 1) * square)
 	}
 	t.energies[first>>packed.BlockShift] += energy
-	for i, x := range t.o.Thresholds {
-		if t.hop > x.Kmax || t.unsettled[i].Load() == 0 {
-			continue
+	k := t.table.k.S[first : first+int64(n)]
+	settled := int64(0)
+	for j, square := range norms {
+		if k[j] == unsettled && t.g.State.Up(first+int64(j))*math.Sqrt(square) < t.o.Epsilon {
+			k[j] = uint16(t.hop)
+			settled++
 		}
-		k := t.table.k[i].S[first : first+int64(n)]
-		settled := int64(0)
-		for j, square := range norms {
-			if k[j] == unsettled && t.g.State.Up(first+int64(j))*math.Sqrt(square) < x.Epsilon {
-				k[j] = uint16(t.hop)
-				settled++
-			}
-		}
-		t.unsettled[i].Add(-settled)
 	}
+	t.unsettled.Add(-settled)
 }
 
 // loadPartial brings in the sums of earlier blocks at this hop.
-func (t *tracker) loadPartial() error {
+func (t *tracker) loadPartial(from int) error {
 	if t.partial == nil {
 		return nil
 	}
@@ -333,19 +349,19 @@ func (t *tracker) loadPartial() error {
 		return nil
 	}
 	raw := mem.AsBytes(t.partial.S)
-	if err := t.scratch.ReadAt(raw, int64(t.hop)*int64(len(raw))); err != nil {
+	if err := t.sums.ReadAt(raw, int64(t.hop-from)*int64(len(raw))); err != nil {
 		return fmt.Errorf("lsi: partial distances: %w", err)
 	}
 	return nil
 }
 
 // storePartial keeps them for the next block.
-func (t *tracker) storePartial() error {
+func (t *tracker) storePartial(from int) error {
 	if t.partial == nil || t.lastBlock() {
 		return nil
 	}
 	raw := mem.AsBytes(t.partial.S)
-	if err := t.scratch.WriteAt(raw, int64(t.hop)*int64(len(raw))); err != nil {
+	if err := t.sums.WriteAt(raw, int64(t.hop-from)*int64(len(raw))); err != nil {
 		return fmt.Errorf("lsi: partial distances: %w", err)
 	}
 	return nil

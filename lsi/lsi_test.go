@@ -63,7 +63,7 @@ func prepare(t testing.TB, g testgraph.Graph, s setup, b *mem.Budget) Graph {
 	}
 }
 
-func run(t testing.TB, g testgraph.Graph, s setup, probe Probe, thresholds ...Threshold) (*Table, Stats) {
+func run(t testing.TB, g testgraph.Graph, s setup, probe Probe, epsilon float64, kmax int) (*Table, Stats) {
 	t.Helper()
 	b := budget(t)
 	if s.threads == 0 {
@@ -74,7 +74,7 @@ func run(t testing.TB, g testgraph.Graph, s setup, probe Probe, thresholds ...Th
 		columns = (probe.Columns() + 15) / 16 * 16
 	}
 	table, stats, err := Run(context.Background(), prepare(t, g, s, b), probe, Options{
-		Thresholds: thresholds, BlockColumns: columns, Threads: s.threads, Scratch: t.TempDir(),
+		Epsilon: epsilon, Kmax: kmax, BlockColumns: columns, Threads: s.threads, Scratch: t.TempDir(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -95,16 +95,10 @@ func TestExactEqualsOracle(t *testing.T) {
 					dist := o.Distances(o.Identity(), n, kmax)
 					const epsilon = 0.0437
 					want, wantCapped := testgraph.LSI(dist, epsilon)
-					table, stats := run(t, g, setup{r: r, component: component}, Identity(int64(n)), Threshold{epsilon, kmax}, Threshold{0.2, 3})
+					table, stats := run(t, g, setup{r: r, component: component}, Identity(int64(n)), epsilon, kmax)
 					for i := range want {
-						if k, c := table.K(0, int64(i)); k != want[i] || c != wantCapped[i] {
+						if k, c := table.K(int64(i)); k != want[i] || c != wantCapped[i] {
 							t.Errorf("node %d: K = %d (capped %v), the oracle says %d (%v)", i, k, c, want[i], wantCapped[i])
-						}
-					}
-					want, wantCapped = testgraph.LSI(dist[:4], 0.2)
-					for i := range want {
-						if k, c := table.K(1, int64(i)); k != want[i] || c != wantCapped[i] {
-							t.Errorf("second threshold, node %d: K = %d (capped %v), the oracle says %d (%v)", i, k, c, want[i], wantCapped[i])
 						}
 					}
 					if stats.Passes != stats.Hops {
@@ -120,16 +114,13 @@ func TestExactEqualsOracle(t *testing.T) {
 func TestBlocksThreadsAndKernelsDoNotShow(t *testing.T) {
 	g := testgraph.Random(500, 900, 11)
 	probe := Signs(5, ids(500), 96)
-	thresholds := []Threshold{{0.06, 50}, {0.2, 20}}
-	want, _ := run(t, g, setup{r: 0.5, component: true, kernel: "go", threads: 1}, probe, thresholds...)
+	want, _ := run(t, g, setup{r: 0.5, component: true, kernel: "go", threads: 1}, probe, 0.02, 50)
 	for _, kernel := range []string{"auto", "go"} {
 		for _, threads := range []int{1, 2, 5} {
 			for _, columns := range []int{16, 32, 48, 96} {
-				got, _ := run(t, g, setup{0.5, true, kernel, threads, columns}, probe, thresholds...)
-				for th := range thresholds {
-					if !slices.Equal(got.k[th].S, want.k[th].S) {
-						t.Errorf("kernel %s, %d threads, blocks of %d: another table", kernel, threads, columns)
-					}
+				got, _ := run(t, g, setup{0.5, true, kernel, threads, columns}, probe, 0.02, 50)
+				if !slices.Equal(got.k.S, want.k.S) {
+					t.Errorf("kernel %s, %d threads, blocks of %d: another table", kernel, threads, columns)
 				}
 			}
 		}
@@ -176,9 +167,9 @@ func TestGoldenSmallGraphs(t *testing.T) {
 		for _, c := range gold.Cases {
 			for _, kernel := range []string{"auto", "go"} {
 				table, _ := run(t, g, setup{r: c.R, component: c.Stationary == "component", kernel: kernel},
-					Identity(int64(gold.Nodes)), Threshold{c.Eps, gold.Kmax})
+					Identity(int64(gold.Nodes)), c.Eps, gold.Kmax)
 				for i := range c.K {
-					if k, isCapped := table.K(0, int64(i)); k != c.K[i] || isCapped == c.Reached[i] {
+					if k, isCapped := table.K(int64(i)); k != c.K[i] || isCapped == c.Reached[i] {
 						t.Errorf("%s r=%g eps=%g %s, kernel %s, node %d: K = %d capped %v, golden %d reached %v",
 							name, c.R, c.Eps, c.Stationary, kernel, i, k, isCapped, c.K[i], c.Reached[i])
 					}
@@ -246,10 +237,10 @@ func TestGoldenCitationGraphs(t *testing.T) {
 		for _, r := range []float64{0, 0.5} {
 			for _, stationary := range []string{"global", "component"} {
 				for _, kernel := range []string{"auto", "go"} {
-					table, _ := run(t, g, setup{r: r, component: stationary == "component", kernel: kernel},
-						Identity(int64(n)), Threshold{0.03, 200}, Threshold{0.05, 200})
-					for th, eps := range []string{"0.03", "0.05"} {
-						column := fmt.Sprintf("r%g_eps%s_%s", r, eps, stationary)
+					for _, eps := range []float64{0.03, 0.05} {
+						table, _ := run(t, g, setup{r: r, component: stationary == "component", kernel: kernel},
+							Identity(int64(n)), eps, 200)
+						column := fmt.Sprintf("r%g_eps%g_%s", r, eps, stationary)
 						want, ok := columns[column]
 						if !ok {
 							t.Fatal("no golden column", column)
@@ -260,7 +251,7 @@ func TestGoldenCitationGraphs(t *testing.T) {
 								continue
 							}
 							total++
-							if got, isCapped := table.K(th, int64(i)); got == k && isCapped != reached[column][i] {
+							if got, isCapped := table.K(int64(i)); got == k && isCapped != reached[column][i] {
 								same++
 							}
 						}
@@ -300,14 +291,14 @@ func TestSketchAccuracy(t *testing.T) {
 		var within, rank float64
 		const seeds = 3
 		for seed := range uint64(seeds) {
-			table, _ := run(t, g, setup{r: 0.5, component: true}, Signs(seed+1, ids(c.n), c.probes), Threshold{0.05, 200})
+			table, _ := run(t, g, setup{r: 0.5, component: true}, Signs(seed+1, ids(c.n), c.probes), 0.05, 200)
 			hits := 0
 			var x, y []float64
 			for i, k := range want {
 				if k < 0 || !ok[i] {
 					continue
 				}
-				got, _ := table.K(0, int64(i))
+				got, _ := table.K(int64(i))
 				if got >= k-1 && got <= k+1 {
 					hits++
 				}
@@ -410,19 +401,19 @@ func TestFeatureModes(t *testing.T) {
 	const epsilon = 0.011
 	want, wantCapped := testgraph.LSI(o.Distances(normal.x, 37, 80), epsilon)
 	for _, columns := range []int{16, 48} {
-		table, _ := run(t, g, setup{columns: columns}, Features(raw, norm.S), Threshold{epsilon, 80})
-		already, _ := run(t, g, setup{columns: columns}, Features(normal, nil), Threshold{epsilon, 80})
-		sketch, _ := run(t, g, setup{columns: columns}, FeatureSketch(raw, norm.S, 7, 512, b), Threshold{epsilon, 80})
+		table, _ := run(t, g, setup{columns: columns}, Features(raw, norm.S), epsilon, 80)
+		already, _ := run(t, g, setup{columns: columns}, Features(normal, nil), epsilon, 80)
+		sketch, _ := run(t, g, setup{columns: columns}, FeatureSketch(raw, norm.S, 7, 512, b), epsilon, 80)
 		near := 0
 		for i := range want {
-			k, c := table.K(0, int64(i))
+			k, c := table.K(int64(i))
 			if k != want[i] || c != wantCapped[i] {
 				t.Errorf("node %d: K = %d (%v), the oracle says %d (%v)", i, k, c, want[i], wantCapped[i])
 			}
-			if k2, c2 := already.K(0, int64(i)); k2 != k || c2 != c {
+			if k2, c2 := already.K(int64(i)); k2 != k || c2 != c {
 				t.Errorf("node %d: K = %d from normalised features, %d from raw ones", i, k2, k)
 			}
-			if k3, _ := sketch.K(0, int64(i)); k3 >= k-1 && k3 <= k+1 {
+			if k3, _ := sketch.K(int64(i)); k3 >= k-1 && k3 <= k+1 {
 				near++
 			}
 		}
@@ -462,22 +453,20 @@ func distances(t testing.TB, g testgraph.Graph, r float64, component bool, kmax 
 	b := budget(t)
 	lg := prepare(t, g, setup{r: r, component: component, threads: 1}, b)
 	tr, err := newTracker(lg, Identity(int64(n)), Options{
-		Thresholds: []Threshold{{1e-300, kmax}}, BlockColumns: (n + 15) / 16 * 16, Threads: 1,
+		Epsilon: 1e-300, Kmax: kmax, BlockColumns: (n + 15) / 16 * 16, Threads: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tr.close()
-	cur := spmv.Rows{Stride: tr.columns, S: tr.cur.S}
-	next := spmv.Rows{Stride: tr.columns, S: tr.next.S}
+	cur := spmv.Rows{Stride: tr.columns, S: tr.cur.S[:n*tr.columns]}
+	next := spmv.Rows{Stride: tr.columns, S: tr.next.S[:n*tr.columns]}
 	if err := Identity(int64(n)).Fill(context.Background(), cur, 0); err != nil {
 		t.Fatal(err)
 	}
-	means, err := lg.State.Deflate(cur.S, cur.Stride, 1)
-	if err != nil {
+	if err := lg.State.Deflate(cur.S, cur.Stride, 1); err != nil {
 		t.Fatal(err)
 	}
-	defer means.Free()
 	var all [][]float64
 	for k := 0; ; k++ {
 		norms := make([]float64, n)
@@ -508,7 +497,7 @@ func TestBound(t *testing.T) {
 		for _, d := range g.Degree() {
 			volume += float64(d) + 1
 		}
-		table, stats := run(t, g, setup{r: 0, component: true}, Identity(int64(n)), Threshold{0.02, 2000})
+		table, stats := run(t, g, setup{r: 0, component: true}, Identity(int64(n)), 0.02, 2000)
 		if lambda2 < 1e-9 {
 			continue // a clique is stationary after one hop
 		}
@@ -518,7 +507,7 @@ func TestBound(t *testing.T) {
 				t.Fatal(err)
 			}
 			// K is the first integer below ε, the bound where it must be reached.
-			if k, _ := table.K(0, int64(i)); float64(k) > math.Ceil(bound+1e-9) {
+			if k, _ := table.K(int64(i)); float64(k) > math.Ceil(bound+1e-9) {
 				t.Errorf("%s, node %d: K = %d above the bound %g", g.Name, i, k, bound)
 			}
 		}
@@ -571,11 +560,11 @@ func secondEigenvalue(t testing.TB, g testgraph.Graph) float64 {
 func TestBadOptions(t *testing.T) {
 	g := testgraph.Path(4)
 	for name, o := range map[string]Options{
-		"zero epsilon":  {Thresholds: []Threshold{{0, 5}}, BlockColumns: 16},
-		"NaN epsilon":   {Thresholds: []Threshold{{math.NaN(), 5}}, BlockColumns: 16},
-		"negative kmax": {Thresholds: []Threshold{{0.1, -1}}, BlockColumns: 16},
-		"huge kmax":     {Thresholds: []Threshold{{0.1, 1 << 15}}, BlockColumns: 16},
-		"odd columns":   {Thresholds: []Threshold{{0.1, 5}}, BlockColumns: 17},
+		"zero epsilon":  {Epsilon: 0, Kmax: 5, BlockColumns: 16},
+		"NaN epsilon":   {Epsilon: math.NaN(), Kmax: 5, BlockColumns: 16},
+		"negative kmax": {Epsilon: 0.1, Kmax: -1, BlockColumns: 16},
+		"huge kmax":     {Epsilon: 0.1, Kmax: 1 << 15, BlockColumns: 16},
+		"odd columns":   {Epsilon: 0.1, Kmax: 5, BlockColumns: 17},
 	} {
 		b := budget(t)
 		before := b.Free()

@@ -16,15 +16,15 @@
 //
 // # Algorithm
 //
-// A column block is deflated (package internal/stationary), hops run until no
-// node needs another, and each hop's finished rows are added, while in cache, to
+// A column block is scaled to Z = D̃^(−r) X, hops run until no node needs
+// another, and each hop's finished rows are added, while in cache, to
 // the running sums of the nodes that still count it. Every rule is a weighted
 // sum over the node's first hops, a factor, and a share of X^(0).
 //
 // # Memory
 //
 // 3·n·b·4 bytes of rows for a block of b columns (hop, next hop, sum), 2·n bytes
-// of hop counts, and the stationary rows.
+// of hop counts.
 //
 // # Determinism
 //

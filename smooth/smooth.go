@@ -27,7 +27,6 @@ type Smoother struct {
 	threads int
 	counts  *mem.Array[uint16]
 	weights []float64 // by hop
-	totals  []float64 // by count: Σ_{k<count} weight(k)
 	hops    int
 }
 
@@ -63,11 +62,8 @@ func New(g Graph, rule Rule, k func(i int64) int, threads int) (*Smoother, error
 		most = max(most, c)
 	}
 	s.hops = max(most-1, 0)
-	s.totals = []float64{0}
 	for hop := range most {
-		w := rule.weight(hop)
-		s.weights = append(s.weights, w)
-		s.totals = append(s.totals, s.totals[hop]+w)
+		s.weights = append(s.weights, rule.weight(hop))
 	}
 	return s, nil
 }
@@ -115,11 +111,7 @@ func (s *Smoother) Run(ctx context.Context, b *Block, load, store func(rows spmv
 	if err := load(cur); err != nil {
 		return stats, err
 	}
-	means, err := s.g.State.Deflate(cur.S, cur.Stride, s.threads)
-	if err != nil {
-		return stats, err
-	}
-	defer means.Free()
+	s.g.State.Scale(cur.S, cur.Stride, s.threads)
 
 	clear(b.sum.S)
 	hop := 0
@@ -151,12 +143,12 @@ func (s *Smoother) Run(ctx context.Context, b *Block, load, store func(rows spmv
 			return stats, err
 		}
 	}
-	s.combine(b.sum, cur, means)
+	s.combine(b.sum, cur)
 	return stats, store(b.sum)
 }
 
-// combine turns sums of deflated rows of Z into output rows; x holds X^(0).
-func (s *Smoother) combine(sum, x spmv.Rows, means *stationary.Means) {
+// combine turns sums of rows of Z into output rows; x holds X^(0).
+func (s *Smoother) combine(sum, x spmv.Rows) {
 	const chunk = 1 << 12
 	queue := make(chan int64)
 	var wg sync.WaitGroup
@@ -164,7 +156,7 @@ func (s *Smoother) combine(sum, x spmv.Rows, means *stationary.Means) {
 		wg.Go(func() {
 			for first := range queue {
 				for i := first; i < min(first+chunk, int64(len(s.counts.S))); i++ {
-					s.combineRow(i, sum.Row(i), x.Row(i), means.Of(i))
+					s.combineRow(i, sum.Row(i), x.Row(i))
 				}
 			}
 		})
@@ -176,12 +168,11 @@ func (s *Smoother) combine(sum, x spmv.Rows, means *stationary.Means) {
 	wg.Wait()
 }
 
-func (s *Smoother) combineRow(i int64, sum, x []float32, mean []float64) {
+func (s *Smoother) combineRow(i int64, sum, x []float32) {
 	count := int(s.counts.S[i])
 	factor := s.rule.factor(count) * s.g.State.Up(i)
 	residual := s.rule.residual(count)
 	for c, z := range sum {
-		hops := float64(z) + float64(s.totals[count]*mean[c])
-		sum[c] = float32(float64(factor*hops) + float64(residual*float64(x[c])))
+		sum[c] = float32(float64(factor*float64(z)) + float64(residual*float64(x[c])))
 	}
 }

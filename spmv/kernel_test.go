@@ -255,4 +255,3 @@ func BenchmarkAccumulate(b *testing.B) {
 		}
 	}
 }
-

@@ -232,8 +232,8 @@ func (s *Reader) Close() error {
 	}
 	if s.cur.buf != nil {
 		pool.Put(s.cur.buf)
-		s.cur = filled{err: os.ErrClosed}
 	}
+	s.cur = filled{err: os.ErrClosed}
 	return nil
 }
 

@@ -10,13 +10,13 @@
 //
 //	‖X_i^(k) − X_i^∞‖₂ = d̃_i^r ‖Z_i^(k)‖₂.
 //
-// Deflation also keeps float32 sums honest: values around zero of both signs do
-// not lose digits the way a hub's hundred thousand equal values do.
+// [State.Scale] alone serves smoothing: there, small entries beside large
+// stationary ones keep their relative precision only if nothing is subtracted.
 //
 // # Memory
 //
-// 8 bytes for each component, and 8·b bytes a component for the [Means] of a
-// block of b columns.
+// 8 bytes for each component, and while Deflate runs 8·b bytes a component for
+// b columns.
 //
 // # Determinism
 //

@@ -91,30 +91,37 @@ func (s *State) downBy(d uint32) float64 {
 	return power(d, -s.r)
 }
 
-// Means holds z̄ for each component, stride columns wide.
-type Means struct {
-	stride int
-	rows   *mem.Array[float64]
-	state  *State
-}
-
-// Of returns z̄ of the component of node i.
-func (m *Means) Of(i int64) []float64 {
-	c := int(m.state.of(int(i)))
-	return m.rows.S[c*m.stride : (c+1)*m.stride]
-}
-
-// Free returns the memory.
-func (m *Means) Free() { m.rows.Free() }
-
-// Deflate turns rows of X, stride columns wide (a multiple of 16), into deflated
-// rows of Z, and returns z̄. Columns are shared out among threads.
-func (s *State) Deflate(rows []float32, stride, threads int) (*Means, error) {
-	sums, err := mem.Alloc[float64](s.budget, int64(s.count)*int64(stride), "stationary rows")
-	if err != nil {
-		return nil, err
+// Scale turns rows of X, stride columns wide (a multiple of 16), into rows of
+// Z = D̃^(−r) X. Columns are shared out among threads.
+func (s *State) Scale(rows []float32, stride, threads int) {
+	if s.r == 0 {
+		return
 	}
-	m := &Means{stride: stride, rows: sums, state: s}
+	byGranule(stride, threads, func(col int) {
+		for i, d := range s.degree {
+			row, down := rows[i*stride+col:i*stride+col+granule], s.downBy(d)
+			for c, x := range row {
+				row[c] = float32(float64(x) * down)
+			}
+		}
+	})
+}
+
+// Deflate turns rows of X, stride columns wide (a multiple of 16), into rows of
+// Z less their stationary row z̄. Columns are shared out among threads.
+func (s *State) Deflate(rows []float32, stride, threads int) error {
+	means, err := mem.Alloc[float64](s.budget, int64(s.count)*int64(stride), "stationary rows")
+	if err != nil {
+		return err
+	}
+	defer means.Free()
+	s.Scale(rows, stride, threads)
+	byGranule(stride, threads, func(col int) { s.subtractMean(rows, stride, col, means.S) })
+	return nil
+}
+
+// byGranule calls work for each granule of columns, on several threads.
+func byGranule(stride, threads int, work func(col int)) {
 	queue := make(chan int, stride/granule)
 	for col := 0; col < stride; col += granule {
 		queue <- col
@@ -124,34 +131,34 @@ func (s *State) Deflate(rows []float32, stride, threads int) (*Means, error) {
 	for range min(threads, cap(queue)) {
 		wg.Go(func() {
 			for col := range queue {
-				s.deflate(rows, stride, col, m)
+				work(col)
 			}
 		})
 	}
 	wg.Wait()
-	return m, nil
 }
 
-// deflate handles columns [col, col+granule).
-func (s *State) deflate(rows []float32, stride, col int, m *Means) {
+// subtractMean handles columns [col, col+granule); means has room for a row of
+// each component.
+func (s *State) subtractMean(rows []float32, stride, col int, means []float64) {
+	of := func(i int) []float64 {
+		at := int(s.of(i))*stride + col
+		return means[at : at+granule]
+	}
 	for i, d := range s.degree {
-		row := rows[i*stride+col : i*stride+col+granule]
-		sum := m.Of(int64(i))[col : col+granule]
-		down, d1 := s.downBy(d), float64(d)+1
-		for c, x := range row {
-			z := float32(float64(x) * down)
-			row[c] = z
+		sum, d1 := of(i), float64(d)+1
+		for c, z := range rows[i*stride+col : i*stride+col+granule] {
 			sum[c] += float64(d1 * float64(z))
 		}
 	}
-	for c := range s.count {
-		for j := c*m.stride + col; j < c*m.stride+col+granule; j++ {
-			m.rows.S[j] /= s.volume.S[c]
+	for c, volume := range s.volume.S {
+		for j := c*stride + col; j < c*stride+col+granule; j++ {
+			means[j] /= volume
 		}
 	}
 	for i := range s.degree {
+		mean := of(i)
 		row := rows[i*stride+col : i*stride+col+granule]
-		mean := m.Of(int64(i))[col : col+granule]
 		for c, z := range row {
 			row[c] = float32(float64(z) - mean[c])
 		}

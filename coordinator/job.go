@@ -1,0 +1,249 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"ndls/internal/control"
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+// Job is a plan bound to a run directory.
+type Job struct {
+	Store     storage.Store
+	Catalog   *shards.Catalog
+	Executor  control.Executor
+	Plan      control.Plan
+	Resources control.Resources
+	// Restart discards what the stages to run, and those that read their
+	// output, have committed, instead of continuing it.
+	Restart bool
+	// Whole leaves out stages that the dataset has nothing for, where a
+	// single stage asked for by name is refused.
+	Whole bool
+	// Versions go into the record.
+	Versions map[string]string
+	Log      *slog.Logger
+}
+
+// Run executes the stages that are not complete, in order, and returns the
+// record as it then stands. Errors wrap [control.ErrPlanMismatch], [ErrForeign],
+// or are those of the executor; after any of them the same call continues.
+func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error) {
+	if err := j.Plan.Validate(); err != nil {
+		return nil, err
+	}
+	rec, err := j.open(ctx, stages)
+	if err != nil {
+		return rec, err
+	}
+	for _, s := range stages {
+		if rec.Done(s) {
+			j.Log.Info("already complete", "stage", s)
+			continue
+		}
+		if err := j.step(ctx, rec, s); err != nil {
+			return rec, j.fail(ctx, rec, err)
+		}
+	}
+	if err := j.finish(ctx, rec); err != nil {
+		return rec, j.fail(ctx, rec, err)
+	}
+	return rec, nil
+}
+
+// open reads or starts the record, and makes it that of the job.
+func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error) {
+	rec, err := ReadRecord(ctx, j.Store)
+	if err != nil {
+		return nil, err
+	}
+	if rec == nil {
+		rec = &Record{Format: RecordFormat}
+	}
+	begun := rec.begun()
+	var discard []control.Stage
+	if j.Restart {
+		discard = j.readers(stages)
+		begun = slices.DeleteFunc(begun, func(s control.Stage) bool { return slices.Contains(discard, s) })
+	}
+	if d := j.Plan.Diff(rec.Plan, begun...); len(begun) > 0 && len(d) > 0 {
+		return rec, fmt.Errorf("coordinator: %s was made with other options:\n  %s\nuse the same options, another --run, or --resume=false with the first verb concerned to discard its output: %w",
+			j.Store.URI(), strings.Join(d, "\n  "), control.ErrPlanMismatch)
+	}
+	rec.Plan, rec.Versions, rec.MemoryBudget = j.Plan, j.Versions, j.Resources.Memory
+	rec.State, rec.Reason = Running, ""
+	rec.drop(discard)
+	for _, s := range stages {
+		if !slices.Contains(rec.Wanted, s) {
+			rec.Wanted = append(rec.Wanted, s)
+		}
+	}
+	if err := rec.write(ctx, j.Store); err != nil {
+		return rec, err
+	}
+	if len(discard) > 0 {
+		if err := j.Catalog.Remove(ctx, func(e shards.Entry) bool { return slices.Contains(discard, j.writer(e.Kind)) }); err != nil {
+			return rec, fmt.Errorf("coordinator: discarding the output of %v: %w", discard, err)
+		}
+	}
+	return rec, nil
+}
+
+// readers lists stages and all that read their output, directly or not.
+func (j *Job) readers(stages []control.Stage) []control.Stage {
+	all := slices.Clone(stages)
+	for _, s := range control.Stages {
+		reads := slices.ContainsFunc(j.Plan.Needs(s), func(n control.Stage) bool { return slices.Contains(all, n) })
+		if reads && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// writer is the stage whose output a catalogued kind is.
+func (j *Job) writer(kind string) control.Stage {
+	switch kind {
+	case shards.KindLSI:
+		return control.LSI
+	case shards.KindSmoothed, shards.KindSmoothedTile:
+		return control.Smooth
+	case shards.KindModel:
+		return control.Train
+	case shards.KindSoftLabels, shards.KindSoftTile:
+		if j.Plan.Labels.SoftLabels != "" {
+			return control.SmoothLabels
+		}
+		return control.Predict
+	case shards.KindPredictions, shards.KindSmoothedSoftTile:
+		return control.SmoothLabels
+	default:
+		return control.Partition
+	}
+}
+
+// step executes one stage.
+func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
+	if skip, err := j.check(ctx, rec, s); err != nil || skip {
+		return err
+	}
+	x := StageRecord{State: Running, StageReport: control.StageReport{Stage: s}}
+	rec.set(x)
+	if err := rec.write(ctx, j.Store); err != nil {
+		return err
+	}
+	j.Log.Info("begin", "stage", s)
+	report, err := j.Executor.Execute(ctx, control.Task{Stage: s, Plan: j.Plan, Resources: j.Resources})
+	if err != nil {
+		x.State, x.Reason = Failed, reason(ctx, err)
+		rec.set(x)
+		return fmt.Errorf("%s: %w", s, err)
+	}
+	x.StageReport, x.State = report, Complete
+	x.Stage = s
+	rec.set(x)
+	j.Log.Info("complete", "stage", s, "seconds", report.Seconds, "rows", report.Rows)
+	return rec.write(ctx, j.Store)
+}
+
+// check refuses a stage whose input is missing; in a whole run it skips one
+// that the dataset has nothing for.
+func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip bool, err error) {
+	if s == control.Partition {
+		return false, nil
+	}
+	if rec.Done(control.Partition) {
+		sum, err := shards.ReadSummary(ctx, j.Catalog)
+		if err != nil {
+			return false, err
+		}
+		if lack := lacks(sum, j.Plan, s); lack != "" {
+			if j.Whole {
+				rec.Wanted = slices.DeleteFunc(rec.Wanted, func(w control.Stage) bool { return w == s })
+				j.Log.Warn("left out", "stage", s, "because", lack)
+				return true, nil
+			}
+			return false, fmt.Errorf("coordinator: %s cannot run: %s", s, lack)
+		}
+	}
+	if s == control.SmoothLabels && j.Plan.Labels.SoftLabels != "" && rec.Stage(control.Predict) != nil {
+		return false, fmt.Errorf("coordinator: %s holds soft labels of its own model already; give --soft-labels with another --run", j.Store.URI())
+	}
+	for _, need := range j.Plan.Needs(s) {
+		if !rec.Done(need) {
+			return false, fmt.Errorf("coordinator: %s reads the output of %s, which is not complete in %s; run ndls %s first",
+				s, need, j.Store.URI(), Verb(need))
+		}
+	}
+	return false, nil
+}
+
+// lacks says what the imported data lacks for stage s, "" if nothing.
+func lacks(sum shards.Summary, p control.Plan, s control.Stage) string {
+	const (
+		noFeatures = "the run has no features; import a dataset with features, without --features none"
+		noLabels   = "the dataset has no labels"
+		noSplits   = "the dataset has no splits; partition with --split random:20,30 to draw them"
+	)
+	needsModel := s == control.Train || s == control.Predict || p.Labels.SoftLabels == "" && (s == control.SmoothLabels || s == control.Evaluate)
+	needsTruth := s == control.Train || s == control.Predict || s == control.Evaluate || needsModel
+	switch {
+	case p.Labels.SoftLabels != "" && (s == control.Train || s == control.Predict):
+		return "--soft-labels stand in for the run's own model"
+	case sum.Features == 0 && (s == control.Smooth || needsModel):
+		return noFeatures
+	case sum.Labelled == 0 && needsTruth:
+		return noLabels
+	case !sum.HasSplits && needsTruth:
+		return noSplits
+	}
+	return ""
+}
+
+// Verb is the command that executes s.
+func Verb(s control.Stage) string {
+	if s == control.Predict {
+		return string(control.Train)
+	}
+	return string(s)
+}
+
+// fail records why the run stopped, also when that was a cancelled context.
+func (j *Job) fail(ctx context.Context, rec *Record, err error) error {
+	rec.State, rec.Reason = Failed, reason(ctx, err)
+	return errors.Join(err, rec.write(context.WithoutCancel(ctx), j.Store))
+}
+
+// reason prefers the cause of a cancelled context to what it made fail.
+func reason(ctx context.Context, err error) string {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause.Error()
+	}
+	return err.Error()
+}
+
+// finish writes the report, then marks the run complete if nothing that was
+// asked for is missing.
+func (j *Job) finish(ctx context.Context, rec *Record) error {
+	if rec.Done(control.Partition) {
+		sum, err := shards.ReadSummary(ctx, j.Catalog)
+		if err != nil {
+			return err
+		}
+		if err := NewReport(rec, sum).Write(ctx, j.Store); err != nil {
+			return err
+		}
+	}
+	if missing := rec.missing(); len(missing) > 0 {
+		rec.State, rec.Reason = Failed, fmt.Sprintf("stages asked for earlier are not complete: %v", missing)
+	} else {
+		rec.State, rec.Reason = Complete, ""
+	}
+	return rec.write(ctx, j.Store)
+}

@@ -1,0 +1,386 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"ndls/internal/control"
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+// fake commits one small file a stage.
+type fake struct {
+	cat      *shards.Catalog
+	sum      shards.Summary
+	executed []control.Stage
+	before   func(control.Stage) error
+}
+
+var outputs = map[control.Stage]string{
+	control.LSI: shards.KindLSI, control.Smooth: shards.KindSmoothed, control.Train: shards.KindModel,
+	control.Predict: shards.KindSoftLabels, control.SmoothLabels: shards.KindPredictions,
+}
+
+func (f *fake) Execute(ctx context.Context, t control.Task) (control.StageReport, error) {
+	f.executed = append(f.executed, t.Stage)
+	if f.before != nil {
+		if err := f.before(t.Stage); err != nil {
+			return control.StageReport{}, err
+		}
+	}
+	report := control.StageReport{Stage: t.Stage, Seconds: 1, EdgesStreamed: 100, KernelSeconds: 2, MeasuredPeak: 7}
+	switch t.Stage {
+	case control.Partition:
+		return report, shards.WriteSummary(ctx, f.cat, f.sum)
+	case control.LSI:
+		report.LSI = &control.LSIReport{Mode: t.Plan.LSI.Mode, Max: 300, Histogram: [][2]int64{{0, 1}, {7, 20}, {300, 4}}}
+	case control.Evaluate:
+		report.Accuracy = &control.AccuracyReport{
+			Base: control.SplitAccuracy{Test: &control.Spread{Mean: 0.81, Std: 0.01}}, Runs: 3,
+		}
+		return report, nil
+	}
+	file, err := f.cat.Create(ctx, outputs[t.Stage], string(t.Stage), shards.NotApplicable, shards.NotApplicable)
+	if err != nil {
+		return report, err
+	}
+	defer file.Abort()
+	if _, err := file.Write([]byte(t.Stage)); err != nil {
+		return report, err
+	}
+	return report, f.cat.Commit(ctx, file)
+}
+
+// labelled is a dataset with everything; setup a job on an empty store.
+var labelled = shards.Summary{Name: "toy", Nodes: 10, Edges: 20, Features: 3, Classes: []string{"a", "b"}, Labelled: 10, HasSplits: true}
+
+func setup(t *testing.T, store storage.Store, sum shards.Summary) (*Job, *fake) {
+	t.Helper()
+	cat, err := shards.OpenCatalog(context.Background(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{cat: cat, sum: sum}
+	plan := control.DefaultPlan()
+	plan.Partition.Dataset = "toy"
+	return &Job{
+		Store: store, Catalog: cat, Executor: f, Plan: plan, Resources: control.Resources{Memory: 1 << 30},
+		Whole: true, Versions: map[string]string{"ndls": "test"}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}, f
+}
+
+func run(t *testing.T, j *Job, stages ...control.Stage) *Record {
+	t.Helper()
+	if _, err := j.Run(context.Background(), stages...); err != nil {
+		t.Fatal(err)
+	}
+	return read(t, j.Store)
+}
+
+func read(t *testing.T, s storage.Store) *Record {
+	t.Helper()
+	rec, err := ReadRecord(context.Background(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+func TestWholeRun(t *testing.T) {
+	j, f := setup(t, storage.NewMem(), labelled)
+	rec := run(t, j, control.Stages...)
+	if rec.State != Complete || !slices.Equal(f.executed, control.Stages) {
+		t.Errorf("state %s after %v", rec.State, f.executed)
+	}
+	run(t, j, control.Stages...)
+	if len(f.executed) != len(control.Stages) {
+		t.Errorf("a complete run executed %v again", f.executed[len(control.Stages):])
+	}
+	if rec.PlanHash != j.Plan.Hash() || rec.Versions["ndls"] != "test" || rec.MemoryBudget != 1<<30 {
+		t.Errorf("record %+v", rec)
+	}
+
+	var got Report
+	if err := json.Unmarshal(content(t, j.Store, "report.json"), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Dataset != (DatasetReport{Name: "toy", Nodes: 10, Edges: 20, Features: 3, Classes: 2}) {
+		t.Errorf("dataset %+v", got.Dataset)
+	}
+	if len(got.Stages) != len(control.Stages) || got.Stages[1].EdgesPerSecond != 50 || got.Memory != (control.MemoryReport{BudgetBytes: 1 << 30, PeakRSSBytes: 7}) {
+		t.Errorf("stages %+v, memory %+v", got.Stages, got.Memory)
+	}
+	if got.LSI == nil || got.LSI.Max != 300 || got.Accuracy == nil || got.Accuracy.Base.Test.Mean != 0.81 || got.Accuracy.Base.Train != nil {
+		t.Errorf("lsi %+v, accuracy %+v", got.LSI, got.Accuracy)
+	}
+	page := string(content(t, j.Store, "report.html"))
+	for _, want := range []string{"81.00 ± 1.00", "20 nodes</title>", "<h1>toy</h1>", "7 B at the peak"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("report.html lacks %q", want)
+		}
+	}
+	if strings.Contains(page, "http") {
+		t.Error("report.html refers to something outside itself")
+	}
+}
+
+func content(t *testing.T, s storage.Store, name string) []byte {
+	t.Helper()
+	r, err := s.Open(context.Background(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	text, err := io.ReadAll(io.NewSectionReader(r, 0, r.Size()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestDatasetDecidesTheStages(t *testing.T) {
+	without := func(change func(*shards.Summary)) shards.Summary {
+		s := labelled
+		change(&s)
+		return s
+	}
+	for _, tc := range []struct {
+		name    string
+		sum     shards.Summary
+		foreign string
+		want    []control.Stage
+		refused map[control.Stage]string
+	}{
+		{
+			"no features", without(func(s *shards.Summary) { s.Features = 0 }), "",
+			[]control.Stage{control.Partition, control.LSI},
+			map[control.Stage]string{control.Smooth: "no features", control.Evaluate: "no features"},
+		},
+		{
+			"no labels", without(func(s *shards.Summary) { s.Labelled = 0 }), "",
+			[]control.Stage{control.Partition, control.LSI, control.Smooth},
+			map[control.Stage]string{control.Train: "no labels"},
+		},
+		{
+			"no splits", without(func(s *shards.Summary) { s.HasSplits = false }), "",
+			[]control.Stage{control.Partition, control.LSI, control.Smooth},
+			map[control.Stage]string{control.Train: "--split random:20,30"},
+		},
+		{
+			"soft labels from elsewhere", without(func(s *shards.Summary) { s.Features = 0 }), "other.arrow",
+			[]control.Stage{control.Partition, control.LSI, control.SmoothLabels, control.Evaluate},
+			map[control.Stage]string{control.Train: "stand in"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			j, f := setup(t, storage.NewMem(), tc.sum)
+			j.Plan.Labels.SoftLabels = tc.foreign
+			rec := run(t, j, control.Stages...)
+			if !slices.Equal(f.executed, tc.want) || rec.State != Complete {
+				t.Errorf("executed %v, state %s; want %v", f.executed, rec.State, tc.want)
+			}
+			j.Whole = false
+			for s, want := range tc.refused {
+				if _, err := j.Run(context.Background(), s); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: error %v, want one with %q", s, err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestStageNeedsTheOnesBefore(t *testing.T) {
+	j, _ := setup(t, storage.NewMem(), labelled)
+	for _, tc := range []struct {
+		stage control.Stage
+		want  string
+	}{
+		{control.LSI, "run ndls partition first"},
+		{control.Train, "run ndls partition first"},
+		{control.SmoothLabels, "run ndls partition first"},
+	} {
+		if _, err := j.Run(context.Background(), tc.stage); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want one with %q", tc.stage, err, tc.want)
+		}
+	}
+	j, _ = setup(t, storage.NewMem(), labelled)
+	run(t, j, control.Partition, control.LSI)
+	if _, err := j.Run(context.Background(), control.SmoothLabels); err == nil || !strings.Contains(err.Error(), "run ndls train first") {
+		t.Errorf("smooth-labels without a model: %v", err)
+	}
+}
+
+// Whatever stage fails, the run does not look finished, and the same call ends it.
+func TestFailureAndResume(t *testing.T) {
+	boom := errors.New("boom")
+	for _, failing := range control.Stages {
+		t.Run(string(failing), func(t *testing.T) {
+			j, f := setup(t, storage.NewMem(), labelled)
+			f.before = func(s control.Stage) error {
+				if s == failing {
+					return boom
+				}
+				return nil
+			}
+			_, err := j.Run(context.Background(), control.Stages...)
+			if !errors.Is(err, boom) {
+				t.Fatalf("error %v", err)
+			}
+			rec := read(t, j.Store)
+			if rec.State != Failed || !strings.Contains(rec.Reason, "boom") || rec.Stage(failing).State != Failed {
+				t.Errorf("record after the failure: %s %q %+v", rec.State, rec.Reason, rec.Stage(failing))
+			}
+			f.before, f.executed = nil, nil
+			rec = run(t, j, control.Stages...)
+			if rec.State != Complete || rec.Reason != "" || f.executed[0] != failing {
+				t.Errorf("resumed with %v to %s", f.executed, rec.State)
+			}
+		})
+	}
+}
+
+func TestInterruptionIsRecorded(t *testing.T) {
+	j, f := setup(t, storage.NewMem(), labelled)
+	cause := errors.New("interrupted by a test")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	f.before = func(s control.Stage) error {
+		if s == control.Smooth {
+			cancel(cause)
+			return ctx.Err()
+		}
+		return nil
+	}
+	if _, err := j.Run(ctx, control.Stages...); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	if rec := read(t, j.Store); rec.State != Failed || rec.Reason != cause.Error() {
+		t.Errorf("record: %s %q", rec.State, rec.Reason)
+	}
+	// A stage that succeeds afterwards does not hide the ones still missing.
+	f.before = nil
+	if rec := run(t, j, control.Smooth); rec.State != Failed || !strings.Contains(rec.Reason, "train") {
+		t.Errorf("record with missing stages: %s %q", rec.State, rec.Reason)
+	}
+}
+
+// Every operation of the store is made to fail in turn.
+func TestFailAtEveryStep(t *testing.T) {
+	count := storage.NewFaulty(storage.NewMem(), 0)
+	j, _ := setup(t, count, labelled)
+	run(t, j, control.Stages...)
+	for at := int64(1); at <= count.Ops(); at++ {
+		store := storage.NewMem()
+		faulty := storage.NewFaulty(store, at)
+		cat, err := shards.OpenCatalog(context.Background(), faulty)
+		if err == nil {
+			j, f := setup(t, store, labelled)
+			j.Store, j.Catalog, f.cat = faulty, cat, cat
+			_, err = j.Run(context.Background(), control.Stages...)
+		}
+		if err == nil {
+			continue
+		}
+		if rec := read(t, store); rec != nil && rec.State == Complete {
+			t.Fatalf("operation %d failed and the run looks finished", at)
+		}
+		j, _ := setup(t, store, labelled)
+		if rec := run(t, j, control.Stages...); rec.State != Complete {
+			t.Fatalf("operation %d: resume ends %s", at, rec.State)
+		}
+	}
+}
+
+func TestPlanMismatch(t *testing.T) {
+	j, f := setup(t, storage.NewMem(), labelled)
+	run(t, j, control.Partition, control.LSI)
+	before := read(t, j.Store)
+
+	j.Plan.LSI.Epsilon = 0.5
+	_, err := j.Run(context.Background(), control.LSI)
+	if !errors.Is(err, control.ErrPlanMismatch) || !strings.Contains(err.Error(), "lsi.epsilon: 0.5 here, 0.03 in the run directory") {
+		t.Fatalf("error %v", err)
+	}
+	if after := read(t, j.Store); !reflect.DeepEqual(after, before) {
+		t.Errorf("the refused plan changed the record: %+v", after)
+	}
+
+	// What no stage has used yet may change.
+	j.Plan.LSI.Epsilon = 0.03
+	j.Plan.Train.Hidden = 128
+	if rec := run(t, j, control.Smooth); rec.Plan.Train.Hidden != 128 {
+		t.Errorf("plan %+v", rec.Plan.Train)
+	}
+
+	// Restart discards the stage and its readers, nothing before them.
+	run(t, j, control.Stages...)
+	f.executed = nil
+	j.Plan.Smooth.Rule, j.Restart = "sgc", true
+	rec := run(t, j, control.Smooth)
+	if !slices.Equal(f.executed, []control.Stage{control.Smooth}) || rec.Done(control.Train) || !rec.Done(control.LSI) || rec.State != Failed {
+		t.Errorf("restart executed %v and left %v, %s", f.executed, rec.begun(), rec.State)
+	}
+	var kinds []string
+	for _, e := range j.Catalog.Entries("") {
+		kinds = append(kinds, e.Kind)
+	}
+	slices.Sort(kinds)
+	if want := []string{shards.KindLSI, shards.KindSmoothed, shards.KindSummary}; !slices.Equal(kinds, want) {
+		t.Errorf("files after the restart: %v, want %v", kinds, want)
+	}
+	j.Plan.LSI.Epsilon = 0.5
+	if _, err := j.Run(context.Background(), control.Smooth); !errors.Is(err, control.ErrPlanMismatch) {
+		t.Errorf("restarting smooth with another epsilon: %v", err)
+	}
+}
+
+func TestForeignFolder(t *testing.T) {
+	for _, tc := range []struct {
+		name, file, text, want string
+		target                 error
+	}{
+		{"thesis", "thesis.tex", "hello", "thesis.tex", ErrForeign},
+		{"run.json of another program", RecordName, `{"name": "jogging"}`, "no record of ndls", ErrForeign},
+		{"run.json that is no JSON", RecordName, "10 km", "no record of ndls", ErrForeign},
+		{"catalogue alone", shards.CatalogName, "PAR1", shards.CatalogName, ErrForeign},
+		{"later format", RecordName, `{"format": 99, "plan": {"format": 1}, "plan_hash": "x"}`, "format 99", shards.ErrVersion},
+		{"edited plan", RecordName, `{"format": 1, "plan": {"format": 1}, "plan_hash": "x"}`, "do not belong together", shards.ErrCorrupt},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			store := storage.NewMem()
+			if err := replace(context.Background(), store, tc.file, []byte(tc.text)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := ReadRecord(context.Background(), store)
+			if !errors.Is(err, tc.target) || !strings.Contains(fmt.Sprint(err), tc.want) {
+				t.Errorf("error %v, want %v with %q", err, tc.target, tc.want)
+			}
+			if got := content(t, store, tc.file); string(got) != tc.text {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+func FuzzReadRecord(f *testing.F) {
+	f.Add([]byte(`{"format": 1, "plan": {"format": 1}, "plan_hash": "x", "stages": [{"name": "lsi"}]}`))
+	f.Add([]byte(`{}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		store := storage.NewMem()
+		if err := replace(context.Background(), store, RecordName, text); err != nil {
+			t.Fatal(err)
+		}
+		rec, err := ReadRecord(context.Background(), store)
+		if (rec == nil) == (err == nil) {
+			t.Fatalf("record %v, error %v", rec, err)
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"ndls/internal/control"
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+const (
+	// RecordName is where the record is, in every run directory.
+	RecordName = "run.json"
+	// RecordFormat is the version of the record's fields.
+	RecordFormat = 1
+	// maxRecord bounds how much of a file is read to see whether it is a record.
+	maxRecord = 64 << 20
+)
+
+// ErrForeign reports a folder that holds something else than a run.
+var ErrForeign = errors.New("not a run directory")
+
+// State is how far a run or a stage is.
+type State string
+
+// The states. A run killed without warning stays RUNNING.
+const (
+	Running  State = "RUNNING"
+	Complete State = "COMPLETE"
+	Failed   State = "FAILED"
+)
+
+// Record is run.json.
+type Record struct {
+	Format int   `json:"format"`
+	State  State `json:"state"`
+	// Reason says why State is FAILED.
+	Reason   string       `json:"reason,omitempty"`
+	Plan     control.Plan `json:"plan"`
+	PlanHash string       `json:"plan_hash"`
+	// Versions of what wrote the record last: ndls, go, commit.
+	Versions map[string]string `json:"versions"`
+	// Wanted lists the stages asked for so far; State is COMPLETE only when
+	// all of them are.
+	Wanted []control.Stage `json:"wanted"`
+	// MemoryBudget is the budget of the last run in bytes.
+	MemoryBudget int64         `json:"memory_budget_bytes"`
+	Stages       []StageRecord `json:"stages"`
+}
+
+// StageRecord is one stage that was begun.
+type StageRecord struct {
+	control.StageReport
+	State  State  `json:"state"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// ReadRecord reads the record of the run in s. A store that holds nothing gives
+// nil and no error; one that holds something else gives [ErrForeign].
+func ReadRecord(ctx context.Context, s storage.Store) (*Record, error) {
+	r, err := s.Open(ctx, RecordName)
+	if errors.Is(err, storage.ErrNotExist) {
+		return nil, refuseForeign(ctx, s)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("coordinator: reading %s: %w", RecordName, err)
+	}
+	defer r.Close()
+	if r.Size() > maxRecord {
+		return nil, fmt.Errorf("coordinator: %s in %s is too large to be a record of ndls: %w", RecordName, s.URI(), ErrForeign)
+	}
+	text, err := io.ReadAll(io.NewSectionReader(r, 0, r.Size()))
+	if err != nil {
+		return nil, fmt.Errorf("coordinator: reading %s: %w", RecordName, err)
+	}
+	var rec Record
+	if err := json.Unmarshal(text, &rec); err != nil || rec.Format == 0 || rec.PlanHash == "" {
+		return nil, fmt.Errorf("coordinator: %s in %s is no record of ndls; choose another --run: %w", RecordName, s.URI(), ErrForeign)
+	}
+	if rec.Format != RecordFormat || rec.Plan.Format != control.PlanFormat {
+		return nil, fmt.Errorf("coordinator: %s in %s has format %d with plan format %d, this ndls knows %d and %d; use the version that wrote it or another --run: %w",
+			RecordName, s.URI(), rec.Format, rec.Plan.Format, RecordFormat, control.PlanFormat, shards.ErrVersion)
+	}
+	if rec.Plan.Hash() != rec.PlanHash {
+		return nil, fmt.Errorf("coordinator: plan and plan_hash of %s in %s do not belong together; restore the file or choose another --run: %w",
+			RecordName, s.URI(), shards.ErrCorrupt)
+	}
+	return &rec, nil
+}
+
+// refuseForeign fails if s holds anything but left-over attempts at a record.
+func refuseForeign(ctx context.Context, s storage.Store) error {
+	files, err := s.List(ctx, "")
+	if err != nil {
+		return fmt.Errorf("coordinator: listing %s: %w", s.URI(), err)
+	}
+	for _, f := range files {
+		if f.Attempt && strings.HasPrefix(f.Name, RecordName) {
+			continue
+		}
+		return fmt.Errorf("coordinator: %s holds %s and no %s; nothing was changed, choose an empty or new folder: %w",
+			s.URI(), f.Name, RecordName, ErrForeign)
+	}
+	return nil
+}
+
+func (r *Record) write(ctx context.Context, s storage.Store) error {
+	r.PlanHash = r.Plan.Hash()
+	if err := replaceJSON(ctx, s, RecordName, r); err != nil {
+		return fmt.Errorf("coordinator: writing %s: %w", RecordName, err)
+	}
+	return nil
+}
+
+// replaceJSON puts v under name in one atomic step.
+func replaceJSON(ctx context.Context, s storage.Store, name string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return replace(ctx, s, name, append(text, '\n'))
+}
+
+func replace(ctx context.Context, s storage.Store, name string, text []byte) error {
+	w, err := s.Create(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if _, err := w.Write(text); err != nil {
+		return err
+	}
+	_, err = w.Commit(ctx)
+	return err
+}
+
+// Stage returns the record of s, or nil if it was never begun.
+func (r *Record) Stage(s control.Stage) *StageRecord {
+	i := slices.IndexFunc(r.Stages, func(x StageRecord) bool { return x.Stage == s })
+	if i < 0 {
+		return nil
+	}
+	return &r.Stages[i]
+}
+
+// Done says whether s is complete.
+func (r *Record) Done(s control.Stage) bool {
+	x := r.Stage(s)
+	return x != nil && x.State == Complete
+}
+
+// begun lists the stages whose output may exist.
+func (r *Record) begun() []control.Stage {
+	var begun []control.Stage
+	for _, x := range r.Stages {
+		begun = append(begun, x.Stage)
+	}
+	return begun
+}
+
+// set replaces or adds a stage, keeping the order of control.Stages.
+func (r *Record) set(x StageRecord) {
+	if old := r.Stage(x.Stage); old != nil {
+		*old = x
+		return
+	}
+	r.Stages = append(r.Stages, x)
+	slices.SortFunc(r.Stages, func(a, b StageRecord) int {
+		return slices.Index(control.Stages, a.Stage) - slices.Index(control.Stages, b.Stage)
+	})
+}
+
+// drop forgets stages.
+func (r *Record) drop(stages []control.Stage) {
+	r.Stages = slices.DeleteFunc(r.Stages, func(x StageRecord) bool { return slices.Contains(stages, x.Stage) })
+}
+
+// missing lists the wanted stages that are not complete.
+func (r *Record) missing() []control.Stage {
+	return slices.DeleteFunc(slices.Clone(r.Wanted), r.Done)
+}

@@ -1,0 +1,139 @@
+package coordinator
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"html/template"
+
+	"ndls/internal/control"
+	"ndls/internal/mem"
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+// Report is report.json.
+type Report struct {
+	Dataset  DatasetReport           `json:"dataset"`
+	LSI      *control.LSIReport      `json:"lsi,omitempty"`
+	Accuracy *control.AccuracyReport `json:"accuracy,omitempty"`
+	Memory   control.MemoryReport    `json:"memory"`
+	Stages   []StageLine             `json:"stages"`
+}
+
+// DatasetReport describes the graph as imported; edges are undirected.
+type DatasetReport struct {
+	Name       string `json:"name"`
+	Nodes      int64  `json:"nodes"`
+	Edges      int64  `json:"edges"`
+	Features   int    `json:"features"`
+	Classes    int    `json:"classes"`
+	Components int64  `json:"components"`
+}
+
+// StageLine is what a stage took.
+type StageLine struct {
+	Name           control.Stage `json:"name"`
+	Seconds        float64       `json:"seconds"`
+	Passes         int           `json:"passes"`
+	ColumnsPerPass int           `json:"columns_per_pass"`
+	// EdgesPerSecond is directed edges of the passes over the seconds in them.
+	EdgesPerSecond float64 `json:"edges_per_second"`
+	BytesRead      int64   `json:"bytes_read"`
+	BytesWritten   int64   `json:"bytes_written"`
+}
+
+// NewReport gathers the report of a run from its record and graph summary.
+func NewReport(rec *Record, sum shards.Summary) Report {
+	r := Report{
+		Dataset: DatasetReport{
+			Name: sum.Name, Nodes: sum.Nodes, Edges: sum.Edges,
+			Features: sum.Features, Classes: len(sum.Classes), Components: sum.Components,
+		},
+		Memory: control.MemoryReport{BudgetBytes: rec.MemoryBudget},
+		Stages: []StageLine{},
+	}
+	for _, x := range rec.Stages {
+		if x.State != Complete {
+			continue
+		}
+		line := StageLine{
+			Name: x.Stage, Seconds: x.Seconds, Passes: x.Passes, ColumnsPerPass: x.ColumnsPerPass,
+			BytesRead: x.BytesRead, BytesWritten: x.BytesWritten,
+		}
+		if x.KernelSeconds > 0 {
+			line.EdgesPerSecond = float64(x.EdgesStreamed) / x.KernelSeconds
+		}
+		r.Stages = append(r.Stages, line)
+		r.Memory.PeakRSSBytes = max(r.Memory.PeakRSSBytes, x.MeasuredPeak)
+		if x.LSI != nil {
+			r.LSI = x.LSI
+		}
+		if x.Accuracy != nil {
+			r.Accuracy = x.Accuracy
+		}
+	}
+	return r
+}
+
+// Write replaces report.json and report.html in s.
+func (r Report) Write(ctx context.Context, s storage.Store) error {
+	if err := replaceJSON(ctx, s, "report.json", r); err != nil {
+		return fmt.Errorf("coordinator: writing report.json: %w", err)
+	}
+	var page bytes.Buffer
+	if err := reportPage.Execute(&page, r); err != nil {
+		return fmt.Errorf("coordinator: making report.html: %w", err)
+	}
+	if err := replace(ctx, s, "report.html", page.Bytes()); err != nil {
+		return fmt.Errorf("coordinator: writing report.html: %w", err)
+	}
+	return nil
+}
+
+//go:embed report.html.tmpl
+var reportText string
+
+var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{
+	"bytes":   func(n int64) string { return mem.Bytes(n).String() },
+	"percent": func(x float64) string { return fmt.Sprintf("%.2f", 100*x) },
+	"million": func(x float64) string { return fmt.Sprintf("%.1f", x/1e6) },
+	"bars":    bars,
+}).Parse(reportText))
+
+// Size of the histogram in SVG units, and its largest number of bars.
+const (
+	plotWidth, plotHeight = 720, 200
+	maxBars               = 120
+)
+
+// bar is one column of the histogram: nodes with From ≤ K ≤ To.
+type bar struct {
+	From, To, Nodes     int64
+	X, Y, Width, Height float64
+}
+
+// bars bins the K histogram, which ascends, into at most maxBars columns.
+func bars(l control.LSIReport) []bar {
+	if len(l.Histogram) == 0 {
+		return nil
+	}
+	largest := l.Histogram[len(l.Histogram)-1][0]
+	span := largest/maxBars + 1
+	out := make([]bar, largest/span+1)
+	var tallest int64 = 1
+	for _, h := range l.Histogram {
+		b := &out[h[0]/span]
+		b.Nodes += h[1]
+		tallest = max(tallest, b.Nodes)
+	}
+	width := plotWidth / float64(len(out))
+	for i := range out {
+		b := &out[i]
+		b.From, b.To = int64(i)*span, min(int64(i+1)*span-1, largest)
+		b.Height = plotHeight * float64(b.Nodes) / float64(tallest)
+		b.X, b.Y, b.Width = float64(i)*width, plotHeight-b.Height, 0.9*width
+	}
+	return out
+}

@@ -1,0 +1,103 @@
+package dataset
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// fuzzFile reads data as a file of a dataset: any answer is right that is no
+// panic, and an error that says the data is wrong.
+func fuzzFile(t *testing.T, name, uri string, data []byte) {
+	dir := t.TempDir()
+	for file, content := range map[string][]byte{"a.txt": []byte("0 1\n1 2\n"), name: data} {
+		if err := os.WriteFile(filepath.Join(dir, file), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	if err := readAll(t, uri); err != nil && !errors.Is(err, ErrData) {
+		t.Errorf("%v is no ErrData", err)
+	}
+}
+
+func FuzzTextEdges(f *testing.F) {
+	for _, s := range []string{"0 1\n", "# c\r\n1\t2\r\n", "src,dst\n1,2\n", "a;b\n\"1\";2\n", "1 -2\n", "1 2 3\n4\n", "\xef\xbb\xbf1,2"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzFile(t, "e.csv", "edges:e.csv", data) })
+}
+
+func FuzzTextFeatures(f *testing.F) {
+	f.Add([]byte("0 1 2\n1 0 .5\n"))
+	f.Add([]byte("id,a\n3,nan\n"))
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzFile(t, "f.csv", "edges:a.txt?features=f.csv", data) })
+}
+
+func FuzzCSVLabels(f *testing.F) {
+	f.Add([]byte("id,label\n0,a\n1,\"b,\n\"\n"))
+	f.Add([]byte("x\ny\n"))
+	f.Add([]byte("0\t1\n"))
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzFile(t, "l.csv", "edges:a.txt?labels=l.csv", data) })
+}
+
+func FuzzJSONFeatures(f *testing.F) {
+	f.Add([]byte(`{"1": [2, 3], "0": []}`))
+	f.Add([]byte(`{}`))
+	f.Add([]byte("{\"1\":\n[1 2]}"))
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzFile(t, "f.json", "edges:a.txt?features=f.json", data) })
+}
+
+func FuzzNPZ(f *testing.F) {
+	f.Add(triangle())
+	f.Add(zipped(0, member{"adj_matrix.npy", object("N.")}))
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzFile(t, "g.npz", "npz:g.npz", data) })
+}
+
+func FuzzNPYEdges(f *testing.F) {
+	f.Add(array("<i8", []int64{2, 2}, []int64{0, 1, 2, 3}))
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzFile(t, "e.npy", "edges:e.npy", data) })
+}
+
+func FuzzURI(f *testing.F) {
+	f.Add("a%26b?features=c&labels=d#e&nodes=3&directed=true")
+	f.Add("?")
+	f.Fuzz(func(t *testing.T, rest string) {
+		u, err := parseEdgesURI(rest)
+		if err != nil {
+			if !errors.Is(err, ErrURI) {
+				t.Errorf("%v is no ErrURI", err)
+			}
+			return
+		}
+		// What the URI says of the run is said again by its identity.
+		again, err := parseEdgesURI(u.identity(false)[len("edges:"):])
+		if err != nil || again.identity(false) != u.identity(false) {
+			t.Errorf("identity %s became %s, %v", u.identity(false), again.identity(false), err)
+		}
+	})
+}
+
+func FuzzSyntheticOptions(f *testing.F) {
+	f.Add("nodes=10,edges=3,features=2,classes=2,seed=5,homophily=0.5,train=0.5,valid=0.5,noise=2")
+	f.Fuzz(func(t *testing.T, rest string) {
+		g, err := parseSynthetic(rest)
+		if err != nil {
+			if !errors.Is(err, ErrURI) {
+				t.Errorf("%v is no ErrURI", err)
+			}
+			return
+		}
+		again, err := parseSynthetic(g.identity()[len("synthetic:"):])
+		if err != nil || again.identity() != g.identity() {
+			t.Errorf("%s became %v, %v", g.identity(), again, err)
+		}
+		c := g.dataset(Options{})
+		if g.edges > 0 {
+			if e := c.edge(g.edges - 1); int64(e.U) >= g.nodes || int64(e.V) >= g.nodes {
+				t.Errorf("edge %v of %d nodes", e, g.nodes)
+			}
+		}
+	})
+}

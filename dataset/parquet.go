@@ -1,0 +1,418 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v14/arrow/memory"
+	"github.com/apache/arrow/go/v14/parquet"
+	"github.com/apache/arrow/go/v14/parquet/file"
+	"github.com/apache/arrow/go/v14/parquet/schema"
+
+	"ndls/internal/mem"
+)
+
+const (
+	// maxPage is the largest page of a Parquet file that is read into memory.
+	maxPage = 16 << 20
+	// maxGroup is the largest row group of a file with one column for each
+	// feature, where a page of every column is in memory.
+	maxGroup = 16 << 20
+	// parquetBatch is how many values of a column are decoded at a time.
+	parquetBatch = 1024
+)
+
+// parquetFile is an opened Parquet file.
+type parquetFile struct {
+	name   string
+	reader *file.Reader
+	rows   int64
+}
+
+func openParquet(src *source) (f *parquetFile, err error) {
+	if src.unpack != nil {
+		return nil, badData(src.name, "is a packed Parquet file: unpack it, Parquet is compressed inside")
+	}
+	defer recoverParquet(src.name, &err)
+	props := parquet.NewReaderProperties(cappedAllocator{memory.NewGoAllocator(), src.name})
+	props.BufferedStreamEnabled, props.BufferSize = true, bufferSize
+	r, err := file.NewParquetReader(io.NewSectionReader(src.file, src.off, src.end-src.off), file.WithReadProps(props))
+	if err != nil {
+		return nil, badData(src.name, "%v: it is damaged or no Parquet file, write it again", err)
+	}
+	return &parquetFile{src.name, r, r.NumRows()}, nil
+}
+
+// cappedAllocator refuses the sizes that a damaged page header may claim.
+type cappedAllocator struct {
+	memory.Allocator
+	name string
+}
+
+func (a cappedAllocator) Allocate(size int) []byte {
+	a.check(size)
+	return a.Allocator.Allocate(size)
+}
+
+func (a cappedAllocator) Reallocate(size int, b []byte) []byte {
+	a.check(size)
+	return a.Allocator.Reallocate(size, b)
+}
+
+func (a cappedAllocator) check(size int) {
+	if size > maxPage {
+		panic(badData(a.name, "a page of %s: write it with pages of at most %s (data_page_size in pyarrow)", mem.Bytes(size), mem.Bytes(maxPage)))
+	}
+}
+
+// recoverParquet turns a panic of the Parquet library, which it has for damaged
+// files, into an error.
+func recoverParquet(name string, err *error) {
+	switch p := recover().(type) {
+	case nil:
+	case *fault:
+		*err = p
+	default:
+		*err = badData(name, "%v: it is damaged, write it again", p)
+	}
+}
+
+// check refuses encodings that would be read wrongly.
+func (f *parquetFile) check(column int) error {
+	for g := range f.reader.NumRowGroups() {
+		chunk, err := f.reader.RowGroup(g).MetaData().ColumnChunk(column)
+		if err != nil {
+			return damaged(f.name, err)
+		}
+		for _, e := range chunk.Encodings() {
+			if strings.HasPrefix(e.String(), "DELTA") {
+				return badData(f.name, "column %q uses the encoding %s, which the Parquet reader here decodes to wrong values: write it with PLAIN or dictionary encoding (in pyarrow, column_encoding='PLAIN', use_dictionary=False)",
+					f.column(column).Name(), e)
+			}
+		}
+	}
+	return nil
+}
+
+func (f *parquetFile) column(i int) *schema.Column { return f.reader.MetaData().Schema.Column(i) }
+
+// integers finds the flat integer columns.
+func (f *parquetFile) integers() (found []int, names []string) {
+	for i := range f.reader.MetaData().Schema.NumColumns() {
+		c := f.column(i)
+		names = append(names, c.Path())
+		isInteger := c.PhysicalType() == parquet.Types.Int32 || c.PhysicalType() == parquet.Types.Int64
+		if isInteger && c.MaxRepetitionLevel() == 0 {
+			found = append(found, i)
+		}
+	}
+	return found, names
+}
+
+// parquetColumn streams the numbers of a column over all row groups.
+type parquetColumn struct {
+	f        *parquetFile
+	index    int
+	group    int
+	chunk    file.ColumnChunkReader
+	def, rep []int16
+	// decode reads a batch of the column's type; the functions below give a value of it.
+	decode  func() (total int64, n int, err error)
+	integer func(i int) int64
+	number  func(i int) float32
+	// The value that next moved to is at place pos of the batch of n.
+	pos, n int
+	values int64
+}
+
+// decoder is what the typed readers have in common.
+type decoder[T any] interface {
+	ReadBatch(n int64, values []T, def, rep []int16) (int64, int, error)
+}
+
+// bind prepares a column of the physical type T.
+func bind[T int32 | int64 | float32 | float64, R decoder[T]](c *parquetColumn) {
+	batch := make([]T, parquetBatch)
+	c.decode = func() (int64, int, error) {
+		return c.chunk.(R).ReadBatch(parquetBatch, batch, c.def, c.rep)
+	}
+	c.integer = func(i int) int64 { return int64(batch[i]) }
+	c.number = func(i int) float32 { return float32(batch[i]) }
+}
+
+func (f *parquetFile) stream(index int) (*parquetColumn, error) {
+	c := &parquetColumn{f: f, index: index, def: make([]int16, parquetBatch), rep: make([]int16, parquetBatch)}
+	descr := f.column(index)
+	switch descr.PhysicalType() {
+	case parquet.Types.Int32:
+		bind[int32, *file.Int32ColumnChunkReader](c)
+		if descr.ConvertedType() == schema.ConvertedTypes.Uint32 {
+			signed := c.integer
+			c.integer = func(i int) int64 { return int64(uint32(signed(i))) }
+			c.number = func(i int) float32 { return float32(c.integer(i)) }
+		}
+	case parquet.Types.Int64:
+		bind[int64, *file.Int64ColumnChunkReader](c)
+	case parquet.Types.Float:
+		bind[float32, *file.Float32ColumnChunkReader](c)
+	case parquet.Types.Double:
+		bind[float64, *file.Float64ColumnChunkReader](c)
+	default:
+		return nil, badData(f.name, "column %q holds %s: features are numbers, leave the column out", descr.Path(), descr.PhysicalType())
+	}
+	return c, f.check(index)
+}
+
+// position names the value that next moved to.
+func (c *parquetColumn) position() string {
+	return fmt.Sprintf("%s column %q value %d", c.f.name, c.f.column(c.index).Path(), c.values-1)
+}
+
+// next moves to the next value, or returns io.EOF.
+func (c *parquetColumn) next() error {
+	c.values++
+	c.pos++
+	if c.pos < c.n {
+		return nil
+	}
+	c.pos, c.n = 0, 0
+	return c.fill()
+}
+
+// fill decodes the next batch.
+func (c *parquetColumn) fill() (err error) {
+	defer recoverParquet(c.f.name, &err)
+	for c.chunk == nil || !c.chunk.HasNext() {
+		if c.chunk != nil && c.chunk.Err() != nil {
+			return damaged(c.f.name, fmt.Errorf("%w: it is damaged, write it again", c.chunk.Err()))
+		}
+		if c.group == c.f.reader.NumRowGroups() {
+			return io.EOF
+		}
+		if c.chunk, err = c.f.reader.RowGroup(c.group).Column(c.index); err != nil {
+			return damaged(c.f.name, err)
+		}
+		c.group++
+	}
+	total, n, err := c.decode()
+	switch {
+	case err != nil:
+		return damaged(c.f.name, err)
+	case total != int64(n):
+		return badData(c.position(), "one of the %d values from here on is null: remove nulls before the import", total)
+	case n == 0:
+		return badData(c.position(), "the column ends too early: the file is damaged, write it again")
+	}
+	c.n = n
+	return nil
+}
+
+// id reads a node id.
+func (c *parquetColumn) id(limit int64) (uint32, error) {
+	if err := c.next(); err != nil {
+		return 0, err
+	}
+	v := c.integer(c.pos)
+	if v < 0 || v >= limit {
+		return 0, badData(c.position(), "%s", idRange(v, limit))
+	}
+	return uint32(v), nil
+}
+
+// parquetEdges is an edge list in two integer columns.
+type parquetEdges struct {
+	file  *parquetFile
+	u, v  int
+	limit int64
+}
+
+func openParquetEdges(src *source, limit int64) (*parquetEdges, error) {
+	f, err := openParquet(src)
+	if err != nil {
+		return nil, err
+	}
+	found, names := f.integers()
+	if len(found) < 2 {
+		return nil, badData(src.name, "has %d integer columns, an edge list has two; its columns are %s", len(found), strings.Join(names, ", "))
+	}
+	e := &parquetEdges{f, found[0], found[1], limit}
+	for _, pair := range endpointNames {
+		u, v := slices.Index(names, pair[0]), slices.Index(names, pair[1])
+		if slices.Contains(found, u) && slices.Contains(found, v) {
+			e.u, e.v = u, v
+			break
+		}
+	}
+	return e, errors.Join(f.check(e.u), f.check(e.v))
+}
+
+func (e *parquetEdges) open(ctx context.Context) (EdgeReader, error) {
+	u, err := e.file.stream(e.u)
+	if err != nil {
+		return nil, err
+	}
+	v, err := e.file.stream(e.v)
+	return &parquetEdgeReader{ctx, u, v, e.limit}, err
+}
+
+type parquetEdgeReader struct {
+	ctx   context.Context
+	u, v  *parquetColumn
+	limit int64
+}
+
+func (r *parquetEdgeReader) Read(batch []Edge) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	for n := range batch {
+		u, err := r.u.id(r.limit)
+		if err == io.EOF && n > 0 {
+			return n, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		v, err := r.v.id(r.limit)
+		if err != nil {
+			return 0, damaged(r.v.position(), err)
+		}
+		batch[n] = Edge{u, v}
+	}
+	return len(batch), nil
+}
+
+func (r *parquetEdgeReader) Close() error { return nil }
+
+// parquetFeatures is a column of ids and one list column, or one column for each
+// feature.
+type parquetFeatures struct {
+	file    *parquetFile
+	id      int
+	columns []int
+	width   int
+	limit   int64
+}
+
+func openParquetFeatures(src *source, limit int64) (*parquetFeatures, error) {
+	f, err := openParquet(src)
+	if err != nil {
+		return nil, err
+	}
+	found, names := f.integers()
+	p := &parquetFeatures{file: f, id: -1, limit: limit}
+	for _, i := range found {
+		if slices.Contains(idNames, strings.ToLower(names[i])) {
+			p.id = i
+			break
+		}
+	}
+	if p.id < 0 {
+		return nil, badData(src.name, "has no integer column named id; its columns are %s", strings.Join(names, ", "))
+	}
+	for i := range names {
+		if i != p.id {
+			p.columns = append(p.columns, i)
+		}
+	}
+	if err := p.measure(); err != nil {
+		return nil, err
+	}
+	r, err := p.open(context.Background())
+	if err == nil {
+		err = r.Close()
+	}
+	return p, err
+}
+
+// measure finds the width, and checks what would be in memory at a time.
+func (p *parquetFeatures) measure() error {
+	f := p.file
+	lists := slices.ContainsFunc(p.columns, func(i int) bool { return f.column(i).MaxRepetitionLevel() > 0 })
+	p.width = len(p.columns)
+	if !lists {
+		for g := range f.reader.NumRowGroups() {
+			if size := f.reader.RowGroup(g).ByteSize(); size > maxGroup && p.width > 16 {
+				return badData(f.name, "row group %d has %s in %d columns: write row groups of at most %s, or one column of fixed-size lists",
+					g, mem.Bytes(size), p.width, mem.Bytes(maxGroup))
+			}
+		}
+		return checkSize(f.name, f.rows, int64(p.width))
+	}
+	if len(p.columns) != 1 {
+		return badData(f.name, "has a list column and %d others: an id and one list of features are needed", len(p.columns)-1)
+	}
+	var values int64
+	for g := range f.reader.NumRowGroups() {
+		chunk, err := f.reader.RowGroup(g).MetaData().ColumnChunk(p.columns[0])
+		if err != nil {
+			return damaged(f.name, err)
+		}
+		values += chunk.NumValues()
+	}
+	if f.rows == 0 || values%f.rows != 0 {
+		return badData(f.name, "%d values in %d rows: every list must have the same length, without nulls", values, f.rows)
+	}
+	if err := checkSize(f.name, f.rows, values/f.rows); err != nil {
+		return err
+	}
+	p.width = int(values / f.rows)
+	return nil
+}
+
+func (p *parquetFeatures) open(ctx context.Context) (FeatureReader, error) {
+	r := &parquetFeatureReader{parquetFeatures: p, ctx: ctx, row: make([]float32, p.width)}
+	var err error
+	if r.ids, err = p.file.stream(p.id); err != nil {
+		return nil, err
+	}
+	for _, i := range p.columns {
+		c, err := p.file.stream(i)
+		if err != nil {
+			return nil, err
+		}
+		r.values = append(r.values, c)
+	}
+	return r, nil
+}
+
+type parquetFeatureReader struct {
+	*parquetFeatures
+	ctx    context.Context
+	ids    *parquetColumn
+	values []*parquetColumn
+	row    []float32
+}
+
+func (r *parquetFeatureReader) Close() error { return nil }
+
+func (r *parquetFeatureReader) Next() (FeatureRow, error) {
+	if err := r.ctx.Err(); err != nil {
+		return FeatureRow{}, err
+	}
+	id, err := r.ids.id(r.limit)
+	if err != nil {
+		return FeatureRow{}, err
+	}
+	isList := len(r.values) == 1 && r.file.column(r.values[0].index).MaxRepetitionLevel() > 0
+	for i := range r.row {
+		c := r.values[0]
+		if !isList {
+			c = r.values[i]
+		}
+		if err := c.next(); err != nil {
+			return FeatureRow{}, damaged(c.position(), err)
+		}
+		if starts := c.rep[c.pos] == 0; isList && starts != (i == 0) {
+			return FeatureRow{}, badData(r.ids.position(), "its list has not %d values: every list must have the same length", r.width)
+		}
+		if r.row[i] = c.number(c.pos); !finite(r.row[i]) {
+			return FeatureRow{}, notFinite(r.file.name, r.ids.values-1, int64(i), r.row[i])
+		}
+	}
+	return FeatureRow{ID: id, Dense: r.row}, nil
+}

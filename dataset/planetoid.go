@@ -1,0 +1,421 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"ndls/dataset/pickle"
+)
+
+const (
+	// planetoidValid is the size of the validation set of the public split.
+	planetoidValid = 500
+	// maxPlanetoid is how many nodes a set in this form may have; the ids of its
+	// test nodes are kept in memory as one bit each.
+	maxPlanetoid = 1 << 24
+)
+
+// planetoid is a citation graph in the form of Yang, Cohen and Salakhutdinov
+// (ICML 2016).
+type planetoid struct {
+	files
+	info         Info
+	prefix       string
+	allx, tx     *csr
+	ally, ty     oneHot
+	train        int64 // the first nodes
+	graph, index *source
+	isTest       []uint64 // bit i is node ally.rows+i
+}
+
+// oneHot is a label matrix of 0 and 1.
+type oneHot struct {
+	v             vector
+	rows, classes int64
+}
+
+func openPlanetoid(ctx context.Context, rest string, o Options) (Dataset, error) {
+	path, err := pathOf(rest)
+	if err != nil {
+		return nil, err
+	}
+	dir, name := filepath.Split(path)
+	if name == "" {
+		return nil, badURI("planetoid:%s: the name of the set is missing: planetoid:DIR/cora reads DIR/ind.cora.*", rest)
+	}
+	p := &planetoid{prefix: filepath.Join(dir, "ind."+name) + ".", info: Info{
+		Name: name, Identity: "planetoid:" + escapePath(name), HasLabels: true, HasSplits: true,
+	}}
+	if err := p.open(ctx, o); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	p.info.SizeHint = p.bytes()
+	return p, nil
+}
+
+func (p *planetoid) open(ctx context.Context, o Options) (err error) {
+	for _, step := range []struct {
+		suffix string
+		to     *oneHot
+	}{{"ally", &p.ally}, {"ty", &p.ty}} {
+		if *step.to, err = p.oneHot(ctx, step.suffix); err != nil {
+			return err
+		}
+	}
+	y, err := p.oneHot(ctx, "y")
+	if err != nil {
+		return err
+	}
+	if p.ally.classes != p.ty.classes || y.rows > p.ally.rows {
+		return badData(p.prefix+"ally", "%d rows of %d classes do not go with the %d training rows of y and the %d classes of ty: the files do not belong together",
+			p.ally.rows, p.ally.classes, y.rows, p.ty.classes)
+	}
+	p.train = y.rows
+	for c := range p.ally.classes {
+		p.info.Classes = append(p.info.Classes, strconv.FormatInt(c, 10))
+	}
+	if p.graph, err = p.source("graph"); err != nil {
+		return err
+	}
+	// About three bytes of pickle for each entry of the lists.
+	p.info.EdgeHint = p.graph.size / 3
+	if err := p.readIndex(ctx); err != nil {
+		return err
+	}
+	if o.NoFeatures {
+		return nil
+	}
+	return p.openFeatures(ctx)
+}
+
+func (p *planetoid) source(suffix string) (*source, error) {
+	s, _, err := p.openSource(p.prefix + suffix)
+	if errors.Is(err, fs.ErrNotExist) && suffix == "allx" {
+		return nil, fmt.Errorf("%w: the features of all nodes that are not test nodes are in it; put it there, or leave the features out (--features none)", err)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: a set in Planetoid form has the files x, y, tx, ty, allx, ally, graph and test.index", err)
+	}
+	return s, err
+}
+
+func (p *planetoid) oneHot(ctx context.Context, suffix string) (oneHot, error) {
+	src, err := p.source(suffix)
+	if err != nil {
+		return oneHot{}, err
+	}
+	value, err := unpickle(ctx, src, 0)
+	if err != nil {
+		return oneHot{}, err
+	}
+	v, shape, err := pickledVector(src, 0, value, "labels")
+	if err != nil {
+		return oneHot{}, err
+	}
+	if len(shape) != 2 || shape[0] > maxPlanetoid || shape[1] < 1 || shape[1] > maxClasses {
+		return oneHot{}, badData(src.name, "has shape %v: labels are a matrix with one column for each class", shape)
+	}
+	return oneHot{v, shape[0], shape[1]}, nil
+}
+
+func (p *planetoid) csr(ctx context.Context, suffix string) (*csr, error) {
+	src, err := p.source(suffix)
+	if err != nil {
+		return nil, err
+	}
+	value, err := unpickle(ctx, src, 0)
+	if err != nil {
+		return nil, err
+	}
+	return pickledCSR(src, 0, value)
+}
+
+func (p *planetoid) openFeatures(ctx context.Context) (err error) {
+	if p.allx, err = p.csr(ctx, "allx"); err != nil {
+		return err
+	}
+	if p.tx, err = p.csr(ctx, "tx"); err != nil {
+		return err
+	}
+	for _, m := range []struct {
+		x *csr
+		y oneHot
+	}{{p.allx, p.ally}, {p.tx, p.ty}} {
+		if m.x.rows != m.y.rows {
+			return badData(m.x.name, "has %d rows, the labels have %d: the files do not belong together", m.x.rows, m.y.rows)
+		}
+	}
+	if p.allx.cols != p.tx.cols {
+		return badData(p.allx.name, "has %d columns, tx has %d: the files do not belong together", p.allx.cols, p.tx.cols)
+	}
+	p.info.NumFeatures, p.info.SparseFeatures = int(p.allx.cols), true
+	return checkSize(p.allx.name, p.allx.rows, p.allx.cols)
+}
+
+// readIndex checks the test ids and finds the number of nodes.
+func (p *planetoid) readIndex(ctx context.Context) (err error) {
+	if p.index, err = p.source("test.index"); err != nil {
+		return err
+	}
+	ids, err := p.openIndex(ctx)
+	if err != nil {
+		return err
+	}
+	defer ids.Close()
+	first, count := p.ally.rows, int64(0)
+	p.info.NumNodes = first
+	for ; ; count++ {
+		id, err := ids.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if int64(id) < first {
+			return badData(ids.lines.where(), "node %d is one of the %d nodes of ally: the files do not belong together", id, first)
+		}
+		word, bit := (int64(id)-first)/64, uint64(1)<<((int64(id)-first)%64)
+		if need := word + 1 - int64(len(p.isTest)); need > 0 {
+			p.isTest = append(p.isTest, make([]uint64, need)...)
+		}
+		if p.isTest[word]&bit != 0 {
+			return badData(ids.lines.where(), "node %d is there twice: each test node has one row", id)
+		}
+		p.isTest[word] |= bit
+		p.info.NumNodes = max(p.info.NumNodes, int64(id)+1)
+	}
+	if count != p.ty.rows {
+		return badData(p.index.name, "has %d lines, ty has %d rows: the files do not belong together", count, p.ty.rows)
+	}
+	return nil
+}
+
+// testIndex gives the node of each row of tx and ty.
+type testIndex struct{ lines *lines }
+
+func (p *planetoid) openIndex(ctx context.Context) (*testIndex, error) {
+	l, err := openLines(ctx, p.index)
+	return &testIndex{l}, err
+}
+
+func (t *testIndex) Close() error { return t.lines.Close() }
+
+func (t *testIndex) next() (uint32, error) {
+	line, err := t.lines.data()
+	if err != nil {
+		return 0, err
+	}
+	field, _, _ := separator(0).cut(line)
+	id, problem := parseID(field, maxPlanetoid)
+	if problem != "" {
+		return 0, badData(t.lines.where(), "%s", problem)
+	}
+	return id, nil
+}
+
+func (p *planetoid) Info() Info { return p.info }
+
+// Edges gives the lists of the graph: both directions, with repetitions.
+func (p *planetoid) Edges(ctx context.Context) (EdgeReader, error) {
+	value, err := unpickle(ctx, p.graph, 0)
+	if err != nil {
+		return nil, err
+	}
+	dict, ok := value.(*pickle.Dict)
+	if !ok {
+		return nil, badData(p.graph.name, "holds a %T, not a dict of lists: fetch it again", value)
+	}
+	return &dictEdges{name: p.graph.name, pairs: dict.Pairs, limit: p.info.NumNodes}, nil
+}
+
+// dictEdges streams a dict of node → list of neighbours.
+type dictEdges struct {
+	name  string
+	pairs []pickle.Pair
+	pos   int // within the list of pairs[0]
+	limit int64
+}
+
+func (d *dictEdges) Close() error { return nil }
+
+func (d *dictEdges) Read(batch []Edge) (int, error) {
+	n := 0
+	for n < len(batch) && len(d.pairs) > 0 {
+		node, isID := d.pairs[0].Key.(int64)
+		list, isList := d.pairs[0].Value.(*pickle.List)
+		if !isID || !isList || len(list.Items) > 0 {
+			return 0, badData(d.name, "the entry of %v is not a node with a list of nodes: fetch it again", d.pairs[0].Key)
+		}
+		if d.pos == len(list.Ints) {
+			d.pairs, d.pos = d.pairs[1:], 0
+			continue
+		}
+		other := list.Ints[d.pos]
+		for _, id := range [2]int64{node, other} {
+			if id < 0 || id >= d.limit {
+				return 0, badData(d.name, "neighbour %d of node %d: %s", other, node, idRange(id, d.limit))
+			}
+		}
+		batch[n] = Edge{uint32(node), uint32(other)}
+		n++
+		d.pos++
+	}
+	if n == 0 && len(batch) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// Features gives the rows of allx, then those of tx, then a row of zeros for each
+// node that has none.
+func (p *planetoid) Features(ctx context.Context) (FeatureReader, error) {
+	if p.allx == nil {
+		return nil, noStream("features", p.info.Name)
+	}
+	r := &planetoidFeatures{p: p, next: p.ally.rows}
+	var err error
+	if r.all, err = p.allx.features(ctx); err != nil {
+		return nil, err
+	}
+	if r.test, err = p.tx.features(ctx); err != nil {
+		return nil, errors.Join(err, r.all.Close())
+	}
+	if r.index, err = p.openIndex(ctx); err != nil {
+		return nil, errors.Join(err, r.all.Close(), r.test.Close())
+	}
+	return r, nil
+}
+
+type planetoidFeatures struct {
+	p         *planetoid
+	all, test *csrFeatures
+	index     *testIndex
+	next      int64 // node that may be missing
+}
+
+func (r *planetoidFeatures) Close() error {
+	return errors.Join(r.all.Close(), r.test.Close(), r.index.Close())
+}
+
+func (r *planetoidFeatures) Next() (FeatureRow, error) {
+	if r.all.rows.row < r.p.allx.rows {
+		row, err := r.all.Next()
+		if err != io.EOF {
+			return row, err
+		}
+	}
+	if r.test.rows.row < r.p.tx.rows {
+		row, err := r.test.Next()
+		if err == nil {
+			row.ID, err = r.index.next()
+		}
+		if err != io.EOF {
+			return row, err
+		}
+	}
+	for ; r.next < r.p.info.NumNodes; r.next++ {
+		if i := r.next - r.p.ally.rows; r.p.isTest[i/64]>>(i%64)&1 == 0 {
+			r.next++
+			return FeatureRow{ID: uint32(r.next - 1)}, nil
+		}
+	}
+	return FeatureRow{}, io.EOF
+}
+
+// Labels gives those of ally, then those of the test nodes.
+func (p *planetoid) Labels(ctx context.Context) (LabelReader, error) {
+	r := &planetoidLabels{row: make([]float32, p.ally.classes)}
+	var err error
+	if r.all, err = p.ally.v.open(ctx, 0); err != nil {
+		return nil, err
+	}
+	if r.test, err = p.ty.v.open(ctx, 0); err != nil {
+		return nil, errors.Join(err, r.all.Close())
+	}
+	if r.index, err = p.openIndex(ctx); err != nil {
+		return nil, errors.Join(err, r.all.Close(), r.test.Close())
+	}
+	return r, nil
+}
+
+type planetoidLabels struct {
+	all, test *elements
+	index     *testIndex
+	row       []float32
+	next      uint32
+}
+
+func (r *planetoidLabels) Close() error {
+	return errors.Join(r.all.Close(), r.test.Close(), r.index.Close())
+}
+
+func (r *planetoidLabels) Next() (uint32, int32, error) {
+	for {
+		id, from := r.next, r.all
+		err := r.all.fill(r.row)
+		if err == nil {
+			r.next++
+		} else if err == io.EOF {
+			from = r.test
+			if err = r.test.fill(r.row); err == nil {
+				id, err = r.index.next()
+			}
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		label, err := hot(r.row)
+		if err != nil {
+			return 0, 0, badData(from.v.name, "node %d: %v", id, err)
+		}
+		if label >= 0 {
+			return id, label, nil
+		}
+	}
+}
+
+// hot finds the one in a row; -1 if all are zero.
+func hot(row []float32) (int32, error) {
+	label := slices.Index(row, 1)
+	for c, v := range row {
+		if v != 0 && c != label {
+			return 0, errors.New("its row of labels is not zeros and at most one 1: fetch the file again")
+		}
+	}
+	return int32(label), nil
+}
+
+// Splits gives the public split: the first nodes train, the 500 after them
+// validate, those of test.index test.
+func (p *planetoid) Splits(ctx context.Context) (SplitReader, error) {
+	index, err := p.openIndex(ctx)
+	return &planetoidSplits{p, index, 0}, err
+}
+
+type planetoidSplits struct {
+	p     *planetoid
+	index *testIndex
+	next  int64
+}
+
+func (r *planetoidSplits) Close() error { return r.index.Close() }
+
+func (r *planetoidSplits) Next() (uint32, Split, error) {
+	id := r.next
+	if id < min(r.p.train+planetoidValid, r.p.ally.rows) {
+		r.next++
+		if id < r.p.train {
+			return uint32(id), Train, nil
+		}
+		return uint32(id), Valid, nil
+	}
+	test, err := r.index.next()
+	return test, Test, err
+}

@@ -1,0 +1,225 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+
+	"ndls/internal/rng"
+)
+
+// synthetic describes a degree-corrected community graph. Node v has rank
+// k = multiplier·(v - offset) mod nodes; its class is k mod classes, and within
+// its class it is number k / classes by expected degree.
+type synthetic struct {
+	nodes, edges, classes int64
+	features              int
+	seed                  uint64
+	homophily             float64
+	train, valid          float64
+	noise                 float64
+
+	multiplier, inverse, offset uint64
+	means                       []float32 // classes × features
+}
+
+// The positions of the random numbers of the generator, so that none is used twice.
+const (
+	streamMultiplier = iota
+	streamOffset
+	streamEdge
+	streamMean
+	streamNoise
+	streamSplit
+)
+
+// maxMeans bounds classes × features, the only table that is kept.
+const maxMeans = 1 << 20
+
+var syntheticKeys = []string{"nodes", "edges", "features", "classes", "seed", "homophily", "train", "valid", "noise"}
+
+func parseSynthetic(rest string) (*synthetic, error) {
+	params, err := parseParams(rest, ",", syntheticKeys)
+	if err != nil {
+		return nil, err
+	}
+	g := &synthetic{
+		nodes: 100_000, edges: 1_000_000, features: 64, classes: 8, seed: 1,
+		homophily: 0.8, train: 0.1, valid: 0.1, noise: 1,
+	}
+	width := int64(g.features)
+	for _, p := range params {
+		switch p.key {
+		case "nodes":
+			g.nodes, err = parseCount(p.key, p.value, 1, MaxID+1)
+		case "edges":
+			g.edges, err = parseCount(p.key, p.value, 0, 1<<40)
+		case "features":
+			width, err = parseCount(p.key, p.value, 0, MaxFeatures)
+		case "classes":
+			g.classes, err = parseCount(p.key, p.value, 1, maxClasses)
+		case "seed":
+			if g.seed, err = strconv.ParseUint(p.value, 10, 64); err != nil {
+				err = badURI("seed=%s: a whole number from 0 is needed", p.value)
+			}
+		case "homophily":
+			g.homophily, err = parseShare(p, 1)
+		case "train":
+			g.train, err = parseShare(p, 1)
+		case "valid":
+			g.valid, err = parseShare(p, 1)
+		case "noise":
+			g.noise, err = parseShare(p, 1000)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	g.features = int(width)
+	switch {
+	case g.classes > g.nodes:
+		return nil, badURI("classes=%d: there are only %d nodes", g.classes, g.nodes)
+	case g.train+g.valid > 1:
+		return nil, badURI("train=%v and valid=%v are more than all nodes", g.train, g.valid)
+	case g.classes*width > maxMeans:
+		return nil, badURI("classes=%d times features=%d is more than %d", g.classes, width, maxMeans)
+	}
+	return g, nil
+}
+
+func parseShare(p param, limit float64) (float64, error) {
+	v, err := strconv.ParseFloat(p.value, 64)
+	if err != nil || !(v >= 0 && v <= limit) {
+		return 0, badURI("%s=%s: a number from 0 to %v is needed", p.key, p.value, limit)
+	}
+	return v, nil
+}
+
+// identity spells every option, so that a changed default is another dataset.
+func (g *synthetic) identity() string {
+	return fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=%d,classes=%d,seed=%d,homophily=%v,train=%v,valid=%v,noise=%v",
+		g.nodes, g.edges, g.features, g.classes, g.seed, g.homophily, g.train, g.valid, g.noise)
+}
+
+func openSynthetic(_ context.Context, rest string, o Options) (Dataset, error) {
+	g, err := parseSynthetic(rest)
+	if err != nil {
+		return nil, err
+	}
+	return g.dataset(o), nil
+}
+
+func (g *synthetic) dataset(o Options) *counted {
+	if o.NoFeatures {
+		g.features = 0
+	}
+	g.prepare()
+	c := &counted{
+		info: Info{
+			Name: "synthetic", Identity: g.identity(), NumNodes: g.nodes, NumFeatures: g.features,
+			HasLabels: true, HasSplits: true, EdgeHint: g.edges, SizeHint: 8 * g.edges,
+		},
+		nodes: g.nodes, rows: g.edges,
+		edge:  g.edge,
+		label: func(v int64) int32 { return int32(g.rank(v) % g.classes) },
+		split: g.split,
+	}
+	if g.features > 0 {
+		c.feature = g.feature
+	}
+	for i := range g.classes {
+		c.info.Classes = append(c.info.Classes, strconv.FormatInt(i, 10))
+	}
+	return c
+}
+
+// prepare draws the permutation of the nodes and the means of the classes.
+func (g *synthetic) prepare() {
+	n := uint64(g.nodes)
+	g.offset = rng.Below(rng.Hash(g.seed, streamOffset), n)
+	for try := uint64(0); ; try++ {
+		g.multiplier = 1 + rng.Below(rng.Hash(g.seed, streamMultiplier, try), n)
+		if inverse, ok := invert(g.multiplier, n); ok {
+			g.inverse = inverse
+			break
+		}
+	}
+	// Means are one noise deviation times √2 apart, whatever the width: a node's
+	// own row says its class only roughly, the mean over neighbours clearly.
+	scale := 1 / math.Sqrt(float64(max(g.features, 1)))
+	g.means = make([]float32, g.classes*int64(g.features))
+	for i := range g.means {
+		g.means[i] = float32(rng.Normal(rng.Hash(g.seed, streamMean, uint64(i))) * scale)
+	}
+}
+
+// invert finds the inverse of a modulo n, if there is one.
+func invert(a, n uint64) (uint64, bool) {
+	r0, r1, t0, t1 := int64(n), int64(a%n), int64(0), int64(1)
+	for r1 != 0 {
+		q := r0 / r1
+		r0, r1 = r1, r0-q*r1
+		t0, t1 = t1, t0-q*t1
+	}
+	if t0 < 0 {
+		t0 += int64(n)
+	}
+	return uint64(t0) % n, r0 == 1
+}
+
+func (g *synthetic) rank(node int64) int64 {
+	n := uint64(g.nodes)
+	return int64((uint64(node) + n - g.offset) % n * g.multiplier % n)
+}
+
+func (g *synthetic) node(rank uint64) uint32 {
+	n := uint64(g.nodes)
+	return uint32((rank*g.inverse%n + g.offset) % n)
+}
+
+// member draws a node of a class. Rank j is drawn with weight about (j+1)^-½, as
+// the square of a uniform number: then the number of nodes of degree d falls
+// like d^-3.
+func (g *synthetic) member(class, x uint64) uint32 {
+	count := (uint64(g.nodes) - class + uint64(g.classes) - 1) / uint64(g.classes)
+	square, _ := bits.Mul64(x, x)
+	return g.node(class + uint64(g.classes)*rng.Below(square, count))
+}
+
+// edge draws edge i: the class of its source, the source, whether the target is
+// of the same class, the target.
+func (g *synthetic) edge(i int64) Edge {
+	e, c := uint64(i), uint64(g.classes)
+	class := rng.Below(rng.Hash(g.seed, streamEdge, e, 0), c)
+	u := g.member(class, rng.Hash(g.seed, streamEdge, e, 1))
+	if x := rng.Hash(g.seed, streamEdge, e, 2); c > 1 && rng.Float64(x) >= g.homophily {
+		class = (class + 1 + rng.Below(rng.Hash(g.seed, streamEdge, e, 3), c-1)) % c
+	}
+	return Edge{u, g.member(class, rng.Hash(g.seed, streamEdge, e, 4))}
+}
+
+// feature is the mean of the node's class and noise. The conversions keep the
+// compiler from fusing product and sum, which would change bits.
+func (g *synthetic) feature(node int64, row []float32) {
+	width := int64(len(row))
+	class := g.rank(node) % g.classes
+	mean := g.means[class*width : (class+1)*width]
+	h := rng.Hash(g.seed, streamNoise, uint64(node))
+	for j := range row {
+		noise := float64(rng.Normal(rng.Hash(h, uint64(j))) * g.noise)
+		row[j] = float32(float64(mean[j]) + noise)
+	}
+}
+
+func (g *synthetic) split(node int64) Split {
+	u := rng.Float64(rng.Hash(g.seed, streamSplit, uint64(node)))
+	switch {
+	case u < g.train:
+		return Train
+	case u < g.train+g.valid:
+		return Valid
+	}
+	return Test
+}

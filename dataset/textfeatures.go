@@ -1,0 +1,340 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// textFeatures is a feature matrix as text: a line is a node id and its values.
+type textFeatures struct {
+	src       *source
+	separator separator
+	header    bool
+	width     int
+	limit     int64
+}
+
+func openTextFeatures(ctx context.Context, src *source, limit int64) (*textFeatures, error) {
+	l, err := openLines(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	line, err := l.data()
+	if err == io.EOF {
+		return nil, badData(src.name, "holds no rows")
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := separatorOf(line)
+	f := &textFeatures{src: src, separator: s, header: !startsLikeNumber(line), width: s.fields(line) - 1, limit: limit}
+	return f, checkSize(src.name, 0, int64(f.width))
+}
+
+func (f *textFeatures) open(ctx context.Context) (FeatureReader, error) {
+	l, err := openLines(ctx, f.src)
+	if err != nil {
+		return nil, err
+	}
+	if f.header {
+		if _, err := l.data(); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
+	return &textFeatureReader{f, l, make([]float32, f.width)}, nil
+}
+
+type textFeatureReader struct {
+	*textFeatures
+	lines *lines
+	row   []float32
+}
+
+func (r *textFeatureReader) Close() error { return r.lines.Close() }
+
+func (r *textFeatureReader) Next() (FeatureRow, error) {
+	line, err := r.lines.data()
+	if err != nil {
+		return FeatureRow{}, err
+	}
+	field, line, more := r.separator.cut(line)
+	id, problem := parseID(field, r.limit)
+	if problem != "" {
+		return FeatureRow{}, badData(r.lines.where(), "%s", problem)
+	}
+	column := 0
+	for ; more; column++ {
+		field, line, more = r.separator.cut(line)
+		if column >= r.width {
+			continue
+		}
+		if len(field) == 1 && field[0]-'0' <= 9 {
+			r.row[column] = float32(field[0] - '0')
+			continue
+		}
+		v, err := strconv.ParseFloat(string(field), 32)
+		if err != nil || !finite(float32(v)) {
+			return FeatureRow{}, badData(r.lines.where(), "column %d is %s: features are finite float32 numbers, replace it before the import", column+2, shorten(field))
+		}
+		r.row[column] = float32(v)
+	}
+	if column != r.width {
+		return FeatureRow{}, badData(r.lines.where(), "has %d values, the first line has %d: each line is a node id and its values", column, r.width)
+	}
+	return FeatureRow{ID: id, Dense: r.row}, nil
+}
+
+// jsonFeatures is an object of node id → list of the columns that are 1.
+type jsonFeatures struct {
+	src   *source
+	width int
+	limit int64
+}
+
+// openJSONFeatures reads the file once to learn its width.
+func openJSONFeatures(ctx context.Context, src *source, limit int64) (*jsonFeatures, error) {
+	f := &jsonFeatures{src: src, limit: limit}
+	r, err := f.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	for {
+		row, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n := len(row.Indices); n > 0 {
+			f.width = max(f.width, int(row.Indices[n-1])+1)
+		}
+	}
+	if f.width == 0 {
+		return nil, badData(src.name, "holds no feature")
+	}
+	return f, nil
+}
+
+func (f *jsonFeatures) open(ctx context.Context) (FeatureReader, error) {
+	st, err := f.src.open(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &jsonReader{jsonFeatures: f, stream: st, buf: make([]byte, bufferSize), digits: make([]byte, 0, 20), line: 1}, nil
+}
+
+// jsonReader parses the one shape of JSON that is read, as it streams by.
+type jsonReader struct {
+	*jsonFeatures
+	stream   *stream
+	buf      []byte
+	pos, end int
+	line     int64
+	offset   int64 // of buf in the file
+	started  bool
+	done     bool
+	digits   []byte
+	row      FeatureRow
+}
+
+func (r *jsonReader) Close() error { return r.stream.Close() }
+
+func (r *jsonReader) bad(format string, args ...any) error {
+	where := r.src.name + " line " + strconv.FormatInt(r.line, 10) + " byte " + strconv.FormatInt(r.offset+int64(r.pos), 10)
+	return badData(where, format, args...)
+}
+
+// fill reads the next part of the file.
+func (r *jsonReader) fill() error {
+	r.offset += int64(r.end)
+	r.pos, r.end = 0, 0
+	for r.end == 0 {
+		n, err := r.stream.Read(r.buf)
+		r.end = n
+		if n == 0 && err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// peek returns the next byte that is no white space, without taking it.
+func (r *jsonReader) peek() (byte, error) {
+	for {
+		if r.pos == r.end {
+			if err := r.fill(); err != nil {
+				return 0, err
+			}
+		}
+		switch c := r.buf[r.pos]; c {
+		case '\n':
+			r.line++
+		case ' ', '\t', '\r':
+		default:
+			return c, nil
+		}
+		r.pos++
+	}
+}
+
+func (r *jsonReader) truncated() error {
+	return r.bad("the file ends too early: it is truncated, fetch it again")
+}
+
+// take takes the next byte that is no white space.
+func (r *jsonReader) take() (byte, error) {
+	c, err := r.peek()
+	if err == io.EOF {
+		return 0, r.truncated()
+	}
+	r.pos++
+	return c, err
+}
+
+func (r *jsonReader) expect(want byte) error {
+	c, err := r.take()
+	if err == nil && c != want {
+		r.pos--
+		err = r.bad("found %q where %q is needed: features are an object of node id to list of feature ids", c, want)
+	}
+	return err
+}
+
+// number takes what stands before the next separator.
+func (r *jsonReader) number() ([]byte, error) {
+	r.digits = r.digits[:0]
+	c, err := r.peek()
+	for err == nil && !strings.ContainsRune("\",] \t\r\n", rune(c)) {
+		if len(r.digits) == cap(r.digits) {
+			return nil, r.bad("number %s is too long", shorten(r.digits))
+		}
+		r.digits = append(r.digits, c)
+		r.pos++
+		if r.pos == r.end {
+			err = r.fill()
+		}
+		if err == nil {
+			c = r.buf[r.pos]
+		}
+	}
+	if err == io.EOF {
+		err = r.truncated()
+	}
+	return r.digits, err
+}
+
+func (r *jsonReader) Next() (FeatureRow, error) {
+	if r.done {
+		return FeatureRow{}, io.EOF
+	}
+	if !r.started {
+		if err := r.expect('{'); err != nil {
+			return FeatureRow{}, err
+		}
+	}
+	c, err := r.take()
+	if err != nil {
+		return FeatureRow{}, err
+	}
+	switch {
+	case c == '}':
+		return FeatureRow{}, r.finish()
+	case r.started && c != ',':
+		r.pos--
+		return FeatureRow{}, r.bad("found %q where ',' or '}' is needed", c)
+	case !r.started:
+		r.pos--
+		r.started = true
+	}
+	if err := r.key(); err != nil {
+		return FeatureRow{}, err
+	}
+	err = r.list()
+	return r.row, err
+}
+
+// finish checks that nothing follows.
+func (r *jsonReader) finish() error {
+	r.done = true
+	_, err := r.peek()
+	if err == nil {
+		err = r.bad("text after the closing brace")
+	}
+	return err
+}
+
+func (r *jsonReader) key() error {
+	if err := r.expect('"'); err != nil {
+		return err
+	}
+	digits, err := r.number()
+	if err != nil {
+		return err
+	}
+	id, problem := parseID(digits, r.limit)
+	if problem != "" {
+		return r.bad("%s", problem)
+	}
+	r.row.ID = id
+	if err := r.expect('"'); err != nil {
+		return err
+	}
+	return r.expect(':')
+}
+
+// list takes the feature ids of a node.
+func (r *jsonReader) list() error {
+	row := &r.row
+	row.Indices = row.Indices[:0]
+	if err := r.expect('['); err != nil {
+		return err
+	}
+	if c, err := r.peek(); err == nil && c == ']' {
+		r.pos++
+		return r.sortRow()
+	}
+	for {
+		digits, err := r.number()
+		if err != nil {
+			return err
+		}
+		v, err := strconv.ParseUint(string(digits), 10, 32)
+		if err != nil || v >= MaxFeatures || len(row.Indices) == MaxFeatures {
+			return r.bad("feature id %s of node %d: feature ids are whole numbers below %d", shorten(digits), row.ID, MaxFeatures)
+		}
+		row.Indices = append(row.Indices, uint32(v))
+		c, err := r.take()
+		if err != nil {
+			return err
+		}
+		if c == ']' {
+			return r.sortRow()
+		}
+		if c != ',' {
+			r.pos--
+			return r.bad("found %q where ',' or ']' is needed", c)
+		}
+	}
+}
+
+func (r *jsonReader) sortRow() error {
+	row := &r.row
+	slices.Sort(row.Indices)
+	for i := 1; i < len(row.Indices); i++ {
+		if row.Indices[i] == row.Indices[i-1] {
+			return r.bad("node %d has feature %d twice: list each one once", row.ID, row.Indices[i])
+		}
+	}
+	for len(row.Values) < len(row.Indices) {
+		row.Values = append(row.Values, 1)
+	}
+	row.Values = row.Values[:len(row.Indices)]
+	return nil
+}

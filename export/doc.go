@@ -1,0 +1,31 @@
+// Package export writes any artifact of a run as one file, its rows in
+// ascending order of input id, within the memory budget.
+//
+// # Model
+//
+// An artifact is a table whose first column is the input id. Inside a run its
+// rows are in order of node; [Run] brings them into order of id.
+//
+// # Format
+//
+// csv has a header line, and a column NAME_0, NAME_1, … for each value of a
+// list. parquet and arrow (IPC file) hold lists as fixed-size lists. npy holds a
+// structured array with a field a column, except for edges, which are a plain
+// int64 array of shape (edges, 2). Values of float16 artifacts become float32.
+// Edges are input ids u < v, each undirected edge once, ordered by u, then v.
+//
+// # Algorithm
+//
+// The ids are read and sorted, which gives every row its place. Places are
+// filled range by range: as many rows as fit the budget, one sequential read of
+// the artifact for each range. Edges likewise, by ranges of u.
+//
+// # Memory
+//
+// 12·rows bytes while sorting ids, then 4·rows and what is free of the budget;
+// for edges 16·nodes and what is free.
+//
+// # Determinism
+//
+// The bytes depend on the artifact and the format alone.
+package export

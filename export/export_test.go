@@ -1,0 +1,416 @@
+package export
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v14/arrow"
+	"github.com/apache/arrow/go/v14/arrow/array"
+	"github.com/apache/arrow/go/v14/arrow/ipc"
+	"github.com/apache/arrow/go/v14/arrow/memory"
+	"github.com/apache/arrow/go/v14/parquet/file"
+	"github.com/apache/arrow/go/v14/parquet/pqarrow"
+	"go.uber.org/goleak"
+
+	"ndls/internal/mem"
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	nodes    = 53
+	features = 21
+	classes  = 3
+	interval = 20
+)
+
+// fixture is a run directory with every artifact, and what the exports of it are.
+type fixture struct {
+	cat  *shards.Catalog
+	want map[string][]string // lines of csv without the header
+}
+
+// must stops the test on an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	ctx := context.Background()
+	cat, err := shards.OpenCatalog(ctx, storage.NewMem())
+	must(t, err)
+	f := &fixture{cat, map[string][]string{}}
+	rng := rand.New(rand.NewPCG(1, 2))
+	ids := rng.Perm(3 * nodes)[:nodes]
+	ids[7] = 1<<32 - 2
+	add := func(kind, path string, interval int, rows int64, write func(*shards.File) error) {
+		t.Helper()
+		file, err := cat.Create(ctx, kind, path, int32(interval), shards.NotApplicable)
+		must(t, err)
+		must(t, write(file))
+		file.Rows = rows
+		must(t, cat.Commit(ctx, file))
+	}
+	lines := make(map[string]map[int]string)
+	line := func(what string, id int, cells ...any) {
+		if lines[what] == nil {
+			lines[what] = map[int]string{}
+		}
+		text := fmt.Sprint(id)
+		for _, c := range cells {
+			text += fmt.Sprintf(",%v", c)
+		}
+		lines[what][id] = text
+	}
+
+	must(t, shards.WriteSummary(ctx, cat, shards.Summary{
+		Name: "fixture", Nodes: nodes, Features: features, Classes: []string{"a", "b", "c"}, IntervalRows: interval,
+	}))
+	add(shards.KindNodes, "graph/nodes.parquet", -1, nodes, func(w *shards.File) error {
+		return shards.WriteNodes(w, nodes, func(first int64, b shards.NodeBatch) error {
+			for i := range b.ID {
+				node := int(first) + i
+				b.ID[i], b.Degree[i], b.Component[i], b.Label[i], b.Split[i] = int64(ids[node]), uint32(node*2), uint32(node%5), int32(node%4)-1, uint8(node%4)
+				line("nodes", ids[node], b.Degree[i], b.Component[i], b.Label[i], splitNames[b.Split[i]])
+			}
+			return nil
+		})
+	})
+
+	// Edges: a sparse random graph, both directions, by destination.
+	var pairs [][2]uint32
+	type edge struct{ u, v int }
+	var undirected []edge
+	for u := range nodes {
+		for v := range u {
+			if rng.IntN(6) == 0 {
+				pairs = append(pairs, [2]uint32{uint32(u), uint32(v)}, [2]uint32{uint32(v), uint32(u)})
+				undirected = append(undirected, edge{min(ids[u], ids[v]), max(ids[u], ids[v])})
+			}
+		}
+	}
+	slices.SortFunc(pairs, func(a, b [2]uint32) int { return slices.Compare(a[:], b[:]) })
+	add(shards.KindEdges, "graph/edges/part-00000.parquet", 0, int64(len(pairs)), func(w *shards.File) error {
+		ew, err := shards.NewEdgeWriter(w, shards.EdgeMeta{Hi: nodes, NumNodes: nodes, BlockRows: 1 << 20})
+		must(t, err)
+		for _, p := range pairs {
+			must(t, ew.Write(p[:1], p[1:]))
+		}
+		_, err = ew.Close()
+		return err
+	})
+	slices.SortFunc(undirected, func(a, b edge) int { return slices.Compare([]int{a.u, a.v}, []int{b.u, b.v}) })
+	for _, e := range undirected {
+		f.want["edges"] = append(f.want["edges"], fmt.Sprintf("%d,%d", e.u, e.v))
+	}
+
+	value := func(node, c int) float32 { return float32(node) - float32(c)/3 }
+	for lo, i := 0, 0; lo < nodes; lo, i = lo+interval, i+1 {
+		hi := min(lo+interval, nodes)
+		add(shards.KindLSI, fmt.Sprintf("lsi/part-%05d.parquet", i), i, int64(hi-lo), func(w *shards.File) error {
+			return shards.WriteLSI(w, int64(hi-lo), func(first int64, b shards.LSIBatch) error {
+				for k := range b.ID {
+					node := lo + int(first) + k
+					b.ID[k], b.K[k], b.Capped[k] = int64(ids[node]), int32(node), node%3 == 0
+					line("lsi", ids[node], node, node%3 == 0, node/2)
+				}
+				return nil
+			})
+		})
+		for g := 0; g*shards.TileColumns < features; g++ {
+			add(shards.KindFeatures, shards.TilePath("graph/features", i, g), i, int64(hi-lo), func(w *shards.File) error {
+				tile := make([]float32, (hi-lo)*shards.TileColumns)
+				for k := range tile {
+					if c := g*shards.TileColumns + k%shards.TileColumns; c < features {
+						tile[k] = value(lo+k/shards.TileColumns, c)
+					}
+				}
+				_, err := w.Write(mem.AsBytes(tile))
+				return err
+			})
+		}
+		rows := func(what, kind, path string, s shards.RowSchema) {
+			add(kind, path, i, int64(hi-lo), func(w *shards.File) error {
+				rw, err := shards.NewRowWriter(w, s)
+				must(t, err)
+				var id []int64
+				var label []int32
+				var values []float32
+				for node := lo; node < hi; node++ {
+					id = append(id, int64(ids[node]))
+					var cells []any
+					if s.Label {
+						label = append(label, int32(node%classes))
+						cells = append(cells, node%classes)
+					}
+					for c := range s.Width {
+						values = append(values, value(node, c))
+						cells = append(cells, value(node, c))
+					}
+					line(what, ids[node], cells...)
+				}
+				must(t, rw.Write(id, label, values))
+				_, err = rw.Close()
+				return err
+			})
+		}
+		rows("smoothed", shards.KindSmoothed, fmt.Sprintf("smoothed/part-%05d.arrow", i), shards.RowSchema{Column: "feature", Width: features})
+		rows("soft-labels", shards.KindSoftLabels, fmt.Sprintf("soft_labels/part-%05d.arrow", i), shards.RowSchema{Column: "probability", Width: classes})
+		rows("predictions", shards.KindPredictions, fmt.Sprintf("predictions/part-%05d.arrow", i), shards.RowSchema{Column: "probability", Width: classes, Label: true})
+	}
+	lines["features"] = lines["smoothed"]
+	slices.Sort(ids)
+	for what := range lines {
+		for _, id := range ids {
+			f.want[what] = append(f.want[what], lines[what][id])
+		}
+	}
+	return f
+}
+
+// budget is one in which only free bytes are left.
+func budget(t *testing.T, free int64) *mem.Budget {
+	t.Helper()
+	b, err := mem.NewBudget(mem.MinBudget)
+	must(t, err)
+	must(t, b.Reserve(b.Free()-free, "test"))
+	return b
+}
+
+func TestEveryArtifactInEveryFormat(t *testing.T) {
+	f := newFixture(t)
+	for _, what := range Artifacts {
+		for _, format := range Formats {
+			var first []byte
+			// The smaller budgets hold the order and a few rows or one.
+			for _, free := range []int64{16 << 20, 12 * 4096, 6 * 4096} {
+				t.Run(fmt.Sprintf("%s/%s/%d", what, format, free), func(t *testing.T) {
+					out := filepath.Join(t.TempDir(), "out")
+					if what == "features" || what == "edges" {
+						// Ids and ranks of nodes come on top.
+						free += 3 * 4096
+					}
+					b := budget(t, free)
+					rows, err := Run(context.Background(), f.cat, Options{What: what, Format: format, Out: out, Budget: b})
+					must(t, err)
+					text, err := os.ReadFile(out)
+					must(t, err)
+					if b.Free() != free {
+						t.Errorf("%d bytes of the budget were not given back", free-b.Free())
+					}
+					if rows != int64(len(f.want[what])) {
+						t.Errorf("%d rows, want %d", rows, len(f.want[what]))
+					}
+					if first == nil {
+						first = text
+						if got := decode(t, format, text); !slices.Equal(got, f.want[what]) {
+							t.Errorf("rows\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(f.want[what], "\n"))
+						}
+					} else if !bytes.Equal(first, text) {
+						t.Error("the bytes depend on the budget")
+					}
+				})
+			}
+		}
+	}
+}
+
+// decode turns a file back into the lines of csv.
+func decode(t *testing.T, format string, text []byte) []string {
+	t.Helper()
+	switch format {
+	case "csv":
+		lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+		return lines[1:]
+	case "npy":
+		return decodeNPY(t, text)
+	case "parquet":
+		r, err := file.NewParquetReader(bytes.NewReader(text))
+		must(t, err)
+		defer r.Close()
+		pr, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+		must(t, err)
+		table, err := pr.ReadTable(context.Background())
+		must(t, err)
+		defer table.Release()
+		tr := array.NewTableReader(table, -1)
+		defer tr.Release()
+		var lines []string
+		for tr.Next() {
+			lines = append(lines, decodeRecord(tr.Record())...)
+		}
+		return lines
+	}
+	r, err := ipc.NewFileReader(bytes.NewReader(text))
+	must(t, err)
+	defer r.Close()
+	var lines []string
+	for i := range r.NumRecords() {
+		rec, err := r.Record(i)
+		must(t, err)
+		lines = append(lines, decodeRecord(rec)...)
+	}
+	return lines
+}
+
+func decodeRecord(rec arrow.Record) []string {
+	lines := make([]string, rec.NumRows())
+	for i := range lines {
+		var cells []string
+		for _, col := range rec.Columns() {
+			if list, ok := col.(array.ListLike); ok {
+				from, to := list.ValueOffsets(i)
+				for k := from; k < to; k++ {
+					cells = append(cells, fmt.Sprint(list.ListValues().(*array.Float32).Value(int(k))))
+				}
+				continue
+			}
+			cells = append(cells, col.ValueStr(i))
+		}
+		lines[i] = strings.Join(cells, ",")
+	}
+	return lines
+}
+
+// decodeNPY reads the fields by the names in the header.
+func decodeNPY(t *testing.T, text []byte) []string {
+	t.Helper()
+	size := int(binary.LittleEndian.Uint16(text[8:]))
+	head, data := string(text[10:10+size]), text[10+size:]
+	if (10+size)%64 != 0 || !strings.HasSuffix(head, "\n") {
+		t.Errorf("header of %d bytes ends %q", 10+size, head[len(head)-2:])
+	}
+	types := strings.Split(head, "'")
+	var lines []string
+	for len(data) > 0 {
+		var cells []string
+		take := func(n int) []byte {
+			b := data[:n]
+			data = data[n:]
+			return b
+		}
+		for i, s := range types {
+			count := 1
+			if i+1 < len(types) && strings.HasPrefix(types[i+1], ", (") {
+				if _, err := fmt.Sscanf(types[i+1], ", (%d,)", &count); err != nil && !strings.Contains(types[i+1], ",)") {
+					count = 1
+				}
+			}
+			if strings.HasPrefix(head, "{'descr': '<i8'") && s == "<i8" {
+				count = 2
+			}
+			for range count {
+				switch s {
+				case "<i8":
+					cells = append(cells, fmt.Sprint(int64(binary.LittleEndian.Uint64(take(8)))))
+				case "<i4":
+					cells = append(cells, fmt.Sprint(int32(binary.LittleEndian.Uint32(take(4)))))
+				case "<u4":
+					cells = append(cells, fmt.Sprint(binary.LittleEndian.Uint32(take(4))))
+				case "|b1":
+					cells = append(cells, fmt.Sprint(take(1)[0] != 0))
+				case "|S5":
+					cells = append(cells, strings.TrimRight(string(take(5)), "\x00"))
+				case "<f4":
+					cells = append(cells, fmt.Sprint(view[float32](take(4))[0]))
+				}
+			}
+		}
+		lines = append(lines, strings.Join(cells, ","))
+	}
+	return lines
+}
+
+func TestNPYHeader(t *testing.T) {
+	f := newFixture(t)
+	for what, want := range map[string]string{
+		"edges":       "{'descr': '<i8', 'fortran_order': False, 'shape': (%d, 2), }",
+		"predictions": "{'descr': [('id', '<i8'), ('label', '<i4'), ('probability', '<f4', (3,))], 'fortran_order': False, 'shape': (%d,), }",
+		"nodes":       "{'descr': [('id', '<i8'), ('degree', '<u4'), ('component', '<u4'), ('label', '<i4'), ('split', '|S5')], 'fortran_order': False, 'shape': (%d,), }",
+	} {
+		out := filepath.Join(t.TempDir(), "out.npy")
+		rows, err := Run(context.Background(), f.cat, Options{What: what, Format: "npy", Out: out, Budget: budget(t, 1<<20)})
+		must(t, err)
+		text, err := os.ReadFile(out)
+		must(t, err)
+		if want := fmt.Sprintf(want, rows); !bytes.HasPrefix(text[10:], []byte(want)) {
+			t.Errorf("%s: header %q, want %q", what, text[10:138], want)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	f := newFixture(t)
+	empty, err := shards.OpenCatalog(context.Background(), storage.NewMem())
+	must(t, err)
+	dir := t.TempDir()
+	taken := filepath.Join(dir, "taken.csv")
+	must(t, os.WriteFile(taken, []byte("mine"), 0o644))
+	out := filepath.Join(dir, "out.csv")
+	for _, tc := range []struct {
+		name   string
+		cat    *shards.Catalog
+		o      Options
+		target error
+		want   string
+	}{
+		{"artifact", f.cat, Options{What: "weights", Format: "csv", Out: out}, ErrOption, `"weights"`},
+		{"format", f.cat, Options{What: "lsi", Format: "xls", Out: out}, ErrOption, `"xls"`},
+		{"existing file", f.cat, Options{What: "lsi", Format: "csv", Out: taken}, ErrExists, "--force"},
+		{"missing stage", empty, Options{What: "soft-labels", Format: "csv", Out: out}, nil, "run ndls train first"},
+		{"order does not fit", f.cat, Options{What: "lsi", Format: "csv", Out: out, Budget: budget(t, 4096)}, mem.ErrBudget, "lsi"},
+		{"rows do not fit", f.cat, Options{What: "smoothed", Format: "csv", Out: out, Budget: budget(t, 2*4096)}, mem.ErrBudget, "rows in order"},
+		{"missing folder", f.cat, Options{What: "lsi", Format: "csv", Out: filepath.Join(dir, "no", "out.csv"), Budget: budget(t, 1<<20)}, os.ErrNotExist, "no"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := Run(context.Background(), tc.cat, tc.o)
+			if err == nil || tc.target != nil && !errors.Is(err, tc.target) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want %v with %q", err, tc.target, tc.want)
+			}
+		})
+	}
+	left, err := os.ReadDir(dir)
+	must(t, err)
+	if text, err := os.ReadFile(taken); len(left) != 1 || err != nil || string(text) != "mine" {
+		t.Errorf("files left: %v; the existing one holds %q", left, text)
+	}
+	_, err = Run(context.Background(), f.cat, Options{What: "lsi", Format: "csv", Out: taken, Force: true, Budget: budget(t, 1<<20)})
+	must(t, err)
+	if text, err := os.ReadFile(taken); err != nil || !bytes.HasPrefix(text, []byte("id,k,capped\n")) {
+		t.Errorf("--force left %.40q, %v", text, err)
+	}
+}
+
+func TestDamageIsFound(t *testing.T) {
+	f := newFixture(t)
+	e := f.cat.Entries(shards.KindSmoothed)[1]
+	w, err := f.cat.Store().Create(context.Background(), e.Path)
+	must(t, err)
+	_, err = w.Write(make([]byte, e.Bytes))
+	must(t, err)
+	_, err = w.Commit(context.Background())
+	must(t, err)
+	out := filepath.Join(t.TempDir(), "out.csv")
+	_, err = Run(context.Background(), f.cat, Options{What: "smoothed", Format: "csv", Out: out, Budget: budget(t, 1<<20)})
+	if !errors.Is(err, shards.ErrCorrupt) || !strings.Contains(err.Error(), e.Path) {
+		t.Errorf("error %v, want ErrCorrupt naming %s", err, e.Path)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a damaged artifact left an output file")
+	}
+}

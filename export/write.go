@@ -1,0 +1,220 @@
+package export
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"ndls/internal/mem"
+)
+
+// newWriter writes rows of columns to out; plain makes an npy file of equal
+// columns an ordinary matrix.
+func newWriter(format string, out io.Writer, columns []column, rows int64, plain bool) (writer, error) {
+	switch format {
+	case "csv":
+		return newCSV(out, columns)
+	case "npy":
+		return newNPY(out, columns, rows, plain)
+	case "parquet":
+		w, err := newParquet(out, columns)
+		return newBatched(w, columns), err
+	default:
+		w, err := newArrow(out, columns)
+		return newBatched(w, columns), err
+	}
+}
+
+// batchBytes is what a columnar writer gets at a time, and holds on the heap.
+const batchBytes = 4 << 20
+
+// batched cuts rows into batches whose size does not depend on how they come.
+type batched struct {
+	writer
+	columns []column
+	size    int
+	rows    int
+	held    [][]byte
+}
+
+func newBatched(w writer, columns []column) *batched {
+	return &batched{writer: w, columns: columns, size: max(batchBytes/rowSize(columns), 1), held: make([][]byte, len(columns))}
+}
+
+func (b *batched) write(cols [][]byte, n int) error {
+	for at := 0; at < n; {
+		end := min(at+b.size-b.rows, n)
+		for i, c := range b.columns {
+			b.held[i] = append(b.held[i], cols[i][at*c.size():end*c.size()]...)
+		}
+		b.rows += end - at
+		at = end
+		if b.rows == b.size {
+			if err := b.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *batched) flush() error {
+	err := b.writer.write(b.held, b.rows)
+	b.rows = 0
+	for i := range b.held {
+		b.held[i] = b.held[i][:0]
+	}
+	return err
+}
+
+func (b *batched) close() error {
+	if b.rows > 0 {
+		if err := b.flush(); err != nil {
+			return err
+		}
+	}
+	return b.writer.close()
+}
+
+type csvWriter struct {
+	out     *bufio.Writer
+	columns []column
+	line    []byte
+}
+
+func newCSV(out io.Writer, columns []column) (*csvWriter, error) {
+	w := &csvWriter{out: bufio.NewWriterSize(out, 256<<10), columns: columns}
+	var head []string
+	for _, c := range columns {
+		if c.list == 0 {
+			head = append(head, c.name)
+		}
+		for i := range c.list {
+			head = append(head, fmt.Sprintf("%s_%d", c.name, i))
+		}
+	}
+	_, err := w.out.WriteString(strings.Join(head, ",") + "\n")
+	return w, err
+}
+
+func (w *csvWriter) write(cols [][]byte, n int) error {
+	for i := range n {
+		w.line = w.line[:0]
+		for c, col := range w.columns {
+			s := col.size()
+			w.line = appendText(w.line, col, cols[c][i*s:(i+1)*s])
+		}
+		w.line[len(w.line)-1] = '\n'
+		if _, err := w.out.Write(w.line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendText appends the values of one row of a column, each with a comma.
+func appendText(line []byte, c column, value []byte) []byte {
+	switch c.kind {
+	case int64Kind:
+		line = strconv.AppendInt(line, view[int64](value)[0], 10)
+	case int32Kind:
+		line = strconv.AppendInt(line, int64(view[int32](value)[0]), 10)
+	case uint32Kind:
+		line = strconv.AppendUint(line, uint64(view[uint32](value)[0]), 10)
+	case boolKind:
+		line = strconv.AppendBool(line, value[0] != 0)
+	case splitKind:
+		line = append(line, splitNames[value[0]]...)
+	case float32Kind:
+		for i, x := range view[float32](value) {
+			if i > 0 {
+				line = append(line, ',')
+			}
+			line = strconv.AppendFloat(line, float64(x), 'g', -1, 32)
+		}
+	}
+	return append(line, ',')
+}
+
+func (w *csvWriter) close() error { return w.out.Flush() }
+
+// npyWriter writes format version 1.0 of NumPy's NEP 1.
+type npyWriter struct {
+	out     *bufio.Writer
+	columns []column
+}
+
+// numpyTypes spells the kinds as NumPy does. A split is its name, padded with
+// zero bytes.
+var numpyTypes = []string{int64Kind: "<i8", int32Kind: "<i4", uint32Kind: "<u4", boolKind: "|b1", splitKind: "|S5", float32Kind: "<f4"}
+
+func newNPY(out io.Writer, columns []column, rows int64, plain bool) (*npyWriter, error) {
+	w := &npyWriter{bufio.NewWriterSize(out, 256<<10), columns}
+	descr, shape := fmt.Sprintf("'%s'", numpyTypes[columns[0].kind]), fmt.Sprintf("(%d, %d)", rows, len(columns))
+	if !plain {
+		var fields []string
+		for _, c := range columns {
+			field := fmt.Sprintf("('%s', '%s'", c.name, numpyTypes[c.kind])
+			if c.list > 0 {
+				field += fmt.Sprintf(", (%d,)", c.list)
+			}
+			fields = append(fields, field+")")
+		}
+		descr, shape = "["+strings.Join(fields, ", ")+"]", fmt.Sprintf("(%d,)", rows)
+	}
+	head := fmt.Sprintf("{'descr': %s, 'fortran_order': False, 'shape': %s, }", descr, shape)
+	// The values start at a multiple of 64 bytes, after a line end.
+	head += strings.Repeat(" ", 63-(10+len(head))%64) + "\n"
+	if _, err := w.out.WriteString("\x93NUMPY\x01\x00"); err != nil {
+		return nil, err
+	}
+	if err := binary.Write(w.out, binary.LittleEndian, uint16(len(head))); err != nil {
+		return nil, err
+	}
+	_, err := w.out.WriteString(head)
+	return w, err
+}
+
+func (w *npyWriter) write(cols [][]byte, n int) error {
+	for i := range n {
+		for c, col := range w.columns {
+			s := col.size()
+			value := cols[c][i*s : (i+1)*s]
+			if col.kind == splitKind {
+				var name [5]byte
+				copy(name[:], splitNames[value[0]])
+				value = name[:]
+			}
+			if _, err := w.out.Write(value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *npyWriter) close() error { return w.out.Flush() }
+
+// bits packs one byte a value into one bit a value, lowest bit first.
+func bits(values []byte) []byte {
+	packed := make([]byte, (len(values)+7)/8)
+	for i, b := range values {
+		if b != 0 {
+			packed[i/8] |= 1 << (i % 8)
+		}
+	}
+	return packed
+}
+
+// names gives the offsets and characters of a column of splits.
+func names(values []byte) (offsets, text []byte) {
+	ends := make([]int32, 1, len(values)+1)
+	for _, s := range values {
+		text = append(text, splitNames[s]...)
+		ends = append(ends, int32(len(text)))
+	}
+	return mem.AsBytes(ends), text
+}

@@ -1,0 +1,17 @@
+// Package control holds what the coordinator and the workers say to each other:
+// the plan, the tasks cut from it, and the reports that come back. It computes
+// nothing.
+//
+// # Model
+//
+// A [Plan] is everything that decides the bytes of a run directory, and nothing
+// else: no paths, no threads, no memory. Two runs with the same plan write the
+// same bytes. [Resources] is the rest: what a task may use, and where it finds
+// its input. An [Executor] carries out a [Task]; one in the same process and
+// one on another machine are the same to the coordinator.
+//
+// # Format
+//
+// Plans and reports are JSON with the field names of run.json and report.json.
+// [Plan.Hash] is the SHA-256 of the plan's JSON.
+package control

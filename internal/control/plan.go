@@ -1,0 +1,313 @@
+package control
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+const (
+	// PlanFormat is the version of the plan's fields and of their meaning.
+	PlanFormat = 1
+	// maxHops is the largest number of hops, what a K table can hold.
+	maxHops = 1<<15 - 1
+)
+
+var (
+	// ErrPlanMismatch reports a run directory that was made with another plan.
+	ErrPlanMismatch = errors.New("the run directory has another plan")
+	// ErrOption reports an option whose value makes no sense.
+	ErrOption = errors.New("invalid option")
+)
+
+// Stage names one step of a run.
+type Stage string
+
+// The stages, in the order in which a whole run takes them.
+const (
+	Partition    Stage = "partition"
+	LSI          Stage = "lsi"
+	Smooth       Stage = "smooth"
+	Train        Stage = "train"
+	Predict      Stage = "predict"
+	SmoothLabels Stage = "smooth-labels"
+	Evaluate     Stage = "evaluate"
+)
+
+// Stages lists every stage in order.
+var Stages = []Stage{Partition, LSI, Smooth, Train, Predict, SmoothLabels, Evaluate}
+
+// Needs lists the stages whose output s reads under plan p.
+func (p Plan) Needs(s Stage) []Stage {
+	switch s {
+	case LSI:
+		return []Stage{Partition}
+	case Smooth:
+		return []Stage{Partition, LSI}
+	case Train:
+		return []Stage{Partition, Smooth}
+	case Predict:
+		return []Stage{Partition, Smooth, Train}
+	case SmoothLabels:
+		if p.Labels.SoftLabels != "" {
+			return []Stage{Partition, LSI}
+		}
+		return []Stage{Partition, LSI, Predict}
+	case Evaluate:
+		return []Stage{Partition, SmoothLabels}
+	}
+	return nil
+}
+
+// Plan is what decides the bytes of a run directory.
+type Plan struct {
+	Format    int              `json:"format"`
+	Seed      uint64           `json:"seed"`
+	Partition PartitionOptions `json:"partition"`
+	LSI       LSIOptions       `json:"lsi"`
+	Smooth    SmoothOptions    `json:"smooth"`
+	Train     TrainOptions     `json:"train"`
+	Labels    LabelOptions     `json:"labels"`
+}
+
+// PartitionOptions decide the import and the cut into shards.
+type PartitionOptions struct {
+	// Dataset is the dataset's identity: its URI with base names for paths.
+	Dataset string `json:"dataset"`
+	// Features is "" to import features, "none" to leave them out.
+	Features string `json:"features"`
+	// Normalize is "auto" (L1 for sparse features), "l1" or "none".
+	Normalize string `json:"normalize"`
+	// Split is "" for the published split, or "random:TRAIN,VALID" nodes of each class.
+	Split string `json:"split"`
+	// IntervalBlocks is the number of 2^20-row blocks of an interval.
+	IntervalBlocks int `json:"interval_blocks"`
+}
+
+// LSIOptions decide the K table.
+type LSIOptions struct {
+	// Mode is influence-sketch, influence-exact, feature or feature-sketch.
+	Mode string `json:"mode"`
+	// Probes is the number of random columns of the sketch modes.
+	Probes int `json:"probes"`
+	// Epsilon is the distance below which a node has settled, R the convolution coefficient.
+	Epsilon float64 `json:"epsilon"`
+	R       float64 `json:"r"`
+	// Kmax is the K of a node that never settles.
+	Kmax int `json:"kmax"`
+	// Stationary is "component" (appendix A.1) or "global" (equation 2).
+	Stationary string `json:"stationary"`
+}
+
+// SmoothOptions decide the smoothed features.
+type SmoothOptions struct {
+	// Rule is ndls, ndls-reference, sgc, s2gc or gbp.
+	Rule string `json:"rule"`
+	// Alpha is the residual share of ndls-reference and s2gc, and the decay of gbp.
+	Alpha float64 `json:"alpha"`
+	// Hops is the number of hops of the rules that do not take it from the K table.
+	Hops int `json:"hops"`
+}
+
+// TrainOptions decide the model.
+type TrainOptions struct {
+	Hidden       int     `json:"hidden"`
+	Layers       int     `json:"layers"`
+	Dropout      float64 `json:"dropout"`
+	InputDropout float64 `json:"input_dropout"`
+	LR           float64 `json:"lr"`
+	WeightDecay  float64 `json:"weight_decay"`
+	// Schedule is how the learning rate moves: "constant" or "cosine".
+	Schedule string `json:"schedule"`
+	Epochs   int    `json:"epochs"`
+	// Patience is the number of epochs without a better validation result
+	// after which training stops; 0 never stops early.
+	Patience int `json:"patience"`
+	// BatchSize is the number of rows of a step; 0 takes all of them.
+	BatchSize int `json:"batch_size"`
+	// Runs is the number of models, each with its own seed.
+	Runs int `json:"runs"`
+}
+
+// LabelOptions decide label smoothing.
+type LabelOptions struct {
+	// Rule is ndls or ndls-reference; Alpha is the residual share of the latter.
+	Rule  string  `json:"rule"`
+	Alpha float64 `json:"alpha"`
+	// Epsilon is the distance below which a node has settled for label
+	// smoothing, 0 for that of the K table; Kmax bounds its hops.
+	Epsilon float64 `json:"epsilon"`
+	Kmax    int     `json:"kmax"`
+	// SoftLabels identifies soft labels of another model, by base name and
+	// SHA-256; "" smooths the run's own.
+	SoftLabels string `json:"soft_labels"`
+}
+
+// DefaultPlan holds the default of every option that does not depend on the input.
+func DefaultPlan() Plan {
+	return Plan{
+		Format:    PlanFormat,
+		Seed:      1,
+		Partition: PartitionOptions{Normalize: "auto", IntervalBlocks: 16},
+		LSI: LSIOptions{
+			Mode: "influence-sketch", Probes: 64, Epsilon: 0.03, R: 0.5, Kmax: 200,
+			Stationary: "component",
+		},
+		Smooth: SmoothOptions{Rule: "ndls", Alpha: 0.15, Hops: 10},
+		Train: TrainOptions{
+			Hidden: 64, Layers: 2, Dropout: 0.4, InputDropout: 0.4, LR: 0.01, WeightDecay: 5e-4, Schedule: "constant",
+			Epochs: 500, Patience: 100, BatchSize: 4096, Runs: 10,
+		},
+		Labels: LabelOptions{Rule: "ndls", Alpha: 0.15, Kmax: 40},
+	}
+}
+
+// Validate checks ranges and names. Its error wraps [ErrOption] and names the
+// field and the values that are allowed.
+func (p Plan) Validate() error {
+	for _, c := range []struct {
+		field   string
+		value   string
+		allowed []string
+	}{
+		{"features", p.Partition.Features, []string{"", "none"}},
+		{"normalize", p.Partition.Normalize, []string{"auto", "l1", "none"}},
+		{"lsi", p.LSI.Mode, []string{"influence-sketch", "influence-exact", "feature", "feature-sketch"}},
+		{"stationary", p.LSI.Stationary, []string{"component", "global"}},
+		{"rule", p.Smooth.Rule, []string{"ndls", "ndls-reference", "sgc", "s2gc", "gbp"}},
+		{"label-rule", p.Labels.Rule, []string{"ndls", "ndls-reference"}},
+		{"schedule", p.Train.Schedule, []string{"constant", "cosine"}},
+	} {
+		if !slices.Contains(c.allowed, c.value) {
+			return fmt.Errorf("control: --%s %q is none of %s: %w", c.field, c.value,
+				strings.TrimPrefix(strings.Join(c.allowed, ", "), ", "), ErrOption)
+		}
+	}
+	if err := validateSplit(p.Partition.Split); err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		field          string
+		value, lo, hi  float64
+		openLo, openHi bool
+	}{
+		{"interval-blocks", float64(p.Partition.IntervalBlocks), 1, 4096, false, false},
+		{"probes", float64(p.LSI.Probes), 1, 1 << 20, false, false},
+		{"epsilon", p.LSI.Epsilon, 0, math.Inf(1), true, true},
+		{"label-epsilon", p.Labels.Epsilon, 0, math.Inf(1), false, true},
+		{"r", p.LSI.R, 0, 1, false, false},
+		{"kmax", float64(p.LSI.Kmax), 1, maxHops, false, false},
+		{"label-kmax", float64(p.Labels.Kmax), 1, maxHops, false, false},
+		{"alpha", p.Smooth.Alpha, 0, 1, false, false},
+		{"label-alpha", p.Labels.Alpha, 0, 1, false, false},
+		{"hops", float64(p.Smooth.Hops), 1, maxHops, false, false},
+		{"hidden", float64(p.Train.Hidden), 1, 1 << 20, false, false},
+		{"layers", float64(p.Train.Layers), 1, 64, false, false},
+		{"dropout", p.Train.Dropout, 0, 1, false, true},
+		{"input-dropout", p.Train.InputDropout, 0, 1, false, true},
+		{"lr", p.Train.LR, 0, math.Inf(1), true, true},
+		{"weight-decay", p.Train.WeightDecay, 0, math.Inf(1), false, true},
+		{"epochs", float64(p.Train.Epochs), 1, 1 << 24, false, false},
+		{"patience", float64(p.Train.Patience), 0, 1 << 24, false, false},
+		{"batch-size", float64(p.Train.BatchSize), 0, 1 << 24, false, false},
+		{"runs", float64(p.Train.Runs), 1, 10_000, false, false},
+	} {
+		// The comparisons are written so that NaN fails them.
+		aboveLo := c.value > c.lo || !c.openLo && c.value == c.lo
+		belowHi := c.value < c.hi || !c.openHi && c.value == c.hi
+		if !aboveLo || !belowHi {
+			return fmt.Errorf("control: --%s %v is outside %s: %w", c.field, c.value,
+				span(c.lo, c.hi, c.openLo, c.openHi), ErrOption)
+		}
+	}
+	return nil
+}
+
+func span(lo, hi float64, openLo, openHi bool) string {
+	left, right := "[", "]"
+	if openLo {
+		left = "("
+	}
+	if openHi {
+		right = ")"
+	}
+	return fmt.Sprintf("%s%v, %v%s", left, lo, hi, right)
+}
+
+func validateSplit(s string) error {
+	if s == "" {
+		return nil
+	}
+	var train, valid uint32
+	if _, err := fmt.Sscanf(s, "random:%d,%d", &train, &valid); err != nil || train == 0 ||
+		s != fmt.Sprintf("random:%d,%d", train, valid) {
+		return fmt.Errorf("control: --split %q is not random:TRAIN,VALID with numbers of nodes per class, such as random:20,30: %w",
+			s, ErrOption)
+	}
+	return nil
+}
+
+// Hash identifies the plan: "sha256:" and the digest of its JSON.
+func (p Plan) Hash() string {
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(fmt.Sprintf("control: a plan holds only numbers and strings: %v", err))
+	}
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Diff names the fields in which p, the plan here, differs from there, the run
+// directory's, as far as they decide the output of stages; no stages mean all
+// of them. A line reads "lsi.epsilon: 0.03 here, 0.05 in the run directory".
+func (p Plan) Diff(there Plan, stages ...Stage) []string {
+	if len(stages) == 0 {
+		stages = Stages
+	}
+	d := diff("format", p.Format, there.Format)
+	d = append(d, diff("seed", p.Seed, there.Seed)...)
+	for _, s := range stages {
+		switch s {
+		case Partition:
+			d = append(d, diff("partition", p.Partition, there.Partition)...)
+		case LSI:
+			d = append(d, diff("lsi", p.LSI, there.LSI)...)
+		case Smooth:
+			d = append(d, diff("smooth", p.Smooth, there.Smooth)...)
+		case Train:
+			d = append(d, diff("train", p.Train, there.Train)...)
+		case SmoothLabels:
+			d = append(d, diff("labels", p.Labels, there.Labels)...)
+		}
+	}
+	return d
+}
+
+func diff(name string, here, there any) []string {
+	if here == there {
+		return nil
+	}
+	a, b := reflect.ValueOf(here), reflect.ValueOf(there)
+	if a.Kind() != reflect.Struct {
+		return []string{fmt.Sprintf("%s: %s here, %s in the run directory", name, shown(here), shown(there))}
+	}
+	var d []string
+	for i := range a.NumField() {
+		field := a.Type().Field(i).Tag.Get("json")
+		d = append(d, diff(name+"."+field, a.Field(i).Interface(), b.Field(i).Interface())...)
+	}
+	return d
+}
+
+func shown(v any) string {
+	if v == "" {
+		return `""`
+	}
+	return fmt.Sprint(v)
+}

@@ -1,0 +1,308 @@
+package storage
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"ndls/internal/direct"
+	"ndls/internal/mem"
+)
+
+// attemptSuffix ends the name of every unfinished write of a Local store.
+const attemptSuffix = ".tmp"
+
+// Local is a Store in a folder of a local or mounted file system. An attempt at
+// name is the file name.XXXXXXXXXXXXXXXX.tmp beside it.
+type Local struct{ dir string }
+
+// NewLocal returns the store in dir, which is made if it is missing.
+func NewLocal(dir string) (*Local, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("storage: resolving %s: %w", dir, err)
+	}
+	if err := os.MkdirAll(abs, 0o755); err != nil {
+		return nil, fmt.Errorf("storage: making folder: %w", diskError(err))
+	}
+	return &Local{dir: abs}, nil
+}
+
+// URI is the store's folder.
+func (l *Local) URI() string { return l.dir }
+
+// Path is where name is, or would be, on the local file system.
+func (l *Local) Path(name string) string { return filepath.Join(l.dir, filepath.FromSlash(name)) }
+
+// checkName refuses names that leave the store.
+func checkName(name string) error {
+	if !fs.ValidPath(name) || name == "." {
+		return fmt.Errorf("storage: %q is not a name inside a store", name)
+	}
+	return nil
+}
+
+// checkNew refuses also the names that attempts have.
+func checkNew(name string) error {
+	if strings.HasSuffix(name, attemptSuffix) {
+		return fmt.Errorf("storage: %q is no name for a file: %s marks attempts", name, attemptSuffix)
+	}
+	return checkName(name)
+}
+
+// committed is the path of a file that is not an attempt, if there is one.
+func (l *Local) committed(ctx context.Context, name string) (string, fs.FileInfo, error) {
+	if err := errors.Join(ctx.Err(), checkName(name)); err != nil {
+		return "", nil, err
+	}
+	path := l.Path(name)
+	st, err := os.Stat(path)
+	if err == nil && (!st.Mode().IsRegular() || strings.HasSuffix(name, attemptSuffix)) {
+		err = fs.ErrNotExist
+	}
+	return path, st, err
+}
+
+// diskError marks the errors that tell of the disk and not of the caller.
+func diskError(err error) error {
+	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EFBIG, syscall.ESTALE} {
+		if errors.Is(err, errno) {
+			return fmt.Errorf("%w: %w", ErrDisk, err)
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrNotExist, err)
+	}
+	return err
+}
+
+// Create implements Store.
+func (l *Local) Create(ctx context.Context, name string) (Writer, error) {
+	if err := errors.Join(ctx.Err(), checkNew(name)); err != nil {
+		return nil, err
+	}
+	path := l.Path(name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("storage: create %s: %w", path, diskError(err))
+	}
+	var attempt [8]byte
+	if _, err := rand.Read(attempt[:]); err != nil {
+		return nil, fmt.Errorf("storage: create %s: %w", path, err)
+	}
+	tmp := path + "." + hex.EncodeToString(attempt[:]) + attemptSuffix
+	w, err := direct.Create(tmp)
+	if err != nil {
+		return nil, fmt.Errorf("storage: create %s: %w", path, diskError(err))
+	}
+	return &localWriter{path: path, tmp: tmp, w: w, sum: newHasher()}, nil
+}
+
+type localWriter struct {
+	path, tmp string
+	w         *direct.Writer
+	sum       *hasher
+	done      bool
+}
+
+func (w *localWriter) Write(p []byte) (int, error) {
+	if w.done {
+		return 0, fmt.Errorf("storage: write %s: %w", w.path, os.ErrClosed)
+	}
+	n, err := w.w.Write(p)
+	w.sum.write(p[:n])
+	if err != nil {
+		return n, w.explain("write", err)
+	}
+	return n, nil
+}
+
+// explain says where the disk gave up and after how many bytes.
+func (w *localWriter) explain(doing string, err error) error {
+	return fmt.Errorf("storage: %s %s, %s so far: %w; free space in %s or choose another folder, then run again",
+		doing, w.path, mem.Bytes(w.w.Size()), diskError(err), filepath.Dir(w.path))
+}
+
+// Commit implements Writer.
+func (w *localWriter) Commit(ctx context.Context) (Digest, error) {
+	if w.done {
+		return Digest{}, fmt.Errorf("storage: commit %s: %w", w.path, os.ErrClosed)
+	}
+	if err := ctx.Err(); err != nil {
+		w.Abort()
+		return Digest{}, err
+	}
+	w.done = true
+	digest := Digest{Bytes: w.w.Size(), SHA256: w.sum.finish()}
+	err := w.w.Finish()
+	if err == nil {
+		err = os.Rename(w.tmp, w.path)
+	}
+	if err != nil {
+		_ = os.Remove(w.tmp)
+		return Digest{}, w.explain("commit", err)
+	}
+	if err := syncDir(filepath.Dir(w.path)); err != nil {
+		return Digest{}, w.explain("commit", err)
+	}
+	return digest, nil
+}
+
+// Abort implements Writer.
+func (w *localWriter) Abort() {
+	if w.done {
+		return
+	}
+	w.done = true
+	w.sum.finish()
+	w.w.Abort()
+	_ = os.Remove(w.tmp)
+}
+
+// syncDir makes the names in a folder durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// hasher computes a SHA-256 beside the caller, on copies of what it is given.
+type hasher struct {
+	h    hash.Hash
+	full chan []byte
+	free chan []byte
+	cur  []byte
+	done chan struct{}
+}
+
+const hashBuffer = 256 << 10
+
+func newHasher() *hasher {
+	s := &hasher{
+		h: sha256.New(), full: make(chan []byte, 1), free: make(chan []byte, 2), done: make(chan struct{}),
+		cur: make([]byte, 0, hashBuffer),
+	}
+	s.free <- make([]byte, 0, hashBuffer)
+	go func() {
+		defer close(s.done)
+		for b := range s.full {
+			s.h.Write(b)
+			s.free <- b[:0]
+		}
+	}()
+	return s
+}
+
+func (s *hasher) write(p []byte) {
+	for len(p) > 0 {
+		n := min(len(p), hashBuffer-len(s.cur))
+		s.cur = append(s.cur, p[:n]...)
+		p = p[n:]
+		if len(s.cur) == hashBuffer {
+			s.full <- s.cur
+			s.cur = <-s.free
+		}
+	}
+}
+
+// finish stops the goroutine and returns the sum in hex.
+func (s *hasher) finish() string {
+	s.full <- s.cur
+	close(s.full)
+	<-s.done
+	return hex.EncodeToString(s.h.Sum(nil))
+}
+
+// Open implements Store.
+func (l *Local) Open(ctx context.Context, name string) (Reader, error) {
+	path, _, err := l.committed(ctx, name)
+	var f *direct.File
+	if err == nil {
+		f, err = direct.Open(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("storage: open %s in %s: %w", name, l.dir, diskError(err))
+	}
+	return &localReader{f}, nil
+}
+
+type localReader struct{ *direct.File }
+
+func (r *localReader) ReadAt(p []byte, off int64) (int, error) {
+	n, err := r.File.ReadAt(p, off)
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("storage: read %s at byte %d: %w", r.Name(), off, diskError(err))
+	}
+	return n, err
+}
+
+// Stat implements Store.
+func (l *Local) Stat(ctx context.Context, name string) (Info, error) {
+	_, st, err := l.committed(ctx, name)
+	if err != nil {
+		return Info{}, fmt.Errorf("storage: stat %s in %s: %w", name, l.dir, diskError(err))
+	}
+	return Info{Name: name, Size: st.Size()}, nil
+}
+
+// List implements Store.
+func (l *Local) List(ctx context.Context, prefix string) ([]Info, error) {
+	var out []Info
+	err := filepath.WalkDir(l.dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // removed since its folder was read
+		}
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		rel, err := filepath.Rel(l.dir, path)
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(rel)
+		if !strings.HasPrefix(name, prefix) {
+			return nil
+		}
+		st, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		out = append(out, Info{Name: name, Size: st.Size(), Attempt: strings.HasSuffix(name, attemptSuffix)})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("storage: list %s: %w", l.dir, diskError(err))
+	}
+	slices.SortFunc(out, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// Remove implements Store. Folders that become empty stay.
+func (l *Local) Remove(ctx context.Context, name string) error {
+	if err := errors.Join(ctx.Err(), checkName(name)); err != nil {
+		return err
+	}
+	path := l.Path(name)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("storage: remove %s: %w", path, diskError(err))
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+
+	"golang.org/x/sync/errgroup"
+
+	"ndls/internal/packed"
+	"ndls/internal/progress"
+	"ndls/shards"
+)
+
+const (
+	rowBits   = packed.BlockShift
+	rowMask   = BlockRows - 1
+	blockBits = 32 - rowBits
+)
+
+// edgeKey orders directed edges by (block of dst, src, dst). It is never
+// endOfRun: node ids end at dataset.MaxID.
+func edgeKey(src, dst uint32) uint64 {
+	return uint64(dst>>rowBits)<<(64-blockBits) | uint64(src)<<rowBits | uint64(dst&rowMask)
+}
+
+func edgeOfKey(key uint64) (src, dst uint32) {
+	return uint32(key >> rowBits), uint32(key>>(64-blockBits))<<rowBits | uint32(key&rowMask)
+}
+
+// writeShards commits the shard and the hop stream of every interval, and
+// leaves component numbers in components.
+func (j *job) writeShards(ctx context.Context, edges uniqueEdges, components forest) error {
+	keys, err := j.sortEdges(ctx, edges, components)
+	if err != nil {
+		return err
+	}
+	defer keys.close()
+	edges.close() // gives the disk space back
+	components.number()
+
+	meter := progress.Start(ctx, "writing shards", 2*edges.n, "edges")
+	defer meter.Done()
+	source := &edgeSource{keys: keys, meter: meter}
+	var hops errgroup.Group // packs one interval while the next shard is written
+	for i := range j.intervals() {
+		e, err := j.writeShard(ctx, i, source)
+		if err := errors.Join(err, hops.Wait()); err != nil {
+			return err
+		}
+		hops.Go(func() error { return BuildHops(ctx, j.cat, e) })
+		if j.o.Threads == 1 {
+			if err := hops.Wait(); err != nil {
+				return err
+			}
+		}
+	}
+	return hops.Wait()
+}
+
+// sortEdges sorts both directions of all edges and joins their ends.
+func (j *job) sortEdges(ctx context.Context, edges uniqueEdges, components forest) (keyStream, error) {
+	s, err := newSorter(ctx, j.o.Budget, j.scratch, max(2*edges.n, 1), j.o.Threads > 1)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	meter := progress.Start(ctx, "sorting edges", edges.n, "edges")
+	defer meter.Done()
+	nodeOf := j.nodeOf.S
+	if err := edges.each(ctx, func(batch []uint64) error {
+		for _, k := range batch {
+			u, v := nodeOf[k>>32], nodeOf[uint32(k)]
+			components.join(u, v)
+			if err := s.add(edgeKey(u, v)); err != nil {
+				return err
+			}
+			if err := s.add(edgeKey(v, u)); err != nil {
+				return err
+			}
+		}
+		meter.Add(int64(len(batch)))
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if err := s.finish(); err != nil {
+		return nil, err
+	}
+	return s.stream()
+}
+
+// edgeSource cuts a stream of edgeKeys into edges of one interval after the
+// other.
+type edgeSource struct {
+	keys     keyStream
+	rest     []uint64
+	src, dst [batchKeys]uint32
+	meter    *progress.Meter
+}
+
+// below returns the next edges into blocks below end, none at the end.
+func (s *edgeSource) below(end int64) (src, dst []uint32, err error) {
+	if len(s.rest) == 0 {
+		if s.rest, err = s.keys.next(); errors.Is(err, io.EOF) {
+			return nil, nil, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	n := sort.Search(len(s.rest), func(i int) bool { return int64(s.rest[i]>>(64-blockBits)) >= end })
+	for i, k := range s.rest[:n] {
+		s.src[i], s.dst[i] = edgeOfKey(k)
+	}
+	s.rest = s.rest[n:]
+	s.meter.Add(int64(n))
+	return s.src[:n], s.dst[:n], nil
+}
+
+// EdgesPath is where the shard of an interval is in a run directory.
+func EdgesPath(interval int) string { return fmt.Sprintf("graph/edges/part-%05d.parquet", interval) }
+
+func (j *job) writeShard(ctx context.Context, i int, source *edgeSource) (shards.Entry, error) {
+	f, err := j.cat.Create(ctx, shards.KindEdges, EdgesPath(i), int32(i), shards.NotApplicable)
+	if err != nil {
+		return shards.Entry{}, err
+	}
+	defer f.Abort()
+	lo, hi := j.interval(i)
+	w, err := shards.NewEdgeWriter(f, shards.EdgeMeta{Interval: i, Lo: lo, Hi: hi, NumNodes: j.ids.n, BlockRows: BlockRows})
+	if err != nil {
+		return shards.Entry{}, err
+	}
+	for {
+		src, dst, err := source.below(int64(i+1) * int64(j.o.IntervalBlocks))
+		if err != nil {
+			return shards.Entry{}, err
+		}
+		if len(src) == 0 {
+			break
+		}
+		if err := w.Write(src, dst); err != nil {
+			return shards.Entry{}, err
+		}
+	}
+	if f.Rows, err = w.Close(); err != nil {
+		return shards.Entry{}, err
+	}
+	if err := j.cat.Commit(ctx, f); err != nil {
+		return shards.Entry{}, err
+	}
+	e, _ := j.cat.Lookup(EdgesPath(i))
+	return e, nil
+}
+
+// HopPath is where the hop stream of a shard is in a run directory. It holds
+// the start of the shard's checksum, so that a hop stream is never taken for that
+// of another shard.
+func HopPath(edges shards.Entry) string {
+	sum := edges.Checksum[len("sha256:"):]
+	return fmt.Sprintf("graph/hops/part-%05d-%s.hops", edges.Interval, sum[:12])
+}
+
+// BuildHops derives the hop stream of a committed shard and commits it under
+// [HopPath], in place of what is there.
+func BuildHops(ctx context.Context, cat *shards.Catalog, edges shards.Entry) (err error) {
+	file, err := cat.Open(ctx, edges)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	r, err := shards.OpenEdges(file, edges.Path)
+	if err != nil {
+		return err
+	}
+	f, err := cat.Create(ctx, shards.KindHops, HopPath(edges), edges.Interval, shards.NotApplicable)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	w, err := shards.NewHopWriter(f, r.Meta())
+	if err != nil {
+		return err
+	}
+	src, dst := make([]uint32, batchKeys), make([]uint32, batchKeys)
+	for {
+		n, err := r.Read(src, dst)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = w.Write(src[:n], dst[:n])
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("partition: hop stream of %s: %w", edges.Path, err)
+		}
+	}
+	if f.Rows, err = w.Close(); err != nil {
+		return err
+	}
+	if f.Rows != edges.Rows {
+		return fmt.Errorf("partition: %s holds %d edges, its catalogue entry says %d: %w: remove the run directory and run again",
+			edges.Path, f.Rows, edges.Rows, shards.ErrCorrupt)
+	}
+	return cat.Commit(ctx, f)
+}

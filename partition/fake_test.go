@@ -1,0 +1,161 @@
+package partition
+
+import (
+	"context"
+	"io"
+	"math"
+	"os"
+	"runtime/debug"
+	"testing"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"ndls/dataset"
+	"ndls/internal/mem"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type labelRow struct {
+	id    uint32
+	label int32
+}
+
+type splitRow struct {
+	id    uint32
+	split dataset.Split
+}
+
+// fake is a dataset in memory.
+type fake struct {
+	info     dataset.Info
+	edges    []dataset.Edge
+	features []dataset.FeatureRow
+	labels   []labelRow
+	splits   []splitRow
+	onEdges  func(read int) error // called before every batch
+	idRows   bool                 // the features of every node are its id alone
+}
+
+func (f *fake) Info() dataset.Info {
+	info := f.info
+	info.HasLabels, info.HasSplits = f.labels != nil, f.splits != nil
+	if info.Name == "" {
+		info.Name = "fake"
+	}
+	return info
+}
+
+func (f *fake) Edges(context.Context) (dataset.EdgeReader, error) { return &fakeEdges{f: f}, nil }
+
+func (f *fake) Features(context.Context) (dataset.FeatureReader, error) {
+	if f.idRows {
+		return &idRows{left: f.info.NumNodes}, nil
+	}
+	return &fakeRows[dataset.FeatureRow]{rows: f.features}, nil
+}
+
+func (f *fake) Labels(context.Context) (dataset.LabelReader, error) {
+	return fakeLabels{&fakeRows[labelRow]{rows: f.labels}}, nil
+}
+
+func (f *fake) Splits(context.Context) (dataset.SplitReader, error) {
+	return fakeSplits{&fakeRows[splitRow]{rows: f.splits}}, nil
+}
+
+func (f *fake) Close() error { return nil }
+
+type fakeEdges struct {
+	f  *fake
+	at int
+}
+
+func (r *fakeEdges) Read(batch []dataset.Edge) (int, error) {
+	if r.f.onEdges != nil {
+		if err := r.f.onEdges(r.at); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(batch, r.f.edges[r.at:])
+	if n == 0 {
+		return 0, io.EOF
+	}
+	r.at += n
+	return n, nil
+}
+
+func (r *fakeEdges) Close() error { return nil }
+
+type fakeRows[T any] struct{ rows []T }
+
+func (r *fakeRows[T]) Next() (row T, err error) {
+	if len(r.rows) == 0 {
+		return row, io.EOF
+	}
+	row, r.rows = r.rows[0], r.rows[1:]
+	return row, nil
+}
+
+func (r *fakeRows[T]) Close() error { return nil }
+
+// idRows gives rows of one feature, the id, from the last node to the first.
+type idRows struct {
+	left int64
+	row  [1]float32
+}
+
+func (r *idRows) Next() (dataset.FeatureRow, error) {
+	if r.left == 0 {
+		return dataset.FeatureRow{}, io.EOF
+	}
+	r.left--
+	r.row[0] = float32(r.left)
+	return dataset.FeatureRow{ID: uint32(r.left), Dense: r.row[:]}, nil
+}
+
+func (r *idRows) Close() error { return nil }
+
+type fakeLabels struct{ *fakeRows[labelRow] }
+
+func (r fakeLabels) Next() (uint32, int32, error) {
+	row, err := r.fakeRows.Next()
+	return row.id, row.label, err
+}
+
+type fakeSplits struct{ *fakeRows[splitRow] }
+
+func (r fakeSplits) Next() (uint32, dataset.Split, error) {
+	row, err := r.fakeRows.Next()
+	return row.id, row.split, err
+}
+
+// budget has free bytes to give.
+func budget(t rapid.TB, free int64) *mem.Budget {
+	t.Helper()
+	b, err := mem.NewBudget(max(mem.MinBudget, free+mem.RuntimeShare))
+	if err != nil {
+		t.Fatal(err)
+	}
+	debug.SetMemoryLimit(math.MaxInt64) // naive twins live on the heap
+	if err := b.Reserve(b.Free()-free, "test"); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// scratchFolder checks at the end that nothing was left in it.
+func scratchFolder(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Cleanup(func() {
+		left, err := os.ReadDir(dir)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, e := range left {
+			t.Errorf("%s was left in the scratch folder", e.Name())
+		}
+	})
+	return dir
+}

@@ -1,0 +1,97 @@
+package partition
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"ndls/internal/mem"
+	"ndls/internal/rng"
+)
+
+// tilesOf reads every tile of a store, interval after interval.
+func tilesOf(t rapid.TB, s rowStore, n, interval int64, granules int) [][]float32 {
+	t.Helper()
+	var all [][]float32
+	for lo := int64(0); lo < n; lo += interval {
+		end := min(lo+interval, n)
+		for first := 0; first < granules; first += tileGroup {
+			last := min(first+tileGroup, granules)
+			tiles := make([][]float32, last-first)
+			for at := lo; at < end; at += s.cellRows() {
+				cell, err := s.load(at, min(at+s.cellRows(), end), first, last)
+				must(t, err)
+				for i := range tiles {
+					tiles[i] = append(tiles[i], cell[i]...)
+				}
+			}
+			all = append(all, tiles...)
+		}
+	}
+	return all
+}
+
+// TestRowStores puts the same rows into memory and into cells.
+func TestRowStores(t *testing.T) {
+	dir := scratchFolder(t)
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Int64Range(1, 3000).Draw(t, "nodes")
+		interval := rapid.Int64Range(n/5+1, n+100).Draw(t, "interval")
+		granules := rapid.IntRange(1, 10).Draw(t, "granules")
+		free := rapid.Int64Range(128<<10, 1<<20).Draw(t, "free")
+		scratch, err := newScratch(dir)
+		must(t, err)
+		defer func() { must(t, scratch.remove()) }()
+
+		b := budget(t, free)
+		spilled, err := newSpilledRows(b, free, scratch, n, interval, granules)
+		if errors.Is(err, mem.ErrBudget) {
+			// More cells than pages in half of the budget.
+			if cells := n * int64(granules) * tileRow * 2 / free; b.Free() != free || cells < free/2/minChunk/4 {
+				t.Fatalf("%v for about %d cells; %d of %d bytes free", err, cells, b.Free(), free)
+			}
+			return
+		}
+		must(t, err)
+		inMemory, err := newMemoryRows(budget(t, 4<<20), n, interval, granules)
+		must(t, err)
+		defer inMemory.close()
+		row := make([]float32, granules*tileColumns)
+		for _, node := range rng.New(uint64(n)).Perm(int(n)) {
+			for c := range row {
+				row[c] = float32(node*1000 + c)
+			}
+			must(t, errors.Join(spilled.put(uint32(node), row), inMemory.put(uint32(node), row)))
+		}
+		must(t, errors.Join(spilled.seal(), inMemory.seal()))
+		got, want := tilesOf(t, spilled, n, interval, granules), tilesOf(t, inMemory, n, interval, granules)
+		if !slices.EqualFunc(got, want, slices.Equal) {
+			t.Fatal("the cells hold other values")
+		}
+		if want[granules-1][0] != float32(granules-1)*tileColumns {
+			t.Fatalf("the last tile starts with %v", want[granules-1][0])
+		}
+		spilled.close()
+		if b.Free() != free {
+			t.Fatalf("%d bytes not given back", free-b.Free())
+		}
+	})
+}
+
+func TestNormalizeL1(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		row, want []float32
+	}{
+		{"zeros stay", []float32{0, 0}, []float32{0, 0}},
+		{"signs stay", []float32{1, -3}, []float32{0.25, -0.75}},
+		{"sum past float32", []float32{3e38, 3e38}, []float32{0.5, 0.5}},
+		{"denormal", []float32{1e-45, 0}, []float32{1, 0}},
+	} {
+		if normalizeL1(c.row); !slices.Equal(c.row, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, c.row, c.want)
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"ndls/dataset"
+	"ndls/internal/mem"
+	"ndls/shards"
+)
+
+// NodesPath is where the node table is in a run directory.
+const NodesPath = "graph/nodes.parquet"
+
+// noLabel is the label of a node without one.
+const noLabel = -1
+
+// writeNodes commits the node table. Nodes of degree d end before ends[d].
+func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
+	n := j.ids.n
+	ids, err := mem.Alloc[uint32](j.o.Budget, n, "input ids")
+	if err != nil {
+		return err
+	}
+	defer ids.Free()
+	labels, err := mem.Alloc[int32](j.o.Budget, n, "labels")
+	if err != nil {
+		return err
+	}
+	defer labels.Free()
+	splits, err := mem.Alloc[uint8](j.o.Budget, n, "splits")
+	if err != nil {
+		return err
+	}
+	defer splits.Free()
+
+	if err := j.ids.each(func(rank, id uint32) error {
+		ids.S[j.nodeOf.S[rank]] = id
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := j.readLabels(ctx, labels.S); err != nil {
+		return err
+	}
+	if err := j.readSplits(ctx, ids.S, labels.S, splits.S); err != nil {
+		return err
+	}
+
+	f, err := j.cat.Create(ctx, shards.KindNodes, NodesPath, shards.NotApplicable, shards.NotApplicable)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	degree := len(ends) - 1
+	if err := shards.WriteNodes(f, n, func(first int64, b shards.NodeBatch) error {
+		for i := range b.ID {
+			node := first + int64(i)
+			for int64(ends[degree]) <= node {
+				degree--
+			}
+			b.ID[i] = int64(ids.S[node])
+			b.Degree[i] = uint32(degree)
+		}
+		end := first + int64(len(b.ID))
+		copy(b.Component, component[first:end])
+		copy(b.Label, labels.S[first:end])
+		copy(b.Split, splits.S[first:end])
+		return ctx.Err()
+	}); err != nil {
+		return err
+	}
+	f.Rows = n
+	return j.cat.Commit(ctx, f)
+}
+
+// eachLabel visits the labelled nodes; rows count from 1.
+func (j *job) eachLabel(ctx context.Context, visit func(row int64, id uint32, label int32) error) (err error) {
+	r, err := j.ds.Labels(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for row := int64(1); ; row++ {
+		id, label, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = visit(row, id, label)
+		}
+		if err == nil && row%batchKeys == 0 {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// eachSplit visits the nodes of the published splits; rows count from 1.
+func (j *job) eachSplit(ctx context.Context, visit func(row int64, id uint32, split dataset.Split) error) (err error) {
+	r, err := j.ds.Splits(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for row := int64(1); ; row++ {
+		id, split, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = visit(row, id, split)
+		}
+		if err == nil && row%batchKeys == 0 {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// readLabels sets the labels by node. The same label twice is no harm, another
+// one is refused.
+func (j *job) readLabels(ctx context.Context, labels []int32) error {
+	for i := range labels {
+		labels[i] = noLabel
+	}
+	if !j.info.HasLabels {
+		return nil
+	}
+	return j.eachLabel(ctx, func(row int64, id uint32, label int32) error {
+		node, err := j.node(id, "label", row)
+		if err != nil {
+			return err
+		}
+		if label < 0 || int(label) >= len(j.info.Classes) {
+			return fmt.Errorf("partition: %s: label row %d gives node %d class %d of %d: correct the label or the classes",
+				j.info.Name, row, id, label, len(j.info.Classes))
+		}
+		if old := labels[node]; old != noLabel && old != label {
+			return fmt.Errorf("partition: %s: label row %d gives node %d class %d, and it has class %d already: keep one of the two",
+				j.info.Name, row, id, label, old)
+		}
+		labels[node] = label
+		return nil
+	})
+}
+
+// readSplits sets the splits by node. A node in two splits is refused.
+func (j *job) readSplits(ctx context.Context, ids []uint32, labels []int32, splits []uint8) error {
+	if j.split != nil {
+		return j.split.draw(j.o.Budget, j.o.Seed, len(j.info.Classes), ids, labels, splits)
+	}
+	if !j.info.HasSplits {
+		return nil
+	}
+	return j.eachSplit(ctx, func(row int64, id uint32, split dataset.Split) error {
+		node, err := j.node(id, "split", row)
+		if err != nil {
+			return err
+		}
+		if old := dataset.Split(splits[node]); old != dataset.NoSplit && old != split {
+			return fmt.Errorf("partition: %s: split row %d puts node %d into a second split: keep one of the two", j.info.Name, row, id)
+		}
+		splits[node] = uint8(split)
+		return nil
+	})
+}
+
+// eachNodes visits the committed node table in batches.
+func (j *job) eachNodes(ctx context.Context, visit func(first int64, b shards.NodeBatch) error) (err error) {
+	e, ok := j.cat.Lookup(NodesPath)
+	if !ok {
+		return fmt.Errorf("partition: %s is not in the catalogue: %w: remove the run directory and run again", NodesPath, shards.ErrCorrupt)
+	}
+	r, err := j.cat.Open(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return shards.ReadNodes(r, e.Path, visit)
+}
+
+// readRelabelling sets j.ids and j.nodeOf as they were when the node table was
+// written.
+func (j *job) readRelabelling(ctx context.Context) (err error) {
+	if j.info.NumNodes >= 0 {
+		j.ids = allIDs(j.info.NumNodes)
+	} else if err := j.readIDs(ctx); err != nil {
+		return err
+	}
+	if e, _ := j.cat.Lookup(NodesPath); e.Rows != j.ids.n {
+		return fmt.Errorf("partition: the committed node table holds %d nodes, %s %d: use another run directory", e.Rows, j.info.Name, j.ids.n)
+	}
+	if j.nodeOf, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "relabelling"); err != nil {
+		return err
+	}
+	return j.eachNodes(ctx, func(first int64, b shards.NodeBatch) error {
+		for i, id := range b.ID {
+			rank, ok := j.ids.rank(uint32(id))
+			if !ok {
+				return fmt.Errorf("partition: the committed node table holds node %d, %s does not: use another run directory", id, j.info.Name)
+			}
+			j.nodeOf.S[rank] = uint32(first + int64(i))
+		}
+		return ctx.Err()
+	})
+}
+
+func (j *job) readIDs(ctx context.Context) (err error) {
+	if j.ids, err = newIDSet(j.o.Budget); err != nil {
+		return err
+	}
+	if err := j.eachNodes(ctx, func(_ int64, b shards.NodeBatch) error {
+		for _, id := range b.ID {
+			if err := j.ids.add(uint32(id)); err != nil {
+				return err
+			}
+		}
+		return ctx.Err()
+	}); err != nil {
+		return err
+	}
+	return j.ids.rankAll()
+}
+
+// summarise counts what was committed.
+func (j *job) summarise(ctx context.Context) (shards.Summary, error) {
+	s := shards.Summary{
+		Name: j.info.Name, Nodes: j.ids.n, InputRows: j.rows, SelfLoops: j.loops,
+		Classes: j.info.Classes, Splits: map[string]int64{}, HasSplits: j.info.HasSplits || j.split != nil,
+		BlockRows: BlockRows, IntervalRows: j.intervalRows(),
+	}
+	if j.wantFeatures() {
+		s.Features, s.Normalized = j.info.NumFeatures, j.normalize()
+	}
+	for _, e := range j.cat.Entries(shards.KindEdges) {
+		s.Edges += e.Rows
+	}
+	s.Edges /= 2
+	s.Repeated = s.InputRows - s.SelfLoops - s.Edges
+
+	sizes, err := mem.Alloc[uint32](j.o.Budget, s.Nodes, "component sizes")
+	if err != nil {
+		return s, err
+	}
+	defer sizes.Free()
+	splits := [...]string{dataset.Train: "train", dataset.Valid: "valid", dataset.Test: "test"}
+	err = j.eachNodes(ctx, func(_ int64, b shards.NodeBatch) error {
+		for i, c := range b.Component {
+			sizes.S[c]++
+			s.Components = max(s.Components, int64(c)+1)
+			s.LargestComponent = max(s.LargestComponent, int64(sizes.S[c]))
+			if b.Label[i] != noLabel {
+				s.Labelled++
+			}
+			if split := dataset.Split(b.Split[i]); split != dataset.NoSplit {
+				s.Splits[splits[split]]++
+			}
+		}
+		return ctx.Err()
+	})
+	return s, err
+}

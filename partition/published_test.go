@@ -1,0 +1,45 @@
+package partition
+
+import (
+	"context"
+	"testing"
+
+	"ndls/dataset"
+	"ndls/internal/storage"
+	"ndls/internal/testgraph"
+)
+
+// TestPublished compares counts with those known of the published graphs.
+func TestPublished(t *testing.T) {
+	for _, c := range []struct {
+		name                     string
+		nodes, edges, components int64
+		features, classes        int
+	}{
+		{"cora", 2708, 5278, 78, 1433, 7},
+		{"citeseer", 3327, 4552, 438, 3703, 6},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := context.Background()
+			ds, err := dataset.Open(ctx, "planetoid:"+testgraph.Published(t, "data/"+c.name)+"/"+c.name, dataset.Options{})
+			must(t, err)
+			defer func() { must(t, ds.Close()) }()
+			o := Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Features: true}
+			s, err := Run(ctx, ds, openCatalog(t, storage.NewMem()), o)
+			must(t, err)
+			if s.Nodes != c.nodes || s.Edges != c.edges || s.Components != c.components || s.Features != c.features || len(s.Classes) != c.classes || !s.Normalized {
+				t.Errorf("%+v, want %+v", s, c)
+			}
+			if s.Splits["train"] != int64(20*c.classes) || s.Splits["valid"] != 500 || s.Splits["test"] != 1000 {
+				t.Errorf("splits %v", s.Splits)
+			}
+
+			o.Split = "random:20,30"
+			s, err = Run(ctx, ds, openCatalog(t, storage.NewMem()), o)
+			must(t, err)
+			if s.Splits["train"] != int64(20*c.classes) || s.Splits["valid"] != int64(30*c.classes) || s.Splits["test"] != s.Labelled-int64(50*c.classes) {
+				t.Errorf("random splits %v of %d labelled nodes", s.Splits, s.Labelled)
+			}
+		})
+	}
+}

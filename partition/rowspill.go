@@ -1,0 +1,175 @@
+package partition
+
+import (
+	"encoding/binary"
+
+	"ndls/internal/direct"
+	"ndls/internal/mem"
+)
+
+const (
+	// minChunk and maxChunk bound the unit in which rows are spilled.
+	minChunk = direct.Align
+	maxChunk = 1 << 20
+	tileRow  = tileColumns * 4 // bytes of a row of a tile
+)
+
+// spilledRows scatters rows to cells, each the tiles of one group for a range of
+// rows that fits into memory. Cells are filled chunk by chunk; the chunks of all
+// cells follow one another in one file, in the order in which they were full.
+type spilledRows struct {
+	budget      *mem.Budget
+	n, interval int64
+	rows        int64 // of a cell, the last of an interval may have fewer
+	granules    int
+	groups      int
+	perInterval int64 // cells of a group in an interval
+
+	chunk   int64 // bytes
+	cells   []cell
+	buffers *mem.Array[byte]   // a chunk for each cell
+	places  *mem.Array[uint32] // chunk numbers in the file, cell after cell
+	out     *spillFile
+	written uint32 // chunks
+
+	in     *direct.File
+	page   *mem.Array[byte]    // one chunk
+	values *mem.Array[float32] // one cell
+}
+
+// cell counts what was put into it. Its records are a row number within the
+// cell and the values of the group's tiles.
+type cell struct {
+	records  int64
+	record   int64 // bytes
+	perChunk int64 // records
+	places   int64 // its first in spilledRows.places
+}
+
+// newSpilledRows lays out cells for the given free bytes of the budget: half of
+// them are enough for the chunks being filled, and later for one cell.
+func newSpilledRows(b *mem.Budget, free int64, s *scratch, n, interval int64, granules int) (_ *spilledRows, err error) {
+	r := &spilledRows{budget: b, n: n, interval: interval, granules: granules, groups: (granules + tileGroup - 1) / tileGroup}
+	interval = min(interval, n)
+	r.rows = max(min(free/2/(tileGroup*tileRow), interval), 1)
+	r.perInterval = (interval + r.rows - 1) / r.rows
+	intervals := (n + interval - 1) / interval
+	count := intervals * r.perInterval * int64(r.groups)
+	r.chunk = max(min(free/2/count, maxChunk)&^(direct.Align-1), minChunk)
+	if r.buffers, err = mem.Alloc[byte](b, count*r.chunk, "feature cells"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	places := int64(0)
+	r.cells = make([]cell, count)
+	for i := range r.cells {
+		first := i % r.groups * tileGroup
+		c := &r.cells[i]
+		c.record = 4 + int64(min(tileGroup, granules-first))*tileRow
+		c.perChunk = r.chunk / c.record
+		c.places = places
+		places += (r.rows + c.perChunk - 1) / c.perChunk
+	}
+	if r.places, err = mem.Alloc[uint32](b, places, "feature cells"); err != nil {
+		return nil, err
+	}
+	r.out, err = s.create()
+	return r, err
+}
+
+// at is the number of a node's cell in the first group, and its row there.
+func (r *spilledRows) at(node int64) (first int, row int64) {
+	inside := node % r.interval
+	return int((node/r.interval*r.perInterval + inside/r.rows) * int64(r.groups)), inside % r.rows
+}
+
+func (r *spilledRows) put(node uint32, row []float32) error {
+	first, number := r.at(int64(node))
+	for i := first; i < first+r.groups; i++ {
+		c := &r.cells[i]
+		at := int64(i)*r.chunk + c.records%c.perChunk*c.record
+		record := r.buffers.S[at : at+c.record]
+		binary.LittleEndian.PutUint32(record, uint32(number))
+		values := row[:(c.record-4)/4]
+		copy(record[4:], mem.AsBytes(values))
+		row = row[len(values):]
+		c.records++
+		if c.records%c.perChunk == 0 {
+			if err := r.flush(i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flush writes the chunk that cell i was filling.
+func (r *spilledRows) flush(i int) error {
+	c := &r.cells[i]
+	r.places.S[c.places+(c.records-1)/c.perChunk] = r.written
+	r.written++
+	return r.out.write(r.buffers.S[int64(i)*r.chunk:][:r.chunk])
+}
+
+func (r *spilledRows) seal() (err error) {
+	for i, c := range r.cells {
+		if c.records%c.perChunk != 0 {
+			if err := r.flush(i); err != nil {
+				return err
+			}
+		}
+	}
+	r.buffers.Free()
+	out := r.out
+	r.out = nil
+	if r.in, err = out.finish(); err != nil {
+		return err
+	}
+	if r.page, err = mem.Alloc[byte](r.budget, r.chunk, "feature cell"); err != nil {
+		return err
+	}
+	r.values, err = mem.Alloc[float32](r.budget, r.rows*tileGroup*tileColumns, "feature cell")
+	return err
+}
+
+func (r *spilledRows) cellRows() int64 { return r.rows }
+
+func (r *spilledRows) load(lo, hi int64, first, last int) ([][]float32, error) {
+	tiles := make([][]float32, last-first)
+	for i := range tiles {
+		tiles[i] = r.values.S[int64(i)*r.rows*tileColumns:][:(hi-lo)*tileColumns]
+	}
+	i, _ := r.at(lo)
+	c := r.cells[i+first/tileGroup]
+	for done := int64(0); done < c.records; done += c.perChunk {
+		place := r.places.S[c.places+done/c.perChunk]
+		if got, err := r.in.ReadAt(r.page.S, int64(place)*r.chunk); got < len(r.page.S) {
+			return nil, readBackError(r.in, err)
+		}
+		for k := range min(c.perChunk, c.records-done) {
+			record := r.page.S[k*c.record:][:c.record]
+			row := int64(binary.LittleEndian.Uint32(record))
+			for i, tile := range tiles {
+				copy(mem.AsBytes(tile[row*tileColumns:][:tileColumns]), record[4+i*tileRow:])
+			}
+		}
+	}
+	return tiles, nil
+}
+
+func (r *spilledRows) close() {
+	if r.out != nil {
+		r.out.abort()
+	}
+	if r.in != nil {
+		_ = r.in.Close()
+	}
+	r.buffers.Free()
+	r.places.Free()
+	r.page.Free()
+	r.values.Free()
+}

@@ -1,0 +1,89 @@
+package shards
+
+import (
+	"encoding/binary"
+	"io"
+)
+
+// fileHead is the size of what precedes the first message of an Arrow file.
+const fileHead = 8
+
+// aligner lengthens the messages of an Arrow file, which the library pads to 8
+// bytes, so that the buffers after them start on a line. A message is
+// 0xffffffff, the length of the metadata as int32, the metadata.
+type aligner struct {
+	sealer
+	head     int // bytes of the file head to come
+	messages int // messages to come
+	message  []byte
+}
+
+// newAligner expects the file head and the schema first.
+func newAligner(w io.Writer) *aligner {
+	return &aligner{sealer: sealer{w: w}, head: fileHead, messages: 1}
+}
+
+func (a *aligner) Write(p []byte) (int, error) {
+	rest := p
+	if n := min(a.head, len(rest)); n > 0 && !a.holding {
+		if _, err := a.sealer.Write(rest[:n]); err != nil {
+			return 0, err
+		}
+		a.head, rest = a.head-n, rest[n:]
+	}
+	for a.messages > 0 && len(rest) > 0 && !a.holding {
+		n := min(a.missing(), len(rest))
+		a.message, rest = append(a.message, rest[:n]...), rest[n:]
+		if a.missing() == 0 {
+			if err := a.flush(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if _, err := a.sealer.Write(rest); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// missing is how many bytes of the message's metadata, or of what precedes it,
+// are to come.
+func (a *aligner) missing() int {
+	if len(a.message) < 8 {
+		return 8 - len(a.message)
+	}
+	return 8 + int(binary.LittleEndian.Uint32(a.message[4:])) - len(a.message)
+}
+
+// flush writes the message so that it ends on a line.
+func (a *aligner) flush() error {
+	end := padded(a.pos + int64(len(a.message)))
+	a.message = append(a.message, make([]byte, end-a.pos-int64(len(a.message)))...)
+	binary.LittleEndian.PutUint32(a.message[4:], uint32(len(a.message)-8))
+	_, err := a.sealer.Write(a.message)
+	a.messages, a.message = a.messages-1, a.message[:0]
+	return err
+}
+
+// padBlocks gives the blocks of the footer at the end of held the lengths that
+// the messages have now. In the flatbuffer Footer, record batches are field 3, a
+// vector of structs {offset int64, metadata int32, 4 bytes, body int64}.
+func padBlocks(held []byte) {
+	n, ok := footerLength(held, arrowMagic)
+	if !ok || n > int64(len(held)) {
+		return
+	}
+	b := held[int64(len(held))-n:]
+	u32 := func(at uint32) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
+	root := u32(0)
+	field := uint32(binary.LittleEndian.Uint16(b[root-u32(root)+4+2*3:]))
+	if field == 0 {
+		return
+	}
+	vector := root + field
+	vector += u32(vector)
+	for i := range u32(vector) {
+		meta := vector + 4 + 24*i + 8
+		binary.LittleEndian.PutUint32(b[meta:], uint32(padded(int64(u32(meta)))))
+	}
+}

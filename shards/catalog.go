@@ -1,0 +1,323 @@
+package shards
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"ndls/internal/direct"
+	"ndls/internal/storage"
+)
+
+// CatalogName is where the catalogue is, in every run directory.
+const CatalogName = "catalog.parquet"
+
+// Kinds of catalogued files.
+const (
+	KindSummary          = "summary"             // graph/summary.json
+	KindEdges            = "edges"               // edge shard
+	KindHops             = "hops"                // hop stream
+	KindNodes            = "nodes"               // node table
+	KindFeatures         = "features"            // tile of input features
+	KindLSI              = "lsi"                 // K table
+	KindSmoothedTile     = "smoothed-tile"       // tile of smoothed features
+	KindSmoothed         = "smoothed"            // smoothed features as rows
+	KindModel            = "model"               // weights
+	KindSoftTile         = "soft-label-tile"     // tile of soft labels
+	KindSoftLabels       = "soft_labels"         // soft labels as rows
+	KindSmoothedSoftTile = "smoothed-label-tile" // tile of smoothed soft labels
+	KindPredictions      = "predictions"         // labels and probabilities as rows
+	KindReport           = "report"              // report of a run
+)
+
+var (
+	// ErrCorrupt marks a file that is not what was written: its bytes, their
+	// number or their meaning. The wrapped error names the file and the way out.
+	ErrCorrupt = errors.New("corrupt data")
+	// ErrVersion marks a file in a format of another version of the program.
+	ErrVersion = errors.New("format of another version")
+)
+
+// NotApplicable stands in Entry.Interval and Entry.Block for files that belong
+// to no interval or block.
+const NotApplicable = -1
+
+// Entry describes one committed file. It is one row of the catalogue.
+type Entry struct {
+	Kind string `parquet:"name=kind, type=BYTE_ARRAY, convertedtype=UTF8"`
+	// Path is relative to the run directory, with slashes.
+	Path  string `parquet:"name=path, type=BYTE_ARRAY, convertedtype=UTF8"`
+	Rows  int64  `parquet:"name=rows, type=INT64"`
+	Bytes int64  `parquet:"name=bytes, type=INT64"`
+	// Checksum is "sha256:" and the lower-case hex sum of the file's bytes.
+	Checksum string `parquet:"name=checksum, type=BYTE_ARRAY, convertedtype=UTF8"`
+	// Interval and Block place the file in the matrix, or are -1.
+	Interval int32 `parquet:"name=interval, type=INT32"`
+	Block    int32 `parquet:"name=block, type=INT32"`
+}
+
+// Catalog is the list of committed files of a run directory. A file exists when
+// its entry does. It is safe for concurrent use; only one Catalog at a time may
+// write to a run directory.
+type Catalog struct {
+	store   storage.Store
+	mu      sync.Mutex
+	entries map[string]Entry // by path
+}
+
+// OpenCatalog reads the catalogue of a run directory; there is an empty one
+// where none was written. It fails with ErrVersion or ErrCorrupt.
+func OpenCatalog(ctx context.Context, store storage.Store) (*Catalog, error) {
+	c := &Catalog{store: store, entries: map[string]Entry{}}
+	r, err := store.Open(ctx, CatalogName)
+	if errors.Is(err, storage.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("shards: open catalogue: %w", err)
+	}
+	defer r.Close()
+	entries, err := readCatalog(r)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if _, twice := c.entries[e.Path]; twice {
+			return nil, corrupt(CatalogName, "%s is listed twice", e.Path)
+		}
+		c.entries[e.Path] = e
+	}
+	return c, nil
+}
+
+// Store is where the files are.
+func (c *Catalog) Store() storage.Store { return c.store }
+
+// Entries returns the files of a kind, or all for "", sorted by interval, block
+// and path.
+func (c *Catalog) Entries(kind string) []Entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []Entry
+	for _, e := range c.entries {
+		if kind == "" || e.Kind == kind {
+			out = append(out, e)
+		}
+	}
+	slices.SortFunc(out, compareEntries)
+	return out
+}
+
+func compareEntries(a, b Entry) int {
+	return cmp.Or(cmp.Compare(a.Interval, b.Interval), cmp.Compare(a.Block, b.Block), strings.Compare(a.Path, b.Path))
+}
+
+// Lookup returns the entry of a path.
+func (c *Catalog) Lookup(path string) (Entry, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[path]
+	return e, ok
+}
+
+// File is a file being written. Set Rows before the commit.
+type File struct {
+	// Rows is what the entry will say.
+	Rows  int64
+	entry Entry
+	w     storage.Writer
+}
+
+// Create starts an attempt at a file. interval and block may be NotApplicable.
+// What path named before stays until Commit.
+func (c *Catalog) Create(ctx context.Context, kind, path string, interval, block int32) (*File, error) {
+	if kind == "" || path == CatalogName {
+		return nil, fmt.Errorf("shards: create %q of kind %q", path, kind)
+	}
+	w, err := c.store.Create(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("shards: create %s: %w", path, err)
+	}
+	return &File{w: w, entry: Entry{Kind: kind, Path: path, Interval: interval, Block: block}}, nil
+}
+
+// Path is the path the file will have.
+func (f *File) Path() string { return f.entry.Path }
+
+// Write implements io.Writer.
+func (f *File) Write(p []byte) (int, error) { return f.w.Write(p) }
+
+// Abort drops the attempt. It does nothing after a commit.
+func (f *File) Abort() { f.w.Abort() }
+
+// Commit makes the files durable and lists all of them in one step: a reopened
+// catalogue has all or none. On an error none is listed and what was written
+// are orphans. The files must have different paths.
+func (c *Catalog) Commit(ctx context.Context, files ...*File) error {
+	defer func() {
+		for _, f := range files {
+			f.Abort()
+		}
+	}()
+	// No entry may describe bytes that are gone: a path that is about to get
+	// others is taken off the list first.
+	renewed := map[string]bool{}
+	for _, f := range files {
+		if renewed[f.entry.Path] {
+			return fmt.Errorf("shards: commit %s twice in one step", f.entry.Path)
+		}
+		renewed[f.entry.Path] = true
+	}
+	if err := c.update(ctx, nil, func(e Entry) bool { return renewed[e.Path] }); err != nil {
+		return err
+	}
+	added := make([]Entry, len(files))
+	for i, f := range files {
+		digest, err := f.w.Commit(ctx)
+		if err != nil {
+			return fmt.Errorf("shards: commit %s: %w", f.entry.Path, err)
+		}
+		added[i] = f.entry
+		added[i].Rows, added[i].Bytes, added[i].Checksum = f.Rows, digest.Bytes, "sha256:"+digest.SHA256
+	}
+	return c.update(ctx, added, func(Entry) bool { return false })
+}
+
+// Remove takes every entry that matches off the list, in one step, then deletes
+// the files. match must not call the catalogue.
+func (c *Catalog) Remove(ctx context.Context, match func(Entry) bool) error {
+	var gone []string
+	err := c.update(ctx, nil, func(e Entry) bool {
+		drop := match(e)
+		if drop {
+			gone = append(gone, e.Path)
+		}
+		return drop
+	})
+	if err != nil {
+		return err
+	}
+	slices.Sort(gone)
+	for _, path := range gone {
+		if err := c.store.Remove(ctx, path); err != nil {
+			return fmt.Errorf("shards: remove %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// update rewrites the catalogue, if anything changes.
+func (c *Catalog) update(ctx context.Context, added []Entry, drop func(Entry) bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := make(map[string]Entry, len(c.entries)+len(added))
+	for path, e := range c.entries {
+		if !drop(e) {
+			next[path] = e
+		}
+	}
+	if len(added) == 0 && len(next) == len(c.entries) {
+		return nil
+	}
+	for _, e := range added {
+		next[e.Path] = e
+	}
+	if err := writeCatalog(ctx, c.store, next); err != nil {
+		return err
+	}
+	c.entries = next
+	return nil
+}
+
+// Open opens a listed file for reading at any offset. Its size must be what the
+// entry says; its bytes are not checked.
+func (c *Catalog) Open(ctx context.Context, e Entry) (storage.Reader, error) {
+	r, err := c.store.Open(ctx, e.Path)
+	if errors.Is(err, storage.ErrNotExist) {
+		return nil, corrupt(e.Path, "the catalogue lists it and it is gone")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("shards: open %s: %w", e.Path, err)
+	}
+	if r.Size() != e.Bytes {
+		_ = r.Close()
+		return nil, corrupt(e.Path, "it has %d bytes, the catalogue says %d", r.Size(), e.Bytes)
+	}
+	return r, nil
+}
+
+// Stream reads a listed file from start to end, ahead of its caller. In place of
+// io.EOF the last Read returns ErrCorrupt if the bytes are not those of the
+// entry.
+func (c *Catalog) Stream(ctx context.Context, e Entry) (io.ReadCloser, error) {
+	r, err := c.Open(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return &stream{ctx: ctx, entry: e, file: r, ahead: direct.NewReader(r, 0, r.Size()), sum: sha256.New()}, nil
+}
+
+type stream struct {
+	ctx   context.Context
+	entry Entry
+	file  storage.Reader
+	ahead *direct.Reader
+	sum   hash.Hash
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := s.ahead.Read(p)
+	s.sum.Write(p[:n])
+	if err == io.EOF {
+		if got := "sha256:" + hex.EncodeToString(s.sum.Sum(nil)); got != s.entry.Checksum {
+			return n, corrupt(s.entry.Path, "its checksum is %s, the catalogue says %s", got, s.entry.Checksum)
+		}
+		return n, io.EOF
+	}
+	if err != nil {
+		err = fmt.Errorf("shards: read %s: %w", s.entry.Path, err)
+	}
+	return n, err
+}
+
+func (s *stream) Close() error {
+	return errors.Join(s.ahead.Close(), s.file.Close())
+}
+
+// Verify reads a listed file and compares it with its checksum.
+func (c *Catalog) Verify(ctx context.Context, e Entry) error {
+	s, err := c.Stream(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	_, err = io.Copy(io.Discard, s)
+	return err
+}
+
+// Orphans returns the files in the store that no entry names, attempts
+// included. run.json and the reports are no orphans.
+func (c *Catalog) Orphans(ctx context.Context) ([]storage.Info, error) {
+	all, err := c.store.List(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("shards: list files: %w", err)
+	}
+	return slices.DeleteFunc(all, func(i storage.Info) bool {
+		if i.Attempt {
+			return false
+		}
+		_, listed := c.Lookup(i.Name)
+		return listed || i.Name == CatalogName || i.Name == "run.json" || strings.HasPrefix(i.Name, "report.")
+	}), nil
+}

@@ -1,0 +1,111 @@
+package shards
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"reflect"
+	"runtime"
+	"slices"
+	"testing"
+
+	"ndls/internal/storage"
+)
+
+// maxDamageAllocation is far above what a sample needs and far below what a
+// damaged length can ask for.
+const maxDamageAllocation = 16 << 20
+
+// checkDamaged reads damaged bytes: the data must come back equal, or not at
+// all, with ErrCorrupt and without a large allocation.
+func checkDamaged(t *testing.T, s sample, data []byte, want any, what string, at int) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err := s.read(storage.NewBytesReader(data))
+	runtime.ReadMemStats(&after)
+	if size := after.TotalAlloc - before.TotalAlloc; size > maxDamageAllocation {
+		t.Errorf("%s %d: %d bytes allocated", what, at, size)
+	}
+	switch {
+	case err == nil && !reflect.DeepEqual(got, want):
+		t.Errorf("%s %d: other data without an error", what, at)
+	case err != nil && !errors.Is(err, ErrCorrupt):
+		t.Errorf("%s %d: %v, want ErrCorrupt", what, at, err)
+	}
+}
+
+func TestDamagedFiles(t *testing.T) {
+	for _, s := range samples() {
+		t.Run(s.name, func(t *testing.T) {
+			data := s.file(t)
+			want, err := s.read(storage.NewBytesReader(data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			step := max(1, len(data)/400)
+			for at := 0; at < len(data); at++ {
+				// Every byte of the end, where lengths and offsets are; a sample of the rest.
+				if at%step != 0 && at < len(data)-400 {
+					continue
+				}
+				flipped := slices.Clone(data)
+				flipped[at] ^= byte(1 + at%255)
+				checkDamaged(t, s, flipped, want, "flip at", at)
+				if err := func() error { _, err := s.read(storage.NewBytesReader(data[:at])); return err }(); !errors.Is(err, ErrCorrupt) {
+					t.Errorf("cut at %d: %v, want ErrCorrupt", at, err)
+				}
+			}
+			checkDamaged(t, s, append(slices.Clone(data), 0), want, "longer than", len(data))
+		})
+	}
+}
+
+// A file of one format handed to the reader of another is refused.
+func TestFormatsAreNotMixedUp(t *testing.T) {
+	for _, is := range samples() {
+		for _, as := range samples() {
+			if is.name == as.name || is.name == "rows" && as.name == "half rows" || is.name == "half rows" && as.name == "rows" {
+				continue
+			}
+			t.Run(is.name+" read as "+as.name, func(t *testing.T) {
+				if _, err := as.read(storage.NewBytesReader(is.file(t))); !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
+					t.Errorf("got %v, want ErrCorrupt or ErrVersion", err)
+				}
+			})
+		}
+	}
+}
+
+func fuzz(f *testing.F, s sample) {
+	data := s.file(f)
+	f.Add(data)
+	f.Add(data[:len(data)/2])
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := s.read(storage.NewBytesReader(data)); err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
+			t.Errorf("%v, want ErrCorrupt or ErrVersion", err)
+		}
+	})
+}
+
+func FuzzCatalog(f *testing.F) { fuzz(f, samples()[0]) }
+func FuzzEdges(f *testing.F)   { fuzz(f, samples()[1]) }
+func FuzzNodes(f *testing.F)   { fuzz(f, samples()[2]) }
+func FuzzLSI(f *testing.F)     { fuzz(f, samples()[3]) }
+func FuzzRows(f *testing.F)    { fuzz(f, samples()[4]) }
+
+// reseal makes the seal of a changed footer right again.
+func reseal(t *testing.T, data []byte, magic string) {
+	t.Helper()
+	n, ok := footerLength(data, magic)
+	if !ok {
+		t.Fatal("no footer")
+	}
+	end := int64(len(data)) - n
+	trailer := data[end-sealTrailer:]
+	count := int64(binary.LittleEndian.Uint32(trailer))
+	sealed := data[end-sealTrailer-count*markSize : end-sealTrailer+4]
+	sum := crc32.Update(crc32.Checksum(sealed, castagnoli), castagnoli, data[end:])
+	binary.LittleEndian.PutUint32(trailer[4:], sum)
+}

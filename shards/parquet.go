@@ -1,0 +1,408 @@
+package shards
+
+import (
+	"fmt"
+	"hash/crc32"
+	"io"
+	"strconv"
+
+	"github.com/apache/arrow/go/v14/arrow/memory"
+	"github.com/apache/arrow/go/v14/parquet"
+	"github.com/apache/arrow/go/v14/parquet/compress"
+	"github.com/apache/arrow/go/v14/parquet/file"
+	"github.com/apache/arrow/go/v14/parquet/metadata"
+	"github.com/apache/arrow/go/v14/parquet/schema"
+
+	"ndls/internal/storage"
+)
+
+const (
+	// batchRows is how many rows of a table pass through memory at a time.
+	batchRows = 1 << 16
+	// pageBytes is the size of a data page before compression.
+	pageBytes = 256 << 10
+	// maxGroupBytes bounds a row group: every table's fits several times.
+	maxGroupBytes = 64 << 20
+)
+
+// Keys of the metadata in our Parquet and Arrow files.
+const (
+	keyFormat  = "ndls.format"
+	keyVersion = "ndls.version"
+	// formatVersion goes up when an older program would misread a file.
+	formatVersion = "1"
+)
+
+// allocator serves the libraries; tests replace it by one that counts.
+var allocator memory.Allocator = memory.NewGoAllocator()
+
+// column is a required column of a table.
+type column struct {
+	name     string
+	physical parquet.Type
+	logical  schema.LogicalType
+}
+
+func uint32Column(name string) column {
+	return column{name, parquet.Types.Int32, schema.NewIntLogicalType(32, false)}
+}
+
+func int32Column(name string) column {
+	return column{name, parquet.Types.Int32, schema.NewIntLogicalType(32, true)}
+}
+
+func int64Column(name string) column {
+	return column{name, parquet.Types.Int64, schema.NewIntLogicalType(64, true)}
+}
+
+func boolColumn(name string) column {
+	return column{name, parquet.Types.Boolean, schema.NoLogicalType{}}
+}
+
+func stringColumn(name string) column {
+	return column{name, parquet.Types.ByteArray, schema.StringLogicalType{}}
+}
+
+// parquetSchema names the root's repetition REQUIRED: hyparquet counts a
+// REPEATED root, arrow's default, as a level of nesting.
+func parquetSchema(columns []column) (*schema.GroupNode, error) {
+	fields := make(schema.FieldList, len(columns))
+	for i, c := range columns {
+		node, err := schema.NewPrimitiveNodeLogical(c.name, parquet.Repetitions.Required, c.logical, c.physical, 0, -1)
+		if err != nil {
+			return nil, fmt.Errorf("shards: column %s: %w", c.name, err)
+		}
+		fields[i] = node
+	}
+	return schema.NewGroupNode("schema", parquet.Repetitions.Required, fields, -1)
+}
+
+// writerProperties: PLAIN, because v14 reads DELTA pages wrongly; no dictionary;
+// no statistics, because v14 writes a false distinct count; snappy, because v14
+// makes a new zstd encoder for every page.
+func writerProperties(extra ...parquet.WriterProperty) *parquet.WriterProperties {
+	return parquet.NewWriterProperties(append([]parquet.WriterProperty{
+		parquet.WithAllocator(allocator),
+		parquet.WithDictionaryDefault(false),
+		parquet.WithEncoding(parquet.Encodings.Plain),
+		parquet.WithStats(false),
+		parquet.WithCompression(compress.Codecs.Snappy),
+		parquet.WithDataPageSize(pageBytes),
+		parquet.WithBatchSize(16 << 10),
+		parquet.WithRootRepetition(parquet.Repetitions.Required),
+		parquet.WithCreatedBy("ndls"),
+	}, extra...)...)
+}
+
+// parquetWriter writes a sealed Parquet file of one table.
+type parquetWriter struct {
+	sink *sealer
+	file *file.Writer
+	rows int64
+}
+
+// newParquetWriter starts a file; pairs are keys and values of its metadata.
+func newParquetWriter(w io.Writer, format string, columns []column, pairs []string, props *parquet.WriterProperties) (_ *parquetWriter, err error) {
+	p := &parquetWriter{sink: &sealer{w: w}}
+	defer p.recovered(&err)
+	root, err := parquetSchema(columns)
+	if err != nil {
+		return nil, err
+	}
+	kv := metadata.NewKeyValueMetadata()
+	for i, pairs := 0, append([]string{keyFormat, format, keyVersion, formatVersion}, pairs...); i < len(pairs); i += 2 {
+		if err := kv.Append(pairs[i], pairs[i+1]); err != nil {
+			return nil, fmt.Errorf("shards: metadata: %w", err)
+		}
+	}
+	p.file = file.NewParquetWriter(p.sink, root, file.WithWriterProps(props), file.WithWriteMetadata(kv))
+	return p, nil
+}
+
+// recovered turns a panic of the library into an error, and prefers the error
+// of the file below, where there is one.
+func (p *parquetWriter) recovered(err *error) {
+	if x := recover(); x != nil {
+		*err = fmt.Errorf("shards: writing Parquet: %v", x)
+	}
+	if p.sink.err != nil {
+		*err = p.sink.err
+	}
+}
+
+// endGroup closes a row group and marks it.
+func (p *parquetWriter) endGroup(g file.RowGroupWriter, rows int) error {
+	if err := g.Close(); err != nil {
+		return fmt.Errorf("shards: closing row group: %w", err)
+	}
+	p.sink.mark(rows)
+	p.rows += int64(rows)
+	return nil
+}
+
+func (p *parquetWriter) close() error {
+	p.sink.holding = true
+	if err := p.file.Close(); err != nil {
+		return fmt.Errorf("shards: closing Parquet file: %w", err)
+	}
+	return p.sink.finish(parquetMagic, nil)
+}
+
+// parquetReader reads a sealed Parquet file row group by row group. A row group
+// is loaded whole, and checked, before any of it is decoded.
+type parquetReader struct {
+	name  string
+	src   *groupSource
+	file  *file.Reader
+	marks []mark
+	rows  int64
+}
+
+// groupSource gives the library a file's footer from the file, and its row
+// group from memory.
+type groupSource struct {
+	storage.Reader
+	off   int64
+	first int64
+	group []byte
+	// err is the first error of the storage.
+	err error
+}
+
+func (s *groupSource) ReadAt(p []byte, off int64) (int, error) {
+	if at := off - s.first; at >= 0 && at+int64(len(p)) <= int64(len(s.group)) {
+		return copy(p, s.group[at:]), nil
+	}
+	n, err := s.Reader.ReadAt(p, off)
+	if err != nil && err != io.EOF && s.err == nil {
+		s.err = err
+	}
+	return n, err
+}
+
+func (s *groupSource) Read(p []byte) (int, error) {
+	n, err := s.ReadAt(p, s.off)
+	s.off += int64(n)
+	return n, err
+}
+
+func (s *groupSource) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekStart:
+		s.off = offset
+	case io.SeekCurrent:
+		s.off += offset
+	case io.SeekEnd:
+		s.off = s.Size() + offset
+	}
+	return s.off, nil
+}
+
+// Close leaves the storage open: it belongs to whoever opened it.
+func (s *groupSource) Close() error { return nil }
+
+// openParquet checks that a file is a whole table of the given format and
+// version with exactly these columns.
+func openParquet(r storage.Reader, name, format string, columns []column) (_ *parquetReader, err error) {
+	p := &parquetReader{name: name, src: &groupSource{Reader: r}}
+	marks, err := readMarks(r, name, parquetMagic)
+	if err != nil {
+		if reason := foreignEncoding(r); reason != "" {
+			return nil, refuse(name, reason)
+		}
+		return nil, err
+	}
+	defer p.recovered(&err)
+	props := parquet.NewReaderProperties(allocator)
+	props.BufferedStreamEnabled = true
+	props.BufferSize = 64 << 10
+	if p.file, err = file.NewParquetReader(p.src, file.WithReadProps(props)); err != nil {
+		return nil, corrupt(name, "%v", err)
+	}
+	p.marks, p.rows = marks[:len(marks)-1], p.file.NumRows()
+	if err := p.check(format, columns); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// recovered turns a panic of the library into ErrCorrupt, unless the storage
+// failed below it.
+func (p *parquetReader) recovered(err *error) {
+	if x := recover(); x != nil {
+		*err = corrupt(p.name, "decoding: %v", x)
+	}
+	if p.src.err != nil {
+		*err = fmt.Errorf("shards: read %s: %w", p.name, p.src.err)
+	}
+}
+
+// meta is the value of a metadata key, "" if there is none.
+func (p *parquetReader) meta(key string) string {
+	if v := p.file.MetaData().KeyValueMetadata().FindValue(key); v != nil {
+		return *v
+	}
+	return ""
+}
+
+// metaInt is the value of a metadata key that must be a number ≥ 0.
+func (p *parquetReader) metaInt(key string) (int64, error) {
+	v, err := strconv.ParseInt(p.meta(key), 10, 64)
+	if err != nil || v < 0 {
+		return 0, corrupt(p.name, "its metadata %s is %q", key, p.meta(key))
+	}
+	return v, nil
+}
+
+func (p *parquetReader) check(format string, columns []column) error {
+	if got := p.meta(keyFormat); got != format {
+		return corrupt(p.name, "it holds %q where %q was expected", got, format)
+	}
+	if got := p.meta(keyVersion); got != formatVersion {
+		return fmt.Errorf("shards: %s: version %q, this program reads %q: %w: use the program that wrote it, or run the stage again",
+			p.name, got, formatVersion, ErrVersion)
+	}
+	if reason := badEncoding(p.file); reason != "" {
+		return refuse(p.name, reason)
+	}
+	root, err := parquetSchema(columns)
+	if err != nil {
+		return err
+	}
+	if !p.file.MetaData().Schema.Equals(schema.NewSchema(root)) {
+		return corrupt(p.name, "its columns are %s", p.file.MetaData().Schema)
+	}
+	if p.file.NumRowGroups() != len(p.marks) {
+		return corrupt(p.name, "%d row groups, %d in its seal", p.file.NumRowGroups(), len(p.marks))
+	}
+	var rows, first int64
+	for i, m := range p.marks {
+		n := p.file.RowGroup(i).NumRows()
+		if n != int64(m.rows) || m.end-first > maxGroupBytes {
+			return corrupt(p.name, "row group %d has %d rows in %d bytes, %d rows in its seal", i, n, m.end-first, m.rows)
+		}
+		rows, first = rows+n, m.end
+	}
+	if rows != p.rows {
+		return corrupt(p.name, "%d rows in row groups, %d in all", rows, p.rows)
+	}
+	return nil
+}
+
+// badEncoding says which column is encoded in a way that must not be read.
+func badEncoding(f *file.Reader) string {
+	for g := range f.NumRowGroups() {
+		rg := f.MetaData().RowGroup(g)
+		for c := range rg.NumColumns() {
+			chunk, err := rg.ColumnChunk(c)
+			if err != nil {
+				return err.Error()
+			}
+			for _, e := range chunk.Encodings() {
+				if e != parquet.Encodings.Plain && e != parquet.Encodings.RLE {
+					return fmt.Sprintf("row group %d, column %s: encoding %s is not read here, only PLAIN: "+
+						"the Parquet library returns wrong values for DELTA encodings from the second page on", g, chunk.PathInSchema(), e)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// foreignEncoding looks for a better reason to refuse a file than that it has
+// no seal.
+func foreignEncoding(r storage.Reader) (reason string) {
+	defer func() {
+		if recover() != nil {
+			reason = ""
+		}
+	}()
+	tail := make([]byte, min(r.Size(), 8))
+	if _, err := r.ReadAt(tail, r.Size()-int64(len(tail))); err != nil && err != io.EOF {
+		return ""
+	}
+	if n, ok := footerLength(tail, parquetMagic); !ok || n > r.Size() {
+		return ""
+	}
+	f, err := file.NewParquetReader(&groupSource{Reader: r})
+	if err != nil {
+		return ""
+	}
+	return badEncoding(f)
+}
+
+// columns brings row group i into memory, checks it and returns readers of its
+// columns, and its number of rows.
+func (p *parquetReader) columns(i, n int) (cols []file.ColumnChunkReader, rows int64, err error) {
+	if err := p.load(i); err != nil {
+		return nil, 0, err
+	}
+	defer p.recovered(&err)
+	group := p.file.RowGroup(i)
+	cols = make([]file.ColumnChunkReader, n)
+	for c := range cols {
+		if cols[c], err = group.Column(c); err != nil {
+			return nil, 0, corrupt(p.name, "row group %d: %v", i, err)
+		}
+	}
+	return cols, group.NumRows(), nil
+}
+
+// load brings row group i into memory and checks it.
+func (p *parquetReader) load(i int) error {
+	var first int64
+	if i > 0 {
+		first = p.marks[i-1].end
+	}
+	size := int(p.marks[i].end - first)
+	if cap(p.src.group) < size {
+		p.src.group = make([]byte, size)
+	}
+	p.src.group, p.src.first = p.src.group[:size], first
+	if err := readFull(p.src.Reader, p.name, p.src.group, first); err != nil {
+		return err
+	}
+	if crc32.Checksum(p.src.group, castagnoli) != p.marks[i].sum {
+		return corrupt(p.name, "row group %d is damaged", i)
+	}
+	return nil
+}
+
+// columnReader is the part of arrow's typed column readers that is used here.
+type columnReader[T any] interface {
+	ReadBatch(batchSize int64, values []T, defLvls, repLvls []int16) (total int64, valuesRead int, err error)
+}
+
+// readColumn fills values from a required column.
+func readColumn[T any](p *parquetReader, col file.ColumnChunkReader, values []T) (err error) {
+	defer p.recovered(&err)
+	typed, ok := col.(columnReader[T])
+	if !ok {
+		return corrupt(p.name, "column %s has another type", col.Descriptor().Name())
+	}
+	for len(values) > 0 {
+		_, n, err := typed.ReadBatch(int64(len(values)), values, nil, nil)
+		if err != nil {
+			return corrupt(p.name, "column %s: %v", col.Descriptor().Name(), err)
+		}
+		if n == 0 {
+			return corrupt(p.name, "column %s: %d values are missing", col.Descriptor().Name(), len(values))
+		}
+		values = values[n:]
+	}
+	return nil
+}
+
+// columnWriter is the part of arrow's typed column writers that is used here.
+type columnWriter[T any] interface {
+	WriteBatch(values []T, defLevels, repLevels []int16) (int64, error)
+}
+
+// writeColumn appends values to a required column.
+func writeColumn[T any](p *parquetWriter, col file.ColumnChunkWriter, values []T) (err error) {
+	defer p.recovered(&err)
+	if _, err := col.(columnWriter[T]).WriteBatch(values, nil, nil); err != nil {
+		return fmt.Errorf("shards: writing Parquet: %w", err)
+	}
+	return nil
+}

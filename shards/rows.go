@@ -1,0 +1,376 @@
+package shards
+
+import (
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+
+	"github.com/apache/arrow/go/v14/arrow"
+	"github.com/apache/arrow/go/v14/arrow/array"
+	"github.com/apache/arrow/go/v14/arrow/ipc"
+	"github.com/apache/arrow/go/v14/arrow/memory"
+
+	"ndls/internal/mem"
+	"ndls/internal/storage"
+)
+
+const (
+	// rowAlign is the alignment of every buffer in a file, and its padding.
+	rowAlign = 64
+	// batchValueBytes is the size of the values of a full record batch.
+	batchValueBytes = 16 << 20
+	// maxBatchHead bounds what precedes a batch's buffers: its message and, for
+	// the first, the schema.
+	maxBatchHead = 64 << 10
+	// maxWidth keeps the size of a row far from overflow.
+	maxWidth = 1 << 20
+
+	formatRows = "rows"
+)
+
+// endOfStream ends the part of a file that is also an Arrow stream.
+var endOfStream = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
+
+// RowSchema is the shape of an Arrow row file: column id (int64), label (int32)
+// where Label is set, then Column, a fixed-size list of Width float32 or, where
+// Half is set, float16.
+type RowSchema struct {
+	Column string // "feature" or "probability"
+	Width  int
+	Label  bool
+	Half   bool
+}
+
+func (s RowSchema) valid() bool {
+	return s.Column != "" && s.Column != "id" && s.Column != "label" && s.Width > 0 && s.Width <= maxWidth
+}
+
+func (s RowSchema) valueType() arrow.DataType {
+	if s.Half {
+		return arrow.FixedWidthTypes.Float16
+	}
+	return arrow.PrimitiveTypes.Float32
+}
+
+func (s RowSchema) valueSize() int64 {
+	if s.Half {
+		return 2
+	}
+	return 4
+}
+
+func (s RowSchema) arrow() *arrow.Schema {
+	fields := []arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}
+	if s.Label {
+		fields = append(fields, arrow.Field{Name: "label", Type: arrow.PrimitiveTypes.Int32})
+	}
+	fields = append(fields, arrow.Field{Name: s.Column, Type: arrow.FixedSizeListOfNonNullable(int32(s.Width), s.valueType())})
+	meta := arrow.NewMetadata([]string{keyFormat, keyVersion}, []string{formatRows, formatVersion})
+	return arrow.NewSchema(fields, &meta)
+}
+
+// bodyBytes is the size of the buffers of a batch of n rows.
+func (s RowSchema) bodyBytes(n int64) int64 {
+	size := padded(8*n) + padded(n*int64(s.Width)*s.valueSize())
+	if s.Label {
+		size += padded(4 * n)
+	}
+	return size
+}
+
+func padded(n int64) int64 { return (n + rowAlign - 1) &^ (rowAlign - 1) }
+
+// BatchRows is the number of rows of a full record batch: some 16 MiB of
+// float32 values, at least one row, a multiple of 64 from 64 on.
+func BatchRows(width int) int {
+	n := batchValueBytes / (4 * max(width, 1))
+	if n >= 64 {
+		n &^= 63
+	}
+	return max(n, 1)
+}
+
+// RowWriter writes an Arrow row file.
+type RowWriter struct {
+	schema RowSchema
+	arrow  *arrow.Schema
+	sink   *aligner
+	out    *ipc.FileWriter
+	half   []uint16
+	rows   int64
+}
+
+// NewRowWriter starts a file on w, which the caller commits after Close.
+func NewRowWriter(w io.Writer, s RowSchema) (*RowWriter, error) {
+	if !s.valid() {
+		return nil, fmt.Errorf("shards: impossible row schema %+v", s)
+	}
+	sink := newAligner(w)
+	schema := s.arrow()
+	out, err := ipc.NewFileWriter(sink, ipc.WithSchema(schema), ipc.WithAllocator(allocator))
+	if err != nil {
+		return nil, fmt.Errorf("shards: writing Arrow: %w", err)
+	}
+	return &RowWriter{schema: s, arrow: schema, sink: sink, out: out}, nil
+}
+
+// Write appends one record batch of len(id) ≥ 1 rows: values holds them one
+// after the other, label is ignored without a label column. Slices of a multiple
+// of 64 bytes, as [BatchRows] rows give, are written without a copy; float16
+// values and the odd last batch need one.
+func (w *RowWriter) Write(id []int64, label []int32, values []float32) (err error) {
+	n := len(id)
+	if n == 0 || n > math.MaxInt32 || len(values) != n*w.schema.Width || w.schema.Label && len(label) != n {
+		return fmt.Errorf("shards: %d ids, %d labels and %d values are no batch of rows of width %d", n, len(label), len(values), w.schema.Width)
+	}
+	defer w.recovered(&err)
+	columns := []arrow.ArrayData{fixedData(arrow.PrimitiveTypes.Int64, n, mem.AsBytes(id))}
+	if w.schema.Label {
+		columns = append(columns, fixedData(arrow.PrimitiveTypes.Int32, n, mem.AsBytes(label)))
+	}
+	child := fixedData(w.schema.valueType(), len(values), w.valueBytes(values))
+	defer child.Release()
+	listType := w.arrow.Field(len(columns)).Type
+	columns = append(columns, array.NewData(listType, n, []*memory.Buffer{nil}, []arrow.ArrayData{child}, 0, 0))
+	w.sink.messages++
+	if err := w.writeRecord(columns, n); err != nil {
+		return err
+	}
+	w.sink.mark(n)
+	w.rows += int64(n)
+	return nil
+}
+
+func (w *RowWriter) writeRecord(columns []arrow.ArrayData, n int) error {
+	arrays := make([]arrow.Array, len(columns))
+	for i, c := range columns {
+		arrays[i] = array.MakeFromData(c)
+		defer arrays[i].Release()
+		c.Release()
+	}
+	record := array.NewRecord(w.arrow, arrays, int64(n))
+	defer record.Release()
+	if err := w.out.Write(record); err != nil {
+		return fmt.Errorf("shards: writing Arrow: %w", err)
+	}
+	return nil
+}
+
+// fixedData wraps memory of the caller where it fills whole lines. The library
+// pads buffers to 8 bytes only, so others are copied to a padded buffer.
+func fixedData(t arrow.DataType, n int, b []byte) *array.Data {
+	if size := padded(int64(len(b))); size != int64(len(b)) {
+		b = append(make([]byte, 0, size), b...)[:size]
+	}
+	return array.NewData(t, n, []*memory.Buffer{nil, memory.NewBufferBytes(b)}, nil, 0, 0)
+}
+
+func (w *RowWriter) valueBytes(values []float32) []byte {
+	if !w.schema.Half {
+		return mem.AsBytes(values)
+	}
+	w.half = resize(w.half, len(values))
+	for i, v := range values {
+		w.half[i] = halfFromFloat(v)
+	}
+	return mem.AsBytes(w.half)
+}
+
+// recovered turns a panic of the library into an error, and prefers the error
+// of the file below, where there is one.
+func (w *RowWriter) recovered(err *error) {
+	if x := recover(); x != nil {
+		*err = fmt.Errorf("shards: writing Arrow: %v", x)
+	}
+	if w.sink.err != nil {
+		*err = w.sink.err
+	}
+}
+
+// Close writes the footer and returns the number of rows. It does not close or
+// commit what is below.
+func (w *RowWriter) Close() (rows int64, err error) {
+	defer w.recovered(&err)
+	w.sink.holding = true
+	if err := w.out.Close(); err != nil {
+		return 0, fmt.Errorf("shards: closing Arrow file: %w", err)
+	}
+	padBlocks(w.sink.held.Bytes())
+	return w.rows, w.sink.finish(arrowMagic, endOfStream)
+}
+
+// RowBatch receives the rows of a record batch.
+type RowBatch struct {
+	First  int64 // row of the file
+	ID     []int64
+	Label  []int32 // empty without a label column
+	Values []float32
+}
+
+// RowReader reads an Arrow row file. It is safe for concurrent use.
+type RowReader struct {
+	name    string
+	src     storage.Reader
+	schema  RowSchema
+	batches []mark
+	first   []int64 // row of the file at which a batch starts
+	rows    int64
+}
+
+// OpenRows checks the file's footer and schema; name stands for it in errors. r
+// stays open when reading is done. It reads files of [RowWriter] only.
+func OpenRows(r storage.Reader, name string) (*RowReader, error) {
+	marks, err := readMarks(r, name, arrowMagic)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := readSchema(r, name)
+	if err != nil {
+		return nil, err
+	}
+	f := &RowReader{name: name, src: r, schema: schema, batches: marks[:len(marks)-1]}
+	for i, m := range f.batches {
+		body := schema.bodyBytes(int64(m.rows))
+		if head := m.end - f.start(i) - body; m.rows == 0 || head < 0 || head > maxBatchHead {
+			return nil, corrupt(name, "record batch %d of %d rows has %d bytes", i, m.rows, m.end-f.start(i))
+		}
+		f.first = append(f.first, f.rows)
+		f.rows += int64(m.rows)
+	}
+	return f, nil
+}
+
+// readSchema decodes the footer, which has been checked.
+func readSchema(r storage.Reader, name string) (s RowSchema, err error) {
+	src := &groupSource{Reader: r}
+	defer func() {
+		if x := recover(); x != nil {
+			err = corrupt(name, "decoding: %v", x)
+		}
+		if src.err != nil {
+			err = fmt.Errorf("shards: read %s: %w", name, src.err)
+		}
+	}()
+	f, err := ipc.NewFileReader(src, ipc.WithAllocator(allocator))
+	if err != nil {
+		return s, corrupt(name, "%v", err)
+	}
+	defer f.Close()
+	got := f.Schema()
+	if v, ok := got.Metadata().GetValue(keyVersion); ok && v != formatVersion {
+		return s, fmt.Errorf("shards: %s: version %q, this program reads %q: %w: use the program that wrote it, or run the stage again",
+			name, v, formatVersion, ErrVersion)
+	}
+	fields := got.Fields()
+	if len(fields) == 0 {
+		return s, corrupt(name, "it has no columns")
+	}
+	list, ok := fields[len(fields)-1].Type.(*arrow.FixedSizeListType)
+	if !ok {
+		return s, corrupt(name, "its columns are %s", got)
+	}
+	s = RowSchema{Column: fields[len(fields)-1].Name, Width: int(list.Len()), Label: len(fields) == 3, Half: list.Elem().ID() == arrow.FLOAT16}
+	if !s.valid() || !got.Equal(s.arrow()) {
+		return s, corrupt(name, "its columns are %s", got)
+	}
+	return s, nil
+}
+
+// start is where the stretch of batch i starts.
+func (f *RowReader) start(i int) int64 {
+	if i == 0 {
+		return 0
+	}
+	return f.batches[i-1].end
+}
+
+// Schema is the shape of the rows.
+func (f *RowReader) Schema() RowSchema { return f.schema }
+
+// NumRows is the number of rows in the file.
+func (f *RowReader) NumRows() int64 { return f.rows }
+
+// NumBatches is the number of record batches in the file.
+func (f *RowReader) NumBatches() int { return len(f.batches) }
+
+// BatchRows is the number of rows of batch i, and First its first row.
+func (f *RowReader) BatchRows(i int) (first, rows int64) {
+	return f.first[i], int64(f.batches[i].rows)
+}
+
+// ReadBatch reads record batch i into dst, whose slices are used where they are
+// large enough. A damaged batch gives ErrCorrupt, and dst holds nothing of use.
+func (f *RowReader) ReadBatch(i int, dst *RowBatch) error {
+	m := f.batches[i]
+	n := int(m.rows)
+	dst.First = f.first[i]
+	dst.ID = resize(dst.ID, n)
+	dst.Label = resize(dst.Label, 0)
+	dst.Values = resize(dst.Values, n*f.schema.Width)
+
+	in := &batchReader{f: f, off: f.start(i)}
+	in.read(make([]byte, m.end-f.schema.bodyBytes(int64(n))-in.off))
+	in.read(mem.AsBytes(dst.ID))
+	in.skipPadding()
+	if f.schema.Label {
+		dst.Label = resize(dst.Label, n)
+		in.read(mem.AsBytes(dst.Label))
+		in.skipPadding()
+	}
+	if f.schema.Half {
+		in.readHalf(dst.Values)
+	} else {
+		in.read(mem.AsBytes(dst.Values))
+	}
+	in.skipPadding()
+	if in.err != nil {
+		return in.err
+	}
+	if in.off != m.end || in.sum != m.sum {
+		return corrupt(f.name, "record batch %d is damaged", i)
+	}
+	return nil
+}
+
+// batchReader reads the stretch of a batch from front to back.
+type batchReader struct {
+	f   *RowReader
+	off int64
+	sum uint32
+	err error
+}
+
+func (b *batchReader) read(p []byte) {
+	if b.err != nil {
+		return
+	}
+	b.err = readFull(b.f.src, b.f.name, p, b.off)
+	b.sum = crc32.Update(b.sum, castagnoli, p)
+	b.off += int64(len(p))
+}
+
+func (b *batchReader) skipPadding() {
+	var pad [rowAlign]byte
+	b.read(pad[:padded(b.off)-b.off])
+}
+
+// readHalf converts through a small buffer.
+func (b *batchReader) readHalf(to []float32) {
+	buf := make([]uint16, min(len(to), 32<<10))
+	for len(to) > 0 && b.err == nil {
+		part := buf[:min(len(buf), len(to))]
+		b.read(mem.AsBytes(part))
+		for i, h := range part {
+			to[i] = floatFromHalf(h)
+		}
+		to = to[len(part):]
+	}
+}
+
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}

@@ -1,0 +1,248 @@
+package shards
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"reflect"
+	"testing"
+
+	"github.com/apache/arrow/go/v14/arrow"
+	"github.com/apache/arrow/go/v14/arrow/array"
+	"github.com/apache/arrow/go/v14/arrow/ipc"
+	"pgregory.net/rapid"
+
+	"ndls/internal/storage"
+)
+
+func drawSchema(t *rapid.T) RowSchema {
+	return RowSchema{
+		Column: rapid.SampledFrom([]string{"feature", "probability"}).Draw(t, "column"),
+		Width:  rapid.IntRange(1, 70).Draw(t, "width"),
+		Label:  rapid.Bool().Draw(t, "label"), Half: rapid.Bool().Draw(t, "half"),
+	}
+}
+
+func TestRowsRoundTrip(t *testing.T) {
+	checkAllocations(t)
+	rapid.Check(t, func(t *rapid.T) {
+		want := rowFile{Schema: drawSchema(t)}
+		var rows int64
+		for _, n := range rapid.SliceOfN(rapid.IntRange(1, 200), 0, 5).Draw(t, "batches") {
+			want.Batches = append(want.Batches, sampleBatch(want.Schema, rows, n))
+			rows += int64(n)
+		}
+		var out bytes.Buffer
+		if got, err := writeRows(&out, want); err != nil || got != rows {
+			t.Fatalf("%d rows, %v, want %d", got, err, rows)
+		}
+		got, err := readAllRows(storage.NewBytesReader(out.Bytes()))
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("got %+v, %v, want %+v", got, err, want)
+		}
+		checkWithLibrary(t, out.Bytes(), want)
+	})
+}
+
+// checkWithLibrary reads with arrow's own reader, as others would.
+func checkWithLibrary(t *rapid.T, data []byte, want rowFile) {
+	f, err := ipc.NewFileReader(bytes.NewReader(data), ipc.WithAllocator(allocator))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if f.NumRecords() != len(want.Batches) {
+		t.Fatalf("%d records, want %d", f.NumRecords(), len(want.Batches))
+	}
+	for i, b := range want.Batches {
+		rec, err := f.Record(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rec.Column(0).(*array.Int64).Int64Values(); !reflect.DeepEqual(got, b.ID) {
+			t.Fatalf("batch %d: ids %v, want %v", i, got, b.ID)
+		}
+		list := rec.Column(int(rec.NumCols()) - 1).(*array.FixedSizeList)
+		for j, v := range b.Values {
+			var got float32
+			switch values := list.ListValues().(type) {
+			case *array.Float16:
+				got = values.Value(j).Float32()
+			case *array.Float32:
+				got = values.Value(j)
+			}
+			if got != v {
+				t.Fatalf("batch %d: value %d is %v, want %v", i, j, got, v)
+			}
+		}
+	}
+}
+
+// The same bytes are an Arrow stream from the first message on, and buffers
+// start on lines: the bodies are found in the stream by their values.
+func TestRowBuffersAreAligned(t *testing.T) {
+	for _, s := range []RowSchema{
+		{Column: "feature", Width: 1},
+		{Column: "feature", Width: 7, Half: true},
+		{Column: "probability", Width: 3, Label: true},
+		{Column: "probability", Width: 172, Label: true, Half: true},
+	} {
+		var out bytes.Buffer
+		w, err := NewRowWriter(&out, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const batches, rows = 3, 5
+		for range batches {
+			ids, labels, values := make([]int64, rows), make([]int32, rows), make([]float32, rows*s.Width)
+			ids[0], labels[0], values[0] = 0x1122334455667788, 0x55443322, 1.5
+			if err := w.Write(ids, labels, values); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		marks := map[string][]byte{"id": {0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11}}
+		if s.Label {
+			marks["label"] = []byte{0x22, 0x33, 0x44, 0x55}
+		}
+		for name, m := range marks {
+			found := 0
+			for at := 0; ; found++ {
+				next := bytes.Index(out.Bytes()[at:], m)
+				if next < 0 {
+					break
+				}
+				if at += next; at%rowAlign != 0 {
+					t.Errorf("%+v: column %s starts at byte %d", s, name, at)
+				}
+				at++
+			}
+			if found != batches {
+				t.Errorf("%+v: %d batches of column %s found, want %d", s, found, name, batches)
+			}
+		}
+		stream, err := ipc.NewReader(bytes.NewReader(out.Bytes()[fileHead:]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for stream.Next() {
+			n++
+		}
+		stream.Release()
+		if stream.Err() != nil || n != batches {
+			t.Errorf("%+v: as a stream %d batches, %v", s, n, stream.Err())
+		}
+	}
+}
+
+func TestRowReaderReusesSlices(t *testing.T) {
+	data := sampleRows(t, RowSchema{Column: "feature", Width: 3})
+	in, err := OpenRows(storage.NewBytesReader(data), "rows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := RowBatch{ID: make([]int64, 0, 200), Values: make([]float32, 0, 600)}
+	id, values := &b.ID[:1][0], &b.Values[:1][0]
+	for i := range in.NumBatches() {
+		if err := in.ReadBatch(i, &b); err != nil {
+			t.Fatal(err)
+		}
+		if first, rows := in.BatchRows(i); first != b.First || rows != int64(len(b.ID)) {
+			t.Errorf("batch %d: %d rows at %d, BatchRows says %d at %d", i, len(b.ID), b.First, rows, first)
+		}
+		if &b.ID[0] != id || &b.Values[0] != values {
+			t.Errorf("batch %d: other slices", i)
+		}
+	}
+}
+
+func TestRowWriterRefusesBadBatches(t *testing.T) {
+	w, err := NewRowWriter(io.Discard, RowSchema{Column: "feature", Width: 2, Label: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"no rows":         w.Write(nil, nil, nil),
+		"too few values":  w.Write(make([]int64, 2), make([]int32, 2), make([]float32, 3)),
+		"too many values": w.Write(make([]int64, 2), make([]int32, 2), make([]float32, 5)),
+		"no labels":       w.Write(make([]int64, 2), nil, make([]float32, 4)),
+	} {
+		if err == nil {
+			t.Errorf("%s: written", name)
+		}
+	}
+	for _, s := range []RowSchema{{}, {Column: "feature"}, {Column: "id", Width: 1}, {Column: "feature", Width: -1}, {Column: "feature", Width: maxWidth + 1}} {
+		if _, err := NewRowWriter(io.Discard, s); err == nil {
+			t.Errorf("%+v is accepted", s)
+		}
+	}
+}
+
+func TestRowsOfOtherProgramsAreRefused(t *testing.T) {
+	var out bytes.Buffer
+	w := newAligner(&out)
+	schema := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	f, err := ipc.NewFileWriter(w, ipc.WithSchema(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenRows(storage.NewBytesReader(out.Bytes()), "x.arrow"); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("got %v, want ErrCorrupt", err)
+	}
+}
+
+func TestBatchRows(t *testing.T) {
+	for width, want := range map[int]int{1: 4 << 20, 100: 41920, 128: 32768, 172: 24384, 1000: 4160, 65537: 63, 1 << 20: 4, 8 << 20: 1} {
+		if got := BatchRows(width); got != want {
+			t.Errorf("width %d: %d rows, want %d", width, got, want)
+		}
+	}
+}
+
+func TestHalfPrecision(t *testing.T) {
+	for h := range 1 << 16 {
+		f := floatFromHalf(uint16(h))
+		back := halfFromFloat(f)
+		if f != f {
+			if g := floatFromHalf(back); g == g {
+				t.Fatalf("%#04x: not a number becomes %v", h, g)
+			}
+			continue
+		}
+		if back != uint16(h) {
+			t.Fatalf("%#04x is %v, which becomes %#04x", h, f, back)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		f := math.Float32frombits(rapid.Uint32().Draw(t, "bits"))
+		if f != f {
+			return
+		}
+		h := halfFromFloat(f)
+		got := float64(floatFromHalf(h))
+		if math.Abs(float64(f)) >= 65520 {
+			if !math.IsInf(got, int(math.Copysign(1, float64(f)))) {
+				t.Fatalf("%v becomes %v, want infinity", f, got)
+			}
+			return
+		}
+		// No neighbour is nearer, and at equal distance the last bit is even.
+		err := math.Abs(got - float64(f))
+		for _, near := range []uint16{h - 1, h + 1} {
+			n := float64(floatFromHalf(near))
+			if math.IsNaN(n) || math.Signbit(n) != math.Signbit(got) {
+				continue
+			}
+			if d := math.Abs(n - float64(f)); d < err || d == err && h&1 == 1 {
+				t.Fatalf("%v becomes %v, %v is nearer", f, got, n)
+			}
+		}
+	})
+}

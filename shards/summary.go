@@ -1,0 +1,80 @@
+package shards
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// SummaryPath is where the graph summary is.
+const SummaryPath = "graph/summary.json"
+
+// Summary describes a partitioned graph.
+type Summary struct {
+	Name             string           `json:"name"`
+	Nodes            int64            `json:"nodes"`
+	Edges            int64            `json:"edges"` // undirected, each once
+	InputRows        int64            `json:"input_rows"`
+	SelfLoops        int64            `json:"self_loops"`
+	Repeated         int64            `json:"repeated"`
+	Components       int64            `json:"components"`
+	LargestComponent int64            `json:"largest_component"` // in nodes
+	Features         int              `json:"features"`          // width of a row
+	Classes          []string         `json:"classes,omitempty"`
+	Labelled         int64            `json:"labelled"`
+	Splits           map[string]int64 `json:"splits,omitempty"`
+	BlockRows        int64            `json:"block_rows"`
+	IntervalRows     int64            `json:"interval_rows"`
+	Normalized       bool             `json:"normalized"` // features have L1 norm 1
+	HasSplits        bool             `json:"has_splits"`
+}
+
+// WriteSummary commits the summary of a graph.
+func WriteSummary(ctx context.Context, c *Catalog, s Summary) error {
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return fmt.Errorf("shards: encode summary: %w", err)
+	}
+	f, err := c.Create(ctx, KindSummary, SummaryPath, NotApplicable, NotApplicable)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if _, err := f.Write(append(data, '\n')); err != nil {
+		return fmt.Errorf("shards: write summary: %w", err)
+	}
+	f.Rows = 1
+	return c.Commit(ctx, f)
+}
+
+// maxSummaryBytes bounds what is read into memory: the class names.
+const maxSummaryBytes = 64 << 20
+
+// ReadSummary reads the summary that was committed and checks it.
+func ReadSummary(ctx context.Context, c *Catalog) (Summary, error) {
+	e, ok := c.Lookup(SummaryPath)
+	if !ok {
+		return Summary{}, fmt.Errorf("shards: %s has no %s: run ndls partition first", c.Store().URI(), SummaryPath)
+	}
+	if e.Bytes > maxSummaryBytes {
+		return Summary{}, corrupt(SummaryPath, "it has %d bytes", e.Bytes)
+	}
+	r, err := c.Stream(ctx, e)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return Summary{}, err
+	}
+	var s Summary
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&s); err != nil {
+		return Summary{}, corrupt(SummaryPath, "%v", err)
+	}
+	return s, nil
+}

@@ -1,0 +1,253 @@
+package shards
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow/go/v14/parquet"
+	"github.com/apache/arrow/go/v14/parquet/file"
+
+	"ndls/internal/storage"
+)
+
+// tableGroupRows is the number of rows in a row group of a table. Its
+// compressed pages are in memory until it is complete.
+const tableGroupRows = 1 << 18
+
+// NodeBatch is a part of the node table; all slices have the same length.
+type NodeBatch struct {
+	ID                []int64 // input id
+	Degree, Component []uint32
+	Label             []int32 // -1 none
+	Split             []uint8 // index into the spellings "", train, valid, test
+}
+
+var nodeColumns = []column{
+	uint32Column("node"), int64Column("id"), uint32Column("degree"), uint32Column("component"),
+	int32Column("label"), stringColumn("split"),
+}
+
+var splitNames = []parquet.ByteArray{[]byte(""), []byte("train"), []byte("valid"), []byte("test")}
+
+// WriteNodes writes the table of n nodes. It calls fill for batches of at most
+// 65,536 rows in order; first is the node of the batch's row 0.
+func WriteNodes(w io.Writer, n int64, fill func(first int64, b NodeBatch) error) error {
+	if n < 0 || n > 1<<32 {
+		return fmt.Errorf("shards: node table of %d rows", n)
+	}
+	size := int(min(n, batchRows))
+	all := newNodeBatch(size)
+	node, split := make([]uint32, size), make([]parquet.ByteArray, size)
+	return writeTable(w, KindNodes, nodeColumns, n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
+		b := all.slice(rows)
+		if err := fill(first, b); err != nil {
+			return err
+		}
+		for i := range rows {
+			node[i] = uint32(first + int64(i))
+			if int(b.Split[i]) >= len(splitNames) {
+				return fmt.Errorf("shards: node %d: split %d is unknown", node[i], b.Split[i])
+			}
+			split[i] = splitNames[b.Split[i]]
+		}
+		return firstError(
+			func() error { return writeColumn(p, cols[0], asInt32(node[:rows])) },
+			func() error { return writeColumn(p, cols[1], b.ID) },
+			func() error { return writeColumn(p, cols[2], asInt32(b.Degree)) },
+			func() error { return writeColumn(p, cols[3], asInt32(b.Component)) },
+			func() error { return writeColumn(p, cols[4], b.Label) },
+			func() error { return writeColumn(p, cols[5], split[:rows]) },
+		)
+	})
+}
+
+// ReadNodes calls visit for batches of at most 65,536 rows of a node table, in
+// order. The batch's slices are valid during the call.
+func ReadNodes(r storage.Reader, name string, visit func(first int64, b NodeBatch) error) error {
+	p, err := openParquet(r, name, KindNodes, nodeColumns)
+	if err != nil {
+		return err
+	}
+	size := int(min(p.rows, batchRows))
+	all := newNodeBatch(size)
+	node, split := make([]uint32, size), make([]parquet.ByteArray, size)
+	return p.batches(len(nodeColumns), func(cols []file.ColumnChunkReader, first int64, rows int) error {
+		b := all.slice(rows)
+		err := firstError(
+			func() error { return readColumn(p, cols[0], asInt32(node[:rows])) },
+			func() error { return readColumn(p, cols[1], b.ID) },
+			func() error { return readColumn(p, cols[2], asInt32(b.Degree)) },
+			func() error { return readColumn(p, cols[3], asInt32(b.Component)) },
+			func() error { return readColumn(p, cols[4], b.Label) },
+			func() error { return readSplits(p, cols[5], split[:rows], b.Split) },
+		)
+		if err != nil {
+			return err
+		}
+		for i, got := range node[:rows] {
+			if int64(got) != first+int64(i) {
+				return corrupt(name, "row %d is about node %d", first+int64(i), got)
+			}
+		}
+		return visit(first, b)
+	})
+}
+
+// readSplits decodes page by page: a byte array is valid until the next page.
+func readSplits(p *parquetReader, col file.ColumnChunkReader, scratch []parquet.ByteArray, to []uint8) (err error) {
+	defer p.recovered(&err)
+	typed, ok := col.(*file.ByteArrayColumnChunkReader)
+	if !ok {
+		return corrupt(p.name, "column split has another type")
+	}
+	for len(to) > 0 {
+		_, n, err := typed.ReadBatch(int64(len(to)), scratch, nil, nil)
+		if err != nil || n == 0 {
+			return corrupt(p.name, "column split: %d values are missing: %v", len(to), err)
+		}
+		for i, v := range scratch[:n] {
+			switch string(v) {
+			case "":
+				to[i] = 0
+			case "train":
+				to[i] = 1
+			case "valid":
+				to[i] = 2
+			case "test":
+				to[i] = 3
+			default:
+				return corrupt(p.name, "split %q is unknown", v)
+			}
+		}
+		to = to[n:]
+	}
+	return nil
+}
+
+func newNodeBatch(n int) NodeBatch {
+	return NodeBatch{make([]int64, n), make([]uint32, n), make([]uint32, n), make([]int32, n), make([]uint8, n)}
+}
+
+func (b NodeBatch) slice(n int) NodeBatch {
+	return NodeBatch{b.ID[:n], b.Degree[:n], b.Component[:n], b.Label[:n], b.Split[:n]}
+}
+
+// LSIBatch is a part of a K table; all slices have the same length.
+type LSIBatch struct {
+	ID     []int64 // input id
+	K      []int32
+	Capped []bool // Kmax was reached first
+}
+
+var lsiColumns = []column{int64Column("id"), int32Column("k"), boolColumn("capped")}
+
+// WriteLSI writes a K table of n rows, as [WriteNodes] does.
+func WriteLSI(w io.Writer, n int64, fill func(first int64, b LSIBatch) error) error {
+	all := newLSIBatch(int(min(max(n, 0), batchRows)))
+	return writeTable(w, KindLSI, lsiColumns, n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
+		b := all.slice(rows)
+		if err := fill(first, b); err != nil {
+			return err
+		}
+		return firstError(
+			func() error { return writeColumn(p, cols[0], b.ID) },
+			func() error { return writeColumn(p, cols[1], b.K) },
+			func() error { return writeColumn(p, cols[2], b.Capped) },
+		)
+	})
+}
+
+// ReadLSI reads a K table, as [ReadNodes] does.
+func ReadLSI(r storage.Reader, name string, visit func(first int64, b LSIBatch) error) error {
+	p, err := openParquet(r, name, KindLSI, lsiColumns)
+	if err != nil {
+		return err
+	}
+	all := newLSIBatch(int(min(p.rows, batchRows)))
+	return p.batches(len(lsiColumns), func(cols []file.ColumnChunkReader, first int64, rows int) error {
+		b := all.slice(rows)
+		err := firstError(
+			func() error { return readColumn(p, cols[0], b.ID) },
+			func() error { return readColumn(p, cols[1], b.K) },
+			func() error { return readColumn(p, cols[2], b.Capped) },
+		)
+		if err != nil {
+			return err
+		}
+		return visit(first, b)
+	})
+}
+
+func newLSIBatch(n int) LSIBatch {
+	return LSIBatch{make([]int64, n), make([]int32, n), make([]bool, n)}
+}
+
+func (b LSIBatch) slice(n int) LSIBatch {
+	return LSIBatch{b.ID[:n], b.K[:n], b.Capped[:n]}
+}
+
+// writeTable writes n rows; put writes rows of them to every column.
+func writeTable(w io.Writer, format string, columns []column, n int64,
+	put func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error,
+) (err error) {
+	p, err := newParquetWriter(w, format, columns, nil, writerProperties())
+	if err != nil {
+		return err
+	}
+	defer p.recovered(&err)
+	for first := int64(0); first < n; first += tableGroupRows {
+		if err := writeGroup(p, first, min(n, first+tableGroupRows), put); err != nil {
+			return err
+		}
+	}
+	return p.close()
+}
+
+// writeGroup writes the row group of rows [first, end).
+func writeGroup(p *parquetWriter, first, end int64,
+	put func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error,
+) error {
+	group := p.file.AppendBufferedRowGroup()
+	cols := make([]file.ColumnChunkWriter, group.NumColumns())
+	for i := range cols {
+		var err error
+		if cols[i], err = group.Column(i); err != nil {
+			return fmt.Errorf("shards: writing Parquet: %w", err)
+		}
+	}
+	for at := first; at < end; at += batchRows {
+		if err := put(p, cols, at, int(min(end-at, batchRows))); err != nil {
+			return err
+		}
+	}
+	return p.endGroup(group, int(end-first))
+}
+
+// batches hands the columns of all row groups to get, at most batchRows rows at
+// a time.
+func (p *parquetReader) batches(columns int, get func(cols []file.ColumnChunkReader, first int64, rows int) error) error {
+	var first int64
+	for g := range p.marks {
+		cols, rows, err := p.columns(g, columns)
+		if err != nil {
+			return err
+		}
+		for end := first + rows; first < end; {
+			n := min(end-first, batchRows)
+			if err := get(cols, first, int(n)); err != nil {
+				return err
+			}
+			first += n
+		}
+	}
+	return nil
+}
+
+func firstError(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package shards
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"ndls/internal/storage"
+)
+
+var tableSizes = []int64{0, 1, 2, 63, batchRows - 1, batchRows, batchRows + 1, tableGroupRows, tableGroupRows + 5}
+
+// The writer is not watched for leaks: the library forgets a buffer of 256 bytes
+// for each column, which the garbage collector takes.
+func TestNodesRoundTrip(t *testing.T) {
+	for _, n := range tableSizes {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			var out bytes.Buffer
+			var want NodeBatch
+			err := WriteNodes(&out, n, func(first int64, b NodeBatch) error {
+				if first != int64(len(want.ID)) || len(b.ID) > batchRows {
+					t.Fatalf("batch of %d at %d after %d", len(b.ID), first, len(want.ID))
+				}
+				err := fillNodes(first, b)
+				appendNodes(&want, b)
+				return err
+			})
+			if err != nil || int64(len(want.ID)) != n {
+				t.Fatalf("%d nodes asked for, %v", len(want.ID), err)
+			}
+			checkAllocations(t)
+			got, err := readAllNodes(storage.NewBytesReader(out.Bytes()))
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%d nodes come back, %v", len(got.ID), err)
+			}
+		})
+	}
+}
+
+func TestLSIRoundTrip(t *testing.T) {
+	for _, n := range tableSizes {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			var out bytes.Buffer
+			if err := WriteLSI(&out, n, fillLSI); err != nil {
+				t.Fatal(err)
+			}
+			checkAllocations(t)
+			got, err := readAllLSI(storage.NewBytesReader(out.Bytes()))
+			if err != nil || int64(len(got.ID)) != n {
+				t.Fatalf("%d rows come back, %v", len(got.ID), err)
+			}
+			want := newLSIBatch(int(n))
+			if err := fillLSI(0, want); err != nil {
+				t.Fatal(err)
+			}
+			if n > 0 && !reflect.DeepEqual(got, want) {
+				t.Error("other values come back")
+			}
+		})
+	}
+}
+
+func TestTablesPassOnErrorsOfTheCaller(t *testing.T) {
+	mine := errors.New("mine")
+	if err := WriteNodes(&bytes.Buffer{}, 10, func(int64, NodeBatch) error { return mine }); !errors.Is(err, mine) {
+		t.Errorf("WriteNodes: %v", err)
+	}
+	if err := WriteLSI(&bytes.Buffer{}, 10, func(int64, LSIBatch) error { return mine }); !errors.Is(err, mine) {
+		t.Errorf("WriteLSI: %v", err)
+	}
+	if err := ReadNodes(storage.NewBytesReader(sampleNodes(t)), "n", func(int64, NodeBatch) error { return mine }); !errors.Is(err, mine) {
+		t.Errorf("ReadNodes: %v", err)
+	}
+	if err := ReadLSI(storage.NewBytesReader(sampleLSI(t)), "l", func(int64, LSIBatch) error { return mine }); !errors.Is(err, mine) {
+		t.Errorf("ReadLSI: %v", err)
+	}
+}
+
+func TestWriteNodesRefusesUnknownSplit(t *testing.T) {
+	err := WriteNodes(&bytes.Buffer{}, 3, func(_ int64, b NodeBatch) error {
+		b.Split[2] = 4
+		return nil
+	})
+	if err == nil {
+		t.Error("split 4 is written")
+	}
+}

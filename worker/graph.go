@@ -1,0 +1,189 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"ndls/internal/mem"
+	"ndls/internal/stationary"
+	"ndls/partition"
+	"ndls/shards"
+	"ndls/spmv"
+)
+
+// vmHWM finds the peak resident size in the text of /proc/self/status.
+func vmHWM(status string) (int64, error) {
+	for line := range strings.Lines(status) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kb << 10, err
+		}
+	}
+	return 0, errors.New("worker: no VmHWM in /proc/self/status")
+}
+
+// residentShare is the part of the free budget that packed edges may take up
+// to be read once instead of in every pass.
+const residentShare = 4
+
+// graph is the stored graph, ready for passes.
+type graph struct {
+	summary   shards.Summary
+	degree    *mem.Array[uint32]
+	component *mem.Array[uint32]
+	stream    *shards.HopStream
+	pass      *spmv.Pass
+}
+
+// openGraph loads degrees and components and opens the hop streams, which it
+// first rebuilds from their shards where they are missing.
+func (j *job) openGraph(ctx context.Context) (_ *graph, err error) {
+	g := &graph{}
+	defer func() {
+		if err != nil {
+			g.close()
+		}
+	}()
+	if g.summary, err = shards.ReadSummary(ctx, j.cat); err != nil {
+		return nil, err
+	}
+	n := g.summary.Nodes
+	if g.degree, err = mem.Alloc[uint32](j.budget, n, "degrees"); err != nil {
+		return nil, err
+	}
+	if g.component, err = mem.Alloc[uint32](j.budget, n, "components"); err != nil {
+		return nil, err
+	}
+	err = j.readNodes(ctx, func(first int64, b shards.NodeBatch) {
+		copy(g.degree.S[first:], b.Degree)
+		copy(g.component.S[first:], b.Component)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := j.ensureHops(ctx); err != nil {
+		return nil, err
+	}
+	if g.stream, err = shards.OpenHopStream(ctx, j.cat); err != nil {
+		return nil, err
+	}
+	if g.stream.NumNodes() != n || g.stream.NumEdges() != 2*g.summary.Edges {
+		return nil, fmt.Errorf("worker: the hop streams hold %d nodes and %d directed edges, the summary says %d and %d: %w",
+			g.stream.NumNodes(), g.stream.NumEdges(), n, 2*g.summary.Edges, shards.ErrCorrupt)
+	}
+	if g.stream.Bytes() <= j.budget.Free()/residentShare {
+		if err := g.stream.Load(j.budget); err != nil {
+			return nil, err
+		}
+	}
+	kernel, err := spmv.Select(j.res.Kernel)
+	if err != nil {
+		return nil, err
+	}
+	g.pass = &spmv.Pass{Source: g.stream, Degree: g.degree.S, Kernel: kernel, Threads: j.res.Threads}
+	return g, nil
+}
+
+func (g *graph) close() {
+	if g.stream != nil {
+		g.stream.Close()
+	}
+	g.degree.Free()
+	g.component.Free()
+}
+
+// state prepares the stationary state the plan asks for.
+func (g *graph) state(j *job) (*stationary.State, error) {
+	var component []uint32
+	if j.plan.LSI.Stationary == "component" {
+		component = g.component.S
+	}
+	return stationary.New(j.budget, g.degree.S, component, int(g.summary.Components), j.plan.LSI.R)
+}
+
+// readNodes visits the node table.
+func (j *job) readNodes(ctx context.Context, visit func(first int64, b shards.NodeBatch)) error {
+	entries := j.cat.Entries(shards.KindNodes)
+	if len(entries) != 1 {
+		return fmt.Errorf("worker: the catalogue names %d node tables: run `ndls partition` first: %w", len(entries), shards.ErrCorrupt)
+	}
+	if err := j.cat.Verify(ctx, entries[0]); err != nil {
+		return err
+	}
+	r, err := j.cat.Open(ctx, entries[0])
+	if err != nil {
+		return err
+	}
+	err = shards.ReadNodes(r, entries[0].Path, func(first int64, b shards.NodeBatch) error {
+		visit(first, b)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return nil
+	})
+	return errors.Join(err, r.Close())
+}
+
+// ids loads the input ids, by node.
+func (j *job) ids(ctx context.Context, n int64) (*mem.Array[uint32], error) {
+	ids, err := mem.Alloc[uint32](j.budget, n, "input ids")
+	if err != nil {
+		return nil, err
+	}
+	err = j.readNodes(ctx, func(first int64, b shards.NodeBatch) {
+		for i, id := range b.ID {
+			ids.S[first+int64(i)] = uint32(id)
+		}
+	})
+	if err != nil {
+		ids.Free()
+		return nil, err
+	}
+	return ids, nil
+}
+
+// ensureHops rebuilds the hop streams that are missing.
+func (j *job) ensureHops(ctx context.Context) error {
+	have := map[int32]bool{}
+	for _, e := range j.cat.Entries(shards.KindHops) {
+		_, err := j.cat.Store().Stat(ctx, e.Path)
+		have[e.Interval] = err == nil
+	}
+	for _, e := range j.cat.Entries(shards.KindEdges) {
+		if !have[e.Interval] {
+			if err := partition.BuildHops(ctx, j.cat, e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// columnsThatFit is the width of a column block: the widest multiple of 16 for
+// which width·perColumn + fixed bytes are free, at most want.
+func (j *job) columnsThatFit(want int, fixed, perColumn int64, what string) (int, error) {
+	want = (want + spmv.Granule - 1) / spmv.Granule * spmv.Granule
+	if c := j.res.BlockColumns; c > 0 {
+		return min(c, want), nil
+	}
+	free := j.budget.Free()
+	columns := int((free - fixed) / perColumn / spmv.Granule * spmv.Granule)
+	if free < fixed || columns < spmv.Granule {
+		return 0, fmt.Errorf("worker: %s needs %s for blocks of %d columns beside what is loaded, %s are free; --memory %s would do: %w",
+			what, mem.Bytes(fixed+spmv.Granule*perColumn), spmv.Granule, mem.Bytes(free),
+			mem.Bytes(j.res.Memory+fixed+spmv.Granule*perColumn-free), mem.ErrBudget)
+	}
+	return min(columns, want), nil
+}
+
+// usefulColumns caps the width of a block for a graph that is read from memory:
+// there a wider block saves no reading and only leaves the cache.
+func (g *graph) usefulColumns(want, threads int) int {
+	if g.stream.Resident() {
+		return min(want, 64*threads)
+	}
+	return want
+}

@@ -1,0 +1,292 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"ndls/internal/mem"
+	"ndls/lsi"
+	"ndls/shards"
+	"ndls/smooth"
+	"ndls/spmv"
+	"ndls/train"
+)
+
+const (
+	softPrefix         = "soft_labels/tiles"
+	smoothedSoftPrefix = "predictions/tiles"
+	// referenceFloor is the smallest probability whose logarithm the rule
+	// ndls-reference takes; below it float32 has none.
+	referenceFloor = 1e-38
+)
+
+// softTiles are the soft labels of all runs: those of run r start at granule
+// r·granulesOf(classes).
+func (j *job) softTiles(kind, prefix string, s shards.Summary) *tiles {
+	return j.tiles(kind, prefix, j.labelRuns()*granulesOf(len(s.Classes))*spmv.Granule, s)
+}
+
+func granulesOf(columns int) int { return (columns + spmv.Granule - 1) / spmv.Granule }
+
+// labelRuns is how many sets of soft labels there are: one a model, or the one
+// that the user gave.
+func (j *job) labelRuns() int {
+	if j.plan.Labels.SoftLabels != "" {
+		return 1
+	}
+	return j.plan.Train.Runs
+}
+
+// smoothLabels smooths the soft labels of every run (NDLS-L) and commits the
+// predictions of the chosen one.
+func (j *job) smoothLabels(ctx context.Context) error {
+	s, err := shards.ReadSummary(ctx, j.cat)
+	if err != nil {
+		return err
+	}
+	if len(s.Classes) == 0 {
+		return fmt.Errorf("worker: smooth-labels: %w", errNoLabels)
+	}
+	j.report.Rows = s.Nodes
+	if j.plan.Labels.SoftLabels != "" {
+		if err := j.importSoftLabels(ctx, s); err != nil {
+			return err
+		}
+	}
+	in := j.softTiles(shards.KindSoftTile, softPrefix, s)
+	out := j.softTiles(shards.KindSmoothedSoftTile, smoothedSoftPrefix, s)
+	if err := j.smoothLabelTiles(ctx, s, in, out); err != nil {
+		return err
+	}
+	run, err := j.chosenRun(ctx)
+	if err != nil {
+		return err
+	}
+	classes := len(s.Classes)
+	out = j.softTiles(shards.KindSmoothedSoftTile, smoothedSoftPrefix, s)
+	labels := make([]int32, shards.BatchRows(classes))
+	schema := shards.RowSchema{Column: "probability", Width: classes, Label: true}
+	return j.assemble(ctx, out, shards.KindPredictions, "predictions", run*granulesOf(classes), schema,
+		func(values []float32) []int32 {
+			n := len(values) / classes
+			for i := range n {
+				row := values[i*classes : (i+1)*classes]
+				labels[i] = train.Argmax(row)
+				j.normalise(row)
+			}
+			return labels[:n]
+		})
+}
+
+// smoothLabelTiles smooths what is not committed yet.
+func (j *job) smoothLabelTiles(ctx context.Context, s shards.Summary, in, out *tiles) error {
+	first := 0
+	for first < out.granules() && out.complete(first) {
+		first++
+	}
+	if first == out.granules() {
+		return nil
+	}
+	g, err := j.openGraph(ctx)
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	rule, err := smooth.NewRule(j.plan.Labels.Rule, j.plan.Labels.Alpha, 0)
+	if err != nil {
+		return err
+	}
+	if rule.Name == "ndls" {
+		k, err := j.labelK(ctx, g)
+		if err != nil {
+			return err
+		}
+		defer k.Free()
+		return j.smoothColumns(ctx, g, rule, k.S, in.Load, out, first, in.granules())
+	}
+	// The authors' code looks at each model's outputs by themselves: their
+	// logarithms decide K, and are what is averaged.
+	per := granulesOf(len(s.Classes))
+	for run := first / per; run < j.labelRuns(); run++ {
+		if err := j.smoothReference(ctx, g, rule, &logColumns{in, run * per, len(s.Classes)}, out, run*per); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// smoothReference finds K of one run's log-probabilities by their distance in
+// label space, and smooths them.
+func (j *job) smoothReference(ctx context.Context, g *graph, rule smooth.Rule, in *logColumns, out *tiles, first int) error {
+	k, err := j.findK(ctx, g, lsi.Features(in, nil))
+	if err != nil {
+		return err
+	}
+	defer k.Free()
+	load := func(ctx context.Context, granule int, rows spmv.Rows, at int) error {
+		return in.Load(ctx, granule-in.first, rows, at)
+	}
+	return j.smoothColumns(ctx, g, rule, k.S, load, out, first, first+granulesOf(in.classes))
+}
+
+// labelK is K for label smoothing: that of the K table where ε is the same, since
+// K is a first passage, and a table of its own otherwise.
+func (j *job) labelK(ctx context.Context, g *graph) (*mem.Array[uint16], error) {
+	o := j.plan.Labels
+	if j.labelEpsilon() == j.plan.LSI.Epsilon && o.Kmax <= j.plan.LSI.Kmax {
+		return j.kTable(ctx, g.summary.Nodes, o.Kmax)
+	}
+	ids, err := j.ids(ctx, g.summary.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	defer ids.Free()
+	probe, free, err := j.probe(ctx, g.summary, ids.S)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	return j.findK(ctx, g, probe)
+}
+
+func (j *job) labelEpsilon() float64 {
+	if e := j.plan.Labels.Epsilon; e != 0 {
+		return e
+	}
+	return j.plan.LSI.Epsilon
+}
+
+// findK runs the LSI engine with the options of label smoothing.
+func (j *job) findK(ctx context.Context, g *graph, probe lsi.Probe) (*mem.Array[uint16], error) {
+	table, err := j.findLSI(ctx, g, probe, j.labelEpsilon(), j.plan.Labels.Kmax)
+	if err != nil {
+		return nil, err
+	}
+	defer table.Free()
+	k, err := mem.Alloc[uint16](j.budget, g.summary.Nodes, "K table")
+	if err != nil {
+		return nil, err
+	}
+	for i := range k.S {
+		x, _ := table.K(int64(i))
+		k.S[i] = uint16(x)
+	}
+	return k, nil
+}
+
+// logColumns shows the logarithms of one run's soft labels.
+type logColumns struct {
+	tiles   *tiles
+	first   int // granule
+	classes int
+}
+
+// Width implements lsi.Columns.
+func (l *logColumns) Width() int { return l.classes }
+
+// Load implements lsi.Columns.
+func (l *logColumns) Load(ctx context.Context, granule int, rows spmv.Rows, at int) error {
+	if err := l.tiles.Load(ctx, l.first+granule, rows, at); err != nil {
+		return err
+	}
+	cols := min(spmv.Granule, l.classes-granule*spmv.Granule)
+	for i := range l.tiles.rows {
+		row := rows.Row(i)[at : at+cols]
+		for c, p := range row {
+			row[c] = float32(math.Log(max(float64(p), referenceFloor)))
+		}
+	}
+	return nil
+}
+
+// normalise turns a row of smoothed soft labels into probabilities that sum to
+// 1: averages of probabilities are divided by their sum, averages of
+// log-probabilities go through softmax.
+func (j *job) normalise(row []float32) {
+	if j.plan.Labels.Rule == "ndls-reference" {
+		most := row[train.Argmax(row)]
+		for c, x := range row {
+			row[c] = float32(math.Exp(float64(x - most)))
+		}
+	}
+	sum := 0.0
+	for _, x := range row {
+		sum += float64(x)
+	}
+	for c, x := range row {
+		row[c] = float32(float64(x) / sum)
+	}
+}
+
+// importSoftLabels commits the soft labels of another model, given as one Arrow
+// file of id and probability, as tiles.
+func (j *job) importSoftLabels(ctx context.Context, s shards.Summary) (err error) {
+	classes := len(s.Classes)
+	out := j.softTiles(shards.KindSoftTile, softPrefix, s)
+	done := true
+	for g := range out.granules() {
+		done = done && out.complete(g)
+	}
+	if done {
+		return nil
+	}
+	bad := func(format string, a ...any) error {
+		return fmt.Errorf("worker: %s: %s", j.res.SoftLabels, fmt.Sprintf(format, a...))
+	}
+	r, err := openLocal(j.res.SoftLabels)
+	if err != nil {
+		return bad("%v", err)
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	rr, err := shards.OpenRows(r, j.res.SoftLabels)
+	if err != nil {
+		return err
+	}
+	if sc := rr.Schema(); sc.Column != "probability" || sc.Width != classes {
+		return bad("column %q of %d values; soft labels are a column \"probability\" of %d, one a class", sc.Column, sc.Width, classes)
+	}
+	if rr.NumRows() != s.Nodes {
+		return bad("%d rows for %d nodes; give every node one", rr.NumRows(), s.Nodes)
+	}
+	node, err := j.nodesByID(ctx, s.Nodes)
+	if err != nil {
+		return err
+	}
+	defer node.free()
+	stride := out.width
+	block, err := mem.Alloc[float32](j.budget, s.Nodes*int64(stride), "soft labels")
+	if err != nil {
+		return err
+	}
+	defer block.Free()
+	seen, err := mem.Alloc[bool](j.budget, s.Nodes, "soft labels seen")
+	if err != nil {
+		return err
+	}
+	defer seen.Free()
+	rows := spmv.Rows{Stride: stride, S: block.S}
+	var b shards.RowBatch
+	for i := range rr.NumBatches() {
+		if err := rr.ReadBatch(i, &b); err != nil {
+			return err
+		}
+		for k, id := range b.ID {
+			row := b.First + int64(k)
+			at, ok := node.of(id)
+			if !ok || seen.S[at] {
+				return bad("row %d: node %d is unknown, or comes twice", row, id)
+			}
+			seen.S[at] = true
+			values := b.Values[k*classes : (k+1)*classes]
+			for c, x := range values {
+				if !(x >= 0) || math.IsInf(float64(x), 1) {
+					return bad("row %d: probability %g of class %d is no finite number of at least 0", row, x, c)
+				}
+			}
+			copy(rows.Row(at), values)
+		}
+	}
+	return out.store(ctx, 0, out.granules(), rows)
+}

@@ -1,0 +1,226 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+
+	"ndls/internal/control"
+	"ndls/internal/mem"
+	"ndls/lsi"
+	"ndls/shards"
+)
+
+// featurePrefix is where the tiles of the input features lie.
+const featurePrefix = "graph/features"
+
+// lsi computes and commits the K table.
+func (j *job) lsi(ctx context.Context) error {
+	summary, err := shards.ReadSummary(ctx, j.cat)
+	if err != nil {
+		return err
+	}
+	j.report.Rows = summary.Nodes
+	intervals := int((summary.Nodes + summary.IntervalRows - 1) / summary.IntervalRows)
+	if len(j.cat.Entries(shards.KindLSI)) != intervals {
+		if err := j.computeLSI(ctx); err != nil {
+			return err
+		}
+	}
+	return j.reportLSI(ctx)
+}
+
+func (j *job) computeLSI(ctx context.Context) error {
+	g, err := j.openGraph(ctx)
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	ids, err := j.ids(ctx, g.summary.Nodes)
+	if err != nil {
+		return err
+	}
+	defer ids.Free()
+	probe, free, err := j.probe(ctx, g.summary, ids.S)
+	if err != nil {
+		return err
+	}
+	defer free()
+	table, err := j.findLSI(ctx, g, probe, j.plan.LSI.Epsilon, j.plan.LSI.Kmax)
+	if err != nil {
+		return err
+	}
+	defer table.Free()
+	return j.commitLSI(ctx, g.summary, ids.S, table)
+}
+
+// findLSI runs the LSI engine with what memory is free.
+func (j *job) findLSI(ctx context.Context, g *graph, probe lsi.Probe, epsilon float64, kmax int) (*lsi.Table, error) {
+	state, err := g.state(j)
+	if err != nil {
+		return nil, err
+	}
+	defer state.Free()
+	n := g.summary.Nodes
+	// K, and the partial sums of a probe in several blocks.
+	columns, err := j.columnsThatFit(probe.Columns(), n*(2+8)+8192, 2*4*n+8*g.summary.Components, "lsi")
+	if err != nil {
+		return nil, err
+	}
+	table, stats, err := lsi.Run(ctx, lsi.Graph{Pass: g.pass, State: state, Budget: j.budget}, probe, lsi.Options{
+		Epsilon: epsilon, Kmax: kmax, BlockColumns: columns, Threads: j.res.Threads, Scratch: j.res.Scratch,
+	})
+	j.report.Passes += stats.Passes
+	j.report.ColumnsPerPass = stats.BlockColumns
+	j.report.EdgesStreamed += stats.EdgesStreamed
+	j.report.KernelSeconds += stats.Seconds
+	return table, err
+}
+
+// probe builds the probe of the plan's mode; free returns its memory.
+func (j *job) probe(ctx context.Context, s shards.Summary, ids []uint32) (p lsi.Probe, free func(), err error) {
+	o := j.plan.LSI
+	free = func() {}
+	switch o.Mode {
+	case "influence-exact":
+		return lsi.Identity(s.Nodes), free, nil
+	case "influence-sketch":
+		return lsi.Signs(j.plan.Seed, ids, o.Probes), free, nil
+	}
+	if s.Features == 0 {
+		return nil, nil, fmt.Errorf("worker: --lsi %s measures distances in feature space: %w", o.Mode, errNoFeatures)
+	}
+	columns := j.tiles(shards.KindFeatures, featurePrefix, s.Features, s)
+	var norm *mem.Array[float64]
+	var norms []float64
+	if !s.Normalized {
+		if norm, err = lsi.L1Norms(ctx, columns, s.Nodes, j.budget); err != nil {
+			return nil, nil, err
+		}
+		free, norms = norm.Free, norm.S
+	}
+	if o.Mode == "feature-sketch" {
+		return lsi.FeatureSketch(columns, norms, j.plan.Seed, o.Probes, j.budget), free, nil
+	}
+	return lsi.Features(columns, norms), free, nil
+}
+
+// commitLSI writes the table, one file an interval, and commits them together.
+func (j *job) commitLSI(ctx context.Context, s shards.Summary, ids []uint32, table *lsi.Table) (err error) {
+	var files []*shards.File
+	defer func() {
+		if err != nil {
+			for _, f := range files {
+				f.Abort()
+			}
+		}
+	}()
+	for lo, i := int64(0), 0; lo < s.Nodes; lo, i = lo+s.IntervalRows, i+1 {
+		f, err := j.cat.Create(ctx, shards.KindLSI, fmt.Sprintf("lsi/part-%05d.parquet", i), int32(i), shards.NotApplicable)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+		f.Rows = min(s.IntervalRows, s.Nodes-lo)
+		err = shards.WriteLSI(f, f.Rows, func(first int64, b shards.LSIBatch) error {
+			for r := range b.ID {
+				node := lo + first + int64(r)
+				k, capped := table.K(node)
+				b.ID[r], b.K[r], b.Capped[r] = int64(ids[node]), int32(k), capped
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return j.cat.Commit(ctx, files...)
+}
+
+// readLSI visits the K table in order of node.
+func (j *job) readLSI(ctx context.Context, visit func(node int64, k int32, capped bool)) error {
+	lo := int64(0)
+	for _, e := range j.cat.Entries(shards.KindLSI) {
+		if err := j.cat.Verify(ctx, e); err != nil {
+			return err
+		}
+		r, err := j.cat.Open(ctx, e)
+		if err != nil {
+			return err
+		}
+		err = shards.ReadLSI(r, e.Path, func(first int64, b shards.LSIBatch) error {
+			for i := range b.ID {
+				visit(lo+first+int64(i), b.K[i], b.Capped[i])
+			}
+			return nil
+		})
+		_ = r.Close()
+		if err != nil {
+			return err
+		}
+		lo += e.Rows
+	}
+	return nil
+}
+
+func (j *job) reportLSI(ctx context.Context) error {
+	o := j.plan.LSI
+	r := &control.LSIReport{
+		Mode: o.Mode, Probes: o.Probes, R: o.R, Epsilon: o.Epsilon, Kmax: o.Kmax, Stationary: o.Stationary,
+	}
+	counts := make([]int64, o.Kmax+1)
+	var nodes, capped int64
+	bad := false
+	err := j.readLSI(ctx, func(_ int64, k int32, isCapped bool) {
+		if k < 0 || int(k) >= len(counts) {
+			bad = true
+			return
+		}
+		counts[k]++
+		nodes++
+		if isCapped {
+			capped++
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if bad {
+		return fmt.Errorf("worker: the K table holds values above --kmax %d: %w", o.Kmax, shards.ErrCorrupt)
+	}
+	sum := 0.0
+	for k, c := range counts {
+		if c > 0 {
+			r.Histogram = append(r.Histogram, [2]int64{int64(k), c})
+			r.Max = k
+			sum += float64(k) * float64(c)
+		}
+	}
+	r.Mean = sum / float64(nodes)
+	r.CappedShare = float64(capped) / float64(nodes)
+	j.report.LSI = r
+	return nil
+}
+
+// kTable loads K by node; values above most become most, as they would be with
+// that Kmax.
+func (j *job) kTable(ctx context.Context, n int64, most int) (*mem.Array[uint16], error) {
+	a, err := mem.Alloc[uint16](j.budget, n, "K table")
+	if err != nil {
+		return nil, err
+	}
+	rows := int64(0)
+	err = j.readLSI(ctx, func(node int64, k int32, _ bool) {
+		if node < n {
+			a.S[node] = uint16(min(int(k), most))
+			rows++
+		}
+	})
+	if err == nil && rows != n {
+		err = fmt.Errorf("worker: the K table has %d rows for %d nodes: run `ndls lsi` again: %w", rows, n, shards.ErrCorrupt)
+	}
+	if err != nil {
+		a.Free()
+		return nil, err
+	}
+	return a, nil
+}

@@ -1,0 +1,150 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+
+	"ndls/internal/control"
+	"ndls/internal/mem"
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+// whole is every stage of a run.
+var whole = control.Stages
+
+// small is a graph that a test can run many times; its labels can be learnt.
+const small = "synthetic:nodes=3000,edges=12000,features=40,classes=4,seed=3"
+
+func smallPlan() control.Plan {
+	p := control.DefaultPlan()
+	p.Partition.Dataset = small
+	p.LSI.Probes, p.LSI.Kmax, p.LSI.Epsilon = 48, 30, 0.1
+	p.Train.Epochs, p.Train.Runs, p.Train.Hidden = 6, 2, 16
+	return p
+}
+
+// sums lists what the catalogue names, by path.
+func sums(t testing.TB, store storage.Store) map[string]string {
+	t.Helper()
+	cat, err := shards.OpenCatalog(context.Background(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := map[string]string{}
+	for _, e := range cat.Entries("") {
+		if err := cat.Verify(context.Background(), e); err != nil {
+			t.Error(err)
+		}
+		m[e.Path] = fmt.Sprint(e.Rows, " rows, ", e.Checksum)
+	}
+	return m
+}
+
+func compare(t *testing.T, what string, got, want map[string]string) {
+	t.Helper()
+	if maps.Equal(got, want) {
+		return
+	}
+	for path, w := range want {
+		if got[path] != w {
+			t.Errorf("%s: %s: %s, want %s", what, path, got[path], w)
+		}
+	}
+	for path := range got {
+		if want[path] == "" {
+			t.Errorf("%s: %s is new", what, path)
+		}
+	}
+}
+
+// TestResourcesDoNotShow runs the whole job under every mix of threads, memory,
+// kernel and width of blocks: every committed byte is the same.
+func TestResourcesDoNotShow(t *testing.T) {
+	for _, rule := range []string{"ndls", "ndls-reference"} {
+		plan := smallPlan()
+		plan.Smooth.Rule, plan.Labels.Rule = rule, rule
+		if rule == "ndls-reference" {
+			plan.LSI.Mode, plan.LSI.Stationary, plan.LSI.R = "feature", "global", 0
+		}
+		var want map[string]string
+		for _, c := range []struct {
+			threads int
+			memory  int64
+			kernel  string
+			columns int
+		}{
+			{1, 1 << 30, "go", 0},
+			{2, mem.MinBudget, "auto", 0},
+			{5, 200 << 20, "auto", 16},
+			{2, 1 << 30, "avx2", 32},
+			{3, 300 << 20, "go", 48},
+		} {
+			store := storage.NewMem()
+			res := resources(t, small)
+			res.Threads, res.Memory, res.Kernel, res.BlockColumns = c.threads, c.memory, c.kernel, c.columns
+			if !kernelHere(c.kernel) {
+				res.Kernel = "auto"
+			}
+			reports := execute(t, store, plan, res, whole...)
+			got := sums(t, store)
+			if want == nil {
+				want = got
+				a := reports[len(reports)-1].Accuracy
+				if a == nil || a.Base.Test == nil || rule == "ndls" && a.Base.Test.Mean < 0.5 {
+					t.Errorf("%s: accuracy %+v: nothing was learnt", rule, a)
+				}
+			}
+			compare(t, fmt.Sprintf("%s %+v", rule, c), got, want)
+		}
+	}
+}
+
+// TestFailAtEveryStep lets operations of the store fail, one in each run; then
+// resumes without faults: the same bytes.
+func TestFailAtEveryStep(t *testing.T) {
+	plan := smallPlan()
+	plan.Train.Epochs = 1
+	clean := storage.NewFaulty(storage.NewMem(), 0)
+	execute(t, clean, plan, resources(t, small), whole...)
+	want := sums(t, clean)
+	total := clean.Ops()
+
+	const tries = 60
+	failed := 0
+	for i := range int64(tries) {
+		at := 1 + i*total/tries
+		inner := storage.NewMem()
+		if err := attempt(t, storage.NewFaulty(inner, at), plan); err != nil {
+			failed++
+			if !errors.Is(err, storage.ErrDisk) {
+				t.Errorf("operation %d: %v", at, err)
+			}
+		}
+		// What a crash leaves is what was committed.
+		left := inner.CrashClone()
+		execute(t, left, plan, resources(t, small), whole...)
+		compare(t, fmt.Sprintf("operation %d of %d", at, total), sums(t, left), want)
+	}
+	if failed < tries*3/4 {
+		t.Errorf("only %d of %d faults were felt", failed, tries)
+	}
+}
+
+// attempt runs all stages until one fails.
+func attempt(t *testing.T, store storage.Store, plan control.Plan) error {
+	counting := storage.NewCounting(store)
+	cat, err := shards.OpenCatalog(context.Background(), counting)
+	if err != nil {
+		return err
+	}
+	for _, s := range whole {
+		if _, err := New(counting, cat).Execute(context.Background(), control.Task{Stage: s, Plan: plan, Resources: resources(t, small)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"ndls/internal/control"
+	"ndls/internal/mem"
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+// Worker executes tasks against one run directory.
+type Worker struct {
+	store *storage.Counting
+	cat   *shards.Catalog
+}
+
+// New returns a worker on the run directory behind store, whose catalogue is
+// cat.
+func New(store *storage.Counting, cat *shards.Catalog) *Worker { return &Worker{store, cat} }
+
+// job is one task being executed.
+type job struct {
+	cat    *shards.Catalog
+	plan   control.Plan
+	res    control.Resources
+	budget *mem.Budget
+	report control.StageReport
+}
+
+var stages = map[control.Stage]func(*job, context.Context) error{
+	control.Partition:    (*job).partition,
+	control.LSI:          (*job).lsi,
+	control.Smooth:       (*job).smooth,
+	control.Train:        (*job).train,
+	control.Predict:      (*job).predict,
+	control.SmoothLabels: (*job).smoothLabels,
+	control.Evaluate:     (*job).evaluate,
+}
+
+// Execute implements control.Executor.
+func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageReport, error) {
+	run, ok := stages[t.Stage]
+	if !ok {
+		return control.StageReport{}, fmt.Errorf("worker: unknown stage %q", t.Stage)
+	}
+	budget, err := mem.NewBudget(t.Resources.Memory)
+	if err != nil {
+		return control.StageReport{}, err
+	}
+	if err := os.MkdirAll(t.Resources.Scratch, 0o755); err != nil {
+		return control.StageReport{}, fmt.Errorf("worker: scratch: %w", err)
+	}
+	j := &job{cat: w.cat, plan: t.Plan, res: t.Resources, budget: budget, report: control.StageReport{Stage: t.Stage}}
+	read, written, start := w.store.BytesRead(), w.store.BytesWritten(), time.Now()
+	err = run(j, ctx)
+	j.report.Seconds = time.Since(start).Seconds()
+	j.report.BytesRead = w.store.BytesRead() - read
+	j.report.BytesWritten = w.store.BytesWritten() - written
+	j.report.PlannedPeak = budget.Peak() + mem.RuntimeShare
+	if j.report.MeasuredPeak, err = peakRSS(err); err != nil {
+		return j.report, err
+	}
+	return j.report, nil
+}
+
+// peakRSS reads the process's peak resident size, unless err says the stage
+// failed already.
+func peakRSS(err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, fmt.Errorf("worker: peak memory: %w", err)
+	}
+	return vmHWM(string(status))
+}
+
+// errNoFeatures and errNoLabels say what a dataset lacks for a stage.
+var (
+	errNoFeatures = errors.New("the dataset has no features: there is nothing to smooth; `ndls lsi` works without")
+	errNoLabels   = errors.New("the dataset has no labels or no train and valid split: give labels, or --split random:20,30; `ndls lsi` and `ndls smooth` work without")
+)

@@ -1,0 +1,151 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"strconv"
+	"testing"
+
+	"ndls/internal/control"
+	"ndls/internal/storage"
+	"ndls/internal/testgraph"
+	"ndls/shards"
+	"ndls/spmv"
+)
+
+// resources are generous unless a test says otherwise.
+func resources(t testing.TB, dataset string) control.Resources {
+	return control.Resources{Memory: 1 << 30, Threads: 2, Scratch: t.TempDir(), Kernel: "auto", Dataset: dataset}
+}
+
+func execute(t testing.TB, store storage.Store, plan control.Plan, res control.Resources, stages ...control.Stage) []control.StageReport {
+	t.Helper()
+	counting := storage.NewCounting(store)
+	cat, err := shards.OpenCatalog(context.Background(), counting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reports []control.StageReport
+	for _, s := range stages {
+		r, err := New(counting, cat).Execute(context.Background(), control.Task{Stage: s, Plan: plan, Resources: res})
+		if err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+		reports = append(reports, r)
+	}
+	return reports
+}
+
+// rows reads Arrow row files, by input id.
+func rows(t testing.TB, store storage.Store, kind string) map[int64][]float32 {
+	t.Helper()
+	ctx := context.Background()
+	cat, err := shards.OpenCatalog(ctx, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[int64][]float32{}
+	for _, e := range cat.Entries(kind) {
+		r, err := cat.Open(ctx, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rr, err := shards.OpenRows(r, e.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range rr.NumBatches() {
+			var b shards.RowBatch
+			if err := rr.ReadBatch(i, &b); err != nil {
+				t.Fatal(err)
+			}
+			w := rr.Schema().Width
+			for k, id := range b.ID {
+				out[id] = b.Values[k*w : (k+1)*w]
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+type smoothedGolden struct {
+	Cases []struct {
+		R          float64 `json:"r"`
+		Eps        float64 `json:"eps"`
+		Stationary string  `json:"stationary"`
+		Rows       []struct {
+			Node    int64              `json:"node"`
+			K       int                `json:"K"`
+			Sum     float64            `json:"sum"`
+			L2      float64            `json:"l2"`
+			Entries map[string]float64 `json:"entries"`
+		} `json:"rows"`
+	} `json:"cases"`
+}
+
+// TestGoldenSmoothedCora takes Cora from its published files to smoothed rows,
+// by exact LSI, and compares with the golden vectors at 1e-5 relative.
+func TestGoldenSmoothedCora(t *testing.T) {
+	raw, err := os.ReadFile(testgraph.Published(t, "golden/cora_smoothed.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gold smoothedGolden
+	if err := json.Unmarshal(raw, &gold); err != nil {
+		t.Fatal(err)
+	}
+	if len(gold.Cases) == 0 {
+		t.Fatal("no cases")
+	}
+	dataset := "planetoid:" + testgraph.Published(t, "data/cora") + "/cora"
+	for _, c := range gold.Cases {
+		for _, kernel := range []string{"auto", "go"} {
+			store := storage.NewMem()
+			plan := control.DefaultPlan()
+			plan.Partition.Dataset = "cora"
+			plan.LSI.Mode, plan.LSI.R, plan.LSI.Epsilon, plan.LSI.Stationary = "influence-exact", c.R, c.Eps, c.Stationary
+			res := resources(t, dataset)
+			res.Kernel = kernel
+			execute(t, store, plan, res, control.Partition, control.LSI, control.Smooth)
+			got := rows(t, store, shards.KindSmoothed)
+			if len(got) != 2708 {
+				t.Fatalf("%d rows", len(got))
+			}
+			worst := 0.0
+			near := func(what string, node int64, x float32, want float64) {
+				d := math.Abs(float64(x)-want) / math.Abs(want)
+				worst = max(worst, d)
+				if d > 1e-5 {
+					t.Errorf("r=%g eps=%g %s, kernel %s, node %d: %s is %g, golden %g", c.R, c.Eps, c.Stationary, kernel, node, what, x, want)
+				}
+			}
+			for _, row := range c.Rows {
+				var sum, l2 float64
+				for _, x := range got[row.Node] {
+					sum += float64(x)
+					l2 += float64(x) * float64(x)
+				}
+				near("sum", row.Node, float32(sum), row.Sum)
+				near("norm", row.Node, float32(math.Sqrt(l2)), row.L2)
+				for name, want := range row.Entries {
+					i, err := strconv.Atoi(name)
+					if err != nil {
+						t.Fatal(err)
+					}
+					near("entry "+name, row.Node, got[row.Node][i], want)
+				}
+			}
+			t.Logf("r=%g eps=%g %s, kernel %s: worst relative error %.2g", c.R, c.Eps, c.Stationary, kernel, worst)
+		}
+	}
+}
+
+func kernelHere(name string) bool {
+	_, err := spmv.Select(name)
+	return err == nil
+}
