@@ -47,7 +47,11 @@ func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error)
 			j.Log.Info("already complete", "stage", s)
 			continue
 		}
-		if err := j.step(ctx, rec, s); err != nil {
+		skip, err := j.check(ctx, rec, s)
+		if err == nil && !skip {
+			err = j.step(ctx, rec, s)
+		}
+		if err != nil {
 			return rec, j.fail(ctx, rec, err)
 		}
 	}
@@ -88,7 +92,7 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 		return rec, err
 	}
 	if len(discard) > 0 {
-		if err := j.Catalog.Remove(ctx, func(e shards.Entry) bool { return slices.Contains(discard, j.writer(e.Kind)) }); err != nil {
+		if err := j.Catalog.Remove(ctx, func(e shards.Entry) bool { return slices.Contains(discard, writer(e.Kind)) }); err != nil {
 			return rec, fmt.Errorf("coordinator: discarding the output of %v: %w", discard, err)
 		}
 	}
@@ -108,7 +112,7 @@ func (j *Job) readers(stages []control.Stage) []control.Stage {
 }
 
 // writer is the stage whose output a catalogued kind is.
-func (j *Job) writer(kind string) control.Stage {
+func writer(kind string) control.Stage {
 	switch kind {
 	case shards.KindLSI:
 		return control.LSI
@@ -117,11 +121,8 @@ func (j *Job) writer(kind string) control.Stage {
 	case shards.KindModel:
 		return control.Train
 	case shards.KindSoftLabels, shards.KindSoftTile:
-		if j.Plan.Labels.SoftLabels != "" {
-			return control.SmoothLabels
-		}
 		return control.Predict
-	case shards.KindPredictions, shards.KindSmoothedSoftTile:
+	case shards.KindGivenSoftTile, shards.KindPredictions, shards.KindSmoothedSoftTile:
 		return control.SmoothLabels
 	default:
 		return control.Partition
@@ -130,9 +131,6 @@ func (j *Job) writer(kind string) control.Stage {
 
 // step executes one stage.
 func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
-	if skip, err := j.check(ctx, rec, s); err != nil || skip {
-		return err
-	}
 	x := StageRecord{State: Running, StageReport: control.StageReport{Stage: s}}
 	rec.set(x)
 	if err := rec.write(ctx, j.Store); err != nil {
@@ -166,7 +164,7 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 		if lack := lacks(sum, j.Plan, s); lack != "" {
 			if j.Whole {
 				rec.Wanted = slices.DeleteFunc(rec.Wanted, func(w control.Stage) bool { return w == s })
-				j.Log.Warn("left out", "stage", s, "because", lack)
+				j.Log.Info("left out", "stage", s, "because", lack)
 				return true, nil
 			}
 			return false, fmt.Errorf("coordinator: %s cannot run: %s", s, lack)

@@ -198,6 +198,12 @@ func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source, 
 			return err
 		}
 		d.features, d.info.NumFeatures = f, f.width
+	case ".arrow", ".feather":
+		f, err := openArrowFeatures(src, u.limit())
+		if err != nil {
+			return err
+		}
+		d.features, d.info.NumFeatures = f, f.width
 	default:
 		f, err := openTextFeatures(ctx, src, u.limit())
 		if err != nil {

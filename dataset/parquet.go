@@ -69,7 +69,7 @@ func (a cappedAllocator) check(size int) {
 	}
 }
 
-// recoverParquet turns a panic of the Parquet library, which it has for damaged
+// recoverParquet turns a panic of the Parquet or Arrow library, which it has for damaged
 // files, into an error.
 func recoverParquet(name string, err *error) {
 	switch p := recover().(type) {

@@ -91,7 +91,7 @@ func exportEdges(ctx context.Context, cat *shards.Catalog, o Options, out io.Wri
 	if err := r.scan(ctx, cat, func(u, _ uint32) error { counts.S[u]++; total++; return nil }); err != nil {
 		return 0, err
 	}
-	w, err := newWriter(o.Format, out, edgeColumns, total, true)
+	w, err := newWriter(o.Format, out, edgeColumns, total)
 	if err != nil {
 		return 0, err
 	}

@@ -69,7 +69,7 @@ func exportTable(ctx context.Context, cat *shards.Catalog, o Options, out io.Wri
 		return 0, err
 	}
 	defer place.Free()
-	w, err := newWriter(o.Format, out, src.columns, src.rows, o.What == "edges")
+	w, err := newWriter(o.Format, out, src.columns, src.rows)
 	if err != nil {
 		return 0, err
 	}

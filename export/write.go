@@ -11,14 +11,13 @@ import (
 	"ndls/internal/mem"
 )
 
-// newWriter writes rows of columns to out; plain makes an npy file of equal
-// columns an ordinary matrix.
-func newWriter(format string, out io.Writer, columns []column, rows int64, plain bool) (writer, error) {
+// newWriter writes rows of columns to out.
+func newWriter(format string, out io.Writer, columns []column, rows int64) (writer, error) {
 	switch format {
 	case "csv":
 		return newCSV(out, columns)
 	case "npy":
-		return newNPY(out, columns, rows, plain)
+		return newNPY(out, columns, rows)
 	case "parquet":
 		w, err := newParquet(out, columns)
 		return newBatched(w, columns), err
@@ -145,16 +144,34 @@ func (w *csvWriter) close() error { return w.out.Flush() }
 type npyWriter struct {
 	out     *bufio.Writer
 	columns []column
+	// first is 1 where the id column is left out.
+	first int
 }
 
 // numpyTypes spells the kinds as NumPy does. A split is its name, padded with
 // zero bytes.
 var numpyTypes = []string{int64Kind: "<i8", int32Kind: "<i4", uint32Kind: "<u4", boolKind: "|b1", splitKind: "|S5", float32Kind: "<f4"}
 
-func newNPY(out io.Writer, columns []column, rows int64, plain bool) (*npyWriter, error) {
-	w := &npyWriter{bufio.NewWriterSize(out, 256<<10), columns}
-	descr, shape := fmt.Sprintf("'%s'", numpyTypes[columns[0].kind]), fmt.Sprintf("(%d, %d)", rows, len(columns))
-	if !plain {
+// matrix says whether columns are written as an ordinary matrix, of how many
+// columns, from column first on: a list of numbers for each id, whose row number
+// stands for the id, or columns that are all alike.
+func matrix(columns []column) (first, width int, ok bool) {
+	if len(columns) == 2 && columns[1].list > 0 {
+		return 1, columns[1].list, true
+	}
+	for _, c := range columns {
+		if c.kind != columns[0].kind || c.list > 0 {
+			return 0, 0, false
+		}
+	}
+	return 0, len(columns), true
+}
+
+func newNPY(out io.Writer, columns []column, rows int64) (*npyWriter, error) {
+	first, width, ok := matrix(columns)
+	w := &npyWriter{bufio.NewWriterSize(out, 256<<10), columns, first}
+	descr, shape := fmt.Sprintf("'%s'", numpyTypes[columns[first].kind]), fmt.Sprintf("(%d, %d)", rows, width)
+	if !ok {
 		var fields []string
 		for _, c := range columns {
 			field := fmt.Sprintf("('%s', '%s'", c.name, numpyTypes[c.kind])
@@ -180,7 +197,8 @@ func newNPY(out io.Writer, columns []column, rows int64, plain bool) (*npyWriter
 
 func (w *npyWriter) write(cols [][]byte, n int) error {
 	for i := range n {
-		for c, col := range w.columns {
+		for c := w.first; c < len(w.columns); c++ {
+			col := w.columns[c]
 			s := col.size()
 			value := cols[c][i*s : (i+1)*s]
 			if col.kind == splitKind {

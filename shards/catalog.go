@@ -33,6 +33,7 @@ const (
 	KindModel            = "model"               // weights
 	KindSoftTile         = "soft-label-tile"     // tile of soft labels
 	KindSoftLabels       = "soft_labels"         // soft labels as rows
+	KindGivenSoftTile    = "given-label-tile"    // tile of another model's soft labels
 	KindSmoothedSoftTile = "smoothed-label-tile" // tile of smoothed soft labels
 	KindPredictions      = "predictions"         // labels and probabilities as rows
 	KindReport           = "report"              // report of a run

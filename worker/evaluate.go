@@ -61,11 +61,11 @@ func (j *job) evaluate(ctx context.Context) error {
 	runs := j.labelRuns()
 	var base, smoothed []train.Tally
 	for run := range runs {
-		b, err := j.score(ctx, s, l, shards.KindSoftTile, softPrefix, run)
+		b, err := j.score(ctx, s, l, j.softInput(s), run)
 		if err != nil {
 			return err
 		}
-		a, err := j.score(ctx, s, l, shards.KindSmoothedSoftTile, smoothedSoftPrefix, run)
+		a, err := j.score(ctx, s, l, j.softTiles(shards.KindSmoothedSoftTile, smoothedSoftPrefix, s), run)
 		if err != nil {
 			return err
 		}
@@ -77,10 +77,9 @@ func (j *job) evaluate(ctx context.Context) error {
 }
 
 // score reads one run's soft labels.
-func (j *job) score(ctx context.Context, s shards.Summary, l *labelled, kind, prefix string, run int) (train.Tally, error) {
+func (j *job) score(ctx context.Context, s shards.Summary, l *labelled, t *tiles, run int) (train.Tally, error) {
 	var tally train.Tally
 	classes := len(s.Classes)
-	t := j.softTiles(kind, prefix, s)
 	for i := range t.intervals() {
 		err := t.visitRows(ctx, j.budget, i, run*granulesOf(classes), classes, shards.BatchRows(classes),
 			func(row int64, values []float32) error {

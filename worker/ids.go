@@ -4,9 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"ndls/internal/direct"
 	"ndls/internal/mem"
-	"ndls/internal/storage"
 )
 
 // byID finds nodes by input id.
@@ -47,6 +45,3 @@ func (b *byID) free() {
 	b.ids.Free()
 	b.order.Free()
 }
-
-// openLocal opens a file outside the run directory.
-func openLocal(path string) (storage.Reader, error) { return direct.Open(path) }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 
+	"ndls/dataset"
 	"ndls/internal/mem"
 	"ndls/lsi"
 	"ndls/shards"
@@ -16,6 +18,7 @@ import (
 
 const (
 	softPrefix         = "soft_labels/tiles"
+	givenSoftPrefix    = "predictions/given"
 	smoothedSoftPrefix = "predictions/tiles"
 	// referenceFloor is the smallest probability whose logarithm the rule
 	// ndls-reference takes; below it float32 has none.
@@ -26,6 +29,14 @@ const (
 // r·granulesOf(classes).
 func (j *job) softTiles(kind, prefix string, s shards.Summary) *tiles {
 	return j.tiles(kind, prefix, j.labelRuns()*granulesOf(len(s.Classes))*spmv.Granule, s)
+}
+
+// softInput are the soft labels that are smoothed: the models' or the user's.
+func (j *job) softInput(s shards.Summary) *tiles {
+	if j.plan.Labels.SoftLabels != "" {
+		return j.softTiles(shards.KindGivenSoftTile, givenSoftPrefix, s)
+	}
+	return j.softTiles(shards.KindSoftTile, softPrefix, s)
 }
 
 func granulesOf(columns int) int { return (columns + spmv.Granule - 1) / spmv.Granule }
@@ -55,7 +66,7 @@ func (j *job) smoothLabels(ctx context.Context) error {
 			return err
 		}
 	}
-	in := j.softTiles(shards.KindSoftTile, softPrefix, s)
+	in := j.softInput(s)
 	out := j.softTiles(shards.KindSmoothedSoftTile, smoothedSoftPrefix, s)
 	if err := j.smoothLabelTiles(ctx, s, in, out); err != nil {
 		return err
@@ -220,11 +231,10 @@ func (j *job) normalise(row []float32) {
 	}
 }
 
-// importSoftLabels commits the soft labels of another model, given as one Arrow
-// file of id and probability, as tiles.
+// importSoftLabels commits the soft labels of another model, one row of
+// probabilities for each node in any form that features may have, as tiles.
 func (j *job) importSoftLabels(ctx context.Context, s shards.Summary) (err error) {
-	classes := len(s.Classes)
-	out := j.softTiles(shards.KindSoftTile, softPrefix, s)
+	out := j.softInput(s)
 	done := true
 	for g := range out.granules() {
 		done = done && out.complete(g)
@@ -232,61 +242,74 @@ func (j *job) importSoftLabels(ctx context.Context, s shards.Summary) (err error
 	if done {
 		return nil
 	}
-	bad := func(format string, a ...any) error {
-		return fmt.Errorf("worker: %s: %s", j.res.SoftLabels, fmt.Sprintf(format, a...))
-	}
-	r, err := openLocal(j.res.SoftLabels)
-	if err != nil {
-		return bad("%v", err)
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	rr, err := shards.OpenRows(r, j.res.SoftLabels)
+	file, err := dataset.OpenRows(ctx, j.res.SoftLabels)
 	if err != nil {
 		return err
 	}
-	if sc := rr.Schema(); sc.Column != "probability" || sc.Width != classes {
-		return bad("column %q of %d values; soft labels are a column \"probability\" of %d, one a class", sc.Column, sc.Width, classes)
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if classes := len(s.Classes); file.Width() != classes {
+		return fmt.Errorf("worker: %s has %d values a row: give %d probabilities, one for each of the classes %v",
+			j.res.SoftLabels, file.Width(), classes, s.Classes)
 	}
-	if rr.NumRows() != s.Nodes {
-		return bad("%d rows for %d nodes; give every node one", rr.NumRows(), s.Nodes)
-	}
-	node, err := j.nodesByID(ctx, s.Nodes)
-	if err != nil {
-		return err
-	}
-	defer node.free()
-	stride := out.width
-	block, err := mem.Alloc[float32](j.budget, s.Nodes*int64(stride), "soft labels")
+	block, err := mem.Alloc[float32](j.budget, s.Nodes*int64(out.width), "soft labels")
 	if err != nil {
 		return err
 	}
 	defer block.Free()
-	seen, err := mem.Alloc[bool](j.budget, s.Nodes, "soft labels seen")
+	rows := spmv.Rows{Stride: out.width, S: block.S}
+	if err := j.readSoftLabels(ctx, file, s.Nodes, rows); err != nil {
+		return err
+	}
+	return out.store(ctx, 0, out.granules(), rows)
+}
+
+// readSoftLabels fills rows by node.
+func (j *job) readSoftLabels(ctx context.Context, file *dataset.Rows, n int64, rows spmv.Rows) (err error) {
+	node, err := j.nodesByID(ctx, n)
+	if err != nil {
+		return err
+	}
+	defer node.free()
+	seen, err := mem.Alloc[bool](j.budget, n, "soft labels seen")
 	if err != nil {
 		return err
 	}
 	defer seen.Free()
-	rows := spmv.Rows{Stride: stride, S: block.S}
-	var b shards.RowBatch
-	for i := range rr.NumBatches() {
-		if err := rr.ReadBatch(i, &b); err != nil {
+	r, err := file.Read(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	bad := func(row int64, format string, a ...any) error {
+		return fmt.Errorf("worker: %s row %d: %s", j.res.SoftLabels, row, fmt.Sprintf(format, a...))
+	}
+	count := int64(0)
+	for ; ; count++ {
+		f, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
 			return err
 		}
-		for k, id := range b.ID {
-			row := b.First + int64(k)
-			at, ok := node.of(id)
-			if !ok || seen.S[at] {
-				return bad("row %d: node %d is unknown, or comes twice", row, id)
+		at, ok := node.of(int64(f.ID))
+		if !ok || seen.S[at] {
+			return bad(count, "node %d is unknown, or comes twice: give every node of the graph one row", f.ID)
+		}
+		seen.S[at] = true
+		row := rows.Row(at)
+		copy(row, f.Dense)
+		for i, c := range f.Indices {
+			row[c] = f.Values[i]
+		}
+		for c, x := range row {
+			if x < 0 {
+				return bad(count, "%g for class %d: probabilities are at least 0", x, c)
 			}
-			seen.S[at] = true
-			values := b.Values[k*classes : (k+1)*classes]
-			for c, x := range values {
-				if !(x >= 0) || math.IsInf(float64(x), 1) {
-					return bad("row %d: probability %g of class %d is no finite number of at least 0", row, x, c)
-				}
-			}
-			copy(rows.Row(at), values)
 		}
 	}
-	return out.store(ctx, 0, out.granules(), rows)
+	if count != n {
+		return fmt.Errorf("worker: %s has %d rows for %d nodes: give every node of the graph one row", j.res.SoftLabels, count, n)
+	}
+	return nil
 }

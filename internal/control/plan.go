@@ -162,7 +162,7 @@ func DefaultPlan() Plan {
 		Smooth: SmoothOptions{Rule: "ndls", Alpha: 0.15, Hops: 10},
 		Train: TrainOptions{
 			Hidden: 64, Layers: 2, Dropout: 0.4, InputDropout: 0.4, LR: 0.01, WeightDecay: 5e-4, Schedule: "constant",
-			Epochs: 500, Patience: 100, BatchSize: 4096, Runs: 10,
+			Epochs: 500, Patience: 0, BatchSize: 4096, Runs: 10,
 		},
 		Labels: LabelOptions{Rule: "ndls", Alpha: 0.15, Kmax: 40},
 	}
@@ -206,7 +206,7 @@ func (p Plan) Validate() error {
 		{"label-kmax", float64(p.Labels.Kmax), 1, maxHops, false, false},
 		{"alpha", p.Smooth.Alpha, 0, 1, false, false},
 		{"label-alpha", p.Labels.Alpha, 0, 1, false, false},
-		{"hops", float64(p.Smooth.Hops), 1, maxHops, false, false},
+		{"hops", float64(p.Smooth.Hops), 0, maxHops, false, false},
 		{"hidden", float64(p.Train.Hidden), 1, 1 << 20, false, false},
 		{"layers", float64(p.Train.Layers), 1, 64, false, false},
 		{"dropout", p.Train.Dropout, 0, 1, false, true},

@@ -1,0 +1,98 @@
+# `make` lists the targets. Everything is built into build/, tools into .tools/.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+BUILD := build
+TOOLS := $(CURDIR)/.tools
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOFUMPT := mvdan.cc/gofumpt@v0.12.0
+
+# Packages with assembly and a Go twin, and packages whose goroutines share memory.
+TWINS := ./spmv ./lsi ./smooth ./train
+SHARED := ./internal/... ./shards ./spmv ./lsi ./smooth ./partition ./train ./worker ./coordinator ./export
+FUZZ_COUNT ?= 2000
+BENCH_COUNT ?= 10
+
+DEMO := synthetic:nodes=100000,edges=1000000,features=64,classes=8,seed=1
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | column -t -s $$'\t'
+
+.PHONY: build
+build: ## build/ndls
+	$(GO) build -o $(BUILD)/ndls ./cmd/ndls
+
+.PHONY: demo
+demo: build ## the whole job on a synthetic graph, in less than a minute
+	rm -rf $(BUILD)/demo
+	$(BUILD)/ndls run --dataset $(DEMO) --run $(BUILD)/demo --memory 1GiB --runs 3 --epochs 60
+
+.PHONY: test
+test: ## all tests; data sets are found through NDLS_DATA
+	$(GO) test ./...
+
+.PHONY: race
+race: ## tests under the race detector, where goroutines share memory
+	$(GO) test -race -short $(SHARED)
+
+.PHONY: noasm
+noasm: ## tests of the pure Go twins of the assembly
+	$(GO) test -tags=noasm $(TWINS)
+
+.PHONY: v3
+v3: ## tests with GOAMD64=v3, where the compiler may fuse: the bits must not change
+	GOAMD64=v3 $(GO) test ./spmv ./smooth ./train ./worker
+
+.PHONY: tools
+tools: ## pinned linters in .tools/bin
+	GOBIN=$(TOOLS)/bin $(GO) install $(STATICCHECK)
+	GOBIN=$(TOOLS)/bin $(GO) install $(GOFUMPT)
+
+.PHONY: lint
+lint: tools ## gofumpt, go vet, staticcheck
+	@unformatted=$$($(TOOLS)/bin/gofumpt -l $$(find . -name '*.go' -not -path './.tools/*' -not -path './$(BUILD)/*')); \
+	  if [ -n "$$unformatted" ]; then echo "run gofumpt -w on:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) vet -tags=noasm $(TWINS)
+	$(TOOLS)/bin/staticcheck ./...
+
+GENERATORS := $(wildcard */_gen)
+GENERATED = $(sort $(wildcard */*_amd64.s */stubs_*.go))
+
+.PHONY: generate
+generate: ## assembly and its declarations, from the generators in */_gen
+	for dir in $(GENERATORS); do (cd $$dir && $(GO) generate .); done
+
+.PHONY: generate-check
+generate-check: ## fail if generated code is not what the generators write
+	before=$$(sha256sum $(GENERATED)); \
+	  $(MAKE) --no-print-directory generate; \
+	  diff <(echo "$$before") <(sha256sum $(GENERATED)) || { echo "generated code was not up to date; it is now"; exit 1; }
+
+.PHONY: fuzz
+fuzz: ## every fuzz target, FUZZ_COUNT inputs each
+	for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime=$(FUZZ_COUNT)x $$pkg; \
+	  done; \
+	done
+
+.PHONY: bench
+bench: ## benchmarks to build/bench.txt, BENCH_COUNT times each, for benchstat
+	mkdir -p $(BUILD)
+	$(GO) test -run '^$$' -bench . -benchmem -count $(BENCH_COUNT) ./... | tee $(BUILD)/bench.txt
+
+.PHONY: e2e
+e2e: ## the built program: killed, limited, read by other programs (NDLS_PYTHON, NDLS_JS)
+	$(GO) test -count=1 -v ./e2e
+
+.PHONY: results
+results: build ## the accuracy table of docs/results.md, from the data sets in NDLS_DATA
+	$(GO) run ./bench/accuracy -ndls $(BUILD)/ndls
+
+.PHONY: clean
+clean: ## remove build/
+	rm -rf $(BUILD)

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// noKeys are the flags that a configuration file cannot set.
+var noKeys = []string{"config", "help"}
+
+// readConfig sets every flag of cmd that --config names and the command line
+// does not. Keys of other verbs are allowed, so that one file serves them all.
+func (a *app) readConfig(cmd *cobra.Command) error {
+	if a.config == "" {
+		return nil
+	}
+	text, err := os.ReadFile(a.config)
+	if err != nil {
+		return fmt.Errorf("--config: %w", err)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return fmt.Errorf("--config %s: %w", a.config, err)
+	}
+	if doc.Kind == 0 {
+		return nil
+	}
+	bad := func(n *yaml.Node, format string, args ...any) error {
+		return fmt.Errorf("--config %s, line %d: %s", a.config, n.Line, fmt.Sprintf(format, args...))
+	}
+	top := doc.Content[0]
+	if top.Kind != yaml.MappingNode {
+		return bad(top, "expected lines of KEY: VALUE")
+	}
+	known := knownKeys(cmd.Root())
+	seen := map[string]bool{}
+	for i := 0; i < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		if !slices.Contains(known, key.Value) {
+			return bad(key, "unknown key %q; did you mean %q?", key.Value, nearest(key.Value, known))
+		}
+		if seen[key.Value] {
+			return bad(key, "%q is given twice", key.Value)
+		}
+		seen[key.Value] = true
+		if value.Kind != yaml.ScalarNode {
+			return bad(value, "%q takes one value", key.Value)
+		}
+		flag := cmd.Flags().Lookup(key.Value)
+		if flag == nil || flag.Changed {
+			continue
+		}
+		if err := cmd.Flags().Set(key.Value, value.Value); err != nil {
+			return bad(value, "%v", err)
+		}
+	}
+	return nil
+}
+
+// knownKeys lists the flags of all verbs.
+func knownKeys(root *cobra.Command) []string {
+	var keys []string
+	add := func(f *pflag.Flag) {
+		if !slices.Contains(noKeys, f.Name) {
+			keys = append(keys, f.Name)
+		}
+	}
+	root.PersistentFlags().VisitAll(add)
+	for _, c := range root.Commands() {
+		c.LocalFlags().VisitAll(add)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// nearest is the word with the fewest insertions, deletions and substitutions
+// from key; the first of several.
+func nearest(key string, words []string) string {
+	return slices.MinFunc(words, func(a, b string) int { return distance(key, a) - distance(key, b) })
+}
+
+// distance is the Levenshtein distance of two short strings.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

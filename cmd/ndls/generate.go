@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"ndls/dataset"
+)
+
+func (a *app) generateCommand() *cobra.Command {
+	var uri, out string
+	cmd := a.command("generate --dataset synthetic:… --out DIR", "write a synthetic graph in a published format",
+		`generate writes a degree-corrected community graph whose features and labels can
+be learned, as NumPy and CSV files, and prints the URI that reads it.`,
+		func(ctx context.Context, _ *cobra.Command) error {
+			if left, err := os.ReadDir(out); err == nil && len(left) > 0 {
+				return fmt.Errorf("--out %s holds %s; nothing was changed, give an empty or new folder", out, left[0].Name())
+			} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("--out: %w", err)
+			}
+			written, err := dataset.Generate(ctx, uri, out)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.line(map[string]string{"dataset": written})
+			}
+			_, err = fmt.Fprintln(a.stdout, written)
+			return err
+		})
+	cmd.Flags().StringVar(&uri, "dataset", "", "synthetic:nodes=N,edges=M,features=F,classes=C,seed=S (required)")
+	cmd.Flags().StringVar(&out, "out", "", "folder to write (required)")
+	_ = cmd.MarkFlagRequired("dataset")
+	_ = cmd.MarkFlagRequired("out")
+	return cmd
+}

@@ -1,0 +1,498 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary is ndls as a user runs it.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "ndls")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		binary = filepath.Join(dir, "ndls")
+		if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// toy is a dataset on which the whole job takes a moment.
+const toy = "synthetic:nodes=600,edges=2400,features=20,classes=3,seed=1"
+
+var quickly = []string{"--memory", "512MiB", "--runs", "2", "--epochs", "20", "--quiet"}
+
+// result is what a command line did.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+func ndls(t *testing.T, args ...string) result {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+// expect runs a command line and checks its status and what stdout and stderr
+// together contain.
+func expect(t *testing.T, code int, want string, args ...string) result {
+	t.Helper()
+	r := ndls(t, args...)
+	if r.code != code || !strings.Contains(r.stdout+r.stderr, want) {
+		t.Errorf("ndls %s\nstatus %d, want %d with %q; stdout:\n%s\nstderr:\n%s", strings.Join(args, " "), r.code, code, want, r.stdout, r.stderr)
+	}
+	if strings.Contains(r.stderr, "panic:") || strings.Contains(r.stderr, "goroutine ") {
+		t.Errorf("ndls %s panicked:\n%s", strings.Join(args, " "), r.stderr)
+	}
+	return r
+}
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestHelp(t *testing.T) {
+	verbs := []string{
+		"run", "partition", "lsi", "smooth", "train", "smooth-labels", "evaluate", "plan", "generate",
+		"export", "inspect", "verify", "gc", "version",
+	}
+	top := expect(t, 0, "EXIT STATUS", "--help").stdout
+	for _, verb := range verbs {
+		if !strings.Contains(top, "\n  "+verb+" ") {
+			t.Errorf("ndls --help does not list %s", verb)
+		}
+		text := expect(t, 0, "EXIT STATUS", verb, "--help").stdout
+		for _, flag := range []string{"--memory", "--threads", "--json", "--quiet", "--log-level", "--config"} {
+			if !strings.Contains(text, flag) {
+				t.Errorf("ndls %s --help does not show %s", verb, flag)
+			}
+		}
+	}
+	expect(t, 0, "", "completion", "bash")
+}
+
+func TestUsage(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "run")
+	yaml := func(text string) string {
+		return write(t, filepath.Join(t.TempDir(), "c.yaml"), text)
+	}
+	for _, tc := range []struct {
+		name, want string
+		args       []string
+	}{
+		{"unknown verb", "smooth", []string{"smoth"}},
+		{"unknown flag", "--epsilom", []string{"lsi", "--run", run, "--epsilom", "1"}},
+		{"argument", "unknown command", []string{"lsi", "extra", "--run", run}},
+		{"missing run", `"run" not set`, []string{"lsi"}},
+		{"number that is none", "many", []string{"lsi", "--run", run, "--probes", "many"}},
+		{"value out of range", "--r 2 is outside [0, 1]", []string{"run", "--dataset", "karate:", "--run", run, "--r", "2"}},
+		{"name that is none", "--lsi", []string{"run", "--dataset", "karate:", "--run", run, "--lsi", "exact"}},
+		{"memory", "no amount of memory", []string{"run", "--dataset", "karate:", "--run", run, "--memory", "much"}},
+		{"threads", "--threads 0", []string{"version", "--threads", "0"}},
+		{"kernel", "--kernel", []string{"version", "--kernel", "sse"}},
+		{"log level", "--log-level", []string{"version", "--log-level", "loud"}},
+		{"no dataset", "--dataset is needed", []string{"run", "--run", run}},
+		{"unknown dataset", "the known forms are", []string{"run", "--dataset", "cora", "--run", run}},
+		{"object store", "only local folders", []string{"inspect", "--run", "s3://bucket/run"}},
+		{"plan without a shape", "give either", []string{"plan"}},
+		{"missing configuration", "no such file", []string{"version", "--config", filepath.Join(dir, "none.yaml")}},
+		{"unknown key", `unknown key "epsilom"; did you mean "epsilon"?`, []string{"lsi", "--run", run, "--config", yaml("epsilom: 1\n")}},
+		{"key twice", "line 2", []string{"lsi", "--run", run, "--config", yaml("r: 1\nr: 0\n")}},
+		{"bad value", "line 1", []string{"lsi", "--run", run, "--config", yaml("probes: many\n")}},
+		{"list", "takes one value", []string{"lsi", "--run", run, "--config", yaml("probes: [1, 2]\n")}},
+		{"no mapping", "KEY: VALUE", []string{"lsi", "--run", run, "--config", yaml("- probes\n")}},
+		{"no YAML", "yaml", []string{"lsi", "--run", run, "--config", yaml("\t:\n")}},
+	} {
+		t.Run(tc.name, func(t *testing.T) { expect(t, exitUsage, tc.want, tc.args...) })
+	}
+	if _, err := os.Stat(run); err == nil {
+		t.Error("wrong usage made a run directory")
+	}
+}
+
+func TestConfig(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "run")
+	// Keys of other verbs (what, epochs) are allowed; the command line wins.
+	config := write(t, filepath.Join(dir, "c.yaml"),
+		fmt.Sprintf("dataset: 'karate:'\nrun: %s\nprobes: 32\nepsilon: 0.1\nkmax: 50\nquiet: true\nmemory: 256MiB\nwhat: lsi\nepochs: 7\n", run))
+	expect(t, 0, "", "run", "--config", config, "--epsilon", "0.2")
+	expect(t, 0, "", "lsi", "--config", write(t, filepath.Join(dir, "empty.yaml"), ""), "--run", run, "--quiet")
+	var in struct {
+		Plan struct {
+			LSI   map[string]any
+			Train map[string]any
+		}
+	}
+	decode(t, expect(t, 0, "", "inspect", "--run", run, "--json").stdout, &in)
+	for key, want := range map[string]any{"probes": 32.0, "epsilon": 0.2, "kmax": 50.0} {
+		if in.Plan.LSI[key] != want {
+			t.Errorf("lsi.%s = %v, want %v", key, in.Plan.LSI[key], want)
+		}
+	}
+	if in.Plan.Train["epochs"] != 7.0 {
+		t.Errorf("train.epochs = %v, want 7", in.Plan.Train["epochs"])
+	}
+}
+
+func decode(t *testing.T, text string, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), v); err != nil {
+		t.Fatalf("%v in %q", err, text)
+	}
+}
+
+// files lists a folder with sizes.
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	var list []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			list = append(list, fmt.Sprintf("%s %d %s", path, info.Size(), info.ModTime()))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestForeignFolder(t *testing.T) {
+	dir := t.TempDir()
+	thesis := write(t, filepath.Join(dir, "thesis.tex"), "hello")
+	before := files(t, dir)
+	for _, args := range [][]string{
+		{"run", "--dataset", "karate:", "--run", dir},
+		{"partition", "--dataset", "karate:", "--run", dir},
+		{"lsi", "--run", dir},
+		{"inspect", "--run", dir},
+		{"verify", "--run", dir},
+		{"gc", "--run", dir, "--delete"},
+		{"export", "--run", dir, "--what", "lsi", "--format", "csv", "--out", filepath.Join(dir, "x.csv")},
+	} {
+		expect(t, exitError, "thesis.tex", args...)
+	}
+	expect(t, exitError, "thesis.tex", "generate", "--dataset", toy, "--out", dir)
+	expect(t, exitError, "is a file", "inspect", "--run", thesis)
+	if after := files(t, dir); !slices.Equal(after, before) {
+		t.Errorf("the folder was changed: %v", after)
+	}
+	missing := filepath.Join(dir, "sub", "run")
+	expect(t, exitError, "does not exist", "lsi", "--run", missing)
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("ndls lsi made a run directory")
+	}
+	expect(t, exitError, "not a directory", "run", "--dataset", "karate:", "--run", filepath.Join(thesis, "run"))
+	empty := t.TempDir()
+	expect(t, exitError, "holds no run", "lsi", "--run", empty)
+}
+
+func TestUnwritableFolder(t *testing.T) {
+	// /proc takes no files, not even from root.
+	expect(t, exitError, "/proc", "run", "--dataset", "karate:", "--run", "/proc/ndls", "--quiet")
+}
+
+func TestWholeRun(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "run")
+	whole := append([]string{"run", "--dataset", toy, "--run", run}, quickly...)
+	out := expect(t, 0, "accuracy in %, 2 runs", whole...).stdout
+	for _, want := range []string{"before label smoothing", "after label smoothing", "600 nodes", "mean K", "peak memory", "predictions/"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("ndls run does not print %q:\n%s", want, out)
+		}
+	}
+
+	var record struct {
+		State  string
+		Stages []struct{ Name, State string }
+	}
+	text, err := os.ReadFile(filepath.Join(run, "run.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	decode(t, string(text), &record)
+	var stages []string
+	for _, s := range record.Stages {
+		stages = append(stages, s.Name+" "+s.State)
+	}
+	if want := []string{
+		"partition COMPLETE", "lsi COMPLETE", "smooth COMPLETE", "train COMPLETE", "predict COMPLETE",
+		"smooth-labels COMPLETE", "evaluate COMPLETE",
+	}; record.State != "COMPLETE" || !slices.Equal(stages, want) {
+		t.Errorf("run.json: %s, %v", record.State, stages)
+	}
+
+	var report struct {
+		Dataset  map[string]any
+		LSI      map[string]any
+		Accuracy struct {
+			Base, Smoothed map[string]struct{ Mean, Std float64 }
+			Runs           int
+		}
+		Memory map[string]float64
+		Stages []map[string]any
+	}
+	text, err = os.ReadFile(filepath.Join(run, "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	decode(t, string(text), &report)
+	for name, group := range map[string]struct {
+		got  map[string]any
+		keys []string
+	}{
+		"dataset": {report.Dataset, []string{"name", "nodes", "edges", "features", "classes", "components"}},
+		"lsi":     {report.LSI, []string{"mode", "probes", "r", "epsilon", "kmax", "stationary", "mean", "max", "capped_share", "histogram"}},
+		"stages":  {report.Stages[0], []string{"name", "seconds", "passes", "columns_per_pass", "edges_per_second", "bytes_read", "bytes_written"}},
+	} {
+		for _, key := range group.keys {
+			if _, ok := group.got[key]; !ok {
+				t.Errorf("report.json: %s has no %s", name, key)
+			}
+		}
+	}
+	// A third of the nodes of each class; better than chance by far.
+	if test := report.Accuracy.Smoothed["test"].Mean; test < 0.6 || report.Accuracy.Runs != 2 {
+		t.Errorf("accuracy on test %v over %d runs", test, report.Accuracy.Runs)
+	}
+	if peak := report.Memory["peak_rss_bytes"]; peak <= 0 || peak > report.Memory["budget_bytes"] {
+		t.Errorf("memory %v", report.Memory)
+	}
+
+	// Again: nothing to do. With another plan: refused. As JSON: a line each.
+	before := files(t, filepath.Join(run, "graph"))
+	lines := strings.Split(strings.TrimSpace(expect(t, 0, "", append(whole, "--json")...).stdout), "\n")
+	for _, line := range lines {
+		var object map[string]any
+		decode(t, line, &object)
+	}
+	if len(lines) != 8 {
+		t.Errorf("%d lines of JSON, want one a stage and one for the run", len(lines))
+	}
+	r := expect(t, exitMismatch, "lsi.epsilon: 0.5 here, 0.03 in the run directory", append(whole, "--epsilon", "0.5")...)
+	if !strings.Contains(r.stderr, "another --run") {
+		t.Errorf("no way out in %q", r.stderr)
+	}
+	expect(t, exitMismatch, "partition.dataset: karate:", "run", "--dataset", "karate:", "--run", run)
+	expect(t, exitMismatch, "seed: 7 here", "lsi", "--run", run, "--seed", "7", "--quiet")
+	if after := files(t, filepath.Join(run, "graph")); !slices.Equal(before, after) {
+		t.Error("a refused plan changed the run directory")
+	}
+
+	// A stage again, with other options, and what reads it.
+	expect(t, 0, "smooth: 600 rows", "smooth", "--run", run, "--rule", "sgc", "--hops", "3", "--resume=false", "--quiet")
+	expect(t, 0, "FAILED stages asked for earlier are not complete", "inspect", "--run", run)
+	expect(t, 0, "accuracy in %", "run", "--run", run, "--quiet")
+	expect(t, 0, "COMPLETE", "inspect", "--run", run)
+}
+
+// The verbs one by one give the same bytes as the whole run.
+func TestVerbByVerb(t *testing.T) {
+	dir := t.TempDir()
+	uri := strings.TrimSpace(expect(t, 0, "edges:", "generate", "--dataset", toy, "--out", filepath.Join(dir, "data"), "--quiet").stdout)
+	whole, steps := filepath.Join(dir, "whole"), filepath.Join(dir, "steps")
+	expect(t, 0, "accuracy", append([]string{"run", "--dataset", uri, "--run", whole, "--label-kmax", "5"}, quickly...)...)
+	small := []string{"--run", steps, "--memory", "200MiB", "--threads", "1", "--quiet"}
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"600 nodes", []string{"partition", "--dataset", uri}},
+		{"mean K", []string{"lsi", "--kernel", "go", "--block-columns", "16"}},
+		{"smooth: 600 rows", []string{"smooth", "--block-columns", "16"}},
+		{"predict: 600 rows", []string{"train", "--runs", "2", "--epochs", "20"}},
+		{"smooth-labels: 600 rows", []string{"smooth-labels", "--label-kmax", "5"}},
+		{"accuracy", []string{"evaluate"}},
+	} {
+		expect(t, 0, c.want, append(c.args, small...)...)
+	}
+	for _, folder := range []string{"graph", "lsi", "smoothed", "soft_labels", "predictions", "model"} {
+		if out, err := exec.Command("diff", "-r", filepath.Join(whole, folder), filepath.Join(steps, folder)).CombinedOutput(); err != nil {
+			t.Errorf("%s differs: %v\n%s", folder, err, out)
+		}
+	}
+
+	// The steps before a stage are asked for.
+	fresh := filepath.Join(dir, "fresh")
+	expect(t, 0, "600 nodes", "partition", "--dataset", uri, "--run", fresh, "--quiet")
+	expect(t, exitError, "run ndls lsi first", "smooth", "--run", fresh, "--quiet")
+	expect(t, exitError, "run ndls train first", "export", "--run", fresh, "--what", "soft-labels", "--format", "csv", "--out", filepath.Join(dir, "x"), "--quiet")
+}
+
+func TestExportVerifyAndGC(t *testing.T) {
+	dir := t.TempDir()
+	run, out := filepath.Join(dir, "run"), filepath.Join(dir, "k.csv")
+	expect(t, 0, "", append([]string{"run", "--dataset", toy, "--run", run}, quickly...)...)
+	for _, what := range []string{"lsi", "features", "smoothed", "soft-labels", "predictions", "edges", "nodes"} {
+		for _, format := range []string{"csv", "npy", "parquet", "arrow"} {
+			expect(t, 0, " rows", "export", "--run", run, "--what", what, "--format", format, "--out", filepath.Join(dir, what+"."+format), "--quiet")
+		}
+	}
+	f, err := os.Open(filepath.Join(dir, "lsi.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for i := -1; lines.Scan(); i++ {
+		if i >= 0 && !strings.HasPrefix(lines.Text(), fmt.Sprintf("%d,", i)) {
+			t.Fatalf("line %d of lsi.csv is %q", i+2, lines.Text())
+		}
+	}
+	// The exported edges make the same graph again.
+	again := filepath.Join(dir, "again")
+	expect(t, 0, "600 nodes", "partition", "--dataset", "edges:"+filepath.Join(dir, "edges.npy")+"?nodes=600", "--run", again, "--quiet")
+	if out, err := exec.Command("diff", "-r", filepath.Join(run, "graph", "edges"), filepath.Join(again, "graph", "edges")).CombinedOutput(); err != nil {
+		t.Errorf("the edges changed on the way: %v\n%s", err, out)
+	}
+
+	expect(t, exitUsage, "none of lsi", "export", "--run", run, "--what", "weights", "--format", "csv", "--out", out, "--quiet")
+	expect(t, exitError, "--force", "export", "--run", run, "--what", "lsi", "--format", "csv", "--out", filepath.Join(dir, "lsi.csv"), "--quiet")
+	expect(t, exitBudget, "--memory", "export", "--run", run, "--what", "lsi", "--format", "csv", "--out", out, "--memory", "1MiB", "--quiet")
+
+	expect(t, 0, "all as committed", "verify", "--run", run, "--quiet")
+	if r := expect(t, 0, "", "gc", "--run", run, "--quiet"); r.stdout != "" {
+		t.Errorf("orphans after a complete run: %s", r.stdout)
+	}
+	left := write(t, filepath.Join(run, "graph", "left.over"), "x")
+	expect(t, 0, "graph/left.over", "gc", "--run", run, "--quiet")
+	expect(t, 0, "graph/left.over", "gc", "--run", run, "--delete", "--quiet")
+	if _, err := os.Stat(left); err == nil {
+		t.Error("gc --delete left the orphan")
+	}
+	expect(t, 0, "all as committed", "verify", "--run", run, "--quiet")
+
+	// One byte of one file.
+	damaged := filepath.Join(run, "smoothed", "part-00000.arrow")
+	data, err := os.ReadFile(damaged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)/2] ^= 1
+	write(t, damaged, string(data))
+	expect(t, exitCorrupt, "smoothed/part-00000.arrow", "verify", "--run", run, "--quiet")
+	expect(t, exitCorrupt, "smoothed/part-00000.arrow", "export", "--run", run, "--what", "smoothed", "--format", "csv", "--out", out, "--quiet")
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a failed export left a file")
+	}
+}
+
+func TestBudget(t *testing.T) {
+	dir := t.TempDir()
+	papers := []string{"plan", "--nodes", "111059956", "--edges", "1615000000", "--features", "128", "--classes", "172"}
+	r := expect(t, exitBudget, "would do", append(papers, "--memory", "8GiB")...)
+	if !strings.Contains(r.stdout, "partition") {
+		t.Errorf("a refused plan shows no table: %q", r.stdout)
+	}
+	expect(t, 0, "smooth-labels", append(papers, "--memory", "40GiB")...)
+	expect(t, 0, "partition", "plan", "--dataset", toy, "--memory", "1GiB")
+	expect(t, exitBudget, "smallest budget", "run", "--dataset", toy, "--run", filepath.Join(dir, "run"), "--memory", "64MiB", "--quiet")
+	expect(t, 0, "FAILED", "inspect", "--run", filepath.Join(dir, "run"))
+	expect(t, 0, "accuracy", append([]string{"run", "--dataset", toy, "--run", filepath.Join(dir, "run")}, quickly...)...)
+}
+
+func TestDamagedInput(t *testing.T) {
+	dir := t.TempDir()
+	edges := write(t, filepath.Join(dir, "edges.txt"), "0 1\n1 2\n2 x\n")
+	expect(t, exitCorrupt, "line 3", "run", "--dataset", "edges:"+edges, "--run", filepath.Join(dir, "run"), "--quiet")
+	expect(t, exitError, "no such file", "run", "--dataset", "edges:"+filepath.Join(dir, "none.txt"), "--run", filepath.Join(dir, "none"), "--quiet")
+	if _, err := os.Stat(filepath.Join(dir, "none")); err == nil {
+		t.Error("a missing dataset made a run directory")
+	}
+}
+
+// A signal while a stage is running ends with its status and leaves a run that
+// the same command finishes.
+func TestSignals(t *testing.T) {
+	for _, tc := range []struct {
+		signal syscall.Signal
+		code   int
+		reason string
+	}{{syscall.SIGINT, exitInterrupted, "by the user"}, {syscall.SIGTERM, exitTerminated, "SIGTERM"}} {
+		t.Run(tc.signal.String(), func(t *testing.T) {
+			run := filepath.Join(t.TempDir(), "run")
+			args := []string{"run", "--dataset", toy, "--run", run, "--memory", "512MiB", "--epochs", "1000000", "--patience", "0", "--runs", "1"}
+			cmd := exec.Command(binary, args...)
+			pipe, err := cmd.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			guard := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+			defer guard.Stop()
+			var text strings.Builder
+			signalled := false
+			for lines := bufio.NewScanner(pipe); lines.Scan(); {
+				text.WriteString(lines.Text() + "\n")
+				if !signalled && strings.Contains(lines.Text(), "msg=begin stage=train") {
+					signalled = true
+					// While it works, nobody else may write.
+					expect(t, exitError, "another ndls is working on it", "gc", "--run", run, "--delete", "--quiet")
+					if err := cmd.Process.Signal(tc.signal); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			_ = cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != tc.code {
+				t.Fatalf("status %d, want %d; stderr:\n%s", code, tc.code, text.String())
+			}
+			expect(t, 0, "FAILED interrupted", "inspect", "--run", run)
+			expect(t, 0, tc.reason, "inspect", "--run", run)
+			// Training was begun with this plan: fewer epochs are another one.
+			expect(t, exitMismatch, "train.epochs", append(args, "--epochs", "20")...)
+			expect(t, 0, "accuracy", append(args, "--epochs", "20", "--resume=false", "--quiet")...)
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	expect(t, 0, "kernel    go", "version", "--kernel", "go")
+	var v map[string]string
+	decode(t, expect(t, 0, "", "version", "--json").stdout, &v)
+	for _, key := range []string{"ndls", "go", "kernel", "platform"} {
+		if v[key] == "" {
+			t.Errorf("ndls version --json has no %s: %v", key, v)
+		}
+	}
+}

@@ -1,0 +1,18 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"ndls/internal/control"
+)
+
+func (a *app) partitionCommand() *cobra.Command {
+	v := &stageVerb{app: a, stages: []control.Stage{control.Partition}, creates: true}
+	cmd := v.command("partition --dataset URI --run DIR", "import a dataset and cut it into shards",
+		`partition symmetrises the graph, drops self-loops and repeated edges, relabels
+nodes by descending degree, and commits edge shards, the node table and feature
+tiles. ndls run --help lists the dataset URIs.`)
+	v.datasetFlag(cmd)
+	v.plan.partition()
+	return cmd
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"ndls/internal/control"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	v := &stageVerb{app: a, stages: control.Stages, whole: true, creates: true}
+	cmd := v.command("run --dataset URI --run DIR", "the whole job, from a dataset to accuracies",
+		`run imports a dataset, cuts it into shards, finds the local smoothing iteration
+of every node, smooths the features, trains, predicts, smooths the predictions
+and evaluates them. It continues where an earlier run of the same plan stopped.
+Stages that the dataset has nothing for (no features, no labels, no splits) are
+left out with a warning.
+
+DATASET URIS
+  karate:
+  synthetic:nodes=100000,edges=1000000,features=64,classes=8,seed=1
+  planetoid:DIR/cora
+  npz:FILE
+  edges:FILE?features=F&labels=L&splits=S`)
+	v.datasetFlag(cmd)
+	v.softLabelsFlag(cmd)
+	v.columnsFlag(cmd)
+	v.plan.partition().lsi().smooth().train().labels()
+	return cmd
+}

@@ -1,0 +1,17 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"ndls/internal/control"
+)
+
+func (a *app) smoothCommand() *cobra.Command {
+	v := &stageVerb{app: a, stages: []control.Stage{control.Smooth}}
+	cmd := v.command("smooth --run DIR", "smoothed features as Arrow files",
+		`smooth averages each node's features over its hops, as --rule says, and commits
+them as Arrow files. It needs the output of ndls lsi.`)
+	v.columnsFlag(cmd)
+	v.plan.smooth()
+	return cmd
+}

@@ -1,0 +1,19 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"ndls/internal/control"
+)
+
+func (a *app) smoothLabelsCommand() *cobra.Command {
+	v := &stageVerb{app: a, stages: []control.Stage{control.SmoothLabels}}
+	cmd := v.command("smooth-labels --run DIR", "smoothed soft labels, and the predictions they give",
+		`smooth-labels averages each node's soft labels over its hops and commits the
+predictions. The soft labels are those of ndls train, or of any other model with
+--soft-labels.`)
+	v.softLabelsFlag(cmd)
+	v.columnsFlag(cmd)
+	v.plan.labels()
+	return cmd
+}

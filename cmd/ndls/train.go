@@ -1,0 +1,17 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"ndls/internal/control"
+)
+
+func (a *app) trainCommand() *cobra.Command {
+	v := &stageVerb{app: a, stages: []control.Stage{control.Train, control.Predict}}
+	cmd := v.command("train --run DIR", "a classifier on the smoothed features, and its soft labels",
+		`train fits --runs multilayer perceptrons to the smoothed features of the training
+nodes, keeps for each the epoch that is best on the validation nodes, and commits
+the models and the soft labels of all nodes. It needs the output of ndls smooth.`)
+	v.plan.train()
+	return cmd
+}

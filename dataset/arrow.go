@@ -1,0 +1,177 @@
+package dataset
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v14/arrow"
+	arrays "github.com/apache/arrow/go/v14/arrow/array"
+	"github.com/apache/arrow/go/v14/arrow/ipc"
+	"github.com/apache/arrow/go/v14/arrow/memory"
+
+	"ndls/internal/mem"
+)
+
+// maxRecord is the largest record batch of an Arrow file, which is read into
+// memory as a whole.
+const maxRecord = 32 << 20
+
+// arrowFeatures is an Arrow IPC file with an integer id column and one column of
+// fixed-size lists of float32, as ndls itself writes rows.
+type arrowFeatures struct {
+	src    *source
+	limit  int64
+	id     int
+	list   int
+	width  int
+	reader *ipc.FileReader
+}
+
+func openArrowFeatures(src *source, limit int64) (f *arrowFeatures, err error) {
+	if src.unpack != nil {
+		return nil, badData(src.name, "is a packed Arrow file: unpack it")
+	}
+	defer recoverParquet(src.name, &err)
+	r, err := ipc.NewFileReader(io.NewSectionReader(src.file, src.off, src.end-src.off),
+		ipc.WithAllocator(cappedRecords{memory.NewGoAllocator(), src.name}))
+	if err != nil {
+		return nil, badData(src.name, "%v: it is damaged or no Arrow IPC file, write it again", err)
+	}
+	f = &arrowFeatures{src: src, limit: limit, id: -1, list: -1, reader: r}
+	var names []string
+	for i, field := range r.Schema().Fields() {
+		names = append(names, field.Name)
+		if slices.Contains(idNames, strings.ToLower(field.Name)) && (field.Type.ID() == arrow.INT64 || field.Type.ID() == arrow.UINT32) {
+			f.id = i
+		}
+		if l, ok := field.Type.(*arrow.FixedSizeListType); ok && l.Elem().ID() == arrow.FLOAT32 {
+			f.list, f.width = i, int(l.Len())
+		}
+	}
+	if f.id < 0 || f.list < 0 {
+		return nil, badData(src.name, "has the columns %s: a column id of int64 or uint32 and one of fixed-size lists of float32 are needed",
+			strings.Join(names, ", "))
+	}
+	return f, nil
+}
+
+// cappedRecords refuses what a damaged message may claim.
+type cappedRecords struct {
+	memory.Allocator
+	name string
+}
+
+func (a cappedRecords) Allocate(size int) []byte {
+	if size > maxRecord {
+		panic(badData(a.name, "a record batch of %s: write batches of at most %s", mem.Bytes(size), mem.Bytes(maxRecord)))
+	}
+	return a.Allocator.Allocate(size)
+}
+
+func (a cappedRecords) Reallocate(size int, b []byte) []byte {
+	if size > maxRecord {
+		panic(badData(a.name, "a record batch of %s: write batches of at most %s", mem.Bytes(size), mem.Bytes(maxRecord)))
+	}
+	return a.Allocator.Reallocate(size, b)
+}
+
+func (f *arrowFeatures) open(ctx context.Context) (FeatureReader, error) {
+	return &arrowReader{f: f, ctx: ctx}, nil
+}
+
+type arrowReader struct {
+	f      *arrowFeatures
+	ctx    context.Context
+	batch  int
+	row    int64 // of the file, next
+	at     int
+	ids    func(i int) int64
+	values []float32
+	n      int
+}
+
+func (r *arrowReader) Close() error { return nil }
+
+// Next implements FeatureReader.
+func (r *arrowReader) Next() (FeatureRow, error) {
+	for r.at == r.n {
+		if err := r.ctx.Err(); err != nil {
+			return FeatureRow{}, err
+		}
+		if r.batch == r.f.reader.NumRecords() {
+			return FeatureRow{}, io.EOF
+		}
+		if err := r.load(); err != nil {
+			return FeatureRow{}, err
+		}
+	}
+	f := r.f
+	row := r.values[r.at*f.width : (r.at+1)*f.width]
+	for c, v := range row {
+		if !finite(v) {
+			return FeatureRow{}, notFinite(f.src.name, r.row, int64(c), v)
+		}
+	}
+	id := r.ids(r.at)
+	if id < 0 || id >= f.limit {
+		return FeatureRow{}, badData(f.src.name, "row %d: node id %d is not below %d: renumber the nodes", r.row, id, f.limit)
+	}
+	r.at++
+	r.row++
+	return FeatureRow{ID: uint32(id), Dense: row}, nil
+}
+
+// load reads the next record batch.
+func (r *arrowReader) load() (err error) {
+	f := r.f
+	defer recoverParquet(f.src.name, &err)
+	rec, err := f.reader.Record(r.batch)
+	if err != nil {
+		return badData(f.src.name, "record batch %d: %v: it is damaged, write it again", r.batch, err)
+	}
+	ids, lists := rec.Column(f.id), rec.Column(f.list).(*arrays.FixedSizeList)
+	list, ok := lists.ListValues().(*arrays.Float32)
+	r.at, r.n = 0, int(rec.NumRows())
+	if !ok || ids.NullN()+lists.NullN()+list.NullN() > 0 || list.Len() != r.n*f.width || ids.Len() != r.n {
+		return badData(f.src.name, "record batch %d has nulls or lists of another length: every node needs %d numbers", r.batch, f.width)
+	}
+	r.values = list.Float32Values()
+	switch ids := ids.(type) {
+	case *arrays.Int64:
+		r.ids = func(i int) int64 { return ids.Value(i) }
+	case *arrays.Uint32:
+		r.ids = func(i int) int64 { return int64(ids.Value(i)) }
+	}
+	r.batch++
+	return nil
+}
+
+// Rows is one file of rows by input id, such as the soft labels of another
+// model, in any form that features may have: Arrow, Parquet, .npy, CSV, text.
+type Rows struct{ d *edgeFiles }
+
+// OpenRows opens a file of rows.
+func OpenRows(ctx context.Context, path string) (_ *Rows, err error) {
+	d := &edgeFiles{}
+	defer func() {
+		if err != nil {
+			_ = d.Close()
+		}
+	}()
+	src, ext, err := d.openSource(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Rows{d}, d.openFeatures(ctx, &edgesURI{nodes: -1}, src, ext)
+}
+
+// Width is the number of values of a row.
+func (r *Rows) Width() int { return r.d.info.NumFeatures }
+
+// Read streams the rows.
+func (r *Rows) Read(ctx context.Context) (FeatureReader, error) { return r.d.features.open(ctx) }
+
+// Close closes the file.
+func (r *Rows) Close() error { return r.d.Close() }

@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// binary is ndls as a user runs it.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "ndls-e2e")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		binary = filepath.Join(dir, "ndls")
+		if out, err := exec.Command("go", "build", "-o", binary, "../cmd/ndls").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// run executes the program and returns what it wrote.
+func run(t testing.TB, args ...string) (stdout string) {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("ndls %s: %v\n%s", strings.Join(args, " "), err, errs.String())
+	}
+	return out.String()
+}
+
+// hashes gives the SHA-256 of every file that a run commits. Records of how the
+// run went, and scratch, are left out.
+func hashes(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	sums := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name == "scratch" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if name == "run.json" || strings.HasPrefix(name, "report.") {
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(b)
+		sums[filepath.ToSlash(name)] = hex.EncodeToString(sum[:])
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sums
+}
+
+func compare(t testing.TB, what string, got, want map[string]string) {
+	t.Helper()
+	if maps.Equal(got, want) {
+		return
+	}
+	for name, sum := range want {
+		if got[name] != sum {
+			t.Errorf("%s: %s has SHA-256 %.12s, want %.12s", what, name, got[name], sum)
+		}
+	}
+	for name := range got {
+		if want[name] == "" {
+			t.Errorf("%s: %s should not be there", what, name)
+		}
+	}
+}
+
+var errExit *exec.ExitError
+
+// exitStatus is how a command ended, -1 for a signal.
+func exitStatus(err error) int {
+	if err == nil {
+		return 0
+	}
+	if errors.As(err, &errExit) {
+		return errExit.ExitCode()
+	}
+	return -2
+}

@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// medium takes a few seconds through all stages.
+var medium = []string{
+	"run", "--dataset", "synthetic:nodes=60000,edges=400000,features=100,classes=6,seed=9",
+	"--runs", "2", "--epochs", "8", "--epsilon", "0.02", "--quiet",
+}
+
+func mediumRun(dir string, extra ...string) []string {
+	args := append([]string{}, medium...)
+	return append(append(args, "--run", dir), extra...)
+}
+
+// TestSameBytesEverywhere runs one graph with 1, 2 and 5 threads, three memory
+// budgets, in assembly and in Go, and compares every file; then kills runs with
+// SIGKILL at ten random moments, resumes, and compares again.
+func TestSameBytesEverywhere(t *testing.T) {
+	base := filepath.Join(t.TempDir(), "base")
+	start := time.Now()
+	run(t, mediumRun(base, "--memory", "1GiB", "--threads", "2")...)
+	took := time.Since(start)
+	want := hashes(t, base)
+	if len(want) < 10 {
+		t.Fatalf("only %d files: %v", len(want), want)
+	}
+
+	for i, extra := range [][]string{
+		{"--memory", "1GiB", "--threads", "1"},
+		{"--memory", "1GiB", "--threads", "5"},
+		{"--memory", "150MiB", "--threads", "2"},
+		{"--memory", "250MiB", "--threads", "2"},
+		{"--memory", "1GiB", "--threads", "2", "--kernel", "go"},
+		{"--memory", "150MiB", "--threads", "5", "--kernel", "go"},
+	} {
+		dir := filepath.Join(t.TempDir(), fmt.Sprint("variant", i))
+		run(t, mediumRun(dir, extra...)...)
+		compare(t, fmt.Sprint(extra), hashes(t, dir), want)
+	}
+
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("moments drawn with seed %d over %v", seed, took)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	killed, dirs := 0, 0
+	for killed < 10 {
+		dir := filepath.Join(t.TempDir(), fmt.Sprint("killed", dirs))
+		dirs++
+		if dirs > 40 {
+			t.Fatalf("only %d of %d runs could be killed in time", killed, dirs)
+		}
+		// Up to three kills on the way to the end.
+		for range 3 {
+			cmd := exec.Command(binary, mediumRun(dir, "--memory", "250MiB", "--threads", "2")...)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			timer := time.AfterFunc(time.Duration(rng.Int64N(int64(took))), func() { _ = cmd.Process.Kill() })
+			err := cmd.Wait()
+			timer.Stop()
+			if err == nil {
+				break
+			}
+			if s := exitStatus(err); s != -1 {
+				t.Fatalf("a killed run ended with status %d", s)
+			}
+			killed++
+		}
+		run(t, mediumRun(dir, "--memory", "250MiB", "--threads", "2")...)
+		run(t, "verify", "--run", dir, "--quiet")
+		// What a killed attempt left is listed and removed by gc.
+		run(t, "gc", "--run", dir, "--delete", "--quiet")
+		compare(t, fmt.Sprintf("killed run %d", dirs-1), hashes(t, dir), want)
+	}
+	t.Logf("%d kills in %d runs", killed, dirs)
+}

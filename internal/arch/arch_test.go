@@ -1,0 +1,128 @@
+package arch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rule is one row of the table.
+type rule struct {
+	pkg     string
+	imports []string
+}
+
+// rules says which packages of this module a package may import. A pattern
+// matches a package and what lies in its folder; the first rule that matches
+// the importing package holds.
+var rules = []rule{
+	{"cmd/ndls", []string{"."}},
+	{"bench", []string{"."}},
+	{"e2e", []string{}},
+	{"coordinator", []string{"internal/control", "internal/mem", "internal/progress", "internal/storage", "shards"}},
+	{"worker", []string{"dataset", "partition", "lsi", "smooth", "train", "spmv", "shards", "internal"}},
+	{"export", []string{"shards", "internal"}},
+	{"partition", []string{"dataset", "shards", "internal"}},
+	{"lsi", []string{"spmv", "shards", "internal"}},
+	{"smooth", []string{"spmv", "shards", "internal"}},
+	{"train", []string{"shards", "internal"}},
+	{"dataset", []string{"dataset", "internal"}},
+	{"shards", []string{"internal"}},
+	{"spmv", []string{"internal/mem", "internal/packed", "internal/progress"}},
+	{"internal/stationary", []string{"internal", "spmv"}},
+	{"internal", []string{"internal"}},
+}
+
+// exclusive says which packages alone may use a library.
+var exclusive = map[string][]string{
+	"github.com/apache/arrow/go/v14":    {"shards", "dataset", "partition", "train", "export", "internal/control"},
+	"github.com/xitongsys/parquet-go":   {"shards"},
+	"github.com/hashicorp/memberlist":   {"internal/control"},
+	"google.golang.org/grpc":            {"internal/control"},
+	"github.com/spf13/cobra":            {"cmd/ndls", "bench"},
+	"go.yaml.in/yaml/v3":                {"cmd/ndls", "bench"},
+	"log/slog":                          {"cmd/ndls", "bench", "coordinator", "worker", "internal/control"},
+	"testing":                           {"internal/testgraph", "internal/storage/storagetest"},
+	"ndls/internal/testgraph":           {},
+	"ndls/internal/storage/storagetest": {},
+	"ndls/internal/control":             {"cmd/ndls", "bench", "coordinator", "worker", "internal/control"},
+	"github.com/apache/arrow/go/arrow":  {},
+}
+
+const module = "ndls/"
+
+// within says whether pkg is pattern or lies below it; "." has everything.
+func within(pkg, pattern string) bool {
+	return pattern == "." || pkg == pattern || strings.HasPrefix(pkg, pattern+"/")
+}
+
+func allowed(pkg string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return within(pkg, p) })
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+}
+
+func list(t *testing.T) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Imports", "./...")
+	cmd.Dir = "../.."
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, errs.String())
+	}
+	var all []listed
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(p.ImportPath, module) {
+			all = append(all, p)
+		}
+	}
+	if len(all) < 15 {
+		t.Fatalf("go list found %d packages", len(all))
+	}
+	return all
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, p := range list(t) {
+		pkg := strings.TrimPrefix(p.ImportPath, module)
+		i := slices.IndexFunc(rules, func(r rule) bool { return within(pkg, r.pkg) })
+		if i < 0 {
+			t.Errorf("%s is in no row of the table", pkg)
+			continue
+		}
+		for _, imported := range p.Imports {
+			if below, ours := strings.CutPrefix(imported, module); ours && !allowed(below, rules[i].imports) {
+				t.Errorf("%s imports %s; it may import %s", pkg, below, strings.Join(rules[i].imports, ", "))
+			}
+		}
+	}
+}
+
+func TestLibrariesStayBehindTheirPackages(t *testing.T) {
+	for _, p := range list(t) {
+		pkg := strings.TrimPrefix(p.ImportPath, module)
+		for _, imported := range p.Imports {
+			for library, users := range exclusive {
+				if within(imported, library) && !allowed(pkg, users) {
+					t.Errorf("%s imports %s, which is for %s", pkg, imported, strings.Join(users, ", "))
+				}
+			}
+		}
+	}
+}

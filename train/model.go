@@ -1,0 +1,190 @@
+package train
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+
+	"ndls/internal/mem"
+	"ndls/shards"
+)
+
+const (
+	maxLayers = 64
+	// maxDim bounds the width of a layer, as shards bounds that of a row.
+	maxDim = 1 << 20
+
+	modelMagic   = "NDLSMLP"
+	modelVersion = '1'
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Model is a multilayer perceptron: linear layers with a rectifier after each
+// but the last, whose outputs are the logits of the classes.
+type Model struct {
+	// dims lists the width of the input and of every layer.
+	dims []int
+	// params holds the layers one after the other: in×out weights, row-major,
+	// then out biases.
+	params []float32
+	memory *mem.Array[float32]
+}
+
+// numParams is the number of weights and biases of a network.
+func numParams(dims []int) int64 {
+	var n int64
+	for l := range len(dims) - 1 {
+		n += int64(dims[l]+1) * int64(dims[l+1])
+	}
+	return n
+}
+
+// newModel returns a network of zeros, charged to b.
+func newModel(b *mem.Budget, dims []int) (*Model, error) {
+	memory, err := mem.Alloc[float32](b, numParams(dims), "the weights of a model")
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	return &Model{dims: slices.Clone(dims), params: memory.S, memory: memory}, nil
+}
+
+// Width is the number of values of an input row.
+func (m *Model) Width() int { return m.dims[0] }
+
+// Classes is the number of classes.
+func (m *Model) Classes() int { return m.dims[len(m.dims)-1] }
+
+// Free returns the memory of the weights. It may be called on nil.
+func (m *Model) Free() {
+	if m != nil {
+		m.memory.Free()
+		m.params = nil
+	}
+}
+
+// layers is the number of linear layers.
+func (m *Model) layers() int { return len(m.dims) - 1 }
+
+// layer splits p, which is laid out as the parameters are, into the weights and
+// the biases of layer l.
+func (m *Model) layer(p []float32, l int) (weights, biases []float32) {
+	start := int(numParams(m.dims[:l+1]))
+	in, out := m.dims[l], m.dims[l+1]
+	weights = p[start : start+in*out]
+	return weights, p[start+in*out : start+(in+1)*out]
+}
+
+// Save writes the model in the form that the package documentation describes.
+func (m *Model) Save(w io.Writer) error {
+	sum := sha256.New()
+	buf := bufio.NewWriterSize(w, 1<<16)
+	out := io.MultiWriter(buf, sum)
+	head := append([]byte(modelMagic), modelVersion)
+	head = binary.LittleEndian.AppendUint32(head, uint32(len(m.dims)))
+	for _, d := range m.dims {
+		head = binary.LittleEndian.AppendUint32(head, uint32(d))
+	}
+	head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, castagnoli))
+	if _, err := out.Write(head); err != nil {
+		return fmt.Errorf("train: write model: %w", err)
+	}
+	if _, err := out.Write(mem.AsBytes(m.params)); err != nil {
+		return fmt.Errorf("train: write model: %w", err)
+	}
+	if _, err := buf.Write(sum.Sum(nil)); err != nil {
+		return fmt.Errorf("train: write model: %w", err)
+	}
+	if err := buf.Flush(); err != nil {
+		return fmt.Errorf("train: write model: %w", err)
+	}
+	return nil
+}
+
+// LoadModel reads a model that Save wrote, to the end of r; its weights are
+// charged to b. name stands for the file in errors: [shards.ErrCorrupt] for one
+// that is damaged, [shards.ErrVersion] for one of another version.
+func LoadModel(r io.Reader, name string, b *mem.Budget) (*Model, error) {
+	sum := sha256.New()
+	in := io.TeeReader(r, sum)
+	dims, err := readDims(in, name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newModel(b, dims)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.readParams(r, in, sum.Sum, name); err != nil {
+		m.Free()
+		return nil, err
+	}
+	return m, nil
+}
+
+// readDims reads the head. It has a sum of its own, so that memory is asked for
+// only once the sizes are known to be right.
+func readDims(r io.Reader, name string) ([]int, error) {
+	head := make([]byte, len(modelMagic)+1+4)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return nil, damaged(name, "its head", err)
+	}
+	if string(head[:len(modelMagic)]) != modelMagic {
+		return nil, damaged(name, "its first bytes", nil)
+	}
+	if v := head[len(modelMagic)]; v != modelVersion {
+		return nil, fmt.Errorf("train: %s is a model of version %q, this program reads %q: %w: run ndls train again",
+			name, v, modelVersion, shards.ErrVersion)
+	}
+	n := binary.LittleEndian.Uint32(head[len(modelMagic)+1:])
+	if n < 2 || n > maxLayers+1 {
+		return nil, damaged(name, "the number of its layers", nil)
+	}
+	rest := make([]byte, 4*n+4)
+	if _, err := io.ReadFull(r, rest); err != nil {
+		return nil, damaged(name, "its head", err)
+	}
+	head = append(head, rest...)
+	if body := head[:len(head)-4]; binary.LittleEndian.Uint32(head[len(body):]) != crc32.Checksum(body, castagnoli) {
+		return nil, damaged(name, "its head", nil)
+	}
+	dims := make([]int, n)
+	for i := range dims {
+		d := binary.LittleEndian.Uint32(rest[4*i:])
+		if d < 1 || d > maxDim {
+			return nil, damaged(name, "the width of a layer", nil)
+		}
+		dims[i] = int(d)
+	}
+	return dims, nil
+}
+
+// readParams reads the weights and compares the sum, which r gives unsummed.
+func (m *Model) readParams(r, summed io.Reader, sum func([]byte) []byte, name string) error {
+	if _, err := io.ReadFull(summed, mem.AsBytes(m.params)); err != nil {
+		return damaged(name, "its weights", err)
+	}
+	want := make([]byte, sha256.Size+1)
+	n, err := io.ReadFull(r, want)
+	if n != sha256.Size || !errors.Is(err, io.ErrUnexpectedEOF) {
+		return damaged(name, "its end", err)
+	}
+	if !slices.Equal(want[:n], sum(nil)) {
+		return damaged(name, "its checksum", nil)
+	}
+	return nil
+}
+
+// damaged reports what is wrong with a model file; an error of reading itself,
+// rather than too few bytes, is passed on.
+func damaged(name, what string, err error) error {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("train: read %s: %w", name, err)
+	}
+	return fmt.Errorf("train: model %s: %s is not as written: %w: run ndls train again", name, what, shards.ErrCorrupt)
+}

@@ -1,0 +1,102 @@
+package train
+
+import (
+	"fmt"
+	"math"
+)
+
+// Learning rate schedules.
+const (
+	// Constant keeps the rate.
+	Constant = "constant"
+	// Cosine lowers it along half a cosine, from LR in the first epoch towards
+	// 0 after the last.
+	Cosine = "cosine"
+)
+
+// Default values of [Options], chosen by the validation accuracy of Cora; see
+// docs/decisions.md.
+const (
+	DefaultHidden       = 64
+	DefaultLayers       = 2
+	DefaultDropout      = 0.4
+	DefaultInputDropout = 0.4
+	DefaultLR           = 0.01
+	DefaultWeightDecay  = 5e-4
+	DefaultSchedule     = Constant
+	DefaultEpochs       = 500
+	DefaultPatience     = 0
+	DefaultBatchSize    = 4096
+	DefaultRuns         = 10
+)
+
+// Options decide the weights, together with the rows, labels and splits. The
+// zero value is refused: start from [DefaultOptions].
+type Options struct {
+	// Hidden is the width of each hidden layer, Layers the number of linear
+	// layers: 1 is logistic regression.
+	Hidden, Layers int
+	// Dropout and InputDropout are the shares of hidden activations and of
+	// input values that are set to zero in training, in [0, 1).
+	Dropout, InputDropout float64
+	// LR is Adam's rate; WeightDecay times the weight is added to its gradient.
+	LR, WeightDecay float64
+	// Schedule is Constant or Cosine.
+	Schedule string
+	// Epochs is the largest number of epochs. Training stops earlier when
+	// Patience epochs in a row were no better on the validation rows; 0 never
+	// stops early.
+	Epochs, Patience int
+	// BatchSize is the number of rows of one step; 0, or as many as there are,
+	// takes all of them.
+	BatchSize int
+	// Runs is the number of models; run r of a seed is the same model however
+	// many runs there are.
+	Runs int
+	Seed uint64
+}
+
+// DefaultOptions returns the defaults, with seed 0.
+func DefaultOptions() Options {
+	return Options{
+		Hidden: DefaultHidden, Layers: DefaultLayers, Dropout: DefaultDropout, InputDropout: DefaultInputDropout,
+		LR: DefaultLR, WeightDecay: DefaultWeightDecay, Schedule: DefaultSchedule,
+		Epochs: DefaultEpochs, Patience: DefaultPatience, BatchSize: DefaultBatchSize, Runs: DefaultRuns,
+	}
+}
+
+// Validate names the first option that makes no sense, by its flag.
+func (o Options) Validate() error {
+	share := func(x float64) bool { return x >= 0 && x < 1 }
+	for _, c := range []struct {
+		ok    bool
+		flag  string
+		value any
+		want  string
+	}{
+		{o.Layers >= 1 && o.Layers <= maxLayers, "layers", o.Layers, fmt.Sprintf("from 1 to %d", maxLayers)},
+		{o.Hidden >= 1 && o.Hidden <= maxDim, "hidden", o.Hidden, fmt.Sprintf("from 1 to %d", maxDim)},
+		{share(o.Dropout), "dropout", o.Dropout, "at least 0 and below 1"},
+		{share(o.InputDropout), "input-dropout", o.InputDropout, "at least 0 and below 1"},
+		{o.LR > 0 && o.LR <= math.MaxFloat32, "lr", o.LR, "positive and finite"},
+		{o.WeightDecay >= 0 && o.WeightDecay <= math.MaxFloat32, "weight-decay", o.WeightDecay, "finite and not negative"},
+		{o.Schedule == Constant || o.Schedule == Cosine, "schedule", o.Schedule, Constant + " or " + Cosine},
+		{o.Epochs >= 1, "epochs", o.Epochs, "at least 1"},
+		{o.Patience >= 0, "patience", o.Patience, "at least 0"},
+		{o.BatchSize >= 0, "batch-size", o.BatchSize, "at least 0 (0 takes all rows)"},
+		{o.Runs >= 1, "runs", o.Runs, "at least 1"},
+	} {
+		if !c.ok {
+			return fmt.Errorf("train: --%s is %v and must be %s", c.flag, c.value, c.want)
+		}
+	}
+	return nil
+}
+
+// rate is the learning rate of an epoch, counted from 0.
+func (o Options) rate(epoch int) float64 {
+	if o.Schedule == Cosine {
+		return o.LR * halfCosine(float64(epoch)/float64(o.Epochs))
+	}
+	return o.LR
+}

@@ -1,0 +1,200 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"ndls/internal/mem"
+)
+
+// rowNumbers is a source whose first column is the row.
+func rowNumbers(width int, chunks []int64) *table {
+	return &table{width: width, chunks: chunks, value: func(row int64, column int) float32 {
+		if column == 0 {
+			return float32(row)
+		}
+		return float32(column)
+	}}
+}
+
+// visited is what a visitor saw, row by row.
+func visited(t testing.TB, width int, visit func(visitor) error) (rows []int64) {
+	t.Helper()
+	err := visit(func(x []float32, y []int32) error {
+		if len(x) != len(y)*width || len(y) == 0 || len(y) > microRows(width) {
+			return fmt.Errorf("%d values and %d labels", len(x), len(y))
+		}
+		for i, label := range y {
+			row := int64(x[i*width])
+			if int32(row%5) != label || width > 1 && x[(i+1)*width-1] != float32(width-1) {
+				return fmt.Errorf("row %d came with label %d and values %v", row, label, x[i*width:(i+1)*width])
+			}
+			rows = append(rows, row)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// orders visits the training rows of p in memory and streamed.
+func orders(t testing.TB, b *mem.Budget, p Problem, keys ...uint64) (memory, streamed [][]int64, expected []int64) {
+	t.Helper()
+	ctx, width := context.Background(), p.Source.Width()
+	for i, s := range p.Splits {
+		if s == Train {
+			expected = append(expected, int64(i))
+		}
+	}
+	buf, err := newChunkBuffer(b, p.Source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer buf.free()
+	for _, load := range []bool{false, true} {
+		set := newRowSet(p, Train)
+		if load {
+			if err := set.load(ctx, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h, err := newShuffler(b, set, buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := [][]int64{visited(t, width, func(v visitor) error { return set.inOrder(ctx, buf, v) })}
+		for _, key := range keys {
+			all = append(all, visited(t, width, func(v visitor) error { return h.epoch(ctx, key, v) }))
+		}
+		if load {
+			memory = all
+		} else {
+			streamed = all
+		}
+		h.free()
+		set.free()
+	}
+	return memory, streamed, expected
+}
+
+func TestEveryRowOnceInEitherMode(t *testing.T) {
+	budget := testBudget(t, 192<<20)
+	rapid.Check(t, func(r *rapid.T) {
+		// Wide rows make windows small: 139 rows of the one, 41 of the other.
+		width := rapid.SampledFrom([]int{1, 3, 30_000, 100_000}).Draw(r, "width")
+		most := int64(300)
+		if width > 3 {
+			most = 60
+		}
+		chunks := rapid.SliceOfN(rapid.Int64Range(1, most), 1, 5).Draw(r, "chunks")
+		share := rapid.SampledFrom([]int{1, 2, 5}).Draw(r, "every")
+		src := rowNumbers(width, chunks)
+		p := Problem{Source: src, Classes: 5, Labels: make([]int32, src.NumRows()), Splits: make([]uint8, src.NumRows())}
+		for i := range p.Labels {
+			p.Labels[i] = int32(i % 5)
+			if rapid.IntRange(0, share-1).Draw(r, "in") == 0 {
+				p.Splits[i] = Train
+			}
+		}
+		memory, streamed, expected := orders(t, budget, p, 1, 2)
+		if !slices.EqualFunc(memory, streamed, slices.Equal[[]int64]) {
+			r.Fatalf("in memory %v, streamed %v", memory, streamed)
+		}
+		if !slices.Equal(memory[0], expected) {
+			r.Fatalf("in order: %v, want %v", memory[0], expected)
+		}
+		for _, epoch := range memory[1:] {
+			if sorted := slices.Sorted(slices.Values(epoch)); !slices.Equal(sorted, expected) {
+				r.Fatalf("an epoch visits %v, want %v", sorted, expected)
+			}
+		}
+	})
+}
+
+func TestOrderIsMixed(t *testing.T) {
+	const n, width = 400_000, 64 // windows of 65536 rows
+	src := rowNumbers(width, evenly(n, 65_536))
+	p := Problem{Source: src, Classes: 5, Labels: make([]int32, n), Splits: make([]uint8, n)}
+	for i := range p.Labels {
+		p.Labels[i] = int32(i % 5)
+		if i%8 == 0 {
+			p.Splits[i] = Train
+		}
+	}
+	memory, _, _ := orders(t, testBudget(t, 256<<20), p, 1, 2)
+	if slices.Equal(memory[1], memory[2]) {
+		t.Error("two epochs have the same order")
+	}
+	// Within any thousand consecutive samples, rows come from all over.
+	for lo := 0; lo+1000 <= len(memory[1]); lo += 1000 {
+		part := memory[1][lo : lo+1000]
+		if spread := slices.Max(part) - slices.Min(part); spread < n/2 {
+			t.Errorf("samples %d to %d span %d rows", lo, lo+1000, spread)
+		}
+	}
+}
+
+func TestBlocks(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		width  int
+		chunks []int64
+		want   []block
+	}{
+		{"chunks smaller than a block", 1024, []int64{100, 512}, []block{{0, 0, 100, 0}, {1, 0, 512, 100}}},
+		{"a chunk of two blocks and a bit", 1024, []int64{1025}, []block{{0, 0, 512, 0}, {0, 512, 512, 512}, {0, 1024, 1, 1024}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			src := rowNumbers(c.width, c.chunks)
+			p := Problem{Source: src, Labels: make([]int32, src.NumRows()), Splits: make([]uint8, src.NumRows())}
+			if got := newRowSet(p, NoSplit).blocks(); !slices.Equal(got, c.want) {
+				t.Errorf("blocks %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestReadErrorsEndAnEpoch(t *testing.T) {
+	b := testBudget(t, 64<<20)
+	src := rowNumbers(3, []int64{10, 10})
+	p := Problem{Source: src, Labels: make([]int32, 20), Splits: slices.Repeat([]uint8{Train}, 20), Classes: 2}
+	src.broken = func(chunk int) bool { return chunk == 1 }
+	set := newRowSet(p, Train)
+	buf, err := newChunkBuffer(b, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer buf.free()
+	h, err := newShuffler(b, set, buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.free()
+	ignore := func([]float32, []int32) error { return nil }
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, err := range map[string]error{
+		"in order": set.inOrder(t.Context(), buf, ignore),
+		"shuffled": h.epoch(t.Context(), 1, ignore),
+	} {
+		if !errors.Is(err, errBroken) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	src.broken = nil
+	for name, err := range map[string]error{
+		"in order": set.inOrder(cancelled, buf, ignore),
+		"shuffled": h.epoch(cancelled, 1, ignore),
+	} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, cancelled: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"sort"
+
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+// Source gives smoothed rows in stored order, in chunks of consecutive rows. It
+// is safe for concurrent use.
+type Source interface {
+	NumRows() int64
+	// Width is the number of values of a row.
+	Width() int
+	NumChunks() int
+	// Chunk gives the stored position of chunk i's first row, and its rows.
+	Chunk(i int) (first, rows int64)
+	// ReadChunk reads chunk i. The slices of dst are used where they are large enough;
+	// dst.First becomes the stored position of the first row.
+	ReadChunk(i int, dst *shards.RowBatch) error
+}
+
+// Smoothed is the Source over the smoothed rows that a run has committed: its
+// Arrow files in order of their interval, one chunk for each record batch.
+type Smoothed struct {
+	parts []part
+	rows  int64
+	width int
+}
+
+// part is one file.
+type part struct {
+	name       string
+	file       storage.Reader
+	rows       *shards.RowReader
+	firstRow   int64
+	firstChunk int
+}
+
+// OpenSmoothed opens every smoothed file of the catalogue. Errors wrap
+// [shards.ErrCorrupt] where a file is not the one the catalogue describes, and
+// name it; values are checked against their checksum by each ReadChunk.
+func OpenSmoothed(ctx context.Context, c *shards.Catalog) (*Smoothed, error) {
+	s := &Smoothed{}
+	entries := c.Entries(shards.KindSmoothed)
+	if len(entries) == 0 {
+		return nil, fmt.Errorf("train: the run directory has no smoothed rows: run ndls smooth first")
+	}
+	for _, e := range entries {
+		if err := s.open(ctx, c, e); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *Smoothed) open(ctx context.Context, c *shards.Catalog, e shards.Entry) error {
+	file, err := c.Open(ctx, e)
+	if err != nil {
+		return fmt.Errorf("train: smoothed rows: %w", err)
+	}
+	p := part{name: e.Path, file: file, firstRow: s.rows, firstChunk: s.NumChunks()}
+	if p.rows, err = shards.OpenRows(file, e.Path); err != nil {
+		file.Close()
+		return fmt.Errorf("train: smoothed rows: %w", err)
+	}
+	s.parts = append(s.parts, p)
+	width := p.rows.Schema().Width
+	switch {
+	case p.rows.NumRows() != e.Rows:
+		return fmt.Errorf("train: %s has %d rows, the catalogue says %d: run ndls smooth again: %w",
+			e.Path, p.rows.NumRows(), e.Rows, shards.ErrCorrupt)
+	case len(s.parts) > 1 && width != s.width:
+		return fmt.Errorf("train: the rows of %s have %d values, those before it %d: run ndls smooth again: %w",
+			e.Path, width, s.width, shards.ErrCorrupt)
+	}
+	s.rows, s.width = s.rows+e.Rows, width
+	return nil
+}
+
+// NumRows is the number of rows of all files.
+func (s *Smoothed) NumRows() int64 { return s.rows }
+
+// Width is the number of values of a row.
+func (s *Smoothed) Width() int { return s.width }
+
+// NumChunks is the number of record batches of all files.
+func (s *Smoothed) NumChunks() int {
+	if len(s.parts) == 0 {
+		return 0
+	}
+	last := s.parts[len(s.parts)-1]
+	return last.firstChunk + last.rows.NumBatches()
+}
+
+// part finds the file that holds record batch i.
+func (s *Smoothed) part(i int) part {
+	after := sort.Search(len(s.parts), func(k int) bool { return s.parts[k].firstChunk > i })
+	return s.parts[after-1]
+}
+
+// Chunk gives the first row of record batch i, and its rows.
+func (s *Smoothed) Chunk(i int) (first, rows int64) {
+	p := s.part(i)
+	first, rows = p.rows.BatchRows(i - p.firstChunk)
+	return p.firstRow + first, rows
+}
+
+// ReadChunk reads record batch i.
+func (s *Smoothed) ReadChunk(i int, dst *shards.RowBatch) error {
+	p := s.part(i)
+	if err := p.rows.ReadBatch(i-p.firstChunk, dst); err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	dst.First += p.firstRow
+	return nil
+}
+
+// Close closes the files.
+func (s *Smoothed) Close() error {
+	var first error
+	for _, p := range s.parts {
+		if err := p.file.Close(); err != nil && first == nil {
+			first = fmt.Errorf("train: close %s: %w", p.name, err)
+		}
+	}
+	s.parts = nil
+	return first
+}

@@ -1,0 +1,192 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+// commit writes smoothed rows as a run does: parts[i] rows in interval i, cut
+// into record batches of at most 100 rows.
+func commit(t *testing.T, store storage.Store, schema shards.RowSchema, values []float32, parts ...int) *shards.Catalog {
+	t.Helper()
+	ctx := t.Context()
+	c, err := shards.OpenCatalog(ctx, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := 0
+	for i, n := range parts {
+		f, err := c.Create(ctx, shards.KindSmoothed, fmt.Sprintf("smoothed/part-%05d.arrow", i), int32(i), shards.NotApplicable)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := shards.NewRowWriter(f, schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for end := row + n; row < end; {
+			step := min(100, end-row)
+			id := make([]int64, step)
+			for k := range id {
+				id[k] = int64(1000 + row + k)
+			}
+			if err := w.Write(id, nil, values[row*schema.Width:(row+step)*schema.Width]); err != nil {
+				t.Fatal(err)
+			}
+			row += step
+		}
+		if f.Rows, err = w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Commit(ctx, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+func TestSmoothedRows(t *testing.T) {
+	const width = 3
+	values := make([]float32, 530*width)
+	for i := range values {
+		values[i] = float32(i) / 8 // exact in float16 up to 256
+	}
+	for _, c := range []struct {
+		name  string
+		half  bool
+		parts []int
+	}{
+		{"one file", false, []int{530}},
+		{"several files", false, []int{230, 100, 1, 199}},
+		{"intervals without rows", false, []int{0, 230, 0, 0, 300, 0}},
+		{"float16", true, []int{230, 300}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			schema := shards.RowSchema{Column: "feature", Width: width, Half: c.half}
+			cat := commit(t, storage.NewMem(), schema, values, c.parts...)
+			s, err := OpenSmoothed(t.Context(), cat)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if s.NumRows() != 530 || s.Width() != width {
+				t.Fatalf("%d rows of %d values", s.NumRows(), s.Width())
+			}
+			var batch shards.RowBatch
+			row := int64(0)
+			for i := range s.NumChunks() {
+				first, rows := s.Chunk(i)
+				if err := s.ReadChunk(i, &batch); err != nil {
+					t.Fatal(err)
+				}
+				if first != row || batch.First != row || int64(len(batch.ID)) != rows {
+					t.Fatalf("chunk %d: rows %d + %d, read %d + %d, want %d", i, first, rows, batch.First, len(batch.ID), row)
+				}
+				want := values[row*width : (row+rows)*width]
+				if batch.ID[0] != 1000+row || !sameBits(batch.Values, want) {
+					t.Fatalf("chunk %d holds other rows", i)
+				}
+				row += rows
+			}
+			if row != 530 {
+				t.Errorf("%d rows in all", row)
+			}
+		})
+	}
+}
+
+// TestSmoothedRowsTrain is the path of a run: committed files, streamed.
+func TestSmoothedRowsTrain(t *testing.T) {
+	p := clouds(1500, 12, 4, 1500)
+	var batch shards.RowBatch
+	if err := p.Source.ReadChunk(0, &batch); err != nil {
+		t.Fatal(err)
+	}
+	cat := commit(t, storage.NewMem(), shards.RowSchema{Column: "feature", Width: 12}, batch.Values, 700, 800)
+	s, err := OpenSmoothed(t.Context(), cat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	p.Source = s
+	res := Resources{Budget: testBudget(t, 32<<20), Threads: 2}
+	r := mustFit(t, p, quick(), res)
+	if got := accuracy(t, p, r, res, Test); got != 1 {
+		t.Errorf("accuracy %v", got)
+	}
+}
+
+func TestDamagedRowsAreRefused(t *testing.T) {
+	ctx := context.Background()
+	schema := shards.RowSchema{Column: "feature", Width: 2}
+	values := make([]float32, 2*300)
+
+	t.Run("nothing committed", func(t *testing.T) {
+		if _, err := OpenSmoothed(ctx, commit(t, storage.NewMem(), schema, nil)); err == nil || !strings.Contains(err.Error(), "run ndls smooth first") {
+			t.Error(err)
+		}
+	})
+	t.Run("a file is gone", func(t *testing.T) {
+		store := storage.NewMem()
+		c := commit(t, store, schema, values, 150, 150)
+		if err := store.Remove(ctx, "smoothed/part-00001.arrow"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenSmoothed(ctx, c); err == nil || !strings.Contains(err.Error(), "part-00001") {
+			t.Error(err)
+		}
+	})
+	t.Run("files of two widths", func(t *testing.T) {
+		store := storage.NewMem()
+		commit(t, store, schema, values, 150)
+		c, err := shards.OpenCatalog(ctx, store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := c.Create(ctx, shards.KindSmoothed, "smoothed/part-00001.arrow", 1, shards.NotApplicable)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := shards.NewRowWriter(f, shards.RowSchema{Column: "feature", Width: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write([]int64{7}, nil, []float32{1, 2, 3}); err != nil {
+			t.Fatal(err)
+		}
+		if f.Rows, err = w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Commit(ctx, f); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenSmoothed(ctx, c); !errors.Is(err, shards.ErrCorrupt) || !strings.Contains(err.Error(), "part-00001") {
+			t.Error(err)
+		}
+	})
+	t.Run("a changed value", func(t *testing.T) {
+		store := storage.NewMem()
+		c := commit(t, store, schema, values, 150, 150)
+		if err := store.FlipByte("smoothed/part-00000.arrow", 1000); err != nil {
+			t.Fatal(err)
+		}
+		s, err := OpenSmoothed(ctx, c)
+		if err == nil {
+			defer s.Close()
+			p := Problem{Source: s, Labels: make([]int32, 300), Splits: make([]uint8, 300), Classes: 2}
+			for i := range p.Splits {
+				p.Splits[i] = Train
+			}
+			_, err = FitRuns(ctx, p, quick(), Resources{Budget: testBudget(t, 32<<20)})
+		}
+		if !errors.Is(err, shards.ErrCorrupt) || !strings.Contains(err.Error(), "part-00000") {
+			t.Error(err)
+		}
+	})
+}

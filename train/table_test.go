@@ -1,0 +1,82 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"ndls/internal/mem"
+	"ndls/shards"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// testBudget hands out limit bytes, and checks in the end that all of them came
+// back.
+func testBudget(t testing.TB, limit int64) *mem.Budget {
+	t.Helper()
+	total := max(limit+mem.RuntimeShare, mem.MinBudget)
+	b, err := mem.NewBudget(total)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Reserve(b.Limit()-limit, "the rest"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if b.Free() != limit {
+			t.Errorf("%d bytes of the budget did not come back", limit-b.Free())
+		}
+	})
+	return b
+}
+
+var errBroken = errors.New("broken chunk")
+
+// table is a Source that computes its rows.
+type table struct {
+	width  int
+	chunks []int64 // rows of each
+	value  func(row int64, column int) float32
+	broken func(chunk int) bool
+}
+
+func (s *table) NumRows() int64 {
+	first, rows := s.Chunk(len(s.chunks) - 1)
+	return first + rows
+}
+func (s *table) Width() int     { return s.width }
+func (s *table) NumChunks() int { return len(s.chunks) }
+
+func (s *table) Chunk(i int) (first, rows int64) {
+	for _, n := range s.chunks[:i] {
+		first += n
+	}
+	return first, s.chunks[i]
+}
+
+func (s *table) ReadChunk(i int, dst *shards.RowBatch) error {
+	if s.broken != nil && s.broken(i) {
+		return fmt.Errorf("chunk %d: %w", i, errBroken)
+	}
+	first, rows := s.Chunk(i)
+	dst.First, dst.ID, dst.Label, dst.Values = first, dst.ID[:0], dst.Label[:0], dst.Values[:0]
+	for row := first; row < first+rows; row++ {
+		dst.ID = append(dst.ID, 1000+row)
+		for j := range s.width {
+			dst.Values = append(dst.Values, s.value(row, j))
+		}
+	}
+	return nil
+}
+
+// evenly cuts n rows into chunks of size rows.
+func evenly(n, size int64) []int64 {
+	var chunks []int64
+	for ; n > 0; n -= size {
+		chunks = append(chunks, min(n, size))
+	}
+	return chunks
+}
