@@ -27,6 +27,7 @@ var rules = []rule{
 	{"coordinator", []string{"internal/control", "internal/mem", "internal/progress", "internal/storage", "shards"}},
 	{"worker", []string{"dataset", "partition", "lsi", "smooth", "train", "spmv", "shards", "internal"}},
 	{"export", []string{"shards", "internal"}},
+	{"e2e", []string{"internal"}},
 	{"partition", []string{"dataset", "shards", "internal"}},
 	{"lsi", []string{"spmv", "shards", "internal"}},
 	{"smooth", []string{"spmv", "shards", "internal"}},
