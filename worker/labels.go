@@ -93,10 +93,7 @@ func (j *job) smoothLabels(ctx context.Context) error {
 
 // smoothLabelTiles smooths what is not committed yet.
 func (j *job) smoothLabelTiles(ctx context.Context, s shards.Summary, in, out *tiles) error {
-	first := 0
-	for first < out.granules() && out.complete(first) {
-		first++
-	}
+	first := out.firstMissing()
 	if first == out.granules() {
 		return nil
 	}
@@ -235,11 +232,7 @@ func (j *job) normalise(row []float32) {
 // probabilities for each node in any form that features may have, as tiles.
 func (j *job) importSoftLabels(ctx context.Context, s shards.Summary) (err error) {
 	out := j.softInput(s)
-	done := true
-	for g := range out.granules() {
-		done = done && out.complete(g)
-	}
-	if done {
+	if out.firstMissing() == out.granules() {
 		return nil
 	}
 	file, err := dataset.OpenRows(ctx, j.res.SoftLabels)

@@ -44,10 +44,7 @@ func (j *job) dropTiles(ctx context.Context, kind string) error {
 
 // smoothTiles smooths the feature columns that are not committed yet.
 func (j *job) smoothTiles(ctx context.Context, out *tiles) error {
-	first := 0
-	for first < out.granules() && out.complete(first) {
-		first++
-	}
+	first := out.firstMissing()
 	if first == out.granules() {
 		return nil
 	}

@@ -66,6 +66,15 @@ func (t *tiles) complete(granule int) bool {
 	return true
 }
 
+// firstMissing is the first granule that is not complete, granules() if all are.
+func (t *tiles) firstMissing() int {
+	g := 0
+	for g < t.granules() && t.complete(g) {
+		g++
+	}
+	return g
+}
+
 // Width implements lsi.Columns.
 func (t *tiles) Width() int { return t.width }
 

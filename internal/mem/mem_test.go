@@ -1,0 +1,66 @@
+package mem
+
+import (
+	"errors"
+	"testing"
+	"unsafe"
+)
+
+func TestBudget(t *testing.T) {
+	if _, err := NewBudget(MinBudget - 1); !errors.Is(err, ErrBudget) {
+		t.Errorf("a budget below the smallest gave %v", err)
+	}
+	b, err := NewBudget(MinBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Limit() != MinBudget-RuntimeShare || b.Free() != b.Limit() {
+		t.Errorf("limit %d, free %d", b.Limit(), b.Free())
+	}
+	a, err := Alloc[float32](b, 1000, "rows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(a.S) != 1000 || uintptr(unsafe.Pointer(&a.S[0]))%4096 != 0 {
+		t.Errorf("%d elements at %p", len(a.S), &a.S[0])
+	}
+	for i, x := range a.S {
+		if x != 0 {
+			t.Fatalf("element %d starts as %g", i, x)
+		}
+		a.S[i] = float32(i)
+	}
+	a.Clear()
+	if a.S[999] != 0 {
+		t.Error("Clear left something")
+	}
+	if used := b.Limit() - b.Free(); used != 4096 {
+		t.Errorf("4000 bytes are charged as %d", used)
+	}
+	if _, err := Alloc[uint64](b, b.Free()/8+1, "too much"); !errors.Is(err, ErrBudget) {
+		t.Errorf("an array larger than what is free gave %v", err)
+	}
+	a.Free()
+	a.Free()
+	if b.Free() != b.Limit() || b.Peak() != 4096 {
+		t.Errorf("after Free %d of %d are free, the peak is %d", b.Free(), b.Limit(), b.Peak())
+	}
+	var none *Array[int]
+	none.Free()
+	empty, err := Alloc[int64](b, 0, "nothing")
+	if err != nil || len(empty.S) != 0 {
+		t.Errorf("an empty array: %v, %d elements", err, len(empty.S))
+	}
+	empty.Free()
+}
+
+func TestBytes(t *testing.T) {
+	for n, want := range map[Bytes]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 3 << 29: "1.5 GiB", -2048: "-2.0 KiB"} {
+		if got := n.String(); got != want {
+			t.Errorf("%d prints as %q, want %q", int64(n), got, want)
+		}
+	}
+	if got := AsBytes([]uint32{1, 256}); len(got) != 8 || got[0] != 1 || got[5] != 1 {
+		t.Errorf("AsBytes gave %v", got)
+	}
+}
