@@ -133,3 +133,21 @@ func TestArrowDamage(t *testing.T) {
 		t.Errorf("float64 lists: %v", err)
 	}
 }
+
+func FuzzArrowRows(f *testing.F) {
+	f.Add(arrowFile(f, rowsSchema, 2, 1))
+	f.Add([]byte("ARROW1\x00\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "fuzz.arrow")
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		ids, values, err := readRows(path)
+		if err != nil && !errors.Is(err, ErrData) {
+			t.Fatalf("%v is no error of the data", err)
+		}
+		if err == nil && len(ids) > 0 && len(values)%len(ids) != 0 {
+			t.Fatalf("%d values in %d rows", len(values), len(ids))
+		}
+	})
+}

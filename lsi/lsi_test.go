@@ -165,7 +165,7 @@ func TestGoldenSmallGraphs(t *testing.T) {
 		}
 		g := testgraph.New(name, gold.Nodes, gold.Edges)
 		for _, c := range gold.Cases {
-			for _, kernel := range []string{"auto", "go"} {
+			for _, kernel := range kernels(t) {
 				table, _ := run(t, g, setup{r: c.R, component: c.Stationary == "component", kernel: kernel},
 					Identity(int64(gold.Nodes)), c.Eps, gold.Kmax)
 				for i := range c.K {
@@ -229,14 +229,30 @@ func goldenTable(t testing.TB, name string, n int) (columns map[string][]int, re
 	return columns, reached
 }
 
+// kernels are the fastest kernel of this build and the Go one.
+func kernels(t testing.TB) []string {
+	t.Helper()
+	k, err := spmv.Select("auto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.Name() == "go" {
+		return []string{"go"}
+	}
+	return []string{k.Name(), "go"}
+}
+
 // TestGoldenCitationGraphs asks for 99.9 % of the nodes in every case.
 func TestGoldenCitationGraphs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: all hops of all nodes of two graphs")
+	}
 	for name, n := range map[string]int{"cora": 2708, "citeseer": 3327} {
 		g := published(t, name, n)
 		columns, reached := goldenTable(t, name, n)
 		for _, r := range []float64{0, 0.5} {
 			for _, stationary := range []string{"global", "component"} {
-				for _, kernel := range []string{"auto", "go"} {
+				for _, kernel := range kernels(t) {
 					for _, eps := range []float64{0.03, 0.05} {
 						table, _ := run(t, g, setup{r: r, component: stationary == "component", kernel: kernel},
 							Identity(int64(n)), eps, 200)
@@ -271,6 +287,9 @@ func TestGoldenCitationGraphs(t *testing.T) {
 // mean over three seeds: the share of settling nodes within ±1, and Spearman's
 // rank correlation. The expected figures are an independent implementation's.
 func TestSketchAccuracy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: three seeds of six probes")
+	}
 	cases := []struct {
 		name      string
 		n, probes int

@@ -16,13 +16,19 @@ const Granule = 16
 type Kernel struct {
 	name         string
 	accumulate   [3]accumulateFunc // 16, 32, 64 columns
+	sumCSR       [3]sumCSRFunc
+	gather       [3]gatherFunc
 	divideRows   func(rows *float32, degree *uint32, n, bytes uintptr)
 	addRows      func(sum, rows *float32, hops *uint16, n, bytes uintptr, hop uint16, weight float32)
 	squareNorms  func(out *float64, rows *float32, n, bytes uintptr)
 	weightedSums func(sums *[32]float64, rows *float32, degree *uint32, n, bytes uintptr)
 }
 
-type accumulateFunc func(acc, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
+type (
+	accumulateFunc func(acc, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
+	sumCSRFunc     func(next, z *float32, stride uintptr, offsets, src *uint32, first, n uint64)
+	gatherFunc     func(out, z *float32, stride uintptr, ids *uint32, n uint64)
+)
 
 // Name is "go", "avx2" or "avx512".
 func (k *Kernel) Name() string { return k.name }
@@ -48,6 +54,8 @@ func Select(name string) (*Kernel, error) {
 var goKernel = &Kernel{
 	name:         "go",
 	accumulate:   [3]accumulateFunc{accumulateGo(16), accumulateGo(32), accumulateGo(64)},
+	sumCSR:       [3]sumCSRFunc{sumCSRGo(16), sumCSRGo(32), sumCSRGo(64)},
+	gather:       [3]gatherFunc{gatherGo(16), gatherGo(32), gatherGo(64)},
 	divideRows:   divideRowsGo,
 	addRows:      addRowsGo,
 	squareNorms:  squareNormsGo,
@@ -81,6 +89,34 @@ func accumulateGo(cols int) accumulateFunc {
 					a[c+2] += b[c+2]
 					a[c+3] += b[c+3]
 				}
+			}
+		}
+	}
+}
+
+func sumCSRGo(cols int) sumCSRFunc {
+	return func(next, z *float32, stride uintptr, offsets, src *uint32, first, n uint64) {
+		off := unsafe.Slice(offsets, n+1)
+		for i := range n {
+			to := unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(next), uintptr(first+i)*stride)), cols)
+			copy(to, unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(z), uintptr(first+i)*stride)), cols))
+			for e := off[i]; e < off[i+1]; e++ {
+				s := *(*uint32)(unsafe.Add(unsafe.Pointer(src), uintptr(e)*4))
+				for c, x := range unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(z), uintptr(s)*stride)), cols) {
+					to[c] += x
+				}
+			}
+		}
+	}
+}
+
+func gatherGo(cols int) gatherFunc {
+	return func(out, z *float32, stride uintptr, ids *uint32, n uint64) {
+		to := unsafe.Slice(out, cols)
+		clear(to)
+		for _, id := range unsafe.Slice(ids, n) {
+			for c, x := range unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(z), uintptr(id)*stride)), cols) {
+				to[c] += x
 			}
 		}
 	}

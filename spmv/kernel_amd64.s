@@ -96,6 +96,77 @@ done:
 	VZEROUPPER
 	RET
 
+// func sumCSR16AVX512(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·sumCSR16AVX512(SB), NOSPLIT, $0-56
+	MOVQ next+0(FP), AX
+	MOVQ z+8(FP), CX
+	MOVQ stride+16(FP), DX
+	MOVQ offsets+24(FP), BX
+	MOVQ src+32(FP), SI
+	MOVQ first+40(FP), DI
+	MOVQ n+48(FP), R8
+	MOVL (BX), R9
+
+row:
+	TESTQ   R8, R8
+	JZ      done
+	MOVL    4(BX), R10
+	ADDQ    $0x04, BX
+	MOVQ    DI, R11
+	IMULQ   DX, R11
+	VMOVUPS (CX)(R11*1), Z0
+
+edge:
+	CMPQ       R9, R10
+	JEQ        store
+	MOVL       64(SI)(R9*4), R12
+	IMULQ      DX, R12
+	PREFETCHT0 (CX)(R12*1)
+	MOVL       (SI)(R9*4), R12
+	IMULQ      DX, R12
+	VADDPS     (CX)(R12*1), Z0, Z0
+	INCQ       R9
+	JMP        edge
+
+store:
+	VMOVUPS Z0, (AX)(R11*1)
+	INCQ    DI
+	DECQ    R8
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func gather16AVX512(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·gather16AVX512(SB), NOSPLIT, $0-40
+	MOVQ   out+0(FP), AX
+	MOVQ   z+8(FP), CX
+	MOVQ   stride+16(FP), DX
+	MOVQ   ids+24(FP), BX
+	MOVQ   n+32(FP), SI
+	VXORPS Z0, Z0, Z0
+	XORQ   DI, DI
+
+row:
+	CMPQ       DI, SI
+	JEQ        done
+	MOVL       64(BX)(DI*4), R8
+	IMULQ      DX, R8
+	PREFETCHT0 (CX)(R8*1)
+	MOVL       (BX)(DI*4), R8
+	IMULQ      DX, R8
+	VADDPS     (CX)(R8*1), Z0, Z0
+	INCQ       DI
+	JMP        row
+
+done:
+	VMOVUPS Z0, (AX)
+	VZEROUPPER
+	RET
+
 // func accumulate32AVX512(acc *float32, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·accumulate32AVX512(SB), NOSPLIT, $0-44
@@ -190,6 +261,85 @@ sum_decoded:
 	JNZ     edge
 
 done:
+	VZEROUPPER
+	RET
+
+// func sumCSR32AVX512(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·sumCSR32AVX512(SB), NOSPLIT, $0-56
+	MOVQ next+0(FP), AX
+	MOVQ z+8(FP), CX
+	MOVQ stride+16(FP), DX
+	MOVQ offsets+24(FP), BX
+	MOVQ src+32(FP), SI
+	MOVQ first+40(FP), DI
+	MOVQ n+48(FP), R8
+	MOVL (BX), R9
+
+row:
+	TESTQ   R8, R8
+	JZ      done
+	MOVL    4(BX), R10
+	ADDQ    $0x04, BX
+	MOVQ    DI, R11
+	IMULQ   DX, R11
+	VMOVUPS (CX)(R11*1), Z0
+	VMOVUPS 64(CX)(R11*1), Z1
+
+edge:
+	CMPQ       R9, R10
+	JEQ        store
+	MOVL       64(SI)(R9*4), R12
+	IMULQ      DX, R12
+	PREFETCHT0 (CX)(R12*1)
+	PREFETCHT0 64(CX)(R12*1)
+	MOVL       (SI)(R9*4), R12
+	IMULQ      DX, R12
+	VADDPS     (CX)(R12*1), Z0, Z0
+	VADDPS     64(CX)(R12*1), Z1, Z1
+	INCQ       R9
+	JMP        edge
+
+store:
+	VMOVUPS Z0, (AX)(R11*1)
+	VMOVUPS Z1, 64(AX)(R11*1)
+	INCQ    DI
+	DECQ    R8
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func gather32AVX512(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·gather32AVX512(SB), NOSPLIT, $0-40
+	MOVQ   out+0(FP), AX
+	MOVQ   z+8(FP), CX
+	MOVQ   stride+16(FP), DX
+	MOVQ   ids+24(FP), BX
+	MOVQ   n+32(FP), SI
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	XORQ   DI, DI
+
+row:
+	CMPQ       DI, SI
+	JEQ        done
+	MOVL       64(BX)(DI*4), R8
+	IMULQ      DX, R8
+	PREFETCHT0 (CX)(R8*1)
+	PREFETCHT0 64(CX)(R8*1)
+	MOVL       (BX)(DI*4), R8
+	IMULQ      DX, R8
+	VADDPS     (CX)(R8*1), Z0, Z0
+	VADDPS     64(CX)(R8*1), Z1, Z1
+	INCQ       DI
+	JMP        row
+
+done:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
 	VZEROUPPER
 	RET
 
@@ -297,6 +447,101 @@ sum_decoded:
 	JNZ     edge
 
 done:
+	VZEROUPPER
+	RET
+
+// func sumCSR64AVX512(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·sumCSR64AVX512(SB), NOSPLIT, $0-56
+	MOVQ next+0(FP), AX
+	MOVQ z+8(FP), CX
+	MOVQ stride+16(FP), DX
+	MOVQ offsets+24(FP), BX
+	MOVQ src+32(FP), SI
+	MOVQ first+40(FP), DI
+	MOVQ n+48(FP), R8
+	MOVL (BX), R9
+
+row:
+	TESTQ   R8, R8
+	JZ      done
+	MOVL    4(BX), R10
+	ADDQ    $0x04, BX
+	MOVQ    DI, R11
+	IMULQ   DX, R11
+	VMOVUPS (CX)(R11*1), Z0
+	VMOVUPS 64(CX)(R11*1), Z1
+	VMOVUPS 128(CX)(R11*1), Z2
+	VMOVUPS 192(CX)(R11*1), Z3
+
+edge:
+	CMPQ       R9, R10
+	JEQ        store
+	MOVL       64(SI)(R9*4), R12
+	IMULQ      DX, R12
+	PREFETCHT0 (CX)(R12*1)
+	PREFETCHT0 64(CX)(R12*1)
+	PREFETCHT0 128(CX)(R12*1)
+	PREFETCHT0 192(CX)(R12*1)
+	MOVL       (SI)(R9*4), R12
+	IMULQ      DX, R12
+	VADDPS     (CX)(R12*1), Z0, Z0
+	VADDPS     64(CX)(R12*1), Z1, Z1
+	VADDPS     128(CX)(R12*1), Z2, Z2
+	VADDPS     192(CX)(R12*1), Z3, Z3
+	INCQ       R9
+	JMP        edge
+
+store:
+	VMOVUPS Z0, (AX)(R11*1)
+	VMOVUPS Z1, 64(AX)(R11*1)
+	VMOVUPS Z2, 128(AX)(R11*1)
+	VMOVUPS Z3, 192(AX)(R11*1)
+	INCQ    DI
+	DECQ    R8
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func gather64AVX512(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·gather64AVX512(SB), NOSPLIT, $0-40
+	MOVQ   out+0(FP), AX
+	MOVQ   z+8(FP), CX
+	MOVQ   stride+16(FP), DX
+	MOVQ   ids+24(FP), BX
+	MOVQ   n+32(FP), SI
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	XORQ   DI, DI
+
+row:
+	CMPQ       DI, SI
+	JEQ        done
+	MOVL       64(BX)(DI*4), R8
+	IMULQ      DX, R8
+	PREFETCHT0 (CX)(R8*1)
+	PREFETCHT0 64(CX)(R8*1)
+	PREFETCHT0 128(CX)(R8*1)
+	PREFETCHT0 192(CX)(R8*1)
+	MOVL       (BX)(DI*4), R8
+	IMULQ      DX, R8
+	VADDPS     (CX)(R8*1), Z0, Z0
+	VADDPS     64(CX)(R8*1), Z1, Z1
+	VADDPS     128(CX)(R8*1), Z2, Z2
+	VADDPS     192(CX)(R8*1), Z3, Z3
+	INCQ       DI
+	JMP        row
+
+done:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
 	VZEROUPPER
 	RET
 
@@ -556,6 +801,83 @@ done:
 	VZEROUPPER
 	RET
 
+// func sumCSR16AVX2(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+// Requires: AVX, MMX+
+TEXT ·sumCSR16AVX2(SB), NOSPLIT, $0-56
+	MOVQ next+0(FP), AX
+	MOVQ z+8(FP), CX
+	MOVQ stride+16(FP), DX
+	MOVQ offsets+24(FP), BX
+	MOVQ src+32(FP), SI
+	MOVQ first+40(FP), DI
+	MOVQ n+48(FP), R8
+	MOVL (BX), R9
+
+row:
+	TESTQ   R8, R8
+	JZ      done
+	MOVL    4(BX), R10
+	ADDQ    $0x04, BX
+	MOVQ    DI, R11
+	IMULQ   DX, R11
+	VMOVUPS (CX)(R11*1), Y0
+	VMOVUPS 32(CX)(R11*1), Y1
+
+edge:
+	CMPQ       R9, R10
+	JEQ        store
+	MOVL       64(SI)(R9*4), R12
+	IMULQ      DX, R12
+	PREFETCHT0 (CX)(R12*1)
+	MOVL       (SI)(R9*4), R12
+	IMULQ      DX, R12
+	VADDPS     (CX)(R12*1), Y0, Y0
+	VADDPS     32(CX)(R12*1), Y1, Y1
+	INCQ       R9
+	JMP        edge
+
+store:
+	VMOVUPS Y0, (AX)(R11*1)
+	VMOVUPS Y1, 32(AX)(R11*1)
+	INCQ    DI
+	DECQ    R8
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func gather16AVX2(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
+// Requires: AVX, MMX+
+TEXT ·gather16AVX2(SB), NOSPLIT, $0-40
+	MOVQ   out+0(FP), AX
+	MOVQ   z+8(FP), CX
+	MOVQ   stride+16(FP), DX
+	MOVQ   ids+24(FP), BX
+	MOVQ   n+32(FP), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	XORQ   DI, DI
+
+row:
+	CMPQ       DI, SI
+	JEQ        done
+	MOVL       64(BX)(DI*4), R8
+	IMULQ      DX, R8
+	PREFETCHT0 (CX)(R8*1)
+	MOVL       (BX)(DI*4), R8
+	IMULQ      DX, R8
+	VADDPS     (CX)(R8*1), Y0, Y0
+	VADDPS     32(CX)(R8*1), Y1, Y1
+	INCQ       DI
+	JMP        row
+
+done:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VZEROUPPER
+	RET
+
 // func accumulate32AVX2(acc *float32, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
 // Requires: AVX, MMX+
 TEXT ·accumulate32AVX2(SB), NOSPLIT, $0-44
@@ -656,6 +978,97 @@ sum_decoded:
 	JNZ     edge
 
 done:
+	VZEROUPPER
+	RET
+
+// func sumCSR32AVX2(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+// Requires: AVX, MMX+
+TEXT ·sumCSR32AVX2(SB), NOSPLIT, $0-56
+	MOVQ next+0(FP), AX
+	MOVQ z+8(FP), CX
+	MOVQ stride+16(FP), DX
+	MOVQ offsets+24(FP), BX
+	MOVQ src+32(FP), SI
+	MOVQ first+40(FP), DI
+	MOVQ n+48(FP), R8
+	MOVL (BX), R9
+
+row:
+	TESTQ   R8, R8
+	JZ      done
+	MOVL    4(BX), R10
+	ADDQ    $0x04, BX
+	MOVQ    DI, R11
+	IMULQ   DX, R11
+	VMOVUPS (CX)(R11*1), Y0
+	VMOVUPS 32(CX)(R11*1), Y1
+	VMOVUPS 64(CX)(R11*1), Y2
+	VMOVUPS 96(CX)(R11*1), Y3
+
+edge:
+	CMPQ       R9, R10
+	JEQ        store
+	MOVL       64(SI)(R9*4), R12
+	IMULQ      DX, R12
+	PREFETCHT0 (CX)(R12*1)
+	PREFETCHT0 64(CX)(R12*1)
+	MOVL       (SI)(R9*4), R12
+	IMULQ      DX, R12
+	VADDPS     (CX)(R12*1), Y0, Y0
+	VADDPS     32(CX)(R12*1), Y1, Y1
+	VADDPS     64(CX)(R12*1), Y2, Y2
+	VADDPS     96(CX)(R12*1), Y3, Y3
+	INCQ       R9
+	JMP        edge
+
+store:
+	VMOVUPS Y0, (AX)(R11*1)
+	VMOVUPS Y1, 32(AX)(R11*1)
+	VMOVUPS Y2, 64(AX)(R11*1)
+	VMOVUPS Y3, 96(AX)(R11*1)
+	INCQ    DI
+	DECQ    R8
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func gather32AVX2(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
+// Requires: AVX, MMX+
+TEXT ·gather32AVX2(SB), NOSPLIT, $0-40
+	MOVQ   out+0(FP), AX
+	MOVQ   z+8(FP), CX
+	MOVQ   stride+16(FP), DX
+	MOVQ   ids+24(FP), BX
+	MOVQ   n+32(FP), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	XORQ   DI, DI
+
+row:
+	CMPQ       DI, SI
+	JEQ        done
+	MOVL       64(BX)(DI*4), R8
+	IMULQ      DX, R8
+	PREFETCHT0 (CX)(R8*1)
+	PREFETCHT0 64(CX)(R8*1)
+	MOVL       (BX)(DI*4), R8
+	IMULQ      DX, R8
+	VADDPS     (CX)(R8*1), Y0, Y0
+	VADDPS     32(CX)(R8*1), Y1, Y1
+	VADDPS     64(CX)(R8*1), Y2, Y2
+	VADDPS     96(CX)(R8*1), Y3, Y3
+	INCQ       DI
+	JMP        row
+
+done:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
 	VZEROUPPER
 	RET
 
@@ -775,6 +1188,125 @@ sum_decoded:
 	JNZ     edge
 
 done:
+	VZEROUPPER
+	RET
+
+// func sumCSR64AVX2(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+// Requires: AVX, MMX+
+TEXT ·sumCSR64AVX2(SB), NOSPLIT, $0-56
+	MOVQ next+0(FP), AX
+	MOVQ z+8(FP), CX
+	MOVQ stride+16(FP), DX
+	MOVQ offsets+24(FP), BX
+	MOVQ src+32(FP), SI
+	MOVQ first+40(FP), DI
+	MOVQ n+48(FP), R8
+	MOVL (BX), R9
+
+row:
+	TESTQ   R8, R8
+	JZ      done
+	MOVL    4(BX), R10
+	ADDQ    $0x04, BX
+	MOVQ    DI, R11
+	IMULQ   DX, R11
+	VMOVUPS (CX)(R11*1), Y0
+	VMOVUPS 32(CX)(R11*1), Y1
+	VMOVUPS 64(CX)(R11*1), Y2
+	VMOVUPS 96(CX)(R11*1), Y3
+	VMOVUPS 128(CX)(R11*1), Y4
+	VMOVUPS 160(CX)(R11*1), Y5
+	VMOVUPS 192(CX)(R11*1), Y6
+	VMOVUPS 224(CX)(R11*1), Y7
+
+edge:
+	CMPQ       R9, R10
+	JEQ        store
+	MOVL       64(SI)(R9*4), R12
+	IMULQ      DX, R12
+	PREFETCHT0 (CX)(R12*1)
+	PREFETCHT0 64(CX)(R12*1)
+	PREFETCHT0 128(CX)(R12*1)
+	PREFETCHT0 192(CX)(R12*1)
+	MOVL       (SI)(R9*4), R12
+	IMULQ      DX, R12
+	VADDPS     (CX)(R12*1), Y0, Y0
+	VADDPS     32(CX)(R12*1), Y1, Y1
+	VADDPS     64(CX)(R12*1), Y2, Y2
+	VADDPS     96(CX)(R12*1), Y3, Y3
+	VADDPS     128(CX)(R12*1), Y4, Y4
+	VADDPS     160(CX)(R12*1), Y5, Y5
+	VADDPS     192(CX)(R12*1), Y6, Y6
+	VADDPS     224(CX)(R12*1), Y7, Y7
+	INCQ       R9
+	JMP        edge
+
+store:
+	VMOVUPS Y0, (AX)(R11*1)
+	VMOVUPS Y1, 32(AX)(R11*1)
+	VMOVUPS Y2, 64(AX)(R11*1)
+	VMOVUPS Y3, 96(AX)(R11*1)
+	VMOVUPS Y4, 128(AX)(R11*1)
+	VMOVUPS Y5, 160(AX)(R11*1)
+	VMOVUPS Y6, 192(AX)(R11*1)
+	VMOVUPS Y7, 224(AX)(R11*1)
+	INCQ    DI
+	DECQ    R8
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func gather64AVX2(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
+// Requires: AVX, MMX+
+TEXT ·gather64AVX2(SB), NOSPLIT, $0-40
+	MOVQ   out+0(FP), AX
+	MOVQ   z+8(FP), CX
+	MOVQ   stride+16(FP), DX
+	MOVQ   ids+24(FP), BX
+	MOVQ   n+32(FP), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	XORQ   DI, DI
+
+row:
+	CMPQ       DI, SI
+	JEQ        done
+	MOVL       64(BX)(DI*4), R8
+	IMULQ      DX, R8
+	PREFETCHT0 (CX)(R8*1)
+	PREFETCHT0 64(CX)(R8*1)
+	PREFETCHT0 128(CX)(R8*1)
+	PREFETCHT0 192(CX)(R8*1)
+	MOVL       (BX)(DI*4), R8
+	IMULQ      DX, R8
+	VADDPS     (CX)(R8*1), Y0, Y0
+	VADDPS     32(CX)(R8*1), Y1, Y1
+	VADDPS     64(CX)(R8*1), Y2, Y2
+	VADDPS     96(CX)(R8*1), Y3, Y3
+	VADDPS     128(CX)(R8*1), Y4, Y4
+	VADDPS     160(CX)(R8*1), Y5, Y5
+	VADDPS     192(CX)(R8*1), Y6, Y6
+	VADDPS     224(CX)(R8*1), Y7, Y7
+	INCQ       DI
+	JMP        row
+
+done:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y4, 128(AX)
+	VMOVUPS Y5, 160(AX)
+	VMOVUPS Y6, 192(AX)
+	VMOVUPS Y7, 224(AX)
 	VZEROUPPER
 	RET
 

@@ -1,6 +1,7 @@
 package spmv
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"ndls/internal/mem"
 	"ndls/internal/packed"
 )
 
@@ -69,6 +71,9 @@ func TestKernelsAgree(t *testing.T) {
 	for _, k := range available() {
 		for _, width := range []int{16, 32, 48, 64, 112, 160} {
 			for _, n := range sizes {
+				if testing.Short() && n > 64 {
+					continue
+				}
 				for offset := 0; offset < 16; offset += 5 {
 					t.Run(fmt.Sprintf("%s/width=%d/rows=%d/offset=%d", k.Name(), width, n, offset), func(t *testing.T) {
 						testRows(t, k, n, width, offset)
@@ -195,6 +200,55 @@ func TestAccumulateAgrees(t *testing.T) {
 				checkGuards(t, "accumulate", buf, got)
 			}
 		}
+	}
+}
+
+// TestMeasuredLoopsAgree compares the loops that are measured with each other
+// and with their Go twins.
+func TestMeasuredLoopsAgree(t *testing.T) {
+	b, err := mem.NewBudget(512 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, columns := range []int{16, 32, 64} {
+		var want, wantGather []float32
+		for _, k := range available() {
+			m := &measured{kernel: k, width: map[int]int{16: 0, 32: 1, 64: 2}[columns], threads: 2, nodes: 40000}
+			if columns == 16 && !testing.Short() {
+				m.nodes += packed.BlockRows
+			}
+			if err := m.allocate(b, 300000, columns, 5); err != nil {
+				t.Fatal(err)
+			}
+			if m.edges < 250000 {
+				t.Fatalf("only %d edges were drawn", m.edges)
+			}
+			if err := m.runCSR(); err != nil {
+				t.Fatal(err)
+			}
+			k.Divide(m.next.S, m.degree)
+			csr := slices.Clone(m.next.S)
+			if err := m.runPass(); err != nil {
+				t.Fatal(err)
+			}
+			if err := sameBits(m.next.S, csr); err != nil {
+				t.Errorf("%s, %d columns: pass and CSR: %v", k.Name(), columns, err)
+			}
+			var out [64]float32
+			k.gather[m.width](&out[0], &m.cur.S[0], uintptr(columns)*4, &m.src[0], 1000)
+			if want == nil {
+				want, wantGather = csr, slices.Clone(out[:])
+			} else if err := errors.Join(sameBits(csr, want), sameBits(out[:], wantGather)); err != nil {
+				t.Errorf("%s, %d columns: %v", k.Name(), columns, err)
+			}
+			m.free()
+		}
+	}
+	if _, err := Measure(goKernel, b, 1000, 5000, 16, 2, 2, 1); err != nil {
+		t.Error(err)
+	}
+	if _, err := Measure(goKernel, b, 1000, 5000, 24, 2, 2, 1); err == nil {
+		t.Error("24 columns were accepted")
 	}
 }
 

@@ -31,6 +31,9 @@ type Pass struct {
 	// Threads is how many blocks or slices are computed at the same time.
 	Threads int
 
+	// directed is set for measurements on random edges, which conserve nothing.
+	directed bool
+
 	once sync.Once
 	tol  float64
 }
@@ -106,7 +109,7 @@ func (p *Pass) Run(cur, next Rows, sink Sink) (edges int64, err error) {
 		}()
 	}
 	wg.Wait()
-	if err != nil {
+	if err != nil || p.directed {
 		return edges, err
 	}
 	tolerance := p.tolerance()

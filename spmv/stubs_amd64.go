@@ -7,11 +7,29 @@ package spmv
 // accumulate16AVX512 adds z[src] to acc[dst] for each of the packed edges, 16 columns wide; rows are stride bytes apart.
 func accumulate16AVX512(acc *float32, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
 
+// sumCSR16AVX512 sums rows first to first+n of a CSR matrix, 16 columns wide; offsets counts from the row first, src may be read 64 bytes past its end.
+func sumCSR16AVX512(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+
+// gather16AVX512 writes the sum of n rows to out, 16 columns wide; ids may be read 64 bytes past its end.
+func gather16AVX512(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
+
 // accumulate32AVX512 adds z[src] to acc[dst] for each of the packed edges, 32 columns wide; rows are stride bytes apart.
 func accumulate32AVX512(acc *float32, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
 
+// sumCSR32AVX512 sums rows first to first+n of a CSR matrix, 32 columns wide; offsets counts from the row first, src may be read 64 bytes past its end.
+func sumCSR32AVX512(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+
+// gather32AVX512 writes the sum of n rows to out, 32 columns wide; ids may be read 64 bytes past its end.
+func gather32AVX512(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
+
 // accumulate64AVX512 adds z[src] to acc[dst] for each of the packed edges, 64 columns wide; rows are stride bytes apart.
 func accumulate64AVX512(acc *float32, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
+
+// sumCSR64AVX512 sums rows first to first+n of a CSR matrix, 64 columns wide; offsets counts from the row first, src may be read 64 bytes past its end.
+func sumCSR64AVX512(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+
+// gather64AVX512 writes the sum of n rows to out, 64 columns wide; ids may be read 64 bytes past its end.
+func gather64AVX512(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
 
 // divideRowsAVX512 divides each of n rows of bytes bytes (a multiple of 64, without gaps) by its degree plus one.
 func divideRowsAVX512(rows *float32, degree *uint32, n uintptr, bytes uintptr)
@@ -28,11 +46,29 @@ func weightedSumsAVX512(sums *[32]float64, rows *float32, degree *uint32, n uint
 // accumulate16AVX2 adds z[src] to acc[dst] for each of the packed edges, 16 columns wide; rows are stride bytes apart.
 func accumulate16AVX2(acc *float32, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
 
+// sumCSR16AVX2 sums rows first to first+n of a CSR matrix, 16 columns wide; offsets counts from the row first, src may be read 64 bytes past its end.
+func sumCSR16AVX2(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+
+// gather16AVX2 writes the sum of n rows to out, 16 columns wide; ids may be read 64 bytes past its end.
+func gather16AVX2(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
+
 // accumulate32AVX2 adds z[src] to acc[dst] for each of the packed edges, 32 columns wide; rows are stride bytes apart.
 func accumulate32AVX2(acc *float32, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
 
+// sumCSR32AVX2 sums rows first to first+n of a CSR matrix, 32 columns wide; offsets counts from the row first, src may be read 64 bytes past its end.
+func sumCSR32AVX2(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+
+// gather32AVX2 writes the sum of n rows to out, 32 columns wide; ids may be read 64 bytes past its end.
+func gather32AVX2(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
+
 // accumulate64AVX2 adds z[src] to acc[dst] for each of the packed edges, 64 columns wide; rows are stride bytes apart.
 func accumulate64AVX2(acc *float32, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
+
+// sumCSR64AVX2 sums rows first to first+n of a CSR matrix, 64 columns wide; offsets counts from the row first, src may be read 64 bytes past its end.
+func sumCSR64AVX2(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+
+// gather64AVX2 writes the sum of n rows to out, 64 columns wide; ids may be read 64 bytes past its end.
+func gather64AVX2(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
 
 // divideRowsAVX2 divides each of n rows of bytes bytes (a multiple of 64, without gaps) by its degree plus one.
 func divideRowsAVX2(rows *float32, degree *uint32, n uintptr, bytes uintptr)

@@ -95,6 +95,9 @@ type smoothedGolden struct {
 // TestGoldenSmoothedCora takes Cora from its published files to smoothed rows,
 // by exact LSI, and compares with the golden vectors at 1e-5 relative.
 func TestGoldenSmoothedCora(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: exact LSI of Cora, eight times")
+	}
 	raw, err := os.ReadFile(testgraph.Published(t, "golden/cora_smoothed.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -64,7 +64,7 @@ between. Memory is a budget: edges and wide rows stay on disk.` + exitStatus,
 	root.AddCommand(
 		a.runCommand(), a.partitionCommand(), a.lsiCommand(), a.smoothCommand(), a.trainCommand(),
 		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(),
-		a.inspectCommand(), a.verifyCommand(), a.gcCommand(), a.versionCommand(),
+		a.inspectCommand(), a.verifyCommand(), a.gcCommand(), a.benchCommand(), a.versionCommand(),
 	)
 	return root
 }

@@ -36,6 +36,8 @@ func main() {
 	for _, v := range isas {
 		for _, cols := range []int{16, 32, 64} {
 			accumulate(v, cols)
+			sumCSR(v, cols)
+			gather(v, cols)
 		}
 		divideRows(v)
 		addRows(v)
@@ -111,6 +113,105 @@ func accumulate(v isa, cols int) {
 	DECQ(edges)
 	JNZ(LabelRef("edge"))
 	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// sumCSR: next[i] = z[i] + Σ z[src], by rows of a CSR matrix; for measurement.
+func sumCSR(v isa, cols int) {
+	name := fmt.Sprintf("sumCSR%d%s", cols, v.name)
+	TEXT(name, NOSPLIT, "func(next, z *float32, stride uintptr, offsets *uint32, src *uint32, first, n uint64)")
+	Doc(name + " sums rows first to first+n of a CSR matrix, " + fmt.Sprint(cols) + " columns wide; offsets counts from the row first, src may be read 64 bytes past its end.")
+	next := Load(Param("next"), GP64())
+	z := Load(Param("z"), GP64())
+	stride := Load(Param("stride"), GP64())
+	offsets := Load(Param("offsets"), GP64())
+	src := Load(Param("src"), GP64())
+	row := Load(Param("first"), GP64())
+	n := Load(Param("n"), GP64())
+	at, end := GP64(), GP64()
+	MOVL(Mem{Base: offsets}, at.As32())
+	Label("row")
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	MOVL(Mem{Base: offsets, Disp: 4}, end.As32())
+	ADDQ(Imm(4), offsets)
+	self := GP64()
+	MOVQ(row, self)
+	IMULQ(stride, self)
+	var acc []VecVirtual
+	for c := 0; c < cols; c += v.lanes {
+		x := v.reg()
+		VMOVUPS(Mem{Base: z, Index: self, Scale: 1, Disp: c * 4}, x)
+		acc = append(acc, x)
+	}
+	Label("edge")
+	CMPQ(at, end)
+	JEQ(LabelRef("store"))
+	from := fetchAhead(z, stride, src, at, cols)
+	for i, x := range acc {
+		VADDPS(Mem{Base: z, Index: from, Scale: 1, Disp: i * v.lanes * 4}, x, x)
+	}
+	INCQ(at)
+	JMP(LabelRef("edge"))
+	Label("store")
+	for i, x := range acc {
+		VMOVUPS(x, Mem{Base: next, Index: self, Scale: 1, Disp: i * v.lanes * 4})
+	}
+	INCQ(row)
+	DECQ(n)
+	JMP(LabelRef("row"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// fetchAhead prefetches the row of a later index and returns the offset of the
+// row of index at.
+func fetchAhead(z, stride, src, at Register, cols int) Register {
+	later := GP64()
+	MOVL(Mem{Base: src.(GPVirtual), Index: at.(GPVirtual), Scale: 4, Disp: 4 * ahead}, later.As32())
+	IMULQ(stride.(GPVirtual), later)
+	for b := 0; b < cols*4; b += 64 {
+		PREFETCHT0(Mem{Base: z.(GPVirtual), Index: later, Scale: 1, Disp: b})
+	}
+	from := GP64()
+	MOVL(Mem{Base: src.(GPVirtual), Index: at.(GPVirtual), Scale: 4}, from.As32())
+	IMULQ(stride.(GPVirtual), from)
+	return from
+}
+
+// gather: the sum of the rows z[ids], nothing stored; for measurement.
+func gather(v isa, cols int) {
+	name := fmt.Sprintf("gather%d%s", cols, v.name)
+	TEXT(name, NOSPLIT, "func(out, z *float32, stride uintptr, ids *uint32, n uint64)")
+	Doc(name + " writes the sum of n rows to out, " + fmt.Sprint(cols) + " columns wide; ids may be read 64 bytes past its end.")
+	out := Load(Param("out"), GP64())
+	z := Load(Param("z"), GP64())
+	stride := Load(Param("stride"), GP64())
+	ids := Load(Param("ids"), GP64())
+	n := Load(Param("n"), GP64())
+	var acc []VecVirtual
+	for c := 0; c < cols; c += v.lanes {
+		x := v.reg()
+		VXORPS(x, x, x)
+		acc = append(acc, x)
+	}
+	at := GP64()
+	XORQ(at, at)
+	Label("row")
+	CMPQ(at, n)
+	JEQ(LabelRef("done"))
+	from := fetchAhead(z, stride, ids, at, cols)
+	for i, x := range acc {
+		VADDPS(Mem{Base: z, Index: from, Scale: 1, Disp: i * v.lanes * 4}, x, x)
+	}
+	INCQ(at)
+	JMP(LabelRef("row"))
+	Label("done")
+	for i, x := range acc {
+		VMOVUPS(x, Mem{Base: out, Disp: i * v.lanes * 4})
+	}
 	VZEROUPPER()
 	RET()
 }

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"ndls/spmv"
+)
+
+func (a *app) benchCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "bench", Short: "measurements of this machine", Args: cobra.NoArgs,
+		Long: "bench measures the loops that a run consists of." + exitStatus,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.benchKernelCommand())
+	return cmd
+}
+
+// kernelRate is one line of `bench kernel --json`.
+type kernelRate struct {
+	Bench     string `json:"bench"`
+	What      string `json:"what"`
+	Nodes     int64  `json:"nodes"`
+	Edges     int64  `json:"edges"`
+	Columns   int    `json:"columns"`
+	Precision string `json:"precision"`
+	Threads   int    `json:"threads"`
+	ISA       string `json:"isa"`
+	Rate      struct {
+		Median float64 `json:"median"`
+		Min    float64 `json:"min"`
+		Max    float64 `json:"max"`
+	} `json:"edges_per_second"`
+}
+
+func (a *app) benchKernelCommand() *cobra.Command {
+	var nodes, edges int64
+	var columns, rounds int
+	var precision string
+	cmd := a.command("kernel", "edges per second of the pass, beside CSR and a gather of the same rows",
+		`kernel times three loops in turn on uniformly random edges in memory: gather,
+the sum of random rows without any structure; csr, one destination after the
+other; pass, what a run does. It reports the median, least and largest of the
+rounds.`,
+		func(_ context.Context, _ *cobra.Command) error {
+			kernel, err := spmv.Select(a.kernel)
+			if err != nil {
+				return asUsage(err)
+			}
+			if precision != "float32" {
+				return asUsage(fmt.Errorf("--precision %q: rows are float32", precision))
+			}
+			budget, err := a.budget()
+			if err != nil {
+				return err
+			}
+			measured, err := spmv.Measure(kernel, budget, nodes, edges, columns, a.threads, rounds, 1)
+			if err != nil {
+				return err
+			}
+			if !a.json {
+				fmt.Fprintf(a.stdout, "%-7s %s of %d columns, %d nodes, %d edges, %d threads, %s\n", "", precision, columns, nodes, edges, a.threads, kernel.Name())
+			}
+			for _, m := range measured {
+				r := kernelRate{
+					Bench: "kernel", What: m.What, Nodes: nodes, Edges: edges, Columns: columns, Precision: precision,
+					Threads: a.threads, ISA: kernel.Name(),
+				}
+				slices.Sort(m.Rates)
+				r.Rate.Median, r.Rate.Min, r.Rate.Max = m.Rates[len(m.Rates)/2], m.Rates[0], m.Rates[len(m.Rates)-1]
+				if a.json {
+					err = a.line(r)
+				} else {
+					_, err = fmt.Fprintf(a.stdout, "%-7s %8.1f million edges/s (%.1f to %.1f)\n", m.What, r.Rate.Median/1e6, r.Rate.Min/1e6, r.Rate.Max/1e6)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	f := cmd.Flags()
+	f.Int64Var(&nodes, "nodes", 1<<24, "rows")
+	f.Int64Var(&edges, "edges", 1<<27, "directed edges")
+	f.IntVar(&columns, "columns", 16, "columns of a row: 16, 32 or 64")
+	f.StringVar(&precision, "precision", "float32", "type of the rows")
+	f.IntVar(&rounds, "rounds", 5, "rounds that count")
+	return cmd
+}
