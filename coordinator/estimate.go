@@ -163,12 +163,15 @@ func (e estimator) passes(s control.Stage, width, hops, arrays int, perNode int6
 		block = min(columns(e.res.BlockColumns), width)
 	}
 	block = max(block, granule)
-	// Whether the edges are in memory or not, the rows fit beside them.
 	rows := perNode*e.Nodes + granule*column
 	if e.res.BlockColumns > 0 {
 		rows = perNode*e.Nodes + int64(block)*column
 	}
-	least := mem.RuntimeShare + rows + min(stream, rows/(residentShare-1)+1)
+	least := mem.RuntimeShare + rows
+	if resident || least > e.res.Memory {
+		// Whether the edges are in memory then or not, the rows fit beside them.
+		least += min(stream, rows/(residentShare-1)+1)
+	}
 	x := StageEstimate{
 		Stage:          s,
 		PeakBytes:      fixed + int64(block)*column,
