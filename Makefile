@@ -93,6 +93,10 @@ e2e: ## the built program: killed, limited, read by other programs (NDLS_PYTHON,
 results: build ## the accuracy table of docs/results.md, from the data sets in NDLS_DATA
 	$(GO) run ./bench/accuracy -ndls $(BUILD)/ndls
 
+.PHONY: papers100m
+papers100m: build ## stage by stage figures on graphs of the shape of ogbn-papers100M
+	$(GO) run ./bench/papers100m -ndls $(BUILD)/ndls
+
 .PHONY: clean
 clean: ## remove build/
 	rm -rf $(BUILD)

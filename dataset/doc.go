@@ -22,6 +22,10 @@
 //     of degree d falls like d^-3, edges is the number of rows drawn, self-loops
 //     and repetitions included. A feature row is the mean of its class plus
 //     noise. [Generate] writes it to files.
+//   - papers100m:scale=1/256,seed=1: a graph of the shape of ogbn-papers100M at a
+//     scale of 1 or 1/N, N up to 4096: fields of near ids that share a class and
+//     cite each other, famous papers cited by all, 128 features that are float16
+//     numbers, 1.4 % of the nodes labelled. [Generate] writes it as ogb: files.
 //   - planetoid:DIR/cora reads DIR/ind.cora.x, y, tx, ty, allx, ally, graph and
 //     test.index (Yang, Cohen and Salakhutdinov, ICML 2016), Python pickles of
 //     protocol 2 to 4. Ids that test.index leaves out are nodes with a row of
@@ -31,6 +35,10 @@
 //     adj_indptr, adj_shape, attr_…, labels), of SparseGraph (adj_matrix.data …)
 //     and of pickled SciPy matrices (adj_matrix, node_attr or attr_matrix,
 //     node_label). Every stored entry of the adjacency matrix is an edge.
+//   - ogb:DIR reads the folder of a node property dataset of the Open Graph
+//     Benchmark: raw/data.npz and raw/node-label.npz, or raw/*.csv.gz, and the one
+//     folder in split/. Datasets of one graph and one task are read; classes are
+//     0 to the largest label.
 //   - edges:FILE?features=F&labels=L#COLUMN&splits=S&nodes=N&directed=true reads
 //     files side by side, below.
 //

@@ -257,7 +257,7 @@ func TestBadURI(t *testing.T) {
 		want []string
 	}{
 		{"cora", []string{`"cora"`, "karate:", "synthetic:", "planetoid:", "npz:", "edges:"}},
-		{"ogb:dir", []string{"ogb:dir", "known forms"}},
+		{"graphsaint:dir", []string{"graphsaint:dir", "known forms"}},
 		{"", []string{"known forms"}},
 		{"karate:x", []string{"no options"}},
 		{"npz:", []string{"npz:FILE"}},

@@ -20,11 +20,16 @@ import (
 // Generate writes the graph of a synthetic: URI into dir, which is made if need
 // be, and returns the edges: URI that reads the same streams back. The files are
 // edges.npy (uint32, shape (2, edges)), features.npy (float32, shape (nodes,
-// features)), labels.csv and splits.csv. Memory does not grow with the graph.
+// features)), labels.csv and splits.csv. A papers100m: URI becomes an ogb: one,
+// whose files are laid out as ogbn-papers100M is published. Memory does not grow
+// with the graph.
 func Generate(ctx context.Context, uri, dir string) (string, error) {
+	if rest, ok := strings.CutPrefix(uri, "papers100m:"); ok {
+		return generatePapers(ctx, rest, dir)
+	}
 	rest, ok := strings.CutPrefix(uri, "synthetic:")
 	if !ok {
-		return "", badURI("%q: only synthetic: datasets are generated", uri)
+		return "", badURI("%q: only synthetic: and papers100m: datasets are generated", uri)
 	}
 	g, err := parseSynthetic(rest)
 	if err != nil {

@@ -26,8 +26,10 @@ var schemes = []struct {
 }{
 	{"karate", "karate:", openKarate},
 	{"synthetic", "synthetic:nodes=N,edges=M,…", openSynthetic},
+	{"papers100m", "papers100m:scale=1/N,seed=S", openPapers},
 	{"planetoid", "planetoid:DIR/NAME", openPlanetoid},
 	{"npz", "npz:FILE", openNPZ},
+	{"ogb", "ogb:DIR", openOGB},
 	{"edges", "edges:FILE?features=F&labels=L&splits=S", openEdges},
 }
 

@@ -15,8 +15,9 @@ import (
 func (a *app) generateCommand() *cobra.Command {
 	var uri, out string
 	cmd := a.command("generate --dataset synthetic:… --out DIR", "write a synthetic graph in a published format",
-		`generate writes a degree-corrected community graph whose features and labels can
-be learned, as NumPy and CSV files, and prints the URI that reads it.`,
+		`generate writes a graph whose features and labels can
+be learned, synthetic: as NumPy and CSV files, papers100m: as the Open Graph
+Benchmark publishes its graphs, and prints the URI that reads it.`,
 		func(ctx context.Context, _ *cobra.Command) error {
 			if left, err := os.ReadDir(out); err == nil && len(left) > 0 {
 				return fmt.Errorf("--out %s holds %s; nothing was changed, give an empty or new folder", out, left[0].Name())
@@ -33,7 +34,7 @@ be learned, as NumPy and CSV files, and prints the URI that reads it.`,
 			_, err = fmt.Fprintln(a.stdout, written)
 			return err
 		})
-	cmd.Flags().StringVar(&uri, "dataset", "", "synthetic:nodes=N,edges=M,features=F,classes=C,seed=S (required)")
+	cmd.Flags().StringVar(&uri, "dataset", "", "synthetic:nodes=N,edges=M,features=F,classes=C,seed=S or papers100m:scale=1/N,seed=S (required)")
 	cmd.Flags().StringVar(&out, "out", "", "folder to write (required)")
 	_ = cmd.MarkFlagRequired("dataset")
 	_ = cmd.MarkFlagRequired("out")

@@ -18,8 +18,10 @@ left out with a warning.
 DATASET URIS
   karate:
   synthetic:nodes=100000,edges=1000000,features=64,classes=8,seed=1
+  papers100m:scale=1/256,seed=1     the shape of ogbn-papers100M
   planetoid:DIR/cora
   npz:FILE
+  ogb:DIR                           npz or csv.gz layout
   edges:FILE?features=F&labels=L&splits=S`)
 	v.datasetFlag(cmd)
 	v.softLabelsFlag(cmd)

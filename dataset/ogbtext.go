@@ -1,0 +1,209 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// openText opens the layout of compressed text: tables without header, whose row
+// i belongs to node or edge i.
+func (g *ogbGraph) openText(ctx context.Context, raw string, o Options) error {
+	nodes, err := g.singleLine(ctx, filepath.Join(raw, "num-node-list.csv.gz"))
+	if err != nil {
+		return err
+	}
+	edges, err := g.singleLine(ctx, filepath.Join(raw, "num-edge-list.csv.gz"))
+	if err != nil {
+		return err
+	}
+	if err := g.states(raw, nodes, edges); err != nil {
+		return err
+	}
+	src, _, err := g.openSource(filepath.Join(raw, "edge.csv.gz"))
+	if err != nil {
+		return err
+	}
+	text, err := openTextEdges(ctx, src, nodes)
+	if err != nil {
+		return err
+	}
+	g.edges = &statedEdges{text, edges}
+	if path := filepath.Join(raw, "node-feat.csv.gz"); !o.NoFeatures && exists(path) {
+		if err := g.openTextFeatures(ctx, path); err != nil {
+			return err
+		}
+	}
+	return g.openTextLabels(ctx, filepath.Join(raw, "node-label.csv.gz"))
+}
+
+// singleLine reads a file of one number.
+func (g *ogbGraph) singleLine(ctx context.Context, path string) (int64, error) {
+	src, _, err := g.openSource(path)
+	if err != nil {
+		return 0, err
+	}
+	l, err := openLines(ctx, src)
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	line, err := l.data()
+	if err == io.EOF {
+		err = badData(path, "holds no number: fetch it again")
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(string(bytes.TrimSpace(line)), 10, 64)
+	if err != nil {
+		return 0, badData(l.where(), "%s is no whole number: fetch the file again", shorten(line))
+	}
+	if _, err := l.data(); err != io.EOF {
+		if err == nil {
+			err = badData(l.where(), "states a second graph: datasets of one graph are read")
+		}
+		return 0, err
+	}
+	return n, nil
+}
+
+// statedEdges is an edge list whose number of rows is stated elsewhere.
+type statedEdges struct {
+	*textEdges
+	rows int64
+}
+
+func (e *statedEdges) open(ctx context.Context) (EdgeReader, error) {
+	r, err := e.textEdges.open(ctx)
+	return &statedEdgeReader{EdgeReader: r, e: e}, err
+}
+
+type statedEdgeReader struct {
+	EdgeReader
+	e    *statedEdges
+	read int64
+}
+
+func (r *statedEdgeReader) Read(batch []Edge) (int, error) {
+	n, err := r.EdgeReader.Read(batch)
+	r.read += int64(n)
+	if r.read > r.e.rows || err == io.EOF && r.read < r.e.rows {
+		return 0, badData(r.e.src.name, "does not have the %d rows that num-edge-list.csv.gz states (row %d): the files do not belong together, fetch them again", r.e.rows, r.read)
+	}
+	return n, err
+}
+
+// ogbFeatures is a feature matrix as text whose row i belongs to node i.
+type ogbFeatures struct {
+	src   *source
+	width int
+	graph *ogbGraph
+}
+
+func (g *ogbGraph) openTextFeatures(ctx context.Context, path string) error {
+	src, _, err := g.openSource(path)
+	if err != nil {
+		return err
+	}
+	l, err := openLines(ctx, src)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	line, err := l.data()
+	if err == io.EOF {
+		return g.rowsDiffer(path, 0)
+	}
+	if err != nil {
+		return err
+	}
+	width := separator(',').fields(line)
+	g.features, g.info.NumFeatures = &ogbFeatures{src, width, g}, width
+	return checkSize(path, 0, int64(width))
+}
+
+func (f *ogbFeatures) open(ctx context.Context) (FeatureReader, error) {
+	l, err := openLines(ctx, f.src)
+	return &ogbFeatureReader{ogbFeatures: f, lines: l, row: make([]float32, f.width)}, err
+}
+
+type ogbFeatureReader struct {
+	*ogbFeatures
+	lines *lines
+	row   []float32
+	next  int64
+}
+
+func (r *ogbFeatureReader) Close() error { return r.lines.Close() }
+
+func (r *ogbFeatureReader) Next() (FeatureRow, error) {
+	line, err := r.lines.data()
+	if err == io.EOF && r.next < r.graph.info.NumNodes {
+		err = r.graph.rowsDiffer(r.src.name, r.next)
+	}
+	if err != nil {
+		return FeatureRow{}, err
+	}
+	if r.next == r.graph.info.NumNodes {
+		return FeatureRow{}, badData(r.lines.where(), "is one more than there are nodes (%d): fetch the file again", r.next)
+	}
+	column := 0
+	for more := true; more; column++ {
+		var field []byte
+		field, line, more = separator(',').cut(line)
+		if column >= r.width {
+			continue
+		}
+		v, err := strconv.ParseFloat(string(field), 32)
+		if err != nil || !finite(float32(v)) {
+			return FeatureRow{}, badData(r.lines.where(), "column %d is %s: features are finite float32 numbers, replace it before the import", column+1, shorten(field))
+		}
+		r.row[column] = float32(v)
+	}
+	if column != r.width {
+		return FeatureRow{}, badData(r.lines.where(), "has %d values, the first line has %d: fetch the file again", column, r.width)
+	}
+	r.next++
+	return FeatureRow{ID: uint32(r.next - 1), Dense: r.row}, nil
+}
+
+func (g *ogbGraph) openTextLabels(ctx context.Context, path string) error {
+	if !exists(path) {
+		return nil
+	}
+	src, _, err := g.openSource(path)
+	if err != nil {
+		return err
+	}
+	c, err := openTextColumn(ctx, src, "", nil, g.info.NumNodes)
+	if err == nil && c.id >= 0 {
+		err = badData(path, "has several columns: one class for each node is read")
+	}
+	if err != nil {
+		return err
+	}
+	return g.openLabels(ctx, wholeColumn{c})
+}
+
+// wholeColumn undoes what pandas does to integers in a column with gaps: 3.0 is
+// 3, and nan is nothing.
+type wholeColumn struct{ *textColumn }
+
+func (c wholeColumn) open(ctx context.Context) (columnReader, error) {
+	r, err := c.textColumn.open(ctx)
+	return wholeReader{r}, err
+}
+
+type wholeReader struct{ columnReader }
+
+func (r wholeReader) next() (uint32, string, error) {
+	id, value, err := r.columnReader.next()
+	if strings.EqualFold(value, "nan") {
+		value = ""
+	}
+	return id, strings.TrimSuffix(value, ".0"), err
+}
