@@ -46,6 +46,11 @@ noasm: ## tests of the pure Go twins of the assembly
 v3: ## tests with GOAMD64=v3, where the compiler may fuse: the bits must not change
 	GOAMD64=v3 $(GO) test ./spmv ./smooth ./train ./worker
 
+.PHONY: openblas
+openblas: ## build/ndls with OpenBLAS (cgo, libopenblas-dev): faster training, bits of models not promised
+	$(GO) test -tags=openblas ./train
+	$(GO) build -tags=openblas -o $(BUILD)/ndls ./cmd/ndls
+
 .PHONY: tools
 tools: ## pinned linters in .tools/bin
 	GOBIN=$(TOOLS)/bin $(GO) install $(STATICCHECK)

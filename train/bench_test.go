@@ -1,9 +1,13 @@
 package train
 
 import (
+	"io"
 	"testing"
 
+	"ndls/internal/direct"
 	"ndls/internal/mem"
+	"ndls/internal/storage"
+	"ndls/shards"
 )
 
 // BenchmarkEpoch trains on rows of the shape of Cora's: 140 for training, 500
@@ -49,4 +53,52 @@ func benchBudget(b *testing.B) *mem.Budget {
 		b.Fatal(err)
 	}
 	return budget
+}
+
+// BenchmarkLoader reads 100000 smoothed rows of 128 values from a local file:
+// decoded and checked record batch by record batch, and as plain bytes.
+func BenchmarkLoader(b *testing.B) {
+	const rows, width = 100_000, 128
+	store, err := storage.NewLocal(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	schema := shards.RowSchema{Column: "feature", Width: width}
+	c := commitBatches(b, store, schema, numbers(1, rows*width), shards.BatchRows(width), rows)
+	b.Run("batches", func(b *testing.B) {
+		s, err := OpenSmoothed(b.Context(), c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer s.Close()
+		buf, err := newChunkBuffer(benchBudget(b), s)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer buf.free()
+		for b.Loop() {
+			for i := range s.NumChunks() {
+				if _, _, err := buf.read(s, i); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		b.ReportMetric(rows*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+	})
+	b.Run("bytes", func(b *testing.B) {
+		file, err := c.Open(b.Context(), c.Entries(shards.KindSmoothed)[0])
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer file.Close()
+		piece := direct.AlignedBytes(16 << 20)
+		for b.Loop() {
+			for at := int64(0); at < file.Size(); at += int64(len(piece)) {
+				if _, err := file.ReadAt(piece, at); err != nil && err != io.EOF {
+					b.Fatal(err)
+				}
+			}
+		}
+		b.ReportMetric(rows*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+	})
 }

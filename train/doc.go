@@ -1,6 +1,7 @@
 // Package train fits multilayer perceptrons to smoothed rows and predicts class
-// probabilities with them, in bounded memory and with the same bits whatever
-// the threads, the memory budget and the processor.
+// probabilities with them, in bounded memory and, unless built with the tag
+// openblas, with the same bits whatever the threads, the memory budget and the
+// processor.
 //
 // # Model
 //
@@ -68,6 +69,17 @@
 // chunks of the source, which are a function of the width and of the intervals.
 // Means and deviations over runs come from gonum's stat and may differ in the
 // last place between builds with and without assembly.
+//
+// The build tag openblas takes the products from OpenBLAS instead, through cgo
+// and gonum's netlib; it needs cgo and libopenblas, and is several times as fast.
+// OpenBLAS sums in an order of its own, which depends on the processor and on how
+// rows are grouped, so that the bits of a model are another build's only up to
+// rounding, and differ between processors and between rows in memory and rows
+// streamed; probabilities may differ in the last places with the threads of
+// Predict. Random numbers, sample order and masks are the same. The
+// program sets OpenBLAS to one thread when it starts, whatever
+// OPENBLAS_NUM_THREADS says: a run is one thread, and runs are side by side. What
+// OpenBLAS allocates for its panels is outside the budget.
 //
 // # Not supported
 //

@@ -10,6 +10,9 @@ const (
 	// ln2Hi has 20 trailing zero bits: its product with an exponent is exact.
 	ln2Hi = 6.93147180369123816490e-01
 	ln2Lo = 1.90821492927058770002e-10
+	// Down to 2^leastExponent the result of exp is a normal number, and scaling
+	// by a power of two exact.
+	leastExponent = -1020
 )
 
 // horner evaluates Σ c[i] x^i.
@@ -43,7 +46,11 @@ func exp(x float64) float64 {
 	}
 	n := math.Floor(float64(x*math.Log2E) + 0.5)
 	r := (x - float64(n*ln2Hi)) - float64(n*ln2Lo)
-	return math.Ldexp(horner(r, expSeries), int(n))
+	y := horner(r, expSeries)
+	if n >= leastExponent {
+		return float64(y * math.Float64frombits(uint64(1023+int64(n))<<52))
+	}
+	return math.Ldexp(y, int(n))
 }
 
 // log returns ln x for positive finite x, within 1e-15 of its value or, near 1,

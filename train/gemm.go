@@ -1,3 +1,5 @@
+//go:build !openblas
+
 package train
 
 // Panels keep the rows of b that are used again in the first-level cache, and
@@ -34,6 +36,14 @@ func addTransposed(m, n, k int, a, b, c []float32) {
 			}
 		}
 	}
+}
+
+// addProductT adds a·bᵀ to c, for a of m×k, b of n×k and c of m×n, through bᵀ,
+// which it writes to scratch: gonum would take dot products, whose sums are in
+// another order.
+func addProductT(m, n, k int, a, b, c, scratch []float32) {
+	transpose(n, k, b, scratch)
+	addProduct(m, n, k, a, scratch[:n*k], c)
 }
 
 // transpose writes the m×n matrix a to dst as n×m.

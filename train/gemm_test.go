@@ -1,3 +1,5 @@
+//go:build !openblas
+
 package train
 
 import (
@@ -9,25 +11,8 @@ import (
 	"ndls/internal/rng"
 )
 
-// numbers returns n values in [-1, 1), a quarter of them zero.
-func numbers(seed uint64, n int) []float32 {
-	x := make([]float32, n)
-	for i := range x {
-		if h := rng.Hash(seed, uint64(i)); h%4 != 0 {
-			x[i] = float32(2*rng.Float64(h) - 1)
-		}
-	}
-	return x
-}
-
-func sameBits(a, b []float32) bool {
-	return slices.EqualFunc(a, b, func(x, y float32) bool {
-		return math.Float32bits(x) == math.Float32bits(y) || x != x && y != y
-	})
-}
-
-// sizes are those at which vector code takes another branch.
-var sizes = []int{1, 2, 3, 4, 7, 8, 9, 15, 16, 31, 63, 64, 65, 130}
+// exactProducts says that sums do not depend on how rows are grouped.
+const exactProducts = true
 
 func TestPanelEqualsItsTwin(t *testing.T) {
 	special := []float32{float32(math.NaN()), float32(math.Inf(1)), math.SmallestNonzeroFloat32, -0x1p-130, float32(math.Copysign(0, -1))}
@@ -91,5 +76,20 @@ func TestPanelGo(t *testing.T) {
 	panelGo(true, 2, 2, 2, a, 2, b, 2, c, 2)
 	if !slices.Equal(c, []float32{26, 30, 38, 44}) {
 		t.Errorf("transposed product %v", c)
+	}
+}
+
+// TestKnownBits pins the weights of a small model: they are the same on every
+// platform, and change only with the algorithm.
+func TestKnownBits(t *testing.T) {
+	o := quick()
+	o.Epochs, o.BatchSize, o.Schedule = 5, 64, Cosine
+	r := mustFit(t, clouds(300, 12, 3, 100), o, Resources{Budget: testBudget(t, 32<<20)})
+	digest := uint64(0)
+	for _, w := range r.Models[0].params {
+		digest = rng.Hash(digest, uint64(math.Float32bits(w)))
+	}
+	if want := uint64(0x17619d0bf27f8221); digest != want {
+		t.Errorf("the weights hash to %#x, want %#x", digest, want)
 	}
 }

@@ -66,14 +66,22 @@ func (d dropout) apply(dst, src []float32, width int, key uint64, first int64) {
 			if i%4 == 0 {
 				lanes = rng.Hash(rowKey, uint64(i))
 			}
-			v *= d.scale
-			if lanes&(1<<16-1) < d.below {
-				v = 0
-			}
-			dst[lo+i] = v
+			// Masks instead of branches, which nothing could predict.
+			keep := ^negative(int64(lanes&(1<<16-1)) - int64(d.below))
+			dst[lo+i] = math.Float32frombits(math.Float32bits(v*d.scale) & keep)
 			lanes >>= 16
 		}
 	}
+}
+
+// negative returns all ones for x < 0, else zero.
+func negative(x int64) uint32 { return uint32(x >> 63) }
+
+// positive returns all ones for x > 0, else zero: the bits of positive numbers
+// are those from 1 to infinity's.
+func positive(x float32) uint32 {
+	const infinity = 0x7f800000
+	return negative(int64(math.Float32bits(x)-1) - infinity)
 }
 
 // workspace holds what a network needs to pass up to microRows rows on, and
@@ -181,16 +189,11 @@ func (m *Model) backward(x []float32, rows int, w *workspace, delta []float32, s
 			return
 		}
 		weights, _ = m.layer(m.params, l)
-		transpose(in, out, weights, w.weight)
 		below := w.delta[l%2][:rows*in]
 		clear(below)
-		addProduct(rows, in, out, delta, w.weight[:in*out], below)
+		addProductT(rows, in, out, delta, weights, below, w.weight)
 		for i, h := range input {
-			if h > 0 {
-				below[i] *= scale
-			} else {
-				below[i] = 0
-			}
+			below[i] = math.Float32frombits(math.Float32bits(below[i]*scale) & positive(h))
 		}
 		delta = below
 	}
@@ -202,9 +205,12 @@ func (m *Model) backward(x []float32, rows int, w *workspace, delta []float32, s
 func softmax(logits []float32, p []float64) (logNorm float64) {
 	largest := math.Inf(-1)
 	for _, z := range logits {
-		largest = max(largest, float64(z))
+		// A logit that is not a number shows in the sum; max is slower.
+		if z := float64(z); z > largest {
+			largest = z
+		}
 	}
-	if math.IsInf(largest, 0) || math.IsNaN(largest) {
+	if math.IsInf(largest, 0) {
 		return math.NaN()
 	}
 	sum := 0.0

@@ -13,7 +13,13 @@ import (
 
 // commit writes smoothed rows as a run does: parts[i] rows in interval i, cut
 // into record batches of at most 100 rows.
-func commit(t *testing.T, store storage.Store, schema shards.RowSchema, values []float32, parts ...int) *shards.Catalog {
+func commit(t testing.TB, store storage.Store, schema shards.RowSchema, values []float32, parts ...int) *shards.Catalog {
+	t.Helper()
+	return commitBatches(t, store, schema, values, 100, parts...)
+}
+
+// commitBatches is commit with record batches of at most batch rows.
+func commitBatches(t testing.TB, store storage.Store, schema shards.RowSchema, values []float32, batch int, parts ...int) *shards.Catalog {
 	t.Helper()
 	ctx := t.Context()
 	c, err := shards.OpenCatalog(ctx, store)
@@ -31,7 +37,7 @@ func commit(t *testing.T, store storage.Store, schema shards.RowSchema, values [
 			t.Fatal(err)
 		}
 		for end := row + n; row < end; {
-			step := min(100, end-row)
+			step := min(batch, end-row)
 			id := make([]int64, step)
 			for k := range id {
 				id[k] = int64(1000 + row + k)

@@ -3,11 +3,14 @@ package train
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"ndls/internal/mem"
+	"ndls/internal/rng"
 	"ndls/shards"
 )
 
@@ -80,3 +83,23 @@ func evenly(n, size int64) []int64 {
 	}
 	return chunks
 }
+
+// numbers returns n values in [-1, 1), a quarter of them zero.
+func numbers(seed uint64, n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		if h := rng.Hash(seed, uint64(i)); h%4 != 0 {
+			x[i] = float32(2*rng.Float64(h) - 1)
+		}
+	}
+	return x
+}
+
+func sameBits(a, b []float32) bool {
+	return slices.EqualFunc(a, b, func(x, y float32) bool {
+		return math.Float32bits(x) == math.Float32bits(y) || x != x && y != y
+	})
+}
+
+// sizes are those at which vector code takes another branch.
+var sizes = []int{1, 2, 3, 4, 7, 8, 9, 15, 16, 31, 63, 64, 65, 130}
