@@ -52,7 +52,7 @@ var lines = []line{
 	{"coauthor_cs", "NDLS", "npz:coauthor_cs/coauthor_cs.npz" + random + full + " --epochs 200 --epsilon 0.1 --label-kmax 1", "–"},
 	{"cora_ml", "NDLS", "npz:cora_ml/cora_ml.npz" + random + full + " --epochs 200 --label-kmax 1", "–"},
 	{"facebook", "NDLS", "edges:facebook/facebook_edges.csv?features=facebook/facebook.json&labels=facebook/facebook_target.csv#page_type" +
-		random + full + " --epochs 200 --epsilon 0.1 --label-kmax 3", "–"},
+		random + full + " --epochs 200 --label-kmax 3", "–"},
 }
 
 func main() {
