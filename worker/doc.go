@@ -21,11 +21,11 @@
 // With n nodes, b columns of a block, C components and s bytes of packed edges:
 //
 //	graph          8·n, and s where that is at most a quarter of what is free
-//	lsi            2·n·b·4 + 4·n (+ 8·n with several blocks) + 8·C·b, then 4·n of ids
+//	lsi            2·n·b·4 + 6·n (+ 8·n with several blocks) + 8·C·b
 //	smooth         3·n·b·4 + 2·n, then one record batch
 //	train          the sampled rows, or a window of record batches
-//	predict        one record batch, and n·c·4 bytes of soft labels for c classes a run
-//	smooth-labels  as smooth
+//	predict        one record batch, the models, then 4·n of ids
+//	smooth-labels  as smooth; given soft labels of c classes take 4·n·c + 9·n first
 //
 // b is the widest multiple of 16 that fits, or Resources.BlockColumns.
 //
