@@ -96,6 +96,7 @@ type textColumn struct {
 	separator rune
 	header    bool
 	id, value int // columns; id is -1 where the line number counts
+	width     int // columns of the first line
 	limit     int64
 }
 
@@ -135,6 +136,7 @@ func openTextColumn(ctx context.Context, src *source, want string, names []strin
 
 // choose decides which columns to read from the first line.
 func (c *textColumn) choose(first []string, want string, names []string) error {
+	c.width = len(first)
 	title := make([]string, len(first))
 	for i, name := range first {
 		title[i] = strings.ToLower(strings.TrimSpace(name))
@@ -180,6 +182,7 @@ func (c *textColumn) open(ctx context.Context) (columnReader, error) {
 	}
 	r := &textColumnReader{c: c, stream: st, csv: csv.NewReader(skipMark(st))}
 	r.csv.Comma, r.csv.Comment, r.csv.ReuseRecord = c.separator, '#', true
+	r.csv.FieldsPerRecord = c.width // of the line that the columns were chosen from: this reader may skip it as blank
 	r.csv.TrimLeadingSpace = c.separator != ' ' && c.separator != '\t'
 	if c.header {
 		if _, err := r.record(); err != nil {

@@ -39,6 +39,7 @@ func FuzzCSVLabels(f *testing.F) {
 	f.Add([]byte("id,label\n0,a\n1,\"b,\n\"\n"))
 	f.Add([]byte("x\ny\n"))
 	f.Add([]byte("0\t1\n"))
+	f.Add([]byte(" #x\n0,1\n")) // a comment here, a row of one column to encoding/csv
 	f.Fuzz(func(t *testing.T, data []byte) { fuzzFile(t, "l.csv", "edges:a.txt?labels=l.csv", data) })
 }
 
