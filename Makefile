@@ -86,7 +86,16 @@ fuzz: ## every fuzz target, FUZZ_COUNT inputs each
 	done
 
 .PHONY: bench
-bench: ## benchmarks to build/bench.txt, BENCH_COUNT times each, for benchstat
+bench: build $(TOOLS)/venv-bench/installed ## ours beside scipy, torch, DuckDB, ... to bench/RESULTS.md; options in BENCH (libgraphblas-dev, 6 GB from PyPI)
+	$(GO) run ./bench/run -ndls $(BUILD)/ndls -python $(TOOLS)/venv-bench/bin/python $(BENCH)
+
+$(TOOLS)/venv-bench/installed: bench/peers/requirements.txt
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-cache-dir -r $<
+	touch $@
+
+.PHONY: bench-go
+bench-go: ## Go benchmarks to build/bench.txt, BENCH_COUNT times each, for benchstat
 	mkdir -p $(BUILD)
 	$(GO) test -run '^$$' -bench . -benchmem -count $(BENCH_COUNT) ./... | tee $(BUILD)/bench.txt
 
