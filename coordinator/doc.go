@@ -10,8 +10,10 @@
 // output of stages already begun. A folder that holds anything but a run is
 // refused with [ErrForeign] before a byte is written.
 //
-// [Estimate] says what a plan takes before anything is read; its formulas are
-// with the functions.
+// What does not fit the memory or the disk is refused, as far as the dataset states
+// its size, before the first stage, and again before each: package estimate says
+// what a stage takes from what is known by then, and run.json keeps that beside
+// what it took.
 //
 // # Format
 //

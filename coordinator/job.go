@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/storage"
 	"ndls/shards"
@@ -26,6 +27,9 @@ type Job struct {
 	// Whole leaves out stages that the dataset has nothing for, where a
 	// single stage asked for by name is refused.
 	Whole bool
+	// Counts is what the dataset states of the graph; without nodes, nothing is
+	// planned before the partition is there.
+	Counts estimate.Counts
 	// Versions go into the record.
 	Versions map[string]string
 	Log      *slog.Logger
@@ -33,7 +37,8 @@ type Job struct {
 
 // Run executes the stages that are not complete, in order, and returns the
 // record as it then stands. Errors wrap [control.ErrPlanMismatch], [ErrForeign],
-// or are those of the executor; after any of them the same call continues.
+// [mem.ErrBudget] or [estimate.ErrDisk] where a stage does not fit, or are those
+// of the executor; after any of them the same call continues.
 func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error) {
 	if err := j.Plan.Validate(); err != nil {
 		return nil, err
@@ -41,6 +46,9 @@ func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error)
 	rec, err := j.open(ctx, stages)
 	if err != nil {
 		return rec, err
+	}
+	if err := j.refuse(ctx, rec, stages); err != nil {
+		return rec, j.fail(ctx, rec, err)
 	}
 	for _, s := range stages {
 		if rec.Done(s) {
@@ -136,6 +144,10 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
 	if err := rec.write(ctx, j.Store); err != nil {
 		return err
 	}
+	planned, err := j.figures(ctx, rec, s)
+	if err != nil {
+		return err
+	}
 	j.Log.Info("begin", "stage", s)
 	report, err := j.Executor.Execute(ctx, control.Task{Stage: s, Plan: j.Plan, Resources: j.Resources})
 	if err != nil {
@@ -145,6 +157,9 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
 	}
 	x.StageReport, x.State = report, Complete
 	x.Stage = s
+	if planned != nil {
+		x.Planned, x.PlannedPeak = planned, planned.PeakBytes
+	}
 	rec.set(x)
 	j.Log.Info("complete", "stage", s, "seconds", report.Seconds, "rows", report.Rows)
 	return rec.write(ctx, j.Store)
@@ -194,6 +209,8 @@ func lacks(sum shards.Summary, p control.Plan, s control.Stage) string {
 	switch {
 	case p.Labels.SoftLabels != "" && (s == control.Train || s == control.Predict):
 		return "--soft-labels stand in for the run's own model"
+	case s == control.SmoothLabels && p.SomeTargets():
+		return "--targets left nodes without soft labels, which are smoothed over the whole graph; use --targets all"
 	case sum.Features == 0 && (s == control.Smooth || needsModel):
 		return noFeatures
 	case sum.Labelled == 0 && needsTruth:

@@ -352,7 +352,7 @@ func TestForeignFolder(t *testing.T) {
 		{"run.json that is no JSON", RecordName, "10 km", "no record of ndls", ErrForeign},
 		{"catalogue alone", shards.CatalogName, "PAR1", shards.CatalogName, ErrForeign},
 		{"later format", RecordName, `{"format": 99, "plan": {"format": 1}, "plan_hash": "x"}`, "format 99", shards.ErrVersion},
-		{"edited plan", RecordName, `{"format": 1, "plan": {"format": 1}, "plan_hash": "x"}`, "do not belong together", shards.ErrCorrupt},
+		{"edited plan", RecordName, `{"format": 1, "plan": {"format": 2}, "plan_hash": "x"}`, "do not belong together", shards.ErrCorrupt},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			store := storage.NewMem()

@@ -42,6 +42,10 @@ type StageLine struct {
 	EdgesPerSecond float64 `json:"edges_per_second"`
 	BytesRead      int64   `json:"bytes_read"`
 	BytesWritten   int64   `json:"bytes_written"`
+	PeakBytes      int64   `json:"peak_bytes"`
+	PeakDiskBytes  int64   `json:"peak_disk_bytes"`
+	// Planned is what was planned before the stage began, if it was.
+	Planned *control.Figures `json:"planned,omitempty"`
 }
 
 // NewReport gathers the report of a run from its record and graph summary.
@@ -61,6 +65,7 @@ func NewReport(rec *Record, sum shards.Summary) Report {
 		line := StageLine{
 			Name: x.Stage, Seconds: x.Seconds, Passes: x.Passes, ColumnsPerPass: x.ColumnsPerPass,
 			BytesRead: x.BytesRead, BytesWritten: x.BytesWritten,
+			PeakBytes: x.MeasuredPeak, PeakDiskBytes: x.MeasuredDisk, Planned: x.Planned,
 		}
 		if x.KernelSeconds > 0 {
 			line.EdgesPerSecond = float64(x.EdgesStreamed) / x.KernelSeconds

@@ -12,8 +12,9 @@ type counted struct {
 	nodes int64
 	rows  int64
 	edge  func(i int64) Edge
-	// feature fills the row of a node; label and split give its class and split.
-	feature func(node int64, row []float32)
+	// feature fills columns first, first+1, … of the row of a node; label and split
+	// give its class and split.
+	feature func(node int64, first int, row []float32)
 	label   func(node int64) int32
 	split   func(node int64) Split
 }
@@ -27,10 +28,15 @@ func (c *counted) Edges(ctx context.Context) (EdgeReader, error) {
 }
 
 func (c *counted) Features(ctx context.Context) (FeatureReader, error) {
+	return c.FeatureColumns(ctx, 0, c.info.NumFeatures)
+}
+
+// FeatureColumns implements ColumnReader.
+func (c *counted) FeatureColumns(ctx context.Context, first, last int) (FeatureReader, error) {
 	if c.feature == nil {
 		return nil, noStream("features", c.info.Name)
 	}
-	return &countedFeatures{countedNodes{c: c, ctx: ctx}, make([]float32, c.info.NumFeatures)}, nil
+	return &countedFeatures{countedNodes{c: c, ctx: ctx}, first, make([]float32, last-first)}, nil
 }
 
 func (c *counted) Labels(ctx context.Context) (LabelReader, error) {
@@ -86,7 +92,8 @@ func (r *countedNodes) node() (int64, error) {
 
 type countedFeatures struct {
 	countedNodes
-	row []float32
+	first int
+	row   []float32
 }
 
 func (r *countedFeatures) Next() (FeatureRow, error) {
@@ -94,7 +101,7 @@ func (r *countedFeatures) Next() (FeatureRow, error) {
 	if err != nil {
 		return FeatureRow{}, err
 	}
-	r.c.feature(node, r.row)
+	r.c.feature(node, r.first, r.row)
 	return FeatureRow{ID: uint32(node), Dense: r.row}, nil
 }
 

@@ -68,6 +68,14 @@ type Dataset interface {
 	Close() error
 }
 
+// ColumnReader is a Dataset of dense features that spares the cost of columns
+// nobody asks for.
+type ColumnReader interface {
+	// FeatureColumns is Features for columns [first, last) alone: Dense has
+	// last-first values.
+	FeatureColumns(ctx context.Context, first, last int) (FeatureReader, error)
+}
+
 // EdgeReader streams edges in batches.
 type EdgeReader interface {
 	// Read fills batch from the front and returns how many edges it holds;

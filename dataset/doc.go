@@ -49,7 +49,8 @@
 //     source and target, id_1 and id_2, from and to, node_1 and node_2, u and v,
 //     or else the first two; others are passed over); Parquet, two integer
 //     columns; .npy of shape (2, m) or (m, 2), where (2, 2) is read as the first;
-//     .npz with the array edge_index.
+//     .npz with the array edge_index; .u32 (or .bin) and .u64, not packed, of
+//     nothing but pairs of little-endian numbers of so many bits.
 //   - Features: text of an id and its values a line; .npy of shape (nodes,
 //     features), row i for node i; .json, an object of node id to the list of
 //     the features that are 1; Parquet, an integer column id and a list column

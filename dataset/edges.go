@@ -7,6 +7,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"ndls/dataset/npy"
 )
 
 // labelNames are headers of a label column, in order of preference.
@@ -265,6 +267,10 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source, ext
 		if e, err = openParquetEdges(src, u.limit()); err == nil {
 			d.edges, d.info.EdgeHint = e, e.file.rows
 		}
+	case ".bin", ".u32":
+		d.edges, d.info.EdgeHint, err = openPairs(src, npy.Uint32, u.limit())
+	case ".u64":
+		d.edges, d.info.EdgeHint, err = openPairs(src, npy.Uint64, u.limit())
 	default:
 		d.edges, err = openTextEdges(ctx, src, u.limit())
 	}
@@ -281,6 +287,20 @@ func openEdgeArray(ctx context.Context, src *source, limit int64) (edgeSource, i
 		return nil, 0, err
 	}
 	return e, e.m, nil
+}
+
+// openPairs takes a file of nothing but pairs of numbers.
+func openPairs(src *source, typ npy.Type, limit int64) (edgeSource, int64, error) {
+	if src.size < 0 {
+		return nil, 0, badData(src.name, "is compressed: its length says how many edges it holds, unpack it first")
+	}
+	pair := 2 * typ.Size()
+	if src.size%pair != 0 {
+		return nil, 0, badData(src.name, "has %d bytes, no whole number of pairs of %d bytes: it is truncated, or its numbers have another width (.u32 or .bin, .u64)",
+			src.size, pair)
+	}
+	v := vector{src: src, n: src.size / typ.Size(), typ: typ, name: src.name}
+	return &arrayEdges{v, src.size / pair, false, limit}, src.size / pair, nil
 }
 
 // edgeIndexMember finds the array edge_index in an archive.

@@ -15,11 +15,13 @@ import (
 	arrowarray "github.com/apache/arrow/go/v14/arrow/array"
 	"github.com/apache/arrow/go/v14/arrow/memory"
 	"github.com/apache/arrow/go/v14/parquet"
+	"github.com/apache/arrow/go/v14/parquet/compress"
 	"github.com/apache/arrow/go/v14/parquet/pqarrow"
 	"github.com/klauspost/compress/zstd"
 	"go.uber.org/goleak"
 
 	"ndls/dataset/npy"
+	"ndls/internal/mem"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -59,6 +61,10 @@ func TestEdgeForms(t *testing.T) {
 		"ogb.npz":        zipped(zip.Store, member{"edge_index.npy", array(npy.Int64, []int64{2, 3}, []int64{0, 1, 7, 1, 2, 1})}),
 		"ogbz.npz":       zipped(zip.Deflate, member{"x.npy", nil}, member{"edge_index.npy", array(npy.Int64, []int64{2, 3}, []int64{0, 1, 7, 1, 2, 1})}),
 		"table.parquet":  parquetOf(t, table, columns),
+		"pairs.bin":      mem.AsBytes([]uint32{0, 1, 1, 2, 7, 1}),
+		"pairs.u32":      mem.AsBytes([]uint32{0, 1, 1, 2, 7, 1}),
+		"pairs.u64":      mem.AsBytes([]uint64{0, 1, 1, 2, 7, 1}),
+		"pairs.u64.zip":  zipped(zip.Deflate, member{"pairs.u64", mem.AsBytes([]uint64{0, 1, 1, 2, 7, 1})}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := writeFiles(t, map[string][]byte{name: data})
@@ -70,6 +76,37 @@ func TestEdgeForms(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestPairsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"odd.u32":    {mem.AsBytes([]uint32{0, 1, 1}), "12 bytes, no whole number of pairs of 8 bytes"},
+		"odd.u64":    {mem.AsBytes([]uint64{0, 1, 1}), "24 bytes, no whole number of pairs of 16 bytes"},
+		"a.u32.gz":   {gzipped("12345678"), "compressed"},
+		"large.u64":  {mem.AsBytes([]uint64{0, 1, 1 << 40, 2}), "edge 1"},
+		"larger.u64": {mem.AsBytes([]uint64{0, 1 << 63}), "edge 0"},
+		"none.bin":   {mem.AsBytes([]uint32{0, MaxID + 1}), "edge 0"},
+	} {
+		d, err := Open(t.Context(), "edges:"+writeFiles(t, map[string][]byte{name: c.data})+"/"+name, Options{})
+		if err == nil {
+			_, err = readEdges(d, 10)
+			_ = d.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestTwoPairs is not taken for a matrix of sources and targets.
+func TestTwoPairs(t *testing.T) {
+	d := open(t, "edges:"+writeFiles(t, map[string][]byte{"a.u32": mem.AsBytes([]uint32{0, 1, 2, 3})})+"/a.u32", Options{})
+	if got, err := readEdges(d, 10); err != nil || !slices.Equal(got, []Edge{{0, 1}, {2, 3}}) {
+		t.Errorf("%v, %v", got, err)
 	}
 }
 
@@ -335,25 +372,53 @@ func TestNPZLayouts(t *testing.T) {
 	}
 }
 
-func BenchmarkTextEdges(b *testing.B) {
-	var text bytes.Buffer
+// BenchmarkEdges reads the same edges from files of every usual form.
+func BenchmarkEdges(b *testing.B) {
 	const rows = 1 << 20
+	var text bytes.Buffer
+	pairs := make([]uint32, 0, 2*rows)
+	wide, split := make([]uint64, 2*rows), make([]int64, 2*rows)
 	for i := range rows {
-		fmt.Fprintf(&text, "%d\t%d\n", i*7919%300000, i*104729%300000)
+		u, v := i*7919%300000, i*104729%300000
+		fmt.Fprintf(&text, "%d\t%d\n", u, v)
+		pairs = append(pairs, uint32(u), uint32(v))
+		wide[2*i], wide[2*i+1] = uint64(u), uint64(v)
+		split[i], split[rows+i] = int64(u), int64(v)
 	}
-	dir := writeFiles(b, map[string][]byte{"a.txt": text.Bytes()})
-	d := open(b, "edges:"+dir+"/a.txt", Options{})
-	batch := make([]Edge, 4096)
-	b.SetBytes(int64(text.Len()))
-	for b.Loop() {
-		r, err := d.Edges(b.Context())
-		for err == nil {
-			_, err = r.Read(batch)
+	s := arrow.NewSchema([]arrow.Field{{Name: "src", Type: arrow.PrimitiveTypes.Uint32}, {Name: "dst", Type: arrow.PrimitiveTypes.Uint32}}, nil)
+	table := parquetOf(b, s, func(r *arrowarray.RecordBuilder) {
+		for i := range rows {
+			r.Field(0).(*arrowarray.Uint32Builder).Append(pairs[2*i])
+			r.Field(1).(*arrowarray.Uint32Builder).Append(pairs[2*i+1])
 		}
-		if err != io.EOF {
-			b.Fatal(err)
-		}
-		_ = r.Close()
+	}, parquet.WithCompression(compress.Codecs.Snappy))
+	for _, f := range []struct {
+		name string
+		data []byte
+	}{
+		{"a.txt", text.Bytes()},
+		{"a.txt.gz", gzipped(text.String())},
+		{"a.parquet", table},
+		{"a.u32", mem.AsBytes(pairs)},
+		{"a.u64", mem.AsBytes(wide)},
+		{"a.npy", array(npy.Int64, []int64{2, rows}, split)},
+	} {
+		b.Run(f.name, func(b *testing.B) {
+			dir := writeFiles(b, map[string][]byte{f.name: f.data})
+			d := open(b, "edges:"+dir+"/"+f.name, Options{})
+			batch := make([]Edge, 1<<15)
+			b.SetBytes(int64(len(f.data)))
+			for b.Loop() {
+				r, err := d.Edges(b.Context())
+				for err == nil {
+					_, err = r.Read(batch)
+				}
+				if err != io.EOF {
+					b.Fatal(err)
+				}
+				_ = r.Close()
+			}
+			b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "edges/s")
+		})
 	}
-	b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "edges/s")
 }

@@ -153,14 +153,18 @@ func (g *papers) prepare() {
 	// say its class about every other time, those of its neighbours nearly always.
 	g.means = make([]int32, papersClasses*papersFeatures)
 	for i := range g.means {
-		g.means[i] = bell(rng.Hash(g.seed, papersMean, uint64(i))) / 4
+		mean, _ := bells(rng.Hash(g.seed, papersMean, uint64(i)))
+		g.means[i] = mean / 4
 	}
 }
 
-// bell is a sum of four bytes, less their mean: from -510 to 510 with deviation
-// 148.
-func bell(x uint64) int32 {
-	return int32(x&255+x>>8&255+x>>16&255+x>>24&255) - 510
+// bells are the sums of the four lower and of the four upper bytes, less their
+// mean: from -510 to 510 with deviation 148.
+func bells(x uint64) (low, high int32) {
+	const everyOther = 0x00ff00ff00ff00ff
+	x = x&everyOther + x>>8&everyOther
+	x += x >> 16
+	return int32(x&0xffff) - 510, int32(x>>32&0xffff) - 510
 }
 
 // fieldOf finds the field of a node. The last one is longer than the others.
@@ -215,14 +219,20 @@ func (g *papers) famous(x, y float64) uint32 {
 
 // feature is the mean of the node's class and noise, two values from each random
 // number: one for each half.
-func (g *papers) feature(node int64, row []float32) {
-	class := int(g.class(node))
-	mean := g.means[class*papersFeatures : (class+1)*papersFeatures]
+func (g *papers) feature(node int64, first int, row []float32) {
+	mean := g.means[int(g.class(node))*papersFeatures+first:][:len(row)]
 	h := rng.Hash(g.seed, papersNoise, uint64(node))
-	for j := 0; j < papersFeatures; j += 2 {
-		x := rng.Hash(h, uint64(j))
-		row[j] = float32(mean[j]+bell(x)) * papersUnit
-		row[j+1] = float32(mean[j+1]+bell(x>>32)) * papersUnit
+	for i := 0; i < len(row); {
+		j := first + i
+		low, high := bells(rng.Hash(h, uint64(j&^1)))
+		if j%2 == 0 {
+			row[i] = float32(mean[i]+low) * papersUnit
+			i++
+		}
+		if i < len(row) {
+			row[i] = float32(mean[i]+high) * papersUnit
+			i++
+		}
 	}
 }
 

@@ -143,7 +143,7 @@ func TestPapersFeatures(t *testing.T) {
 	own, squares := 0.0, 0.0
 	for i := range uint64(nodes) {
 		node := int64(rng.Below(rng.Hash(1, i), uint64(g.nodes)))
-		g.feature(node, row)
+		g.feature(node, 0, row)
 		for _, v := range row {
 			if steps := v / papersUnit; steps != float32(int(steps)) || steps <= -2048 || steps >= 2048 {
 				t.Fatalf("%v is no float16", v)
@@ -189,7 +189,7 @@ func TestPapersRanges(t *testing.T) {
 func TestPapersPinned(t *testing.T) {
 	d := open(t, "papers100m:", Options{}).(*papersDataset)
 	row := make([]float32, papersFeatures)
-	d.feature(0, row)
+	d.feature(0, 0, row)
 	got := []Edge{d.edge(0), d.edge(1), d.edge(d.rows - 1)}
 	want := []Edge{{136686, 344571}, {65424, 65035}, {403133, 422852}}
 	if values := [2]float32{row[0], row[127]}; !slices.Equal(got, want) || values != [2]float32{0.029296875, -0.05078125} {
@@ -299,7 +299,7 @@ func BenchmarkPapers(b *testing.B) {
 	b.Run("features", func(b *testing.B) {
 		row := make([]float32, papersFeatures)
 		for i := range b.N {
-			d.feature(int64(i), row)
+			d.feature(int64(i), 0, row)
 		}
 		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 	})

@@ -202,13 +202,12 @@ func (g *synthetic) edge(i int64) Edge {
 
 // feature is the mean of the node's class and noise. The conversions keep the
 // compiler from fusing product and sum, which would change bits.
-func (g *synthetic) feature(node int64, row []float32) {
-	width := int64(len(row))
+func (g *synthetic) feature(node int64, first int, row []float32) {
 	class := g.rank(node) % g.classes
-	mean := g.means[class*width : (class+1)*width]
+	mean := g.means[int(class)*g.features+first:]
 	h := rng.Hash(g.seed, streamNoise, uint64(node))
 	for j := range row {
-		noise := float64(rng.Normal(rng.Hash(h, uint64(j))) * g.noise)
+		noise := float64(rng.Normal(rng.Hash(h, uint64(first+j))) * g.noise)
 		row[j] = float32(float64(mean[j]) + noise)
 	}
 }

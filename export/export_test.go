@@ -133,7 +133,7 @@ func newFixture(t *testing.T) *fixture {
 			})
 		})
 		for g := 0; g*shards.TileColumns < features; g++ {
-			add(shards.KindFeatures, shards.TilePath("graph/features", i, g), i, int64(hi-lo), func(w *shards.File) error {
+			add(shards.KindFeatures, shards.TilePath("graph/features", i, g, false), i, int64(hi-lo), func(w *shards.File) error {
 				tile := make([]float32, (hi-lo)*shards.TileColumns)
 				for k := range tile {
 					if c := g*shards.TileColumns + k%shards.TileColumns; c < features {

@@ -170,23 +170,25 @@ func tileSource(ctx context.Context, cat *shards.Catalog, b *mem.Budget) (*sourc
 		return nil, err
 	}
 	granules := (s.Features + shards.TileColumns - 1) / shards.TileColumns
-	step := max(int64(tileBytes/(4*shards.TileColumns*granules)), 1)
-	tile := make([]float32, step*shards.TileColumns)
+	rowBytes := int64(shards.TileRowBytes(s.HalfFeatures()))
+	step := max(tileBytes/(rowBytes*int64(granules)), 1)
+	tile := make([]byte, step*rowBytes)
 	values := make([]float32, step*int64(s.Features))
 	batchIDs := make([]int64, step)
 	scan := func(ctx context.Context, visit func(int64, [][]byte) error) error {
 		for lo := int64(0); lo < s.Nodes; lo += s.IntervalRows {
 			hi := min(lo+s.IntervalRows, s.Nodes)
-			err := readTiles(ctx, cat, int(lo/s.IntervalRows), granules, func(files []storage.Reader) error {
+			err := readTiles(ctx, cat, int(lo/s.IntervalRows), granules, s.HalfFeatures(), func(files []storage.Reader) error {
 				for at := lo; at < hi; at += step {
 					n := int(min(step, hi-at))
 					for g, f := range files {
-						part := tile[:n*shards.TileColumns]
-						if _, err := f.ReadAt(mem.AsBytes(part), (at-lo)*4*shards.TileColumns); err != nil {
+						part := tile[:int64(n)*rowBytes]
+						if _, err := f.ReadAt(part, (at-lo)*rowBytes); err != nil {
 							return err
 						}
 						for i := range n {
-							copy(values[i*s.Features+g*shards.TileColumns:(i+1)*s.Features], part[i*shards.TileColumns:(i+1)*shards.TileColumns])
+							row := values[i*s.Features:][g*shards.TileColumns : min((g+1)*shards.TileColumns, s.Features)]
+							shards.DecodeTile(row, part[int64(i)*rowBytes:], s.HalfFeatures())
 						}
 					}
 					for i := range n {
@@ -208,10 +210,10 @@ func tileSource(ctx context.Context, cat *shards.Catalog, b *mem.Budget) (*sourc
 }
 
 // readTiles opens the tiles of an interval for visit.
-func readTiles(ctx context.Context, cat *shards.Catalog, interval, granules int, visit func([]storage.Reader) error) error {
+func readTiles(ctx context.Context, cat *shards.Catalog, interval, granules int, half bool, visit func([]storage.Reader) error) error {
 	files := make([]storage.Reader, granules)
 	for g := range files {
-		path := shards.TilePath("graph/features", interval, g)
+		path := shards.TilePath("graph/features", interval, g, half)
 		e, ok := cat.Lookup(path)
 		if !ok {
 			return fmt.Errorf("%s is missing; partition again into another run directory: %w", path, shards.ErrCorrupt)

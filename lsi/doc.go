@@ -24,17 +24,26 @@
 // additions is that of a single block. Between windows, each as long as
 // all before it, the rows of every block wait in another scratch file.
 //
+// With settled rows every window has 8 hops. A row is recomputed up to hop
+//
+//	F(i) = max(K(i) + slack, 1 + the end of the window in which K(i) was found)
+//
+// and decays from then on (package internal/hops). K of the nodes that have not
+// settled is then that of rows whose neighbours decay; the error is towards a
+// smaller K.
+//
 // # Memory
 //
-// 2·n·b·4 bytes of rows for blocks of b columns, 2·n bytes of K, 8·n of partial
-// sums where there is more than one block, and the stationary rows. In that case
-// the scratch files take up to 4·n·s bytes for a probe of s columns, and 8·n bytes
-// for each hop of the longest window, at most Kmax.
+// The column block (package spmv) and [MemoryBytes]: 2·n bytes of K, 8·n of partial
+// sums where there is more than one block, n·b/8 of decays for blocks of b columns
+// with settled rows, and the stationary rows. With several blocks the scratch files
+// take up to n·s·e bytes for a probe of s columns of e bytes, and 8·n bytes for each hop
+// of the longest window, at most Kmax.
 //
 // # Determinism
 //
 // K depends on the graph, the probe and the options alone: not on the number of
-// blocks, threads, or the kernel.
+// blocks, threads, the kernel, or where rows live.
 //
 // # Not supported
 //

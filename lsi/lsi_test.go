@@ -17,9 +17,12 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"pgregory.net/rapid"
 
+	"ndls/internal/hops"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/stationary"
 	"ndls/internal/testgraph"
+	"ndls/shards"
 	"ndls/spmv"
 )
 
@@ -29,6 +32,9 @@ type setup struct {
 	kernel    string
 	threads   int
 	columns   int // of a block; 0 = all in one
+	settled   bool
+	slack     int
+	place     spmv.Place
 }
 
 func budget(t testing.TB) *mem.Budget {
@@ -41,7 +47,7 @@ func budget(t testing.TB) *mem.Budget {
 }
 
 // prepare is what a worker does with a stored graph.
-func prepare(t testing.TB, g testgraph.Graph, s setup, b *mem.Budget) Graph {
+func prepare(t testing.TB, g testgraph.Graph, s setup, b *mem.Budget) hops.Graph {
 	t.Helper()
 	k, err := spmv.Select(s.kernel)
 	if err != nil {
@@ -57,10 +63,18 @@ func prepare(t testing.TB, g testgraph.Graph, s setup, b *mem.Budget) Graph {
 		t.Fatal(err)
 	}
 	t.Cleanup(state.Free)
-	return Graph{
-		Pass:  &spmv.Pass{Source: g.Source(), Degree: degree, Kernel: k, Threads: s.threads},
-		State: state, Budget: b,
+	dir := t.TempDir()
+	return hops.Graph{
+		Source: g.Source(), Degree: degree, Kernel: k, State: state, Budget: b, Threads: max(s.threads, 1), Scratch: dir,
+		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool) (hops.Stream, error) {
+			return shards.FilterHops(ctx, src, keep, dir, b, 2)
+		},
 	}
+}
+
+// layout is one in that place; the small graphs of these tests have one strip.
+func layout(columns int, p spmv.Place) spmv.Layout {
+	return spmv.Layout{Columns: columns, Place: p, Window: packed.StripRows, Accumulators: 1}
 }
 
 func run(t testing.TB, g testgraph.Graph, s setup, probe Probe, epsilon float64, kmax int) (*Table, Stats) {
@@ -74,7 +88,7 @@ func run(t testing.TB, g testgraph.Graph, s setup, probe Probe, epsilon float64,
 		columns = (probe.Columns() + 15) / 16 * 16
 	}
 	table, stats, err := Run(context.Background(), prepare(t, g, s, b), probe, Options{
-		Epsilon: epsilon, Kmax: kmax, BlockColumns: columns, Threads: s.threads, Scratch: t.TempDir(),
+		Epsilon: epsilon, Kmax: kmax, Settled: s.settled, Slack: s.slack, Layout: layout(columns, s.place),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -118,12 +132,50 @@ func TestBlocksThreadsAndKernelsDoNotShow(t *testing.T) {
 	for _, kernel := range []string{"auto", "go"} {
 		for _, threads := range []int{1, 2, 5} {
 			for _, columns := range []int{16, 32, 48, 96} {
-				got, _ := run(t, g, setup{0.5, true, kernel, threads, columns}, probe, 0.02, 50)
+				got, _ := run(t, g, setup{r: 0.5, component: true, kernel: kernel, threads: threads, columns: columns}, probe, 0.02, 50)
 				if !slices.Equal(got.k.S, want.k.S) {
 					t.Errorf("kernel %s, %d threads, blocks of %d: another table", kernel, threads, columns)
 				}
 			}
 		}
+	}
+}
+
+// TestSettled: rows that settle are as good as recomputed with slack enough, cost
+// fewer edges, and do not depend on blocks, threads, kernels and places.
+func TestSettled(t *testing.T) {
+	g := testgraph.Random(500, 700, 11) // trees hang off it: it mixes slowly
+	const epsilon, kmax = 0.01, 120
+	probe := Signs(5, ids(500), 96)
+	exact, all := run(t, g, setup{r: 0.5, component: true}, probe, epsilon, kmax)
+	for _, slack := range []int{0, 3, 10} {
+		want, stats := run(t, g, setup{r: 0.5, component: true, settled: true, slack: slack}, probe, epsilon, kmax)
+		near := 0
+		for i := range int64(500) {
+			k, _ := exact.K(i)
+			if got, _ := want.K(i); got >= k-1 && got <= k+1 {
+				near++
+			}
+		}
+		t.Logf("slack %d: %d of %d edges, %d of 500 nodes within ±1", slack, stats.EdgesStreamed, all.EdgesStreamed, near)
+		if near < 450 || stats.EdgesStreamed >= all.EdgesStreamed*3/4 {
+			t.Errorf("slack %d: %d of 500 nodes are within ±1 for %d of %d edges", slack, near, stats.EdgesStreamed, all.EdgesStreamed)
+		}
+		for _, s := range []setup{
+			{threads: 1, kernel: "go"},
+			{threads: 3, columns: 16},
+			{threads: 2, columns: 48, place: spmv.Spilled},
+			{threads: 2, columns: 32, place: spmv.External},
+		} {
+			s.r, s.component, s.settled, s.slack = 0.5, true, true, slack
+			if got, _ := run(t, g, s, probe, epsilon, kmax); !slices.Equal(got.k.S, want.k.S) {
+				t.Errorf("%+v: another table", s)
+			}
+		}
+	}
+	// With more slack than hops nothing is left out.
+	if same, _ := run(t, g, setup{r: 0.5, component: true, settled: true, slack: kmax}, probe, epsilon, kmax); !slices.Equal(same.k.S, exact.k.S) {
+		t.Error("slack beyond the last hop gives another table than exact")
 	}
 }
 
@@ -242,7 +294,8 @@ func kernels(t testing.TB) []string {
 	return []string{k.Name(), "go"}
 }
 
-// TestGoldenCitationGraphs asks for 99.9 % of the nodes in every case.
+// TestGoldenCitationGraphs asks for 99.9 % of the nodes in every case, of the
+// kernel that the build selects: with the tag noasm that is the Go twin.
 func TestGoldenCitationGraphs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: all hops of all nodes of two graphs")
@@ -252,7 +305,7 @@ func TestGoldenCitationGraphs(t *testing.T) {
 		columns, reached := goldenTable(t, name, n)
 		for _, r := range []float64{0, 0.5} {
 			for _, stationary := range []string{"global", "component"} {
-				for _, kernel := range kernels(t) {
+				for _, kernel := range kernels(t)[:1] {
 					for _, eps := range []float64{0.03, 0.05} {
 						table, _ := run(t, g, setup{r: r, component: stationary == "component", kernel: kernel},
 							Identity(int64(n)), eps, 200)
@@ -371,12 +424,14 @@ type dense struct {
 
 func (d dense) Width() int { return d.width }
 
-func (d dense) Load(_ context.Context, granule int, rows spmv.Rows, at int) error {
+func (d dense) Rows(_ context.Context, first, columns int, put func([]float32) error) error {
 	for i := range len(d.x) / d.width {
-		to := rows.Row(int64(i))[at : at+spmv.Granule]
-		clear(to)
-		for c := range min(spmv.Granule, d.width-granule*spmv.Granule) {
-			to[c] = float32(d.x[i*d.width+granule*spmv.Granule+c])
+		row := make([]float32, columns)
+		for c := first; c < min(first+columns, d.width); c++ {
+			row[c-first] = float32(d.x[i*d.width+c])
+		}
+		if err := put(row); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -422,7 +477,7 @@ func TestFeatureModes(t *testing.T) {
 	for _, columns := range []int{16, 48} {
 		table, _ := run(t, g, setup{columns: columns}, Features(raw, norm.S), epsilon, 80)
 		already, _ := run(t, g, setup{columns: columns}, Features(normal, nil), epsilon, 80)
-		sketch, _ := run(t, g, setup{columns: columns}, FeatureSketch(raw, norm.S, 7, 512, b), epsilon, 80)
+		sketch, _ := run(t, g, setup{columns: columns}, FeatureSketch(raw, norm.S, 7, 512), epsilon, 80)
 		near := 0
 		for i := range want {
 			k, c := table.K(int64(i))
@@ -471,25 +526,32 @@ func distances(t testing.TB, g testgraph.Graph, r float64, component bool, kmax 
 	n := len(g.Adj)
 	b := budget(t)
 	lg := prepare(t, g, setup{r: r, component: component, threads: 1}, b)
-	tr, err := newTracker(lg, Identity(int64(n)), Options{
-		Epsilon: 1e-300, Kmax: kmax, BlockColumns: (n + 15) / 16 * 16, Threads: 1,
-	})
+	columns := (n + 15) / 16 * 16
+	rows, err := lg.NewBlock(layout(columns, spmv.Resident))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tr.close()
-	cur := spmv.Rows{Stride: tr.columns, S: tr.cur.S[:n*tr.columns]}
-	next := spmv.Rows{Stride: tr.columns, S: tr.next.S[:n*tr.columns]}
-	if err := Identity(int64(n)).Fill(context.Background(), cur, 0); err != nil {
+	defer rows.Free()
+	mean, err := lg.State.NewMean(columns)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lg.State.Deflate(cur.S, cur.Stride, 1); err != nil {
+	defer mean.Free()
+	if err := lg.Fill(rows, func(put func([]float32) error) error {
+		return Identity(int64(n)).Rows(context.Background(), 0, columns, put)
+	}, mean); err != nil {
 		t.Fatal(err)
 	}
+	walk := lg.Walk(rows, 0, nil)
 	var all [][]float64
 	for k := 0; ; k++ {
 		norms := make([]float64, n)
-		lg.Pass.Kernel.SquareNorms(norms, cur.S)
+		if err := rows.Strips(func(_ int64, rows []float32) error {
+			lg.Kernel.SquareNorms(norms, rows)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
 		for i := range norms {
 			norms[i] = lg.State.Up(int64(i)) * math.Sqrt(norms[i])
 		}
@@ -497,10 +559,9 @@ func distances(t testing.TB, g testgraph.Graph, r float64, component bool, kmax 
 		if k == kmax {
 			return all
 		}
-		if _, err := lg.Pass.Run(cur, next, nil); err != nil {
+		if _, err := walk.Next(context.Background(), kmax-k, nil); err != nil {
 			t.Fatal(err)
 		}
-		cur, next = next, cur
 	}
 }
 
@@ -579,11 +640,12 @@ func secondEigenvalue(t testing.TB, g testgraph.Graph) float64 {
 func TestBadOptions(t *testing.T) {
 	g := testgraph.Path(4)
 	for name, o := range map[string]Options{
-		"zero epsilon":  {Epsilon: 0, Kmax: 5, BlockColumns: 16},
-		"NaN epsilon":   {Epsilon: math.NaN(), Kmax: 5, BlockColumns: 16},
-		"negative kmax": {Epsilon: 0.1, Kmax: -1, BlockColumns: 16},
-		"huge kmax":     {Epsilon: 0.1, Kmax: 1 << 15, BlockColumns: 16},
-		"odd columns":   {Epsilon: 0.1, Kmax: 5, BlockColumns: 17},
+		"zero epsilon":   {Epsilon: 0, Kmax: 5, Layout: layout(16, spmv.Resident)},
+		"NaN epsilon":    {Epsilon: math.NaN(), Kmax: 5, Layout: layout(16, spmv.Resident)},
+		"negative kmax":  {Epsilon: 0.1, Kmax: -1, Layout: layout(16, spmv.Resident)},
+		"huge kmax":      {Epsilon: 0.1, Kmax: 1 << 15, Layout: layout(16, spmv.Resident)},
+		"negative slack": {Epsilon: 0.1, Kmax: 5, Slack: -1, Layout: layout(16, spmv.Resident)},
+		"odd columns":    {Epsilon: 0.1, Kmax: 5, Layout: layout(17, spmv.Resident)},
 	} {
 		b := budget(t)
 		before := b.Free()

@@ -14,9 +14,33 @@ import (
 type Probe interface {
 	// Columns is the width s of P.
 	Columns() int
-	// Fill writes columns [first, first+rows.Stride) of P into rows, which
-	// are zero; columns past the width stay zero.
-	Fill(ctx context.Context, rows spmv.Rows, first int) error
+	// Rows puts columns [first, first+columns) of all rows of P in ascending
+	// order, some at a time; columns past the width are zero. put may change
+	// what it is given.
+	Rows(ctx context.Context, first, columns int, put func(rows []float32) error) error
+}
+
+// batchValues bounds how many values a probe puts at a time.
+const batchValues = 1 << 18
+
+// made puts rows that one computes.
+func made(ctx context.Context, n int64, columns int, put func([]float32) error, row func(i int64, to []float32)) error {
+	batch := int64(max(batchValues/columns, 1))
+	buf := make([]float32, min(batch, n)*int64(columns))
+	for lo := int64(0); lo < n; lo += batch {
+		rows := buf[:min(batch, n-lo)*int64(columns)]
+		clear(rows)
+		for i := 0; i*columns < len(rows); i++ {
+			row(lo+int64(i), rows[i*columns:(i+1)*columns])
+		}
+		if err := put(rows); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // Identity is the probe of the definition, for n nodes.
@@ -26,11 +50,12 @@ type identity int64
 
 func (n identity) Columns() int { return int(n) }
 
-func (n identity) Fill(_ context.Context, rows spmv.Rows, first int) error {
-	for i := first; i < min(first+rows.Stride, int(n)); i++ {
-		rows.Row(int64(i))[i-first] = 1
-	}
-	return nil
+func (n identity) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
+	return made(ctx, int64(n), columns, put, func(i int64, to []float32) {
+		if c := i - int64(first); c >= 0 && c < int64(columns) {
+			to[c] = 1
+		}
+	})
 }
 
 // Signs is the random-sign probe of the given width: entry (i, c) is ±1/√s by a
@@ -46,23 +71,18 @@ type signs struct {
 
 func (s *signs) Columns() int { return s.width }
 
-func (s *signs) Fill(ctx context.Context, rows spmv.Rows, first int) error {
+func (s *signs) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
 	x := float32(1 / math.Sqrt(float64(s.width)))
-	for i, id := range s.ids {
-		row := rows.Row(int64(i))
+	return made(ctx, int64(len(s.ids)), columns, put, func(i int64, to []float32) {
 		bits := uint64(0)
-		for c := first; c < min(first+rows.Stride, s.width); c++ {
+		for c := first; c < min(first+columns, s.width); c++ {
 			if c == first || c%64 == 0 {
-				bits = rng.Hash(s.seed, uint64(id), uint64(c/64)) >> (c % 64)
+				bits = rng.Hash(s.seed, uint64(s.ids[i]), uint64(c/64)) >> (c % 64)
 			}
-			row[c-first] = x * float32(1-2*int64(bits&1))
+			to[c-first] = x * float32(1-2*int64(bits&1))
 			bits >>= 1
 		}
-		if i&0xffff == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-	return nil
+	})
 }
 
 // sign is ±1.
@@ -70,13 +90,12 @@ func sign(seed, row uint64, column int) float32 {
 	return float32(1 - 2*int64(rng.Hash(seed, row, uint64(column))&1))
 }
 
-// Columns gives the features as column blocks.
+// Columns gives features as column blocks.
 type Columns interface {
 	// Width is the number of columns.
 	Width() int
-	// Load writes columns [16·granule, 16·granule+16) of all rows to columns
-	// [at, at+16) of rows, zeros past the width.
-	Load(ctx context.Context, granule int, rows spmv.Rows, at int) error
+	// Rows is as in [Probe]; first and columns are multiples of 16.
+	Rows(ctx context.Context, first, columns int, put func(rows []float32) error) error
 }
 
 // Features is the probe of the authors' code: the features with rows divided by
@@ -91,31 +110,36 @@ type features struct {
 
 func (f *features) Columns() int { return f.columns.Width() }
 
-func (f *features) Fill(ctx context.Context, rows spmv.Rows, first int) error {
-	for at := 0; at < rows.Stride && first+at < f.columns.Width(); at += spmv.Granule {
-		if err := f.columns.Load(ctx, (first+at)/spmv.Granule, rows, at); err != nil {
-			return err
-		}
-	}
-	divide(rows, f.norm)
-	return nil
+func (f *features) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
+	at := 0
+	return f.columns.Rows(ctx, first, columns, func(rows []float32) error {
+		at += divide(rows, columns, f.norm, at)
+		return put(rows)
+	})
 }
 
-func divide(rows spmv.Rows, norm []float64) {
-	for i, l1 := range norm {
+// divide divides rows at, at+1, … by their norms and says how many they are.
+func divide(rows []float32, columns int, norm []float64, at int) int {
+	n := len(rows) / columns
+	if norm == nil {
+		return n
+	}
+	for i, l1 := range norm[at : at+n] {
 		if l1 == 0 {
 			continue
 		}
-		for c, x := range rows.Row(int64(i)) {
-			rows.Row(int64(i))[c] = float32(float64(x) / l1)
+		row := rows[i*columns : (i+1)*columns]
+		for c, x := range row {
+			row[c] = float32(float64(x) / l1)
 		}
 	}
+	return n
 }
 
 // FeatureSketch is Features × random signs/√width. It reads all features once
-// for each block it fills.
-func FeatureSketch(c Columns, norm []float64, seed uint64, width int, b *mem.Budget) Probe {
-	return &featureSketch{c, norm, seed, width, b}
+// for each block.
+func FeatureSketch(c Columns, norm []float64, seed uint64, width int) Probe {
+	return &featureSketch{c, norm, seed, width}
 }
 
 type featureSketch struct {
@@ -123,45 +147,43 @@ type featureSketch struct {
 	norm    []float64
 	seed    uint64
 	width   int
-	budget  *mem.Budget
 }
 
 func (f *featureSketch) Columns() int { return f.width }
 
-func (f *featureSketch) Fill(ctx context.Context, rows spmv.Rows, first int) error {
-	n := int64(len(rows.S) / rows.Stride)
-	buf, err := mem.Alloc[float32](f.budget, n*spmv.Granule, "feature columns")
-	if err != nil {
-		return err
-	}
-	defer buf.Free()
-	from := spmv.Rows{Stride: spmv.Granule, S: buf.S}
+func (f *featureSketch) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
+	width := (f.columns.Width() + spmv.Granule - 1) / spmv.Granule * spmv.Granule
+	cols := min(columns, f.width-first)
 	scale := float32(1 / math.Sqrt(float64(f.width)))
-	signs := make([]float32, spmv.Granule*rows.Stride)
-	cols := min(rows.Stride, f.width-first)
-	for g := 0; g*spmv.Granule < f.columns.Width(); g++ {
-		if err := f.columns.Load(ctx, g, from, 0); err != nil {
-			return err
+	signs := make([]float32, width*columns)
+	for c := range width {
+		for s := range cols {
+			signs[c*columns+s] = scale * sign(f.seed, uint64(c), first+s)
 		}
-		divide(from, f.norm)
-		for c := range spmv.Granule {
-			for s := range cols {
-				signs[c*rows.Stride+s] = scale * sign(f.seed, uint64(g*spmv.Granule+c), first+s)
-			}
+	}
+	at := 0
+	var buf []float32
+	return f.columns.Rows(ctx, 0, width, func(rows []float32) error {
+		n := divide(rows, width, f.norm, at)
+		at += n
+		if len(buf) < n*columns {
+			buf = make([]float32, n*columns)
 		}
+		out := buf[:n*columns]
+		clear(out)
 		for i := range n {
-			to := rows.Row(i)[:cols]
-			for c, x := range from.Row(i) {
+			to := out[i*columns : i*columns+cols]
+			for c, x := range rows[i*width : (i+1)*width] {
 				if x == 0 {
 					continue
 				}
-				for s, sg := range signs[c*rows.Stride : c*rows.Stride+cols] {
+				for s, sg := range signs[c*columns : c*columns+cols] {
 					to[s] += float32(x * sg)
 				}
 			}
 		}
-	}
-	return nil
+		return put(out)
+	})
 }
 
 // L1Norms returns the L1 norm of each of n rows, for probes over features that
@@ -171,23 +193,20 @@ func L1Norms(ctx context.Context, c Columns, n int64, b *mem.Budget) (*mem.Array
 	if err != nil {
 		return nil, err
 	}
-	buf, err := mem.Alloc[float32](b, n*spmv.Granule, "feature columns")
+	width := (c.Width() + spmv.Granule - 1) / spmv.Granule * spmv.Granule
+	at := 0
+	err = c.Rows(ctx, 0, width, func(rows []float32) error {
+		for ; len(rows) > 0; rows = rows[width:] {
+			for _, x := range rows[:width] {
+				norm.S[at] += math.Abs(float64(x))
+			}
+			at++
+		}
+		return nil
+	})
 	if err != nil {
 		norm.Free()
 		return nil, err
-	}
-	defer buf.Free()
-	rows := spmv.Rows{Stride: spmv.Granule, S: buf.S}
-	for g := 0; g*spmv.Granule < c.Width(); g++ {
-		if err := c.Load(ctx, g, rows, 0); err != nil {
-			norm.Free()
-			return nil, err
-		}
-		for i := range n {
-			for _, x := range rows.Row(i) {
-				norm.S[i] += math.Abs(float64(x))
-			}
-		}
 	}
 	return norm, nil
 }

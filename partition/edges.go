@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/progress"
 	"ndls/shards"
@@ -31,19 +32,31 @@ func edgeOfKey(key uint64) (src, dst uint32) {
 }
 
 // writeShards commits the shard and the hop stream of every interval, and
-// leaves component numbers in components.
-func (j *job) writeShards(ctx context.Context, edges uniqueEdges, components forest) error {
-	keys, err := j.sortEdges(ctx, edges, components)
+// returns the component numbers by node id.
+func (j *job) writeShards(ctx context.Context, edges uniqueEdges) (component *mem.Array[uint32], err error) {
+	sorter, component, err := j.sortEdges(ctx, edges)
+	if err != nil {
+		return nil, err
+	}
+	defer sorter.close()
+	if err = j.cutShards(ctx, sorter, 2*edges.n); err != nil {
+		component.Free()
+		return nil, err
+	}
+	return component, nil
+}
+
+// cutShards writes the shards from the sorted edges.
+func (j *job) cutShards(ctx context.Context, sorter *sorter, edges int64) error {
+	keys, err := sorter.stream()
 	if err != nil {
 		return err
 	}
 	defer keys.close()
-	edges.close() // gives the disk space back
-	components.number()
-
-	meter := progress.Start(ctx, "writing shards", 2*edges.n, "edges")
+	meter := progress.Start(ctx, "writing shards", edges, "edges")
 	defer meter.Done()
-	source := &edgeSource{keys: keys, meter: meter}
+	source := &edgeSource{keys: readAhead(j.o.Threads, keys), meter: meter}
+	defer source.keys.close()
 	var hops errgroup.Group // packs one interval while the next shard is written
 	for i := range j.intervals() {
 		e, err := j.writeShard(ctx, i, source)
@@ -60,42 +73,62 @@ func (j *job) writeShards(ctx context.Context, edges uniqueEdges, components for
 	return hops.Wait()
 }
 
-// sortEdges sorts both directions of all edges and joins their ends.
-func (j *job) sortEdges(ctx context.Context, edges uniqueEdges, components forest) (keyStream, error) {
-	s, err := newSorter(ctx, j.o.Budget, j.scratch, max(2*edges.n, 1), j.o.Threads > 1)
+// sortEdges sorts both directions of all edges, and numbers the components. It
+// closes edges: that gives the disk space back.
+func (j *job) sortEdges(ctx context.Context, edges uniqueEdges) (_ *sorter, component *mem.Array[uint32], err error) {
+	defer edges.close()
+	parents, err := mem.Alloc[uint32](j.o.Budget, j.ids.n, "components")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer s.close()
+	defer parents.Free()
+	s, err := newSorter(ctx, j.o.Budget, j.scratch, sortOptions{want: max(2*edges.n, 1), threads: j.o.Threads})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	components := newForest(parents.S)
+	if err := j.addDirected(ctx, edges, components, s); err != nil {
+		return nil, nil, err
+	}
+	if err := s.finish(); err != nil {
+		return nil, nil, err
+	}
+	if component, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "components"); err != nil {
+		return nil, nil, err
+	}
+	components.number(j.nodeOf.S, component.S)
+	return s, component, nil
+}
+
+// addDirected adds both directions of all edges to s and joins their ends.
+func (j *job) addDirected(ctx context.Context, edges uniqueEdges, components forest, s *sorter) error {
 	meter := progress.Start(ctx, "sorting edges", edges.n, "edges")
 	defer meter.Done()
 	nodeOf := j.nodeOf.S
-	if err := edges.each(ctx, func(batch []uint64) error {
-		for _, k := range batch {
+	keys := make([]uint64, 2*batchKeys)
+	return edges.each(ctx, func(batch []uint64) error {
+		// Two loops, so that a miss of one array does not wait for the other.
+		for i, k := range batch {
 			u, v := nodeOf[k>>32], nodeOf[uint32(k)]
-			components.join(u, v)
-			if err := s.add(edgeKey(u, v)); err != nil {
-				return err
-			}
-			if err := s.add(edgeKey(v, u)); err != nil {
-				return err
-			}
+			keys[2*i], keys[2*i+1] = edgeKey(u, v), edgeKey(v, u)
+		}
+		for _, k := range batch {
+			components.join(uint32(k>>32), uint32(k))
 		}
 		meter.Add(int64(len(batch)))
-		return nil
-	}); err != nil {
-		return nil, err
-	}
-	if err := s.finish(); err != nil {
-		return nil, err
-	}
-	return s.stream()
+		return s.add(keys[:2*len(batch)])
+	})
 }
 
 // edgeSource cuts a stream of edgeKeys into edges of one interval after the
 // other.
 type edgeSource struct {
-	keys     keyStream
+	keys     *aheadKeys
 	rest     []uint64
 	src, dst [batchKeys]uint32
 	meter    *progress.Meter
@@ -104,12 +137,14 @@ type edgeSource struct {
 // below returns the next edges into blocks below end, none at the end.
 func (s *edgeSource) below(end int64) (src, dst []uint32, err error) {
 	if len(s.rest) == 0 {
-		if s.rest, err = s.keys.next(); errors.Is(err, io.EOF) {
+		batch, err := s.keys.next()
+		if errors.Is(err, io.EOF) {
 			return nil, nil, nil
 		}
 		if err != nil {
 			return nil, nil, err
 		}
+		s.rest = batch.keys
 	}
 	n := sort.Search(len(s.rest), func(i int) bool { return int64(s.rest[i]>>(64-blockBits)) >= end })
 	for i, k := range s.rest[:n] {

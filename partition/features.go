@@ -7,7 +7,10 @@ import (
 	"io"
 	"math"
 
+	"golang.org/x/sync/errgroup"
+
 	"ndls/dataset"
+	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/shards"
@@ -20,6 +23,12 @@ const (
 	// tileGroup is how many tiles are written at a time: each holds buffers
 	// for direct I/O.
 	tileGroup = 4
+	// maxScans bounds how often features are read again where not all tiles fit
+	// into memory. Reading once more costs what spilling costs, twice: features
+	// are written to scratch and read back, in larger rows and not in order.
+	maxScans = 4
+	// featureBatch is the bytes of feature rows that are read at a time.
+	featureBatch = 1 << 20
 )
 
 // eachFeatureRow visits the feature rows in the dataset's order; rows count
@@ -30,11 +39,7 @@ func (j *job) eachFeatureRow(ctx context.Context, what string, visit func(row in
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	total := max(j.info.NumNodes, 0)
-	if j.nodeOf != nil {
-		total = j.ids.n
-	}
-	meter := progress.Start(ctx, what, total, "rows")
+	meter := progress.Start(ctx, what, max(j.info.NumNodes, 0), "rows")
 	defer meter.Done()
 	for row := int64(1); ; row++ {
 		f, err := r.Next()
@@ -54,43 +59,106 @@ func (j *job) eachFeatureRow(ctx context.Context, what string, visit func(row in
 	}
 }
 
-// rowStore takes rows in any order and gives tiles.
+// rowStore takes rows of tiles in any order and gives the tiles.
 type rowStore interface {
-	// put takes the row of a node, padded to whole tiles. No node comes twice.
-	put(node uint32, row []float32) error
+	// put takes the row of a node, of all tiles. No node comes twice.
+	put(node uint32, row []byte) error
 	// seal ends the putting; every node has had its row.
 	seal() error
 	// cellRows is how many rows load may be asked for at most, counted from
 	// the start of an interval.
 	cellRows() int64
-	// load gives the columns of the tiles [first, last) of one group for the
-	// rows [lo, hi), one slice a tile, valid until the next call.
-	load(lo, hi int64, first, last int) ([][]float32, error)
+	// load gives the rows [lo, hi) of the tiles [first, last) of one group, one
+	// slice a tile, valid until the next call.
+	load(lo, hi int64, first, last int) ([][]byte, error)
 	close()
 }
 
-// writeTiles commits the feature tiles that are missing.
-func (j *job) writeTiles(ctx context.Context) (err error) {
-	granules := (j.info.NumFeatures + tileColumns - 1) / tileColumns
-	if len(j.cat.Entries(shards.KindFeatures)) == granules*j.intervals() {
-		return nil
+// errNotHalf tells that a feature is not exactly a float16.
+var errNotHalf = errors.New("a feature is no float16")
+
+// writeTiles commits the feature tiles that are missing: of float16 if every
+// feature is exactly one, else of float32.
+func (j *job) writeTiles(ctx context.Context) error {
+	tiles := j.cat.Entries(shards.KindFeatures)
+	if len(tiles) == 0 || halfTiles(tiles) {
+		err := j.writeTilesAs(ctx, true)
+		if !errors.Is(err, errNotHalf) {
+			return err
+		}
+		if err := j.cat.Remove(ctx, func(e shards.Entry) bool { return e.Kind == shards.KindFeatures }); err != nil {
+			return err
+		}
 	}
-	store, err := j.newRowStore(granules)
+	return j.writeTilesAs(ctx, false)
+}
+
+// halfTiles says whether the committed tiles are float16.
+func halfTiles(tiles []shards.Entry) bool {
+	return len(tiles) > 0 && tiles[0].Path == shards.TilePath(tilePrefix, int(tiles[0].Interval), int(tiles[0].Block), true)
+}
+
+// writeTilesAs keeps as many tiles in memory as fit and reads the features once
+// for each lot. Where that would be more than maxScans times, it reads them once
+// and spills them.
+func (j *job) writeTilesAs(ctx context.Context, half bool) error {
+	granules := granulesOf(j.info.NumFeatures)
+	seen, err := mem.Alloc[uint64](j.o.Budget, (j.ids.n+63)/64, "rows seen")
 	if err != nil {
 		return err
 	}
-	defer store.close()
-	if err := j.readFeatures(ctx, store, granules*tileColumns); err != nil {
+	defer seen.Free()
+	lot := tileLot(j.o.Budget.Free(), j.ids.n, granules, half)
+	for first := 0; first < granules; first += lot {
+		w := &tileWriter{job: j, half: half, first: first, last: min(first+lot, granules), seen: seen.S}
+		if err := w.run(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func granulesOf(width int) int { return (width + tileColumns - 1) / tileColumns }
+
+// tileLot is the number of tiles that are made from one reading of the features:
+// all of them if they must be spilled.
+func tileLot(free, n int64, granules int, half bool) int {
+	fit := int(min(free/(n*int64(shards.TileRowBytes(half))+direct.Align), int64(granules)))
+	if fit == 0 || fit*maxScans < granules {
+		return granules
+	}
+	scans := (granules + fit - 1) / fit
+	return (granules + scans - 1) / scans
+}
+
+// tileWriter makes the tiles [first, last) from one reading of the features.
+type tileWriter struct {
+	*job
+	half        bool
+	first, last int
+	seen        []uint64 // a bit for each node
+	store       rowStore
+}
+
+func (w *tileWriter) run(ctx context.Context) (err error) {
+	if w.committed(0, w.intervals(), w.first, w.last) {
+		return nil
+	}
+	if w.store, err = w.newStore(); err != nil {
 		return err
 	}
-	if err := store.seal(); err != nil {
+	defer w.store.close()
+	if err := w.readFeatures(ctx); err != nil {
 		return err
 	}
-	meter := progress.Start(ctx, "writing feature tiles", j.ids.n*int64(granules), "rows")
+	if err := w.store.seal(); err != nil {
+		return err
+	}
+	meter := progress.Start(ctx, "writing feature tiles", w.ids.n*int64(w.last-w.first), "rows")
 	defer meter.Done()
-	for i := range j.intervals() {
-		for first := 0; first < granules; first += tileGroup {
-			if err := j.writeTileGroup(ctx, store, i, first, min(first+tileGroup, granules), meter); err != nil {
+	for i := range w.intervals() {
+		for first := w.first; first < w.last; first += tileGroup {
+			if err := w.writeGroup(ctx, i, first, min(first+tileGroup, w.last), meter); err != nil {
 				return err
 			}
 		}
@@ -98,75 +166,173 @@ func (j *job) writeTiles(ctx context.Context) (err error) {
 	return nil
 }
 
-// newRowStore keeps the rows in memory if they fit.
-func (j *job) newRowStore(granules int) (rowStore, error) {
-	// The bitmap of readFeatures comes on top.
-	free := j.o.Budget.Free() - j.ids.n/8 - 8192
-	if j.ids.n*int64(granules)*tileColumns*4 <= free {
-		return newMemoryRows(j.o.Budget, j.ids.n, j.intervalRows(), granules)
+// committed says whether the tiles [first, last) of the intervals [lo, hi) are.
+func (w *tileWriter) committed(lo, hi, first, last int) bool {
+	for i := lo; i < hi; i++ {
+		for g := first; g < last; g++ {
+			if _, ok := w.cat.Lookup(shards.TilePath(tilePrefix, i, g, w.half)); !ok {
+				return false
+			}
+		}
 	}
-	return newSpilledRows(j.o.Budget, free, j.scratch, j.ids.n, j.intervalRows(), granules)
+	return true
+}
+
+// newStore keeps the rows in memory if they fit.
+func (w *tileWriter) newStore() (rowStore, error) {
+	granules, rowBytes := w.last-w.first, int64(shards.TileRowBytes(w.half))
+	free := w.o.Budget.Free()
+	if w.ids.n*int64(granules)*rowBytes+direct.Align <= free {
+		return newMemoryRows(w.o.Budget, w.ids.n, w.intervalRows(), granules, rowBytes)
+	}
+	return newSpilledRows(w.o.Budget, free, w.scratch, w.ids.n, w.intervalRows(), granules, rowBytes)
+}
+
+// featureRows is a batch of dense rows on their way from the dataset to a store.
+type featureRows struct {
+	first  int64 // row number of the first
+	ids    []uint32
+	values []float32
 }
 
 // readFeatures hands every node's row to the store, and refuses a missing and a
 // second one.
-func (j *job) readFeatures(ctx context.Context, store rowStore, width int) error {
-	seen, err := mem.Alloc[uint64](j.o.Budget, (j.ids.n+63)/64, "rows seen")
+func (w *tileWriter) readFeatures(ctx context.Context) (err error) {
+	r, err := w.openRows(ctx)
 	if err != nil {
 		return err
 	}
-	defer seen.Free()
-	dense := make([]float32, width)
+	defer func() { err = errors.Join(err, r.Close()) }()
+	meter := progress.Start(ctx, "reading features", w.ids.n, "rows")
+	defer meter.Done()
+	clear(w.seen)
+	rows := max(featureBatch/(4*r.width), 1)
+	batches := make([]featureRows, 3)
+	for i := range batches {
+		batches[i] = featureRows{0, make([]uint32, 0, rows), make([]float32, rows*r.width)}
+	}
 	count := int64(0)
-	if err := j.eachFeatureRow(ctx, "reading features", func(row int64, f dataset.FeatureRow) error {
-		node, err := j.node(f.ID, "feature", row)
+	encoded := make([]byte, (w.last-w.first)*shards.TileRowBytes(w.half))
+	source := newAhead(w.o.Threads, batches, r.fill)
+	defer source.close()
+	for {
+		b, err := source.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
 		if err != nil {
 			return err
 		}
-		if seen.S[node/64]>>(node%64)&1 == 1 {
-			return fmt.Errorf("partition: %s: feature row %d is a second one of node %d: keep one of the two", j.info.Name, row, f.ID)
+		for i, id := range b.ids {
+			if err := w.put(b.first+int64(i), id, b.values[i*r.width:][:r.width], encoded); err != nil {
+				return err
+			}
 		}
-		seen.S[node/64] |= 1 << (node % 64)
-		count++
-		if err := j.expand(dense, f); err != nil {
-			return fmt.Errorf("partition: %s: feature row %d, node %d: %w", j.info.Name, row, f.ID, err)
+		count += int64(len(b.ids))
+		meter.Add(int64(len(b.ids)))
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		return store.put(node, dense)
-	}); err != nil {
-		return err
 	}
-	if count == j.ids.n {
+	if count == w.ids.n {
 		return nil
 	}
-	return j.ids.each(func(rank, id uint32) error {
-		if node := j.nodeOf.S[rank]; seen.S[node/64]>>(node%64)&1 == 0 {
+	return w.ids.each(func(rank, id uint32) error {
+		if node := w.nodeOf.S[rank]; w.seen[node/64]>>(node%64)&1 == 0 {
 			return fmt.Errorf("partition: %s: node %d has no feature row, nor have %d others: give every node one row, or run without features",
-				j.info.Name, id, j.ids.n-count-1)
+				w.info.Name, id, w.ids.n-count-1)
 		}
 		return nil
 	})
 }
 
-// expand writes a row into dense, normalised if asked for. Columns past the
-// width stay zero.
-func (j *job) expand(dense []float32, f dataset.FeatureRow) error {
-	if f.Dense != nil {
-		if len(f.Dense) != j.info.NumFeatures {
-			return fmt.Errorf("%d values, not %d", len(f.Dense), j.info.NumFeatures)
-		}
-		copy(dense, f.Dense)
+// put hands the columns of a row that belong to the tiles to the store.
+func (w *tileWriter) put(row int64, id uint32, values []float32, encoded []byte) error {
+	node, err := w.node(id, "feature", row)
+	if err != nil {
+		return err
+	}
+	if w.seen[node/64]>>(node%64)&1 == 1 {
+		return fmt.Errorf("partition: %s: feature row %d is a second one of node %d: keep one of the two", w.info.Name, row, id)
+	}
+	w.seen[node/64] |= 1 << (node % 64)
+	if !shards.EncodeTile(encoded, values, w.half) {
+		return errNotHalf
+	}
+	return w.store.put(node, encoded)
+}
+
+// rowReader reads the columns of some tiles as dense rows, normalised if asked
+// for. Columns past the width of the features are zero.
+type rowReader struct {
+	dataset.FeatureReader
+	job         *job
+	row         int64 // rows read
+	first, last int   // columns wanted
+	width       int   // of the tiles
+	given       int   // first column that rows have
+	whole       []float32
+}
+
+func (w *tileWriter) openRows(ctx context.Context) (r *rowReader, err error) {
+	r = &rowReader{
+		job: w.job, first: w.first * tileColumns, last: min(w.last*tileColumns, w.info.NumFeatures),
+		width: (w.last - w.first) * tileColumns,
+	}
+	if some, ok := w.ds.(dataset.ColumnReader); ok && !w.normalize() {
+		r.given = r.first
+		r.FeatureReader, err = some.FeatureColumns(ctx, r.first, r.last)
 	} else {
-		clear(dense)
+		r.whole = make([]float32, w.info.NumFeatures)
+		r.FeatureReader, err = w.ds.Features(ctx)
+	}
+	return r, err
+}
+
+// fill reads the next rows.
+func (r *rowReader) fill(b *featureRows) error {
+	b.first, b.ids = r.row+1, b.ids[:0]
+	for len(b.ids) < cap(b.ids) {
+		f, err := r.Next()
+		if errors.Is(err, io.EOF) && len(b.ids) > 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		r.row++
+		if err := r.expand(b.values[len(b.ids)*r.width:][:r.last-r.first], f); err != nil {
+			return fmt.Errorf("partition: %s: feature row %d, node %d: %w", r.job.info.Name, r.row, f.ID, err)
+		}
+		b.ids = append(b.ids, f.ID)
+	}
+	return nil
+}
+
+// expand writes the wanted columns of a row to dense.
+func (r *rowReader) expand(dense []float32, f dataset.FeatureRow) error {
+	if f.Dense != nil && r.whole == nil {
+		copy(dense, f.Dense)
+		return nil
+	}
+	if f.Dense != nil {
+		if len(f.Dense) != len(r.whole) {
+			return fmt.Errorf("%d values, not %d", len(f.Dense), len(r.whole))
+		}
+		copy(r.whole, f.Dense)
+	} else {
+		clear(r.whole)
 		for i, c := range f.Indices {
-			if int64(c) >= int64(j.info.NumFeatures) {
-				return fmt.Errorf("column %d is not below the width %d", c, j.info.NumFeatures)
+			if int64(c) >= int64(len(r.whole)) {
+				return fmt.Errorf("column %d is not below the width %d", c, len(r.whole))
 			}
-			dense[c] = f.Values[i]
+			r.whole[c] = f.Values[i]
 		}
 	}
-	if j.normalize() {
-		normalizeL1(dense)
+	if r.job.normalize() {
+		normalizeL1(r.whole)
 	}
+	copy(dense, r.whole[r.first:r.last])
 	return nil
 }
 
@@ -185,15 +351,15 @@ func normalizeL1(row []float32) {
 	}
 }
 
-// writeTileGroup commits the tiles [first, last) of one interval, all or none.
-func (j *job) writeTileGroup(ctx context.Context, store rowStore, interval, first, last int, meter *progress.Meter) error {
-	if _, ok := j.cat.Lookup(shards.TilePath(tilePrefix, interval, first)); ok {
+// writeGroup commits the tiles [first, last) of one interval, all or none.
+func (w *tileWriter) writeGroup(ctx context.Context, interval, first, last int, meter *progress.Meter) error {
+	if w.committed(interval, interval+1, first, last) {
 		return nil
 	}
+	lo, hi := w.interval(interval)
 	files := make([]*shards.File, last-first)
-	lo, hi := j.interval(interval)
 	for i := range files {
-		f, err := j.cat.Create(ctx, shards.KindFeatures, shards.TilePath(tilePrefix, interval, first+i), int32(interval), int32(first+i))
+		f, err := w.cat.Create(ctx, shards.KindFeatures, shards.TilePath(tilePrefix, interval, first+i, w.half), int32(interval), int32(first+i))
 		if err != nil {
 			return err
 		}
@@ -201,41 +367,45 @@ func (j *job) writeTileGroup(ctx context.Context, store rowStore, interval, firs
 		f.Rows = hi - lo
 		files[i] = f
 	}
-	for ; lo < hi; lo += store.cellRows() {
-		end := min(lo+store.cellRows(), hi)
-		tiles, err := store.load(lo, end, first, last)
+	for ; lo < hi; lo += w.store.cellRows() {
+		end := min(lo+w.store.cellRows(), hi)
+		tiles, err := w.store.load(lo, end, first-w.first, last-w.first)
 		if err != nil {
 			return err
 		}
+		var writes errgroup.Group
+		writes.SetLimit(w.o.Threads)
 		for i, tile := range tiles {
-			if _, err := files[i].Write(mem.AsBytes(tile)); err != nil {
+			writes.Go(func() error {
+				_, err := files[i].Write(tile)
 				return err
-			}
-			meter.Add(end - lo)
+			})
 		}
-		if err := ctx.Err(); err != nil {
+		if err := errors.Join(writes.Wait(), ctx.Err()); err != nil {
 			return err
 		}
+		meter.Add((end - lo) * int64(len(tiles)))
 	}
-	return j.cat.Commit(ctx, files...)
+	return w.cat.Commit(ctx, files...)
 }
 
 // memoryRows keeps all rows in memory, tile after tile.
 type memoryRows struct {
 	n, interval int64
-	values      *mem.Array[float32]
+	rowBytes    int64
+	values      *mem.Array[byte]
 }
 
-func newMemoryRows(b *mem.Budget, n, interval int64, granules int) (*memoryRows, error) {
-	values, err := mem.Alloc[float32](b, n*int64(granules)*tileColumns, "features")
-	return &memoryRows{n, interval, values}, err
+func newMemoryRows(b *mem.Budget, n, interval int64, granules int, rowBytes int64) (*memoryRows, error) {
+	values, err := mem.Alloc[byte](b, n*int64(granules)*rowBytes, "features")
+	return &memoryRows{n, interval, rowBytes, values}, err
 }
 
-func (m *memoryRows) put(node uint32, row []float32) error {
-	at := int64(node) * tileColumns
-	for ; len(row) > 0; row = row[tileColumns:] {
-		copy(m.values.S[at:], row[:tileColumns])
-		at += m.n * tileColumns
+func (m *memoryRows) put(node uint32, row []byte) error {
+	at := int64(node) * m.rowBytes
+	for ; len(row) > 0; row = row[m.rowBytes:] {
+		copy(m.values.S[at:], row[:m.rowBytes])
+		at += m.n * m.rowBytes
 	}
 	return nil
 }
@@ -244,10 +414,10 @@ func (m *memoryRows) seal() error     { return nil }
 func (m *memoryRows) cellRows() int64 { return m.interval }
 func (m *memoryRows) close()          { m.values.Free() }
 
-func (m *memoryRows) load(lo, hi int64, first, last int) ([][]float32, error) {
-	tiles := make([][]float32, 0, tileGroup)
+func (m *memoryRows) load(lo, hi int64, first, last int) ([][]byte, error) {
+	tiles := make([][]byte, 0, tileGroup)
 	for g := int64(first); g < int64(last); g++ {
-		tiles = append(tiles, m.values.S[(g*m.n+lo)*tileColumns:(g*m.n+hi)*tileColumns])
+		tiles = append(tiles, m.values.S[(g*m.n+lo)*m.rowBytes:(g*m.n+hi)*m.rowBytes])
 	}
 	return tiles, nil
 }

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"testing"
@@ -12,14 +13,14 @@ import (
 )
 
 // tilesOf reads every tile of a store, interval after interval.
-func tilesOf(t rapid.TB, s rowStore, n, interval int64, granules int) [][]float32 {
+func tilesOf(t rapid.TB, s rowStore, n, interval int64, granules int) [][]byte {
 	t.Helper()
-	var all [][]float32
+	var all [][]byte
 	for lo := int64(0); lo < n; lo += interval {
 		end := min(lo+interval, n)
 		for first := 0; first < granules; first += tileGroup {
 			last := min(first+tileGroup, granules)
-			tiles := make([][]float32, last-first)
+			tiles := make([][]byte, last-first)
 			for at := lo; at < end; at += s.cellRows() {
 				cell, err := s.load(at, min(at+s.cellRows(), end), first, last)
 				must(t, err)
@@ -41,37 +42,38 @@ func TestRowStores(t *testing.T) {
 		interval := rapid.Int64Range(n/5+1, n+100).Draw(t, "interval")
 		granules := rapid.IntRange(1, 10).Draw(t, "granules")
 		free := rapid.Int64Range(128<<10, 1<<20).Draw(t, "free")
+		rowBytes := rapid.SampledFrom([]int64{32, 64}).Draw(t, "bytes")
 		scratch, err := newScratch(dir)
 		must(t, err)
 		defer func() { must(t, scratch.remove()) }()
 
 		b := budget(t, free)
-		spilled, err := newSpilledRows(b, free, scratch, n, interval, granules)
+		spilled, err := newSpilledRows(b, free, scratch, n, interval, granules, rowBytes)
 		if errors.Is(err, mem.ErrBudget) {
 			// More cells than pages in half of the budget.
-			if cells := n * int64(granules) * tileRow * 2 / free; b.Free() != free || cells < free/2/minChunk/4 {
+			if cells := n * int64(granules) * rowBytes * 2 / free; b.Free() != free || cells < free/2/minChunk/4 {
 				t.Fatalf("%v for about %d cells; %d of %d bytes free", err, cells, b.Free(), free)
 			}
 			return
 		}
 		must(t, err)
-		inMemory, err := newMemoryRows(budget(t, 4<<20), n, interval, granules)
+		inMemory, err := newMemoryRows(budget(t, 4<<20), n, interval, granules, rowBytes)
 		must(t, err)
 		defer inMemory.close()
-		row := make([]float32, granules*tileColumns)
+		row := make([]byte, granules*int(rowBytes))
 		for _, node := range rng.New(uint64(n)).Perm(int(n)) {
 			for c := range row {
-				row[c] = float32(node*1000 + c)
+				row[c] = byte(rng.Hash(uint64(node), uint64(c)))
 			}
 			must(t, errors.Join(spilled.put(uint32(node), row), inMemory.put(uint32(node), row)))
 		}
 		must(t, errors.Join(spilled.seal(), inMemory.seal()))
 		got, want := tilesOf(t, spilled, n, interval, granules), tilesOf(t, inMemory, n, interval, granules)
-		if !slices.EqualFunc(got, want, slices.Equal) {
+		if !slices.EqualFunc(got, want, bytes.Equal) {
 			t.Fatal("the cells hold other values")
 		}
-		if want[granules-1][0] != float32(granules-1)*tileColumns {
-			t.Fatalf("the last tile starts with %v", want[granules-1][0])
+		if first := byte(rng.Hash(0, uint64(granules-1)*uint64(rowBytes))); want[granules-1][0] != first {
+			t.Fatalf("the last tile starts with %v, not %v", want[granules-1][0], first)
 		}
 		spilled.close()
 		if b.Free() != free {

@@ -1,7 +1,8 @@
 package partition
 
-// forest is a union-find structure over nodes: a node's parent is itself or a
-// smaller node of its component.
+// forest is a union-find structure over nodes by the rank of their input ids: a
+// node's parent is itself or one of its component before it. Input ids that are
+// near to each other are often neighbours, and near in memory.
 type forest []uint32
 
 // newForest makes every node a component of its own.
@@ -12,7 +13,7 @@ func newForest(parent []uint32) forest {
 	return parent
 }
 
-// root is the smallest node known to be connected to v. It halves the path.
+// root is the first node known to be connected to v. It halves the path.
 func (f forest) root(v uint32) uint32 {
 	for f[v] != v {
 		f[v] = f[f[v]]
@@ -23,21 +24,30 @@ func (f forest) root(v uint32) uint32 {
 
 // join connects the components of u and v.
 func (f forest) join(u, v uint32) {
+	if f[u] == f[v] {
+		return
+	}
 	u, v = f.root(u), f.root(v)
 	f[max(u, v)] = min(u, v)
 }
 
-// number replaces parents by component numbers, which count up in the order of
-// the components' smallest nodes.
-func (f forest) number() {
+// number gives the components numbers in the order of their smallest node ids,
+// and writes them to component by node id. It uses f up.
+func (f forest) number(nodeOf, component []uint32) {
+	for rank, parent := range f {
+		f[rank] = f[parent] // the parent comes before, so it knows its root
+		component[nodeOf[rank]] = f[rank]
+	}
+	const none = ^uint32(0)
+	for i := range f {
+		f[i] = none
+	}
 	next := uint32(0)
-	for v, parent := range f {
-		if parent == uint32(v) {
-			f[v] = next
+	for node, root := range component {
+		if f[root] == none {
+			f[root] = next
 			next++
-		} else {
-			// The parent is smaller, so it has its number already.
-			f[v] = f[parent]
 		}
+		component[node] = f[root]
 	}
 }

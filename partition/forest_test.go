@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"ndls/internal/rng"
 )
 
 func TestForest(t *testing.T) {
@@ -18,9 +20,20 @@ func TestForest(t *testing.T) {
 			neighbours[u] = append(neighbours[u], v)
 			neighbours[v] = append(neighbours[v], u)
 		}
-		f.number()
-		if want := naiveComponents(neighbours); !slices.Equal(f, want) {
-			t.Fatalf("components %d, want %d", f, want)
+		nodeOf := make([]uint32, n)
+		for rank, node := range rng.New(uint64(n)).Perm(n) {
+			nodeOf[rank] = uint32(node)
+		}
+		byNode := make([][]int, n)
+		for rank, others := range neighbours {
+			for _, other := range others {
+				byNode[nodeOf[rank]] = append(byNode[nodeOf[rank]], int(nodeOf[other]))
+			}
+		}
+		component := make([]uint32, n)
+		f.number(nodeOf, component)
+		if want := naiveComponents(byNode); !slices.Equal(component, want) {
+			t.Fatalf("components %d, want %d", component, want)
 		}
 	})
 }

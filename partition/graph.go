@@ -19,13 +19,14 @@ func pairKey(lo, hi uint32) uint64 { return uint64(lo)<<32 | uint64(hi) }
 // uniqueEdges is the list of undirected edges, each once, as pairKeys of ranks
 // in a scratch file.
 type uniqueEdges struct {
-	f *direct.File
+	f *spilled
 	n int64
 }
 
-func (e uniqueEdges) close() { _ = e.f.Close() }
+func (e uniqueEdges) close() { e.f.close() }
 
-// each visits the edges in batches.
+// each visits the edges in batches. It comes once: what was read is taken off
+// the disk.
 func (e uniqueEdges) each(ctx context.Context, visit func([]uint64) error) error {
 	r := direct.NewReader(e.f, 0, e.n*8)
 	defer r.Close()
@@ -42,6 +43,7 @@ func (e uniqueEdges) each(ctx context.Context, visit func([]uint64) error) error
 			return err
 		}
 		left -= int64(len(keys))
+		e.f.drop((e.n - left) * 8)
 	}
 	return nil
 }
@@ -85,7 +87,9 @@ func (j *job) sortPairs(ctx context.Context) (_ *sorter, err error) {
 	} else if j.ids, err = newIDSet(j.o.Budget); err != nil {
 		return nil, err
 	}
-	s, err := newSorter(ctx, j.o.Budget, j.scratch, j.info.EdgeHint+j.info.EdgeHint/8, j.o.Threads > 1)
+	s, err := newSorter(ctx, j.o.Budget, j.scratch, sortOptions{
+		want: j.info.EdgeHint + j.info.EdgeHint/8, threads: j.o.Threads, grows: !j.ids.all,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +98,9 @@ func (j *job) sortPairs(ctx context.Context) (_ *sorter, err error) {
 			s.close()
 		}
 	}()
+	keys := make([]uint64, 0, batchKeys)
 	if err := j.eachEdges(ctx, "reading edges", func(batch []dataset.Edge) error {
+		keys = keys[:0]
 		for i, e := range batch {
 			lo, hi := min(e.U, e.V), max(e.U, e.V)
 			if int64(hi) >= limit {
@@ -113,12 +119,10 @@ func (j *job) sortPairs(ctx context.Context) (_ *sorter, err error) {
 				j.loops++
 				continue
 			}
-			if err := s.add(pairKey(lo, hi)); err != nil {
-				return err
-			}
+			keys = append(keys, pairKey(lo, hi))
 		}
 		j.rows += int64(len(batch))
-		return nil
+		return s.add(keys)
 	}); err != nil {
 		return nil, err
 	}
@@ -147,10 +151,12 @@ func (j *job) addOtherIDs(ctx context.Context) error {
 
 // rankEdges counts degrees and writes the edges, by rank, to a scratch file.
 func (j *job) rankEdges(pairs *sorter, degrees []uint32) (uniqueEdges, error) {
-	keys, err := pairs.stream()
+	stream, err := pairs.stream()
 	if err != nil {
 		return uniqueEdges{}, err
 	}
+	defer stream.close()
+	keys := readAhead(j.o.Threads, stream)
 	defer keys.close()
 	f, err := j.scratch.create()
 	if err != nil {
@@ -166,18 +172,18 @@ func (j *job) rankEdges(pairs *sorter, degrees []uint32) (uniqueEdges, error) {
 			f.abort()
 			return uniqueEdges{}, err
 		}
-		for i, k := range batch {
+		for i, k := range batch.keys {
 			u, _ := j.ids.rank(uint32(k >> 32))
 			v, _ := j.ids.rank(uint32(k))
 			degrees[u]++
 			degrees[v]++
-			batch[i] = pairKey(u, v)
+			batch.keys[i] = pairKey(u, v)
 		}
-		if err := f.writeKeys(batch); err != nil {
+		if err := f.writeKeys(batch.keys); err != nil {
 			f.abort()
 			return uniqueEdges{}, err
 		}
-		total += int64(len(batch))
+		total += int64(len(batch.keys))
 	}
 	r, err := f.finish()
 	return uniqueEdges{r, total}, err

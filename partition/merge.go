@@ -11,7 +11,8 @@ import (
 )
 
 // merger merges sorted runs through a tree of losers (Knuth, The Art of
-// Computer Programming, volume 3, section 5.4.1) and drops repeated keys.
+// Computer Programming, volume 3, section 5.4.1) and drops repeated keys. A
+// goroutine reads the runs ahead.
 type merger struct {
 	ctx     context.Context
 	runs    []runReader
@@ -19,7 +20,9 @@ type merger struct {
 	// tree[0] is the run with the smallest key, tree[i] the loser of match i.
 	tree []head
 	last uint64
-	out  []uint64
+
+	reads chan *runReader
+	done  chan struct{}
 }
 
 // head is the smallest key left in a run.
@@ -28,30 +31,49 @@ type head struct {
 	run int
 }
 
+// runBuffer is the bytes for reading each of so many runs.
+func runBuffer(free int64, runs int) int64 {
+	return min(max(free/int64(runs), minRunBuffer), maxRunBuffer) &^ (2*direct.Align - 1)
+}
+
 // newMerger takes over the files of runs if it succeeds.
 func newMerger(ctx context.Context, b *mem.Budget, runs []run) (*merger, error) {
-	perRun := min(max(b.Free()/int64(len(runs)), minRunBuffer), maxRunBuffer) &^ (direct.Align - 1) / 8
-	buffers, err := mem.Alloc[uint64](b, perRun*int64(len(runs)), "merge buffers")
+	half := runBuffer(b.Free(), len(runs)) / 2 / 8
+	buffers, err := mem.Alloc[uint64](b, 2*half*int64(len(runs)), "merge buffers")
 	if err != nil {
 		return nil, err
 	}
 	m := &merger{
-		ctx: ctx, buffers: buffers, runs: make([]runReader, len(runs)),
-		tree: make([]head, len(runs)), last: endOfRun, out: make([]uint64, batchKeys),
+		ctx: ctx, buffers: buffers, runs: make([]runReader, len(runs)), tree: make([]head, len(runs)), last: endOfRun,
+		reads: make(chan *runReader, len(runs)), done: make(chan struct{}),
 	}
-	for i := range m.tree {
-		m.tree[i].run = -1
-	}
+	go m.read()
 	for i, r := range runs {
-		m.runs[i] = runReader{f: r.f, left: r.keys, buffer: buffers.S[int64(i)*perRun:][:perRun]}
-		key, err := m.runs[i].next()
+		m.tree[i].run = -1
+		at := 2 * half * int64(i)
+		m.runs[i] = runReader{
+			f: r.f, left: r.keys, reads: m.reads, ready: make(chan error, 1),
+			halves: [2][]uint64{buffers.S[at:][:half], buffers.S[at+half:][:half]},
+		}
+		m.runs[i].request()
+	}
+	for i := range m.runs {
+		key, err := m.runs[i].refill()
 		if err != nil {
-			buffers.Free()
+			m.stop()
 			return nil, err
 		}
 		m.enter(head{key, i})
 	}
 	return m, nil
+}
+
+// read serves the runs that wait for their next half buffer.
+func (m *merger) read() {
+	defer close(m.done)
+	for r := range m.reads {
+		r.ready <- r.read()
+	}
 }
 
 // enter plays a run's first match: the first to come to a match waits there.
@@ -68,21 +90,26 @@ func (m *merger) enter(h head) {
 	m.tree[0] = h
 }
 
-func (m *merger) next() ([]uint64, error) {
+func (m *merger) next(buf []uint64) ([]uint64, error) {
 	if err := m.ctx.Err(); err != nil {
 		return nil, err
 	}
 	n := 0
-	for n < len(m.out) && m.tree[0].key != endOfRun {
+	for n < len(buf) && m.tree[0].key != endOfRun {
 		h := m.tree[0]
 		if h.key != m.last {
-			m.out[n] = h.key
+			buf[n] = h.key
 			m.last = h.key
 			n++
 		}
-		var err error
-		if h.key, err = m.runs[h.run].next(); err != nil {
-			return nil, err
+		if r := &m.runs[h.run]; r.at < len(r.keys) {
+			h.key = r.keys[r.at]
+			r.at++
+		} else {
+			var err error
+			if h.key, err = r.refill(); err != nil {
+				return nil, err
+			}
 		}
 		for i := (h.run + len(m.tree)) / 2; i > 0; i /= 2 {
 			if m.tree[i].key < h.key {
@@ -94,52 +121,71 @@ func (m *merger) next() ([]uint64, error) {
 	if n == 0 {
 		return nil, io.EOF
 	}
-	return m.out[:n], nil
+	return buf[:n], nil
 }
 
-func (m *merger) close() {
-	for _, r := range m.runs {
-		_ = r.f.Close()
-	}
+// stop ends the reading and frees the buffers.
+func (m *merger) stop() {
+	close(m.reads)
+	<-m.done
 	m.buffers.Free()
 }
 
-// runReader reads the keys of a run.
+func (m *merger) close() {
+	m.stop()
+	for _, r := range m.runs {
+		r.f.close()
+	}
+}
+
+// runReader reads the keys of a run, half a buffer ahead.
 type runReader struct {
-	f      *direct.File
+	f      *spilled
 	off    int64
 	left   int64    // keys not yet read from the file
-	keys   []uint64 // keys read and not yet given out
-	buffer []uint64
+	keys   []uint64 // the half that is given out, from at on
+	at     int
+	halves [2][]uint64
+	ahead  []uint64 // the half that is being read
+	reads  chan<- *runReader
+	ready  chan error // of the half that is being read
 }
 
-// next returns the next key, or endOfRun.
-func (r *runReader) next() (uint64, error) {
-	if len(r.keys) == 0 {
-		if r.left == 0 {
-			return endOfRun, nil
-		}
-		if err := r.refill(); err != nil {
-			return 0, err
-		}
+// request asks for the next half buffer, if there is more to read.
+func (r *runReader) request() {
+	n := min(r.left, int64(len(r.halves[0])))
+	r.ahead = r.halves[0][:n]
+	r.halves[0], r.halves[1] = r.halves[1], r.halves[0]
+	if n > 0 {
+		r.reads <- r
 	}
-	key := r.keys[0]
-	r.keys = r.keys[1:]
-	return key, nil
 }
 
-func (r *runReader) refill() error {
-	n := min(r.left, int64(len(r.buffer)))
-	r.keys = r.buffer[:n]
-	p := mem.AsBytes(r.keys)
+// read fills the half that was asked for.
+func (r *runReader) read() error {
+	p := mem.AsBytes(r.ahead)
 	if got, err := r.f.ReadAt(p, r.off); got < len(p) {
 		return readBackError(r.f, err)
 	}
-	r.left -= n
+	r.left -= int64(len(r.ahead))
 	r.off += int64(len(p))
+	r.f.drop(r.off)
 	return nil
 }
 
-func readBackError(f *direct.File, err error) error {
+// refill returns the first key of the next half buffer, or endOfRun.
+func (r *runReader) refill() (uint64, error) {
+	if len(r.ahead) == 0 {
+		return endOfRun, nil
+	}
+	if err := <-r.ready; err != nil {
+		return 0, err
+	}
+	r.keys, r.at = r.ahead, 1
+	r.request()
+	return r.keys[0], nil
+}
+
+func readBackError(f *spilled, err error) error {
 	return fmt.Errorf("partition: read back %s: %w: %w", f.Name(), storage.ErrDisk, err)
 }

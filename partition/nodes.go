@@ -237,7 +237,10 @@ func (j *job) summarise(ctx context.Context) (shards.Summary, error) {
 		BlockRows: BlockRows, IntervalRows: j.intervalRows(),
 	}
 	if j.wantFeatures() {
-		s.Features, s.Normalized = j.info.NumFeatures, j.normalize()
+		s.Features, s.Normalized, s.FeatureType = j.info.NumFeatures, j.normalize(), shards.Float32
+		if halfTiles(j.cat.Entries(shards.KindFeatures)) {
+			s.FeatureType = shards.Float16
+		}
 	}
 	for _, e := range j.cat.Entries(shards.KindEdges) {
 		s.Edges += e.Rows

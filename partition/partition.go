@@ -179,14 +179,11 @@ func (j *job) buildGraph(ctx context.Context) error {
 		return err
 	}
 	defer ends.Free()
-	component, err := mem.Alloc[uint32](j.o.Budget, j.ids.n, "components")
+	component, err := j.writeShards(ctx, edges)
 	if err != nil {
 		return err
 	}
 	defer component.Free()
-	if err := j.writeShards(ctx, edges, newForest(component.S)); err != nil {
-		return err
-	}
 	return j.writeNodes(ctx, ends.S, component.S)
 }
 
@@ -222,14 +219,23 @@ func (j *job) eachEdges(ctx context.Context, what string, visit func([]dataset.E
 	defer func() { err = errors.Join(err, r.Close()) }()
 	meter := progress.Start(ctx, what, j.info.EdgeHint, "edges")
 	defer meter.Done()
-	batch := make([]dataset.Edge, batchKeys)
+	batches := make([][]dataset.Edge, 3)
+	for i := range batches {
+		batches[i] = make([]dataset.Edge, 0, batchKeys)
+	}
+	source := newAhead(j.o.Threads, batches, func(b *[]dataset.Edge) error {
+		n, err := r.Read((*b)[:batchKeys])
+		*b = (*b)[:n]
+		return err
+	})
+	defer source.close()
 	for {
-		n, err := r.Read(batch)
+		batch, err := source.next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err == nil {
-			err = visit(batch[:n])
+			err = visit(*batch)
 		}
 		if err == nil {
 			err = ctx.Err()
@@ -237,7 +243,7 @@ func (j *job) eachEdges(ctx context.Context, what string, visit func([]dataset.E
 		if err != nil {
 			return err
 		}
-		meter.Add(int64(n))
+		meter.Add(int64(len(*batch)))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,9 @@ import (
 	"pgregory.net/rapid"
 
 	"ndls/dataset"
+	"ndls/internal/half"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/rng"
 	"ndls/internal/storage"
 	"ndls/shards"
@@ -109,10 +112,16 @@ func naiveRun(f *fake, o Options) naive {
 		n.splits = naiveDraw(*r, o.Seed, n.ids, n.labels)
 	}
 	if o.Features && info.NumFeatures > 0 {
-		s.Features = info.NumFeatures
+		s.Features, s.FeatureType = info.NumFeatures, shards.Float16
 		s.Normalized = o.Normalize == NormalizeL1 || (o.Normalize == "" || o.Normalize == NormalizeAuto) && info.SparseFeatures
 		for _, r := range f.features {
-			n.features[nodeOf[r.ID]] = naiveRow(r, info.NumFeatures, s.Normalized)
+			row := naiveRow(r, info.NumFeatures, s.Normalized)
+			n.features[nodeOf[r.ID]] = row
+			for _, x := range row {
+				if half.Float(half.FromFloat(x)) != x {
+					s.FeatureType = shards.Float32
+				}
+			}
 		}
 	}
 
@@ -221,7 +230,13 @@ func checkCommitted(t rapid.TB, cat *shards.Catalog, got shards.Summary, want na
 		var twin bytes.Buffer
 		lo := int64(e.Interval) * got.IntervalRows
 		for _, row := range want.features[lo : lo+e.Rows] {
-			twin.Write(mem.AsBytes(row[e.Block*16:][:16]))
+			for _, x := range row[e.Block*16:][:16] {
+				if got.HalfFeatures() {
+					must(t, binary.Write(&twin, binary.LittleEndian, half.FromFloat(x)))
+				} else {
+					must(t, binary.Write(&twin, binary.LittleEndian, x))
+				}
+			}
 		}
 		if !bytes.Equal(tile, twin.Bytes()) {
 			t.Fatalf("%s has other values", e.Path)
@@ -256,14 +271,15 @@ func readEdges(t rapid.TB, cat *shards.Catalog) [][2]uint32 {
 	return edges
 }
 
+// readHops gives the edges in the order of shards.
 func readHops(t rapid.TB, cat *shards.Catalog) [][2]uint32 {
 	t.Helper()
 	stream, err := shards.OpenHopStream(context.Background(), cat)
 	must(t, err)
 	defer stream.Close()
 	var edges [][2]uint32
-	for block := range stream.Blocks() {
-		frames, err := stream.Open(block)
+	for strip := range stream.Strips() {
+		frames, err := stream.Open(strip, 0, uint32(stream.NumNodes()))
 		must(t, err)
 		for {
 			frame, err := frames.Next()
@@ -271,10 +287,13 @@ func readHops(t rapid.TB, cat *shards.Catalog) [][2]uint32 {
 				break
 			}
 			must(t, err)
-			frame.Visit(func(src, row uint32) { edges = append(edges, [2]uint32{src, uint32(block)*BlockRows + row}) })
+			frame.Visit(func(src, row uint32) { edges = append(edges, [2]uint32{src, uint32(strip)*packed.StripRows + row}) })
 		}
 		must(t, frames.Close())
 	}
+	slices.SortFunc(edges, func(a, b [2]uint32) int {
+		return cmp.Or(cmp.Compare(a[1]/BlockRows, b[1]/BlockRows), cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
+	})
 	return edges
 }
 
@@ -338,8 +357,10 @@ func featureRow(id uint32, width int, sparse bool) dataset.FeatureRow {
 	for c := range width {
 		h := rng.Hash(uint64(id), uint64(c))
 		switch {
-		case !sparse:
+		case !sparse && id%2 == 0:
 			row.Dense = append(row.Dense, float32(rng.Normal(h)))
+		case !sparse:
+			row.Dense = append(row.Dense, float32(h>>60))
 		case h%5 == 0 && id%4 != 0: // some rows are all zeros
 			row.Indices = append(row.Indices, uint32(c))
 			row.Values = append(row.Values, float32(h>>60)+1)
@@ -396,6 +417,72 @@ func randomGraph(nodes, edges, width int) *fake {
 	return f
 }
 
+// wholeNumbers is a graph whose features are exactly float16.
+func wholeNumbers(nodes, width int) *fake {
+	f := randomGraph(nodes, 2*nodes, width)
+	for _, row := range f.features {
+		for c := range row.Dense {
+			row.Dense[c] = float32(rng.Hash(uint64(row.ID), uint64(c)) % 2048)
+		}
+	}
+	return f
+}
+
+// TestFeatureType has one value in the way of float16, or none, under budgets
+// that hold all tiles, some of them, or not one.
+func TestFeatureType(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		row, column int
+		value       float32
+		normalize   string
+		want        string
+	}{
+		{"whole numbers", 0, 0, 17, "", shards.Float16},
+		{"the first value", 0, 0, 0.1, "", shards.Float32},
+		{"the last value", 2999, 69, 0.1, "", shards.Float32},
+		{"a value in the middle", 1500, 40, 65504.5, "", shards.Float32},
+		{"normalised", 0, 0, 17, NormalizeL1, shards.Float32},
+	} {
+		f := wholeNumbers(3000, 70)
+		f.features[c.row].Dense[c.column] = c.value
+		for _, free := range []int64{64 << 20, 300 << 10, 160 << 10} {
+			cat := openCatalog(t, storage.NewMem())
+			o := Options{Budget: budget(t, free), Threads: 2, Scratch: scratchFolder(t), Features: true, Normalize: c.normalize}
+			got, err := Run(context.Background(), f, cat, o)
+			must(t, err)
+			if got.FeatureType != c.want {
+				t.Errorf("%s, %d bytes: %s, want %s", c.name, free, got.FeatureType, c.want)
+			}
+			checkCommitted(t, cat, got, naiveRun(f, o))
+		}
+	}
+}
+
+// TestTileLot holds how often features are read.
+func TestTileLot(t *testing.T) {
+	const papers, gib = 111_059_956, 1 << 30
+	for _, c := range []struct {
+		name     string
+		free, n  int64
+		granules int
+		half     bool
+		want     int
+	}{
+		{"everything fits", gib, 1000, 8, false, 8},
+		{"two readings", 15 * gib, papers, 8, true, 4},
+		{"three, of equal length", 12 * gib, papers, 8, true, 3},
+		{"four", 7 * gib, papers, 8, true, 2},
+		{"would be eight: spilled", 4 * gib, papers, 8, true, 8},
+		{"not one fits: spilled", gib, papers, 8, true, 8},
+		{"float32", 15 * gib, papers, 8, false, 2},
+	} {
+		if got := tileLot(c.free, c.n, c.granules, c.half); got != c.want {
+			t.Errorf("%s: %d tiles at a time, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 // shuffled is the same graph in another order, its edges turned round at random.
 func (f *fake) shuffled(seed uint64) *fake {
 	s := rng.New(seed)
@@ -432,9 +519,9 @@ func TestBytesDoNotDependOnResources(t *testing.T) {
 		{"one thread", known, 64 << 20, 1, 1},
 		{"edges turned, rows shuffled", known.shuffled(1), 64 << 20, 3, 1},
 		{"number of nodes unknown", &unknown, 64 << 20, 2, 1},
-		{"runs and cells", known, 1 << 20, 2, 7},
-		{"runs and cells, one thread", known.shuffled(2), 1 << 20, 1, 7},
-		{"merges of merges", known, 300 << 10, 2, 30},
+		{"runs", known, 1 << 20, 2, 7},
+		{"runs, one thread", known.shuffled(2), 1 << 20, 1, 5},
+		{"merges of merges, and cells", known, 300 << 10, 2, 25},
 		{"number of nodes unknown, runs", hinted.shuffled(3), 12 << 20, 2, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -445,7 +532,7 @@ func TestBytesDoNotDependOnResources(t *testing.T) {
 			must(t, err)
 			summary, err := j.run(context.Background())
 			must(t, errors.Join(err, j.close()))
-			if files := j.scratch.files; files < c.files {
+			if files := int(j.scratch.files.Load()); files < c.files {
 				t.Errorf("%d files spilled, at least %d expected", files, c.files)
 			}
 			if b.Free() != c.free {
@@ -713,10 +800,17 @@ func TestResume(t *testing.T) {
 	known := randomGraph(200, 600, 90)
 	unknown := *known
 	unknown.info.NumNodes = -1
+	later := wholeNumbers(1500, 56)
+	later.features[1000].Dense[55] = 0.1
 	for _, c := range []struct {
 		name string
 		f    *fake
-	}{{"number of nodes stated", known}, {"number of nodes unknown", &unknown}} {
+		free int64
+	}{
+		{"number of nodes stated", known, 48 << 20},
+		{"number of nodes unknown", &unknown, 48 << 20},
+		{"float32 found out late", later, 170 << 10},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			scratch := scratchFolder(t)
 			try := func(s storage.Store) (shards.Summary, error) {
@@ -724,10 +818,10 @@ func TestResume(t *testing.T) {
 				if err != nil {
 					return shards.Summary{}, err
 				}
-				b := budget(t, 48<<20)
+				b := budget(t, c.free)
 				summary, err := Run(context.Background(), c.f, cat, Options{Budget: b, Scratch: scratch, Features: true, Threads: 2})
-				if b.Free() != 48<<20 {
-					t.Errorf("%d bytes not given back", 48<<20-b.Free())
+				if b.Free() != c.free {
+					t.Errorf("%d bytes not given back", c.free-b.Free())
 				}
 				return summary, err
 			}

@@ -2,11 +2,14 @@ package partition
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 
 	"ndls/dataset"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/shards"
 )
 
 // TestPublished compares counts with those known of the published graphs.
@@ -41,5 +44,27 @@ func TestPublished(t *testing.T) {
 				t.Errorf("random splits %v of %d labelled nodes", s.Splits, s.Labelled)
 			}
 		})
+	}
+}
+
+// TestGeneratedColumns makes tiles of all columns at a time, and of a quarter.
+func TestGeneratedColumns(t *testing.T) {
+	ctx := context.Background()
+	var want []shards.Entry
+	for _, free := range []int64{64 << 20, 2 << 20} {
+		ds, err := dataset.Open(ctx, "papers100m:scale=1/4096", dataset.Options{})
+		must(t, err)
+		cat := openCatalog(t, storage.NewMem())
+		s, err := Run(ctx, ds, cat, Options{Budget: budget(t, free), Threads: 2, Scratch: scratchFolder(t), Features: true})
+		must(t, errors.Join(err, ds.Close()))
+		if s.FeatureType != shards.Float16 {
+			t.Errorf("tiles of %s", s.FeatureType)
+		}
+		if want == nil {
+			want = cat.Entries("")
+		}
+		if got := cat.Entries(""); !slices.Equal(got, want) {
+			t.Errorf("committed\n%v, want\n%v", got, want)
+		}
 	}
 }

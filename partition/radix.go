@@ -1,56 +1,200 @@
 package partition
 
-import "math/bits"
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+)
 
 const (
 	digitBits = 11
 	digitSize = 1 << digitBits
+	// cacheKeys and tmp for as many fit into a second-level cache.
+	cacheKeys = 1 << 14
+	// Fewer keys are sorted by smaller digits, and hardly any by insertion.
+	smallKeys  = 1 << 12
+	smallDigit = 8
+	fewKeys    = 32
 )
 
+type digitCounts [digitSize]int64
+
 // radixSort sorts keys with the help of tmp, which is as long, and returns the
-// sorted array: one of the two. Digits in which all keys agree cost nothing.
-func radixSort(keys, tmp []uint64) []uint64 {
-	if len(keys) < 2 {
+// sorted array: one of the two. The highest digit deals the keys into buckets, on
+// all threads at a time, until a bucket fits the cache; there the lowest digit
+// comes first. Digits in which all keys agree cost nothing.
+func radixSort(keys, tmp []uint64, threads int) []uint64 {
+	tmp = tmp[:len(keys)]
+	if len(keys) <= cacheKeys {
+		sortInto(keys, tmp, false)
 		return keys
 	}
-	var shifts []int
-	for rest := varyingBits(keys); rest != 0; {
-		shift := bits.TrailingZeros64(rest)
-		shifts = append(shifts, shift)
-		rest &^= (digitSize - 1) << shift
-	}
-	counts := make([][digitSize]int64, len(shifts))
-	for _, k := range keys {
-		for i, shift := range shifts {
-			counts[i][k>>shift&(digitSize-1)]++
+	parts := cut(len(keys), threads)
+	varying := make([]uint64, len(parts))
+	parallel(threads, len(parts), func(i int) { varying[i] = differences(keys[parts[i].lo:parts[i].hi], keys[0]) })
+	shift := highDigit(or(varying), len(keys))
+
+	counts := make([]digitCounts, len(parts))
+	parallel(threads, len(parts), func(i int) { count(keys[parts[i].lo:parts[i].hi], shift, &counts[i]) })
+	at := int64(0)
+	var ends [digitSize]int64
+	for d := range digitSize {
+		for i := range counts {
+			counts[i][d], at = at, at+counts[i][d]
 		}
+		ends[d] = at
 	}
-	for i, shift := range shifts {
-		scatter(tmp[:len(keys)], keys, shift, &counts[i])
-		keys, tmp = tmp[:len(keys)], keys
-	}
+	parallel(threads, len(parts), func(i int) { deal(tmp, keys[parts[i].lo:parts[i].hi], shift, &counts[i]) })
+	parallel(threads, digitSize, func(d int) {
+		lo := int64(0)
+		if d > 0 {
+			lo = ends[d-1]
+		}
+		sortInto(tmp[lo:ends[d]], keys[lo:ends[d]], true)
+	})
 	return keys
 }
 
-// varyingBits has a one wherever two keys differ.
-func varyingBits(keys []uint64) uint64 {
+type span struct{ lo, hi int }
+
+// cut divides n into equal parts.
+func cut(n, parts int) []span {
+	spans := make([]span, parts)
+	for i := range spans {
+		spans[i] = span{n * i / parts, n * (i + 1) / parts}
+	}
+	return spans
+}
+
+// parallel calls do for 0..n-1.
+func parallel(threads, n int, do func(int)) {
+	if threads == 1 {
+		for i := range n {
+			do(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range threads {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// sortInto sorts keys, into other if move says so, else in their place. It
+// overwrites both.
+func sortInto(keys, other []uint64, move bool) {
+	if len(keys) <= fewKeys {
+		insertionSort(keys)
+		if move {
+			copy(other, keys)
+		}
+		return
+	}
+	varying := differences(keys, keys[0])
+	if len(keys) <= cacheKeys || varying>>digitBits == 0 {
+		sortLow(keys, other, varying, move)
+		return
+	}
+	shift := highDigit(varying, len(keys))
+	var counts digitCounts
+	count(keys, shift, &counts)
+	starts(&counts)
+	deal(other, keys, shift, &counts)
+	lo := int64(0)
+	for _, end := range counts { // dealing has moved starts to ends
+		sortInto(other[lo:end], keys[lo:end], !move)
+		lo = end
+	}
+}
+
+// highDigit is the shift of a digit with the highest of the varying bits, one
+// that leaves buckets of about half the cache if bits are random.
+func highDigit(varying uint64, n int) (shift int) {
+	width := min(max(bits.Len(uint(n/(cacheKeys/2))), 2), digitBits)
+	return max(bits.Len64(varying)-width, 0)
+}
+
+// sortLow sorts by one digit after the other from the lowest.
+func sortLow(keys, other []uint64, varying uint64, move bool) {
+	width := digitBits
+	if len(keys) < smallKeys {
+		width = smallDigit
+	}
+	mask := uint64(1)<<width - 1
+	for varying != 0 {
+		shift := bits.TrailingZeros64(varying)
+		varying &^= mask << shift
+		var counts digitCounts
+		for _, k := range keys {
+			counts[k>>shift&mask&(digitSize-1)]++
+		}
+		at := int64(0)
+		for d, n := range counts[:mask+1] {
+			counts[d], at = at, at+n
+		}
+		for _, k := range keys {
+			d := k >> shift & mask & (digitSize - 1)
+			other[counts[d]] = k
+			counts[d]++
+		}
+		keys, other, move = other, keys, !move
+	}
+	if move {
+		copy(other, keys)
+	}
+}
+
+func insertionSort(keys []uint64) {
+	for i := 1; i < len(keys); i++ {
+		k, j := keys[i], i
+		for ; j > 0 && keys[j-1] > k; j-- {
+			keys[j] = keys[j-1]
+		}
+		keys[j] = k
+	}
+}
+
+// differences has a one wherever a key differs from the other one.
+func differences(keys []uint64, other uint64) uint64 {
 	var v uint64
 	for _, k := range keys {
-		v |= k ^ keys[0]
+		v |= k ^ other
 	}
 	return v
 }
 
-// scatter moves src to dst in the order of one digit, stably.
-func scatter(dst, src []uint64, shift int, counts *[digitSize]int64) {
-	var at int64
-	for d, n := range counts {
-		counts[d] = at
-		at += n
+func or(words []uint64) (all uint64) {
+	for _, w := range words {
+		all |= w
 	}
-	for _, k := range src {
+	return all
+}
+
+func count(keys []uint64, shift int, counts *digitCounts) {
+	for _, k := range keys {
+		counts[k>>shift&(digitSize-1)]++
+	}
+}
+
+// starts turns the number of keys of each digit into the place of the first.
+func starts(counts *digitCounts) {
+	at := int64(0)
+	for d, n := range counts {
+		counts[d], at = at, at+n
+	}
+}
+
+// deal moves keys to where their digits start.
+func deal(to, keys []uint64, shift int, counts *digitCounts) {
+	for _, k := range keys {
 		d := k >> shift & (digitSize - 1)
-		dst[counts[d]] = k
+		to[counts[d]] = k
 		counts[d]++
 	}
 }

@@ -11,7 +11,6 @@ const (
 	// minChunk and maxChunk bound the unit in which rows are spilled.
 	minChunk = direct.Align
 	maxChunk = 1 << 20
-	tileRow  = tileColumns * 4 // bytes of a row of a tile
 )
 
 // spilledRows scatters rows to cells, each the tiles of one group for a range of
@@ -20,6 +19,7 @@ const (
 type spilledRows struct {
 	budget      *mem.Budget
 	n, interval int64
+	rowBytes    int64 // of a tile
 	rows        int64 // of a cell, the last of an interval may have fewer
 	granules    int
 	groups      int
@@ -32,9 +32,9 @@ type spilledRows struct {
 	out     *spillFile
 	written uint32 // chunks
 
-	in     *direct.File
-	page   *mem.Array[byte]    // one chunk
-	values *mem.Array[float32] // one cell
+	in     *spilled
+	page   *mem.Array[byte] // one chunk
+	values *mem.Array[byte] // one cell
 }
 
 // cell counts what was put into it. Its records are a row number within the
@@ -48,10 +48,13 @@ type cell struct {
 
 // newSpilledRows lays out cells for the given free bytes of the budget: half of
 // them are enough for the chunks being filled, and later for one cell.
-func newSpilledRows(b *mem.Budget, free int64, s *scratch, n, interval int64, granules int) (_ *spilledRows, err error) {
-	r := &spilledRows{budget: b, n: n, interval: interval, granules: granules, groups: (granules + tileGroup - 1) / tileGroup}
+func newSpilledRows(b *mem.Budget, free int64, s *scratch, n, interval int64, granules int, rowBytes int64) (_ *spilledRows, err error) {
+	r := &spilledRows{
+		budget: b, n: n, interval: interval, rowBytes: rowBytes, granules: granules, groups: (granules + tileGroup - 1) / tileGroup,
+	}
+	free = free*15/16 - 4*direct.Align // the rest is for places and whole pages
 	interval = min(interval, n)
-	r.rows = max(min(free/2/(tileGroup*tileRow), interval), 1)
+	r.rows = max(min(free/2/(tileGroup*rowBytes), interval), 1)
 	r.perInterval = (interval + r.rows - 1) / r.rows
 	intervals := (n + interval - 1) / interval
 	count := intervals * r.perInterval * int64(r.groups)
@@ -69,7 +72,7 @@ func newSpilledRows(b *mem.Budget, free int64, s *scratch, n, interval int64, gr
 	for i := range r.cells {
 		first := i % r.groups * tileGroup
 		c := &r.cells[i]
-		c.record = 4 + int64(min(tileGroup, granules-first))*tileRow
+		c.record = 4 + int64(min(tileGroup, granules-first))*rowBytes
 		c.perChunk = r.chunk / c.record
 		c.places = places
 		places += (r.rows + c.perChunk - 1) / c.perChunk
@@ -87,16 +90,14 @@ func (r *spilledRows) at(node int64) (first int, row int64) {
 	return int((node/r.interval*r.perInterval + inside/r.rows) * int64(r.groups)), inside % r.rows
 }
 
-func (r *spilledRows) put(node uint32, row []float32) error {
+func (r *spilledRows) put(node uint32, row []byte) error {
 	first, number := r.at(int64(node))
 	for i := first; i < first+r.groups; i++ {
 		c := &r.cells[i]
 		at := int64(i)*r.chunk + c.records%c.perChunk*c.record
 		record := r.buffers.S[at : at+c.record]
 		binary.LittleEndian.PutUint32(record, uint32(number))
-		values := row[:(c.record-4)/4]
-		copy(record[4:], mem.AsBytes(values))
-		row = row[len(values):]
+		row = row[copy(record[4:], row):]
 		c.records++
 		if c.records%c.perChunk == 0 {
 			if err := r.flush(i); err != nil {
@@ -132,16 +133,16 @@ func (r *spilledRows) seal() (err error) {
 	if r.page, err = mem.Alloc[byte](r.budget, r.chunk, "feature cell"); err != nil {
 		return err
 	}
-	r.values, err = mem.Alloc[float32](r.budget, r.rows*tileGroup*tileColumns, "feature cell")
+	r.values, err = mem.Alloc[byte](r.budget, r.rows*tileGroup*r.rowBytes, "feature cell")
 	return err
 }
 
 func (r *spilledRows) cellRows() int64 { return r.rows }
 
-func (r *spilledRows) load(lo, hi int64, first, last int) ([][]float32, error) {
-	tiles := make([][]float32, last-first)
+func (r *spilledRows) load(lo, hi int64, first, last int) ([][]byte, error) {
+	tiles := make([][]byte, last-first)
 	for i := range tiles {
-		tiles[i] = r.values.S[int64(i)*r.rows*tileColumns:][:(hi-lo)*tileColumns]
+		tiles[i] = r.values.S[int64(i)*r.rows*r.rowBytes:][:(hi-lo)*r.rowBytes]
 	}
 	i, _ := r.at(lo)
 	c := r.cells[i+first/tileGroup]
@@ -150,11 +151,12 @@ func (r *spilledRows) load(lo, hi int64, first, last int) ([][]float32, error) {
 		if got, err := r.in.ReadAt(r.page.S, int64(place)*r.chunk); got < len(r.page.S) {
 			return nil, readBackError(r.in, err)
 		}
+		r.in.dropRange(int64(place)*r.chunk, r.chunk)
 		for k := range min(c.perChunk, c.records-done) {
 			record := r.page.S[k*c.record:][:c.record]
 			row := int64(binary.LittleEndian.Uint32(record))
 			for i, tile := range tiles {
-				copy(mem.AsBytes(tile[row*tileColumns:][:tileColumns]), record[4+i*tileRow:])
+				copy(tile[row*r.rowBytes:][:r.rowBytes], record[4+int64(i)*r.rowBytes:])
 			}
 		}
 	}
@@ -166,7 +168,7 @@ func (r *spilledRows) close() {
 		r.out.abort()
 	}
 	if r.in != nil {
-		_ = r.in.Close()
+		r.in.close()
 	}
 	r.buffers.Free()
 	r.places.Free()

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"ndls/internal/direct"
 	"ndls/internal/mem"
@@ -15,7 +18,7 @@ import (
 // scratch is a folder of temporary files that are written once and read once.
 type scratch struct {
 	dir   string
-	files int // files written so far
+	files atomic.Int64 // files written so far
 }
 
 // newScratch makes a folder of its own inside parent.
@@ -40,16 +43,16 @@ type spillFile struct {
 }
 
 func (s *scratch) create() (*spillFile, error) {
-	path := filepath.Join(s.dir, fmt.Sprintf("%06d.spill", s.files))
+	path := filepath.Join(s.dir, fmt.Sprintf("%06d.spill", s.files.Add(1)))
 	w, err := direct.Create(path)
 	if err != nil {
 		return nil, s.failed(err)
 	}
-	s.files++
 	return &spillFile{s, path, w}, nil
 }
 
 func (f *spillFile) write(p []byte) error {
+	direct.CountScratch(0, int64(len(p)))
 	if _, err := f.w.Write(p); err != nil {
 		return f.s.failed(err)
 	}
@@ -64,8 +67,8 @@ func (f *spillFile) abort() {
 }
 
 // finish ends the writing and opens the file for reading. Its name is gone
-// from then on, so the space comes back on Close, or when the process dies.
-func (f *spillFile) finish() (*direct.File, error) {
+// from then on, so the space comes back on close, or when the process dies.
+func (f *spillFile) finish() (*spilled, error) {
 	if err := f.w.Finish(); err != nil {
 		return nil, f.s.failed(err)
 	}
@@ -73,11 +76,59 @@ func (f *spillFile) finish() (*direct.File, error) {
 	if err != nil {
 		return nil, f.s.failed(err)
 	}
-	if err := os.Remove(f.path); err != nil {
+	holes, err := os.OpenFile(f.path, os.O_WRONLY, 0)
+	if err == nil {
+		err = os.Remove(f.path)
+	}
+	if err != nil {
 		_ = r.Close()
+		_ = holes.Close()
 		return nil, f.s.failed(err)
 	}
-	return r, nil
+	return &spilled{File: r, holes: holes}, nil
+}
+
+// ReadAt implements io.ReaderAt.
+func (f *spilled) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	direct.CountScratch(int64(n), 0)
+	return n, err
+}
+
+const (
+	// dropStep is how much of a file is taken off the disk at a time.
+	dropStep = 4 << 20
+	// minDrop is what is not worth a system call.
+	minDrop = 256 << 10
+)
+
+// spilled is a scratch file that is read once, and shrinks while it is.
+type spilled struct {
+	*direct.File
+	holes   *os.File // for writing
+	dropped int64
+}
+
+// drop takes what is before end off the disk, sooner or later.
+func (f *spilled) drop(end int64) {
+	if end &^= direct.Align - 1; end-f.dropped >= dropStep {
+		f.dropRange(f.dropped, end-f.dropped)
+		f.dropped = end
+	}
+}
+
+// dropRange takes a range off the disk, if the file system can do that; else it
+// stays until close.
+func (f *spilled) dropRange(off, n int64) {
+	if n < minDrop {
+		return
+	}
+	_ = unix.Fallocate(int(f.holes.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
+}
+
+func (f *spilled) close() {
+	_ = f.Close()
+	_ = f.holes.Close()
 }
 
 // failed says where the disk failed, and how to go on.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 
 	"ndls/internal/direct"
 	"ndls/internal/mem"
@@ -16,49 +17,68 @@ const (
 	minSortKeys = 1 << 12
 	// minRunBuffer and maxRunBuffer bound what is read of a run at a time.
 	minRunBuffer = 64 << 10
-	maxRunBuffer = 1 << 20
+	maxRunBuffer = 4 << 20
+	// growth is what arrays that grow while keys are added may need: the map of
+	// all input ids.
+	growth = 544 << 20
 )
 
 // endOfRun is larger than every key: see edgeKey and pairKey.
 const endOfRun = ^uint64(0)
 
 // sorter sorts more keys than fit into memory. Keys are added until finish.
-// While one buffer is filled, a goroutine sorts and spills another.
+// While one buffer is filled, a second is sorted into a third and back, or
+// written.
 type sorter struct {
 	ctx     context.Context
 	budget  *mem.Budget
 	scratch *scratch
+	threads int
 	arrays  []*mem.Array[uint64]
 	fill    []uint64
 	n       int
 	memory  *memoryKeys   // the result, if nothing was spilled
-	free    chan []uint64 // buffers that neither fill nor the spilling goroutine holds
+	free    chan []uint64 // buffers that neither fill nor a spilling goroutine holds
 
-	// Written by the spilling goroutine before it gives its buffers back.
+	mu   sync.Mutex
 	runs []run
 	err  error
 }
 
 // run is a sorted file without repeated keys.
 type run struct {
-	f    *direct.File
+	f    *spilled
 	keys int64
 }
 
-// newSorter takes buffers for want keys (0 if unknown), or for as many as the
-// budget allows: two buffers, or three if sorting may overlap with adding.
-func newSorter(ctx context.Context, b *mem.Budget, s *scratch, want int64, overlap bool) (*sorter, error) {
-	buffers := int64(2)
-	if overlap {
-		buffers = 3
+// sortOptions say what a sorter is for.
+type sortOptions struct {
+	want    int64 // keys, 0 if unknown
+	threads int
+	grows   bool // other arrays grow while keys are added
+}
+
+// buffers is how many arrays a sorter works with: on one thread keys are not
+// added while others are sorted.
+func (o sortOptions) buffers() int64 { return int64(min(o.threads, 2)) + 1 }
+
+// bufferKeys is the length of each array, with so many bytes free.
+func (o sortOptions) bufferKeys(free int64) int64 {
+	if o.grows {
+		free -= min(free/4, growth)
 	}
-	// A quarter is left to arrays that grow meanwhile.
-	size := b.Free() * 3 / 4 / buffers / 8
-	if want > 0 {
-		size = min(size, want)
+	size := free / o.buffers() &^ (direct.Align - 1) / 8
+	if o.want > 0 {
+		size = min(size, o.want)
 	}
-	size = max(size, minSortKeys)
-	t := &sorter{ctx: ctx, budget: b, scratch: s, free: make(chan []uint64, buffers)}
+	return max(size, minSortKeys)
+}
+
+// newSorter takes buffers for all keys that are wanted, or for as many as the
+// budget allows.
+func newSorter(ctx context.Context, b *mem.Budget, s *scratch, o sortOptions) (*sorter, error) {
+	buffers, size := o.buffers(), o.bufferKeys(b.Free())
+	t := &sorter{ctx: ctx, budget: b, scratch: s, threads: o.threads, free: make(chan []uint64, buffers)}
 	for range buffers {
 		a, err := mem.Alloc[uint64](b, size, "sort buffer")
 		if err != nil {
@@ -72,37 +92,53 @@ func newSorter(ctx context.Context, b *mem.Budget, s *scratch, want int64, overl
 	return t, nil
 }
 
-// add takes one more key.
-func (t *sorter) add(key uint64) error {
-	if t.n == len(t.fill) {
-		if err := t.spill(); err != nil {
-			return err
+// add takes more keys.
+func (t *sorter) add(keys []uint64) error {
+	for len(keys) > 0 {
+		if t.n == len(t.fill) {
+			if err := t.spill(); err != nil {
+				return err
+			}
 		}
+		n := copy(t.fill[t.n:], keys)
+		t.n += n
+		keys = keys[n:]
 	}
-	t.fill[t.n] = key
-	t.n++
 	return nil
 }
 
 // spill hands the filled buffer to a goroutine and goes on with a free one.
 func (t *sorter) spill() error {
 	keys, tmp := t.fill[:t.n], <-t.free
-	if t.err != nil {
+	if err := t.failure(); err != nil {
 		t.free <- tmp
-		return t.err
+		return err
 	}
 	go func() {
-		r, err := t.writeRun(radixSort(keys, tmp))
-		if err != nil {
-			t.err = err
-		} else {
-			t.runs = append(t.runs, r)
-		}
+		radixSort(keys, tmp, t.threads)
 		t.free <- tmp
+		t.ended(t.writeRun(keys))
 		t.free <- keys[:cap(keys)]
 	}()
 	t.fill, t.n = <-t.free, 0
 	return t.ctx.Err()
+}
+
+func (t *sorter) failure() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err
+}
+
+// ended notes what became of a run.
+func (t *sorter) ended(r run, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		t.err = err
+	} else {
+		t.runs = append(t.runs, r)
+	}
 }
 
 func (t *sorter) writeRun(sorted []uint64) (run, error) {
@@ -119,7 +155,7 @@ func (t *sorter) writeRun(sorted []uint64) (run, error) {
 	return run{r, int64(len(sorted))}, err
 }
 
-// wait returns when the spilling goroutine is idle.
+// wait returns when the spilling goroutines are done.
 func (t *sorter) wait() error {
 	held := make([][]uint64, 0, len(t.arrays)-1)
 	for range cap(held) {
@@ -128,7 +164,7 @@ func (t *sorter) wait() error {
 	for _, b := range held {
 		t.free <- b
 	}
-	return t.err
+	return t.failure()
 }
 
 // finish ends the adding and gives the buffers back, but for the one that holds
@@ -155,10 +191,10 @@ func (t *sorter) finish() error {
 
 // sortInMemory keeps the one array that holds the result.
 func (t *sorter) sortInMemory() {
-	sorted := radixSort(t.fill[:t.n], <-t.free)
-	t.memory = &memoryKeys{ctx: t.ctx, keys: unique(sorted)}
+	radixSort(t.fill[:t.n], <-t.free, t.threads)
+	t.memory = &memoryKeys{ctx: t.ctx, keys: unique(t.fill[:t.n])}
 	for i, a := range t.arrays {
-		if len(sorted) > 0 && &a.S[0] == &sorted[0] {
+		if &a.S[0] == &t.fill[0] {
 			t.memory.array = a
 			t.arrays[i] = nil
 		}
@@ -212,8 +248,9 @@ func (t *sorter) mergeRuns(runs []run) (run, error) {
 		return run{}, err
 	}
 	total := int64(0)
+	buf := make([]uint64, batchKeys)
 	for {
-		keys, err := m.next()
+		keys, err := m.next(buf)
 		if err == nil {
 			err = f.writeKeys(keys)
 		}
@@ -230,14 +267,14 @@ func (t *sorter) mergeRuns(runs []run) (run, error) {
 	return run{r, total}, err
 }
 
-// close waits for the spilling goroutine and gives everything back.
+// close waits for the spilling goroutines and gives everything back.
 func (t *sorter) close() {
 	if t.fill != nil {
 		_ = t.wait()
 	}
 	t.freeArrays()
 	for _, r := range t.runs {
-		_ = r.f.Close()
+		r.f.close()
 	}
 	t.runs = nil
 	if t.memory != nil {
@@ -254,10 +291,26 @@ func (t *sorter) freeArrays() {
 
 // keyStream gives ascending keys, each once.
 type keyStream interface {
-	// next returns a few keys, valid until the next call and free to be
+	// next returns at most len(buf) keys, in buf or elsewhere, free to be
 	// overwritten, or io.EOF.
-	next() ([]uint64, error)
+	next(buf []uint64) ([]uint64, error)
 	close()
+}
+
+// aheadKeys reads a keyStream ahead.
+type aheadKeys = ahead[keyBatch]
+
+type keyBatch struct{ buf, keys []uint64 }
+
+func readAhead(threads int, s keyStream) *aheadKeys {
+	batches := make([]keyBatch, 3)
+	for i := range batches {
+		batches[i].buf = make([]uint64, batchKeys)
+	}
+	return newAhead(threads, batches, func(b *keyBatch) (err error) {
+		b.keys, err = s.next(b.buf)
+		return err
+	})
 }
 
 // memoryKeys is a keyStream over one array.
@@ -267,11 +320,11 @@ type memoryKeys struct {
 	keys  []uint64
 }
 
-func (m *memoryKeys) next() ([]uint64, error) {
+func (m *memoryKeys) next(buf []uint64) ([]uint64, error) {
 	if err := m.ctx.Err(); err != nil {
 		return nil, err
 	}
-	n := min(len(m.keys), batchKeys)
+	n := min(len(m.keys), len(buf))
 	if n == 0 {
 		return nil, io.EOF
 	}

@@ -22,7 +22,7 @@ func TestRadixSort(t *testing.T) {
 		}
 		want := slices.Clone(keys)
 		slices.Sort(want)
-		got := radixSort(keys, make([]uint64, len(keys)+3))
+		got := radixSort(keys, make([]uint64, len(keys)+3), 1)
 		if !slices.Equal(got, want) {
 			t.Fatalf("sorted to %x, want %x", got, want)
 		}
@@ -32,13 +32,42 @@ func TestRadixSort(t *testing.T) {
 	})
 }
 
+// TestRadixSortLong has more keys than the cache, dealt out once or several
+// times, by one thread or more.
+func TestRadixSortLong(t *testing.T) {
+	for name, key := range map[string]func(h uint64) uint64{
+		"edges":           func(h uint64) uint64 { return edgeKey(uint32(h>>40), uint32(h&0x3fffff)) },
+		"pairs":           func(h uint64) uint64 { return pairKey(uint32(h>>44), uint32(h&0xfffff)) },
+		"all bits":        func(h uint64) uint64 { return h },
+		"few keys":        func(h uint64) uint64 { return h % 5 << 40 },
+		"one key":         func(uint64) uint64 { return 7 },
+		"one far off":     func(h uint64) uint64 { return max(h%1000, h/(1<<50)*(h>>14&1)<<40) },
+		"small and large": func(h uint64) uint64 { return h >> (h % 64) },
+	} {
+		for _, n := range []int{cacheKeys, cacheKeys + 1, 3 * cacheKeys, 40 * cacheKeys} {
+			keys := make([]uint64, n)
+			for i := range keys {
+				keys[i] = key(rng.Hash(uint64(n), uint64(i)))
+			}
+			want := slices.Clone(keys)
+			slices.Sort(want)
+			for _, threads := range []int{1, 2, 3} {
+				if got := radixSort(slices.Clone(keys), make([]uint64, n), threads); !slices.Equal(got, want) {
+					t.Errorf("%s: %d keys on %d threads are not sorted", name, n, threads)
+				}
+			}
+		}
+	}
+}
+
 // collect reads a stream to its end.
 func collect(t *testing.T, s keyStream) []uint64 {
 	t.Helper()
 	defer s.close()
 	var all []uint64
+	buf := make([]uint64, batchKeys)
 	for {
-		keys, err := s.next()
+		keys, err := s.next(buf)
 		if errors.Is(err, io.EOF) {
 			return all
 		}
@@ -66,27 +95,27 @@ func TestSorter(t *testing.T) {
 		{"in memory", 100_000, 8 * mib, 0, 0},
 		{"in memory, count known", 100_000, 4 * mib, 100_000, 0},
 		{"count known too small", 100_000, 3 * mib, 60_000, 2},
-		// 512 KiB give two buffers of 24,576 keys, or three of 16,384.
-		{"runs in one merge", 100_000, mib / 2, 0, 5},
-		// 128 KiB give runs of 6,144 or 4,096 keys and merges of two.
-		{"runs in many merges", 100_000, mib / 8, 0, 30},
+		// 512 KiB give two buffers of 32,768 keys, or three of 21,504.
+		{"runs in one merge", 100_000, mib / 2, 0, 4},
+		// 128 KiB give runs of 8,192 or 5,120 keys and merges of two.
+		{"runs in many merges", 100_000, mib / 8, 0, 24},
 	} {
-		for _, overlap := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, overlap %v", c.name, overlap), func(t *testing.T) {
+		for _, threads := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s, %d threads", c.name, threads), func(t *testing.T) {
 				s, err := newScratch(scratchFolder(t))
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer func() { _ = s.remove() }()
 				b := budget(t, c.free)
-				sort, err := newSorter(context.Background(), b, s, c.want, overlap)
+				sort, err := newSorter(context.Background(), b, s, sortOptions{want: c.want, threads: threads})
 				if err != nil {
 					t.Fatal(err)
 				}
 				want := make([]uint64, c.keys)
 				for i := range want {
 					want[i] = rng.Hash(1, uint64(i)) % 50_000 << 20
-					if err := sort.add(want[i]); err != nil {
+					if err := sort.add(want[i : i+1]); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -102,8 +131,8 @@ func TestSorter(t *testing.T) {
 				if !slices.Equal(collect(t, stream), slices.Compact(want)) {
 					t.Error("wrong keys")
 				}
-				if s.files < c.files || c.files == 0 && s.files > 0 {
-					t.Errorf("%d files spilled, at least %d expected", s.files, c.files)
+				if files := int(s.files.Load()); files < c.files || c.files == 0 && files > 0 {
+					t.Errorf("%d files spilled, at least %d expected", files, c.files)
 				}
 				if b.Free() != c.free {
 					t.Errorf("%d bytes not given back", c.free-b.Free())
@@ -121,13 +150,13 @@ func TestSorterIsCancelled(t *testing.T) {
 	defer func() { _ = s.remove() }()
 	ctx, cancel := context.WithCancel(context.Background())
 	b := budget(t, 1<<19)
-	sort, err := newSorter(ctx, b, s, 0, true)
+	sort, err := newSorter(ctx, b, s, sortOptions{threads: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cancel()
 	for i := 0; err == nil; i++ {
-		err = sort.add(uint64(i))
+		err = sort.add([]uint64{uint64(i)})
 	}
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -147,7 +176,7 @@ func BenchmarkRadixSort(b *testing.B) {
 	}
 	for b.Loop() {
 		copy(keys, source)
-		radixSort(keys, tmp)
+		radixSort(keys, tmp, 1)
 	}
 	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "keys/s")
 }

@@ -71,8 +71,8 @@ func TestCatalogListsWhatWasCommitted(t *testing.T) {
 			mustPut(t, c, KindEdges, "graph/edges/part-00001.parquet", "one", 1, NotApplicable)
 			mustPut(t, c, KindNodes, "graph/nodes.parquet", "nodes", NotApplicable, NotApplicable)
 			mustPut(t, c, KindEdges, "graph/edges/part-00000.parquet", "zero", 0, NotApplicable)
-			mustPut(t, c, KindFeatures, TilePath("graph/features", 0, 10), "tile", 0, 10)
-			got := mustPut(t, c, KindFeatures, TilePath("graph/features", 0, 9), "tile", 0, 9)
+			mustPut(t, c, KindFeatures, TilePath("graph/features", 0, 10, false), "tile", 0, 10)
+			got := mustPut(t, c, KindFeatures, TilePath("graph/features", 0, 9, false), "tile", 0, 9)
 			sum := sha256.Sum256([]byte("tile"))
 			want := Entry{
 				Kind: KindFeatures, Path: "graph/features/tile-00000-00009.f32", Rows: 4, Bytes: 4,
@@ -406,7 +406,7 @@ func TestConcurrentCommits(t *testing.T) {
 	var g errgroup.Group
 	for i := range 16 {
 		g.Go(func() error {
-			return put(c, KindFeatures, TilePath("t", i, 0), strings.Repeat("x", i), int32(i), 0)
+			return put(c, KindFeatures, TilePath("t", i, 0, false), strings.Repeat("x", i), int32(i), 0)
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -468,7 +468,7 @@ func ExampleCatalog_Commit() {
 	if err != nil {
 		panic(err)
 	}
-	f, err := c.Create(ctx, KindFeatures, TilePath("graph/features", 0, 0), 0, 0)
+	f, err := c.Create(ctx, KindFeatures, TilePath("graph/features", 0, 0, false), 0, 0)
 	if err != nil {
 		panic(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -15,41 +16,43 @@ import (
 	"ndls/internal/storage"
 )
 
-// A hop stream file is the frames of package packed, block after block, then a
-// footer: 24 bytes a block (offset, bytes, edges as uint64), padded so that the
-// file ends on a multiple of packed.Align with a trailer of 64 bytes:
+// A hop stream file is the frames of package packed, then a footer. The strips of
+// a block are filled side by side and their frames lie in the order in which they
+// became full; all of a block come before those of the next. The footer has 20
+// bytes a frame, in order: strip counted from the interval's first, size in
+// multiples of packed.Align, first source, last source, edges, each uint32. It is
+// padded so that the file ends on a multiple of packed.Align with a trailer of 64
+// bytes:
 //
 //	bytes  0..7   "NDLSHOPS"
 //	bytes  8..11  format version
 //	bytes 12..15  CRC-32C of the footer and of the trailer from byte 16 on
-//	bytes 16..23  blocks
+//	bytes 16..23  frames
 //	bytes 24..31  interval
 //	bytes 32..47  first row, one past the last row
 //	bytes 48..55  nodes of the graph
 //	bytes 56..63  zero
 const (
 	hopMagic   = "NDLSHOPS"
-	hopVersion = 1
-	hopEntry   = 24
+	hopVersion = 2
+	hopEntry   = 20
 	hopTrailer = 64
-	// hopAhead is how many frames are read ahead of a pass, for each block
-	// being computed.
-	hopAhead = 3
+	// hopAhead is how many reads are under way for each open strip.
+	hopAhead = 4
+	// hopLoad is how much is read at a time to make a stream resident.
+	hopLoad = 16 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-type hopBlock struct{ offset, bytes, edges int64 }
 
 // HopWriter packs the edges of one interval into a hop stream.
 type HopWriter struct {
 	w      io.Writer
 	meta   EdgeMeta
-	enc    *packed.Encoder
-	blocks []hopBlock
-	offset int64
+	strips [packed.BlockStrips]*packed.Encoder // of the current block
+	footer []byte
 	edges  int64
-	cur    int64 // block being written, counted from the interval's first
+	block  int64 // being written, counted from the interval's first
 }
 
 // NewHopWriter starts a hop stream for the rows of m on w.
@@ -57,16 +60,7 @@ func NewHopWriter(w io.Writer, m EdgeMeta) (*HopWriter, error) {
 	if m.BlockRows != packed.BlockRows || m.Lo%packed.BlockRows != 0 || m.Lo > m.Hi || m.Hi > m.NumNodes {
 		return nil, fmt.Errorf("shards: rows [%d, %d) of %d are no whole blocks of %d", m.Lo, m.Hi, m.NumNodes, packed.BlockRows)
 	}
-	h := &HopWriter{w: w, meta: m, blocks: make([]hopBlock, (m.Hi-m.Lo+packed.BlockRows-1)/packed.BlockRows)}
-	h.enc = packed.NewEncoder(func(frame []byte) error {
-		if _, err := h.w.Write(frame); err != nil {
-			return err
-		}
-		h.blocks[h.cur].bytes += int64(len(frame))
-		h.offset += int64(len(frame))
-		return nil
-	})
-	return h, nil
+	return &HopWriter{w: w, meta: m}, nil
 }
 
 // Write appends edges, sorted by (block of dst, src, dst) over all calls.
@@ -75,31 +69,50 @@ func (h *HopWriter) Write(src, dst []uint32) error {
 		if int64(d) < h.meta.Lo || int64(d) >= h.meta.Hi {
 			return fmt.Errorf("shards: destination %d is outside the interval [%d, %d)", d, h.meta.Lo, h.meta.Hi)
 		}
-		if b := (int64(d) - h.meta.Lo) >> packed.BlockShift; b != h.cur {
-			if b < h.cur {
-				return fmt.Errorf("shards: destination %d comes after block %d", d, h.cur)
+		if b := (int64(d) - h.meta.Lo) >> packed.BlockShift; b != h.block {
+			if b < h.block {
+				return fmt.Errorf("shards: destination %d comes after block %d", d, h.block)
 			}
-			if err := h.seek(b); err != nil {
+			if err := h.flush(); err != nil {
 				return err
 			}
+			h.block = b
 		}
-		if err := h.enc.Add(src[i], d); err != nil {
+		if err := h.encoder(d).Add(src[i], d); err != nil {
 			return err
 		}
-		h.blocks[h.cur].edges++
 	}
 	h.edges += int64(len(dst))
 	return nil
 }
 
-// seek ends the current block and moves to block b.
-func (h *HopWriter) seek(b int64) error {
-	if err := h.enc.Flush(); err != nil {
-		return err
+// encoder is that of the strip of a destination.
+func (h *HopWriter) encoder(dst uint32) *packed.Encoder {
+	e := &h.strips[dst>>packed.StripShift%packed.BlockStrips]
+	if *e == nil {
+		*e = packed.NewEncoder(h.emit)
 	}
-	for h.cur < b {
-		h.cur++
-		h.blocks[h.cur].offset = h.offset
+	return *e
+}
+
+func (h *HopWriter) emit(f packed.Frame, frame []byte) error {
+	strip := f.Strip - uint32(h.meta.Lo>>packed.StripShift)
+	for _, v := range []uint32{strip, uint32(len(frame) / packed.Align), f.Src, f.Last, f.Edges} {
+		h.footer = binary.LittleEndian.AppendUint32(h.footer, v)
+	}
+	_, err := h.w.Write(frame)
+	return err
+}
+
+// flush ends the strips of the current block.
+func (h *HopWriter) flush() error {
+	for _, e := range h.strips {
+		if e == nil {
+			continue
+		}
+		if err := e.Flush(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -107,23 +120,15 @@ func (h *HopWriter) seek(b int64) error {
 // Close writes the footer and returns the number of edges. It does not close
 // the underlying writer.
 func (h *HopWriter) Close() (int64, error) {
-	if len(h.blocks) > 0 {
-		if err := h.seek(int64(len(h.blocks)) - 1); err != nil {
-			return h.edges, err
-		}
+	if err := h.flush(); err != nil {
+		return h.edges, err
 	}
-	size := hopFooterBytes(len(h.blocks))
-	footer := make([]byte, size)
-	for i, b := range h.blocks {
-		e := footer[i*hopEntry:]
-		binary.LittleEndian.PutUint64(e, uint64(b.offset))
-		binary.LittleEndian.PutUint64(e[8:], uint64(b.bytes))
-		binary.LittleEndian.PutUint64(e[16:], uint64(b.edges))
-	}
-	t := footer[size-hopTrailer:]
+	frames := len(h.footer) / hopEntry
+	footer := append(h.footer, make([]byte, hopFooterBytes(int64(frames))-int64(len(h.footer)))...)
+	t := footer[len(footer)-hopTrailer:]
 	copy(t, hopMagic)
 	binary.LittleEndian.PutUint32(t[8:], hopVersion)
-	for i, v := range []int64{int64(len(h.blocks)), int64(h.meta.Interval), h.meta.Lo, h.meta.Hi, h.meta.NumNodes} {
+	for i, v := range []int64{int64(frames), int64(h.meta.Interval), h.meta.Lo, h.meta.Hi, h.meta.NumNodes} {
 		binary.LittleEndian.PutUint64(t[16+8*i:], uint64(v))
 	}
 	binary.LittleEndian.PutUint32(t[12:], hopChecksum(footer))
@@ -131,8 +136,8 @@ func (h *HopWriter) Close() (int64, error) {
 	return h.edges, err
 }
 
-func hopFooterBytes(blocks int) int {
-	return (blocks*hopEntry + hopTrailer + packed.Align - 1) &^ (packed.Align - 1)
+func hopFooterBytes(frames int64) int64 {
+	return (frames*hopEntry + hopTrailer + packed.Align - 1) &^ (packed.Align - 1)
 }
 
 func hopChecksum(footer []byte) uint32 {
@@ -140,24 +145,30 @@ func hopChecksum(footer []byte) uint32 {
 	return crc32.Update(crc32.Checksum(footer[:t], castagnoli), castagnoli, footer[t+16:])
 }
 
+// hopFrame says where a frame is, in multiples of packed.Align, and what is in
+// it.
+type hopFrame struct{ page, pages, first, last, edges uint32 }
+
 // HopFile is the hop stream of one interval, open for reading.
 type HopFile struct {
-	r      storage.Reader
-	name   string
-	meta   EdgeMeta
-	blocks []hopBlock
-	seen   []atomic.Bool // blocks whose frames were all checked
+	r        io.ReaderAt
+	c        io.Closer
+	name     string
+	meta     EdgeMeta
+	frames   []hopFrame    // by strip, in order of source
+	start    []uint32      // of each strip in frames, then the end
+	seen     []atomic.Bool // frames that were checked
+	bytes    int64         // of all frames
+	resident []byte        // all frames, once in memory
 }
 
 // OpenHops reads the footer of a hop stream; name is for messages. Damage gives
 // ErrCorrupt, another format version ErrVersion.
 func OpenHops(r storage.Reader, name string) (*HopFile, error) {
-	bad := func(format string, a ...any) error {
-		return fmt.Errorf("shards: %s: %s: remove it, it is rebuilt from its shard: %w", name, fmt.Sprintf(format, a...), ErrCorrupt)
-	}
+	h := &HopFile{r: r, c: r, name: name}
 	size := r.Size()
 	if size < packed.Align || size%packed.Align != 0 {
-		return nil, bad("%d bytes is no whole number of pages", size)
+		return nil, h.bad("%d bytes is no whole number of pages", size)
 	}
 	last := make([]byte, packed.Align)
 	if _, err := r.ReadAt(last, size-packed.Align); err != nil && err != io.EOF {
@@ -165,59 +176,173 @@ func OpenHops(r storage.Reader, name string) (*HopFile, error) {
 	}
 	t := last[packed.Align-hopTrailer:]
 	if string(t[:8]) != hopMagic {
-		return nil, bad("no hop stream")
+		return nil, h.bad("no hop stream")
 	}
 	if v := binary.LittleEndian.Uint32(t[8:]); v != hopVersion {
-		return nil, fmt.Errorf("shards: %s: hop stream version %d, this program reads %d: %w", name, v, hopVersion, ErrVersion)
+		return nil, fmt.Errorf("shards: %s: hop stream version %d, this program reads %d: remove the file, it is rebuilt from its shard: %w", name, v, hopVersion, ErrVersion)
 	}
 	get := func(i int) int64 { return int64(binary.LittleEndian.Uint64(t[16+8*i:])) }
 	m := EdgeMeta{Interval: int(get(1)), Lo: get(2), Hi: get(3), NumNodes: get(4), BlockRows: packed.BlockRows}
-	blocks := get(0)
-	if m.Lo < 0 || m.Hi < m.Lo || m.NumNodes < m.Hi || m.NumNodes > 1<<32 || m.Lo%packed.BlockRows != 0 ||
-		blocks != (m.Hi-m.Lo+packed.BlockRows-1)/packed.BlockRows || int64(hopFooterBytes(int(blocks))) > size {
-		return nil, bad("damaged trailer")
+	frames := get(0)
+	if !m.valid() || m.Lo%packed.BlockRows != 0 || frames < 0 || frames > size/packed.Align || hopFooterBytes(frames) > size {
+		return nil, h.bad("damaged trailer")
 	}
-	footer := make([]byte, hopFooterBytes(int(blocks)))
-	end := size - int64(len(footer))
-	if _, err := r.ReadAt(footer, end); err != nil && err != io.EOF {
+	footer := make([]byte, hopFooterBytes(frames))
+	if _, err := r.ReadAt(footer, size-int64(len(footer))); err != nil && err != io.EOF {
 		return nil, fmt.Errorf("shards: %s: %w", name, err)
 	}
 	if binary.LittleEndian.Uint32(t[12:]) != hopChecksum(footer) {
-		return nil, bad("damaged footer")
+		return nil, h.bad("damaged footer")
 	}
-	h := &HopFile{r: r, name: name, meta: m, blocks: make([]hopBlock, blocks), seen: make([]atomic.Bool, blocks)}
-	at := int64(0)
-	for i := range h.blocks {
-		e := footer[i*hopEntry:]
-		b := hopBlock{
-			int64(binary.LittleEndian.Uint64(e)), int64(binary.LittleEndian.Uint64(e[8:])),
-			int64(binary.LittleEndian.Uint64(e[16:])),
+	h.meta, h.bytes = m, size-int64(len(footer))
+	return h, h.index(footer[:frames*hopEntry])
+}
+
+func (h *HopFile) bad(format string, a ...any) error {
+	return fmt.Errorf("shards: %s: %s: remove it, it is rebuilt from its shard: %w", h.name, fmt.Sprintf(format, a...), ErrCorrupt)
+}
+
+// index sorts the frames of a footer by strip.
+func (h *HopFile) index(footer []byte) error {
+	strips := packed.Strips(h.meta.Hi - h.meta.Lo)
+	field := func(i, f int) uint32 { return binary.LittleEndian.Uint32(footer[i*hopEntry+4*f:]) }
+	n := len(footer) / hopEntry
+	h.start = make([]uint32, strips+1)
+	for i := range n {
+		strip := field(i, 0)
+		if int64(strip) >= int64(strips) {
+			return h.bad("frame %d belongs to no strip", i)
 		}
-		if b.offset != at || b.bytes < 0 || b.bytes > end-at || b.edges < 0 {
-			return nil, bad("block %d lies outside the file", i)
+		h.start[strip+1]++
+	}
+	for s := range strips {
+		h.start[s+1] += h.start[s]
+	}
+	h.frames, h.seen = make([]hopFrame, n), make([]atomic.Bool, n)
+	next := slices.Clone(h.start)
+	page := int64(0)
+	for i := range n {
+		strip := field(i, 0)
+		f := hopFrame{uint32(page), field(i, 1), field(i, 2), field(i, 3), field(i, 4)}
+		at := next[strip]
+		if f.pages == 0 || f.pages > packed.FrameBytes/packed.Align || f.first > f.last || int64(f.last) >= h.meta.NumNodes ||
+			at > h.start[strip] && f.first < h.frames[at-1].last {
+			return h.bad("frame %d is out of order", i)
 		}
-		at += b.bytes
-		h.blocks[i] = b
+		page += int64(f.pages)
+		h.frames[at] = f
+		next[strip]++
 	}
-	if at != end {
-		return nil, bad("%d bytes belong to no block", end-at)
+	if page*packed.Align != h.bytes {
+		return h.bad("%d bytes belong to no frame", h.bytes-page*packed.Align)
 	}
-	return h, nil
+	return nil
 }
 
 // Meta describes the interval.
 func (h *HopFile) Meta() EdgeMeta { return h.meta }
 
-// frames reads one block. A frame's words are checked against the graph the
-// first time they are read by this process.
-func (h *HopFile) frames(ctx context.Context, block int) packed.Frames {
-	f := &hopFrames{
-		h: h, ctx: ctx, block: block, check: !h.seen[block].Load(),
-		ready: make(chan hopBuffer, hopAhead-1), stop: make(chan struct{}), done: make(chan struct{}),
+// Bytes is what the frames take up.
+func (h *HopFile) Bytes() int64 { return h.bytes }
+
+func (h *HopFile) strips() int { return len(h.start) - 1 }
+
+func (h *HopFile) edges(strip int) (n int64) {
+	for _, f := range h.frames[h.start[strip]:h.start[strip+1]] {
+		n += int64(f.edges)
 	}
-	go f.fill()
-	return f
+	return n
 }
+
+// find gives the frames of a strip that may have sources in [lo, hi).
+func (h *HopFile) find(strip int, lo, hi uint32) (from, to int) {
+	from, to = int(h.start[strip]), int(h.start[strip+1])
+	for from < to && h.frames[from].last < lo {
+		from++
+	}
+	for from < to && h.frames[to-1].first >= hi {
+		to--
+	}
+	return from, to
+}
+
+// decode reads the frame of an index entry. Its words are checked against the
+// graph the first time they are read by this process.
+func (h *HopFile) decode(buf []byte, strip, at int) (packed.Frame, error) {
+	frame, size, err := packed.Decode(buf)
+	if err == nil {
+		err = h.compare(frame, size, strip, h.frames[at])
+	}
+	if err == nil && !h.seen[at].Load() {
+		lo := h.meta.Lo + int64(strip)<<packed.StripShift
+		err = frame.Check(h.meta.NumNodes, min(packed.StripRows, h.meta.Hi-lo))
+		h.seen[at].Store(err == nil)
+	}
+	if err != nil {
+		return frame, fmt.Errorf("shards: %s: strip %d, frame %d: %w: %w: remove the file, it is rebuilt from its shard",
+			h.name, strip, at-int(h.start[strip]), err, ErrCorrupt)
+	}
+	return frame, nil
+}
+
+// compare says how a frame differs from its index entry.
+func (h *HopFile) compare(frame packed.Frame, size, strip int, f hopFrame) error {
+	switch {
+	case int64(frame.Strip) != h.meta.Lo>>packed.StripShift+int64(strip):
+		return fmt.Errorf("frame belongs to strip %d of the graph: %w", frame.Strip, packed.ErrFrame)
+	case frame.Src != f.first || frame.Last != f.last || frame.Edges != f.edges || size != int(f.pages)*packed.Align:
+		return fmt.Errorf("frame is another than the footer says: %w", packed.ErrFrame)
+	}
+	return nil
+}
+
+// open reads the edges of a strip with sources in [lo, hi).
+func (h *HopFile) open(ctx context.Context, strip int, lo, hi uint32) packed.Frames {
+	from, to := h.find(strip, lo, hi)
+	f := hopFrames{h: h, ctx: ctx, strip: strip, at: from, end: to, lo: lo, hi: hi}
+	if h.resident != nil {
+		return &residentFrames{f}
+	}
+	r := &diskFrames{hopFrames: f, slots: make([]chan hopBuffer, min(hopAhead, to-from)), stop: make(chan struct{})}
+	for i := range r.slots {
+		r.slots[i] = make(chan hopBuffer)
+		r.wg.Go(func() { r.fill(r.slots[i], from+i) })
+	}
+	return r
+}
+
+// hopFrames is a range of the frames of a file.
+type hopFrames struct {
+	h       *HopFile
+	ctx     context.Context
+	strip   int
+	at, end int
+	lo, hi  uint32
+}
+
+// residentFrames reads frames from memory.
+type residentFrames struct{ hopFrames }
+
+// Next implements packed.Frames.
+func (r *residentFrames) Next() (packed.Frame, error) {
+	if r.ctx.Err() != nil {
+		return packed.Frame{}, context.Cause(r.ctx)
+	}
+	for r.at < r.end {
+		frame, _, err := packed.Parse(r.h.resident[int64(r.h.frames[r.at].page)*packed.Align:])
+		r.at++
+		if err != nil {
+			return frame, err
+		}
+		if frame, ok := frame.Trim(r.lo, r.hi); ok {
+			return frame, nil
+		}
+	}
+	return packed.Frame{}, io.EOF
+}
+
+// Close implements packed.Frames.
+func (r *residentFrames) Close() error { return nil }
 
 var hopBuffers = sync.Pool{New: func() any { b := direct.AlignedBytes(packed.FrameBytes); return &b }}
 
@@ -227,100 +352,76 @@ type hopBuffer struct {
 	err error
 }
 
-// hopFrames reads the frames of a block ahead of the pass.
-type hopFrames struct {
-	h     *HopFile
-	ctx   context.Context
-	block int
-	check bool
-	ready chan hopBuffer
+// diskFrames reads frames ahead of the pass: reader i takes every frame whose
+// number is i modulo the number of readers, and starts on the next when the pass
+// has taken the one before.
+type diskFrames struct {
+	hopFrames
+	slots []chan hopBuffer
 	stop  chan struct{}
-	done  chan struct{}
+	wg    sync.WaitGroup
+	taken int
 	cur   *[]byte
-	n     int
+	err   error
 }
 
-func (f *hopFrames) fill() {
-	defer close(f.done)
-	defer close(f.ready)
-	b := f.h.blocks[f.block]
-	for off := int64(0); off < b.bytes; off += packed.FrameBytes {
-		buf := hopBuffers.Get().(*[]byte)
-		size := int(min(packed.FrameBytes, b.bytes-off))
-		n, err := f.h.r.ReadAt((*buf)[:size], b.offset+off)
-		if n == size {
-			err = nil
-		} else if err == nil || err == io.EOF {
-			err = io.ErrUnexpectedEOF
+func (r *diskFrames) fill(slot chan<- hopBuffer, at int) {
+	for ; at < r.end; at += len(r.slots) {
+		f := r.h.frames[at]
+		b := hopBuffer{buf: hopBuffers.Get().(*[]byte), n: int(f.pages) * packed.Align}
+		n, err := r.h.r.ReadAt((*b.buf)[:b.n], int64(f.page)*packed.Align)
+		if n < b.n {
+			if err == nil || err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			b.err = fmt.Errorf("shards: %s: strip %d: %w", r.h.name, r.strip, err)
 		}
 		select {
-		case f.ready <- hopBuffer{buf, n, err}:
-		case <-f.stop:
-			hopBuffers.Put(buf)
-			return
-		}
-		if err != nil {
+		case slot <- b:
+		case <-r.stop:
+			hopBuffers.Put(b.buf)
 			return
 		}
 	}
 }
 
 // Next implements packed.Frames.
-func (f *hopFrames) Next() (packed.Frame, error) {
-	f.release()
-	if err := f.ctx.Err(); err != nil {
-		return packed.Frame{}, context.Cause(f.ctx)
-	}
-	b, ok := <-f.ready
-	if !ok {
-		if f.check {
-			f.h.seen[f.block].Store(true)
+func (r *diskFrames) Next() (packed.Frame, error) {
+	for r.err == nil && r.at < r.end {
+		r.release()
+		if r.ctx.Err() != nil {
+			return packed.Frame{}, context.Cause(r.ctx)
 		}
-		return packed.Frame{}, io.EOF
+		b := <-r.slots[r.taken%len(r.slots)]
+		r.taken++
+		r.cur, r.err = b.buf, b.err
+		var frame packed.Frame
+		if r.err == nil {
+			frame, r.err = r.h.decode((*b.buf)[:b.n], r.strip, r.at)
+		}
+		r.at++
+		if frame, ok := frame.Trim(r.lo, r.hi); ok && r.err == nil {
+			return frame, nil
+		}
 	}
-	f.cur = b.buf
-	if b.err != nil {
-		return packed.Frame{}, fmt.Errorf("shards: %s: block %d: %w", f.h.name, f.block, b.err)
+	if r.err != nil {
+		return packed.Frame{}, r.err
 	}
-	frame, err := f.h.decode((*b.buf)[:b.n], f.block, f.check)
-	if err != nil {
-		return packed.Frame{}, fmt.Errorf("shards: %s: block %d, frame %d: %w: %w: remove the file, it is rebuilt from its shard",
-			f.h.name, f.block, f.n, err, ErrCorrupt)
-	}
-	f.n++
-	return frame, nil
+	return packed.Frame{}, io.EOF
 }
 
-func (h *HopFile) decode(buf []byte, block int, check bool) (packed.Frame, error) {
-	frame, _, err := packed.Decode(buf)
-	if err != nil {
-		return frame, err
-	}
-	lo := h.meta.Lo + int64(block)<<packed.BlockShift
-	if int64(frame.Block) != lo>>packed.BlockShift {
-		return frame, fmt.Errorf("frame belongs to block %d of the graph: %w", frame.Block, packed.ErrFrame)
-	}
-	if check {
-		err = frame.Check(h.meta.NumNodes, min(packed.BlockRows, h.meta.Hi-lo))
-	}
-	return frame, err
-}
-
-func (f *hopFrames) release() {
-	if f.cur != nil {
-		hopBuffers.Put(f.cur)
-		f.cur = nil
+func (r *diskFrames) release() {
+	if r.cur != nil {
+		hopBuffers.Put(r.cur)
+		r.cur = nil
 	}
 }
 
 // Close implements packed.Frames.
-func (f *hopFrames) Close() error {
-	close(f.stop)
-	<-f.done
-	for b := range f.ready {
-		hopBuffers.Put(b.buf)
-	}
-	f.release()
+func (r *diskFrames) Close() error {
+	close(r.stop)
+	r.wg.Wait()
+	r.release()
 	return nil
 }
 
@@ -329,46 +430,55 @@ func (f *hopFrames) Close() error {
 type HopStream struct {
 	ctx      context.Context
 	files    []*HopFile
-	first    []int // first block of each file
+	first    []int // first strip of each file, then the end
 	nodes    int64
 	resident *mem.Array[byte]
-	frames   [][]packed.Frame // by block, when resident
 }
 
 // OpenHopStream opens the hop stream of every interval the catalogue holds.
 // ctx ends the reads of later passes too.
-func OpenHopStream(ctx context.Context, c *Catalog) (_ *HopStream, err error) {
-	s := &HopStream{ctx: ctx}
-	defer func() {
-		if err != nil {
-			s.Close()
+func OpenHopStream(ctx context.Context, c *Catalog) (*HopStream, error) {
+	var files []*HopFile
+	fail := func(err error) (*HopStream, error) {
+		for _, f := range files {
+			_ = f.c.Close()
 		}
-	}()
-	rows := int64(0)
-	blocks := 0
+		return nil, err
+	}
 	for _, e := range c.Entries(KindHops) {
 		r, err := c.Open(ctx, e)
 		if err != nil {
-			return nil, err
+			return fail(err)
 		}
 		f, err := OpenHops(r, e.Path)
 		if err != nil {
 			_ = r.Close()
-			return nil, err
+			return fail(err)
 		}
-		if f.meta.Lo != rows {
-			_ = r.Close()
-			return nil, fmt.Errorf("shards: %s starts at row %d, not %d: %w", e.Path, f.meta.Lo, rows, ErrCorrupt)
-		}
-		s.files = append(s.files, f)
-		s.first = append(s.first, blocks)
-		rows, s.nodes = f.meta.Hi, f.meta.NumNodes
-		blocks += len(f.blocks)
+		files = append(files, f)
 	}
-	if len(s.files) == 0 || rows != s.nodes {
+	s, err := NewHopStream(ctx, files...)
+	if err != nil {
+		return fail(err)
+	}
+	return s, nil
+}
+
+// NewHopStream joins the hop streams of all intervals of a graph, in order. The
+// stream closes them.
+func NewHopStream(ctx context.Context, files ...*HopFile) (*HopStream, error) {
+	s := &HopStream{ctx: ctx, files: files, first: []int{0}}
+	rows := int64(0)
+	for i, f := range files {
+		if f.meta.Lo != rows {
+			return nil, fmt.Errorf("shards: %s starts at row %d, not %d: %w", f.name, f.meta.Lo, rows, ErrCorrupt)
+		}
+		rows, s.nodes = f.meta.Hi, f.meta.NumNodes
+		s.first = append(s.first, s.first[i]+f.strips())
+	}
+	if len(files) == 0 || rows != s.nodes {
 		return nil, fmt.Errorf("shards: the hop streams end at row %d of %d: %w", rows, s.nodes, ErrCorrupt)
 	}
-	s.first = append(s.first, blocks)
 	return s, nil
 }
 
@@ -376,9 +486,7 @@ func OpenHopStream(ctx context.Context, c *Catalog) (_ *HopStream, err error) {
 func (s *HopStream) Bytes() int64 {
 	var n int64
 	for _, f := range s.files {
-		for _, b := range f.blocks {
-			n += b.bytes
-		}
+		n += f.bytes
 	}
 	return n
 }
@@ -390,98 +498,87 @@ func (s *HopStream) Load(b *mem.Budget) error {
 	if err != nil {
 		return err
 	}
-	s.resident = a
-	frames := make([][]packed.Frame, s.Blocks())
 	rest := a.S
-	for block := range frames {
-		f, i := s.find(block)
-		hb := f.blocks[i]
-		buf := rest[:hb.bytes]
-		rest = rest[hb.bytes:]
-		if n, err := f.r.ReadAt(buf, hb.offset); n < len(buf) {
-			return fmt.Errorf("shards: %s: block %d: %w", f.name, i, err)
+	for _, f := range s.files {
+		if err := f.load(s.ctx, rest[:f.bytes]); err != nil {
+			a.Free()
+			return err
 		}
-		for at := 0; at < len(buf); at += packed.FrameBytes {
-			frame, err := f.decode(buf[at:min(at+packed.FrameBytes, len(buf))], i, true)
-			if err != nil {
-				return fmt.Errorf("shards: %s: block %d, frame %d: %w: %w: remove the file, it is rebuilt from its shard",
-					f.name, i, at/packed.FrameBytes, err, ErrCorrupt)
-			}
-			frames[block] = append(frames[block], frame)
-		}
-		if err := s.ctx.Err(); err != nil {
-			return context.Cause(s.ctx)
-		}
+		rest = rest[f.bytes:]
 	}
-	s.frames = frames
+	s.resident, rest = a, a.S
+	for _, f := range s.files {
+		f.resident, rest = rest[:f.bytes], rest[f.bytes:]
+	}
 	return nil
 }
 
-func (s *HopStream) find(block int) (*HopFile, int) {
-	i := 0
-	for s.first[i+1] <= block {
-		i++
+// load reads and checks all frames of a file.
+func (h *HopFile) load(ctx context.Context, to []byte) error {
+	for at := 0; at < len(to); at += hopLoad {
+		part := to[at:min(at+hopLoad, len(to))]
+		if n, err := h.r.ReadAt(part, int64(at)); n < len(part) {
+			return fmt.Errorf("shards: %s: %w", h.name, err)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 	}
-	return s.files[i], block - s.first[i]
+	for strip := range h.strips() {
+		for i := h.start[strip]; i < h.start[strip+1]; i++ {
+			f := h.frames[i]
+			if _, err := h.decode(to[int64(f.page)*packed.Align:][:int64(f.pages)*packed.Align], strip, int(i)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// find is the file that has a strip, and its number there.
+func (s *HopStream) find(strip int) (*HopFile, int) {
+	next, _ := slices.BinarySearch(s.first, strip+1)
+	return s.files[next-1], strip - s.first[next-1]
 }
 
 // NumNodes implements packed.Source.
 func (s *HopStream) NumNodes() int64 { return s.nodes }
 
-// Blocks implements packed.Source.
-func (s *HopStream) Blocks() int { return s.first[len(s.files)] }
+// Strips implements packed.Source.
+func (s *HopStream) Strips() int { return s.first[len(s.files)] }
 
 // Edges implements packed.Source.
-func (s *HopStream) Edges(block int) int64 {
-	f, i := s.find(block)
-	return f.blocks[i].edges
+func (s *HopStream) Edges(strip int) int64 {
+	f, i := s.find(strip)
+	return f.edges(i)
 }
 
 // NumEdges is the number of directed edges.
 func (s *HopStream) NumEdges() int64 {
 	var n int64
-	for b := range s.Blocks() {
-		n += s.Edges(b)
+	for _, h := range s.files {
+		for _, f := range h.frames {
+			n += int64(f.edges)
+		}
 	}
 	return n
 }
 
 // Open implements packed.Source.
-func (s *HopStream) Open(block int) (packed.Frames, error) {
-	if s.frames != nil {
-		return &residentFrames{s.ctx, s.frames[block]}, nil
-	}
-	f, i := s.find(block)
-	return f.frames(s.ctx, i), nil
+func (s *HopStream) Open(strip int, lo, hi uint32) (packed.Frames, error) {
+	f, i := s.find(strip)
+	return f.open(s.ctx, i, lo, hi), nil
 }
-
-type residentFrames struct {
-	ctx  context.Context
-	rest []packed.Frame
-}
-
-func (r *residentFrames) Next() (packed.Frame, error) {
-	if r.ctx.Err() != nil {
-		return packed.Frame{}, context.Cause(r.ctx)
-	}
-	if len(r.rest) == 0 {
-		return packed.Frame{}, io.EOF
-	}
-	f := r.rest[0]
-	r.rest = r.rest[1:]
-	return f, nil
-}
-
-func (r *residentFrames) Close() error { return nil }
 
 // Close closes the files and frees the memory. Passes must have ended.
 func (s *HopStream) Close() {
 	for _, f := range s.files {
-		_ = f.r.Close()
+		_ = f.c.Close()
+		f.resident = nil
 	}
-	s.files, s.frames = nil, nil
+	s.files = nil
 	s.resident.Free()
 }
 
 // Resident says whether Load has put the frames in memory.
-func (s *HopStream) Resident() bool { return s.frames != nil }
+func (s *HopStream) Resident() bool { return s.resident != nil }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -81,9 +82,25 @@ func commitHops(t testing.TB, store storage.Store, n int) (c *Catalog, src, dst 
 	return c, src, dst
 }
 
-func readAll(s *HopStream) (src, dst []uint32, err error) {
-	for b := range s.Blocks() {
-		f, err := s.Open(b)
+// byStrip sorts edges the way a stream gives them.
+func byStrip(src, dst []uint32) {
+	keys := make([]uint64, len(src))
+	for i, d := range dst {
+		keys[i] = uint64(d)>>packed.StripShift<<47 | uint64(src[i])<<packed.StripShift | uint64(d)%packed.StripRows
+	}
+	slices.Sort(keys)
+	for i, k := range keys {
+		src[i] = uint32(k >> packed.StripShift)
+		dst[i] = uint32(k>>47<<packed.StripShift | k%packed.StripRows)
+	}
+}
+
+// readWindow reads the edges whose source is in [lo, hi) and compares their
+// number with what the stream says.
+func readWindow(s *HopStream, lo, hi uint32) (src, dst []uint32, err error) {
+	for strip := range s.Strips() {
+		before := len(src)
+		f, err := s.Open(strip, lo, hi)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -97,14 +114,21 @@ func readAll(s *HopStream) (src, dst []uint32, err error) {
 			}
 			fr.Visit(func(s, row uint32) {
 				src = append(src, s)
-				dst = append(dst, uint32(b)<<packed.BlockShift|row)
+				dst = append(dst, uint32(strip)<<packed.StripShift|row)
 			})
 		}
 		if err := f.Close(); err != nil {
 			return nil, nil, err
 		}
+		if n := int64(len(src) - before); lo == 0 && int64(hi) == s.NumNodes() && n != s.Edges(strip) {
+			return nil, nil, fmt.Errorf("strip %d gives %d edges of %d: %w", strip, n, s.Edges(strip), ErrCorrupt)
+		}
 	}
 	return src, dst, nil
+}
+
+func readAll(s *HopStream) (src, dst []uint32, err error) {
+	return readWindow(s, 0, uint32(s.NumNodes()))
 }
 
 func TestHopStreamRoundTrip(t *testing.T) {
@@ -115,13 +139,14 @@ func TestHopStreamRoundTrip(t *testing.T) {
 	for name, store := range map[string]storage.Store{"local": local, "mem": storage.NewMem()} {
 		t.Run(name, func(t *testing.T) {
 			c, src, dst := commitHops(t, store, 5*packed.BlockRows+7)
+			byStrip(src, dst)
 			s, err := OpenHopStream(context.Background(), c)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			if s.Blocks() != 6 || s.NumEdges() != int64(len(dst)) {
-				t.Fatalf("%d blocks, %d edges", s.Blocks(), s.NumEdges())
+			if s.Strips() != 5*packed.BlockStrips+1 || s.NumEdges() != int64(len(dst)) {
+				t.Fatalf("%d strips, %d edges", s.Strips(), s.NumEdges())
 			}
 			b, err := mem.NewBudget(256 << 20)
 			if err != nil {
@@ -145,6 +170,208 @@ func TestHopStreamRoundTrip(t *testing.T) {
 	}
 }
 
+// denseHops is a stream in memory of two strips with many full frames each, and
+// its edges.
+func denseHops(t testing.TB) (s *HopStream, src, dst []uint32) {
+	t.Helper()
+	const n = packed.StripRows + 1000
+	src, dst = hopEdges(3, n, 0, n, 900000)
+	h, err := OpenHops(storage.NewBytesReader(hopFile(t, EdgeMeta{Hi: n, NumNodes: n, BlockRows: packed.BlockRows}, src, dst)), "dense.hops")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = NewHopStream(context.Background(), h); err != nil {
+		t.Fatal(err)
+	}
+	byStrip(src, dst)
+	return s, src, dst
+}
+
+// TestHopStreamWindows reads the edges of ranges of sources, which begin and end
+// anywhere in frames, from disk and from memory.
+func TestHopStreamWindows(t *testing.T) {
+	s, src, dst := denseHops(t)
+	defer s.Close()
+	if frames := len(s.files[0].frames); frames < 14 {
+		t.Fatalf("only %d frames", frames)
+	}
+	b, err := mem.NewBudget(256 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := uint32(s.NumNodes())
+	for pass := range 2 {
+		for _, w := range [][2]uint32{{0, n}, {0, 1}, {0, n / 2}, {n / 2, n}, {n / 3, n/3 + 1}, {5, 5}, {100, 20000}, {n - 1, n}} {
+			var wantSrc, wantDst []uint32
+			for i, u := range src {
+				if u >= w[0] && u < w[1] {
+					wantSrc, wantDst = append(wantSrc, u), append(wantDst, dst[i])
+				}
+			}
+			gotSrc, gotDst, err := readWindow(s, w[0], w[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(gotSrc, wantSrc) || !slices.Equal(gotDst, wantDst) {
+				t.Errorf("pass %d, sources %v: %d edges, not %d", pass, w, len(gotSrc), len(wantSrc))
+			}
+		}
+		if pass == 0 {
+			if err := s.Load(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// failing gives an error from an offset on.
+type failing struct {
+	io.ReaderAt
+	from int64
+}
+
+var errRead = errors.New("the disk is gone")
+
+func (f failing) ReadAt(p []byte, off int64) (int, error) {
+	if off >= f.from {
+		return 0, errRead
+	}
+	return f.ReaderAt.ReadAt(p, off)
+}
+
+// TestHopStreamReadError fails one read after the other: the pass gets the error,
+// again if it asks again, and the reads ahead of it end.
+func TestHopStreamReadError(t *testing.T) {
+	s, _, _ := denseHops(t)
+	defer s.Close()
+	h := s.files[0]
+	whole := h.r
+	for _, f := range h.frames {
+		h.r = failing{whole, int64(f.page) * packed.Align}
+		if _, _, err := readAll(s); !errors.Is(err, errRead) {
+			t.Fatalf("a read that fails at page %d gives %v", f.page, err)
+		}
+	}
+	h.r = failing{whole, 0}
+	f, err := s.Open(0, 0, uint32(s.NumNodes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := f.Next(); !errors.Is(err, errRead) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHopBytesDependOnTheEdgesAlone divides the same edges differently among
+// calls.
+func TestHopBytesDependOnTheEdgesAlone(t *testing.T) {
+	n := packed.BlockRows + 50000
+	m := EdgeMeta{Hi: int64(n), NumNodes: int64(n), BlockRows: packed.BlockRows}
+	src, dst := hopEdges(2, n, 0, n, 300000)
+	want := hopFile(t, m, src, dst)
+	var buf bytes.Buffer
+	w, err := NewHopWriter(&buf, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(src, dst); err != nil {
+		t.Fatal(err)
+	}
+	if edges, err := w.Close(); err != nil || edges != int64(len(src)) {
+		t.Fatalf("%d edges, %v", edges, err)
+	}
+	if !bytes.Equal(buf.Bytes(), want) {
+		t.Error("other bytes")
+	}
+}
+
+// TestFilterHops keeps some rows, with any number of threads, in memory and on
+// disk, and filters what was filtered again.
+func TestFilterHops(t *testing.T) {
+	ctx := context.Background()
+	s, src, dst := denseHops(t)
+	defer s.Close()
+	dir := t.TempDir()
+	for name, keep := range map[string]func(int64) bool{
+		"all": func(int64) bool { return true }, "none": func(int64) bool { return false },
+		"a third":      func(d int64) bool { return d%3 == 1 },
+		"second strip": func(d int64) bool { return d >= packed.StripRows },
+	} {
+		for _, c := range []struct {
+			budget  int64
+			threads int
+		}{{mem.MinBudget, 1}, {mem.MinBudget, 3}, {256 << 20, 2}} {
+			b, err := mem.NewBudget(c.budget)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Of the smallest budget nothing is left.
+			if c.budget == mem.MinBudget {
+				if err := b.Reserve(b.Free(), "everything"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			first, err := FilterHops(ctx, s, keep, dir, b, c.threads)
+			if err != nil {
+				t.Fatal(err)
+			}
+			odd := func(d int64) bool { return d%2 == 1 && keep(d) }
+			second, err := FilterHops(ctx, first, odd, dir, b, c.threads)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for f, keep := range map[*HopStream]func(int64) bool{first: keep, second: odd} {
+				var wantSrc, wantDst []uint32
+				for i, d := range dst {
+					if keep(int64(d)) {
+						wantSrc, wantDst = append(wantSrc, src[i]), append(wantDst, d)
+					}
+				}
+				gotSrc, gotDst, err := readAll(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(gotSrc, wantSrc) || !slices.Equal(gotDst, wantDst) || f.NumEdges() != int64(len(wantDst)) {
+					t.Errorf("%s, %+v: %d edges, not %d", name, c, len(gotDst), len(wantDst))
+				}
+				if want := c.budget > mem.MinBudget; f.Resident() != want {
+					t.Errorf("%s, %+v: %d bytes in memory: %v", name, c, f.Bytes(), !want)
+				}
+			}
+			second.Close()
+			first.Close()
+			if c.budget > mem.MinBudget && b.Free() != b.Limit() {
+				t.Errorf("%s: %d bytes are still charged", name, b.Limit()-b.Free())
+			}
+		}
+	}
+}
+
+// TestFilterHopsFails passes on the errors of its source and of the disk.
+func TestFilterHopsFails(t *testing.T) {
+	s, _, _ := denseHops(t)
+	defer s.Close()
+	b, err := mem.NewBudget(mem.MinBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := func(int64) bool { return true }
+	if _, err := FilterHops(context.Background(), s, all, t.TempDir()+"/none", b, 2); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing folder gives %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	s.ctx = ctx
+	if _, err := FilterHops(context.Background(), s, all, t.TempDir(), b, 2); !errors.Is(err, context.Canceled) {
+		t.Errorf("a source that fails gives %v", err)
+	}
+}
+
 // TestHopStreamReadsStopEarly closes readers in the middle and cancels.
 func TestHopStreamReadsStopEarly(t *testing.T) {
 	c, _, _ := commitHops(t, storage.NewMem(), packed.BlockRows)
@@ -154,7 +381,7 @@ func TestHopStreamReadsStopEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	f, err := s.Open(0)
+	f, err := s.Open(0, 0, uint32(s.NumNodes()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,27 +428,39 @@ func TestHopStreamDamage(t *testing.T) {
 	m := EdgeMeta{Hi: int64(n), NumNodes: int64(n), BlockRows: packed.BlockRows}
 	src, dst := hopEdges(1, n, 0, n, 3000)
 	good := hopFile(t, m, src, dst)
+	byStrip(src, dst)
 	try := func(what string, data []byte) {
 		h, err := OpenHops(storage.NewBytesReader(data), "part.hops")
 		if err == nil {
-			s := &HopStream{ctx: context.Background(), files: []*HopFile{h}, first: []int{0, len(h.blocks)}, nodes: int64(n)}
-			var gs, gd []uint32
-			if gs, gd, err = readAll(s); err == nil && (!slices.Equal(gs, src) || !slices.Equal(gd, dst)) {
-				t.Errorf("%s: other edges without an error", what)
+			var s *HopStream
+			if s, err = NewHopStream(context.Background(), h); err == nil {
+				var gs, gd []uint32
+				if gs, gd, err = readAll(s); err == nil && (!slices.Equal(gs, src) || !slices.Equal(gd, dst)) {
+					t.Errorf("%s: other edges without an error", what)
+				}
 			}
 		}
 		if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for cut := 0; cut < len(good); cut += 509 {
+	for cut := 0; cut < len(good); cut += 5009 {
 		try(fmt.Sprint("cut to ", cut), good[:cut])
 	}
-	for at := 0; at < len(good); at += 61 {
+	for at := 0; at < len(good); at += step(at, len(good)) {
 		bad := bytes.Clone(good)
 		bad[at] ^= 0x41
 		try(fmt.Sprint("byte ", at), bad)
 	}
+}
+
+// step is small where a file of mostly padding has something to damage: in the
+// first frame and in the footer.
+func step(at, size int) int {
+	if at < packed.Align || at > size-2*packed.Align {
+		return 31
+	}
+	return 4099
 }
 
 func FuzzOpenHops(f *testing.F) {
@@ -234,7 +473,8 @@ func FuzzOpenHops(f *testing.F) {
 		if err != nil {
 			return
 		}
-		s := &HopStream{ctx: context.Background(), files: []*HopFile{h}, first: []int{0, len(h.blocks)}, nodes: h.meta.NumNodes}
-		_, _, _ = readAll(s)
+		if s, err := NewHopStream(context.Background(), h); err == nil {
+			_, _, _ = readAll(s)
+		}
 	})
 }

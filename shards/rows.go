@@ -1,16 +1,20 @@
 package shards
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"math"
+	"sync"
 
 	"github.com/apache/arrow/go/v14/arrow"
 	"github.com/apache/arrow/go/v14/arrow/array"
 	"github.com/apache/arrow/go/v14/arrow/ipc"
 	"github.com/apache/arrow/go/v14/arrow/memory"
 
+	"ndls/internal/direct"
+	"ndls/internal/half"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
 )
@@ -172,7 +176,7 @@ func (w *RowWriter) valueBytes(values []float32) []byte {
 	}
 	w.half = resize(w.half, len(values))
 	for i, v := range values {
-		w.half[i] = halfFromFloat(v)
+		w.half[i] = half.FromFloat(v)
 	}
 	return mem.AsBytes(w.half)
 }
@@ -200,13 +204,18 @@ func (w *RowWriter) Close() (rows int64, err error) {
 	return w.rows, w.sink.finish(arrowMagic, endOfStream)
 }
 
-// RowBatch receives the rows of a record batch.
+// RowBatch receives the rows of a record batch, in the memory of its slices up
+// to their capacity, or more where that is too small.
 type RowBatch struct {
 	First  int64 // row of the file
 	ID     []int64
 	Label  []int32 // empty without a label column
 	Values []float32
 }
+
+// RowSlack is how many values longer than the rows memory has to be, and aligned
+// to pages, for reading rows into it without a copy.
+const RowSlack = 3 * direct.Align / 4
 
 // RowReader reads an Arrow row file. It is safe for concurrent use.
 type RowReader struct {
@@ -285,6 +294,11 @@ func (f *RowReader) start(i int) int64 {
 	return f.batches[i-1].end
 }
 
+// body is where the buffers of batch i start.
+func (f *RowReader) body(i int) int64 {
+	return f.batches[i].end - f.schema.bodyBytes(int64(f.batches[i].rows))
+}
+
 // Schema is the shape of the rows.
 func (f *RowReader) Schema() RowSchema { return f.schema }
 
@@ -299,8 +313,9 @@ func (f *RowReader) BatchRows(i int) (first, rows int64) {
 	return f.first[i], int64(f.batches[i].rows)
 }
 
-// ReadBatch reads record batch i into dst, whose slices are used where they are
-// large enough. A damaged batch gives ErrCorrupt, and dst holds nothing of use.
+// ReadBatch reads record batch i into dst. Where the memory of dst.Values has
+// [RowSlack], dst.Values may start inside it. A damaged batch gives ErrCorrupt,
+// and dst holds nothing of use.
 func (f *RowReader) ReadBatch(i int, dst *RowBatch) error {
 	m := f.batches[i]
 	n := int(m.rows)
@@ -308,9 +323,8 @@ func (f *RowReader) ReadBatch(i int, dst *RowBatch) error {
 	dst.ID = resize(dst.ID, n)
 	dst.Label = resize(dst.Label, 0)
 	dst.Values = resize(dst.Values, n*f.schema.Width)
-
 	in := &batchReader{f: f, off: f.start(i)}
-	in.read(make([]byte, m.end-f.schema.bodyBytes(int64(n))-in.off))
+	in.read(make([]byte, f.body(i)-in.off))
 	in.read(mem.AsBytes(dst.ID))
 	in.skipPadding()
 	if f.schema.Label {
@@ -318,11 +332,7 @@ func (f *RowReader) ReadBatch(i int, dst *RowBatch) error {
 		in.read(mem.AsBytes(dst.Label))
 		in.skipPadding()
 	}
-	if f.schema.Half {
-		in.readHalf(dst.Values)
-	} else {
-		in.read(mem.AsBytes(dst.Values))
-	}
+	dst.Values = in.values(dst.Values[:cap(dst.Values)], len(dst.Values))
 	in.skipPadding()
 	if in.err != nil {
 		return in.err
@@ -333,7 +343,23 @@ func (f *RowReader) ReadBatch(i int, dst *RowBatch) error {
 	return nil
 }
 
-// batchReader reads the stretch of a batch from front to back.
+// ReadIDs reads the ids of consecutive rows of batch i, from its row at on. They
+// are not checked: the checksum is that of the whole batch.
+func (f *RowReader) ReadIDs(i int, at int64, dst []int64) error {
+	return readFull(f.src, f.name, mem.AsBytes(dst), f.body(i)+8*at)
+}
+
+// ReadValues reads the values of so many rows of batch i, from its row at on, into
+// space and returns where they are: at its start, unless it has [RowSlack]. They
+// are not checked, as in [RowReader.ReadIDs].
+func (f *RowReader) ReadValues(i int, at, rows int64, space []float32) ([]float32, error) {
+	row := int64(f.schema.Width) * f.schema.valueSize()
+	in := &batchReader{f: f, off: f.batches[i].end - padded(int64(f.batches[i].rows)*row) + at*row}
+	values := in.values(space, int(rows)*f.schema.Width)
+	return values, in.err
+}
+
+// batchReader reads a stretch of a batch from front to back.
 type batchReader struct {
 	f   *RowReader
 	off int64
@@ -355,18 +381,58 @@ func (b *batchReader) skipPadding() {
 	b.read(pad[:padded(b.off)-b.off])
 }
 
-// readHalf converts through a small buffer.
-func (b *batchReader) readHalf(to []float32) {
-	buf := make([]uint16, min(len(to), 32<<10))
-	for len(to) > 0 && b.err == nil {
-		part := buf[:min(len(buf), len(to))]
-		b.read(mem.AsBytes(part))
-		for i, h := range part {
-			to[i] = floatFromHalf(h)
-		}
-		to = to[len(part):]
+// values reads n values into space and returns where they are. If space is
+// longer by RowSlack, they lie in it as they lie in the pages of the file, which
+// the disk then writes without a copy. float16 values are read behind where
+// their float32 values go, each of which takes the place of those that are done.
+func (b *batchReader) values(space []float32, n int) []float32 {
+	raw, size := mem.AsBytes(space), n*int(b.f.schema.valueSize())
+	first := 4*n - size
+	if skip := int(b.off % direct.Align); len(space) >= n+RowSlack {
+		pages := func(x int) int { return (x + direct.Align - 1) / direct.Align * direct.Align }
+		first = pages(first) + skip
+		b.readPages(raw[first-skip:first+pages(size+skip)-skip], skip, size)
+	} else {
+		b.read(raw[first : first+size])
 	}
+	if !b.f.schema.Half {
+		return space[first/4 : first/4+n]
+	}
+	float := halfTable()
+	for i := range n {
+		space[i] = float[binary.LittleEndian.Uint16(raw[first+2*i:])]
+	}
+	return space[:n]
 }
+
+// readPages fills whole pages of memory, of which size bytes from skip on are
+// those that follow.
+func (b *batchReader) readPages(p []byte, skip, size int) {
+	if b.err != nil {
+		return
+	}
+	got, err := b.f.src.ReadAt(p, b.off-int64(skip))
+	if got < skip+size {
+		if err == nil || err == io.EOF || err == io.ErrUnexpectedEOF {
+			b.err = corrupt(b.f.name, "it ends at byte %d, %d more were expected", b.off-int64(skip-got), skip+size-got)
+		} else {
+			b.err = fmt.Errorf("shards: read %s: %w", b.f.name, err)
+		}
+		return
+	}
+	b.sum = crc32.Update(b.sum, castagnoli, p[skip:skip+size])
+	b.off += int64(size)
+}
+
+// halfTable lists the values of all float16: looking one up takes a quarter of
+// the time of converting it.
+var halfTable = sync.OnceValue(func() *[1 << 16]float32 {
+	table := new([1 << 16]float32)
+	for h := range table {
+		table[h] = half.Float(uint16(h))
+	}
+	return table
+})
 
 func resize[T any](s []T, n int) []T {
 	if cap(s) < n {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"math"
 	"reflect"
 	"testing"
 
@@ -204,45 +203,4 @@ func TestBatchRows(t *testing.T) {
 			t.Errorf("width %d: %d rows, want %d", width, got, want)
 		}
 	}
-}
-
-func TestHalfPrecision(t *testing.T) {
-	for h := range 1 << 16 {
-		f := floatFromHalf(uint16(h))
-		back := halfFromFloat(f)
-		if f != f {
-			if g := floatFromHalf(back); g == g {
-				t.Fatalf("%#04x: not a number becomes %v", h, g)
-			}
-			continue
-		}
-		if back != uint16(h) {
-			t.Fatalf("%#04x is %v, which becomes %#04x", h, f, back)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		f := math.Float32frombits(rapid.Uint32().Draw(t, "bits"))
-		if f != f {
-			return
-		}
-		h := halfFromFloat(f)
-		got := float64(floatFromHalf(h))
-		if math.Abs(float64(f)) >= 65520 {
-			if !math.IsInf(got, int(math.Copysign(1, float64(f)))) {
-				t.Fatalf("%v becomes %v, want infinity", f, got)
-			}
-			return
-		}
-		// No neighbour is nearer, and at equal distance the last bit is even.
-		err := math.Abs(got - float64(f))
-		for _, near := range []uint16{h - 1, h + 1} {
-			n := float64(floatFromHalf(near))
-			if math.IsNaN(n) || math.Signbit(n) != math.Signbit(got) {
-				continue
-			}
-			if d := math.Abs(n - float64(f)); d < err || d == err && h&1 == 1 {
-				t.Fatalf("%v becomes %v, %v is nearer", f, got, n)
-			}
-		}
-	})
 }

@@ -13,23 +13,29 @@ const SummaryPath = "graph/summary.json"
 
 // Summary describes a partitioned graph.
 type Summary struct {
-	Name             string           `json:"name"`
-	Nodes            int64            `json:"nodes"`
-	Edges            int64            `json:"edges"` // undirected, each once
-	InputRows        int64            `json:"input_rows"`
-	SelfLoops        int64            `json:"self_loops"`
-	Repeated         int64            `json:"repeated"`
-	Components       int64            `json:"components"`
-	LargestComponent int64            `json:"largest_component"` // in nodes
-	Features         int              `json:"features"`          // width of a row
-	Classes          []string         `json:"classes,omitempty"`
-	Labelled         int64            `json:"labelled"`
-	Splits           map[string]int64 `json:"splits,omitempty"`
-	BlockRows        int64            `json:"block_rows"`
-	IntervalRows     int64            `json:"interval_rows"`
-	Normalized       bool             `json:"normalized"` // features have L1 norm 1
-	HasSplits        bool             `json:"has_splits"`
+	Name             string `json:"name"`
+	Nodes            int64  `json:"nodes"`
+	Edges            int64  `json:"edges"` // undirected, each once
+	InputRows        int64  `json:"input_rows"`
+	SelfLoops        int64  `json:"self_loops"`
+	Repeated         int64  `json:"repeated"`
+	Components       int64  `json:"components"`
+	LargestComponent int64  `json:"largest_component"` // in nodes
+	Features         int    `json:"features"`          // width of a row
+	// FeatureType is how tiles hold features: Float16 if every value is exactly
+	// a float16, else Float32 or "".
+	FeatureType  string           `json:"feature_type,omitempty"`
+	Classes      []string         `json:"classes,omitempty"`
+	Labelled     int64            `json:"labelled"`
+	Splits       map[string]int64 `json:"splits,omitempty"`
+	BlockRows    int64            `json:"block_rows"`
+	IntervalRows int64            `json:"interval_rows"`
+	Normalized   bool             `json:"normalized"` // features have L1 norm 1
+	HasSplits    bool             `json:"has_splits"`
 }
+
+// HalfFeatures says whether feature tiles are float16.
+func (s Summary) HalfFeatures() bool { return s.FeatureType == Float16 }
 
 // WriteSummary commits the summary of a graph.
 func WriteSummary(ctx context.Context, c *Catalog, s Summary) error {

@@ -16,20 +16,25 @@
 //
 // # Algorithm
 //
-// A column block is scaled to Z = D̃^(−r) X, hops run until no node needs
+// A column block is scaled to Z = D̃^(−r) X, hops run until no target needs
 // another, and each hop's finished rows are added, while in cache, to
-// the running sums of the nodes that still count it. Every rule is a weighted
+// the running sums of the targets that still count it. Every rule is a weighted
 // sum over the node's first hops, a factor, and a share of X^(0).
+//
+// With settled rows the block is deflated and row i is recomputed up to hop K_i +
+// slack (package internal/hops); what deflation took away comes back with the sum,
+// as Σ_k w_k times the stationary row.
 //
 // # Memory
 //
-// 3·n·b·4 bytes of rows for a block of b columns (hop, next hop, sum), 2·n bytes
-// of hop counts.
+// The column block (package spmv) and [MemoryBytes]: 2·n bytes of hop counts, and 4·b
+// bytes for each target in a block of b columns, or for 2^15 rows a thread if the
+// sums are on disk; n·b/8 bytes of decays with settled rows.
 //
 // # Determinism
 //
-// Sums are float32 in ascending order of hop, and do not depend on blocks,
-// threads or the kernel.
+// Sums are float32 in ascending order of hop, and do not depend on blocks, threads,
+// the kernel, which rows are targets, or where rows and sums live.
 //
 // # Not supported
 //

@@ -20,6 +20,9 @@ type Rule struct {
 	residual      func(count int) float64
 }
 
+// Residual says whether a share of X^(0) is added.
+func (r Rule) Residual() bool { return r.residual(1) != 0 }
+
 // DefaultAlpha is the residual share of the authors' released code.
 const DefaultAlpha = 0.15
 

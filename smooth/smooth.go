@@ -2,177 +2,329 @@ package smooth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
-	"time"
 
+	"ndls/internal/hops"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/progress"
 	"ndls/internal/stationary"
 	"ndls/spmv"
 )
 
-// Graph is what hops run on.
-type Graph struct {
-	Pass   *spmv.Pass
-	State  *stationary.State
-	Budget *mem.Budget
+// Options say how one rule is applied to the column blocks of a graph.
+type Options struct {
+	Rule Rule
+	// K gives the LSI of each node; it is not called for rules that do not
+	// depend on it.
+	K func(i int64) int
+	// Targets are the rows that are written.
+	Targets *Targets
+	// Settled stops recomputing a row Slack hops after its own last one.
+	Settled bool
+	Slack   int
+	// Layout is how a column block is laid out, SpilledSums whether the
+	// running sums are on disk. The result does not depend on them.
+	Layout      spmv.Layout
+	SpilledSums bool
 }
 
 // Smoother applies one rule to column blocks of one graph.
 type Smoother struct {
-	g       Graph
-	rule    Rule
-	threads int
+	g       hops.Graph
+	o       Options
+	n       int64
 	counts  *mem.Array[uint16]
+	most    []uint16  // largest count of a target of each strip
 	weights []float64 // by hop
 	hops    int
+
+	rows    *spmv.Block
+	sums    *sums
+	mean    *stationary.Mean // nil unless Settled
+	closure *hops.Closure    // nil unless Settled
 }
 
-// Stats says what smoothing a block took.
-type Stats struct {
-	Passes        int
-	EdgesStreamed int64
-	// Seconds is the time spent in passes.
-	Seconds float64
-}
-
-// New prepares smoothing by rule; k gives the LSI of each node and is not called
-// for rules that do not depend on it.
-func New(g Graph, rule Rule, k func(i int64) int, threads int) (*Smoother, error) {
-	n := g.Pass.Source.NumNodes()
-	counts, err := mem.Alloc[uint16](g.Budget, n, "hop counts")
-	if err != nil {
+// New prepares smoothing.
+func New(g hops.Graph, o Options) (_ *Smoother, err error) {
+	s := &Smoother{g: g, o: o, n: g.Source.NumNodes()}
+	defer func() {
+		if err != nil {
+			s.Free()
+		}
+	}()
+	if o.Settled && !o.Rule.NodeDependent {
+		return nil, fmt.Errorf("smooth: rule %s counts the same hops for every node: rows settle under ndls and ndls-reference only", o.Rule.Name)
+	}
+	if err := s.count(); err != nil {
 		return nil, err
 	}
-	s := &Smoother{g: g, rule: rule, threads: threads, counts: counts}
+	if s.rows, err = g.NewBlock(o.Layout); err != nil {
+		return nil, err
+	}
+	if s.sums, err = newSums(g.Budget, o.Targets, o.Layout.Columns, o.SpilledSums, g.Threads, g.Scratch); err != nil {
+		return nil, err
+	}
+	if !o.Settled {
+		return s, nil
+	}
+	if s.mean, err = g.State.NewMean(o.Layout.Columns); err != nil {
+		return nil, err
+	}
+	s.closure, err = hops.NewClosure(g.Budget, s.n, o.Layout.Columns, s.until)
+	return s, err
+}
+
+// count finds how many hops each node counts.
+func (s *Smoother) count() (err error) {
+	if s.counts, err = mem.Alloc[uint16](s.g.Budget, s.n, "hop counts"); err != nil {
+		return err
+	}
+	s.most = make([]uint16, s.g.Source.Strips())
 	most := 0
-	for i := range n {
+	for i := range s.n {
 		lsi := 0
-		if rule.NodeDependent {
-			lsi = k(i)
+		if s.o.Rule.NodeDependent {
+			lsi = s.o.K(i)
 		}
-		c := rule.count(lsi)
+		c := s.o.Rule.count(lsi)
 		if c > math.MaxUint16 {
-			counts.Free()
-			return nil, fmt.Errorf("smooth: %d hops are more than %d", c, math.MaxUint16)
+			return fmt.Errorf("smooth: %d hops are more than %d", c, math.MaxUint16)
 		}
-		counts.S[i] = uint16(c)
-		most = max(most, c)
+		s.counts.S[i] = uint16(c)
+		if s.o.Targets.Has(i) {
+			most = max(most, c)
+			strip := &s.most[i>>packed.StripShift]
+			*strip = max(*strip, uint16(c))
+		}
 	}
 	s.hops = max(most-1, 0)
 	for hop := range most {
-		s.weights = append(s.weights, rule.weight(hop))
+		s.weights = append(s.weights, s.o.Rule.weight(hop))
 	}
-	return s, nil
+	return nil
+}
+
+// until is F(i): Slack hops after the last that node i counts.
+func (s *Smoother) until(i int64) int { return max(int(s.counts.S[i])-1+s.o.Slack, 1) }
+
+// MemoryBytes is what a smoother takes beside the column block.
+func MemoryBytes(n, components int64, o Options, threads int) int64 {
+	bytes := 2*n + sumsBytes(o.Targets, o.Layout.Columns, o.SpilledSums, threads)
+	if o.Settled {
+		bytes += hops.ClosureBytes(n, o.Layout.Columns) + 8*components*int64(o.Layout.Columns)
+	}
+	return bytes + 4*4096
 }
 
 // Hops is the number of passes each block takes.
 func (s *Smoother) Hops() int { return s.hops }
 
 // Free returns the memory.
-func (s *Smoother) Free() { s.counts.Free() }
-
-// Block is the memory of one column block: hop, next hop and running sum.
-type Block struct {
-	arrays         [3]*mem.Array[float32]
-	cur, next, sum spmv.Rows
-}
-
-// NewBlock maps a block of n rows of the given number of columns, a multiple of
-// 16.
-func NewBlock(b *mem.Budget, n int64, columns int) (*Block, error) {
-	bl := &Block{}
-	for i, rows := range []*spmv.Rows{&bl.cur, &bl.next, &bl.sum} {
-		a, err := mem.Alloc[float32](b, n*int64(columns), "smoothing rows")
-		if err != nil {
-			bl.Free()
-			return nil, err
-		}
-		bl.arrays[i] = a
-		*rows = spmv.Rows{Stride: columns, S: a.S}
+func (s *Smoother) Free() {
+	s.counts.Free()
+	if s.rows != nil {
+		s.rows.Free()
 	}
-	return bl, nil
-}
-
-// Free returns the memory.
-func (b *Block) Free() {
-	for _, a := range b.arrays {
-		a.Free()
+	if s.sums != nil {
+		s.sums.free()
 	}
+	if s.mean != nil {
+		s.mean.Free()
+	}
+	s.closure.Free()
 }
 
-// Run smooths one column block: load writes X^(0) into zeroed rows, and may be
-// called twice; store takes the smoothed rows, of the same shape.
-func (s *Smoother) Run(ctx context.Context, b *Block, load, store func(rows spmv.Rows) error) (stats Stats, err error) {
-	cur, next := b.cur, b.next
-	clear(cur.S)
-	if err := load(cur); err != nil {
+// Run takes one column block, whose rows x puts, through all hops. [Smoother.Output]
+// gives the result.
+func (s *Smoother) Run(ctx context.Context, x hops.Rows) (stats hops.Stats, err error) {
+	if s.mean != nil {
+		s.mean.Clear()
+	}
+	if err := s.g.Fill(s.rows, x, s.mean); err != nil {
 		return stats, err
 	}
-	s.g.State.Scale(cur.S, cur.Stride, s.threads)
-
-	clear(b.sum.S)
+	if err := s.clear(); err != nil {
+		return stats, err
+	}
+	var mu sync.Mutex
 	hop := 0
 	add := func(first int64, rows []float32) {
-		if w := s.weights[hop]; w != 0 {
-			end := first + int64(len(rows)/cur.Stride)
-			s.g.Pass.Kernel.AddWhere(b.sum.Slice(first, end), rows, s.counts.S[first:end], uint16(hop), float32(w))
+		if e := s.add(hop, first, rows); e != nil {
+			mu.Lock()
+			err = errors.Join(err, e)
+			mu.Unlock()
 		}
 	}
-	add(0, cur.S)
+	if err := s.addFirst(add); err != nil {
+		return stats, err
+	}
+	walk := s.g.Walk(s.rows, 0, s.closure)
+	defer walk.Close()
 	meter := progress.Start(ctx, "hops", int64(s.hops), "hops")
 	defer meter.Done()
 	for hop = 1; hop <= s.hops; hop++ {
-		start := time.Now()
-		edges, err := s.g.Pass.Run(cur, next, add)
-		stats.Seconds += time.Since(start).Seconds()
-		stats.EdgesStreamed += edges
-		if err != nil {
-			return stats, fmt.Errorf("smooth: hop %d: %w", hop, err)
+		if _, e := walk.Next(ctx, s.hops-hop+1, add); e != nil || err != nil {
+			return walk.Stats, errors.Join(err, e)
 		}
-		stats.Passes++
 		meter.Add(1)
-		cur, next = next, cur
 	}
-
-	clear(cur.S)
-	if s.rule.residual(1) != 0 {
-		if err := load(cur); err != nil {
-			return stats, err
-		}
-	}
-	s.combine(b.sum, cur)
-	return stats, store(b.sum)
+	return walk.Stats, err
 }
 
-// combine turns sums of rows of Z into output rows; x holds X^(0).
-func (s *Smoother) combine(sum, x spmv.Rows) {
-	const chunk = 1 << 12
-	queue := make(chan int64)
-	var wg sync.WaitGroup
-	for range s.threads {
-		wg.Go(func() {
-			for first := range queue {
-				for i := first; i < min(first+chunk, int64(len(s.counts.S))); i++ {
-					s.combineRow(i, sum.Row(i), x.Row(i))
-				}
-			}
+// clear sets all sums to zero.
+func (s *Smoother) clear() error {
+	return s.eachStrip(func(lo int64) error {
+		return s.sums.with(lo, true, func(rows []float32) error {
+			clear(rows)
+			return nil
+		})
+	})
+}
+
+func (s *Smoother) eachStrip(f func(lo int64) error) error {
+	for lo := int64(0); lo < s.n; lo += packed.StripRows {
+		if err := f(lo); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addFirst adds hop 0, strip by strip.
+func (s *Smoother) addFirst(add func(first int64, rows []float32)) error {
+	return s.rows.Strips(func(first int64, rows []float32) error {
+		add(first, rows)
+		return nil
+	})
+}
+
+// add adds the finished rows of a strip to the sums of the targets that still
+// count this hop.
+func (s *Smoother) add(hop int, first int64, rows []float32) error {
+	w := s.weights[hop]
+	if w == 0 || int(s.most[first>>packed.StripShift]) <= hop {
+		return nil
+	}
+	columns := int64(s.o.Layout.Columns)
+	end := first + int64(len(rows))/columns
+	return s.sums.with(first, true, func(sum []float32) error {
+		if s.o.Targets.All() {
+			s.g.Kernel.AddWhere(sum, rows, s.counts.S[first:end], uint16(hop), float32(w))
+			return nil
+		}
+		s.o.Targets.each(first, end, func(i int64) {
+			at := (i - first) * columns
+			s.g.Kernel.AddWhere(sum[:columns], rows[at:at+columns], s.counts.S[i:i+1], uint16(hop), float32(w))
+			sum = sum[columns:]
+		})
+		return nil
+	})
+}
+
+// Output puts columns [col, col+columns) of the smoothed target rows of the block
+// that was run last, in ascending order of node, some at a time. x puts its X^(0)
+// again, for rules that need it.
+func (s *Smoother) Output(col, columns int, x hops.Rows, put func(rows []float32) error) error {
+	out := outputs{s: s, col: col, columns: columns, put: put}
+	if !s.o.Rule.Residual() {
+		zero := make([]float32, s.o.Layout.Columns)
+		return s.eachStrip(func(lo int64) error {
+			return out.strip(lo, func(int64) []float32 { return zero })
 		})
 	}
-	for i := int64(0); i < int64(len(s.counts.S)); i += chunk {
-		queue <- i
-	}
-	close(queue)
-	wg.Wait()
+	return out.beside(x)
 }
 
-func (s *Smoother) combineRow(i int64, sum, x []float32) {
+// outputs turns sums of rows of Z into output rows.
+type outputs struct {
+	s            *Smoother
+	col, columns int
+	buf          []float32
+	put          func(rows []float32) error
+}
+
+// outputRows is how many rows are put at a time.
+const outputRows = 1024
+
+// strip puts the targets of a strip; x gives row i of X^(0).
+func (o *outputs) strip(lo int64, x func(i int64) []float32) error {
+	return o.s.sums.with(lo, false, func(sums []float32) (err error) {
+		stride := o.s.o.Layout.Columns
+		o.s.o.Targets.each(lo, min(lo+packed.StripRows, o.s.n), func(i int64) {
+			o.row(i, sums[:stride], x(i))
+			sums = sums[stride:]
+			if len(o.buf) == outputRows*o.columns && err == nil {
+				err = o.flush()
+			}
+		})
+		return errors.Join(err, o.flush())
+	})
+}
+
+func (o *outputs) flush() error {
+	if len(o.buf) == 0 {
+		return nil
+	}
+	err := o.put(o.buf)
+	o.buf = o.buf[:0]
+	return err
+}
+
+// beside walks through X^(0), which comes some rows at a time, and the strips.
+func (o *outputs) beside(x hops.Rows) error {
+	stride := int64(o.s.o.Layout.Columns)
+	rows := min(o.s.n, packed.StripRows)
+	strip, err := mem.Alloc[float32](o.s.g.Budget, rows*stride, "rows of hop 0")
+	if err != nil {
+		return err
+	}
+	defer strip.Free()
+	lo, at := int64(0), int64(0)
+	return x(func(part []float32) error {
+		for len(part) > 0 {
+			hi := min(lo+packed.StripRows, o.s.n)
+			n := min(int64(len(part)), (hi-at)*stride)
+			copy(strip.S[(at-lo)*stride:], part[:n])
+			part, at = part[n:], at+n/stride
+			if at < hi {
+				continue
+			}
+			if err := o.strip(lo, func(i int64) []float32 { return strip.S[(i-lo)*stride:][:stride] }); err != nil {
+				return err
+			}
+			lo = hi
+		}
+		return nil
+	})
+}
+
+// row appends the output row of node i:
+//
+//	factor·d̃^r·(Σ_k w_k Z^(k)) + residual·X^(0)
+//
+// where what was subtracted from Z comes back as Σ_k w_k z̄.
+func (o *outputs) row(i int64, sum, x []float32) {
+	s := o.s
 	count := int(s.counts.S[i])
-	factor := s.rule.factor(count) * s.g.State.Up(i)
-	residual := s.rule.residual(count)
-	for c, z := range sum {
-		sum[c] = float32(float64(factor*float64(z)) + float64(residual*float64(x[c])))
+	factor := s.o.Rule.factor(count) * s.g.State.Up(i)
+	residual := s.o.Rule.residual(count)
+	total := 0.0
+	var mean []float64
+	if s.mean != nil {
+		mean = s.mean.Row(i)
+		for _, w := range s.weights[:count] {
+			total += w
+		}
+	}
+	for c := o.col; c < o.col+o.columns; c++ {
+		z := float64(sum[c])
+		if mean != nil {
+			z += float64(total * mean[c])
+		}
+		o.buf = append(o.buf, float32(float64(factor*z)+float64(residual*float64(x[c]))))
 	}
 }

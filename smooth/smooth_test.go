@@ -7,9 +7,12 @@ import (
 	"slices"
 	"testing"
 
+	"ndls/internal/hops"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/stationary"
 	"ndls/internal/testgraph"
+	"ndls/shards"
 	"ndls/spmv"
 )
 
@@ -21,20 +24,95 @@ type config struct {
 	kernel    string
 	threads   int
 	columns   int
+	place     spmv.Place
+	precision spmv.Precision
+	spilled   bool // sums
+	settled   bool
+	slack     int
+	targets   []int64 // nil: all
 }
 
-// smoothed runs a rule over all column blocks and returns n × width values.
+// smoothed runs a rule over all column blocks and returns targets × width values.
 func smoothed(t testing.TB, g testgraph.Graph, c config, rule Rule, x []float64, k []int) []float32 {
+	out, _ := smoothedStats(t, g, c, rule, x, k)
+	return out
+}
+
+func smoothedStats(t testing.TB, g testgraph.Graph, c config, rule Rule, x []float64, k []int) (out []float32, all hops.Stats) {
 	t.Helper()
 	b, err := mem.NewBudget(1 << 30)
 	if err != nil {
 		t.Fatal(err)
 	}
+	n := len(g.Adj)
+	hg, free := graph(t, g, c, b)
+	defer free()
+	targets := AllTargets(int64(n))
+	if c.targets != nil {
+		if targets, err = NewTargets(b, int64(n)); err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range c.targets {
+			targets.Add(i)
+		}
+		targets.Finish()
+	}
+	defer targets.Free()
+	s, err := New(hg, Options{
+		Rule: rule, K: func(i int64) int { return k[i] }, Targets: targets, Settled: c.settled, Slack: c.slack, SpilledSums: c.spilled,
+		Layout: spmv.Layout{Columns: c.columns, Precision: c.precision, Place: c.place, Window: packed.StripRows, Accumulators: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Free()
+	out = make([]float32, targets.Len()*width)
+	for first := 0; first < width; first += c.columns {
+		rows := func(put func([]float32) error) error {
+			for i := range n {
+				row := make([]float32, c.columns)
+				for j := first; j < min(first+c.columns, width); j++ {
+					row[j-first] = float32(x[i*width+j])
+				}
+				if err := put(row); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		stats, err := s.Run(context.Background(), rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Add(stats)
+		if stats.Passes != s.Hops() {
+			t.Fatalf("%d passes for %d hops", stats.Passes, s.Hops())
+		}
+		// In two parts, as where files are written a few at a time.
+		for col := 0; col < c.columns; col += 16 {
+			row := 0
+			if err := s.Output(col, 16, rows, func(part []float32) error {
+				for ; len(part) > 0; part = part[16:] {
+					copy(out[row*width+first+col:][:max(min(16, width-first-col), 0)], part)
+					row++
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if col+first+16 >= width {
+				break
+			}
+		}
+	}
+	return out, all
+}
+
+func graph(t testing.TB, g testgraph.Graph, c config, b *mem.Budget) (hops.Graph, func()) {
 	kernel, err := spmv.Select(c.kernel)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := len(g.Adj)
 	component, count := g.Components()
 	if !c.component {
 		component, count = nil, 1
@@ -44,47 +122,13 @@ func smoothed(t testing.TB, g testgraph.Graph, c config, rule Rule, x []float64,
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer state.Free()
-	s, err := New(Graph{
-		Pass:  &spmv.Pass{Source: g.Source(), Degree: degree, Kernel: kernel, Threads: c.threads},
-		State: state, Budget: b,
-	}, rule, func(i int64) int { return k[i] }, c.threads)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Free()
-	block, err := NewBlock(b, int64(n), c.columns)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer block.Free()
-	out := make([]float32, n*width)
-	for first := 0; first < width; first += c.columns {
-		cols := min(c.columns, width-first)
-		stats, err := s.Run(context.Background(), block,
-			func(rows spmv.Rows) error {
-				for i := range n {
-					row := rows.Row(int64(i))
-					for j := range cols {
-						row[j] = float32(x[i*width+first+j])
-					}
-				}
-				return nil
-			},
-			func(rows spmv.Rows) error {
-				for i := range n {
-					copy(out[i*width+first:][:cols], rows.Row(int64(i)))
-				}
-				return nil
-			})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if stats.Passes != s.Hops() {
-			t.Fatalf("%d passes for %d hops", stats.Passes, s.Hops())
-		}
-	}
-	return out
+	dir := t.TempDir()
+	return hops.Graph{
+		Source: g.Source(), Degree: degree, Kernel: kernel, State: state, Budget: b, Threads: c.threads, Scratch: dir,
+		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool) (hops.Stream, error) {
+			return shards.FilterHops(ctx, src, keep, dir, b, 2)
+		},
+	}, state.Free
 }
 
 func input(n int) []float64 {
@@ -106,8 +150,8 @@ func lsi(n int) []int {
 	return k
 }
 
-// hops lists X^(0), X^(1), … by the definition.
-func hops(o *testgraph.Oracle, x []float64, last int) [][]float64 {
+// hopsOf lists X^(0), X^(1), … by the definition.
+func hopsOf(o *testgraph.Oracle, x []float64, last int) [][]float64 {
 	all := [][]float64{x}
 	for range last {
 		all = append(all, o.Apply(all[len(all)-1], width))
@@ -178,8 +222,8 @@ func TestRulesEqualTheirDefinition(t *testing.T) {
 							t.Fatal(err)
 						}
 						x, k := input(n), lsi(n)
-						got := smoothed(t, g, config{r, component, "auto", 2, 48}, rule, x, k)
-						all := hops(testgraph.NewOracle(g, r, false), x, max(depth, slices.Max(k)))
+						got := smoothed(t, g, config{r: r, component: component, kernel: "auto", threads: 2, columns: 48}, rule, x, k)
+						all := hopsOf(testgraph.NewOracle(g, r, false), x, max(depth, slices.Max(k)))
 						for i := range n {
 							var rows [][]float64
 							for _, h := range all {
@@ -207,16 +251,112 @@ func TestBlocksThreadsAndKernelsDoNotShow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := smoothed(t, g, config{0.5, true, "go", 1, 48}, rule, x, k)
+	want := smoothed(t, g, config{r: 0.5, component: true, kernel: "go", threads: 1, columns: 48}, rule, x, k)
 	for _, kernel := range []string{"auto", "go"} {
 		for _, threads := range []int{1, 2, 5} {
 			for _, columns := range []int{16, 32, 48} {
-				if got := smoothed(t, g, config{0.5, true, kernel, threads, columns}, rule, x, k); !slices.Equal(got, want) {
-					t.Errorf("kernel %s, %d threads, blocks of %d columns: other bits", kernel, threads, columns)
+				for _, place := range []spmv.Place{spmv.Resident, spmv.Spilled, spmv.External} {
+					c := config{r: 0.5, component: true, kernel: kernel, threads: threads, columns: columns, place: place, spilled: place != spmv.Resident}
+					if got := smoothed(t, g, c, rule, x, k); !slices.Equal(got, want) {
+						t.Errorf("%+v: other bits", c)
+					}
 				}
 			}
 		}
 	}
+}
+
+// TestTargets: some rows are the same as among all, in memory and on disk.
+func TestTargets(t *testing.T) {
+	g := testgraph.Random(700, 1500, 5)
+	x, k := input(700), lsi(700)
+	targets := []int64{699, 3, 64, 0, 65, 127, 128, 400}
+	sorted := slices.Sorted(slices.Values(targets))
+	for _, name := range []string{"ndls", "ndls-reference", "sgc"} {
+		rule, err := NewRule(name, DefaultAlpha, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := config{r: 0.5, component: true, threads: 2, columns: 48}
+		all := smoothed(t, g, c, rule, x, k)
+		c.targets = targets
+		for _, spilled := range []bool{false, true} {
+			c.spilled = spilled
+			got := smoothed(t, g, c, rule, x, k)
+			for at, i := range sorted {
+				if !slices.Equal(got[at*width:(at+1)*width], all[i*width:(i+1)*width]) {
+					t.Errorf("%s, spilled %v: row %d differs from that among all", name, spilled, i)
+				}
+			}
+		}
+	}
+}
+
+// TestSettled: rows that stop being recomputed deviate little, cost fewer edges,
+// and do not depend on blocks and places.
+func TestSettled(t *testing.T) {
+	g := testgraph.Random(3000, 5000, 5)
+	n := len(g.Adj)
+	x := input(n)
+	rule, err := NewRule("ndls", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := make([]int, n) // most rows stop early, some late
+	for i := range k {
+		k[i] = 4 + i%5
+		if i%97 == 0 {
+			k[i] = 80
+		}
+	}
+	c := config{r: 0.5, component: true, threads: 2, columns: 48}
+	exact, full := smoothedStats(t, g, c, rule, x, k)
+	c.settled = true
+	last := math.Inf(1)
+	for _, slack := range []int{0, 5, 15} {
+		c.slack = slack
+		got, stats := smoothedStats(t, g, c, rule, x, k)
+		deviation := meanDeviation(got, exact)
+		t.Logf("slack %d: mean deviation %.2g, %d of %d edges", slack, deviation, stats.EdgesStreamed, full.EdgesStreamed)
+		if deviation > 0.01 || deviation > last || stats.EdgesStreamed > full.EdgesStreamed/2 {
+			t.Errorf("slack %d: mean deviation %.2g after %.2g, %d of %d edges", slack, deviation, last, stats.EdgesStreamed, full.EdgesStreamed)
+		}
+		last = deviation
+		for _, other := range []config{
+			{threads: 1, columns: 16, kernel: "go"},
+			{threads: 3, columns: 32, place: spmv.Spilled, spilled: true},
+			{threads: 2, columns: 48, place: spmv.External},
+		} {
+			other.r, other.component, other.settled, other.slack = 0.5, true, true, slack
+			if !slices.Equal(smoothed(t, g, other, rule, x, k), got) {
+				t.Errorf("slack %d, %+v: other bits", slack, other)
+			}
+		}
+	}
+	c.slack = 80
+	if d := meanDeviation(smoothed(t, g, c, rule, x, k), exact); d > 1e-6 {
+		t.Errorf("with every row recomputed the deviation is %g", d)
+	}
+	if _, err := New(hops.Graph{Source: g.Source()}, Options{Rule: Rule{Name: "sgc"}, Settled: true}); err == nil {
+		t.Error("rows settle under sgc")
+	}
+}
+
+// meanDeviation is the mean over rows of ‖got − want‖ / ‖want‖.
+func meanDeviation(got, want []float32) float64 {
+	sum, rows := 0.0, 0
+	for at := 0; at < len(want); at += width {
+		var d, w float64
+		for c := at; c < at+width; c++ {
+			d += math.Pow(float64(got[c])-float64(want[c]), 2)
+			w += math.Pow(float64(want[c]), 2)
+		}
+		if w > 0 {
+			sum += math.Sqrt(d / w)
+			rows++
+		}
+	}
+	return sum / float64(rows)
 }
 
 func TestBadRules(t *testing.T) {

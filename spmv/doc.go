@@ -11,26 +11,39 @@
 //
 // # Algorithm
 //
-// Semi-external memory: dense rows in RAM, edges streamed. Destination blocks of
-// 2^20 rows are handed out from a queue; the edges of a block are sorted by
-// source and accumulate straight into the rows of the next hop. Where there are
-// fewer blocks than threads a block is handed out in slices of columns.
+// Strips of 2^15 destination rows are handed out from a queue. The edges of a
+// strip are sorted by source and are added, as they are decoded 128 edges behind
+// their prefetch, to float32 accumulators that the caches hold. Where there are
+// fewer strips than threads a strip is shared out in slices of columns.
+//
+// A [Block] holds its rows as a [Layout] says: float32 or float16; both hops in
+// memory, the next one on disk, or both on disk. In that case strips are
+// accumulated in groups, for each of which the hop is read window by window.
 //
 // Kernels for 16, 32 and 64 columns exist for AVX-512, AVX2 and in Go; wider
 // rows are done in slices. [Select] chooses by CPU feature.
 //
 // # Memory
 //
-// Two [Rows] of n × b × 4 bytes, owned by the caller; b is a multiple of 16. The
-// pass itself adds what the source reads ahead, per thread.
+// [Layout.Memory]: for n rows of b columns of e bytes and t threads
+//
+//	resident   2·n·b·e, and t·2^15·b·4 of accumulators for float16
+//	spilled    n·b·e + t·2^15·b·(4+e)
+//	external   w·b·e + a·2^15·b·4 + t·2^15·b·e for a window of w rows and a
+//	           strips at a time, at least 2^15 rows and one strip
+//
+// and what the source reads ahead of two strips, per thread. [Layout.Disk] is n·b·e for spilled
+// and twice that for external rows.
 //
 // # Determinism
 //
 // A row is the float32 sum of itself, then of its neighbours in ascending order
 // of id, divided by its degree plus one. No fused multiply-add. The bits depend
-// on the edges and the rows alone: not on kernel, threads, slices or block order.
-// Squared norms are float64: within 16 columns lanes l and l+8 first, then halves
-// of 4, 2 and 1; granules of 16 columns in ascending order.
+// on the edges, the rows and their precision alone: not on kernel, threads,
+// slices, the place of the rows or the order of strips. Rounding to float16 is to
+// the nearest, ties to even. Squared norms are float64: within 16 columns lanes l
+// and l+8 first, then halves of 4, 2 and 1; granules of 16 columns in ascending
+// order.
 //
 // # Not supported
 //

@@ -5,29 +5,58 @@ import (
 	"math"
 	"unsafe"
 
+	"ndls/internal/half"
 	"ndls/internal/packed"
 )
 
 // Granule is the unit of width: 16 float32 columns, 64 bytes.
 const Granule = 16
 
+// Precision is the type of the rows of a column block. Sums are float32 either
+// way.
+type Precision int
+
+const (
+	Float32 Precision = iota
+	Float16
+)
+
+func (p Precision) String() string { return [...]string{"float32", "float16"}[p] }
+
+// ParsePrecision reads "float32" or "float16".
+func ParsePrecision(s string) (Precision, error) {
+	for _, p := range []Precision{Float32, Float16} {
+		if s == p.String() {
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("spmv: precision %q: there are float32 and float16", s)
+}
+
+// Decoded is room for the edges that a kernel decodes ahead of their sums. Its
+// contents mean nothing between calls; goroutines do not share one.
+type Decoded [2 * 128]uint64
+
 // Kernel is one implementation of the inner loops. All kernels give the same
 // bits.
 type Kernel struct {
 	name         string
-	accumulate   [3]accumulateFunc // 16, 32, 64 columns
-	sumCSR       [3]sumCSRFunc
-	gather       [3]gatherFunc
+	accumulate   [2][3]accumulateFunc // by precision; 16, 32, 64 columns
+	sumCSR       [2][3]sumCSRFunc
+	gather       [2][3]gatherFunc
+	widen        func(dst *float32, src *uint16, n uintptr) // n is a multiple of Granule
+	narrow       func(dst *uint16, src *float32, n uintptr)
 	divideRows   func(rows *float32, degree *uint32, n, bytes uintptr)
 	addRows      func(sum, rows *float32, hops *uint16, n, bytes uintptr, hop uint16, weight float32)
 	squareNorms  func(out *float64, rows *float32, n, bytes uintptr)
 	weightedSums func(sums *[32]float64, rows *float32, degree *uint32, n, bytes uintptr)
 }
 
+// Strides are in bytes; z is row base, the row of source id base.
 type (
-	accumulateFunc func(acc, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
-	sumCSRFunc     func(next, z *float32, stride uintptr, offsets, src *uint32, first, n uint64)
-	gatherFunc     func(out, z *float32, stride uintptr, ids *uint32, n uint64)
+	accumulateFunc func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src, base uint32, buf *uint64)
+	sumCSRFunc     func(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets, src *uint32, first, n uint64)
+	gatherFunc     func(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
 )
 
 // Name is "go", "avx2" or "avx512".
@@ -52,73 +81,109 @@ func Select(name string) (*Kernel, error) {
 
 // goKernel is the reference that the assembly is tested against.
 var goKernel = &Kernel{
-	name:         "go",
-	accumulate:   [3]accumulateFunc{accumulateGo(16), accumulateGo(32), accumulateGo(64)},
-	sumCSR:       [3]sumCSRFunc{sumCSRGo(16), sumCSRGo(32), sumCSRGo(64)},
-	gather:       [3]gatherFunc{gatherGo(16), gatherGo(32), gatherGo(64)},
+	name: "go",
+	accumulate: [2][3]accumulateFunc{
+		{accumulateGo(16, addFloats), accumulateGo(32, addFloats), accumulateGo(64, addFloats)},
+		{accumulateGo(16, addHalves), accumulateGo(32, addHalves), accumulateGo(64, addHalves)},
+	},
+	sumCSR: [2][3]sumCSRFunc{
+		{sumCSRGo(16, addFloats), sumCSRGo(32, addFloats), sumCSRGo(64, addFloats)},
+		{sumCSRGo(16, addHalves), sumCSRGo(32, addHalves), sumCSRGo(64, addHalves)},
+	},
+	gather: [2][3]gatherFunc{
+		{gatherGo(16, addFloats), gatherGo(32, addFloats), gatherGo(64, addFloats)},
+		{gatherGo(16, addHalves), gatherGo(32, addHalves), gatherGo(64, addHalves)},
+	},
+	widen:        widenGo,
+	narrow:       narrowGo,
 	divideRows:   divideRowsGo,
 	addRows:      addRowsGo,
 	squareNorms:  squareNormsGo,
 	weightedSums: weightedSumsGo,
 }
 
-func accumulateGo(cols int) accumulateFunc {
-	return func(acc, z *float32, stride uintptr, words *uint32, edges uint64, src uint32) {
-		w := unsafe.Pointer(words)
+// addFloats adds cols values at from, a row of float32, to those at to.
+func addFloats(to *float32, from unsafe.Pointer, cols int) {
+	for g := 0; g < cols; g += Granule {
+		// Arrays of known length spare the bounds checks.
+		a := (*[Granule]float32)(unsafe.Add(unsafe.Pointer(to), g*4))
+		b := (*[Granule]float32)(unsafe.Add(from, g*4))
+		for c := 0; c < Granule; c += 4 {
+			a[c] += b[c]
+			a[c+1] += b[c+1]
+			a[c+2] += b[c+2]
+			a[c+3] += b[c+3]
+		}
+	}
+}
+
+// addHalves is addFloats for a row of float16.
+func addHalves(to *float32, from unsafe.Pointer, cols int) {
+	a, b := unsafe.Slice(to, cols), unsafe.Slice((*uint16)(from), cols)
+	for c, h := range b {
+		a[c] += half.Float(h)
+	}
+}
+
+type addFunc func(to *float32, from unsafe.Pointer, cols int)
+
+func accumulateGo(cols int, add addFunc) accumulateFunc {
+	return func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src, base uint32, _ *uint64) {
+		// An index, because no Go pointer may point past the last word.
+		at := uintptr(0)
 		next := func() uint32 {
-			x := *(*uint32)(w)
-			w = unsafe.Add(w, 4)
+			x := *(*uint32)(unsafe.Add(unsafe.Pointer(words), at))
+			at += 4
 			return x
 		}
 		for range edges {
 			x := next()
-			if d := x >> packed.BlockShift; d < packed.Escape {
+			if d := x >> packed.StripShift; d < packed.Escape {
 				src += d
 			} else {
 				src = next()
 			}
-			row := uintptr(x & (packed.BlockRows - 1))
-			to := unsafe.Add(unsafe.Pointer(acc), row*stride)
-			from := unsafe.Add(unsafe.Pointer(z), uintptr(src)*stride)
-			for g := 0; g < cols; g += Granule {
-				// Arrays of known length spare the bounds checks.
-				a, b := (*[Granule]float32)(unsafe.Add(to, g*4)), (*[Granule]float32)(unsafe.Add(from, g*4))
-				for c := 0; c < Granule; c += 4 {
-					a[c] += b[c]
-					a[c+1] += b[c+1]
-					a[c+2] += b[c+2]
-					a[c+3] += b[c+3]
-				}
-			}
+			row := uintptr(x & (packed.StripRows - 1))
+			add((*float32)(unsafe.Add(unsafe.Pointer(acc), row*accStride)), unsafe.Add(unsafe.Pointer(z), uintptr(src-base)*zStride), cols)
 		}
 	}
 }
 
-func sumCSRGo(cols int) sumCSRFunc {
-	return func(next, z *float32, stride uintptr, offsets, src *uint32, first, n uint64) {
+func sumCSRGo(cols int, add addFunc) sumCSRFunc {
+	return func(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets, src *uint32, first, n uint64) {
 		off := unsafe.Slice(offsets, n+1)
 		for i := range n {
-			to := unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(next), uintptr(first+i)*stride)), cols)
-			copy(to, unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(z), uintptr(first+i)*stride)), cols))
+			to := (*float32)(unsafe.Add(unsafe.Pointer(next), uintptr(i)*nextStride))
+			clear(unsafe.Slice(to, cols))
+			add(to, unsafe.Add(unsafe.Pointer(z), uintptr(first+i)*zStride), cols)
 			for e := off[i]; e < off[i+1]; e++ {
 				s := *(*uint32)(unsafe.Add(unsafe.Pointer(src), uintptr(e)*4))
-				for c, x := range unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(z), uintptr(s)*stride)), cols) {
-					to[c] += x
-				}
+				add(to, unsafe.Add(unsafe.Pointer(z), uintptr(s)*zStride), cols)
 			}
 		}
 	}
 }
 
-func gatherGo(cols int) gatherFunc {
-	return func(out, z *float32, stride uintptr, ids *uint32, n uint64) {
-		to := unsafe.Slice(out, cols)
-		clear(to)
+func gatherGo(cols int, add addFunc) gatherFunc {
+	return func(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64) {
+		clear(unsafe.Slice(out, cols))
 		for _, id := range unsafe.Slice(ids, n) {
-			for c, x := range unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(z), uintptr(id)*stride)), cols) {
-				to[c] += x
-			}
+			add(out, unsafe.Add(unsafe.Pointer(z), uintptr(id)*zStride), cols)
 		}
+	}
+}
+
+func widenGo(dst *float32, src *uint16, n uintptr) {
+	to := unsafe.Slice(dst, n)
+	for i, h := range unsafe.Slice(src, n) {
+		to[i] = half.Float(h)
+	}
+}
+
+func narrowGo(dst *uint16, src *float32, n uintptr) {
+	to := unsafe.Slice(dst, n)
+	for i, x := range unsafe.Slice(src, n) {
+		to[i] = half.FromFloat(x)
 	}
 }
 
@@ -177,28 +242,15 @@ func weightedSumsGo(sums *[32]float64, rows *float32, degree *uint32, n, bytes u
 	}
 }
 
-// Rows is a column block: n rows of Stride float32 values, off-heap.
-type Rows struct {
-	Stride int // columns, a multiple of Granule
-	S      []float32
-}
-
-// Row returns row i.
-func (r Rows) Row(i int64) []float32 {
-	s := int64(r.Stride)
-	return r.S[i*s : (i+1)*s]
-}
-
-// Slice returns rows [lo, hi) without gaps.
-func (r Rows) Slice(lo, hi int64) []float32 {
-	s := int64(r.Stride)
-	return r.S[lo*s : hi*s]
-}
-
-// add adds the edges of a frame to columns [col, col+cols) of acc, the rows of
-// the frame's block; cols is a multiple of Granule.
-func (k *Kernel) add(acc []float32, z Rows, f packed.Frame, col, cols int) {
-	stride := uintptr(z.Stride) * 4
+// Add adds the edges of a frame to columns [col, col+cols) of acc, the float32
+// rows of the frame's strip, stride columns apart. z holds the rows of sources
+// base, base+1, …; the frame has no source outside them. col and cols are
+// multiples of Granule.
+func (k *Kernel) Add(acc []float32, stride int, z Rows, base uint32, f packed.Frame, col, cols int, buf *Decoded) {
+	if f.Edges == 0 {
+		return
+	}
+	p := z.precision()
 	for cols > 0 {
 		i, w := 0, 16
 		switch {
@@ -207,9 +259,49 @@ func (k *Kernel) add(acc []float32, z Rows, f packed.Frame, col, cols int) {
 		case cols >= 32:
 			i, w = 1, 32
 		}
-		k.accumulate[i](&acc[col], &z.S[col], stride, &f.Words[0], uint64(f.Edges), f.Src)
+		k.accumulate[p][i](&acc[col], uintptr(stride)*4, z.at(col), uintptr(z.Stride)*uintptr(p.Bytes()), &f.Words[0], uint64(f.Edges), f.Src, base, &buf[0])
 		col += w
 		cols -= w
+	}
+}
+
+// precision is the type of the rows.
+func (r Rows) precision() Precision {
+	if r.H != nil {
+		return Float16
+	}
+	return Float32
+}
+
+// at points to column col of the first row.
+func (r Rows) at(col int) *byte {
+	if r.H != nil {
+		return (*byte)(unsafe.Pointer(&r.H[col]))
+	}
+	return (*byte)(unsafe.Pointer(&r.S[col]))
+}
+
+// Widen converts float16 values to float32, which is exact. dst and src are
+// equally long.
+func (k *Kernel) Widen(dst []float32, src []uint16) {
+	n := len(src) / Granule * Granule
+	if n > 0 {
+		k.widen(&dst[0], &src[0], uintptr(n))
+	}
+	for i, h := range src[n:] {
+		dst[n+i] = half.Float(h)
+	}
+}
+
+// Narrow rounds to the nearest float16, ties to even; what is too large becomes
+// infinite. dst and src are equally long.
+func (k *Kernel) Narrow(dst []uint16, src []float32) {
+	n := len(src) / Granule * Granule
+	if n > 0 {
+		k.narrow(&dst[0], &src[0], uintptr(n))
+	}
+	for i, x := range src[n:] {
+		dst[n+i] = half.FromFloat(x)
 	}
 }
 

@@ -5,10 +5,21 @@ package spmv
 import "golang.org/x/sys/cpu"
 
 var avx512Kernel = &Kernel{
-	name:         "avx512",
-	accumulate:   [3]accumulateFunc{accumulate16AVX512, accumulate32AVX512, accumulate64AVX512},
-	sumCSR:       [3]sumCSRFunc{sumCSR16AVX512, sumCSR32AVX512, sumCSR64AVX512},
-	gather:       [3]gatherFunc{gather16AVX512, gather32AVX512, gather64AVX512},
+	name: "avx512",
+	accumulate: [2][3]accumulateFunc{
+		{accumulate16AVX512, accumulate32AVX512, accumulate64AVX512},
+		{accumulateHalf16AVX512, accumulateHalf32AVX512, accumulateHalf64AVX512},
+	},
+	sumCSR: [2][3]sumCSRFunc{
+		{sumCSR16AVX512, sumCSR32AVX512, sumCSR64AVX512},
+		{sumCSRHalf16AVX512, sumCSRHalf32AVX512, sumCSRHalf64AVX512},
+	},
+	gather: [2][3]gatherFunc{
+		{gather16AVX512, gather32AVX512, gather64AVX512},
+		{gatherHalf16AVX512, gatherHalf32AVX512, gatherHalf64AVX512},
+	},
+	widen:        widenAVX512,
+	narrow:       narrowAVX512,
 	divideRows:   divideRowsAVX512,
 	addRows:      addRowsAVX512,
 	squareNorms:  squareNormsAVX512,
@@ -16,10 +27,21 @@ var avx512Kernel = &Kernel{
 }
 
 var avx2Kernel = &Kernel{
-	name:         "avx2",
-	accumulate:   [3]accumulateFunc{accumulate16AVX2, accumulate32AVX2, accumulate64AVX2},
-	sumCSR:       [3]sumCSRFunc{sumCSR16AVX2, sumCSR32AVX2, sumCSR64AVX2},
-	gather:       [3]gatherFunc{gather16AVX2, gather32AVX2, gather64AVX2},
+	name: "avx2",
+	accumulate: [2][3]accumulateFunc{
+		{accumulate16AVX2, accumulate32AVX2, accumulate64AVX2},
+		{accumulateHalf16AVX2, accumulateHalf32AVX2, accumulateHalf64AVX2},
+	},
+	sumCSR: [2][3]sumCSRFunc{
+		{sumCSR16AVX2, sumCSR32AVX2, sumCSR64AVX2},
+		{sumCSRHalf16AVX2, sumCSRHalf32AVX2, sumCSRHalf64AVX2},
+	},
+	gather: [2][3]gatherFunc{
+		{gather16AVX2, gather32AVX2, gather64AVX2},
+		{gatherHalf16AVX2, gatherHalf32AVX2, gatherHalf64AVX2},
+	},
+	widen:        widenAVX2,
+	narrow:       narrowAVX2,
 	divideRows:   divideRowsAVX2,
 	addRows:      addRowsAVX2,
 	squareNorms:  squareNormsAVX2,
@@ -32,7 +54,7 @@ func available() []*Kernel {
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX2 {
 		all = append(all, avx512Kernel)
 	}
-	if cpu.X86.HasAVX2 {
+	if cpu.X86.HasAVX2 && hasF16C() {
 		all = append(all, avx2Kernel)
 	}
 	return append(all, goKernel)

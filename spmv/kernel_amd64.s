@@ -4,147 +4,193 @@
 
 #include "textflag.h"
 
-// func accumulate16AVX512(acc *float32, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
+// func hasF16C() bool
+// Requires: CPUID
+TEXT ·hasF16C(SB), NOSPLIT, $0-1
+	MOVL $0x00000001, AX
+	XORL CX, CX
+	CPUID
+	SHRL $0x1d, CX
+	ANDL $0x01, CX
+	MOVB CL, ret+0(FP)
+	RET
+
+// func accumulate16AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·accumulate16AVX512(SB), NOSPLIT, $0-44
-	MOVQ acc+0(FP), AX
-	MOVQ z+8(FP), CX
-	MOVQ stride+16(FP), DX
-	MOVQ words+24(FP), BX
-	MOVQ edges+32(FP), SI
-	MOVL src+40(FP), DI
-	MOVQ BX, R8
-	MOVL DI, R9
-	MOVQ SI, R10
-	MOVQ $0x00000010, R11
+TEXT ·accumulate16AVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x80
+	JLS   few
+	MOVQ  $0x00000080, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R10, R10
-	JZ    main
-	MOVL  (R8), R12
-	ADDQ  $0x04, R8
-	SHRL  $0x14, R12
-	CMPL  R12, $0x00000fff
+	TESTQ R13, R13
+	JZ    full
+	MOVL  (DI), AX
+	ADDQ  $0x04, DI
+	MOVL  AX, R14
+	ANDL  $0x00007fff, R14
+	SHRL  $0x0f, AX
+	CMPL  AX, $0x0001ffff
 	JEQ   warm_escape
-	ADDL  R12, R9
-	JMP   warm_decoded
-
-warm_escape:
-	MOVL (R8), R9
-	ADDQ $0x04, R8
+	ADDL  AX, R8
 
 warm_decoded:
-	DECQ R10
-	DECQ R11
-	JNZ  warm
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	IMULQ       DX, R14
+	MOVQ        CX, AX
+	ADDQ        R14, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	ADDQ        $0x10, R10
+	DECQ        R13
+	JMP         warm
 
-main:
-	TESTQ SI, SI
-	JZ    done
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
 
 edge:
-	TESTQ R10, R10
-	JZ    sum
-	MOVL  (R8), R12
-	ADDQ  $0x04, R8
-	MOVL  R12, R11
-	ANDL  $0x000fffff, R11
-	SHRL  $0x14, R12
-	CMPL  R12, $0x00000fff
-	JEQ   fetch_escape
-	ADDL  R12, R9
-	JMP   fetch_decoded
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+	MOVL (DI), AX
+	ADDQ $0x04, DI
+	MOVL AX, R15
+	ANDL $0x00007fff, R15
+	SHRL $0x0f, AX
+	CMPL AX, $0x0001ffff
+	JEQ  edge_escape
+	ADDL AX, R8
 
-fetch_escape:
-	MOVL (R8), R9
-	ADDQ $0x04, R8
+edge_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	IMULQ       DX, R15
+	MOVQ        CX, AX
+	ADDQ        R15, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	VMOVUPS     (R13), Z0
+	VADDPS      (R14), Z0, Z0
+	VMOVUPS     Z0, (R14)
+	ADDL        $0x10, R10
+	ANDL        $0x000007ff, R10
+	DECQ        R11
+	JNZ         edge
 
-fetch_decoded:
-	DECQ       R10
-	MOVQ       R9, R12
-	IMULQ      DX, R12
-	PREFETCHT0 (CX)(R12*1)
-	IMULQ      DX, R11
-	PREFETCHT0 (AX)(R11*1)
-
-sum:
-	MOVL (BX), R12
-	ADDQ $0x04, BX
-	MOVL R12, R11
-	ANDL $0x000fffff, R11
-	SHRL $0x14, R12
-	CMPL R12, $0x00000fff
-	JEQ  sum_escape
-	ADDL R12, DI
-	JMP  sum_decoded
-
-sum_escape:
-	MOVL (BX), DI
-	ADDQ $0x04, BX
-
-sum_decoded:
-	MOVQ    DI, R12
-	IMULQ   DX, R12
-	IMULQ   DX, R11
-	VMOVUPS (AX)(R11*1), Z0
-	VADDPS  (CX)(R12*1), Z0, Z0
-	VMOVUPS Z0, (AX)(R11*1)
-	DECQ    SI
-	JNZ     edge
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Z0
+	VADDPS  (CX), Z0, Z0
+	VMOVUPS Z0, (CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000007ff, R10
+	DECQ    R12
+	JMP     drain
 
 done:
 	VZEROUPPER
 	RET
 
-// func sumCSR16AVX512(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+warm_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  warm_decoded
+
+edge_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  edge_decoded
+
+// func sumCSR16AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·sumCSR16AVX512(SB), NOSPLIT, $0-56
-	MOVQ next+0(FP), AX
-	MOVQ z+8(FP), CX
-	MOVQ stride+16(FP), DX
-	MOVQ offsets+24(FP), BX
-	MOVQ src+32(FP), SI
-	MOVQ first+40(FP), DI
-	MOVQ n+48(FP), R8
-	MOVL (BX), R9
+TEXT ·sumCSR16AVX512(SB), NOSPLIT, $0-64
+	MOVQ  next+0(FP), AX
+	MOVQ  nextStride+8(FP), CX
+	MOVQ  z+16(FP), DX
+	MOVQ  zStride+24(FP), BX
+	MOVQ  offsets+32(FP), SI
+	MOVQ  src+40(FP), DI
+	MOVQ  first+48(FP), R8
+	IMULQ BX, R8
+	MOVQ  n+56(FP), R9
+	MOVL  (SI), R10
 
 row:
-	TESTQ   R8, R8
+	TESTQ   R9, R9
 	JZ      done
-	MOVL    4(BX), R10
-	ADDQ    $0x04, BX
-	MOVQ    DI, R11
-	IMULQ   DX, R11
-	VMOVUPS (CX)(R11*1), Z0
+	MOVL    4(SI), R11
+	ADDQ    $0x04, SI
+	VMOVUPS (DX)(R8*1), Z0
 
 edge:
-	CMPQ       R9, R10
+	CMPQ       R10, R11
 	JEQ        store
-	MOVL       64(SI)(R9*4), R12
-	IMULQ      DX, R12
-	PREFETCHT0 (CX)(R12*1)
-	MOVL       (SI)(R9*4), R12
-	IMULQ      DX, R12
-	VADDPS     (CX)(R12*1), Z0, Z0
-	INCQ       R9
+	MOVL       256(DI)(R10*4), R12
+	IMULQ      BX, R12
+	PREFETCHT0 (DX)(R12*1)
+	MOVL       (DI)(R10*4), R12
+	IMULQ      BX, R12
+	VADDPS     (DX)(R12*1), Z0, Z0
+	INCQ       R10
 	JMP        edge
 
 store:
-	VMOVUPS Z0, (AX)(R11*1)
-	INCQ    DI
-	DECQ    R8
+	VMOVUPS Z0, (AX)
+	ADDQ    CX, AX
+	ADDQ    BX, R8
+	DECQ    R9
 	JMP     row
 
 done:
 	VZEROUPPER
 	RET
 
-// func gather16AVX512(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
+// func gather16AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·gather16AVX512(SB), NOSPLIT, $0-40
 	MOVQ   out+0(FP), AX
 	MOVQ   z+8(FP), CX
-	MOVQ   stride+16(FP), DX
+	MOVQ   zStride+16(FP), DX
 	MOVQ   ids+24(FP), BX
 	MOVQ   n+32(FP), SI
 	VXORPS Z0, Z0, Z0
@@ -153,7 +199,7 @@ TEXT ·gather16AVX512(SB), NOSPLIT, $0-40
 row:
 	CMPQ       DI, SI
 	JEQ        done
-	MOVL       64(BX)(DI*4), R8
+	MOVL       256(BX)(DI*4), R8
 	IMULQ      DX, R8
 	PREFETCHT0 (CX)(R8*1)
 	MOVL       (BX)(DI*4), R8
@@ -167,156 +213,208 @@ done:
 	VZEROUPPER
 	RET
 
-// func accumulate32AVX512(acc *float32, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
+// func accumulate32AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·accumulate32AVX512(SB), NOSPLIT, $0-44
-	MOVQ acc+0(FP), AX
-	MOVQ z+8(FP), CX
-	MOVQ stride+16(FP), DX
-	MOVQ words+24(FP), BX
-	MOVQ edges+32(FP), SI
-	MOVL src+40(FP), DI
-	MOVQ BX, R8
-	MOVL DI, R9
-	MOVQ SI, R10
-	MOVQ $0x00000010, R11
+TEXT ·accumulate32AVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x80
+	JLS   few
+	MOVQ  $0x00000080, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R10, R10
-	JZ    main
-	MOVL  (R8), R12
-	ADDQ  $0x04, R8
-	SHRL  $0x14, R12
-	CMPL  R12, $0x00000fff
+	TESTQ R13, R13
+	JZ    full
+	MOVL  (DI), AX
+	ADDQ  $0x04, DI
+	MOVL  AX, R14
+	ANDL  $0x00007fff, R14
+	SHRL  $0x0f, AX
+	CMPL  AX, $0x0001ffff
 	JEQ   warm_escape
-	ADDL  R12, R9
-	JMP   warm_decoded
-
-warm_escape:
-	MOVL (R8), R9
-	ADDQ $0x04, R8
+	ADDL  AX, R8
 
 warm_decoded:
-	DECQ R10
-	DECQ R11
-	JNZ  warm
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	PREFETCHNTA 64(AX)
+	IMULQ       DX, R14
+	MOVQ        CX, AX
+	ADDQ        R14, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x40
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	ADDQ        $0x10, R10
+	DECQ        R13
+	JMP         warm
 
-main:
-	TESTQ SI, SI
-	JZ    done
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
 
 edge:
-	TESTQ R10, R10
-	JZ    sum
-	MOVL  (R8), R12
-	ADDQ  $0x04, R8
-	MOVL  R12, R11
-	ANDL  $0x000fffff, R11
-	SHRL  $0x14, R12
-	CMPL  R12, $0x00000fff
-	JEQ   fetch_escape
-	ADDL  R12, R9
-	JMP   fetch_decoded
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+	MOVL (DI), AX
+	ADDQ $0x04, DI
+	MOVL AX, R15
+	ANDL $0x00007fff, R15
+	SHRL $0x0f, AX
+	CMPL AX, $0x0001ffff
+	JEQ  edge_escape
+	ADDL AX, R8
 
-fetch_escape:
-	MOVL (R8), R9
-	ADDQ $0x04, R8
+edge_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	PREFETCHNTA 64(AX)
+	IMULQ       DX, R15
+	MOVQ        CX, AX
+	ADDQ        R15, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x40
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	VMOVUPS     (R13), Z0
+	VADDPS      (R14), Z0, Z0
+	VMOVUPS     Z0, (R14)
+	VMOVUPS     64(R13), Z0
+	VADDPS      64(R14), Z0, Z0
+	VMOVUPS     Z0, 64(R14)
+	ADDL        $0x10, R10
+	ANDL        $0x000007ff, R10
+	DECQ        R11
+	JNZ         edge
 
-fetch_decoded:
-	DECQ       R10
-	MOVQ       R9, R12
-	IMULQ      DX, R12
-	PREFETCHT0 (CX)(R12*1)
-	PREFETCHT0 64(CX)(R12*1)
-	IMULQ      DX, R11
-	PREFETCHT0 (AX)(R11*1)
-	PREFETCHT0 64(AX)(R11*1)
-
-sum:
-	MOVL (BX), R12
-	ADDQ $0x04, BX
-	MOVL R12, R11
-	ANDL $0x000fffff, R11
-	SHRL $0x14, R12
-	CMPL R12, $0x00000fff
-	JEQ  sum_escape
-	ADDL R12, DI
-	JMP  sum_decoded
-
-sum_escape:
-	MOVL (BX), DI
-	ADDQ $0x04, BX
-
-sum_decoded:
-	MOVQ    DI, R12
-	IMULQ   DX, R12
-	IMULQ   DX, R11
-	VMOVUPS (AX)(R11*1), Z0
-	VADDPS  (CX)(R12*1), Z0, Z0
-	VMOVUPS Z0, (AX)(R11*1)
-	VMOVUPS 64(AX)(R11*1), Z0
-	VADDPS  64(CX)(R12*1), Z0, Z0
-	VMOVUPS Z0, 64(AX)(R11*1)
-	DECQ    SI
-	JNZ     edge
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Z0
+	VADDPS  (CX), Z0, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS 64(AX), Z0
+	VADDPS  64(CX), Z0, Z0
+	VMOVUPS Z0, 64(CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000007ff, R10
+	DECQ    R12
+	JMP     drain
 
 done:
 	VZEROUPPER
 	RET
 
-// func sumCSR32AVX512(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+warm_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  warm_decoded
+
+edge_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  edge_decoded
+
+// func sumCSR32AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·sumCSR32AVX512(SB), NOSPLIT, $0-56
-	MOVQ next+0(FP), AX
-	MOVQ z+8(FP), CX
-	MOVQ stride+16(FP), DX
-	MOVQ offsets+24(FP), BX
-	MOVQ src+32(FP), SI
-	MOVQ first+40(FP), DI
-	MOVQ n+48(FP), R8
-	MOVL (BX), R9
+TEXT ·sumCSR32AVX512(SB), NOSPLIT, $0-64
+	MOVQ  next+0(FP), AX
+	MOVQ  nextStride+8(FP), CX
+	MOVQ  z+16(FP), DX
+	MOVQ  zStride+24(FP), BX
+	MOVQ  offsets+32(FP), SI
+	MOVQ  src+40(FP), DI
+	MOVQ  first+48(FP), R8
+	IMULQ BX, R8
+	MOVQ  n+56(FP), R9
+	MOVL  (SI), R10
 
 row:
-	TESTQ   R8, R8
+	TESTQ   R9, R9
 	JZ      done
-	MOVL    4(BX), R10
-	ADDQ    $0x04, BX
-	MOVQ    DI, R11
-	IMULQ   DX, R11
-	VMOVUPS (CX)(R11*1), Z0
-	VMOVUPS 64(CX)(R11*1), Z1
+	MOVL    4(SI), R11
+	ADDQ    $0x04, SI
+	VMOVUPS (DX)(R8*1), Z0
+	VMOVUPS 64(DX)(R8*1), Z1
 
 edge:
-	CMPQ       R9, R10
+	CMPQ       R10, R11
 	JEQ        store
-	MOVL       64(SI)(R9*4), R12
-	IMULQ      DX, R12
-	PREFETCHT0 (CX)(R12*1)
-	PREFETCHT0 64(CX)(R12*1)
-	MOVL       (SI)(R9*4), R12
-	IMULQ      DX, R12
-	VADDPS     (CX)(R12*1), Z0, Z0
-	VADDPS     64(CX)(R12*1), Z1, Z1
-	INCQ       R9
+	MOVL       256(DI)(R10*4), R12
+	IMULQ      BX, R12
+	PREFETCHT0 (DX)(R12*1)
+	PREFETCHT0 64(DX)(R12*1)
+	MOVL       (DI)(R10*4), R12
+	IMULQ      BX, R12
+	VADDPS     (DX)(R12*1), Z0, Z0
+	VADDPS     64(DX)(R12*1), Z1, Z1
+	INCQ       R10
 	JMP        edge
 
 store:
-	VMOVUPS Z0, (AX)(R11*1)
-	VMOVUPS Z1, 64(AX)(R11*1)
-	INCQ    DI
-	DECQ    R8
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	ADDQ    CX, AX
+	ADDQ    BX, R8
+	DECQ    R9
 	JMP     row
 
 done:
 	VZEROUPPER
 	RET
 
-// func gather32AVX512(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
+// func gather32AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·gather32AVX512(SB), NOSPLIT, $0-40
 	MOVQ   out+0(FP), AX
 	MOVQ   z+8(FP), CX
-	MOVQ   stride+16(FP), DX
+	MOVQ   zStride+16(FP), DX
 	MOVQ   ids+24(FP), BX
 	MOVQ   n+32(FP), SI
 	VXORPS Z0, Z0, Z0
@@ -326,7 +424,7 @@ TEXT ·gather32AVX512(SB), NOSPLIT, $0-40
 row:
 	CMPQ       DI, SI
 	JEQ        done
-	MOVL       64(BX)(DI*4), R8
+	MOVL       256(BX)(DI*4), R8
 	IMULQ      DX, R8
 	PREFETCHT0 (CX)(R8*1)
 	PREFETCHT0 64(CX)(R8*1)
@@ -343,174 +441,260 @@ done:
 	VZEROUPPER
 	RET
 
-// func accumulate64AVX512(acc *float32, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
+// func accumulate64AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·accumulate64AVX512(SB), NOSPLIT, $0-44
-	MOVQ acc+0(FP), AX
-	MOVQ z+8(FP), CX
-	MOVQ stride+16(FP), DX
-	MOVQ words+24(FP), BX
-	MOVQ edges+32(FP), SI
-	MOVL src+40(FP), DI
-	MOVQ BX, R8
-	MOVL DI, R9
-	MOVQ SI, R10
-	MOVQ $0x00000010, R11
+TEXT ·accumulate64AVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x80
+	JLS   few
+	MOVQ  $0x00000080, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R10, R10
-	JZ    main
-	MOVL  (R8), R12
-	ADDQ  $0x04, R8
-	SHRL  $0x14, R12
-	CMPL  R12, $0x00000fff
+	TESTQ R13, R13
+	JZ    full
+	MOVL  (DI), AX
+	ADDQ  $0x04, DI
+	MOVL  AX, R14
+	ANDL  $0x00007fff, R14
+	SHRL  $0x0f, AX
+	CMPL  AX, $0x0001ffff
 	JEQ   warm_escape
-	ADDL  R12, R9
-	JMP   warm_decoded
-
-warm_escape:
-	MOVL (R8), R9
-	ADDQ $0x04, R8
+	ADDL  AX, R8
 
 warm_decoded:
-	DECQ R10
-	DECQ R11
-	JNZ  warm
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	PREFETCHNTA 64(AX)
+	PREFETCHNTA 128(AX)
+	PREFETCHNTA 192(AX)
+	IMULQ       DX, R14
+	MOVQ        CX, AX
+	ADDQ        R14, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x40
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x80
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0xc0
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	ADDQ        $0x10, R10
+	DECQ        R13
+	JMP         warm
 
-main:
-	TESTQ SI, SI
-	JZ    done
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
 
 edge:
-	TESTQ R10, R10
-	JZ    sum
-	MOVL  (R8), R12
-	ADDQ  $0x04, R8
-	MOVL  R12, R11
-	ANDL  $0x000fffff, R11
-	SHRL  $0x14, R12
-	CMPL  R12, $0x00000fff
-	JEQ   fetch_escape
-	ADDL  R12, R9
-	JMP   fetch_decoded
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+	MOVL (DI), AX
+	ADDQ $0x04, DI
+	MOVL AX, R15
+	ANDL $0x00007fff, R15
+	SHRL $0x0f, AX
+	CMPL AX, $0x0001ffff
+	JEQ  edge_escape
+	ADDL AX, R8
 
-fetch_escape:
-	MOVL (R8), R9
-	ADDQ $0x04, R8
+edge_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	PREFETCHNTA 64(AX)
+	PREFETCHNTA 128(AX)
+	PREFETCHNTA 192(AX)
+	IMULQ       DX, R15
+	MOVQ        CX, AX
+	ADDQ        R15, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x40
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x80
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0xc0
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	VMOVUPS     (R13), Z0
+	VADDPS      (R14), Z0, Z0
+	VMOVUPS     Z0, (R14)
+	VMOVUPS     64(R13), Z0
+	VADDPS      64(R14), Z0, Z0
+	VMOVUPS     Z0, 64(R14)
+	VMOVUPS     128(R13), Z0
+	VADDPS      128(R14), Z0, Z0
+	VMOVUPS     Z0, 128(R14)
+	VMOVUPS     192(R13), Z0
+	VADDPS      192(R14), Z0, Z0
+	VMOVUPS     Z0, 192(R14)
+	ADDL        $0x10, R10
+	ANDL        $0x000007ff, R10
+	DECQ        R11
+	JNZ         edge
 
-fetch_decoded:
-	DECQ       R10
-	MOVQ       R9, R12
-	IMULQ      DX, R12
-	PREFETCHT0 (CX)(R12*1)
-	PREFETCHT0 64(CX)(R12*1)
-	PREFETCHT0 128(CX)(R12*1)
-	PREFETCHT0 192(CX)(R12*1)
-	IMULQ      DX, R11
-	PREFETCHT0 (AX)(R11*1)
-	PREFETCHT0 64(AX)(R11*1)
-	PREFETCHT0 128(AX)(R11*1)
-	PREFETCHT0 192(AX)(R11*1)
-
-sum:
-	MOVL (BX), R12
-	ADDQ $0x04, BX
-	MOVL R12, R11
-	ANDL $0x000fffff, R11
-	SHRL $0x14, R12
-	CMPL R12, $0x00000fff
-	JEQ  sum_escape
-	ADDL R12, DI
-	JMP  sum_decoded
-
-sum_escape:
-	MOVL (BX), DI
-	ADDQ $0x04, BX
-
-sum_decoded:
-	MOVQ    DI, R12
-	IMULQ   DX, R12
-	IMULQ   DX, R11
-	VMOVUPS (AX)(R11*1), Z0
-	VADDPS  (CX)(R12*1), Z0, Z0
-	VMOVUPS Z0, (AX)(R11*1)
-	VMOVUPS 64(AX)(R11*1), Z0
-	VADDPS  64(CX)(R12*1), Z0, Z0
-	VMOVUPS Z0, 64(AX)(R11*1)
-	VMOVUPS 128(AX)(R11*1), Z0
-	VADDPS  128(CX)(R12*1), Z0, Z0
-	VMOVUPS Z0, 128(AX)(R11*1)
-	VMOVUPS 192(AX)(R11*1), Z0
-	VADDPS  192(CX)(R12*1), Z0, Z0
-	VMOVUPS Z0, 192(AX)(R11*1)
-	DECQ    SI
-	JNZ     edge
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Z0
+	VADDPS  (CX), Z0, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS 64(AX), Z0
+	VADDPS  64(CX), Z0, Z0
+	VMOVUPS Z0, 64(CX)
+	VMOVUPS 128(AX), Z0
+	VADDPS  128(CX), Z0, Z0
+	VMOVUPS Z0, 128(CX)
+	VMOVUPS 192(AX), Z0
+	VADDPS  192(CX), Z0, Z0
+	VMOVUPS Z0, 192(CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000007ff, R10
+	DECQ    R12
+	JMP     drain
 
 done:
 	VZEROUPPER
 	RET
 
-// func sumCSR64AVX512(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+warm_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  warm_decoded
+
+edge_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  edge_decoded
+
+// func sumCSR64AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·sumCSR64AVX512(SB), NOSPLIT, $0-56
-	MOVQ next+0(FP), AX
-	MOVQ z+8(FP), CX
-	MOVQ stride+16(FP), DX
-	MOVQ offsets+24(FP), BX
-	MOVQ src+32(FP), SI
-	MOVQ first+40(FP), DI
-	MOVQ n+48(FP), R8
-	MOVL (BX), R9
+TEXT ·sumCSR64AVX512(SB), NOSPLIT, $0-64
+	MOVQ  next+0(FP), AX
+	MOVQ  nextStride+8(FP), CX
+	MOVQ  z+16(FP), DX
+	MOVQ  zStride+24(FP), BX
+	MOVQ  offsets+32(FP), SI
+	MOVQ  src+40(FP), DI
+	MOVQ  first+48(FP), R8
+	IMULQ BX, R8
+	MOVQ  n+56(FP), R9
+	MOVL  (SI), R10
 
 row:
-	TESTQ   R8, R8
+	TESTQ   R9, R9
 	JZ      done
-	MOVL    4(BX), R10
-	ADDQ    $0x04, BX
-	MOVQ    DI, R11
-	IMULQ   DX, R11
-	VMOVUPS (CX)(R11*1), Z0
-	VMOVUPS 64(CX)(R11*1), Z1
-	VMOVUPS 128(CX)(R11*1), Z2
-	VMOVUPS 192(CX)(R11*1), Z3
+	MOVL    4(SI), R11
+	ADDQ    $0x04, SI
+	VMOVUPS (DX)(R8*1), Z0
+	VMOVUPS 64(DX)(R8*1), Z1
+	VMOVUPS 128(DX)(R8*1), Z2
+	VMOVUPS 192(DX)(R8*1), Z3
 
 edge:
-	CMPQ       R9, R10
+	CMPQ       R10, R11
 	JEQ        store
-	MOVL       64(SI)(R9*4), R12
-	IMULQ      DX, R12
-	PREFETCHT0 (CX)(R12*1)
-	PREFETCHT0 64(CX)(R12*1)
-	PREFETCHT0 128(CX)(R12*1)
-	PREFETCHT0 192(CX)(R12*1)
-	MOVL       (SI)(R9*4), R12
-	IMULQ      DX, R12
-	VADDPS     (CX)(R12*1), Z0, Z0
-	VADDPS     64(CX)(R12*1), Z1, Z1
-	VADDPS     128(CX)(R12*1), Z2, Z2
-	VADDPS     192(CX)(R12*1), Z3, Z3
-	INCQ       R9
+	MOVL       256(DI)(R10*4), R12
+	IMULQ      BX, R12
+	PREFETCHT0 (DX)(R12*1)
+	PREFETCHT0 64(DX)(R12*1)
+	PREFETCHT0 128(DX)(R12*1)
+	PREFETCHT0 192(DX)(R12*1)
+	MOVL       (DI)(R10*4), R12
+	IMULQ      BX, R12
+	VADDPS     (DX)(R12*1), Z0, Z0
+	VADDPS     64(DX)(R12*1), Z1, Z1
+	VADDPS     128(DX)(R12*1), Z2, Z2
+	VADDPS     192(DX)(R12*1), Z3, Z3
+	INCQ       R10
 	JMP        edge
 
 store:
-	VMOVUPS Z0, (AX)(R11*1)
-	VMOVUPS Z1, 64(AX)(R11*1)
-	VMOVUPS Z2, 128(AX)(R11*1)
-	VMOVUPS Z3, 192(AX)(R11*1)
-	INCQ    DI
-	DECQ    R8
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	ADDQ    CX, AX
+	ADDQ    BX, R8
+	DECQ    R9
 	JMP     row
 
 done:
 	VZEROUPPER
 	RET
 
-// func gather64AVX512(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
+// func gather64AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·gather64AVX512(SB), NOSPLIT, $0-40
 	MOVQ   out+0(FP), AX
 	MOVQ   z+8(FP), CX
-	MOVQ   stride+16(FP), DX
+	MOVQ   zStride+16(FP), DX
 	MOVQ   ids+24(FP), BX
 	MOVQ   n+32(FP), SI
 	VXORPS Z0, Z0, Z0
@@ -522,7 +706,7 @@ TEXT ·gather64AVX512(SB), NOSPLIT, $0-40
 row:
 	CMPQ       DI, SI
 	JEQ        done
-	MOVL       64(BX)(DI*4), R8
+	MOVL       256(BX)(DI*4), R8
 	IMULQ      DX, R8
 	PREFETCHT0 (CX)(R8*1)
 	PREFETCHT0 64(CX)(R8*1)
@@ -542,6 +726,756 @@ done:
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
 	VMOVUPS Z3, 192(AX)
+	VZEROUPPER
+	RET
+
+// func accumulateHalf16AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateHalf16AVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x80
+	JLS   few
+	MOVQ  $0x00000080, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+	MOVL  (DI), AX
+	ADDQ  $0x04, DI
+	MOVL  AX, R14
+	ANDL  $0x00007fff, R14
+	SHRL  $0x0f, AX
+	CMPL  AX, $0x0001ffff
+	JEQ   warm_escape
+	ADDL  AX, R8
+
+warm_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	IMULQ       DX, R14
+	MOVQ        CX, AX
+	ADDQ        R14, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	ADDQ        $0x10, R10
+	DECQ        R13
+	JMP         warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+	MOVL (DI), AX
+	ADDQ $0x04, DI
+	MOVL AX, R15
+	ANDL $0x00007fff, R15
+	SHRL $0x0f, AX
+	CMPL AX, $0x0001ffff
+	JEQ  edge_escape
+	ADDL AX, R8
+
+edge_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	IMULQ       DX, R15
+	MOVQ        CX, AX
+	ADDQ        R15, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	VCVTPH2PS   (R13), Z0
+	VADDPS      (R14), Z0, Z0
+	VMOVUPS     Z0, (R14)
+	ADDL        $0x10, R10
+	ANDL        $0x000007ff, R10
+	DECQ        R11
+	JNZ         edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Z0
+	VADDPS    (CX), Z0, Z0
+	VMOVUPS   Z0, (CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000007ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  warm_decoded
+
+edge_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  edge_decoded
+
+// func sumCSRHalf16AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·sumCSRHalf16AVX512(SB), NOSPLIT, $0-64
+	MOVQ  next+0(FP), AX
+	MOVQ  nextStride+8(FP), CX
+	MOVQ  z+16(FP), DX
+	MOVQ  zStride+24(FP), BX
+	MOVQ  offsets+32(FP), SI
+	MOVQ  src+40(FP), DI
+	MOVQ  first+48(FP), R8
+	IMULQ BX, R8
+	MOVQ  n+56(FP), R9
+	MOVL  (SI), R10
+
+row:
+	TESTQ     R9, R9
+	JZ        done
+	MOVL      4(SI), R11
+	ADDQ      $0x04, SI
+	VCVTPH2PS (DX)(R8*1), Z0
+
+edge:
+	CMPQ       R10, R11
+	JEQ        store
+	MOVL       256(DI)(R10*4), R12
+	IMULQ      BX, R12
+	PREFETCHT0 (DX)(R12*1)
+	MOVL       (DI)(R10*4), R12
+	IMULQ      BX, R12
+	VCVTPH2PS  (DX)(R12*1), Z1
+	VADDPS     Z1, Z0, Z0
+	INCQ       R10
+	JMP        edge
+
+store:
+	VMOVUPS Z0, (AX)
+	ADDQ    CX, AX
+	ADDQ    BX, R8
+	DECQ    R9
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func gatherHalf16AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·gatherHalf16AVX512(SB), NOSPLIT, $0-40
+	MOVQ   out+0(FP), AX
+	MOVQ   z+8(FP), CX
+	MOVQ   zStride+16(FP), DX
+	MOVQ   ids+24(FP), BX
+	MOVQ   n+32(FP), SI
+	VXORPS Z0, Z0, Z0
+	XORQ   DI, DI
+
+row:
+	CMPQ       DI, SI
+	JEQ        done
+	MOVL       256(BX)(DI*4), R8
+	IMULQ      DX, R8
+	PREFETCHT0 (CX)(R8*1)
+	MOVL       (BX)(DI*4), R8
+	IMULQ      DX, R8
+	VCVTPH2PS  (CX)(R8*1), Z1
+	VADDPS     Z1, Z0, Z0
+	INCQ       DI
+	JMP        row
+
+done:
+	VMOVUPS Z0, (AX)
+	VZEROUPPER
+	RET
+
+// func accumulateHalf32AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateHalf32AVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x80
+	JLS   few
+	MOVQ  $0x00000080, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+	MOVL  (DI), AX
+	ADDQ  $0x04, DI
+	MOVL  AX, R14
+	ANDL  $0x00007fff, R14
+	SHRL  $0x0f, AX
+	CMPL  AX, $0x0001ffff
+	JEQ   warm_escape
+	ADDL  AX, R8
+
+warm_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	IMULQ       DX, R14
+	MOVQ        CX, AX
+	ADDQ        R14, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x40
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	ADDQ        $0x10, R10
+	DECQ        R13
+	JMP         warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+	MOVL (DI), AX
+	ADDQ $0x04, DI
+	MOVL AX, R15
+	ANDL $0x00007fff, R15
+	SHRL $0x0f, AX
+	CMPL AX, $0x0001ffff
+	JEQ  edge_escape
+	ADDL AX, R8
+
+edge_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	IMULQ       DX, R15
+	MOVQ        CX, AX
+	ADDQ        R15, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x40
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	VCVTPH2PS   (R13), Z0
+	VADDPS      (R14), Z0, Z0
+	VMOVUPS     Z0, (R14)
+	VCVTPH2PS   32(R13), Z0
+	VADDPS      64(R14), Z0, Z0
+	VMOVUPS     Z0, 64(R14)
+	ADDL        $0x10, R10
+	ANDL        $0x000007ff, R10
+	DECQ        R11
+	JNZ         edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Z0
+	VADDPS    (CX), Z0, Z0
+	VMOVUPS   Z0, (CX)
+	VCVTPH2PS 32(AX), Z0
+	VADDPS    64(CX), Z0, Z0
+	VMOVUPS   Z0, 64(CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000007ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  warm_decoded
+
+edge_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  edge_decoded
+
+// func sumCSRHalf32AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·sumCSRHalf32AVX512(SB), NOSPLIT, $0-64
+	MOVQ  next+0(FP), AX
+	MOVQ  nextStride+8(FP), CX
+	MOVQ  z+16(FP), DX
+	MOVQ  zStride+24(FP), BX
+	MOVQ  offsets+32(FP), SI
+	MOVQ  src+40(FP), DI
+	MOVQ  first+48(FP), R8
+	IMULQ BX, R8
+	MOVQ  n+56(FP), R9
+	MOVL  (SI), R10
+
+row:
+	TESTQ     R9, R9
+	JZ        done
+	MOVL      4(SI), R11
+	ADDQ      $0x04, SI
+	VCVTPH2PS (DX)(R8*1), Z0
+	VCVTPH2PS 32(DX)(R8*1), Z1
+
+edge:
+	CMPQ       R10, R11
+	JEQ        store
+	MOVL       256(DI)(R10*4), R12
+	IMULQ      BX, R12
+	PREFETCHT0 (DX)(R12*1)
+	MOVL       (DI)(R10*4), R12
+	IMULQ      BX, R12
+	VCVTPH2PS  (DX)(R12*1), Z2
+	VADDPS     Z2, Z0, Z0
+	VCVTPH2PS  32(DX)(R12*1), Z2
+	VADDPS     Z2, Z1, Z1
+	INCQ       R10
+	JMP        edge
+
+store:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	ADDQ    CX, AX
+	ADDQ    BX, R8
+	DECQ    R9
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func gatherHalf32AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·gatherHalf32AVX512(SB), NOSPLIT, $0-40
+	MOVQ   out+0(FP), AX
+	MOVQ   z+8(FP), CX
+	MOVQ   zStride+16(FP), DX
+	MOVQ   ids+24(FP), BX
+	MOVQ   n+32(FP), SI
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	XORQ   DI, DI
+
+row:
+	CMPQ       DI, SI
+	JEQ        done
+	MOVL       256(BX)(DI*4), R8
+	IMULQ      DX, R8
+	PREFETCHT0 (CX)(R8*1)
+	MOVL       (BX)(DI*4), R8
+	IMULQ      DX, R8
+	VCVTPH2PS  (CX)(R8*1), Z2
+	VADDPS     Z2, Z0, Z0
+	VCVTPH2PS  32(CX)(R8*1), Z2
+	VADDPS     Z2, Z1, Z1
+	INCQ       DI
+	JMP        row
+
+done:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VZEROUPPER
+	RET
+
+// func accumulateHalf64AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateHalf64AVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x80
+	JLS   few
+	MOVQ  $0x00000080, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+	MOVL  (DI), AX
+	ADDQ  $0x04, DI
+	MOVL  AX, R14
+	ANDL  $0x00007fff, R14
+	SHRL  $0x0f, AX
+	CMPL  AX, $0x0001ffff
+	JEQ   warm_escape
+	ADDL  AX, R8
+
+warm_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	PREFETCHNTA 64(AX)
+	IMULQ       DX, R14
+	MOVQ        CX, AX
+	ADDQ        R14, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x40
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x80
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0xc0
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	ADDQ        $0x10, R10
+	DECQ        R13
+	JMP         warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+	MOVL (DI), AX
+	ADDQ $0x04, DI
+	MOVL AX, R15
+	ANDL $0x00007fff, R15
+	SHRL $0x0f, AX
+	CMPL AX, $0x0001ffff
+	JEQ  edge_escape
+	ADDL AX, R8
+
+edge_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	PREFETCHNTA 64(AX)
+	IMULQ       DX, R15
+	MOVQ        CX, AX
+	ADDQ        R15, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x40
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x80
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0xc0
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	VCVTPH2PS   (R13), Z0
+	VADDPS      (R14), Z0, Z0
+	VMOVUPS     Z0, (R14)
+	VCVTPH2PS   32(R13), Z0
+	VADDPS      64(R14), Z0, Z0
+	VMOVUPS     Z0, 64(R14)
+	VCVTPH2PS   64(R13), Z0
+	VADDPS      128(R14), Z0, Z0
+	VMOVUPS     Z0, 128(R14)
+	VCVTPH2PS   96(R13), Z0
+	VADDPS      192(R14), Z0, Z0
+	VMOVUPS     Z0, 192(R14)
+	ADDL        $0x10, R10
+	ANDL        $0x000007ff, R10
+	DECQ        R11
+	JNZ         edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Z0
+	VADDPS    (CX), Z0, Z0
+	VMOVUPS   Z0, (CX)
+	VCVTPH2PS 32(AX), Z0
+	VADDPS    64(CX), Z0, Z0
+	VMOVUPS   Z0, 64(CX)
+	VCVTPH2PS 64(AX), Z0
+	VADDPS    128(CX), Z0, Z0
+	VMOVUPS   Z0, 128(CX)
+	VCVTPH2PS 96(AX), Z0
+	VADDPS    192(CX), Z0, Z0
+	VMOVUPS   Z0, 192(CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000007ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  warm_decoded
+
+edge_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  edge_decoded
+
+// func sumCSRHalf64AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·sumCSRHalf64AVX512(SB), NOSPLIT, $0-64
+	MOVQ  next+0(FP), AX
+	MOVQ  nextStride+8(FP), CX
+	MOVQ  z+16(FP), DX
+	MOVQ  zStride+24(FP), BX
+	MOVQ  offsets+32(FP), SI
+	MOVQ  src+40(FP), DI
+	MOVQ  first+48(FP), R8
+	IMULQ BX, R8
+	MOVQ  n+56(FP), R9
+	MOVL  (SI), R10
+
+row:
+	TESTQ     R9, R9
+	JZ        done
+	MOVL      4(SI), R11
+	ADDQ      $0x04, SI
+	VCVTPH2PS (DX)(R8*1), Z0
+	VCVTPH2PS 32(DX)(R8*1), Z1
+	VCVTPH2PS 64(DX)(R8*1), Z2
+	VCVTPH2PS 96(DX)(R8*1), Z3
+
+edge:
+	CMPQ       R10, R11
+	JEQ        store
+	MOVL       256(DI)(R10*4), R12
+	IMULQ      BX, R12
+	PREFETCHT0 (DX)(R12*1)
+	PREFETCHT0 64(DX)(R12*1)
+	MOVL       (DI)(R10*4), R12
+	IMULQ      BX, R12
+	VCVTPH2PS  (DX)(R12*1), Z4
+	VADDPS     Z4, Z0, Z0
+	VCVTPH2PS  32(DX)(R12*1), Z4
+	VADDPS     Z4, Z1, Z1
+	VCVTPH2PS  64(DX)(R12*1), Z4
+	VADDPS     Z4, Z2, Z2
+	VCVTPH2PS  96(DX)(R12*1), Z4
+	VADDPS     Z4, Z3, Z3
+	INCQ       R10
+	JMP        edge
+
+store:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	ADDQ    CX, AX
+	ADDQ    BX, R8
+	DECQ    R9
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func gatherHalf64AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·gatherHalf64AVX512(SB), NOSPLIT, $0-40
+	MOVQ   out+0(FP), AX
+	MOVQ   z+8(FP), CX
+	MOVQ   zStride+16(FP), DX
+	MOVQ   ids+24(FP), BX
+	MOVQ   n+32(FP), SI
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	XORQ   DI, DI
+
+row:
+	CMPQ       DI, SI
+	JEQ        done
+	MOVL       256(BX)(DI*4), R8
+	IMULQ      DX, R8
+	PREFETCHT0 (CX)(R8*1)
+	PREFETCHT0 64(CX)(R8*1)
+	MOVL       (BX)(DI*4), R8
+	IMULQ      DX, R8
+	VCVTPH2PS  (CX)(R8*1), Z4
+	VADDPS     Z4, Z0, Z0
+	VCVTPH2PS  32(CX)(R8*1), Z4
+	VADDPS     Z4, Z1, Z1
+	VCVTPH2PS  64(CX)(R8*1), Z4
+	VADDPS     Z4, Z2, Z2
+	VCVTPH2PS  96(CX)(R8*1), Z4
+	VADDPS     Z4, Z3, Z3
+	INCQ       DI
+	JMP        row
+
+done:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	VZEROUPPER
+	RET
+
+// func widenAVX512(dst *float32, src *uint16, n uintptr)
+// Requires: AVX, AVX512F
+TEXT ·widenAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+granule:
+	VCVTPH2PS (CX), Z0
+	VMOVUPS   Z0, (AX)
+	ADDQ      $0x20, CX
+	ADDQ      $0x40, AX
+	SUBQ      $0x10, DX
+	JNZ       granule
+	VZEROUPPER
+	RET
+
+// func narrowAVX512(dst *uint16, src *float32, n uintptr)
+// Requires: AVX, AVX512F
+TEXT ·narrowAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+granule:
+	VMOVUPS   (CX), Z0
+	VCVTPS2PH $0x00, Z0, (AX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x10, DX
+	JNZ       granule
 	VZEROUPPER
 	RET
 
@@ -706,153 +1640,191 @@ done:
 	VZEROUPPER
 	RET
 
-// func accumulate16AVX2(acc *float32, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
+// func accumulate16AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, MMX+
-TEXT ·accumulate16AVX2(SB), NOSPLIT, $0-44
-	MOVQ acc+0(FP), AX
-	MOVQ z+8(FP), CX
-	MOVQ stride+16(FP), DX
-	MOVQ words+24(FP), BX
-	MOVQ edges+32(FP), SI
-	MOVL src+40(FP), DI
-	MOVQ BX, R8
-	MOVL DI, R9
-	MOVQ SI, R10
-	MOVQ $0x00000010, R11
+TEXT ·accumulate16AVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x80
+	JLS   few
+	MOVQ  $0x00000080, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R10, R10
-	JZ    main
-	MOVL  (R8), R12
-	ADDQ  $0x04, R8
-	SHRL  $0x14, R12
-	CMPL  R12, $0x00000fff
+	TESTQ R13, R13
+	JZ    full
+	MOVL  (DI), AX
+	ADDQ  $0x04, DI
+	MOVL  AX, R14
+	ANDL  $0x00007fff, R14
+	SHRL  $0x0f, AX
+	CMPL  AX, $0x0001ffff
 	JEQ   warm_escape
-	ADDL  R12, R9
-	JMP   warm_decoded
-
-warm_escape:
-	MOVL (R8), R9
-	ADDQ $0x04, R8
+	ADDL  AX, R8
 
 warm_decoded:
-	DECQ R10
-	DECQ R11
-	JNZ  warm
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	IMULQ       DX, R14
+	MOVQ        CX, AX
+	ADDQ        R14, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	ADDQ        $0x10, R10
+	DECQ        R13
+	JMP         warm
 
-main:
-	TESTQ SI, SI
-	JZ    done
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
 
 edge:
-	TESTQ R10, R10
-	JZ    sum
-	MOVL  (R8), R12
-	ADDQ  $0x04, R8
-	MOVL  R12, R11
-	ANDL  $0x000fffff, R11
-	SHRL  $0x14, R12
-	CMPL  R12, $0x00000fff
-	JEQ   fetch_escape
-	ADDL  R12, R9
-	JMP   fetch_decoded
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+	MOVL (DI), AX
+	ADDQ $0x04, DI
+	MOVL AX, R15
+	ANDL $0x00007fff, R15
+	SHRL $0x0f, AX
+	CMPL AX, $0x0001ffff
+	JEQ  edge_escape
+	ADDL AX, R8
 
-fetch_escape:
-	MOVL (R8), R9
-	ADDQ $0x04, R8
+edge_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	IMULQ       DX, R15
+	MOVQ        CX, AX
+	ADDQ        R15, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	VMOVUPS     (R13), Y0
+	VADDPS      (R14), Y0, Y0
+	VMOVUPS     Y0, (R14)
+	VMOVUPS     32(R13), Y0
+	VADDPS      32(R14), Y0, Y0
+	VMOVUPS     Y0, 32(R14)
+	ADDL        $0x10, R10
+	ANDL        $0x000007ff, R10
+	DECQ        R11
+	JNZ         edge
 
-fetch_decoded:
-	DECQ       R10
-	MOVQ       R9, R12
-	IMULQ      DX, R12
-	PREFETCHT0 (CX)(R12*1)
-	IMULQ      DX, R11
-	PREFETCHT0 (AX)(R11*1)
-
-sum:
-	MOVL (BX), R12
-	ADDQ $0x04, BX
-	MOVL R12, R11
-	ANDL $0x000fffff, R11
-	SHRL $0x14, R12
-	CMPL R12, $0x00000fff
-	JEQ  sum_escape
-	ADDL R12, DI
-	JMP  sum_decoded
-
-sum_escape:
-	MOVL (BX), DI
-	ADDQ $0x04, BX
-
-sum_decoded:
-	MOVQ    DI, R12
-	IMULQ   DX, R12
-	IMULQ   DX, R11
-	VMOVUPS (AX)(R11*1), Y0
-	VADDPS  (CX)(R12*1), Y0, Y0
-	VMOVUPS Y0, (AX)(R11*1)
-	VMOVUPS 32(AX)(R11*1), Y0
-	VADDPS  32(CX)(R12*1), Y0, Y0
-	VMOVUPS Y0, 32(AX)(R11*1)
-	DECQ    SI
-	JNZ     edge
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Y0
+	VADDPS  (CX), Y0, Y0
+	VMOVUPS Y0, (CX)
+	VMOVUPS 32(AX), Y0
+	VADDPS  32(CX), Y0, Y0
+	VMOVUPS Y0, 32(CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000007ff, R10
+	DECQ    R12
+	JMP     drain
 
 done:
 	VZEROUPPER
 	RET
 
-// func sumCSR16AVX2(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+warm_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  warm_decoded
+
+edge_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  edge_decoded
+
+// func sumCSR16AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
 // Requires: AVX, MMX+
-TEXT ·sumCSR16AVX2(SB), NOSPLIT, $0-56
-	MOVQ next+0(FP), AX
-	MOVQ z+8(FP), CX
-	MOVQ stride+16(FP), DX
-	MOVQ offsets+24(FP), BX
-	MOVQ src+32(FP), SI
-	MOVQ first+40(FP), DI
-	MOVQ n+48(FP), R8
-	MOVL (BX), R9
+TEXT ·sumCSR16AVX2(SB), NOSPLIT, $0-64
+	MOVQ  next+0(FP), AX
+	MOVQ  nextStride+8(FP), CX
+	MOVQ  z+16(FP), DX
+	MOVQ  zStride+24(FP), BX
+	MOVQ  offsets+32(FP), SI
+	MOVQ  src+40(FP), DI
+	MOVQ  first+48(FP), R8
+	IMULQ BX, R8
+	MOVQ  n+56(FP), R9
+	MOVL  (SI), R10
 
 row:
-	TESTQ   R8, R8
+	TESTQ   R9, R9
 	JZ      done
-	MOVL    4(BX), R10
-	ADDQ    $0x04, BX
-	MOVQ    DI, R11
-	IMULQ   DX, R11
-	VMOVUPS (CX)(R11*1), Y0
-	VMOVUPS 32(CX)(R11*1), Y1
+	MOVL    4(SI), R11
+	ADDQ    $0x04, SI
+	VMOVUPS (DX)(R8*1), Y0
+	VMOVUPS 32(DX)(R8*1), Y1
 
 edge:
-	CMPQ       R9, R10
+	CMPQ       R10, R11
 	JEQ        store
-	MOVL       64(SI)(R9*4), R12
-	IMULQ      DX, R12
-	PREFETCHT0 (CX)(R12*1)
-	MOVL       (SI)(R9*4), R12
-	IMULQ      DX, R12
-	VADDPS     (CX)(R12*1), Y0, Y0
-	VADDPS     32(CX)(R12*1), Y1, Y1
-	INCQ       R9
+	MOVL       256(DI)(R10*4), R12
+	IMULQ      BX, R12
+	PREFETCHT0 (DX)(R12*1)
+	MOVL       (DI)(R10*4), R12
+	IMULQ      BX, R12
+	VADDPS     (DX)(R12*1), Y0, Y0
+	VADDPS     32(DX)(R12*1), Y1, Y1
+	INCQ       R10
 	JMP        edge
 
 store:
-	VMOVUPS Y0, (AX)(R11*1)
-	VMOVUPS Y1, 32(AX)(R11*1)
-	INCQ    DI
-	DECQ    R8
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    CX, AX
+	ADDQ    BX, R8
+	DECQ    R9
 	JMP     row
 
 done:
 	VZEROUPPER
 	RET
 
-// func gather16AVX2(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
+// func gather16AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
 // Requires: AVX, MMX+
 TEXT ·gather16AVX2(SB), NOSPLIT, $0-40
 	MOVQ   out+0(FP), AX
 	MOVQ   z+8(FP), CX
-	MOVQ   stride+16(FP), DX
+	MOVQ   zStride+16(FP), DX
 	MOVQ   ids+24(FP), BX
 	MOVQ   n+32(FP), SI
 	VXORPS Y0, Y0, Y0
@@ -862,7 +1834,7 @@ TEXT ·gather16AVX2(SB), NOSPLIT, $0-40
 row:
 	CMPQ       DI, SI
 	JEQ        done
-	MOVL       64(BX)(DI*4), R8
+	MOVL       256(BX)(DI*4), R8
 	IMULQ      DX, R8
 	PREFETCHT0 (CX)(R8*1)
 	MOVL       (BX)(DI*4), R8
@@ -878,168 +1850,226 @@ done:
 	VZEROUPPER
 	RET
 
-// func accumulate32AVX2(acc *float32, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
+// func accumulate32AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, MMX+
-TEXT ·accumulate32AVX2(SB), NOSPLIT, $0-44
-	MOVQ acc+0(FP), AX
-	MOVQ z+8(FP), CX
-	MOVQ stride+16(FP), DX
-	MOVQ words+24(FP), BX
-	MOVQ edges+32(FP), SI
-	MOVL src+40(FP), DI
-	MOVQ BX, R8
-	MOVL DI, R9
-	MOVQ SI, R10
-	MOVQ $0x00000010, R11
+TEXT ·accumulate32AVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x80
+	JLS   few
+	MOVQ  $0x00000080, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R10, R10
-	JZ    main
-	MOVL  (R8), R12
-	ADDQ  $0x04, R8
-	SHRL  $0x14, R12
-	CMPL  R12, $0x00000fff
+	TESTQ R13, R13
+	JZ    full
+	MOVL  (DI), AX
+	ADDQ  $0x04, DI
+	MOVL  AX, R14
+	ANDL  $0x00007fff, R14
+	SHRL  $0x0f, AX
+	CMPL  AX, $0x0001ffff
 	JEQ   warm_escape
-	ADDL  R12, R9
-	JMP   warm_decoded
-
-warm_escape:
-	MOVL (R8), R9
-	ADDQ $0x04, R8
+	ADDL  AX, R8
 
 warm_decoded:
-	DECQ R10
-	DECQ R11
-	JNZ  warm
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	PREFETCHNTA 64(AX)
+	IMULQ       DX, R14
+	MOVQ        CX, AX
+	ADDQ        R14, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x40
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	ADDQ        $0x10, R10
+	DECQ        R13
+	JMP         warm
 
-main:
-	TESTQ SI, SI
-	JZ    done
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
 
 edge:
-	TESTQ R10, R10
-	JZ    sum
-	MOVL  (R8), R12
-	ADDQ  $0x04, R8
-	MOVL  R12, R11
-	ANDL  $0x000fffff, R11
-	SHRL  $0x14, R12
-	CMPL  R12, $0x00000fff
-	JEQ   fetch_escape
-	ADDL  R12, R9
-	JMP   fetch_decoded
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+	MOVL (DI), AX
+	ADDQ $0x04, DI
+	MOVL AX, R15
+	ANDL $0x00007fff, R15
+	SHRL $0x0f, AX
+	CMPL AX, $0x0001ffff
+	JEQ  edge_escape
+	ADDL AX, R8
 
-fetch_escape:
-	MOVL (R8), R9
-	ADDQ $0x04, R8
+edge_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	PREFETCHNTA 64(AX)
+	IMULQ       DX, R15
+	MOVQ        CX, AX
+	ADDQ        R15, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x40
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	VMOVUPS     (R13), Y0
+	VADDPS      (R14), Y0, Y0
+	VMOVUPS     Y0, (R14)
+	VMOVUPS     32(R13), Y0
+	VADDPS      32(R14), Y0, Y0
+	VMOVUPS     Y0, 32(R14)
+	VMOVUPS     64(R13), Y0
+	VADDPS      64(R14), Y0, Y0
+	VMOVUPS     Y0, 64(R14)
+	VMOVUPS     96(R13), Y0
+	VADDPS      96(R14), Y0, Y0
+	VMOVUPS     Y0, 96(R14)
+	ADDL        $0x10, R10
+	ANDL        $0x000007ff, R10
+	DECQ        R11
+	JNZ         edge
 
-fetch_decoded:
-	DECQ       R10
-	MOVQ       R9, R12
-	IMULQ      DX, R12
-	PREFETCHT0 (CX)(R12*1)
-	PREFETCHT0 64(CX)(R12*1)
-	IMULQ      DX, R11
-	PREFETCHT0 (AX)(R11*1)
-	PREFETCHT0 64(AX)(R11*1)
-
-sum:
-	MOVL (BX), R12
-	ADDQ $0x04, BX
-	MOVL R12, R11
-	ANDL $0x000fffff, R11
-	SHRL $0x14, R12
-	CMPL R12, $0x00000fff
-	JEQ  sum_escape
-	ADDL R12, DI
-	JMP  sum_decoded
-
-sum_escape:
-	MOVL (BX), DI
-	ADDQ $0x04, BX
-
-sum_decoded:
-	MOVQ    DI, R12
-	IMULQ   DX, R12
-	IMULQ   DX, R11
-	VMOVUPS (AX)(R11*1), Y0
-	VADDPS  (CX)(R12*1), Y0, Y0
-	VMOVUPS Y0, (AX)(R11*1)
-	VMOVUPS 32(AX)(R11*1), Y0
-	VADDPS  32(CX)(R12*1), Y0, Y0
-	VMOVUPS Y0, 32(AX)(R11*1)
-	VMOVUPS 64(AX)(R11*1), Y0
-	VADDPS  64(CX)(R12*1), Y0, Y0
-	VMOVUPS Y0, 64(AX)(R11*1)
-	VMOVUPS 96(AX)(R11*1), Y0
-	VADDPS  96(CX)(R12*1), Y0, Y0
-	VMOVUPS Y0, 96(AX)(R11*1)
-	DECQ    SI
-	JNZ     edge
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Y0
+	VADDPS  (CX), Y0, Y0
+	VMOVUPS Y0, (CX)
+	VMOVUPS 32(AX), Y0
+	VADDPS  32(CX), Y0, Y0
+	VMOVUPS Y0, 32(CX)
+	VMOVUPS 64(AX), Y0
+	VADDPS  64(CX), Y0, Y0
+	VMOVUPS Y0, 64(CX)
+	VMOVUPS 96(AX), Y0
+	VADDPS  96(CX), Y0, Y0
+	VMOVUPS Y0, 96(CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000007ff, R10
+	DECQ    R12
+	JMP     drain
 
 done:
 	VZEROUPPER
 	RET
 
-// func sumCSR32AVX2(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+warm_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  warm_decoded
+
+edge_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  edge_decoded
+
+// func sumCSR32AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
 // Requires: AVX, MMX+
-TEXT ·sumCSR32AVX2(SB), NOSPLIT, $0-56
-	MOVQ next+0(FP), AX
-	MOVQ z+8(FP), CX
-	MOVQ stride+16(FP), DX
-	MOVQ offsets+24(FP), BX
-	MOVQ src+32(FP), SI
-	MOVQ first+40(FP), DI
-	MOVQ n+48(FP), R8
-	MOVL (BX), R9
+TEXT ·sumCSR32AVX2(SB), NOSPLIT, $0-64
+	MOVQ  next+0(FP), AX
+	MOVQ  nextStride+8(FP), CX
+	MOVQ  z+16(FP), DX
+	MOVQ  zStride+24(FP), BX
+	MOVQ  offsets+32(FP), SI
+	MOVQ  src+40(FP), DI
+	MOVQ  first+48(FP), R8
+	IMULQ BX, R8
+	MOVQ  n+56(FP), R9
+	MOVL  (SI), R10
 
 row:
-	TESTQ   R8, R8
+	TESTQ   R9, R9
 	JZ      done
-	MOVL    4(BX), R10
-	ADDQ    $0x04, BX
-	MOVQ    DI, R11
-	IMULQ   DX, R11
-	VMOVUPS (CX)(R11*1), Y0
-	VMOVUPS 32(CX)(R11*1), Y1
-	VMOVUPS 64(CX)(R11*1), Y2
-	VMOVUPS 96(CX)(R11*1), Y3
+	MOVL    4(SI), R11
+	ADDQ    $0x04, SI
+	VMOVUPS (DX)(R8*1), Y0
+	VMOVUPS 32(DX)(R8*1), Y1
+	VMOVUPS 64(DX)(R8*1), Y2
+	VMOVUPS 96(DX)(R8*1), Y3
 
 edge:
-	CMPQ       R9, R10
+	CMPQ       R10, R11
 	JEQ        store
-	MOVL       64(SI)(R9*4), R12
-	IMULQ      DX, R12
-	PREFETCHT0 (CX)(R12*1)
-	PREFETCHT0 64(CX)(R12*1)
-	MOVL       (SI)(R9*4), R12
-	IMULQ      DX, R12
-	VADDPS     (CX)(R12*1), Y0, Y0
-	VADDPS     32(CX)(R12*1), Y1, Y1
-	VADDPS     64(CX)(R12*1), Y2, Y2
-	VADDPS     96(CX)(R12*1), Y3, Y3
-	INCQ       R9
+	MOVL       256(DI)(R10*4), R12
+	IMULQ      BX, R12
+	PREFETCHT0 (DX)(R12*1)
+	PREFETCHT0 64(DX)(R12*1)
+	MOVL       (DI)(R10*4), R12
+	IMULQ      BX, R12
+	VADDPS     (DX)(R12*1), Y0, Y0
+	VADDPS     32(DX)(R12*1), Y1, Y1
+	VADDPS     64(DX)(R12*1), Y2, Y2
+	VADDPS     96(DX)(R12*1), Y3, Y3
+	INCQ       R10
 	JMP        edge
 
 store:
-	VMOVUPS Y0, (AX)(R11*1)
-	VMOVUPS Y1, 32(AX)(R11*1)
-	VMOVUPS Y2, 64(AX)(R11*1)
-	VMOVUPS Y3, 96(AX)(R11*1)
-	INCQ    DI
-	DECQ    R8
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	ADDQ    CX, AX
+	ADDQ    BX, R8
+	DECQ    R9
 	JMP     row
 
 done:
 	VZEROUPPER
 	RET
 
-// func gather32AVX2(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
+// func gather32AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
 // Requires: AVX, MMX+
 TEXT ·gather32AVX2(SB), NOSPLIT, $0-40
 	MOVQ   out+0(FP), AX
 	MOVQ   z+8(FP), CX
-	MOVQ   stride+16(FP), DX
+	MOVQ   zStride+16(FP), DX
 	MOVQ   ids+24(FP), BX
 	MOVQ   n+32(FP), SI
 	VXORPS Y0, Y0, Y0
@@ -1051,7 +2081,7 @@ TEXT ·gather32AVX2(SB), NOSPLIT, $0-40
 row:
 	CMPQ       DI, SI
 	JEQ        done
-	MOVL       64(BX)(DI*4), R8
+	MOVL       256(BX)(DI*4), R8
 	IMULQ      DX, R8
 	PREFETCHT0 (CX)(R8*1)
 	PREFETCHT0 64(CX)(R8*1)
@@ -1072,198 +2102,296 @@ done:
 	VZEROUPPER
 	RET
 
-// func accumulate64AVX2(acc *float32, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)
+// func accumulate64AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, MMX+
-TEXT ·accumulate64AVX2(SB), NOSPLIT, $0-44
-	MOVQ acc+0(FP), AX
-	MOVQ z+8(FP), CX
-	MOVQ stride+16(FP), DX
-	MOVQ words+24(FP), BX
-	MOVQ edges+32(FP), SI
-	MOVL src+40(FP), DI
-	MOVQ BX, R8
-	MOVL DI, R9
-	MOVQ SI, R10
-	MOVQ $0x00000010, R11
+TEXT ·accumulate64AVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x80
+	JLS   few
+	MOVQ  $0x00000080, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R10, R10
-	JZ    main
-	MOVL  (R8), R12
-	ADDQ  $0x04, R8
-	SHRL  $0x14, R12
-	CMPL  R12, $0x00000fff
+	TESTQ R13, R13
+	JZ    full
+	MOVL  (DI), AX
+	ADDQ  $0x04, DI
+	MOVL  AX, R14
+	ANDL  $0x00007fff, R14
+	SHRL  $0x0f, AX
+	CMPL  AX, $0x0001ffff
 	JEQ   warm_escape
-	ADDL  R12, R9
-	JMP   warm_decoded
-
-warm_escape:
-	MOVL (R8), R9
-	ADDQ $0x04, R8
+	ADDL  AX, R8
 
 warm_decoded:
-	DECQ R10
-	DECQ R11
-	JNZ  warm
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	PREFETCHNTA 64(AX)
+	PREFETCHNTA 128(AX)
+	PREFETCHNTA 192(AX)
+	IMULQ       DX, R14
+	MOVQ        CX, AX
+	ADDQ        R14, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x40
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x80
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0xc0
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	ADDQ        $0x10, R10
+	DECQ        R13
+	JMP         warm
 
-main:
-	TESTQ SI, SI
-	JZ    done
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
 
 edge:
-	TESTQ R10, R10
-	JZ    sum
-	MOVL  (R8), R12
-	ADDQ  $0x04, R8
-	MOVL  R12, R11
-	ANDL  $0x000fffff, R11
-	SHRL  $0x14, R12
-	CMPL  R12, $0x00000fff
-	JEQ   fetch_escape
-	ADDL  R12, R9
-	JMP   fetch_decoded
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+	MOVL (DI), AX
+	ADDQ $0x04, DI
+	MOVL AX, R15
+	ANDL $0x00007fff, R15
+	SHRL $0x0f, AX
+	CMPL AX, $0x0001ffff
+	JEQ  edge_escape
+	ADDL AX, R8
 
-fetch_escape:
-	MOVL (R8), R9
-	ADDQ $0x04, R8
+edge_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	PREFETCHNTA 64(AX)
+	PREFETCHNTA 128(AX)
+	PREFETCHNTA 192(AX)
+	IMULQ       DX, R15
+	MOVQ        CX, AX
+	ADDQ        R15, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x40
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x80
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0xc0
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	VMOVUPS     (R13), Y0
+	VADDPS      (R14), Y0, Y0
+	VMOVUPS     Y0, (R14)
+	VMOVUPS     32(R13), Y0
+	VADDPS      32(R14), Y0, Y0
+	VMOVUPS     Y0, 32(R14)
+	VMOVUPS     64(R13), Y0
+	VADDPS      64(R14), Y0, Y0
+	VMOVUPS     Y0, 64(R14)
+	VMOVUPS     96(R13), Y0
+	VADDPS      96(R14), Y0, Y0
+	VMOVUPS     Y0, 96(R14)
+	VMOVUPS     128(R13), Y0
+	VADDPS      128(R14), Y0, Y0
+	VMOVUPS     Y0, 128(R14)
+	VMOVUPS     160(R13), Y0
+	VADDPS      160(R14), Y0, Y0
+	VMOVUPS     Y0, 160(R14)
+	VMOVUPS     192(R13), Y0
+	VADDPS      192(R14), Y0, Y0
+	VMOVUPS     Y0, 192(R14)
+	VMOVUPS     224(R13), Y0
+	VADDPS      224(R14), Y0, Y0
+	VMOVUPS     Y0, 224(R14)
+	ADDL        $0x10, R10
+	ANDL        $0x000007ff, R10
+	DECQ        R11
+	JNZ         edge
 
-fetch_decoded:
-	DECQ       R10
-	MOVQ       R9, R12
-	IMULQ      DX, R12
-	PREFETCHT0 (CX)(R12*1)
-	PREFETCHT0 64(CX)(R12*1)
-	PREFETCHT0 128(CX)(R12*1)
-	PREFETCHT0 192(CX)(R12*1)
-	IMULQ      DX, R11
-	PREFETCHT0 (AX)(R11*1)
-	PREFETCHT0 64(AX)(R11*1)
-	PREFETCHT0 128(AX)(R11*1)
-	PREFETCHT0 192(AX)(R11*1)
-
-sum:
-	MOVL (BX), R12
-	ADDQ $0x04, BX
-	MOVL R12, R11
-	ANDL $0x000fffff, R11
-	SHRL $0x14, R12
-	CMPL R12, $0x00000fff
-	JEQ  sum_escape
-	ADDL R12, DI
-	JMP  sum_decoded
-
-sum_escape:
-	MOVL (BX), DI
-	ADDQ $0x04, BX
-
-sum_decoded:
-	MOVQ    DI, R12
-	IMULQ   DX, R12
-	IMULQ   DX, R11
-	VMOVUPS (AX)(R11*1), Y0
-	VADDPS  (CX)(R12*1), Y0, Y0
-	VMOVUPS Y0, (AX)(R11*1)
-	VMOVUPS 32(AX)(R11*1), Y0
-	VADDPS  32(CX)(R12*1), Y0, Y0
-	VMOVUPS Y0, 32(AX)(R11*1)
-	VMOVUPS 64(AX)(R11*1), Y0
-	VADDPS  64(CX)(R12*1), Y0, Y0
-	VMOVUPS Y0, 64(AX)(R11*1)
-	VMOVUPS 96(AX)(R11*1), Y0
-	VADDPS  96(CX)(R12*1), Y0, Y0
-	VMOVUPS Y0, 96(AX)(R11*1)
-	VMOVUPS 128(AX)(R11*1), Y0
-	VADDPS  128(CX)(R12*1), Y0, Y0
-	VMOVUPS Y0, 128(AX)(R11*1)
-	VMOVUPS 160(AX)(R11*1), Y0
-	VADDPS  160(CX)(R12*1), Y0, Y0
-	VMOVUPS Y0, 160(AX)(R11*1)
-	VMOVUPS 192(AX)(R11*1), Y0
-	VADDPS  192(CX)(R12*1), Y0, Y0
-	VMOVUPS Y0, 192(AX)(R11*1)
-	VMOVUPS 224(AX)(R11*1), Y0
-	VADDPS  224(CX)(R12*1), Y0, Y0
-	VMOVUPS Y0, 224(AX)(R11*1)
-	DECQ    SI
-	JNZ     edge
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Y0
+	VADDPS  (CX), Y0, Y0
+	VMOVUPS Y0, (CX)
+	VMOVUPS 32(AX), Y0
+	VADDPS  32(CX), Y0, Y0
+	VMOVUPS Y0, 32(CX)
+	VMOVUPS 64(AX), Y0
+	VADDPS  64(CX), Y0, Y0
+	VMOVUPS Y0, 64(CX)
+	VMOVUPS 96(AX), Y0
+	VADDPS  96(CX), Y0, Y0
+	VMOVUPS Y0, 96(CX)
+	VMOVUPS 128(AX), Y0
+	VADDPS  128(CX), Y0, Y0
+	VMOVUPS Y0, 128(CX)
+	VMOVUPS 160(AX), Y0
+	VADDPS  160(CX), Y0, Y0
+	VMOVUPS Y0, 160(CX)
+	VMOVUPS 192(AX), Y0
+	VADDPS  192(CX), Y0, Y0
+	VMOVUPS Y0, 192(CX)
+	VMOVUPS 224(AX), Y0
+	VADDPS  224(CX), Y0, Y0
+	VMOVUPS Y0, 224(CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000007ff, R10
+	DECQ    R12
+	JMP     drain
 
 done:
 	VZEROUPPER
 	RET
 
-// func sumCSR64AVX2(next *float32, z *float32, stride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+warm_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  warm_decoded
+
+edge_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  edge_decoded
+
+// func sumCSR64AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
 // Requires: AVX, MMX+
-TEXT ·sumCSR64AVX2(SB), NOSPLIT, $0-56
-	MOVQ next+0(FP), AX
-	MOVQ z+8(FP), CX
-	MOVQ stride+16(FP), DX
-	MOVQ offsets+24(FP), BX
-	MOVQ src+32(FP), SI
-	MOVQ first+40(FP), DI
-	MOVQ n+48(FP), R8
-	MOVL (BX), R9
+TEXT ·sumCSR64AVX2(SB), NOSPLIT, $0-64
+	MOVQ  next+0(FP), AX
+	MOVQ  nextStride+8(FP), CX
+	MOVQ  z+16(FP), DX
+	MOVQ  zStride+24(FP), BX
+	MOVQ  offsets+32(FP), SI
+	MOVQ  src+40(FP), DI
+	MOVQ  first+48(FP), R8
+	IMULQ BX, R8
+	MOVQ  n+56(FP), R9
+	MOVL  (SI), R10
 
 row:
-	TESTQ   R8, R8
+	TESTQ   R9, R9
 	JZ      done
-	MOVL    4(BX), R10
-	ADDQ    $0x04, BX
-	MOVQ    DI, R11
-	IMULQ   DX, R11
-	VMOVUPS (CX)(R11*1), Y0
-	VMOVUPS 32(CX)(R11*1), Y1
-	VMOVUPS 64(CX)(R11*1), Y2
-	VMOVUPS 96(CX)(R11*1), Y3
-	VMOVUPS 128(CX)(R11*1), Y4
-	VMOVUPS 160(CX)(R11*1), Y5
-	VMOVUPS 192(CX)(R11*1), Y6
-	VMOVUPS 224(CX)(R11*1), Y7
+	MOVL    4(SI), R11
+	ADDQ    $0x04, SI
+	VMOVUPS (DX)(R8*1), Y0
+	VMOVUPS 32(DX)(R8*1), Y1
+	VMOVUPS 64(DX)(R8*1), Y2
+	VMOVUPS 96(DX)(R8*1), Y3
+	VMOVUPS 128(DX)(R8*1), Y4
+	VMOVUPS 160(DX)(R8*1), Y5
+	VMOVUPS 192(DX)(R8*1), Y6
+	VMOVUPS 224(DX)(R8*1), Y7
 
 edge:
-	CMPQ       R9, R10
+	CMPQ       R10, R11
 	JEQ        store
-	MOVL       64(SI)(R9*4), R12
-	IMULQ      DX, R12
-	PREFETCHT0 (CX)(R12*1)
-	PREFETCHT0 64(CX)(R12*1)
-	PREFETCHT0 128(CX)(R12*1)
-	PREFETCHT0 192(CX)(R12*1)
-	MOVL       (SI)(R9*4), R12
-	IMULQ      DX, R12
-	VADDPS     (CX)(R12*1), Y0, Y0
-	VADDPS     32(CX)(R12*1), Y1, Y1
-	VADDPS     64(CX)(R12*1), Y2, Y2
-	VADDPS     96(CX)(R12*1), Y3, Y3
-	VADDPS     128(CX)(R12*1), Y4, Y4
-	VADDPS     160(CX)(R12*1), Y5, Y5
-	VADDPS     192(CX)(R12*1), Y6, Y6
-	VADDPS     224(CX)(R12*1), Y7, Y7
-	INCQ       R9
+	MOVL       256(DI)(R10*4), R12
+	IMULQ      BX, R12
+	PREFETCHT0 (DX)(R12*1)
+	PREFETCHT0 64(DX)(R12*1)
+	PREFETCHT0 128(DX)(R12*1)
+	PREFETCHT0 192(DX)(R12*1)
+	MOVL       (DI)(R10*4), R12
+	IMULQ      BX, R12
+	VADDPS     (DX)(R12*1), Y0, Y0
+	VADDPS     32(DX)(R12*1), Y1, Y1
+	VADDPS     64(DX)(R12*1), Y2, Y2
+	VADDPS     96(DX)(R12*1), Y3, Y3
+	VADDPS     128(DX)(R12*1), Y4, Y4
+	VADDPS     160(DX)(R12*1), Y5, Y5
+	VADDPS     192(DX)(R12*1), Y6, Y6
+	VADDPS     224(DX)(R12*1), Y7, Y7
+	INCQ       R10
 	JMP        edge
 
 store:
-	VMOVUPS Y0, (AX)(R11*1)
-	VMOVUPS Y1, 32(AX)(R11*1)
-	VMOVUPS Y2, 64(AX)(R11*1)
-	VMOVUPS Y3, 96(AX)(R11*1)
-	VMOVUPS Y4, 128(AX)(R11*1)
-	VMOVUPS Y5, 160(AX)(R11*1)
-	VMOVUPS Y6, 192(AX)(R11*1)
-	VMOVUPS Y7, 224(AX)(R11*1)
-	INCQ    DI
-	DECQ    R8
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y4, 128(AX)
+	VMOVUPS Y5, 160(AX)
+	VMOVUPS Y6, 192(AX)
+	VMOVUPS Y7, 224(AX)
+	ADDQ    CX, AX
+	ADDQ    BX, R8
+	DECQ    R9
 	JMP     row
 
 done:
 	VZEROUPPER
 	RET
 
-// func gather64AVX2(out *float32, z *float32, stride uintptr, ids *uint32, n uint64)
+// func gather64AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
 // Requires: AVX, MMX+
 TEXT ·gather64AVX2(SB), NOSPLIT, $0-40
 	MOVQ   out+0(FP), AX
 	MOVQ   z+8(FP), CX
-	MOVQ   stride+16(FP), DX
+	MOVQ   zStride+16(FP), DX
 	MOVQ   ids+24(FP), BX
 	MOVQ   n+32(FP), SI
 	VXORPS Y0, Y0, Y0
@@ -1279,7 +2407,7 @@ TEXT ·gather64AVX2(SB), NOSPLIT, $0-40
 row:
 	CMPQ       DI, SI
 	JEQ        done
-	MOVL       64(BX)(DI*4), R8
+	MOVL       256(BX)(DI*4), R8
 	IMULQ      DX, R8
 	PREFETCHT0 (CX)(R8*1)
 	PREFETCHT0 64(CX)(R8*1)
@@ -1307,6 +2435,858 @@ done:
 	VMOVUPS Y5, 160(AX)
 	VMOVUPS Y6, 192(AX)
 	VMOVUPS Y7, 224(AX)
+	VZEROUPPER
+	RET
+
+// func accumulateHalf16AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateHalf16AVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x80
+	JLS   few
+	MOVQ  $0x00000080, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+	MOVL  (DI), AX
+	ADDQ  $0x04, DI
+	MOVL  AX, R14
+	ANDL  $0x00007fff, R14
+	SHRL  $0x0f, AX
+	CMPL  AX, $0x0001ffff
+	JEQ   warm_escape
+	ADDL  AX, R8
+
+warm_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	IMULQ       DX, R14
+	MOVQ        CX, AX
+	ADDQ        R14, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	ADDQ        $0x10, R10
+	DECQ        R13
+	JMP         warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+	MOVL (DI), AX
+	ADDQ $0x04, DI
+	MOVL AX, R15
+	ANDL $0x00007fff, R15
+	SHRL $0x0f, AX
+	CMPL AX, $0x0001ffff
+	JEQ  edge_escape
+	ADDL AX, R8
+
+edge_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	IMULQ       DX, R15
+	MOVQ        CX, AX
+	ADDQ        R15, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	VCVTPH2PS   (R13), Y0
+	VADDPS      (R14), Y0, Y0
+	VMOVUPS     Y0, (R14)
+	VCVTPH2PS   16(R13), Y0
+	VADDPS      32(R14), Y0, Y0
+	VMOVUPS     Y0, 32(R14)
+	ADDL        $0x10, R10
+	ANDL        $0x000007ff, R10
+	DECQ        R11
+	JNZ         edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Y0
+	VADDPS    (CX), Y0, Y0
+	VMOVUPS   Y0, (CX)
+	VCVTPH2PS 16(AX), Y0
+	VADDPS    32(CX), Y0, Y0
+	VMOVUPS   Y0, 32(CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000007ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  warm_decoded
+
+edge_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  edge_decoded
+
+// func sumCSRHalf16AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·sumCSRHalf16AVX2(SB), NOSPLIT, $0-64
+	MOVQ  next+0(FP), AX
+	MOVQ  nextStride+8(FP), CX
+	MOVQ  z+16(FP), DX
+	MOVQ  zStride+24(FP), BX
+	MOVQ  offsets+32(FP), SI
+	MOVQ  src+40(FP), DI
+	MOVQ  first+48(FP), R8
+	IMULQ BX, R8
+	MOVQ  n+56(FP), R9
+	MOVL  (SI), R10
+
+row:
+	TESTQ     R9, R9
+	JZ        done
+	MOVL      4(SI), R11
+	ADDQ      $0x04, SI
+	VCVTPH2PS (DX)(R8*1), Y0
+	VCVTPH2PS 16(DX)(R8*1), Y1
+
+edge:
+	CMPQ       R10, R11
+	JEQ        store
+	MOVL       256(DI)(R10*4), R12
+	IMULQ      BX, R12
+	PREFETCHT0 (DX)(R12*1)
+	MOVL       (DI)(R10*4), R12
+	IMULQ      BX, R12
+	VCVTPH2PS  (DX)(R12*1), Y2
+	VADDPS     Y2, Y0, Y0
+	VCVTPH2PS  16(DX)(R12*1), Y2
+	VADDPS     Y2, Y1, Y1
+	INCQ       R10
+	JMP        edge
+
+store:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    CX, AX
+	ADDQ    BX, R8
+	DECQ    R9
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func gatherHalf16AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·gatherHalf16AVX2(SB), NOSPLIT, $0-40
+	MOVQ   out+0(FP), AX
+	MOVQ   z+8(FP), CX
+	MOVQ   zStride+16(FP), DX
+	MOVQ   ids+24(FP), BX
+	MOVQ   n+32(FP), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	XORQ   DI, DI
+
+row:
+	CMPQ       DI, SI
+	JEQ        done
+	MOVL       256(BX)(DI*4), R8
+	IMULQ      DX, R8
+	PREFETCHT0 (CX)(R8*1)
+	MOVL       (BX)(DI*4), R8
+	IMULQ      DX, R8
+	VCVTPH2PS  (CX)(R8*1), Y2
+	VADDPS     Y2, Y0, Y0
+	VCVTPH2PS  16(CX)(R8*1), Y2
+	VADDPS     Y2, Y1, Y1
+	INCQ       DI
+	JMP        row
+
+done:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func accumulateHalf32AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateHalf32AVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x80
+	JLS   few
+	MOVQ  $0x00000080, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+	MOVL  (DI), AX
+	ADDQ  $0x04, DI
+	MOVL  AX, R14
+	ANDL  $0x00007fff, R14
+	SHRL  $0x0f, AX
+	CMPL  AX, $0x0001ffff
+	JEQ   warm_escape
+	ADDL  AX, R8
+
+warm_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	IMULQ       DX, R14
+	MOVQ        CX, AX
+	ADDQ        R14, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x40
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	ADDQ        $0x10, R10
+	DECQ        R13
+	JMP         warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+	MOVL (DI), AX
+	ADDQ $0x04, DI
+	MOVL AX, R15
+	ANDL $0x00007fff, R15
+	SHRL $0x0f, AX
+	CMPL AX, $0x0001ffff
+	JEQ  edge_escape
+	ADDL AX, R8
+
+edge_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	IMULQ       DX, R15
+	MOVQ        CX, AX
+	ADDQ        R15, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x40
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	VCVTPH2PS   (R13), Y0
+	VADDPS      (R14), Y0, Y0
+	VMOVUPS     Y0, (R14)
+	VCVTPH2PS   16(R13), Y0
+	VADDPS      32(R14), Y0, Y0
+	VMOVUPS     Y0, 32(R14)
+	VCVTPH2PS   32(R13), Y0
+	VADDPS      64(R14), Y0, Y0
+	VMOVUPS     Y0, 64(R14)
+	VCVTPH2PS   48(R13), Y0
+	VADDPS      96(R14), Y0, Y0
+	VMOVUPS     Y0, 96(R14)
+	ADDL        $0x10, R10
+	ANDL        $0x000007ff, R10
+	DECQ        R11
+	JNZ         edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Y0
+	VADDPS    (CX), Y0, Y0
+	VMOVUPS   Y0, (CX)
+	VCVTPH2PS 16(AX), Y0
+	VADDPS    32(CX), Y0, Y0
+	VMOVUPS   Y0, 32(CX)
+	VCVTPH2PS 32(AX), Y0
+	VADDPS    64(CX), Y0, Y0
+	VMOVUPS   Y0, 64(CX)
+	VCVTPH2PS 48(AX), Y0
+	VADDPS    96(CX), Y0, Y0
+	VMOVUPS   Y0, 96(CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000007ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  warm_decoded
+
+edge_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  edge_decoded
+
+// func sumCSRHalf32AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·sumCSRHalf32AVX2(SB), NOSPLIT, $0-64
+	MOVQ  next+0(FP), AX
+	MOVQ  nextStride+8(FP), CX
+	MOVQ  z+16(FP), DX
+	MOVQ  zStride+24(FP), BX
+	MOVQ  offsets+32(FP), SI
+	MOVQ  src+40(FP), DI
+	MOVQ  first+48(FP), R8
+	IMULQ BX, R8
+	MOVQ  n+56(FP), R9
+	MOVL  (SI), R10
+
+row:
+	TESTQ     R9, R9
+	JZ        done
+	MOVL      4(SI), R11
+	ADDQ      $0x04, SI
+	VCVTPH2PS (DX)(R8*1), Y0
+	VCVTPH2PS 16(DX)(R8*1), Y1
+	VCVTPH2PS 32(DX)(R8*1), Y2
+	VCVTPH2PS 48(DX)(R8*1), Y3
+
+edge:
+	CMPQ       R10, R11
+	JEQ        store
+	MOVL       256(DI)(R10*4), R12
+	IMULQ      BX, R12
+	PREFETCHT0 (DX)(R12*1)
+	MOVL       (DI)(R10*4), R12
+	IMULQ      BX, R12
+	VCVTPH2PS  (DX)(R12*1), Y4
+	VADDPS     Y4, Y0, Y0
+	VCVTPH2PS  16(DX)(R12*1), Y4
+	VADDPS     Y4, Y1, Y1
+	VCVTPH2PS  32(DX)(R12*1), Y4
+	VADDPS     Y4, Y2, Y2
+	VCVTPH2PS  48(DX)(R12*1), Y4
+	VADDPS     Y4, Y3, Y3
+	INCQ       R10
+	JMP        edge
+
+store:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	ADDQ    CX, AX
+	ADDQ    BX, R8
+	DECQ    R9
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func gatherHalf32AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·gatherHalf32AVX2(SB), NOSPLIT, $0-40
+	MOVQ   out+0(FP), AX
+	MOVQ   z+8(FP), CX
+	MOVQ   zStride+16(FP), DX
+	MOVQ   ids+24(FP), BX
+	MOVQ   n+32(FP), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	XORQ   DI, DI
+
+row:
+	CMPQ       DI, SI
+	JEQ        done
+	MOVL       256(BX)(DI*4), R8
+	IMULQ      DX, R8
+	PREFETCHT0 (CX)(R8*1)
+	MOVL       (BX)(DI*4), R8
+	IMULQ      DX, R8
+	VCVTPH2PS  (CX)(R8*1), Y4
+	VADDPS     Y4, Y0, Y0
+	VCVTPH2PS  16(CX)(R8*1), Y4
+	VADDPS     Y4, Y1, Y1
+	VCVTPH2PS  32(CX)(R8*1), Y4
+	VADDPS     Y4, Y2, Y2
+	VCVTPH2PS  48(CX)(R8*1), Y4
+	VADDPS     Y4, Y3, Y3
+	INCQ       DI
+	JMP        row
+
+done:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VZEROUPPER
+	RET
+
+// func accumulateHalf64AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateHalf64AVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x80
+	JLS   few
+	MOVQ  $0x00000080, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+	MOVL  (DI), AX
+	ADDQ  $0x04, DI
+	MOVL  AX, R14
+	ANDL  $0x00007fff, R14
+	SHRL  $0x0f, AX
+	CMPL  AX, $0x0001ffff
+	JEQ   warm_escape
+	ADDL  AX, R8
+
+warm_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	PREFETCHNTA 64(AX)
+	IMULQ       DX, R14
+	MOVQ        CX, AX
+	ADDQ        R14, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x40
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x80
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0xc0
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	ADDQ        $0x10, R10
+	DECQ        R13
+	JMP         warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+	MOVL (DI), AX
+	ADDQ $0x04, DI
+	MOVL AX, R15
+	ANDL $0x00007fff, R15
+	SHRL $0x0f, AX
+	CMPL AX, $0x0001ffff
+	JEQ  edge_escape
+	ADDL AX, R8
+
+edge_decoded:
+	MOVQ        R8, AX
+	IMULQ       SI, AX
+	ADDQ        BX, AX
+	MOVQ        AX, (R9)(R10*1)
+	PREFETCHNTA (AX)
+	PREFETCHNTA 64(AX)
+	IMULQ       DX, R15
+	MOVQ        CX, AX
+	ADDQ        R15, AX
+	MOVQ        AX, 8(R9)(R10*1)
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x40
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0x80
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x88
+	BYTE        $0xc0
+	BYTE        $0x00
+	BYTE        $0x00
+	BYTE        $0x00
+	VCVTPH2PS   (R13), Y0
+	VADDPS      (R14), Y0, Y0
+	VMOVUPS     Y0, (R14)
+	VCVTPH2PS   16(R13), Y0
+	VADDPS      32(R14), Y0, Y0
+	VMOVUPS     Y0, 32(R14)
+	VCVTPH2PS   32(R13), Y0
+	VADDPS      64(R14), Y0, Y0
+	VMOVUPS     Y0, 64(R14)
+	VCVTPH2PS   48(R13), Y0
+	VADDPS      96(R14), Y0, Y0
+	VMOVUPS     Y0, 96(R14)
+	VCVTPH2PS   64(R13), Y0
+	VADDPS      128(R14), Y0, Y0
+	VMOVUPS     Y0, 128(R14)
+	VCVTPH2PS   80(R13), Y0
+	VADDPS      160(R14), Y0, Y0
+	VMOVUPS     Y0, 160(R14)
+	VCVTPH2PS   96(R13), Y0
+	VADDPS      192(R14), Y0, Y0
+	VMOVUPS     Y0, 192(R14)
+	VCVTPH2PS   112(R13), Y0
+	VADDPS      224(R14), Y0, Y0
+	VMOVUPS     Y0, 224(R14)
+	ADDL        $0x10, R10
+	ANDL        $0x000007ff, R10
+	DECQ        R11
+	JNZ         edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Y0
+	VADDPS    (CX), Y0, Y0
+	VMOVUPS   Y0, (CX)
+	VCVTPH2PS 16(AX), Y0
+	VADDPS    32(CX), Y0, Y0
+	VMOVUPS   Y0, 32(CX)
+	VCVTPH2PS 32(AX), Y0
+	VADDPS    64(CX), Y0, Y0
+	VMOVUPS   Y0, 64(CX)
+	VCVTPH2PS 48(AX), Y0
+	VADDPS    96(CX), Y0, Y0
+	VMOVUPS   Y0, 96(CX)
+	VCVTPH2PS 64(AX), Y0
+	VADDPS    128(CX), Y0, Y0
+	VMOVUPS   Y0, 128(CX)
+	VCVTPH2PS 80(AX), Y0
+	VADDPS    160(CX), Y0, Y0
+	VMOVUPS   Y0, 160(CX)
+	VCVTPH2PS 96(AX), Y0
+	VADDPS    192(CX), Y0, Y0
+	VMOVUPS   Y0, 192(CX)
+	VCVTPH2PS 112(AX), Y0
+	VADDPS    224(CX), Y0, Y0
+	VMOVUPS   Y0, 224(CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000007ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  warm_decoded
+
+edge_escape:
+	MOVL (DI), R8
+	ADDQ $0x04, DI
+	JMP  edge_decoded
+
+// func sumCSRHalf64AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·sumCSRHalf64AVX2(SB), NOSPLIT, $0-64
+	MOVQ  next+0(FP), AX
+	MOVQ  nextStride+8(FP), CX
+	MOVQ  z+16(FP), DX
+	MOVQ  zStride+24(FP), BX
+	MOVQ  offsets+32(FP), SI
+	MOVQ  src+40(FP), DI
+	MOVQ  first+48(FP), R8
+	IMULQ BX, R8
+	MOVQ  n+56(FP), R9
+	MOVL  (SI), R10
+
+row:
+	TESTQ     R9, R9
+	JZ        done
+	MOVL      4(SI), R11
+	ADDQ      $0x04, SI
+	VCVTPH2PS (DX)(R8*1), Y0
+	VCVTPH2PS 16(DX)(R8*1), Y1
+	VCVTPH2PS 32(DX)(R8*1), Y2
+	VCVTPH2PS 48(DX)(R8*1), Y3
+	VCVTPH2PS 64(DX)(R8*1), Y4
+	VCVTPH2PS 80(DX)(R8*1), Y5
+	VCVTPH2PS 96(DX)(R8*1), Y6
+	VCVTPH2PS 112(DX)(R8*1), Y7
+
+edge:
+	CMPQ       R10, R11
+	JEQ        store
+	MOVL       256(DI)(R10*4), R12
+	IMULQ      BX, R12
+	PREFETCHT0 (DX)(R12*1)
+	PREFETCHT0 64(DX)(R12*1)
+	MOVL       (DI)(R10*4), R12
+	IMULQ      BX, R12
+	VCVTPH2PS  (DX)(R12*1), Y8
+	VADDPS     Y8, Y0, Y0
+	VCVTPH2PS  16(DX)(R12*1), Y8
+	VADDPS     Y8, Y1, Y1
+	VCVTPH2PS  32(DX)(R12*1), Y8
+	VADDPS     Y8, Y2, Y2
+	VCVTPH2PS  48(DX)(R12*1), Y8
+	VADDPS     Y8, Y3, Y3
+	VCVTPH2PS  64(DX)(R12*1), Y8
+	VADDPS     Y8, Y4, Y4
+	VCVTPH2PS  80(DX)(R12*1), Y8
+	VADDPS     Y8, Y5, Y5
+	VCVTPH2PS  96(DX)(R12*1), Y8
+	VADDPS     Y8, Y6, Y6
+	VCVTPH2PS  112(DX)(R12*1), Y8
+	VADDPS     Y8, Y7, Y7
+	INCQ       R10
+	JMP        edge
+
+store:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y4, 128(AX)
+	VMOVUPS Y5, 160(AX)
+	VMOVUPS Y6, 192(AX)
+	VMOVUPS Y7, 224(AX)
+	ADDQ    CX, AX
+	ADDQ    BX, R8
+	DECQ    R9
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func gatherHalf64AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·gatherHalf64AVX2(SB), NOSPLIT, $0-40
+	MOVQ   out+0(FP), AX
+	MOVQ   z+8(FP), CX
+	MOVQ   zStride+16(FP), DX
+	MOVQ   ids+24(FP), BX
+	MOVQ   n+32(FP), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	XORQ   DI, DI
+
+row:
+	CMPQ       DI, SI
+	JEQ        done
+	MOVL       256(BX)(DI*4), R8
+	IMULQ      DX, R8
+	PREFETCHT0 (CX)(R8*1)
+	PREFETCHT0 64(CX)(R8*1)
+	MOVL       (BX)(DI*4), R8
+	IMULQ      DX, R8
+	VCVTPH2PS  (CX)(R8*1), Y8
+	VADDPS     Y8, Y0, Y0
+	VCVTPH2PS  16(CX)(R8*1), Y8
+	VADDPS     Y8, Y1, Y1
+	VCVTPH2PS  32(CX)(R8*1), Y8
+	VADDPS     Y8, Y2, Y2
+	VCVTPH2PS  48(CX)(R8*1), Y8
+	VADDPS     Y8, Y3, Y3
+	VCVTPH2PS  64(CX)(R8*1), Y8
+	VADDPS     Y8, Y4, Y4
+	VCVTPH2PS  80(CX)(R8*1), Y8
+	VADDPS     Y8, Y5, Y5
+	VCVTPH2PS  96(CX)(R8*1), Y8
+	VADDPS     Y8, Y6, Y6
+	VCVTPH2PS  112(CX)(R8*1), Y8
+	VADDPS     Y8, Y7, Y7
+	INCQ       DI
+	JMP        row
+
+done:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y4, 128(AX)
+	VMOVUPS Y5, 160(AX)
+	VMOVUPS Y6, 192(AX)
+	VMOVUPS Y7, 224(AX)
+	VZEROUPPER
+	RET
+
+// func widenAVX2(dst *float32, src *uint16, n uintptr)
+// Requires: AVX, F16C
+TEXT ·widenAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+granule:
+	VCVTPH2PS (CX), Y0
+	VMOVUPS   Y0, (AX)
+	VCVTPH2PS 16(CX), Y0
+	VMOVUPS   Y0, 32(AX)
+	ADDQ      $0x20, CX
+	ADDQ      $0x40, AX
+	SUBQ      $0x10, DX
+	JNZ       granule
+	VZEROUPPER
+	RET
+
+// func narrowAVX2(dst *uint16, src *float32, n uintptr)
+// Requires: AVX, F16C
+TEXT ·narrowAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+granule:
+	VMOVUPS   (CX), Y0
+	VCVTPS2PH $0x00, Y0, (AX)
+	VMOVUPS   32(CX), Y0
+	VCVTPS2PH $0x00, Y0, 16(AX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x10, DX
+	JNZ       granule
 	VZEROUPPER
 	RET
 

@@ -135,12 +135,13 @@ func testRows(t *testing.T, k *Kernel, n, width, offset int) {
 // frame packs edges given as (src, row).
 func frame(t testing.TB, edges [][2]uint32) packed.Frame {
 	t.Helper()
-	var out []byte
-	e := packed.NewEncoder(func(f []byte) error {
-		if out != nil {
+	var out packed.Frame
+	e := packed.NewEncoder(func(f packed.Frame, _ []byte) error {
+		if out.Edges > 0 {
 			t.Fatal("more than one frame")
 		}
-		out = slices.Clone(f)
+		f.Words = slices.Clone(f.Words)
+		out = f
 		return nil
 	})
 	for _, x := range edges {
@@ -151,11 +152,7 @@ func frame(t testing.TB, edges [][2]uint32) packed.Frame {
 	if err := e.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	f, _, err := packed.Decode(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return out
 }
 
 func randomEdges(rng *rand.Rand, n, rows, count int) [][2]uint32 {
@@ -172,32 +169,123 @@ func randomEdges(rng *rand.Rand, n, rows, count int) [][2]uint32 {
 	return edges
 }
 
+// randomRows makes n rows of either precision and the same as float32.
+func randomRows(p Precision, n, width int, seed uint64) (z Rows, values []float32) {
+	values = make([]float32, n*width)
+	fill(values, seed, true)
+	if p == Float32 {
+		return Rows{Stride: width, S: values}, values
+	}
+	z = Rows{Stride: width, H: make([]uint16, n*width)}
+	goKernel.Narrow(z.H, values)
+	goKernel.Widen(values, z.H)
+	return z, values
+}
+
 // TestAccumulateAgrees covers frames with and without escapes, every width and
-// lengths around the prefetch distance.
+// precision, lengths around the depth of the ring, frames that were cut, and
+// rows that do not start at source 0.
 func TestAccumulateAgrees(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	const n, rows = 40000, 50
+	const n, rows = 300000, 50
 	for _, k := range available() {
-		for _, width := range []int{16, 32, 48, 64, 112} {
-			for _, count := range []int{1, 2, 15, 16, 17, 18, 100, 3000} {
-				edges := randomEdges(rng, n, rows, count)
-				f := frame(t, edges)
-				z := Rows{Stride: width, S: make([]float32, n*width)}
-				fill(z.S, uint64(count), true)
-				want := make([]float32, rows*width)
-				fill(want, 9, false)
-				buf, got := aligned(rows*width, 0)
-				copy(got, want)
-				for _, e := range edges {
-					for c, x := range z.Row(int64(e[0])) {
-						want[int(e[1])*width+c] += x
+		for _, p := range []Precision{Float32, Float16} {
+			for _, width := range []int{16, 32, 48, 64, 112} {
+				const window = 9000
+				z, values := randomRows(p, window, width, 1)
+				for _, count := range []int{1, 2, 127, 128, 129, 255, 256, 257, 3000} {
+					base := uint32(rng.IntN(n - window))
+					// Edges on both sides of the window are cut off.
+					edges := randomEdges(rng, window, rows, count)
+					for i := range edges {
+						edges[i][0] += base
 					}
+					if base > 0 {
+						edges = append([][2]uint32{{rng.Uint32N(base), 7}}, edges...)
+					}
+					edges = append(edges, [2]uint32{base + window + packed.Escape, 3})
+					f, ok := frame(t, edges).Trim(base, base+window)
+					if !ok || int(f.Edges) != count {
+						t.Fatalf("%d edges are left of %d", f.Edges, count)
+					}
+					const stride = 112
+					want := make([]float32, rows*stride)
+					fill(want, 9, false)
+					buf, got := aligned(rows*stride, 0)
+					copy(got, want)
+					for _, e := range edges {
+						if e[0] < base || e[0] >= base+window {
+							continue
+						}
+						for c := range width {
+							want[int(e[1])*stride+c] += values[int(e[0]-base)*width+c]
+						}
+					}
+					var ring Decoded
+					k.Add(got, stride, z, base, f, 0, width, &ring)
+					if err := sameBits(got, want); err != nil {
+						t.Fatalf("%s, %v, width %d, %d edges: %v", k.Name(), p, width, count, err)
+					}
+					checkGuards(t, "accumulate", buf, got)
 				}
-				k.add(got, z, f, 0, width)
-				if err := sameBits(got, want); err != nil {
-					t.Fatalf("%s, width %d, %d edges: %v", k.Name(), width, count, err)
+			}
+		}
+	}
+}
+
+// TestAccumulateSlices adds columns in slices: the same as at once.
+func TestAccumulateSlices(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	f := frame(t, randomEdges(rng, 500, 40, 2000))
+	for _, p := range []Precision{Float32, Float16} {
+		z, _ := randomRows(p, 500, 112, 8)
+		for _, k := range available() {
+			whole, sliced := make([]float32, 40*112), make([]float32, 40*112)
+			var ring Decoded
+			k.Add(whole, 112, z, 0, f, 0, 112, &ring)
+			for _, col := range []int{0, 16, 64} {
+				k.Add(sliced, 112, z, 0, f, col, map[int]int{0: 16, 16: 48, 64: 48}[col], &ring)
+			}
+			if err := sameBits(sliced, whole); err != nil {
+				t.Errorf("%s, %v: %v", k.Name(), p, err)
+			}
+		}
+	}
+}
+
+// TestConversionsAgree converts every float16, and every kind of float32.
+func TestConversionsAgree(t *testing.T) {
+	halves := make([]uint16, 1<<16)
+	for i := range halves {
+		halves[i] = uint16(i)
+	}
+	floats := make([]float32, 1<<18+5)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range floats {
+		floats[i] = math.Float32frombits(rng.Uint32())
+		if i%2 == 0 {
+			// Near what float16 can hold, and half way between two of them.
+			floats[i] = float32(math.Ldexp(float64(rng.IntN(1<<12)), rng.IntN(32)-27))
+		}
+	}
+	copy(floats, special)
+	for _, k := range available() {
+		wide, want := make([]float32, len(halves)), make([]float32, len(halves))
+		k.Widen(wide, halves)
+		goKernel.Widen(want, halves)
+		for i := range wide {
+			if math.Float32bits(wide[i]) != math.Float32bits(want[i]) {
+				t.Fatalf("%s: float16 %#04x becomes %x, not %x", k.Name(), i, math.Float32bits(wide[i]), math.Float32bits(want[i]))
+			}
+		}
+		for _, n := range []int{0, 1, 15, 16, 17, len(floats)} {
+			narrow, wantHalf := make([]uint16, n+1), make([]uint16, n+1)
+			k.Narrow(narrow[:n], floats[:n])
+			goKernel.Narrow(wantHalf[:n], floats[:n])
+			for i := range narrow {
+				if narrow[i] != wantHalf[i] {
+					t.Fatalf("%s: %x becomes %#04x, not %#04x", k.Name(), math.Float32bits(floats[i]), narrow[i], wantHalf[i])
 				}
-				checkGuards(t, "accumulate", buf, got)
 			}
 		}
 	}
@@ -210,45 +298,75 @@ func TestMeasuredLoopsAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, columns := range []int{16, 32, 64} {
-		var want, wantGather []float32
-		for _, k := range available() {
-			m := &measured{kernel: k, width: map[int]int{16: 0, 32: 1, 64: 2}[columns], threads: 2, nodes: 40000}
-			if columns == 16 && !testing.Short() {
-				m.nodes += packed.BlockRows
+	for _, p := range []Precision{Float32, Float16} {
+		for _, columns := range []int{16, 32, 64} {
+			var want, wantGather []float32
+			for _, k := range available() {
+				m := &measured{kernel: k, Sample: Sample{
+					Nodes: 2*packed.StripRows + 77, Edges: 300000, Columns: columns, Precision: p, Threads: 2, Seed: 5,
+				}}
+				if columns == 16 {
+					m.Edges *= 6 // destinations are all nodes
+				}
+				if err := m.allocate(b); err != nil {
+					t.Fatal(err)
+				}
+				if m.edges < m.Edges*5/6 {
+					t.Fatalf("only %d edges of %d were drawn", m.edges, m.Edges)
+				}
+				m.runCSR()
+				csr := m.floats()
+				m.runPass()
+				if err := sameBits(m.floats(), csr); err != nil {
+					t.Errorf("%s, %v, %d columns: pass and CSR: %v", k.Name(), p, columns, err)
+				}
+				var out [64]float32
+				k.gather[p][m.width](&out[0], m.cur.at(0), m.curStride(), &m.src[0], 1000)
+				if want == nil {
+					want, wantGather = csr, slices.Clone(out[:])
+				} else if err := errors.Join(sameBits(csr, want), sameBits(out[:], wantGather)); err != nil {
+					t.Errorf("%s, %v, %d columns: %v", k.Name(), p, columns, err)
+				}
+				m.free()
 			}
-			if err := m.allocate(b, 300000, columns, 5); err != nil {
-				t.Fatal(err)
-			}
-			if m.edges < 250000 {
-				t.Fatalf("only %d edges were drawn", m.edges)
-			}
-			if err := m.runCSR(); err != nil {
-				t.Fatal(err)
-			}
-			k.Divide(m.next.S, m.degree)
-			csr := slices.Clone(m.next.S)
-			if err := m.runPass(); err != nil {
-				t.Fatal(err)
-			}
-			if err := sameBits(m.next.S, csr); err != nil {
-				t.Errorf("%s, %d columns: pass and CSR: %v", k.Name(), columns, err)
-			}
-			var out [64]float32
-			k.gather[m.width](&out[0], &m.cur.S[0], uintptr(columns)*4, &m.src[0], 1000)
-			if want == nil {
-				want, wantGather = csr, slices.Clone(out[:])
-			} else if err := errors.Join(sameBits(csr, want), sameBits(out[:], wantGather)); err != nil {
-				t.Errorf("%s, %d columns: %v", k.Name(), columns, err)
-			}
-			m.free()
 		}
 	}
-	if _, err := Measure(goKernel, b, 1000, 5000, 16, 2, 2, 1); err != nil {
-		t.Error(err)
+}
+
+// floats is a copy of the rows of the next hop.
+func (m *measured) floats() []float32 {
+	f := make([]float32, m.rows*int64(m.Columns))
+	goKernel.load(f, m.next)
+	return f
+}
+
+func TestMeasure(t *testing.T) {
+	b, err := mem.NewBudget(256 << 20)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := Measure(goKernel, b, 1000, 5000, 24, 2, 2, 1); err == nil {
-		t.Error("24 columns were accepted")
+	s := Sample{Nodes: 1000, Edges: 5000, Columns: 16, Threads: 2, Rounds: 2, Seed: 1}
+	got, err := Measure(goKernel, b, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, what := range []string{"gather", "csr", "pass"} {
+		if got[i].What != what || len(got[i].Rates) != 2 || got[i].Rates[0] <= 0 {
+			t.Errorf("%+v is not %s", got[i], what)
+		}
+	}
+	for name, change := range map[string]func(*Sample){
+		"24 columns": func(s *Sample) { s.Columns = 24 }, "no nodes": func(s *Sample) { s.Nodes = 0 },
+		"too many edges": func(s *Sample) { s.Edges = 1 << 32 },
+	} {
+		bad := s
+		change(&bad)
+		if _, err := Measure(goKernel, b, bad); err == nil {
+			t.Errorf("%s were accepted", name)
+		}
+	}
+	if free := b.Free(); free != b.Limit() {
+		t.Errorf("%d bytes are still charged", b.Limit()-free)
 	}
 }
 
@@ -261,19 +379,31 @@ func FuzzAccumulate(f *testing.F) {
 		}
 		rng := rand.New(rand.NewPCG(seed, 5))
 		fr := frame(t, randomEdges(rng, nodes, rows, 1+rng.IntN(4000)))
-		z := Rows{Stride: 32, S: make([]float32, nodes*32)}
-		fill(z.S, seed, true)
-		var first []float32
-		for _, k := range available() {
-			acc := make([]float32, rows*32)
-			k.add(acc, z, fr, 0, 32)
-			if first == nil {
-				first = acc
-			} else if err := sameBits(acc, first); err != nil {
-				t.Fatalf("%s: %v", k.Name(), err)
+		for _, p := range []Precision{Float32, Float16} {
+			z, _ := randomRows(p, nodes, 32, seed)
+			var first []float32
+			for _, k := range available() {
+				acc := make([]float32, rows*32)
+				k.Add(acc, 32, z, 0, fr, 0, 32, new(Decoded))
+				if first == nil {
+					first = acc
+				} else if err := sameBits(acc, first); err != nil {
+					t.Fatalf("%s, %v: %v", k.Name(), p, err)
+				}
 			}
 		}
 	})
+}
+
+func TestPrecision(t *testing.T) {
+	for _, p := range []Precision{Float32, Float16} {
+		if got, err := ParsePrecision(p.String()); err != nil || got != p {
+			t.Errorf("%v gives %v, %v", p, got, err)
+		}
+	}
+	if _, err := ParsePrecision("bfloat16"); err == nil {
+		t.Error("bfloat16 was accepted")
+	}
 }
 
 func TestSelect(t *testing.T) {
@@ -293,19 +423,24 @@ func TestSelect(t *testing.T) {
 
 func BenchmarkAccumulate(b *testing.B) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	const n, rows = 1 << 20, 1 << 17
-	f := frame(b, randomEdges(rng, n, rows, 200000))
+	const n = 1 << 20
+	f := frame(b, randomEdges(rng, n, packed.StripRows, 60000))
 	for _, k := range available() {
-		for _, width := range []int{16, 32, 64} {
-			b.Run(fmt.Sprintf("%s/columns=%d", k.Name(), width), func(b *testing.B) {
-				z := Rows{Stride: width, S: make([]float32, n*width)}
-				acc := make([]float32, rows*width)
-				fill(z.S, 1, false)
-				for b.Loop() {
-					k.add(acc, z, f, 0, width)
-				}
-				b.ReportMetric(float64(f.Edges)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Medges/s")
-			})
+		for _, p := range []Precision{Float32, Float16} {
+			for _, width := range []int{16, 32, 64} {
+				b.Run(fmt.Sprintf("%s/%v/columns=%d", k.Name(), p, width), func(b *testing.B) {
+					z := Rows{Stride: width, S: make([]float32, n*width)}
+					if p == Float16 {
+						z = Rows{Stride: width, H: make([]uint16, n*width)}
+					}
+					acc := make([]float32, packed.StripRows*width)
+					var ring Decoded
+					for b.Loop() {
+						k.Add(acc, width, z, 0, f, 0, width, &ring)
+					}
+					b.ReportMetric(float64(f.Edges)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Medges/s")
+				})
+			}
 		}
 	}
 }

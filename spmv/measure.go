@@ -2,7 +2,6 @@ package spmv
 
 import (
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,46 +10,58 @@ import (
 	"ndls/internal/packed"
 )
 
+// Sample says what [Measure] measures.
+type Sample struct {
+	Nodes, Edges    int64
+	Columns         int // 16, 32 or 64
+	Precision       Precision
+	Threads, Rounds int
+	Seed            uint64
+}
+
+// Density is the number of directed edges a row that a sample has: that of
+// ogbn-papers100M.
+const Density = 29
+
 // Measurement is how fast one loop ran, round by round.
 type Measurement struct {
 	// What is "gather", the sum of random rows, the limit of any kernel that
-	// reads one row an edge; "csr", one sum after the other by destination; or
-	// "pass", what Pass.Run does.
+	// reads one row an edge in no particular order; "csr", one row after the
+	// other; or "pass", strip by strip as in a pass. The last two end with the
+	// division and with rows of the sample's precision.
 	What string
 	// Rates are edges, or rows gathered, per second of each round.
 	Rates []float64
 }
 
-// readPast is how many indices the measured loops may read past the last.
-const readPast = 16
+const (
+	// readPast is how many indices the measured loops may read past the last.
+	readPast = 64
+	// measuredRows is how many rows CSR sums before it divides them.
+	measuredRows = 256
+)
 
-// Measure times the three loops in turn, rounds times after one round that does
-// not count, on a graph of uniformly random directed edges: no skew helps.
-// Memory: 2·nodes·columns·4 + 8·edges + 8·nodes bytes. columns is 16, 32 or 64.
-func Measure(k *Kernel, b *mem.Budget, nodes, edges int64, columns, threads, rounds int, seed uint64) ([]Measurement, error) {
-	width := map[int]int{16: 0, 32: 1, 64: 2}
-	if _, ok := width[columns]; !ok {
-		return nil, fmt.Errorf("spmv: %d columns: there are loops for 16, 32 and 64", columns)
-	}
-	if nodes < 1 || nodes >= 1<<32 || edges < 1 || edges >= 1<<32 {
-		return nil, fmt.Errorf("spmv: %d nodes and %d edges: each is at least 1 and below 2^32", nodes, edges)
-	}
-	m := &measured{kernel: k, width: width[columns], threads: threads, nodes: nodes}
+// Measure times the three loops in turn, Rounds times after one round that does
+// not count, on a graph of random directed edges: the source is any node, so no
+// skew helps; destinations are the first Edges/Density rows in whole strips, so
+// that a sample is as dense as a pass over all nodes. Memory, in bytes:
+// (Nodes + Edges/Density)·Columns·(4 or 2) + 8.5·Edges + 8·Edges/Density, and
+// an accumulator of a strip for each thread where rows are float16.
+func Measure(k *Kernel, b *mem.Budget, s Sample) ([]Measurement, error) {
+	m := &measured{Sample: s, kernel: k}
 	defer m.free()
-	if err := m.allocate(b, edges, columns, seed); err != nil {
+	if err := m.allocate(b); err != nil {
 		return nil, err
 	}
 	loops := []struct {
 		what string
-		run  func() error
+		run  func()
 	}{{"gather", m.runGather}, {"csr", m.runCSR}, {"pass", m.runPass}}
 	result := make([]Measurement, len(loops))
-	for round := -1; round < rounds; round++ {
+	for round := -1; round < s.Rounds; round++ {
 		for i, l := range loops {
 			start := time.Now()
-			if err := l.run(); err != nil {
-				return nil, err
-			}
+			l.run()
 			result[i].What = l.what
 			if round >= 0 {
 				result[i].Rates = append(result[i].Rates, float64(m.edges)/time.Since(start).Seconds())
@@ -62,111 +73,157 @@ func Measure(k *Kernel, b *mem.Budget, nodes, edges int64, columns, threads, rou
 
 // measured is a random graph in all the forms that are compared.
 type measured struct {
-	kernel     *Kernel
-	width      int
-	threads    int
-	nodes      int64
-	edges      int64
-	cur, next  Rows
-	arrays     []*mem.Array[uint32]
-	rows       [2]*mem.Array[float32]
-	degree     []uint32 // of the rows
-	offsets    []uint32 // of the rows, then the end
-	src        []uint32 // by destination
-	words      [][]packed.Frame
-	blockEdges []int64
+	Sample
+	kernel    *Kernel
+	width     int   // index of the kernels of Columns
+	rows      int64 // destinations
+	edges     int64 // that were drawn
+	cur, next Rows
+	acc       []float32 // a strip for each thread, where rows are float16
+	freed     []func()
+	degree    []uint32 // of the destinations
+	offsets   []uint32 // of the destinations, then the end
+	src       []uint32 // by destination
+	frames    [][]packed.Frame
 }
 
 func (m *measured) free() {
-	for _, a := range m.arrays {
-		a.Free()
-	}
-	for _, a := range m.rows {
-		a.Free()
+	for _, free := range m.freed {
+		free()
 	}
 }
 
-func (m *measured) array(b *mem.Budget, n int64, what string) ([]uint32, error) {
+func (m *measured) words(b *mem.Budget, n int64, what string) ([]uint32, error) {
 	a, err := mem.Alloc[uint32](b, n, what)
 	if err != nil {
 		return nil, err
 	}
-	m.arrays = append(m.arrays, a)
+	m.freed = append(m.freed, a.Free)
 	return a.S, nil
 }
 
-func (m *measured) allocate(b *mem.Budget, edges int64, columns int, seed uint64) (err error) {
-	for i := range m.rows {
-		if m.rows[i], err = mem.Alloc[float32](b, m.nodes*int64(columns), "measured rows"); err != nil {
+func (m *measured) newRows(b *mem.Budget, n int64) (Rows, error) {
+	a, err := mem.Alloc[byte](b, n*int64(m.Columns)*int64(m.Precision.Bytes()), "measured rows")
+	if err != nil {
+		return Rows{}, err
+	}
+	m.freed = append(m.freed, a.Free)
+	if m.Precision == Float16 {
+		return Rows{Stride: m.Columns, H: mem.View[uint16](a)}, nil
+	}
+	return Rows{Stride: m.Columns, S: mem.View[float32](a)}, nil
+}
+
+func (m *measured) allocate(b *mem.Budget) (err error) {
+	var ok bool
+	if m.width, ok = map[int]int{16: 0, 32: 1, 64: 2}[m.Columns]; !ok {
+		return fmt.Errorf("spmv: %d columns: there are loops for 16, 32 and 64", m.Columns)
+	}
+	if m.Nodes < 1 || m.Nodes >= 1<<32 || m.Edges < 1 || m.Edges >= 1<<32 {
+		return fmt.Errorf("spmv: %d nodes and %d edges: each is at least 1 and below 2^32", m.Nodes, m.Edges)
+	}
+	m.rows = min(m.Nodes, int64(packed.Strips((m.Edges+Density-1)/Density))*packed.StripRows)
+	if m.cur, err = m.newRows(b, m.Nodes); err != nil {
+		return err
+	}
+	if m.next, err = m.newRows(b, m.rows); err != nil {
+		return err
+	}
+	if m.Precision == Float16 {
+		a, err := mem.Alloc[float32](b, int64(m.Threads*packed.StripRows*m.Columns), "accumulators")
+		if err != nil {
 			return err
 		}
+		m.freed, m.acc = append(m.freed, a.Free), a.S
 	}
-	m.cur, m.next = Rows{columns, m.rows[0].S}, Rows{columns, m.rows[1].S}
-	for i := range m.cur.S {
-		m.cur.S[i] = float32(i&1023) - 511.5
-	}
-	if m.degree, err = m.array(b, m.nodes, "degrees"); err != nil {
+	if m.degree, err = m.words(b, m.rows, "degrees"); err != nil {
 		return err
 	}
-	if m.offsets, err = m.array(b, m.nodes+1, "offsets"); err != nil {
+	if m.offsets, err = m.words(b, m.rows+1, "offsets"); err != nil {
 		return err
 	}
-	if m.src, err = m.array(b, edges+readPast, "sources"); err != nil {
+	if m.src, err = m.words(b, m.Edges+readPast, "sources"); err != nil {
 		return err
 	}
-	words, err := m.array(b, edges+edges/8+1024, "packed edges")
+	words, err := m.words(b, m.Edges+m.Edges/8+2*packed.FrameWords, "packed edges")
 	if err != nil {
 		return err
 	}
-	m.draw(edges, words, seed)
+	m.fill()
+	m.draw(words)
+	m.sortByRow()
 	return nil
 }
 
-// draw makes the edges of each block with ascending sources, packs them, and
-// sorts them by destination.
-func (m *measured) draw(edges int64, words []uint32, seed uint64) {
-	state := seed*2 + 1
-	random := func(n uint64) uint64 {
-		state ^= state << 13
-		state ^= state >> 7
-		state ^= state << 17
-		return state % n
-	}
-	blocks := int((m.nodes + packed.BlockRows - 1) / packed.BlockRows)
-	m.words, m.blockEdges = make([][]packed.Frame, blocks), make([]int64, blocks)
-	used := 0
-	for b := range blocks {
-		lo := int64(b) << packed.BlockShift
-		rows := min(packed.BlockRows, m.nodes-lo)
-		want := max(edges*rows/m.nodes, 1)
-		step := 2 * float64(m.nodes) / float64(want) / (1 << 32)
-		position, src, first := 0.0, uint64(0), used
-		var n int64
-		for n < want {
-			position += step * float64(random(1<<32))
-			d := uint64(position) - src
-			if position >= float64(m.nodes) || used+2 > len(words) {
+// fill gives every row values that differ, exact in float16.
+func (m *measured) fill() {
+	m.share(m.Nodes, 1<<16, func(_ int, lo, hi int64) {
+		part := make([]float32, m.Columns)
+		for i := lo; i < hi; i++ {
+			for c := range part {
+				part[c] = float32((i*int64(m.Columns)+int64(c))&1023) - 511.5
+			}
+			m.kernel.store(m.cur.Slice(i, i+1), part)
+		}
+	})
+}
+
+// random is a small generator of well mixed numbers.
+type random uint64
+
+func (r *random) below(n uint64) uint64 {
+	*r ^= *r << 13
+	*r ^= *r >> 7
+	*r ^= *r << 17
+	return uint64(*r) % n
+}
+
+// draw makes the edges of each strip with ascending sources, packed in words.
+func (m *measured) draw(words []uint32) {
+	r := random(m.Seed*2 + 1)
+	m.frames = make([][]packed.Frame, packed.Strips(m.rows))
+	for s := range m.frames {
+		lo := int64(s) << packed.StripShift
+		rows := min(packed.StripRows, m.rows-lo)
+		step := 2 * float64(m.Nodes) / float64(max(m.Edges*rows/m.rows, 1)) / (1 << 32)
+		f := packed.Frame{Strip: uint32(s)}
+		used, position := 0, 0.0
+		end := func() {
+			if f.Edges > 0 {
+				f.Words, words = words[:used], words[used:]
+				m.frames[s] = append(m.frames[s], f)
+				m.edges += int64(f.Edges)
+			}
+			f = packed.Frame{Strip: uint32(s), Src: f.Last, Last: f.Last}
+			used = 0
+		}
+		for range max(m.Edges*rows/m.rows, 1) {
+			position += step * float64(r.below(1<<32))
+			if position >= float64(m.Nodes) || used+2 > len(words) {
 				break
 			}
-			src += d
-			row := uint32(random(uint64(rows)))
-			if d < packed.Escape {
-				words[used] = uint32(d)<<packed.BlockShift | row
+			if used+2 > packed.FrameWords {
+				end()
+			}
+			src, row := uint32(position), uint32(r.below(uint64(rows)))
+			if d := src - f.Last; d < packed.Escape {
+				words[used] = d<<packed.StripShift | row
 			} else {
-				words[used] = packed.Escape<<packed.BlockShift | row
+				words[used] = packed.Escape<<packed.StripShift | row
 				used++
-				words[used] = uint32(src)
+				words[used] = src
 			}
 			used++
-			n++
+			f.Last = src
+			f.Edges++
 			m.degree[lo+int64(row)]++
 		}
-		if n > 0 {
-			m.words[b] = []packed.Frame{{Block: uint32(b), Edges: uint32(n), Words: words[first:used]}}
-		}
-		m.blockEdges[b] = n
-		m.edges += n
+		end()
 	}
+}
+
+// sortByRow makes the CSR form of what was drawn.
+func (m *measured) sortByRow() {
 	at := uint32(0)
 	for i, d := range m.degree {
 		m.offsets[i] = at
@@ -174,76 +231,85 @@ func (m *measured) draw(edges int64, words []uint32, seed uint64) {
 	}
 	// Filling moves each offset to the end of its row; shifting them back by one
 	// row restores them.
-	for b, frames := range m.words {
+	for s, frames := range m.frames {
 		for _, f := range frames {
 			f.Visit(func(src, row uint32) {
-				i := int64(b)<<packed.BlockShift + int64(row)
+				i := int64(s)<<packed.StripShift + int64(row)
 				m.src[m.offsets[i]] = src
 				m.offsets[i]++
 			})
 		}
 	}
-	copy(m.offsets[1:], m.offsets[:m.nodes])
+	copy(m.offsets[1:], m.offsets[:m.rows])
 	m.offsets[0] = 0
 }
 
-// share calls work for ranges of [0, n), handed out from a queue.
-func (m *measured) share(n, size int64, work func(lo, hi int64)) {
+// share calls work for ranges of [0, n), handed out from a queue, on all
+// threads.
+func (m *measured) share(n, size int64, work func(thread int, lo, hi int64)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range m.threads {
+	for t := range m.Threads {
 		wg.Go(func() {
 			for {
 				lo := next.Add(size) - size
 				if lo >= n {
 					return
 				}
-				work(lo, min(lo+size, n))
+				work(t, lo, min(lo+size, n))
 			}
 		})
 	}
 	wg.Wait()
 }
 
+func (m *measured) curStride() uintptr { return uintptr(m.Columns) * uintptr(m.Precision.Bytes()) }
+
 // runGather reads, for every edge, the row of the source in CSR order.
-func (m *measured) runGather() error {
-	stride := uintptr(m.cur.Stride) * 4
-	m.share(m.edges, 1<<20, func(lo, hi int64) {
+func (m *measured) runGather() {
+	gather := m.kernel.gather[m.Precision][m.width]
+	m.share(m.edges, 1<<20, func(_ int, lo, hi int64) {
 		var out [64]float32
-		m.kernel.gather[m.width](&out[0], &m.cur.S[0], stride, &m.src[lo], uint64(hi-lo))
+		gather(&out[0], m.cur.at(0), m.curStride(), &m.src[lo], uint64(hi-lo))
 	})
-	return nil
 }
 
-func (m *measured) runCSR() error {
-	stride := uintptr(m.cur.Stride) * 4
-	m.share(m.nodes, 1<<16, func(lo, hi int64) {
-		m.kernel.sumCSR[m.width](&m.next.S[0], &m.cur.S[0], stride, &m.offsets[lo], &m.src[0], uint64(lo), uint64(hi-lo))
-	})
-	return nil
-}
-
-func (m *measured) runPass() error {
-	p := &Pass{Source: m, Degree: m.degree, Kernel: m.kernel, Threads: m.threads, directed: true}
-	_, err := p.Run(m.cur, m.next, nil)
-	return err
-}
-
-// NumNodes, Blocks, Edges and Open implement packed.Source in memory.
-func (m *measured) NumNodes() int64                   { return m.nodes }
-func (m *measured) Blocks() int                       { return len(m.words) }
-func (m *measured) Edges(b int) int64                 { return m.blockEdges[b] }
-func (m *measured) Open(b int) (packed.Frames, error) { return &inMemory{m.words[b]}, nil }
-
-type inMemory struct{ rest []packed.Frame }
-
-func (f *inMemory) Next() (packed.Frame, error) {
-	if len(f.rest) == 0 {
-		return packed.Frame{}, io.EOF
+// sums is where a thread sums rows [lo, hi): in the rows of the next hop, or
+// beside them where those are float16.
+func (m *measured) sums(thread int, lo, hi int64) []float32 {
+	n := (hi - lo) * int64(m.Columns)
+	if m.Precision == Float16 {
+		return m.acc[int64(thread)*packed.StripRows*int64(m.Columns):][:n]
 	}
-	next := f.rest[0]
-	f.rest = f.rest[1:]
-	return next, nil
+	return m.next.S[lo*int64(m.Columns):][:n]
 }
 
-func (f *inMemory) Close() error { return nil }
+// finish divides the sums of rows [lo, hi) and stores them.
+func (m *measured) finish(sums []float32, lo, hi int64) {
+	m.kernel.Divide(sums, m.degree[lo:hi])
+	m.kernel.store(m.next.Slice(lo, hi), sums)
+}
+
+func (m *measured) runCSR() {
+	sum := m.kernel.sumCSR[m.Precision][m.width]
+	m.share(m.rows, 1<<14, func(thread int, first, end int64) {
+		for lo := first; lo < end; lo += measuredRows {
+			hi := min(lo+measuredRows, end)
+			sums := m.sums(thread, lo, hi)
+			sum(&sums[0], uintptr(m.Columns)*4, m.cur.at(0), m.curStride(), &m.offsets[lo], &m.src[0], uint64(lo), uint64(hi-lo))
+			m.finish(sums, lo, hi)
+		}
+	})
+}
+
+func (m *measured) runPass() {
+	buffers := make([]Decoded, m.Threads)
+	m.share(m.rows, packed.StripRows, func(thread int, lo, hi int64) {
+		sums := m.sums(thread, lo, hi)
+		m.kernel.load(sums, m.cur.Slice(lo, hi))
+		for _, f := range m.frames[lo>>packed.StripShift] {
+			m.kernel.Add(sums, m.Columns, m.cur, 0, f, 0, m.Columns, &buffers[thread])
+		}
+		m.finish(sums, lo, hi)
+	})
+}

@@ -6,21 +6,23 @@ import (
 	"io"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"ndls/internal/packed"
 )
-
-// finishRows is how many rows are divided and handed to the sink at a time:
-// few enough to be in cache, enough to hide the calls.
-const finishRows = 256
 
 // ErrConservation reports a pass after which Σ_i d̃_i Z_i differs: an edge was
 // lost, doubled or misplaced.
 var ErrConservation = errors.New("conservation of the degree-weighted sum is violated")
 
-// Sink receives finished rows [first, first+len(rows)/stride) of the next hop.
-// Calls for different rows may come at the same time and in any order.
+// Sink receives finished rows first, first+1, … of the next hop, before they are
+// rounded to the precision of the block. Calls for different rows may come at
+// the same time and in any order.
 type Sink func(first int64, rows []float32)
+
+// Settle may replace finished rows first, first+1, … of the next hop; cur reads
+// row i of the hop before.
+type Settle func(first int64, rows []float32, cur func(i int64) []float32) error
 
 // Pass runs hops over one graph.
 type Pass struct {
@@ -28,99 +30,108 @@ type Pass struct {
 	// Degree has the degree of each node without the self-loop.
 	Degree []uint32
 	Kernel *Kernel
-	// Threads is how many blocks or slices are computed at the same time.
-	Threads int
 
 	// directed is set for measurements on random edges, which conserve nothing.
 	directed bool
 
-	once sync.Once
-	tol  float64
+	once   sync.Once
+	tol    float64
+	volume float64 // Σ d̃
 }
 
-// unit is what one thread works on: columns [col, col+cols) of a block.
-type unit struct {
-	block     int
-	col, cols int
-	last      *sync.WaitGroup
-}
-
-// Run computes next = D̃⁻¹ Ã cur, row by row, and calls sink (unless nil) for
-// every row. Both hold Source.NumNodes rows of the same stride; cur is not
-// changed. It returns the number of directed edges streamed. Errors are the
-// source's, or ErrConservation.
-func (p *Pass) Run(cur, next Rows, sink Sink) (edges int64, err error) {
-	n := p.Source.NumNodes()
-	blocks := p.Source.Blocks()
-	slices := 1
-	if blocks < p.Threads {
-		slices = min((p.Threads+blocks-1)/blocks, cur.Stride/Granule)
-	}
-	width := (cur.Stride/Granule + slices - 1) / slices * Granule
-
-	queue := make(chan unit, blocks*slices)
-	for b := range blocks {
-		pending := new(sync.WaitGroup)
-		for col := 0; col < cur.Stride; col += width {
-			pending.Add(1)
-			queue <- unit{b, col, min(width, cur.Stride-col), pending}
+// Run replaces the rows of b by those of the next hop, D̃⁻¹ Ã Z, shows every row
+// to sink unless that is nil, and returns the number of directed edges streamed.
+// Where settle is not nil it has a say in every row first, and conservation is
+// not checked. Errors are the source's, the disk's, or ErrConservation.
+func (p *Pass) Run(b *Block, sink Sink, settle Settle) (edges int64, err error) {
+	check := settle == nil && !p.directed
+	if check && !b.summed {
+		if err := p.sum(b); err != nil {
+			return 0, err
 		}
 	}
-	close(queue)
+	for _, t := range b.threads {
+		t.totals = [2 * Granule]float64{}
+	}
+	r := &step{Pass: p, b: b, sink: sink, settle: settle, check: check}
+	if b.layout.Place == External {
+		err = r.external()
+	} else {
+		err = r.inMemory()
+	}
+	if err == nil {
+		err = b.advance()
+	}
+	if err == nil && check {
+		err = p.compare(b)
+	}
+	return r.edges.Load(), err
+}
 
-	var mu sync.Mutex
-	var before, after [32]float64
-	var wg sync.WaitGroup
-	for range min(p.Threads, cap(queue)) {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for u := range queue {
-				mu.Lock()
-				failed := err != nil
-				mu.Unlock()
-				var e int64
-				var b, a [32]float64
-				var unitErr error
-				if !failed {
-					e, unitErr = p.accumulate(u, n, cur, next)
+// sum finds the degree-weighted sums of the rows as they are.
+func (p *Pass) sum(b *Block) error {
+	for _, t := range b.threads {
+		t.totals = [2 * Granule]float64{}
+	}
+	err := b.parallel(b.strips(), func(t *thread, s int) error {
+		r, err := b.read(t, s)
+		if err != nil {
+			return err
+		}
+		lo, _ := b.bounds(s)
+		var buf []float32
+		for at := int64(0); at < r.Len(); at += visitRows {
+			part := r.Slice(at, min(at+visitRows, r.Len()))
+			rows := part.S
+			if part.H != nil {
+				if buf == nil {
+					buf = make([]float32, visitRows*part.Stride)
 				}
-				u.last.Done()
-				if u.col == 0 && unitErr == nil && !failed {
-					// The block's first slice waits for the others, then
-					// finishes whole rows: norms need all their columns.
-					u.last.Wait()
-					lo := int64(u.block) << packed.BlockShift
-					p.finish(lo, min(lo+packed.BlockRows, n), cur, next, &b, &a, sink)
-				}
-				mu.Lock()
-				if u.col == 0 {
-					edges += e
-				}
-				for c := range b {
-					before[c] += b[c]
-					after[c] += a[c]
-				}
-				if err == nil {
-					err = unitErr
-				}
-				mu.Unlock()
+				rows = buf[:len(part.H)]
+				p.Kernel.Widen(rows, part.H)
 			}
-		}()
-	}
-	wg.Wait()
-	if err != nil || p.directed {
-		return edges, err
-	}
-	tolerance := p.tolerance()
-	for c := range Granule {
-		if d := math.Abs(after[c] - before[c]); d > tolerance*before[16+c] || math.IsNaN(d) {
-			return edges, fmt.Errorf("spmv: column %d of the block went from %g to %g: %w",
-				c, before[c], after[c], ErrConservation)
+			p.Kernel.WeightedSums(&t.totals, rows, p.Degree[lo+at:lo+at+part.Len()])
+		}
+		return nil
+	})
+	b.totals = b.gather()
+	b.summed = true
+	return err
+}
+
+func (b *Block) gather() (all [2 * Granule]float64) {
+	for _, t := range b.threads {
+		for c, x := range t.totals {
+			all[c] += x
 		}
 	}
-	return edges, nil
+	return all
 }
+
+// compare checks the sums after a hop with those before.
+func (p *Pass) compare(b *Block) error {
+	before, after := b.totals, b.gather()
+	tolerance, tiny := p.tolerance(), 0.0
+	if b.layout.Precision == Float16 {
+		tolerance += halfTolerance
+		tiny = halfTiny * p.volume
+	}
+	for c := range Granule {
+		if d := math.Abs(after[c] - before[c]); d > tolerance*before[Granule+c]+tiny || math.IsNaN(d) {
+			return fmt.Errorf("spmv: column %d of the block went from %g to %g: %w", c, before[c], after[c], ErrConservation)
+		}
+	}
+	b.totals = after
+	return nil
+}
+
+// halfTolerance is the share of Σ d̃|Z| that rounding every row to float16 may
+// move at most: half a unit in the last of 11 places, all in one direction.
+// halfTiny is what it may move each value that is too small for that.
+const (
+	halfTolerance = 0x1p-11
+	halfTiny      = 0x1p-25
+)
 
 // tolerance bounds |Σ d̃ Z^(k+1) − Σ d̃ Z^(k)| in shares of Σ d̃ |Z^(k)|: adding d̃
 // float32 values one after the other can lose d̃·2^−24 of their sum when they
@@ -134,27 +145,174 @@ func (p *Pass) tolerance() float64 {
 			squares += float64(d1 * d1)
 		}
 		p.tol = 1e-6 + 0x1p-24*squares/sum
+		p.volume = sum
 	})
 	return p.tol
 }
 
-// accumulate sums the rows of a unit, self first.
-func (p *Pass) accumulate(u unit, n int64, cur, next Rows) (edges int64, err error) {
-	lo := int64(u.block) << packed.BlockShift
-	hi := min(lo+packed.BlockRows, n)
-	if u.cols == cur.Stride {
-		copy(next.Slice(lo, hi), cur.Slice(lo, hi))
+// step is one run of a pass.
+type step struct {
+	*Pass
+	b      *Block
+	sink   Sink
+	settle Settle
+	check  bool
+	edges  atomic.Int64
+}
+
+// inMemory computes the strips from a hop that is in memory. While a thread
+// computes one strip the frames of its next are read already.
+func (h *step) inMemory() error {
+	type opened struct {
+		strip  int
+		frames packed.Frames
+	}
+	n := h.b.strips()
+	var at atomic.Int64
+	next := func() (o opened, err error) {
+		o.strip = int(at.Add(1)) - 1
+		if o.strip < n && h.team() == 1 && h.Source.Edges(o.strip) > 0 {
+			o.frames, err = h.Source.Open(o.strip, 0, uint32(h.b.n))
+		}
+		return o, err
+	}
+	return h.b.parallel(min(len(h.b.threads), n), func(t *thread, _ int) error {
+		o, err := next()
+		for o.strip < n && err == nil {
+			var ahead opened
+			ahead, err = next()
+			if err = errors.Join(err, h.strip(t, o.strip, o.frames)); err != nil {
+				at.Store(int64(n)) // the other threads need not go on
+			}
+			o = ahead
+		}
+		if o.frames != nil {
+			err = errors.Join(err, o.frames.Close())
+		}
+		return err
+	})
+}
+
+// strip computes the rows of one strip from a hop that is in memory, and closes
+// its frames; they are nil where there are no edges, or for each slice its own.
+func (h *step) strip(t *thread, s int, frames packed.Frames) error {
+	lo, hi := h.b.bounds(s)
+	acc := t.acc
+	if acc == nil {
+		acc = h.b.next.S[lo*int64(h.b.next.Stride):]
+	}
+	acc = acc[:(hi-lo)*int64(h.b.cur.Stride)]
+	h.Kernel.load(acc, h.b.cur.Slice(lo, hi)) // self first
+	var err error
+	if frames != nil {
+		var edges int64
+		edges, err = h.add(frames, &t.buf, acc, s, h.b.cur, 0, h.b.n, 0, h.b.cur.Stride)
+		h.edges.Add(edges)
 	} else {
-		for i := lo; i < hi; i++ {
-			copy(next.Row(i)[u.col:u.col+u.cols], cur.Row(i)[u.col:])
+		err = h.accumulate(t, acc, s, h.b.cur, 0, h.b.n)
+	}
+	if err != nil {
+		return err
+	}
+	return h.finish(t, s, acc)
+}
+
+// team is how many threads share a strip.
+func (h *step) team() int {
+	return max(min(len(h.b.threads)/h.b.strips(), h.b.layout.Columns/Granule), 1)
+}
+
+// external computes the strips in groups whose accumulators fit in memory, each
+// from all windows of the hop in ascending order.
+func (h *step) external() error {
+	b := h.b
+	size := packed.StripRows * b.layout.Columns
+	for first := 0; first < b.strips(); first += b.layout.Accumulators {
+		count := min(b.layout.Accumulators, b.strips()-first)
+		acc := func(i int) []float32 {
+			lo, hi := b.bounds(first + i)
+			return b.accs[i*size:][:int(hi-lo)*b.layout.Columns]
+		}
+		if err := b.parallel(count, func(t *thread, i int) error {
+			self, err := b.read(t, first+i)
+			if err == nil {
+				h.Kernel.load(acc(i), self)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+		for lo := int64(0); lo < b.n; lo += b.layout.Window {
+			hi := min(lo+b.layout.Window, b.n)
+			if err := h.loadWindow(lo, hi); err != nil {
+				return err
+			}
+			if err := b.parallel(count, func(t *thread, i int) error {
+				return h.accumulate(t, acc(i), first+i, b.cur, lo, hi)
+			}); err != nil {
+				return err
+			}
+		}
+		if err := b.parallel(count, func(t *thread, i int) error { return h.finish(t, first+i, acc(i)) }); err != nil {
+			return err
 		}
 	}
-	frames, err := p.Source.Open(u.block)
+	return nil
+}
+
+// loadWindow reads rows [lo, hi) of the hop, a strip at a time.
+func (h *step) loadWindow(lo, hi int64) error {
+	b := h.b
+	return b.parallel(int(strips(hi-lo)), func(_ *thread, i int) error {
+		from := int64(i) * packed.StripRows
+		to := min(from+packed.StripRows, hi-lo)
+		return b.file[0].ReadAt(b.pages(b.cur.Slice(from, to), to-from), b.offset(lo+from))
+	})
+}
+
+// accumulate adds the edges from sources [lo, hi), whose rows z holds, to a
+// strip. Where there are fewer strips than threads each strip is shared out in
+// slices of columns.
+func (h *step) accumulate(t *thread, acc []float32, s int, z Rows, lo, hi int64) error {
+	if h.Source.Edges(s) == 0 {
+		return nil
+	}
+	team := h.team()
+	if team == 1 {
+		edges, err := h.slice(&t.buf, acc, s, z, lo, hi, 0, z.Stride)
+		h.edges.Add(edges)
+		return err
+	}
+	width := (z.Stride/Granule + team - 1) / team * Granule
+	errs := make([]error, team)
+	var wg sync.WaitGroup
+	for i := range team {
+		wg.Go(func() {
+			col := i * width
+			if cols := min(width, z.Stride-col); cols > 0 {
+				edges, err := h.slice(new(Decoded), acc, s, z, lo, hi, col, cols)
+				if errs[i] = err; i == 0 {
+					h.edges.Add(edges)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// slice adds columns [col, col+cols).
+func (h *step) slice(buf *Decoded, acc []float32, s int, z Rows, lo, hi int64, col, cols int) (int64, error) {
+	frames, err := h.Source.Open(s, uint32(lo), uint32(hi))
 	if err != nil {
 		return 0, err
 	}
+	return h.add(frames, buf, acc, s, z, lo, hi, col, cols)
+}
+
+// add adds what frames gives, and closes it.
+func (h *step) add(frames packed.Frames, buf *Decoded, acc []float32, s int, z Rows, lo, hi int64, col, cols int) (edges int64, err error) {
 	defer func() { err = errors.Join(err, frames.Close()) }()
-	acc := next.Slice(lo, hi)
 	for {
 		f, err := frames.Next()
 		if err == io.EOF {
@@ -163,25 +321,59 @@ func (p *Pass) accumulate(u unit, n int64, cur, next Rows) (edges int64, err err
 		if err != nil {
 			return edges, err
 		}
-		p.Kernel.add(acc, cur, f, u.col, u.cols)
+		h.Kernel.Add(acc, z.Stride, z, uint32(lo), f, col, cols, buf)
 		edges += int64(f.Edges)
 	}
-	if want := p.Source.Edges(u.block); edges != want {
-		return edges, fmt.Errorf("spmv: block %d gave %d edges of %d: %w", u.block, edges, want, packed.ErrFrame)
+	if want := h.Source.Edges(s); lo == 0 && hi == h.b.n && edges != want {
+		return edges, fmt.Errorf("spmv: strip %d gave %d edges of %d: %w", s, edges, want, packed.ErrFrame)
 	}
 	return edges, nil
 }
 
-// finish divides rows [lo, hi) of next and hands them out.
-func (p *Pass) finish(lo, hi int64, cur, next Rows, before, after *[32]float64, sink Sink) {
-	for i := lo; i < hi; i += finishRows {
-		end := min(i+finishRows, hi)
-		rows, degree := next.Slice(i, end), p.Degree[i:end]
-		p.Kernel.Divide(rows, degree)
-		p.Kernel.WeightedSums(before, cur.Slice(i, end), degree)
-		p.Kernel.WeightedSums(after, rows, degree)
-		if sink != nil {
-			sink(i, rows)
+// finish divides the sums of a strip, shows them and stores them.
+func (h *step) finish(t *thread, s int, acc []float32) error {
+	lo, hi := h.b.bounds(s)
+	for at := lo; at < hi; at += visitRows {
+		end := min(at+visitRows, hi)
+		stride := int64(h.b.layout.Columns)
+		rows := acc[(at-lo)*stride : (end-lo)*stride]
+		h.Kernel.Divide(rows, h.Degree[at:end])
+		if h.check {
+			h.Kernel.WeightedSums(&t.totals, rows, h.Degree[at:end])
 		}
 	}
+	if h.settle != nil {
+		cur, err := h.previous(t, s)
+		if err != nil {
+			return err
+		}
+		if err := h.settle(lo, acc, cur); err != nil {
+			return err
+		}
+	}
+	if h.sink != nil {
+		h.sink(lo, acc)
+	}
+	return h.b.write(t, s, acc)
+}
+
+// previous gives access to the rows of a strip before the hop.
+func (h *step) previous(t *thread, s int) (func(i int64) []float32, error) {
+	r, err := h.b.read(t, s)
+	if err != nil {
+		return nil, err
+	}
+	lo, _ := h.b.bounds(s)
+	var buf []float32
+	return func(i int64) []float32 {
+		row := r.Slice(i-lo, i-lo+1)
+		if row.H == nil {
+			return row.S
+		}
+		if buf == nil {
+			buf = make([]float32, row.Stride)
+		}
+		h.Kernel.Widen(buf, row.H)
+		return buf
+	}, nil
 }

@@ -6,9 +6,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"testing"
 
+	"ndls/internal/direct"
+	"ndls/internal/half"
+	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/testgraph"
 )
@@ -34,14 +37,67 @@ func rows(n, stride int, seed uint64) Rows {
 	return r
 }
 
+// block makes a block of the given layout that holds x.
+func block(t testing.TB, k *Kernel, x Rows, l Layout, threads int) *Block {
+	t.Helper()
+	budget, err := mem.NewBudget(2 << 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Columns = x.Stride
+	b, err := NewBlock(budget, k, x.Len(), l, threads, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		b.Free()
+		if budget.Free() != budget.Limit() {
+			t.Error("memory is not given back")
+		}
+	})
+	if used, said := budget.Limit()-budget.Free(), l.Memory(x.Len(), threads); used > said+int64(threads+2)*2*pageBytes {
+		t.Errorf("a %s block takes %d bytes, the layout says %d", l.Place, used, said)
+	}
+	// Odd portions, as from a file.
+	err = b.Fill(func(put func([]float32) error) error {
+		for lo := int64(0); lo < x.Len(); lo += 1001 {
+			if err := put(slices.Clone(x.Slice(lo, min(lo+1001, x.Len())).S)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// contents are the rows of a block.
+func contents(t testing.TB, b *Block) []float32 {
+	t.Helper()
+	var all []float32
+	if err := b.Visit(func(first int64, rows []float32) error {
+		if first*int64(b.Layout().Columns) != int64(len(all)) {
+			t.Errorf("row %d comes after %d values", first, len(all))
+		}
+		all = append(all, rows...)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 func TestPassEqualsDefinition(t *testing.T) {
 	for _, g := range testgraph.Small() {
 		for _, stride := range []int{16, 48} {
 			for _, k := range available() {
 				n := len(g.Adj)
-				p := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: k, Threads: 2}
-				cur, next := rows(n, stride, 4), rows(n, stride, 5)
-				edges, err := p.Run(cur, next, nil)
+				p := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: k}
+				cur := rows(n, stride, 4)
+				b := block(t, k, cur, Layout{}, 2)
+				edges, err := p.Run(b, nil, nil)
 				if err != nil {
 					t.Fatalf("%s: %v", g.Name, err)
 				}
@@ -52,9 +108,10 @@ func TestPassEqualsDefinition(t *testing.T) {
 				if edges != want {
 					t.Errorf("%s: %d edges, not %d", g.Name, edges, want)
 				}
+				next := contents(t, b)
 				for i, w := range hop(g, cur.S, stride) {
-					if math.Abs(float64(next.S[i])-w) > 1e-5 {
-						t.Fatalf("%s, %s, value %d: %g, not %g", g.Name, k.Name(), i, next.S[i], w)
+					if math.Abs(float64(next[i])-w) > 1e-5 {
+						t.Fatalf("%s, %s, value %d: %g, not %g", g.Name, k.Name(), i, next[i], w)
 					}
 				}
 			}
@@ -62,63 +119,189 @@ func TestPassEqualsDefinition(t *testing.T) {
 	}
 }
 
-// wide is a graph of three blocks, most of whose rows are isolated.
+// wide is a graph of four strips, most of whose rows are isolated.
 func wide() testgraph.Graph {
-	n := 2*packed.BlockRows + 100
+	n := 3*packed.StripRows + 100
 	rng := rand.New(rand.NewPCG(1, 9))
 	var e [][2]int
-	for range 4000 {
+	for range 40000 {
 		e = append(e, [2]int{rng.IntN(n), rng.IntN(n)})
 	}
-	for range 4000 {
+	for range 40000 {
 		e = append(e, [2]int{rng.IntN(300), rng.IntN(n)})
 	}
-	return testgraph.New("three blocks", n, e)
+	return testgraph.New("four strips", n, e)
 }
 
-// TestThreadsAndSlicesDoNotShow runs several blocks with every number of
-// threads and every kernel: the same bits, each row handed out once.
-func TestThreadsAndSlicesDoNotShow(t *testing.T) {
-	graphs := []testgraph.Graph{testgraph.Random(3000, 9000, 2)}
-	if !testing.Short() {
-		graphs = append(graphs, wide())
+// layouts are ways to lay out a block of a few strips.
+func layouts(p Precision) []Layout {
+	return []Layout{
+		{Precision: p},
+		{Precision: p, Place: Spilled},
+		{Precision: p, Place: External, Window: packed.StripRows, Accumulators: 1},
+		{Precision: p, Place: External, Window: 2 * packed.StripRows, Accumulators: 3},
+		{Precision: p, Place: External, Window: 8 * packed.StripRows, Accumulators: 4},
 	}
-	for _, g := range graphs {
-		n, stride := len(g.Adj), 32
+}
+
+// TestNothingShows runs two hops with every number of threads, kernel and
+// place: the same bits, each row handed out once.
+func TestNothingShows(t *testing.T) {
+	for _, g := range []testgraph.Graph{testgraph.Random(3000, 9000, 2), wide()} {
 		source, degree := g.Source(), g.Degree()
-		cur := rows(n, stride, 6)
-		var want []float32
-		for _, k := range available() {
-			for _, threads := range []int{1, 2, 5, 9} {
-				next := Rows{Stride: stride, S: make([]float32, n*stride)}
-				var mu sync.Mutex
-				seen := make([]int, n)
-				_, err := (&Pass{Source: source, Degree: degree, Kernel: k, Threads: threads}).Run(cur, next,
-					func(first int64, rows []float32) {
-						if !slices.Equal(rows, next.Slice(first, first+int64(len(rows)/stride))) {
-							t.Error("the sink sees other rows than are kept")
+		cur := rows(len(g.Adj), 32, 6)
+		for _, p := range []Precision{Float32, Float16} {
+			var want []float32
+			for _, k := range available() {
+				for _, l := range layouts(p) {
+					for _, threads := range []int{1, 2, 5} {
+						if (k != available()[0] || testing.Short()) && (threads != 2 || l.Place != Resident) {
+							continue // one way to run each of the other kernels
 						}
-						mu.Lock()
-						defer mu.Unlock()
-						for i := range len(rows) / stride {
-							seen[first+int64(i)]++
+						pass := &Pass{Source: source, Degree: degree, Kernel: k}
+						b := block(t, k, cur, l, threads)
+						for range 2 {
+							runOnce(t, pass, b)
 						}
-					})
-				if err != nil {
-					t.Fatal(err)
-				}
-				for i, s := range seen {
-					if s != 1 {
-						t.Fatalf("row %d came %d times", i, s)
+						got := contents(t, b)
+						if want == nil {
+							want = got
+						} else if err := sameBits(got, want); err != nil {
+							t.Errorf("%s, %s, %s, %s, %d threads: %v", g.Name, k.Name(), p, l.Place, threads, err)
+						}
+						b.Free()
 					}
-				}
-				if want == nil {
-					want = next.S
-				} else if err := sameBits(next.S, want); err != nil {
-					t.Errorf("%s, %s, %d threads: %v", g.Name, k.Name(), threads, err)
 				}
 			}
 		}
+	}
+}
+
+// runOnce makes a hop and sees that the sink gets each row once, as it is kept.
+func runOnce(t *testing.T, p *Pass, b *Block) {
+	t.Helper()
+	stride := b.Layout().Columns
+	shown := make([]float32, b.NumRows()*int64(stride))
+	seen := make([]atomic.Int32, b.NumRows())
+	if _, err := p.Run(b, func(first int64, rows []float32) {
+		copy(shown[first*int64(stride):], rows)
+		for i := range len(rows) / stride {
+			seen[first+int64(i)].Add(1)
+		}
+	}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range seen {
+		if s := seen[i].Load(); s != 1 {
+			t.Fatalf("row %d came %d times", i, s)
+		}
+	}
+	for i, x := range contents(t, b) {
+		if b.Layout().Precision == Float16 {
+			shown[i] = half.Float(half.FromFloat(shown[i]))
+		}
+		if x != shown[i] {
+			t.Fatalf("value %d is %g, the sink saw %g", i, x, shown[i])
+		}
+	}
+}
+
+// TestSettle: what settle writes is what is kept, and cur gives the hop before.
+func TestSettle(t *testing.T) {
+	g := wide()
+	for _, l := range append(layouts(Float32), layouts(Float16)...) {
+		x := rows(len(g.Adj), 16, 3)
+		for i := range x.S {
+			x.S[i] = float32(i % 512) // exact in float16
+		}
+		b := block(t, available()[0], x, l, 2)
+		pass := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: available()[0]}
+		if _, err := pass.Run(b, nil, func(first int64, rows []float32, cur func(int64) []float32) error {
+			for i := range int64(len(rows) / 16) {
+				for c, v := range cur(first + i) {
+					rows[i*16+int64(c)] = 2 * v
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range contents(t, b) {
+			if v != 2*x.S[i] {
+				t.Fatalf("%s %s: value %d is %g, not %g", l.Precision, l.Place, i, v, 2*x.S[i])
+			}
+		}
+	}
+}
+
+// TestEditSaveLoad changes rows, keeps them and brings them back.
+func TestEditSaveLoad(t *testing.T) {
+	for _, l := range append(layouts(Float32), layouts(Float16)...) {
+		x := rows(2*packed.StripRows+77, 16, 5)
+		b := block(t, available()[0], x, l, 3)
+		if err := b.Edit(func(first int64, rows []float32) {
+			for i := range rows {
+				rows[i] = float32((first*16 + int64(i)) % 2048)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		want := contents(t, b)
+		for i, v := range want {
+			if v != float32(i%2048) {
+				t.Fatalf("%s %s: value %d is %g", l.Precision, l.Place, i, v)
+			}
+		}
+		f, err := direct.NewScratch(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(b.Save(f, 8192), b.Edit(func(_ int64, rows []float32) { clear(rows) }), b.Load(f, 8192), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(contents(t, b), want) {
+			t.Errorf("%s %s: other rows came back", l.Precision, l.Place)
+		}
+	}
+}
+
+// TestFillCounts refuses too few and too many rows.
+func TestFillCounts(t *testing.T) {
+	b := block(t, goKernel, rows(100, 16, 1), Layout{}, 1)
+	for _, n := range []int{99, 101} {
+		if err := b.Fill(func(put func([]float32) error) error { return put(make([]float32, n*16)) }); err == nil {
+			t.Errorf("%d rows of 100 were accepted", n)
+		}
+	}
+}
+
+// TestPlanLayout: what is planned fits, more memory never gives less, and too
+// little is refused.
+func TestPlanLayout(t *testing.T) {
+	const n = 1 << 22
+	none := func(Layout) int64 { return 0 }
+	last := Layout{Place: External}
+	for free := int64(32 << 20); free < 8<<30; free += free / 7 {
+		l, err := PlanLayout(n, 16, 128, Float32, free, 2, none)
+		if err != nil {
+			if !errors.Is(err, mem.ErrBudget) || free > 64<<20 {
+				t.Errorf("%s: %v", mem.Bytes(free), err)
+			}
+			continue
+		}
+		if got := l.Memory(n, 2); got > free {
+			t.Errorf("%s: %+v takes %s", mem.Bytes(free), l, mem.Bytes(got))
+		}
+		if l.Place > last.Place || l.Place == last.Place && l.Place != External && l.Columns < last.Columns {
+			t.Errorf("%s: %+v after %+v", mem.Bytes(free), l, last)
+		}
+		last = l
+	}
+	if last.Place != Resident || last.Columns != 128 {
+		t.Errorf("8 GiB give %+v", last)
+	}
+	if _, err := PlanLayout(n, 16, 128, Float32, 1<<20, 2, none); !errors.Is(err, mem.ErrBudget) {
+		t.Errorf("1 MiB gives %v", err)
 	}
 }
 
@@ -130,8 +313,8 @@ type lossy struct {
 
 func (l lossy) Edges(int) int64 { return int64(l.edges) }
 
-func (l lossy) Open(b int) (packed.Frames, error) {
-	f, err := l.Source.Open(b)
+func (l lossy) Open(b int, lo, hi uint32) (packed.Frames, error) {
+	f, err := l.Source.Open(b, lo, hi)
 	return lossyFrames{f, l.edges}, err
 }
 
@@ -153,9 +336,9 @@ func TestConservationCatchesALostEdge(t *testing.T) {
 	source := g.Source()
 	p := &Pass{
 		Source: lossy{source, uint32(source.Edges(0)) - 1},
-		Degree: g.Degree(), Kernel: goKernel, Threads: 1,
+		Degree: g.Degree(), Kernel: goKernel,
 	}
-	_, err := p.Run(rows(2000, 16, 1), rows(2000, 16, 2), nil)
+	_, err := p.Run(block(t, goKernel, rows(2000, 16, 1), Layout{}, 1), nil, nil)
 	if !errors.Is(err, ErrConservation) {
 		t.Errorf("a lost edge gave %v", err)
 	}
@@ -170,22 +353,81 @@ func TestConservationHolds(t *testing.T) {
 	for i := range cur.S {
 		cur.S[i] = 0.1
 	}
-	p := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: available()[0], Threads: 2}
-	next := rows(n, 16, 1)
-	for range 3 {
-		if _, err := p.Run(cur, next, nil); err != nil {
-			t.Fatal(err)
+	p := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: available()[0]}
+	for _, precision := range []Precision{Float32, Float16} {
+		b := block(t, p.Kernel, cur, Layout{Precision: precision}, 2)
+		for range 3 {
+			if _, err := p.Run(b, nil, nil); err != nil {
+				t.Fatal(err)
+			}
 		}
-		cur, next = next, cur
 	}
 }
 
 // TestCountIsChecked: a block that gives fewer edges than it should is an error.
 func TestCountIsChecked(t *testing.T) {
 	g := testgraph.Clique(5)
-	p := &Pass{Source: short{g.Source()}, Degree: g.Degree(), Kernel: goKernel, Threads: 1}
-	if _, err := p.Run(rows(5, 16, 1), rows(5, 16, 2), nil); !errors.Is(err, packed.ErrFrame) {
+	p := &Pass{Source: short{g.Source()}, Degree: g.Degree(), Kernel: goKernel}
+	if _, err := p.Run(block(t, goKernel, rows(5, 16, 1), Layout{}, 1), nil, nil); !errors.Is(err, packed.ErrFrame) {
 		t.Errorf("a short block gave %v", err)
+	}
+}
+
+// failing fails to open, or to read, a strip and counts what is open.
+type failing struct {
+	packed.Source
+	strip int
+	read  bool
+	open  atomic.Int32
+}
+
+func (f *failing) Open(strip int, lo, hi uint32) (packed.Frames, error) {
+	if strip == f.strip && !f.read {
+		return nil, packed.ErrFrame
+	}
+	frames, err := f.Source.Open(strip, lo, hi)
+	f.open.Add(1)
+	return &failingFrames{frames, f, strip == f.strip}, err
+}
+
+type failingFrames struct {
+	packed.Frames
+	f    *failing
+	fail bool
+}
+
+func (f *failingFrames) Next() (packed.Frame, error) {
+	if f.fail {
+		return packed.Frame{}, packed.ErrFrame
+	}
+	return f.Frames.Next()
+}
+
+func (f *failingFrames) Close() error {
+	f.f.open.Add(-1)
+	return f.Frames.Close()
+}
+
+// TestFailuresCloseFrames: whatever fails, nothing stays open.
+func TestFailuresCloseFrames(t *testing.T) {
+	g := wide()
+	for strip := range 4 {
+		for _, read := range []bool{false, true} {
+			for _, l := range layouts(Float32) {
+				for _, threads := range []int{1, 3} {
+					source := &failing{Source: g.Source(), strip: strip, read: read}
+					p := &Pass{Source: source, Degree: g.Degree(), Kernel: available()[0]}
+					b := block(t, p.Kernel, rows(len(g.Adj), 16, 1), l, threads)
+					if _, err := p.Run(b, nil, nil); !errors.Is(err, packed.ErrFrame) {
+						t.Errorf("strip %d, %s: error %v", strip, l.Place, err)
+					}
+					if n := source.open.Load(); n != 0 {
+						t.Errorf("strip %d, %s: %d strips are left open", strip, l.Place, n)
+					}
+					b.Free()
+				}
+			}
+		}
 	}
 }
 
@@ -198,11 +440,11 @@ func BenchmarkPass(b *testing.B) {
 	source, degree := g.Source(), g.Degree()
 	for _, stride := range []int{16, 64} {
 		b.Run(fmt.Sprintf("columns=%d", stride), func(b *testing.B) {
-			cur, next := rows(len(degree), stride, 1), rows(len(degree), stride, 2)
-			p := &Pass{Source: source, Degree: degree, Kernel: available()[0], Threads: 1}
+			p := &Pass{Source: source, Degree: degree, Kernel: available()[0]}
+			block := block(b, p.Kernel, rows(len(degree), stride, 1), Layout{}, 1)
 			edges := int64(0)
 			for b.Loop() {
-				e, err := p.Run(cur, next, nil)
+				e, err := p.Run(block, nil, nil)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -78,7 +78,7 @@ func BenchmarkLoader(b *testing.B) {
 		defer buf.free()
 		for b.Loop() {
 			for i := range s.NumChunks() {
-				if _, _, err := buf.read(s, i); err != nil {
+				if err := buf.read(s, i); err != nil {
 					b.Fatal(err)
 				}
 			}

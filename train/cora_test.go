@@ -5,35 +5,55 @@ import (
 	"testing"
 
 	"ndls/dataset"
+	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/shards"
 )
 
 // TestCora trains on ten hops of the published citation graph, averaged, which is
-// nearly what the paper calls S²GC.
+// nearly what the paper calls S²GC: stored as float32 and as float16.
 func TestCora(t *testing.T) {
 	d, err := dataset.Open(t.Context(), "planetoid:"+testgraph.Published(t, "data/cora")+"/cora", dataset.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	p, res := averaged(t, d, 10), Resources{Budget: testBudget(t, 64<<20), Threads: 2}
+	p, values := averaged(t, d, 10)
+	res := Resources{Budget: testBudget(t, 96<<20), Threads: 2}
 	o := DefaultOptions()
 	o.Epochs, o.Runs = 150, 1
-	r := mustFit(t, p, o, res)
-	for _, c := range []struct {
-		name     string
-		split    uint8
-		at, most float64
-	}{{"train", Train, 0.95, 1}, {"valid", Valid, 0.78, 0.86}, {"test", Test, 0.79, 0.87}} {
-		if got := accuracy(t, p, r, res, c.split); got < c.at || got > c.most {
-			t.Errorf("%s accuracy %v, expected %v to %v", c.name, got, c.at, c.most)
+	full := map[uint8]float64{}
+	for _, half := range []bool{false, true} {
+		schema := shards.RowSchema{Column: "feature", Width: len(values) / len(p.Labels), Half: half}
+		src, err := OpenSmoothed(t.Context(), commitBatches(t, storage.NewMem(), schema, values, 500, len(p.Labels)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer src.Close()
+		p.Source = src
+		r := mustFit(t, p, o, res)
+		for _, c := range []struct {
+			name     string
+			split    uint8
+			at, most float64
+		}{{"train", Train, 0.95, 1}, {"valid", Valid, 0.78, 0.86}, {"test", Test, 0.79, 0.87}} {
+			got := accuracy(t, p, r, res, c.split)
+			if got < c.at || got > c.most {
+				t.Errorf("float16 %v: %s accuracy %v, expected %v to %v", half, c.name, got, c.at, c.most)
+			}
+			if !half {
+				full[c.split] = got
+			} else if d := got - full[c.split]; d < -0.01 || d > 0.01 {
+				t.Errorf("%s accuracy %v from float16 rows, %v from float32", c.name, got, full[c.split])
+			}
 		}
 	}
 }
 
-// averaged is the problem of a dataset with X̃ = 1/(K+1) Σ_{k≤K} X^(k) for
-// reverse transition, X the row-normalised features.
-func averaged(t *testing.T, d dataset.Dataset, hops int) Problem {
+// averaged is the problem of a dataset, without a source, and the values of its
+// rows: X̃ = 1/(K+1) Σ_{k≤K} X^(k) for reverse transition, X the row-normalised
+// features.
+func averaged(t *testing.T, d dataset.Dataset, hops int) (p Problem, values []float32) {
 	t.Helper()
 	info := d.Info()
 	n, width := int(info.NumNodes), info.NumFeatures
@@ -61,8 +81,7 @@ func averaged(t *testing.T, d dataset.Dataset, hops int) Problem {
 		}
 		x, next = next, x
 	}
-	p := Problem{Labels: make([]int32, n), Splits: make([]uint8, n), Classes: len(info.Classes)}
-	p.Source = &table{width: width, chunks: evenly(int64(n), 500), value: func(row int64, column int) float32 { return sum[int(row)*width+column] }}
+	p = Problem{Labels: make([]int32, n), Splits: make([]uint8, n), Classes: len(info.Classes)}
 	labels, err := d.Labels(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +106,7 @@ func averaged(t *testing.T, d dataset.Dataset, hops int) Problem {
 		}
 		return err
 	})
-	return p
+	return p, sum
 }
 
 func features(t *testing.T, d dataset.Dataset, n, width int) []float32 {

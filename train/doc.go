@@ -5,8 +5,8 @@
 //
 // # Model
 //
-// [Smoothed] gives the rows a run has committed; a [Problem] adds the label and
-// the split of each. [FitRuns] trains one [Model] for each run on the training
+// [Smoothed] gives the rows a run has committed, of all nodes or of some, float32
+// or float16; a [Problem] adds the label and the split of each. [FitRuns] trains one [Model] for each run on the training
 // rows, measures it on the validation rows after every epoch and keeps the
 // weights of the best one. [Predict] streams the probabilities of all rows, and
 // a [Tally] counts them per split. Test rows are read by Predict only.
@@ -24,9 +24,13 @@
 // torch.optim.Adam follows, weight decay added to the gradient of weights and
 // biases. An epoch takes the rows in stored order if a step takes all of them.
 // Otherwise each chunk's training rows are cut into blocks; an epoch visits the
-// blocks in random order and shuffles the rows of every 16 MiB of blocks, eight
+// blocks in random order and shuffles the rows of every window of 16 MiB, eight
 // blocks at least, among themselves. That order is the same whether the rows are
-// in memory or read again in each epoch.
+// in memory or read again in each epoch. Record batches with rows to train or
+// validate on are checked against their checksums once, before the first epoch;
+// what streams after that reads blocks of them, unchecked, a window ahead of the
+// one in use. Predictions are made from record batches that are checked, of
+// which the next is read meanwhile.
 //
 // # Format
 //
@@ -47,12 +51,13 @@
 //	training, rows in memory    4 (f+1) (train + valid rows) + 4P for each run
 //	                            + 16P + 1 KiB (min(f, 4096) + h (L+2) + c) for each run at a time
 //	training, rows streamed     4P for each run
-//	                            + the same + 32 MiB for each run at a time
-//	prediction                  4P for each model + 16 MiB + 16 KiB c
+//	                            + the same + 37 MiB for each run at a time
+//	prediction                  4P for each model + 32 MiB + 32 KiB c
 //	                            + 1 KiB (h L + c) for each thread
 //
-// The 16 MiB of a chunk of rows are needed while rows are brought into memory,
-// too. Rows are kept in memory if the budget has room for them and for one run;
+// The 32 MiB of two record batches are needed while rows are brought into memory,
+// too. Reading ahead is given up where the budget has no room for it: 16 MiB less
+// each. Rows are kept in memory if the budget has room for them and for one run;
 // fewer runs are trained at a time if it has no room for more.
 // The heap holds what grows with the number of chunks, epochs and runs only.
 //

@@ -163,28 +163,22 @@ func (f *fitting) free() {
 	f.valid.free()
 }
 
-// load brings the rows into memory if the budget allows that and one run.
+// load checks the rows, and brings them into memory if the budget allows that
+// and one run.
 func (f *fitting) load(ctx context.Context) error {
 	need := f.train.bytes() + f.valid.bytes() + 4*4096
-	if f.budget.Free() < need+max(chunkBufferBytes(f.problem.Source), f.runBytes(false)) {
-		return nil
+	if f.budget.Free() >= need+max(chunkBufferBytes(f.problem.Source), f.runBytes(false)) {
+		if err := errors.Join(f.train.allocate(f.budget), f.valid.allocate(f.budget)); err != nil {
+			return err
+		}
 	}
-	if err := f.train.load(ctx, f.budget); err != nil {
-		return err
-	}
-	return f.valid.load(ctx, f.budget)
+	return check(ctx, f.budget, f.problem.Source, f.train, f.valid)
 }
 
 // runBytes is the memory of one run besides its model.
 func (f *fitting) runBytes(streamed bool) int64 {
-	n := 4*(4*numParams(f.dims)+workspaceSize(f.dims, true)) + 5*4096
-	if streamed {
-		n += chunkBufferBytes(f.problem.Source)
-	}
-	if f.shuffle {
-		n += shufflerBytes(f.train, streamed)
-	}
-	return n
+	return 4*(4*numParams(f.dims)+workspaceSize(f.dims, true)) + 5*4096 +
+		samplerBytes(f.dims[0], max(f.train.count, f.valid.count), f.shuffle, streamed)
 }
 
 // concurrent is the number of runs at a time. Where not even one fits, it fails
@@ -231,8 +225,7 @@ type trainer struct {
 	grad        []float32
 	adam        *adam
 	work        *workspace
-	buf         *chunkBuffer
-	shuffler    *shuffler
+	sampler     *sampler
 	p           []float64 // probabilities of one row
 
 	// Of the epoch under way.
@@ -256,15 +249,9 @@ func (t *trainer) allocate() (err error) {
 	if t.work, err = newWorkspace(t.budget, t.dims, true); err != nil {
 		return err
 	}
-	if t.train.values == nil {
-		if t.buf, err = newChunkBuffer(t.budget, t.problem.Source); err != nil {
-			return err
-		}
-	}
-	if t.shuffle {
-		if t.shuffler, err = newShuffler(t.budget, t.train, t.buf); err != nil {
-			return err
-		}
+	rows := max(t.train.count, t.valid.count)
+	if t.sampler, err = newSampler(t.budget, t.dims[0], rows, t.shuffle, t.train.values == nil); err != nil {
+		return err
 	}
 	t.p = make([]float64, t.problem.Classes)
 	return nil
@@ -274,17 +261,16 @@ func (t *trainer) free() {
 	t.model.Free()
 	t.state.Free()
 	t.work.free()
-	t.buf.free()
-	t.shuffler.free()
+	t.sampler.free()
 }
 
 // epoch takes the steps of an epoch and validates its weights.
 func (t *trainer) epoch(ctx context.Context, epoch int) (e Epoch, err error) {
 	t.now, t.rate, t.position, t.loss = epoch, t.options.rate(epoch), 0, 0
 	if t.shuffle {
-		err = t.shuffler.epoch(ctx, rng.Hash(t.seed, drawOrder, uint64(epoch)), t.learn)
+		err = t.sampler.epoch(ctx, t.train, rng.Hash(t.seed, drawOrder, uint64(epoch)), t.learn)
 	} else {
-		err = t.train.inOrder(ctx, t.buf, t.learn)
+		err = t.sampler.inOrder(ctx, t.train, t.learn)
 	}
 	if err != nil {
 		return e, err
@@ -346,7 +332,7 @@ func (t *trainer) accumulate(x []float32, y []int32) {
 func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 	right := 0
 	classes := len(t.p)
-	err := t.valid.inOrder(ctx, t.buf, func(x []float32, y []int32) error {
+	err := t.sampler.inOrder(ctx, t.valid, func(x []float32, y []int32) error {
 		logits := t.model.forward(x, len(y), t.work, nil)
 		for r, label := range y {
 			row := logits[r*classes : (r+1)*classes]

@@ -15,9 +15,11 @@ func Argmax(p []float32) int32 {
 	return int32(best)
 }
 
-// Tally counts right predictions in each split. The zero value is empty.
+// Tally counts labelled rows and right predictions in each split. The zero
+// value is empty.
 type Tally struct {
-	right, rows [numSplits]int64
+	Right [numSplits]int64 `json:"right"`
+	Rows  [numSplits]int64 `json:"rows"`
 }
 
 // Add counts consecutive rows: the probabilities of each, its label and its
@@ -31,9 +33,9 @@ func (t *Tally) Add(probability []float32, labels []int32, splits []uint8) {
 		if label < 0 {
 			continue
 		}
-		t.rows[splits[i]]++
+		t.Rows[splits[i]]++
 		if Argmax(probability[i*classes:(i+1)*classes]) == label {
-			t.right[splits[i]]++
+			t.Right[splits[i]]++
 		}
 	}
 }
@@ -41,8 +43,8 @@ func (t *Tally) Add(probability []float32, labels []int32, splits []uint8) {
 // Accuracy is the share of right predictions in a split, 0 without rows, and the
 // number of rows it was taken over.
 func (t *Tally) Accuracy(split uint8) (share float64, rows int64) {
-	if rows = t.rows[split]; rows > 0 {
-		share = float64(t.right[split]) / float64(rows)
+	if rows = t.Rows[split]; rows > 0 {
+		share = float64(t.Right[split]) / float64(rows)
 	}
 	return share, rows
 }

@@ -1,13 +1,14 @@
 package train
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"ndls/internal/mem"
 	"ndls/internal/rng"
+	"ndls/shards"
 )
 
 const (
@@ -17,6 +18,12 @@ const (
 	windowBytes   = 16 << 20
 	windowMaxRows = 1 << 16
 	windowBlocks  = 8
+
+	// readBytes is the size of a read: a block of a window, where nothing lies
+	// between its rows.
+	readBytes = windowBytes / windowBlocks
+	// reads is the number of blocks that are read at a time.
+	reads = 2
 )
 
 // windowRows is the number of rows of a full window.
@@ -24,122 +31,212 @@ func windowRows(width int) int64 {
 	return min(max(windowBytes/(4*int64(width)), windowBlocks), windowMaxRows)
 }
 
-// block is a run of rows of a set that lie in one chunk: count of them after
-// the first skip ones. The set has first rows before the block.
-type block struct {
-	chunk              int
-	skip, count, first int64
-}
-
-// blocks cuts the set so that a full window holds windowBlocks blocks or more.
-func (s *rowSet) blocks() []block {
-	limit := windowRows(s.src.Width()) / windowBlocks
-	var all []block
-	var first int64
-	for i, n := range s.perChunk {
-		for skip := int64(0); skip < n; skip += limit {
-			b := block{chunk: i, skip: skip, count: min(limit, n-skip), first: first}
-			all = append(all, b)
-			first += b.count
+// cut lists the longest runs of blocks that fill a window at most.
+func cut(blocks []block, width int) (windows [][]block) {
+	limit := windowRows(width)
+	for len(blocks) > 0 {
+		n, rows := 0, int64(0)
+		for n < len(blocks) && rows+blocks[n].count <= limit {
+			rows += blocks[n].count
+			n++
 		}
+		windows = append(windows, blocks[:n])
+		blocks = blocks[n:]
 	}
-	return all
+	return windows
 }
 
-// shuffler visits a set in the order of an epoch: blocks in random order, and
-// the rows of as many as fill a window in random order among themselves.
-type shuffler struct {
-	set    *rowSet
-	blocks []block
-	buf    *chunkBuffer // for a set that is not in memory
-	x      *mem.Array[float32]
-	y      *mem.Array[int32]
-	index  *mem.Array[int64]
+// visitor takes consecutive samples: at most microRows rows and their labels,
+// neither of which it may keep or change.
+type visitor func(x []float32, y []int32) error
+
+// sampler visits sets of a source: in stored order, or in the order of an epoch,
+// which is blocks in random order, and the rows of as many as fill a window in
+// random order among themselves.
+type sampler struct {
+	width int
+	// index and piece are the order of a window and a few rows in that order.
+	index *mem.Array[int64]
+	piece window
+	// For sets that are not in memory.
+	windows []window
+	spaces  []*mem.Array[float32] // one for each read at a time
 }
 
-// shufflerBytes is the memory of a shuffler, without its chunk buffer.
-func shufflerBytes(s *rowSet, streamed bool) int64 {
-	rows := int64(microRows(s.src.Width()))
+// window is memory for some rows and their labels.
+type window struct {
+	x *mem.Array[float32]
+	y *mem.Array[int32]
+}
+
+func newWindow(b *mem.Budget, rows int64, width int) (w window, err error) {
+	if w.x, err = mem.Alloc[float32](b, rows*int64(width), "a window of rows"); err != nil {
+		return w, err
+	}
+	if w.y, err = mem.Alloc[int32](b, rows, "the labels of a window"); err != nil {
+		w.free()
+	}
+	return w, err
+}
+
+func (w window) free() {
+	w.x.Free()
+	w.y.Free()
+}
+
+func windowBytesOf(rows int64, width int) int64 { return rows*4*int64(width+1) + 2*4096 }
+
+// samplerBytes is the memory of a sampler that reads ahead.
+func samplerBytes(width int, rows int64, shuffle, streamed bool) (n int64) {
+	rows = min(rows, windowRows(width))
+	if shuffle {
+		n += windowBytesOf(int64(microRows(width)), width) + rows*8 + 4096
+	}
 	if streamed {
-		rows += windowRows(s.src.Width())
+		n += readAhead*windowBytesOf(rows, width) + reads*(4*readValues(width)+4096)
 	}
-	return rows*4*int64(s.src.Width()+1) + windowRows(s.src.Width())*8 + 3*4096
+	return n
 }
 
-// newShuffler prepares visits of s, which is read through buf unless it is in
-// memory.
-func newShuffler(b *mem.Budget, s *rowSet, buf *chunkBuffer) (_ *shuffler, err error) {
-	h := &shuffler{set: s, blocks: s.blocks(), buf: buf}
+// readValues is readBytes in values, at least a row, and shards.RowSlack.
+func readValues(width int) int64 {
+	return max(readBytes/(4*int64(width)), 1)*int64(width) + shards.RowSlack
+}
+
+// newSampler prepares visits, shuffled, streamed or both, of sets of at most so
+// many rows. Where the budget lacks room, nothing is read ahead.
+func newSampler(b *mem.Budget, width int, rows int64, shuffle, streamed bool) (_ *sampler, err error) {
+	h := &sampler{width: width}
+	rows = min(rows, windowRows(width))
 	defer func() {
 		if err != nil {
 			h.free()
 			err = fmt.Errorf("train: %w", err)
 		}
 	}()
-	window := windowRows(s.src.Width())
-	rows := int64(microRows(s.src.Width()))
-	if s.values == nil {
-		rows += window
+	if shuffle {
+		if h.index, err = mem.Alloc[int64](b, rows, "the order of a window"); err != nil {
+			return nil, err
+		}
+		if h.piece, err = newWindow(b, int64(microRows(width)), width); err != nil {
+			return nil, err
+		}
 	}
-	if h.x, err = mem.Alloc[float32](b, rows*int64(s.src.Width()), "the window of a sample order"); err != nil {
+	if !streamed {
+		return h, nil
+	}
+	if h.spaces, err = upTo(reads, func() (*mem.Array[float32], error) {
+		return mem.Alloc[float32](b, readValues(width), "a read of rows")
+	}); err != nil {
 		return nil, err
 	}
-	if h.y, err = mem.Alloc[int32](b, rows, "the labels of a window"); err != nil {
-		return nil, err
-	}
-	if h.index, err = mem.Alloc[int64](b, window, "the order of a window"); err != nil {
-		return nil, err
-	}
-	return h, nil
+	h.windows, err = upTo(readAhead, func() (window, error) { return newWindow(b, rows, width) })
+	return h, err
 }
 
-func (h *shuffler) free() {
-	if h != nil {
-		h.x.Free()
-		h.y.Free()
-		h.index.Free()
+func (h *sampler) free() {
+	if h == nil {
+		return
 	}
+	h.index.Free()
+	h.piece.free()
+	for _, space := range h.spaces {
+		space.Free()
+	}
+	for _, w := range h.windows {
+		w.free()
+	}
+}
+
+// inOrder visits the set in stored order.
+func (h *sampler) inOrder(ctx context.Context, s *rowSet, visit visitor) error {
+	if s.values != nil {
+		return h.pieces(ctx, s.values.S, s.labels.S, visit)
+	}
+	return h.stream(ctx, s, s.blocks, func(x []float32, y []int32) error {
+		return h.pieces(ctx, x, y, visit)
+	})
 }
 
 // epoch visits every row of the set once, in an order that key decides.
-func (h *shuffler) epoch(ctx context.Context, key uint64, visit visitor) error {
+func (h *sampler) epoch(ctx context.Context, s *rowSet, key uint64, visit visitor) error {
 	random := rng.New(key)
-	order := random.Perm(len(h.blocks))
-	limit := windowRows(h.set.src.Width())
-	for len(order) > 0 {
-		var window []block
-		var rows int64
-		for len(order) > 0 && rows+h.blocks[order[0]].count <= limit {
-			window = append(window, h.blocks[order[0]])
-			rows += h.blocks[order[0]].count
-			order = order[1:]
+	blocks := make([]block, len(s.blocks))
+	for to, from := range random.Perm(len(blocks)) {
+		blocks[to] = s.blocks[from]
+	}
+	if s.values == nil {
+		return h.stream(ctx, s, blocks, func(x []float32, y []int32) error {
+			index := h.index.S[:len(y)]
+			for i := range index {
+				index[i] = int64(i)
+			}
+			return h.shuffled(ctx, random, x, y, index, visit)
+		})
+	}
+	for _, window := range cut(blocks, h.width) {
+		index := h.index.S[:0]
+		for _, b := range window {
+			for i := range b.count {
+				index = append(index, b.first+i)
+			}
 		}
-		if err := h.visitWindow(ctx, window, random, visit); err != nil {
+		if err := h.shuffled(ctx, random, s.values.S, s.labels.S, index, visit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (h *shuffler) visitWindow(ctx context.Context, window []block, random *rng.Source, visit visitor) error {
-	values, labels, index, err := h.open(ctx, window)
-	if err != nil {
-		return err
+// stream reads blocks, window by window, and calls use with the rows of each.
+func (h *sampler) stream(ctx context.Context, s *rowSet, blocks []block, use func(x []float32, y []int32) error) error {
+	windows := cut(blocks, h.width)
+	return ahead(ctx, h.windows, len(windows),
+		func(k int, w window) error { return h.fill(s, windows[k], w) },
+		func(k int, w window) error {
+			var n int64
+			for _, b := range windows[k] {
+				n += b.count
+			}
+			return use(w.x.S[:n*int64(h.width)], w.y.S[:n])
+		})
+}
+
+// fill reads blocks into a window, one after the other, several at a time.
+func (h *sampler) fill(s *rowSet, blocks []block, w window) error {
+	var group errgroup.Group
+	group.SetLimit(len(h.spaces))
+	spaces := make(chan []float32, len(h.spaces))
+	for _, space := range h.spaces {
+		spaces <- space.S
 	}
+	x, y := w.x.S, w.y.S
+	for _, b := range blocks {
+		xs, ys := x[:b.count*int64(h.width)], y[:b.count]
+		x, y = x[len(xs):], y[len(ys):]
+		group.Go(func() error {
+			space := <-spaces
+			defer func() { spaces <- space }()
+			return s.readBlock(b, xs, ys, space)
+		})
+	}
+	return group.Wait()
+}
+
+// shuffled visits the rows that index lists, in random order.
+func (h *sampler) shuffled(ctx context.Context, random *rng.Source, x []float32, y []int32, index []int64, visit visitor) error {
 	random.Shuffle(len(index), func(i, j int) { index[i], index[j] = index[j], index[i] })
-	width := h.set.src.Width()
-	step := microRows(width)
-	x, y := h.x.S[:step*width], h.y.S[:step]
+	width, step := int64(h.width), microRows(h.width)
 	for len(index) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		n := min(step, len(index))
 		for k, i := range index[:n] {
-			copy(x[k*width:], h.set.row(values, i))
-			y[k] = labels[i]
+			copy(h.piece.x.S[k*h.width:], x[i*width:(i+1)*width])
+			h.piece.y.S[k] = y[i]
 		}
-		if err := visit(x[:n*width], y[:n]); err != nil {
+		if err := visit(h.piece.x.S[:n*h.width], h.piece.y.S[:n]); err != nil {
 			return err
 		}
 		index = index[n:]
@@ -147,61 +244,17 @@ func (h *shuffler) visitWindow(ctx context.Context, window []block, random *rng.
 	return nil
 }
 
-// open returns rows and labels, and which of them make the window, in order of
-// its blocks.
-func (h *shuffler) open(ctx context.Context, window []block) (values []float32, labels []int32, index []int64, err error) {
-	index = h.index.S[:0]
-	if h.set.values != nil {
-		for _, b := range window {
-			for i := range b.count {
-				index = append(index, b.first+i)
-			}
-		}
-		return h.set.values.S, h.set.labels.S, index, nil
-	}
-	width := h.set.src.Width()
-	step := microRows(width)
-	values, labels = h.x.S[step*width:], h.y.S[step:]
-	places := make([]place, len(window))
-	for k, b := range window {
-		places[k] = place{b, int64(len(index))}
-		for range b.count {
-			index = append(index, int64(len(index)))
-		}
-	}
-	return values, labels, index, h.fill(ctx, places, values, labels)
-}
-
-// place is a block and where its rows lie in the window.
-type place struct {
-	block
-	at int64
-}
-
-// fill reads the rows of a window, each chunk once.
-func (h *shuffler) fill(ctx context.Context, places []place, values []float32, labels []int32) error {
-	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.first, b.first) })
-	for len(places) > 0 {
+// pieces visits rows in their order.
+func (h *sampler) pieces(ctx context.Context, x []float32, y []int32, visit visitor) error {
+	step := microRows(h.width)
+	for lo := 0; lo < len(y); lo += step {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		chunk := places[0].chunk
-		read, start, err := h.buf.read(h.set.src, chunk)
-		if err != nil {
+		hi := min(lo+step, len(y))
+		if err := visit(x[lo*h.width:hi*h.width], y[lo:hi]); err != nil {
 			return err
 		}
-		rank := int64(0)
-		h.set.each(chunk, func(row int64) {
-			if p := places; len(p) > 0 && p[0].chunk == chunk && rank >= p[0].skip {
-				at := p[0].at + rank - p[0].skip
-				copy(h.set.row(values, at), h.set.row(read, row-start))
-				labels[at] = h.set.problem.Labels[row]
-				if rank == p[0].skip+p[0].count-1 {
-					places = p[1:]
-				}
-			}
-			rank++
-		})
 	}
 	return nil
 }

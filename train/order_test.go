@@ -53,25 +53,23 @@ func orders(t testing.TB, b *mem.Budget, p Problem, keys ...uint64) (memory, str
 			expected = append(expected, int64(i))
 		}
 	}
-	buf, err := newChunkBuffer(b, p.Source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer buf.free()
 	for _, load := range []bool{false, true} {
 		set := newRowSet(p, Train)
 		if load {
-			if err := set.load(ctx, b); err != nil {
+			if err := set.allocate(b); err != nil {
+				t.Fatal(err)
+			}
+			if err := check(ctx, b, p.Source, set); err != nil {
 				t.Fatal(err)
 			}
 		}
-		h, err := newShuffler(b, set, buf)
+		h, err := newSampler(b, width, set.count, true, !load)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := [][]int64{visited(t, width, func(v visitor) error { return set.inOrder(ctx, buf, v) })}
+		all := [][]int64{visited(t, width, func(v visitor) error { return h.inOrder(ctx, set, v) })}
 		for _, key := range keys {
-			all = append(all, visited(t, width, func(v visitor) error { return h.epoch(ctx, key, v) }))
+			all = append(all, visited(t, width, func(v visitor) error { return h.epoch(ctx, set, key, v) }))
 		}
 		if load {
 			memory = all
@@ -142,19 +140,39 @@ func TestOrderIsMixed(t *testing.T) {
 }
 
 func TestBlocks(t *testing.T) {
+	const none, yes = NoSplit, Train
 	for _, c := range []struct {
 		name   string
 		width  int
 		chunks []int64
+		split  func(row int) uint8
 		want   []block
 	}{
-		{"chunks smaller than a block", 1024, []int64{100, 512}, []block{{0, 0, 100, 0}, {1, 0, 512, 100}}},
-		{"a chunk of two blocks and a bit", 1024, []int64{1025}, []block{{0, 0, 512, 0}, {0, 512, 512, 512}, {0, 1024, 1, 1024}}},
+		{"chunks smaller than a block", 1024, []int64{100, 512}, nil, []block{{0, 0, 100, 0, 100}, {1, 0, 512, 100, 512}}},
+		{
+			"a chunk of two blocks and a bit", 1024,
+			[]int64{1025},
+			nil,
+			[]block{{0, 0, 512, 0, 512}, {0, 512, 1024, 512, 512}, {0, 1024, 1025, 1024, 1}},
+		},
+		{
+			"every third row, from the second on", 1024,
+			[]int64{7, 2, 4},
+			func(row int) uint8 { return []uint8{none, yes, none}[row%3] },
+			[]block{{0, 1, 5, 0, 2}, {1, 0, 1, 2, 1}, {2, 1, 2, 3, 1}},
+		},
+		{"no row", 1024, []int64{7}, func(int) uint8 { return none }, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			src := rowNumbers(c.width, c.chunks)
 			p := Problem{Source: src, Labels: make([]int32, src.NumRows()), Splits: make([]uint8, src.NumRows())}
-			if got := newRowSet(p, NoSplit).blocks(); !slices.Equal(got, c.want) {
+			for i := range p.Splits {
+				p.Splits[i] = Train
+				if c.split != nil {
+					p.Splits[i] = c.split(i)
+				}
+			}
+			if got := newRowSet(p, Train).blocks; !slices.Equal(got, c.want) {
 				t.Errorf("blocks %v, want %v", got, c.want)
 			}
 		})
@@ -167,12 +185,7 @@ func TestReadErrorsEndAnEpoch(t *testing.T) {
 	p := Problem{Source: src, Labels: make([]int32, 20), Splits: slices.Repeat([]uint8{Train}, 20), Classes: 2}
 	src.broken = func(chunk int) bool { return chunk == 1 }
 	set := newRowSet(p, Train)
-	buf, err := newChunkBuffer(b, src)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer buf.free()
-	h, err := newShuffler(b, set, buf)
+	h, err := newSampler(b, 3, set.count, true, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,21 +193,49 @@ func TestReadErrorsEndAnEpoch(t *testing.T) {
 	ignore := func([]float32, []int32) error { return nil }
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	for name, err := range map[string]error{
-		"in order": set.inOrder(t.Context(), buf, ignore),
-		"shuffled": h.epoch(t.Context(), 1, ignore),
-	} {
+	visits := func(ctx context.Context) map[string]error {
+		return map[string]error{
+			"checked":  check(ctx, b, src, set),
+			"in order": h.inOrder(ctx, set, ignore),
+			"shuffled": h.epoch(ctx, set, 1, ignore),
+		}
+	}
+	for name, err := range visits(t.Context()) {
 		if !errors.Is(err, errBroken) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	src.broken = nil
-	for name, err := range map[string]error{
-		"in order": set.inOrder(cancelled, buf, ignore),
-		"shuffled": h.epoch(cancelled, 1, ignore),
-	} {
+	for name, err := range visits(cancelled) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s, cancelled: %v", name, err)
 		}
+	}
+}
+
+// TestNothingAheadWithoutRoom streams with memory for a single window.
+func TestNothingAheadWithoutRoom(t *testing.T) {
+	const width = 1024
+	src := rowNumbers(width, evenly(9000, 1000)) // windows of 4096 rows
+	p := Problem{Source: src, Labels: make([]int32, 9000), Splits: slices.Repeat([]uint8{Train}, 9000), Classes: 5}
+	for i := range p.Labels {
+		p.Labels[i] = int32(i % 5)
+	}
+	set := newRowSet(p, Train)
+	b := testBudget(t, 24<<20)
+	if err := check(t.Context(), testBudget(t, 5<<20), src, set); err != nil {
+		t.Errorf("with memory for a single chunk: %v", err)
+	}
+	h, err := newSampler(b, width, set.count, true, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.free()
+	if len(h.windows) != 1 {
+		t.Fatalf("%d windows", len(h.windows))
+	}
+	rows := visited(t, width, func(v visitor) error { return h.epoch(t.Context(), set, 1, v) })
+	if slices.Sort(rows); len(rows) != 9000 || rows[0] != 0 || rows[8999] != 8999 {
+		t.Errorf("%d rows visited, %d to %d", len(rows), rows[0], rows[len(rows)-1])
 	}
 }

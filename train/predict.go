@@ -31,34 +31,36 @@ func Predict(ctx context.Context, src Source, models []*Model, res Resources,
 	defer p.free()
 	meter := progress.Start(ctx, "predict", src.NumRows(), "rows")
 	defer meter.Done()
-	for i := range src.NumChunks() {
-		values, first, err := p.buf.read(src, i)
-		if err != nil {
-			return err
-		}
-		width, ids := src.Width(), p.buf.batch.ID
-		for lo := 0; lo < len(ids); lo += predictRows {
-			hi := min(lo+predictRows, len(ids))
-			for run, m := range models {
-				out := p.out.S[:(hi-lo)*m.Classes()]
-				if err := p.rows(ctx, m, values[lo*width:hi*width], first+int64(lo), out); err != nil {
-					return err
-				}
-				if err := emit(first+int64(lo), ids[lo:hi], run, out); err != nil {
-					return err
-				}
-			}
-			meter.Add(int64(hi - lo))
-		}
+	chunks := make([]int, src.NumChunks())
+	for i := range chunks {
+		chunks[i] = i
 	}
-	return nil
+	return scan(ctx, res.Budget, src, chunks, func(c *chunkBuffer) error {
+		ids, width, classes := c.batch.ID, src.Width(), models[0].Classes()
+		pieces := (len(ids) + predictRows - 1) / predictRows
+		bounds := func(k int) (run, lo, hi int) {
+			lo = k / len(models) * predictRows
+			return k % len(models), lo, min(lo+predictRows, len(ids))
+		}
+		return ahead(ctx, p.out, pieces*len(models),
+			func(k int, out *mem.Array[float32]) error {
+				run, lo, hi := bounds(k)
+				return p.rows(ctx, models[run], c.batch.Values[lo*width:hi*width], c.batch.First+int64(lo), out.S[:(hi-lo)*classes])
+			},
+			func(k int, out *mem.Array[float32]) error {
+				run, lo, hi := bounds(k)
+				if run == len(models)-1 {
+					meter.Add(int64(hi - lo))
+				}
+				return emit(c.batch.First+int64(lo), ids[lo:hi], run, out.S[:(hi-lo)*classes])
+			})
+	})
 }
 
 // predictor holds the memory of a prediction.
 type predictor struct {
-	buf  *chunkBuffer
-	out  *mem.Array[float32]
-	work []*workspace // of each thread
+	out  []*mem.Array[float32] // one is computed while the other is emitted
+	work []*workspace          // of each thread
 }
 
 func newPredictor(src Source, models []*Model, res Resources) (_ *predictor, err error) {
@@ -78,11 +80,12 @@ func newPredictor(src Source, models []*Model, res Resources) (_ *predictor, err
 			p.free()
 		}
 	}()
-	if p.buf, err = newChunkBuffer(res.Budget, src); err != nil {
-		return nil, err
-	}
-	if p.out, err = mem.Alloc[float32](res.Budget, predictRows*int64(models[0].Classes()), "predictions"); err != nil {
-		return nil, fmt.Errorf("train: %w", err)
+	for range 2 {
+		out, err := mem.Alloc[float32](res.Budget, predictRows*int64(models[0].Classes()), "predictions")
+		if err != nil {
+			return nil, fmt.Errorf("train: %w", err)
+		}
+		p.out = append(p.out, out)
 	}
 	for range max(res.Threads, 1) {
 		w, err := newWorkspace(res.Budget, dims, false)
@@ -95,8 +98,9 @@ func newPredictor(src Source, models []*Model, res Resources) (_ *predictor, err
 }
 
 func (p *predictor) free() {
-	p.buf.free()
-	p.out.Free()
+	for _, out := range p.out {
+		out.Free()
+	}
 	for _, w := range p.work {
 		w.free()
 	}

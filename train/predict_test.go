@@ -90,6 +90,7 @@ func TestPredictFailures(t *testing.T) {
 	if err := Predict(t.Context(), src, []*Model{m}, Resources{Budget: b}, ignore); !errors.Is(err, errBroken) {
 		t.Errorf("a chunk that cannot be read: %v", err)
 	}
+	src.broken = nil
 	stop := errors.New("stop")
 	if err := Predict(t.Context(), src, []*Model{m}, Resources{Budget: b}, func(int64, []int64, int, []float32) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("an error of emit: %v", err)

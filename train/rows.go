@@ -62,32 +62,120 @@ type rowSet struct {
 	problem Problem
 	src     Source
 	split   uint8
-
-	perChunk []int64 // number of rows in each chunk
-	count    int64
+	blocks  []block
+	count   int64
 
 	values *mem.Array[float32] // nil unless kept in memory
 	labels *mem.Array[int32]
 }
 
+// block is a stretch of rows of one chunk, some or all of which are in the set.
+type block struct {
+	chunk    int
+	from, to int64 // rows of the chunk: the first in the set, and what follows the last
+	first    int64 // rows of the set before the block
+	count    int64 // rows of the set in the block
+}
+
+// newRowSet cuts the rows of a split into blocks, so that a full window holds
+// windowBlocks of them or more.
 func newRowSet(p Problem, split uint8) *rowSet {
 	s := &rowSet{problem: p, src: p.Source, split: split}
+	limit := windowRows(p.Source.Width()) / windowBlocks
 	for i := range p.Source.NumChunks() {
 		first, rows := p.Source.Chunk(i)
-		var n int64
-		for _, is := range p.Splits[first : first+rows] {
-			if is == split {
-				n++
+		last := -1 // block of this chunk
+		for row, is := range p.Splits[first : first+rows] {
+			if is != split {
+				continue
 			}
+			if last < 0 || s.blocks[last].count == limit {
+				last = len(s.blocks)
+				s.blocks = append(s.blocks, block{chunk: i, from: int64(row), first: s.count})
+			}
+			s.blocks[last].to = int64(row) + 1
+			s.blocks[last].count++
+			s.count++
 		}
-		s.perChunk = append(s.perChunk, n)
-		s.count += n
 	}
 	return s
 }
 
 // bytes is what keeping the set in memory takes.
 func (s *rowSet) bytes() int64 { return s.count * (4*int64(s.src.Width()) + 4) }
+
+func (s *rowSet) allocate(b *mem.Budget) (err error) {
+	if s.values, err = mem.Alloc[float32](b, s.count*int64(s.src.Width()), "training and validation rows"); err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	if s.labels, err = mem.Alloc[int32](b, s.count, "training and validation labels"); err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	return nil
+}
+
+func (s *rowSet) free() {
+	s.values.Free()
+	s.labels.Free()
+}
+
+// take copies those of consecutive rows that are in the set to x, and their
+// labels to y, and counts them. The first row is row first of the source.
+func (s *rowSet) take(values []float32, first int64, x []float32, y []int32) (n int64) {
+	width := int64(s.src.Width())
+	for i := range int64(len(values)) / width {
+		if s.problem.Splits[first+i] != s.split {
+			continue
+		}
+		copy(x[n*width:(n+1)*width], values[i*width:])
+		y[n] = s.problem.Labels[first+i]
+		n++
+	}
+	return n
+}
+
+// readBlock reads the rows of a block to x and their labels to y, through space
+// for some rows and shards.RowSlack.
+func (s *rowSet) readBlock(b block, x []float32, y []int32, space []float32) error {
+	first, _ := s.src.Chunk(b.chunk)
+	width := int64(s.src.Width())
+	step := int64(len(space)-shards.RowSlack) / width
+	for from := b.from; from < b.to; from += step {
+		values, err := s.src.ReadRows(b.chunk, from, min(step, b.to-from), space)
+		if err != nil {
+			return err
+		}
+		n := s.take(values, first+from, x, y)
+		x, y = x[n*width:], y[n:]
+	}
+	return nil
+}
+
+// check reads every chunk that holds rows of the sets, once, and compares it
+// with its checksum. Rows of sets that have memory are kept in it.
+func check(ctx context.Context, b *mem.Budget, src Source, sets ...*rowSet) error {
+	held := make([]bool, src.NumChunks())
+	for _, s := range sets {
+		for _, b := range s.blocks {
+			held[b.chunk] = true
+		}
+	}
+	var chunks []int
+	for i := range held {
+		if held[i] {
+			chunks = append(chunks, i)
+		}
+	}
+	taken := make([]int64, len(sets))
+	return scan(ctx, b, src, chunks, func(c *chunkBuffer) error {
+		for k, s := range sets {
+			if s.values != nil {
+				taken[k] += s.take(c.batch.Values, c.batch.First, s.values.S[taken[k]*int64(src.Width()):], s.labels.S[taken[k]:])
+			}
+		}
+		return nil
+	})
+}
 
 // chunkBuffer is memory for one chunk, off the heap.
 type chunkBuffer struct {
@@ -108,7 +196,7 @@ func largestChunk(src Source) int64 {
 }
 
 func chunkBufferBytes(src Source) int64 {
-	return largestChunk(src)*(4*int64(src.Width())+12) + 3*4096
+	return largestChunk(src)*(4*int64(src.Width())+12) + 4*shards.RowSlack + 3*4096
 }
 
 func newChunkBuffer(b *mem.Budget, src Source) (_ *chunkBuffer, err error) {
@@ -126,7 +214,7 @@ func newChunkBuffer(b *mem.Budget, src Source) (_ *chunkBuffer, err error) {
 	if c.label, err = mem.Alloc[int32](b, rows, "the labels of a chunk of rows"); err != nil {
 		return nil, err
 	}
-	if c.values, err = mem.Alloc[float32](b, rows*int64(src.Width()), "a chunk of rows"); err != nil {
+	if c.values, err = mem.Alloc[float32](b, rows*int64(src.Width())+shards.RowSlack, "a chunk of rows"); err != nil {
 		return nil, err
 	}
 	c.batch = shards.RowBatch{ID: c.id.S[:0], Label: c.label.S[:0], Values: c.values.S[:0]}
@@ -141,107 +229,32 @@ func (c *chunkBuffer) free() {
 	}
 }
 
-// read reads chunk i and returns its values and the position of its first row.
-func (c *chunkBuffer) read(src Source, i int) (values []float32, first int64, err error) {
+// read reads chunk i.
+func (c *chunkBuffer) read(src Source, i int) error {
 	first, rows := src.Chunk(i)
+	c.batch.Values = c.values.S[:0]
 	if err := src.ReadChunk(i, &c.batch); err != nil {
-		return nil, 0, err
+		return err
 	}
 	if c.batch.First != first || int64(len(c.batch.Values)) != rows*int64(src.Width()) || int64(len(c.batch.ID)) != rows {
-		return nil, 0, fmt.Errorf("train: chunk %d is not the %d rows from %d on: %w", i, rows, first, shards.ErrCorrupt)
+		return fmt.Errorf("train: chunk %d is not the %d rows from %d on: %w", i, rows, first, shards.ErrCorrupt)
 	}
-	return c.batch.Values, first, nil
+	return nil
 }
 
-// load brings the set into memory.
-func (s *rowSet) load(ctx context.Context, b *mem.Budget) (err error) {
-	width := int64(s.src.Width())
-	if s.values, err = mem.Alloc[float32](b, s.count*width, "training and validation rows"); err != nil {
-		return fmt.Errorf("train: %w", err)
-	}
-	if s.labels, err = mem.Alloc[int32](b, s.count, "training and validation labels"); err != nil {
-		return fmt.Errorf("train: %w", err)
-	}
-	buf, err := newChunkBuffer(b, s.src)
+// scan calls use with chunks of the source, in their order; where the budget has
+// room for a second buffer, the next is read meanwhile.
+func scan(ctx context.Context, b *mem.Budget, src Source, chunks []int, use func(*chunkBuffer) error) error {
+	buffers, err := upTo(readAhead, func() (*chunkBuffer, error) { return newChunkBuffer(b, src) })
 	if err != nil {
 		return err
 	}
-	defer buf.free()
-	var at int64
-	return s.stream(ctx, buf, func(x []float32, y []int32) error {
-		copy(s.values.S[at*width:], x)
-		copy(s.labels.S[at:], y)
-		at += int64(len(y))
-		return nil
-	})
-}
-
-func (s *rowSet) free() {
-	s.values.Free()
-	s.labels.Free()
-}
-
-// visitor takes consecutive samples: at most microRows rows and their labels,
-// neither of which it may keep or change.
-type visitor func(x []float32, y []int32) error
-
-// inOrder visits the set in stored order. buf is not used when the set is in
-// memory.
-func (s *rowSet) inOrder(ctx context.Context, buf *chunkBuffer, visit visitor) error {
-	if s.values == nil {
-		return s.stream(ctx, buf, visit)
-	}
-	return s.pieces(ctx, s.values.S, s.labels.S, visit)
-}
-
-func (s *rowSet) stream(ctx context.Context, buf *chunkBuffer, visit visitor) error {
-	for i, n := range s.perChunk {
-		if n == 0 {
-			continue
+	defer func() {
+		for _, c := range buffers {
+			c.free()
 		}
-		values, first, err := buf.read(s.src, i)
-		if err != nil {
-			return err
-		}
-		// The rows that are wanted move to the front of the buffer.
-		x, y := values[:0], buf.label.S[:0]
-		s.each(i, func(row int64) {
-			x = append(x, s.row(values, row-first)...)
-			y = append(y, s.problem.Labels[row])
-		})
-		if err := s.pieces(ctx, x, y, visit); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// each calls f with the stored position of every row of the set in chunk i.
-func (s *rowSet) each(i int, f func(row int64)) {
-	first, rows := s.src.Chunk(i)
-	for row := first; row < first+rows; row++ {
-		if s.problem.Splits[row] == s.split {
-			f(row)
-		}
-	}
-}
-
-func (s *rowSet) row(values []float32, i int64) []float32 {
-	width := int64(s.src.Width())
-	return values[i*width : (i+1)*width]
-}
-
-func (s *rowSet) pieces(ctx context.Context, x []float32, y []int32, visit visitor) error {
-	width := s.src.Width()
-	step := microRows(width)
-	for lo := 0; lo < len(y); lo += step {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		hi := min(lo+step, len(y))
-		if err := visit(x[lo*width:hi*width], y[lo:hi]); err != nil {
-			return err
-		}
-	}
-	return nil
+	}()
+	return ahead(ctx, buffers, len(chunks),
+		func(k int, c *chunkBuffer) error { return c.read(src, chunks[k]) },
+		func(_ int, c *chunkBuffer) error { return use(c) })
 }

@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sort"
 
 	"ndls/internal/storage"
@@ -18,9 +19,13 @@ type Source interface {
 	NumChunks() int
 	// Chunk gives the stored position of chunk i's first row, and its rows.
 	Chunk(i int) (first, rows int64)
-	// ReadChunk reads chunk i. The slices of dst are used where they are large enough;
-	// dst.First becomes the stored position of the first row.
+	// ReadChunk reads and checks chunk i, as shards.RowReader.ReadBatch does; dst.First
+	// becomes the stored position of the first row.
 	ReadChunk(i int, dst *shards.RowBatch) error
+	// ReadRows reads the values of so many rows of chunk i, from its row at on, into
+	// space, which is longer by shards.RowSlack, and returns where they are. It does
+	// not check them.
+	ReadRows(i int, at, rows int64, space []float32) ([]float32, error)
 }
 
 // Smoothed is the Source over the smoothed rows that a run has committed: its
@@ -34,6 +39,7 @@ type Smoothed struct {
 // part is one file.
 type part struct {
 	name       string
+	interval   int32
 	file       storage.Reader
 	rows       *shards.RowReader
 	firstRow   int64
@@ -63,7 +69,7 @@ func (s *Smoothed) open(ctx context.Context, c *shards.Catalog, e shards.Entry) 
 	if err != nil {
 		return fmt.Errorf("train: smoothed rows: %w", err)
 	}
-	p := part{name: e.Path, file: file, firstRow: s.rows, firstChunk: s.NumChunks()}
+	p := part{name: e.Path, interval: e.Interval, file: file, firstRow: s.rows, firstChunk: s.NumChunks()}
 	if p.rows, err = shards.OpenRows(file, e.Path); err != nil {
 		file.Close()
 		return fmt.Errorf("train: smoothed rows: %w", err)
@@ -118,6 +124,57 @@ func (s *Smoothed) ReadChunk(i int, dst *shards.RowBatch) error {
 	}
 	dst.First += p.firstRow
 	return nil
+}
+
+// ReadRows reads rows of record batch i.
+func (s *Smoothed) ReadRows(i int, at, rows int64, space []float32) ([]float32, error) {
+	p := s.part(i)
+	values, err := p.rows.ReadValues(i-p.firstChunk, at, rows, space)
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	return values, nil
+}
+
+// Part is one file of smoothed rows: rows [First, First+Rows) in stored order.
+type Part struct {
+	Interval    int32
+	First, Rows int64
+}
+
+// Parts lists the files in order.
+func (s *Smoothed) Parts() []Part {
+	var all []Part
+	for _, p := range s.parts {
+		all = append(all, Part{p.interval, p.firstRow, p.rows.NumRows()})
+	}
+	return all
+}
+
+// idPiece is the number of ids that are read at a time.
+const idPiece = 1 << 15
+
+// IDs gives the input ids in stored order, in pieces that may not be kept. They
+// are not checked against the checksum of their record batch, which ReadChunk
+// does. An error is the last there is.
+func (s *Smoothed) IDs() iter.Seq2[[]int64, error] {
+	return func(yield func([]int64, error) bool) {
+		buf := make([]int64, idPiece)
+		for i := range s.NumChunks() {
+			p := s.part(i)
+			_, rows := s.Chunk(i)
+			for at := int64(0); at < rows; at += idPiece {
+				ids := buf[:min(idPiece, rows-at)]
+				if err := p.rows.ReadIDs(i-p.firstChunk, at, ids); err != nil {
+					yield(nil, fmt.Errorf("train: %w", err))
+					return
+				}
+				if !yield(ids, nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Close closes the files.

@@ -84,8 +84,27 @@ func TestSmoothedRows(t *testing.T) {
 			if s.NumRows() != 530 || s.Width() != width {
 				t.Fatalf("%d rows of %d values", s.NumRows(), s.Width())
 			}
-			var batch shards.RowBatch
 			row := int64(0)
+			for ids, err := range s.IDs() {
+				for _, id := range ids {
+					if err != nil || id != 1000+row {
+						t.Fatalf("row %d has id %d: %v", row, id, err)
+					}
+					row++
+				}
+			}
+			if row != 530 {
+				t.Errorf("%d ids", row)
+			}
+			row = 0
+			for i, p := range s.Parts() {
+				if p != (Part{int32(i), row, int64(c.parts[i])}) {
+					t.Errorf("part %d is %+v, from row %d on", i, p, row)
+				}
+				row += p.Rows
+			}
+			var batch shards.RowBatch
+			row = 0
 			for i := range s.NumChunks() {
 				first, rows := s.Chunk(i)
 				if err := s.ReadChunk(i, &batch); err != nil {
@@ -97,6 +116,10 @@ func TestSmoothedRows(t *testing.T) {
 				want := values[row*width : (row+rows)*width]
 				if batch.ID[0] != 1000+row || !sameBits(batch.Values, want) {
 					t.Fatalf("chunk %d holds other rows", i)
+				}
+				last, err := s.ReadRows(i, rows-1, 1, make([]float32, width+shards.RowSlack))
+				if err != nil || !sameBits(last, want[len(want)-width:]) {
+					t.Fatalf("the last row of chunk %d is %v: %v", i, last, err)
 				}
 				row += rows
 			}

@@ -75,6 +75,18 @@ func (s *table) ReadChunk(i int, dst *shards.RowBatch) error {
 	return nil
 }
 
+func (s *table) ReadRows(i int, at, rows int64, space []float32) ([]float32, error) {
+	if s.broken != nil && s.broken(i) {
+		return nil, fmt.Errorf("chunk %d: %w", i, errBroken)
+	}
+	first, _ := s.Chunk(i)
+	values := space[shards.RowSlack:][:rows*int64(s.width)]
+	for k := range values {
+		values[k] = s.value(first+at+int64(k/s.width), k%s.width)
+	}
+	return values, nil
+}
+
 // evenly cuts n rows into chunks of size rows.
 func evenly(n, size int64) []int64 {
 	var chunks []int64

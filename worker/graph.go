@@ -7,7 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"ndls/internal/hops"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/stationary"
 	"ndls/partition"
 	"ndls/shards"
@@ -25,17 +27,13 @@ func vmHWM(status string) (int64, error) {
 	return 0, errors.New("worker: no VmHWM in /proc/self/status")
 }
 
-// residentShare is the part of the free budget that packed edges may take up
-// to be read once instead of in every pass.
-const residentShare = 4
-
 // graph is the stored graph, ready for passes.
 type graph struct {
 	summary   shards.Summary
 	degree    *mem.Array[uint32]
 	component *mem.Array[uint32]
 	stream    *shards.HopStream
-	pass      *spmv.Pass
+	kernel    *spmv.Kernel
 }
 
 // openGraph loads degrees and components and opens the hop streams, which it
@@ -74,17 +72,24 @@ func (j *job) openGraph(ctx context.Context) (_ *graph, err error) {
 		return nil, fmt.Errorf("worker: the hop streams hold %d nodes and %d directed edges, the summary says %d and %d: %w",
 			g.stream.NumNodes(), g.stream.NumEdges(), n, 2*g.summary.Edges, shards.ErrCorrupt)
 	}
-	if g.stream.Bytes() <= j.budget.Free()/residentShare {
+	if hops.Resident(g.stream.Bytes(), j.budget.Free()) {
 		if err := g.stream.Load(j.budget); err != nil {
 			return nil, err
 		}
 	}
-	kernel, err := spmv.Select(j.res.Kernel)
-	if err != nil {
-		return nil, err
+	g.kernel, err = spmv.Select(j.res.Kernel)
+	return g, err
+}
+
+// hops is the graph as the engines see it.
+func (g *graph) hops(j *job, state *stationary.State) hops.Graph {
+	return hops.Graph{
+		Source: g.stream, Degree: g.degree.S, Kernel: g.kernel, State: state, Budget: j.budget,
+		Threads: j.res.Threads, Scratch: j.res.Scratch,
+		Filter: func(ctx context.Context, src packed.Source, keep func(row int64) bool) (hops.Stream, error) {
+			return shards.FilterHops(ctx, src, keep, j.res.Scratch, j.budget, j.res.Threads)
+		},
 	}
-	g.pass = &spmv.Pass{Source: g.stream, Degree: g.degree.S, Kernel: kernel, Threads: j.res.Threads}
-	return g, nil
 }
 
 func (g *graph) close() {
@@ -162,28 +167,24 @@ func (j *job) ensureHops(ctx context.Context) error {
 	return nil
 }
 
-// columnsThatFit is the width of a column block: the widest multiple of 16 for
-// which width·perColumn + fixed bytes are free, at most want.
-func (j *job) columnsThatFit(want int, fixed, perColumn int64, what string) (int, error) {
-	want = (want + spmv.Granule - 1) / spmv.Granule * spmv.Granule
-	if c := j.res.BlockColumns; c > 0 {
-		return min(c, want), nil
+// precision is how rows are kept between hops.
+func (j *job) precision() spmv.Precision {
+	if j.plan.Precision == "float16" {
+		return spmv.Float16
 	}
-	free := j.budget.Free()
-	columns := int((free - fixed) / perColumn / spmv.Granule * spmv.Granule)
-	if free < fixed || columns < spmv.Granule {
-		return 0, fmt.Errorf("worker: %s needs %s for blocks of %d columns beside what is loaded, %s are free; --memory %s would do: %w",
-			what, mem.Bytes(fixed+spmv.Granule*perColumn), spmv.Granule, mem.Bytes(free),
-			mem.Bytes(j.res.Memory+fixed+spmv.Granule*perColumn-free), mem.ErrBudget)
-	}
-	return min(columns, want), nil
+	return spmv.Float32
 }
 
-// usefulColumns caps the width of a block for a graph that is read from memory:
-// there a wider block saves no reading and only leaves the cache.
-func (g *graph) usefulColumns(want, threads int) int {
-	if g.stream.Resident() {
-		return min(want, 64*threads)
+// room is where column blocks for some columns have to fit.
+func (j *job) room(g *graph, columns int) hops.Room {
+	return hops.Room{
+		Nodes: g.summary.Nodes, Components: g.summary.Components, Free: j.budget.Free(), Resident: g.stream.Resident(),
+		Threads: j.res.Threads, Precision: j.precision(), Columns: columns, Asked: j.res.BlockColumns,
 	}
-	return want
+}
+
+// refused says which --memory has room for need bytes beside what is held now.
+func (j *job) refused(what string, need int64, err error) error {
+	least := j.res.Memory - j.budget.Free() + need
+	return fmt.Errorf("worker: %s: %w; --memory %dMiB would do", what, err, (least+1<<20-1)>>20)
 }

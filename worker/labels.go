@@ -61,6 +61,9 @@ func (j *job) smoothLabels(ctx context.Context) error {
 		return fmt.Errorf("worker: smooth-labels: %w", errNoLabels)
 	}
 	j.report.Rows = s.Nodes
+	if j.plan.SomeTargets() {
+		return fmt.Errorf("worker: smooth-labels: %w", errSomeTargets)
+	}
 	if j.plan.Labels.SoftLabels != "" {
 		if err := j.importSoftLabels(ctx, s); err != nil {
 			return err
@@ -77,9 +80,14 @@ func (j *job) smoothLabels(ctx context.Context) error {
 	}
 	classes := len(s.Classes)
 	out = j.softTiles(shards.KindSmoothedSoftTile, smoothedSoftPrefix, s)
+	ids, err := j.ids(ctx, s.Nodes)
+	if err != nil {
+		return err
+	}
+	defer ids.Free()
 	labels := make([]int32, shards.BatchRows(classes))
 	schema := shards.RowSchema{Column: "probability", Width: classes, Label: true}
-	return j.assemble(ctx, out, shards.KindPredictions, "predictions", run*granulesOf(classes), schema,
+	return j.assemble(ctx, out, shards.KindPredictions, "predictions", run*granulesOf(classes), ids.S, schema,
 		func(values []float32) []int32 {
 			n := len(values) / classes
 			for i := range n {
@@ -112,7 +120,7 @@ func (j *job) smoothLabelTiles(ctx context.Context, s shards.Summary, in, out *t
 			return err
 		}
 		defer k.Free()
-		return j.smoothColumns(ctx, g, rule, k.S, in.Load, out, first, in.granules())
+		return j.smoothColumns(ctx, g, smooth.Options{Rule: rule, Targets: smooth.AllTargets(s.Nodes)}, k.S, in, out, first, in.granules())
 	}
 	// The authors' code looks at each model's outputs by themselves: their
 	// logarithms decide K, and are what is averaged.
@@ -133,10 +141,19 @@ func (j *job) smoothReference(ctx context.Context, g *graph, rule smooth.Rule, i
 		return err
 	}
 	defer k.Free()
-	load := func(ctx context.Context, granule int, rows spmv.Rows, at int) error {
-		return in.Load(ctx, granule-in.first, rows, at)
-	}
-	return j.smoothColumns(ctx, g, rule, k.S, load, out, first, first+granulesOf(in.classes))
+	o := smooth.Options{Rule: rule, Targets: smooth.AllTargets(g.summary.Nodes)}
+	return j.smoothColumns(ctx, g, o, k.S, &shifted{in, first}, out, first, first+granulesOf(in.classes))
+}
+
+// shifted shows columns as if there were granules before them.
+type shifted struct {
+	lsi.Columns
+	granules int
+}
+
+// Rows implements lsi.Columns.
+func (s *shifted) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
+	return s.Columns.Rows(ctx, first-s.granules*spmv.Granule, columns, put)
 }
 
 // labelK is K for label smoothing: that of the K table where ε is the same, since
@@ -194,19 +211,19 @@ type logColumns struct {
 // Width implements lsi.Columns.
 func (l *logColumns) Width() int { return l.classes }
 
-// Load implements lsi.Columns.
-func (l *logColumns) Load(ctx context.Context, granule int, rows spmv.Rows, at int) error {
-	if err := l.tiles.Load(ctx, l.first+granule, rows, at); err != nil {
-		return err
-	}
-	cols := min(spmv.Granule, l.classes-granule*spmv.Granule)
-	for i := range l.tiles.rows {
-		row := rows.Row(i)[at : at+cols]
-		for c, p := range row {
-			row[c] = float32(math.Log(max(float64(p), referenceFloor)))
+// Rows implements lsi.Columns.
+func (l *logColumns) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
+	return l.tiles.Rows(ctx, l.first*spmv.Granule+first, columns, func(rows []float32) error {
+		cols := min(columns, l.classes-first)
+		for at := 0; at < len(rows); at += columns {
+			row := rows[at : at+cols]
+			for c, p := range row {
+				row[c] = float32(math.Log(max(float64(p), referenceFloor)))
+			}
+			clear(rows[at+cols : at+columns]) // another run's columns
 		}
-	}
-	return nil
+		return put(rows)
+	})
 }
 
 // normalise turns a row of smoothed soft labels into probabilities that sum to
@@ -253,7 +270,26 @@ func (j *job) importSoftLabels(ctx context.Context, s shards.Summary) (err error
 	if err := j.readSoftLabels(ctx, file, s.Nodes, rows); err != nil {
 		return err
 	}
-	return out.store(ctx, 0, out.granules(), rows)
+	buf := make([]float32, openTiles*spmv.Granule*1024)
+	for first := 0; first < out.granules(); first += openTiles {
+		last := min(first+openTiles, out.granules())
+		width := (last - first) * spmv.Granule
+		if err := out.store(ctx, first, last, func(put func([]float32) error) error {
+			for lo := int64(0); lo < s.Nodes; lo += 1024 {
+				n := min(1024, s.Nodes-lo)
+				for i := range n {
+					copy(buf[i*int64(width):], rows.Slice(lo+i, lo+i+1).S[first*spmv.Granule:last*spmv.Granule])
+				}
+				if err := put(buf[:n*int64(width)]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readSoftLabels fills rows by node.
@@ -290,7 +326,7 @@ func (j *job) readSoftLabels(ctx context.Context, file *dataset.Rows, n int64, r
 			return bad(count, "node %d is unknown, or comes twice: give every node of the graph one row", f.ID)
 		}
 		seen.S[at] = true
-		row := rows.Row(at)
+		row := rows.Slice(at, at+1).S
 		copy(row, f.Dense)
 		for i, c := range f.Indices {
 			row[c] = f.Values[i]

@@ -5,9 +5,12 @@ import (
 	"fmt"
 
 	"ndls/internal/control"
+	"ndls/internal/hops"
 	"ndls/internal/mem"
 	"ndls/lsi"
 	"ndls/shards"
+	"ndls/smooth"
+	"ndls/spmv"
 )
 
 // featurePrefix is where the tiles of the input features lie.
@@ -26,7 +29,7 @@ func (j *job) lsi(ctx context.Context) error {
 			return err
 		}
 	}
-	return j.reportLSI(ctx)
+	return j.reportLSI(ctx, summary)
 }
 
 func (j *job) computeLSI(ctx context.Context) error {
@@ -60,20 +63,22 @@ func (j *job) findLSI(ctx context.Context, g *graph, probe lsi.Probe, epsilon fl
 		return nil, err
 	}
 	defer state.Free()
-	n := g.summary.Nodes
-	// K, and the partial sums of a probe in several blocks.
-	columns, err := j.columnsThatFit(probe.Columns(), n*(2+8)+8192, 2*4*n+8*g.summary.Components, "lsi")
+	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: j.plan.LSI.Active == "settled", Slack: j.plan.LSI.Slack}
+	o, need, err := o.Plan(j.room(g, probe.Columns()))
 	if err != nil {
-		return nil, err
+		return nil, j.refused("lsi", need, err)
 	}
-	table, stats, err := lsi.Run(ctx, lsi.Graph{Pass: g.pass, State: state, Budget: j.budget}, probe, lsi.Options{
-		Epsilon: epsilon, Kmax: kmax, BlockColumns: columns, Threads: j.res.Threads, Scratch: j.res.Scratch,
-	})
-	j.report.Passes += stats.Passes
-	j.report.ColumnsPerPass = stats.BlockColumns
-	j.report.EdgesStreamed += stats.EdgesStreamed
-	j.report.KernelSeconds += stats.Seconds
+	table, stats, err := lsi.Run(ctx, g.hops(j, state), probe, o)
+	j.passed(stats.Stats, o.Layout)
 	return table, err
+}
+
+// passed adds passes to the report.
+func (j *job) passed(s hops.Stats, l spmv.Layout) {
+	j.report.Passes += s.Passes
+	j.report.ColumnsPerPass = l.Columns
+	j.report.EdgesStreamed += s.EdgesStreamed
+	j.report.KernelSeconds += s.Seconds
 }
 
 // probe builds the probe of the plan's mode; free returns its memory.
@@ -99,7 +104,7 @@ func (j *job) probe(ctx context.Context, s shards.Summary, ids []uint32) (p lsi.
 		free, norms = norm.Free, norm.S
 	}
 	if o.Mode == "feature-sketch" {
-		return lsi.FeatureSketch(columns, norms, j.plan.Seed, o.Probes, j.budget), free, nil
+		return lsi.FeatureSketch(columns, norms, j.plan.Seed, o.Probes), free, nil
 	}
 	return lsi.Features(columns, norms), free, nil
 }
@@ -162,7 +167,17 @@ func (j *job) readLSI(ctx context.Context, visit func(node int64, k int32, cappe
 	return nil
 }
 
-func (j *job) reportLSI(ctx context.Context) error {
+func (j *job) reportLSI(ctx context.Context, s shards.Summary) error {
+	labelled, err := smooth.NewTargets(j.budget, s.Nodes)
+	if err != nil {
+		return err
+	}
+	defer labelled.Free()
+	if s.Labelled > 0 {
+		if err := j.labelledTargets(ctx, labelled); err != nil {
+			return err
+		}
+	}
 	o := j.plan.LSI
 	r := &control.LSIReport{
 		Mode: o.Mode, Probes: o.Probes, R: o.R, Epsilon: o.Epsilon, Kmax: o.Kmax, Stationary: o.Stationary,
@@ -170,13 +185,16 @@ func (j *job) reportLSI(ctx context.Context) error {
 	counts := make([]int64, o.Kmax+1)
 	var nodes, capped int64
 	bad := false
-	err := j.readLSI(ctx, func(_ int64, k int32, isCapped bool) {
+	err = j.readLSI(ctx, func(node int64, k int32, isCapped bool) {
 		if k < 0 || int(k) >= len(counts) {
 			bad = true
 			return
 		}
 		counts[k]++
 		nodes++
+		if node < s.Nodes && labelled.Has(node) {
+			r.LabelledMax = max(r.LabelledMax, int(k))
+		}
 		if isCapped {
 			capped++
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	"ndls/internal/control"
@@ -62,16 +63,26 @@ func compare(t *testing.T, what string, got, want map[string]string) {
 }
 
 // TestResourcesDoNotShow runs the whole job under every mix of threads, memory,
-// kernel and width of blocks: every committed byte is the same.
+// kernel and width of blocks: every committed byte is the same, whatever the plan.
 func TestResourcesDoNotShow(t *testing.T) {
-	for _, rule := range []string{"ndls", "ndls-reference"} {
+	for name, change := range map[string]func(*control.Plan){
+		"ndls": func(*control.Plan) {},
+		"ndls-reference": func(p *control.Plan) {
+			p.Smooth.Rule, p.Labels.Rule = "ndls-reference", "ndls-reference"
+			p.LSI.Mode, p.LSI.Stationary, p.LSI.R = "feature", "global", 0
+		},
+		"float16":  func(p *control.Plan) { p.Precision = "float16" },
+		"settled":  func(p *control.Plan) { p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60 },
+		"labelled": func(p *control.Plan) { p.Smooth.Targets = control.LabelledTargets },
+	} {
 		plan := smallPlan()
-		plan.Smooth.Rule, plan.Labels.Rule = rule, rule
-		if rule == "ndls-reference" {
-			plan.LSI.Mode, plan.LSI.Stationary, plan.LSI.R = "feature", "global", 0
+		change(&plan)
+		stages := whole
+		if plan.SomeTargets() {
+			stages = slices.DeleteFunc(slices.Clone(whole), func(s control.Stage) bool { return s == control.SmoothLabels })
 		}
 		var want map[string]string
-		for _, c := range []struct {
+		for i, c := range []struct {
 			threads int
 			memory  int64
 			kernel  string
@@ -83,22 +94,28 @@ func TestResourcesDoNotShow(t *testing.T) {
 			{2, 1 << 30, "avx2", 32},
 			{3, 300 << 20, "go", 48},
 		} {
+			if i > 2 && name != "ndls" {
+				continue
+			}
 			store := storage.NewMem()
 			res := resources(t, small)
 			res.Threads, res.Memory, res.Kernel, res.BlockColumns = c.threads, c.memory, c.kernel, c.columns
 			if !kernelHere(c.kernel) {
 				res.Kernel = "auto"
 			}
-			reports := execute(t, store, plan, res, whole...)
+			reports := execute(t, store, plan, res, stages...)
 			got := sums(t, store)
 			if want == nil {
 				want = got
 				a := reports[len(reports)-1].Accuracy
-				if a == nil || a.Base.Test == nil || rule == "ndls" && a.Base.Test.Mean < 0.5 {
-					t.Errorf("%s: accuracy %+v: nothing was learnt", rule, a)
+				if a == nil || a.Base.Test == nil || name != "ndls-reference" && a.Base.Test.Mean < 0.5 {
+					t.Errorf("%s: accuracy %+v: nothing was learnt", name, a)
+				}
+				if d := reports[2].Deviation; name == "settled" && (d == nil || d.Rows == 0 || !(d.Mean < 0.05) || d.Edges == 0) {
+					t.Errorf("deviation of settled rows: %+v", d)
 				}
 			}
-			compare(t, fmt.Sprintf("%s %+v", rule, c), got, want)
+			compare(t, fmt.Sprintf("%s %+v", name, c), got, want)
 		}
 	}
 }

@@ -2,32 +2,43 @@ package worker
 
 import (
 	"context"
-	"errors"
+	"encoding/binary"
 	"fmt"
 	"io"
 
+	"ndls/internal/half"
+	"ndls/internal/hops"
 	"ndls/internal/mem"
 	"ndls/shards"
 	"ndls/spmv"
 )
 
-// tileBytes is the length of a tile's row.
-const tileBytes = shards.TileColumns * 4
-
 // tiles gives access to the tiles of one kind as columns of all rows.
 type tiles struct {
-	cat      *shards.Catalog
-	kind     string
-	prefix   string
-	width    int
-	rows     int64
-	interval int64 // rows of an interval
-	ofTile   map[[2]int32]shards.Entry
+	cat    *shards.Catalog
+	budget *mem.Budget
+	kind   string
+	prefix string
+	width  int
+	half   bool    // float16, else float32
+	starts []int64 // the stored rows before each interval, then all
+	ofTile map[[2]int32]shards.Entry
 }
 
+// tiles gives the tiles of a kind that hold a row for every node.
 func (j *job) tiles(kind, prefix string, width int, s shards.Summary) *tiles {
+	starts := []int64{0}
+	for lo := int64(0); lo < s.Nodes; lo += s.IntervalRows {
+		starts = append(starts, min(lo+s.IntervalRows, s.Nodes))
+	}
+	return j.tilesOf(kind, prefix, width, starts, kind == shards.KindFeatures && s.HalfFeatures())
+}
+
+// tilesOf gives tiles with a row for some nodes; starts counts those before each
+// interval.
+func (j *job) tilesOf(kind, prefix string, width int, starts []int64, half bool) *tiles {
 	t := &tiles{
-		cat: j.cat, kind: kind, prefix: prefix, width: width, rows: s.Nodes, interval: s.IntervalRows,
+		cat: j.cat, budget: j.budget, kind: kind, prefix: prefix, width: width, half: half, starts: starts,
 		ofTile: map[[2]int32]shards.Entry{},
 	}
 	for _, e := range j.cat.Entries(kind) {
@@ -36,22 +47,25 @@ func (j *job) tiles(kind, prefix string, width int, s shards.Summary) *tiles {
 	return t
 }
 
+// rowBytes is the length of a tile's row.
+func (t *tiles) rowBytes() int64 { return int64(shards.TileRowBytes(t.half)) }
+
 func (t *tiles) granules() int { return (t.width + spmv.Granule - 1) / spmv.Granule }
 
-func (t *tiles) intervals() int { return int((t.rows + t.interval - 1) / t.interval) }
+func (t *tiles) intervals() int { return len(t.starts) - 1 }
 
-// bounds are the rows of an interval.
-func (t *tiles) bounds(interval int) (lo, hi int64) {
-	lo = int64(interval) * t.interval
-	return lo, min(lo+t.interval, t.rows)
-}
+// bounds are the stored rows of an interval.
+func (t *tiles) bounds(interval int) (lo, hi int64) { return t.starts[interval], t.starts[interval+1] }
+
+// rows is the number of stored rows.
+func (t *tiles) rows() int64 { return t.starts[t.intervals()] }
 
 func (t *tiles) entry(interval, granule int) (shards.Entry, error) {
 	e, ok := t.ofTile[[2]int32{int32(interval), int32(granule)}]
 	lo, hi := t.bounds(interval)
-	if !ok || e.Rows != hi-lo || e.Bytes != (hi-lo)*tileBytes {
+	if !ok || e.Rows != hi-lo || e.Bytes != (hi-lo)*t.rowBytes() {
 		return e, fmt.Errorf("worker: the catalogue lacks the whole tile %s: %w",
-			shards.TilePath(t.prefix, interval, granule), shards.ErrCorrupt)
+			shards.TilePath(t.prefix, interval, granule, t.half), shards.ErrCorrupt)
 	}
 	return e, nil
 }
@@ -78,74 +92,119 @@ func (t *tiles) firstMissing() int {
 // Width implements lsi.Columns.
 func (t *tiles) Width() int { return t.width }
 
-// Load implements lsi.Columns: checked against the catalogue's checksums.
-func (t *tiles) Load(ctx context.Context, granule int, rows spmv.Rows, at int) error {
-	buf := make([]byte, 1024*tileBytes)
+// Rows implements lsi.Columns: checked against the catalogue's checksums.
+func (t *tiles) Rows(ctx context.Context, first, columns int, put func(rows []float32) error) error {
 	for i := range t.intervals() {
-		e, err := t.entry(i, granule)
-		if err != nil {
-			return err
-		}
-		if err := t.loadTile(ctx, e, i, rows, at, buf); err != nil {
+		if err := t.visitRows(ctx, i, first/spmv.Granule, columns, max(hops.BatchValues/columns, 1), func(_ int64, values []float32) error {
+			return put(values)
+		}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *tiles) loadTile(ctx context.Context, e shards.Entry, interval int, rows spmv.Rows, at int, buf []byte) (err error) {
-	r, err := t.cat.Stream(ctx, e)
-	if err != nil {
+// store commits rows that come in order as granules first, first+1, … below
+// last, which are few: each open file holds buffers.
+func (t *tiles) store(ctx context.Context, first, last int, rows func(put func(rows []float32) error) error) error {
+	w := &tileStore{t: t, first: first, width: (last - first) * spmv.Granule}
+	defer w.abort()
+	if err := w.open(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	lo, hi := t.bounds(interval)
-	for lo < hi {
-		part := buf[:min(int64(len(buf)), (hi-lo)*tileBytes)]
-		if _, err := io.ReadFull(r, part); err != nil {
-			return fmt.Errorf("worker: %s: %w", e.Path, err)
+	return rows(func(rows []float32) error { return w.put(ctx, rows) })
+}
+
+// tileStore cuts rows into the tiles of one interval after the other.
+type tileStore struct {
+	t        *tiles
+	first    int // granule
+	width    int
+	interval int
+	at       int64 // rows so far
+	files    []*shards.File
+	buf      []byte
+}
+
+// open starts the files of the present interval, and commits those of intervals
+// without rows.
+func (w *tileStore) open(ctx context.Context) error {
+	for ; w.interval < w.t.intervals(); w.interval++ {
+		for g := range w.width / spmv.Granule {
+			f, err := w.t.create(ctx, w.interval, w.first+g)
+			if err != nil {
+				return err
+			}
+			w.files = append(w.files, f)
 		}
-		for ; len(part) > 0; part = part[tileBytes:] {
-			copy(mem.AsBytes(rows.Row(lo)[at:at+shards.TileColumns]), part)
-			lo++
+		if _, hi := w.t.bounds(w.interval); w.at < hi {
+			return nil
 		}
-	}
-	// The last read tells whether the checksum held.
-	if _, err := r.Read(buf[:1]); err != io.EOF {
-		return fmt.Errorf("worker: %s: %w", e.Path, err)
+		if err := w.commit(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// store commits rows as granules first, first+1, … below last, one granule
-// after the other: each open file holds buffers.
-func (t *tiles) store(ctx context.Context, first, last int, rows spmv.Rows) error {
-	for granule := first; granule < min(first+rows.Stride/spmv.Granule, last); granule++ {
-		for i := range t.intervals() {
-			if err := t.storeTile(ctx, i, granule, rows, (granule-first)*spmv.Granule); err != nil {
+func (w *tileStore) commit(ctx context.Context) error {
+	files := w.files
+	w.files = nil
+	return w.t.cat.Commit(ctx, files...)
+}
+
+func (w *tileStore) put(ctx context.Context, rows []float32) error {
+	for len(rows) > 0 {
+		if w.interval == w.t.intervals() {
+			return fmt.Errorf("worker: more rows than the %d of %s", w.t.rows(), w.t.prefix)
+		}
+		_, hi := w.t.bounds(w.interval)
+		n := min(int64(len(rows)/w.width), hi-w.at)
+		for g, f := range w.files {
+			if _, err := f.Write(w.granule(rows[:n*int64(w.width)], g)); err != nil {
 				return err
 			}
 		}
+		rows, w.at = rows[n*int64(w.width):], w.at+n
+		if w.at < hi {
+			continue
+		}
+		if err := w.commit(ctx); err != nil {
+			return err
+		}
+		w.interval++
+		if err := w.open(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (t *tiles) storeTile(ctx context.Context, interval, granule int, rows spmv.Rows, at int) error {
-	f, err := t.create(ctx, interval, granule)
-	if err != nil {
-		return err
+// granule encodes one granule of rows.
+func (w *tileStore) granule(rows []float32, g int) []byte {
+	w.buf = w.buf[:0]
+	for at := g * spmv.Granule; at < len(rows); at += w.width {
+		row := rows[at : at+spmv.Granule]
+		if !w.t.half {
+			w.buf = append(w.buf, mem.AsBytes(row)...)
+			continue
+		}
+		for _, x := range row {
+			w.buf = binary.LittleEndian.AppendUint16(w.buf, half.FromFloat(x))
+		}
 	}
-	defer f.Abort()
-	lo, hi := t.bounds(interval)
-	if err := writeTile(f, rows, lo, hi, at); err != nil {
-		return err
+	return w.buf
+}
+
+func (w *tileStore) abort() {
+	for _, f := range w.files {
+		f.Abort()
 	}
-	return t.cat.Commit(ctx, f)
 }
 
 // create starts the file of one tile; the caller writes all its rows.
 func (t *tiles) create(ctx context.Context, interval, granule int) (*shards.File, error) {
-	f, err := t.cat.Create(ctx, t.kind, shards.TilePath(t.prefix, interval, granule), int32(interval), int32(granule))
+	f, err := t.cat.Create(ctx, t.kind, shards.TilePath(t.prefix, interval, granule, t.half), int32(interval), int32(granule))
 	if err != nil {
 		return nil, err
 	}
@@ -154,27 +213,14 @@ func (t *tiles) create(ctx context.Context, interval, granule int) (*shards.File
 	return f, nil
 }
 
-func writeTile(w io.Writer, rows spmv.Rows, lo, hi int64, at int) error {
-	buf := make([]byte, 0, 1024*tileBytes)
-	for ; lo < hi; lo++ {
-		buf = append(buf, mem.AsBytes(rows.Row(lo)[at:at+shards.TileColumns])...)
-		if len(buf) == cap(buf) || lo+1 == hi {
-			if _, err := w.Write(buf); err != nil {
-				return err
-			}
-			buf = buf[:0]
-		}
-	}
-	return nil
-}
-
 // visitRows reads columns [0, width) of the rows of an interval, of tiles from
 // granule first on, batch by batch: values is row-major, batch rows or fewer,
 // and valid during the call. Every tile is verified before the first row.
-func (t *tiles) visitRows(ctx context.Context, b *mem.Budget, interval, first, width, batch int,
+func (t *tiles) visitRows(ctx context.Context, interval, first, width, batch int,
 	visit func(row int64, values []float32) error,
 ) error {
 	granules := (width + spmv.Granule - 1) / spmv.Granule
+	granules = min(granules, t.granules()-first) // what is past the width is zero
 	readers := make([]io.ReaderAt, granules)
 	for g := range granules {
 		e, err := t.entry(interval, first+g)
@@ -192,13 +238,16 @@ func (t *tiles) visitRows(ctx context.Context, b *mem.Budget, interval, first, w
 		readers[g] = r
 	}
 	lo, hi := t.bounds(interval)
+	if lo == hi {
+		return nil
+	}
 	batch = int(min(int64(batch), hi-lo))
-	values, err := mem.Alloc[float32](b, int64(batch)*int64(width), "record batch")
+	values, err := mem.Alloc[float32](t.budget, int64(batch)*int64(width), "rows of tiles")
 	if err != nil {
 		return err
 	}
 	defer values.Free()
-	column, err := mem.Alloc[float32](b, int64(batch)*shards.TileColumns, "tile rows")
+	column, err := mem.Alloc[byte](t.budget, int64(batch)*t.rowBytes(), "tile rows")
 	if err != nil {
 		return err
 	}
@@ -206,13 +255,13 @@ func (t *tiles) visitRows(ctx context.Context, b *mem.Budget, interval, first, w
 	for row := lo; row < hi; {
 		n := int(min(int64(batch), hi-row))
 		for g, r := range readers {
-			part := column.S[:n*shards.TileColumns]
-			if _, err := r.ReadAt(mem.AsBytes(part), (row-lo)*tileBytes); err != nil && err != io.EOF {
-				return fmt.Errorf("worker: %s: %w", shards.TilePath(t.prefix, interval, first+g), err)
+			part := column.S[:int64(n)*t.rowBytes()]
+			if _, err := r.ReadAt(part, (row-lo)*t.rowBytes()); err != nil && err != io.EOF {
+				return fmt.Errorf("worker: %s: %w", shards.TilePath(t.prefix, interval, first+g, t.half), err)
 			}
 			c := min(spmv.Granule, width-g*spmv.Granule)
 			for i := range n {
-				copy(values.S[i*width+g*spmv.Granule:][:c], part[i*shards.TileColumns:])
+				shards.DecodeTile(values.S[i*width+g*spmv.Granule:][:c], part[int64(i)*t.rowBytes():], t.half)
 			}
 		}
 		if err := visit(row, values.S[:n*width]); err != nil {

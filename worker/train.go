@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"ndls/internal/control"
 	"ndls/internal/mem"
@@ -50,7 +51,7 @@ func (j *job) train(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	l, err := j.labelled(ctx, s.Nodes)
+	l, err := j.labelledRows(ctx, src, s.Nodes)
 	if err != nil {
 		return err
 	}
@@ -85,10 +86,14 @@ func (j *job) commitModels(ctx context.Context, s shards.Summary, result *train.
 			index.Chosen = i
 		}
 	}
-	return j.commitFile(ctx, modelIndex, shards.NotApplicable, func(w io.Writer) error {
+	return j.commitJSON(ctx, modelIndex, shards.NotApplicable, index)
+}
+
+func (j *job) commitJSON(ctx context.Context, path string, block int32, v any) error {
+	return j.commitFile(ctx, path, block, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
-		return e.Encode(index)
+		return e.Encode(v)
 	})
 }
 
@@ -108,19 +113,31 @@ func (j *job) commitFile(ctx context.Context, path string, block int32, write fu
 
 // trained reads the index of the committed models.
 func (j *job) trained(ctx context.Context) (t trained, err error) {
-	e, ok := j.cat.Lookup(modelIndex)
+	if err = j.readJSON(ctx, modelIndex, &t); err == nil && (t.Chosen < 0 || t.Chosen >= len(t.Runs)) {
+		err = fmt.Errorf("worker: %s names run %d of %d: %w", modelIndex, t.Chosen, len(t.Runs), shards.ErrCorrupt)
+	}
+	return t, err
+}
+
+// readJSON reads a file of the model.
+func (j *job) readJSON(ctx context.Context, path string, v any) (err error) {
+	e, ok := j.cat.Lookup(path)
 	if !ok {
-		return t, errors.New("worker: there is no model: run `ndls train` first")
+		return fmt.Errorf("worker: there is no %s: run `ndls train` first", path)
 	}
 	r, err := j.cat.Stream(ctx, e)
 	if err != nil {
-		return t, err
+		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	if err := json.NewDecoder(r).Decode(&t); err != nil || t.Chosen < 0 || t.Chosen >= len(t.Runs) {
-		return t, fmt.Errorf("worker: %s makes no sense (%v): %w", modelIndex, err, shards.ErrCorrupt)
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
 	}
-	return t, nil
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("worker: %s makes no sense (%v): %w", path, err, shards.ErrCorrupt)
+	}
+	return nil
 }
 
 // chosenRun is the run whose soft labels become predictions.
@@ -136,9 +153,10 @@ func (j *job) chosenRun(ctx context.Context) (int, error) {
 // holds buffers.
 const openTiles = 8
 
-// predict commits soft labels of all rows: tiles for every run, which label
-// smoothing reads, and Arrow rows of the chosen run.
-func (j *job) predict(ctx context.Context) error {
+// predict commits what the models say of the smoothed rows: Arrow rows of the
+// chosen run, how many labels each run got right and, if every node has a row,
+// tiles of every run, which label smoothing reads.
+func (j *job) predict(ctx context.Context) (err error) {
 	s, err := shards.ReadSummary(ctx, j.cat)
 	if err != nil {
 		return err
@@ -147,54 +165,109 @@ func (j *job) predict(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.report.Rows = s.Nodes
-	classes := len(s.Classes)
-	per := granulesOf(classes)
-	out := j.softTiles(shards.KindSoftTile, softPrefix, s)
-	for run := 0; run < len(t.Runs); {
-		group := min(max(openTiles/per, 1), len(t.Runs)-run)
-		if err := j.predictRuns(ctx, out, t.Runs[run:run+group], run*per, classes); err != nil {
-			return err
-		}
-		run += group
-	}
-	out = j.softTiles(shards.KindSoftTile, softPrefix, s)
-	return j.assemble(ctx, out, shards.KindSoftLabels, "soft_labels", t.Chosen*per,
-		shards.RowSchema{Column: "probability", Width: classes}, nil)
-}
-
-// predictRuns writes the tiles of some runs, from granule first on, unless they
-// are all there.
-func (j *job) predictRuns(ctx context.Context, out *tiles, runs []trainedRun, first, classes int) (err error) {
-	done := true
-	for g := range len(runs) * granulesOf(classes) {
-		done = done && out.complete(first+g)
-	}
-	if done {
-		return nil
-	}
 	src, err := train.OpenSmoothed(ctx, j.cat)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	var models []*train.Model
+	l, err := j.labelledRows(ctx, src, s.Nodes)
+	if err != nil {
+		return err
+	}
+	defer l.free()
+	j.report.Rows = src.NumRows()
+	p := &prediction{job: j, summary: s, src: src, truth: l, chosen: t.Chosen, tiles: !j.plan.SomeTargets()}
+	group := len(t.Runs)
+	if p.tiles {
+		group = max(openTiles/granulesOf(len(s.Classes)), 1)
+	}
+	for runs := range slices.Chunk(t.Runs, group) {
+		if err := p.runs(ctx, runs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prediction is what predict needs for every group of runs.
+type prediction struct {
+	*job
+	summary shards.Summary
+	src     *train.Smoothed
+	truth   *labelled
+	chosen  int // index of the run whose soft labels become Arrow rows
+	tiles   bool
+}
+
+// runs predicts with the models of some runs, unless that is done. A run is done
+// when its tally is committed, which comes last.
+func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
+	if !slices.ContainsFunc(runs, func(r trainedRun) bool { _, done := p.cat.Lookup(r.tallyPath()); return !done }) {
+		return nil
+	}
+	models, err := p.models(ctx, runs)
 	defer func() {
 		for _, m := range models {
 			m.Free()
 		}
 	}()
-	for _, r := range runs {
-		m, err := j.loadModel(ctx, r.Path)
-		if err != nil {
+	if err != nil {
+		return err
+	}
+	classes := len(p.summary.Classes)
+	rows, err := p.newSoftRows(p.src.Parts(), classes)
+	if err != nil {
+		return err
+	}
+	defer rows.abort()
+	first := runs[0].Run
+	out := p.softTiles(shards.KindSoftTile, softPrefix, p.summary)
+	tiles := &tileWriter{j: p.job, out: out, first: first * granulesOf(classes), classes: classes, runs: len(runs)}
+	defer tiles.abort()
+	tallies := make([]train.Tally, len(runs))
+	err = train.Predict(ctx, p.src, models, train.Resources{Budget: p.budget, Threads: p.res.Threads},
+		func(row int64, ids []int64, run int, soft []float32) error {
+			end := row + int64(len(ids))
+			tallies[run].Add(soft, p.truth.label.S[row:end], p.truth.split.S[row:end])
+			if p.tiles {
+				if err := tiles.write(ctx, row, run, soft); err != nil {
+					return err
+				}
+			}
+			if first+run == p.chosen {
+				return rows.write(ctx, ids, soft)
+			}
+			return nil
+		})
+	if err != nil {
+		return err
+	}
+	for i, r := range runs {
+		if err := p.commitJSON(ctx, r.tallyPath(), int32(r.Run), tallies[i]); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+func (p *prediction) models(ctx context.Context, runs []trainedRun) (models []*train.Model, err error) {
+	for _, r := range runs {
+		m, err := p.loadModel(ctx, r.Path)
+		if err != nil {
+			return models, err
 		}
 		models = append(models, m)
 	}
-	w := &tileWriter{j: j, out: out, first: first, classes: classes, runs: len(runs)}
-	defer w.abort()
-	return train.Predict(ctx, src, models, train.Resources{Budget: j.budget, Threads: j.res.Threads},
-		func(row int64, _ []int64, run int, p []float32) error { return w.write(ctx, row, run, p) })
+	return models, nil
+}
+
+// tallyPath is where the run's right predictions are counted.
+func (r trainedRun) tallyPath() string { return fmt.Sprintf("model/run-%03d.tally.json", r.Run) }
+
+// tally reads how many labels a run got right.
+func (j *job) tally(ctx context.Context, r trainedRun) (t train.Tally, err error) {
+	err = j.readJSON(ctx, r.tallyPath(), &t)
+	return t, err
 }
 
 func (j *job) loadModel(ctx context.Context, path string) (m *train.Model, err error) {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"ndls/internal/control"
+	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
 	"ndls/shards"
@@ -55,20 +57,32 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	if err := os.MkdirAll(t.Resources.Scratch, 0o755); err != nil {
 		return control.StageReport{}, fmt.Errorf("worker: scratch: %w", err)
 	}
-	// The peak resident size starts anew with the stage, where the kernel allows
-	// that; elsewhere it is that of the process so far.
+	// The peak resident size starts anew with the stage, without what the stages
+	// before have left, where the kernel allows that; elsewhere it is that of the
+	// process so far.
+	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 	j := &job{cat: w.cat, plan: t.Plan, res: t.Resources, budget: budget, report: control.StageReport{Stage: t.Stage}}
-	read, written, start := w.store.BytesRead(), w.store.BytesWritten(), time.Now()
+	read, written := w.traffic()
+	disk := watchDisk(w.store.URI(), t.Resources.Scratch)
+	start := time.Now()
 	err = run(j, ctx)
 	j.report.Seconds = time.Since(start).Seconds()
-	j.report.BytesRead = w.store.BytesRead() - read
-	j.report.BytesWritten = w.store.BytesWritten() - written
+	j.report.MeasuredDisk = disk.stop()
+	j.report.BytesRead, j.report.BytesWritten = w.traffic()
+	j.report.BytesRead -= read
+	j.report.BytesWritten -= written
 	j.report.PlannedPeak = budget.Peak() + mem.RuntimeShare
 	if j.report.MeasuredPeak, err = peakRSS(err); err != nil {
 		return j.report, err
 	}
 	return j.report, nil
+}
+
+// traffic is what went between memory and the run directory or scratch so far.
+func (w *Worker) traffic() (read, written int64) {
+	read, written = direct.ScratchTraffic()
+	return read + w.store.BytesRead(), written + w.store.BytesWritten()
 }
 
 // peakRSS reads the process's peak resident size, unless err says the stage
@@ -86,6 +100,7 @@ func peakRSS(err error) (int64, error) {
 
 // errNoFeatures and errNoLabels say what a dataset lacks for a stage.
 var (
-	errNoFeatures = errors.New("the dataset has no features: there is nothing to smooth; `ndls lsi` works without")
-	errNoLabels   = errors.New("the dataset has no labels or no train and valid split: give labels, or --split random:20,30; `ndls lsi` and `ndls smooth` work without")
+	errNoFeatures  = errors.New("the dataset has no features: there is nothing to smooth; `ndls lsi` works without")
+	errSomeTargets = errors.New("soft labels are smoothed over the whole graph, and --targets left nodes without: use --targets all, or give --soft-labels for every node")
+	errNoLabels    = errors.New("the dataset has no labels or no train and valid split: give labels, or --split random:20,30; `ndls lsi` and `ndls smooth` work without")
 )

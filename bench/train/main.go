@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -41,6 +42,11 @@ func (s source) NumChunks() int { return int((s + chunkRows - 1) / chunkRows) }
 func (s source) Chunk(i int) (first, rows int64) {
 	first = int64(i) * chunkRows
 	return first, min(chunkRows, int64(s)-first)
+}
+
+// ReadRows is for rows that do not fit in memory.
+func (s source) ReadRows(int, int64, int64, []float32) ([]float32, error) {
+	return nil, errors.ErrUnsupported
 }
 
 func (s source) ReadChunk(i int, dst *shards.RowBatch) error {

@@ -13,6 +13,6 @@ func (a *app) lsiCommand() *cobra.Command {
 influence is within epsilon of its stationary state, for features and for labels.
 It needs a partitioned run directory.`)
 	v.columnsFlag(cmd)
-	v.plan.lsi()
+	v.plan.precision().lsi()
 	return cmd
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"ndls/dataset"
+	"ndls/estimate"
 	"ndls/export"
 	"ndls/internal/control"
 	"ndls/internal/mem"
@@ -34,7 +35,7 @@ EXIT STATUS
   0    done
   1    error
   2    wrong usage
-  3    does not fit the memory budget
+  3    does not fit the memory budget or the disk
   4    corrupt data
   5    the run directory was made with another plan
   75   interrupted by SIGTERM; run again to continue
@@ -128,6 +129,7 @@ func status(ctx context.Context, err error) int {
 		{dataset.ErrURI, exitUsage},
 		{control.ErrPlanMismatch, exitMismatch},
 		{mem.ErrBudget, exitBudget},
+		{estimate.ErrDisk, exitBudget},
 		{shards.ErrCorrupt, exitCorrupt},
 		{dataset.ErrData, exitCorrupt},
 	} {

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"ndls/internal/control"
 )
 
 // binary is ndls as a user runs it.
@@ -418,15 +420,33 @@ func TestExportVerifyAndGC(t *testing.T) {
 func TestBudget(t *testing.T) {
 	dir := t.TempDir()
 	papers := []string{"plan", "--nodes", "111059956", "--edges", "1615000000", "--features", "128", "--classes", "172"}
-	r := expect(t, exitBudget, "would do", append(papers, "--memory", "8GiB")...)
+	r := expect(t, exitBudget, "would do", append(papers, "--memory", "1GiB")...)
 	if !strings.Contains(r.stdout, "partition") {
 		t.Errorf("a refused plan shows no table: %q", r.stdout)
 	}
 	expect(t, 0, "smooth-labels", append(papers, "--memory", "40GiB")...)
 	expect(t, 0, "partition", "plan", "--dataset", toy, "--memory", "1GiB")
-	expect(t, exitBudget, "smallest budget", "run", "--dataset", toy, "--run", filepath.Join(dir, "run"), "--memory", "64MiB", "--quiet")
+	if few, many := passes(t, append(papers, "--memory", "40GiB", "--probes", "16", "--expect-hops", "5")), passes(t, append(papers, "--memory", "40GiB", "--probes", "16", "--expect-hops", "15")); few == 0 || many != 3*few {
+		t.Errorf("lsi takes %d passes for 5 hops and %d for 15", few, many)
+	}
+	expect(t, exitBudget, "--memory 128MiB would do", "run", "--dataset", toy, "--run", filepath.Join(dir, "run"), "--memory", "64MiB", "--quiet")
 	expect(t, 0, "FAILED", "inspect", "--run", filepath.Join(dir, "run"))
 	expect(t, 0, "accuracy", append([]string{"run", "--dataset", toy, "--run", filepath.Join(dir, "run")}, quickly...)...)
+}
+
+// passes is how many the lsi stage of a plan takes.
+func passes(t *testing.T, plan []string) int {
+	t.Helper()
+	for line := range strings.Lines(expect(t, 0, "", append(plan, "--json")...).stdout) {
+		var f control.Figures
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatal(err)
+		}
+		if f.Stage == control.LSI {
+			return f.Passes
+		}
+	}
+	return 0
 }
 
 func TestDamagedInput(t *testing.T) {

@@ -41,6 +41,11 @@ func (f *planFlags) seed() *planFlags {
 	return f
 }
 
+func (f *planFlags) precision() *planFlags {
+	add(f, f.set.StringVar, "precision", func(p *control.Plan) *string { return &p.Precision }, "rows between hops and smoothed rows: float32 or float16")
+	return f
+}
+
 func (f *planFlags) partition() *planFlags {
 	add(f, f.set.StringVar, "features", func(p *control.Plan) *string { return &p.Partition.Features }, `"none" leaves the features out`)
 	add(f, f.set.StringVar, "normalize", func(p *control.Plan) *string { return &p.Partition.Normalize }, "feature rows: auto (l1 if sparse), l1 or none")
@@ -56,6 +61,8 @@ func (f *planFlags) lsi() *planFlags {
 	add(f, f.set.Float64Var, "r", func(p *control.Plan) *float64 { return &p.LSI.R }, "convolution coefficient in [0, 1]")
 	add(f, f.set.IntVar, "kmax", func(p *control.Plan) *int { return &p.LSI.Kmax }, "hops of a node that never settles")
 	add(f, f.set.StringVar, "stationary", func(p *control.Plan) *string { return &p.LSI.Stationary }, "stationary state per component or global")
+	add(f, f.set.StringVar, "active", func(p *control.Plan) *string { return &p.LSI.Active }, "rows that are recomputed: exact, or settled: not --slack hops after their last own one")
+	add(f, f.set.IntVar, "slack", func(p *control.Plan) *int { return &p.LSI.Slack }, "hops for which a settled row is recomputed still")
 	return f
 }
 
@@ -63,6 +70,7 @@ func (f *planFlags) smooth() *planFlags {
 	add(f, f.set.StringVar, "rule", func(p *control.Plan) *string { return &p.Smooth.Rule }, "ndls, ndls-reference, sgc, s2gc or gbp")
 	add(f, f.set.Float64Var, "alpha", func(p *control.Plan) *float64 { return &p.Smooth.Alpha }, "residual share of ndls-reference and s2gc, decay of gbp")
 	add(f, f.set.IntVar, "hops", func(p *control.Plan) *int { return &p.Smooth.Hops }, "hops of sgc, s2gc and gbp")
+	add(f, f.set.StringVar, "targets", func(p *control.Plan) *string { return &p.Smooth.Targets }, "rows that are written: all, labelled, or a file of input ids")
 	return f
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -44,6 +45,9 @@ func (v *stageVerb) print(ctx context.Context, rec *coordinator.Record, cat *sha
 			describe(v.stdout, *x, sum)
 		}
 	}
+	if !v.quiet {
+		printPlanned(v.stderr, rec, v.stages)
+	}
 	if !v.whole {
 		return nil
 	}
@@ -73,6 +77,31 @@ func describe(w io.Writer, x coordinator.StageRecord, sum shards.Summary) {
 	default:
 		fmt.Fprintf(w, "%s: %d rows in %.1f s\n", x.Stage, x.Rows, x.Seconds)
 	}
+}
+
+// printPlanned compares what stages took with what was planned.
+func printPlanned(w io.Writer, rec *coordinator.Record, stages []control.Stage) {
+	planned := func(s control.Stage) bool { return rec.Stage(s) != nil && rec.Stage(s).Planned != nil }
+	if !slices.ContainsFunc(stages, planned) {
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "planned | measured\tmemory\tpeak disk\tread\twritten\tpasses\ttime\t")
+	for _, s := range stages {
+		if !planned(s) {
+			continue
+		}
+		x := rec.Stage(s)
+		p := x.Planned
+		fmt.Fprintf(t, "%s", s)
+		for _, pair := range [][2]int64{
+			{p.PeakBytes, x.MeasuredPeak}, {p.PeakDiskBytes, x.MeasuredDisk}, {p.BytesRead, x.BytesRead}, {p.BytesWritten, x.BytesWritten},
+		} {
+			fmt.Fprintf(t, "\t%s | %s", mem.Bytes(pair[0]), mem.Bytes(pair[1]))
+		}
+		fmt.Fprintf(t, "\t%d | %d\t%s | %s\t\n", p.Passes, x.Passes, duration(p.Seconds), duration(x.Seconds))
+	}
+	_ = t.Flush()
 }
 
 func describeLSI(w io.Writer, l *control.LSIReport) {

@@ -54,7 +54,7 @@ between. Memory is a budget: edges and wide rows stay on disk.` + exitStatus,
 	root.SetErr(a.stderr)
 	f := root.PersistentFlags()
 	f.StringVar(&a.memory, "memory", "", "hard limit for heap, arrays and page cache, such as 8GiB (default 3/4 of what is available, at most 8GiB)")
-	f.IntVar(&a.threads, "threads", runtime.GOMAXPROCS(0), "threads that compute")
+	f.IntVar(&a.threads, "threads", processors, "threads that compute")
 	f.StringVar(&a.scratch, "scratch", "", "local folder for temporary files (default RUN/scratch)")
 	f.StringVar(&a.kernel, "kernel", "auto", "kernel of the passes: auto, avx512, avx2 or go; never changes results")
 	f.StringVar(&a.config, "config", "", "YAML file with a key for each flag; flags on the command line win")
@@ -69,6 +69,16 @@ between. Memory is a budget: edges and wide rows stay on disk.` + exitStatus,
 	return root
 }
 
+// processors is how many threads may run at a time, unless --threads says
+// otherwise.
+var processors = runtime.GOMAXPROCS(0)
+
+// waiting is how many threads beside those that compute may go on when what they
+// read has come. Without them a read that has ended waits for a computing thread
+// to pause, and the next one is not asked for: passes from disk took up to half
+// as long again.
+const waiting = 4
+
 // command makes a verb without arguments. do gets a context whose meters are
 // shown, and the logger is set.
 func (a *app) command(use, short, long string, do func(ctx context.Context, cmd *cobra.Command) error) *cobra.Command {
@@ -79,6 +89,7 @@ func (a *app) command(use, short, long string, do func(ctx context.Context, cmd 
 			if err := a.checkCommon(); err != nil {
 				return asUsage(err)
 			}
+			runtime.GOMAXPROCS(a.threads + waiting)
 			var logs io.Writer = a.stderr
 			ctx := cmd.Context()
 			if !a.quiet {

@@ -26,6 +26,6 @@ DATASET URIS
 	v.datasetFlag(cmd)
 	v.softLabelsFlag(cmd)
 	v.columnsFlag(cmd)
-	v.plan.partition().lsi().smooth().train().labels()
+	v.plan.precision().partition().lsi().smooth().train().labels()
 	return cmd
 }

@@ -18,6 +18,7 @@ import (
 
 	"ndls/coordinator"
 	"ndls/dataset"
+	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/direct"
 	"ndls/internal/storage"
@@ -133,7 +134,7 @@ func (v *stageVerb) execute(ctx context.Context) error {
 	if err := v.plan.over(control.DefaultPlan()).Validate(); err != nil {
 		return err
 	}
-	identity, err := v.identity(ctx)
+	identity, counts, err := v.identity(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,7 +161,7 @@ func (v *stageVerb) execute(ctx context.Context) error {
 	}
 	job := coordinator.Job{
 		Store: store, Catalog: cat, Executor: worker.New(store, cat),
-		Plan: plan, Resources: resources, Restart: !v.resume, Whole: v.whole,
+		Plan: plan, Resources: resources, Restart: !v.resume, Whole: v.whole, Counts: counts,
 		Versions: versions(), Log: v.log,
 	}
 	done, err := job.Run(ctx, v.stages...)
@@ -184,22 +185,27 @@ func (v *stageVerb) resources() (control.Resources, error) {
 	}
 	return control.Resources{
 		Memory: memory, Threads: v.threads, Scratch: scratch, Kernel: v.kernel,
-		BlockColumns: v.blockColumns, Dataset: v.dataset, SoftLabels: v.softLabels,
+		BlockColumns: v.blockColumns, Dataset: v.dataset, SoftLabels: v.softLabels, Targets: v.targetsFile(),
 	}, nil
 }
 
 // identity opens the dataset to see that it is there, and returns what the plan
-// calls it.
-func (v *stageVerb) identity(ctx context.Context) (string, error) {
+// calls it and what it states of the graph, no nodes if that is not enough to plan
+// with.
+func (v *stageVerb) identity(ctx context.Context) (_ string, c estimate.Counts, err error) {
 	if v.dataset == "" {
-		return "", nil
+		return "", c, nil
 	}
 	noFeatures := v.plan.over(control.DefaultPlan()).Partition.Features == "none"
 	ds, err := dataset.Open(ctx, v.dataset, dataset.Options{NoFeatures: noFeatures})
 	if err != nil {
-		return "", err
+		return "", c, err
 	}
-	return ds.Info().Identity, ds.Close()
+	defer func() { err = errors.Join(err, ds.Close()) }()
+	if info := ds.Info(); info.NumNodes > 0 && info.EdgeHint > 0 {
+		c, err = statedCounts(ctx, ds)
+	}
+	return ds.Info().Identity, c, err
 }
 
 // makePlan lays what was given over the plan of the run directory, if there is
@@ -224,7 +230,23 @@ func (v *stageVerb) makePlan(ctx context.Context, rec *coordinator.Record, ident
 	} else if plan.Labels.SoftLabels != "" && rec != nil && !rec.Done(control.SmoothLabels) && slices.Contains(v.stages, control.SmoothLabels) {
 		return plan, asUsage(fmt.Errorf("the run smooths soft labels of another model; give --soft-labels %s again", plan.Labels.SoftLabels))
 	}
+	if t := v.targetsFile(); t != "" {
+		sum, err := fileSum(ctx, t)
+		if err != nil {
+			return plan, fmt.Errorf("--targets %s is neither all nor labelled nor a file: %w", t, err)
+		}
+		plan.Smooth.Targets = filepath.Base(t) + "@sha256:" + sum
+	}
 	return plan, nil
+}
+
+// targetsFile is the file that --targets names, "" if it names none.
+func (v *stageVerb) targetsFile() string {
+	t := v.plan.given.Smooth.Targets
+	if !v.plan.set.Changed("targets") || t == control.AllTargets || t == control.LabelledTargets {
+		return ""
+	}
+	return t
 }
 
 // fileSum is the SHA-256 of a file in hexadecimal.

@@ -12,6 +12,6 @@ func (a *app) smoothCommand() *cobra.Command {
 		`smooth averages each node's features over its hops, as --rule says, and commits
 them as Arrow files. It needs the output of ndls lsi.`)
 	v.columnsFlag(cmd)
-	v.plan.smooth()
+	v.plan.precision().smooth()
 	return cmd
 }

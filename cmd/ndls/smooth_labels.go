@@ -14,6 +14,6 @@ predictions. The soft labels are those of ndls train, or of any other model with
 --soft-labels.`)
 	v.softLabelsFlag(cmd)
 	v.columnsFlag(cmd)
-	v.plan.labels()
+	v.plan.precision().labels()
 	return cmd
 }

@@ -24,7 +24,8 @@ var rules = []rule{
 	{"cmd/ndls", []string{"."}},
 	{"bench", []string{"."}},
 	{"e2e", []string{}},
-	{"coordinator", []string{"internal/control", "internal/mem", "internal/progress", "internal/storage", "shards"}},
+	{"coordinator", []string{"estimate", "internal/control", "internal/mem", "internal/progress", "internal/storage", "shards"}},
+	{"estimate", []string{"partition", "lsi", "smooth", "train", "spmv", "shards", "internal"}},
 	{"worker", []string{"dataset", "partition", "lsi", "smooth", "train", "spmv", "shards", "internal"}},
 	{"export", []string{"shards", "internal"}},
 	{"e2e", []string{"internal"}},
@@ -34,8 +35,9 @@ var rules = []rule{
 	{"train", []string{"shards", "internal"}},
 	{"dataset", []string{"dataset", "internal"}},
 	{"shards", []string{"internal"}},
-	{"spmv", []string{"internal/mem", "internal/packed", "internal/progress"}},
+	{"spmv", []string{"internal/direct", "internal/half", "internal/mem", "internal/packed", "internal/progress"}},
 	{"internal/stationary", []string{"internal", "spmv"}},
+	{"internal/hops", []string{"internal", "spmv"}},
 	{"internal", []string{"internal"}},
 }
 
@@ -51,7 +53,7 @@ var exclusive = map[string][]string{
 	"testing":                           {"internal/testgraph", "internal/storage/storagetest"},
 	"ndls/internal/testgraph":           {},
 	"ndls/internal/storage/storagetest": {},
-	"ndls/internal/control":             {"cmd/ndls", "bench", "coordinator", "worker", "internal/control"},
+	"ndls/internal/control":             {"cmd/ndls", "bench", "coordinator", "estimate", "worker", "internal/control"},
 	"github.com/apache/arrow/go/arrow":  {},
 }
 

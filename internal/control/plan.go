@@ -14,7 +14,7 @@ import (
 
 const (
 	// PlanFormat is the version of the plan's fields and of their meaning.
-	PlanFormat = 1
+	PlanFormat = 2
 	// maxHops is the largest number of hops, what a K table can hold.
 	maxHops = 1<<15 - 1
 )
@@ -60,15 +60,25 @@ func (p Plan) Needs(s Stage) []Stage {
 		}
 		return []Stage{Partition, LSI, Predict}
 	case Evaluate:
+		if p.SomeTargets() {
+			return []Stage{Partition, Predict}
+		}
 		return []Stage{Partition, SmoothLabels}
 	}
 	return nil
 }
 
+// SomeTargets says whether the run's own soft labels are those of some nodes
+// only, so that they cannot be smoothed.
+func (p Plan) SomeTargets() bool { return p.Labels.SoftLabels == "" && p.Smooth.Targets != AllTargets }
+
 // Plan is what decides the bytes of a run directory.
 type Plan struct {
-	Format    int              `json:"format"`
-	Seed      uint64           `json:"seed"`
+	Format int    `json:"format"`
+	Seed   uint64 `json:"seed"`
+	// Precision is "float32" or "float16": how rows are kept between hops, and
+	// written when they are smoothed. Sums are float32.
+	Precision string           `json:"precision"`
 	Partition PartitionOptions `json:"partition"`
 	LSI       LSIOptions       `json:"lsi"`
 	Smooth    SmoothOptions    `json:"smooth"`
@@ -103,6 +113,11 @@ type LSIOptions struct {
 	Kmax int `json:"kmax"`
 	// Stationary is "component" (appendix A.1) or "global" (equation 2).
 	Stationary string `json:"stationary"`
+	// Active is "exact", which recomputes every row as long as hops are made, or
+	// "settled", which stops Slack hops after a row's last own one. It holds
+	// for smoothing too.
+	Active string `json:"active"`
+	Slack  int    `json:"slack"`
 }
 
 // SmoothOptions decide the smoothed features.
@@ -113,6 +128,9 @@ type SmoothOptions struct {
 	Alpha float64 `json:"alpha"`
 	// Hops is the number of hops of the rules that do not take it from the K table.
 	Hops int `json:"hops"`
+	// Targets are the rows that are written: "all", "labelled", or those whose
+	// input ids a file lists, by its base name and SHA-256.
+	Targets string `json:"targets"`
 }
 
 // TrainOptions decide the model.
@@ -149,17 +167,24 @@ type LabelOptions struct {
 	SoftLabels string `json:"soft_labels"`
 }
 
+// The targets that are no file.
+const (
+	AllTargets      = "all"
+	LabelledTargets = "labelled"
+)
+
 // DefaultPlan holds the default of every option that does not depend on the input.
 func DefaultPlan() Plan {
 	return Plan{
 		Format:    PlanFormat,
 		Seed:      1,
+		Precision: "float32",
 		Partition: PartitionOptions{Normalize: "auto", IntervalBlocks: 16},
 		LSI: LSIOptions{
 			Mode: "influence-sketch", Probes: 64, Epsilon: 0.03, R: 0.5, Kmax: 200,
-			Stationary: "component",
+			Stationary: "component", Active: "exact", Slack: 10,
 		},
-		Smooth: SmoothOptions{Rule: "ndls", Alpha: 0.15, Hops: 10},
+		Smooth: SmoothOptions{Rule: "ndls", Alpha: 0.15, Hops: 10, Targets: AllTargets},
 		Train: TrainOptions{
 			Hidden: 64, Layers: 2, Dropout: 0.4, InputDropout: 0.4, LR: 0.01, WeightDecay: 5e-4, Schedule: "constant",
 			Epochs: 500, Patience: 0, BatchSize: 4096, Runs: 10,
@@ -180,6 +205,8 @@ func (p Plan) Validate() error {
 		{"normalize", p.Partition.Normalize, []string{"auto", "l1", "none"}},
 		{"lsi", p.LSI.Mode, []string{"influence-sketch", "influence-exact", "feature", "feature-sketch"}},
 		{"stationary", p.LSI.Stationary, []string{"component", "global"}},
+		{"active", p.LSI.Active, []string{"exact", "settled"}},
+		{"precision", p.Precision, []string{"float32", "float16"}},
 		{"rule", p.Smooth.Rule, []string{"ndls", "ndls-reference", "sgc", "s2gc", "gbp"}},
 		{"label-rule", p.Labels.Rule, []string{"ndls", "ndls-reference"}},
 		{"schedule", p.Train.Schedule, []string{"constant", "cosine"}},
@@ -191,6 +218,13 @@ func (p Plan) Validate() error {
 	}
 	if err := validateSplit(p.Partition.Split); err != nil {
 		return err
+	}
+	if p.Smooth.Targets == "" {
+		return fmt.Errorf("control: --targets is empty: write all, labelled or the name of a file of input ids: %w", ErrOption)
+	}
+	if p.LSI.Active == "settled" && p.Smooth.Rule != "ndls" && p.Smooth.Rule != "ndls-reference" {
+		return fmt.Errorf("control: --active settled with --rule %s: that rule counts the same hops for every node, so none settles earlier; use --active exact: %w",
+			p.Smooth.Rule, ErrOption)
 	}
 	for _, c := range []struct {
 		field          string
@@ -207,6 +241,7 @@ func (p Plan) Validate() error {
 		{"alpha", p.Smooth.Alpha, 0, 1, false, false},
 		{"label-alpha", p.Labels.Alpha, 0, 1, false, false},
 		{"hops", float64(p.Smooth.Hops), 0, maxHops, false, false},
+		{"slack", float64(p.LSI.Slack), 0, maxHops, false, false},
 		{"hidden", float64(p.Train.Hidden), 1, 1 << 20, false, false},
 		{"layers", float64(p.Train.Layers), 1, 64, false, false},
 		{"dropout", p.Train.Dropout, 0, 1, false, true},
@@ -272,6 +307,9 @@ func (p Plan) Diff(there Plan, stages ...Stage) []string {
 	}
 	d := diff("format", p.Format, there.Format)
 	d = append(d, diff("seed", p.Seed, there.Seed)...)
+	if slices.ContainsFunc(stages, func(s Stage) bool { return s == LSI || s == Smooth || s == SmoothLabels }) {
+		d = append(d, diff("precision", p.Precision, there.Precision)...)
+	}
 	for _, s := range stages {
 		switch s {
 		case Partition:

@@ -13,14 +13,35 @@ type StageReport struct {
 	// read, in KernelSeconds of passing.
 	EdgesStreamed int64   `json:"edges_streamed"`
 	KernelSeconds float64 `json:"kernel_seconds"`
-	BytesRead     int64   `json:"bytes_read"`
-	BytesWritten  int64   `json:"bytes_written"`
-	// PlannedPeak and MeasuredPeak are bytes of memory.
+	// BytesRead and BytesWritten are of the run directory and scratch files.
+	BytesRead    int64 `json:"bytes_read"`
+	BytesWritten int64 `json:"bytes_written"`
+	// PlannedPeak and MeasuredPeak are bytes of memory, MeasuredDisk the most bytes
+	// that the run directory and scratch held at a time.
 	PlannedPeak  int64 `json:"planned_peak_bytes"`
 	MeasuredPeak int64 `json:"measured_peak_bytes"`
-	// LSI is set by the lsi stage, Accuracy by evaluate.
-	LSI      *LSIReport      `json:"lsi,omitempty"`
-	Accuracy *AccuracyReport `json:"accuracy,omitempty"`
+	MeasuredDisk int64 `json:"measured_peak_disk_bytes"`
+	// Planned is what the stage was expected to take, before it began, nil where
+	// the dataset did not state its size.
+	Planned *Figures `json:"planned,omitempty"`
+	// LSI is set by the lsi stage, Deviation by smooth with settled rows,
+	// Accuracy by evaluate.
+	LSI       *LSIReport       `json:"lsi,omitempty"`
+	Deviation *DeviationReport `json:"deviation,omitempty"`
+	Accuracy  *AccuracyReport  `json:"accuracy,omitempty"`
+}
+
+// DeviationReport compares smoothed rows of --active settled with those of exact
+// on a sample of rows, by 16 random combinations of their columns.
+type DeviationReport struct {
+	Rows int64 `json:"rows"`
+	// Mean, P99 and Max are of ‖settled − exact‖ / ‖exact‖.
+	Mean float64 `json:"mean"`
+	P99  float64 `json:"p99"`
+	Max  float64 `json:"max"`
+	// Edges is what the exact rows of the sample took, in edges streamed; they
+	// are not among the stage's EdgesStreamed.
+	Edges int64 `json:"edges"`
 }
 
 // LSIReport describes a K table.
@@ -33,6 +54,8 @@ type LSIReport struct {
 	Stationary string  `json:"stationary"`
 	Mean       float64 `json:"mean"`
 	Max        int     `json:"max"`
+	// LabelledMax is the largest K of a node with a label.
+	LabelledMax int `json:"labelled_max"`
 	// CappedShare is the share of nodes that never settled.
 	CappedShare float64 `json:"capped_share"`
 	// Histogram lists [k, nodes] in ascending order of k, without empty entries.
@@ -43,7 +66,7 @@ type LSIReport struct {
 type AccuracyReport struct {
 	// Base is before label smoothing, Smoothed after it.
 	Base     SplitAccuracy `json:"base"`
-	Smoothed SplitAccuracy `json:"smoothed"`
+	Smoothed SplitAccuracy `json:"smoothed,omitzero"`
 	// Runs is the number of models behind each mean.
 	Runs int `json:"runs"`
 }
@@ -65,4 +88,25 @@ type Spread struct {
 type MemoryReport struct {
 	BudgetBytes  int64 `json:"budget_bytes"`
 	PeakRSSBytes int64 `json:"peak_rss_bytes"`
+}
+
+// Figures are what a stage is planned to take.
+type Figures struct {
+	Stage Stage `json:"name"`
+	// PeakBytes is the memory that the stage takes, LeastBytes the smallest
+	// budget with which it runs.
+	PeakBytes  int64 `json:"peak_bytes"`
+	LeastBytes int64 `json:"least_bytes"`
+	// DiskBytes is what the stage adds to the run directory in the end,
+	// ScratchBytes what its temporary files take beside that, PeakDiskBytes what
+	// run directory and scratch hold at the peak, earlier stages included.
+	DiskBytes     int64 `json:"disk_bytes"`
+	ScratchBytes  int64 `json:"scratch_bytes"`
+	PeakDiskBytes int64 `json:"peak_disk_bytes"`
+	// BytesRead and BytesWritten are of the run directory and scratch.
+	BytesRead      int64   `json:"bytes_read"`
+	BytesWritten   int64   `json:"bytes_written"`
+	Passes         int     `json:"passes"`
+	ColumnsPerPass int     `json:"columns_per_pass"`
+	Seconds        float64 `json:"seconds"`
 }

@@ -18,8 +18,10 @@ type Resources struct {
 	// Dataset is the URI to import from, with its paths. Only the partition
 	// stage reads it.
 	Dataset string
-	// SoftLabels is the file named by Plan.Labels.SoftLabels.
+	// SoftLabels is the file named by Plan.Labels.SoftLabels, Targets that named
+	// by Plan.Smooth.Targets.
 	SoftLabels string
+	Targets    string
 }
 
 // Task is one stage of a plan.

@@ -3,6 +3,7 @@ package direct
 import (
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,6 +15,20 @@ type Scratch struct {
 	f      *os.File
 	direct bool
 }
+
+// scratchRead and scratchWritten count the bytes of all scratch files.
+var scratchRead, scratchWritten atomic.Int64
+
+// CountScratch adds to what the process has read from and written to scratch
+// files, for those that are no Scratch.
+func CountScratch(read, written int64) {
+	scratchRead.Add(read)
+	scratchWritten.Add(written)
+}
+
+// ScratchTraffic is what the process has read from and written to scratch files
+// so far, in bytes.
+func ScratchTraffic() (read, written int64) { return scratchRead.Load(), scratchWritten.Load() }
 
 // NewScratch makes an empty scratch file in dir.
 func NewScratch(dir string) (*Scratch, error) {
@@ -49,6 +64,7 @@ func (s *Scratch) ReadAt(p []byte, off int64) error {
 			return nil
 		}
 		n += m
+		CountScratch(int64(m), 0)
 	}
 	s.drop(off, int64(len(p)))
 	return nil
@@ -59,7 +75,8 @@ func (s *Scratch) WriteAt(p []byte, off int64) error {
 	if !aligned(p, off) {
 		return fmt.Errorf("direct: scratch write of %d bytes at %d is not aligned", len(p), off)
 	}
-	_, err := s.f.WriteAt(p, off)
+	n, err := s.f.WriteAt(p, off)
+	CountScratch(0, int64(n))
 	if err == nil && !s.direct {
 		err = unix.SyncFileRange(int(s.f.Fd()), off, int64(len(p)), unix.SYNC_FILE_RANGE_WRITE|unix.SYNC_FILE_RANGE_WAIT_AFTER)
 		s.drop(off, int64(len(p)))

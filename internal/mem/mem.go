@@ -140,6 +140,17 @@ func AsBytes[T any](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
+// View sees the bytes of an array as elements of a type without pointers.
+func View[T any](a *Array[byte]) []T {
+	var zero T
+	return unsafe.Slice((*T)(unsafe.Pointer(&a.S[0])), len(a.S)/int(unsafe.Sizeof(zero)))
+}
+
+// Extend lengthens b, which starts on a page of an array, to n bytes within the
+// last page that it reaches: arrays are mapped in whole pages, and so are
+// transfers of direct I/O.
+func Extend(b []byte, n int64) []byte { return unsafe.Slice(&b[0], n) }
+
 // Bytes is a byte count that prints in binary units.
 type Bytes int64
 

@@ -6,27 +6,36 @@ import (
 	"fmt"
 	"hash/crc32"
 	"unsafe"
+
+	"ndls/internal/direct"
 )
 
 const (
 	// BlockShift is the number of bits of a destination within its block.
 	BlockShift = 20
-	// BlockRows is the number of destination rows of a block. Measured: 2^16
-	// is twice as slow, 2^21 and 2^22 are no faster.
+	// BlockRows is the number of destination rows of a block, what edge shards
+	// are sorted by.
 	BlockRows = 1 << BlockShift
+	// StripShift is the number of bits of a destination within its strip.
+	StripShift = 15
+	// StripRows is the number of destination rows of a strip. Measured with
+	// rows of 64 bytes: 2^16 and 2^17 are a fifth slower, 2^20 a third.
+	StripRows = 1 << StripShift
+	// BlockStrips is the number of strips of a block.
+	BlockStrips = BlockRows / StripRows
 	// Escape marks a word whose source stands in the next word.
-	Escape = 1<<(32-BlockShift) - 1
+	Escape = 1<<(32-StripShift) - 1
 	// FrameBytes is the largest size of a frame, one disk transfer.
-	FrameBytes = 1 << 20
+	FrameBytes = 1 << 18
 	// Align is what frame sizes and offsets are multiples of, for direct I/O.
-	Align = 4096
+	Align = direct.Align
 	// HeaderBytes precede the words of a frame.
 	HeaderBytes = 64
 	// FrameWords is the largest number of words in a frame.
 	FrameWords = (FrameBytes - HeaderBytes) / 4
 )
 
-const rowMask = BlockRows - 1
+const rowMask = StripRows - 1
 
 // ErrFrame reports a frame that is damaged.
 var ErrFrame = errors.New("damaged frame")
@@ -36,29 +45,32 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Frame is a decoded frame header with its words, which alias the buffer that
 // the frame was read into.
 type Frame struct {
-	// Block is the destination block that all edges belong to.
-	Block uint32
+	// Strip is the strip that all destinations belong to.
+	Strip uint32
 	// Src is the source that the first difference is counted from.
 	Src uint32
+	// Last is the source of the last edge.
+	Last uint32
 	// Edges is the number of edges in Words.
 	Edges uint32
 	Words []uint32
 }
 
-// Source gives the edges of a graph block by block. It is safe for concurrent
-// use; blocks may be opened in any order and any number of times.
+// Source gives the edges of a graph strip by strip. It is safe for concurrent
+// use; strips may be opened in any order and any number of times.
 type Source interface {
 	// NumNodes is the number of rows; ids are below it.
 	NumNodes() int64
-	// Blocks is the number of destination blocks, NumNodes/BlockRows rounded up.
-	Blocks() int
-	// Edges is the number of directed edges into a block.
-	Edges(block int) int64
-	// Open starts reading the frames of a block.
-	Open(block int) (Frames, error)
+	// Strips is the number of strips, NumNodes/StripRows rounded up.
+	Strips() int
+	// Edges is the number of directed edges into a strip.
+	Edges(strip int) int64
+	// Open starts reading the frames of a strip. They hold exactly the edges
+	// whose source is in [lo, hi); [0, NumNodes) is all of them.
+	Open(strip int, lo, hi uint32) (Frames, error)
 }
 
-// Frames reads the frames of one block in order.
+// Frames reads the frames of one strip in order.
 type Frames interface {
 	// Next returns the next frame, or io.EOF. The frame is valid until the
 	// next call.
@@ -66,23 +78,29 @@ type Frames interface {
 	Close() error
 }
 
-// Encoder packs the edges of one block after the other. Edges of a block come
+// Strips is how many strips nodes rows make.
+func Strips(nodes int64) int {
+	return int((nodes + StripRows - 1) >> StripShift)
+}
+
+// Encoder packs the edges of one strip after the other. Edges of a strip come
 // sorted by (source, destination).
 type Encoder struct {
 	buf   []byte
 	words []uint32
 	n     int
 	edges uint32
-	block uint32
+	strip uint32
 	base  uint32
 	last  uint32
-	emit  func(frame []byte) error
+	emit  func(f Frame, frame []byte) error
 }
 
-// NewEncoder returns an encoder that hands each finished frame to emit; the
-// bytes are valid during the call.
-func NewEncoder(emit func(frame []byte) error) *Encoder {
-	buf := make([]byte, FrameBytes)
+// NewEncoder returns an encoder that hands each finished frame to emit, once
+// decoded and once as the bytes to store, which start at a multiple of [Align];
+// both are valid during the call.
+func NewEncoder(emit func(f Frame, frame []byte) error) *Encoder {
+	buf := direct.AlignedBytes(FrameBytes)
 	return &Encoder{
 		buf:   buf,
 		words: unsafe.Slice((*uint32)(unsafe.Pointer(&buf[HeaderBytes])), FrameWords),
@@ -91,24 +109,27 @@ func NewEncoder(emit func(frame []byte) error) *Encoder {
 }
 
 // Add appends the edge src → dst, where dst is a row of the whole graph. The
-// caller ends a block with Flush before it adds an edge of another.
+// caller ends a strip with Flush before it adds an edge of another.
 func (e *Encoder) Add(src, dst uint32) error {
 	if e.n+2 > FrameWords {
 		if err := e.Flush(); err != nil {
 			return err
 		}
 	}
-	if e.n == 0 {
-		e.block, e.base, e.last = dst>>BlockShift, src, src
+	if strip := dst >> StripShift; e.n == 0 && strip != e.strip {
+		e.strip, e.last = strip, 0
 	}
-	if dst>>BlockShift != e.block || src < e.last {
-		return fmt.Errorf("packed: edge %d → %d is out of order in block %d", src, dst, e.block)
+	if dst>>StripShift != e.strip || src < e.last {
+		return fmt.Errorf("packed: edge %d → %d is out of order in strip %d", src, dst, e.strip)
+	}
+	if e.n == 0 {
+		e.base, e.last = src, src
 	}
 	if d := src - e.last; d < Escape {
-		e.words[e.n] = d<<BlockShift | dst&rowMask
+		e.words[e.n] = d<<StripShift | dst&rowMask
 		e.n++
 	} else {
-		e.words[e.n] = Escape<<BlockShift | dst&rowMask
+		e.words[e.n] = Escape<<StripShift | dst&rowMask
 		e.words[e.n+1] = src
 		e.n += 2
 	}
@@ -123,52 +144,63 @@ func (e *Encoder) Flush() error {
 		return nil
 	}
 	size := HeaderBytes + 4*e.n
-	padded := (size + Align - 1) &^ (Align - 1)
+	padded := pad(size)
 	clear(e.buf[size:padded])
 	h := e.buf[:HeaderBytes]
 	clear(h)
+	f := Frame{Strip: e.strip, Src: e.base, Last: e.last, Edges: e.edges, Words: e.words[:e.n]}
 	binary.LittleEndian.PutUint32(h[0:], crc32.Checksum(e.buf[HeaderBytes:size], castagnoli))
 	binary.LittleEndian.PutUint32(h[4:], uint32(e.n))
-	binary.LittleEndian.PutUint32(h[8:], e.edges)
-	binary.LittleEndian.PutUint32(h[12:], e.base)
-	binary.LittleEndian.PutUint32(h[16:], e.block)
-	err := e.emit(e.buf[:padded])
+	binary.LittleEndian.PutUint32(h[8:], f.Edges)
+	binary.LittleEndian.PutUint32(h[12:], f.Src)
+	binary.LittleEndian.PutUint32(h[16:], f.Strip)
+	binary.LittleEndian.PutUint32(h[20:], f.Last)
+	err := e.emit(f, e.buf[:padded])
 	e.n, e.edges = 0, 0
 	return err
 }
 
+func pad(size int) int { return (size + Align - 1) &^ (Align - 1) }
+
 // Decode reads the frame at the start of buf, checks its checksum and returns
 // it with the number of bytes it takes up. buf must be 4-byte aligned.
 func Decode(buf []byte) (Frame, int, error) {
+	f, size, err := Parse(buf)
+	if err == nil && crc32.Checksum(buf[HeaderBytes:HeaderBytes+4*len(f.Words)], castagnoli) != binary.LittleEndian.Uint32(buf) {
+		return Frame{}, 0, fmt.Errorf("checksum differs: %w", ErrFrame)
+	}
+	return f, size, err
+}
+
+// Parse is Decode without the checksum, for frames whose checksum was found
+// right before.
+func Parse(buf []byte) (Frame, int, error) {
 	if len(buf) < HeaderBytes {
 		return Frame{}, 0, fmt.Errorf("%d bytes, shorter than a header: %w", len(buf), ErrFrame)
 	}
 	words := int(binary.LittleEndian.Uint32(buf[4:]))
-	size := HeaderBytes + 4*words
-	padded := (size + Align - 1) &^ (Align - 1)
-	if words == 0 || words > FrameWords || padded > len(buf) {
+	if words == 0 || words > FrameWords || pad(HeaderBytes+4*words) > len(buf) {
 		return Frame{}, 0, fmt.Errorf("%d words do not fit: %w", words, ErrFrame)
 	}
-	if crc32.Checksum(buf[HeaderBytes:size], castagnoli) != binary.LittleEndian.Uint32(buf[0:]) {
-		return Frame{}, 0, fmt.Errorf("checksum differs: %w", ErrFrame)
-	}
 	return Frame{
-		Block: binary.LittleEndian.Uint32(buf[16:]),
+		Strip: binary.LittleEndian.Uint32(buf[16:]),
 		Src:   binary.LittleEndian.Uint32(buf[12:]),
+		Last:  binary.LittleEndian.Uint32(buf[20:]),
 		Edges: binary.LittleEndian.Uint32(buf[8:]),
 		Words: unsafe.Slice((*uint32)(unsafe.Pointer(&buf[HeaderBytes])), words),
-	}, padded, nil
+	}, pad(HeaderBytes + 4*words), nil
 }
 
 // Check walks the words of a frame and fails unless every source is below
-// nodes, every destination below rows, sources ascend and the edges are as many
-// as stated. A frame that passes cannot make a kernel leave its arrays.
+// nodes, every destination below rows, sources ascend up to Last and the edges
+// are as many as stated. A frame that passes cannot make a kernel leave its
+// arrays.
 func (f Frame) Check(nodes, rows int64) error {
 	edges := uint32(0)
 	src := uint64(f.Src)
 	for i := 0; i < len(f.Words); i++ {
 		w := f.Words[i]
-		if d := w >> BlockShift; d < Escape {
+		if d := w >> StripShift; d < Escape {
 			src += uint64(d)
 		} else {
 			i++
@@ -178,28 +210,68 @@ func (f Frame) Check(nodes, rows int64) error {
 			src = uint64(f.Words[i])
 		}
 		if src >= uint64(nodes) || int64(w&rowMask) >= rows {
-			return fmt.Errorf("edge %d → row %d of the block is outside the graph: %w", src, w&rowMask, ErrFrame)
+			return fmt.Errorf("edge %d → row %d of the strip is outside the graph: %w", src, w&rowMask, ErrFrame)
 		}
 		edges++
 	}
-	if edges != f.Edges {
-		return fmt.Errorf("%d edges, the header says %d: %w", edges, f.Edges, ErrFrame)
+	if edges != f.Edges || src != uint64(f.Last) {
+		return fmt.Errorf("%d edges up to source %d, the header says %d up to %d: %w", edges, src, f.Edges, f.Last, ErrFrame)
 	}
 	return nil
 }
 
 // Visit calls edge for each edge of the frame with its source and its
-// destination row within the block.
+// destination row within the strip.
 func (f Frame) Visit(edge func(src, row uint32)) {
 	src := f.Src
-	for i := 0; i < len(f.Words); i++ {
+	for i := 0; i < len(f.Words); {
 		w := f.Words[i]
-		if d := w >> BlockShift; d < Escape {
-			src += d
-		} else {
-			i++
-			src = f.Words[i]
-		}
+		src, i = f.next(src, i)
 		edge(src, w&rowMask)
 	}
+}
+
+// next decodes the source at word i, which follows src, and says where the next
+// word is.
+func (f Frame) next(src uint32, i int) (uint32, int) {
+	if d := f.Words[i] >> StripShift; d < Escape {
+		return src + d, i + 1
+	}
+	return f.Words[i+1], i + 2
+}
+
+// Trim returns the part of the frame whose sources are in [lo, hi), and whether
+// there is any. A frame that passes Check is cut without copying its words.
+func (f Frame) Trim(lo, hi uint32) (Frame, bool) {
+	if lo <= f.Src && f.Last < hi {
+		return f, true
+	}
+	if f.Last < lo || f.Src >= hi {
+		return Frame{}, false
+	}
+	from, src := 0, f.Src
+	skipped := uint32(0)
+	for from < len(f.Words) {
+		s, next := f.next(src, from)
+		if s >= lo {
+			break
+		}
+		src, from = s, next
+		skipped++
+	}
+	cut := Frame{Strip: f.Strip, Src: src, Last: f.Last, Edges: f.Edges - skipped, Words: f.Words[from:]}
+	if f.Last < hi {
+		return cut, cut.Edges > 0
+	}
+	to, edges := 0, uint32(0)
+	for to < len(cut.Words) {
+		s, next := cut.next(src, to)
+		if s >= hi {
+			break
+		}
+		src, to = s, next
+		edges++
+	}
+	cut.Last, cut.Edges, cut.Words = src, edges, cut.Words[:to]
+	return cut, edges > 0
 }

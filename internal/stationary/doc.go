@@ -6,7 +6,7 @@
 // With Z = D̃^(−r) X every hop is Z ← D̃⁻¹ Ã Z. The limit is one row, z̄ = Σ_j d̃_j Z_j
 // / vol, for the whole graph (equation 2 of the paper) or for each component
 // (appendix A.1), and X^∞_i = d̃_i^r z̄. The row z̄ does not change from hop to hop,
-// so [State.Deflate] subtracts it once, and from then on
+// so [Mean.Subtract] takes it away once, and from then on
 //
 //	‖X_i^(k) − X_i^∞‖₂ = d̃_i^r ‖Z_i^(k)‖₂.
 //
@@ -15,8 +15,8 @@
 //
 // # Memory
 //
-// 8 bytes for each component, and while Deflate runs 8·b bytes a component for
-// b columns.
+// 8 bytes for each component, and 8·b bytes a component for a [Mean] of b
+// columns.
 //
 // # Determinism
 //

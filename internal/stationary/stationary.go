@@ -2,13 +2,9 @@ package stationary
 
 import (
 	"math"
-	"sync"
 
 	"ndls/internal/mem"
 )
-
-// granule is how many columns one goroutine sums: a cache line of float32.
-const granule = 16
 
 // powers is how many degrees have their power in a table.
 const powers = 1 << 16
@@ -91,76 +87,80 @@ func (s *State) downBy(d uint32) float64 {
 	return power(d, -s.r)
 }
 
-// Scale turns rows of X, stride columns wide (a multiple of 16), into rows of
-// Z = D̃^(−r) X. Columns are shared out among threads.
-func (s *State) Scale(rows []float32, stride, threads int) {
+// Scale turns rows first, first+1, … of X, stride columns each, into rows of Z =
+// D̃^(−r) X.
+func (s *State) Scale(first int64, rows []float32, stride int) {
 	if s.r == 0 {
 		return
 	}
-	byGranule(stride, threads, func(col int) {
-		for i, d := range s.degree {
-			row, down := rows[i*stride+col:i*stride+col+granule], s.downBy(d)
-			for c, x := range row {
-				row[c] = float32(float64(x) * down)
-			}
+	for i := 0; len(rows) > 0; i++ {
+		down := s.downBy(s.degree[first+int64(i)])
+		for c, x := range rows[:stride] {
+			rows[c] = float32(float64(x) * down)
 		}
-	})
+		rows = rows[stride:]
+	}
 }
 
-// Deflate turns rows of X, stride columns wide (a multiple of 16), into rows of
-// Z less their stationary row z̄. Columns are shared out among threads.
-func (s *State) Deflate(rows []float32, stride, threads int) error {
-	means, err := mem.Alloc[float64](s.budget, int64(s.count)*int64(stride), "stationary rows")
-	if err != nil {
-		return err
-	}
-	defer means.Free()
-	s.Scale(rows, stride, threads)
-	byGranule(stride, threads, func(col int) { s.subtractMean(rows, stride, col, means.S) })
-	return nil
+// Mean is the stationary row z̄ = Σ_j d̃_j Z_j / vol of each component, for one
+// column block.
+type Mean struct {
+	state  *State
+	stride int
+	rows   *mem.Array[float64]
 }
 
-// byGranule calls work for each granule of columns, on several threads.
-func byGranule(stride, threads int, work func(col int)) {
-	queue := make(chan int, stride/granule)
-	for col := 0; col < stride; col += granule {
-		queue <- col
-	}
-	close(queue)
-	var wg sync.WaitGroup
-	for range min(threads, cap(queue)) {
-		wg.Go(func() {
-			for col := range queue {
-				work(col)
-			}
-		})
-	}
-	wg.Wait()
+// NewMean starts the stationary rows of a block of stride columns.
+func (s *State) NewMean(stride int) (*Mean, error) {
+	rows, err := mem.Alloc[float64](s.budget, int64(s.count)*int64(stride), "stationary rows")
+	return &Mean{s, stride, rows}, err
 }
 
-// subtractMean handles columns [col, col+granule); means has room for a row of
-// each component.
-func (s *State) subtractMean(rows []float32, stride, col int, means []float64) {
-	of := func(i int) []float64 {
-		at := int(s.of(i))*stride + col
-		return means[at : at+granule]
-	}
-	for i, d := range s.degree {
-		sum, d1 := of(i), float64(d)+1
-		for c, z := range rows[i*stride+col : i*stride+col+granule] {
+// MeanBytes is what a [Mean] of stride columns takes.
+func (s *State) MeanBytes(stride int) int64 { return 8 * int64(s.count) * int64(stride) }
+
+// Free returns the memory.
+func (m *Mean) Free() { m.rows.Free() }
+
+// Clear starts anew.
+func (m *Mean) Clear() { m.rows.Clear() }
+
+// Row is z̄ of the component of node i, once Finish was called.
+func (m *Mean) Row(i int64) []float64 {
+	at := int(m.state.of(int(i))) * m.stride
+	return m.rows.S[at : at+m.stride]
+}
+
+// Add takes rows first, first+1, … of Z. Rows come in ascending order, so that
+// sums do not depend on how many come at a time.
+func (m *Mean) Add(first int64, rows []float32) {
+	for i := first; len(rows) > 0; i++ {
+		d1 := float64(m.state.degree[i]) + 1
+		sum := m.Row(i)
+		for c, z := range rows[:m.stride] {
 			sum[c] += float64(d1 * float64(z))
 		}
+		rows = rows[m.stride:]
 	}
-	for c, volume := range s.volume.S {
-		for j := c*stride + col; j < c*stride+col+granule; j++ {
-			means[j] /= volume
+}
+
+// Finish divides the sums by the volumes.
+func (m *Mean) Finish() {
+	for c, volume := range m.state.volume.S {
+		row := m.rows.S[c*m.stride : (c+1)*m.stride]
+		for j := range row {
+			row[j] /= volume
 		}
 	}
-	for i := range s.degree {
-		mean := of(i)
-		row := rows[i*stride+col : i*stride+col+granule]
-		for c, z := range row {
-			row[c] = float32(float64(z) - mean[c])
+}
+
+// Subtract takes the stationary row from rows first, first+1, … of Z.
+func (m *Mean) Subtract(first int64, rows []float32) {
+	for i := first; len(rows) > 0; i++ {
+		mean := m.Row(i)
+		for c, z := range rows[:m.stride] {
+			rows[c] = float32(float64(z) - mean[c])
 		}
+		rows = rows[m.stride:]
 	}
 }

@@ -1,6 +1,7 @@
 package testgraph
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -136,24 +137,22 @@ func (g Graph) Components() ([]uint32, int) {
 
 // Source packs the graph in memory.
 func (g Graph) Source() packed.Source {
-	blocks := (len(g.Adj) + packed.BlockRows - 1) / packed.BlockRows
-	s := &source{n: int64(len(g.Adj)), frames: make([][][]byte, blocks), edges: make([]int64, blocks)}
+	s := &source{n: int64(len(g.Adj)), frames: make([][]packed.Frame, packed.Strips(int64(len(g.Adj))))}
 	type edge struct{ src, dst uint32 }
-	for b := range blocks {
+	for strip := range s.frames {
+		lo := strip << packed.StripShift
 		var edges []edge
-		for d := b << packed.BlockShift; d < min((b+1)<<packed.BlockShift, len(g.Adj)); d++ {
+		for d := lo; d < min(lo+packed.StripRows, len(g.Adj)); d++ {
 			for _, u := range g.Adj[d] {
 				edges = append(edges, edge{u, uint32(d)})
 			}
 		}
 		slices.SortFunc(edges, func(x, y edge) int {
-			if x.src != y.src {
-				return int(int64(x.src) - int64(y.src))
-			}
-			return int(int64(x.dst) - int64(y.dst))
+			return cmp.Or(cmp.Compare(x.src, y.src), cmp.Compare(x.dst, y.dst))
 		})
-		enc := packed.NewEncoder(func(f []byte) error {
-			s.frames[b] = append(s.frames[b], slices.Clone(f))
+		enc := packed.NewEncoder(func(f packed.Frame, _ []byte) error {
+			f.Words = slices.Clone(f.Words)
+			s.frames[strip] = append(s.frames[strip], f)
 			return nil
 		})
 		for _, e := range edges {
@@ -164,34 +163,43 @@ func (g Graph) Source() packed.Source {
 		if err := enc.Flush(); err != nil {
 			panic(err)
 		}
-		s.edges[b] = int64(len(edges))
 	}
 	return s
 }
 
 type source struct {
 	n      int64
-	frames [][][]byte
-	edges  []int64
+	frames [][]packed.Frame
 }
 
-func (s *source) NumNodes() int64       { return s.n }
-func (s *source) Blocks() int           { return len(s.frames) }
-func (s *source) Edges(block int) int64 { return s.edges[block] }
+func (s *source) NumNodes() int64 { return s.n }
+func (s *source) Strips() int     { return len(s.frames) }
 
-func (s *source) Open(block int) (packed.Frames, error) {
-	return &frames{s.frames[block]}, nil
+func (s *source) Edges(strip int) (edges int64) {
+	for _, f := range s.frames[strip] {
+		edges += int64(f.Edges)
+	}
+	return edges
 }
 
-type frames struct{ rest [][]byte }
+func (s *source) Open(strip int, lo, hi uint32) (packed.Frames, error) {
+	return &frames{s.frames[strip], lo, hi}, nil
+}
+
+type frames struct {
+	rest   []packed.Frame
+	lo, hi uint32
+}
 
 func (f *frames) Next() (packed.Frame, error) {
-	if len(f.rest) == 0 {
-		return packed.Frame{}, io.EOF
+	for len(f.rest) > 0 {
+		frame, ok := f.rest[0].Trim(f.lo, f.hi)
+		f.rest = f.rest[1:]
+		if ok {
+			return frame, nil
+		}
 	}
-	fr, _, err := packed.Decode(f.rest[0])
-	f.rest = f.rest[1:]
-	return fr, err
+	return packed.Frame{}, io.EOF
 }
 
 func (f *frames) Close() error { return nil }

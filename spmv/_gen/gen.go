@@ -7,16 +7,20 @@ import (
 	"fmt"
 
 	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 )
 
 const (
-	blockShift = 20
-	rowMask    = 1<<blockShift - 1
-	escape     = 1<<(32-blockShift) - 1
-	// ahead is how many edges the prefetch runs before the sum.
-	ahead = 16
+	stripShift = 15
+	rowMask    = 1<<stripShift - 1
+	escape     = 1<<(32-stripShift) - 1
+	// batch is how many edges are decoded, and their rows prefetched, ahead of
+	// their sums.
+	batch = 128
+	// ahead is how many rows the measured loops prefetch ahead.
+	ahead = 64
 )
 
 // isa is an instruction set: how wide a register is and how to get one.
@@ -33,12 +37,17 @@ var isas = []isa{
 
 func main() {
 	ConstraintExpr("amd64,!noasm")
+	hasF16C()
 	for _, v := range isas {
-		for _, cols := range []int{16, 32, 64} {
-			accumulate(v, cols)
-			sumCSR(v, cols)
-			gather(v, cols)
+		for _, z := range []precision{{"", 4}, {"Half", 2}} {
+			for _, cols := range []int{16, 32, 64} {
+				accumulate(v, z, cols)
+				sumCSR(v, z, cols)
+				gather(v, z, cols)
+			}
 		}
+		widen(v)
+		narrow(v)
 		divideRows(v)
 		addRows(v)
 		squareNorms(v)
@@ -47,87 +56,201 @@ func main() {
 	Generate()
 }
 
-// accumulate: for every packed edge, acc[dst] += z[src], cols columns wide.
-func accumulate(v isa, cols int) {
-	name := fmt.Sprintf("accumulate%d%s", cols, v.name)
-	TEXT(name, NOSPLIT, "func(acc, z *float32, stride uintptr, words *uint32, edges uint64, src uint32)")
-	Doc(name + " adds z[src] to acc[dst] for each of the packed edges, " + fmt.Sprint(cols) + " columns wide; rows are stride bytes apart.")
-	acc := Load(Param("acc"), GP64())
-	z := Load(Param("z"), GP64())
-	stride := Load(Param("stride"), GP64())
-	words := Load(Param("words"), GP64())
-	edges := Load(Param("edges"), GP64())
-	src := GP64()
-	Load(Param("src"), src.As32())
+// precision is the type of the rows that are summed.
+type precision struct {
+	name  string
+	bytes int
+}
 
-	// The second cursor (words2, src2) runs ahead of the sum and prefetches.
-	words2, src2, left2 := GP64(), GP64(), GP64()
-	MOVQ(words, words2)
-	MOVL(src.As32(), src2.As32())
-	MOVQ(edges, left2)
-
-	warm := GP64()
-	MOVQ(U32(ahead), warm)
-	Label("warm")
-	TESTQ(left2, left2)
-	JZ(LabelRef("main"))
-	step(words2, src2, nil, "warm")
-	DECQ(left2)
-	DECQ(warm)
-	JNZ(LabelRef("warm"))
-
-	Label("main")
-	TESTQ(edges, edges)
-	JZ(LabelRef("done"))
-
-	Label("edge")
-	TESTQ(left2, left2)
-	JZ(LabelRef("sum"))
-	row2 := GP64()
-	step(words2, src2, row2, "fetch")
-	DECQ(left2)
-	at := GP64()
-	MOVQ(src2, at)
-	IMULQ(stride, at)
-	for b := 0; b < cols*4; b += 64 {
-		PREFETCHT0(Mem{Base: z, Index: at, Scale: 1, Disp: b})
+// load loads lanes values at m as float32.
+func (z precision) load(m Mem, x VecVirtual) {
+	if z.bytes == 2 {
+		VCVTPH2PS(m, x)
+	} else {
+		VMOVUPS(m, x)
 	}
-	IMULQ(stride, row2)
-	for b := 0; b < cols*4; b += 64 {
-		PREFETCHT0(Mem{Base: acc, Index: row2, Scale: 1, Disp: b})
-	}
+}
 
-	Label("sum")
-	row := GP64()
-	step(words, src, row, "sum")
-	from := GP64()
-	MOVQ(src, from)
-	IMULQ(stride, from)
-	IMULQ(stride, row)
-	for c := 0; c < cols; c += v.lanes {
-		x := v.reg()
-		VMOVUPS(Mem{Base: acc, Index: row, Scale: 1, Disp: c * 4}, x)
-		VADDPS(Mem{Base: z, Index: from, Scale: 1, Disp: c * 4}, x, x)
-		VMOVUPS(x, Mem{Base: acc, Index: row, Scale: 1, Disp: c * 4})
+// add adds the lanes values at m to x.
+func (z precision) add(v isa, m Mem, x VecVirtual) {
+	if z.bytes == 2 {
+		y := v.reg()
+		VCVTPH2PS(m, y)
+		VADDPS(y, x, x)
+	} else {
+		VADDPS(m, x, x)
 	}
-	DECQ(edges)
-	JNZ(LabelRef("edge"))
-	Label("done")
-	VZEROUPPER()
+}
+
+// hasF16C: bit 29 of ECX of leaf 1, which golang.org/x/sys/cpu leaves out.
+func hasF16C() {
+	TEXT("hasF16C", NOSPLIT, "func() bool")
+	Doc("hasF16C says whether the processor converts float16.")
+	MOVL(U32(1), EAX)
+	XORL(ECX, ECX)
+	CPUID()
+	SHRL(Imm(29), ECX)
+	ANDL(Imm(1), ECX)
+	Store(CL, ReturnIndex(0))
 	RET()
 }
 
-// sumCSR: next[i] = z[i] + Σ z[src], by rows of a CSR matrix; for measurement.
-func sumCSR(v isa, cols int) {
-	name := fmt.Sprintf("sumCSR%d%s", cols, v.name)
-	TEXT(name, NOSPLIT, "func(next, z *float32, stride uintptr, offsets *uint32, src *uint32, first, n uint64)")
-	Doc(name + " sums rows first to first+n of a CSR matrix, " + fmt.Sprint(cols) + " columns wide; offsets counts from the row first, src may be read 64 bytes past its end.")
+// accumulate: for every packed edge, acc[dst] += z[src-base], cols columns wide.
+//
+// buf is a ring of batch edges, each the addresses of its two rows. An edge is
+// decoded, and both rows prefetched, batch edges before its sum, so that neither
+// waits for memory. Of the source row no more is wanted afterwards than this sum:
+// it is prefetched past the outer caches, which are left to the accumulators.
+func accumulate(v isa, p precision, cols int) {
+	name := fmt.Sprintf("accumulate%s%d%s", p.name, cols, v.name)
+	TEXT(name, NOSPLIT, "func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src, base uint32, buf *uint64)")
+	Doc(name + " adds z[src-base] to acc[dst] for each of the packed edges, " + fmt.Sprint(cols) + " columns wide; strides are in bytes, buf has room for 256 words.")
+	d := decoder{
+		p: p, cols: cols,
+		acc: Load(Param("acc"), GP64()), accStride: Load(Param("accStride"), GP64()),
+		z: Load(Param("z"), GP64()), zStride: Load(Param("zStride"), GP64()),
+		words: Load(Param("words"), GP64()), src: GP64(), buf: Load(Param("buf"), GP64()), at: GP64(),
+	}
+	left := Load(Param("edges"), GP64())
+	Load(Param("src"), d.src.(GPVirtual).As32())
+	base := GP64()
+	Load(Param("base"), base.As32())
+	IMULQ(d.zStride, base)
+	SUBQ(base, d.z)
+
+	// Up to batch edges fill the ring.
+	sums := GP64()
+	MOVQ(left, sums)
+	CMPQ(left, Imm(batch))
+	JLS(LabelRef("few"))
+	MOVQ(U32(batch), sums)
+	Label("few")
+	SUBQ(sums, left)
+	warm := GP64()
+	MOVQ(sums, warm)
+	XORQ(d.at, d.at)
+	Label("warm")
+	TESTQ(warm, warm)
+	JZ(LabelRef("full"))
+	d.decode("warm")
+	ADDQ(Imm(16), d.at)
+	DECQ(warm)
+	JMP(LabelRef("warm"))
+
+	Label("full")
+	XORQ(d.at, d.at)
+	TESTQ(left, left)
+	JZ(LabelRef("drain"))
+	Label("edge")
+	from, to := d.take()
+	d.decode("edge")
+	d.sum(v, from, to)
+	DECQ(left)
+	JNZ(LabelRef("edge"))
+
+	Label("drain")
+	TESTQ(sums, sums)
+	JZ(LabelRef("done"))
+	from, to = d.take()
+	d.sum(v, from, to)
+	DECQ(sums)
+	JMP(LabelRef("drain"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+	d.escape("warm")
+	d.escape("edge")
+}
+
+// decoder holds the registers of accumulate.
+type decoder struct {
+	p                                      precision
+	cols                                   int
+	acc, accStride, z, zStride, words, src Register
+	buf, at                                Register // ring, offset of its oldest edge
+}
+
+func (d decoder) slot(disp int) Mem { return Mem{Base: d.buf, Index: d.at, Scale: 1, Disp: disp} }
+
+// decode puts the next edge in the ring at at and prefetches its rows.
+func (d decoder) decode(label string) {
+	w, row, src := GP64(), GP64(), d.src.(GPVirtual)
+	MOVL(Mem{Base: d.words}, w.As32())
+	ADDQ(Imm(4), d.words)
+	MOVL(w.As32(), row.As32())
+	ANDL(U32(rowMask), row.As32())
+	SHRL(Imm(stripShift), w.As32())
+	CMPL(w.As32(), U32(escape))
+	JEQ(LabelRef(label + "_escape"))
+	ADDL(w.As32(), src.As32())
+	Label(label + "_decoded")
+	from := GP64()
+	MOVQ(src, from)
+	IMULQ(d.zStride, from)
+	ADDQ(d.z, from)
+	MOVQ(from, d.slot(0))
+	for b := 0; b < d.cols*d.p.bytes; b += 64 {
+		PREFETCHNTA(Mem{Base: from, Disp: b})
+	}
+	IMULQ(d.accStride, row)
+	MOVQ(d.acc, RAX)
+	ADDQ(row, RAX)
+	MOVQ(RAX, d.slot(8))
+	for b := 0; b < d.cols*4; b += 64 {
+		prefetchW(b)
+	}
+}
+
+// escape is the rare way through decode, out of its line.
+func (d decoder) escape(label string) {
+	Label(label + "_escape")
+	MOVL(Mem{Base: d.words}, d.src.(GPVirtual).As32())
+	ADDQ(Imm(4), d.words)
+	JMP(LabelRef(label + "_decoded"))
+}
+
+// prefetchW is PREFETCHW disp(AX), which the assembler does not know: 0F 0D /1.
+// Processors without it do nothing.
+func prefetchW(disp int) {
+	for _, b := range []byte{0x0f, 0x0d, 0x88, byte(disp), byte(disp >> 8), 0, 0} {
+		Instruction(&ir.Instruction{Opcode: "BYTE", Operands: []Op{U8(b)}, Inputs: []Op{RAX}})
+	}
+}
+
+// take reads the oldest edge of the ring; at still points to its slot.
+func (d decoder) take() (from, to Register) {
+	from, to = GP64(), GP64()
+	MOVQ(d.slot(0), from)
+	MOVQ(d.slot(8), to)
+	return from, to
+}
+
+// sum adds the row at from to the row at to and moves on in the ring.
+func (d decoder) sum(v isa, from, to Register) {
+	for c := 0; c < d.cols; c += v.lanes {
+		x := v.reg()
+		d.p.load(Mem{Base: from, Disp: c * d.p.bytes}, x)
+		VADDPS(Mem{Base: to, Disp: c * 4}, x, x)
+		VMOVUPS(x, Mem{Base: to, Disp: c * 4})
+	}
+	ADDL(Imm(16), d.at.(GPVirtual).As32())
+	ANDL(U32(16*batch-1), d.at.(GPVirtual).As32())
+}
+
+// sumCSR: next[i] = z[first+i] + Σ z[src], by rows of a CSR matrix; for
+// measurement.
+func sumCSR(v isa, p precision, cols int) {
+	name := fmt.Sprintf("sumCSR%s%d%s", p.name, cols, v.name)
+	TEXT(name, NOSPLIT, "func(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets, src *uint32, first, n uint64)")
+	Doc(name + " sums rows first to first+n of a CSR matrix, " + fmt.Sprint(cols) + " columns wide; next and offsets count from the row first, src may be read 256 bytes past its end.")
 	next := Load(Param("next"), GP64())
+	nextStride := Load(Param("nextStride"), GP64())
 	z := Load(Param("z"), GP64())
-	stride := Load(Param("stride"), GP64())
+	stride := Load(Param("zStride"), GP64())
 	offsets := Load(Param("offsets"), GP64())
 	src := Load(Param("src"), GP64())
-	row := Load(Param("first"), GP64())
+	self := Load(Param("first"), GP64())
+	IMULQ(stride, self)
 	n := Load(Param("n"), GP64())
 	at, end := GP64(), GP64()
 	MOVL(Mem{Base: offsets}, at.As32())
@@ -136,29 +259,27 @@ func sumCSR(v isa, cols int) {
 	JZ(LabelRef("done"))
 	MOVL(Mem{Base: offsets, Disp: 4}, end.As32())
 	ADDQ(Imm(4), offsets)
-	self := GP64()
-	MOVQ(row, self)
-	IMULQ(stride, self)
 	var acc []VecVirtual
 	for c := 0; c < cols; c += v.lanes {
 		x := v.reg()
-		VMOVUPS(Mem{Base: z, Index: self, Scale: 1, Disp: c * 4}, x)
+		p.load(Mem{Base: z, Index: self, Scale: 1, Disp: c * p.bytes}, x)
 		acc = append(acc, x)
 	}
 	Label("edge")
 	CMPQ(at, end)
 	JEQ(LabelRef("store"))
-	from := fetchAhead(z, stride, src, at, cols)
+	from := fetchAhead(z, stride, src, at, cols*p.bytes)
 	for i, x := range acc {
-		VADDPS(Mem{Base: z, Index: from, Scale: 1, Disp: i * v.lanes * 4}, x, x)
+		p.add(v, Mem{Base: z, Index: from, Scale: 1, Disp: i * v.lanes * p.bytes}, x)
 	}
 	INCQ(at)
 	JMP(LabelRef("edge"))
 	Label("store")
 	for i, x := range acc {
-		VMOVUPS(x, Mem{Base: next, Index: self, Scale: 1, Disp: i * v.lanes * 4})
+		VMOVUPS(x, Mem{Base: next, Disp: i * v.lanes * 4})
 	}
-	INCQ(row)
+	ADDQ(nextStride, next)
+	ADDQ(stride, self)
 	DECQ(n)
 	JMP(LabelRef("row"))
 	Label("done")
@@ -166,29 +287,29 @@ func sumCSR(v isa, cols int) {
 	RET()
 }
 
-// fetchAhead prefetches the row of a later index and returns the offset of the
-// row of index at.
-func fetchAhead(z, stride, src, at Register, cols int) Register {
+// fetchAhead prefetches the row, of rowBytes bytes, of a later index and returns
+// the offset of the row of index at.
+func fetchAhead(z, stride, src, at Register, rowBytes int) Register {
 	later := GP64()
-	MOVL(Mem{Base: src.(GPVirtual), Index: at.(GPVirtual), Scale: 4, Disp: 4 * ahead}, later.As32())
-	IMULQ(stride.(GPVirtual), later)
-	for b := 0; b < cols*4; b += 64 {
-		PREFETCHT0(Mem{Base: z.(GPVirtual), Index: later, Scale: 1, Disp: b})
+	MOVL(Mem{Base: src, Index: at, Scale: 4, Disp: 4 * ahead}, later.As32())
+	IMULQ(stride, later)
+	for b := 0; b < rowBytes; b += 64 {
+		PREFETCHT0(Mem{Base: z, Index: later, Scale: 1, Disp: b})
 	}
 	from := GP64()
-	MOVL(Mem{Base: src.(GPVirtual), Index: at.(GPVirtual), Scale: 4}, from.As32())
-	IMULQ(stride.(GPVirtual), from)
+	MOVL(Mem{Base: src, Index: at, Scale: 4}, from.As32())
+	IMULQ(stride, from)
 	return from
 }
 
 // gather: the sum of the rows z[ids], nothing stored; for measurement.
-func gather(v isa, cols int) {
-	name := fmt.Sprintf("gather%d%s", cols, v.name)
-	TEXT(name, NOSPLIT, "func(out, z *float32, stride uintptr, ids *uint32, n uint64)")
-	Doc(name + " writes the sum of n rows to out, " + fmt.Sprint(cols) + " columns wide; ids may be read 64 bytes past its end.")
+func gather(v isa, p precision, cols int) {
+	name := fmt.Sprintf("gather%s%d%s", p.name, cols, v.name)
+	TEXT(name, NOSPLIT, "func(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)")
+	Doc(name + " writes the sum of n rows to out, " + fmt.Sprint(cols) + " columns wide; ids may be read 256 bytes past its end.")
 	out := Load(Param("out"), GP64())
 	z := Load(Param("z"), GP64())
-	stride := Load(Param("stride"), GP64())
+	stride := Load(Param("zStride"), GP64())
 	ids := Load(Param("ids"), GP64())
 	n := Load(Param("n"), GP64())
 	var acc []VecVirtual
@@ -202,9 +323,9 @@ func gather(v isa, cols int) {
 	Label("row")
 	CMPQ(at, n)
 	JEQ(LabelRef("done"))
-	from := fetchAhead(z, stride, ids, at, cols)
+	from := fetchAhead(z, stride, ids, at, cols*p.bytes)
 	for i, x := range acc {
-		VADDPS(Mem{Base: z, Index: from, Scale: 1, Disp: i * v.lanes * 4}, x, x)
+		p.add(v, Mem{Base: z, Index: from, Scale: 1, Disp: i * v.lanes * p.bytes}, x)
 	}
 	INCQ(at)
 	JMP(LabelRef("row"))
@@ -216,25 +337,45 @@ func gather(v isa, cols int) {
 	RET()
 }
 
-// step decodes the word at words, moves words past it and src to its source;
-// row, unless nil, receives the destination row.
-func step(words, src, row Register, label string) {
-	w := GP64()
-	MOVL(Mem{Base: words.(GPVirtual)}, w.As32())
-	ADDQ(Imm(4), words)
-	if row != nil {
-		MOVL(w.As32(), row.(GPVirtual).As32())
-		ANDL(U32(rowMask), row.(GPVirtual).As32())
+// widen: float16 to float32, n values, a multiple of 16.
+func widen(v isa) {
+	name := "widen" + v.name
+	TEXT(name, NOSPLIT, "func(dst *float32, src *uint16, n uintptr)")
+	Doc(name + " converts n values, a multiple of 16.")
+	convert(v, 4, 2, func(from, to Mem) {
+		x := v.reg()
+		VCVTPH2PS(from, x)
+		VMOVUPS(x, to)
+	})
+}
+
+// narrow: float32 to float16, n values, a multiple of 16, to nearest even.
+func narrow(v isa) {
+	name := "narrow" + v.name
+	TEXT(name, NOSPLIT, "func(dst *uint16, src *float32, n uintptr)")
+	Doc(name + " rounds n values, a multiple of 16.")
+	convert(v, 2, 4, func(from, to Mem) {
+		x := v.reg()
+		VMOVUPS(from, x)
+		VCVTPS2PH(Imm(0), x, to)
+	})
+}
+
+// convert loops over n values of from and to bytes, 16 at a time.
+func convert(v isa, toBytes, fromBytes int, one func(from, to Mem)) {
+	dst := Load(Param("dst"), GP64())
+	src := Load(Param("src"), GP64())
+	n := Load(Param("n"), GP64())
+	Label("granule")
+	for c := 0; c < 16; c += v.lanes {
+		one(Mem{Base: src, Disp: c * fromBytes}, Mem{Base: dst, Disp: c * toBytes})
 	}
-	SHRL(Imm(blockShift), w.As32())
-	CMPL(w.As32(), U32(escape))
-	JEQ(LabelRef(label + "_escape"))
-	ADDL(w.As32(), src.(GPVirtual).As32())
-	JMP(LabelRef(label + "_decoded"))
-	Label(label + "_escape")
-	MOVL(Mem{Base: words.(GPVirtual)}, src.(GPVirtual).As32())
-	ADDQ(Imm(4), words)
-	Label(label + "_decoded")
+	ADDQ(Imm(uint64(16*fromBytes)), src)
+	ADDQ(Imm(uint64(16*toBytes)), dst)
+	SUBQ(Imm(16), n)
+	JNZ(LabelRef("granule"))
+	VZEROUPPER()
+	RET()
 }
 
 // degree1 loads degree+1 as float32 into x.

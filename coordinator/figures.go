@@ -1,0 +1,128 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"ndls/estimate"
+	"ndls/internal/control"
+	"ndls/shards"
+)
+
+// counts is what is known of the graph: what the dataset states, then what the
+// partition found, then the hops of the K table. Without nodes it is not enough.
+func (j *Job) counts(ctx context.Context, rec *Record) (estimate.Counts, error) {
+	c := j.Counts
+	if rec.Done(control.Partition) {
+		sum, err := shards.ReadSummary(ctx, j.Catalog)
+		if err != nil {
+			return c, err
+		}
+		c = estimate.Counts{
+			Nodes: sum.Nodes, Edges: sum.Edges, InputRows: sum.InputRows, Components: sum.Components,
+			Features: sum.Features, Half: sum.HalfFeatures(), Classes: len(sum.Classes),
+			Training: sum.Splits["train"], Validation: sum.Splits["valid"], Labelled: sum.Labelled, Hops: j.Counts.Hops,
+		}
+	}
+	if c.Hops == 0 {
+		c.Hops = estimate.DefaultHops
+	}
+	if x := rec.Stage(control.LSI); rec.Done(control.LSI) && x.LSI != nil {
+		c.Hops, c.LabelledHops = x.LSI.Max, x.LSI.LabelledMax
+	}
+	return c, nil
+}
+
+// bytes is what the catalogued output of some stages takes.
+func (j *Job) bytes(of func(control.Stage) bool) (n int64) {
+	for _, e := range j.Catalog.Entries("") {
+		if of(writer(e.Kind)) {
+			n += e.Bytes
+		}
+	}
+	return n
+}
+
+// figures plans a stage from what is known now, nil if that is not enough.
+func (j *Job) figures(ctx context.Context, rec *Record, s control.Stage) (*control.Figures, error) {
+	c, err := j.counts(ctx, rec)
+	if err != nil || c.Nodes == 0 {
+		return nil, err
+	}
+	held := j.bytes(func(by control.Stage) bool { return by != s })
+	list, err := estimate.Run(c, j.Plan, j.Resources, held, s)
+	if err != nil {
+		return nil, err
+	}
+	return &list[0], j.checkDisk(c, held, s)
+}
+
+// refuse says whether the stages that are to run do not fit, before they do.
+func (j *Job) refuse(ctx context.Context, rec *Record, stages []control.Stage) error {
+	c, err := j.counts(ctx, rec)
+	if err != nil || c.Nodes == 0 {
+		return err
+	}
+	stages = slices.DeleteFunc(slices.Clone(stages), func(s control.Stage) bool {
+		return rec.Done(s) || !slices.Contains(estimate.Stages(c, j.Plan), s)
+	})
+	held := j.bytes(func(s control.Stage) bool { return !slices.Contains(stages, s) })
+	if _, err := estimate.Run(c, j.Plan, j.Resources, held, stages...); err != nil {
+		return err
+	}
+	return j.checkDisk(c, held, stages...)
+}
+
+func (j *Job) checkDisk(c estimate.Counts, held int64, stages ...control.Stage) error {
+	free, ok := freeSpace(j.Store.URI(), j.Resources.Scratch)
+	if !ok {
+		return nil
+	}
+	there := j.bytes(func(control.Stage) bool { return true })
+	return estimate.CheckDisk(c, j.Plan, j.Resources, held, there, free, stages...)
+}
+
+// freeSpace asks the file systems of two folders, which may not be there yet. It
+// is not known for stores that are no folder.
+func freeSpace(run, scratch string) (s estimate.Space, ok bool) {
+	var devices [2]uint64
+	for i, dir := range []string{run, scratch} {
+		st, fs, err := existing(dir)
+		if err != nil {
+			return s, false
+		}
+		devices[i] = st.Dev
+		free := int64(fs.Bavail) * fs.Bsize
+		if i == 0 {
+			s.Run = free
+		} else {
+			s.Scratch = free
+		}
+	}
+	s.Same = devices[0] == devices[1]
+	return s, true
+}
+
+// existing asks the nearest folder above dir that exists.
+func existing(dir string) (st unix.Stat_t, fs unix.Statfs_t, err error) {
+	if !filepath.IsAbs(dir) {
+		if dir, err = filepath.Abs(dir); err != nil {
+			return st, fs, err
+		}
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		err = unix.Stat(dir, &st)
+		if !errors.Is(err, os.ErrNotExist) || dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	if err == nil {
+		err = unix.Statfs(dir, &fs)
+	}
+	return st, fs, err
+}

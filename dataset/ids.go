@@ -1,0 +1,81 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"strings"
+)
+
+// IDs is a list of input ids in a file: a NumPy vector of integers, or text with
+// one id a line, or a column id.
+type IDs struct {
+	d    *edgeFiles
+	next func() (int64, error)
+	io.Closer
+}
+
+// OpenIDs opens a list of ids. Errors in the file are [ErrData] and name it.
+func OpenIDs(ctx context.Context, path string) (_ *IDs, err error) {
+	l := &IDs{d: &edgeFiles{}}
+	defer func() {
+		if err != nil {
+			_ = l.d.Close()
+		}
+	}()
+	src, ext, err := l.d.openSource(path)
+	if err != nil {
+		return nil, err
+	}
+	if ext == ".npy" {
+		return l, l.openVector(ctx, src)
+	}
+	return l, l.openText(ctx, src)
+}
+
+func (l *IDs) openVector(ctx context.Context, src *source) error {
+	v, shape, err := openArray(ctx, src)
+	if err != nil {
+		return err
+	}
+	if !v.typ.IsInteger() || len(shape) != 1 {
+		return badData(src.name, "has shape %v: save a vector of integers", shape)
+	}
+	ints, err := v.integers(ctx, 0)
+	if err != nil {
+		return err
+	}
+	l.next, l.Closer = ints.next, ints
+	return nil
+}
+
+func (l *IDs) openText(ctx context.Context, src *source) error {
+	c, err := openTextColumn(ctx, src, "", idNames, math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	r, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	l.Closer = r
+	l.next = func() (int64, error) {
+		_, value, err := r.next()
+		if err != nil {
+			return 0, err
+		}
+		id, problem := parseID([]byte(strings.TrimSpace(value)), int64(MaxID)+1)
+		if problem != "" {
+			return 0, badData(r.position(), "%s", problem)
+		}
+		return int64(id), nil
+	}
+	return nil
+}
+
+// Next returns the next id, or io.EOF.
+func (l *IDs) Next() (int64, error) { return l.next() }
+
+// Close closes the file.
+func (l *IDs) Close() error { return errors.Join(l.Closer.Close(), l.d.Close()) }

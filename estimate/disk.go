@@ -1,0 +1,91 @@
+package estimate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"ndls/internal/control"
+	"ndls/internal/mem"
+)
+
+// ErrDisk reports a run that does not fit the disk.
+var ErrDisk = errors.New("does not fit the disk")
+
+// Space is what is free for a run directory and for scratch files, in bytes, and
+// whether that is the same space.
+type Space struct {
+	Run, Scratch int64
+	Same         bool
+}
+
+// need is what some stages take beside what is there already. Where scratch files
+// have space of their own, what they take while the run directory is small is
+// left out.
+func need(list []control.Figures, there int64, same bool) (n Space) {
+	for _, f := range list {
+		run := f.PeakDiskBytes - there
+		if !same {
+			run -= f.ScratchBytes
+		}
+		n.Run, n.Scratch = max(n.Run, run), max(n.Scratch, f.ScratchBytes)
+	}
+	return n
+}
+
+// CheckDisk refuses, with [ErrDisk], stages for which free has no room. held is
+// as for [Run]; there is what the run directory holds now, partial output of the
+// stages included.
+func CheckDisk(c Counts, p control.Plan, r control.Resources, held, there int64, free Space, stages ...control.Stage) error {
+	list, err := Run(c, p, r, held, stages...)
+	if len(list) == 0 {
+		return err
+	}
+	missing := func(list []control.Figures) (what string, bytes, has int64) {
+		switch n := need(list, there, free.Same); {
+		case free.Same:
+			return "the run directory and scratch files", n.Run, free.Run
+		case n.Run > free.Run:
+			return "the files of the run directory", n.Run, free.Run
+		default:
+			return "scratch files", n.Scratch, free.Scratch
+		}
+	}
+	what, bytes, has := missing(list)
+	if bytes <= has {
+		return nil
+	}
+	var fits []string
+	for _, w := range remedies(p, stages) {
+		q := w.plan
+		list, _ := Run(c, q, r, held, slices.DeleteFunc(slices.Clone(stages), func(s control.Stage) bool { return !slices.Contains(Stages(c, q), s) })...)
+		if _, less, _ := missing(list); less < bytes {
+			fits = append(fits, fmt.Sprintf("%s (%s)", w.flag, mem.Bytes(max(less, 0))))
+		}
+	}
+	fits = append(fits, "another --run or --scratch")
+	return fmt.Errorf("estimate: %s need %s (%d bytes), %s (%d bytes) are free; what needs less: %s: %w",
+		what, mem.Bytes(bytes), bytes, mem.Bytes(has), has, strings.Join(fits, ", "), ErrDisk)
+}
+
+// remedy is a plan that takes less disk.
+type remedy struct {
+	flag string
+	plan control.Plan
+}
+
+// remedies lists what can still be changed before these stages.
+func remedies(p control.Plan, stages []control.Stage) (all []remedy) {
+	add := func(stage control.Stage, flag string, field func(*control.Plan) *string, value string) {
+		q := p
+		if x := field(&q); slices.Contains(stages, stage) && *x != value {
+			*x = value
+			all = append(all, remedy{flag, q})
+		}
+	}
+	add(control.Smooth, "--targets labelled", func(p *control.Plan) *string { return &p.Smooth.Targets }, control.LabelledTargets)
+	add(control.LSI, "--precision float16", func(p *control.Plan) *string { return &p.Precision }, "float16")
+	add(control.Partition, "--features none", func(p *control.Plan) *string { return &p.Partition.Features }, "none")
+	return all
+}

@@ -1,0 +1,203 @@
+package estimate
+
+import (
+	"math"
+
+	"ndls/internal/hops"
+	"ndls/lsi"
+	"ndls/partition"
+	"ndls/smooth"
+	"ndls/spmv"
+)
+
+// room is where column blocks of some columns have to fit, beside held bytes,
+// degrees and components.
+func (s *stage) room(columns int, held int64) hops.Room {
+	free := s.budget() - held - s.graphBytes()
+	r := hops.Room{
+		Nodes: s.Nodes, Components: s.Components, Free: free, Resident: hops.Resident(s.stream(), free),
+		Threads: s.threads, Precision: s.precision(), Columns: columns, Asked: s.res.BlockColumns,
+	}
+	if r.Resident {
+		r.Free -= s.stream()
+	}
+	return r
+}
+
+func (s *stage) stream() int64 { return partition.HopBytes(s.counts()) }
+
+// graphBytes is the memory for degrees, components and their volumes.
+func (s *stage) graphBytes() int64 { return 8*s.Nodes + 8*s.Components + 3*4096 }
+
+func (s *stage) precision() spmv.Precision {
+	if s.halfRows() {
+		return spmv.Float16
+	}
+	return spmv.Float32
+}
+
+// fits records the memory of column blocks in r, beside held bytes. need is what
+// they take in a room; in one without space, that is the least.
+func (s *stage) fits(r hops.Room, held int64, need func(hops.Room) int64) {
+	held += s.graphBytes()
+	peak := held + need(r)
+	if r.Resident {
+		peak += s.stream()
+	}
+	fit := need(r) <= r.Free
+	r.Free, r.Resident = 0, false
+	least := held + hops.SafeFree(s.stream(), need(r))
+	if fit {
+		least = min(least, s.budget())
+	}
+	s.takes(peak, least)
+}
+
+// streams adds passes: each reads all edges, unless they are in memory.
+func (s *stage) streams(r hops.Room, w hops.Work, l spmv.Layout) {
+	s.Passes += w.Passes
+	s.ColumnsPerPass = l.Columns
+	s.BytesRead = min(s.BytesRead+w.Read, hops.MostBytes)
+	s.BytesWritten = min(s.BytesWritten+w.Written, hops.MostBytes)
+	s.ScratchBytes = max(s.ScratchBytes, w.Disk)
+	if r.Resident {
+		s.BytesRead += s.stream()
+	} else {
+		s.BytesRead += int64(w.Passes) * s.stream()
+	}
+	if s.settled() && !r.Resident {
+		s.ScratchBytes += hops.ShrunkBytes(s.stream())
+	}
+	// Half as many bytes save a part of the time only: values are widened.
+	width := float64(l.Columns) / spmv.Granule * math.Sqrt(float64(l.Precision.Bytes())/4)
+	s.seconds += float64(w.Passes) * 2 * float64(s.Edges) / passedEdges / float64(s.threads) * math.Pow(max(width, 1), widthPower)
+}
+
+func (s *stage) lsi() {
+	l := s.plan.LSI
+	width, norms := l.Probes, int64(0)
+	switch l.Mode {
+	case "influence-exact":
+		width = int(min(s.Nodes, math.MaxInt32-spmv.Granule))
+	case "feature":
+		width = max(s.Features, 1)
+	}
+	if l.Mode == "feature" || l.Mode == "feature-sketch" {
+		norms = 8 * s.Nodes
+	}
+	s.readNodes(2) // degrees, then ids
+	s.findLSI(width, l.Epsilon, l.Kmax, 4*s.Nodes+norms)
+	if norms > 0 {
+		s.BytesRead += 2 * tileBytes(s.Nodes, s.Features, s.Half) * int64(1+hops.Blocks(width, spmv.Layout{Columns: s.ColumnsPerPass}))
+	}
+	s.DiskBytes = kRow * s.Nodes
+	s.BytesWritten += s.DiskBytes
+	// The report reads it, with the labels.
+	s.readK()
+	if s.Labelled > 0 {
+		s.readNodes(1)
+	}
+}
+
+// findLSI is one run of the LSI engine, beside held bytes.
+func (s *stage) findLSI(width int, epsilon float64, kmax int, held int64) {
+	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: s.settled(), Slack: s.plan.LSI.Slack}
+	r := s.room(width, held)
+	s.fits(r, held, func(r hops.Room) int64 {
+		_, need, _ := o.Plan(r)
+		return need
+	})
+	o, _, _ = o.Plan(r)
+	s.streams(r, o.Work(s.Nodes, width, min(s.Hops, kmax)), o.Layout)
+}
+
+// columns is smoothing some columns, read from tiles, beside held bytes.
+func (s *stage) columns(o smooth.Options, columns, last int, held int64, half bool) {
+	o.Settled = s.settled() && o.Rule.NodeDependent
+	o.Slack = s.plan.LSI.Slack
+	whole := granules(columns) * spmv.Granule
+	r := s.room(whole, held)
+	s.fits(r, held, func(r hops.Room) int64 {
+		_, need, _ := o.Plan(r)
+		return need
+	})
+	o, _, _ = o.Plan(r)
+	outputs := (granules(o.Layout.Columns) + openTiles - 1) / openTiles
+	s.streams(r, o.Work(s.Nodes, whole, last, outputs), o.Layout)
+	reads := int64(1)
+	if o.Rule.Residual() {
+		reads += int64(outputs)
+	}
+	s.BytesRead += reads * 2 * tileBytes(s.Nodes, columns, half)
+}
+
+// checkSettled adds comparing a sample of settled rows with exact ones: 16
+// columns once more.
+func (s *stage) checkSettled(o smooth.Options, last int, held, tiles int64) {
+	o.Settled = false
+	r := s.room(spmv.Granule, held)
+	o, _, err := o.Plan(r)
+	if err != nil {
+		return // what has more columns does not fit either
+	}
+	w := o.Work(s.Nodes, spmv.Granule, last, 1)
+	columns, passes := s.ColumnsPerPass, s.Passes
+	s.streams(r, w, o.Layout)
+	s.ColumnsPerPass, s.Passes = columns, passes
+	s.BytesRead += 2*tiles + 2*tileBytes(s.Nodes, s.Features, s.Half)
+}
+
+// labelRuns is the number of sets of soft labels.
+func (s *stage) labelRuns() int {
+	if s.plan.Labels.SoftLabels != "" {
+		return 1
+	}
+	return s.plan.Train.Runs
+}
+
+// smoothLabels smooths the soft labels of all runs side by side; the rule of the
+// authors' code finds K for each of them.
+func (s *stage) smoothLabels() {
+	l := s.plan.Labels
+	rule, err := smooth.NewRule(l.Rule, l.Alpha, 0)
+	if err != nil {
+		return // the plan is not valid
+	}
+	runs, per := s.labelRuns(), granules(s.Classes)*spmv.Granule
+	last := min(s.Hops, l.Kmax)
+	if l.Rule != "ndls" {
+		last = max(last-1, 0) // hop K is not counted
+	}
+	o := smooth.Options{Rule: rule, Targets: smooth.AllTargets(s.Nodes)}
+	held := 2 * s.Nodes
+	switch {
+	case l.Rule != "ndls":
+		for range runs {
+			s.findLSI(s.Classes, l.Epsilon, l.Kmax, 0)
+			s.BytesRead += 2 * tileBytes(s.Nodes, s.Classes, false)
+			s.columns(o, per, last, held, false)
+		}
+	case l.Epsilon != 0 && l.Epsilon != s.plan.LSI.Epsilon || l.Kmax > s.plan.LSI.Kmax:
+		s.findLSI(s.plan.LSI.Probes, l.Epsilon, l.Kmax, 4*s.Nodes)
+		s.readNodes(1)
+		s.columns(o, runs*per, last, held, false)
+	default:
+		s.readK()
+		s.columns(o, runs*per, last, held, false)
+	}
+	tiles := int64(runs) * tileBytes(s.Nodes, s.Classes, false)
+	if l.SoftLabels != "" {
+		// All rows are put in their order in memory.
+		block := tiles + 5*s.Nodes
+		s.takes(block, block)
+		s.BytesWritten += tiles
+		s.DiskBytes += tiles
+	}
+	ids := 4*s.Nodes + readRows(s.Nodes, s.Classes, false)
+	s.takes(ids, ids)
+	s.readNodes(2) // degrees, then ids
+	rows := (12 + 4*int64(s.Classes)) * s.Nodes
+	s.BytesRead += 2 * tileBytes(s.Nodes, s.Classes, false)
+	s.BytesWritten += tiles + rows
+	s.DiskBytes += tiles + rows
+}

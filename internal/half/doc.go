@@ -1,0 +1,7 @@
+// Package half converts between float32 and the float16 of IEEE 754 (binary16:
+// sign, 5 bits of exponent, 10 of fraction), to the bits that processors give.
+//
+// # Not supported
+//
+// Other roundings than to the nearest, ties to even, and bfloat16.
+package half

@@ -1,0 +1,217 @@
+package hops
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/internal/stationary"
+	"ndls/internal/testgraph"
+	"ndls/spmv"
+)
+
+// chain is a long path with a clique at one end: the path settles late.
+func chain() testgraph.Graph {
+	var e [][2]int
+	for i := range 20 {
+		for j := range i {
+			e = append(e, [2]int{i, j})
+		}
+	}
+	for i := 19; i < 120; i++ {
+		e = append(e, [2]int{i, i + 1})
+	}
+	return testgraph.New("chain", 121, e)
+}
+
+func start(t *testing.T, g testgraph.Graph, filter func(context.Context, packed.Source, func(int64) bool) (Stream, error)) (Graph, *spmv.Block) {
+	t.Helper()
+	b, err := mem.NewBudget(256 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel, err := spmv.Select("auto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	comp, count := g.Components()
+	state, err := stationary.New(b, g.Degree(), comp, count, 0.5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hg := Graph{
+		Source: g.Source(), Degree: g.Degree(), Kernel: kernel, State: state, Budget: b, Threads: 2, Scratch: t.TempDir(), Filter: filter,
+	}
+	block, err := hg.NewBlock(spmv.Layout{Columns: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean, err := state.NewMean(32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		block.Free()
+		mean.Free()
+		state.Free()
+		if b.Free() != b.Limit() {
+			t.Error("memory is not given back")
+		}
+	})
+	if err := hg.Fill(block, func(put func([]float32) error) error {
+		for i := range g.Adj {
+			row := make([]float32, 32)
+			for c := range row {
+				row[c] = float32((i*31+c*17)%23) - 11
+			}
+			if err := put(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, mean); err != nil {
+		t.Fatal(err)
+	}
+	return hg, block
+}
+
+func rowsOf(t *testing.T, b *spmv.Block) (all []float32) {
+	t.Helper()
+	if err := b.Visit(func(_ int64, rows []float32) error {
+		all = append(all, rows...)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestClosure follows a closure with the definition beside it: rows past F are the
+// row before times the granule's decay at F, others are those of a plain hop.
+func TestClosure(t *testing.T) {
+	g := chain()
+	hg, block := start(t, g, nil)
+	until := func(i int64) int { return 1 + int(i)%7 }
+	closure, err := NewClosure(hg.Budget, int64(len(g.Adj)), 32, until)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closure.Free()
+	walk := hg.Walk(block, 0, closure)
+	defer walk.Close()
+	decay := make([][2]float64, len(g.Adj))
+	before := rowsOf(t, block)
+	for hop := 1; hop <= 12; hop++ {
+		if _, err := walk.Next(context.Background(), 12-hop+1, nil); err != nil {
+			t.Fatal(err)
+		}
+		got := rowsOf(t, block)
+		for i := range g.Adj {
+			for granule := range 2 {
+				at := i*32 + granule*16
+				want := make([]float64, 16)
+				for c := range want {
+					sum := float64(before[at+c])
+					for _, j := range g.Adj[i] {
+						sum += float64(before[int(j)*32+granule*16+c])
+					}
+					want[c] = sum / float64(len(g.Adj[i])+1)
+					if hop > until(int64(i)) {
+						want[c] = decay[i][granule] * float64(before[at+c])
+					}
+					if d := math.Abs(want[c] - float64(got[at+c])); d > 2e-5*(1+math.Abs(want[c])) {
+						t.Fatalf("hop %d, row %d, column %d: %g, not %g", hop, i, granule*16+c, got[at+c], want[c])
+					}
+				}
+				if hop == until(int64(i)) {
+					decay[i][granule] = min(1, norm(got[at:at+16])/norm(before[at:at+16]))
+				}
+			}
+		}
+		before = got
+	}
+}
+
+func norm(x []float32) float64 { return math.Sqrt(square(x)) }
+
+// TestShrink: the stream is written anew as rows settle, for the rows that are
+// left, and the rows that come out are the same as without.
+func TestShrink(t *testing.T) {
+	g := chain()
+	until := func(i int64) int { // the clique settles at once, the path late
+		if i < 20 {
+			return 2
+		}
+		return 40
+	}
+	run := func(filter func(context.Context, packed.Source, func(int64) bool) (Stream, error)) ([]float32, Stats) {
+		hg, block := start(t, g, filter)
+		closure, err := NewClosure(hg.Budget, int64(len(g.Adj)), 32, until)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closure.Free()
+		walk := hg.Walk(block, 0, closure)
+		defer walk.Close()
+		for hop := 1; hop <= 60; hop++ {
+			if _, err := walk.Next(context.Background(), 60-hop+1, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return rowsOf(t, block), walk.Stats
+	}
+	plain, all := run(nil)
+	written := 0
+	shrunk, some := run(func(_ context.Context, src packed.Source, keep func(int64) bool) (Stream, error) {
+		written++
+		return filtered(g, keep), nil
+	})
+	if !slices.Equal(plain, shrunk) {
+		t.Error("a stream written anew gives other rows")
+	}
+	if written == 0 || some.EdgesStreamed >= all.EdgesStreamed/2 {
+		t.Errorf("written anew %d times, %d of %d edges", written, some.EdgesStreamed, all.EdgesStreamed)
+	}
+	if _, err := runBroken(t, g, until); !errors.Is(err, packed.ErrFrame) {
+		t.Errorf("a stream that lost edges gives %v", err)
+	}
+}
+
+// filtered is g without the edges into rows that keep leaves out.
+func filtered(g testgraph.Graph, keep func(int64) bool) Stream {
+	adj := make([][]uint32, len(g.Adj))
+	for i, a := range g.Adj {
+		if keep(int64(i)) {
+			adj[i] = a
+		}
+	}
+	return closing{testgraph.Graph{Adj: adj}.Source()}
+}
+
+type closing struct{ packed.Source }
+
+func (closing) Close() {}
+
+// runBroken filters away everything.
+func runBroken(t *testing.T, g testgraph.Graph, until func(int64) int) (int, error) {
+	hg, block := start(t, g, func(context.Context, packed.Source, func(int64) bool) (Stream, error) {
+		return filtered(g, func(int64) bool { return false }), nil
+	})
+	closure, err := NewClosure(hg.Budget, int64(len(g.Adj)), 32, until)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closure.Free()
+	walk := hg.Walk(block, 0, closure)
+	defer walk.Close()
+	for hop := 1; hop <= 60; hop++ {
+		if _, err := walk.Next(context.Background(), 60-hop+1, nil); err != nil {
+			return hop, err
+		}
+	}
+	return 60, nil
+}

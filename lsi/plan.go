@@ -1,0 +1,80 @@
+package lsi
+
+import (
+	"ndls/internal/hops"
+	"ndls/spmv"
+)
+
+// Plan is o with the layout that fits r, in which Columns is the width of the
+// probe, and the memory that a run takes of r.Free. Where nothing fits, that is
+// the least one, and the error wraps mem.ErrBudget.
+func (o Options) Plan(r hops.Room) (Options, int64, error) {
+	l, need, err := r.Layout(func(l spmv.Layout) int64 {
+		return MemoryBytes(r.Nodes, r.Components, l, hops.Blocks(r.Columns, l), o.Settled) + hops.ReadBytes
+	})
+	o.Layout = l
+	return o, need, err
+}
+
+// Work is what a run over n nodes with a probe of that width takes if the last
+// node settles after so many hops, or never where that is Kmax.
+func (o Options) Work(n int64, width, last int) (w hops.Work) {
+	t := tracker{o: o, n: n, blocks: hops.Blocks(width, o.Layout)}
+	last = min(last, o.Kmax)
+	sums, states := int64(0), int64(0)
+	for from, to := 0, t.windowEnd(0); ; from, to = to, t.windowEnd(to) {
+		for t.block = range t.blocks {
+			end := to
+			if t.lastBlock() {
+				end = min(to, last)
+			}
+			t.addWindow(&w, from, end)
+			if t.blocks > 1 && end == to && to < o.Kmax && !(t.lastBlock() && last == to) {
+				w.External(o.Layout, n, 1, 0)
+				w.Move(0, t.savedBytes())
+				states = max(states, int64(t.block+1)*t.savedBytes())
+			}
+		}
+		sums = max(sums, int64(to-from+1)*8*padded(n))
+		if last <= to {
+			break
+		}
+	}
+	w.Disk = o.Layout.Disk(n)
+	if t.blocks > 1 {
+		w.Disk += sums + states
+	}
+	return w
+}
+
+// addWindow adds the hops after from up to end of one block.
+func (t *tracker) addWindow(w *hops.Work, from, end int) {
+	l, seen := t.o.Layout, int64(end-from)
+	switch {
+	case from == 0:
+		seen++
+		w.External(l, t.n, 3, 2) // filled, deflated, seen
+	case t.blocks > 1:
+		w.External(l, t.n, 0, 1)
+		w.Move(t.savedBytes(), 0)
+	}
+	if !t.o.Settled {
+		w.External(l, t.n, 1, 0) // the first pass sums the rows before it
+	}
+	w.Pass(l, t.n, end-from)
+	if t.block > 0 {
+		w.Move(seen*8*padded(t.n), 0)
+	}
+	if !t.lastBlock() {
+		w.Move(0, seen*8*padded(t.n))
+	}
+}
+
+// savedBytes is what a block takes between two windows.
+func (t *tracker) savedBytes() int64 {
+	rows := (spmv.Layout{Columns: t.o.Layout.Columns, Precision: t.o.Layout.Precision, Place: spmv.Spilled}).Disk(t.n)
+	if t.o.Settled {
+		rows += hops.ClosureBytes(t.n, t.o.Layout.Columns)
+	}
+	return rows
+}

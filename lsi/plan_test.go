@@ -1,0 +1,67 @@
+package lsi
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"ndls/internal/direct"
+	"ndls/internal/hops"
+	"ndls/internal/mem"
+	"ndls/internal/testgraph"
+	"ndls/spmv"
+)
+
+// TestWorkIsDone compares what was planned with what a run moves and holds.
+func TestWorkIsDone(t *testing.T) {
+	const n, width, kmax = 8192, 48, 40
+	g := testgraph.Random(n, 3*n, 7)
+	for _, place := range []spmv.Place{spmv.Resident, spmv.Spilled, spmv.External} {
+		for _, columns := range []int{16, 48} {
+			for _, epsilon := range []float64{0.3, 0.08, 1e-9} {
+				t.Run(fmt.Sprintf("%s/%d columns/epsilon %g", place, columns, epsilon), func(t *testing.T) {
+					s := setup{r: 0.5, component: true, columns: columns, place: place}
+					read, written := direct.ScratchTraffic()
+					table, stats := run(t, g, s, Signs(5, ids(n), width), epsilon, kmax)
+					after, afterWritten := direct.ScratchTraffic()
+					want := Options{Epsilon: epsilon, Kmax: kmax, Layout: layout(columns, place)}.Work(n, width, largest(table))
+					if stats.Passes != want.Passes || after-read != want.Read || afterWritten-written != want.Written {
+						t.Errorf("%d passes, %d bytes read, %d written; planned %+v", stats.Passes, after-read, afterWritten-written, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// largest is the largest K.
+func largest(table *Table) (most int) {
+	for i := range table.k.S {
+		k, _ := table.K(int64(i))
+		most = max(most, k)
+	}
+	return most
+}
+
+// TestPlanFits lays blocks out in less and less memory.
+func TestPlanFits(t *testing.T) {
+	r := hops.Room{Nodes: 1 << 20, Components: 3, Threads: 2, Columns: 64}
+	o, least, err := Options{}.Plan(r)
+	if !errors.Is(err, mem.ErrBudget) || o.Layout.Columns != spmv.Granule || o.Layout.Place != spmv.External {
+		t.Fatalf("without memory: %+v, error %v", o.Layout, err)
+	}
+	before := spmv.Layout{Place: spmv.External}
+	for r.Free = least; r.Free < 2<<30; r.Free += 16 << 20 {
+		o, need, err := Options{}.Plan(r)
+		if err != nil || need > r.Free {
+			t.Fatalf("%d bytes: needs %d, error %v", r.Free, need, err)
+		}
+		if o.Layout.Place > before.Place {
+			t.Errorf("%d bytes: %s after %s", r.Free, o.Layout.Place, before.Place)
+		}
+		before = o.Layout
+	}
+	if before.Place != spmv.Resident || before.Columns != 64 {
+		t.Errorf("with 2 GiB: %+v", before)
+	}
+}

@@ -1,0 +1,64 @@
+package partition
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"ndls/internal/storage"
+)
+
+// blocks is what a file takes of the disk.
+func blocks(t *testing.T, f *os.File) int64 {
+	t.Helper()
+	st, err := f.Stat()
+	must(t, err)
+	return st.Sys().(*syscall.Stat_t).Blocks * 512
+}
+
+// TestSpilledShrinks drops what was read, and reads the rest.
+func TestSpilledShrinks(t *testing.T) {
+	s, err := newScratch(scratchFolder(t))
+	must(t, err)
+	defer func() { must(t, s.remove()) }()
+	out, err := s.create()
+	must(t, err)
+	data := bytes.Repeat([]byte("scratch."), 3*dropStep/8)
+	must(t, out.write(data))
+	in, err := out.finish()
+	must(t, err)
+	defer in.close()
+	if got := blocks(t, in.holes); got < int64(len(data)) {
+		t.Fatalf("%d bytes on disk, %d written", got, len(data))
+	}
+	in.drop(dropStep - 1)
+	if got := blocks(t, in.holes); got < int64(len(data)) {
+		t.Errorf("%d bytes on disk after a small step", got)
+	}
+	in.drop(2*dropStep + 100)
+	if errors.Is(unix.Fallocate(int(in.holes.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, 4096), unix.EOPNOTSUPP) {
+		t.Skip("the file system of the temporary folder makes no holes")
+	}
+	if got := blocks(t, in.holes); got > int64(len(data))-2*dropStep+64<<10 {
+		t.Errorf("%d bytes on disk after two of three thirds were dropped", got)
+	}
+	rest := make([]byte, dropStep-4096)
+	if _, err := in.ReadAt(rest, 2*dropStep+4096); err != nil || !bytes.Equal(rest, data[:len(rest)]) {
+		t.Errorf("what was not dropped has changed: %v", err)
+	}
+}
+
+// TestSpillErrorSaysWhatToDo for a full disk.
+func TestSpillErrorSaysWhatToDo(t *testing.T) {
+	s, err := newScratch(scratchFolder(t))
+	must(t, err)
+	defer func() { must(t, s.remove()) }()
+	err = s.failed(&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
+	if !errors.Is(err, storage.ErrDisk) || !errors.Is(err, syscall.ENOSPC) || !bytes.Contains([]byte(err.Error()), []byte("choose another scratch folder")) {
+		t.Error(err)
+	}
+}

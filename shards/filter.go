@@ -1,0 +1,157 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"ndls/internal/direct"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+)
+
+// filterShare is the part of the free budget that filtered edges may take up to
+// be kept in memory.
+const filterShare = 4
+
+// FilterHops copies the edges of src whose destination keep accepts to a
+// nameless scratch file in dir, or to memory charged to b if they take up at
+// most a quarter of what is free there. It works on that many threads, each of
+// which holds a frame beside what src reads ahead. Errors are the source's, the
+// disk's, and those of ctx, which ends the reads of later passes too.
+func FilterHops(ctx context.Context, src packed.Source, keep func(dst int64) bool, dir string, b *mem.Budget, threads int) (_ *HopStream, err error) {
+	scratch, err := direct.NewScratch(dir)
+	if err != nil {
+		return nil, fmt.Errorf("shards: scratch file of filtered edges: %w", err)
+	}
+	f := &filter{ctx: ctx, src: src, keep: keep, scratch: scratch, frames: make([][]hopFrame, src.Strips())}
+	if err := f.run(threads); err != nil {
+		return nil, errors.Join(fmt.Errorf("shards: filter the hop stream: %w", err), scratch.Close())
+	}
+	s, err := NewHopStream(ctx, f.file())
+	if err != nil {
+		return nil, errors.Join(err, scratch.Close())
+	}
+	if max(s.Bytes(), packed.Align) > b.Free()/filterShare {
+		return s, nil
+	}
+	if err := s.Load(b); err != nil {
+		s.Close()
+		return nil, err
+	}
+	// Every read is from memory now: the disk space can go.
+	return s, scratch.Close()
+}
+
+// filter is one call of FilterHops.
+type filter struct {
+	ctx     context.Context
+	src     packed.Source
+	keep    func(dst int64) bool
+	scratch *direct.Scratch
+	pages   atomic.Int64
+	next    atomic.Int64 // strip
+	frames  [][]hopFrame // by strip
+}
+
+func (f *filter) run(threads int) error {
+	var wg sync.WaitGroup
+	errs := make([]error, threads)
+	for i := range errs {
+		wg.Go(func() {
+			if errs[i] = f.work(); errs[i] != nil {
+				f.next.Store(int64(len(f.frames))) // the others need not go on
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// work filters strip after strip.
+func (f *filter) work() error {
+	enc := packed.NewEncoder(f.emit)
+	var kept [packed.StripRows]bool
+	for {
+		strip := int(f.next.Add(1)) - 1
+		if strip >= len(f.frames) {
+			return nil
+		}
+		if f.ctx.Err() != nil {
+			return context.Cause(f.ctx)
+		}
+		any := false
+		lo := int64(strip) << packed.StripShift
+		for i := lo; i < min(lo+packed.StripRows, f.src.NumNodes()); i++ {
+			kept[i-lo] = f.keep(i)
+			any = any || kept[i-lo]
+		}
+		if any && f.src.Edges(strip) > 0 {
+			if err := f.strip(enc, strip, &kept); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (f *filter) strip(enc *packed.Encoder, strip int, kept *[packed.StripRows]bool) (err error) {
+	frames, err := f.src.Open(strip, 0, uint32(f.src.NumNodes()))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, frames.Close()) }()
+	lo := uint32(strip) << packed.StripShift
+	for {
+		frame, err := frames.Next()
+		if err == io.EOF {
+			return enc.Flush()
+		}
+		if err == nil {
+			frame.Visit(func(src, row uint32) {
+				if kept[row] && err == nil {
+					err = enc.Add(src, lo+row)
+				}
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// emit writes a frame behind those of all threads.
+func (f *filter) emit(frame packed.Frame, data []byte) error {
+	pages := int64(len(data) / packed.Align)
+	page := f.pages.Add(pages) - pages
+	f.frames[frame.Strip] = append(f.frames[frame.Strip], hopFrame{uint32(page), uint32(pages), frame.Src, frame.Last, frame.Edges})
+	return f.scratch.WriteAt(data, page*packed.Align)
+}
+
+// file gives what was written the form of a hop stream of one interval.
+func (f *filter) file() *HopFile {
+	n := f.src.NumNodes()
+	h := &HopFile{
+		r: scratchReader{f.scratch}, c: f.scratch, name: "scratch file of filtered edges",
+		meta:  EdgeMeta{Hi: n, NumNodes: n, BlockRows: packed.BlockRows},
+		start: []uint32{0}, bytes: f.pages.Load() * packed.Align,
+	}
+	for _, frames := range f.frames {
+		h.frames = append(h.frames, frames...)
+		h.start = append(h.start, uint32(len(h.frames)))
+	}
+	h.seen = make([]atomic.Bool, len(h.frames))
+	return h
+}
+
+// scratchReader reads a scratch file as any other.
+type scratchReader struct{ *direct.Scratch }
+
+func (s scratchReader) ReadAt(p []byte, off int64) (int, error) {
+	if err := s.Scratch.ReadAt(p, off); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

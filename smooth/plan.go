@@ -1,0 +1,61 @@
+package smooth
+
+import (
+	"ndls/internal/hops"
+	"ndls/internal/packed"
+	"ndls/spmv"
+)
+
+// CountedTargets stand for some of n rows where only their number is known: for
+// [Options.Plan] and [Options.Work].
+func CountedTargets(n, count int64) *Targets { return &Targets{n: n, size: count} }
+
+// Plan is o with the layout that fits r, and the memory that a smoother takes of
+// r.Free: sums that do not fit beside the rows of two hops go to disk first, then
+// rows. Where nothing fits, it is the least one, and the error wraps
+// mem.ErrBudget.
+func (o Options) Plan(r hops.Room) (Options, int64, error) {
+	r = r.Useful()
+	beside := func(l spmv.Layout) int64 {
+		o := o
+		o.Layout = l
+		bytes := MemoryBytes(r.Nodes, r.Components, o, r.Threads) + hops.ReadBytes
+		if o.Rule.Residual() {
+			bytes += min(r.Nodes, packed.StripRows) * int64(l.Columns) * 4
+		}
+		return bytes
+	}
+	l, need, err := r.Layout(beside)
+	if err != nil || l.Place != spmv.Resident {
+		o.SpilledSums = true
+		l, need, err = r.Layout(beside)
+	}
+	o.Layout = l
+	return o, need, err
+}
+
+// Work is what smoothing so many columns of n rows takes, each block with that
+// many hops and as many outputs.
+func (o Options) Work(n int64, columns, last, outputs int) (w hops.Work) {
+	l := o.Layout
+	sums := int64(0)
+	if o.SpilledSums {
+		sums = o.Targets.size * int64(l.Columns) * sumBytes
+	}
+	added := int64(0)
+	for hop := range last + 1 {
+		if o.Rule.weight(hop) != 0 {
+			added++
+		}
+	}
+	for range hops.Blocks(columns, l) {
+		w.External(l, n, 2, 1) // filled, added and summed
+		if o.Settled {
+			w.External(l, n, 1, 1) // read twice and deflated, and not summed
+		}
+		w.Pass(l, n, last)
+		w.Move((1+added+int64(outputs))*sums, (1+added)*sums)
+	}
+	w.Disk = l.Disk(n) + sums
+	return w
+}

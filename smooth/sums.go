@@ -1,0 +1,112 @@
+package smooth
+
+import (
+	"fmt"
+
+	"ndls/internal/direct"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+)
+
+// sums are the running sums of the target rows of one column block: in memory,
+// or strip by strip in a scratch file.
+type sums struct {
+	targets *Targets
+	columns int
+	offset  []int64 // of each strip's first target, in bytes, then the end
+	memory  *mem.Array[float32]
+	file    *direct.Scratch
+	buffers chan *mem.Array[float32]
+	all     []*mem.Array[float32]
+}
+
+const sumBytes = 4
+
+// newSums lays out sums; spilled puts them on disk, with buffers for that many
+// threads.
+func newSums(b *mem.Budget, t *Targets, columns int, spilled bool, threads int, dir string) (_ *sums, err error) {
+	s := &sums{targets: t, columns: columns}
+	at := int64(0)
+	for lo := int64(0); lo < t.n; lo += packed.StripRows {
+		s.offset = append(s.offset, at)
+		size := (t.Before(min(lo+packed.StripRows, t.n)) - t.Before(lo)) * int64(columns) * sumBytes
+		at += (size + direct.Align - 1) / direct.Align * direct.Align
+	}
+	s.offset = append(s.offset, at)
+	defer func() {
+		if err != nil {
+			s.free()
+		}
+	}()
+	if !spilled {
+		s.memory, err = mem.Alloc[float32](b, at/sumBytes, "running sums")
+		return s, err
+	}
+	if s.file, err = direct.NewScratch(dir); err != nil {
+		return nil, fmt.Errorf("smooth: scratch file: %w", err)
+	}
+	s.buffers = make(chan *mem.Array[float32], threads)
+	for range threads {
+		a, err := mem.Alloc[float32](b, stripSumBytes(t.n, columns)/sumBytes, "running sums of a strip")
+		if err != nil {
+			return nil, err
+		}
+		s.all = append(s.all, a)
+		s.buffers <- a
+	}
+	return s, nil
+}
+
+// stripSumBytes is the room for the sums of one strip.
+func stripSumBytes(n int64, columns int) int64 {
+	size := min(n, packed.StripRows) * int64(columns) * sumBytes
+	return (size + direct.Align - 1) / direct.Align * direct.Align
+}
+
+// sumsBytes is what sums of some targets take in memory, at most.
+func sumsBytes(t *Targets, columns int, spilled bool, threads int) int64 {
+	if spilled {
+		return int64(threads) * (stripSumBytes(t.n, columns) + direct.Align)
+	}
+	return t.size*int64(columns)*sumBytes + ((t.n+packed.StripRows-1)/packed.StripRows+1)*direct.Align
+}
+
+func (s *sums) free() {
+	s.memory.Free()
+	for _, a := range s.all {
+		a.Free()
+	}
+	if s.file != nil {
+		_ = s.file.Close()
+	}
+}
+
+// with lets use see the sums of the strip that starts at row lo, one row of
+// columns for each target; write keeps what it changed. Calls at the same time
+// are for different strips.
+func (s *sums) with(lo int64, write bool, use func(rows []float32) error) error {
+	from, to := s.offset[lo/packed.StripRows], s.offset[lo/packed.StripRows+1]
+	size := (s.targets.Before(min(lo+packed.StripRows, s.targets.n)) - s.targets.Before(lo)) * int64(s.columns)
+	if size == 0 {
+		return nil
+	}
+	if s.file == nil {
+		return use(s.memory.S[from/sumBytes:][:size])
+	}
+	a := <-s.buffers
+	defer func() { s.buffers <- a }()
+	raw := mem.AsBytes(a.S)[:to-from]
+	if err := s.file.ReadAt(raw, from); err != nil {
+		return fmt.Errorf("smooth: running sums: %w", err)
+	}
+	if err := use(a.S[:size]); err != nil {
+		return err
+	}
+	if !write {
+		return nil
+	}
+	if err := s.file.WriteAt(raw, from); err != nil {
+		return fmt.Errorf("smooth: running sums: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package smooth
+
+import (
+	"math/bits"
+
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+)
+
+// Targets are the rows that are written.
+type Targets struct {
+	n    int64
+	set  *mem.Array[uint64] // nil: all rows
+	rank *mem.Array[uint32] // targets before each strip
+	size int64
+}
+
+// AllTargets are all of n rows.
+func AllTargets(n int64) *Targets { return &Targets{n: n, size: n} }
+
+// NewTargets prepares for some of n rows; add them in any order, then Finish.
+func NewTargets(b *mem.Budget, n int64) (*Targets, error) {
+	t := &Targets{n: n}
+	var err error
+	if t.set, err = mem.Alloc[uint64](b, (n+63)/64, "target rows"); err != nil {
+		return nil, err
+	}
+	if t.rank, err = mem.Alloc[uint32](b, (n+packed.StripRows-1)/packed.StripRows+1, "target rows"); err != nil {
+		t.Free()
+		return nil, err
+	}
+	return t, nil
+}
+
+// TargetsBytes is what targets that are not all of n rows take.
+func TargetsBytes(n int64) int64 { return n/8 + n/packed.StripRows*4 + 2*4096 }
+
+// Add makes row i a target.
+func (t *Targets) Add(i int64) { t.set.S[i/64] |= 1 << (i % 64) }
+
+// Finish counts the targets.
+func (t *Targets) Finish() {
+	t.size = 0
+	for w, x := range t.set.S {
+		if w%(packed.StripRows/64) == 0 {
+			t.rank.S[w/(packed.StripRows/64)] = uint32(t.size)
+		}
+		t.size += int64(bits.OnesCount64(x))
+	}
+	t.rank.S[len(t.rank.S)-1] = uint32(t.size)
+}
+
+// Free returns the memory.
+func (t *Targets) Free() {
+	t.set.Free()
+	t.rank.Free()
+}
+
+// Len is the number of targets.
+func (t *Targets) Len() int64 { return t.size }
+
+// All says whether every row is a target.
+func (t *Targets) All() bool { return t.set == nil }
+
+// Has says whether row i is a target.
+func (t *Targets) Has(i int64) bool { return t.All() || t.set.S[i/64]>>(i%64)&1 == 1 }
+
+// Before is the number of targets among the rows below row i, which starts a
+// strip or is the number of rows.
+func (t *Targets) Before(i int64) int64 {
+	if t.All() {
+		return i
+	}
+	return int64(t.rank.S[(i+packed.StripRows-1)/packed.StripRows])
+}
+
+// each calls f for the targets in rows [lo, hi), in ascending order.
+func (t *Targets) each(lo, hi int64, f func(i int64)) {
+	if t.All() {
+		for i := lo; i < hi; i++ {
+			f(i)
+		}
+		return
+	}
+	for w := lo / 64; w*64 < hi; w++ {
+		for x := t.set.S[w]; x != 0; x &= x - 1 {
+			if i := w*64 + int64(bits.TrailingZeros64(x)); i >= lo && i < hi {
+				f(i)
+			}
+		}
+	}
+}

@@ -1,0 +1,386 @@
+package spmv
+
+import (
+	"fmt"
+	"sync"
+
+	"ndls/internal/direct"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+)
+
+// Block is a column block: the rows of one hop, and room for the next.
+type Block struct {
+	layout Layout
+	n      int64
+	kernel *Kernel
+	free   []func()
+
+	cur, next Rows // resident; cur is also the window of an external block
+	file      [2]*direct.Scratch
+	threads   []*thread
+	accs      []float32 // external: Accumulators strips
+
+	totals [2 * Granule]float64 // Σ d̃ Z and Σ d̃ |Z| of the first columns
+	summed bool
+}
+
+// thread is what one goroutine of a pass works in.
+type thread struct {
+	acc    []float32
+	stage  Rows
+	buf    Decoded
+	totals [2 * Granule]float64
+}
+
+// NewBlock maps a block of n rows for passes with that many threads; dir is a
+// folder for what does not stay in memory.
+func NewBlock(b *mem.Budget, k *Kernel, n int64, l Layout, threads int, dir string) (_ *Block, err error) {
+	if l.Columns < Granule || l.Columns%Granule != 0 {
+		return nil, fmt.Errorf("spmv: %d columns a block is no multiple of %d", l.Columns, Granule)
+	}
+	bl := &Block{layout: l, n: n, kernel: k}
+	defer func() {
+		if err != nil {
+			bl.Free()
+		}
+	}()
+	held := n
+	if l.Place == External {
+		held = min(l.Window, n)
+	}
+	if bl.cur, err = bl.rows(b, held, "rows of a hop"); err != nil {
+		return nil, err
+	}
+	if l.Place == Resident {
+		if bl.next, err = bl.rows(b, n, "rows of the next hop"); err != nil {
+			return nil, err
+		}
+	}
+	for i := range int(l.Place) {
+		if bl.file[i], err = direct.NewScratch(dir); err != nil {
+			return nil, fmt.Errorf("spmv: scratch file: %w", err)
+		}
+	}
+	if l.Place == External {
+		a, err := mem.Alloc[float32](b, int64(l.Accumulators)*packed.StripRows*int64(l.Columns), "accumulators")
+		if err != nil {
+			return nil, err
+		}
+		bl.free, bl.accs = append(bl.free, a.Free), a.S
+	}
+	for range max(threads, 1) {
+		t, err := bl.newThread(b)
+		if err != nil {
+			return nil, err
+		}
+		bl.threads = append(bl.threads, t)
+	}
+	return bl, nil
+}
+
+func (b *Block) newThread(budget *mem.Budget) (*thread, error) {
+	t := &thread{}
+	l, rows := b.layout, min(b.n, packed.StripRows)
+	if l.needsAccumulator() {
+		a, err := mem.Alloc[float32](budget, rows*int64(l.Columns), "accumulator")
+		if err != nil {
+			return nil, err
+		}
+		b.free, t.acc = append(b.free, a.Free), a.S
+	}
+	var err error
+	if l.Place != Resident {
+		t.stage, err = b.rows(budget, rows, "rows of a strip")
+	}
+	return t, err
+}
+
+// rows maps n rows of the block's precision, and room up to a whole page.
+func (b *Block) rows(budget *mem.Budget, n int64, what string) (Rows, error) {
+	a, err := mem.Alloc[byte](budget, n*b.layout.rowBytes(), what)
+	if err != nil {
+		return Rows{}, err
+	}
+	b.free = append(b.free, a.Free)
+	r := Rows{Stride: b.layout.Columns}
+	if b.layout.Precision == Float16 {
+		r.H = mem.View[uint16](a)
+	} else {
+		r.S = mem.View[float32](a)
+	}
+	return r, nil
+}
+
+// Free returns the memory and the disk space.
+func (b *Block) Free() {
+	for _, free := range b.free {
+		free()
+	}
+	for _, f := range b.file {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+	b.free, b.file = nil, [2]*direct.Scratch{}
+}
+
+// Layout is how the block is laid out.
+func (b *Block) Layout() Layout { return b.layout }
+
+// NumRows is the number of rows.
+func (b *Block) NumRows() int64 { return b.n }
+
+func (b *Block) strips() int { return int(strips(b.n)) }
+
+func (b *Block) bounds(strip int) (lo, hi int64) {
+	lo = int64(strip) << packed.StripShift
+	return lo, min(lo+packed.StripRows, b.n)
+}
+
+// pages are the bytes of rows [0, n) of r, up to a whole page, which the mapping
+// behind r has.
+func (b *Block) pages(r Rows, n int64) []byte {
+	size := n * b.layout.rowBytes()
+	whole := (size + direct.Align - 1) / direct.Align * direct.Align
+	if r.H != nil {
+		return mem.Extend(mem.AsBytes(r.H), whole)
+	}
+	return mem.Extend(mem.AsBytes(r.S), whole)
+}
+
+func (b *Block) offset(row int64) int64 { return row * b.layout.rowBytes() }
+
+// read gives the rows of a strip as they are stored.
+func (b *Block) read(t *thread, strip int) (Rows, error) {
+	lo, hi := b.bounds(strip)
+	if b.layout.Place != External {
+		return b.cur.Slice(lo, hi), nil
+	}
+	r := t.stage.Slice(0, hi-lo)
+	return r, b.file[0].ReadAt(b.pages(r, hi-lo), b.offset(lo))
+}
+
+// write stores rows as those of a strip of the next hop.
+func (b *Block) write(t *thread, strip int, rows []float32) error {
+	lo, hi := b.bounds(strip)
+	if b.layout.Place == Resident {
+		b.kernel.store(b.next.Slice(lo, hi), rows)
+		return nil
+	}
+	return b.writeFile(t, b.file[b.nextFile()], strip, rows)
+}
+
+func (b *Block) nextFile() int { return int(b.layout.Place) - 1 }
+
+func (b *Block) writeFile(t *thread, f *direct.Scratch, strip int, rows []float32) error {
+	lo, hi := b.bounds(strip)
+	r := t.stage.Slice(0, hi-lo)
+	b.kernel.store(r, rows)
+	if err := f.WriteAt(b.pages(r, hi-lo), b.offset(lo)); err != nil {
+		return fmt.Errorf("spmv: rows of the next hop: %w", err)
+	}
+	return nil
+}
+
+// advance makes the next hop the current one.
+func (b *Block) advance() error {
+	switch b.layout.Place {
+	case Resident:
+		b.cur, b.next = b.next, b.cur
+	case Spilled:
+		return b.parallel(b.strips(), func(_ *thread, s int) error {
+			lo, hi := b.bounds(s)
+			return b.file[0].ReadAt(b.pages(b.cur.Slice(lo, hi), hi-lo), b.offset(lo))
+		})
+	case External:
+		b.file[0], b.file[1] = b.file[1], b.file[0]
+	}
+	return nil
+}
+
+// parallel calls work for 0, 1, …, n-1 on all threads, until one fails.
+func (b *Block) parallel(n int, work func(t *thread, i int) error) error {
+	var mu sync.Mutex
+	var failed error
+	at := 0
+	take := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		at++
+		return at - 1, at <= n && failed == nil
+	}
+	var wg sync.WaitGroup
+	for _, t := range b.threads[:min(len(b.threads), n)] {
+		wg.Go(func() {
+			for i, ok := take(); ok; i, ok = take() {
+				if err := work(t, i); err != nil {
+					mu.Lock()
+					if failed == nil {
+						failed = err
+					}
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return failed
+}
+
+// Fill replaces the rows: from is called once and puts all rows in ascending
+// order, some at a time, Columns values each.
+func (b *Block) Fill(from func(put func(rows []float32) error) error) error {
+	b.summed = false
+	at := int64(0)
+	t := b.threads[0]
+	pending := int64(0) // rows in t.stage, of an external block
+	put := func(rows []float32) error {
+		for len(rows) > 0 {
+			strip := int(at >> packed.StripShift)
+			lo, hi := b.bounds(strip)
+			n := min(int64(len(rows)/b.layout.Columns), hi-at)
+			if n <= 0 {
+				return fmt.Errorf("spmv: more than %d rows", b.n)
+			}
+			part := rows[:n*int64(b.layout.Columns)]
+			rows = rows[len(part):]
+			if b.layout.Place != External {
+				b.kernel.store(b.cur.Slice(at, at+n), part)
+				at += n
+				continue
+			}
+			b.kernel.store(t.stage.Slice(pending, pending+n), part)
+			pending, at = pending+n, at+n
+			if at == hi {
+				if err := b.file[0].WriteAt(b.pages(t.stage.Slice(0, hi-lo), hi-lo), b.offset(lo)); err != nil {
+					return fmt.Errorf("spmv: rows of hop 0: %w", err)
+				}
+				pending = 0
+			}
+		}
+		return nil
+	}
+	if err := from(put); err != nil {
+		return err
+	}
+	if at != b.n {
+		return fmt.Errorf("spmv: %d rows of %d", at, b.n)
+	}
+	return nil
+}
+
+// Visit shows the rows, as float32, in ascending order, some at a time; they are
+// valid during the call.
+func (b *Block) Visit(visit func(first int64, rows []float32) error) error {
+	t := b.threads[0]
+	var buf []float32
+	for s := range b.strips() {
+		r, err := b.read(t, s)
+		if err != nil {
+			return err
+		}
+		lo, _ := b.bounds(s)
+		for at := int64(0); at < r.Len(); at += visitRows {
+			part := r.Slice(at, min(at+visitRows, r.Len()))
+			rows := part.S
+			if part.H != nil {
+				if buf == nil {
+					buf = make([]float32, visitRows*b.layout.Columns)
+				}
+				rows = buf[:len(part.H)]
+				b.kernel.Widen(rows, part.H)
+			}
+			if err := visit(lo+at, rows); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// visitRows is how many rows are shown at a time.
+const visitRows = 256
+
+// Strips shows the rows, as float32, in whole strips on all threads: calls at the
+// same time are for different strips.
+func (b *Block) Strips(visit func(first int64, rows []float32) error) error {
+	return b.parallel(b.strips(), func(t *thread, s int) error {
+		r, err := b.read(t, s)
+		if err != nil {
+			return err
+		}
+		lo, _ := b.bounds(s)
+		rows := r.S
+		if r.H != nil {
+			rows = t.acc[:r.Len()*int64(r.Stride)]
+			b.kernel.Widen(rows, r.H)
+		}
+		return visit(lo, rows)
+	})
+}
+
+// Edit lets change alter all rows, on all threads: calls at the same time are for
+// different rows.
+func (b *Block) Edit(change func(first int64, rows []float32)) error {
+	b.summed = false
+	return b.parallel(b.strips(), func(t *thread, s int) error {
+		r, err := b.read(t, s)
+		if err != nil {
+			return err
+		}
+		lo, hi := b.bounds(s)
+		buf := make([]float32, 0)
+		for at := int64(0); at < r.Len(); at += visitRows {
+			part := r.Slice(at, min(at+visitRows, r.Len()))
+			rows := part.S
+			if part.H != nil {
+				if len(buf) == 0 {
+					buf = make([]float32, visitRows*b.layout.Columns)
+				}
+				rows = buf[:len(part.H)]
+				b.kernel.Widen(rows, part.H)
+			}
+			change(lo+at, rows)
+			b.kernel.store(part, rows)
+		}
+		if b.layout.Place == External {
+			return b.file[0].WriteAt(b.pages(r, hi-lo), b.offset(lo))
+		}
+		return nil
+	})
+}
+
+// SavedBytes is the room that Save takes.
+func (b *Block) SavedBytes() int64 {
+	return (b.n*b.layout.rowBytes() + direct.Align - 1) / direct.Align * direct.Align
+}
+
+// Save writes the rows to f from off on, a multiple of direct.Align.
+func (b *Block) Save(f *direct.Scratch, off int64) error {
+	return b.parallel(b.strips(), func(t *thread, s int) error {
+		r, err := b.read(t, s)
+		if err != nil {
+			return err
+		}
+		lo, _ := b.bounds(s)
+		return f.WriteAt(b.pages(r, r.Len()), off+b.offset(lo))
+	})
+}
+
+// Load reads rows that Save wrote.
+func (b *Block) Load(f *direct.Scratch, off int64) error {
+	b.summed = false
+	return b.parallel(b.strips(), func(t *thread, s int) error {
+		lo, hi := b.bounds(s)
+		r := t.stage
+		if b.layout.Place != External {
+			r = b.cur.Slice(lo, hi)
+		}
+		page := b.pages(r, hi-lo)
+		if err := f.ReadAt(page, off+b.offset(lo)); err != nil || b.layout.Place != External {
+			return err
+		}
+		return b.file[0].WriteAt(page, b.offset(lo))
+	})
+}

@@ -1,0 +1,146 @@
+package spmv
+
+import (
+	"fmt"
+
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+)
+
+// Layout says how wide a column block is and where its rows live. The results do
+// not depend on where.
+type Layout struct {
+	// Columns is the width, a multiple of Granule.
+	Columns   int
+	Precision Precision
+	// Place is where the hop and the next one are.
+	Place Place
+	// Window is how many source rows are in memory at a time, and
+	// Accumulators how many strips are summed at a time, where Place is
+	// External. Window is a multiple of packed.StripRows.
+	Window       int64
+	Accumulators int
+}
+
+// Place is where a hop and the next one are.
+type Place int
+
+const (
+	// Resident keeps both in memory.
+	Resident Place = iota
+	// Spilled keeps the hop in memory and writes the next to disk, from where
+	// it is read back when the pass has ended.
+	Spilled
+	// External keeps both on disk, and reads the hop window by window for each
+	// group of strips that is accumulated in memory.
+	External
+)
+
+func (p Place) String() string { return [...]string{"resident", "spilled", "external"}[p] }
+
+// Bytes is the size of an element.
+func (p Precision) Bytes() int64 {
+	if p == Float16 {
+		return 2
+	}
+	return 4
+}
+
+func (l Layout) rowBytes() int64 { return int64(l.Columns) * l.Precision.Bytes() }
+
+func (l Layout) accumulator() int64 { return packed.StripRows * int64(l.Columns) * 4 }
+
+func strips(n int64) int64 { return (n + packed.StripRows - 1) / packed.StripRows }
+
+// perThread is what each thread of a pass holds: an accumulator and the rows of
+// a strip as they are stored, where they are not those of the next hop.
+func (l Layout) perThread(n int64) int64 {
+	rows := min(n, packed.StripRows)
+	bytes := int64(0)
+	if l.needsAccumulator() {
+		bytes += rows*int64(l.Columns)*4 + pageBytes
+	}
+	if l.Place != Resident {
+		bytes += rows*l.rowBytes() + pageBytes
+	}
+	return bytes
+}
+
+// needsAccumulator says whether a thread sums, or shows, float32 rows elsewhere
+// than where rows are stored.
+func (l Layout) needsAccumulator() bool { return l.Place == Spilled || l.Precision == Float16 }
+
+const pageBytes = 4096
+
+// Memory is what a block of n rows takes with that many threads, in bytes.
+func (l Layout) Memory(n int64, threads int) int64 {
+	fixed := int64(threads) * l.perThread(n)
+	switch l.Place {
+	case Resident:
+		return fixed + 2*(n*l.rowBytes()+pageBytes)
+	case Spilled:
+		return fixed + n*l.rowBytes() + pageBytes
+	default:
+		return fixed + min(l.Window, n)*l.rowBytes() + pageBytes + int64(l.Accumulators)*l.accumulator()
+	}
+}
+
+// Disk is the size of the scratch files of a block of n rows.
+func (l Layout) Disk(n int64) int64 { return int64(l.Place) * n * l.rowBytes() }
+
+// HopBytes is what each hop reads from and writes to those files.
+func (l Layout) HopBytes(n int64) (read, written int64) {
+	whole := n * l.rowBytes()
+	switch l.Place {
+	case Resident:
+		return 0, 0
+	case Spilled:
+		return whole, whole
+	default:
+		groups := (strips(n) + int64(l.Accumulators) - 1) / int64(l.Accumulators)
+		return (groups + 1) * whole, whole
+	}
+}
+
+// PlanLayout gives the layout of a block of n rows and from least to most
+// columns that fits free bytes with that many threads, or [mem.ErrBudget] with the
+// smallest one. It keeps as much in memory as it can, and then takes as many
+// columns as fit. beside is what a block needs beside its rows.
+func PlanLayout(n int64, least, most int, p Precision, free int64, threads int, beside func(Layout) int64) (Layout, error) {
+	most = roundUp(most)
+	least = min(roundUp(least), most)
+	for _, place := range []Place{Resident, Spilled} {
+		for c := most; c >= least; c -= Granule {
+			l := Layout{Columns: c, Precision: p, Place: place}
+			if l.Memory(n, threads)+beside(l) <= free {
+				return l, nil
+			}
+		}
+	}
+	var l Layout
+	for c := max(min(most, externalColumns), least); c >= least; c -= Granule {
+		l = Layout{Columns: c, Precision: p, Place: External, Window: packed.StripRows, Accumulators: 1}
+		left := free - beside(l)
+		if l.Memory(n, threads) <= left {
+			return l.share(n, left-l.Memory(n, threads)), nil
+		}
+	}
+	return l, fmt.Errorf("spmv: a block of %d columns needs %s even with its rows on disk, %s are free: %w",
+		l.Columns, mem.Bytes(l.Memory(n, threads)+beside(l)), mem.Bytes(free), mem.ErrBudget)
+}
+
+func roundUp(columns int) int { return (columns + Granule - 1) / Granule * Granule }
+
+// externalColumns bounds the width of an external block: wider ones read the
+// edges less often, but take as many columns of scratch space.
+const externalColumns = 64
+
+// share gives free bytes more to an external block, a quarter to the window:
+// only accumulators save reading.
+func (l Layout) share(n, free int64) Layout {
+	window := free / 4 / (packed.StripRows * l.rowBytes())
+	l.Window = min(1+window, strips(n)) * packed.StripRows
+	free -= (l.Window - packed.StripRows) * l.rowBytes()
+	l.Accumulators = int(min(1+free/l.accumulator(), strips(n)))
+	return l
+}

@@ -1,0 +1,70 @@
+package train
+
+import "ndls/shards"
+
+// Shape is what the memory of training and predicting is worked out from.
+type Shape struct {
+	// Rows is the number of smoothed rows, Train and Valid how many of them are in
+	// these splits.
+	Rows, Train, Valid int64
+	Width, Classes     int
+}
+
+func (s Shape) dims(o Options) []int {
+	dims := []int{s.Width}
+	for range o.Layers - 1 {
+		dims = append(dims, o.Hidden)
+	}
+	return append(dims, s.Classes)
+}
+
+// expected is a source of full record batches of which nothing is read.
+type expected struct {
+	Source
+	Shape
+}
+
+func (e expected) Width() int     { return e.Shape.Width }
+func (e expected) NumChunks() int { return 1 }
+func (e expected) Chunk(int) (_, rows int64) {
+	return 0, min(e.Rows, int64(shards.BatchRows(e.Shape.Width)))
+}
+
+// PlanFit gives what [FitRuns] takes of so many free bytes of a budget, the
+// smallest number of them with which it runs, and whether the rows are read anew
+// in every epoch.
+func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, streamed bool) {
+	src := expected{Shape: s}
+	f := &fitting{
+		problem: Problem{Source: src}, options: o, dims: s.dims(o),
+		train: &rowSet{src: src, count: s.Train}, valid: &rowSet{src: src, count: s.Valid},
+		shuffle: o.BatchSize > 0 && int64(o.BatchSize) < s.Train,
+	}
+	models := int64(o.Runs) * (4*numParams(f.dims) + 4096)
+	chunk := chunkBufferBytes(src)
+	ahead := windowBytesOf(min(max(s.Train, s.Valid), windowRows(s.Width)), s.Width) + 4*readValues(s.Width) + 4096
+	least = models + max(chunk, f.runBytes(true)-ahead)
+
+	need := f.train.bytes() + f.valid.bytes() + 4*4096
+	streamed = free-models < need+max(chunk, f.runBytes(false))
+	if streamed {
+		need = 0
+	}
+	left := free - models - need
+	side := max(min(int64(threads), int64(o.Runs), left/f.runBytes(streamed)), 1)
+	scanned := min(readAhead, max(left/chunk, 1)) * chunk
+	return models + need + max(scanned, side*f.runBytes(streamed)), least, streamed
+}
+
+// PlanPredict gives what [Predict] with so many models takes of so many free
+// bytes of a budget, the models included, and the smallest number of them.
+func PlanPredict(s Shape, o Options, models, threads int, free int64) (peak, least int64) {
+	dims := s.dims(o)
+	fixed := int64(models)*(4*numParams(dims)+4096) + 2*(4*predictRows*int64(s.Classes)+4096) +
+		int64(max(threads, 1))*(4*workspaceSize(dims, false)+4096)
+	chunk := chunkBufferBytes(expected{Shape: s})
+	return fixed + min(readAhead, max((free-fixed)/chunk, 1))*chunk, fixed + chunk
+}
+
+// NumWeights is the number of weights and biases of a model.
+func NumWeights(s Shape, o Options) int64 { return numParams(s.dims(o)) }

@@ -1,0 +1,100 @@
+package worker
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The disk is looked at twice a second, and more often as long as that takes at
+// most a fiftieth of the time: the peaks of a short stage are short.
+const (
+	longestLook  = 500 * time.Millisecond
+	shortestLook = 20 * time.Millisecond
+	lookShare    = 50
+)
+
+// diskWatch follows what some folders take on disk.
+type diskWatch struct {
+	dirs []string
+	peak int64
+	end  chan struct{}
+	done chan struct{}
+}
+
+// watchDisk begins to watch; stop must be called.
+func watchDisk(dirs ...string) *diskWatch {
+	w := &diskWatch{end: make(chan struct{}), done: make(chan struct{})}
+	for _, dir := range dirs {
+		if abs, err := filepath.Abs(dir); err == nil {
+			w.dirs = append(w.dirs, abs)
+		}
+	}
+	go func() {
+		defer close(w.done)
+		for {
+			start := time.Now()
+			w.look()
+			wait := min(max(lookShare*time.Since(start), shortestLook), longestLook)
+			select {
+			case <-time.After(wait):
+			case <-w.end:
+				return
+			}
+		}
+	}()
+	return w
+}
+
+// stop ends the watch and returns the most bytes seen at a time.
+func (w *diskWatch) stop() int64 {
+	close(w.end)
+	<-w.done
+	w.look()
+	return w.peak
+}
+
+func (w *diskWatch) look() { w.peak = max(w.peak, diskUse(w.dirs)) }
+
+// inode tells files apart.
+type inode struct{ dev, ino uint64 }
+
+// diskUse is what the files below some folders take on disk, each once: named
+// ones, and nameless ones that this process has open.
+func diskUse(dirs []string) (total int64) {
+	seen := map[inode]bool{}
+	add := func(path string) {
+		var st unix.Stat_t
+		if unix.Stat(path, &st) != nil || seen[inode{st.Dev, st.Ino}] {
+			return // it is gone since, or counted
+		}
+		seen[inode{st.Dev, st.Ino}] = true
+		total += st.Blocks * 512
+	}
+	for _, dir := range dirs {
+		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				add(path)
+			}
+			return nil
+		})
+	}
+	open, _ := os.ReadDir("/proc/self/fd")
+	for _, fd := range open {
+		path := filepath.Join("/proc/self/fd", fd.Name())
+		target, err := os.Readlink(path)
+		if err != nil || !strings.HasSuffix(target, " (deleted)") {
+			continue
+		}
+		for _, dir := range dirs {
+			if strings.HasPrefix(target, dir+string(filepath.Separator)) {
+				add(path)
+			}
+		}
+	}
+	return total
+}

@@ -1,0 +1,105 @@
+package worker
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"ndls/internal/control"
+	"ndls/lsi"
+	"ndls/smooth"
+	"ndls/spmv"
+)
+
+// sampleRows is how many rows, at most, settled smoothing is checked on.
+const sampleRows = 1 << 16
+
+// checkSettled measures how far smoothed rows whose neighbours settled deviate
+// from exact ones, on a sample of the target rows, evenly spaced. Smoothing is
+// linear: 16 random combinations of all feature columns, smoothed with every row
+// recomputed, are compared with the same combinations of the settled rows, and
+// stand for whole rows within the error of such sketches.
+func (j *job) checkSettled(ctx context.Context, g *graph, o smooth.Options, k []uint16, in lsi.Columns, targets *smooth.Targets) error {
+	step := (targets.Len() + sampleRows - 1) / sampleRows
+	sketch := func(c lsi.Columns) lsi.Probe { return lsi.FeatureSketch(c, nil, j.plan.Seed, spmv.Granule) }
+	settled, err := j.sample(ctx, sketch(j.smoothedTiles(g.summary, targets)), step)
+	if err != nil {
+		return err
+	}
+	state, err := g.state(j)
+	if err != nil {
+		return err
+	}
+	defer state.Free()
+	o.K = func(i int64) int { return int(k[i]) }
+	if o, err = j.smoothLayout(g, o, spmv.Granule); err != nil {
+		return err
+	}
+	s, err := smooth.New(g.hops(j, state), o)
+	if err != nil {
+		return err
+	}
+	defer s.Free()
+	x := func(put func([]float32) error) error { return sketch(in).Rows(ctx, 0, spmv.Granule, put) }
+	stats, err := s.Run(ctx, x)
+	if err != nil {
+		return err
+	}
+	var errs []float64
+	row := int64(0)
+	if err := s.Output(0, spmv.Granule, x, func(rows []float32) error {
+		for ; len(rows) > 0; rows = rows[spmv.Granule:] {
+			if row%step == 0 {
+				at := row / step * spmv.Granule
+				if e, ok := relativeError(settled[at:at+spmv.Granule], rows[:spmv.Granule]); ok {
+					errs = append(errs, e)
+				}
+			}
+			row++
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	j.report.Deviation = deviation(errs, stats.EdgesStreamed)
+	return nil
+}
+
+// sample reads every step-th row.
+func (j *job) sample(ctx context.Context, p lsi.Probe, step int64) (values []float32, err error) {
+	row := int64(0)
+	err = p.Rows(ctx, 0, spmv.Granule, func(rows []float32) error {
+		for ; len(rows) > 0; rows = rows[spmv.Granule:] {
+			if row%step == 0 {
+				values = append(values, rows[:spmv.Granule]...)
+			}
+			row++
+		}
+		return nil
+	})
+	return values, err
+}
+
+// relativeError is ‖got − want‖ / ‖want‖, if want is not zero.
+func relativeError(got, want []float32) (e float64, ok bool) {
+	var d, w float64
+	for c, x := range want {
+		delta := float64(got[c]) - float64(x)
+		d += float64(delta * delta)
+		w += float64(float64(x) * float64(x))
+	}
+	return math.Sqrt(d / w), w > 0
+}
+
+func deviation(errs []float64, edges int64) *control.DeviationReport {
+	r := &control.DeviationReport{Rows: int64(len(errs)), Edges: edges}
+	if len(errs) == 0 {
+		return r
+	}
+	slices.Sort(errs)
+	for _, e := range errs {
+		r.Mean += e / float64(len(errs))
+	}
+	r.P99, r.Max = errs[len(errs)*99/100], errs[len(errs)-1]
+	return r
+}
