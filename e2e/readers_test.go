@@ -9,12 +9,15 @@ import (
 	"ndls/internal/testgraph"
 )
 
-// tool returns what an environment variable names, or skips. `.ci/run` installs
-// these readers and sets the variables, so there the tests run.
+// tool returns what an environment variable names, or skips; with CI=true Python
+// is required, JavaScript where npm is. `.ci/run` installs both.
 func tool(t *testing.T, variable, what string) string {
 	t.Helper()
 	v := os.Getenv(variable)
 	if v == "" {
+		if variable == "NDLS_PYTHON" && os.Getenv("CI") == "true" {
+			t.Fatalf("%s is not set, and CI=true requires it: it names %s", variable, what)
+		}
 		t.Skipf("%s is not set: it names %s", variable, what)
 	}
 	return v

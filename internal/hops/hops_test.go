@@ -79,6 +79,21 @@ func start(t *testing.T, g testgraph.Graph, filter func(context.Context, packed.
 	return hg, block
 }
 
+// settling is a walk whose rows are recomputed up to hop until.
+func settling(t *testing.T, hg Graph, block *spmv.Block, until func(int64) int) *Walk {
+	t.Helper()
+	closure, err := NewClosure(hg.Budget, block.NumRows(), block.Layout().Columns, until)
+	if err != nil {
+		t.Fatal(err)
+	}
+	walk := hg.Walk(block, 0, closure)
+	t.Cleanup(func() {
+		walk.Close()
+		closure.Free()
+	})
+	return walk
+}
+
 func rowsOf(t *testing.T, b *spmv.Block) (all []float32) {
 	t.Helper()
 	if err := b.Visit(func(_ int64, rows []float32) error {
@@ -96,13 +111,7 @@ func TestClosure(t *testing.T) {
 	g := chain()
 	hg, block := start(t, g, nil)
 	until := func(i int64) int { return 1 + int(i)%7 }
-	closure, err := NewClosure(hg.Budget, int64(len(g.Adj)), 32, until)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closure.Free()
-	walk := hg.Walk(block, 0, closure)
-	defer walk.Close()
+	walk := settling(t, hg, block, until)
 	decay := make([][2]float64, len(g.Adj))
 	before := rowsOf(t, block)
 	for hop := 1; hop <= 12; hop++ {
@@ -150,13 +159,7 @@ func TestShrink(t *testing.T) {
 	}
 	run := func(filter func(context.Context, packed.Source, func(int64) bool) (Stream, error)) ([]float32, Stats) {
 		hg, block := start(t, g, filter)
-		closure, err := NewClosure(hg.Budget, int64(len(g.Adj)), 32, until)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer closure.Free()
-		walk := hg.Walk(block, 0, closure)
-		defer walk.Close()
+		walk := settling(t, hg, block, until)
 		for hop := 1; hop <= 60; hop++ {
 			if _, err := walk.Next(context.Background(), 60-hop+1, nil); err != nil {
 				t.Fatal(err)
@@ -201,13 +204,7 @@ func runBroken(t *testing.T, g testgraph.Graph, until func(int64) int) (int, err
 	hg, block := start(t, g, func(context.Context, packed.Source, func(int64) bool) (Stream, error) {
 		return filtered(g, func(int64) bool { return false }), nil
 	})
-	closure, err := NewClosure(hg.Budget, int64(len(g.Adj)), 32, until)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closure.Free()
-	walk := hg.Walk(block, 0, closure)
-	defer walk.Close()
+	walk := settling(t, hg, block, until)
 	for hop := 1; hop <= 60; hop++ {
 		if _, err := walk.Next(context.Background(), 60-hop+1, nil); err != nil {
 			return hop, err
