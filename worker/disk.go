@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,6 +22,7 @@ const (
 // diskWatch follows what some folders take on disk.
 type diskWatch struct {
 	dirs []string
+	mu   sync.Mutex
 	peak int64
 	end  chan struct{}
 	done chan struct{}
@@ -58,7 +60,13 @@ func (w *diskWatch) stop() int64 {
 	return w.peak
 }
 
-func (w *diskWatch) look() { w.peak = max(w.peak, diskUse(w.dirs)) }
+// look takes the disk's present use into the peak. Who removes much calls it
+// before: the moment between writing and removing is short.
+func (w *diskWatch) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.peak = max(w.peak, diskUse(w.dirs))
+}
 
 // inode tells files apart.
 type inode struct{ dev, ino uint64 }

@@ -58,6 +58,7 @@ func intervals(s shards.Summary) int { return int((s.Nodes + s.IntervalRows - 1)
 
 // dropTiles removes the tiles of a kind, of one interval or of all.
 func (j *job) dropTiles(ctx context.Context, kind string, interval int32) error {
+	j.disk.look()
 	return j.cat.Remove(ctx, func(e shards.Entry) bool {
 		return e.Kind == kind && (interval == shards.NotApplicable || e.Interval == interval)
 	})

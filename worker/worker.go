@@ -31,6 +31,7 @@ type job struct {
 	plan   control.Plan
 	res    control.Resources
 	budget *mem.Budget
+	disk   *diskWatch
 	report control.StageReport
 }
 
@@ -62,9 +63,9 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	// process so far.
 	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
-	j := &job{cat: w.cat, plan: t.Plan, res: t.Resources, budget: budget, report: control.StageReport{Stage: t.Stage}}
-	read, written := w.traffic()
 	disk := watchDisk(w.store.URI(), t.Resources.Scratch)
+	j := &job{cat: w.cat, plan: t.Plan, res: t.Resources, budget: budget, disk: disk, report: control.StageReport{Stage: t.Stage}}
+	read, written := w.traffic()
 	start := time.Now()
 	err = run(j, ctx)
 	j.report.Seconds = time.Since(start).Seconds()
