@@ -8,6 +8,7 @@ import (
 
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/spmv"
 )
 
 // ErrDisk reports a run that does not fit the disk.
@@ -57,13 +58,18 @@ func CheckDisk(c Counts, p control.Plan, r control.Resources, held, there int64,
 		return nil
 	}
 	var fits []string
-	for _, w := range remedies(p, stages) {
-		q := w.plan
-		list, _ := Run(c, q, r, held, slices.DeleteFunc(slices.Clone(stages), func(s control.Stage) bool { return !slices.Contains(Stages(c, q), s) })...)
-		if _, less, _ := missing(list); less < bytes {
-			fits = append(fits, fmt.Sprintf("%s (%s)", w.flag, mem.Bytes(max(less, 0))))
+	try := func(flag string, p control.Plan, r control.Resources) {
+		list, err := Run(c, p, r, held, slices.DeleteFunc(slices.Clone(stages), func(s control.Stage) bool { return !slices.Contains(Stages(c, p), s) })...)
+		if _, less, _ := missing(list); less < bytes && err == nil {
+			fits = append(fits, fmt.Sprintf("%s (%s)", flag, mem.Bytes(max(less, 0))))
 		}
 	}
+	for _, w := range remedies(p, stages) {
+		try(w.flag, w.plan, r)
+	}
+	narrow := r
+	narrow.BlockColumns = spmv.Granule
+	try(fmt.Sprintf("--block-columns %d", spmv.Granule), p, narrow)
 	fits = append(fits, "another --run or --scratch")
 	return fmt.Errorf("estimate: %s need %s (%d bytes), %s (%d bytes) are free; what needs less: %s: %w",
 		what, mem.Bytes(bytes), bytes, mem.Bytes(has), has, strings.Join(fits, ", "), ErrDisk)

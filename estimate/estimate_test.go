@@ -159,6 +159,12 @@ func TestCheckDisk(t *testing.T) {
 	if err := CheckDisk(papers, p, r, 0, 0, Space{Run: most, Scratch: 1}, stages...); !errors.Is(err, ErrDisk) || !strings.Contains(err.Error(), "scratch files need") {
 		t.Errorf("no room for scratch files: %v", err)
 	}
+	// Narrower blocks take less scratch space.
+	external := r
+	external.Memory = 6 << 30
+	if err := CheckDisk(papers, p, external, 0, 0, Space{Run: most, Scratch: 1}, control.Smooth); !errors.Is(err, ErrDisk) || !strings.Contains(err.Error(), "--block-columns 16 (") {
+		t.Errorf("blocks of external rows: %v", err)
+	}
 	// What later stages need no longer counts once features are there.
 	if err := CheckDisk(papers, p, r, 0, 0, Space{Same: true}, control.Smooth); err == nil || strings.Contains(err.Error(), "--features none") {
 		t.Errorf("smooth alone: %v", err)
