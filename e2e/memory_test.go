@@ -6,8 +6,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
+
+	"ndls/internal/cgroup"
 )
 
 // TestFeaturesFourTimesMemory runs the whole job on features of four times
@@ -23,19 +24,18 @@ func TestFeaturesFourTimesMemory(t *testing.T) {
 	if 150000*960*4 < 4*memory {
 		t.Fatal("the features are too small for this test")
 	}
-	group := cgroup(t, memory)
-	if group == "" {
+	group, err := cgroup.New(memory)
+	if err != nil {
+		t.Logf("the peak resident size is measured instead: %v", err)
 		run(t, args...)
 	} else {
-		cmd := exec.Command("sh", append([]string{"-c", `echo $$ > "$0" && exec "$@"`, filepath.Join(group, "cgroup.procs"), binary}, args...)...)
-		if out, err := cmd.CombinedOutput(); err != nil {
+		defer group.Remove()
+		command := group.Command(append([]string{binary}, args...)...)
+		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("inside a cgroup of %d bytes: %v\n%s", memory, err, out)
 		}
-		for _, name := range []string{"memory.max_usage_in_bytes", "memory.peak"} {
-			if b, err := os.ReadFile(filepath.Join(group, name)); err == nil {
-				t.Logf("the kernel charged at most %s bytes of %d", strings.TrimSpace(string(b)), memory)
-			}
-		}
+		peak, err := group.Peak()
+		t.Logf("the kernel charged at most %d bytes of %d (%v)", peak, memory, err)
 	}
 	var report struct {
 		Memory struct {
@@ -54,35 +54,4 @@ func TestFeaturesFourTimesMemory(t *testing.T) {
 	if report.Memory.Peak == 0 || report.Memory.Peak > memory || report.Memory.Budget != memory {
 		t.Errorf("peak resident size %d with a budget of %d", report.Memory.Peak, report.Memory.Budget)
 	}
-}
-
-// cgroup makes a memory cgroup below this process's own, version 1 or 2, or
-// returns "".
-func cgroup(t *testing.T, limit int) string {
-	lines, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(lines)) {
-		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(part) != 3 {
-			continue
-		}
-		root, file := "/sys/fs/cgroup", "memory.max"
-		if part[1] == "memory" {
-			root, file = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
-		} else if part[1] != "" {
-			continue
-		}
-		dir := filepath.Join(root, part[2], "ndls-test-"+strconv.Itoa(os.Getpid()))
-		if os.Mkdir(dir, 0o755) != nil {
-			continue
-		}
-		t.Cleanup(func() { _ = os.Remove(dir) })
-		if os.WriteFile(filepath.Join(dir, file), []byte(strconv.Itoa(limit)), 0o644) == nil {
-			return dir
-		}
-	}
-	t.Log("no memory cgroup can be made here: the peak resident size is measured instead")
-	return ""
 }

@@ -1,8 +1,10 @@
 // Command papers100m measures ndls on graphs of the shape of ogbn-papers100M and
 // prints a Markdown table, one line for each stage:
 //
-//	go run ./bench/papers100m -ndls build/ndls -scales 1/1024,1/256,1/64 -memory 2GiB -dir DIR [-- OPTIONS]
+//	go run ./bench/papers100m -ndls build/ndls -scales 1/1024,1/256,1/64 -memory 2 -dir DIR [-- OPTIONS]
 //
 // DIR needs room for one run; OPTIONS are those of ndls run. With -dataset ogb:DIR
-// the published data set is measured instead.
+// the published data set is measured instead. Every run takes place in a memory
+// control group of its budget; edges/s are edges of a pass, each as wide as the
+// column before says.
 package main

@@ -9,10 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"ndls/internal/cgroup"
 )
 
 // outcome is what a process said of itself, and what was seen of it. The fields
@@ -48,46 +49,25 @@ type process struct{ command, env []string }
 type jail struct {
 	memory int64
 	time   time.Duration
-	// group is a memory control group in which others can be made, or "": then
-	// address space is limited, which peers reserve more of than they use.
-	group string
+	// groups says that control groups can be made. Else address space is limited,
+	// which peers reserve more of than they use.
+	groups bool
 }
 
 func newJail(memory int64, limit time.Duration) jail {
-	j := jail{memory: memory, time: limit}
-	text, _ := os.ReadFile("/proc/self/cgroup")
-	for entry := range strings.Lines(string(text)) {
-		part := strings.SplitN(strings.TrimSpace(entry), ":", 3)
-		if len(part) != 3 || part[1] != "memory" {
-			continue
-		}
-		group := filepath.Join("/sys/fs/cgroup/memory", part[2])
-		if probe, err := newGroup(group, memory); err == nil {
-			_ = os.Remove(probe)
-			j.group = group
-		}
+	probe, err := cgroup.New(memory)
+	if err == nil {
+		probe.Remove()
 	}
-	return j
+	return jail{memory: memory, time: limit, groups: err == nil}
 }
 
 // how says by what means memory is limited.
 func (j jail) how() string {
-	if j.group == "" {
+	if !j.groups {
 		return "address space (RLIMIT_AS)"
 	}
 	return "control group, page cache included"
-}
-
-// newGroup makes a control group below another.
-func newGroup(parent string, memory int64) (string, error) {
-	dir, err := os.MkdirTemp(parent, "ndls-peers")
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "memory.limit_in_bytes"), []byte(strconv.FormatInt(memory, 10)), 0o644); err != nil {
-		return "", errors.Join(err, os.Remove(dir))
-	}
-	return dir, nil
 }
 
 // run runs a process to its end, hands on each line that is no phase, and returns
@@ -95,16 +75,15 @@ func newGroup(parent string, memory int64) (string, error) {
 func (j jail) run(ctx context.Context, p process, lines func([]byte) error) (peak int64, died string) {
 	limited, cancel := context.WithTimeout(ctx, j.time)
 	defer cancel()
-	script := []string{"sh", "-c", fmt.Sprintf(`ulimit -v %d && exec "$@"`, j.memory>>10), "sh"}
-	if j.group != "" {
-		group, err := newGroup(j.group, j.memory)
+	command := append([]string{"sh", "-c", fmt.Sprintf(`ulimit -v %d && exec "$@"`, j.memory>>10), "sh"}, p.command...)
+	if j.groups {
+		group, err := cgroup.New(j.memory)
 		if err != nil {
 			return 0, err.Error()
 		}
-		defer os.Remove(group)
-		script = []string{"sh", "-c", `echo $$ > "$0" && exec "$@"`, filepath.Join(group, "cgroup.procs")}
+		defer group.Remove()
+		command = group.Command(p.command...)
 	}
-	command := append(script, p.command...)
 	cmd := exec.CommandContext(limited, command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
