@@ -8,6 +8,7 @@ BUILD := build
 TOOLS := $(CURDIR)/.tools
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
+S3_SERVER := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 # Packages with assembly and a Go twin, and packages whose goroutines share memory.
 TWINS := ./spmv ./lsi ./smooth ./train
@@ -56,19 +57,23 @@ tools: ## pinned linters in .tools/bin
 	GOBIN=$(TOOLS)/bin $(GO) install $(STATICCHECK)
 	GOBIN=$(TOOLS)/bin $(GO) install $(GOFUMPT)
 
+.PHONY: s3-server
+s3-server: ## pinned S3 server for tests in .tools/bin; takes minutes
+	GOBIN=$(TOOLS)/bin $(GO) install $(S3_SERVER)
+
 .PHONY: lint
 lint: tools ## gofumpt, go vet, staticcheck
-	@unformatted=$$($(TOOLS)/bin/gofumpt -l $$(find . -name '*.go' -not -path './.tools/*' -not -path './$(BUILD)/*')); \
+	@unformatted=$$($(TOOLS)/bin/gofumpt -l $$(find . -name '*.go' -not -path './.tools/*' -not -path './$(BUILD)/*' -not -name '*.pb.go')); \
 	  if [ -n "$$unformatted" ]; then echo "run gofumpt -w on:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags=noasm $(TWINS)
 	$(TOOLS)/bin/staticcheck ./...
 
-GENERATORS := $(wildcard */_gen)
-GENERATED = $(sort $(wildcard */*_amd64.s */stubs_*.go))
+GENERATORS := $(wildcard */_gen internal/control/*/_gen)
+GENERATED = $(sort $(wildcard */*_amd64.s */stubs_*.go internal/control/*/*pb/*.pb.go))
 
 .PHONY: generate
-generate: ## assembly and its declarations, from the generators in */_gen
+generate: ## assembly and its declarations, gRPC messages, from the generators in _gen
 	for dir in $(GENERATORS); do (cd $$dir && $(GO) generate .); done
 
 .PHONY: generate-check

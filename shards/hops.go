@@ -37,8 +37,10 @@ const (
 	hopVersion = 2
 	hopEntry   = 20
 	hopTrailer = 64
-	// hopAhead is how many reads are under way for each open strip.
-	hopAhead = 4
+	// hopReads is how many reads are under way where strips are open, shared
+	// evenly among them, as far as leaves each hopLeast.
+	hopReads = 64
+	hopLeast = 4
 	// hopLoad is how much is read at a time to make a stream resident.
 	hopLoad = 16 << 20
 )
@@ -303,13 +305,16 @@ func (h *HopFile) open(ctx context.Context, strip int, lo, hi uint32) packed.Fra
 	if h.resident != nil {
 		return &residentFrames{f}
 	}
-	r := &diskFrames{hopFrames: f, slots: make([]chan hopBuffer, min(hopAhead, to-from)), stop: make(chan struct{})}
-	for i := range r.slots {
-		r.slots[i] = make(chan hopBuffer)
-		r.wg.Go(func() { r.fill(r.slots[i], from+i) })
+	depth := min(max(hopReads/int(hopOpen.Add(1)), hopLeast), direct.QueueDepth)
+	r := &diskFrames{hopFrames: f, queue: direct.NewQueue(), bufs: make([]*[]byte, min(depth, to-from)), next: from}
+	for range r.bufs {
+		r.start()
 	}
 	return r
 }
+
+// hopOpen counts the strips that are being read.
+var hopOpen atomic.Int32
 
 // hopFrames is a range of the frames of a file.
 type hopFrames struct {
@@ -346,60 +351,46 @@ func (r *residentFrames) Close() error { return nil }
 
 var hopBuffers = sync.Pool{New: func() any { b := direct.AlignedBytes(packed.FrameBytes); return &b }}
 
-type hopBuffer struct {
-	buf *[]byte
-	n   int
-	err error
-}
-
-// diskFrames reads frames ahead of the pass: reader i takes every frame whose
-// number is i modulo the number of readers, and starts on the next when the pass
-// has taken the one before.
+// diskFrames reads frames ahead of the pass: the frame whose number is i modulo the
+// number of buffers goes to buffer i, as soon as the pass is done with the one
+// before.
 type diskFrames struct {
 	hopFrames
-	slots []chan hopBuffer
-	stop  chan struct{}
-	wg    sync.WaitGroup
-	taken int
-	cur   *[]byte
+	queue *direct.Queue
+	bufs  []*[]byte
+	next  int  // frame to be read next
+	taken bool // whether the frame before at is the pass's
 	err   error
 }
 
-func (r *diskFrames) fill(slot chan<- hopBuffer, at int) {
-	for ; at < r.end; at += len(r.slots) {
-		f := r.h.frames[at]
-		b := hopBuffer{buf: hopBuffers.Get().(*[]byte), n: int(f.pages) * packed.Align}
-		n, err := r.h.r.ReadAt((*b.buf)[:b.n], int64(f.page)*packed.Align)
-		if n < b.n {
-			if err == nil || err == io.EOF {
-				err = io.ErrUnexpectedEOF
-			}
-			b.err = fmt.Errorf("shards: %s: strip %d: %w", r.h.name, r.strip, err)
-		}
-		select {
-		case slot <- b:
-		case <-r.stop:
-			hopBuffers.Put(b.buf)
-			return
-		}
+func (r *diskFrames) slot(frame int) int { return frame % len(r.bufs) }
+
+// start begins to read the next frame, if there is one.
+func (r *diskFrames) start() {
+	if r.next == r.end {
+		return
 	}
+	i := r.slot(r.next)
+	if r.bufs[i] == nil {
+		r.bufs[i] = hopBuffers.Get().(*[]byte)
+	}
+	f := r.h.frames[r.next]
+	r.queue.Start(i, r.h.r, (*r.bufs[i])[:int(f.pages)*packed.Align], int64(f.page)*packed.Align)
+	r.next++
 }
 
 // Next implements packed.Frames.
 func (r *diskFrames) Next() (packed.Frame, error) {
 	for r.err == nil && r.at < r.end {
-		r.release()
+		if r.taken {
+			r.start()
+		}
 		if r.ctx.Err() != nil {
 			return packed.Frame{}, context.Cause(r.ctx)
 		}
-		b := <-r.slots[r.taken%len(r.slots)]
-		r.taken++
-		r.cur, r.err = b.buf, b.err
 		var frame packed.Frame
-		if r.err == nil {
-			frame, r.err = r.h.decode((*b.buf)[:b.n], r.strip, r.at)
-		}
-		r.at++
+		frame, r.err = r.read()
+		r.at, r.taken = r.at+1, true
 		if frame, ok := frame.Trim(r.lo, r.hi); ok && r.err == nil {
 			return frame, nil
 		}
@@ -410,18 +401,30 @@ func (r *diskFrames) Next() (packed.Frame, error) {
 	return packed.Frame{}, io.EOF
 }
 
-func (r *diskFrames) release() {
-	if r.cur != nil {
-		hopBuffers.Put(r.cur)
-		r.cur = nil
+// read waits for the frame at r.at.
+func (r *diskFrames) read() (packed.Frame, error) {
+	i := r.slot(r.at)
+	n, err := r.queue.Wait(i)
+	size := int(r.h.frames[r.at].pages) * packed.Align
+	if n < size {
+		if err == nil || err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return packed.Frame{}, fmt.Errorf("shards: %s: strip %d: %w", r.h.name, r.strip, err)
 	}
+	return r.h.decode((*r.bufs[i])[:size], r.strip, r.at)
 }
 
 // Close implements packed.Frames.
 func (r *diskFrames) Close() error {
-	close(r.stop)
-	r.wg.Wait()
-	r.release()
+	r.queue.Close()
+	for _, b := range r.bufs {
+		if b != nil {
+			hopBuffers.Put(b)
+		}
+	}
+	r.bufs = nil
+	hopOpen.Add(-1)
 	return nil
 }
 
@@ -436,7 +439,7 @@ type HopStream struct {
 }
 
 // OpenHopStream opens the hop stream of every interval the catalogue holds.
-// ctx ends the reads of later passes too.
+// ctx ends the reads of later passes too, until [HopStream.Use].
 func OpenHopStream(ctx context.Context, c *Catalog) (*HopStream, error) {
 	var files []*HopFile
 	fail := func(err error) (*HopStream, error) {
@@ -481,6 +484,9 @@ func NewHopStream(ctx context.Context, files ...*HopFile) (*HopStream, error) {
 	}
 	return s, nil
 }
+
+// Use makes ctx the one that ends the reads of later passes.
+func (s *HopStream) Use(ctx context.Context) { s.ctx = ctx }
 
 // Bytes is what the frames take up on disk, or in memory once resident.
 func (s *HopStream) Bytes() int64 {

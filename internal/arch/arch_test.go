@@ -47,6 +47,8 @@ var exclusive = map[string][]string{
 	"github.com/xitongsys/parquet-go":   {"shards"},
 	"github.com/hashicorp/memberlist":   {"internal/control"},
 	"google.golang.org/grpc":            {"internal/control"},
+	"gocloud.dev":                       {"internal/storage"},
+	"github.com/aws":                    {"internal/storage"},
 	"github.com/spf13/cobra":            {"cmd/ndls", "bench"},
 	"go.yaml.in/yaml/v3":                {"cmd/ndls", "bench"},
 	"log/slog":                          {"cmd/ndls", "bench", "coordinator", "worker", "internal/control"},

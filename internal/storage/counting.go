@@ -3,6 +3,8 @@ package storage
 import (
 	"context"
 	"sync/atomic"
+
+	"ndls/internal/direct"
 )
 
 // Counting passes everything on to another Store and counts the bytes of file
@@ -24,7 +26,15 @@ func (c *Counting) BytesWritten() int64 { return c.written.Load() }
 
 // Create implements Store.
 func (c *Counting) Create(ctx context.Context, name string) (Writer, error) {
-	w, err := c.Store.Create(ctx, name)
+	return c.count(c.Store.Create(ctx, name))
+}
+
+// CreateNew implements Store.
+func (c *Counting) CreateNew(ctx context.Context, name string) (Writer, error) {
+	return c.count(c.Store.CreateNew(ctx, name))
+}
+
+func (c *Counting) count(w Writer, err error) (Writer, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -60,4 +70,10 @@ func (r *countingReader) ReadAt(p []byte, off int64) (int, error) {
 	n, err := r.Reader.ReadAt(p, off)
 	r.c.read.Add(int64(n))
 	return n, err
+}
+
+// StartAt implements direct.Starter.
+func (r *countingReader) StartAt(q *direct.Queue, slot int, p []byte, off int64) {
+	r.c.read.Add(max(min(int64(len(p)), r.Size()-off), 0))
+	q.Start(slot, r.Reader, p, off)
 }

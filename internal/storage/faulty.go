@@ -31,10 +31,19 @@ func (f *Faulty) step(what, name string) error {
 
 // Create implements Store.
 func (f *Faulty) Create(ctx context.Context, name string) (Writer, error) {
+	return f.create(ctx, name, f.Store.Create)
+}
+
+// CreateNew implements Store.
+func (f *Faulty) CreateNew(ctx context.Context, name string) (Writer, error) {
+	return f.create(ctx, name, f.Store.CreateNew)
+}
+
+func (f *Faulty) create(ctx context.Context, name string, inner func(context.Context, string) (Writer, error)) (Writer, error) {
 	if err := f.step("create", name); err != nil {
 		return nil, err
 	}
-	w, err := f.Store.Create(ctx, name)
+	w, err := inner(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -89,6 +89,45 @@ func diskError(err error) error {
 
 // Create implements Store.
 func (l *Local) Create(ctx context.Context, name string) (Writer, error) {
+	return l.create(ctx, name, os.Rename)
+}
+
+// CreateNew implements Store. The file system must know hard links.
+func (l *Local) CreateNew(ctx context.Context, name string) (Writer, error) {
+	return l.create(ctx, name, publishNew)
+}
+
+// publishNew gives a finished attempt its name unless the name is taken. A
+// rename would replace what is there, so it is a link, which is atomic on NFS
+// too.
+func publishNew(tmp, path string) error {
+	// A server of NFS that repeats a link whose reply was lost finds it made.
+	err := os.Link(tmp, path)
+	if made := err == nil || errors.Is(err, fs.ErrExist) && sameFile(tmp, path); !made {
+		if errors.Is(err, fs.ErrExist) {
+			err = fmt.Errorf("%w: %w", ErrExist, err)
+		}
+		return err
+	}
+	_ = os.Remove(tmp) // an attempt that stays does no harm
+	return nil
+}
+
+func sameFile(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
+// newAttempt returns 16 random hex digits.
+func newAttempt() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// create starts an attempt to which publish gives its name.
+func (l *Local) create(ctx context.Context, name string, publish func(tmp, path string) error) (Writer, error) {
 	if err := errors.Join(ctx.Err(), checkNew(name)); err != nil {
 		return nil, err
 	}
@@ -96,20 +135,17 @@ func (l *Local) Create(ctx context.Context, name string) (Writer, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("storage: create %s: %w", path, diskError(err))
 	}
-	var attempt [8]byte
-	if _, err := rand.Read(attempt[:]); err != nil {
-		return nil, fmt.Errorf("storage: create %s: %w", path, err)
-	}
-	tmp := path + "." + hex.EncodeToString(attempt[:]) + attemptSuffix
+	tmp := path + "." + newAttempt() + attemptSuffix
 	w, err := direct.Create(tmp)
 	if err != nil {
 		return nil, fmt.Errorf("storage: create %s: %w", path, diskError(err))
 	}
-	return &localWriter{path: path, tmp: tmp, w: w, sum: newHasher()}, nil
+	return &localWriter{path: path, tmp: tmp, publish: publish, w: w, sum: newHasher()}, nil
 }
 
 type localWriter struct {
 	path, tmp string
+	publish   func(tmp, path string) error
 	w         *direct.Writer
 	sum       *hasher
 	done      bool
@@ -120,7 +156,7 @@ func (w *localWriter) Write(p []byte) (int, error) {
 		return 0, fmt.Errorf("storage: write %s: %w", w.path, os.ErrClosed)
 	}
 	n, err := w.w.Write(p)
-	w.sum.write(p[:n])
+	_, _ = w.sum.Write(p[:n])
 	if err != nil {
 		return n, w.explain("write", err)
 	}
@@ -146,10 +182,13 @@ func (w *localWriter) Commit(ctx context.Context) (Digest, error) {
 	digest := Digest{Bytes: w.w.Size(), SHA256: w.sum.finish()}
 	err := w.w.Finish()
 	if err == nil {
-		err = os.Rename(w.tmp, w.path)
+		err = w.publish(w.tmp, w.path)
 	}
 	if err != nil {
 		_ = os.Remove(w.tmp)
+		if errors.Is(err, ErrExist) {
+			return Digest{}, fmt.Errorf("storage: commit %s: %w", w.path, err)
+		}
 		return Digest{}, w.explain("commit", err)
 	}
 	if err := syncDir(filepath.Dir(w.path)); err != nil {
@@ -205,7 +244,9 @@ func newHasher() *hasher {
 	return s
 }
 
-func (s *hasher) write(p []byte) {
+// Write implements io.Writer.
+func (s *hasher) Write(p []byte) (int, error) {
+	total := len(p)
 	for len(p) > 0 {
 		n := min(len(p), hashBuffer-len(s.cur))
 		s.cur = append(s.cur, p[:n]...)
@@ -215,6 +256,7 @@ func (s *hasher) write(p []byte) {
 			s.cur = <-s.free
 		}
 	}
+	return total, nil
 }
 
 // finish stops the goroutine and returns the sum in hex.
@@ -248,13 +290,24 @@ func (r *localReader) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// StartAt implements direct.Starter.
+func (r *localReader) StartAt(q *direct.Queue, slot int, p []byte, off int64) {
+	r.StartFor(r, q, slot, p, off)
+}
+
 // Stat implements Store.
 func (l *Local) Stat(ctx context.Context, name string) (Info, error) {
 	_, st, err := l.committed(ctx, name)
 	if err != nil {
 		return Info{}, fmt.Errorf("storage: stat %s in %s: %w", name, l.dir, diskError(err))
 	}
-	return Info{Name: name, Size: st.Size()}, nil
+	return Info{Name: name, Size: st.Size(), Version: version(st)}, nil
+}
+
+// version tells a file from the one that replaces it: a new inode, or the same
+// number again at a later time.
+func version(st fs.FileInfo) string {
+	return fmt.Sprintf("%d-%d", st.Sys().(*syscall.Stat_t).Ino, st.ModTime().UnixNano())
 }
 
 // List implements Store.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -17,13 +18,14 @@ import (
 type Mem struct {
 	mu       sync.Mutex
 	files    map[string][]byte
+	versions map[string]int // serial of the commit, by name
 	attempts map[string]*memWriter
 	serial   int
 }
 
 // NewMem returns an empty store.
 func NewMem() *Mem {
-	return &Mem{files: map[string][]byte{}, attempts: map[string]*memWriter{}}
+	return &Mem{files: map[string][]byte{}, versions: map[string]int{}, attempts: map[string]*memWriter{}}
 }
 
 // URI implements Store.
@@ -37,7 +39,7 @@ func (m *Mem) CrashClone() *Mem {
 	c := NewMem()
 	c.serial = m.serial
 	for name, data := range m.files {
-		c.files[name] = slices.Clone(data)
+		c.files[name], c.versions[name] = slices.Clone(data), m.versions[name]
 	}
 	for name, w := range m.attempts {
 		kept := &memWriter{store: c, name: w.name, attempt: name, done: true}
@@ -56,8 +58,14 @@ func (m *Mem) Corrupt(name string, change func([]byte) []byte) error {
 	if !ok {
 		return fmt.Errorf("storage: corrupt %s: %w", name, ErrNotExist)
 	}
-	m.files[name] = change(slices.Clone(data))
+	m.put(name, change(slices.Clone(data)))
 	return nil
+}
+
+// put gives a file new bytes; mu is held.
+func (m *Mem) put(name string, data []byte) {
+	m.serial++
+	m.files[name], m.versions[name] = data, m.serial
 }
 
 // FlipByte inverts one byte of a committed file.
@@ -70,13 +78,22 @@ func (m *Mem) FlipByte(name string, offset int64) error {
 
 // Create implements Store.
 func (m *Mem) Create(ctx context.Context, name string) (Writer, error) {
+	return m.create(ctx, name, false)
+}
+
+// CreateNew implements Store.
+func (m *Mem) CreateNew(ctx context.Context, name string) (Writer, error) {
+	return m.create(ctx, name, true)
+}
+
+func (m *Mem) create(ctx context.Context, name string, fresh bool) (Writer, error) {
 	if err := errors.Join(ctx.Err(), checkNew(name)); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.serial++
-	w := &memWriter{store: m, name: name, attempt: fmt.Sprintf("%s.%016x%s", name, m.serial, attemptSuffix)}
+	w := &memWriter{store: m, name: name, fresh: fresh, attempt: fmt.Sprintf("%s.%016x%s", name, m.serial, attemptSuffix)}
 	m.attempts[w.attempt] = w
 	return w, nil
 }
@@ -84,6 +101,7 @@ func (m *Mem) Create(ctx context.Context, name string) (Writer, error) {
 type memWriter struct {
 	store         *Mem
 	name, attempt string
+	fresh         bool // the file must not exist
 	buf           bytes.Buffer
 	done          bool
 }
@@ -108,8 +126,11 @@ func (w *memWriter) Commit(ctx context.Context) (Digest, error) {
 	if err := ctx.Err(); err != nil {
 		return Digest{}, err
 	}
+	if _, there := w.store.files[w.name]; there && w.fresh {
+		return Digest{}, fmt.Errorf("storage: commit %s: %w", w.name, ErrExist)
+	}
 	data := w.buf.Bytes()
-	w.store.files[w.name] = data
+	w.store.put(w.name, data)
 	sum := sha256.Sum256(data)
 	return Digest{Bytes: int64(len(data)), SHA256: hex.EncodeToString(sum[:])}, nil
 }
@@ -155,7 +176,7 @@ func (m *Mem) Stat(ctx context.Context, name string) (Info, error) {
 	if !ok {
 		return Info{}, fmt.Errorf("storage: stat %s: %w", name, ErrNotExist)
 	}
-	return Info{Name: name, Size: int64(len(data))}, nil
+	return Info{Name: name, Size: int64(len(data)), Version: strconv.Itoa(m.versions[name])}, nil
 }
 
 // List implements Store.
@@ -185,6 +206,7 @@ func (m *Mem) Remove(ctx context.Context, name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.files, name)
+	delete(m.versions, name)
 	if w, ok := m.attempts[name]; ok {
 		w.done = true
 		delete(m.attempts, name)

@@ -10,6 +10,12 @@ var (
 	// ErrNotExist is what a Store returns, wrapped with the file's name, for a
 	// file that was never committed or was removed.
 	ErrNotExist = errors.New("file does not exist")
+	// ErrExist is what Commit returns, wrapped with the file's name, for an
+	// attempt of CreateNew at a file that exists.
+	ErrExist = errors.New("file exists")
+	// ErrDigest marks a stored file whose bytes are not those that its reader
+	// knows were committed.
+	ErrDigest = errors.New("bytes are not those that were committed")
 	// ErrDisk marks a full or failing disk; the wrapped error has the reason.
 	ErrDisk = errors.New("disk full or failing")
 )
@@ -18,14 +24,21 @@ var (
 // Names are slash-separated and relative to the store's root.
 type Store interface {
 	// Create starts one attempt at writing name. Nothing is visible under
-	// name before Writer.Commit; what name held before stays until then.
+	// name before Writer.Commit; what name held before stays until then. The
+	// attempt of a remote store ends with ctx.
 	Create(ctx context.Context, name string) (Writer, error)
-	// Open opens a committed file for reading at any offset.
+	// CreateNew is Create for a file that must not exist: Commit fails with
+	// ErrExist if it does by then. Of several attempts at a name at most one
+	// commits. After another error of Commit the file may be there or not.
+	CreateNew(ctx context.Context, name string) (Writer, error)
+	// Open opens a committed file for reading at any offset. Once the file is
+	// replaced, its reader gives the old bytes or fails. Reads of a remote
+	// store end with ctx.
 	Open(ctx context.Context, name string) (Reader, error)
 	// Stat describes a committed file, or fails with ErrNotExist.
 	Stat(ctx context.Context, name string) (Info, error)
 	// List returns every file whose name starts with prefix, sorted by name,
-	// left-over attempts included.
+	// left-over attempts included where the store can see them.
 	List(ctx context.Context, prefix string) ([]Info, error)
 	// Remove deletes a file; one that does not exist is no error.
 	Remove(ctx context.Context, name string) error
@@ -39,6 +52,9 @@ type Info struct {
 	Size int64
 	// Attempt is true for an unfinished or abandoned write.
 	Attempt bool
+	// Version changes when the file is replaced by other bytes. Only Stat sets
+	// it; it is empty where the store cannot tell.
+	Version string
 }
 
 // Digest is what Commit knows about the bytes it made visible.
@@ -56,6 +72,18 @@ type Writer interface {
 	Commit(ctx context.Context) (Digest, error)
 	// Abort removes the attempt.
 	Abort()
+}
+
+// OpenDigest opens a file of which the caller knows what was committed. A store
+// that keeps copies then gives the right one or fails with ErrDigest; of other
+// stores the bytes are not checked.
+func OpenDigest(ctx context.Context, s Store, name string, want Digest) (Reader, error) {
+	if keeper, ok := s.(interface {
+		OpenDigest(ctx context.Context, name string, want Digest) (Reader, error)
+	}); ok {
+		return keeper.OpenDigest(ctx, name, want)
+	}
+	return s.Open(ctx, name)
 }
 
 // Reader reads a committed file. It is safe for concurrent use.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+	"gocloud.dev/blob/memblob"
 	"golang.org/x/sys/unix"
 
 	"ndls/internal/storage"
@@ -29,13 +30,68 @@ func newLocal(t *testing.T) *storage.Local {
 }
 
 func TestContract(t *testing.T) {
-	for name, open := range map[string]func() storage.Store{
-		"local":    func() storage.Store { return newLocal(t) },
-		"mem":      func() storage.Store { return storage.NewMem() },
-		"faulty":   func() storage.Store { return storage.NewFaulty(storage.NewMem(), 0) },
-		"counting": func() storage.Store { return storage.NewCounting(storage.NewMem()) },
+	for name, open := range map[string]func(t *testing.T) storage.Store{
+		"local":    func(t *testing.T) storage.Store { return newLocal(t) },
+		"mem":      func(*testing.T) storage.Store { return storage.NewMem() },
+		"faulty":   func(*testing.T) storage.Store { return storage.NewFaulty(storage.NewMem(), 0) },
+		"counting": func(*testing.T) storage.Store { return storage.NewCounting(storage.NewMem()) },
+		"cached":   func(t *testing.T) storage.Store { return newCached(t, storage.NewMem(), t.TempDir(), 8<<20) },
 	} {
 		t.Run(name, func(t *testing.T) { storagetest.Run(t, open) })
+	}
+	t.Run("any bucket", func(t *testing.T) {
+		storagetest.RunRemote(t, func(t *testing.T) storage.Store {
+			b := storage.NewBucket(memblob.OpenBucket(nil), "mem://")
+			t.Cleanup(func() {
+				if err := b.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			return b
+		})
+	})
+}
+
+func newCached(t *testing.T, s storage.Store, dir string, limit int64) *storage.Cached {
+	t.Helper()
+	c, err := storage.NewCached(s, dir, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// TestLocalCreateNewAfterALostReply: a server of NFS may make a link, lose the
+// reply, and refuse the request when it comes again.
+func TestLocalCreateNewAfterALostReply(t *testing.T) {
+	ctx := context.Background()
+	l := newLocal(t)
+	w, err := l.CreateNew(ctx, "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	if _, err := w.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	infos, err := l.List(ctx, "")
+	if err != nil || len(infos) != 1 {
+		t.Fatalf("list gives %+v, %v", infos, err)
+	}
+	if err := os.Link(l.Path(infos[0].Name), l.Path("f")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Commit(ctx); err != nil {
+		t.Errorf("commit gives %v", err)
+	}
+	infos, err = l.List(ctx, "")
+	if err != nil || len(infos) != 1 || infos[0].Attempt {
+		t.Errorf("list gives %+v, %v, want f alone", infos, err)
 	}
 }
 

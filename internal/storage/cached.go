@@ -1,0 +1,382 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ndls/internal/direct"
+	"ndls/internal/mem"
+)
+
+const (
+	dataSuffix = ".ndls-copy"      // bytes of a copy
+	noteSuffix = ".ndls-copy.json" // what they are; a copy exists once its note does
+	lockName   = "ndls-cache.lock"
+)
+
+// Cached passes everything on to a remote store and keeps whole files that were
+// opened in a local folder. It is safe for concurrent use.
+type Cached struct {
+	Store
+	dir   string
+	limit int64
+	lock  *os.File
+
+	mu      sync.Mutex
+	copies  map[string]*localCopy    // by name
+	loading map[string]chan struct{} // closed when the download ends
+	used    int64                    // bytes of copies and downloads
+	clock   int64                    // counts opens
+}
+
+// note says what a copy holds.
+type note struct {
+	Store   string `json:"store"`
+	Name    string `json:"name"`
+	Bytes   int64  `json:"bytes"`
+	Version string `json:"version"`
+	SHA256  string `json:"sha256"`
+}
+
+type localCopy struct {
+	note
+	path     string // without suffix
+	readers  int
+	lastOpen int64 // clock
+	dropped  bool  // off the list; its space is free once nobody reads
+}
+
+// NewCached keeps at most limit bytes of the files of store in dir, which is
+// made if it is missing and belongs to this cache alone. Copies of an earlier
+// process are found again.
+func NewCached(store Store, dir string, limit int64) (*Cached, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("storage: making cache: %w", diskError(err))
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("storage: locking cache: %w", diskError(err))
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("storage: cache %s is in use by another process (%w); give each worker a folder of its own", dir, err)
+	}
+	c := &Cached{
+		Store: store, dir: dir, limit: limit, lock: lock,
+		copies: map[string]*localCopy{}, loading: map[string]chan struct{}{},
+	}
+	if err := c.find(); err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("storage: reading cache: %w", diskError(err))
+	}
+	c.makeRoom(0)
+	return c, nil
+}
+
+// find lists the copies in the folder and deletes what is none.
+func (c *Cached) find() error {
+	files, err := os.ReadDir(c.dir)
+	if err != nil {
+		return err
+	}
+	paths := map[string]bool{} // without suffix
+	for _, f := range files {
+		base := strings.TrimSuffix(strings.TrimSuffix(f.Name(), noteSuffix), dataSuffix)
+		if base != f.Name() {
+			paths[filepath.Join(c.dir, base)] = true
+		}
+	}
+	var found []*localCopy
+	for path := range paths {
+		kept := &localCopy{path: path}
+		if !kept.load(c.URI()) {
+			removeCopy(path)
+			continue
+		}
+		found = append(found, kept)
+	}
+	slices.SortFunc(found, func(a, b *localCopy) int { return cmp.Compare(a.lastOpen, b.lastOpen) })
+	for _, kept := range found {
+		c.drop(kept.Name) // an older one
+		c.copies[kept.Name] = kept
+		c.used += kept.Bytes
+	}
+	c.clock = time.Now().UnixNano()
+	return nil
+}
+
+// load reads a copy's note and says whether it is a whole copy of a file of the
+// store. It takes the time of its last use for the clock.
+func (k *localCopy) load(uri string) bool {
+	text, err := os.ReadFile(k.path + noteSuffix)
+	if err != nil || json.Unmarshal(text, &k.note) != nil {
+		return false
+	}
+	st, err := os.Stat(k.path + dataSuffix)
+	if err != nil {
+		return false
+	}
+	k.lastOpen = st.ModTime().UnixNano()
+	return k.Store == uri && k.Bytes == st.Size()
+}
+
+// Close gives the folder free. Files that are open stay readable.
+func (c *Cached) Close() error { return c.lock.Close() }
+
+// Holds returns the names of the files that have a copy, sorted.
+func (c *Cached) Holds() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.copies))
+}
+
+// Open implements Store. A copy is used if it is of the version that is in the
+// store now.
+func (c *Cached) Open(ctx context.Context, name string) (Reader, error) {
+	for range 3 {
+		info, err := c.Store.Stat(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if info.Version == "" {
+			break
+		}
+		r, err := c.open(ctx, name, info.Size, func(n note) bool { return n.Bytes == info.Size && n.Version == info.Version })
+		if !errors.Is(err, ErrDigest) {
+			return r, err
+		}
+		// It was replaced since Stat.
+	}
+	return c.Store.Open(ctx, name)
+}
+
+// OpenDigest is Open for a file whose bytes the caller knows, as a catalogue
+// does: a copy is used without asking the store, and a file with other bytes
+// fails with ErrDigest, unless there is no room for a copy.
+func (c *Cached) OpenDigest(ctx context.Context, name string, want Digest) (Reader, error) {
+	return c.open(ctx, name, want.Bytes, func(n note) bool { return n.Bytes == want.Bytes && n.SHA256 == want.SHA256 })
+}
+
+// open returns a reader of the copy that is right, which it downloads if need
+// be, once for all who wait. Files for which there is no room are read where
+// they are.
+func (c *Cached) open(ctx context.Context, name string, size int64, right func(note) bool) (Reader, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		if kept := c.copies[name]; kept != nil {
+			if right(kept.note) {
+				if r, err := c.reader(kept); err == nil {
+					return r, nil
+				}
+			}
+			c.drop(name) // of another version, or damaged
+		}
+		others := c.loading[name]
+		if others == nil {
+			break
+		}
+		c.mu.Unlock()
+		select {
+		case <-others:
+		case <-ctx.Done():
+		}
+		c.mu.Lock()
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	if !c.makeRoom(size) {
+		c.mu.Unlock()
+		defer c.mu.Lock()
+		return c.Store.Open(ctx, name)
+	}
+	c.used += size
+	ended := make(chan struct{})
+	c.loading[name] = ended
+	c.mu.Unlock()
+	kept, err := c.download(ctx, name, size, right)
+	c.mu.Lock()
+	delete(c.loading, name)
+	close(ended)
+	if err != nil {
+		c.used -= size
+		return nil, err
+	}
+	c.copies[name] = kept
+	return c.reader(kept)
+}
+
+// makeRoom drops copies that nobody reads, the longest unused first, until size
+// more bytes fit; mu is held.
+func (c *Cached) makeRoom(size int64) bool {
+	if size > c.limit {
+		return false
+	}
+	for c.used+size > c.limit {
+		var oldest *localCopy
+		for _, kept := range c.copies {
+			if kept.readers == 0 && (oldest == nil || kept.lastOpen < oldest.lastOpen) {
+				oldest = kept
+			}
+		}
+		if oldest == nil {
+			return false
+		}
+		c.drop(oldest.Name)
+	}
+	return true
+}
+
+// drop takes a file's copy off the list, if there is one; mu is held.
+func (c *Cached) drop(name string) {
+	kept := c.copies[name]
+	if kept == nil {
+		return
+	}
+	delete(c.copies, name)
+	removeCopy(kept.path)
+	kept.dropped = true
+	c.free(kept)
+}
+
+// free takes back the space of a dropped copy once its last reader is gone; mu
+// is held.
+func (c *Cached) free(kept *localCopy) {
+	if kept.dropped && kept.readers == 0 {
+		c.used -= kept.Bytes
+	}
+}
+
+func removeCopy(path string) {
+	_ = os.Remove(path + noteSuffix)
+	_ = os.Remove(path + dataSuffix)
+}
+
+// download copies a file of size bytes into the folder. It fails with ErrDigest
+// if that is not right.
+func (c *Cached) download(ctx context.Context, name string, size int64, right func(note) bool) (_ *localCopy, err error) {
+	before, err := c.Store.Stat(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.Store.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if r.Size() != size {
+		return nil, fmt.Errorf("storage: open %s in %s: it has %d bytes, not %d: %w", name, c.URI(), r.Size(), size, ErrDigest)
+	}
+	kept := &localCopy{path: filepath.Join(c.dir, newAttempt()), note: note{Store: c.URI(), Name: name, Bytes: size}}
+	defer func() {
+		if err != nil {
+			removeCopy(kept.path)
+		}
+	}()
+	if kept.SHA256, err = copyFile(r, kept.path+dataSuffix); err != nil {
+		return nil, fmt.Errorf("storage: copying %s, %s, to cache %s: %w", name, mem.Bytes(size), c.dir, diskError(err))
+	}
+	after, err := c.Store.Stat(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if before.Version == after.Version {
+		kept.Version = before.Version
+	}
+	if !right(kept.note) {
+		return nil, fmt.Errorf("storage: open %s in %s: its SHA-256 is %s: %w", name, c.URI(), kept.SHA256, ErrDigest)
+	}
+	text, err := json.Marshal(kept.note)
+	if err == nil {
+		err = os.WriteFile(kept.path+noteSuffix, text, 0o644)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("storage: noting the copy of %s: %w", name, diskError(err))
+	}
+	return kept, nil
+}
+
+// copyFile writes what r reads to a durable file and returns the SHA-256.
+func copyFile(r Reader, path string) (string, error) {
+	body := wholeFile(r)
+	defer body.Close()
+	w, err := direct.Create(path)
+	if err != nil {
+		return "", err
+	}
+	defer w.Abort()
+	sum := newHasher()
+	n, err := io.CopyBuffer(io.MultiWriter(w, sum), body, make([]byte, hashBuffer))
+	digest := sum.finish()
+	if err == nil && n != r.Size() {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return "", err
+	}
+	return digest, w.Finish()
+}
+
+// wholeFile reads a file by one request where that is possible.
+func wholeFile(r Reader) io.ReadCloser {
+	if s, ok := r.(interface{ stream() io.ReadCloser }); ok {
+		return s.stream()
+	}
+	return direct.NewReader(r, 0, r.Size())
+}
+
+// reader opens a copy; mu is held.
+func (c *Cached) reader(kept *localCopy) (Reader, error) {
+	f, err := direct.Open(kept.path + dataSuffix)
+	if err != nil {
+		return nil, fmt.Errorf("storage: open copy of %s: %w", kept.Name, diskError(err))
+	}
+	kept.readers++
+	c.clock++
+	kept.lastOpen = c.clock
+	now := time.Now()
+	_ = os.Chtimes(kept.path+dataSuffix, now, now) // the order of use, for the next process
+	return &copyReader{Reader: &localReader{f}, cache: c, kept: kept}, nil
+}
+
+type copyReader struct {
+	Reader
+	cache *Cached
+	kept  *localCopy
+	once  sync.Once
+}
+
+func (r *copyReader) Close() error {
+	r.once.Do(func() {
+		r.cache.mu.Lock()
+		defer r.cache.mu.Unlock()
+		r.kept.readers--
+		r.cache.free(r.kept)
+	})
+	return r.Reader.Close()
+}
+
+// Remove implements Store and drops the copy.
+func (c *Cached) Remove(ctx context.Context, name string) error {
+	if err := c.Store.Remove(ctx, name); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drop(name)
+	return nil
+}

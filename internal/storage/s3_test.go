@@ -1,0 +1,284 @@
+package storage_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
+)
+
+func TestS3Contract(t *testing.T) {
+	storagetest.RunRemote(t, emptyStores(startServer(t)))
+}
+
+func TestS3ContractThroughFaults(t *testing.T) {
+	p, u := startProxy(t, startServer(t), seeded(1))
+	t.Run("all", func(t *testing.T) { storagetest.RunRemote(t, emptyStores(u)) })
+	for f := pass; f < faults; f++ {
+		if p.count[f] == 0 {
+			t.Errorf("no request met %s", f)
+		}
+	}
+	t.Logf("%d requests: %v (pass, busy, reset, lost, truncate)", p.requests, p.count)
+}
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	rng := rand.NewChaCha8([32]byte{byte(n)})
+	_, _ = rng.Read(b)
+	return b
+}
+
+// TestS3LostReplyOfCreateNew: the server stores the file, the reply is lost, the
+// request comes again and is refused because the file is there.
+func TestS3LostReplyOfCreateNew(t *testing.T) {
+	server := startServer(t)
+	for name, size := range map[string]int{"one request": 100, "several parts": 7 << 20} {
+		t.Run(name, func(t *testing.T) {
+			isLast := func(r *http.Request) bool { return r.Header.Get("If-None-Match") == "*" }
+			losses := 0
+			p, u := startProxy(t, server, func(r *http.Request) fault {
+				if isLast(r) && losses < 2 {
+					losses++
+					return lost
+				}
+				return pass
+			})
+			b := openBucket(t, u, name)
+			data := random(size)
+			if err := writeNew(b, "f", data); err != nil {
+				t.Errorf("the attempt that is there: %v", err)
+			}
+			if err := writeNew(b, "f", data); !errors.Is(err, storage.ErrExist) {
+				t.Errorf("another with the same bytes: %v, want ErrExist", err)
+			}
+			if p.count[lost] == 0 {
+				t.Error("no reply was lost")
+			}
+			if got := storagetest.Read(t, b, "f"); !bytes.Equal(got, data) {
+				t.Error("other bytes come back")
+			}
+		})
+	}
+}
+
+func writeNew(s storage.Store, name string, data []byte) error {
+	w, err := s.CreateNew(context.Background(), name)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if _, err := w.Write(data); err != nil {
+		return err
+	}
+	_, err = w.Commit(context.Background())
+	return err
+}
+
+// TestS3ReadsResume: every body breaks in its middle, so a read goes on from
+// there until little is left.
+func TestS3ReadsResume(t *testing.T) {
+	server := startServer(t)
+	data := random(1 << 20)
+	storagetest.Write(t, openBucket(t, server, "p"), "f", data)
+	asked := map[string]bool{}
+	p, u := startProxy(t, server, func(r *http.Request) fault {
+		span := r.Header.Get("Range")
+		if r.Method != http.MethodGet || span == "" || asked[span] {
+			return pass
+		}
+		asked[span] = true
+		return truncate
+	})
+	if got := storagetest.Read(t, openBucket(t, u, "p"), "f"); !bytes.Equal(got, data) {
+		t.Error("other bytes come back")
+	}
+	if p.count[truncate] < 5 {
+		t.Errorf("%d bodies were cut, want a resumed read to halve what is left each time", p.count[truncate])
+	}
+}
+
+func TestS3RetriesEndWithTheContext(t *testing.T) {
+	server := startServer(t)
+	broken := false
+	p, u := startProxy(t, server, func(*http.Request) fault {
+		if broken {
+			return busy
+		}
+		return pass
+	})
+	b := openBucket(t, u, "p")
+	storagetest.Write(t, b, "f", []byte("x"))
+	p.mu.Lock()
+	broken = true
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if _, err := b.Stat(ctx, "f"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("stat gives %v, want the deadline", err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("stat ends after %v, want 0.3 s", took)
+	}
+	if p.count[busy] < 2 {
+		t.Errorf("%d tries, want more", p.count[busy])
+	}
+}
+
+// TestS3UploadsAreBounded: what a writer holds in memory is a few parts, and an
+// aborted upload leaves none on the server.
+func TestS3UploadsAreBounded(t *testing.T) {
+	ctx := context.Background()
+	server := startServer(t)
+	var largest int64
+	parts := 0
+	_, u := startProxy(t, server, func(r *http.Request) fault {
+		if r.URL.Query().Has("partNumber") {
+			parts++
+			largest = max(largest, r.ContentLength)
+		}
+		return pass
+	})
+	b := openBucket(t, u, "p")
+	storagetest.Write(t, b, "f", random(16<<20))
+	if parts != 4 || largest != 5<<20 {
+		t.Errorf("%d parts of at most %d bytes, want 4 of 5 MiB", parts, largest)
+	}
+	w, err := b.Create(ctx, "g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(random(16 << 20)); err != nil {
+		t.Fatal(err)
+	}
+	client := s3.New(s3.Options{
+		BaseEndpoint: aws.String(server.String()), Region: "us-east-1", UsePathStyle: true,
+		HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "testkey", SecretAccessKey: testSecret}, nil
+		}),
+	})
+	unfinished := func() int {
+		out, err := client.ListMultipartUploads(ctx, &s3.ListMultipartUploadsInput{Bucket: aws.String(testBucket)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(out.Uploads)
+	}
+	if n := unfinished(); n != 1 {
+		t.Errorf("%d uploads under way, want 1", n)
+	}
+	w.Abort()
+	if n := unfinished(); n != 0 {
+		t.Errorf("%d uploads are left after the abort", n)
+	}
+}
+
+// TestS3EndOfContextEndsTheAttempt: nothing appears, whichever context ends.
+func TestS3EndOfContextEndsTheAttempt(t *testing.T) {
+	b := openBucket(t, startServer(t), "p")
+	ctx, cancel := context.WithCancel(context.Background())
+	w, err := b.Create(ctx, "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	if _, err := w.Write(random(6 << 20)); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if _, err := w.Commit(context.Background()); !errors.Is(err, context.Canceled) {
+		t.Errorf("commit gives %v, want context.Canceled", err)
+	}
+	if infos, err := b.List(context.Background(), ""); err != nil || len(infos) != 0 {
+		t.Errorf("list gives %+v, %v, want nothing", infos, err)
+	}
+}
+
+func TestS3PrefixIsPartOfTheURI(t *testing.T) {
+	server := startServer(t)
+	outer, inner := openBucket(t, server, ""), openBucket(t, server, "a/b")
+	storagetest.Write(t, inner, "c/f", []byte("x"))
+	if got := storagetest.Read(t, outer, "a/b/c/f"); string(got) != "x" {
+		t.Errorf("below the bucket: %q", got)
+	}
+	if inner.URI() != "s3://graph/a/b" || outer.URI() != "s3://graph" {
+		t.Errorf("stores are called %s and %s", inner.URI(), outer.URI())
+	}
+	s, err := storage.OpenURI(context.Background(), bucketURI(server, testBucket, "a/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.(*storage.Bucket).Close()
+	if infos, err := s.List(context.Background(), "b/"); err != nil || len(infos) != 1 || infos[0].Name != "b/c/f" {
+		t.Errorf("list gives %+v, %v", infos, err)
+	}
+}
+
+func TestS3OpenTellsWhatIsWrong(t *testing.T) {
+	server := startServer(t)
+	p, u := startProxy(t, server, func(*http.Request) fault { return pass })
+	dead := &url.URL{Scheme: "http", Host: freeAddress(t)}
+	for name, c := range map[string]struct {
+		uri      string
+		env      map[string]string
+		want     string
+		requests int
+	}{
+		"no such bucket":       {uri: bucketURI(u, "none", ""), want: "make the bucket", requests: 1},
+		"wrong secret":         {uri: bucketURI(u, testBucket, ""), env: map[string]string{"AWS_SECRET_ACCESS_KEY": "not-the-secret"}, want: "AWS_SECRET_ACCESS_KEY", requests: 1},
+		"unknown key":          {uri: bucketURI(u, testBucket, ""), env: map[string]string{"AWS_ACCESS_KEY_ID": "nobody"}, want: "AWS_ACCESS_KEY_ID", requests: 1},
+		"no credentials":       {uri: bucketURI(u, testBucket, ""), env: map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "HOME": t.TempDir()}, want: "set AWS_ACCESS_KEY_ID"},
+		"no server":            {uri: bucketURI(dead, testBucket, ""), want: "check endpoint"},
+		"no region":            {uri: "s3://graph", want: "region=", env: map[string]string{"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "HOME": t.TempDir()}},
+		"secret in the URI":    {uri: "s3://key:" + testSecret + "@graph/p", want: "in the environment"},
+		"secret in a bad URI":  {uri: "s3://key:" + testSecret + "@graph:port/p", want: "URI of a bucket"},
+		"unknown parameter":    {uri: "s3://graph/p?secret=" + testSecret, want: "secret"},
+		"path style of maybe":  {uri: "s3://graph/p?use_path_style=maybe", want: "true or false"},
+		"no bucket":            {uri: "s3:///p", want: "s3://bucket/prefix"},
+		"prefix leaves":        {uri: "s3://graph/a/../../p", want: "s3://bucket/prefix"},
+		"scheme of another":    {uri: "gs://graph/p", want: "gs"},
+		"scheme without slash": {uri: "file:///tmp", want: "file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for key, value := range c.env {
+				t.Setenv(key, value)
+			}
+			before := p.requests
+			s, err := storage.OpenURI(context.Background(), c.uri)
+			if err == nil {
+				t.Fatalf("%s opens", s.URI())
+			}
+			if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), testSecret) || strings.Contains(err.Error(), "not-the-secret") {
+				t.Errorf("error is %q, want %q and no secret in it", err, c.want)
+			}
+			if got := p.requests - before; c.requests > 0 && got != c.requests {
+				t.Errorf("%d requests, want %d", got, c.requests)
+			}
+		})
+	}
+}
+
+func TestOpenURIOfAFolder(t *testing.T) {
+	dir := t.TempDir() + "/run"
+	s, err := storage.OpenURI(context.Background(), dir)
+	if err != nil || s.URI() != dir {
+		t.Fatalf("%v, %v", s, err)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Error(err)
+	}
+}
