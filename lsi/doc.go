@@ -32,18 +32,36 @@
 // settled is then that of rows whose neighbours decay; the error is towards a
 // smaller K.
 //
+// # Format of the checkpoint
+//
+// A state as package internal/hops describes it. The header has the window, the hop
+// of each granule's rows, which never rises from one to the next, and what was
+// measured. Then come
+//
+//	K         n uint16, 65535 where it is not known yet
+//	rows      and decays of the granules that have begun and are not at Kmax
+//	sums      n float64 for each hop that some granules have reached and others
+//	          have not: what the first of them add up to
+//
+// A state can be saved after any hop of any block, since all that a block leaves
+// is kept by granule. In the rest of a window blocks are cut where the hops of
+// granules differ; where they do not, an exact run begins a window of its own.
+// One with a single block needs 8·n bytes more than it planned for to go on from
+// the middle of a window of several; if they are not there, it begins anew.
+//
 // # Memory
 //
 // The column block (package spmv) and [MemoryBytes]: 2·n bytes of K, 8·n of partial
 // sums where there is more than one block, n·b/8 of decays for blocks of b columns
 // with settled rows, and the stationary rows. With several blocks the scratch files
 // take up to n·s·e bytes for a probe of s columns of e bytes, and 8·n bytes for each hop
-// of the longest window, at most Kmax.
+// of the longest window, at most Kmax. Saving and going on move rows through 2^21
+// bytes, a scratch file through 2^18 for each thread.
 //
 // # Determinism
 //
 // K depends on the graph, the probe and the options alone: not on the number of
-// blocks, threads, the kernel, or where rows live.
+// blocks, threads, the kernel, where rows live, or from which states a run went on.
 //
 // # Not supported
 //

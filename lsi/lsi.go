@@ -33,6 +33,8 @@ type Options struct {
 	Slack   int
 	// Layout is how a column block is laid out. The result does not depend on it.
 	Layout spmv.Layout
+	// Checkpoints save the state of the run, and say what it goes on from.
+	Checkpoints hops.Checkpoints
 }
 
 // Table holds K of every node, by node id.
@@ -49,7 +51,8 @@ func (t *Table) K(i int64) (k int, isCapped bool) {
 // Free returns the memory.
 func (t *Table) Free() { t.k.Free() }
 
-// Stats says what a run did.
+// Stats says what a run did. After a state from which it went on, hops.Stats are
+// of the rest; Hops and Contraction are of all.
 type Stats struct {
 	hops.Stats
 	// Hops is the largest number of hops any block needed, Blocks the number
@@ -63,30 +66,48 @@ type Stats struct {
 }
 
 // Run computes the table. Errors are those of the probe, the pass, the scratch
-// file, mem.ErrBudget, and the context's.
+// file, mem.ErrBudget, and the context's; hops.ErrStopped where o.Checkpoints
+// stopped it.
 func Run(ctx context.Context, g hops.Graph, probe Probe, o Options) (*Table, Stats, error) {
 	t, err := newTracker(g, probe, o)
 	if err != nil {
 		return nil, Stats{}, err
 	}
 	defer t.close()
-	meter := progress.Start(ctx, "lsi", int64(t.blocks)*int64(o.Kmax)*hops.NumEdges(g.Source), "edges")
-	defer meter.Done()
-	for from, to := 0, t.windowEnd(0); ; from, to = to, t.windowEnd(to) {
-		for t.block = range t.blocks {
-			if err := t.run(ctx, probe, from, to, meter); err != nil {
-				return nil, t.stats, err
-			}
-		}
-		if t.done() {
-			break
-		}
+	if !o.Checkpoints.Begin(t.resume) {
+		t.begin()
+	}
+	err = t.windows(ctx, probe)
+	t.endWalk()
+	if err != nil {
+		return nil, t.stats, err
 	}
 	t.capRest()
-	t.endWalk()
 	table := t.table
 	t.table = nil
 	return table, t.stats, nil
+}
+
+// windows takes all blocks through one window after the other.
+func (t *tracker) windows(ctx context.Context, probe Probe) error {
+	edges := hops.NumEdges(t.g.Source)
+	meter := progress.Start(ctx, "lsi", int64(t.blocks)*int64(t.o.Kmax)*edges, "edges")
+	defer meter.Done()
+	for _, hop := range t.at {
+		meter.Add(int64(t.blocks) * int64(max(hop, 0)) * edges / int64(t.granules))
+	}
+	for {
+		for t.first = 0; t.first < t.granules; t.first = t.last {
+			t.last = t.blockEnd(t.first)
+			if err := t.run(ctx, probe, meter); err != nil {
+				return err
+			}
+		}
+		if t.to == t.o.Kmax || t.unsettled.Load() == 0 {
+			return nil
+		}
+		t.from, t.to = t.to, t.windowEnd(t.to)
+	}
 }
 
 // tracker follows the distance of every node from hop to hop.
@@ -94,6 +115,7 @@ type tracker struct {
 	g        hops.Graph
 	o        Options
 	n        int64
+	granules int // of the probe
 	blocks   int
 	columns  int
 	table    *Table
@@ -102,15 +124,17 @@ type tracker struct {
 	walk     *hops.Walk          // of the block whose rows are in memory
 	partial  *mem.Array[float64] // sums of the blocks so far at this hop
 	sums     *direct.Scratch     // partial, by hop of the window
-	states   *direct.Scratch     // rows and decays of each block at the end of a window
+	states   *states             // of each block at the end of a window
 	stats    Stats
 	energies []float64 // of this hop, by strip
 	energy   float64   // of the hop before
 
-	block     int
-	from      int // the window's first hop; what settled by then is known to all blocks
-	hop       int
-	unsettled atomic.Int64
+	from, to    int   // the window; what settled by from is known to all blocks
+	at          []int // hop of each granule's rows, -1 before the first
+	first, last int   // granules of the block
+	hop         int
+	held        [3]int // first, last and hop of the rows in memory
+	unsettled   atomic.Int64
 }
 
 func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
@@ -119,16 +143,16 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 		return nil, fmt.Errorf("lsi: epsilon %g with kmax %d and slack %d: epsilon must be above 0, kmax in [0, %d], slack at least 0",
 			o.Epsilon, o.Kmax, o.Slack, MaxK)
 	}
-	width := (probe.Columns() + spmv.Granule - 1) / spmv.Granule * spmv.Granule
-	t.o.Layout.Columns = min(o.Layout.Columns, width)
+	t.granules = (probe.Columns() + spmv.Granule - 1) / spmv.Granule
+	t.o.Layout.Columns = min(o.Layout.Columns, t.granules*spmv.Granule)
 	t.columns = t.o.Layout.Columns
 	if t.columns <= 0 || t.columns%spmv.Granule != 0 {
 		return nil, fmt.Errorf("lsi: %d columns a block is no multiple of %d", o.Layout.Columns, spmv.Granule)
 	}
-	t.blocks = (width + t.columns - 1) / t.columns
+	t.blocks = hops.Blocks(t.granules*spmv.Granule, t.o.Layout)
 	t.stats.Blocks = t.blocks
 	t.energies = make([]float64, g.Source.Strips())
-	t.unsettled.Store(t.n)
+	t.at = make([]int, t.granules)
 	defer func() {
 		if err != nil {
 			t.close()
@@ -136,9 +160,6 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 	}()
 	if t.table.k, err = mem.Alloc[uint16](g.Budget, t.n, "K table"); err != nil {
 		return nil, err
-	}
-	for i := range t.table.k.S {
-		t.table.k.S[i] = unsettled
 	}
 	if t.rows, err = g.NewBlock(t.o.Layout); err != nil {
 		return nil, err
@@ -149,16 +170,41 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 		}
 	}
 	if t.blocks > 1 {
-		if t.partial, err = mem.Alloc[float64](g.Budget, padded(t.n), "partial distances"); err != nil {
-			return nil, err
-		}
-		for _, f := range []**direct.Scratch{&t.sums, &t.states} {
-			if *f, err = direct.NewScratch(g.Scratch); err != nil {
-				return nil, fmt.Errorf("lsi: scratch file: %w", err)
-			}
+		err = t.share()
+	}
+	return t, err
+}
+
+// share prepares for several blocks.
+func (t *tracker) share() (err error) {
+	if t.partial == nil {
+		if t.partial, err = mem.Alloc[float64](t.g.Budget, padded(t.n), "partial distances"); err != nil {
+			return err
 		}
 	}
-	return t, nil
+	if t.sums == nil {
+		if t.sums, err = direct.NewScratch(t.g.Scratch); err != nil {
+			return fmt.Errorf("lsi: scratch file: %w", err)
+		}
+	}
+	if t.states == nil {
+		t.states, err = newStates(t)
+	}
+	return err
+}
+
+// begin sets out from nothing.
+func (t *tracker) begin() {
+	for i := range t.table.k.S {
+		t.table.k.S[i] = unsettled
+	}
+	t.unsettled.Store(t.n)
+	for g := range t.at {
+		t.at[g] = -1
+	}
+	t.from, t.to = 0, t.windowEnd(0)
+	t.energy, t.stats.Contraction, t.stats.Hops = 0, 0, 0
+	t.held = [3]int{}
 }
 
 // MemoryBytes is what a run takes beside the column block: K, the stationary
@@ -191,11 +237,10 @@ func (t *tracker) close() {
 	}
 	t.closure.Free()
 	t.partial.Free()
-	for _, f := range []*direct.Scratch{t.sums, t.states} {
-		if f != nil {
-			_ = f.Close()
-		}
+	if t.sums != nil {
+		_ = t.sums.Close()
 	}
+	t.states.close()
 }
 
 // endWalk adds up what a block's hops took.
@@ -207,7 +252,17 @@ func (t *tracker) endWalk() {
 	}
 }
 
-func (t *tracker) lastBlock() bool { return t.block == t.blocks-1 }
+func (t *tracker) lastBlock() bool { return t.last == t.granules }
+
+// blockEnd is where the block ends that begins with granule first: its granules
+// are all at the same hop.
+func (t *tracker) blockEnd(first int) int {
+	last := first + 1
+	for last < t.granules && last-first < t.columns/spmv.Granule && t.at[last] == t.at[first] {
+		last++
+	}
+	return last
+}
 
 // window is the number of hops after which several blocks first compare notes.
 const window = 8
@@ -238,68 +293,73 @@ func (t *tracker) until(i int64) int {
 	return max(k+t.o.Slack, known+1)
 }
 
-// run takes one column block from hop from to hop to. Only the last block sees
+// run takes one column block to the end of the window. Only the last block sees
 // complete distances, and may end earlier.
-func (t *tracker) run(ctx context.Context, probe Probe, from, to int, meter *progress.Meter) error {
-	t.from = from
+func (t *tracker) run(ctx context.Context, probe Probe, meter *progress.Meter) error {
+	if t.at[t.first] == t.to {
+		return nil // so was the state from which the run went on
+	}
 	if err := t.start(ctx, probe); err != nil {
 		return err
 	}
-	if t.walk == nil || t.blocks > 1 {
-		t.endWalk()
-		t.walk = t.g.Walk(t.rows, from, t.closure)
-	}
-	for t.hop = from; t.hop <= to; t.hop++ {
-		if t.hop == from && from > 0 {
-			continue // seen at the end of the window before
-		}
+	for t.hop < t.to {
+		t.hop++
 		if err := t.step(ctx, meter); err != nil {
 			return err
 		}
-		if t.lastBlock() && t.unsettled.Load() == 0 {
+		for g := t.first; g < t.last; g++ {
+			t.at[g] = t.hop
+		}
+		t.held = t.block()
+		if t.lastBlock() && (t.unsettled.Load() == 0 || t.hop == t.o.Kmax) {
 			return nil
 		}
+		if t.hop == 0 {
+			continue
+		}
+		if err := t.o.Checkpoints.After(ctx, t.hop, t.save); err != nil {
+			return err
+		}
 	}
-	t.hop = to
-	if t.blocks == 1 || to == t.o.Kmax {
+	if t.whole() || t.to == t.o.Kmax {
 		return nil
 	}
-	if err := t.rows.Save(t.states, t.stateOffset()); err != nil {
-		return fmt.Errorf("lsi: rows at hop %d: %w", to, err)
-	}
-	if t.closure == nil {
-		return nil
-	}
-	return t.states.WriteAt(t.closure.State(), t.stateOffset()+t.rows.SavedBytes())
+	return t.states.save(t)
 }
 
-// start brings the block's rows to the first hop of the window.
+// block names the block's rows.
+func (t *tracker) block() [3]int { return [3]int{t.first, t.last, t.at[t.first]} }
+
+// whole says whether the block has all columns.
+func (t *tracker) whole() bool { return t.last-t.first == t.granules }
+
+// start brings the block's rows to where they were left.
 func (t *tracker) start(ctx context.Context, probe Probe) error {
-	switch {
-	case t.from > 0 && t.blocks == 1:
-		return nil // they are where the window before left them
-	case t.from > 0:
-		err := t.rows.Load(t.states, t.stateOffset())
-		if err == nil && t.closure != nil {
-			err = t.states.ReadAt(t.closure.State(), t.stateOffset()+t.rows.SavedBytes())
-		}
-		if err != nil {
-			return fmt.Errorf("lsi: rows at hop %d: %w", t.from, err)
-		}
+	t.hop = t.at[t.first]
+	if t.hop >= 0 && t.held == t.block() {
 		return nil
 	}
+	t.endWalk()
+	if t.hop < 0 {
+		if err := t.fill(ctx, probe); err != nil {
+			return err
+		}
+	} else if err := t.states.load(t); err != nil {
+		return err
+	}
+	t.walk = t.g.Walk(t.rows, max(t.hop, 0), t.closure)
+	return nil
+}
+
+func (t *tracker) fill(ctx context.Context, probe Probe) error {
 	mean, err := t.g.State.NewMean(t.columns)
 	if err != nil {
 		return err
 	}
 	defer mean.Free()
 	return t.g.Fill(t.rows, func(put func([]float32) error) error {
-		return probe.Rows(ctx, t.block*t.columns, t.columns, put)
+		return probe.Rows(ctx, t.first*spmv.Granule, t.columns, put)
 	}, mean)
-}
-
-func (t *tracker) stateOffset() int64 {
-	return int64(t.block) * (t.rows.SavedBytes() + int64(len(t.closure.State())))
 }
 
 // step makes one hop, but hop 0, and observes its rows.
@@ -319,7 +379,7 @@ func (t *tracker) step(ctx context.Context, meter *progress.Meter) error {
 		edges, err := t.walk.Next(ctx, t.o.Kmax-t.hop+1, t.observe)
 		meter.Add(edges)
 		if err != nil {
-			return fmt.Errorf("lsi: columns from %d: %w", t.block*t.columns, err)
+			return fmt.Errorf("lsi: columns from %d: %w", t.first*spmv.Granule, err)
 		}
 	}
 	if err := t.storePartial(); err != nil {
@@ -338,9 +398,6 @@ func (t *tracker) step(ctx context.Context, meter *progress.Meter) error {
 	}
 	return nil
 }
-
-// done says whether the last block has seen all it needs.
-func (t *tracker) done() bool { return t.hop == t.o.Kmax || t.unsettled.Load() == 0 }
 
 // capRest gives Kmax to the nodes that never settled.
 func (t *tracker) capRest() {
@@ -397,15 +454,11 @@ func (t *tracker) loadPartial() error {
 	if t.partial == nil {
 		return nil
 	}
-	if t.block == 0 {
+	if t.first == 0 {
 		t.partial.Clear()
 		return nil
 	}
-	raw := mem.AsBytes(t.partial.S)
-	if err := t.sums.ReadAt(raw, int64(t.hop-t.from)*int64(len(raw))); err != nil {
-		return fmt.Errorf("lsi: partial distances: %w", err)
-	}
-	return nil
+	return t.readSums(t.hop)
 }
 
 // storePartial keeps them for the next block.
@@ -413,8 +466,20 @@ func (t *tracker) storePartial() error {
 	if t.partial == nil || t.lastBlock() {
 		return nil
 	}
+	return t.writeSums(t.hop)
+}
+
+func (t *tracker) readSums(hop int) error {
 	raw := mem.AsBytes(t.partial.S)
-	if err := t.sums.WriteAt(raw, int64(t.hop-t.from)*int64(len(raw))); err != nil {
+	if err := t.sums.ReadAt(raw, int64(hop-t.from)*int64(len(raw))); err != nil {
+		return fmt.Errorf("lsi: partial distances: %w", err)
+	}
+	return nil
+}
+
+func (t *tracker) writeSums(hop int) error {
+	raw := mem.AsBytes(t.partial.S)
+	if err := t.sums.WriteAt(raw, int64(hop-t.from)*int64(len(raw))); err != nil {
 		return fmt.Errorf("lsi: partial distances: %w", err)
 	}
 	return nil

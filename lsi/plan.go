@@ -19,11 +19,13 @@ func (o Options) Plan(r hops.Room) (Options, int64, error) {
 // Work is what a run over n nodes with a probe of that width takes if the last
 // node settles after so many hops, or never where that is Kmax.
 func (o Options) Work(n int64, width, last int) (w hops.Work) {
-	t := tracker{o: o, n: n, blocks: hops.Blocks(width, o.Layout)}
+	t := tracker{o: o, n: n, columns: o.Layout.Columns, granules: (width + spmv.Granule - 1) / spmv.Granule, blocks: hops.Blocks(width, o.Layout)}
+	t.at = make([]int, t.granules)
 	last = min(last, o.Kmax)
 	sums, states := int64(0), int64(0)
 	for from, to := 0, t.windowEnd(0); ; from, to = to, t.windowEnd(to) {
-		for t.block = range t.blocks {
+		for t.first = 0; t.first < t.granules; t.first = t.last {
+			t.last = t.blockEnd(t.first)
 			end := to
 			if t.lastBlock() {
 				end = min(to, last)
@@ -32,7 +34,7 @@ func (o Options) Work(n int64, width, last int) (w hops.Work) {
 			if t.blocks > 1 && end == to && to < o.Kmax && !(t.lastBlock() && last == to) {
 				w.External(o.Layout, n, 1, 0)
 				w.Move(0, t.savedBytes())
-				states = max(states, int64(t.block+1)*t.savedBytes())
+				states = max(states, int64(t.last)*t.granuleBytes())
 			}
 		}
 		sums = max(sums, int64(to-from+1)*8*padded(n))
@@ -62,7 +64,7 @@ func (t *tracker) addWindow(w *hops.Work, from, end int) {
 		w.External(l, t.n, 1, 0) // the first pass sums the rows before it
 	}
 	w.Pass(l, t.n, end-from)
-	if t.block > 0 {
+	if t.first > 0 {
 		w.Move(seen*8*padded(t.n), 0)
 	}
 	if !t.lastBlock() {
@@ -70,11 +72,13 @@ func (t *tracker) addWindow(w *hops.Work, from, end int) {
 	}
 }
 
-// savedBytes is what a block takes between two windows.
-func (t *tracker) savedBytes() int64 {
-	rows := (spmv.Layout{Columns: t.o.Layout.Columns, Precision: t.o.Layout.Precision, Place: spmv.Spilled}).Disk(t.n)
+// savedBytes is what the block takes between two windows.
+func (t *tracker) savedBytes() int64 { return int64(t.last-t.first) * t.granuleBytes() }
+
+func (t *tracker) granuleBytes() int64 {
+	bytes := t.n * spmv.Granule * t.o.Layout.Precision.Bytes()
 	if t.o.Settled {
-		rows += hops.ClosureBytes(t.n, t.o.Layout.Columns)
+		bytes += hops.DecayBytes(t.n)
 	}
-	return rows
+	return bytes
 }

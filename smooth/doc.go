@@ -25,16 +25,26 @@
 // slack (package internal/hops); what deflation took away comes back with the sum,
 // as Σ_k w_k times the stationary row.
 //
+// # Format of the checkpoint
+//
+// A state as package internal/hops describes it, of granules [First, Last) at a hop
+// k > 0: their rows and decays, and then, strip by strip, for each granule the
+// float32 running sums of the strip's targets. Stationary rows are not in it: they
+// are computed again from X^(0). The header has a checksum of hop counts, targets
+// and weights, so that sums are never gone on with under another rule.
+//
 // # Memory
 //
 // The column block (package spmv) and [MemoryBytes]: 2·n bytes of hop counts, and 4·b
 // bytes for each target in a block of b columns, or for 2^15 rows a thread if the
-// sums are on disk; n·b/8 bytes of decays with settled rows.
+// sums are on disk; n·b/8 bytes of decays with settled rows. Saving adds nothing
+// that grows.
 //
 // # Determinism
 //
 // Sums are float32 in ascending order of hop, and do not depend on blocks, threads,
-// the kernel, which rows are targets, or where rows and sums live.
+// the kernel, which rows are targets, where rows and sums live, or from which
+// states a run went on.
 //
 // # Not supported
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"sync"
 
@@ -140,16 +141,15 @@ func (s *Smoother) Free() {
 
 // Run takes one column block, whose rows x puts, through all hops. [Smoother.Output]
 // gives the result.
-func (s *Smoother) Run(ctx context.Context, x hops.Rows) (stats hops.Stats, err error) {
-	if s.mean != nil {
-		s.mean.Clear()
-	}
-	if err := s.g.Fill(s.rows, x, s.mean); err != nil {
-		return stats, err
-	}
-	if err := s.clear(); err != nil {
-		return stats, err
-	}
+func (s *Smoother) Run(ctx context.Context, x hops.Rows) (hops.Stats, error) {
+	return s.Continue(ctx, x, 0, s.o.Layout.Columns/spmv.Granule, hops.Checkpoints{})
+}
+
+// Continue is [Smoother.Run] of granules [first, last), which x puts as the first
+// columns of the block, with checkpoints: it goes on from c.From if that is a state
+// of these granules, and maybe of others, and saves states as c says. Stats are of
+// the hops made. The error wraps hops.ErrStopped if c.Stop ended it.
+func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c hops.Checkpoints) (stats hops.Stats, err error) {
 	var mu sync.Mutex
 	hop := 0
 	add := func(first int64, rows []float32) {
@@ -159,20 +159,56 @@ func (s *Smoother) Run(ctx context.Context, x hops.Rows) (stats hops.Stats, err 
 			mu.Unlock()
 		}
 	}
-	if err := s.addFirst(add); err != nil {
-		return stats, err
+	state := s.state(first, last, c)
+	resumed := c.Begin(func(r *hops.StateReader) (_ int, err error) {
+		hop, err = s.resume(r, state, x)
+		return hop, err
+	})
+	if !resumed {
+		hop = 0
+		e := s.begin(x, add)
+		if e = errors.Join(err, e); e != nil {
+			return stats, e
+		}
 	}
-	walk := s.g.Walk(s.rows, 0, s.closure)
+	walk := s.g.Walk(s.rows, hop, s.closure)
 	defer walk.Close()
 	meter := progress.Start(ctx, "hops", int64(s.hops), "hops")
 	defer meter.Done()
-	for hop = 1; hop <= s.hops; hop++ {
+	meter.Add(int64(hop))
+	for hop < s.hops {
+		hop++
 		if _, e := walk.Next(ctx, s.hops-hop+1, add); e != nil || err != nil {
 			return walk.Stats, errors.Join(err, e)
 		}
 		meter.Add(1)
+		if hop == s.hops {
+			break
+		}
+		state.Hop = hop
+		if err := c.After(ctx, hop, func(w io.Writer) error { return s.save(w, state) }); err != nil {
+			return walk.Stats, err
+		}
 	}
-	return walk.Stats, err
+	return walk.Stats, nil
+}
+
+// begin brings the block to hop 0.
+func (s *Smoother) begin(x hops.Rows, add func(first int64, rows []float32)) error {
+	if err := s.fill(x); err != nil {
+		return err
+	}
+	if err := s.clear(); err != nil {
+		return err
+	}
+	return s.addFirst(add)
+}
+
+func (s *Smoother) fill(x hops.Rows) error {
+	if s.mean != nil {
+		s.mean.Clear()
+	}
+	return s.g.Fill(s.rows, x, s.mean)
 }
 
 // clear sets all sums to zero.

@@ -29,6 +29,7 @@ type Block struct {
 type thread struct {
 	acc    []float32
 	stage  Rows
+	piece  []byte // of a granule
 	buf    Decoded
 	totals [2 * Granule]float64
 }
@@ -348,39 +349,5 @@ func (b *Block) Edit(change func(first int64, rows []float32)) error {
 			return b.file[0].WriteAt(b.pages(r, hi-lo), b.offset(lo))
 		}
 		return nil
-	})
-}
-
-// SavedBytes is the room that Save takes.
-func (b *Block) SavedBytes() int64 {
-	return (b.n*b.layout.rowBytes() + direct.Align - 1) / direct.Align * direct.Align
-}
-
-// Save writes the rows to f from off on, a multiple of direct.Align.
-func (b *Block) Save(f *direct.Scratch, off int64) error {
-	return b.parallel(b.strips(), func(t *thread, s int) error {
-		r, err := b.read(t, s)
-		if err != nil {
-			return err
-		}
-		lo, _ := b.bounds(s)
-		return f.WriteAt(b.pages(r, r.Len()), off+b.offset(lo))
-	})
-}
-
-// Load reads rows that Save wrote.
-func (b *Block) Load(f *direct.Scratch, off int64) error {
-	b.summed = false
-	return b.parallel(b.strips(), func(t *thread, s int) error {
-		lo, hi := b.bounds(s)
-		r := t.stage
-		if b.layout.Place != External {
-			r = b.cur.Slice(lo, hi)
-		}
-		page := b.pages(r, hi-lo)
-		if err := f.ReadAt(page, off+b.offset(lo)); err != nil || b.layout.Place != External {
-			return err
-		}
-		return b.file[0].WriteAt(page, b.offset(lo))
 	})
 }

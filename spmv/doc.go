@@ -32,7 +32,8 @@
 //	external   w·b·e + a·2^15·b·4 + t·2^15·b·e for a window of w rows and a
 //	           strips at a time, at least 2^15 rows and one strip
 //
-// and what the source reads ahead of two strips, per thread. [Layout.Disk] is n·b·e for spilled
+// and what the source reads ahead of two strips, per thread; [Block.Save] takes
+// 2^18 bytes per thread where a block is wider than a granule. [Layout.Disk] is n·b·e for spilled
 // and twice that for external rows.
 //
 // # Determinism

@@ -256,7 +256,7 @@ func TestEditSaveLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(b.Save(f, 8192), b.Edit(func(_ int64, rows []float32) { clear(rows) }), b.Load(f, 8192), f.Close()); err != nil {
+		if err := errors.Join(b.Save(f, 8192, 1), b.Edit(func(_ int64, rows []float32) { clear(rows) }), b.Load(f, 8192, 1), f.Close()); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(contents(t, b), want) {

@@ -12,7 +12,8 @@ import (
 type Closure struct {
 	until    func(i int64) int
 	granules int
-	decay    *mem.Array[uint16] // of each row's granules, in 1/oneDecay
+	padded   int64              // n, up to whole transfers
+	decay    *mem.Array[uint16] // of each granule's rows, in 1/oneDecay
 }
 
 const oneDecay = math.MaxUint16
@@ -24,12 +25,16 @@ const Never = math.MaxInt
 // gives F(i), the last hop at which row i is recomputed, at least 1.
 func NewClosure(b *mem.Budget, n int64, columns int, until func(i int64) int) (*Closure, error) {
 	granules := columns / spmv.Granule
-	a, err := mem.Alloc[uint16](b, pad(n*int64(granules)), "decays")
-	return &Closure{until, granules, a}, err
+	a, err := mem.Alloc[uint16](b, int64(granules)*pad(n), "decays")
+	return &Closure{until, granules, pad(n), a}, err
 }
 
 // ClosureBytes is what a closure takes.
-func ClosureBytes(n int64, columns int) int64 { return 2 * pad(n*int64(columns/spmv.Granule)) }
+func ClosureBytes(n int64, columns int) int64 { return int64(columns/spmv.Granule) * DecayBytes(n) }
+
+// DecayBytes is the size of the decays of a granule, in whole transfers of direct
+// I/O.
+func DecayBytes(n int64) int64 { return 2 * pad(n) }
 
 // pad rounds up to whole transfers of direct I/O.
 func pad(n int64) int64 { return (n + direct.Align - 1) / direct.Align * direct.Align }
@@ -41,12 +46,9 @@ func (c *Closure) Free() {
 	}
 }
 
-// State is what has to be kept to go on later.
-func (c *Closure) State() []byte {
-	if c == nil {
-		return nil
-	}
-	return mem.AsBytes(c.decay.S)
+// Decays are those of the rows of a granule: what has to be kept to go on later.
+func (c *Closure) Decays(granule int) []uint16 {
+	return c.decay.S[int64(granule)*c.padded:][:c.padded]
 }
 
 // settle gives the rows of a hop their say.
@@ -71,14 +73,13 @@ func (c *Closure) settle(hop int) spmv.Settle {
 
 // measure takes the decay of a row at the last hop at which it is recomputed.
 func (c *Closure) measure(i int64, row, before []float32) {
-	decay := c.decay.S[i*int64(c.granules):]
 	for g := range c.granules {
 		now, then := square(row[g*spmv.Granule:]), square(before[g*spmv.Granule:])
 		rate := 0.0
 		if then > 0 {
 			rate = min(1, math.Sqrt(now/then))
 		}
-		decay[g] = uint16(math.Round(oneDecay * rate))
+		c.Decays(g)[i] = uint16(math.Round(oneDecay * rate))
 	}
 }
 
@@ -92,9 +93,8 @@ func square(x []float32) float64 {
 
 // scale replaces a row by the one before times its decay.
 func (c *Closure) scale(i int64, row, before []float32) {
-	decay := c.decay.S[i*int64(c.granules):]
 	for g := range c.granules {
-		rate := float32(decay[g]) / oneDecay
+		rate := float32(c.Decays(g)[i]) / oneDecay
 		for j := g * spmv.Granule; j < (g+1)*spmv.Granule; j++ {
 			row[j] = rate * before[j]
 		}

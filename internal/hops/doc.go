@@ -13,14 +13,41 @@
 // cut into blocks. Only edges into rows that are still recomputed have to be
 // streamed: the stream is written anew for those rows when that pays.
 //
+// # Format
+//
+// A state is what a run saves between two hops, as [Checkpoints] ask for, and what
+// another one goes on from: in another process, with blocks of another width in
+// other places, other threads and another kernel. Integers are little-endian.
+//
+//	"ndlshops", uint32 version 1
+//	frames: uint32 length of the payload, at most 2^18
+//	        uint32 CRC-32C of all payload so far, this frame's included
+//	        payload
+//	a frame of length 0, and nothing behind it
+//
+// The payload is a uint32 length, a header in JSON that says what the state is of,
+// and the engine's numbers (packages lsi and smooth). Rows of a block are in strips
+// of 2^15: for each granule of 16 columns in ascending order the strip's rows, 16
+// float32 or float16 values each, and then, where rows settle, for each granule the
+// uint16 decay of each row. Whoever wants some granules passes over the others.
+//
+// A state of another version, program, graph or plan, and one that is damaged, is
+// refused with a reason, and work begins at the beginning.
+//
 // # Memory
 //
-// 2·n·b/16 bytes of decays for a block of b columns with a closure. What is
-// written anew takes 4 bytes an edge of the scratch folder, or of memory where it
-// is small.
+// 2·n·b/16 bytes of decays for a block of b columns with a closure, in whole 8 KiB
+// for each granule. What is written anew takes 4 bytes an edge of the scratch
+// folder, or of memory where it is small. Writing or reading a state takes 2^18
+// bytes, a header of up to 2^20, and no copy of the rows.
 //
 // # Determinism
 //
 // Rows depend on the edges, X^(0), r and F alone: not on blocks, threads, where
-// rows live, or when the stream is written anew.
+// rows live, when the stream is written anew, or where a run was interrupted. The
+// bytes of a state depend on the granules that it has, the hop and the header.
+//
+// # Not supported
+//
+// Saving within a hop.
 package hops

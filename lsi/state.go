@@ -1,0 +1,282 @@
+package lsi
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"ndls/internal/direct"
+	"ndls/internal/hops"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/spmv"
+)
+
+// question is what a table answers.
+type question struct {
+	hops.Origin
+	Epsilon  float64 `json:"epsilon"`
+	Kmax     int     `json:"kmax"`
+	Settled  bool    `json:"settled"`
+	Slack    int     `json:"slack"`
+	Granules int     `json:"granules"`
+}
+
+// state is the header of a state: the window, how far each granule is in it, and
+// what has been measured.
+type state struct {
+	Question question `json:"question"`
+	From     int      `json:"from"`
+	To       int      `json:"to"`
+	At       []int    `json:"at"`
+	Hops     int      `json:"hops"`
+	// Energy and Contraction are bits of float64 values.
+	Energy      uint64 `json:"energy"`
+	Contraction uint64 `json:"contraction"`
+}
+
+func (t *tracker) question() question {
+	return question{
+		t.g.Origin("lsi", t.o.Checkpoints, t.o.Layout.Precision),
+		t.o.Epsilon, t.o.Kmax, t.o.Settled, t.o.Slack, t.granules,
+	}
+}
+
+// reached is how many granules, which are the first, have been seen at that hop.
+func (t *tracker) reached(hop int) int {
+	return sortedEnd(t.at, func(at int) bool { return at >= hop })
+}
+
+// kept are the granules whose rows are in a state: others have not begun, or are
+// not needed again.
+func (t *tracker) kept() (first, last int) {
+	return sortedEnd(t.at, func(at int) bool { return at >= t.o.Kmax }), t.reached(0)
+}
+
+// sortedEnd is the number of leading hops that are so.
+func sortedEnd(at []int, so func(hop int) bool) int {
+	if i := slices.IndexFunc(at, func(hop int) bool { return !so(hop) }); i >= 0 {
+		return i
+	}
+	return len(at)
+}
+
+// partly says whether some blocks, but not all, have added to the sums of a hop.
+func (t *tracker) partly(hop int) bool {
+	r := t.reached(hop)
+	return 0 < r && r < t.granules
+}
+
+// save writes K, the rows and decays of all blocks that are kept, and the partial
+// sums of the window.
+func (t *tracker) save(w io.Writer) error {
+	out, err := hops.NewStateWriter(w, state{
+		t.question(), t.from, t.to, t.at, t.stats.Hops, math.Float64bits(t.energy), math.Float64bits(t.stats.Contraction),
+	})
+	if err != nil {
+		return err
+	}
+	if err := out.Put(mem.AsBytes(t.table.k.S)); err != nil {
+		return err
+	}
+	if t.whole() {
+		err = out.Block(t.rows, t.closure, t.granules)
+	} else if err = t.states.save(t); err == nil {
+		err = t.states.write(out, t)
+	}
+	if err != nil {
+		return err
+	}
+	for hop := range t.to + 1 {
+		if !t.partly(hop) {
+			continue
+		}
+		if err := t.readSums(hop); err != nil {
+			return err
+		}
+		if err := out.Put(mem.AsBytes(t.partial.S[:t.n])); err != nil {
+			return err
+		}
+	}
+	return out.Close()
+}
+
+// resume goes on from a state, whatever blocks wrote it.
+func (t *tracker) resume(r *hops.StateReader) (hop int, err error) {
+	var s state
+	if err := r.Header(&s); err != nil {
+		return 0, err
+	}
+	if err := t.check(s); err != nil {
+		return 0, err
+	}
+	t.from, t.to, t.at = s.From, s.To, s.At
+	t.stats.Hops, t.energy, t.stats.Contraction = s.Hops, math.Float64frombits(s.Energy), math.Float64frombits(s.Contraction)
+	if err := t.readTable(r); err != nil {
+		return 0, err
+	}
+	hop = t.at[0]
+	even := hop == t.at[t.granules-1]
+	if even && t.blocks == 1 {
+		if err := r.Block(t.rows, t.closure, t.granules, 0, t.granules); err != nil {
+			return 0, err
+		}
+		t.held, t.walk = [3]int{0, t.granules, hop}, t.g.Walk(t.rows, hop, t.closure)
+	} else if err := t.share(); err != nil {
+		return 0, err
+	} else if err := t.states.read(r, t); err != nil {
+		return 0, err
+	}
+	for hop := range t.to + 1 {
+		if !t.partly(hop) {
+			continue
+		}
+		if err := r.Fill(mem.AsBytes(t.partial.S[:t.n])); err != nil {
+			return 0, err
+		}
+		if err := t.writeSums(hop); err != nil {
+			return 0, err
+		}
+	}
+	if even && !t.o.Settled {
+		t.from, t.to = hop, hop // a window may begin here
+	}
+	return hop, r.End()
+}
+
+// check says why a state is none of this run.
+func (t *tracker) check(s state) error {
+	if want := t.question(); s.Question != want {
+		return fmt.Errorf("lsi: a state of %+v, not of %+v: %w", s.Question, want, hops.ErrState)
+	}
+	good := 0 <= s.From && s.From <= s.To && s.To <= t.o.Kmax && len(s.At) == t.granules &&
+		(!t.o.Settled || s.From%window == 0 && s.To == t.windowEnd(s.From))
+	most := s.To
+	for _, hop := range s.At {
+		good = good && hop <= most && (hop >= s.From || hop == -1 && s.From == 0)
+		most = hop
+	}
+	if !good || s.At[0] < 1 {
+		return fmt.Errorf("lsi: granules at hops %v of the window from %d to %d: %w", s.At, s.From, s.To, hops.ErrState)
+	}
+	return nil
+}
+
+// readTable reads what is known of K.
+func (t *tracker) readTable(r *hops.StateReader) error {
+	if err := r.Fill(mem.AsBytes(t.table.k.S)); err != nil {
+		return err
+	}
+	left := int64(0)
+	for i, k := range t.table.k.S {
+		if k == unsettled {
+			left++
+		} else if int(k) > t.o.Kmax {
+			return fmt.Errorf("lsi: K of node %d is %d: %w", i, k, hops.ErrState)
+		}
+	}
+	t.unsettled.Store(left)
+	return nil
+}
+
+// states keeps rows and decays of all granules in a scratch file, each granule
+// on its own: they can be taken up by blocks of any width.
+type states struct {
+	f            *direct.Scratch
+	rows, decays int64 // bytes of a granule
+}
+
+func newStates(t *tracker) (*states, error) {
+	f, err := direct.NewScratch(t.g.Scratch)
+	if err != nil {
+		return nil, fmt.Errorf("lsi: scratch file: %w", err)
+	}
+	s := &states{f: f, rows: t.rows.GranuleBytes()}
+	if t.o.Settled {
+		s.decays = hops.DecayBytes(t.n)
+	}
+	return s, nil
+}
+
+func (s *states) close() {
+	if s != nil {
+		_ = s.f.Close()
+	}
+}
+
+func (s *states) rowsAt(g int) int64 { return int64(g) * s.rows }
+
+func (s *states) decaysAt(t *tracker, g int) int64 {
+	return int64(t.granules)*s.rows + int64(g)*s.decays
+}
+
+// save keeps the block in memory.
+func (s *states) save(t *tracker) error {
+	err := t.rows.Save(s.f, s.rowsAt(t.first), t.last-t.first)
+	for g := t.first; g < t.last && s.decays > 0 && err == nil; g++ {
+		err = s.f.WriteAt(mem.AsBytes(t.closure.Decays(g-t.first)), s.decaysAt(t, g))
+	}
+	if err != nil {
+		return fmt.Errorf("lsi: rows at hop %d: %w", t.hop, err)
+	}
+	return nil
+}
+
+// load brings the block back.
+func (s *states) load(t *tracker) error {
+	err := t.rows.Load(s.f, s.rowsAt(t.first), t.last-t.first)
+	for g := t.first; g < t.last && s.decays > 0 && err == nil; g++ {
+		err = s.f.ReadAt(mem.AsBytes(t.closure.Decays(g-t.first)), s.decaysAt(t, g))
+	}
+	if err != nil {
+		return fmt.Errorf("lsi: rows at hop %d: %w", t.hop, err)
+	}
+	return nil
+}
+
+// write writes the granules that are kept as [hops.StateWriter.Block] does.
+func (s *states) write(out *hops.StateWriter, t *tracker) error {
+	return s.parts(t, func(page []byte, size, at int64) error {
+		if err := s.f.ReadAt(page, at); err != nil {
+			return err
+		}
+		return out.Put(page[:size])
+	})
+}
+
+// read takes them in.
+func (s *states) read(r *hops.StateReader, t *tracker) error {
+	return s.parts(t, func(page []byte, size, at int64) error {
+		if err := r.Fill(page[:size]); err != nil {
+			return err
+		}
+		return s.f.WriteAt(page, at)
+	})
+}
+
+// parts goes through the parts of the granules that are kept, in the order of the
+// format: size bytes at some place of the file, and a page for them.
+func (s *states) parts(t *tracker, move func(page []byte, size, at int64) error) error {
+	element := spmv.Granule * t.o.Layout.Precision.Bytes()
+	first, last := t.kept()
+	buf := direct.AlignedBytes(int(min(packed.StripRows*element, s.rows)))
+	part := func(bytes, at int64) error {
+		whole := (bytes + direct.Align - 1) / direct.Align * direct.Align
+		return move(buf[:whole], bytes, at)
+	}
+	for lo := int64(0); lo < t.n; lo += packed.StripRows {
+		n := min(packed.StripRows, t.n-lo)
+		for g := first; g < last; g++ {
+			if err := part(n*element, s.rowsAt(g)+lo*element); err != nil {
+				return err
+			}
+		}
+		for g := first; g < last && s.decays > 0; g++ {
+			if err := part(2*n, s.decaysAt(t, g)+2*lo); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

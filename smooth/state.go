@@ -1,0 +1,102 @@
+package smooth
+
+import (
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"ndls/internal/hops"
+	"ndls/internal/mem"
+	"ndls/spmv"
+)
+
+// state is the header of a state: what it is of, and how far it is.
+type state struct {
+	hops.Origin
+	// Counted is a checksum of what is counted of which hop for which row.
+	Counted uint32 `json:"counted"`
+	Settled bool   `json:"settled"`
+	Slack   int    `json:"slack"`
+	Targets int64  `json:"targets"`
+	First   int    `json:"first"`
+	Last    int    `json:"last"`
+	Hop     int    `json:"hop"`
+}
+
+// state is that of granules [first, last) at hop 0.
+func (s *Smoother) state(first, last int, c hops.Checkpoints) state {
+	return state{
+		Origin:  s.g.Origin("smooth", c, s.o.Layout.Precision),
+		Counted: s.counted(), Settled: s.o.Settled, Slack: s.o.Slack, Targets: s.o.Targets.Len(), First: first, Last: last,
+	}
+}
+
+func (s *Smoother) counted() uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	sum := crc32.Update(0, table, mem.AsBytes(s.counts.S))
+	if !s.o.Targets.All() {
+		sum = crc32.Update(sum, table, mem.AsBytes(s.o.Targets.set.S))
+	}
+	return crc32.Update(sum, table, mem.AsBytes(s.weights))
+}
+
+// save writes the block's rows, decays and sums.
+func (s *Smoother) save(w io.Writer, of state) error {
+	out, err := hops.NewStateWriter(w, of)
+	if err != nil {
+		return err
+	}
+	granules := of.Last - of.First
+	if err := out.Block(s.rows, s.closure, granules); err != nil {
+		return err
+	}
+	if err := s.eachStrip(func(lo int64) error {
+		return s.sums.with(lo, false, func(rows []float32) error {
+			return out.Granules(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, granuleSums, granules)
+		})
+	}); err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+// granuleSums is the size of a row's sums in a granule.
+const granuleSums = spmv.Granule * sumBytes
+
+// mostGranules bounds what a header may claim.
+const mostGranules = 1 << 20
+
+// resume brings the block to the hop of a state of at least the granules that are
+// wanted. Stationary rows are not in it: x puts the rows of hop 0 again.
+func (s *Smoother) resume(r *hops.StateReader, want state, x hops.Rows) (hop int, err error) {
+	var of state
+	if err := r.Header(&of); err != nil {
+		return 0, err
+	}
+	same := of
+	same.First, same.Last, same.Hop = want.First, want.Last, want.Hop
+	switch {
+	case same != want:
+		return 0, fmt.Errorf("smooth: a state of %+v, not of %+v: %w", of, want, hops.ErrState)
+	case of.First < 0 || of.First > want.First || of.Last < want.Last || of.Last > mostGranules || of.Hop < 1 || of.Hop > s.hops:
+		return 0, fmt.Errorf("smooth: a state of granules [%d, %d) at hop %d for [%d, %d) up to hop %d: %w",
+			of.First, of.Last, of.Hop, want.First, want.Last, s.hops, hops.ErrState)
+	}
+	if s.mean != nil {
+		if err := s.fill(x); err != nil {
+			return 0, err
+		}
+	}
+	held, first, last := of.Last-of.First, want.First-of.First, want.Last-of.First
+	if err := r.Block(s.rows, s.closure, held, first, last); err != nil {
+		return 0, err
+	}
+	if err := s.eachStrip(func(lo int64) error {
+		return s.sums.with(lo, true, func(rows []float32) error {
+			return r.Granules(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, granuleSums, held, first, last)
+		})
+	}); err != nil {
+		return 0, err
+	}
+	return of.Hop, r.End()
+}
