@@ -107,15 +107,18 @@ const (
 const (
 	// partitionRows is edge rows a second through partition, of which more than
 	// two threads make no more.
-	partitionRows = 7.5e6
+	partitionRows = 2.4e6
 	// passedEdges is directed edges a second past 16 columns of float32; wider
-	// rows take longer by their share to the power widthPower.
+	// rows take longer by their share to the power widthPower. A pass that reads
+	// its edges takes overlap times the seconds of the slower of the two.
 	passedEdges = 200e6
 	widthPower  = 0.85
-	// diskBytes is bytes a second of sequential reading or writing.
-	diskBytes = 1.0e9
+	overlap     = 1.25
+	// readBytes and writtenBytes are bytes a second of sequential transfers.
+	readBytes    = 1.1e9
+	writtenBytes = 1.6e9
 	// trainFlops is float32 operations a second in matrix products.
-	trainFlops = 8e9
+	trainFlops = 18e9
 )
 
 // stage works out one stage.
@@ -126,7 +129,8 @@ type stage struct {
 	threads int
 	control.Figures
 	runtime int64   // memory beside the budget's
-	seconds float64 // of computing
+	seconds float64 // of computing, and of reading what passes read
+	passed  int64   // bytes that passes read, of BytesRead
 	peak    int64   // disk at the peak, beside what was there before
 }
 
@@ -164,7 +168,7 @@ func (s *stage) figures(name control.Stage) control.Figures {
 	}
 	s.PeakDiskBytes = s.peak
 	s.PeakBytes = min(s.PeakBytes, max(s.res.Memory, s.LeastBytes))
-	s.Seconds = s.seconds + float64(s.BytesRead+s.BytesWritten)/diskBytes
+	s.Seconds = s.seconds + float64(s.BytesRead-s.passed)/readBytes + float64(s.BytesWritten)/writtenBytes
 	return s.Figures
 }
 

@@ -6,6 +6,7 @@ import (
 	"ndls/internal/hops"
 	"ndls/lsi"
 	"ndls/partition"
+	"ndls/shards"
 	"ndls/smooth"
 	"ndls/spmv"
 )
@@ -44,6 +45,9 @@ func (s *stage) fits(r hops.Room, held int64, need func(hops.Room) int64) {
 	if r.Resident {
 		peak += s.stream()
 	}
+	if !r.Resident {
+		s.runtime = runtimeUse + shards.ReadAheadBytes
+	}
 	fit := need(r) <= r.Free
 	r.Free, r.Resident = 0, false
 	least := held + hops.SafeFree(s.stream(), need(r))
@@ -60,17 +64,21 @@ func (s *stage) streams(r hops.Room, w hops.Work, l spmv.Layout) {
 	s.BytesRead = min(s.BytesRead+w.Read, hops.MostBytes)
 	s.BytesWritten = min(s.BytesWritten+w.Written, hops.MostBytes)
 	s.ScratchBytes = max(s.ScratchBytes, w.Disk)
-	if r.Resident {
-		s.BytesRead += s.stream()
-	} else {
-		s.BytesRead += int64(w.Passes) * s.stream()
-	}
 	if s.settled() && !r.Resident {
 		s.ScratchBytes += hops.ShrunkBytes(s.stream())
 	}
 	// Half as many bytes save a part of the time only: values are widened.
 	width := float64(l.Columns) / spmv.Granule * math.Sqrt(float64(l.Precision.Bytes())/4)
-	s.seconds += float64(w.Passes) * 2 * float64(s.Edges) / passedEdges / float64(s.threads) * math.Pow(max(width, 1), widthPower)
+	seconds := float64(w.Passes) * 2 * float64(s.Edges) / passedEdges / float64(s.threads) * math.Pow(max(width, 1), widthPower)
+	if r.Resident {
+		s.BytesRead += s.stream()
+	} else {
+		read := int64(w.Passes) * s.stream()
+		seconds = overlap * max(seconds, float64(read)/readBytes)
+		s.BytesRead += read
+		s.passed += read
+	}
+	s.seconds += seconds
 }
 
 func (s *stage) lsi() {
@@ -140,6 +148,8 @@ func (s *stage) checkSettled(o smooth.Options, last int, held, tiles int64) {
 	if err != nil {
 		return // what has more columns does not fit either
 	}
+	s.readNodes(1) // the graph is opened again
+	s.readK()
 	w := o.Work(s.Nodes, spmv.Granule, last, 1)
 	columns, passes := s.ColumnsPerPass, s.Passes
 	s.streams(r, w, o.Layout)

@@ -41,6 +41,8 @@ const (
 	// evenly among them, as far as leaves each hopLeast.
 	hopReads = 64
 	hopLeast = 4
+	// ReadAheadBytes is the heap that those reads take where few strips are open.
+	ReadAheadBytes = hopReads * packed.FrameBytes
 	// hopLoad is how much is read at a time to make a stream resident.
 	hopLoad = 16 << 20
 )

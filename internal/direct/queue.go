@@ -40,25 +40,23 @@ type read struct {
 // ioControl and ioEvent are struct iocb and struct io_event of linux/aio_abi.h on
 // machines with little-endian words.
 type ioControl struct {
-	data      uint64
-	key       uint32
-	rwFlags   uint32
-	opcode    uint16 // 0 is IOCB_CMD_PREAD
-	priority  int16
-	file      uint32
-	buf       uint64
-	bytes     uint64
-	offset    int64
-	reserved  uint64
-	flags     uint32
-	eventFile uint32
+	data   uint64
+	_      [2]uint32 // key, flags of the read
+	_      uint16    // operation: 0 is IOCB_CMD_PREAD
+	_      int16     // priority
+	file   uint32
+	buf    uint64
+	bytes  uint64
+	offset int64
+	_      uint64    // reserved
+	_      [2]uint32 // flags, file of events
 }
 
 type ioEvent struct {
 	data   uint64
-	object uint64
+	_      uint64 // the request's address
 	result int64
-	second int64
+	_      int64
 }
 
 // queues are kept: the kernel takes milliseconds to end a context.
