@@ -108,6 +108,20 @@ bench-go: ## Go benchmarks to build/bench.txt, BENCH_COUNT times each, for bench
 e2e: ## the built program: killed, limited, read by other programs (NDLS_PYTHON, NDLS_JS)
 	$(GO) test -count=1 -v ./e2e
 
+.PHONY: slurm
+slurm: build ## deploy/slurm on a Slurm of three nodes on this host (root; slurmctld, slurmd, slurm-client, munge)
+	deploy/slurm/test.sh $(BUILD)/ndls
+
+.PHONY: deploy-check
+deploy-check: ## deploy/kubernetes against the Kubernetes API's types, and its pods run here (root)
+	cd deploy/kubernetes/check && $(GO) vet . && $(GO) test -count=1 .
+
+CHAOS ?= 20
+
+.PHONY: chaos
+chaos: ## CHAOS rounds of coordinators and workers that are killed at points drawn anew
+	NDLS_CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run TestChaos ./e2e
+
 .PHONY: results
 results: build ## the accuracy table of docs/results.md, from the data sets in NDLS_DATA
 	$(GO) run ./bench/accuracy -ndls $(BUILD)/ndls

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -51,7 +52,7 @@ func (j *Job) bytes(of func(control.Stage) bool) (n int64) {
 // figures plans a stage from what is known now, nil if that is not enough.
 func (j *Job) figures(ctx context.Context, rec *Record, s control.Stage) (*control.Figures, error) {
 	c, err := j.counts(ctx, rec)
-	if err != nil || c.Nodes == 0 {
+	if err != nil || c.Nodes == 0 || j.Resources.Memory == 0 {
 		return nil, err
 	}
 	held := j.bytes(func(by control.Stage) bool { return by != s })
@@ -65,7 +66,7 @@ func (j *Job) figures(ctx context.Context, rec *Record, s control.Stage) (*contr
 // refuse says whether the stages that are to run do not fit, before they do.
 func (j *Job) refuse(ctx context.Context, rec *Record, stages []control.Stage) error {
 	c, err := j.counts(ctx, rec)
-	if err != nil || c.Nodes == 0 {
+	if err != nil || c.Nodes == 0 || j.Resources.Memory == 0 {
 		return err
 	}
 	stages = slices.DeleteFunc(slices.Clone(stages), func(s control.Stage) bool {
@@ -90,6 +91,9 @@ func (j *Job) checkDisk(c estimate.Counts, held int64, stages ...control.Stage) 
 // freeSpace asks the file systems of two folders, which may not be there yet. It
 // is not known for stores that are no folder.
 func freeSpace(run, scratch string) (s estimate.Space, ok bool) {
+	if strings.Contains(run, "://") {
+		return s, false
+	}
 	var devices [2]uint64
 	for i, dir := range []string{run, scratch} {
 		st, fs, err := existing(dir)

@@ -1,12 +1,14 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"ndls/estimate"
 	"ndls/internal/control"
@@ -14,13 +16,29 @@ import (
 	"ndls/shards"
 )
 
+// Tasks has tasks done. A [Scheduler] does it with workers.
+type Tasks interface {
+	// Run has the tasks of one phase of a stage done, and returns the reports of
+	// the stage so far.
+	Run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error)
+	// Workers is for how many workers the next stage is to be cut.
+	Workers() int
+	// Forget drops what is known of earlier attempts at a stage.
+	Forget(ctx context.Context) error
+	// Losses lists the work that had to be done again.
+	Losses() []Loss
+}
+
 // Job is a plan bound to a run directory.
 type Job struct {
-	Store     storage.Store
-	Catalog   *shards.Catalog
-	Executor  control.Executor
-	Plan      control.Plan
+	Store   storage.Store
+	Catalog *shards.Catalog
+	Tasks   Tasks
+	Plan    control.Plan
+	// Resources are those of a worker, as far as they are known: with no Memory
+	// nothing is planned, since each worker plans for itself.
 	Resources control.Resources
+	Inputs    control.Inputs
 	// Restart discards what the stages to run, and those that read their
 	// output, have committed, instead of continuing it.
 	Restart bool
@@ -38,7 +56,7 @@ type Job struct {
 // Run executes the stages that are not complete, in order, and returns the
 // record as it then stands. Errors wrap [control.ErrPlanMismatch], [ErrForeign],
 // [mem.ErrBudget] or [estimate.ErrDisk] where a stage does not fit, or are those
-// of the executor; after any of them the same call continues.
+// of Tasks; after any of them the same call continues.
 func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error) {
 	if err := j.Plan.Validate(); err != nil {
 		return nil, err
@@ -100,6 +118,9 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 		return rec, err
 	}
 	if len(discard) > 0 {
+		if err := j.Tasks.Forget(ctx); err != nil {
+			return rec, err
+		}
 		if err := j.Catalog.Remove(ctx, func(e shards.Entry) bool { return slices.Contains(discard, writer(e.Kind)) }); err != nil {
 			return rec, fmt.Errorf("coordinator: discarding the output of %v: %w", discard, err)
 		}
@@ -140,29 +161,86 @@ func writer(kind string) control.Stage {
 // step executes one stage.
 func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
 	x := StageRecord{State: Running, StageReport: control.StageReport{Stage: s}}
+	fresh := rec.Stage(s) == nil
 	rec.set(x)
 	if err := rec.write(ctx, j.Store); err != nil {
 		return err
+	}
+	if fresh {
+		if err := j.Tasks.Forget(ctx); err != nil {
+			return err
+		}
 	}
 	planned, err := j.figures(ctx, rec, s)
 	if err != nil {
 		return err
 	}
 	j.Log.Info("begin", "stage", s)
-	report, err := j.Executor.Execute(ctx, control.Task{Stage: s, Plan: j.Plan, Resources: j.Resources})
+	report, err := j.execute(ctx, s)
+	rec.Losses = j.Tasks.Losses()
 	if err != nil {
 		x.State, x.Reason = Failed, reason(ctx, err)
 		rec.set(x)
 		return fmt.Errorf("%s: %w", s, err)
 	}
 	x.StageReport, x.State = report, Complete
-	x.Stage = s
 	if planned != nil {
 		x.Planned, x.PlannedPeak = planned, planned.PeakBytes
 	}
 	rec.set(x)
 	j.Log.Info("complete", "stage", s, "seconds", report.Seconds, "rows", report.Rows)
 	return rec.write(ctx, j.Store)
+}
+
+// execute has a stage done, phase by phase.
+func (j *Job) execute(ctx context.Context, s control.Stage) (report control.StageReport, err error) {
+	var sum shards.Summary
+	if s != control.Partition {
+		if sum, err = shards.ReadSummary(ctx, j.Catalog); err != nil {
+			return report, err
+		}
+	}
+	begun := time.Now()
+	var reports []control.StageReport
+	for _, phase := range cut(j.Plan, s, sum, j.Catalog, j.Tasks.Workers()) {
+		for i := range phase {
+			phase[i].Plan, phase[i].Inputs = j.Plan, j.Inputs
+		}
+		if reports, err = j.Tasks.Run(ctx, phase); err != nil {
+			return report, err
+		}
+	}
+	report = merge(s, reports)
+	report.Seconds = time.Since(begun).Seconds()
+	if kind := shapeOf(j.Plan, s, sum).rows; kind != "" {
+		report.Rows = 0
+		for _, e := range j.Catalog.Entries(kind) {
+			report.Rows += e.Rows
+		}
+	}
+	return report, nil
+}
+
+// merge makes one report of a stage's tasks: sums of work, peaks of what was held,
+// and findings of the task that has them.
+func merge(s control.Stage, reports []control.StageReport) control.StageReport {
+	all := control.StageReport{Stage: s}
+	for _, r := range reports {
+		all.Rows += r.Rows
+		all.Passes += r.Passes
+		all.ColumnsPerPass = max(all.ColumnsPerPass, r.ColumnsPerPass)
+		all.EdgesStreamed += r.EdgesStreamed
+		all.KernelSeconds += r.KernelSeconds
+		all.BytesRead += r.BytesRead
+		all.BytesWritten += r.BytesWritten
+		all.PlannedPeak = max(all.PlannedPeak, r.PlannedPeak)
+		all.MeasuredPeak = max(all.MeasuredPeak, r.MeasuredPeak)
+		all.MeasuredDisk = max(all.MeasuredDisk, r.MeasuredDisk)
+		all.LSI = cmp.Or(r.LSI, all.LSI)
+		all.Deviation = cmp.Or(r.Deviation, all.Deviation)
+		all.Accuracy = cmp.Or(r.Accuracy, all.Accuracy)
+	}
+	return all
 }
 
 // check refuses a stage whose input is missing; in a whole run it skips one
@@ -229,8 +307,12 @@ func Verb(s control.Stage) string {
 	return string(s)
 }
 
-// fail records why the run stopped, also when that was a cancelled context.
+// fail records why the run stopped, also when that was a cancelled context. The
+// record of a run that another coordinator has taken over is not ours any more.
 func (j *Job) fail(ctx context.Context, rec *Record, err error) error {
+	if errors.Is(err, ErrSuperseded) {
+		return err
+	}
 	rec.State, rec.Reason = Failed, reason(ctx, err)
 	return errors.Join(err, rec.write(context.WithoutCancel(ctx), j.Store))
 }

@@ -22,7 +22,18 @@ type fake struct {
 	cat      *shards.Catalog
 	sum      shards.Summary
 	executed []control.Stage
+	forgot   int
+	losses   []Loss
 	before   func(control.Stage) error
+}
+
+func (f *fake) Workers() int                 { return 1 }
+func (f *fake) Forget(context.Context) error { f.forgot++; return nil }
+func (f *fake) Losses() []Loss               { return f.losses }
+
+func (f *fake) Run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
+	r, err := f.execute(ctx, tasks[0])
+	return []control.StageReport{r}, err
 }
 
 var outputs = map[control.Stage]string{
@@ -30,7 +41,7 @@ var outputs = map[control.Stage]string{
 	control.Predict: shards.KindSoftLabels, control.SmoothLabels: shards.KindPredictions,
 }
 
-func (f *fake) Execute(ctx context.Context, t control.Task) (control.StageReport, error) {
+func (f *fake) execute(ctx context.Context, t control.Task) (control.StageReport, error) {
 	f.executed = append(f.executed, t.Stage)
 	if f.before != nil {
 		if err := f.before(t.Stage); err != nil {
@@ -73,7 +84,7 @@ func setup(t *testing.T, store storage.Store, sum shards.Summary) (*Job, *fake) 
 	plan := control.DefaultPlan()
 	plan.Partition.Dataset = "toy"
 	return &Job{
-		Store: store, Catalog: cat, Executor: f, Plan: plan, Resources: control.Resources{Memory: 1 << 30},
+		Store: store, Catalog: cat, Tasks: f, Plan: plan, Resources: control.Resources{Memory: 1 << 30},
 		Whole: true, Versions: map[string]string{"ndls": "test"}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}, f
 }
@@ -383,4 +394,79 @@ func FuzzReadRecord(f *testing.F) {
 			t.Fatalf("record %v, error %v", rec, err)
 		}
 	})
+}
+
+// A coordinator that was replaced leaves the record to its successor.
+func TestSupersededJobLeavesTheRecord(t *testing.T) {
+	j, f := setup(t, storage.NewMem(), labelled)
+	var before []byte
+	f.before = func(s control.Stage) error {
+		if s == control.LSI {
+			before = content(t, j.Store, RecordName)
+			return ErrSuperseded
+		}
+		return nil
+	}
+	if _, err := j.Run(context.Background(), control.Stages...); !errors.Is(err, ErrSuperseded) {
+		t.Fatalf("error %v", err)
+	}
+	if after := content(t, j.Store, RecordName); string(after) != string(before) {
+		t.Errorf("the record was changed to %s", after)
+	}
+}
+
+// What is known of earlier attempts is dropped for stages that begin anew, not for
+// those that go on.
+func TestJobForgets(t *testing.T) {
+	j, f := setup(t, storage.NewMem(), labelled)
+	f.before = func(s control.Stage) error {
+		if s == control.LSI {
+			return errors.New("boom")
+		}
+		return nil
+	}
+	_, _ = j.Run(context.Background(), control.Partition, control.LSI)
+	if f.forgot != 2 {
+		t.Errorf("forgot %d times at the begin of 2 stages", f.forgot)
+	}
+	f.before = nil
+	run(t, j, control.Partition, control.LSI)
+	if f.forgot != 2 {
+		t.Errorf("forgot %d times after a resume", f.forgot)
+	}
+	j.Restart = true
+	run(t, j, control.LSI)
+	if f.forgot != 4 { // before the output is discarded, and as the stage begins
+		t.Errorf("forgot %d times after a restart", f.forgot)
+	}
+}
+
+func TestLossesAreReported(t *testing.T) {
+	j, f := setup(t, storage.NewMem(), labelled)
+	f.losses = []Loss{{Task: "smooth/columns/0-2", Worker: "w1", Reason: "no sign of life for 30 s", SecondsLost: 12.5}}
+	run(t, j, control.Stages...)
+	var got Report
+	if err := json.Unmarshal(content(t, j.Store, "report.json"), &got); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got.Losses, f.losses) {
+		t.Errorf("losses %+v", got.Losses)
+	}
+	if page := string(content(t, j.Store, "report.html")); !strings.Contains(page, "<td>12.5</td>") {
+		t.Error("report.html lacks the loss")
+	}
+}
+
+func TestMerge(t *testing.T) {
+	got := merge(control.Smooth, []control.StageReport{
+		{Rows: 3, Passes: 2, ColumnsPerPass: 32, EdgesStreamed: 10, KernelSeconds: 1, BytesRead: 5, BytesWritten: 6, MeasuredPeak: 9, MeasuredDisk: 1, Deviation: &control.DeviationReport{Rows: 7}},
+		{Rows: 4, Passes: 1, ColumnsPerPass: 16, EdgesStreamed: 5, KernelSeconds: 2, BytesRead: 1, BytesWritten: 1, PlannedPeak: 8, MeasuredPeak: 2, MeasuredDisk: 3},
+	})
+	want := control.StageReport{
+		Stage: control.Smooth, Rows: 7, Passes: 3, ColumnsPerPass: 32, EdgesStreamed: 15, KernelSeconds: 3, BytesRead: 6, BytesWritten: 7,
+		PlannedPeak: 8, MeasuredPeak: 9, MeasuredDisk: 3, Deviation: got.Deviation,
+	}
+	if got != want || got.Deviation == nil || got.Deviation.Rows != 7 {
+		t.Errorf("merged %+v, want %+v", got, want)
+	}
 }

@@ -52,6 +52,9 @@ type Record struct {
 	// MemoryBudget is the budget of the last run in bytes.
 	MemoryBudget int64         `json:"memory_budget_bytes"`
 	Stages       []StageRecord `json:"stages"`
+	// Losses lists the work that had to be done again because a worker was lost or
+	// failed.
+	Losses []Loss `json:"losses,omitempty"`
 }
 
 // StageRecord is one stage that was begun.

@@ -20,6 +20,9 @@ type Report struct {
 	Accuracy *control.AccuracyReport `json:"accuracy,omitempty"`
 	Memory   control.MemoryReport    `json:"memory"`
 	Stages   []StageLine             `json:"stages"`
+	// Losses lists the work that had to be done again because a worker was lost or
+	// failed.
+	Losses []Loss `json:"losses,omitempty"`
 }
 
 // DatasetReport describes the graph as imported; edges are undirected.
@@ -56,7 +59,7 @@ func NewReport(rec *Record, sum shards.Summary) Report {
 			Features: sum.Features, Classes: len(sum.Classes), Components: sum.Components,
 		},
 		Memory: control.MemoryReport{BudgetBytes: rec.MemoryBudget},
-		Stages: []StageLine{},
+		Stages: []StageLine{}, Losses: rec.Losses,
 	}
 	for _, x := range rec.Stages {
 		if x.State != Complete {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -37,6 +38,7 @@ const (
 	KindSmoothedSoftTile = "smoothed-label-tile" // tile of smoothed soft labels
 	KindPredictions      = "predictions"         // labels and probabilities as rows
 	KindReport           = "report"              // report of a run
+	KindCheckpoint       = "checkpoint"          // state of a task that is under way
 )
 
 var (
@@ -65,13 +67,41 @@ type Entry struct {
 	Block    int32 `parquet:"name=block, type=INT32"`
 }
 
+// Publish makes a change of the catalogue durable: paths are taken off the list,
+// added are put on it. del says that the removed files are to be deleted too. If
+// it fails nothing is changed, or the same change may be published again.
+type Publish func(ctx context.Context, added []Entry, removed []string, del bool) error
+
 // Catalog is the list of committed files of a run directory. A file exists when
-// its entry does. It is safe for concurrent use; only one Catalog at a time may
-// write to a run directory.
+// its entry does. It is safe for concurrent use.
+//
+// One Catalog at a time, the owner, may write to a run directory ([OpenCatalog]).
+// Others are views ([NewCatalog]): they write files, and have their changes
+// published by the owner.
 type Catalog struct {
 	store   storage.Store
+	publish Publish // nil for the owner
 	mu      sync.Mutex
 	entries map[string]Entry // by path
+}
+
+// NewCatalog returns a view of a catalogue that lists entries now. Every change is
+// given to publish, and made in the view once that returns without an error.
+func NewCatalog(store storage.Store, entries []Entry, publish Publish) *Catalog {
+	c := &Catalog{store: store, publish: publish}
+	c.Replace(entries)
+	return c
+}
+
+// Replace makes a view list entries: others have changed the catalogue too.
+func (c *Catalog) Replace(entries []Entry) {
+	next := make(map[string]Entry, len(entries))
+	for _, e := range entries {
+		next[e.Path] = e
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.entries = next
 }
 
 // OpenCatalog reads the catalogue of a run directory; there is an empty one
@@ -140,7 +170,7 @@ type File struct {
 // Create starts an attempt at a file. interval and block may be NotApplicable.
 // What path named before stays until Commit.
 func (c *Catalog) Create(ctx context.Context, kind, path string, interval, block int32) (*File, error) {
-	if kind == "" || path == CatalogName {
+	if kind == "" || isRecord(path) {
 		return nil, fmt.Errorf("shards: create %q of kind %q", path, kind)
 	}
 	w, err := c.store.Create(ctx, path)
@@ -177,7 +207,7 @@ func (c *Catalog) Commit(ctx context.Context, files ...*File) error {
 		}
 		renewed[f.entry.Path] = true
 	}
-	if err := c.update(ctx, nil, func(e Entry) bool { return renewed[e.Path] }); err != nil {
+	if err := c.unlist(ctx, func(e Entry) bool { return renewed[e.Path] }, false); err != nil {
 		return err
 	}
 	added := make([]Entry, len(files))
@@ -189,25 +219,64 @@ func (c *Catalog) Commit(ctx context.Context, files ...*File) error {
 		added[i] = f.entry
 		added[i].Rows, added[i].Bytes, added[i].Checksum = f.Rows, digest.Bytes, "sha256:"+digest.SHA256
 	}
-	return c.update(ctx, added, func(Entry) bool { return false })
+	return c.Apply(ctx, added, nil, false)
 }
 
 // Remove takes every entry that matches off the list, in one step, then deletes
 // the files. match must not call the catalogue.
 func (c *Catalog) Remove(ctx context.Context, match func(Entry) bool) error {
+	return c.unlist(ctx, match, true)
+}
+
+func (c *Catalog) unlist(ctx context.Context, match func(Entry) bool, del bool) error {
+	c.mu.Lock()
 	var gone []string
-	err := c.update(ctx, nil, func(e Entry) bool {
-		drop := match(e)
-		if drop {
-			gone = append(gone, e.Path)
+	for path, e := range c.entries {
+		if match(e) {
+			gone = append(gone, path)
 		}
-		return drop
-	})
-	if err != nil {
-		return err
+	}
+	c.mu.Unlock()
+	if len(gone) == 0 {
+		return nil
 	}
 	slices.Sort(gone)
-	for _, path := range gone {
+	return c.Apply(ctx, nil, gone, del)
+}
+
+// Apply takes removed paths off the list and puts added on it, in one step; with
+// del the removed files that are not added are deleted after that. A change that
+// was applied may be applied again.
+func (c *Catalog) Apply(ctx context.Context, added []Entry, removed []string, del bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := maps.Clone(c.entries)
+	for _, path := range removed {
+		delete(next, path)
+	}
+	for _, e := range added {
+		next[e.Path] = e
+	}
+	if c.publish != nil {
+		if err := c.publish(ctx, added, removed, del); err != nil {
+			return fmt.Errorf("shards: change catalogue: %w", err)
+		}
+		c.entries = next
+		return nil
+	}
+	if !maps.Equal(next, c.entries) {
+		if err := writeCatalog(ctx, c.store, next); err != nil {
+			return err
+		}
+		c.entries = next
+	}
+	if !del {
+		return nil
+	}
+	for _, path := range removed {
+		if _, listed := next[path]; listed {
+			continue
+		}
 		if err := c.store.Remove(ctx, path); err != nil {
 			return fmt.Errorf("shards: remove %s: %w", path, err)
 		}
@@ -215,35 +284,16 @@ func (c *Catalog) Remove(ctx context.Context, match func(Entry) bool) error {
 	return nil
 }
 
-// update rewrites the catalogue, if anything changes.
-func (c *Catalog) update(ctx context.Context, added []Entry, drop func(Entry) bool) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next := make(map[string]Entry, len(c.entries)+len(added))
-	for path, e := range c.entries {
-		if !drop(e) {
-			next[path] = e
-		}
-	}
-	if len(added) == 0 && len(next) == len(c.entries) {
-		return nil
-	}
-	for _, e := range added {
-		next[e.Path] = e
-	}
-	if err := writeCatalog(ctx, c.store, next); err != nil {
-		return err
-	}
-	c.entries = next
-	return nil
-}
-
 // Open opens a listed file for reading at any offset. Its size must be what the
 // entry says; its bytes are not checked.
 func (c *Catalog) Open(ctx context.Context, e Entry) (storage.Reader, error) {
-	r, err := c.store.Open(ctx, e.Path)
-	if errors.Is(err, storage.ErrNotExist) {
+	sum, _ := strings.CutPrefix(e.Checksum, "sha256:")
+	r, err := storage.OpenDigest(ctx, c.store, e.Path, storage.Digest{Bytes: e.Bytes, SHA256: sum})
+	switch {
+	case errors.Is(err, storage.ErrNotExist):
 		return nil, corrupt(e.Path, "the catalogue lists it and it is gone")
+	case errors.Is(err, storage.ErrDigest):
+		return nil, corrupt(e.Path, "%v", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("shards: open %s: %w", e.Path, err)
@@ -307,8 +357,18 @@ func (c *Catalog) Verify(ctx context.Context, e Entry) error {
 	return err
 }
 
+// records are the files of a run directory that are not in the catalogue: they say
+// how the run goes. Names that end in a slash or a dot are prefixes.
+var records = []string{CatalogName, "run.json", "report.", "journal/", "cluster/"}
+
+func isRecord(name string) bool {
+	return slices.ContainsFunc(records, func(r string) bool {
+		return name == r || strings.HasPrefix(name, r) && strings.ContainsAny(r[len(r)-1:], "/.")
+	})
+}
+
 // Orphans returns the files in the store that no entry names, attempts
-// included. run.json and the reports are no orphans.
+// included. Records of the run are no orphans.
 func (c *Catalog) Orphans(ctx context.Context) ([]storage.Info, error) {
 	all, err := c.store.List(ctx, "")
 	if err != nil {
@@ -319,6 +379,6 @@ func (c *Catalog) Orphans(ctx context.Context) ([]storage.Info, error) {
 			return false
 		}
 		_, listed := c.Lookup(i.Name)
-		return listed || i.Name == CatalogName || i.Name == "run.json" || strings.HasPrefix(i.Name, "report.")
+		return listed || isRecord(i.Name)
 	}), nil
 }

@@ -6,7 +6,9 @@
 // A [Worker] reads what earlier stages committed to the catalogue of a run
 // directory, computes, and commits its own output. Executing a stage again after
 // an error, a kill or a cancelled context goes on from what is committed; a
-// stage whose output is complete does no work. File by file:
+// stage whose output is complete does no work. [Serve] takes tasks from a
+// coordinator, parts of stages among them, keeps their leases, and saves the state
+// of long ones as files checkpoints/…, from which any worker goes on. File by file:
 //
 //	partition      graph/…                     package partition
 //	lsi            lsi/part-NNNNN.parquet      package lsi
@@ -27,9 +29,12 @@
 //	predict        one record batch, the models, then 4·n of ids
 //	smooth-labels  as smooth; given soft labels of c classes take 4·n·c + 9·n first
 //
-// b is the widest multiple of 16 that fits, or Resources.BlockColumns.
+// b is the widest multiple of 16 that fits, or Resources.BlockColumns. What parts of
+// a stage have in common stays open from one to the next.
 //
 // # Determinism
 //
-// What is committed depends on the plan and the input alone.
+// What is committed depends on the plan and the input alone: not on how stages are
+// cut into tasks, on who executes them, or where they were interrupted. Checkpoints
+// are gone when their stage is complete.
 package worker

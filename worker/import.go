@@ -10,7 +10,7 @@ import (
 
 // partition imports the dataset and cuts it into shards, tiles and a node table.
 func (j *job) partition(ctx context.Context) (err error) {
-	ds, err := dataset.Open(ctx, j.res.Dataset, dataset.Options{NoFeatures: j.plan.Partition.Features == "none"})
+	ds, err := dataset.Open(ctx, j.inputs.Dataset, dataset.Options{NoFeatures: j.plan.Partition.Features == "none"})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"ndls/dataset"
+	"ndls/internal/hops"
 	"ndls/internal/mem"
 	"ndls/lsi"
 	"ndls/shards"
@@ -60,35 +61,34 @@ func (j *job) smoothLabels(ctx context.Context) error {
 	if len(s.Classes) == 0 {
 		return fmt.Errorf("worker: smooth-labels: %w", errNoLabels)
 	}
-	j.report.Rows = s.Nodes
 	if j.plan.SomeTargets() {
 		return fmt.Errorf("worker: smooth-labels: %w", errSomeTargets)
 	}
-	if j.plan.Labels.SoftLabels != "" {
-		if err := j.importSoftLabels(ctx, s); err != nil {
-			return err
-		}
-	}
-	in := j.softInput(s)
-	out := j.softTiles(shards.KindSmoothedSoftTile, smoothedSoftPrefix, s)
-	if err := j.smoothLabelTiles(ctx, s, in, out); err != nil {
-		return err
-	}
+	return j.inParts(ctx, j.softInput(s).granules(), intervals(s),
+		func(ctx context.Context, first, last int) error { return j.smoothSoft(ctx, s, first, last) },
+		func(ctx context.Context, first, last int) error { return j.predictionRows(ctx, s, first, last) })
+}
+
+// predictionRows commits the predictions for the nodes of intervals [first, last).
+func (j *job) predictionRows(ctx context.Context, s shards.Summary, first, last int) error {
 	run, err := j.chosenRun(ctx)
 	if err != nil {
 		return err
 	}
-	classes := len(s.Classes)
-	out = j.softTiles(shards.KindSmoothedSoftTile, smoothedSoftPrefix, s)
-	ids, err := j.ids(ctx, s.Nodes)
+	ids, err := j.targetIDs(ctx, s, smooth.AllTargets(s.Nodes))
 	if err != nil {
 		return err
 	}
-	defer ids.Free()
+	if err := j.dropCheckpoints(ctx, string(j.task.Stage)); err != nil {
+		return err
+	}
+	classes := len(s.Classes)
 	labels := make([]int32, shards.BatchRows(classes))
-	schema := shards.RowSchema{Column: "probability", Width: classes, Label: true}
-	return j.assemble(ctx, out, shards.KindPredictions, "predictions", run*granulesOf(classes), ids.S, schema,
-		func(values []float32) []int32 {
+	return j.assemble(ctx, assembly{
+		tiles: j.softTiles(shards.KindSmoothedSoftTile, smoothedSoftPrefix, s), first: run * granulesOf(classes),
+		kind: shards.KindPredictions, folder: "predictions", ids: ids.S,
+		schema: shards.RowSchema{Column: "probability", Width: classes, Label: true},
+		labels: func(values []float32) []int32 {
 			n := len(values) / classes
 			for i := range n {
 				row := values[i*classes : (i+1)*classes]
@@ -96,53 +96,59 @@ func (j *job) smoothLabels(ctx context.Context) error {
 				j.normalise(row)
 			}
 			return labels[:n]
-		})
+		},
+	}, first, last)
 }
 
-// smoothLabelTiles smooths what is not committed yet.
-func (j *job) smoothLabelTiles(ctx context.Context, s shards.Summary, in, out *tiles) error {
-	first := out.firstMissing()
-	if first == out.granules() {
+// smoothSoft commits the tiles of smoothed soft labels of granules [first, last)
+// that are not committed yet.
+func (j *job) smoothSoft(ctx context.Context, s shards.Summary, first, last int) error {
+	out := j.softTiles(shards.KindSmoothedSoftTile, smoothedSoftPrefix, s)
+	if first = out.firstMissing(first, last); first == last {
 		return nil
 	}
-	g, err := j.openGraph(ctx)
-	if err != nil {
-		return err
-	}
-	defer g.close()
 	rule, err := smooth.NewRule(j.plan.Labels.Rule, j.plan.Labels.Alpha, 0)
 	if err != nil {
 		return err
 	}
-	if rule.Name == "ndls" {
-		k, err := j.labelK(ctx, g)
+	reference := rule.Name != "ndls"
+	if j.plan.Labels.SoftLabels != "" {
+		from, to := first, last
+		if reference {
+			from, to = 0, out.granules()
+		}
+		if err := j.importSoftLabels(ctx, s, from, to); err != nil {
+			return err
+		}
+	}
+	g, err := j.graph(ctx)
+	if err != nil {
+		return err
+	}
+	in := j.softInput(s)
+	o := smooth.Options{Rule: rule, Targets: smooth.AllTargets(s.Nodes)}
+	if !reference {
+		k, err := j.table(0, func() (*mem.Array[uint16], error) { return j.labelK(ctx, g) })
 		if err != nil {
 			return err
 		}
-		defer k.Free()
-		return j.smoothColumns(ctx, g, smooth.Options{Rule: rule, Targets: smooth.AllTargets(s.Nodes)}, k.S, in, out, first, in.granules())
+		return j.smoothColumns(ctx, g, o, k, in, out, first, last)
 	}
 	// The authors' code looks at each model's outputs by themselves: their
 	// logarithms decide K, and are what is averaged.
 	per := granulesOf(len(s.Classes))
-	for run := first / per; run < j.labelRuns(); run++ {
-		if err := j.smoothReference(ctx, g, rule, &logColumns{in, run * per, len(s.Classes)}, out, run*per); err != nil {
+	for ; first < last; first = (first/per + 1) * per {
+		run := first / per
+		columns := &logColumns{in, run * per, len(s.Classes)}
+		k, err := j.table(run, func() (*mem.Array[uint16], error) { return j.findK(ctx, g, lsi.Features(columns, nil)) })
+		if err != nil {
+			return err
+		}
+		if err := j.smoothColumns(ctx, g, o, k, &shifted{columns, run * per}, out, first, min((run+1)*per, last)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// smoothReference finds K of one run's log-probabilities by their distance in
-// label space, and smooths them.
-func (j *job) smoothReference(ctx context.Context, g *graph, rule smooth.Rule, in *logColumns, out *tiles, first int) error {
-	k, err := j.findK(ctx, g, lsi.Features(in, nil))
-	if err != nil {
-		return err
-	}
-	defer k.Free()
-	o := smooth.Options{Rule: rule, Targets: smooth.AllTargets(g.summary.Nodes)}
-	return j.smoothColumns(ctx, g, o, k.S, &shifted{in, first}, out, first, first+granulesOf(in.classes))
 }
 
 // shifted shows columns as if there were granules before them.
@@ -185,7 +191,7 @@ func (j *job) labelEpsilon() float64 {
 
 // findK runs the LSI engine with the options of label smoothing.
 func (j *job) findK(ctx context.Context, g *graph, probe lsi.Probe) (*mem.Array[uint16], error) {
-	table, err := j.findLSI(ctx, g, probe, j.labelEpsilon(), j.plan.Labels.Kmax)
+	table, err := j.findLSI(ctx, g, probe, j.labelEpsilon(), j.plan.Labels.Kmax, hops.Checkpoints{})
 	if err != nil {
 		return nil, err
 	}
@@ -246,41 +252,43 @@ func (j *job) normalise(row []float32) {
 }
 
 // importSoftLabels commits the soft labels of another model, one row of
-// probabilities for each node in any form that features may have, as tiles.
-func (j *job) importSoftLabels(ctx context.Context, s shards.Summary) (err error) {
+// probabilities for each node in any form that features may have, as tiles of
+// granules [first, last).
+func (j *job) importSoftLabels(ctx context.Context, s shards.Summary, first, last int) (err error) {
 	out := j.softInput(s)
-	if out.firstMissing() == out.granules() {
+	if first = out.firstMissing(first, last); first == last {
 		return nil
 	}
-	file, err := dataset.OpenRows(ctx, j.res.SoftLabels)
+	file, err := dataset.OpenRows(ctx, j.inputs.SoftLabels)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	if classes := len(s.Classes); file.Width() != classes {
 		return fmt.Errorf("worker: %s has %d values a row: give %d probabilities, one for each of the classes %v",
-			j.res.SoftLabels, file.Width(), classes, s.Classes)
+			j.inputs.SoftLabels, file.Width(), classes, s.Classes)
 	}
-	block, err := mem.Alloc[float32](j.budget, s.Nodes*int64(out.width), "soft labels")
+	width := (last - first) * spmv.Granule
+	block, err := mem.Alloc[float32](j.budget, s.Nodes*int64(width), "soft labels")
 	if err != nil {
 		return err
 	}
 	defer block.Free()
-	rows := spmv.Rows{Stride: out.width, S: block.S}
-	if err := j.readSoftLabels(ctx, file, s.Nodes, rows); err != nil {
+	rows := spmv.Rows{Stride: width, S: block.S}
+	if err := j.readSoftLabels(ctx, file, s.Nodes, first*spmv.Granule, rows); err != nil {
 		return err
 	}
 	buf := make([]float32, openTiles*spmv.Granule*1024)
-	for first := 0; first < out.granules(); first += openTiles {
-		last := min(first+openTiles, out.granules())
-		width := (last - first) * spmv.Granule
-		if err := out.store(ctx, first, last, func(put func([]float32) error) error {
+	for at := first; at < last; at += openTiles {
+		to := min(at+openTiles, last)
+		part := int64(to-at) * spmv.Granule
+		if err := out.store(ctx, at, to, func(put func([]float32) error) error {
 			for lo := int64(0); lo < s.Nodes; lo += 1024 {
 				n := min(1024, s.Nodes-lo)
 				for i := range n {
-					copy(buf[i*int64(width):], rows.Slice(lo+i, lo+i+1).S[first*spmv.Granule:last*spmv.Granule])
+					copy(buf[i*part:], rows.Slice(lo+i, lo+i+1).S[(at-first)*spmv.Granule:(to-first)*spmv.Granule])
 				}
-				if err := put(buf[:n*int64(width)]); err != nil {
+				if err := put(buf[:n*part]); err != nil {
 					return err
 				}
 			}
@@ -292,8 +300,8 @@ func (j *job) importSoftLabels(ctx context.Context, s shards.Summary) (err error
 	return nil
 }
 
-// readSoftLabels fills rows by node.
-func (j *job) readSoftLabels(ctx context.Context, file *dataset.Rows, n int64, rows spmv.Rows) (err error) {
+// readSoftLabels fills rows by node, with the classes from first on.
+func (j *job) readSoftLabels(ctx context.Context, file *dataset.Rows, n int64, first int, rows spmv.Rows) (err error) {
 	node, err := j.nodesByID(ctx, n)
 	if err != nil {
 		return err
@@ -310,7 +318,7 @@ func (j *job) readSoftLabels(ctx context.Context, file *dataset.Rows, n int64, r
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	bad := func(row int64, format string, a ...any) error {
-		return fmt.Errorf("worker: %s row %d: %s", j.res.SoftLabels, row, fmt.Sprintf(format, a...))
+		return fmt.Errorf("worker: %s row %d: %s", j.inputs.SoftLabels, row, fmt.Sprintf(format, a...))
 	}
 	count := int64(0)
 	for ; ; count++ {
@@ -327,18 +335,20 @@ func (j *job) readSoftLabels(ctx context.Context, file *dataset.Rows, n int64, r
 		}
 		seen.S[at] = true
 		row := rows.Slice(at, at+1).S
-		copy(row, f.Dense)
+		copy(row, f.Dense[min(first, len(f.Dense)):])
 		for i, c := range f.Indices {
-			row[c] = f.Values[i]
+			if at := int(c) - first; 0 <= at && at < len(row) {
+				row[at] = f.Values[i]
+			}
 		}
 		for c, x := range row {
 			if x < 0 {
-				return bad(count, "%g for class %d: probabilities are at least 0", x, c)
+				return bad(count, "%g for class %d: probabilities are at least 0", x, first+c)
 			}
 		}
 	}
 	if count != n {
-		return fmt.Errorf("worker: %s has %d rows for %d nodes: give every node of the graph one row", j.res.SoftLabels, count, n)
+		return fmt.Errorf("worker: %s has %d rows for %d nodes: give every node of the graph one row", j.inputs.SoftLabels, count, n)
 	}
 	return nil
 }

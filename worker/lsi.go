@@ -29,15 +29,19 @@ func (j *job) lsi(ctx context.Context) error {
 			return err
 		}
 	}
+	// Also those of an attempt that was lost between its commit and this.
+	if err := j.dropCheckpoints(ctx, string(control.LSI)); err != nil {
+		return err
+	}
 	return j.reportLSI(ctx, summary)
 }
 
 func (j *job) computeLSI(ctx context.Context) error {
-	g, err := j.openGraph(ctx)
+	defer j.release()
+	g, err := j.graph(ctx)
 	if err != nil {
 		return err
 	}
-	defer g.close()
 	ids, err := j.ids(ctx, g.summary.Nodes)
 	if err != nil {
 		return err
@@ -48,22 +52,30 @@ func (j *job) computeLSI(ctx context.Context) error {
 		return err
 	}
 	defer free()
-	table, err := j.findLSI(ctx, g, probe, j.plan.LSI.Epsilon, j.plan.LSI.Kmax)
+	states, c, err := j.saveTo(ctx, string(control.LSI), 0, 1, shards.KindFeatures)
+	if err != nil {
+		return err
+	}
+	table, err := j.findLSI(ctx, g, probe, j.plan.LSI.Epsilon, j.plan.LSI.Kmax, c)
+	states.close()
 	if err != nil {
 		return err
 	}
 	defer table.Free()
-	return j.commitLSI(ctx, g.summary, ids.S, table)
+	if err := j.commitLSI(ctx, g.summary, ids.S, table); err != nil {
+		return err
+	}
+	return states.done(ctx)
 }
 
 // findLSI runs the LSI engine with what memory is free.
-func (j *job) findLSI(ctx context.Context, g *graph, probe lsi.Probe, epsilon float64, kmax int) (*lsi.Table, error) {
+func (j *job) findLSI(ctx context.Context, g *graph, probe lsi.Probe, epsilon float64, kmax int, c hops.Checkpoints) (*lsi.Table, error) {
 	state, err := g.state(j)
 	if err != nil {
 		return nil, err
 	}
 	defer state.Free()
-	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: j.plan.LSI.Active == "settled", Slack: j.plan.LSI.Slack}
+	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: j.plan.LSI.Active == "settled", Slack: j.plan.LSI.Slack, Checkpoints: c}
 	o, need, err := o.Plan(j.room(g, probe.Columns()))
 	if err != nil {
 		return nil, j.refused("lsi", need, err)

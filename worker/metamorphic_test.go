@@ -159,7 +159,7 @@ func attempt(t *testing.T, store storage.Store, plan control.Plan) error {
 		return err
 	}
 	for _, s := range whole {
-		if _, err := New(counting, cat).Execute(context.Background(), control.Task{Stage: s, Plan: plan, Resources: resources(t, small)}); err != nil {
+		if _, err := New(counting, cat).Execute(context.Background(), resources(t, small).task(s, plan)); err != nil {
 			return err
 		}
 	}

@@ -2,13 +2,17 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 
 	"ndls/internal/control"
+	"ndls/internal/hops"
 	"ndls/lsi"
+	"ndls/shards"
 	"ndls/smooth"
 	"ndls/spmv"
+	"ndls/train"
 )
 
 // sampleRows is how many rows, at most, settled smoothing is checked on.
@@ -19,10 +23,22 @@ const sampleRows = 1 << 16
 // linear: 16 random combinations of all feature columns, smoothed with every row
 // recomputed, are compared with the same combinations of the settled rows, and
 // stand for whole rows within the error of such sketches.
-func (j *job) checkSettled(ctx context.Context, g *graph, o smooth.Options, k []uint16, in lsi.Columns, targets *smooth.Targets) error {
+func (j *job) checkSettled(ctx context.Context, sum shards.Summary) (err error) {
+	targets, err := j.targets(ctx, sum)
+	if err != nil {
+		return err
+	}
 	step := (targets.Len() + sampleRows - 1) / sampleRows
 	sketch := func(c lsi.Columns) lsi.Probe { return lsi.FeatureSketch(c, nil, j.plan.Seed, spmv.Granule) }
-	settled, err := j.sample(ctx, sketch(j.smoothedTiles(g.summary, targets)), step)
+	rows, err := train.OpenSmoothed(ctx, j.cat)
+	if err != nil {
+		return err
+	}
+	settled, err := j.sample(ctx, sketch(rowColumns{rows}), step)
+	if err = errors.Join(err, rows.Close()); err != nil {
+		return err
+	}
+	g, o, k, err := j.featureSmoothing(ctx, sum, targets)
 	if err != nil {
 		return err
 	}
@@ -40,7 +56,9 @@ func (j *job) checkSettled(ctx context.Context, g *graph, o smooth.Options, k []
 		return err
 	}
 	defer s.Free()
-	x := func(put func([]float32) error) error { return sketch(in).Rows(ctx, 0, spmv.Granule, put) }
+	x := func(put func([]float32) error) error {
+		return sketch(j.featureTiles(sum)).Rows(ctx, 0, spmv.Granule, put)
+	}
 	stats, err := s.Run(ctx, x)
 	if err != nil {
 		return err
@@ -62,6 +80,40 @@ func (j *job) checkSettled(ctx context.Context, g *graph, o smooth.Options, k []
 		return err
 	}
 	j.report.Deviation = deviation(errs, stats.EdgesStreamed)
+	return nil
+}
+
+// rowColumns shows smoothed rows as columns, all of them at a time.
+type rowColumns struct{ rows *train.Smoothed }
+
+// Width implements lsi.Columns.
+func (r rowColumns) Width() int { return r.rows.Width() }
+
+// Rows implements lsi.Columns.
+func (r rowColumns) Rows(ctx context.Context, _, columns int, put func(rows []float32) error) error {
+	width := r.Width()
+	batch := int64(max(hops.BatchValues/columns, 1))
+	space := make([]float32, batch*int64(width))
+	wide := make([]float32, batch*int64(columns))
+	for c := range r.rows.NumChunks() {
+		_, rows := r.rows.Chunk(c)
+		for at := int64(0); at < rows; at += batch {
+			n := min(batch, rows-at)
+			values, err := r.rows.ReadRows(c, at, n, space)
+			if err != nil {
+				return err
+			}
+			for i := range int(n) {
+				copy(wide[i*columns:], values[i*width:(i+1)*width])
+			}
+			if err := put(wide[:n*int64(columns)]); err != nil {
+				return err
+			}
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"ndls/internal/mem"
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/smooth"
@@ -22,26 +23,84 @@ func (j *job) smooth(ctx context.Context) error {
 	if s.Features == 0 {
 		return fmt.Errorf("worker: smooth: %w", errNoFeatures)
 	}
+	err = j.inParts(ctx, granulesOf(s.Features), intervals(s),
+		func(ctx context.Context, first, last int) error { return j.smoothFeatures(ctx, s, first, last) },
+		func(ctx context.Context, first, last int) error { return j.featureRows(ctx, s, first, last) })
+	if err != nil || !isWhole(j.task.Part) || j.plan.LSI.Active != "settled" {
+		return err
+	}
+	return j.checkSettled(ctx, s)
+}
+
+// smoothFeatures commits the tiles of granules [first, last).
+func (j *job) smoothFeatures(ctx context.Context, s shards.Summary, first, last int) error {
 	targets, err := j.targets(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer targets.Free()
-	j.report.Rows = targets.Len()
-	if len(j.cat.Entries(shards.KindSmoothed)) == intervals(s) {
-		return j.dropTiles(ctx, shards.KindSmoothedTile, shards.NotApplicable)
+	out := j.smoothedTiles(s, targets)
+	out.done = j.intervalsOf(shards.KindSmoothed)
+	if first = out.firstMissing(first, last); first == last {
+		return nil
 	}
-	if err := j.smoothTiles(ctx, targets, j.smoothedTiles(s, targets)); err != nil {
+	g, o, k, err := j.featureSmoothing(ctx, s, targets)
+	if err != nil {
+		return err
+	}
+	return j.smoothColumns(ctx, g, o, k, j.featureTiles(s), out, first, last)
+}
+
+// featureSmoothing is what smoothing of feature columns needs: the graph, the
+// rule, and the hops of each node where the rule takes them from the K table.
+func (j *job) featureSmoothing(ctx context.Context, s shards.Summary, targets *smooth.Targets) (g *graph, o smooth.Options, k []uint16, err error) {
+	p := j.plan.Smooth
+	o.Targets = targets
+	if o.Rule, err = smooth.NewRule(p.Rule, p.Alpha, p.Hops); err != nil {
+		return nil, o, nil, err
+	}
+	if g, err = j.graph(ctx); err != nil {
+		return nil, o, nil, err
+	}
+	if o.Rule.NodeDependent {
+		k, err = j.table(0, func() (*mem.Array[uint16], error) { return j.kTable(ctx, s.Nodes, j.plan.LSI.Kmax) })
+	}
+	return g, o, k, err
+}
+
+// featureRows commits the rows of intervals [first, last), and removes their
+// tiles.
+func (j *job) featureRows(ctx context.Context, s shards.Summary, first, last int) error {
+	targets, err := j.targets(ctx, s)
+	if err != nil {
 		return err
 	}
 	ids, err := j.targetIDs(ctx, s, targets)
 	if err != nil {
 		return err
 	}
-	defer ids.Free()
-	// The catalogue has grown since.
-	return j.assemble(ctx, j.smoothedTiles(s, targets), shards.KindSmoothed, "smoothed", 0, ids.S,
-		shards.RowSchema{Column: "feature", Width: s.Features, Half: j.precision() == spmv.Float16}, nil)
+	if err := j.dropCheckpoints(ctx, string(j.task.Stage)); err != nil {
+		return err
+	}
+	a := assembly{
+		tiles: j.smoothedTiles(s, targets), kind: shards.KindSmoothed, folder: "smoothed", ids: ids.S,
+		schema: shards.RowSchema{Column: "feature", Width: s.Features, Half: j.precision() == spmv.Float16},
+		after:  func(interval int) error { return j.dropTiles(ctx, shards.KindSmoothedTile, int32(interval)) },
+	}
+	return j.assemble(ctx, a, first, last)
+}
+
+// featureTiles are the tiles of input features.
+func (j *job) featureTiles(s shards.Summary) *tiles {
+	return j.tiles(shards.KindFeatures, featurePrefix, s.Features, s)
+}
+
+// intervalsOf are the intervals that have a file of a kind.
+func (j *job) intervalsOf(kind string) map[int32]bool {
+	have := map[int32]bool{}
+	for _, e := range j.cat.Entries(kind) {
+		have[e.Interval] = true
+	}
+	return have
 }
 
 // smoothedTiles are the tiles of smoothed features as the catalogue has them.
@@ -56,46 +115,10 @@ func (j *job) smoothedTiles(s shards.Summary, targets *smooth.Targets) *tiles {
 // intervals is the number of intervals of a graph.
 func intervals(s shards.Summary) int { return int((s.Nodes + s.IntervalRows - 1) / s.IntervalRows) }
 
-// dropTiles removes the tiles of a kind, of one interval or of all.
+// dropTiles removes the tiles of a kind of one interval.
 func (j *job) dropTiles(ctx context.Context, kind string, interval int32) error {
 	j.disk.look()
-	return j.cat.Remove(ctx, func(e shards.Entry) bool {
-		return e.Kind == kind && (interval == shards.NotApplicable || e.Interval == interval)
-	})
-}
-
-// smoothTiles smooths the feature columns that are not committed yet.
-func (j *job) smoothTiles(ctx context.Context, targets *smooth.Targets, out *tiles) error {
-	first := out.firstMissing()
-	settled := j.plan.LSI.Active == "settled"
-	if first == out.granules() && !settled {
-		return nil
-	}
-	g, err := j.openGraph(ctx)
-	if err != nil {
-		return err
-	}
-	defer g.close()
-	p := j.plan.Smooth
-	rule, err := smooth.NewRule(p.Rule, p.Alpha, p.Hops)
-	if err != nil {
-		return err
-	}
-	in := j.tiles(shards.KindFeatures, featurePrefix, g.summary.Features, g.summary)
-	var k []uint16
-	if rule.NodeDependent {
-		table, err := j.kTable(ctx, g.summary.Nodes, j.plan.LSI.Kmax)
-		if err != nil {
-			return err
-		}
-		defer table.Free()
-		k = table.S
-	}
-	o := smooth.Options{Rule: rule, Targets: targets}
-	if err := j.smoothColumns(ctx, g, o, k, in, out, first, in.granules()); err != nil || !settled {
-		return err
-	}
-	return j.checkSettled(ctx, g, o, k, in, targets)
+	return j.cat.Remove(ctx, func(e shards.Entry) bool { return e.Kind == kind && e.Interval == interval })
 }
 
 // smoothColumns smooths the columns of granules [first, last) of in by o.Rule,
@@ -122,26 +145,41 @@ func (j *job) smoothColumns(ctx context.Context, g *graph, o smooth.Options, k [
 	}
 	defer s.Free()
 	for ; first < last; first += o.Layout.Columns / spmv.Granule {
-		x := func(put func([]float32) error) error {
-			return in.Rows(ctx, first*spmv.Granule, o.Layout.Columns, put)
-		}
-		stats, err := s.Run(ctx, x)
-		j.passed(stats, o.Layout)
-		if err != nil {
-			return err
-		}
 		end := min(first+o.Layout.Columns/spmv.Granule, last)
-		for at := first; at < end; at += openTiles {
-			to := min(at+openTiles, end)
-			if err := out.store(ctx, at, to, func(put func([]float32) error) error {
-				return s.Output((at-first)*spmv.Granule, (to-at)*spmv.Granule, x, put)
-			}); err != nil {
-				return err
-			}
+		if err := j.smoothBlock(ctx, s, o.Layout, in, out, first, end); err != nil {
+			return err
 		}
 	}
 	return nil
 }
+
+// smoothBlock smooths granules [first, last), which are one block, and commits
+// their tiles.
+func (j *job) smoothBlock(ctx context.Context, s *smooth.Smoother, l spmv.Layout, in lsi.Columns, out *tiles, first, last int) error {
+	x := func(put func([]float32) error) error { return in.Rows(ctx, first*spmv.Granule, l.Columns, put) }
+	states, c, err := j.saveTo(ctx, string(j.task.Stage), first, last, inputKinds...)
+	if err != nil {
+		return err
+	}
+	stats, err := s.Continue(ctx, x, first, last, c)
+	states.close()
+	j.passed(stats, l)
+	if err != nil {
+		return err
+	}
+	for at := first; at < last; at += openTiles {
+		to := min(at+openTiles, last)
+		if err := out.store(ctx, at, to, func(put func([]float32) error) error {
+			return s.Output((at-first)*spmv.Granule, (to-at)*spmv.Granule, x, put)
+		}); err != nil {
+			return err
+		}
+	}
+	return states.done(ctx)
+}
+
+// inputKinds are the files whose columns are smoothed.
+var inputKinds = []string{shards.KindFeatures, shards.KindSoftTile, shards.KindGivenSoftTile}
 
 // smoothLayout plans the column blocks of some columns.
 func (j *job) smoothLayout(g *graph, o smooth.Options, columns int) (smooth.Options, error) {
@@ -152,56 +190,68 @@ func (j *job) smoothLayout(g *graph, o smooth.Options, columns int) (smooth.Opti
 	return o, nil
 }
 
-// assemble turns tiles, from granule first on, into Arrow row files, one for
-// each interval that is not committed. ids has the input id of each stored row.
-// change, unless nil, may alter the values of a batch and returns its labels. The
-// smoothed tiles of an interval are removed once its rows are committed.
-func (j *job) assemble(ctx context.Context, t *tiles, kind, folder string, first int, ids []uint32, schema shards.RowSchema,
-	change func(values []float32) []int32,
-) error {
-	done := map[int32]bool{}
-	for _, e := range j.cat.Entries(kind) {
-		done[e.Interval] = true
-	}
-	batchIDs := make([]int64, shards.BatchRows(schema.Width))
-	for i := range t.intervals() {
-		if done[int32(i)] {
-			continue
-		}
-		f, err := j.cat.Create(ctx, kind, fmt.Sprintf("%s/part-%05d.arrow", folder, i), int32(i), shards.NotApplicable)
-		if err != nil {
-			return err
-		}
-		defer f.Abort()
-		w, err := shards.NewRowWriter(f, schema)
-		if err != nil {
-			return err
-		}
-		err = t.visitRows(ctx, i, first, schema.Width, len(batchIDs), func(row int64, values []float32) error {
-			n := len(values) / schema.Width
-			for r := range n {
-				batchIDs[r] = int64(ids[row+int64(r)])
-			}
-			var labels []int32
-			if change != nil {
-				labels = change(values)
-			}
-			return w.Write(batchIDs[:n], labels, values)
-		})
-		if err != nil {
-			return err
-		}
-		if f.Rows, err = w.Close(); err != nil {
-			return err
-		}
-		if err := j.cat.Commit(ctx, f); err != nil {
-			return err
-		}
-		if kind == shards.KindSmoothed {
-			if err := j.dropTiles(ctx, shards.KindSmoothedTile, int32(i)); err != nil {
+// assembly says how tiles become Arrow row files, one for each interval.
+type assembly struct {
+	tiles  *tiles
+	first  int // granule
+	kind   string
+	folder string
+	ids    []uint32 // input id of each stored row
+	schema shards.RowSchema
+	// labels, unless nil, may alter the values of a batch and returns its labels.
+	labels func(values []float32) []int32
+	// after, unless nil, is called for each interval whose rows are committed.
+	after func(interval int) error
+}
+
+// assemble commits the rows of intervals [first, last), those that are not yet.
+func (j *job) assemble(ctx context.Context, a assembly, first, last int) error {
+	done := j.intervalsOf(a.kind)
+	for i := first; i < last; i++ {
+		lo, hi := a.tiles.bounds(i)
+		j.report.Rows += hi - lo
+		if !done[int32(i)] {
+			if err := j.assembleInterval(ctx, a, i); err != nil {
 				return err
 			}
 		}
+		if a.after == nil {
+			continue
+		}
+		if err := a.after(i); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+func (j *job) assembleInterval(ctx context.Context, a assembly, i int) error {
+	f, err := j.cat.Create(ctx, a.kind, fmt.Sprintf("%s/part-%05d.arrow", a.folder, i), int32(i), shards.NotApplicable)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	w, err := shards.NewRowWriter(f, a.schema)
+	if err != nil {
+		return err
+	}
+	ids := make([]int64, shards.BatchRows(a.schema.Width))
+	err = a.tiles.visitRows(ctx, i, a.first, a.schema.Width, len(ids), func(row int64, values []float32) error {
+		n := len(values) / a.schema.Width
+		for r := range n {
+			ids[r] = int64(a.ids[row+int64(r)])
+		}
+		var labels []int32
+		if a.labels != nil {
+			labels = a.labels(values)
+		}
+		return w.Write(ids[:n], labels, values)
+	})
+	if err != nil {
+		return err
+	}
+	if f.Rows, err = w.Close(); err != nil {
+		return err
+	}
+	return j.cat.Commit(ctx, f)
 }

@@ -210,7 +210,7 @@ func TestRowsThatDoNotFitTheNodeTable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = New(counting, cat).Execute(context.Background(), control.Task{Stage: control.Train, Plan: plan, Resources: res})
+			_, err = New(counting, cat).Execute(context.Background(), res.task(control.Train, plan))
 			if err == nil || !strings.Contains(err.Error(), c.text) || c.kind != nil && !errors.Is(err, c.kind) {
 				t.Errorf("%v, want %q", err, c.text)
 			}

@@ -13,8 +13,8 @@ import (
 	"ndls/smooth"
 )
 
-// targets are the rows of smoothed features that the plan asks for.
-func (j *job) targets(ctx context.Context, s shards.Summary) (t *smooth.Targets, err error) {
+// findTargets makes the rows of smoothed features that the plan asks for.
+func (j *job) findTargets(ctx context.Context, s shards.Summary) (t *smooth.Targets, err error) {
 	if j.plan.Smooth.Targets == control.AllTargets {
 		return smooth.AllTargets(s.Nodes), nil
 	}
@@ -51,10 +51,10 @@ func (j *job) labelledTargets(ctx context.Context, t *smooth.Targets) error {
 
 // listedTargets adds the nodes whose ids the user's file lists.
 func (j *job) listedTargets(ctx context.Context, n int64, t *smooth.Targets) (err error) {
-	if j.res.Targets == "" {
+	if j.inputs.Targets == "" {
 		return fmt.Errorf("worker: the run's target rows come from a file: give --targets with %s again", j.plan.Smooth.Targets)
 	}
-	ids, err := dataset.OpenIDs(ctx, j.res.Targets)
+	ids, err := dataset.OpenIDs(ctx, j.inputs.Targets)
 	if err != nil {
 		return err
 	}
@@ -74,14 +74,14 @@ func (j *job) listedTargets(ctx context.Context, n int64, t *smooth.Targets) (er
 		}
 		at, ok := nodes.of(id)
 		if !ok {
-			return fmt.Errorf("worker: %s: id %d in row %d is no node of the graph: remove it", j.res.Targets, id, row)
+			return fmt.Errorf("worker: %s: id %d in row %d is no node of the graph: remove it", j.inputs.Targets, id, row)
 		}
 		t.Add(at)
 	}
 }
 
-// targetIDs gives the input id of each target, in order of node.
-func (j *job) targetIDs(ctx context.Context, s shards.Summary, t *smooth.Targets) (*mem.Array[uint32], error) {
+// readTargetIDs finds the input id of each target, in order of node.
+func (j *job) readTargetIDs(ctx context.Context, s shards.Summary, t *smooth.Targets) (*mem.Array[uint32], error) {
 	if t.All() {
 		return j.ids(ctx, s.Nodes)
 	}

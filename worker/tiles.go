@@ -23,6 +23,8 @@ type tiles struct {
 	half   bool    // float16, else float32
 	starts []int64 // the stored rows before each interval, then all
 	ofTile map[[2]int32]shards.Entry
+	// done are intervals whose tiles are not needed any more.
+	done map[int32]bool
 }
 
 // tiles gives the tiles of a kind that hold a row for every node.
@@ -70,23 +72,24 @@ func (t *tiles) entry(interval, granule int) (shards.Entry, error) {
 	return e, nil
 }
 
-// complete says whether all intervals of a granule are committed.
+// complete says whether all intervals of a granule are committed, but for those
+// that are done.
 func (t *tiles) complete(granule int) bool {
 	for i := range t.intervals() {
-		if _, err := t.entry(i, granule); err != nil {
+		if _, err := t.entry(i, granule); err != nil && !t.done[int32(i)] {
 			return false
 		}
 	}
 	return true
 }
 
-// firstMissing is the first granule that is not complete, granules() if all are.
-func (t *tiles) firstMissing() int {
-	g := 0
-	for g < t.granules() && t.complete(g) {
-		g++
+// firstMissing is the first granule from first on that is not complete, last if
+// all below are.
+func (t *tiles) firstMissing(first, last int) int {
+	for first < last && t.complete(first) {
+		first++
 	}
-	return g
+	return first
 }
 
 // Width implements lsi.Columns.

@@ -15,67 +15,90 @@ import (
 	"ndls/shards"
 )
 
-// Worker executes tasks against one run directory.
+// Worker executes tasks against one run directory, one at a time.
 type Worker struct {
-	store *storage.Counting
-	cat   *shards.Catalog
+	store  *storage.Counting
+	cat    *shards.Catalog
+	kept   *kept // nil before the first task
+	saving *saving
 }
 
 // New returns a worker on the run directory behind store, whose catalogue is
-// cat.
-func New(store *storage.Counting, cat *shards.Catalog) *Worker { return &Worker{store, cat} }
+// cat. [Worker.Close] must be called after tasks that are parts of a stage.
+func New(store *storage.Counting, cat *shards.Catalog) *Worker {
+	return &Worker{store: store, cat: cat}
+}
+
+// Close gives back what the worker keeps between tasks.
+func (w *Worker) Close() {
+	if w.kept != nil {
+		w.kept.release()
+	}
+	w.kept = nil
+}
 
 // job is one task being executed.
 type job struct {
+	*kept
+	task   control.Task
 	cat    *shards.Catalog
 	plan   control.Plan
+	inputs control.Inputs
 	res    control.Resources
-	budget *mem.Budget
 	disk   *diskWatch
+	saving *saving
 	report control.StageReport
 }
 
 var stages = map[control.Stage]func(*job, context.Context) error{
-	control.Partition:    (*job).partition,
-	control.LSI:          (*job).lsi,
+	control.Partition:    wholeOnly((*job).partition),
+	control.LSI:          wholeOnly((*job).lsi),
 	control.Smooth:       (*job).smooth,
-	control.Train:        (*job).train,
-	control.Predict:      (*job).predict,
+	control.Train:        wholeOnly((*job).train),
+	control.Predict:      wholeOnly((*job).predict),
 	control.SmoothLabels: (*job).smoothLabels,
-	control.Evaluate:     (*job).evaluate,
+	control.Evaluate:     wholeOnly((*job).evaluate),
 }
 
-// Execute implements control.Executor.
+// Execute carries out a task. It returns when the task's output is committed;
+// after an error or a cancelled context, executing the same task again goes on
+// where the catalogue stands.
 func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageReport, error) {
 	run, ok := stages[t.Stage]
 	if !ok {
 		return control.StageReport{}, fmt.Errorf("worker: unknown stage %q", t.Stage)
 	}
-	budget, err := mem.NewBudget(t.Resources.Memory)
-	if err != nil {
-		return control.StageReport{}, err
-	}
 	if err := os.MkdirAll(t.Resources.Scratch, 0o755); err != nil {
 		return control.StageReport{}, fmt.Errorf("worker: scratch: %w", err)
 	}
-	// The peak resident size starts anew with the stage, without what the stages
-	// before have left, where the kernel allows that; elsewhere it is that of the
-	// process so far.
+	if err := w.keep(t); err != nil {
+		return control.StageReport{}, err
+	}
+	// The peak resident size starts anew with the task, without what tasks before
+	// have left, where the kernel allows that; elsewhere it is that of the process
+	// so far.
 	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 	disk := watchDisk(w.store.URI(), t.Resources.Scratch)
-	j := &job{cat: w.cat, plan: t.Plan, res: t.Resources, budget: budget, disk: disk, report: control.StageReport{Stage: t.Stage}}
+	j := &job{
+		kept: w.kept, task: t, cat: w.cat, plan: t.Plan, inputs: t.Inputs, res: t.Resources, disk: disk, saving: w.saving,
+		report: control.StageReport{Stage: t.Stage},
+	}
 	read, written := w.traffic()
 	start := time.Now()
-	err = run(j, ctx)
+	err := run(j, ctx)
 	j.report.Seconds = time.Since(start).Seconds()
 	j.report.MeasuredDisk = disk.stop()
 	j.report.BytesRead, j.report.BytesWritten = w.traffic()
 	j.report.BytesRead -= read
 	j.report.BytesWritten -= written
-	j.report.PlannedPeak = budget.Peak() + mem.RuntimeShare
+	j.report.PlannedPeak = j.budget.Peak() + mem.RuntimeShare
 	if j.report.MeasuredPeak, err = peakRSS(err); err != nil {
+		w.Close()
 		return j.report, err
+	}
+	if isWhole(t.Part) {
+		w.Close()
 	}
 	return j.report, nil
 }

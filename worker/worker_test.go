@@ -19,12 +19,25 @@ import (
 	"ndls/spmv"
 )
 
-// resources are generous unless a test says otherwise.
-func resources(t testing.TB, dataset string) control.Resources {
-	return control.Resources{Memory: 1 << 30, Threads: 2, Scratch: t.TempDir(), Kernel: "auto", Dataset: dataset}
+// means are what a task is given beside its plan.
+type means struct {
+	control.Resources
+	control.Inputs
 }
 
-func execute(t testing.TB, store storage.Store, plan control.Plan, res control.Resources, stages ...control.Stage) []control.StageReport {
+func (m means) task(s control.Stage, p control.Plan) control.Task {
+	return control.Task{Stage: s, Part: control.Whole, Plan: p, Inputs: m.Inputs, Resources: m.Resources}
+}
+
+// resources are generous unless a test says otherwise.
+func resources(t testing.TB, dataset string) means {
+	return means{
+		control.Resources{Memory: 1 << 30, Threads: 2, Scratch: t.TempDir(), Kernel: "auto"},
+		control.Inputs{Dataset: dataset},
+	}
+}
+
+func execute(t testing.TB, store storage.Store, plan control.Plan, res means, stages ...control.Stage) []control.StageReport {
 	t.Helper()
 	counting := storage.NewCounting(store)
 	cat, err := shards.OpenCatalog(context.Background(), counting)
@@ -33,7 +46,7 @@ func execute(t testing.TB, store storage.Store, plan control.Plan, res control.R
 	}
 	var reports []control.StageReport
 	for _, s := range stages {
-		r, err := New(counting, cat).Execute(context.Background(), control.Task{Stage: s, Plan: plan, Resources: res})
+		r, err := New(counting, cat).Execute(context.Background(), res.task(s, plan))
 		if err != nil {
 			t.Fatalf("%s: %v", s, err)
 		}
@@ -201,7 +214,7 @@ func TestSoftLabelsOfAnotherModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = New(storage.NewCounting(other), cat).Execute(context.Background(), control.Task{Stage: control.SmoothLabels, Plan: p, Resources: res})
+		_, err = New(storage.NewCounting(other), cat).Execute(context.Background(), res.task(control.SmoothLabels, p))
 		if c.problem != "" {
 			if err == nil || !strings.Contains(err.Error(), c.problem) || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s: %v, want it to say %q", name, err, c.problem)

@@ -55,8 +55,12 @@ while another ndls works on the run directory.`,
 
 // lockExisting locks a run directory that is known to be one.
 func (a *app) lockExisting(ctx context.Context) (func(), error) {
-	if _, _, err := a.openStore(ctx, false); err != nil {
+	store, _, err := a.openStore(ctx, false)
+	if err != nil {
 		return nil, err
+	}
+	if _, err := readAddress(ctx, store); err == nil && a.remote() {
+		return nil, fmt.Errorf("--run %s: a coordinator is working on it, or was killed: start it again and let it end, or remove %s", a.runDir, addressName)
 	}
 	return a.lock()
 }

@@ -37,8 +37,8 @@ EXIT STATUS
   2    wrong usage
   3    does not fit the memory budget or the disk
   4    corrupt data
-  5    the run directory was made with another plan
-  75   interrupted by SIGTERM; run again to continue
+  5    the run directory was made with another plan, or a worker was refused
+  75   interrupted by SIGTERM or SIGUSR1; run again to continue
   130  interrupted by the user; run again to continue`
 
 var (
@@ -55,12 +55,12 @@ func main() {
 	os.Exit(code)
 }
 
-// notify returns a context that the first SIGINT or SIGTERM cancels with its
+// notify returns a context that the first SIGINT, SIGTERM or SIGUSR1 cancels with its
 // cause. A second signal kills the process.
 func notify(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGUSR1)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -128,6 +128,7 @@ func status(ctx context.Context, err error) int {
 		{export.ErrOption, exitUsage},
 		{dataset.ErrURI, exitUsage},
 		{control.ErrPlanMismatch, exitMismatch},
+		{control.ErrRefused, exitMismatch},
 		{mem.ErrBudget, exitBudget},
 		{estimate.ErrDisk, exitBudget},
 		{shards.ErrCorrupt, exitCorrupt},

@@ -88,7 +88,7 @@ func write(t *testing.T, path, text string) string {
 func TestHelp(t *testing.T) {
 	verbs := []string{
 		"run", "partition", "lsi", "smooth", "train", "smooth-labels", "evaluate", "plan", "generate",
-		"export", "inspect", "verify", "gc", "version",
+		"export", "inspect", "verify", "gc", "version", "coordinator", "worker", "status", "cluster-keys",
 	}
 	top := expect(t, 0, "EXIT STATUS", "--help").stdout
 	for _, verb := range verbs {
@@ -128,7 +128,11 @@ func TestUsage(t *testing.T) {
 		{"log level", "--log-level", []string{"version", "--log-level", "loud"}},
 		{"no dataset", "--dataset is needed", []string{"run", "--run", run}},
 		{"unknown dataset", "the known forms are", []string{"run", "--dataset", "cora", "--run", run}},
-		{"object store", "only local folders", []string{"inspect", "--run", "s3://bucket/run"}},
+		{"unknown store", "give a local folder or s3://bucket/prefix", []string{"inspect", "--run", "gs://bucket/run"}},
+		{"negative workers", "is negative", []string{"run", "--dataset", "karate:", "--run", run, "--workers", "-1"}},
+		{"no keys", "neither keys nor a token", []string{"worker", "--run", run}},
+		{"two ways to prove", "give one", []string{"coordinator", "--dataset", "karate:", "--run", run, "--keys", dir, "--token-file", run}},
+		{"status of nothing", "give either --run or --coordinator", []string{"status"}},
 		{"plan without a shape", "give either", []string{"plan"}},
 		{"missing configuration", "no such file", []string{"version", "--config", filepath.Join(dir, "none.yaml")}},
 		{"unknown key", `unknown key "epsilom"; did you mean "epsilon"?`, []string{"lsi", "--run", run, "--config", yaml("epsilom: 1\n")}},
@@ -324,6 +328,7 @@ func TestWholeRun(t *testing.T) {
 	expect(t, 0, "FAILED stages asked for earlier are not complete", "inspect", "--run", run)
 	expect(t, 0, "accuracy in %", "run", "--run", run, "--quiet")
 	expect(t, 0, "COMPLETE", "inspect", "--run", run)
+	expect(t, 0, "no coordinator; the run is COMPLETE", "status", "--run", run)
 }
 
 // The verbs one by one give the same bytes as the whole run.

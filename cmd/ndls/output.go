@@ -59,7 +59,11 @@ func (v *stageVerb) print(ctx context.Context, rec *coordinator.Record, cat *sha
 	if report.Accuracy != nil {
 		printAccuracy(v.stdout, report.Accuracy)
 	}
-	fmt.Fprintf(v.stdout, "peak memory %s of %s\n", mem.Bytes(report.Memory.PeakRSSBytes), mem.Bytes(report.Memory.BudgetBytes))
+	if budget := report.Memory.BudgetBytes; budget > 0 {
+		fmt.Fprintf(v.stdout, "peak memory %s of %s\n", mem.Bytes(report.Memory.PeakRSSBytes), mem.Bytes(budget))
+	} else {
+		fmt.Fprintf(v.stdout, "peak memory of a worker %s\n", mem.Bytes(report.Memory.PeakRSSBytes))
+	}
 	printPlaces(v.stdout, v.runDir, cat)
 	return nil
 }

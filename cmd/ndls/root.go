@@ -35,6 +35,10 @@ type app struct {
 	json     bool
 	quiet    bool
 	resume   bool
+
+	cache, cacheSize string
+	// logs is where log lines go.
+	logs io.Writer
 }
 
 func (a *app) root() *cobra.Command {
@@ -65,6 +69,7 @@ between. Memory is a budget: edges and wide rows stay on disk.` + exitStatus,
 		a.runCommand(), a.partitionCommand(), a.lsiCommand(), a.smoothCommand(), a.trainCommand(),
 		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(),
 		a.inspectCommand(), a.verifyCommand(), a.gcCommand(), a.benchCommand(), a.versionCommand(),
+		a.coordinatorCommand(), a.workerCommand(), a.statusCommand(), a.clusterKeysCommand(),
 	)
 	return root
 }
@@ -98,7 +103,8 @@ func (a *app) command(use, short, long string, do func(ctx context.Context, cmd 
 				ctx = progress.WithSink(ctx, display)
 				logs = display
 			}
-			a.log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: a.level(), ReplaceAttr: brief}))
+			a.logs = logs
+			a.log = a.logger(a.level())
 			return do(ctx, cmd)
 		},
 	}
@@ -126,6 +132,19 @@ func (a *app) level() slog.Level {
 		level = max(level, slog.LevelWarn)
 	}
 	return level
+}
+
+func (a *app) logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(a.logs, &slog.HandlerOptions{Level: level, ReplaceAttr: brief}))
+}
+
+// inner is a log for what goes on inside a verb: nothing below the level, unless
+// --log-level debug asks for all.
+func (a *app) inner(level slog.Level) *slog.Logger {
+	if all := a.level(); all < slog.LevelInfo {
+		level = all
+	}
+	return a.logger(max(a.level(), level))
 }
 
 func isTerminal(w io.Writer) bool {

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"ndls/internal/control"
@@ -8,12 +11,25 @@ import (
 
 func (a *app) runCommand() *cobra.Command {
 	v := &stageVerb{app: a, stages: control.Stages, whole: true, creates: true}
+	var workers int
+	v.do = func(ctx context.Context) error {
+		switch {
+		case workers < 0:
+			return asUsage(fmt.Errorf("--workers %d is negative", workers))
+		case workers == 0:
+			return v.execute(ctx)
+		}
+		return v.local(ctx, workers)
+	}
 	cmd := v.command("run --dataset URI --run DIR", "the whole job, from a dataset to accuracies",
 		`run imports a dataset, cuts it into shards, finds the local smoothing iteration
 of every node, smooths the features, trains, predicts, smooths the predictions
 and evaluates them. It continues where an earlier run of the same plan stopped.
 Stages that the dataset has nothing for (no features, no labels, no splits) are
 left out with a warning.
+
+With --workers the work is done by so many processes on this machine, which share
+--memory and --threads. One that dies is started again.
 
 DATASET URIS
   karate:
@@ -27,5 +43,6 @@ DATASET URIS
 	v.softLabelsFlag(cmd)
 	v.columnsFlag(cmd)
 	v.plan.precision().partition().lsi().smooth().train().labels()
+	cmd.Flags().IntVar(&workers, "workers", 0, "worker processes to start (default none: this process works)")
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"ndls/dataset"
 	"ndls/estimate"
 	"ndls/internal/control"
+	"ndls/internal/control/member"
 	"ndls/internal/direct"
 	"ndls/internal/storage"
 	"ndls/shards"
@@ -32,22 +34,20 @@ func (a *app) runFlag(cmd *cobra.Command) {
 	_ = cmd.MarkFlagRequired("run")
 }
 
+// remote says whether the run directory is in an object store.
+func (a *app) remote() bool { return strings.Contains(a.runDir, "://") }
+
 // openStore opens the run directory, which must be one of ours; create allows
 // it to be missing or empty, too. The record is nil if there is none yet.
-func (a *app) openStore(ctx context.Context, create bool) (*storage.Local, *coordinator.Record, error) {
-	if strings.Contains(a.runDir, "://") {
-		return nil, nil, asUsage(fmt.Errorf("--run %s: only local folders are supported", a.runDir))
+func (a *app) openStore(ctx context.Context, create bool) (storage.Store, *coordinator.Record, error) {
+	if !a.remote() {
+		if err := a.checkFolder(create); err != nil {
+			return nil, nil, err
+		}
+	} else if !strings.HasPrefix(a.runDir, "s3://") {
+		return nil, nil, asUsage(fmt.Errorf("--run %s: give a local folder or s3://bucket/prefix", a.runDir))
 	}
-	switch st, err := os.Stat(a.runDir); {
-	case errors.Is(err, fs.ErrNotExist) && create:
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil, fmt.Errorf("--run %s does not exist; ndls partition or ndls run makes it", a.runDir)
-	case err != nil:
-		return nil, nil, fmt.Errorf("--run: %w", err)
-	case !st.IsDir():
-		return nil, nil, fmt.Errorf("--run %s is a file; give a folder", a.runDir)
-	}
-	store, err := storage.NewLocal(a.runDir)
+	store, err := storage.OpenURI(ctx, a.runDir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--run %s: %w", a.runDir, err)
 	}
@@ -61,6 +61,20 @@ func (a *app) openStore(ctx context.Context, create bool) (*storage.Local, *coor
 	return store, rec, nil
 }
 
+// checkFolder sees that the run directory is a folder, or may be made.
+func (a *app) checkFolder(create bool) error {
+	switch st, err := os.Stat(a.runDir); {
+	case errors.Is(err, fs.ErrNotExist) && create:
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("--run %s does not exist; ndls partition or ndls run makes it", a.runDir)
+	case err != nil:
+		return fmt.Errorf("--run: %w", err)
+	case !st.IsDir():
+		return fmt.Errorf("--run %s is a file; give a folder", a.runDir)
+	}
+	return nil
+}
+
 // openCatalog opens a run directory for reading.
 func (a *app) openCatalog(ctx context.Context) (*shards.Catalog, *coordinator.Record, error) {
 	store, rec, err := a.openStore(ctx, false)
@@ -72,8 +86,12 @@ func (a *app) openCatalog(ctx context.Context) (*shards.Catalog, *coordinator.Re
 }
 
 // lock keeps other processes of ndls from writing to the run directory; it is
-// gone with the process, however that ends.
+// gone with the process, however that ends. In an object store the journal alone
+// tells coordinators apart.
 func (a *app) lock() (unlock func(), err error) {
+	if a.remote() {
+		return func() {}, nil
+	}
 	dir, err := os.Open(a.runDir)
 	if err != nil {
 		return nil, fmt.Errorf("--run: %w", err)
@@ -97,6 +115,8 @@ type stageVerb struct {
 	// has none.
 	dataset, softLabels string
 	blockColumns        int
+	// do is what the verb does, execute unless set.
+	do func(ctx context.Context) error
 	// whole and creates tell run and partition from the rest.
 	whole, creates bool
 	stages         []control.Stage
@@ -104,8 +124,12 @@ type stageVerb struct {
 
 // command makes the verb; v.plan starts empty.
 func (v *stageVerb) command(use, short, long string) *cobra.Command {
-	cmd := v.app.command(use, short, long, func(ctx context.Context, _ *cobra.Command) error { return v.execute(ctx) })
+	cmd := v.app.command(use, short, long, func(ctx context.Context, _ *cobra.Command) error { return v.do(ctx) })
+	if v.do == nil {
+		v.do = v.execute
+	}
 	v.runFlag(cmd)
+	v.cacheFlags(cmd)
 	cmd.Flags().BoolVar(&v.resume, "resume", true, "continue what is there; --resume=false discards the output of these stages and of those that read it")
 	v.plan = newPlanFlags(cmd)
 	v.plan.seed()
@@ -126,49 +150,134 @@ func (v *stageVerb) softLabelsFlag(cmd *cobra.Command) {
 
 // execute runs the stages and prints what came of them.
 func (v *stageVerb) execute(ctx context.Context) error {
+	r, err := v.begin(ctx, coordinator.Options{Workers: 1, Alone: true})
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	rec, err := r.alone(ctx)
+	if err != nil {
+		return err
+	}
+	return v.print(ctx, rec, r.job.Catalog)
+}
+
+// session is a run directory that is being worked on.
+type session struct {
+	verb      *stageVerb
+	store     *storage.Counting
+	scheduler *coordinator.Scheduler
+	job       coordinator.Job
+	undo      []func()
+}
+
+// close gives back what begin has taken, in reverse order.
+func (r *session) close() {
+	for _, f := range slices.Backward(r.undo) {
+		f()
+	}
+}
+
+// begin opens the run directory for the verb's stages, with the coordinator's
+// options.
+func (v *stageVerb) begin(ctx context.Context, o coordinator.Options) (_ *session, err error) {
 	// What can be wrong about the plan is found before anything is made.
 	resources, err := v.resources()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := v.plan.over(control.DefaultPlan()).Validate(); err != nil {
-		return err
+		return nil, err
 	}
 	identity, counts, err := v.identity(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := os.Stat(v.runDir); errors.Is(err, fs.ErrNotExist) && v.creates && v.dataset == "" {
-		return errNoDataset
+	if _, err := os.Stat(v.runDir); errors.Is(err, fs.ErrNotExist) && v.creates && v.dataset == "" && !v.remote() {
+		return nil, errNoDataset
 	}
-	local, rec, err := v.openStore(ctx, v.creates)
+	r := &session{verb: v}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	store, rec, err := v.openStore(ctx, v.creates)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	unlock, err := v.lock()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer unlock()
+	r.undo = append(r.undo, unlock)
 	plan, err := v.makePlan(ctx, rec, identity)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	store := storage.NewCounting(local)
-	cat, err := shards.OpenCatalog(ctx, store)
+	if o.Alone {
+		if store, err = r.near(store, &resources); err != nil {
+			return nil, err
+		}
+	} else {
+		resources = control.Resources{Scratch: resources.Scratch} // each worker has its own
+	}
+	r.store = storage.NewCounting(store)
+	journal, err := coordinator.OpenJournal(ctx, r.store)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	job := coordinator.Job{
-		Store: store, Catalog: cat, Executor: worker.New(store, cat),
-		Plan: plan, Resources: resources, Restart: !v.resume, Whole: v.whole, Counts: counts,
+	cat, err := shards.OpenCatalog(ctx, r.store)
+	if err != nil {
+		return nil, err
+	}
+	o.Version = version
+	if r.scheduler, err = coordinator.NewScheduler(ctx, journal, cat, plan, o); err != nil {
+		return nil, err
+	}
+	r.job = coordinator.Job{
+		Store: r.store, Catalog: cat, Tasks: r.scheduler,
+		Plan: plan, Resources: resources, Inputs: v.inputs(), Restart: !v.resume, Whole: v.whole, Counts: counts,
 		Versions: versions(), Log: v.log,
 	}
-	done, err := job.Run(ctx, v.stages...)
+	return r, nil
+}
+
+// near makes scratch and, for a run directory in an object store, a cache of it,
+// on this machine.
+func (r *session) near(store storage.Store, resources *control.Resources) (storage.Store, error) {
+	dir, remove, err := r.verb.place(resources.Scratch)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return v.print(ctx, done, cat)
+	r.undo = append(r.undo, remove)
+	resources.Scratch = dir
+	store, closeCache, err := r.verb.cached(store, dir)
+	if err == nil {
+		r.undo = append(r.undo, closeCache)
+	}
+	return store, err
+}
+
+// alone runs the stages with a worker in this process.
+func (r *session) alone(ctx context.Context) (*coordinator.Record, error) {
+	working, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	served := make(chan error, 1)
+	go func() {
+		err := worker.Serve(working, r.scheduler, r.store, worker.Options{
+			Hello: control.Hello{Worker: member.NewName(), Version: version}, Resources: r.job.Resources, Log: r.verb.inner(slog.LevelWarn),
+		})
+		served <- err
+		cancel(err) // no other worker will come
+	}()
+	rec, err := r.job.Run(working, r.verb.stages...)
+	r.scheduler.End(working)
+	// What the worker found says more than that its task failed.
+	if cause := <-served; cause != nil {
+		return rec, cause
+	}
+	return rec, err
 }
 
 func (v *stageVerb) resources() (control.Resources, error) {
@@ -179,14 +288,14 @@ func (v *stageVerb) resources() (control.Resources, error) {
 	if v.blockColumns < 0 {
 		return control.Resources{}, asUsage(fmt.Errorf("--block-columns %d is negative", v.blockColumns))
 	}
-	scratch := v.scratch
-	if scratch == "" {
-		scratch = filepath.Join(v.runDir, "scratch")
-	}
 	return control.Resources{
-		Memory: memory, Threads: v.threads, Scratch: scratch, Kernel: v.kernel,
-		BlockColumns: v.blockColumns, Dataset: v.dataset, SoftLabels: v.softLabels, Targets: v.targetsFile(),
+		Memory: memory, Threads: v.threads, Scratch: v.scratchDir(), Kernel: v.kernel,
+		BlockColumns: v.blockColumns,
 	}, nil
+}
+
+func (v *stageVerb) inputs() control.Inputs {
+	return control.Inputs{Dataset: v.dataset, SoftLabels: v.softLabels, Targets: v.targetsFile()}
 }
 
 // identity opens the dataset to see that it is there, and returns what the plan

@@ -52,7 +52,7 @@ var exclusive = map[string][]string{
 	"github.com/spf13/cobra":            {"cmd/ndls", "bench"},
 	"go.yaml.in/yaml/v3":                {"cmd/ndls", "bench"},
 	"log/slog":                          {"cmd/ndls", "bench", "coordinator", "worker", "internal/control"},
-	"testing":                           {"internal/testgraph", "internal/storage/storagetest"},
+	"testing":                           {"internal/testgraph", "internal/storage/storagetest", "bench/scaling"},
 	"ndls/internal/testgraph":           {},
 	"ndls/internal/storage/storagetest": {},
 	"ndls/internal/control":             {"cmd/ndls", "bench", "coordinator", "estimate", "worker", "internal/control"},

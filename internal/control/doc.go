@@ -6,9 +6,9 @@
 //
 // A [Plan] is everything that decides the bytes of a run directory, and nothing
 // else: no paths, no threads, no memory. Two runs with the same plan write the
-// same bytes. [Resources] is the rest: what a task may use, and where it finds
-// its input. An [Executor] carries out a [Task]; one in the same process and
-// one on another machine are the same to the coordinator.
+// same bytes. [Inputs] says where a run finds its input and [Resources] what
+// a task may use. The coordinator cuts a plan into tasks; workers ask its [Service]
+// for them, which is the same in one process and between machines.
 //
 // # Format
 //

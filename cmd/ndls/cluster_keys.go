@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ndls/internal/control/rpc"
+)
+
+func (a *app) clusterKeysCommand() *cobra.Command {
+	var (
+		out   string
+		hosts []string
+		days  int
+	)
+	cmd := a.command("cluster-keys --out DIR", "certificates for one job",
+		`cluster-keys makes an authority for one job, certificates of it for the coordinator
+and the workers, and the key of their gossip. Give the folder to each of them as
+--keys. Whoever can read it can join the job.`,
+		func(context.Context, *cobra.Command) error {
+			if err := rpc.MakeKeys(out, hosts, time.Duration(days)*24*time.Hour); err != nil {
+				return err
+			}
+			if a.json {
+				return a.line(map[string]any{"keys": out, "days": days})
+			}
+			_, err := fmt.Fprintln(a.stdout, out)
+			return err
+		})
+	cmd.Flags().StringVar(&out, "out", "", "folder to make (required)")
+	cmd.Flags().StringSliceVar(&hosts, "host", nil, "names and addresses that the certificates hold too, for programs that check those")
+	cmd.Flags().IntVar(&days, "days", 30, "days for which they are valid")
+	_ = cmd.MarkFlagRequired("out")
+	return cmd
+}

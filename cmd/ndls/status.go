@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ndls/coordinator"
+	"ndls/internal/control"
+	"ndls/internal/control/rpc"
+	"ndls/internal/mem"
+	"ndls/internal/storage"
+)
+
+func (a *app) statusCommand() *cobra.Command {
+	f := &clusterFlags{}
+	cmd := a.command("status (--run DIR | --coordinator HOST:PORT)", "how a run on several machines goes",
+		`status asks the coordinator of a run: which stage it is in, which tasks wait, what
+each worker does, and what was lost. Where no coordinator answers it says how the
+run stood last. It proves with --keys or a token that it belongs to the job.`,
+		func(ctx context.Context, _ *cobra.Command) error { return a.status(ctx, f) })
+	cmd.Flags().StringVar(&a.runDir, "run", "", "run directory")
+	f.securityFlags(cmd)
+	f.coordinatorFlag(cmd)
+	return cmd
+}
+
+func (a *app) status(ctx context.Context, f *clusterFlags) error {
+	if (a.runDir == "") == (f.coordinator == "") {
+		return asUsage(errors.New("give either --run or --coordinator"))
+	}
+	var store storage.Store
+	if a.runDir != "" {
+		opened, rec, err := a.openStore(ctx, false)
+		if err != nil {
+			return err
+		}
+		switch _, err := readAddress(ctx, opened); {
+		case errors.Is(err, storage.ErrNotExist):
+			return a.lastStatus(rec)
+		case err != nil:
+			return err
+		}
+		store = opened
+	}
+	security, err := f.security(rpc.Worker)
+	if err != nil {
+		return err
+	}
+	client, err := rpc.Dial(ctx, f.locate(store), security, rpc.Options{})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	text, err := client.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		_, err := fmt.Fprintf(a.stdout, "%s\n", text)
+		return err
+	}
+	var st coordinator.Status
+	if err := json.Unmarshal(text, &st); err != nil {
+		return fmt.Errorf("the coordinator's answer makes no sense; use the same version of ndls: %w", err)
+	}
+	return printStatus(a.stdout, st)
+}
+
+// lastStatus is that of a run without a coordinator.
+func (a *app) lastStatus(rec *coordinator.Record) error {
+	if a.json {
+		return a.line(map[string]any{"run": a.runDir, "state": rec.State, "reason": rec.Reason, "coordinator": false})
+	}
+	_, err := fmt.Fprintf(a.stdout, "%s: no coordinator; the run is %s %s\n", a.runDir, rec.State, rec.Reason)
+	return err
+}
+
+func printStatus(w io.Writer, st coordinator.Status) error {
+	fmt.Fprintf(w, "%s: %s", st.Run, st.State)
+	if st.Stage != "" {
+		fmt.Fprintf(w, ", %s", st.Stage)
+		if st.Phase != control.Whole {
+			fmt.Fprintf(w, " by %s", st.Phase)
+		}
+	}
+	fmt.Fprintf(w, "; tasks: %d done, %d running, %d waiting\n", st.Tasks.Done, st.Tasks.Running, st.Tasks.Waiting)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(st.Workers) > 0 {
+		fmt.Fprintf(t, "\nworker\tseen\tmemory\tthreads\ttask\tprogress\tlosses\n")
+	}
+	for _, x := range st.Workers {
+		seen := "lost"
+		if x.Here {
+			seen = (time.Duration(x.LastSeen) * time.Second).String() + " ago"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%d\n", x.Name, seen, mem.Bytes(x.Memory), x.Threads, x.Task, describeProgress(x.Progress), x.Losses)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if len(st.Losses) > 0 {
+		fmt.Fprintf(w, "\n%d attempts were lost, %s of work\n", len(st.Losses), duration(st.SecondsLost))
+	}
+	return nil
+}
+
+func describeProgress(p control.Progress) string {
+	if p.What == "" {
+		return ""
+	}
+	text := fmt.Sprintf("%s %d of %d", p.What, p.Done, p.Total)
+	if p.Saved > 0 {
+		text += fmt.Sprintf(", %d saved", p.Saved)
+	}
+	return text
+}

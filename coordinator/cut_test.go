@@ -1,0 +1,141 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"ndls/internal/control"
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+// cutGraph has 7 granules of features and 3 intervals.
+var cutGraph = shards.Summary{Nodes: 25, IntervalRows: 10, Features: 100, Classes: make([]string, 20)}
+
+// listed is a catalogue of files of some kinds at some places.
+func listed(t *testing.T, files map[string][]place) *shards.Catalog {
+	t.Helper()
+	cat, err := shards.OpenCatalog(context.Background(), storage.NewMem())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []shards.Entry
+	for kind, places := range files {
+		for _, p := range places {
+			entries = append(entries, shards.Entry{Kind: kind, Path: fmt.Sprint(kind, p), Interval: int32(p.interval), Block: int32(p.granule)})
+		}
+	}
+	if err := cat.Apply(context.Background(), entries, nil, false); err != nil {
+		t.Fatal(err)
+	}
+	return cat
+}
+
+// grid is all places of some intervals and granules.
+func grid(intervals, granules []int) (all []place) {
+	for _, i := range intervals {
+		for _, g := range granules {
+			all = append(all, place{i, g})
+		}
+	}
+	return all
+}
+
+func ids(phases [][]control.Task) string {
+	var names []string
+	for _, phase := range phases {
+		var of []string
+		for _, t := range phase {
+			of = append(of, strings.TrimPrefix(t.ID(), string(t.Stage)+"/"))
+		}
+		names = append(names, strings.Join(of, " "))
+	}
+	return strings.Join(names, "; ")
+}
+
+func TestCut(t *testing.T) {
+	const none = shards.NotApplicable
+	all := []int{0, 1, 2, 3, 4, 5, 6}
+	rows := func(intervals ...int) []place { return grid(intervals, []int{none}) }
+	for _, tc := range []struct {
+		name    string
+		stage   control.Stage
+		workers int
+		change  func(*control.Plan)
+		files   map[string][]place
+		want    string
+	}{
+		{"one worker", control.Smooth, 1, nil, nil, "smooth"},
+		{"a stage without columns", control.LSI, 4, nil, nil, "lsi"},
+		{"three workers", control.Smooth, 3, nil, nil, "columns/0-2 columns/2-4 columns/4-6 columns/6-7; rows/0-1 rows/1-2 rows/2-3"},
+		{"many workers", control.Smooth, 4, nil, nil, "columns/0-1 columns/1-2 columns/2-3 columns/3-4 columns/4-5 columns/5-6 columns/6-7; rows/0-1 rows/1-2 rows/2-3"},
+		{
+			"some granules are there", control.Smooth, 2, nil,
+			map[string][]place{shards.KindSmoothedTile: append(grid([]int{0, 1, 2}, []int{0, 3, 4}), grid([]int{0, 2}, []int{5})...)},
+			"columns/1-3 columns/5-7; rows/0-1 rows/1-2 rows/2-3",
+		},
+		{
+			"rows that are there need no tiles", control.Smooth, 2, nil,
+			map[string][]place{shards.KindSmoothedTile: grid([]int{1, 2}, all), shards.KindSmoothed: rows(0)},
+			"rows/1-2 rows/2-3",
+		},
+		{
+			"tiles left behind", control.Smooth, 2, nil,
+			map[string][]place{shards.KindSmoothedTile: grid([]int{1}, []int{3}), shards.KindSmoothed: rows(0, 1, 2)},
+			"rows/1-2",
+		},
+		{"all is there", control.Smooth, 2, nil, map[string][]place{shards.KindSmoothed: rows(0, 1, 2)}, "smooth"},
+		{
+			"settled rows are checked", control.Smooth, 3, func(p *control.Plan) { p.LSI.Active = "settled" }, nil,
+			"columns/0-2 columns/2-4 columns/4-6 columns/6-7; rows/0-1 rows/1-2 rows/2-3; smooth",
+		},
+		{
+			"labels of three models", control.SmoothLabels, 3, func(p *control.Plan) { p.Train.Runs = 3 }, nil,
+			"columns/0-2 columns/2-4 columns/4-6; rows/0-1 rows/1-2 rows/2-3",
+		},
+		{
+			"labels whose K is found by run", control.SmoothLabels, 2, func(p *control.Plan) { p.Train.Runs, p.Labels.Rule = 5, "ndls-reference" },
+			map[string][]place{shards.KindSmoothedSoftTile: grid([]int{0, 1, 2}, []int{2, 3, 4})},
+			"columns/0-2 columns/4-8 columns/8-10; rows/0-1 rows/1-2 rows/2-3",
+		},
+		{
+			"labels from elsewhere", control.SmoothLabels, 2, func(p *control.Plan) { p.Labels.SoftLabels = "other" },
+			map[string][]place{shards.KindPredictions: rows(1)},
+			"columns/0-1 columns/1-2; rows/0-1 rows/2-3",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := control.DefaultPlan()
+			if tc.change != nil {
+				tc.change(&p)
+			}
+			if got := ids(cut(p, tc.stage, cutGraph, listed(t, tc.files), tc.workers)); got != tc.want {
+				t.Errorf("cut %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Whatever the number of workers, a fresh stage's tasks cover each piece once.
+func TestCutCoversAll(t *testing.T) {
+	for workers := 2; workers < 20; workers++ {
+		var columns, rows []int
+		for _, phase := range cut(control.DefaultPlan(), control.Smooth, cutGraph, listed(t, nil), workers) {
+			for _, task := range phase {
+				for i := task.First; i < task.Last; i++ {
+					if task.Part == control.Columns {
+						columns = append(columns, i)
+					} else {
+						rows = append(rows, i)
+					}
+				}
+			}
+		}
+		if !slices.Equal(columns, []int{0, 1, 2, 3, 4, 5, 6}) || !slices.Equal(rows, []int{0, 1, 2}) {
+			t.Errorf("%d workers: columns %v, rows %v", workers, columns, rows)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package coordinator
+
+import (
+	"ndls/internal/control"
+)
+
+// fact names what an event says.
+type fact string
+
+const (
+	// snapshot: all that was before, in one event.
+	snapshot fact = "snapshot"
+	// forgotten: nothing is known any more of the stage that was under way.
+	forgotten fact = "forgotten"
+	// phase: the tasks of the next phase; leases of others are over.
+	phase fact = "phase"
+	// leased: a worker has a task.
+	leased fact = "leased"
+	// committed: a lease has changed the catalogue. It is written after that, so
+	// that a coordinator that was replaced in between does not confirm the change.
+	committed fact = "committed"
+	// ended: a worker is done with a task, or has failed, or has given it back.
+	ended fact = "ended"
+	// lost: a lease has run out.
+	lost fact = "lost"
+)
+
+// event is one fact of the journal. What it says beside Fact depends on that.
+type event struct {
+	Fact    fact             `json:"fact"`
+	State   *state           `json:"state,omitempty"`
+	Stage   control.Stage    `json:"stage,omitempty"`
+	Workers int              `json:"workers,omitempty"`
+	Tasks   []part           `json:"tasks,omitempty"`
+	Task    string           `json:"task,omitempty"`
+	Worker  string           `json:"worker,omitempty"`
+	Fencing uint64           `json:"fencing,omitempty"`
+	Outcome *control.Outcome `json:"outcome,omitempty"`
+	Loss    *Loss            `json:"loss,omitempty"`
+}
+
+// part is a task of a phase, without what all tasks of a run have in common.
+type part struct {
+	Part  control.Part `json:"part"`
+	First int          `json:"first"`
+	Last  int          `json:"last"`
+}
+
+func partsOf(tasks []control.Task) []part {
+	var parts []part
+	for _, t := range tasks {
+		parts = append(parts, part{t.Part, t.First, t.Last})
+	}
+	return parts
+}
+
+func (p part) task(s control.Stage) control.Task {
+	return control.Task{Stage: s, Part: p.Part, First: p.First, Last: p.Last}
+}
+
+// Loss is work that has to be done again: that of a worker that was lost, or
+// failed, since the task's last checkpoint.
+type Loss struct {
+	Task   string `json:"task"`
+	Worker string `json:"worker"`
+	Reason string `json:"reason"`
+	// SecondsLost runs from the last commit, or the begin, to the last sign of
+	// life; UnitsLost counts Unit, as the task's progress does.
+	SecondsLost float64 `json:"seconds_lost"`
+	UnitsLost   int64   `json:"units_lost,omitempty"`
+	Unit        string  `json:"unit,omitempty"`
+}
+
+// state is all that outlives a coordinator.
+type state struct {
+	// Fencing is the largest number that was given out.
+	Fencing uint64        `json:"fencing"`
+	Stage   control.Stage `json:"stage,omitempty"`
+	// Workers is the number of workers for which the stage was cut.
+	Workers int `json:"workers,omitempty"`
+	// Tasks are those of the present phase, Earlier the reports of phases before.
+	Tasks   []taskState           `json:"tasks,omitempty"`
+	Earlier []control.StageReport `json:"earlier,omitempty"`
+	Open    []openLease           `json:"open,omitempty"`
+	Losses  []Loss                `json:"losses,omitempty"`
+	Failed  *failure              `json:"failed,omitempty"`
+}
+
+type taskState struct {
+	part
+	Report   *control.StageReport `json:"report,omitempty"`
+	Losses   int                  `json:"losses,omitempty"`
+	Failures int                  `json:"failures,omitempty"`
+}
+
+type openLease struct {
+	Task    string `json:"task"`
+	Worker  string `json:"worker"`
+	Fencing uint64 `json:"fencing"`
+}
+
+// failure is why a phase cannot end.
+type failure struct {
+	Task   string `json:"task"`
+	Reason string `json:"reason"`
+}

@@ -1,0 +1,412 @@
+package coordinator
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+	"sync"
+
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+const (
+	// journalPrefix is the folder of the journal in a run directory.
+	journalPrefix = "journal/"
+	// maxJournalRecord bounds how much of a file is read as a record.
+	maxJournalRecord = 64 << 20
+	// compactAfter is the number of events after which the state is written anew.
+	compactAfter = 512
+	// sweepAtOnce is how many old records are removed with each new one.
+	sweepAtOnce = 4
+)
+
+// ErrSuperseded reports that another coordinator has taken over the run.
+var ErrSuperseded = errors.New("another coordinator has taken over the run")
+
+// Journal is what a coordinator must remember if it is killed: numbered records
+// in the run directory, each written once. Of two coordinators that write the
+// next record one succeeds; the other has ErrSuperseded from then on. It is safe
+// for concurrent use.
+type Journal struct {
+	store storage.Store
+	by    string  // of this coordinator alone
+	read  []event // from the last snapshot on
+
+	adding  sync.Mutex // and what follows
+	pending *batch
+	since   int // events since the last snapshot
+
+	writing sync.Mutex // and what follows
+	next    uint64
+	first   uint64   // the record with the last snapshot, 1 if there is none
+	claims  []uint64 // the first record of each coordinator
+	claimed bool     // by this one
+	old     []uint64 // records that no one needs
+	err     error    // of a record that could not be written
+}
+
+// batch is what one record will hold.
+type batch struct {
+	events  []event
+	written bool
+}
+
+// journalRecord is one file of the journal.
+type journalRecord struct {
+	Number uint64 `json:"number"`
+	By     string `json:"by"`
+	// Claim marks a coordinator's first record. It is never removed: a coordinator
+	// that was superseded unawares would write under its number.
+	Claim bool `json:"claim,omitempty"`
+	// Claims lists all of them, where Events has a snapshot.
+	Claims []uint64 `json:"claims,omitempty"`
+	Events []event  `json:"events,omitempty"`
+}
+
+// sealed is how a record is stored.
+type sealed struct {
+	// Sum is the CRC-32C of Record as it stands in the file, in hexadecimal.
+	Sum    string          `json:"crc32c"`
+	Record json.RawMessage `json:"record"`
+}
+
+// OpenJournal reads the journal of the run in store, and takes it over from
+// whoever wrote it before, which is noticed there with ErrSuperseded. A run
+// without a journal gets one with the first record. Open the catalogue after the
+// journal: no change made to it later was confirmed by a coordinator before.
+// Errors wrap [shards.ErrCorrupt] for a damaged journal.
+func OpenJournal(ctx context.Context, store storage.Store) (*Journal, error) {
+	id := make([]byte, 8)
+	_, _ = rand.Read(id) // never fails
+	j := &Journal{store: store, by: hex.EncodeToString(id), next: 1, first: 1, pending: &batch{}}
+	records, err := j.replay(ctx)
+	if err != nil || len(records) == 0 {
+		return j, err
+	}
+	for {
+		err := j.claim(ctx)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ErrSuperseded) {
+			return nil, err
+		}
+		// The coordinator before has written a record since.
+		r, err := j.load(ctx, j.next)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
+		j.take(r)
+	}
+	for _, r := range records {
+		j.read = append(j.read, r.Events...)
+	}
+	return j, nil
+}
+
+// replay reads the records from the last snapshot on.
+func (j *Journal) replay(ctx context.Context) ([]journalRecord, error) {
+	numbers, err := j.numbers(ctx)
+	if err != nil || len(numbers) == 0 {
+		return nil, err
+	}
+	var records []journalRecord
+	for n := numbers[len(numbers)-1]; n > 0; n-- {
+		r, err := j.load(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
+		if r.hasSnapshot() {
+			break
+		}
+	}
+	slices.Reverse(records)
+	for _, r := range records {
+		j.take(r)
+	}
+	j.old = slices.DeleteFunc(numbers, func(n uint64) bool { return n >= j.first || slices.Contains(j.claims, n) })
+	return records, nil
+}
+
+// numbers lists the records there are, ascending.
+func (j *Journal) numbers(ctx context.Context) ([]uint64, error) {
+	files, err := j.store.List(ctx, journalPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("coordinator: listing the journal: %w", err)
+	}
+	var numbers []uint64
+	for _, f := range files {
+		if f.Attempt {
+			continue
+		}
+		var n uint64
+		if _, err := fmt.Sscanf(f.Name, journalPrefix+"%d.json", &n); err != nil || f.Name != journalName(n) || n == 0 {
+			return nil, damaged(f.Name, "it is no record of a journal")
+		}
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+// take counts a record that has been read.
+func (j *Journal) take(r journalRecord) {
+	j.next = r.Number + 1
+	if r.hasSnapshot() {
+		j.claims, j.first = slices.Clone(r.Claims), r.Number
+	}
+	if r.Claim {
+		j.claims = append(j.claims, r.Number)
+	}
+}
+
+func (r journalRecord) hasSnapshot() bool {
+	return slices.ContainsFunc(r.Events, func(e event) bool { return e.Fact == snapshot })
+}
+
+func journalName(n uint64) string { return fmt.Sprintf("%s%08d.json", journalPrefix, n) }
+
+func damaged(name, format string, a ...any) error {
+	return fmt.Errorf("coordinator: %s: %s; restore it, or remove the folder %s once no worker of the run is left: the run then goes on from its catalogue: %w",
+		name, fmt.Sprintf(format, a...), journalPrefix, shards.ErrCorrupt)
+}
+
+// load reads one record.
+func (j *Journal) load(ctx context.Context, n uint64) (r journalRecord, err error) {
+	name := journalName(n)
+	text, err := readAll(ctx, j.store, name)
+	if errors.Is(err, storage.ErrNotExist) {
+		return r, damaged(name, "it is missing")
+	}
+	if err != nil {
+		return r, fmt.Errorf("coordinator: reading the journal: %w", err)
+	}
+	if r, err = parseRecord(text); err != nil {
+		return r, damaged(name, "%v", err)
+	}
+	if r.Number != n {
+		return r, damaged(name, "it holds record %d", r.Number)
+	}
+	return r, nil
+}
+
+func readAll(ctx context.Context, s storage.Store, name string) ([]byte, error) {
+	f, err := s.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.NewSectionReader(f, 0, min(f.Size(), maxJournalRecord)))
+}
+
+// parseRecord checks the sum, and only then decodes.
+func parseRecord(text []byte) (r journalRecord, err error) {
+	var s sealed
+	if err := strict(text, &s); err != nil {
+		return r, err
+	}
+	if got := sumOf(s.Record); got != s.Sum {
+		return r, fmt.Errorf("its sum is %s, it says %q", got, s.Sum)
+	}
+	if err := strict(s.Record, &r); err != nil {
+		return r, err
+	}
+	if r.Number == 0 || r.By == "" {
+		return r, errors.New("it has no number or author")
+	}
+	for _, e := range r.Events {
+		if e.Fact == snapshot && e.State == nil {
+			return r, errors.New("it has a snapshot without state")
+		}
+	}
+	return r, nil
+}
+
+// strict decodes JSON that has nothing unknown and nothing after it.
+func strict(text []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return errors.New("there is something after its end")
+	}
+	return nil
+}
+
+func encodeRecord(r journalRecord) ([]byte, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(sealed{sumOf(body), body})
+	return append(text, '\n'), err
+}
+
+func sumOf(body []byte) string {
+	return fmt.Sprintf("%08x", crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
+}
+
+// add puts events at the journal's end, in the order of the calls. They are
+// durable once wait says so for the batch.
+func (j *Journal) add(events ...event) *batch {
+	j.adding.Lock()
+	defer j.adding.Unlock()
+	for _, e := range events {
+		j.since++
+		if e.Fact == snapshot {
+			j.since = 0
+		}
+		j.pending.events = append(j.pending.events, e)
+	}
+	return j.pending
+}
+
+// wait writes the batch, with all that was added while others wrote, and returns
+// once it and everything before it is durable. After an error nothing more will
+// be: whoever was to be told of an event must not be.
+func (j *Journal) wait(ctx context.Context, b *batch) error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	if b.written || j.err != nil {
+		return j.err
+	}
+	j.adding.Lock()
+	if j.pending == b {
+		j.pending = &batch{}
+	}
+	j.adding.Unlock()
+	b.written = true
+	if len(b.events) == 0 {
+		return nil
+	}
+	// Events of others are in it, whose callers are not gone.
+	j.err = j.put(context.WithoutCancel(ctx), b.events)
+	return j.err
+}
+
+// put writes one record of events.
+func (j *Journal) put(ctx context.Context, events []event) error {
+	if !j.claimed {
+		if err := j.claim(ctx); err != nil {
+			return err
+		}
+	}
+	r := journalRecord{Number: j.next, By: j.by, Events: events}
+	if r.hasSnapshot() {
+		r.Claims = slices.Clone(j.claims)
+	}
+	if err := j.write(ctx, r); err != nil {
+		return err
+	}
+	before := j.first
+	j.take(r)
+	for n := before; n < j.first; n++ {
+		if !slices.Contains(j.claims, n) {
+			j.old = append(j.old, n)
+		}
+	}
+	j.sweep(ctx, sweepAtOnce)
+	return nil
+}
+
+// claim writes the coordinator's first record.
+func (j *Journal) claim(ctx context.Context) error {
+	r := journalRecord{Number: j.next, By: j.by, Claim: true}
+	if err := j.write(ctx, r); err != nil {
+		return err
+	}
+	j.take(r)
+	j.claimed = true
+	return nil
+}
+
+// write stores a record under a number that no other has.
+func (j *Journal) write(ctx context.Context, r journalRecord) error {
+	text, err := encodeRecord(r)
+	if err != nil {
+		return fmt.Errorf("coordinator: encoding the journal: %w", err)
+	}
+	err = createNew(ctx, j.store, journalName(r.Number), text)
+	if errors.Is(err, storage.ErrExist) {
+		// It is ours where a store said no after it had said nothing.
+		if there, readErr := readAll(ctx, j.store, journalName(r.Number)); readErr == nil && bytes.Equal(there, text) {
+			return nil
+		}
+		return j.superseded(r.Number)
+	}
+	if err != nil {
+		return fmt.Errorf("coordinator: writing the journal: %w", err)
+	}
+	return nil
+}
+
+func createNew(ctx context.Context, s storage.Store, name string, text []byte) error {
+	w, err := s.CreateNew(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if _, err := w.Write(text); err != nil {
+		return err
+	}
+	_, err = w.Commit(ctx)
+	return err
+}
+
+// full says that it is time for a snapshot.
+func (j *Journal) full() bool {
+	j.adding.Lock()
+	defer j.adding.Unlock()
+	return j.since >= compactAfter
+}
+
+// look sees whether another coordinator has taken over meanwhile.
+func (j *Journal) look(ctx context.Context) error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	if j.err != nil {
+		return j.err
+	}
+	switch _, err := j.store.Stat(ctx, journalName(j.next)); {
+	case err == nil:
+		j.err = j.superseded(j.next)
+	case !errors.Is(err, storage.ErrNotExist):
+		return nil // the next record will tell
+	}
+	return j.err
+}
+
+func (j *Journal) superseded(n uint64) error {
+	return fmt.Errorf("coordinator: %s: record %d of the journal was written by another: %w", j.store.URI(), n, ErrSuperseded)
+}
+
+// tidy removes the records that no one needs.
+func (j *Journal) tidy(ctx context.Context) {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	j.sweep(ctx, len(j.old))
+}
+
+// sweep removes some of the records that no one needs, few at a time: others wait.
+// Those that cannot be removed are found again by the next coordinator, and do no
+// harm.
+func (j *Journal) sweep(ctx context.Context, most int) {
+	for ; most > 0 && len(j.old) > 0; most-- {
+		if err := j.store.Remove(ctx, journalName(j.old[0])); err != nil {
+			return
+		}
+		j.old = j.old[1:]
+	}
+}

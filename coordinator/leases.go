@@ -1,0 +1,439 @@
+package coordinator
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"ndls/internal/control"
+)
+
+const (
+	// lossBudget and failureBudget are how often a task may lose its worker, or
+	// fail although it might have succeeded, before the run is given up.
+	lossBudget    = 5
+	failureBudget = 3
+	// maxLeases is how many workers may have the same task at a time.
+	maxLeases = 2
+	// overdueFactor is how many times the median of its phase a task takes before
+	// it is given to another worker too.
+	overdueFactor = 2
+)
+
+// leases says who works on which task of the present phase. It is changed by
+// events alone, so that reading them again gives the same; what is lost with the
+// coordinator (deadlines, progress) is set anew. It knows no clock: callers pass
+// the time. It is not safe for concurrent use.
+type leases struct {
+	ttl     time.Duration
+	fencing uint64 // the largest number given out
+	stage   control.Stage
+	workers int // for which the stage was cut
+	tasks   []*task
+	byID    map[string]*task
+	earlier []control.StageReport // of phases before, of this stage
+	open    map[uint64]*lease
+	losses  []Loss
+	failed  *failure
+	holds   map[string]map[piece]bool // what a worker has a copy of
+}
+
+// task is a task and what has become of it.
+type task struct {
+	control.Task
+	report   *control.StageReport // nil until it is done
+	losses   int
+	failures int
+	leases   []*lease
+}
+
+// lease is one attempt at a task.
+type lease struct {
+	task     *task
+	worker   string
+	fencing  uint64
+	since    time.Time // when it was given
+	renewed  time.Time // the last sign of life
+	saved    time.Time // when something was committed last, or since
+	deadline time.Time
+	progress control.Progress
+	rate     float64 // units a second between the last two renewals
+	busy     int     // commits under way
+	ending   int     // calls of Finish that wait for the commits of others
+}
+
+// piece is a granule or an interval of the graph.
+type piece struct {
+	part  control.Part
+	index int
+}
+
+func newLeases(ttl time.Duration) *leases {
+	return &leases{ttl: ttl, byID: map[string]*task{}, open: map[uint64]*lease{}, holds: map[string]map[piece]bool{}}
+}
+
+// apply makes an event true. It fails for an event that cannot follow those
+// before, which a journal never holds.
+func (l *leases) apply(now time.Time, e event) error {
+	impossible := fmt.Errorf("an event %q of task %q, lease %d, cannot follow those before it", e.Fact, e.Task, e.Fencing)
+	switch e.Fact {
+	case snapshot:
+		return l.restore(now, *e.State)
+	case forgotten:
+		l.begin("", 0, nil)
+	case phase:
+		l.begin(e.Stage, e.Workers, e.Tasks)
+	case leased:
+		t := l.byID[e.Task]
+		if t == nil || t.report != nil || e.Fencing <= l.fencing {
+			return impossible
+		}
+		l.fencing = e.Fencing
+		l.lend(now, t, e.Worker, e.Fencing)
+	case committed:
+	case ended:
+		lease := l.open[e.Fencing]
+		if lease == nil || e.Outcome == nil {
+			return impossible
+		}
+		l.drop(lease)
+		l.end(lease.task, *e.Outcome, e.Loss)
+	case lost:
+		lease := l.open[e.Fencing]
+		if lease == nil || e.Loss == nil {
+			return impossible
+		}
+		l.drop(lease)
+		lease.task.losses++
+		l.losses = append(l.losses, *e.Loss)
+		if lease.task.losses >= lossBudget {
+			l.failed = &failure{lease.task.ID(), fmt.Sprintf("lost %d times, last with worker %s: %s", lossBudget, e.Loss.Worker, e.Loss.Reason)}
+		}
+	default:
+		return impossible
+	}
+	return nil
+}
+
+// begin makes parts the present phase. Leases of the one before are over. What a
+// task has cost so far counts on, unless the run was given up for it.
+func (l *leases) begin(stage control.Stage, workers int, parts []part) {
+	before := l.byID
+	if l.failed != nil {
+		before = nil
+	}
+	if l.stage == stage {
+		l.earlier = l.reports()
+	} else {
+		l.earlier = nil
+	}
+	l.stage, l.workers, l.tasks, l.byID, l.failed = stage, workers, nil, map[string]*task{}, nil
+	clear(l.open)
+	for _, p := range parts {
+		t := l.put(p.task(stage))
+		if b := before[t.ID()]; b != nil {
+			t.losses, t.failures = b.losses, b.failures
+		}
+	}
+}
+
+func (l *leases) put(of control.Task) *task {
+	t := &task{Task: of}
+	l.tasks, l.byID[t.ID()] = append(l.tasks, t), t
+	return t
+}
+
+// lend opens a lease.
+func (l *leases) lend(now time.Time, t *task, worker string, fencing uint64) {
+	lease := &lease{task: t, worker: worker, fencing: fencing, since: now, renewed: now, saved: now, deadline: now.Add(l.ttl)}
+	t.leases = append(t.leases, lease)
+	l.open[fencing] = lease
+	for i := t.First; i < t.Last; i++ {
+		l.hold(worker, piece{t.Part, i})
+	}
+}
+
+// hold notes that a worker has a copy of something.
+func (l *leases) hold(worker string, p piece) {
+	if l.holds[worker] == nil {
+		l.holds[worker] = map[piece]bool{}
+	}
+	l.holds[worker][p] = true
+}
+
+func (l *leases) drop(x *lease) {
+	delete(l.open, x.fencing)
+	x.task.leases = slices.DeleteFunc(x.task.leases, func(y *lease) bool { return y == x })
+}
+
+// end makes of a task what the worker says. The first report is the one that
+// counts: other leases of the task end with it.
+func (l *leases) end(t *task, o control.Outcome, loss *Loss) {
+	if loss != nil {
+		l.losses = append(l.losses, *loss)
+	}
+	switch {
+	case o.Report != nil:
+		t.report = o.Report
+		for _, other := range slices.Clone(t.leases) {
+			l.drop(other)
+		}
+	case o.Kind == control.Drained:
+	case o.Kind == control.Retry && t.failures+1 < failureBudget:
+		t.failures++
+	case o.Kind == control.Retry:
+		l.failed = &failure{t.ID(), fmt.Sprintf("failed %d times, last: %s", failureBudget, o.Reason)}
+	default:
+		l.failed = &failure{t.ID(), o.Reason}
+	}
+}
+
+// state is what a snapshot holds.
+func (l *leases) state() *state {
+	s := &state{Fencing: l.fencing, Stage: l.stage, Workers: l.workers, Earlier: l.earlier, Losses: l.losses, Failed: l.failed}
+	for _, t := range l.tasks {
+		s.Tasks = append(s.Tasks, taskState{part{t.Part, t.First, t.Last}, t.report, t.losses, t.failures})
+	}
+	for _, x := range l.byNumber() {
+		s.Open = append(s.Open, openLease{x.task.ID(), x.worker, x.fencing})
+	}
+	return s
+}
+
+// restore sets everything to what a snapshot holds. Leases that were open begin
+// anew: their workers may still be at work.
+func (l *leases) restore(now time.Time, s state) error {
+	*l = *newLeases(l.ttl)
+	l.fencing, l.stage, l.workers, l.earlier, l.losses, l.failed = s.Fencing, s.Stage, s.Workers, s.Earlier, s.Losses, s.Failed
+	for _, t := range s.Tasks {
+		put := l.put(t.task(s.Stage))
+		put.report, put.losses, put.failures = t.Report, t.Losses, t.Failures
+	}
+	for _, x := range s.Open {
+		t := l.byID[x.Task]
+		if t == nil || t.report != nil || x.Fencing == 0 || x.Fencing > s.Fencing || l.open[x.Fencing] != nil {
+			return fmt.Errorf("lease %d of task %q cannot be open", x.Fencing, x.Task)
+		}
+		l.lend(now, t, x.Worker, x.Fencing)
+	}
+	return nil
+}
+
+// byNumber lists the open leases, the oldest first.
+func (l *leases) byNumber() []*lease {
+	return slices.SortedFunc(maps.Values(l.open), func(a, b *lease) int { return cmp.Compare(a.fencing, b.fencing) })
+}
+
+// of is the open lease of a worker, nil if it has none.
+func (l *leases) of(worker string) *lease {
+	for _, x := range l.open {
+		if x.worker == worker {
+			return x
+		}
+	}
+	return nil
+}
+
+// held is the lease that may still change something, or an error.
+func (l *leases) held(fencing uint64) (*lease, error) {
+	x := l.open[fencing]
+	switch {
+	case x == nil:
+		return nil, fmt.Errorf("coordinator: lease %d is over: %w", fencing, control.ErrLeaseLost)
+	case l.failed != nil:
+		return nil, fmt.Errorf("coordinator: the run is given up for task %s: %w", l.failed.Task, control.ErrLeaseLost)
+	}
+	return x, nil
+}
+
+// resumes says whether tasks are the phase that is under way, with workers on it.
+func (l *leases) resumes(tasks []control.Task) bool {
+	return len(l.open) > 0 && l.failed == nil && l.stage == tasks[0].Stage && l.tasks[0].Part == tasks[0].Part
+}
+
+// grant chooses a task for a worker, if there is one: of those that wait the one
+// with most data that the worker has, then the first; if none waits, one that is
+// overdue elsewhere.
+func (l *leases) grant(now time.Time, worker string) (event, bool) {
+	var best *task
+	most := -1
+	for _, t := range l.tasks {
+		if t.report != nil || len(t.leases) > 0 {
+			continue
+		}
+		if has := l.covers(worker, t); has > most {
+			best, most = t, has
+		}
+	}
+	if best == nil {
+		best = l.overdue(now, worker)
+	}
+	if best == nil || l.failed != nil {
+		return event{}, false
+	}
+	return event{Fact: leased, Task: best.ID(), Worker: worker, Fencing: l.fencing + 1}, true
+}
+
+// covers counts the pieces of a task of which the worker has a copy.
+func (l *leases) covers(worker string, t *task) (n int) {
+	for i := t.First; i < t.Last; i++ {
+		if l.holds[worker][piece{t.Part, i}] {
+			n++
+		}
+	}
+	return n
+}
+
+// overdue is the task that has run longest of those that a second worker should
+// have a try at, once half of the phase has shown how long a task takes.
+func (l *leases) overdue(now time.Time, worker string) (found *task) {
+	var seconds []float64
+	for _, t := range l.tasks {
+		if t.report != nil {
+			seconds = append(seconds, t.report.Seconds)
+		}
+	}
+	if len(seconds) == 0 || 2*len(seconds) < len(l.tasks) {
+		return nil
+	}
+	slices.Sort(seconds)
+	limit := time.Duration(overdueFactor * seconds[len(seconds)/2] * float64(time.Second))
+	limit = max(limit, l.ttl) // shorter ones do not pay
+	for _, t := range l.tasks {
+		if t.report != nil || len(t.leases) != maxLeases-1 || t.leases[0].worker == worker {
+			continue
+		}
+		if since := t.leases[0].since; now.Sub(since) > limit && (found == nil || since.Before(found.leases[0].since)) {
+			found = t
+		}
+	}
+	return found
+}
+
+// renew keeps a lease for another TTL.
+func (l *leases) renew(now time.Time, fencing uint64, p control.Progress) error {
+	x, err := l.held(fencing)
+	if err != nil {
+		return err
+	}
+	if p.Saved > x.progress.Saved {
+		x.saved = now
+	}
+	if passed := now.Sub(x.renewed).Seconds(); passed > 0 && p.What == x.progress.What {
+		x.rate = max(float64(p.Done-x.progress.Done)/passed, 0)
+	}
+	x.progress = p
+	x.touch(now, l.ttl)
+	return nil
+}
+
+func (x *lease) touch(now time.Time, ttl time.Duration) { x.renewed, x.deadline = now, now.Add(ttl) }
+
+// expire says which leases have run out. One that the coordinator itself keeps
+// waiting has not.
+func (l *leases) expire(now time.Time) (events []event) {
+	for _, x := range l.byNumber() {
+		if x.busy == 0 && x.ending == 0 && now.After(x.deadline) {
+			loss := x.loss(fmt.Sprintf("no sign of life for %.0f s", now.Sub(x.renewed).Seconds()))
+			events = append(events, event{Fact: lost, Task: x.task.ID(), Fencing: x.fencing, Loss: &loss})
+		}
+	}
+	return events
+}
+
+// loss is what is lost with the lease now.
+func (x *lease) loss(reason string) Loss {
+	return Loss{
+		Task: x.task.ID(), Worker: x.worker, Reason: reason,
+		SecondsLost: max(x.renewed.Sub(x.saved).Seconds(), 0),
+		UnitsLost:   max(x.progress.Done-x.progress.Saved, 0), Unit: x.progress.Unit,
+	}
+}
+
+// extend gives all leases more time: that in which no one could renew them.
+func (l *leases) extend(by time.Duration) {
+	for _, x := range l.open {
+		x.deadline = x.deadline.Add(by)
+	}
+}
+
+// shorten brings the deadline of a worker that seems to be dead nearer: to a few
+// seconds from now, or from when it would renew next if it were not.
+func (l *leases) shorten(now time.Time, worker string) {
+	for _, x := range l.open {
+		if x.worker != worker {
+			continue
+		}
+		due := x.renewed.Add(heartbeat(l.ttl))
+		if due.Before(now) {
+			due = now
+		}
+		if due = due.Add(l.ttl / 6); due.Before(x.deadline) {
+			x.deadline = due
+		}
+	}
+}
+
+// heartbeat is how often leases are renewed.
+func heartbeat(ttl time.Duration) time.Duration { return ttl / 3 }
+
+var errOutcome = errors.New("an outcome needs a report, or a kind and a reason")
+
+// finish says what an outcome does.
+func (l *leases) finish(now time.Time, fencing uint64, o control.Outcome) (event, error) {
+	x, err := l.held(fencing)
+	if err != nil {
+		return event{}, err
+	}
+	e := event{Fact: ended, Task: x.task.ID(), Fencing: fencing, Outcome: &o}
+	switch {
+	case o.Report != nil || o.Kind == control.Drained:
+	case o.Kind == control.Retry || o.Kind == control.Fatal:
+		x.renewed = now
+		loss := x.loss(o.Reason)
+		e.Loss = &loss
+	default:
+		return event{}, fmt.Errorf("coordinator: task %s ended with kind %q: %w", x.task.ID(), o.Kind, errOutcome)
+	}
+	return e, nil
+}
+
+// rivalCommits says whether another lease of the same task is changing the
+// catalogue.
+func (x *lease) rivalCommits() bool {
+	return slices.ContainsFunc(x.task.leases, func(y *lease) bool { return y != x && y.busy > 0 })
+}
+
+// done says whether every task of the phase is.
+func (l *leases) done() bool {
+	return !slices.ContainsFunc(l.tasks, func(t *task) bool { return t.report == nil })
+}
+
+// reports are those of the stage so far, in the order of its tasks.
+func (l *leases) reports() []control.StageReport {
+	all := slices.Clone(l.earlier)
+	for _, t := range l.tasks {
+		if t.report != nil {
+			all = append(all, *t.report)
+		}
+	}
+	return all
+}
+
+// counts are the tasks of the phase by what has become of them.
+func (l *leases) counts() (c TaskCounts) {
+	for _, t := range l.tasks {
+		switch {
+		case t.report != nil:
+			c.Done++
+		case len(t.leases) > 0:
+			c.Running++
+		default:
+			c.Waiting++
+		}
+	}
+	return c
+}

@@ -1,0 +1,165 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ndls/internal/control"
+)
+
+// ErrTask reports a task that could not be done.
+var ErrTask = errors.New("the task cannot be done")
+
+// Run has the tasks of one phase of a stage done, and returns the reports of the
+// stage so far: those of phases before and of coordinators before included. A phase
+// on which workers are still at work from before a restart is continued as it was
+// cut then.
+//
+// When ctx is cancelled no task is given out any more; Run returns the cause once
+// those that are under way have ended, at the latest after the time of a lease.
+// Errors wrap [ErrTask] where a task used up its budget of losses or failures or
+// can never be done, naming it and the last reason, and [ErrSuperseded].
+func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
+	if err := s.begin(ctx, tasks); err != nil {
+		return nil, err
+	}
+	defer s.pause()
+	tick := time.NewTicker(s.o.Lease / ticksPerLease)
+	defer tick.Stop()
+	looks := time.NewTicker(heartbeat(s.o.Lease))
+	defer looks.Stop()
+	reminders := time.NewTicker(reminder)
+	defer reminders.Stop()
+	last := time.Now()
+	stop, grace := ctx.Done(), (<-chan time.Time)(nil)
+	for {
+		changed, reports, over, err := s.look(ctx)
+		if over || err != nil {
+			return reports, err
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+			now := time.Now() // later than the tick, if this process stood still
+			if err := s.tick(ctx, now.Sub(last)); err != nil {
+				return nil, err
+			}
+			last = now
+		case <-looks.C:
+			if err := s.settled(s.journal.look(ctx)); err != nil {
+				return nil, err
+			}
+		case <-reminders.C:
+			s.remind()
+		case <-stop:
+			s.stop()
+			stop, grace = nil, time.After(s.o.Lease)
+		case <-grace:
+			return nil, stopped(ctx)
+		}
+	}
+}
+
+func stopped(ctx context.Context) error { return fmt.Errorf("coordinator: %w", context.Cause(ctx)) }
+
+// begin makes tasks the present phase.
+func (s *Scheduler) begin(ctx context.Context, tasks []control.Task) error {
+	s.mu.Lock()
+	workers := max(s.live(), s.o.Workers, 1)
+	b := s.journal.add()
+	if s.leases.resumes(tasks) {
+		s.leases.extend(time.Since(s.started)) // no worker could be heard before
+	} else {
+		b = s.record(event{Fact: phase, Stage: tasks[0].Stage, Workers: workers, Tasks: partsOf(tasks)})
+	}
+	for _, t := range s.leases.tasks {
+		t.Plan, t.Inputs = tasks[0].Plan, tasks[0].Inputs
+	}
+	s.mu.Unlock()
+	if err := s.settle(ctx, b); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = true
+	s.gather()
+	s.wake()
+	return nil
+}
+
+// pause keeps tasks from being given out between phases.
+func (s *Scheduler) pause() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = false
+}
+
+// stop keeps tasks from being given out at all.
+func (s *Scheduler) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
+	s.wake()
+	s.o.Log.Info("stopping", "tasks under way", len(s.leases.open))
+}
+
+// look says whether the phase is over, and gives what tells of the next change.
+func (s *Scheduler) look(ctx context.Context) (changed chan struct{}, reports []control.StageReport, over bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.leases.failed
+	switch {
+	case s.err != nil:
+		return nil, nil, true, s.err
+	case f == nil && !s.leases.done() && !(s.stopping && len(s.leases.open) == 0):
+		return s.changed, nil, false, nil
+	}
+	// What ended the phase must be durable before it is told.
+	b := s.journal.add()
+	s.mu.Unlock()
+	err = s.settle(ctx, b)
+	s.mu.Lock()
+	switch {
+	case err != nil:
+	case f != nil:
+		err = fmt.Errorf("coordinator: task %s: %s: %w", f.Task, f.Reason, ErrTask)
+	case !s.leases.done():
+		err = stopped(ctx)
+	}
+	return nil, s.leases.reports(), true, err
+}
+
+// tick ends leases that have run out. Time in which the coordinator itself stood
+// still is given back to the workers, which could not be heard.
+func (s *Scheduler) tick(ctx context.Context, passed time.Duration) error {
+	s.mu.Lock()
+	if late := passed - 2*s.o.Lease/ticksPerLease; late > 0 {
+		s.leases.extend(late)
+	}
+	events := s.leases.expire(time.Now())
+	for _, e := range events {
+		s.o.Log.Warn("lease lost", "task", e.Loss.Task, "worker", e.Loss.Worker, "because", e.Loss.Reason, "seconds lost", e.Loss.SecondsLost)
+	}
+	if len(events) == 0 {
+		if s.leases.counts().Waiting == 0 {
+			s.wake() // something may be overdue by now
+		}
+		s.mu.Unlock()
+		return nil
+	}
+	b := s.record(events...)
+	s.mu.Unlock()
+	return s.settle(ctx, b)
+}
+
+// remind says that the phase does not go on, where it does not.
+func (s *Scheduler) remind() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gather()
+	if c := s.leases.counts(); s.gathered && c.Waiting > 0 && c.Running == 0 {
+		s.o.Log.Warn("tasks wait and no worker takes them", "tasks", c.Waiting, "workers", s.live())
+	}
+}

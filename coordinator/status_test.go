@@ -1,0 +1,101 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ndls/internal/control"
+)
+
+func get(h http.Handler, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w
+}
+
+func TestStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3)
+		s := c.start()
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() { _, _ = s.Run(ctx, c.tasks) })
+		for _, name := range []string{"a", `b"<b>`} {
+			if _, err := s.Join(ctx, control.Hello{Worker: name, Version: "1", Memory: 1 << 30, Threads: 4}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lost, err := s.Next(ctx, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if err := s.Renew(ctx, lost.Fencing, control.Progress{What: "hops", Done: 4, Total: 200, Unit: "hops"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * testTTL)
+		l, err := s.Next(ctx, `b"<b>`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Renew(ctx, l.Fencing, control.Progress{What: "hops", Total: 200, Unit: "hops"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if err := s.Renew(ctx, l.Fencing, control.Progress{What: "hops", Done: 20, Total: 200, Unit: "hops", Saved: 10}); err != nil {
+			t.Fatal(err)
+		}
+
+		var st Status
+		if err := json.Unmarshal(get(s.Handler(), "/status").Body.Bytes(), &st); err != nil {
+			t.Fatal(err)
+		}
+		if st.Run != "mem:" || st.PlanHash != control.DefaultPlan().Hash() || st.State != "running" || st.Stage != control.Smooth || st.Phase != control.Columns || st.Tasks != (TaskCounts{Waiting: 2, Running: 1}) {
+			t.Errorf("status %+v", st)
+		}
+		if len(st.Losses) != 1 || st.Losses[0].Worker != "a" || st.SecondsLost != 10 || st.Losses[0].UnitsLost != 4 {
+			t.Errorf("losses %+v", st.Losses)
+		}
+		a, b := st.Workers[0], st.Workers[1]
+		if a.Here || a.Task != "" || a.Losses != 1 || a.LastSeen != 70 {
+			t.Errorf("worker a: %+v", a)
+		}
+		if !b.Here || b.Task != lost.Task.ID() || b.Progress.Done != 20 || b.Progress.Saved != 10 || b.Rate != 2 || b.Memory != 1<<30 || b.Threads != 4 || b.LastSeen != 0 {
+			t.Errorf("worker b: %+v", b)
+		}
+
+		metrics := get(s.Handler(), "/metrics").Body.String()
+		for _, want := range []string{
+			"# TYPE ndls_tasks gauge\n", `ndls_tasks{stage="smooth",phase="columns",state="waiting"} 2` + "\n", "ndls_workers 1\n", "ndls_losses_total 1\n",
+			"ndls_lost_seconds_total 10\n", `ndls_progress_done{worker="b\"<b>",task="smooth/columns/0-1",unit="hops"} 20` + "\n", `} 10` + "\n",
+		} {
+			if !strings.Contains(metrics, want) {
+				t.Errorf("metrics lack %q:\n%s", want, metrics)
+			}
+		}
+		page := get(s.Handler(), "/").Body.String()
+		for _, want := range []string{"<h1>running: smooth, columns</h1>", "0 done, 1 running, 2 waiting", "<td>smooth/columns/0-1</td>", "1.0 GiB", "no sign of life"} {
+			if !strings.Contains(page, want) {
+				t.Errorf("the page lacks %q:\n%s", want, page)
+			}
+		}
+		if strings.Contains(page, "<b>") {
+			t.Error("a worker's name is taken for markup")
+		}
+		if w := get(s.Handler(), "/else"); w.Code != http.StatusNotFound {
+			t.Errorf("status %d of a page that is not there", w.Code)
+		}
+		cancel()
+		running.Wait()
+		if st := s.Status(); st.State != "stopping" {
+			t.Errorf("state %s", st.State)
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package blocks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow/go/v14/arrow/flight"
+	wireformat "github.com/apache/arrow/go/v14/arrow/flight/gen/flight"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	// streamWindow is how many bytes of a stream may be on their way: four batches,
+	// so that the next ones travel while put works on one.
+	streamWindow = 4 << 20
+	// connWindow is for all streams of a connection.
+	connWindow = 4 * streamWindow
+)
+
+var (
+	// ErrRetry reports an owner that is gone, going or failing. The same rows may
+	// be had later, from it or from who owns them then.
+	ErrRetry = errors.New("the owner of the rows does not answer")
+	// ErrCorrupt reports rows that were damaged on their way. It comes with ErrRetry.
+	ErrCorrupt = errors.New("damaged rows")
+	// ErrPast reports a hop that the owner no longer has.
+	ErrPast = errors.New("the owner has gone past that hop")
+	// ErrNotHeld reports rows that are not the owner's, or of another plan.
+	ErrNotHeld = errors.New("the rows are not held here")
+)
+
+// Client fetches rows from one owner. It is safe for concurrent use; all fetches
+// share one connection.
+type Client struct {
+	conn    *grpc.ClientConn
+	service wireformat.FlightServiceClient
+	address string
+}
+
+// Dial prepares a client for the owner at host:port. It connects with the first
+// Fetch, and again after the connection is lost. Options bring credentials.
+func Dial(address string, options ...grpc.DialOption) (*Client, error) {
+	conn, err := grpc.NewClient("passthrough:///"+address, append([]grpc.DialOption{
+		// Owners are on the cluster, where an HTTP proxy of the environment has no business.
+		grpc.WithNoProxy(),
+		grpc.WithInitialWindowSize(streamWindow),
+		grpc.WithInitialConnWindowSize(connWindow),
+		grpc.WithReadBufferSize(ioBuffer),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(2 * batchBytes)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: quiet, Timeout: quiet}),
+	}, options...)...)
+	if err != nil {
+		return nil, fmt.Errorf("blocks: dial %s: %w", address, err)
+	}
+	return &Client{conn: conn, service: wireformat.NewFlightServiceClient(conn), address: address}, nil
+}
+
+// Close ends the connection, and fetches with it.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// Fetch calls put with the rows of the ticket in ascending order, some thousand at
+// a time; first is the number of the first, and rows are put's until it returns.
+// It waits for as long as the owner takes to come to the hop. After an error, what
+// was put is right and the rest is missing. Errors wrap ErrRetry, ErrPast,
+// ErrNotHeld or ErrTicket, put's error or that of ctx; any other means that the
+// owner refuses this client, now and later.
+func (c *Client) Fetch(ctx context.Context, t Ticket, put func(first int64, rows []byte) error) error {
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := c.fetch(ctx, t, put); err != nil {
+		return fmt.Errorf("blocks: fetch %v from %s: %w", t, c.address, err)
+	}
+	return nil
+}
+
+func (c *Client) fetch(ctx context.Context, t Ticket, put func(first int64, rows []byte) error) error {
+	stream, err := c.service.DoGet(ctx, &flight.Ticket{Ticket: t.Encode()}, grpc.ForceCodecV2(newCodec()))
+	if err != nil {
+		return fromStatus(ctx, err)
+	}
+	var f frame
+	defer f.free()
+	if err := stream.RecvMsg(&f); err != nil {
+		return fromStatus(ctx, err)
+	}
+	if !bytes.Equal(f.header, t.schemaMessage()) {
+		return fmt.Errorf("the stream begins with another schema than %v: %w: %w", t.schema(), ErrCorrupt, ErrRetry)
+	}
+	next, last := t.Row, t.Row+t.Rows
+	for {
+		err := stream.RecvMsg(&f)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fromStatus(ctx, err)
+		}
+		rows, err := check(t, next, f.label, f.body)
+		if err != nil {
+			return fmt.Errorf("%w: %w", err, ErrRetry)
+		}
+		if err := put(next, rows); err != nil {
+			return err
+		}
+		next += int64(len(rows) / t.RowBytes())
+	}
+	if next != last {
+		return fmt.Errorf("the stream ended at row %d: %w: %w", next, ErrCorrupt, ErrRetry)
+	}
+	return nil
+}
+
+// fromStatus tells apart what a failed call means.
+func fromStatus(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	switch status.Code(err) {
+	case codes.InvalidArgument:
+		return fmt.Errorf("%w: %w", err, ErrTicket)
+	case codes.OutOfRange:
+		return fmt.Errorf("%w: %w", err, ErrPast)
+	case codes.NotFound:
+		return fmt.Errorf("%w: %w", err, ErrNotHeld)
+	case codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented, codes.ResourceExhausted:
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, ErrRetry)
+}

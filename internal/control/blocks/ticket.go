@@ -1,0 +1,106 @@
+package blocks
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"ndls/internal/control"
+)
+
+const (
+	// maxTicket is the longest ticket in bytes; those that are encoded here take
+	// less than 400.
+	maxTicket = 4096
+	// maxColumns is far above any column block that memory would hold.
+	maxColumns = 1 << 16
+	// maxRows is the number of node ids.
+	maxRows = 1 << 32
+	// maxHop is the largest hop that a plan can ask for.
+	maxHop = 1<<15 - 1
+)
+
+// ErrTicket reports a ticket that makes no sense.
+var ErrTicket = errors.New("bad ticket")
+
+// Ticket names rows [Row, Row+Rows) of a column block as they are at a hop.
+type Ticket struct {
+	// Plan is control.Plan.Hash: rows of another plan are other rows.
+	Plan  string        `json:"plan"`
+	Stage control.Stage `json:"stage"`
+	// First is the first granule (16 columns) of the block, Columns its width.
+	First   int `json:"first"`
+	Columns int `json:"columns"`
+	// Precision is "float32" or "float16".
+	Precision string `json:"precision"`
+	Hop       int    `json:"hop"`
+	Row       int64  `json:"row"`
+	Rows      int64  `json:"rows"`
+}
+
+// RowBytes is the size of a row.
+func (t Ticket) RowBytes() int {
+	if t.Precision == "float16" {
+		return 2 * t.Columns
+	}
+	return 4 * t.Columns
+}
+
+// String names the rows in messages.
+func (t Ticket) String() string {
+	return fmt.Sprintf("rows %d to %d of %s, hop %d, %d columns from granule %d",
+		t.Row, t.Row+t.Rows, t.Stage, t.Hop, t.Columns, t.First)
+}
+
+// Validate checks ranges. Its error wraps [ErrTicket].
+func (t Ticket) Validate() error {
+	wrong := ""
+	switch {
+	case t.Plan == "":
+		wrong = "no plan"
+	case t.Stage == "":
+		wrong = "no stage"
+	case t.Precision != "float32" && t.Precision != "float16":
+		wrong = fmt.Sprintf("precision %q is neither float32 nor float16", t.Precision)
+	case t.First < 0:
+		wrong = fmt.Sprintf("granule %d", t.First)
+	case t.Columns < 1 || t.Columns > maxColumns:
+		wrong = fmt.Sprintf("%d columns", t.Columns)
+	case t.Hop < 0 || t.Hop > maxHop:
+		wrong = fmt.Sprintf("hop %d", t.Hop)
+	case t.Row < 0 || t.Rows < 1 || t.Row > maxRows || t.Rows > maxRows-t.Row:
+		wrong = fmt.Sprintf("%d rows from %d", t.Rows, t.Row)
+	default:
+		return nil
+	}
+	return fmt.Errorf("blocks: %s: %w", wrong, ErrTicket)
+}
+
+// Encode is the ticket as JSON.
+func (t Ticket) Encode() []byte {
+	text, err := json.Marshal(t)
+	if err != nil {
+		panic(fmt.Sprintf("blocks: a ticket holds only numbers and strings: %v", err))
+	}
+	return text
+}
+
+// ParseTicket reads what Encode wrote. An error wraps [ErrTicket].
+func ParseTicket(text []byte) (Ticket, error) {
+	if len(text) > maxTicket {
+		return Ticket{}, fmt.Errorf("blocks: a ticket of %d bytes: %w", len(text), ErrTicket)
+	}
+	var t Ticket
+	d := json.NewDecoder(bytes.NewReader(text))
+	// A field that is not known here asks for something that would not be done.
+	d.DisallowUnknownFields()
+	if err := d.Decode(&t); err != nil {
+		return Ticket{}, fmt.Errorf("blocks: %w: %w", err, ErrTicket)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Ticket{}, fmt.Errorf("blocks: text after the ticket: %w", ErrTicket)
+	}
+	return t, t.Validate()
+}

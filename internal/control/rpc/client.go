@@ -1,0 +1,353 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"ndls/internal/control"
+	"ndls/internal/control/rpc/controlpb"
+)
+
+const (
+	// DefaultPatience is how long a coordinator may be away.
+	DefaultPatience = 2 * time.Minute
+	// firstPause and longestPause bound the growing pauses between attempts.
+	firstPause   = 100 * time.Millisecond
+	longestPause = 2 * time.Second
+)
+
+// Options say how a client behaves. The zero value is usable.
+type Options struct {
+	// Patience is how long a call is tried while there is no coordinator, 0 for
+	// DefaultPatience.
+	Patience time.Duration
+}
+
+// Client is the coordinator as a worker in another process sees it. Its methods
+// may be called at the same time.
+type Client struct {
+	conn     *grpc.ClientConn
+	control  controlpb.ControlClient
+	patience time.Duration
+	cancel   context.CancelFunc
+	// trouble is what went wrong in the last attempt to connect.
+	trouble *trouble
+	// met says that a call has succeeded; run names the run that was joined.
+	met     atomic.Bool
+	run     atomic.Value
+	numbers atomic.Uint64
+}
+
+var (
+	_ control.Service = (*Client)(nil)
+	_ Statuser        = (*Client)(nil)
+)
+
+// Dial returns a client of the coordinator that locate finds. It makes no
+// connection: the first call does. Locate is given ctx, as long as the client is
+// not closed.
+func Dial(ctx context.Context, locate Locate, s *Security, o Options) (*Client, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &Client{patience: o.Patience, cancel: cancel, trouble: &trouble{}}
+	if c.patience == 0 {
+		c.patience = DefaultPatience
+	}
+	options := append(s.DialOptions(Coordinator),
+		// Of two credentials the later hold.
+		grpc.WithTransportCredentials(watched{s.clientCredentials(Coordinator), c.trouble}),
+		grpc.WithResolvers(builder{ctx, locate}),
+		grpc.WithNoProxy(),
+		grpc.WithContextDialer(c.trouble.dial),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: firstPause, Multiplier: 2, Jitter: 0.2, MaxDelay: longestPause},
+			MinConnectTimeout: connectTimeout / 4,
+		}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout, PermitWithoutStream: true}),
+	)
+	conn, err := grpc.NewClient(scheme+":///coordinator", options...)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("rpc: a client: %w", err)
+	}
+	c.conn, c.control = conn, controlpb.NewControlClient(conn)
+	return c, nil
+}
+
+// Close ends the connection and with it calls that are under way.
+func (c *Client) Close() error {
+	c.cancel()
+	return c.conn.Close()
+}
+
+// Join is control.Service's.
+func (c *Client) Join(ctx context.Context, h control.Hello) (w control.Welcome, err error) {
+	messages := fromHello(h)
+	err = c.try(ctx, "join", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
+		stream, err := c.control.Join(ctx, o...)
+		if err != nil {
+			return err
+		}
+		m, err := sendAll(stream, messages)
+		if err != nil {
+			return err
+		}
+		if w, err = toWelcome(m); err != nil {
+			return err
+		}
+		c.run.Store(runName(m))
+		return nil
+	})
+	return w, err
+}
+
+// Next is control.Service's. It waits as long as ctx lets it.
+func (c *Client) Next(ctx context.Context, worker string) (l control.Lease, err error) {
+	err = c.try(ctx, "next", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
+		m, err := c.control.Next(ctx, &controlpb.NextRequest{Worker: worker}, o...)
+		if err == nil {
+			l, err = toLease(m)
+		}
+		return err
+	})
+	return l, err
+}
+
+// Renew is control.Service's.
+func (c *Client) Renew(ctx context.Context, fencing uint64, p control.Progress) error {
+	m := fromRenew(fencing, p)
+	return c.try(ctx, "renew", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
+		_, err := c.control.Renew(ctx, m, o...)
+		return err
+	})
+}
+
+// Commit is control.Service's.
+func (c *Client) Commit(ctx context.Context, fencing uint64, change control.Change) error {
+	messages := fromCommit(fencing, c.numbers.Add(1), change)
+	return c.try(ctx, "commit", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
+		stream, err := c.control.Commit(ctx, o...)
+		if err == nil {
+			_, err = sendAll(stream, messages)
+		}
+		return err
+	})
+}
+
+// Finish is control.Service's.
+func (c *Client) Finish(ctx context.Context, fencing uint64, outcome control.Outcome) error {
+	m, err := fromOutcome(fencing, outcome)
+	if err != nil {
+		return fmt.Errorf("rpc: finish: %w", err)
+	}
+	return c.try(ctx, "finish", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
+		_, err := c.control.Finish(ctx, m, o...)
+		return err
+	})
+}
+
+// Catalog is control.Service's.
+func (c *Client) Catalog(ctx context.Context) (entries []control.Entry, err error) {
+	err = c.try(ctx, "catalog", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
+		entries = nil
+		stream, err := c.control.Catalog(ctx, &controlpb.CatalogRequest{}, o...)
+		return receiveAll(stream, err, func(m *controlpb.CatalogReply) { entries = appendEntries(entries, m.GetEntries()) })
+	})
+	return entries, err
+}
+
+// Status returns the JSON document that the coordinator has about the run. It is
+// for people who wait: where no coordinator answers, it fails at once.
+func (c *Client) Status(ctx context.Context) (text []byte, err error) {
+	err = c.try(ctx, "status", 0, func(ctx context.Context, o ...grpc.CallOption) error {
+		stream, err := c.control.Status(ctx, &controlpb.StatusRequest{}, o...)
+		return receiveAll(stream, err, func(m *controlpb.StatusReply) { text = append(text, m.GetJson()...) })
+	})
+	return text, err
+}
+
+// sendAll sends the pieces of an argument and waits for the answer.
+func sendAll[M, R any](stream grpc.ClientStreamingClient[M, R], messages []*M) (*R, error) {
+	for _, m := range messages {
+		// io.EOF says that the server has answered already.
+		if err := stream.Send(m); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return stream.CloseAndRecv()
+}
+
+// receiveAll hands over the pieces of an answer, of a stream or the error in its place.
+func receiveAll[M any](stream grpc.ServerStreamingClient[M], err error, add func(*M)) error {
+	for err == nil {
+		var m *M
+		if m, err = stream.Recv(); err == nil {
+			add(m)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// try makes a call until it is answered or patience has ended.
+func (c *Client) try(ctx context.Context, call string, patience time.Duration,
+	attempt func(context.Context, ...grpc.CallOption) error,
+) error {
+	if run, ok := c.run.Load().(string); ok {
+		ctx = metadata.AppendToOutgoingContext(ctx, runHeader, run)
+	}
+	var away time.Time // since when there has been no coordinator
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		began := time.Now()
+		var reached peer.Peer
+		err := attempt(ctx, grpc.Peer(&reached))
+		if err == nil {
+			c.met.Store(true)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("rpc: %s: %w", call, ctx.Err())
+		}
+		if !c.mayPass(err) {
+			return c.explain(call, err)
+		}
+		// A call that waited for long, connected, met a coordinator then.
+		if now := time.Now(); away.IsZero() || reached.Addr != nil && now.Sub(began) > longestPause {
+			away, pause = now, firstPause
+		}
+		rest := time.Until(away.Add(patience))
+		if rest <= 0 {
+			return c.explain(call, err)
+		}
+		// Workers that lost one coordinator should not come back all at once.
+		if err := sleep(ctx, min(rest, time.Duration((0.5+rand.Float64())*float64(pause)))); err != nil {
+			return fmt.Errorf("rpc: %s: %w", call, err)
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// mayPass says whether a call that failed so may succeed later, by itself.
+func (c *Client) mayPass(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable:
+		return c.met.Load() || refusal(c.trouble.get()) == nil
+	case codes.Unauthenticated:
+		return c.met.Load()
+	case codes.Aborted:
+		return true
+	}
+	return false
+}
+
+// explain is the error of a call that is given up.
+func (c *Client) explain(call string, err error) error {
+	if status.Code(err) != codes.Unavailable {
+		return fromStatus(call, err)
+	}
+	trouble := c.trouble.get()
+	if cause := refusal(trouble); cause != nil {
+		return fmt.Errorf("rpc: %s: %w: %w", call, cause, control.ErrRefused)
+	}
+	if trouble == nil {
+		trouble = errors.New(status.Convert(err).Message())
+	}
+	return fmt.Errorf("rpc: %s: no coordinator answers; start it again, or look for what keeps its address from being reached: %w", call, trouble)
+}
+
+// errSilent is what a server that expects TLS does, and one that dies.
+var errSilent = errors.New("the connection was closed without a word; " +
+	"if the coordinator was started with --keys, give the worker --keys too, in place of a token")
+
+// trouble is what went wrong with the last connection, nil where it is well.
+type trouble struct{ last atomic.Pointer[error] }
+
+func (t *trouble) set(err error) { t.last.Store(&err) }
+
+func (t *trouble) get() error {
+	if err := t.last.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// dial connects.
+func (t *trouble) dial(ctx context.Context, address string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		t.set(err)
+	}
+	return conn, err
+}
+
+// watched notes why connections fail: gRPC passes on no more than a text.
+type watched struct {
+	credentials.TransportCredentials
+	trouble *trouble
+}
+
+func (w watched) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	c, info, err := w.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	if err != nil {
+		w.trouble.set(err)
+		return nil, nil, err
+	}
+	return &watchedConn{Conn: c, trouble: w.trouble}, info, nil
+}
+
+func (w watched) Clone() credentials.TransportCredentials {
+	return watched{w.TransportCredentials.Clone(), w.trouble}
+}
+
+// watchedConn notes how the first read ends. In TLS 1.3 that is where a client
+// learns that its certificate was not accepted.
+type watchedConn struct {
+	net.Conn
+	trouble *trouble
+	heard   bool
+}
+
+func (c *watchedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.heard {
+		return n, err
+	}
+	c.heard = true
+	switch {
+	case n > 0:
+		c.trouble.set(nil)
+	case errors.Is(err, io.EOF):
+		c.trouble.set(errSilent)
+	case err != nil:
+		c.trouble.set(err)
+	}
+	return n, err
+}

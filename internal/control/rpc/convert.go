@@ -1,0 +1,221 @@
+package rpc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"ndls/internal/control"
+	"ndls/internal/control/rpc/controlpb"
+)
+
+// pieceBytes is about how much of a list goes into one message: far below the 4 MiB
+// that gRPC accepts, and enough to make the cost of a message small.
+const pieceBytes = 256 << 10
+
+// cut divides a list into pieces of about pieceBytes.
+func cut[T any](list []T, size func(T) int) [][]T {
+	var pieces [][]T
+	begin, bytes := 0, 0
+	for i, v := range list {
+		bytes += size(v)
+		if bytes >= pieceBytes {
+			pieces = append(pieces, list[begin:i+1])
+			begin, bytes = i+1, 0
+		}
+	}
+	if begin < len(list) {
+		pieces = append(pieces, list[begin:])
+	}
+	return pieces
+}
+
+func textSize(s string) int { return len(s) + 4 }
+
+// entrySize is at least what an entry takes in a message.
+func entrySize(e control.Entry) int { return len(e.Kind) + len(e.Path) + len(e.Checksum) + 64 }
+
+// readable is text for people, which no stray byte may keep from being sent.
+func readable(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+func fromHello(h control.Hello) []*controlpb.Hello {
+	messages := []*controlpb.Hello{{
+		Worker: h.Worker, Version: h.Version, Memory: h.Memory, Threads: int64(h.Threads), Blocks: h.Blocks,
+	}}
+	for _, piece := range cut(h.Holds, textSize) {
+		messages = append(messages, &controlpb.Hello{Holds: piece})
+	}
+	return messages
+}
+
+// toHello is of the message that all pieces make together.
+func toHello(m *controlpb.Hello) control.Hello {
+	return control.Hello{
+		Worker: m.GetWorker(), Version: m.GetVersion(), Memory: m.GetMemory(), Threads: int(m.GetThreads()), Blocks: m.GetBlocks(),
+		Holds: m.GetHolds(),
+	}
+}
+
+func fromWelcome(w control.Welcome) (*controlpb.Welcome, error) {
+	plan, err := json.Marshal(w.Plan)
+	if err != nil {
+		return nil, fmt.Errorf("the plan: %w", err)
+	}
+	return &controlpb.Welcome{
+		PlanJson: plan, Store: w.Store,
+		Heartbeat: durationpb.New(w.Heartbeat), Checkpoint: durationpb.New(w.Checkpoint),
+	}, nil
+}
+
+func toWelcome(m *controlpb.Welcome) (control.Welcome, error) {
+	plan, errPlan := toPlan(m.GetPlanJson())
+	heartbeat, errHeartbeat := toDuration("heartbeat", m.GetHeartbeat())
+	checkpoint, errCheckpoint := toDuration("checkpoint", m.GetCheckpoint())
+	return control.Welcome{Plan: plan, Store: m.GetStore(), Heartbeat: heartbeat, Checkpoint: checkpoint},
+		errors.Join(errPlan, errHeartbeat, errCheckpoint)
+}
+
+func toPlan(text []byte) (control.Plan, error) {
+	var p control.Plan
+	if err := json.Unmarshal(text, &p); err != nil {
+		return p, fmt.Errorf("the plan: %w", err)
+	}
+	return p, nil
+}
+
+func toDuration(what string, m *durationpb.Duration) (time.Duration, error) {
+	if err := m.CheckValid(); err != nil {
+		return 0, fmt.Errorf("the %s: %w", what, err)
+	}
+	d := m.AsDuration()
+	if back := durationpb.New(d); back.Seconds != m.Seconds || back.Nanos != m.Nanos {
+		return 0, fmt.Errorf("the %s of %d s is longer than 292 years", what, m.Seconds)
+	}
+	return d, nil
+}
+
+func fromLease(l control.Lease) (*controlpb.Lease, error) {
+	plan, err := json.Marshal(l.Task.Plan)
+	if err != nil {
+		return nil, fmt.Errorf("the plan: %w", err)
+	}
+	return &controlpb.Lease{
+		Task: &controlpb.Task{
+			Stage: string(l.Task.Stage), Part: string(l.Task.Part), First: int64(l.Task.First), Last: int64(l.Task.Last),
+			PlanJson: plan,
+			Inputs: &controlpb.Inputs{
+				Dataset: l.Task.Inputs.Dataset, SoftLabels: l.Task.Inputs.SoftLabels, Targets: l.Task.Inputs.Targets,
+			},
+		},
+		Fencing: l.Fencing,
+		Ttl:     durationpb.New(l.TTL),
+	}, nil
+}
+
+func toLease(m *controlpb.Lease) (control.Lease, error) {
+	t := m.GetTask()
+	plan, errPlan := toPlan(t.GetPlanJson())
+	ttl, errTTL := toDuration("TTL", m.GetTtl())
+	return control.Lease{
+		Task: control.Task{
+			Stage: control.Stage(t.GetStage()), Part: control.Part(t.GetPart()), First: int(t.GetFirst()), Last: int(t.GetLast()),
+			Plan: plan,
+			Inputs: control.Inputs{
+				Dataset: t.GetInputs().GetDataset(), SoftLabels: t.GetInputs().GetSoftLabels(), Targets: t.GetInputs().GetTargets(),
+			},
+		},
+		Fencing: m.GetFencing(),
+		TTL:     ttl,
+	}, errors.Join(errPlan, errTTL)
+}
+
+func fromRenew(fencing uint64, p control.Progress) *controlpb.RenewRequest {
+	return &controlpb.RenewRequest{Fencing: fencing, Progress: &controlpb.Progress{
+		What: readable(p.What), Done: p.Done, Total: p.Total, Unit: readable(p.Unit), Saved: p.Saved,
+	}}
+}
+
+func toProgress(m *controlpb.Progress) control.Progress {
+	return control.Progress{What: m.GetWhat(), Done: m.GetDone(), Total: m.GetTotal(), Unit: m.GetUnit(), Saved: m.GetSaved()}
+}
+
+func fromEntries(entries []control.Entry) []*controlpb.Entry {
+	messages := make([]*controlpb.Entry, len(entries))
+	for i, e := range entries {
+		messages[i] = &controlpb.Entry{
+			Kind: e.Kind, Path: e.Path, Rows: e.Rows, Bytes: e.Bytes, Checksum: e.Checksum, Interval: e.Interval, Block: e.Block,
+		}
+	}
+	return messages
+}
+
+func appendEntries(entries []control.Entry, messages []*controlpb.Entry) []control.Entry {
+	for _, m := range messages {
+		entries = append(entries, control.Entry{
+			Kind: m.GetKind(), Path: m.GetPath(), Rows: m.GetRows(), Bytes: m.GetBytes(), Checksum: m.GetChecksum(),
+			Interval: m.GetInterval(), Block: m.GetBlock(),
+		})
+	}
+	return entries
+}
+
+func fromCommit(fencing, number uint64, c control.Change) []*controlpb.CommitRequest {
+	messages := []*controlpb.CommitRequest{{Fencing: fencing, Number: number, Delete: c.Delete}}
+	for _, piece := range cut(c.Added, entrySize) {
+		messages = append(messages, &controlpb.CommitRequest{Added: fromEntries(piece)})
+	}
+	for _, piece := range cut(c.Removed, textSize) {
+		messages = append(messages, &controlpb.CommitRequest{Removed: piece})
+	}
+	return messages
+}
+
+// toChange is of the message that all pieces make together.
+func toChange(m *controlpb.CommitRequest) control.Change {
+	return control.Change{Added: appendEntries(nil, m.GetAdded()), Removed: m.GetRemoved(), Delete: m.GetDelete()}
+}
+
+// kinds are the kinds of failures; "" is a task that is done.
+var kinds = map[control.Kind]controlpb.Kind{
+	"":              controlpb.Kind_KIND_UNSPECIFIED,
+	control.Retry:   controlpb.Kind_KIND_RETRY,
+	control.Fatal:   controlpb.Kind_KIND_FATAL,
+	control.Drained: controlpb.Kind_KIND_DRAINED,
+}
+
+func fromOutcome(fencing uint64, o control.Outcome) (*controlpb.FinishRequest, error) {
+	kind, ok := kinds[o.Kind]
+	if !ok {
+		return nil, fmt.Errorf("an outcome of no known kind, %q", o.Kind)
+	}
+	m := &controlpb.FinishRequest{Fencing: fencing, Kind: kind, Reason: readable(o.Reason)}
+	if o.Report != nil {
+		text, err := json.Marshal(o.Report)
+		if err != nil {
+			return nil, fmt.Errorf("the report: %w", err)
+		}
+		m.ReportJson = text
+	}
+	return m, nil
+}
+
+func toOutcome(m *controlpb.FinishRequest) (control.Outcome, error) {
+	o := control.Outcome{Reason: m.GetReason()}
+	if text := m.GetReportJson(); len(text) > 0 {
+		o.Report = new(control.StageReport)
+		if err := json.Unmarshal(text, o.Report); err != nil {
+			return o, fmt.Errorf("the report: %w", err)
+		}
+	}
+	for kind, number := range kinds {
+		if number == m.GetKind() {
+			o.Kind = kind
+			return o, nil
+		}
+	}
+	return o, fmt.Errorf("an outcome of no known kind, number %d", m.GetKind())
+}

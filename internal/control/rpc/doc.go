@@ -1,0 +1,66 @@
+// Package rpc carries control.Service over gRPC: what a worker in another
+// process asks of its coordinator has the results and the errors that it would
+// have in the same process, as long as the coordinator is back within a bound.
+//
+// # Model
+//
+// [Serve] puts a service on a listener, [Dial] gives a [Client], which is a
+// control.Service itself. Both need a [Security]: TLS with a job's own
+// certificates, or a job token.
+//
+// Errors keep their meaning. control.ErrLeaseLost, ErrEnded and ErrRefused, and
+// the context errors, are found by errors.Is on the client's side; another error
+// arrives with its text, and the call may be repeated. A client without the right
+// token or certificate gets ErrRefused.
+//
+// A call that fails because of the connection is made again, with growing pauses,
+// until the client's patience ends; each time it looks for a connection, the
+// client asks anew where the coordinator is. As long as no call of a client has
+// ever succeeded, a wrong token or certificate ends a call at once; later it is
+// taken for a sign that a stranger has got the address of a coordinator that is
+// gone, and patience holds. A client that has joined a run names it with every
+// call, and the coordinator of another run does not serve it.
+//
+// So a call may reach the service more than once. What that asks of a service:
+//
+//   - Commit under a live lease succeeds where the files to list are listed just
+//     so and those to unlist are not listed. Copies that reach one and the same
+//     server are held back here, however late they come; what remains is the
+//     commit that is sent again because the coordinator was restarted.
+//   - Finish succeeds again for the fencing number with which its task was
+//     finished before.
+//   - Renew and Join may be repeated at any time.
+//   - A lease that Next gives to a worker that has gone away meanwhile is finished
+//     here as control.Drained; one that is lost on the way runs out.
+//
+// Commit and Finish go on in the server when their caller goes away, so that a
+// broken connection does not leave half of a change.
+//
+// # Format
+//
+// Messages are those of controlpb/control.proto, whose head lists the status codes;
+// plans and reports are their JSON. Text that is for people alone (reasons,
+// progress, errors) has bytes that are not UTF-8 replaced.
+//
+// A folder of keys holds ca.pem, {coordinator,worker}.{pem,key} and gossip.key. The
+// key of the certificate authority is not kept, so nobody can add a certificate. A
+// certificate names its role as a host, coordinator.ndls or worker.ndls, and the
+// other side checks that name instead of an address: addresses change. The
+// coordinator's is for servers only; a worker's is for clients, and for the
+// server from which other workers fetch rows. TLS is 1.3.
+//
+// A token is 64 hexadecimal digits. It travels with every call and is compared in
+// constant time; without TLS it does so on loopback only, unless
+// [Security.Insecure] is set.
+//
+// # Memory
+//
+// Lists travel in pieces of at most 256 KiB and are collected on arrival: a call
+// takes what its arguments and results take, plus one piece. A server remembers 100
+// bytes for each commit of a lease that has not ended.
+//
+// # Not supported
+//
+// Any service but one run's: a server has one service, and a client one
+// coordinator. Changing keys or token while a run goes on.
+package rpc

@@ -1,0 +1,176 @@
+package rpc
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"ndls/internal/control"
+)
+
+const (
+	authorityFile = "ca.pem"
+	gossipFile    = "gossip.key"
+	// roleDomain is no domain of the Internet: names in it are roles.
+	roleDomain = ".ndls"
+	// clockSkew is how far clocks of hosts may be behind that of the one that
+	// makes the keys.
+	clockSkew = 5 * time.Minute
+)
+
+// roleUsages says on which side of a connection a role may be.
+var roleUsages = map[Role][]x509.ExtKeyUsage{
+	Coordinator: {x509.ExtKeyUsageServerAuth},
+	Worker:      {x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+}
+
+// keyFile is a file of a folder of keys.
+type keyFile struct {
+	name string
+	text []byte
+}
+
+// MakeKeys writes the keys of a job to the folder dir, which it creates: ca.pem,
+// a certificate and an ECDSA P-256 key for each role, and the secret of gossip, all
+// with mode 0600. hosts are names and addresses that the certificates hold beside
+// their role, for programs that check those. The certificates begin five minutes
+// ago and end after valid. Where one of the files exists, nothing is written.
+func MakeKeys(dir string, hosts []string, valid time.Duration) error {
+	if valid <= 0 {
+		return fmt.Errorf("rpc: keys that are valid for %v are valid never: %w", valid, control.ErrOption)
+	}
+	files, err := makeFiles(hosts, valid)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("rpc: making keys: %w", err)
+	}
+	for _, f := range files {
+		if _, err := os.Lstat(filepath.Join(dir, f.name)); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("rpc: %s exists, and running jobs may need it: choose another folder, or remove the keys in this one: %w",
+				filepath.Join(dir, f.name), errors.Join(err, fs.ErrExist))
+		}
+	}
+	for _, f := range files {
+		if err := writeNew(filepath.Join(dir, f.name), f.text); err != nil {
+			return fmt.Errorf("rpc: making keys: %w", err)
+		}
+	}
+	return nil
+}
+
+func makeFiles(hosts []string, valid time.Duration) ([]keyFile, error) {
+	a, err := newAuthority(valid)
+	if err != nil {
+		return nil, fmt.Errorf("rpc: making keys: %w", err)
+	}
+	files := []keyFile{
+		{authorityFile, encodePEM("CERTIFICATE", a.certificate.Raw)},
+		{gossipFile, []byte(MakeToken() + "\n")},
+	}
+	for _, role := range []Role{Coordinator, Worker} {
+		certificate, key, err := a.issue(role, hosts)
+		if err != nil {
+			return nil, fmt.Errorf("rpc: making the %s's keys: %w", role, err)
+		}
+		files = append(files, keyFile{string(role) + ".pem", certificate}, keyFile{string(role) + ".key", key})
+	}
+	return files, nil
+}
+
+// authority signs certificates.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+func newAuthority(valid time.Duration) (authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return authority{}, err
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: "ndls job " + hex.EncodeToString(randomBytes(4))},
+		NotBefore:             now.Add(-clockSkew),
+		NotAfter:              now.Add(valid),
+		KeyUsage:              x509.KeyUsageCertSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+		MaxPathLenZero:        true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return authority{}, err
+	}
+	certificate, err := x509.ParseCertificate(der)
+	return authority{certificate, key}, err
+}
+
+// issue makes a key and its certificate, in PEM.
+func (a authority) issue(role Role, hosts []string) (certificate, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	template := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: role.host()},
+		DNSNames:    []string{role.host()},
+		NotBefore:   a.certificate.NotBefore,
+		NotAfter:    a.certificate.NotAfter,
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: roleUsages[role],
+	}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+			continue
+		}
+		// A worker's certificate with the coordinator's name would make it one.
+		if host == "" || strings.ContainsAny(host, "*:/ ") || strings.HasSuffix(strings.ToLower(strings.TrimSuffix(host, ".")), roleDomain) {
+			return nil, nil, fmt.Errorf("%q is not an address or the name of a host outside %s: %w", host, roleDomain, control.ErrOption)
+		}
+		template.DNSNames = append(template.DNSNames, host)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &private.PublicKey, a.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, nil, err
+	}
+	return encodePEM("CERTIFICATE", der), encodePEM("PRIVATE KEY", secret), nil
+}
+
+func encodePEM(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	rand.Read(b)
+	return b
+}
+
+func writeNew(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}

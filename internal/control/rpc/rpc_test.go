@@ -1,0 +1,442 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"ndls/internal/control"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake is a coordinator that does what its fields say and notes what it was asked.
+type fake struct {
+	welcome control.Welcome
+	next    func(ctx context.Context) (control.Lease, error)
+	entries []control.Entry
+	err     error
+	commit  func(ctx context.Context) error
+
+	mu    sync.Mutex
+	asked []any
+}
+
+func (f *fake) note(v ...any) {
+	f.mu.Lock()
+	f.asked = append(f.asked, v...)
+	f.mu.Unlock()
+}
+
+func (f *fake) notes() []any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]any(nil), f.asked...)
+}
+
+func (f *fake) Join(_ context.Context, h control.Hello) (control.Welcome, error) {
+	f.note(h)
+	return f.welcome, f.err
+}
+
+func (f *fake) Next(ctx context.Context, worker string) (control.Lease, error) {
+	f.note(worker)
+	if f.next != nil {
+		return f.next(ctx)
+	}
+	return control.Lease{}, f.err
+}
+
+func (f *fake) Renew(_ context.Context, fencing uint64, p control.Progress) error {
+	f.note(fencing, p)
+	return f.err
+}
+
+func (f *fake) Commit(ctx context.Context, fencing uint64, c control.Change) error {
+	f.note(fencing, c)
+	if f.commit != nil {
+		return f.commit(ctx)
+	}
+	return f.err
+}
+
+func (f *fake) Finish(_ context.Context, fencing uint64, o control.Outcome) error {
+	f.note(fencing, o)
+	return f.err
+}
+
+func (f *fake) Catalog(context.Context) ([]control.Entry, error) { return f.entries, f.err }
+
+// telling is a fake that has a status.
+type telling struct {
+	*fake
+	status []byte
+}
+
+func (t telling) Status(context.Context) ([]byte, error) { return t.status, t.err }
+
+func token(t testing.TB) *Security {
+	t.Helper()
+	s, err := TokenSecurity(MakeToken(), "the test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func listen(t testing.TB, address string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// start serves until stop is called, or the test ends.
+func start(t testing.TB, l net.Listener, service control.Service, s *Security) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- Serve(ctx, l, service, s) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func dial(t testing.TB, locate Locate, s *Security, patience time.Duration) *Client {
+	t.Helper()
+	c, err := Dial(context.Background(), locate, s, Options{Patience: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// pair is a client of the service.
+func pair(t testing.TB, service control.Service) *Client {
+	t.Helper()
+	s := token(t)
+	l := listen(t, "127.0.0.1:0")
+	start(t, l, service, s)
+	return dial(t, At(l.Addr().String()), s, 5*time.Second)
+}
+
+var (
+	lease = control.Lease{
+		Task: control.Task{
+			Stage: control.Smooth, Part: control.Columns, First: 2, Last: 4, Plan: control.DefaultPlan(),
+			Inputs: control.Inputs{Dataset: "npy:/data/x", SoftLabels: "s.npy", Targets: "ids.txt"},
+		},
+		Fencing: 17, TTL: 30 * time.Second,
+	}
+	change = control.Change{
+		Added:   []control.Entry{{Kind: "tile", Path: "tiles/a", Rows: 5, Bytes: 70, Checksum: "sha256:ab", Interval: -1, Block: 3}},
+		Removed: []string{"checkpoints/b"}, Delete: true,
+	}
+)
+
+func TestCallsArriveAsTheyWereMade(t *testing.T) {
+	ctx := context.Background()
+	f := &fake{
+		welcome: control.Welcome{
+			Plan: control.DefaultPlan(), Store: "s3://bucket/run", Heartbeat: 10 * time.Second, Checkpoint: 5 * time.Minute,
+		},
+		next:    func(context.Context) (control.Lease, error) { return lease, nil },
+		entries: change.Added,
+	}
+	text := bytes.Repeat([]byte(`{"a":1}`), pieceBytes)
+	c := pair(t, telling{f, text})
+
+	hello := control.Hello{Worker: "w-1", Version: "1.2", Memory: 1 << 40, Threads: 8, Blocks: "10.0.0.1:70", Holds: []string{"x", "y"}}
+	progress := control.Progress{What: "hops", Done: 3, Total: 10, Unit: "hops", Saved: 2}
+	done := control.Outcome{Report: &control.StageReport{
+		Stage: control.LSI, Seconds: 1.5, LSI: &control.LSIReport{Histogram: [][2]int64{{1, 2}}},
+	}}
+	failed := control.Outcome{Kind: control.Drained, Reason: "SIGTERM"}
+
+	if w, err := c.Join(ctx, hello); err != nil || !reflect.DeepEqual(w, f.welcome) {
+		t.Fatalf("join: %+v, %v", w, err)
+	}
+	if l, err := c.Next(ctx, "w-1"); err != nil || !reflect.DeepEqual(l, lease) {
+		t.Fatalf("next: %+v, %v", l, err)
+	}
+	for i, err := range []error{
+		c.Renew(ctx, 17, progress), c.Commit(ctx, 17, change), c.Finish(ctx, 17, done), c.Finish(ctx, 18, failed),
+	} {
+		if err != nil {
+			t.Fatalf("call %d: %v", i, err)
+		}
+	}
+	if entries, err := c.Catalog(ctx); err != nil || !reflect.DeepEqual(entries, f.entries) {
+		t.Fatalf("catalog: %+v, %v", entries, err)
+	}
+	if got, err := c.Status(ctx); err != nil || !bytes.Equal(got, text) {
+		t.Fatalf("status: %d bytes, %v", len(got), err)
+	}
+	want := []any{hello, "w-1", uint64(17), progress, uint64(17), change, uint64(17), done, uint64(18), failed}
+	if !reflect.DeepEqual(f.notes(), want) {
+		t.Fatalf("the service was asked %+v, want %+v", f.notes(), want)
+	}
+}
+
+func TestErrorsKeepTheirMeaning(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		err  error
+		is   error
+	}{
+		{"lease lost", fmt.Errorf("coordinator: lease 17 of smooth: %w", control.ErrLeaseLost), control.ErrLeaseLost},
+		{"ended", control.ErrEnded, control.ErrEnded},
+		{"refused", fmt.Errorf("coordinator: version 1.2 here, 1.3 there: %w", control.ErrRefused), control.ErrRefused},
+		{"deadline of the service", fmt.Errorf("storage: put: %w", context.DeadlineExceeded), context.DeadlineExceeded},
+		{"cancelled in the service", context.Canceled, context.Canceled},
+		{"other", errors.New("storage: 503 slow down"), nil},
+		{"bytes that are not UTF-8", errors.New("storage: a\xffb"), nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := &fake{err: tc.err}
+			c := pair(t, telling{f, nil})
+			ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+			defer cancel()
+			join := func() error { _, err := c.Join(ctx, control.Hello{}); return err }
+			next := func() error { _, err := c.Next(ctx, "w"); return err }
+			catalog := func() error { _, err := c.Catalog(ctx); return err }
+			status := func() error { _, err := c.Status(ctx); return err }
+			for i, err := range []error{
+				join(), next(), c.Renew(ctx, 1, control.Progress{}), c.Commit(ctx, 1, change),
+				c.Finish(ctx, 1, control.Outcome{Kind: control.Retry}), catalog(), status(),
+			} {
+				if err == nil || !strings.Contains(err.Error(), strings.ToValidUTF8(tc.err.Error(), "\uFFFD")) {
+					t.Fatalf("call %d: %v has not the text of %v", i, err, tc.err)
+				}
+				for _, s := range sentinels {
+					if errors.Is(err, s.err) != (s.err == tc.is) {
+						t.Fatalf("call %d: errors.Is(%v, %v) is %v", i, err, s.err, errors.Is(err, s.err))
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestNextEndsWithItsContext(t *testing.T) {
+	ended := make(chan error, 1)
+	f := &fake{next: func(ctx context.Context) (control.Lease, error) {
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return control.Lease{}, ctx.Err()
+	}}
+	c := pair(t, f)
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := c.Next(ctx, "w"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("next: %v", err)
+	}
+	if err := <-ended; err == nil {
+		t.Fatal("the service was not told")
+	}
+	ctx, cancel = context.WithCancel(context.Background())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if _, err := c.Next(ctx, "w"); !errors.Is(err, context.Canceled) {
+		t.Fatalf("next: %v", err)
+	}
+	<-ended
+}
+
+func TestLeaseForAWorkerThatIsGoneIsGivenBack(t *testing.T) {
+	leased := make(chan struct{})
+	f := &fake{next: func(ctx context.Context) (control.Lease, error) {
+		<-ctx.Done()
+		close(leased)
+		return lease, nil
+	}}
+	l, s := listen(t, "127.0.0.1:0"), token(t)
+	stop := start(t, l, f, s)
+	c := dial(t, At(l.Addr().String()), s, time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := c.Next(ctx, "w"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	<-leased
+	stop() // waits for the handler
+	notes := f.notes()
+	o, ok := notes[len(notes)-1].(control.Outcome)
+	if !ok || o.Kind != control.Drained || notes[len(notes)-2] != lease.Fencing {
+		t.Fatalf("the service was asked %+v", notes)
+	}
+}
+
+func TestLargeLists(t *testing.T) {
+	const n = 100_000
+	f := &fake{entries: make([]control.Entry, n)}
+	removed := make([]string, n)
+	for i := range f.entries {
+		f.entries[i] = control.Entry{
+			Kind: "tile", Path: fmt.Sprintf("tiles/%032d/%d", i, i%7), Rows: int64(i) << 20, Bytes: int64(i) * 977,
+			Checksum: "sha256:" + strings.Repeat("ab", 32), Interval: int32(i), Block: -1,
+		}
+		removed[i] = f.entries[i].Path
+	}
+	c := pair(t, f)
+	ctx := context.Background()
+	entries, err := c.Catalog(ctx)
+	if err != nil || !reflect.DeepEqual(entries, f.entries) {
+		t.Fatalf("catalog: %d entries, %v", len(entries), err)
+	}
+	all := control.Change{Added: f.entries, Removed: removed}
+	if err := c.Commit(ctx, 1, all); err != nil {
+		t.Fatal(err)
+	}
+	hello := control.Hello{Worker: "w", Holds: removed}
+	if _, err := c.Join(ctx, hello); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.notes(); !reflect.DeepEqual(got, []any{uint64(1), all, hello}) {
+		t.Fatal("the change or the list of held files arrived otherwise")
+	}
+}
+
+func TestCopiesOfACommit(t *testing.T) {
+	var c commits
+	calls := 0
+	do := func(err error) func() error { return func() error { calls++; return err } }
+	busy := errors.New("busy")
+	if err := c.once(1, 1, do(busy)); !errors.Is(err, busy) {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := c.once(1, 1, do(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if calls != 2 {
+		t.Fatalf("%d calls: one that failed is made again, one that succeeded is not", calls)
+	}
+	if err := errors.Join(c.once(1, 2, do(nil)), c.once(2, 1, do(nil))); err != nil || calls != 4 {
+		t.Fatalf("%d calls, %v: another number, or another lease, is another commit", calls, err)
+	}
+
+	begun, end := make(chan struct{}), make(chan struct{})
+	first := make(chan error)
+	go func() {
+		first <- c.once(3, 1, func() error { close(begun); <-end; return nil })
+	}()
+	<-begun
+	go func() { first <- c.once(3, 1, do(errors.New("the copy was made"))) }()
+	close(end)
+	if err := errors.Join(<-first, <-first); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := c.once(1, 9, do(control.ErrLeaseLost)); !errors.Is(err, control.ErrLeaseLost) {
+		t.Fatal(err)
+	}
+	c.forget(2)
+	c.forget(3)
+	if len(c.leases) != 0 {
+		t.Fatalf("%d leases are remembered that have ended", len(c.leases))
+	}
+}
+
+func TestCommitGoesOnWithoutItsCaller(t *testing.T) {
+	begun, end, result := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	f := &fake{commit: func(ctx context.Context) error {
+		close(begun)
+		<-end
+		result <- ctx.Err()
+		return nil
+	}}
+	l, s := listen(t, "127.0.0.1:0"), token(t)
+	stop := start(t, l, f, s)
+	c := dial(t, At(l.Addr().String()), s, time.Second)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { <-begun; cancel() }()
+	if err := c.Commit(ctx, 1, change); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	c.Close()
+	close(end)
+	stop()
+	if err := <-result; err != nil {
+		t.Fatalf("the commit was ended by %v", err)
+	}
+}
+
+func TestNoStatus(t *testing.T) {
+	c := pair(t, &fake{})
+	if _, err := c.Status(context.Background()); err == nil || !strings.Contains(err.Error(), "does not tell") {
+		t.Fatal(err)
+	}
+}
+
+func TestAnOutcomeThatCannotTravel(t *testing.T) {
+	c := pair(t, &fake{})
+	for name, o := range map[string]control.Outcome{
+		"unknown kind": {Kind: "odd"},
+		"NaN":          {Report: &control.StageReport{Seconds: nan()}},
+	} {
+		if err := c.Finish(context.Background(), 1, o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if err := c.Finish(context.Background(), 1, control.Outcome{Kind: control.Retry, Reason: "a\xffb"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func nan() float64 {
+	var zero float64
+	return zero / zero
+}
+
+func BenchmarkRenew(b *testing.B) {
+	c := pair(b, &quiet{})
+	for b.Loop() {
+		if err := c.Renew(context.Background(), 1, control.Progress{What: "hops", Done: 3, Total: 10, Unit: "hops"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCatalog(b *testing.B) {
+	f := &quiet{}
+	for i := range 100_000 {
+		f.entries = append(f.entries, control.Entry{
+			Kind: "tile", Path: fmt.Sprintf("tiles/%032d", i), Rows: 1 << 20, Bytes: 1 << 26, Checksum: "sha256:" + strings.Repeat("ab", 32),
+		})
+	}
+	c := pair(b, f)
+	for b.Loop() {
+		if entries, err := c.Catalog(context.Background()); err != nil || len(entries) != len(f.entries) {
+			b.Fatal(err)
+		}
+	}
+	text, _ := json.Marshal(f.entries)
+	b.SetBytes(int64(len(text)))
+	b.ReportMetric(float64(len(f.entries))*float64(b.N)/b.Elapsed().Seconds(), "entries/s")
+}
+
+// quiet is a fake that remembers nothing.
+type quiet struct {
+	fake
+}
+
+func (*quiet) Renew(context.Context, uint64, control.Progress) error { return nil }

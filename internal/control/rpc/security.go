@@ -1,0 +1,306 @@
+package rpc
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"ndls/internal/control"
+)
+
+// TokenVariable is the environment variable that holds the job token where no
+// file does.
+const TokenVariable = "NDLS_TOKEN"
+
+const (
+	secretBytes  = 32
+	tokenHeader  = "authorization"
+	tokenPrefix  = "Bearer "
+	gossipLabel  = "ndls gossip key v1"
+	tokenWayOut  = "write one with: openssl rand -hex 32 > FILE, and give --token-file FILE to the coordinator and to every worker"
+	keysWayOut   = "make keys with: ndls cluster-keys --out DIR, and give --keys DIR to the coordinator and to every worker"
+	insecureText = "%s is not on this host, and without TLS whoever sees the traffic has the job token: " + keysWayOut +
+		"; on a network that is the job's alone say --insecure"
+)
+
+// Role is what a process is in a job. A certificate is for one role.
+type Role string
+
+// The roles.
+const (
+	Coordinator Role = "coordinator"
+	Worker      Role = "worker"
+)
+
+// host is the host name that stands for the role in certificates.
+func (r Role) host() string { return string(r) + roleDomain }
+
+// Security is how a process proves that it belongs to the job, and has others
+// prove it. It serves every connection of the job, those of blocks and gossip too.
+type Security struct {
+	// Insecure lets the job token travel without TLS between hosts.
+	Insecure bool
+
+	token string
+	// secret is what the gossip key comes from.
+	secret []byte
+	// roots is nil where there is a token.
+	roots *x509.CertPool
+	pair  tls.Certificate
+	now   func() time.Time
+}
+
+// LoadSecurity reads the keys of role from the folder keys, or, where that is "",
+// the job token from tokenFile, or, where that is "" too, from NDLS_TOKEN. Its
+// errors say what to do; one about what was asked for wraps control.ErrOption.
+func LoadSecurity(keys string, role Role, tokenFile string) (*Security, error) {
+	switch {
+	case keys != "" && tokenFile != "":
+		return nil, fmt.Errorf("rpc: --keys and --token-file are two ways to the same end: give one: %w", control.ErrOption)
+	case keys != "":
+		return loadKeys(keys, role, time.Now)
+	case tokenFile != "":
+		text, err := os.ReadFile(tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("rpc: reading the job token: %w; %s", err, tokenWayOut)
+		}
+		return TokenSecurity(string(text), tokenFile)
+	case os.Getenv(TokenVariable) != "":
+		return TokenSecurity(os.Getenv(TokenVariable), TokenVariable)
+	}
+	return nil, fmt.Errorf("rpc: the job has neither keys nor a token: %s; or %s: %w", keysWayOut, tokenWayOut, control.ErrOption)
+}
+
+// TokenSecurity is the security of a job token: 64 hexadecimal digits, with white
+// space around them or not. source is where it came from, for the error.
+func TokenSecurity(token, source string) (*Security, error) {
+	token = strings.ToLower(strings.TrimSpace(token))
+	secret, err := hex.DecodeString(token)
+	if err != nil || len(secret) != secretBytes {
+		return nil, fmt.Errorf("rpc: the job token in %s is not %d hexadecimal digits: %s: %w", source, 2*secretBytes, tokenWayOut, control.ErrOption)
+	}
+	return &Security{token: token, secret: secret}, nil
+}
+
+// MakeToken returns a new job token.
+func MakeToken() string {
+	return hex.EncodeToString(randomBytes(secretBytes))
+}
+
+func loadKeys(dir string, role Role, now func() time.Time) (*Security, error) {
+	read := func(name string) ([]byte, error) {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, fmt.Errorf("rpc: reading the job's keys: %w; %s", err, keysWayOut)
+		}
+		return text, nil
+	}
+	authority, err := read(authorityFile)
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := read(string(role) + ".pem")
+	if err != nil {
+		return nil, err
+	}
+	key, err := read(string(role) + ".key")
+	if err != nil {
+		return nil, err
+	}
+	gossip, err := read(gossipFile)
+	if err != nil {
+		return nil, err
+	}
+	s := &Security{roots: x509.NewCertPool(), now: now}
+	if s.secret, err = hex.DecodeString(strings.TrimSpace(string(gossip))); err != nil || len(s.secret) != secretBytes {
+		return nil, fmt.Errorf("rpc: %s does not hold %d hexadecimal digits; %s", filepath.Join(dir, gossipFile), 2*secretBytes, keysWayOut)
+	}
+	if !s.roots.AppendCertsFromPEM(authority) {
+		return nil, fmt.Errorf("rpc: %s holds no certificate; %s", filepath.Join(dir, authorityFile), keysWayOut)
+	}
+	if s.pair, err = tls.X509KeyPair(certificate, key); err != nil {
+		return nil, fmt.Errorf("rpc: the %s's keys in %s: %w; %s", role, dir, err, keysWayOut)
+	}
+	options := x509.VerifyOptions{
+		DNSName: role.host(), Roots: s.roots, CurrentTime: now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	}
+	if _, err := s.pair.Leaf.Verify(options); err != nil {
+		return nil, fmt.Errorf("rpc: the %s's certificate in %s: %w; %s", role, dir, err, keysWayOut)
+	}
+	return s, nil
+}
+
+// GossipKey is the key that encrypts gossip, the same for every process of the
+// job, 32 bytes: HKDF (RFC 5869) with SHA-256 of the job's secret.
+func (s *Security) GossipKey() []byte {
+	key, err := hkdf.Key(sha256.New, s.secret, nil, gossipLabel, 32)
+	if err != nil {
+		panic(fmt.Sprintf("rpc: 32 bytes are few for HKDF: %v", err))
+	}
+	return key
+}
+
+// TLS says whether connections are encrypted.
+func (s *Security) TLS() bool { return s.roots != nil }
+
+// CheckAddress refuses an address at which the job token could be read by
+// others: one that is not on loopback, without TLS and without Insecure.
+func (s *Security) CheckAddress(a net.Addr) error {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok || s.TLS() || s.Insecure || tcp.IP.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("rpc: "+insecureText+": %w", a, control.ErrRefused)
+}
+
+// ServerOptions make a gRPC server that serves workers of the job alone.
+func (s *Security) ServerOptions() []grpc.ServerOption {
+	if s.TLS() {
+		return []grpc.ServerOption{grpc.Creds(credentials.NewTLS(s.serverTLS()))}
+	}
+	return []grpc.ServerOption{
+		grpc.Creds(plain{insecure.NewCredentials(), s}),
+		grpc.ChainUnaryInterceptor(s.UnaryInterceptor),
+		grpc.ChainStreamInterceptor(s.StreamInterceptor),
+	}
+}
+
+// DialOptions make a gRPC client that talks to a server of that role in the job
+// and to no other.
+func (s *Security) DialOptions(server Role) []grpc.DialOption {
+	options := []grpc.DialOption{grpc.WithTransportCredentials(s.clientCredentials(server))}
+	if !s.TLS() {
+		options = append(options, grpc.WithPerRPCCredentials(bearer(s.token)))
+	}
+	return options
+}
+
+func (s *Security) clientCredentials(server Role) credentials.TransportCredentials {
+	if s.TLS() {
+		return credentials.NewTLS(s.clientTLS(server))
+	}
+	return plain{insecure.NewCredentials(), s}
+}
+
+func (s *Security) serverTLS() *tls.Config {
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		Certificates: []tls.Certificate{s.pair},
+		ClientAuth:   tls.RequireAndVerifyClientCert,
+		ClientCAs:    s.roots,
+		Time:         s.now,
+		VerifyConnection: func(c tls.ConnectionState) error {
+			return c.PeerCertificates[0].VerifyHostname(Worker.host())
+		},
+	}
+}
+
+func (s *Security) clientTLS(server Role) *tls.Config {
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		Certificates: []tls.Certificate{s.pair},
+		RootCAs:      s.roots,
+		ServerName:   server.host(),
+		Time:         s.now,
+	}
+}
+
+// UnaryInterceptor refuses a call without the job token, with the status code
+// Unauthenticated. With TLS there is no token: the handshake has decided.
+func (s *Security) UnaryInterceptor(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if err := s.checkToken(ctx); err != nil {
+		return nil, err
+	}
+	return next(ctx, request)
+}
+
+// StreamInterceptor is UnaryInterceptor for streams.
+func (s *Security) StreamInterceptor(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if err := s.checkToken(stream.Context()); err != nil {
+		return err
+	}
+	return next(service, stream)
+}
+
+func (s *Security) checkToken(ctx context.Context) error {
+	if s.TLS() {
+		return nil
+	}
+	for _, sent := range metadata.ValueFromIncomingContext(ctx, tokenHeader) {
+		if subtle.ConstantTimeCompare([]byte(sent), []byte(tokenPrefix+s.token)) == 1 {
+			return nil
+		}
+	}
+	return status.Error(codes.Unauthenticated, "this job has another token: give the worker the coordinator's own, with --token-file or "+TokenVariable)
+}
+
+// bearer sends the job token with every call.
+type bearer string
+
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{tokenHeader: tokenPrefix + string(b)}, nil
+}
+
+// RequireTransportSecurity is false since plain decides, by address.
+func (bearer) RequireTransportSecurity() bool { return false }
+
+// plain is no TLS, with peers to which the token may be shown.
+type plain struct {
+	credentials.TransportCredentials
+	security *Security
+}
+
+func (p plain) ClientHandshake(ctx context.Context, authority string, c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if err := p.security.CheckAddress(c.RemoteAddr()); err != nil {
+		return nil, nil, err
+	}
+	return p.TransportCredentials.ClientHandshake(ctx, authority, c)
+}
+
+func (p plain) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if err := p.security.CheckAddress(c.RemoteAddr()); err != nil {
+		return nil, nil, err
+	}
+	return p.TransportCredentials.ServerHandshake(c)
+}
+
+func (p plain) Clone() credentials.TransportCredentials {
+	return plain{p.TransportCredentials.Clone(), p.security}
+}
+
+// refusal says of an error of a connection that it will not go away by itself,
+// and what to do; it is nil for all others.
+func refusal(err error) error {
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var remote *net.OpError
+	switch {
+	case errors.Is(err, control.ErrRefused):
+		return err
+	case errors.As(err, &certificate):
+		return fmt.Errorf("the coordinator's certificate is not of this job (%w): give both sides --keys with keys of one `ndls cluster-keys`", err)
+	case errors.As(err, &record):
+		return fmt.Errorf("the coordinator does not speak TLS (%w): start it with --keys, or the worker with --token-file in place of --keys", err)
+	case errors.As(err, &remote) && remote.Op == "remote error":
+		return fmt.Errorf("the coordinator does not take this worker's certificate (%w): give both sides --keys with keys of one `ndls cluster-keys`, and look at both clocks", err)
+	}
+	return nil
+}

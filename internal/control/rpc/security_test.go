@@ -1,0 +1,342 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"ndls/internal/control"
+	"ndls/internal/control/rpc/controlpb"
+)
+
+func makeKeys(t testing.TB, hosts ...string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "keys")
+	if err := MakeKeys(dir, hosts, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func load(t testing.TB, dir string, role Role) *Security {
+	t.Helper()
+	s, err := LoadSecurity(dir, role, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// at is s with its clock set off.
+func at(s *Security, off time.Duration) *Security {
+	moved := *s
+	moved.now = func() time.Time { return time.Now().Add(off) }
+	return &moved
+}
+
+func TestWhoMayTalkToWhom(t *testing.T) {
+	keys, others := makeKeys(t, "node1", "10.0.0.1", "::1"), makeKeys(t)
+	coordinator, worker := load(t, keys, Coordinator), load(t, keys, Worker)
+	us := token(t)
+	for _, tc := range []struct {
+		name           string
+		server, client *Security
+		want           string // "" if they may
+		silent         bool   // whether the client cannot know the reason
+	}{
+		{"keys of the job", coordinator, worker, "", false},
+		{"token of the job", us, us, "", false},
+		{"another token", us, token(t), "give the worker the coordinator's own", false},
+		{"keys of another job", coordinator, load(t, others, Worker), "certificate is not of this job", false},
+		{"server of another job", load(t, others, Coordinator), worker, "certificate is not of this job", false},
+		{"a worker that serves as coordinator", worker, worker, "certificate is not of this job", false},
+		{"a coordinator that calls as worker", coordinator, coordinator, "does not take this worker's certificate", false},
+		{"roles swapped", worker, coordinator, "certificate is not of this job", false},
+		{"expired for the client", coordinator, at(worker, 2*time.Hour), "expired", false},
+		{"expired for the server", at(coordinator, 2*time.Hour), worker, "does not take this worker's certificate", false},
+		{"not yet valid", coordinator, at(worker, -time.Hour), "not yet valid", false},
+		{"plain client, TLS server", coordinator, us, "give the worker --keys too", true},
+		{"TLS client, plain server", us, worker, "does not speak TLS", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := listen(t, "127.0.0.1:0")
+			f := &fake{welcome: control.Welcome{Plan: control.DefaultPlan()}}
+			start(t, l, telling{f, []byte("{}")}, tc.server)
+			patience := time.Hour
+			if tc.silent {
+				patience = 200 * time.Millisecond
+			}
+			c := dial(t, At(l.Addr().String()), tc.client, patience)
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			_, errJoin := c.Join(ctx, control.Hello{})
+			_, errStatus := c.Status(ctx)
+			_, errCatalog := c.Catalog(ctx)
+			for _, err := range []error{errJoin, errStatus, errCatalog, c.Renew(ctx, 1, control.Progress{})} {
+				switch {
+				case tc.want == "" && err != nil:
+					t.Fatal(err)
+				case tc.want == "":
+				case err == nil || !strings.Contains(err.Error(), tc.want):
+					t.Fatalf("%v does not say %q", err, tc.want)
+				case errors.Is(err, control.ErrRefused) == tc.silent:
+					t.Fatalf("errors.Is(%v, ErrRefused) is %v", err, !tc.silent)
+				}
+			}
+			if tc.want != "" && len(f.notes()) != 0 {
+				t.Fatalf("the service was asked %+v", f.notes())
+			}
+		})
+	}
+}
+
+func TestNoTokenAtAll(t *testing.T) {
+	l := listen(t, "127.0.0.1:0")
+	f := &fake{}
+	start(t, l, f, token(t))
+	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(plain{token(t).clientCredentials(Coordinator), token(t)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = controlpb.NewControlClient(conn).Renew(context.Background(), &controlpb.RenewRequest{})
+	if err := fromStatus("renew", err); !errors.Is(err, control.ErrRefused) || len(f.notes()) != 0 {
+		t.Fatalf("%v, and the service was asked %v", err, f.notes())
+	}
+}
+
+func TestOlderTLSIsRefused(t *testing.T) {
+	keys := makeKeys(t)
+	l := listen(t, "127.0.0.1:0")
+	start(t, l, &fake{}, load(t, keys, Coordinator))
+	config := load(t, keys, Worker).clientTLS(Coordinator)
+	config.MinVersion, config.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
+	if c, err := tls.Dial("tcp", l.Addr().String(), config); err == nil {
+		c.Close()
+		t.Fatal("TLS 1.2 was accepted")
+	}
+}
+
+// Workers fetch rows from one another: a worker serves, as a worker.
+func TestWorkersServeWorkers(t *testing.T) {
+	keys := makeKeys(t)
+	worker := load(t, keys, Worker)
+	for _, tc := range []struct {
+		name   string
+		server Role
+		fails  bool
+	}{
+		{"expected", Worker, false},
+		{"taken for the coordinator", Coordinator, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := listen(t, "127.0.0.1:0")
+			start(t, l, &fake{}, worker)
+			conn, err := grpc.NewClient(l.Addr().String(), worker.DialOptions(tc.server)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_, err = controlpb.NewControlClient(conn).Renew(context.Background(), &controlpb.RenewRequest{})
+			if (err != nil) != tc.fails {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestTokensStayOnLoopback(t *testing.T) {
+	s := token(t)
+	everywhere := listen(t, "0.0.0.0:0")
+	err := Serve(context.Background(), everywhere, &fake{}, s)
+	if !errors.Is(err, control.ErrRefused) || !strings.Contains(err.Error(), "--insecure") || !strings.Contains(err.Error(), "--keys") {
+		t.Fatalf("serve: %v", err)
+	}
+	if _, err := everywhere.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Fatal("the listener is open")
+	}
+	for _, tc := range []struct {
+		address string
+		s       *Security
+		allowed bool
+	}{
+		{"127.0.0.1", s, true},
+		{"127.9.9.9", s, true},
+		{"::1", s, true},
+		{"0.0.0.0", s, false},
+		{"::", s, false},
+		{"10.0.0.3", s, false},
+		{"10.0.0.3", &Security{Insecure: true, token: s.token}, true},
+		{"10.0.0.3", load(t, makeKeys(t), Worker), true},
+	} {
+		if err := tc.s.CheckAddress(&net.TCPAddr{IP: net.ParseIP(tc.address), Port: 7}); (err == nil) != tc.allowed {
+			t.Errorf("%s: %v", tc.address, err)
+		}
+	}
+	// Neither side shows the token to, or takes one from, another host.
+	elsewhere := &elsewhereConn{}
+	if _, _, err := s.clientCredentials(Coordinator).ClientHandshake(context.Background(), "x", elsewhere); !errors.Is(err, control.ErrRefused) {
+		t.Errorf("client: %v", err)
+	}
+	if _, _, err := s.clientCredentials(Coordinator).Clone().ServerHandshake(elsewhere); !errors.Is(err, control.ErrRefused) {
+		t.Errorf("server: %v", err)
+	}
+}
+
+// elsewhereConn is a connection with another host.
+type elsewhereConn struct{ net.Conn }
+
+func (*elsewhereConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 3), Port: 7} }
+
+func TestMakeKeys(t *testing.T) {
+	dir := makeKeys(t)
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 6 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, f := range files {
+		if info, err := f.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", f.Name(), info.Mode(), err)
+		}
+	}
+	before, err := os.ReadFile(filepath.Join(dir, "worker.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "ca.pem")); err != nil {
+		t.Fatal(err)
+	}
+	if err := MakeKeys(dir, nil, time.Hour); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "choose another folder") {
+		t.Fatalf("over keys: %v", err)
+	}
+	after, err := os.ReadFile(filepath.Join(dir, "worker.key"))
+	if err != nil || !bytes.Equal(before, after) {
+		t.Fatal("a key was replaced")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ca.pem")); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal("a part of the keys was written")
+	}
+	for _, host := range []string{"", "coordinator.ndls", "Coordinator.NDLS.", "*.example.org", "a:7", "a/b"} {
+		if err := MakeKeys(filepath.Join(dir, "hosts"), []string{host}, time.Hour); !errors.Is(err, control.ErrOption) {
+			t.Errorf("host %q: %v", host, err)
+		}
+	}
+	if err := MakeKeys(filepath.Join(dir, "valid"), nil, 0); !errors.Is(err, control.ErrOption) {
+		t.Errorf("valid never: %v", err)
+	}
+}
+
+func TestLoadSecurity(t *testing.T) {
+	t.Setenv(TokenVariable, "")
+	keys := makeKeys(t)
+	write := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	secret := MakeToken()
+	good, short := write("good", " "+strings.ToUpper(secret)+"\n"), write("short", "secret\n")
+	without := func(name string) string {
+		dir := makeKeys(t)
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	with := func(name, text string) string {
+		dir := makeKeys(t)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	stolen := makeKeys(t)
+	for _, ext := range []string{".pem", ".key"} {
+		if err := os.Rename(filepath.Join(stolen, "worker"+ext), filepath.Join(stolen, "coordinator"+ext)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct {
+		name            string
+		keys, tokenFile string
+		variable        string
+		want            string // of the error, "" for none
+		tls             bool
+	}{
+		{"keys", keys, "", "", "", true},
+		{"keys win over the variable", keys, "", secret, "", true},
+		{"token file", "", good, "", "", false},
+		{"variable", "", "", secret, "", false},
+		{"nothing", "", "", "", "neither keys nor a token", false},
+		{"both", keys, good, "", "give one", false},
+		{"short token", "", short, "", "64 hexadecimal digits: write one with", false},
+		{"no file", "", short + "er", "", "write one with", false},
+		{"no folder", keys + "er", "", "", "ndls cluster-keys", false},
+		{"no key", without("coordinator.key"), "", "", "ndls cluster-keys", false},
+		{"no certificate", without("coordinator.pem"), "", "", "ndls cluster-keys", false},
+		{"no gossip key", without("gossip.key"), "", "", "ndls cluster-keys", false},
+		{"bad authority", with("ca.pem", "x"), "", "", "holds no certificate", false},
+		{"bad key", with("coordinator.key", "x"), "", "", "ndls cluster-keys", false},
+		{"bad gossip key", with("gossip.key", "abc"), "", "", "64 hexadecimal digits", false},
+		{"a worker's keys renamed", stolen, "", "", "coordinator.ndls", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Setenv(TokenVariable, tc.variable)
+			s, err := LoadSecurity(tc.keys, Coordinator, tc.tokenFile)
+			if tc.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.want) {
+					t.Fatalf("%v does not say %q", err, tc.want)
+				}
+				return
+			}
+			if err != nil || s.TLS() != tc.tls {
+				t.Fatalf("%+v, %v", s, err)
+			}
+		})
+	}
+	if _, err := loadKeys(keys, Worker, func() time.Time { return time.Now().Add(2 * time.Hour) }); err == nil || !strings.Contains(err.Error(), "expired") {
+		t.Fatalf("expired keys: %v", err)
+	}
+}
+
+func TestGossipKey(t *testing.T) {
+	keys := makeKeys(t)
+	a, b := load(t, keys, Coordinator).GossipKey(), load(t, keys, Worker).GossipKey()
+	if len(a) != 32 || !bytes.Equal(a, b) {
+		t.Fatalf("the roles' keys are %x and %x", a, b)
+	}
+	if other := load(t, makeKeys(t), Worker).GossipKey(); bytes.Equal(a, other) {
+		t.Fatal("two jobs have one gossip key")
+	}
+	s := token(t)
+	if k := s.GossipKey(); len(k) != 32 || bytes.Equal(k, token(t).GossipKey()) || bytes.Equal(k, s.secret) {
+		t.Fatalf("the token's gossip key is %x", k)
+	}
+}
+
+func FuzzToken(f *testing.F) {
+	f.Add(MakeToken())
+	f.Add("")
+	f.Add(strings.Repeat("0g", 32))
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := TokenSecurity(text, "the test")
+		if err != nil {
+			return
+		}
+		if len(s.token) != 64 || len(s.secret) != 32 || strings.ToLower(strings.TrimSpace(text)) != s.token {
+			t.Fatalf("%q became %q", text, s.token)
+		}
+	})
+}

@@ -1,0 +1,312 @@
+package rpc
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"ndls/internal/control"
+	"ndls/internal/control/rpc/controlpb"
+)
+
+const (
+	// grace is how long calls may go on after a server was told to stop.
+	grace = 10 * time.Second
+	// pingAfter and pingTimeout find a peer that has gone without a word. A
+	// machine whose cores are busy must be able to answer in time.
+	pingAfter   = 10 * time.Second
+	pingTimeout = 10 * time.Second
+	// connectTimeout is for the handshake of a connection.
+	connectTimeout = 20 * time.Second
+	// runHeader names the run to which a caller belongs.
+	runHeader = "ndls-run"
+)
+
+// Statuser is a service that tells how the run stands.
+type Statuser interface {
+	// Status returns a JSON document.
+	Status(ctx context.Context) ([]byte, error)
+}
+
+// Serve serves the service on l until ctx ends, and closes l. Calls of Next and
+// Renew then end at once, others within ten seconds; Serve returns after the last of
+// them, with nil. It refuses a listener that the security does not allow.
+// Where the service is a [Statuser] too, it answers Client.Status.
+func Serve(ctx context.Context, l net.Listener, service control.Service, s *Security) error {
+	if err := s.CheckAddress(l.Addr()); err != nil {
+		l.Close()
+		return err
+	}
+	options := append(s.ServerOptions(),
+		grpc.ConnectionTimeout(connectTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingAfter / 2, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(true),
+	)
+	transport := grpc.NewServer(options...)
+	work, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	controlpb.RegisterControlServer(transport, &server{service: service, stopping: ctx, work: work})
+
+	served := make(chan error, 1)
+	go func() { served <- transport.Serve(l) }()
+	select {
+	case err := <-served:
+		transport.Stop()
+		return fmt.Errorf("rpc: serving on %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	late := time.AfterFunc(grace, func() {
+		abandon()
+		transport.Stop()
+	})
+	transport.GracefulStop()
+	late.Stop()
+	<-served
+	return nil
+}
+
+// server is the gRPC side of a service.
+type server struct {
+	controlpb.UnimplementedControlServer
+	service control.Service
+	// stopping ends when the server is told to stop, work when it stops waiting.
+	stopping, work context.Context
+	// run names the run that workers were welcomed to, "" before the first.
+	run     atomic.Value
+	commits commits
+}
+
+func (s *server) Join(stream grpc.ClientStreamingServer[controlpb.Hello, controlpb.Welcome]) error {
+	hello, err := collect(stream, func(all, piece *controlpb.Hello) { all.Holds = append(all.Holds, piece.Holds...) })
+	if err != nil {
+		return err
+	}
+	welcome, err := s.service.Join(stream.Context(), toHello(hello))
+	if err != nil {
+		return toStatus(err)
+	}
+	m, err := fromWelcome(welcome)
+	if err != nil {
+		return toStatus(err)
+	}
+	s.run.Store(runName(m))
+	if err := s.checkRun(stream.Context()); err != nil {
+		return err
+	}
+	return stream.SendAndClose(m)
+}
+
+// runName tells runs apart.
+func runName(m *controlpb.Welcome) string {
+	sum := sha256.Sum256(slices.Concat(m.GetPlanJson(), []byte(m.GetStore())))
+	return hex.EncodeToString(sum[:16])
+}
+
+// checkRun turns away a caller that belongs to another run. It came here because
+// an address was given to a new process.
+func (s *server) checkRun(ctx context.Context) error {
+	run, known := s.run.Load().(string)
+	for _, theirs := range metadata.ValueFromIncomingContext(ctx, runHeader) {
+		if known && theirs != run {
+			return status.Error(codes.Aborted, "this is the coordinator of another run")
+		}
+	}
+	return nil
+}
+
+// untilStop is ctx until the server is told to stop.
+func (s *server) untilStop(ctx context.Context) (context.Context, context.CancelFunc) {
+	waiting, cancel := context.WithCancel(ctx)
+	unhook := context.AfterFunc(s.stopping, cancel)
+	return waiting, func() { unhook(); cancel() }
+}
+
+// ended is the error of a call that had its context from untilStop.
+func (s *server) ended(err error) error {
+	if s.stopping.Err() != nil && errors.Is(err, context.Canceled) {
+		return status.Error(codes.Unavailable, "the coordinator is stopping")
+	}
+	return toStatus(err)
+}
+
+func (s *server) Next(ctx context.Context, m *controlpb.NextRequest) (*controlpb.Lease, error) {
+	if err := s.checkRun(ctx); err != nil {
+		return nil, err
+	}
+	waiting, cancel := s.untilStop(ctx)
+	defer cancel()
+	lease, err := s.service.Next(waiting, m.GetWorker())
+	if err != nil {
+		return nil, s.ended(err)
+	}
+	if ctx.Err() != nil {
+		o := control.Outcome{Kind: control.Drained, Reason: "the worker had gone before the task reached it"}
+		return nil, toStatus(errors.Join(ctx.Err(), s.service.Finish(s.work, lease.Fencing, o)))
+	}
+	answer, err := fromLease(lease)
+	return answer, toStatus(err)
+}
+
+func (s *server) Renew(ctx context.Context, m *controlpb.RenewRequest) (*controlpb.RenewReply, error) {
+	if err := s.checkRun(ctx); err != nil {
+		return nil, err
+	}
+	waiting, cancel := s.untilStop(ctx)
+	defer cancel()
+	return &controlpb.RenewReply{}, s.ended(s.service.Renew(waiting, m.GetFencing(), toProgress(m.GetProgress())))
+}
+
+func (s *server) Commit(stream grpc.ClientStreamingServer[controlpb.CommitRequest, controlpb.CommitReply]) error {
+	if err := s.checkRun(stream.Context()); err != nil {
+		return err
+	}
+	m, err := collect(stream, func(all, piece *controlpb.CommitRequest) {
+		all.Added = append(all.Added, piece.Added...)
+		all.Removed = append(all.Removed, piece.Removed...)
+	})
+	if err != nil {
+		return err
+	}
+	err = s.commits.once(m.GetFencing(), m.GetNumber(), func() error {
+		return s.service.Commit(s.work, m.GetFencing(), toChange(m))
+	})
+	if err != nil {
+		return toStatus(err)
+	}
+	return stream.SendAndClose(&controlpb.CommitReply{})
+}
+
+func (s *server) Finish(ctx context.Context, m *controlpb.FinishRequest) (*controlpb.FinishReply, error) {
+	if err := s.checkRun(ctx); err != nil {
+		return nil, err
+	}
+	o, err := toOutcome(m)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, readable(err.Error()))
+	}
+	err = s.service.Finish(s.work, m.GetFencing(), o)
+	if err == nil || errors.Is(err, control.ErrLeaseLost) {
+		s.commits.forget(m.GetFencing())
+	}
+	return &controlpb.FinishReply{}, toStatus(err)
+}
+
+func (s *server) Catalog(_ *controlpb.CatalogRequest, stream grpc.ServerStreamingServer[controlpb.CatalogReply]) error {
+	if err := s.checkRun(stream.Context()); err != nil {
+		return err
+	}
+	entries, err := s.service.Catalog(stream.Context())
+	if err != nil {
+		return toStatus(err)
+	}
+	for _, piece := range cut(entries, entrySize) {
+		if err := stream.Send(&controlpb.CatalogReply{Entries: fromEntries(piece)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *server) Status(_ *controlpb.StatusRequest, stream grpc.ServerStreamingServer[controlpb.StatusReply]) error {
+	statuser, ok := s.service.(Statuser)
+	if !ok {
+		return status.Error(codes.Unimplemented, "this coordinator does not tell how the run stands")
+	}
+	text, err := statuser.Status(stream.Context())
+	if err != nil {
+		return toStatus(err)
+	}
+	for piece := range slices.Chunk(text, pieceBytes) {
+		if err := stream.Send(&controlpb.StatusReply{Json: piece}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collect receives the pieces of an argument and adds each to the first.
+func collect[M any](stream interface{ Recv() (*M, error) }, add func(all, piece *M)) (*M, error) {
+	all, err := stream.Recv()
+	if errors.Is(err, io.EOF) {
+		return nil, status.Error(codes.InvalidArgument, "a call without a message")
+	}
+	for err == nil {
+		var piece *M
+		if piece, err = stream.Recv(); err == nil {
+			add(all, piece)
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return all, nil
+}
+
+// commits holds back copies of commits. A copy may arrive long after the first:
+// when the connection on which it was sent had stalled, and its sender went on
+// over another one.
+type commits struct {
+	mu     sync.Mutex
+	leases map[uint64]map[uint64]*commit // by fencing number and number
+}
+
+// commit is one that is under way or has succeeded.
+type commit struct {
+	done chan struct{}
+	err  error
+}
+
+// once does what it is given, unless a commit with these numbers is under way,
+// for whose end it waits, or has succeeded.
+func (c *commits) once(fencing, number uint64, do func() error) error {
+	c.mu.Lock()
+	if first := c.leases[fencing][number]; first != nil {
+		c.mu.Unlock()
+		<-first.done
+		return first.err
+	}
+	mine := &commit{done: make(chan struct{})}
+	if c.leases == nil {
+		c.leases = map[uint64]map[uint64]*commit{}
+	}
+	if c.leases[fencing] == nil {
+		c.leases[fencing] = map[uint64]*commit{}
+	}
+	c.leases[fencing][number] = mine
+	c.mu.Unlock()
+
+	mine.err = do()
+	close(mine.done)
+	switch {
+	case errors.Is(mine.err, control.ErrLeaseLost):
+		c.forget(fencing)
+	case mine.err != nil:
+		c.mu.Lock()
+		delete(c.leases[fencing], number)
+		c.mu.Unlock()
+	}
+	return mine.err
+}
+
+// forget drops what is known of a lease that has ended; the service turns away
+// whatever still comes for it.
+func (c *commits) forget(fencing uint64) {
+	c.mu.Lock()
+	delete(c.leases, fencing)
+	c.mu.Unlock()
+}

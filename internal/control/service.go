@@ -1,0 +1,158 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+var (
+	// ErrLeaseLost reports that a task is no longer the caller's: its lease ran out,
+	// or another attempt holds it. What the caller wrote for it is not listed.
+	ErrLeaseLost = errors.New("the lease is lost")
+	// ErrEnded is what a worker is told that asks for work after the run has ended.
+	ErrEnded = errors.New("the run has ended")
+	// ErrRefused marks a worker that may not join: another plan, version or token.
+	ErrRefused = errors.New("refused by the coordinator")
+)
+
+// Part says what a task takes of its stage.
+type Part string
+
+// The parts of stages.
+const (
+	Whole   Part = "whole"   // all of it
+	Columns Part = "columns" // granules [First, Last) of 16 columns
+	Rows    Part = "rows"    // intervals [First, Last)
+)
+
+// ID names a task in journals, messages and reports: "smooth/columns/0-2".
+func (t Task) ID() string {
+	if t.Part == Whole || t.Part == "" {
+		return string(t.Stage)
+	}
+	return fmt.Sprintf("%s/%s/%d-%d", t.Stage, t.Part, t.First, t.Last)
+}
+
+// Inputs are the files that a run reads and that are not in its directory. On
+// a cluster every worker must find them under the same names.
+type Inputs struct {
+	// Dataset is the URI to import from, with its paths. Only the partition
+	// stage reads it.
+	Dataset string `json:"dataset,omitempty"`
+	// SoftLabels is the file named by Plan.Labels.SoftLabels, Targets that named
+	// by Plan.Smooth.Targets.
+	SoftLabels string `json:"soft_labels,omitempty"`
+	Targets    string `json:"targets,omitempty"`
+}
+
+// Hello is how a worker introduces itself.
+type Hello struct {
+	// Worker is a name that no other process has had, also not one before on the
+	// same machine.
+	Worker string `json:"worker"`
+	// Version is the version of the program. Both sides must have the same.
+	Version string `json:"version"`
+	Memory  int64  `json:"memory"`
+	Threads int    `json:"threads"`
+	// Blocks is the address at which the worker serves rows to others, "" if
+	// it does not.
+	Blocks string `json:"blocks,omitempty"`
+	// Holds lists the paths of catalogued files of which the worker has a copy.
+	Holds []string `json:"holds,omitempty"`
+}
+
+// Welcome is the coordinator's answer.
+type Welcome struct {
+	Plan Plan `json:"plan"`
+	// Store is the URI of the run directory.
+	Store string `json:"store"`
+	// Heartbeat is how often leases are to be renewed.
+	Heartbeat time.Duration `json:"heartbeat"`
+	// Checkpoint is how often the state of a task is to be committed.
+	Checkpoint time.Duration `json:"checkpoint"`
+}
+
+// Lease is the right to commit a task's output until a deadline.
+type Lease struct {
+	Task Task `json:"task"`
+	// Fencing increases with every lease of a run; it is the lease's name.
+	Fencing uint64 `json:"fencing"`
+	// TTL is how long the lease lasts from now, and from each renewal.
+	TTL time.Duration `json:"ttl"`
+}
+
+// Progress is what a worker tells of a task as it renews its lease.
+type Progress struct {
+	What  string `json:"what"` // of the present work: "hops"
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"`
+	Unit  string `json:"unit"`
+	// Saved is Done as of the last checkpoint: what a loss of the worker would
+	// not take away.
+	Saved int64 `json:"saved"`
+}
+
+// Entry is a row of the catalogue, as package shards describes it.
+type Entry struct {
+	Kind     string `json:"kind"`
+	Path     string `json:"path"`
+	Rows     int64  `json:"rows"`
+	Bytes    int64  `json:"bytes"`
+	Checksum string `json:"checksum"`
+	Interval int32  `json:"interval"`
+	Block    int32  `json:"block"`
+}
+
+// Change lists and unlists files, in one step. The coordinator deletes the files
+// that it unlists for good; those that are in Added too are about to be replaced.
+type Change struct {
+	Added []Entry `json:"added,omitempty"`
+	// Removed are paths.
+	Removed []string `json:"removed,omitempty"`
+	// Delete says that the removed files are to be deleted from the store.
+	Delete bool `json:"delete,omitempty"`
+}
+
+// Kind says what is to be done about a task that failed.
+type Kind string
+
+// The kinds of failures.
+const (
+	// Retry: another attempt, perhaps elsewhere, may succeed.
+	Retry Kind = "retry"
+	// Fatal: no attempt will.
+	Fatal Kind = "fatal"
+	// Drained: the worker was told to stop; the task continues elsewhere and
+	// nothing was wrong with it.
+	Drained Kind = "drained"
+)
+
+// Outcome is how a task ended.
+type Outcome struct {
+	// Report is set where the task is done, Kind and Reason where it failed.
+	Report *StageReport `json:"report,omitempty"`
+	Kind   Kind         `json:"kind,omitempty"`
+	Reason string       `json:"reason,omitempty"`
+}
+
+// Service is what a coordinator does for its workers. A call that fails with
+// another error than those named may be repeated.
+type Service interface {
+	// Join admits a worker, or fails with ErrRefused. A worker whose coordinator
+	// was restarted joins again.
+	Join(ctx context.Context, h Hello) (Welcome, error)
+	// Next waits for a task for the worker. It fails with ErrEnded once there
+	// will be none, and with ErrRefused for a worker that has not joined.
+	Next(ctx context.Context, worker string) (Lease, error)
+	// Renew keeps a lease, or fails with ErrLeaseLost.
+	Renew(ctx context.Context, fencing uint64, p Progress) error
+	// Commit changes the catalogue on behalf of a lease, durably, or fails with
+	// ErrLeaseLost.
+	Commit(ctx context.Context, fencing uint64, c Change) error
+	// Finish ends a lease. It fails with ErrLeaseLost where it had ended already.
+	Finish(ctx context.Context, fencing uint64, o Outcome) error
+	// Catalog lists the committed files as they are now.
+	Catalog(ctx context.Context) ([]Entry, error)
+}

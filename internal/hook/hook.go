@@ -1,0 +1,91 @@
+// Package hook lets tests stop a process at a point they name: the same point each
+// time, however fast the machine is.
+//
+// # Model
+//
+// A point has a name. The environment variable NDLS_HOOK names points, how often a
+// process passes each before something happens to it, and what:
+//
+//	NDLS_HOOK=commit:3:kill,join:1:stop
+//
+// kill is SIGKILL, stop is SIGSTOP, term is SIGTERM, each sent by the process to
+// itself. Without the variable passing a point does nothing.
+package hook
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// Variable is the environment variable that sets hooks.
+const Variable = "NDLS_HOOK"
+
+var signals = map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP, "term": syscall.SIGTERM}
+
+// hook is what happens the after-th time that its point is passed.
+type hook struct {
+	point  string
+	after  int
+	signal syscall.Signal
+}
+
+// Hooks are those of a process.
+type Hooks struct {
+	mu    sync.Mutex
+	hooks []hook
+	send  func(syscall.Signal)
+}
+
+// FromEnvironment reads the variable.
+func FromEnvironment() (*Hooks, error) {
+	hooks, err := parse(os.Getenv(Variable))
+	if err != nil {
+		return nil, fmt.Errorf("hook: %s: %w", Variable, err)
+	}
+	return &Hooks{hooks: hooks, send: sendSelf}, nil
+}
+
+func sendSelf(s syscall.Signal) {
+	_ = syscall.Kill(os.Getpid(), s)
+	if s == syscall.SIGKILL {
+		select {} // it is on its way
+	}
+}
+
+func parse(text string) (hooks []hook, err error) {
+	for item := range strings.SplitSeq(text, ",") {
+		if item == "" {
+			continue
+		}
+		parts := strings.Split(item, ":")
+		if len(parts) != 3 {
+			return nil, fmt.Errorf("%q is not POINT:COUNT:ACTION", item)
+		}
+		count, err := strconv.Atoi(parts[1])
+		signal, known := signals[parts[2]]
+		if err != nil || count < 1 || !known {
+			return nil, fmt.Errorf("%q: the count is at least 1, the action one of kill, stop, term", item)
+		}
+		hooks = append(hooks, hook{parts[0], count, signal})
+	}
+	return hooks, nil
+}
+
+// At says that a point is passed.
+func (h *Hooks) At(point string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.hooks {
+		x := &h.hooks[i]
+		if x.point != point {
+			continue
+		}
+		if x.after--; x.after == 0 {
+			h.send(x.signal)
+		}
+	}
+}

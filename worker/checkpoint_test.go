@@ -1,0 +1,75 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"ndls/internal/control"
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+// TestCheckpoints stops workers again and again in the middle of lsi, smooth and
+// smooth-labels, each of which is done by others with other memory in the end: the
+// bytes are those of a run without interruption, and little is done twice.
+func TestCheckpoints(t *testing.T) {
+	for name, change := range map[string]func(*control.Plan){
+		"exact":   func(*control.Plan) {},
+		"settled": func(p *control.Plan) { p.LSI.Active, p.LSI.Slack = "settled", 2 },
+		"float16": func(p *control.Plan) { p.Precision = "float16" },
+	} {
+		plan, m := smallPlan(), resources(t, small)
+		plan.LSI.Epsilon, plan.LSI.Kmax, plan.Labels.Kmax = 0.01, 100, 50
+		change(&plan)
+		plain := storage.NewMem()
+		var passes int
+		for _, r := range execute(t, plain, plan, m, whole...) {
+			passes += r.Passes
+		}
+		store := storage.NewMem()
+		tasks := tasksOf(m, plan, whole...)
+		b := newBoss(t, store, tasks...)
+		stops, made := 0, 0
+		for stops < 50 {
+			b.outcomes = nil
+			done := len(tasks) - len(b.tasks)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			saves := 0
+			b.onCommit = func(c control.Change) {
+				for _, e := range c.Added {
+					if e.Kind == shards.KindCheckpoint {
+						if saves++; saves == 2 {
+							cancel(errors.New("stop"))
+						}
+					}
+				}
+			}
+			o := Options{Hello: control.Hello{Worker: "w"}, Resources: m.Resources, Saves: true, Patience: time.Minute}
+			o.Resources.BlockColumns = []int{0, 16, 32, 16}[stops%4]
+			err := Serve(ctx, b, storage.NewCounting(store), o)
+			cancel(nil)
+			for _, o := range b.outcomes {
+				if o.Report != nil {
+					made += o.Report.Passes
+					done++
+				}
+			}
+			if err == nil {
+				break
+			}
+			stops++
+			b.tasks = tasks[done:]
+			b.fencing++
+		}
+		if stops < 3 || stops == 50 {
+			t.Errorf("%s: %d stops", name, stops)
+		}
+		t.Logf("%s: %d stops; passes of the attempts that ended tasks: %d, %d without stops", name, stops, made, passes)
+		if made >= passes {
+			t.Errorf("%s: %d passes in the last attempts, %d without stops: nothing was gone on from", name, made, passes)
+		}
+		compare(t, name, sums(t, store), sums(t, plain))
+	}
+}

@@ -1,0 +1,191 @@
+package worker
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"ndls/internal/control"
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+// pieces cuts [0, n) at random.
+func pieces(rng *rand.Rand, n int) (all [][2]int) {
+	for first := 0; first < n; {
+		last := first + 1 + rng.IntN(n-first)
+		all = append(all, [2]int{first, last})
+		first = last
+	}
+	rng.Shuffle(len(all), func(a, b int) { all[a], all[b] = all[b], all[a] })
+	return all
+}
+
+// TestCutsDoNotShow executes smooth and smooth-labels in parts, cut at random and in
+// any order, by two workers in turn, and compares with whole stages.
+func TestCutsDoNotShow(t *testing.T) {
+	soft := filepath.Join(t.TempDir(), "soft.csv")
+	var text strings.Builder
+	text.WriteString("id,a,b,c,d\n")
+	for id := range 3000 {
+		text.WriteString(strings.Join([]string{strconv.Itoa(id), strconv.Itoa(id % 3), "1", strconv.Itoa(id % 7), "2"}, ",") + "\n")
+	}
+	if err := os.WriteFile(soft, []byte(text.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*control.Plan, *means){
+		"ndls":    func(*control.Plan, *means) {},
+		"settled": func(p *control.Plan, _ *means) { p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60 },
+		"ndls-reference": func(p *control.Plan, _ *means) {
+			p.Smooth.Rule, p.Labels.Rule = "ndls-reference", "ndls-reference"
+		},
+		"other epsilon": func(p *control.Plan, _ *means) { p.Labels.Epsilon = 0.05 },
+		"given":         func(p *control.Plan, m *means) { p.Labels.SoftLabels, m.SoftLabels = "soft.csv", soft },
+		"given, reference": func(p *control.Plan, m *means) {
+			p.Labels.SoftLabels, m.SoftLabels, p.Labels.Rule = "soft.csv", soft, "ndls-reference"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, m := smallPlan(), resources(t, small)
+			plan.Train.Runs = 3
+			change(&plan, &m)
+			stages := slices.Clone(whole)
+			if plan.Labels.SoftLabels != "" {
+				stages = slices.DeleteFunc(stages, func(s control.Stage) bool { return s == control.Train || s == control.Predict })
+			}
+			store := storage.NewMem()
+			reports := execute(t, store, plan, m, stages...)
+			want := sums(t, store)
+
+			seed := rand.Uint64()
+			rng := rand.New(rand.NewPCG(seed, 0))
+			cut := storage.NewMem()
+			var workers []*Worker
+			for range 2 {
+				counting := storage.NewCounting(cut)
+				cat, err := shards.OpenCatalog(t.Context(), counting)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := New(counting, cat)
+				defer w.Close()
+				workers = append(workers, w)
+			}
+			do := func(task control.Task) control.StageReport {
+				t.Helper()
+				w := workers[rng.IntN(2)]
+				entries, err := shards.OpenCatalog(t.Context(), cut)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.cat.Replace(entries.Entries(""))
+				r, err := w.Execute(context.Background(), task)
+				if err != nil {
+					t.Fatalf("seed %d: %s: %v", seed, task.ID(), err)
+				}
+				return r
+			}
+			var deviation *control.DeviationReport
+			for _, s := range stages {
+				task := m.task(s, plan)
+				granules := map[control.Stage]int{control.Smooth: 3, control.SmoothLabels: 3}[s]
+				if plan.Labels.SoftLabels != "" && s == control.SmoothLabels {
+					granules = 1
+				}
+				if granules == 0 {
+					do(task)
+					continue
+				}
+				for _, p := range pieces(rng, granules) {
+					task.Part, task.First, task.Last = control.Columns, p[0], p[1]
+					do(task)
+				}
+				task.Part, task.First, task.Last = control.Rows, 0, 1
+				if r := do(task); r.Rows != 3000 {
+					t.Errorf("%s reports %d rows", task.ID(), r.Rows)
+				}
+				if s == control.Smooth && plan.LSI.Active == "settled" {
+					deviation = do(m.task(s, plan)).Deviation
+				}
+			}
+			compare(t, name, sums(t, cut), want)
+			if d := reports[2].Deviation; deviation != nil && *deviation != *d {
+				t.Errorf("deviation in parts %+v, whole %+v", *deviation, *d)
+			}
+			if (deviation != nil) != (name == "settled") {
+				t.Errorf("deviation %v", deviation)
+			}
+		})
+	}
+}
+
+// TestRowsOfIntervals writes the rows of one interval, after which its tiles are
+// gone: nothing is smoothed again for the other.
+func TestRowsOfIntervals(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: a graph of two intervals")
+	}
+	plan, m := control.DefaultPlan(), resources(t, "synthetic:nodes=1100000,edges=1200000,features=16,classes=2,seed=3")
+	plan.Partition.IntervalBlocks, plan.LSI.Probes, plan.LSI.Kmax = 1, 16, 2
+	store := storage.NewMem()
+	execute(t, store, plan, m, control.Partition, control.LSI)
+	parts := store.CrashClone()
+	execute(t, store, plan, m, control.Smooth)
+
+	counting := storage.NewCounting(parts)
+	cat, err := shards.OpenCatalog(t.Context(), counting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := New(counting, cat)
+	defer w.Close()
+	task := m.task(control.Smooth, plan)
+	for _, c := range []struct {
+		part        control.Part
+		first, last int
+		passes      bool
+		rows        int64
+	}{
+		{control.Columns, 0, 1, true, 0},
+		{control.Rows, 1, 2, false, 1100000 - 1<<20},
+		{control.Columns, 0, 1, false, 0},
+		{control.Rows, 0, 1, false, 1 << 20},
+	} {
+		task.Part, task.First, task.Last = c.part, c.first, c.last
+		r, err := w.Execute(t.Context(), task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Rows != c.rows || (r.Passes > 0) != c.passes {
+			t.Errorf("%s: %d rows, %d passes", task.ID(), r.Rows, r.Passes)
+		}
+	}
+	compare(t, "interval by interval", sums(t, parts), sums(t, store))
+}
+
+func TestPartsThatAreNone(t *testing.T) {
+	plan, m := smallPlan(), resources(t, small)
+	store := storage.NewCounting(storage.NewMem())
+	execute(t, store, plan, m, control.Partition, control.LSI)
+	cat, err := shards.OpenCatalog(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range []control.Task{
+		{Stage: control.LSI, Part: control.Columns, Last: 1},
+		{Stage: control.Smooth, Part: control.Columns, First: 2, Last: 4},
+		{Stage: control.Smooth, Part: control.Rows, First: 1, Last: 1},
+		{Stage: control.Smooth, Part: "diagonal", Last: 1},
+		{Stage: "polish"},
+	} {
+		task.Plan, task.Resources = plan, m.Resources
+		if _, err := New(store, cat).Execute(t.Context(), task); err == nil {
+			t.Errorf("%s is executed", task.ID())
+		}
+	}
+}

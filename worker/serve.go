@@ -1,0 +1,333 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"ndls/internal/control"
+	"ndls/internal/progress"
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+const (
+	// farewell bounds how long a worker that is told to stop waits for its
+	// coordinator to hear of it. The lease runs out by itself.
+	farewell = 10 * time.Second
+	// lastHop bounds how long a worker that is told to stop goes on with a hop, after
+	// which it saves its state.
+	lastHop = 90 * time.Second
+	// A call that failed is repeated after shortestWait, then after twice that, up
+	// to longestWait.
+	shortestWait = 100 * time.Millisecond
+	longestWait  = 5 * time.Second
+	// mostJoins is how often in a row a worker joins that is then not known.
+	mostJoins = 5
+)
+
+// Options say who a worker is and what it may use.
+type Options struct {
+	// Hello is what the worker says of itself, but for Memory and Threads, which
+	// are those of Resources.
+	Hello     control.Hello
+	Resources control.Resources
+	// Saves says that the state of long tasks is saved as often as the coordinator
+	// wants, and when the worker is told to stop.
+	Saves bool
+	// Patience is how long calls that fail are repeated; a restarted coordinator
+	// must be back by then. With 0 they are not repeated.
+	Patience time.Duration
+	// Log gets what happens to tasks; nil drops it.
+	Log *slog.Logger
+}
+
+// Serve joins a coordinator and executes tasks on the run directory behind store,
+// one at a time, until there will be no more. It keeps the lease of the present
+// task while it works on it, and gives the task up when the lease is lost.
+//
+// When ctx is cancelled the task stops at its next hop or commit, is reported as
+// drained, and the error is the cause. An error that no attempt at the task can
+// avoid is reported and returned. Errors wrap [control.ErrRefused] where the
+// coordinator does not want the worker.
+func Serve(ctx context.Context, svc control.Service, store *storage.Counting, o Options) error {
+	o.Hello.Memory, o.Hello.Threads = o.Resources.Memory, o.Resources.Threads
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &server{svc: svc, o: o}
+	s.cat = shards.NewCatalog(store, nil, s.publish)
+	s.worker = New(store, s.cat)
+	if o.Saves {
+		s.worker.saving = &saving{stop: func() bool { return ctx.Err() != nil }, saved: s.noteSaved, hopping: s.hopping.Store}
+	}
+	defer s.worker.Close()
+	if err := s.join(ctx); err != nil {
+		return err
+	}
+	for {
+		l, err := s.next(ctx)
+		if errors.Is(err, control.ErrEnded) {
+			return nil
+		}
+		if err == nil {
+			err = s.work(ctx, l)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// errUnheard marks calls that the coordinator did not do.
+var errUnheard = errors.New("the coordinator did not do it")
+
+// server is a worker that serves.
+type server struct {
+	svc     control.Service
+	o       Options
+	welcome control.Welcome
+	cat     *shards.Catalog // a view
+	worker  *Worker
+	fencing uint64 // of the present lease
+	watch   *progress.Watch
+	saved   atomic.Int64 // Progress.Saved
+	hopping atomic.Bool  // the task ends at its next hop by itself if it is to stop
+}
+
+// noteSaved is told that the present work was saved, or has ended.
+func (s *server) noteSaved(yes bool) {
+	done := int64(0)
+	if yes {
+		_, done, _, _ = s.watch.Now()
+	}
+	s.saved.Store(done)
+}
+
+// patiently repeats a call while it fails with an error that says nothing about
+// what was asked for.
+func (s *server) patiently(ctx context.Context, what string, call func() error) error {
+	since := time.Now()
+	for wait := shortestWait; ; wait = min(2*wait, longestWait) {
+		err := call()
+		switch {
+		case err == nil || errors.Is(err, control.ErrLeaseLost) || errors.Is(err, control.ErrEnded) || errors.Is(err, control.ErrRefused):
+			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case time.Since(since) >= s.o.Patience:
+			return fmt.Errorf("worker: %s: %w: %w", what, errUnheard, err)
+		}
+		s.o.Log.Debug("the coordinator does not answer", "call", what, "error", err)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (s *server) join(ctx context.Context) error {
+	return s.patiently(ctx, "joining", func() (err error) {
+		s.welcome, err = s.svc.Join(ctx, s.o.Hello)
+		return err
+	})
+}
+
+// next waits for a lease. A coordinator that was restarted does not know the
+// worker, which then joins again.
+func (s *server) next(ctx context.Context) (l control.Lease, err error) {
+	for range mostJoins {
+		err = s.patiently(ctx, "asking for a task", func() (err error) {
+			l, err = s.svc.Next(ctx, s.o.Hello.Worker)
+			return err
+		})
+		if !errors.Is(err, control.ErrRefused) {
+			return l, err
+		}
+		if err := s.join(ctx); err != nil {
+			return l, err
+		}
+	}
+	return l, err
+}
+
+// publish has the coordinator change the catalogue under the present lease.
+func (s *server) publish(ctx context.Context, added []shards.Entry, removed []string, del bool) error {
+	c := control.Change{Removed: removed, Delete: del}
+	for _, e := range added {
+		c.Added = append(c.Added, control.Entry(e))
+	}
+	return s.patiently(ctx, "committing", func() error { return s.svc.Commit(ctx, s.fencing, c) })
+}
+
+// refresh makes the view of the catalogue that of now.
+func (s *server) refresh(ctx context.Context) error {
+	entries, err := s.list(ctx)
+	if err == nil {
+		s.cat.Replace(entries)
+	}
+	return err
+}
+
+func (s *server) list(ctx context.Context) (entries []shards.Entry, err error) {
+	err = s.patiently(ctx, "reading the catalogue", func() error {
+		list, err := s.svc.Catalog(ctx)
+		entries = entries[:0]
+		for _, e := range list {
+			entries = append(entries, shards.Entry(e))
+		}
+		return err
+	})
+	return entries, err
+}
+
+// work executes the task of a lease and says how it ended.
+func (s *server) work(ctx context.Context, l control.Lease) error {
+	log := s.o.Log.With("task", l.Task.ID(), "lease", l.Fencing)
+	log.Info("begin")
+	report, err := s.execute(ctx, l)
+	if errors.Is(err, control.ErrLeaseLost) {
+		log.Warn("given up", "because", err)
+		return nil
+	}
+	out := s.outcome(ctx, report, err)
+	switch {
+	case err == nil:
+		log.Info("done", "seconds", report.Seconds)
+	case out.Kind == control.Retry:
+		log.Warn("failed", "because", err)
+	default:
+		log.Info("stopped", "because", err)
+	}
+	heard := s.finish(ctx, l, out)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(heard, control.ErrLeaseLost):
+		log.Info("another attempt was first")
+		return nil
+	case heard != nil:
+		return heard
+	case out.Kind == control.Fatal:
+		return fmt.Errorf("%s: %w", l.Task.ID(), err)
+	}
+	return nil
+}
+
+// finish ends a lease, also when the worker is told to stop.
+func (s *server) finish(ctx context.Context, l control.Lease, out control.Outcome) error {
+	if ctx.Err() != nil {
+		var cancel func()
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		defer cancel()
+	}
+	return s.patiently(ctx, "finishing "+l.Task.ID(), func() error { return s.svc.Finish(ctx, l.Fencing, out) })
+}
+
+// execute carries out the task of a lease, which it keeps meanwhile.
+func (s *server) execute(ctx context.Context, l control.Lease) (r control.StageReport, err error) {
+	s.fencing = l.Fencing
+	if err := s.refresh(ctx); err != nil {
+		return r, err
+	}
+	s.saved.Store(0)
+	if s.worker.saving != nil {
+		s.worker.saving.every = s.welcome.Checkpoint
+	}
+	told := ctx
+	ctx, s.watch = progress.WithWatch(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithCancelCause(ctx)
+	// Hops are made to the end, so that they can be saved; all else stops at once.
+	defer context.AfterFunc(told, func() {
+		if s.hopping.Load() {
+			select {
+			case <-time.After(lastHop):
+			case <-ctx.Done():
+			}
+		}
+		cancel(context.Cause(told))
+	})()
+	var renewals sync.WaitGroup
+	renewals.Go(func() { s.renew(ctx, cancel, l) })
+	t := l.Task
+	t.Resources = s.o.Resources
+	r, err = s.worker.Execute(ctx, t)
+	if err != nil && errors.Is(context.Cause(ctx), control.ErrLeaseLost) {
+		err = context.Cause(ctx)
+	}
+	cancel(nil)
+	renewals.Wait()
+	return r, err
+}
+
+// renew keeps a lease until ctx ends, or cancels it when the lease is lost.
+func (s *server) renew(ctx context.Context, cancel context.CancelCauseFunc, l control.Lease) {
+	tick := time.NewTicker(s.welcome.Heartbeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		var p control.Progress
+		p.What, p.Done, p.Total, p.Unit = s.watch.Now()
+		p.Saved = min(s.saved.Load(), p.Done)
+		err := s.svc.Renew(ctx, l.Fencing, p)
+		switch {
+		case errors.Is(err, control.ErrLeaseLost):
+			cancel(err)
+			return
+		case err != nil && ctx.Err() == nil:
+			s.o.Log.Warn("lease not renewed", "lease", l.Fencing, "because", err)
+		}
+	}
+}
+
+// outcome says what is to be done about the end of a task.
+func (s *server) outcome(ctx context.Context, r control.StageReport, err error) control.Outcome {
+	switch {
+	case err == nil:
+		return control.Outcome{Report: &r}
+	case ctx.Err() != nil:
+		return control.Outcome{Kind: control.Drained, Reason: context.Cause(ctx).Error()}
+	case isPassing(err) || errors.Is(err, shards.ErrCorrupt) && s.outdated(ctx):
+		return control.Outcome{Kind: control.Retry, Reason: err.Error()}
+	}
+	return control.Outcome{Kind: control.Fatal, Reason: err.Error()}
+}
+
+// isPassing says whether an error has to do with disks, networks or the state of
+// this machine. All others are found again by every attempt: data, options and
+// budgets do not change.
+func isPassing(err error) bool {
+	var (
+		errno   syscall.Errno
+		network net.Error
+	)
+	return errors.Is(err, errUnheard) || errors.Is(err, storage.ErrDisk) || errors.As(err, &errno) || errors.As(err, &network)
+}
+
+// outdated says whether files are no longer listed that were when the task began:
+// another attempt at it has replaced or removed what this one was reading.
+func (s *server) outdated(ctx context.Context) bool {
+	before := s.cat.Entries("")
+	entries, err := s.list(ctx)
+	if err != nil {
+		return true
+	}
+	s.cat.Replace(entries)
+	for _, e := range before {
+		if now, ok := s.cat.Lookup(e.Path); !ok || now != e {
+			return true
+		}
+	}
+	return false
+}

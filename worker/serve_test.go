@@ -1,0 +1,310 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"ndls/internal/control"
+	"ndls/internal/mem"
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+// boss is a coordinator that gives out tasks one after the other.
+type boss struct {
+	cat   *shards.Catalog
+	tasks []control.Task
+
+	mu       sync.Mutex
+	known    bool
+	fencing  uint64
+	renewals int
+	joins    int
+	outcomes []control.Outcome
+	// fault, unless nil, decides what a call ends with before it does anything.
+	fault func(call string) error
+	// onCommit, unless nil, is told of each change.
+	onCommit func(control.Change)
+}
+
+func newBoss(t *testing.T, store storage.Store, tasks ...control.Task) *boss {
+	t.Helper()
+	cat, err := shards.OpenCatalog(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &boss{cat: cat, tasks: tasks}
+}
+
+func (b *boss) enter(call string) (func(), error) {
+	b.mu.Lock()
+	if b.fault != nil {
+		if err := b.fault(call); err != nil {
+			b.mu.Unlock()
+			return nil, err
+		}
+	}
+	return b.mu.Unlock, nil
+}
+
+func (b *boss) Join(context.Context, control.Hello) (control.Welcome, error) {
+	leave, err := b.enter("join")
+	if err != nil {
+		return control.Welcome{}, err
+	}
+	defer leave()
+	b.known = true
+	b.joins++
+	return control.Welcome{Heartbeat: 2 * time.Millisecond, Checkpoint: time.Nanosecond}, nil
+}
+
+func (b *boss) Next(context.Context, string) (control.Lease, error) {
+	leave, err := b.enter("next")
+	if err != nil {
+		return control.Lease{}, err
+	}
+	defer leave()
+	switch {
+	case !b.known:
+		return control.Lease{}, control.ErrRefused
+	case len(b.tasks) == 0:
+		return control.Lease{}, control.ErrEnded
+	}
+	task := b.tasks[0]
+	b.tasks = b.tasks[1:]
+	b.fencing++
+	return control.Lease{Task: task, Fencing: b.fencing}, nil
+}
+
+func (b *boss) Renew(_ context.Context, fencing uint64, _ control.Progress) error {
+	leave, err := b.enter("renew")
+	if err != nil {
+		return err
+	}
+	defer leave()
+	b.renewals++
+	if fencing != b.fencing {
+		return control.ErrLeaseLost
+	}
+	return nil
+}
+
+func (b *boss) Commit(ctx context.Context, fencing uint64, c control.Change) error {
+	leave, err := b.enter("commit")
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if fencing != b.fencing {
+		return control.ErrLeaseLost
+	}
+	if b.onCommit != nil {
+		b.onCommit(c)
+	}
+	var added []shards.Entry
+	for _, e := range c.Added {
+		added = append(added, shards.Entry(e))
+	}
+	return b.cat.Apply(ctx, added, c.Removed, c.Delete)
+}
+
+func (b *boss) Finish(_ context.Context, _ uint64, o control.Outcome) error {
+	leave, err := b.enter("finish")
+	if err != nil {
+		return err
+	}
+	defer leave()
+	b.outcomes = append(b.outcomes, o)
+	return nil
+}
+
+func (b *boss) Catalog(context.Context) (list []control.Entry, err error) {
+	for _, e := range b.cat.Entries("") {
+		list = append(list, control.Entry(e))
+	}
+	return list, nil
+}
+
+func serve(ctx context.Context, b *boss, store storage.Store, m means, patience time.Duration) error {
+	return Serve(ctx, b, storage.NewCounting(store), Options{
+		Hello: control.Hello{Worker: "w"}, Resources: m.Resources, Patience: patience,
+	})
+}
+
+func tasksOf(m means, plan control.Plan, stages ...control.Stage) (tasks []control.Task) {
+	for _, s := range stages {
+		tasks = append(tasks, m.task(s, plan))
+	}
+	return tasks
+}
+
+// TestServe does all stages, with every fourth call failing.
+func TestServe(t *testing.T) {
+	plan, m := smallPlan(), resources(t, small)
+	plain := storage.NewMem()
+	execute(t, plain, plan, m, whole...)
+	store := storage.NewMem()
+	b := newBoss(t, store, tasksOf(m, plan, whole...)...)
+	calls := 0
+	b.fault = func(string) error {
+		if calls++; calls%4 == 1 {
+			return errors.New("the line is bad")
+		}
+		return nil
+	}
+	if err := serve(t.Context(), b, store, m, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "served", sums(t, store), sums(t, plain))
+	if len(b.outcomes) != len(whole) || b.renewals == 0 {
+		t.Errorf("%d tasks of %d, %d renewals", len(b.outcomes), len(whole), b.renewals)
+	}
+	for _, o := range b.outcomes {
+		if o.Report == nil {
+			t.Errorf("outcome %+v", o)
+		}
+	}
+}
+
+// TestServeJoinsAgain forgets the worker between tasks.
+func TestServeJoinsAgain(t *testing.T) {
+	plan, m := smallPlan(), resources(t, small)
+	store := storage.NewMem()
+	b := newBoss(t, store, tasksOf(m, plan, control.Partition, control.LSI)...)
+	b.fault = func(call string) error {
+		if call == "finish" {
+			b.known = false
+		}
+		return nil
+	}
+	if err := serve(t.Context(), b, store, m, 0); err != nil || b.joins != 3 || len(b.outcomes) != 2 {
+		t.Errorf("%v, %d joins, %d outcomes", err, b.joins, len(b.outcomes))
+	}
+	b = newBoss(t, store)
+	b.fault = func(call string) error { return map[string]error{"join": control.ErrRefused}[call] }
+	if err := serve(t.Context(), b, store, m, time.Minute); !errors.Is(err, control.ErrRefused) {
+		t.Errorf("a refused worker ends with %v", err)
+	}
+}
+
+// TestServeGivesUpLostTasks takes the lease away, at a renewal or a commit: nothing
+// more of the task is listed, and the worker goes on with the next.
+func TestServeGivesUpLostTasks(t *testing.T) {
+	plan, m := smallPlan(), resources(t, small)
+	for _, call := range []string{"renew", "commit"} {
+		store := storage.NewMem()
+		execute(t, store, plan, m, control.Partition, control.LSI)
+		before := sums(t, store)
+		// The renewal is refused long before so many hops are done.
+		long := plan
+		long.Smooth.Rule, long.Smooth.Hops = "sgc", 30000
+		if call == "commit" {
+			long = plan
+		}
+		b := newBoss(t, store, tasksOf(m, long, control.Smooth)...)
+		b.fault = func(c string) error {
+			if c == call {
+				return control.ErrLeaseLost
+			}
+			return nil
+		}
+		if err := serve(t.Context(), b, store, m, time.Minute); err != nil {
+			t.Errorf("%s: %v", call, err)
+		}
+		if len(b.outcomes) != 0 {
+			t.Errorf("%s: outcomes %+v of a lost task", call, b.outcomes)
+		}
+		compare(t, call, sums(t, store), before)
+	}
+}
+
+// TestServeDrains stops the worker in the middle of a task.
+func TestServeDrains(t *testing.T) {
+	plan, m := smallPlan(), resources(t, small)
+	store := storage.NewMem()
+	execute(t, store, plan, m, control.Partition, control.LSI)
+	plan.Smooth.Rule, plan.Smooth.Hops = "sgc", 30000
+	b := newBoss(t, store, tasksOf(m, plan, control.Smooth)...)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("the node goes away")
+	b.fault = func(call string) error {
+		if call == "renew" {
+			cancel(cause)
+		}
+		return nil
+	}
+	if err := serve(ctx, b, store, m, time.Minute); !errors.Is(err, cause) {
+		t.Errorf("ended with %v", err)
+	}
+	if len(b.outcomes) != 1 || b.outcomes[0].Kind != control.Drained || !strings.Contains(b.outcomes[0].Reason, cause.Error()) {
+		t.Errorf("outcomes %+v", b.outcomes)
+	}
+}
+
+// TestServeSaysWhatFailed looks at the kinds of failures.
+func TestServeSaysWhatFailed(t *testing.T) {
+	plan, m := smallPlan(), resources(t, small)
+	store := storage.NewMem()
+	execute(t, store, plan, m, control.Partition)
+	for name, c := range map[string]struct {
+		change func(task *control.Task, m *means, s *storage.Mem)
+		kind   control.Kind
+		is     error
+	}{
+		"budget":                 {func(_ *control.Task, m *means, _ *storage.Mem) { m.Memory = 1 << 20 }, control.Fatal, mem.ErrBudget},
+		"scratch that is a file": {func(_ *control.Task, m *means, _ *storage.Mem) { m.Scratch = "/proc/version/x" }, control.Retry, nil},
+		"damage": {func(_ *control.Task, _ *means, s *storage.Mem) {
+			if err := s.FlipByte("graph/nodes.parquet", 100); err != nil {
+				t.Fatal(err)
+			}
+		}, control.Fatal, shards.ErrCorrupt},
+		"no dataset": {func(task *control.Task, _ *means, _ *storage.Mem) {
+			task.Stage, task.Inputs.Dataset = control.Partition, "nonsense"
+		}, control.Fatal, nil},
+	} {
+		s := store.CrashClone()
+		task, means := m.task(control.LSI, plan), m
+		c.change(&task, &means, s)
+		b := newBoss(t, s, task)
+		err := serve(t.Context(), b, s, means, 0)
+		if len(b.outcomes) != 1 || b.outcomes[0].Kind != c.kind || b.outcomes[0].Reason == "" {
+			t.Errorf("%s: outcomes %+v", name, b.outcomes)
+		}
+		if (err != nil) != (c.kind == control.Fatal) || c.is != nil && !errors.Is(err, c.is) {
+			t.Errorf("%s: ended with %v", name, err)
+		}
+	}
+}
+
+// TestOutdatedIsNoDamage takes the files of a task away that another attempt has
+// done: this one failed for a reason that passes.
+func TestOutdatedIsNoDamage(t *testing.T) {
+	store := storage.NewMem()
+	b := newBoss(t, store)
+	listed := shards.Entry{Kind: shards.KindSmoothedTile, Path: "tile", Interval: 0, Block: 0}
+	s := &server{svc: b, cat: shards.NewCatalog(store, []shards.Entry{listed}, nil)}
+	for _, c := range []struct {
+		err  error
+		want control.Kind
+	}{
+		{fmt.Errorf("tile: %w", shards.ErrCorrupt), control.Retry}, // and the view is that of now
+		{fmt.Errorf("tile: %w", shards.ErrCorrupt), control.Fatal},
+		{fmt.Errorf("writing: %w", storage.ErrDisk), control.Retry},
+		{fmt.Errorf("reading: %w", syscall.EIO), control.Retry},
+		{errors.New("the labels make no sense"), control.Fatal},
+	} {
+		if got := s.outcome(t.Context(), control.StageReport{}, c.err); got.Kind != c.want {
+			t.Errorf("%v is %q, want %q", c.err, got.Kind, c.want)
+		}
+	}
+	if slices.ContainsFunc(s.cat.Entries(""), func(e shards.Entry) bool { return e.Path == "tile" }) {
+		t.Error("the view lists what is gone")
+	}
+}
