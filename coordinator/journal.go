@@ -108,7 +108,12 @@ func OpenJournal(ctx context.Context, store storage.Store) (*Journal, error) {
 		j.take(r)
 	}
 	for _, r := range records {
-		j.read = append(j.read, r.Events...)
+		for _, e := range r.Events {
+			if e.Fact == snapshot {
+				j.read = nil // what is before it in its record is in it
+			}
+			j.read = append(j.read, e)
+		}
 	}
 	return j, nil
 }

@@ -71,6 +71,25 @@ func TestJournalRemembers(t *testing.T) {
 	}
 }
 
+// TestSnapshotStandsForItsWholeRecord has events before a snapshot in its record.
+func TestSnapshotStandsForItsWholeRecord(t *testing.T) {
+	store := storage.NewMem()
+	j := openJournal(t, store)
+	for _, events := range [][]event{
+		{leaseEvent(1)},
+		{leaseEvent(2), {Fact: snapshot, State: &state{Fencing: 2}}, leaseEvent(3)},
+		{leaseEvent(4)},
+	} {
+		if err := appendTo(j, events...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := openJournal(t, store)
+	if got := fmt.Sprint(fencings(again.read)); got != "[0 3 4]" || again.read[0].Fact != snapshot {
+		t.Errorf("read %s", got)
+	}
+}
+
 func TestCompactionKeepsTheClaims(t *testing.T) {
 	store := storage.NewMem()
 	zombie := openJournal(t, store)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
@@ -59,6 +60,8 @@ func TestSameBytesEverywhere(t *testing.T) {
 		// Up to three kills on the way to the end.
 		for range 3 {
 			cmd := exec.Command(binary, mediumRun(dir, "--memory", "250MiB", "--threads", "2")...)
+			var said bytes.Buffer
+			cmd.Stderr = &said
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +72,7 @@ func TestSameBytesEverywhere(t *testing.T) {
 				break
 			}
 			if s := exitStatus(err); s != -1 {
-				t.Fatalf("a killed run ended with status %d", s)
+				t.Fatalf("a killed run ended with status %d: %s", s, said.Bytes())
 			}
 			killed++
 		}
