@@ -1,0 +1,110 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// group is workers that own the intervals of a column block of 16 columns together.
+type group struct {
+	job
+	size int
+	// needed says that only the rows travel that a worker has edges from, in place
+	// of all.
+	needed bool
+	// barrier is the seconds from the last member's end of a hop to the first's begin
+	// of the next, beside waiting for each other.
+	barrier float64
+}
+
+// received is the bytes that a member gets in a hop: the rows of the others. Of rows
+// that are needed it is what random sources would make; hubs and order make it less.
+func (g group) received() float64 {
+	size := float64(g.size)
+	rows := float64(g.Nodes) * (1 - 1/size)
+	if g.needed {
+		rows *= 1 - math.Exp(-g.directed()/size/float64(g.Nodes))
+	}
+	return rows * rowBytes
+}
+
+// stream is the bytes of edges that a member reads from its disk in a hop.
+func (g group) stream() float64 {
+	own := int64(float64(g.job.stream()) / float64(g.size))
+	if own+g.rows() <= g.machine.Memory/2 {
+		return 0
+	}
+	return float64(own)
+}
+
+// rows is the bytes of two hops of a member's rows, and of its degrees and components.
+func (g group) rows() int64 { return (2*rowBytes + 8) * g.Nodes / int64(g.size) }
+
+// hop is the seconds of a hop where no one is slow.
+func (g group) hop() float64 {
+	slower := 1.0
+	if g.size == 1 {
+		slower = g.slower(blockSeconds)
+	}
+	return slower * g.machine.hop(g.directed()/float64(g.size), g.stream(), g.received())
+}
+
+// state is the bytes of a member's checkpoint: rows and sums.
+func (g group) state() float64 { return 2 * rowBytes * float64(g.Nodes) / float64(g.size) }
+
+// blockTally is what a block took. Seconds are those of the clock.
+type blockTally struct {
+	wall float64
+	// waiting is for the slowest member and at barriers, died for hops done again and
+	// for the lease of a dead member to run out.
+	waiting, died, saving float64
+	deaths                int
+}
+
+// simulate makes the hops of a block. Wall is +Inf if the group dies so often that it gets
+// nowhere.
+func (g group) simulate(f fate) (t blockTally) {
+	draw := rand.New(rand.NewPCG(f.seed, uint64(g.size)))
+	rate := min(g.rate(g.workers), saveRate)
+	save := g.state() / rate
+	every := max(f.checkpoint.Seconds(), rest*save)
+	death := math.Inf(1)
+	next := func() float64 { return t.wall + draw.ExpFloat64()*f.mtbf.Seconds()/float64(g.size) }
+	if f.mtbf > 0 {
+		death = next()
+	}
+	done, saved, since := 0, 0, 0.0
+	for done < g.Hops {
+		took := g.hop()
+		slowest := 0.0
+		for range g.size {
+			slowest = max(slowest, math.Exp(f.slow*draw.NormFloat64()))
+		}
+		wait := took*(slowest-1) + g.barrier
+		if t.wall+took+wait > death {
+			// The hops since the checkpoint go, with this one as far as it got.
+			lost := death - since + f.lease.Seconds() + f.replace.Seconds() + g.state()/rate
+			t.wall = since + lost
+			t.died += lost
+			t.deaths++
+			done, since, death = saved, t.wall, next()
+			if t.deaths > mostDeaths {
+				t.wall = math.Inf(1)
+				return t
+			}
+			continue
+		}
+		t.wall += took + wait
+		t.waiting += wait
+		done++
+		if done < g.Hops && t.wall-since >= every {
+			t.wall += save
+			t.saving += save
+			saved, since = done, t.wall
+		}
+	}
+	return t
+}
+
+// mostDeaths is after how many a block is given up.
+const mostDeaths = 10_000

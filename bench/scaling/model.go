@@ -1,0 +1,308 @@
+package main
+
+import (
+	"math"
+
+	"ndls/estimate"
+	"ndls/internal/control"
+	"ndls/internal/hops"
+	"ndls/internal/mem"
+	"ndls/partition"
+	"ndls/shards"
+	"ndls/spmv"
+)
+
+// What was measured: docs/scaling.md names the command of each.
+const (
+	// overlap is how many times the slower of reading and computing a pass takes that
+	// does both.
+	overlap = 1.25
+	// streamBytes and shardBytes are those of a directed edge.
+	streamBytes, shardBytes = 4.00, 6.85
+	// partitionSeconds, lsiSeconds and blockSeconds are of papers100m:scale=1 on the
+	// reference machine, beside other jobs.
+	partitionSeconds = 972.8
+	lsiSeconds       = 792.6 / 20 // a pass
+	blockSeconds     = 450.0 / 19 // a hop of 16 columns
+	// saveRate is bytes of a checkpoint a second, before the store.
+	saveRate = 1.6e9
+)
+
+const (
+	// rowBytes is a row of 16 float32 columns.
+	rowBytes = 4 * spmv.Granule
+	// rest is how many times as long as saving took a worker does not save again.
+	rest = 10
+)
+
+// reference is the machine of those measurements. Its network was never measured but
+// on loopback: a stream of blocks.
+var reference = machine{Memory: 16 << 30, Threads: 2, Edges: 312e6, Disk: 0.975e9, Net: 0.65e9}
+
+// papers are the counts of ogbn-papers100M, and the edges of papers100m:scale=1 after
+// duplicates are dropped.
+var papers = estimate.Counts{
+	Nodes: 111_059_956, Edges: 1_553_450_870, InputRows: 1_615_685_872, StatedNodes: true, Components: 1,
+	Features: 128, Half: true, Classes: 172, Training: 1_207_179, Validation: 125_265, Labelled: 1_546_782,
+	Hops: 19, LabelledHops: 19,
+}
+
+// huge is a graph of 10 G nodes.
+var huge = estimate.Counts{Nodes: 10e9, Edges: 200e9, Features: 128, Half: true, Classes: 172, Hops: 19}
+
+// papersPlan is the plan that was measured.
+func papersPlan(targets string) control.Plan {
+	p := control.DefaultPlan()
+	p.LSI.Probes, p.Smooth.Targets = 16, targets
+	p.Train.Runs, p.Train.Epochs, p.Train.Hidden = 1, 20, 256
+	return p
+}
+
+// machine is what a worker runs on. Rates are a second.
+type machine struct {
+	Memory  int64
+	Threads int
+	// Edges are directed edges past 16 float32 columns, with all threads.
+	Edges float64
+	// Disk and Net are bytes.
+	Disk, Net float64
+}
+
+// job is a run on equal machines.
+type job struct {
+	estimate.Counts
+	plan    control.Plan
+	machine machine
+	workers int
+	// store is the bytes a second that the store gives all workers together, 0
+	// without bound.
+	store float64
+	// busy keeps what the measured run was slower than its own formula.
+	busy bool
+}
+
+// phase is tasks that may be done at the same time.
+type phase struct {
+	stage control.Stage
+	part  control.Part
+	// tasks are numbers of pieces.
+	tasks []int
+	piece work
+	// open is done at each attempt before the first piece, cold once by each machine.
+	open, cold work
+}
+
+// work is what a piece of a task takes.
+type work struct {
+	read, written int64   // bytes of the store
+	units         int     // after each of which the state can be saved
+	unit          float64 // seconds
+	state         int64   // bytes of a checkpoint; 0: none are made
+	files         int     // that are listed in the end
+}
+
+// directed is the number of directed edges.
+func (j job) directed() float64 { return 2 * float64(j.Counts.Edges) }
+
+// stream is the size of the hop streams.
+func (j job) stream() int64 { return int64(streamBytes * j.directed()) }
+
+// rate is what one of several workers gets from the store.
+func (j job) rate(at int) float64 {
+	if j.store == 0 {
+		return j.machine.Net
+	}
+	return min(j.machine.Net, j.store/float64(max(min(at, j.workers), 1)))
+}
+
+// resident says whether the edges stay in memory beside two hops of 16 columns.
+func (m machine) resident(n, stream int64) bool {
+	free := m.Memory - mem.RuntimeShare - 8*n
+	return hops.Resident(stream, free) && stream+2*n*rowBytes <= free
+}
+
+// hop is the seconds of a hop over some edges, of which stream bytes come from disk
+// and received bytes from others.
+func (m machine) hop(edges, stream, received float64) float64 {
+	compute := edges / m.Edges
+	moved := max(stream/m.Disk, received/m.Net)
+	if moved == 0 {
+		return compute
+	}
+	return overlap * max(compute, moved)
+}
+
+// pass is a hop of all edges on one machine.
+func (j job) pass() float64 {
+	stream := float64(j.stream())
+	if j.machine.resident(j.Nodes, j.stream()) {
+		stream = 0
+	}
+	return j.machine.hop(j.directed(), stream, 0)
+}
+
+// slower is how many times its formula a pass took that was measured.
+func (j job) slower(measured float64) float64 {
+	if !j.busy {
+		return 1
+	}
+	of := job{Counts: papers, machine: reference}
+	return measured / of.pass()
+}
+
+func granules(columns int) int { return (columns + shards.TileColumns - 1) / shards.TileColumns }
+
+func (j job) intervals() int {
+	rows := int64(j.plan.Partition.IntervalBlocks) * partition.BlockRows
+	return int((j.Nodes + rows - 1) / rows)
+}
+
+// phases are those of a run.
+func (j job) phases() (all []phase) {
+	for _, s := range estimate.Stages(j.Counts, j.plan) {
+		switch s {
+		case control.Partition:
+			all = append(all, j.partition())
+		case control.LSI:
+			all = append(all, j.lsi())
+		case control.Smooth:
+			half := int64(shards.TileRowBytes(j.Half))
+			all = append(all, j.columns(s, granules(j.Features), j.Hops, half, j.targets()), j.rows(s, granules(j.Features), j.targets(), j.Features))
+		case control.SmoothLabels:
+			n := j.plan.Train.Runs * granules(j.Classes)
+			last := min(j.Hops, j.plan.Labels.Kmax)
+			all = append(all, j.columns(s, n, last, int64(shards.TileRowBytes(false)), j.Nodes), j.rows(s, n, j.Nodes, j.Classes))
+		default:
+			all = append(all, j.whole(s))
+		}
+	}
+	return all
+}
+
+// targets is the number of rows that are written.
+func (j job) targets() int64 {
+	if j.plan.Smooth.Targets == control.LabelledTargets {
+		return j.Labelled
+	}
+	return j.Nodes
+}
+
+func (j job) partition() phase {
+	written := int64((streamBytes+shardBytes)*j.directed()) + int64(granules(j.Features)*shards.TileRowBytes(j.Half))*j.Nodes + j.nodeTable()
+	seconds := partitionSeconds * float64(j.InputRows) / float64(papers.InputRows)
+	// What goes to the store goes while the rest is computed.
+	seconds = max(seconds-float64(written)/j.rate(1), 0)
+	i := j.intervals()
+	return phase{stage: control.Partition, part: control.Whole, tasks: []int{1}, piece: work{units: 1, unit: seconds, written: written, files: i*(2+granules(j.Features)) + 2}}
+}
+
+func (j job) nodeTable() int64 { return partition.NodeBytes(partition.Counts{Nodes: j.Nodes}) }
+
+// graph is what is read before a pass: by every attempt the node table, twice, by a
+// machine that has no copy the hop streams.
+func (j job) graph() (open, cold work) {
+	return work{read: 2 * j.nodeTable()}, work{read: j.stream()}
+}
+
+func (j job) lsi() phase {
+	p := phase{stage: control.LSI, part: control.Whole, tasks: []int{1}}
+	p.open, p.cold = j.graph()
+	blocks := granules(j.plan.LSI.Probes)
+	p.piece = work{
+		units: blocks * (j.Hops + 1), unit: j.pass() * j.slower(lsiSeconds), state: j.Nodes * rowBytes * int64(blocks),
+		written: 5 * j.Nodes, files: j.intervals(),
+	}
+	return p
+}
+
+// columns smooths granules of rows of some bytes; out rows are kept.
+func (j job) columns(s control.Stage, n, last int, in, out int64) phase {
+	p := phase{stage: s, part: control.Columns, tasks: divide(n, j.workers)}
+	p.open, p.cold = j.graph()
+	p.piece = work{
+		read: 2 * j.Nodes * in, written: out * rowBytes, units: last, unit: j.pass() * j.slower(blockSeconds),
+		state: (j.Nodes + out) * rowBytes, files: j.intervals(),
+	}
+	return p
+}
+
+// rows assembles rows of tiles.
+func (j job) rows(s control.Stage, n int, rows int64, width int) phase {
+	i := j.intervals()
+	each := rows / int64(i)
+	p := phase{stage: s, part: control.Rows, tasks: divide(i, i)}
+	if j.workers == 1 {
+		p.tasks = []int{i}
+	}
+	p.open = work{read: j.nodeTable()}
+	p.piece = work{read: 2 * each * rowBytes * int64(n), written: each * int64(8+4*width), files: 1}
+	return p
+}
+
+// whole is a stage that is not cut, as the planner has it.
+func (j job) whole(s control.Stage) phase {
+	f, _ := estimate.Run(j.Counts, j.plan, control.Resources{Memory: j.machine.Memory, Threads: j.machine.Threads}, 0, s)
+	p := phase{stage: s, part: control.Whole, tasks: []int{1}}
+	moved := float64(f[0].BytesRead+f[0].BytesWritten) / plannedDisk
+	p.piece = work{read: f[0].BytesRead, written: f[0].BytesWritten, units: 1, unit: max(f[0].Seconds-moved, 0), files: 1}
+	return p
+}
+
+// plannedDisk is the rate at which package estimate counts bytes.
+const plannedDisk = 1e9
+
+// divide cuts n granules into tasks as the coordinator does: of two, unless there are
+// fewer than that for each worker; a stage of one worker is one task.
+func divide(n, workers int) (tasks []int) {
+	size := 2
+	switch {
+	case workers == 1:
+		size = n
+	case n < size*workers:
+		size = 1
+	}
+	for ; n > 0; n -= size {
+		tasks = append(tasks, min(size, n))
+	}
+	return tasks
+}
+
+// seconds is the time that bytes take.
+func seconds(bytes int64, rate float64) float64 { return float64(bytes) / rate }
+
+// alone is how long phases take on one machine that does not die, one after the
+// other, with the state of tasks saved every so often: the closed formula.
+func (j job) alone(phases []phase, every float64) (total float64) {
+	rate := j.rate(1)
+	warm := false
+	for _, p := range phases {
+		for _, pieces := range p.tasks {
+			total += seconds(p.open.read, rate)
+			if p.cold.read > 0 && !warm {
+				total += seconds(p.cold.read, rate)
+				warm = true
+			}
+			n := float64(pieces)
+			total += n * (seconds(p.piece.read, rate) + float64(p.piece.units)*p.piece.unit + seconds(p.piece.written, rate))
+			total += n * float64(p.saves(rate, every)) * p.save(rate)
+		}
+	}
+	return total
+}
+
+// save is the seconds of a checkpoint.
+func (p phase) save(rate float64) float64 {
+	return seconds(p.piece.state, min(saveRate, rate))
+}
+
+// between is the least time between two checkpoints.
+func (p phase) between(rate, every float64) float64 { return max(every, rest*p.save(rate)) }
+
+// saves is the number of checkpoints of a piece that nothing disturbs: at the end of a
+// unit that another follows, once it is time.
+func (p phase) saves(rate, every float64) int {
+	if p.piece.state == 0 || p.piece.units == 0 {
+		return 0
+	}
+	return (p.piece.units - 1) / int(math.Ceil(p.between(rate, every)/p.piece.unit))
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"ndls/internal/control"
+)
+
+func paperJob(workers int) job {
+	return job{Counts: papers, plan: papersPlan(control.LabelledTargets), machine: reference, workers: workers, busy: true}
+}
+
+// calm is a cluster to which nothing happens.
+func calm() fate {
+	return fate{lease: 30 * time.Second, checkpoint: 5 * time.Minute, replace: 2 * time.Minute}
+}
+
+// rough is one where several machines die in each run.
+func rough(seed uint64) fate {
+	f := calm()
+	f.slow, f.mtbf, f.seed = 0.3, time.Hour, seed
+	return f
+}
+
+func total(tallies []tally) (wall float64) {
+	for _, t := range tallies {
+		wall += t.wall
+	}
+	return wall
+}
+
+func mustSimulate(t *testing.T, j job, f fate) []tally {
+	t.Helper()
+	tallies, err := simulate(j, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tallies
+}
+
+// Work that was done is what there was to do and what came to nothing, and time
+// went by for both.
+func TestWorkIsDoneOrLost(t *testing.T) {
+	deaths, second := 0.0, 0.0
+	for seed := range uint64(6) {
+		j, f := paperJob(4), rough(seed)
+		f.slow = 0
+		if seed%2 == 1 {
+			f.slow = 1
+		}
+		for i, p := range mustSimulate(t, j, f) {
+			if !(math.Abs(p.done-float64(p.planned)-p.lost) < 1e-6) {
+				t.Errorf("seed %d, %s: %v units done, %d planned and %v lost", seed, name(p), p.done, p.planned, p.lost)
+			}
+			if f.slow == 0 && p.busy < p.done*j.phases()[i].piece.unit-1e-3 {
+				t.Errorf("seed %d, %s: %v s for %v units", seed, name(p), p.busy, p.done)
+			}
+			if useful := p.busy - p.died - p.doubled; useful < 0 || p.died < 0 || p.doubled < 0 {
+				t.Errorf("seed %d, %s: %v s, of which %v and %v lost", seed, name(p), p.busy, p.died, p.doubled)
+			}
+			deaths += p.died
+			second += p.doubled
+		}
+	}
+	if deaths == 0 || second == 0 {
+		t.Errorf("%v s lost to deaths and %v done twice: nothing was tried", deaths, second)
+	}
+}
+
+func TestOneWorkerIsTheClosedFormula(t *testing.T) {
+	for _, tc := range []struct {
+		name       string
+		targets    string
+		checkpoint time.Duration
+	}{
+		{"labelled", control.LabelledTargets, 5 * time.Minute},
+		{"all", control.AllTargets, 5 * time.Minute},
+		{"never saved", control.LabelledTargets, 1000 * time.Hour},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			j, f := paperJob(1), calm()
+			j.plan, f.checkpoint = papersPlan(tc.targets), tc.checkpoint
+			got, want := total(mustSimulate(t, j, f)), j.alone(j.phases(), tc.checkpoint.Seconds())
+			if math.Abs(got-want) > 1e-3 {
+				t.Errorf("%v s, the formula says %v", got, want)
+			}
+		})
+	}
+}
+
+func TestSeedsReproduce(t *testing.T) {
+	// Events of the same instant may share a record or not.
+	run := func(seed uint64) []tally {
+		tallies := mustSimulate(t, paperJob(5), rough(seed))
+		for i := range tallies {
+			tallies[i].records = 0
+		}
+		return tallies
+	}
+	a, b, c := run(3), run(3), run(4)
+	if !reflect.DeepEqual(a, b) {
+		t.Errorf("one seed gives\n%+v\nand\n%+v", a, b)
+	}
+	if total(a) == total(c) {
+		t.Errorf("two seeds give %v s", total(a))
+	}
+}
+
+// Up to the number of blocks more workers are not slower.
+func TestMoreWorkersAreNotSlower(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		fate func(seed uint64) fate
+	}{
+		{"calm", func(uint64) fate { return calm() }},
+		{"slow ones", func(seed uint64) fate { f := calm(); f.slow, f.seed = 0.25, seed; return f }},
+		{"slow ones and deaths", func(seed uint64) fate { f := rough(seed); f.mtbf = 6 * time.Hour; return f }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			before := math.Inf(1)
+			for _, workers := range []int{1, 2, 4, 8} {
+				sum := 0.0
+				for seed := range uint64(4) {
+					for _, p := range mustSimulate(t, paperJob(workers), tc.fate(seed)) {
+						if p.part == control.Columns {
+							sum += p.wall
+						}
+					}
+				}
+				if sum > before {
+					t.Errorf("%d workers take %v s, fewer %v", workers, sum/4, before/4)
+				}
+				before = sum
+			}
+		})
+	}
+}
+
+// The coordinator's rules hold: a task that always dies is given up after five losses.
+func TestLossBudget(t *testing.T) {
+	f := rough(1)
+	f.mtbf = time.Minute
+	_, err := simulate(paperJob(2), f)
+	if err == nil || !strings.Contains(err.Error(), "lost 5 times") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestGroups(t *testing.T) {
+	g := group{job: paperJob(64), size: 4}
+	if got, want := g.received(), 0.75*rowBytes*float64(papers.Nodes); got != want {
+		t.Errorf("%v bytes received, want %v", got, want)
+	}
+	g.needed = true
+	if got := g.received(); got >= 0.75*rowBytes*float64(papers.Nodes) {
+		t.Errorf("%v bytes of needed rows are not less than all", got)
+	}
+	quiet := g.simulate(calm())
+	if want := float64(papers.Hops) * g.hop(); math.Abs(quiet.wall-want-quiet.saving) > 1e-6 {
+		t.Errorf("%v s where nothing happens, want %v", quiet.wall, want)
+	}
+	f := rough(2)
+	f.slow, f.mtbf = 0, 10*time.Minute
+	died := g.simulate(f)
+	if died.deaths == 0 || math.Abs(died.wall-died.died-died.saving-float64(papers.Hops)*g.hop()) > g.hop()*float64(papers.Hops) || died.wall <= quiet.wall {
+		t.Errorf("%+v beside %+v", died, quiet)
+	}
+	if again := g.simulate(f); again != died {
+		t.Errorf("one seed gives %+v and %+v", died, again)
+	}
+}
+
+func TestTables(t *testing.T) {
+	for _, tc := range []struct {
+		args, holds string
+	}{
+		{"-workers 1,8 -seeds 1", "| 8 | 973 |"},
+		{"-table bytes -workers 8", "| smooth columns | 8 |"},
+		{"-table intervals -workers 16 -sizes 1,2", "| 2 | 8 | all |"},
+		{"-table intervals -graph 10g -workers 1000 -sizes 125", "| 125 | 8 | needed |"},
+		{"-table limits -files 10,20 -dir " + t.TempDir(), "two records | 20 |"},
+	} {
+		var out bytes.Buffer
+		if err := command(&out, strings.Fields(tc.args)); err != nil || !strings.Contains(out.String(), tc.holds) {
+			t.Errorf("%s: error %v, no %q in\n%s", tc.args, err, tc.holds, out.String())
+		}
+	}
+	for _, bad := range []string{"-table none", "-graph none", "-workers 0", "-sizes x"} {
+		if err := command(&bytes.Buffer{}, strings.Fields(bad)); err == nil {
+			t.Errorf("%s is accepted", bad)
+		}
+	}
+}
