@@ -38,7 +38,6 @@ var rules = []rule{
 	{"spmv", []string{"internal/direct", "internal/half", "internal/mem", "internal/packed", "internal/progress"}},
 	{"internal/stationary", []string{"internal", "spmv"}},
 	{"internal/hops", []string{"internal", "spmv"}},
-	{"internal/ring", []string{"internal", "spmv"}},
 	{"internal", []string{"internal"}},
 }
 
@@ -56,7 +55,7 @@ var exclusive = map[string][]string{
 	"testing":                           {"internal/testgraph", "internal/storage/storagetest", "bench/scaling"},
 	"ndls/internal/testgraph":           {},
 	"ndls/internal/storage/storagetest": {},
-	"ndls/internal/control":             {"cmd/ndls", "bench", "coordinator", "estimate", "worker", "internal/control", "internal/ring"},
+	"ndls/internal/control":             {"cmd/ndls", "bench", "coordinator", "estimate", "worker", "internal/control"},
 	"github.com/apache/arrow/go/arrow":  {},
 }
 
