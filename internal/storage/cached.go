@@ -360,6 +360,11 @@ type copyReader struct {
 	once  sync.Once
 }
 
+// StartAt implements direct.Starter.
+func (r *copyReader) StartAt(q *direct.Queue, slot int, p []byte, off int64) {
+	q.Start(slot, r.Reader, p, off)
+}
+
 func (r *copyReader) Close() error {
 	r.once.Do(func() {
 		r.cache.mu.Lock()

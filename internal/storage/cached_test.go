@@ -274,8 +274,10 @@ func TestCachedOpenDigest(t *testing.T) {
 		}
 	}
 	before := asked.Ops()
-	if _, err := open(c, want); err != nil || asked.Ops() != before {
-		t.Errorf("a copy costs %d operations of the store, %v", asked.Ops()-before, err)
+	for _, s := range []storage.Store{c, storage.NewCounting(c)} {
+		if _, err := open(s, want); err != nil || asked.Ops() != before {
+			t.Errorf("a copy costs %d operations of the store, %v", asked.Ops()-before, err)
+		}
 	}
 	if err := mem.FlipByte("f", 2); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,15 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 
 // Open implements Store.
 func (c *Counting) Open(ctx context.Context, name string) (Reader, error) {
-	r, err := c.Store.Open(ctx, name)
+	return c.countReads(c.Store.Open(ctx, name))
+}
+
+// OpenDigest is Open for a file whose bytes the caller knows.
+func (c *Counting) OpenDigest(ctx context.Context, name string, want Digest) (Reader, error) {
+	return c.countReads(OpenDigest(ctx, c.Store, name, want))
+}
+
+func (c *Counting) countReads(r Reader, err error) (Reader, error) {
 	if err != nil {
 		return nil, err
 	}
