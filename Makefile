@@ -45,7 +45,7 @@ noasm: ## tests of the pure Go twins of the assembly
 
 .PHONY: v3
 v3: ## tests with GOAMD64=v3, where the compiler may fuse: the bits must not change
-	GOAMD64=v3 $(GO) test -short ./spmv ./smooth ./train ./worker
+	GOAMD64=v3 $(GO) test -short ./spmv ./smooth ./train
 
 .PHONY: openblas
 openblas: ## build/ndls with OpenBLAS (cgo, libopenblas-dev): faster training, bits of models not promised
