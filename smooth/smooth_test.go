@@ -40,46 +40,11 @@ func smoothed(t testing.TB, g testgraph.Graph, c config, rule Rule, x []float64,
 
 func smoothedStats(t testing.TB, g testgraph.Graph, c config, rule Rule, x []float64, k []int) (out []float32, all hops.Stats) {
 	t.Helper()
-	b, err := mem.NewBudget(1 << 30)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := len(g.Adj)
-	hg, free := graph(t, g, c, b)
+	s, free := engine(t, g, c, rule, k)
 	defer free()
-	targets := AllTargets(int64(n))
-	if c.targets != nil {
-		if targets, err = NewTargets(b, int64(n)); err != nil {
-			t.Fatal(err)
-		}
-		for _, i := range c.targets {
-			targets.Add(i)
-		}
-		targets.Finish()
-	}
-	defer targets.Free()
-	s, err := New(hg, Options{
-		Rule: rule, K: func(i int64) int { return k[i] }, Targets: targets, Settled: c.settled, Slack: c.slack, SpilledSums: c.spilled,
-		Layout: spmv.Layout{Columns: c.columns, Precision: c.precision, Place: c.place, Window: packed.StripRows, Accumulators: 1},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Free()
-	out = make([]float32, targets.Len()*width)
+	out = make([]float32, s.o.Targets.Len()*width)
 	for first := 0; first < width; first += c.columns {
-		rows := func(put func([]float32) error) error {
-			for i := range n {
-				row := make([]float32, c.columns)
-				for j := first; j < min(first+c.columns, width); j++ {
-					row[j-first] = float32(x[i*width+j])
-				}
-				if err := put(row); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
+		rows := columnsOf(x, len(g.Adj), first, c.columns)
 		stats, err := s.Run(context.Background(), rows)
 		if err != nil {
 			t.Fatal(err)
@@ -106,6 +71,57 @@ func smoothedStats(t testing.TB, g testgraph.Graph, c config, rule Rule, x []flo
 		}
 	}
 	return out, all
+}
+
+// engine prepares smoothing as c says.
+func engine(t testing.TB, g testgraph.Graph, c config, rule Rule, k []int) (*Smoother, func()) {
+	t.Helper()
+	b, err := mem.NewBudget(1 << 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := int64(len(g.Adj))
+	hg, freeGraph := graph(t, g, c, b)
+	targets := AllTargets(n)
+	if c.targets != nil {
+		if targets, err = NewTargets(b, n); err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range c.targets {
+			targets.Add(i)
+		}
+		targets.Finish()
+	}
+	s, err := New(hg, Options{
+		Rule: rule, K: func(i int64) int { return k[i] }, Targets: targets, Settled: c.settled, Slack: c.slack, SpilledSums: c.spilled,
+		Layout: spmv.Layout{Columns: c.columns, Precision: c.precision, Place: c.place, Window: packed.StripRows, Accumulators: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, func() {
+		s.Free()
+		targets.Free()
+		freeGraph()
+	}
+}
+
+// columnsOf puts columns [first, first+columns) of the n rows of x; those past its
+// width are zero.
+func columnsOf(x []float64, n, first, columns int) hops.Rows {
+	return func(put func([]float32) error) error {
+		row := make([]float32, columns)
+		for i := range n {
+			clear(row)
+			for j := first; j < min(first+columns, width); j++ {
+				row[j-first] = float32(x[i*width+j])
+			}
+			if err := put(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 func graph(t testing.TB, g testgraph.Graph, c config, b *mem.Budget) (hops.Graph, func()) {

@@ -13,7 +13,6 @@ import (
 	"pgregory.net/rapid"
 
 	"ndls/internal/hops"
-	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/testgraph"
 	"ndls/spmv"
@@ -28,47 +27,11 @@ func session(t testing.TB, g testgraph.Graph, c config, rule Rule, x []float64, 
 	checkpoints func(span) hops.Checkpoints, out []float32,
 ) (stats hops.Stats, err error) {
 	t.Helper()
-	b, err := mem.NewBudget(1 << 30)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := len(g.Adj)
-	hg, free := graph(t, g, c, b)
+	s, free := engine(t, g, c, rule, k)
 	defer free()
-	targets := AllTargets(int64(n))
-	if c.targets != nil {
-		if targets, err = NewTargets(b, int64(n)); err != nil {
-			t.Fatal(err)
-		}
-		for _, i := range c.targets {
-			targets.Add(i)
-		}
-		targets.Finish()
-	}
-	defer targets.Free()
-	s, err := New(hg, Options{
-		Rule: rule, K: func(i int64) int { return k[i] }, Targets: targets, Settled: c.settled, Slack: c.slack, SpilledSums: c.spilled,
-		Layout: spmv.Layout{Columns: c.columns, Precision: c.precision, Place: c.place, Window: packed.StripRows, Accumulators: 1},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Free()
 	for _, block := range blocks {
 		base := block.first * 16
-		rows := func(put func([]float32) error) error {
-			row := make([]float32, c.columns)
-			for i := range n {
-				clear(row)
-				for j := base; j < min(base+c.columns, width); j++ {
-					row[j-base] = float32(x[i*width+j])
-				}
-				if err := put(row); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
+		rows := columnsOf(x, len(g.Adj), base, c.columns)
 		blockStats, err := s.Continue(context.Background(), rows, block.first, block.last, checkpoints(block))
 		stats.Add(blockStats)
 		if err != nil {

@@ -26,7 +26,7 @@
 // bytes. Its app_metadata are 16 bytes, little-endian: the number of the first row
 // (8), the number of rows (4), and the CRC-32C of these 12 bytes and the rows (4).
 //
-// Other calls of Flight are not implemented.
+// DoGet is the only call of Flight that is answered.
 //
 // # Memory
 //
