@@ -375,7 +375,7 @@ func FuzzAccumulate(f *testing.F) {
 	f.Add(uint64(2), 300, 9000)
 	f.Fuzz(func(t *testing.T, seed uint64, rows, nodes int) {
 		if rows < 1 || rows > 2000 || nodes < rows || nodes > 20000 {
-			t.Skip()
+			return
 		}
 		rng := rand.New(rand.NewPCG(seed, 5))
 		fr := frame(t, randomEdges(rng, nodes, rows, 1+rng.IntN(4000)))
