@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -38,8 +39,8 @@ const (
 	firstDelay = 50 * time.Millisecond
 	// maxDelay bounds every pause, so that a store that is back is noticed.
 	maxDelay = 20 * time.Second
-	// probeAttempts are tried when a store is opened: a wrong address should
-	// be told at once.
+	// probeAttempts are tried where nobody answers when a store is opened: a
+	// wrong address should be told at once.
 	probeAttempts = 5
 	// replyTimeout bounds the wait for the head of a reply after the request
 	// went out; joining the parts of a large upload takes a while.
@@ -98,7 +99,7 @@ func OpenBucket(ctx context.Context, uri string) (*Bucket, error) {
 		return nil, fmt.Errorf("storage: open %s: %w", shown, err)
 	}
 	_, err = client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, Prefix: &prefix, MaxKeys: aws.Int32(1)},
-		func(o *s3.Options) { o.RetryMaxAttempts = probeAttempts })
+		func(o *s3.Options) { o.Retryer = &probe{RetryerV2: newRetryer()} })
 	if err != nil {
 		transport.CloseIdleConnections()
 		return nil, fmt.Errorf("storage: open %s: %w%s", shown, err, wayOut(err))
@@ -161,7 +162,7 @@ func dial(ctx context.Context, query url.Values) (*s3.Client, *http.Transport, e
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	cfg.Retryer = newRetryer
+	cfg.Retryer = func() aws.Retryer { return newRetryer() }
 	cfg.Logger = logging.Nop{} // errors are returned
 	return s3.NewFromConfig(cfg, func(o *s3.Options) {
 		o.UsePathStyle = pathStyle
@@ -170,7 +171,23 @@ func dial(ctx context.Context, query url.Values) (*s3.Client, *http.Transport, e
 	}), transport, nil
 }
 
-func newRetryer() aws.Retryer {
+// probe is the retryer of the first request to a server.
+type probe struct {
+	aws.RetryerV2
+	dials int // that failed
+}
+
+// IsErrorRetryable is true for what a server that is busy answers as often as
+// elsewhere: workers may start while it is.
+func (p *probe) IsErrorRetryable(err error) bool {
+	var unanswered *net.OpError
+	if errors.As(err, &unanswered) && unanswered.Op == "dial" {
+		p.dials++
+	}
+	return p.dials < probeAttempts && p.RetryerV2.IsErrorRetryable(err)
+}
+
+func newRetryer() aws.RetryerV2 {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts, o.MaxBackoff = maxAttempts, maxDelay
 		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return delay(attempt), nil })

@@ -110,6 +110,20 @@ func TestS3ReadsResume(t *testing.T) {
 	}
 }
 
+// TestS3OpenWaitsForABusyServer: a store that throttles as workers start is not
+// taken for a wrong address.
+func TestS3OpenWaitsForABusyServer(t *testing.T) {
+	refused := 0
+	_, u := startProxy(t, startServer(t), func(*http.Request) fault {
+		if refused < 6 {
+			refused++
+			return busy
+		}
+		return pass
+	})
+	storagetest.Write(t, openBucket(t, u, "p"), "f", []byte("x"))
+}
+
 func TestS3RetriesEndWithTheContext(t *testing.T) {
 	server := startServer(t)
 	broken := false
