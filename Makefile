@@ -84,9 +84,12 @@ generate-check: ## fail if generated code is not what the generators write
 
 .PHONY: fuzz
 fuzz: ## every fuzz target, FUZZ_COUNT inputs each
+	mkdir -p $(BUILD)/fuzz
 	for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
-	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime=$(FUZZ_COUNT)x $$pkg; \
+	  $(GO) test -c -fuzz=. -o $(BUILD)/fuzz/test $$pkg; \
+	  for target in $$(cd $$pkg && $(CURDIR)/$(BUILD)/fuzz/test -test.list '^Fuzz'); do \
+	    (cd $$pkg && $(CURDIR)/$(BUILD)/fuzz/test -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZ_COUNT)x \
+	      -test.fuzzcachedir $(CURDIR)/$(BUILD)/fuzz/inputs/$$target); \
 	  done; \
 	done
 
