@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"os"
 	"runtime"
@@ -105,6 +106,9 @@ func (a *app) command(use, short, long string, do func(ctx context.Context, cmd 
 			}
 			a.logs = logs
 			a.log = a.logger(a.level())
+			// What libraries print by themselves comes back as errors, too.
+			log.SetFlags(0)
+			log.SetOutput(slog.NewLogLogger(a.log.Handler(), slog.LevelDebug).Writer())
 			return do(ctx, cmd)
 		},
 	}
