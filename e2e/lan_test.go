@@ -51,23 +51,26 @@ const (
 // capabilities that namespaces and their devices take.
 var capabilities = map[string]uint{"CAP_NET_ADMIN": unix.CAP_NET_ADMIN, "CAP_SYS_ADMIN": unix.CAP_SYS_ADMIN}
 
+// lacking names a capability that these tests are without, "" for none.
+func lacking() string {
+	status, _ := os.ReadFile("/proc/self/status")
+	_, after, _ := strings.Cut(string(status), "CapEff:\t")
+	line, _, _ := strings.Cut(after, "\n")
+	have, _ := strconv.ParseUint(line, 16, 64)
+	for name, bit := range capabilities {
+		if have&(1<<bit) == 0 {
+			return name
+		}
+	}
+	return ""
+}
+
 // privileged skips a test that needs capabilities and programs. Where the tests
 // must all run, only missing capabilities are an excuse.
 func privileged(t *testing.T, programs ...string) {
 	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, _ := strings.Cut(string(status), "CapEff:")
-	have, err := strconv.ParseUint(strings.Fields(after)[0], 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, bit := range capabilities {
-		if have&(1<<bit) == 0 {
-			t.Skipf("needs %s: run as root", name)
-		}
+	if name := lacking(); name != "" {
+		t.Skipf("needs %s: run as root", name)
 	}
 	for _, program := range programs {
 		if _, err := exec.LookPath(program); err == nil {

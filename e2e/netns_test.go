@@ -51,9 +51,9 @@ func (n *network) worker(i int, hooks []string, extra ...string) {
 	n.keepAt(n.hosts[i].command, hooks, n.workerFlags(i, extra...)...)
 }
 
-func (n *network) status(pleases func(tasks map[string]int, losses int) bool) {
+func (n *network) await(what string, pleases func(status) bool) {
 	n.crew.t.Helper()
-	n.statusAt(n.hosts[0].command, n.keys, pleases)
+	n.awaitAt(n.hosts[0].command, n.keys, what, pleases)
 }
 
 // stopsAt starts a worker that stops at a hook, and waits for that.
@@ -113,9 +113,9 @@ func TestNetworkCut(t *testing.T) {
 			goOn := n.stopsAt(n.hosts[1].command, hook, n.workerFlags(1)...)
 			n.hosts[1].set(everything)
 			goOn()
-			n.status(func(_ map[string]int, losses int) bool { return losses > 0 })
+			n.await("a lost lease", lost)
 			n.worker(2, nil)
-			n.status(func(tasks map[string]int, _ int) bool { return tasks["running"] > 0 })
+			n.await("a running task", running)
 			n.hosts[1].set(nothing)
 			n.end("cut off at "+hook, want)
 		})
