@@ -244,19 +244,19 @@ func TestVariantsSurvive(t *testing.T) {
 // long is a job whose K table takes seconds, and no other stage.
 var long = []string{
 	"--dataset", "synthetic:nodes=50000,edges=400000,features=16,classes=4,seed=1", "--features", "none",
-	"--epsilon", "1e-9", "--kmax", "400", "--quiet",
+	"--epsilon", "1e-9", "--kmax", "300", "--quiet",
 }
 
 // TestLossIsBounded kills a worker in the middle of hops: what has to be done again
 // is what came after the last checkpoint.
 func TestLossIsBounded(t *testing.T) {
 	t.Parallel()
-	const interval, slack = 0.5, 0.7 // seconds; of the slack a loaded machine takes the most
+	const interval, slack = 0.3, 0.7 // seconds; of the slack a loaded machine takes the most
 	c := newCrew(t)
 	c.job = long
 	want := wantOf(t, long...)
-	c.keep(nil, c.coordinatorArgs(1, "--checkpoint", "500ms")...)
-	c.worker([]string{"renew-done:4:kill"}, "--threads", "1")
+	c.keep(nil, c.coordinatorArgs(1, "--checkpoint", "300ms")...)
+	c.worker([]string{"renew-done:2:kill"}, "--threads", "1")
 	c.end("killed among hops", want)
 	if t.Failed() {
 		return
