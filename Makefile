@@ -107,6 +107,10 @@ bench-go: ## Go benchmarks to build/bench.txt, BENCH_COUNT times each, for bench
 	mkdir -p $(BUILD)
 	$(GO) test -run '^$$' -bench . -benchmem -count $(BENCH_COUNT) ./... | tee $(BUILD)/bench.txt
 
+.PHONY: bench-cluster
+bench-cluster: build ## what a coordinator and one worker take beside ndls run, on 10M edges
+	$(GO) run ./bench/cluster -ndls $(BUILD)/ndls
+
 .PHONY: e2e
 e2e: ## the built program: killed, limited, read by other programs (NDLS_PYTHON, NDLS_JS)
 	$(GO) test -count=1 -v ./e2e
@@ -122,7 +126,7 @@ deploy-check: ## deploy/kubernetes against the Kubernetes API's types, and its p
 CHAOS ?= 20
 
 .PHONY: chaos
-chaos: ## CHAOS rounds of coordinators and workers that are killed at points drawn anew
+chaos: ## CHAOS rounds of faults drawn anew: deaths, networks, disks, stores, silence (root, for networks and disks)
 	NDLS_CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run TestChaos ./e2e
 
 .PHONY: results

@@ -29,11 +29,15 @@
 //
 //	finished   its report is the task's; other leases of the task end with it
 //	failed     the task is leased again, up to 3 times if it might have succeeded
+//	unable     the task is leased again, to a worker that has not failed it so
 //	drained    the task is leased again; that costs nothing
 //	run out    the task is leased again, up to 5 times
 //
 // After that the run is given up with [ErrTask], which names the task and the last
-// reason. A task that takes more than twice the median of its phase, half of
+// reason. A worker is unable whose memory or scratch disk does not do; after three
+// such tasks it gets no more of the phase. A task that every worker here is unable
+// to do is given up for with [control.ErrUnable] beside that, once workers that are
+// missing have had the time of a lease to come. A task that takes more than twice the median of its phase, half of
 // which is done, is leased to a second worker once none waits; the first that
 // finishes wins. While a lease changes the catalogue it does not run out, and no
 // other attempt at its task ends, so that nothing is listed after a task is done.

@@ -1,6 +1,9 @@
 package coordinator
 
 import (
+	"fmt"
+	"time"
+
 	"ndls/internal/control"
 )
 
@@ -23,6 +26,8 @@ const (
 	ended fact = "ended"
 	// lost: a lease has run out.
 	lost fact = "lost"
+	// unable: no worker that is here has the memory or the disk for a task.
+	unable fact = "unable"
 )
 
 // event is one fact of the journal. What it says beside Fact depends on that.
@@ -37,6 +42,9 @@ type event struct {
 	Fencing uint64           `json:"fencing,omitempty"`
 	Outcome *control.Outcome `json:"outcome,omitempty"`
 	Loss    *Loss            `json:"loss,omitempty"`
+	// At is when the task was given, or something of it saved: what is lost with
+	// the lease is reckoned from then.
+	At time.Time `json:"at,omitzero"`
 }
 
 // part is a task of a phase, without what all tasks of a run have in common.
@@ -91,16 +99,29 @@ type taskState struct {
 	Report   *control.StageReport `json:"report,omitempty"`
 	Losses   int                  `json:"losses,omitempty"`
 	Failures int                  `json:"failures,omitempty"`
+	Unable   []string             `json:"unable,omitempty"`
 }
 
 type openLease struct {
 	Task    string `json:"task"`
 	Worker  string `json:"worker"`
 	Fencing uint64 `json:"fencing"`
+	// Saved is the event's At of what was saved last.
+	Saved time.Time `json:"saved,omitzero"`
 }
 
 // failure is why a phase cannot end.
 type failure struct {
 	Task   string `json:"task"`
 	Reason string `json:"reason"`
+	// Unable says that workers with more memory or disk might do the task.
+	Unable bool `json:"unable,omitempty"`
+}
+
+// kind is ErrTask, and control.ErrUnable where it is that.
+func (f *failure) kind() error {
+	if f.Unable {
+		return fmt.Errorf("%w: %w", ErrTask, control.ErrUnable)
+	}
+	return ErrTask
 }

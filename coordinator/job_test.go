@@ -353,6 +353,36 @@ func TestPlanMismatch(t *testing.T) {
 	}
 }
 
+// lateStore gets its record after it was found to have none.
+type lateStore struct {
+	storage.Store
+	write func() error
+}
+
+func (s *lateStore) Open(ctx context.Context, name string) (storage.Reader, error) {
+	r, err := s.Store.Open(ctx, name)
+	if s.write != nil {
+		write := s.write
+		s.write = nil
+		err = errors.Join(err, write())
+	}
+	return r, err
+}
+
+// TestRecordOfAnother is read while another process writes it.
+func TestRecordOfAnother(t *testing.T) {
+	store := storage.NewMem()
+	j, _ := setup(t, store, labelled)
+	rec := &Record{Format: RecordFormat, State: Running, Plan: j.Plan}
+	late := &lateStore{store, func() error {
+		return errors.Join(rec.write(t.Context(), store), createNew(t.Context(), store, journalName(1), []byte("x")))
+	}}
+	got, err := ReadRecord(t.Context(), late)
+	if err != nil || got == nil || got.PlanHash != rec.PlanHash {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestForeignFolder(t *testing.T) {
 	for _, tc := range []struct {
 		name, file, text, want string

@@ -39,6 +39,7 @@ type leases struct {
 	losses  []Loss
 	failed  *failure
 	holds   map[string]map[piece]bool // what a worker has a copy of
+	heard   time.Time                 // when something of a worker was written down last
 }
 
 // task is a task and what has become of it.
@@ -47,6 +48,7 @@ type task struct {
 	report   *control.StageReport // nil until it is done
 	losses   int
 	failures int
+	unable   []string // workers that have not the memory or the disk for it
 	leases   []*lease
 }
 
@@ -92,15 +94,18 @@ func (l *leases) apply(now time.Time, e event) error {
 			return impossible
 		}
 		l.fencing = e.Fencing
-		l.lend(now, t, e.Worker, e.Fencing)
+		l.lend(now, t, e.Worker, e.Fencing).saved = l.note(now, e.At)
 	case committed:
+		if x := l.open[e.Fencing]; x != nil && !e.At.IsZero() {
+			x.saved = l.note(now, e.At)
+		}
 	case ended:
 		lease := l.open[e.Fencing]
 		if lease == nil || e.Outcome == nil {
 			return impossible
 		}
 		l.drop(lease)
-		l.end(lease.task, *e.Outcome, e.Loss)
+		l.end(lease.task, lease.worker, *e.Outcome, e.Loss)
 	case lost:
 		lease := l.open[e.Fencing]
 		if lease == nil || e.Loss == nil {
@@ -110,12 +115,38 @@ func (l *leases) apply(now time.Time, e event) error {
 		lease.task.losses++
 		l.losses = append(l.losses, *e.Loss)
 		if lease.task.losses >= lossBudget {
-			l.failed = &failure{lease.task.ID(), fmt.Sprintf("lost %d times, last with worker %s: %s", lossBudget, e.Loss.Worker, e.Loss.Reason)}
+			l.failed = &failure{Task: lease.task.ID(), Reason: fmt.Sprintf("lost %d times, last with worker %s: %s", lossBudget, e.Loss.Worker, e.Loss.Reason)}
 		}
+	case unable:
+		t := l.byID[e.Task]
+		if t == nil || t.report != nil || e.Loss == nil {
+			return impossible
+		}
+		l.failed = &failure{e.Task, fmt.Sprintf("last with worker %s: %s", e.Loss.Worker, e.Loss.Reason), true}
 	default:
 		return impossible
 	}
 	return nil
+}
+
+// note takes down when something was heard of a worker. A clock that is ahead of
+// ours is not believed; a journal of before says nothing.
+func (l *leases) note(now, at time.Time) time.Time {
+	if at.IsZero() || at.After(now) {
+		at = now
+	}
+	if at.After(l.heard) {
+		l.heard = at
+	}
+	return at
+}
+
+// replayed sets the last sign of life of the leases that a journal leaves open:
+// that of any worker, since renewals are not written down.
+func (l *leases) replayed() {
+	for _, x := range l.open {
+		x.renewed = l.heard
+	}
 }
 
 // begin makes parts the present phase. Leases of the one before are over. What a
@@ -147,13 +178,14 @@ func (l *leases) put(of control.Task) *task {
 }
 
 // lend opens a lease.
-func (l *leases) lend(now time.Time, t *task, worker string, fencing uint64) {
+func (l *leases) lend(now time.Time, t *task, worker string, fencing uint64) *lease {
 	lease := &lease{task: t, worker: worker, fencing: fencing, since: now, renewed: now, saved: now, deadline: now.Add(l.ttl)}
 	t.leases = append(t.leases, lease)
 	l.open[fencing] = lease
 	for i := t.First; i < t.Last; i++ {
 		l.hold(worker, piece{t.Part, i})
 	}
+	return lease
 }
 
 // hold notes that a worker has a copy of something.
@@ -171,7 +203,7 @@ func (l *leases) drop(x *lease) {
 
 // end makes of a task what the worker says. The first report is the one that
 // counts: other leases of the task end with it.
-func (l *leases) end(t *task, o control.Outcome, loss *Loss) {
+func (l *leases) end(t *task, worker string, o control.Outcome, loss *Loss) {
 	if loss != nil {
 		l.losses = append(l.losses, *loss)
 	}
@@ -182,12 +214,14 @@ func (l *leases) end(t *task, o control.Outcome, loss *Loss) {
 			l.drop(other)
 		}
 	case o.Kind == control.Drained:
+	case o.Kind == control.Unable:
+		t.unable = append(t.unable, worker)
 	case o.Kind == control.Retry && t.failures+1 < failureBudget:
 		t.failures++
 	case o.Kind == control.Retry:
-		l.failed = &failure{t.ID(), fmt.Sprintf("failed %d times, last: %s", failureBudget, o.Reason)}
+		l.failed = &failure{Task: t.ID(), Reason: fmt.Sprintf("failed %d times, last: %s", failureBudget, o.Reason)}
 	default:
-		l.failed = &failure{t.ID(), o.Reason}
+		l.failed = &failure{Task: t.ID(), Reason: o.Reason}
 	}
 }
 
@@ -195,10 +229,10 @@ func (l *leases) end(t *task, o control.Outcome, loss *Loss) {
 func (l *leases) state() *state {
 	s := &state{Fencing: l.fencing, Stage: l.stage, Workers: l.workers, Earlier: l.earlier, Losses: l.losses, Failed: l.failed}
 	for _, t := range l.tasks {
-		s.Tasks = append(s.Tasks, taskState{part{t.Part, t.First, t.Last}, t.report, t.losses, t.failures})
+		s.Tasks = append(s.Tasks, taskState{part{t.Part, t.First, t.Last}, t.report, t.losses, t.failures, t.unable})
 	}
 	for _, x := range l.byNumber() {
-		s.Open = append(s.Open, openLease{x.task.ID(), x.worker, x.fencing})
+		s.Open = append(s.Open, openLease{x.task.ID(), x.worker, x.fencing, x.saved})
 	}
 	return s
 }
@@ -210,14 +244,14 @@ func (l *leases) restore(now time.Time, s state) error {
 	l.fencing, l.stage, l.workers, l.earlier, l.losses, l.failed = s.Fencing, s.Stage, s.Workers, s.Earlier, s.Losses, s.Failed
 	for _, t := range s.Tasks {
 		put := l.put(t.task(s.Stage))
-		put.report, put.losses, put.failures = t.Report, t.Losses, t.Failures
+		put.report, put.losses, put.failures, put.unable = t.Report, t.Losses, t.Failures, t.Unable
 	}
 	for _, x := range s.Open {
 		t := l.byID[x.Task]
 		if t == nil || t.report != nil || x.Fencing == 0 || x.Fencing > s.Fencing || l.open[x.Fencing] != nil {
 			return fmt.Errorf("lease %d of task %q cannot be open", x.Fencing, x.Task)
 		}
-		l.lend(now, t, x.Worker, x.Fencing)
+		l.lend(now, t, x.Worker, x.Fencing).saved = l.note(now, x.Saved)
 	}
 	return nil
 }
@@ -261,7 +295,7 @@ func (l *leases) grant(now time.Time, worker string) (event, bool) {
 	var best *task
 	most := -1
 	for _, t := range l.tasks {
-		if t.report != nil || len(t.leases) > 0 {
+		if t.report != nil || len(t.leases) > 0 || !l.may(worker, t) {
 			continue
 		}
 		if has := l.covers(worker, t); has > most {
@@ -274,7 +308,37 @@ func (l *leases) grant(now time.Time, worker string) (event, bool) {
 	if best == nil || l.failed != nil {
 		return event{}, false
 	}
-	return event{Fact: leased, Task: best.ID(), Worker: worker, Fencing: l.fencing + 1}, true
+	return event{Fact: leased, Task: best.ID(), Worker: worker, Fencing: l.fencing + 1, At: now}, true
+}
+
+// may says whether a worker may have a task: it has not found that it lacks the
+// memory or the disk for it, nor for others of the phase several times.
+func (l *leases) may(worker string, t *task) bool {
+	n := 0
+	for _, other := range l.tasks {
+		if slices.Contains(other.unable, worker) {
+			n++
+		}
+	}
+	return n < failureBudget && !slices.Contains(t.unable, worker)
+}
+
+// stuck finds a task that none of the workers may have.
+func (l *leases) stuck(workers []string) (event, bool) {
+	for _, t := range l.tasks {
+		if t.report != nil || len(t.leases) > 0 || len(workers) == 0 {
+			continue
+		}
+		if slices.ContainsFunc(workers, func(w string) bool { return l.may(w, t) }) {
+			continue
+		}
+		for _, x := range slices.Backward(l.losses) {
+			if l.byID[x.Task] != nil && slices.Contains(l.byID[x.Task].unable, x.Worker) {
+				return event{Fact: unable, Task: t.ID(), Loss: &x}, true
+			}
+		}
+	}
+	return event{}, false
 }
 
 // covers counts the pieces of a task of which the worker has a copy.
@@ -303,7 +367,7 @@ func (l *leases) overdue(now time.Time, worker string) (found *task) {
 	limit := time.Duration(overdueFactor * seconds[len(seconds)/2] * float64(time.Second))
 	limit = max(limit, l.ttl) // shorter ones do not pay
 	for _, t := range l.tasks {
-		if t.report != nil || len(t.leases) != maxLeases-1 || t.leases[0].worker == worker {
+		if t.report != nil || len(t.leases) != maxLeases-1 || t.leases[0].worker == worker || !l.may(worker, t) {
 			continue
 		}
 		if since := t.leases[0].since; now.Sub(since) > limit && (found == nil || since.Before(found.leases[0].since)) {
@@ -318,9 +382,6 @@ func (l *leases) renew(now time.Time, fencing uint64, p control.Progress) error 
 	x, err := l.held(fencing)
 	if err != nil {
 		return err
-	}
-	if p.Saved > x.progress.Saved {
-		x.saved = now
 	}
 	if passed := now.Sub(x.renewed).Seconds(); passed > 0 && p.What == x.progress.What {
 		x.rate = max(float64(p.Done-x.progress.Done)/passed, 0)
@@ -391,7 +452,7 @@ func (l *leases) finish(now time.Time, fencing uint64, o control.Outcome) (event
 	e := event{Fact: ended, Task: x.task.ID(), Fencing: fencing, Outcome: &o}
 	switch {
 	case o.Report != nil || o.Kind == control.Drained:
-	case o.Kind == control.Retry || o.Kind == control.Fatal:
+	case o.Kind == control.Retry || o.Kind == control.Unable || o.Kind == control.Fatal:
 		x.renewed = now
 		loss := x.loss(o.Reason)
 		e.Loss = &loss

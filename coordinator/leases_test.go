@@ -164,6 +164,14 @@ func TestLeasesAtRandom(t *testing.T) {
 			"fail": func(r *rapid.T) {
 				check(m.finishWith(anyLease(), control.Outcome{Kind: control.Retry, Reason: "disk"}))
 			},
+			"unable": func(r *rapid.T) {
+				f := anyLease()
+				x := m.open[f]
+				check(m.finishWith(f, control.Outcome{Kind: control.Unable, Reason: "memory"}))
+				if x != nil && m.failed == nil && (m.may(x.worker, x.task) || !m.may("last", x.task)) {
+					r.Fatalf("%s may have %s again, or a fresh worker may not", x.worker, x.task.ID())
+				}
+			},
 			"time": func(r *rapid.T) {
 				m.now = m.now.Add(time.Duration(rapid.IntRange(1, 40).Draw(r, "seconds")) * time.Second)
 				m.expireAll()
@@ -367,11 +375,14 @@ func TestDeadMembers(t *testing.T) {
 func TestLossIsSinceTheCheckpoint(t *testing.T) {
 	m := newModel(columnTasks(1))
 	f, _ := m.grantTo("w")
-	for i := range int64(6) { // 10, 20 ... 60 s; a checkpoint is told of at 40 s
+	for i := range int64(6) { // 10, 20 ... 60 s; a checkpoint is committed at 40 s
 		m.now = m.now.Add(10 * time.Second)
 		saved := int64(0)
 		if i >= 3 {
 			saved = 35
+		}
+		if i == 3 {
+			m.do(event{Fact: committed, Fencing: f, At: m.now})
 		}
 		if err := m.renew(m.now, f, control.Progress{What: "hops", Done: 10 * (i + 1), Total: 100, Saved: saved, Unit: "hops"}); err != nil {
 			t.Fatal(err)
@@ -388,6 +399,103 @@ func TestLossIsSinceTheCheckpoint(t *testing.T) {
 	}
 }
 
+// TestUnable gives a task to those that have not failed it for want of memory or
+// disk, across restarts, and gives it up when nobody is left.
+func TestUnable(t *testing.T) {
+	m := newModel(columnTasks(2))
+	lack := func(worker string) {
+		t.Helper()
+		f, ok := m.grantTo(worker)
+		if !ok {
+			t.Fatalf("nothing for %s", worker)
+		}
+		if err := m.finishWith(f, control.Outcome{Kind: control.Unable, Reason: "no space left on " + worker}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lack("small")
+	lack("small")
+	if err := m.restart(true); err != nil {
+		t.Fatal(err)
+	}
+	if f, ok := m.grantTo("small"); ok {
+		t.Fatalf("lease %d of a task that the worker cannot do", f)
+	}
+	if e, stuck := m.stuck([]string{"small", "large"}); stuck {
+		t.Fatalf("given up with a worker left: %+v", e)
+	}
+	if e, stuck := m.stuck(nil); stuck {
+		t.Fatalf("given up while nobody is there: %+v", e)
+	}
+	f, ok := m.grantTo("large")
+	if !ok {
+		t.Fatal("nothing for the large worker")
+	}
+	if err := m.finishWith(f, reported(1)); err != nil {
+		t.Fatal(err)
+	}
+	lack("large")
+	e, stuck := m.stuck([]string{"small", "large"})
+	if !stuck || e.Task != "smooth/columns/1-2" {
+		t.Fatalf("not given up: %+v", e)
+	}
+	m.do(e)
+	if err := m.restart(true); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.failed.kind(); !errors.Is(err, control.ErrUnable) || !errors.Is(err, ErrTask) || !strings.Contains(m.failed.Reason, "no space left on large") {
+		t.Errorf("given up with %+v: %v", m.failed, err)
+	}
+	if len(m.losses) != 3 {
+		t.Errorf("losses %+v", m.losses)
+	}
+}
+
+// TestUnableForThePhase spares a worker, and the run, the tasks that are like
+// those it cannot do.
+func TestUnableForThePhase(t *testing.T) {
+	m := newModel(columnTasks(10))
+	n := 0
+	for ; ; n++ {
+		f, ok := m.grantTo("small")
+		if !ok {
+			break
+		}
+		if err := m.finishWith(f, control.Outcome{Kind: control.Unable, Reason: "memory"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n != failureBudget {
+		t.Errorf("%d tasks were tried", n)
+	}
+	m.do(event{Fact: phase, Stage: control.Smooth, Workers: 2, Tasks: []part{{control.Rows, 0, 1}}})
+	if _, ok := m.grantTo("small"); !ok {
+		t.Error("nothing in the next phase")
+	}
+}
+
+// TestLossOverARestart: what was saved when is known to the next coordinator.
+func TestLossOverARestart(t *testing.T) {
+	for _, compact := range []bool{false, true} {
+		m := newModel(columnTasks(2))
+		f, _ := m.grantTo("a")
+		m.now = m.now.Add(10 * time.Second)
+		m.do(event{Fact: committed, Fencing: f, At: m.now})
+		m.now = m.now.Add(7 * time.Second)
+		m.grantTo("b") // the last that is written down
+		m.now = m.now.Add(time.Hour)
+		if err := m.restart(compact); err != nil {
+			t.Fatal(err)
+		}
+		m.replayed()
+		m.now = m.now.Add(testTTL + time.Second)
+		m.expireAll()
+		if len(m.losses) != 2 || m.losses[0].SecondsLost != 7 || m.losses[1].SecondsLost != 0 {
+			t.Errorf("losses %+v, want 7 s of a, 0 of b", m.losses)
+		}
+	}
+}
+
 func TestImpossibleEvents(t *testing.T) {
 	for _, e := range []event{
 		{Fact: "gossip"},
@@ -396,6 +504,7 @@ func TestImpossibleEvents(t *testing.T) {
 		{Fact: ended, Fencing: 7, Outcome: &control.Outcome{Kind: control.Drained}},
 		{Fact: ended, Fencing: 1},
 		{Fact: lost, Fencing: 1},
+		{Fact: unable, Task: "smooth/columns/0-1"},
 		{Fact: snapshot, State: &state{Fencing: 1, Open: []openLease{{Task: "lsi", Worker: "w", Fencing: 1}}}},
 	} {
 		m := newModel(columnTasks(2))

@@ -124,7 +124,7 @@ func (s *Scheduler) look(ctx context.Context) (changed chan struct{}, reports []
 	switch {
 	case err != nil:
 	case f != nil:
-		err = fmt.Errorf("coordinator: task %s: %s: %w", f.Task, f.Reason, ErrTask)
+		err = fmt.Errorf("coordinator: task %s: %s: %w", f.Task, f.Reason, f.kind())
 	case !s.leases.done():
 		err = stopped(ctx)
 	}
@@ -143,6 +143,9 @@ func (s *Scheduler) tick(ctx context.Context, passed time.Duration) error {
 		s.o.Log.Warn("lease lost", "task", e.Loss.Task, "worker", e.Loss.Worker, "because", e.Loss.Reason, "seconds lost", e.Loss.SecondsLost)
 	}
 	if len(events) == 0 {
+		events = s.giveUp(time.Now())
+	}
+	if len(events) == 0 {
 		if s.leases.counts().Waiting == 0 {
 			s.wake() // something may be overdue by now
 		}
@@ -152,6 +155,30 @@ func (s *Scheduler) tick(ctx context.Context, passed time.Duration) error {
 	b := s.record(events...)
 	s.mu.Unlock()
 	return s.settle(ctx, b)
+}
+
+// giveUp ends the phase where it has a task that no worker here has the memory or
+// the disk for. Workers that are missing, or being started again, have the time of
+// a lease to come.
+func (s *Scheduler) giveUp(now time.Time) []event {
+	var here []string
+	for _, m := range s.members {
+		if s.here(m) {
+			here = append(here, m.Worker)
+		}
+	}
+	e, stuck := s.leases.stuck(here)
+	switch {
+	case !stuck:
+		s.stuck = time.Time{}
+		return nil
+	case s.stuck.IsZero():
+		s.stuck = now
+	}
+	if len(here) < s.o.Workers && now.Sub(s.stuck) < s.o.Lease {
+		return nil
+	}
+	return []event{e}
 }
 
 // remind says that the phase does not go on, where it does not.

@@ -69,7 +69,10 @@ type StageRecord struct {
 func ReadRecord(ctx context.Context, s storage.Store) (*Record, error) {
 	r, err := s.Open(ctx, RecordName)
 	if errors.Is(err, storage.ErrNotExist) {
-		return nil, refuseForeign(ctx, s)
+		if made, err := refuseForeign(ctx, s); !made {
+			return nil, err
+		}
+		r, err = s.Open(ctx, RecordName)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("coordinator: reading %s: %w", RecordName, err)
@@ -97,20 +100,24 @@ func ReadRecord(ctx context.Context, s storage.Store) (*Record, error) {
 	return &rec, nil
 }
 
-// refuseForeign fails if s holds anything but left-over attempts at a record.
-func refuseForeign(ctx context.Context, s storage.Store) error {
+// refuseForeign fails if s holds anything but left-over attempts at a record. made
+// says that there is a record, written by another process just now.
+func refuseForeign(ctx context.Context, s storage.Store) (made bool, err error) {
 	files, err := s.List(ctx, "")
 	if err != nil {
-		return fmt.Errorf("coordinator: listing %s: %w", s.URI(), err)
+		return false, fmt.Errorf("coordinator: listing %s: %w", s.URI(), err)
+	}
+	if slices.ContainsFunc(files, func(f storage.Info) bool { return f.Name == RecordName && !f.Attempt }) {
+		return true, nil
 	}
 	for _, f := range files {
 		if f.Attempt && strings.HasPrefix(f.Name, RecordName) {
 			continue
 		}
-		return fmt.Errorf("coordinator: %s holds %s and no %s; nothing was changed, choose an empty or new folder: %w",
+		return false, fmt.Errorf("coordinator: %s holds %s and no %s; nothing was changed, choose an empty or new folder: %w",
 			s.URI(), f.Name, RecordName, ErrForeign)
 	}
-	return nil
+	return false, nil
 }
 
 func (r *Record) write(ctx context.Context, s storage.Store) error {

@@ -57,6 +57,7 @@ type Scheduler struct {
 	leases   *leases
 	members  map[string]*member
 	gathered bool          // Options.Workers have been there
+	stuck    time.Time     // since when no worker that is here may have a task
 	running  bool          // tasks may be given out
 	stopping bool          // none will be, by this coordinator
 	ended    bool          // none will be
@@ -100,6 +101,7 @@ func NewScheduler(ctx context.Context, j *Journal, cat *shards.Catalog, plan con
 			return nil, damaged(journalPrefix, "%v", err)
 		}
 	}
+	s.leases.replayed()
 	if len(j.read) == 0 {
 		return s, nil
 	}
@@ -346,10 +348,11 @@ func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change
 		s.mu.Unlock()
 		return fmt.Errorf("coordinator: changing the catalogue: %w", err)
 	}
+	e := event{Fact: committed, Fencing: fencing}
 	if len(added) > 0 {
-		x.saved = now
+		e.At = now
 	}
-	b := s.record(event{Fact: committed, Fencing: fencing})
+	b := s.record(e)
 	s.mu.Unlock()
 	return s.settle(ctx, b)
 }

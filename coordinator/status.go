@@ -107,7 +107,8 @@ func (s *Scheduler) state() string {
 }
 
 // Handler serves the status: as a page at /, as JSON at /status, and at /metrics
-// in the text format of Prometheus.
+// in the text format of Prometheus. At /healthz it answers 200 as long as this
+// coordinator leads the run, and 503 once it stops or another has taken over.
 func (s *Scheduler) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -118,6 +119,13 @@ func (s *Scheduler) Handler() http.Handler {
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write(page.Bytes())
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		if state := s.Status().State; state == "stopping" {
+			http.Error(w, state, http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("leading\n"))
 	})
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

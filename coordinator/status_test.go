@@ -89,6 +89,9 @@ func TestStatus(t *testing.T) {
 		if strings.Contains(page, "<b>") {
 			t.Error("a worker's name is taken for markup")
 		}
+		if w := get(s.Handler(), "/healthz"); w.Code != http.StatusOK {
+			t.Errorf("status %d of the coordinator that leads", w.Code)
+		}
 		if w := get(s.Handler(), "/else"); w.Code != http.StatusNotFound {
 			t.Errorf("status %d of a page that is not there", w.Code)
 		}
@@ -96,6 +99,9 @@ func TestStatus(t *testing.T) {
 		running.Wait()
 		if st := s.Status(); st.State != "stopping" {
 			t.Errorf("state %s", st.State)
+		}
+		if w := get(s.Handler(), "/healthz"); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("status %d of a coordinator that stops", w.Code)
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,12 +32,25 @@ var job = []string{
 	"--runs", "3", "--epochs", "4", "--epsilon", "0.05", "--quiet",
 }
 
-// wantOf runs the job in one process and returns the hashes of its files.
-func wantOf(t *testing.T) map[string]string {
-	dir := filepath.Join(t.TempDir(), "one")
-	run(t, append([]string{"run", "--run", dir, "--memory", "512MiB"}, job...)...)
-	want := hashes(t, dir)
-	if len(want) < 20 {
+// outputs has the hashes of what a job leaves, run in one process, by its flags.
+var outputs sync.Map
+
+// wantOf runs a job in one process, once, and returns the hashes of its files.
+func wantOf(t *testing.T, flags ...string) map[string]string {
+	t.Helper()
+	once, _ := outputs.LoadOrStore(strings.Join(flags, " "), sync.OnceValue(func() map[string]string {
+		dir, err := os.MkdirTemp("", "ndls-e2e-one")
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		defer os.RemoveAll(dir)
+		dir = filepath.Join(dir, "run")
+		run(t, append([]string{"run", "--run", dir, "--memory", "512MiB"}, flags...)...)
+		return hashes(t, dir)
+	}))
+	want := once.(func() map[string]string)()
+	if len(want) < 6 {
 		t.Fatalf("only %d files: %v", len(want), want)
 	}
 	return want
@@ -46,20 +58,39 @@ func wantOf(t *testing.T) map[string]string {
 
 // crew is a run directory with processes that work on it.
 type crew struct {
-	t     *testing.T
-	dir   string
-	wg    sync.WaitGroup
-	died  atomic.Int64 // of hooks
-	fails atomic.Bool
+	t *testing.T
+	// dir is the run directory, folder where its files are to be looked at.
+	dir, folder string
+	job         []string
+	lease       string
+	env         []string // beside the token's
+	wg          sync.WaitGroup
+	died        atomic.Int64 // of hooks
+	fails       atomic.Bool
 }
 
-func newCrew(t *testing.T) *crew { return &crew{t: t, dir: filepath.Join(t.TempDir(), "run")} }
+func newCrew(t *testing.T) *crew {
+	dir := filepath.Join(t.TempDir(), "run")
+	return &crew{t: t, dir: dir, folder: dir, job: job, lease: quick}
+}
+
+// launch makes the command that starts the program somewhere.
+type launch func(ctx context.Context, args ...string) *exec.Cmd
+
+// here starts the program on this host.
+func here(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, binary, args...)
+}
 
 // process starts the program with a hook, or without for "".
 func (c *crew) process(hook string, args ...string) (*exec.Cmd, *bytes.Buffer, func()) {
+	return c.processAt(here, hook, args...)
+}
+
+func (c *crew) processAt(at launch, hook string, args ...string) (*exec.Cmd, *bytes.Buffer, func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Env = append(os.Environ(), "NDLS_TOKEN="+token, "NDLS_HOOK="+hook)
+	cmd := at(ctx, args...)
+	cmd.Env = append(append(os.Environ(), "NDLS_TOKEN="+token, "NDLS_HOOK="+hook), c.env...)
 	var text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &text, &text
 	return cmd, &text, cancel
@@ -67,14 +98,16 @@ func (c *crew) process(hook string, args ...string) (*exec.Cmd, *bytes.Buffer, f
 
 // keep runs a process, and again with the next hook each time that it dies of one,
 // in the end without.
-func (c *crew) keep(hooks []string, args ...string) {
+func (c *crew) keep(hooks []string, args ...string) { c.keepAt(here, hooks, args...) }
+
+func (c *crew) keepAt(at launch, hooks []string, args ...string) {
 	c.wg.Go(func() {
 		for i := 0; ; i++ {
 			hook := ""
 			if i < len(hooks) {
 				hook = hooks[i]
 			}
-			cmd, text, cancel := c.process(hook, args...)
+			cmd, text, cancel := c.processAt(at, hook, args...)
 			err := cmd.Run()
 			cancel()
 			s := cmd.ProcessState.ExitCode()
@@ -93,15 +126,22 @@ func (c *crew) keep(hooks []string, args ...string) {
 }
 
 func (c *crew) coordinator(workers int, hooks ...string) {
-	args := append([]string{"coordinator", "--run", c.dir, "--lease", quick, "--checkpoint", "1ms", "--workers", strconv.Itoa(workers)}, job...)
-	c.keep(hooks, args...)
+	c.keep(hooks, c.coordinatorArgs(workers)...)
+}
+
+func (c *crew) coordinatorArgs(workers int, more ...string) []string {
+	args := append([]string{"coordinator", "--run", c.dir, "--lease", c.lease, "--checkpoint", "1ms", "--workers", strconv.Itoa(workers)}, c.job...)
+	return append(args, more...)
 }
 
 var workerArgs = []string{"--quiet", "--memory", "256MiB", "--threads", "1"}
 
 func (c *crew) worker(hooks []string, extra ...string) {
-	args := append([]string{"worker", "--run", c.dir}, workerArgs...)
-	c.keep(hooks, append(args, extra...)...)
+	c.keep(hooks, c.workerArgs(extra...)...)
+}
+
+func (c *crew) workerArgs(more ...string) []string {
+	return append(append([]string{"worker", "--run", c.dir}, workerArgs...), more...)
 }
 
 // end waits for all processes and compares what they leave with want.
@@ -111,15 +151,20 @@ func (c *crew) end(what string, want map[string]string) {
 	if c.fails.Load() {
 		return
 	}
-	run(c.t, "verify", "--run", c.dir, "--quiet")
-	run(c.t, "gc", "--run", c.dir, "--delete", "--quiet")
-	compare(c.t, what, hashes(c.t, c.dir), want)
+	for _, verb := range [][]string{{"verify"}, {"gc", "--delete"}} {
+		cmd, text, cancel := c.process("", append(verb, "--run", c.dir, "--quiet")...)
+		if err := cmd.Run(); err != nil {
+			c.t.Errorf("%s: %v: %v\n%s", what, verb, err, text)
+		}
+		cancel()
+	}
+	compare(c.t, what, hashes(c.t, c.folder), want)
 }
 
 // TestClusterSameBytes runs the job with workers of all kinds.
 func TestClusterSameBytes(t *testing.T) {
 	t.Parallel()
-	want := wantOf(t)
+	want := wantOf(t, job...)
 	for name, workers := range map[string][][]string{
 		"one":  {{"--memory", "150MiB", "--threads", "2"}},
 		"two":  {{"--memory", "1GiB", "--kernel", "go"}, {"--memory", "150MiB", "--threads", "3"}},
@@ -147,7 +192,7 @@ func TestClusterSameBytes(t *testing.T) {
 // again, as Slurm or Kubernetes would.
 func TestClusterSurvives(t *testing.T) {
 	t.Parallel()
-	want := wantOf(t)
+	want := wantOf(t, job...)
 	for name, hooks := range map[string]struct{ coordinator, first, second []string }{
 		"workers killed": {
 			first:  []string{"next-done:1:kill", "commit:2:kill", "finish:2:kill", "commit-done:4:kill"},
@@ -180,39 +225,49 @@ func TestClusterSurvives(t *testing.T) {
 	}
 }
 
-// status asks the coordinator until the answer pleases.
-func (c *crew) status(pleases func(tasks map[string]int, losses int) bool) {
-	c.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		cmd, text, cancel := c.process("", "status", "--run", c.dir, "--json", "--quiet")
-		err := cmd.Run()
-		cancel()
-		var st struct {
-			Tasks  map[string]int `json:"tasks"`
-			Losses []any          `json:"losses"`
-		}
-		if err == nil && json.Unmarshal(text.Bytes(), &st) == nil && pleases(st.Tasks, len(st.Losses)) {
-			return
-		}
-	}
-	c.t.Fatal("the status did not come to please")
+// status is what ndls status tells.
+type status struct {
+	Tasks       map[string]int `json:"tasks"`
+	Losses      []any          `json:"losses"`
+	Workers     []any          `json:"workers"`
+	SecondsLost float64        `json:"seconds_lost"`
 }
+
+// await asks the coordinator until the answer pleases.
+func (c *crew) await(what string, pleases func(status) bool) {
+	c.t.Helper()
+	c.awaitAt(here, nil, what, pleases)
+}
+
+func (c *crew) awaitAt(at launch, keys []string, what string, pleases func(status) bool) {
+	c.t.Helper()
+	await(c.t, what, func() bool {
+		cmd, text, cancel := c.processAt(at, "", append([]string{"status", "--run", c.dir, "--json", "--quiet"}, keys...)...)
+		defer cancel()
+		var s status
+		return cmd.Run() == nil && json.Unmarshal(text.Bytes(), &s) == nil && pleases(s)
+	})
+}
+
+// lost pleases once a lease is lost, running while a task is under way.
+func lost(s status) bool    { return len(s.Losses) > 0 }
+func running(s status) bool { return s.Tasks["running"] > 0 }
 
 // TestZombie stops a worker at a commit until its lease is lost and another worker
 // is there, and lets it go on: the commit is refused, and it works on.
 func TestZombie(t *testing.T) {
 	t.Parallel()
-	want := wantOf(t)
+	want := wantOf(t, job...)
 	c := newCrew(t)
 	c.coordinator(1)
-	cmd, text, cancel := c.process("commit:3:stop", append([]string{"worker", "--run", c.dir}, workerArgs...)...)
+	cmd, text, cancel := c.process("commit:3:stop", c.workerArgs()...)
 	defer cancel()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c.status(func(_ map[string]int, losses int) bool { return losses > 0 })
+	c.await("a lost lease", lost)
 	c.worker(nil)
-	c.status(func(tasks map[string]int, _ int) bool { return tasks["running"] > 0 })
+	c.await("a running task", running)
 	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +309,7 @@ func await(t *testing.T, what string, holds func() bool) {
 // another; and ndls run itself, with which its workers end.
 func TestWorkersOnThisHost(t *testing.T) {
 	t.Parallel()
-	want := wantOf(t)
+	want := wantOf(t, job...)
 	c := newCrew(t)
 	args := append([]string{"run", "--run", c.dir, "--workers", "2", "--memory", "512MiB"}, job...)
 	for _, victim := range []string{"run", "worker"} {
@@ -287,40 +342,4 @@ func TestWorkersOnThisHost(t *testing.T) {
 		}
 	}
 	c.end("after kills", want)
-}
-
-// TestChaos draws points at which processes die; NDLS_CHAOS says how many rounds,
-// one if it is not set.
-func TestChaos(t *testing.T) {
-	rounds := 1
-	if v := os.Getenv("NDLS_CHAOS"); v != "" {
-		var err error
-		if rounds, err = strconv.Atoi(v); err != nil {
-			t.Fatalf("NDLS_CHAOS=%s is no number of rounds", v)
-		}
-	}
-	want := wantOf(t)
-	for round := range rounds {
-		seed := uint64(time.Now().UnixNano())
-		rng := rand.New(rand.NewPCG(seed, 0))
-		draw := func(most int) (hooks []string) {
-			points := []string{"join", "next-done", "commit", "commit-done", "renew-done", "finish", "finish-done"}
-			actions := []string{"kill", "kill", "term"}
-			for range rng.IntN(most + 1) {
-				hooks = append(hooks, fmt.Sprintf("%s:%d:%s", points[rng.IntN(len(points))], 1+rng.IntN(6), actions[rng.IntN(len(actions))]))
-			}
-			return hooks
-		}
-		c := newCrew(t)
-		workers := 1 + rng.IntN(4)
-		c.coordinator(1+rng.IntN(workers), draw(5)...)
-		for range workers {
-			c.worker(draw(4), "--memory", fmt.Sprint(130+rng.IntN(400), "MiB"), "--threads", strconv.Itoa(1+rng.IntN(3)))
-		}
-		c.end(fmt.Sprintf("round %d, seed %d", round, seed), want)
-		t.Logf("round %d, seed %d: %d workers, %d deaths", round, seed, workers, c.died.Load())
-		if t.Failed() {
-			return
-		}
-	}
 }

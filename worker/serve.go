@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"ndls/internal/control"
+	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/storage"
 	"ndls/shards"
@@ -44,6 +47,9 @@ type Options struct {
 	// Patience is how long calls that fail are repeated; a restarted coordinator
 	// must be back by then. With 0 they are not repeated.
 	Patience time.Duration
+	// Alone says that there is no other worker: what this one's memory does not do
+	// ends the run.
+	Alone bool
 	// Log gets what happens to tasks; nil drops it.
 	Log *slog.Logger
 }
@@ -201,7 +207,7 @@ func (s *server) work(ctx context.Context, l control.Lease) error {
 	switch {
 	case err == nil:
 		log.Info("done", "seconds", report.Seconds)
-	case out.Kind == control.Retry:
+	case out.Kind == control.Retry || out.Kind == control.Unable:
 		log.Warn("failed", "because", err)
 	default:
 		log.Info("stopped", "because", err)
@@ -298,15 +304,34 @@ func (s *server) outcome(ctx context.Context, r control.StageReport, err error) 
 		return control.Outcome{Report: &r}
 	case ctx.Err() != nil:
 		return control.Outcome{Kind: control.Drained, Reason: context.Cause(ctx).Error()}
+	case !s.o.Alone && s.isOwn(err):
+		return control.Outcome{Kind: control.Unable, Reason: err.Error()}
 	case isPassing(err) || errors.Is(err, shards.ErrCorrupt) && s.outdated(ctx):
 		return control.Outcome{Kind: control.Retry, Reason: err.Error()}
 	}
 	return control.Outcome{Kind: control.Fatal, Reason: err.Error()}
 }
 
+// isOwn says whether an error has to do with what this worker has and others may
+// have more of: its memory, and the disk of its scratch folder.
+func (s *server) isOwn(err error) bool {
+	if errors.Is(err, mem.ErrBudget) {
+		return true
+	}
+	var file *fs.PathError
+	scratch := s.o.Resources.Scratch
+	return errors.As(err, &file) && scratch != "" && (within(file.Path, scratch) || within(scratch, file.Path))
+}
+
+// within says whether a file lies in a folder, or is it.
+func within(path, folder string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
 // isPassing says whether an error has to do with disks, networks or the state of
-// this machine. All others are found again by every attempt: data, options and
-// budgets do not change.
+// this machine. All others are found again by every attempt: data and options do
+// not change.
 func isPassing(err error) bool {
 	var (
 		errno   syscall.Errno

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -258,8 +259,8 @@ func TestServeSaysWhatFailed(t *testing.T) {
 		kind   control.Kind
 		is     error
 	}{
-		"budget":                 {func(_ *control.Task, m *means, _ *storage.Mem) { m.Memory = 1 << 20 }, control.Fatal, mem.ErrBudget},
-		"scratch that is a file": {func(_ *control.Task, m *means, _ *storage.Mem) { m.Scratch = "/proc/version/x" }, control.Retry, nil},
+		"budget":                 {func(_ *control.Task, m *means, _ *storage.Mem) { m.Memory = 1 << 20 }, control.Unable, nil},
+		"scratch that is a file": {func(_ *control.Task, m *means, _ *storage.Mem) { m.Scratch = "/proc/version/x" }, control.Unable, nil},
 		"damage": {func(_ *control.Task, _ *means, s *storage.Mem) {
 			if err := s.FlipByte("graph/nodes.parquet", 100); err != nil {
 				t.Fatal(err)
@@ -289,7 +290,7 @@ func TestOutdatedIsNoDamage(t *testing.T) {
 	store := storage.NewMem()
 	b := newBoss(t, store)
 	listed := shards.Entry{Kind: shards.KindSmoothedTile, Path: "tile", Interval: 0, Block: 0}
-	s := &server{svc: b, cat: shards.NewCatalog(store, []shards.Entry{listed}, nil)}
+	s := &server{svc: b, o: Options{Resources: control.Resources{Scratch: "/local/w"}}, cat: shards.NewCatalog(store, []shards.Entry{listed}, nil)}
 	for _, c := range []struct {
 		err  error
 		want control.Kind
@@ -299,6 +300,9 @@ func TestOutdatedIsNoDamage(t *testing.T) {
 		{fmt.Errorf("writing: %w", storage.ErrDisk), control.Retry},
 		{fmt.Errorf("reading: %w", syscall.EIO), control.Retry},
 		{errors.New("the labels make no sense"), control.Fatal},
+		{fmt.Errorf("lsi: %w", mem.ErrBudget), control.Unable},
+		{fmt.Errorf("spill: %w", &fs.PathError{Op: "write", Path: "/local/w/x.tmp", Err: syscall.ENOSPC}), control.Unable},
+		{fmt.Errorf("tile: %w", &fs.PathError{Op: "write", Path: "/shared/w/x", Err: syscall.ENOSPC}), control.Retry},
 	} {
 		if got := s.outcome(t.Context(), control.StageReport{}, c.err); got.Kind != c.want {
 			t.Errorf("%v is %q, want %q", c.err, got.Kind, c.want)

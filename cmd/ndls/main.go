@@ -131,6 +131,7 @@ func status(ctx context.Context, err error) int {
 		{control.ErrRefused, exitMismatch},
 		{mem.ErrBudget, exitBudget},
 		{estimate.ErrDisk, exitBudget},
+		{control.ErrUnable, exitBudget},
 		{shards.ErrCorrupt, exitCorrupt},
 		{dataset.ErrData, exitCorrupt},
 	} {

@@ -266,7 +266,7 @@ func (r *session) alone(ctx context.Context) (*coordinator.Record, error) {
 	served := make(chan error, 1)
 	go func() {
 		err := worker.Serve(working, r.scheduler, r.store, worker.Options{
-			Hello: control.Hello{Worker: member.NewName(), Version: version}, Resources: r.job.Resources, Log: r.verb.inner(slog.LevelWarn),
+			Hello: control.Hello{Worker: member.NewName(), Version: version}, Resources: r.job.Resources, Alone: true, Log: r.verb.inner(slog.LevelWarn),
 		})
 		served <- err
 		cancel(err) // no other worker will come

@@ -15,6 +15,8 @@ var (
 	ErrEnded = errors.New("the run has ended")
 	// ErrRefused marks a worker that may not join: another plan, version or token.
 	ErrRefused = errors.New("refused by the coordinator")
+	// ErrUnable reports a task for which no worker has the memory or the disk.
+	ErrUnable = errors.New("no worker has the memory or the disk for it")
 )
 
 // Part says what a task takes of its stage.
@@ -122,6 +124,8 @@ type Kind string
 const (
 	// Retry: another attempt, perhaps elsewhere, may succeed.
 	Retry Kind = "retry"
+	// Unable: this worker's memory or scratch disk does not do; another's may.
+	Unable Kind = "unable"
 	// Fatal: no attempt will.
 	Fatal Kind = "fatal"
 	// Drained: the worker was told to stop; the task continues elsewhere and

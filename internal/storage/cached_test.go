@@ -329,12 +329,12 @@ func TestCachedCopiesFromS3(t *testing.T) {
 	data := random(9<<20 + 7)
 	digest := storagetest.Write(t, openBucket(t, server, "p"), "f", data)
 	ranges := 0
-	choose := seeded(3)
-	_, u := startProxy(t, server, func(r *http.Request) fault {
+	choose := storagetest.Seeded(3)
+	_, u := storagetest.StartProxy(t, server, func(r *http.Request) storagetest.Fault {
 		if r.Header.Get("Range") != "" {
 			ranges++
 			if ranges%4 != 0 {
-				return truncate
+				return storagetest.Truncate
 			}
 		}
 		return choose(r)

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,14 +25,14 @@ func TestS3Contract(t *testing.T) {
 }
 
 func TestS3ContractThroughFaults(t *testing.T) {
-	p, u := startProxy(t, startServer(t), seeded(1))
+	p, u := storagetest.StartProxy(t, startServer(t), storagetest.Seeded(1))
 	t.Run("all", func(t *testing.T) { storagetest.RunRemote(t, emptyStores(u)) })
-	for f := pass; f < faults; f++ {
-		if p.count[f] == 0 {
+	for f := storagetest.Pass; f < storagetest.Faults; f++ {
+		if p.Counts()[f] == 0 {
 			t.Errorf("no request met %s", f)
 		}
 	}
-	t.Logf("%d requests: %v (pass, busy, reset, lost, truncate)", p.requests, p.count)
+	t.Logf("%d requests: %v (pass, busy, reset, lost, truncate)", p.Requests(), p.Counts())
 }
 
 func random(n int) []byte {
@@ -49,12 +50,12 @@ func TestS3LostReplyOfCreateNew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			isLast := func(r *http.Request) bool { return r.Header.Get("If-None-Match") == "*" }
 			losses := 0
-			p, u := startProxy(t, server, func(r *http.Request) fault {
+			p, u := storagetest.StartProxy(t, server, func(r *http.Request) storagetest.Fault {
 				if isLast(r) && losses < 2 {
 					losses++
-					return lost
+					return storagetest.Lost
 				}
-				return pass
+				return storagetest.Pass
 			})
 			b := openBucket(t, u, name)
 			data := random(size)
@@ -64,7 +65,7 @@ func TestS3LostReplyOfCreateNew(t *testing.T) {
 			if err := writeNew(b, "f", data); !errors.Is(err, storage.ErrExist) {
 				t.Errorf("another with the same bytes: %v, want ErrExist", err)
 			}
-			if p.count[lost] == 0 {
+			if p.Counts()[storagetest.Lost] == 0 {
 				t.Error("no reply was lost")
 			}
 			if got := storagetest.Read(t, b, "f"); !bytes.Equal(got, data) {
@@ -94,19 +95,19 @@ func TestS3ReadsResume(t *testing.T) {
 	data := random(1 << 20)
 	storagetest.Write(t, openBucket(t, server, "p"), "f", data)
 	asked := map[string]bool{}
-	p, u := startProxy(t, server, func(r *http.Request) fault {
+	p, u := storagetest.StartProxy(t, server, func(r *http.Request) storagetest.Fault {
 		span := r.Header.Get("Range")
 		if r.Method != http.MethodGet || span == "" || asked[span] {
-			return pass
+			return storagetest.Pass
 		}
 		asked[span] = true
-		return truncate
+		return storagetest.Truncate
 	})
 	if got := storagetest.Read(t, openBucket(t, u, "p"), "f"); !bytes.Equal(got, data) {
 		t.Error("other bytes come back")
 	}
-	if p.count[truncate] < 5 {
-		t.Errorf("%d bodies were cut, want a resumed read to halve what is left each time", p.count[truncate])
+	if p.Counts()[storagetest.Truncate] < 5 {
+		t.Errorf("%d bodies were cut, want a resumed read to halve what is left each time", p.Counts()[storagetest.Truncate])
 	}
 }
 
@@ -126,18 +127,16 @@ func TestS3OpenWaitsForABusyServer(t *testing.T) {
 
 func TestS3RetriesEndWithTheContext(t *testing.T) {
 	server := startServer(t)
-	broken := false
-	p, u := startProxy(t, server, func(*http.Request) fault {
-		if broken {
-			return busy
+	var broken atomic.Bool
+	p, u := storagetest.StartProxy(t, server, func(*http.Request) storagetest.Fault {
+		if broken.Load() {
+			return storagetest.Busy
 		}
-		return pass
+		return storagetest.Pass
 	})
 	b := openBucket(t, u, "p")
 	storagetest.Write(t, b, "f", []byte("x"))
-	p.mu.Lock()
-	broken = true
-	p.mu.Unlock()
+	broken.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	start := time.Now()
@@ -147,8 +146,8 @@ func TestS3RetriesEndWithTheContext(t *testing.T) {
 	if took := time.Since(start); took > 5*time.Second {
 		t.Errorf("stat ends after %v, want 0.3 s", took)
 	}
-	if p.count[busy] < 2 {
-		t.Errorf("%d tries, want more", p.count[busy])
+	if p.Counts()[storagetest.Busy] < 2 {
+		t.Errorf("%d tries, want more", p.Counts()[storagetest.Busy])
 	}
 }
 
@@ -159,12 +158,12 @@ func TestS3UploadsAreBounded(t *testing.T) {
 	server := startServer(t)
 	var largest int64
 	parts := 0
-	_, u := startProxy(t, server, func(r *http.Request) fault {
+	_, u := storagetest.StartProxy(t, server, func(r *http.Request) storagetest.Fault {
 		if r.URL.Query().Has("partNumber") {
 			parts++
 			largest = max(largest, r.ContentLength)
 		}
-		return pass
+		return storagetest.Pass
 	})
 	b := openBucket(t, u, "p")
 	storagetest.Write(t, b, "f", random(16<<20))
@@ -182,11 +181,11 @@ func TestS3UploadsAreBounded(t *testing.T) {
 		BaseEndpoint: aws.String(server.String()), Region: "us-east-1", UsePathStyle: true,
 		HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "testkey", SecretAccessKey: testSecret}, nil
+			return aws.Credentials{AccessKeyID: "testkey", SecretAccessKey: storagetest.Secret}, nil
 		}),
 	})
 	unfinished := func() int {
-		out, err := client.ListMultipartUploads(ctx, &s3.ListMultipartUploadsInput{Bucket: aws.String(testBucket)})
+		out, err := client.ListMultipartUploads(ctx, &s3.ListMultipartUploadsInput{Bucket: aws.String(storagetest.Bucket)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +231,7 @@ func TestS3PrefixIsPartOfTheURI(t *testing.T) {
 	if inner.URI() != "s3://graph/a/b" || outer.URI() != "s3://graph" {
 		t.Errorf("stores are called %s and %s", inner.URI(), outer.URI())
 	}
-	s, err := storage.OpenURI(context.Background(), bucketURI(server, testBucket, "a/"))
+	s, err := storage.OpenURI(context.Background(), storagetest.BucketURI(server, storagetest.Bucket, "a/"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,23 +243,23 @@ func TestS3PrefixIsPartOfTheURI(t *testing.T) {
 
 func TestS3OpenTellsWhatIsWrong(t *testing.T) {
 	server := startServer(t)
-	p, u := startProxy(t, server, func(*http.Request) fault { return pass })
-	dead := &url.URL{Scheme: "http", Host: freeAddress(t)}
+	p, u := storagetest.StartProxy(t, server, func(*http.Request) storagetest.Fault { return storagetest.Pass })
+	dead := &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
 	for name, c := range map[string]struct {
 		uri      string
 		env      map[string]string
 		want     string
 		requests int
 	}{
-		"no such bucket":       {uri: bucketURI(u, "none", ""), want: "make the bucket", requests: 1},
-		"wrong secret":         {uri: bucketURI(u, testBucket, ""), env: map[string]string{"AWS_SECRET_ACCESS_KEY": "not-the-secret"}, want: "AWS_SECRET_ACCESS_KEY", requests: 1},
-		"unknown key":          {uri: bucketURI(u, testBucket, ""), env: map[string]string{"AWS_ACCESS_KEY_ID": "nobody"}, want: "AWS_ACCESS_KEY_ID", requests: 1},
-		"no credentials":       {uri: bucketURI(u, testBucket, ""), env: map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "HOME": t.TempDir()}, want: "set AWS_ACCESS_KEY_ID"},
-		"no server":            {uri: bucketURI(dead, testBucket, ""), want: "check endpoint"},
+		"no such bucket":       {uri: storagetest.BucketURI(u, "none", ""), want: "make the bucket", requests: 1},
+		"wrong secret":         {uri: storagetest.BucketURI(u, storagetest.Bucket, ""), env: map[string]string{"AWS_SECRET_ACCESS_KEY": "not-the-secret"}, want: "AWS_SECRET_ACCESS_KEY", requests: 1},
+		"unknown key":          {uri: storagetest.BucketURI(u, storagetest.Bucket, ""), env: map[string]string{"AWS_ACCESS_KEY_ID": "nobody"}, want: "AWS_ACCESS_KEY_ID", requests: 1},
+		"no credentials":       {uri: storagetest.BucketURI(u, storagetest.Bucket, ""), env: map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "HOME": t.TempDir()}, want: "set AWS_ACCESS_KEY_ID"},
+		"no server":            {uri: storagetest.BucketURI(dead, storagetest.Bucket, ""), want: "check endpoint"},
 		"no region":            {uri: "s3://graph", want: "region=", env: map[string]string{"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "HOME": t.TempDir()}},
-		"secret in the URI":    {uri: "s3://key:" + testSecret + "@graph/p", want: "in the environment"},
-		"secret in a bad URI":  {uri: "s3://key:" + testSecret + "@graph:port/p", want: "URI of a bucket"},
-		"unknown parameter":    {uri: "s3://graph/p?secret=" + testSecret, want: "secret"},
+		"secret in the URI":    {uri: "s3://key:" + storagetest.Secret + "@graph/p", want: "in the environment"},
+		"secret in a bad URI":  {uri: "s3://key:" + storagetest.Secret + "@graph:port/p", want: "URI of a bucket"},
+		"unknown parameter":    {uri: "s3://graph/p?secret=" + storagetest.Secret, want: "secret"},
 		"path style of maybe":  {uri: "s3://graph/p?use_path_style=maybe", want: "true or false"},
 		"no bucket":            {uri: "s3:///p", want: "s3://bucket/prefix"},
 		"prefix leaves":        {uri: "s3://graph/a/../../p", want: "s3://bucket/prefix"},
@@ -271,15 +270,15 @@ func TestS3OpenTellsWhatIsWrong(t *testing.T) {
 			for key, value := range c.env {
 				t.Setenv(key, value)
 			}
-			before := p.requests
+			before := p.Requests()
 			s, err := storage.OpenURI(context.Background(), c.uri)
 			if err == nil {
 				t.Fatalf("%s opens", s.URI())
 			}
-			if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), testSecret) || strings.Contains(err.Error(), "not-the-secret") {
+			if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), storagetest.Secret) || strings.Contains(err.Error(), "not-the-secret") {
 				t.Errorf("error is %q, want %q and no secret in it", err, c.want)
 			}
-			if got := p.requests - before; c.requests > 0 && got != c.requests {
+			if got := p.Requests() - before; c.requests > 0 && got != c.requests {
 				t.Errorf("%d requests, want %d", got, c.requests)
 			}
 		})

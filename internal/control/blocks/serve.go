@@ -142,6 +142,7 @@ func padded(rows []byte) []byte {
 type wire struct {
 	stream      flight.DataStreamWriter
 	body, label []byte
+	begun       bool // the schema, which comes before the first batch, is sent
 }
 
 func (*wire) Start() error { return nil }
@@ -150,6 +151,10 @@ func (*wire) Close() error { return nil }
 func (w *wire) WritePayload(p ipc.Payload) error {
 	header := p.Meta()
 	defer header.Release()
+	if !w.begun {
+		w.begun = true
+		return w.stream.Send(&flight.FlightData{DataHeader: header.Bytes()})
+	}
 	return w.stream.Send(&flight.FlightData{DataHeader: header.Bytes(), DataBody: w.body, AppMetadata: w.label})
 }
 

@@ -185,6 +185,7 @@ var kinds = map[control.Kind]controlpb.Kind{
 	control.Retry:   controlpb.Kind_KIND_RETRY,
 	control.Fatal:   controlpb.Kind_KIND_FATAL,
 	control.Drained: controlpb.Kind_KIND_DRAINED,
+	control.Unable:  controlpb.Kind_KIND_UNABLE,
 }
 
 func fromOutcome(fencing uint64, o control.Outcome) (*controlpb.FinishRequest, error) {

@@ -153,7 +153,7 @@ func TestMessagesKeepEverything(t *testing.T) {
 
 		o := control.Outcome{
 			Report: drawReport(t), Reason: drawText.Draw(t, "reason"),
-			Kind: rapid.SampledFrom([]control.Kind{"", control.Retry, control.Fatal, control.Drained}).Draw(t, "kind"),
+			Kind: rapid.SampledFrom([]control.Kind{"", control.Retry, control.Fatal, control.Drained, control.Unable}).Draw(t, "kind"),
 		}
 		finish, err := fromOutcome(l.Fencing, o)
 		if err != nil {

@@ -1,5 +1,6 @@
 // Package storagetest is the contract of a storage.Store as tests, run by every
-// implementation.
+// implementation, and an S3 server to run them against, behind a proxy that breaks
+// requests.
 package storagetest
 
 import (

@@ -48,6 +48,7 @@ const (
 	Kind_KIND_RETRY       Kind = 1
 	Kind_KIND_FATAL       Kind = 2
 	Kind_KIND_DRAINED     Kind = 3
+	Kind_KIND_UNABLE      Kind = 4
 )
 
 // Enum value maps for Kind.
@@ -57,12 +58,14 @@ var (
 		1: "KIND_RETRY",
 		2: "KIND_FATAL",
 		3: "KIND_DRAINED",
+		4: "KIND_UNABLE",
 	}
 	Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
 		"KIND_RETRY":       1,
 		"KIND_FATAL":       2,
 		"KIND_DRAINED":     3,
+		"KIND_UNABLE":      4,
 	}
 )
 
@@ -1203,14 +1206,15 @@ const file_control_proto_rawDesc = "" +
 	"\aentries\x18\x01 \x03(\v2\x16.ndls.control.v1.EntryR\aentries\"\x0f\n" +
 	"\rStatusRequest\"!\n" +
 	"\vStatusReply\x12\x12\n" +
-	"\x04json\x18\x01 \x01(\fR\x04json*N\n" +
+	"\x04json\x18\x01 \x01(\fR\x04json*_\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
 	"KIND_RETRY\x10\x01\x12\x0e\n" +
 	"\n" +
 	"KIND_FATAL\x10\x02\x12\x10\n" +
-	"\fKIND_DRAINED\x10\x032\xf1\x03\n" +
+	"\fKIND_DRAINED\x10\x03\x12\x0f\n" +
+	"\vKIND_UNABLE\x10\x042\xf1\x03\n" +
 	"\aControl\x12:\n" +
 	"\x04Join\x12\x16.ndls.control.v1.Hello\x1a\x18.ndls.control.v1.Welcome(\x01\x12<\n" +
 	"\x04Next\x12\x1c.ndls.control.v1.NextRequest\x1a\x16.ndls.control.v1.Lease\x12C\n" +

@@ -1,0 +1,136 @@
+// Command cluster measures what a coordinator costs: it runs a job with ndls run,
+// and with ndls coordinator and one ndls worker, in turn, and prints the wall clock
+// of each pair from the first process's start to the last one's end, and the medians:
+//
+//	go run ./bench/cluster -ndls build/ndls [-pairs 5] [-edges 10000000]
+//
+// Both have one thread and the same --memory, and must leave the same catalogue.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// settings are the flags.
+type settings struct {
+	ndls, dir, memory string
+	pairs             int
+	edges             int64
+}
+
+func main() {
+	log.SetFlags(0)
+	var s settings
+	flag.StringVar(&s.ndls, "ndls", "build/ndls", "the program")
+	flag.StringVar(&s.dir, "dir", "", "folder for run directories (default a temporary one)")
+	flag.StringVar(&s.memory, "memory", "2GiB", "--memory of whoever computes")
+	flag.IntVar(&s.pairs, "pairs", 5, "runs of each kind")
+	flag.Int64Var(&s.edges, "edges", 10_000_000, "edges of the graph; it has a tenth of that in nodes")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := s.measure(ctx); err != nil {
+		log.Fatal("cluster: ", err)
+	}
+}
+
+// kind is a way to run the job in a run directory.
+type kind func(ctx context.Context, dir string) error
+
+func (s *settings) measure(ctx context.Context) error {
+	program, err := filepath.Abs(s.ndls)
+	if err != nil {
+		return err
+	}
+	s.ndls = program
+	dir, err := os.MkdirTemp(s.dir, "ndls-cluster-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	kinds := []kind{s.alone, s.cluster}
+	var seconds [2][]float64
+	var catalogues [2]string
+	fmt.Printf("| pair | ndls run, s | coordinator and worker, s | ratio |\n|---|---|---|---|\n")
+	for pair := range s.pairs {
+		for i := range kinds {
+			i := (i + pair) % 2 // neither is always first
+			run := filepath.Join(dir, "run")
+			begun := time.Now()
+			if err := kinds[i](ctx, run); err != nil {
+				return err
+			}
+			seconds[i] = append(seconds[i], time.Since(begun).Seconds())
+			catalogue, err := os.ReadFile(filepath.Join(run, "catalog.parquet"))
+			if err != nil {
+				return err
+			}
+			catalogues[i] = string(catalogue)
+			if err := os.RemoveAll(run); err != nil {
+				return err
+			}
+		}
+		if catalogues[0] != catalogues[1] {
+			return fmt.Errorf("pair %d left different files", pair+1)
+		}
+		a, b := seconds[0][pair], seconds[1][pair]
+		fmt.Printf("| %d | %.2f | %.2f | %.3f |\n", pair+1, a, b, b/a)
+	}
+	a, b := median(seconds[0]), median(seconds[1])
+	fmt.Printf("| median | %.2f | %.2f | %.3f |\n", a, b, b/a)
+	return nil
+}
+
+func median(of []float64) float64 {
+	sorted := slices.Sorted(slices.Values(of))
+	return sorted[len(sorted)/2]
+}
+
+func (s *settings) job() []string {
+	return []string{
+		"--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=32,classes=8,seed=1", s.edges/10, s.edges),
+		"--runs", "1", "--epochs", "3", "--quiet",
+	}
+}
+
+func (s *settings) alone(ctx context.Context, dir string) error {
+	return s.run(ctx, "", append([]string{"run", "--run", dir, "--memory", s.memory, "--threads", "1"}, s.job()...)...)
+}
+
+// cluster runs a coordinator and one worker, at the same time.
+func (s *settings) cluster(ctx context.Context, dir string) error {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	token := hex.EncodeToString(secret)
+	processes, ctx := errgroup.WithContext(ctx)
+	processes.Go(func() error {
+		return s.run(ctx, token, append([]string{"coordinator", "--run", dir}, s.job()...)...)
+	})
+	processes.Go(func() error {
+		return s.run(ctx, token, "worker", "--run", dir, "--memory", s.memory, "--threads", "1", "--quiet")
+	})
+	return processes.Wait()
+}
+
+func (s *settings) run(ctx context.Context, token string, args ...string) error {
+	cmd := exec.CommandContext(ctx, s.ndls, args...)
+	cmd.Env = append(os.Environ(), "NDLS_TOKEN="+token)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("ndls %s: %w\n%s", args[0], err, out)
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ndls/internal/storage/storagetest"
+)
+
+// fullDisk is a folder on a disk of its own that has room for nothing.
+func fullDisk(t *testing.T) string {
+	t.Helper()
+	privileged(t)
+	dir := t.TempDir()
+	if err := syscall.Mount("ndls", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Fatal("mounting a small disk: ", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	return dir
+}
+
+// losses reads what report.json says was lost.
+func (c *crew) losses() (losses []struct {
+	Task, Worker, Reason string
+	SecondsLost          float64 `json:"seconds_lost"`
+},
+) {
+	c.t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.folder, "report.json"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	report := struct{ Losses any }{&losses}
+	if err := json.Unmarshal(text, &report); err != nil {
+		c.t.Fatal(err)
+	}
+	return losses
+}
+
+// TestFullScratch has one worker of two without room for temporary files: what it
+// cannot do the other does.
+func TestFullScratch(t *testing.T) {
+	t.Parallel()
+	full := fullDisk(t)
+	want := wantOf(t, job...)
+	c := newCrew(t)
+	c.coordinator(2)
+	goOn := c.stopsAt(here, "next:1", c.workerArgs()...)
+	c.worker(nil, "--scratch", full)
+	c.await("a task that failed", lost)
+	goOn()
+	c.end("a full scratch disk", want)
+	if t.Failed() {
+		return
+	}
+	losses := c.losses()
+	if len(losses) == 0 || losses[0].Task != "partition" || !strings.Contains(losses[0].Reason, "no space left on device") {
+		t.Errorf("losses %+v", losses)
+	}
+	for _, l := range losses[1:] {
+		if l.Task == losses[0].Task && l.Worker == losses[0].Worker {
+			t.Errorf("%s had %s twice", l.Worker, l.Task)
+		}
+	}
+}
+
+// TestFullScratchEverywhere is a run that no worker can go on with: it ends, says
+// why, and goes on where there is room.
+func TestFullScratchEverywhere(t *testing.T) {
+	t.Parallel()
+	full := fullDisk(t)
+	want := wantOf(t, job...)
+	c := newCrew(t)
+	boss, text, cancel := c.process("", c.coordinatorArgs(2)...)
+	defer cancel()
+	if err := boss.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		cmd, _, cancel := c.process("", c.workerArgs("--scratch", full)...)
+		defer cancel()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if s := exitStatus(cmd.Wait()); s != 1 {
+				t.Errorf("a worker ended with %d", s)
+			}
+		}()
+	}
+	if s := exitStatus(boss.Wait()); s != 3 || !strings.Contains(text.String(), "no space left on device") {
+		t.Fatalf("the coordinator ended with %d\n%s", s, text)
+	}
+	c.coordinator(1)
+	c.worker(nil)
+	c.end("once there is room", want)
+}
+
+// TestBucket is the job in an object store that fails one request in nine, with a
+// worker and the coordinator killed on the way.
+func TestBucket(t *testing.T) {
+	t.Parallel()
+	want := wantOf(t, job...)
+	c := newCrew(t)
+	check := c.bucket(rand.Uint64())
+	c.coordinator(2, "finish-done:4:kill")
+	c.worker([]string{"commit:2:kill", "finish:2:kill"}, "--scratch", t.TempDir())
+	c.worker(nil, "--scratch", t.TempDir())
+	c.end("a bucket", want)
+	if c.died.Load() == 0 {
+		t.Error("nobody died")
+	}
+	check()
+}
+
+// bucket puts the run directory of the crew into an object store behind a proxy
+// that breaks a ninth of the requests, in a pattern that seed gives.
+func (c *crew) bucket(seed uint64) (check func()) {
+	t := c.t
+	t.Helper()
+	server := storagetest.StartServer(t)
+	broken, rng := storagetest.Seeded(seed), rand.New(rand.NewPCG(seed, 3))
+	proxy, url := storagetest.StartProxy(t, server.URL, func(r *http.Request) storagetest.Fault {
+		if rng.IntN(3) > 0 {
+			return storagetest.Pass
+		}
+		return broken(r)
+	})
+	c.dir, c.folder = storagetest.BucketURI(url, storagetest.Bucket, "run"), filepath.Join(server.Folder, "run")
+	c.env = append(c.env, server.Environment...)
+	return func() {
+		t.Helper()
+		counts := proxy.Counts()
+		for f := storagetest.Pass; f < storagetest.Faults; f++ {
+			if counts[f] == 0 {
+				t.Errorf("no request met %s (seed %d)", f, seed)
+			}
+		}
+		t.Logf("seed %d: %d requests, %v (pass, busy, reset, lost, truncate)", seed, proxy.Requests(), counts)
+	}
+}
+
+// TestJoinsLate has a second worker come while the first is at work alone, at
+// points of stages that were cut for one.
+func TestJoinsLate(t *testing.T) {
+	t.Parallel()
+	want := wantOf(t, job...)
+	for _, hook := range []string{"next-done:2", "finish:3", "commit:4"} {
+		t.Run(hook, func(t *testing.T) {
+			t.Parallel()
+			c := newCrew(t)
+			c.coordinator(1)
+			goOn := c.stopsAt(here, hook, c.workerArgs()...)
+			c.worker([]string{"finish-done:1:kill"})
+			c.await("both workers, or the death of one", func(s status) bool { return len(s.Workers) > 1 || c.died.Load() > 0 })
+			goOn()
+			c.end("late at "+hook, want)
+			if c.died.Load() != 1 {
+				t.Error("the worker that came late had nothing to do")
+			}
+		})
+	}
+}
+
+// TestFlaps stops a worker for moments, some of them longer than a lease, through
+// the whole run.
+func TestFlaps(t *testing.T) {
+	t.Parallel()
+	want := wantOf(t, job...)
+	seed := rand.Uint64()
+	c := newCrew(t)
+	c.coordinator(2)
+	c.worker(nil)
+	c.flaps(rand.New(rand.NewPCG(seed, 4)))
+	c.end(fmt.Sprintf("flapping, seed %d", seed), want)
+}
+
+// flaps keeps a worker that stands still every now and then.
+func (c *crew) flaps(rng *rand.Rand, extra ...string) {
+	cmd, text, cancel := c.process("", c.workerArgs(extra...)...)
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	over := make(chan struct{})
+	c.wg.Go(func() {
+		defer cancel()
+		defer close(over)
+		if err := cmd.Wait(); err != nil {
+			c.fails.Store(true)
+			c.t.Errorf("the worker that flaps: %v\n%s", err, text)
+		}
+	})
+	c.wg.Go(func() {
+		for stop := true; ; stop = !stop {
+			span, signal := 20+rng.IntN(200), syscall.SIGCONT
+			if stop {
+				signal = syscall.SIGSTOP
+				if rng.IntN(6) == 0 {
+					span = 2500
+				}
+			}
+			_ = cmd.Process.Signal(signal)
+			select {
+			case <-time.After(time.Duration(span) * time.Millisecond):
+			case <-over:
+				return
+			}
+		}
+	})
+}
+
+// TestVariantsSurvive kills workers and the coordinator where rows settle, and
+// where some rows only are written.
+func TestVariantsSurvive(t *testing.T) {
+	t.Parallel()
+	for name, flags := range map[string][]string{
+		"settled":  {"--active", "settled", "--slack", "2"},
+		"labelled": {"--targets", "labelled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCrew(t)
+			c.job = append(append([]string{}, job...), flags...)
+			want := wantOf(t, c.job...)
+			c.coordinator(2, "finish-done:4:kill")
+			c.worker([]string{"commit:3:kill", "commit-done:5:kill"})
+			c.worker([]string{"next-done:3:kill"}, "--memory", "130MiB")
+			c.end(name, want)
+			if c.died.Load() < 2 {
+				t.Errorf("only %d processes died", c.died.Load())
+			}
+		})
+	}
+}
+
+// long is a job whose K table takes seconds, and no other stage.
+var long = []string{
+	"--dataset", "synthetic:nodes=50000,edges=400000,features=16,classes=4,seed=1", "--features", "none",
+	"--epsilon", "1e-9", "--kmax", "300", "--quiet",
+}
+
+// TestLossIsBounded kills a worker in the middle of hops: what has to be done again
+// is what came after the last checkpoint.
+func TestLossIsBounded(t *testing.T) {
+	t.Parallel()
+	const interval, slack = 0.3, 0.7 // seconds; of the slack a loaded machine takes the most
+	c := newCrew(t)
+	c.job = long
+	want := wantOf(t, long...)
+	c.keep(nil, c.coordinatorArgs(1, "--checkpoint", "300ms")...)
+	c.worker([]string{"renew-done:2:kill"}, "--threads", "1")
+	c.end("killed among hops", want)
+	if t.Failed() {
+		return
+	}
+	losses := c.losses()
+	if c.died.Load() != 1 || len(losses) != 1 || losses[0].Task != "lsi" {
+		t.Fatalf("%d deaths, losses %+v", c.died.Load(), losses)
+	}
+	if s := losses[0].SecondsLost; s <= 0 || s > interval+slack {
+		t.Errorf("%.2f s were lost, with checkpoints every %.2f s", s, interval)
+	} else {
+		t.Logf("%.2f s were lost, with checkpoints every %.2f s", s, interval)
+	}
+}

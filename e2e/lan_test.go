@@ -1,0 +1,224 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// lan is an Ethernet of hosts, each a network namespace with its own address. Its
+// switch is this process, so that cables can be cut and frames lost, by a seed.
+type lan struct {
+	t     *testing.T
+	hosts []*host
+
+	mu    sync.Mutex
+	rng   *rand.Rand
+	loss  float64 // share of all frames
+	ports map[[6]byte]*host
+}
+
+// host is one end of a cable.
+type host struct {
+	lan     *lan
+	space   string
+	address string
+	port    *os.File
+	cut     cut // mu of the lan is held
+	dropped int
+}
+
+// cut says what a cable does not carry.
+type cut int
+
+const (
+	nothing cut = iota
+	datagrams
+	everything
+)
+
+// capabilities that namespaces and their devices take.
+var capabilities = map[string]uint{"CAP_NET_ADMIN": unix.CAP_NET_ADMIN, "CAP_SYS_ADMIN": unix.CAP_SYS_ADMIN}
+
+// lacking names a capability that these tests are without, "" for none.
+func lacking() string {
+	status, _ := os.ReadFile("/proc/self/status")
+	_, after, _ := strings.Cut(string(status), "CapEff:\t")
+	line, _, _ := strings.Cut(after, "\n")
+	have, _ := strconv.ParseUint(line, 16, 64)
+	for name, bit := range capabilities {
+		if have&(1<<bit) == 0 {
+			return name
+		}
+	}
+	return ""
+}
+
+// privileged skips a test that needs capabilities and programs. Where the tests
+// must all run, only missing capabilities are an excuse.
+func privileged(t *testing.T, programs ...string) {
+	t.Helper()
+	if name := lacking(); name != "" {
+		t.Skipf("needs %s: run as root", name)
+	}
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err == nil {
+			continue
+		}
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is not installed", program)
+		}
+		t.Skipf("needs the program %s", program)
+	}
+}
+
+// newLan joins n hosts, 10.77.0.1 and on.
+func newLan(t *testing.T, n int, seed uint64) *lan {
+	t.Helper()
+	privileged(t, "ip")
+	l := &lan{t: t, rng: rand.New(rand.NewPCG(seed, 1)), ports: map[[6]byte]*host{}}
+	var pumps sync.WaitGroup
+	t.Cleanup(func() {
+		for _, h := range l.hosts {
+			_ = h.port.Close()
+		}
+		pumps.Wait()
+		for _, h := range l.hosts {
+			_ = exec.Command("ip", "netns", "del", h.space).Run()
+		}
+	})
+	for i := range n {
+		h := &host{lan: l, space: fmt.Sprintf("ndls-%d-%x", i, rand.Uint64()), address: fmt.Sprintf("10.77.0.%d", i+1)}
+		ip(t, "netns", "add", h.space)
+		l.hosts = append(l.hosts, h)
+		h.plug()
+		ip(t, "-n", h.space, "addr", "add", h.address+"/24", "dev", "eth0")
+		ip(t, "-n", h.space, "link", "set", "eth0", "up")
+		ip(t, "-n", h.space, "link", "set", "lo", "up")
+	}
+	for _, h := range l.hosts {
+		pumps.Go(h.pump)
+	}
+	return l
+}
+
+func ip(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+		t.Fatalf("ip %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// plug gives the host an Ethernet card whose cable ends here.
+func (h *host) plug() {
+	t := h.lan.t
+	t.Helper()
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal("/dev/net/tun: ", err)
+	}
+	name := fmt.Sprintf("ndls%x", rand.Uint32())
+	card, err := unix.NewIfreq(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	card.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, card); err != nil {
+		t.Fatal("making an Ethernet card: ", err)
+	}
+	h.port = os.NewFile(uintptr(fd), "/dev/net/tun")
+	ip(t, "link", "set", name, "netns", h.space)
+	ip(t, "-n", h.space, "link", "set", name, "name", "eth0")
+}
+
+// pump passes on what the host sends.
+func (h *host) pump() {
+	frame := make([]byte, 1<<16)
+	for {
+		n, err := h.port.Read(frame)
+		if errors.Is(err, os.ErrClosed) {
+			return
+		}
+		if err != nil || n < 14 {
+			continue // the card is down, or has no address yet
+		}
+		for _, to := range h.lan.route(h, frame[:n]) {
+			_, _ = to.port.Write(frame[:n]) // a full queue loses frames, as it does
+		}
+	}
+}
+
+// route says who gets a frame: whom it is for, or all others.
+func (l *lan) route(from *host, frame []byte) (to []*host) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ports[[6]byte(frame[6:12])] = from
+	receivers := l.hosts
+	if h := l.ports[[6]byte(frame[:6])]; h != nil {
+		receivers = []*host{h}
+	}
+	for _, h := range receivers {
+		switch {
+		case h == from:
+		case from.loses(frame) || h.loses(frame) || l.rng.Float64() < l.loss:
+			from.dropped++
+		default:
+			to = append(to, h)
+		}
+	}
+	return to
+}
+
+func (h *host) loses(frame []byte) bool {
+	const ipv4, udp = "\x08\x00", 17
+	switch h.cut {
+	case everything:
+		return true
+	case datagrams:
+		return len(frame) > 23 && bytes.Equal(frame[12:14], []byte(ipv4)) && frame[23] == udp
+	}
+	return false
+}
+
+// lose makes all cables lose a share of frames.
+func (l *lan) lose(share float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.loss = share
+}
+
+// set cuts a cable, or mends it.
+func (h *host) set(c cut) {
+	h.lan.mu.Lock()
+	defer h.lan.mu.Unlock()
+	h.cut = c
+}
+
+// lost is how many frames did not arrive.
+func (l *lan) lost() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, h := range l.hosts {
+		n += h.dropped
+	}
+	return n
+}
+
+// command starts the program on the host. Its process id is that of the program.
+func (h *host) command(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", h.space, binary}, args...)...)
+}
+
+// free is a free port of the host.
+func (h *host) free() string { return net.JoinHostPort(h.address, "0") }
