@@ -101,20 +101,16 @@ func (e *textEdges) canCut() bool { return e.src.unpack == nil && e.src.checksum
 func (e *textEdges) openShare(ctx context.Context, s share) (EdgeReader, error) {
 	lo, hi := s.bounds(e.src.size - e.begin)
 	lo, hi = lo+e.begin, hi+e.begin
-	if lo == 0 {
-		r, err := e.open(ctx)
-		if err == nil {
-			r.(*textEdgeReader).lines.stop = hi
-		}
-		return r, err
-	}
 	// A line that begins at lo ends the one before at lo-1.
-	l, err := openLinesAt(ctx, e.src, lo-1)
+	before := min(lo-e.begin, 1)
+	l, err := openLinesAt(ctx, e.src, lo-before)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := l.next(); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.Join(err, l.Close())
+	if before > 0 {
+		if _, err := l.next(); err != nil && !errors.Is(err, io.EOF) {
+			return nil, errors.Join(err, l.Close())
+		}
 	}
 	l.stop = hi
 	return &textEdgeReader{textEdges: e, lines: l}, nil

@@ -24,7 +24,7 @@ type textEdges struct {
 	src       *source
 	separator separator
 	header    bool
-	begin     int64 // where the line after the header begins, 0 without one
+	begin     int64 // where the first line begins, after header and mark
 	columns   int
 	u, v      int
 	limit     int64
@@ -38,6 +38,7 @@ func openTextEdges(ctx context.Context, src *source, limit int64) (*textEdges, e
 		return nil, err
 	}
 	defer l.Close()
+	e.begin = int64(l.pos)
 	line, err := l.data()
 	if err == io.EOF {
 		return e, nil // No edges.

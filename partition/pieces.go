@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"ndls/dataset"
 	"ndls/internal/mem"
@@ -31,6 +32,11 @@ const (
 	// Whole is what [Run] does with what is left: in the end, the summary.
 	Whole = "whole"
 )
+
+// IsStep says whether there is such a step, other than Whole.
+func IsStep(name string) bool {
+	return slices.Contains([]string{Split, Merge, Order, Relabel, Rows, Columns}, name)
+}
 
 // Slices is into how many pieces the steps Split, Merge and Relabel can be cut.
 const Slices = 1024
@@ -99,6 +105,9 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *sha
 		return nil // an attempt that comes late
 	}
 	var ds dataset.Dataset = noDataset{ordered}
+	if step != Order {
+		o.Split = ""
+	}
 	if step == Split || step == Order || step == Columns {
 		if ds, err = open(); err != nil {
 			return err
