@@ -19,17 +19,23 @@ func (j *Job) partition(ctx context.Context) (reports []control.StageReport, err
 	var before partition.Left
 	for ended := false; ; {
 		left, err := partition.Next(ctx, j.Catalog)
-		if err == nil {
-			err = j.Catalog.Remove(ctx, left.Superseded)
-		}
-		if err != nil || ended {
+		if err != nil {
 			return reports, err
+		}
+		tasks := cutPartition(left, j.Tasks.Workers())
+		inOne := tasks[0].Part == control.Whole && !left.Begun
+		if !inOne { // a worker may be at work on all of it, and has use for all that is there
+			if err := j.Catalog.Remove(ctx, left.Superseded); err != nil {
+				return reports, err
+			}
+		}
+		if ended {
+			return reports, nil
 		}
 		if len(left.Pieces) > 0 && left.Step == before.Step && len(left.Pieces) == len(before.Pieces) {
 			return reports, fmt.Errorf("coordinator: partition: step %s was done and left no files; workers must be of the same version", left.Step)
 		}
 		before = left
-		tasks := cutPartition(left, j.Tasks.Workers())
 		ended = tasks[0].Part == control.Whole
 		if reports, err = j.phase(ctx, tasks); err != nil {
 			return reports, err

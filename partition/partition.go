@@ -143,10 +143,10 @@ func (j *job) close() error {
 }
 
 func (j *job) run(ctx context.Context) (shards.Summary, error) {
-	left, err := Next(ctx, j.cat)
-	if err == nil && (left.Step == Whole || left.Step == Columns) {
+	var err error
+	if j.hasGraph() {
 		err = j.resume(ctx)
-	} else if err == nil {
+	} else {
 		err = j.buildGraph(ctx)
 	}
 	if err == nil && j.wantFeatures() {
@@ -160,6 +160,15 @@ func (j *job) run(ctx context.Context) (shards.Summary, error) {
 		return shards.Summary{}, err
 	}
 	return s, shards.WriteSummary(ctx, j.cat, s)
+}
+
+// hasGraph says whether node table and shards are committed.
+func (j *job) hasGraph() bool {
+	e, ok := j.cat.Lookup(NodesPath)
+	for i := int64(0); ok && i*j.intervalRows() < e.Rows; i++ {
+		_, ok = j.cat.Lookup(EdgesPath(int(i)))
+	}
+	return ok
 }
 
 // buildGraph commits everything but tiles and summary. The node table comes

@@ -352,7 +352,10 @@ func (j *job) findNodes(ctx context.Context, files runFiles) (err error) {
 	defer meter.Done()
 	if err := files.each(ctx, j.o.Threads, func(pairs []uint64) error {
 		for _, k := range pairs {
-			if err := errors.Join(j.ids.add(uint32(k>>32)), j.ids.add(uint32(k))); err != nil {
+			if err := j.ids.add(uint32(k >> 32)); err != nil {
+				return err
+			}
+			if err := j.ids.add(uint32(k)); err != nil {
 				return err
 			}
 		}
