@@ -202,12 +202,15 @@ func (j *Job) execute(ctx context.Context, s control.Stage) (report control.Stag
 	}
 	begun := time.Now()
 	var reports []control.StageReport
-	for _, phase := range cut(j.Plan, s, sum, j.Catalog, j.Tasks.Workers()) {
-		for i := range phase {
-			phase[i].Plan, phase[i].Inputs = j.Plan, j.Inputs
-		}
-		if reports, err = j.Tasks.Run(ctx, phase); err != nil {
+	if s == control.Partition {
+		if reports, err = j.partition(ctx); err != nil {
 			return report, err
+		}
+	} else {
+		for _, tasks := range cut(j.Plan, s, sum, j.Catalog, j.Tasks.Workers()) {
+			if reports, err = j.phase(ctx, tasks); err != nil {
+				return report, err
+			}
 		}
 	}
 	report = merge(s, reports)
@@ -219,6 +222,14 @@ func (j *Job) execute(ctx context.Context, s control.Stage) (report control.Stag
 		}
 	}
 	return report, nil
+}
+
+// phase has the tasks of one phase done.
+func (j *Job) phase(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
+	for i := range tasks {
+		tasks[i].Plan, tasks[i].Inputs = j.Plan, j.Inputs
+	}
+	return j.Tasks.Run(ctx, tasks)
 }
 
 // merge makes one report of a stage's tasks: sums of work, peaks of what was held,

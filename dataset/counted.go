@@ -24,7 +24,7 @@ func (c *counted) Info() Info { return c.info }
 func (c *counted) Close() error { return nil }
 
 func (c *counted) Edges(ctx context.Context) (EdgeReader, error) {
-	return &countedEdges{c: c, ctx: ctx}, nil
+	return &countedEdges{c: c, ctx: ctx, end: c.rows}, nil
 }
 
 func (c *counted) Features(ctx context.Context) (FeatureReader, error) {
@@ -51,9 +51,9 @@ func (c *counted) Splits(ctx context.Context) (SplitReader, error) {
 }
 
 type countedEdges struct {
-	c    *counted
-	ctx  context.Context
-	next int64
+	c         *counted
+	ctx       context.Context
+	next, end int64
 }
 
 func (r *countedEdges) Close() error { return nil }
@@ -62,7 +62,7 @@ func (r *countedEdges) Read(batch []Edge) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
-	n := int(min(int64(len(batch)), r.c.rows-r.next))
+	n := int(min(int64(len(batch)), r.end-r.next))
 	if n == 0 && len(batch) > 0 {
 		return 0, io.EOF
 	}

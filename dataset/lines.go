@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 )
 
@@ -17,7 +18,10 @@ type lines struct {
 	stream   *stream
 	buf      []byte
 	pos, end int
-	number   int64 // of the line that next returned last, from 1
+	at       int64 // of buf[0] in the file
+	start    int64 // where the reading began
+	stop     int64 // where a line may not begin any more
+	number   int64 // of the line that next returned last, from 1 at start
 	err      error
 }
 
@@ -26,18 +30,28 @@ func openLines(ctx context.Context, s *source) (*lines, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lines{stream: st, buf: make([]byte, bufferSize)}
+	l := &lines{stream: st, buf: make([]byte, bufferSize), stop: math.MaxInt64}
 	if first, err := l.peek(3); err == nil && string(first) == "\xef\xbb\xbf" {
 		l.pos = 3 // The byte order mark some editors write.
 	}
 	return l, nil
 }
 
+// openLinesAt reads from some byte on.
+func openLinesAt(ctx context.Context, s *source, off int64) (*lines, error) {
+	st, err := s.open(ctx, off)
+	if err != nil {
+		return nil, err
+	}
+	return &lines{stream: st, buf: make([]byte, bufferSize), at: off, start: off, stop: math.MaxInt64}, nil
+}
+
 func (l *lines) Close() error { return l.stream.Close() }
 
 // where names the current line.
 func (l *lines) where() string {
-	return l.stream.source.name + " line " + strconv.FormatInt(l.number, 10)
+	before := l.stream.source.countLines(l.stream.ctx, l.start)
+	return l.stream.source.name + " line " + strconv.FormatInt(before+l.number, 10)
 }
 
 // peek returns the first n unread bytes without reading them.
@@ -56,6 +70,7 @@ func (l *lines) fill() error {
 		return l.err
 	}
 	if l.pos > 0 {
+		l.at += int64(l.pos)
 		l.end = copy(l.buf, l.buf[l.pos:l.end])
 		l.pos = 0
 	}
@@ -77,6 +92,9 @@ func (l *lines) fill() error {
 
 // next returns the next line without its end, valid until the next call, or io.EOF.
 func (l *lines) next() ([]byte, error) {
+	if l.at+int64(l.pos) >= l.stop {
+		return nil, io.EOF
+	}
 	scanned := 0
 	for {
 		if i := bytes.IndexByte(l.buf[l.pos+scanned:l.end], '\n'); i >= 0 {

@@ -117,7 +117,8 @@ func (f *parquetFile) integers() (found []int, names []string) {
 type parquetColumn struct {
 	f        *parquetFile
 	index    int
-	group    int
+	group    int // the next
+	end      int // row group to stop at
 	chunk    file.ColumnChunkReader
 	def, rep []int16
 	// decode reads a batch of the column's type; the functions below give a value of it.
@@ -145,7 +146,7 @@ func bind[T int32 | int64 | float32 | float64, R decoder[T]](c *parquetColumn) {
 }
 
 func (f *parquetFile) stream(index int) (*parquetColumn, error) {
-	c := &parquetColumn{f: f, index: index, def: make([]int16, parquetBatch), rep: make([]int16, parquetBatch)}
+	c := &parquetColumn{f: f, index: index, end: f.reader.NumRowGroups(), def: make([]int16, parquetBatch), rep: make([]int16, parquetBatch)}
 	descr := f.column(index)
 	switch descr.PhysicalType() {
 	case parquet.Types.Int32:
@@ -190,7 +191,7 @@ func (c *parquetColumn) fill() (err error) {
 		if c.chunk != nil && c.chunk.Err() != nil {
 			return damaged(c.f.name, fmt.Errorf("%w: it is damaged, write it again", c.chunk.Err()))
 		}
-		if c.group == c.f.reader.NumRowGroups() {
+		if c.group == c.end {
 			return io.EOF
 		}
 		if c.chunk, err = c.f.reader.RowGroup(c.group).Column(c.index); err != nil {
@@ -251,12 +252,26 @@ func openParquetEdges(src *source, limit int64) (*parquetEdges, error) {
 }
 
 func (e *parquetEdges) open(ctx context.Context) (EdgeReader, error) {
+	return e.openGroups(ctx, 0, e.file.reader.NumRowGroups())
+}
+
+// openGroups reads row groups [lo, hi).
+func (e *parquetEdges) openGroups(ctx context.Context, lo, hi int) (EdgeReader, error) {
 	u, err := e.file.stream(e.u)
 	if err != nil {
 		return nil, err
 	}
 	v, err := e.file.stream(e.v)
-	return &parquetEdgeReader{ctx, u, v, e.limit}, err
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range []*parquetColumn{u, v} {
+		c.group, c.end = lo, hi
+		for g := range lo {
+			c.values += e.file.reader.RowGroup(g).NumRows()
+		}
+	}
+	return &parquetEdgeReader{ctx, u, v, e.limit}, nil
 }
 
 type parquetEdgeReader struct {

@@ -24,6 +24,7 @@ type textEdges struct {
 	src       *source
 	separator separator
 	header    bool
+	begin     int64 // where the first line begins, after header and mark
 	columns   int
 	u, v      int
 	limit     int64
@@ -37,6 +38,7 @@ func openTextEdges(ctx context.Context, src *source, limit int64) (*textEdges, e
 		return nil, err
 	}
 	defer l.Close()
+	e.begin = int64(l.pos)
 	line, err := l.data()
 	if err == io.EOF {
 		return e, nil // No edges.
@@ -51,6 +53,7 @@ func openTextEdges(ctx context.Context, src *source, limit int64) (*textEdges, e
 	}
 	if !startsLikeNumber(line) {
 		e.header = true
+		e.begin = l.at + int64(l.pos)
 		e.u, e.v = e.separator.endpoints(line)
 	}
 	return e, nil
@@ -160,27 +163,37 @@ func newArrayEdges(v vector, shape []int64, limit int64) (*arrayEdges, error) {
 	return nil, badData(v.name, "has shape %v: an edge list has shape (2, m) or (m, 2)", shape)
 }
 
-func (e *arrayEdges) open(ctx context.Context) (EdgeReader, error) {
-	u, err := e.v.integers(ctx, 0)
-	if err != nil || !e.split {
-		return &arrayEdgeReader{arrayEdges: e, u: u, v: u}, err
+func (e *arrayEdges) open(ctx context.Context) (EdgeReader, error) { return e.openRows(ctx, 0, e.m) }
+
+// openRows reads rows [lo, hi).
+func (e *arrayEdges) openRows(ctx context.Context, lo, hi int64) (EdgeReader, error) {
+	if !e.split {
+		u, err := e.v.integers(ctx, 2*lo)
+		return &arrayEdgeReader{arrayEdges: e, u: u, v: u, row: lo, end: hi}, err
 	}
-	v, err := e.v.integers(ctx, e.m)
+	u, err := e.v.integers(ctx, lo)
+	if err != nil {
+		return nil, err
+	}
+	v, err := e.v.integers(ctx, e.m+lo)
 	if err != nil {
 		return nil, errors.Join(err, u.Close())
 	}
-	return &arrayEdgeReader{arrayEdges: e, u: u, v: v}, nil
+	return &arrayEdgeReader{arrayEdges: e, u: u, v: v, row: lo, end: hi}, nil
 }
 
 type arrayEdgeReader struct {
 	*arrayEdges
-	u, v *cursor[int64] // the same where the ends of an edge are neighbours
-	row  int64
+	u, v     *cursor[int64] // the same where the ends of an edge are neighbours
+	row, end int64
 }
 
 func (r *arrayEdgeReader) Read(batch []Edge) (int, error) {
-	n := int(min(int64(len(batch)), r.m-r.row))
+	n := int(min(int64(len(batch)), r.end-r.row))
 	if n == 0 && len(batch) > 0 {
+		if r.end < r.m {
+			return 0, io.EOF
+		}
 		if _, err := r.v.next(); err != io.EOF {
 			return 0, err
 		}

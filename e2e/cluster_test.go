@@ -206,6 +206,11 @@ func TestClusterSurvives(t *testing.T) {
 			first:       []string{"commit-done:3:kill", "next-done:2:kill"},
 			second:      []string{"finish:1:kill", "commit:2:kill"},
 		},
+		"killed in the partition": {
+			coordinator: []string{"commit-done:2:kill", "finish:3:kill"},
+			first:       []string{"commit:1:kill", "commit-done:1:kill", "finish:1:kill", "next-done:2:kill"},
+			second:      []string{"commit-done:2:kill", "commit:1:kill", "finish-done:2:kill", "commit-done:1:kill"},
+		},
 		"told to stop": {
 			coordinator: []string{"finish-done:3:term"},
 			first:       []string{"commit:2:term", "next-done:2:term"},

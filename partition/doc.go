@@ -34,13 +34,39 @@
 //
 // A random split ranks the nodes of each class by a hash of seed and input id.
 //
+// # Pieces
+//
+// For several workers the same is done in steps ([Next]), each of which is cut into
+// pieces that any worker can do ([Execute]). A piece leaves a run file (runfile.go):
+// sorted keys with a checksum for each 32 KiB, and their first key, so that a later
+// step finds any range of keys and reads that alone.
+//
+//	split    parts of the edge list     pairs of input ids, sorted, each once
+//	merge    ranges of pairs            the same of all parts
+//	order    one piece                  degrees, components; the node table
+//	relabel  files of merge             both directions by node id, sorted
+//	rows     intervals                  shard and hop stream
+//	columns  granules                   feature tiles
+//	whole    one piece                  the summary
+//
+// Split, merge and relabel can be cut at 1023 places each: parts of the input of
+// equal length ([dataset.EdgeRange]), then of equal numbers of keys, taken from the
+// files that the step before has left. The cut is in no file that stays. A list that
+// can only be read from its beginning is one part. The first interval holds the
+// nodes of highest degree, with half of the edges and more: rows takes no less time
+// than it does, unless intervals are made smaller.
+//
+// A granule whose values are not exactly float16 is written as float32 at once;
+// granules that were float16 by then are made again.
+//
 // # Format
 //
 // Committed in this order: shards ([EdgesPath]) and their hop streams
 // ([HopPath]), the node table ([NodesPath]), tiles ([shards.TilePath] in
 // graph/features), the summary ([shards.SummaryPath]). A run that finds the
 // node table goes on with what is missing of the rest; one that finds less starts
-// again.
+// again. In pieces the node table comes before the shards, with a note of the
+// kind [shards.KindRun] that says so: only pieces go on with what they have left.
 //
 // # Memory
 //
@@ -58,7 +84,9 @@
 //	summary         8n
 //
 // Heap that does not grow with the input is below 20 MB, without what shards
-// holds. [PeakMemory] works this out.
+// holds. [PeakMemory] works this out. Pieces need no more, beside 1/2048 of the
+// bytes of the run files that they read and write, for their indexes: relabel 4n,
+// split, merge and rows nothing that grows with n.
 //
 // # Disk
 //
@@ -74,11 +102,22 @@
 // and in the end the graph and 32n ⌈f/16⌉ (float16) or 64n ⌈f/16⌉ for tiles; where
 // features are spilled, 4n ⌈f/64⌉ more.
 //
+// In pieces the run directory holds at most the largest of, with e' ≤ e edges left
+// by split (each once in its part),
+//
+//	8e' + 8m                 merge
+//	24m + 9n                 relabel
+//	16m + 2m (s + 4) + 9n    rows
+//
+// and what is said above in the end: files that no step needs any more are removed
+// after each. 8 (e' + 3m) bytes are written for this and 8 (e' + 4m) read, 8m
+// more if n is not stated. Scratch folders hold what the sort of a piece spills.
+//
 // # Determinism
 //
 // Committed bytes depend on the graph, the labels, the splits, the features and
 // on IntervalBlocks, Normalize, Split and Seed. They do not depend on budget,
-// threads, the order of the input or the number of resumptions; only the
+// threads, the order of the input, pieces or the number of resumptions; only the
 // summary tells how often edges were repeated. The type of the tiles depends on
 // the features alone.
 //

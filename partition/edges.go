@@ -39,15 +39,15 @@ func (j *job) writeShards(ctx context.Context, edges uniqueEdges) (component *me
 		return nil, err
 	}
 	defer sorter.close()
-	if err = j.cutShards(ctx, sorter, 2*edges.n); err != nil {
+	if err = j.cutShards(ctx, sorter, 0, j.intervals(), 2*edges.n); err != nil {
 		component.Free()
 		return nil, err
 	}
 	return component, nil
 }
 
-// cutShards writes the shards from the sorted edges.
-func (j *job) cutShards(ctx context.Context, sorter *sorter, edges int64) error {
+// cutShards writes the shards of intervals [first, last) from their sorted edges.
+func (j *job) cutShards(ctx context.Context, sorter *sorter, first, last int, edges int64) error {
 	keys, err := sorter.stream()
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (j *job) cutShards(ctx context.Context, sorter *sorter, edges int64) error 
 	source := &edgeSource{keys: readAhead(j.o.Threads, keys), meter: meter}
 	defer source.keys.close()
 	var hops errgroup.Group // packs one interval while the next shard is written
-	for i := range j.intervals() {
+	for i := first; i < last; i++ {
 		e, err := j.writeShard(ctx, i, source)
 		if err := errors.Join(err, hops.Wait()); err != nil {
 			return err
@@ -109,20 +109,28 @@ func (j *job) sortEdges(ctx context.Context, edges uniqueEdges) (_ *sorter, comp
 func (j *job) addDirected(ctx context.Context, edges uniqueEdges, components forest, s *sorter) error {
 	meter := progress.Start(ctx, "sorting edges", edges.n, "edges")
 	defer meter.Done()
-	nodeOf := j.nodeOf.S
-	keys := make([]uint64, 2*batchKeys)
+	add := j.directed(s)
 	return edges.each(ctx, func(batch []uint64) error {
 		// Two loops, so that a miss of one array does not wait for the other.
-		for i, k := range batch {
-			u, v := nodeOf[k>>32], nodeOf[uint32(k)]
-			keys[2*i], keys[2*i+1] = edgeKey(u, v), edgeKey(v, u)
-		}
 		for _, k := range batch {
 			components.join(uint32(k>>32), uint32(k))
 		}
 		meter.Add(int64(len(batch)))
-		return s.add(keys[:2*len(batch)])
+		return add(batch)
 	})
+}
+
+// directed adds both directions of edges by rank to s.
+func (j *job) directed(s *sorter) func([]uint64) error {
+	nodeOf := j.nodeOf.S
+	keys := make([]uint64, 2*batchKeys)
+	return func(batch []uint64) error {
+		for i, k := range batch {
+			u, v := nodeOf[k>>32], nodeOf[uint32(k)]
+			keys[2*i], keys[2*i+1] = edgeKey(u, v), edgeKey(v, u)
+		}
+		return s.add(keys[:2*len(batch)])
+	}
 }
 
 // edgeSource cuts a stream of edgeKeys into edges of one interval after the

@@ -47,7 +47,13 @@ func (f *fake) Info() dataset.Info {
 	return info
 }
 
-func (f *fake) Edges(context.Context) (dataset.EdgeReader, error) { return &fakeEdges{f: f}, nil }
+func (f *fake) Edges(context.Context) (dataset.EdgeReader, error) {
+	return &fakeEdges{f: f, end: len(f.edges)}, nil
+}
+
+func (f *fake) EdgeRange(_ context.Context, first, last, of int) (dataset.EdgeReader, error) {
+	return &fakeEdges{f: f, at: len(f.edges) * first / of, end: len(f.edges) * last / of}, nil
+}
 
 func (f *fake) Features(context.Context) (dataset.FeatureReader, error) {
 	if f.idRows {
@@ -67,8 +73,8 @@ func (f *fake) Splits(context.Context) (dataset.SplitReader, error) {
 func (f *fake) Close() error { return nil }
 
 type fakeEdges struct {
-	f  *fake
-	at int
+	f       *fake
+	at, end int
 }
 
 func (r *fakeEdges) Read(batch []dataset.Edge) (int, error) {
@@ -77,7 +83,7 @@ func (r *fakeEdges) Read(batch []dataset.Edge) (int, error) {
 			return 0, err
 		}
 	}
-	n := copy(batch, r.f.edges[r.at:])
+	n := copy(batch, r.f.edges[r.at:r.end])
 	if n == 0 {
 		return 0, io.EOF
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -77,40 +78,44 @@ type rowStore interface {
 // errNotHalf tells that a feature is not exactly a float16.
 var errNotHalf = errors.New("a feature is no float16")
 
-// writeTiles commits the feature tiles that are missing: of float16 if every
-// feature is exactly one, else of float32.
-func (j *job) writeTiles(ctx context.Context) error {
-	tiles := j.cat.Entries(shards.KindFeatures)
-	if len(tiles) == 0 || halfTiles(tiles) {
-		err := j.writeTilesAs(ctx, true)
-		if !errors.Is(err, errNotHalf) {
-			return err
-		}
-		if err := j.cat.Remove(ctx, func(e shards.Entry) bool { return e.Kind == shards.KindFeatures }); err != nil {
+// writeTiles commits the feature tiles of granules that are missing: of float16 if
+// every feature is exactly one, as far as is known, else of float32.
+func (j *job) writeTiles(ctx context.Context, p Piece) error {
+	if !hasFullTiles(j.cat) {
+		if err := j.writeTilesAs(ctx, p, true); !errors.Is(err, errNotHalf) {
 			return err
 		}
 	}
-	return j.writeTilesAs(ctx, false)
+	if err := j.cat.Remove(ctx, func(e shards.Entry) bool {
+		return e.Kind == shards.KindFeatures && isHalf(e) && p.First <= int(e.Block) && int(e.Block) < p.Last
+	}); err != nil {
+		return err
+	}
+	return j.writeTilesAs(ctx, p, false)
 }
 
-// halfTiles says whether the committed tiles are float16.
-func halfTiles(tiles []shards.Entry) bool {
-	return len(tiles) > 0 && tiles[0].Path == shards.TilePath(tilePrefix, int(tiles[0].Interval), int(tiles[0].Block), true)
+// isHalf says whether a tile is float16.
+func isHalf(e shards.Entry) bool {
+	return e.Path == shards.TilePath(tilePrefix, int(e.Interval), int(e.Block), true)
+}
+
+// hasFullTiles says whether a feature was found that is no float16.
+func hasFullTiles(cat *shards.Catalog) bool {
+	return slices.ContainsFunc(cat.Entries(shards.KindFeatures), func(e shards.Entry) bool { return !isHalf(e) })
 }
 
 // writeTilesAs keeps as many tiles in memory as fit and reads the features once
 // for each lot. Where that would be more than maxScans times, it reads them once
 // and spills them.
-func (j *job) writeTilesAs(ctx context.Context, half bool) error {
-	granules := granulesOf(j.info.NumFeatures)
+func (j *job) writeTilesAs(ctx context.Context, p Piece, half bool) error {
 	seen, err := mem.Alloc[uint64](j.o.Budget, (j.ids.n+63)/64, "rows seen")
 	if err != nil {
 		return err
 	}
 	defer seen.Free()
-	lot := tileLot(j.o.Budget.Free(), j.ids.n, granules, half)
-	for first := 0; first < granules; first += lot {
-		w := &tileWriter{job: j, half: half, first: first, last: min(first+lot, granules), seen: seen.S}
+	lot := tileLot(j.o.Budget.Free(), j.ids.n, p.Last-p.First, half)
+	for first := p.First; first < p.Last; first += lot {
+		w := &tileWriter{job: j, half: half, first: first, last: min(first+lot, p.Last), seen: seen.S}
 		if err := w.run(ctx); err != nil {
 			return err
 		}

@@ -51,21 +51,16 @@ func (e uniqueEdges) each(ctx context.Context, visit func([]uint64) error) error
 // readGraph reads the edges and everything else that names a node. It sets
 // j.ids and gives the unique edges, and the degrees by rank.
 func (j *job) readGraph(ctx context.Context) (uniqueEdges, *mem.Array[uint32], error) {
+	if err := j.noteIDs(); err != nil {
+		return uniqueEdges{}, nil, err
+	}
 	pairs, err := j.sortPairs(ctx)
 	if err != nil {
 		return uniqueEdges{}, nil, err
 	}
 	defer pairs.close()
-	if !j.ids.all {
-		if err := j.addOtherIDs(ctx); err != nil {
-			return uniqueEdges{}, nil, err
-		}
-	}
-	if err := j.ids.rankAll(); err != nil {
+	if err := j.rankIDs(ctx); err != nil {
 		return uniqueEdges{}, nil, err
-	}
-	if j.ids.n == 0 {
-		return uniqueEdges{}, nil, fmt.Errorf("partition: %s has no nodes: there is nothing to do", j.info.Name)
 	}
 	degrees, err := mem.Alloc[uint32](j.o.Budget, j.ids.n, "degrees")
 	if err != nil {
@@ -78,17 +73,42 @@ func (j *job) readGraph(ctx context.Context) (uniqueEdges, *mem.Array[uint32], e
 	return edges, degrees, err
 }
 
-// sortPairs reads the edge list, drops self-loops and sorts.
+// noteIDs sets j.ids to the stated ids, or to none.
+func (j *job) noteIDs() (err error) {
+	if j.info.NumNodes >= 0 {
+		j.ids = allIDs(j.info.NumNodes)
+		return nil
+	}
+	j.ids, err = newIDSet(j.o.Budget)
+	return err
+}
+
+// rankIDs prepares j.ids, to which the ids of all edges were added, for ranking.
+func (j *job) rankIDs(ctx context.Context) error {
+	if !j.ids.all {
+		if err := j.addOtherIDs(ctx); err != nil {
+			return err
+		}
+	}
+	if err := j.ids.rankAll(); err != nil {
+		return err
+	}
+	if j.ids.n == 0 {
+		return fmt.Errorf("partition: %s has no nodes: there is nothing to do", j.info.Name)
+	}
+	return nil
+}
+
+// sortPairs reads the edge list, drops self-loops and sorts. Without j.ids it
+// keeps self-loops: they may be all that names a node.
 func (j *job) sortPairs(ctx context.Context) (_ *sorter, err error) {
 	limit := int64(dataset.MaxID) + 1
 	if j.info.NumNodes >= 0 {
 		limit = j.info.NumNodes
-		j.ids = allIDs(limit)
-	} else if j.ids, err = newIDSet(j.o.Budget); err != nil {
-		return nil, err
 	}
+	note := j.ids != nil && !j.ids.all
 	s, err := newSorter(ctx, j.o.Budget, j.scratch, sortOptions{
-		want: j.info.EdgeHint + j.info.EdgeHint/8, threads: j.o.Threads, grows: !j.ids.all,
+		want: j.info.EdgeHint + j.info.EdgeHint/8, threads: j.o.Threads, grows: note,
 	})
 	if err != nil {
 		return nil, err
@@ -104,10 +124,10 @@ func (j *job) sortPairs(ctx context.Context) (_ *sorter, err error) {
 		for i, e := range batch {
 			lo, hi := min(e.U, e.V), max(e.U, e.V)
 			if int64(hi) >= limit {
-				return fmt.Errorf("partition: %s: edge row %d is (%d, %d), and node ids end at %d: correct the row or the number of nodes",
-					j.info.Name, j.rows+int64(i)+1, e.U, e.V, limit-1)
+				return fmt.Errorf("partition: %s: edge row %d%s is (%d, %d), and node ids end at %d: correct the row or the number of nodes",
+					j.info.Name, j.rows+int64(i)+1, j.ofPart(), e.U, e.V, limit-1)
 			}
-			if !j.ids.all {
+			if note {
 				if err := j.ids.add(lo); err != nil {
 					return err
 				}
@@ -117,7 +137,9 @@ func (j *job) sortPairs(ctx context.Context) (_ *sorter, err error) {
 			}
 			if lo == hi {
 				j.loops++
-				continue
+				if j.ids != nil {
+					continue
+				}
 			}
 			keys = append(keys, pairKey(lo, hi))
 		}
@@ -127,6 +149,14 @@ func (j *job) sortPairs(ctx context.Context) (_ *sorter, err error) {
 		return nil, err
 	}
 	return s, s.finish()
+}
+
+// ofPart says where rows are counted from.
+func (j *job) ofPart() string {
+	if j.part == (Piece{}) {
+		return ""
+	}
+	return fmt.Sprintf(" from %d/%d of the list", j.part.First, Slices)
 }
 
 // addOtherIDs adds the nodes that have no edge but a label, a split or a

@@ -2,10 +2,10 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
-	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
 )
@@ -33,7 +33,7 @@ type head struct {
 
 // runBuffer is the bytes for reading each of so many runs.
 func runBuffer(free int64, runs int) int64 {
-	return min(max(free/int64(runs), minRunBuffer), maxRunBuffer) &^ (2*direct.Align - 1)
+	return min(max(free/int64(runs), minRunBuffer), maxRunBuffer) &^ (2*8*runBlock - 1)
 }
 
 // newMerger takes over the files of runs if it succeeds.
@@ -52,7 +52,7 @@ func newMerger(ctx context.Context, b *mem.Budget, runs []run) (*merger, error) 
 		m.tree[i].run = -1
 		at := 2 * half * int64(i)
 		m.runs[i] = runReader{
-			f: r.f, left: r.keys, reads: m.reads, ready: make(chan error, 1),
+			run: r, reads: m.reads, ready: make(chan error, 1),
 			halves: [2][]uint64{buffers.S[at:][:half], buffers.S[at+half:][:half]},
 		}
 		m.runs[i].request()
@@ -134,51 +134,46 @@ func (m *merger) stop() {
 func (m *merger) close() {
 	m.stop()
 	for _, r := range m.runs {
-		r.f.close()
+		r.run.close()
 	}
 }
 
 // runReader reads the keys of a run, half a buffer ahead.
 type runReader struct {
-	f      *spilled
-	off    int64
-	left   int64    // keys not yet read from the file
+	run    run
 	keys   []uint64 // the half that is given out, from at on
 	at     int
 	halves [2][]uint64
 	ahead  []uint64 // the half that is being read
 	reads  chan<- *runReader
 	ready  chan error // of the half that is being read
+	ended  bool
 }
 
-// request asks for the next half buffer, if there is more to read.
+// request asks for the next half buffer.
 func (r *runReader) request() {
-	n := min(r.left, int64(len(r.halves[0])))
-	r.ahead = r.halves[0][:n]
+	r.ahead = r.halves[0]
 	r.halves[0], r.halves[1] = r.halves[1], r.halves[0]
-	if n > 0 {
-		r.reads <- r
-	}
+	r.reads <- r
 }
 
 // read fills the half that was asked for.
 func (r *runReader) read() error {
-	p := mem.AsBytes(r.ahead)
-	if got, err := r.f.ReadAt(p, r.off); got < len(p) {
-		return readBackError(r.f, err)
-	}
-	r.left -= int64(len(r.ahead))
-	r.off += int64(len(p))
-	r.f.drop(r.off)
-	return nil
+	n, err := r.run.fill(r.ahead)
+	r.ahead = r.ahead[:n]
+	return err
 }
 
 // refill returns the first key of the next half buffer, or endOfRun.
 func (r *runReader) refill() (uint64, error) {
-	if len(r.ahead) == 0 {
+	if r.ended {
 		return endOfRun, nil
 	}
-	if err := <-r.ready; err != nil {
+	switch err := <-r.ready; {
+	case errors.Is(err, io.EOF):
+		r.ended = true
+		return endOfRun, nil
+	case err != nil:
 		return 0, err
 	}
 	r.keys, r.at = r.ahead, 1

@@ -17,8 +17,9 @@ const NodesPath = "graph/nodes.parquet"
 // noLabel is the label of a node without one.
 const noLabel = -1
 
-// writeNodes commits the node table. Nodes of degree d end before ends[d].
-func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
+// writeNodes commits the node table, and other files with it. Nodes of degree d
+// end before ends[d].
+func (j *job) writeNodes(ctx context.Context, ends, component []uint32, others ...*shards.File) error {
 	n := j.ids.n
 	ids, err := mem.Alloc[uint32](j.o.Budget, n, "input ids")
 	if err != nil {
@@ -73,7 +74,7 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 		return err
 	}
 	f.Rows = n
-	return j.cat.Commit(ctx, f)
+	return j.cat.Commit(ctx, append(others, f)...)
 }
 
 // eachLabel visits the labelled nodes; rows count from 1.
@@ -238,7 +239,7 @@ func (j *job) summarise(ctx context.Context) (shards.Summary, error) {
 	}
 	if j.wantFeatures() {
 		s.Features, s.Normalized, s.FeatureType = j.info.NumFeatures, j.normalize(), shards.Float32
-		if halfTiles(j.cat.Entries(shards.KindFeatures)) {
+		if !hasFullTiles(j.cat) {
 			s.FeatureType = shards.Float16
 		}
 	}

@@ -104,6 +104,7 @@ type job struct {
 	o       Options
 	split   *randomSplit // nil for the published split
 	scratch *scratch
+	part    Piece // of the edge list, if only a part of it is read
 
 	rows, loops int64              // edge rows and self-loops read
 	ids         *idSet             // input ids of all nodes
@@ -143,13 +144,13 @@ func (j *job) close() error {
 
 func (j *job) run(ctx context.Context) (shards.Summary, error) {
 	var err error
-	if len(j.cat.Entries(shards.KindNodes)) > 0 {
+	if j.hasGraph() {
 		err = j.resume(ctx)
 	} else {
 		err = j.buildGraph(ctx)
 	}
 	if err == nil && j.wantFeatures() {
-		err = j.writeTiles(ctx)
+		err = j.writeTiles(ctx, Piece{0, granulesOf(j.info.NumFeatures)})
 	}
 	if err != nil {
 		return shards.Summary{}, err
@@ -161,10 +162,19 @@ func (j *job) run(ctx context.Context) (shards.Summary, error) {
 	return s, shards.WriteSummary(ctx, j.cat, s)
 }
 
+// hasGraph says whether node table and shards are committed.
+func (j *job) hasGraph() bool {
+	e, ok := j.cat.Lookup(NodesPath)
+	for i := int64(0); ok && i*j.intervalRows() < e.Rows; i++ {
+		_, ok = j.cat.Lookup(EdgesPath(int(i)))
+	}
+	return ok
+}
+
 // buildGraph commits everything but tiles and summary. The node table comes
 // last: where it is, the shards and hop streams are.
 func (j *job) buildGraph(ctx context.Context) error {
-	stale := []string{shards.KindEdges, shards.KindHops, shards.KindFeatures}
+	stale := []string{shards.KindEdges, shards.KindHops, shards.KindFeatures, shards.KindNodes, shards.KindRun}
 	if err := j.cat.Remove(ctx, func(e shards.Entry) bool { return slices.Contains(stale, e.Kind) }); err != nil {
 		return err
 	}
@@ -189,15 +199,7 @@ func (j *job) buildGraph(ctx context.Context) error {
 
 // resume takes the relabelling from the committed node table.
 func (j *job) resume(ctx context.Context) error {
-	if err := j.eachEdges(ctx, "counting edges", func(batch []dataset.Edge) error {
-		j.rows += int64(len(batch))
-		for _, e := range batch {
-			if e.U == e.V {
-				j.loops++
-			}
-		}
-		return nil
-	}); err != nil {
+	if err := j.countRows(ctx); err != nil {
 		return err
 	}
 	for _, e := range j.cat.Entries(shards.KindEdges) {
@@ -210,9 +212,35 @@ func (j *job) resume(ctx context.Context) error {
 	return j.readRelabelling(ctx)
 }
 
+// countRows counts edge rows and self-loops, unless that was noted.
+func (j *job) countRows(ctx context.Context) error {
+	o, noted, err := readOrdered(ctx, j.cat)
+	if noted || err != nil {
+		j.rows, j.loops = o.Rows, o.Loops
+		return err
+	}
+	return j.eachEdges(ctx, "counting edges", func(batch []dataset.Edge) error {
+		j.rows += int64(len(batch))
+		for _, e := range batch {
+			if e.U == e.V {
+				j.loops++
+			}
+		}
+		return nil
+	})
+}
+
+// edges opens the edge list, or the part of it that is wanted.
+func (j *job) edges(ctx context.Context) (dataset.EdgeReader, error) {
+	if j.part == (Piece{}) {
+		return j.ds.Edges(ctx)
+	}
+	return dataset.EdgeRange(ctx, j.ds, j.part.First, j.part.Last, Slices)
+}
+
 // eachEdges visits the edge list in batches.
 func (j *job) eachEdges(ctx context.Context, what string, visit func([]dataset.Edge) error) (err error) {
-	r, err := j.ds.Edges(ctx)
+	r, err := j.edges(ctx)
 	if err != nil {
 		return err
 	}

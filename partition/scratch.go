@@ -88,6 +88,15 @@ func (f *spillFile) finish() (*spilled, error) {
 	return &spilled{File: r, holes: holes}, nil
 }
 
+// finishRun is finish for a file of sorted keys.
+func (f *spillFile) finishRun(keys int64) (run, error) {
+	r, err := f.finish()
+	if err != nil {
+		return nil, err
+	}
+	return &spilledRun{spilled: r, left: keys}, nil
+}
+
 // ReadAt implements io.ReaderAt.
 func (f *spilled) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.File.ReadAt(p, off)

@@ -45,10 +45,33 @@ type sorter struct {
 	err  error
 }
 
-// run is a sorted file without repeated keys.
-type run struct {
-	f    *spilled
-	keys int64
+// run is a sorted file without repeated keys, read once from front to back.
+type run interface {
+	// fill reads the next keys and returns how many there are, none only with
+	// io.EOF. keys has room for a multiple of runBlock.
+	fill(keys []uint64) (int, error)
+	close()
+}
+
+// spilledRun is a run in the scratch folder.
+type spilledRun struct {
+	*spilled
+	off, left int64 // bytes read, keys not read
+}
+
+func (r *spilledRun) fill(keys []uint64) (int, error) {
+	n := min(r.left, int64(len(keys)))
+	if n == 0 {
+		return 0, io.EOF
+	}
+	p := mem.AsBytes(keys[:n])
+	if got, err := r.ReadAt(p, r.off); got < len(p) {
+		return 0, readBackError(r.spilled, err)
+	}
+	r.left -= n
+	r.off += int64(len(p))
+	r.drop(r.off)
+	return int(n), nil
 }
 
 // sortOptions say what a sorter is for.
@@ -145,14 +168,13 @@ func (t *sorter) writeRun(sorted []uint64) (run, error) {
 	sorted = unique(sorted)
 	f, err := t.scratch.create()
 	if err != nil {
-		return run{}, err
+		return nil, err
 	}
 	if err := f.writeKeys(sorted); err != nil {
 		f.abort()
-		return run{}, err
+		return nil, err
 	}
-	r, err := f.finish()
-	return run{r, int64(len(sorted))}, err
+	return f.finishRun(int64(len(sorted)))
 }
 
 // wait returns when the spilling goroutines are done.
@@ -240,12 +262,12 @@ func (t *sorter) reduceRuns() error {
 func (t *sorter) mergeRuns(runs []run) (run, error) {
 	m, err := newMerger(t.ctx, t.budget, runs)
 	if err != nil {
-		return run{}, err
+		return nil, err
 	}
 	defer m.close()
 	f, err := t.scratch.create()
 	if err != nil {
-		return run{}, err
+		return nil, err
 	}
 	total := int64(0)
 	buf := make([]uint64, batchKeys)
@@ -259,12 +281,16 @@ func (t *sorter) mergeRuns(runs []run) (run, error) {
 		}
 		if err != nil {
 			f.abort()
-			return run{}, err
+			return nil, err
 		}
 		total += int64(len(keys))
 	}
-	r, err := f.finish()
-	return run{r, total}, err
+	return f.finishRun(total)
+}
+
+// mergeOf is a sorter that has runs to merge already.
+func mergeOf(ctx context.Context, b *mem.Budget, s *scratch, runs []run) *sorter {
+	return &sorter{ctx: ctx, budget: b, scratch: s, runs: runs}
 }
 
 // close waits for the spilling goroutines and gives everything back.
@@ -274,7 +300,7 @@ func (t *sorter) close() {
 	}
 	t.freeArrays()
 	for _, r := range t.runs {
-		r.f.close()
+		r.close()
 	}
 	t.runs = nil
 	if t.memory != nil {

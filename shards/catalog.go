@@ -39,6 +39,7 @@ const (
 	KindPredictions      = "predictions"         // labels and probabilities as rows
 	KindReport           = "report"              // report of a run
 	KindCheckpoint       = "checkpoint"          // state of a task that is under way
+	KindRun              = "run"                 // sorted numbers on their way between tasks of a partition
 )
 
 var (
@@ -289,6 +290,18 @@ func (c *Catalog) Apply(ctx context.Context, added []Entry, removed []string, de
 func (c *Catalog) Open(ctx context.Context, e Entry) (storage.Reader, error) {
 	sum, _ := strings.CutPrefix(e.Checksum, "sha256:")
 	r, err := storage.OpenDigest(ctx, c.store, e.Path, storage.Digest{Bytes: e.Bytes, SHA256: sum})
+	return e.opened(r, err)
+}
+
+// OpenOnce is Open for a file that is read once, or in part: no local copy of it
+// is made.
+func (c *Catalog) OpenOnce(ctx context.Context, e Entry) (storage.Reader, error) {
+	r, err := storage.OpenOnce(ctx, c.store, e.Path)
+	return e.opened(r, err)
+}
+
+// opened compares what was opened with its entry.
+func (e Entry) opened(r storage.Reader, err error) (storage.Reader, error) {
 	switch {
 	case errors.Is(err, storage.ErrNotExist):
 		return nil, corrupt(e.Path, "the catalogue lists it and it is gone")

@@ -20,7 +20,8 @@
 // interval's bounds in its metadata. Features and probabilities leave as Arrow
 // IPC files, uncompressed, every buffer 64-byte aligned. Tiles are raw float32 or
 // float16, see [TilePath]; hop streams are the frames of package packed with an
-// index. The catalogue is Parquet, one row for each file.
+// index. The catalogue is Parquet, one row for each file. Runs, which pass between
+// the tasks of a partition, are a format of package partition.
 //
 // Parquet and Arrow files carry a seal between data and footer, where other
 // readers do not look: a CRC-32C for every row group or record batch and one for

@@ -11,6 +11,8 @@ import (
 // committed does not depend on it. A part may be executed once all of the parts
 // before it are done:
 //
+//	partition      Split, Merge, Order, Relabel, Rows, Columns, then Whole, as package
+//	               partition says
 //	smooth         Columns of ⌈features/16⌉ granules, then Rows, then, with
 //	               --active settled, Whole: it finds columns and rows done, and
 //	               measures the deviation of settled rows

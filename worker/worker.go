@@ -51,7 +51,7 @@ type job struct {
 }
 
 var stages = map[control.Stage]func(*job, context.Context) error{
-	control.Partition:    wholeOnly((*job).partition),
+	control.Partition:    (*job).partition,
 	control.LSI:          wholeOnly((*job).lsi),
 	control.Smooth:       (*job).smooth,
 	control.Train:        wholeOnly((*job).train),

@@ -24,7 +24,7 @@ var rules = []rule{
 	{"cmd/ndls", []string{"."}},
 	{"bench", []string{"."}},
 	{"e2e", []string{}},
-	{"coordinator", []string{"estimate", "internal/control", "internal/mem", "internal/progress", "internal/storage", "shards"}},
+	{"coordinator", []string{"estimate", "partition", "internal/control", "internal/mem", "internal/progress", "internal/storage", "shards"}},
 	{"estimate", []string{"partition", "lsi", "smooth", "train", "spmv", "shards", "internal"}},
 	{"worker", []string{"dataset", "partition", "lsi", "smooth", "train", "spmv", "shards", "internal"}},
 	{"export", []string{"shards", "internal"}},

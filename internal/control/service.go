@@ -29,6 +29,15 @@ const (
 	Rows    Part = "rows"    // intervals [First, Last)
 )
 
+// The other parts of a partition, with the names that package partition has for
+// its steps: pieces [First, Last) of what it cuts a step into.
+const (
+	Split   Part = "split"
+	Merge   Part = "merge"
+	Order   Part = "order"
+	Relabel Part = "relabel"
+)
+
 // ID names a task in journals, messages and reports: "smooth/columns/0-2".
 func (t Task) ID() string {
 	if t.Part == Whole || t.Part == "" {

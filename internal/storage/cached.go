@@ -170,6 +170,11 @@ func (c *Cached) OpenDigest(ctx context.Context, name string, want Digest) (Read
 	return c.open(ctx, name, want.Bytes, func(n note) bool { return n.Bytes == want.Bytes && n.SHA256 == want.SHA256 })
 }
 
+// OpenOnce reads a file where it is.
+func (c *Cached) OpenOnce(ctx context.Context, name string) (Reader, error) {
+	return c.Store.Open(ctx, name)
+}
+
 // open returns a reader of the copy that is right, which it downloads if need
 // be, once for all who wait. Files for which there is no room are read where
 // they are.

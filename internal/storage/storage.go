@@ -86,6 +86,17 @@ func OpenDigest(ctx context.Context, s Store, name string, want Digest) (Reader,
 	return s.Open(ctx, name)
 }
 
+// OpenOnce opens a file that is read once, or in part: a store that keeps copies
+// keeps none of it, and its bytes are not checked.
+func OpenOnce(ctx context.Context, s Store, name string) (Reader, error) {
+	if keeper, ok := s.(interface {
+		OpenOnce(ctx context.Context, name string) (Reader, error)
+	}); ok {
+		return keeper.OpenOnce(ctx, name)
+	}
+	return s.Open(ctx, name)
+}
+
 // Reader reads a committed file. It is safe for concurrent use.
 type Reader interface {
 	io.ReaderAt

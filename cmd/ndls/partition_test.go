@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"ndls/coordinator"
+	"ndls/internal/control"
+	"ndls/internal/storage"
+	"ndls/shards"
+	"ndls/worker"
+)
+
+// mortal is a coordinator as seen by a worker that is cut off from it for good
+// after some calls: to the coordinator it is dead.
+type mortal struct {
+	control.Service
+	mu    sync.Mutex
+	calls map[string]int // left, of those that are counted
+	dead  bool
+}
+
+var errDead = errors.New("cut off")
+
+func (m *mortal) pass(call string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if left, ok := m.calls[call]; ok {
+		m.calls[call] = left - 1
+		m.dead = m.dead || left <= 1
+	}
+	if m.dead {
+		return errDead
+	}
+	return nil
+}
+
+func (m *mortal) Next(ctx context.Context, name string) (control.Lease, error) {
+	if err := m.pass("before next"); err != nil {
+		return control.Lease{}, err
+	}
+	l, err := m.Service.Next(ctx, name)
+	return l, errors.Join(err, m.pass("next"))
+}
+
+func (m *mortal) Renew(ctx context.Context, fencing uint64, p control.Progress) error {
+	return errors.Join(m.pass("renew"), m.Service.Renew(ctx, fencing, p))
+}
+
+func (m *mortal) Commit(ctx context.Context, fencing uint64, c control.Change) error {
+	if err := m.pass("before commit"); err != nil {
+		return err
+	}
+	return errors.Join(m.Service.Commit(ctx, fencing, c), m.pass("commit"))
+}
+
+func (m *mortal) Finish(ctx context.Context, fencing uint64, o control.Outcome) error {
+	if err := m.pass("before finish"); err != nil {
+		return err
+	}
+	return errors.Join(m.Service.Finish(ctx, fencing, o), m.pass("finish"))
+}
+
+// partitionWith partitions with workers, each of which dies at a point and is
+// started again, and returns what the catalogue lists.
+func partitionWith(t *testing.T, store storage.Store, plan control.Plan, uri string, memories []int64, deaths ...string) []shards.Entry {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	journal, err := coordinator.OpenJournal(ctx, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cat, err := shards.OpenCatalog(ctx, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheduler, err := coordinator.NewScheduler(ctx, journal, cat, plan, coordinator.Options{
+		Version: "1", Lease: 300 * time.Millisecond, Workers: len(memories),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := coordinator.Job{
+		Store: store, Catalog: cat, Tasks: scheduler, Plan: plan, Inputs: control.Inputs{Dataset: uri}, Log: slog.New(slog.DiscardHandler),
+	}
+	var workers sync.WaitGroup
+	for i, memory := range memories {
+		scratch := t.TempDir()
+		workers.Go(func() {
+			for life := 0; ; life++ {
+				svc := &mortal{Service: scheduler, calls: map[string]int{}}
+				if at := life*len(memories) + i; at < len(deaths) {
+					svc.calls[deaths[at]] = 1 + life%3
+				}
+				err := worker.Serve(ctx, svc, storage.NewCounting(store), worker.Options{
+					Hello:     control.Hello{Worker: fmt.Sprintf("w%d-%d", i, life), Version: "1"},
+					Resources: control.Resources{Memory: memory, Threads: 1 + i%2, Scratch: scratch, Kernel: "auto"},
+				})
+				if err == nil || !errors.Is(err, errDead) {
+					if err != nil {
+						t.Errorf("worker %d: %v", i, err)
+					}
+					return
+				}
+			}
+		})
+	}
+	_, err = job.Run(ctx, control.Partition)
+	if err != nil {
+		t.Error(err)
+		cancel()
+	}
+	scheduler.End(ctx)
+	workers.Wait()
+	if len(deaths) > 0 && len(scheduler.Losses()) == 0 {
+		t.Error("nothing was lost")
+	}
+	return cat.Entries("")
+}
+
+// TestPartitionOnWorkers partitions with one to four workers of different memory,
+// all of which die at points of their protocol, and compares the files.
+func TestPartitionOnWorkers(t *testing.T) {
+	const mib = 1 << 20
+	const uri = "synthetic:nodes=20000,edges=300000,features=70,classes=6,seed=9"
+	plan := control.DefaultPlan()
+	plan.Partition.Dataset, plan.Partition.Split = uri, "random:20,30"
+	want := partitionWith(t, storage.NewMem(), plan, uri, []int64{512 * mib})
+	if len(want) < 5+3 {
+		t.Fatalf("only %d files", len(want))
+	}
+	points := []string{"before next", "next", "before commit", "commit", "before finish", "finish"}
+	var drawn []string
+	for range 8 {
+		drawn = append(drawn, points[rand.IntN(len(points))])
+	}
+	for _, c := range []struct {
+		name     string
+		memories []int64
+		deaths   []string
+	}{
+		{"two workers", []int64{130 * mib, 512 * mib}, nil},
+		{"four workers", []int64{130 * mib, 150 * mib, 512 * mib, 130 * mib}, nil},
+		{"two workers that die", []int64{130 * mib, 200 * mib}, points},
+		{"three workers that die anywhere", []int64{130 * mib, 200 * mib, 512 * mib}, drawn},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := partitionWith(t, storage.NewMem(), plan, uri, c.memories, c.deaths...)
+			for i := range max(len(got), len(want)) {
+				if i >= len(got) || i >= len(want) || got[i] != want[i] {
+					t.Fatalf("deaths %v: committed\n%v, want\n%v", c.deaths, got, want)
+				}
+			}
+		})
+	}
+}

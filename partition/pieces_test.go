@@ -1,0 +1,433 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"ndls/dataset"
+	"ndls/internal/mem"
+	"ndls/internal/rng"
+	"ndls/internal/storage"
+	"ndls/internal/testgraph"
+	"ndls/shards"
+)
+
+// uncut is a dataset whose edges can only be read from the beginning.
+type uncut struct{ dataset.Dataset }
+
+// crew does partitions in pieces, as a cluster would.
+type crew struct {
+	open   func() (dataset.Dataset, error)
+	store  storage.Store
+	most   int            // tasks of a step
+	draw   func(int) int  // a number below
+	option func() Options // of the next task
+	steps  []string
+}
+
+// do does all steps, each cut at random, in any order.
+func (c *crew) do(ctx context.Context) error {
+	for {
+		cat, err := shards.OpenCatalog(ctx, c.store)
+		if err != nil {
+			return err
+		}
+		left, err := Next(ctx, cat)
+		if err != nil {
+			return err
+		}
+		if err := cat.Remove(ctx, left.Superseded); err != nil || left.Step == "" {
+			return err
+		}
+		c.steps = append(c.steps, left.Step)
+		if left.Step == Whole {
+			ds, err := c.open()
+			if err != nil {
+				return err
+			}
+			_, err = Run(ctx, ds, cat, c.option())
+			if err := errors.Join(err, ds.Close()); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, p := range c.cut(left.Pieces) {
+			if err := Execute(ctx, c.open, cat, c.option(), left.Step, p); err != nil {
+				return fmt.Errorf("%s %d-%d: %w", left.Step, p.First, p.Last, err)
+			}
+		}
+	}
+}
+
+// cut joins pieces that follow each other to some tasks, in any order.
+func (c *crew) cut(pieces []Piece) (tasks []Piece) {
+	begins := map[int]bool{0: true}
+	for range c.draw(c.most) {
+		begins[c.draw(len(pieces))] = true
+	}
+	for i, p := range pieces {
+		last := len(tasks) - 1
+		if !begins[i] && tasks[last].Last == p.First {
+			tasks[last].Last = p.Last
+			continue
+		}
+		tasks = append(tasks, p)
+	}
+	for i := range tasks {
+		j := i + c.draw(len(tasks)-i)
+		tasks[i], tasks[j] = tasks[j], tasks[i]
+	}
+	return tasks
+}
+
+func rapidDraw(t *rapid.T) func(int) int {
+	return func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "choice") }
+}
+
+func randomDraw(t *testing.T) func(int) int {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 0)).IntN
+}
+
+// checkSame compares the files of two stores.
+func checkSame(t rapid.TB, got, want storage.Store) {
+	t.Helper()
+	if got, want := openCatalog(t, got).Entries(""), openCatalog(t, want).Entries(""); !slices.Equal(got, want) {
+		t.Fatalf("in pieces\n%v, in one\n%v", got, want)
+	}
+}
+
+// TestPiecesEqualRun compares partitions in pieces with those in one.
+func TestPiecesEqualRun(t *testing.T) {
+	checks := flag.Lookup("rapid.checks").Value
+	before := checks.String()
+	must(t, checks.Set("30"))
+	defer func() { must(t, checks.Set(before)) }()
+	scratch := scratchFolder(t)
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawGraph(t)
+		var ds dataset.Dataset = f
+		if rapid.Bool().Draw(t, "one part") {
+			ds = uncut{f}
+		}
+		o := Options{
+			Scratch: scratch, IntervalBlocks: rapid.IntRange(0, 3).Draw(t, "blocks"),
+			Features:  rapid.Bool().Draw(t, "features wanted"),
+			Normalize: rapid.SampledFrom([]string{"", NormalizeL1, NormalizeNone}).Draw(t, "normalize"),
+		}
+		if f.labels != nil && rapid.Bool().Draw(t, "random split") {
+			o.Split, o.Seed = "random:2,3", rapid.Uint64().Draw(t, "seed")
+		}
+		budgets := []*mem.Budget{budget(t, 24<<20), budget(t, 64<<20)}
+		c := &crew{
+			open: func() (dataset.Dataset, error) { return ds, nil }, store: storage.NewMem(),
+			most: 5, draw: rapidDraw(t),
+		}
+		c.option = func() Options {
+			o := o
+			o.Budget, o.Threads = budgets[c.draw(2)], 1+c.draw(3)
+			return o
+		}
+		whole := storage.NewMem()
+		_, err := Run(context.Background(), f, openCatalog(t, whole), c.option())
+		must(t, err)
+		must(t, c.do(context.Background()))
+		checkSame(t, c.store, whole)
+		if budgets[0].Free() != 24<<20 || budgets[1].Free() != 64<<20 {
+			t.Fatal("bytes were not given back")
+		}
+	})
+}
+
+// TestPiecesUnderMemory has runs, merges of merges, several blocks of run files,
+// several intervals and features that are found out to be no float16.
+func TestPiecesUnderMemory(t *testing.T) {
+	known := randomGraph(3000, 60_000, 70)
+	unknown := *known
+	unknown.info.NumNodes = -1
+	late := wholeNumbers(3000, 70)
+	late.features[2000].Dense[50] = 0.1
+	intervals := &fake{info: dataset.Info{NumNodes: 2*BlockRows + 1000}}
+	s := rng.New(6)
+	for range 100_000 {
+		intervals.edges = append(intervals.edges, dataset.Edge{U: uint32(s.Intn(2*BlockRows + 1000)), V: uint32(s.Intn(1 + s.Intn(2*BlockRows+1000)))})
+	}
+	for _, c := range []struct {
+		name        string
+		f           *fake
+		frees       []int64
+		rows, tiles int // how often there is such a step
+	}{
+		{"number of nodes stated", known, []int64{300 << 10, 1 << 20, 64 << 20}, 1, 1},
+		{"number of nodes unknown", &unknown, []int64{12 << 20, 32 << 20}, 1, 1},
+		{"float32 in one granule", late, []int64{300 << 10, 64 << 20}, 1, 2},
+		{"whole numbers", wholeNumbers(3000, 70), []int64{300 << 10, 64 << 20}, 1, 1},
+		{"several intervals", intervals, []int64{40 << 20}, 1, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			scratch := scratchFolder(t)
+			crew := &crew{
+				open: func() (dataset.Dataset, error) { return c.f, nil }, store: storage.NewMem(), most: 5, draw: randomDraw(t),
+			}
+			crew.option = func() Options {
+				return Options{
+					Budget: budget(t, c.frees[crew.draw(len(c.frees))]), Threads: 1 + crew.draw(2), Scratch: scratch,
+					Features: true, IntervalBlocks: 1,
+				}
+			}
+			whole := storage.NewMem()
+			_, err := Run(context.Background(), c.f, openCatalog(t, whole), crew.option())
+			must(t, err)
+			must(t, crew.do(context.Background()))
+			checkSame(t, crew.store, whole)
+			count := func(step string) (n int) {
+				for _, s := range crew.steps {
+					if s == step {
+						n++
+					}
+				}
+				return n
+			}
+			// A task that finds float32 tiles makes no others, so that it depends on
+			// the order how many granules are left.
+			if count(Rows) != c.rows || count(Columns) > c.tiles || (count(Columns) == 0) != (c.tiles == 0) {
+				t.Errorf("steps %v", crew.steps)
+			}
+		})
+	}
+}
+
+// TestPiecesOfDatasets takes files and generators of all kinds.
+func TestPiecesOfDatasets(t *testing.T) {
+	cora := "planetoid:" + testgraph.Published(t, "data/cora") + "/cora"
+	for _, c := range []struct{ name, uri string }{
+		{"karate", "karate:"},
+		{"planetoid", cora},
+		{"synthetic", "synthetic:nodes=2000,edges=30000,features=20"},
+		{"papers", "papers100m:scale=1/4096"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			crew := &crew{
+				open:  func() (dataset.Dataset, error) { return dataset.Open(context.Background(), c.uri, dataset.Options{}) },
+				store: storage.NewMem(), most: 4, draw: randomDraw(t),
+			}
+			scratch := scratchFolder(t)
+			crew.option = func() Options {
+				return Options{Budget: budget(t, 48<<20), Threads: 2, Scratch: scratch, Features: true}
+			}
+			ds, err := crew.open()
+			must(t, err)
+			whole := storage.NewMem()
+			_, err = Run(context.Background(), ds, openCatalog(t, whole), crew.option())
+			must(t, errors.Join(err, ds.Close()))
+			must(t, crew.do(context.Background()))
+			checkSame(t, crew.store, whole)
+		})
+	}
+}
+
+// TestPiecesResume fails every storage operation in turn, and goes on, in pieces or
+// in one.
+func TestPiecesResume(t *testing.T) {
+	f := randomGraph(60, 150, 20)
+	f.info.NumNodes, f.info.EdgeHint = -1, 200
+	scratch := scratchFolder(t)
+	option := func() Options { return Options{Budget: budget(t, 6<<20), Scratch: scratch, Features: true} }
+	whole := storage.NewMem()
+	_, err := Run(context.Background(), f, openCatalog(t, whole), option())
+	must(t, err)
+	do := func(store storage.Store) error {
+		c := &crew{open: func() (dataset.Dataset, error) { return f, nil }, store: store, most: 2, draw: func(n int) int { return n / 2 }, option: option}
+		return c.do(context.Background())
+	}
+	counted := storage.NewFaulty(storage.NewMem(), 0)
+	must(t, do(counted))
+	step := int64(4)
+	if testing.Short() {
+		step = 20
+	}
+	for failAt := 1 + rand.Int64N(step); failAt <= counted.Ops(); failAt += step {
+		store := storage.NewMem()
+		if err := do(storage.NewFaulty(store, failAt)); !errors.Is(err, storage.ErrDisk) {
+			t.Errorf("operation %d failed, and the tasks said: %v", failAt, err)
+		}
+		if rand.IntN(2) == 0 {
+			_, err := Run(context.Background(), f, openCatalog(t, store), option())
+			must(t, err)
+		}
+		must(t, do(store))
+		checkSame(t, store, whole)
+	}
+}
+
+func TestPiecesThatAreNone(t *testing.T) {
+	f := randomGraph(60, 150, 20)
+	cat := openCatalog(t, storage.NewMem())
+	o := Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Features: true}
+	open := func() (dataset.Dataset, error) { return f, nil }
+	for _, c := range []struct {
+		step string
+		p    Piece
+		want string
+	}{
+		{Split, Piece{5, 5}, "there is no split 5 to 5"},
+		{Split, Piece{0, Slices + 1}, "there is no split"},
+		{Merge, Piece{0, Slices}, "end at 0, and 0 to 1024 are needed"},
+		{Order, Piece{0, 1}, "end at 0, and 0 to 1024 are needed"},
+		{Rows, Piece{0, 1}, "there is no rows 0 to 1"},
+		{Columns, Piece{0, 1}, "there is no columns 0 to 1"},
+		{"fold", Piece{0, 1}, "there is no fold"},
+	} {
+		if err := Execute(context.Background(), open, cat, o, c.step, c.p); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %v: %v, want %q", c.step, c.p, err, c.want)
+		}
+	}
+}
+
+// writeRunFile makes a run file of keys.
+func writeRunFile(t testing.TB, store storage.Store, keys []uint64) shards.Entry {
+	t.Helper()
+	cat := openCatalog(t, store)
+	f, err := cat.Create(context.Background(), shards.KindRun, "run", shards.NotApplicable, shards.NotApplicable)
+	must(t, err)
+	w := &runWriter{f: f, runFooter: runFooter{rows: 7, loops: 3}}
+	for len(keys) > 0 {
+		n := min(len(keys), 3000)
+		must(t, w.write(keys[:n]))
+		keys = keys[n:]
+	}
+	must(t, w.close())
+	must(t, cat.Commit(context.Background(), f))
+	e, _ := cat.Lookup("run")
+	return e
+}
+
+// TestRunFile reads sections, and finds damage wherever it is.
+func TestRunFile(t *testing.T) {
+	keys := make([]uint64, 3*runBlock+100)
+	for i := range keys {
+		keys[i] = uint64(i) * 10
+	}
+	store := storage.NewMem()
+	e := writeRunFile(t, store, keys)
+	read := func(store storage.Store, lo, hi uint64) (got []uint64, err error) {
+		b := budget(t, 1<<20)
+		r, err := openRun(context.Background(), b, openCatalog(t, store), e, false)
+		if err != nil {
+			return nil, err
+		}
+		defer r.close()
+		if r.rows != 7 || r.loops != 3 || r.keys != int64(len(keys)) {
+			t.Errorf("footer %+v", r.runFooter)
+		}
+		buf := make([]uint64, 2*runBlock)
+		for s := r.section(lo, hi); ; {
+			n, err := s.fill(buf)
+			if err != nil {
+				return got, err
+			}
+			got = append(got, buf[:n]...)
+		}
+	}
+	end := uint64(len(keys)) * 10
+	for _, c := range [][2]uint64{{0, endOfRun}, {0, 0}, {5, 5}, {0, 1}, {10, 20}, {runBlock * 10, 2 * runBlock * 10}, {runBlock*10 - 5, runBlock*10 + 5}, {end, endOfRun}, {35, end - 15}} {
+		got, err := read(store, c[0], c[1])
+		lo, _ := slices.BinarySearch(keys, c[0])
+		hi, _ := slices.BinarySearch(keys, c[1])
+		if err == nil || !slices.Equal(got, keys[lo:hi]) {
+			t.Errorf("keys in %v: %d, want %d, %v", c, len(got), hi-lo, err)
+		}
+	}
+	for _, at := range []int64{0, runBlock*8 - 1, 3 * runBlock * 8, int64(len(keys)) * 8, e.Bytes - 33, e.Bytes - 32, e.Bytes - 9, e.Bytes - 5, e.Bytes - 1} {
+		damaged := store.CrashClone()
+		must(t, damaged.FlipByte("run", at))
+		if _, err := read(damaged, 0, endOfRun); !errors.Is(err, shards.ErrCorrupt) {
+			t.Errorf("byte %d of %d flipped: %v", at, e.Bytes, err)
+		}
+	}
+}
+
+// TestBorders cuts keys into slices of about the same length.
+func TestBorders(t *testing.T) {
+	var files runFiles
+	b := budget(t, 4<<20)
+	for i := range 3 {
+		keys := make([]uint64, 20*runBlock*(i+1))
+		for k := range keys {
+			keys[k] = uint64(k*(5-i)) + 1
+		}
+		store := storage.NewMem()
+		r, err := openRun(context.Background(), b, openCatalog(t, store), writeRunFile(t, store, keys), true)
+		must(t, err)
+		files = append(files, r)
+	}
+	defer files.close()
+	last, total := uint64(0), int64(0)
+	for i := range 8 {
+		lo, hi := files.border(i*Slices/8), files.border((i+1)*Slices/8)
+		if lo != last {
+			t.Errorf("slice %d begins at %d, the one before ends at %d", i, lo, last)
+		}
+		last = hi
+		n := int64(0)
+		for _, r := range files {
+			must(t, func() error {
+				s := r.section(lo, hi)
+				for buf := make([]uint64, runBlock); ; {
+					got, err := s.fill(buf)
+					if err != nil {
+						return nil
+					}
+					n += int64(got)
+				}
+			}())
+		}
+		if want := files.keys() / 8; n < want*8/10 || n > want*12/10 {
+			t.Errorf("slice %d has %d keys, %d would be even", i, n, want)
+		}
+		total += n
+	}
+	if total != files.keys() || last != endOfRun {
+		t.Errorf("%d keys of %d, up to %d", total, files.keys(), last)
+	}
+}
+
+func FuzzRunFile(f *testing.F) {
+	store := storage.NewMem()
+	writeRunFile(f, store, []uint64{1, 5, 9})
+	file, err := store.Open(context.Background(), "run")
+	if err != nil {
+		f.Fatal(err)
+	}
+	seed := make([]byte, file.Size())
+	_, _ = file.ReadAt(seed, 0)
+	f.Add(seed)
+	f.Add(seed[8:])
+	f.Add([]byte{})
+	b := budget(f, 1<<20)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := readRun(b, storage.NewBytesReader(data), "run")
+		if err != nil {
+			return
+		}
+		defer r.close()
+		if r.keys*8 > int64(len(data)) {
+			t.Errorf("%d keys in %d bytes", r.keys, len(data))
+		}
+		s := r.section(0, endOfRun)
+		for buf := make([]uint64, runBlock); ; {
+			if _, err := s.fill(buf); err != nil {
+				return
+			}
+		}
+	})
+}
