@@ -115,12 +115,12 @@ func TestS3ReadsResume(t *testing.T) {
 // taken for a wrong address.
 func TestS3OpenWaitsForABusyServer(t *testing.T) {
 	refused := 0
-	_, u := startProxy(t, startServer(t), func(*http.Request) fault {
+	_, u := storagetest.StartProxy(t, startServer(t), func(*http.Request) storagetest.Fault {
 		if refused < 6 {
 			refused++
-			return busy
+			return storagetest.Busy
 		}
-		return pass
+		return storagetest.Pass
 	})
 	storagetest.Write(t, openBucket(t, u, "p"), "f", []byte("x"))
 }
