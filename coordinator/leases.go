@@ -50,6 +50,8 @@ type task struct {
 	failures int
 	unable   []string // workers that have not the memory or the disk for it
 	leases   []*lease
+	// heard says that this coordinator was told that the task is done.
+	heard bool
 }
 
 // lease is one attempt at a task.
@@ -283,9 +285,16 @@ func (l *leases) held(fencing uint64) (*lease, error) {
 	return x, nil
 }
 
-// resumes says whether tasks are the phase that is under way, with workers on it.
+// resumes says whether tasks are the phase that is under way, with workers on it,
+// or what was left of it when a worker said, a moment ago, that it is done.
 func (l *leases) resumes(tasks []control.Task) bool {
-	return len(l.open) > 0 && l.failed == nil && l.stage == tasks[0].Stage && l.tasks[0].Part == tasks[0].Part
+	if l.failed != nil || l.stage != tasks[0].Stage || len(l.tasks) == 0 || l.tasks[0].Part != tasks[0].Part {
+		return false
+	}
+	return len(l.open) > 0 || !slices.ContainsFunc(tasks, func(t control.Task) bool {
+		known := l.byID[t.ID()]
+		return known == nil || !known.heard
+	})
 }
 
 // grant chooses a task for a worker, if there is one: of those that wait the one
@@ -449,6 +458,7 @@ func (l *leases) finish(now time.Time, fencing uint64, o control.Outcome) (event
 	if err != nil {
 		return event{}, err
 	}
+	x.task.heard = o.Report != nil
 	e := event{Fact: ended, Task: x.task.ID(), Fencing: fencing, Outcome: &o}
 	switch {
 	case o.Report != nil || o.Kind == control.Drained:
