@@ -39,6 +39,7 @@ type leases struct {
 	losses  []Loss
 	failed  *failure
 	holds   map[string]map[piece]bool // what a worker has a copy of
+	gangState
 }
 
 // task is a task and what has become of it.
@@ -54,6 +55,7 @@ type task struct {
 type lease struct {
 	task     *task
 	worker   string
+	blocks   string // where it serves rows
 	fencing  uint64
 	since    time.Time // when it was given
 	renewed  time.Time // the last sign of life
@@ -92,8 +94,9 @@ func (l *leases) apply(now time.Time, e event) error {
 			return impossible
 		}
 		l.fencing = e.Fencing
-		l.lend(now, t, e.Worker, e.Fencing)
+		l.lend(now, t, e.Worker, e.Fencing).blocks = e.Blocks
 	case committed:
+		l.breaks = 0
 	case ended:
 		lease := l.open[e.Fencing]
 		if lease == nil || e.Outcome == nil {
@@ -101,6 +104,9 @@ func (l *leases) apply(now time.Time, e event) error {
 		}
 		l.drop(lease)
 		l.end(lease.task, *e.Outcome, e.Loss)
+		if e.Outcome.Report == nil && l.together() {
+			l.leave(lease.task, *e.Outcome)
+		}
 	case lost:
 		lease := l.open[e.Fencing]
 		if lease == nil || e.Loss == nil {
@@ -108,6 +114,9 @@ func (l *leases) apply(now time.Time, e event) error {
 		}
 		l.drop(lease)
 		lease.task.losses++
+		if l.together() {
+			l.disband()
+		}
 		l.losses = append(l.losses, *e.Loss)
 		if lease.task.losses >= lossBudget {
 			l.failed = &failure{lease.task.ID(), fmt.Sprintf("lost %d times, last with worker %s: %s", lossBudget, e.Loss.Worker, e.Loss.Reason)}
@@ -131,6 +140,7 @@ func (l *leases) begin(stage control.Stage, workers int, parts []part) {
 		l.earlier = nil
 	}
 	l.stage, l.workers, l.tasks, l.byID, l.failed = stage, workers, nil, map[string]*task{}, nil
+	l.broken, l.breaks = false, 0
 	clear(l.open)
 	for _, p := range parts {
 		t := l.put(p.task(stage))
@@ -147,13 +157,17 @@ func (l *leases) put(of control.Task) *task {
 }
 
 // lend opens a lease.
-func (l *leases) lend(now time.Time, t *task, worker string, fencing uint64) {
+func (l *leases) lend(now time.Time, t *task, worker string, fencing uint64) *lease {
 	lease := &lease{task: t, worker: worker, fencing: fencing, since: now, renewed: now, saved: now, deadline: now.Add(l.ttl)}
+	if len(l.open) == 0 {
+		l.broken = false
+	}
 	t.leases = append(t.leases, lease)
 	l.open[fencing] = lease
-	for i := t.First; i < t.Last; i++ {
-		l.hold(worker, piece{t.Part, i})
+	for _, p := range t.pieces() {
+		l.hold(worker, p)
 	}
+	return lease
 }
 
 // hold notes that a worker has a copy of something.
@@ -181,7 +195,7 @@ func (l *leases) end(t *task, o control.Outcome, loss *Loss) {
 		for _, other := range slices.Clone(t.leases) {
 			l.drop(other)
 		}
-	case o.Kind == control.Drained:
+	case o.Kind == control.Drained || o.Kind == control.Broken:
 	case o.Kind == control.Retry && t.failures+1 < failureBudget:
 		t.failures++
 	case o.Kind == control.Retry:
@@ -193,12 +207,12 @@ func (l *leases) end(t *task, o control.Outcome, loss *Loss) {
 
 // state is what a snapshot holds.
 func (l *leases) state() *state {
-	s := &state{Fencing: l.fencing, Stage: l.stage, Workers: l.workers, Earlier: l.earlier, Losses: l.losses, Failed: l.failed}
+	s := &state{Fencing: l.fencing, Stage: l.stage, Workers: l.workers, Earlier: l.earlier, Losses: l.losses, Failed: l.failed, Broken: l.broken, Breaks: l.breaks}
 	for _, t := range l.tasks {
-		s.Tasks = append(s.Tasks, taskState{part{t.Part, t.First, t.Last}, t.report, t.losses, t.failures})
+		s.Tasks = append(s.Tasks, taskState{part{t.Part, t.First, t.Last, t.Needs}, t.report, t.losses, t.failures})
 	}
 	for _, x := range l.byNumber() {
-		s.Open = append(s.Open, openLease{x.task.ID(), x.worker, x.fencing})
+		s.Open = append(s.Open, openLease{x.task.ID(), x.worker, x.fencing, x.blocks})
 	}
 	return s
 }
@@ -206,7 +220,9 @@ func (l *leases) state() *state {
 // restore sets everything to what a snapshot holds. Leases that were open begin
 // anew: their workers may still be at work.
 func (l *leases) restore(now time.Time, s state) error {
+	memory := l.memory
 	*l = *newLeases(l.ttl)
+	l.memory = memory
 	l.fencing, l.stage, l.workers, l.earlier, l.losses, l.failed = s.Fencing, s.Stage, s.Workers, s.Earlier, s.Losses, s.Failed
 	for _, t := range s.Tasks {
 		put := l.put(t.task(s.Stage))
@@ -217,8 +233,9 @@ func (l *leases) restore(now time.Time, s state) error {
 		if t == nil || t.report != nil || x.Fencing == 0 || x.Fencing > s.Fencing || l.open[x.Fencing] != nil {
 			return fmt.Errorf("lease %d of task %q cannot be open", x.Fencing, x.Task)
 		}
-		l.lend(now, t, x.Worker, x.Fencing)
+		l.lend(now, t, x.Worker, x.Fencing).blocks = x.Blocks
 	}
+	l.broken, l.breaks = s.Broken, s.Breaks
 	return nil
 }
 
@@ -261,14 +278,14 @@ func (l *leases) grant(now time.Time, worker string) (event, bool) {
 	var best *task
 	most := -1
 	for _, t := range l.tasks {
-		if t.report != nil || len(t.leases) > 0 {
+		if t.report != nil || len(t.leases) > 0 || !l.suits(worker, t) {
 			continue
 		}
-		if has := l.covers(worker, t); has > most {
+		if has := l.covers(worker, t); best == nil || t.Needs > best.Needs || t.Needs == best.Needs && has > most {
 			best, most = t, has
 		}
 	}
-	if best == nil {
+	if best == nil && !l.together() {
 		best = l.overdue(now, worker)
 	}
 	if best == nil || l.failed != nil {
@@ -279,8 +296,8 @@ func (l *leases) grant(now time.Time, worker string) (event, bool) {
 
 // covers counts the pieces of a task of which the worker has a copy.
 func (l *leases) covers(worker string, t *task) (n int) {
-	for i := t.First; i < t.Last; i++ {
-		if l.holds[worker][piece{t.Part, i}] {
+	for _, p := range t.pieces() {
+		if l.holds[worker][p] {
 			n++
 		}
 	}
@@ -390,7 +407,7 @@ func (l *leases) finish(now time.Time, fencing uint64, o control.Outcome) (event
 	}
 	e := event{Fact: ended, Task: x.task.ID(), Fencing: fencing, Outcome: &o}
 	switch {
-	case o.Report != nil || o.Kind == control.Drained:
+	case o.Report != nil || o.Kind == control.Drained || o.Kind == control.Broken && l.together():
 	case o.Kind == control.Retry || o.Kind == control.Fatal:
 		x.renewed = now
 		loss := x.loss(o.Reason)

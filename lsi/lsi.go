@@ -359,7 +359,7 @@ func (t *tracker) start(ctx context.Context, probe Probe) error {
 }
 
 func (t *tracker) fill(ctx context.Context, probe Probe) error {
-	mean, err := t.g.NewMean(t.columns)
+	mean, err := t.g.State.NewMean(t.columns)
 	if err != nil {
 		return err
 	}

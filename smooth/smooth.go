@@ -12,6 +12,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/progress"
+	"ndls/internal/stationary"
 	"ndls/spmv"
 )
 
@@ -44,8 +45,8 @@ type Smoother struct {
 
 	rows    *spmv.Block
 	sums    *sums
-	mean    hops.Mean     // nil unless Settled
-	closure *hops.Closure // nil unless Settled
+	mean    *stationary.Mean // nil unless Settled
+	closure *hops.Closure    // nil unless Settled
 }
 
 // New prepares smoothing.
@@ -71,7 +72,7 @@ func New(g hops.Graph, o Options) (_ *Smoother, err error) {
 	if !o.Settled {
 		return s, nil
 	}
-	if s.mean, err = g.NewMean(o.Layout.Columns); err != nil {
+	if s.mean, err = g.State.NewMean(o.Layout.Columns); err != nil {
 		return nil, err
 	}
 	s.closure, err = hops.NewClosure(g.Budget, s.n, o.Layout.Columns, s.until)

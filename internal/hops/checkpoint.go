@@ -56,7 +56,7 @@ func (c Checkpoints) After(ctx context.Context, hop int, write func(io.Writer) e
 // After is [Checkpoints.After]; where the graph is shared out all workers save, and
 // stop, where one of them has to.
 func (g Graph) After(ctx context.Context, c Checkpoints, hop int, write func(io.Writer) error) error {
-	if g.Part == nil {
+	if g.Peers == nil {
 		return c.After(ctx, hop, write)
 	}
 	const save, stop = 1, 2
@@ -131,8 +131,8 @@ type Origin struct {
 // Origin is that of a state of an engine.
 func (g Graph) Origin(engine string, c Checkpoints, p spmv.Precision) Origin {
 	o := Origin{Engine: engine, Identity: c.Identity, Nodes: g.Source.NumNodes(), Edges: NumEdges(g.Source), Precision: p.String()}
-	if g.Part != nil {
-		o.Row, _, o.All = g.Part.peers.Range()
+	if g.Peers != nil {
+		o.Row, _, o.All = g.Peers.Range()
 	}
 	return o
 }

@@ -13,7 +13,7 @@
 // cut into blocks. Only edges into rows that are still recomputed have to be
 // streamed: the stream is written anew for those rows when that pays.
 //
-// With a [Part] a worker has a range of the rows and others have the rest: all of them
+// With [Peers] a worker has a range of the rows and others have the rest: all of them
 // hop together, save together, and go on together from states of the same hop and the
 // same range each, or begin anew together.
 //
@@ -53,6 +53,6 @@
 //
 // # Not supported
 //
-// Saving within a hop. Writing the stream anew for a [Part], and going on from states of
+// Saving within a hop. Writing the stream anew with [Peers], and going on from states of
 // other ranges.
 package hops

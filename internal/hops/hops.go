@@ -26,10 +26,10 @@ type Graph struct {
 	// Filter gives the edges of src into the rows that keep names. nil never
 	// writes a stream anew.
 	Filter func(ctx context.Context, src packed.Source, keep func(row int64) bool) (Stream, error)
-	// Part is set where other workers have the other rows: then Source (see
-	// [Slice]), Degree, State and what the engines are given are of this worker's
-	// rows, numbered from the first of them, and Filter is nil.
-	Part *Part
+	// Peers is set where other workers have the other rows: then Source (see
+	// [Slice]), Degree, State (see [Share]) and what the engines are given are of
+	// this worker's rows, numbered from the first of them, and Filter is nil.
+	Peers Peers
 }
 
 // Stream is a source that gives its memory and disk space back.
@@ -53,15 +53,15 @@ type Rows func(put func(rows []float32) error) error
 
 // NewBlock maps a column block of the graph.
 func (g Graph) NewBlock(l spmv.Layout) (*spmv.Block, error) {
-	if g.Part != nil {
-		return spmv.NewShared(g.Budget, g.Kernel, g.Part.peers, l, g.Threads, g.Scratch)
+	if g.Peers != nil {
+		return spmv.NewShared(g.Budget, g.Kernel, g.Peers, l, g.Threads, g.Scratch)
 	}
 	return spmv.NewBlock(g.Budget, g.Kernel, g.Source.NumNodes(), l, g.Threads, g.Scratch)
 }
 
 // Fill puts rows of X in the block as Z = D̃^(−r) X. Where mean is not nil it
 // becomes the stationary rows, which are subtracted.
-func (g Graph) Fill(b *spmv.Block, x Rows, mean Mean) error {
+func (g Graph) Fill(b *spmv.Block, x Rows, mean *stationary.Mean) error {
 	stride := b.Layout().Columns
 	if err := b.Fill(func(put func([]float32) error) error {
 		first := int64(0)
@@ -73,19 +73,12 @@ func (g Graph) Fill(b *spmv.Block, x Rows, mean Mean) error {
 	}); err != nil || mean == nil {
 		return err
 	}
-	add := func() error {
+	if err := g.Chain(mean.Sums(), func() error {
 		return b.Visit(func(first int64, rows []float32) error {
 			mean.Add(first, rows)
 			return nil
 		})
-	}
-	var err error
-	if m, ok := mean.(*partMean); ok {
-		err = g.Chain(m.rows.S, add)
-	} else {
-		err = add()
-	}
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	mean.Finish()

@@ -61,6 +61,13 @@ func (r Room) Useful() Room {
 	return r
 }
 
+// Agreed is r for the width that all who share the rows of a graph will take, 0
+// where they have not agreed on one yet: then it is the least.
+func (r Room) Agreed(columns int) Room {
+	r.Asked = max(columns, spmv.Granule)
+	return r
+}
+
 // Layout lays a column block out. beside is what a block of some layout needs
 // beside its rows, need what it takes with that. Where nothing fits, they are
 // those of the smallest layout, and the error wraps mem.ErrBudget.

@@ -61,7 +61,7 @@
 // and c components:
 //
 //	4·n_w         degrees, and as much again for components
-//	8·c·(2 + b)   volumes, here and in package stationary, and stationary rows
+//	8·c·(1 + b)   volumes and stationary rows
 //	2·n_w·b·e     rows of two hops, unless they are on disk
 //	2·w·b·e       windows
 //	a·2^15·b·4    accumulators, of float16 rows and of rows on disk

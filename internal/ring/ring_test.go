@@ -176,15 +176,13 @@ func member(t *testing.T, r *ring.Ring, self int, die func(), work func(worker) 
 		return err
 	}
 	defer state.Free()
-	part, err := hops.NewPart(b, r, degree, component, count)
-	if err != nil {
+	if err := hops.Share(r, state); err != nil {
 		return err
 	}
-	defer part.Free()
 	return work(worker{
 		hops.Graph{
 			Source: hops.Slice(source(), lo, hi), Degree: degree, Kernel: kernel, State: state, Budget: b,
-			Threads: 1 + self%2, Scratch: t.TempDir(), Part: part,
+			Threads: 1 + self%2, Scratch: t.TempDir(), Peers: r,
 		}, self, lo, hi, ids()[lo:hi], die,
 	})
 }

@@ -133,6 +133,22 @@ func toLease(m *controlpb.Lease) (control.Lease, error) {
 	}, errors.Join(errPlan, errTTL)
 }
 
+func fromGang(g control.Gang) *controlpb.GangReply {
+	m := &controlpb.GangReply{Number: g.Number, Self: int64(g.Self), Peers: g.Peers}
+	for _, b := range g.Borders {
+		m.Borders = append(m.Borders, int64(b))
+	}
+	return m
+}
+
+func toGang(m *controlpb.GangReply) control.Gang {
+	g := control.Gang{Number: m.GetNumber(), Self: int(m.GetSelf()), Peers: m.GetPeers()}
+	for _, b := range m.GetBorders() {
+		g.Borders = append(g.Borders, int(b))
+	}
+	return g
+}
+
 func fromRenew(fencing uint64, p control.Progress) *controlpb.RenewRequest {
 	return &controlpb.RenewRequest{Fencing: fencing, Progress: &controlpb.Progress{
 		What: readable(p.What), Done: p.Done, Total: p.Total, Unit: readable(p.Unit), Saved: p.Saved,
@@ -185,6 +201,7 @@ var kinds = map[control.Kind]controlpb.Kind{
 	control.Retry:   controlpb.Kind_KIND_RETRY,
 	control.Fatal:   controlpb.Kind_KIND_FATAL,
 	control.Drained: controlpb.Kind_KIND_DRAINED,
+	control.Broken:  controlpb.Kind_KIND_BROKEN,
 }
 
 func fromOutcome(fencing uint64, o control.Outcome) (*controlpb.FinishRequest, error) {
