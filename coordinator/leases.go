@@ -108,18 +108,20 @@ func (l *leases) apply(now time.Time, e event) error {
 			l.leave(lease.task, *e.Outcome)
 		}
 	case lost:
-		lease := l.open[e.Fencing]
-		if lease == nil || e.Loss == nil {
+		lease, t := l.open[e.Fencing], l.byID[e.Task]
+		if t == nil || e.Loss == nil || lease == nil && !l.together() {
 			return impossible
 		}
-		l.drop(lease)
-		lease.task.losses++
-		if l.together() {
-			l.disband()
+		if lease != nil {
+			l.drop(lease)
 		}
+		if l.together() {
+			l.disband() // also those that run out at the same time
+		}
+		t.losses++
 		l.losses = append(l.losses, *e.Loss)
-		if lease.task.losses >= lossBudget {
-			l.failed = &failure{lease.task.ID(), fmt.Sprintf("lost %d times, last with worker %s: %s", lossBudget, e.Loss.Worker, e.Loss.Reason)}
+		if t.losses >= lossBudget {
+			l.failed = &failure{t.ID(), fmt.Sprintf("lost %d times, last with worker %s: %s", lossBudget, e.Loss.Worker, e.Loss.Reason)}
 		}
 	default:
 		return impossible

@@ -25,7 +25,7 @@ type Task struct {
 	Inputs Inputs `json:"inputs"`
 	// Needs is the memory that the worker of a task of Intervals must have: the
 	// strips were shared out so.
-	Needs int64 `json:"-"`
+	Needs int64 `json:"needs,omitempty"`
 	// Resources are those of whoever executes the task.
 	Resources Resources `json:"-"`
 }

@@ -228,11 +228,16 @@ func (r *Ring) Rows(ctx context.Context, t blocks.Ticket, send func(first int64,
 	return nil
 }
 
+// knows says whether a ticket is of this gang.
+func (r *Ring) knows(t blocks.Ticket) bool {
+	return t.Plan == r.o.Plan && (t.Stage == r.o.Gang || t.Stage == r.o.Gang+sumsStage)
+}
+
 // wait returns what a ticket asks for once it is there.
 func (r *Ring) wait(ctx context.Context, t blocks.Ticket) (*offer, error) {
 	s := &r.rows
 	switch {
-	case t.Plan != r.o.Plan || t.Stage != r.o.Gang && t.Stage != r.o.Gang+sumsStage:
+	case !r.knows(t):
 		return nil, blocks.ErrNotHeld
 	case t.Stage != r.o.Gang:
 		s = &r.sums

@@ -74,34 +74,6 @@ func borders(workers int) (all []int64) {
 	return append(all, n)
 }
 
-// wire counts what all servers read and write.
-type wire struct {
-	net.Listener
-	bytes *atomic.Int64
-}
-
-func (w wire) Accept() (net.Conn, error) {
-	c, err := w.Listener.Accept()
-	return counted{c, w.bytes}, err
-}
-
-type counted struct {
-	net.Conn
-	bytes *atomic.Int64
-}
-
-func (c counted) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.bytes.Add(int64(n))
-	return n, err
-}
-
-func (c counted) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	c.bytes.Add(int64(n))
-	return n, err
-}
-
 // worker is one of a gang, and what its engine works on.
 type worker struct {
 	hops.Graph
@@ -116,14 +88,13 @@ type worker struct {
 func gang(t *testing.T, borders []int64, work func(w worker) error) (failed []error, traffic int64) {
 	t.Helper()
 	count := len(borders) - 1
-	listeners, clients := make([]net.Listener, count), make([]*blocks.Client, count)
-	var sent atomic.Int64
+	wires, clients := make([]*blocks.Wire, count), make([]*blocks.Client, count)
 	for w := range count {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		listeners[w] = wire{l, &sent}
+		wires[w] = &blocks.Wire{Listener: l}
 		if clients[w], err = blocks.Dial(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +110,7 @@ func gang(t *testing.T, borders []int64, work func(w worker) error) (failed []er
 		}
 		ctx, stop := context.WithCancel(context.Background())
 		stops = append(stops, stop)
-		servers.Go(func() { _ = blocks.Serve(ctx, listeners[w], r) })
+		servers.Go(func() { _ = blocks.Serve(ctx, wires[w], r) })
 		engines.Go(func() {
 			failed[w] = member(t, r, w, stop, work)
 			if failed[w] != nil {
@@ -154,7 +125,10 @@ func gang(t *testing.T, borders []int64, work func(w worker) error) (failed []er
 		stop()
 	}
 	servers.Wait()
-	return failed, sent.Load()
+	for _, w := range wires {
+		traffic += w.Bytes()
+	}
+	return failed, traffic
 }
 
 // member sets a worker up as its process would.

@@ -106,7 +106,7 @@ func fromLease(l control.Lease) (*controlpb.Lease, error) {
 	return &controlpb.Lease{
 		Task: &controlpb.Task{
 			Stage: string(l.Task.Stage), Part: string(l.Task.Part), First: int64(l.Task.First), Last: int64(l.Task.Last),
-			PlanJson: plan,
+			PlanJson: plan, Needs: l.Task.Needs,
 			Inputs: &controlpb.Inputs{
 				Dataset: l.Task.Inputs.Dataset, SoftLabels: l.Task.Inputs.SoftLabels, Targets: l.Task.Inputs.Targets,
 			},
@@ -123,7 +123,7 @@ func toLease(m *controlpb.Lease) (control.Lease, error) {
 	return control.Lease{
 		Task: control.Task{
 			Stage: control.Stage(t.GetStage()), Part: control.Part(t.GetPart()), First: int(t.GetFirst()), Last: int(t.GetLast()),
-			Plan: plan,
+			Plan: plan, Needs: t.GetNeeds(),
 			Inputs: control.Inputs{
 				Dataset: t.GetInputs().GetDataset(), SoftLabels: t.GetInputs().GetSoftLabels(), Targets: t.GetInputs().GetTargets(),
 			},

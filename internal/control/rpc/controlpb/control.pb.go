@@ -300,6 +300,7 @@ type Task struct {
 	Last          int64                  `protobuf:"varint,4,opt,name=last,proto3" json:"last,omitempty"`
 	PlanJson      []byte                 `protobuf:"bytes,5,opt,name=plan_json,json=planJson,proto3" json:"plan_json,omitempty"`
 	Inputs        *Inputs                `protobuf:"bytes,6,opt,name=inputs,proto3" json:"inputs,omitempty"`
+	Needs         int64                  `protobuf:"varint,7,opt,name=needs,proto3" json:"needs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -374,6 +375,13 @@ func (x *Task) GetInputs() *Inputs {
 		return x.Inputs
 	}
 	return nil
+}
+
+func (x *Task) GetNeeds() int64 {
+	if x != nil {
+		return x.Needs
+	}
+	return 0
 }
 
 type Inputs struct {
@@ -1263,14 +1271,15 @@ const file_control_proto_rawDesc = "" +
 	"checkpoint\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"checkpoint\"%\n" +
 	"\vNextRequest\x12\x16\n" +
-	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xa8\x01\n" +
+	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xbe\x01\n" +
 	"\x04Task\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x12\n" +
 	"\x04part\x18\x02 \x01(\tR\x04part\x12\x14\n" +
 	"\x05first\x18\x03 \x01(\x03R\x05first\x12\x12\n" +
 	"\x04last\x18\x04 \x01(\x03R\x04last\x12\x1b\n" +
 	"\tplan_json\x18\x05 \x01(\fR\bplanJson\x12/\n" +
-	"\x06inputs\x18\x06 \x01(\v2\x17.ndls.control.v1.InputsR\x06inputs\"]\n" +
+	"\x06inputs\x18\x06 \x01(\v2\x17.ndls.control.v1.InputsR\x06inputs\x12\x14\n" +
+	"\x05needs\x18\a \x01(\x03R\x05needs\"]\n" +
 	"\x06Inputs\x12\x18\n" +
 	"\adataset\x18\x01 \x01(\tR\adataset\x12\x1f\n" +
 	"\vsoft_labels\x18\x02 \x01(\tR\n" +
