@@ -100,6 +100,9 @@ func (s *Scheduler) Gang(ctx context.Context, fencing uint64) (control.Gang, err
 	defer s.mu.Unlock()
 	for {
 		x, err := s.leases.held(fencing)
+		if s.ended || s.recut {
+			err = fmt.Errorf("coordinator: there will be no gang: %w", control.ErrLeaseLost)
+		}
 		if err = errors.Join(s.err, err); err != nil {
 			return control.Gang{}, err
 		}

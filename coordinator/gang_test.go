@@ -31,13 +31,14 @@ func gangTasks(n int) (tasks []control.Task) {
 // crew is workers that are members of gangs.
 type crew struct {
 	*cluster
-	gangs map[uint64][]string // who was in which gang
-	refused,
-	ended int
+	gangs   map[uint64][]string // who was in which gang
+	left    map[uint64]bool     // gangs of which one has left
+	silent  bool                // others do not notice that before their lease ends
+	refused int
 }
 
 func newCrew(t *testing.T, tasks int) *crew {
-	c := &crew{cluster: newCluster(t, tasks), gangs: map[uint64][]string{}}
+	c := &crew{cluster: newCluster(t, tasks), gangs: map[uint64][]string{}, left: map[uint64]bool{}}
 	c.tasks = gangTasks(tasks)
 	return c
 }
@@ -104,16 +105,25 @@ func (c *crew) inGang(name string, l control.Lease, acts *[]act) bool {
 	if len(*acts) > 0 {
 		a, *acts = (*acts)[0], (*acts)[1:]
 	}
+	if a != does {
+		time.Sleep(time.Second)
+		c.note(func() { c.left[g.Number] = true })
+	}
 	switch a {
 	case dies:
 		return false
 	case drains, retries, breaks:
 		kind := map[act]control.Kind{drains: control.Drained, retries: control.Retry, breaks: control.Broken}[a]
-		time.Sleep(time.Second)
 		c.finish(name, l, control.Outcome{Kind: kind, Reason: "no route to host"})
 		return a != drains
 	}
 	for end := time.Now().Add(workTime); time.Now().Before(end); time.Sleep(time.Second) {
+		var broken bool
+		c.note(func() { broken = c.left[g.Number] && !c.silent })
+		if broken {
+			c.finish(name, l, control.Outcome{Kind: control.Broken, Reason: "connection reset"})
+			return true
+		}
 		s, err := c.service()
 		if err == nil && errors.Is(s.Renew(context.Background(), l.Fencing, control.Progress{}), control.ErrLeaseLost) {
 			c.note(func() { c.refused++ })
@@ -138,24 +148,26 @@ func TestGang(t *testing.T) {
 		gangs   int
 		losses  int
 		fails   string
+		silent  bool
 	}{
-		{"nothing happens", map[string][]act{"a": nil, "b": nil, "c": nil}, 1, 0, ""},
-		{"one dies, a spare takes its place", map[string][]act{"a": nil, "b": nil, "c": nil, "d": {dies}}, 0, 0, ""},
-		{"one dies, others notice at once", map[string][]act{"a": nil, "b": {breaks}, "c": {breaks}, "d": {dies}}, 0, 0, ""},
-		{"one fails", map[string][]act{"a": nil, "b": {retries}, "c": nil}, 2, 1, ""},
-		{"one is told to stop", map[string][]act{"a": nil, "b": nil, "c": nil, "d": {drains}}, 0, 0, ""},
-		{"a connection breaks", map[string][]act{"a": {breaks}, "b": {breaks}, "c": {breaks}}, 2, 0, ""},
+		{"nothing happens", map[string][]act{"a": nil, "b": nil, "c": nil}, 1, 0, "", false},
+		{"one dies without a word", map[string][]act{"a": nil, "b": nil, "c": nil, "d": {dies}}, 0, 0, "", true},
+		{"one dies, others notice at once", map[string][]act{"a": nil, "b": nil, "c": nil, "d": {dies}}, 0, 0, "", false},
+		{"one fails", map[string][]act{"a": nil, "b": {retries}, "c": nil}, 2, 1, "", false},
+		{"one is told to stop", map[string][]act{"a": nil, "b": nil, "c": nil, "d": {drains}}, 0, 0, "", false},
+		{"a connection breaks", map[string][]act{"a": {breaks}, "b": nil, "c": nil}, 2, 0, "", false},
 		{
 			"they never reach each other",
 			map[string][]act{"a": {breaks, breaks, breaks, breaks, breaks}, "b": {breaks, breaks, breaks, breaks, breaks}, "c": {breaks, breaks, breaks, breaks, breaks}},
-			5, 0, "cannot reach each other; 5 times, last: no route to host",
+			5, 0, "cannot reach each other; 5 times, last: no route to host", false,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCrew(t, 3)
+				c.silent = tc.silent
 				s := c.start()
-				for _, name := range []string{"d", "c", "b", "a"} { // the spare one is the last
+				for _, name := range []string{"d", "c", "b", "a"} {
 					if acts, ok := tc.members[name]; ok {
 						c.join(name, 3, acts...)
 						synctest.Wait()
