@@ -96,15 +96,16 @@ func (j *job) inGang(ctx context.Context, n int64, work func(context.Context) er
 	if err = work(ctx); err == nil {
 		_, err = r.Gather([]float64{0})
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, hops.ErrStopped) {
 		r.Close(err)
 		return broken(err)
 	}
 	leaving, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
-	// Who has not heard this worker finds all done when it tries again.
+	// Who is told to stop has told the others to save. Who has not heard that this
+	// worker is done finds all done when it tries again.
 	_ = r.Leave(leaving)
-	return nil
+	return broken(err)
 }
 
 // enter makes the worker's ring.

@@ -113,11 +113,11 @@ func gang(t *testing.T, borders []int64, work func(w worker) error) (failed []er
 		servers.Go(func() { _ = blocks.Serve(ctx, wires[w], r) })
 		engines.Go(func() {
 			failed[w] = member(t, r, w, stop, work)
-			if failed[w] != nil {
+			if failed[w] != nil && !errors.Is(failed[w], hops.ErrStopped) {
 				r.Close(failed[w])
 				return
 			}
-			failed[w] = r.Leave(t.Context())
+			failed[w] = errors.Join(failed[w], r.Leave(t.Context()))
 		})
 	}
 	engines.Wait()
@@ -270,7 +270,7 @@ func TestSmoothEqualsOneMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		for workers := 1; workers <= 4; workers++ {
-			if s.settled && workers != 3 {
+			if s.settled && workers != 3 || s.precision == spmv.Float16 && workers%2 == 1 || s.precision == spmv.Float32 && workers == 2 {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%s/%d", s.rule, s.precision, workers), func(t *testing.T) {
@@ -348,7 +348,7 @@ func TestLSIEqualsOneMachine(t *testing.T) {
 		}
 		for workers := 1; workers <= 4; workers++ {
 			for _, columns := range []int{16, width} {
-				if columns < width && workers != 3 || settled && workers != 2 {
+				if columns < width && workers != 3 || settled && workers != 2 || !settled && columns == width && workers != 1 && workers != 4 {
 					continue
 				}
 				t.Run(fmt.Sprintf("settled=%v/%d/%d", settled, workers, columns), func(t *testing.T) {
