@@ -19,7 +19,7 @@ func cut(p control.Plan, s control.Stage, sum shards.Summary, cat *shards.Catalo
 	if workers <= 1 || c.granules == 0 || c.intervals == 0 {
 		return [][]control.Task{whole}
 	}
-	rows, tiles := placesOf(cat, c.rows), placesOf(cat, c.tiles)
+	rows, tiles, parts := placesOf(cat, c.rows), placesOf(cat, c.tiles), placesOf(cat, c.parts)
 	// The rows of an interval are made of all its tiles.
 	column := func(granule int) bool {
 		for i := range c.intervals {
@@ -31,7 +31,7 @@ func cut(p control.Plan, s control.Stage, sum shards.Summary, cat *shards.Catalo
 	}
 	row := func(i int) bool {
 		for g := range c.granules {
-			if c.drops && tiles[place{i, g}] {
+			if c.drops && tiles[place{i, g}] || parts[place{i, g}] {
 				return true
 			}
 		}
@@ -60,8 +60,9 @@ type shape struct {
 	granules, intervals int
 	// together is how many granules belong in the same task.
 	together int
-	// tiles and rows are the kinds of what the two phases commit.
-	tiles, rows string
+	// tiles and rows are the kinds of what the two phases commit, parts that of pieces of
+	// tiles, which are removed in the second.
+	tiles, rows, parts string
 	// drops says that the tiles of an interval are removed once it has rows, check
 	// that something is measured when all is done.
 	drops, check bool
@@ -69,22 +70,27 @@ type shape struct {
 
 // shapeOf has no granules for a stage that is not cut.
 func shapeOf(p control.Plan, s control.Stage, sum shards.Summary) shape {
-	c := shape{together: 1, intervals: int((sum.Nodes + sum.IntervalRows - 1) / max(sum.IntervalRows, 1))}
+	c := shape{together: 1, intervals: intervalsOf(sum)}
 	switch s {
 	case control.Smooth:
 		c.granules, c.tiles, c.rows = granulesOf(sum.Features), shards.KindSmoothedTile, shards.KindSmoothed
-		c.drops, c.check = true, p.LSI.Active == "settled"
+		c.parts, c.drops, c.check = shards.KindSmoothedPart, true, p.LSI.Active == "settled"
 	case control.SmoothLabels:
 		runs, each := p.Train.Runs, granulesOf(len(sum.Classes))
 		if p.Labels.SoftLabels != "" {
 			runs = 1
 		}
 		c.granules, c.tiles, c.rows = runs*each, shards.KindSmoothedSoftTile, shards.KindPredictions
+		c.parts = shards.KindSmoothedSoftPart
 		if p.Labels.Rule == "ndls-reference" {
 			c.together = max(each, 1) // K is found from all columns of a run
 		}
 	}
 	return c
+}
+
+func intervalsOf(sum shards.Summary) int {
+	return int((sum.Nodes + sum.IntervalRows - 1) / max(sum.IntervalRows, 1))
 }
 
 // granulesOf is the number of tiles that so many columns take.

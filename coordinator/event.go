@@ -22,7 +22,8 @@ const (
 	// committed: a lease has changed the catalogue. It is written after that, so
 	// that a coordinator that was replaced in between does not confirm the change.
 	committed fact = "committed"
-	// ended: a worker is done with a task, or has failed, or has given it back.
+	// ended: a worker is done with a task, or has failed, or has given it back. A gang
+	// ends with it, unless the worker is done.
 	ended fact = "ended"
 	// lost: a lease has run out.
 	lost fact = "lost"
@@ -40,6 +41,7 @@ type event struct {
 	Task    string           `json:"task,omitempty"`
 	Worker  string           `json:"worker,omitempty"`
 	Fencing uint64           `json:"fencing,omitempty"`
+	Blocks  string           `json:"blocks,omitempty"`
 	Outcome *control.Outcome `json:"outcome,omitempty"`
 	Loss    *Loss            `json:"loss,omitempty"`
 	// At is when the task was given, or something of it saved: what is lost with
@@ -52,18 +54,19 @@ type part struct {
 	Part  control.Part `json:"part"`
 	First int          `json:"first"`
 	Last  int          `json:"last"`
+	Needs int64        `json:"needs,omitempty"`
 }
 
 func partsOf(tasks []control.Task) []part {
 	var parts []part
 	for _, t := range tasks {
-		parts = append(parts, part{t.Part, t.First, t.Last})
+		parts = append(parts, part{t.Part, t.First, t.Last, t.Needs})
 	}
 	return parts
 }
 
 func (p part) task(s control.Stage) control.Task {
-	return control.Task{Stage: s, Part: p.Part, First: p.First, Last: p.Last}
+	return control.Task{Stage: s, Part: p.Part, First: p.First, Last: p.Last, Needs: p.Needs}
 }
 
 // Loss is work that has to be done again: that of a worker that was lost, or
@@ -92,6 +95,10 @@ type state struct {
 	Open    []openLease           `json:"open,omitempty"`
 	Losses  []Loss                `json:"losses,omitempty"`
 	Failed  *failure              `json:"failed,omitempty"`
+	// Broken, Breaks and Unfit are those of gangs.
+	Broken bool     `json:"broken,omitempty"`
+	Breaks int      `json:"breaks,omitempty"`
+	Unfit  []string `json:"unfit,omitempty"`
 }
 
 type taskState struct {
@@ -107,7 +114,8 @@ type openLease struct {
 	Worker  string `json:"worker"`
 	Fencing uint64 `json:"fencing"`
 	// Saved is the event's At of what was saved last.
-	Saved time.Time `json:"saved,omitzero"`
+	Saved  time.Time `json:"saved,omitzero"`
+	Blocks string    `json:"blocks,omitempty"`
 }
 
 // failure is why a phase cannot end.

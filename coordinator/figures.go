@@ -12,6 +12,7 @@ import (
 
 	"ndls/estimate"
 	"ndls/internal/control"
+	"ndls/internal/mem"
 	"ndls/shards"
 )
 
@@ -56,11 +57,20 @@ func (j *Job) figures(ctx context.Context, rec *Record, s control.Stage) (*contr
 		return nil, err
 	}
 	held := j.bytes(func(by control.Stage) bool { return by != s })
-	list, err := estimate.Run(c, j.Plan, j.Resources, held, s)
+	list, err := j.estimate(c, held, s)
 	if err != nil {
 		return nil, err
 	}
 	return &list[0], j.checkDisk(c, held, s)
+}
+
+// estimate plans stages as they will be shared among workers.
+func (j *Job) estimate(c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
+	list, err := estimate.Run(c, j.Plan, j.Resources, held, stages...)
+	if j.Crew > 1 && (j.Parallel == Intervals || j.Parallel == Auto && errors.Is(err, mem.ErrBudget)) {
+		return estimate.RunShared(c, j.Plan, j.Resources, j.Crew, held, stages...)
+	}
+	return list, err
 }
 
 // refuse says whether the stages that are to run do not fit, before they do.
@@ -73,7 +83,7 @@ func (j *Job) refuse(ctx context.Context, rec *Record, stages []control.Stage) e
 		return rec.Done(s) || !slices.Contains(estimate.Stages(c, j.Plan), s)
 	})
 	held := j.bytes(func(s control.Stage) bool { return !slices.Contains(stages, s) })
-	if _, err := estimate.Run(c, j.Plan, j.Resources, held, stages...); err != nil {
+	if _, err := j.estimate(c, held, stages...); err != nil {
 		return err
 	}
 	return j.checkDisk(c, held, stages...)

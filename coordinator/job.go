@@ -27,6 +27,10 @@ type Tasks interface {
 	Forget(ctx context.Context) error
 	// Losses lists the work that had to be done again.
 	Losses() []Loss
+	// Crew waits for the workers that can share the rows of a graph, and lists them.
+	Crew(ctx context.Context) ([]control.Hello, error)
+	// UnderWay are the tasks of the present phase, if workers are at work on them.
+	UnderWay() []control.Task
 }
 
 // Job is a plan bound to a run directory.
@@ -38,7 +42,11 @@ type Job struct {
 	// Resources are those of a worker, as far as they are known: with no Memory
 	// nothing is planned, since each worker plans for itself.
 	Resources control.Resources
-	Inputs    control.Inputs
+	// Crew is how many workers there will be, as far as that is known.
+	Crew int
+	// Parallel says how workers share stages; "" is Columns.
+	Parallel Parallel
+	Inputs   control.Inputs
 	// Restart discards what the stages to run, and those that read their
 	// output, have committed, instead of continuing it.
 	Restart bool
@@ -143,15 +151,15 @@ func (j *Job) readers(stages []control.Stage) []control.Stage {
 // writer is the stage whose output a catalogued kind is.
 func writer(kind string) control.Stage {
 	switch kind {
-	case shards.KindLSI:
+	case shards.KindLSI, shards.KindLSIPart:
 		return control.LSI
-	case shards.KindSmoothed, shards.KindSmoothedTile:
+	case shards.KindSmoothed, shards.KindSmoothedTile, shards.KindSmoothedPart:
 		return control.Smooth
 	case shards.KindModel:
 		return control.Train
 	case shards.KindSoftLabels, shards.KindSoftTile:
 		return control.Predict
-	case shards.KindGivenSoftTile, shards.KindPredictions, shards.KindSmoothedSoftTile:
+	case shards.KindGivenSoftTile, shards.KindPredictions, shards.KindSmoothedSoftTile, shards.KindSmoothedSoftPart:
 		return control.SmoothLabels
 	default:
 		return control.Partition
@@ -176,7 +184,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
 		return err
 	}
 	j.Log.Info("begin", "stage", s)
-	report, err := j.execute(ctx, s)
+	report, err := j.execute(ctx, rec, s)
 	rec.Losses = j.Tasks.Losses()
 	if err != nil {
 		x.State, x.Reason = Failed, reason(ctx, err)
@@ -193,7 +201,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
 }
 
 // execute has a stage done, phase by phase.
-func (j *Job) execute(ctx context.Context, s control.Stage) (report control.StageReport, err error) {
+func (j *Job) execute(ctx context.Context, rec *Record, s control.Stage) (report control.StageReport, err error) {
 	var sum shards.Summary
 	if s != control.Partition {
 		if sum, err = shards.ReadSummary(ctx, j.Catalog); err != nil {
@@ -203,15 +211,12 @@ func (j *Job) execute(ctx context.Context, s control.Stage) (report control.Stag
 	begun := time.Now()
 	var reports []control.StageReport
 	if s == control.Partition {
-		if reports, err = j.partition(ctx); err != nil {
-			return report, err
-		}
+		reports, err = j.partition(ctx)
 	} else {
-		for _, tasks := range cut(j.Plan, s, sum, j.Catalog, j.Tasks.Workers()) {
-			if reports, err = j.phase(ctx, tasks); err != nil {
-				return report, err
-			}
-		}
+		reports, err = j.runShared(ctx, rec, s, sum)
+	}
+	if err != nil {
+		return report, err
 	}
 	report = merge(s, reports)
 	report.Seconds = time.Since(begun).Seconds()
@@ -232,6 +237,32 @@ func (j *Job) phase(ctx context.Context, tasks []control.Task) ([]control.StageR
 	return j.Tasks.Run(ctx, tasks)
 }
 
+// runShared has what is left to do of a stage done, by those workers that are there
+// then: it is cut anew when too few are left to hold what a phase shares out.
+func (j *Job) runShared(ctx context.Context, rec *Record, s control.Stage, sum shards.Summary) ([]control.StageReport, error) {
+	for {
+		reports, err := j.runPhases(ctx, rec, s, sum)
+		if !errors.Is(err, errShort) {
+			return reports, err
+		}
+		j.Log.Warn("workers are missing: their rows are shared out among those that are left", "stage", s)
+	}
+}
+
+// runPhases has what is left to do of a stage done.
+func (j *Job) runPhases(ctx context.Context, rec *Record, s control.Stage, sum shards.Summary) (reports []control.StageReport, err error) {
+	phases, err := j.phases(ctx, rec, s, sum)
+	if err != nil {
+		return nil, err
+	}
+	for _, tasks := range phases {
+		if reports, err = j.phase(ctx, tasks); err != nil {
+			return nil, err
+		}
+	}
+	return reports, nil
+}
+
 // merge makes one report of a stage's tasks: sums of work, peaks of what was held,
 // and findings of the task that has them.
 func merge(s control.Stage, reports []control.StageReport) control.StageReport {
@@ -244,6 +275,7 @@ func merge(s control.Stage, reports []control.StageReport) control.StageReport {
 		all.KernelSeconds += r.KernelSeconds
 		all.BytesRead += r.BytesRead
 		all.BytesWritten += r.BytesWritten
+		all.NetworkBytes += r.NetworkBytes
 		all.PlannedPeak = max(all.PlannedPeak, r.PlannedPeak)
 		all.MeasuredPeak = max(all.MeasuredPeak, r.MeasuredPeak)
 		all.MeasuredDisk = max(all.MeasuredDisk, r.MeasuredDisk)

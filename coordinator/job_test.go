@@ -30,6 +30,9 @@ type fake struct {
 func (f *fake) Workers() int                 { return 1 }
 func (f *fake) Forget(context.Context) error { f.forgot++; return nil }
 func (f *fake) Losses() []Loss               { return f.losses }
+func (f *fake) UnderWay() []control.Task     { return nil }
+
+func (f *fake) Crew(context.Context) ([]control.Hello, error) { return nil, nil }
 
 func (f *fake) Run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
 	r, err := f.execute(ctx, tasks[0])

@@ -40,6 +40,7 @@ type leases struct {
 	failed  *failure
 	holds   map[string]map[piece]bool // what a worker has a copy of
 	heard   time.Time                 // when something of a worker was written down last
+	gangState
 }
 
 // task is a task and what has become of it.
@@ -58,6 +59,7 @@ type task struct {
 type lease struct {
 	task     *task
 	worker   string
+	blocks   string // where it serves rows
 	fencing  uint64
 	since    time.Time // when it was given
 	renewed  time.Time // the last sign of life
@@ -96,11 +98,13 @@ func (l *leases) apply(now time.Time, e event) error {
 			return impossible
 		}
 		l.fencing = e.Fencing
-		l.lend(now, t, e.Worker, e.Fencing).saved = l.note(now, e.At)
+		x := l.lend(now, t, e.Worker, e.Fencing)
+		x.saved, x.blocks = l.note(now, e.At), e.Blocks
 	case committed:
 		if x := l.open[e.Fencing]; x != nil && !e.At.IsZero() {
 			x.saved = l.note(now, e.At)
 		}
+		l.breaks = 0
 	case ended:
 		lease := l.open[e.Fencing]
 		if lease == nil || e.Outcome == nil {
@@ -108,16 +112,24 @@ func (l *leases) apply(now time.Time, e event) error {
 		}
 		l.drop(lease)
 		l.end(lease.task, lease.worker, *e.Outcome, e.Loss)
+		if e.Outcome.Report == nil && l.together() {
+			l.leave(lease.task, lease.worker, *e.Outcome)
+		}
 	case lost:
-		lease := l.open[e.Fencing]
-		if lease == nil || e.Loss == nil {
+		lease, t := l.open[e.Fencing], l.byID[e.Task]
+		if t == nil || e.Loss == nil || lease == nil && !l.together() {
 			return impossible
 		}
-		l.drop(lease)
-		lease.task.losses++
+		if lease != nil {
+			l.drop(lease)
+		}
+		if l.together() {
+			l.disband() // also those that run out at the same time
+		}
+		t.losses++
 		l.losses = append(l.losses, *e.Loss)
-		if lease.task.losses >= lossBudget {
-			l.failed = &failure{Task: lease.task.ID(), Reason: fmt.Sprintf("lost %d times, last with worker %s: %s", lossBudget, e.Loss.Worker, e.Loss.Reason)}
+		if t.losses >= lossBudget {
+			l.failed = &failure{t.ID(), fmt.Sprintf("lost %d times, last with worker %s: %s", lossBudget, e.Loss.Worker, e.Loss.Reason), false}
 		}
 	case unable:
 		t := l.byID[e.Task]
@@ -161,9 +173,10 @@ func (l *leases) begin(stage control.Stage, workers int, parts []part) {
 	if l.stage == stage {
 		l.earlier = l.reports()
 	} else {
-		l.earlier = nil
+		l.earlier, l.unfit = nil, nil
 	}
 	l.stage, l.workers, l.tasks, l.byID, l.failed = stage, workers, nil, map[string]*task{}, nil
+	l.broken, l.breaks = false, 0
 	clear(l.open)
 	for _, p := range parts {
 		t := l.put(p.task(stage))
@@ -182,10 +195,13 @@ func (l *leases) put(of control.Task) *task {
 // lend opens a lease.
 func (l *leases) lend(now time.Time, t *task, worker string, fencing uint64) *lease {
 	lease := &lease{task: t, worker: worker, fencing: fencing, since: now, renewed: now, saved: now, deadline: now.Add(l.ttl)}
+	if len(l.open) == 0 {
+		l.broken = false
+	}
 	t.leases = append(t.leases, lease)
 	l.open[fencing] = lease
-	for i := t.First; i < t.Last; i++ {
-		l.hold(worker, piece{t.Part, i})
+	for _, p := range t.pieces() {
+		l.hold(worker, p)
 	}
 	return lease
 }
@@ -215,7 +231,8 @@ func (l *leases) end(t *task, worker string, o control.Outcome, loss *Loss) {
 		for _, other := range slices.Clone(t.leases) {
 			l.drop(other)
 		}
-	case o.Kind == control.Drained:
+	case o.Kind == control.Drained || o.Kind == control.Broken:
+	case o.Kind == control.Unable && l.together(): // its gang goes on without it
 	case o.Kind == control.Unable:
 		t.unable = append(t.unable, worker)
 	case o.Kind == control.Retry && t.failures+1 < failureBudget:
@@ -229,12 +246,12 @@ func (l *leases) end(t *task, worker string, o control.Outcome, loss *Loss) {
 
 // state is what a snapshot holds.
 func (l *leases) state() *state {
-	s := &state{Fencing: l.fencing, Stage: l.stage, Workers: l.workers, Earlier: l.earlier, Losses: l.losses, Failed: l.failed}
+	s := &state{Fencing: l.fencing, Stage: l.stage, Workers: l.workers, Earlier: l.earlier, Losses: l.losses, Failed: l.failed, Broken: l.broken, Breaks: l.breaks, Unfit: l.unfit}
 	for _, t := range l.tasks {
-		s.Tasks = append(s.Tasks, taskState{part{t.Part, t.First, t.Last}, t.report, t.losses, t.failures, t.unable})
+		s.Tasks = append(s.Tasks, taskState{part{t.Part, t.First, t.Last, t.Needs}, t.report, t.losses, t.failures, t.unable})
 	}
 	for _, x := range l.byNumber() {
-		s.Open = append(s.Open, openLease{x.task.ID(), x.worker, x.fencing, x.saved})
+		s.Open = append(s.Open, openLease{x.task.ID(), x.worker, x.fencing, x.saved, x.blocks})
 	}
 	return s
 }
@@ -242,7 +259,9 @@ func (l *leases) state() *state {
 // restore sets everything to what a snapshot holds. Leases that were open begin
 // anew: their workers may still be at work.
 func (l *leases) restore(now time.Time, s state) error {
+	memory := l.memory
 	*l = *newLeases(l.ttl)
+	l.memory = memory
 	l.fencing, l.stage, l.workers, l.earlier, l.losses, l.failed = s.Fencing, s.Stage, s.Workers, s.Earlier, s.Losses, s.Failed
 	for _, t := range s.Tasks {
 		put := l.put(t.task(s.Stage))
@@ -253,8 +272,10 @@ func (l *leases) restore(now time.Time, s state) error {
 		if t == nil || t.report != nil || x.Fencing == 0 || x.Fencing > s.Fencing || l.open[x.Fencing] != nil {
 			return fmt.Errorf("lease %d of task %q cannot be open", x.Fencing, x.Task)
 		}
-		l.lend(now, t, x.Worker, x.Fencing).saved = l.note(now, x.Saved)
+		given := l.lend(now, t, x.Worker, x.Fencing)
+		given.saved, given.blocks = l.note(now, x.Saved), x.Blocks
 	}
+	l.broken, l.breaks, l.unfit = s.Broken, s.Breaks, s.Unfit
 	return nil
 }
 
@@ -304,14 +325,14 @@ func (l *leases) grant(now time.Time, worker string) (event, bool) {
 	var best *task
 	most := -1
 	for _, t := range l.tasks {
-		if t.report != nil || len(t.leases) > 0 || !l.may(worker, t) {
+		if t.report != nil || len(t.leases) > 0 || !l.may(worker, t) || !l.suits(worker, t) {
 			continue
 		}
-		if has := l.covers(worker, t); has > most {
+		if has := l.covers(worker, t); best == nil || t.Needs > best.Needs || t.Needs == best.Needs && has > most {
 			best, most = t, has
 		}
 	}
-	if best == nil {
+	if best == nil && !l.together() {
 		best = l.overdue(now, worker)
 	}
 	if best == nil || l.failed != nil {
@@ -352,8 +373,8 @@ func (l *leases) stuck(workers []string) (event, bool) {
 
 // covers counts the pieces of a task of which the worker has a copy.
 func (l *leases) covers(worker string, t *task) (n int) {
-	for i := t.First; i < t.Last; i++ {
-		if l.holds[worker][piece{t.Part, i}] {
+	for _, p := range t.pieces() {
+		if l.holds[worker][p] {
 			n++
 		}
 	}
@@ -461,7 +482,7 @@ func (l *leases) finish(now time.Time, fencing uint64, o control.Outcome) (event
 	x.task.heard = o.Report != nil
 	e := event{Fact: ended, Task: x.task.ID(), Fencing: fencing, Outcome: &o}
 	switch {
-	case o.Report != nil || o.Kind == control.Drained:
+	case o.Report != nil || o.Kind == control.Drained || o.Kind == control.Broken && l.together():
 	case o.Kind == control.Retry || o.Kind == control.Unable || o.Kind == control.Fatal:
 		x.renewed = now
 		loss := x.loss(o.Reason)

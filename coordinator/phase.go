@@ -20,7 +20,8 @@ var ErrTask = errors.New("the task cannot be done")
 // When ctx is cancelled no task is given out any more; Run returns the cause once
 // those that are under way have ended, at the latest after the time of a lease.
 // Errors wrap [ErrTask] where a task used up its budget of losses or failures or
-// can never be done, naming it and the last reason, and [ErrSuperseded].
+// can never be done, naming it and the last reason, [ErrSuperseded], and errShort
+// where a gang has lacked workers for two leases: it is to be cut anew.
 func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
 	if err := s.begin(ctx, tasks); err != nil {
 		return nil, err
@@ -47,6 +48,9 @@ func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.St
 				return nil, err
 			}
 			last = now
+			if s.understaffed(now) {
+				return nil, errShort
+			}
 		case <-looks.C:
 			if err := s.settled(s.journal.look(ctx)); err != nil {
 				return nil, err
@@ -69,7 +73,7 @@ func (s *Scheduler) begin(ctx context.Context, tasks []control.Task) error {
 	s.mu.Lock()
 	workers := max(s.live(), s.o.Workers, 1)
 	b := s.journal.add()
-	if s.leases.resumes(tasks) {
+	if s.leases.resumes(tasks) && !s.recut {
 		s.leases.extend(time.Since(s.started)) // no worker could be heard before
 	} else {
 		b = s.record(event{Fact: phase, Stage: tasks[0].Stage, Workers: workers, Tasks: partsOf(tasks)})
@@ -83,7 +87,7 @@ func (s *Scheduler) begin(ctx context.Context, tasks []control.Task) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.running = true
+	s.running, s.recut, s.short = true, false, time.Time{}
 	s.gather()
 	s.wake()
 	return nil

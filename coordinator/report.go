@@ -45,8 +45,10 @@ type StageLine struct {
 	EdgesPerSecond float64 `json:"edges_per_second"`
 	BytesRead      int64   `json:"bytes_read"`
 	BytesWritten   int64   `json:"bytes_written"`
-	PeakBytes      int64   `json:"peak_bytes"`
-	PeakDiskBytes  int64   `json:"peak_disk_bytes"`
+	// NetworkBytes is what workers that share rows sent each other.
+	NetworkBytes  int64 `json:"network_bytes,omitempty"`
+	PeakBytes     int64 `json:"peak_bytes"`
+	PeakDiskBytes int64 `json:"peak_disk_bytes"`
 	// Planned is what was planned before the stage began, if it was.
 	Planned *control.Figures `json:"planned,omitempty"`
 }
@@ -67,7 +69,7 @@ func NewReport(rec *Record, sum shards.Summary) Report {
 		}
 		line := StageLine{
 			Name: x.Stage, Seconds: x.Seconds, Passes: x.Passes, ColumnsPerPass: x.ColumnsPerPass,
-			BytesRead: x.BytesRead, BytesWritten: x.BytesWritten,
+			BytesRead: x.BytesRead, BytesWritten: x.BytesWritten, NetworkBytes: x.NetworkBytes,
 			PeakBytes: x.MeasuredPeak, PeakDiskBytes: x.MeasuredDisk, Planned: x.Planned,
 		}
 		if x.KernelSeconds > 0 {

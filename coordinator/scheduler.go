@@ -61,6 +61,8 @@ type Scheduler struct {
 	running  bool          // tasks may be given out
 	stopping bool          // none will be, by this coordinator
 	ended    bool          // none will be
+	short    time.Time     // since when a gang lacks workers, zero if it does not
+	recut    bool          // the phase that is under way was given up
 	err      error         // of the journal: nothing may be told any more
 	changed  chan struct{} // closed, and replaced, whenever one of these changes
 }
@@ -95,6 +97,12 @@ func NewScheduler(ctx context.Context, j *Journal, cat *shards.Catalog, plan con
 	s := &Scheduler{
 		cat: cat, plan: plan, o: o, journal: j, started: time.Now(),
 		leases: newLeases(o.Lease), members: map[string]*member{}, changed: make(chan struct{}),
+	}
+	s.leases.memory = func(worker string) int64 {
+		if m := s.members[worker]; m != nil {
+			return m.Memory
+		}
+		return 0
 	}
 	for _, e := range j.read {
 		if err := s.leases.apply(s.started, e); err != nil {
@@ -293,8 +301,11 @@ func (s *Scheduler) lend(m *member) (*lease, *batch) {
 		return x, s.journal.add()
 	}
 	e, ok := s.leases.grant(time.Now(), m.Worker)
-	if !ok {
+	if !ok || s.leases.together() && m.Blocks == "" {
 		return nil, nil
+	}
+	if s.leases.together() {
+		e.Blocks = m.Blocks
 	}
 	if first := s.leases.byID[e.Task].leases; len(first) > 0 {
 		s.o.Log.Info("overdue: another worker tries too", "task", e.Task, "worker", m.Worker, "first", first[0].worker)

@@ -76,10 +76,14 @@ func Run(c Counts, p control.Plan, r control.Resources, held int64, stages ...co
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
+	return run(c, p, r, held, stages, func(s control.Stage) control.Figures { return newStage(c, p, r).figures(s) })
+}
+
+func run(c Counts, p control.Plan, r control.Resources, held int64, stages []control.Stage, figures func(control.Stage) control.Figures) ([]control.Figures, error) {
 	var list []control.Figures
 	var worst control.Figures
 	for _, s := range stages {
-		f := newStage(c, p, r).figures(s)
+		f := figures(s)
 		f.PeakDiskBytes += held
 		held += f.DiskBytes
 		list = append(list, f)
@@ -128,6 +132,9 @@ type stage struct {
 	res     control.Resources
 	threads int
 	control.Figures
+	workers int64   // among which rows are shared out, 1 if they are not
+	part    int64   // the rows of the worker that has most
+	spilled bool    // not all rows of a column block are in memory
 	runtime int64   // memory beside the budget's
 	seconds float64 // of computing, and of reading what passes read
 	passed  int64   // bytes that passes read, of BytesRead
@@ -142,7 +149,7 @@ func newStage(c Counts, p control.Plan, r control.Resources) *stage {
 		c.InputRows = c.Edges
 	}
 	c.Components = max(c.Components, 1)
-	return &stage{Counts: c, plan: p, res: r, threads: max(r.Threads, 1), runtime: runtimeUse}
+	return &stage{Counts: c, plan: p, res: r, threads: max(r.Threads, 1), workers: 1, part: c.Nodes, runtime: runtimeUse}
 }
 
 func (s *stage) figures(name control.Stage) control.Figures {
@@ -249,10 +256,10 @@ func (s *stage) interval(rows int64) int64 {
 
 func (s *stage) smooth() {
 	half, stored := s.halfRows(), s.stored()
-	o := smooth.Options{Targets: smooth.AllTargets(s.Nodes)}
+	o := smooth.Options{Targets: smooth.AllTargets(s.part)}
 	held := int64(0)
 	if stored < s.Nodes {
-		o.Targets = smooth.CountedTargets(s.Nodes, stored)
+		o.Targets = smooth.CountedTargets(s.part, min(stored, s.part))
 		held = smooth.TargetsBytes(s.Nodes)
 		s.readNodes(1)
 	}
@@ -271,7 +278,7 @@ func (s *stage) smooth() {
 		if rule.Name == "ndls-reference" {
 			last = max(last-1, 0) // hop K is not counted
 		}
-		held += 2 * s.Nodes
+		held += 2 * s.part
 		s.readK()
 	}
 	s.readNodes(2) // degrees, then ids

@@ -16,8 +16,12 @@ import (
 func (s *stage) room(columns int, held int64) hops.Room {
 	free := s.budget() - held - s.graphBytes()
 	r := hops.Room{
-		Nodes: s.Nodes, Components: s.Components, Free: free, Resident: hops.Resident(s.stream(), free),
-		Threads: s.threads, Precision: s.precision(), Columns: columns, Asked: s.res.BlockColumns,
+		Nodes: s.part, Others: s.Nodes - s.part, Components: s.Components, Free: free,
+		Resident: s.workers == 1 && hops.Resident(s.stream(), free),
+		Threads:  s.threads, Precision: s.precision(), Columns: columns, Asked: s.res.BlockColumns,
+	}
+	if r.Others > 0 {
+		r = r.Agreed(r.Asked)
 	}
 	if r.Resident {
 		r.Free -= s.stream()
@@ -28,7 +32,7 @@ func (s *stage) room(columns int, held int64) hops.Room {
 func (s *stage) stream() int64 { return partition.HopBytes(s.counts()) }
 
 // graphBytes is the memory for degrees, components and their volumes.
-func (s *stage) graphBytes() int64 { return 8*s.Nodes + 8*s.Components + 3*4096 }
+func (s *stage) graphBytes() int64 { return 8*s.part + 8*s.Components + 3*4096 }
 
 func (s *stage) precision() spmv.Precision {
 	if s.halfRows() {
@@ -50,7 +54,10 @@ func (s *stage) fits(r hops.Room, held int64, need func(hops.Room) int64) {
 	}
 	fit := need(r) <= r.Free
 	r.Free, r.Resident = 0, false
-	least := held + hops.SafeFree(s.stream(), need(r))
+	least := held + need(r)
+	if s.workers == 1 {
+		least = held + hops.SafeFree(s.stream(), need(r))
+	}
 	if fit {
 		least = min(least, s.budget())
 	}
@@ -69,12 +76,14 @@ func (s *stage) streams(r hops.Room, w hops.Work, l spmv.Layout) {
 	}
 	// Half as many bytes save a part of the time only: values are widened.
 	width := float64(l.Columns) / spmv.Granule * math.Sqrt(float64(l.Precision.Bytes())/4)
-	seconds := float64(w.Passes) * 2 * float64(s.Edges) / passedEdges / float64(s.threads) * math.Pow(max(width, 1), widthPower)
+	s.NetworkBytes += s.workers * int64(w.Passes) * l.Fetched(s.part, s.Nodes)
+	s.spilled = s.spilled || l.Place != spmv.Resident
+	seconds := float64(w.Passes) * 2 * float64(s.Edges) / float64(s.workers) / passedEdges / float64(s.threads) * math.Pow(max(width, 1), widthPower)
 	if r.Resident {
 		s.BytesRead += s.stream()
 	} else {
 		read := int64(w.Passes) * s.stream()
-		seconds = overlap * max(seconds, float64(read)/readBytes)
+		seconds = overlap * max(seconds, float64(read)/float64(s.workers)/readBytes)
 		s.BytesRead += read
 		s.passed += read
 	}
@@ -91,10 +100,10 @@ func (s *stage) lsi() {
 		width = max(s.Features, 1)
 	}
 	if l.Mode == "feature" || l.Mode == "feature-sketch" {
-		norms = 8 * s.Nodes
+		norms = 8 * s.part
 	}
 	s.readNodes(2) // degrees, then ids
-	s.findLSI(width, l.Epsilon, l.Kmax, 4*s.Nodes+norms)
+	s.findLSI(width, l.Epsilon, l.Kmax, 4*s.part+norms)
 	if norms > 0 {
 		s.BytesRead += 2 * tileBytes(s.Nodes, s.Features, s.Half) * int64(1+hops.Blocks(width, spmv.Layout{Columns: s.ColumnsPerPass}))
 	}
@@ -116,7 +125,7 @@ func (s *stage) findLSI(width int, epsilon float64, kmax int, held int64) {
 		return need
 	})
 	o, _, _ = o.Plan(r)
-	s.streams(r, o.Work(s.Nodes, width, min(s.Hops, kmax)), o.Layout)
+	s.streams(r, o.Work(s.part, width, min(s.Hops, kmax)), o.Layout)
 }
 
 // columns is smoothing some columns, read from tiles, beside held bytes.
@@ -131,7 +140,7 @@ func (s *stage) columns(o smooth.Options, columns, last int, held int64, half bo
 	})
 	o, _, _ = o.Plan(r)
 	outputs := (granules(o.Layout.Columns) + openTiles - 1) / openTiles
-	s.streams(r, o.Work(s.Nodes, whole, last, outputs), o.Layout)
+	s.streams(r, o.Work(s.part, whole, last, outputs), o.Layout)
 	reads := int64(1)
 	if o.Rule.Residual() {
 		reads += int64(outputs)
@@ -178,8 +187,8 @@ func (s *stage) smoothLabels() {
 	if l.Rule != "ndls" {
 		last = max(last-1, 0) // hop K is not counted
 	}
-	o := smooth.Options{Rule: rule, Targets: smooth.AllTargets(s.Nodes)}
-	held := 2 * s.Nodes
+	o := smooth.Options{Rule: rule, Targets: smooth.AllTargets(s.part)}
+	held := 2 * s.part
 	switch {
 	case l.Rule != "ndls":
 		for range runs {
@@ -188,7 +197,7 @@ func (s *stage) smoothLabels() {
 			s.columns(o, per, last, held, false)
 		}
 	case l.Epsilon != 0 && l.Epsilon != s.plan.LSI.Epsilon || l.Kmax > s.plan.LSI.Kmax:
-		s.findLSI(s.plan.LSI.Probes, l.Epsilon, l.Kmax, 4*s.Nodes)
+		s.findLSI(s.plan.LSI.Probes, l.Epsilon, l.Kmax, 4*s.part)
 		s.readNodes(1)
 		s.columns(o, runs*per, last, held, false)
 	default:

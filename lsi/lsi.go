@@ -74,10 +74,16 @@ func Run(ctx context.Context, g hops.Graph, probe Probe, o Options) (*Table, Sta
 		return nil, Stats{}, err
 	}
 	defer t.close()
-	if !o.Checkpoints.Begin(t.resume) {
+	resumed, err := g.Begin(o.Checkpoints, t.header, t.resume)
+	if err != nil {
+		return nil, Stats{}, err
+	}
+	if !resumed {
 		t.begin()
 	}
-	err = t.windows(ctx, probe)
+	if _, err = t.count(); err == nil {
+		err = t.windows(ctx, probe)
+	}
 	t.endWalk()
 	if err != nil {
 		return nil, t.stats, err
@@ -103,7 +109,7 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 				return err
 			}
 		}
-		if t.to == t.o.Kmax || t.unsettled.Load() == 0 {
+		if t.to == t.o.Kmax || t.left == 0 {
 			return nil
 		}
 		t.from, t.to = t.to, t.windowEnd(t.to)
@@ -135,6 +141,7 @@ type tracker struct {
 	hop         int
 	held        [3]int // first, last and hop of the rows in memory
 	unsettled   atomic.Int64
+	left        float64 // unsettled nodes of all workers
 }
 
 func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
@@ -311,13 +318,13 @@ func (t *tracker) run(ctx context.Context, probe Probe, meter *progress.Meter) e
 			t.at[g] = t.hop
 		}
 		t.held = t.block()
-		if t.lastBlock() && (t.unsettled.Load() == 0 || t.hop == t.o.Kmax) {
+		if t.lastBlock() && (t.left == 0 || t.hop == t.o.Kmax) {
 			return nil
 		}
 		if t.hop == 0 {
 			continue
 		}
-		if err := t.o.Checkpoints.After(ctx, t.hop, t.save); err != nil {
+		if err := t.g.After(ctx, t.o.Checkpoints, t.hop, t.save); err != nil {
 			return err
 		}
 	}
@@ -363,7 +370,7 @@ func (t *tracker) fill(ctx context.Context, probe Probe) error {
 }
 
 // step makes one hop, but hop 0, and observes its rows.
-func (t *tracker) step(ctx context.Context, meter *progress.Meter) error {
+func (t *tracker) step(ctx context.Context, meter *progress.Meter) (err error) {
 	if err := t.loadPartial(); err != nil {
 		return err
 	}
@@ -388,15 +395,32 @@ func (t *tracker) step(ctx context.Context, meter *progress.Meter) error {
 	t.stats.Hops = max(t.stats.Hops, t.hop)
 	if t.lastBlock() {
 		before := t.energy
-		t.energy = 0
-		for _, e := range t.energies {
-			t.energy += e
+		if t.energy, err = t.count(); err != nil {
+			return err
 		}
 		if before > 0 {
 			t.stats.Contraction = math.Sqrt(t.energy / before)
 		}
 	}
 	return nil
+}
+
+// count adds up over all workers, in ascending order of row, the energies of this hop
+// and the nodes that have not settled.
+func (t *tracker) count() (float64, error) {
+	const energy, left = 0, 1
+	var sums [2]float64
+	if err := t.g.Chain(sums[:], func() error {
+		for _, e := range t.energies {
+			sums[energy] += e
+		}
+		sums[left] += float64(t.unsettled.Load())
+		return nil
+	}); err != nil {
+		return 0, fmt.Errorf("lsi: counting with other workers: %w", err)
+	}
+	t.left = sums[left]
+	return sums[energy], nil
 }
 
 // capRest gives Kmax to the nodes that never settled.

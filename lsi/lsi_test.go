@@ -660,3 +660,23 @@ func TestBadOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestIdentityPart puts rows of the identity that are not its first.
+func TestIdentityPart(t *testing.T) {
+	var rows []float32
+	if err := IdentityPart(40, 20, 23).Rows(context.Background(), 16, 16, func(part []float32) error {
+		rows = append(rows, part...)
+		return nil
+	}); err != nil || len(rows) != 3*16 {
+		t.Fatalf("%d values, %v", len(rows), err)
+	}
+	for i, x := range rows {
+		want := float32(0)
+		if i%16 == 4+i/16 {
+			want = 1
+		}
+		if x != want {
+			t.Errorf("value %d is %g", i, x)
+		}
+	}
+}

@@ -44,15 +44,18 @@ func made(ctx context.Context, n int64, columns int, put func([]float32) error, 
 }
 
 // Identity is the probe of the definition, for n nodes.
-func Identity(n int64) Probe { return identity(n) }
+func Identity(n int64) Probe { return IdentityPart(n, 0, n) }
 
-type identity int64
+// IdentityPart is rows [lo, hi) of [Identity], for a worker that has no others.
+func IdentityPart(n, lo, hi int64) Probe { return identity{n, lo, hi} }
 
-func (n identity) Columns() int { return int(n) }
+type identity struct{ n, lo, hi int64 }
 
-func (n identity) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
-	return made(ctx, int64(n), columns, put, func(i int64, to []float32) {
-		if c := i - int64(first); c >= 0 && c < int64(columns) {
+func (p identity) Columns() int { return int(p.n) }
+
+func (p identity) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
+	return made(ctx, p.hi-p.lo, columns, put, func(i int64, to []float32) {
+		if c := p.lo + i - int64(first); c >= 0 && c < int64(columns) {
 			to[c] = 1
 		}
 	})

@@ -102,47 +102,52 @@ func (t *tracker) save(w io.Writer) error {
 	return out.Close()
 }
 
-// resume goes on from a state, whatever blocks wrote it.
-func (t *tracker) resume(r *hops.StateReader) (hop int, err error) {
+// header reads where a state is: its hop, the window, and the hops of all granules.
+func (t *tracker) header(r *hops.StateReader) (place []int, err error) {
 	var s state
 	if err := r.Header(&s); err != nil {
-		return 0, err
+		return nil, err
 	}
 	if err := t.check(s); err != nil {
-		return 0, err
+		return nil, err
 	}
 	t.from, t.to, t.at = s.From, s.To, s.At
 	t.stats.Hops, t.energy, t.stats.Contraction = s.Hops, math.Float64frombits(s.Energy), math.Float64frombits(s.Contraction)
+	return append([]int{s.At[0], s.From, s.To}, s.At...), nil
+}
+
+// resume goes on from a state, whatever blocks wrote it.
+func (t *tracker) resume(r *hops.StateReader) error {
 	if err := t.readTable(r); err != nil {
-		return 0, err
+		return err
 	}
-	hop = t.at[0]
+	hop := t.at[0]
 	even := hop == t.at[t.granules-1]
 	if even && t.blocks == 1 {
 		if err := r.Block(t.rows, t.closure, t.granules, 0, t.granules); err != nil {
-			return 0, err
+			return err
 		}
 		t.held, t.walk = [3]int{0, t.granules, hop}, t.g.Walk(t.rows, hop, t.closure)
 	} else if err := t.share(); err != nil {
-		return 0, err
+		return err
 	} else if err := t.states.read(r, t); err != nil {
-		return 0, err
+		return err
 	}
 	for hop := range t.to + 1 {
 		if !t.partly(hop) {
 			continue
 		}
 		if err := r.Fill(mem.AsBytes(t.partial.S[:t.n])); err != nil {
-			return 0, err
+			return err
 		}
 		if err := t.writeSums(hop); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	if even && !t.o.Settled {
 		t.from, t.to = hop, hop // a window may begin here
 	}
-	return hop, r.End()
+	return r.End()
 }
 
 // check says why a state is none of this run.

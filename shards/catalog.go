@@ -29,13 +29,16 @@ const (
 	KindNodes            = "nodes"               // node table
 	KindFeatures         = "features"            // tile of input features
 	KindLSI              = "lsi"                 // K table
+	KindLSIPart          = "lsi-part"            // K of some rows
 	KindSmoothedTile     = "smoothed-tile"       // tile of smoothed features
+	KindSmoothedPart     = "smoothed-part"       // some rows of such a tile
 	KindSmoothed         = "smoothed"            // smoothed features as rows
 	KindModel            = "model"               // weights
 	KindSoftTile         = "soft-label-tile"     // tile of soft labels
 	KindSoftLabels       = "soft_labels"         // soft labels as rows
 	KindGivenSoftTile    = "given-label-tile"    // tile of another model's soft labels
 	KindSmoothedSoftTile = "smoothed-label-tile" // tile of smoothed soft labels
+	KindSmoothedSoftPart = "smoothed-label-part" // some rows of such a tile
 	KindPredictions      = "predictions"         // labels and probabilities as rows
 	KindReport           = "report"              // report of a run
 	KindCheckpoint       = "checkpoint"          // state of a task that is under way

@@ -258,6 +258,15 @@ func (h *HopFile) edges(strip int) (n int64) {
 	return n
 }
 
+// StripEdges counts the edges into each strip.
+func (h *HopFile) StripEdges() []int64 {
+	all := make([]int64, h.strips())
+	for i := range all {
+		all[i] = h.edges(i)
+	}
+	return all
+}
+
 // find gives the frames of a strip that may have sources in [lo, hi).
 func (h *HopFile) find(strip int, lo, hi uint32) (from, to int) {
 	from, to = int(h.start[strip]), int(h.start[strip+1])

@@ -102,6 +102,10 @@ func (s *Smoother) count() (err error) {
 			*strip = max(*strip, uint16(c))
 		}
 	}
+	// Rows are computed for as long as any worker counts them.
+	if most, err = s.g.Most(most); err != nil {
+		return fmt.Errorf("smooth: hops of all workers: %w", err)
+	}
 	s.hops = max(most-1, 0)
 	for hop := range most {
 		s.weights = append(s.weights, s.o.Rule.weight(hop))
@@ -159,11 +163,16 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 			mu.Unlock()
 		}
 	}
-	state := s.state(first, last, c)
-	resumed := c.Begin(func(r *hops.StateReader) (_ int, err error) {
-		hop, err = s.resume(r, state, x)
-		return hop, err
-	})
+	begin := s.state(first, last, c)
+	var from state
+	resumed, e := s.g.Begin(c, func(r *hops.StateReader) (_ []int, err error) {
+		from, err = s.header(r, begin)
+		return []int{from.Hop}, err
+	}, func(r *hops.StateReader) error { return s.resume(r, from, begin, x) })
+	if e != nil {
+		return stats, e
+	}
+	hop = from.Hop
 	if !resumed {
 		hop = 0
 		e := s.begin(x, add)
@@ -185,8 +194,9 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 		if hop == s.hops {
 			break
 		}
-		state.Hop = hop
-		if err := c.After(ctx, hop, func(w io.Writer) error { return s.save(w, state) }); err != nil {
+		now := begin
+		now.Hop = hop
+		if err := s.g.After(ctx, c, hop, func(w io.Writer) error { return s.save(w, now) }); err != nil {
 			return walk.Stats, err
 		}
 	}

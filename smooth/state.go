@@ -66,37 +66,42 @@ const granuleSums = spmv.Granule * sumBytes
 // mostGranules bounds what a header may claim.
 const mostGranules = 1 << 20
 
-// resume brings the block to the hop of a state of at least the granules that are
-// wanted. Stationary rows are not in it: x puts the rows of hop 0 again.
-func (s *Smoother) resume(r *hops.StateReader, want state, x hops.Rows) (hop int, err error) {
-	var of state
+// header reads what a state is of. It has to be at least the granules that are
+// wanted.
+func (s *Smoother) header(r *hops.StateReader, want state) (of state, err error) {
 	if err := r.Header(&of); err != nil {
-		return 0, err
+		return of, err
 	}
 	same := of
 	same.First, same.Last, same.Hop = want.First, want.Last, want.Hop
 	switch {
 	case same != want:
-		return 0, fmt.Errorf("smooth: a state of %+v, not of %+v: %w", of, want, hops.ErrState)
+		return of, fmt.Errorf("smooth: a state of %+v, not of %+v: %w", of, want, hops.ErrState)
 	case of.First < 0 || of.First > want.First || of.Last < want.Last || of.Last > mostGranules || of.Hop < 1 || of.Hop > s.hops:
-		return 0, fmt.Errorf("smooth: a state of granules [%d, %d) at hop %d for [%d, %d) up to hop %d: %w",
+		return of, fmt.Errorf("smooth: a state of granules [%d, %d) at hop %d for [%d, %d) up to hop %d: %w",
 			of.First, of.Last, of.Hop, want.First, want.Last, s.hops, hops.ErrState)
 	}
+	return of, nil
+}
+
+// resume brings the block to the hop of a state. Stationary rows are not in it: x puts
+// the rows of hop 0 again.
+func (s *Smoother) resume(r *hops.StateReader, of, want state, x hops.Rows) error {
 	if s.mean != nil {
 		if err := s.fill(x); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	held, first, last := of.Last-of.First, want.First-of.First, want.Last-of.First
 	if err := r.Block(s.rows, s.closure, held, first, last); err != nil {
-		return 0, err
+		return err
 	}
 	if err := s.eachStrip(func(lo int64) error {
 		return s.sums.with(lo, true, func(rows []float32) error {
 			return r.Granules(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, granuleSums, held, first, last)
 		})
 	}); err != nil {
-		return 0, err
+		return err
 	}
-	return of.Hop, r.End()
+	return r.End()
 }

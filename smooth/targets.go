@@ -50,6 +50,24 @@ func (t *Targets) Finish() {
 	t.rank.S[len(t.rank.S)-1] = uint32(t.size)
 }
 
+// Part is the targets among rows [lo, hi), numbered from the first of them; lo starts a
+// strip.
+func (t *Targets) Part(b *mem.Budget, lo, hi int64) (*Targets, error) {
+	if t.All() {
+		return AllTargets(hi - lo), nil
+	}
+	part, err := NewTargets(b, hi-lo)
+	if err != nil {
+		return nil, err
+	}
+	copy(part.set.S, t.set.S[lo/64:])
+	if last := (hi - lo) % 64; last > 0 {
+		part.set.S[(hi-lo)/64] &= 1<<last - 1
+	}
+	part.Finish()
+	return part, nil
+}
+
 // Free returns the memory.
 func (t *Targets) Free() {
 	t.set.Free()

@@ -19,7 +19,13 @@ type Block struct {
 	cur, next Rows // resident; cur is also the window of an external block
 	file      [2]*direct.Scratch
 	threads   []*thread
-	accs      []float32 // external: Accumulators strips
+	accs      []float32 // external, or shared: Accumulators strips
+
+	// The block has rows first, first+1, … of nodes; peers have the others, unless
+	// it is nil.
+	peers        Peers
+	first, nodes int64
+	windows      chan Rows // that are free
 
 	totals [2 * Granule]float64 // Σ d̃ Z and Σ d̃ |Z| of the first columns
 	summed bool
@@ -36,11 +42,16 @@ type thread struct {
 
 // NewBlock maps a block of n rows for passes with that many threads; dir is a
 // folder for what does not stay in memory.
-func NewBlock(b *mem.Budget, k *Kernel, n int64, l Layout, threads int, dir string) (_ *Block, err error) {
+func NewBlock(b *mem.Budget, k *Kernel, n int64, l Layout, threads int, dir string) (*Block, error) {
+	l.Shared = false
+	return newBlock(b, k, n, l, threads, dir)
+}
+
+func newBlock(b *mem.Budget, k *Kernel, n int64, l Layout, threads int, dir string) (_ *Block, err error) {
 	if l.Columns < Granule || l.Columns%Granule != 0 {
 		return nil, fmt.Errorf("spmv: %d columns a block is no multiple of %d", l.Columns, Granule)
 	}
-	bl := &Block{layout: l, n: n, kernel: k}
+	bl := &Block{layout: l, n: n, nodes: n, kernel: k, windows: make(chan Rows, sharedWindows)}
 	defer func() {
 		if err != nil {
 			bl.Free()
@@ -50,8 +61,10 @@ func NewBlock(b *mem.Budget, k *Kernel, n int64, l Layout, threads int, dir stri
 	if l.Place == External {
 		held = min(l.Window, n)
 	}
-	if bl.cur, err = bl.rows(b, held, "rows of a hop"); err != nil {
-		return nil, err
+	if l.Place != External || !l.Shared {
+		if bl.cur, err = bl.rows(b, held, "rows of a hop"); err != nil {
+			return nil, err
+		}
 	}
 	if l.Place == Resident {
 		if bl.next, err = bl.rows(b, n, "rows of the next hop"); err != nil {
@@ -63,7 +76,7 @@ func NewBlock(b *mem.Budget, k *Kernel, n int64, l Layout, threads int, dir stri
 			return nil, fmt.Errorf("spmv: scratch file: %w", err)
 		}
 	}
-	if l.Place == External {
+	if l.grouped() {
 		a, err := mem.Alloc[float32](b, int64(l.Accumulators)*packed.StripRows*int64(l.Columns), "accumulators")
 		if err != nil {
 			return nil, err

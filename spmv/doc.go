@@ -20,6 +20,11 @@
 // memory, the next one on disk, or both on disk. In that case strips are
 // accumulated in groups, for each of which the hop is read window by window.
 //
+// Where several workers share the rows of a graph out among them ([NewShared]), a
+// block has some of them, and the windows of the others' come from [Peers], one on its
+// way while the other is added. The degree-weighted sums are those of all workers:
+// conservation is checked over the whole graph, with the same result everywhere.
+//
 // Kernels for 16, 32 and 64 columns exist for AVX-512, AVX2 and in Go; wider
 // rows are done in slices. [Select] chooses by CPU feature.
 //
@@ -31,6 +36,8 @@
 //	spilled    n·b·e + t·2^15·b·(4+e)
 //	external   w·b·e + a·2^15·b·4 + t·2^15·b·e for a window of w rows and a
 //	           strips at a time, at least 2^15 rows and one strip
+//	shared     2·n·b·e unless external, 2·w·b·e for windows, and as external rows
+//	           do where they are, or are float16, a·2^15·b·4 and a strip a thread
 //
 // and what the source reads ahead of two strips, per thread; [Block.Save] takes
 // 2^18 bytes per thread where a block is wider than a granule. [Layout.Disk] is n·b·e for spilled

@@ -20,6 +20,10 @@ type Layout struct {
 	// External. Window is a multiple of packed.StripRows.
 	Window       int64
 	Accumulators int
+	// Shared is set where others have some of the rows: they come through two
+	// windows of Window rows, and Accumulators matter where sums are not taken in
+	// the next hop itself.
+	Shared bool
 }
 
 // Place is where a hop and the next one are.
@@ -74,16 +78,38 @@ const pageBytes = 4096
 
 // Memory is what a block of n rows takes with that many threads, in bytes.
 func (l Layout) Memory(n int64, threads int) int64 {
-	fixed := int64(threads) * l.perThread(n)
-	switch l.Place {
-	case Resident:
-		return fixed + 2*(n*l.rowBytes()+pageBytes)
-	case Spilled:
-		return fixed + n*l.rowBytes() + pageBytes
-	default:
-		return fixed + min(l.Window, n)*l.rowBytes() + pageBytes + int64(l.Accumulators)*l.accumulator()
+	bytes := int64(threads) * l.perThread(n)
+	switch {
+	case l.Place == Resident:
+		bytes += 2 * (n*l.rowBytes() + pageBytes)
+	case l.Place == Spilled:
+		bytes += n*l.rowBytes() + pageBytes
+	case !l.Shared:
+		bytes += min(l.Window, n)*l.rowBytes() + pageBytes
 	}
+	if l.Shared {
+		bytes += sharedWindows * (l.Window*l.rowBytes() + pageBytes)
+	}
+	if l.grouped() {
+		bytes += int64(l.Accumulators) * l.accumulator()
+	}
+	return bytes
 }
+
+// grouped says whether strips are accumulated in groups, beside the next hop.
+func (l Layout) grouped() bool { return l.Place == External || l.Shared && l.Precision == Float16 }
+
+// groups is how many groups the strips of n rows make.
+func (l Layout) groups(n int64) int64 {
+	if !l.grouped() {
+		return 1
+	}
+	return (strips(n) + int64(l.Accumulators) - 1) / int64(l.Accumulators)
+}
+
+// Fetched is how many bytes of rows each hop of a shared block of n rows reads from
+// the workers that have the others of a graph of nodes rows.
+func (l Layout) Fetched(n, nodes int64) int64 { return l.groups(n) * (nodes - n) * l.rowBytes() }
 
 // Disk is the size of the scratch files of a block of n rows.
 func (l Layout) Disk(n int64) int64 { return int64(l.Place) * n * l.rowBytes() }
@@ -97,8 +123,7 @@ func (l Layout) HopBytes(n int64) (read, written int64) {
 	case Spilled:
 		return whole, whole
 	default:
-		groups := (strips(n) + int64(l.Accumulators) - 1) / int64(l.Accumulators)
-		return (groups + 1) * whole, whole
+		return (l.groups(n) + 1) * whole, whole
 	}
 }
 
@@ -128,6 +153,37 @@ func PlanLayout(n int64, least, most int, p Precision, free int64, threads int, 
 	return l, fmt.Errorf("spmv: a block of %d columns needs %s even with its rows on disk, %s are free: %w",
 		l.Columns, mem.Bytes(l.Memory(n, threads)+beside(l)), mem.Bytes(free), mem.ErrBudget)
 }
+
+// PlanShared is [PlanLayout] for a block of exactly so many columns of n rows, which
+// shares the rows of a graph with others.
+func PlanShared(n, nodes int64, columns int, p Precision, free int64, threads int, beside func(Layout) int64) (Layout, error) {
+	var l Layout
+	for _, place := range []Place{Resident, External} {
+		l = Layout{Columns: roundUp(columns), Precision: p, Place: place, Window: packed.StripRows, Accumulators: 1, Shared: true}
+		if left := free - beside(l) - l.Memory(n, threads); left >= 0 {
+			return l.shareOut(n, nodes, left), nil
+		}
+	}
+	return l, fmt.Errorf("spmv: %d of %d rows of %d columns need %s even on disk, %s are free: %w",
+		n, nodes, l.Columns, mem.Bytes(l.Memory(n, threads)+beside(l)), mem.Bytes(free), mem.ErrBudget)
+}
+
+// shareOut gives free bytes more to a shared block: to accumulators first, which save
+// fetching, where there are any, and then to windows, up to sharedWindow.
+func (l Layout) shareOut(n, nodes, free int64) Layout {
+	if l.grouped() {
+		l.Accumulators = int(min(1+free/l.accumulator(), strips(n)))
+		free -= int64(l.Accumulators-1) * l.accumulator()
+	}
+	strip := packed.StripRows * l.rowBytes()
+	windows := min(1+free/(sharedWindows*strip), strips(nodes-n), max(sharedWindow/strip, 1))
+	l.Window = max(windows, 1) * packed.StripRows
+	return l
+}
+
+// sharedWindow is the largest useful size of a window of rows that others have, in
+// bytes: waiting for the first rows of one is short beside the rest.
+const sharedWindow = 64 << 20
 
 func roundUp(columns int) int { return (columns + Granule - 1) / Granule * Granule }
 

@@ -34,9 +34,8 @@ type Pass struct {
 	// directed is set for measurements on random edges, which conserve nothing.
 	directed bool
 
-	once   sync.Once
-	tol    float64
-	volume float64 // Σ d̃
+	once            sync.Once
+	volume, squares float64 // Σ d̃ and Σ d̃²
 }
 
 // Run replaces the rows of b by those of the next hop, D̃⁻¹ Ã Z, shows every row
@@ -54,16 +53,27 @@ func (p *Pass) Run(b *Block, sink Sink, settle Settle) (edges int64, err error) 
 		t.totals = [2 * Granule]float64{}
 	}
 	r := &step{Pass: p, b: b, sink: sink, settle: settle, check: check}
-	if b.layout.Place == External {
+	switch {
+	case b.peers != nil:
+		err = r.shared()
+	case b.layout.Place == External:
 		err = r.external()
-	} else {
+	default:
 		err = r.inMemory()
+	}
+	s := p.balance(b)
+	if b.peers != nil {
+		if err == nil {
+			err = s.together(b.peers)
+		}
+		b.peers.Withdraw(err)
 	}
 	if err == nil {
 		err = b.advance()
 	}
 	if err == nil && check {
-		err = p.compare(b)
+		b.totals = b.gather()
+		err = s.check(b.layout.Precision)
 	}
 	return r.edges.Load(), err
 }
@@ -108,20 +118,39 @@ func (b *Block) gather() (all [2 * Granule]float64) {
 	return all
 }
 
-// compare checks the sums after a hop with those before.
-func (p *Pass) compare(b *Block) error {
-	before, after := b.totals, b.gather()
-	tolerance, tiny := p.tolerance(), 0.0
-	if b.layout.Precision == Float16 {
+// balance is what a hop has to conserve: Σ d̃ Z and Σ d̃ |Z| of the first columns,
+// before and after it.
+type balance struct {
+	before, after   [2 * Granule]float64
+	volume, squares float64 // Σ d̃ and Σ d̃²
+}
+
+// balance is that of the block's rows.
+func (p *Pass) balance(b *Block) *balance {
+	p.once.Do(func() {
+		for _, d := range p.Degree {
+			d1 := float64(d) + 1
+			p.volume += d1
+			p.squares += float64(d1 * d1)
+		}
+	})
+	return &balance{b.totals, b.gather(), p.volume, p.squares}
+}
+
+// check compares the sums after a hop with those before. Adding d̃ float32 values one
+// after the other can lose d̃·2^−24 of their sum when they are all alike, and a row
+// counts d̃ times: that bounds |Σ d̃ Z^(k+1) − Σ d̃ Z^(k)| in shares of Σ d̃ |Z^(k)|.
+func (s *balance) check(p Precision) error {
+	tolerance, tiny := 1e-6+0x1p-24*s.squares/s.volume, 0.0
+	if p == Float16 {
 		tolerance += halfTolerance
-		tiny = halfTiny * p.volume
+		tiny = halfTiny * s.volume
 	}
 	for c := range Granule {
-		if d := math.Abs(after[c] - before[c]); d > tolerance*before[Granule+c]+tiny || math.IsNaN(d) {
-			return fmt.Errorf("spmv: column %d of the block went from %g to %g: %w", c, before[c], after[c], ErrConservation)
+		if d := math.Abs(s.after[c] - s.before[c]); d > tolerance*s.before[Granule+c]+tiny || math.IsNaN(d) {
+			return fmt.Errorf("spmv: column %d of the block went from %g to %g: %w", c, s.before[c], s.after[c], ErrConservation)
 		}
 	}
-	b.totals = after
 	return nil
 }
 
@@ -132,23 +161,6 @@ const (
 	halfTolerance = 0x1p-11
 	halfTiny      = 0x1p-25
 )
-
-// tolerance bounds |Σ d̃ Z^(k+1) − Σ d̃ Z^(k)| in shares of Σ d̃ |Z^(k)|: adding d̃
-// float32 values one after the other can lose d̃·2^−24 of their sum when they
-// are all alike, and a row counts d̃ times.
-func (p *Pass) tolerance() float64 {
-	p.once.Do(func() {
-		var sum, squares float64
-		for _, d := range p.Degree {
-			d1 := float64(d) + 1
-			sum += d1
-			squares += float64(d1 * d1)
-		}
-		p.tol = 1e-6 + 0x1p-24*squares/sum
-		p.volume = sum
-	})
-	return p.tol
-}
 
 // step is one run of a pass.
 type step struct {
@@ -324,7 +336,7 @@ func (h *step) add(frames packed.Frames, buf *Decoded, acc []float32, s int, z R
 		h.Kernel.Add(acc, z.Stride, z, uint32(lo), f, col, cols, buf)
 		edges += int64(f.Edges)
 	}
-	if want := h.Source.Edges(s); lo == 0 && hi == h.b.n && edges != want {
+	if want := h.Source.Edges(s); lo == 0 && hi == h.b.nodes && edges != want {
 		return edges, fmt.Errorf("spmv: strip %d gave %d edges of %d: %w", s, edges, want, packed.ErrFrame)
 	}
 	return edges, nil

@@ -42,18 +42,29 @@ type saves struct {
 	first, last int
 	next        time.Time
 	from        io.ReadCloser // nil: no state to go on from
+	// In a gang states are numbered by saves, and the one before the newest is kept:
+	// some members may not have saved the newest.
+	number   int
+	previous string
 }
 
 // saveTo prepares for saving the state of granules [first, last). Its rows depend
 // on files of some kinds, and on the graph. close must be called.
 func (j *job) saveTo(ctx context.Context, name string, first, last int, kinds ...string) (*saves, hops.Checkpoints, error) {
 	s := &saves{job: j, name: name, first: first, last: last}
+	if j.ring != nil {
+		s.name = fmt.Sprintf("%s/rows-%d-%d", name, j.task.First, j.task.Last)
+	}
 	identity, err := j.identity(name, append(kinds, shards.KindEdges, shards.KindNodes))
 	if err != nil {
 		return nil, hops.Checkpoints{}, err
 	}
 	c := hops.Checkpoints{Identity: identity}
-	if e, ok := s.newest(); ok {
+	e, ok, err := s.newest()
+	if err != nil {
+		return nil, c, err
+	}
+	if ok {
 		if s.from, err = j.cat.Stream(ctx, e); err != nil {
 			return nil, c, err
 		}
@@ -106,8 +117,9 @@ func parseCheckpoint(name, path string) (c checkpoint, ok bool) {
 	return c, n == 3
 }
 
-// newest finds the state of these granules, and maybe more, of the largest hop.
-func (s *saves) newest() (best shards.Entry, ok bool) {
+// newest finds the state of these granules, and maybe more, of the largest hop; in a
+// gang, that of which all members have theirs.
+func (s *saves) newest() (best shards.Entry, ok bool, err error) {
 	var states []shards.Entry
 	hop := func(e shards.Entry) int {
 		c, _ := parseCheckpoint(s.name, e.Path)
@@ -118,16 +130,46 @@ func (s *saves) newest() (best shards.Entry, ok bool) {
 			states = append(states, e)
 		}
 	}
-	if len(states) == 0 {
-		return best, false
+	slices.SortFunc(states, func(a, b shards.Entry) int { return cmp.Compare(hop(b), hop(a)) })
+	if s.ring != nil {
+		return s.agreed(states, hop)
 	}
-	return slices.MaxFunc(states, func(a, b shards.Entry) int { return cmp.Compare(hop(a), hop(b)) }), true
+	if len(states) == 0 {
+		return best, false, nil
+	}
+	return states[0], true, nil
+}
+
+// agreed is the newest of states of which all members have theirs.
+func (s *saves) agreed(states []shards.Entry, number func(shards.Entry) int) (best shards.Entry, ok bool, err error) {
+	mine := []float64{-1, -1} // no more are kept for long
+	for i, e := range states[:min(len(states), len(mine))] {
+		mine[i] = float64(number(e))
+	}
+	all, err := s.ring.Gather(mine)
+	if err != nil {
+		return best, false, err
+	}
+	for _, theirs := range all {
+		s.number = max(s.number, int(slices.Max(theirs)))
+	}
+	for i, e := range states[:min(len(states), len(mine))] {
+		if !slices.ContainsFunc(all, func(theirs []float64) bool { return !slices.Contains(theirs, mine[i]) }) {
+			s.previous = e.Path
+			return e, true, nil
+		}
+	}
+	return best, false, nil
 }
 
 // save commits a state and removes older ones. The name of its file is its own:
 // states of other attempts may differ in how the columns are cut.
 func (s *saves) save(ctx context.Context, hop int, write func(io.Writer) error) error {
 	begun := time.Now()
+	if s.ring != nil {
+		s.number++
+		hop = s.number
+	}
 	path := fmt.Sprintf("%s%05d-%05d/hop-%05d-%s", checkpointFolder(s.name), s.first, s.last, hop, strings.ToLower(rand.Text()[:8]))
 	f, err := s.cat.Create(ctx, shards.KindCheckpoint, path, shards.NotApplicable, int32(s.first))
 	if err != nil {
@@ -142,7 +184,11 @@ func (s *saves) save(ctx context.Context, hop int, write func(io.Writer) error) 
 	}
 	s.saving.saved(true)
 	s.next = time.Now().Add(max(s.saving.every, restShare*time.Since(begun)))
-	return s.drop(ctx, func(path string, c checkpoint) bool { return path != f.Path() && c.hop <= hop })
+	previous := s.previous
+	if s.ring != nil {
+		s.previous = f.Path()
+	}
+	return s.drop(ctx, func(path string, c checkpoint) bool { return path != f.Path() && path != previous && c.hop <= hop })
 }
 
 // drop removes states of these granules, or of some of them.
@@ -153,8 +199,13 @@ func (s *saves) drop(ctx context.Context, match func(path string, c checkpoint) 
 	})
 }
 
-// done removes all states: what they led to is committed.
+// done removes all states: what they led to is committed, by all members of a gang.
 func (s *saves) done(ctx context.Context) error {
+	if s.ring != nil {
+		if _, err := s.ring.Gather([]float64{0}); err != nil {
+			return err
+		}
+	}
 	if s.saving != nil {
 		s.saving.saved(false)
 	}

@@ -123,7 +123,7 @@ func (j *job) evaluate(ctx context.Context) error {
 		return err
 	}
 	if !j.plan.SomeTargets() {
-		r.Smoothed, err = j.tileAccuracy(ctx, s, j.softTiles(shards.KindSmoothedSoftTile, smoothedSoftPrefix, s))
+		r.Smoothed, err = j.tileAccuracy(ctx, s, j.smoothedSoft(s))
 	}
 	j.report.Accuracy = r
 	return err

@@ -27,9 +27,10 @@ func vmHWM(status string) (int64, error) {
 	return 0, errors.New("worker: no VmHWM in /proc/self/status")
 }
 
-// graph is the stored graph, ready for passes.
+// graph is the stored graph, ready for passes: rows [lo, hi) of it.
 type graph struct {
 	summary   shards.Summary
+	lo, hi    int64
 	degree    *mem.Array[uint32]
 	component *mem.Array[uint32]
 	stream    *shards.HopStream
@@ -49,15 +50,16 @@ func (j *job) openGraph(ctx context.Context) (_ *graph, err error) {
 		return nil, err
 	}
 	n := g.summary.Nodes
-	if g.degree, err = mem.Alloc[uint32](j.budget, n, "degrees"); err != nil {
+	g.lo, g.hi = j.span(n)
+	if g.degree, err = mem.Alloc[uint32](j.budget, g.hi-g.lo, "degrees"); err != nil {
 		return nil, err
 	}
-	if g.component, err = mem.Alloc[uint32](j.budget, n, "components"); err != nil {
+	if g.component, err = mem.Alloc[uint32](j.budget, g.hi-g.lo, "components"); err != nil {
 		return nil, err
 	}
 	err = j.readNodes(ctx, func(first int64, b shards.NodeBatch) {
-		copy(g.degree.S[first:], b.Degree)
-		copy(g.component.S[first:], b.Component)
+		clip(g.degree.S, g.lo, b.Degree, first)
+		clip(g.component.S, g.lo, b.Component, first)
 	})
 	if err != nil {
 		return nil, err
@@ -72,7 +74,7 @@ func (j *job) openGraph(ctx context.Context) (_ *graph, err error) {
 		return nil, fmt.Errorf("worker: the hop streams hold %d nodes and %d directed edges, the summary says %d and %d: %w",
 			g.stream.NumNodes(), g.stream.NumEdges(), n, 2*g.summary.Edges, shards.ErrCorrupt)
 	}
-	if hops.Resident(g.stream.Bytes(), j.budget.Free()) {
+	if g.hi-g.lo == n && hops.Resident(g.stream.Bytes(), j.budget.Free()) {
 		if err := g.stream.Load(j.budget); err != nil {
 			return nil, err
 		}
@@ -83,12 +85,25 @@ func (j *job) openGraph(ctx context.Context) (_ *graph, err error) {
 
 // hops is the graph as the engines see it.
 func (g *graph) hops(j *job, state *stationary.State) hops.Graph {
-	return hops.Graph{
+	h := hops.Graph{
 		Source: g.stream, Degree: g.degree.S, Kernel: g.kernel, State: state, Budget: j.budget,
 		Threads: j.res.Threads, Scratch: j.res.Scratch,
 		Filter: func(ctx context.Context, src packed.Source, keep func(row int64) bool) (hops.Stream, error) {
 			return shards.FilterHops(ctx, src, keep, j.res.Scratch, j.budget, j.res.Threads)
 		},
+	}
+	if j.ring != nil {
+		h.Source, h.Filter, h.Peers = hops.Slice(g.stream, g.lo, g.hi), nil, j.ring
+	}
+	return h
+}
+
+// clip copies to rows lo, lo+1, … what values of rows first, first+1, … there are of
+// them.
+func clip(to []uint32, lo int64, values []uint32, first int64) {
+	from, end := max(lo, first), min(lo+int64(len(to)), first+int64(len(values)))
+	if from < end {
+		copy(to[from-lo:], values[from-first:end-first])
 	}
 }
 
@@ -106,7 +121,15 @@ func (g *graph) state(j *job) (*stationary.State, error) {
 	if j.plan.LSI.Stationary == "component" {
 		component = g.component.S
 	}
-	return stationary.New(j.budget, g.degree.S, component, int(g.summary.Components), j.plan.LSI.R)
+	s, err := stationary.New(j.budget, g.degree.S, component, int(g.summary.Components), j.plan.LSI.R)
+	if err != nil || j.ring == nil {
+		return s, err
+	}
+	if err := hops.Share(j.ring, s); err != nil {
+		s.Free()
+		return nil, err
+	}
+	return s, nil
 }
 
 // readNodes visits the node table.
@@ -132,15 +155,18 @@ func (j *job) readNodes(ctx context.Context, visit func(first int64, b shards.No
 	return errors.Join(err, r.Close())
 }
 
-// ids loads the input ids, by node.
+// ids loads the input ids, by node: those of the task's rows of n.
 func (j *job) ids(ctx context.Context, n int64) (*mem.Array[uint32], error) {
-	ids, err := mem.Alloc[uint32](j.budget, n, "input ids")
+	lo, hi := j.span(n)
+	ids, err := mem.Alloc[uint32](j.budget, hi-lo, "input ids")
 	if err != nil {
 		return nil, err
 	}
 	err = j.readNodes(ctx, func(first int64, b shards.NodeBatch) {
 		for i, id := range b.ID {
-			ids.S[first+int64(i)] = uint32(id)
+			if node := first + int64(i); lo <= node && node < hi {
+				ids.S[node-lo] = uint32(id)
+			}
 		}
 	})
 	if err != nil {
@@ -178,7 +204,7 @@ func (j *job) precision() spmv.Precision {
 // room is where column blocks for some columns have to fit.
 func (j *job) room(g *graph, columns int) hops.Room {
 	return hops.Room{
-		Nodes: g.summary.Nodes, Components: g.summary.Components, Free: j.budget.Free(), Resident: g.stream.Resident(),
+		Nodes: g.hi - g.lo, Others: g.summary.Nodes - (g.hi - g.lo), Components: g.summary.Components, Free: j.budget.Free(), Resident: g.stream.Resident(),
 		Threads: j.res.Threads, Precision: j.precision(), Columns: columns, Asked: j.res.BlockColumns,
 	}
 }

@@ -13,7 +13,7 @@ import (
 // so that small tasks do not pay for opening a large graph. Everything in it was
 // the same for each of them.
 type kept struct {
-	of     control.Task // without the bounds
+	of     control.Task // without the bounds, but for those of rows of the graph
 	budget *mem.Budget
 
 	opened  *graph
@@ -25,7 +25,9 @@ type kept struct {
 
 // keep makes what w keeps that of the part of t.
 func (w *Worker) keep(t control.Task) error {
-	t.First, t.Last = 0, 0
+	if t.Part != control.Intervals {
+		t.First, t.Last = 0, 0
+	}
 	if w.kept != nil && w.kept.of == t {
 		return nil
 	}

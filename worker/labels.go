@@ -29,7 +29,11 @@ const (
 // softTiles are the soft labels of all runs: those of run r start at granule
 // r·granulesOf(classes).
 func (j *job) softTiles(kind, prefix string, s shards.Summary) *tiles {
-	return j.tiles(kind, prefix, j.labelRuns()*granulesOf(len(s.Classes))*spmv.Granule, s)
+	t := j.tiles(kind, prefix, j.labelRuns()*granulesOf(len(s.Classes))*spmv.Granule, s)
+	if kind == shards.KindSmoothedSoftTile {
+		t.share(shards.KindSmoothedSoftPart, t.first, t.last)
+	}
+	return t
 }
 
 // softInput are the soft labels that are smoothed: the models' or the user's.
@@ -64,9 +68,14 @@ func (j *job) smoothLabels(ctx context.Context) error {
 	if j.plan.SomeTargets() {
 		return fmt.Errorf("worker: smooth-labels: %w", errSomeTargets)
 	}
-	return j.inParts(ctx, j.softInput(s).granules(), intervals(s),
+	return j.inParts(ctx, s, j.smoothedSoft(s),
 		func(ctx context.Context, first, last int) error { return j.smoothSoft(ctx, s, first, last) },
 		func(ctx context.Context, first, last int) error { return j.predictionRows(ctx, s, first, last) })
+}
+
+// smoothedSoft are the smoothed soft labels.
+func (j *job) smoothedSoft(s shards.Summary) *tiles {
+	return j.softTiles(shards.KindSmoothedSoftTile, smoothedSoftPrefix, s)
 }
 
 // predictionRows commits the predictions for the nodes of intervals [first, last).
@@ -82,10 +91,13 @@ func (j *job) predictionRows(ctx context.Context, s shards.Summary, first, last 
 	if err := j.dropCheckpoints(ctx, string(j.task.Stage)); err != nil {
 		return err
 	}
+	if err := j.joinTiles(ctx, j.smoothedSoft(s), first, last); err != nil {
+		return err
+	}
 	classes := len(s.Classes)
 	labels := make([]int32, shards.BatchRows(classes))
 	return j.assemble(ctx, assembly{
-		tiles: j.softTiles(shards.KindSmoothedSoftTile, smoothedSoftPrefix, s), first: run * granulesOf(classes),
+		tiles: j.smoothedSoft(s), first: run * granulesOf(classes),
 		kind: shards.KindPredictions, folder: "predictions", ids: ids.S,
 		schema: shards.RowSchema{Column: "probability", Width: classes, Label: true},
 		labels: func(values []float32) []int32 {
@@ -103,9 +115,10 @@ func (j *job) predictionRows(ctx context.Context, s shards.Summary, first, last 
 // smoothSoft commits the tiles of smoothed soft labels of granules [first, last)
 // that are not committed yet.
 func (j *job) smoothSoft(ctx context.Context, s shards.Summary, first, last int) error {
-	out := j.softTiles(shards.KindSmoothedSoftTile, smoothedSoftPrefix, s)
-	if first = out.firstMissing(first, last); first == last {
-		return nil
+	out := j.smoothedSoft(s)
+	first, err := j.firstMissing(out, first, last)
+	if err != nil || first == last {
+		return err
 	}
 	rule, err := smooth.NewRule(j.plan.Labels.Rule, j.plan.Labels.Alpha, 0)
 	if err != nil {
@@ -126,7 +139,7 @@ func (j *job) smoothSoft(ctx context.Context, s shards.Summary, first, last int)
 		return err
 	}
 	in := j.softInput(s)
-	o := smooth.Options{Rule: rule, Targets: smooth.AllTargets(s.Nodes)}
+	o := smooth.Options{Rule: rule, Targets: smooth.AllTargets(g.hi - g.lo)}
 	if !reference {
 		k, err := j.table(0, func() (*mem.Array[uint16], error) { return j.labelK(ctx, g) })
 		if err != nil {
@@ -196,7 +209,7 @@ func (j *job) findK(ctx context.Context, g *graph, probe lsi.Probe) (*mem.Array[
 		return nil, err
 	}
 	defer table.Free()
-	k, err := mem.Alloc[uint16](j.budget, g.summary.Nodes, "K table")
+	k, err := mem.Alloc[uint16](j.budget, g.hi-g.lo, "K table")
 	if err != nil {
 		return nil, err
 	}

@@ -22,12 +22,28 @@ func (j *job) lsi(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.report.Rows = summary.Nodes
-	intervals := int((summary.Nodes + summary.IntervalRows - 1) / summary.IntervalRows)
-	if len(j.cat.Entries(shards.KindLSI)) != intervals {
-		if err := j.computeLSI(ctx); err != nil {
-			return err
+	complete := len(j.cat.Entries(shards.KindLSI)) == intervals(summary)
+	shares, shared := j.lsiShares(summary.Nodes)
+	switch {
+	case j.isShare(summary):
+		if complete || shared {
+			return nil
 		}
+		return j.inGang(ctx, summary.Nodes, j.computeLSI)
+	case !isWhole(j.task.Part):
+		return j.noPart()
+	case complete:
+	case shared:
+		err = j.joinLSI(ctx, summary, shares)
+	default:
+		err = j.computeLSI(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	j.report.Rows = summary.Nodes
+	if err := j.cat.Remove(ctx, func(e shards.Entry) bool { return e.Kind == shards.KindLSIPart }); err != nil {
+		return err
 	}
 	// Also those of an attempt that was lost between its commit and this.
 	if err := j.dropCheckpoints(ctx, string(control.LSI)); err != nil {
@@ -62,7 +78,12 @@ func (j *job) computeLSI(ctx context.Context) error {
 		return err
 	}
 	defer table.Free()
-	if err := j.commitLSI(ctx, g.summary, ids.S, table); err != nil {
+	if j.ring != nil {
+		err = j.commitShare(ctx, g, table)
+	} else {
+		err = j.commitLSI(ctx, g.summary, ids.S, table)
+	}
+	if err != nil {
 		return err
 	}
 	return states.done(ctx)
@@ -76,7 +97,14 @@ func (j *job) findLSI(ctx context.Context, g *graph, probe lsi.Probe, epsilon fl
 	}
 	defer state.Free()
 	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: j.plan.LSI.Active == "settled", Slack: j.plan.LSI.Slack, Checkpoints: c}
-	o, need, err := o.Plan(j.room(g, probe.Columns()))
+	room, err := j.agree(j.room(g, probe.Columns()), func(r hops.Room) (spmv.Layout, error) {
+		o, _, err := o.Plan(r)
+		return o.Layout, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	o, need, err := o.Plan(room)
 	if err != nil {
 		return nil, j.refused("lsi", need, err)
 	}
@@ -96,10 +124,11 @@ func (j *job) passed(s hops.Stats, l spmv.Layout) {
 // probe builds the probe of the plan's mode; free returns its memory.
 func (j *job) probe(ctx context.Context, s shards.Summary, ids []uint32) (p lsi.Probe, free func(), err error) {
 	o := j.plan.LSI
+	lo, hi := j.span(s.Nodes)
 	free = func() {}
 	switch o.Mode {
 	case "influence-exact":
-		return lsi.Identity(s.Nodes), free, nil
+		return lsi.IdentityPart(s.Nodes, lo, hi), free, nil
 	case "influence-sketch":
 		return lsi.Signs(j.plan.Seed, ids, o.Probes), free, nil
 	}
@@ -110,7 +139,7 @@ func (j *job) probe(ctx context.Context, s shards.Summary, ids []uint32) (p lsi.
 	var norm *mem.Array[float64]
 	var norms []float64
 	if !s.Normalized {
-		if norm, err = lsi.L1Norms(ctx, columns, s.Nodes, j.budget); err != nil {
+		if norm, err = lsi.L1Norms(ctx, columns, hi-lo, j.budget); err != nil {
 			return nil, nil, err
 		}
 		free, norms = norm.Free, norm.S
@@ -119,6 +148,10 @@ func (j *job) probe(ctx context.Context, s shards.Summary, ids []uint32) (p lsi.
 		return lsi.FeatureSketch(columns, norms, j.plan.Seed, o.Probes), free, nil
 	}
 	return lsi.Features(columns, norms), free, nil
+}
+
+func (j *job) createLSI(ctx context.Context, interval int) (*shards.File, error) {
+	return j.cat.Create(ctx, shards.KindLSI, fmt.Sprintf("lsi/part-%05d.parquet", interval), int32(interval), shards.NotApplicable)
 }
 
 // commitLSI writes the table, one file an interval, and commits them together.
@@ -132,25 +165,29 @@ func (j *job) commitLSI(ctx context.Context, s shards.Summary, ids []uint32, tab
 		}
 	}()
 	for lo, i := int64(0), 0; lo < s.Nodes; lo, i = lo+s.IntervalRows, i+1 {
-		f, err := j.cat.Create(ctx, shards.KindLSI, fmt.Sprintf("lsi/part-%05d.parquet", i), int32(i), shards.NotApplicable)
+		f, err := j.createLSI(ctx, i)
 		if err != nil {
 			return err
 		}
 		files = append(files, f)
 		f.Rows = min(s.IntervalRows, s.Nodes-lo)
-		err = shards.WriteLSI(f, f.Rows, func(first int64, b shards.LSIBatch) error {
-			for r := range b.ID {
-				node := lo + first + int64(r)
-				k, capped := table.K(node)
-				b.ID[r], b.K[r], b.Capped[r] = int64(ids[node]), int32(k), capped
-			}
-			return nil
-		})
-		if err != nil {
+		if err := writeLSI(f, ids[lo:lo+f.Rows], func(i int64) (int, bool) { return table.K(lo + i) }); err != nil {
 			return err
 		}
 	}
 	return j.cat.Commit(ctx, files...)
+}
+
+// writeLSI writes the table of nodes with these ids.
+func writeLSI(f *shards.File, ids []uint32, k func(i int64) (int, bool)) error {
+	return shards.WriteLSI(f, int64(len(ids)), func(first int64, b shards.LSIBatch) error {
+		for r := range b.ID {
+			i := first + int64(r)
+			k, capped := k(i)
+			b.ID[r], b.K[r], b.Capped[r] = int64(ids[i]), int32(k), capped
+		}
+		return nil
+	})
 }
 
 // readLSI visits the K table in order of node.
@@ -231,19 +268,20 @@ func (j *job) reportLSI(ctx context.Context, s shards.Summary) error {
 	return nil
 }
 
-// kTable loads K by node; values above most become most, as they would be with
+// kTable loads K by node, of the task's rows of n; values above most become most, as they would be with
 // that Kmax.
 func (j *job) kTable(ctx context.Context, n int64, most int) (*mem.Array[uint16], error) {
-	a, err := mem.Alloc[uint16](j.budget, n, "K table")
+	lo, hi := j.span(n)
+	a, err := mem.Alloc[uint16](j.budget, hi-lo, "K table")
 	if err != nil {
 		return nil, err
 	}
 	rows := int64(0)
 	err = j.readLSI(ctx, func(node int64, k int32, _ bool) {
-		if node < n {
-			a.S[node] = uint16(min(int(k), most))
-			rows++
+		if lo <= node && node < hi {
+			a.S[node-lo] = uint16(min(int(k), most))
 		}
+		rows++
 	})
 	if err == nil && rows != n {
 		err = fmt.Errorf("worker: the K table has %d rows for %d nodes: run `ndls lsi` again: %w", rows, n, shards.ErrCorrupt)

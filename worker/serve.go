@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ndls/internal/control"
+	"ndls/internal/control/blocks"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/storage"
@@ -44,6 +45,9 @@ type Options struct {
 	// Saves says that the state of long tasks is saved as often as the coordinator
 	// wants, and when the worker is told to stop.
 	Saves bool
+	// Blocks lets the worker share the rows of a graph with others; its address is
+	// Hello.Blocks. Nil is a worker that does not.
+	Blocks *Blocks
 	// Patience is how long calls that fail are repeated; a restarted coordinator
 	// must be back by then. With 0 they are not repeated.
 	Patience time.Duration
@@ -72,6 +76,9 @@ func Serve(ctx context.Context, svc control.Service, store *storage.Counting, o 
 	s.worker = New(store, s.cat)
 	if o.Saves {
 		s.worker.saving = &saving{stop: func() bool { return ctx.Err() != nil }, saved: s.noteSaved, hopping: s.hopping.Store}
+	}
+	if o.Blocks != nil {
+		s.worker.gangs = &gangs{Blocks: *o.Blocks, gather: s.gang, clients: map[string]*blocks.Client{}}
 	}
 	defer s.worker.Close()
 	if err := s.join(ctx); err != nil {
@@ -164,6 +171,15 @@ func (s *server) next(ctx context.Context) (l control.Lease, err error) {
 	return l, err
 }
 
+// gang waits for the gang of the present lease.
+func (s *server) gang(ctx context.Context) (g control.Gang, err error) {
+	err = s.patiently(ctx, "waiting for the gang", func() (err error) {
+		g, err = s.svc.Gang(ctx, s.fencing)
+		return err
+	})
+	return g, err
+}
+
 // publish has the coordinator change the catalogue under the present lease.
 func (s *server) publish(ctx context.Context, added []shards.Entry, removed []string, del bool) error {
 	c := control.Change{Removed: removed, Delete: del}
@@ -207,7 +223,7 @@ func (s *server) work(ctx context.Context, l control.Lease) error {
 	switch {
 	case err == nil:
 		log.Info("done", "seconds", report.Seconds)
-	case out.Kind == control.Retry || out.Kind == control.Unable:
+	case out.Kind == control.Retry || out.Kind == control.Unable || out.Kind == control.Broken:
 		log.Warn("failed", "because", err)
 	default:
 		log.Info("stopped", "because", err)
@@ -306,6 +322,8 @@ func (s *server) outcome(ctx context.Context, r control.StageReport, err error) 
 		return control.Outcome{Kind: control.Drained, Reason: context.Cause(ctx).Error()}
 	case !s.o.Alone && s.isOwn(err):
 		return control.Outcome{Kind: control.Unable, Reason: err.Error()}
+	case errors.Is(err, errBroken):
+		return control.Outcome{Kind: control.Broken, Reason: err.Error()}
 	case isPassing(err) || errors.Is(err, shards.ErrCorrupt) && s.outdated(ctx):
 		return control.Outcome{Kind: control.Retry, Reason: err.Error()}
 	}

@@ -84,6 +84,10 @@ func (b *boss) Next(context.Context, string) (control.Lease, error) {
 	return control.Lease{Task: task, Fencing: b.fencing}, nil
 }
 
+func (b *boss) Gang(context.Context, uint64) (control.Gang, error) {
+	return control.Gang{}, errors.New("there are no gangs here")
+}
+
 func (b *boss) Renew(_ context.Context, fencing uint64, _ control.Progress) error {
 	leave, err := b.enter("renew")
 	if err != nil {

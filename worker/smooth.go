@@ -3,7 +3,9 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"ndls/internal/hops"
 	"ndls/internal/mem"
 	"ndls/lsi"
 	"ndls/shards"
@@ -23,7 +25,13 @@ func (j *job) smooth(ctx context.Context) error {
 	if s.Features == 0 {
 		return fmt.Errorf("worker: smooth: %w", errNoFeatures)
 	}
-	err = j.inParts(ctx, granulesOf(s.Features), intervals(s),
+	targets, err := j.targets(ctx, s)
+	if err != nil {
+		return err
+	}
+	out := j.smoothedTiles(s, targets)
+	out.done = j.intervalsOf(shards.KindSmoothed)
+	err = j.inParts(ctx, s, out,
 		func(ctx context.Context, first, last int) error { return j.smoothFeatures(ctx, s, first, last) },
 		func(ctx context.Context, first, last int) error { return j.featureRows(ctx, s, first, last) })
 	if err != nil || !isWhole(j.task.Part) || j.plan.LSI.Active != "settled" {
@@ -40,10 +48,16 @@ func (j *job) smoothFeatures(ctx context.Context, s shards.Summary, first, last 
 	}
 	out := j.smoothedTiles(s, targets)
 	out.done = j.intervalsOf(shards.KindSmoothed)
-	if first = out.firstMissing(first, last); first == last {
-		return nil
+	if first, err = j.firstMissing(out, first, last); err != nil || first == last {
+		return err
 	}
-	g, o, k, err := j.featureSmoothing(ctx, s, targets)
+	lo, hi := j.span(s.Nodes)
+	mine, err := targets.Part(j.budget, lo, hi)
+	if err != nil {
+		return err
+	}
+	defer mine.Free()
+	g, o, k, err := j.featureSmoothing(ctx, s, mine)
 	if err != nil {
 		return err
 	}
@@ -84,7 +98,9 @@ func (j *job) featureRows(ctx context.Context, s shards.Summary, first, last int
 	a := assembly{
 		tiles: j.smoothedTiles(s, targets), kind: shards.KindSmoothed, folder: "smoothed", ids: ids.S,
 		schema: shards.RowSchema{Column: "feature", Width: s.Features, Half: j.precision() == spmv.Float16},
-		after:  func(interval int) error { return j.dropTiles(ctx, shards.KindSmoothedTile, int32(interval)) },
+		after: func(interval int) error {
+			return j.dropTiles(ctx, int32(interval), shards.KindSmoothedTile, shards.KindSmoothedPart)
+		},
 	}
 	return j.assemble(ctx, a, first, last)
 }
@@ -109,16 +125,18 @@ func (j *job) smoothedTiles(s shards.Summary, targets *smooth.Targets) *tiles {
 	for i := range intervals(s) {
 		starts = append(starts, targets.Before(min(int64(i+1)*s.IntervalRows, s.Nodes)))
 	}
-	return j.tilesOf(shards.KindSmoothedTile, smoothedPrefix, s.Features, starts, j.precision() == spmv.Float16)
+	t := j.tilesOf(shards.KindSmoothedTile, smoothedPrefix, s.Features, starts, j.precision() == spmv.Float16)
+	lo, hi := j.span(s.Nodes)
+	return t.share(shards.KindSmoothedPart, targets.Before(lo), targets.Before(hi))
 }
 
 // intervals is the number of intervals of a graph.
 func intervals(s shards.Summary) int { return int((s.Nodes + s.IntervalRows - 1) / s.IntervalRows) }
 
-// dropTiles removes the tiles of a kind of one interval.
-func (j *job) dropTiles(ctx context.Context, kind string, interval int32) error {
+// dropTiles removes the tiles of some kinds of one interval.
+func (j *job) dropTiles(ctx context.Context, interval int32, kinds ...string) error {
 	j.disk.look()
-	return j.cat.Remove(ctx, func(e shards.Entry) bool { return e.Kind == kind && e.Interval == interval })
+	return j.cat.Remove(ctx, func(e shards.Entry) bool { return slices.Contains(kinds, e.Kind) && e.Interval == interval })
 }
 
 // smoothColumns smooths the columns of granules [first, last) of in by o.Rule,
@@ -183,7 +201,14 @@ var inputKinds = []string{shards.KindFeatures, shards.KindSoftTile, shards.KindG
 
 // smoothLayout plans the column blocks of some columns.
 func (j *job) smoothLayout(g *graph, o smooth.Options, columns int) (smooth.Options, error) {
-	o, need, err := o.Plan(j.room(g, columns))
+	room, err := j.agree(j.room(g, columns).Useful(), func(r hops.Room) (spmv.Layout, error) {
+		o, _, err := o.Plan(r)
+		return o.Layout, err
+	})
+	if err != nil {
+		return o, err
+	}
+	o, need, err := o.Plan(room)
 	if err != nil {
 		return o, j.refused("smoothing", need, err)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
+	"strings"
 
 	"ndls/internal/half"
 	"ndls/internal/hops"
@@ -23,6 +23,11 @@ type tiles struct {
 	half   bool    // float16, else float32
 	starts []int64 // the stored rows before each interval, then all
 	ofTile map[[2]int32]shards.Entry
+	// first and last are the stored rows that the task reads and writes: all, or, where
+	// workers share them, some, which are then committed as pieces of tiles, of partKind.
+	first, last int64
+	partKind    string
+	pieces      map[[2]int32][]piece
 	// done are intervals whose tiles are not needed any more.
 	done map[int32]bool
 }
@@ -33,7 +38,9 @@ func (j *job) tiles(kind, prefix string, width int, s shards.Summary) *tiles {
 	for lo := int64(0); lo < s.Nodes; lo += s.IntervalRows {
 		starts = append(starts, min(lo+s.IntervalRows, s.Nodes))
 	}
-	return j.tilesOf(kind, prefix, width, starts, kind == shards.KindFeatures && s.HalfFeatures())
+	t := j.tilesOf(kind, prefix, width, starts, kind == shards.KindFeatures && s.HalfFeatures())
+	t.first, t.last = j.span(s.Nodes)
+	return t
 }
 
 // tilesOf gives tiles with a row for some nodes; starts counts those before each
@@ -41,12 +48,37 @@ func (j *job) tiles(kind, prefix string, width int, s shards.Summary) *tiles {
 func (j *job) tilesOf(kind, prefix string, width int, starts []int64, half bool) *tiles {
 	t := &tiles{
 		cat: j.cat, budget: j.budget, kind: kind, prefix: prefix, width: width, half: half, starts: starts,
-		ofTile: map[[2]int32]shards.Entry{},
+		ofTile: map[[2]int32]shards.Entry{}, last: starts[len(starts)-1],
 	}
 	for _, e := range j.cat.Entries(kind) {
 		t.ofTile[[2]int32{e.Interval, e.Block}] = e
 	}
 	return t
+}
+
+// share makes stored rows [first, last) those of the task, and looks for pieces of
+// tiles of a kind.
+func (t *tiles) share(kind string, first, last int64) *tiles {
+	t.first, t.last, t.partKind, t.pieces = first, last, kind, map[[2]int32][]piece{}
+	for _, e := range t.cat.Entries(kind) {
+		if p, ok := t.pieceOf(e); ok {
+			at := [2]int32{e.Interval, e.Block}
+			t.pieces[at] = append(t.pieces[at], p)
+		}
+	}
+	return t
+}
+
+// piecePath is where stored rows [lo, hi) of a tile lie.
+func (t *tiles) piecePath(interval, granule int, lo, hi int64) string {
+	return fmt.Sprintf("%s.rows-%d-%d", shards.TilePath(t.prefix, interval, granule, t.half), lo, hi)
+}
+
+func (t *tiles) pieceOf(e shards.Entry) (p piece, ok bool) {
+	_, rest, ok := strings.Cut(e.Path, ".rows-")
+	n, err := fmt.Sscanf(rest, "%d-%d", &p.lo, &p.hi)
+	p.e = e
+	return p, ok && n == 2 && err == nil && e.Rows == p.hi-p.lo && e.Bytes == e.Rows*t.rowBytes()
 }
 
 // rowBytes is the length of a tile's row.
@@ -62,14 +94,31 @@ func (t *tiles) bounds(interval int) (lo, hi int64) { return t.starts[interval],
 // rows is the number of stored rows.
 func (t *tiles) rows() int64 { return t.starts[t.intervals()] }
 
-func (t *tiles) entry(interval, granule int) (shards.Entry, error) {
+// mine are the stored rows of an interval that are the task's.
+func (t *tiles) mine(interval int) (lo, hi int64) {
+	lo, hi = t.bounds(interval)
+	return max(lo, min(t.first, hi)), min(hi, max(t.last, lo))
+}
+
+// whole says whether a tile is there in one file.
+func (t *tiles) whole(interval, granule int) (shards.Entry, bool) {
 	e, ok := t.ofTile[[2]int32{int32(interval), int32(granule)}]
 	lo, hi := t.bounds(interval)
-	if !ok || e.Rows != hi-lo || e.Bytes != (hi-lo)*t.rowBytes() {
-		return e, fmt.Errorf("worker: the catalogue lacks the whole tile %s: %w",
+	return e, ok && e.Rows == hi-lo && e.Bytes == (hi-lo)*t.rowBytes()
+}
+
+// entry is the file of a tile, or the pieces that make it up.
+func (t *tiles) entry(interval, granule int) ([]piece, error) {
+	lo, hi := t.bounds(interval)
+	if e, ok := t.whole(interval, granule); ok {
+		return []piece{{lo, hi, e}}, nil
+	}
+	list, ok := cover(t.pieces[[2]int32{int32(interval), int32(granule)}], lo, hi)
+	if !ok || t.pieces == nil {
+		return nil, fmt.Errorf("worker: the catalogue lacks the whole tile %s: %w",
 			shards.TilePath(t.prefix, interval, granule, t.half), shards.ErrCorrupt)
 	}
-	return e, nil
+	return list, nil
 }
 
 // complete says whether all intervals of a granule are committed, but for those
@@ -98,6 +147,9 @@ func (t *tiles) Width() int { return t.width }
 // Rows implements lsi.Columns: checked against the catalogue's checksums.
 func (t *tiles) Rows(ctx context.Context, first, columns int, put func(rows []float32) error) error {
 	for i := range t.intervals() {
+		if lo, hi := t.mine(i); lo == hi {
+			continue
+		}
 		if err := t.visitRows(ctx, i, first/spmv.Granule, columns, max(hops.BatchValues/columns, 1), func(_ int64, values []float32) error {
 			return put(values)
 		}); err != nil {
@@ -110,7 +162,7 @@ func (t *tiles) Rows(ctx context.Context, first, columns int, put func(rows []fl
 // store commits rows that come in order as granules first, first+1, … below
 // last, which are few: each open file holds buffers.
 func (t *tiles) store(ctx context.Context, first, last int, rows func(put func(rows []float32) error) error) error {
-	w := &tileStore{t: t, first: first, width: (last - first) * spmv.Granule}
+	w := &tileStore{t: t, first: first, width: (last - first) * spmv.Granule, at: t.first}
 	defer w.abort()
 	if err := w.open(ctx); err != nil {
 		return err
@@ -133,6 +185,10 @@ type tileStore struct {
 // without rows.
 func (w *tileStore) open(ctx context.Context) error {
 	for ; w.interval < w.t.intervals(); w.interval++ {
+		lo, hi := w.t.mine(w.interval)
+		if lo == hi && w.t.last-w.t.first < w.t.rows() {
+			continue // another worker's, or nobody's
+		}
 		for g := range w.width / spmv.Granule {
 			f, err := w.t.create(ctx, w.interval, w.first+g)
 			if err != nil {
@@ -140,7 +196,7 @@ func (w *tileStore) open(ctx context.Context) error {
 			}
 			w.files = append(w.files, f)
 		}
-		if _, hi := w.t.bounds(w.interval); w.at < hi {
+		if w.at < hi {
 			return nil
 		}
 		if err := w.commit(ctx); err != nil {
@@ -161,7 +217,7 @@ func (w *tileStore) put(ctx context.Context, rows []float32) error {
 		if w.interval == w.t.intervals() {
 			return fmt.Errorf("worker: more rows than the %d of %s", w.t.rows(), w.t.prefix)
 		}
-		_, hi := w.t.bounds(w.interval)
+		_, hi := w.t.mine(w.interval)
 		n := min(int64(len(rows)/w.width), hi-w.at)
 		for g, f := range w.files {
 			if _, err := f.Write(w.granule(rows[:n*int64(w.width)], g)); err != nil {
@@ -205,18 +261,22 @@ func (w *tileStore) abort() {
 	}
 }
 
-// create starts the file of one tile; the caller writes all its rows.
+// create starts the file of the task's rows of one tile; the caller writes all its rows.
 func (t *tiles) create(ctx context.Context, interval, granule int) (*shards.File, error) {
-	f, err := t.cat.Create(ctx, t.kind, shards.TilePath(t.prefix, interval, granule, t.half), int32(interval), int32(granule))
+	kind, path := t.kind, shards.TilePath(t.prefix, interval, granule, t.half)
+	lo, hi := t.mine(interval)
+	if first, last := t.bounds(interval); lo > first || hi < last {
+		kind, path = t.partKind, t.piecePath(interval, granule, lo, hi)
+	}
+	f, err := t.cat.Create(ctx, kind, path, int32(interval), int32(granule))
 	if err != nil {
 		return nil, err
 	}
-	lo, hi := t.bounds(interval)
 	f.Rows = hi - lo
 	return f, nil
 }
 
-// visitRows reads columns [0, width) of the rows of an interval, of tiles from
+// visitRows reads columns [0, width) of the task's rows of an interval, of tiles from
 // granule first on, batch by batch: values is row-major, batch rows or fewer,
 // and valid during the call. Every tile is verified before the first row.
 func (t *tiles) visitRows(ctx context.Context, interval, first, width, batch int,
@@ -224,23 +284,18 @@ func (t *tiles) visitRows(ctx context.Context, interval, first, width, batch int
 ) error {
 	granules := (width + spmv.Granule - 1) / spmv.Granule
 	granules = min(granules, t.granules()-first) // what is past the width is zero
-	readers := make([]io.ReaderAt, granules)
+	lo, hi := t.mine(interval)
+	readers := make([]*pieceReader, granules)
 	for g := range granules {
-		e, err := t.entry(interval, first+g)
+		list, err := t.entry(interval, first+g)
 		if err != nil {
 			return err
 		}
-		if err := t.cat.Verify(ctx, e); err != nil {
+		if readers[g], err = openPieces(ctx, t.cat, meeting(list, lo, hi), t.rowBytes()); err != nil {
 			return err
 		}
-		r, err := t.cat.Open(ctx, e)
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		readers[g] = r
+		defer readers[g].close()
 	}
-	lo, hi := t.bounds(interval)
 	if lo == hi {
 		return nil
 	}
@@ -259,7 +314,7 @@ func (t *tiles) visitRows(ctx context.Context, interval, first, width, batch int
 		n := int(min(int64(batch), hi-row))
 		for g, r := range readers {
 			part := column.S[:int64(n)*t.rowBytes()]
-			if _, err := r.ReadAt(part, (row-lo)*t.rowBytes()); err != nil && err != io.EOF {
+			if err := r.read(part, row); err != nil {
 				return fmt.Errorf("worker: %s: %w", shards.TilePath(t.prefix, interval, first+g, t.half), err)
 			}
 			c := min(spmv.Granule, width-g*spmv.Granule)

@@ -11,6 +11,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
+	"ndls/internal/ring"
 	"ndls/internal/storage"
 	"ndls/shards"
 )
@@ -21,6 +22,7 @@ type Worker struct {
 	cat    *shards.Catalog
 	kept   *kept // nil before the first task
 	saving *saving
+	gangs  *gangs // nil: this worker is in none
 }
 
 // New returns a worker on the run directory behind store, whose catalogue is
@@ -35,6 +37,7 @@ func (w *Worker) Close() {
 		w.kept.release()
 	}
 	w.kept = nil
+	w.gangs.close()
 }
 
 // job is one task being executed.
@@ -47,12 +50,14 @@ type job struct {
 	res    control.Resources
 	disk   *diskWatch
 	saving *saving
+	gangs  *gangs
+	ring   *ring.Ring // the worker's place in a gang, or nil
 	report control.StageReport
 }
 
 var stages = map[control.Stage]func(*job, context.Context) error{
 	control.Partition:    (*job).partition,
-	control.LSI:          wholeOnly((*job).lsi),
+	control.LSI:          (*job).lsi,
 	control.Smooth:       (*job).smooth,
 	control.Train:        wholeOnly((*job).train),
 	control.Predict:      wholeOnly((*job).predict),
@@ -81,7 +86,7 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 	disk := watchDisk(w.store.URI(), t.Resources.Scratch)
 	j := &job{
-		kept: w.kept, task: t, cat: w.cat, plan: t.Plan, inputs: t.Inputs, res: t.Resources, disk: disk, saving: w.saving,
+		kept: w.kept, task: t, cat: w.cat, plan: t.Plan, inputs: t.Inputs, res: t.Resources, disk: disk, saving: w.saving, gangs: w.gangs,
 		report: control.StageReport{Stage: t.Stage},
 	}
 	read, written := w.traffic()

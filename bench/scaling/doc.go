@@ -23,7 +23,7 @@
 // and a new one replaces it; a worker is slower by a log-normal factor, drawn for each
 // attempt at a task.
 //
-// "intervals" is a mode that is not built: groups of workers own intervals of a column
+// "intervals" is computed, not run: groups of workers own intervals of a column
 // block, and rows of sources travel in a ring. There a hop is simulated as the slowest of
 // its members, and a death as the loss of the group's hops since its checkpoint.
 //

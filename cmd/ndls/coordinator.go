@@ -24,6 +24,7 @@ import (
 type coordinatorFlags struct {
 	clusterFlags
 	listen, gossip, http string
+	parallel             string
 	options              coordinator.Options
 }
 
@@ -52,6 +53,7 @@ serves a page, /status as JSON and /metrics for Prometheus, to whoever asks.`)
 	flags.DurationVar(&f.options.Lease, "lease", coordinator.DefaultLease, "how long a worker may be silent before its task is given to another")
 	flags.DurationVar(&f.options.Checkpoint, "checkpoint", coordinator.DefaultCheckpoint, "how often workers save the state of long tasks")
 	flags.IntVar(&f.options.Workers, "workers", 1, "workers to wait for before the first task")
+	parallelFlag(cmd, &f.parallel)
 	return cmd
 }
 
@@ -67,11 +69,32 @@ func (v *stageVerb) coordinate(ctx context.Context, f *coordinatorFlags) error {
 		return err
 	}
 	defer r.close()
+	if err := r.share(f.parallel, f.options.Workers); err != nil {
+		return err
+	}
 	rec, err := r.serve(ctx, f, security, nil)
 	if err != nil {
 		return err
 	}
 	return v.print(ctx, rec, r.job.Catalog)
+}
+
+// parallelFlag says how workers share stages.
+func parallelFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "parallel", string(coordinator.Auto),
+		"how workers share lsi, smooth and smooth-labels: columns of all rows, intervals of rows, or auto: intervals where 16 columns do not fit one worker")
+}
+
+// share sets how workers share stages.
+func (r *session) share(parallel string, workers int) (err error) {
+	if r.job.Parallel, err = coordinator.ParseParallel(parallel); err != nil {
+		return asUsage(err)
+	}
+	r.job.Crew = workers
+	if err := coordinator.CheckParallel(r.job.Parallel, r.job.Plan); err != nil {
+		return asUsage(err)
+	}
+	return nil
 }
 
 // serve runs the stages with the workers that come. beside, unless nil, is told

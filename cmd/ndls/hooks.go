@@ -10,7 +10,7 @@ import (
 )
 
 // hooked passes calls on, and the points of package hook on the way: NAME before a
-// call and NAME-done after it, for join, next, renew, commit and finish. Workers
+// call and NAME-done after it, for join, next, gang, renew, commit and finish. Workers
 // pass them around their calls, the coordinator around carrying them out.
 type hooked struct {
 	control.Service
@@ -32,6 +32,16 @@ func (h *hooked) Next(ctx context.Context, worker string) (control.Lease, error)
 		h.hooks.At("next-done")
 	}
 	return l, err
+}
+
+// Gang implements control.Service.
+func (h *hooked) Gang(ctx context.Context, fencing uint64) (control.Gang, error) {
+	h.hooks.At("gang")
+	g, err := h.Service.Gang(ctx, fencing)
+	if err == nil {
+		h.hooks.At("gang-done")
+	}
+	return g, err
 }
 
 // Renew implements control.Service.

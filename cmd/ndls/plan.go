@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ndls/coordinator"
 	"ndls/dataset"
 	"ndls/estimate"
 	"ndls/internal/control"
@@ -22,7 +23,8 @@ import (
 func (a *app) planCommand() *cobra.Command {
 	var uri string
 	var counts estimate.Counts
-	var blockColumns int
+	var blockColumns, workers int
+	parallel := string(coordinator.Columns)
 	var flags *planFlags
 	cmd := a.command("plan (--dataset URI | --nodes N --edges M [--features F --classes C])",
 		"what a run takes: memory, disk, passes, time",
@@ -58,7 +60,17 @@ once; without one, --half-features says that every feature is exactly a float16.
 			counts.StatedNodes = counts.StatedNodes || uri == ""
 			counts.Labelled = max(counts.Labelled, counts.Training)
 			r := control.Resources{Memory: memory, Threads: a.threads, BlockColumns: blockColumns}
-			list, err := estimate.Run(counts, plan, r, 0, estimate.Stages(counts, plan)...)
+			stages := estimate.Stages(counts, plan)
+			list, err := estimate.Run(counts, plan, r, 0, stages...)
+			switch p, wrong := coordinator.ParseParallel(parallel); {
+			case wrong != nil:
+				return asUsage(wrong)
+			case workers > 1 && (p == coordinator.Intervals || p == coordinator.Auto && errors.Is(err, mem.ErrBudget)):
+				if wrong := coordinator.CheckParallel(p, plan); wrong != nil {
+					return asUsage(wrong)
+				}
+				list, err = estimate.RunShared(counts, plan, r, workers, 0, stages...)
+			}
 			if printErr := a.printFigures(list); printErr != nil {
 				return printErr
 			}
@@ -72,6 +84,8 @@ once; without one, --half-features says that every feature is exactly a float16.
 	f.Int64Var(&counts.Training, "training", 0, "training nodes")
 	f.BoolVar(&counts.Half, "half-features", false, "every feature is exactly a float16")
 	f.IntVar(&counts.Hops, "expect-hops", estimate.DefaultHops, "hops until the last node settles, at most --kmax")
+	f.IntVar(&workers, "workers", 1, "workers that share rows with --parallel intervals, each with --memory")
+	parallelFlag(cmd, &parallel)
 	f.IntVar(&blockColumns, "block-columns", 0, "columns of a column block (default as many as --memory holds)")
 	// Here --features is the width of a feature row, or "none".
 	flags = newPlanFlags(cmd).partition().lsi().smooth().train().labels()
@@ -200,11 +214,11 @@ func (a *app) printFigures(list []control.Figures) error {
 		return nil
 	}
 	t := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "stage\tmemory\tat least\tdisk\tpeak disk\tread\twritten\tpasses\tcolumns\ttime\t")
+	fmt.Fprintln(t, "stage\tmemory\tat least\tdisk\tpeak disk\tread\twritten\tnetwork\tpasses\tcolumns\ttime\t")
 	for _, x := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t\n", x.Stage, mem.Bytes(x.PeakBytes), mem.Bytes(x.LeastBytes),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t\n", x.Stage, mem.Bytes(x.PeakBytes), mem.Bytes(x.LeastBytes),
 			mem.Bytes(x.DiskBytes), mem.Bytes(x.PeakDiskBytes), mem.Bytes(x.BytesRead), mem.Bytes(x.BytesWritten),
-			x.Passes, x.ColumnsPerPass, duration(x.Seconds))
+			mem.Bytes(x.NetworkBytes), x.Passes, x.ColumnsPerPass, duration(x.Seconds))
 	}
 	return t.Flush()
 }

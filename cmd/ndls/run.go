@@ -6,12 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ndls/coordinator"
 	"ndls/internal/control"
 )
 
 func (a *app) runCommand() *cobra.Command {
 	v := &stageVerb{app: a, stages: control.Stages, whole: true, creates: true}
 	var workers int
+	parallel := string(coordinator.Auto)
 	v.do = func(ctx context.Context) error {
 		switch {
 		case workers < 0:
@@ -19,7 +21,7 @@ func (a *app) runCommand() *cobra.Command {
 		case workers == 0:
 			return v.execute(ctx)
 		}
-		return v.local(ctx, workers)
+		return v.local(ctx, workers, parallel)
 	}
 	cmd := v.command("run --dataset URI --run DIR", "the whole job, from a dataset to accuracies",
 		`run imports a dataset, cuts it into shards, finds the local smoothing iteration
@@ -44,5 +46,6 @@ DATASET URIS
 	v.columnsFlag(cmd)
 	v.plan.precision().partition().lsi().smooth().train().labels()
 	cmd.Flags().IntVar(&workers, "workers", 0, "worker processes to start (default none: this process works)")
+	parallelFlag(cmd, &parallel)
 	return cmd
 }

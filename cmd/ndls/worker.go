@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -13,10 +14,12 @@ import (
 
 	"ndls/coordinator"
 	"ndls/internal/control"
+	"ndls/internal/control/blocks"
 	"ndls/internal/control/member"
 	"ndls/internal/control/rank"
 	"ndls/internal/control/rpc"
 	"ndls/internal/hook"
+	"ndls/internal/ring"
 	"ndls/internal/storage"
 	"ndls/worker"
 )
@@ -25,6 +28,7 @@ import (
 type workerFlags struct {
 	clusterFlags
 	listen   string
+	blocks   string
 	patience time.Duration
 	columns  int
 }
@@ -46,6 +50,7 @@ coordinator is it reads in the run directory, unless --coordinator says so.`,
 	f.securityFlags(cmd)
 	f.coordinatorFlag(cmd)
 	cmd.Flags().StringVar(&f.listen, "listen", loopback, "HOST:PORT for gossip; port 0 picks a free one")
+	cmd.Flags().StringVar(&f.blocks, "blocks-listen", "", "HOST:PORT for rows that workers share (default the host of --listen, and a free port)")
 	cmd.Flags().IntVar(&f.columns, "block-columns", 0, "columns of a column block (default as many as --memory holds)")
 	cmd.Flags().DurationVar(&f.patience, "wait", 5*time.Minute, "how long to wait for a coordinator that does not answer")
 	return cmd
@@ -98,6 +103,11 @@ func (a *app) work(ctx context.Context, f *workerFlags) error {
 	defer context.AfterFunc(ctx, group.Drain)()
 	serving, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	shared, at, stop, err := f.serveBlocks(security, cancel)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	// The coordinator may be gone for good before this worker hears of the end.
 	locate := f.locate(store)
 	watched := func(ctx context.Context) (string, error) {
@@ -112,13 +122,53 @@ func (a *app) work(ctx context.Context, f *workerFlags) error {
 	}
 	defer client.Close()
 	err = worker.Serve(serving, &hooked{client, hooks}, storage.NewCounting(copies), worker.Options{
-		Hello: control.Hello{Worker: name, Version: version, Holds: holds(copies)},
+		Hello:  control.Hello{Worker: name, Version: version, Blocks: at, Holds: holds(copies)},
+		Blocks: shared,
 		Resources: control.Resources{
 			Memory: memory, Threads: a.threads, Scratch: scratch, Kernel: a.kernel, BlockColumns: f.columns,
 		},
 		Saves: true, Patience: f.patience, Log: a.log,
 	})
 	return ended(ctx, store, err)
+}
+
+// serveBlocks serves the rows that this worker shares with others, until stop is called.
+// A server that fails ends the worker.
+func (f *workerFlags) serveBlocks(security *rpc.Security, fail context.CancelCauseFunc) (shared *worker.Blocks, at string, stop func(), err error) {
+	where := f.blocks
+	if where == "" {
+		host, _, err := net.SplitHostPort(f.listen)
+		if err != nil {
+			return nil, "", nil, asUsage(fmt.Errorf("--listen: %w", err))
+		}
+		where = net.JoinHostPort(host, "0")
+	}
+	listener, err := net.Listen("tcp", where)
+	if err != nil {
+		return nil, "", nil, fmt.Errorf("--blocks-listen: %w", err)
+	}
+	at, err = reachable(listener.Addr())
+	if err == nil {
+		err = security.CheckAddress(listener.Addr())
+	}
+	if err != nil {
+		return nil, "", nil, errors.Join(fmt.Errorf("--blocks-listen: %w", err), listener.Close())
+	}
+	shared = &worker.Blocks{
+		Hall: &ring.Hall{}, Wire: &blocks.Wire{Listener: listener},
+		Dial: func(address string) (*blocks.Client, error) {
+			return blocks.Dial(address, security.DialOptions(rpc.Worker)...)
+		},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		if err := blocks.Serve(ctx, shared.Wire, shared.Hall, security.ServerOptions()...); err != nil {
+			fail(err)
+		}
+	}()
+	return shared, at, func() { cancel(); <-served }, nil
 }
 
 // awaitStore opens the run directory, which a coordinator may be about to make.

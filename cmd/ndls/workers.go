@@ -29,7 +29,7 @@ const (
 
 // local runs the stages with worker processes on this machine, which share memory
 // and threads.
-func (v *stageVerb) local(ctx context.Context, workers int) error {
+func (v *stageVerb) local(ctx context.Context, workers int, parallel string) error {
 	memory, err := v.memoryBytes()
 	if err != nil {
 		return err
@@ -51,6 +51,9 @@ func (v *stageVerb) local(ctx context.Context, workers int) error {
 		return err
 	}
 	defer r.close()
+	if err := r.share(parallel, workers); err != nil {
+		return err
+	}
 	threads := max(v.threads/workers, 1)
 	r.job.Resources.Memory, r.job.Resources.Threads, r.job.Resources.BlockColumns = share, threads, v.blockColumns
 	program, err := os.Executable()

@@ -24,7 +24,7 @@ var rules = []rule{
 	{"cmd/ndls", []string{"."}},
 	{"bench", []string{"."}},
 	{"e2e", []string{}},
-	{"coordinator", []string{"estimate", "partition", "internal/control", "internal/mem", "internal/progress", "internal/storage", "shards"}},
+	{"coordinator", []string{"estimate", "partition", "internal/control", "internal/mem", "internal/packed", "internal/progress", "internal/storage", "shards"}},
 	{"estimate", []string{"partition", "lsi", "smooth", "train", "spmv", "shards", "internal"}},
 	{"worker", []string{"dataset", "partition", "lsi", "smooth", "train", "spmv", "shards", "internal"}},
 	{"export", []string{"shards", "internal"}},
@@ -38,6 +38,7 @@ var rules = []rule{
 	{"spmv", []string{"internal/direct", "internal/half", "internal/mem", "internal/packed", "internal/progress"}},
 	{"internal/stationary", []string{"internal", "spmv"}},
 	{"internal/hops", []string{"internal", "spmv"}},
+	{"internal/ring", []string{"internal", "spmv"}},
 	{"internal", []string{"internal"}},
 }
 
@@ -55,7 +56,7 @@ var exclusive = map[string][]string{
 	"testing":                           {"internal/testgraph", "internal/storage/storagetest", "bench/scaling"},
 	"ndls/internal/testgraph":           {},
 	"ndls/internal/storage/storagetest": {},
-	"ndls/internal/control":             {"cmd/ndls", "bench", "coordinator", "estimate", "worker", "internal/control"},
+	"ndls/internal/control":             {"cmd/ndls", "bench", "coordinator", "estimate", "worker", "internal/control", "internal/ring"},
 	"github.com/apache/arrow/go/arrow":  {},
 }
 

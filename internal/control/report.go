@@ -16,6 +16,8 @@ type StageReport struct {
 	// BytesRead and BytesWritten are of the run directory and scratch files.
 	BytesRead    int64 `json:"bytes_read"`
 	BytesWritten int64 `json:"bytes_written"`
+	// NetworkBytes is what workers that share rows sent each other.
+	NetworkBytes int64 `json:"network_bytes,omitempty"`
 	// PlannedPeak and MeasuredPeak are bytes of memory, MeasuredDisk the most bytes
 	// that the run directory and scratch held at a time.
 	PlannedPeak  int64 `json:"planned_peak_bytes"`
@@ -104,8 +106,10 @@ type Figures struct {
 	ScratchBytes  int64 `json:"scratch_bytes"`
 	PeakDiskBytes int64 `json:"peak_disk_bytes"`
 	// BytesRead and BytesWritten are of the run directory and scratch.
-	BytesRead      int64   `json:"bytes_read"`
-	BytesWritten   int64   `json:"bytes_written"`
+	BytesRead    int64 `json:"bytes_read"`
+	BytesWritten int64 `json:"bytes_written"`
+	// NetworkBytes is what workers that share rows send each other, all together.
+	NetworkBytes   int64   `json:"network_bytes,omitempty"`
 	Passes         int     `json:"passes"`
 	ColumnsPerPass int     `json:"columns_per_pass"`
 	Seconds        float64 `json:"seconds"`

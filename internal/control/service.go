@@ -27,6 +27,9 @@ const (
 	Whole   Part = "whole"   // all of it
 	Columns Part = "columns" // granules [First, Last) of 16 columns
 	Rows    Part = "rows"    // intervals [First, Last)
+	// Intervals is all columns of the rows of strips [First, Last). The tasks of a
+	// phase have all strips, and are done at the same time: their workers are a [Gang].
+	Intervals Part = "intervals"
 )
 
 // The other parts of a partition, with the names that package partition has for
@@ -140,7 +143,22 @@ const (
 	// Drained: the worker was told to stop; the task continues elsewhere and
 	// nothing was wrong with it.
 	Drained Kind = "drained"
+	// Broken: another worker of the gang failed, or cannot be reached.
+	Broken Kind = "broken"
 )
+
+// Gang is workers that have the tasks of a phase of Intervals, in order of their
+// rows.
+type Gang struct {
+	// Number is that of no other gang of the run, nor of another attempt of this one.
+	Number uint64
+	// Self is which of them asks.
+	Self int
+	// Borders are the strips where they begin, and then the end.
+	Borders []int
+	// Peers are the addresses at which they serve rows.
+	Peers []string
+}
 
 // Outcome is how a task ended.
 type Outcome struct {
@@ -159,6 +177,10 @@ type Service interface {
 	// Next waits for a task for the worker. It fails with ErrEnded once there
 	// will be none, and with ErrRefused for a worker that has not joined.
 	Next(ctx context.Context, worker string) (Lease, error)
+	// Gang waits until all tasks of the lease's phase, which are of Intervals, are
+	// leased, and says to whom. It fails with ErrLeaseLost. When one of these leases
+	// ends without a report, so do all.
+	Gang(ctx context.Context, fencing uint64) (Gang, error)
 	// Renew keeps a lease, or fails with ErrLeaseLost.
 	Renew(ctx context.Context, fencing uint64, p Progress) error
 	// Commit changes the catalogue on behalf of a lease, durably, or fails with

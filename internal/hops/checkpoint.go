@@ -53,21 +53,66 @@ func (c Checkpoints) After(ctx context.Context, hop int, write func(io.Writer) e
 	return nil
 }
 
-// Begin lets read take in From, if there is one, and says whether it did. Where it
-// failed everything has to be set up anew.
-func (c Checkpoints) Begin(read func(*StateReader) (hop int, err error)) bool {
-	if c.From == nil {
-		return false
+// After is [Checkpoints.After]; where the graph is shared out all workers save, and
+// stop, where one of them has to.
+func (g Graph) After(ctx context.Context, c Checkpoints, hop int, write func(io.Writer) error) error {
+	if g.Peers == nil {
+		return c.After(ctx, hop, write)
 	}
-	hop, err := 0, error(nil)
-	r, err := NewStateReader(c.From)
-	if err == nil {
-		hop, err = read(r)
+	const save, stop = 1, 2
+	wish := 0
+	if c.Stop != nil && c.Stop() {
+		wish = stop
+	} else if c.Due != nil && c.Due() {
+		wish = save
 	}
-	if c.Resumed != nil {
-		c.Resumed(hop, err)
+	wish, err := g.Most(wish)
+	if err != nil {
+		return fmt.Errorf("hops: hop %d: %w", hop, err)
 	}
-	return err == nil
+	c.Stop = func() bool { return wish == stop }
+	c.Due = func() bool { return wish == save }
+	return c.After(ctx, hop, write)
+}
+
+// Begin lets header and then body take in c.From, if there is one, and says whether
+// they did. Header says what hop it is, and what else has to be the same where a
+// graph is shared out: there body is called, which may exchange values, if all
+// workers have states of the same place, and goes for nothing unless all of them
+// took theirs in. Where it did not everything has to be set up anew. The error is that
+// of the exchange.
+func (g Graph) Begin(c Checkpoints, header func(*StateReader) (place []int, err error), body func(*StateReader) error) (bool, error) {
+	var r *StateReader
+	var place []int
+	var why error
+	if c.From != nil {
+		if r, why = NewStateReader(c.From); why == nil {
+			place, why = header(r)
+		}
+		if why != nil {
+			place = nil
+		}
+	}
+	taken, err := g.same(place)
+	if err == nil && taken {
+		if why = body(r); why != nil {
+			place = nil
+		}
+		taken, err = g.same(place)
+	}
+	if err != nil {
+		return false, fmt.Errorf("hops: going on from states: %w", err)
+	}
+	if c.From != nil && c.Resumed != nil {
+		hop := 0
+		if taken {
+			hop = place[0]
+		} else if why == nil {
+			why = fmt.Errorf("hops: other workers have no state of the same hop: %w", ErrState)
+		}
+		c.Resumed(hop, why)
+	}
+	return taken, nil
 }
 
 // Origin says what a state is of, as far as all engines have it in common.
@@ -77,9 +122,17 @@ type Origin struct {
 	Nodes     int64  `json:"nodes"`
 	Edges     int64  `json:"edges"`
 	Precision string `json:"precision"`
+	// Row is the first row of a part, and All the rows of its graph; they are 0
+	// where all rows are here.
+	Row int64 `json:"row,omitempty"`
+	All int64 `json:"all,omitempty"`
 }
 
 // Origin is that of a state of an engine.
 func (g Graph) Origin(engine string, c Checkpoints, p spmv.Precision) Origin {
-	return Origin{engine, c.Identity, g.Source.NumNodes(), NumEdges(g.Source), p.String()}
+	o := Origin{Engine: engine, Identity: c.Identity, Nodes: g.Source.NumNodes(), Edges: NumEdges(g.Source), Precision: p.String()}
+	if g.Peers != nil {
+		o.Row, _, o.All = g.Peers.Range()
+	}
+	return o
 }

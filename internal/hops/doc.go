@@ -13,6 +13,10 @@
 // cut into blocks. Only edges into rows that are still recomputed have to be
 // streamed: the stream is written anew for those rows when that pays.
 //
+// With [Peers] a worker has a range of the rows and others have the rest: all of them
+// hop together, save together, and go on together from states of the same hop and the
+// same range each, or begin anew together.
+//
 // # Format
 //
 // A state is what a run saves between two hops, as [Checkpoints] ask for, and what
@@ -49,5 +53,6 @@
 //
 // # Not supported
 //
-// Saving within a hop.
+// Saving within a hop. Writing the stream anew with [Peers], and going on from states of
+// other ranges.
 package hops

@@ -26,6 +26,10 @@ type Graph struct {
 	// Filter gives the edges of src into the rows that keep names. nil never
 	// writes a stream anew.
 	Filter func(ctx context.Context, src packed.Source, keep func(row int64) bool) (Stream, error)
+	// Peers is set where other workers have the other rows: then Source (see
+	// [Slice]), Degree, State (see [Share]) and what the engines are given are of
+	// this worker's rows, numbered from the first of them, and Filter is nil.
+	Peers Peers
 }
 
 // Stream is a source that gives its memory and disk space back.
@@ -49,6 +53,9 @@ type Rows func(put func(rows []float32) error) error
 
 // NewBlock maps a column block of the graph.
 func (g Graph) NewBlock(l spmv.Layout) (*spmv.Block, error) {
+	if g.Peers != nil {
+		return spmv.NewShared(g.Budget, g.Kernel, g.Peers, l, g.Threads, g.Scratch)
+	}
 	return spmv.NewBlock(g.Budget, g.Kernel, g.Source.NumNodes(), l, g.Threads, g.Scratch)
 }
 
@@ -66,9 +73,11 @@ func (g Graph) Fill(b *spmv.Block, x Rows, mean *stationary.Mean) error {
 	}); err != nil || mean == nil {
 		return err
 	}
-	if err := b.Visit(func(first int64, rows []float32) error {
-		mean.Add(first, rows)
-		return nil
+	if err := g.Chain(mean.Sums(), func() error {
+		return b.Visit(func(first int64, rows []float32) error {
+			mean.Add(first, rows)
+			return nil
+		})
 	}); err != nil {
 		return err
 	}

@@ -36,6 +36,9 @@ func SafeFree(edges, need int64) int64 {
 // Room is what column blocks are laid out for.
 type Room struct {
 	Nodes, Components int64
+	// Others are the rows that other workers have beside Nodes. The width is
+	// then Asked, which is the same for all of them.
+	Others int64
 	// Free is what the budget has left, beside edges that are Resident.
 	Free      int64
 	Resident  bool
@@ -58,6 +61,13 @@ func (r Room) Useful() Room {
 	return r
 }
 
+// Agreed is r for the width that all who share the rows of a graph will take, 0
+// where they have not agreed on one yet: then it is the least.
+func (r Room) Agreed(columns int) Room {
+	r.Asked = max(columns, spmv.Granule)
+	return r
+}
+
 // Layout lays a column block out. beside is what a block of some layout needs
 // beside its rows, need what it takes with that. Where nothing fits, they are
 // those of the smallest layout, and the error wraps mem.ErrBudget.
@@ -66,6 +76,10 @@ func (r Room) Layout(beside func(spmv.Layout) int64) (l spmv.Layout, need int64,
 	if r.Asked > 0 {
 		r.Columns = min(r.Asked, r.Columns)
 		least = r.Columns
+	}
+	if r.Others > 0 {
+		l, err = spmv.PlanShared(r.Nodes, r.Nodes+r.Others, least, r.Precision, r.Free, r.Threads, beside)
+		return l, l.Memory(r.Nodes, r.Threads) + beside(l), err
 	}
 	l, err = spmv.PlanLayout(r.Nodes, least, r.Columns, r.Precision, r.Free, r.Threads, beside)
 	return l, l.Memory(r.Nodes, r.Threads) + beside(l), err

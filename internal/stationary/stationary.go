@@ -38,10 +38,19 @@ func New(b *mem.Budget, degree, component []uint32, count int, r float64) (*Stat
 	for d := range powers {
 		s.up[d], s.down[d] = power(uint32(d), r), power(uint32(d), -r)
 	}
-	for i, d := range degree {
-		volume.S[s.of(i)] += float64(d) + 1
-	}
+	s.AddVolumes()
 	return s, nil
+}
+
+// Volumes are Σ d̃ by component. Who has some rows of a graph makes them those of
+// all rows.
+func (s *State) Volumes() []float64 { return s.volume.S }
+
+// AddVolumes adds what the rows here give to Volumes, in ascending order of row.
+func (s *State) AddVolumes() {
+	for i, d := range s.degree {
+		s.volume.S[s.of(i)] += float64(d) + 1
+	}
 }
 
 // Free returns the memory.
@@ -121,6 +130,9 @@ func (s *State) MeanBytes(stride int) int64 { return 8 * int64(s.count) * int64(
 
 // Free returns the memory.
 func (m *Mean) Free() { m.rows.Free() }
+
+// Sums are what Add adds to, by component, until Finish.
+func (m *Mean) Sums() []float64 { return m.rows.S }
 
 // Clear starts anew.
 func (m *Mean) Clear() { m.rows.Clear() }

@@ -128,6 +128,18 @@ func (c *Client) Next(ctx context.Context, worker string) (l control.Lease, err 
 	return l, err
 }
 
+// Gang is control.Service's. It waits as long as ctx lets it.
+func (c *Client) Gang(ctx context.Context, fencing uint64) (g control.Gang, err error) {
+	err = c.try(ctx, "gang", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
+		m, err := c.control.Gang(ctx, &controlpb.GangRequest{Fencing: fencing}, o...)
+		if err == nil {
+			g = toGang(m)
+		}
+		return err
+	})
+	return g, err
+}
+
 // Renew is control.Service's.
 func (c *Client) Renew(ctx context.Context, fencing uint64, p control.Progress) error {
 	m := fromRenew(fencing, p)

@@ -106,7 +106,7 @@ func fromLease(l control.Lease) (*controlpb.Lease, error) {
 	return &controlpb.Lease{
 		Task: &controlpb.Task{
 			Stage: string(l.Task.Stage), Part: string(l.Task.Part), First: int64(l.Task.First), Last: int64(l.Task.Last),
-			PlanJson: plan,
+			PlanJson: plan, Needs: l.Task.Needs,
 			Inputs: &controlpb.Inputs{
 				Dataset: l.Task.Inputs.Dataset, SoftLabels: l.Task.Inputs.SoftLabels, Targets: l.Task.Inputs.Targets,
 			},
@@ -123,7 +123,7 @@ func toLease(m *controlpb.Lease) (control.Lease, error) {
 	return control.Lease{
 		Task: control.Task{
 			Stage: control.Stage(t.GetStage()), Part: control.Part(t.GetPart()), First: int(t.GetFirst()), Last: int(t.GetLast()),
-			Plan: plan,
+			Plan: plan, Needs: t.GetNeeds(),
 			Inputs: control.Inputs{
 				Dataset: t.GetInputs().GetDataset(), SoftLabels: t.GetInputs().GetSoftLabels(), Targets: t.GetInputs().GetTargets(),
 			},
@@ -131,6 +131,22 @@ func toLease(m *controlpb.Lease) (control.Lease, error) {
 		Fencing: m.GetFencing(),
 		TTL:     ttl,
 	}, errors.Join(errPlan, errTTL)
+}
+
+func fromGang(g control.Gang) *controlpb.GangReply {
+	m := &controlpb.GangReply{Number: g.Number, Self: int64(g.Self), Peers: g.Peers}
+	for _, b := range g.Borders {
+		m.Borders = append(m.Borders, int64(b))
+	}
+	return m
+}
+
+func toGang(m *controlpb.GangReply) control.Gang {
+	g := control.Gang{Number: m.GetNumber(), Self: int(m.GetSelf()), Peers: m.GetPeers()}
+	for _, b := range m.GetBorders() {
+		g.Borders = append(g.Borders, int(b))
+	}
+	return g
 }
 
 func fromRenew(fencing uint64, p control.Progress) *controlpb.RenewRequest {
@@ -186,6 +202,7 @@ var kinds = map[control.Kind]controlpb.Kind{
 	control.Fatal:   controlpb.Kind_KIND_FATAL,
 	control.Drained: controlpb.Kind_KIND_DRAINED,
 	control.Unable:  controlpb.Kind_KIND_UNABLE,
+	control.Broken:  controlpb.Kind_KIND_BROKEN,
 }
 
 func fromOutcome(fencing uint64, o control.Outcome) (*controlpb.FinishRequest, error) {

@@ -24,6 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fake struct {
 	welcome control.Welcome
 	next    func(ctx context.Context) (control.Lease, error)
+	gang    func(ctx context.Context) (control.Gang, error)
 	entries []control.Entry
 	err     error
 	commit  func(ctx context.Context) error
@@ -60,6 +61,14 @@ func (f *fake) Next(ctx context.Context, worker string) (control.Lease, error) {
 func (f *fake) Renew(_ context.Context, fencing uint64, p control.Progress) error {
 	f.note(fencing, p)
 	return f.err
+}
+
+func (f *fake) Gang(ctx context.Context, fencing uint64) (control.Gang, error) {
+	f.note(fencing)
+	if f.gang != nil {
+		return f.gang(ctx)
+	}
+	return control.Gang{}, f.err
 }
 
 func (f *fake) Commit(ctx context.Context, fencing uint64, c control.Change) error {
@@ -152,6 +161,8 @@ var (
 	}
 )
 
+var gang = control.Gang{Number: 21, Self: 1, Borders: []int{0, 3, 9}, Peers: []string{"10.0.0.1:70", "10.0.0.2:70"}}
+
 func TestCallsArriveAsTheyWereMade(t *testing.T) {
 	ctx := context.Background()
 	f := &fake{
@@ -159,6 +170,7 @@ func TestCallsArriveAsTheyWereMade(t *testing.T) {
 			Plan: control.DefaultPlan(), Store: "s3://bucket/run", Heartbeat: 10 * time.Second, Checkpoint: 5 * time.Minute,
 		},
 		next:    func(context.Context) (control.Lease, error) { return lease, nil },
+		gang:    func(context.Context) (control.Gang, error) { return gang, nil },
 		entries: change.Added,
 	}
 	text := bytes.Repeat([]byte(`{"a":1}`), pieceBytes)
@@ -177,6 +189,9 @@ func TestCallsArriveAsTheyWereMade(t *testing.T) {
 	if l, err := c.Next(ctx, "w-1"); err != nil || !reflect.DeepEqual(l, lease) {
 		t.Fatalf("next: %+v, %v", l, err)
 	}
+	if g, err := c.Gang(ctx, 17); err != nil || !reflect.DeepEqual(g, gang) {
+		t.Fatalf("gang: %+v, %v", g, err)
+	}
 	for i, err := range []error{
 		c.Renew(ctx, 17, progress), c.Commit(ctx, 17, change), c.Finish(ctx, 17, done), c.Finish(ctx, 18, failed),
 	} {
@@ -190,7 +205,7 @@ func TestCallsArriveAsTheyWereMade(t *testing.T) {
 	if got, err := c.Status(ctx); err != nil || !bytes.Equal(got, text) {
 		t.Fatalf("status: %d bytes, %v", len(got), err)
 	}
-	want := []any{hello, "w-1", uint64(17), progress, uint64(17), change, uint64(17), done, uint64(18), failed}
+	want := []any{hello, "w-1", uint64(17), uint64(17), progress, uint64(17), change, uint64(17), done, uint64(18), failed}
 	if !reflect.DeepEqual(f.notes(), want) {
 		t.Fatalf("the service was asked %+v, want %+v", f.notes(), want)
 	}

@@ -162,6 +162,19 @@ func (s *server) Next(ctx context.Context, m *controlpb.NextRequest) (*controlpb
 	return answer, toStatus(err)
 }
 
+func (s *server) Gang(ctx context.Context, m *controlpb.GangRequest) (*controlpb.GangReply, error) {
+	if err := s.checkRun(ctx); err != nil {
+		return nil, err
+	}
+	waiting, cancel := s.untilStop(ctx)
+	defer cancel()
+	g, err := s.service.Gang(waiting, m.GetFencing())
+	if err != nil {
+		return nil, s.ended(err)
+	}
+	return fromGang(g), nil
+}
+
 func (s *server) Renew(ctx context.Context, m *controlpb.RenewRequest) (*controlpb.RenewReply, error) {
 	if err := s.checkRun(ctx); err != nil {
 		return nil, err

@@ -49,6 +49,7 @@ const (
 	Kind_KIND_FATAL       Kind = 2
 	Kind_KIND_DRAINED     Kind = 3
 	Kind_KIND_UNABLE      Kind = 4
+	Kind_KIND_BROKEN      Kind = 5
 )
 
 // Enum value maps for Kind.
@@ -59,6 +60,7 @@ var (
 		2: "KIND_FATAL",
 		3: "KIND_DRAINED",
 		4: "KIND_UNABLE",
+		5: "KIND_BROKEN",
 	}
 	Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -66,6 +68,7 @@ var (
 		"KIND_FATAL":       2,
 		"KIND_DRAINED":     3,
 		"KIND_UNABLE":      4,
+		"KIND_BROKEN":      5,
 	}
 )
 
@@ -300,6 +303,7 @@ type Task struct {
 	Last          int64                  `protobuf:"varint,4,opt,name=last,proto3" json:"last,omitempty"`
 	PlanJson      []byte                 `protobuf:"bytes,5,opt,name=plan_json,json=planJson,proto3" json:"plan_json,omitempty"`
 	Inputs        *Inputs                `protobuf:"bytes,6,opt,name=inputs,proto3" json:"inputs,omitempty"`
+	Needs         int64                  `protobuf:"varint,7,opt,name=needs,proto3" json:"needs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -374,6 +378,13 @@ func (x *Task) GetInputs() *Inputs {
 		return x.Inputs
 	}
 	return nil
+}
+
+func (x *Task) GetNeeds() int64 {
+	if x != nil {
+		return x.Needs
+	}
+	return 0
 }
 
 type Inputs struct {
@@ -496,6 +507,118 @@ func (x *Lease) GetTtl() *durationpb.Duration {
 	return nil
 }
 
+type GangRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Fencing       uint64                 `protobuf:"varint,1,opt,name=fencing,proto3" json:"fencing,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GangRequest) Reset() {
+	*x = GangRequest{}
+	mi := &file_control_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GangRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GangRequest) ProtoMessage() {}
+
+func (x *GangRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GangRequest.ProtoReflect.Descriptor instead.
+func (*GangRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *GangRequest) GetFencing() uint64 {
+	if x != nil {
+		return x.Fencing
+	}
+	return 0
+}
+
+type GangReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Self          int64                  `protobuf:"varint,2,opt,name=self,proto3" json:"self,omitempty"`
+	Borders       []int64                `protobuf:"varint,3,rep,packed,name=borders,proto3" json:"borders,omitempty"`
+	Peers         []string               `protobuf:"bytes,4,rep,name=peers,proto3" json:"peers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GangReply) Reset() {
+	*x = GangReply{}
+	mi := &file_control_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GangReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GangReply) ProtoMessage() {}
+
+func (x *GangReply) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GangReply.ProtoReflect.Descriptor instead.
+func (*GangReply) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *GangReply) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *GangReply) GetSelf() int64 {
+	if x != nil {
+		return x.Self
+	}
+	return 0
+}
+
+func (x *GangReply) GetBorders() []int64 {
+	if x != nil {
+		return x.Borders
+	}
+	return nil
+}
+
+func (x *GangReply) GetPeers() []string {
+	if x != nil {
+		return x.Peers
+	}
+	return nil
+}
+
 type RenewRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Fencing       uint64                 `protobuf:"varint,1,opt,name=fencing,proto3" json:"fencing,omitempty"`
@@ -506,7 +629,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -518,7 +641,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -531,7 +654,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{6}
+	return file_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RenewRequest) GetFencing() uint64 {
@@ -561,7 +684,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -573,7 +696,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -586,7 +709,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{7}
+	return file_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Progress) GetWhat() string {
@@ -632,7 +755,7 @@ type RenewReply struct {
 
 func (x *RenewReply) Reset() {
 	*x = RenewReply{}
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -644,7 +767,7 @@ func (x *RenewReply) String() string {
 func (*RenewReply) ProtoMessage() {}
 
 func (x *RenewReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -657,7 +780,7 @@ func (x *RenewReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewReply.ProtoReflect.Descriptor instead.
 func (*RenewReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{8}
+	return file_control_proto_rawDescGZIP(), []int{10}
 }
 
 type Entry struct {
@@ -675,7 +798,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -687,7 +810,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -700,7 +823,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{9}
+	return file_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Entry) GetKind() string {
@@ -767,7 +890,7 @@ type CommitRequest struct {
 
 func (x *CommitRequest) Reset() {
 	*x = CommitRequest{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +902,7 @@ func (x *CommitRequest) String() string {
 func (*CommitRequest) ProtoMessage() {}
 
 func (x *CommitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +915,7 @@ func (x *CommitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitRequest.ProtoReflect.Descriptor instead.
 func (*CommitRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CommitRequest) GetFencing() uint64 {
@@ -838,7 +961,7 @@ type CommitReply struct {
 
 func (x *CommitReply) Reset() {
 	*x = CommitReply{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -850,7 +973,7 @@ func (x *CommitReply) String() string {
 func (*CommitReply) ProtoMessage() {}
 
 func (x *CommitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -863,7 +986,7 @@ func (x *CommitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitReply.ProtoReflect.Descriptor instead.
 func (*CommitReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 type FinishRequest struct {
@@ -879,7 +1002,7 @@ type FinishRequest struct {
 
 func (x *FinishRequest) Reset() {
 	*x = FinishRequest{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -891,7 +1014,7 @@ func (x *FinishRequest) String() string {
 func (*FinishRequest) ProtoMessage() {}
 
 func (x *FinishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -904,7 +1027,7 @@ func (x *FinishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishRequest.ProtoReflect.Descriptor instead.
 func (*FinishRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FinishRequest) GetFencing() uint64 {
@@ -943,7 +1066,7 @@ type FinishReply struct {
 
 func (x *FinishReply) Reset() {
 	*x = FinishReply{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -955,7 +1078,7 @@ func (x *FinishReply) String() string {
 func (*FinishReply) ProtoMessage() {}
 
 func (x *FinishReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -968,7 +1091,7 @@ func (x *FinishReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishReply.ProtoReflect.Descriptor instead.
 func (*FinishReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 type CatalogRequest struct {
@@ -979,7 +1102,7 @@ type CatalogRequest struct {
 
 func (x *CatalogRequest) Reset() {
 	*x = CatalogRequest{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -991,7 +1114,7 @@ func (x *CatalogRequest) String() string {
 func (*CatalogRequest) ProtoMessage() {}
 
 func (x *CatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1004,7 +1127,7 @@ func (x *CatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CatalogRequest.ProtoReflect.Descriptor instead.
 func (*CatalogRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 type CatalogReply struct {
@@ -1016,7 +1139,7 @@ type CatalogReply struct {
 
 func (x *CatalogReply) Reset() {
 	*x = CatalogReply{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1028,7 +1151,7 @@ func (x *CatalogReply) String() string {
 func (*CatalogReply) ProtoMessage() {}
 
 func (x *CatalogReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1041,7 +1164,7 @@ func (x *CatalogReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CatalogReply.ProtoReflect.Descriptor instead.
 func (*CatalogReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CatalogReply) GetEntries() []*Entry {
@@ -1059,7 +1182,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1071,7 +1194,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1084,7 +1207,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 type StatusReply struct {
@@ -1096,7 +1219,7 @@ type StatusReply struct {
 
 func (x *StatusReply) Reset() {
 	*x = StatusReply{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1108,7 +1231,7 @@ func (x *StatusReply) String() string {
 func (*StatusReply) ProtoMessage() {}
 
 func (x *StatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1121,7 +1244,7 @@ func (x *StatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusReply.ProtoReflect.Descriptor instead.
 func (*StatusReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StatusReply) GetJson() []byte {
@@ -1151,14 +1274,15 @@ const file_control_proto_rawDesc = "" +
 	"checkpoint\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"checkpoint\"%\n" +
 	"\vNextRequest\x12\x16\n" +
-	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xa8\x01\n" +
+	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xbe\x01\n" +
 	"\x04Task\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x12\n" +
 	"\x04part\x18\x02 \x01(\tR\x04part\x12\x14\n" +
 	"\x05first\x18\x03 \x01(\x03R\x05first\x12\x12\n" +
 	"\x04last\x18\x04 \x01(\x03R\x04last\x12\x1b\n" +
 	"\tplan_json\x18\x05 \x01(\fR\bplanJson\x12/\n" +
-	"\x06inputs\x18\x06 \x01(\v2\x17.ndls.control.v1.InputsR\x06inputs\"]\n" +
+	"\x06inputs\x18\x06 \x01(\v2\x17.ndls.control.v1.InputsR\x06inputs\x12\x14\n" +
+	"\x05needs\x18\a \x01(\x03R\x05needs\"]\n" +
 	"\x06Inputs\x12\x18\n" +
 	"\adataset\x18\x01 \x01(\tR\adataset\x12\x1f\n" +
 	"\vsoft_labels\x18\x02 \x01(\tR\n" +
@@ -1167,7 +1291,14 @@ const file_control_proto_rawDesc = "" +
 	"\x05Lease\x12)\n" +
 	"\x04task\x18\x01 \x01(\v2\x15.ndls.control.v1.TaskR\x04task\x12\x18\n" +
 	"\afencing\x18\x02 \x01(\x04R\afencing\x12+\n" +
-	"\x03ttl\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"_\n" +
+	"\x03ttl\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"'\n" +
+	"\vGangRequest\x12\x18\n" +
+	"\afencing\x18\x01 \x01(\x04R\afencing\"g\n" +
+	"\tGangReply\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
+	"\x04self\x18\x02 \x01(\x03R\x04self\x12\x18\n" +
+	"\aborders\x18\x03 \x03(\x03R\aborders\x12\x14\n" +
+	"\x05peers\x18\x04 \x03(\tR\x05peers\"_\n" +
 	"\fRenewRequest\x12\x18\n" +
 	"\afencing\x18\x01 \x01(\x04R\afencing\x125\n" +
 	"\bprogress\x18\x02 \x01(\v2\x19.ndls.control.v1.ProgressR\bprogress\"r\n" +
@@ -1206,7 +1337,7 @@ const file_control_proto_rawDesc = "" +
 	"\aentries\x18\x01 \x03(\v2\x16.ndls.control.v1.EntryR\aentries\"\x0f\n" +
 	"\rStatusRequest\"!\n" +
 	"\vStatusReply\x12\x12\n" +
-	"\x04json\x18\x01 \x01(\fR\x04json*_\n" +
+	"\x04json\x18\x01 \x01(\fR\x04json*p\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -1214,10 +1345,12 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"KIND_FATAL\x10\x02\x12\x10\n" +
 	"\fKIND_DRAINED\x10\x03\x12\x0f\n" +
-	"\vKIND_UNABLE\x10\x042\xf1\x03\n" +
+	"\vKIND_UNABLE\x10\x04\x12\x0f\n" +
+	"\vKIND_BROKEN\x10\x052\xb3\x04\n" +
 	"\aControl\x12:\n" +
 	"\x04Join\x12\x16.ndls.control.v1.Hello\x1a\x18.ndls.control.v1.Welcome(\x01\x12<\n" +
-	"\x04Next\x12\x1c.ndls.control.v1.NextRequest\x1a\x16.ndls.control.v1.Lease\x12C\n" +
+	"\x04Next\x12\x1c.ndls.control.v1.NextRequest\x1a\x16.ndls.control.v1.Lease\x12@\n" +
+	"\x04Gang\x12\x1c.ndls.control.v1.GangRequest\x1a\x1a.ndls.control.v1.GangReply\x12C\n" +
 	"\x05Renew\x12\x1d.ndls.control.v1.RenewRequest\x1a\x1b.ndls.control.v1.RenewReply\x12H\n" +
 	"\x06Commit\x12\x1e.ndls.control.v1.CommitRequest\x1a\x1c.ndls.control.v1.CommitReply(\x01\x12F\n" +
 	"\x06Finish\x12\x1e.ndls.control.v1.FinishRequest\x1a\x1c.ndls.control.v1.FinishReply\x12K\n" +
@@ -1237,7 +1370,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),                   // 0: ndls.control.v1.Kind
 	(*Hello)(nil),               // 1: ndls.control.v1.Hello
@@ -1246,46 +1379,50 @@ var file_control_proto_goTypes = []any{
 	(*Task)(nil),                // 4: ndls.control.v1.Task
 	(*Inputs)(nil),              // 5: ndls.control.v1.Inputs
 	(*Lease)(nil),               // 6: ndls.control.v1.Lease
-	(*RenewRequest)(nil),        // 7: ndls.control.v1.RenewRequest
-	(*Progress)(nil),            // 8: ndls.control.v1.Progress
-	(*RenewReply)(nil),          // 9: ndls.control.v1.RenewReply
-	(*Entry)(nil),               // 10: ndls.control.v1.Entry
-	(*CommitRequest)(nil),       // 11: ndls.control.v1.CommitRequest
-	(*CommitReply)(nil),         // 12: ndls.control.v1.CommitReply
-	(*FinishRequest)(nil),       // 13: ndls.control.v1.FinishRequest
-	(*FinishReply)(nil),         // 14: ndls.control.v1.FinishReply
-	(*CatalogRequest)(nil),      // 15: ndls.control.v1.CatalogRequest
-	(*CatalogReply)(nil),        // 16: ndls.control.v1.CatalogReply
-	(*StatusRequest)(nil),       // 17: ndls.control.v1.StatusRequest
-	(*StatusReply)(nil),         // 18: ndls.control.v1.StatusReply
-	(*durationpb.Duration)(nil), // 19: google.protobuf.Duration
+	(*GangRequest)(nil),         // 7: ndls.control.v1.GangRequest
+	(*GangReply)(nil),           // 8: ndls.control.v1.GangReply
+	(*RenewRequest)(nil),        // 9: ndls.control.v1.RenewRequest
+	(*Progress)(nil),            // 10: ndls.control.v1.Progress
+	(*RenewReply)(nil),          // 11: ndls.control.v1.RenewReply
+	(*Entry)(nil),               // 12: ndls.control.v1.Entry
+	(*CommitRequest)(nil),       // 13: ndls.control.v1.CommitRequest
+	(*CommitReply)(nil),         // 14: ndls.control.v1.CommitReply
+	(*FinishRequest)(nil),       // 15: ndls.control.v1.FinishRequest
+	(*FinishReply)(nil),         // 16: ndls.control.v1.FinishReply
+	(*CatalogRequest)(nil),      // 17: ndls.control.v1.CatalogRequest
+	(*CatalogReply)(nil),        // 18: ndls.control.v1.CatalogReply
+	(*StatusRequest)(nil),       // 19: ndls.control.v1.StatusRequest
+	(*StatusReply)(nil),         // 20: ndls.control.v1.StatusReply
+	(*durationpb.Duration)(nil), // 21: google.protobuf.Duration
 }
 var file_control_proto_depIdxs = []int32{
-	19, // 0: ndls.control.v1.Welcome.heartbeat:type_name -> google.protobuf.Duration
-	19, // 1: ndls.control.v1.Welcome.checkpoint:type_name -> google.protobuf.Duration
+	21, // 0: ndls.control.v1.Welcome.heartbeat:type_name -> google.protobuf.Duration
+	21, // 1: ndls.control.v1.Welcome.checkpoint:type_name -> google.protobuf.Duration
 	5,  // 2: ndls.control.v1.Task.inputs:type_name -> ndls.control.v1.Inputs
 	4,  // 3: ndls.control.v1.Lease.task:type_name -> ndls.control.v1.Task
-	19, // 4: ndls.control.v1.Lease.ttl:type_name -> google.protobuf.Duration
-	8,  // 5: ndls.control.v1.RenewRequest.progress:type_name -> ndls.control.v1.Progress
-	10, // 6: ndls.control.v1.CommitRequest.added:type_name -> ndls.control.v1.Entry
+	21, // 4: ndls.control.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	10, // 5: ndls.control.v1.RenewRequest.progress:type_name -> ndls.control.v1.Progress
+	12, // 6: ndls.control.v1.CommitRequest.added:type_name -> ndls.control.v1.Entry
 	0,  // 7: ndls.control.v1.FinishRequest.kind:type_name -> ndls.control.v1.Kind
-	10, // 8: ndls.control.v1.CatalogReply.entries:type_name -> ndls.control.v1.Entry
+	12, // 8: ndls.control.v1.CatalogReply.entries:type_name -> ndls.control.v1.Entry
 	1,  // 9: ndls.control.v1.Control.Join:input_type -> ndls.control.v1.Hello
 	3,  // 10: ndls.control.v1.Control.Next:input_type -> ndls.control.v1.NextRequest
-	7,  // 11: ndls.control.v1.Control.Renew:input_type -> ndls.control.v1.RenewRequest
-	11, // 12: ndls.control.v1.Control.Commit:input_type -> ndls.control.v1.CommitRequest
-	13, // 13: ndls.control.v1.Control.Finish:input_type -> ndls.control.v1.FinishRequest
-	15, // 14: ndls.control.v1.Control.Catalog:input_type -> ndls.control.v1.CatalogRequest
-	17, // 15: ndls.control.v1.Control.Status:input_type -> ndls.control.v1.StatusRequest
-	2,  // 16: ndls.control.v1.Control.Join:output_type -> ndls.control.v1.Welcome
-	6,  // 17: ndls.control.v1.Control.Next:output_type -> ndls.control.v1.Lease
-	9,  // 18: ndls.control.v1.Control.Renew:output_type -> ndls.control.v1.RenewReply
-	12, // 19: ndls.control.v1.Control.Commit:output_type -> ndls.control.v1.CommitReply
-	14, // 20: ndls.control.v1.Control.Finish:output_type -> ndls.control.v1.FinishReply
-	16, // 21: ndls.control.v1.Control.Catalog:output_type -> ndls.control.v1.CatalogReply
-	18, // 22: ndls.control.v1.Control.Status:output_type -> ndls.control.v1.StatusReply
-	16, // [16:23] is the sub-list for method output_type
-	9,  // [9:16] is the sub-list for method input_type
+	7,  // 11: ndls.control.v1.Control.Gang:input_type -> ndls.control.v1.GangRequest
+	9,  // 12: ndls.control.v1.Control.Renew:input_type -> ndls.control.v1.RenewRequest
+	13, // 13: ndls.control.v1.Control.Commit:input_type -> ndls.control.v1.CommitRequest
+	15, // 14: ndls.control.v1.Control.Finish:input_type -> ndls.control.v1.FinishRequest
+	17, // 15: ndls.control.v1.Control.Catalog:input_type -> ndls.control.v1.CatalogRequest
+	19, // 16: ndls.control.v1.Control.Status:input_type -> ndls.control.v1.StatusRequest
+	2,  // 17: ndls.control.v1.Control.Join:output_type -> ndls.control.v1.Welcome
+	6,  // 18: ndls.control.v1.Control.Next:output_type -> ndls.control.v1.Lease
+	8,  // 19: ndls.control.v1.Control.Gang:output_type -> ndls.control.v1.GangReply
+	11, // 20: ndls.control.v1.Control.Renew:output_type -> ndls.control.v1.RenewReply
+	14, // 21: ndls.control.v1.Control.Commit:output_type -> ndls.control.v1.CommitReply
+	16, // 22: ndls.control.v1.Control.Finish:output_type -> ndls.control.v1.FinishReply
+	18, // 23: ndls.control.v1.Control.Catalog:output_type -> ndls.control.v1.CatalogReply
+	20, // 24: ndls.control.v1.Control.Status:output_type -> ndls.control.v1.StatusReply
+	17, // [17:25] is the sub-list for method output_type
+	9,  // [9:17] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name
@@ -1302,7 +1439,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   18,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

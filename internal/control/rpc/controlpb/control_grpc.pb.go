@@ -39,6 +39,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Control_Join_FullMethodName    = "/ndls.control.v1.Control/Join"
 	Control_Next_FullMethodName    = "/ndls.control.v1.Control/Next"
+	Control_Gang_FullMethodName    = "/ndls.control.v1.Control/Gang"
 	Control_Renew_FullMethodName   = "/ndls.control.v1.Control/Renew"
 	Control_Commit_FullMethodName  = "/ndls.control.v1.Control/Commit"
 	Control_Finish_FullMethodName  = "/ndls.control.v1.Control/Finish"
@@ -55,6 +56,8 @@ type ControlClient interface {
 	Join(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[Hello, Welcome], error)
 	// Next waits until there is a task, or until the call's deadline.
 	Next(ctx context.Context, in *NextRequest, opts ...grpc.CallOption) (*Lease, error)
+	// Gang waits until all members of a gang are there.
+	Gang(ctx context.Context, in *GangRequest, opts ...grpc.CallOption) (*GangReply, error)
 	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewReply, error)
 	// Commit takes one change in as many messages as its lists need; the other
 	// fields are those of the first message. Nothing is changed before the last
@@ -91,6 +94,16 @@ func (c *controlClient) Next(ctx context.Context, in *NextRequest, opts ...grpc.
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Lease)
 	err := c.cc.Invoke(ctx, Control_Next_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) Gang(ctx context.Context, in *GangRequest, opts ...grpc.CallOption) (*GangReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GangReply)
+	err := c.cc.Invoke(ctx, Control_Gang_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -177,6 +190,8 @@ type ControlServer interface {
 	Join(grpc.ClientStreamingServer[Hello, Welcome]) error
 	// Next waits until there is a task, or until the call's deadline.
 	Next(context.Context, *NextRequest) (*Lease, error)
+	// Gang waits until all members of a gang are there.
+	Gang(context.Context, *GangRequest) (*GangReply, error)
 	Renew(context.Context, *RenewRequest) (*RenewReply, error)
 	// Commit takes one change in as many messages as its lists need; the other
 	// fields are those of the first message. Nothing is changed before the last
@@ -201,6 +216,9 @@ func (UnimplementedControlServer) Join(grpc.ClientStreamingServer[Hello, Welcome
 }
 func (UnimplementedControlServer) Next(context.Context, *NextRequest) (*Lease, error) {
 	return nil, status.Error(codes.Unimplemented, "method Next not implemented")
+}
+func (UnimplementedControlServer) Gang(context.Context, *GangRequest) (*GangReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Gang not implemented")
 }
 func (UnimplementedControlServer) Renew(context.Context, *RenewRequest) (*RenewReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Renew not implemented")
@@ -259,6 +277,24 @@ func _Control_Next_Handler(srv interface{}, ctx context.Context, dec func(interf
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ControlServer).Next(ctx, req.(*NextRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Control_Gang_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GangRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).Gang(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_Gang_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).Gang(ctx, req.(*GangRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -338,6 +374,10 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Next",
 			Handler:    _Control_Next_Handler,
+		},
+		{
+			MethodName: "Gang",
+			Handler:    _Control_Gang_Handler,
 		},
 		{
 			MethodName: "Renew",

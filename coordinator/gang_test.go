@@ -1,0 +1,400 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ndls/estimate"
+	"ndls/internal/control"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+// breaks is a member that says that another one is gone; with dies, of that one.
+const breaks act = "breaks"
+
+func gangTasks(n int) (tasks []control.Task) {
+	for i := range n {
+		tasks = append(tasks, control.Task{Stage: control.Smooth, Part: control.Intervals, First: i, Last: i + 1, Needs: int64(n - i)})
+	}
+	return tasks
+}
+
+// crew is workers that are members of gangs.
+type crew struct {
+	*cluster
+	gangs   map[uint64][]string // who was in which gang
+	left    map[uint64]bool     // gangs of which one has left
+	silent  bool                // others do not notice that before their lease ends
+	refused int
+}
+
+func newCrew(t *testing.T, tasks int) *crew {
+	c := &crew{cluster: newCluster(t, tasks), gangs: map[uint64][]string{}, left: map[uint64]bool{}}
+	c.tasks = gangTasks(tasks)
+	return c
+}
+
+// join starts a worker that does these things in its first gangs, then does its work.
+func (c *crew) join(name string, memory int64, acts ...act) {
+	c.workers.Go(func() {
+		joined := false
+		for {
+			var l control.Lease
+			err := c.call(func(s control.Service) (err error) {
+				if !joined {
+					_, err = s.Join(context.Background(), control.Hello{Worker: name, Version: "1", Memory: memory, Blocks: "at " + name})
+				}
+				if err == nil {
+					l, err = s.Next(context.Background(), name)
+				}
+				return err
+			})
+			joined = !errors.Is(err, control.ErrRefused)
+			if !joined {
+				continue
+			}
+			if err != nil || !c.inGang(name, l, &acts) {
+				return
+			}
+		}
+	})
+}
+
+// inGang does something in a gang, and says whether the worker goes on.
+func (c *crew) inGang(name string, l control.Lease, acts *[]act) bool {
+	// The lease is kept while others are waited for.
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	c.workers.Go(func() {
+		for ctx.Err() == nil {
+			if err := c.call(func(s control.Service) error { return s.Renew(context.Background(), l.Fencing, control.Progress{}) }); err != nil {
+				return
+			}
+			select {
+			case <-time.After(l.TTL / 3):
+			case <-ctx.Done():
+			}
+		}
+	})
+	var g control.Gang
+	err := c.call(func(s control.Service) (err error) {
+		g, err = s.Gang(context.Background(), l.Fencing)
+		return err
+	})
+	if errors.Is(err, control.ErrLeaseLost) {
+		c.note(func() { c.refused++ })
+		return true
+	}
+	if err != nil {
+		return false
+	}
+	if g.Peers[g.Self] != "at "+name || g.Borders[g.Self] != l.Task.First || len(g.Borders) != len(g.Peers)+1 {
+		c.t.Errorf("%s with %s is in gang %+v", name, l.Task.ID(), g)
+	}
+	c.note(func() { c.gangs[g.Number] = append(c.gangs[g.Number], name) })
+	a := does
+	if len(*acts) > 0 {
+		a, *acts = (*acts)[0], (*acts)[1:]
+	}
+	if a != does {
+		time.Sleep(time.Second)
+		c.note(func() { c.left[g.Number] = true })
+	}
+	switch a {
+	case dies:
+		return false
+	case drains, retries, breaks:
+		kind := map[act]control.Kind{drains: control.Drained, retries: control.Retry, breaks: control.Broken}[a]
+		c.finish(name, l, control.Outcome{Kind: kind, Reason: "no route to host"})
+		return a != drains
+	}
+	for end := time.Now().Add(workTime); time.Now().Before(end); time.Sleep(time.Second) {
+		var broken bool
+		c.note(func() { broken = c.left[g.Number] && !c.silent })
+		if broken {
+			c.finish(name, l, control.Outcome{Kind: control.Broken, Reason: "connection reset"})
+			return true
+		}
+		s, err := c.service()
+		if err == nil && errors.Is(s.Renew(context.Background(), l.Fencing, control.Progress{}), control.ErrLeaseLost) {
+			c.note(func() { c.refused++ })
+			return true
+		}
+	}
+	c.finish(name, l, control.Outcome{Report: &control.StageReport{Stage: l.Task.Stage, EdgesStreamed: 1 << l.Task.First}})
+	return true
+}
+
+func (c *crew) note(what func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	what()
+}
+
+// A gang is all there or nobody, and only who is to blame for its end pays.
+func TestGang(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		members map[string][]act
+		gangs   int
+		losses  int
+		fails   string
+		silent  bool
+	}{
+		{"nothing happens", map[string][]act{"a": nil, "b": nil, "c": nil}, 1, 0, "", false},
+		{"one dies without a word", map[string][]act{"a": nil, "b": nil, "c": nil, "d": {dies}}, 0, 0, "", true},
+		{"one dies, others notice at once", map[string][]act{"a": nil, "b": nil, "c": nil, "d": {dies}}, 0, 0, "", false},
+		{"one fails", map[string][]act{"a": nil, "b": {retries}, "c": nil}, 2, 1, "", false},
+		{"one is told to stop", map[string][]act{"a": nil, "b": nil, "c": nil, "d": {drains}}, 0, 0, "", false},
+		{"a connection breaks", map[string][]act{"a": {breaks}, "b": nil, "c": nil}, 2, 0, "", false},
+		{
+			"they never reach each other",
+			map[string][]act{"a": {breaks, breaks, breaks, breaks, breaks}, "b": {breaks, breaks, breaks, breaks, breaks}, "c": {breaks, breaks, breaks, breaks, breaks}},
+			5, 0, "cannot reach each other; 5 times, last: no route to host", false,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrew(t, 3)
+				c.silent = tc.silent
+				s := c.start()
+				for _, name := range []string{"d", "c", "b", "a"} {
+					if acts, ok := tc.members[name]; ok {
+						c.join(name, 3, acts...)
+						synctest.Wait()
+					}
+				}
+				reports, err := s.Run(context.Background(), c.tasks)
+				s.End(context.Background())
+				c.workers.Wait()
+				if tc.fails != "" {
+					if !errors.Is(err, ErrTask) || !strings.Contains(err.Error(), tc.fails) {
+						t.Errorf("error %v", err)
+					}
+				} else if err != nil || len(reports) != 3 {
+					t.Fatalf("%d reports, %v", len(reports), err)
+				}
+				for number, members := range c.gangs {
+					slices.Sort(members)
+					if len(slices.Compact(members)) != len(members) || len(members) > 3 {
+						t.Errorf("gang %d has %v", number, members)
+					}
+				}
+				if tc.gangs > 0 && len(c.gangs) != tc.gangs {
+					t.Errorf("gangs %v, want %d", c.gangs, tc.gangs)
+				}
+				died := slices.Contains(tc.members["d"], dies) && slices.ContainsFunc(slices.Collect(gangsOf(c)), func(m string) bool { return m == "d" })
+				want := tc.losses
+				if died {
+					want++
+				}
+				if got := s.Losses(); len(got) != want {
+					t.Errorf("losses %+v, want %d; gangs %v", got, want, c.gangs)
+				}
+			})
+		})
+	}
+}
+
+func gangsOf(c *crew) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for _, members := range c.gangs {
+			for _, m := range members {
+				if !yield(m) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// A coordinator that comes back tells those who still wait of the same gang.
+func TestGangOutlivesTheCoordinator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, 2)
+		ctx, cancel := context.WithCancel(context.Background())
+		process := &mortal{Store: c.store}
+		first := c.startOn(process)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = first.Run(ctx, c.tasks)
+		}()
+		hello := func(name string) control.Hello {
+			return control.Hello{Worker: name, Version: "1", Memory: 2, Blocks: "at " + name}
+		}
+		var leases []control.Lease
+		for _, name := range []string{"a", "b"} {
+			if _, err := first.Join(ctx, hello(name)); err != nil {
+				t.Fatal(err)
+			}
+			l, err := first.Next(ctx, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leases = append(leases, l)
+		}
+		early, err := first.Gang(ctx, leases[0].Fencing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		process.killed.Store(true)
+		second := c.start()
+		if tasks := second.UnderWay(); len(tasks) != 2 || tasks[1].Needs != 1 {
+			t.Errorf("under way: %+v", tasks)
+		}
+		late, err := second.Gang(ctx, leases[1].Fencing)
+		if err != nil || late.Number != early.Number || !slices.Equal(late.Peers, early.Peers) || late.Self != 1 {
+			t.Errorf("%+v before the restart, %+v after it, %v", early, late, err)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// A gang that lacks a worker is given up after some leases, and those who waited are
+// free for another.
+func TestGangIsCutAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, 3)
+		s := c.start()
+		c.join("a", 3)
+		c.join("b", 2)
+		c.join("weak", 0) // has no room for any
+		begun := time.Now()
+		if _, err := s.Run(context.Background(), c.tasks); !errors.Is(err, errShort) {
+			t.Fatalf("error %v", err)
+		}
+		if waited := time.Since(begun); waited < 2*testTTL || waited > 3*testTTL {
+			t.Errorf("waited %v", waited)
+		}
+		if tasks := s.UnderWay(); len(tasks) > 0 {
+			t.Errorf("under way: %+v", tasks)
+		}
+		reports, err := s.Run(context.Background(), gangTasks(2))
+		if err != nil || len(reports) != 2 {
+			t.Fatalf("%d reports, %v", len(reports), err)
+		}
+		s.End(context.Background())
+		c.workers.Wait()
+		if len(s.Losses()) > 0 {
+			t.Errorf("losses %+v", s.Losses())
+		}
+	})
+}
+
+func TestCutStrips(t *testing.T) {
+	hellos := func(memory ...int64) (crew []control.Hello) {
+		for _, m := range memory {
+			crew = append(crew, control.Hello{Memory: m})
+		}
+		return crew
+	}
+	for _, tc := range []struct {
+		name  string
+		edges []float64
+		even  float64
+		crew  []control.Hello
+		want  []int
+	}{
+		{"even rows", []float64{9, 1, 1, 1}, 0, hellos(5, 5), []int{0, 2, 4}},
+		{"even edges", []float64{6, 2, 2, 2}, 1, hellos(5, 5), []int{0, 1, 4}},
+		{"more memory", []float64{1, 1, 1, 1}, 0, hellos(30, 10), []int{0, 3, 4}},
+		{"a strip for each", []float64{100, 0, 0}, 1, hellos(1, 1, 1), []int{0, 1, 2, 3}},
+		{"no edges", []float64{0, 0}, 1, hellos(1, 1), []int{0, 1, 2}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			nodes := int64(len(tc.edges)) * packed.StripRows
+			if got := cutStrips(tc.edges, nodes, tc.even, tc.crew); !slices.Equal(got, tc.want) {
+				t.Errorf("borders %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// offered are tasks with a crew.
+type offered struct {
+	*fake
+	crew []control.Hello
+}
+
+func (o *offered) Crew(context.Context) ([]control.Hello, error) { return o.crew, nil }
+func (o *offered) Workers() int                                  { return len(o.crew) }
+
+// TestWhoSharesRows: intervals are taken where no worker has room for 16 columns, or
+// where they are asked for.
+func TestWhoSharesRows(t *testing.T) {
+	const nodes = 256 << 20
+	sum := shards.Summary{Nodes: nodes, Edges: 8 * nodes, Features: 32, Components: 1, BlockRows: 1 << 20, IntervalRows: 1 << 24}
+	plan := control.DefaultPlan()
+	c := estimate.Counts{Nodes: nodes, Edges: 8 * nodes, Components: 1, Features: 32, Hops: 10}
+	alone, err := estimate.Run(c, plan, control.Resources{Memory: 1 << 40, Threads: 1}, 0, control.Smooth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := alone[0].LeastBytes
+	worker := func(name string, memory int64) control.Hello {
+		return control.Hello{Worker: name, Memory: memory, Threads: 1, Blocks: name}
+	}
+	for _, tc := range []struct {
+		name     string
+		parallel Parallel
+		memory   []int64
+		active   string
+		part     control.Part
+		refused  bool
+	}{
+		{"there is room", Auto, []int64{least, least}, "exact", control.Columns, false},
+		{"there is none", Auto, []int64{least * 3 / 4, least * 3 / 4}, "exact", control.Intervals, false},
+		{"not for shares either", Auto, []int64{least / 50, least / 50}, "exact", control.Columns, false},
+		{"nor where they are asked for", Intervals, []int64{least / 50, least / 50}, "exact", "", true},
+		{"asked for", Intervals, []int64{2 * least, least}, "exact", control.Intervals, false},
+		{"columns asked for", Columns, []int64{least / 2, least / 2}, "exact", control.Columns, false},
+		{"rows settle", Auto, []int64{least * 3 / 4, least * 3 / 4}, "settled", control.Columns, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			j, f := setup(t, storage.NewMem(), sum)
+			j.Plan, j.Parallel = plan, tc.parallel
+			j.Plan.LSI.Active = tc.active
+			if err := shards.WriteSummary(t.Context(), j.Catalog, sum); err != nil {
+				t.Fatal(err)
+			}
+			o := &offered{fake: f}
+			for i, m := range tc.memory {
+				o.crew = append(o.crew, worker(fmt.Sprint(i), m))
+			}
+			j.Tasks = o
+			rec := &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}}
+			phases, err := j.phases(t.Context(), rec, control.Smooth, sum)
+			if tc.refused {
+				if !errors.Is(err, mem.ErrBudget) || !strings.Contains(err.Error(), "more workers") {
+					t.Fatalf("error %v", err)
+				}
+				return
+			}
+			if err != nil || len(phases) < 2 || phases[0][0].Part != tc.part || phases[1][0].Part != control.Rows {
+				t.Fatalf("phases %v, %v", phases, err)
+			}
+			if tc.part == control.Intervals {
+				gang := phases[0]
+				if len(gang) != 2 || gang[0].First != 0 || gang[0].Last != gang[1].First || gang[1].Last != packed.Strips(nodes) {
+					t.Errorf("gang %+v", gang)
+				}
+				for i, task := range gang {
+					if task.Needs > tc.memory[i] {
+						t.Errorf("%s needs %d, its worker has %d", task.ID(), task.Needs, tc.memory[i])
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,541 @@
+package ring_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"ndls/internal/control/blocks"
+	"ndls/internal/hops"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/internal/ring"
+	"ndls/internal/stationary"
+	"ndls/internal/testgraph"
+	"ndls/lsi"
+	"ndls/smooth"
+	"ndls/spmv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const width = 32
+
+// graph has five strips, the last of them short, a few components that reach over
+// all of them, and a dense corner.
+var graph = sync.OnceValue(func() testgraph.Graph {
+	n := 4*packed.StripRows + 777
+	rng := rand.New(rand.NewPCG(3, 1))
+	var e [][2]int
+	for range 150000 {
+		e = append(e, [2]int{rng.IntN(n), rng.IntN(n)})
+	}
+	for range 50000 {
+		e = append(e, [2]int{rng.IntN(300), rng.IntN(n)})
+	}
+	return testgraph.New("five strips", n, e)
+})
+
+var source = sync.OnceValue(func() packed.Source { return graph().Source() })
+
+// budget of a worker: how it lays its rows out.
+func layouts(p spmv.Precision) []spmv.Layout {
+	strip := int64(packed.StripRows)
+	return []spmv.Layout{
+		{Columns: width, Precision: p, Window: strip, Accumulators: 1},
+		{Columns: width, Precision: p, Window: 4 * strip, Accumulators: 8},
+		{Columns: width, Precision: p, Window: strip, Accumulators: 1, Place: spmv.External},
+		{Columns: width, Precision: p, Window: 2 * strip, Accumulators: 2, Place: spmv.External},
+	}
+}
+
+// borders share the strips out among workers, the first ones having more.
+func borders(workers int) (all []int64) {
+	n := int64(len(graph().Adj))
+	strips := int64(packed.Strips(n))
+	for w := range int64(workers) {
+		all = append(all, (strips*w+int64(workers)-1)/int64(workers)*packed.StripRows)
+	}
+	return append(all, n)
+}
+
+// worker is one of a gang, and what its engine works on.
+type worker struct {
+	hops.Graph
+	self   int
+	lo, hi int64
+	ids    []uint32 // of its rows
+	die    func()   // cuts its server off
+}
+
+// gang runs work in as many workers as there are ranges, over Flight on loopback. It
+// returns the workers' errors and the bytes on the wire.
+func gang(t *testing.T, borders []int64, work func(w worker) error) (failed []error, traffic int64) {
+	t.Helper()
+	count := len(borders) - 1
+	wires, clients := make([]*blocks.Wire, count), make([]*blocks.Client, count)
+	for w := range count {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wires[w] = &blocks.Wire{Listener: l}
+		if clients[w], err = blocks.Dial(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+			t.Fatal(err)
+		}
+		defer clients[w].Close()
+	}
+	failed = make([]error, count)
+	var engines, servers sync.WaitGroup
+	var stops []context.CancelFunc
+	for w := range count {
+		r, err := ring.New(t.Context(), ring.Options{Plan: "sha256:test", Gang: "smooth-1", Self: w, Borders: borders, Peers: clients})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		stops = append(stops, stop)
+		servers.Go(func() { _ = blocks.Serve(ctx, wires[w], r) })
+		engines.Go(func() {
+			failed[w] = member(t, r, w, stop, work)
+			if failed[w] != nil && !errors.Is(failed[w], hops.ErrStopped) {
+				r.Close(failed[w])
+				return
+			}
+			failed[w] = errors.Join(failed[w], r.Leave(t.Context()))
+		})
+	}
+	engines.Wait()
+	for _, stop := range stops {
+		stop()
+	}
+	servers.Wait()
+	for _, w := range wires {
+		traffic += w.Bytes()
+	}
+	return failed, traffic
+}
+
+// member sets a worker up as its process would.
+func member(t *testing.T, r *ring.Ring, self int, die func(), work func(worker) error) error {
+	b, err := mem.NewBudget(512 << 20)
+	if err != nil {
+		return err
+	}
+	kernel, err := spmv.Select("auto")
+	if err != nil {
+		return err
+	}
+	g := graph()
+	lo, hi, _ := r.Range()
+	component, count := g.Components()
+	degree, component := g.Degree()[lo:hi], component[lo:hi]
+	state, err := stationary.New(b, degree, component, count, 0.5)
+	if err != nil {
+		return err
+	}
+	defer state.Free()
+	if err := hops.Share(r, state); err != nil {
+		return err
+	}
+	return work(worker{
+		hops.Graph{
+			Source: hops.Slice(source(), lo, hi), Degree: degree, Kernel: kernel, State: state, Budget: b,
+			Threads: 1 + self%2, Scratch: t.TempDir(), Peers: r,
+		}, self, lo, hi, ids()[lo:hi], die,
+	})
+}
+
+// alone is the whole graph on one machine.
+func alone(t *testing.T) worker {
+	t.Helper()
+	b, err := mem.NewBudget(1 << 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel, err := spmv.Select("auto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := graph()
+	component, count := g.Components()
+	state, err := stationary.New(b, g.Degree(), component, count, 0.5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(state.Free)
+	return worker{
+		hops.Graph{Source: source(), Degree: g.Degree(), Kernel: kernel, State: state, Budget: b, Threads: 2, Scratch: t.TempDir()},
+		0, 0, int64(len(g.Adj)), ids(), nil,
+	}
+}
+
+var ids = sync.OnceValue(func() []uint32 {
+	all := make([]uint32, len(graph().Adj))
+	for i := range all {
+		all[i] = uint32(i * 7)
+	}
+	return all
+})
+
+func must(t *testing.T, failed []error) {
+	t.Helper()
+	for w, err := range failed {
+		if err != nil {
+			t.Fatalf("worker %d: %v", w, err)
+		}
+	}
+}
+
+// smoothing is one way to smooth.
+type smoothing struct {
+	precision spmv.Precision
+	settled   bool
+	rule      string
+}
+
+const mostK = 5
+
+// k is the LSI of a node: the first rows have the largest ones, so that workers do
+// not agree on how long they go on.
+func k(i int64) int { return int((i*i+i/packed.StripRows)%mostK) / (1 + int(i/packed.StripRows)/2) }
+
+// run smooths the worker's rows.
+func (s smoothing) run(w worker, l spmv.Layout, c hops.Checkpoints) ([]float32, hops.Stats, error) {
+	rule, err := smooth.NewRule(s.rule, 0.2, 3)
+	if err != nil {
+		return nil, hops.Stats{}, err
+	}
+	l.Precision = s.precision
+	e, err := smooth.New(w.Graph, smooth.Options{
+		Rule: rule, K: func(i int64) int { return k(w.lo + i) }, Targets: smooth.AllTargets(w.hi - w.lo),
+		Settled: s.settled, Slack: 1, Layout: l, SpilledSums: l.Place == spmv.External,
+	})
+	if err != nil {
+		return nil, hops.Stats{}, err
+	}
+	defer e.Free()
+	x := func(put func([]float32) error) error {
+		for i := w.lo; i < w.hi; i++ {
+			row := make([]float32, width)
+			for c := range row {
+				row[c] = float32((i*31+int64(c)*17)%23)/7 - 1
+			}
+			if err := put(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	stats, err := e.Continue(context.Background(), x, 0, width/spmv.Granule, c)
+	if err != nil {
+		return nil, stats, err
+	}
+	var out []float32
+	return out, stats, e.Output(0, width, x, func(rows []float32) error {
+		out = append(out, rows...)
+		return nil
+	})
+}
+
+// layout is one of those that differ from worker to worker.
+func layout(self, turn int) spmv.Layout {
+	all := layouts(spmv.Float32)
+	return all[(self+turn)%len(all)]
+}
+
+func TestSmoothEqualsOneMachine(t *testing.T) {
+	for _, s := range []smoothing{
+		{spmv.Float32, false, "ndls"},
+		{spmv.Float16, false, "ndls"},
+		{spmv.Float32, true, "ndls-reference"},
+	} {
+		want, _, err := s.run(alone(t), spmv.Layout{Columns: width}, hops.Checkpoints{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for workers := 1; workers <= 4; workers++ {
+			if s.settled && workers != 3 || s.precision == spmv.Float16 && workers%2 == 1 || s.precision == spmv.Float32 && workers == 2 {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%s/%d", s.rule, s.precision, workers), func(t *testing.T) {
+				got := make([]float32, len(want))
+				failed, _ := gang(t, borders(workers), func(w worker) error {
+					out, _, err := s.run(w, layout(w.self, workers), hops.Checkpoints{})
+					copy(got[w.lo*width:], out)
+					return err
+				})
+				must(t, failed)
+				if !slices.Equal(got, want) {
+					t.Error("other bits than one machine")
+				}
+			})
+		}
+	}
+}
+
+// TestBytesOnTheWire holds the wire against the formula of the package.
+func TestBytesOnTheWire(t *testing.T) {
+	for _, p := range []spmv.Precision{spmv.Float32, spmv.Float16} {
+		for turn, l := range layouts(p) {
+			if p == spmv.Float16 && turn != 1 {
+				continue
+			}
+			l.Shared = true
+			b := borders(2 + turn%3)
+			n := b[len(b)-1]
+			var want atomic.Int64
+			failed, got := gang(t, b, func(w worker) error {
+				_, stats, err := smoothing{p, false, "ndls"}.run(w, l, hops.Checkpoints{})
+				want.Add(int64(stats.Passes) * l.Fetched(w.hi-w.lo, n))
+				return err
+			})
+			must(t, failed)
+			ratio := float64(got) / float64(want.Load())
+			t.Logf("%s, %s, %d workers: %d bytes, the formula says %d: %.4f", p, l.Place, len(b)-1, got, want.Load(), ratio)
+			if math.Abs(ratio-1) > 0.1 {
+				t.Errorf("%d bytes on the wire, the formula says %d", got, want.Load())
+			}
+		}
+	}
+}
+
+func TestLSIEqualsOneMachine(t *testing.T) {
+	type result struct {
+		k []int
+		lsi.Stats
+	}
+	find := func(w worker, l spmv.Layout, settled bool, columns int) (result, error) {
+		l.Columns = columns
+		table, stats, err := lsi.Run(context.Background(), w.Graph, lsi.Signs(4, w.ids, width),
+			lsi.Options{Epsilon: 0.02, Kmax: 9, Settled: settled, Slack: 1, Layout: l})
+		if err != nil {
+			return result{}, err
+		}
+		defer table.Free()
+		var all []int
+		for i := range w.hi - w.lo {
+			k, capped := table.K(i)
+			if capped {
+				k += 1000
+			}
+			all = append(all, k)
+		}
+		return result{all, stats}, nil
+	}
+	for _, settled := range []bool{false, true} {
+		want, err := find(alone(t), spmv.Layout{}, settled, width)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Min(want.k) == slices.Max(want.k) {
+			t.Fatal("all nodes have the same K")
+		}
+		for workers := 1; workers <= 4; workers++ {
+			for _, columns := range []int{16, width} {
+				if columns < width && workers != 3 || settled && workers != 2 || !settled && columns == width && workers != 1 && workers != 4 {
+					continue
+				}
+				t.Run(fmt.Sprintf("settled=%v/%d/%d", settled, workers, columns), func(t *testing.T) {
+					got := make([]int, len(want.k))
+					failed, _ := gang(t, borders(workers), func(w worker) error {
+						r, err := find(w, layout(w.self, workers), settled, columns)
+						copy(got[w.lo:], r.k)
+						if err == nil && (r.Hops != want.Hops || r.Contraction != want.Contraction) {
+							err = fmt.Errorf("%d hops and contraction %g, not %d and %g", r.Hops, r.Contraction, want.Hops, want.Contraction)
+						}
+						return err
+					})
+					must(t, failed)
+					if !slices.Equal(got, want.k) {
+						t.Error("another table than one machine's")
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestGangGoesOnFromItsStates stops all workers where one of them has to, and goes on
+// from what they saved; with one damaged or missing state all begin anew.
+func TestGangGoesOnFromItsStates(t *testing.T) {
+	s := smoothing{spmv.Float32, true, "ndls"}
+	want, _, err := s.run(alone(t), spmv.Layout{Columns: width}, hops.Checkpoints{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := borders(3)
+	states := make([]bytes.Buffer, 3)
+	failed, _ := gang(t, b, func(w worker) error {
+		at := 0
+		_, _, err := s.run(w, layout(w.self, 0), hops.Checkpoints{
+			Stop: func() bool { at++; return w.self == 1 && at == 2 },
+			Save: func(_ context.Context, _ int, write func(io.Writer) error) error { return write(&states[w.self]) },
+		})
+		return err
+	})
+	for w, err := range failed {
+		if !errors.Is(err, hops.ErrStopped) {
+			t.Fatalf("worker %d: %v, want ErrStopped", w, err)
+		}
+	}
+	for _, tc := range []struct {
+		name   string
+		from   func(self int) io.Reader
+		passes int
+	}{
+		{"all", func(self int) io.Reader { return bytes.NewReader(states[self].Bytes()) }, mostK - 3},
+		{"one damaged", func(self int) io.Reader {
+			raw := slices.Clone(states[self].Bytes())
+			raw[len(raw)/2] ^= byte(self & 1)
+			return bytes.NewReader(raw)
+		}, mostK - 1},
+		{"one missing", func(self int) io.Reader {
+			if self == 2 {
+				return nil
+			}
+			return bytes.NewReader(states[self].Bytes())
+		}, mostK - 1},
+		{"another's", func(self int) io.Reader { return bytes.NewReader(states[(self+1)%3].Bytes()) }, mostK - 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := make([]float32, len(want))
+			failed, _ := gang(t, b, func(w worker) error {
+				out, stats, err := s.run(w, layout(w.self, 1), hops.Checkpoints{From: tc.from(w.self)})
+				if err == nil && stats.Passes != tc.passes {
+					err = fmt.Errorf("%d passes, not %d", stats.Passes, tc.passes)
+				}
+				copy(got[w.lo*width:], out)
+				return err
+			})
+			must(t, failed)
+			if !slices.Equal(got, want) {
+				t.Error("other bits than one machine")
+			}
+		})
+	}
+}
+
+// TestLossIsNoticed ends one worker between two hops: by its server, and by its engine
+// alone.
+func TestLossIsNoticed(t *testing.T) {
+	gone := errors.New("gone")
+	for name, server := range map[string]bool{"server": true, "engine": false} {
+		t.Run(name, func(t *testing.T) {
+			var at atomic.Int64
+			failed, _ := gang(t, borders(4), func(w worker) error {
+				hop := 0
+				_, _, err := smoothing{spmv.Float32, false, "ndls"}.run(w, layout(w.self, 0), hops.Checkpoints{
+					Due: func() bool { hop++; return w.self == 2 && hop == 2 },
+					Save: func(context.Context, int, func(io.Writer) error) error {
+						if w.self != 2 {
+							return nil
+						}
+						at.Store(time.Now().UnixNano())
+						if server {
+							w.die()
+						}
+						return gone
+					},
+				})
+				return err
+			})
+			took := time.Since(time.Unix(0, at.Load()))
+			if took > 5*time.Second {
+				t.Errorf("the others noticed after %v", took)
+			}
+			for w, err := range failed {
+				if w == 2 && !errors.Is(err, gone) || w != 2 && !errors.Is(err, blocks.ErrRetry) {
+					t.Errorf("worker %d: %v", w, err)
+				}
+			}
+		})
+	}
+}
+
+// TestOfferEnds reads rows that are not there yet, there, withdrawn, and another's.
+func TestOfferEnds(t *testing.T) {
+	r, err := ring.New(t.Context(), ring.Options{Plan: "p", Gang: "g", Borders: []int64{0, packed.StripRows, 2 * packed.StripRows}, Peers: make([]*blocks.Client, 2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticket := blocks.Ticket{Plan: "p", Stage: "g", Columns: 16, Precision: "float32", Row: 77, Rows: packed.StripRows - 77}
+	read := func(ticket blocks.Ticket) error {
+		next := ticket.Row
+		return r.Rows(t.Context(), ticket, func(first int64, rows []byte) error {
+			for at := 0; at < len(rows); at += 64 {
+				if first != next || rows[at] != byte(next) {
+					return fmt.Errorf("row %d has %d", next, rows[at])
+				}
+				first, next = first+1, next+1
+			}
+			return nil
+		})
+	}
+	early, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := r.Rows(early, ticket, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("before the offer: %v", err)
+	}
+	r.Offer(16, spmv.Float32, func(page []byte, row, n int64) error {
+		for i := range n {
+			page[64*i] = byte(row + i)
+		}
+		return nil
+	})
+	if err := read(ticket); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*blocks.Ticket){
+		"plan":    func(t *blocks.Ticket) { t.Plan = "q" },
+		"gang":    func(t *blocks.Ticket) { t.Stage = "h" },
+		"rows":    func(t *blocks.Ticket) { t.Rows++ },
+		"columns": func(t *blocks.Ticket) { t.Columns = 32 },
+		"half":    func(t *blocks.Ticket) { t.Precision = "float16" },
+	} {
+		other := ticket
+		change(&other)
+		if err := read(other); !errors.Is(err, blocks.ErrNotHeld) {
+			t.Errorf("another %s: %v", name, err)
+		}
+	}
+	r.Withdraw(nil)
+	if err := read(ticket); !errors.Is(err, blocks.ErrPast) {
+		t.Errorf("withdrawn: %v", err)
+	}
+	r.Close(errors.New("disk full"))
+	ticket.Hop = 1
+	if err := read(ticket); err == nil || !strings.Contains(err.Error(), "disk full") {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+func TestOptionsRefused(t *testing.T) {
+	two := make([]*blocks.Client, 2)
+	for name, o := range map[string]ring.Options{
+		"nobody":      {Borders: []int64{0}},
+		"no such one": {Borders: []int64{0, packed.StripRows, 40000}, Peers: two, Self: 2},
+		"half strip":  {Borders: []int64{0, 1000, 40000}, Peers: two},
+		"no rows":     {Borders: []int64{0, packed.StripRows, packed.StripRows}, Peers: two},
+		"a hole":      {Borders: []int64{packed.StripRows, 2 * packed.StripRows, 80000}, Peers: two},
+	} {
+		if _, err := ring.New(t.Context(), o); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package worker
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"ndls/internal/mem"
+	"ndls/lsi"
+	"ndls/shards"
+)
+
+// K of some rows, as members of a gang commit it: uint16 values, little-endian, by
+// node, with the highest bit set where K is capped.
+const (
+	lsiSharePath = "lsi/rows-%d-%d.k"
+	lsiShareRow  = 2
+	cappedBit    = 1 << 15
+)
+
+// lsiShares are the files that hold K of n nodes, if they all are there.
+func (j *job) lsiShares(n int64) ([]piece, bool) {
+	var all []piece
+	for _, e := range j.cat.Entries(shards.KindLSIPart) {
+		p := piece{e: e}
+		if got, err := fmt.Sscanf(e.Path, lsiSharePath, &p.lo, &p.hi); got == 2 && err == nil && e.Rows == p.hi-p.lo && e.Bytes == lsiShareRow*e.Rows {
+			all = append(all, p)
+		}
+	}
+	return cover(all, 0, n)
+}
+
+// commitShare commits K of the task's rows.
+func (j *job) commitShare(ctx context.Context, g *graph, table *lsi.Table) error {
+	f, err := j.cat.Create(ctx, shards.KindLSIPart, fmt.Sprintf(lsiSharePath, g.lo, g.hi), shards.NotApplicable, shards.NotApplicable)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	f.Rows = g.hi - g.lo
+	var buf []byte
+	for i := range f.Rows {
+		k, capped := table.K(i)
+		if capped {
+			k |= cappedBit
+		}
+		buf = binary.LittleEndian.AppendUint16(buf, uint16(k))
+		if len(buf) == 1<<16 || i == f.Rows-1 {
+			if _, err := f.Write(buf); err != nil {
+				return err
+			}
+			buf = buf[:0]
+		}
+	}
+	return j.cat.Commit(ctx, f)
+}
+
+// joinLSI commits the K table of which members of a gang have committed shares.
+func (j *job) joinLSI(ctx context.Context, s shards.Summary, shares []piece) error {
+	defer j.release()
+	rows, err := openPieces(ctx, j.cat, shares, lsiShareRow)
+	if err != nil {
+		return err
+	}
+	defer rows.close()
+	most := min(s.IntervalRows, s.Nodes)
+	ids, err := mem.Alloc[uint32](j.budget, most, "input ids")
+	if err != nil {
+		return err
+	}
+	defer ids.Free()
+	k, err := mem.Alloc[uint16](j.budget, most, "K table")
+	if err != nil {
+		return err
+	}
+	defer k.Free()
+	var failed error
+	err = j.readNodes(ctx, func(first int64, b shards.NodeBatch) {
+		for i, id := range b.ID {
+			node := first + int64(i)
+			interval := node / s.IntervalRows
+			lo, hi := interval*s.IntervalRows, min((interval+1)*s.IntervalRows, s.Nodes)
+			ids.S[node-lo] = uint32(id)
+			if node != hi-1 || failed != nil {
+				continue
+			}
+			if failed = rows.read(mem.AsBytes(k.S[:hi-lo]), lo); failed == nil {
+				failed = j.commitInterval(ctx, int(interval), ids.S[:hi-lo], k.S)
+			}
+		}
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+func (j *job) commitInterval(ctx context.Context, interval int, ids []uint32, k []uint16) error {
+	f, err := j.createLSI(ctx, interval)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	f.Rows = int64(len(ids))
+	if err := writeLSI(f, ids, func(i int64) (int, bool) { return int(k[i] &^ cappedBit), k[i]&cappedBit != 0 }); err != nil {
+		return err
+	}
+	return j.cat.Commit(ctx, f)
+}
