@@ -11,7 +11,8 @@ import (
 
 // TestChaos draws what goes wrong: where processes die, which network or store they
 // have, and who falls silent, has no disk, or comes late. NDLS_CHAOS says how many
-// rounds, one of deaths alone if it is not set.
+// rounds, one of deaths alone if it is not set, NDLS_SEED where to begin: a round
+// that failed is drawn again with the seed it has told.
 func TestChaos(t *testing.T) {
 	rounds, all := 1, false
 	if v := os.Getenv("NDLS_CHAOS"); v != "" {
@@ -21,8 +22,15 @@ func TestChaos(t *testing.T) {
 		}
 		all = true
 	}
+	seed := uint64(time.Now().UnixNano())
+	if v := os.Getenv("NDLS_SEED"); v != "" {
+		var err error
+		if seed, err = strconv.ParseUint(v, 10, 64); err != nil {
+			t.Fatalf("NDLS_SEED=%s is no seed", v)
+		}
+	}
 	for i := range rounds {
-		seed := uint64(time.Now().UnixNano())
+		seed := seed + uint64(i)
 		t.Run(fmt.Sprintf("round %d seed %d", i, seed), func(t *testing.T) {
 			r := &round{T: t, rng: rand.New(rand.NewPCG(seed, 0))}
 			r.play(all)
