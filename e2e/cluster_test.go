@@ -188,6 +188,37 @@ func TestClusterSameBytes(t *testing.T) {
 	})
 }
 
+// TestClusterEndsAtOnce has no process wait for others when the run is complete. A
+// goodbye in gossip takes more than a second; a busy machine may hold one up as long
+// once or twice.
+func TestClusterEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	const tries = 3
+	for try := 1; ; try++ {
+		c := newCrew(t)
+		c.job = []string{"--dataset", "karate:", "--runs", "1", "--epochs", "1", "--quiet"}
+		c.coordinator(1)
+		await(t, "a coordinator", func() bool {
+			_, err := os.Stat(filepath.Join(c.dir, "cluster", "coordinator.json"))
+			return err == nil
+		})
+		c.worker(nil)
+		c.wg.Wait()
+		late := time.Now()
+		st, err := os.Stat(filepath.Join(c.dir, "run.json")) // written at the end
+		if err != nil {
+			t.Fatal(err)
+		}
+		took := late.Sub(st.ModTime())
+		if took < time.Second {
+			return
+		}
+		if try == tries {
+			t.Fatalf("the processes ended %v after the run", took)
+		}
+	}
+}
+
 // TestClusterSurvives kills processes at points of their protocol. Each is started
 // again, as Slurm or Kubernetes would.
 func TestClusterSurvives(t *testing.T) {

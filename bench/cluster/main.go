@@ -1,6 +1,7 @@
 // Command cluster measures what a coordinator costs: it runs a job with ndls run,
 // and with ndls coordinator and one ndls worker, in turn, and prints the wall clock
-// of each pair from the first process's start to the last one's end, and the medians:
+// of each pair from the first process's start to the last one's end, how much of it
+// was not in stages, and the medians:
 //
 //	go run ./bench/cluster -ndls build/ndls [-pairs 5] [-edges 10000000]
 //
@@ -11,6 +12,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"log"
@@ -63,9 +65,9 @@ func (s *settings) measure(ctx context.Context) error {
 	}
 	defer os.RemoveAll(dir)
 	kinds := []kind{s.alone, s.cluster}
-	var seconds [2][]float64
+	var seconds, outside [2][]float64
 	var catalogues [2]string
-	fmt.Printf("| pair | ndls run, s | coordinator and worker, s | ratio |\n|---|---|---|---|\n")
+	fmt.Printf("| pair | ndls run, s | outside stages | coordinator and worker, s | outside stages | ratio |\n|---|---|---|---|---|---|\n")
 	for pair := range s.pairs {
 		for i := range kinds {
 			i := (i + pair) % 2 // neither is always first
@@ -74,7 +76,12 @@ func (s *settings) measure(ctx context.Context) error {
 			if err := kinds[i](ctx, run); err != nil {
 				return err
 			}
-			seconds[i] = append(seconds[i], time.Since(begun).Seconds())
+			took := time.Since(begun).Seconds()
+			stages, err := inStages(run)
+			if err != nil {
+				return err
+			}
+			seconds[i], outside[i] = append(seconds[i], took), append(outside[i], took-stages)
 			catalogue, err := os.ReadFile(filepath.Join(run, "catalog.parquet"))
 			if err != nil {
 				return err
@@ -87,12 +94,32 @@ func (s *settings) measure(ctx context.Context) error {
 		if catalogues[0] != catalogues[1] {
 			return fmt.Errorf("pair %d left different files", pair+1)
 		}
-		a, b := seconds[0][pair], seconds[1][pair]
-		fmt.Printf("| %d | %.2f | %.2f | %.3f |\n", pair+1, a, b, b/a)
+		line(fmt.Sprint(pair+1), seconds[0][pair], outside[0][pair], seconds[1][pair], outside[1][pair])
 	}
-	a, b := median(seconds[0]), median(seconds[1])
-	fmt.Printf("| median | %.2f | %.2f | %.3f |\n", a, b, b/a)
+	line("median", median(seconds[0]), median(outside[0]), median(seconds[1]), median(outside[1]))
 	return nil
+}
+
+func line(name string, alone, aloneOutside, cluster, clusterOutside float64) {
+	fmt.Printf("| %s | %.2f | %.2f | %.2f | %.2f | %.3f |\n", name, alone, aloneOutside, cluster, clusterOutside, cluster/alone)
+}
+
+// inStages sums the seconds of a run's stages, from its report.
+func inStages(run string) (sum float64, err error) {
+	text, err := os.ReadFile(filepath.Join(run, "report.json"))
+	if err != nil {
+		return 0, err
+	}
+	var report struct {
+		Stages []struct{ Seconds float64 }
+	}
+	if err := json.Unmarshal(text, &report); err != nil {
+		return 0, fmt.Errorf("report.json: %w", err)
+	}
+	for _, s := range report.Stages {
+		sum += s.Seconds
+	}
+	return sum, nil
 }
 
 func median(of []float64) float64 {

@@ -154,6 +154,9 @@ func (r *session) serve(ctx context.Context, f *coordinatorFlags, security *rpc.
 	if ctx.Err() == nil {
 		r.scheduler.End(running)
 	}
+	if err == nil {
+		group.Close() // all end now; a goodbye would take seconds
+	}
 	return rec, err
 }
 

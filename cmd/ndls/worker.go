@@ -129,6 +129,9 @@ func (a *app) work(ctx context.Context, f *workerFlags) error {
 		},
 		Saves: true, Patience: f.patience, Log: a.log,
 	})
+	if err == nil {
+		group.Close() // all end now; a goodbye would take seconds
+	}
 	return ended(ctx, store, err)
 }
 

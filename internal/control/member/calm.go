@@ -28,7 +28,8 @@ const (
 	// restarted within seconds, and a failed try costs one connection.
 	seekEvery = 3 * time.Second
 	// farewell bounds how long Drain and Leave each wait for their news to have
-	// been sent. It takes two gossip rounds, 0.4 s, where cores are free.
+	// been sent. It takes four gossip rounds in a group of two, 0.8 s, two in larger
+	// ones.
 	farewell = 3 * time.Second
 )
 

@@ -81,8 +81,8 @@ type Options struct {
 	// Key is 32 bytes that all members share, or nil for plain text.
 	Key  []byte
 	Meta Meta
-	// Notify is called with each event in order, one at a time, until Leave. It
-	// may call the group, but not Leave.
+	// Notify is called with each event in order, one at a time, until Leave or Close. It
+	// may call the group, but not Leave or Close.
 	Notify func(Event)
 	Log    *slog.Logger
 
@@ -123,7 +123,7 @@ func NewName() string {
 // Join listens for gossip and begins to look for the seeds, without waiting for
 // them. It fails for options that make no sense and where it cannot listen. When
 // ctx ends, seeds are no longer looked for and Notify is no longer called; the
-// process is a member until Leave.
+// process is a member until Leave or Close.
 func Join(ctx context.Context, o Options) (*Group, error) {
 	if o.Key != nil && len(o.Key) != keySize {
 		return nil, fmt.Errorf("member: the gossip key has %d bytes, not %d", len(o.Key), keySize)
@@ -215,25 +215,39 @@ func (g *Group) Drain() {
 	}
 }
 
-// Leave drains, says goodbye and ends the group: Notify is not called any more
-// once it returns. It takes a few seconds, and up to ten more while a seed is
-// being tried that does not answer.
+// Leave drains, says goodbye and ends the group, as Close does. The news take a
+// second or two, and all of farewell twice where the others go at the same time:
+// they take no news then.
 func (g *Group) Leave() {
 	if g == nil {
 		return
 	}
 	g.Drain()
-	g.mu.Lock()
-	again := g.left
-	g.left = true
-	g.mu.Unlock()
-	if again {
+	if !g.leaves() {
 		return
 	}
 	if err := g.list.Leave(farewell); err != nil {
 		g.log.Info("members may take this one for dead", "reason", err)
 	}
 	g.shutdown()
+}
+
+// Close ends the group without a word, for when the others end too: Notify is not
+// called any more once it returns. It takes up to ten seconds where a seed is being
+// tried that does not answer. After Leave or Close, both do nothing.
+func (g *Group) Close() {
+	if g != nil && g.leaves() {
+		g.shutdown()
+	}
+}
+
+// leaves says whether the group was not left before.
+func (g *Group) leaves() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	first := !g.left
+	g.left = true
+	return first
 }
 
 // shutdown falls silent.

@@ -180,6 +180,28 @@ func TestLeavingIsToldFromDeath(t *testing.T) {
 	}
 }
 
+// TestCloseWaitsForNobody has members that send no news: a goodbye would wait for
+// all of its time.
+func TestCloseWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	mute := func(c *memberlist.Config) {
+		quick(c)
+		c.GossipInterval = time.Hour
+	}
+	coordinator, news := join(t, Options{configure: mute})
+	worker, _ := join(t, Options{configure: mute, Seeds: seedsOf(coordinator)})
+	eventually(t, "the worker is there", func() bool { return news.last(worker.Name()) == Joined })
+	begun := time.Now()
+	worker.Close()
+	worker.Close() // nothing more happens
+	worker.Leave()
+	worker.Drain()
+	if took := time.Since(begun); took >= farewell {
+		t.Errorf("it took %v to close", took)
+	}
+	eventually(t, "it is dead", func() bool { return news.last(worker.Name()) == Dead })
+}
+
 // lines is a log that can be read while it is written.
 type lines struct {
 	mu  sync.Mutex
