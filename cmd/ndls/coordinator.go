@@ -171,13 +171,27 @@ type announced struct {
 
 // Run implements coordinator.Tasks.
 func (t *announced) Run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
-	if !t.done {
-		if err := t.at.write(ctx, t.store); err != nil {
-			return nil, err
-		}
-		t.done = true
+	if err := t.announce(ctx); err != nil {
+		return nil, err
 	}
 	return t.Scheduler.Run(ctx, tasks)
+}
+
+// Crew implements coordinator.Tasks.
+func (t *announced) Crew(ctx context.Context) ([]control.Hello, error) {
+	if err := t.announce(ctx); err != nil {
+		return nil, err
+	}
+	return t.Scheduler.Crew(ctx)
+}
+
+func (t *announced) announce(ctx context.Context) error {
+	if t.done {
+		return nil
+	}
+	err := t.at.write(ctx, t.store)
+	t.done = err == nil
+	return err
 }
 
 // gossip joins the group that sees workers die.
