@@ -15,6 +15,7 @@ package hook
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,11 +50,12 @@ func FromEnvironment() (*Hooks, error) {
 	return &Hooks{hooks: hooks, send: sendSelf}, nil
 }
 
+// sendSelf signals the thread that it runs on: a process that signals itself as a
+// whole may go on for a moment, as another thread may be the one to take notice.
 func sendSelf(s syscall.Signal) {
-	_ = syscall.Kill(os.Getpid(), s)
-	if s == syscall.SIGKILL {
-		select {} // it is on its way
-	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_ = syscall.Tgkill(os.Getpid(), syscall.Gettid(), s)
 }
 
 func parse(text string) (hooks []hook, err error) {
