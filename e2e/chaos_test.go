@@ -66,19 +66,20 @@ func (r *round) resources() []string {
 
 // play runs the job where deaths are all that goes wrong, or all kinds of faults.
 func (r *round) play(all bool) {
-	m, place := columns, "here"
+	m, place, workers := columns, "here", 1+r.rng.IntN(4)
 	if r.rng.IntN(3) == 0 {
-		m = intervals
+		m, workers = intervals, max(workers, 2)
 	}
+	var flags []string
 	if all {
-		flags := [][]string{nil, {"--targets", "labelled"}, {"--active", "settled"}}
+		variants := [][]string{nil, {"--targets", "labelled"}, {"--active", "settled"}}
 		if m.share != nil {
-			flags = flags[:2] // rows that settle take columns
+			variants = variants[:2] // rows that settle take columns
 		}
-		m.job = append(append([]string{}, m.job...), flags[r.rng.IntN(len(flags))]...)
+		flags = variants[r.rng.IntN(len(variants))]
+		m.job = append(append([]string{}, m.job...), flags...)
 		place = r.one([]string{"here", "network", "bucket"})
 	}
-	workers := 1 + r.rng.IntN(4)
 	var c *crew
 	if place == "network" {
 		n := newNetwork(r.T, m, workers)
@@ -90,7 +91,7 @@ func (r *round) play(all bool) {
 		r.processes(c, workers, all, place == "bucket")
 	}
 	c.end(place, wantOf(r.T, m.job...))
-	r.Logf("%s, %v: %d workers, %d deaths", place, append(m.job[2:], m.share...), workers, c.died.Load())
+	r.Logf("%s %v %v: %d workers, %d deaths", place, flags, m.share, workers, c.died.Load())
 }
 
 // processes starts a run on this host, in a folder or a bucket. A task may be lost
