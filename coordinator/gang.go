@@ -171,6 +171,10 @@ func (s *Scheduler) understaffed(now time.Time) bool {
 func (s *Scheduler) Crew(ctx context.Context, all bool) ([]control.Hello, error) {
 	tick := time.NewTicker(s.o.Lease / ticksPerLease)
 	defer tick.Stop()
+	looks := time.NewTicker(heartbeat(s.o.Lease))
+	defer looks.Stop()
+	reminders := time.NewTicker(reminder)
+	defer reminders.Stop()
 	for since := time.Now(); ; {
 		s.mu.Lock()
 		s.gather()
@@ -192,6 +196,12 @@ func (s *Scheduler) Crew(ctx context.Context, all bool) ([]control.Hello, error)
 		select {
 		case <-changed:
 		case <-tick.C:
+		case <-looks.C:
+			if err := s.settled(s.journal.look(ctx)); err != nil {
+				return nil, err
+			}
+		case <-reminders.C:
+			s.remind()
 		case <-ctx.Done():
 			return nil, stopped(ctx)
 		}

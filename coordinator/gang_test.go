@@ -458,6 +458,22 @@ func TestCrewIsComplete(t *testing.T) {
 	}
 }
 
+// TestCrewOfAnother: who waits for workers that have gone to another coordinator
+// finds that out.
+func TestCrewOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, 2)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*testTTL)
+		defer cancel()
+		c.begin(ctx)
+		first := c.start()
+		c.start()
+		if crew, err := first.Crew(ctx, false); !errors.Is(err, ErrSuperseded) {
+			t.Errorf("crew %v, error %v", crew, err)
+		}
+	})
+}
+
 // begin has a coordinator give out a task before it is killed.
 func (c *crew) begin(ctx context.Context) {
 	process := &mortal{Store: c.store}
