@@ -87,6 +87,18 @@ func (l *leases) leave(t *task, worker string, o control.Outcome) {
 	}
 }
 
+// pardon forgets what a gang has cost once one of its workers has committed something:
+// its tasks are as long as their stage, and come nearer to their end between losses.
+func (l *leases) pardon() {
+	if !l.together() {
+		return
+	}
+	l.breaks = 0
+	for _, t := range l.tasks {
+		t.losses, t.failures = 0, 0
+	}
+}
+
 // gang is that of a lease, if all tasks have a worker.
 func (l *leases) gang(of *lease) (g control.Gang, whole bool) {
 	for i, t := range l.tasks {
@@ -153,24 +165,27 @@ func (s *Scheduler) understaffed(now time.Time) bool {
 	return s.recut
 }
 
-// Crew waits for the workers that are to share the rows of a graph, and lists them.
-// After a restart it does not wait for more than some leases for those that were
-// there before.
-func (s *Scheduler) Crew(ctx context.Context) ([]control.Hello, error) {
+// Crew waits for the workers that are to share the rows of a graph, and lists them:
+// those that are here once tasks may be given out, or where all are wanted as many as
+// Options.Workers, for which it waits no longer than a lease.
+func (s *Scheduler) Crew(ctx context.Context, all bool) ([]control.Hello, error) {
 	tick := time.NewTicker(s.o.Lease / ticksPerLease)
 	defer tick.Stop()
-	for {
+	looks := time.NewTicker(heartbeat(s.o.Lease))
+	defer looks.Stop()
+	reminders := time.NewTicker(reminder)
+	defer reminders.Stop()
+	for since := time.Now(); ; {
 		s.mu.Lock()
-		err, changed := s.err, s.changed
-		late := s.leases.fencing > 0 && time.Since(s.started) > shortLeases*s.o.Lease && s.live() > 0
-		s.gathered = s.gathered || late
+		s.gather()
+		err, changed, here := s.err, s.changed, s.live()
 		var crew []control.Hello
 		for _, m := range s.members {
 			if s.here(m) && m.Blocks != "" && !slices.Contains(s.leases.unfit, m.Hello.Worker) {
 				crew = append(crew, m.Hello)
 			}
 		}
-		ready := s.gathered && s.live() > 0
+		ready := s.gathered && here > 0 && (!all || here >= s.o.Workers || time.Since(since) > s.o.Lease)
 		s.mu.Unlock()
 		switch {
 		case err != nil:
@@ -181,6 +196,12 @@ func (s *Scheduler) Crew(ctx context.Context) ([]control.Hello, error) {
 		select {
 		case <-changed:
 		case <-tick.C:
+		case <-looks.C:
+			if err := s.settled(s.journal.look(ctx)); err != nil {
+				return nil, err
+			}
+		case <-reminders.C:
+			s.remind()
 		case <-ctx.Done():
 			return nil, stopped(ctx)
 		}

@@ -1,11 +1,13 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -323,10 +325,17 @@ func TestCutStrips(t *testing.T) {
 type offered struct {
 	*fake
 	crew []control.Hello
+	late []control.Hello // who has to be waited for
 }
 
-func (o *offered) Crew(context.Context) ([]control.Hello, error) { return o.crew, nil }
-func (o *offered) Workers() int                                  { return len(o.crew) }
+func (o *offered) Crew(_ context.Context, all bool) ([]control.Hello, error) {
+	if all {
+		o.crew = append(o.crew, o.late...)
+	}
+	return o.crew, nil
+}
+
+func (o *offered) Workers() int { return len(o.crew) }
 
 // TestWhoSharesRows: intervals are taken where no worker has room for 16 columns, or
 // where they are asked for.
@@ -346,7 +355,7 @@ func TestWhoSharesRows(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		parallel Parallel
-		memory   []int64
+		memory   []int64 // the last worker of more than two is late
 		active   string
 		part     control.Part
 		refused  bool
@@ -357,6 +366,7 @@ func TestWhoSharesRows(t *testing.T) {
 		{"nor where they are asked for", Intervals, []int64{least / 50, least / 50}, "exact", "", true},
 		{"asked for", Intervals, []int64{2 * least, least}, "exact", control.Intervals, false},
 		{"columns asked for", Columns, []int64{least / 2, least / 2}, "exact", control.Columns, false},
+		{"one is late", Auto, []int64{least * 2 / 5, least * 2 / 5, least * 3 / 4}, "exact", control.Intervals, false},
 		{"rows settle", Auto, []int64{least * 3 / 4, least * 3 / 4}, "settled", control.Columns, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -370,6 +380,7 @@ func TestWhoSharesRows(t *testing.T) {
 			for i, m := range tc.memory {
 				o.crew = append(o.crew, worker(fmt.Sprint(i), m))
 			}
+			o.crew, o.late = o.crew[:min(2, len(o.crew))], o.crew[min(2, len(o.crew)):]
 			j.Tasks = o
 			rec := &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}}
 			phases, err := j.phases(t.Context(), rec, control.Smooth, sum)
@@ -384,9 +395,10 @@ func TestWhoSharesRows(t *testing.T) {
 			}
 			if tc.part == control.Intervals {
 				gang := phases[0]
-				if len(gang) != 2 || gang[0].First != 0 || gang[0].Last != gang[1].First || gang[1].Last != packed.Strips(nodes) {
+				if len(gang) != len(tc.memory) || gang[0].First != 0 || gang[0].Last != gang[1].First || gang[len(gang)-1].Last != packed.Strips(nodes) {
 					t.Errorf("gang %+v", gang)
 				}
+				slices.SortFunc(tc.memory, func(a, b int64) int { return cmp.Compare(b, a) })
 				for i, task := range gang {
 					if task.Needs > tc.memory[i] {
 						t.Errorf("%s needs %d, its worker has %d", task.ID(), task.Needs, tc.memory[i])
@@ -394,5 +406,122 @@ func TestWhoSharesRows(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCrewIsComplete: who asks for a crew is not kept waiting for workers that are
+// here again, nor for one that is gone for good.
+func TestCrewIsComplete(t *testing.T) {
+	for _, tc := range []struct {
+		name          string
+		restarted     bool
+		all           bool
+		workers, come int
+		waits         time.Duration // -1 is for ever
+	}{
+		{"all are here", false, true, 2, 2, 0},
+		{"one is to come, at first", false, false, 2, 1, -1},
+		{"one is gone, after a restart", true, false, 2, 1, shortLeases * testTTL},
+		{"the last is wanted too", true, true, 2, 1, shortLeases * testTTL},
+		{"all are back after a restart", true, true, 2, 2, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrew(t, 2)
+				ctx, cancel := context.WithTimeout(t.Context(), 100*testTTL)
+				defer cancel()
+				if tc.restarted {
+					c.begin(ctx)
+				}
+				c.o.Workers = tc.workers
+				s := c.start()
+				for i := range tc.come {
+					h := control.Hello{Worker: fmt.Sprint(i), Version: "1", Blocks: "here"}
+					if _, err := s.Join(ctx, h); err != nil {
+						t.Fatal(err)
+					}
+					go func() { _, _ = s.Next(ctx, h.Worker) }()
+				}
+				begun := time.Now()
+				crew, err := s.Crew(ctx, tc.all)
+				if tc.waits < 0 {
+					if !errors.Is(err, context.DeadlineExceeded) {
+						t.Fatalf("%v, error %v", crew, err)
+					}
+					return
+				}
+				if waited := time.Since(begun); err != nil || len(crew) != tc.come || waited < tc.waits || waited > tc.waits+testTTL/10 {
+					t.Errorf("%d workers after %v, %v", len(crew), waited, err)
+				}
+			})
+		})
+	}
+}
+
+// TestCrewOfAnother: who waits for workers that have gone to another coordinator
+// finds that out.
+func TestCrewOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, 2)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*testTTL)
+		defer cancel()
+		c.begin(ctx)
+		first := c.start()
+		c.start()
+		if crew, err := first.Crew(ctx, false); !errors.Is(err, ErrSuperseded) {
+			t.Errorf("crew %v, error %v", crew, err)
+		}
+	})
+}
+
+// begin has a coordinator give out a task before it is killed.
+func (c *crew) begin(ctx context.Context) {
+	process := &mortal{Store: c.store}
+	s := c.startOn(process)
+	ctx, cancel := context.WithCancel(ctx)
+	var run sync.WaitGroup
+	run.Go(func() { _, _ = s.Run(ctx, c.tasks) })
+	_, err := s.Join(ctx, control.Hello{Worker: "before", Version: "1", Memory: 9, Blocks: "there"})
+	if err == nil {
+		_, err = s.Next(ctx, "before")
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	process.killed.Store(true)
+	cancel()
+	run.Wait()
+}
+
+// TestGangEarnsItsLosses: a gang may lose workers as often as it comes nearer to its
+// end in between, and a few times more.
+func TestGangEarnsItsLosses(t *testing.T) {
+	l := newLeases(testTTL)
+	now := time.Now()
+	apply := func(e event) {
+		t.Helper()
+		if err := l.apply(now, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tasks := gangTasks(2)
+	apply(event{Fact: phase, Stage: control.Smooth, Workers: 2, Tasks: partsOf(tasks)})
+	lose := func(commits bool) {
+		for _, task := range tasks {
+			apply(event{Fact: leased, Task: task.ID(), Worker: task.ID(), Fencing: l.fencing + 1})
+		}
+		if commits {
+			apply(event{Fact: committed, Fencing: l.fencing - 1, At: now})
+		}
+		apply(event{Fact: lost, Task: tasks[1].ID(), Fencing: l.fencing, Loss: &Loss{Task: tasks[1].ID()}})
+	}
+	for range 3 * lossBudget {
+		lose(true)
+	}
+	for i := 1; l.failed == nil; i++ {
+		lose(false)
+		if failed := l.failed != nil; failed != (i == lossBudget-1) || i > lossBudget {
+			t.Fatalf("after %d losses without a commit: failed %v", i, failed)
+		}
 	}
 }

@@ -79,7 +79,18 @@ func (j *Job) gang(ctx context.Context, rec *Record, s control.Stage, sum shards
 		}
 		return tasks, nil
 	}
-	crew, err := j.Tasks.Crew(ctx)
+	tasks, err := j.shares(ctx, rec, s, sum, false)
+	if errors.Is(err, mem.ErrBudget) {
+		// A worker that is being started again, say, may be what is missing.
+		tasks, err = j.shares(ctx, rec, s, sum, true)
+	}
+	return tasks, err
+}
+
+// shares is the tasks of the workers that are here, or of all of them, if they can
+// share the rows and are to. With all it is the last time that this is tried.
+func (j *Job) shares(ctx context.Context, rec *Record, s control.Stage, sum shards.Summary, all bool) ([]control.Task, error) {
+	crew, err := j.Tasks.Crew(ctx, all)
 	if err != nil || len(crew) == 0 {
 		return nil, err
 	}
@@ -101,7 +112,7 @@ func (j *Job) gang(ctx context.Context, rec *Record, s control.Stage, sum shards
 	}
 	borders, needs, err := j.shareOut(ctx, c, s, sum, crew)
 	if err != nil {
-		if j.Parallel == Auto {
+		if j.Parallel == Auto && all {
 			j.Log.Warn("the rows of the graph fit neither one worker nor all of them", "stage", s, "because", err)
 			return nil, nil
 		}

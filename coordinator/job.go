@@ -28,7 +28,8 @@ type Tasks interface {
 	// Losses lists the work that had to be done again.
 	Losses() []Loss
 	// Crew waits for the workers that can share the rows of a graph, and lists them.
-	Crew(ctx context.Context) ([]control.Hello, error)
+	// With all it also waits, for a while, for those that are missing.
+	Crew(ctx context.Context, all bool) ([]control.Hello, error)
 	// UnderWay are the tasks of the present phase, if workers are at work on them.
 	UnderWay() []control.Task
 }

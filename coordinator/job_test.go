@@ -32,7 +32,7 @@ func (f *fake) Forget(context.Context) error { f.forgot++; return nil }
 func (f *fake) Losses() []Loss               { return f.losses }
 func (f *fake) UnderWay() []control.Task     { return nil }
 
-func (f *fake) Crew(context.Context) ([]control.Hello, error) { return nil, nil }
+func (f *fake) Crew(context.Context, bool) ([]control.Hello, error) { return nil, nil }
 
 func (f *fake) Run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
 	r, err := f.execute(ctx, tasks[0])
@@ -501,5 +501,36 @@ func TestMerge(t *testing.T) {
 	}
 	if got != want || got.Deviation == nil || got.Deviation.Rows != 7 {
 		t.Errorf("merged %+v, want %+v", got, want)
+	}
+}
+
+// shifting is a store whose files are replaced, some times, while they are read.
+type shifting struct {
+	storage.Store
+	times int
+}
+
+func (s *shifting) Open(ctx context.Context, name string) (storage.Reader, error) {
+	r, err := s.Store.Open(ctx, name)
+	if s.times--; err == nil && s.times >= 0 {
+		return replaced{r}, nil
+	}
+	return r, err
+}
+
+type replaced struct{ storage.Reader }
+
+func (replaced) ReadAt([]byte, int64) (int, error) { return 0, storage.ErrReplaced }
+
+// TestRecordIsReadWhileWritten: who looks how the run is may come in the moment in
+// which that changes.
+func TestRecordIsReadWhileWritten(t *testing.T) {
+	store := &shifting{storage.NewMem(), 3}
+	written := &Record{Format: RecordFormat, Plan: control.DefaultPlan(), State: Running}
+	if err := written.write(t.Context(), store); err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := ReadRecord(t.Context(), store); err != nil || rec.State != Running || store.times >= 0 {
+		t.Errorf("%+v, error %v", rec, err)
 	}
 }

@@ -103,8 +103,8 @@ func (l *leases) apply(now time.Time, e event) error {
 	case committed:
 		if x := l.open[e.Fencing]; x != nil && !e.At.IsZero() {
 			x.saved = l.note(now, e.At)
+			l.pardon()
 		}
-		l.breaks = 0
 	case ended:
 		lease := l.open[e.Fencing]
 		if lease == nil || e.Outcome == nil {

@@ -88,7 +88,7 @@ func (s *Scheduler) begin(ctx context.Context, tasks []control.Task) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running, s.recut, s.short = true, false, time.Time{}
-	s.gather()
+	s.muster()
 	s.wake()
 	return nil
 }
@@ -139,6 +139,7 @@ func (s *Scheduler) look(ctx context.Context) (changed chan struct{}, reports []
 // still is given back to the workers, which could not be heard.
 func (s *Scheduler) tick(ctx context.Context, passed time.Duration) error {
 	s.mu.Lock()
+	s.gather()
 	if late := passed - 2*s.o.Lease/ticksPerLease; late > 0 {
 		s.leases.extend(late)
 	}
@@ -189,7 +190,7 @@ func (s *Scheduler) giveUp(now time.Time) []event {
 func (s *Scheduler) remind() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gather()
+	s.muster()
 	if c := s.leases.counts(); s.gathered && c.Waiting > 0 && c.Running == 0 {
 		s.o.Log.Warn("tasks wait and no worker takes them", "tasks", c.Waiting, "workers", s.live())
 	}

@@ -67,6 +67,15 @@ type StageRecord struct {
 // ReadRecord reads the record of the run in s. A store that holds nothing gives
 // nil and no error; one that holds something else gives [ErrForeign].
 func ReadRecord(ctx context.Context, s storage.Store) (*Record, error) {
+	for {
+		rec, err := readRecord(ctx, s)
+		if !errors.Is(err, storage.ErrReplaced) {
+			return rec, err
+		}
+	}
+}
+
+func readRecord(ctx context.Context, s storage.Store) (*Record, error) {
 	r, err := s.Open(ctx, RecordName)
 	if errors.Is(err, storage.ErrNotExist) {
 		if made, err := refuseForeign(ctx, s); !made {

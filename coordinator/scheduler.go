@@ -213,7 +213,7 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 	}
 	s.members[h.Worker] = &member{Hello: h, seen: time.Now()}
 	s.held(h)
-	s.gather()
+	s.muster()
 	return control.Welcome{
 		Plan: s.plan, Store: s.cat.Store().URI(), Heartbeat: heartbeat(s.o.Lease), Checkpoint: s.o.Checkpoint,
 	}, nil
@@ -235,17 +235,21 @@ func (s *Scheduler) held(h control.Hello) {
 	}
 }
 
-// gather sees whether enough workers are here for the first task.
+// gather sees whether enough workers are here for the first task. After a restart
+// those that were there before have some leases to come back.
 func (s *Scheduler) gather() {
-	if s.gathered {
-		return
-	}
 	n := s.live()
-	s.gathered = n >= s.o.Workers
-	if s.gathered {
+	late := s.leases.fencing > 0 && n > 0 && time.Since(s.started) > shortLeases*s.o.Lease
+	if !s.gathered && (n >= s.o.Workers || late) {
+		s.gathered = true
 		s.wake()
-	} else {
-		s.o.Log.Info("waiting for workers", "here", n, "wanted", s.o.Workers)
+	}
+}
+
+// muster gathers, and says whom it waits for.
+func (s *Scheduler) muster() {
+	if s.gather(); !s.gathered {
+		s.o.Log.Info("waiting for workers", "here", s.live(), "wanted", s.o.Workers)
 	}
 }
 

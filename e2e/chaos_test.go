@@ -49,7 +49,7 @@ type round struct {
 
 // deaths draws at most so many points at which a process dies in turn.
 func (r *round) deaths(most int) (hooks []string) {
-	points := []string{"join", "next-done", "commit", "commit-done", "renew-done", "finish", "finish-done"}
+	points := []string{"join", "next-done", "gang", "gang-done", "commit", "commit-done", "renew-done", "finish", "finish-done"}
 	actions := []string{"kill", "kill", "term"}
 	for range r.rng.IntN(most + 1) {
 		hooks = append(hooks, fmt.Sprintf("%s:%d:%s", r.one(points), 1+r.rng.IntN(6), r.one(actions)))
@@ -66,25 +66,32 @@ func (r *round) resources() []string {
 
 // play runs the job where deaths are all that goes wrong, or all kinds of faults.
 func (r *round) play(all bool) {
-	flags, place := []string(nil), "here"
+	m, place, workers := columns, "here", 1+r.rng.IntN(4)
+	if r.rng.IntN(3) == 0 {
+		m, workers = intervals, max(workers, 2)
+	}
+	var flags []string
 	if all {
-		flags = [][]string{nil, {"--active", "settled"}, {"--targets", "labelled"}}[r.rng.IntN(3)]
+		variants := [][]string{nil, {"--targets", "labelled"}, {"--active", "settled"}}
+		if m.share != nil {
+			variants = variants[:2] // rows that settle take columns
+		}
+		flags = variants[r.rng.IntN(len(variants))]
+		m.job = append(append([]string{}, m.job...), flags...)
 		place = r.one([]string{"here", "network", "bucket"})
 	}
-	workers := 1 + r.rng.IntN(4)
 	var c *crew
 	if place == "network" {
-		n := newNetwork(r.T, workers)
+		n := newNetwork(r.T, m, workers)
 		c = n.crew
-		c.job = append(append([]string{}, job...), flags...)
 		r.network(n, workers)
 	} else {
 		c = newCrew(r.T)
-		c.job = append(append([]string{}, job...), flags...)
+		c.mode = m
 		r.processes(c, workers, all, place == "bucket")
 	}
-	c.end(place, wantOf(r.T, c.job...))
-	r.Logf("%s %v: %d workers, %d deaths", place, flags, workers, c.died.Load())
+	c.end(place, wantOf(r.T, m.job...))
+	r.Logf("%s %v %v: %d workers, %d deaths", place, flags, m.share, workers, c.died.Load())
 }
 
 // processes starts a run on this host, in a folder or a bucket. A task may be lost

@@ -56,22 +56,47 @@ func wantOf(t *testing.T, flags ...string) map[string]string {
 	return want
 }
 
+// mode is a way in which workers share a run, and a job for which that is enough.
+type mode struct {
+	job []string
+	// share is what else the coordinator is told.
+	share []string
+	// late is a commit of a worker, one of two, in a stage that they share in this way.
+	late int
+}
+
+var (
+	columns   = mode{job: job, late: 3}
+	intervals = mode{job: rowsJob, share: []string{"--parallel", "intervals"}, late: 15}
+)
+
+// inModes runs a test for each way in which workers share a run.
+func inModes(t *testing.T, test func(t *testing.T, m mode)) {
+	t.Parallel()
+	for name, m := range map[string]mode{"columns": columns, "intervals": intervals} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, m)
+		})
+	}
+}
+
 // crew is a run directory with processes that work on it.
 type crew struct {
 	t *testing.T
 	// dir is the run directory, folder where its files are to be looked at.
 	dir, folder string
-	job         []string
-	lease       string
-	env         []string // beside the token's
-	wg          sync.WaitGroup
-	died        atomic.Int64 // of hooks
-	fails       atomic.Bool
+	mode
+	lease string
+	env   []string // beside the token's
+	wg    sync.WaitGroup
+	died  atomic.Int64 // of hooks
+	fails atomic.Bool
 }
 
 func newCrew(t *testing.T) *crew {
 	dir := filepath.Join(t.TempDir(), "run")
-	return &crew{t: t, dir: dir, folder: dir, job: job, lease: quick}
+	return &crew{t: t, dir: dir, folder: dir, mode: columns, lease: quick}
 }
 
 // launch makes the command that starts the program somewhere.
@@ -131,7 +156,7 @@ func (c *crew) coordinator(workers int, hooks ...string) {
 
 func (c *crew) coordinatorArgs(workers int, more ...string) []string {
 	args := append([]string{"coordinator", "--run", c.dir, "--lease", c.lease, "--checkpoint", "1ms", "--workers", strconv.Itoa(workers)}, c.job...)
-	return append(args, more...)
+	return append(append(args, c.share...), more...)
 }
 
 var workerArgs = []string{"--quiet", "--memory", "256MiB", "--threads", "1"}
@@ -285,32 +310,45 @@ func (c *crew) awaitAt(at launch, keys []string, what string, pleases func(statu
 	})
 }
 
-// lost pleases once a lease is lost, running while a task is under way.
-func lost(s status) bool    { return len(s.Losses) > 0 }
-func running(s status) bool { return s.Tasks["running"] > 0 }
+// lost pleases once a lease is lost.
+func lost(s status) bool { return len(s.Losses) > 0 }
 
 // TestZombie stops a worker at a commit until its lease is lost and another worker
 // is there, and lets it go on: the commit is refused, and it works on.
 func TestZombie(t *testing.T) {
-	t.Parallel()
-	want := wantOf(t, job...)
-	c := newCrew(t)
-	c.coordinator(1)
-	cmd, text, cancel := c.process("commit:3:stop", c.workerArgs()...)
-	defer cancel()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	inModes(t, func(t *testing.T, m mode) {
+		c := newCrew(t)
+		c.mode = m
+		want := wantOf(t, m.job...)
+		beside := 0
+		if m.share != nil {
+			beside = 1
+			c.worker(nil)
+		}
+		c.coordinator(1 + beside)
+		goOn := c.stopsAt(here, fmt.Sprintf("commit:%d", m.late), c.workerArgs()...)
+		c.await("a lost lease", lost)
+		c.worker(nil)
+		c.await("running tasks", func(s status) bool { return s.Tasks["running"] > beside })
+		goOn()
+		c.end("zombie", want)
+		c.lostIn(m)
+	})
+}
+
+// lostIn sees in the report that a gang has lost a worker, where there are gangs.
+func (c *crew) lostIn(m mode) {
+	c.t.Helper()
+	if c.t.Failed() || m.share == nil {
+		return
 	}
-	c.await("a lost lease", lost)
-	c.worker(nil)
-	c.await("a running task", running)
-	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
+	losses := c.losses()
+	for _, l := range losses {
+		if strings.Contains(l.Task, "/intervals/") {
+			return
+		}
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("the worker that stood still: %v\n%s", err, text)
-	}
-	c.end("zombie", want)
+	c.t.Errorf("no gang has lost a worker: %+v", losses)
 }
 
 // children lists the processes that a process has started.

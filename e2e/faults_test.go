@@ -104,18 +104,20 @@ func TestFullScratchEverywhere(t *testing.T) {
 // TestBucket is the job in an object store that fails one request in nine, with a
 // worker and the coordinator killed on the way.
 func TestBucket(t *testing.T) {
-	t.Parallel()
-	want := wantOf(t, job...)
-	c := newCrew(t)
-	check := c.bucket(rand.Uint64())
-	c.coordinator(2, "finish-done:4:kill")
-	c.worker([]string{"commit:2:kill", "finish:2:kill"}, "--scratch", t.TempDir())
-	c.worker(nil, "--scratch", t.TempDir())
-	c.end("a bucket", want)
-	if c.died.Load() == 0 {
-		t.Error("nobody died")
-	}
-	check()
+	inModes(t, func(t *testing.T, m mode) {
+		c := newCrew(t)
+		c.mode = m
+		want := wantOf(t, m.job...)
+		check := c.bucket(rand.Uint64())
+		c.coordinator(2, "finish-done:4:kill")
+		c.worker([]string{fmt.Sprintf("commit:%d:kill", m.late), "finish:2:kill"}, "--scratch", t.TempDir())
+		c.worker(nil, "--scratch", t.TempDir())
+		c.end("a bucket", want)
+		if c.died.Load() == 0 {
+			t.Error("nobody died")
+		}
+		check()
+	})
 }
 
 // bucket puts the run directory of the crew into an object store behind a proxy
@@ -149,11 +151,12 @@ func (c *crew) bucket(seed uint64) (check func()) {
 // points of stages that were cut for one.
 func TestJoinsLate(t *testing.T) {
 	t.Parallel()
-	want := wantOf(t, job...)
-	for _, hook := range []string{"next-done:2", "finish:3", "commit:4"} {
+	for hook, m := range map[string]mode{"next-done:2": columns, "finish:3": columns, "commit:4": columns, "finish:2": intervals} {
 		t.Run(hook, func(t *testing.T) {
 			t.Parallel()
 			c := newCrew(t)
+			c.mode = m
+			want := wantOf(t, m.job...)
 			c.coordinator(1)
 			goOn := c.stopsAt(here, hook, c.workerArgs()...)
 			c.worker([]string{"finish-done:1:kill"})
@@ -170,14 +173,16 @@ func TestJoinsLate(t *testing.T) {
 // TestFlaps stops a worker for moments, some of them longer than a lease, through
 // the whole run.
 func TestFlaps(t *testing.T) {
-	t.Parallel()
-	want := wantOf(t, job...)
-	seed := rand.Uint64()
-	c := newCrew(t)
-	c.coordinator(2)
-	c.worker(nil)
-	c.flaps(rand.New(rand.NewPCG(seed, 4)))
-	c.end(fmt.Sprintf("flapping, seed %d", seed), want)
+	inModes(t, func(t *testing.T, m mode) {
+		seed := rand.Uint64()
+		c := newCrew(t)
+		c.mode = m
+		want := wantOf(t, m.job...)
+		c.coordinator(2)
+		c.worker(nil)
+		c.flaps(rand.New(rand.NewPCG(seed, 4)))
+		c.end(fmt.Sprintf("flapping, seed %d", seed), want)
+	})
 }
 
 // flaps keeps a worker that stands still every now and then.

@@ -2,27 +2,26 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
+
+	"ndls/internal/packed"
 )
 
-// rowsJob has seven strips of rows, so that workers can share them.
+// rowsJob has five strips of rows, so that workers can share them.
 var rowsJob = []string{
-	"--dataset", "synthetic:nodes=200100,edges=500000,features=20,classes=5,seed=3", "--probes", "16",
-	"--runs", "1", "--epochs", "2", "--epsilon", "0.1", "--kmax", "8", "--label-kmax", "4", "--quiet",
+	"--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=20,classes=5,seed=3", 4*packed.StripRows+1000, 10*packed.StripRows),
+	"--probes", "16", "--runs", "1", "--epochs", "2", "--epsilon", "0.1", "--kmax", "5", "--label-kmax", "2", "--quiet",
 }
 
 // TestIntervals has workers share the rows of the graph: of all kinds, killed in the
 // middle of a hop, without a word, or told to stop, and the coordinator likewise.
 func TestIntervals(t *testing.T) {
 	t.Parallel()
-	one := filepath.Join(t.TempDir(), "one")
-	run(t, append([]string{"run", "--run", one, "--memory", "512MiB"}, rowsJob...)...)
-	want := hashes(t, one)
-	share := []string{"--parallel", "intervals", "--lease", quick, "--checkpoint", "1ms"}
+	want := wantOf(t, rowsJob...)
 	type worker struct {
 		hooks []string
 		flags []string
@@ -51,8 +50,8 @@ func TestIntervals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCrew(t)
-			args := append([]string{"coordinator", "--run", c.dir, "--workers", strconv.Itoa(len(tc.workers))}, share...)
-			c.keep(tc.coordinator, append(args, rowsJob...)...)
+			c.mode = intervals
+			c.coordinator(len(tc.workers), tc.coordinator...)
 			for i, w := range tc.workers {
 				if tc.gone && i == 0 {
 					cmd, _, cancel := c.process(w.hooks[0], append([]string{"worker", "--run", c.dir}, workerArgs...)...)

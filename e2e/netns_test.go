@@ -22,10 +22,11 @@ type network struct {
 }
 
 // newNetwork has a coordinator, host 0, and hosts for workers 1 and on.
-func newNetwork(t *testing.T, workers int) *network {
+func newNetwork(t *testing.T, m mode, workers int) *network {
 	t.Helper()
 	seed := rand.Uint64()
 	n := &network{crew: newCrew(t), lan: newLan(t, workers+1, seed)}
+	n.mode = m
 	dir := filepath.Join(t.TempDir(), "keys")
 	run(t, "cluster-keys", "--out", dir, "--quiet")
 	n.keys = []string{"--keys", dir}
@@ -89,69 +90,81 @@ func state(cmd *exec.Cmd) string {
 
 // TestNetworkFourWorkers is the job on five hosts.
 func TestNetworkFourWorkers(t *testing.T) {
-	t.Parallel()
-	n := newNetwork(t, 4)
-	want := wantOf(t, job...)
-	n.coordinator(4)
-	n.worker(1, nil, "--memory", "130MiB")
-	n.worker(2, nil, "--memory", "200MiB", "--threads", "2")
-	n.worker(3, nil, "--block-columns", "16")
-	n.worker(4, nil)
-	n.end("four hosts", want)
+	inModes(t, func(t *testing.T, m mode) {
+		n := newNetwork(t, m, 4)
+		want := wantOf(t, m.job...)
+		n.coordinator(4)
+		n.worker(1, nil, "--memory", "130MiB")
+		n.worker(2, nil, "--memory", "200MiB", "--threads", "2")
+		n.worker(3, nil, "--block-columns", "16")
+		n.worker(4, nil)
+		n.end("four hosts", want)
+	})
 }
 
 // TestNetworkCut cuts a worker off at a point of its protocol, silently as a
 // firewall does, until its lease has gone to another worker.
 func TestNetworkCut(t *testing.T) {
 	t.Parallel()
-	for _, hook := range []string{"next-done:2", "commit:2", "finish:2"} {
+	for hook, m := range map[string]mode{
+		"next-done:2": columns, "commit:2": columns, "finish:2": columns,
+		fmt.Sprintf("commit:%d", intervals.late): intervals,
+	} {
 		t.Run(hook, func(t *testing.T) {
 			t.Parallel()
-			n := newNetwork(t, 2)
-			want := wantOf(t, job...)
-			n.coordinator(1)
+			n := newNetwork(t, m, 3)
+			want := wantOf(t, m.job...)
+			beside := 0
+			if m.share != nil {
+				beside = 1
+				n.worker(3, nil)
+			}
+			n.coordinator(1 + beside)
 			goOn := n.stopsAt(n.hosts[1].command, hook, n.workerFlags(1)...)
 			n.hosts[1].set(everything)
 			goOn()
 			n.await("a lost lease", lost)
 			n.worker(2, nil)
-			n.await("a running task", running)
+			n.await("running tasks", func(s status) bool { return s.Tasks["running"] > beside })
 			n.hosts[1].set(nothing)
 			n.end("cut off at "+hook, want)
+			n.lostIn(m)
 		})
 	}
 }
 
 // TestNetworkLoses loses a tenth of all frames, from the first to the last.
 func TestNetworkLoses(t *testing.T) {
-	t.Parallel()
-	n := newNetwork(t, 3)
-	want := wantOf(t, job...)
-	n.lose(0.1)
-	n.coordinator(3)
-	for i := 1; i <= 3; i++ {
-		n.worker(i, nil)
-	}
-	n.end("a tenth of the frames lost", want)
-	if lost := n.lost(); lost < 20 {
-		t.Errorf("only %d frames were lost", lost)
-	} else {
-		t.Logf("%d frames were lost", lost)
-	}
+	inModes(t, func(t *testing.T, m mode) {
+		n := newNetwork(t, m, 3)
+		want := wantOf(t, m.job...)
+		n.lose(0.1)
+		n.coordinator(3)
+		for i := 1; i <= 3; i++ {
+			n.worker(i, nil)
+		}
+		n.end("a tenth of the frames lost", want)
+		if lost := n.lost(); lost < 20 {
+			t.Errorf("only %d frames were lost", lost)
+		} else {
+			t.Logf("%d frames were lost", lost)
+		}
+	})
 }
 
 // TestNetworkFlaps cuts the cable of a worker again and again, and only what gossip
 // sends in between, through the whole run.
 func TestNetworkFlaps(t *testing.T) {
-	t.Parallel()
-	n := newNetwork(t, 2)
-	want := wantOf(t, job...)
-	n.coordinator(2)
-	n.worker(1, nil)
-	n.worker(2, nil)
-	cuts := n.flap(n.hosts[2])
-	n.end("flapping", want)
-	t.Logf("%d cuts", cuts())
+	inModes(t, func(t *testing.T, m mode) {
+		n := newNetwork(t, m, 2)
+		want := wantOf(t, m.job...)
+		n.coordinator(2)
+		n.worker(1, nil)
+		n.worker(2, nil)
+		cuts := n.flap(n.hosts[2])
+		n.end("flapping", want)
+		t.Logf("%d cuts", cuts())
+	})
 }
 
 // flap cuts a cable for drawn times until it is told to end, and says how often.

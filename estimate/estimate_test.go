@@ -103,12 +103,13 @@ func TestKeepsItsPromise(t *testing.T) {
 			Memory: rapid.Int64Range(1, 1<<38).Draw(t, "memory"), Threads: rapid.IntRange(1, 64).Draw(t, "threads"),
 			BlockColumns: rapid.SampledFrom([]int{0, 16, 17, 64}).Draw(t, "columns"),
 		}
-		list, err := Run(c, p, r, 0, Stages(c, p)...)
+		workers := rapid.IntRange(1, 64).Draw(t, "workers")
+		list, err := RunShared(c, p, r, workers, 0, Stages(c, p)...)
 		if err != nil {
 			for _, x := range list {
 				r.Memory = max(r.Memory, x.LeastBytes)
 			}
-			if list, err = Run(c, p, r, 0, Stages(c, p)...); err != nil {
+			if list, err = RunShared(c, p, r, workers, 0, Stages(c, p)...); err != nil {
 				t.Fatalf("the remedy does not work: %v", err)
 			}
 		}
@@ -123,6 +124,36 @@ func TestKeepsItsPromise(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestShare: fewer rows never need more memory, the least is enough and no less is,
+// and all rows need what one worker does.
+func TestShare(t *testing.T) {
+	p := control.DefaultPlan()
+	r := control.Resources{Memory: 1 << 40, Threads: 2}
+	for _, s := range sharable {
+		alone, err := Run(papers, p, r, 0, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, _ := Share(papers, p, r, s, papers.Nodes)
+		if before != alone[0].LeastBytes {
+			t.Errorf("%s: all rows need %d, one worker %d", s, before, alone[0].LeastBytes)
+		}
+		for _, workers := range []int{2, 3, 5, 16, 100} {
+			least, resident := Share(papers, p, r, s, Part(papers.Nodes, workers))
+			if least > before || !resident {
+				t.Errorf("%s: a worker of %d needs %d, one of fewer %d; in memory: %v", s, workers, least, before, resident)
+			}
+			before = least
+			for _, short := range []int64{0, 1} {
+				_, err := RunShared(papers, p, control.Resources{Memory: least - short, Threads: 2}, workers, 0, s)
+				if errors.Is(err, mem.ErrBudget) != (short > 0) {
+					t.Errorf("%s, %d workers with %d bytes less than the least: error %v", s, workers, short, err)
+				}
+			}
+		}
+	}
 }
 
 func TestCheckDisk(t *testing.T) {

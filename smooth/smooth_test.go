@@ -308,6 +308,47 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// TestTargetsPart: the targets of ranges of rows are together those of all.
+func TestTargetsPart(t *testing.T) {
+	const n = 3*packed.StripRows + 70
+	b, err := mem.NewBudget(mem.MinBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	some, err := NewTargets(b, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer some.Free()
+	for i := int64(0); i < n; i += 1 + i*i%61 {
+		some.Add(i)
+	}
+	some.Add(n - 1)
+	some.Finish()
+	for _, all := range []*Targets{some, AllTargets(n)} {
+		var got, want []int64
+		all.each(0, n, func(i int64) { want = append(want, i) })
+		for _, r := range [][2]int64{{0, packed.StripRows}, {packed.StripRows, 3*packed.StripRows + 3}, {3 * packed.StripRows, n}} {
+			part, err := all.Part(b, r[0], r[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows := r[1] - r[0]
+			var own []int64
+			part.each(0, rows, func(i int64) { own = append(own, r[0]+i) })
+			if part.Len() != int64(len(own)) || part.Before(rows) != part.Len() || part.All() != all.All() {
+				t.Errorf("rows %v: %d targets of %d, all %v", r, part.Len(), len(own), part.All())
+			}
+			got = slices.DeleteFunc(got, func(i int64) bool { return i >= r[0] }) // the ranges overlap
+			got = append(got, own...)
+			part.Free()
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d targets of parts, %d of all", len(got), len(want))
+		}
+	}
+}
+
 // TestSettled: rows that stop being recomputed deviate little, cost fewer edges,
 // and do not depend on blocks and places.
 func TestSettled(t *testing.T) {

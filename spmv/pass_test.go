@@ -305,6 +305,35 @@ func TestPlanLayout(t *testing.T) {
 	}
 }
 
+// TestPlanShared: what is planned fits, is as wide as was agreed on, with more memory
+// fetches no more, and is refused where the least does not fit.
+func TestPlanShared(t *testing.T) {
+	const n, nodes = 40*packed.StripRows + 5, 100 * packed.StripRows
+	beside := func(l Layout) int64 { return int64(l.Columns) << 10 }
+	for _, p := range []Precision{Float32, Float16} {
+		fetched, place := int64(math.MaxInt64), External
+		for free := int64(1 << 20); free < 4<<30; free += free / 9 {
+			l, err := PlanShared(n, nodes, 33, p, free, 2, beside)
+			if need := l.Memory(n, 2) + beside(l); (err != nil) != (need > free) || err != nil && !errors.Is(err, mem.ErrBudget) {
+				t.Errorf("%s, %s: %+v takes %s, error %v", p, mem.Bytes(free), l, mem.Bytes(need), err)
+			}
+			if err != nil {
+				if place != External {
+					t.Errorf("%s, %s: refused after less was enough", p, mem.Bytes(free))
+				}
+				continue
+			}
+			if l.Columns != 48 || !l.Shared || l.Place > place || l.Place == place && l.Fetched(n, nodes) > fetched {
+				t.Errorf("%s, %s: %+v after %v, fetching %d", p, mem.Bytes(free), l, place, fetched)
+			}
+			fetched, place = l.Fetched(n, nodes), l.Place
+		}
+		if place != Resident || fetched != (nodes-n)*48*p.Bytes() {
+			t.Errorf("%s: 4 GiB fetch %d, with rows %s", p, fetched, place)
+		}
+	}
+}
+
 // lossy drops, or doubles, the edges of the first frame of a source.
 type lossy struct {
 	packed.Source

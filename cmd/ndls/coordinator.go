@@ -178,11 +178,11 @@ func (t *announced) Run(ctx context.Context, tasks []control.Task) ([]control.St
 }
 
 // Crew implements coordinator.Tasks.
-func (t *announced) Crew(ctx context.Context) ([]control.Hello, error) {
+func (t *announced) Crew(ctx context.Context, all bool) ([]control.Hello, error) {
 	if err := t.announce(ctx); err != nil {
 		return nil, err
 	}
-	return t.Scheduler.Crew(ctx)
+	return t.Scheduler.Crew(ctx, all)
 }
 
 func (t *announced) announce(ctx context.Context) error {

@@ -112,7 +112,7 @@ func (a *app) work(ctx context.Context, f *workerFlags) error {
 	locate := f.locate(store)
 	watched := func(ctx context.Context) (string, error) {
 		if _, err := readAddress(ctx, store); errors.Is(err, storage.ErrNotExist) && ended(ctx, store, nil) == nil {
-			cancel(errors.New("the run is complete"))
+			cancel(errComplete)
 		}
 		return locate(ctx)
 	}
@@ -132,8 +132,13 @@ func (a *app) work(ctx context.Context, f *workerFlags) error {
 	if err == nil {
 		group.Close() // all end now; a goodbye would take seconds
 	}
+	if errors.Is(context.Cause(serving), errComplete) {
+		return nil // and a coordinator that comes again finds nothing to do
+	}
 	return ended(ctx, store, err)
 }
+
+var errComplete = errors.New("the run is complete")
 
 // serveBlocks serves the rows that this worker shares with others, until stop is called.
 // A server that fails ends the worker.

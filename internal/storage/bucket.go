@@ -237,7 +237,7 @@ func (r *bucketReader) request(off, end int64) (io.ReadCloser, error) {
 		_ = body.Close()
 	}
 	if replaced {
-		return nil, fmt.Errorf("storage: read %s in %s: it was replaced since it was opened", r.name, r.store.uri)
+		return nil, fmt.Errorf("storage: read %s in %s: %w", r.name, r.store.uri, ErrReplaced)
 	}
 	if err != nil {
 		return nil, r.store.explain(r.ctx, "read", r.name, err)

@@ -13,6 +13,8 @@ var (
 	// ErrExist is what Commit returns, wrapped with the file's name, for an
 	// attempt of CreateNew at a file that exists.
 	ErrExist = errors.New("file exists")
+	// ErrReplaced reports a file that is another one by now than when it was opened.
+	ErrReplaced = errors.New("it was replaced since it was opened")
 	// ErrDigest marks a stored file whose bytes are not those that its reader
 	// knows were committed.
 	ErrDigest = errors.New("bytes are not those that were committed")
@@ -32,7 +34,7 @@ type Store interface {
 	// commits. After another error of Commit the file may be there or not.
 	CreateNew(ctx context.Context, name string) (Writer, error)
 	// Open opens a committed file for reading at any offset. Once the file is
-	// replaced, its reader gives the old bytes or fails. Reads of a remote
+	// replaced, its reader gives the old bytes or fails with ErrReplaced. Reads of a remote
 	// store end with ctx.
 	Open(ctx context.Context, name string) (Reader, error)
 	// Stat describes a committed file, or fails with ErrNotExist.

@@ -1,6 +1,7 @@
 package blocks
 
 import (
+	"context"
 	"net"
 	"slices"
 	"testing"
@@ -31,10 +32,11 @@ func (s *bare) DoGet(_ *flight.Ticket, stream flight.FlightService_DoGetServer) 
 	return w.Close()
 }
 
-// bareClient returns a function that reads all records of a bare server.
-func bareClient(b *testing.B, data []byte, t Ticket) func() error {
+// bareClient returns a function that reads all records of a bare server, so many bytes
+// of rows in each.
+func bareClient(b *testing.B, data []byte, t Ticket, batch int64) func() error {
 	s := &bare{schema: t.schema()}
-	for step := int64(1 << 20); len(data) > 0; {
+	for step := batch; len(data) > 0; {
 		step = min(step, int64(len(data)))
 		s.records = append(s.records, record(s.schema, data[:step], step/int64(t.RowBytes())))
 		data = data[step:]
@@ -74,24 +76,41 @@ func bareClient(b *testing.B, data []byte, t Ticket) func() error {
 	}
 }
 
+// copier sends copies of an owner's rows.
+type copier struct{ *owner }
+
+func (c copier) Rows(ctx context.Context, t Ticket, send func(int64, []byte) error) error {
+	page := make([]byte, c.piece*int64(t.RowBytes()))
+	return c.owner.Rows(ctx, t, func(first int64, rows []byte) error {
+		return send(first, page[:copy(page, rows)])
+	})
+}
+
 // BenchmarkFetch moves 64 MiB over loopback, alternating with a bare Flight
 // service so that a machine with other work slows both: only the ratio counts, and of the
 // pairs the one in the middle.
 // Fetch's time includes making and checking the checksums, and copying the rows to
-// where they belong.
+// where they belong. The gang's rows go as package internal/ring sends them: in copies
+// of 128 KiB.
 func BenchmarkFetch(b *testing.B) {
 	for _, width := range []struct {
 		name    string
 		columns int
-	}{{"columns=16", 16}, {"columns=128", 128}} {
+		batch   int64
+		copies  bool
+	}{{"columns=16", 16, 1 << 20, false}, {"columns=128", 128, 1 << 20, false}, {"gang", 16, 1 << 17, true}} {
 		b.Run(width.name, func(b *testing.B) {
 			data, into := randomBytes(1, 64<<20), make([]byte, 64<<20)
 			t := testTicket(data)
 			t.Columns = width.columns
 			t.Rows = int64(len(data) / t.RowBytes())
-			address, _ := serve(b, newOwner(data, t.Rows))
+			var source Source = newOwner(data, t.Rows)
+			if width.copies {
+				source = copier{newOwner(data, width.batch/int64(t.RowBytes()))}
+			}
+			address, _ := serve(b, source)
 			c := dial(b, address)
-			readBare := bareClient(b, data, t)
+			readBare := bareClient(b, data, t, width.batch)
 			var ours, theirs time.Duration
 			var ratios []float64
 			for b.Loop() {

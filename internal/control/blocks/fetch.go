@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/apache/arrow/go/v14/arrow/flight"
 	wireformat "github.com/apache/arrow/go/v14/arrow/flight/gen/flight"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
@@ -21,6 +23,9 @@ const (
 	streamWindow = 4 << 20
 	// connWindow is for all streams of a connection.
 	connWindow = 4 * streamWindow
+	// reach is how long an owner is tried to connect to. One that is alive may be out
+	// of reach for a moment, and whoever fails at once has soon failed too often.
+	reach = 2 * time.Second
 )
 
 var (
@@ -53,6 +58,10 @@ func Dial(address string, options ...grpc.DialOption) (*Client, error) {
 		grpc.WithInitialConnWindowSize(connWindow),
 		grpc.WithReadBufferSize(ioBuffer),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(2 * batchBytes)),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: reach / 20, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reach / 2},
+			MinConnectTimeout: reach,
+		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: quiet, Timeout: quiet}),
 	}, options...)...)
 	if err != nil {
@@ -83,9 +92,9 @@ func (c *Client) Fetch(ctx context.Context, t Ticket, put func(first int64, rows
 }
 
 func (c *Client) fetch(ctx context.Context, t Ticket, put func(first int64, rows []byte) error) error {
-	stream, err := c.service.DoGet(ctx, &flight.Ticket{Ticket: t.Encode()}, grpc.ForceCodecV2(newCodec()))
+	stream, err := c.open(ctx, t)
 	if err != nil {
-		return fromStatus(ctx, err)
+		return err
 	}
 	var f frame
 	defer f.free()
@@ -117,6 +126,22 @@ func (c *Client) fetch(ctx context.Context, t Ticket, put func(first int64, rows
 		return fmt.Errorf("the stream ended at row %d: %w: %w", next, ErrCorrupt, ErrRetry)
 	}
 	return nil
+}
+
+// open asks for the rows of a ticket.
+func (c *Client) open(ctx context.Context, t Ticket) (wireformat.FlightService_DoGetClient, error) {
+	asking, cancel := context.WithCancel(ctx)
+	tried := time.AfterFunc(reach, cancel)
+	stream, err := c.service.DoGet(asking, &flight.Ticket{Ticket: t.Encode()}, grpc.ForceCodecV2(newCodec()), grpc.WaitForReady(true))
+	switch inTime := tried.Stop(); {
+	case err != nil:
+		cancel()
+		return nil, fromStatus(ctx, err)
+	case !inTime:
+		return nil, fmt.Errorf("no connection for %v: %w", reach, ErrRetry)
+	}
+	context.AfterFunc(ctx, cancel) // that of the stream
+	return stream, nil
 }
 
 // fromStatus tells apart what a failed call means.

@@ -10,12 +10,17 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"ndls/internal/control"
+	"ndls/internal/control/blocks"
 	"ndls/internal/control/rpc/controlpb"
 )
 
@@ -150,6 +155,61 @@ func TestWorkersServeWorkers(t *testing.T) {
 			_, err = controlpb.NewControlClient(conn).Renew(context.Background(), &controlpb.RenewRequest{})
 			if (err != nil) != tc.fails {
 				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// noRows is asked for rows that nobody may see.
+type noRows struct{ asked atomic.Bool }
+
+func (n *noRows) Rows(context.Context, blocks.Ticket, func(int64, []byte) error) error {
+	n.asked.Store(true)
+	return blocks.ErrNotHeld
+}
+
+// TestWhoMayFetchRows has workers ask each other for rows: who is not of the job is
+// refused before the owner hears of it.
+func TestWhoMayFetchRows(t *testing.T) {
+	keys, others := makeKeys(t), makeKeys(t)
+	worker, us := load(t, keys, Worker), token(t)
+	bare := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
+	for _, tc := range []struct {
+		name   string
+		server *Security
+		client []grpc.DialOption
+		may    bool
+	}{
+		{"keys of the job", worker, worker.DialOptions(Worker), true},
+		{"token of the job", us, us.DialOptions(Worker), true},
+		{"keys of another job", worker, load(t, others, Worker).DialOptions(Worker), false},
+		{"the coordinator's keys", worker, load(t, keys, Coordinator).DialOptions(Worker), false},
+		{"TLS without a certificate", worker, []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}))}, false},
+		{"no keys", worker, bare, false},
+		{"an expired certificate", worker, at(worker, 2*time.Hour).DialOptions(Worker), false},
+		{"another token", us, token(t).DialOptions(Worker), false},
+		{"no token", us, bare, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			source, listener := &noRows{}, listen(t, "127.0.0.1:0")
+			ctx, cancel := context.WithCancel(context.Background())
+			var serving sync.WaitGroup
+			serving.Go(func() {
+				if err := blocks.Serve(ctx, listener, source, tc.server.ServerOptions()...); err != nil {
+					t.Error(err)
+				}
+			})
+			defer serving.Wait()
+			defer cancel()
+			c, err := blocks.Dial(listener.Addr().String(), tc.client...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			err = c.Fetch(ctx, blocks.Ticket{Plan: "p", Stage: "s", Columns: 16, Precision: "float32", Rows: 1}, nil)
+			if tc.may != errors.Is(err, blocks.ErrNotHeld) || tc.may != source.asked.Load() {
+				t.Errorf("the owner was asked: %v; error %v", source.asked.Load(), err)
 			}
 		})
 	}
