@@ -126,8 +126,9 @@ const (
 	// partitionRows is edge rows a second through partition, of which more than
 	// two threads make no more.
 	partitionRows = 2.4e6
-	// pieceShare is the part of the time of a partition that pieces take which
-	// workers share, orderShare that of the step that one does, on one thread.
+	// pieceShare and orderShare are what pieces take of that time which workers
+	// share, and the steps that one does; run files are counted as bytes. Measured:
+	// bench/cluster/RESULTS.md.
 	pieceShare, orderShare = 0.9, 0.1
 	// passedEdges is directed edges a second past 16 columns of float32; wider
 	// rows take longer by their share to the power widthPower. A pass that reads
