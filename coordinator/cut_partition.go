@@ -8,10 +8,6 @@ import (
 	"ndls/partition"
 )
 
-// tasksOfWorker is how many tasks of a step of the partition there are for each
-// worker: enough for workers of different speed, and few files to merge.
-const tasksOfWorker = 2
-
 // partition has the graph partitioned: for one worker by one task, unless others
 // have begun with it, else step by step. What a step leaves is known when it is
 // done; the files that no step needs any more are removed before the next.
@@ -51,7 +47,7 @@ func cutPartition(left partition.Left, workers int) (tasks []control.Task) {
 		task.Part = control.Whole
 		return []control.Task{task}
 	}
-	count := tasksOfWorker * max(workers, 1)
+	count := partition.NewCrew(workers).Tasks
 	switch left.Step {
 	case partition.Rows:
 		count = len(left.Pieces)

@@ -1,8 +1,10 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,8 +55,11 @@ func (j *Job) bytes(of func(control.Stage) bool) (n int64) {
 // figures plans a stage from what is known now, nil if that is not enough.
 func (j *Job) figures(ctx context.Context, rec *Record, s control.Stage) (*control.Figures, error) {
 	c, err := j.counts(ctx, rec)
-	if err != nil || c.Nodes == 0 || j.Resources.Memory == 0 {
+	if err != nil || c.Nodes == 0 {
 		return nil, err
+	}
+	if j.Resources.Memory == 0 {
+		return j.crewFigures(ctx, c, s)
 	}
 	held := j.bytes(func(by control.Stage) bool { return by != s })
 	list, err := j.estimate(c, held, s)
@@ -64,9 +69,35 @@ func (j *Job) figures(ctx context.Context, rec *Record, s control.Stage) (*contr
 	return &list[0], j.checkDisk(c, held, s)
 }
 
+// crewFigures plans the partition for the workers that are there when it begins, and
+// refuses one of which no worker has the memory for the largest piece: that is found
+// out late otherwise.
+func (j *Job) crewFigures(ctx context.Context, c estimate.Counts, s control.Stage) (*control.Figures, error) {
+	if s != control.Partition || len(j.Tasks.UnderWay()) > 0 {
+		return nil, nil
+	}
+	crew, err := j.Tasks.Crew(ctx)
+	if err != nil || len(crew) == 0 {
+		return nil, err
+	}
+	most := slices.MaxFunc(crew, func(a, b control.Hello) int { return cmp.Compare(a.Memory, b.Memory) })
+	workers := j.Tasks.Workers()
+	list, err := estimate.RunCut(c, j.Plan, resourcesOf(most), workers, 0, s)
+	if err != nil {
+		return nil, err
+	}
+	free, ok := freeSpace(j.Store.URI(), "")
+	if !ok {
+		return &list[0], nil
+	}
+	free.Same, free.Scratch = false, math.MaxInt64 // each worker has its own
+	there := j.bytes(func(control.Stage) bool { return true })
+	return &list[0], estimate.CheckDisk(c, j.Plan, resourcesOf(most), workers, 0, there, free, s)
+}
+
 // estimate plans stages as they will be shared among workers.
 func (j *Job) estimate(c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
-	list, err := estimate.Run(c, j.Plan, j.Resources, held, stages...)
+	list, err := estimate.RunCut(c, j.Plan, j.Resources, j.Crew, held, stages...)
 	if j.Crew > 1 && (j.Parallel == Intervals || j.Parallel == Auto && errors.Is(err, mem.ErrBudget)) {
 		return estimate.RunShared(c, j.Plan, j.Resources, j.Crew, held, stages...)
 	}
@@ -95,7 +126,7 @@ func (j *Job) checkDisk(c estimate.Counts, held int64, stages ...control.Stage) 
 		return nil
 	}
 	there := j.bytes(func(control.Stage) bool { return true })
-	return estimate.CheckDisk(c, j.Plan, j.Resources, held, there, free, stages...)
+	return estimate.CheckDisk(c, j.Plan, j.Resources, j.Crew, held, there, free, stages...)
 }
 
 // freeSpace asks the file systems of two folders, which may not be there yet. It

@@ -60,3 +60,43 @@ func TestPlansEachStageFromWhatIsKnown(t *testing.T) {
 		}
 	}
 }
+
+// TestPartitionByWorkersIsPlanned: where each worker has its own memory, the one with
+// most decides, before work.
+func TestPartitionByWorkersIsPlanned(t *testing.T) {
+	counts := estimate.Counts{Nodes: 1 << 26, Edges: 1 << 29, StatedNodes: true, Features: 16}
+	for _, tc := range []struct {
+		name   string
+		memory []int64
+		want   error
+	}{
+		{"too little", []int64{1 << 30, 1 << 30}, mem.ErrBudget},
+		{"enough for one", []int64{1 << 30, 4 << 30}, nil},
+	} {
+		store := storage.NewMem()
+		j, f := setup(t, store, labelled)
+		o := &offered{fake: f}
+		for i, m := range tc.memory {
+			o.crew = append(o.crew, control.Hello{Worker: string(rune('a' + i)), Memory: m, Threads: 1})
+		}
+		j.Tasks, j.Counts, j.Resources = o, counts, control.Resources{}
+		rec, err := ReadRecord(context.Background(), store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec == nil {
+			rec = &Record{Format: RecordFormat}
+		}
+		planned, err := j.figures(context.Background(), rec, control.Partition)
+		if !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
+			t.Errorf("%s: error %v", tc.name, err)
+		}
+		if err != nil {
+			continue
+		}
+		alone, err := estimate.Run(counts, j.Plan, resourcesOf(o.crew[1]), 0, control.Partition)
+		if err != nil || planned == nil || planned.BytesWritten <= alone[0].BytesWritten || planned.PeakDiskBytes <= alone[0].PeakDiskBytes {
+			t.Errorf("%s: planned %+v, for one worker %+v, %v", tc.name, planned, alone, err)
+		}
+	}
+}

@@ -22,6 +22,21 @@ func TestPlannedIsMeasured(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	run(t, "run", "--dataset", "synthetic:nodes=400000,edges=4000000,features=64,classes=8,seed=1", "--run", dir,
 		"--memory", "192MiB", "--threads", "2", "--epsilon", "0.1", "--runs", "1", "--epochs", "2", "--quiet")
+	checkPlanned(t, dir)
+}
+
+// TestPlannedByWorkersIsMeasured does so for a partition by two workers, and the least
+// of the stage that follows.
+func TestPlannedByWorkersIsMeasured(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	run(t, "run", "--dataset", "synthetic:nodes=400000,edges=4000000,seed=1", "--run", dir, "--workers", "2", "--features", "none",
+		"--memory", "512MiB", "--threads", "2", "--probes", "16", "--kmax", "2", "--quiet")
+	checkPlanned(t, dir)
+}
+
+// checkPlanned compares the record of a run with what was planned.
+func checkPlanned(t *testing.T, dir string) {
+	t.Helper()
 	var record struct {
 		Stages []struct {
 			Name    string   `json:"name"`

@@ -35,11 +35,11 @@ func need(list []control.Figures, there int64, same bool) (n Space) {
 	return n
 }
 
-// CheckDisk refuses, with [ErrDisk], stages for which free has no room. held is
-// as for [Run]; there is what the run directory holds now, partial output of the
+// CheckDisk refuses, with [ErrDisk], stages of so many workers for which free has no
+// room. held is as for [Run]; there is what the run directory holds now, partial output of the
 // stages included.
-func CheckDisk(c Counts, p control.Plan, r control.Resources, held, there int64, free Space, stages ...control.Stage) error {
-	list, err := Run(c, p, r, held, stages...)
+func CheckDisk(c Counts, p control.Plan, r control.Resources, workers int, held, there int64, free Space, stages ...control.Stage) error {
+	list, err := RunCut(c, p, r, workers, held, stages...)
 	if len(list) == 0 {
 		return err
 	}
@@ -59,7 +59,7 @@ func CheckDisk(c Counts, p control.Plan, r control.Resources, held, there int64,
 	}
 	var fits []string
 	try := func(flag string, p control.Plan, r control.Resources) {
-		list, err := Run(c, p, r, held, slices.DeleteFunc(slices.Clone(stages), func(s control.Stage) bool { return !slices.Contains(Stages(c, p), s) })...)
+		list, err := RunCut(c, p, r, workers, held, slices.DeleteFunc(slices.Clone(stages), func(s control.Stage) bool { return !slices.Contains(Stages(c, p), s) })...)
 		if _, less, _ := missing(list); less < bytes && err == nil {
 			fits = append(fits, fmt.Sprintf("%s (%s)", flag, mem.Bytes(max(less, 0))))
 		}

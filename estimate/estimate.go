@@ -79,6 +79,20 @@ func Run(c Counts, p control.Plan, r control.Resources, held int64, stages ...co
 	return run(c, p, r, held, stages, func(s control.Stage) control.Figures { return newStage(c, p, r).figures(s) })
 }
 
+// RunCut is [Run] for so many workers with r each, that have a stage's columns or
+// pieces: what one does alone is the same. Memory is that of a worker, as are temporary
+// files; other figures are of all workers together.
+func RunCut(c Counts, p control.Plan, r control.Resources, workers int, held int64, stages ...control.Stage) ([]control.Figures, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return run(c, p, r, held, stages, func(s control.Stage) control.Figures {
+		x := newStage(c, p, r)
+		x.crew = workers
+		return x.figures(s)
+	})
+}
+
 func run(c Counts, p control.Plan, r control.Resources, held int64, stages []control.Stage, figures func(control.Stage) control.Figures) ([]control.Figures, error) {
 	var list []control.Figures
 	var worst control.Figures
@@ -112,6 +126,10 @@ const (
 	// partitionRows is edge rows a second through partition, of which more than
 	// two threads make no more.
 	partitionRows = 2.4e6
+	// pieceShare and orderShare are what pieces take of that time which workers
+	// share, and the steps that one does; run files are counted as bytes. Measured:
+	// bench/cluster/RESULTS.md.
+	pieceShare, orderShare = 0.9, 0.1
 	// passedEdges is directed edges a second past 16 columns of float32; wider
 	// rows take longer by their share to the power widthPower. A pass that reads
 	// its edges takes overlap times the seconds of the slower of the two.
@@ -132,6 +150,7 @@ type stage struct {
 	res     control.Resources
 	threads int
 	control.Figures
+	crew    int     // workers that are there
 	workers int64   // among which rows are shared out, 1 if they are not
 	part    int64   // the rows of the worker that has most
 	spilled bool    // not all rows of a column block are in memory
@@ -149,7 +168,7 @@ func newStage(c Counts, p control.Plan, r control.Resources) *stage {
 		c.InputRows = c.Edges
 	}
 	c.Components = max(c.Components, 1)
-	return &stage{Counts: c, plan: p, res: r, threads: max(r.Threads, 1), workers: 1, part: c.Nodes, runtime: runtimeUse}
+	return &stage{Counts: c, plan: p, res: r, threads: max(r.Threads, 1), crew: 1, workers: 1, part: c.Nodes, runtime: runtimeUse}
 }
 
 func (s *stage) figures(name control.Stage) control.Figures {
@@ -197,12 +216,29 @@ func (s *stage) counts() partition.Counts {
 
 func (s *stage) partition() {
 	c := s.counts()
+	if s.crew > 1 {
+		s.pieces(c)
+		return
+	}
 	_, least := partition.PeakMemory(c, s.budget())
 	s.takes(partition.UsedMemory(c, max(s.budget(), least)), least)
 	s.peak, s.DiskBytes = partition.PeakDisk(c, s.budget())
 	s.ScratchBytes = max(s.peak-s.DiskBytes, 0)
 	s.BytesRead, s.BytesWritten = partition.Traffic(c, s.budget())
 	s.seconds = float64(s.InputRows) / partitionRows / float64(min(s.threads, 2))
+}
+
+// pieces is the partition by several workers.
+func (s *stage) pieces(c partition.Counts) {
+	k := partition.NewCrew(s.crew)
+	used, least := partition.PieceMemory(c, k, s.budget())
+	if s.budget() < least {
+		used, _ = partition.PieceMemory(c, k, least)
+	}
+	s.takes(used, least)
+	s.peak, s.DiskBytes = partition.PieceDisk(c, k, s.budget())
+	s.BytesRead, s.BytesWritten = partition.PieceTraffic(c, k, s.budget())
+	s.seconds = float64(s.InputRows) * (pieceShare/float64(s.crew) + orderShare) / partitionRows / float64(min(s.threads, 2))
 }
 
 // readNodes adds reading the node table: it is verified, then read.

@@ -168,13 +168,13 @@ func TestCheckDisk(t *testing.T) {
 	for _, x := range list {
 		most = max(most, x.PeakDiskBytes)
 	}
-	if err := CheckDisk(papers, p, r, 0, 0, Space{Run: most, Same: true}, stages...); err != nil {
+	if err := CheckDisk(papers, p, r, 1, 0, 0, Space{Run: most, Same: true}, stages...); err != nil {
 		t.Errorf("just enough: %v", err)
 	}
-	if err := CheckDisk(papers, p, r, 0, 1<<30, Space{Run: most - 1<<30, Same: true}, stages...); err != nil {
+	if err := CheckDisk(papers, p, r, 1, 0, 1<<30, Space{Run: most - 1<<30, Same: true}, stages...); err != nil {
 		t.Errorf("with a part there already: %v", err)
 	}
-	err = CheckDisk(papers, p, r, 0, 0, Space{Run: most - 1, Same: true}, stages...)
+	err = CheckDisk(papers, p, r, 1, 0, 0, Space{Run: most - 1, Same: true}, stages...)
 	if !errors.Is(err, ErrDisk) {
 		t.Fatalf("a byte too few: %v", err)
 	}
@@ -184,20 +184,20 @@ func TestCheckDisk(t *testing.T) {
 		}
 	}
 	// Scratch files of their own: neither place can do for the other.
-	if err := CheckDisk(papers, p, r, 0, 0, Space{Run: 1, Scratch: most}, stages...); !errors.Is(err, ErrDisk) {
+	if err := CheckDisk(papers, p, r, 1, 0, 0, Space{Run: 1, Scratch: most}, stages...); !errors.Is(err, ErrDisk) {
 		t.Errorf("no room for the run directory: %v", err)
 	}
-	if err := CheckDisk(papers, p, r, 0, 0, Space{Run: most, Scratch: 1}, stages...); !errors.Is(err, ErrDisk) || !strings.Contains(err.Error(), "scratch files need") {
+	if err := CheckDisk(papers, p, r, 1, 0, 0, Space{Run: most, Scratch: 1}, stages...); !errors.Is(err, ErrDisk) || !strings.Contains(err.Error(), "scratch files need") {
 		t.Errorf("no room for scratch files: %v", err)
 	}
 	// Narrower blocks take less scratch space.
 	external := r
 	external.Memory = 6 << 30
-	if err := CheckDisk(papers, p, external, 0, 0, Space{Run: most, Scratch: 1}, control.Smooth); !errors.Is(err, ErrDisk) || !strings.Contains(err.Error(), "--block-columns 16 (") {
+	if err := CheckDisk(papers, p, external, 1, 0, 0, Space{Run: most, Scratch: 1}, control.Smooth); !errors.Is(err, ErrDisk) || !strings.Contains(err.Error(), "--block-columns 16 (") {
 		t.Errorf("blocks of external rows: %v", err)
 	}
 	// What later stages need no longer counts once features are there.
-	if err := CheckDisk(papers, p, r, 0, 0, Space{Same: true}, control.Smooth); err == nil || strings.Contains(err.Error(), "--features none") {
+	if err := CheckDisk(papers, p, r, 1, 0, 0, Space{Same: true}, control.Smooth); err == nil || strings.Contains(err.Error(), "--features none") {
 		t.Errorf("smooth alone: %v", err)
 	}
 }

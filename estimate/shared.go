@@ -32,7 +32,9 @@ func RunShared(c Counts, p control.Plan, r control.Resources, workers int, held 
 		return nil, err
 	}
 	return run(c, p, r, held, stages, func(s control.Stage) control.Figures {
-		return share(c, p, r, s, Part(c.Nodes, workers)).figures(s)
+		x := share(c, p, r, s, Part(c.Nodes, workers))
+		x.crew = workers
+		return x.figures(s)
 	})
 }
 

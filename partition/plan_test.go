@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ndls/dataset"
+	"ndls/internal/direct"
 	"ndls/internal/storage"
 )
 
@@ -69,4 +70,84 @@ func TestPeakMemory(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPlanOfPieces compares a partition by two workers with what was planned: with
+// memory for all, and with so little that pieces are spilled.
+func TestPlanOfPieces(t *testing.T) {
+	ctx := context.Background()
+	const uri = "synthetic:nodes=100000,edges=2400000,features=40,seed=3"
+	open := func() (dataset.Dataset, error) { return dataset.Open(ctx, uri, dataset.Options{}) }
+	c := Counts{Nodes: 100_000, Rows: 2_400_000, Edges: 2_400_000, StatedNodes: true, Features: 40, Threads: 1}
+	k := NewCrew(2)
+	for name, free := range map[string]int64{"plenty": 256 << 20, "little": 14 << 20} {
+		t.Run(name, func(t *testing.T) {
+			store := storage.NewCounting(storage.NewMem())
+			cat := openCatalog(t, store)
+			wroteScratch := scratchTraffic()
+			used, disk := int64(0), int64(0)
+			scratch := scratchFolder(t)
+			do := func(work func(Options) error) {
+				b := budget(t, free)
+				must(t, work(Options{Budget: b, Threads: 1, Scratch: scratch, Features: true}))
+				used = max(used, b.Peak())
+				held := int64(0)
+				for _, e := range cat.Entries("") {
+					held += e.Bytes
+				}
+				disk = max(disk, held)
+			}
+			for {
+				left, err := Next(ctx, cat)
+				must(t, err)
+				must(t, cat.Remove(ctx, left.Superseded))
+				if left.Step == "" {
+					break
+				}
+				if left.Step == Whole {
+					ds, err := open()
+					must(t, err)
+					do(func(o Options) error { _, err := Run(ctx, ds, cat, o); return err })
+					must(t, ds.Close())
+					continue
+				}
+				count := map[string]int{Split: k.Tasks, Merge: k.Tasks, Relabel: k.Tasks, Columns: k.Workers}[left.Step]
+				size := int(share(int64(len(left.Pieces)), max(count, 1)))
+				for i := 0; i < len(left.Pieces); i += size {
+					p := Piece{left.Pieces[i].First, left.Pieces[min(i+size, len(left.Pieces))-1].Last}
+					do(func(o Options) error { return Execute(ctx, open, cat, o, left.Step, p) })
+				}
+			}
+			check := func(what string, got, want int64) {
+				t.Helper()
+				if !near(got, want) {
+					t.Errorf("%s: %d planned, %d measured", what, got, want)
+				}
+			}
+			limit := budget(t, free).Free()
+			memory, least := PieceMemory(c, k, limit)
+			if least > limit || memory > limit {
+				t.Errorf("%d of memory planned, %d at least, of %d", memory, least, limit)
+			}
+			if name == "plenty" {
+				check("memory", memory, used)
+			}
+			peak, final := PieceDisk(c, k, limit)
+			check("peak disk", peak, disk)
+			kept := int64(0)
+			for _, e := range cat.Entries("") {
+				kept += e.Bytes
+			}
+			check("disk", final, kept)
+			read, written := PieceTraffic(c, k, limit)
+			s := scratchTraffic()
+			check("read", read, store.BytesRead()+s[0]-wroteScratch[0])
+			check("written", written, store.BytesWritten()+s[1]-wroteScratch[1])
+		})
+	}
+}
+
+func scratchTraffic() (t [2]int64) {
+	t[0], t[1] = direct.ScratchTraffic()
+	return t
 }

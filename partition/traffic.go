@@ -33,21 +33,30 @@ func Traffic(c Counts, budget int64) (read, written int64) {
 // UsedMemory is how much of what Run takes of a budget it touches: sort buffers
 // are only filled as far as there are keys.
 func UsedMemory(c Counts, budget int64) int64 {
-	touched := func(keys, buffer int64) int64 {
-		if keys <= buffer {
-			return 8 * 2 * keys
-		}
-		third := (c.options(0, false).buffers() - 2) * min(buffer, keys-buffer)
-		return 8 * (2*buffer + third)
-	}
-	used := max(touched(c.rowSort(budget)), 8*c.Nodes+touched(c.pairSort(budget)), 17*c.Nodes)
-	if lot, spilled := c.tilesAtATime(budget); spilled {
-		// Half is for chunks that are filled, then for cells that are put together.
-		used = max(used, 4*c.Nodes+c.Nodes/8+min(lot, (budget-c.ids()-4*c.Nodes)/2))
-	} else if lot > 0 {
-		used = max(used, 4*c.Nodes+c.Nodes/8+lot)
+	used := max(c.touched(c.rowSort(budget)), 8*c.Nodes+c.touched(c.pairSort(budget)), 17*c.Nodes)
+	if c.Features > 0 {
+		used = max(used, 4*c.Nodes+c.Nodes/8+c.touchedTiles(budget))
 	}
 	return c.ids() + used
+}
+
+// touched is what sorting so many keys in buffers of so many touches.
+func (c Counts) touched(keys, buffer int64) int64 {
+	if keys <= buffer {
+		return 8 * 2 * keys
+	}
+	third := (c.options(0, false).buffers() - 2) * min(buffer, keys-buffer)
+	return 8 * (2*buffer + third)
+}
+
+// touchedTiles is what making tiles touches.
+func (c Counts) touchedTiles(budget int64) int64 {
+	lot, spilled := c.tilesAtATime(budget)
+	if spilled {
+		// Half is for chunks that are filled, then for cells that are put together.
+		return min(lot, (budget-c.ids()-4*c.Nodes)/2)
+	}
+	return lot
 }
 
 // rowSort and pairSort are the numbers of keys of the two sorts, and how many of

@@ -48,6 +48,9 @@ type EdgeWriter struct {
 	out   *parquetWriter
 	group file.SerialRowGroupWriter
 	src   file.ColumnChunkWriter
+	// held is sources that do not fill a batch yet: where pages end depends on
+	// batches, and must not depend on how many edges come at a time.
+	held []uint32
 	// dst is held back: in a file, a row group's first column comes first.
 	dst  []uint32
 	last [3]uint64
@@ -66,7 +69,7 @@ func newEdgeWriter(w io.Writer, m EdgeMeta, props *parquet.WriterProperties) (*E
 	if err != nil {
 		return nil, err
 	}
-	return &EdgeWriter{meta: m, out: out, dst: make([]uint32, 0, edgeGroupRows)}, nil
+	return &EdgeWriter{meta: m, out: out, held: make([]uint32, 0, pageBatch), dst: make([]uint32, 0, edgeGroupRows)}, nil
 }
 
 // Write appends edges src[i] → dst[i]. Edges must come in ascending order of
@@ -96,8 +99,14 @@ func (w *EdgeWriter) append(src, dst []uint32) (err error) {
 			return fmt.Errorf("shards: writing edges: %w", err)
 		}
 	}
-	if err := writeColumn(w.out, w.src, asInt32(src)); err != nil {
-		return err
+	for len(src) > 0 {
+		n := min(len(src), pageBatch-len(w.held))
+		w.held, src = append(w.held, src[:n]...), src[n:]
+		if len(w.held) == pageBatch {
+			if err := w.writeHeld(); err != nil {
+				return err
+			}
+		}
 	}
 	if w.dst = append(w.dst, dst...); len(w.dst) == edgeGroupRows {
 		return w.endGroup()
@@ -105,8 +114,20 @@ func (w *EdgeWriter) append(src, dst []uint32) (err error) {
 	return nil
 }
 
+func (w *EdgeWriter) writeHeld() error {
+	if len(w.held) == 0 {
+		return nil
+	}
+	err := writeColumn(w.out, w.src, asInt32(w.held))
+	w.held = w.held[:0]
+	return err
+}
+
 func (w *EdgeWriter) endGroup() (err error) {
 	defer w.out.recovered(&err)
+	if err := w.writeHeld(); err != nil {
+		return err
+	}
 	col, err := w.group.NextColumn()
 	if err != nil {
 		return fmt.Errorf("shards: writing edges: %w", err)

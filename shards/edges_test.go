@@ -64,6 +64,13 @@ func TestEdgesRowGroups(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%d edges come back of %d: %v", len(got.Src), len(want.Src), err)
 	}
+	// Where pages end does not depend on how many edges come at a time.
+	for _, part := range []int{999, 1<<15 + 1} {
+		var again bytes.Buffer
+		if _, err := writeEdges(&again, want, part); err != nil || !bytes.Equal(out.Bytes(), again.Bytes()) {
+			t.Errorf("written in parts of %d the bytes differ (%v)", part, err)
+		}
+	}
 	f := openRaw(t, out.Bytes())
 	if n := f.NumRowGroups(); n != 3 {
 		t.Errorf("%d row groups, want 3", n)

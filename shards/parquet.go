@@ -21,6 +21,8 @@ const (
 	batchRows = 1 << 16
 	// pageBytes is the size of a data page before compression.
 	pageBytes = 256 << 10
+	// pageBatch is the number of values after each of which a page may end.
+	pageBatch = 16 << 10
 	// maxGroupBytes bounds a row group: every table's fits several times.
 	maxGroupBytes = 64 << 20
 )
@@ -88,7 +90,7 @@ func writerProperties(extra ...parquet.WriterProperty) *parquet.WriterProperties
 		parquet.WithStats(false),
 		parquet.WithCompression(compress.Codecs.Snappy),
 		parquet.WithDataPageSize(pageBytes),
-		parquet.WithBatchSize(16 << 10),
+		parquet.WithBatchSize(pageBatch),
 		parquet.WithRootRepetition(parquet.Repetitions.Required),
 		parquet.WithCreatedBy("ndls"),
 	}, extra...)...)

@@ -6,6 +6,11 @@
 //	go run ./bench/cluster -ndls build/ndls [-pairs 5] [-edges 10000000]
 //
 // Both have one thread and the same --memory, and must leave the same catalogue.
+//
+// With -partition it has a graph partitioned by crews of workers, given as numbers of
+// workers and threads of each, in turn, and prints what each step took:
+//
+//	go run ./bench/cluster -ndls build/ndls -pairs 3 -partition 1x1,2x1,1x2 -edges 40000000 -nodes 2000000
 package main
 
 import (
@@ -29,9 +34,9 @@ import (
 
 // settings are the flags.
 type settings struct {
-	ndls, dir, memory string
-	pairs             int
-	edges             int64
+	ndls, dir, memory, crews string
+	pairs, features, blocks  int
+	nodes, edges             int64
 }
 
 func main() {
@@ -41,8 +46,15 @@ func main() {
 	flag.StringVar(&s.dir, "dir", "", "folder for run directories (default a temporary one)")
 	flag.StringVar(&s.memory, "memory", "2GiB", "--memory of whoever computes")
 	flag.IntVar(&s.pairs, "pairs", 5, "runs of each kind")
-	flag.Int64Var(&s.edges, "edges", 10_000_000, "edges of the graph; it has a tenth of that in nodes")
+	flag.Int64Var(&s.edges, "edges", 10_000_000, "edges of the graph")
+	flag.Int64Var(&s.nodes, "nodes", 0, "nodes of the graph (default a tenth of the edges)")
+	flag.StringVar(&s.crews, "partition", "", "partition by these WORKERSxTHREADS, separated by commas")
+	flag.IntVar(&s.features, "features", 16, "of -partition: features of a node")
+	flag.IntVar(&s.blocks, "interval-blocks", 1, "of -partition: --interval-blocks")
 	flag.Parse()
+	if s.nodes == 0 {
+		s.nodes = s.edges / 10
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := s.measure(ctx); err != nil {
@@ -64,6 +76,9 @@ func (s *settings) measure(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if s.crews != "" {
+		return s.partitions(ctx, dir)
+	}
 	kinds := []kind{s.alone, s.cluster}
 	var seconds, outside [2][]float64
 	var catalogues [2]string
@@ -127,9 +142,13 @@ func median(of []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
+func (s *settings) graph(features int) string {
+	return fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=%d,classes=8,seed=1", s.nodes, s.edges, features)
+}
+
 func (s *settings) job() []string {
 	return []string{
-		"--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=32,classes=8,seed=1", s.edges/10, s.edges),
+		"--dataset", s.graph(32),
 		"--runs", "1", "--epochs", "3", "--quiet",
 	}
 }
@@ -140,9 +159,7 @@ func (s *settings) alone(ctx context.Context, dir string) error {
 
 // cluster runs a coordinator and one worker, at the same time.
 func (s *settings) cluster(ctx context.Context, dir string) error {
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // never fails
-	token := hex.EncodeToString(secret)
+	token := newToken()
 	processes, ctx := errgroup.WithContext(ctx)
 	processes.Go(func() error {
 		return s.run(ctx, token, append([]string{"coordinator", "--run", dir}, s.job()...)...)
@@ -151,6 +168,12 @@ func (s *settings) cluster(ctx context.Context, dir string) error {
 		return s.run(ctx, token, "worker", "--run", dir, "--memory", s.memory, "--threads", "1", "--quiet")
 	})
 	return processes.Wait()
+}
+
+func newToken() string {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	return hex.EncodeToString(secret)
 }
 
 func (s *settings) run(ctx context.Context, token string, args ...string) error {

@@ -26,6 +26,7 @@ type running struct {
 // execute does what is left of a task, and says whether it came to the end.
 func (r *running) execute() bool {
 	p := r.phase
+	p.piece = p.of(r.task.index)
 	rate := r.rate(len(p.tasks))
 	at := r.base.units
 	r.saved = at
@@ -65,7 +66,8 @@ func (r *running) empty(rate float64) bool {
 		return true
 	}
 	for i := range r.task.pieces {
-		if !r.move(r.phase.piece.read, r.phase.piece.written, rate) || !r.commit(i) {
+		piece := r.phase.of(r.task.index)
+		if !r.move(piece.read, piece.written, rate) || !r.commit(i) {
 			return false
 		}
 	}

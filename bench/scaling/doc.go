@@ -1,7 +1,7 @@
 // Command scaling works out how long a run takes on a cluster, and what is lost to
 // machines that die, to slow ones and to barriers:
 //
-//	go run ./bench/scaling [-table columns|bytes|intervals|limits] [-workers 1,2,4,8] [-busy=false] [-mtbf 720h] [-slow 0.25] …
+//	go run ./bench/scaling [-table columns|bytes|gangs|intervals|limits] [-workers 1,2,4,8] [-busy=false] [-mtbf 720h] [-slow 0.25] …
 //
 // -help lists what can be set. Tables are Markdown. Rates are those of docs/scaling.md,
 // which says where each comes from.
@@ -23,9 +23,11 @@
 // and a new one replaces it; a worker is slower by a log-normal factor, drawn for each
 // attempt at a task.
 //
-// "intervals" is computed, not run: groups of workers own intervals of a column
-// block, and rows of sources travel in a ring. There a hop is simulated as the slowest of
-// its members, and a death as the loss of the group's hops since its checkpoint.
+// "gangs" is interval mode as it is built: all workers share the rows, one block of 16
+// columns after the other, and each fetches the rows of the others in a hop. It is
+// computed, not run: a hop is simulated as the slowest of its members, and a death as the
+// loss of the gang's hops since its checkpoint. "intervals" is what is not built: several
+// groups, each with a block of its own, and rows that travel only where they are needed.
 //
 // "limits" measures, on this machine, what the coordinator takes for a lease and for a
 // commit beside so many files.

@@ -22,7 +22,7 @@ func main() {
 
 func command(w io.Writer, args []string) error {
 	set := flag.NewFlagSet("scaling", flag.ContinueOnError)
-	table := set.String("table", "columns", "columns, bytes, intervals or limits")
+	table := set.String("table", "columns", "columns, bytes, gangs, intervals or limits")
 	workers := set.String("workers", "1,2,4,8,16,32,64", "numbers of workers, separated by commas")
 	sizes := set.String("sizes", "1,2,4,8", "of -table intervals: workers that own a column block together")
 	graph := set.String("graph", "papers100m", "papers100m, or 10g: 10 G nodes and 200 G edges")
@@ -39,7 +39,7 @@ func command(w io.Writer, args []string) error {
 	set.Float64Var(&j.machine.Net, "net", j.machine.Net, "bytes a second of its network")
 	set.Float64Var(&j.store, "store", 0, "bytes a second of the store for all machines together, 0 without bound")
 	set.BoolVar(&j.busy, "busy", true, "as slow as the run that was measured, which shared its machine")
-	barrier := set.Float64("barrier", 0.1, "of -table intervals: seconds of a barrier beside waiting")
+	barrier := set.Float64("barrier", 0.1, "of -table gangs and intervals: seconds of a barrier beside waiting")
 
 	var f fate
 	set.DurationVar(&f.lease, "lease", coordinator.DefaultLease, "how long a worker may be silent")
@@ -77,13 +77,16 @@ func command(w io.Writer, args []string) error {
 		return columnsTable(w, j, f, counts, *seeds)
 	case "bytes":
 		return bytesTable(w, j, f)
+	case "gangs":
+		gangsTable(w, j, f, counts, *barrier, *seeds)
+		return nil
 	case "intervals":
 		intervalsTable(w, j, f, groups, *barrier, *seeds)
 		return nil
 	case "limits":
 		return limits(context.Background(), w, *dir, listed)
 	}
-	return fmt.Errorf("%q is no table: columns, bytes, intervals or limits", *table)
+	return fmt.Errorf("%q is no table: columns, bytes, gangs, intervals or limits", *table)
 }
 
 // numbers reads positive numbers, separated by commas.

@@ -24,6 +24,8 @@ const (
 	partitionSeconds = 972.8
 	lsiSeconds       = 792.6 / 20 // a pass
 	blockSeconds     = 450.0 / 19 // a hop of 16 columns
+	// featureSeconds is a value of a tile, part of partitionSeconds.
+	featureSeconds = 0.8 / 2 / (2e6 * 16)
 	// saveRate is bytes of a checkpoint a second, before the store.
 	saveRate = 1.6e9
 )
@@ -34,6 +36,22 @@ const (
 	// rest is how many times as long as saving took a worker does not save again.
 	rest = 10
 )
+
+// Steps of a partition in pieces, of all workers together, as shares of the time that
+// edges take in one piece (bench/cluster/RESULTS.md).
+const (
+	wholeEdges   = 13.8 - 0.8
+	splitShare   = 2.9 / wholeEdges
+	mergeShare   = 1.3 / wholeEdges
+	orderShare   = 1.6 / wholeEdges
+	relabelShare = 7.0 / wholeEdges
+	rowsShare    = 4.3 / wholeEdges
+	endShare     = 0.3 / wholeEdges
+)
+
+// edgeShares are those of the intervals of papers100m in all edges, of the node table
+// of papers100m:scale=1/256.
+var edgeShares = []float64{0.388, 0.194, 0.143, 0.110, 0.084, 0.060, 0.021}
 
 // reference is the machine of those measurements. Its network was never measured but
 // on loopback: a stream of blocks.
@@ -88,6 +106,8 @@ type phase struct {
 	// tasks are numbers of pieces.
 	tasks []int
 	piece work
+	// weights are how many times a piece of each task is as much; nil: once.
+	weights []float64
 	// open is done at each attempt before the first piece, cold once by each machine.
 	open, cold work
 }
@@ -162,7 +182,7 @@ func (j job) phases() (all []phase) {
 	for _, s := range estimate.Stages(j.Counts, j.plan) {
 		switch s {
 		case control.Partition:
-			all = append(all, j.partition())
+			all = append(all, j.partition()...)
 		case control.LSI:
 			all = append(all, j.lsi())
 		case control.Smooth:
@@ -187,13 +207,65 @@ func (j job) targets() int64 {
 	return j.Nodes
 }
 
-func (j job) partition() phase {
-	written := int64((streamBytes+shardBytes)*j.directed()) + int64(granules(j.Features)*shards.TileRowBytes(j.Half))*j.Nodes + j.nodeTable()
-	seconds := partitionSeconds * float64(j.InputRows) / float64(papers.InputRows)
-	// What goes to the store goes while the rest is computed.
-	seconds = max(seconds-float64(written)/j.rate(1), 0)
-	i := j.intervals()
-	return phase{stage: control.Partition, part: control.Whole, tasks: []int{1}, piece: work{units: 1, unit: seconds, written: written, files: i*(2+granules(j.Features)) + 2}}
+func (j job) partition() []phase {
+	ratio := float64(j.InputRows) / float64(papers.InputRows)
+	tiles := int64(granules(j.Features)*shards.TileRowBytes(j.Half)) * j.Nodes
+	graph := int64((streamBytes + shardBytes) * j.directed())
+	i, table, e, m := j.intervals(), j.nodeTable(), j.InputRows, j.Counts.Edges
+	if j.workers == 1 {
+		p := phase{stage: control.Partition, part: control.Whole, tasks: []int{1}}
+		p.piece = j.overlapped(partitionSeconds*ratio, 0, graph+tiles+table)
+		p.piece.files = i*(2+granules(j.Features)) + 2
+		return []phase{p}
+	}
+	features := featureSeconds * float64(j.Features) * float64(j.Nodes)
+	edges := partitionSeconds*ratio - features
+	step := func(part string, tasks int, share float64, read, written int64, files int) phase {
+		n := int64(tasks)
+		p := phase{stage: control.Partition, part: control.Part(part), tasks: divide(tasks, tasks)}
+		p.piece = j.overlapped(share*edges/float64(tasks), read/n, written/n)
+		p.piece.files = files
+		return p
+	}
+	t := partition.NewCrew(j.workers).Tasks
+	relabel := step(partition.Relabel, t, relabelShare, 8*m, 16*m, 1)
+	relabel.open = work{read: table}
+	rows := step(partition.Rows, i, rowsShare, 16*m+int64(shardBytes*j.directed()), graph, 2)
+	if i == len(edgeShares) {
+		for _, x := range edgeShares {
+			rows.weights = append(rows.weights, x*float64(i))
+		}
+	}
+	c := min(j.workers, granules(j.Features))
+	columns := step(partition.Columns, c, features/edges, 0, tiles, i*granules(j.Features)/c)
+	columns.open = work{read: table}
+	return []phase{
+		step(partition.Split, t, splitShare, 0, 8*e, 1), step(partition.Merge, t, mergeShare, 8*e, 8*m, 1),
+		step(partition.Order, 1, orderShare, 8*m, table, 2), relabel, rows, columns,
+		step(partition.Whole, 1, endShare, 2*table, 0, 1),
+	}
+}
+
+// overlapped is one unit of work: what goes to the store and comes from there goes while
+// the rest is computed.
+func (j job) overlapped(seconds float64, read, written int64) work {
+	return work{units: 1, unit: max(seconds-float64(read+written)/j.rate(1), 0), read: read, written: written}
+}
+
+// weight is how many times a piece a task's pieces are.
+func (p phase) weight(task int) float64 {
+	if p.weights == nil {
+		return 1
+	}
+	return p.weights[task]
+}
+
+// of is a piece of a task.
+func (p phase) of(task int) work {
+	w := p.piece
+	x := p.weight(task)
+	w.read, w.written, w.unit = int64(x*float64(w.read)), int64(x*float64(w.written)), x*w.unit
+	return w
 }
 
 func (j job) nodeTable() int64 { return partition.NodeBytes(partition.Counts{Nodes: j.Nodes}) }
@@ -276,14 +348,14 @@ func (j job) alone(phases []phase, every float64) (total float64) {
 	rate := j.rate(1)
 	warm := false
 	for _, p := range phases {
-		for _, pieces := range p.tasks {
+		for i, pieces := range p.tasks {
 			total += seconds(p.open.read, rate)
 			if p.cold.read > 0 && !warm {
 				total += seconds(p.cold.read, rate)
 				warm = true
 			}
-			n := float64(pieces)
-			total += n * (seconds(p.piece.read, rate) + float64(p.piece.units)*p.piece.unit + seconds(p.piece.written, rate))
+			n, piece := float64(pieces), p.of(i)
+			total += n * (seconds(piece.read, rate) + float64(piece.units)*piece.unit + seconds(piece.written, rate))
 			total += n * float64(p.saves(rate, every)) * p.save(rate)
 		}
 	}

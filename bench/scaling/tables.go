@@ -37,6 +37,30 @@ func average(j job, f fate, seeds int) (all []tally, err error) {
 	return all, nil
 }
 
+// stages puts the steps of a partition together, which are not the same for one worker.
+func stages(all []tally) (list []tally) {
+	for _, t := range all {
+		last := len(list) - 1
+		if t.stage != control.Partition || last < 0 {
+			list = append(list, t)
+			continue
+		}
+		m := &list[last]
+		m.wall += t.wall
+		m.busy += t.busy
+		m.died += t.died
+		m.doubled += t.doubled
+		m.read += t.read
+		m.written += t.written
+		m.leases += t.leases
+		m.records += t.records
+	}
+	if len(list) > 0 && list[0].stage == control.Partition {
+		list[0].part = control.Whole
+	}
+	return list
+}
+
 // columnsTable prints a line for each number of workers, and one with the store's bytes.
 func columnsTable(w io.Writer, j job, f fate, workers []int, seeds int) error {
 	var first float64
@@ -46,6 +70,7 @@ func columnsTable(w io.Writer, j job, f fate, workers []int, seeds int) error {
 		if err != nil {
 			return err
 		}
+		all = stages(all)
 		if i == 0 {
 			head := []string{"workers"}
 			for _, m := range all {
@@ -88,6 +113,27 @@ func bytesTable(w io.Writer, j job, f fate) error {
 		line(w, []string{name(all[i]), fmt.Sprint(len(p.tasks)), fmt.Sprintf("%.0f", all[i].wall), gigabytes(float64(all[i].read)), gigabytes(float64(all[i].written)), gigabytes(float64(p.piece.state))})
 	}
 	return nil
+}
+
+// gangsTable prints a line for each number of workers that share the rows of a graph as
+// they do in the product: all of them one block of 16 columns after the other.
+func gangsTable(w io.Writer, j job, f fate, workers []int, barrier float64, seeds int) {
+	header(w, []string{"workers", "memory for rows, GB", "received a hop, GB", "sent by all, TB", "computing, s", "reading, s", "receiving, s", "a hop, s", "smooth, h", "of that waiting", "of that deaths", "deaths", "a hop in waves, s", "smooth in waves, h"})
+	for _, n := range workers {
+		j.workers = n
+		g := group{job: j, size: n, barrier: barrier}
+		t := g.average(f, seeds)
+		blocks := granules(j.Features)
+		// All ask the same owner at a time, and nothing hides it.
+		waves := g.machine.hop(g.directed()/float64(n), g.stream(), g.received()*float64(n))
+		sent := float64(blocks*j.Hops) * float64(n-1) * float64(j.Nodes) * rowBytes
+		line(w, []string{
+			fmt.Sprint(n), gigabytes(float64(g.rows())), gigabytes(g.received()), fmt.Sprintf("%.1f", sent/1e12), fmt.Sprintf("%.1f", g.directed()/float64(n)/j.machine.Edges),
+			fmt.Sprintf("%.1f", g.stream()/j.machine.Disk), fmt.Sprintf("%.1f", g.received()/j.machine.Net), fmt.Sprintf("%.1f", g.hop()),
+			fmt.Sprintf("%.2f", float64(blocks)*t.wall/3600), share(t.waiting, t.wall), share(t.died, t.wall), fmt.Sprintf("%.1f", float64(t.deaths)/float64(seeds)*float64(blocks)),
+			fmt.Sprintf("%.0f", waves), fmt.Sprintf("%.2f", float64(blocks*j.Hops)*waves/3600),
+		})
+	}
 }
 
 // intervalsTable prints a line for each size of a group that divides the workers.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,12 +69,36 @@ func (m *mortal) Finish(ctx context.Context, fencing uint64, o control.Outcome) 
 	return errors.Join(m.Service.Finish(ctx, fencing, o), m.pass("finish"))
 }
 
+// stopping is a coordinator that is stopped, with all workers, after some commits.
+type stopping struct {
+	control.Service
+	left *atomic.Int64
+	stop func()
+}
+
+func (s *stopping) Commit(ctx context.Context, fencing uint64, c control.Change) error {
+	err := s.Service.Commit(ctx, fencing, c)
+	if s.left.Add(-1) == 0 {
+		s.stop()
+	}
+	return err
+}
+
 // partitionWith partitions with workers, each of which dies at a point and is
 // started again, and returns what the catalogue lists.
 func partitionWith(t *testing.T, store storage.Store, plan control.Plan, uri string, memories []int64, deaths ...string) (entries []shards.Entry, losses int) {
 	t.Helper()
+	return partitionUntil(t, store, plan, uri, memories, 0, false, deaths...)
+}
+
+// partitionUntil is partitionWith, that ends after so many commits if that is not 0. It
+// discards what is there where restart says so.
+func partitionUntil(t *testing.T, store storage.Store, plan control.Plan, uri string, memories []int64, commits int64, restart bool, deaths ...string) []shards.Entry {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	var left atomic.Int64
+	left.Store(commits)
 	journal, err := coordinator.OpenJournal(ctx, store)
 	if err != nil {
 		t.Fatal(err)
@@ -88,14 +114,14 @@ func partitionWith(t *testing.T, store storage.Store, plan control.Plan, uri str
 		t.Fatal(err)
 	}
 	job := coordinator.Job{
-		Store: store, Catalog: cat, Tasks: scheduler, Plan: plan, Inputs: control.Inputs{Dataset: uri}, Log: slog.New(slog.DiscardHandler),
+		Store: store, Catalog: cat, Tasks: scheduler, Plan: plan, Inputs: control.Inputs{Dataset: uri}, Restart: restart, Log: slog.New(slog.DiscardHandler),
 	}
 	var workers sync.WaitGroup
 	for i, memory := range memories {
 		scratch := t.TempDir()
 		workers.Go(func() {
 			for life := 0; ; life++ {
-				svc := &mortal{Service: scheduler, calls: map[string]int{}}
+				svc := &mortal{Service: &stopping{scheduler, &left, cancel}, calls: map[string]int{}}
 				if at := life*len(memories) + i; at < len(deaths) {
 					svc.calls[deaths[at]] = 1 + life%3
 				}
@@ -104,7 +130,7 @@ func partitionWith(t *testing.T, store storage.Store, plan control.Plan, uri str
 					Resources: control.Resources{Memory: memory, Threads: 1 + i%2, Scratch: scratch, Kernel: "auto"},
 				})
 				if err == nil || !errors.Is(err, errDead) {
-					if err != nil {
+					if err != nil && (commits == 0 || ctx.Err() == nil) {
 						t.Errorf("worker %d: %v", i, err)
 					}
 					return
@@ -113,8 +139,10 @@ func partitionWith(t *testing.T, store storage.Store, plan control.Plan, uri str
 		})
 	}
 	_, err = job.Run(ctx, control.Partition)
+	if (err != nil) != (commits > 0) {
+		t.Errorf("ended with %v", err)
+	}
 	if err != nil {
-		t.Error(err)
 		cancel()
 	}
 	scheduler.End(ctx)
@@ -158,6 +186,50 @@ func TestPartitionOnWorkers(t *testing.T) {
 				if i >= len(got) || i >= len(want) || got[i] != want[i] {
 					t.Fatalf("deaths %v: committed\n%v, want\n%v", c.deaths, got, want)
 				}
+			}
+		})
+	}
+}
+
+// TestPartitionCutAnew stops partitions in each step and goes on with another number of
+// workers, or begins again: the files are the same, and nothing else is left.
+func TestPartitionCutAnew(t *testing.T) {
+	const mib = 1 << 20
+	const uri = "synthetic:nodes=5000,edges=60000,features=40,classes=6,seed=9"
+	plan := control.DefaultPlan()
+	plan.Partition.Dataset = uri
+	crew := func(n int) (memories []int64) {
+		for range n {
+			memories = append(memories, 200*mib)
+		}
+		return memories
+	}
+	want := partitionWith(t, storage.NewMem(), plan, uri, crew(1))
+	for _, c := range []struct {
+		name          string
+		before, after int
+		commits       int64
+		restart       bool
+	}{
+		{"split", 2, 3, 2, false},
+		{"split, one worker", 3, 1, 3, false},
+		{"merge", 2, 3, 6, false},
+		{"relabel", 3, 2, 15, false},
+		{"relabel, one worker", 2, 1, 11, false},
+		{"rows", 2, 4, 14, false},
+		{"from the beginning", 2, 3, 11, true},
+		{"from the beginning, one worker", 2, 1, 6, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store := storage.NewMem()
+			partitionUntil(t, store, plan, uri, crew(c.before), c.commits, false)
+			got := partitionUntil(t, store, plan, uri, crew(c.after), 0, c.restart)
+			if !slices.Equal(got, want) {
+				t.Errorf("committed\n%v, want\n%v", got, want)
+			}
+			names, err := store.List(context.Background(), "graph/runs/")
+			if err != nil || len(names) > 0 {
+				t.Errorf("%v is left (%v)", names, err)
 			}
 		})
 	}

@@ -61,7 +61,7 @@ once; without one, --half-features says that every feature is exactly a float16.
 			counts.Labelled = max(counts.Labelled, counts.Training)
 			r := control.Resources{Memory: memory, Threads: a.threads, BlockColumns: blockColumns}
 			stages := estimate.Stages(counts, plan)
-			list, err := estimate.Run(counts, plan, r, 0, stages...)
+			list, err := estimate.RunCut(counts, plan, r, workers, 0, stages...)
 			switch p, wrong := coordinator.ParseParallel(parallel); {
 			case wrong != nil:
 				return asUsage(wrong)
@@ -84,7 +84,7 @@ once; without one, --half-features says that every feature is exactly a float16.
 	f.Int64Var(&counts.Training, "training", 0, "training nodes")
 	f.BoolVar(&counts.Half, "half-features", false, "every feature is exactly a float16")
 	f.IntVar(&counts.Hops, "expect-hops", estimate.DefaultHops, "hops until the last node settles, at most --kmax")
-	f.IntVar(&workers, "workers", 1, "workers that share rows with --parallel intervals, each with --memory")
+	f.IntVar(&workers, "workers", 1, "workers, each with --memory: they share partition, and rows with --parallel intervals")
 	parallelFlag(cmd, &parallel)
 	f.IntVar(&blockColumns, "block-columns", 0, "columns of a column block (default as many as --memory holds)")
 	// Here --features is the width of a feature row, or "none".
