@@ -76,7 +76,7 @@ func (j *Job) crewFigures(ctx context.Context, c estimate.Counts, s control.Stag
 	if s != control.Partition || len(j.Tasks.UnderWay()) > 0 {
 		return nil, nil
 	}
-	crew, err := j.Tasks.Crew(ctx)
+	crew, err := j.Tasks.Crew(ctx, false)
 	if err != nil || len(crew) == 0 {
 		return nil, err
 	}

@@ -79,8 +79,8 @@ func (j *Job) gang(ctx context.Context, rec *Record, s control.Stage, sum shards
 		}
 		return tasks, nil
 	}
-	tasks, err := j.shares(ctx, rec, s, sum, false)
-	if errors.Is(err, mem.ErrBudget) {
+	tasks, err := j.shares(ctx, rec, s, sum, j.Parallel == Intervals)
+	if errors.Is(err, mem.ErrBudget) && j.Parallel == Auto {
 		// A worker that is being started again, say, may be what is missing.
 		tasks, err = j.shares(ctx, rec, s, sum, true)
 	}

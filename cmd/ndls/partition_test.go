@@ -93,7 +93,7 @@ func partitionWith(t *testing.T, store storage.Store, plan control.Plan, uri str
 
 // partitionUntil is partitionWith, that ends after so many commits if that is not 0. It
 // discards what is there where restart says so.
-func partitionUntil(t *testing.T, store storage.Store, plan control.Plan, uri string, memories []int64, commits int64, restart bool, deaths ...string) []shards.Entry {
+func partitionUntil(t *testing.T, store storage.Store, plan control.Plan, uri string, memories []int64, commits int64, restart bool, deaths ...string) (entries []shards.Entry, losses int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -204,7 +204,7 @@ func TestPartitionCutAnew(t *testing.T) {
 		}
 		return memories
 	}
-	want := partitionWith(t, storage.NewMem(), plan, uri, crew(1))
+	want, _ := partitionWith(t, storage.NewMem(), plan, uri, crew(1))
 	for _, c := range []struct {
 		name          string
 		before, after int
@@ -223,7 +223,7 @@ func TestPartitionCutAnew(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			store := storage.NewMem()
 			partitionUntil(t, store, plan, uri, crew(c.before), c.commits, false)
-			got := partitionUntil(t, store, plan, uri, crew(c.after), 0, c.restart)
+			got, _ := partitionUntil(t, store, plan, uri, crew(c.after), 0, c.restart)
 			if !slices.Equal(got, want) {
 				t.Errorf("committed\n%v, want\n%v", got, want)
 			}
