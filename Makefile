@@ -12,7 +12,7 @@ S3_SERVER := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 # Packages with assembly and a Go twin, and packages whose goroutines share memory.
 TWINS := ./spmv ./lsi ./smooth ./train
-SHARED := ./internal/... ./shards ./spmv ./lsi ./smooth ./partition ./train ./worker ./coordinator ./export
+SHARED := ./internal/... ./shards ./spmv ./hops ./ring ./lsi ./smooth ./partition ./train ./worker ./coordinator ./export
 FUZZ_COUNT ?= 2000
 BENCH_COUNT ?= 10
 

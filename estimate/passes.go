@@ -3,7 +3,7 @@ package estimate
 import (
 	"math"
 
-	"ndls/internal/hops"
+	"ndls/hops"
 	"ndls/lsi"
 	"ndls/partition"
 	"ndls/shards"

@@ -28,13 +28,13 @@
 //
 //	F(i) = max(K(i) + slack, 1 + the end of the window in which K(i) was found)
 //
-// and decays from then on (package internal/hops). K of the nodes that have not
+// and decays from then on (package hops). K of the nodes that have not
 // settled is then that of rows whose neighbours decay; the error is towards a
 // smaller K.
 //
 // # Format of the checkpoint
 //
-// A state as package internal/hops describes it. The header has the window, the hop
+// A state as package hops describes it. The header has the window, the hop
 // of each granule's rows, which never rises from one to the next, and what was
 // measured. Then come
 //

@@ -7,8 +7,8 @@ import (
 	"math"
 	"sync/atomic"
 
+	"ndls/hops"
 	"ndls/internal/direct"
-	"ndls/internal/hops"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/progress"

@@ -1,7 +1,7 @@
 package lsi
 
 import (
-	"ndls/internal/hops"
+	"ndls/hops"
 	"ndls/spmv"
 )
 

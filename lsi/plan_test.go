@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"ndls/hops"
 	"ndls/internal/direct"
-	"ndls/internal/hops"
 	"ndls/internal/mem"
 	"ndls/internal/testgraph"
 	"ndls/spmv"

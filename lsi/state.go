@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"ndls/hops"
 	"ndls/internal/direct"
-	"ndls/internal/hops"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/spmv"

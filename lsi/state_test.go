@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ndls/internal/hops"
+	"ndls/hops"
 	"ndls/internal/packed"
 	"ndls/internal/testgraph"
 	"ndls/spmv"

@@ -22,12 +22,12 @@
 // sum over the node's first hops, a factor, and a share of X^(0).
 //
 // With settled rows the block is deflated and row i is recomputed up to hop K_i +
-// slack (package internal/hops); what deflation took away comes back with the sum,
+// slack (package hops); what deflation took away comes back with the sum,
 // as Σ_k w_k times the stationary row.
 //
 // # Format of the checkpoint
 //
-// A state as package internal/hops describes it, of granules [First, Last) at a hop
+// A state as package hops describes it, of granules [First, Last) at a hop
 // k > 0: their rows and decays, and then, strip by strip, for each granule the
 // float32 running sums of the strip's targets. Stationary rows are not in it: they
 // are computed again from X^(0). The header has a checksum of hop counts, targets

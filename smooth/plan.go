@@ -1,7 +1,7 @@
 package smooth
 
 import (
-	"ndls/internal/hops"
+	"ndls/hops"
 	"ndls/internal/packed"
 	"ndls/spmv"
 )

@@ -8,7 +8,7 @@ import (
 	"math"
 	"sync"
 
-	"ndls/internal/hops"
+	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/progress"

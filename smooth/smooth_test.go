@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"ndls/internal/hops"
+	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/stationary"

@@ -5,7 +5,7 @@ import (
 	"hash/crc32"
 	"io"
 
-	"ndls/internal/hops"
+	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/spmv"
 )

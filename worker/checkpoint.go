@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"ndls/internal/hops"
+	"ndls/hops"
 	"ndls/shards"
 )
 

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/control/blocks"
-	"ndls/internal/hops"
 	"ndls/internal/packed"
-	"ndls/internal/ring"
+	"ndls/ring"
 	"ndls/spmv"
 )
 

@@ -8,7 +8,7 @@ import (
 	"math"
 
 	"ndls/dataset"
-	"ndls/internal/hops"
+	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/lsi"
 	"ndls/shards"

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"ndls/hops"
 	"ndls/internal/control"
-	"ndls/internal/hops"
 	"ndls/internal/mem"
 	"ndls/lsi"
 	"ndls/shards"

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"ndls/hops"
 	"ndls/internal/control"
-	"ndls/internal/hops"
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/smooth"

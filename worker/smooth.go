@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"ndls/internal/hops"
+	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/lsi"
 	"ndls/shards"

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"ndls/hops"
 	"ndls/internal/half"
-	"ndls/internal/hops"
 	"ndls/internal/mem"
 	"ndls/shards"
 	"ndls/spmv"

@@ -11,8 +11,8 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
-	"ndls/internal/ring"
 	"ndls/internal/storage"
+	"ndls/ring"
 	"ndls/shards"
 )
 

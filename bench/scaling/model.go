@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"ndls/estimate"
+	"ndls/hops"
 	"ndls/internal/control"
-	"ndls/internal/hops"
 	"ndls/internal/mem"
 	"ndls/partition"
 	"ndls/shards"

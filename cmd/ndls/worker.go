@@ -19,8 +19,8 @@ import (
 	"ndls/internal/control/rank"
 	"ndls/internal/control/rpc"
 	"ndls/internal/hook"
-	"ndls/internal/ring"
 	"ndls/internal/storage"
+	"ndls/ring"
 	"ndls/worker"
 )
 

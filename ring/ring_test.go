@@ -21,15 +21,15 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/control/blocks"
-	"ndls/internal/hops"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
-	"ndls/internal/ring"
 	"ndls/internal/stationary"
 	"ndls/internal/testgraph"
 	"ndls/lsi"
+	"ndls/ring"
 	"ndls/smooth"
 	"ndls/spmv"
 )
