@@ -136,6 +136,9 @@ const (
 	passedEdges = 200e6
 	widthPower  = 0.85
 	overlap     = 1.25
+	// filledValues is values a second with which the probes of the LSI stage are
+	// made and their first distances found, whatever the threads.
+	filledValues = 40e6
 	// readBytes and writtenBytes are bytes a second of sequential transfers.
 	readBytes    = 1.1e9
 	writtenBytes = 1.6e9

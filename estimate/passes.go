@@ -126,6 +126,7 @@ func (s *stage) findLSI(width int, epsilon float64, kmax int, held int64) {
 	})
 	o, _, _ = o.Plan(r)
 	s.streams(r, o.Work(s.part, width, min(s.Hops, kmax)), o.Layout)
+	s.seconds += float64(s.part) * float64(width) / filledValues
 }
 
 // columns is smoothing some columns, read from tiles, beside held bytes.

@@ -172,29 +172,50 @@ type step struct {
 	edges  atomic.Int64
 }
 
-// inMemory computes the strips from a hop that is in memory. While a thread
-// computes one strip the frames of its next are read already.
+// inMemory computes the strips from a hop that is in memory.
 func (h *step) inMemory() error {
+	b := h.b
+	return h.stream(0, b.strips(), 0, b.n, func(t *thread, s int, frames packed.Frames) error {
+		lo, hi := b.bounds(s)
+		acc := t.acc
+		if acc == nil {
+			acc = b.next.S[lo*int64(b.next.Stride):]
+		}
+		acc = acc[:(hi-lo)*int64(b.cur.Stride)]
+		h.Kernel.load(acc, b.cur.Slice(lo, hi)) // self first
+		if err := h.accumulate(t, acc, s, frames, b.cur, 0, b.n); err != nil {
+			return err
+		}
+		return h.finish(t, s, acc)
+	})
+}
+
+// stream calls work, which closes the frames, with the edges from sources
+// [lo, hi) into each of count strips. While a thread works on one strip the
+// frames of its next are read already. They are nil where there are no edges, or
+// where threads share a strip.
+func (h *step) stream(first, count int, lo, hi int64, work func(t *thread, s int, frames packed.Frames) error) error {
 	type opened struct {
 		strip  int
 		frames packed.Frames
 	}
-	n := h.b.strips()
+	end := first + count
 	var at atomic.Int64
+	at.Store(int64(first))
 	next := func() (o opened, err error) {
 		o.strip = int(at.Add(1)) - 1
-		if o.strip < n && h.team() == 1 && h.Source.Edges(o.strip) > 0 {
-			o.frames, err = h.Source.Open(o.strip, 0, uint32(h.b.n))
+		if o.strip < end && h.team() == 1 && h.Source.Edges(o.strip) > 0 {
+			o.frames, err = h.Source.Open(o.strip, uint32(lo), uint32(hi))
 		}
 		return o, err
 	}
-	return h.b.parallel(min(len(h.b.threads), n), func(t *thread, _ int) error {
+	return h.b.parallel(min(len(h.b.threads), count), func(t *thread, _ int) error {
 		o, err := next()
-		for o.strip < n && err == nil {
+		for o.strip < end && err == nil {
 			var ahead opened
 			ahead, err = next()
-			if err = errors.Join(err, h.strip(t, o.strip, o.frames)); err != nil {
-				at.Store(int64(n)) // the other threads need not go on
+			if err = errors.Join(err, work(t, o.strip, o.frames)); err != nil {
+				at.Store(int64(end)) // the other threads need not go on
 			}
 			o = ahead
 		}
@@ -203,30 +224,6 @@ func (h *step) inMemory() error {
 		}
 		return err
 	})
-}
-
-// strip computes the rows of one strip from a hop that is in memory, and closes
-// its frames; they are nil where there are no edges, or for each slice its own.
-func (h *step) strip(t *thread, s int, frames packed.Frames) error {
-	lo, hi := h.b.bounds(s)
-	acc := t.acc
-	if acc == nil {
-		acc = h.b.next.S[lo*int64(h.b.next.Stride):]
-	}
-	acc = acc[:(hi-lo)*int64(h.b.cur.Stride)]
-	h.Kernel.load(acc, h.b.cur.Slice(lo, hi)) // self first
-	var err error
-	if frames != nil {
-		var edges int64
-		edges, err = h.add(frames, &t.buf, acc, s, h.b.cur, 0, h.b.n, 0, h.b.cur.Stride)
-		h.edges.Add(edges)
-	} else {
-		err = h.accumulate(t, acc, s, h.b.cur, 0, h.b.n)
-	}
-	if err != nil {
-		return err
-	}
-	return h.finish(t, s, acc)
 }
 
 // team is how many threads share a strip.
@@ -259,8 +256,8 @@ func (h *step) external() error {
 			if err := h.loadWindow(lo, hi); err != nil {
 				return err
 			}
-			if err := b.parallel(count, func(t *thread, i int) error {
-				return h.accumulate(t, acc(i), first+i, b.cur, lo, hi)
+			if err := h.stream(first, count, lo, hi, func(t *thread, s int, frames packed.Frames) error {
+				return h.accumulate(t, acc(s-first), s, frames, b.cur, lo, hi)
 			}); err != nil {
 				return err
 			}
@@ -283,18 +280,18 @@ func (h *step) loadWindow(lo, hi int64) error {
 }
 
 // accumulate adds the edges from sources [lo, hi), whose rows z holds, to a
-// strip. Where there are fewer strips than threads each strip is shared out in
-// slices of columns.
-func (h *step) accumulate(t *thread, acc []float32, s int, z Rows, lo, hi int64) error {
+// strip. Where there are fewer strips than threads, and so no frames, each strip
+// is shared out in slices of columns.
+func (h *step) accumulate(t *thread, acc []float32, s int, frames packed.Frames, z Rows, lo, hi int64) error {
+	if frames != nil {
+		edges, err := h.add(frames, &t.buf, acc, s, z, lo, hi, 0, z.Stride)
+		h.edges.Add(edges)
+		return err
+	}
 	if h.Source.Edges(s) == 0 {
 		return nil
 	}
 	team := h.team()
-	if team == 1 {
-		edges, err := h.slice(&t.buf, acc, s, z, lo, hi, 0, z.Stride)
-		h.edges.Add(edges)
-		return err
-	}
 	width := (z.Stride/Granule + team - 1) / team * Granule
 	errs := make([]error, team)
 	var wg sync.WaitGroup

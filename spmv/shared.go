@@ -241,8 +241,8 @@ func (h *step) addGroup(first, count int, windows <-chan window) error {
 		w := <-windows
 		err := w.err
 		if err == nil {
-			err = b.parallel(count, func(t *thread, i int) error {
-				return h.accumulate(t, b.accumulator(first+i, i), first+i, w.rows, w.lo, w.hi)
+			err = h.stream(first, count, w.lo, w.hi, func(t *thread, s int, frames packed.Frames) error {
+				return h.accumulate(t, b.accumulator(s, s-first), s, frames, w.rows, w.lo, w.hi)
 			})
 		}
 		b.release(w)

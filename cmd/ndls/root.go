@@ -80,10 +80,10 @@ between. Memory is a budget: edges and wide rows stay on disk.` + exitStatus,
 var processors = runtime.GOMAXPROCS(0)
 
 // waiting is how many threads beside those that compute may go on when what they
-// read has come. Without them a read that has ended waits for a computing thread
-// to pause, and the next one is not asked for: passes from disk took up to half
-// as long again.
-const waiting = 4
+// read has come. Without one a read that has ended waits for a computing thread to
+// pause, and the next one is not asked for; with more of them, they take time from
+// those that compute.
+const waiting = 1
 
 // command makes a verb without arguments. do gets a context whose meters are
 // shown, and the logger is set.
