@@ -61,13 +61,13 @@ type mode struct {
 	job []string
 	// share is what else the coordinator is told.
 	share []string
-	// late is a commit of a worker, one of two, in a stage that they share in this way.
-	late int
+	// late is a point of a worker, one of two, in a stage that they share in this way.
+	late string
 }
 
 var (
-	columns   = mode{job: job, late: 3}
-	intervals = mode{job: rowsJob, share: []string{"--parallel", "intervals"}, late: 15}
+	columns   = mode{job: job, late: "commit:3"}
+	intervals = mode{job: rowsJob, share: []string{"--parallel", "intervals"}, late: "gang-done:2"}
 )
 
 // inModes runs a test for each way in which workers share a run.
@@ -313,8 +313,9 @@ func (c *crew) awaitAt(at launch, keys []string, what string, pleases func(statu
 // lost pleases once a lease is lost.
 func lost(s status) bool { return len(s.Losses) > 0 }
 
-// TestZombie stops a worker at a commit until its lease is lost and another worker
-// is there, and lets it go on: the commit is refused, and it works on.
+// TestZombie stops a worker at a commit, or once its gang is whole, until its lease is
+// lost and another worker is there, and lets it go on: what it does for that lease is
+// refused, and it works on.
 func TestZombie(t *testing.T) {
 	inModes(t, func(t *testing.T, m mode) {
 		c := newCrew(t)
@@ -326,7 +327,7 @@ func TestZombie(t *testing.T) {
 			c.worker(nil)
 		}
 		c.coordinator(1 + beside)
-		goOn := c.stopsAt(here, fmt.Sprintf("commit:%d", m.late), c.workerArgs()...)
+		goOn := c.stopsAt(here, m.late, c.workerArgs()...)
 		c.await("a lost lease", lost)
 		c.worker(nil)
 		c.await("running tasks", func(s status) bool { return s.Tasks["running"] > beside })

@@ -110,7 +110,7 @@ func TestBucket(t *testing.T) {
 		want := wantOf(t, m.job...)
 		check := c.bucket(rand.Uint64())
 		c.coordinator(2, "finish-done:4:kill")
-		c.worker([]string{fmt.Sprintf("commit:%d:kill", m.late), "finish:2:kill"}, "--scratch", t.TempDir())
+		c.worker([]string{m.late + ":kill", "finish:2:kill"}, "--scratch", t.TempDir())
 		c.worker(nil, "--scratch", t.TempDir())
 		c.end("a bucket", want)
 		if c.died.Load() == 0 {

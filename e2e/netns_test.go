@@ -108,7 +108,7 @@ func TestNetworkCut(t *testing.T) {
 	t.Parallel()
 	for hook, m := range map[string]mode{
 		"next-done:2": columns, "commit:2": columns, "finish:2": columns,
-		fmt.Sprintf("commit:%d", intervals.late): intervals,
+		intervals.late: intervals,
 	} {
 		t.Run(hook, func(t *testing.T) {
 			t.Parallel()
