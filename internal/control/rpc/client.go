@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -356,7 +357,7 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	switch {
 	case n > 0:
 		c.trouble.set(nil)
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET): // the latter if it has not read all
 		c.trouble.set(errSilent)
 	case err != nil:
 		c.trouble.set(err)
