@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -51,42 +52,70 @@ const (
 // capabilities that namespaces and their devices take.
 var capabilities = map[string]uint{"CAP_NET_ADMIN": unix.CAP_NET_ADMIN, "CAP_SYS_ADMIN": unix.CAP_SYS_ADMIN}
 
-// lacking names a capability that these tests are without, "" for none.
-func lacking() string {
+// lacking says what these tests are without, "" for nothing. Root in a container may
+// have the capabilities, and be refused what they are for: so it is tried.
+var lacking = sync.OnceValue(func() string {
 	status, _ := os.ReadFile("/proc/self/status")
 	_, after, _ := strings.Cut(string(status), "CapEff:\t")
 	line, _, _ := strings.Cut(after, "\n")
 	have, _ := strconv.ParseUint(line, 16, 64)
 	for name, bit := range capabilities {
 		if have&(1<<bit) == 0 {
-			return name
+			return name + ": run as root"
 		}
 	}
+	space := fmt.Sprintf("ndls-%x", rand.Uint64())
+	if out, err := exec.Command("ip", "netns", "add", space).CombinedOutput(); err != nil {
+		return fmt.Sprintf("network namespaces: ip netns add: %v %s", err, out)
+	}
+	defer func() { _ = exec.Command("ip", "netns", "del", space).Run() }()
+	card, err := tap("ndls-try")
+	if err != nil {
+		return err.Error()
+	}
+	_ = card.Close()
+	dir, err := os.MkdirTemp("", "ndls-lacking")
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = os.Remove(dir) }()
+	if err := syscall.Mount("ndls", dir, "tmpfs", 0, "size=64k"); err != nil {
+		return fmt.Sprint("small disks: ", err)
+	}
+	_ = syscall.Unmount(dir, syscall.MNT_DETACH)
 	return ""
+})
+
+// privileged skips a test that needs networks and disks of its own.
+func privileged(t *testing.T) {
+	t.Helper()
+	if what := lacking(); what != "" {
+		t.Skipf("needs %s", what)
+	}
 }
 
-// privileged skips a test that needs capabilities and programs. Where the tests
-// must all run, only missing capabilities are an excuse.
-func privileged(t *testing.T, programs ...string) {
-	t.Helper()
-	if name := lacking(); name != "" {
-		t.Skipf("needs %s: run as root", name)
+// tap makes an Ethernet card; what it sends is read from the file.
+func tap(name string) (*os.File, error) {
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("/dev/net/tun: %w", err)
 	}
-	for _, program := range programs {
-		if _, err := exec.LookPath(program); err == nil {
-			continue
-		}
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("%s is not installed", program)
-		}
-		t.Skipf("needs the program %s", program)
+	card, err := unix.NewIfreq(name)
+	if err != nil {
+		return nil, err
 	}
+	card.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, card); err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("an Ethernet card: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "/dev/net/tun"), nil
 }
 
 // newLan joins n hosts, 10.77.0.1 and on.
 func newLan(t *testing.T, n int, seed uint64) *lan {
 	t.Helper()
-	privileged(t, "ip")
+	privileged(t)
 	l := &lan{t: t, rng: rand.New(rand.NewPCG(seed, 1)), ports: map[[6]byte]*host{}}
 	var pumps sync.WaitGroup
 	t.Cleanup(func() {
@@ -124,20 +153,12 @@ func ip(t *testing.T, args ...string) {
 func (h *host) plug() {
 	t := h.lan.t
 	t.Helper()
-	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal("/dev/net/tun: ", err)
-	}
 	name := fmt.Sprintf("ndls%x", rand.Uint32())
-	card, err := unix.NewIfreq(name)
+	port, err := tap(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	card.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
-	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, card); err != nil {
-		t.Fatal("making an Ethernet card: ", err)
-	}
-	h.port = os.NewFile(uintptr(fd), "/dev/net/tun")
+	h.port = port
 	ip(t, "link", "set", name, "netns", h.space)
 	ip(t, "-n", h.space, "link", "set", name, "name", "eth0")
 }
