@@ -13,7 +13,7 @@ S3_SERVER := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 # Packages with assembly and a Go twin, and packages whose goroutines share memory.
 TWINS := ./spmv ./lsi ./smooth ./train
 SHARED := ./internal/... ./shards ./spmv ./hops ./ring ./lsi ./smooth ./partition ./train ./worker ./coordinator ./export
-FUZZ_COUNT ?= 2000
+FUZZ_COUNT ?= 500
 BENCH_COUNT ?= 10
 
 DEMO := synthetic:nodes=100000,edges=1000000,features=64,classes=8,seed=1

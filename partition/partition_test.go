@@ -552,6 +552,9 @@ func TestBytesDoNotDependOnResources(t *testing.T) {
 
 // TestSeveralIntervals needs more nodes than a block has rows.
 func TestSeveralIntervals(t *testing.T) {
+	if testing.Short() {
+		t.Skip("2M rows")
+	}
 	const nodes = 2*BlockRows + 1000
 	f := &fake{info: dataset.Info{NumNodes: nodes}}
 	s := rng.New(6)

@@ -299,6 +299,9 @@ func TestSmoothEqualsOneMachine(t *testing.T) {
 
 // TestBytesOnTheWire holds the wire against the formula of the package.
 func TestBytesOnTheWire(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the same products as TestSmoothEqualsOneMachine")
+	}
 	for _, p := range []spmv.Precision{spmv.Float32, spmv.Float16} {
 		for turn, l := range layouts(p) {
 			if p == spmv.Float16 && turn != 1 {
