@@ -423,7 +423,7 @@ func TestPubmedNeedsFeatures(t *testing.T) {
 // TestTwitterAttributes streams 164 MB of text out of a zip archive.
 func TestTwitterAttributes(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long")
+		t.Skip("-short: 164 MB of text")
 	}
 	folder := testgraph.Published(t, "data/twitter_ego")
 	d := open(t, "edges:"+filepath.Join(folder, "edgeListTwitterTEstDinix.zip")+"?features="+filepath.Join(folder, "attributesTwitterTestDinix.zip"), Options{})

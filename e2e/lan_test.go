@@ -69,7 +69,7 @@ var lacking = sync.OnceValue(func() string {
 		return fmt.Sprintf("network namespaces: ip netns add: %v %s", err, out)
 	}
 	defer func() { _ = exec.Command("ip", "netns", "del", space).Run() }()
-	card, err := tap("ndls-try")
+	card, err := tap(fmt.Sprintf("ndls%x", rand.Uint32()))
 	if err != nil {
 		return err.Error()
 	}

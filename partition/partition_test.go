@@ -553,7 +553,7 @@ func TestBytesDoNotDependOnResources(t *testing.T) {
 // TestSeveralIntervals needs more nodes than a block has rows.
 func TestSeveralIntervals(t *testing.T) {
 	if testing.Short() {
-		t.Skip("2M rows")
+		t.Skip("-short: 2M rows")
 	}
 	const nodes = 2*BlockRows + 1000
 	f := &fake{info: dataset.Info{NumNodes: nodes}}

@@ -83,7 +83,7 @@ func TestPlanOfPieces(t *testing.T) {
 	for name, free := range map[string]int64{"plenty": 256 << 20, "little": 14 << 20} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && name == "plenty" {
-				t.Skip("the one with little memory has more to plan")
+				t.Skip("-short: the one with little memory has more to plan")
 			}
 			store := storage.NewCounting(storage.NewMem())
 			cat := openCatalog(t, store)

@@ -300,7 +300,7 @@ func TestSmoothEqualsOneMachine(t *testing.T) {
 // TestBytesOnTheWire holds the wire against the formula of the package.
 func TestBytesOnTheWire(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the same products as TestSmoothEqualsOneMachine")
+		t.Skip("-short: the same products as TestSmoothEqualsOneMachine")
 	}
 	for _, p := range []spmv.Precision{spmv.Float32, spmv.Float16} {
 		for turn, l := range layouts(p) {

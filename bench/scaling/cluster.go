@@ -44,6 +44,18 @@ type tally struct {
 	leases, records int
 }
 
+// add adds what tables show of another one.
+func (t *tally) add(o tally) {
+	t.wall += o.wall
+	t.busy += o.busy
+	t.died += o.died
+	t.doubled += o.doubled
+	t.read += o.read
+	t.written += o.written
+	t.leases += o.leases
+	t.records += o.records
+}
+
 // cluster is a coordinator and its workers on a simulated clock.
 type cluster struct {
 	job

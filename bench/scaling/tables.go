@@ -46,14 +46,7 @@ func stages(all []tally) (list []tally) {
 			continue
 		}
 		m := &list[last]
-		m.wall += t.wall
-		m.busy += t.busy
-		m.died += t.died
-		m.doubled += t.doubled
-		m.read += t.read
-		m.written += t.written
-		m.leases += t.leases
-		m.records += t.records
+		m.add(t)
 	}
 	if len(list) > 0 && list[0].stage == control.Partition {
 		list[0].part = control.Whole
@@ -82,14 +75,7 @@ func columnsTable(w io.Writer, j job, f fate, workers []int, seeds int) error {
 		cells := []string{fmt.Sprint(n)}
 		for _, m := range all {
 			cells = append(cells, fmt.Sprintf("%.0f", m.wall))
-			sum.wall += m.wall
-			sum.busy += m.busy
-			sum.died += m.died
-			sum.doubled += m.doubled
-			sum.read += m.read
-			sum.written += m.written
-			sum.leases += m.leases
-			sum.records += m.records
+			sum.add(m)
 		}
 		if i == 0 {
 			first = sum.wall
