@@ -7,24 +7,22 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ndls/export"
+	"ndls"
 )
 
 func (a *app) exportCommand() *cobra.Command {
-	var o export.Options
+	var o ndls.ExportOptions
 	cmd := a.command("export --run DIR --what ARTIFACT --format FORMAT --out FILE", "an artifact as one file, in order of input id",
 		`export writes lsi, features, smoothed, soft-labels, predictions, edges or nodes as
 csv, npy, parquet or arrow. Rows are in ascending order of input id; edges are
 listed once, by their smaller end. The file appears when it is complete.`,
 		func(ctx context.Context, _ *cobra.Command) error {
-			cat, _, err := a.openCatalog(ctx)
+			d, err := ndls.Open(ctx, a.runDir)
 			if err != nil {
 				return err
 			}
-			if o.Budget, err = a.budget(); err != nil {
-				return err
-			}
-			rows, err := export.Run(ctx, cat, o)
+			o.Memory = a.memoryBytes
+			rows, err := d.Export(ctx, o)
 			if err != nil {
 				return err
 			}
@@ -36,8 +34,8 @@ listed once, by their smaller end. The file appears when it is complete.`,
 		})
 	a.runFlag(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.What, "what", "", strings.Join(export.Artifacts, ", ")+" (required)")
-	f.StringVar(&o.Format, "format", "", strings.Join(export.Formats, ", ")+" (required)")
+	f.StringVar(&o.What, "what", "", strings.Join(ndls.Artifacts(), ", ")+" (required)")
+	f.StringVar(&o.Format, "format", "", strings.Join(ndls.Formats(), ", ")+" (required)")
 	f.StringVar(&o.Out, "out", "", "file to write (required)")
 	f.BoolVar(&o.Force, "force", false, "replace --out if it exists")
 	for _, name := range []string{"what", "format", "out"} {
