@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	"ndls/catalog"
@@ -101,10 +102,13 @@ func (d *Directory) Verify(ctx context.Context) (files int, bytes int64, err err
 type ExportOptions struct {
 	// What is one of [Artifacts], Format one of [Formats].
 	What, Format string
-	// Out is a file. It appears complete or not at all; what is there is replaced only
-	// with Force.
+	// Out is a file outside of every run directory. It appears complete or not at all;
+	// what is there is replaced only with Force. A pipe or a device takes the rows as
+	// they come. A name that ends in .gz or .zst gets compressed bytes.
 	Out   string
 	Force bool
+	// To, unless nil, takes the rows as they come, in place of Out.
+	To io.Writer
 	// Memory is the most memory in bytes that the export may take, 0 for the default
 	// of [Resources].
 	Memory int64
@@ -123,7 +127,7 @@ func (d *Directory) Export(ctx context.Context, o ExportOptions) (rows int64, er
 	if err != nil {
 		return 0, err
 	}
-	rows, err = export.Run(ctx, d.cat, export.Options{What: o.What, Format: o.Format, Out: o.Out, Force: o.Force, Budget: budget})
+	rows, err = export.Run(ctx, d.cat, export.Options{What: o.What, Format: o.Format, Out: o.Out, Force: o.Force, To: o.To, Budget: budget})
 	return rows, interruption(ctx, err)
 }
 

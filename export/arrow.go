@@ -93,7 +93,7 @@ func (p *positioned) Write(b []byte) (int, error) {
 // Seek tells the position and goes nowhere.
 func (p *positioned) Seek(offset int64, whence int) (int64, error) {
 	if offset != 0 || whence != io.SeekCurrent {
-		return 0, errors.New("export: seek in a file that is written front to back")
+		return 0, errors.New("seek in a file that is written front to back")
 	}
 	return p.pos, nil
 }

@@ -1,9 +1,11 @@
 package rundir
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -136,4 +138,52 @@ func Cache(store storage.Store, dir string, size int64) (*storage.Cached, error)
 		size = int64(fs.Bavail) * fs.Bsize / cacheShare
 	}
 	return storage.NewCached(store, dir, size)
+}
+
+// record is the file that every run directory holds.
+const record = "run.json"
+
+// Around returns the local run directory in which path lies, if it lies in one. path
+// need not exist.
+func Around(path string) (dir string, inside bool) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", false
+	}
+	for dir := path; ; dir = filepath.Dir(dir) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return above(real)
+		}
+		if dir == filepath.Dir(dir) {
+			return "", false
+		}
+	}
+}
+
+// above looks for a run directory from dir, which exists, upwards.
+func above(dir string) (string, bool) {
+	for {
+		if isRun(dir) {
+			return dir, true
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", false
+		}
+		dir = parent
+	}
+}
+
+// recordHead is how much of a record is read to tell it from other files.
+const recordHead = 1 << 20
+
+// isRun says whether a folder holds the record of a run.
+func isRun(dir string) bool {
+	f, err := os.Open(filepath.Join(dir, record))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, recordHead))
+	return err == nil && bytes.Contains(head, []byte(`"plan_hash"`))
 }
