@@ -135,13 +135,15 @@ func (d *Directory) Export(ctx context.Context, o ExportOptions) (rows int64, er
 type Leftover struct {
 	Name  string `json:"file"`
 	Bytes int64  `json:"bytes"`
-	// Deleted says that it was removed.
+	// Deleted says that it was removed, Foreign that ndls did not write it: it is kept.
 	Deleted bool `json:"deleted"`
+	Foreign bool `json:"foreign,omitempty"`
 }
 
 // GC lists what interrupted runs left behind in a run directory: unfinished files,
 // spills, and files that are no longer in the catalogue. With remove it removes them;
-// it refuses with [ErrBusy] while another process works on the run directory.
+// it refuses with [ErrBusy] while another process works on the run directory. Files
+// that ndls did not write are listed as foreign and kept.
 func GC(ctx context.Context, dir string, remove bool) (left []Leftover, err error) {
 	defer func() { err = interruption(ctx, err) }()
 	if remove {
@@ -155,7 +157,7 @@ func GC(ctx context.Context, dir string, remove bool) (left []Leftover, err erro
 	if err != nil {
 		return nil, err
 	}
-	orphans, err := d.cat.Orphans(ctx)
+	orphans, foreign, err := d.cat.Orphans(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +167,10 @@ func GC(ctx context.Context, dir string, remove bool) (left []Leftover, err erro
 				return left, fmt.Errorf("removing %s: %w", o.Name, err)
 			}
 		}
-		left = append(left, Leftover{o.Name, o.Size, remove})
+		left = append(left, Leftover{Name: o.Name, Bytes: o.Size, Deleted: remove})
+	}
+	for _, f := range foreign {
+		left = append(left, Leftover{Name: f.Name, Bytes: f.Size, Foreign: true})
 	}
 	return left, nil
 }

@@ -14,11 +14,16 @@ func (a *app) gcCommand() *cobra.Command {
 	cmd := a.command("gc --run DIR", "list or remove files that the catalogue does not name",
 		`gc lists what interrupted runs left behind: unfinished files, spills, and files
 that are no longer in the catalogue. With --delete it removes them; it refuses
-while another ndls works on the run directory.`,
+while another ndls works on the run directory. Files that ndls did not write are
+listed, too, and never removed.`,
 		func(ctx context.Context, _ *cobra.Command) error {
 			left, err := ndls.GC(ctx, a.runDir, remove)
 			for _, l := range left {
-				if err := a.lineOr(l, "%s\t%s\n", l.Name, mem.Bytes(l.Bytes)); err != nil {
+				kept := ""
+				if l.Foreign {
+					kept = "\tnot of ndls, kept"
+				}
+				if err := a.lineOr(l, "%s\t%s%s\n", l.Name, mem.Bytes(l.Bytes), kept); err != nil {
 					return err
 				}
 			}

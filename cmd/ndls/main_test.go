@@ -400,11 +400,25 @@ func TestExportVerifyAndGC(t *testing.T) {
 	if r := expect(t, 0, "", "gc", "--run", run, "--quiet"); r.stdout != "" {
 		t.Errorf("orphans after a complete run: %s", r.stdout)
 	}
-	left := write(t, filepath.Join(run, "graph", "left.over"), "x")
-	expect(t, 0, "graph/left.over", "gc", "--run", run, "--quiet")
-	expect(t, 0, "graph/left.over", "gc", "--run", run, "--delete", "--quiet")
+	left := write(t, filepath.Join(run, "graph", "edges", "part-00099.parquet"), "x")
+	mine := []string{write(t, filepath.Join(run, "my-notes.txt"), "mine"), write(t, filepath.Join(run, "smoothed", "mine.csv"), "mine")}
+	expect(t, 0, "part-00099.parquet", "gc", "--run", run, "--quiet")
+	expect(t, 0, "my-notes.txt\t4 B\tnot of ndls, kept", "gc", "--run", run, "--delete", "--quiet")
 	if _, err := os.Stat(left); err == nil {
 		t.Error("gc --delete left the orphan")
+	}
+	for _, name := range mine {
+		if text, err := os.ReadFile(name); err != nil || string(text) != "mine" {
+			t.Errorf("gc --delete took %s, which ndls did not write: %v", name, err)
+		}
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(t, ndls.ExitUsage, "inside the run directory", "export", "--run", run, "--what", "nodes", "--format", "parquet", "--out", filepath.Join(run, "graph", "nodes.parquet"), "--force", "--quiet")
+	expect(t, ndls.ExitUsage, "inside the run directory", "generate", "--dataset", toy, "--out", filepath.Join(run, "new"))
+	if r := expect(t, 0, "id,k,capped\n0,", "export", "--run", run, "--what", "lsi", "--format", "csv", "--out", "-"); strings.Contains(r.stdout, " rows") {
+		t.Errorf("stdout holds more than the export: %s", r.stdout)
 	}
 	expect(t, 0, "all as committed", "verify", "--run", run, "--quiet")
 
@@ -505,6 +519,9 @@ func TestSignals(t *testing.T) {
 			}
 			expect(t, 0, "FAILED interrupted", "inspect", "--run", run)
 			expect(t, 0, tc.reason, "inspect", "--run", run)
+			if r := expect(t, 0, "", "gc", "--run", run, "--quiet"); strings.Contains(r.stdout, "not of ndls") {
+				t.Errorf("gc does not know files that ndls made:\n%s", r.stdout)
+			}
 			// Training was begun with this plan: fewer epochs are another one.
 			expect(t, ndls.ExitMismatch, "train.epochs", append(args, "--epochs", "20")...)
 			expect(t, 0, "accuracy", append(args, "--epochs", "20", "--resume=false", "--quiet")...)
