@@ -3,6 +3,7 @@ package ndls
 import (
 	"context"
 	"errors"
+	"syscall"
 
 	"ndls/coordinator"
 	"ndls/dataset"
@@ -77,7 +78,7 @@ var Exits = []Exit{
 	{ExitDone, "done", nil},
 	{ExitError, "error", nil},
 	{ExitUsage, "wrong usage", []error{ErrOption, export.ErrOption, dataset.ErrURI, rundir.ErrName}},
-	{ExitBudget, "does not fit the memory budget or the disk", []error{ErrBudget, ErrDisk, ErrUnable}},
+	{ExitBudget, "does not fit the memory budget or the disk", []error{ErrBudget, ErrDisk, ErrUnable, syscall.ENOSPC, syscall.EDQUOT}},
 	{ExitCorrupt, "corrupt data", []error{ErrCorrupt, ErrData}},
 	{ExitMismatch, "the run directory was made with another plan, or a worker was refused", []error{ErrPlanMismatch, ErrRefused}},
 	{ExitTerminated, "interrupted by SIGTERM or SIGUSR1; run again to continue", []error{ErrTerminated}},

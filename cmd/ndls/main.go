@@ -61,12 +61,16 @@ func notify(ctx context.Context) (context.Context, func()) {
 
 // run executes one command line and returns its exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &app{stdout: stdout, stderr: stderr}
+	results := &checked{w: stdout}
+	a := &app{stdout: results, stderr: stderr}
 	root := a.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.started {
 		err = asUsage(fmt.Errorf("%w\nsee %s --help", err, cmd.CommandPath()))
+	}
+	if err == nil && results.err != nil {
+		err = fmt.Errorf("writing the results: %w", results.err)
 	}
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, ndls.ErrInterrupted) {
 		err = cause
@@ -75,6 +79,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "ndls: %v\n", err)
 	}
 	return ndls.ExitStatus(err)
+}
+
+// checked is a writer that remembers the first error: results are printed without
+// looking at errors, and must not be lost in silence.
+type checked struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checked) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
 }
 
 // asUsage marks what the user must type differently.

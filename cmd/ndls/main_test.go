@@ -479,6 +479,24 @@ func TestDamagedInput(t *testing.T) {
 	}
 }
 
+// Results that cannot be written are no success.
+func TestFullOutput(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"version"}, {"plan", "--nodes", "1000", "--edges", "1000"}, {"run", "--help"}} {
+		cmd := exec.Command(binary, args...)
+		var errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = full, &errs
+		_ = cmd.Run()
+		if code := cmd.ProcessState.ExitCode(); code == 0 || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("ndls %s > /dev/full: status %d, %s", strings.Join(args, " "), code, errs.String())
+		}
+	}
+}
+
 // A signal while a stage is running ends with its status and leaves a run that
 // the same command finishes.
 func TestSignals(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"ndls"
 	"ndls/internal/mem"
@@ -102,7 +102,7 @@ func (a *app) command(use, short, long string, do func(ctx context.Context, cmd 
 			var logs io.Writer = a.stderr
 			ctx := cmd.Context()
 			if !a.quiet {
-				display := progress.NewDisplay(a.stderr, isTerminal(a.stderr))
+				display := progress.NewDisplay(a.stderr, columns(a.stderr))
 				defer display.Close()
 				ctx = progress.WithSink(ctx, display)
 				logs = display
@@ -166,14 +166,23 @@ func (a *app) level() slog.Level {
 	return level
 }
 
-func isTerminal(w io.Writer) bool {
+// columns says how many columns the terminal behind w has now; it is nil where w is no
+// terminal.
+func columns(w io.Writer) func() int {
 	f, ok := w.(*os.File)
-	if !ok {
-		return false
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
 	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
+	return func() int {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
+		}
+		return defaultColumns
+	}
 }
+
+// defaultColumns is the width of a terminal that does not tell its width.
+const defaultColumns = 80
 
 // brief rounds times and seconds to what a reader of the log can use.
 func brief(_ []string, attr slog.Attr) slog.Attr {
