@@ -14,6 +14,7 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/rundir"
 	"ndls/shards"
+	"ndls/stage"
 )
 
 // Directory is a run directory that is open for reading. It is the state of the
@@ -36,6 +37,7 @@ func Open(ctx context.Context, dir string) (_ *Directory, err error) {
 	if err != nil {
 		return nil, err
 	}
+	cat.Bind(stage.Binding(rec.Plan))
 	return &Directory{uri: dir, record: rec, cat: cat}, nil
 }
 
@@ -94,7 +96,7 @@ func (d *Directory) Files() []FileGroup {
 // the counts against the graph. The error wraps [ErrCorrupt] and names every damaged
 // file.
 func (d *Directory) Verify(ctx context.Context) (files int, bytes int64, err error) {
-	files, bytes, err = coordinator.Verify(ctx, d.cat)
+	files, bytes, err = coordinator.Verify(ctx, d.cat, d.record)
 	return files, bytes, interruption(ctx, err)
 }
 

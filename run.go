@@ -252,7 +252,7 @@ func openStore(ctx context.Context, dir string, create bool) (storage.Store, *co
 		return nil, nil, err
 	}
 	rec, err := coordinator.ReadRecord(ctx, store)
-	if err != nil {
+	if err != nil && !(create && errors.Is(err, coordinator.ErrNoRecord)) {
 		return nil, nil, err
 	}
 	if rec == nil && !create {

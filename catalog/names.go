@@ -8,7 +8,7 @@ import (
 // made matches the names of all files that ndls makes in a run directory. A stage
 // that writes files of other names needs a line here: gc removes only what matches.
 var made = regexp.MustCompile(`^(?:` + strings.Join([]string{
-	`catalog\.parquet`, `run\.json`, `report\.(?:json|html)`, `(?:journal|cluster)/[0-9a-z.-]+`,
+	`catalog\.parquet`, `catalog/\d+\.(?:json|parquet)`, `run\.json`, `report\.(?:json|html)`, `(?:journal|cluster)/[0-9a-z.-]+`,
 	`graph/(?:summary\.json|nodes\.parquet)`,
 	`graph/edges/part-\d{5,}\.parquet`,
 	`graph/hops/part-\d{5,}(?:-[0-9a-f]+)?\.hops`,

@@ -21,13 +21,14 @@ type rule struct {
 // matches a package and what lies in its folder; the first rule that matches
 // the importing package holds.
 var rules = []rule{
-	{"ndls", []string{"coordinator", "worker", "export", "estimate", "dataset", "ring", "spmv", "catalog", "shards", "internal"}},
+	{"ndls", []string{"coordinator", "stage", "worker", "export", "estimate", "dataset", "ring", "spmv", "catalog", "shards", "internal"}},
 	{"cmd/ndls", []string{"."}},
 	{"bench", []string{"."}},
 	{"e2e", []string{}},
-	{"coordinator", []string{"estimate", "partition", "internal/control", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/storage", "catalog", "shards"}},
+	{"coordinator", []string{"stage", "estimate", "partition", "internal/control", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/storage", "catalog", "shards"}},
 	{"estimate", []string{"partition", "lsi", "smooth", "train", "hops", "spmv", "catalog", "shards", "internal"}},
-	{"worker", []string{"dataset", "partition", "lsi", "smooth", "train", "hops", "ring", "spmv", "catalog", "shards", "internal"}},
+	{"worker", []string{"stage", "dataset", "partition", "lsi", "smooth", "train", "hops", "ring", "spmv", "catalog", "shards", "internal"}},
+	{"stage", []string{"catalog", "shards", "internal"}},
 	{"export", []string{"catalog", "shards", "internal"}},
 	{"e2e", []string{"internal"}},
 	{"partition", []string{"dataset", "catalog", "shards", "internal"}},
@@ -41,6 +42,7 @@ var rules = []rule{
 	{"catalog", []string{"internal"}},
 	{"spmv", []string{"internal/direct", "internal/half", "internal/mem", "internal/packed", "internal/progress"}},
 	{"internal/stationary", []string{"internal", "spmv"}},
+	{"internal/control", []string{"catalog", "internal"}},
 	{"internal", []string{"internal"}},
 }
 
@@ -58,7 +60,7 @@ var exclusive = map[string][]string{
 	"testing":                           {"internal/testgraph", "internal/storage/storagetest", "bench/scaling"},
 	"ndls/internal/testgraph":           {},
 	"ndls/internal/storage/storagetest": {},
-	"ndls/internal/control":             {"ndls", "cmd/ndls", "bench", "coordinator", "estimate", "worker", "internal/control", "ring"},
+	"ndls/internal/control":             {"ndls", "cmd/ndls", "bench", "coordinator", "estimate", "stage", "worker", "internal/control", "ring"},
 	"github.com/apache/arrow/go/arrow":  {},
 }
 
