@@ -93,7 +93,7 @@ type Config struct {
 	// the calling process does the work.
 	Workers Workers
 	// Parallel says how workers share stages: "columns", "intervals", or "auto"
-	// (default).
+	// (default). A run without workers has nothing to share.
 	Parallel string
 	// Log gets what happens; nil drops it.
 	Log *slog.Logger
@@ -169,9 +169,16 @@ func (r Resources) control(dir string) (c control.Resources, err error) {
 	if r.BlockColumns < 0 {
 		return c, failure.Of(ErrOption, "--block-columns %d is negative", r.BlockColumns)
 	}
+	if r.BlockColumns%shards.TileColumns != 0 {
+		return c, failure.Of(ErrOption, "--block-columns %d is not a multiple of %d; give %d or %d",
+			r.BlockColumns, shards.TileColumns, max(r.BlockColumns/shards.TileColumns, 1)*shards.TileColumns, (r.BlockColumns/shards.TileColumns+1)*shards.TileColumns)
+	}
 	c = control.Resources{Threads: threads(r.Threads), Scratch: r.Scratch, Kernel: r.Kernel, BlockColumns: r.BlockColumns}
 	if c.Kernel == "" {
 		c.Kernel = "auto"
+	}
+	if _, err := Kernel(c.Kernel); err != nil {
+		return c, failure.Of(ErrOption, "--kernel: %w", err)
 	}
 	if c.Scratch == "" {
 		c.Scratch = rundir.Scratch(dir)

@@ -3,9 +3,13 @@ package ndls
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
+
+	"github.com/apache/arrow/go/v14/arrow"
 
 	"ndls/catalog"
 	"ndls/coordinator"
@@ -132,6 +136,40 @@ func (d *Directory) Export(ctx context.Context, o ExportOptions) (rows int64, er
 	rows, err = export.Run(ctx, d.cat, export.Options{What: o.What, Format: o.Format, Out: o.Out, Force: o.Force, To: o.To, Budget: budget})
 	return rows, interruption(ctx, err)
 }
+
+// Records streams an artifact, one of [Artifacts], as Arrow record batches in the order
+// in which the run directory holds it: rows in order of node, each with its input id in
+// the column id, and edges as node numbers src and dst, both directions of each. Row i of
+// nodes is node i. A batch is valid until the next one is asked for; call its Retain
+// method only together with a copy. Every file is verified before the first batch. The
+// last pair has an error if the artifact is missing or damaged.
+//
+//	nodes        id, degree, component, label (-1 for none), split
+//	lsi          id, k, capped
+//	features     id, feature
+//	smoothed     id, feature
+//	soft-labels  id, probability
+//	predictions  id, label, probability
+//	edges        src, dst
+func (d *Directory) Records(ctx context.Context, artifact string) iter.Seq2[arrow.Record, error] {
+	return func(yield func(arrow.Record, error) bool) {
+		budget, err := Resources{}.Budget()
+		if err == nil {
+			err = export.Records(ctx, d.cat, artifact, budget, func(r arrow.Record) error {
+				if !yield(r, nil) {
+					return errEnough
+				}
+				return nil
+			})
+		}
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(nil, interruption(ctx, err))
+		}
+	}
+}
+
+// errEnough ends a stream whose reader has seen enough.
+var errEnough = errors.New("the reader has seen enough")
 
 // Leftover is a file of a run directory that no catalogue names.
 type Leftover struct {

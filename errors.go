@@ -77,7 +77,7 @@ const (
 var Exits = []Exit{
 	{ExitDone, "done", nil},
 	{ExitError, "error", nil},
-	{ExitUsage, "wrong usage", []error{ErrOption, export.ErrOption, dataset.ErrURI, rundir.ErrName}},
+	{ExitUsage, "wrong usage", []error{ErrOption, dataset.ErrURI}},
 	{ExitBudget, "does not fit the memory budget or the disk", []error{ErrBudget, ErrDisk, ErrUnable, syscall.ENOSPC, syscall.EDQUOT}},
 	{ExitCorrupt, "corrupt data", []error{ErrCorrupt, ErrData}},
 	{ExitMismatch, "the run directory was made with another plan, or a worker was refused", []error{ErrPlanMismatch, ErrRefused}},
@@ -98,6 +98,16 @@ func ExitStatus(err error) int {
 		}
 	}
 	return ExitError
+}
+
+// Message is what a user reads of an error: its text without the names of packages and
+// of kinds.
+func Message(err error) string {
+	kinds := []error{ErrVersion, ErrForeign, ErrNoRun, ErrBusy, ErrExists}
+	for _, x := range Exits {
+		kinds = append(kinds, x.kinds...)
+	}
+	return failure.Text(err, kinds...)
 }
 
 // kindOf is a kind of the errors for which a process of ndls ends with a status, nil

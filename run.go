@@ -40,6 +40,11 @@ func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err erro
 		return nil, failure.Of(ErrOption, "--workers %d is negative", c.Workers.Processes)
 	case c.Workers.Processes > 0:
 		return j.processes(ctx)
+	case c.Parallel != "":
+		if _, err := parseParallel(c.Parallel); err != nil {
+			return nil, err
+		}
+		return nil, failure.Of(ErrOption, "--parallel %s says how workers share stages: give --workers, too", c.Parallel)
 	}
 	r, err := j.begin(ctx, coordinator.Options{Workers: 1, Alone: true})
 	if err != nil {

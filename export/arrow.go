@@ -42,15 +42,8 @@ func newArrow(out io.Writer, columns []column) (*arrowWriter, error) {
 	return &arrowWriter{columns, schema, file}, err
 }
 
-func (w *arrowWriter) write(cols [][]byte, n int) error {
-	arrays := make([]arrow.Array, len(cols))
-	for i, c := range w.columns {
-		data := columnData(c, w.schema.Field(i).Type, cols[i], n)
-		arrays[i] = array.MakeFromData(data)
-		data.Release()
-		defer arrays[i].Release()
-	}
-	rec := array.NewRecord(w.schema, arrays, int64(n))
+func (w *arrowWriter) write(cols [][]byte, _ int) error {
+	rec := record(w.schema, w.columns, cols)
 	defer rec.Release()
 	return w.file.Write(rec)
 }

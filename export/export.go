@@ -16,7 +16,7 @@ import (
 
 var (
 	// ErrOption reports an unknown artifact or format.
-	ErrOption = errors.New("invalid export")
+	ErrOption = failure.ErrOption
 	// ErrExists reports an output file that is there already.
 	ErrExists = errors.New("output file exists")
 )

@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = cause
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "ndls: %v\n", err)
+		fmt.Fprintf(stderr, "ndls: %s\n", ndls.Message(err))
 	}
 	return ndls.ExitStatus(err)
 }

@@ -14,17 +14,20 @@ func (a *app) runCommand() *cobra.Command {
 	v := &stageVerb{app: a}
 	var workers int
 	var parallel string
+	var cmd *cobra.Command
 	v.do = func(ctx context.Context) error {
 		c := v.config()
 		program, err := os.Executable()
 		if err != nil {
 			return fmt.Errorf("--workers: %w", err)
 		}
-		c.Parallel = parallel
+		if cmd.Flags().Changed("parallel") {
+			c.Parallel = parallel
+		}
 		c.Workers = ndls.Workers{Processes: workers, Program: program, LogLevel: v.logLevel, Output: v.stderr}
 		return v.run(ctx, c)
 	}
-	cmd := v.command("run --dataset URI --run DIR", "the whole job, from a dataset to accuracies",
+	cmd = v.command("run --dataset URI --run DIR", "the whole job, from a dataset to accuracies",
 		`run imports a dataset, cuts it into shards, finds the local smoothing iteration
 of every node, smooths the features, trains, predicts, smooths the predictions
 and evaluates them. It continues where an earlier run of the same plan stopped.

@@ -48,7 +48,7 @@ var rules = []rule{
 
 // exclusive says which packages alone may use a library.
 var exclusive = map[string][]string{
-	"github.com/apache/arrow/go/v14":    {"shards", "dataset", "partition", "train", "export", "internal/control"},
+	"github.com/apache/arrow/go/v14":    {"ndls", "shards", "dataset", "partition", "train", "export", "internal/control"},
 	"github.com/xitongsys/parquet-go":   {"catalog"},
 	"github.com/hashicorp/memberlist":   {"internal/control"},
 	"google.golang.org/grpc":            {"internal/control"},

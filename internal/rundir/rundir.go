@@ -18,8 +18,8 @@ import (
 )
 
 var (
-	// ErrName reports a run directory that no store can have.
-	ErrName = errors.New("no name of a run directory")
+	// ErrName reports a name that no run directory can have.
+	ErrName = failure.ErrOption
 	// ErrBusy reports a run directory on which another process works.
 	ErrBusy = errors.New("another process works on the run directory")
 )
