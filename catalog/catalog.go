@@ -444,17 +444,21 @@ func (c *Catalog) Verify(ctx context.Context, e Entry) error {
 }
 
 // Orphans returns the files in the store that no entry names, attempts
-// included. Records of the run are no orphans.
-func (c *Catalog) Orphans(ctx context.Context) ([]storage.Info, error) {
+// included. Records of the run are no orphans. Files whose names ndls never gives
+// are foreign: nobody but their owner may remove them.
+func (c *Catalog) Orphans(ctx context.Context) (orphans, foreign []storage.Info, err error) {
 	all, err := c.store.List(ctx, "")
 	if err != nil {
-		return nil, fmt.Errorf("list files: %w", err)
+		return nil, nil, fmt.Errorf("list files: %w", err)
 	}
-	return slices.DeleteFunc(all, func(i storage.Info) bool {
-		if i.Attempt {
-			return false
-		}
+	for _, i := range all {
 		_, listed := c.lookup(i.Name)
-		return listed || IsRecord(i.Name)
-	}), nil
+		switch {
+		case !Made(i.Name) && !listed:
+			foreign = append(foreign, i)
+		case i.Attempt || !listed && !IsRecord(i.Name):
+			orphans = append(orphans, i)
+		}
+	}
+	return orphans, foreign, nil
 }

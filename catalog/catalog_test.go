@@ -241,7 +241,7 @@ func TestCatalogSurvivesACrashBeforeEveryOperation(t *testing.T) {
 	for i, clone := range store.clones {
 		what := fmt.Sprintf("crash %d", i)
 		c := checkConsistent(t, what, clone)
-		orphans, err := c.Orphans(context.Background())
+		orphans, _, err := c.Orphans(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,24 +288,47 @@ func TestOrphans(t *testing.T) {
 	store := storage.NewMem()
 	c := openCatalog(t, store)
 	mustPut(t, c, KindEdges, "listed", "x", 0, -1)
-	for _, name := range []string{"run.json", "report.json", "report.html", "stray", "graph/stray"} {
+	for _, name := range []string{"run.json", "report.json", "report.html", "graph/edges/part-00001.parquet", "notes.txt", "plots/fig.png", "smoothed/mine.csv", "run.json.txt"} {
 		commit(t, store, name, []byte("x"))
 	}
-	f, err := c.Create(ctx, Describe(KindEdges, "open").In(0))
+	f, err := c.Create(ctx, Describe(KindEdges, "graph/edges/part-00002.parquet").In(0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Abort()
-	orphans, err := c.Orphans(ctx)
+	orphans, foreign, err := c.Orphans(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	for _, o := range orphans {
-		got = append(got, strings.SplitN(o.Name, ".", 2)[0])
+	names := func(list []storage.Info) (names []string) {
+		for _, i := range list {
+			name, _, _ := strings.Cut(i.Name, ".0000")
+			names = append(names, name)
+		}
+		return names
 	}
-	if want := []string{"graph/stray", "open", "stray"}; !slices.Equal(got, want) {
+	if got, want := names(orphans), []string{"graph/edges/part-00001.parquet", "graph/edges/part-00002.parquet"}; !slices.Equal(got, want) {
 		t.Errorf("orphans %v, want %v", got, want)
+	}
+	if got, want := names(foreign), []string{"notes.txt", "plots/fig.png", "run.json.txt", "smoothed/mine.csv"}; !slices.Equal(got, want) {
+		t.Errorf("foreign %v, want %v", got, want)
+	}
+}
+
+func TestMade(t *testing.T) {
+	for _, name := range []string{
+		"scratch/scratch-123.tmp", "scratch/host-1-ab/partition-99/000001.spill", "graph/hops/part-00000-0123456789ab.hops",
+		"lsi/rows-0-600.k", "graph/features/tile-00000-00001.f32.rows-0-32768", "run.json.0123456789abcdef.tmp",
+		"checkpoints/smooth/abc/00000-00002/hop-00003-abcdefgh", "model/run-000.tally.json", "graph/runs/pairs/0000-0512",
+	} {
+		if !Made(name) {
+			t.Errorf("%s is not taken for a file of ndls", name)
+		}
+	}
+	for _, name := range []string{"notes.tmp", "scratch/my.txt", "graph/edges/part-00000.parquet.bak", "model/mine.pt", "x/graph/nodes.parquet", "catalog.parquet~"} {
+		if Made(name) {
+			t.Errorf("%s is taken for a file of ndls", name)
+		}
 	}
 }
 

@@ -183,7 +183,7 @@ func TestBinding(t *testing.T) {
 	if got := other.Number() - before; got != 0 {
 		t.Errorf("the same file again makes %d changes", got)
 	}
-	if orphans, err := other.Orphans(ctx); err != nil || len(orphans) != 0 {
+	if orphans, _, err := other.Orphans(ctx); err != nil || len(orphans) != 0 {
 		t.Errorf("orphans %v, %v", orphans, err)
 	}
 }

@@ -42,15 +42,8 @@ func newArrow(out io.Writer, columns []column) (*arrowWriter, error) {
 	return &arrowWriter{columns, schema, file}, err
 }
 
-func (w *arrowWriter) write(cols [][]byte, n int) error {
-	arrays := make([]arrow.Array, len(cols))
-	for i, c := range w.columns {
-		data := columnData(c, w.schema.Field(i).Type, cols[i], n)
-		arrays[i] = array.MakeFromData(data)
-		data.Release()
-		defer arrays[i].Release()
-	}
-	rec := array.NewRecord(w.schema, arrays, int64(n))
+func (w *arrowWriter) write(cols [][]byte, _ int) error {
+	rec := record(w.schema, w.columns, cols)
 	defer rec.Release()
 	return w.file.Write(rec)
 }
@@ -93,7 +86,7 @@ func (p *positioned) Write(b []byte) (int, error) {
 // Seek tells the position and goes nowhere.
 func (p *positioned) Seek(offset int64, whence int) (int64, error) {
 	if offset != 0 || whence != io.SeekCurrent {
-		return 0, errors.New("export: seek in a file that is written front to back")
+		return 0, errors.New("seek in a file that is written front to back")
 	}
 	return p.pos, nil
 }

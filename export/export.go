@@ -2,24 +2,21 @@ package export
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
+	"io"
 	"slices"
 	"strings"
 
 	"ndls/catalog"
-	"ndls/internal/direct"
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 )
 
 var (
 	// ErrOption reports an unknown artifact or format.
-	ErrOption = errors.New("invalid export")
+	ErrOption = failure.ErrOption
 	// ErrExists reports an output file that is there already.
 	ErrExists = errors.New("output file exists")
 )
@@ -33,10 +30,13 @@ var (
 // Options say what to write where.
 type Options struct {
 	What, Format string
-	// Out is a path on the local file system. It appears complete or not at
-	// all; what is there is replaced only with Force.
-	Out    string
-	Force  bool
+	// Out is a path on the local file system. A file appears complete or not at
+	// all; what is there is replaced only with Force. A pipe or a device takes the
+	// rows as they come. A name that ends in .gz or .zst gets compressed bytes.
+	Out   string
+	Force bool
+	// To, unless nil, takes the rows as they come, in place of Out.
+	To     io.Writer
 	Budget *mem.Budget
 }
 
@@ -51,44 +51,34 @@ type writer interface {
 // are those of the file system.
 func Run(ctx context.Context, cat *catalog.Catalog, o Options) (rows int64, err error) {
 	if !slices.Contains(Artifacts, o.What) {
-		return 0, fmt.Errorf("export: --what %q is none of %s: %w", o.What, strings.Join(Artifacts, ", "), ErrOption)
+		return 0, failure.Of(ErrOption, "--what %q is none of %s", o.What, strings.Join(Artifacts, ", "))
 	}
 	if !slices.Contains(Formats, o.Format) {
-		return 0, fmt.Errorf("export: --format %q is none of %s: %w", o.Format, strings.Join(Formats, ", "), ErrOption)
+		return 0, failure.Of(ErrOption, "--format %q is none of %s", o.Format, strings.Join(Formats, ", "))
 	}
-	if err := absent(o); err != nil {
+	if err := o.check(); err != nil {
 		return 0, err
 	}
 	if err := verify(ctx, cat, o.What); err != nil {
 		return 0, err
 	}
-	out, err := create(o.Out)
+	out, err := o.create()
 	if err != nil {
 		return 0, err
 	}
 	defer out.abort()
 	if o.What == "edges" {
-		rows, err = exportEdges(ctx, cat, o, out.w)
+		rows, err = exportEdges(ctx, cat, o, out)
 	} else {
-		rows, err = exportTable(ctx, cat, o, out.w)
+		rows, err = exportTable(ctx, cat, o, out)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("export: %s: %w", o.What, err)
+		return 0, fmt.Errorf("%s: %w", o.What, err)
 	}
-	if err := absent(o); err != nil {
+	if err := o.check(); err != nil {
 		return 0, err
 	}
 	return rows, out.commit()
-}
-
-// absent refuses to replace a file without Force.
-func absent(o Options) error {
-	if _, err := os.Lstat(o.Out); o.Force || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	return fmt.Errorf("export: %s is there already; give another --out, or --force to replace it: %w", o.Out, ErrExists)
 }
 
 // made says which kinds of file an artifact is read from and which verb makes it.
@@ -111,7 +101,7 @@ func verify(ctx context.Context, cat *catalog.Catalog, what string) error {
 	for _, kind := range made[what].kinds {
 		found := cat.Entries(kind)
 		if len(found) == 0 {
-			return fmt.Errorf("export: %s has no %s; run ndls %s first", cat.Store().URI(), what, made[what].verb)
+			return fmt.Errorf("%s has no %s; run ndls %s first", cat.Store().URI(), what, made[what].verb)
 		}
 		entries = append(entries, found...)
 	}
@@ -128,41 +118,4 @@ func verify(ctx context.Context, cat *catalog.Catalog, what string) error {
 		m.Add(e.Bytes)
 	}
 	return nil
-}
-
-// output is a file that gets its name when it is complete.
-type output struct {
-	path, tmp string
-	w         *direct.Writer
-}
-
-func create(path string) (*output, error) {
-	var attempt [4]byte
-	if _, err := rand.Read(attempt[:]); err != nil {
-		return nil, fmt.Errorf("export: %w", err)
-	}
-	tmp := path + "." + hex.EncodeToString(attempt[:]) + ".tmp"
-	w, err := direct.Create(tmp)
-	if err != nil {
-		return nil, fmt.Errorf("export: %w", err)
-	}
-	return &output{path, tmp, w}, nil
-}
-
-func (o *output) commit() error {
-	if err := o.w.Finish(); err != nil {
-		return fmt.Errorf("export: writing %s: %w; free space there or choose another --out", o.path, err)
-	}
-	if err := os.Rename(o.tmp, o.path); err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	o.tmp = ""
-	return nil
-}
-
-func (o *output) abort() {
-	if o.tmp != "" {
-		o.w.Abort()
-		_ = os.Remove(o.tmp)
-	}
 }

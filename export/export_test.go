@@ -6,11 +6,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"ndls/catalog"
@@ -22,6 +24,8 @@ import (
 	"github.com/apache/arrow/go/v14/arrow/memory"
 	"github.com/apache/arrow/go/v14/parquet/file"
 	"github.com/apache/arrow/go/v14/parquet/pqarrow"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 	"go.uber.org/goleak"
 
 	"ndls/internal/mem"
@@ -433,5 +437,93 @@ func TestDamageIsFound(t *testing.T) {
 	}
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a damaged artifact left an output file")
+	}
+}
+
+func TestNeverIntoARunDirectory(t *testing.T) {
+	f := newFixture(t)
+	run, elsewhere := t.TempDir(), t.TempDir()
+	must(t, os.WriteFile(filepath.Join(run, "run.json"), []byte(`{"plan_hash": "sha256:0"}`), 0o644))
+	must(t, os.Mkdir(filepath.Join(run, "graph"), 0o755))
+	nodes := filepath.Join(run, "graph", "nodes.parquet")
+	must(t, os.WriteFile(nodes, []byte("committed"), 0o644))
+	link := filepath.Join(elsewhere, "link")
+	must(t, os.Symlink(run, link))
+	for _, out := range []string{nodes, filepath.Join(run, "new.csv"), filepath.Join(run, "new", "x.csv"), filepath.Join(link, "graph", "x.csv"), filepath.Join(elsewhere, "..", filepath.Base(run), "x.csv")} {
+		_, err := Run(context.Background(), f.cat, Options{What: "nodes", Format: "csv", Out: out, Force: true, Budget: budget(t, 1<<20)})
+		if !errors.Is(err, ErrOption) || !strings.Contains(err.Error(), "inside the run directory") {
+			t.Errorf("--out %s: %v", out, err)
+		}
+	}
+	if text, err := os.ReadFile(nodes); err != nil || string(text) != "committed" {
+		t.Errorf("the committed file holds %q, %v", text, err)
+	}
+}
+
+func TestCompressedBySuffix(t *testing.T) {
+	f := newFixture(t)
+	dir := t.TempDir()
+	export := func(format, name string) string {
+		t.Helper()
+		out := filepath.Join(dir, name)
+		_, err := Run(context.Background(), f.cat, Options{What: "nodes", Format: format, Out: out, Budget: budget(t, 1<<20)})
+		must(t, err)
+		return out
+	}
+	for _, format := range []string{"csv", "npy", "arrow"} {
+		plain, err := os.ReadFile(export(format, "plain."+format))
+		must(t, err)
+		for suffix, open := range map[string]func(io.Reader) (io.Reader, error){
+			".gz":  func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
+			".zst": func(r io.Reader) (io.Reader, error) { return zstd.NewReader(r, zstd.WithDecoderConcurrency(1)) },
+		} {
+			file, err := os.Open(export(format, "out."+format+suffix))
+			must(t, err)
+			r, err := open(file)
+			must(t, err)
+			got, err := io.ReadAll(r)
+			must(t, err)
+			must(t, file.Close())
+			if !bytes.Equal(got, plain) {
+				t.Errorf("%s%s holds other bytes than the plain file", format, suffix)
+			}
+		}
+	}
+	_, err := Run(context.Background(), f.cat, Options{What: "nodes", Format: "parquet", Out: filepath.Join(dir, "x.parquet.gz"), Budget: budget(t, 1<<20)})
+	if !errors.Is(err, ErrOption) {
+		t.Errorf("parquet.gz: %v", err)
+	}
+}
+
+func TestStreams(t *testing.T) {
+	f := newFixture(t)
+	dir := t.TempDir()
+	for _, format := range Formats {
+		plain := filepath.Join(dir, "plain."+format)
+		_, err := Run(context.Background(), f.cat, Options{What: "predictions", Format: format, Out: plain, Budget: budget(t, 1<<20)})
+		must(t, err)
+		want, err := os.ReadFile(plain)
+		must(t, err)
+		var stream bytes.Buffer
+		_, err = Run(context.Background(), f.cat, Options{What: "predictions", Format: format, To: &stream, Budget: budget(t, 1<<20)})
+		must(t, err)
+		if !bytes.Equal(stream.Bytes(), want) {
+			t.Errorf("%s: a stream has other bytes than a file", format)
+		}
+		pipe := filepath.Join(dir, "pipe."+format)
+		must(t, syscall.Mkfifo(pipe, 0o600))
+		read := make(chan []byte)
+		go func() {
+			got, _ := os.ReadFile(pipe)
+			read <- got
+		}()
+		_, err = Run(context.Background(), f.cat, Options{What: "predictions", Format: format, Out: pipe, Budget: budget(t, 1<<20)})
+		must(t, err)
+		if !bytes.Equal(<-read, want) {
+			t.Errorf("%s: a pipe got other bytes than a file", format)
+		}
+		if st, err := os.Lstat(pipe); err != nil || st.Mode()&os.ModeNamedPipe == 0 {
+			t.Errorf("the pipe was replaced: %v, %v", st, err)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"unsafe"
 
 	"ndls/catalog"
@@ -30,6 +31,8 @@ func open(ctx context.Context, cat *catalog.Catalog, o Options) (*source, error)
 		return lsiSource(cat), nil
 	case "nodes":
 		return nodeSource(cat), nil
+	case "edges":
+		return edgeSource(cat), nil
 	case "features":
 		return tileSource(ctx, cat, o.Budget)
 	}
@@ -70,6 +73,38 @@ func lsiSource(cat *catalog.Catalog) *source {
 				return shards.ReadLSI(r, e.Path, func(first int64, b shards.LSIBatch) error {
 					return visit(before+first, [][]byte{mem.AsBytes(b.ID), mem.AsBytes(b.K), mem.AsBytes(b.Capped)})
 				})
+			})
+		},
+	}
+}
+
+// edgeSource reads the edge shards as they are; its first column is no input id.
+func edgeSource(cat *catalog.Catalog) *source {
+	return &source{
+		columns: []column{{"src", uint32Kind, 0}, {"dst", uint32Kind, 0}},
+		rows:    countRows(cat, catalog.KindEdges),
+		scan: func(ctx context.Context, visit func(int64, [][]byte) error) error {
+			src, dst := make([]uint32, edgeBatch), make([]uint32, edgeBatch)
+			return eachFile(ctx, cat, catalog.KindEdges, func(e catalog.Entry, r storage.Reader, before int64) error {
+				edges, err := shards.OpenEdges(r, e.Path)
+				if err != nil {
+					return err
+				}
+				for {
+					n, err := edges.Read(src, dst)
+					if n > 0 {
+						if err := visit(before, [][]byte{mem.AsBytes(src[:n]), mem.AsBytes(dst[:n])}); err != nil {
+							return err
+						}
+						before += int64(n)
+					}
+					if err == io.EOF {
+						return nil
+					}
+					if err != nil {
+						return err
+					}
+				}
 			})
 		},
 	}

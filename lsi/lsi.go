@@ -311,6 +311,7 @@ func (t *tracker) run(ctx context.Context, probe Probe, meter *progress.Meter) e
 	}
 	for t.hop < t.to {
 		t.hop++
+		meter.Within(fmt.Sprintf("hop %d of at most %d", t.hop, t.o.Kmax))
 		if err := t.step(ctx, meter); err != nil {
 			return err
 		}

@@ -847,7 +847,7 @@ func TestResume(t *testing.T) {
 				if err != nil {
 					t.Fatalf("after operation %d failed: %v", failAt, err)
 				}
-				orphans, err := openCatalog(t, store).Orphans(context.Background())
+				orphans, _, err := openCatalog(t, store).Orphans(context.Background())
 				must(t, err)
 				if len(orphans) > 0 {
 					t.Errorf("after operation %d failed, %v is left", failAt, orphans)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ndls"
 	"ndls/internal/direct"
 	"ndls/internal/packed"
 	"ndls/shards"
@@ -115,8 +116,11 @@ Memory: 2 x nodes x columns x 4 or 2 bytes, 4 bytes a node and 4 an edge.`,
 // remove deletes what was made.
 func (a *app) streamCatalog(ctx context.Context, nodes, edges int64) (cat *catalog.Catalog, remove func() error, err error) {
 	if a.runDir != "" {
-		cat, _, err = a.openCatalog(ctx)
-		return cat, func() error { return nil }, err
+		d, err := ndls.Open(ctx, a.runDir)
+		if err != nil {
+			return nil, nil, err
+		}
+		return d.Catalog(), func() error { return nil }, nil
 	}
 	store, remove, err := a.benchStore()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ndls/internal/control/rpc"
+	"ndls"
 )
 
 func (a *app) clusterKeysCommand() *cobra.Command {
@@ -21,7 +21,7 @@ func (a *app) clusterKeysCommand() *cobra.Command {
 and the workers, and the key of their gossip. Give the folder to each of them as
 --keys. Whoever can read it can join the job.`,
 		func(context.Context, *cobra.Command) error {
-			if err := rpc.MakeKeys(out, hosts, time.Duration(days)*24*time.Hour); err != nil {
+			if err := ndls.MakeKeys(out, hosts, time.Duration(days)*24*time.Hour); err != nil {
 				return err
 			}
 			if a.json {

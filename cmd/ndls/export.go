@@ -7,38 +7,45 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ndls/export"
+	"ndls"
 )
 
 func (a *app) exportCommand() *cobra.Command {
-	var o export.Options
+	var o ndls.ExportOptions
 	cmd := a.command("export --run DIR --what ARTIFACT --format FORMAT --out FILE", "an artifact as one file, in order of input id",
 		`export writes lsi, features, smoothed, soft-labels, predictions, edges or nodes as
 csv, npy, parquet or arrow. Rows are in ascending order of input id; edges are
-listed once, by their smaller end. The file appears when it is complete.`,
+listed once, by their smaller end. The file appears when it is complete. A name that
+ends in .gz or .zst gets compressed bytes; --out - and pipes take the rows as they come.
+FILE must not lie in a run directory.`,
 		func(ctx context.Context, _ *cobra.Command) error {
-			cat, _, err := a.openCatalog(ctx)
+			d, err := ndls.Open(ctx, a.runDir)
 			if err != nil {
 				return err
 			}
-			if o.Budget, err = a.budget(); err != nil {
-				return err
+			o.Memory = a.memoryBytes
+			result := a.stdout
+			if o.Out == "-" || o.Out == "/dev/stdout" {
+				// Standard output is the export; what was done goes to the log.
+				o.To, result = a.stdout, a.stderr
 			}
-			rows, err := export.Run(ctx, cat, o)
+			rows, err := d.Export(ctx, o)
 			if err != nil {
 				return err
 			}
-			if a.json {
+			if a.json && o.To == nil {
 				return a.line(map[string]any{"what": o.What, "format": o.Format, "out": o.Out, "rows": rows})
 			}
-			_, err = fmt.Fprintf(a.stdout, "%s: %d rows\n", o.Out, rows)
+			if !a.quiet || o.To == nil {
+				_, err = fmt.Fprintf(result, "%s: %d rows\n", o.Out, rows)
+			}
 			return err
 		})
 	a.runFlag(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.What, "what", "", strings.Join(export.Artifacts, ", ")+" (required)")
-	f.StringVar(&o.Format, "format", "", strings.Join(export.Formats, ", ")+" (required)")
-	f.StringVar(&o.Out, "out", "", "file to write (required)")
+	f.StringVar(&o.What, "what", "", strings.Join(ndls.Artifacts(), ", ")+" (required)")
+	f.StringVar(&o.Format, "format", "", strings.Join(ndls.Formats(), ", ")+" (required)")
+	f.StringVar(&o.Out, "out", "", "file to write, or - for standard output (required)")
 	f.BoolVar(&o.Force, "force", false, "replace --out if it exists")
 	for _, name := range []string{"what", "format", "out"} {
 		_ = cmd.MarkFlagRequired(name)

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"ndls"
 	"ndls/internal/mem"
 )
 
@@ -14,53 +14,22 @@ func (a *app) gcCommand() *cobra.Command {
 	cmd := a.command("gc --run DIR", "list or remove files that the catalogue does not name",
 		`gc lists what interrupted runs left behind: unfinished files, spills, and files
 that are no longer in the catalogue. With --delete it removes them; it refuses
-while another ndls works on the run directory.`,
+while another ndls works on the run directory. Files that ndls did not write are
+listed, too, and never removed.`,
 		func(ctx context.Context, _ *cobra.Command) error {
-			if remove {
-				unlock, err := a.lockExisting(ctx)
-				if err != nil {
-					return err
+			left, err := ndls.GC(ctx, a.runDir, remove)
+			for _, l := range left {
+				kept := ""
+				if l.Foreign {
+					kept = "\tnot of ndls, kept"
 				}
-				defer unlock()
-			}
-			cat, _, err := a.openCatalog(ctx)
-			if err != nil {
-				return err
-			}
-			orphans, err := cat.Orphans(ctx)
-			if err != nil {
-				return err
-			}
-			for _, o := range orphans {
-				if remove {
-					if err := cat.Store().Remove(ctx, o.Name); err != nil {
-						return fmt.Errorf("removing %s: %w", o.Name, err)
-					}
-				}
-				if a.json {
-					err = a.line(map[string]any{"file": o.Name, "bytes": o.Size, "deleted": remove})
-				} else {
-					_, err = fmt.Fprintf(a.stdout, "%s\t%s\n", o.Name, mem.Bytes(o.Size))
-				}
-				if err != nil {
+				if err := a.lineOr(l, "%s\t%s%s\n", l.Name, mem.Bytes(l.Bytes), kept); err != nil {
 					return err
 				}
 			}
-			return nil
+			return err
 		})
 	a.runFlag(cmd)
 	cmd.Flags().BoolVar(&remove, "delete", false, "remove them")
 	return cmd
-}
-
-// lockExisting locks a run directory that is known to be one.
-func (a *app) lockExisting(ctx context.Context) (func(), error) {
-	store, _, err := a.openStore(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := readAddress(ctx, store); err == nil && a.remote() {
-		return nil, fmt.Errorf("--run %s: a coordinator is working on it, or was killed: start it again and let it end, or remove %s", a.runDir, addressName)
-	}
-	return a.lock()
 }

@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 
 	"github.com/spf13/cobra"
 
-	"ndls/dataset"
+	"ndls"
 )
 
 func (a *app) generateCommand() *cobra.Command {
@@ -19,12 +16,7 @@ func (a *app) generateCommand() *cobra.Command {
 be learned, synthetic: as NumPy and CSV files, papers100m: as the Open Graph
 Benchmark publishes its graphs, and prints the URI that reads it.`,
 		func(ctx context.Context, _ *cobra.Command) error {
-			if left, err := os.ReadDir(out); err == nil && len(left) > 0 {
-				return fmt.Errorf("--out %s holds %s; nothing was changed, give an empty or new folder", out, left[0].Name())
-			} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("--out: %w", err)
-			}
-			written, err := dataset.Generate(ctx, uri, out)
+			written, err := ndls.Generate(ctx, uri, out)
 			if err != nil {
 				return err
 			}

@@ -2,34 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"text/tabwriter"
-
-	"ndls/catalog"
 
 	"github.com/spf13/cobra"
 
-	"ndls/coordinator"
+	"ndls"
 	"ndls/internal/mem"
-	"ndls/shards"
 )
 
 // inspection is what inspect prints with --json.
 type inspection struct {
 	Run string `json:"run"`
-	*coordinator.Record
-	Graph *shards.Summary `json:"graph,omitempty"`
-	Files []fileGroup     `json:"files"`
-}
-
-// fileGroup adds up the files of one kind.
-type fileGroup struct {
-	Kind  string `json:"kind"`
-	Files int    `json:"files"`
-	Rows  int64  `json:"rows"`
-	Bytes int64  `json:"bytes"`
+	*ndls.Record
+	Graph *ndls.Graph      `json:"graph,omitempty"`
+	Files []ndls.FileGroup `json:"files"`
 }
 
 func (a *app) inspectCommand() *cobra.Command {
@@ -37,17 +26,16 @@ func (a *app) inspectCommand() *cobra.Command {
 		`inspect shows the state of a run, its stages, graph and files, from run.json and
 the catalogue. It reads no data; ndls verify does.`,
 		func(ctx context.Context, _ *cobra.Command) error {
-			cat, rec, err := a.openCatalog(ctx)
+			d, err := ndls.Open(ctx, a.runDir)
 			if err != nil {
 				return err
 			}
-			in := inspection{Run: a.runDir, Record: rec, Files: groups(cat)}
-			if _, ok := cat.Lookup(shards.SummaryPath); ok {
-				sum, err := shards.ReadSummary(ctx, cat)
-				if err != nil {
-					return err
-				}
-				in.Graph = &sum
+			in := inspection{Run: a.runDir, Record: d.Record(), Files: d.Files()}
+			switch g, err := d.Graph(ctx); {
+			case err == nil:
+				in.Graph = &g
+			case !errors.Is(err, ndls.ErrNoRun):
+				return err
 			}
 			if a.json {
 				return a.line(in)
@@ -56,28 +44,6 @@ the catalogue. It reads no data; ndls verify does.`,
 		})
 	a.runFlag(cmd)
 	return cmd
-}
-
-func groups(cat *catalog.Catalog) []fileGroup {
-	list := []fileGroup{}
-	for _, e := range cat.Entries("") {
-		i := slices.IndexFunc(list, func(g fileGroup) bool { return g.Kind == e.Kind })
-		if i < 0 {
-			i = len(list)
-			list = append(list, fileGroup{Kind: e.Kind})
-		}
-		g := &list[i]
-		g.Files++
-		g.Rows += e.Rows
-		g.Bytes += e.Bytes
-	}
-	slices.SortFunc(list, func(a, b fileGroup) int {
-		if a.Kind < b.Kind {
-			return -1
-		}
-		return 1
-	})
-	return list
 }
 
 func (in inspection) print(w io.Writer) error {

@@ -7,46 +7,22 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
-	"ndls/dataset"
-	"ndls/estimate"
-	"ndls/export"
-	"ndls/internal/control"
-	"ndls/internal/mem"
-	"ndls/internal/seal"
+	"ndls"
+	"ndls/internal/failure"
 )
 
-// Exit statuses; exitStatus spells them for the help.
-const (
-	exitDone        = 0
-	exitError       = 1
-	exitUsage       = 2
-	exitBudget      = 3
-	exitCorrupt     = 4
-	exitMismatch    = 5
-	exitTerminated  = 75
-	exitInterrupted = 130
-)
-
-const exitStatus = `
-
-EXIT STATUS
-  0    done
-  1    error
-  2    wrong usage
-  3    does not fit the memory budget or the disk
-  4    corrupt data
-  5    the run directory was made with another plan, or a worker was refused
-  75   interrupted by SIGTERM or SIGUSR1; run again to continue
-  130  interrupted by the user; run again to continue`
-
-var (
-	errInterrupted = errors.New("interrupted by the user; run again to continue")
-	errTerminated  = errors.New("interrupted by SIGTERM; run again to continue")
-	// errUsage marks what the user must type differently.
-	errUsage = errors.New("wrong usage")
-)
+// exitStatus is the table of exit statuses for the help.
+var exitStatus = func() string {
+	var b strings.Builder
+	b.WriteString("\n\nEXIT STATUS")
+	for _, x := range ndls.Exits {
+		fmt.Fprintf(&b, "\n  %-4d %s", x.Status, x.Meaning)
+	}
+	return b.String()
+}()
 
 func main() {
 	ctx, stop := notify(context.Background())
@@ -70,9 +46,9 @@ func notify(ctx context.Context) (context.Context, func()) {
 		}
 		signal.Stop(signals)
 		if s == os.Interrupt {
-			cancel(errInterrupted)
+			cancel(ndls.ErrInterrupted)
 		} else {
-			cancel(errTerminated)
+			cancel(ndls.ErrTerminated)
 		}
 	}()
 	return ctx, func() {
@@ -85,59 +61,40 @@ func notify(ctx context.Context) (context.Context, func()) {
 
 // run executes one command line and returns its exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &app{stdout: stdout, stderr: stderr}
+	results := &checked{w: stdout}
+	a := &app{stdout: results, stderr: stderr}
 	root := a.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.started {
-		err = fmt.Errorf("%w\nsee %s --help", asUsage(err), cmd.CommandPath())
+		err = asUsage(fmt.Errorf("%w\nsee %s --help", err, cmd.CommandPath()))
 	}
-	if err == nil {
-		return exitDone
+	if err == nil && results.err != nil {
+		err = fmt.Errorf("writing the results: %w", results.err)
 	}
-	code := status(ctx, err)
-	if cause := context.Cause(ctx); code == exitTerminated || code == exitInterrupted {
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, ndls.ErrInterrupted) {
 		err = cause
 	}
-	fmt.Fprintf(stderr, "ndls: %v\n", err)
-	return code
+	if err != nil {
+		fmt.Fprintf(stderr, "ndls: %s\n", ndls.Message(err))
+	}
+	return ndls.ExitStatus(err)
 }
 
-// usage is an error of errUsage whose text is that of the error alone.
-type usage struct{ error }
-
-func (usage) Is(target error) bool { return target == errUsage }
-func (u usage) Unwrap() error      { return u.error }
-
-func asUsage(err error) error { return usage{err} }
-
-// status maps an error to an exit status.
-func status(ctx context.Context, err error) int {
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, errInterrupted):
-		return exitInterrupted
-	case errors.Is(cause, errTerminated):
-		return exitTerminated
-	}
-	for _, c := range []struct {
-		target error
-		code   int
-	}{
-		{errUsage, exitUsage},
-		{control.ErrOption, exitUsage},
-		{export.ErrOption, exitUsage},
-		{dataset.ErrURI, exitUsage},
-		{control.ErrPlanMismatch, exitMismatch},
-		{control.ErrRefused, exitMismatch},
-		{mem.ErrBudget, exitBudget},
-		{estimate.ErrDisk, exitBudget},
-		{control.ErrUnable, exitBudget},
-		{seal.ErrCorrupt, exitCorrupt},
-		{dataset.ErrData, exitCorrupt},
-	} {
-		if errors.Is(err, c.target) {
-			return c.code
-		}
-	}
-	return exitError
+// checked is a writer that remembers the first error: results are printed without
+// looking at errors, and must not be lost in silence.
+type checked struct {
+	w   io.Writer
+	err error
 }
+
+func (c *checked) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
+}
+
+// asUsage marks what the user must type differently.
+func asUsage(err error) error { return failure.As(ndls.ErrOption, err) }

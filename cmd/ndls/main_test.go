@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"ndls"
 	"ndls/internal/control"
 )
 
@@ -50,7 +51,7 @@ type result struct {
 	stdout, stderr string
 }
 
-func ndls(t *testing.T, args ...string) result {
+func command(t *testing.T, args ...string) result {
 	t.Helper()
 	cmd := exec.Command(binary, args...)
 	var out, errs bytes.Buffer
@@ -67,7 +68,7 @@ func ndls(t *testing.T, args ...string) result {
 // together contain.
 func expect(t *testing.T, code int, want string, args ...string) result {
 	t.Helper()
-	r := ndls(t, args...)
+	r := command(t, args...)
 	if r.code != code || !strings.Contains(r.stdout+r.stderr, want) {
 		t.Errorf("ndls %s\nstatus %d, want %d with %q; stdout:\n%s\nstderr:\n%s", strings.Join(args, " "), r.code, code, want, r.stdout, r.stderr)
 	}
@@ -142,7 +143,7 @@ func TestUsage(t *testing.T) {
 		{"no mapping", "KEY: VALUE", []string{"lsi", "--run", run, "--config", yaml("- probes\n")}},
 		{"no YAML", "yaml", []string{"lsi", "--run", run, "--config", yaml("\t:\n")}},
 	} {
-		t.Run(tc.name, func(t *testing.T) { expect(t, exitUsage, tc.want, tc.args...) })
+		t.Run(tc.name, func(t *testing.T) { expect(t, ndls.ExitUsage, tc.want, tc.args...) })
 	}
 	if _, err := os.Stat(run); err == nil {
 		t.Error("wrong usage made a run directory")
@@ -214,26 +215,26 @@ func TestForeignFolder(t *testing.T) {
 		{"gc", "--run", dir, "--delete"},
 		{"export", "--run", dir, "--what", "lsi", "--format", "csv", "--out", filepath.Join(dir, "x.csv")},
 	} {
-		expect(t, exitError, "thesis.tex", args...)
+		expect(t, ndls.ExitError, "thesis.tex", args...)
 	}
-	expect(t, exitError, "thesis.tex", "generate", "--dataset", toy, "--out", dir)
-	expect(t, exitError, "is a file", "inspect", "--run", thesis)
+	expect(t, ndls.ExitError, "thesis.tex", "generate", "--dataset", toy, "--out", dir)
+	expect(t, ndls.ExitError, "is a file", "inspect", "--run", thesis)
 	if after := files(t, dir); !slices.Equal(after, before) {
 		t.Errorf("the folder was changed: %v", after)
 	}
 	missing := filepath.Join(dir, "sub", "run")
-	expect(t, exitError, "does not exist", "lsi", "--run", missing)
+	expect(t, ndls.ExitError, "does not exist", "lsi", "--run", missing)
 	if _, err := os.Stat(missing); err == nil {
 		t.Error("ndls lsi made a run directory")
 	}
-	expect(t, exitError, "not a directory", "run", "--dataset", "karate:", "--run", filepath.Join(thesis, "run"))
+	expect(t, ndls.ExitError, "not a directory", "run", "--dataset", "karate:", "--run", filepath.Join(thesis, "run"))
 	empty := t.TempDir()
-	expect(t, exitError, "holds no run", "lsi", "--run", empty)
+	expect(t, ndls.ExitError, "holds no run", "lsi", "--run", empty)
 }
 
 func TestUnwritableFolder(t *testing.T) {
 	// /proc takes no files, not even from root.
-	expect(t, exitError, "/proc", "run", "--dataset", "karate:", "--run", "/proc/ndls", "--quiet")
+	expect(t, ndls.ExitError, "/proc", "run", "--dataset", "karate:", "--run", "/proc/ndls", "--quiet")
 }
 
 func TestWholeRun(t *testing.T) {
@@ -313,12 +314,12 @@ func TestWholeRun(t *testing.T) {
 	if len(lines) != 8 {
 		t.Errorf("%d lines of JSON, want one a stage and one for the run", len(lines))
 	}
-	r := expect(t, exitMismatch, "lsi.epsilon: 0.5 here, 0.03 in the run directory", append(whole, "--epsilon", "0.5")...)
+	r := expect(t, ndls.ExitMismatch, "lsi.epsilon: 0.5 here, 0.03 in the run directory", append(whole, "--epsilon", "0.5")...)
 	if !strings.Contains(r.stderr, "another --run") {
 		t.Errorf("no way out in %q", r.stderr)
 	}
-	expect(t, exitMismatch, "partition.dataset: karate:", "run", "--dataset", "karate:", "--run", run)
-	expect(t, exitMismatch, "seed: 7 here", "lsi", "--run", run, "--seed", "7", "--quiet")
+	expect(t, ndls.ExitMismatch, "partition.dataset: karate:", "run", "--dataset", "karate:", "--run", run)
+	expect(t, ndls.ExitMismatch, "seed: 7 here", "lsi", "--run", run, "--seed", "7", "--quiet")
 	if after := files(t, filepath.Join(run, "graph")); !slices.Equal(before, after) {
 		t.Error("a refused plan changed the run directory")
 	}
@@ -360,8 +361,8 @@ func TestVerbByVerb(t *testing.T) {
 	// The steps before a stage are asked for.
 	fresh := filepath.Join(dir, "fresh")
 	expect(t, 0, "600 nodes", "partition", "--dataset", uri, "--run", fresh, "--quiet")
-	expect(t, exitError, "run ndls lsi first", "smooth", "--run", fresh, "--quiet")
-	expect(t, exitError, "run ndls train first", "export", "--run", fresh, "--what", "soft-labels", "--format", "csv", "--out", filepath.Join(dir, "x"), "--quiet")
+	expect(t, ndls.ExitError, "run ndls lsi first", "smooth", "--run", fresh, "--quiet")
+	expect(t, ndls.ExitError, "run ndls train first", "export", "--run", fresh, "--what", "soft-labels", "--format", "csv", "--out", filepath.Join(dir, "x"), "--quiet")
 }
 
 func TestExportVerifyAndGC(t *testing.T) {
@@ -391,19 +392,33 @@ func TestExportVerifyAndGC(t *testing.T) {
 		t.Errorf("the edges changed on the way: %v\n%s", err, out)
 	}
 
-	expect(t, exitUsage, "none of lsi", "export", "--run", run, "--what", "weights", "--format", "csv", "--out", out, "--quiet")
-	expect(t, exitError, "--force", "export", "--run", run, "--what", "lsi", "--format", "csv", "--out", filepath.Join(dir, "lsi.csv"), "--quiet")
-	expect(t, exitBudget, "--memory", "export", "--run", run, "--what", "lsi", "--format", "csv", "--out", out, "--memory", "1MiB", "--quiet")
+	expect(t, ndls.ExitUsage, "none of lsi", "export", "--run", run, "--what", "weights", "--format", "csv", "--out", out, "--quiet")
+	expect(t, ndls.ExitError, "--force", "export", "--run", run, "--what", "lsi", "--format", "csv", "--out", filepath.Join(dir, "lsi.csv"), "--quiet")
+	expect(t, ndls.ExitBudget, "--memory", "export", "--run", run, "--what", "lsi", "--format", "csv", "--out", out, "--memory", "1MiB", "--quiet")
 
 	expect(t, 0, "all as committed", "verify", "--run", run, "--quiet")
 	if r := expect(t, 0, "", "gc", "--run", run, "--quiet"); r.stdout != "" {
 		t.Errorf("orphans after a complete run: %s", r.stdout)
 	}
-	left := write(t, filepath.Join(run, "graph", "left.over"), "x")
-	expect(t, 0, "graph/left.over", "gc", "--run", run, "--quiet")
-	expect(t, 0, "graph/left.over", "gc", "--run", run, "--delete", "--quiet")
+	left := write(t, filepath.Join(run, "graph", "edges", "part-00099.parquet"), "x")
+	mine := []string{write(t, filepath.Join(run, "my-notes.txt"), "mine"), write(t, filepath.Join(run, "smoothed", "mine.csv"), "mine")}
+	expect(t, 0, "part-00099.parquet", "gc", "--run", run, "--quiet")
+	expect(t, 0, "my-notes.txt\t4 B\tnot of ndls, kept", "gc", "--run", run, "--delete", "--quiet")
 	if _, err := os.Stat(left); err == nil {
 		t.Error("gc --delete left the orphan")
+	}
+	for _, name := range mine {
+		if text, err := os.ReadFile(name); err != nil || string(text) != "mine" {
+			t.Errorf("gc --delete took %s, which ndls did not write: %v", name, err)
+		}
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(t, ndls.ExitUsage, "inside the run directory", "export", "--run", run, "--what", "nodes", "--format", "parquet", "--out", filepath.Join(run, "graph", "nodes.parquet"), "--force", "--quiet")
+	expect(t, ndls.ExitUsage, "inside the run directory", "generate", "--dataset", toy, "--out", filepath.Join(run, "new"))
+	if r := expect(t, 0, "id,k,capped\n0,", "export", "--run", run, "--what", "lsi", "--format", "csv", "--out", "-"); strings.Contains(r.stdout, " rows") {
+		t.Errorf("stdout holds more than the export: %s", r.stdout)
 	}
 	expect(t, 0, "all as committed", "verify", "--run", run, "--quiet")
 
@@ -415,8 +430,8 @@ func TestExportVerifyAndGC(t *testing.T) {
 	}
 	data[len(data)/2] ^= 1
 	write(t, damaged, string(data))
-	expect(t, exitCorrupt, "smoothed/part-00000.arrow", "verify", "--run", run, "--quiet")
-	expect(t, exitCorrupt, "smoothed/part-00000.arrow", "export", "--run", run, "--what", "smoothed", "--format", "csv", "--out", out, "--quiet")
+	expect(t, ndls.ExitCorrupt, "smoothed/part-00000.arrow", "verify", "--run", run, "--quiet")
+	expect(t, ndls.ExitCorrupt, "smoothed/part-00000.arrow", "export", "--run", run, "--what", "smoothed", "--format", "csv", "--out", out, "--quiet")
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a failed export left a file")
 	}
@@ -425,7 +440,7 @@ func TestExportVerifyAndGC(t *testing.T) {
 func TestBudget(t *testing.T) {
 	dir := t.TempDir()
 	papers := []string{"plan", "--nodes", "111059956", "--edges", "1615000000", "--features", "128", "--classes", "172"}
-	r := expect(t, exitBudget, "would do", append(papers, "--memory", "1GiB")...)
+	r := expect(t, ndls.ExitBudget, "would do", append(papers, "--memory", "1GiB")...)
 	if !strings.Contains(r.stdout, "partition") {
 		t.Errorf("a refused plan shows no table: %q", r.stdout)
 	}
@@ -434,8 +449,8 @@ func TestBudget(t *testing.T) {
 	if few, many := passes(t, append(papers, "--memory", "40GiB", "--probes", "16", "--expect-hops", "5")), passes(t, append(papers, "--memory", "40GiB", "--probes", "16", "--expect-hops", "15")); few == 0 || many != 3*few {
 		t.Errorf("lsi takes %d passes for 5 hops and %d for 15", few, many)
 	}
-	expect(t, exitBudget, "--memory 128MiB would do", "run", "--dataset", toy, "--run", filepath.Join(dir, "run"), "--memory", "64MiB", "--quiet")
-	expect(t, exitError, "holds no run", "inspect", "--run", filepath.Join(dir, "run")) // what is refused leaves nothing
+	expect(t, ndls.ExitBudget, "--memory 128MiB would do", "run", "--dataset", toy, "--run", filepath.Join(dir, "run"), "--memory", "64MiB", "--quiet")
+	expect(t, ndls.ExitError, "holds no run", "inspect", "--run", filepath.Join(dir, "run")) // what is refused leaves nothing
 	expect(t, 0, "accuracy", append([]string{"run", "--dataset", toy, "--run", filepath.Join(dir, "run")}, quickly...)...)
 }
 
@@ -457,10 +472,28 @@ func passes(t *testing.T, plan []string) int {
 func TestDamagedInput(t *testing.T) {
 	dir := t.TempDir()
 	edges := write(t, filepath.Join(dir, "edges.txt"), "0 1\n1 2\n2 x\n")
-	expect(t, exitCorrupt, "line 3", "run", "--dataset", "edges:"+edges, "--run", filepath.Join(dir, "run"), "--quiet")
-	expect(t, exitError, "no such file", "run", "--dataset", "edges:"+filepath.Join(dir, "none.txt"), "--run", filepath.Join(dir, "none"), "--quiet")
+	expect(t, ndls.ExitCorrupt, "line 3", "run", "--dataset", "edges:"+edges, "--run", filepath.Join(dir, "run"), "--quiet")
+	expect(t, ndls.ExitError, "no such file", "run", "--dataset", "edges:"+filepath.Join(dir, "none.txt"), "--run", filepath.Join(dir, "none"), "--quiet")
 	if _, err := os.Stat(filepath.Join(dir, "none")); err == nil {
 		t.Error("a missing dataset made a run directory")
+	}
+}
+
+// Results that cannot be written are no success.
+func TestFullOutput(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"version"}, {"plan", "--nodes", "1000", "--edges", "1000"}, {"run", "--help"}} {
+		cmd := exec.Command(binary, args...)
+		var errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = full, &errs
+		_ = cmd.Run()
+		if code := cmd.ProcessState.ExitCode(); code == 0 || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("ndls %s > /dev/full: status %d, %s", strings.Join(args, " "), code, errs.String())
+		}
 	}
 }
 
@@ -471,7 +504,7 @@ func TestSignals(t *testing.T) {
 		signal syscall.Signal
 		code   int
 		reason string
-	}{{syscall.SIGINT, exitInterrupted, "by the user"}, {syscall.SIGTERM, exitTerminated, "SIGTERM"}} {
+	}{{syscall.SIGINT, ndls.ExitInterrupted, "by the user"}, {syscall.SIGTERM, ndls.ExitTerminated, "SIGTERM"}} {
 		t.Run(tc.signal.String(), func(t *testing.T) {
 			run := filepath.Join(t.TempDir(), "run")
 			args := []string{"run", "--dataset", toy, "--run", run, "--memory", "512MiB", "--epochs", "1000000", "--patience", "0", "--runs", "1"}
@@ -492,7 +525,7 @@ func TestSignals(t *testing.T) {
 				if !signalled && strings.Contains(lines.Text(), "msg=begin stage=train") {
 					signalled = true
 					// While it works, nobody else may write.
-					expect(t, exitError, "another ndls is working on it", "gc", "--run", run, "--delete", "--quiet")
+					expect(t, ndls.ExitError, "another ndls is working on it", "gc", "--run", run, "--delete", "--quiet")
 					if err := cmd.Process.Signal(tc.signal); err != nil {
 						t.Fatal(err)
 					}
@@ -504,8 +537,11 @@ func TestSignals(t *testing.T) {
 			}
 			expect(t, 0, "FAILED interrupted", "inspect", "--run", run)
 			expect(t, 0, tc.reason, "inspect", "--run", run)
+			if r := expect(t, 0, "", "gc", "--run", run, "--quiet"); strings.Contains(r.stdout, "not of ndls") {
+				t.Errorf("gc does not know files that ndls made:\n%s", r.stdout)
+			}
 			// Training was begun with this plan: fewer epochs are another one.
-			expect(t, exitMismatch, "train.epochs", append(args, "--epochs", "20")...)
+			expect(t, ndls.ExitMismatch, "train.epochs", append(args, "--epochs", "20")...)
 			expect(t, 0, "accuracy", append(args, "--epochs", "20", "--resume=false", "--quiet")...)
 		})
 	}

@@ -8,31 +8,37 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"ndls"
 	"ndls/catalog"
-	"ndls/coordinator"
 	"ndls/internal/control"
 	"ndls/internal/mem"
-	"ndls/shards"
 )
 
 // outcome is the last line of a verb with --json.
 type outcome struct {
 	Run      string                  `json:"run"`
-	State    coordinator.State       `json:"state"`
+	State    ndls.State              `json:"state"`
 	PlanHash string                  `json:"plan_hash"`
 	LSI      *control.LSIReport      `json:"lsi,omitempty"`
 	Accuracy *control.AccuracyReport `json:"accuracy,omitempty"`
 }
 
 // print shows the stages that the verb asked for, and what they found.
-func (v *stageVerb) print(ctx context.Context, rec *coordinator.Record, cat *catalog.Catalog) error {
-	sum, err := shards.ReadSummary(ctx, cat)
+func (v *stageVerb) print(ctx context.Context, d *ndls.Directory) error {
+	graph, err := d.Graph(ctx)
 	if err != nil {
 		return err
 	}
-	report := coordinator.NewReport(rec, sum)
+	report, err := d.Report(ctx)
+	if err != nil {
+		return err
+	}
+	rec, stages, whole := d.Record(), v.stages, len(v.stages) == 0
+	if whole {
+		stages = ndls.Stages()
+	}
 	if v.json {
-		for _, s := range v.stages {
+		for _, s := range stages {
 			if x := rec.Stage(s); x != nil {
 				if err := v.line(x); err != nil {
 					return err
@@ -41,15 +47,15 @@ func (v *stageVerb) print(ctx context.Context, rec *coordinator.Record, cat *cat
 		}
 		return v.line(outcome{v.runDir, rec.State, rec.PlanHash, report.LSI, report.Accuracy})
 	}
-	for _, s := range v.stages {
-		if x := rec.Stage(s); x != nil && !v.whole {
-			describe(v.stdout, *x, sum)
+	for _, s := range stages {
+		if x := rec.Stage(s); x != nil && !whole {
+			describe(v.stdout, *x, graph)
 		}
 	}
 	if !v.quiet {
-		printPlanned(v.stderr, rec, v.stages)
+		printPlanned(v.stderr, rec, stages)
 	}
-	if !v.whole {
+	if !whole {
 		return nil
 	}
 	fmt.Fprintf(v.stdout, "%s: %d nodes, %d edges, %d features, %d classes\n",
@@ -65,14 +71,14 @@ func (v *stageVerb) print(ctx context.Context, rec *coordinator.Record, cat *cat
 	} else {
 		fmt.Fprintf(v.stdout, "peak memory of a worker %s\n", mem.Bytes(report.Memory.PeakRSSBytes))
 	}
-	printPlaces(v.stdout, v.runDir, cat)
+	printPlaces(v.stdout, v.runDir, d.Files())
 	return nil
 }
 
 // describe says in a line or a table what a stage found.
-func describe(w io.Writer, x coordinator.StageRecord, sum shards.Summary) {
+func describe(w io.Writer, x ndls.StageRecord, sum ndls.Graph) {
 	switch {
-	case x.Stage == control.Partition:
+	case x.Stage == ndls.StagePartition:
 		fmt.Fprintf(w, "%s: %d nodes, %d edges (of %d rows: %d self-loops, %d repeated), %d components, largest %d\n",
 			sum.Name, sum.Nodes, sum.Edges, sum.InputRows, sum.SelfLoops, sum.Repeated, sum.Components, sum.LargestComponent)
 	case x.LSI != nil:
@@ -85,8 +91,8 @@ func describe(w io.Writer, x coordinator.StageRecord, sum shards.Summary) {
 }
 
 // printPlanned compares what stages took with what was planned.
-func printPlanned(w io.Writer, rec *coordinator.Record, stages []control.Stage) {
-	planned := func(s control.Stage) bool { return rec.Stage(s) != nil && rec.Stage(s).Planned != nil }
+func printPlanned(w io.Writer, rec *ndls.Record, stages []ndls.Stage) {
+	planned := func(s ndls.Stage) bool { return rec.Stage(s) != nil && rec.Stage(s).Planned != nil }
 	if !slices.ContainsFunc(stages, planned) {
 		return
 	}
@@ -146,11 +152,11 @@ var places = []struct{ kind, where, what string }{
 	{catalog.KindPredictions, "predictions/", "labels and probabilities, Arrow"},
 }
 
-func printPlaces(w io.Writer, dir string, cat *catalog.Catalog) {
+func printPlaces(w io.Writer, dir string, files []ndls.FileGroup) {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(t, "in %s\n", strings.TrimSuffix(dir, "/"))
 	for _, p := range places {
-		if len(cat.Entries(p.kind)) > 0 {
+		if slices.ContainsFunc(files, func(g ndls.FileGroup) bool { return g.Kind == p.kind }) {
 			fmt.Fprintf(t, "  %s\t%s\n", p.where, p.what)
 		}
 	}

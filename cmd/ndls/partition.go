@@ -3,11 +3,11 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"ndls/internal/control"
+	"ndls"
 )
 
 func (a *app) partitionCommand() *cobra.Command {
-	v := &stageVerb{app: a, stages: []control.Stage{control.Partition}, creates: true}
+	v := &stageVerb{app: a, stages: []ndls.Stage{ndls.StagePartition}}
 	cmd := v.command("partition --dataset URI --run DIR", "import a dataset and cut it into shards",
 		`partition symmetrises the graph, drops self-loops and repeated edges, relabels
 nodes by descending degree, and commits edge shards, the node table and feature

@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
+	"ndls"
+	"ndls/internal/mem"
 	"ndls/internal/progress"
 )
 
@@ -38,8 +40,9 @@ type app struct {
 	resume   bool
 
 	cache, cacheSize string
-	// logs is where log lines go.
-	logs io.Writer
+	blockColumns     int
+	// memoryBytes and cacheBytes are --memory and --cache-size, 0 for the default.
+	memoryBytes, cacheBytes int64
 }
 
 func (a *app) root() *cobra.Command {
@@ -92,20 +95,19 @@ func (a *app) command(use, short, long string, do func(ctx context.Context, cmd 
 		Use: use, Short: short, Long: long + exitStatus, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.started = true
-			if err := a.checkCommon(); err != nil {
+			if err := a.checkCommon(cmd); err != nil {
 				return asUsage(err)
 			}
 			runtime.GOMAXPROCS(a.threads + waiting)
 			var logs io.Writer = a.stderr
 			ctx := cmd.Context()
 			if !a.quiet {
-				display := progress.NewDisplay(a.stderr, isTerminal(a.stderr))
+				display := progress.NewDisplay(a.stderr, columns(a.stderr))
 				defer display.Close()
 				ctx = progress.WithSink(ctx, display)
 				logs = display
 			}
-			a.logs = logs
-			a.log = a.logger(a.level())
+			a.log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: a.level(), ReplaceAttr: brief}))
 			// What libraries print by themselves comes back as errors, too.
 			log.SetFlags(0)
 			log.SetOutput(slog.NewLogLogger(a.log.Handler(), slog.LevelDebug).Writer())
@@ -114,7 +116,8 @@ func (a *app) command(use, short, long string, do func(ctx context.Context, cmd 
 	}
 }
 
-func (a *app) checkCommon() error {
+// checkCommon reads the values of the flags that many verbs have.
+func (a *app) checkCommon(cmd *cobra.Command) (err error) {
 	if a.threads < 1 {
 		return fmt.Errorf("--threads %d is less than 1", a.threads)
 	}
@@ -125,8 +128,33 @@ func (a *app) checkCommon() error {
 	if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {
 		return fmt.Errorf("--log-level %q is none of debug, info, warn, error", a.logLevel)
 	}
+	if a.blockColumns < 0 {
+		return fmt.Errorf("--block-columns %d is negative", a.blockColumns)
+	}
+	for _, size := range []struct {
+		flag, text string
+		to         *int64
+	}{{"memory", a.memory, &a.memoryBytes}, {"cache-size", a.cacheSize, &a.cacheBytes}} {
+		if flag := cmd.Flags().Lookup(size.flag); flag == nil || !flag.Changed {
+			continue
+		}
+		if *size.to, err = parseBytes(size.text); err != nil {
+			return fmt.Errorf("--%s %w", size.flag, err)
+		}
+	}
 	return nil
 }
+
+// resources are those that the flags give.
+func (a *app) resources() ndls.Resources {
+	return ndls.Resources{
+		Memory: a.memoryBytes, Threads: a.threads, Scratch: a.scratch, Kernel: a.kernel, BlockColumns: a.blockColumns,
+		Cache: a.cache, CacheSize: a.cacheBytes,
+	}
+}
+
+// budget is a budget of --memory.
+func (a *app) budget() (*mem.Budget, error) { return a.resources().Budget() }
 
 // level is --log-level, raised by --quiet; checkCommon has seen it.
 func (a *app) level() slog.Level {
@@ -138,27 +166,23 @@ func (a *app) level() slog.Level {
 	return level
 }
 
-func (a *app) logger(level slog.Level) *slog.Logger {
-	return slog.New(slog.NewTextHandler(a.logs, &slog.HandlerOptions{Level: level, ReplaceAttr: brief}))
-}
-
-// inner is a log for what goes on inside a verb: nothing below the level, unless
-// --log-level debug asks for all.
-func (a *app) inner(level slog.Level) *slog.Logger {
-	if all := a.level(); all < slog.LevelInfo {
-		level = all
-	}
-	return a.logger(max(a.level(), level))
-}
-
-func isTerminal(w io.Writer) bool {
+// columns says how many columns the terminal behind w has now; it is nil where w is no
+// terminal.
+func columns(w io.Writer) func() int {
 	f, ok := w.(*os.File)
-	if !ok {
-		return false
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
 	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
+	return func() int {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
+		}
+		return defaultColumns
+	}
 }
+
+// defaultColumns is the width of a terminal that does not tell its width.
+const defaultColumns = 80
 
 // brief rounds times and seconds to what a reader of the log can use.
 func brief(_ []string, attr slog.Attr) slog.Attr {

@@ -3,27 +3,31 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
-	"ndls/coordinator"
-	"ndls/internal/control"
+	"ndls"
 )
 
 func (a *app) runCommand() *cobra.Command {
-	v := &stageVerb{app: a, stages: control.Stages, whole: true, creates: true}
+	v := &stageVerb{app: a}
 	var workers int
-	parallel := string(coordinator.Auto)
+	var parallel string
+	var cmd *cobra.Command
 	v.do = func(ctx context.Context) error {
-		switch {
-		case workers < 0:
-			return asUsage(fmt.Errorf("--workers %d is negative", workers))
-		case workers == 0:
-			return v.execute(ctx)
+		c := v.config()
+		program, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("--workers: %w", err)
 		}
-		return v.local(ctx, workers, parallel)
+		if cmd.Flags().Changed("parallel") {
+			c.Parallel = parallel
+		}
+		c.Workers = ndls.Workers{Processes: workers, Program: program, LogLevel: v.logLevel, Output: v.stderr}
+		return v.run(ctx, c)
 	}
-	cmd := v.command("run --dataset URI --run DIR", "the whole job, from a dataset to accuracies",
+	cmd = v.command("run --dataset URI --run DIR", "the whole job, from a dataset to accuracies",
 		`run imports a dataset, cuts it into shards, finds the local smoothing iteration
 of every node, smooths the features, trains, predicts, smooths the predictions
 and evaluates them. It continues where an earlier run of the same plan stopped.
@@ -46,6 +50,12 @@ DATASET URIS
 	v.columnsFlag(cmd)
 	v.plan.precision().partition().lsi().smooth().train().labels()
 	cmd.Flags().IntVar(&workers, "workers", 0, "worker processes to start (default none: this process works)")
-	parallelFlag(cmd, &parallel)
+	parallelFlag(cmd, &parallel, "auto")
 	return cmd
+}
+
+// parallelFlag says how workers share stages.
+func parallelFlag(cmd *cobra.Command, to *string, standard string) {
+	cmd.Flags().StringVar(to, "parallel", standard,
+		"how workers share lsi, smooth and smooth-labels: columns of all rows, intervals of rows, or auto: intervals where 16 columns do not fit one worker")
 }

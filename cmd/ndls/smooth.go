@@ -3,11 +3,11 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"ndls/internal/control"
+	"ndls"
 )
 
 func (a *app) smoothCommand() *cobra.Command {
-	v := &stageVerb{app: a, stages: []control.Stage{control.Smooth}}
+	v := &stageVerb{app: a, stages: []ndls.Stage{ndls.StageSmooth}}
 	cmd := v.command("smooth --run DIR", "smoothed features as Arrow files",
 		`smooth averages each node's features over its hops, as --rule says, and commits
 them as Arrow files. It needs the output of ndls lsi.`)

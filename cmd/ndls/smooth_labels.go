@@ -3,11 +3,11 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"ndls/internal/control"
+	"ndls"
 )
 
 func (a *app) smoothLabelsCommand() *cobra.Command {
-	v := &stageVerb{app: a, stages: []control.Stage{control.SmoothLabels}}
+	v := &stageVerb{app: a, stages: []ndls.Stage{ndls.StageSmoothLabels}}
 	cmd := v.command("smooth-labels --run DIR", "smoothed soft labels, and the predictions they give",
 		`smooth-labels averages each node's soft labels over its hops and commits the
 predictions. The soft labels are those of ndls train, or of any other model with

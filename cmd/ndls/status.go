@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -11,70 +9,38 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ndls/coordinator"
+	"ndls"
 	"ndls/internal/control"
-	"ndls/internal/control/rpc"
 	"ndls/internal/mem"
-	"ndls/internal/storage"
 )
 
 func (a *app) statusCommand() *cobra.Command {
-	f := &clusterFlags{}
+	var s ndls.StatusConfig
 	cmd := a.command("status (--run DIR | --coordinator HOST:PORT)", "how a run on several machines goes",
 		`status asks the coordinator of a run: which stage it is in, which tasks wait, what
 each worker does, and what was lost. Where no coordinator answers it says how the
 run stood last. It proves with --keys or a token that it belongs to the job.`,
-		func(ctx context.Context, _ *cobra.Command) error { return a.status(ctx, f) })
+		func(ctx context.Context, _ *cobra.Command) error {
+			s.Run = a.runDir
+			st, last, err := ndls.GetStatus(ctx, s)
+			switch {
+			case err != nil:
+				return err
+			case st == nil:
+				return a.lastStatus(last.Record())
+			case a.json:
+				return a.line(st)
+			}
+			return printStatus(a.stdout, *st)
+		})
 	cmd.Flags().StringVar(&a.runDir, "run", "", "run directory")
-	f.securityFlags(cmd)
-	f.coordinatorFlag(cmd)
+	trustFlags(cmd, &s.Trust)
+	coordinatorFlag(cmd, &s.Coordinator)
 	return cmd
 }
 
-func (a *app) status(ctx context.Context, f *clusterFlags) error {
-	if (a.runDir == "") == (f.coordinator == "") {
-		return asUsage(errors.New("give either --run or --coordinator"))
-	}
-	var store storage.Store
-	if a.runDir != "" {
-		opened, rec, err := a.openStore(ctx, false)
-		if err != nil {
-			return err
-		}
-		switch _, err := readAddress(ctx, opened); {
-		case errors.Is(err, storage.ErrNotExist):
-			return a.lastStatus(rec)
-		case err != nil:
-			return err
-		}
-		store = opened
-	}
-	security, err := f.security(rpc.Worker)
-	if err != nil {
-		return err
-	}
-	client, err := rpc.Dial(ctx, f.locate(store), security, rpc.Options{})
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	text, err := client.Status(ctx)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		_, err := fmt.Fprintf(a.stdout, "%s\n", text)
-		return err
-	}
-	var st coordinator.Status
-	if err := json.Unmarshal(text, &st); err != nil {
-		return fmt.Errorf("the coordinator's answer makes no sense; use the same version of ndls: %w", err)
-	}
-	return printStatus(a.stdout, st)
-}
-
 // lastStatus is that of a run without a coordinator.
-func (a *app) lastStatus(rec *coordinator.Record) error {
+func (a *app) lastStatus(rec *ndls.Record) error {
 	if a.json {
 		return a.line(map[string]any{"run": a.runDir, "state": rec.State, "reason": rec.Reason, "coordinator": false})
 	}
@@ -82,7 +48,7 @@ func (a *app) lastStatus(rec *coordinator.Record) error {
 	return err
 }
 
-func printStatus(w io.Writer, st coordinator.Status) error {
+func printStatus(w io.Writer, st ndls.Status) error {
 	fmt.Fprintf(w, "%s: %s", st.Run, st.State)
 	if st.Stage != "" {
 		fmt.Fprintf(w, ", %s", st.Stage)

@@ -3,11 +3,11 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"ndls/internal/control"
+	"ndls"
 )
 
 func (a *app) trainCommand() *cobra.Command {
-	v := &stageVerb{app: a, stages: []control.Stage{control.Train, control.Predict}}
+	v := &stageVerb{app: a, stages: []ndls.Stage{ndls.StageTrain, ndls.StagePredict}}
 	cmd := v.command("train --run DIR", "a classifier on the smoothed features, and its soft labels",
 		`train fits --runs multilayer perceptrons to the smoothed features of the training
 nodes, keeps for each the epoch that is best on the validation nodes, and commits

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ndls/coordinator"
+	"ndls"
 	"ndls/internal/mem"
 )
 
@@ -16,18 +16,19 @@ func (a *app) verifyCommand() *cobra.Command {
 with the count of the catalogue, and the counts with the graph. It names every
 damaged file and ends with status 4 if there is one.`,
 		func(ctx context.Context, _ *cobra.Command) error {
-			cat, rec, err := a.openCatalog(ctx)
+			d, err := ndls.Open(ctx, a.runDir)
 			if err != nil {
 				return err
 			}
-			files, bytes, err := coordinator.Verify(ctx, cat, rec)
+			files, bytes, err := d.Verify(ctx)
 			if err != nil {
 				return err
 			}
+			state := d.Record().State
 			if a.json {
-				return a.line(map[string]any{"run": a.runDir, "state": rec.State, "files": files, "bytes": bytes})
+				return a.line(map[string]any{"run": a.runDir, "state": state, "files": files, "bytes": bytes})
 			}
-			_, err = fmt.Fprintf(a.stdout, "%d files, %s: all as committed; the run is %s\n", files, mem.Bytes(bytes), rec.State)
+			_, err = fmt.Fprintf(a.stdout, "%d files, %s: all as committed; the run is %s\n", files, mem.Bytes(bytes), state)
 			return err
 		})
 	a.runFlag(cmd)

@@ -1,6 +1,7 @@
-// Package cgroup runs commands in memory control groups of Linux, for tests and
-// measurements that hold programs to a limit: the kernel charges a group with
-// the page cache that it causes too.
+// Package cgroup knows the memory control groups of Linux: how much memory they
+// leave this process, and how to run a command in one, for tests and measurements
+// that hold programs to a limit. The kernel charges a group with the page cache
+// that it causes too.
 //
 // # Not supported
 //

@@ -10,7 +10,10 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+
+	"ndls/internal/failure"
 )
 
 const (
@@ -24,7 +27,7 @@ var (
 	// ErrPlanMismatch reports a run directory that was made with another plan.
 	ErrPlanMismatch = errors.New("the run directory has another plan")
 	// ErrOption reports an option whose value makes no sense.
-	ErrOption = errors.New("invalid option")
+	ErrOption = failure.ErrOption
 )
 
 // Stage names one step of a run.
@@ -213,19 +216,19 @@ func (p Plan) Validate() error {
 		{"schedule", p.Train.Schedule, []string{"constant", "cosine"}},
 	} {
 		if !slices.Contains(c.allowed, c.value) {
-			return fmt.Errorf("control: --%s %q is none of %s: %w", c.field, c.value,
-				strings.TrimPrefix(strings.Join(c.allowed, ", "), ", "), ErrOption)
+			return failure.Of(ErrOption, "--%s %q is none of %s", c.field, c.value,
+				strings.TrimPrefix(strings.Join(c.allowed, ", "), ", "))
 		}
 	}
 	if err := validateSplit(p.Partition.Split); err != nil {
 		return err
 	}
 	if p.Smooth.Targets == "" {
-		return fmt.Errorf("control: --targets is empty: write all, labelled or the name of a file of input ids: %w", ErrOption)
+		return failure.Of(ErrOption, "--targets is empty: write all, labelled or the name of a file of input ids")
 	}
 	if p.LSI.Active == "settled" && p.Smooth.Rule != "ndls" && p.Smooth.Rule != "ndls-reference" {
-		return fmt.Errorf("control: --active settled with --rule %s: that rule counts the same hops for every node, so none settles earlier; use --active exact: %w",
-			p.Smooth.Rule, ErrOption)
+		return failure.Of(ErrOption, "--active settled with --rule %s: that rule counts the same hops for every node, so none settles earlier; use --active exact",
+			p.Smooth.Rule)
 	}
 	for _, c := range []struct {
 		field          string
@@ -258,14 +261,20 @@ func (p Plan) Validate() error {
 		aboveLo := c.value > c.lo || !c.openLo && c.value == c.lo
 		belowHi := c.value < c.hi || !c.openHi && c.value == c.hi
 		if !aboveLo || !belowHi {
-			return fmt.Errorf("control: --%s %v is outside %s: %w", c.field, c.value,
-				span(c.lo, c.hi, c.openLo, c.openHi), ErrOption)
+			return failure.Of(ErrOption, "--%s %s %s", c.field, plain(c.value), outside(c.lo, c.hi, c.openLo, c.openHi))
 		}
 	}
 	return nil
 }
 
-func span(lo, hi float64, openLo, openHi bool) string {
+// outside says in words which values a field can have.
+func outside(lo, hi float64, openLo, openHi bool) string {
+	switch {
+	case math.IsInf(hi, 1) && openLo:
+		return "is not a finite number above " + plain(lo)
+	case math.IsInf(hi, 1):
+		return "is not a finite number of at least " + plain(lo)
+	}
 	left, right := "[", "]"
 	if openLo {
 		left = "("
@@ -273,7 +282,15 @@ func span(lo, hi float64, openLo, openHi bool) string {
 	if openHi {
 		right = ")"
 	}
-	return fmt.Sprintf("%s%v, %v%s", left, lo, hi, right)
+	return fmt.Sprintf("is outside %s%s, %s%s", left, plain(lo), plain(hi), right)
+}
+
+// plain prints whole numbers with all their digits.
+func plain(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
 func validateSplit(s string) error {
@@ -283,8 +300,7 @@ func validateSplit(s string) error {
 	var train, valid uint32
 	if _, err := fmt.Sscanf(s, "random:%d,%d", &train, &valid); err != nil || train == 0 ||
 		s != fmt.Sprintf("random:%d,%d", train, valid) {
-		return fmt.Errorf("control: --split %q is not random:TRAIN,VALID with numbers of nodes per class, such as random:20,30: %w",
-			s, ErrOption)
+		return failure.Of(ErrOption, "--split %q is not random:TRAIN,VALID with numbers of nodes per class, such as random:20,30", s)
 	}
 	return nil
 }

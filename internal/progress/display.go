@@ -25,19 +25,20 @@ const (
 type Display struct {
 	mu      sync.Mutex
 	w       io.Writer
-	bar     bool
+	width   func() int // of the terminal; nil shows plain lines
 	drawn   bool
 	live    []*Meter
 	stop    chan struct{}
 	stopped chan struct{}
 }
 
-// NewDisplay shows meters on w: as one line redrawn in place if bar is true,
-// else as plain lines every ten seconds and at the end.
-func NewDisplay(w io.Writer, bar bool) *Display {
-	d := &Display{w: w, bar: bar, stop: make(chan struct{}), stopped: make(chan struct{})}
+// NewDisplay shows meters on w: as one line redrawn in place where width says how many
+// columns the terminal has, and as plain lines every ten seconds and at the end where
+// width is nil.
+func NewDisplay(w io.Writer, width func() int) *Display {
+	d := &Display{w: w, width: width, stop: make(chan struct{}), stopped: make(chan struct{})}
 	interval := lineInterval
-	if bar {
+	if width != nil {
 		interval = barInterval
 	}
 	go d.refresh(interval)
@@ -76,7 +77,7 @@ func (d *Display) end(m *Meter) {
 		d.live = slices.Delete(d.live, i, i+1)
 	}
 	now := time.Now()
-	if d.bar {
+	if d.width != nil {
 		d.clear()
 		d.show(now)
 	} else if now.Sub(m.started) >= minShown {
@@ -86,7 +87,7 @@ func (d *Display) end(m *Meter) {
 
 // show draws the youngest meter as the bar, or a line for every meter.
 func (d *Display) show(now time.Time) {
-	if !d.bar {
+	if d.width == nil {
 		for _, m := range d.live {
 			fmt.Fprintln(d.w, status(m, now))
 		}
@@ -96,7 +97,7 @@ func (d *Display) show(now time.Time) {
 		return
 	}
 	m := d.live[len(d.live)-1]
-	fmt.Fprintf(d.w, "\r\x1b[K%s%s", drawBar(m), status(m, now))
+	fmt.Fprintf(d.w, "\r\x1b[K%s", fit(drawBar(m), status(m, now), d.width()))
 	d.drawn = true
 }
 
@@ -129,8 +130,20 @@ func (d *Display) Close() {
 	<-d.stopped
 }
 
+// fit makes a line that stays on one row of a terminal: the terminal breaks a line that
+// reaches the last column, and a redraw would leave the broken line behind. Without
+// room for all of it the bar goes first, then the end of the text.
+func fit(bar, text string, width int) string {
+	line := []rune(bar + text)
+	if len(line) < width {
+		return string(line)
+	}
+	line = []rune(text)
+	return string(line[:min(len(line), max(width-1, 0))])
+}
+
 func drawBar(m *Meter) string {
-	if m.total <= 0 {
+	if m.total <= 0 || m.within.Load() != nil {
 		return ""
 	}
 	full := int(barWidth * float64(min(m.Count(), m.total)) / float64(m.total))
@@ -142,18 +155,24 @@ func status(m *Meter, now time.Time) string {
 	count, spent := m.Count(), now.Sub(m.started).Seconds()
 	var b strings.Builder
 	b.WriteString(m.what)
-	if m.total > 0 {
-		fmt.Fprintf(&b, " %d%%", 100*min(count, m.total)/m.total)
+	total := m.total
+	if within := m.within.Load(); within != nil {
+		total = 0
+		fmt.Fprintf(&b, " %s,", *within)
 	}
-	fmt.Fprintf(&b, " %s", amount(count, m.unit))
-	if m.total > 0 {
-		fmt.Fprintf(&b, " of %s", amount(m.total, m.unit))
+	if total > 0 {
+		fmt.Fprintf(&b, " %d%%", 100*min(count, total)/total)
+	}
+	if total > 0 {
+		fmt.Fprintf(&b, " %s of %s", number(count, m.unit), amount(total, m.unit))
+	} else {
+		fmt.Fprintf(&b, " %s", amount(count, m.unit))
 	}
 	if count > 0 && spent > 0 {
 		rate := float64(count) / spent
 		fmt.Fprintf(&b, ", %s/s", amount(int64(rate), m.unit))
-		if m.total > count {
-			fmt.Fprintf(&b, ", %s left", seconds(float64(m.total-count)/rate))
+		if total > count {
+			fmt.Fprintf(&b, ", %s left", seconds(float64(total-count)/rate))
 		}
 	}
 	return b.String()
@@ -164,24 +183,41 @@ func finished(m *Meter, now time.Time) string {
 	return fmt.Sprintf("%s done: %s in %s", m.what, amount(m.Count(), m.unit), seconds(spent))
 }
 
+// seconds prints a time: tenths below ten seconds, whole seconds above.
 func seconds(s float64) string {
-	return (time.Duration(s*10) * (time.Second / 10)).String()
+	if s < 10 {
+		return (time.Duration(s*10) * (time.Second / 10)).String()
+	}
+	return time.Duration(s * float64(time.Second)).Round(time.Second).String()
 }
 
 // amount prints a count with its unit in a few characters.
 func amount(n int64, unit string) string {
+	switch {
+	case unit == "bytes":
+		return number(n, unit)
+	case n == 1:
+		unit = strings.TrimSuffix(unit, "s")
+	}
+	return number(n, unit) + " " + unit
+}
+
+// number prints a count as amount does; only bytes have their unit.
+func number(n int64, unit string) string {
 	if unit == "bytes" {
 		return mem.Bytes(n).String()
 	}
 	f, prefix := float64(n), ""
 	for _, p := range []string{"k", "M", "G"} {
-		if f < 10_000 {
+		// A number that would be printed with four digits before the point has the
+		// next unit.
+		if f < 10_000 && prefix == "" || f < 999.95 {
 			break
 		}
 		f, prefix = f/1000, p
 	}
 	if prefix == "" {
-		return fmt.Sprintf("%d %s", n, unit)
+		return fmt.Sprint(n)
 	}
-	return fmt.Sprintf("%.1f%s %s", f, prefix, unit)
+	return fmt.Sprintf("%.1f%s", f, prefix)
 }

@@ -37,7 +37,9 @@ type Meter struct {
 	started    time.Time
 	count      atomic.Int64
 	ended      atomic.Bool
-	onDone     func(*Meter)
+	// within, once set, says where the work is, of which total is only a bound.
+	within atomic.Pointer[string]
+	onDone func(*Meter)
 }
 
 func newMeter(what string, total int64, unit string, onDone func(*Meter)) *Meter {
@@ -48,6 +50,15 @@ func newMeter(what string, total int64, unit string, onDone func(*Meter)) *Meter
 func (m *Meter) Add(n int64) {
 	if m != nil {
 		m.count.Add(n)
+	}
+}
+
+// Within says in words where the work is, such as "hop 7 of at most 200". The total
+// is from then on only the most that the work can take: nobody is told a share of it
+// or a time left.
+func (m *Meter) Within(text string) {
+	if m != nil {
+		m.within.Store(&text)
 	}
 }
 

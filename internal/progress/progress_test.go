@@ -31,7 +31,7 @@ func TestNoSink(t *testing.T) {
 
 func TestConcurrentAdds(t *testing.T) {
 	var out bytes.Buffer
-	d := NewDisplay(&out, true)
+	d := NewDisplay(&out, wide)
 	m := Start(WithSink(context.Background(), d), "sort", 8000, "edges")
 	var wg sync.WaitGroup
 	for range 8 {
@@ -59,12 +59,12 @@ func TestStatus(t *testing.T) {
 		after       time.Duration
 		want, final string
 	}{
-		{"half", "sort", 50, 100, "rows", 10 * time.Second, "sort 50% 50 rows of 100 rows, 5 rows/s, 10s left", "sort done: 50 rows in 10s"},
+		{"half", "sort", 50, 100, "rows", 10 * time.Second, "sort 50% 50 of 100 rows, 5 rows/s, 10s left", "sort done: 50 rows in 10s"},
 		{"unknown total", "read", 20_000, 0, "edges", 2 * time.Second, "read 20.0k edges, 10.0k edges/s", "read done: 20.0k edges in 2s"},
-		{"nothing yet", "read", 0, 100, "rows", time.Second, "read 0% 0 rows of 100 rows", "read done: 0 rows in 1s"},
-		{"more than total", "read", 120, 100, "rows", time.Second, "read 100% 120 rows of 100 rows, 120 rows/s", "read done: 120 rows in 1s"},
+		{"nothing yet", "read", 0, 100, "rows", time.Second, "read 0% 0 of 100 rows", "read done: 0 rows in 1s"},
+		{"more than total", "read", 120, 100, "rows", time.Second, "read 100% 120 of 100 rows, 120 rows/s", "read done: 120 rows in 1s"},
 		{"bytes", "copy", 1 << 20, 1 << 21, "bytes", time.Second, "copy 50% 1.0 MiB of 2.0 MiB, 1.0 MiB/s, 1s left", "copy done: 1.0 MiB in 1s"},
-		{"clock did not move", "copy", 5, 10, "rows", 0, "copy 50% 5 rows of 10 rows", "copy done: 5 rows in 0s"},
+		{"clock did not move", "copy", 5, 10, "rows", 0, "copy 50% 5 of 10 rows", "copy done: 5 rows in 0s"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m := &Meter{what: tc.what, total: tc.total, unit: tc.unit, started: start}
@@ -81,7 +81,7 @@ func TestStatus(t *testing.T) {
 
 func TestBarIsClearedForLogLines(t *testing.T) {
 	var out bytes.Buffer
-	d := NewDisplay(&out, true)
+	d := NewDisplay(&out, wide)
 	m := d.Start("sort", 4, "rows")
 	m.Add(1)
 	d.mu.Lock()
@@ -93,7 +93,7 @@ func TestBarIsClearedForLogLines(t *testing.T) {
 	m.Done()
 	d.Close()
 	got := out.String()
-	if !strings.Contains(got, "[=====               ] sort 25% 1 rows of 4 rows") {
+	if !strings.Contains(got, "[=====               ] sort 25% 1 of 4 rows") {
 		t.Errorf("no bar in %q", got)
 	}
 	if !strings.Contains(got, "\r\x1b[Ka log line\n") {
@@ -103,7 +103,7 @@ func TestBarIsClearedForLogLines(t *testing.T) {
 
 func TestPlainLines(t *testing.T) {
 	var out bytes.Buffer
-	d := NewDisplay(&out, false)
+	d := NewDisplay(&out, nil)
 	quick := d.Start("quick", 1, "rows")
 	quick.Add(1)
 	quick.Done()
@@ -114,5 +114,41 @@ func TestPlainLines(t *testing.T) {
 	d.Close()
 	if got, want := out.String(), "slow done: 2 rows in 1m0s\n"; got != want {
 		t.Errorf("lines = %q, want %q", got, want)
+	}
+}
+
+// wide is a terminal on which every line fits.
+func wide() int { return 1000 }
+
+func TestBarStaysOnOneRow(t *testing.T) {
+	for _, width := range []int{0, 1, 20, 40, 79, 80, 200} {
+		var out bytes.Buffer
+		d := NewDisplay(&out, func() int { return width })
+		m := d.Start("writing sorted edges", 4_000_000_000, "edges")
+		m.started = m.started.Add(-time.Hour)
+		m.Add(1_234_567_890)
+		d.mu.Lock()
+		d.show(time.Now())
+		d.mu.Unlock()
+		m.Done()
+		d.Close()
+		for _, line := range strings.Split(out.String(), "\r\x1b[K") {
+			if n := len([]rune(line)); n > max(width-1, 0) {
+				t.Errorf("%d columns: a line of %d: %q", width, n, line)
+			}
+		}
+		if width == 80 && !strings.Contains(out.String(), "left") {
+			t.Errorf("80 columns do not show the time left: %q", out.String())
+		}
+	}
+}
+
+func TestWithin(t *testing.T) {
+	start := time.Unix(1000, 0)
+	m := &Meter{what: "lsi", total: 356_400_000, unit: "edges", started: start}
+	m.Add(13_900_000)
+	m.Within("hop 7 of at most 200")
+	if got, want := drawBar(m)+status(m, start.Add(10*time.Second)), "lsi hop 7 of at most 200, 13.9M edges, 1.4M edges/s"; got != want {
+		t.Errorf("status %q, want %q", got, want)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 func TestWatch(t *testing.T) {
 	var out bytes.Buffer
-	d := NewDisplay(&out, true)
+	d := NewDisplay(&out, wide)
 	defer d.Close()
 	for name, ctx := range map[string]context.Context{"alone": context.Background(), "passed on": WithSink(context.Background(), d)} {
 		ctx, w := WithWatch(ctx)

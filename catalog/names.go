@@ -1,0 +1,27 @@
+package catalog
+
+import (
+	"regexp"
+	"strings"
+)
+
+// made matches the names of all files that ndls makes in a run directory. A stage
+// that writes files of other names needs a line here: gc removes only what matches.
+var made = regexp.MustCompile(`^(?:` + strings.Join([]string{
+	`catalog\.parquet`, `catalog/\d+\.(?:json|parquet)`, `run\.json`, `report\.(?:json|html)`, `(?:journal|cluster)/[0-9a-z.-]+`,
+	`graph/(?:summary\.json|nodes\.parquet)`,
+	`graph/edges/part-\d{5,}\.parquet`,
+	`graph/hops/part-\d{5,}(?:-[0-9a-f]+)?\.hops`,
+	`graph/runs/(?:order\.json|[a-z]+/\d+-\d+[0-9a-z.-]*)`,
+	`(?:graph/features|(?:smoothed|soft_labels|predictions)/tiles|predictions/given)/tile-\d{5,}-\d{5,}\.f(?:16|32)(?:\.rows-\d+-\d+)?`,
+	`lsi/(?:part-\d{5,}\.parquet|rows-\d+-\d+\.k)`,
+	`(?:smoothed|soft_labels|predictions)/part-\d{5,}\.arrow`,
+	`model/(?:model\.json|run-\d{3,}\.(?:mlp|tally\.json))`,
+	`checkpoints/.+/hop-\d+-[0-9a-z]+`,
+	`scratch/(?:[^/]+/)*(?:scratch-\d+\.tmp|\d{6,}\.spill)`,
+	`scratch/(?:[^/]+/)*cache/[0-9a-f]{16}(?:\.[a-z]+)?`,
+}, "|") + `)(?:\.[0-9a-f]{16}\.tmp)?$`)
+
+// Made says whether a file of a run directory has a name that ndls gives, finished or
+// not.
+func Made(name string) bool { return made.MatchString(name) }

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"ndls"
+)
+
+// runFlag adds --run.
+func (a *app) runFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.runDir, "run", "", "run directory (required)")
+	_ = cmd.MarkFlagRequired("run")
+}
+
+// stageVerb is what a verb that executes stages was given.
+type stageVerb struct {
+	*app
+	plan *planFlags
+	// dataset and softLabels are the values of the flags, "" where the verb
+	// has none.
+	dataset, softLabels string
+	// do is what the verb does, execute unless set.
+	do func(ctx context.Context) error
+	// stages are those to execute, none for the whole job.
+	stages []ndls.Stage
+}
+
+// command makes the verb; v.plan starts empty.
+func (v *stageVerb) command(use, short, long string) *cobra.Command {
+	cmd := v.app.command(use, short, long, func(ctx context.Context, _ *cobra.Command) error { return v.do(ctx) })
+	if v.do == nil {
+		v.do = v.execute
+	}
+	v.runFlag(cmd)
+	v.cacheFlags(cmd)
+	cmd.Flags().BoolVar(&v.resume, "resume", true, "continue what is there; --resume=false discards the output of these stages and of those that read it")
+	v.plan = newPlanFlags(cmd)
+	v.plan.seed()
+	return cmd
+}
+
+func (a *app) columnsFlag(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&a.blockColumns, "block-columns", 0, "columns of a column block (default as many as --memory holds)")
+}
+
+// cacheFlags adds --cache and --cache-size.
+func (a *app) cacheFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.cache, "cache", "", "local folder, of this process alone, for copies of what is read from s3:// (default in --scratch)")
+	cmd.Flags().StringVar(&a.cacheSize, "cache-size", "", "largest size of the cache, such as 200GiB (default half of what is free on its disk)")
+}
+
+func (v *stageVerb) datasetFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&v.dataset, "dataset", "", "dataset URI, such as planetoid:DIR/cora (required to start)")
+}
+
+func (v *stageVerb) softLabelsFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&v.softLabels, "soft-labels", "", "soft labels of another model: an Arrow file of id and probability")
+}
+
+// config is what the flags say.
+func (v *stageVerb) config() ndls.Config {
+	return ndls.Config{
+		Run: v.runDir, Dataset: v.dataset, SoftLabels: v.softLabels, Options: v.plan.over,
+		Resources: v.resources(), Discard: !v.resume, Log: v.log,
+	}
+}
+
+// execute runs the stages and prints what came of them.
+func (v *stageVerb) execute(ctx context.Context) error {
+	return v.run(ctx, v.config())
+}
+
+// run executes the stages as c says and prints what came of them.
+func (v *stageVerb) run(ctx context.Context, c ndls.Config) error {
+	d, err := ndls.Run(ctx, c, v.stages...)
+	if err != nil {
+		return err
+	}
+	return v.print(ctx, d)
+}

@@ -1,0 +1,188 @@
+package ndls
+
+import (
+	"io"
+	"log/slog"
+
+	"ndls/coordinator"
+	"ndls/estimate"
+	"ndls/internal/cgroup"
+	"ndls/internal/control"
+	"ndls/internal/failure"
+	"ndls/internal/mem"
+	"ndls/internal/rundir"
+	"ndls/shards"
+)
+
+// Stage names one step of a run.
+type Stage = control.Stage
+
+// The stages, in the order in which a whole run takes them.
+const (
+	StagePartition    = control.Partition
+	StageLSI          = control.LSI
+	StageSmooth       = control.Smooth
+	StageTrain        = control.Train
+	StagePredict      = control.Predict
+	StageSmoothLabels = control.SmoothLabels
+	StageEvaluate     = control.Evaluate
+)
+
+// Stages lists every stage in order.
+func Stages() []Stage { return append([]Stage(nil), control.Stages...) }
+
+// Options decide the bytes of a run directory: the same options and the same
+// dataset give the same bytes.
+type Options = control.Plan
+
+// DefaultOptions holds the default of every option that does not depend on the
+// dataset.
+func DefaultOptions() Options { return control.DefaultPlan() }
+
+// Types of what a run directory holds.
+type (
+	// State is how far a run or a stage is.
+	State = coordinator.State
+	// Record is run.json: what was asked for, and how far it is.
+	Record = coordinator.Record
+	// StageRecord is one stage of a record.
+	StageRecord = coordinator.StageRecord
+	// Report is report.json: what a run found and what it took.
+	Report = coordinator.Report
+	// Graph describes the graph as imported.
+	Graph = shards.Summary
+	// Figures are what a stage takes.
+	Figures = control.Figures
+	// Counts are what a plan is made from.
+	Counts = estimate.Counts
+	// Status is how a run on several machines goes.
+	Status = coordinator.Status
+)
+
+// The states of a run and of a stage. A run that was killed without warning stays
+// RUNNING.
+const (
+	Running  = coordinator.Running
+	Complete = coordinator.Complete
+	Failed   = coordinator.Failed
+)
+
+// DefaultHops is how many hops a plan counts where it is not told.
+const DefaultHops = estimate.DefaultHops
+
+// Config says what to run, where and with what.
+type Config struct {
+	// Run is the run directory: a folder, or s3://bucket/prefix. It is made if it is
+	// missing and a dataset is given.
+	Run string
+	// Dataset is the URI of the dataset. A run directory with a complete partition
+	// needs none.
+	Dataset string
+	// SoftLabels is an Arrow file with the soft labels of another model, which are
+	// smoothed in place of the run's own.
+	SoftLabels string
+	// Options, unless nil, changes the options: those that the run directory was made
+	// with, or the defaults. Smooth.Targets may name a file of input ids.
+	Options func(*Options)
+	// Resources are what the run may use. They never change bytes.
+	Resources Resources
+	// Discard discards what the stages, and those that read their output, have
+	// committed. Otherwise the run continues what is there.
+	Discard bool
+	// Workers are worker processes on this host that share the resources. Without them
+	// the calling process does the work.
+	Workers Workers
+	// Parallel says how workers share stages: "columns", "intervals", or "auto"
+	// (default). A run without workers has nothing to share.
+	Parallel string
+	// Log gets what happens; nil drops it.
+	Log *slog.Logger
+	// Progress, unless nil, is called once a second with how far the present work is.
+	Progress func(Progress)
+}
+
+// Workers are worker processes on this host.
+type Workers struct {
+	// Processes is how many there are.
+	Processes int
+	// Program is the program ndls that is started, "" to look for it in PATH.
+	Program string
+	// LogLevel is the least level of their log, "" for info; the log goes to Output,
+	// nil drops it.
+	LogLevel string
+	Output   io.Writer
+}
+
+// Progress says how far a piece of work is. Total is 0 where it is not known.
+type Progress struct {
+	What, Unit  string
+	Done, Total int64
+}
+
+// Resources are what a process may use. They never change the bytes of a run.
+type Resources struct {
+	// Memory is the most memory in bytes that the process may cause: heap, arrays and
+	// page cache. With 0 it is 3/4 of what is available, at most 8 GiB.
+	Memory int64
+	// Threads is how many threads compute, 0 for as many as Go uses.
+	Threads int
+	// Scratch is a local folder for temporary files, "" for one in the run directory.
+	Scratch string
+	// Kernel is "auto" (also ""), "avx512", "avx2" or "go".
+	Kernel string
+	// BlockColumns is the number of columns of a column block, 0 for as many as fit the
+	// memory.
+	BlockColumns int
+	// Cache is a local folder, of this process alone, for copies of what is read from
+	// an object store; "" is a folder in Scratch. CacheSize is its largest size in
+	// bytes, 0 for half of what is free.
+	Cache     string
+	CacheSize int64
+}
+
+// maxDefaultMemory bounds the memory where none is given.
+const maxDefaultMemory = 8 << 30
+
+// memory is the budget in bytes, or its default.
+func (r Resources) memory() (int64, error) {
+	if r.Memory != 0 {
+		return r.Memory, nil
+	}
+	available, err := cgroup.Available()
+	if err != nil {
+		return 0, failure.Of(ErrOption, "%w; give --memory", err)
+	}
+	return min(available/4*3, maxDefaultMemory), nil
+}
+
+// Budget is a budget of r.Memory, from which the program takes its memory.
+func (r Resources) Budget() (*mem.Budget, error) {
+	n, err := r.memory()
+	if err != nil {
+		return nil, err
+	}
+	return mem.NewBudget(n)
+}
+
+// control returns r as a task has it, for a run directory.
+func (r Resources) control(dir string) (c control.Resources, err error) {
+	if r.BlockColumns < 0 {
+		return c, failure.Of(ErrOption, "--block-columns %d is negative", r.BlockColumns)
+	}
+	if r.BlockColumns%shards.TileColumns != 0 {
+		return c, failure.Of(ErrOption, "--block-columns %d is not a multiple of %d; give %d or %d",
+			r.BlockColumns, shards.TileColumns, max(r.BlockColumns/shards.TileColumns, 1)*shards.TileColumns, (r.BlockColumns/shards.TileColumns+1)*shards.TileColumns)
+	}
+	c = control.Resources{Threads: threads(r.Threads), Scratch: r.Scratch, Kernel: r.Kernel, BlockColumns: r.BlockColumns}
+	if c.Kernel == "" {
+		c.Kernel = "auto"
+	}
+	if _, err := Kernel(c.Kernel); err != nil {
+		return c, failure.Of(ErrOption, "--kernel: %w", err)
+	}
+	if c.Scratch == "" {
+		c.Scratch = rundir.Scratch(dir)
+	}
+	c.Memory, err = r.memory()
+	return c, err
+}

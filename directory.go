@@ -1,0 +1,231 @@
+package ndls
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+
+	"github.com/apache/arrow/go/v14/arrow"
+
+	"ndls/catalog"
+	"ndls/coordinator"
+	"ndls/export"
+	"ndls/internal/control/address"
+	"ndls/internal/failure"
+	"ndls/internal/rundir"
+	"ndls/shards"
+	"ndls/stage"
+)
+
+// Directory is a run directory that is open for reading. It is the state of the
+// moment at which it was opened, and is safe for concurrent use.
+type Directory struct {
+	uri    string
+	record *coordinator.Record
+	cat    *catalog.Catalog
+}
+
+// Open opens a run directory for reading: a folder, or s3://bucket/prefix. It
+// reads the record and the catalogue, not the data.
+func Open(ctx context.Context, dir string) (_ *Directory, err error) {
+	defer func() { err = interruption(ctx, err) }()
+	store, rec, err := openStore(ctx, dir, false)
+	if err != nil {
+		return nil, err
+	}
+	cat, err := catalog.Open(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	cat.Bind(stage.Binding(rec.Plan))
+	return &Directory{uri: dir, record: rec, cat: cat}, nil
+}
+
+// URI is the name under which the run directory was opened.
+func (d *Directory) URI() string { return d.uri }
+
+// Record says what was asked for, and how far it is.
+func (d *Directory) Record() *Record { return d.record }
+
+// Graph describes the graph as imported. The error wraps [ErrNoRun] where the
+// partition is not complete.
+func (d *Directory) Graph(ctx context.Context) (Graph, error) {
+	if _, ok := d.cat.Lookup(shards.SummaryPath); !ok {
+		return Graph{}, failure.Of(ErrNoRun, "%s holds no graph yet; run ndls partition first", d.uri)
+	}
+	g, err := shards.ReadSummary(ctx, d.cat)
+	return g, interruption(ctx, err)
+}
+
+// Report says what the run found and what it took.
+func (d *Directory) Report(ctx context.Context) (Report, error) {
+	g, err := d.Graph(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	return coordinator.NewReport(d.record, g), nil
+}
+
+// FileGroup adds up the files of one kind.
+type FileGroup struct {
+	Kind  string `json:"kind"`
+	Files int    `json:"files"`
+	Rows  int64  `json:"rows"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Files adds up what is committed, by kind.
+func (d *Directory) Files() []FileGroup {
+	list := []FileGroup{}
+	for _, e := range d.cat.Entries("") {
+		i := slices.IndexFunc(list, func(g FileGroup) bool { return g.Kind == e.Kind })
+		if i < 0 {
+			i = len(list)
+			list = append(list, FileGroup{Kind: e.Kind})
+		}
+		g := &list[i]
+		g.Files++
+		g.Rows += e.Rows
+		g.Bytes += e.Bytes
+	}
+	slices.SortFunc(list, func(a, b FileGroup) int { return cmp.Compare(a.Kind, b.Kind) })
+	return list
+}
+
+// Verify reads every committed file again and checks it: its checksum, its rows, and
+// the counts against the graph. The error wraps [ErrCorrupt] and names every damaged
+// file.
+func (d *Directory) Verify(ctx context.Context) (files int, bytes int64, err error) {
+	files, bytes, err = coordinator.Verify(ctx, d.cat, d.record)
+	return files, bytes, interruption(ctx, err)
+}
+
+// ExportOptions say what to write where.
+type ExportOptions struct {
+	// What is one of [Artifacts], Format one of [Formats].
+	What, Format string
+	// Out is a file outside of every run directory. It appears complete or not at all;
+	// what is there is replaced only with Force. A pipe or a device takes the rows as
+	// they come. A name that ends in .gz or .zst gets compressed bytes.
+	Out   string
+	Force bool
+	// To, unless nil, takes the rows as they come, in place of Out.
+	To io.Writer
+	// Memory is the most memory in bytes that the export may take, 0 for the default
+	// of [Resources].
+	Memory int64
+}
+
+// Artifacts lists what can be exported, Formats how.
+func Artifacts() []string { return slices.Clone(export.Artifacts) }
+
+// Formats lists the formats of an export.
+func Formats() []string { return slices.Clone(export.Formats) }
+
+// Export writes an artifact as one file, its rows in ascending order of input id, and
+// returns the number of rows.
+func (d *Directory) Export(ctx context.Context, o ExportOptions) (rows int64, err error) {
+	budget, err := Resources{Memory: o.Memory}.Budget()
+	if err != nil {
+		return 0, err
+	}
+	rows, err = export.Run(ctx, d.cat, export.Options{What: o.What, Format: o.Format, Out: o.Out, Force: o.Force, To: o.To, Budget: budget})
+	return rows, interruption(ctx, err)
+}
+
+// Records streams an artifact, one of [Artifacts], as Arrow record batches in the order
+// in which the run directory holds it: rows in order of node, each with its input id in
+// the column id, and edges as node numbers src and dst, both directions of each. Row i of
+// nodes is node i. A batch is valid until the next one is asked for; call its Retain
+// method only together with a copy. Every file is verified before the first batch. The
+// last pair has an error if the artifact is missing or damaged.
+//
+//	nodes        id, degree, component, label (-1 for none), split
+//	lsi          id, k, capped
+//	features     id, feature
+//	smoothed     id, feature
+//	soft-labels  id, probability
+//	predictions  id, label, probability
+//	edges        src, dst
+func (d *Directory) Records(ctx context.Context, artifact string) iter.Seq2[arrow.Record, error] {
+	return func(yield func(arrow.Record, error) bool) {
+		budget, err := Resources{}.Budget()
+		if err == nil {
+			err = export.Records(ctx, d.cat, artifact, budget, func(r arrow.Record) error {
+				if !yield(r, nil) {
+					return errEnough
+				}
+				return nil
+			})
+		}
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(nil, interruption(ctx, err))
+		}
+	}
+}
+
+// errEnough ends a stream whose reader has seen enough.
+var errEnough = errors.New("the reader has seen enough")
+
+// Leftover is a file of a run directory that no catalogue names.
+type Leftover struct {
+	Name  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+	// Deleted says that it was removed, Foreign that ndls did not write it: it is kept.
+	Deleted bool `json:"deleted"`
+	Foreign bool `json:"foreign,omitempty"`
+}
+
+// GC lists what interrupted runs left behind in a run directory: unfinished files,
+// spills, and files that are no longer in the catalogue. With remove it removes them;
+// it refuses with [ErrBusy] while another process works on the run directory. Files
+// that ndls did not write are listed as foreign and kept.
+func GC(ctx context.Context, dir string, remove bool) (left []Leftover, err error) {
+	defer func() { err = interruption(ctx, err) }()
+	if remove {
+		unlock, err := lockExisting(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		defer unlock()
+	}
+	d, err := Open(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	orphans, foreign, err := d.cat.Orphans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range orphans {
+		if remove {
+			if err := d.cat.Store().Remove(ctx, o.Name); err != nil {
+				return left, fmt.Errorf("removing %s: %w", o.Name, err)
+			}
+		}
+		left = append(left, Leftover{Name: o.Name, Bytes: o.Size, Deleted: remove})
+	}
+	for _, f := range foreign {
+		left = append(left, Leftover{Name: f.Name, Bytes: f.Size, Foreign: true})
+	}
+	return left, nil
+}
+
+// lockExisting locks a run directory that is known to be one.
+func lockExisting(ctx context.Context, dir string) (unlock func(), err error) {
+	store, _, err := openStore(ctx, dir, false)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := address.Read(ctx, store); err == nil && rundir.Remote(dir) {
+		return nil, failure.Of(ErrBusy, "--run %s: a coordinator is working on it, or was killed: start it again and let it end, or remove %s", dir, address.Name)
+	}
+	return rundir.Lock(dir)
+}
+
+// Catalog lists the committed files, for programs that read them as they are.
+func (d *Directory) Catalog() *catalog.Catalog { return d.cat }

@@ -1,0 +1,130 @@
+package ndls
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"ndls/coordinator"
+	"ndls/dataset"
+	"ndls/estimate"
+	"ndls/export"
+	"ndls/internal/control"
+	"ndls/internal/failure"
+	"ndls/internal/mem"
+	"ndls/internal/rundir"
+	"ndls/internal/seal"
+)
+
+// The kinds of errors that the functions of this package return. Ask for them with
+// errors.Is; the text of an error is written for the user and does not name the kind.
+var (
+	// ErrOption reports a value that an option cannot have. Nothing was done.
+	ErrOption = control.ErrOption
+	// ErrPlanMismatch reports a run directory that was made with other options.
+	ErrPlanMismatch = control.ErrPlanMismatch
+	// ErrRefused reports a worker that the coordinator does not want: it belongs to
+	// another run or is of another version.
+	ErrRefused = control.ErrRefused
+	// ErrBudget reports work that does not fit the memory, ErrDisk work that does not
+	// fit the disk. ErrUnable reports work that no worker has the memory for.
+	ErrBudget = mem.ErrBudget
+	ErrDisk   = estimate.ErrDisk
+	ErrUnable = control.ErrUnable
+	// ErrCorrupt reports a file of a run directory that is not as it was written,
+	// ErrVersion one that another version of ndls wrote.
+	ErrCorrupt = seal.ErrCorrupt
+	ErrVersion = seal.ErrVersion
+	// ErrData reports a dataset that cannot be read as what it is said to be.
+	ErrData = dataset.ErrData
+	// ErrForeign reports a folder that holds something else than a run.
+	ErrForeign = coordinator.ErrForeign
+	// ErrNoRun reports a folder that holds no run yet.
+	ErrNoRun = errors.New("no run")
+	// ErrBusy reports a run directory on which another process works.
+	ErrBusy = rundir.ErrBusy
+	// ErrExists reports an output file that is there already.
+	ErrExists = export.ErrExists
+	// ErrInterrupted reports that the context was cancelled. The same call continues
+	// the run.
+	ErrInterrupted = errors.New("interrupted by the user; run again to continue")
+	// ErrTerminated is a cause for which a command cancels the context when the system
+	// tells it to stop. It is an [ErrInterrupted], too.
+	ErrTerminated = failure.Of(ErrInterrupted, "interrupted by SIGTERM; run again to continue")
+)
+
+// An Exit is one row of the table of exit statuses.
+type Exit struct {
+	Status  int
+	Meaning string
+	kinds   []error
+}
+
+// The exit statuses of the command ndls.
+const (
+	ExitDone        = 0
+	ExitError       = 1
+	ExitUsage       = 2
+	ExitBudget      = 3
+	ExitCorrupt     = 4
+	ExitMismatch    = 5
+	ExitTerminated  = 75
+	ExitInterrupted = 130
+)
+
+// Exits is the table of the exit statuses of the command ndls. The status of an error
+// is that of the first row of which the error has a kind.
+var Exits = []Exit{
+	{ExitDone, "done", nil},
+	{ExitError, "error", nil},
+	{ExitUsage, "wrong usage", []error{ErrOption, dataset.ErrURI}},
+	{ExitBudget, "does not fit the memory budget or the disk", []error{ErrBudget, ErrDisk, ErrUnable, syscall.ENOSPC, syscall.EDQUOT}},
+	{ExitCorrupt, "corrupt data", []error{ErrCorrupt, ErrData}},
+	{ExitMismatch, "the run directory was made with another plan, or a worker was refused", []error{ErrPlanMismatch, ErrRefused}},
+	{ExitTerminated, "interrupted by SIGTERM or SIGUSR1; run again to continue", []error{ErrTerminated}},
+	{ExitInterrupted, "interrupted by the user; run again to continue", []error{ErrInterrupted}},
+}
+
+// ExitStatus is the exit status of the command ndls after err.
+func ExitStatus(err error) int {
+	if err == nil {
+		return ExitDone
+	}
+	for _, x := range Exits {
+		for _, kind := range x.kinds {
+			if errors.Is(err, kind) {
+				return x.Status
+			}
+		}
+	}
+	return ExitError
+}
+
+// Message is what a user reads of an error: its text without the names of packages and
+// of kinds.
+func Message(err error) string {
+	kinds := []error{ErrVersion, ErrForeign, ErrNoRun, ErrBusy, ErrExists}
+	for _, x := range Exits {
+		kinds = append(kinds, x.kinds...)
+	}
+	return failure.Text(err, kinds...)
+}
+
+// kindOf is a kind of the errors for which a process of ndls ends with a status, nil
+// where the status says too little.
+func kindOf(status int) error {
+	for _, x := range Exits {
+		if x.Status == status && len(x.kinds) > 0 {
+			return x.kinds[0]
+		}
+	}
+	return nil
+}
+
+// interruption returns err, or, where ctx has ended, why that is so.
+func interruption(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return failure.As(ErrInterrupted, context.Cause(ctx))
+}

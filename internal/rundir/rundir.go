@@ -1,0 +1,189 @@
+package rundir
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"ndls/internal/failure"
+	"ndls/internal/storage"
+)
+
+var (
+	// ErrName reports a name that no run directory can have.
+	ErrName = failure.ErrOption
+	// ErrBusy reports a run directory on which another process works.
+	ErrBusy = errors.New("another process works on the run directory")
+)
+
+// Remote says whether a run directory is in an object store.
+func Remote(dir string) bool { return strings.Contains(dir, "://") }
+
+// Open returns the store of a run directory. With create the folder may be
+// missing; it is then made by the first file that is written.
+func Open(ctx context.Context, dir string, create bool) (storage.Store, error) {
+	if err := Check(dir, create); err != nil {
+		return nil, err
+	}
+	store, err := storage.OpenURI(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("--run %s: %w", dir, err)
+	}
+	return store, nil
+}
+
+// Check sees that a local run directory is a folder, or may be made, and that the
+// name of another one is known here.
+func Check(dir string, create bool) error {
+	switch {
+	case dir == "":
+		return failure.Of(ErrName, "--run is empty; give a folder or s3://bucket/prefix")
+	case strings.HasPrefix(dir, "s3://"):
+		return nil
+	case Remote(dir):
+		return failure.Of(ErrName, "--run %s: give a local folder or s3://bucket/prefix", dir)
+	}
+	switch st, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist) && create:
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("--run %s does not exist; ndls partition or ndls run makes it", dir)
+	case err != nil:
+		return fmt.Errorf("--run: %w", err)
+	case !st.IsDir():
+		return fmt.Errorf("--run %s is a file; give a folder", dir)
+	}
+	return nil
+}
+
+// Missing says whether a local run directory is not there yet.
+func Missing(dir string) bool {
+	if Remote(dir) {
+		return false
+	}
+	_, err := os.Stat(dir)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Lock keeps other processes from writing to a local run directory until unlock is
+// called or the process ends.
+func Lock(dir string) (unlock func(), err error) {
+	if Remote(dir) {
+		return func() {}, nil
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("--run: %w", err)
+	}
+	err = unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		_ = folder.Close()
+		return nil, failure.Of(ErrBusy, "--run %s: another ndls is working on it; wait for it or choose another folder", dir)
+	}
+	return func() { _ = folder.Close() }, nil
+}
+
+// Scratch is the folder for temporary files where the user named none: a folder of
+// a local run directory, "" for one in an object store.
+func Scratch(dir string) string {
+	if Remote(dir) {
+		return ""
+	}
+	return filepath.Join(dir, "scratch")
+}
+
+// Temporary returns scratch, or, where that is "", a new folder that remove
+// deletes.
+func Temporary(scratch string) (dir string, remove func(), err error) {
+	if scratch != "" {
+		return scratch, func() {}, nil
+	}
+	if dir, err = os.MkdirTemp("", "ndls-scratch-"); err != nil {
+		return "", nil, fmt.Errorf("a folder for temporary files: %w; give --scratch", err)
+	}
+	return dir, func() { _ = os.RemoveAll(dir) }, nil
+}
+
+// Own returns a folder for temporary files that no process of another name has.
+func Own(scratch, name string) (dir string, remove func(), err error) {
+	if scratch == "" {
+		return Temporary("")
+	}
+	dir = filepath.Join(scratch, name)
+	return dir, func() { _ = os.RemoveAll(dir) }, nil
+}
+
+// cacheShare is the part of the free disk space that a cache takes unless its size
+// is given: one half.
+const cacheShare = 2
+
+// Cache keeps copies of the files of a store in the folder dir. A size of 0 is half
+// of what is free there.
+func Cache(store storage.Store, dir string, size int64) (*storage.Cached, error) {
+	if size == 0 {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("--cache: %w", err)
+		}
+		var fs unix.Statfs_t
+		if err := unix.Statfs(dir, &fs); err != nil {
+			return nil, fmt.Errorf("--cache %s: %w", dir, err)
+		}
+		size = int64(fs.Bavail) * fs.Bsize / cacheShare
+	}
+	return storage.NewCached(store, dir, size)
+}
+
+// record is the file that every run directory holds.
+const record = "run.json"
+
+// Around returns the local run directory in which path lies, if it lies in one. path
+// need not exist.
+func Around(path string) (dir string, inside bool) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", false
+	}
+	for dir := path; ; dir = filepath.Dir(dir) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return above(real)
+		}
+		if dir == filepath.Dir(dir) {
+			return "", false
+		}
+	}
+}
+
+// above looks for a run directory from dir, which exists, upwards.
+func above(dir string) (string, bool) {
+	for {
+		if isRun(dir) {
+			return dir, true
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", false
+		}
+		dir = parent
+	}
+}
+
+// recordHead is how much of a record is read to tell it from other files.
+const recordHead = 1 << 20
+
+// isRun says whether a folder holds the record of a run.
+func isRun(dir string) bool {
+	f, err := os.Open(filepath.Join(dir, record))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, recordHead))
+	return err == nil && bytes.Contains(head, []byte(`"plan_hash"`))
+}

@@ -1,0 +1,82 @@
+package ndls
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"ndls/internal/progress"
+)
+
+// threads is n, or as many as Go runs at a time.
+func threads(n int) int {
+	if n == 0 {
+		return runtime.GOMAXPROCS(0)
+	}
+	return n
+}
+
+// logger returns log, or one that drops everything.
+func logger(log *slog.Logger) *slog.Logger {
+	if log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return log
+}
+
+// inner is log for what goes on inside: nothing below the level, unless log takes
+// debug messages, too.
+func inner(log *slog.Logger, level slog.Level) *slog.Logger {
+	return slog.New(above{log.Handler(), level})
+}
+
+// above drops what is below a level.
+type above struct {
+	slog.Handler
+	level slog.Level
+}
+
+// Enabled implements slog.Handler.
+func (a above) Enabled(ctx context.Context, level slog.Level) bool {
+	return a.Handler.Enabled(ctx, level) && (level >= a.level || a.Handler.Enabled(ctx, slog.LevelDebug))
+}
+
+// WithAttrs implements slog.Handler.
+func (a above) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return above{a.Handler.WithAttrs(attrs), a.level}
+}
+
+// WithGroup implements slog.Handler.
+func (a above) WithGroup(name string) slog.Handler {
+	return above{a.Handler.WithGroup(name), a.level}
+}
+
+// reportInterval is how often a caller is told how far the work is.
+const reportInterval = time.Second
+
+// reporting returns a context whose work is told to tell, until stop is called.
+func reporting(ctx context.Context, tell func(Progress)) (_ context.Context, stop func()) {
+	if tell == nil {
+		return ctx, func() {}
+	}
+	ctx, watch := progress.WithWatch(ctx)
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(reportInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				var p Progress
+				if p.What, p.Done, p.Total, p.Unit = watch.Now(); p.What != "" {
+					tell(p)
+				}
+			}
+		}
+	}()
+	return ctx, func() { close(done); <-stopped }
+}

@@ -1,0 +1,197 @@
+package ndls_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v14/arrow/array"
+
+	"ndls"
+	"ndls/dataset"
+)
+
+const toy = "synthetic:nodes=600,edges=2400,features=20,classes=3,seed=1"
+
+// quick is a whole run that takes a moment.
+func quick(dir string) ndls.Config {
+	return ndls.Config{
+		Run: dir, Dataset: toy, Resources: ndls.Resources{Memory: 512 << 20, Threads: 2},
+		Options: func(o *ndls.Options) { o.Train.Epochs, o.Train.Runs = 10, 1 },
+	}
+}
+
+// A run that is cancelled says so, and the same call goes on to the same result.
+func TestCancelledAndContinued(t *testing.T) {
+	c := quick(filepath.Join(t.TempDir(), "run"))
+	ctx, cancel := context.WithCancel(context.Background())
+	c.Options = func(o *ndls.Options) { o.Train.Epochs, o.Train.Runs = 100_000, 1 }
+	c.Progress = func(p ndls.Progress) {
+		if p.What == "train" {
+			cancel()
+		}
+	}
+	guard := time.AfterFunc(time.Minute, cancel)
+	defer guard.Stop()
+	if _, err := ndls.Run(ctx, c); !errors.Is(err, ndls.ErrInterrupted) || !errors.Is(err, context.Canceled) {
+		t.Fatalf("a cancelled run: %v", err)
+	}
+	d, err := ndls.Open(context.Background(), c.Run)
+	if err != nil || d.Record().State != ndls.Failed || !d.Record().Done(ndls.StageSmooth) || d.Record().Done(ndls.StageTrain) {
+		t.Fatalf("after the cancellation: %v, %+v", err, d.Record())
+	}
+	if _, err := ndls.Run(context.Background(), quick(c.Run)); !errors.Is(err, ndls.ErrPlanMismatch) {
+		t.Errorf("other options: %v", err)
+	}
+	c = quick(c.Run)
+	c.Discard = true
+	if _, err = ndls.Run(context.Background(), c, ndls.StageTrain, ndls.StagePredict); err != nil {
+		t.Fatal(err)
+	}
+	c.Discard = false
+	if d, err = ndls.Run(context.Background(), c); err != nil || d.Record().State != ndls.Complete {
+		t.Fatalf("continued: %v", err)
+	}
+}
+
+// Every artifact can be read as a stream of batches with as many rows as were written.
+func TestRecords(t *testing.T) {
+	ctx := context.Background()
+	d, err := ndls.Run(ctx, quick(filepath.Join(t.TempDir(), "run")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	graph, err := d.Graph(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range ndls.Artifacts() {
+		want, rows := graph.Nodes, int64(0)
+		if what == "edges" {
+			want = 2 * graph.Edges
+		}
+		ids := map[int64]bool{}
+		for batch, err := range d.Records(ctx, what) {
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			rows += batch.NumRows()
+			if id, ok := batch.Column(0).(*array.Int64); ok {
+				for _, x := range id.Int64Values() {
+					ids[x] = true
+				}
+			}
+		}
+		if rows != want || what != "edges" && int64(len(ids)) != want {
+			t.Errorf("%s: %d rows of %d ids, want %d", what, rows, len(ids), want)
+		}
+	}
+	for batch, err := range d.Records(ctx, "nodes") {
+		if err != nil || batch.NumRows() == 0 {
+			t.Error(err)
+		}
+		break // a reader may stop
+	}
+	for _, err := range d.Records(ctx, "weights") {
+		if !errors.Is(err, ndls.ErrOption) {
+			t.Errorf("no artifact: %v", err)
+		}
+	}
+}
+
+// The table of exit statuses: each kind of error, alone and wrapped, has one status.
+func TestExitStatus(t *testing.T) {
+	for _, tc := range []struct {
+		kind error
+		want int
+	}{
+		{nil, 0},
+		{errors.New("any other"), 1},
+		{fs.ErrNotExist, 1},
+		{ndls.ErrForeign, 1},
+		{ndls.ErrNoRun, 1},
+		{ndls.ErrBusy, 1},
+		{ndls.ErrExists, 1},
+		{ndls.ErrVersion, 1},
+		{ndls.ErrOption, 2},
+		{dataset.ErrURI, 2},
+		{ndls.ErrBudget, 3},
+		{ndls.ErrDisk, 3},
+		{ndls.ErrUnable, 3},
+		{syscall.ENOSPC, 3},
+		{syscall.EDQUOT, 3},
+		{ndls.ErrCorrupt, 4},
+		{ndls.ErrData, 4},
+		{ndls.ErrPlanMismatch, 5},
+		{ndls.ErrRefused, 5},
+		{ndls.ErrTerminated, 75},
+		{ndls.ErrInterrupted, 130},
+	} {
+		if got := ndls.ExitStatus(tc.kind); got != tc.want {
+			t.Errorf("%v: status %d, want %d", tc.kind, got, tc.want)
+		}
+		if tc.kind == nil {
+			continue
+		}
+		if got := ndls.ExitStatus(fmt.Errorf("stage: %w", errors.Join(errors.New("other"), tc.kind))); got != tc.want {
+			t.Errorf("%v wrapped: status %d, want %d", tc.kind, got, tc.want)
+		}
+	}
+	statuses := []int{}
+	for _, x := range ndls.Exits {
+		if x.Meaning == "" || slices.Contains(statuses, x.Status) {
+			t.Errorf("row %+v", x)
+		}
+		statuses = append(statuses, x.Status)
+	}
+	if !slices.Equal(statuses, []int{0, 1, 2, 3, 4, 5, 75, 130}) {
+		t.Errorf("statuses %v", statuses)
+	}
+}
+
+// What is refused says why, has its kind, does not name the kind, and leaves nothing.
+func TestRefusals(t *testing.T) {
+	dir := t.TempDir()
+	for name, tc := range map[string]struct {
+		change func(*ndls.Config)
+		stages []ndls.Stage
+		kind   error
+		want   string
+	}{
+		"run":       {func(c *ndls.Config) { c.Run = "" }, nil, nil, "--run is empty"},
+		"dataset":   {func(c *ndls.Config) { c.Dataset = "" }, nil, ndls.ErrOption, "--dataset is needed"},
+		"value":     {func(c *ndls.Config) { c.Options = func(o *ndls.Options) { o.LSI.R = 2 } }, nil, ndls.ErrOption, "--r 2 is outside [0, 1]"},
+		"epochs":    {func(c *ndls.Config) { c.Options = func(o *ndls.Options) { o.Train.Epochs = 0 } }, nil, ndls.ErrOption, "--epochs 0 is outside [1, 16777216]"},
+		"name":      {func(c *ndls.Config) { c.Options = func(o *ndls.Options) { o.Precision = "int8" } }, nil, ndls.ErrOption, `--precision "int8" is none of`},
+		"kernel":    {func(c *ndls.Config) { c.Resources.Kernel = "sse" }, nil, ndls.ErrOption, "sse"},
+		"columns":   {func(c *ndls.Config) { c.Resources.BlockColumns = 17 }, nil, ndls.ErrOption, "--block-columns 17"},
+		"stage":     {func(*ndls.Config) {}, []ndls.Stage{"smoth"}, ndls.ErrOption, "smoth"},
+		"parallel":  {func(c *ndls.Config) { c.Parallel = "rows"; c.Workers.Processes = 2 }, nil, ndls.ErrOption, `"rows"`},
+		"no effect": {func(c *ndls.Config) { c.Parallel = "columns" }, nil, ndls.ErrOption, "--workers"},
+		"workers":   {func(c *ndls.Config) { c.Workers.Processes = 40 }, nil, ndls.ErrBudget, "are the least"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := quick(filepath.Join(dir, "run"))
+			tc.change(&c)
+			_, err := ndls.Run(context.Background(), c, tc.stages...)
+			if err == nil || tc.kind != nil && !errors.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("error %v, want %q", err, tc.want)
+			}
+			for _, tail := range []string{"invalid option", "control:", "coordinator:", "does not fit the memory"} {
+				if strings.Contains(ndls.Message(err), tail) {
+					t.Errorf("%q holds %q", ndls.Message(err), tail)
+				}
+			}
+			if _, err := ndls.Open(context.Background(), c.Run); err == nil {
+				t.Error("it left a run")
+			}
+		})
+	}
+}

@@ -1,0 +1,294 @@
+package ndls
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"slices"
+
+	"ndls/catalog"
+	"ndls/coordinator"
+	"ndls/dataset"
+	"ndls/estimate"
+	"ndls/internal/control"
+	"ndls/internal/control/member"
+	"ndls/internal/failure"
+	"ndls/internal/rundir"
+	"ndls/internal/storage"
+	"ndls/worker"
+)
+
+// Run executes stages of a run, or, where none is named, the whole job: it leaves out
+// stages that the dataset has nothing for, and does not repeat what is complete. It
+// returns the run directory.
+//
+// After any error, and after ctx was cancelled, the same call continues where this
+// one stopped. Errors wrap [ErrOption], [ErrPlanMismatch], [ErrBudget], [ErrDisk],
+// [ErrCorrupt], [ErrData], [ErrForeign], [ErrBusy] or [ErrInterrupted], or are those
+// of the file system.
+func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err error) {
+	defer func() { err = interruption(ctx, err) }()
+	ctx, stop := reporting(ctx, c.Progress)
+	defer stop()
+	j, err := newJob(c, stages)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case c.Workers.Processes < 0:
+		return nil, failure.Of(ErrOption, "--workers %d is negative", c.Workers.Processes)
+	case c.Workers.Processes > 0:
+		return j.processes(ctx)
+	case c.Parallel != "":
+		if _, err := parseParallel(c.Parallel); err != nil {
+			return nil, err
+		}
+		return nil, failure.Of(ErrOption, "--parallel %s says how workers share stages: give --workers, too", c.Parallel)
+	}
+	r, err := j.begin(ctx, coordinator.Options{Workers: 1, Alone: true})
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	rec, err := r.alone(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.directory(rec), nil
+}
+
+// job is a Config with its stages.
+type job struct {
+	Config
+	stages []Stage
+	// whole leaves out stages that the dataset has nothing for; creates says that the
+	// stages may begin with an empty run directory.
+	whole, creates bool
+}
+
+func newJob(c Config, stages []Stage) (job, error) {
+	c.Log = logger(c.Log)
+	j := job{Config: c, stages: stages}
+	if len(stages) == 0 {
+		j.stages, j.whole = control.Stages, true
+	}
+	for _, s := range j.stages {
+		if !slices.Contains(control.Stages, s) {
+			return j, failure.Of(ErrOption, "%q is no stage; the stages are %v", s, control.Stages)
+		}
+	}
+	j.creates = slices.Contains(j.stages, control.Partition)
+	return j, rundirName(c.Run)
+}
+
+// rundirName refuses what cannot be the name of a run directory.
+func rundirName(dir string) error {
+	if err := rundir.Check(dir, true); errors.Is(err, rundir.ErrName) {
+		return err
+	}
+	return nil
+}
+
+// session is a run directory that is being worked on.
+type session struct {
+	job
+	store     *storage.Counting
+	scheduler *coordinator.Scheduler
+	work      coordinator.Job
+	undo      []func()
+}
+
+// close gives back what begin has taken, in reverse order.
+func (r *session) close() {
+	for _, f := range slices.Backward(r.undo) {
+		f()
+	}
+}
+
+// directory is the run directory after the work.
+func (r *session) directory(rec *coordinator.Record) *Directory {
+	return &Directory{uri: r.Run, record: rec, cat: r.work.Catalog}
+}
+
+// begin opens the run directory for the stages of a job, with the coordinator's
+// options.
+func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err error) {
+	// What can be wrong about the options is found before anything is made.
+	resources, err := j.Resources.control(j.Run)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.over(control.DefaultPlan()).Validate(); err != nil {
+		return nil, err
+	}
+	identity, counts, err := j.identity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if j.creates && j.Dataset == "" && rundir.Missing(j.Run) {
+		return nil, errNoDataset
+	}
+	r := &session{job: j}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	store, rec, err := openStore(ctx, j.Run, j.creates)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := rundir.Lock(j.Run)
+	if err != nil {
+		return nil, err
+	}
+	r.undo = append(r.undo, unlock)
+	plan, err := j.options(ctx, rec, identity)
+	if err != nil {
+		return nil, err
+	}
+	if o.Alone {
+		if store, err = r.near(store, &resources); err != nil {
+			return nil, err
+		}
+	} else {
+		resources = control.Resources{Scratch: resources.Scratch} // each worker has its own
+	}
+	r.store = storage.NewCounting(store)
+	journal, err := coordinator.OpenJournal(ctx, r.store)
+	if err != nil {
+		return nil, err
+	}
+	cat, err := catalog.Open(ctx, r.store)
+	if err != nil {
+		return nil, err
+	}
+	o.Version = Version
+	if r.scheduler, err = coordinator.NewScheduler(ctx, journal, cat, plan, o); err != nil {
+		return nil, err
+	}
+	r.work = coordinator.Job{
+		Store: r.store, Catalog: cat, Tasks: r.scheduler,
+		Plan: plan, Resources: resources, Restart: j.Discard, Whole: j.whole, Counts: counts,
+		Inputs:   control.Inputs{Dataset: j.Dataset, SoftLabels: j.SoftLabels, Targets: j.targetsFile()},
+		Versions: Versions(), Log: j.Log,
+	}
+	return r, nil
+}
+
+// near makes a folder for temporary files and, for a run directory in an object
+// store, a cache of that, on this host.
+func (r *session) near(store storage.Store, resources *control.Resources) (storage.Store, error) {
+	dir, remove, err := rundir.Temporary(resources.Scratch)
+	if err != nil {
+		return nil, err
+	}
+	r.undo = append(r.undo, remove)
+	resources.Scratch = dir
+	store, closeCache, err := r.Resources.cached(r.Run, store, dir)
+	if err == nil {
+		r.undo = append(r.undo, closeCache)
+	}
+	return store, err
+}
+
+// cached keeps copies of the files of a store in an object store.
+func (r Resources) cached(run string, store storage.Store, scratch string) (_ storage.Store, stop func(), err error) {
+	if !rundir.Remote(run) {
+		return store, func() {}, nil
+	}
+	dir := r.Cache
+	if dir == "" {
+		dir = filepath.Join(scratch, "cache")
+	}
+	c, err := rundir.Cache(store, dir, r.CacheSize)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, func() { _ = c.Close() }, nil
+}
+
+// alone runs the stages with a worker in this process.
+func (r *session) alone(ctx context.Context) (*coordinator.Record, error) {
+	working, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	served := make(chan error, 1)
+	go func() {
+		err := worker.Serve(working, r.scheduler, r.store, worker.Options{
+			Hello: control.Hello{Worker: member.NewName(), Version: Version}, Resources: r.work.Resources, Alone: true, Log: inner(r.Log, slog.LevelWarn),
+		})
+		served <- err
+		cancel(err) // no other worker will come
+	}()
+	rec, err := r.work.Run(working, r.stages...)
+	r.scheduler.End(working)
+	// What the worker found says more than that its task failed.
+	if cause := <-served; cause != nil {
+		return rec, cause
+	}
+	return rec, err
+}
+
+// identity opens the dataset to see that it is there, and returns what the options
+// call it and what it states of the graph, no nodes if that is not enough to plan
+// with.
+func (j job) identity(ctx context.Context) (_ string, c estimate.Counts, err error) {
+	if j.Dataset == "" {
+		return "", c, nil
+	}
+	noFeatures := j.over(control.DefaultPlan()).Partition.Features == "none"
+	ds, err := dataset.Open(ctx, j.Dataset, dataset.Options{NoFeatures: noFeatures})
+	if err != nil {
+		return "", c, err
+	}
+	defer func() { err = errors.Join(err, ds.Close()) }()
+	if info := ds.Info(); info.NumNodes > 0 && info.EdgeHint > 0 {
+		c, err = statedCounts(ctx, ds)
+	}
+	return ds.Info().Identity, c, err
+}
+
+// openStore opens a run directory, which must be one of ours; create allows it to be
+// missing or empty, too. The record is nil if there is none yet.
+func openStore(ctx context.Context, dir string, create bool) (storage.Store, *coordinator.Record, error) {
+	store, err := rundir.Open(ctx, dir, create)
+	if err != nil {
+		return nil, nil, err
+	}
+	rec, err := coordinator.ReadRecord(ctx, store)
+	if err != nil && !(create && errors.Is(err, coordinator.ErrNoRecord)) {
+		return nil, nil, err
+	}
+	if rec == nil && !create {
+		return nil, nil, failure.Of(ErrNoRun, "--run %s holds no run; ndls partition or ndls run starts one", dir)
+	}
+	return store, rec, nil
+}
+
+// parseParallel reads how workers share stages.
+func parseParallel(text string) (coordinator.Parallel, error) {
+	if text == "" {
+		return coordinator.Auto, nil
+	}
+	return coordinator.ParseParallel(text)
+}
+
+// share sets how workers share stages.
+func (r *session) share(workers int) (err error) {
+	if r.work.Parallel, err = parseParallel(r.Parallel); err != nil {
+		return err
+	}
+	r.work.Crew = workers
+	return coordinator.CheckParallel(r.work.Parallel, r.work.Plan)
+}
+
+// checkParallel refuses a way to share stages that no stages can have, before the run
+// directory is opened.
+func (j job) checkParallel() error {
+	p, err := parseParallel(j.Parallel)
+	if err != nil {
+		return err
+	}
+	return coordinator.CheckParallel(p, j.over(control.DefaultPlan()))
+}

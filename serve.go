@@ -1,0 +1,329 @@
+package ndls
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"ndls/coordinator"
+	"ndls/internal/control"
+	"ndls/internal/control/address"
+	"ndls/internal/control/member"
+	"ndls/internal/control/rpc"
+	"ndls/internal/failure"
+	"ndls/internal/hook"
+	"ndls/internal/storage"
+)
+
+// Trust says how the processes of a job prove to each other that they belong to it.
+type Trust struct {
+	// Keys is a folder made by [MakeKeys].
+	Keys string
+	// TokenFile is the file of the job's token, "" for the environment variable
+	// NDLS_TOKEN.
+	TokenFile string
+	// Insecure lets the token travel without TLS between hosts.
+	Insecure bool
+}
+
+// TokenVariable is the environment variable that holds the token of a job where no
+// file does.
+const TokenVariable = rpc.TokenVariable
+
+// MakeKeys makes in the folder dir an authority for one job, certificates of it for
+// the coordinator and the workers, which hold the names hosts too, and the key of
+// their gossip.
+func MakeKeys(dir string, hosts []string, valid time.Duration) error {
+	return rpc.MakeKeys(dir, hosts, valid)
+}
+
+func (t Trust) security(role rpc.Role) (*rpc.Security, error) {
+	s, err := rpc.LoadSecurity(t.Keys, role, t.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	s.Insecure = t.Insecure
+	return s, nil
+}
+
+// ServeConfig says how a coordinator is reached and how it deals with workers.
+type ServeConfig struct {
+	Trust Trust
+	// Listen is HOST:PORT for workers, Gossip for news of workers that died; "" is a
+	// free port of this host, which other hosts do not reach.
+	Listen, Gossip string
+	// HTTP is HOST:PORT of the status page, "" for none.
+	HTTP string
+	// Lease is how long a worker may be silent before its task is given to another,
+	// Checkpoint how often workers save the state of long tasks; 0 is the default.
+	Lease, Checkpoint time.Duration
+	// Workers is how many workers there must be before the first task.
+	Workers int
+}
+
+// Defaults of [ServeConfig].
+const (
+	DefaultLease      = coordinator.DefaultLease
+	DefaultCheckpoint = coordinator.DefaultCheckpoint
+)
+
+// Serve does what [Run] does for the whole job, but computes nothing: it gives the
+// work to processes that call [Work], on any hosts, and takes it from those that are
+// lost. Called again with the same arguments it goes on where it stood; workers wait
+// for it meanwhile. Of c.Resources only Scratch counts.
+func Serve(ctx context.Context, c Config, s ServeConfig) (_ *Directory, err error) {
+	defer func() { err = interruption(ctx, err) }()
+	ctx, stop := reporting(ctx, c.Progress)
+	defer stop()
+	j, err := newJob(c, nil)
+	if err != nil {
+		return nil, err
+	}
+	security, err := s.Trust.security(rpc.Coordinator)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.checkParallel(); err != nil {
+		return nil, err
+	}
+	s.Workers = max(s.Workers, 1)
+	r, err := j.begin(ctx, coordinator.Options{Lease: s.Lease, Checkpoint: s.Checkpoint, Workers: s.Workers, Log: j.Log})
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	if err := r.share(s.Workers); err != nil {
+		return nil, err
+	}
+	rec, err := r.serve(ctx, s, security, nil)
+	if err != nil {
+		return nil, err
+	}
+	return r.directory(rec), nil
+}
+
+// serve runs the stages with the workers that come. beside, unless nil, is told
+// the coordinator's address and goes on until its context is cancelled at the end;
+// an error of it ends the run.
+func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Security, beside func(ctx context.Context, address string) error) (rec *coordinator.Record, err error) {
+	hooks, err := hook.FromEnvironment()
+	if err != nil {
+		return nil, failure.As(ErrOption, err)
+	}
+	listener, err := net.Listen("tcp", orLoopback(s.Listen))
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	where, err := reachable(listener.Addr())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("--listen: %w", err), listener.Close())
+	}
+	group, err := r.gossip(ctx, orLoopback(s.Gossip), security)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	defer group.Leave()
+
+	// The run is cancelled if what it needs fails. Workers are served until the run
+	// has stopped, not until it is told to.
+	running, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var services errgroup.Group
+	defer func() {
+		stop()
+		err = errors.Join(err, services.Wait())
+	}()
+	start := func(serve func() error) {
+		services.Go(func() error {
+			err := serve()
+			if err != nil {
+				cancel(err)
+			}
+			return err
+		})
+	}
+	service := &served{hooked{r.scheduler, hooks}, r.scheduler}
+	start(func() error { return rpc.Serve(serving, listener, service, security) })
+	if s.HTTP != "" {
+		start(func() error { return serveHTTP(serving, s.HTTP, r.scheduler.Handler()) })
+	}
+	r.work.Tasks = &announced{
+		Scheduler: r.scheduler, store: r.store,
+		at: address.Address{RPC: where, Gossip: group.Address(), Started: time.Now().UTC()},
+	}
+	defer func() { _ = r.store.Remove(context.WithoutCancel(ctx), address.Name) }()
+	r.Log.Info("waiting for workers", "at", where)
+	if beside != nil {
+		start(func() error { return beside(serving, where) })
+	}
+	rec, err = r.work.Run(running, r.stages...)
+	// A coordinator that was told to stop will be started again: its workers wait.
+	if ctx.Err() == nil {
+		r.scheduler.End(running)
+	}
+	if err == nil {
+		group.Close() // all end now; leaving the group one by one would take seconds
+	}
+	return rec, err
+}
+
+// announced is a scheduler that says where it is once there is work: by then the
+// run directory is known to be one.
+type announced struct {
+	*coordinator.Scheduler
+	store storage.Store
+	at    address.Address
+	done  bool
+}
+
+// Run implements coordinator.Tasks.
+func (t *announced) Run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
+	if err := t.announce(ctx); err != nil {
+		return nil, err
+	}
+	return t.Scheduler.Run(ctx, tasks)
+}
+
+// Crew implements coordinator.Tasks.
+func (t *announced) Crew(ctx context.Context, all bool) ([]control.Hello, error) {
+	if err := t.announce(ctx); err != nil {
+		return nil, err
+	}
+	return t.Scheduler.Crew(ctx, all)
+}
+
+func (t *announced) announce(ctx context.Context) error {
+	if t.done {
+		return nil
+	}
+	err := t.at.Write(ctx, t.store)
+	t.done = err == nil
+	return err
+}
+
+// gossip joins the group that sees workers die.
+func (r *session) gossip(ctx context.Context, at string, security *rpc.Security) (*member.Group, error) {
+	group, err := member.Join(ctx, member.Options{
+		Bind: at, Key: security.GossipKey(), Meta: member.Meta{Role: member.Coordinator}, Log: inner(r.Log, slog.LevelError),
+		Notify: func(e member.Event) {
+			if e.Kind == member.Dead {
+				r.scheduler.Dead(e.Member.Name)
+			}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--gossip-listen: %w", err)
+	}
+	return group, nil
+}
+
+// serveHTTP serves until ctx ends.
+func serveHTTP(ctx context.Context, at string, h http.Handler) error {
+	s := &http.Server{Addr: at, Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	stopped := make(chan struct{})
+	after := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		_ = s.Close()
+	})
+	err := s.ListenAndServe()
+	if !after() {
+		<-stopped
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("--http: %w", err)
+}
+
+// orLoopback is where a process listens that was not told where.
+func orLoopback(at string) string {
+	if at == "" {
+		return loopback
+	}
+	return at
+}
+
+// reachable is an address that is listened on as others see it: where that is
+// every interface, the host's name.
+func reachable(l net.Addr) (string, error) {
+	host, port, err := net.SplitHostPort(l.String())
+	if err != nil {
+		return "", err
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		if host, err = os.Hostname(); err != nil {
+			return "", err
+		}
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// StatusConfig says which coordinator to ask.
+type StatusConfig struct {
+	Trust Trust
+	// Run is the run directory in which the coordinator has written its address;
+	// Coordinator is the address HOST:PORT itself. Give one of them.
+	Run, Coordinator string
+}
+
+// GetStatus asks the coordinator of a run how that goes. Where a run directory has no
+// coordinator the status is nil and the directory says how the run stood last.
+func GetStatus(ctx context.Context, c StatusConfig) (st *Status, last *Directory, err error) {
+	defer func() { err = interruption(ctx, err) }()
+	if (c.Run == "") == (c.Coordinator == "") {
+		return nil, nil, failure.Of(ErrOption, "give either --run or --coordinator")
+	}
+	var store storage.Store
+	if c.Run != "" {
+		opened, rec, err := openStore(ctx, c.Run, false)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch _, err := address.Read(ctx, opened); {
+		case errors.Is(err, storage.ErrNotExist):
+			return nil, &Directory{uri: c.Run, record: rec}, nil
+		case err != nil:
+			return nil, nil, err
+		}
+		store = opened
+	}
+	security, err := c.Trust.security(rpc.Worker)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := rpc.Dial(ctx, locate(c.Coordinator, store), security, rpc.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer client.Close()
+	text, err := client.Status(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	st = new(Status)
+	if err := json.Unmarshal(text, st); err != nil {
+		return nil, nil, fmt.Errorf("the coordinator's answer makes no sense; use the same version of ndls: %w", err)
+	}
+	return st, nil, nil
+}
+
+// locate finds the coordinator at an address, or, where that is "", of the run in
+// store.
+func locate(at string, store storage.Store) rpc.Locate {
+	if at != "" {
+		return rpc.At(at)
+	}
+	return func(ctx context.Context) (string, error) {
+		a, err := address.Read(ctx, store)
+		return a.RPC, err
+	}
+}
