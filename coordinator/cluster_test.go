@@ -546,7 +546,7 @@ func TestRunGivesUp(t *testing.T) {
 	}{
 		{"failure for good", []act{fails}, "task smooth/columns/0-1: no space left on w"},
 		{"failures in a row", []act{retries, retries, retries}, "task smooth/columns/0-1: failed 3 times, last: no space left on w"},
-		{"losses in a row", []act{stalls, stalls, stalls, stalls, stalls}, "task smooth/columns/0-1: lost 5 times, last with worker w: no sign of life"},
+		{"losses in a row", slices.Repeat([]act{stalls}, lossLimit), "task smooth/columns/0-1: it was lost 20 times, last with worker w: no sign of life"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -158,8 +158,20 @@ func (s *Scheduler) tick(ctx context.Context, passed time.Duration) error {
 		return nil
 	}
 	b := s.record(events...)
+	s.tellQuarantine(events)
 	s.mu.Unlock()
 	return s.settle(ctx, b)
+}
+
+// tellQuarantine logs which workers these events keep out of gangs.
+func (s *Scheduler) tellQuarantine(events []event) {
+	for _, e := range events {
+		if e.Fact != lost || !s.leases.quarantine.keepsOut(time.Now(), e.Loss.Worker) {
+			continue
+		}
+		s.o.Log.Warn("worker is kept out of gangs", "worker", e.Loss.Worker, "lost", s.leases.strikes[e.Loss.Worker],
+			"for", time.Until(s.leases.until[e.Loss.Worker]).Round(time.Second))
+	}
 }
 
 // giveUp ends the phase where it has a task that no worker here has the memory or

@@ -177,12 +177,12 @@ func (t *announced) Run(ctx context.Context, tasks []control.Task) ([]control.St
 	return t.Scheduler.Run(ctx, tasks)
 }
 
-// Crew implements coordinator.Tasks.
-func (t *announced) Crew(ctx context.Context, all bool) ([]control.Hello, error) {
+// Sharers implements coordinator.Tasks.
+func (t *announced) Sharers(ctx context.Context, all bool) (coordinator.Sharers, error) {
 	if err := t.announce(ctx); err != nil {
-		return nil, err
+		return coordinator.Sharers{}, err
 	}
-	return t.Scheduler.Crew(ctx, all)
+	return t.Scheduler.Sharers(ctx, all)
 }
 
 func (t *announced) announce(ctx context.Context) error {
