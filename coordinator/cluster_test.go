@@ -756,11 +756,46 @@ func TestJoin(t *testing.T) {
 
 func TestCommitsTouchOnlyTheCatalogue(t *testing.T) {
 	s := newCluster(t, 1).start()
-	for _, path := range []string{"", RecordName, catalog.Name, "report.json", "journal/00000001.json", "cluster/coordinator.json"} {
+	for _, path := range []string{
+		"", RecordName, catalog.Name, "report.json", "journal/00000001.json", "cluster/coordinator.json",
+		"../x", "/etc/passwd", "a/../../x", "a//b", ".", "a\x00b", "a\nb", "\xff", "x.tmp",
+		strings.Repeat("a", 5000), strings.Repeat("a/", 600) + "a", "a/" + strings.Repeat("b", 250),
+	} {
 		for _, c := range []control.Change{{Removed: []string{path}, Delete: true}, {Added: []control.Entry{{Kind: "k", Path: path}}}} {
-			if err := s.Commit(context.Background(), 1, c); err == nil || errors.Is(err, control.ErrLeaseLost) {
-				t.Errorf("%q: %v", path, err)
+			if err := s.Commit(context.Background(), 1, c); !errors.Is(err, control.ErrRejected) || !control.Final(err) {
+				t.Errorf("%.40q: %v", path, err)
 			}
+		}
+	}
+	for _, e := range []control.Entry{
+		{Kind: "k", Path: "p", Rows: -1},
+		{Kind: "k", Path: "p", Bytes: -1},
+		{Kind: "k", Path: "p", Interval: -2},
+		{Kind: "k", Path: "p", Block: -2},
+		{Path: "p"},
+		{Kind: "k\x1b[2J", Path: "p"},
+		{Kind: "k", Path: "p", Checksum: "sha256:\x00"},
+		{Kind: strings.Repeat("k", 5000), Path: "p"},
+	} {
+		if err := s.Commit(context.Background(), 1, control.Change{Added: []control.Entry{e}}); !errors.Is(err, control.ErrRejected) {
+			t.Errorf("%.80v: %v", e, err)
+		}
+	}
+	if n := len(s.cat.Entries("")); n > 0 {
+		t.Errorf("%d files are listed", n)
+	}
+}
+
+// TestJoinRefusesOddNames: names of workers go to logs and terminals.
+func TestJoinRefusesOddNames(t *testing.T) {
+	s := newCluster(t, 1).start()
+	for _, h := range []control.Hello{
+		{Worker: ""}, {Worker: "a\x1b[2Jb"}, {Worker: "a\nb"}, {Worker: "\xff"}, {Worker: strings.Repeat("w", 1000)},
+		{Worker: "w", Memory: -1}, {Worker: "w", Threads: -1}, {Worker: "w", Blocks: "host:1\x00"}, {Worker: "w", Blocks: strings.Repeat("h", 1000)},
+	} {
+		h.Version = "1"
+		if _, err := s.Join(context.Background(), h); !errors.Is(err, control.ErrRefused) {
+			t.Errorf("%.60v: %v", h, err)
 		}
 	}
 }

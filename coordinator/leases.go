@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -473,7 +472,7 @@ func (l *leases) shorten(now time.Time, worker string) {
 // heartbeat is how often leases are renewed.
 func heartbeat(ttl time.Duration) time.Duration { return ttl / 3 }
 
-var errOutcome = errors.New("an outcome needs a report, or a kind and a reason")
+var errOutcome = fmt.Errorf("an outcome needs a report, or a kind and a reason: %w", control.ErrRejected)
 
 // finish says what an outcome does.
 func (l *leases) finish(now time.Time, fencing uint64, o control.Outcome) (event, error) {

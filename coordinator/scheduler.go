@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/storage"
 )
 
 const (
@@ -24,6 +28,9 @@ const (
 	// reminder is how often it is said that workers are missing.
 	reminder = time.Minute
 )
+
+// longestName bounds the name and the address of a worker, in bytes.
+const longestName = 300
 
 // errStopping is what workers are told while the coordinator stops: the run has
 // not ended, and goes on once a coordinator is there again.
@@ -203,7 +210,13 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 	case s.err != nil:
 		return control.Welcome{}, s.err
 	case h.Worker == "":
-		return control.Welcome{}, fmt.Errorf("coordinator: a worker needs a name: %w", control.ErrRefused)
+		return control.Welcome{}, fmt.Errorf("a worker needs a name: %w", control.ErrRefused)
+	case len(h.Worker) > longestName || !printable(h.Worker):
+		return control.Welcome{}, fmt.Errorf("%q is no name for a worker: it may have %d bytes, without control characters: %w",
+			h.Worker[:min(len(h.Worker), 80)], longestName, control.ErrRefused)
+	case h.Memory < 0 || h.Threads < 0 || len(h.Blocks) > longestName || !printable(h.Blocks) || !printable(h.Version):
+		return control.Welcome{}, fmt.Errorf("worker %s has %d bytes of memory, %d threads and the address %q, which cannot be: %w",
+			h.Worker, h.Memory, h.Threads, h.Blocks[:min(len(h.Blocks), 80)], control.ErrRefused)
 	case h.Version != s.o.Version:
 		return control.Welcome{}, fmt.Errorf("coordinator: worker %s is ndls %s and the coordinator ndls %s; start both from the same program: %w",
 			h.Worker, h.Version, s.o.Version, control.ErrRefused)
@@ -372,19 +385,58 @@ func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change
 	return s.settle(ctx, b)
 }
 
-// check refuses changes to files that the catalogue does not list.
+// Names of files are bounded, in bytes: file systems allow 4096 for a path with all its
+// folders, and 255 for each part, to which an unfinished file adds a suffix.
+const (
+	longestPath = 1024
+	longestPart = 200
+)
+
+// check refuses a change that the catalogue must not have: of files that it never
+// lists, of names that no store has, and of sizes that no file has. Errors wrap
+// [control.ErrRejected].
 func check(c control.Change) error {
-	paths := c.Removed
-	for _, e := range c.Added {
-		paths = append(paths[:len(paths):len(paths)], e.Path)
+	for _, path := range c.Removed {
+		if err := checkPath(path); err != nil {
+			return err
+		}
 	}
-	for _, p := range paths {
-		if p == "" || p == catalog.Name || p == RecordName || strings.HasPrefix(p, "report.") ||
-			strings.HasPrefix(p, journalPrefix) || strings.HasPrefix(p, "cluster/") {
-			return fmt.Errorf("coordinator: %q is no file of the catalogue", p)
+	for _, e := range c.Added {
+		if err := checkPath(e.Path); err != nil {
+			return err
+		}
+		if e.Kind == "" || e.Rows < 0 || e.Bytes < 0 || e.Interval < catalog.NotApplicable || e.Block < catalog.NotApplicable {
+			return fmt.Errorf("%s of kind %q with %d rows, %d bytes, interval %d, block %d is no file of a run: %w",
+				e.Path, e.Kind, e.Rows, e.Bytes, e.Interval, e.Block, control.ErrRejected)
+		}
+		for _, text := range []string{e.Kind, e.Checksum} {
+			if len(text) > longestPath || !printable(text) {
+				return fmt.Errorf("%s has the kind or the checksum %q: %w", e.Path, text[:min(len(text), 80)], control.ErrRejected)
+			}
 		}
 	}
 	return nil
+}
+
+// checkPath refuses names that no file of the catalogue has.
+func checkPath(path string) error {
+	switch {
+	case len(path) > longestPath || slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return len(part) > longestPart }):
+		return fmt.Errorf("a file name of %d bytes is too long, %q...: %w", len(path), path[:min(len(path), 80)], control.ErrRejected)
+	case !printable(path):
+		return fmt.Errorf("%q has characters that no file of a run has: %w", path, control.ErrRejected)
+	case storage.CheckName(path) != nil:
+		return fmt.Errorf("%w: %w", storage.CheckName(path), control.ErrRejected)
+	case path == catalog.Name || path == RecordName || strings.HasPrefix(path, "report.") ||
+		strings.HasPrefix(path, journalPrefix) || strings.HasPrefix(path, "cluster/"):
+		return fmt.Errorf("%q is no file of the catalogue: %w", path, control.ErrRejected)
+	}
+	return nil
+}
+
+// printable says whether a text has no control characters and is UTF-8.
+func printable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // Finish implements [control.Service].

@@ -19,6 +19,7 @@ import (
 	"ndls/internal/control/rank"
 	"ndls/internal/control/rpc"
 	"ndls/internal/hook"
+	"ndls/internal/retry"
 	"ndls/internal/storage"
 	"ndls/ring"
 	"ndls/worker"
@@ -116,7 +117,7 @@ func (a *app) work(ctx context.Context, f *workerFlags) error {
 		}
 		return locate(ctx)
 	}
-	client, err := rpc.Dial(context.WithoutCancel(ctx), watched, security, rpc.Options{Patience: f.patience})
+	client, err := rpc.Dial(context.WithoutCancel(ctx), watched, security, rpc.Options{Patience: f.patience, Log: a.log})
 	if err != nil {
 		return err
 	}
@@ -185,20 +186,15 @@ func (a *app) awaitStore(ctx context.Context, patience time.Duration) (storage.S
 		store, _, err := a.openStore(ctx, true)
 		return store, err
 	}
-	for since := time.Now(); ; {
-		err := a.checkFolder(false)
-		if err == nil {
-			return storage.OpenURI(ctx, a.runDir)
-		}
-		if time.Since(since) > patience {
-			return nil, err
-		}
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+	waiting := func(attempts int, err error) {
+		if attempts == 1 {
+			a.log.Info("waiting for the run directory", "for", patience, "because", err)
 		}
 	}
+	if err := retry.Do(ctx, patience, waiting, func() error { return a.checkFolder(false) }); err != nil {
+		return nil, err
+	}
+	return storage.OpenURI(ctx, a.runDir)
 }
 
 // ownScratch is a folder for temporary files that no other worker has.
