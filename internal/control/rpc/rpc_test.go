@@ -475,3 +475,21 @@ type quiet struct {
 }
 
 func (*quiet) Renew(context.Context, uint64, control.Progress) error { return nil }
+
+// TestIdleConnectionsDoNotHoldServe: a server that is told to stop does not wait for
+// callers that have connected and say nothing.
+func TestIdleConnectionsDoNotHoldServe(t *testing.T) {
+	l := listen(t, "127.0.0.1:0")
+	stop := start(t, l, &fake{}, token(t))
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	time.Sleep(50 * time.Millisecond) // until it is accepted
+	begun := time.Now()
+	stop()
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("it took %v to stop", took)
+	}
+}
