@@ -206,7 +206,7 @@ func (c *cluster) act(name string, a act, l control.Lease) bool {
 	if !c.commit(l, control.Change{Removed: []string{path}}) {
 		return true
 	}
-	c.commit(l, control.Change{Added: []control.Entry{{Kind: catalog.KindSmoothedTile, Path: path, Rows: 1, Block: int32(l.Task.First)}}})
+	c.commit(l, control.Change{Added: []catalog.Entry{{Kind: catalog.KindSmoothedTile, Path: path, Rows: 1, Block: int32(l.Task.First)}}})
 	c.finish(name, l, control.Outcome{Report: &control.StageReport{Stage: l.Task.Stage, Rows: 1, EdgesStreamed: 1 << l.Task.First, Seconds: takes.Seconds()}})
 	return true
 }
@@ -495,7 +495,7 @@ func TestSupersededCoordinator(t *testing.T) {
 		}
 		for what, err := range map[string]error{
 			"renew":  old.Renew(ctx, l.Fencing, control.Progress{}),
-			"commit": old.Commit(ctx, l.Fencing, control.Change{Added: []control.Entry{{Kind: "k", Path: "p"}}}),
+			"commit": old.Commit(ctx, l.Fencing, control.Change{Added: []catalog.Entry{{Kind: "k", Path: "p"}}}),
 			"finish": old.Finish(ctx, l.Fencing, reported(1)),
 		} {
 			if !errors.Is(err, ErrSuperseded) || errors.Is(err, control.ErrLeaseLost) {
@@ -522,7 +522,7 @@ func TestCommitAcrossATakeover(t *testing.T) {
 			t.Fatal(err)
 		}
 		successor := c.start()
-		change := control.Change{Added: []control.Entry{{Kind: "k", Path: "p", Block: -1, Interval: -1}}}
+		change := control.Change{Added: []catalog.Entry{{Kind: "k", Path: "p", Block: -1, Interval: -1}}}
 		if err := old.Commit(ctx, l.Fencing, change); !errors.Is(err, ErrSuperseded) {
 			t.Errorf("confirmed: %v", err)
 		}
@@ -761,23 +761,28 @@ func TestCommitsTouchOnlyTheCatalogue(t *testing.T) {
 		"../x", "/etc/passwd", "a/../../x", "a//b", ".", "a\x00b", "a\nb", "\xff", "x.tmp",
 		strings.Repeat("a", 5000), strings.Repeat("a/", 600) + "a", "a/" + strings.Repeat("b", 250),
 	} {
-		for _, c := range []control.Change{{Removed: []string{path}, Delete: true}, {Added: []control.Entry{{Kind: "k", Path: path}}}} {
+		for _, c := range []control.Change{{Removed: []string{path}, Delete: true}, {Added: []catalog.Entry{{Kind: "k", Path: path}}}} {
 			if err := s.Commit(context.Background(), 1, c); !errors.Is(err, control.ErrRejected) || !control.Final(err) {
 				t.Errorf("%.40q: %v", path, err)
 			}
 		}
 	}
-	for _, e := range []control.Entry{
+	for _, e := range []catalog.Entry{
 		{Kind: "k", Path: "p", Rows: -1},
 		{Kind: "k", Path: "p", Bytes: -1},
 		{Kind: "k", Path: "p", Interval: -2},
 		{Kind: "k", Path: "p", Block: -2},
+		{Kind: "k", Path: "p", Hop: -2},
+		{Kind: "k", Path: "p", Lo: 2, Hi: 1},
+		{Kind: "k", Path: "p", Lo: -1},
+		{Kind: "k", Path: "p", First: 1},
+		{Kind: "k", Path: "p", Plan: "\n"},
 		{Path: "p"},
 		{Kind: "k\x1b[2J", Path: "p"},
 		{Kind: "k", Path: "p", Checksum: "sha256:\x00"},
 		{Kind: strings.Repeat("k", 5000), Path: "p"},
 	} {
-		if err := s.Commit(context.Background(), 1, control.Change{Added: []control.Entry{e}}); !errors.Is(err, control.ErrRejected) {
+		if err := s.Commit(context.Background(), 1, control.Change{Added: []catalog.Entry{e}}); !errors.Is(err, control.ErrRejected) {
 			t.Errorf("%.80v: %v", e, err)
 		}
 	}
@@ -830,9 +835,11 @@ type slow struct {
 	takes time.Duration
 }
 
-func (s slow) Create(ctx context.Context, name string) (storage.Writer, error) {
-	time.Sleep(s.takes)
-	return s.Store.Create(ctx, name)
+func (s slow) CreateNew(ctx context.Context, name string) (storage.Writer, error) {
+	if strings.HasPrefix(name, "catalog/") {
+		time.Sleep(s.takes)
+	}
+	return s.Store.CreateNew(ctx, name)
 }
 
 // While one attempt at a task changes the catalogue, its lease does not run out,
@@ -870,7 +877,7 @@ func TestCommitHoldsTheTask(t *testing.T) {
 		}
 		begun := time.Now()
 		running.Go(func() {
-			err := s.Commit(ctx, first.Fencing, control.Change{Added: []control.Entry{{Kind: "k", Path: "p"}}})
+			err := s.Commit(ctx, first.Fencing, control.Change{Added: []catalog.Entry{{Kind: "k", Path: "p"}}})
 			if err != nil {
 				t.Errorf("commit: %v", err)
 			}
@@ -884,6 +891,98 @@ func TestCommitHoldsTheTask(t *testing.T) {
 		}
 		if err := s.Commit(ctx, first.Fencing, control.Change{}); !errors.Is(err, control.ErrLeaseLost) {
 			t.Errorf("commit after the task was done: %v", err)
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
+// interrupted is a store in which something happens right before a file gets its name.
+type interrupted struct {
+	storage.Store
+	before func()
+}
+
+func (s interrupted) Create(ctx context.Context, name string) (storage.Writer, error) {
+	w, err := s.Store.Create(ctx, name)
+	return interruptedWriter{w, s.before}, err
+}
+
+type interruptedWriter struct {
+	storage.Writer
+	before func()
+}
+
+func (w interruptedWriter) Commit(ctx context.Context) (storage.Digest, error) {
+	w.before()
+	return w.Writer.Commit(ctx)
+}
+
+// TestFinishedTaskKeepsItsFiles: of two attempts at a task one commits again what the
+// other has listed, while that finishes. The file stays listed, and is whole.
+func TestFinishedTaskKeepsItsFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2)
+		s := c.start()
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() { _, _ = s.Run(ctx, c.tasks) })
+		next := func(name string) control.Lease {
+			if _, err := s.Join(ctx, control.Hello{Worker: name, Version: "1"}); err != nil {
+				t.Fatal(err)
+			}
+			l, err := s.Next(ctx, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
+		other, first := next("fast"), next("slow")
+		if err := s.Finish(ctx, other.Fencing, reported(1)); err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			time.Sleep(testTTL / 2)
+			if err := s.Renew(ctx, first.Fencing, control.Progress{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		second := next("fast")
+		if second.Task != first.Task {
+			t.Fatalf("leased %s twice, and %s", first.Task.ID(), second.Task.ID())
+		}
+		view := func(store storage.Store, l control.Lease) *catalog.Catalog {
+			return catalog.NewView(store, s.cat.Entries(""), func(ctx context.Context, added []catalog.Entry, removed []string, del bool) error {
+				return s.Commit(ctx, l.Fencing, control.Change{Added: added, Removed: removed, Delete: del})
+			})
+		}
+		write := func(cat *catalog.Catalog) error {
+			f, err := cat.Create(ctx, catalog.Describe(catalog.KindSmoothedTile, "tile"))
+			if err != nil {
+				return err
+			}
+			if _, err := f.Write([]byte("the bytes of both")); err != nil {
+				return err
+			}
+			return cat.Commit(ctx, f)
+		}
+		if err := write(view(c.store, first)); err != nil {
+			t.Fatal(err)
+		}
+		late := interrupted{c.store, func() {
+			if err := s.Finish(ctx, first.Fencing, reported(1)); err != nil {
+				t.Error(err)
+			}
+		}}
+		if err := write(view(late, second)); !errors.Is(err, control.ErrLeaseLost) {
+			t.Errorf("a commit after the task was done: %v", err)
+		}
+		e, listed := s.cat.Lookup("tile")
+		if !listed {
+			t.Fatal("the task is done, and its file is not listed")
+		}
+		if err := s.cat.Verify(ctx, e); err != nil {
+			t.Error(err)
 		}
 		cancel()
 		running.Wait()

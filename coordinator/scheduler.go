@@ -29,7 +29,8 @@ const (
 	reminder = time.Minute
 )
 
-// longestName bounds the name and the address of a worker, in bytes.
+// longestName bounds the name and the address of a worker, and other texts of a worker
+// that are short, in bytes.
 const longestName = 300
 
 // errStopping is what workers are told while the coordinator stops: the run has
@@ -360,12 +361,8 @@ func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change
 	x.busy++
 	s.mu.Unlock()
 
-	var added []catalog.Entry
-	for _, e := range c.Added {
-		added = append(added, catalog.Entry(e))
-	}
 	// A caller that goes away does not leave half a change.
-	err = s.cat.Apply(context.WithoutCancel(ctx), added, c.Removed, c.Delete)
+	err = s.cat.Apply(context.WithoutCancel(ctx), c.Added, c.Removed, c.Delete)
 
 	s.mu.Lock()
 	now := time.Now()
@@ -377,7 +374,7 @@ func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change
 		return fmt.Errorf("coordinator: changing the catalogue: %w", err)
 	}
 	e := event{Fact: committed, Fencing: fencing}
-	if len(added) > 0 {
+	if len(c.Added) > 0 {
 		e.At = now
 	}
 	b := s.record(e)
@@ -405,13 +402,13 @@ func check(c control.Change) error {
 		if err := checkPath(e.Path); err != nil {
 			return err
 		}
-		if e.Kind == "" || e.Rows < 0 || e.Bytes < 0 || e.Interval < catalog.NotApplicable || e.Block < catalog.NotApplicable {
-			return fmt.Errorf("%s of kind %q with %d rows, %d bytes, interval %d, block %d is no file of a run: %w",
-				e.Path, e.Kind, e.Rows, e.Bytes, e.Interval, e.Block, control.ErrRejected)
+		if e.Kind == "" || min(e.Rows, e.Bytes, e.Lo, e.Hi-e.Lo) < 0 || min(e.First, e.Last-e.First) < 0 ||
+			min(int(e.Interval), int(e.Block), int(e.Hop), int(e.Run)) < catalog.NotApplicable {
+			return fmt.Errorf("%s is listed as something that no file of a run is: %+v: %w", e.Path, e, control.ErrRejected)
 		}
-		for _, text := range []string{e.Kind, e.Checksum} {
-			if len(text) > longestPath || !printable(text) {
-				return fmt.Errorf("%s has the kind or the checksum %q: %w", e.Path, text[:min(len(text), 80)], control.ErrRejected)
+		for _, text := range []string{e.Kind, e.Checksum, e.Stage, e.Plan} {
+			if len(text) > longestName || !printable(text) {
+				return fmt.Errorf("%s is described with the text %q: %w", e.Path, text[:min(len(text), 80)], control.ErrRejected)
 			}
 		}
 	}
@@ -427,8 +424,7 @@ func checkPath(path string) error {
 		return fmt.Errorf("%q has characters that no file of a run has: %w", path, control.ErrRejected)
 	case storage.CheckName(path) != nil:
 		return fmt.Errorf("%w: %w", storage.CheckName(path), control.ErrRejected)
-	case path == catalog.Name || path == RecordName || strings.HasPrefix(path, "report.") ||
-		strings.HasPrefix(path, journalPrefix) || strings.HasPrefix(path, "cluster/"):
+	case catalog.IsRecord(path):
 		return fmt.Errorf("%q is no file of the catalogue: %w", path, control.ErrRejected)
 	}
 	return nil
@@ -482,12 +478,8 @@ func (s *Scheduler) Finish(ctx context.Context, fencing uint64, o control.Outcom
 }
 
 // Catalog implements [control.Service].
-func (s *Scheduler) Catalog(context.Context) ([]control.Entry, error) {
-	var entries []control.Entry
-	for _, e := range s.cat.Entries("") {
-		entries = append(entries, control.Entry(e))
-	}
-	return entries, nil
+func (s *Scheduler) Catalog(context.Context) ([]catalog.Entry, error) {
+	return s.cat.All(), nil
 }
 
 // Dead brings the end of a worker's lease nearer: someone has seen it die. If that
