@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -60,6 +61,9 @@ type Scheduler struct {
 	o       Options
 	journal *Journal
 	started time.Time
+	// leading is false once this coordinator stops or has been replaced. It can be read
+	// without waiting.
+	leading atomic.Bool
 
 	mu       sync.Mutex
 	leases   *leases
@@ -106,6 +110,7 @@ func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, plan co
 		cat: cat, plan: plan, o: o, journal: j, started: time.Now(),
 		leases: newLeases(o.Lease), members: map[string]*member{}, changed: make(chan struct{}),
 	}
+	s.leading.Store(true)
 	s.leases.memory = func(worker string) int64 {
 		if m := s.members[worker]; m != nil {
 			return m.Memory
@@ -173,8 +178,9 @@ func (s *Scheduler) settled(err error) error {
 	return s.err
 }
 
-// wake lets those who wait look again.
+// wake lets those who wait look again. It follows every change of the state.
 func (s *Scheduler) wake() {
+	s.leading.Store(s.err == nil && (s.ended || !s.stopping))
 	close(s.changed)
 	s.changed = make(chan struct{})
 }

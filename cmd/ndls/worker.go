@@ -16,7 +16,6 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/control/blocks"
 	"ndls/internal/control/member"
-	"ndls/internal/control/rank"
 	"ndls/internal/control/rpc"
 	"ndls/internal/hook"
 	"ndls/internal/retry"
@@ -71,13 +70,9 @@ func (a *app) work(ctx context.Context, f *workerFlags) error {
 	if err != nil {
 		return asUsage(err)
 	}
-	place, err := rank.FromEnv(os.Getenv)
-	if err != nil {
-		return asUsage(err)
-	}
 	name := member.NewName()
 	a.log = a.log.With("worker", name)
-	a.log.Info("started", "rank", place.Index, "of", place.Size, "from", place.From)
+	a.log.Info("started")
 
 	store, err := a.awaitStore(ctx, f.patience)
 	if err != nil {
