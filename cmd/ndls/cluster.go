@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"time"
@@ -99,10 +100,13 @@ func (c *clusterFlags) coordinatorFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.coordinator, "coordinator", "", "HOST:PORT of the coordinator (default what it has written to the run directory)")
 }
 
-func (c *clusterFlags) security(role rpc.Role) (*rpc.Security, error) {
+func (c *clusterFlags) security(role rpc.Role, log *slog.Logger) (*rpc.Security, error) {
 	s, err := rpc.LoadSecurity(c.keys, role, c.tokenFile)
 	if err != nil {
 		return nil, err
+	}
+	for _, file := range s.Exposed {
+		log.Warn("other users of this host can read a secret of the job", "file", file, "mend with", "chmod 600 "+file)
 	}
 	s.Insecure = c.insecure
 	return s, nil

@@ -59,7 +59,7 @@ serves a page, /status as JSON and /metrics for Prometheus, to whoever asks.`)
 
 // coordinate runs the stages with workers elsewhere, and prints what came of them.
 func (v *stageVerb) coordinate(ctx context.Context, f *coordinatorFlags) error {
-	security, err := f.security(rpc.Coordinator)
+	security, err := f.security(rpc.Coordinator, v.log)
 	if err != nil {
 		return err
 	}
@@ -110,6 +110,9 @@ func (r *session) serve(ctx context.Context, f *coordinatorFlags, security *rpc.
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
 	where, err := reachable(listener.Addr())
+	if err == nil {
+		err = security.CheckAddress(listener.Addr())
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("--listen: %w", err), listener.Close())
 	}

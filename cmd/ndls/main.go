@@ -38,7 +38,7 @@ EXIT STATUS
   3    does not fit the memory budget or the disk
   4    corrupt data
   5    the run directory was made with another plan, or a worker was refused
-  75   interrupted by SIGTERM or SIGUSR1; run again to continue
+  75   interrupted by SIGTERM, SIGHUP or SIGUSR1; run again to continue
   130  interrupted by the user; run again to continue`
 
 var (
@@ -55,12 +55,15 @@ func main() {
 	os.Exit(code)
 }
 
-// notify returns a context that the first SIGINT, SIGTERM or SIGUSR1 cancels with its
-// cause. A second signal kills the process.
+// notify returns a context that the first SIGINT, SIGTERM, SIGUSR1 or SIGHUP cancels with
+// its cause. A second signal kills the process.
 func notify(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGUSR1)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup has it ignored
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)

@@ -49,7 +49,7 @@ func (a *app) status(ctx context.Context, f *clusterFlags) error {
 		}
 		store = opened
 	}
-	security, err := f.security(rpc.Worker)
+	security, err := f.security(rpc.Worker, a.log)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"ndls/internal/control/member"
 	"ndls/internal/control/rpc"
 	"ndls/internal/hook"
+	"ndls/internal/ownfolder"
 	"ndls/internal/retry"
 	"ndls/internal/storage"
 	"ndls/ring"
@@ -62,7 +63,7 @@ func (a *app) work(ctx context.Context, f *workerFlags) error {
 	if err != nil {
 		return err
 	}
-	security, err := f.security(rpc.Worker)
+	security, err := f.security(rpc.Worker, a.log)
 	if err != nil {
 		return err
 	}
@@ -192,14 +193,17 @@ func (a *app) awaitStore(ctx context.Context, patience time.Duration) (storage.S
 	return storage.OpenURI(ctx, a.runDir)
 }
 
-// ownScratch is a folder for temporary files that no other worker has.
+// ownScratch is a folder for temporary files that no other worker has. Those of workers
+// of this host that were killed are removed.
 func (a *app) ownScratch(name string) (dir string, remove func(), err error) {
-	dir = a.scratchDir()
-	if dir == "" {
-		return a.place("")
+	base := a.scratchDir()
+	if base == "" {
+		base = filepath.Join(os.TempDir(), fmt.Sprintf("ndls-scratch-%d", os.Getuid()))
 	}
-	dir = filepath.Join(dir, name)
-	return dir, func() { _ = os.RemoveAll(dir) }, nil
+	if dir, remove, err = ownfolder.Make(base, name, member.NamedHere); err != nil {
+		return "", nil, fmt.Errorf("--scratch: %w", err)
+	}
+	return dir, remove, nil
 }
 
 // holds lists the files of which a store keeps copies.
