@@ -795,8 +795,15 @@ func TestCommitsTouchOnlyTheCatalogue(t *testing.T) {
 func TestJoinRefusesOddNames(t *testing.T) {
 	s := newCluster(t, 1).start()
 	for _, h := range []control.Hello{
-		{Worker: ""}, {Worker: "a\x1b[2Jb"}, {Worker: "a\nb"}, {Worker: "\xff"}, {Worker: strings.Repeat("w", 1000)},
-		{Worker: "w", Memory: -1}, {Worker: "w", Threads: -1}, {Worker: "w", Blocks: "host:1\x00"}, {Worker: "w", Blocks: strings.Repeat("h", 1000)},
+		{Worker: ""},
+		{Worker: "a\x1b[2Jb"},
+		{Worker: "a\nb"},
+		{Worker: "\xff"},
+		{Worker: strings.Repeat("w", 1000)},
+		{Worker: "w", Memory: -1},
+		{Worker: "w", Threads: -1},
+		{Worker: "w", Blocks: "host:1\x00"},
+		{Worker: "w", Blocks: strings.Repeat("h", 1000)},
 	} {
 		h.Version = "1"
 		if _, err := s.Join(context.Background(), h); !errors.Is(err, control.ErrRefused) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"ndls/coordinator"
+	"ndls/internal/control"
 	"ndls/internal/control/rpc"
 )
 
@@ -50,5 +53,31 @@ func TestOpenTokenIsRefusedAtOnce(t *testing.T) {
 	}, &out, &errs)
 	if text := errs.String(); code != exitMismatch || strings.Contains(text, "context canceled") || !strings.Contains(text, "--listen") || strings.Count(text, "\n") != 1 {
 		t.Errorf("status %d\n%s", code, text)
+	}
+}
+
+// TestStatusOfAKilledCoordinator: the address in the run directory leads nowhere.
+func TestStatusOfAKilledCoordinator(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	expect(t, 0, "", append([]string{"partition", "--dataset", toy, "--run", dir}, "--memory", "512MiB", "--quiet")...)
+	at := filepath.Join(dir, "cluster", "coordinator.json")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(`{"address":"127.0.0.1:1"}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(rpc.TokenVariable, rpc.MakeToken())
+	expect(t, 0, "no coordinator; the run is COMPLETE", "status", "--run", dir)
+}
+
+// TestStatusShowsPlainText: what a worker says of itself does not steer the terminal.
+func TestStatusShowsPlainText(t *testing.T) {
+	var out bytes.Buffer
+	st := coordinator.Status{Workers: []coordinator.WorkerStatus{{
+		Name: "a\x1b[2Jb", Task: "lsi\r", Progress: control.Progress{What: "hops\x07", Done: 1, Total: 2},
+	}}}
+	if err := printStatus(&out, st); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(out.String(), "\x1b\r\x07") || !strings.Contains(out.String(), "a\ufffd[2Jb") {
+		t.Errorf("%q", &out)
 	}
 }

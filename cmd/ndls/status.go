@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -36,11 +38,13 @@ func (a *app) status(ctx context.Context, f *clusterFlags) error {
 		return asUsage(errors.New("give either --run or --coordinator"))
 	}
 	var store storage.Store
+	var last *coordinator.Record
 	if a.runDir != "" {
 		opened, rec, err := a.openStore(ctx, false)
 		if err != nil {
 			return err
 		}
+		last = rec
 		switch _, err := readAddress(ctx, opened); {
 		case errors.Is(err, storage.ErrNotExist):
 			return a.lastStatus(rec)
@@ -59,7 +63,11 @@ func (a *app) status(ctx context.Context, f *clusterFlags) error {
 	}
 	defer client.Close()
 	text, err := client.Status(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, rpc.ErrNoCoordinator) && last != nil: // it was killed
+		a.log.Warn("the coordinator that the run directory names does not answer", "because", err)
+		return a.lastStatus(last)
+	case err != nil:
 		return err
 	}
 	if a.json {
@@ -100,7 +108,7 @@ func printStatus(w io.Writer, st coordinator.Status) error {
 		if x.Here {
 			seen = (time.Duration(x.LastSeen) * time.Second).String() + " ago"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%d\n", x.Name, seen, mem.Bytes(x.Memory), x.Threads, x.Task, describeProgress(x.Progress), x.Losses)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%d\n", plain(x.Name), seen, mem.Bytes(x.Memory), x.Threads, plain(x.Task), describeProgress(x.Progress), x.Losses)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -111,11 +119,21 @@ func printStatus(w io.Writer, st coordinator.Status) error {
 	return nil
 }
 
+// plain is a text of another process without what a terminal would obey.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
+}
+
 func describeProgress(p control.Progress) string {
 	if p.What == "" {
 		return ""
 	}
-	text := fmt.Sprintf("%s %d of %d", p.What, p.Done, p.Total)
+	text := fmt.Sprintf("%s %d of %d", plain(p.What), p.Done, p.Total)
 	if p.Saved > 0 {
 		text += fmt.Sprintf(", %d saved", p.Saved)
 	}

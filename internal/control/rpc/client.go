@@ -37,6 +37,9 @@ const (
 	remindEvery = 30 * time.Second
 )
 
+// ErrNoCoordinator reports that no coordinator could be reached.
+var ErrNoCoordinator = errors.New("no coordinator answers")
+
 // Options say how a client behaves. The zero value is usable.
 type Options struct {
 	// Patience is how long a call is tried while there is no coordinator, 0 for
@@ -309,7 +312,7 @@ func (c *Client) explain(call string, err error) error {
 	if trouble == nil {
 		trouble = errors.New(status.Convert(err).Message())
 	}
-	return fmt.Errorf("rpc: %s: no coordinator answers; start it again, or look for what keeps its address from being reached: %w", call, trouble)
+	return fmt.Errorf("rpc: %s: %w; start it again, or look for what keeps its address from being reached: %w", call, ErrNoCoordinator, trouble)
 }
 
 // errSilent is what a server that expects TLS does, and one that dies.
