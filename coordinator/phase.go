@@ -88,7 +88,7 @@ func (s *Scheduler) begin(ctx context.Context, tasks []control.Task) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running, s.recut, s.short = true, false, time.Time{}
-	s.muster()
+	s.waitForWorkers()
 	s.wake()
 	return nil
 }
@@ -202,7 +202,7 @@ func (s *Scheduler) giveUp(now time.Time) []event {
 func (s *Scheduler) remind() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.muster()
+	s.waitForWorkers()
 	if c := s.leases.counts(); s.gathered && c.Waiting > 0 && c.Running == 0 {
 		s.o.Log.Warn("tasks wait and no worker takes them", "tasks", c.Waiting, "workers", s.live())
 	}

@@ -233,7 +233,7 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 	}
 	s.members[h.Worker] = &member{Hello: h, seen: time.Now()}
 	s.held(h)
-	s.muster()
+	s.waitForWorkers()
 	return control.Welcome{
 		Plan: s.plan, Store: s.cat.Store().URI(), Heartbeat: heartbeat(s.o.Lease), Checkpoint: s.o.Checkpoint,
 	}, nil
@@ -266,8 +266,8 @@ func (s *Scheduler) gather() {
 	}
 }
 
-// muster gathers, and says whom it waits for.
-func (s *Scheduler) muster() {
+// waitForWorkers sees whether enough workers are here, and logs how many are missing.
+func (s *Scheduler) waitForWorkers() {
 	if s.gather(); !s.gathered {
 		s.o.Log.Info("waiting for workers", "here", s.live(), "wanted", s.o.Workers)
 	}
@@ -351,8 +351,12 @@ func (s *Scheduler) Renew(_ context.Context, fencing uint64, p control.Progress)
 	return s.leases.renew(time.Now(), fencing, p)
 }
 
-// Commit implements [control.Service]. The lease does not run out meanwhile, and
-// no other attempt at its task ends.
+// Commit implements [control.Service]. The lease does not run out meanwhile, and no other
+// attempt at its task ends it.
+//
+// One thing ends a lease in the middle of a commit: another member of its gang is lost.
+// The change is confirmed all the same. That is harmless: every attempt writes the same
+// bytes, and checkpoints of different gangs have different names.
 func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change) error {
 	if err := check(c); err != nil {
 		return err
