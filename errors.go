@@ -81,7 +81,7 @@ var Exits = []Exit{
 	{ExitBudget, "does not fit the memory budget or the disk", []error{ErrBudget, ErrDisk, ErrUnable, syscall.ENOSPC, syscall.EDQUOT}},
 	{ExitCorrupt, "corrupt data", []error{ErrCorrupt, ErrData}},
 	{ExitMismatch, "the run directory was made with another plan, or a worker was refused", []error{ErrPlanMismatch, ErrRefused}},
-	{ExitTerminated, "interrupted by SIGTERM or SIGUSR1; run again to continue", []error{ErrTerminated}},
+	{ExitTerminated, "interrupted by SIGTERM, SIGHUP or SIGUSR1; run again to continue", []error{ErrTerminated}},
 	{ExitInterrupted, "interrupted by the user; run again to continue", []error{ErrInterrupted}},
 }
 

@@ -45,10 +45,13 @@ func MakeKeys(dir string, hosts []string, valid time.Duration) error {
 	return rpc.MakeKeys(dir, hosts, valid)
 }
 
-func (t Trust) security(role rpc.Role) (*rpc.Security, error) {
+func (t Trust) security(role rpc.Role, log *slog.Logger) (*rpc.Security, error) {
 	s, err := rpc.LoadSecurity(t.Keys, role, t.TokenFile)
 	if err != nil {
 		return nil, err
+	}
+	for _, file := range s.Exposed {
+		log.Warn("other users of this host can read a secret of the job", "file", file, "mend with", "chmod 600 "+file)
 	}
 	s.Insecure = t.Insecure
 	return s, nil
@@ -87,7 +90,7 @@ func Serve(ctx context.Context, c Config, s ServeConfig) (_ *Directory, err erro
 	if err != nil {
 		return nil, err
 	}
-	security, err := s.Trust.security(rpc.Coordinator)
+	security, err := s.Trust.security(rpc.Coordinator, j.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +126,9 @@ func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Securi
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
 	where, err := reachable(listener.Addr())
+	if err == nil {
+		err = security.CheckAddress(listener.Addr())
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("--listen: %w", err), listener.Close())
 	}
@@ -193,12 +199,12 @@ func (t *announced) Run(ctx context.Context, tasks []control.Task) ([]control.St
 	return t.Scheduler.Run(ctx, tasks)
 }
 
-// Crew implements coordinator.Tasks.
-func (t *announced) Crew(ctx context.Context, all bool) ([]control.Hello, error) {
+// Sharers implements coordinator.Tasks.
+func (t *announced) Sharers(ctx context.Context, all bool) (coordinator.Sharers, error) {
 	if err := t.announce(ctx); err != nil {
-		return nil, err
+		return coordinator.Sharers{}, err
 	}
-	return t.Scheduler.Crew(ctx, all)
+	return t.Scheduler.Sharers(ctx, all)
 }
 
 func (t *announced) announce(ctx context.Context) error {
@@ -273,30 +279,35 @@ type StatusConfig struct {
 	// Run is the run directory in which the coordinator has written its address;
 	// Coordinator is the address HOST:PORT itself. Give one of them.
 	Run, Coordinator string
+	// Log gets warnings; nil drops them.
+	Log *slog.Logger
 }
 
 // GetStatus asks the coordinator of a run how that goes. Where a run directory has no
-// coordinator the status is nil and the directory says how the run stood last.
+// coordinator, or one that was killed, the status is nil and the directory says how the
+// run stood last.
 func GetStatus(ctx context.Context, c StatusConfig) (st *Status, last *Directory, err error) {
 	defer func() { err = interruption(ctx, err) }()
 	if (c.Run == "") == (c.Coordinator == "") {
 		return nil, nil, failure.Of(ErrOption, "give either --run or --coordinator")
 	}
 	var store storage.Store
+	var stood *Directory
 	if c.Run != "" {
 		opened, rec, err := openStore(ctx, c.Run, false)
 		if err != nil {
 			return nil, nil, err
 		}
+		stood = &Directory{uri: c.Run, record: rec}
 		switch _, err := address.Read(ctx, opened); {
 		case errors.Is(err, storage.ErrNotExist):
-			return nil, &Directory{uri: c.Run, record: rec}, nil
+			return nil, stood, nil
 		case err != nil:
 			return nil, nil, err
 		}
 		store = opened
 	}
-	security, err := c.Trust.security(rpc.Worker)
+	security, err := c.Trust.security(rpc.Worker, logger(c.Log))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -306,7 +317,11 @@ func GetStatus(ctx context.Context, c StatusConfig) (st *Status, last *Directory
 	}
 	defer client.Close()
 	text, err := client.Status(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, rpc.ErrNoCoordinator) && stood != nil: // it was killed
+		logger(c.Log).Warn("the coordinator that the run directory names does not answer", "because", err)
+		return nil, stood, nil
+	case err != nil:
 		return nil, nil, err
 	}
 	st = new(Status)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"time"
 
 	"ndls/coordinator"
@@ -14,10 +15,11 @@ import (
 	"ndls/internal/control/address"
 	"ndls/internal/control/blocks"
 	"ndls/internal/control/member"
-	"ndls/internal/control/rank"
 	"ndls/internal/control/rpc"
 	"ndls/internal/failure"
 	"ndls/internal/hook"
+	"ndls/internal/ownfolder"
+	"ndls/internal/retry"
 	"ndls/internal/rundir"
 	"ndls/internal/storage"
 	"ndls/ring"
@@ -64,7 +66,8 @@ func Work(ctx context.Context, c WorkConfig) (err error) {
 	if err != nil {
 		return err
 	}
-	security, err := c.Trust.security(rpc.Worker)
+	log := logger(c.Log)
+	security, err := c.Trust.security(rpc.Worker, log)
 	if err != nil {
 		return err
 	}
@@ -72,19 +75,15 @@ func Work(ctx context.Context, c WorkConfig) (err error) {
 	if err != nil {
 		return failure.As(ErrOption, err)
 	}
-	place, err := rank.FromEnv(os.Getenv)
-	if err != nil {
-		return failure.As(ErrOption, err)
-	}
 	name := member.NewName()
-	log := logger(c.Log).With("worker", name)
-	log.Info("started", "rank", place.Index, "of", place.Size, "from", place.From)
+	log = log.With("worker", name)
+	log.Info("started")
 
-	store, err := awaitStore(ctx, c.Run, c.Wait)
+	store, err := awaitStore(ctx, c.Run, c.Wait, log)
 	if err != nil {
 		return err
 	}
-	scratch, remove, err := rundir.Own(resources.Scratch, name)
+	scratch, remove, err := ownScratch(resources.Scratch, name)
 	if err != nil {
 		return err
 	}
@@ -119,7 +118,7 @@ func Work(ctx context.Context, c WorkConfig) (err error) {
 		}
 		return find(ctx)
 	}
-	client, err := rpc.Dial(context.WithoutCancel(ctx), watched, security, rpc.Options{Patience: c.Wait})
+	client, err := rpc.Dial(context.WithoutCancel(ctx), watched, security, rpc.Options{Patience: c.Wait, Log: log})
 	if err != nil {
 		return err
 	}
@@ -180,25 +179,29 @@ func (c WorkConfig) serveBlocks(security *rpc.Security, fail context.CancelCause
 	return shared, at, func() { cancel(); <-served }, nil
 }
 
-// storePoll is how often a worker looks for a run directory.
-const storePoll = 200 * time.Millisecond
-
 // awaitStore opens the run directory, which a coordinator may be about to make.
-func awaitStore(ctx context.Context, dir string, wait time.Duration) (storage.Store, error) {
-	for since := time.Now(); ; {
-		err := rundir.Check(dir, false)
-		if err == nil {
-			return rundir.Open(ctx, dir, false)
-		}
-		if time.Since(since) > wait {
-			return nil, err
-		}
-		select {
-		case <-time.After(storePoll):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+func awaitStore(ctx context.Context, dir string, wait time.Duration, log *slog.Logger) (storage.Store, error) {
+	waiting := func(attempts int, err error) {
+		if attempts == 1 {
+			log.Info("waiting for the run directory", "for", wait, "because", err)
 		}
 	}
+	if err := retry.Do(ctx, wait, waiting, func() error { return rundir.Check(dir, false) }); err != nil {
+		return nil, err
+	}
+	return rundir.Open(ctx, dir, false)
+}
+
+// ownScratch is a folder for temporary files that no other worker has. Those of workers
+// of this host that were killed are removed.
+func ownScratch(base, name string) (dir string, remove func(), err error) {
+	if base == "" {
+		base = filepath.Join(os.TempDir(), fmt.Sprintf("ndls-scratch-%d", os.Getuid()))
+	}
+	if dir, remove, err = ownfolder.Make(base, name, member.NamedHere); err != nil {
+		return "", nil, fmt.Errorf("--scratch: %w", err)
+	}
+	return dir, remove, nil
 }
 
 // holds lists the files of which a store keeps copies.

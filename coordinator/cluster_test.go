@@ -546,7 +546,7 @@ func TestRunGivesUp(t *testing.T) {
 	}{
 		{"failure for good", []act{fails}, "task smooth/columns/0-1: no space left on w"},
 		{"failures in a row", []act{retries, retries, retries}, "task smooth/columns/0-1: failed 3 times, last: no space left on w"},
-		{"losses in a row", []act{stalls, stalls, stalls, stalls, stalls}, "task smooth/columns/0-1: lost 5 times, last with worker w: no sign of life"},
+		{"losses in a row", slices.Repeat([]act{stalls}, lossLimit), "task smooth/columns/0-1: it was lost 20 times, last with worker w: no sign of life"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -756,11 +756,58 @@ func TestJoin(t *testing.T) {
 
 func TestCommitsTouchOnlyTheCatalogue(t *testing.T) {
 	s := newCluster(t, 1).start()
-	for _, path := range []string{"", RecordName, catalog.Name, "report.json", "journal/00000001.json", "cluster/coordinator.json"} {
+	for _, path := range []string{
+		"", RecordName, catalog.Name, "report.json", "journal/00000001.json", "cluster/coordinator.json",
+		"../x", "/etc/passwd", "a/../../x", "a//b", ".", "a\x00b", "a\nb", "\xff", "x.tmp",
+		strings.Repeat("a", 5000), strings.Repeat("a/", 600) + "a", "a/" + strings.Repeat("b", 250),
+	} {
 		for _, c := range []control.Change{{Removed: []string{path}, Delete: true}, {Added: []catalog.Entry{{Kind: "k", Path: path}}}} {
-			if err := s.Commit(context.Background(), 1, c); err == nil || errors.Is(err, control.ErrLeaseLost) {
-				t.Errorf("%q: %v", path, err)
+			if err := s.Commit(context.Background(), 1, c); !errors.Is(err, control.ErrRejected) || !control.Final(err) {
+				t.Errorf("%.40q: %v", path, err)
 			}
+		}
+	}
+	for _, e := range []catalog.Entry{
+		{Kind: "k", Path: "p", Rows: -1},
+		{Kind: "k", Path: "p", Bytes: -1},
+		{Kind: "k", Path: "p", Interval: -2},
+		{Kind: "k", Path: "p", Block: -2},
+		{Kind: "k", Path: "p", Hop: -2},
+		{Kind: "k", Path: "p", Lo: 2, Hi: 1},
+		{Kind: "k", Path: "p", Lo: -1},
+		{Kind: "k", Path: "p", First: 1},
+		{Kind: "k", Path: "p", Plan: "\n"},
+		{Path: "p"},
+		{Kind: "k\x1b[2J", Path: "p"},
+		{Kind: "k", Path: "p", Checksum: "sha256:\x00"},
+		{Kind: strings.Repeat("k", 5000), Path: "p"},
+	} {
+		if err := s.Commit(context.Background(), 1, control.Change{Added: []catalog.Entry{e}}); !errors.Is(err, control.ErrRejected) {
+			t.Errorf("%.80v: %v", e, err)
+		}
+	}
+	if n := len(s.cat.Entries("")); n > 0 {
+		t.Errorf("%d files are listed", n)
+	}
+}
+
+// TestJoinRefusesOddNames: names of workers go to logs and terminals.
+func TestJoinRefusesOddNames(t *testing.T) {
+	s := newCluster(t, 1).start()
+	for _, h := range []control.Hello{
+		{Worker: ""},
+		{Worker: "a\x1b[2Jb"},
+		{Worker: "a\nb"},
+		{Worker: "\xff"},
+		{Worker: strings.Repeat("w", 1000)},
+		{Worker: "w", Memory: -1},
+		{Worker: "w", Threads: -1},
+		{Worker: "w", Blocks: "host:1\x00"},
+		{Worker: "w", Blocks: strings.Repeat("h", 1000)},
+	} {
+		h.Version = "1"
+		if _, err := s.Join(context.Background(), h); !errors.Is(err, control.ErrRefused) {
+			t.Errorf("%.60v: %v", h, err)
 		}
 	}
 }
@@ -851,6 +898,98 @@ func TestCommitHoldsTheTask(t *testing.T) {
 		}
 		if err := s.Commit(ctx, first.Fencing, control.Change{}); !errors.Is(err, control.ErrLeaseLost) {
 			t.Errorf("commit after the task was done: %v", err)
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
+// interrupted is a store in which something happens right before a file gets its name.
+type interrupted struct {
+	storage.Store
+	before func()
+}
+
+func (s interrupted) Create(ctx context.Context, name string) (storage.Writer, error) {
+	w, err := s.Store.Create(ctx, name)
+	return interruptedWriter{w, s.before}, err
+}
+
+type interruptedWriter struct {
+	storage.Writer
+	before func()
+}
+
+func (w interruptedWriter) Commit(ctx context.Context) (storage.Digest, error) {
+	w.before()
+	return w.Writer.Commit(ctx)
+}
+
+// TestFinishedTaskKeepsItsFiles: of two attempts at a task one commits again what the
+// other has listed, while that finishes. The file stays listed, and is whole.
+func TestFinishedTaskKeepsItsFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2)
+		s := c.start()
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() { _, _ = s.Run(ctx, c.tasks) })
+		next := func(name string) control.Lease {
+			if _, err := s.Join(ctx, control.Hello{Worker: name, Version: "1"}); err != nil {
+				t.Fatal(err)
+			}
+			l, err := s.Next(ctx, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
+		other, first := next("fast"), next("slow")
+		if err := s.Finish(ctx, other.Fencing, reported(1)); err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			time.Sleep(testTTL / 2)
+			if err := s.Renew(ctx, first.Fencing, control.Progress{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		second := next("fast")
+		if second.Task != first.Task {
+			t.Fatalf("leased %s twice, and %s", first.Task.ID(), second.Task.ID())
+		}
+		view := func(store storage.Store, l control.Lease) *catalog.Catalog {
+			return catalog.NewView(store, s.cat.Entries(""), func(ctx context.Context, added []catalog.Entry, removed []string, del bool) error {
+				return s.Commit(ctx, l.Fencing, control.Change{Added: added, Removed: removed, Delete: del})
+			})
+		}
+		write := func(cat *catalog.Catalog) error {
+			f, err := cat.Create(ctx, catalog.Describe(catalog.KindSmoothedTile, "tile"))
+			if err != nil {
+				return err
+			}
+			if _, err := f.Write([]byte("the bytes of both")); err != nil {
+				return err
+			}
+			return cat.Commit(ctx, f)
+		}
+		if err := write(view(c.store, first)); err != nil {
+			t.Fatal(err)
+		}
+		late := interrupted{c.store, func() {
+			if err := s.Finish(ctx, first.Fencing, reported(1)); err != nil {
+				t.Error(err)
+			}
+		}}
+		if err := write(view(late, second)); !errors.Is(err, control.ErrLeaseLost) {
+			t.Errorf("a commit after the task was done: %v", err)
+		}
+		e, listed := s.cat.Lookup("tile")
+		if !listed {
+			t.Fatal("the task is done, and its file is not listed")
+		}
+		if err := s.cat.Verify(ctx, e); err != nil {
+			t.Error(err)
 		}
 		cancel()
 		running.Wait()

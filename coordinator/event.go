@@ -99,12 +99,15 @@ type state struct {
 	Broken bool     `json:"broken,omitempty"`
 	Breaks int      `json:"breaks,omitempty"`
 	Unfit  []string `json:"unfit,omitempty"`
+	// Strikes counts each worker's losses since it last finished a task.
+	Strikes map[string]int `json:"strikes,omitempty"`
 }
 
 type taskState struct {
 	part
 	Report   *control.StageReport `json:"report,omitempty"`
 	Losses   int                  `json:"losses,omitempty"`
+	LostWith []string             `json:"lost_with,omitempty"`
 	Failures int                  `json:"failures,omitempty"`
 	Unable   []string             `json:"unable,omitempty"`
 }

@@ -76,23 +76,24 @@ func (j *Job) crewFigures(ctx context.Context, c estimate.Counts, s control.Stag
 	if s != control.Partition || len(j.Tasks.UnderWay()) > 0 {
 		return nil, nil
 	}
-	crew, err := j.Tasks.Crew(ctx, false)
-	if err != nil || len(crew) == 0 {
+	list, err := j.Tasks.Sharers(ctx, false)
+	there := slices.Concat(list.Fit, list.Held)
+	if err != nil || len(there) == 0 {
 		return nil, err
 	}
-	most := slices.MaxFunc(crew, func(a, b control.Hello) int { return cmp.Compare(a.Memory, b.Memory) })
+	most := slices.MaxFunc(there, func(a, b control.Hello) int { return cmp.Compare(a.Memory, b.Memory) })
 	workers := j.Tasks.Workers()
-	list, err := estimate.RunCut(c, j.Plan, resourcesOf(most), workers, 0, s)
+	planned, err := estimate.RunCut(c, j.Plan, resourcesOf(most), workers, 0, s)
 	if err != nil {
 		return nil, err
 	}
 	free, ok := freeSpace(j.Store.URI(), "")
 	if !ok {
-		return &list[0], nil
+		return &planned[0], nil
 	}
 	free.Same, free.Scratch = false, math.MaxInt64 // each worker has its own
-	there := j.bytes(func(control.Stage) bool { return true })
-	return &list[0], estimate.CheckDisk(c, j.Plan, resourcesOf(most), workers, 0, there, free, s)
+	held := j.bytes(func(control.Stage) bool { return true })
+	return &planned[0], estimate.CheckDisk(c, j.Plan, resourcesOf(most), workers, 0, held, free, s)
 }
 
 // estimate plans stages as they will be shared among workers.

@@ -42,12 +42,12 @@ type gangState struct {
 func (l *leases) together() bool { return len(l.tasks) > 0 && l.tasks[0].Part == control.Intervals }
 
 // suits says whether a worker may have a task now.
-func (l *leases) suits(worker string, t *task) bool {
+func (l *leases) suits(now time.Time, worker string, t *task) bool {
 	if !l.together() {
 		return true
 	}
 	waits := l.broken && len(l.open) > 0
-	return !waits && !slices.Contains(l.unfit, worker) && (l.memory == nil || l.memory(worker) >= t.Needs)
+	return !waits && !l.quarantine.keepsOut(now, worker) && !slices.Contains(l.unfit, worker) && (l.memory == nil || l.memory(worker) >= t.Needs)
 }
 
 // pieces are those of the graph that a task reads. Gangs have theirs whole.
@@ -62,8 +62,8 @@ func (t *task) pieces() (list []piece) {
 	return list
 }
 
-// disband ends all leases.
-func (l *leases) disband() {
+// endAll ends all leases.
+func (l *leases) endAll() {
 	for _, x := range l.byNumber() {
 		l.drop(x)
 	}
@@ -76,7 +76,7 @@ func (l *leases) leave(t *task, worker string, o control.Outcome) {
 		l.unfit = append(l.unfit, worker)
 	}
 	if o.Kind != control.Broken {
-		l.disband()
+		l.endAll()
 		return
 	}
 	if l.broken = len(l.open) > 0; l.broken {
@@ -87,15 +87,16 @@ func (l *leases) leave(t *task, worker string, o control.Outcome) {
 	}
 }
 
-// pardon forgets what a gang has cost once one of its workers has committed something:
-// its tasks are as long as their stage, and come nearer to their end between losses.
-func (l *leases) pardon() {
+// resetLosses forgets the losses and failures of a gang's tasks once one of its
+// workers has committed something: these tasks are as long as their stage, and a commit
+// between two losses brings them nearer to their end.
+func (l *leases) resetLosses() {
 	if !l.together() {
 		return
 	}
 	l.breaks = 0
 	for _, t := range l.tasks {
-		t.losses, t.failures = 0, 0
+		t.losses, t.lostWith, t.failures = 0, nil, 0
 	}
 }
 
@@ -165,10 +166,19 @@ func (s *Scheduler) understaffed(now time.Time) bool {
 	return s.recut
 }
 
-// Crew waits for the workers that are to share the rows of a graph, and lists them:
+// Sharers are the workers that may share the rows of a graph.
+type Sharers struct {
+	// Fit are those that are to.
+	Fit []control.Hello
+	// Held are those that are kept out of gangs for a while, since they were lost again
+	// and again. They are to take part only where the others cannot do without them.
+	Held []control.Hello
+}
+
+// Sharers waits for the workers that are to share the rows of a graph, and lists them:
 // those that are here once tasks may be given out, or where all are wanted as many as
 // Options.Workers, for which it waits no longer than a lease.
-func (s *Scheduler) Crew(ctx context.Context, all bool) ([]control.Hello, error) {
+func (s *Scheduler) Sharers(ctx context.Context, all bool) (Sharers, error) {
 	tick := time.NewTicker(s.o.Lease / ticksPerLease)
 	defer tick.Stop()
 	looks := time.NewTicker(heartbeat(s.o.Lease))
@@ -179,33 +189,43 @@ func (s *Scheduler) Crew(ctx context.Context, all bool) ([]control.Hello, error)
 		s.mu.Lock()
 		s.gather()
 		err, changed, here := s.err, s.changed, s.live()
-		var crew []control.Hello
-		for _, m := range s.members {
-			if s.here(m) && m.Blocks != "" && !slices.Contains(s.leases.unfit, m.Hello.Worker) {
-				crew = append(crew, m.Hello)
-			}
-		}
+		list := s.sharers(time.Now())
 		ready := s.gathered && here > 0 && (!all || here >= s.o.Workers || time.Since(since) > s.o.Lease)
 		s.mu.Unlock()
 		switch {
 		case err != nil:
-			return nil, err
+			return Sharers{}, err
 		case ready:
-			return crew, nil
+			return list, nil
 		}
 		select {
 		case <-changed:
 		case <-tick.C:
 		case <-looks.C:
 			if err := s.settled(s.journal.look(ctx)); err != nil {
-				return nil, err
+				return Sharers{}, err
 			}
 		case <-reminders.C:
 			s.remind()
 		case <-ctx.Done():
-			return nil, stopped(ctx)
+			return Sharers{}, stopped(ctx)
 		}
 	}
+}
+
+// sharers lists the workers that are here, serve rows, and have not found that their
+// memory or disk is insufficient for a gang of the stage.
+func (s *Scheduler) sharers(now time.Time) (list Sharers) {
+	for _, m := range s.members {
+		switch {
+		case !s.here(m) || m.Blocks == "" || slices.Contains(s.leases.unfit, m.Hello.Worker):
+		case s.leases.quarantine.keepsOut(now, m.Hello.Worker):
+			list.Held = append(list.Held, m.Hello)
+		default:
+			list.Fit = append(list.Fit, m.Hello)
+		}
+	}
+	return list
 }
 
 // UnderWay are the tasks of the present phase if workers are at work on them, from

@@ -109,6 +109,11 @@ func (c *crew) inGang(name string, l control.Lease, acts *[]act) bool {
 	if len(*acts) > 0 {
 		a, *acts = (*acts)[0], (*acts)[1:]
 	}
+	if a == stalls {
+		cancel()
+		time.Sleep(2 * l.TTL)
+		return true
+	}
 	if a != does {
 		time.Sleep(time.Second)
 		c.note(func() { c.left[g.Number] = true })
@@ -292,6 +297,56 @@ func TestGangIsCutAnew(t *testing.T) {
 	})
 }
 
+// TestGangGoesOnWithoutTheSick: a worker that stands still again and again does not end
+// the run of the others, and is in fewer and fewer gangs.
+func TestGangGoesOnWithoutTheSick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, 3)
+		s := c.start()
+		c.join("sick", 3, slices.Repeat([]act{stalls}, 100)...)
+		c.join("a", 3)
+		c.join("b", 3)
+		var reports []control.StageReport
+		err := errShort
+		for members := 3; errors.Is(err, errShort); {
+			if reports, err = s.Run(context.Background(), gangTasks(members)); err == nil {
+				break
+			}
+			list, e := s.Sharers(context.Background(), false)
+			if e != nil {
+				t.Fatal(e)
+			}
+			members = len(list.Fit)
+		}
+		s.End(context.Background())
+		c.workers.Wait()
+		if err != nil || len(reports) != 2 {
+			t.Fatalf("%d reports, %v", len(reports), err)
+		}
+		if n := len(s.Losses()); n < 2 || n > 5 {
+			t.Errorf("%d losses", n)
+		}
+	})
+}
+
+// TestQuarantine: each further loss keeps a worker out for twice as long, up to a bound,
+// and a task that it finishes lets it in again.
+func TestQuarantine(t *testing.T) {
+	now := time.Now()
+	q := newQuarantine()
+	for i, leases := range []int{0, 1, 2, 4, 8, 16, 32, 64, 64, 64} {
+		q.strike(now, "sick", testTTL)
+		end := now.Add(time.Duration(leases) * testTTL)
+		if q.keepsOut(end, "sick") || leases > 0 && !q.keepsOut(end.Add(-1), "sick") || q.keepsOut(now, "well") {
+			t.Errorf("after loss %d it is kept out until %v, want %d leases", i+1, q.until["sick"].Sub(now), leases)
+		}
+	}
+	q.release("sick")
+	if q.strike(now, "sick", testTTL); q.keepsOut(now, "sick") {
+		t.Error("a finished task is forgotten")
+	}
+}
+
 func TestCutStrips(t *testing.T) {
 	hellos := func(memory ...int64) (crew []control.Hello) {
 		for _, m := range memory {
@@ -321,18 +376,19 @@ func TestCutStrips(t *testing.T) {
 	}
 }
 
-// offered are tasks with a crew.
+// offered are tasks with workers.
 type offered struct {
 	*fake
 	crew []control.Hello
 	late []control.Hello // who has to be waited for
+	held []control.Hello // who is kept out of gangs
 }
 
-func (o *offered) Crew(_ context.Context, all bool) ([]control.Hello, error) {
+func (o *offered) Sharers(_ context.Context, all bool) (Sharers, error) {
 	if all {
 		o.crew = append(o.crew, o.late...)
 	}
-	return o.crew, nil
+	return Sharers{Fit: o.crew, Held: o.held}, nil
 }
 
 func (o *offered) Workers() int { return len(o.crew) }
@@ -355,7 +411,7 @@ func TestWhoSharesRows(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		parallel Parallel
-		memory   []int64 // the last worker of more than two is late
+		memory   []int64 // the last worker of more than two is late, negative ones are kept out of gangs
 		active   string
 		part     control.Part
 		refused  bool
@@ -367,6 +423,8 @@ func TestWhoSharesRows(t *testing.T) {
 		{"asked for", Intervals, []int64{2 * least, least}, "exact", control.Intervals, false},
 		{"columns asked for", Columns, []int64{least / 2, least / 2}, "exact", control.Columns, false},
 		{"one is late", Auto, []int64{least * 2 / 5, least * 2 / 5, least * 3 / 4}, "exact", control.Intervals, false},
+		{"one is held and not needed", Intervals, []int64{2 * least, least, -least}, "exact", control.Intervals, false},
+		{"one is held and needed", Auto, []int64{least * 2 / 5, least * 2 / 5, -least * 3 / 4}, "exact", control.Intervals, false},
 		{"rows settle", Auto, []int64{least * 3 / 4, least * 3 / 4}, "settled", control.Columns, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -378,7 +436,15 @@ func TestWhoSharesRows(t *testing.T) {
 			}
 			o := &offered{fake: f}
 			for i, m := range tc.memory {
+				if m < 0 {
+					o.held = append(o.held, worker(fmt.Sprint(i), -m))
+					continue
+				}
 				o.crew = append(o.crew, worker(fmt.Sprint(i), m))
+			}
+			members := len(tc.memory)
+			if strings.HasSuffix(tc.name, "not needed") {
+				members -= len(o.held)
 			}
 			o.crew, o.late = o.crew[:min(2, len(o.crew))], o.crew[min(2, len(o.crew)):]
 			j.Tasks = o
@@ -395,13 +461,17 @@ func TestWhoSharesRows(t *testing.T) {
 			}
 			if tc.part == control.Intervals {
 				gang := phases[0]
-				if len(gang) != len(tc.memory) || gang[0].First != 0 || gang[0].Last != gang[1].First || gang[len(gang)-1].Last != packed.Strips(nodes) {
+				if len(gang) != members || gang[0].First != 0 || gang[0].Last != gang[1].First || gang[len(gang)-1].Last != packed.Strips(nodes) {
 					t.Errorf("gang %+v", gang)
 				}
-				slices.SortFunc(tc.memory, func(a, b int64) int { return cmp.Compare(b, a) })
+				memory := slices.Clone(tc.memory)
+				for i, m := range memory {
+					memory[i] = max(m, -m)
+				}
+				slices.SortFunc(memory, func(a, b int64) int { return cmp.Compare(b, a) })
 				for i, task := range gang {
-					if task.Needs > tc.memory[i] {
-						t.Errorf("%s needs %d, its worker has %d", task.ID(), task.Needs, tc.memory[i])
+					if task.Needs > memory[i] {
+						t.Errorf("%s needs %d, its worker has %d", task.ID(), task.Needs, memory[i])
 					}
 				}
 			}
@@ -443,7 +513,8 @@ func TestCrewIsComplete(t *testing.T) {
 					go func() { _, _ = s.Next(ctx, h.Worker) }()
 				}
 				begun := time.Now()
-				crew, err := s.Crew(ctx, tc.all)
+				list, err := s.Sharers(ctx, tc.all)
+				crew := list.Fit
 				if tc.waits < 0 {
 					if !errors.Is(err, context.DeadlineExceeded) {
 						t.Fatalf("%v, error %v", crew, err)
@@ -468,7 +539,7 @@ func TestCrewOfAnother(t *testing.T) {
 		c.begin(ctx)
 		first := c.start()
 		c.start()
-		if crew, err := first.Crew(ctx, false); !errors.Is(err, ErrSuperseded) {
+		if crew, err := first.Sharers(ctx, false); !errors.Is(err, ErrSuperseded) {
 			t.Errorf("crew %v, error %v", crew, err)
 		}
 	})
@@ -506,14 +577,16 @@ func TestGangEarnsItsLosses(t *testing.T) {
 	}
 	tasks := gangTasks(2)
 	apply(event{Fact: phase, Stage: control.Smooth, Workers: 2, Tasks: partsOf(tasks)})
+	restarts := 0
 	lose := func(commits bool) {
+		restarts++
 		for _, task := range tasks {
 			apply(event{Fact: leased, Task: task.ID(), Worker: task.ID(), Fencing: l.fencing + 1})
 		}
 		if commits {
 			apply(event{Fact: committed, Fencing: l.fencing - 1, At: now})
 		}
-		apply(event{Fact: lost, Task: tasks[1].ID(), Fencing: l.fencing, Loss: &Loss{Task: tasks[1].ID()}})
+		apply(event{Fact: lost, Task: tasks[1].ID(), Fencing: l.fencing, Loss: &Loss{Task: tasks[1].ID(), Worker: fmt.Sprint("w", restarts)}})
 	}
 	for range 3 * lossBudget {
 		lose(true)

@@ -89,29 +89,57 @@ func (j *Job) gang(ctx context.Context, rec *Record, s control.Stage, sum shards
 }
 
 // shares is the tasks of the workers that are here, or of all of them, if they can
-// share the rows and are to. With all it is the last time that this is tried.
+// share the rows and are to. With all it is the last time that this is tried. Workers
+// that are lost again and again take part only where the others cannot do without them.
 func (j *Job) shares(ctx context.Context, rec *Record, s control.Stage, sum shards.Summary, all bool) ([]control.Task, error) {
-	crew, err := j.Tasks.Crew(ctx, all)
-	if err != nil || len(crew) == 0 {
+	list, err := j.Tasks.Sharers(ctx, all)
+	if err != nil {
 		return nil, err
 	}
+	if len(list.Held) == 0 {
+		return j.sharesOf(ctx, rec, s, sum, list.Fit, all)
+	}
+	tasks, err := j.sharesOf(ctx, rec, s, sum, list.Fit, false)
+	if len(list.Fit) == 0 || errors.Is(err, mem.ErrBudget) {
+		return j.sharesOf(ctx, rec, s, sum, slices.Concat(list.Fit, list.Held), all)
+	}
+	if err == nil {
+		j.Log.Warn("workers that were lost again and again are left out for a while", "stage", s, "workers", workerNames(list.Held))
+	}
+	return tasks, err
+}
+
+func workerNames(workers []control.Hello) (list []string) {
+	for _, h := range workers {
+		list = append(list, h.Worker)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// sharesOf is the tasks of these workers if they can share the rows and are to.
+func (j *Job) sharesOf(ctx context.Context, rec *Record, s control.Stage, sum shards.Summary, workers []control.Hello, all bool) ([]control.Task, error) {
+	if len(workers) == 0 {
+		return nil, nil
+	}
+	workers = slices.Clone(workers)
 	c, err := j.counts(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
-	smallest := slices.MinFunc(crew, func(a, b control.Hello) int { return cmp.Compare(a.Memory, b.Memory) })
+	smallest := slices.MinFunc(workers, func(a, b control.Hello) int { return cmp.Compare(a.Memory, b.Memory) })
 	_, alone := estimate.Run(c, j.Plan, resourcesOf(smallest), 0, s)
 	if alone == nil && j.Parallel == Auto || alone != nil && !errors.Is(alone, mem.ErrBudget) {
 		return nil, alone
 	}
-	slices.SortFunc(crew, func(a, b control.Hello) int {
+	slices.SortFunc(workers, func(a, b control.Hello) int {
 		return cmp.Or(cmp.Compare(b.Memory, a.Memory), cmp.Compare(a.Worker, b.Worker))
 	})
 	strips := packed.Strips(sum.Nodes)
-	if crew = crew[:min(len(crew), strips)]; len(crew) < 2 {
+	if workers = workers[:min(len(workers), strips)]; len(workers) < 2 {
 		return nil, alone
 	}
-	borders, needs, err := j.shareOut(ctx, c, s, sum, crew)
+	borders, needs, err := j.shareOut(ctx, c, s, sum, workers)
 	if err != nil {
 		if j.Parallel == Auto && all {
 			j.Log.Warn("the rows of the graph fit neither one worker nor all of them", "stage", s, "because", err)
@@ -120,10 +148,10 @@ func (j *Job) shares(ctx context.Context, rec *Record, s control.Stage, sum shar
 		return nil, err
 	}
 	var tasks []control.Task
-	for w := range crew {
+	for w := range workers {
 		tasks = append(tasks, control.Task{Stage: s, Part: control.Intervals, First: borders[w], Last: borders[w+1], Needs: needs[w]})
 	}
-	j.Log.Info("workers share the rows of the graph", "stage", s, "workers", len(crew), "strips", borders)
+	j.Log.Info("workers share the rows of the graph", "stage", s, "workers", len(workers), "strips", borders)
 	return tasks, nil
 }
 
@@ -140,20 +168,20 @@ var evenness = []float64{1, 0.75, 0.5, 0.25, 0}
 // computing takes; or more and more what it has of the rows, which is what memory
 // takes, until each worker can keep its rows in memory, or has room for them at all.
 // It returns what memory each share needs.
-func (j *Job) shareOut(ctx context.Context, c estimate.Counts, s control.Stage, sum shards.Summary, crew []control.Hello) (borders []int, needs []int64, err error) {
+func (j *Job) shareOut(ctx context.Context, c estimate.Counts, s control.Stage, sum shards.Summary, workers []control.Hello) (borders []int, needs []int64, err error) {
 	edges := stripEdges(ctx, j.Catalog, sum)
 	for _, even := range evenness {
-		borders = cutStrips(edges, sum.Nodes, even, crew)
+		borders = cutStrips(edges, sum.Nodes, even, workers)
 		resident := true
 		needs, err = nil, nil
-		for w, h := range crew {
+		for w, h := range workers {
 			rows := min(int64(borders[w+1])*packed.StripRows, sum.Nodes) - int64(borders[w])*packed.StripRows
 			least, fits := estimate.Share(c, j.Plan, resourcesOf(h), s, rows)
 			needs = append(needs, least)
 			resident = resident && fits
 			if least > h.Memory {
 				err = fmt.Errorf("coordinator: %s by %d workers: worker %s would have %d of %d rows, which need %s, its --memory is %s; give it --memory %dMiB, or more workers: %w",
-					s, len(crew), h.Worker, rows, sum.Nodes, mem.Bytes(least), mem.Bytes(h.Memory), (least+1<<20-1)>>20, mem.ErrBudget)
+					s, len(workers), h.Worker, rows, sum.Nodes, mem.Bytes(least), mem.Bytes(h.Memory), (least+1<<20-1)>>20, mem.ErrBudget)
 			}
 		}
 		if resident {
@@ -190,27 +218,27 @@ func stripEdges(ctx context.Context, cat *catalog.Catalog, sum shards.Summary) [
 
 // cutStrips gives each worker at least one strip, and its share of the weight as
 // nearly as strips allow.
-func cutStrips(edges []float64, nodes int64, even float64, crew []control.Hello) []int {
+func cutStrips(edges []float64, nodes int64, even float64, workers []control.Hello) []int {
 	all, memory := 0.0, int64(0)
 	for _, n := range edges {
 		all += n
 	}
-	for _, h := range crew {
+	for _, h := range workers {
 		memory += h.Memory
 	}
 	borders := []int{0}
 	weight, want := 0.0, 0.0
 	strip := 0
-	for w, h := range crew {
+	for w, h := range workers {
 		want += float64(h.Memory) / float64(memory)
-		most := len(edges) - (len(crew) - 1 - w)
+		most := len(edges) - (len(workers) - 1 - w)
 		for strip < most {
 			rows := min(nodes-int64(strip)*packed.StripRows, packed.StripRows)
 			next := (1 - even) * float64(rows) / float64(nodes)
 			if all > 0 {
 				next += even * edges[strip] / all
 			}
-			if strip > borders[w] && w < len(crew)-1 && weight+next/2 > want {
+			if strip > borders[w] && w < len(workers)-1 && weight+next/2 > want {
 				break
 			}
 			weight += next

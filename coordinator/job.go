@@ -29,9 +29,9 @@ type Tasks interface {
 	Forget(ctx context.Context) error
 	// Losses lists the work that had to be done again.
 	Losses() []Loss
-	// Crew waits for the workers that can share the rows of a graph, and lists them.
-	// With all it also waits, for a while, for those that are missing.
-	Crew(ctx context.Context, all bool) ([]control.Hello, error)
+	// Sharers waits for the workers that can share the rows of a graph, and lists
+	// them. With all it also waits, for a while, for those that are missing.
+	Sharers(ctx context.Context, all bool) (Sharers, error)
 	// UnderWay are the tasks of the present phase, if workers are at work on them.
 	UnderWay() []control.Task
 }

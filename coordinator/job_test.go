@@ -34,7 +34,7 @@ func (f *fake) Forget(context.Context) error { f.forgot++; return nil }
 func (f *fake) Losses() []Loss               { return f.losses }
 func (f *fake) UnderWay() []control.Task     { return nil }
 
-func (f *fake) Crew(context.Context, bool) ([]control.Hello, error) { return nil, nil }
+func (f *fake) Sharers(context.Context, bool) (Sharers, error) { return Sharers{}, nil }
 
 func (f *fake) Run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
 	r, err := f.execute(ctx, tasks[0])

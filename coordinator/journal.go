@@ -154,14 +154,22 @@ func (j *Journal) numbers(ctx context.Context) ([]uint64, error) {
 		if f.Attempt {
 			continue
 		}
-		var n uint64
-		if _, err := fmt.Sscanf(f.Name, journalPrefix+"%d.json", &n); err != nil || f.Name != journalName(n) || n == 0 {
-			return nil, damaged(f.Name, "it is no record of a journal")
+		n, err := recordNumber(f.Name)
+		if err != nil {
+			return nil, err
 		}
 		numbers = append(numbers, n)
 	}
 	slices.Sort(numbers)
 	return numbers, nil
+}
+
+// recordNumber is the number in the name of a record.
+func recordNumber(name string) (n uint64, err error) {
+	if _, err := fmt.Sscanf(name, journalPrefix+"%d.json", &n); err != nil || name != journalName(n) || n == 0 {
+		return 0, damaged(name, "it is no record of a journal")
+	}
+	return n, nil
 }
 
 // take counts a record that has been read.

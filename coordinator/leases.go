@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,9 +11,8 @@ import (
 )
 
 const (
-	// lossBudget and failureBudget are how often a task may lose its worker, or
-	// fail although it might have succeeded, before the run is given up.
-	lossBudget    = 5
+	// failureBudget is how often a task may fail although it might have succeeded,
+	// before the run is given up.
 	failureBudget = 3
 	// maxLeases is how many workers may have the same task at a time.
 	maxLeases = 2
@@ -41,6 +39,7 @@ type leases struct {
 	holds   map[string]map[piece]bool // what a worker has a copy of
 	heard   time.Time                 // when something of a worker was written down last
 	gangState
+	quarantine
 }
 
 // task is a task and what has become of it.
@@ -48,6 +47,7 @@ type task struct {
 	control.Task
 	report   *control.StageReport // nil until it is done
 	losses   int
+	lostWith []string // the different workers that were lost with it
 	failures int
 	unable   []string // workers that have not the memory or the disk for it
 	leases   []*lease
@@ -78,7 +78,7 @@ type piece struct {
 }
 
 func newLeases(ttl time.Duration) *leases {
-	return &leases{ttl: ttl, byID: map[string]*task{}, open: map[uint64]*lease{}, holds: map[string]map[piece]bool{}}
+	return &leases{ttl: ttl, byID: map[string]*task{}, open: map[uint64]*lease{}, holds: map[string]map[piece]bool{}, quarantine: newQuarantine()}
 }
 
 // apply makes an event true. It fails for an event that cannot follow those
@@ -103,7 +103,7 @@ func (l *leases) apply(now time.Time, e event) error {
 	case committed:
 		if x := l.open[e.Fencing]; x != nil && !e.At.IsZero() {
 			x.saved = l.note(now, e.At)
-			l.pardon()
+			l.resetLosses()
 		}
 	case ended:
 		lease := l.open[e.Fencing]
@@ -124,13 +124,9 @@ func (l *leases) apply(now time.Time, e event) error {
 			l.drop(lease)
 		}
 		if l.together() {
-			l.disband() // also those that run out at the same time
+			l.endAll() // also those that run out at the same time
 		}
-		t.losses++
-		l.losses = append(l.losses, *e.Loss)
-		if t.losses >= lossBudget {
-			l.failed = &failure{t.ID(), fmt.Sprintf("lost %d times, last with worker %s: %s", lossBudget, e.Loss.Worker, e.Loss.Reason), false}
-		}
+		l.lose(now, t, *e.Loss)
 	case unable:
 		t := l.byID[e.Task]
 		if t == nil || t.report != nil || e.Loss == nil {
@@ -181,7 +177,7 @@ func (l *leases) begin(stage control.Stage, workers int, parts []part) {
 	for _, p := range parts {
 		t := l.put(p.task(stage))
 		if b := before[t.ID()]; b != nil {
-			t.losses, t.failures = b.losses, b.failures
+			t.losses, t.lostWith, t.failures = b.losses, b.lostWith, b.failures
 		}
 	}
 }
@@ -228,6 +224,7 @@ func (l *leases) end(t *task, worker string, o control.Outcome, loss *Loss) {
 	switch {
 	case o.Report != nil:
 		t.report = o.Report
+		l.release(worker)
 		for _, other := range slices.Clone(t.leases) {
 			l.drop(other)
 		}
@@ -247,8 +244,11 @@ func (l *leases) end(t *task, worker string, o control.Outcome, loss *Loss) {
 // state is what a snapshot holds.
 func (l *leases) state() *state {
 	s := &state{Fencing: l.fencing, Stage: l.stage, Workers: l.workers, Earlier: l.earlier, Losses: l.losses, Failed: l.failed, Broken: l.broken, Breaks: l.breaks, Unfit: l.unfit}
+	if len(l.strikes) > 0 {
+		s.Strikes = maps.Clone(l.strikes)
+	}
 	for _, t := range l.tasks {
-		s.Tasks = append(s.Tasks, taskState{part{t.Part, t.First, t.Last, t.Needs}, t.report, t.losses, t.failures, t.unable})
+		s.Tasks = append(s.Tasks, taskState{part{t.Part, t.First, t.Last, t.Needs}, t.report, t.losses, t.lostWith, t.failures, t.unable})
 	}
 	for _, x := range l.byNumber() {
 		s.Open = append(s.Open, openLease{x.task.ID(), x.worker, x.fencing, x.saved, x.blocks})
@@ -265,7 +265,7 @@ func (l *leases) restore(now time.Time, s state) error {
 	l.fencing, l.stage, l.workers, l.earlier, l.losses, l.failed = s.Fencing, s.Stage, s.Workers, s.Earlier, s.Losses, s.Failed
 	for _, t := range s.Tasks {
 		put := l.put(t.task(s.Stage))
-		put.report, put.losses, put.failures, put.unable = t.Report, t.Losses, t.Failures, t.Unable
+		put.report, put.losses, put.lostWith, put.failures, put.unable = t.Report, t.Losses, t.LostWith, t.Failures, t.Unable
 	}
 	for _, x := range s.Open {
 		t := l.byID[x.Task]
@@ -276,6 +276,7 @@ func (l *leases) restore(now time.Time, s state) error {
 		given.saved, given.blocks = l.note(now, x.Saved), x.Blocks
 	}
 	l.broken, l.breaks, l.unfit = s.Broken, s.Breaks, s.Unfit
+	maps.Copy(l.strikes, s.Strikes)
 	return nil
 }
 
@@ -325,7 +326,7 @@ func (l *leases) grant(now time.Time, worker string) (event, bool) {
 	var best *task
 	most := -1
 	for _, t := range l.tasks {
-		if t.report != nil || len(t.leases) > 0 || !l.may(worker, t) || !l.suits(worker, t) {
+		if t.report != nil || len(t.leases) > 0 || !l.may(worker, t) || !l.suits(now, worker, t) {
 			continue
 		}
 		if has := l.covers(worker, t); best == nil || t.Needs > best.Needs || t.Needs == best.Needs && has > most {
@@ -471,7 +472,7 @@ func (l *leases) shorten(now time.Time, worker string) {
 // heartbeat is how often leases are renewed.
 func heartbeat(ttl time.Duration) time.Duration { return ttl / 3 }
 
-var errOutcome = errors.New("an outcome needs a report, or a kind and a reason")
+var errOutcome = fmt.Errorf("an outcome needs a report, or a kind and a reason: %w", control.ErrRejected)
 
 // finish says what an outcome does.
 func (l *leases) finish(now time.Time, fencing uint64, o control.Outcome) (event, error) {

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -209,7 +210,7 @@ func TestLeasesAtRandom(t *testing.T) {
 	})
 }
 
-// TestBudgets gives up after 5 losses or 3 failures, with the task and the last
+// TestBudgets gives up after losses with 5 workers, 20 losses, or 3 failures, with the task and the last
 // reason, and begins anew when asked to run again.
 func TestBudgets(t *testing.T) {
 	lose := func(m *model, _ uint64) {
@@ -225,18 +226,20 @@ func TestBudgets(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name   string
+		worker string // the same one each time, "" for another each time
 		end    func(*model, uint64)
 		times  int
 		reason string
 	}{
-		{"losses", lose, 5, "lost 5 times, last with worker w: no sign of life for 31 s"},
-		{"failures", fail("no space left", control.Retry), 3, "failed 3 times, last: no space left"},
-		{"a failure for good", fail("bad data", control.Fatal), 1, "bad data"},
+		{"losses with one worker", "w", lose, 20, "it was lost 20 times, last with worker w: no sign of life for 31 s"},
+		{"losses with others", "", lose, 5, "it was lost with 5 different workers, last with worker w5: no sign of life for 31 s"},
+		{"failures", "w", fail("no space left", control.Retry), 3, "failed 3 times, last: no space left"},
+		{"a failure for good", "w", fail("bad data", control.Fatal), 1, "bad data"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m := newModel(columnTasks(2))
 			for n := 1; m.failed == nil; n++ {
-				f, ok := m.grantTo("w")
+				f, ok := m.grantTo(cmp.Or(tc.worker, fmt.Sprint("w", n)))
 				if !ok || n > tc.times {
 					t.Fatalf("attempt %d of %d, granted %v", n, tc.times, ok)
 				}

@@ -88,7 +88,7 @@ func (s *Scheduler) begin(ctx context.Context, tasks []control.Task) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running, s.recut, s.short = true, false, time.Time{}
-	s.muster()
+	s.waitForWorkers()
 	s.wake()
 	return nil
 }
@@ -158,8 +158,20 @@ func (s *Scheduler) tick(ctx context.Context, passed time.Duration) error {
 		return nil
 	}
 	b := s.record(events...)
+	s.tellQuarantine(events)
 	s.mu.Unlock()
 	return s.settle(ctx, b)
+}
+
+// tellQuarantine logs which workers these events keep out of gangs.
+func (s *Scheduler) tellQuarantine(events []event) {
+	for _, e := range events {
+		if e.Fact != lost || !s.leases.quarantine.keepsOut(time.Now(), e.Loss.Worker) {
+			continue
+		}
+		s.o.Log.Warn("worker is kept out of gangs", "worker", e.Loss.Worker, "lost", s.leases.strikes[e.Loss.Worker],
+			"for", time.Until(s.leases.until[e.Loss.Worker]).Round(time.Second))
+	}
 }
 
 // giveUp ends the phase where it has a task that no worker here has the memory or
@@ -190,7 +202,7 @@ func (s *Scheduler) giveUp(now time.Time) []event {
 func (s *Scheduler) remind() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.muster()
+	s.waitForWorkers()
 	if c := s.leases.counts(); s.gathered && c.Waiting > 0 && c.Running == 0 {
 		s.o.Log.Warn("tasks wait and no worker takes them", "tasks", c.Waiting, "workers", s.live())
 	}

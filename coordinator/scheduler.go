@@ -5,12 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/storage"
 )
 
 const (
@@ -24,6 +29,10 @@ const (
 	// reminder is how often it is said that workers are missing.
 	reminder = time.Minute
 )
+
+// longestName bounds the name and the address of a worker, and other texts of a worker
+// that are short, in bytes.
+const longestName = 300
 
 // errStopping is what workers are told while the coordinator stops: the run has
 // not ended, and goes on once a coordinator is there again.
@@ -52,6 +61,9 @@ type Scheduler struct {
 	o       Options
 	journal *Journal
 	started time.Time
+	// leading is false once this coordinator stops or has been replaced. It can be read
+	// without waiting.
+	leading atomic.Bool
 
 	mu       sync.Mutex
 	leases   *leases
@@ -98,6 +110,7 @@ func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, plan co
 		cat: cat, plan: plan, o: o, journal: j, started: time.Now(),
 		leases: newLeases(o.Lease), members: map[string]*member{}, changed: make(chan struct{}),
 	}
+	s.leading.Store(true)
 	s.leases.memory = func(worker string) int64 {
 		if m := s.members[worker]; m != nil {
 			return m.Memory
@@ -165,8 +178,9 @@ func (s *Scheduler) settled(err error) error {
 	return s.err
 }
 
-// wake lets those who wait look again.
+// wake lets those who wait look again. It follows every change of the state.
 func (s *Scheduler) wake() {
+	s.leading.Store(s.err == nil && (s.ended || !s.stopping))
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -203,7 +217,13 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 	case s.err != nil:
 		return control.Welcome{}, s.err
 	case h.Worker == "":
-		return control.Welcome{}, fmt.Errorf("coordinator: a worker needs a name: %w", control.ErrRefused)
+		return control.Welcome{}, fmt.Errorf("a worker needs a name: %w", control.ErrRefused)
+	case len(h.Worker) > longestName || !printable(h.Worker):
+		return control.Welcome{}, fmt.Errorf("%q is no name for a worker: it may have %d bytes, without control characters: %w",
+			h.Worker[:min(len(h.Worker), 80)], longestName, control.ErrRefused)
+	case h.Memory < 0 || h.Threads < 0 || len(h.Blocks) > longestName || !printable(h.Blocks) || !printable(h.Version):
+		return control.Welcome{}, fmt.Errorf("worker %s has %d bytes of memory, %d threads and the address %q, which cannot be: %w",
+			h.Worker, h.Memory, h.Threads, h.Blocks[:min(len(h.Blocks), 80)], control.ErrRefused)
 	case h.Version != s.o.Version:
 		return control.Welcome{}, fmt.Errorf("coordinator: worker %s is ndls %s and the coordinator ndls %s; start both from the same program: %w",
 			h.Worker, h.Version, s.o.Version, control.ErrRefused)
@@ -213,7 +233,7 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 	}
 	s.members[h.Worker] = &member{Hello: h, seen: time.Now()}
 	s.held(h)
-	s.muster()
+	s.waitForWorkers()
 	return control.Welcome{
 		Plan: s.plan, Store: s.cat.Store().URI(), Heartbeat: heartbeat(s.o.Lease), Checkpoint: s.o.Checkpoint,
 	}, nil
@@ -246,8 +266,8 @@ func (s *Scheduler) gather() {
 	}
 }
 
-// muster gathers, and says whom it waits for.
-func (s *Scheduler) muster() {
+// waitForWorkers sees whether enough workers are here, and logs how many are missing.
+func (s *Scheduler) waitForWorkers() {
 	if s.gather(); !s.gathered {
 		s.o.Log.Info("waiting for workers", "here", s.live(), "wanted", s.o.Workers)
 	}
@@ -331,8 +351,12 @@ func (s *Scheduler) Renew(_ context.Context, fencing uint64, p control.Progress)
 	return s.leases.renew(time.Now(), fencing, p)
 }
 
-// Commit implements [control.Service]. The lease does not run out meanwhile, and
-// no other attempt at its task ends.
+// Commit implements [control.Service]. The lease does not run out meanwhile, and no other
+// attempt at its task ends it.
+//
+// One thing ends a lease in the middle of a commit: another member of its gang is lost.
+// The change is confirmed all the same. That is harmless: every attempt writes the same
+// bytes, and checkpoints of different gangs have different names.
 func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change) error {
 	if err := check(c); err != nil {
 		return err
@@ -368,19 +392,57 @@ func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change
 	return s.settle(ctx, b)
 }
 
-// check refuses changes to files that the catalogue does not list.
+// Names of files are bounded, in bytes: file systems allow 4096 for a path with all its
+// folders, and 255 for each part, to which an unfinished file adds a suffix.
+const (
+	longestPath = 1024
+	longestPart = 200
+)
+
+// check refuses a change that the catalogue must not have: of files that it never
+// lists, of names that no store has, and of sizes that no file has. Errors wrap
+// [control.ErrRejected].
 func check(c control.Change) error {
-	paths := c.Removed
-	for _, e := range c.Added {
-		paths = append(paths[:len(paths):len(paths)], e.Path)
+	for _, path := range c.Removed {
+		if err := checkPath(path); err != nil {
+			return err
+		}
 	}
-	for _, p := range paths {
-		if p == "" || p == catalog.Name || p == RecordName || strings.HasPrefix(p, "report.") ||
-			strings.HasPrefix(p, journalPrefix) || strings.HasPrefix(p, "cluster/") {
-			return fmt.Errorf("coordinator: %q is no file of the catalogue", p)
+	for _, e := range c.Added {
+		if err := checkPath(e.Path); err != nil {
+			return err
+		}
+		if e.Kind == "" || min(e.Rows, e.Bytes, e.Lo, e.Hi-e.Lo) < 0 || min(e.First, e.Last-e.First) < 0 ||
+			min(int(e.Interval), int(e.Block), int(e.Hop), int(e.Run)) < catalog.NotApplicable {
+			return fmt.Errorf("%s is listed as something that no file of a run is: %+v: %w", e.Path, e, control.ErrRejected)
+		}
+		for _, text := range []string{e.Kind, e.Checksum, e.Stage, e.Plan} {
+			if len(text) > longestName || !printable(text) {
+				return fmt.Errorf("%s is described with the text %q: %w", e.Path, text[:min(len(text), 80)], control.ErrRejected)
+			}
 		}
 	}
 	return nil
+}
+
+// checkPath refuses names that no file of the catalogue has.
+func checkPath(path string) error {
+	switch {
+	case len(path) > longestPath || slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return len(part) > longestPart }):
+		return fmt.Errorf("a file name of %d bytes is too long, %q...: %w", len(path), path[:min(len(path), 80)], control.ErrRejected)
+	case !printable(path):
+		return fmt.Errorf("%q has characters that no file of a run has: %w", path, control.ErrRejected)
+	case storage.CheckName(path) != nil:
+		return fmt.Errorf("%w: %w", storage.CheckName(path), control.ErrRejected)
+	case catalog.IsRecord(path):
+		return fmt.Errorf("%q is no file of the catalogue: %w", path, control.ErrRejected)
+	}
+	return nil
+}
+
+// printable says whether a text has no control characters and is UTF-8.
+func printable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // Finish implements [control.Service].

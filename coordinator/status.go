@@ -7,8 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"net"
 	"net/http"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -109,6 +112,9 @@ func (s *Scheduler) state() string {
 // Handler serves the status: as a page at /, as JSON at /status, and at /metrics
 // in the text format of Prometheus. At /healthz it answers 200 as long as this
 // coordinator leads the run, and 503 once it stops or another has taken over.
+//
+// On a loopback address it answers requests alone that name this host: a page of
+// another site, whose name was made to point here, gets 403.
 func (s *Scheduler) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -121,8 +127,8 @@ func (s *Scheduler) Handler() http.Handler {
 		_, _ = w.Write(page.Bytes())
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		if state := s.Status().State; state == "stopping" {
-			http.Error(w, state, http.StatusServiceUnavailable)
+		if !s.leading.Load() {
+			http.Error(w, "stopping", http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = w.Write([]byte("leading\n"))
@@ -135,7 +141,39 @@ func (s *Scheduler) Handler() http.Handler {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		_, _ = w.Write([]byte(s.Status().metrics()))
 	})
-	return mux
+	return guarded(mux)
+}
+
+// answerTimeout bounds how long a caller may take to receive an answer.
+const answerTimeout = 30 * time.Second
+
+// guarded refuses requests for other hosts on loopback addresses, and does not wait for
+// callers that do not read.
+func guarded(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		if isLoopback(local) && !namesThisHost(r.Host) {
+			http.Error(w, "this page answers to localhost, to IP addresses and to the name of its host, not to "+strconv.Quote(r.Host), http.StatusForbidden)
+			return
+		}
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
+		h.ServeHTTP(w, r)
+	})
+}
+
+func isLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// namesThisHost says whether the Host of a request is an IP address, localhost or the
+// host's own name, with a port or without.
+func namesThisHost(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	own, err := os.Hostname()
+	return net.ParseIP(strings.Trim(host, "[]")) != nil || strings.EqualFold(host, "localhost") || err == nil && strings.EqualFold(host, own)
 }
 
 //go:embed status.html.tmpl

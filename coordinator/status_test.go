@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -104,4 +105,44 @@ func TestStatus(t *testing.T) {
 			t.Errorf("status %d of a coordinator that stops", w.Code)
 		}
 	})
+}
+
+// TestPageKnowsItsHost: on loopback the page answers requests alone that name this host,
+// whatever a browser was made to believe.
+func TestPageKnowsItsHost(t *testing.T) {
+	server := httptest.NewServer(newCluster(t, 1).start().Handler())
+	defer server.Close()
+	own := must(os.Hostname())
+	for host, want := range map[string]int{
+		"localhost": 200, "localhost:8080": 200, "127.0.0.1:8080": 200, "[::1]:8080": 200, "::1": 200, own: 200, own + ":80": 200,
+		"evil.example": 403, "evil.example:8080": 403, "localhost.evil.example": 403, "127.0.0.1.evil.example:80": 403,
+	} {
+		for _, path := range []string{"/", "/status", "/metrics", "/healthz"} {
+			r := must(http.NewRequest(http.MethodGet, server.URL+path, nil))
+			r.Host = host
+			answer := must(http.DefaultClient.Do(r))
+			_ = answer.Body.Close()
+			if answer.StatusCode != want {
+				t.Errorf("%s for host %q: status %d, want %d", path, host, answer.StatusCode, want)
+			}
+		}
+	}
+}
+
+// TestHealthDoesNotWait: the question whether this coordinator leads is answered while
+// the scheduler is busy.
+func TestHealthDoesNotWait(t *testing.T) {
+	s := newCluster(t, 1).start()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	answered := make(chan int)
+	go func() { answered <- get(s.Handler(), "/healthz").Code }()
+	select {
+	case code := <-answered:
+		if code != http.StatusOK {
+			t.Errorf("status %d", code)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("no answer")
+	}
 }

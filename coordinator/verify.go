@@ -14,8 +14,9 @@ import (
 
 // Verify reads every catalogued file again: its bytes against the checksum, its
 // rows against the count of its entry, and the counts against the graph
-// summary; it compares the record rec with the catalogue. It goes on after a damaged file; the error joins all findings, wraps
-// [seal.ErrCorrupt] and names the files.
+// summary. It compares the record rec with the catalogue, and reads the journal. It goes
+// on after a damaged file; the error joins all findings, wraps [seal.ErrCorrupt] and
+// names the files.
 func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record) (files int, bytes int64, err error) {
 	entries := cat.All()
 	for _, e := range entries {
@@ -35,6 +36,11 @@ func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record) (files int, 
 		m.Add(e.Bytes)
 	}
 	found = append(found, verifyCounts(ctx, cat), rec.Check(cat))
+	journal, err := VerifyJournal(ctx, cat.Store())
+	if err != nil {
+		return files, bytes, err
+	}
+	found = append(found, journal.Damaged...)
 	if len(rec.missing()) < len(rec.Wanted) {
 		found = append(found, cat.Check(ctx))
 	}

@@ -11,13 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The disk is looked at twice a second, and more often as long as that takes at
-// most a fiftieth of the time: the peaks of a short stage are short.
+// The disk is looked at as often as that takes at most a fiftieth of the time, and not
+// more often than every 20 ms: the peaks of a short stage are short. A walk through a
+// large folder on a shared file system takes seconds, and burdens its server: there the
+// pauses are minutes.
 const (
-	longestLook  = 500 * time.Millisecond
-	shortestLook = 20 * time.Millisecond
-	lookShare    = 50
+	shortestPause = 20 * time.Millisecond
+	pauseFactor   = 50
 )
+
+// pauseAfter is how long to wait after a look that took so long.
+func pauseAfter(took time.Duration) time.Duration { return max(pauseFactor*took, shortestPause) }
 
 // diskWatch follows what some folders take on disk.
 type diskWatch struct {
@@ -41,9 +45,8 @@ func watchDisk(dirs ...string) *diskWatch {
 		for {
 			start := time.Now()
 			w.look()
-			wait := min(max(lookShare*time.Since(start), shortestLook), longestLook)
 			select {
-			case <-time.After(wait):
+			case <-time.After(pauseAfter(time.Since(start))):
 			case <-w.end:
 				return
 			}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"ndls/internal/direct"
 )
@@ -42,5 +43,16 @@ func TestDiskUse(t *testing.T) {
 	}
 	if got := diskUse(dirs); got < 1<<20 || got > 1<<20+1<<17 {
 		t.Errorf("%d bytes of 1 MiB after close", got)
+	}
+}
+
+// TestLooksAreRareWhereTheyAreSlow: looking takes at most a fiftieth of the time.
+func TestLooksAreRareWhereTheyAreSlow(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		0: 20 * time.Millisecond, time.Millisecond: 50 * time.Millisecond, 20 * time.Millisecond: time.Second, 4 * time.Second: 200 * time.Second,
+	} {
+		if got := pauseAfter(took); got != want {
+			t.Errorf("after a look of %v a pause of %v, want %v", took, got, want)
+		}
 	}
 }

@@ -18,21 +18,20 @@ import (
 	"ndls/internal/control/blocks"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
+	"ndls/internal/retry"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 )
 
 const (
-	// farewell bounds how long a worker that is told to stop waits for its
+	// shutdownGrace bounds how long a worker that is told to stop waits for its
 	// coordinator to hear of it. The lease runs out by itself.
-	farewell = 10 * time.Second
+	shutdownGrace = 10 * time.Second
 	// lastHop bounds how long a worker that is told to stop goes on with a hop, after
 	// which it saves its state.
 	lastHop = 90 * time.Second
-	// A call that failed is repeated after shortestWait, then after twice that, up
-	// to longestWait.
-	shortestWait = 100 * time.Millisecond
-	longestWait  = 5 * time.Second
+	// remindEvery is how often the log says that a call is still being repeated.
+	remindEvery = 30 * time.Second
 	// mostJoins is how often in a row a worker joins that is then not known.
 	mostJoins = 5
 )
@@ -124,27 +123,30 @@ func (s *server) noteSaved(yes bool) {
 	s.saved.Store(done)
 }
 
-// patiently repeats a call while it fails with an error that says nothing about
-// what was asked for.
+// patiently repeats a call while it fails with an error that may pass. The log says
+// so from the second failure on.
 func (s *server) patiently(ctx context.Context, what string, call func() error) error {
-	since := time.Now()
-	for wait := shortestWait; ; wait = min(2*wait, longestWait) {
-		err := call()
-		switch {
-		case err == nil || errors.Is(err, control.ErrLeaseLost) || errors.Is(err, control.ErrEnded) || errors.Is(err, control.ErrRefused):
-			return err
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case time.Since(since) >= s.o.Patience:
-			return fmt.Errorf("worker: %s: %w: %w", what, errUnheard, err)
-		}
-		s.o.Log.Debug("the coordinator does not answer", "call", what, "error", err)
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+	var told time.Time
+	failed := func(attempts int, err error) {
+		if attempts > 1 && time.Since(told) > remindEvery {
+			told = time.Now()
+			s.o.Log.Warn("the coordinator could not do it; the call is repeated", "call", what, "attempts", attempts, "because", err)
 		}
 	}
+	err := retry.Do(ctx, s.o.Patience, failed, func() error {
+		err := call()
+		if control.Final(err) {
+			return retry.Permanent(err)
+		}
+		return err
+	})
+	switch {
+	case err == nil || control.Final(err):
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("worker: %s: %w: %w", what, errUnheard, err)
 }
 
 func (s *server) join(ctx context.Context) error {
@@ -245,7 +247,7 @@ func (s *server) work(ctx context.Context, l control.Lease) error {
 func (s *server) finish(ctx context.Context, l control.Lease, out control.Outcome) error {
 	if ctx.Err() != nil {
 		var cancel func()
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 		defer cancel()
 	}
 	return s.patiently(ctx, "finishing "+l.Task.ID(), func() error { return s.svc.Finish(ctx, l.Fencing, out) })

@@ -1,10 +1,12 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -286,6 +288,57 @@ func TestServeSaysWhatFailed(t *testing.T) {
 		if (err != nil) != (c.kind == control.Fatal) || c.is != nil && !errors.Is(err, c.is) {
 			t.Errorf("%s: ended with %v", name, err)
 		}
+	}
+}
+
+// TestServeRepeatsWhatMayPass: a commit that the coordinator can never do ends the task
+// at once; one that it could not do is repeated, and the log says so from the second time
+// on.
+func TestServeRepeatsWhatMayPass(t *testing.T) {
+	plan, m := smallPlan(), resources(t, small)
+	plain := storage.NewMem()
+	execute(t, plain, plan, m, control.Partition)
+	for _, c := range []struct {
+		name    string
+		err     error
+		fails   int
+		kind    control.Kind
+		commits int
+		warned  bool
+	}{
+		{"rejected", fmt.Errorf("../x: %w", control.ErrRejected), 9, control.Fatal, 1, false},
+		{"damaged", fmt.Errorf("catalog.parquet: %w", seal.ErrCorrupt), 9, control.Fatal, 1, false},
+		{"once", errors.New("503 slow down"), 1, "", 2, false},
+		{"a full disk", fmt.Errorf("catalog.parquet: %w", storage.ErrDisk), 3, "", 4, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store := plain.CrashClone()
+			b := newBoss(t, store, m.task(control.LSI, plan))
+			commits := 0
+			b.fault = func(call string) error {
+				if call != "commit" {
+					return nil
+				}
+				if commits++; commits <= c.fails {
+					return c.err
+				}
+				return nil
+			}
+			var text bytes.Buffer
+			err := Serve(t.Context(), b, storage.NewCounting(store), Options{
+				Hello: control.Hello{Worker: "w"}, Resources: m.Resources, Patience: time.Minute,
+				Log: slog.New(slog.NewTextHandler(&text, nil)),
+			})
+			if c.kind == control.Fatal != (err != nil) || err != nil && !errors.Is(err, c.err) {
+				t.Errorf("ended with %v", err)
+			}
+			if len(b.outcomes) != 1 || b.outcomes[0].Kind != c.kind || commits < c.commits || c.kind == control.Fatal && commits > c.commits {
+				t.Errorf("%d commits, outcomes %+v", commits, b.outcomes)
+			}
+			if got := strings.Contains(text.String(), "level=WARN msg=\"the coordinator could not do it"); got != c.warned {
+				t.Errorf("warned %v, want %v\n%s", got, c.warned, &text)
+			}
+		})
 	}
 }
 

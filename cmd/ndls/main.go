@@ -31,12 +31,15 @@ func main() {
 	os.Exit(code)
 }
 
-// notify returns a context that the first SIGINT, SIGTERM or SIGUSR1 cancels with its
-// cause. A second signal kills the process.
+// notify returns a context that the first SIGINT, SIGTERM, SIGUSR1 or SIGHUP cancels with
+// its cause. A second signal kills the process.
 func notify(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGUSR1)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup has it ignored
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +23,7 @@ func (a *app) statusCommand() *cobra.Command {
 each worker does, and what was lost. Where no coordinator answers it says how the
 run stood last. It proves with --keys or a token that it belongs to the job.`,
 		func(ctx context.Context, _ *cobra.Command) error {
-			s.Run = a.runDir
+			s.Run, s.Log = a.runDir, a.log
 			st, last, err := ndls.GetStatus(ctx, s)
 			switch {
 			case err != nil:
@@ -66,7 +68,7 @@ func printStatus(w io.Writer, st ndls.Status) error {
 		if x.Here {
 			seen = (time.Duration(x.LastSeen) * time.Second).String() + " ago"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%d\n", x.Name, seen, mem.Bytes(x.Memory), x.Threads, x.Task, describeProgress(x.Progress), x.Losses)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%d\n", plain(x.Name), seen, mem.Bytes(x.Memory), x.Threads, plain(x.Task), describeProgress(x.Progress), x.Losses)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -77,11 +79,21 @@ func printStatus(w io.Writer, st ndls.Status) error {
 	return nil
 }
 
+// plain is a text of another process without what a terminal would obey.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
+}
+
 func describeProgress(p control.Progress) string {
 	if p.What == "" {
 		return ""
 	}
-	text := fmt.Sprintf("%s %d of %d", p.What, p.Done, p.Total)
+	text := fmt.Sprintf("%s %d of %d", plain(p.What), p.Done, p.Total)
 	if p.Saved > 0 {
 		text += fmt.Sprintf(", %d saved", p.Saved)
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"ndls/catalog"
+	"ndls/internal/mem"
+	"ndls/internal/seal"
 )
 
 var (
@@ -19,7 +21,22 @@ var (
 	ErrRefused = errors.New("refused by the coordinator")
 	// ErrUnable reports a task for which no worker has the memory or the disk.
 	ErrUnable = errors.New("no worker has the memory or the disk for it")
+	// ErrRejected reports a call that the coordinator does not accept, however often it
+	// is repeated: a change of the catalogue that cannot be, for example.
+	ErrRejected = errors.New("the coordinator does not accept it")
 )
+
+// Final says whether a call that failed so would fail in the same way if it were
+// repeated. All other errors have to do with the coordinator, its store or the network,
+// and may pass.
+func Final(err error) bool {
+	for _, final := range []error{ErrLeaseLost, ErrEnded, ErrRefused, ErrRejected, ErrUnable, ErrOption, ErrPlanMismatch, seal.ErrCorrupt, seal.ErrVersion, mem.ErrBudget} {
+		if errors.Is(err, final) {
+			return true
+		}
+	}
+	return false
+}
 
 // Part says what a task takes of its stage.
 type Part string
@@ -159,8 +176,8 @@ type Outcome struct {
 	Reason string       `json:"reason,omitempty"`
 }
 
-// Service is what a coordinator does for its workers. A call that fails with
-// another error than those named may be repeated.
+// Service is what a coordinator does for its workers. A call whose error is not
+// [Final] may be repeated.
 type Service interface {
 	// Join admits a worker, or fails with ErrRefused. A worker whose coordinator
 	// was restarted joins again.

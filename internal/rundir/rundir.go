@@ -111,15 +111,6 @@ func Temporary(scratch string) (dir string, remove func(), err error) {
 	return dir, func() { _ = os.RemoveAll(dir) }, nil
 }
 
-// Own returns a folder for temporary files that no process of another name has.
-func Own(scratch, name string) (dir string, remove func(), err error) {
-	if scratch == "" {
-		return Temporary("")
-	}
-	dir = filepath.Join(scratch, name)
-	return dir, func() { _ = os.RemoveAll(dir) }, nil
-}
-
 // cacheShare is the part of the free disk space that a cache takes unless its size
 // is given: one half.
 const cacheShare = 2

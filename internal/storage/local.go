@@ -61,6 +61,9 @@ func checkNew(name string) error {
 	return checkName(name)
 }
 
+// CheckName refuses names that no file of a store may have.
+func CheckName(name string) error { return checkNew(name) }
+
 // committed is the path of a file that is not an attempt, if there is one.
 func (l *Local) committed(ctx context.Context, name string) (string, fs.FileInfo, error) {
 	if err := errors.Join(ctx.Err(), checkName(name)); err != nil {

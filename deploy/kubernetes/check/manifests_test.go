@@ -283,9 +283,6 @@ func checkEnvironment(t *testing.T, p pod, pods []pod) {
 	if workers := flagValue(p, "workers"); workers != "" && workers != strconv.Itoa(len(pods)-1) {
 		t.Errorf("--workers=%s, and there are %d", workers, len(pods)-1)
 	}
-	if set["NDLS_SIZE"] != strconv.Itoa(int(*p.job.Completions)) {
-		t.Errorf("NDLS_SIZE=%s of %d pods", set["NDLS_SIZE"], *p.job.Completions)
-	}
 }
 
 // inProgram says whether the source of ndls has a text.

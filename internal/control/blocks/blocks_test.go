@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -749,4 +750,26 @@ func FuzzParseTicket(f *testing.F) {
 			t.Fatalf("%+v came back as %+v, %v", ticket, again, err)
 		}
 	})
+}
+
+// TestIdleConnectionsDoNotHoldServe: a server that is told to stop does not wait for
+// callers that have connected and say nothing, or part of a handshake.
+func TestIdleConnectionsDoNotHoldServe(t *testing.T) {
+	for _, text := range []string{"", "PRI * HT"} {
+		address, stop := serve(t, newOwner(nil, 1))
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, text); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond) // until it is accepted
+		begun := time.Now()
+		stop()
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("after %q it took %v to stop", text, took)
+		}
+	}
 }

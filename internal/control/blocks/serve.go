@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+
+	"ndls/internal/control/conns"
 )
 
 const (
@@ -23,6 +25,8 @@ const (
 	// and again how long it has to give one: a request may wait for a hop for
 	// hours, and must not when the other host is gone.
 	quiet = 30 * time.Second
+	// connectTimeout is for the handshake of a connection.
+	connectTimeout = 20 * time.Second
 )
 
 // Source gives out the rows of the process that owns them.
@@ -36,13 +40,14 @@ type Source interface {
 	Rows(ctx context.Context, t Ticket, send func(first int64, rows []byte) error) error
 }
 
-// Serve answers requests on the listener until ctx ends, then cuts off those that
-// are being answered; all calls of the source have returned when it does. Options
-// bring credentials and checks of the caller. Whoever can connect and passes
+// Serve answers requests on the listener until ctx ends, then closes all connections
+// and cuts off the requests that are being answered; all calls of the source have
+// returned when it does. Options bring credentials and checks of the caller. Whoever can connect and passes
 // those can read.
 func Serve(ctx context.Context, listener net.Listener, source Source, options ...grpc.ServerOption) error {
 	s := grpc.NewServer(append([]grpc.ServerOption{
 		grpc.WriteBufferSize(ioBuffer),
+		grpc.ConnectionTimeout(connectTimeout),
 		// Tickets are all that a server receives.
 		grpc.MaxRecvMsgSize(2 * maxTicket),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quiet, Timeout: quiet}),
@@ -51,8 +56,13 @@ func Serve(ctx context.Context, listener net.Listener, source Source, options ..
 		grpc.WaitForHandlers(true),
 	}, options...)...)
 	flight.RegisterFlightServiceServer(s, &service{source: source})
-	stop := context.AfterFunc(ctx, s.Stop)
-	err := s.Serve(listener)
+	tracked := conns.Track(listener)
+	stop := context.AfterFunc(ctx, func() {
+		_ = listener.Close() // no connection is accepted after those that are closed now
+		tracked.CloseAll()
+		s.Stop()
+	})
+	err := s.Serve(tracked)
 	if stop() {
 		s.Stop()
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -113,11 +114,26 @@ type Group struct {
 // NewName makes a name for this process start: host, process id, 8 random
 // characters.
 func NewName() string {
+	return fmt.Sprintf("%s-%d-%s", hostname(), os.Getpid(), strings.ToLower(rand.Text()[:randomChars]))
+}
+
+// randomChars is how many random characters end a name.
+const randomChars = 8
+
+func hostname() string {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "unknown"
+		return "unknown"
 	}
-	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:8]))
+	return host
+}
+
+// NamedHere says whether NewName made a name on this host, in this process or another.
+func NamedHere(name string) bool {
+	rest, ok := strings.CutPrefix(name, hostname()+"-")
+	pid, random, both := strings.Cut(rest, "-")
+	_, err := strconv.Atoi(pid)
+	return ok && both && err == nil && len(random) == randomChars && !strings.Contains(random, "-")
 }
 
 // Join listens for gossip and begins to look for the seeds, without waiting for

@@ -393,3 +393,17 @@ func TestCalmSettingsSurviveSaturatedCores(t *testing.T) {
 		t.Errorf("a silence of %v is death: a busy worker is silent for longer", silence)
 	}
 }
+
+// TestNamedHere: names of this host are told from those of hosts whose names begin alike.
+func TestNamedHere(t *testing.T) {
+	host := hostname()
+	for name, want := range map[string]bool{
+		NewName(): true, host + "-1-abcdefgh": true,
+		host + "-1-2-abcdefgh": false, host + "-b-1-abcdefgh": false, host + "x-1-abcdefgh": false,
+		host: false, host + "-": false, host + "-1": false, host + "-1-": false, "x-1-abcdefgh": false, "cache": false, "": false,
+	} {
+		if got := NamedHere(name); got != want {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
+}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	"log/slog"
 	"net"
 	"sync/atomic"
 	"syscall"
@@ -23,21 +23,30 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/control/rpc/controlpb"
+	"ndls/internal/retry"
 )
 
 const (
 	// DefaultPatience is how long a coordinator may be away.
 	DefaultPatience = 2 * time.Minute
-	// firstPause and longestPause bound the growing pauses between attempts.
-	firstPause   = 100 * time.Millisecond
+	// longestPause bounds the growing pauses between attempts.
 	longestPause = 2 * time.Second
+	// remindAfter is after how many attempts in a row the log says that they fail: from
+	// then on about once in half a minute.
+	remindAfter = 2
+	remindEvery = 30 * time.Second
 )
+
+// ErrNoCoordinator reports that no coordinator could be reached.
+var ErrNoCoordinator = errors.New("no coordinator answers")
 
 // Options say how a client behaves. The zero value is usable.
 type Options struct {
 	// Patience is how long a call is tried while there is no coordinator, 0 for
 	// DefaultPatience.
 	Patience time.Duration
+	// Log is told of calls that have to be repeated; nil drops that.
+	Log *slog.Logger
 }
 
 // Client is the coordinator as a worker in another process sees it. Its methods
@@ -46,6 +55,7 @@ type Client struct {
 	conn     *grpc.ClientConn
 	control  controlpb.ControlClient
 	patience time.Duration
+	log      *slog.Logger
 	cancel   context.CancelFunc
 	// trouble is what went wrong in the last attempt to connect.
 	trouble *trouble
@@ -65,7 +75,10 @@ var (
 // not closed.
 func Dial(ctx context.Context, locate Locate, s *Security, o Options) (*Client, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &Client{patience: o.Patience, cancel: cancel, trouble: &trouble{}}
+	c := &Client{patience: o.Patience, log: o.Log, cancel: cancel, trouble: &trouble{}}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
 	if c.patience == 0 {
 		c.patience = DefaultPatience
 	}
@@ -77,7 +90,7 @@ func Dial(ctx context.Context, locate Locate, s *Security, o Options) (*Client, 
 		grpc.WithContextDialer(c.trouble.dial),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: firstPause, Multiplier: 2, Jitter: 0.2, MaxDelay: longestPause},
+			Backoff:           backoff.Config{BaseDelay: retry.First, Multiplier: 2, Jitter: 0.2, MaxDelay: longestPause},
 			MinConnectTimeout: connectTimeout / 4,
 		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout, PermitWithoutStream: true}),
@@ -230,7 +243,9 @@ func (c *Client) try(ctx context.Context, call string, patience time.Duration,
 		ctx = metadata.AppendToOutgoingContext(ctx, runHeader, run)
 	}
 	var away time.Time // since when there has been no coordinator
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	var told time.Time // when the log said so last
+	pauses := retry.Pauses(longestPause)
+	for attempts := 1; ; attempts++ {
 		began := time.Now()
 		var reached peer.Peer
 		err := attempt(ctx, grpc.Peer(&reached))
@@ -246,14 +261,18 @@ func (c *Client) try(ctx context.Context, call string, patience time.Duration,
 		}
 		// A call that waited for long, connected, met a coordinator then.
 		if now := time.Now(); away.IsZero() || reached.Addr != nil && now.Sub(began) > longestPause {
-			away, pause = now, firstPause
+			away, attempts = now, 1
+			pauses.Reset()
 		}
 		rest := time.Until(away.Add(patience))
 		if rest <= 0 {
 			return c.explain(call, err)
 		}
-		// Workers that lost one coordinator should not come back all at once.
-		if err := sleep(ctx, min(rest, time.Duration((0.5+rand.Float64())*float64(pause)))); err != nil {
+		if attempts >= remindAfter && time.Since(told) > remindEvery {
+			told = time.Now()
+			c.log.Warn("the coordinator does not answer; the call is repeated", "call", call, "for", rest.Round(time.Second), "because", c.explain(call, err))
+		}
+		if err := sleep(ctx, min(rest, pauses.NextBackOff())); err != nil {
 			return fmt.Errorf("rpc: %s: %w", call, err)
 		}
 	}
@@ -293,7 +312,7 @@ func (c *Client) explain(call string, err error) error {
 	if trouble == nil {
 		trouble = errors.New(status.Convert(err).Message())
 	}
-	return fmt.Errorf("rpc: %s: no coordinator answers; start it again, or look for what keeps its address from being reached: %w", call, trouble)
+	return fmt.Errorf("rpc: %s: %w; start it again, or look for what keeps its address from being reached: %w", call, ErrNoCoordinator, trouble)
 }
 
 // errSilent is what a server that expects TLS does, and one that dies.

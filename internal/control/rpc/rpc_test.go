@@ -17,6 +17,9 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/mem"
+	"ndls/internal/seal"
+	"ndls/internal/storage"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -223,6 +226,14 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 		{"refused", fmt.Errorf("coordinator: version 1.2 here, 1.3 there: %w", control.ErrRefused), control.ErrRefused},
 		{"deadline of the service", fmt.Errorf("storage: put: %w", context.DeadlineExceeded), context.DeadlineExceeded},
 		{"cancelled in the service", context.Canceled, context.Canceled},
+		{"rejected", fmt.Errorf("../x is no name: %w", control.ErrRejected), control.ErrRejected},
+		{"corrupt", fmt.Errorf("catalog.parquet: %w", seal.ErrCorrupt), seal.ErrCorrupt},
+		{"another format", fmt.Errorf("catalog.parquet: %w", seal.ErrVersion), seal.ErrVersion},
+		{"no space", fmt.Errorf("writing catalog.parquet: %w", storage.ErrDisk), storage.ErrDisk},
+		{"budget", fmt.Errorf("planning: %w", mem.ErrBudget), mem.ErrBudget},
+		{"unable", control.ErrUnable, control.ErrUnable},
+		{"another plan", control.ErrPlanMismatch, control.ErrPlanMismatch},
+		{"an option", control.ErrOption, control.ErrOption},
 		{"other", errors.New("storage: 503 slow down"), nil},
 		{"bytes that are not UTF-8", errors.New("storage: a\xffb"), nil},
 	} {
@@ -242,13 +253,22 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), strings.ToValidUTF8(tc.err.Error(), "\uFFFD")) {
 					t.Fatalf("call %d: %v has not the text of %v", i, err, tc.err)
 				}
-				for _, s := range sentinels {
+				for _, s := range kindsOfErrors {
 					if errors.Is(err, s.err) != (s.err == tc.is) {
 						t.Fatalf("call %d: errors.Is(%v, %v) is %v", i, err, s.err, errors.Is(err, s.err))
 					}
 				}
 			}
 		})
+	}
+}
+
+// TestErrorsOfTwoKinds: an error that is of several kinds here is of all of them there.
+func TestErrorsOfTwoKinds(t *testing.T) {
+	c := pair(t, &fake{err: fmt.Errorf("%w: %w", seal.ErrCorrupt, control.ErrRejected)})
+	err := c.Commit(t.Context(), 1, control.Change{})
+	if !errors.Is(err, seal.ErrCorrupt) || !errors.Is(err, control.ErrRejected) || errors.Is(err, storage.ErrDisk) || !control.Final(err) {
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -456,3 +476,21 @@ type quiet struct {
 }
 
 func (*quiet) Renew(context.Context, uint64, control.Progress) error { return nil }
+
+// TestIdleConnectionsDoNotHoldServe: a server that is told to stop does not wait for
+// callers that have connected and say nothing.
+func TestIdleConnectionsDoNotHoldServe(t *testing.T) {
+	l := listen(t, "127.0.0.1:0")
+	stop := start(t, l, &fake{}, token(t))
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	time.Sleep(50 * time.Millisecond) // until it is accepted
+	begun := time.Now()
+	stop()
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("it took %v to stop", took)
+	}
+}

@@ -10,10 +10,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -59,6 +61,10 @@ type Security struct {
 	// Insecure lets the job token travel without TLS between hosts.
 	Insecure bool
 
+	// Exposed lists the files of this security's secrets that other users of the host
+	// may read. The caller should warn of them.
+	Exposed []string
+
 	token string
 	// secret is what the gossip key comes from.
 	secret []byte
@@ -82,7 +88,11 @@ func LoadSecurity(keys string, role Role, tokenFile string) (*Security, error) {
 		if err != nil {
 			return nil, fmt.Errorf("rpc: reading the job token: %w; %s", err, tokenWayOut)
 		}
-		return TokenSecurity(string(text), tokenFile)
+		s, err := TokenSecurity(string(text), tokenFile)
+		if err == nil {
+			s.Exposed = exposed(tokenFile)
+		}
+		return s, err
 	case os.Getenv(TokenVariable) != "":
 		return TokenSecurity(os.Getenv(TokenVariable), TokenVariable)
 	}
@@ -98,6 +108,26 @@ func TokenSecurity(token, source string) (*Security, error) {
 		return nil, fmt.Errorf("rpc: the job token in %s is not %d hexadecimal digits: %s: %w", source, 2*secretBytes, tokenWayOut, control.ErrOption)
 	}
 	return &Security{token: token, secret: secret}, nil
+}
+
+// exposed lists those of some files that other users may read. A file of another owner,
+// such as a mounted secret of Kubernetes, may be readable by the group: that is how this
+// process reads it.
+func exposed(files ...string) (list []string) {
+	for _, name := range files {
+		st, err := os.Stat(name)
+		if err != nil || !st.Mode().IsRegular() {
+			continue
+		}
+		others := fs.FileMode(0o004)
+		if owner, ok := st.Sys().(*syscall.Stat_t); ok && int(owner.Uid) == os.Getuid() {
+			others = 0o044
+		}
+		if st.Mode().Perm()&others != 0 {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 // MakeToken returns a new job token.
@@ -130,6 +160,7 @@ func loadKeys(dir string, role Role, now func() time.Time) (*Security, error) {
 		return nil, err
 	}
 	s := &Security{roots: x509.NewCertPool(), now: now}
+	s.Exposed = exposed(filepath.Join(dir, string(role)+".key"), filepath.Join(dir, gossipFile))
 	if s.secret, err = hex.DecodeString(strings.TrimSpace(string(gossip))); err != nil || len(s.secret) != secretBytes {
 		return nil, fmt.Errorf("rpc: %s does not hold %d hexadecimal digits; %s", filepath.Join(dir, gossipFile), 2*secretBytes, keysWayOut)
 	}

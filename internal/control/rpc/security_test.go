@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -399,4 +400,36 @@ func FuzzToken(f *testing.F) {
 			t.Fatalf("%q became %q", text, s.token)
 		}
 	})
+}
+
+// TestExposedSecrets: a secret that other users may read is named.
+func TestExposedSecrets(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "token")
+	for mode, want := range map[os.FileMode]bool{0o600: false, 0o400: false, 0o640: true, 0o604: true, 0o644: true} {
+		if err := os.WriteFile(file, []byte(MakeToken()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		s, err := LoadSecurity("", Worker, file)
+		if err != nil || slices.Contains(s.Exposed, file) != want {
+			t.Errorf("mode %v: %v", mode, err)
+		}
+		_ = os.Remove(file)
+	}
+	keys := filepath.Join(dir, "keys")
+	if err := MakeKeys(keys, nil, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := LoadSecurity(keys, Worker, ""); err != nil || len(s.Exposed) > 0 {
+		t.Errorf("keys as they are made: %v", err)
+	}
+	if err := os.Chmod(filepath.Join(keys, "worker.key"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := LoadSecurity(keys, Worker, ""); err != nil || !slices.Equal(s.Exposed, []string{filepath.Join(keys, "worker.key")}) {
+		t.Errorf("a key that all may read: %v", err)
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"ndls/internal/control"
+	"ndls/internal/control/conns"
 	"ndls/internal/control/rpc/controlpb"
 )
 
@@ -63,15 +64,19 @@ func Serve(ctx context.Context, l net.Listener, service control.Service, s *Secu
 	controlpb.RegisterControlServer(transport, &server{service: service, stopping: ctx, work: work})
 
 	served := make(chan error, 1)
-	go func() { served <- transport.Serve(l) }()
+	tracked := conns.Track(l)
+	go func() { served <- transport.Serve(tracked) }()
 	select {
 	case err := <-served:
 		transport.Stop()
 		return fmt.Errorf("rpc: serving on %s: %w", l.Addr(), err)
 	case <-ctx.Done():
 	}
+	_ = l.Close() // no connection is accepted after those that are closed now
+	tracked.CloseSilent()
 	late := time.AfterFunc(grace, func() {
 		abandon()
+		tracked.CloseAll()
 		transport.Stop()
 	})
 	transport.GracefulStop()

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ndls"
+
+	"ndls/coordinator"
+	"ndls/internal/control"
+	"ndls/internal/control/rpc"
+)
+
+// TestHangupStops: a closed terminal stops a run as SIGTERM does, unless nohup has
+// arranged otherwise.
+func TestHangupStops(t *testing.T) {
+	for _, ignored := range []bool{false, true} {
+		if ignored {
+			signal.Ignore(syscall.SIGHUP)
+			defer signal.Reset(syscall.SIGHUP)
+		}
+		ctx, stop := notify(t.Context())
+		if err := syscall.Kill(syscall.Getpid(), syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-ctx.Done():
+			if ignored || !errors.Is(context.Cause(ctx), ndls.ErrTerminated) || ndls.ExitStatus(context.Cause(ctx)) != ndls.ExitTerminated {
+				t.Errorf("ignored %v, cause %v", ignored, context.Cause(ctx))
+			}
+		case <-time.After(300 * time.Millisecond):
+			if !ignored {
+				t.Error("the signal was not heard")
+			}
+		}
+		stop()
+	}
+}
+
+// TestOpenTokenIsRefusedAtOnce: a coordinator that may not listen where it was told says
+// why, and nothing else.
+func TestOpenTokenIsRefusedAtOnce(t *testing.T) {
+	t.Setenv(rpc.TokenVariable, rpc.MakeToken())
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{
+		"coordinator", "--dataset", "karate:", "--run", filepath.Join(t.TempDir(), "run"), "--listen", "0.0.0.0:0", "--quiet",
+	}, &out, &errs)
+	if text := errs.String(); code != ndls.ExitMismatch || strings.Contains(text, "context canceled") || !strings.Contains(text, "--listen") || strings.Count(text, "\n") != 1 {
+		t.Errorf("status %d\n%s", code, text)
+	}
+}
+
+// TestStatusOfAKilledCoordinator: the address in the run directory leads nowhere.
+func TestStatusOfAKilledCoordinator(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	expect(t, 0, "", append([]string{"partition", "--dataset", toy, "--run", dir}, "--memory", "512MiB", "--quiet")...)
+	at := filepath.Join(dir, "cluster", "coordinator.json")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(`{"address":"127.0.0.1:1"}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(rpc.TokenVariable, rpc.MakeToken())
+	expect(t, 0, "no coordinator; the run is COMPLETE", "status", "--run", dir)
+}
+
+// TestStatusShowsPlainText: what a worker says of itself does not steer the terminal.
+func TestStatusShowsPlainText(t *testing.T) {
+	var out bytes.Buffer
+	st := coordinator.Status{Workers: []coordinator.WorkerStatus{{
+		Name: "a\x1b[2Jb", Task: "lsi\r", Progress: control.Progress{What: "hops\x07", Done: 1, Total: 2},
+	}}}
+	if err := printStatus(&out, st); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(out.String(), "\x1b\r\x07") || !strings.Contains(out.String(), "a\ufffd[2Jb") {
+		t.Errorf("%q", &out)
+	}
+}

@@ -1,0 +1,80 @@
+package coordinator
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	// lossBudget is how many different workers may be lost with a task before the
+	// run is given up. A worker that was started again is a different one.
+	lossBudget = 5
+	// lossLimit is how often a task may lose its worker in all, which may be the same
+	// one each time.
+	lossLimit = 20
+	// freeLosses is how many losses in a row, without a finished task between them, a
+	// worker may have before it is kept out of gangs.
+	freeLosses = 1
+	// longestQuarantine bounds, in leases, how long one loss keeps a worker out.
+	longestQuarantine = 64
+)
+
+// quarantine keeps workers that are lost again and again out of gangs. A worker that
+// stands still ends the lease of every member of its gang; the others must be able to
+// go on without it. Each further loss keeps the worker out for twice as long. A task
+// that it finishes ends its quarantine.
+type quarantine struct {
+	// strikes counts, for each worker, its losses since it last finished a task.
+	strikes map[string]int
+	// until is when a worker may be in a gang again. A coordinator that was restarted
+	// knows the strikes alone.
+	until map[string]time.Time
+}
+
+func newQuarantine() quarantine {
+	return quarantine{strikes: map[string]int{}, until: map[string]time.Time{}}
+}
+
+// strike counts a loss of a worker.
+func (q quarantine) strike(now time.Time, worker string, ttl time.Duration) {
+	q.strikes[worker]++
+	if n := q.strikes[worker] - freeLosses; n > 0 {
+		q.until[worker] = now.Add(quarantineTime(n, ttl))
+	}
+}
+
+// quarantineTime is how long the nth loss in excess of freeLosses keeps a worker out.
+func quarantineTime(n int, ttl time.Duration) time.Duration {
+	leases := longestQuarantine
+	if n <= 6 {
+		leases = min(1<<(n-1), longestQuarantine)
+	}
+	return time.Duration(leases) * ttl
+}
+
+// release forgets the losses of a worker that has finished a task.
+func (q quarantine) release(worker string) {
+	delete(q.strikes, worker)
+	delete(q.until, worker)
+}
+
+// keepsOut says whether a worker is kept out of gangs now.
+func (q quarantine) keepsOut(now time.Time, worker string) bool { return now.Before(q.until[worker]) }
+
+// lose counts a lost lease against its worker, and against its task as far as the
+// task may be the cause: losses with one worker alone say nothing about the task.
+func (l *leases) lose(now time.Time, t *task, loss Loss) {
+	l.losses = append(l.losses, loss)
+	l.strike(now, loss.Worker, l.ttl)
+	t.losses++
+	if !slices.Contains(t.lostWith, loss.Worker) {
+		t.lostWith = append(t.lostWith, loss.Worker)
+	}
+	switch {
+	case len(t.lostWith) >= lossBudget:
+		l.failed = &failure{Task: t.ID(), Reason: fmt.Sprintf("it was lost with %d different workers, last with worker %s: %s", lossBudget, loss.Worker, loss.Reason)}
+	case t.losses >= lossLimit:
+		l.failed = &failure{Task: t.ID(), Reason: fmt.Sprintf("it was lost %d times, last with worker %s: %s", lossLimit, loss.Worker, loss.Reason)}
+	}
+}
