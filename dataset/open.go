@@ -104,5 +104,5 @@ func stem(path string) string {
 
 // noStream is the reader of a part that a dataset does not have.
 func noStream(what, name string) error {
-	return fmt.Errorf("dataset: %s has no %s", name, what)
+	return fmt.Errorf("%s has no %s", name, what)
 }
