@@ -312,6 +312,15 @@ func (v *stageVerb) identity(ctx context.Context) (_ string, c estimate.Counts, 
 		return "", c, err
 	}
 	defer func() { err = errors.Join(err, ds.Close()) }()
+	if slices.Contains(v.stages, control.Partition) {
+		for _, n := range dataset.Notes(ds) {
+			level := slog.LevelInfo
+			if n.Ignored {
+				level = slog.LevelWarn
+			}
+			v.log.Log(ctx, level, n.Text)
+		}
+	}
 	if info := ds.Info(); info.NumNodes > 0 && info.EdgeHint > 0 {
 		c, err = statedCounts(ctx, ds)
 	}
