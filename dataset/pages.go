@@ -1,9 +1,11 @@
 package dataset
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/bits"
 
 	"github.com/apache/arrow/go/v14/parquet"
@@ -18,15 +20,35 @@ type levelPages struct {
 	err                    error
 }
 
-// openChunk reads the pages of a column in a row group.
+// dictionaryHeader is what writers of 2013 left out of the length of a column.
+const dictionaryHeader = 100
+
+// openChunk reads the pages of a column in a row group. The library's own stream goes on
+// with old bytes where a damaged file has fewer pages than it claims; this one ends.
 func (f *parquetFile) openChunk(group, column int) (file.ColumnChunkReader, error) {
-	pages, err := f.reader.RowGroup(group).GetColumnPageReader(column)
+	chunk, err := f.chunk(group, column)
 	if err != nil {
 		return nil, err
 	}
+	if chunk.CryptoMetadata() != nil {
+		return nil, badData(f.name, "is encrypted: write it without encryption")
+	}
+	start, size := chunk.DataPageOffset(), chunk.TotalCompressedSize()
+	if dictionary := chunk.DictionaryPageOffset(); chunk.HasDictionaryPage() && dictionary > 0 {
+		start = min(start, dictionary)
+	}
+	if start < 0 || size < 0 || start > f.src.end-f.src.off-size {
+		return nil, badData(f.name, "column %q is said to lie outside of the file: it is damaged, write it again", f.column(column).Name())
+	}
+	bytes := io.NewSectionReader(f.src.file, f.src.off+start, min(size+dictionaryHeader, f.src.end-f.src.off-start))
+	pages, err := file.NewPageReader(bufio.NewReaderSize(bytes, bufferSize), chunk.NumValues(), chunk.Compression(), f.memory, nil)
+	if err != nil {
+		return nil, damaged(f.name, err)
+	}
+	pages.SetMaxPageHeaderSize(bufferSize)
 	descr := f.column(column)
 	checked := &levelPages{pages, descr.MaxRepetitionLevel(), descr.MaxDefinitionLevel(), nil}
-	return file.NewColumnReader(descr, checked, f.props.Allocator(), f.reader.BufferPool()), nil
+	return file.NewColumnReader(descr, checked, f.memory, f.reader.BufferPool()), nil
 }
 
 // Next implements file.PageReader.

@@ -31,8 +31,9 @@ const (
 // parquetFile is an opened Parquet file.
 type parquetFile struct {
 	name   string
+	src    *source
 	reader *file.Reader
-	props  *parquet.ReaderProperties
+	memory memory.Allocator
 	rows   int64
 }
 
@@ -41,13 +42,13 @@ func openParquet(src *source) (f *parquetFile, err error) {
 		return nil, badData(src.name, "is a packed Parquet file: unpack it, Parquet is compressed inside")
 	}
 	defer recoverParquet(src.name, &err)
-	props := parquet.NewReaderProperties(cappedAllocator{memory.NewGoAllocator(), src.name})
-	props.BufferedStreamEnabled, props.BufferSize = true, bufferSize
+	capped := cappedAllocator{memory.NewGoAllocator(), src.name}
+	props := parquet.NewReaderProperties(capped)
 	r, err := file.NewParquetReader(io.NewSectionReader(src.file, src.off, src.end-src.off), file.WithReadProps(props))
 	if err != nil {
 		return nil, badData(src.name, "%v: it is damaged or no Parquet file, write it again", err)
 	}
-	return &parquetFile{src.name, r, props, r.NumRows()}, nil
+	return &parquetFile{src.name, src, r, capped, r.NumRows()}, nil
 }
 
 // cappedAllocator refuses the sizes that a damaged page header may claim.
@@ -144,6 +145,7 @@ type parquetColumn struct {
 	group    int // the next
 	end      int // row group to stop at
 	chunk    file.ColumnChunkReader
+	left     int64 // values of chunk that are still to come
 	def, rep []int16
 	// decode reads a batch of the column's type; the functions below give a value of it.
 	decode  func() (total int64, n int, err error)
@@ -216,13 +218,15 @@ func (c *parquetColumn) fill() (err error) {
 		if c.chunk != nil && c.chunk.Err() != nil {
 			return damaged(c.f.name, fmt.Errorf("%w: it is damaged, write it again", c.chunk.Err()))
 		}
+		if c.left != 0 {
+			return badData(c.position(), "the column ends too early: the file is damaged, write it again")
+		}
 		if c.group == c.end {
 			return io.EOF
 		}
-		if c.chunk, err = c.f.openChunk(c.group, c.index); err != nil {
-			return damaged(c.f.name, fmt.Errorf("%w: it is damaged, write it again", err))
+		if err := c.nextChunk(); err != nil {
+			return err
 		}
-		c.group++
 	}
 	total, n, err := c.decode()
 	switch {
@@ -234,6 +238,24 @@ func (c *parquetColumn) fill() (err error) {
 		return badData(c.position(), "the column ends too early: the file is damaged, write it again")
 	}
 	c.n = n
+	c.left -= total
+	return nil
+}
+
+// nextChunk opens the column in the next row group.
+func (c *parquetColumn) nextChunk() error {
+	meta, err := c.f.chunk(c.group, c.index)
+	if err != nil {
+		return err
+	}
+	rows, isFlat := c.f.reader.RowGroup(c.group).NumRows(), c.f.column(c.index).MaxRepetitionLevel() == 0
+	if c.left = meta.NumValues(); c.left < 0 || isFlat && c.left != rows {
+		return badData(c.f.name, "column %q has %d values in a row group of %d rows: the file is damaged, write it again", c.f.column(c.index).Path(), c.left, rows)
+	}
+	if c.chunk, err = c.f.openChunk(c.group, c.index); err != nil {
+		return err
+	}
+	c.group++
 	return nil
 }
 
