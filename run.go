@@ -243,6 +243,15 @@ func (j job) identity(ctx context.Context) (_ string, c estimate.Counts, err err
 		return "", c, err
 	}
 	defer func() { err = errors.Join(err, ds.Close()) }()
+	if slices.Contains(j.stages, control.Partition) {
+		for _, n := range dataset.Notes(ds) {
+			level := slog.LevelInfo
+			if n.Ignored {
+				level = slog.LevelWarn
+			}
+			j.Log.Log(ctx, level, n.Text)
+		}
+	}
 	if info := ds.Info(); info.NumNodes > 0 && info.EdgeHint > 0 {
 		c, err = statedCounts(ctx, ds)
 	}

@@ -22,14 +22,14 @@ const maxRecord = 32 << 20
 // fixed-size lists of float32, as ndls itself writes rows.
 type arrowFeatures struct {
 	src    *source
-	limit  int64
+	limit  idLimit
 	id     int
 	list   int
 	width  int
 	reader *ipc.FileReader
 }
 
-func openArrowFeatures(src *source, limit int64) (f *arrowFeatures, err error) {
+func openArrowFeatures(src *source, limit idLimit) (f *arrowFeatures, err error) {
 	if src.unpack != nil {
 		return nil, badData(src.name, "is a packed Arrow file: unpack it")
 	}
@@ -115,8 +115,8 @@ func (r *arrowReader) Next() (FeatureRow, error) {
 		}
 	}
 	id := r.ids(r.at)
-	if id < 0 || id >= f.limit {
-		return FeatureRow{}, badData(f.src.name, "row %d: node id %d is not below %d: renumber the nodes", r.row, id, f.limit)
+	if problem := f.limit.check(id, false); problem != "" {
+		return FeatureRow{}, badData(f.src.name, "row %d: %s", r.row, problem)
 	}
 	r.at++
 	r.row++

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"ndls/dataset/npy"
 )
 
 // maxClasses is how many classes a label column may have. More speak of a column
@@ -47,6 +49,9 @@ func (c vectorColumn) open(ctx context.Context) (columnReader, error) {
 		}
 		return &vectorReader{name: c.v.name, Closer: ints, number: func() (string, error) {
 			v, err := ints.next()
+			if v < 0 && c.v.typ == npy.Uint64 {
+				return "", errLarge
+			}
 			return strconv.FormatInt(v, 10), err
 		}}, nil
 	}
@@ -66,7 +71,10 @@ func (c vectorColumn) open(ctx context.Context) (columnReader, error) {
 	}}, nil
 }
 
-var errFraction = errors.New("is no whole number: save the labels as integers, with -1 for none")
+var (
+	errFraction = errors.New("is no whole number: save the labels as integers, with -1 for none")
+	errLarge    = errors.New("is 2^63 or more: save the labels as signed integers, with -1 for none")
+)
 
 type vectorReader struct {
 	io.Closer
@@ -80,7 +88,7 @@ func (r *vectorReader) position() string { return fmt.Sprintf("%s row %d", r.nam
 func (r *vectorReader) next() (uint32, string, error) {
 	value, err := r.number()
 	if err != nil {
-		if err == errFraction {
+		if err == errFraction || err == errLarge {
 			err = badData(fmt.Sprintf("%s row %d", r.name, r.row), "%v", err)
 		}
 		return 0, "", err
@@ -96,8 +104,9 @@ type textColumn struct {
 	separator rune
 	header    bool
 	id, value int // columns; id is -1 where the line number counts
+	titles    []string
 	width     int // columns of the first line
-	limit     int64
+	limit     idLimit
 }
 
 // idNames are headers of a column of node ids.
@@ -105,7 +114,7 @@ var idNames = []string{"id", "node", "node_id", "nodeid", "node id", "node_idx"}
 
 // openTextColumn finds the column named want, or the first of names that the
 // header has, or the only one there is besides the ids.
-func openTextColumn(ctx context.Context, src *source, want string, names []string, limit int64) (*textColumn, error) {
+func openTextColumn(ctx context.Context, src *source, want string, names []string, limit idLimit) (*textColumn, error) {
 	l, err := openLines(ctx, src)
 	if err != nil {
 		return nil, err
@@ -114,7 +123,7 @@ func openTextColumn(ctx context.Context, src *source, want string, names []strin
 	line, err := l.data()
 	if err != nil {
 		if err == io.EOF {
-			err = badData(src.name, "holds no rows")
+			err = badData(src.name, "holds no rows: is this the file that is meant?")
 		}
 		return nil, err
 	}
@@ -161,16 +170,44 @@ func (c *textColumn) choose(first []string, want string, names []string) error {
 	}
 	c.id = max(known(idNames), 0)
 	c.header = c.value >= 0 || !startsLikeNumber([]byte(first[c.id]))
+	if c.header {
+		c.titles = first
+	}
 	switch {
 	case c.value < 0 && len(first) == 2:
 		c.value = 1 - c.id
 	case c.value < 0:
 		return badData(c.src.name, "which column is meant? Say so behind a #, for example labels=%s#%s; the columns are %s",
 			filepath.Base(c.src.name), first[len(first)-1], strings.Join(first, ", "))
+	case known(idNames) < 0 && len(first) == 2:
+		c.id = 1 - c.value
+	case known(idNames) < 0:
+		return badData(c.src.name, "which column holds the node ids? Name it id; the columns are %s", strings.Join(first, ", "))
 	case c.value == c.id:
-		return badData(c.src.name, "column %q is taken for the node ids: name it id", first[c.id])
+		return badData(c.src.name, "column %q is taken for the node ids: name the column of the ids id", first[c.id])
 	}
 	return nil
+}
+
+// note says which columns were chosen, where their names decided.
+func (c *textColumn) note(what string) Note {
+	if c.id < 0 || c.titles == nil {
+		return Note{}
+	}
+	var others []string
+	for i, title := range c.titles {
+		if i != c.id && i != c.value {
+			others = append(others, title)
+		}
+	}
+	n := noteOf(c.src.name, "node ids are in column %q, %s in column %q", c.titles[c.id], what, c.titles[c.value])
+	if len(others) > 0 {
+		n.Text += "; " + count(others, "column") + " not read"
+		if what == "labels" {
+			n.Text += fmt.Sprintf(" (to take another one, write labels=%s#COLUMN)", filepath.Base(c.src.name))
+		}
+	}
+	return n
 }
 
 func (c *textColumn) where() string { return c.src.name }
@@ -228,12 +265,12 @@ func (r *textColumnReader) next() (uint32, string, error) {
 	value := strings.TrimSpace(record[r.c.value])
 	if r.c.id < 0 {
 		r.row++
-		if r.row > r.c.limit {
-			return 0, "", badData(r.position(), "is one more than there are nodes (%d): remove it, or correct nodes=", r.c.limit)
+		if r.row > r.c.limit.n {
+			return 0, "", badData(r.position(), "is one more than there are nodes, %d (%s): remove it, or correct the number of nodes", r.c.limit.n, r.c.limit.stated)
 		}
 		return uint32(r.row - 1), value, nil
 	}
-	id, problem := parseID([]byte(strings.TrimSpace(record[r.c.id])), r.c.limit)
+	id, problem := r.c.limit.parse([]byte(strings.TrimSpace(record[r.c.id])))
 	if problem != "" {
 		return 0, "", badData(r.position(), "%s", problem)
 	}
@@ -249,7 +286,7 @@ type classLabels struct {
 }
 
 // openLabels reads a column once to learn its classes: integers are sorted by
-// value, other names by their bytes. "" and -1 mean no label.
+// value, other names by their bytes.
 func openLabels(ctx context.Context, c column) (*classLabels, error) {
 	l := &classLabels{column: c, index: map[string]int32{}}
 	r, err := c.open(ctx)
@@ -266,7 +303,7 @@ func openLabels(ctx context.Context, c column) (*classLabels, error) {
 			return nil, err
 		}
 		l.rows++
-		if _, known := l.index[value]; known || value == "" || value == "-1" {
+		if _, known := l.index[value]; known || noLabel(value) {
 			continue
 		}
 		if len(l.index) == maxClasses {
@@ -285,6 +322,12 @@ func openLabels(ctx context.Context, c column) (*classLabels, error) {
 		return nil, badData(c.where(), "holds no label: leave it out of the URI")
 	}
 	return l, nil
+}
+
+// noLabel says whether a value stands for none: pandas writes NaN, and -1.0 in a
+// column that holds NaN.
+func noLabel(value string) bool {
+	return value == "" || value == "-1" || value == "-1.0" || strings.EqualFold(value, "nan")
 }
 
 func sortClasses(names []string) {

@@ -35,6 +35,29 @@ func (m *csr) check() error {
 	return nil
 }
 
+// weightedEntries is how many values of a matrix are looked at for weights.
+const weightedEntries = 1 << 20
+
+// weighted says whether one of the first values is not 1. A matrix with weights shows
+// it there.
+func (m *csr) weighted(ctx context.Context) (_ bool, err error) {
+	values, err := m.data.numbers(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, values.Close()) }()
+	for range min(m.data.n, weightedEntries) {
+		v, err := values.next()
+		if err != nil {
+			return false, err
+		}
+		if v != 1 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // pickledCSR takes the matrix out of an unpickled object.
 func pickledCSR(src *source, base int64, value any) (*csr, error) {
 	o, isObject := value.(*pickle.Object)

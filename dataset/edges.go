@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"ndls/dataset/npy"
@@ -39,11 +40,13 @@ type edgeFiles struct {
 // edgesURI is a parsed edges: URI.
 type edgesURI struct {
 	edges, features, labels, label, splits string
+	ends                                   ends
 	nodes                                  int64
+	stated                                 string // where nodes is stated
 	directed                               bool
 }
 
-var edgesKeys = []string{"features", "labels", "splits", "nodes", "directed"}
+var edgesKeys = []string{"src", "dst", "features", "labels", "splits", "nodes", "directed"}
 
 func parseEdgesURI(rest string) (u edgesURI, err error) {
 	file, query, _ := strings.Cut(rest, "?")
@@ -60,9 +63,13 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 	}
 	for _, p := range params {
 		if p.key == "labels" {
-			p.value, u.label, _ = strings.Cut(p.value, "#")
+			var named bool
+			p.value, u.label, named = strings.Cut(p.value, "#")
 			if u.label, err = pathOf(u.label); err != nil {
 				return u, err
+			}
+			if named && (u.label == "" || p.value == "") {
+				return u, badURI("labels=%s#%s: a file and the name of a column are needed on both sides of the #", p.value, u.label)
 			}
 		}
 		value, err := pathOf(p.value)
@@ -70,6 +77,10 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 			return u, err
 		}
 		switch p.key {
+		case "src":
+			u.ends.src = value
+		case "dst":
+			u.ends.dst = value
 		case "features":
 			u.features = value
 		case "labels":
@@ -80,6 +91,7 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 			if u.nodes, err = parseCount(p.key, value, 1, MaxID+1); err != nil {
 				return u, err
 			}
+			u.stated = "nodes=" + value + " in the URI"
 		case "directed":
 			if value != "true" && value != "false" {
 				return u, badURI("directed=%s: true or false is needed", value)
@@ -87,7 +99,7 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 			u.directed = value == "true"
 		}
 	}
-	return u, nil
+	return u, u.ends.check()
 }
 
 // identity spells the URI with base names, keys in fixed order.
@@ -97,6 +109,9 @@ func (u edgesURI) identity(noFeatures bool) string {
 		if path != "" {
 			keys = append(keys, key+"="+escapePath(filepath.Base(path))+more)
 		}
+	}
+	if u.ends.given() {
+		keys = append(keys, "src="+escapePath(u.ends.src), "dst="+escapePath(u.ends.dst))
 	}
 	if !noFeatures {
 		add("features", u.features, "")
@@ -120,12 +135,12 @@ func (u edgesURI) identity(noFeatures bool) string {
 	return text
 }
 
-// limit is one above the largest id.
-func (u edgesURI) limit() int64 {
+// limit bounds the ids of the files that are opened next.
+func (u edgesURI) limit() idLimit {
 	if u.nodes >= 0 {
-		return u.nodes
+		return idLimit{u.nodes, u.stated}
 	}
-	return MaxID + 1
+	return anyID
 }
 
 func openEdges(ctx context.Context, rest string, o Options) (Dataset, error) {
@@ -169,7 +184,10 @@ func (d *edgeFiles) openAll(ctx context.Context, u *edgesURI) error {
 // states notes that a file has one row for each node.
 func (d *edgeFiles) states(u *edgesURI, name string, rows int64) error {
 	if u.nodes >= 0 && u.nodes != rows {
-		return badData(name, "has %d rows, one for each node, but there are %d nodes: correct the file, or the nodes= of the URI", rows, u.nodes)
+		return badData(name, "has %d rows, one for each node, but there are %d nodes (%s): correct one of the two", rows, u.nodes, u.stated)
+	}
+	if u.nodes < 0 {
+		u.stated = fmt.Sprintf("%s has %d rows, one for each node", filepath.Base(name), rows)
 	}
 	u.nodes, d.info.NumNodes = rows, rows
 	return nil
@@ -199,6 +217,7 @@ func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source, 
 		if err != nil {
 			return err
 		}
+		d.note(f.note)
 		d.features, d.info.NumFeatures = f, f.width
 	case ".arrow", ".feather":
 		f, err := openArrowFeatures(src, u.limit())
@@ -211,15 +230,25 @@ func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source, 
 		if err != nil {
 			return err
 		}
+		d.note(f.note)
 		d.features, d.info.NumFeatures = f, f.width
 	}
 	return nil
 }
 
 // openColumn opens a label or split file.
-func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source, ext, want string, names []string) (column, error) {
-	if ext != ".npy" {
-		return openTextColumn(ctx, src, want, names, u.limit())
+func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source, ext, what, want string, names []string) (column, error) {
+	switch ext {
+	case ".npy":
+	case ".parquet", ".arrow", ".feather", ".npz", ".json":
+		return nil, badData(src.name, "labels and splits are read from text and .npy files: write the table as CSV with the columns id and %s (in pandas, read_parquet(…).to_csv('%s.csv', index=False))",
+			names[0], stem(src.name))
+	default:
+		c, err := openTextColumn(ctx, src, want, names, u.limit())
+		if err == nil {
+			d.note(c.note(what))
+		}
+		return c, err
 	}
 	v, shape, err := openArray(ctx, src)
 	if err != nil {
@@ -232,7 +261,7 @@ func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source, ex
 }
 
 func (d *edgeFiles) openLabels(ctx context.Context, u *edgesURI, src *source, ext string) error {
-	c, err := d.openColumn(ctx, u, src, ext, u.label, labelNames)
+	c, err := d.openColumn(ctx, u, src, ext, "labels", u.label, labelNames)
 	if err != nil {
 		return err
 	}
@@ -247,76 +276,92 @@ func (d *edgeFiles) openLabels(ctx context.Context, u *edgesURI, src *source, ex
 }
 
 func (d *edgeFiles) openSplits(ctx context.Context, u *edgesURI, src *source, ext string) error {
-	c, err := d.openColumn(ctx, u, src, ext, "", splitNames)
+	c, err := d.openColumn(ctx, u, src, ext, "splits", "", splitNames)
 	d.splits, d.info.HasSplits = c, true
 	return err
 }
 
 func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source, ext string) error {
-	var err error
+	if u.ends.given() && slices.Contains([]string{".npy", ".npz", ".bin", ".u32", ".u64"}, ext) {
+		return badURI("src= and dst= name columns of text and Parquet files; %s has none", filepath.Base(src.name))
+	}
+	var empty bool
 	switch ext {
-	case ".npy":
-		d.edges, d.info.EdgeHint, err = openEdgeArray(ctx, src, u.limit())
-	case ".npz":
-		var member *source
-		if member, err = edgeIndexMember(src); err == nil {
-			d.edges, d.info.EdgeHint, err = openEdgeArray(ctx, member, u.limit())
+	case ".npy", ".npz":
+		member := src
+		if ext == ".npz" {
+			var err error
+			if member, err = d.edgeIndexMember(src); err != nil {
+				return err
+			}
 		}
+		e, err := openArrayEdges(ctx, member, u.limit())
+		if err != nil {
+			return err
+		}
+		d.edges, d.info.EdgeHint, empty = e, e.m, e.m == 0
 	case ".parquet":
-		var e *parquetEdges
-		if e, err = openParquetEdges(src, u.limit()); err == nil {
-			d.edges, d.info.EdgeHint = e, e.file.rows
+		e, err := openParquetEdges(src, u.limit(), u.ends)
+		if err != nil {
+			return err
 		}
-	case ".bin", ".u32":
-		d.edges, d.info.EdgeHint, err = openPairs(src, npy.Uint32, u.limit())
-	case ".u64":
-		d.edges, d.info.EdgeHint, err = openPairs(src, npy.Uint64, u.limit())
+		d.note(e.notes...)
+		d.edges, d.info.EdgeHint, empty = e, e.file.rows, e.file.rows == 0
+	case ".bin", ".u32", ".u64":
+		e, err := openPairs(src, map[string]npy.Type{".bin": npy.Uint32, ".u32": npy.Uint32, ".u64": npy.Uint64}[ext], u.limit())
+		if err != nil {
+			return err
+		}
+		d.edges, d.info.EdgeHint, empty = e, e.m, e.m == 0
+	case ".arrow", ".feather", ".json":
+		return badData(src.name, "edges are not read from %s files: write them as Parquet or CSV", ext)
 	default:
-		d.edges, err = openTextEdges(ctx, src, u.limit())
+		e, err := openTextEdges(ctx, src, u.limit(), u.ends)
+		if err != nil {
+			return err
+		}
+		d.note(e.notes...)
+		d.edges, empty = e, e.empty
 	}
-	return err
-}
-
-func openEdgeArray(ctx context.Context, src *source, limit int64) (edgeSource, int64, error) {
-	v, shape, err := openArray(ctx, src)
-	if err != nil {
-		return nil, 0, err
+	if empty && u.nodes < 0 && d.features == nil && d.labels == nil && d.splits == nil {
+		return badData(src.name, "holds no edge, and nothing else names a node: is this the file that is meant?")
 	}
-	e, err := newArrayEdges(v, shape, limit)
-	if err != nil {
-		return nil, 0, err
-	}
-	return e, e.m, nil
+	return nil
 }
 
 // openPairs takes a file of nothing but pairs of numbers.
-func openPairs(src *source, typ npy.Type, limit int64) (edgeSource, int64, error) {
+func openPairs(src *source, typ npy.Type, limit idLimit) (*arrayEdges, error) {
 	if src.size < 0 {
-		return nil, 0, badData(src.name, "is compressed: its length says how many edges it holds, unpack it first")
+		return nil, badData(src.name, "is compressed: its length says how many edges it holds, unpack it first")
 	}
 	pair := 2 * typ.Size()
 	if src.size%pair != 0 {
-		return nil, 0, badData(src.name, "has %d bytes, no whole number of pairs of %d bytes: it is truncated, or its numbers have another width (.u32 or .bin, .u64)",
+		return nil, badData(src.name, "has %d bytes, no whole number of pairs of %d bytes: it is truncated, or its numbers have another width (.u32 or .bin, .u64)",
 			src.size, pair)
 	}
 	v := vector{src: src, n: src.size / typ.Size(), typ: typ, name: src.name}
-	return &arrayEdges{v, src.size / pair, false, limit}, src.size / pair, nil
+	return &arrayEdges{v, src.size / pair, false, limit}, nil
 }
 
 // edgeIndexMember finds the array edge_index in an archive.
-func edgeIndexMember(src *source) (*source, error) {
+func (d *edgeFiles) edgeIndexMember(src *source) (member *source, err error) {
 	members, err := zipMembers(src.file, src.name)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	var others []string
 	for _, m := range members {
-		if m.Name == "edge_index.npy" {
-			return zipSource(src.file, src.name, m)
+		if m.Name != "edge_index.npy" {
+			others = append(others, strings.TrimSuffix(path.Base(m.Name), ".npy"))
+		} else if member, err = zipSource(src.file, src.name, m); err != nil {
+			return nil, err
 		}
-		names = append(names, strings.TrimSuffix(path.Base(m.Name), ".npy"))
 	}
-	return nil, badData(src.name, "has no array edge_index (it has %s): for sparse matrices use npz:FILE", strings.Join(names, ", "))
+	if member == nil {
+		return nil, badData(src.name, "has no array edge_index (it has %s): for sparse matrices use npz:FILE", strings.Join(others, ", "))
+	}
+	d.note(unread(src.name, others))
+	return member, nil
 }
 
 // denseFile is a matrix whose row i belongs to node i.

@@ -28,12 +28,12 @@ func (f *fault) Unwrap() []error { return []error{f.kind, f.cause} }
 // badData returns an ErrData about a file or a part of it. The remedy belongs
 // into the text.
 func badData(where, format string, args ...any) error {
-	return &fault{kind: ErrData, message: "dataset: " + where + ": " + fmt.Sprintf(format, args...)}
+	return &fault{kind: ErrData, message: where + ": " + fmt.Sprintf(format, args...)}
 }
 
 // badURI returns an ErrURI.
 func badURI(format string, args ...any) error {
-	return &fault{kind: ErrURI, message: "dataset: " + fmt.Sprintf(format, args...)}
+	return &fault{kind: ErrURI, message: "dataset URI: " + fmt.Sprintf(format, args...)}
 }
 
 // damaged wraps what a decoder said about the bytes of a file.
@@ -42,7 +42,7 @@ func damaged(where string, cause error) error {
 		return cause
 	}
 	if cause == io.EOF || cause == io.ErrUnexpectedEOF {
-		return &fault{ErrData, cause, "dataset: " + where + ": the file ends too early: it is truncated, fetch it again"}
+		return &fault{ErrData, cause, where + ": the file ends too early: it is truncated, fetch it again"}
 	}
-	return &fault{ErrData, cause, "dataset: " + where + ": " + cause.Error()}
+	return &fault{ErrData, cause, where + ": " + cause.Error()}
 }

@@ -160,7 +160,7 @@ func TestBadInput(t *testing.T) {
 		{"npy: negative id", map[string][]byte{"a.npy": array(npy.Int64, []int64{2, 2}, []int64{0, 1, 2, -3})}, "edges:%s/a.npy", []string{"a.npy", "edge 1", "-3 is negative"}},
 		{"npy: truncated", map[string][]byte{"a.npy": array(npy.Int64, []int64{2, 2}, []int64{0, 1, 2})}, "edges:%s/a.npy", []string{"a.npy", "bytes", "truncated"}},
 		{"npy: big-endian", map[string][]byte{"a.npy": withDescr(array(npy.Int64, []int64{2, 1}, []int64{0, 1}), "<i8", ">i8")}, "edges:%s/a.npy", []string{"a.npy", ">i8", "big-endian", "astype('<i8')"}},
-		{"npy: Fortran order", map[string][]byte{"a.npy": withDescr(array(npy.Int64, []int64{2, 1}, []int64{0, 1}), "False", "True ")}, "edges:%s/a.npy", []string{"a.npy", "<i8", "Fortran", "ascontiguousarray"}},
+		{"npy: Fortran order", map[string][]byte{"a.txt": []byte("0 1\n"), "f.npy": withDescr(array(npy.Float32, []int64{2, 2}, []float32{0, 1, 2, 3}), "False", "True ")}, "edges:%s/a.txt?features=%s/f.npy", []string{"f.npy", "<f4", "Fortran", "ascontiguousarray"}},
 		{"npy: not NumPy", text("a.npy", "hello there"), "edges:%s/a.npy", []string{"a.npy", "not a NumPy"}},
 		{"npz: no edge_index", map[string][]byte{"a.npz": triangle()}, "edges:%s/a.npz", []string{"a.npz", "edge_index", "adj_data", "npz:"}},
 		{"features: NaN", with("f.csv", "0,1,2\n1,NaN,3\n"), "edges:%s/a.txt?features=%s/f.csv", []string{"f.csv line 2", "column 2", "NaN", "finite"}},

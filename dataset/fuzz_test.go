@@ -5,6 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/apache/arrow/go/v14/arrow"
+	arrowarray "github.com/apache/arrow/go/v14/arrow/array"
 )
 
 // fuzzFile reads data as a file of a dataset: any answer is right that is no
@@ -61,9 +64,60 @@ func FuzzNPYEdges(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { fuzzFile(t, "e.npy", "edges:e.npy", data) })
 }
 
+func FuzzParquetEdges(f *testing.F) {
+	f.Add(parquetOf(f, arrow.NewSchema([]arrow.Field{{Name: "src", Type: arrow.PrimitiveTypes.Int32, Nullable: true}, {Name: "dst", Type: arrow.PrimitiveTypes.Uint64}}, nil), func(b *arrowarray.RecordBuilder) {
+		b.Field(0).(*arrowarray.Int32Builder).AppendValues([]int32{1, 2, 3}, nil)
+		b.Field(1).(*arrowarray.Uint64Builder).AppendValues([]uint64{2, 3, 1}, nil)
+	}))
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzFile(t, "e.parquet", "edges:e.parquet", data) })
+}
+
+func FuzzParquetFeatures(f *testing.F) {
+	f.Add(parquetOf(f, arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "x", Type: arrow.ListOf(arrow.PrimitiveTypes.Float32), Nullable: true}}, nil), func(b *arrowarray.RecordBuilder) {
+		b.Field(0).(*arrowarray.Int64Builder).AppendValues([]int64{0, 1}, nil)
+		l := b.Field(1).(*arrowarray.ListBuilder)
+		for _, v := range []float32{1, 2} {
+			l.Append(true)
+			l.ValueBuilder().(*arrowarray.Float32Builder).AppendValues([]float32{v, 0}, nil)
+		}
+	}))
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzFile(t, "f.parquet", "edges:a.txt?features=f.parquet", data) })
+}
+
+// FuzzNamedEnds reads a table whose columns the URI names.
+func FuzzNamedEnds(f *testing.F) {
+	f.Add("a", "c", []byte("a,b,c\n1,2,3\n"))
+	f.Add("1", "3", []byte("1 2 3.0\n\"4\" 5 +6\n"))
+	f.Add("x", "X", []byte("x,\"x,\"\"\"\n1,2,\n"))
+	f.Fuzz(func(t *testing.T, src, dst string, data []byte) {
+		u, err := parseEdgesURI("e.csv?src=" + escapePath(src) + "&dst=" + escapePath(dst))
+		if err != nil {
+			if !errors.Is(err, ErrURI) {
+				t.Errorf("%v is no ErrURI", err)
+			}
+			return
+		}
+		if u.ends != (ends{src, dst}) {
+			t.Errorf("src=%q dst=%q became %+v", src, dst, u.ends)
+		}
+		fuzzFile(t, "e.csv", u.identity(false), data)
+	})
+}
+
+func FuzzPacked(f *testing.F) {
+	f.Add(gzipped("0 1\n"))
+	f.Add(append(gzipped("0 1\n"), gzipped("1 2\n")...))
+	f.Add(append(gzipped("0 1\n"), "garbage"...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fuzzFile(t, "e.gz", "edges:e.gz", data)
+		fuzzFile(t, "e.zst", "edges:e.zst", data)
+	})
+}
+
 func FuzzURI(f *testing.F) {
 	f.Add("a%26b?features=c&labels=d#e&nodes=3&directed=true")
 	f.Add("?")
+	f.Add("a?src=b%26&dst=c")
 	f.Fuzz(func(t *testing.T, rest string) {
 		u, err := parseEdgesURI(rest)
 		if err != nil {

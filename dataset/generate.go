@@ -36,7 +36,7 @@ func Generate(ctx context.Context, uri, dir string) (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("dataset: generate: %w", err)
+		return "", fmt.Errorf("generate: %w", err)
 	}
 	d := g.dataset(Options{})
 	for _, f := range []struct {
@@ -47,7 +47,7 @@ func Generate(ctx context.Context, uri, dir string) (string, error) {
 			continue
 		}
 		if err := writeFile(ctx, filepath.Join(dir, f.name), d, f.write); err != nil {
-			return "", fmt.Errorf("dataset: generate %s: %w", f.name, err)
+			return "", fmt.Errorf("generate %s: %w", f.name, err)
 		}
 	}
 	at := func(name string) string { return escapePath(filepath.Join(dir, name)) }

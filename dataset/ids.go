@@ -51,7 +51,7 @@ func (l *IDs) openVector(ctx context.Context, src *source) error {
 }
 
 func (l *IDs) openText(ctx context.Context, src *source) error {
-	c, err := openTextColumn(ctx, src, "", idNames, math.MaxInt64)
+	c, err := openTextColumn(ctx, src, "", idNames, idLimit{n: math.MaxInt64})
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (l *IDs) openText(ctx context.Context, src *source) error {
 		if err != nil {
 			return 0, err
 		}
-		id, problem := parseID([]byte(strings.TrimSpace(value)), int64(MaxID)+1)
+		id, problem := anyID.parse([]byte(strings.TrimSpace(value)))
 		if problem != "" {
 			return 0, badData(r.position(), "%s", problem)
 		}

@@ -3,7 +3,7 @@ package dataset
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"math"
 	"strconv"
@@ -31,10 +31,23 @@ func openLines(ctx context.Context, s *source) (*lines, error) {
 		return nil, err
 	}
 	l := &lines{stream: st, buf: make([]byte, bufferSize), stop: math.MaxInt64}
-	if first, err := l.peek(3); err == nil && string(first) == "\xef\xbb\xbf" {
-		l.pos = 3 // The byte order mark some editors write.
+	if err := l.begin(); err != nil {
+		return nil, errors.Join(err, st.Close())
 	}
 	return l, nil
+}
+
+// begin refuses what is no text and skips the byte order mark that some editors
+// write.
+func (l *lines) begin() error {
+	head, err := l.peek(sniffed)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
+		l.pos = 3
+	}
+	return refuseBinary(l.stream.source.name, head)
 }
 
 // openLinesAt reads from some byte on.
@@ -54,14 +67,13 @@ func (l *lines) where() string {
 	return l.stream.source.name + " line " + strconv.FormatInt(before+l.number, 10)
 }
 
-// peek returns the first n unread bytes without reading them.
-func (l *lines) peek(n int) ([]byte, error) {
-	for l.end-l.pos < n {
-		if err := l.fill(); err != nil {
-			return nil, err
-		}
+// peek returns the first n unread bytes without reading them; they are fewer where
+// the file ends or cannot be read, and then the reason is returned with them.
+func (l *lines) peek(n int) (_ []byte, err error) {
+	for err == nil && l.end-l.pos < n {
+		err = l.fill()
 	}
-	return l.buf[l.pos : l.pos+n], nil
+	return l.buf[l.pos:min(l.pos+n, l.end)], err
 }
 
 // fill reads more bytes behind those that are there.
@@ -151,6 +163,9 @@ func separatorOf(line []byte) separator {
 func (s separator) cut(line []byte) (field, rest []byte, more bool) {
 	if s != 0 {
 		i := bytes.IndexByte(line, byte(s))
+		if len(line) > 0 && line[0] == '"' {
+			i = s.behindQuotes(line)
+		}
 		if i < 0 {
 			return bytes.Trim(line, " \t"), nil, false
 		}
@@ -171,74 +186,48 @@ func (s separator) cut(line []byte) (field, rest []byte, more bool) {
 	return line[i:j], line[k:], k < len(line)
 }
 
-// fields counts the fields of a line.
-func (s separator) fields(line []byte) int {
-	n, more := 0, true
-	for more {
-		_, line, more = s.cut(line)
-		n++
+// behindQuotes finds the separator behind a quoted field at the front of a line, -1
+// if there is none. A quote inside of the field is written twice.
+func (s separator) behindQuotes(line []byte) int {
+	end := 1
+	for end < len(line) {
+		i := bytes.IndexByte(line[end:], '"')
+		if i < 0 {
+			return bytes.IndexByte(line, byte(s)) // never closed: a quote like any letter
+		}
+		if end += i + 1; end == len(line) || line[end] != '"' {
+			break
+		}
+		end++
 	}
-	return n
+	if i := bytes.IndexByte(line[end:], byte(s)); i >= 0 {
+		return end + i
+	}
+	return -1
+}
+
+// fields splits a line.
+func (s separator) fields(line []byte) (fields [][]byte) {
+	more := true
+	for more {
+		var field []byte
+		field, line, more = s.cut(line)
+		fields = append(fields, field)
+	}
+	return fields
+}
+
+// titles are the fields of a header, without quotes.
+func (s separator) titles(header []byte) (titles []string) {
+	for _, field := range s.fields(header) {
+		titles = append(titles, string(unquote(field)))
+	}
+	return titles
 }
 
 // startsLikeNumber tells a data line from a header.
 func startsLikeNumber(line []byte) bool {
 	field, _, _ := separatorOf(line).cut(line)
+	field = unquote(field)
 	return len(field) > 0 && (field[0] >= '0' && field[0] <= '9' || field[0] == '-' || field[0] == '+' || field[0] == '.')
-}
-
-// parseID reads a node id below limit; problem says what is wrong with it.
-func parseID(field []byte, limit int64) (id uint32, problem string) {
-	var v int64
-	if len(field) == 0 || len(field) > 18 {
-		return 0, idProblem(field, limit)
-	}
-	for _, c := range field {
-		c -= '0'
-		if c > 9 {
-			return 0, idProblem(field, limit)
-		}
-		v = 10*v + int64(c)
-	}
-	if v >= limit {
-		return 0, idProblem(field, limit)
-	}
-	return uint32(v), ""
-}
-
-func idProblem(field []byte, limit int64) string {
-	text := shorten(field)
-	if v, err := strconv.ParseInt(string(field), 10, 64); err == nil {
-		return idRange(v, limit)
-	}
-	f, err := strconv.ParseFloat(string(field), 64)
-	switch {
-	case len(field) == 0:
-		return "a node id is missing"
-	case err == nil && f < 0:
-		return fmt.Sprintf("node id %s is negative: ids are whole numbers from 0, renumber the nodes", text)
-	case err == nil && f >= float64(limit):
-		return fmt.Sprintf("node id %s is too large: ids are below %d, renumber the nodes", text, limit)
-	case err == nil:
-		return fmt.Sprintf("node id %s is not a whole number: write ids without fraction or exponent", text)
-	}
-	return fmt.Sprintf("node id %s is not a number: ids are whole numbers from 0, renumber the nodes", text)
-}
-
-// idRange says what is wrong with a number that is no id below limit.
-func idRange(v, limit int64) string {
-	switch {
-	case v < 0:
-		return fmt.Sprintf("node id %d is negative: ids are whole numbers from 0, renumber the nodes", v)
-	case limit <= MaxID:
-		return fmt.Sprintf("node id %d is not below the number of nodes, %d: correct the id, or the nodes= of the URI", v, limit)
-	}
-	return fmt.Sprintf("node id %d is too large: ids go up to %d, renumber the nodes", v, int64(MaxID))
-}
-
-func shorten(field []byte) string {
-	if len(field) > 40 {
-		return strconv.Quote(string(field[:40])) + "…"
-	}
-	return strconv.Quote(string(field))
 }

@@ -56,7 +56,7 @@ func (g *npzGraph) open(ctx context.Context, name string, o Options) error {
 	if err != nil {
 		return err
 	}
-	a := &archive{f, name, members}
+	a := &archive{file: f, name: name, members: members}
 	if g.adjacency, _, err = a.matrix(ctx, adjacencyNames, false); err != nil {
 		return err
 	}
@@ -68,12 +68,25 @@ func (g *npzGraph) open(ctx context.Context, name string, o Options) error {
 		return badData(g.adjacency.name, "shape (%d, %d): an adjacency matrix is square", n, g.adjacency.cols)
 	}
 	g.info.NumNodes, g.info.EdgeHint = n, g.adjacency.indices.n
+	weighted, err := g.adjacency.weighted(ctx)
+	if err != nil {
+		return err
+	}
+	if weighted {
+		g.note(warningOf(g.adjacency.name, "its values are ignored, and not all of them are 1: every stored entry is an edge, without weight"))
+	}
 	if !o.NoFeatures {
 		if err := g.openAttributes(ctx, a); err != nil {
 			return err
 		}
 	}
-	return g.openLabels(ctx, a)
+	if err := g.openLabels(ctx, a); err != nil {
+		return err
+	}
+	if !o.NoFeatures {
+		g.note(unread(name, a.others()))
+	}
+	return nil
 }
 
 func (g *npzGraph) openAttributes(ctx context.Context, a *archive) (err error) {
@@ -155,6 +168,17 @@ type archive struct {
 	file    *direct.File
 	name    string
 	members []*zip.File
+	used    []string // members that were asked for
+}
+
+// others are the arrays that were not asked for.
+func (a *archive) others() (others []string) {
+	for _, name := range a.names() {
+		if !slices.Contains(a.used, name) {
+			others = append(others, name)
+		}
+	}
+	return others
 }
 
 func (a *archive) names() []string {
@@ -167,6 +191,7 @@ func (a *archive) names() []string {
 
 // member returns the source of an array, nil if there is none.
 func (a *archive) member(name string) (*source, error) {
+	a.used = append(a.used, name)
 	i := slices.IndexFunc(a.members, func(m *zip.File) bool { return m.Name == name+".npy" })
 	if i < 0 {
 		return nil, nil

@@ -36,7 +36,7 @@ func openOGB(ctx context.Context, rest string, o Options) (Dataset, error) {
 		return nil, badURI("ogb: needs a folder: ogb:DIR")
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, fmt.Errorf("dataset: %w", err)
+		return nil, err
 	}
 	name := filepath.Base(dir)
 	g := &ogbGraph{info: Info{Name: name, Identity: "ogb:" + escapePath(name)}}
@@ -78,6 +78,11 @@ func (g *ogbGraph) states(where string, nodes, edges int64) error {
 	return nil
 }
 
+// limit bounds the ids of the graph.
+func (g *ogbGraph) limit() idLimit {
+	return idLimit{g.info.NumNodes, fmt.Sprintf("the folder states %d nodes", g.info.NumNodes)}
+}
+
 func (g *ogbGraph) openBinary(ctx context.Context, raw string, o Options) error {
 	a, err := g.openArchive(filepath.Join(raw, "data.npz"))
 	if err != nil {
@@ -94,16 +99,18 @@ func (g *ogbGraph) openBinary(ctx context.Context, raw string, o Options) error 
 	if err := g.states(a.name, nodes, edges); err != nil {
 		return err
 	}
-	v, shape, err := a.array(ctx, "edge_index")
+	index, err := a.need("edge_index")
 	if err != nil {
 		return err
 	}
-	if len(shape) != 2 || shape[0] != 2 || shape[1] != edges {
-		return badData(v.name, "has shape %v, num_edges_list needs (2, %d): the arrays do not belong together, fetch the file again", shape, edges)
-	}
-	if g.edges, err = newArrayEdges(v, shape, nodes); err != nil {
+	e, err := openArrayEdges(ctx, index, g.limit())
+	if err != nil {
 		return err
 	}
+	if e.m != edges {
+		return badData(index.name, "holds %d edges, num_edges_list needs shape (2, %d): the arrays do not belong together, fetch the file again", e.m, edges)
+	}
+	g.edges = e
 	if features, err := a.member("node_feat"); err != nil {
 		return err
 	} else if features != nil && !o.NoFeatures {
@@ -111,6 +118,7 @@ func (g *ogbGraph) openBinary(ctx context.Context, raw string, o Options) error 
 			return err
 		}
 	}
+	g.note(unread(a.name, a.others()))
 	return g.openArrayLabels(ctx, filepath.Join(raw, "node-label.npz"))
 }
 
@@ -200,7 +208,7 @@ func (g *ogbGraph) Splits(ctx context.Context) (SplitReader, error) {
 	if g.splits == nil {
 		return nil, noStream("published split", g.info.Name)
 	}
-	return &ogbSplits{ctx: ctx, left: g.splits, limit: g.info.NumNodes}, nil
+	return &ogbSplits{ctx: ctx, left: g.splits, limit: g.limit()}, nil
 }
 
 func (g *ogbGraph) openArchive(path string) (*archive, error) {
@@ -209,19 +217,25 @@ func (g *ogbGraph) openArchive(path string) (*archive, error) {
 		return nil, err
 	}
 	members, err := zipMembers(f, path)
-	return &archive{f, path, members}, err
+	return &archive{file: f, name: path, members: members}, err
 }
 
 // array opens an array that must be there.
 func (a *archive) array(ctx context.Context, name string) (vector, []int64, error) {
-	src, err := a.member(name)
+	src, err := a.need(name)
 	if err != nil {
 		return vector{}, nil, err
 	}
-	if src == nil {
-		return vector{}, nil, badData(a.name, "has no array %s (it has %s): fetch the file again", name, strings.Join(a.names(), ", "))
-	}
 	return openArray(ctx, src)
+}
+
+// need returns the source of an array that must be there.
+func (a *archive) need(name string) (*source, error) {
+	src, err := a.member(name)
+	if err == nil && src == nil {
+		err = badData(a.name, "has no array %s (it has %s): fetch the file again", name, strings.Join(a.names(), ", "))
+	}
+	return src, err
 }
 
 // single reads an array of one integer.
@@ -254,7 +268,7 @@ func (g *ogbGraph) openSplits(dir string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("dataset: %w", err)
+		return err
 	}
 	var folders []string
 	for _, e := range entries {
@@ -281,7 +295,7 @@ type ogbSplits struct {
 	ctx   context.Context
 	left  []ogbSplit
 	lines *lines
-	limit int64
+	limit idLimit
 }
 
 func (r *ogbSplits) Close() error {
@@ -302,7 +316,7 @@ func (r *ogbSplits) Next() (uint32, Split, error) {
 		}
 		line, err := r.lines.data()
 		if err == nil {
-			id, problem := parseID(bytes.TrimSpace(line), r.limit)
+			id, problem := r.limit.parse(bytes.TrimSpace(line))
 			if problem != "" {
 				return 0, NoSplit, badData(r.lines.where(), "%s", problem)
 			}

@@ -27,7 +27,7 @@ func (g *ogbGraph) openText(ctx context.Context, raw string, o Options) error {
 	if err != nil {
 		return err
 	}
-	text, err := openTextEdges(ctx, src, nodes)
+	text, err := openTextEdges(ctx, src, g.limit(), ends{})
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (g *ogbGraph) openTextFeatures(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	width := separator(',').fields(line)
+	width := len(separator(',').fields(line))
 	g.features, g.info.NumFeatures = &ogbFeatures{src, width, g}, width
 	return checkSize(path, 0, int64(width))
 }
@@ -179,7 +179,7 @@ func (g *ogbGraph) openTextLabels(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	c, err := openTextColumn(ctx, src, "", nil, g.info.NumNodes)
+	c, err := openTextColumn(ctx, src, "", nil, g.limit())
 	if err == nil && c.id >= 0 {
 		err = badData(path, "has several columns: one class for each node is read")
 	}

@@ -19,21 +19,25 @@ type Options struct {
 	NoFeatures bool
 }
 
-// schemes are the known kinds of URI, in the order in which help lists them.
-var schemes = []struct {
+// scheme is a kind of URI.
+type scheme struct {
 	name, form string
 	open       func(ctx context.Context, rest string, o Options) (Dataset, error)
-}{
-	{"karate", "karate:", openKarate},
-	{"synthetic", "synthetic:nodes=N,edges=M,…", openSynthetic},
-	{"papers100m", "papers100m:scale=1/N,seed=S", openPapers},
-	{"planetoid", "planetoid:DIR/NAME", openPlanetoid},
-	{"npz", "npz:FILE", openNPZ},
-	{"ogb", "ogb:DIR", openOGB},
-	{"edges", "edges:FILE?features=F&labels=L&splits=S", openEdges},
+	about      string // for users
 }
 
-// Open opens the dataset that uri names; see the package comment for the forms.
+// schemes are the known kinds of URI, in the order in which help lists them.
+var schemes = []scheme{
+	{"edges", "edges:FILE?features=F&labels=L&splits=S", openEdges, aboutEdges},
+	{"npz", "npz:FILE", openNPZ, aboutNPZ},
+	{"ogb", "ogb:DIR", openOGB, aboutOGB},
+	{"planetoid", "planetoid:DIR/NAME", openPlanetoid, aboutPlanetoid},
+	{"karate", "karate:", openKarate, aboutKarate},
+	{"synthetic", "synthetic:nodes=N,edges=M,…", openSynthetic, aboutSynthetic},
+	{"papers100m", "papers100m:scale=1/N,seed=S", openPapers, aboutPapers},
+}
+
+// Open opens the dataset that uri names; [Formats] describes the forms.
 // It reads what is needed to fill Info: headers, and label files once. Errors
 // are [ErrURI], [ErrData], or those of the file system.
 func Open(ctx context.Context, uri string, o Options) (Dataset, error) {
@@ -45,7 +49,7 @@ func Open(ctx context.Context, uri string, o Options) (Dataset, error) {
 		}
 		forms = append(forms, s.form)
 	}
-	return nil, badURI("%q is no dataset: the known forms are %s", uri, strings.Join(forms, " · "))
+	return nil, badURI("%q is no dataset: the known forms are %s; `ndls help datasets` describes them", uri, strings.Join(forms, " · "))
 }
 
 // pathOf undoes percent-encoding in the file part of a URI.
@@ -104,5 +108,5 @@ func stem(path string) string {
 
 // noStream is the reader of a part that a dataset does not have.
 func noStream(what, name string) error {
-	return fmt.Errorf("dataset: %s has no %s", name, what)
+	return fmt.Errorf("%s has no %s", name, what)
 }

@@ -29,7 +29,7 @@ func generatePapers(ctx context.Context, rest, dir string) (string, error) {
 	split := filepath.Join("split", "time")
 	for _, folder := range []string{"raw", split} {
 		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
-			return "", fmt.Errorf("dataset: generate: %w", err)
+			return "", fmt.Errorf("generate: %w", err)
 		}
 	}
 	type content = func(context.Context, *bufio.Writer, *papersDataset) error
@@ -45,7 +45,7 @@ func generatePapers(ctx context.Context, rest, dir string) (string, error) {
 	} {
 		write := func(ctx context.Context, w *bufio.Writer, _ *counted) error { return f.write(ctx, w, d) }
 		if err := writeFile(ctx, filepath.Join(dir, f.name), d.counted, write); err != nil {
-			return "", fmt.Errorf("dataset: generate %s: %w", f.name, err)
+			return "", fmt.Errorf("generate %s: %w", f.name, err)
 		}
 	}
 	return "ogb:" + escapePath(dir), nil

@@ -2,15 +2,17 @@ package dataset
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/apache/arrow/go/v14/arrow/memory"
 	"github.com/apache/arrow/go/v14/parquet"
+	"github.com/apache/arrow/go/v14/parquet/compress"
 	"github.com/apache/arrow/go/v14/parquet/file"
+	"github.com/apache/arrow/go/v14/parquet/metadata"
 	"github.com/apache/arrow/go/v14/parquet/schema"
 
 	"ndls/internal/mem"
@@ -29,7 +31,9 @@ const (
 // parquetFile is an opened Parquet file.
 type parquetFile struct {
 	name   string
+	src    *source
 	reader *file.Reader
+	memory memory.Allocator
 	rows   int64
 }
 
@@ -38,13 +42,13 @@ func openParquet(src *source) (f *parquetFile, err error) {
 		return nil, badData(src.name, "is a packed Parquet file: unpack it, Parquet is compressed inside")
 	}
 	defer recoverParquet(src.name, &err)
-	props := parquet.NewReaderProperties(cappedAllocator{memory.NewGoAllocator(), src.name})
-	props.BufferedStreamEnabled, props.BufferSize = true, bufferSize
+	capped := cappedAllocator{memory.NewGoAllocator(), src.name}
+	props := parquet.NewReaderProperties(capped)
 	r, err := file.NewParquetReader(io.NewSectionReader(src.file, src.off, src.end-src.off), file.WithReadProps(props))
 	if err != nil {
 		return nil, badData(src.name, "%v: it is damaged or no Parquet file, write it again", err)
 	}
-	return &parquetFile{src.name, r, r.NumRows()}, nil
+	return &parquetFile{src.name, src, r, capped, r.NumRows()}, nil
 }
 
 // cappedAllocator refuses the sizes that a damaged page header may claim.
@@ -76,26 +80,47 @@ func recoverParquet(name string, err *error) {
 	case nil:
 	case *fault:
 		*err = p
+	case runtime.Error:
+		*err = badData(name, "its structure is damaged, write it again (the reader says: %v)", p)
 	default:
 		*err = badData(name, "%v: it is damaged, write it again", p)
 	}
 }
 
-// check refuses encodings that would be read wrongly.
+// chunk is what the file says of a column in a row group.
+func (f *parquetFile) chunk(group, column int) (chunk *metadata.ColumnChunkMetaData, err error) {
+	defer recoverParquet(f.name, &err)
+	if chunk, err = f.reader.RowGroup(group).MetaData().ColumnChunk(column); err != nil {
+		err = damaged(f.name, fmt.Errorf("%w: it is damaged, write it again", err))
+	}
+	return chunk, err
+}
+
+// check refuses compressions and encodings that the library cannot read, or reads
+// wrongly.
 func (f *parquetFile) check(column int) error {
 	for g := range f.reader.NumRowGroups() {
-		chunk, err := f.reader.RowGroup(g).MetaData().ColumnChunk(column)
+		chunk, err := f.chunk(g, column)
 		if err != nil {
-			return damaged(f.name, err)
+			return err
+		}
+		if codec := chunk.Compression(); !slices.Contains(codecs, codec) {
+			return badData(f.name, "column %q is compressed as %s, which is not read: write the file with zstd or snappy (in pyarrow, compression='zstd')",
+				f.column(column).Name(), codec)
 		}
 		for _, e := range chunk.Encodings() {
 			if strings.HasPrefix(e.String(), "DELTA") {
-				return badData(f.name, "column %q uses the encoding %s, which the Parquet reader here decodes to wrong values: write it with PLAIN or dictionary encoding (in pyarrow, column_encoding='PLAIN', use_dictionary=False)",
+				return badData(f.name, "column %q is encoded as %s, which is not read: write the file with plain or dictionary encoding (the default in pyarrow, DuckDB and Spark)",
 					f.column(column).Name(), e)
 			}
 		}
 	}
 	return nil
+}
+
+// codecs are the compressions that the library reads.
+var codecs = []compress.Compression{
+	compress.Codecs.Uncompressed, compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Brotli, compress.Codecs.Zstd,
 }
 
 func (f *parquetFile) column(i int) *schema.Column { return f.reader.MetaData().Schema.Column(i) }
@@ -120,6 +145,7 @@ type parquetColumn struct {
 	group    int // the next
 	end      int // row group to stop at
 	chunk    file.ColumnChunkReader
+	left     int64 // values of chunk that are still to come
 	def, rep []int16
 	// decode reads a batch of the column's type; the functions below give a value of it.
 	decode  func() (total int64, n int, err error)
@@ -145,7 +171,8 @@ func bind[T int32 | int64 | float32 | float64, R decoder[T]](c *parquetColumn) {
 	c.number = func(i int) float32 { return float32(batch[i]) }
 }
 
-func (f *parquetFile) stream(index int) (*parquetColumn, error) {
+func (f *parquetFile) stream(index int) (_ *parquetColumn, err error) {
+	defer recoverParquet(f.name, &err)
 	c := &parquetColumn{f: f, index: index, end: f.reader.NumRowGroups(), def: make([]int16, parquetBatch), rep: make([]int16, parquetBatch)}
 	descr := f.column(index)
 	switch descr.PhysicalType() {
@@ -163,7 +190,7 @@ func (f *parquetFile) stream(index int) (*parquetColumn, error) {
 	case parquet.Types.Double:
 		bind[float64, *file.Float64ColumnChunkReader](c)
 	default:
-		return nil, badData(f.name, "column %q holds %s: features are numbers, leave the column out", descr.Path(), descr.PhysicalType())
+		return nil, badData(f.name, "column %q holds %s: features are numbers, leave the column out", descr.Path(), f.typeName(index))
 	}
 	return c, f.check(index)
 }
@@ -191,35 +218,56 @@ func (c *parquetColumn) fill() (err error) {
 		if c.chunk != nil && c.chunk.Err() != nil {
 			return damaged(c.f.name, fmt.Errorf("%w: it is damaged, write it again", c.chunk.Err()))
 		}
+		if c.left != 0 {
+			return badData(c.position(), "the column ends too early: the file is damaged, write it again")
+		}
 		if c.group == c.end {
 			return io.EOF
 		}
-		if c.chunk, err = c.f.reader.RowGroup(c.group).Column(c.index); err != nil {
-			return damaged(c.f.name, err)
+		if err := c.nextChunk(); err != nil {
+			return err
 		}
-		c.group++
 	}
 	total, n, err := c.decode()
 	switch {
 	case err != nil:
-		return damaged(c.f.name, err)
+		return damaged(c.f.name, fmt.Errorf("%w: it is damaged, write it again", err))
 	case total != int64(n):
 		return badData(c.position(), "one of the %d values from here on is null: remove nulls before the import", total)
 	case n == 0:
 		return badData(c.position(), "the column ends too early: the file is damaged, write it again")
 	}
 	c.n = n
+	c.left -= total
+	return nil
+}
+
+// nextChunk opens the column in the next row group.
+func (c *parquetColumn) nextChunk() error {
+	meta, err := c.f.chunk(c.group, c.index)
+	if err != nil {
+		return err
+	}
+	rows, isFlat := c.f.reader.RowGroup(c.group).NumRows(), c.f.column(c.index).MaxRepetitionLevel() == 0
+	if c.left = meta.NumValues(); c.left < 0 || isFlat && c.left != rows {
+		return badData(c.f.name, "column %q has %d values in a row group of %d rows: the file is damaged, write it again", c.f.column(c.index).Path(), c.left, rows)
+	}
+	if c.chunk, err = c.f.openChunk(c.group, c.index); err != nil {
+		return err
+	}
+	c.group++
 	return nil
 }
 
 // id reads a node id.
-func (c *parquetColumn) id(limit int64) (uint32, error) {
+func (c *parquetColumn) id(limit *idLimit) (uint32, error) {
 	if err := c.next(); err != nil {
 		return 0, err
 	}
 	v := c.integer(c.pos)
-	if v < 0 || v >= limit {
-		return 0, badData(c.position(), "%s", idRange(v, limit))
+	if v < 0 || v >= limit.n {
+		unsigned := c.f.column(c.index).ConvertedType() == schema.ConvertedTypes.Uint64
+		return 0, badData(c.position(), "%s", limit.check(v, unsigned))
 	}
 	return uint32(v), nil
 }
@@ -228,27 +276,47 @@ func (c *parquetColumn) id(limit int64) (uint32, error) {
 type parquetEdges struct {
 	file  *parquetFile
 	u, v  int
-	limit int64
+	limit idLimit
+	notes []Note
 }
 
-func openParquetEdges(src *source, limit int64) (*parquetEdges, error) {
+func openParquetEdges(src *source, limit idLimit, named ends) (*parquetEdges, error) {
 	f, err := openParquet(src)
 	if err != nil {
 		return nil, err
 	}
-	found, names := f.integers()
-	if len(found) < 2 {
-		return nil, badData(src.name, "has %d integer columns, an edge list has two; its columns are %s", len(found), strings.Join(names, ", "))
+	found, titles := f.integers()
+	c := edgeColumns{file: src.name, titles: titles, width: len(titles), candidates: func() ([]int, error) { return found, nil }}
+	if len(titles) < 2 {
+		return nil, badData(src.name, "has not two columns: an edge list has two of whole numbers; the columns are %s", c.list())
 	}
-	e := &parquetEdges{f, found[0], found[1], limit}
-	for _, pair := range endpointNames {
-		u, v := slices.Index(names, pair[0]), slices.Index(names, pair[1])
-		if slices.Contains(found, u) && slices.Contains(found, v) {
-			e.u, e.v = u, v
-			break
+	e := &parquetEdges{file: f, limit: limit}
+	if e.u, e.v, err = c.find(named); err != nil {
+		return nil, err
+	}
+	for _, i := range []int{e.u, e.v} {
+		if !slices.Contains(found, i) {
+			return nil, badData(src.name, "column %q holds %s: node ids are whole numbers from 0, number the nodes; the columns are %s",
+				titles[i], f.typeName(i), c.list())
+		}
+		if err := f.check(i); err != nil {
+			return nil, err
 		}
 	}
-	return e, errors.Join(f.check(e.u), f.check(e.v))
+	e.notes = c.notes(e.u, e.v, func(int) bool { return false })
+	return e, nil
+}
+
+// typeName names the type of a column as users of tables do.
+func (f *parquetFile) typeName(i int) string {
+	c := f.column(i)
+	switch {
+	case c.MaxRepetitionLevel() > 0:
+		return "lists"
+	case c.ConvertedType() == schema.ConvertedTypes.UTF8:
+		return "text"
+	}
+	return c.PhysicalType().String()
 }
 
 func (e *parquetEdges) open(ctx context.Context) (EdgeReader, error) {
@@ -256,7 +324,8 @@ func (e *parquetEdges) open(ctx context.Context) (EdgeReader, error) {
 }
 
 // openGroups reads row groups [lo, hi).
-func (e *parquetEdges) openGroups(ctx context.Context, lo, hi int) (EdgeReader, error) {
+func (e *parquetEdges) openGroups(ctx context.Context, lo, hi int) (_ EdgeReader, err error) {
+	defer recoverParquet(e.file.name, &err)
 	u, err := e.file.stream(e.u)
 	if err != nil {
 		return nil, err
@@ -271,13 +340,13 @@ func (e *parquetEdges) openGroups(ctx context.Context, lo, hi int) (EdgeReader, 
 			c.values += e.file.reader.RowGroup(g).NumRows()
 		}
 	}
-	return &parquetEdgeReader{ctx, u, v, e.limit}, nil
+	return &parquetEdgeReader{ctx, u, v, &e.limit}, nil
 }
 
 type parquetEdgeReader struct {
 	ctx   context.Context
 	u, v  *parquetColumn
-	limit int64
+	limit *idLimit
 }
 
 func (r *parquetEdgeReader) Read(batch []Edge) (int, error) {
@@ -310,10 +379,11 @@ type parquetFeatures struct {
 	id      int
 	columns []int
 	width   int
-	limit   int64
+	limit   idLimit
+	note    Note
 }
 
-func openParquetFeatures(src *source, limit int64) (*parquetFeatures, error) {
+func openParquetFeatures(src *source, limit idLimit) (*parquetFeatures, error) {
 	f, err := openParquet(src)
 	if err != nil {
 		return nil, err
@@ -337,6 +407,10 @@ func openParquetFeatures(src *source, limit int64) (*parquetFeatures, error) {
 	if err := p.measure(); err != nil {
 		return nil, err
 	}
+	p.note = noteOf(src.name, "node ids are in column %q, features in the %d others", names[p.id], len(p.columns))
+	if len(p.columns) == 1 {
+		p.note = noteOf(src.name, "node ids are in column %q, features in column %q", names[p.id], names[p.columns[0]])
+	}
 	r, err := p.open(context.Background())
 	if err == nil {
 		err = r.Close()
@@ -345,7 +419,8 @@ func openParquetFeatures(src *source, limit int64) (*parquetFeatures, error) {
 }
 
 // measure finds the width, and checks what would be in memory at a time.
-func (p *parquetFeatures) measure() error {
+func (p *parquetFeatures) measure() (err error) {
+	defer recoverParquet(p.file.name, &err)
 	f := p.file
 	lists := slices.ContainsFunc(p.columns, func(i int) bool { return f.column(i).MaxRepetitionLevel() > 0 })
 	p.width = len(p.columns)
@@ -363,9 +438,9 @@ func (p *parquetFeatures) measure() error {
 	}
 	var values int64
 	for g := range f.reader.NumRowGroups() {
-		chunk, err := f.reader.RowGroup(g).MetaData().ColumnChunk(p.columns[0])
+		chunk, err := f.chunk(g, p.columns[0])
 		if err != nil {
-			return damaged(f.name, err)
+			return err
 		}
 		values += chunk.NumValues()
 	}
@@ -409,7 +484,7 @@ func (r *parquetFeatureReader) Next() (FeatureRow, error) {
 	if err := r.ctx.Err(); err != nil {
 		return FeatureRow{}, err
 	}
-	id, err := r.ids.id(r.limit)
+	id, err := r.ids.id(&r.limit)
 	if err != nil {
 		return FeatureRow{}, err
 	}

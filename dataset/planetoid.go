@@ -213,7 +213,7 @@ func (t *testIndex) next() (uint32, error) {
 		return 0, err
 	}
 	field, _, _ := separator(0).cut(line)
-	id, problem := parseID(field, maxPlanetoid)
+	id, problem := (&idLimit{n: maxPlanetoid}).parse(field)
 	if problem != "" {
 		return 0, badData(t.lines.where(), "%s", problem)
 	}
@@ -232,7 +232,7 @@ func (p *planetoid) Edges(ctx context.Context) (EdgeReader, error) {
 	if !ok {
 		return nil, badData(p.graph.name, "holds a %T, not a dict of lists: fetch it again", value)
 	}
-	return &dictEdges{name: p.graph.name, pairs: dict.Pairs, limit: p.info.NumNodes}, nil
+	return &dictEdges{name: p.graph.name, pairs: dict.Pairs, limit: idLimit{p.info.NumNodes, "ally and test.index state them"}}, nil
 }
 
 // dictEdges streams a dict of node → list of neighbours.
@@ -240,7 +240,7 @@ type dictEdges struct {
 	name  string
 	pairs []pickle.Pair
 	pos   int // within the list of pairs[0]
-	limit int64
+	limit idLimit
 }
 
 func (d *dictEdges) Close() error { return nil }
@@ -259,8 +259,8 @@ func (d *dictEdges) Read(batch []Edge) (int, error) {
 		}
 		other := list.Ints[d.pos]
 		for _, id := range [2]int64{node, other} {
-			if id < 0 || id >= d.limit {
-				return 0, badData(d.name, "neighbour %d of node %d: %s", other, node, idRange(id, d.limit))
+			if id < 0 || id >= d.limit.n {
+				return 0, badData(d.name, "neighbour %d of node %d: %s", other, node, d.limit.problem(id))
 			}
 		}
 		batch[n] = Edge{uint32(node), uint32(other)}

@@ -26,31 +26,34 @@ const (
 	maxWindow = 8 << 20
 )
 
-// files holds the open files of a dataset.
-type files []*direct.File
+// files holds the open files of a dataset, and what there is to say of them.
+type files struct {
+	opened []*direct.File
+	notes  []Note
+}
 
 func (fs *files) open(path string) (*direct.File, error) {
 	f, err := direct.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("dataset: %w", err)
+		return nil, err
 	}
-	*fs = append(*fs, f)
+	fs.opened = append(fs.opened, f)
 	return f, nil
 }
 
 func (fs *files) Close() error {
 	var errs []error
-	for _, f := range *fs {
+	for _, f := range fs.opened {
 		errs = append(errs, f.Close())
 	}
-	*fs = nil
+	fs.opened = nil
 	return errors.Join(errs...)
 }
 
 // bytes is the size of all files.
 func (fs *files) bytes() int64 {
 	var n int64
-	for _, f := range *fs {
+	for _, f := range fs.opened {
 		n += f.Size()
 	}
 	return n
@@ -138,14 +141,52 @@ func zipSource(f *direct.File, archive string, entry *zip.File) (*source, error)
 	return s, nil
 }
 
+// gzipMagic begins every member of a gzip file.
+const gzipMagic = "\x1f\x8b"
+
 func gunzip(r *bufio.Reader) (io.ReadCloser, error) {
-	if magic, err := r.Peek(2); err == nil && string(magic) != "\x1f\x8b" {
+	if magic, err := r.Peek(2); err == nil && string(magic) != gzipMagic {
 		return nil, errors.New("is not gzip data: rename it without .gz if it is not compressed")
 	}
-	return gzip.NewReader(r)
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, err
+	}
+	z.Multistream(false)
+	return &gzipMembers{z, r}, nil
+}
+
+// gzipMembers reads the members of a gzip file one after the other, as if they
+// were one. It knows a damaged member from other bytes behind the last one.
+type gzipMembers struct {
+	*gzip.Reader
+	packed *bufio.Reader
+}
+
+func (g *gzipMembers) Read(p []byte) (int, error) {
+	n, err := g.Reader.Read(p)
+	if err != io.EOF {
+		return n, err
+	}
+	switch magic, err := g.packed.Peek(2); {
+	case len(magic) == 0:
+		return n, err // io.EOF, or what keeps the file from being read
+	case string(magic) != gzipMagic:
+		return n, errors.New("other bytes follow the gzip data")
+	}
+	if err := g.Reset(g.packed); err != nil {
+		return n, err
+	}
+	g.Multistream(false)
+	return n, nil
 }
 
 func unzstd(r *bufio.Reader) (io.ReadCloser, error) {
+	// A frame begins with one of two magic numbers; the first byte of the second has
+	// any lower half.
+	if magic, err := r.Peek(4); err == nil && string(magic) != "\x28\xb5\x2f\xfd" && string(magic[1:]) != "\x2a\x4d\x18" {
+		return nil, errors.New("is not zstd data: rename it without .zst if it is not compressed")
+	}
 	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return nil, err
@@ -202,6 +243,8 @@ func (s *stream) Read(p []byte) (int, error) {
 		err = badData(s.source.name, "its checksum differs: it is damaged, fetch it again")
 	case errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		err = badData(s.source.name, "needs a zstd window of more than %d MiB: compress it again without --long or --ultra", maxWindow>>20)
+	case err != nil && err != io.EOF && err != io.ErrUnexpectedEOF && s.unpacked != nil:
+		err = damaged(s.source.name, fmt.Errorf("%w: it is damaged, fetch it again, or unpack it and pack it again", err))
 	case err != nil && err != io.EOF:
 		err = damaged(s.source.name, err)
 	}
@@ -209,11 +252,10 @@ func (s *stream) Read(p []byte) (int, error) {
 }
 
 func (s *stream) Close() error {
-	var err error
 	if s.unpacked != nil {
-		err = s.unpacked.Close()
+		_ = s.unpacked.Close() // It releases memory; what was wrong with the data, Read has said.
 	}
-	return errors.Join(err, s.raw.Close())
+	return s.raw.Close()
 }
 
 // skipMark skips the byte order mark that some editors write.

@@ -2,22 +2,11 @@ package dataset
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"io"
-	"slices"
-	"strings"
-)
 
-// endpointNames are headers of the two id columns of an edge list.
-var endpointNames = [][2]string{
-	{"src", "dst"},
-	{"source", "target"},
-	{"id_1", "id_2"},
-	{"from", "to"},
-	{"node_1", "node_2"},
-	{"u", "v"},
-}
+	"ndls/dataset/npy"
+)
 
 // textEdges is an edge list as text: SNAP or CSV.
 type textEdges struct {
@@ -27,58 +16,82 @@ type textEdges struct {
 	begin     int64 // where the first line begins, after header and mark
 	columns   int
 	u, v      int
-	limit     int64
+	limit     idLimit
+	empty     bool // not one line
+	notes     []Note
 }
 
-// openTextEdges looks at the first data line.
-func openTextEdges(ctx context.Context, src *source, limit int64) (*textEdges, error) {
+// openTextEdges looks at the first data lines.
+func openTextEdges(ctx context.Context, src *source, limit idLimit, named ends) (_ *textEdges, err error) {
 	e := &textEdges{src: src, v: 1, limit: limit}
 	l, err := openLines(ctx, src)
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	e.begin = int64(l.pos)
 	line, err := l.data()
 	if err == io.EOF {
-		return e, nil // No edges.
+		e.empty = true
+		return e, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	e.separator = separatorOf(line)
-	e.columns = e.separator.fields(line)
+	first := e.separator.fields(line)
+	e.columns = len(first)
 	if e.columns < 2 {
 		return nil, badData(l.where(), "has one column: an edge is two node ids, separated by a comma, a tab or blanks")
 	}
+	c := edgeColumns{file: src.name, width: e.columns}
 	if !startsLikeNumber(line) {
 		e.header = true
 		e.begin = l.at + int64(l.pos)
-		e.u, e.v = e.separator.endpoints(line)
+		c.titles = e.separator.titles(line)
+		first = nil
 	}
+	kinds := make([]holds, e.columns)
+	c.candidates = func() ([]int, error) {
+		if err := e.sample(l, first, kinds); err != nil {
+			return nil, err
+		}
+		return idColumns(kinds), nil
+	}
+	if e.u, e.v, err = c.find(named); err != nil {
+		return nil, err
+	}
+	e.notes = c.notes(e.u, e.v, func(i int) bool { return len(c.titles) > 0 && c.titles[i] == "" && kinds[i] == holdsNothing })
 	return e, nil
 }
 
-// endpoints finds the id columns in a header; the first two if none has a known name.
-func (s separator) endpoints(header []byte) (u, v int) {
-	var title []string
-	if s == 0 {
-		title = strings.Fields(string(header))
-	} else {
-		r := csv.NewReader(strings.NewReader(string(header)))
-		r.Comma, r.LazyQuotes = rune(s), true
-		title, _ = r.Read()
-	}
-	for i, name := range title {
-		title[i] = strings.ToLower(strings.TrimSpace(name))
-	}
-	for _, pair := range endpointNames {
-		u, v := slices.Index(title, pair[0]), slices.Index(title, pair[1])
-		if u >= 0 && v >= 0 {
-			return u, v
+// sampledLines is how many lines of an edge list tell which columns hold node ids,
+// where their names do not.
+const sampledLines = 1000
+
+// sample looks at the fields of the first line, if it is no header, and of lines
+// behind it.
+func (e *textEdges) sample(l *lines, fields [][]byte, kinds []holds) error {
+	for range sampledLines {
+		for i, field := range fields {
+			kinds[i] = max(kinds[i], holdsOf(field))
+		}
+		line, err := l.data()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if fields = e.separator.fields(line); len(fields) != e.columns {
+			return e.wrongWidth(l, len(fields))
 		}
 	}
-	return 0, 1
+	return nil
+}
+
+func (e *textEdges) wrongWidth(l *lines, width int) error {
+	return badData(l.where(), "has %d columns, the first line has %d: an edge list has one edge a line (write adjacency lists as pairs)", width, e.columns)
 }
 
 func (e *textEdges) open(ctx context.Context) (EdgeReader, error) {
@@ -126,7 +139,7 @@ func (r *textEdgeReader) edge(line []byte) (Edge, error) {
 		if count != r.u && count != r.v {
 			continue
 		}
-		id, problem := parseID(field, r.limit)
+		id, problem := r.limit.parse(field)
 		if problem != "" {
 			return Edge{}, badData(r.lines.where(), "%s", problem)
 		}
@@ -137,7 +150,7 @@ func (r *textEdgeReader) edge(line []byte) (Edge, error) {
 		}
 	}
 	if count != r.columns {
-		return Edge{}, badData(r.lines.where(), "has %d columns, the first line has %d: an edge list has one edge a line (write adjacency lists as pairs)", count, r.columns)
+		return Edge{}, r.wrongWidth(r.lines, count)
 	}
 	return Edge{ends[0], ends[1]}, nil
 }
@@ -146,19 +159,26 @@ func (r *textEdgeReader) edge(line []byte) (Edge, error) {
 type arrayEdges struct {
 	v     vector
 	m     int64
-	split bool // all sources come before all targets
-	limit int64
+	split bool // all sources are stored before all targets
+	limit idLimit
 }
 
-func newArrayEdges(v vector, shape []int64, limit int64) (*arrayEdges, error) {
-	if !v.typ.IsInteger() {
+// openArrayEdges reads the header of a NumPy file of edges. Either order of storage
+// is read: the transpose of an array in Fortran order is one in C order.
+func openArrayEdges(ctx context.Context, src *source, limit idLimit) (*arrayEdges, error) {
+	v, h, err := openAnyOrder(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	if !v.typ.IsInteger() || v.typ == npy.Bool {
 		return nil, badData(v.name, "dtype %s: node ids must be integers, save a.astype('<i8')", v.typ)
 	}
+	shape := h.Shape
 	switch {
 	case len(shape) == 2 && shape[0] == 2:
-		return &arrayEdges{v, shape[1], true, limit}, nil
+		return &arrayEdges{v, shape[1], !h.Fortran, limit}, nil
 	case len(shape) == 2 && shape[1] == 2:
-		return &arrayEdges{v, shape[0], false, limit}, nil
+		return &arrayEdges{v, shape[0], h.Fortran, limit}, nil
 	}
 	return nil, badData(v.name, "has shape %v: an edge list has shape (2, m) or (m, 2)", shape)
 }
@@ -209,8 +229,8 @@ func (r *arrayEdgeReader) Read(batch []Edge) (int, error) {
 			return 0, err
 		}
 		for _, id := range [2]int64{u, v} {
-			if id < 0 || id >= r.limit {
-				return 0, badData(r.arrayEdges.v.name, "edge %d: %s", r.row, idRange(id, r.limit))
+			if id < 0 || id >= r.limit.n {
+				return 0, badData(r.arrayEdges.v.name, "edge %d: %s", r.row, r.limit.check(id, r.arrayEdges.v.typ == npy.Uint64))
 			}
 		}
 		batch[i] = Edge{uint32(u), uint32(v)}

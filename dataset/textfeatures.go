@@ -15,10 +15,11 @@ type textFeatures struct {
 	separator separator
 	header    bool
 	width     int
-	limit     int64
+	limit     idLimit
+	note      Note
 }
 
-func openTextFeatures(ctx context.Context, src *source, limit int64) (*textFeatures, error) {
+func openTextFeatures(ctx context.Context, src *source, limit idLimit) (*textFeatures, error) {
 	l, err := openLines(ctx, src)
 	if err != nil {
 		return nil, err
@@ -32,8 +33,21 @@ func openTextFeatures(ctx context.Context, src *source, limit int64) (*textFeatu
 		return nil, err
 	}
 	s := separatorOf(line)
-	f := &textFeatures{src: src, separator: s, header: !startsLikeNumber(line), width: s.fields(line) - 1, limit: limit}
+	f := &textFeatures{src: src, separator: s, header: !startsLikeNumber(line), width: len(s.fields(line)) - 1, limit: limit}
+	if f.header {
+		titles := s.titles(line)
+		for i, title := range titles[1:] {
+			if isIDName(title) && !isIDName(titles[0]) {
+				return nil, badData(src.name, "column %d is named %s, and the node ids are read from the first column: make it the first, and leave out what is no feature", i+2, title)
+			}
+		}
+		f.note = noteOf(src.name, "node ids are in column %q, features in the %d others", titles[0], f.width)
+	}
 	return f, checkSize(src.name, 0, int64(f.width))
+}
+
+func isIDName(title string) bool {
+	return slices.Contains(idNames, strings.ToLower(strings.TrimSpace(title)))
 }
 
 func (f *textFeatures) open(ctx context.Context) (FeatureReader, error) {
@@ -63,7 +77,7 @@ func (r *textFeatureReader) Next() (FeatureRow, error) {
 		return FeatureRow{}, err
 	}
 	field, line, more := r.separator.cut(line)
-	id, problem := parseID(field, r.limit)
+	id, problem := r.limit.parse(field)
 	if problem != "" {
 		return FeatureRow{}, badData(r.lines.where(), "%s", problem)
 	}
@@ -77,7 +91,7 @@ func (r *textFeatureReader) Next() (FeatureRow, error) {
 			r.row[column] = float32(field[0] - '0')
 			continue
 		}
-		v, err := strconv.ParseFloat(string(field), 32)
+		v, err := strconv.ParseFloat(string(unquote(field)), 32)
 		if err != nil || !finite(float32(v)) {
 			return FeatureRow{}, badData(r.lines.where(), "column %d is %s: features are finite float32 numbers, replace it before the import", column+2, shorten(field))
 		}
@@ -93,11 +107,11 @@ func (r *textFeatureReader) Next() (FeatureRow, error) {
 type jsonFeatures struct {
 	src   *source
 	width int
-	limit int64
+	limit idLimit
 }
 
 // openJSONFeatures reads the file once to learn its width.
-func openJSONFeatures(ctx context.Context, src *source, limit int64) (*jsonFeatures, error) {
+func openJSONFeatures(ctx context.Context, src *source, limit idLimit) (*jsonFeatures, error) {
 	f := &jsonFeatures{src: src, limit: limit}
 	r, err := f.open(ctx)
 	if err != nil {
@@ -161,6 +175,9 @@ func (r *jsonReader) fill() error {
 		if n == 0 && err != nil {
 			return err
 		}
+	}
+	if r.offset == 0 {
+		return refuseBinary(r.src.name, r.buf[:min(r.end, sniffed)])
 	}
 	return nil
 }
@@ -278,7 +295,7 @@ func (r *jsonReader) key() error {
 	if err != nil {
 		return err
 	}
-	id, problem := parseID(digits, r.limit)
+	id, problem := r.limit.parse(digits)
 	if problem != "" {
 		return r.bad("%s", problem)
 	}

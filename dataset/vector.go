@@ -3,6 +3,7 @@ package dataset
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -23,20 +24,31 @@ type vector struct {
 
 // openArray reads the header of a NumPy file; shape is checked by the caller.
 func openArray(ctx context.Context, src *source) (vector, []int64, error) {
+	v, h, err := openAnyOrder(ctx, src)
+	if err == nil {
+		if _, err = h.Plain(); err != nil {
+			err = badData(src.name, "%v", err)
+		}
+	}
+	return v, h.Shape, err
+}
+
+// openAnyOrder is openArray for arrays in C or Fortran order.
+func openAnyOrder(ctx context.Context, src *source) (vector, npy.Header, error) {
 	h, err := readHeader(ctx, src)
 	if err != nil {
-		return vector{}, nil, err
+		return vector{}, h, err
 	}
-	t, err := h.Plain()
+	t, err := npy.ParseType(h.Descr)
 	if err != nil {
-		return vector{}, nil, badData(src.name, "%v", err)
+		return vector{}, h, badData(src.name, "%v", err)
 	}
 	v := vector{src: src, off: h.Size, n: h.Items(), typ: t, name: src.name}
 	if want := v.off + v.n*t.Size(); src.size >= 0 && src.size != want {
-		return vector{}, nil, badData(src.name, "has %d bytes, its header (%s, shape %v) promises %d: it is truncated or damaged, write it again",
+		return vector{}, h, badData(src.name, "has %d bytes, its header (%s, shape %v) promises %d: it is truncated or damaged, write it again",
 			src.size, h.Descr, h.Shape, want)
 	}
-	return v, h.Shape, nil
+	return v, h, nil
 }
 
 func readHeader(ctx context.Context, src *source) (npy.Header, error) {
@@ -47,6 +59,9 @@ func readHeader(ctx context.Context, src *source) (npy.Header, error) {
 	defer st.Close()
 	h, err := npy.Read(st)
 	if err != nil {
+		if errors.Is(err, npy.ErrFormat) {
+			err = fmt.Errorf("%w: write it with numpy.save", err)
+		}
 		return h, damaged(src.name, err)
 	}
 	return h, nil

@@ -231,7 +231,7 @@ func (w *tileWriter) readFeatures(ctx context.Context) (err error) {
 			return err
 		}
 		for i, id := range b.ids {
-			if err := w.put(b.first+int64(i), id, b.values[i*r.width:][:r.width], encoded); err != nil {
+			if err := w.put(ctx, b.first+int64(i), id, b.values[i*r.width:][:r.width], encoded); err != nil {
 				return err
 			}
 		}
@@ -246,21 +246,20 @@ func (w *tileWriter) readFeatures(ctx context.Context) (err error) {
 	}
 	return w.ids.each(func(rank, id uint32) error {
 		if node := w.nodeOf.S[rank]; w.seen[node/64]>>(node%64)&1 == 0 {
-			return fmt.Errorf("partition: %s: node %d has no feature row, nor have %d others: give every node one row, or run without features",
-				w.info.Name, id, w.ids.n-count-1)
+			return dataset.LackingFeatures(ctx, w.ds, id, w.ids.n-count)
 		}
 		return nil
 	})
 }
 
 // put hands the columns of a row that belong to the tiles to the store.
-func (w *tileWriter) put(row int64, id uint32, values []float32, encoded []byte) error {
+func (w *tileWriter) put(ctx context.Context, row int64, id uint32, values []float32, encoded []byte) error {
 	node, err := w.node(id, "feature", row)
 	if err != nil {
 		return err
 	}
 	if w.seen[node/64]>>(node%64)&1 == 1 {
-		return fmt.Errorf("partition: %s: feature row %d is a second one of node %d: keep one of the two", w.info.Name, row, id)
+		return dataset.Repeated(ctx, w.ds, dataset.FeatureRows, id)
 	}
 	w.seen[node/64] |= 1 << (node % 64)
 	if !shards.EncodeTile(encoded, values, w.half) {

@@ -146,8 +146,7 @@ func (j *job) readLabels(ctx context.Context, labels []int32) error {
 				j.info.Name, row, id, label, len(j.info.Classes))
 		}
 		if old := labels[node]; old != noLabel && old != label {
-			return fmt.Errorf("partition: %s: label row %d gives node %d class %d, and it has class %d already: keep one of the two",
-				j.info.Name, row, id, label, old)
+			return dataset.Repeated(ctx, j.ds, dataset.LabelRows, id)
 		}
 		labels[node] = label
 		return nil
@@ -168,7 +167,7 @@ func (j *job) readSplits(ctx context.Context, ids []uint32, labels []int32, spli
 			return err
 		}
 		if old := dataset.Split(splits[node]); old != dataset.NoSplit && old != split {
-			return fmt.Errorf("partition: %s: split row %d puts node %d into a second split: keep one of the two", j.info.Name, row, id)
+			return dataset.Repeated(ctx, j.ds, dataset.SplitRows, id)
 		}
 		splits[node] = uint8(split)
 		return nil

@@ -680,13 +680,13 @@ func TestRefused(t *testing.T) {
 			"two labels",
 			fake{info: dataset.Info{NumNodes: 2, Classes: []string{"a", "b"}}, edges: edge, labels: []labelRow{{1, 1}, {1, 0}}},
 			Options{},
-			"label row 2 gives node 1 class 0, and it has class 1 already",
+			`fake row 1: node 1 has the label "a", and another one, "b", in fake row 0`,
 		},
 		{
 			"two splits",
 			fake{info: dataset.Info{NumNodes: 2}, edges: edge, splits: []splitRow{{1, dataset.Train}, {1, dataset.Test}}},
 			Options{},
-			"split row 2 puts node 1",
+			"fake row 1: node 1 has the split test, and another one, train, in fake row 0",
 		},
 		{
 			"split out of range",
@@ -698,13 +698,13 @@ func TestRefused(t *testing.T) {
 			"missing feature row",
 			fake{info: dataset.Info{NumNodes: 3, NumFeatures: 2}, edges: edge, features: []dataset.FeatureRow{dense(2)}},
 			Options{Features: true},
-			"node 0 has no feature row, nor have 1 others",
+			"node 0 has no feature row, and one other node has none either",
 		},
 		{
 			"second feature row",
 			fake{info: dataset.Info{NumNodes: 2, NumFeatures: 2}, edges: edge, features: []dataset.FeatureRow{dense(1), dense(0), dense(1)}},
 			Options{Features: true},
-			"feature row 3 is a second one of node 1",
+			"fake row 2: node 1 has a second feature row, the first is in fake row 0",
 		},
 		{
 			"feature row out of range",

@@ -547,6 +547,38 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// TestInputIsExplained names the line of what contradicts itself, and says what was
+// read as what.
+func TestInputIsExplained(t *testing.T) {
+	dir := t.TempDir()
+	edges := write(t, filepath.Join(dir, "e.csv"), "src,dst,weight\n0,1,5\n1,2,5\n")
+	uri := "edges:" + edges + "?features=" + write(t, filepath.Join(dir, "f.csv"), "0,1\n1,2\n2,3\n")
+	for _, c := range []struct{ name, features, labels, want string }{
+		{"missing", "0,1\n1,2\n", "id,label\n0,a\n", "f.csv: node 2 has no feature row: "},
+		{"twice", "0,1\n1,2\n2,3\n0,4\n", "id,label\n0,a\n", "f.csv line 4: node 0 has a second feature row"},
+		{"two labels", "0,1\n1,2\n2,3\n", "id,label\n0,a\n0,b\n", "l.csv line 3: node 0 has the label"},
+	} {
+		files := write(t, filepath.Join(dir, "f.csv"), c.features) + "&labels=" + write(t, filepath.Join(dir, "l.csv"), c.labels)
+		expect(t, ndls.ExitCorrupt, c.want, "partition", "--dataset", "edges:"+edges+"?features="+files, "--run", filepath.Join(dir, c.name), "--quiet")
+	}
+	empty := write(t, filepath.Join(dir, "empty.txt"), "# nothing\n")
+	expect(t, ndls.ExitCorrupt, "empty.txt: holds no edge", "partition", "--dataset", "edges:"+empty, "--run", filepath.Join(dir, "none"), "--quiet")
+
+	write(t, filepath.Join(dir, "f.csv"), "0,1\n1,2\n2,3\n")
+	run := filepath.Join(dir, "run")
+	expect(t, 0, "3 nodes", "partition", "--dataset", uri, "--run", run)
+	for _, part := range []string{`an edge joins the node in column`, "level=WARN", `weight`, "is ignored"} {
+		if got := expect(t, 0, "", "partition", "--dataset", uri, "--run", run, "--resume=false"); !strings.Contains(got.stderr, part) {
+			t.Errorf("%q lacks %q", got.stderr, part)
+		}
+	}
+	for _, c := range [][]string{{"help", "datasets"}, {"help", "datasets", "edges"}} {
+		if got := expect(t, 0, "src=", c...).stdout; strings.Contains(got, "Flags:") {
+			t.Errorf("%v has options: %s", c, got)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	expect(t, 0, "kernel    go", "version", "--kernel", "go")
 	var v map[string]string

@@ -73,7 +73,7 @@ between. Memory is a budget: edges and wide rows stay on disk.` + exitStatus,
 		a.runCommand(), a.partitionCommand(), a.lsiCommand(), a.smoothCommand(), a.trainCommand(),
 		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(),
 		a.inspectCommand(), a.verifyCommand(), a.gcCommand(), a.benchCommand(), a.versionCommand(),
-		a.coordinatorCommand(), a.workerCommand(), a.statusCommand(), a.clusterKeysCommand(),
+		a.coordinatorCommand(), a.workerCommand(), a.statusCommand(), a.clusterKeysCommand(), datasetsTopic(),
 	)
 	return root
 }

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"ndls/dataset"
+)
+
+// datasetsTopic is no verb: `ndls help datasets` describes what --dataset takes, and
+// `ndls help datasets KIND` one kind of it.
+func datasetsTopic() *cobra.Command {
+	intro, kinds := dataset.Formats()
+	topic := &cobra.Command{Use: "datasets", Short: "what --dataset takes: the kinds of URI and the files they read"}
+	for _, k := range kinds {
+		intro += "\n" + k.Text
+		topic.AddCommand(&cobra.Command{Use: k.Name, Short: k.Title, Long: k.Text})
+	}
+	topic.Long = intro
+	// A topic has neither usage nor options.
+	topic.SetHelpFunc(func(cmd *cobra.Command, _ []string) { fmt.Fprint(cmd.OutOrStdout(), cmd.Long) })
+	return topic
+}
