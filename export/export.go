@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
+	"ndls/internal/vfs"
 	"ndls/shards"
 )
 
@@ -83,7 +83,7 @@ func Run(ctx context.Context, cat *shards.Catalog, o Options) (rows int64, err e
 
 // absent refuses to replace a file without Force.
 func absent(o Options) error {
-	if _, err := os.Lstat(o.Out); o.Force || errors.Is(err, fs.ErrNotExist) {
+	if _, err := vfs.Lstat(o.Out); o.Force || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("export: %w", err)
@@ -153,7 +153,7 @@ func (o *output) commit() error {
 	if err := o.w.Finish(); err != nil {
 		return fmt.Errorf("export: writing %s: %w; free space there or choose another --out", o.path, err)
 	}
-	if err := os.Rename(o.tmp, o.path); err != nil {
+	if err := vfs.Rename(o.tmp, o.path); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
 	o.tmp = ""
@@ -163,6 +163,6 @@ func (o *output) commit() error {
 func (o *output) abort() {
 	if o.tmp != "" {
 		o.w.Abort()
-		_ = os.Remove(o.tmp)
+		_ = vfs.Remove(o.tmp)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"ndls/internal/storage"
+	"ndls/internal/vfs"
 )
 
 // cacheShare is the part of the free disk space that a cache takes unless
@@ -35,10 +35,10 @@ func (a *app) place(scratch string) (dir string, remove func(), err error) {
 	if scratch != "" {
 		return scratch, func() {}, nil
 	}
-	if dir, err = os.MkdirTemp("", "ndls-scratch-"); err != nil {
+	if dir, err = vfs.MkdirTemp(os.TempDir(), "ndls-scratch-*"); err != nil {
 		return "", nil, fmt.Errorf("a folder for temporary files: %w; give --scratch", err)
 	}
-	return dir, func() { _ = os.RemoveAll(dir) }, nil
+	return dir, func() { _ = vfs.RemoveAll(dir) }, nil
 }
 
 // cached keeps copies of the files of a store in an object store.
@@ -70,12 +70,12 @@ func (a *app) cacheBytes(dir string) (int64, error) {
 		}
 		return n, nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if _, err := vfs.MkdirAll(dir, 0o755); err != nil {
 		return 0, fmt.Errorf("--cache: %w", err)
 	}
-	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
+	space, err := vfs.Statfs(dir)
+	if err != nil {
 		return 0, fmt.Errorf("--cache %s: %w", dir, err)
 	}
-	return int64(fs.Bavail) * fs.Bsize / cacheShare, nil
+	return space.Free / cacheShare, nil
 }

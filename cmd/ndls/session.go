@@ -24,6 +24,7 @@ import (
 	"ndls/internal/control/member"
 	"ndls/internal/direct"
 	"ndls/internal/storage"
+	"ndls/internal/vfs"
 	"ndls/shards"
 	"ndls/worker"
 )
@@ -63,7 +64,7 @@ func (a *app) openStore(ctx context.Context, create bool) (storage.Store, *coord
 
 // checkFolder sees that the run directory is a folder, or may be made.
 func (a *app) checkFolder(create bool) error {
-	switch st, err := os.Stat(a.runDir); {
+	switch st, err := vfs.Stat(a.runDir); {
 	case errors.Is(err, fs.ErrNotExist) && create:
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("--run %s does not exist; ndls partition or ndls run makes it", a.runDir)
@@ -92,11 +93,11 @@ func (a *app) lock() (unlock func(), err error) {
 	if a.remote() {
 		return func() {}, nil
 	}
-	dir, err := os.Open(a.runDir)
+	dir, err := vfs.OpenFile(a.runDir, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("--run: %w", err)
 	}
-	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	err = dir.Lock()
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		_ = dir.Close()
 		return nil, fmt.Errorf("--run %s: another ndls is working on it; wait for it or choose another folder", a.runDir)
@@ -193,7 +194,7 @@ func (v *stageVerb) begin(ctx context.Context, o coordinator.Options) (_ *sessio
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(v.runDir); errors.Is(err, fs.ErrNotExist) && v.creates && v.dataset == "" && !v.remote() {
+	if _, err := vfs.Stat(v.runDir); errors.Is(err, fs.ErrNotExist) && v.creates && v.dataset == "" && !v.remote() {
 		return nil, errNoDataset
 	}
 	r := &session{verb: v}

@@ -20,6 +20,7 @@ import (
 	"ndls/internal/control/rpc"
 	"ndls/internal/hook"
 	"ndls/internal/storage"
+	"ndls/internal/vfs"
 	"ndls/ring"
 	"ndls/worker"
 )
@@ -208,7 +209,7 @@ func (a *app) ownScratch(name string) (dir string, remove func(), err error) {
 		return a.place("")
 	}
 	dir = filepath.Join(dir, name)
-	return dir, func() { _ = os.RemoveAll(dir) }, nil
+	return dir, func() { _ = vfs.RemoveAll(dir) }, nil
 }
 
 // holds lists the files of which a store keeps copies.

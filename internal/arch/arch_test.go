@@ -24,7 +24,7 @@ var rules = []rule{
 	{"cmd/ndls", []string{"."}},
 	{"bench", []string{"."}},
 	{"e2e", []string{}},
-	{"coordinator", []string{"estimate", "partition", "internal/control", "internal/mem", "internal/packed", "internal/progress", "internal/storage", "shards"}},
+	{"coordinator", []string{"estimate", "partition", "internal/control", "internal/mem", "internal/packed", "internal/progress", "internal/storage", "internal/vfs", "shards"}},
 	{"estimate", []string{"partition", "lsi", "smooth", "train", "hops", "spmv", "shards", "internal"}},
 	{"worker", []string{"dataset", "partition", "lsi", "smooth", "train", "hops", "ring", "spmv", "shards", "internal"}},
 	{"export", []string{"shards", "internal"}},
@@ -56,6 +56,7 @@ var exclusive = map[string][]string{
 	"testing":                           {"internal/testgraph", "internal/storage/storagetest", "bench/scaling"},
 	"ndls/internal/testgraph":           {},
 	"ndls/internal/storage/storagetest": {},
+	"ndls/internal/vfs/vfstest":         {},
 	"ndls/internal/control":             {"cmd/ndls", "bench", "coordinator", "estimate", "worker", "internal/control", "ring"},
 	"github.com/apache/arrow/go/arrow":  {},
 }

@@ -186,4 +186,3 @@ func Device(info fs.FileInfo) uint64 { return stat(info).Dev }
 func Inode(info fs.FileInfo) uint64 { return stat(info).Ino }
 
 var _ FS = OS{}
-

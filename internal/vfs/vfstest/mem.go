@@ -29,6 +29,7 @@ type Mem struct {
 	mu     sync.Mutex
 	root   *inode
 	inodes uint64
+	space  vfs.Space
 }
 
 // inode is a file or folder: what it is now, and what a power failure would leave.
@@ -44,7 +45,7 @@ type inode struct {
 
 // NewMem returns a file system that holds the empty folder dir, an absolute path.
 func NewMem(dir string) *Mem {
-	m := &Mem{dir: filepath.Clean(dir)}
+	m := &Mem{dir: filepath.Clean(dir), space: vfs.Space{Total: 1 << 50, Free: 1 << 50}}
 	m.root = m.newInode(true)
 	at := m.root
 	for _, name := range parts(m.dir) {
@@ -84,7 +85,7 @@ func (m *Mem) CrashClone(r *rand.Rand, share float64) *Mem {
 func (m *Mem) clone(lucky func() bool) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := &Mem{dir: m.dir, inodes: m.inodes}
+	c := &Mem{dir: m.dir, inodes: m.inodes, space: m.space}
 	copies := map[*inode]*inode{} // a file may have several names
 	var survive func(x *inode) *inode
 	survive = func(x *inode) *inode {
@@ -301,8 +302,19 @@ func (m *Mem) ReadDir(path string) ([]fs.DirEntry, error) {
 	return out, nil
 }
 
-// Statfs implements vfs.FS: the file system is large and empty.
-func (m *Mem) Statfs(string) (vfs.Space, error) { return vfs.Space{Total: 1 << 50, Free: 1 << 50}, nil }
+// SetSpace says what Statfs returns, which is much at first. No write fails for lack of it.
+func (m *Mem) SetSpace(s vfs.Space) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.space = s
+}
+
+// Statfs implements vfs.FS.
+func (m *Mem) Statfs(string) (vfs.Space, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.space, nil
+}
 
 // Chtimes implements vfs.FS.
 func (m *Mem) Chtimes(path string, at time.Time) error {
