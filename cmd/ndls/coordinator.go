@@ -16,7 +16,6 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/control/member"
 	"ndls/internal/control/rpc"
-	"ndls/internal/hook"
 	"ndls/internal/storage"
 )
 
@@ -101,9 +100,9 @@ func (r *session) share(parallel string, workers int) (err error) {
 // the coordinator's address and goes on until its context is cancelled at the end;
 // an error of it ends the run.
 func (r *session) serve(ctx context.Context, f *coordinatorFlags, security *rpc.Security, beside func(ctx context.Context, address string) error) (rec *coordinator.Record, err error) {
-	hooks, err := hook.FromEnvironment()
+	hooked, err := withHooks(r.scheduler)
 	if err != nil {
-		return nil, asUsage(err)
+		return nil, err
 	}
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
@@ -138,7 +137,7 @@ func (r *session) serve(ctx context.Context, f *coordinatorFlags, security *rpc.
 			return err
 		})
 	}
-	service := &served{hooked{r.scheduler, hooks}, r.scheduler}
+	service := &served{hooked, r.scheduler}
 	start(func() error { return rpc.Serve(serving, listener, service, security) })
 	if f.http != "" {
 		start(func() error { return serveHTTP(serving, f.http, r.scheduler.Handler()) })

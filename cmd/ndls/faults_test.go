@@ -21,7 +21,7 @@ import (
 // faultSample fails.
 const (
 	faultEnv    = "NDLS_FAULTS"
-	faultSample = 29
+	faultSample = 113
 )
 
 // faultyDisk is the disk on which the runs of TestEveryOperation are. No folder of the

@@ -18,7 +18,6 @@ import (
 	"ndls/internal/control/member"
 	"ndls/internal/control/rank"
 	"ndls/internal/control/rpc"
-	"ndls/internal/hook"
 	"ndls/internal/storage"
 	"ndls/internal/vfs"
 	"ndls/ring"
@@ -66,10 +65,6 @@ func (a *app) work(ctx context.Context, f *workerFlags) error {
 	security, err := f.security(rpc.Worker)
 	if err != nil {
 		return err
-	}
-	hooks, err := hook.FromEnvironment()
-	if err != nil {
-		return asUsage(err)
 	}
 	place, err := rank.FromEnv(os.Getenv)
 	if err != nil {
@@ -122,7 +117,11 @@ func (a *app) work(ctx context.Context, f *workerFlags) error {
 		return err
 	}
 	defer client.Close()
-	err = worker.Serve(serving, &hooked{client, hooks}, storage.NewCounting(copies), worker.Options{
+	service, err := withHooks(client)
+	if err != nil {
+		return err
+	}
+	err = worker.Serve(serving, service, storage.NewCounting(copies), worker.Options{
 		Hello:  control.Hello{Worker: name, Version: version, Blocks: at, Holds: holds(copies)},
 		Blocks: shared,
 		Resources: control.Resources{
