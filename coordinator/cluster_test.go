@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
-	"ndls/shards"
 )
 
 // The clock of these tests is that of a synctest bubble: waiting takes no time.
@@ -75,7 +75,7 @@ func (c *cluster) open(store storage.Store) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	cat, err := shards.OpenCatalog(ctx, store)
+	cat, err := catalog.Open(ctx, store)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func (c *cluster) act(name string, a act, l control.Lease) bool {
 	if !c.commit(l, control.Change{Removed: []string{path}}) {
 		return true
 	}
-	c.commit(l, control.Change{Added: []control.Entry{{Kind: shards.KindSmoothedTile, Path: path, Rows: 1, Block: int32(l.Task.First)}}})
+	c.commit(l, control.Change{Added: []control.Entry{{Kind: catalog.KindSmoothedTile, Path: path, Rows: 1, Block: int32(l.Task.First)}}})
 	c.finish(name, l, control.Outcome{Report: &control.StageReport{Stage: l.Task.Stage, Rows: 1, EdgesStreamed: 1 << l.Task.First, Seconds: takes.Seconds()}})
 	return true
 }
@@ -258,11 +258,11 @@ func (c *cluster) lostLease(err error) {
 
 // left are the tasks whose files are not there, as a stage is cut after a restart.
 func (c *cluster) left() []control.Task {
-	cat, err := shards.OpenCatalog(context.Background(), c.store)
+	cat, err := catalog.Open(context.Background(), c.store)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	done := placesOf(cat, shards.KindSmoothedTile)
+	done := placesOf(cat, catalog.KindSmoothedTile)
 	return slices.DeleteFunc(slices.Clone(c.tasks), func(t control.Task) bool { return done[place{0, t.First}] })
 }
 
@@ -285,11 +285,11 @@ func (c *cluster) check(reports []control.StageReport) {
 	if len(slices.Compact(slices.Clone(seen))) != len(seen) {
 		c.t.Errorf("leases given out twice: %v", seen)
 	}
-	cat, err := shards.OpenCatalog(context.Background(), c.store)
+	cat, err := catalog.Open(context.Background(), c.store)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if got := len(cat.Entries(shards.KindSmoothedTile)); got != len(c.tasks) {
+	if got := len(cat.Entries(catalog.KindSmoothedTile)); got != len(c.tasks) {
 		c.t.Errorf("%d files of %d tasks", got, len(c.tasks))
 	}
 }
@@ -756,7 +756,7 @@ func TestJoin(t *testing.T) {
 
 func TestCommitsTouchOnlyTheCatalogue(t *testing.T) {
 	s := newCluster(t, 1).start()
-	for _, path := range []string{"", RecordName, shards.CatalogName, "report.json", "journal/00000001.json", "cluster/coordinator.json"} {
+	for _, path := range []string{"", RecordName, catalog.Name, "report.json", "journal/00000001.json", "cluster/coordinator.json"} {
 		for _, c := range []control.Change{{Removed: []string{path}, Delete: true}, {Added: []control.Entry{{Kind: "k", Path: path}}}} {
 			if err := s.Commit(context.Background(), 1, c); err == nil || errors.Is(err, control.ErrLeaseLost) {
 				t.Errorf("%q: %v", path, err)

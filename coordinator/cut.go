@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/shards"
 )
@@ -13,7 +14,7 @@ const groupsOfTask = 2
 // done before the next begins. What is committed does not depend on it. For one
 // worker a stage is one task. At least one task is left of a stage: it finds
 // everything done.
-func cut(p control.Plan, s control.Stage, sum shards.Summary, cat *shards.Catalog, workers int) (phases [][]control.Task) {
+func cut(p control.Plan, s control.Stage, sum shards.Summary, cat *catalog.Catalog, workers int) (phases [][]control.Task) {
 	whole := []control.Task{{Stage: s, Part: control.Whole}}
 	c := shapeOf(p, s, sum)
 	if workers <= 1 || c.granules == 0 || c.intervals == 0 {
@@ -23,7 +24,7 @@ func cut(p control.Plan, s control.Stage, sum shards.Summary, cat *shards.Catalo
 	// The rows of an interval are made of all its tiles.
 	column := func(granule int) bool {
 		for i := range c.intervals {
-			if !rows[place{i, shards.NotApplicable}] && !tiles[place{i, granule}] {
+			if !rows[place{i, catalog.NotApplicable}] && !tiles[place{i, granule}] {
 				return true
 			}
 		}
@@ -35,7 +36,7 @@ func cut(p control.Plan, s control.Stage, sum shards.Summary, cat *shards.Catalo
 				return true
 			}
 		}
-		return !rows[place{i, shards.NotApplicable}]
+		return !rows[place{i, catalog.NotApplicable}]
 	}
 	size := groupsOfTask * c.together
 	if c.granules < size*workers {
@@ -73,15 +74,15 @@ func shapeOf(p control.Plan, s control.Stage, sum shards.Summary) shape {
 	c := shape{together: 1, intervals: intervalsOf(sum)}
 	switch s {
 	case control.Smooth:
-		c.granules, c.tiles, c.rows = granulesOf(sum.Features), shards.KindSmoothedTile, shards.KindSmoothed
-		c.parts, c.drops, c.check = shards.KindSmoothedPart, true, p.LSI.Active == "settled"
+		c.granules, c.tiles, c.rows = granulesOf(sum.Features), catalog.KindSmoothedTile, catalog.KindSmoothed
+		c.parts, c.drops, c.check = catalog.KindSmoothedPart, true, p.LSI.Active == "settled"
 	case control.SmoothLabels:
 		runs, each := p.Train.Runs, granulesOf(len(sum.Classes))
 		if p.Labels.SoftLabels != "" {
 			runs = 1
 		}
-		c.granules, c.tiles, c.rows = runs*each, shards.KindSmoothedSoftTile, shards.KindPredictions
-		c.parts = shards.KindSmoothedSoftPart
+		c.granules, c.tiles, c.rows = runs*each, catalog.KindSmoothedSoftTile, catalog.KindPredictions
+		c.parts = catalog.KindSmoothedSoftPart
 		if p.Labels.Rule == "ndls-reference" {
 			c.together = max(each, 1) // K is found from all columns of a run
 		}
@@ -101,7 +102,7 @@ func granulesOf(columns int) int {
 // place is where in the matrix a file belongs; -1 is all.
 type place struct{ interval, granule int }
 
-func placesOf(cat *shards.Catalog, kind string) map[place]bool {
+func placesOf(cat *catalog.Catalog, kind string) map[place]bool {
 	have := map[place]bool{}
 	for _, e := range cat.Entries(kind) {
 		have[place{int(e.Interval), int(e.Block)}] = true

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
 	"ndls/partition"
@@ -17,16 +18,16 @@ import (
 var cutGraph = shards.Summary{Nodes: 25, IntervalRows: 10, Features: 100, Classes: make([]string, 20)}
 
 // listed is a catalogue of files of some kinds at some places.
-func listed(t *testing.T, files map[string][]place) *shards.Catalog {
+func listed(t *testing.T, files map[string][]place) *catalog.Catalog {
 	t.Helper()
-	cat, err := shards.OpenCatalog(context.Background(), storage.NewMem())
+	cat, err := catalog.Open(context.Background(), storage.NewMem())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var entries []shards.Entry
+	var entries []catalog.Entry
 	for kind, places := range files {
 		for _, p := range places {
-			entries = append(entries, shards.Entry{Kind: kind, Path: fmt.Sprint(kind, p), Interval: int32(p.interval), Block: int32(p.granule)})
+			entries = append(entries, catalog.Entry{Kind: kind, Path: fmt.Sprint(kind, p), Interval: int32(p.interval), Block: int32(p.granule)})
 		}
 	}
 	if err := cat.Apply(context.Background(), entries, nil, false); err != nil {
@@ -58,7 +59,7 @@ func ids(phases [][]control.Task) string {
 }
 
 func TestCut(t *testing.T) {
-	const none = shards.NotApplicable
+	const none = catalog.NotApplicable
 	all := []int{0, 1, 2, 3, 4, 5, 6}
 	rows := func(intervals ...int) []place { return grid(intervals, []int{none}) }
 	for _, tc := range []struct {
@@ -75,20 +76,20 @@ func TestCut(t *testing.T) {
 		{"many workers", control.Smooth, 4, nil, nil, "columns/0-1 columns/1-2 columns/2-3 columns/3-4 columns/4-5 columns/5-6 columns/6-7; rows/0-1 rows/1-2 rows/2-3"},
 		{
 			"some granules are there", control.Smooth, 2, nil,
-			map[string][]place{shards.KindSmoothedTile: append(grid([]int{0, 1, 2}, []int{0, 3, 4}), grid([]int{0, 2}, []int{5})...)},
+			map[string][]place{catalog.KindSmoothedTile: append(grid([]int{0, 1, 2}, []int{0, 3, 4}), grid([]int{0, 2}, []int{5})...)},
 			"columns/1-3 columns/5-7; rows/0-1 rows/1-2 rows/2-3",
 		},
 		{
 			"rows that are there need no tiles", control.Smooth, 2, nil,
-			map[string][]place{shards.KindSmoothedTile: grid([]int{1, 2}, all), shards.KindSmoothed: rows(0)},
+			map[string][]place{catalog.KindSmoothedTile: grid([]int{1, 2}, all), catalog.KindSmoothed: rows(0)},
 			"rows/1-2 rows/2-3",
 		},
 		{
 			"tiles left behind", control.Smooth, 2, nil,
-			map[string][]place{shards.KindSmoothedTile: grid([]int{1}, []int{3}), shards.KindSmoothed: rows(0, 1, 2)},
+			map[string][]place{catalog.KindSmoothedTile: grid([]int{1}, []int{3}), catalog.KindSmoothed: rows(0, 1, 2)},
 			"rows/1-2",
 		},
-		{"all is there", control.Smooth, 2, nil, map[string][]place{shards.KindSmoothed: rows(0, 1, 2)}, "smooth"},
+		{"all is there", control.Smooth, 2, nil, map[string][]place{catalog.KindSmoothed: rows(0, 1, 2)}, "smooth"},
 		{
 			"settled rows are checked", control.Smooth, 3, func(p *control.Plan) { p.LSI.Active = "settled" }, nil,
 			"columns/0-2 columns/2-4 columns/4-6 columns/6-7; rows/0-1 rows/1-2 rows/2-3; smooth",
@@ -99,12 +100,12 @@ func TestCut(t *testing.T) {
 		},
 		{
 			"labels whose K is found by run", control.SmoothLabels, 2, func(p *control.Plan) { p.Train.Runs, p.Labels.Rule = 5, "ndls-reference" },
-			map[string][]place{shards.KindSmoothedSoftTile: grid([]int{0, 1, 2}, []int{2, 3, 4})},
+			map[string][]place{catalog.KindSmoothedSoftTile: grid([]int{0, 1, 2}, []int{2, 3, 4})},
 			"columns/0-2 columns/4-8 columns/8-10; rows/0-1 rows/1-2 rows/2-3",
 		},
 		{
 			"labels from elsewhere", control.SmoothLabels, 2, func(p *control.Plan) { p.Labels.SoftLabels = "other" },
-			map[string][]place{shards.KindPredictions: rows(1)},
+			map[string][]place{catalog.KindPredictions: rows(1)},
 			"columns/0-1 columns/1-2; rows/0-1 rows/2-3",
 		},
 	} {

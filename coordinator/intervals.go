@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ndls/catalog"
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/mem"
@@ -61,7 +62,7 @@ func (j *Job) phases(ctx context.Context, rec *Record, s control.Stage, sum shar
 	if columns {
 		phases = phases[1:]
 	}
-	if columns || s == control.LSI && len(j.Catalog.Entries(shards.KindLSI)) < intervalsOf(sum) {
+	if columns || s == control.LSI && len(j.Catalog.Entries(catalog.KindLSI)) < intervalsOf(sum) {
 		phases = append([][]control.Task{gang}, phases...)
 	}
 	return phases, nil
@@ -163,16 +164,16 @@ func (j *Job) shareOut(ctx context.Context, c estimate.Counts, s control.Stage, 
 }
 
 // stripEdges counts the edges into each strip, evenly where a hop stream cannot say.
-func stripEdges(ctx context.Context, cat *shards.Catalog, sum shards.Summary) []float64 {
+func stripEdges(ctx context.Context, cat *catalog.Catalog, sum shards.Summary) []float64 {
 	edges := make([]float64, packed.Strips(sum.Nodes))
-	for _, e := range cat.Entries(shards.KindEdges) {
+	for _, e := range cat.Entries(catalog.KindEdges) {
 		first := int(int64(e.Interval) * sum.IntervalRows / packed.StripRows)
 		last := min(first+int(sum.IntervalRows/packed.StripRows), len(edges))
 		for i := first; i < last; i++ {
 			edges[i] = float64(e.Rows) / float64(last-first)
 		}
 	}
-	for _, e := range cat.Entries(shards.KindHops) {
+	for _, e := range cat.Entries(catalog.KindHops) {
 		r, err := cat.Open(ctx, e)
 		if err != nil {
 			continue // it will be made again

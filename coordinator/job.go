@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"ndls/catalog"
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/storage"
@@ -37,7 +38,7 @@ type Tasks interface {
 // Job is a plan bound to a run directory.
 type Job struct {
 	Store   storage.Store
-	Catalog *shards.Catalog
+	Catalog *catalog.Catalog
 	Tasks   Tasks
 	Plan    control.Plan
 	// Resources are those of a worker, as far as they are known: with no Memory
@@ -130,7 +131,7 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 		if err := j.Tasks.Forget(ctx); err != nil {
 			return rec, err
 		}
-		if err := j.Catalog.Remove(ctx, func(e shards.Entry) bool { return slices.Contains(discard, writer(e.Kind)) }); err != nil {
+		if err := j.Catalog.Remove(ctx, func(e catalog.Entry) bool { return slices.Contains(discard, writer(e.Kind)) }); err != nil {
 			return rec, fmt.Errorf("coordinator: discarding the output of %v: %w", discard, err)
 		}
 	}
@@ -152,15 +153,15 @@ func (j *Job) readers(stages []control.Stage) []control.Stage {
 // writer is the stage whose output a catalogued kind is.
 func writer(kind string) control.Stage {
 	switch kind {
-	case shards.KindLSI, shards.KindLSIPart:
+	case catalog.KindLSI, catalog.KindLSIPart:
 		return control.LSI
-	case shards.KindSmoothed, shards.KindSmoothedTile, shards.KindSmoothedPart:
+	case catalog.KindSmoothed, catalog.KindSmoothedTile, catalog.KindSmoothedPart:
 		return control.Smooth
-	case shards.KindModel:
+	case catalog.KindModel:
 		return control.Train
-	case shards.KindSoftLabels, shards.KindSoftTile:
+	case catalog.KindSoftLabels, catalog.KindSoftTile:
 		return control.Predict
-	case shards.KindGivenSoftTile, shards.KindPredictions, shards.KindSmoothedSoftTile, shards.KindSmoothedSoftPart:
+	case catalog.KindGivenSoftTile, catalog.KindPredictions, catalog.KindSmoothedSoftTile, catalog.KindSmoothedSoftPart:
 		return control.SmoothLabels
 	default:
 		return control.Partition

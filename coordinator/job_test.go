@@ -12,14 +12,16 @@ import (
 	"strings"
 	"testing"
 
+	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/shards"
 )
 
 // fake commits one small file a stage.
 type fake struct {
-	cat      *shards.Catalog
+	cat      *catalog.Catalog
 	sum      shards.Summary
 	executed []control.Stage
 	forgot   int
@@ -40,8 +42,8 @@ func (f *fake) Run(ctx context.Context, tasks []control.Task) ([]control.StageRe
 }
 
 var outputs = map[control.Stage]string{
-	control.LSI: shards.KindLSI, control.Smooth: shards.KindSmoothed, control.Train: shards.KindModel,
-	control.Predict: shards.KindSoftLabels, control.SmoothLabels: shards.KindPredictions,
+	control.LSI: catalog.KindLSI, control.Smooth: catalog.KindSmoothed, control.Train: catalog.KindModel,
+	control.Predict: catalog.KindSoftLabels, control.SmoothLabels: catalog.KindPredictions,
 }
 
 func (f *fake) execute(ctx context.Context, t control.Task) (control.StageReport, error) {
@@ -63,7 +65,7 @@ func (f *fake) execute(ctx context.Context, t control.Task) (control.StageReport
 		}
 		return report, nil
 	}
-	file, err := f.cat.Create(ctx, outputs[t.Stage], string(t.Stage), shards.NotApplicable, shards.NotApplicable)
+	file, err := f.cat.Create(ctx, outputs[t.Stage], string(t.Stage), catalog.NotApplicable, catalog.NotApplicable)
 	if err != nil {
 		return report, err
 	}
@@ -79,7 +81,7 @@ var labelled = shards.Summary{Name: "toy", Nodes: 10, Edges: 20, Features: 3, Cl
 
 func setup(t *testing.T, store storage.Store, sum shards.Summary) (*Job, *fake) {
 	t.Helper()
-	cat, err := shards.OpenCatalog(context.Background(), store)
+	cat, err := catalog.Open(context.Background(), store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +296,7 @@ func TestFailAtEveryStep(t *testing.T) {
 	for at := int64(1); at <= count.Ops(); at++ {
 		store := storage.NewMem()
 		faulty := storage.NewFaulty(store, at)
-		cat, err := shards.OpenCatalog(context.Background(), faulty)
+		cat, err := catalog.Open(context.Background(), faulty)
 		if err == nil {
 			j, f := setup(t, store, labelled)
 			j.Store, j.Catalog, f.cat = faulty, cat, cat
@@ -347,7 +349,7 @@ func TestPlanMismatch(t *testing.T) {
 		kinds = append(kinds, e.Kind)
 	}
 	slices.Sort(kinds)
-	if want := []string{shards.KindLSI, shards.KindSmoothed, shards.KindSummary}; !slices.Equal(kinds, want) {
+	if want := []string{catalog.KindLSI, catalog.KindSmoothed, catalog.KindSummary}; !slices.Equal(kinds, want) {
 		t.Errorf("files after the restart: %v, want %v", kinds, want)
 	}
 	j.Plan.LSI.Epsilon = 0.5
@@ -394,9 +396,9 @@ func TestForeignFolder(t *testing.T) {
 		{"thesis", "thesis.tex", "hello", "thesis.tex", ErrForeign},
 		{"run.json of another program", RecordName, `{"name": "jogging"}`, "no record of ndls", ErrForeign},
 		{"run.json that is no JSON", RecordName, "10 km", "no record of ndls", ErrForeign},
-		{"catalogue alone", shards.CatalogName, "PAR1", shards.CatalogName, ErrForeign},
-		{"later format", RecordName, `{"format": 99, "plan": {"format": 1}, "plan_hash": "x"}`, "format 99", shards.ErrVersion},
-		{"edited plan", RecordName, `{"format": 1, "plan": {"format": 2}, "plan_hash": "x"}`, "do not belong together", shards.ErrCorrupt},
+		{"catalogue alone", catalog.Name, "PAR1", catalog.Name, ErrForeign},
+		{"later format", RecordName, `{"format": 99, "plan": {"format": 1}, "plan_hash": "x"}`, "format 99", seal.ErrVersion},
+		{"edited plan", RecordName, `{"format": 1, "plan": {"format": 2}, "plan_hash": "x"}`, "do not belong together", seal.ErrCorrupt},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			store := storage.NewMem()

@@ -13,8 +13,8 @@ import (
 	"slices"
 	"sync"
 
+	"ndls/internal/seal"
 	"ndls/internal/storage"
-	"ndls/shards"
 )
 
 const (
@@ -82,7 +82,7 @@ type sealed struct {
 // whoever wrote it before, which is noticed there with ErrSuperseded. A run
 // without a journal gets one with the first record. Open the catalogue after the
 // journal: no change made to it later was confirmed by a coordinator before.
-// Errors wrap [shards.ErrCorrupt] for a damaged journal.
+// Errors wrap [seal.ErrCorrupt] for a damaged journal.
 func OpenJournal(ctx context.Context, store storage.Store) (*Journal, error) {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
@@ -183,7 +183,7 @@ func journalName(n uint64) string { return fmt.Sprintf("%s%08d.json", journalPre
 
 func damaged(name, format string, a ...any) error {
 	return fmt.Errorf("coordinator: %s: %s; restore it, or remove the folder %s once no worker of the run is left: the run then goes on from its catalogue: %w",
-		name, fmt.Sprintf(format, a...), journalPrefix, shards.ErrCorrupt)
+		name, fmt.Sprintf(format, a...), journalPrefix, seal.ErrCorrupt)
 }
 
 // load reads one record.

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"ndls/internal/control"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
-	"ndls/shards"
 )
 
 func openJournal(t *testing.T, s storage.Store) *Journal {
@@ -259,7 +259,7 @@ func TestDamagedJournal(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := OpenJournal(context.Background(), store)
-			if !errors.Is(err, shards.ErrCorrupt) || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "remove the folder journal/") {
+			if !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "remove the folder journal/") {
 				t.Errorf("error %v, want one with %q", err, tc.want)
 			}
 		})

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"ndls/internal/control"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
-	"ndls/shards"
 )
 
 const (
@@ -100,11 +100,11 @@ func readRecord(ctx context.Context, s storage.Store) (*Record, error) {
 	}
 	if rec.Format != RecordFormat || rec.Plan.Format != control.PlanFormat {
 		return nil, fmt.Errorf("coordinator: %s in %s has format %d with plan format %d, this ndls knows %d and %d; use the version that wrote it or another --run: %w",
-			RecordName, s.URI(), rec.Format, rec.Plan.Format, RecordFormat, control.PlanFormat, shards.ErrVersion)
+			RecordName, s.URI(), rec.Format, rec.Plan.Format, RecordFormat, control.PlanFormat, seal.ErrVersion)
 	}
 	if rec.Plan.Hash() != rec.PlanHash {
 		return nil, fmt.Errorf("coordinator: plan and plan_hash of %s in %s do not belong together; restore the file or choose another --run: %w",
-			RecordName, s.URI(), shards.ErrCorrupt)
+			RecordName, s.URI(), seal.ErrCorrupt)
 	}
 	return &rec, nil
 }

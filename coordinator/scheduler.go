@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"ndls/catalog"
 	"ndls/internal/control"
-	"ndls/shards"
 )
 
 const (
@@ -47,7 +47,7 @@ type Options struct {
 // Scheduler gives tasks to workers, and sees to it that each is done once. It is
 // safe for concurrent use.
 type Scheduler struct {
-	cat     *shards.Catalog
+	cat     *catalog.Catalog
 	plan    control.Plan
 	o       Options
 	journal *Journal
@@ -80,7 +80,7 @@ var _ control.Service = (*Scheduler)(nil)
 // NewScheduler continues the run whose journal and catalogue these are, the latter
 // opened after the former. Workers that held tasks may go on with them for the
 // time of a lease.
-func NewScheduler(ctx context.Context, j *Journal, cat *shards.Catalog, plan control.Plan, o Options) (*Scheduler, error) {
+func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, plan control.Plan, o Options) (*Scheduler, error) {
 	if o.Lease == 0 {
 		o.Lease = DefaultLease
 	}
@@ -226,10 +226,10 @@ func (s *Scheduler) held(h control.Hello) {
 		if !ok {
 			continue
 		}
-		if e.Interval != shards.NotApplicable {
+		if e.Interval != catalog.NotApplicable {
 			s.leases.hold(h.Worker, piece{control.Rows, int(e.Interval)})
 		}
-		if e.Block != shards.NotApplicable {
+		if e.Block != catalog.NotApplicable {
 			s.leases.hold(h.Worker, piece{control.Columns, int(e.Block)})
 		}
 	}
@@ -347,9 +347,9 @@ func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change
 	x.busy++
 	s.mu.Unlock()
 
-	var added []shards.Entry
+	var added []catalog.Entry
 	for _, e := range c.Added {
-		added = append(added, shards.Entry(e))
+		added = append(added, catalog.Entry(e))
 	}
 	// A caller that goes away does not leave half a change.
 	err = s.cat.Apply(context.WithoutCancel(ctx), added, c.Removed, c.Delete)
@@ -379,7 +379,7 @@ func check(c control.Change) error {
 		paths = append(paths[:len(paths):len(paths)], e.Path)
 	}
 	for _, p := range paths {
-		if p == "" || p == shards.CatalogName || p == RecordName || strings.HasPrefix(p, "report.") ||
+		if p == "" || p == catalog.Name || p == RecordName || strings.HasPrefix(p, "report.") ||
 			strings.HasPrefix(p, journalPrefix) || strings.HasPrefix(p, "cluster/") {
 			return fmt.Errorf("coordinator: %q is no file of the catalogue", p)
 		}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 
+	"ndls/catalog"
 	"ndls/internal/progress"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/shards"
 )
@@ -14,8 +16,8 @@ import (
 // Verify reads every catalogued file again: its bytes against the checksum, its
 // rows against the count of its entry, and the counts against the graph
 // summary. It goes on after a damaged file; the error joins all findings, wraps
-// [shards.ErrCorrupt] and names the files.
-func Verify(ctx context.Context, cat *shards.Catalog) (files int, bytes int64, err error) {
+// [seal.ErrCorrupt] and names the files.
+func Verify(ctx context.Context, cat *catalog.Catalog) (files int, bytes int64, err error) {
 	entries := cat.Entries("")
 	for _, e := range entries {
 		bytes += e.Bytes
@@ -37,7 +39,7 @@ func Verify(ctx context.Context, cat *shards.Catalog) (files int, bytes int64, e
 	return files, bytes, errors.Join(found...)
 }
 
-func verifyFile(ctx context.Context, cat *shards.Catalog, e shards.Entry) (err error) {
+func verifyFile(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (err error) {
 	if err := cat.Verify(ctx, e); err != nil {
 		return err
 	}
@@ -52,23 +54,23 @@ func verifyFile(ctx context.Context, cat *shards.Catalog, e shards.Entry) (err e
 	defer func() { err = errors.Join(err, r.Close()) }()
 	rows, err := count(r, e.Path)
 	if err == nil && rows != e.Rows {
-		err = fmt.Errorf("coordinator: %s holds %d rows, the catalogue says %d: %w", e.Path, rows, e.Rows, shards.ErrCorrupt)
+		err = fmt.Errorf("coordinator: %s holds %d rows, the catalogue says %d: %w", e.Path, rows, e.Rows, seal.ErrCorrupt)
 	}
 	return err
 }
 
 // counters read a file of their kind to the end and count its rows.
 var counters = map[string]func(storage.Reader, string) (int64, error){
-	shards.KindEdges: countEdges,
-	shards.KindNodes: func(r storage.Reader, name string) (n int64, err error) {
+	catalog.KindEdges: countEdges,
+	catalog.KindNodes: func(r storage.Reader, name string) (n int64, err error) {
 		err = shards.ReadNodes(r, name, func(_ int64, b shards.NodeBatch) error { n += int64(len(b.ID)); return nil })
 		return n, err
 	},
-	shards.KindLSI: func(r storage.Reader, name string) (n int64, err error) {
+	catalog.KindLSI: func(r storage.Reader, name string) (n int64, err error) {
 		err = shards.ReadLSI(r, name, func(_ int64, b shards.LSIBatch) error { n += int64(len(b.ID)); return nil })
 		return n, err
 	},
-	shards.KindSmoothed: countRows, shards.KindSoftLabels: countRows, shards.KindPredictions: countRows,
+	catalog.KindSmoothed: countRows, catalog.KindSoftLabels: countRows, catalog.KindPredictions: countRows,
 }
 
 func countEdges(r storage.Reader, name string) (n int64, err error) {
@@ -105,7 +107,7 @@ func countRows(r storage.Reader, name string) (n int64, err error) {
 }
 
 // verifyCounts compares the rows of all files of a kind with the graph.
-func verifyCounts(ctx context.Context, cat *shards.Catalog) error {
+func verifyCounts(ctx context.Context, cat *catalog.Catalog) error {
 	if _, ok := cat.Lookup(shards.SummaryPath); !ok {
 		return nil
 	}
@@ -114,18 +116,18 @@ func verifyCounts(ctx context.Context, cat *shards.Catalog) error {
 		return err
 	}
 	want := map[string]int64{
-		shards.KindEdges: 2 * sum.Edges, shards.KindHops: 2 * sum.Edges, shards.KindNodes: sum.Nodes, shards.KindLSI: sum.Nodes,
+		catalog.KindEdges: 2 * sum.Edges, catalog.KindHops: 2 * sum.Edges, catalog.KindNodes: sum.Nodes, catalog.KindLSI: sum.Nodes,
 	}
 	got := map[string]int64{}
 	for _, e := range cat.Entries("") {
 		got[e.Kind] += e.Rows
 	}
 	var found []error
-	for _, kind := range []string{shards.KindEdges, shards.KindHops, shards.KindNodes, shards.KindLSI} {
-		optional := kind == shards.KindLSI || kind == shards.KindHops
+	for _, kind := range []string{catalog.KindEdges, catalog.KindHops, catalog.KindNodes, catalog.KindLSI} {
+		optional := kind == catalog.KindLSI || kind == catalog.KindHops
 		if got[kind] != want[kind] && !(optional && got[kind] == 0) {
 			found = append(found, fmt.Errorf("coordinator: files of kind %s hold %d rows, %s says %d: %w",
-				kind, got[kind], shards.SummaryPath, want[kind], shards.ErrCorrupt))
+				kind, got[kind], shards.SummaryPath, want[kind], seal.ErrCorrupt))
 		}
 	}
 	return errors.Join(found...)

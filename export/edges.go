@@ -7,8 +7,10 @@ import (
 	"io"
 	"slices"
 
+	"ndls/catalog"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/shards"
 )
@@ -24,7 +26,7 @@ type ranks struct {
 	id   *mem.Array[uint32] // by rank
 }
 
-func newRanks(ctx context.Context, cat *shards.Catalog, b *mem.Budget) (*ranks, error) {
+func newRanks(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (*ranks, error) {
 	rank, err := places(ctx, nodeSource(cat), b)
 	if err != nil {
 		return nil, err
@@ -45,10 +47,10 @@ func (r *ranks) free() {
 
 // scan visits every undirected edge once, as the ranks of its ends, the smaller
 // one first.
-func (r *ranks) scan(ctx context.Context, cat *shards.Catalog, visit func(u, v uint32) error) error {
+func (r *ranks) scan(ctx context.Context, cat *catalog.Catalog, visit func(u, v uint32) error) error {
 	src, dst := make([]uint32, edgeBatch), make([]uint32, edgeBatch)
 	n := uint32(len(r.rank.S))
-	return eachFile(ctx, cat, shards.KindEdges, func(e shards.Entry, file storage.Reader, _ int64) error {
+	return eachFile(ctx, cat, catalog.KindEdges, func(e catalog.Entry, file storage.Reader, _ int64) error {
 		edges, err := shards.OpenEdges(file, e.Path)
 		if err != nil {
 			return err
@@ -57,7 +59,7 @@ func (r *ranks) scan(ctx context.Context, cat *shards.Catalog, visit func(u, v u
 			got, err := edges.Read(src, dst)
 			for i := range got {
 				if src[i] >= n || dst[i] >= n {
-					return fmt.Errorf("%s: edge %d–%d of %d nodes: %w", e.Path, src[i], dst[i], n, shards.ErrCorrupt)
+					return fmt.Errorf("%s: edge %d–%d of %d nodes: %w", e.Path, src[i], dst[i], n, seal.ErrCorrupt)
 				}
 				if u, v := r.rank.S[src[i]], r.rank.S[dst[i]]; u < v {
 					if err := visit(u, v); err != nil {
@@ -76,7 +78,7 @@ func (r *ranks) scan(ctx context.Context, cat *shards.Catalog, visit func(u, v u
 }
 
 // exportEdges sorts the edges range by range of their smaller end.
-func exportEdges(ctx context.Context, cat *shards.Catalog, o Options, out io.Writer) (int64, error) {
+func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Writer) (int64, error) {
 	r, err := newRanks(ctx, cat, o.Budget)
 	if err != nil {
 		return 0, err
@@ -125,14 +127,14 @@ func exportEdges(ctx context.Context, cat *shards.Catalog, o Options, out io.Wri
 
 // writeRange writes the edges whose smaller end has a rank in [lo, hi); there
 // are len(keys).
-func (r *ranks) writeRange(ctx context.Context, cat *shards.Catalog, lo, hi uint32, keys []uint64, w writer, m *progress.Meter) error {
+func (r *ranks) writeRange(ctx context.Context, cat *catalog.Catalog, lo, hi uint32, keys []uint64, w writer, m *progress.Meter) error {
 	n := 0
 	err := r.scan(ctx, cat, func(u, v uint32) error {
 		if u < lo || u >= hi {
 			return nil
 		}
 		if n == len(keys) {
-			return fmt.Errorf("the edge shards changed while being read: %w", shards.ErrCorrupt)
+			return fmt.Errorf("the edge shards changed while being read: %w", seal.ErrCorrupt)
 		}
 		keys[n] = uint64(u)<<32 | uint64(v)
 		n++

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"ndls/catalog"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/vfs"
-	"ndls/shards"
 )
 
 var (
@@ -47,9 +47,9 @@ type writer interface {
 }
 
 // Run exports from the run directory of cat and returns the number of rows.
-// Errors wrap [ErrOption], [ErrExists], [mem.ErrBudget], [shards.ErrCorrupt] or
+// Errors wrap [ErrOption], [ErrExists], [mem.ErrBudget], [seal.ErrCorrupt] or
 // are those of the file system.
-func Run(ctx context.Context, cat *shards.Catalog, o Options) (rows int64, err error) {
+func Run(ctx context.Context, cat *catalog.Catalog, o Options) (rows int64, err error) {
 	if !slices.Contains(Artifacts, o.What) {
 		return 0, fmt.Errorf("export: --what %q is none of %s: %w", o.What, strings.Join(Artifacts, ", "), ErrOption)
 	}
@@ -96,18 +96,18 @@ var made = map[string]struct {
 	kinds []string
 	verb  string
 }{
-	"lsi":         {[]string{shards.KindLSI}, "lsi"},
-	"features":    {[]string{shards.KindNodes, shards.KindFeatures}, "partition"},
-	"smoothed":    {[]string{shards.KindSmoothed}, "smooth"},
-	"soft-labels": {[]string{shards.KindSoftLabels}, "train"},
-	"predictions": {[]string{shards.KindPredictions}, "smooth-labels"},
-	"edges":       {[]string{shards.KindNodes, shards.KindEdges}, "partition"},
-	"nodes":       {[]string{shards.KindNodes}, "partition"},
+	"lsi":         {[]string{catalog.KindLSI}, "lsi"},
+	"features":    {[]string{catalog.KindNodes, catalog.KindFeatures}, "partition"},
+	"smoothed":    {[]string{catalog.KindSmoothed}, "smooth"},
+	"soft-labels": {[]string{catalog.KindSoftLabels}, "train"},
+	"predictions": {[]string{catalog.KindPredictions}, "smooth-labels"},
+	"edges":       {[]string{catalog.KindNodes, catalog.KindEdges}, "partition"},
+	"nodes":       {[]string{catalog.KindNodes}, "partition"},
 }
 
 // verify reads every file the artifact is made of against its checksum.
-func verify(ctx context.Context, cat *shards.Catalog, what string) error {
-	var entries []shards.Entry
+func verify(ctx context.Context, cat *catalog.Catalog, what string) error {
+	var entries []catalog.Entry
 	for _, kind := range made[what].kinds {
 		found := cat.Entries(kind)
 		if len(found) == 0 {

@@ -13,6 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"ndls/catalog"
+	"ndls/internal/seal"
+
 	"github.com/apache/arrow/go/v14/arrow"
 	"github.com/apache/arrow/go/v14/arrow/array"
 	"github.com/apache/arrow/go/v14/arrow/ipc"
@@ -37,7 +40,7 @@ const (
 
 // fixture is a run directory with every artifact, and what the exports of it are.
 type fixture struct {
-	cat  *shards.Catalog
+	cat  *catalog.Catalog
 	want map[string][]string // lines of csv without the header
 }
 
@@ -52,15 +55,15 @@ func must(t *testing.T, err error) {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	ctx := context.Background()
-	cat, err := shards.OpenCatalog(ctx, storage.NewMem())
+	cat, err := catalog.Open(ctx, storage.NewMem())
 	must(t, err)
 	f := &fixture{cat, map[string][]string{}}
 	rng := rand.New(rand.NewPCG(1, 2))
 	ids := rng.Perm(3 * nodes)[:nodes]
 	ids[7] = 1<<32 - 2
-	add := func(kind, path string, interval int, rows int64, write func(*shards.File) error) {
+	add := func(kind, path string, interval int, rows int64, write func(*catalog.File) error) {
 		t.Helper()
-		file, err := cat.Create(ctx, kind, path, int32(interval), shards.NotApplicable)
+		file, err := cat.Create(ctx, kind, path, int32(interval), catalog.NotApplicable)
 		must(t, err)
 		must(t, write(file))
 		file.Rows = rows
@@ -81,7 +84,7 @@ func newFixture(t *testing.T) *fixture {
 	must(t, shards.WriteSummary(ctx, cat, shards.Summary{
 		Name: "fixture", Nodes: nodes, Features: features, Classes: []string{"a", "b", "c"}, IntervalRows: interval,
 	}))
-	add(shards.KindNodes, "graph/nodes.parquet", -1, nodes, func(w *shards.File) error {
+	add(catalog.KindNodes, "graph/nodes.parquet", -1, nodes, func(w *catalog.File) error {
 		return shards.WriteNodes(w, nodes, func(first int64, b shards.NodeBatch) error {
 			for i := range b.ID {
 				node := int(first) + i
@@ -105,7 +108,7 @@ func newFixture(t *testing.T) *fixture {
 		}
 	}
 	slices.SortFunc(pairs, func(a, b [2]uint32) int { return slices.Compare(a[:], b[:]) })
-	add(shards.KindEdges, "graph/edges/part-00000.parquet", 0, int64(len(pairs)), func(w *shards.File) error {
+	add(catalog.KindEdges, "graph/edges/part-00000.parquet", 0, int64(len(pairs)), func(w *catalog.File) error {
 		ew, err := shards.NewEdgeWriter(w, shards.EdgeMeta{Hi: nodes, NumNodes: nodes, BlockRows: 1 << 20})
 		must(t, err)
 		for _, p := range pairs {
@@ -122,7 +125,7 @@ func newFixture(t *testing.T) *fixture {
 	value := func(node, c int) float32 { return float32(node) - float32(c)/3 }
 	for lo, i := 0, 0; lo < nodes; lo, i = lo+interval, i+1 {
 		hi := min(lo+interval, nodes)
-		add(shards.KindLSI, fmt.Sprintf("lsi/part-%05d.parquet", i), i, int64(hi-lo), func(w *shards.File) error {
+		add(catalog.KindLSI, fmt.Sprintf("lsi/part-%05d.parquet", i), i, int64(hi-lo), func(w *catalog.File) error {
 			return shards.WriteLSI(w, int64(hi-lo), func(first int64, b shards.LSIBatch) error {
 				for k := range b.ID {
 					node := lo + int(first) + k
@@ -133,7 +136,7 @@ func newFixture(t *testing.T) *fixture {
 			})
 		})
 		for g := 0; g*shards.TileColumns < features; g++ {
-			add(shards.KindFeatures, shards.TilePath("graph/features", i, g, false), i, int64(hi-lo), func(w *shards.File) error {
+			add(catalog.KindFeatures, shards.TilePath("graph/features", i, g, false), i, int64(hi-lo), func(w *catalog.File) error {
 				tile := make([]float32, (hi-lo)*shards.TileColumns)
 				for k := range tile {
 					if c := g*shards.TileColumns + k%shards.TileColumns; c < features {
@@ -145,7 +148,7 @@ func newFixture(t *testing.T) *fixture {
 			})
 		}
 		rows := func(what, kind, path string, s shards.RowSchema) {
-			add(kind, path, i, int64(hi-lo), func(w *shards.File) error {
+			add(kind, path, i, int64(hi-lo), func(w *catalog.File) error {
 				rw, err := shards.NewRowWriter(w, s)
 				must(t, err)
 				var id []int64
@@ -169,9 +172,9 @@ func newFixture(t *testing.T) *fixture {
 				return err
 			})
 		}
-		rows("smoothed", shards.KindSmoothed, fmt.Sprintf("smoothed/part-%05d.arrow", i), shards.RowSchema{Column: "feature", Width: features})
-		rows("soft-labels", shards.KindSoftLabels, fmt.Sprintf("soft_labels/part-%05d.arrow", i), shards.RowSchema{Column: "probability", Width: classes})
-		rows("predictions", shards.KindPredictions, fmt.Sprintf("predictions/part-%05d.arrow", i), shards.RowSchema{Column: "probability", Width: classes, Label: true})
+		rows("smoothed", catalog.KindSmoothed, fmt.Sprintf("smoothed/part-%05d.arrow", i), shards.RowSchema{Column: "feature", Width: features})
+		rows("soft-labels", catalog.KindSoftLabels, fmt.Sprintf("soft_labels/part-%05d.arrow", i), shards.RowSchema{Column: "probability", Width: classes})
+		rows("predictions", catalog.KindPredictions, fmt.Sprintf("predictions/part-%05d.arrow", i), shards.RowSchema{Column: "probability", Width: classes, Label: true})
 	}
 	lines["features"] = lines["smoothed"]
 	slices.Sort(ids)
@@ -374,7 +377,7 @@ func TestNPYHeader(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	f := newFixture(t)
-	empty, err := shards.OpenCatalog(context.Background(), storage.NewMem())
+	empty, err := catalog.Open(context.Background(), storage.NewMem())
 	must(t, err)
 	dir := t.TempDir()
 	taken := filepath.Join(dir, "taken.csv")
@@ -382,7 +385,7 @@ func TestRefusals(t *testing.T) {
 	out := filepath.Join(dir, "out.csv")
 	for _, tc := range []struct {
 		name   string
-		cat    *shards.Catalog
+		cat    *catalog.Catalog
 		o      Options
 		target error
 		want   string
@@ -416,7 +419,7 @@ func TestRefusals(t *testing.T) {
 
 func TestDamageIsFound(t *testing.T) {
 	f := newFixture(t)
-	e := f.cat.Entries(shards.KindSmoothed)[1]
+	e := f.cat.Entries(catalog.KindSmoothed)[1]
 	w, err := f.cat.Store().Create(context.Background(), e.Path)
 	must(t, err)
 	_, err = w.Write(make([]byte, e.Bytes))
@@ -425,7 +428,7 @@ func TestDamageIsFound(t *testing.T) {
 	must(t, err)
 	out := filepath.Join(t.TempDir(), "out.csv")
 	_, err = Run(context.Background(), f.cat, Options{What: "smoothed", Format: "csv", Out: out, Budget: budget(t, 1<<20)})
-	if !errors.Is(err, shards.ErrCorrupt) || !strings.Contains(err.Error(), e.Path) {
+	if !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), e.Path) {
 		t.Errorf("error %v, want ErrCorrupt naming %s", err, e.Path)
 	}
 	if _, err := os.Stat(out); err == nil {

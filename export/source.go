@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"unsafe"
 
+	"ndls/catalog"
 	"ndls/internal/mem"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/shards"
 )
@@ -22,7 +24,7 @@ func view[T any](b []byte) []T {
 
 var idColumn = column{"id", int64Kind, 0}
 
-func open(ctx context.Context, cat *shards.Catalog, o Options) (*source, error) {
+func open(ctx context.Context, cat *catalog.Catalog, o Options) (*source, error) {
 	switch o.What {
 	case "lsi":
 		return lsiSource(cat), nil
@@ -36,7 +38,7 @@ func open(ctx context.Context, cat *shards.Catalog, o Options) (*source, error) 
 
 // eachFile opens the files of a kind in order; visit gets the number of rows
 // in the files before.
-func eachFile(ctx context.Context, cat *shards.Catalog, kind string, visit func(e shards.Entry, r storage.Reader, before int64) error) error {
+func eachFile(ctx context.Context, cat *catalog.Catalog, kind string, visit func(e catalog.Entry, r storage.Reader, before int64) error) error {
 	var before int64
 	for _, e := range cat.Entries(kind) {
 		r, err := cat.Open(ctx, e)
@@ -51,7 +53,7 @@ func eachFile(ctx context.Context, cat *shards.Catalog, kind string, visit func(
 	return nil
 }
 
-func countRows(cat *shards.Catalog, kind string) int64 {
+func countRows(cat *catalog.Catalog, kind string) int64 {
 	var n int64
 	for _, e := range cat.Entries(kind) {
 		n += e.Rows
@@ -59,12 +61,12 @@ func countRows(cat *shards.Catalog, kind string) int64 {
 	return n
 }
 
-func lsiSource(cat *shards.Catalog) *source {
+func lsiSource(cat *catalog.Catalog) *source {
 	return &source{
 		columns: []column{idColumn, {"k", int32Kind, 0}, {"capped", boolKind, 0}},
-		rows:    countRows(cat, shards.KindLSI),
+		rows:    countRows(cat, catalog.KindLSI),
 		scan: func(ctx context.Context, visit func(int64, [][]byte) error) error {
-			return eachFile(ctx, cat, shards.KindLSI, func(e shards.Entry, r storage.Reader, before int64) error {
+			return eachFile(ctx, cat, catalog.KindLSI, func(e catalog.Entry, r storage.Reader, before int64) error {
 				return shards.ReadLSI(r, e.Path, func(first int64, b shards.LSIBatch) error {
 					return visit(before+first, [][]byte{mem.AsBytes(b.ID), mem.AsBytes(b.K), mem.AsBytes(b.Capped)})
 				})
@@ -73,12 +75,12 @@ func lsiSource(cat *shards.Catalog) *source {
 	}
 }
 
-func nodeSource(cat *shards.Catalog) *source {
+func nodeSource(cat *catalog.Catalog) *source {
 	return &source{
 		columns: []column{idColumn, {"degree", uint32Kind, 0}, {"component", uint32Kind, 0}, {"label", int32Kind, 0}, {"split", splitKind, 0}},
-		rows:    countRows(cat, shards.KindNodes),
+		rows:    countRows(cat, catalog.KindNodes),
 		scan: func(ctx context.Context, visit func(int64, [][]byte) error) error {
-			return eachFile(ctx, cat, shards.KindNodes, func(e shards.Entry, r storage.Reader, before int64) error {
+			return eachFile(ctx, cat, catalog.KindNodes, func(e catalog.Entry, r storage.Reader, before int64) error {
 				return shards.ReadNodes(r, e.Path, func(first int64, b shards.NodeBatch) error {
 					return visit(before+first, [][]byte{
 						mem.AsBytes(b.ID), mem.AsBytes(b.Degree), mem.AsBytes(b.Component), mem.AsBytes(b.Label), b.Split,
@@ -90,15 +92,15 @@ func nodeSource(cat *shards.Catalog) *source {
 }
 
 // rowSource reads Arrow row files.
-func rowSource(ctx context.Context, cat *shards.Catalog, kind string) (*source, error) {
+func rowSource(ctx context.Context, cat *catalog.Catalog, kind string) (*source, error) {
 	var schema shards.RowSchema
-	err := eachFile(ctx, cat, kind, func(e shards.Entry, r storage.Reader, before int64) error {
+	err := eachFile(ctx, cat, kind, func(e catalog.Entry, r storage.Reader, before int64) error {
 		rr, err := shards.OpenRows(r, e.Path)
 		if err != nil {
 			return err
 		}
 		if before > 0 && rr.Schema() != schema {
-			return fmt.Errorf("%s has other columns than the files before it: %w", e.Path, shards.ErrCorrupt)
+			return fmt.Errorf("%s has other columns than the files before it: %w", e.Path, seal.ErrCorrupt)
 		}
 		schema = rr.Schema()
 		return nil
@@ -113,7 +115,7 @@ func rowSource(ctx context.Context, cat *shards.Catalog, kind string) (*source, 
 	columns = append(columns, column{schema.Column, float32Kind, schema.Width})
 	scan := func(ctx context.Context, visit func(int64, [][]byte) error) error {
 		var b shards.RowBatch
-		return eachFile(ctx, cat, kind, func(e shards.Entry, r storage.Reader, before int64) error {
+		return eachFile(ctx, cat, kind, func(e catalog.Entry, r storage.Reader, before int64) error {
 			rr, err := shards.OpenRows(r, e.Path)
 			if err != nil {
 				return err
@@ -137,7 +139,7 @@ func rowSource(ctx context.Context, cat *shards.Catalog, kind string) (*source, 
 }
 
 // nodeIDs reads the input id of every node: 4·n bytes.
-func nodeIDs(ctx context.Context, cat *shards.Catalog, b *mem.Budget) (*mem.Array[uint32], error) {
+func nodeIDs(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (*mem.Array[uint32], error) {
 	nodes := nodeSource(cat)
 	ids, err := mem.Alloc[uint32](b, nodes.rows, "ids of nodes")
 	if err != nil {
@@ -160,7 +162,7 @@ func nodeIDs(ctx context.Context, cat *shards.Catalog, b *mem.Budget) (*mem.Arra
 const tileBytes = 4 << 20
 
 // tileSource puts feature rows together from their tiles.
-func tileSource(ctx context.Context, cat *shards.Catalog, b *mem.Budget) (*source, error) {
+func tileSource(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (*source, error) {
 	s, err := shards.ReadSummary(ctx, cat)
 	if err != nil {
 		return nil, err
@@ -210,13 +212,13 @@ func tileSource(ctx context.Context, cat *shards.Catalog, b *mem.Budget) (*sourc
 }
 
 // readTiles opens the tiles of an interval for visit.
-func readTiles(ctx context.Context, cat *shards.Catalog, interval, granules int, half bool, visit func([]storage.Reader) error) error {
+func readTiles(ctx context.Context, cat *catalog.Catalog, interval, granules int, half bool, visit func([]storage.Reader) error) error {
 	files := make([]storage.Reader, granules)
 	for g := range files {
 		path := shards.TilePath("graph/features", interval, g, half)
 		e, ok := cat.Lookup(path)
 		if !ok {
-			return fmt.Errorf("%s is missing; partition again into another run directory: %w", path, shards.ErrCorrupt)
+			return fmt.Errorf("%s is missing; partition again into another run directory: %w", path, seal.ErrCorrupt)
 		}
 		f, err := cat.Open(ctx, e)
 		if err != nil {

@@ -6,9 +6,10 @@ import (
 	"io"
 	"slices"
 
+	"ndls/catalog"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
-	"ndls/shards"
+	"ndls/internal/seal"
 )
 
 // kind is the type of a column's values.
@@ -56,7 +57,7 @@ type source struct {
 	free    func()
 }
 
-func exportTable(ctx context.Context, cat *shards.Catalog, o Options, out io.Writer) (int64, error) {
+func exportTable(ctx context.Context, cat *catalog.Catalog, o Options, out io.Writer) (int64, error) {
 	src, err := open(ctx, cat, o)
 	if err != nil {
 		return 0, err
@@ -92,11 +93,11 @@ func places(ctx context.Context, src *source, b *mem.Budget) (*mem.Array[uint32]
 	err = src.scan(ctx, func(first int64, cols [][]byte) error {
 		ids := view[int64](cols[0])
 		if first != seen || first+int64(len(ids)) > src.rows {
-			return fmt.Errorf("rows %d to %d where row %d of %d was expected: %w", first, first+int64(len(ids)), seen, src.rows, shards.ErrCorrupt)
+			return fmt.Errorf("rows %d to %d where row %d of %d was expected: %w", first, first+int64(len(ids)), seen, src.rows, seal.ErrCorrupt)
 		}
 		for i, id := range ids {
 			if id < 0 || id >= 1<<32 {
-				return fmt.Errorf("row %d has the impossible id %d: %w", first+int64(i), id, shards.ErrCorrupt)
+				return fmt.Errorf("row %d has the impossible id %d: %w", first+int64(i), id, seal.ErrCorrupt)
 			}
 			keys.S[first+int64(i)] = uint64(id)<<32 | uint64(first+int64(i))
 		}
@@ -108,7 +109,7 @@ func places(ctx context.Context, src *source, b *mem.Budget) (*mem.Array[uint32]
 		return nil, err
 	}
 	if seen != src.rows {
-		return nil, fmt.Errorf("%d rows, the catalogue says %d: %w", seen, src.rows, shards.ErrCorrupt)
+		return nil, fmt.Errorf("%d rows, the catalogue says %d: %w", seen, src.rows, seal.ErrCorrupt)
 	}
 	slices.Sort(keys.S)
 	place, err := mem.Alloc[uint32](b, src.rows, "places of rows")
@@ -118,7 +119,7 @@ func places(ctx context.Context, src *source, b *mem.Budget) (*mem.Array[uint32]
 	for i, key := range keys.S {
 		if i > 0 && key>>32 == keys.S[i-1]>>32 {
 			place.Free()
-			return nil, fmt.Errorf("id %d has two rows: %w", key>>32, shards.ErrCorrupt)
+			return nil, fmt.Errorf("id %d has two rows: %w", key>>32, seal.ErrCorrupt)
 		}
 		place.S[uint32(key)] = uint32(i)
 	}

@@ -6,10 +6,10 @@ import (
 	"io"
 	"testing"
 
+	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/rng"
 	"ndls/internal/storage"
-	"ndls/shards"
 )
 
 // skewed makes its edges up while they are read, so that a benchmark times the
@@ -63,7 +63,7 @@ func BenchmarkRun(b *testing.B) {
 				ds := &skewed{fake{info: dataset.Info{NumNodes: 1_000_000, EdgeHint: rows}}, rows}
 				s, err := Run(context.Background(), ds, openCatalog(b, store), Options{Budget: budget(b, c.free), Threads: c.threads, Scratch: b.TempDir()})
 				must(b, err)
-				b.Log(fmt.Sprint(s.Edges, " unique edges, shards of ", openCatalog(b, store).Entries(shards.KindEdges)[0].Bytes>>20, " MiB"))
+				b.Log(fmt.Sprint(s.Edges, " unique edges, shards of ", openCatalog(b, store).Entries(catalog.KindEdges)[0].Bytes>>20, " MiB"))
 			}
 			b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "edges/s")
 		})

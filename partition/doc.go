@@ -66,7 +66,7 @@
 // graph/features), the summary ([shards.SummaryPath]). A run that finds the
 // node table goes on with what is missing of the rest; one that finds less starts
 // again. In pieces the node table comes before the shards, with a note of the
-// kind [shards.KindRun] that says so: only pieces go on with what they have left.
+// kind [catalog.KindRun] that says so: only pieces go on with what they have left.
 //
 // # Memory
 //

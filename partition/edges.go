@@ -7,6 +7,9 @@ import (
 	"io"
 	"sort"
 
+	"ndls/catalog"
+	"ndls/internal/seal"
+
 	"golang.org/x/sync/errgroup"
 
 	"ndls/internal/mem"
@@ -166,34 +169,34 @@ func (s *edgeSource) below(end int64) (src, dst []uint32, err error) {
 // EdgesPath is where the shard of an interval is in a run directory.
 func EdgesPath(interval int) string { return fmt.Sprintf("graph/edges/part-%05d.parquet", interval) }
 
-func (j *job) writeShard(ctx context.Context, i int, source *edgeSource) (shards.Entry, error) {
-	f, err := j.cat.Create(ctx, shards.KindEdges, EdgesPath(i), int32(i), shards.NotApplicable)
+func (j *job) writeShard(ctx context.Context, i int, source *edgeSource) (catalog.Entry, error) {
+	f, err := j.cat.Create(ctx, catalog.KindEdges, EdgesPath(i), int32(i), catalog.NotApplicable)
 	if err != nil {
-		return shards.Entry{}, err
+		return catalog.Entry{}, err
 	}
 	defer f.Abort()
 	lo, hi := j.interval(i)
 	w, err := shards.NewEdgeWriter(f, shards.EdgeMeta{Interval: i, Lo: lo, Hi: hi, NumNodes: j.ids.n, BlockRows: BlockRows})
 	if err != nil {
-		return shards.Entry{}, err
+		return catalog.Entry{}, err
 	}
 	for {
 		src, dst, err := source.below(int64(i+1) * int64(j.o.IntervalBlocks))
 		if err != nil {
-			return shards.Entry{}, err
+			return catalog.Entry{}, err
 		}
 		if len(src) == 0 {
 			break
 		}
 		if err := w.Write(src, dst); err != nil {
-			return shards.Entry{}, err
+			return catalog.Entry{}, err
 		}
 	}
 	if f.Rows, err = w.Close(); err != nil {
-		return shards.Entry{}, err
+		return catalog.Entry{}, err
 	}
 	if err := j.cat.Commit(ctx, f); err != nil {
-		return shards.Entry{}, err
+		return catalog.Entry{}, err
 	}
 	e, _ := j.cat.Lookup(EdgesPath(i))
 	return e, nil
@@ -202,14 +205,14 @@ func (j *job) writeShard(ctx context.Context, i int, source *edgeSource) (shards
 // HopPath is where the hop stream of a shard is in a run directory. It holds
 // the start of the shard's checksum, so that a hop stream is never taken for that
 // of another shard.
-func HopPath(edges shards.Entry) string {
+func HopPath(edges catalog.Entry) string {
 	sum := edges.Checksum[len("sha256:"):]
 	return fmt.Sprintf("graph/hops/part-%05d-%s.hops", edges.Interval, sum[:12])
 }
 
 // BuildHops derives the hop stream of a committed shard and commits it under
 // [HopPath], in place of what is there.
-func BuildHops(ctx context.Context, cat *shards.Catalog, edges shards.Entry) (err error) {
+func BuildHops(ctx context.Context, cat *catalog.Catalog, edges catalog.Entry) (err error) {
 	file, err := cat.Open(ctx, edges)
 	if err != nil {
 		return err
@@ -219,7 +222,7 @@ func BuildHops(ctx context.Context, cat *shards.Catalog, edges shards.Entry) (er
 	if err != nil {
 		return err
 	}
-	f, err := cat.Create(ctx, shards.KindHops, HopPath(edges), edges.Interval, shards.NotApplicable)
+	f, err := cat.Create(ctx, catalog.KindHops, HopPath(edges), edges.Interval, catalog.NotApplicable)
 	if err != nil {
 		return err
 	}
@@ -249,7 +252,7 @@ func BuildHops(ctx context.Context, cat *shards.Catalog, edges shards.Entry) (er
 	}
 	if f.Rows != edges.Rows {
 		return fmt.Errorf("partition: %s holds %d edges, its catalogue entry says %d: %w: remove the run directory and run again",
-			edges.Path, f.Rows, edges.Rows, shards.ErrCorrupt)
+			edges.Path, f.Rows, edges.Rows, seal.ErrCorrupt)
 	}
 	return cat.Commit(ctx, f)
 }

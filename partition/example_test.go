@@ -6,11 +6,11 @@ import (
 	"log"
 	"os"
 
+	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
 	"ndls/partition"
-	"ndls/shards"
 )
 
 func ExampleRun() {
@@ -20,7 +20,7 @@ func ExampleRun() {
 		log.Fatal(err)
 	}
 	defer ds.Close()
-	cat, err := shards.OpenCatalog(ctx, storage.NewMem())
+	cat, err := catalog.Open(ctx, storage.NewMem())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func ExampleRun() {
 		log.Fatal(err)
 	}
 	fmt.Println(s.Nodes, "nodes,", s.Edges, "edges,", s.Components, "component")
-	for _, e := range cat.Entries(shards.KindEdges) {
+	for _, e := range cat.Entries(catalog.KindEdges) {
 		fmt.Println(e.Path, e.Rows)
 	}
 	// Output:

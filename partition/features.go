@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"ndls/catalog"
+
 	"golang.org/x/sync/errgroup"
 
 	"ndls/dataset"
@@ -86,8 +88,8 @@ func (j *job) writeTiles(ctx context.Context, p Piece) error {
 			return err
 		}
 	}
-	if err := j.cat.Remove(ctx, func(e shards.Entry) bool {
-		return e.Kind == shards.KindFeatures && isHalf(e) && p.First <= int(e.Block) && int(e.Block) < p.Last
+	if err := j.cat.Remove(ctx, func(e catalog.Entry) bool {
+		return e.Kind == catalog.KindFeatures && isHalf(e) && p.First <= int(e.Block) && int(e.Block) < p.Last
 	}); err != nil {
 		return err
 	}
@@ -95,13 +97,13 @@ func (j *job) writeTiles(ctx context.Context, p Piece) error {
 }
 
 // isHalf says whether a tile is float16.
-func isHalf(e shards.Entry) bool {
+func isHalf(e catalog.Entry) bool {
 	return e.Path == shards.TilePath(tilePrefix, int(e.Interval), int(e.Block), true)
 }
 
 // hasFullTiles says whether a feature was found that is no float16.
-func hasFullTiles(cat *shards.Catalog) bool {
-	return slices.ContainsFunc(cat.Entries(shards.KindFeatures), func(e shards.Entry) bool { return !isHalf(e) })
+func hasFullTiles(cat *catalog.Catalog) bool {
+	return slices.ContainsFunc(cat.Entries(catalog.KindFeatures), func(e catalog.Entry) bool { return !isHalf(e) })
 }
 
 // writeTilesAs keeps as many tiles in memory as fit and reads the features once
@@ -362,9 +364,9 @@ func (w *tileWriter) writeGroup(ctx context.Context, interval, first, last int, 
 		return nil
 	}
 	lo, hi := w.interval(interval)
-	files := make([]*shards.File, last-first)
+	files := make([]*catalog.File, last-first)
 	for i := range files {
-		f, err := w.cat.Create(ctx, shards.KindFeatures, shards.TilePath(tilePrefix, interval, first+i, w.half), int32(interval), int32(first+i))
+		f, err := w.cat.Create(ctx, catalog.KindFeatures, shards.TilePath(tilePrefix, interval, first+i, w.half), int32(interval), int32(first+i))
 		if err != nil {
 			return err
 		}

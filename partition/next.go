@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"ndls/catalog"
 	"ndls/shards"
 )
 
@@ -19,20 +20,20 @@ type Left struct {
 	// has none.
 	Pieces []Piece
 	// Superseded says which files no step that is left reads.
-	Superseded func(shards.Entry) bool
+	Superseded func(catalog.Entry) bool
 }
 
 // Next says what the catalogue lacks of a partition in pieces.
-func Next(ctx context.Context, cat *shards.Catalog) (Left, error) {
+func Next(ctx context.Context, cat *catalog.Catalog) (Left, error) {
 	o, isOrdered, err := readOrdered(ctx, cat)
 	if err != nil {
 		return Left{}, err
 	}
-	l := Left{Begun: isOrdered || len(cat.Entries(shards.KindRun)) > 0}
+	l := Left{Begun: isOrdered || len(cat.Entries(catalog.KindRun)) > 0}
 	var keep []string // of the run files
 	switch {
-	case len(cat.Entries(shards.KindSummary)) > 0:
-	case !isOrdered && len(cat.Entries(shards.KindNodes)) > 0:
+	case len(cat.Entries(catalog.KindSummary)) > 0:
+	case !isOrdered && len(cat.Entries(catalog.KindNodes)) > 0:
 		l.Step = Whole // Run has committed the table
 	case !isOrdered:
 		l.Step, l.Pieces, keep = nextBeforeOrder(cat)
@@ -41,13 +42,13 @@ func Next(ctx context.Context, cat *shards.Catalog) (Left, error) {
 	}
 	doubles := doubleTiles(cat)
 	unfinished := l.Step == Split || l.Step == Merge || l.Step == Order
-	l.Superseded = func(e shards.Entry) bool {
+	l.Superseded = func(e catalog.Entry) bool {
 		switch e.Kind {
-		case shards.KindRun:
+		case catalog.KindRun:
 			return !slices.ContainsFunc(keep, func(folder string) bool { return strings.HasPrefix(e.Path, folder) })
-		case shards.KindEdges, shards.KindHops:
+		case catalog.KindEdges, catalog.KindHops:
 			return unfinished // of a Run that did not come to the table
-		case shards.KindFeatures:
+		case catalog.KindFeatures:
 			return unfinished || doubles[e.Path]
 		}
 		return false
@@ -55,7 +56,7 @@ func Next(ctx context.Context, cat *shards.Catalog) (Left, error) {
 	return l, nil
 }
 
-func nextBeforeOrder(cat *shards.Catalog) (step string, left []Piece, keep []string) {
+func nextBeforeOrder(cat *catalog.Catalog) (step string, left []Piece, keep []string) {
 	merged := uncovered(cat, uniqueFolder, units(Slices))
 	if len(merged) == 0 {
 		return Order, units(1), []string{uniqueFolder}
@@ -67,7 +68,7 @@ func nextBeforeOrder(cat *shards.Catalog) (step string, left []Piece, keep []str
 	return Merge, merged, keep
 }
 
-func nextAfterOrder(cat *shards.Catalog, o ordered) (step string, left []Piece, keep []string) {
+func nextAfterOrder(cat *catalog.Catalog, o ordered) (step string, left []Piece, keep []string) {
 	if rows := leftOfRows(cat, o); len(rows) > 0 {
 		var unique []Piece
 		for _, e := range runs(cat, uniqueFolder) {
@@ -95,8 +96,8 @@ func units(n int) []Piece {
 }
 
 // runs lists the run files of a folder, in order of their pieces.
-func runs(cat *shards.Catalog, folder string) (files []shards.Entry) {
-	for _, e := range cat.Entries(shards.KindRun) {
+func runs(cat *catalog.Catalog, folder string) (files []catalog.Entry) {
+	for _, e := range cat.Entries(catalog.KindRun) {
 		if strings.HasPrefix(e.Path, folder) {
 			files = append(files, e)
 		}
@@ -105,13 +106,13 @@ func runs(cat *shards.Catalog, folder string) (files []shards.Entry) {
 }
 
 // pieceOf reads the path of a run file.
-func pieceOf(e shards.Entry) (p Piece) {
+func pieceOf(e catalog.Entry) (p Piece) {
 	_, _ = fmt.Sscanf(e.Path[strings.LastIndexByte(e.Path, '/')+1:], "%d-%d", &p.First, &p.Last)
 	return p
 }
 
 // uncovered are the pieces of which a folder has no run file.
-func uncovered(cat *shards.Catalog, folder string, pieces []Piece) (left []Piece) {
+func uncovered(cat *catalog.Catalog, folder string, pieces []Piece) (left []Piece) {
 	files := runs(cat, folder)
 	for _, p := range pieces {
 		for len(files) > 0 && pieceOf(files[0]).Last <= p.First {
@@ -125,7 +126,7 @@ func uncovered(cat *shards.Catalog, folder string, pieces []Piece) (left []Piece
 }
 
 // leftOfRows are the intervals without shard or hop stream.
-func leftOfRows(cat *shards.Catalog, o ordered) (left []Piece) {
+func leftOfRows(cat *catalog.Catalog, o ordered) (left []Piece) {
 	for _, p := range units(o.Intervals) {
 		e, ok := cat.Lookup(EdgesPath(p.First))
 		if ok {
@@ -140,7 +141,7 @@ func leftOfRows(cat *shards.Catalog, o ordered) (left []Piece) {
 
 // leftOfColumns are the granules that lack a tile, or have tiles of float16 where
 // others cannot.
-func leftOfColumns(cat *shards.Catalog, o ordered) (left []Piece) {
+func leftOfColumns(cat *catalog.Catalog, o ordered) (left []Piece) {
 	half := !hasFullTiles(cat)
 	for _, p := range units(o.Granules) {
 		for i := range o.Intervals {
@@ -155,9 +156,9 @@ func leftOfColumns(cat *shards.Catalog, o ordered) (left []Piece) {
 
 // doubleTiles are those of float16 beside the same of float32: of an attempt that
 // came too late.
-func doubleTiles(cat *shards.Catalog) map[string]bool {
+func doubleTiles(cat *catalog.Catalog) map[string]bool {
 	doubles := map[string]bool{}
-	for _, e := range cat.Entries(shards.KindFeatures) {
+	for _, e := range cat.Entries(catalog.KindFeatures) {
 		if _, ok := cat.Lookup(shards.TilePath(tilePrefix, int(e.Interval), int(e.Block), false)); ok && isHalf(e) {
 			doubles[e.Path] = true
 		}

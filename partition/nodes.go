@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 
+	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/mem"
+	"ndls/internal/seal"
 	"ndls/shards"
 )
 
@@ -19,7 +21,7 @@ const noLabel = -1
 
 // writeNodes commits the node table, and other files with it. Nodes of degree d
 // end before ends[d].
-func (j *job) writeNodes(ctx context.Context, ends, component []uint32, others ...*shards.File) error {
+func (j *job) writeNodes(ctx context.Context, ends, component []uint32, others ...*catalog.File) error {
 	n := j.ids.n
 	ids, err := mem.Alloc[uint32](j.o.Budget, n, "input ids")
 	if err != nil {
@@ -50,7 +52,7 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32, others .
 		return err
 	}
 
-	f, err := j.cat.Create(ctx, shards.KindNodes, NodesPath, shards.NotApplicable, shards.NotApplicable)
+	f, err := j.cat.Create(ctx, catalog.KindNodes, NodesPath, catalog.NotApplicable, catalog.NotApplicable)
 	if err != nil {
 		return err
 	}
@@ -177,7 +179,7 @@ func (j *job) readSplits(ctx context.Context, ids []uint32, labels []int32, spli
 func (j *job) eachNodes(ctx context.Context, visit func(first int64, b shards.NodeBatch) error) (err error) {
 	e, ok := j.cat.Lookup(NodesPath)
 	if !ok {
-		return fmt.Errorf("partition: %s is not in the catalogue: %w: remove the run directory and run again", NodesPath, shards.ErrCorrupt)
+		return fmt.Errorf("partition: %s is not in the catalogue: %w: remove the run directory and run again", NodesPath, seal.ErrCorrupt)
 	}
 	r, err := j.cat.Open(ctx, e)
 	if err != nil {
@@ -243,7 +245,7 @@ func (j *job) summarise(ctx context.Context) (shards.Summary, error) {
 			s.FeatureType = shards.Float16
 		}
 	}
-	for _, e := range j.cat.Entries(shards.KindEdges) {
+	for _, e := range j.cat.Entries(catalog.KindEdges) {
 		s.Edges += e.Rows
 	}
 	s.Edges /= 2

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -81,11 +82,11 @@ func (o Options) Validate() error {
 // Input that is no undirected graph with one label, split and feature row for a
 // node is refused, with an error that names the row or the node. Errors wrap
 // [mem.ErrBudget], [storage.ErrDisk] and what ds and cat return.
-func Run(ctx context.Context, ds dataset.Dataset, cat *shards.Catalog, o Options) (_ shards.Summary, err error) {
+func Run(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Options) (_ shards.Summary, err error) {
 	if err := o.Validate(); err != nil {
 		return shards.Summary{}, err
 	}
-	if len(cat.Entries(shards.KindSummary)) > 0 {
+	if len(cat.Entries(catalog.KindSummary)) > 0 {
 		return shards.ReadSummary(ctx, cat)
 	}
 	j, err := newJob(ds, cat, o)
@@ -100,7 +101,7 @@ func Run(ctx context.Context, ds dataset.Dataset, cat *shards.Catalog, o Options
 type job struct {
 	ds      dataset.Dataset
 	info    dataset.Info
-	cat     *shards.Catalog
+	cat     *catalog.Catalog
 	o       Options
 	split   *randomSplit // nil for the published split
 	scratch *scratch
@@ -111,7 +112,7 @@ type job struct {
 	nodeOf      *mem.Array[uint32] // node id by rank of the input id
 }
 
-func newJob(ds dataset.Dataset, cat *shards.Catalog, o Options) (*job, error) {
+func newJob(ds dataset.Dataset, cat *catalog.Catalog, o Options) (*job, error) {
 	j := &job{ds: ds, info: ds.Info(), cat: cat, o: o}
 	j.o.Threads = max(o.Threads, 1)
 	if o.IntervalBlocks == 0 {
@@ -174,8 +175,8 @@ func (j *job) hasGraph() bool {
 // buildGraph commits everything but tiles and summary. The node table comes
 // last: where it is, the shards and hop streams are.
 func (j *job) buildGraph(ctx context.Context) error {
-	stale := []string{shards.KindEdges, shards.KindHops, shards.KindFeatures, shards.KindNodes, shards.KindRun}
-	if err := j.cat.Remove(ctx, func(e shards.Entry) bool { return slices.Contains(stale, e.Kind) }); err != nil {
+	stale := []string{catalog.KindEdges, catalog.KindHops, catalog.KindFeatures, catalog.KindNodes, catalog.KindRun}
+	if err := j.cat.Remove(ctx, func(e catalog.Entry) bool { return slices.Contains(stale, e.Kind) }); err != nil {
 		return err
 	}
 	edges, degrees, err := j.readGraph(ctx)
@@ -202,7 +203,7 @@ func (j *job) resume(ctx context.Context) error {
 	if err := j.countRows(ctx); err != nil {
 		return err
 	}
-	for _, e := range j.cat.Entries(shards.KindEdges) {
+	for _, e := range j.cat.Entries(catalog.KindEdges) {
 		if _, ok := j.cat.Lookup(HopPath(e)); !ok {
 			if err := BuildHops(ctx, j.cat, e); err != nil {
 				return err

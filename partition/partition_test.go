@@ -16,6 +16,9 @@ import (
 	"strings"
 	"testing"
 
+	"ndls/catalog"
+	"ndls/internal/seal"
+
 	"pgregory.net/rapid"
 
 	"ndls/dataset"
@@ -170,15 +173,15 @@ func must(t rapid.TB, err error) {
 	}
 }
 
-func openCatalog(t rapid.TB, s storage.Store) *shards.Catalog {
+func openCatalog(t rapid.TB, s storage.Store) *catalog.Catalog {
 	t.Helper()
-	cat, err := shards.OpenCatalog(context.Background(), s)
+	cat, err := catalog.Open(context.Background(), s)
 	must(t, err)
 	return cat
 }
 
 // checkCommitted compares all that a run committed with its twin.
-func checkCommitted(t rapid.TB, cat *shards.Catalog, got shards.Summary, want naive) {
+func checkCommitted(t rapid.TB, cat *catalog.Catalog, got shards.Summary, want naive) {
 	t.Helper()
 	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want.summary) {
 		t.Fatalf("summary\n%+v, want\n%+v", got, want.summary)
@@ -219,7 +222,7 @@ func checkCommitted(t rapid.TB, cat *shards.Catalog, got shards.Summary, want na
 	if got := readHops(t, cat); !slices.Equal(got, want.edges) {
 		t.Fatalf("%d edges in hop streams, %d wanted, or others", len(got), len(want.edges))
 	}
-	for _, e := range cat.Entries(shards.KindFeatures) {
+	for _, e := range cat.Entries(catalog.KindFeatures) {
 		r, err := cat.Open(ctx, e)
 		must(t, err)
 		tile := make([]byte, e.Bytes)
@@ -242,16 +245,16 @@ func checkCommitted(t rapid.TB, cat *shards.Catalog, got shards.Summary, want na
 			t.Fatalf("%s has other values", e.Path)
 		}
 	}
-	if got, want := len(cat.Entries(shards.KindFeatures)), (want.summary.Features+15)/16*int((got.Nodes+got.IntervalRows-1)/got.IntervalRows); got != want {
+	if got, want := len(cat.Entries(catalog.KindFeatures)), (want.summary.Features+15)/16*int((got.Nodes+got.IntervalRows-1)/got.IntervalRows); got != want {
 		t.Fatalf("%d tiles, want %d", got, want)
 	}
 }
 
-func readEdges(t rapid.TB, cat *shards.Catalog) [][2]uint32 {
+func readEdges(t rapid.TB, cat *catalog.Catalog) [][2]uint32 {
 	t.Helper()
 	var edges [][2]uint32
 	src, dst := make([]uint32, 1000), make([]uint32, 1000)
-	for _, e := range cat.Entries(shards.KindEdges) {
+	for _, e := range cat.Entries(catalog.KindEdges) {
 		file, err := cat.Open(context.Background(), e)
 		must(t, err)
 		r, err := shards.OpenEdges(file, e.Path)
@@ -272,7 +275,7 @@ func readEdges(t rapid.TB, cat *shards.Catalog) [][2]uint32 {
 }
 
 // readHops gives the edges in the order of shards.
-func readHops(t rapid.TB, cat *shards.Catalog) [][2]uint32 {
+func readHops(t rapid.TB, cat *catalog.Catalog) [][2]uint32 {
 	t.Helper()
 	stream, err := shards.OpenHopStream(context.Background(), cat)
 	must(t, err)
@@ -507,7 +510,7 @@ func TestBytesDoNotDependOnResources(t *testing.T) {
 	unknown.info.NumNodes = -1
 	hinted := unknown
 	hinted.info.EdgeHint = 20_000
-	var want []shards.Entry
+	var want []catalog.Entry
 	for _, c := range []struct {
 		name    string
 		f       *fake
@@ -615,7 +618,7 @@ func TestTilesOfSeveralIntervals(t *testing.T) {
 	ctx := context.Background()
 	_, err = Run(ctx, f, cat, Options{Budget: budget(t, 40<<20), Threads: 2, Scratch: scratchFolder(t), IntervalBlocks: 1, Features: true})
 	must(t, err)
-	tiles := cat.Entries(shards.KindFeatures)
+	tiles := cat.Entries(catalog.KindFeatures)
 	if len(tiles) != 3 || tiles[0].Rows != BlockRows || tiles[2].Rows != 1000 {
 		t.Fatalf("tiles %+v", tiles)
 	}
@@ -817,7 +820,7 @@ func TestResume(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			scratch := scratchFolder(t)
 			try := func(s storage.Store) (shards.Summary, error) {
-				cat, err := shards.OpenCatalog(context.Background(), s)
+				cat, err := catalog.Open(context.Background(), s)
 				if err != nil {
 					return shards.Summary{}, err
 				}
@@ -867,7 +870,7 @@ func TestResumeWithAnotherGraph(t *testing.T) {
 	o := Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t)}
 	_, err := Run(ctx, randomGraph(50, 100, 0), cat, o)
 	must(t, err)
-	must(t, cat.Remove(ctx, func(e shards.Entry) bool { return e.Kind == shards.KindSummary }))
+	must(t, cat.Remove(ctx, func(e catalog.Entry) bool { return e.Kind == catalog.KindSummary }))
 	if _, err := Run(ctx, randomGraph(60, 100, 0), cat, o); err == nil || !strings.Contains(err.Error(), "holds 50 nodes, fake 60") {
 		t.Errorf("60 nodes for a table of 50: %v", err)
 	}
@@ -935,17 +938,17 @@ func TestBuildHops(t *testing.T) {
 	cat := openCatalog(t, store)
 	_, err := Run(ctx, randomGraph(50, 100, 0), cat, Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t)})
 	must(t, err)
-	shard, hops := cat.Entries(shards.KindEdges)[0], cat.Entries(shards.KindHops)
+	shard, hops := cat.Entries(catalog.KindEdges)[0], cat.Entries(catalog.KindHops)
 	if hops[0].Path != HopPath(shard) || hops[0].Rows != shard.Rows {
 		t.Errorf("hop stream %+v of %+v", hops[0], shard)
 	}
-	must(t, cat.Remove(ctx, func(e shards.Entry) bool { return e.Kind == shards.KindHops }))
+	must(t, cat.Remove(ctx, func(e catalog.Entry) bool { return e.Kind == catalog.KindHops }))
 	must(t, BuildHops(ctx, cat, shard))
-	if again := cat.Entries(shards.KindHops); !slices.Equal(again, hops) {
+	if again := cat.Entries(catalog.KindHops); !slices.Equal(again, hops) {
 		t.Errorf("rebuilt as %+v, was %+v", again, hops)
 	}
 	shard.Rows++
-	if err := BuildHops(ctx, cat, shard); !errors.Is(err, shards.ErrCorrupt) {
+	if err := BuildHops(ctx, cat, shard); !errors.Is(err, seal.ErrCorrupt) {
 		t.Errorf("a shard with an edge too few: %v", err)
 	}
 }

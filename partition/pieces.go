@@ -8,10 +8,11 @@ import (
 	"io"
 	"slices"
 
+	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
-	"ndls/shards"
+	"ndls/internal/seal"
 )
 
 // Steps of a partition in pieces. A step may begin when all pieces of the one
@@ -66,7 +67,7 @@ type ordered struct {
 	Granules  int   `json:"granules"`
 }
 
-func readOrdered(ctx context.Context, cat *shards.Catalog) (o ordered, ok bool, err error) {
+func readOrdered(ctx context.Context, cat *catalog.Catalog) (o ordered, ok bool, err error) {
 	e, ok := cat.Lookup(orderPath)
 	if !ok {
 		return o, false, nil
@@ -88,7 +89,7 @@ func readOrdered(ctx context.Context, cat *shards.Catalog) (o ordered, ok bool, 
 
 // Execute does a piece of a step, of the graph that open gives. What is committed
 // already is not made again.
-func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *shards.Catalog, o Options, step string, p Piece) (err error) {
+func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *catalog.Catalog, o Options, step string, p Piece) (err error) {
 	if err := o.Validate(); err != nil {
 		return err
 	}
@@ -165,7 +166,7 @@ func (j *job) commitRun(ctx context.Context, path string, s *sorter, rows, loops
 		return err
 	}
 	defer keys.close()
-	f, err := j.cat.Create(ctx, shards.KindRun, path, shards.NotApplicable, shards.NotApplicable)
+	f, err := j.cat.Create(ctx, catalog.KindRun, path, catalog.NotApplicable, catalog.NotApplicable)
 	if err != nil {
 		return err
 	}
@@ -215,7 +216,7 @@ func (j *job) openRuns(ctx context.Context, folder string, p Piece, all bool) (f
 	}
 	if next != p.Last {
 		files.close()
-		return nil, fmt.Errorf("partition: the files in %s end at %d, and %d to %d are needed: %w", folder, next, p.First, p.Last, shards.ErrCorrupt)
+		return nil, fmt.Errorf("partition: the files in %s end at %d, and %d to %d are needed: %w", folder, next, p.First, p.Last, seal.ErrCorrupt)
 	}
 	return files, nil
 }
@@ -328,7 +329,7 @@ func (j *job) orderNodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f, err := j.cat.Create(ctx, shards.KindRun, orderPath, shards.NotApplicable, shards.NotApplicable)
+	f, err := j.cat.Create(ctx, catalog.KindRun, orderPath, catalog.NotApplicable, catalog.NotApplicable)
 	if err != nil {
 		return err
 	}

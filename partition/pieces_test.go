@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"ndls/catalog"
+	"ndls/internal/seal"
+
 	"pgregory.net/rapid"
 
 	"ndls/dataset"
@@ -17,7 +20,6 @@ import (
 	"ndls/internal/rng"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
-	"ndls/shards"
 )
 
 // uncut is a dataset whose edges can only be read from the beginning.
@@ -36,7 +38,7 @@ type crew struct {
 // do does all steps, each cut at random, in any order.
 func (c *crew) do(ctx context.Context) error {
 	for {
-		cat, err := shards.OpenCatalog(ctx, c.store)
+		cat, err := catalog.Open(ctx, c.store)
 		if err != nil {
 			return err
 		}
@@ -294,10 +296,10 @@ func TestPiecesThatAreNone(t *testing.T) {
 }
 
 // writeRunFile makes a run file of keys.
-func writeRunFile(t testing.TB, store storage.Store, keys []uint64) shards.Entry {
+func writeRunFile(t testing.TB, store storage.Store, keys []uint64) catalog.Entry {
 	t.Helper()
 	cat := openCatalog(t, store)
-	f, err := cat.Create(context.Background(), shards.KindRun, "run", shards.NotApplicable, shards.NotApplicable)
+	f, err := cat.Create(context.Background(), catalog.KindRun, "run", catalog.NotApplicable, catalog.NotApplicable)
 	must(t, err)
 	w := &runWriter{f: f, runFooter: runFooter{rows: 7, loops: 3}}
 	for len(keys) > 0 {
@@ -350,7 +352,7 @@ func TestRunFile(t *testing.T) {
 	for _, at := range []int64{0, runBlock*8 - 1, 3 * runBlock * 8, int64(len(keys)) * 8, e.Bytes - 33, e.Bytes - 32, e.Bytes - 9, e.Bytes - 5, e.Bytes - 1} {
 		damaged := store.CrashClone()
 		must(t, damaged.FlipByte("run", at))
-		if _, err := read(damaged, 0, endOfRun); !errors.Is(err, shards.ErrCorrupt) {
+		if _, err := read(damaged, 0, endOfRun); !errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("byte %d of %d flipped: %v", at, e.Bytes, err)
 		}
 	}

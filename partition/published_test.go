@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
@@ -50,7 +51,7 @@ func TestPublished(t *testing.T) {
 // TestGeneratedColumns makes tiles of all columns at a time, and of a quarter.
 func TestGeneratedColumns(t *testing.T) {
 	ctx := context.Background()
-	var want []shards.Entry
+	var want []catalog.Entry
 	for _, free := range []int64{64 << 20, 2 << 20} {
 		ds, err := dataset.Open(ctx, "papers100m:scale=1/4096", dataset.Options{})
 		must(t, err)

@@ -8,9 +8,10 @@ import (
 	"slices"
 	"sort"
 
+	"ndls/catalog"
 	"ndls/internal/mem"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
-	"ndls/shards"
 )
 
 // A run file is a sorted run that other tasks read, from the middle too:
@@ -51,7 +52,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // runWriter writes a run file.
 type runWriter struct {
-	f     *shards.File
+	f     *catalog.File
 	marks []mark
 	runFooter
 }
@@ -100,7 +101,7 @@ type runFile struct {
 }
 
 // openRun opens a run file. Where all of it is to be read a store may keep a copy.
-func openRun(ctx context.Context, b *mem.Budget, cat *shards.Catalog, e shards.Entry, all bool) (*runFile, error) {
+func openRun(ctx context.Context, b *mem.Budget, cat *catalog.Catalog, e catalog.Entry, all bool) (*runFile, error) {
 	open := cat.OpenOnce
 	if all {
 		open = cat.Open
@@ -155,7 +156,7 @@ func (r *runFile) readAt(p []byte, off int64) error {
 }
 
 func (r *runFile) corrupt(format string, args ...any) error {
-	return fmt.Errorf("partition: %s: %s: %w: run again with --resume=false", r.path, fmt.Sprintf(format, args...), shards.ErrCorrupt)
+	return fmt.Errorf("partition: %s: %s: %w: run again with --resume=false", r.path, fmt.Sprintf(format, args...), seal.ErrCorrupt)
 }
 
 func (r *runFile) close() {

@@ -3,6 +3,8 @@ package shards
 import (
 	"encoding/binary"
 	"io"
+
+	"ndls/internal/seal"
 )
 
 // fileHead is the size of what precedes the first message of an Arrow file.
@@ -12,7 +14,7 @@ const fileHead = 8
 // bytes, so that the buffers after them start on a line. A message is
 // 0xffffffff, the length of the metadata as int32, the metadata.
 type aligner struct {
-	sealer
+	*seal.Writer
 	head     int // bytes of the file head to come
 	messages int // messages to come
 	message  []byte
@@ -20,18 +22,18 @@ type aligner struct {
 
 // newAligner expects the file head and the schema first.
 func newAligner(w io.Writer) *aligner {
-	return &aligner{sealer: sealer{w: w}, head: fileHead, messages: 1}
+	return &aligner{Writer: seal.NewWriter(w), head: fileHead, messages: 1}
 }
 
 func (a *aligner) Write(p []byte) (int, error) {
 	rest := p
-	if n := min(a.head, len(rest)); n > 0 && !a.holding {
-		if _, err := a.sealer.Write(rest[:n]); err != nil {
+	if n := min(a.head, len(rest)); n > 0 && !a.Holding() {
+		if _, err := a.Writer.Write(rest[:n]); err != nil {
 			return 0, err
 		}
 		a.head, rest = a.head-n, rest[n:]
 	}
-	for a.messages > 0 && len(rest) > 0 && !a.holding {
+	for a.messages > 0 && len(rest) > 0 && !a.Holding() {
 		n := min(a.missing(), len(rest))
 		a.message, rest = append(a.message, rest[:n]...), rest[n:]
 		if a.missing() == 0 {
@@ -40,7 +42,7 @@ func (a *aligner) Write(p []byte) (int, error) {
 			}
 		}
 	}
-	if _, err := a.sealer.Write(rest); err != nil {
+	if _, err := a.Writer.Write(rest); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -57,10 +59,10 @@ func (a *aligner) missing() int {
 
 // flush writes the message so that it ends on a line.
 func (a *aligner) flush() error {
-	end := padded(a.pos + int64(len(a.message)))
-	a.message = append(a.message, make([]byte, end-a.pos-int64(len(a.message)))...)
+	end := padded(a.Pos() + int64(len(a.message)))
+	a.message = append(a.message, make([]byte, end-a.Pos()-int64(len(a.message)))...)
 	binary.LittleEndian.PutUint32(a.message[4:], uint32(len(a.message)-8))
-	_, err := a.sealer.Write(a.message)
+	_, err := a.Writer.Write(a.message)
 	a.messages, a.message = a.messages-1, a.message[:0]
 	return err
 }
@@ -69,7 +71,7 @@ func (a *aligner) flush() error {
 // the messages have now. In the flatbuffer Footer, record batches are field 3, a
 // vector of structs {offset int64, metadata int32, 4 bytes, body int64}.
 func padBlocks(held []byte) {
-	n, ok := footerLength(held, arrowMagic)
+	n, ok := seal.FooterLength(held, seal.Arrow)
 	if !ok || n > int64(len(held)) {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"ndls/internal/seal"
 	"ndls/internal/storage"
 )
 
@@ -17,7 +18,7 @@ import (
 const maxDamageAllocation = 16 << 20
 
 // checkDamaged reads damaged bytes: the data must come back equal, or not at
-// all, with ErrCorrupt and without a large allocation.
+// all, with seal.ErrCorrupt and without a large allocation.
 func checkDamaged(t *testing.T, s sample, data []byte, want any, what string, at int) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -30,8 +31,8 @@ func checkDamaged(t *testing.T, s sample, data []byte, want any, what string, at
 	switch {
 	case err == nil && !reflect.DeepEqual(got, want):
 		t.Errorf("%s %d: other data without an error", what, at)
-	case err != nil && !errors.Is(err, ErrCorrupt):
-		t.Errorf("%s %d: %v, want ErrCorrupt", what, at, err)
+	case err != nil && !errors.Is(err, seal.ErrCorrupt):
+		t.Errorf("%s %d: %v, want seal.ErrCorrupt", what, at, err)
 	}
 }
 
@@ -52,8 +53,8 @@ func TestDamagedFiles(t *testing.T) {
 				flipped := slices.Clone(data)
 				flipped[at] ^= byte(1 + at%255)
 				checkDamaged(t, s, flipped, want, "flip at", at)
-				if err := func() error { _, err := s.read(storage.NewBytesReader(data[:at])); return err }(); !errors.Is(err, ErrCorrupt) {
-					t.Errorf("cut at %d: %v, want ErrCorrupt", at, err)
+				if err := func() error { _, err := s.read(storage.NewBytesReader(data[:at])); return err }(); !errors.Is(err, seal.ErrCorrupt) {
+					t.Errorf("cut at %d: %v, want seal.ErrCorrupt", at, err)
 				}
 			}
 			checkDamaged(t, s, append(slices.Clone(data), 0), want, "longer than", len(data))
@@ -69,8 +70,8 @@ func TestFormatsAreNotMixedUp(t *testing.T) {
 				continue
 			}
 			t.Run(is.name+" read as "+as.name, func(t *testing.T) {
-				if _, err := as.read(storage.NewBytesReader(is.file(t))); !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
-					t.Errorf("got %v, want ErrCorrupt or ErrVersion", err)
+				if _, err := as.read(storage.NewBytesReader(is.file(t))); !errors.Is(err, seal.ErrCorrupt) && !errors.Is(err, seal.ErrVersion) {
+					t.Errorf("got %v, want seal.ErrCorrupt or seal.ErrVersion", err)
 				}
 			})
 		}
@@ -83,29 +84,28 @@ func fuzz(f *testing.F, s sample) {
 	f.Add(data[:len(data)/2])
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, err := s.read(storage.NewBytesReader(data)); err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
-			t.Errorf("%v, want ErrCorrupt or ErrVersion", err)
+		if _, err := s.read(storage.NewBytesReader(data)); err != nil && !errors.Is(err, seal.ErrCorrupt) && !errors.Is(err, seal.ErrVersion) {
+			t.Errorf("%v, want seal.ErrCorrupt or seal.ErrVersion", err)
 		}
 	})
 }
 
-func FuzzCatalog(f *testing.F) { fuzz(f, samples()[0]) }
-func FuzzEdges(f *testing.F)   { fuzz(f, samples()[1]) }
-func FuzzNodes(f *testing.F)   { fuzz(f, samples()[2]) }
-func FuzzLSI(f *testing.F)     { fuzz(f, samples()[3]) }
-func FuzzRows(f *testing.F)    { fuzz(f, samples()[4]) }
+func FuzzEdges(f *testing.F) { fuzz(f, samples()[0]) }
+func FuzzNodes(f *testing.F) { fuzz(f, samples()[1]) }
+func FuzzLSI(f *testing.F)   { fuzz(f, samples()[2]) }
+func FuzzRows(f *testing.F)  { fuzz(f, samples()[3]) }
 
 // reseal makes the seal of a changed footer right again.
 func reseal(t *testing.T, data []byte, magic string) {
 	t.Helper()
-	n, ok := footerLength(data, magic)
+	n, ok := seal.FooterLength(data, magic)
 	if !ok {
 		t.Fatal("no footer")
 	}
 	end := int64(len(data)) - n
-	trailer := data[end-sealTrailer:]
+	trailer := data[end-seal.TrailerBytes:]
 	count := int64(binary.LittleEndian.Uint32(trailer))
-	sealed := data[end-sealTrailer-count*markSize : end-sealTrailer+4]
-	sum := crc32.Update(crc32.Checksum(sealed, castagnoli), castagnoli, data[end:])
+	sealed := data[end-seal.TrailerBytes-count*seal.MarkBytes : end-seal.TrailerBytes+4]
+	sum := crc32.Update(crc32.Checksum(sealed, seal.Castagnoli), seal.Castagnoli, data[end:])
 	binary.LittleEndian.PutUint32(trailer[4:], sum)
 }

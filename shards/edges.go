@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"unsafe"
 
+	"ndls/catalog"
+	"ndls/internal/seal"
+
 	"github.com/apache/arrow/go/v14/parquet"
 	"github.com/apache/arrow/go/v14/parquet/file"
 
@@ -65,7 +68,7 @@ func newEdgeWriter(w io.Writer, m EdgeMeta, props *parquet.WriterProperties) (*E
 	if !m.valid() {
 		return nil, fmt.Errorf("shards: edge shard with impossible bounds %+v", m)
 	}
-	out, err := newParquetWriter(w, KindEdges, edgeColumns, m.pairs(), props)
+	out, err := newParquetWriter(w, catalog.KindEdges, edgeColumns, m.pairs(), props)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +196,7 @@ type EdgeReader struct {
 // OpenEdges checks the shard's footer and metadata; name stands for it in
 // errors. r stays open when reading is done.
 func OpenEdges(r storage.Reader, name string) (*EdgeReader, error) {
-	in, err := openParquet(r, name, KindEdges, edgeColumns)
+	in, err := openParquet(r, name, catalog.KindEdges, edgeColumns)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +218,7 @@ func OpenEdges(r storage.Reader, name string) (*EdgeReader, error) {
 	}
 	e.meta.Interval = int(interval)
 	if !e.meta.valid() {
-		return nil, corrupt(name, "impossible bounds %+v", e.meta)
+		return nil, seal.Corrupt(name, "impossible bounds %+v", e.meta)
 	}
 	return e, nil
 }
@@ -228,7 +231,7 @@ func (e *EdgeReader) NumEdges() int64 { return e.in.rows }
 
 // Read fills src and dst, which have the same length, from the front and
 // returns the number of edges; io.EOF comes alone, with 0. A damaged row group
-// gives ErrCorrupt before any of its edges.
+// gives seal.ErrCorrupt before any of its edges.
 func (e *EdgeReader) Read(src, dst []uint32) (n int, err error) {
 	if len(src) != len(dst) {
 		return 0, fmt.Errorf("shards: %d sources for %d destinations", len(src), len(dst))

@@ -10,9 +10,11 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"ndls/catalog"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
 )
 
@@ -46,8 +48,6 @@ const (
 	// hopLoad is how much is read at a time to make a stream resident.
 	hopLoad = 16 << 20
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // HopWriter packs the edges of one interval into a hop stream.
 type HopWriter struct {
@@ -146,7 +146,7 @@ func hopFooterBytes(frames int64) int64 {
 
 func hopChecksum(footer []byte) uint32 {
 	t := len(footer) - hopTrailer
-	return crc32.Update(crc32.Checksum(footer[:t], castagnoli), castagnoli, footer[t+16:])
+	return crc32.Update(crc32.Checksum(footer[:t], seal.Castagnoli), seal.Castagnoli, footer[t+16:])
 }
 
 // hopFrame says where a frame is, in multiples of packed.Align, and what is in
@@ -167,7 +167,7 @@ type HopFile struct {
 }
 
 // OpenHops reads the footer of a hop stream; name is for messages. Damage gives
-// ErrCorrupt, another format version ErrVersion.
+// seal.ErrCorrupt, another format version seal.ErrVersion.
 func OpenHops(r storage.Reader, name string) (*HopFile, error) {
 	h := &HopFile{r: r, c: r, name: name}
 	size := r.Size()
@@ -183,7 +183,7 @@ func OpenHops(r storage.Reader, name string) (*HopFile, error) {
 		return nil, h.bad("no hop stream")
 	}
 	if v := binary.LittleEndian.Uint32(t[8:]); v != hopVersion {
-		return nil, fmt.Errorf("shards: %s: hop stream version %d, this program reads %d: remove the file, it is rebuilt from its shard: %w", name, v, hopVersion, ErrVersion)
+		return nil, fmt.Errorf("shards: %s: hop stream version %d, this program reads %d: remove the file, it is rebuilt from its shard: %w", name, v, hopVersion, seal.ErrVersion)
 	}
 	get := func(i int) int64 { return int64(binary.LittleEndian.Uint64(t[16+8*i:])) }
 	m := EdgeMeta{Interval: int(get(1)), Lo: get(2), Hi: get(3), NumNodes: get(4), BlockRows: packed.BlockRows}
@@ -203,7 +203,7 @@ func OpenHops(r storage.Reader, name string) (*HopFile, error) {
 }
 
 func (h *HopFile) bad(format string, a ...any) error {
-	return fmt.Errorf("shards: %s: %s: remove it, it is rebuilt from its shard: %w", h.name, fmt.Sprintf(format, a...), ErrCorrupt)
+	return fmt.Errorf("shards: %s: %s: remove it, it is rebuilt from its shard: %w", h.name, fmt.Sprintf(format, a...), seal.ErrCorrupt)
 }
 
 // index sorts the frames of a footer by strip.
@@ -293,7 +293,7 @@ func (h *HopFile) decode(buf []byte, strip, at int) (packed.Frame, error) {
 	}
 	if err != nil {
 		return frame, fmt.Errorf("shards: %s: strip %d, frame %d: %w: %w: remove the file, it is rebuilt from its shard",
-			h.name, strip, at-int(h.start[strip]), err, ErrCorrupt)
+			h.name, strip, at-int(h.start[strip]), err, seal.ErrCorrupt)
 	}
 	return frame, nil
 }
@@ -451,7 +451,7 @@ type HopStream struct {
 
 // OpenHopStream opens the hop stream of every interval the catalogue holds.
 // ctx ends the reads of later passes too, until [HopStream.Use].
-func OpenHopStream(ctx context.Context, c *Catalog) (*HopStream, error) {
+func OpenHopStream(ctx context.Context, c *catalog.Catalog) (*HopStream, error) {
 	var files []*HopFile
 	fail := func(err error) (*HopStream, error) {
 		for _, f := range files {
@@ -459,7 +459,7 @@ func OpenHopStream(ctx context.Context, c *Catalog) (*HopStream, error) {
 		}
 		return nil, err
 	}
-	for _, e := range c.Entries(KindHops) {
+	for _, e := range c.Entries(catalog.KindHops) {
 		r, err := c.Open(ctx, e)
 		if err != nil {
 			return fail(err)
@@ -485,13 +485,13 @@ func NewHopStream(ctx context.Context, files ...*HopFile) (*HopStream, error) {
 	rows := int64(0)
 	for i, f := range files {
 		if f.meta.Lo != rows {
-			return nil, fmt.Errorf("shards: %s starts at row %d, not %d: %w", f.name, f.meta.Lo, rows, ErrCorrupt)
+			return nil, fmt.Errorf("shards: %s starts at row %d, not %d: %w", f.name, f.meta.Lo, rows, seal.ErrCorrupt)
 		}
 		rows, s.nodes = f.meta.Hi, f.meta.NumNodes
 		s.first = append(s.first, s.first[i]+f.strips())
 	}
 	if len(files) == 0 || rows != s.nodes {
-		return nil, fmt.Errorf("shards: the hop streams end at row %d of %d: %w", rows, s.nodes, ErrCorrupt)
+		return nil, fmt.Errorf("shards: the hop streams end at row %d of %d: %w", rows, s.nodes, seal.ErrCorrupt)
 	}
 	return s, nil
 }

@@ -11,8 +11,10 @@ import (
 	"slices"
 	"testing"
 
+	"ndls/catalog"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
 )
 
@@ -55,10 +57,10 @@ func hopFile(t testing.TB, m EdgeMeta, src, dst []uint32) []byte {
 
 // commitHops stores a graph of three intervals, the last one short, and returns
 // its edges.
-func commitHops(t testing.TB, store storage.Store, n int) (c *Catalog, src, dst []uint32) {
+func commitHops(t testing.TB, store storage.Store, n int) (c *catalog.Catalog, src, dst []uint32) {
 	t.Helper()
 	ctx := context.Background()
-	c, err := OpenCatalog(ctx, store)
+	c, err := catalog.Open(ctx, store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +68,7 @@ func commitHops(t testing.TB, store storage.Store, n int) (c *Catalog, src, dst 
 	for i := 0; i*interval < n; i++ {
 		m := EdgeMeta{Interval: i, Lo: int64(i * interval), Hi: int64(min((i+1)*interval, n)), NumNodes: int64(n), BlockRows: packed.BlockRows}
 		s, d := hopEdges(uint64(i), n, int(m.Lo), int(m.Hi), 400000)
-		f, err := c.Create(ctx, KindHops, fmt.Sprintf("graph/hops/part-%05d.hops", i), int32(i), NotApplicable)
+		f, err := c.Create(ctx, catalog.KindHops, fmt.Sprintf("graph/hops/part-%05d.hops", i), int32(i), catalog.NotApplicable)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +123,7 @@ func readWindow(s *HopStream, lo, hi uint32) (src, dst []uint32, err error) {
 			return nil, nil, err
 		}
 		if n := int64(len(src) - before); lo == 0 && int64(hi) == s.NumNodes() && n != s.Edges(strip) {
-			return nil, nil, fmt.Errorf("strip %d gives %d edges of %d: %w", strip, n, s.Edges(strip), ErrCorrupt)
+			return nil, nil, fmt.Errorf("strip %d gives %d edges of %d: %w", strip, n, s.Edges(strip), seal.ErrCorrupt)
 		}
 	}
 	return src, dst, nil
@@ -440,7 +442,7 @@ func TestHopStreamDamage(t *testing.T) {
 				}
 			}
 		}
-		if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
+		if err != nil && !errors.Is(err, seal.ErrCorrupt) && !errors.Is(err, seal.ErrVersion) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"ndls/catalog"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/rng"
@@ -26,7 +27,7 @@ type Measured struct {
 // each in every round, in turn. A record batch of rows is charged to b, some
 // 16 MiB; on the heap are a few MiB.
 func Measure(ctx context.Context, store storage.Store, b *mem.Budget, edges, rows int64, schema RowSchema, rounds int) ([]Measured, error) {
-	c, err := OpenCatalog(ctx, store)
+	c, err := catalog.Open(ctx, store)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func Measure(ctx context.Context, store storage.Store, b *mem.Budget, edges, row
 }
 
 // timed opens a file of the catalogue and measures how long it takes to read.
-func timed(c *Catalog, ctx context.Context, path string, read func(r storage.Reader) error) (time.Duration, error) {
+func timed(c *catalog.Catalog, ctx context.Context, path string, read func(r storage.Reader) error) (time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -96,9 +97,9 @@ const measuredBlock = 1 << 20
 // writeMeasuredEdges commits a shard of one block, whose sources are four apart
 // on average, as those of a block of ogbn-papers100M are. What it takes to draw
 // the edges does not count.
-func writeMeasuredEdges(ctx context.Context, c *Catalog, path string, edges int64) (took time.Duration, err error) {
+func writeMeasuredEdges(ctx context.Context, c *catalog.Catalog, path string, edges int64) (took time.Duration, err error) {
 	start := time.Now()
-	f, err := c.Create(ctx, KindEdges, path, 0, NotApplicable)
+	f, err := c.Create(ctx, catalog.KindEdges, path, 0, catalog.NotApplicable)
 	if err != nil {
 		return 0, err
 	}
@@ -178,9 +179,9 @@ func (m *measuredBatch) free() {
 	m.values.Free()
 }
 
-func (m *measuredBatch) write(ctx context.Context, c *Catalog, path string, rows int64) (time.Duration, error) {
+func (m *measuredBatch) write(ctx context.Context, c *catalog.Catalog, path string, rows int64) (time.Duration, error) {
 	start := time.Now()
-	f, err := c.Create(ctx, KindSmoothed, path, 0, NotApplicable)
+	f, err := c.Create(ctx, catalog.KindSmoothed, path, 0, catalog.NotApplicable)
 	if err != nil {
 		return 0, err
 	}

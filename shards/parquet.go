@@ -6,6 +6,8 @@ import (
 	"io"
 	"strconv"
 
+	"ndls/internal/seal"
+
 	"github.com/apache/arrow/go/v14/arrow/memory"
 	"github.com/apache/arrow/go/v14/parquet"
 	"github.com/apache/arrow/go/v14/parquet/compress"
@@ -98,14 +100,14 @@ func writerProperties(extra ...parquet.WriterProperty) *parquet.WriterProperties
 
 // parquetWriter writes a sealed Parquet file of one table.
 type parquetWriter struct {
-	sink *sealer
+	sink *seal.Writer
 	file *file.Writer
 	rows int64
 }
 
 // newParquetWriter starts a file; pairs are keys and values of its metadata.
 func newParquetWriter(w io.Writer, format string, columns []column, pairs []string, props *parquet.WriterProperties) (_ *parquetWriter, err error) {
-	p := &parquetWriter{sink: &sealer{w: w}}
+	p := &parquetWriter{sink: seal.NewWriter(w)}
 	defer p.recovered(&err)
 	root, err := parquetSchema(columns)
 	if err != nil {
@@ -127,8 +129,8 @@ func (p *parquetWriter) recovered(err *error) {
 	if x := recover(); x != nil {
 		*err = fmt.Errorf("shards: writing Parquet: %v", x)
 	}
-	if p.sink.err != nil {
-		*err = p.sink.err
+	if p.sink.Err() != nil {
+		*err = p.sink.Err()
 	}
 }
 
@@ -137,17 +139,17 @@ func (p *parquetWriter) endGroup(g file.RowGroupWriter, rows int) error {
 	if err := g.Close(); err != nil {
 		return fmt.Errorf("shards: closing row group: %w", err)
 	}
-	p.sink.mark(rows)
+	p.sink.Mark(rows)
 	p.rows += int64(rows)
 	return nil
 }
 
 func (p *parquetWriter) close() error {
-	p.sink.holding = true
+	p.sink.Hold()
 	if err := p.file.Close(); err != nil {
 		return fmt.Errorf("shards: closing Parquet file: %w", err)
 	}
-	return p.sink.finish(parquetMagic, nil)
+	return p.sink.Finish(seal.Parquet, nil)
 }
 
 // parquetReader reads a sealed Parquet file row group by row group. A row group
@@ -156,7 +158,7 @@ type parquetReader struct {
 	name  string
 	src   *groupSource
 	file  *file.Reader
-	marks []mark
+	marks []seal.Mark
 	rows  int64
 }
 
@@ -207,10 +209,10 @@ func (s *groupSource) Close() error { return nil }
 // version with exactly these columns.
 func openParquet(r storage.Reader, name, format string, columns []column) (_ *parquetReader, err error) {
 	p := &parquetReader{name: name, src: &groupSource{Reader: r}}
-	marks, err := readMarks(r, name, parquetMagic)
+	marks, err := seal.ReadMarks(r, name, seal.Parquet)
 	if err != nil {
 		if reason := foreignEncoding(r); reason != "" {
-			return nil, refuse(name, reason)
+			return nil, seal.Refuse(name, reason)
 		}
 		return nil, err
 	}
@@ -219,7 +221,7 @@ func openParquet(r storage.Reader, name, format string, columns []column) (_ *pa
 	props.BufferedStreamEnabled = true
 	props.BufferSize = 64 << 10
 	if p.file, err = file.NewParquetReader(p.src, file.WithReadProps(props)); err != nil {
-		return nil, corrupt(name, "%v", err)
+		return nil, seal.Corrupt(name, "%v", err)
 	}
 	p.marks, p.rows = marks[:len(marks)-1], p.file.NumRows()
 	if err := p.check(format, columns); err != nil {
@@ -228,11 +230,11 @@ func openParquet(r storage.Reader, name, format string, columns []column) (_ *pa
 	return p, nil
 }
 
-// recovered turns a panic of the library into ErrCorrupt, unless the storage
+// recovered turns a panic of the library into seal.ErrCorrupt, unless the storage
 // failed below it.
 func (p *parquetReader) recovered(err *error) {
 	if x := recover(); x != nil {
-		*err = corrupt(p.name, "decoding: %v", x)
+		*err = seal.Corrupt(p.name, "decoding: %v", x)
 	}
 	if p.src.err != nil {
 		*err = fmt.Errorf("shards: read %s: %w", p.name, p.src.err)
@@ -251,42 +253,42 @@ func (p *parquetReader) meta(key string) string {
 func (p *parquetReader) metaInt(key string) (int64, error) {
 	v, err := strconv.ParseInt(p.meta(key), 10, 64)
 	if err != nil || v < 0 {
-		return 0, corrupt(p.name, "its metadata %s is %q", key, p.meta(key))
+		return 0, seal.Corrupt(p.name, "its metadata %s is %q", key, p.meta(key))
 	}
 	return v, nil
 }
 
 func (p *parquetReader) check(format string, columns []column) error {
 	if got := p.meta(keyFormat); got != format {
-		return corrupt(p.name, "it holds %q where %q was expected", got, format)
+		return seal.Corrupt(p.name, "it holds %q where %q was expected", got, format)
 	}
 	if got := p.meta(keyVersion); got != formatVersion {
 		return fmt.Errorf("shards: %s: version %q, this program reads %q: %w: use the program that wrote it, or run the stage again",
-			p.name, got, formatVersion, ErrVersion)
+			p.name, got, formatVersion, seal.ErrVersion)
 	}
 	if reason := badEncoding(p.file); reason != "" {
-		return refuse(p.name, reason)
+		return seal.Refuse(p.name, reason)
 	}
 	root, err := parquetSchema(columns)
 	if err != nil {
 		return err
 	}
 	if !p.file.MetaData().Schema.Equals(schema.NewSchema(root)) {
-		return corrupt(p.name, "its columns are %s", p.file.MetaData().Schema)
+		return seal.Corrupt(p.name, "its columns are %s", p.file.MetaData().Schema)
 	}
 	if p.file.NumRowGroups() != len(p.marks) {
-		return corrupt(p.name, "%d row groups, %d in its seal", p.file.NumRowGroups(), len(p.marks))
+		return seal.Corrupt(p.name, "%d row groups, %d in its seal", p.file.NumRowGroups(), len(p.marks))
 	}
 	var rows, first int64
 	for i, m := range p.marks {
 		n := p.file.RowGroup(i).NumRows()
-		if n != int64(m.rows) || m.end-first > maxGroupBytes {
-			return corrupt(p.name, "row group %d has %d rows in %d bytes, %d rows in its seal", i, n, m.end-first, m.rows)
+		if n != int64(m.Rows) || m.End-first > maxGroupBytes {
+			return seal.Corrupt(p.name, "row group %d has %d rows in %d bytes, %d rows in its seal", i, n, m.End-first, m.Rows)
 		}
-		rows, first = rows+n, m.end
+		rows, first = rows+n, m.End
 	}
 	if rows != p.rows {
-		return corrupt(p.name, "%d rows in row groups, %d in all", rows, p.rows)
+		return seal.Corrupt(p.name, "%d rows in row groups, %d in all", rows, p.rows)
 	}
 	return nil
 }
@@ -323,7 +325,7 @@ func foreignEncoding(r storage.Reader) (reason string) {
 	if _, err := r.ReadAt(tail, r.Size()-int64(len(tail))); err != nil && err != io.EOF {
 		return ""
 	}
-	if n, ok := footerLength(tail, parquetMagic); !ok || n > r.Size() {
+	if n, ok := seal.FooterLength(tail, seal.Parquet); !ok || n > r.Size() {
 		return ""
 	}
 	f, err := file.NewParquetReader(&groupSource{Reader: r})
@@ -344,7 +346,7 @@ func (p *parquetReader) columns(i, n int) (cols []file.ColumnChunkReader, rows i
 	cols = make([]file.ColumnChunkReader, n)
 	for c := range cols {
 		if cols[c], err = group.Column(c); err != nil {
-			return nil, 0, corrupt(p.name, "row group %d: %v", i, err)
+			return nil, 0, seal.Corrupt(p.name, "row group %d: %v", i, err)
 		}
 	}
 	return cols, group.NumRows(), nil
@@ -354,18 +356,18 @@ func (p *parquetReader) columns(i, n int) (cols []file.ColumnChunkReader, rows i
 func (p *parquetReader) load(i int) error {
 	var first int64
 	if i > 0 {
-		first = p.marks[i-1].end
+		first = p.marks[i-1].End
 	}
-	size := int(p.marks[i].end - first)
+	size := int(p.marks[i].End - first)
 	if cap(p.src.group) < size {
 		p.src.group = make([]byte, size)
 	}
 	p.src.group, p.src.first = p.src.group[:size], first
-	if err := readFull(p.src.Reader, p.name, p.src.group, first); err != nil {
+	if err := seal.ReadFull(p.src.Reader, p.name, p.src.group, first); err != nil {
 		return err
 	}
-	if crc32.Checksum(p.src.group, castagnoli) != p.marks[i].sum {
-		return corrupt(p.name, "row group %d is damaged", i)
+	if crc32.Checksum(p.src.group, seal.Castagnoli) != p.marks[i].Sum {
+		return seal.Corrupt(p.name, "row group %d is damaged", i)
 	}
 	return nil
 }
@@ -380,15 +382,15 @@ func readColumn[T any](p *parquetReader, col file.ColumnChunkReader, values []T)
 	defer p.recovered(&err)
 	typed, ok := col.(columnReader[T])
 	if !ok {
-		return corrupt(p.name, "column %s has another type", col.Descriptor().Name())
+		return seal.Corrupt(p.name, "column %s has another type", col.Descriptor().Name())
 	}
 	for len(values) > 0 {
 		_, n, err := typed.ReadBatch(int64(len(values)), values, nil, nil)
 		if err != nil {
-			return corrupt(p.name, "column %s: %v", col.Descriptor().Name(), err)
+			return seal.Corrupt(p.name, "column %s: %v", col.Descriptor().Name(), err)
 		}
 		if n == 0 {
-			return corrupt(p.name, "column %s: %d values are missing", col.Descriptor().Name(), len(values))
+			return seal.Corrupt(p.name, "column %s: %d values are missing", col.Descriptor().Name(), len(values))
 		}
 		values = values[n:]
 	}

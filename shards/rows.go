@@ -8,6 +8,8 @@ import (
 	"math"
 	"sync"
 
+	"ndls/internal/seal"
+
 	"github.com/apache/arrow/go/v14/arrow"
 	"github.com/apache/arrow/go/v14/arrow/array"
 	"github.com/apache/arrow/go/v14/arrow/ipc"
@@ -141,7 +143,7 @@ func (w *RowWriter) Write(id []int64, label []int32, values []float32) (err erro
 	if err := w.writeRecord(columns, n); err != nil {
 		return err
 	}
-	w.sink.mark(n)
+	w.sink.Mark(n)
 	w.rows += int64(n)
 	return nil
 }
@@ -187,8 +189,8 @@ func (w *RowWriter) recovered(err *error) {
 	if x := recover(); x != nil {
 		*err = fmt.Errorf("shards: writing Arrow: %v", x)
 	}
-	if w.sink.err != nil {
-		*err = w.sink.err
+	if w.sink.Err() != nil {
+		*err = w.sink.Err()
 	}
 }
 
@@ -196,12 +198,12 @@ func (w *RowWriter) recovered(err *error) {
 // commit what is below.
 func (w *RowWriter) Close() (rows int64, err error) {
 	defer w.recovered(&err)
-	w.sink.holding = true
+	w.sink.Hold()
 	if err := w.out.Close(); err != nil {
 		return 0, fmt.Errorf("shards: closing Arrow file: %w", err)
 	}
-	padBlocks(w.sink.held.Bytes())
-	return w.rows, w.sink.finish(arrowMagic, endOfStream)
+	padBlocks(w.sink.Held())
+	return w.rows, w.sink.Finish(seal.Arrow, endOfStream)
 }
 
 // RowBatch receives the rows of a record batch, in the memory of its slices up
@@ -222,7 +224,7 @@ type RowReader struct {
 	name    string
 	src     storage.Reader
 	schema  RowSchema
-	batches []mark
+	batches []seal.Mark
 	first   []int64 // row of the file at which a batch starts
 	rows    int64
 }
@@ -230,7 +232,7 @@ type RowReader struct {
 // OpenRows checks the file's footer and schema; name stands for it in errors. r
 // stays open when reading is done. It reads files of [RowWriter] only.
 func OpenRows(r storage.Reader, name string) (*RowReader, error) {
-	marks, err := readMarks(r, name, arrowMagic)
+	marks, err := seal.ReadMarks(r, name, seal.Arrow)
 	if err != nil {
 		return nil, err
 	}
@@ -240,12 +242,12 @@ func OpenRows(r storage.Reader, name string) (*RowReader, error) {
 	}
 	f := &RowReader{name: name, src: r, schema: schema, batches: marks[:len(marks)-1]}
 	for i, m := range f.batches {
-		body := schema.bodyBytes(int64(m.rows))
-		if head := m.end - f.start(i) - body; m.rows == 0 || head < 0 || head > maxBatchHead {
-			return nil, corrupt(name, "record batch %d of %d rows has %d bytes", i, m.rows, m.end-f.start(i))
+		body := schema.bodyBytes(int64(m.Rows))
+		if head := m.End - f.start(i) - body; m.Rows == 0 || head < 0 || head > maxBatchHead {
+			return nil, seal.Corrupt(name, "record batch %d of %d rows has %d bytes", i, m.Rows, m.End-f.start(i))
 		}
 		f.first = append(f.first, f.rows)
-		f.rows += int64(m.rows)
+		f.rows += int64(m.Rows)
 	}
 	return f, nil
 }
@@ -255,7 +257,7 @@ func readSchema(r storage.Reader, name string) (s RowSchema, err error) {
 	src := &groupSource{Reader: r}
 	defer func() {
 		if x := recover(); x != nil {
-			err = corrupt(name, "decoding: %v", x)
+			err = seal.Corrupt(name, "decoding: %v", x)
 		}
 		if src.err != nil {
 			err = fmt.Errorf("shards: read %s: %w", name, src.err)
@@ -263,25 +265,25 @@ func readSchema(r storage.Reader, name string) (s RowSchema, err error) {
 	}()
 	f, err := ipc.NewFileReader(src, ipc.WithAllocator(allocator))
 	if err != nil {
-		return s, corrupt(name, "%v", err)
+		return s, seal.Corrupt(name, "%v", err)
 	}
 	defer f.Close()
 	got := f.Schema()
 	if v, ok := got.Metadata().GetValue(keyVersion); ok && v != formatVersion {
 		return s, fmt.Errorf("shards: %s: version %q, this program reads %q: %w: use the program that wrote it, or run the stage again",
-			name, v, formatVersion, ErrVersion)
+			name, v, formatVersion, seal.ErrVersion)
 	}
 	fields := got.Fields()
 	if len(fields) == 0 {
-		return s, corrupt(name, "it has no columns")
+		return s, seal.Corrupt(name, "it has no columns")
 	}
 	list, ok := fields[len(fields)-1].Type.(*arrow.FixedSizeListType)
 	if !ok {
-		return s, corrupt(name, "its columns are %s", got)
+		return s, seal.Corrupt(name, "its columns are %s", got)
 	}
 	s = RowSchema{Column: fields[len(fields)-1].Name, Width: int(list.Len()), Label: len(fields) == 3, Half: list.Elem().ID() == arrow.FLOAT16}
 	if !s.valid() || !got.Equal(s.arrow()) {
-		return s, corrupt(name, "its columns are %s", got)
+		return s, seal.Corrupt(name, "its columns are %s", got)
 	}
 	return s, nil
 }
@@ -291,12 +293,12 @@ func (f *RowReader) start(i int) int64 {
 	if i == 0 {
 		return 0
 	}
-	return f.batches[i-1].end
+	return f.batches[i-1].End
 }
 
 // body is where the buffers of batch i start.
 func (f *RowReader) body(i int) int64 {
-	return f.batches[i].end - f.schema.bodyBytes(int64(f.batches[i].rows))
+	return f.batches[i].End - f.schema.bodyBytes(int64(f.batches[i].Rows))
 }
 
 // Schema is the shape of the rows.
@@ -310,15 +312,15 @@ func (f *RowReader) NumBatches() int { return len(f.batches) }
 
 // BatchRows is the number of rows of batch i, and First its first row.
 func (f *RowReader) BatchRows(i int) (first, rows int64) {
-	return f.first[i], int64(f.batches[i].rows)
+	return f.first[i], int64(f.batches[i].Rows)
 }
 
 // ReadBatch reads record batch i into dst. Where the memory of dst.Values has
-// [RowSlack], dst.Values may start inside it. A damaged batch gives ErrCorrupt,
+// [RowSlack], dst.Values may start inside it. A damaged batch gives seal.ErrCorrupt,
 // and dst holds nothing of use.
 func (f *RowReader) ReadBatch(i int, dst *RowBatch) error {
 	m := f.batches[i]
-	n := int(m.rows)
+	n := int(m.Rows)
 	dst.First = f.first[i]
 	dst.ID = resize(dst.ID, n)
 	dst.Label = resize(dst.Label, 0)
@@ -337,8 +339,8 @@ func (f *RowReader) ReadBatch(i int, dst *RowBatch) error {
 	if in.err != nil {
 		return in.err
 	}
-	if in.off != m.end || in.sum != m.sum {
-		return corrupt(f.name, "record batch %d is damaged", i)
+	if in.off != m.End || in.sum != m.Sum {
+		return seal.Corrupt(f.name, "record batch %d is damaged", i)
 	}
 	return nil
 }
@@ -346,7 +348,7 @@ func (f *RowReader) ReadBatch(i int, dst *RowBatch) error {
 // ReadIDs reads the ids of consecutive rows of batch i, from its row at on. They
 // are not checked: the checksum is that of the whole batch.
 func (f *RowReader) ReadIDs(i int, at int64, dst []int64) error {
-	return readFull(f.src, f.name, mem.AsBytes(dst), f.body(i)+8*at)
+	return seal.ReadFull(f.src, f.name, mem.AsBytes(dst), f.body(i)+8*at)
 }
 
 // ReadValues reads the values of so many rows of batch i, from its row at on, into
@@ -354,7 +356,7 @@ func (f *RowReader) ReadIDs(i int, at int64, dst []int64) error {
 // are not checked, as in [RowReader.ReadIDs].
 func (f *RowReader) ReadValues(i int, at, rows int64, space []float32) ([]float32, error) {
 	row := int64(f.schema.Width) * f.schema.valueSize()
-	in := &batchReader{f: f, off: f.batches[i].end - padded(int64(f.batches[i].rows)*row) + at*row}
+	in := &batchReader{f: f, off: f.batches[i].End - padded(int64(f.batches[i].Rows)*row) + at*row}
 	values := in.values(space, int(rows)*f.schema.Width)
 	return values, in.err
 }
@@ -371,8 +373,8 @@ func (b *batchReader) read(p []byte) {
 	if b.err != nil {
 		return
 	}
-	b.err = readFull(b.f.src, b.f.name, p, b.off)
-	b.sum = crc32.Update(b.sum, castagnoli, p)
+	b.err = seal.ReadFull(b.f.src, b.f.name, p, b.off)
+	b.sum = crc32.Update(b.sum, seal.Castagnoli, p)
 	b.off += int64(len(p))
 }
 
@@ -414,13 +416,13 @@ func (b *batchReader) readPages(p []byte, skip, size int) {
 	got, err := b.f.src.ReadAt(p, b.off-int64(skip))
 	if got < skip+size {
 		if err == nil || err == io.EOF || err == io.ErrUnexpectedEOF {
-			b.err = corrupt(b.f.name, "it ends at byte %d, %d more were expected", b.off-int64(skip-got), skip+size-got)
+			b.err = seal.Corrupt(b.f.name, "it ends at byte %d, %d more were expected", b.off-int64(skip-got), skip+size-got)
 		} else {
 			b.err = fmt.Errorf("shards: read %s: %w", b.f.name, err)
 		}
 		return
 	}
-	b.sum = crc32.Update(b.sum, castagnoli, p[skip:skip+size])
+	b.sum = crc32.Update(b.sum, seal.Castagnoli, p[skip:skip+size])
 	b.off += int64(size)
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ndls/internal/mem"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
 )
 
@@ -104,7 +105,7 @@ func TestReadingPastTheEnd(t *testing.T) {
 		"values": second(f.ReadValues(0, 0, 2, make([]float32, 6))),
 		"pages":  second(f.ReadValues(0, 0, 2, make([]float32, 6+RowSlack))),
 	} {
-		if !errors.Is(err, ErrCorrupt) {
+		if !errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"testing"
 
+	"ndls/internal/seal"
+
 	"github.com/apache/arrow/go/v14/arrow"
 	"github.com/apache/arrow/go/v14/arrow/array"
 	"github.com/apache/arrow/go/v14/arrow/ipc"
@@ -192,8 +194,8 @@ func TestRowsOfOtherProgramsAreRefused(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenRows(storage.NewBytesReader(out.Bytes()), "x.arrow"); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("got %v, want ErrCorrupt", err)
+	if _, err := OpenRows(storage.NewBytesReader(out.Bytes()), "x.arrow"); !errors.Is(err, seal.ErrCorrupt) {
+		t.Errorf("got %v, want seal.ErrCorrupt", err)
 	}
 }
 

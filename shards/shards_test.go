@@ -10,6 +10,9 @@ import (
 	"slices"
 	"testing"
 
+	"ndls/catalog"
+	"ndls/internal/seal"
+
 	"github.com/apache/arrow/go/v14/arrow/memory"
 	"go.uber.org/goleak"
 
@@ -40,7 +43,6 @@ type sample struct {
 
 func samples() []sample {
 	return []sample{
-		{"catalogue", sampleCatalog, func(r storage.Reader) (any, error) { return readCatalog(r) }},
 		{"edges", sampleEdges, func(r storage.Reader) (any, error) { return readAllEdges(r) }},
 		{"nodes", sampleNodes, func(r storage.Reader) (any, error) { return readAllNodes(r) }},
 		{"lsi", sampleLSI, func(r storage.Reader) (any, error) { return readAllLSI(r) }},
@@ -49,19 +51,6 @@ func samples() []sample {
 			return sampleRows(t, RowSchema{Column: "probability", Width: 5, Label: true, Half: true})
 		}, func(r storage.Reader) (any, error) { return readAllRows(r) }},
 	}
-}
-
-func sampleCatalog(t testing.TB) []byte {
-	t.Helper()
-	data, err := encodeCatalog([]Entry{
-		{Kind: KindEdges, Path: "graph/edges/part-00000.parquet", Rows: 12, Bytes: 345, Checksum: "sha256:00", Interval: 0, Block: -1},
-		{Kind: KindNodes, Path: "graph/nodes.parquet", Rows: 7, Bytes: 99, Checksum: "sha256:11", Interval: -1, Block: -1},
-		{Kind: KindFeatures, Path: "graph/features/tile-00001-00002.f32", Rows: 7, Bytes: 448, Checksum: "sha256:22", Interval: 1, Block: 2},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 type edges struct {
@@ -320,8 +309,8 @@ func TestReadersReportStorageErrors(t *testing.T) {
 					}
 					return
 				}
-				if !errors.Is(err, storage.ErrDisk) || errors.Is(err, ErrCorrupt) {
-					t.Fatalf("fault in read %d gives %v, want ErrDisk and not ErrCorrupt", at-1, err)
+				if !errors.Is(err, storage.ErrDisk) || errors.Is(err, seal.ErrCorrupt) {
+					t.Fatalf("fault in read %d gives %v, want ErrDisk and not seal.ErrCorrupt", at-1, err)
 				}
 			}
 		})
@@ -384,4 +373,13 @@ func TestWritersReportErrorsBelow(t *testing.T) {
 			}
 		})
 	}
+}
+
+func openCatalog(t testing.TB, s storage.Store) *catalog.Catalog {
+	t.Helper()
+	c, err := catalog.Open(context.Background(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

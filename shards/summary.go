@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"ndls/catalog"
+	"ndls/internal/seal"
 )
 
 // SummaryPath is where the graph summary is.
@@ -38,12 +41,12 @@ type Summary struct {
 func (s Summary) HalfFeatures() bool { return s.FeatureType == Float16 }
 
 // WriteSummary commits the summary of a graph.
-func WriteSummary(ctx context.Context, c *Catalog, s Summary) error {
+func WriteSummary(ctx context.Context, c *catalog.Catalog, s Summary) error {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return fmt.Errorf("shards: encode summary: %w", err)
 	}
-	f, err := c.Create(ctx, KindSummary, SummaryPath, NotApplicable, NotApplicable)
+	f, err := c.Create(ctx, catalog.KindSummary, SummaryPath, catalog.NotApplicable, catalog.NotApplicable)
 	if err != nil {
 		return err
 	}
@@ -59,13 +62,13 @@ func WriteSummary(ctx context.Context, c *Catalog, s Summary) error {
 const maxSummaryBytes = 64 << 20
 
 // ReadSummary reads the summary that was committed and checks it.
-func ReadSummary(ctx context.Context, c *Catalog) (Summary, error) {
+func ReadSummary(ctx context.Context, c *catalog.Catalog) (Summary, error) {
 	e, ok := c.Lookup(SummaryPath)
 	if !ok {
 		return Summary{}, fmt.Errorf("shards: %s has no %s: run ndls partition first", c.Store().URI(), SummaryPath)
 	}
 	if e.Bytes > maxSummaryBytes {
-		return Summary{}, corrupt(SummaryPath, "it has %d bytes", e.Bytes)
+		return Summary{}, seal.Corrupt(SummaryPath, "it has %d bytes", e.Bytes)
 	}
 	r, err := c.Stream(ctx, e)
 	if err != nil {
@@ -80,7 +83,7 @@ func ReadSummary(ctx context.Context, c *Catalog) (Summary, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&s); err != nil {
-		return Summary{}, corrupt(SummaryPath, "%v", err)
+		return Summary{}, seal.Corrupt(SummaryPath, "%v", err)
 	}
 	return s, nil
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"io"
 
+	"ndls/catalog"
+	"ndls/internal/seal"
+
 	"github.com/apache/arrow/go/v14/parquet"
 	"github.com/apache/arrow/go/v14/parquet/file"
 
@@ -38,7 +41,7 @@ func WriteNodes(w io.Writer, n int64, fill func(first int64, b NodeBatch) error)
 	size := int(min(n, batchRows))
 	all := newNodeBatch(size)
 	node, split := make([]uint32, size), make([]parquet.ByteArray, size)
-	return writeTable(w, KindNodes, nodeColumns, n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
+	return writeTable(w, catalog.KindNodes, nodeColumns, n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
 		b := all.slice(rows)
 		if err := fill(first, b); err != nil {
 			return err
@@ -64,7 +67,7 @@ func WriteNodes(w io.Writer, n int64, fill func(first int64, b NodeBatch) error)
 // ReadNodes calls visit for batches of at most 65,536 rows of a node table, in
 // order. The batch's slices are valid during the call.
 func ReadNodes(r storage.Reader, name string, visit func(first int64, b NodeBatch) error) error {
-	p, err := openParquet(r, name, KindNodes, nodeColumns)
+	p, err := openParquet(r, name, catalog.KindNodes, nodeColumns)
 	if err != nil {
 		return err
 	}
@@ -86,7 +89,7 @@ func ReadNodes(r storage.Reader, name string, visit func(first int64, b NodeBatc
 		}
 		for i, got := range node[:rows] {
 			if int64(got) != first+int64(i) {
-				return corrupt(name, "row %d is about node %d", first+int64(i), got)
+				return seal.Corrupt(name, "row %d is about node %d", first+int64(i), got)
 			}
 		}
 		return visit(first, b)
@@ -98,12 +101,12 @@ func readSplits(p *parquetReader, col file.ColumnChunkReader, scratch []parquet.
 	defer p.recovered(&err)
 	typed, ok := col.(*file.ByteArrayColumnChunkReader)
 	if !ok {
-		return corrupt(p.name, "column split has another type")
+		return seal.Corrupt(p.name, "column split has another type")
 	}
 	for len(to) > 0 {
 		_, n, err := typed.ReadBatch(int64(len(to)), scratch, nil, nil)
 		if err != nil || n == 0 {
-			return corrupt(p.name, "column split: %d values are missing: %v", len(to), err)
+			return seal.Corrupt(p.name, "column split: %d values are missing: %v", len(to), err)
 		}
 		for i, v := range scratch[:n] {
 			switch string(v) {
@@ -116,7 +119,7 @@ func readSplits(p *parquetReader, col file.ColumnChunkReader, scratch []parquet.
 			case "test":
 				to[i] = 3
 			default:
-				return corrupt(p.name, "split %q is unknown", v)
+				return seal.Corrupt(p.name, "split %q is unknown", v)
 			}
 		}
 		to = to[n:]
@@ -144,7 +147,7 @@ var lsiColumns = []column{int64Column("id"), int32Column("k"), boolColumn("cappe
 // WriteLSI writes a K table of n rows, as [WriteNodes] does.
 func WriteLSI(w io.Writer, n int64, fill func(first int64, b LSIBatch) error) error {
 	all := newLSIBatch(int(min(max(n, 0), batchRows)))
-	return writeTable(w, KindLSI, lsiColumns, n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
+	return writeTable(w, catalog.KindLSI, lsiColumns, n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
 		b := all.slice(rows)
 		if err := fill(first, b); err != nil {
 			return err
@@ -159,7 +162,7 @@ func WriteLSI(w io.Writer, n int64, fill func(first int64, b LSIBatch) error) er
 
 // ReadLSI reads a K table, as [ReadNodes] does.
 func ReadLSI(r storage.Reader, name string, visit func(first int64, b LSIBatch) error) error {
-	p, err := openParquet(r, name, KindLSI, lsiColumns)
+	p, err := openParquet(r, name, catalog.KindLSI, lsiColumns)
 	if err != nil {
 		return err
 	}

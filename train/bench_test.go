@@ -4,6 +4,7 @@ import (
 	"io"
 	"testing"
 
+	"ndls/catalog"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
@@ -86,7 +87,7 @@ func BenchmarkLoader(b *testing.B) {
 		b.ReportMetric(rows*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 	})
 	b.Run("bytes", func(b *testing.B) {
-		file, err := c.Open(b.Context(), c.Entries(shards.KindSmoothed)[0])
+		file, err := c.Open(b.Context(), c.Entries(catalog.KindSmoothed)[0])
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 
 	"ndls/internal/mem"
 	"ndls/internal/rng"
-	"ndls/shards"
+	"ndls/internal/seal"
 )
 
 // clouds is a problem of well separated classes: rows lie around a corner of
@@ -309,10 +309,10 @@ func TestProblemsAreValidated(t *testing.T) {
 		want   string
 		kind   error
 	}{
-		{"too few labels", func(p *Problem) { p.Labels = p.Labels[1:] }, "99 labels", shards.ErrCorrupt},
-		{"too few splits", func(p *Problem) { p.Splits = p.Splits[1:] }, "99 splits", shards.ErrCorrupt},
-		{"a class too large", func(p *Problem) { p.Labels[7] = 2 }, "row 7 has label 2", shards.ErrCorrupt},
-		{"an unknown split", func(p *Problem) { p.Splits[7] = 4 }, "row 7 has label 1 and split 4", shards.ErrCorrupt},
+		{"too few labels", func(p *Problem) { p.Labels = p.Labels[1:] }, "99 labels", seal.ErrCorrupt},
+		{"too few splits", func(p *Problem) { p.Splits = p.Splits[1:] }, "99 splits", seal.ErrCorrupt},
+		{"a class too large", func(p *Problem) { p.Labels[7] = 2 }, "row 7 has label 2", seal.ErrCorrupt},
+		{"an unknown split", func(p *Problem) { p.Splits[7] = 4 }, "row 7 has label 1 and split 4", seal.ErrCorrupt},
 		{"a training row without label", func(p *Problem) { p.Labels[50] = -1 }, "row 50 is to be trained", nil},
 		{"nothing to train on", func(p *Problem) { clear(p.Splits) }, "no row is in the training split", nil},
 		{"one class", func(p *Problem) { p.Classes = 1; clear(p.Labels) }, "two classes", nil},

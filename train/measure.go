@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"ndls/catalog"
 	"ndls/internal/mem"
 	"ndls/internal/rng"
 	"ndls/shards"
@@ -24,7 +25,7 @@ type MeasureOptions struct {
 // checked; the minibatches of an epoch that streams them; predictions by all
 // threads; an epoch of training by one thread with the rows in memory, for which
 // the budget must have room.
-func Measure(ctx context.Context, c *shards.Catalog, o MeasureOptions, res Resources) ([]shards.Measured, error) {
+func Measure(ctx context.Context, c *catalog.Catalog, o MeasureOptions, res Resources) ([]shards.Measured, error) {
 	if err := writeMeasuredRows(ctx, c, o, res.Budget); err != nil {
 		return nil, err
 	}
@@ -106,8 +107,8 @@ func measure(ctx context.Context, src *Smoothed, p Problem, o MeasureOptions, re
 
 // writeMeasuredRows commits rows of random values, the same in every record
 // batch.
-func writeMeasuredRows(ctx context.Context, c *shards.Catalog, o MeasureOptions, b *mem.Budget) error {
-	f, err := c.Create(ctx, shards.KindSmoothed, "smoothed/part-00000.arrow", 0, shards.NotApplicable)
+func writeMeasuredRows(ctx context.Context, c *catalog.Catalog, o MeasureOptions, b *mem.Budget) error {
+	f, err := c.Create(ctx, catalog.KindSmoothed, "smoothed/part-00000.arrow", 0, catalog.NotApplicable)
 	if err != nil {
 		return err
 	}

@@ -4,14 +4,14 @@ import (
 	"errors"
 	"testing"
 
+	"ndls/catalog"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
-	"ndls/shards"
 )
 
 func TestMeasure(t *testing.T) {
 	for _, half := range []bool{false, true} {
-		c, err := shards.OpenCatalog(t.Context(), storage.NewMem())
+		c, err := catalog.Open(t.Context(), storage.NewMem())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func TestMeasure(t *testing.T) {
 			}
 		}
 	}
-	c, err := shards.OpenCatalog(t.Context(), storage.NewMem())
+	c, err := catalog.Open(t.Context(), storage.NewMem())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"ndls/internal/mem"
-	"ndls/shards"
+	"ndls/internal/seal"
 )
 
 const (
@@ -107,8 +107,8 @@ func (m *Model) Save(w io.Writer) error {
 }
 
 // LoadModel reads a model that Save wrote, to the end of r; its weights are
-// charged to b. name stands for the file in errors: [shards.ErrCorrupt] for one
-// that is damaged, [shards.ErrVersion] for one of another version.
+// charged to b. name stands for the file in errors: [seal.ErrCorrupt] for one
+// that is damaged, [seal.ErrVersion] for one of another version.
 func LoadModel(r io.Reader, name string, b *mem.Budget) (*Model, error) {
 	sum := sha256.New()
 	in := io.TeeReader(r, sum)
@@ -139,7 +139,7 @@ func readDims(r io.Reader, name string) ([]int, error) {
 	}
 	if v := head[len(modelMagic)]; v != modelVersion {
 		return nil, fmt.Errorf("train: %s is a model of version %q, this program reads %q: %w: run ndls train again",
-			name, v, modelVersion, shards.ErrVersion)
+			name, v, modelVersion, seal.ErrVersion)
 	}
 	n := binary.LittleEndian.Uint32(head[len(modelMagic)+1:])
 	if n < 2 || n > maxLayers+1 {
@@ -186,5 +186,5 @@ func damaged(name, what string, err error) error {
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("train: read %s: %w", name, err)
 	}
-	return fmt.Errorf("train: model %s: %s is not as written: %w: run ndls train again", name, what, shards.ErrCorrupt)
+	return fmt.Errorf("train: model %s: %s is not as written: %w: run ndls train again", name, what, seal.ErrCorrupt)
 }

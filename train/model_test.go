@@ -8,7 +8,7 @@ import (
 	"testing/iotest"
 
 	"ndls/internal/mem"
-	"ndls/shards"
+	"ndls/internal/seal"
 )
 
 func saved(t testing.TB, m *Model) []byte {
@@ -46,9 +46,9 @@ func TestDamagedModelsAreRefused(t *testing.T) {
 		t.Helper()
 		m, err := LoadModel(bytes.NewReader(bytesOf), "model", b)
 		m.Free()
-		want := shards.ErrCorrupt
+		want := seal.ErrCorrupt
 		if what == "flipped" && i == len(modelMagic) {
-			want = shards.ErrVersion
+			want = seal.ErrVersion
 		}
 		if !errors.Is(err, want) {
 			t.Errorf("%s at %d: %v", what, i, err)
@@ -77,7 +77,7 @@ func TestModelErrorsBesidesDamage(t *testing.T) {
 		if n > 3 {
 			in = &failing{bytes.NewReader(file[:n])}
 		}
-		if _, err := LoadModel(in, "model", b); !errors.Is(err, iotest.ErrTimeout) || errors.Is(err, shards.ErrCorrupt) {
+		if _, err := LoadModel(in, "model", b); !errors.Is(err, iotest.ErrTimeout) || errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("a disk that fails after %d bytes: %v", n, err)
 		}
 	}
@@ -115,7 +115,7 @@ func FuzzLoadModel(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) {
 		m, err := LoadModel(bytes.NewReader(file), "model", b)
 		if err != nil {
-			if !errors.Is(err, shards.ErrCorrupt) && !errors.Is(err, shards.ErrVersion) && !errors.Is(err, mem.ErrBudget) {
+			if !errors.Is(err, seal.ErrCorrupt) && !errors.Is(err, seal.ErrVersion) && !errors.Is(err, mem.ErrBudget) {
 				t.Errorf("an error of no kind: %v", err)
 			}
 			return

@@ -6,11 +6,12 @@ import (
 	"math"
 	"slices"
 
+	"ndls/internal/seal"
+
 	"golang.org/x/sync/errgroup"
 
 	"ndls/internal/mem"
 	"ndls/internal/progress"
-	"ndls/shards"
 )
 
 // predictRows is the number of rows that Predict hands out at a time.
@@ -71,7 +72,7 @@ func newPredictor(src Source, models []*Model, res Resources) (_ *predictor, err
 	for i, m := range models {
 		if m.Width() != src.Width() || !slices.Equal(m.dims, dims) {
 			return nil, fmt.Errorf("train: model %d has layers %v, the first has %v and the smoothed rows have %d values: run ndls train again: %w",
-				i, m.dims, dims, src.Width(), shards.ErrCorrupt)
+				i, m.dims, dims, src.Width(), seal.ErrCorrupt)
 		}
 	}
 	p := &predictor{}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"ndls/internal/mem"
-	"ndls/shards"
+	"ndls/internal/seal"
 )
 
 // randomModel returns a model with random weights.
@@ -107,7 +107,7 @@ func TestPredictFailures(t *testing.T) {
 		"another width":        {randomModel(t, b, 1, 5, 3)},
 		"models of two shapes": {m, randomModel(t, b, 1, 4, 2)},
 	} {
-		if err := Predict(t.Context(), src, models, Resources{Budget: b}, ignore); !errors.Is(err, shards.ErrCorrupt) {
+		if err := Predict(t.Context(), src, models, Resources{Budget: b}, ignore); !errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

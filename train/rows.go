@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ndls/internal/mem"
+	"ndls/internal/seal"
 	"ndls/shards"
 )
 
@@ -34,7 +35,7 @@ func (p Problem) Validate() error {
 	n := p.Source.NumRows()
 	if int64(len(p.Labels)) != n || int64(len(p.Splits)) != n {
 		return fmt.Errorf("train: %d smoothed rows, but %d labels and %d splits: run ndls smooth again: %w",
-			n, len(p.Labels), len(p.Splits), shards.ErrCorrupt)
+			n, len(p.Labels), len(p.Splits), seal.ErrCorrupt)
 	}
 	if w := p.Source.Width(); w < 1 || w > maxDim || p.Classes < 2 || p.Classes > maxDim {
 		return fmt.Errorf("train: rows of %d values in %d classes: training needs at least one value and two classes", w, p.Classes)
@@ -43,7 +44,7 @@ func (p Problem) Validate() error {
 	for i, split := range p.Splits {
 		label := p.Labels[i]
 		if label < -1 || int(label) >= p.Classes || split >= numSplits {
-			return fmt.Errorf("train: row %d has label %d and split %d of %d classes: %w", i, label, split, p.Classes, shards.ErrCorrupt)
+			return fmt.Errorf("train: row %d has label %d and split %d of %d classes: %w", i, label, split, p.Classes, seal.ErrCorrupt)
 		}
 		if label < 0 && (split == Train || split == Valid) {
 			return fmt.Errorf("train: row %d is to be trained or validated on and has no label: give it one, or take it out of the split", i)
@@ -237,7 +238,7 @@ func (c *chunkBuffer) read(src Source, i int) error {
 		return err
 	}
 	if c.batch.First != first || int64(len(c.batch.Values)) != rows*int64(src.Width()) || int64(len(c.batch.ID)) != rows {
-		return fmt.Errorf("train: chunk %d is not the %d rows from %d on: %w", i, rows, first, shards.ErrCorrupt)
+		return fmt.Errorf("train: chunk %d is not the %d rows from %d on: %w", i, rows, first, seal.ErrCorrupt)
 	}
 	return nil
 }

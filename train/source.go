@@ -6,6 +6,8 @@ import (
 	"iter"
 	"sort"
 
+	"ndls/catalog"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/shards"
 )
@@ -47,11 +49,11 @@ type part struct {
 }
 
 // OpenSmoothed opens every smoothed file of the catalogue. Errors wrap
-// [shards.ErrCorrupt] where a file is not the one the catalogue describes, and
+// [seal.ErrCorrupt] where a file is not the one the catalogue describes, and
 // name it; values are checked against their checksum by each ReadChunk.
-func OpenSmoothed(ctx context.Context, c *shards.Catalog) (*Smoothed, error) {
+func OpenSmoothed(ctx context.Context, c *catalog.Catalog) (*Smoothed, error) {
 	s := &Smoothed{}
-	entries := c.Entries(shards.KindSmoothed)
+	entries := c.Entries(catalog.KindSmoothed)
 	if len(entries) == 0 {
 		return nil, fmt.Errorf("train: the run directory has no smoothed rows: run ndls smooth first")
 	}
@@ -64,7 +66,7 @@ func OpenSmoothed(ctx context.Context, c *shards.Catalog) (*Smoothed, error) {
 	return s, nil
 }
 
-func (s *Smoothed) open(ctx context.Context, c *shards.Catalog, e shards.Entry) error {
+func (s *Smoothed) open(ctx context.Context, c *catalog.Catalog, e catalog.Entry) error {
 	file, err := c.Open(ctx, e)
 	if err != nil {
 		return fmt.Errorf("train: smoothed rows: %w", err)
@@ -79,10 +81,10 @@ func (s *Smoothed) open(ctx context.Context, c *shards.Catalog, e shards.Entry) 
 	switch {
 	case p.rows.NumRows() != e.Rows:
 		return fmt.Errorf("train: %s has %d rows, the catalogue says %d: run ndls smooth again: %w",
-			e.Path, p.rows.NumRows(), e.Rows, shards.ErrCorrupt)
+			e.Path, p.rows.NumRows(), e.Rows, seal.ErrCorrupt)
 	case len(s.parts) > 1 && width != s.width:
 		return fmt.Errorf("train: the rows of %s have %d values, those before it %d: run ndls smooth again: %w",
-			e.Path, width, s.width, shards.ErrCorrupt)
+			e.Path, width, s.width, seal.ErrCorrupt)
 	}
 	s.rows, s.width = s.rows+e.Rows, width
 	return nil

@@ -7,28 +7,30 @@ import (
 	"strings"
 	"testing"
 
+	"ndls/catalog"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/shards"
 )
 
 // commit writes smoothed rows as a run does: parts[i] rows in interval i, cut
 // into record batches of at most 100 rows.
-func commit(t testing.TB, store storage.Store, schema shards.RowSchema, values []float32, parts ...int) *shards.Catalog {
+func commit(t testing.TB, store storage.Store, schema shards.RowSchema, values []float32, parts ...int) *catalog.Catalog {
 	t.Helper()
 	return commitBatches(t, store, schema, values, 100, parts...)
 }
 
 // commitBatches is commit with record batches of at most batch rows.
-func commitBatches(t testing.TB, store storage.Store, schema shards.RowSchema, values []float32, batch int, parts ...int) *shards.Catalog {
+func commitBatches(t testing.TB, store storage.Store, schema shards.RowSchema, values []float32, batch int, parts ...int) *catalog.Catalog {
 	t.Helper()
 	ctx := t.Context()
-	c, err := shards.OpenCatalog(ctx, store)
+	c, err := catalog.Open(ctx, store)
 	if err != nil {
 		t.Fatal(err)
 	}
 	row := 0
 	for i, n := range parts {
-		f, err := c.Create(ctx, shards.KindSmoothed, fmt.Sprintf("smoothed/part-%05d.arrow", i), int32(i), shards.NotApplicable)
+		f, err := c.Create(ctx, catalog.KindSmoothed, fmt.Sprintf("smoothed/part-%05d.arrow", i), int32(i), catalog.NotApplicable)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,11 +176,11 @@ func TestDamagedRowsAreRefused(t *testing.T) {
 	t.Run("files of two widths", func(t *testing.T) {
 		store := storage.NewMem()
 		commit(t, store, schema, values, 150)
-		c, err := shards.OpenCatalog(ctx, store)
+		c, err := catalog.Open(ctx, store)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := c.Create(ctx, shards.KindSmoothed, "smoothed/part-00001.arrow", 1, shards.NotApplicable)
+		f, err := c.Create(ctx, catalog.KindSmoothed, "smoothed/part-00001.arrow", 1, catalog.NotApplicable)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +197,7 @@ func TestDamagedRowsAreRefused(t *testing.T) {
 		if err := c.Commit(ctx, f); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenSmoothed(ctx, c); !errors.Is(err, shards.ErrCorrupt) || !strings.Contains(err.Error(), "part-00001") {
+		if _, err := OpenSmoothed(ctx, c); !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), "part-00001") {
 			t.Error(err)
 		}
 	})
@@ -214,7 +216,7 @@ func TestDamagedRowsAreRefused(t *testing.T) {
 			}
 			_, err = FitRuns(ctx, p, quick(), Resources{Budget: testBudget(t, 32<<20)})
 		}
-		if !errors.Is(err, shards.ErrCorrupt) || !strings.Contains(err.Error(), "part-00000") {
+		if !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), "part-00000") {
 			t.Error(err)
 		}
 	})

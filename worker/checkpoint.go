@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"ndls/catalog"
 	"ndls/hops"
-	"ndls/shards"
 )
 
 // restShare is how many times as long as saving took it is not done again.
@@ -55,7 +55,7 @@ func (j *job) saveTo(ctx context.Context, name string, first, last int, kinds ..
 	if j.ring != nil {
 		s.name = fmt.Sprintf("%s/rows-%d-%d", name, j.task.First, j.task.Last)
 	}
-	identity, err := j.identity(name, append(kinds, shards.KindEdges, shards.KindNodes))
+	identity, err := j.identity(name, append(kinds, catalog.KindEdges, catalog.KindNodes))
 	if err != nil {
 		return nil, hops.Checkpoints{}, err
 	}
@@ -119,18 +119,18 @@ func parseCheckpoint(name, path string) (c checkpoint, ok bool) {
 
 // newest finds the state of these granules, and maybe more, of the largest hop; in a
 // gang, that of which all members have theirs.
-func (s *saves) newest() (best shards.Entry, ok bool, err error) {
-	var states []shards.Entry
-	hop := func(e shards.Entry) int {
+func (s *saves) newest() (best catalog.Entry, ok bool, err error) {
+	var states []catalog.Entry
+	hop := func(e catalog.Entry) int {
 		c, _ := parseCheckpoint(s.name, e.Path)
 		return c.hop
 	}
-	for _, e := range s.cat.Entries(shards.KindCheckpoint) {
+	for _, e := range s.cat.Entries(catalog.KindCheckpoint) {
 		if c, ok := parseCheckpoint(s.name, e.Path); ok && c.first <= s.first && c.last >= s.last {
 			states = append(states, e)
 		}
 	}
-	slices.SortFunc(states, func(a, b shards.Entry) int { return cmp.Compare(hop(b), hop(a)) })
+	slices.SortFunc(states, func(a, b catalog.Entry) int { return cmp.Compare(hop(b), hop(a)) })
 	if s.ring != nil {
 		return s.agreed(states, hop)
 	}
@@ -141,7 +141,7 @@ func (s *saves) newest() (best shards.Entry, ok bool, err error) {
 }
 
 // agreed is the newest of states of which all members have theirs.
-func (s *saves) agreed(states []shards.Entry, number func(shards.Entry) int) (best shards.Entry, ok bool, err error) {
+func (s *saves) agreed(states []catalog.Entry, number func(catalog.Entry) int) (best catalog.Entry, ok bool, err error) {
 	mine := []float64{-1, -1} // no more are kept for long
 	for i, e := range states[:min(len(states), len(mine))] {
 		mine[i] = float64(number(e))
@@ -171,7 +171,7 @@ func (s *saves) save(ctx context.Context, hop int, write func(io.Writer) error) 
 		hop = s.number
 	}
 	path := fmt.Sprintf("%s%05d-%05d/hop-%05d-%s", checkpointFolder(s.name), s.first, s.last, hop, strings.ToLower(rand.Text()[:8]))
-	f, err := s.cat.Create(ctx, shards.KindCheckpoint, path, shards.NotApplicable, int32(s.first))
+	f, err := s.cat.Create(ctx, catalog.KindCheckpoint, path, catalog.NotApplicable, int32(s.first))
 	if err != nil {
 		return err
 	}
@@ -193,9 +193,9 @@ func (s *saves) save(ctx context.Context, hop int, write func(io.Writer) error) 
 
 // drop removes states of these granules, or of some of them.
 func (s *saves) drop(ctx context.Context, match func(path string, c checkpoint) bool) error {
-	return s.cat.Remove(ctx, func(e shards.Entry) bool {
+	return s.cat.Remove(ctx, func(e catalog.Entry) bool {
 		c, ok := parseCheckpoint(s.name, e.Path)
-		return ok && e.Kind == shards.KindCheckpoint && c.first >= s.first && c.last <= s.last && match(e.Path, c)
+		return ok && e.Kind == catalog.KindCheckpoint && c.first >= s.first && c.last <= s.last && match(e.Path, c)
 	})
 }
 
@@ -214,7 +214,7 @@ func (s *saves) done(ctx context.Context) error {
 
 // dropCheckpoints removes all that was saved under a name.
 func (j *job) dropCheckpoints(ctx context.Context, name string) error {
-	return j.cat.Remove(ctx, func(e shards.Entry) bool {
-		return e.Kind == shards.KindCheckpoint && strings.HasPrefix(e.Path, checkpointFolder(name))
+	return j.cat.Remove(ctx, func(e catalog.Entry) bool {
+		return e.Kind == catalog.KindCheckpoint && strings.HasPrefix(e.Path, checkpointFolder(name))
 	})
 }

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
-	"ndls/shards"
 )
 
 // TestCheckpoints stops workers again and again in the middle of lsi, smooth and
@@ -39,7 +39,7 @@ func TestCheckpoints(t *testing.T) {
 			saves := 0
 			b.onCommit = func(c control.Change) {
 				for _, e := range c.Added {
-					if e.Kind == shards.KindCheckpoint {
+					if e.Kind == catalog.KindCheckpoint {
 						if saves++; saves == 2 {
 							cancel(errors.New("stop"))
 						}

@@ -9,6 +9,7 @@ import (
 	"ndls/dataset"
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/seal"
 	"ndls/shards"
 	"ndls/train"
 )
@@ -54,7 +55,7 @@ func (j *job) labelled(ctx context.Context, n int64) (*labelled, error) {
 // among the rows, but for test nodes without a label.
 func (j *job) labelledRows(ctx context.Context, src *train.Smoothed, nodes int64) (_ *labelled, err error) {
 	if !j.plan.SomeTargets() && src.NumRows() != nodes {
-		return nil, fmt.Errorf("worker: %d smoothed rows for %d nodes: run ndls smooth again: %w", src.NumRows(), nodes, shards.ErrCorrupt)
+		return nil, fmt.Errorf("worker: %d smoothed rows for %d nodes: run ndls smooth again: %w", src.NumRows(), nodes, seal.ErrCorrupt)
 	}
 	l, err := j.newLabelled(src.NumRows())
 	if err != nil {
@@ -92,7 +93,7 @@ func (j *job) labelledRows(ctx context.Context, src *train.Smoothed, nodes int64
 	case err != nil || readErr != nil:
 		return nil, errors.Join(err, readErr)
 	case row < src.NumRows():
-		return nil, fmt.Errorf("worker: smoothed row %d has an input id that the node table lacks, or has elsewhere: run ndls smooth again: %w", row, shards.ErrCorrupt)
+		return nil, fmt.Errorf("worker: smoothed row %d has an input id that the node table lacks, or has elsewhere: run ndls smooth again: %w", row, seal.ErrCorrupt)
 	}
 	return l, missing
 }

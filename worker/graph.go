@@ -7,9 +7,11 @@ import (
 	"strconv"
 	"strings"
 
+	"ndls/catalog"
 	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/internal/seal"
 	"ndls/internal/stationary"
 	"ndls/partition"
 	"ndls/shards"
@@ -72,7 +74,7 @@ func (j *job) openGraph(ctx context.Context) (_ *graph, err error) {
 	}
 	if g.stream.NumNodes() != n || g.stream.NumEdges() != 2*g.summary.Edges {
 		return nil, fmt.Errorf("worker: the hop streams hold %d nodes and %d directed edges, the summary says %d and %d: %w",
-			g.stream.NumNodes(), g.stream.NumEdges(), n, 2*g.summary.Edges, shards.ErrCorrupt)
+			g.stream.NumNodes(), g.stream.NumEdges(), n, 2*g.summary.Edges, seal.ErrCorrupt)
 	}
 	if g.hi-g.lo == n && hops.Resident(g.stream.Bytes(), j.budget.Free()) {
 		if err := g.stream.Load(j.budget); err != nil {
@@ -134,9 +136,9 @@ func (g *graph) state(j *job) (*stationary.State, error) {
 
 // readNodes visits the node table.
 func (j *job) readNodes(ctx context.Context, visit func(first int64, b shards.NodeBatch)) error {
-	entries := j.cat.Entries(shards.KindNodes)
+	entries := j.cat.Entries(catalog.KindNodes)
 	if len(entries) != 1 {
-		return fmt.Errorf("worker: the catalogue names %d node tables: run `ndls partition` first: %w", len(entries), shards.ErrCorrupt)
+		return fmt.Errorf("worker: the catalogue names %d node tables: run `ndls partition` first: %w", len(entries), seal.ErrCorrupt)
 	}
 	if err := j.cat.Verify(ctx, entries[0]); err != nil {
 		return err
@@ -179,11 +181,11 @@ func (j *job) ids(ctx context.Context, n int64) (*mem.Array[uint32], error) {
 // ensureHops rebuilds the hop streams that are missing.
 func (j *job) ensureHops(ctx context.Context) error {
 	have := map[int32]bool{}
-	for _, e := range j.cat.Entries(shards.KindHops) {
+	for _, e := range j.cat.Entries(catalog.KindHops) {
 		_, err := j.cat.Store().Stat(ctx, e.Path)
 		have[e.Interval] = err == nil
 	}
-	for _, e := range j.cat.Entries(shards.KindEdges) {
+	for _, e := range j.cat.Entries(catalog.KindEdges) {
 		if !have[e.Interval] {
 			if err := partition.BuildHops(ctx, j.cat, e); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 
+	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/hops"
 	"ndls/internal/mem"
@@ -30,8 +31,8 @@ const (
 // r·granulesOf(classes).
 func (j *job) softTiles(kind, prefix string, s shards.Summary) *tiles {
 	t := j.tiles(kind, prefix, j.labelRuns()*granulesOf(len(s.Classes))*spmv.Granule, s)
-	if kind == shards.KindSmoothedSoftTile {
-		t.share(shards.KindSmoothedSoftPart, t.first, t.last)
+	if kind == catalog.KindSmoothedSoftTile {
+		t.share(catalog.KindSmoothedSoftPart, t.first, t.last)
 	}
 	return t
 }
@@ -39,9 +40,9 @@ func (j *job) softTiles(kind, prefix string, s shards.Summary) *tiles {
 // softInput are the soft labels that are smoothed: the models' or the user's.
 func (j *job) softInput(s shards.Summary) *tiles {
 	if j.plan.Labels.SoftLabels != "" {
-		return j.softTiles(shards.KindGivenSoftTile, givenSoftPrefix, s)
+		return j.softTiles(catalog.KindGivenSoftTile, givenSoftPrefix, s)
 	}
-	return j.softTiles(shards.KindSoftTile, softPrefix, s)
+	return j.softTiles(catalog.KindSoftTile, softPrefix, s)
 }
 
 func granulesOf(columns int) int { return (columns + spmv.Granule - 1) / spmv.Granule }
@@ -75,7 +76,7 @@ func (j *job) smoothLabels(ctx context.Context) error {
 
 // smoothedSoft are the smoothed soft labels.
 func (j *job) smoothedSoft(s shards.Summary) *tiles {
-	return j.softTiles(shards.KindSmoothedSoftTile, smoothedSoftPrefix, s)
+	return j.softTiles(catalog.KindSmoothedSoftTile, smoothedSoftPrefix, s)
 }
 
 // predictionRows commits the predictions for the nodes of intervals [first, last).
@@ -98,7 +99,7 @@ func (j *job) predictionRows(ctx context.Context, s shards.Summary, first, last 
 	labels := make([]int32, shards.BatchRows(classes))
 	return j.assemble(ctx, assembly{
 		tiles: j.smoothedSoft(s), first: run * granulesOf(classes),
-		kind: shards.KindPredictions, folder: "predictions", ids: ids.S,
+		kind: catalog.KindPredictions, folder: "predictions", ids: ids.S,
 		schema: shards.RowSchema{Column: "probability", Width: classes, Label: true},
 		labels: func(values []float32) []int32 {
 			n := len(values) / classes

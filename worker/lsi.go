@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"ndls/catalog"
 	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/seal"
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/smooth"
@@ -22,7 +24,7 @@ func (j *job) lsi(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	complete := len(j.cat.Entries(shards.KindLSI)) == intervals(summary)
+	complete := len(j.cat.Entries(catalog.KindLSI)) == intervals(summary)
 	shares, shared := j.lsiShares(summary.Nodes)
 	switch {
 	case j.isShare(summary):
@@ -42,7 +44,7 @@ func (j *job) lsi(ctx context.Context) error {
 		return err
 	}
 	j.report.Rows = summary.Nodes
-	if err := j.cat.Remove(ctx, func(e shards.Entry) bool { return e.Kind == shards.KindLSIPart }); err != nil {
+	if err := j.cat.Remove(ctx, func(e catalog.Entry) bool { return e.Kind == catalog.KindLSIPart }); err != nil {
 		return err
 	}
 	// Also those of an attempt that was lost between its commit and this.
@@ -68,7 +70,7 @@ func (j *job) computeLSI(ctx context.Context) error {
 		return err
 	}
 	defer free()
-	states, c, err := j.saveTo(ctx, string(control.LSI), 0, 1, shards.KindFeatures)
+	states, c, err := j.saveTo(ctx, string(control.LSI), 0, 1, catalog.KindFeatures)
 	if err != nil {
 		return err
 	}
@@ -135,7 +137,7 @@ func (j *job) probe(ctx context.Context, s shards.Summary, ids []uint32) (p lsi.
 	if s.Features == 0 {
 		return nil, nil, fmt.Errorf("worker: --lsi %s measures distances in feature space: %w", o.Mode, errNoFeatures)
 	}
-	columns := j.tiles(shards.KindFeatures, featurePrefix, s.Features, s)
+	columns := j.tiles(catalog.KindFeatures, featurePrefix, s.Features, s)
 	var norm *mem.Array[float64]
 	var norms []float64
 	if !s.Normalized {
@@ -150,13 +152,13 @@ func (j *job) probe(ctx context.Context, s shards.Summary, ids []uint32) (p lsi.
 	return lsi.Features(columns, norms), free, nil
 }
 
-func (j *job) createLSI(ctx context.Context, interval int) (*shards.File, error) {
-	return j.cat.Create(ctx, shards.KindLSI, fmt.Sprintf("lsi/part-%05d.parquet", interval), int32(interval), shards.NotApplicable)
+func (j *job) createLSI(ctx context.Context, interval int) (*catalog.File, error) {
+	return j.cat.Create(ctx, catalog.KindLSI, fmt.Sprintf("lsi/part-%05d.parquet", interval), int32(interval), catalog.NotApplicable)
 }
 
 // commitLSI writes the table, one file an interval, and commits them together.
 func (j *job) commitLSI(ctx context.Context, s shards.Summary, ids []uint32, table *lsi.Table) (err error) {
-	var files []*shards.File
+	var files []*catalog.File
 	defer func() {
 		if err != nil {
 			for _, f := range files {
@@ -179,7 +181,7 @@ func (j *job) commitLSI(ctx context.Context, s shards.Summary, ids []uint32, tab
 }
 
 // writeLSI writes the table of nodes with these ids.
-func writeLSI(f *shards.File, ids []uint32, k func(i int64) (int, bool)) error {
+func writeLSI(f *catalog.File, ids []uint32, k func(i int64) (int, bool)) error {
 	return shards.WriteLSI(f, int64(len(ids)), func(first int64, b shards.LSIBatch) error {
 		for r := range b.ID {
 			i := first + int64(r)
@@ -193,7 +195,7 @@ func writeLSI(f *shards.File, ids []uint32, k func(i int64) (int, bool)) error {
 // readLSI visits the K table in order of node.
 func (j *job) readLSI(ctx context.Context, visit func(node int64, k int32, capped bool)) error {
 	lo := int64(0)
-	for _, e := range j.cat.Entries(shards.KindLSI) {
+	for _, e := range j.cat.Entries(catalog.KindLSI) {
 		if err := j.cat.Verify(ctx, e); err != nil {
 			return err
 		}
@@ -252,7 +254,7 @@ func (j *job) reportLSI(ctx context.Context, s shards.Summary) error {
 		return err
 	}
 	if bad {
-		return fmt.Errorf("worker: the K table holds values above --kmax %d: %w", o.Kmax, shards.ErrCorrupt)
+		return fmt.Errorf("worker: the K table holds values above --kmax %d: %w", o.Kmax, seal.ErrCorrupt)
 	}
 	sum := 0.0
 	for k, c := range counts {
@@ -284,7 +286,7 @@ func (j *job) kTable(ctx context.Context, n int64, most int) (*mem.Array[uint16]
 		rows++
 	})
 	if err == nil && rows != n {
-		err = fmt.Errorf("worker: the K table has %d rows for %d nodes: run `ndls lsi` again: %w", rows, n, shards.ErrCorrupt)
+		err = fmt.Errorf("worker: the K table has %d rows for %d nodes: run `ndls lsi` again: %w", rows, n, seal.ErrCorrupt)
 	}
 	if err != nil {
 		a.Free()

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"ndls/catalog"
 	"ndls/internal/mem"
 	"ndls/lsi"
 	"ndls/shards"
@@ -21,7 +22,7 @@ const (
 // lsiShares are the files that hold K of n nodes, if they all are there.
 func (j *job) lsiShares(n int64) ([]piece, bool) {
 	var all []piece
-	for _, e := range j.cat.Entries(shards.KindLSIPart) {
+	for _, e := range j.cat.Entries(catalog.KindLSIPart) {
 		p := piece{e: e}
 		if got, err := fmt.Sscanf(e.Path, lsiSharePath, &p.lo, &p.hi); got == 2 && err == nil && e.Rows == p.hi-p.lo && e.Bytes == lsiShareRow*e.Rows {
 			all = append(all, p)
@@ -32,7 +33,7 @@ func (j *job) lsiShares(n int64) ([]piece, bool) {
 
 // commitShare commits K of the task's rows.
 func (j *job) commitShare(ctx context.Context, g *graph, table *lsi.Table) error {
-	f, err := j.cat.Create(ctx, shards.KindLSIPart, fmt.Sprintf(lsiSharePath, g.lo, g.hi), shards.NotApplicable, shards.NotApplicable)
+	f, err := j.cat.Create(ctx, catalog.KindLSIPart, fmt.Sprintf(lsiSharePath, g.lo, g.hi), catalog.NotApplicable, catalog.NotApplicable)
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"testing"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
-	"ndls/shards"
 )
 
 // whole is every stage of a run.
@@ -31,7 +31,7 @@ func smallPlan() control.Plan {
 // sums lists what the catalogue names, by path.
 func sums(t testing.TB, store storage.Store) map[string]string {
 	t.Helper()
-	cat, err := shards.OpenCatalog(context.Background(), store)
+	cat, err := catalog.Open(context.Background(), store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestFailAtEveryStep(t *testing.T) {
 // attempt runs all stages until one fails.
 func attempt(t *testing.T, store storage.Store, plan control.Plan) error {
 	counting := storage.NewCounting(store)
-	cat, err := shards.OpenCatalog(context.Background(), counting)
+	cat, err := catalog.Open(context.Background(), counting)
 	if err != nil {
 		return err
 	}

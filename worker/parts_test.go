@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
-	"ndls/shards"
 )
 
 // pieces cuts [0, n) at random.
@@ -68,7 +68,7 @@ func TestCutsDoNotShow(t *testing.T) {
 			var workers []*Worker
 			for range 2 {
 				counting := storage.NewCounting(cut)
-				cat, err := shards.OpenCatalog(t.Context(), counting)
+				cat, err := catalog.Open(t.Context(), counting)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -79,7 +79,7 @@ func TestCutsDoNotShow(t *testing.T) {
 			do := func(task control.Task) control.StageReport {
 				t.Helper()
 				w := workers[rng.IntN(2)]
-				entries, err := shards.OpenCatalog(t.Context(), cut)
+				entries, err := catalog.Open(t.Context(), cut)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -138,7 +138,7 @@ func TestRowsOfIntervals(t *testing.T) {
 	execute(t, store, plan, m, control.Smooth)
 
 	counting := storage.NewCounting(parts)
-	cat, err := shards.OpenCatalog(t.Context(), counting)
+	cat, err := catalog.Open(t.Context(), counting)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestPartsThatAreNone(t *testing.T) {
 	plan, m := smallPlan(), resources(t, small)
 	store := storage.NewCounting(storage.NewMem())
 	execute(t, store, plan, m, control.Partition, control.LSI)
-	cat, err := shards.OpenCatalog(t.Context(), store)
+	cat, err := catalog.Open(t.Context(), store)
 	if err != nil {
 		t.Fatal(err)
 	}

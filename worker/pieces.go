@@ -7,14 +7,15 @@ import (
 	"io"
 	"slices"
 
+	"ndls/catalog"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
-	"ndls/shards"
 )
 
 // piece is a file with rows [lo, hi) of something.
 type piece struct {
 	lo, hi int64
-	e      shards.Entry
+	e      catalog.Entry
 }
 
 // cover chooses, of files that may overlap, those that together have rows [lo, hi), in
@@ -48,7 +49,7 @@ type pieceReader struct {
 }
 
 // openPieces verifies and opens files whose rows have the given size.
-func openPieces(ctx context.Context, cat *shards.Catalog, list []piece, size int64) (*pieceReader, error) {
+func openPieces(ctx context.Context, cat *catalog.Catalog, list []piece, size int64) (*pieceReader, error) {
 	p := &pieceReader{list: list, size: size}
 	for _, x := range list {
 		if err := cat.Verify(ctx, x.e); err != nil {
@@ -84,7 +85,7 @@ func (p *pieceReader) read(buf []byte, row int64) error {
 		buf, row = buf[len(part):], row+int64(len(part))/p.size
 	}
 	if len(buf) > 0 {
-		return fmt.Errorf("worker: no rows from %d on: %w", row, shards.ErrCorrupt)
+		return fmt.Errorf("worker: no rows from %d on: %w", row, seal.ErrCorrupt)
 	}
 	return nil
 }

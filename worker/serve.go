@@ -13,12 +13,13 @@ import (
 	"syscall"
 	"time"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/control/blocks"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
-	"ndls/shards"
 )
 
 const (
@@ -72,7 +73,7 @@ func Serve(ctx context.Context, svc control.Service, store *storage.Counting, o 
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &server{svc: svc, o: o}
-	s.cat = shards.NewCatalog(store, nil, s.publish)
+	s.cat = catalog.NewView(store, nil, s.publish)
 	s.worker = New(store, s.cat)
 	if o.Saves {
 		s.worker.saving = &saving{stop: func() bool { return ctx.Err() != nil }, saved: s.noteSaved, hopping: s.hopping.Store}
@@ -106,7 +107,7 @@ type server struct {
 	svc     control.Service
 	o       Options
 	welcome control.Welcome
-	cat     *shards.Catalog // a view
+	cat     *catalog.Catalog // a view
 	worker  *Worker
 	fencing uint64 // of the present lease
 	watch   *progress.Watch
@@ -181,7 +182,7 @@ func (s *server) gang(ctx context.Context) (g control.Gang, err error) {
 }
 
 // publish has the coordinator change the catalogue under the present lease.
-func (s *server) publish(ctx context.Context, added []shards.Entry, removed []string, del bool) error {
+func (s *server) publish(ctx context.Context, added []catalog.Entry, removed []string, del bool) error {
 	c := control.Change{Removed: removed, Delete: del}
 	for _, e := range added {
 		c.Added = append(c.Added, control.Entry(e))
@@ -198,12 +199,12 @@ func (s *server) refresh(ctx context.Context) error {
 	return err
 }
 
-func (s *server) list(ctx context.Context) (entries []shards.Entry, err error) {
+func (s *server) list(ctx context.Context) (entries []catalog.Entry, err error) {
 	err = s.patiently(ctx, "reading the catalogue", func() error {
 		list, err := s.svc.Catalog(ctx)
 		entries = entries[:0]
 		for _, e := range list {
-			entries = append(entries, shards.Entry(e))
+			entries = append(entries, catalog.Entry(e))
 		}
 		return err
 	})
@@ -324,7 +325,7 @@ func (s *server) outcome(ctx context.Context, r control.StageReport, err error) 
 		return control.Outcome{Kind: control.Unable, Reason: err.Error()}
 	case errors.Is(err, errBroken):
 		return control.Outcome{Kind: control.Broken, Reason: err.Error()}
-	case isPassing(err) || errors.Is(err, shards.ErrCorrupt) && s.outdated(ctx):
+	case isPassing(err) || errors.Is(err, seal.ErrCorrupt) && s.outdated(ctx):
 		return control.Outcome{Kind: control.Retry, Reason: err.Error()}
 	}
 	return control.Outcome{Kind: control.Fatal, Reason: err.Error()}

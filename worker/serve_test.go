@@ -12,15 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
-	"ndls/shards"
 )
 
 // boss is a coordinator that gives out tasks one after the other.
 type boss struct {
-	cat   *shards.Catalog
+	cat   *catalog.Catalog
 	tasks []control.Task
 
 	mu       sync.Mutex
@@ -37,7 +38,7 @@ type boss struct {
 
 func newBoss(t *testing.T, store storage.Store, tasks ...control.Task) *boss {
 	t.Helper()
-	cat, err := shards.OpenCatalog(t.Context(), store)
+	cat, err := catalog.Open(t.Context(), store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,9 +114,9 @@ func (b *boss) Commit(ctx context.Context, fencing uint64, c control.Change) err
 	if b.onCommit != nil {
 		b.onCommit(c)
 	}
-	var added []shards.Entry
+	var added []catalog.Entry
 	for _, e := range c.Added {
-		added = append(added, shards.Entry(e))
+		added = append(added, catalog.Entry(e))
 	}
 	return b.cat.Apply(ctx, added, c.Removed, c.Delete)
 }
@@ -269,7 +270,7 @@ func TestServeSaysWhatFailed(t *testing.T) {
 			if err := s.FlipByte("graph/nodes.parquet", 100); err != nil {
 				t.Fatal(err)
 			}
-		}, control.Fatal, shards.ErrCorrupt},
+		}, control.Fatal, seal.ErrCorrupt},
 		"no dataset": {func(task *control.Task, _ *means, _ *storage.Mem) {
 			task.Stage, task.Inputs.Dataset = control.Partition, "nonsense"
 		}, control.Fatal, nil},
@@ -293,14 +294,14 @@ func TestServeSaysWhatFailed(t *testing.T) {
 func TestOutdatedIsNoDamage(t *testing.T) {
 	store := storage.NewMem()
 	b := newBoss(t, store)
-	listed := shards.Entry{Kind: shards.KindSmoothedTile, Path: "tile", Interval: 0, Block: 0}
-	s := &server{svc: b, o: Options{Resources: control.Resources{Scratch: "/local/w"}}, cat: shards.NewCatalog(store, []shards.Entry{listed}, nil)}
+	listed := catalog.Entry{Kind: catalog.KindSmoothedTile, Path: "tile", Interval: 0, Block: 0}
+	s := &server{svc: b, o: Options{Resources: control.Resources{Scratch: "/local/w"}}, cat: catalog.NewView(store, []catalog.Entry{listed}, nil)}
 	for _, c := range []struct {
 		err  error
 		want control.Kind
 	}{
-		{fmt.Errorf("tile: %w", shards.ErrCorrupt), control.Retry}, // and the view is that of now
-		{fmt.Errorf("tile: %w", shards.ErrCorrupt), control.Fatal},
+		{fmt.Errorf("tile: %w", seal.ErrCorrupt), control.Retry}, // and the view is that of now
+		{fmt.Errorf("tile: %w", seal.ErrCorrupt), control.Fatal},
 		{fmt.Errorf("writing: %w", storage.ErrDisk), control.Retry},
 		{fmt.Errorf("reading: %w", syscall.EIO), control.Retry},
 		{errors.New("the labels make no sense"), control.Fatal},
@@ -312,7 +313,7 @@ func TestOutdatedIsNoDamage(t *testing.T) {
 			t.Errorf("%v is %q, want %q", c.err, got.Kind, c.want)
 		}
 	}
-	if slices.ContainsFunc(s.cat.Entries(""), func(e shards.Entry) bool { return e.Path == "tile" }) {
+	if slices.ContainsFunc(s.cat.Entries(""), func(e catalog.Entry) bool { return e.Path == "tile" }) {
 		t.Error("the view lists what is gone")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ndls/catalog"
 	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/lsi"
@@ -30,7 +31,7 @@ func (j *job) smooth(ctx context.Context) error {
 		return err
 	}
 	out := j.smoothedTiles(s, targets)
-	out.done = j.intervalsOf(shards.KindSmoothed)
+	out.done = j.intervalsOf(catalog.KindSmoothed)
 	err = j.inParts(ctx, s, out,
 		func(ctx context.Context, first, last int) error { return j.smoothFeatures(ctx, s, first, last) },
 		func(ctx context.Context, first, last int) error { return j.featureRows(ctx, s, first, last) })
@@ -47,7 +48,7 @@ func (j *job) smoothFeatures(ctx context.Context, s shards.Summary, first, last 
 		return err
 	}
 	out := j.smoothedTiles(s, targets)
-	out.done = j.intervalsOf(shards.KindSmoothed)
+	out.done = j.intervalsOf(catalog.KindSmoothed)
 	if first, err = j.firstMissing(out, first, last); err != nil || first == last {
 		return err
 	}
@@ -96,10 +97,10 @@ func (j *job) featureRows(ctx context.Context, s shards.Summary, first, last int
 		return err
 	}
 	a := assembly{
-		tiles: j.smoothedTiles(s, targets), kind: shards.KindSmoothed, folder: "smoothed", ids: ids.S,
+		tiles: j.smoothedTiles(s, targets), kind: catalog.KindSmoothed, folder: "smoothed", ids: ids.S,
 		schema: shards.RowSchema{Column: "feature", Width: s.Features, Half: j.precision() == spmv.Float16},
 		after: func(interval int) error {
-			return j.dropTiles(ctx, int32(interval), shards.KindSmoothedTile, shards.KindSmoothedPart)
+			return j.dropTiles(ctx, int32(interval), catalog.KindSmoothedTile, catalog.KindSmoothedPart)
 		},
 	}
 	return j.assemble(ctx, a, first, last)
@@ -107,7 +108,7 @@ func (j *job) featureRows(ctx context.Context, s shards.Summary, first, last int
 
 // featureTiles are the tiles of input features.
 func (j *job) featureTiles(s shards.Summary) *tiles {
-	return j.tiles(shards.KindFeatures, featurePrefix, s.Features, s)
+	return j.tiles(catalog.KindFeatures, featurePrefix, s.Features, s)
 }
 
 // intervalsOf are the intervals that have a file of a kind.
@@ -125,9 +126,9 @@ func (j *job) smoothedTiles(s shards.Summary, targets *smooth.Targets) *tiles {
 	for i := range intervals(s) {
 		starts = append(starts, targets.Before(min(int64(i+1)*s.IntervalRows, s.Nodes)))
 	}
-	t := j.tilesOf(shards.KindSmoothedTile, smoothedPrefix, s.Features, starts, j.precision() == spmv.Float16)
+	t := j.tilesOf(catalog.KindSmoothedTile, smoothedPrefix, s.Features, starts, j.precision() == spmv.Float16)
 	lo, hi := j.span(s.Nodes)
-	return t.share(shards.KindSmoothedPart, targets.Before(lo), targets.Before(hi))
+	return t.share(catalog.KindSmoothedPart, targets.Before(lo), targets.Before(hi))
 }
 
 // intervals is the number of intervals of a graph.
@@ -136,7 +137,7 @@ func intervals(s shards.Summary) int { return int((s.Nodes + s.IntervalRows - 1)
 // dropTiles removes the tiles of some kinds of one interval.
 func (j *job) dropTiles(ctx context.Context, interval int32, kinds ...string) error {
 	j.disk.look()
-	return j.cat.Remove(ctx, func(e shards.Entry) bool { return slices.Contains(kinds, e.Kind) && e.Interval == interval })
+	return j.cat.Remove(ctx, func(e catalog.Entry) bool { return slices.Contains(kinds, e.Kind) && e.Interval == interval })
 }
 
 // smoothColumns smooths the columns of granules [first, last) of in by o.Rule,
@@ -197,7 +198,7 @@ func (j *job) smoothBlock(ctx context.Context, s *smooth.Smoother, l spmv.Layout
 }
 
 // inputKinds are the files whose columns are smoothed.
-var inputKinds = []string{shards.KindFeatures, shards.KindSoftTile, shards.KindGivenSoftTile}
+var inputKinds = []string{catalog.KindFeatures, catalog.KindSoftTile, catalog.KindGivenSoftTile}
 
 // smoothLayout plans the column blocks of some columns.
 func (j *job) smoothLayout(g *graph, o smooth.Options, columns int) (smooth.Options, error) {
@@ -251,7 +252,7 @@ func (j *job) assemble(ctx context.Context, a assembly, first, last int) error {
 }
 
 func (j *job) assembleInterval(ctx context.Context, a assembly, i int) error {
-	f, err := j.cat.Create(ctx, a.kind, fmt.Sprintf("%s/part-%05d.arrow", a.folder, i), int32(i), shards.NotApplicable)
+	f, err := j.cat.Create(ctx, a.kind, fmt.Sprintf("%s/part-%05d.arrow", a.folder, i), int32(i), catalog.NotApplicable)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"ndls/catalog"
 	"ndls/internal/mem"
 	"ndls/shards"
 	"ndls/train"
@@ -16,7 +17,7 @@ type softRows struct {
 	parts   []train.Part // not yet written whole
 	classes int
 
-	file *shards.File
+	file *catalog.File
 	out  *shards.RowWriter
 	rows int64 // of the file so far
 	// The record batch to come.
@@ -73,7 +74,7 @@ func (w *softRows) start(ctx context.Context) (err error) {
 		return nil
 	}
 	interval := w.parts[0].Interval
-	w.file, err = w.cat.Create(ctx, shards.KindSoftLabels, fmt.Sprintf("soft_labels/part-%05d.arrow", interval), interval, shards.NotApplicable)
+	w.file, err = w.cat.Create(ctx, catalog.KindSoftLabels, fmt.Sprintf("soft_labels/part-%05d.arrow", interval), interval, catalog.NotApplicable)
 	if err != nil {
 		return err
 	}

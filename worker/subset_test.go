@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/shards"
 )
@@ -39,11 +41,11 @@ type smoothedRow struct {
 func storedRows(t *testing.T, store storage.Store) (rows []smoothedRow) {
 	t.Helper()
 	values := rowsOf(t, store)
-	cat, err := shards.OpenCatalog(t.Context(), store)
+	cat, err := catalog.Open(t.Context(), store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := cat.Entries(shards.KindNodes)[0]
+	e := cat.Entries(catalog.KindNodes)[0]
 	r, err := cat.Open(t.Context(), e)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +64,7 @@ func storedRows(t *testing.T, store storage.Store) (rows []smoothedRow) {
 }
 
 func rowsOf(t *testing.T, store storage.Store) map[int64][]float32 {
-	return rows(t, store, shards.KindSmoothed)
+	return rows(t, store, catalog.KindSmoothed)
 }
 
 // replaceRows puts other smoothed rows in the place of those of a store, a part
@@ -70,15 +72,15 @@ func rowsOf(t *testing.T, store storage.Store) map[int64][]float32 {
 func replaceRows(t *testing.T, store storage.Store, parts ...[]smoothedRow) {
 	t.Helper()
 	ctx := t.Context()
-	cat, err := shards.OpenCatalog(ctx, store)
+	cat, err := catalog.Open(ctx, store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cat.Remove(ctx, func(e shards.Entry) bool { return e.Kind == shards.KindSmoothed }); err != nil {
+	if err := cat.Remove(ctx, func(e catalog.Entry) bool { return e.Kind == catalog.KindSmoothed }); err != nil {
 		t.Fatal(err)
 	}
 	for i, part := range parts {
-		f, err := cat.Create(ctx, shards.KindSmoothed, fmt.Sprintf("smoothed/part-%05d.arrow", i), int32(i), shards.NotApplicable)
+		f, err := cat.Create(ctx, catalog.KindSmoothed, fmt.Sprintf("smoothed/part-%05d.arrow", i), int32(i), catalog.NotApplicable)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +153,7 @@ func TestSomeRowsAreStored(t *testing.T) {
 	if reports[1].Rows != int64(len(kept)) || want[1].Rows != int64(len(all)) {
 		t.Errorf("%d and %d rows predicted", reports[1].Rows, want[1].Rows)
 	}
-	soft, softOfAll := rows(t, some, shards.KindSoftLabels), rows(t, full, shards.KindSoftLabels)
+	soft, softOfAll := rows(t, some, catalog.KindSoftLabels), rows(t, full, catalog.KindSoftLabels)
 	if len(soft) != len(kept) || len(softOfAll) != len(all) {
 		t.Fatalf("%d and %d soft labels", len(soft), len(softOfAll))
 	}
@@ -160,14 +162,14 @@ func TestSomeRowsAreStored(t *testing.T) {
 			t.Fatalf("node %d: %v, with all rows stored %v", id, p, softOfAll[id])
 		}
 	}
-	cat, err := shards.OpenCatalog(t.Context(), some)
+	cat, err := catalog.Open(t.Context(), some)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tiles := cat.Entries(shards.KindSoftTile); len(tiles) != 0 {
+	if tiles := cat.Entries(catalog.KindSoftTile); len(tiles) != 0 {
 		t.Errorf("%d tiles that nothing reads", len(tiles))
 	}
-	if parts := cat.Entries(shards.KindSoftLabels); len(parts) != 5 || parts[0].Rows != 0 || parts[1].Rows != 250 {
+	if parts := cat.Entries(catalog.KindSoftLabels); len(parts) != 5 || parts[0].Rows != 0 || parts[1].Rows != 250 {
 		t.Errorf("soft labels are in %+v", parts)
 	}
 }
@@ -196,17 +198,17 @@ func TestRowsThatDoNotFitTheNodeTable(t *testing.T) {
 		{"a training row is missing", "ids.txt", without(1), "--targets all or labelled", nil},
 		{"a validation row is missing", "ids.txt", without(2), "--targets all or labelled", nil},
 		{"a test row is missing", "ids.txt", without(3), "--targets all or labelled", nil},
-		{"rows out of order", "ids.txt", swapped, "run ndls smooth again", shards.ErrCorrupt},
-		{"an id of no node", "ids.txt", stranger, "run ndls smooth again", shards.ErrCorrupt},
-		{"fewer rows than nodes", control.AllTargets, all[:len(all)-1], "run ndls smooth again", shards.ErrCorrupt},
-		{"a row too many", "ids.txt", append(slices.Clone(all), all[0]), "run ndls smooth again", shards.ErrCorrupt},
+		{"rows out of order", "ids.txt", swapped, "run ndls smooth again", seal.ErrCorrupt},
+		{"an id of no node", "ids.txt", stranger, "run ndls smooth again", seal.ErrCorrupt},
+		{"fewer rows than nodes", control.AllTargets, all[:len(all)-1], "run ndls smooth again", seal.ErrCorrupt},
+		{"a row too many", "ids.txt", append(slices.Clone(all), all[0]), "run ndls smooth again", seal.ErrCorrupt},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			replaceRows(t, store, c.rows)
 			plan := plan
 			plan.Smooth.Targets = c.targets
 			counting := storage.NewCounting(store)
-			cat, err := shards.OpenCatalog(t.Context(), counting)
+			cat, err := catalog.Open(t.Context(), counting)
 			if err != nil {
 				t.Fatal(err)
 			}

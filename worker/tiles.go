@@ -6,23 +6,25 @@ import (
 	"fmt"
 	"strings"
 
+	"ndls/catalog"
 	"ndls/hops"
 	"ndls/internal/half"
 	"ndls/internal/mem"
+	"ndls/internal/seal"
 	"ndls/shards"
 	"ndls/spmv"
 )
 
 // tiles gives access to the tiles of one kind as columns of all rows.
 type tiles struct {
-	cat    *shards.Catalog
+	cat    *catalog.Catalog
 	budget *mem.Budget
 	kind   string
 	prefix string
 	width  int
 	half   bool    // float16, else float32
 	starts []int64 // the stored rows before each interval, then all
-	ofTile map[[2]int32]shards.Entry
+	ofTile map[[2]int32]catalog.Entry
 	// first and last are the stored rows that the task reads and writes: all, or, where
 	// workers share them, some, which are then committed as pieces of tiles, of partKind.
 	first, last int64
@@ -38,7 +40,7 @@ func (j *job) tiles(kind, prefix string, width int, s shards.Summary) *tiles {
 	for lo := int64(0); lo < s.Nodes; lo += s.IntervalRows {
 		starts = append(starts, min(lo+s.IntervalRows, s.Nodes))
 	}
-	t := j.tilesOf(kind, prefix, width, starts, kind == shards.KindFeatures && s.HalfFeatures())
+	t := j.tilesOf(kind, prefix, width, starts, kind == catalog.KindFeatures && s.HalfFeatures())
 	t.first, t.last = j.span(s.Nodes)
 	return t
 }
@@ -48,7 +50,7 @@ func (j *job) tiles(kind, prefix string, width int, s shards.Summary) *tiles {
 func (j *job) tilesOf(kind, prefix string, width int, starts []int64, half bool) *tiles {
 	t := &tiles{
 		cat: j.cat, budget: j.budget, kind: kind, prefix: prefix, width: width, half: half, starts: starts,
-		ofTile: map[[2]int32]shards.Entry{}, last: starts[len(starts)-1],
+		ofTile: map[[2]int32]catalog.Entry{}, last: starts[len(starts)-1],
 	}
 	for _, e := range j.cat.Entries(kind) {
 		t.ofTile[[2]int32{e.Interval, e.Block}] = e
@@ -74,7 +76,7 @@ func (t *tiles) piecePath(interval, granule int, lo, hi int64) string {
 	return fmt.Sprintf("%s.rows-%d-%d", shards.TilePath(t.prefix, interval, granule, t.half), lo, hi)
 }
 
-func (t *tiles) pieceOf(e shards.Entry) (p piece, ok bool) {
+func (t *tiles) pieceOf(e catalog.Entry) (p piece, ok bool) {
 	_, rest, ok := strings.Cut(e.Path, ".rows-")
 	n, err := fmt.Sscanf(rest, "%d-%d", &p.lo, &p.hi)
 	p.e = e
@@ -101,7 +103,7 @@ func (t *tiles) mine(interval int) (lo, hi int64) {
 }
 
 // whole says whether a tile is there in one file.
-func (t *tiles) whole(interval, granule int) (shards.Entry, bool) {
+func (t *tiles) whole(interval, granule int) (catalog.Entry, bool) {
 	e, ok := t.ofTile[[2]int32{int32(interval), int32(granule)}]
 	lo, hi := t.bounds(interval)
 	return e, ok && e.Rows == hi-lo && e.Bytes == (hi-lo)*t.rowBytes()
@@ -116,7 +118,7 @@ func (t *tiles) entry(interval, granule int) ([]piece, error) {
 	list, ok := cover(t.pieces[[2]int32{int32(interval), int32(granule)}], lo, hi)
 	if !ok || t.pieces == nil {
 		return nil, fmt.Errorf("worker: the catalogue lacks the whole tile %s: %w",
-			shards.TilePath(t.prefix, interval, granule, t.half), shards.ErrCorrupt)
+			shards.TilePath(t.prefix, interval, granule, t.half), seal.ErrCorrupt)
 	}
 	return list, nil
 }
@@ -177,7 +179,7 @@ type tileStore struct {
 	width    int
 	interval int
 	at       int64 // rows so far
-	files    []*shards.File
+	files    []*catalog.File
 	buf      []byte
 }
 
@@ -262,7 +264,7 @@ func (w *tileStore) abort() {
 }
 
 // create starts the file of the task's rows of one tile; the caller writes all its rows.
-func (t *tiles) create(ctx context.Context, interval, granule int) (*shards.File, error) {
+func (t *tiles) create(ctx context.Context, interval, granule int) (*catalog.File, error) {
 	kind, path := t.kind, shards.TilePath(t.prefix, interval, granule, t.half)
 	lo, hi := t.mine(interval)
 	if first, last := t.bounds(interval); lo > first || hi < last {

@@ -8,8 +8,10 @@ import (
 	"io"
 	"slices"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/seal"
 	"ndls/shards"
 	"ndls/train"
 )
@@ -86,7 +88,7 @@ func (j *job) commitModels(ctx context.Context, s shards.Summary, result *train.
 			index.Chosen = i
 		}
 	}
-	return j.commitJSON(ctx, modelIndex, shards.NotApplicable, index)
+	return j.commitJSON(ctx, modelIndex, catalog.NotApplicable, index)
 }
 
 func (j *job) commitJSON(ctx context.Context, path string, block int32, v any) error {
@@ -99,7 +101,7 @@ func (j *job) commitJSON(ctx context.Context, path string, block int32, v any) e
 
 // commitFile commits one file of the model.
 func (j *job) commitFile(ctx context.Context, path string, block int32, write func(io.Writer) error) error {
-	f, err := j.cat.Create(ctx, shards.KindModel, path, shards.NotApplicable, block)
+	f, err := j.cat.Create(ctx, catalog.KindModel, path, catalog.NotApplicable, block)
 	if err != nil {
 		return err
 	}
@@ -114,7 +116,7 @@ func (j *job) commitFile(ctx context.Context, path string, block int32, write fu
 // trained reads the index of the committed models.
 func (j *job) trained(ctx context.Context) (t trained, err error) {
 	if err = j.readJSON(ctx, modelIndex, &t); err == nil && (t.Chosen < 0 || t.Chosen >= len(t.Runs)) {
-		err = fmt.Errorf("worker: %s names run %d of %d: %w", modelIndex, t.Chosen, len(t.Runs), shards.ErrCorrupt)
+		err = fmt.Errorf("worker: %s names run %d of %d: %w", modelIndex, t.Chosen, len(t.Runs), seal.ErrCorrupt)
 	}
 	return t, err
 }
@@ -135,7 +137,7 @@ func (j *job) readJSON(ctx context.Context, path string, v any) (err error) {
 		return fmt.Errorf("worker: %w", err)
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("worker: %s makes no sense (%v): %w", path, err, shards.ErrCorrupt)
+		return fmt.Errorf("worker: %s makes no sense (%v): %w", path, err, seal.ErrCorrupt)
 	}
 	return nil
 }
@@ -221,7 +223,7 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 	}
 	defer rows.abort()
 	first := runs[0].Run
-	out := p.softTiles(shards.KindSoftTile, softPrefix, p.summary)
+	out := p.softTiles(catalog.KindSoftTile, softPrefix, p.summary)
 	tiles := &tileWriter{j: p.job, out: out, first: first * granulesOf(classes), classes: classes, runs: len(runs)}
 	defer tiles.abort()
 	tallies := make([]train.Tally, len(runs))
@@ -273,7 +275,7 @@ func (j *job) tally(ctx context.Context, r trainedRun) (t train.Tally, err error
 func (j *job) loadModel(ctx context.Context, path string) (m *train.Model, err error) {
 	e, ok := j.cat.Lookup(path)
 	if !ok {
-		return nil, fmt.Errorf("worker: %s is not in the catalogue: %w", path, shards.ErrCorrupt)
+		return nil, fmt.Errorf("worker: %s is not in the catalogue: %w", path, seal.ErrCorrupt)
 	}
 	r, err := j.cat.Stream(ctx, e)
 	if err != nil {
@@ -292,7 +294,7 @@ type tileWriter struct {
 	runs     int
 	classes  int
 	interval int
-	files    []*shards.File // by run and granule
+	files    []*catalog.File // by run and granule
 	buf      []byte
 }
 
@@ -326,7 +328,7 @@ func (w *tileWriter) write(ctx context.Context, row int64, run int, p []float32)
 }
 
 // writeGranule writes the 16 columns from at on, zeros past the last class.
-func (w *tileWriter) writeGranule(f *shards.File, p []float32, at int) error {
+func (w *tileWriter) writeGranule(f *catalog.File, p []float32, at int) error {
 	w.buf = w.buf[:0]
 	var row [shards.TileColumns]float32
 	for ; len(p) > 0; p = p[w.classes:] {

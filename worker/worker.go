@@ -8,19 +8,19 @@ import (
 	"runtime/debug"
 	"time"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
 	"ndls/internal/vfs"
 	"ndls/ring"
-	"ndls/shards"
 )
 
 // Worker executes tasks against one run directory, one at a time.
 type Worker struct {
 	store  *storage.Counting
-	cat    *shards.Catalog
+	cat    *catalog.Catalog
 	kept   *kept // nil before the first task
 	saving *saving
 	gangs  *gangs // nil: this worker is in none
@@ -28,7 +28,7 @@ type Worker struct {
 
 // New returns a worker on the run directory behind store, whose catalogue is
 // cat. [Worker.Close] must be called after tasks that are parts of a stage.
-func New(store *storage.Counting, cat *shards.Catalog) *Worker {
+func New(store *storage.Counting, cat *catalog.Catalog) *Worker {
 	return &Worker{store: store, cat: cat}
 }
 
@@ -45,7 +45,7 @@ func (w *Worker) Close() {
 type job struct {
 	*kept
 	task   control.Task
-	cat    *shards.Catalog
+	cat    *catalog.Catalog
 	plan   control.Plan
 	inputs control.Inputs
 	res    control.Resources

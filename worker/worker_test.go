@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
@@ -40,7 +41,7 @@ func resources(t testing.TB, dataset string) means {
 func execute(t testing.TB, store storage.Store, plan control.Plan, res means, stages ...control.Stage) []control.StageReport {
 	t.Helper()
 	counting := storage.NewCounting(store)
-	cat, err := shards.OpenCatalog(context.Background(), counting)
+	cat, err := catalog.Open(context.Background(), counting)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func execute(t testing.TB, store storage.Store, plan control.Plan, res means, st
 func rows(t testing.TB, store storage.Store, kind string) map[int64][]float32 {
 	t.Helper()
 	ctx := context.Background()
-	cat, err := shards.OpenCatalog(ctx, store)
+	cat, err := catalog.Open(ctx, store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func TestGoldenSmoothedCora(t *testing.T) {
 			res := resources(t, dataset)
 			res.Kernel = kernel
 			execute(t, store, plan, res, control.Partition, control.LSI, control.Smooth)
-			got := rows(t, store, shards.KindSmoothed)
+			got := rows(t, store, catalog.KindSmoothed)
 			if len(got) != 2708 {
 				t.Fatalf("%d rows", len(got))
 			}
@@ -178,10 +179,10 @@ func TestSoftLabelsOfAnotherModel(t *testing.T) {
 	plan.Train.Runs = 1
 	store := storage.NewMem()
 	execute(t, store, plan, resources(t, small), whole...)
-	want := rows(t, store, shards.KindPredictions)
+	want := rows(t, store, catalog.KindPredictions)
 
 	dir := t.TempDir()
-	soft := rows(t, store, shards.KindSoftLabels)
+	soft := rows(t, store, catalog.KindSoftLabels)
 	var text strings.Builder
 	text.WriteString("id,a,b,c,d\n")
 	for id := range int64(len(soft)) {
@@ -210,7 +211,7 @@ func TestSoftLabelsOfAnotherModel(t *testing.T) {
 		res := resources(t, small)
 		res.SoftLabels = path
 		execute(t, other, p, res, control.Partition, control.LSI)
-		cat, err := shards.OpenCatalog(context.Background(), other)
+		cat, err := catalog.Open(context.Background(), other)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +225,7 @@ func TestSoftLabelsOfAnotherModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := rows(t, other, shards.KindPredictions)
+		got := rows(t, other, catalog.KindPredictions)
 		for id, w := range want {
 			if !slices.Equal(got[id], w) {
 				t.Fatalf("node %d: %v, from the run's own soft labels %v", id, got[id], w)

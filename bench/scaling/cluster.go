@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ndls/catalog"
 	"ndls/coordinator"
 	"ndls/internal/control"
 	"ndls/internal/storage"
-	"ndls/shards"
 )
 
 // fate is what happens to machines, and how the coordinator is set.
@@ -122,7 +122,7 @@ func run(j job, f fate) ([]tally, error) {
 	if err != nil {
 		return nil, err
 	}
-	cat, err := shards.OpenCatalog(ctx, c.store)
+	cat, err := catalog.Open(ctx, c.store)
 	if err != nil {
 		return nil, err
 	}

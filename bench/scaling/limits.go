@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
+	"ndls/catalog"
 	"ndls/coordinator"
 	"ndls/internal/control"
 	"ndls/internal/storage"
-	"ndls/shards"
 )
 
 // limits measures what a coordinator with a folder takes for leases and for commits.
@@ -54,13 +54,13 @@ func limit(ctx context.Context, dir string, files int) (lease, commit []time.Dur
 	if err != nil {
 		return nil, nil, err
 	}
-	cat, err := shards.OpenCatalog(ctx, store)
+	cat, err := catalog.Open(ctx, store)
 	if err != nil {
 		return nil, nil, err
 	}
-	var listed []shards.Entry
+	var listed []catalog.Entry
 	for i := range files {
-		listed = append(listed, shards.Entry(entry(i)))
+		listed = append(listed, catalog.Entry(entry(i)))
 	}
 	if err := cat.Apply(ctx, listed, nil, false); err != nil {
 		return nil, nil, err
@@ -88,7 +88,7 @@ func limit(ctx context.Context, dir string, files int) (lease, commit []time.Dur
 
 func entry(i int) control.Entry {
 	return control.Entry{
-		Kind: shards.KindSmoothedTile, Path: fmt.Sprintf("smoothed/tile-%08d.bin", i), Bytes: 1 << 30,
+		Kind: catalog.KindSmoothedTile, Path: fmt.Sprintf("smoothed/tile-%08d.bin", i), Bytes: 1 << 30,
 		Checksum: fmt.Sprintf("sha256:%064x", uint64(i)*0x9e3779b97f4a7c15), Interval: int32(i), Block: int32(i % 8),
 	}
 }

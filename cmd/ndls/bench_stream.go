@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"ndls/catalog"
+
 	"github.com/spf13/cobra"
 
 	"ndls/internal/direct"
@@ -111,7 +113,7 @@ Memory: 2 x nodes x columns x 4 or 2 bytes, 4 bytes a node and 4 an edge.`,
 
 // streamCatalog opens the run directory, or makes one with a random hop stream;
 // remove deletes what was made.
-func (a *app) streamCatalog(ctx context.Context, nodes, edges int64) (cat *shards.Catalog, remove func() error, err error) {
+func (a *app) streamCatalog(ctx context.Context, nodes, edges int64) (cat *catalog.Catalog, remove func() error, err error) {
 	if a.runDir != "" {
 		cat, _, err = a.openCatalog(ctx)
 		return cat, func() error { return nil }, err
@@ -120,7 +122,7 @@ func (a *app) streamCatalog(ctx context.Context, nodes, edges int64) (cat *shard
 	if err != nil {
 		return nil, nil, err
 	}
-	if cat, err = shards.OpenCatalog(ctx, store); err == nil {
+	if cat, err = catalog.Open(ctx, store); err == nil {
 		err = writeRandomHops(ctx, cat, nodes, edges)
 	}
 	if err != nil {
@@ -131,8 +133,8 @@ func (a *app) streamCatalog(ctx context.Context, nodes, edges int64) (cat *shard
 
 // writeRandomHops commits the hop stream of a graph whose edges come from any
 // node, evenly, and go to any.
-func writeRandomHops(ctx context.Context, cat *shards.Catalog, nodes, edges int64) error {
-	f, err := cat.Create(ctx, shards.KindHops, "graph/hops/part-00000.hops", 0, shards.NotApplicable)
+func writeRandomHops(ctx context.Context, cat *catalog.Catalog, nodes, edges int64) error {
+	f, err := cat.Create(ctx, catalog.KindHops, "graph/hops/part-00000.hops", 0, catalog.NotApplicable)
 	if err != nil {
 		return err
 	}
@@ -159,9 +161,9 @@ func writeRandomHops(ctx context.Context, cat *shards.Catalog, nodes, edges int6
 
 // readPlainly reads all hop streams with as many requests under way as two
 // threads of a pass have.
-func readPlainly(ctx context.Context, cat *shards.Catalog) error {
+func readPlainly(ctx context.Context, cat *catalog.Catalog) error {
 	const readers = 8
-	for _, e := range cat.Entries(shards.KindHops) {
+	for _, e := range cat.Entries(catalog.KindHops) {
 		r, err := cat.Open(ctx, e)
 		if err != nil {
 			return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"ndls/catalog"
+
 	"github.com/spf13/cobra"
 
 	"ndls/shards"
@@ -39,7 +41,7 @@ in each round, in turn; medians are reported.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, remove()) }()
-			c, err := shards.OpenCatalog(ctx, store)
+			c, err := catalog.Open(ctx, store)
 			if err != nil {
 				return err
 			}

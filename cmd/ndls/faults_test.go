@@ -11,10 +11,10 @@ import (
 	"syscall"
 	"testing"
 
+	"ndls/catalog"
 	"ndls/internal/storage"
 	"ndls/internal/vfs"
 	"ndls/internal/vfs/vfstest"
-	"ndls/shards"
 )
 
 // faultEnv, set to "all", asks for a fault at every operation; otherwise one in
@@ -61,7 +61,7 @@ func committed(t *testing.T, disk vfs.FS) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cat, err := shards.OpenCatalog(context.Background(), store)
+	cat, err := catalog.Open(context.Background(), store)
 	if err != nil {
 		t.Fatal(err)
 	}

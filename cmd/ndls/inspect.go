@@ -7,6 +7,8 @@ import (
 	"slices"
 	"text/tabwriter"
 
+	"ndls/catalog"
+
 	"github.com/spf13/cobra"
 
 	"ndls/coordinator"
@@ -56,7 +58,7 @@ the catalogue. It reads no data; ndls verify does.`,
 	return cmd
 }
 
-func groups(cat *shards.Catalog) []fileGroup {
+func groups(cat *catalog.Catalog) []fileGroup {
 	list := []fileGroup{}
 	for _, e := range cat.Entries("") {
 		i := slices.IndexFunc(list, func(g fileGroup) bool { return g.Kind == e.Kind })

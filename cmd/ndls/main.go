@@ -14,7 +14,7 @@ import (
 	"ndls/export"
 	"ndls/internal/control"
 	"ndls/internal/mem"
-	"ndls/shards"
+	"ndls/internal/seal"
 )
 
 // Exit statuses; exitStatus spells them for the help.
@@ -132,7 +132,7 @@ func status(ctx context.Context, err error) int {
 		{mem.ErrBudget, exitBudget},
 		{estimate.ErrDisk, exitBudget},
 		{control.ErrUnable, exitBudget},
-		{shards.ErrCorrupt, exitCorrupt},
+		{seal.ErrCorrupt, exitCorrupt},
 		{dataset.ErrData, exitCorrupt},
 	} {
 		if errors.Is(err, c.target) {

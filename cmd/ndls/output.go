@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"ndls/catalog"
 	"ndls/coordinator"
 	"ndls/internal/control"
 	"ndls/internal/mem"
@@ -24,7 +25,7 @@ type outcome struct {
 }
 
 // print shows the stages that the verb asked for, and what they found.
-func (v *stageVerb) print(ctx context.Context, rec *coordinator.Record, cat *shards.Catalog) error {
+func (v *stageVerb) print(ctx context.Context, rec *coordinator.Record, cat *catalog.Catalog) error {
 	sum, err := shards.ReadSummary(ctx, cat)
 	if err != nil {
 		return err
@@ -136,16 +137,16 @@ func printAccuracy(w io.Writer, a *control.AccuracyReport) {
 
 // places says where the artifacts of a run are.
 var places = []struct{ kind, where, what string }{
-	{shards.KindEdges, "graph/edges/", "edge shards, Parquet"},
-	{shards.KindNodes, "graph/nodes.parquet", "node table"},
-	{shards.KindLSI, "lsi/", "K of every node, Parquet"},
-	{shards.KindSmoothed, "smoothed/", "smoothed features, Arrow"},
-	{shards.KindModel, "model/", "weights"},
-	{shards.KindSoftLabels, "soft_labels/", "soft labels, Arrow"},
-	{shards.KindPredictions, "predictions/", "labels and probabilities, Arrow"},
+	{catalog.KindEdges, "graph/edges/", "edge shards, Parquet"},
+	{catalog.KindNodes, "graph/nodes.parquet", "node table"},
+	{catalog.KindLSI, "lsi/", "K of every node, Parquet"},
+	{catalog.KindSmoothed, "smoothed/", "smoothed features, Arrow"},
+	{catalog.KindModel, "model/", "weights"},
+	{catalog.KindSoftLabels, "soft_labels/", "soft labels, Arrow"},
+	{catalog.KindPredictions, "predictions/", "labels and probabilities, Arrow"},
 }
 
-func printPlaces(w io.Writer, dir string, cat *shards.Catalog) {
+func printPlaces(w io.Writer, dir string, cat *catalog.Catalog) {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(t, "in %s\n", strings.TrimSuffix(dir, "/"))
 	for _, p := range places {

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"ndls/catalog"
 	"ndls/coordinator"
 	"ndls/internal/control"
 	"ndls/internal/storage"
-	"ndls/shards"
 	"ndls/worker"
 )
 
@@ -86,14 +86,14 @@ func (s *stopping) Commit(ctx context.Context, fencing uint64, c control.Change)
 
 // partitionWith partitions with workers, each of which dies at a point and is
 // started again, and returns what the catalogue lists.
-func partitionWith(t *testing.T, store storage.Store, plan control.Plan, uri string, memories []int64, deaths ...string) (entries []shards.Entry, losses int) {
+func partitionWith(t *testing.T, store storage.Store, plan control.Plan, uri string, memories []int64, deaths ...string) (entries []catalog.Entry, losses int) {
 	t.Helper()
 	return partitionUntil(t, store, plan, uri, memories, 0, false, deaths...)
 }
 
 // partitionUntil is partitionWith, that ends after so many commits if that is not 0. It
 // discards what is there where restart says so.
-func partitionUntil(t *testing.T, store storage.Store, plan control.Plan, uri string, memories []int64, commits int64, restart bool, deaths ...string) (entries []shards.Entry, losses int) {
+func partitionUntil(t *testing.T, store storage.Store, plan control.Plan, uri string, memories []int64, commits int64, restart bool, deaths ...string) (entries []catalog.Entry, losses int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -103,7 +103,7 @@ func partitionUntil(t *testing.T, store storage.Store, plan control.Plan, uri st
 	if err != nil {
 		t.Fatal(err)
 	}
-	cat, err := shards.OpenCatalog(ctx, store)
+	cat, err := catalog.Open(ctx, store)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"ndls/catalog"
+
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
@@ -25,7 +27,6 @@ import (
 	"ndls/internal/direct"
 	"ndls/internal/storage"
 	"ndls/internal/vfs"
-	"ndls/shards"
 	"ndls/worker"
 )
 
@@ -77,12 +78,12 @@ func (a *app) checkFolder(create bool) error {
 }
 
 // openCatalog opens a run directory for reading.
-func (a *app) openCatalog(ctx context.Context) (*shards.Catalog, *coordinator.Record, error) {
+func (a *app) openCatalog(ctx context.Context) (*catalog.Catalog, *coordinator.Record, error) {
 	store, rec, err := a.openStore(ctx, false)
 	if err != nil {
 		return nil, nil, err
 	}
-	cat, err := shards.OpenCatalog(ctx, store)
+	cat, err := catalog.Open(ctx, store)
 	return cat, rec, err
 }
 
@@ -228,7 +229,7 @@ func (v *stageVerb) begin(ctx context.Context, o coordinator.Options) (_ *sessio
 	if err != nil {
 		return nil, err
 	}
-	cat, err := shards.OpenCatalog(ctx, r.store)
+	cat, err := catalog.Open(ctx, r.store)
 	if err != nil {
 		return nil, err
 	}

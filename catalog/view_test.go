@@ -1,4 +1,4 @@
-package shards
+package catalog
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func newShared(t testing.TB) *shared {
 }
 
 func (s *shared) view() *Catalog {
-	return NewCatalog(s.store, s.owner.Entries(""), func(ctx context.Context, added []Entry, removed []string, del bool) error {
+	return NewView(s.store, s.owner.Entries(""), func(ctx context.Context, added []Entry, removed []string, del bool) error {
 		if s.lost {
 			return errLease
 		}
@@ -117,7 +117,7 @@ func TestApplyAgain(t *testing.T) {
 		mustPut(t, first, KindModel, "b", "x", -1, -1)
 		faulty := storage.NewFaulty(store, at)
 		err := func() error {
-			c, err := OpenCatalog(ctx, faulty)
+			c, err := Open(ctx, faulty)
 			if err != nil {
 				return err
 			}

@@ -1,17 +1,20 @@
-package shards
+package catalog
 
 import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"ndls/internal/seal"
 
 	"golang.org/x/sync/errgroup"
 
@@ -20,7 +23,7 @@ import (
 
 func openCatalog(t testing.TB, s storage.Store) *Catalog {
 	t.Helper()
-	c, err := OpenCatalog(context.Background(), s)
+	c, err := Open(context.Background(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +74,8 @@ func TestCatalogListsWhatWasCommitted(t *testing.T) {
 			mustPut(t, c, KindEdges, "graph/edges/part-00001.parquet", "one", 1, NotApplicable)
 			mustPut(t, c, KindNodes, "graph/nodes.parquet", "nodes", NotApplicable, NotApplicable)
 			mustPut(t, c, KindEdges, "graph/edges/part-00000.parquet", "zero", 0, NotApplicable)
-			mustPut(t, c, KindFeatures, TilePath("graph/features", 0, 10, false), "tile", 0, 10)
-			got := mustPut(t, c, KindFeatures, TilePath("graph/features", 0, 9, false), "tile", 0, 9)
+			mustPut(t, c, KindFeatures, fmt.Sprintf("graph/features/tile-%05d-%05d.f32", 0, 10), "tile", 0, 10)
+			got := mustPut(t, c, KindFeatures, fmt.Sprintf("graph/features/tile-%05d-%05d.f32", 0, 9), "tile", 0, 9)
 			sum := sha256.Sum256([]byte("tile"))
 			want := Entry{
 				Kind: KindFeatures, Path: "graph/features/tile-00000-00009.f32", Rows: 4, Bytes: 4,
@@ -117,7 +120,7 @@ func TestCatalogBytesDoNotDependOnOrder(t *testing.T) {
 		mustPut(t, ca, KindEdges, fmt.Sprint("e", i), "x", int32(i), -1)
 		mustPut(t, cb, KindEdges, fmt.Sprint("e", 4-i), "x", int32(4-i), -1)
 	}
-	if x, y := storeBytes(t, a, CatalogName), storeBytes(t, b, CatalogName); !bytes.Equal(x, y) {
+	if x, y := storeBytes(t, a, Name), storeBytes(t, b, Name); !bytes.Equal(x, y) {
 		t.Error("the order of commits changes the catalogue's bytes")
 	}
 }
@@ -130,7 +133,7 @@ func storeBytes(t testing.TB, s storage.Store, name string) []byte {
 	}
 	defer r.Close()
 	data := make([]byte, r.Size())
-	if err := readFull(r, name, data, 0); err != nil {
+	if err := seal.ReadFull(r, name, data, 0); err != nil {
 		t.Fatal(err)
 	}
 	return data
@@ -140,7 +143,7 @@ func storeBytes(t testing.TB, s storage.Store, name string) []byte {
 // catalogue lists in the end.
 func workload(store storage.Store) error {
 	ctx := context.Background()
-	c, err := OpenCatalog(ctx, store)
+	c, err := Open(ctx, store)
 	if err != nil {
 		return err
 	}
@@ -337,11 +340,11 @@ func TestDamageIsFoundAgainstTheCatalogue(t *testing.T) {
 			if err := damage(store); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.Verify(ctx, e); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "f:") {
-				t.Errorf("verify gives %v, want ErrCorrupt and the name", err)
+			if err := c.Verify(ctx, e); !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), "f:") {
+				t.Errorf("verify gives %v, want seal.ErrCorrupt and the name", err)
 			}
-			if _, err := c.Open(ctx, e); name != "a byte" && !errors.Is(err, ErrCorrupt) {
-				t.Errorf("open gives %v, want ErrCorrupt", err)
+			if _, err := c.Open(ctx, e); name != "a byte" && !errors.Is(err, seal.ErrCorrupt) {
+				t.Errorf("open gives %v, want seal.ErrCorrupt", err)
 			}
 		})
 	}
@@ -406,7 +409,7 @@ func TestConcurrentCommits(t *testing.T) {
 	var g errgroup.Group
 	for i := range 16 {
 		g.Go(func() error {
-			return put(c, KindFeatures, TilePath("t", i, 0, false), strings.Repeat("x", i), int32(i), 0)
+			return put(c, KindFeatures, fmt.Sprintf("t/tile-%05d-%05d.f32", i, 0), strings.Repeat("x", i), int32(i), 0)
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -420,60 +423,33 @@ func TestConcurrentCommits(t *testing.T) {
 func TestCatalogOfAnotherVersion(t *testing.T) {
 	store := storage.NewMem()
 	mustPut(t, openCatalog(t, store), KindEdges, "f", "x", 0, -1)
-	err := store.Corrupt(CatalogName, func(b []byte) []byte {
+	err := store.Corrupt(Name, func(b []byte) []byte {
 		at := bytes.LastIndex(b, []byte(catalogVersionKey)) + len(catalogVersionKey)
 		b[at+bytes.IndexByte(b[at:], catalogVersion[0])] = '2'
-		reseal(t, b, parquetMagic)
+		reseal(b)
 		return b
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenCatalog(context.Background(), store); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), CatalogName) {
-		t.Errorf("got %v, want ErrVersion and the name", err)
-	}
-}
-
-func TestSummaryRoundTrip(t *testing.T) {
-	ctx := context.Background()
-	store := storage.NewMem()
-	c := openCatalog(t, store)
-	if _, err := ReadSummary(ctx, c); err == nil || errors.Is(err, ErrCorrupt) {
-		t.Errorf("summary of an empty run directory: %v", err)
-	}
-	want := Summary{
-		Name: "cora", Nodes: 2708, Edges: 5278, InputRows: 10556, SelfLoops: 1, Repeated: 2, Components: 78, LargestComponent: 2485,
-		Features: 1433, Classes: []string{"a", "b"}, Labelled: 2708, Splits: map[string]int64{"train": 140, "test": 1000},
-		BlockRows: 1 << 20, IntervalRows: 1 << 24, Normalized: true, HasSplits: true,
-	}
-	if err := WriteSummary(ctx, c, want); err != nil {
-		t.Fatal(err)
-	}
-	got, err := ReadSummary(ctx, openCatalog(t, store))
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, %v, want %+v", got, err, want)
-	}
-	if err := store.FlipByte(SummaryPath, 20); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ReadSummary(ctx, c); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("damaged summary: %v, want ErrCorrupt", err)
+	if _, err := Open(context.Background(), store); !errors.Is(err, seal.ErrVersion) || !strings.Contains(err.Error(), Name) {
+		t.Errorf("got %v, want seal.ErrVersion and the name", err)
 	}
 }
 
 func ExampleCatalog_Commit() {
 	ctx := context.Background()
 	store := storage.NewMem()
-	c, err := OpenCatalog(ctx, store)
+	c, err := Open(ctx, store)
 	if err != nil {
 		panic(err)
 	}
-	f, err := c.Create(ctx, KindFeatures, TilePath("graph/features", 0, 0, false), 0, 0)
+	f, err := c.Create(ctx, KindFeatures, fmt.Sprintf("graph/features/tile-%05d-%05d.f32", 0, 0), 0, 0)
 	if err != nil {
 		panic(err)
 	}
 	defer f.Abort()
-	if _, err := f.Write(make([]byte, 4*TileColumns)); err != nil {
+	if _, err := f.Write(make([]byte, 64)); err != nil {
 		panic(err)
 	}
 	f.Rows = 1
@@ -484,4 +460,31 @@ func ExampleCatalog_Commit() {
 		fmt.Println(e.Path, e.Rows, e.Bytes, c.Verify(ctx, e))
 	}
 	// Output: graph/features/tile-00000-00000.f32 1 64 <nil>
+}
+
+// commit writes a file of another program's.
+func commit(t testing.TB, s storage.Store, name string, data []byte) {
+	t.Helper()
+	w, err := s.Create(context.Background(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	if _, err := w.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Commit(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reseal makes the seal of a changed footer right again.
+func reseal(data []byte) {
+	n, _ := seal.FooterLength(data, seal.Parquet)
+	end := int64(len(data)) - n
+	trailer := data[end-seal.TrailerBytes:]
+	count := int64(binary.LittleEndian.Uint32(trailer))
+	sealed := data[end-seal.TrailerBytes-count*seal.MarkBytes : end-seal.TrailerBytes+4]
+	sum := crc32.Update(crc32.Checksum(sealed, seal.Castagnoli), seal.Castagnoli, data[end:])
+	binary.LittleEndian.PutUint32(trailer[4:], sum)
 }

@@ -1,4 +1,4 @@
-package shards
+package catalog
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/xitongsys/parquet-go/source"
 	"github.com/xitongsys/parquet-go/writer"
 
+	"ndls/internal/seal"
 	"ndls/internal/storage"
 )
 
@@ -37,16 +38,16 @@ func writeCatalog(ctx context.Context, store storage.Store, entries map[string]E
 	if err != nil {
 		return err
 	}
-	w, err := store.Create(ctx, CatalogName)
+	w, err := store.Create(ctx, Name)
 	if err != nil {
-		return fmt.Errorf("shards: write catalogue: %w", err)
+		return fmt.Errorf("write catalogue: %w", err)
 	}
 	defer w.Abort()
 	if _, err := w.Write(data); err != nil {
-		return fmt.Errorf("shards: write catalogue: %w", err)
+		return fmt.Errorf("write catalogue: %w", err)
 	}
 	if _, err := w.Commit(ctx); err != nil {
-		return fmt.Errorf("shards: write catalogue: %w", err)
+		return fmt.Errorf("write catalogue: %w", err)
 	}
 	return nil
 }
@@ -54,23 +55,24 @@ func writeCatalog(ctx context.Context, store storage.Store, entries map[string]E
 // encodeCatalog returns the rows as a sealed Parquet file.
 func encodeCatalog(rows []Entry) ([]byte, error) {
 	var out bytes.Buffer
-	sink := &sealer{w: &out, holding: true}
+	sink := seal.NewWriter(&out)
+	sink.Hold()
 	w, err := writer.NewParquetWriterFromWriter(sink, new(Entry), 1)
 	if err != nil {
-		return nil, fmt.Errorf("shards: encode catalogue: %w", err)
+		return nil, fmt.Errorf("encode catalogue: %w", err)
 	}
 	w.CompressionType = parquet.CompressionCodec_UNCOMPRESSED
 	version := catalogVersion
 	w.Footer.KeyValueMetadata = []*parquet.KeyValue{{Key: catalogVersionKey, Value: &version}}
 	for _, row := range rows {
 		if err := w.Write(row); err != nil {
-			return nil, fmt.Errorf("shards: encode catalogue entry %s: %w", row.Path, err)
+			return nil, fmt.Errorf("encode catalogue entry %s: %w", row.Path, err)
 		}
 	}
 	if err := w.WriteStop(); err != nil {
-		return nil, fmt.Errorf("shards: encode catalogue: %w", err)
+		return nil, fmt.Errorf("encode catalogue: %w", err)
 	}
-	if err := sink.finish(parquetMagic, nil); err != nil {
+	if err := sink.Finish(seal.Parquet, nil); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil
@@ -78,19 +80,19 @@ func encodeCatalog(rows []Entry) ([]byte, error) {
 
 // readCatalog checks the seal, and only then decodes.
 func readCatalog(r storage.Reader) ([]Entry, error) {
-	marks, err := readMarks(r, CatalogName, parquetMagic)
+	marks, err := seal.ReadMarks(r, Name, seal.Parquet)
 	if err != nil {
 		return nil, err
 	}
 	if r.Size() > maxCatalogBytes || len(marks) != 1 {
-		return nil, corrupt(CatalogName, "it is no catalogue")
+		return nil, seal.Corrupt(Name, "it is no catalogue")
 	}
 	data := make([]byte, r.Size())
-	if err := readFull(r, CatalogName, data, 0); err != nil {
+	if err := seal.ReadFull(r, Name, data, 0); err != nil {
 		return nil, err
 	}
-	if crc32.Checksum(data[:marks[0].end], castagnoli) != marks[0].sum {
-		return nil, corrupt(CatalogName, "its rows are damaged")
+	if crc32.Checksum(data[:marks[0].End], seal.Castagnoli) != marks[0].Sum {
+		return nil, seal.Corrupt(Name, "its rows are damaged")
 	}
 	return decodeCatalog(data)
 }
@@ -98,21 +100,21 @@ func readCatalog(r storage.Reader) ([]Entry, error) {
 func decodeCatalog(data []byte) (rows []Entry, err error) {
 	defer func() {
 		if x := recover(); x != nil {
-			rows, err = nil, corrupt(CatalogName, "decoding: %v", x)
+			rows, err = nil, seal.Corrupt(Name, "decoding: %v", x)
 		}
 	}()
 	in, err := reader.NewParquetReader(&parquetBytes{Reader: bytes.NewReader(data), data: data}, new(Entry), 1)
 	if err != nil {
-		return nil, corrupt(CatalogName, "%v", err)
+		return nil, seal.Corrupt(Name, "%v", err)
 	}
 	defer in.ReadStop()
 	if got := catalogVersionOf(in.Footer); got != catalogVersion {
-		return nil, fmt.Errorf("shards: %s: version %q, this program reads %q: %w: use the program that wrote it, or another run directory",
-			CatalogName, got, catalogVersion, ErrVersion)
+		return nil, fmt.Errorf("%s: version %q, this program reads %q: %w: use the program that wrote it, or another run directory",
+			Name, got, catalogVersion, seal.ErrVersion)
 	}
 	rows = make([]Entry, in.GetNumRows())
 	if err := in.Read(&rows); err != nil {
-		return nil, corrupt(CatalogName, "%v", err)
+		return nil, seal.Corrupt(Name, "%v", err)
 	}
 	return rows, nil
 }

@@ -1,4 +1,4 @@
-package shards
+package catalog
 
 import (
 	"cmp"
@@ -15,11 +15,12 @@ import (
 	"sync"
 
 	"ndls/internal/direct"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
 )
 
-// CatalogName is where the catalogue is, in every run directory.
-const CatalogName = "catalog.parquet"
+// Name is where the catalogue is, in every run directory.
+const Name = "catalog.parquet"
 
 // Kinds of catalogued files.
 const (
@@ -43,14 +44,6 @@ const (
 	KindReport           = "report"              // report of a run
 	KindCheckpoint       = "checkpoint"          // state of a task that is under way
 	KindRun              = "run"                 // sorted numbers on their way between tasks of a partition
-)
-
-var (
-	// ErrCorrupt marks a file that is not what was written: its bytes, their
-	// number or their meaning. The wrapped error names the file and the way out.
-	ErrCorrupt = errors.New("corrupt data")
-	// ErrVersion marks a file in a format of another version of the program.
-	ErrVersion = errors.New("format of another version")
 )
 
 // NotApplicable stands in Entry.Interval and Entry.Block for files that belong
@@ -79,8 +72,8 @@ type Publish func(ctx context.Context, added []Entry, removed []string, del bool
 // Catalog is the list of committed files of a run directory. A file exists when
 // its entry does. It is safe for concurrent use.
 //
-// One Catalog at a time, the owner, may write to a run directory ([OpenCatalog]).
-// Others are views ([NewCatalog]): they write files, and have their changes
+// One Catalog at a time, the owner, may write to a run directory ([Open]).
+// Others are views ([NewView]): they write files, and have their changes
 // published by the owner.
 type Catalog struct {
 	store   storage.Store
@@ -89,9 +82,9 @@ type Catalog struct {
 	entries map[string]Entry // by path
 }
 
-// NewCatalog returns a view of a catalogue that lists entries now. Every change is
+// NewView returns a view of a catalogue that lists entries now. Every change is
 // given to publish, and made in the view once that returns without an error.
-func NewCatalog(store storage.Store, entries []Entry, publish Publish) *Catalog {
+func NewView(store storage.Store, entries []Entry, publish Publish) *Catalog {
 	c := &Catalog{store: store, publish: publish}
 	c.Replace(entries)
 	return c
@@ -108,16 +101,16 @@ func (c *Catalog) Replace(entries []Entry) {
 	c.entries = next
 }
 
-// OpenCatalog reads the catalogue of a run directory; there is an empty one
+// Open reads the catalogue of a run directory; there is an empty one
 // where none was written. It fails with ErrVersion or ErrCorrupt.
-func OpenCatalog(ctx context.Context, store storage.Store) (*Catalog, error) {
+func Open(ctx context.Context, store storage.Store) (*Catalog, error) {
 	c := &Catalog{store: store, entries: map[string]Entry{}}
-	r, err := store.Open(ctx, CatalogName)
+	r, err := store.Open(ctx, Name)
 	if errors.Is(err, storage.ErrNotExist) {
 		return c, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("shards: open catalogue: %w", err)
+		return nil, fmt.Errorf("open catalogue: %w", err)
 	}
 	defer r.Close()
 	entries, err := readCatalog(r)
@@ -126,7 +119,7 @@ func OpenCatalog(ctx context.Context, store storage.Store) (*Catalog, error) {
 	}
 	for _, e := range entries {
 		if _, twice := c.entries[e.Path]; twice {
-			return nil, corrupt(CatalogName, "%s is listed twice", e.Path)
+			return nil, seal.Corrupt(Name, "%s is listed twice", e.Path)
 		}
 		c.entries[e.Path] = e
 	}
@@ -175,11 +168,11 @@ type File struct {
 // What path named before stays until Commit.
 func (c *Catalog) Create(ctx context.Context, kind, path string, interval, block int32) (*File, error) {
 	if kind == "" || isRecord(path) {
-		return nil, fmt.Errorf("shards: create %q of kind %q", path, kind)
+		return nil, fmt.Errorf("create %q of kind %q", path, kind)
 	}
 	w, err := c.store.Create(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("shards: create %s: %w", path, err)
+		return nil, fmt.Errorf("create %s: %w", path, err)
 	}
 	return &File{w: w, entry: Entry{Kind: kind, Path: path, Interval: interval, Block: block}}, nil
 }
@@ -207,7 +200,7 @@ func (c *Catalog) Commit(ctx context.Context, files ...*File) error {
 	renewed := map[string]bool{}
 	for _, f := range files {
 		if renewed[f.entry.Path] {
-			return fmt.Errorf("shards: commit %s twice in one step", f.entry.Path)
+			return fmt.Errorf("commit %s twice in one step", f.entry.Path)
 		}
 		renewed[f.entry.Path] = true
 	}
@@ -218,7 +211,7 @@ func (c *Catalog) Commit(ctx context.Context, files ...*File) error {
 	for i, f := range files {
 		digest, err := f.w.Commit(ctx)
 		if err != nil {
-			return fmt.Errorf("shards: commit %s: %w", f.entry.Path, err)
+			return fmt.Errorf("commit %s: %w", f.entry.Path, err)
 		}
 		added[i] = f.entry
 		added[i].Rows, added[i].Bytes, added[i].Checksum = f.Rows, digest.Bytes, "sha256:"+digest.SHA256
@@ -263,7 +256,7 @@ func (c *Catalog) Apply(ctx context.Context, added []Entry, removed []string, de
 	}
 	if c.publish != nil {
 		if err := c.publish(ctx, added, removed, del); err != nil {
-			return fmt.Errorf("shards: change catalogue: %w", err)
+			return fmt.Errorf("change catalogue: %w", err)
 		}
 		c.entries = next
 		return nil
@@ -282,7 +275,7 @@ func (c *Catalog) Apply(ctx context.Context, added []Entry, removed []string, de
 			continue
 		}
 		if err := c.store.Remove(ctx, path); err != nil {
-			return fmt.Errorf("shards: remove %s: %w", path, err)
+			return fmt.Errorf("remove %s: %w", path, err)
 		}
 	}
 	return nil
@@ -307,16 +300,16 @@ func (c *Catalog) OpenOnce(ctx context.Context, e Entry) (storage.Reader, error)
 func (e Entry) opened(r storage.Reader, err error) (storage.Reader, error) {
 	switch {
 	case errors.Is(err, storage.ErrNotExist):
-		return nil, corrupt(e.Path, "the catalogue lists it and it is gone")
+		return nil, seal.Corrupt(e.Path, "the catalogue lists it and it is gone")
 	case errors.Is(err, storage.ErrDigest):
-		return nil, corrupt(e.Path, "%v", err)
+		return nil, seal.Corrupt(e.Path, "%v", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("shards: open %s: %w", e.Path, err)
+		return nil, fmt.Errorf("open %s: %w", e.Path, err)
 	}
 	if r.Size() != e.Bytes {
 		_ = r.Close()
-		return nil, corrupt(e.Path, "it has %d bytes, the catalogue says %d", r.Size(), e.Bytes)
+		return nil, seal.Corrupt(e.Path, "it has %d bytes, the catalogue says %d", r.Size(), e.Bytes)
 	}
 	return r, nil
 }
@@ -348,12 +341,12 @@ func (s *stream) Read(p []byte) (int, error) {
 	s.sum.Write(p[:n])
 	if err == io.EOF {
 		if got := "sha256:" + hex.EncodeToString(s.sum.Sum(nil)); got != s.entry.Checksum {
-			return n, corrupt(s.entry.Path, "its checksum is %s, the catalogue says %s", got, s.entry.Checksum)
+			return n, seal.Corrupt(s.entry.Path, "its checksum is %s, the catalogue says %s", got, s.entry.Checksum)
 		}
 		return n, io.EOF
 	}
 	if err != nil {
-		err = fmt.Errorf("shards: read %s: %w", s.entry.Path, err)
+		err = fmt.Errorf("read %s: %w", s.entry.Path, err)
 	}
 	return n, err
 }
@@ -375,7 +368,7 @@ func (c *Catalog) Verify(ctx context.Context, e Entry) error {
 
 // records are the files of a run directory that are not in the catalogue: they say
 // how the run goes. Names that end in a slash or a dot are prefixes.
-var records = []string{CatalogName, "run.json", "report.", "journal/", "cluster/"}
+var records = []string{Name, "run.json", "report.", "journal/", "cluster/"}
 
 func isRecord(name string) bool {
 	return slices.ContainsFunc(records, func(r string) bool {
@@ -388,7 +381,7 @@ func isRecord(name string) bool {
 func (c *Catalog) Orphans(ctx context.Context) ([]storage.Info, error) {
 	all, err := c.store.List(ctx, "")
 	if err != nil {
-		return nil, fmt.Errorf("shards: list files: %w", err)
+		return nil, fmt.Errorf("list files: %w", err)
 	}
 	return slices.DeleteFunc(all, func(i storage.Info) bool {
 		if i.Attempt {

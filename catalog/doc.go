@@ -1,0 +1,15 @@
+// Package catalog lists what is committed in a run directory. A file exists when
+// the catalogue names it: its bytes are durable and hashed by then.
+//
+// # Model
+//
+// An [Entry] says what a file is: the stage that wrote it, its kind, its rows, columns
+// and hop, and the SHA-256 of its bytes. No meaning is parsed from names of files.
+// One process at a time, the owner, changes the catalogue ([Open]). Others hold views
+// ([NewView]), whose changes the owner makes.
+//
+// # Memory
+//
+// About 300 bytes an entry. A run has some files for each interval of rows and panel
+// of columns.
+package catalog
