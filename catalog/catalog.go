@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"ndls/internal/direct"
+	"ndls/internal/invariants"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 )
@@ -253,6 +254,9 @@ func (c *Catalog) Apply(ctx context.Context, added []Entry, removed []string, de
 	}
 	for _, e := range added {
 		next[e.Path] = e
+	}
+	if invariants.Enabled {
+		checkEntries(next)
 	}
 	if c.publish != nil {
 		if err := c.publish(ctx, added, removed, del); err != nil {

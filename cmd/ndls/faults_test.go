@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,8 +18,8 @@ import (
 	"ndls/internal/vfs/vfstest"
 )
 
-// faultEnv, set to "all", asks for a fault at every operation; otherwise one in
-// faultSample fails.
+// faultEnv may hold the distance between two operations that fail; 1 is every operation
+// in every way, 3 is every operation once with an error and once by a death.
 const (
 	faultEnv    = "NDLS_FAULTS"
 	faultSample = 241
@@ -117,8 +118,12 @@ var faultKinds = []fault{
 // bytes, or says what failed; the command that is given again ends with the right bytes.
 func TestEveryOperation(t *testing.T) {
 	step := faultSample
-	if os.Getenv(faultEnv) == "all" {
-		step = 1
+	if text := os.Getenv(faultEnv); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			t.Fatalf("%s=%s is no distance", faultEnv, text)
+		}
+		step = n
 	} else if testing.Short() {
 		t.Skip("takes long")
 	}

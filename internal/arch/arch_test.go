@@ -38,7 +38,7 @@ var rules = []rule{
 	{"dataset", []string{"dataset", "internal"}},
 	{"shards", []string{"catalog", "internal"}},
 	{"catalog", []string{"internal"}},
-	{"spmv", []string{"internal/direct", "internal/half", "internal/mem", "internal/packed", "internal/progress"}},
+	{"spmv", []string{"internal/direct", "internal/half", "internal/invariants", "internal/mem", "internal/packed", "internal/progress"}},
 	{"internal/stationary", []string{"internal", "spmv"}},
 	{"internal", []string{"internal"}},
 }

@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"ndls/internal/invariants"
 )
 
 // QueueDepth is how many reads a Queue can have under way.
@@ -117,6 +119,9 @@ func (q *Queue) Start(slot int, r io.ReaderAt, p []byte, off int64) {
 
 func (q *Queue) begin(slot int, r io.ReaderAt, p []byte, off int64) {
 	s := &q.slots[slot]
+	if invariants.Enabled {
+		invariants.Check(!s.busy, "slot %d of a queue is still busy", slot)
+	}
 	*s = read{r: r, p: p, off: off, busy: true, ends: s.ends}
 }
 
