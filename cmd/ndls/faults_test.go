@@ -36,8 +36,6 @@ type scenario struct {
 	// before is done in peace, disturbed meets the fault, after is done in peace again,
 	// until it ends with 0, and gives the bytes of the same without faults.
 	before, disturbed, after string
-	// waits, unless "", says what must be mended before the scenario can hold.
-	waits string
 }
 
 const (
@@ -128,9 +126,6 @@ func TestEveryOperation(t *testing.T) {
 	}
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
-			if s.waits != "" {
-				t.Skip(s.waits)
-			}
 			start := vfstest.NewMem(faultyDisk)
 			if s.before != "" {
 				inPeace(t, start, s.before)
