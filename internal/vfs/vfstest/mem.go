@@ -217,18 +217,24 @@ func (m *Mem) Mkdir(path string, _ fs.FileMode) error {
 func (m *Mem) Rename(from, to string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	folder, name, x, err := m.existing(from)
-	var parent *inode
+	folder, name, x, err := m.find(from)
+	var parent, there *inode
 	var target string
 	if err == nil {
-		var there *inode
 		parent, target, there, err = m.find(to)
-		if err == nil && there != nil && (there.names != nil || x.names != nil) {
-			err = syscall.EEXIST
-		}
+	}
+	switch {
+	case err != nil:
+	case x == nil:
+		err = syscall.ENOENT
+	case there != nil && (there.names != nil || x.names != nil):
+		err = syscall.EEXIST
 	}
 	if err != nil {
 		return vfs.Mark(&os.LinkError{Op: "rename", Old: from, New: to, Err: err})
+	}
+	if there == x {
+		return nil // two names of one file stay, as POSIX says
 	}
 	delete(folder.names, name)
 	parent.names[target] = x
