@@ -39,6 +39,16 @@ test: ## all tests; data sets are found through NDLS_DATA
 race: ## tests under the race detector, where goroutines share memory
 	$(GO) test -race -short $(SHARED)
 
+.PHONY: invariants
+invariants: ## tests with the checks that release builds leave out
+	$(GO) test -short -tags=invariants $(SHARED)
+
+FAULTS ?= 1
+
+.PHONY: faults
+faults: ## every operation on files of a small run fails once, and the process dies before each; an hour with FAULTS=1, a third of it with 3
+	NDLS_FAULTS=$(FAULTS) $(GO) test -count=1 -v -timeout 0 -run TestEveryOperation ./cmd/ndls
+
 .PHONY: noasm
 noasm: ## tests of the pure Go twins of the assembly
 	$(GO) test -tags=noasm $(TWINS)
@@ -67,6 +77,7 @@ lint: tools ## gofumpt, go vet, staticcheck
 	  if [ -n "$$unformatted" ]; then echo "run gofumpt -w on:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags=noasm $(TWINS)
+	$(GO) vet -tags=hooks,invariants ./...
 	$(TOOLS)/bin/staticcheck ./...
 
 GENERATORS := $(wildcard */_gen internal/control/*/_gen)
@@ -116,8 +127,9 @@ e2e: ## the built program: killed, limited, read by other programs (NDLS_PYTHON,
 	$(GO) test -count=1 -v ./e2e
 
 .PHONY: slurm
-slurm: build ## deploy/slurm on a Slurm of three nodes on this host (root; slurmctld, slurmd, slurm-client, munge)
-	deploy/slurm/test.sh $(BUILD)/ndls
+slurm: ## deploy/slurm on a Slurm of three nodes on this host (root; slurmctld, slurmd, slurm-client, munge)
+	$(GO) build -tags=hooks -o $(BUILD)/ndls-hooks ./cmd/ndls
+	deploy/slurm/test.sh $(BUILD)/ndls-hooks
 
 .PHONY: deploy-check
 deploy-check: ## deploy/kubernetes against the Kubernetes API's types, and its pods run here (root)

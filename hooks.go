@@ -1,13 +1,25 @@
+//go:build hooks
+
 package ndls
 
 import (
 	"context"
-	"encoding/json"
 
-	"ndls/coordinator"
 	"ndls/internal/control"
+	"ndls/internal/failure"
 	"ndls/internal/hook"
 )
+
+// withHooks sets the points that the environment names around the calls of s. Only a
+// program that was built with the tag hooks, for tests, has it: in any other one the
+// environment cannot stop a process.
+func withHooks(s control.Service) (control.Service, error) {
+	hooks, err := hook.FromEnvironment()
+	if err != nil {
+		return nil, failure.As(ErrOption, err)
+	}
+	return &hooked{s, hooks}, nil
+}
 
 // hooked passes calls on, and the points of package hook on the way: NAME before a
 // call and NAME-done after it, for join, next, gang, renew, commit and finish. Workers
@@ -64,12 +76,3 @@ func (h *hooked) Finish(ctx context.Context, fencing uint64, o control.Outcome) 
 	defer h.hooks.At("finish-done")
 	return h.Service.Finish(ctx, fencing, o)
 }
-
-// served is a scheduler as workers and ndls status see it from elsewhere.
-type served struct {
-	hooked
-	scheduler *coordinator.Scheduler
-}
-
-// Status implements rpc.Statuser.
-func (s *served) Status(context.Context) ([]byte, error) { return json.Marshal(s.scheduler.Status()) }

@@ -19,7 +19,6 @@ import (
 	"ndls/internal/control/member"
 	"ndls/internal/control/rpc"
 	"ndls/internal/failure"
-	"ndls/internal/hook"
 	"ndls/internal/storage"
 )
 
@@ -117,9 +116,9 @@ func Serve(ctx context.Context, c Config, s ServeConfig) (_ *Directory, err erro
 // the coordinator's address and goes on until its context is cancelled at the end;
 // an error of it ends the run.
 func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Security, beside func(ctx context.Context, address string) error) (rec *coordinator.Record, err error) {
-	hooks, err := hook.FromEnvironment()
+	hooked, err := withHooks(r.scheduler)
 	if err != nil {
-		return nil, failure.As(ErrOption, err)
+		return nil, err
 	}
 	listener, err := net.Listen("tcp", orLoopback(s.Listen))
 	if err != nil {
@@ -157,7 +156,7 @@ func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Securi
 			return err
 		})
 	}
-	service := &served{hooked{r.scheduler, hooks}, r.scheduler}
+	service := &served{hooked, r.scheduler}
 	start(func() error { return rpc.Serve(serving, listener, service, security) })
 	if s.HTTP != "" {
 		start(func() error { return serveHTTP(serving, s.HTTP, r.scheduler.Handler()) })

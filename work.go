@@ -17,7 +17,6 @@ import (
 	"ndls/internal/control/member"
 	"ndls/internal/control/rpc"
 	"ndls/internal/failure"
-	"ndls/internal/hook"
 	"ndls/internal/ownfolder"
 	"ndls/internal/retry"
 	"ndls/internal/rundir"
@@ -71,10 +70,6 @@ func Work(ctx context.Context, c WorkConfig) (err error) {
 	if err != nil {
 		return err
 	}
-	hooks, err := hook.FromEnvironment()
-	if err != nil {
-		return failure.As(ErrOption, err)
-	}
 	name := member.NewName()
 	log = log.With("worker", name)
 	log.Info("started")
@@ -123,7 +118,11 @@ func Work(ctx context.Context, c WorkConfig) (err error) {
 		return err
 	}
 	defer client.Close()
-	err = worker.Serve(serving, &hooked{client, hooks}, storage.NewCounting(copies), worker.Options{
+	service, err := withHooks(client)
+	if err != nil {
+		return err
+	}
+	err = worker.Serve(serving, service, storage.NewCounting(copies), worker.Options{
 		Hello:     control.Hello{Worker: name, Version: Version, Blocks: at, Holds: holds(copies)},
 		Blocks:    shared,
 		Resources: resources,

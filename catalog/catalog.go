@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"ndls/internal/direct"
+	"ndls/internal/invariants"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 )
@@ -114,6 +115,9 @@ func (c *Catalog) change(added []Entry, removed []string) {
 	}
 	for _, e := range added {
 		c.list(e)
+	}
+	if invariants.Enabled && len(c.byPath) <= checkedEntries {
+		c.checkLists()
 	}
 }
 

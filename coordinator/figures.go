@@ -4,17 +4,16 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/vfs"
 	"ndls/shards"
 )
 
@@ -131,23 +130,23 @@ func (j *Job) checkDisk(c estimate.Counts, held int64, stages ...control.Stage) 
 }
 
 // freeSpace asks the file systems of two folders, which may not be there yet. It
-// is not known for stores that are no folder.
+// is not known for stores that are no folder, nor where a file system does not say its
+// size, as ramfs.
 func freeSpace(run, scratch string) (s estimate.Space, ok bool) {
 	if strings.Contains(run, "://") {
 		return s, false
 	}
 	var devices [2]uint64
 	for i, dir := range []string{run, scratch} {
-		st, fs, err := existing(dir)
-		if err != nil {
+		device, space, err := existing(dir)
+		if err != nil || space.Total == 0 {
 			return s, false
 		}
-		devices[i] = st.Dev
-		free := int64(fs.Bavail) * fs.Bsize
+		devices[i] = device
 		if i == 0 {
-			s.Run = free
+			s.Run = space.Free
 		} else {
-			s.Scratch = free
+			s.Scratch = space.Free
 		}
 	}
 	s.Same = devices[0] == devices[1]
@@ -155,20 +154,18 @@ func freeSpace(run, scratch string) (s estimate.Space, ok bool) {
 }
 
 // existing asks the nearest folder above dir that exists.
-func existing(dir string) (st unix.Stat_t, fs unix.Statfs_t, err error) {
-	if !filepath.IsAbs(dir) {
-		if dir, err = filepath.Abs(dir); err != nil {
-			return st, fs, err
-		}
+func existing(dir string) (device uint64, space vfs.Space, err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return 0, space, err
 	}
-	for ; ; dir = filepath.Dir(dir) {
-		err = unix.Stat(dir, &st)
-		if !errors.Is(err, os.ErrNotExist) || dir == filepath.Dir(dir) {
-			break
-		}
+	info, err := vfs.Stat(dir)
+	for errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+		info, err = vfs.Stat(dir)
 	}
-	if err == nil {
-		err = unix.Statfs(dir, &fs)
+	if err != nil {
+		return 0, space, err
 	}
-	return st, fs, err
+	space, err = vfs.Statfs(dir)
+	return vfs.Device(info), space, err
 }

@@ -10,6 +10,8 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/internal/vfs"
+	"ndls/internal/vfs/vfstest"
 )
 
 // TestRefusesBeforeWork refuses what the stated counts do not fit, and leaves
@@ -39,6 +41,34 @@ func TestRefusesBeforeWork(t *testing.T) {
 		if tc.want != nil && (len(f.executed) > 0 || rec.State != "" || read(t, store) != nil) {
 			t.Errorf("%s: executed %v, state %s: what is refused leaves nothing behind", tc.name, f.executed, rec.State)
 		}
+	}
+}
+
+// TestSpaceThatIsNotKnown runs where the file system is full, and where it does not say
+// its size: ramfs reports no blocks at all.
+func TestSpaceThatIsNotKnown(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		space vfs.Space
+		want  error
+	}{
+		{"full", vfs.Space{Total: 1 << 30}, estimate.ErrDisk},
+		{"no size", vfs.Space{}, nil},
+	} {
+		disk := vfstest.NewMem("/disks/space")
+		disk.SetSpace(tc.space)
+		unmount := disk.Mount()
+		store, err := storage.NewLocal("/disks/space/run")
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, _ := setup(t, store, labelled)
+		j.Counts = estimate.Counts{Nodes: 10, Edges: 20, StatedNodes: true, Features: 3, Classes: 2}
+		j.Resources.Memory, j.Resources.Scratch = 1<<30, "/disks/space/run/scratch"
+		if _, err := j.Run(context.Background(), control.Stages...); !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
+			t.Errorf("%s: error %v", tc.name, err)
+		}
+		unmount()
 	}
 }
 

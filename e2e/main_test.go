@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		binary = filepath.Join(dir, "ndls")
-		if out, err := exec.Command("go", "build", "-o", binary, "../cmd/ndls").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-tags=hooks", "-o", binary, "../cmd/ndls").CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 			return 1
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"ndls/internal/invariants"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
 )
@@ -94,7 +95,7 @@ func (m *merger) next(buf []uint64) ([]uint64, error) {
 	if err := m.ctx.Err(); err != nil {
 		return nil, err
 	}
-	n := 0
+	n, before := 0, m.last
 	for n < len(buf) && m.tree[0].key != endOfRun {
 		h := m.tree[0]
 		if h.key != m.last {
@@ -120,6 +121,9 @@ func (m *merger) next(buf []uint64) ([]uint64, error) {
 	}
 	if n == 0 {
 		return nil, io.EOF
+	}
+	if invariants.Enabled {
+		invariants.Ascending("merged keys", before == endOfRun, before, buf[:n])
 	}
 	return buf[:n], nil
 }

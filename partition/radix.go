@@ -2,8 +2,11 @@ package partition
 
 import (
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
+
+	"ndls/internal/invariants"
 )
 
 const (
@@ -23,7 +26,10 @@ type digitCounts [digitSize]int64
 // sorted array: one of the two. The highest digit deals the keys into buckets, on
 // all threads at a time, until a bucket fits the cache; there the lowest digit
 // comes first. Digits in which all keys agree cost nothing.
-func radixSort(keys, tmp []uint64, threads int) []uint64 {
+func radixSort(keys, tmp []uint64, threads int) (sorted []uint64) {
+	if invariants.Enabled {
+		defer func() { invariants.Check(slices.IsSorted(sorted), "%d keys are not sorted", len(sorted)) }()
+	}
 	tmp = tmp[:len(keys)]
 	if len(keys) <= cacheKeys {
 		sortInto(keys, tmp, false)

@@ -8,11 +8,10 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/internal/vfs"
 )
 
 // scratch is a folder of temporary files that are written once and read once.
@@ -23,17 +22,17 @@ type scratch struct {
 
 // newScratch makes a folder of its own inside parent.
 func newScratch(parent string) (*scratch, error) {
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+	if _, err := vfs.MkdirAll(parent, 0o755); err != nil {
 		return nil, fmt.Errorf("partition: scratch folder: %w", err)
 	}
-	dir, err := os.MkdirTemp(parent, "partition-")
+	dir, err := vfs.MkdirTemp(parent, "partition-*")
 	if err != nil {
 		return nil, fmt.Errorf("partition: scratch folder: %w", err)
 	}
 	return &scratch{dir: dir}, nil
 }
 
-func (s *scratch) remove() error { return os.RemoveAll(s.dir) }
+func (s *scratch) remove() error { return vfs.RemoveAll(s.dir) }
 
 // spillFile is a scratch file being written.
 type spillFile struct {
@@ -63,7 +62,7 @@ func (f *spillFile) writeKeys(keys []uint64) error { return f.write(mem.AsBytes(
 
 func (f *spillFile) abort() {
 	f.w.Abort()
-	_ = os.Remove(f.path)
+	_ = vfs.Remove(f.path)
 }
 
 // finish ends the writing and opens the file for reading. Its name is gone
@@ -76,11 +75,12 @@ func (f *spillFile) finish() (*spilled, error) {
 	if err != nil {
 		return nil, f.s.failed(err)
 	}
-	holes, err := os.OpenFile(f.path, os.O_WRONLY, 0)
-	if err == nil {
-		err = os.Remove(f.path)
-	}
+	holes, err := vfs.OpenFile(f.path, os.O_WRONLY, 0)
 	if err != nil {
+		_ = r.Close()
+		return nil, f.s.failed(err)
+	}
+	if err := vfs.Remove(f.path); err != nil {
 		_ = r.Close()
 		_ = holes.Close()
 		return nil, f.s.failed(err)
@@ -114,7 +114,7 @@ const (
 // spilled is a scratch file that is read once, and shrinks while it is.
 type spilled struct {
 	*direct.File
-	holes   *os.File // for writing
+	holes   vfs.File // for writing
 	dropped int64
 }
 
@@ -132,7 +132,7 @@ func (f *spilled) dropRange(off, n int64) {
 	if n < minDrop {
 		return
 	}
-	_ = unix.Fallocate(int(f.holes.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
+	_ = f.holes.Punch(off, n)
 }
 
 func (f *spilled) close() {

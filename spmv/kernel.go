@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"ndls/internal/half"
+	"ndls/internal/invariants"
 	"ndls/internal/packed"
 )
 
@@ -249,6 +250,9 @@ func weightedSumsGo(sums *[32]float64, rows *float32, degree *uint32, n, bytes u
 func (k *Kernel) Add(acc []float32, stride int, z Rows, base uint32, f packed.Frame, col, cols int, buf *Decoded) {
 	if f.Edges == 0 {
 		return
+	}
+	if invariants.Enabled {
+		checkFrame(acc, stride, z, base, f, col, cols)
 	}
 	p := z.precision()
 	for cols > 0 {

@@ -13,6 +13,7 @@ import (
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/internal/vfs"
 	"ndls/ring"
 )
 
@@ -73,7 +74,7 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	if !ok {
 		return control.StageReport{}, fmt.Errorf("worker: unknown stage %q", t.Stage)
 	}
-	if err := os.MkdirAll(t.Resources.Scratch, 0o755); err != nil {
+	if _, err := vfs.MkdirAll(t.Resources.Scratch, 0o755); err != nil {
 		return control.StageReport{}, fmt.Errorf("worker: scratch: %w", err)
 	}
 	if err := w.keep(t); err != nil {

@@ -25,7 +25,7 @@ var rules = []rule{
 	{"cmd/ndls", []string{"."}},
 	{"bench", []string{"."}},
 	{"e2e", []string{}},
-	{"coordinator", []string{"stage", "estimate", "partition", "internal/control", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/storage", "catalog", "shards"}},
+	{"coordinator", []string{"stage", "estimate", "partition", "internal/control", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/storage", "internal/vfs", "catalog", "shards"}},
 	{"estimate", []string{"partition", "lsi", "smooth", "train", "hops", "spmv", "catalog", "shards", "internal"}},
 	{"worker", []string{"stage", "tiles", "dataset", "partition", "lsi", "smooth", "train", "hops", "ring", "spmv", "catalog", "shards", "internal"}},
 	{"tiles", []string{"catalog", "shards", "internal"}},
@@ -41,7 +41,7 @@ var rules = []rule{
 	{"dataset", []string{"dataset", "internal"}},
 	{"shards", []string{"catalog", "internal"}},
 	{"catalog", []string{"internal"}},
-	{"spmv", []string{"internal/direct", "internal/half", "internal/mem", "internal/packed", "internal/progress"}},
+	{"spmv", []string{"internal/direct", "internal/half", "internal/invariants", "internal/mem", "internal/packed", "internal/progress"}},
 	{"internal/stationary", []string{"internal", "spmv"}},
 	{"internal/control", []string{"catalog", "internal"}},
 	{"internal", []string{"internal"}},
@@ -61,6 +61,8 @@ var exclusive = map[string][]string{
 	"testing":                           {"internal/testgraph", "internal/storage/storagetest", "bench/scaling"},
 	"ndls/internal/testgraph":           {},
 	"ndls/internal/storage/storagetest": {},
+	"ndls/internal/vfs/vfstest":         {},
+	"ndls/internal/hook":                {}, // without the tag hooks
 	"ndls/internal/control":             {"ndls", "cmd/ndls", "bench", "coordinator", "estimate", "stage", "worker", "internal/control", "ring"},
 	"github.com/apache/arrow/go/arrow":  {},
 }

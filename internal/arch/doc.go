@@ -1,4 +1,5 @@
 // Package arch holds the test that keeps imports pointing one way: what each
-// package may import, and who may use which library. A new package needs a row
+// package may import, and who may use which library. It also finds operations on files
+// that do not go through package vfs. A new package needs a row
 // in its table.
 package arch

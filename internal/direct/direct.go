@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"ndls/internal/vfs"
 )
 
 const (
@@ -35,10 +38,10 @@ func aligned(p []byte, off int64) bool {
 }
 
 // openFile opens path with O_DIRECT, or without where that is refused.
-func openFile(path string, flag int, perm os.FileMode) (*os.File, bool, error) {
-	f, err := os.OpenFile(path, flag|unix.O_DIRECT, perm)
+func openFile(path string, flag int, perm fs.FileMode) (vfs.File, bool, error) {
+	f, err := vfs.OpenFile(path, flag|unix.O_DIRECT, perm)
 	if errors.Is(err, syscall.EINVAL) {
-		f, err = os.OpenFile(path, flag&^os.O_EXCL, perm)
+		f, err = vfs.OpenFile(path, flag&^os.O_EXCL, perm)
 		return f, false, err
 	}
 	return f, true, err
@@ -46,14 +49,14 @@ func openFile(path string, flag int, perm os.FileMode) (*os.File, bool, error) {
 
 // File is an open file for reading. It is safe for concurrent use.
 type File struct {
-	f      *os.File
+	f      vfs.File
 	size   int64
 	direct bool
 }
 
 // Open opens a regular file for reading.
 func Open(path string) (*File, error) {
-	st, err := os.Stat(path)
+	st, err := vfs.Stat(path)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +97,7 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	switch {
 	case !f.direct:
 		n, err = f.f.ReadAt(p[:want], off)
-		_ = unix.Fadvise(int(f.f.Fd()), off, want, unix.FADV_DONTNEED)
+		f.f.Drop(off, want)
 	case aligned(p, off):
 		n, err = readFull(f.f, p, off, want)
 	default:
@@ -107,7 +110,7 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // readFull reads want ≤ len(p) bytes at off; p is aligned and may be longer.
-func readFull(f *os.File, p []byte, off, want int64) (int, error) {
+func readFull(f vfs.File, p []byte, off, want int64) (int, error) {
 	var n int64
 	for n < want {
 		m, err := f.ReadAt(p[n:], off+n)
@@ -239,7 +242,7 @@ func (s *Reader) Close() error {
 
 // Writer writes a new file front to back. Finish makes it durable.
 type Writer struct {
-	f      *os.File
+	f      vfs.File
 	direct bool
 	free   chan *[]byte
 	full   chan filled
@@ -285,8 +288,8 @@ func (w *Writer) drain() {
 				w.fail(err)
 			}
 			if !w.direct {
-				_ = unix.SyncFileRange(int(w.f.Fd()), off, int64(size), unix.SYNC_FILE_RANGE_WRITE|unix.SYNC_FILE_RANGE_WAIT_AFTER)
-				_ = unix.Fadvise(int(w.f.Fd()), off, int64(size), unix.FADV_DONTNEED)
+				_ = w.f.WriteOut(off, int64(size)) // Finish finds the errors
+				w.f.Drop(off, int64(size))
 			}
 			off += int64(b.n)
 		}

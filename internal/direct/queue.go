@@ -1,12 +1,13 @@
 package direct
 
 import (
-	"fmt"
 	"io"
 	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"ndls/internal/invariants"
 )
 
 // QueueDepth is how many reads a Queue can have under way.
@@ -91,6 +92,9 @@ func (q *Queue) Close() {
 			_, _ = q.Wait(i)
 		}
 	}
+	if q.kernel == 0 {
+		return // the next one may get a context
+	}
 	queues.Lock()
 	defer queues.Unlock()
 	queues.free = append(queues.free, q)
@@ -115,6 +119,9 @@ func (q *Queue) Start(slot int, r io.ReaderAt, p []byte, off int64) {
 
 func (q *Queue) begin(slot int, r io.ReaderAt, p []byte, off int64) {
 	s := &q.slots[slot]
+	if invariants.Enabled {
+		invariants.Check(!s.busy, "slot %d of a queue is still busy", slot)
+	}
 	*s = read{r: r, p: p, off: off, busy: true, ends: s.ends}
 }
 
@@ -135,16 +142,17 @@ func (f *File) StartAt(q *Queue, slot int, p []byte, off int64) { f.StartFor(f, 
 // what fails.
 func (f *File) StartFor(r io.ReaderAt, q *Queue, slot int, p []byte, off int64) {
 	q.begin(slot, r, p, off)
-	if !f.direct || !aligned(p, off) || q.kernel == 0 || !q.submit(slot, f) {
+	fd, ours := f.f.Descriptor()
+	if !ours || !f.direct || !aligned(p, off) || q.kernel == 0 || !q.submit(slot, fd) {
 		q.spawn(slot)
 	}
 }
 
 // submit hands a read to the kernel, and says whether that took it.
-func (q *Queue) submit(slot int, f *File) bool {
+func (q *Queue) submit(slot int, fd uintptr) bool {
 	s := &q.slots[slot]
 	s.cb = ioControl{
-		data: uint64(slot), file: uint32(f.f.Fd()), buf: uint64(uintptr(unsafe.Pointer(&s.p[0]))), bytes: uint64(len(s.p)), offset: s.off,
+		data: uint64(slot), file: uint32(fd), buf: uint64(uintptr(unsafe.Pointer(&s.p[0]))), bytes: uint64(len(s.p)), offset: s.off,
 	}
 	list := [1]*ioControl{&s.cb}
 	n, _, errno := unix.Syscall(unix.SYS_IO_SUBMIT, q.kernel, 1, uintptr(unsafe.Pointer(&list)))
@@ -160,9 +168,7 @@ func (q *Queue) Wait(slot int) (int, error) {
 		<-s.ends
 	default:
 		for !s.done {
-			if err := q.reap(); err != nil {
-				return 0, err
-			}
+			q.reap()
 		}
 		if s.n < len(s.p) {
 			// The end of the file, or an error: ReadAt knows what to say.
@@ -175,17 +181,30 @@ func (q *Queue) Wait(slot int) (int, error) {
 }
 
 // reap waits until the kernel has finished something.
-func (q *Queue) reap() error {
+func (q *Queue) reap() {
 	n, _, errno := unix.Syscall6(unix.SYS_IO_GETEVENTS, q.kernel, 1, QueueDepth, uintptr(unsafe.Pointer(&q.events)), 0, 0)
 	if errno == unix.EINTR {
-		return nil
+		return
 	}
 	if errno != 0 {
-		return fmt.Errorf("direct: waiting for reads: %w", errno)
+		q.abandon()
+		return
 	}
 	for _, e := range q.events[:n] {
 		s := &q.slots[e.data]
 		s.done, s.n = true, int(max(e.result, 0))
 	}
-	return nil
+}
+
+// abandon gives the kernel's context up. io_destroy(2) returns after the last of its
+// reads has ended, so that nothing writes to their buffers any more. Wait then reads
+// again, by ReadAt, and the queue goes on with goroutines.
+func (q *Queue) abandon() {
+	_, _, _ = unix.Syscall(unix.SYS_IO_DESTROY, q.kernel, 0, 0)
+	q.kernel = 0
+	for i := range q.slots {
+		if s := &q.slots[i]; s.busy && !s.ours {
+			s.done, s.n = true, 0
+		}
+	}
 }

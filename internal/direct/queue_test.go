@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // randomFile writes so many random bytes.
@@ -107,5 +109,37 @@ func TestQueueHandsErrorsOn(t *testing.T) {
 	}
 	if _, err := q.Wait(1); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("a closed file: %v", err)
+	}
+}
+
+// TestQueueOutlivesItsContext takes the kernel's context from a queue with a read under
+// way: the read gives the right bytes, and no later queue gets the broken context.
+func TestQueueOutlivesItsContext(t *testing.T) {
+	f, content := randomFile(t, 64*Align)
+	queues.Lock()
+	queues.free = nil
+	queues.Unlock()
+	q := NewQueue()
+	if q.kernel == 0 {
+		t.Skip("the kernel gives no context")
+	}
+	p, other := AlignedBytes(8*Align), AlignedBytes(8*Align)
+	q.Start(0, f, p, 0)
+	q.Start(1, f, other, 8*Align)
+	if _, _, errno := unix.Syscall(unix.SYS_IO_DESTROY, q.kernel, 0, 0); errno != 0 {
+		t.Fatal(errno)
+	}
+	for slot, want := range [][]byte{content[:len(p)], content[len(p):][:len(other)]} {
+		got := q.slots[slot].p
+		clear(got)
+		if n, err := q.Wait(slot); n != len(want) || err != nil || !bytes.Equal(got, want) {
+			t.Errorf("read %d: %d bytes, %v", slot, n, err)
+		}
+	}
+	q.Close()
+	again := NewQueue()
+	defer again.Close()
+	if again == q {
+		t.Error("the next queue has the context that is gone")
 	}
 }

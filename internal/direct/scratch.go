@@ -1,18 +1,19 @@
 package direct
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
+	"ndls/internal/vfs"
 )
 
 // Scratch is a nameless temporary file: it is gone when it is closed, or when
 // the process dies. Offsets, lengths and buffers must be multiples of Align; it
 // is safe for concurrent use on ranges that do not overlap.
 type Scratch struct {
-	f      *os.File
+	f      vfs.File
 	direct bool
 }
 
@@ -32,18 +33,17 @@ func ScratchTraffic() (read, written int64) { return scratchRead.Load(), scratch
 
 // NewScratch makes an empty scratch file in dir.
 func NewScratch(dir string) (*Scratch, error) {
-	f, err := os.CreateTemp(dir, "scratch-*.tmp")
+	f, err := vfs.CreateTemp(dir, "scratch-*.tmp")
 	if err != nil {
 		return nil, err
 	}
 	name := f.Name()
 	_ = f.Close()
 	g, isDirect, err := openFile(name, os.O_RDWR, 0)
-	if err := os.Remove(name); err != nil {
+	if removed := vfs.Remove(name); err != nil {
 		return nil, err
-	}
-	if err != nil {
-		return nil, err
+	} else if removed != nil {
+		return nil, errors.Join(removed, g.Close())
 	}
 	return &Scratch{g, isDirect}, nil
 }
@@ -78,7 +78,7 @@ func (s *Scratch) WriteAt(p []byte, off int64) error {
 	n, err := s.f.WriteAt(p, off)
 	CountScratch(0, int64(n))
 	if err == nil && !s.direct {
-		err = unix.SyncFileRange(int(s.f.Fd()), off, int64(len(p)), unix.SYNC_FILE_RANGE_WRITE|unix.SYNC_FILE_RANGE_WAIT_AFTER)
+		err = s.f.WriteOut(off, int64(len(p)))
 		s.drop(off, int64(len(p)))
 	}
 	return err
@@ -86,7 +86,7 @@ func (s *Scratch) WriteAt(p []byte, off int64) error {
 
 func (s *Scratch) drop(off, n int64) {
 	if !s.direct {
-		_ = unix.Fadvise(int(s.f.Fd()), off, n, unix.FADV_DONTNEED)
+		s.f.Drop(off, n)
 	}
 }
 

@@ -10,6 +10,8 @@
 //
 // kill is SIGKILL, stop is SIGSTOP, term is SIGTERM, each sent by the process to
 // itself. Without the variable passing a point does nothing.
+//
+// Programs that are built without the tag hooks do not contain this package.
 package hook
 
 import (

@@ -3,11 +3,14 @@ package mem
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"ndls/internal/invariants"
 )
 
 // RuntimeShare is what a budget sets aside for the Go runtime, program text and
@@ -79,7 +82,7 @@ func (b *Budget) Reserve(n int64, what string) error {
 func (b *Budget) Release(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n > b.used {
+	if n < 0 || n > b.used {
 		panic("mem: more released than reserved")
 	}
 	b.used -= n
@@ -109,7 +112,13 @@ func Alloc[T any](b *Budget, n int64, what string) (*Array[T], error) {
 		// Advice only: without huge pages the results are the same.
 		_ = unix.Madvise(raw, unix.MADV_HUGEPAGE)
 	}
-	return &Array[T]{S: unsafe.Slice((*T)(unsafe.Pointer(&raw[0])), n), raw: raw, budget: b}, nil
+	a := &Array[T]{S: unsafe.Slice((*T)(unsafe.Pointer(&raw[0])), n), raw: raw, budget: b}
+	if invariants.Enabled {
+		runtime.SetFinalizer(a, func(a *Array[T]) {
+			invariants.Check(a.raw == nil, "an array of %s for %s was dropped and not freed", Bytes(size), what)
+		})
+	}
+	return a, nil
 }
 
 // Free unmaps the array and returns its bytes. It may be called on nil and

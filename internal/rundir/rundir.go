@@ -15,6 +15,7 @@ import (
 
 	"ndls/internal/failure"
 	"ndls/internal/storage"
+	"ndls/internal/vfs"
 )
 
 var (
@@ -51,7 +52,7 @@ func Check(dir string, create bool) error {
 	case Remote(dir):
 		return failure.Of(ErrName, "--run %s: give a local folder or s3://bucket/prefix", dir)
 	}
-	switch st, err := os.Stat(dir); {
+	switch st, err := vfs.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist) && create:
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("--run %s does not exist; ndls partition or ndls run makes it", dir)
@@ -68,7 +69,7 @@ func Missing(dir string) bool {
 	if Remote(dir) {
 		return false
 	}
-	_, err := os.Stat(dir)
+	_, err := vfs.Stat(dir)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
@@ -78,11 +79,11 @@ func Lock(dir string) (unlock func(), err error) {
 	if Remote(dir) {
 		return func() {}, nil
 	}
-	folder, err := os.Open(dir)
+	folder, err := vfs.OpenFile(dir, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("--run: %w", err)
 	}
-	err = unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	err = folder.Lock()
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		_ = folder.Close()
 		return nil, failure.Of(ErrBusy, "--run %s: another ndls is working on it; wait for it or choose another folder", dir)
@@ -105,10 +106,10 @@ func Temporary(scratch string) (dir string, remove func(), err error) {
 	if scratch != "" {
 		return scratch, func() {}, nil
 	}
-	if dir, err = os.MkdirTemp("", "ndls-scratch-"); err != nil {
+	if dir, err = vfs.MkdirTemp(os.TempDir(), "ndls-scratch-*"); err != nil {
 		return "", nil, fmt.Errorf("a folder for temporary files: %w; give --scratch", err)
 	}
-	return dir, func() { _ = os.RemoveAll(dir) }, nil
+	return dir, func() { _ = vfs.RemoveAll(dir) }, nil
 }
 
 // cacheShare is the part of the free disk space that a cache takes unless its size
@@ -119,14 +120,14 @@ const cacheShare = 2
 // of what is free there.
 func Cache(store storage.Store, dir string, size int64) (*storage.Cached, error) {
 	if size == 0 {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if _, err := vfs.MkdirAll(dir, 0o755); err != nil {
 			return nil, fmt.Errorf("--cache: %w", err)
 		}
-		var fs unix.Statfs_t
-		if err := unix.Statfs(dir, &fs); err != nil {
+		space, err := vfs.Statfs(dir)
+		if err != nil {
 			return nil, fmt.Errorf("--cache %s: %w", dir, err)
 		}
-		size = int64(fs.Bavail) * fs.Bsize / cacheShare
+		size = space.Free / cacheShare
 	}
 	return storage.NewCached(store, dir, size)
 }

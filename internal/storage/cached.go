@@ -15,10 +15,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"ndls/internal/direct"
 	"ndls/internal/mem"
+	"ndls/internal/vfs"
 )
 
 const (
@@ -33,7 +32,7 @@ type Cached struct {
 	Store
 	dir   string
 	limit int64
-	lock  *os.File
+	lock  vfs.File
 
 	mu      sync.Mutex
 	copies  map[string]*localCopy    // by name
@@ -63,14 +62,14 @@ type localCopy struct {
 // made if it is missing and belongs to this cache alone. Copies of an earlier
 // process are found again.
 func NewCached(store Store, dir string, limit int64) (*Cached, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("storage: making cache: %w", diskError(err))
+	if _, err := vfs.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("storage: making cache: %w", missing(err))
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o644)
+	lock, err := vfs.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("storage: locking cache: %w", diskError(err))
+		return nil, fmt.Errorf("storage: locking cache: %w", missing(err))
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := lock.Lock(); err != nil {
 		_ = lock.Close()
 		return nil, fmt.Errorf("storage: cache %s is in use by another process (%w); give each worker a folder of its own", dir, err)
 	}
@@ -80,7 +79,7 @@ func NewCached(store Store, dir string, limit int64) (*Cached, error) {
 	}
 	if err := c.find(); err != nil {
 		_ = lock.Close()
-		return nil, fmt.Errorf("storage: reading cache: %w", diskError(err))
+		return nil, fmt.Errorf("storage: reading cache: %w", missing(err))
 	}
 	c.makeRoom(0)
 	return c, nil
@@ -88,7 +87,7 @@ func NewCached(store Store, dir string, limit int64) (*Cached, error) {
 
 // find lists the copies in the folder and deletes what is none.
 func (c *Cached) find() error {
-	files, err := os.ReadDir(c.dir)
+	files, err := vfs.ReadDir(c.dir)
 	if err != nil {
 		return err
 	}
@@ -121,11 +120,11 @@ func (c *Cached) find() error {
 // load reads a copy's note and says whether it is a whole copy of a file of the
 // store. It takes the time of its last use for the clock.
 func (k *localCopy) load(uri string) bool {
-	text, err := os.ReadFile(k.path + noteSuffix)
+	text, err := vfs.ReadFile(k.path + noteSuffix)
 	if err != nil || json.Unmarshal(text, &k.note) != nil {
 		return false
 	}
-	st, err := os.Stat(k.path + dataSuffix)
+	st, err := vfs.Stat(k.path + dataSuffix)
 	if err != nil {
 		return false
 	}
@@ -267,8 +266,8 @@ func (c *Cached) free(kept *localCopy) {
 }
 
 func removeCopy(path string) {
-	_ = os.Remove(path + noteSuffix)
-	_ = os.Remove(path + dataSuffix)
+	_ = vfs.Remove(path + noteSuffix)
+	_ = vfs.Remove(path + dataSuffix)
 }
 
 // download copies a file of size bytes into the folder. It fails with ErrDigest
@@ -293,7 +292,7 @@ func (c *Cached) download(ctx context.Context, name string, size int64, right fu
 		}
 	}()
 	if kept.SHA256, err = copyFile(r, kept.path+dataSuffix); err != nil {
-		return nil, fmt.Errorf("storage: copying %s, %s, to cache %s: %w", name, mem.Bytes(size), c.dir, diskError(err))
+		return nil, fmt.Errorf("storage: copying %s, %s, to cache %s: %w", name, mem.Bytes(size), c.dir, missing(err))
 	}
 	after, err := c.Store.Stat(ctx, name)
 	if err != nil {
@@ -307,10 +306,10 @@ func (c *Cached) download(ctx context.Context, name string, size int64, right fu
 	}
 	text, err := json.Marshal(kept.note)
 	if err == nil {
-		err = os.WriteFile(kept.path+noteSuffix, text, 0o644)
+		err = vfs.WriteFile(kept.path+noteSuffix, text, 0o644)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("storage: noting the copy of %s: %w", name, diskError(err))
+		return nil, fmt.Errorf("storage: noting the copy of %s: %w", name, missing(err))
 	}
 	return kept, nil
 }
@@ -348,13 +347,12 @@ func wholeFile(r Reader) io.ReadCloser {
 func (c *Cached) reader(kept *localCopy) (Reader, error) {
 	f, err := direct.Open(kept.path + dataSuffix)
 	if err != nil {
-		return nil, fmt.Errorf("storage: open copy of %s: %w", kept.Name, diskError(err))
+		return nil, fmt.Errorf("storage: open copy of %s: %w", kept.Name, missing(err))
 	}
 	kept.readers++
 	c.clock++
 	kept.lastOpen = c.clock
-	now := time.Now()
-	_ = os.Chtimes(kept.path+dataSuffix, now, now) // the order of use, for the next process
+	_ = vfs.Chtimes(kept.path+dataSuffix, time.Now()) // the order of use, for the next process
 	return &copyReader{Reader: &localReader{f}, cache: c, kept: kept}, nil
 }
 

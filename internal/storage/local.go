@@ -14,10 +14,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+	"sync"
 
 	"ndls/internal/direct"
 	"ndls/internal/mem"
+	"ndls/internal/vfs"
 )
 
 // attemptSuffix ends the name of every unfinished write of a Local store.
@@ -25,7 +26,12 @@ const attemptSuffix = ".tmp"
 
 // Local is a Store in a folder of a local or mounted file system. An attempt at
 // name is the file name.XXXXXXXXXXXXXXXX.tmp beside it.
-type Local struct{ dir string }
+type Local struct {
+	dir string
+
+	mu      sync.Mutex
+	durable map[string]bool // folders whose names were synced into the folders above
+}
 
 // NewLocal returns the store in dir, which is made if it is missing.
 func NewLocal(dir string) (*Local, error) {
@@ -33,10 +39,54 @@ func NewLocal(dir string) (*Local, error) {
 	if err != nil {
 		return nil, fmt.Errorf("storage: resolving %s: %w", dir, err)
 	}
-	if err := os.MkdirAll(abs, 0o755); err != nil {
-		return nil, fmt.Errorf("storage: making folder: %w", diskError(err))
+	l := &Local{dir: abs, durable: map[string]bool{}}
+	made, err := vfs.MkdirAll(abs, 0o755)
+	if err == nil {
+		err = l.syncMade(made)
 	}
-	return &Local{dir: abs}, nil
+	if err != nil {
+		return nil, fmt.Errorf("storage: making folder: %w", missing(err))
+	}
+	return l, nil
+}
+
+// makeFolder makes a folder of the store, and sees that a power failure does not take it
+// away. A folder that is there already may have been made by another process that died
+// before it synced the name; therefore each process syncs each name once.
+func (l *Local) makeFolder(dir string) error {
+	made, err := vfs.MkdirAll(dir, 0o755)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.syncMade(made); err != nil {
+		return err
+	}
+	for ; dir != l.dir && !l.durable[dir]; dir = filepath.Dir(dir) {
+		if err := l.syncMade([]string{dir}); err != nil {
+			return err
+		}
+	}
+	if !l.durable[l.dir] {
+		// The folder above the store is the user's and may be closed to this process.
+		if err := vfs.SyncDir(filepath.Dir(l.dir)); errors.Is(err, ErrDisk) {
+			return err
+		}
+		l.durable[l.dir] = true
+	}
+	return nil
+}
+
+// syncMade makes the names of folders durable.
+func (l *Local) syncMade(folders []string) error {
+	for _, folder := range folders {
+		if err := vfs.SyncDir(filepath.Dir(folder)); err != nil {
+			return err
+		}
+		l.durable[folder] = true
+	}
+	return nil
 }
 
 // URI is the store's folder.
@@ -70,20 +120,15 @@ func (l *Local) committed(ctx context.Context, name string) (string, fs.FileInfo
 		return "", nil, err
 	}
 	path := l.Path(name)
-	st, err := os.Stat(path)
+	st, err := vfs.Stat(path)
 	if err == nil && (!st.Mode().IsRegular() || strings.HasSuffix(name, attemptSuffix)) {
 		err = fs.ErrNotExist
 	}
 	return path, st, err
 }
 
-// diskError marks the errors that tell of the disk and not of the caller.
-func diskError(err error) error {
-	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EFBIG, syscall.ESTALE} {
-		if errors.Is(err, errno) {
-			return fmt.Errorf("%w: %w", ErrDisk, err)
-		}
-	}
+// missing marks the error of a file that is not there.
+func missing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", ErrNotExist, err)
 	}
@@ -92,7 +137,7 @@ func diskError(err error) error {
 
 // Create implements Store.
 func (l *Local) Create(ctx context.Context, name string) (Writer, error) {
-	return l.create(ctx, name, os.Rename)
+	return l.create(ctx, name, vfs.Rename)
 }
 
 // CreateNew implements Store. The file system must know hard links.
@@ -105,21 +150,21 @@ func (l *Local) CreateNew(ctx context.Context, name string) (Writer, error) {
 // too.
 func publishNew(tmp, path string) error {
 	// A server of NFS that repeats a link whose reply was lost finds it made.
-	err := os.Link(tmp, path)
+	err := vfs.Link(tmp, path)
 	if made := err == nil || errors.Is(err, fs.ErrExist) && sameFile(tmp, path); !made {
 		if errors.Is(err, fs.ErrExist) {
 			err = fmt.Errorf("%w: %w", ErrExist, err)
 		}
 		return err
 	}
-	_ = os.Remove(tmp) // an attempt that stays does no harm
+	_ = vfs.Remove(tmp) // an attempt that stays does no harm
 	return nil
 }
 
 func sameFile(a, b string) bool {
-	x, errX := os.Stat(a)
-	y, errY := os.Stat(b)
-	return errX == nil && errY == nil && os.SameFile(x, y)
+	x, errX := vfs.Stat(a)
+	y, errY := vfs.Stat(b)
+	return errX == nil && errY == nil && vfs.SameFile(x, y)
 }
 
 // newAttempt returns 16 random hex digits.
@@ -135,13 +180,13 @@ func (l *Local) create(ctx context.Context, name string, publish func(tmp, path 
 		return nil, err
 	}
 	path := l.Path(name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("storage: create %s: %w", path, diskError(err))
+	if err := l.makeFolder(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("storage: create %s: %w", path, missing(err))
 	}
 	tmp := path + "." + newAttempt() + attemptSuffix
 	w, err := direct.Create(tmp)
 	if err != nil {
-		return nil, fmt.Errorf("storage: create %s: %w", path, diskError(err))
+		return nil, fmt.Errorf("storage: create %s: %w", path, missing(err))
 	}
 	return &localWriter{path: path, tmp: tmp, publish: publish, w: w, sum: newHasher()}, nil
 }
@@ -169,7 +214,7 @@ func (w *localWriter) Write(p []byte) (int, error) {
 // explain says where the disk gave up and after how many bytes.
 func (w *localWriter) explain(doing string, err error) error {
 	return fmt.Errorf("storage: %s %s, %s so far: %w; free space in %s or choose another folder, then run again",
-		doing, w.path, mem.Bytes(w.w.Size()), diskError(err), filepath.Dir(w.path))
+		doing, w.path, mem.Bytes(w.w.Size()), missing(err), filepath.Dir(w.path))
 }
 
 // Sum implements Writer.
@@ -191,13 +236,13 @@ func (w *localWriter) Commit(ctx context.Context) (Digest, error) {
 		err = w.publish(w.tmp, w.path)
 	}
 	if err != nil {
-		_ = os.Remove(w.tmp)
+		_ = vfs.Remove(w.tmp)
 		if errors.Is(err, ErrExist) {
 			return Digest{}, fmt.Errorf("storage: commit %s: %w", w.path, err)
 		}
 		return Digest{}, w.explain("commit", err)
 	}
-	if err := syncDir(filepath.Dir(w.path)); err != nil {
+	if err := vfs.SyncDir(filepath.Dir(w.path)); err != nil {
 		return Digest{}, w.explain("commit", err)
 	}
 	return digest, nil
@@ -211,16 +256,7 @@ func (w *localWriter) Abort() {
 	w.done = true
 	w.sum.finish()
 	w.w.Abort()
-	_ = os.Remove(w.tmp)
-}
-
-// syncDir makes the names in a folder durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	_ = vfs.Remove(w.tmp)
 }
 
 // hasher computes a SHA-256 beside the caller, on copies of what it is given.
@@ -284,7 +320,7 @@ func (l *Local) Open(ctx context.Context, name string) (Reader, error) {
 		f, err = direct.Open(path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("storage: open %s in %s: %w", name, l.dir, diskError(err))
+		return nil, fmt.Errorf("storage: open %s in %s: %w", name, l.dir, missing(err))
 	}
 	return &localReader{f}, nil
 }
@@ -294,7 +330,7 @@ type localReader struct{ *direct.File }
 func (r *localReader) ReadAt(p []byte, off int64) (int, error) {
 	n, err := r.File.ReadAt(p, off)
 	if err != nil && err != io.EOF {
-		err = fmt.Errorf("storage: read %s at byte %d: %w", r.Name(), off, diskError(err))
+		err = fmt.Errorf("storage: read %s at byte %d: %w", r.Name(), off, missing(err))
 	}
 	return n, err
 }
@@ -308,7 +344,7 @@ func (r *localReader) StartAt(q *direct.Queue, slot int, p []byte, off int64) {
 func (l *Local) Stat(ctx context.Context, name string) (Info, error) {
 	_, st, err := l.committed(ctx, name)
 	if err != nil {
-		return Info{}, fmt.Errorf("storage: stat %s in %s: %w", name, l.dir, diskError(err))
+		return Info{}, fmt.Errorf("storage: stat %s in %s: %w", name, l.dir, missing(err))
 	}
 	return Info{Name: name, Size: st.Size(), Version: version(st)}, nil
 }
@@ -316,13 +352,13 @@ func (l *Local) Stat(ctx context.Context, name string) (Info, error) {
 // version tells a file from the one that replaces it: a new inode, or the same
 // number again at a later time.
 func version(st fs.FileInfo) string {
-	return fmt.Sprintf("%d-%d", st.Sys().(*syscall.Stat_t).Ino, st.ModTime().UnixNano())
+	return fmt.Sprintf("%d-%d", vfs.Inode(st), st.ModTime().UnixNano())
 }
 
 // List implements Store.
 func (l *Local) List(ctx context.Context, prefix string) ([]Info, error) {
 	var out []Info
-	err := filepath.WalkDir(l.dir, func(path string, d fs.DirEntry, err error) error {
+	err := vfs.WalkDir(l.dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -351,7 +387,7 @@ func (l *Local) List(ctx context.Context, prefix string) ([]Info, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("storage: list %s: %w", l.dir, diskError(err))
+		return nil, fmt.Errorf("storage: list %s: %w", l.dir, missing(err))
 	}
 	slices.SortFunc(out, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
@@ -363,8 +399,8 @@ func (l *Local) Remove(ctx context.Context, name string) error {
 		return err
 	}
 	path := l.Path(name)
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("storage: remove %s: %w", path, diskError(err))
+	if err := vfs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("storage: remove %s: %w", path, missing(err))
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+
+	"ndls/internal/vfs"
 )
 
 var (
@@ -18,8 +20,11 @@ var (
 	// ErrDigest marks a stored file whose bytes are not those that its reader
 	// knows were committed.
 	ErrDigest = errors.New("bytes are not those that were committed")
-	// ErrDisk marks a full or failing disk; the wrapped error has the reason.
-	ErrDisk = errors.New("disk full or failing")
+	// ErrDisk marks a full or failing disk or store; the wrapped error has the reason.
+	ErrDisk = vfs.ErrDisk
+	// ErrNoSpace marks those of ErrDisk that say that the disk is full or a quota is used
+	// up: trying again helps only after someone has made room.
+	ErrNoSpace = vfs.ErrNoSpace
 )
 
 // Store is the one seam through which run directories are read and written.

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"ndls"
+
+	"ndls/catalog"
+	"ndls/internal/storage"
+	"ndls/internal/vfs"
+	"ndls/internal/vfs/vfstest"
+)
+
+// faultEnv may hold the distance between two operations that fail; 1 is every operation
+// in every way, 3 is every operation once with an error and once by a death.
+const (
+	faultEnv    = "NDLS_FAULTS"
+	faultSample = 241
+)
+
+// faultyDisk is the disk on which the runs of TestEveryOperation are. No folder of the
+// operating system has this name, so that an operation that is not one of package vfs
+// fails at once.
+const faultyDisk = "/disks/faults"
+
+// scenario is a command line that is disturbed.
+type scenario struct {
+	name string
+	// before is done in peace, disturbed meets the fault, after is done in peace again,
+	// until it ends with 0, and gives the bytes of the same without faults.
+	before, disturbed, after string
+}
+
+const (
+	tinyRun   = "run --run " + faultyDisk + "/run --memory 256MiB --threads 1 --runs 1 --epochs 1 --hidden 8 --probes 16 --quiet"
+	tinyGraph = " --dataset synthetic:nodes=120,edges=400,features=20,classes=3,seed=1"
+	scratchy  = " --active settled --slack 2 --precision float16"
+	otherPlan = "lsi --run " + faultyDisk + "/run --memory 256MiB --threads 1 --quiet --epsilon 0.3"
+	collect   = "gc --delete --run " + faultyDisk + "/run"
+)
+
+var scenarios = []scenario{
+	{name: "whole run", disturbed: tinyRun + tinyGraph, after: tinyRun + tinyGraph},
+	{name: "settled rows of float16", disturbed: tinyRun + tinyGraph + scratchy, after: tinyRun + tinyGraph + scratchy},
+	{name: "garbage", before: tinyRun + tinyGraph, disturbed: collect, after: collect},
+	{
+		name: "another plan", before: tinyRun + tinyGraph, disturbed: otherPlan + " --resume=false", after: otherPlan,
+	},
+}
+
+// in runs a command line in this process on a disk.
+func in(disk vfs.FS, line string) result {
+	defer vfs.Mount(faultyDisk, disk)()
+	var out, errs bytes.Buffer
+	code := run(context.Background(), strings.Fields(line), &out, &errs)
+	return result{code, out.String(), errs.String()}
+}
+
+// committed lists what the catalogue on a disk names, after a check of the bytes.
+func committed(t *testing.T, disk vfs.FS) map[string]string {
+	t.Helper()
+	defer vfs.Mount(faultyDisk, disk)()
+	store, err := storage.NewLocal(faultyDisk + "/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cat, err := catalog.Open(context.Background(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string]string{}
+	for _, e := range cat.Entries("") {
+		if err := cat.Verify(context.Background(), e); err != nil {
+			t.Error(err)
+		}
+		sums[e.Path] = e.Checksum
+	}
+	return sums
+}
+
+// fault is how an operation fails, and what is left then.
+type fault struct {
+	name string
+	plan vfstest.Plan
+	left func(m *vfstest.Mem, at int) *vfstest.Mem
+}
+
+func alive(m *vfstest.Mem, _ int) *vfstest.Mem { return m.Clone() }
+
+// power is a power failure that leaves a share of what was not synced.
+func power(share float64) func(m *vfstest.Mem, at int) *vfstest.Mem {
+	return func(m *vfstest.Mem, at int) *vfstest.Mem {
+		return m.CrashClone(rand.New(rand.NewPCG(7, uint64(at))), share)
+	}
+}
+
+var faultKinds = []fault{
+	{"broken disk", vfstest.Plan{Errno: syscall.EIO}, alive},
+	{"process killed", vfstest.Plan{Dies: true}, alive},
+	{"full disk", vfstest.Plan{Errno: syscall.ENOSPC}, alive},
+	{"power failure", vfstest.Plan{Dies: true}, power(0)},
+	{"broken disk, then power failure", vfstest.Plan{Errno: syscall.EIO}, power(0.5)},
+	{"power failure that leaves a part", vfstest.Plan{Dies: true}, power(0.5)},
+}
+
+// TestEveryOperation fails each operation on files of a small run once, in every way of
+// faultKinds, and kills the process before each. The command ends well with the right
+// bytes, or says what failed; the command that is given again ends with the right bytes.
+func TestEveryOperation(t *testing.T) {
+	step := faultSample
+	if text := os.Getenv(faultEnv); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			t.Fatalf("%s=%s is no distance", faultEnv, text)
+		}
+		step = n
+	} else if testing.Short() {
+		t.Skip("takes long")
+	}
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			start := vfstest.NewMem(faultyDisk)
+			if s.before != "" {
+				inPeace(t, start, s.before)
+			}
+			clean := start.Clone()
+			count := vfstest.NewFaults(clean, vfstest.Plan{})
+			inPeace(t, count, s.disturbed)
+			want := committed(t, clean)
+			tries, clear := 0, 0
+			for i, f := range faultKinds {
+				first := 1
+				if step > 1 {
+					first += i * step / len(faultKinds)
+				}
+				for at := first; at <= count.Ops(); at += step {
+					felt := disturb(t, s, start.Clone(), f, at, want)
+					tries++
+					if felt == "" {
+						clear++
+					}
+				}
+			}
+			t.Logf("%d operations %v, %d faults, of which the run did not come to %d", count.Ops(), count.Kinds(), tries, clear)
+			if clear > tries/20 {
+				t.Errorf("of %d faults the run did not come to %d", tries, clear)
+			}
+		})
+	}
+}
+
+func inPeace(t *testing.T, disk vfs.FS, line string) {
+	t.Helper()
+	if r := in(disk, line); r.code != 0 {
+		t.Fatalf("ndls %s: status %d\n%s", line, r.code, r.stderr)
+	}
+}
+
+// disturb runs a scenario on a disk with one fault and returns which it was.
+func disturb(t *testing.T, s scenario, m *vfstest.Mem, f fault, at int, want map[string]string) (felt string) {
+	t.Helper()
+	plan := f.plan
+	plan.At = at
+	faults := vfstest.NewFaults(m, plan)
+	r := in(faults, s.disturbed)
+	felt = faults.Felt()
+	what := fmt.Sprintf("%s at %s", f.name, felt)
+	left := f.left(m, at)
+	if felt == "" {
+		what = "no fault"
+		if r.code != 0 {
+			t.Errorf("%s: status %d: %s", what, r.code, r.stderr)
+		}
+	}
+	if r.code != 0 {
+		reason := plan.Errno.Error()
+		if plan.Dies {
+			reason = vfstest.ErrDead.Error()
+		}
+		if !strings.Contains(r.stderr, reason) || r.code != ndls.ExitError && r.code != ndls.ExitBudget {
+			t.Errorf("%s: status %d: %s", what, r.code, r.stderr)
+		}
+		again := in(left, s.after)
+		if again.code == exitMismatch && s.after != s.disturbed {
+			again = in(left, s.disturbed) // the fault came before the new plan was recorded
+		}
+		if again.code != 0 {
+			t.Errorf("%s: the command again: status %d: %s", what, again.code, again.stderr)
+			return felt
+		}
+	}
+	if got := committed(t, left); !maps.Equal(got, want) {
+		t.Errorf("%s: status %d: %d files, want %d", what, r.code, len(got), len(want))
+		for path := range want {
+			if got[path] != want[path] {
+				t.Errorf("%s: %s, want %s", path, got[path], want[path])
+			}
+		}
+	}
+	return felt
+}

@@ -1,0 +1,6 @@
+//go:build invariants
+
+package invariants
+
+// Enabled says that the checks are built in.
+const Enabled = true
