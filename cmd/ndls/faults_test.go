@@ -190,7 +190,7 @@ func disturb(t *testing.T, s scenario, m *vfstest.Mem, f fault, at int, want map
 			t.Errorf("%s: status %d: %s", what, r.code, r.stderr)
 		}
 		again := in(left, s.after)
-		if again.code == exitMismatch && s.after != s.disturbed {
+		if again.code == ndls.ExitMismatch && s.after != s.disturbed {
 			again = in(left, s.disturbed) // the fault came before the new plan was recorded
 		}
 		if again.code != 0 {
