@@ -8,6 +8,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
+	"ndls/internal/extsort"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/shards"
@@ -94,7 +95,7 @@ func (j *job) eachLabel(ctx context.Context, visit func(row int64, id uint32, la
 		if err == nil {
 			err = visit(row, id, label)
 		}
-		if err == nil && row%batchKeys == 0 {
+		if err == nil && row%extsort.BatchKeys == 0 {
 			err = ctx.Err()
 		}
 		if err != nil {
@@ -118,7 +119,7 @@ func (j *job) eachSplit(ctx context.Context, visit func(row int64, id uint32, sp
 		if err == nil {
 			err = visit(row, id, split)
 		}
-		if err == nil && row%batchKeys == 0 {
+		if err == nil && row%extsort.BatchKeys == 0 {
 			err = ctx.Err()
 		}
 		if err != nil {
@@ -142,11 +143,11 @@ func (j *job) readLabels(ctx context.Context, labels []int32) error {
 			return err
 		}
 		if label < 0 || int(label) >= len(j.info.Classes) {
-			return fmt.Errorf("partition: %s: label row %d gives node %d class %d of %d: correct the label or the classes",
+			return badData("%s: label row %d gives node %d class %d of %d: correct the label or the classes",
 				j.info.Name, row, id, label, len(j.info.Classes))
 		}
 		if old := labels[node]; old != noLabel && old != label {
-			return fmt.Errorf("partition: %s: label row %d gives node %d class %d, and it has class %d already: keep one of the two",
+			return badData("%s: label row %d gives node %d class %d, and it has class %d already: keep one of the two",
 				j.info.Name, row, id, label, old)
 		}
 		labels[node] = label
@@ -168,7 +169,7 @@ func (j *job) readSplits(ctx context.Context, ids []uint32, labels []int32, spli
 			return err
 		}
 		if old := dataset.Split(splits[node]); old != dataset.NoSplit && old != split {
-			return fmt.Errorf("partition: %s: split row %d puts node %d into a second split: keep one of the two", j.info.Name, row, id)
+			return badData("%s: split row %d puts node %d into a second split: keep one of the two", j.info.Name, row, id)
 		}
 		splits[node] = uint8(split)
 		return nil
@@ -179,7 +180,7 @@ func (j *job) readSplits(ctx context.Context, ids []uint32, labels []int32, spli
 func (j *job) eachNodes(ctx context.Context, visit func(first int64, b shards.NodeBatch) error) (err error) {
 	e, ok := j.cat.Lookup(NodesPath)
 	if !ok {
-		return fmt.Errorf("partition: %s is not in the catalogue: %w: remove the run directory and run again", NodesPath, seal.ErrCorrupt)
+		return fmt.Errorf("%s is not in the catalogue: remove the run directory and run again: %w", NodesPath, seal.ErrCorrupt)
 	}
 	r, err := j.cat.Open(ctx, e)
 	if err != nil {
@@ -187,6 +188,14 @@ func (j *job) eachNodes(ctx context.Context, visit func(first int64, b shards.No
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	return shards.ReadNodes(r, e.Path, visit)
+}
+
+// ensureRelabelling sets j.ids and j.nodeOf, unless they are known.
+func (j *job) ensureRelabelling(ctx context.Context) error {
+	if j.nodeOf != nil {
+		return nil
+	}
+	return j.readRelabelling(ctx)
 }
 
 // readRelabelling sets j.ids and j.nodeOf as they were when the node table was
@@ -198,7 +207,7 @@ func (j *job) readRelabelling(ctx context.Context) (err error) {
 		return err
 	}
 	if e, _ := j.cat.Lookup(NodesPath); e.Rows != j.ids.n {
-		return fmt.Errorf("partition: the committed node table holds %d nodes, %s %d: use another run directory", e.Rows, j.info.Name, j.ids.n)
+		return fmt.Errorf("the committed node table holds %d nodes, %s %d: use another run directory", e.Rows, j.info.Name, j.ids.n)
 	}
 	if j.nodeOf, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "relabelling"); err != nil {
 		return err
@@ -207,7 +216,7 @@ func (j *job) readRelabelling(ctx context.Context) (err error) {
 		for i, id := range b.ID {
 			rank, ok := j.ids.rank(uint32(id))
 			if !ok {
-				return fmt.Errorf("partition: the committed node table holds node %d, %s does not: use another run directory", id, j.info.Name)
+				return fmt.Errorf("the committed node table holds node %d, %s does not: use another run directory", id, j.info.Name)
 			}
 			j.nodeOf.S[rank] = uint32(first + int64(i))
 		}
@@ -232,10 +241,31 @@ func (j *job) readIDs(ctx context.Context) (err error) {
 	return j.ids.rankAll()
 }
 
+// writeSummary commits the summary.
+func (j *job) writeSummary(ctx context.Context) error {
+	s, err := j.summarise(ctx)
+	if err != nil {
+		return err
+	}
+	return shards.WriteSummary(ctx, j.cat, s)
+}
+
+// checkNodes refuses a dataset that states another number of nodes than the node table
+// holds.
+func (j *job) checkNodes() error {
+	if n := j.info.NumNodes; n >= 0 && n != j.ordered.Nodes {
+		return fmt.Errorf("the committed node table holds %d nodes, %s %d: use another run directory", j.ordered.Nodes, j.info.Name, n)
+	}
+	return nil
+}
+
 // summarise counts what was committed.
 func (j *job) summarise(ctx context.Context) (shards.Summary, error) {
+	if err := j.checkNodes(); err != nil {
+		return shards.Summary{}, err
+	}
 	s := shards.Summary{
-		Name: j.info.Name, Nodes: j.ids.n, InputRows: j.rows, SelfLoops: j.loops,
+		Name: j.info.Name, Nodes: j.ordered.Nodes, InputRows: j.ordered.Rows, SelfLoops: j.ordered.Loops,
 		Classes: j.info.Classes, Splits: map[string]int64{}, HasSplits: j.info.HasSplits || j.split != nil,
 		BlockRows: BlockRows, IntervalRows: j.intervalRows(),
 	}

@@ -29,7 +29,7 @@ func parseSplit(s string) (*randomSplit, error) {
 	t, err1 := strconv.ParseInt(train, 10, 64)
 	v, err2 := strconv.ParseInt(valid, 10, 64)
 	if !random || !two || err1 != nil || err2 != nil || t < 1 || v < 0 || t > maxDraw || v > maxDraw {
-		return nil, fmt.Errorf("partition: split %q: write random:T,V, for example random:20,30 for 20 training and 30 validation nodes of each class", s)
+		return nil, fmt.Errorf("split %q: write random:T,V, for example random:20,30 for 20 training and 30 validation nodes of each class", s)
 	}
 	return &randomSplit{t, v}, nil
 }

@@ -49,7 +49,7 @@ func hopFile(t testing.TB, m EdgeMeta, src, dst []uint32) []byte {
 		}
 		src, dst = src[n:], dst[n:]
 	}
-	if _, err := w.Close(); err != nil {
+	if _, err := w.Close(""); err != nil {
 		t.Fatal(err)
 	}
 	return buf.Bytes()
@@ -284,7 +284,7 @@ func TestHopBytesDependOnTheEdgesAlone(t *testing.T) {
 	if err := w.Write(src, dst); err != nil {
 		t.Fatal(err)
 	}
-	if edges, err := w.Close(); err != nil || edges != int64(len(src)) {
+	if edges, err := w.Close(""); err != nil || edges != int64(len(src)) {
 		t.Fatalf("%d edges, %v", edges, err)
 	}
 	if !bytes.Equal(buf.Bytes(), want) {
