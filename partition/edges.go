@@ -2,8 +2,6 @@ package partition
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +22,7 @@ func EdgesPath(interval int) string { return fmt.Sprintf("graph/edges/part-%05d.
 // relabelPairs saves both directions of a range of the unique pairs, in the order of
 // the shards.
 func (j *job) relabelPairs(ctx context.Context, p Piece) error {
-	if len(uncovered(j.keys.have(edgesFolder), []Piece{p})) == 0 {
+	if len(uncovered(j.keys.have(Relabel), []Piece{p})) == 0 {
 		return nil
 	}
 	if err := j.ensureRelabelling(ctx); err != nil {
@@ -47,7 +45,7 @@ func (j *job) relabelPairs(ctx context.Context, p Piece) error {
 		s.Close()
 		return err
 	}
-	return j.keys.save(ctx, edgesFolder, p, s, [2]int64{})
+	return j.keys.save(ctx, Relabel, p, s, [2]int64{})
 }
 
 // rankedPairs opens unique pairs that need no memory of the budget while they are
@@ -163,10 +161,10 @@ func (s *edgeSource) skipTo(first int64) error {
 // writeInterval writes the shard and the hop stream of an interval side by side. They
 // are still to be committed.
 func (j *job) writeInterval(ctx context.Context, i int, source *edgeSource) (shard, hops *catalog.File, err error) {
-	if shard, err = j.cat.Create(ctx, catalog.KindEdges, EdgesPath(i), int32(i), catalog.NotApplicable); err != nil {
+	if shard, err = j.cat.Create(ctx, catalog.Describe(catalog.KindEdges, EdgesPath(i)).In(i)); err != nil {
 		return nil, nil, err
 	}
-	if hops, err = j.cat.Create(ctx, catalog.KindHops, HopPath(i), int32(i), catalog.NotApplicable); err != nil {
+	if hops, err = j.cat.Create(ctx, catalog.Describe(catalog.KindHops, HopPath(i)).In(i)); err != nil {
 		shard.Abort()
 		return nil, nil, err
 	}
@@ -182,8 +180,7 @@ func (j *job) writeInterval(ctx context.Context, i int, source *edgeSource) (sha
 func (j *job) writeEdges(i int, source *edgeSource, shard, hops *catalog.File) error {
 	lo, hi := j.interval(i)
 	meta := shards.EdgeMeta{Interval: i, Lo: lo, Hi: hi, NumNodes: j.ordered.Nodes, BlockRows: BlockRows}
-	sum := sha256.New()
-	edges, err := shards.NewEdgeWriter(io.MultiWriter(shard, sum), meta)
+	edges, err := shards.NewEdgeWriter(shard, meta)
 	if err != nil {
 		return err
 	}
@@ -212,6 +209,6 @@ func (j *job) writeEdges(i int, source *edgeSource, shard, hops *catalog.File) e
 	if shard.Rows, err = edges.Close(); err != nil {
 		return err
 	}
-	hops.Rows, err = stream.Close(hex.EncodeToString(sum.Sum(nil)))
+	hops.Rows, err = stream.Close(shard.Sum())
 	return err
 }

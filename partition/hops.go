@@ -69,7 +69,7 @@ func BuildHops(ctx context.Context, cat *catalog.Catalog, shard catalog.Entry) (
 	if err != nil {
 		return err
 	}
-	f, err := cat.Create(ctx, catalog.KindHops, HopPath(int(shard.Interval)), shard.Interval, catalog.NotApplicable)
+	f, err := cat.Create(ctx, catalog.Describe(catalog.KindHops, HopPath(int(shard.Interval))).In(int(shard.Interval)))
 	if err != nil {
 		return err
 	}

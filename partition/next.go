@@ -2,9 +2,7 @@ package partition
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"ndls/catalog"
 	"ndls/shards"
@@ -26,25 +24,25 @@ type Left struct {
 
 // Next says what the catalogue lacks of a partition by several workers.
 func Next(ctx context.Context, cat *catalog.Catalog) (Left, error) {
-	return next(ctx, cat, func(folder string) []Piece { return havePieces(cat, folder) })
+	return next(ctx, cat, func(step string) []Piece { return havePieces(cat, step) })
 }
 
 // next says what is left, where have lists the pieces whose sorted keys are there.
-func next(ctx context.Context, cat *catalog.Catalog, have func(folder string) []Piece) (l Left, err error) {
+func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []Piece) (l Left, err error) {
 	o, isOrdered, err := readOrdered(ctx, cat)
 	if err != nil {
 		return Left{}, err
 	}
 	l.ordered = o
-	l.Shared = slices.ContainsFunc(cat.Entries(catalog.KindRun), func(e catalog.Entry) bool { return e.Path != orderPath })
-	var keep []string // of the files of this package's own
+	l.Shared = slices.ContainsFunc(cat.Entries(catalog.KindRun), func(e catalog.Entry) bool { return stepOf(e) != Order })
+	var keep []string // what these steps have left
 	switch {
 	case len(cat.Entries(catalog.KindSummary)) > 0:
 	case !isOrdered:
 		l.Step, l.Pieces, keep = nextOfPairs(have, Order, units(1))
 	default:
 		l.Step, l.Pieces, keep = nextAfterOrder(cat, o, have)
-		keep = append(keep, orderPath)
+		keep = append(keep, Order)
 	}
 	doubles := doubleTiles(cat)
 	// What is there before nodes have numbers belongs to other numbers.
@@ -52,7 +50,7 @@ func next(ctx context.Context, cat *catalog.Catalog, have func(folder string) []
 	l.Superseded = func(e catalog.Entry) bool {
 		switch e.Kind {
 		case catalog.KindRun:
-			return !slices.ContainsFunc(keep, func(folder string) bool { return strings.HasPrefix(e.Path, folder) })
+			return !slices.Contains(keep, stepOf(e))
 		case catalog.KindEdges, catalog.KindHops:
 			return unnumbered
 		case catalog.KindFeatures:
@@ -65,25 +63,25 @@ func next(ctx context.Context, cat *catalog.Catalog, have func(folder string) []
 
 // nextOfPairs is what is left to do until all unique pairs are there, then the step
 // that reads them.
-func nextOfPairs(have func(folder string) []Piece, then string, thenLeft []Piece) (step string, left []Piece, keep []string) {
-	unmerged := uncovered(have(uniqueFolder), units(Slices))
+func nextOfPairs(have func(step string) []Piece, then string, thenLeft []Piece) (step string, left []Piece, keep []string) {
+	unmerged := uncovered(have(Merge), units(Slices))
 	if len(unmerged) == 0 {
-		return then, thenLeft, []string{uniqueFolder, edgesFolder}
+		return then, thenLeft, []string{Merge, Relabel}
 	}
-	keep = []string{pairsFolder, uniqueFolder}
-	if left := uncovered(have(pairsFolder), units(Slices)); len(left) > 0 {
+	keep = []string{Split, Merge}
+	if left := uncovered(have(Split), units(Slices)); len(left) > 0 {
 		return Split, left, keep
 	}
 	return Merge, unmerged, keep
 }
 
-func nextAfterOrder(cat *catalog.Catalog, o ordered, have func(folder string) []Piece) (step string, left []Piece, keep []string) {
+func nextAfterOrder(cat *catalog.Catalog, o ordered, have func(step string) []Piece) (step string, left []Piece, keep []string) {
 	rows, shardsThere := leftOfRows(cat, o)
 	if len(rows) > 0 {
-		if shardsThere || len(uncovered(have(edgesFolder), units(Slices))) == 0 {
-			return Rows, rows, []string{edgesFolder}
+		if shardsThere || len(uncovered(have(Relabel), units(Slices))) == 0 {
+			return Rows, rows, []string{Relabel}
 		}
-		return nextOfPairs(have, Relabel, uncovered(have(edgesFolder), have(uniqueFolder)))
+		return nextOfPairs(have, Relabel, uncovered(have(Relabel), have(Merge)))
 	}
 	if left := leftOfColumns(cat, o); len(left) > 0 {
 		return Columns, left, nil
@@ -91,29 +89,34 @@ func nextAfterOrder(cat *catalog.Catalog, o ordered, have func(folder string) []
 	return Whole, units(1), nil
 }
 
-// runs lists the run files of a folder, in order of their pieces.
-func runs(cat *catalog.Catalog, folder string) (files []catalog.Entry) {
+// stepOf is the step that left a file for other steps.
+func stepOf(e catalog.Entry) string {
+	if e.Run < 0 || int(e.Run) >= len(steps) {
+		return ""
+	}
+	return steps[e.Run]
+}
+
+// runs lists the run files that a step has left, in order of their pieces.
+func runs(cat *catalog.Catalog, step string) (files []catalog.Entry) {
 	for _, e := range cat.Entries(catalog.KindRun) {
-		if strings.HasPrefix(e.Path, folder) {
+		if stepOf(e) == step {
 			files = append(files, e)
 		}
 	}
 	return files
 }
 
-// havePieces are the pieces of the run files of a folder.
-func havePieces(cat *catalog.Catalog, folder string) (pieces []Piece) {
-	for _, e := range runs(cat, folder) {
+// havePieces are the pieces of the run files that a step has left.
+func havePieces(cat *catalog.Catalog, step string) (pieces []Piece) {
+	for _, e := range runs(cat, step) {
 		pieces = append(pieces, pieceOf(e))
 	}
 	return pieces
 }
 
-// pieceOf reads the path of a run file.
-func pieceOf(e catalog.Entry) (p Piece) {
-	_, _ = fmt.Sscanf(e.Path[strings.LastIndexByte(e.Path, '/')+1:], "%d-%d", &p.First, &p.Last)
-	return p
-}
+// pieceOf is the piece of a step that a run file is of.
+func pieceOf(e catalog.Entry) Piece { return Piece{int(e.First), int(e.Last)} }
 
 // uncovered are the wanted pieces that lie in none that is there. Both are in order.
 func uncovered(there, wanted []Piece) (left []Piece) {

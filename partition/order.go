@@ -73,7 +73,7 @@ func (j *job) createOrdered(ctx context.Context) (*catalog.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := j.cat.Create(ctx, catalog.KindRun, orderPath, catalog.NotApplicable, catalog.NotApplicable)
+	f, err := j.cat.Create(ctx, keysOf(Order, orderPath))
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 // the ids that occur, a worker that does all steps notes the ids on the way; others
 // keep a self-loop as a pair of the same id.
 func (j *job) splitEdges(ctx context.Context, p Piece) error {
-	if len(uncovered(j.keys.have(pairsFolder), []Piece{p})) == 0 {
+	if len(uncovered(j.keys.have(Split), []Piece{p})) == 0 {
 		return nil
 	}
 	j.part = p
@@ -26,12 +26,12 @@ func (j *job) splitEdges(ctx context.Context, p Piece) error {
 	if err != nil {
 		return err
 	}
-	return j.keys.save(ctx, pairsFolder, p, s, [2]int64{j.rows, j.loops})
+	return j.keys.save(ctx, Split, p, s, [2]int64{j.rows, j.loops})
 }
 
 // mergePairs saves the unique pairs of a range of keys.
 func (j *job) mergePairs(ctx context.Context, p Piece) error {
-	if len(uncovered(j.keys.have(uniqueFolder), []Piece{p})) == 0 {
+	if len(uncovered(j.keys.have(Merge), []Piece{p})) == 0 {
 		return nil
 	}
 	return j.keys.merge(ctx, p)

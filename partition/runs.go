@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"ndls/catalog"
 	"ndls/internal/extsort"
 	"ndls/internal/progress"
 	"ndls/internal/seal"
@@ -14,11 +13,11 @@ import (
 // run files of the catalogue where several workers do the steps, memory and scratch
 // files where one does all of them.
 type keyStore interface {
-	// have lists the pieces of which keys are there, in order.
-	have(folder string) []Piece
+	// have lists the pieces of a step of which sorted keys are there, in order.
+	have(step string) []Piece
 	// save takes over what a piece of a step has sorted, and two counts of the input
 	// it was made from.
-	save(ctx context.Context, folder string, p Piece, s *extsort.Sorter, counts [2]int64) error
+	save(ctx context.Context, step string, p Piece, s *extsort.Sorter, counts [2]int64) error
 	// merge saves the unique pairs of a range of keys.
 	merge(ctx context.Context, p Piece) error
 	// pairs opens the unique pairs of some pieces.
@@ -49,16 +48,16 @@ type catalogKeys struct{ *job }
 
 func (c catalogKeys) close() {}
 
-func (c catalogKeys) have(folder string) []Piece { return havePieces(c.cat, folder) }
+func (c catalogKeys) have(step string) []Piece { return havePieces(c.cat, step) }
 
 // save commits a run file.
-func (c catalogKeys) save(ctx context.Context, folder string, p Piece, s *extsort.Sorter, counts [2]int64) error {
+func (c catalogKeys) save(ctx context.Context, step string, p Piece, s *extsort.Sorter, counts [2]int64) error {
 	defer s.Close()
 	keys, err := s.Stream()
 	if err != nil {
 		return err
 	}
-	f, err := c.cat.Create(ctx, catalog.KindRun, p.path(folder), catalog.NotApplicable, catalog.NotApplicable)
+	f, err := c.cat.Create(ctx, keysOf(step, p.path(step)).Panels(p.First, p.Last))
 	if err != nil {
 		keys.Close()
 		return err
@@ -81,13 +80,13 @@ func (c catalogKeys) save(ctx context.Context, folder string, p Piece, s *extsor
 
 // open opens the run files that make up some pieces of a step. Where all of a file is
 // to be read a store may keep a copy of it.
-func (c catalogKeys) open(ctx context.Context, folder string, p Piece, all bool) (files extsort.RunFiles, err error) {
+func (c catalogKeys) open(ctx context.Context, step string, p Piece, all bool) (files extsort.RunFiles, err error) {
 	open := c.cat.OpenOnce
 	if all {
 		open = c.cat.Open
 	}
 	next := p.First
-	for _, e := range runs(c.cat, folder) {
+	for _, e := range runs(c.cat, step) {
 		q := pieceOf(e)
 		if q.Last <= p.First || q.First >= p.Last {
 			continue
@@ -111,7 +110,7 @@ func (c catalogKeys) open(ctx context.Context, folder string, p Piece, all bool)
 	}
 	if next != p.Last {
 		files.Close()
-		return nil, fmt.Errorf("the files in %s end at %d, and %d to %d are needed: %w", folder, next, p.First, p.Last, seal.ErrCorrupt)
+		return nil, fmt.Errorf("the files that step %s left end at %d, and %d to %d are needed: %w", step, next, p.First, p.Last, seal.ErrCorrupt)
 	}
 	return files, nil
 }
@@ -126,7 +125,7 @@ func (c catalogKeys) sorter(ctx context.Context, files extsort.RunFiles, lo, hi 
 }
 
 func (c catalogKeys) merge(ctx context.Context, p Piece) error {
-	files, err := c.open(ctx, pairsFolder, allSlices, false)
+	files, err := c.open(ctx, Split, allSlices, false)
 	if err != nil {
 		return err
 	}
@@ -137,16 +136,16 @@ func (c catalogKeys) merge(ctx context.Context, p Piece) error {
 			counts[1] += r.Notes()[1]
 		}
 	}
-	return c.save(ctx, uniqueFolder, p, c.sorter(ctx, files, files.Border(p.First, Slices), files.Border(p.Last, Slices)), counts)
+	return c.save(ctx, Merge, p, c.sorter(ctx, files, files.Border(p.First, Slices), files.Border(p.Last, Slices)), counts)
 }
 
 func (c catalogKeys) pairs(ctx context.Context, p Piece) (pairSource, error) {
-	files, err := c.open(ctx, uniqueFolder, p, true)
+	files, err := c.open(ctx, Merge, p, true)
 	return catalogPairs{files}, err
 }
 
 func (c catalogKeys) edges(ctx context.Context, lo, hi uint64) (extsort.Stream, error) {
-	files, err := c.open(ctx, edgesFolder, allSlices, false)
+	files, err := c.open(ctx, Relabel, allSlices, false)
 	if err != nil {
 		return nil, err
 	}
@@ -190,9 +189,9 @@ func (l *localKeys) close() {
 	}
 }
 
-func (l *localKeys) have(folder string) []Piece {
+func (l *localKeys) have(step string) []Piece {
 	there := l.directed != nil
-	if folder != edgesFolder {
+	if step != Relabel {
 		there = l.sorted != nil || l.unique != nil
 	}
 	if there {
@@ -201,8 +200,8 @@ func (l *localKeys) have(folder string) []Piece {
 	return nil
 }
 
-func (l *localKeys) save(_ context.Context, folder string, _ Piece, s *extsort.Sorter, counts [2]int64) error {
-	if folder == edgesFolder {
+func (l *localKeys) save(_ context.Context, step string, _ Piece, s *extsort.Sorter, counts [2]int64) error {
+	if step == Relabel {
 		l.directed = s
 	} else {
 		l.sorted, l.input = s, counts

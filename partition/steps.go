@@ -54,17 +54,20 @@ func units(n int) []Piece {
 	return all
 }
 
-// Folders of run files.
 const (
-	runFolder    = "graph/runs/"
-	pairsFolder  = runFolder + "pairs/"
-	uniqueFolder = runFolder + "unique/"
-	edgesFolder  = runFolder + "edges/"
-	orderPath    = runFolder + "order.json"
+	runFolder = "graph/runs/"
+	orderPath = runFolder + "order.json"
 )
 
-// path is that of a piece's run file.
-func (p Piece) path(folder string) string { return fmt.Sprintf("%s%04d-%04d", folder, p.First, p.Last) }
+// path is that of the run file of a piece of a step.
+func (p Piece) path(step string) string {
+	return fmt.Sprintf("%s%s/%04d-%04d", runFolder, step, p.First, p.Last)
+}
+
+// keysOf describes a file that a step leaves for other steps.
+func keysOf(step, path string) catalog.Entry {
+	return catalog.Describe(catalog.KindRun, path).OfRun(slices.Index(steps, step))
+}
 
 // ordered is what the step Order leaves beside the node table.
 type ordered struct {
