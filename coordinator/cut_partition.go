@@ -7,6 +7,7 @@ import (
 
 	"ndls/internal/control"
 	"ndls/partition"
+	"ndls/shards"
 )
 
 // partition has the graph partitioned: by one task where there is one worker and no
@@ -19,8 +20,11 @@ func (j *Job) partition(ctx context.Context) (reports []control.StageReport, err
 		if err == nil {
 			err = j.Catalog.Remove(ctx, left.Superseded)
 		}
-		if err != nil || ended {
+		if err != nil {
 			return reports, err
+		}
+		if ended {
+			return reports, j.warn(ctx)
 		}
 		if left.Step != "" && left.Step == before.Step && slices.Equal(left.Pieces, before.Pieces) {
 			return reports, fmt.Errorf("step %s of the partition was done and left no files; workers must be of the same version", left.Step)
@@ -32,6 +36,15 @@ func (j *Job) partition(ctx context.Context) (reports []control.StageReport, err
 			return reports, err
 		}
 	}
+}
+
+// warn logs what a user should know of the graph.
+func (j *Job) warn(ctx context.Context) error {
+	sum, err := shards.ReadSummary(ctx, j.Catalog)
+	for _, w := range sum.Warnings {
+		j.Log.Warn(w)
+	}
+	return err
 }
 
 // cutPartition divides the step that is next. At least one task is left: it finds

@@ -90,7 +90,7 @@ func TestPlan(t *testing.T) {
 			do := func(work func(Options) error) {
 				b := budget(t, plan.free)
 				must(t, work(Options{Budget: b, Threads: 1, Scratch: scratch, Features: true}))
-				used, disk = max(used, b.Peak()), max(disk, listed(cat))
+				used, disk = max(used, b.Peak()), max(disk, bytesOf(cat))
 			}
 			for {
 				left, err := Next(ctx, cat)
@@ -128,7 +128,7 @@ func TestPlan(t *testing.T) {
 			if plan.workers > 1 { // what one worker has in scratch files is not seen here
 				check("peak disk", peak, disk)
 			}
-			check("disk", final, listed(cat))
+			check("disk", final, bytesOf(cat))
 			read, written := Traffic(c, plan.workers, limit)
 			s := scratchTraffic()
 			check("read", read, store.BytesRead()+s[0]-before[0])
@@ -137,8 +137,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// listed is the size of all files of a catalogue.
-func listed(cat *catalog.Catalog) (bytes int64) {
+// bytesOf is the size of all files of a catalogue.
+func bytesOf(cat *catalog.Catalog) (bytes int64) {
 	for _, e := range cat.Entries("") {
 		bytes += e.Bytes
 	}

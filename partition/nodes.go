@@ -20,9 +20,9 @@ const NodesPath = "graph/nodes.parquet"
 // noLabel is the label of a node without one.
 const noLabel = -1
 
-// writeNodes commits the node table, and other files with it. Nodes of degree d
-// end before ends[d].
-func (j *job) writeNodes(ctx context.Context, ends, component []uint32, others ...*catalog.File) error {
+// writeNodes commits the node table, and with it what later steps have to know. Nodes
+// of degree d end before ends[d].
+func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 	n := j.ids.n
 	ids, err := mem.Alloc[uint32](j.o.Budget, n, "input ids")
 	if err != nil {
@@ -77,7 +77,11 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32, others .
 		return err
 	}
 	f.Rows = n
-	return j.cat.Commit(ctx, append(others, f)...)
+	known, err := j.createOrdered(ctx)
+	if err != nil {
+		return err
+	}
+	return j.cat.Commit(ctx, known, f)
 }
 
 // eachLabel visits the labelled nodes; rows count from 1.
@@ -158,6 +162,10 @@ func (j *job) readLabels(ctx context.Context, labels []int32) error {
 // readSplits sets the splits by node. A node in two splits is refused.
 func (j *job) readSplits(ctx context.Context, ids []uint32, labels []int32, splits []uint8) error {
 	if j.split != nil {
+		var err error
+		if j.ordered.Warnings, err = j.split.check(j.info.Classes, classSizes(labels, len(j.info.Classes))); err != nil {
+			return err
+		}
 		return j.split.draw(j.o.Budget, j.o.Seed, len(j.info.Classes), ids, labels, splits)
 	}
 	if !j.info.HasSplits {
@@ -279,6 +287,7 @@ func (j *job) summarise(ctx context.Context) (shards.Summary, error) {
 		s.Edges += e.Rows
 	}
 	s.Edges /= 2
+	s.Warnings = j.ordered.Warnings
 	s.Repeated = s.InputRows - s.SelfLoops - s.Edges
 
 	sizes, err := mem.Alloc[uint32](j.o.Budget, s.Nodes, "component sizes")

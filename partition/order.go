@@ -59,12 +59,7 @@ func (j *job) orderNodes(ctx context.Context) error {
 	if j.wantFeatures() {
 		j.ordered.Granules = granulesOf(j.info.NumFeatures)
 	}
-	f, err := j.createOrdered(ctx)
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	return j.writeNodes(ctx, ends.S, component.S, f)
+	return j.writeNodes(ctx, ends.S, component.S)
 }
 
 // createOrdered writes the file that is committed with the node table.

@@ -55,8 +55,6 @@ type Options struct {
 	Split string
 	// Seed decides a random split.
 	Seed uint64
-	// Warn takes what a user should know of the result; it may be nil.
-	Warn func(message string)
 }
 
 // Validate reports the first option that makes no sense.

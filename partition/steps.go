@@ -77,6 +77,8 @@ type ordered struct {
 	Stated    bool  `json:"stated"` // the dataset states the number of nodes
 	Intervals int   `json:"intervals"`
 	Granules  int   `json:"granules"`
+	// Warnings go to the summary.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // readOrdered reads what the step Order left; ok is false before that step.

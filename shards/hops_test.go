@@ -3,6 +3,7 @@ package shards
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -479,4 +480,22 @@ func FuzzOpenHops(f *testing.F) {
 			_, _, _ = readAll(s)
 		}
 	})
+}
+
+// TestEarlierHopStreams refuses files of version 2, whose trailer was shorter, as those
+// of another version: they are made again.
+func TestEarlierHopStreams(t *testing.T) {
+	n := packed.BlockRows
+	src, dst := hopEdges(2, n, 0, n, 1000)
+	file := hopFile(t, EdgeMeta{Hi: int64(n), NumNodes: int64(n), BlockRows: packed.BlockRows}, src, dst)
+	old := file[len(file)-hopTrailer2:]
+	clear(file[len(file)-hopTrailer:])
+	copy(old, hopMagic)
+	binary.LittleEndian.PutUint32(old[8:], 2)
+	if _, err := OpenHops(storage.NewBytesReader(file), "old.hops"); !errors.Is(err, seal.ErrVersion) {
+		t.Errorf("opened: %v", err)
+	}
+	if _, err := ReadHopShard(storage.NewBytesReader(file), "old.hops"); !errors.Is(err, seal.ErrVersion) {
+		t.Errorf("shard: %v", err)
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
+	"ndls/partition"
 )
 
 // Exit statuses; exitStatus spells them for the help.
@@ -127,6 +128,7 @@ func status(ctx context.Context, err error) int {
 		{control.ErrOption, exitUsage},
 		{export.ErrOption, exitUsage},
 		{dataset.ErrURI, exitUsage},
+		{partition.ErrSplit, exitUsage},
 		{control.ErrPlanMismatch, exitMismatch},
 		{control.ErrRefused, exitMismatch},
 		{mem.ErrBudget, exitBudget},
