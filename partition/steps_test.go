@@ -125,7 +125,7 @@ func TestPiecesEqualRun(t *testing.T) {
 			Features:  rapid.Bool().Draw(t, "features wanted"),
 			Normalize: rapid.SampledFrom([]string{"", NormalizeL1, NormalizeNone}).Draw(t, "normalize"),
 		}
-		if f.labels != nil && rapid.Bool().Draw(t, "random split") {
+		if f.canDraw(2) && rapid.Bool().Draw(t, "random split") {
 			o.Split, o.Seed = "random:2,3", rapid.Uint64().Draw(t, "seed")
 		}
 		budgets := []*mem.Budget{budget(t, 24<<20), budget(t, 64<<20)}
