@@ -14,6 +14,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/rundir"
 	"ndls/internal/seal"
+	"ndls/partition"
 )
 
 // The kinds of errors that the functions of this package return. Ask for them with
@@ -77,7 +78,7 @@ const (
 var Exits = []Exit{
 	{ExitDone, "done", nil},
 	{ExitError, "error", nil},
-	{ExitUsage, "wrong usage", []error{ErrOption, dataset.ErrURI}},
+	{ExitUsage, "wrong usage", []error{ErrOption, dataset.ErrURI, partition.ErrSplit}},
 	{ExitBudget, "does not fit the memory budget or the disk", []error{ErrBudget, ErrDisk, ErrUnable, syscall.ENOSPC, syscall.EDQUOT}},
 	{ExitCorrupt, "corrupt data", []error{ErrCorrupt, ErrData}},
 	{ExitMismatch, "the run directory was made with another plan, or a worker was refused", []error{ErrPlanMismatch, ErrRefused}},

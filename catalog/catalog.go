@@ -222,6 +222,10 @@ func (f *File) Path() string { return f.entry.Path }
 // Write implements io.Writer.
 func (f *File) Write(p []byte) (int, error) { return f.w.Write(p) }
 
+// Sum is the SHA-256, in lower-case hex, of all that was written. Nothing may be
+// written after it.
+func (f *File) Sum() string { return f.w.Sum() }
+
 // Abort drops the attempt. It does nothing after a commit.
 func (f *File) Abort() { f.w.Abort() }
 
@@ -340,23 +344,27 @@ func (c *Catalog) Publish(ctx context.Context) error {
 	if err := c.log.snapshot(ctx, data); err != nil {
 		return err
 	}
-	if err := replace(ctx, c.store, Name, data); err != nil {
+	// Its bytes depend on what is listed, not on how that came about.
+	if data, err = encodeCatalog(c.All(), 0); err == nil {
+		err = replace(ctx, c.store, Name, data)
+	}
+	if err != nil {
 		return fmt.Errorf("write %s: %w", Name, err)
 	}
 	return nil
 }
 
-// Check compares the Parquet file under Name with the catalogue. The file must be there
-// once a stage has ended; it may lack changes that came after that.
-func (c *Catalog) Check(ctx context.Context) error {
-	entries, number, err := readSnapshot(ctx, c.store, Name)
+// Check reads the Parquet file under Name, which must be there once a stage has ended. With
+// all, when no change came after that, it must list what the catalogue lists.
+func (c *Catalog) Check(ctx context.Context, all bool) error {
+	entries, _, err := readSnapshot(ctx, c.store, Name)
 	if errors.Is(err, storage.ErrNotExist) {
 		return damagedLog(Name, "it is missing")
 	}
 	if err != nil {
 		return err
 	}
-	if now := c.Number(); number > now || number == now && !slices.Equal(entries, c.All()) {
+	if all && !slices.Equal(entries, c.All()) {
 		return damagedLog(Name, "it lists other files than %s", logPrefix)
 	}
 	return nil

@@ -51,7 +51,8 @@ type Entry struct {
 	Interval int32 `parquet:"name=interval, type=INT32" json:"interval"`
 	Block    int32 `parquet:"name=block, type=INT32" json:"block"`
 	// Lo and Hi are the rows [Lo, Hi) that the file holds of a matrix or table, First and
-	// Last its panels [First, Last); all 0 where the file is no such thing.
+	// Last its panels [First, Last), or the pieces of a step of a partition; all 0 where
+	// the file is no such thing.
 	Lo    int64 `parquet:"name=lo, type=INT64" json:"lo,omitempty"`
 	Hi    int64 `parquet:"name=hi, type=INT64" json:"hi,omitempty"`
 	First int32 `parquet:"name=first_panel, type=INT32" json:"first_panel,omitempty"`

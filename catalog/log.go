@@ -69,6 +69,7 @@ func openLog(ctx context.Context, store storage.Store) (*log, []Entry, []change,
 		found, err = exists(ctx, store, Name)
 	}
 	if err == nil && found {
+		// The file under Name has number 0: changes after it start from 1.
 		entries, l.number, err = readSnapshot(ctx, store, name)
 	}
 	if err != nil {

@@ -65,7 +65,7 @@ func TestSnapshotsReplaceChanges(t *testing.T) {
 	if !reflect.DeepEqual(again.All(), c.All()) || again.Number() != 6 {
 		t.Errorf("reopened: number %d, %v", again.Number(), again.All())
 	}
-	if err := again.Check(ctx); err != nil {
+	if err := again.Check(ctx, false); err != nil {
 		t.Errorf("check: %v", err)
 	}
 }
@@ -104,6 +104,7 @@ func TestDamagedLog(t *testing.T) {
 func TestCheckFindsAMissingOrOlderFile(t *testing.T) {
 	ctx := context.Background()
 	for name, damage := range map[string]func(s *storage.Mem, older []byte) error{
+		"older":   func(s *storage.Mem, older []byte) error { return s.Corrupt(Name, func([]byte) []byte { return older }) },
 		"missing": func(s *storage.Mem, _ []byte) error { return s.Remove(ctx, Name) },
 		"flipped": func(s *storage.Mem, _ []byte) error { return s.FlipByte(Name, 60) },
 	} {
@@ -114,10 +115,14 @@ func TestCheckFindsAMissingOrOlderFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		older := storeBytes(t, store, Name)
+		mustPut(t, c, KindEdges, "f", "x", 1, -1)
+		if err := c.Publish(ctx); err != nil {
+			t.Fatal(err)
+		}
 		if err := damage(store, older); err != nil {
 			t.Fatal(err)
 		}
-		if err := openCatalog(t, store).Check(ctx); !errors.Is(err, seal.ErrCorrupt) {
+		if err := openCatalog(t, store).Check(ctx, true); !errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("%s: %v, want ErrCorrupt", name, err)
 		}
 	}

@@ -3,35 +3,34 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"ndls/internal/control"
 	"ndls/partition"
+	"ndls/shards"
 )
 
-// partition has the graph partitioned: for one worker by one task, unless others
-// have begun with it, else step by step. What a step leaves is known when it is
-// done; the files that no step needs any more are removed before the next.
+// partition has the graph partitioned: by one task where there is one worker and no
+// others have begun, else step by step. What a step leaves is known when it is done;
+// the files that no step needs any more are removed before the next.
 func (j *Job) partition(ctx context.Context) (reports []control.StageReport, err error) {
 	var before partition.Left
 	for ended := false; ; {
 		left, err := partition.Next(ctx, j.Catalog)
+		if err == nil {
+			err = j.Catalog.Remove(ctx, left.Superseded)
+		}
 		if err != nil {
 			return reports, err
 		}
-		tasks := cutPartition(left, j.Tasks.Workers())
-		inOne := tasks[0].Part == control.Whole && !left.Begun
-		if !inOne { // a worker may be at work on all of it, and has use for all that is there
-			if err := j.Catalog.Remove(ctx, left.Superseded); err != nil {
-				return reports, err
-			}
-		}
 		if ended {
-			return reports, nil
+			return reports, j.warn(ctx)
 		}
-		if len(left.Pieces) > 0 && left.Step == before.Step && len(left.Pieces) == len(before.Pieces) {
-			return reports, fmt.Errorf("coordinator: partition: step %s was done and left no files; workers must be of the same version", left.Step)
+		if left.Step != "" && left.Step == before.Step && slices.Equal(left.Pieces, before.Pieces) {
+			return reports, fmt.Errorf("step %s of the partition was done and left no files; workers must be of the same version", left.Step)
 		}
 		before = left
+		tasks := cutPartition(left, j.Tasks.Workers())
 		ended = tasks[0].Part == control.Whole
 		if reports, err = j.phase(ctx, tasks); err != nil {
 			return reports, err
@@ -39,30 +38,25 @@ func (j *Job) partition(ctx context.Context) (reports []control.StageReport, err
 	}
 }
 
+// warn logs what a user should know of the graph.
+func (j *Job) warn(ctx context.Context) error {
+	sum, err := shards.ReadSummary(ctx, j.Catalog)
+	for _, w := range sum.Warnings {
+		j.Log.Warn(w)
+	}
+	return err
+}
+
 // cutPartition divides the step that is next. At least one task is left: it finds
 // everything done.
 func cutPartition(left partition.Left, workers int) (tasks []control.Task) {
 	task := control.Task{Stage: control.Partition, Part: control.Part(left.Step)}
-	if workers <= 1 && !left.Begun || len(left.Pieces) == 0 {
+	if workers <= 1 && !left.Shared || left.Step == partition.Whole || left.Step == "" {
 		task.Part = control.Whole
 		return []control.Task{task}
 	}
-	count := partition.NewCrew(workers).Tasks
-	switch left.Step {
-	case partition.Rows:
-		count = len(left.Pieces)
-	case partition.Columns:
-		count = workers // each reads all features
-	}
-	size := (len(left.Pieces) + count - 1) / max(count, 1)
-	pieces := 0 // of the last task
-	for _, p := range left.Pieces {
-		if last := len(tasks) - 1; last >= 0 && tasks[last].Last == p.First && pieces < size {
-			tasks[last].Last = p.Last
-			pieces++
-			continue
-		}
-		task.First, task.Last, pieces = p.First, p.Last, 1
+	for _, p := range left.Cut(workers) {
+		task.First, task.Last = p.First, p.Last
 		tasks = append(tasks, task)
 	}
 	return tasks

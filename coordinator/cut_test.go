@@ -159,17 +159,17 @@ func TestCutPartition(t *testing.T) {
 	}{
 		{"one worker", partition.Left{Step: partition.Split, Pieces: pieces(0, 1024)}, 1, "partition"},
 		{"two workers", partition.Left{Step: partition.Split, Pieces: pieces(0, 1024)}, 2, "split/0-256 split/256-512 split/512-768 split/768-1024"},
-		{"one worker is left", partition.Left{Step: partition.Merge, Begun: true, Pieces: pieces(0, 1024)}, 1, "merge/0-512 merge/512-1024"},
-		{"some parts are left", partition.Left{Step: partition.Split, Begun: true, Pieces: pieces(0, 10, 300, 302)}, 2, "split/0-3 split/3-6 split/6-9 split/9-10 split/300-302"},
-		{"one order", partition.Left{Step: partition.Order, Begun: true, Pieces: pieces(0, 1)}, 3, "order/0-1"},
+		{"one worker is left", partition.Left{Step: partition.Merge, Shared: true, Pieces: pieces(0, 1024)}, 1, "merge/0-1024"},
+		{"some parts are left", partition.Left{Step: partition.Split, Shared: true, Pieces: pieces(0, 10, 300, 302)}, 2, "split/0-3 split/3-6 split/6-9 split/9-10 split/300-302"},
+		{"one order", partition.Left{Step: partition.Order, Shared: true, Pieces: pieces(0, 1)}, 3, "order/0-1"},
 		{
 			"files to relabel",
-			partition.Left{Step: partition.Relabel, Begun: true, Pieces: []partition.Piece{{First: 0, Last: 400}, {First: 400, Last: 600}, {First: 600, Last: 1024}}},
-			1, "relabel/0-600 relabel/600-1024",
+			partition.Left{Step: partition.Relabel, Shared: true, Pieces: []partition.Piece{{First: 0, Last: 400}, {First: 400, Last: 600}, {First: 600, Last: 1024}}},
+			1, "relabel/0-1024",
 		},
-		{"a task for each interval", partition.Left{Step: partition.Rows, Begun: true, Pieces: pieces(1, 4)}, 2, "rows/1-2 rows/2-3 rows/3-4"},
-		{"features are read by each worker", partition.Left{Step: partition.Columns, Begun: true, Pieces: pieces(0, 7)}, 2, "columns/0-4 columns/4-7"},
-		{"the summary", partition.Left{Step: partition.Whole, Begun: true}, 3, "partition"},
+		{"a task for each interval", partition.Left{Step: partition.Rows, Shared: true, Pieces: pieces(1, 4)}, 2, "rows/1-2 rows/2-3 rows/3-4"},
+		{"features are read by each worker", partition.Left{Step: partition.Columns, Shared: true, Pieces: pieces(0, 7)}, 2, "columns/0-4 columns/4-7"},
+		{"the summary", partition.Left{Step: partition.Whole}, 3, "partition"},
 		{"nothing", partition.Left{}, 3, "partition"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

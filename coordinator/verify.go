@@ -42,7 +42,7 @@ func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record) (files int, 
 	}
 	found = append(found, journal.Damaged...)
 	if len(rec.missing()) < len(rec.Wanted) {
-		found = append(found, cat.Check(ctx))
+		found = append(found, cat.Check(ctx, rec.State == Complete))
 	}
 	return files, bytes, errors.Join(found...)
 }

@@ -69,7 +69,7 @@ func hashes(t testing.TB, dir string) map[string]string {
 			return err
 		}
 		if d.IsDir() {
-			if name == "scratch" || name == "journal" || name == "cluster" {
+			if name == "scratch" || name == "journal" || name == "cluster" || name == "catalog" {
 				return filepath.SkipDir
 			}
 			return nil

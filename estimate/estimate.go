@@ -88,7 +88,7 @@ func RunCut(c Counts, p control.Plan, r control.Resources, workers int, held int
 	}
 	return run(c, p, r, held, stages, func(s control.Stage) control.Figures {
 		x := newStage(c, p, r)
-		x.crew = workers
+		x.crew = max(workers, 1)
 		return x.figures(s)
 	})
 }
@@ -219,28 +219,16 @@ func (s *stage) counts() partition.Counts {
 
 func (s *stage) partition() {
 	c := s.counts()
-	if s.crew > 1 {
-		s.pieces(c)
-		return
-	}
-	_, least := partition.PeakMemory(c, s.budget())
-	s.takes(partition.UsedMemory(c, max(s.budget(), least)), least)
-	s.peak, s.DiskBytes = partition.PeakDisk(c, s.budget())
-	s.ScratchBytes = max(s.peak-s.DiskBytes, 0)
-	s.BytesRead, s.BytesWritten = partition.Traffic(c, s.budget())
-	s.seconds = float64(s.InputRows) / partitionRows / float64(min(s.threads, 2))
-}
-
-// pieces is the partition by several workers.
-func (s *stage) pieces(c partition.Counts) {
-	k := partition.NewCrew(s.crew)
-	used, least := partition.PieceMemory(c, k, s.budget())
+	used, least := partition.Memory(c, s.crew, s.budget())
 	if s.budget() < least {
-		used, _ = partition.PieceMemory(c, k, least)
+		used, _ = partition.Memory(c, s.crew, least)
 	}
 	s.takes(used, least)
-	s.peak, s.DiskBytes = partition.PieceDisk(c, k, s.budget())
-	s.BytesRead, s.BytesWritten = partition.PieceTraffic(c, k, s.budget())
+	s.peak, s.DiskBytes = partition.Disk(c, s.crew, s.budget())
+	if s.crew == 1 {
+		s.ScratchBytes = max(s.peak-s.DiskBytes, 0)
+	}
+	s.BytesRead, s.BytesWritten = partition.Traffic(c, s.crew, s.budget())
 	s.seconds = float64(s.InputRows) * (pieceShare/float64(s.crew) + orderShare) / partitionRows / float64(min(s.threads, 2))
 }
 

@@ -33,7 +33,7 @@ func RunShared(c Counts, p control.Plan, r control.Resources, workers int, held 
 	}
 	return run(c, p, r, held, stages, func(s control.Stage) control.Figures {
 		x := share(c, p, r, s, Part(c.Nodes, workers))
-		x.crew = workers
+		x.crew = max(workers, 1)
 		return x.figures(s)
 	})
 }

@@ -14,32 +14,11 @@
 //
 // # Algorithm
 //
-// Every edge is a number of 64 bits, sorted by radix in buffers that share the
-// budget, highest digit first until a bucket fits the cache; what does not fit is
-// spilled as sorted runs and merged by a tree of losers. It happens twice: as
-// (smaller, larger) input id, to find repetitions and degrees, and, for both
-// directions, as (block of the destination, source, destination) by node id, the
-// order of a shard. Input ids are ranked in a bitmap with counts. Components grow
-// by union-find while the second sort reads.
-//
-// Feature rows come in any order. As many whole tiles as fit are placed in
-// memory, and the features are read again for the next ones, up to four times in
-// all; where that is not enough they are read once and scattered to cells (a range
-// of rows of a few tiles) that fit one by one. Tiles are float16 until a value is
-// not exactly one; then all are made again as float32.
-//
-// On two threads, reading or generating is ahead of sorting, merging ahead of
-// writing, and the hop stream of an interval is packed while the next shard is
-// written.
-//
-// A random split ranks the nodes of each class by a hash of seed and input id.
-//
-// # Pieces
-//
-// For several workers the same is done in steps ([Next]), each of which is cut into
-// pieces that any worker can do ([Execute]). A piece leaves a run file (runfile.go):
-// sorted keys with a checksum for each 32 KiB, and their first key, so that a later
-// step finds any range of keys and reads that alone.
+// Every edge is a number of 64 bits (internal/extsort sorts those). It is sorted twice:
+// as (smaller, larger) input id, to find repetitions and degrees, and, for both
+// directions, as (block of the destination, source, destination) by node id, the order
+// of a shard. Input ids are ranked in a bitmap with counts. Components grow by
+// union-find while degrees are counted. This is done in steps ([Next]):
 //
 //	split    parts of the edge list     pairs of input ids, sorted, each once
 //	merge    ranges of pairs            the same of all parts
@@ -49,89 +28,101 @@
 //	columns  granules                   feature tiles
 //	whole    one piece                  the summary
 //
-// Split, merge and relabel can be cut at 1023 places each: parts of the input of
-// equal length ([dataset.EdgeRange]), then of equal numbers of keys, taken from the
-// files that the step before has left. The cut is in no file that stays. A list that
-// can only be read from its beginning is one part. The first interval holds the
-// nodes of highest degree, with most edges (39 % of papers100M's, of 7 intervals): rows
-// takes no less time than it does, unless intervals are made smaller.
+// One worker does all steps in one task ([Run]). Sorted keys pass from step to step in
+// its memory and its scratch folder; the keys of one part need no merge. It writes the
+// unique pairs by rank to scratch while it counts degrees, because it needs them again
+// to relabel.
 //
-// A granule whose values are not exactly float16 is written as float32 at once;
-// granules that were float16 by then are made again.
+// Several workers share the steps: each step is cut into pieces that any worker can do
+// ([Execute]). A piece leaves a run file in the run directory ([extsort.RunFile]), in
+// which a later step finds any range of keys and reads that alone. Split, merge and
+// relabel can be cut at 1023 places each: parts of the input of equal length
+// ([dataset.EdgeRange]), then of equal numbers of keys, taken from the files that the
+// step before has left. The cut is in no file that stays. A list that can only be read
+// from its beginning is one part. The first interval holds the nodes of highest degree,
+// with most edges (39 % of papers100M's, of 7 intervals): rows takes no less time than
+// it does, unless intervals are made smaller.
+//
+// A shard and its hop stream are written side by side from the same keys and committed
+// together. [EnsureHops] makes a hop stream from its shard where it is missing: the same
+// bytes. The trailer of a hop stream has the shard's checksum.
+//
+// Feature rows come in any order. As many whole tiles as fit are placed in
+// memory, and the features are read again for the next ones, up to four times in
+// all; where that is not enough they are read once and scattered to cells (a range
+// of rows of a few tiles) that fit one by one. Tiles are float16 until a value is
+// not exactly one; then all are made again as float32. Where workers share the granules,
+// one that is not exactly float16 is written as float32 at once; granules that were
+// float16 by then are made again.
+//
+// On two threads, reading or generating is ahead of sorting, merging ahead of
+// writing, and hop streams are packed while shards are written.
+//
+// A random split ranks the nodes of each class by a hash of seed and input id. The
+// summary warns of classes that it leaves without validation or test nodes; a split that
+// leaves none in any class is refused.
 //
 // # Format
 //
-// Committed in this order: shards ([EdgesPath]) and their hop streams
-// ([HopPath]), the node table ([NodesPath]), tiles ([shards.TilePath] in
-// graph/features), the summary ([shards.SummaryPath]). A run that finds the
-// node table goes on with what is missing of the rest; one that finds less starts
-// again. In pieces the node table comes before the shards, with a note of the
-// kind [catalog.KindRun] that says so: only pieces go on with what they have left.
+// Committed in this order: the node table ([NodesPath]), shards ([EdgesPath]) with
+// their hop streams ([HopPath]), tiles ([shards.TilePath] in graph/features), the summary
+// ([shards.SummaryPath]). A file of the kind [catalog.KindRun] is committed with the node
+// table: it has what later steps must know, and is removed in the end. Whoever goes on
+// with a partition, one worker or several, makes what is missing; sorted keys that are
+// gone with a worker's scratch folder are made again, the node table is not.
 //
 // # Memory
 //
-// For n nodes with input ids below u, m edges, largest degree d and f features,
-// in bytes, beside sort and merge buffers or feature cells, which take what is
-// free:
+// For n nodes with input ids below u, e rows of edges, m of them unique, largest degree
+// d and f features, of W workers, each worker takes in T pieces of each of split, merge
+// and relabel (T is 1 for one worker, which then needs no marks and no merge buffers), in
+// bytes ([Memory]):
 //
-//	input ids       u/8 + u/128 + 512 KiB, throughout, if n is not stated; less
-//	                where ids leave gaps of 2^15 and more
-//	relabelling     8n + 4d
-//	shards          8n + 4d, between sorting and writing 12n + 4d
-//	node table      17n + 4d; a random split adds 16 (T+V) for each class
-//	feature tiles   4n + n/8, and of float16 32n for each tile made at a time,
-//	                of float32 64n
-//	summary         8n
+//	input ids   u/8 + u/128 + 512 KiB, if n is not stated; less where ids leave gaps
+//	            of 2^15 and more
+//	split       sorting e/T keys; one worker also the input ids
+//	merge       T buffers, 8e'/2048 of marks
+//	order       17n + 4d, 8m/2048 of marks, input ids; a random split adds 16 for each
+//	            node that is drawn
+//	relabel     4n, 8m/2048 of marks, input ids, sorting 2m/T keys
+//	rows        T buffers, 16m/2048 of marks
+//	columns     4n + n/8, input ids, and of float16 32n for each tile made at a time, of
+//	            float32 64n
+//	whole       4n
 //
-// Heap that does not grow with the input is below 20 MB, without what shards
-// holds. [PeakMemory] works this out.
+// with e' ≤ e pairs left by split, and buffers of 64 KiB to 4 MiB for each of T files
+// merged. Sorting k keys takes 16k to 24k if it is in memory. Only order needs more with
+// more nodes: a graph for which one worker has not that much memory has no partition.
 //
-// In T pieces of each of split, merge and relabel, with W workers, a worker takes
-// ([PieceMemory]), with buffers of 4 MiB or less for each of T files merged, and x/2048
-// for the index of x bytes of run files:
-//
-//	split           sorting e/T keys
-//	merge, rows     T buffers, 8e'/2048 or 16m/2048
-//	order           17n + 4d, 8m/2048, input ids
-//	relabel         4n, 8m/2048, input ids, sorting 2m/T keys
-//	columns         as above, of ⌈f/16⌉/W tiles
-//
-// Sorting k keys takes 16k to 24k if it is in memory. Only order needs more with more
-// nodes: of a graph that has no room for it on one worker there is no partition.
+// Heap that does not grow with the input is below 20 MB, without what shards holds.
 //
 // # Disk
 //
-// Scratch files shrink while they are read, where the file system can make holes.
-// For e input edges, m of them unique, run directory and scratch hold at most
-// the largest of, in bytes,
+// Scratch files shrink while they are read, where the file system can make holes. With
+// one worker, run directory and scratch hold at most the largest of, in bytes ([Disk]),
 //
-//	8e and 16m       sorted runs, if they do not fit into memory
+//	8e and 16m + 9n  sorted runs, if they do not fit into memory
 //	8m               unique edges, while they are relabelled
-//	2m (s + 4) + 9n  the graph: shards with s from 4.3 to 7, see [PeakDisk]
-//	                 for the curve, hop streams, node table
+//	2m (s + 4) + 9n  the graph: shards with s from 4.3 to 7, hop streams, node table
 //
-// and in the end the graph and 32n ⌈f/16⌉ (float16) or 64n ⌈f/16⌉ for tiles; where
-// features are spilled, 4n ⌈f/64⌉ more.
-//
-// In pieces the run directory holds at most the largest of, with e' ≤ e edges left
-// by split (each once in its part; [PieceDisk]),
+// and with several workers the run directory holds
 //
 //	8e' + 8m                 merge
 //	24m + 9n                 relabel
 //	16m + 2m (s + 4) + 9n    rows
 //
-// and what is said above in the end: files that no step needs any more are removed
-// after each. Scratch folders hold what the sort of a piece spills, which gives way to
-// the piece's run file.
+// and in the end the graph and 32n ⌈f/16⌉ (float16) or 64n ⌈f/16⌉ for tiles; where
+// features are spilled, 4n ⌈f/64⌉ more. Files that no step needs any more are removed
+// after each step. What the sort of a piece spills gives way to the piece's run file.
 //
 // # Traffic
 //
-// [PieceTraffic], beside what is spilled, in bytes:
+// [Traffic], beside what is spilled, in bytes: what is there in the end is written, and
+// the node table is read once more. One worker writes and reads 8m of scratch. Several
+// workers also
 //
-//	read       8 (e' + 4m) + 2ms + 9n (T + W + 2); if n is not stated 8m + 9n (T + W + 1) more
-//	written    8 (e' + 3m), and what is there in the end
-//
-// Shards are read again for hop streams, the node table by each task that relabels.
+//	read       8 (e' + 4m) + 9n (T + W); if n is not stated 8m + 9n (T + W) more
+//	write      8 (e' + 3m)
 //
 // # Determinism
 //

@@ -7,155 +7,137 @@ import (
 	"io"
 	"sort"
 
-	"ndls/catalog"
-	"ndls/internal/seal"
-
 	"golang.org/x/sync/errgroup"
 
-	"ndls/internal/mem"
-	"ndls/internal/packed"
+	"ndls/catalog"
+	"ndls/internal/ahead"
+	"ndls/internal/extsort"
 	"ndls/internal/progress"
 	"ndls/shards"
 )
 
-const (
-	rowBits   = packed.BlockShift
-	rowMask   = BlockRows - 1
-	blockBits = 32 - rowBits
-)
+// EdgesPath is where the shard of an interval is in a run directory.
+func EdgesPath(interval int) string { return fmt.Sprintf("graph/edges/part-%05d.parquet", interval) }
 
-// edgeKey orders directed edges by (block of dst, src, dst). It is never
-// endOfRun: node ids end at dataset.MaxID.
-func edgeKey(src, dst uint32) uint64 {
-	return uint64(dst>>rowBits)<<(64-blockBits) | uint64(src)<<rowBits | uint64(dst&rowMask)
-}
-
-func edgeOfKey(key uint64) (src, dst uint32) {
-	return uint32(key >> rowBits), uint32(key>>(64-blockBits))<<rowBits | uint32(key&rowMask)
-}
-
-// writeShards commits the shard and the hop stream of every interval, and
-// returns the component numbers by node id.
-func (j *job) writeShards(ctx context.Context, edges uniqueEdges) (component *mem.Array[uint32], err error) {
-	sorter, component, err := j.sortEdges(ctx, edges)
-	if err != nil {
-		return nil, err
+// relabelPairs saves both directions of a range of the unique pairs, in the order of
+// the shards.
+func (j *job) relabelPairs(ctx context.Context, p Piece) error {
+	if len(uncovered(j.keys.have(Relabel), []Piece{p})) == 0 {
+		return nil
 	}
-	defer sorter.close()
-	if err = j.cutShards(ctx, sorter, 0, j.intervals(), 2*edges.n); err != nil {
-		component.Free()
-		return nil, err
+	if err := j.ensureRelabelling(ctx); err != nil {
+		return err
 	}
-	return component, nil
-}
-
-// cutShards writes the shards of intervals [first, last) from their sorted edges.
-func (j *job) cutShards(ctx context.Context, sorter *sorter, first, last int, edges int64) error {
-	keys, err := sorter.stream()
+	pairs, err := j.rankedPairs(ctx, p)
 	if err != nil {
 		return err
 	}
-	defer keys.close()
-	meter := progress.Start(ctx, "writing shards", edges, "edges")
-	defer meter.Done()
-	source := &edgeSource{keys: readAhead(j.o.Threads, keys), meter: meter}
-	defer source.keys.close()
-	var hops errgroup.Group // packs one interval while the next shard is written
-	for i := first; i < last; i++ {
-		e, err := j.writeShard(ctx, i, source)
-		if err := errors.Join(err, hops.Wait()); err != nil {
-			return err
+	defer pairs.close()
+	s, err := extsort.NewSorter(ctx, j.o.Budget, j.scratch, sortOptions(max(2*pairs.keys(), 1), j.o.Threads, false))
+	if err != nil {
+		return err
+	}
+	err = j.eachPair(ctx, "sorting edges", pairs, j.directed(s))
+	if err == nil {
+		err = s.Finish()
+	}
+	if err != nil {
+		s.Close()
+		return err
+	}
+	return j.keys.save(ctx, Relabel, p, s, [2]int64{})
+}
+
+// rankedPairs opens unique pairs that need no memory of the budget while they are
+// visited: a worker that goes on after the step Order has sorted pairs, and writes
+// them by rank first.
+func (j *job) rankedPairs(ctx context.Context, p Piece) (pairSource, error) {
+	pairs, err := j.keys.pairs(ctx, p)
+	if err != nil || pairs.ranked() || !j.alone {
+		return pairs, err
+	}
+	defer pairs.close()
+	if err := j.eachPair(ctx, "ranking edges", pairs, pairs.pass); err != nil {
+		return nil, err
+	}
+	return j.keys.pairs(ctx, p)
+}
+
+// directed adds both directions of edges by rank to s.
+func (j *job) directed(s *extsort.Sorter) func([]uint64) error {
+	nodeOf := j.nodeOf.S
+	keys := make([]uint64, 2*extsort.BatchKeys)
+	return func(batch []uint64) error {
+		for i, k := range batch {
+			lo, hi := pairOfKey(k)
+			u, v := nodeOf[lo], nodeOf[hi]
+			keys[2*i], keys[2*i+1] = edgeKey(u, v), edgeKey(v, u)
 		}
-		hops.Go(func() error { return BuildHops(ctx, j.cat, e) })
-		if j.o.Threads == 1 {
-			if err := hops.Wait(); err != nil {
+		return s.Add(keys[:2*len(batch)])
+	}
+}
+
+// writeRows commits the shards and hop streams of intervals.
+func (j *job) writeRows(ctx context.Context, p Piece) error {
+	var missing []int // shards
+	for i := p.First; i < p.Last; i++ {
+		shard, ok := j.cat.Lookup(EdgesPath(i))
+		if !ok {
+			missing = append(missing, i)
+		} else if _, ok := j.cat.Lookup(HopPath(i)); !ok {
+			if err := BuildHops(ctx, j.cat, shard); err != nil {
 				return err
 			}
 		}
 	}
-	return hops.Wait()
-}
-
-// sortEdges sorts both directions of all edges, and numbers the components. It
-// closes edges: that gives the disk space back.
-func (j *job) sortEdges(ctx context.Context, edges uniqueEdges) (_ *sorter, component *mem.Array[uint32], err error) {
-	defer edges.close()
-	parents, err := mem.Alloc[uint32](j.o.Budget, j.ids.n, "components")
+	if len(missing) == 0 {
+		return nil
+	}
+	blocks := j.o.IntervalBlocks
+	keys, err := j.keys.edges(ctx, firstKey(missing[0], blocks), firstKey(missing[len(missing)-1]+1, blocks))
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	defer parents.Free()
-	s, err := newSorter(ctx, j.o.Budget, j.scratch, sortOptions{want: max(2*edges.n, 1), threads: j.o.Threads})
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() {
-		if err != nil {
-			s.close()
-		}
-	}()
-	components := newForest(parents.S)
-	if err := j.addDirected(ctx, edges, components, s); err != nil {
-		return nil, nil, err
-	}
-	if err := s.finish(); err != nil {
-		return nil, nil, err
-	}
-	if component, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "components"); err != nil {
-		return nil, nil, err
-	}
-	components.number(j.nodeOf.S, component.S)
-	return s, component, nil
-}
-
-// addDirected adds both directions of all edges to s and joins their ends.
-func (j *job) addDirected(ctx context.Context, edges uniqueEdges, components forest, s *sorter) error {
-	meter := progress.Start(ctx, "sorting edges", edges.n, "edges")
+	defer keys.Close()
+	meter := progress.Start(ctx, "writing shards", 0, "edges")
 	defer meter.Done()
-	add := j.directed(s)
-	return edges.each(ctx, func(batch []uint64) error {
-		// Two loops, so that a miss of one array does not wait for the other.
-		for _, k := range batch {
-			components.join(uint32(k>>32), uint32(k))
+	source := &edgeSource{keys: extsort.ReadAhead(j.o.Threads, keys), meter: meter}
+	defer source.keys.Close()
+	var commit errgroup.Group // of one interval, while the next one is written
+	for _, i := range missing {
+		shard, hops, err := j.writeInterval(ctx, i, source)
+		if err := errors.Join(err, commit.Wait()); err != nil {
+			if shard != nil {
+				shard.Abort()
+				hops.Abort()
+			}
+			return err
 		}
-		meter.Add(int64(len(batch)))
-		return add(batch)
-	})
-}
-
-// directed adds both directions of edges by rank to s.
-func (j *job) directed(s *sorter) func([]uint64) error {
-	nodeOf := j.nodeOf.S
-	keys := make([]uint64, 2*batchKeys)
-	return func(batch []uint64) error {
-		for i, k := range batch {
-			u, v := nodeOf[k>>32], nodeOf[uint32(k)]
-			keys[2*i], keys[2*i+1] = edgeKey(u, v), edgeKey(v, u)
-		}
-		return s.add(keys[:2*len(batch)])
+		commit.Go(func() error { return j.cat.Commit(ctx, shard, hops) })
 	}
+	return commit.Wait()
 }
 
 // edgeSource cuts a stream of edgeKeys into edges of one interval after the
 // other.
 type edgeSource struct {
-	keys     *aheadKeys
+	keys     *ahead.Reader[extsort.Batch]
 	rest     []uint64
-	src, dst [batchKeys]uint32
+	src, dst [extsort.BatchKeys]uint32
 	meter    *progress.Meter
 }
 
 // below returns the next edges into blocks below end, none at the end.
 func (s *edgeSource) below(end int64) (src, dst []uint32, err error) {
 	if len(s.rest) == 0 {
-		batch, err := s.keys.next()
+		batch, err := s.keys.Next()
 		if errors.Is(err, io.EOF) {
 			return nil, nil, nil
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		s.rest = batch.keys
+		s.rest = batch.Keys
 	}
 	n := sort.Search(len(s.rest), func(i int) bool { return int64(s.rest[i]>>(64-blockBits)) >= end })
 	for i, k := range s.rest[:n] {
@@ -166,93 +148,67 @@ func (s *edgeSource) below(end int64) (src, dst []uint32, err error) {
 	return s.src[:n], s.dst[:n], nil
 }
 
-// EdgesPath is where the shard of an interval is in a run directory.
-func EdgesPath(interval int) string { return fmt.Sprintf("graph/edges/part-%05d.parquet", interval) }
-
-func (j *job) writeShard(ctx context.Context, i int, source *edgeSource) (catalog.Entry, error) {
-	f, err := j.cat.Create(ctx, catalog.Describe(catalog.KindEdges, EdgesPath(i)).In(i))
-	if err != nil {
-		return catalog.Entry{}, err
+// skipTo drops the edges into blocks below first: their shard is there already.
+func (s *edgeSource) skipTo(first int64) error {
+	for {
+		src, _, err := s.below(first)
+		if err != nil || len(src) == 0 {
+			return err
+		}
 	}
-	defer f.Abort()
+}
+
+// writeInterval writes the shard and the hop stream of an interval side by side. They
+// are still to be committed.
+func (j *job) writeInterval(ctx context.Context, i int, source *edgeSource) (shard, hops *catalog.File, err error) {
+	if shard, err = j.cat.Create(ctx, catalog.Describe(catalog.KindEdges, EdgesPath(i)).In(i)); err != nil {
+		return nil, nil, err
+	}
+	if hops, err = j.cat.Create(ctx, catalog.Describe(catalog.KindHops, HopPath(i)).In(i)); err != nil {
+		shard.Abort()
+		return nil, nil, err
+	}
+	if err = j.writeEdges(i, source, shard, hops); err != nil {
+		shard.Abort()
+		hops.Abort()
+		return nil, nil, err
+	}
+	return shard, hops, nil
+}
+
+// writeEdges writes the edges of interval i to both files.
+func (j *job) writeEdges(i int, source *edgeSource, shard, hops *catalog.File) error {
 	lo, hi := j.interval(i)
-	w, err := shards.NewEdgeWriter(f, shards.EdgeMeta{Interval: i, Lo: lo, Hi: hi, NumNodes: j.ids.n, BlockRows: BlockRows})
+	meta := shards.EdgeMeta{Interval: i, Lo: lo, Hi: hi, NumNodes: j.ordered.Nodes, BlockRows: BlockRows}
+	edges, err := shards.NewEdgeWriter(shard, meta)
 	if err != nil {
-		return catalog.Entry{}, err
+		return err
+	}
+	stream, err := shards.NewHopWriter(hops, meta)
+	if err != nil {
+		return err
+	}
+	if err := source.skipTo(int64(i) * int64(j.o.IntervalBlocks)); err != nil {
+		return err
 	}
 	for {
 		src, dst, err := source.below(int64(i+1) * int64(j.o.IntervalBlocks))
 		if err != nil {
-			return catalog.Entry{}, err
+			return err
 		}
 		if len(src) == 0 {
 			break
 		}
-		if err := w.Write(src, dst); err != nil {
-			return catalog.Entry{}, err
+		if err := both(j.o.Threads,
+			func() error { return stream.Write(src, dst) },
+			func() error { return edges.Write(src, dst) },
+		); err != nil {
+			return err
 		}
 	}
-	if f.Rows, err = w.Close(); err != nil {
-		return catalog.Entry{}, err
-	}
-	if err := j.cat.Commit(ctx, f); err != nil {
-		return catalog.Entry{}, err
-	}
-	e, _ := j.cat.Lookup(EdgesPath(i))
-	return e, nil
-}
-
-// HopPath is where the hop stream of a shard is in a run directory. It holds
-// the start of the shard's checksum, so that a hop stream is never taken for that
-// of another shard.
-func HopPath(edges catalog.Entry) string {
-	sum := edges.Checksum[len("sha256:"):]
-	return fmt.Sprintf("graph/hops/part-%05d-%s.hops", edges.Interval, sum[:12])
-}
-
-// BuildHops derives the hop stream of a committed shard and commits it under
-// [HopPath], in place of what is there.
-func BuildHops(ctx context.Context, cat *catalog.Catalog, edges catalog.Entry) (err error) {
-	file, err := cat.Open(ctx, edges)
-	if err != nil {
+	if shard.Rows, err = edges.Close(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	r, err := shards.OpenEdges(file, edges.Path)
-	if err != nil {
-		return err
-	}
-	f, err := cat.Create(ctx, catalog.Describe(catalog.KindHops, HopPath(edges)).In(int(edges.Interval)))
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	w, err := shards.NewHopWriter(f, r.Meta())
-	if err != nil {
-		return err
-	}
-	src, dst := make([]uint32, batchKeys), make([]uint32, batchKeys)
-	for {
-		n, err := r.Read(src, dst)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil {
-			err = w.Write(src[:n], dst[:n])
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return fmt.Errorf("partition: hop stream of %s: %w", edges.Path, err)
-		}
-	}
-	if f.Rows, err = w.Close(); err != nil {
-		return err
-	}
-	if f.Rows != edges.Rows {
-		return fmt.Errorf("partition: %s holds %d edges, its catalogue entry says %d: %w: remove the run directory and run again",
-			edges.Path, f.Rows, edges.Rows, seal.ErrCorrupt)
-	}
-	return cat.Commit(ctx, f)
+	hops.Rows, err = stream.Close(shard.Sum())
+	return err
 }

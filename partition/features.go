@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ndls/dataset"
+	"ndls/internal/ahead"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
@@ -79,6 +80,14 @@ type rowStore interface {
 
 // errNotHalf tells that a feature is not exactly a float16.
 var errNotHalf = errors.New("a feature is no float16")
+
+// writeColumns commits the feature tiles of some granules.
+func (j *job) writeColumns(ctx context.Context, p Piece) error {
+	if err := j.ensureRelabelling(ctx); err != nil {
+		return err
+	}
+	return j.writeTiles(ctx, p)
+}
 
 // writeTiles commits the feature tiles of granules that are missing: of float16 if
 // every feature is exactly one, as far as is known, else of float32.
@@ -148,7 +157,7 @@ type tileWriter struct {
 }
 
 func (w *tileWriter) run(ctx context.Context) (err error) {
-	if w.committed(0, w.intervals(), w.first, w.last) {
+	if w.committed(0, w.ordered.Intervals, w.first, w.last) {
 		return nil
 	}
 	if w.store, err = w.newStore(); err != nil {
@@ -163,7 +172,7 @@ func (w *tileWriter) run(ctx context.Context) (err error) {
 	}
 	meter := progress.Start(ctx, "writing feature tiles", w.ids.n*int64(w.last-w.first), "rows")
 	defer meter.Done()
-	for i := range w.intervals() {
+	for i := range w.ordered.Intervals {
 		for first := w.first; first < w.last; first += tileGroup {
 			if err := w.writeGroup(ctx, i, first, min(first+tileGroup, w.last), meter); err != nil {
 				return err
@@ -220,10 +229,10 @@ func (w *tileWriter) readFeatures(ctx context.Context) (err error) {
 	}
 	count := int64(0)
 	encoded := make([]byte, (w.last-w.first)*shards.TileRowBytes(w.half))
-	source := newAhead(w.o.Threads, batches, r.fill)
-	defer source.close()
+	source := ahead.New(w.o.Threads, batches, r.fill)
+	defer source.Close()
 	for {
-		b, err := source.next()
+		b, err := source.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -250,6 +259,14 @@ func (w *tileWriter) readFeatures(ctx context.Context) (err error) {
 		}
 		return nil
 	})
+}
+
+// others counts further nodes in a message.
+func others(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", nor have %d others", n)
 }
 
 // put hands the columns of a row that belong to the tiles to the store.
@@ -308,7 +325,7 @@ func (r *rowReader) fill(b *featureRows) error {
 		}
 		r.row++
 		if err := r.expand(b.values[len(b.ids)*r.width:][:r.last-r.first], f); err != nil {
-			return fmt.Errorf("partition: %s: feature row %d, node %d: %w", r.job.info.Name, r.row, f.ID, err)
+			return badData("%s: feature row %d, node %d: %v", r.job.info.Name, r.row, f.ID, err)
 		}
 		b.ids = append(b.ids, f.ID)
 	}

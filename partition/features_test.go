@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"ndls/internal/extsort"
 	"ndls/internal/mem"
 	"ndls/internal/rng"
 )
@@ -43,9 +44,9 @@ func TestRowStores(t *testing.T) {
 		granules := rapid.IntRange(1, 10).Draw(t, "granules")
 		free := rapid.Int64Range(128<<10, 1<<20).Draw(t, "free")
 		rowBytes := rapid.SampledFrom([]int64{32, 64}).Draw(t, "bytes")
-		scratch, err := newScratch(dir)
+		scratch, err := extsort.NewScratch(dir)
 		must(t, err)
-		defer func() { must(t, scratch.remove()) }()
+		defer func() { must(t, scratch.Remove()) }()
 
 		b := budget(t, free)
 		spilled, err := newSpilledRows(b, free, scratch, n, interval, granules, rowBytes)

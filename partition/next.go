@@ -2,9 +2,7 @@ package partition
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"ndls/catalog"
 	"ndls/shards"
@@ -14,129 +12,138 @@ import (
 type Left struct {
 	// Step is the first one that is not complete, "" if nothing is left.
 	Step string
-	// Begun says that the partition is being done in pieces.
-	Begun bool
-	// Pieces are those that are left of the step, the smallest there are. Whole
-	// has none.
+	// Pieces are those that are left of the step, the smallest there are.
 	Pieces []Piece
+	// Shared says that the catalogue holds sorted keys: several workers have begun.
+	Shared bool
 	// Superseded says which files no step that is left reads.
 	Superseded func(catalog.Entry) bool
+
+	ordered ordered
 }
 
-// Next says what the catalogue lacks of a partition in pieces.
+// Next says what the catalogue lacks of a partition by several workers.
 func Next(ctx context.Context, cat *catalog.Catalog) (Left, error) {
+	return next(ctx, cat, func(step string) []Piece { return havePieces(cat, step) })
+}
+
+// next says what is left, where have lists the pieces whose sorted keys are there.
+func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []Piece) (l Left, err error) {
 	o, isOrdered, err := readOrdered(ctx, cat)
 	if err != nil {
 		return Left{}, err
 	}
-	l := Left{Begun: isOrdered || len(cat.Entries(catalog.KindRun)) > 0}
-	var keep []string // of the run files
+	l.ordered = o
+	l.Shared = slices.ContainsFunc(cat.Entries(catalog.KindRun), func(e catalog.Entry) bool { return stepOf(e) != Order })
+	var keep []string // what these steps have left
 	switch {
 	case len(cat.Entries(catalog.KindSummary)) > 0:
-	case !isOrdered && len(cat.Entries(catalog.KindNodes)) > 0:
-		l.Step = Whole // Run has committed the table
 	case !isOrdered:
-		l.Step, l.Pieces, keep = nextBeforeOrder(cat)
+		l.Step, l.Pieces, keep = nextOfPairs(have, Order, units(1))
 	default:
-		l.Step, l.Pieces, keep = nextAfterOrder(cat, o)
+		l.Step, l.Pieces, keep = nextAfterOrder(cat, o, have)
+		keep = append(keep, Order)
 	}
 	doubles := doubleTiles(cat)
-	unfinished := l.Step == Split || l.Step == Merge || l.Step == Order
+	// What is there before nodes have numbers belongs to other numbers.
+	unnumbered := !isOrdered && l.Step != ""
 	l.Superseded = func(e catalog.Entry) bool {
 		switch e.Kind {
 		case catalog.KindRun:
-			return !slices.ContainsFunc(keep, func(folder string) bool { return strings.HasPrefix(e.Path, folder) })
+			return !slices.Contains(keep, stepOf(e))
 		case catalog.KindEdges, catalog.KindHops:
-			return unfinished // of a Run that did not come to the table
+			return unnumbered
 		case catalog.KindFeatures:
-			return unfinished || doubles[e.Path]
+			return unnumbered || doubles[e.Path]
 		}
 		return false
 	}
 	return l, nil
 }
 
-func nextBeforeOrder(cat *catalog.Catalog) (step string, left []Piece, keep []string) {
-	merged := uncovered(cat, uniqueFolder, units(Slices))
-	if len(merged) == 0 {
-		return Order, units(1), []string{uniqueFolder}
+// nextOfPairs is what is left to do until all unique pairs are there, then the step
+// that reads them.
+func nextOfPairs(have func(step string) []Piece, then string, thenLeft []Piece) (step string, left []Piece, keep []string) {
+	unmerged := uncovered(have(Merge), units(Slices))
+	if len(unmerged) == 0 {
+		return then, thenLeft, []string{Merge, Relabel}
 	}
-	keep = []string{pairsFolder, uniqueFolder}
-	if left := uncovered(cat, pairsFolder, units(Slices)); len(left) > 0 {
+	keep = []string{Split, Merge}
+	if left := uncovered(have(Split), units(Slices)); len(left) > 0 {
 		return Split, left, keep
 	}
-	return Merge, merged, keep
+	return Merge, unmerged, keep
 }
 
-func nextAfterOrder(cat *catalog.Catalog, o ordered) (step string, left []Piece, keep []string) {
-	if rows := leftOfRows(cat, o); len(rows) > 0 {
-		var unique []Piece
-		for _, e := range runs(cat, uniqueFolder) {
-			unique = append(unique, pieceOf(e))
+func nextAfterOrder(cat *catalog.Catalog, o ordered, have func(step string) []Piece) (step string, left []Piece, keep []string) {
+	rows, shardsThere := leftOfRows(cat, o)
+	if len(rows) > 0 {
+		if shardsThere || len(uncovered(have(Relabel), units(Slices))) == 0 {
+			return Rows, rows, []string{Relabel}
 		}
-		if left := uncovered(cat, edgesFolder, unique); len(left) > 0 {
-			return Relabel, left, []string{orderPath, uniqueFolder, edgesFolder}
-		}
-		return Rows, rows, []string{orderPath, edgesFolder}
+		return nextOfPairs(have, Relabel, uncovered(have(Relabel), have(Merge)))
 	}
-	keep = []string{orderPath}
 	if left := leftOfColumns(cat, o); len(left) > 0 {
-		return Columns, left, keep
+		return Columns, left, nil
 	}
-	return Whole, nil, keep
+	return Whole, units(1), nil
 }
 
-// units are n pieces.
-func units(n int) []Piece {
-	all := make([]Piece, n)
-	for i := range all {
-		all[i] = Piece{i, i + 1}
+// stepOf is the step that left a file for other steps.
+func stepOf(e catalog.Entry) string {
+	if e.Run < 0 || int(e.Run) >= len(steps) {
+		return ""
 	}
-	return all
+	return steps[e.Run]
 }
 
-// runs lists the run files of a folder, in order of their pieces.
-func runs(cat *catalog.Catalog, folder string) (files []catalog.Entry) {
+// runs lists the run files that a step has left, in order of their pieces.
+func runs(cat *catalog.Catalog, step string) (files []catalog.Entry) {
 	for _, e := range cat.Entries(catalog.KindRun) {
-		if strings.HasPrefix(e.Path, folder) {
+		if stepOf(e) == step {
 			files = append(files, e)
 		}
 	}
 	return files
 }
 
-// pieceOf reads the path of a run file.
-func pieceOf(e catalog.Entry) (p Piece) {
-	_, _ = fmt.Sscanf(e.Path[strings.LastIndexByte(e.Path, '/')+1:], "%d-%d", &p.First, &p.Last)
-	return p
+// havePieces are the pieces of the run files that a step has left.
+func havePieces(cat *catalog.Catalog, step string) (pieces []Piece) {
+	for _, e := range runs(cat, step) {
+		pieces = append(pieces, pieceOf(e))
+	}
+	return pieces
 }
 
-// uncovered are the pieces of which a folder has no run file.
-func uncovered(cat *catalog.Catalog, folder string, pieces []Piece) (left []Piece) {
-	files := runs(cat, folder)
-	for _, p := range pieces {
-		for len(files) > 0 && pieceOf(files[0]).Last <= p.First {
-			files = files[1:]
+// pieceOf is the piece of a step that a run file is of.
+func pieceOf(e catalog.Entry) Piece { return Piece{int(e.First), int(e.Last)} }
+
+// uncovered are the wanted pieces that lie in none that is there. Both are in order.
+func uncovered(there, wanted []Piece) (left []Piece) {
+	for _, p := range wanted {
+		for len(there) > 0 && there[0].Last <= p.First {
+			there = there[1:]
 		}
-		if len(files) == 0 || pieceOf(files[0]).First > p.First {
+		if len(there) == 0 || there[0].First > p.First {
 			left = append(left, p)
 		}
 	}
 	return left
 }
 
-// leftOfRows are the intervals without shard or hop stream.
-func leftOfRows(cat *catalog.Catalog, o ordered) (left []Piece) {
+// leftOfRows are the intervals without shard or hop stream, and whether no more than
+// hop streams are missing.
+func leftOfRows(cat *catalog.Catalog, o ordered) (left []Piece, shardsThere bool) {
+	shardsThere = true
 	for _, p := range units(o.Intervals) {
-		e, ok := cat.Lookup(EdgesPath(p.First))
-		if ok {
-			_, ok = cat.Lookup(HopPath(e))
-		}
-		if !ok {
+		_, shard := cat.Lookup(EdgesPath(p.First))
+		_, hops := cat.Lookup(HopPath(p.First))
+		if !shard || !hops {
 			left = append(left, p)
 		}
+		shardsThere = shardsThere && shard
 	}
-	return left
+	return left, shardsThere
 }
 
 // leftOfColumns are the granules that lack a tile, or have tiles of float16 where
@@ -164,4 +171,37 @@ func doubleTiles(cat *catalog.Catalog) map[string]bool {
 		}
 	}
 	return doubles
+}
+
+// Tasks is into how many tasks the steps Split, Merge and Relabel are cut for so many
+// workers: enough for workers of different speed, and few files to merge.
+func Tasks(workers int) int {
+	if workers <= 1 {
+		return 1
+	}
+	return 2 * workers
+}
+
+// Cut joins the pieces that are left to tasks for so many workers.
+func (l Left) Cut(workers int) (tasks []Piece) {
+	count := Tasks(workers)
+	switch l.Step {
+	case Rows:
+		if workers > 1 {
+			count = len(l.Pieces)
+		}
+	case Columns:
+		count = max(workers, 1) // each reads all features
+	}
+	size := (len(l.Pieces) + count - 1) / max(count, 1)
+	pieces := 0 // of the last task
+	for _, p := range l.Pieces {
+		if last := len(tasks) - 1; last >= 0 && tasks[last].Last == p.First && pieces < size {
+			tasks[last].Last = p.Last
+			pieces++
+			continue
+		}
+		tasks, pieces = append(tasks, p), 1
+	}
+	return tasks
 }

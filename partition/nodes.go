@@ -8,6 +8,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
+	"ndls/internal/extsort"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/shards"
@@ -19,9 +20,9 @@ const NodesPath = "graph/nodes.parquet"
 // noLabel is the label of a node without one.
 const noLabel = -1
 
-// writeNodes commits the node table, and other files with it. Nodes of degree d
-// end before ends[d].
-func (j *job) writeNodes(ctx context.Context, ends, component []uint32, others ...*catalog.File) error {
+// writeNodes commits the node table, and with it what later steps have to know. Nodes
+// of degree d end before ends[d].
+func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 	n := j.ids.n
 	ids, err := mem.Alloc[uint32](j.o.Budget, n, "input ids")
 	if err != nil {
@@ -76,7 +77,11 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32, others .
 		return err
 	}
 	f.Rows = n
-	return j.cat.Commit(ctx, append(others, f)...)
+	known, err := j.createOrdered(ctx)
+	if err != nil {
+		return err
+	}
+	return j.cat.Commit(ctx, known, f)
 }
 
 // eachLabel visits the labelled nodes; rows count from 1.
@@ -94,7 +99,7 @@ func (j *job) eachLabel(ctx context.Context, visit func(row int64, id uint32, la
 		if err == nil {
 			err = visit(row, id, label)
 		}
-		if err == nil && row%batchKeys == 0 {
+		if err == nil && row%extsort.BatchKeys == 0 {
 			err = ctx.Err()
 		}
 		if err != nil {
@@ -118,7 +123,7 @@ func (j *job) eachSplit(ctx context.Context, visit func(row int64, id uint32, sp
 		if err == nil {
 			err = visit(row, id, split)
 		}
-		if err == nil && row%batchKeys == 0 {
+		if err == nil && row%extsort.BatchKeys == 0 {
 			err = ctx.Err()
 		}
 		if err != nil {
@@ -142,7 +147,7 @@ func (j *job) readLabels(ctx context.Context, labels []int32) error {
 			return err
 		}
 		if label < 0 || int(label) >= len(j.info.Classes) {
-			return fmt.Errorf("partition: %s: label row %d gives node %d class %d of %d: correct the label or the classes",
+			return badData("%s: label row %d gives node %d class %d of %d: correct the label or the classes",
 				j.info.Name, row, id, label, len(j.info.Classes))
 		}
 		if old := labels[node]; old != noLabel && old != label {
@@ -156,6 +161,10 @@ func (j *job) readLabels(ctx context.Context, labels []int32) error {
 // readSplits sets the splits by node. A node in two splits is refused.
 func (j *job) readSplits(ctx context.Context, ids []uint32, labels []int32, splits []uint8) error {
 	if j.split != nil {
+		var err error
+		if j.ordered.Warnings, err = j.split.check(j.info.Classes, classSizes(labels, len(j.info.Classes))); err != nil {
+			return err
+		}
 		return j.split.draw(j.o.Budget, j.o.Seed, len(j.info.Classes), ids, labels, splits)
 	}
 	if !j.info.HasSplits {
@@ -178,7 +187,7 @@ func (j *job) readSplits(ctx context.Context, ids []uint32, labels []int32, spli
 func (j *job) eachNodes(ctx context.Context, visit func(first int64, b shards.NodeBatch) error) (err error) {
 	e, ok := j.cat.Lookup(NodesPath)
 	if !ok {
-		return fmt.Errorf("partition: %s is not in the catalogue: %w: remove the run directory and run again", NodesPath, seal.ErrCorrupt)
+		return fmt.Errorf("%s is not in the catalogue: remove the run directory and run again: %w", NodesPath, seal.ErrCorrupt)
 	}
 	r, err := j.cat.Open(ctx, e)
 	if err != nil {
@@ -186,6 +195,14 @@ func (j *job) eachNodes(ctx context.Context, visit func(first int64, b shards.No
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	return shards.ReadNodes(r, e.Path, visit)
+}
+
+// ensureRelabelling sets j.ids and j.nodeOf, unless they are known.
+func (j *job) ensureRelabelling(ctx context.Context) error {
+	if j.nodeOf != nil {
+		return nil
+	}
+	return j.readRelabelling(ctx)
 }
 
 // readRelabelling sets j.ids and j.nodeOf as they were when the node table was
@@ -197,7 +214,7 @@ func (j *job) readRelabelling(ctx context.Context) (err error) {
 		return err
 	}
 	if e, _ := j.cat.Lookup(NodesPath); e.Rows != j.ids.n {
-		return fmt.Errorf("partition: the committed node table holds %d nodes, %s %d: use another run directory", e.Rows, j.info.Name, j.ids.n)
+		return fmt.Errorf("the committed node table holds %d nodes, %s %d: use another run directory", e.Rows, j.info.Name, j.ids.n)
 	}
 	if j.nodeOf, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "relabelling"); err != nil {
 		return err
@@ -206,7 +223,7 @@ func (j *job) readRelabelling(ctx context.Context) (err error) {
 		for i, id := range b.ID {
 			rank, ok := j.ids.rank(uint32(id))
 			if !ok {
-				return fmt.Errorf("partition: the committed node table holds node %d, %s does not: use another run directory", id, j.info.Name)
+				return fmt.Errorf("the committed node table holds node %d, %s does not: use another run directory", id, j.info.Name)
 			}
 			j.nodeOf.S[rank] = uint32(first + int64(i))
 		}
@@ -231,10 +248,31 @@ func (j *job) readIDs(ctx context.Context) (err error) {
 	return j.ids.rankAll()
 }
 
+// writeSummary commits the summary.
+func (j *job) writeSummary(ctx context.Context) error {
+	s, err := j.summarise(ctx)
+	if err != nil {
+		return err
+	}
+	return shards.WriteSummary(ctx, j.cat, s)
+}
+
+// checkNodes refuses a dataset that states another number of nodes than the node table
+// holds.
+func (j *job) checkNodes() error {
+	if n := j.info.NumNodes; n >= 0 && n != j.ordered.Nodes {
+		return fmt.Errorf("the committed node table holds %d nodes, %s %d: use another run directory", j.ordered.Nodes, j.info.Name, n)
+	}
+	return nil
+}
+
 // summarise counts what was committed.
 func (j *job) summarise(ctx context.Context) (shards.Summary, error) {
+	if err := j.checkNodes(); err != nil {
+		return shards.Summary{}, err
+	}
 	s := shards.Summary{
-		Name: j.info.Name, Nodes: j.ids.n, InputRows: j.rows, SelfLoops: j.loops,
+		Name: j.info.Name, Nodes: j.ordered.Nodes, InputRows: j.ordered.Rows, SelfLoops: j.ordered.Loops,
 		Classes: j.info.Classes, Splits: map[string]int64{}, HasSplits: j.info.HasSplits || j.split != nil,
 		BlockRows: BlockRows, IntervalRows: j.intervalRows(),
 	}
@@ -248,6 +286,7 @@ func (j *job) summarise(ctx context.Context) (shards.Summary, error) {
 		s.Edges += e.Rows
 	}
 	s.Edges /= 2
+	s.Warnings = j.ordered.Warnings
 	s.Repeated = s.InputRows - s.SelfLoops - s.Edges
 
 	sizes, err := mem.Alloc[uint32](j.o.Budget, s.Nodes, "component sizes")

@@ -9,6 +9,8 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
+	"ndls/internal/ahead"
+	"ndls/internal/extsort"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/progress"
@@ -59,35 +61,34 @@ type Options struct {
 func (o Options) Validate() error {
 	switch {
 	case o.Budget == nil:
-		return errors.New("partition: no memory budget")
+		return errors.New("partition without a memory budget")
 	case o.Scratch == "":
-		return errors.New("partition: no scratch folder")
+		return errors.New("partition without a scratch folder")
 	case o.Threads < 0:
-		return fmt.Errorf("partition: %d threads", o.Threads)
+		return fmt.Errorf("partition with %d threads", o.Threads)
 	case o.IntervalBlocks < 0:
-		return fmt.Errorf("partition: intervals of %d blocks", o.IntervalBlocks)
+		return fmt.Errorf("partition into intervals of %d blocks", o.IntervalBlocks)
 	case !slices.Contains([]string{"", NormalizeAuto, NormalizeL1, NormalizeNone}, o.Normalize):
-		return fmt.Errorf("partition: unknown normalisation %q: choose %s, %s or %s", o.Normalize, NormalizeAuto, NormalizeL1, NormalizeNone)
+		return fmt.Errorf("unknown normalisation %q: choose %s, %s or %s", o.Normalize, NormalizeAuto, NormalizeL1, NormalizeNone)
 	}
 	_, err := parseSplit(o.Split)
 	return err
 }
 
-// Run cuts the graph of ds into intervals and commits to cat their edge shards
-// and hop streams, the node table, the feature tiles if asked for, and at last
-// the summary, which it returns. A catalogue that holds a summary is left as it
-// is; one that holds a node table gets what is missing; any other is started
-// again.
+// Run does all that is left of a partition of the graph of ds, and returns the summary.
+// It commits to cat the node table, the edge shards and hop streams of all intervals,
+// the feature tiles if asked for, and at last the summary. What is committed already is
+// not made again.
+//
+// Sorted keys stay in memory and in the scratch folder, unless the catalogue holds those
+// of several workers: then Run goes on with theirs.
 //
 // Input that is no undirected graph with one label, split and feature row for a
-// node is refused, with an error that names the row or the node. Errors wrap
-// [mem.ErrBudget], [storage.ErrDisk] and what ds and cat return.
+// node is refused with a [dataset.ErrData], whose text names the row or the node. Other
+// errors wrap [mem.ErrBudget], [storage.ErrDisk] and what ds and cat return.
 func Run(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Options) (_ shards.Summary, err error) {
 	if err := o.Validate(); err != nil {
 		return shards.Summary{}, err
-	}
-	if len(cat.Entries(catalog.KindSummary)) > 0 {
-		return shards.ReadSummary(ctx, cat)
 	}
 	j, err := newJob(ds, cat, o)
 	if err != nil {
@@ -97,15 +98,50 @@ func Run(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Option
 	return j.run(ctx)
 }
 
-// job is one Run.
+// run does one step after the other.
+func (j *job) run(ctx context.Context) (shards.Summary, error) {
+	left, err := Next(ctx, j.cat)
+	if err != nil {
+		return shards.Summary{}, err
+	}
+	if left.Shared {
+		j.keys = catalogKeys{j}
+	} else {
+		j.alone, j.keys = true, &localKeys{scratch: j.scratch}
+	}
+	for before := (Left{}); ; before = left {
+		if left, err = next(ctx, j.cat, j.keys.have); err == nil {
+			err = j.cat.Remove(ctx, left.Superseded)
+		}
+		if err != nil {
+			return shards.Summary{}, err
+		}
+		if left.Step != "" && left.Step == before.Step && slices.Equal(left.Pieces, before.Pieces) {
+			return shards.Summary{}, fmt.Errorf("the step %s of the partition was done and left no files", left.Step)
+		}
+		if left.Step == "" {
+			return shards.ReadSummary(ctx, j.cat)
+		}
+		for _, p := range left.Cut(1) {
+			if err := j.do(ctx, left.ordered, left.Step, p); err != nil {
+				return shards.Summary{}, err
+			}
+		}
+	}
+}
+
+// job is the work of a worker on a partition: all steps, or a piece of one.
 type job struct {
-	ds      dataset.Dataset
+	ds      dataset.Dataset // nil in steps that do not read it
 	info    dataset.Info
 	cat     *catalog.Catalog
 	o       Options
 	split   *randomSplit // nil for the published split
-	scratch *scratch
-	part    Piece // of the edge list, if only a part of it is read
+	scratch *extsort.Scratch
+	keys    keyStore
+	alone   bool    // the job does all steps
+	ordered ordered // zero before the step Order
+	part    Piece   // of the edge list that is read
 
 	rows, loops int64              // edge rows and self-loops read
 	ids         *idSet             // input ids of all nodes
@@ -113,127 +149,52 @@ type job struct {
 }
 
 func newJob(ds dataset.Dataset, cat *catalog.Catalog, o Options) (*job, error) {
-	j := &job{ds: ds, info: ds.Info(), cat: cat, o: o}
+	j := &job{ds: ds, info: dataset.Info{NumNodes: -1}, cat: cat, o: o, part: allSlices}
 	j.o.Threads = max(o.Threads, 1)
 	if o.IntervalBlocks == 0 {
 		j.o.IntervalBlocks = DefaultIntervalBlocks
 	}
-	if j.info.Directed {
-		return nil, fmt.Errorf("partition: %s is declared directed: LSI is defined for undirected graphs only; remove ?directed to use every edge in both directions", j.info.Name)
-	}
-	if j.info.NumNodes > dataset.MaxID+1 {
-		return nil, fmt.Errorf("partition: %s has %d nodes, more than node ids of 32 bits can name", j.info.Name, j.info.NumNodes)
+	if ds != nil {
+		j.info = ds.Info()
+		if err := j.checkInfo(); err != nil {
+			return nil, err
+		}
 	}
 	var err error
-	if j.split, err = parseSplit(o.Split); err != nil {
-		return nil, err
-	}
-	if j.split != nil && !j.info.HasLabels {
-		return nil, fmt.Errorf("partition: split %q draws from classes, and %s has no labels", o.Split, j.info.Name)
-	}
-	j.scratch, err = newScratch(o.Scratch)
+	j.scratch, err = extsort.NewScratch(o.Scratch)
 	return j, err
 }
 
+// checkInfo refuses a graph that cannot be partitioned, before any of it is read.
+func (j *job) checkInfo() (err error) {
+	switch i := j.info; {
+	case i.Directed:
+		return badData("%s is declared directed: LSI is defined for undirected graphs only; remove ?directed to use every edge in both directions", i.Name)
+	case i.NumNodes > dataset.MaxID+1:
+		return badData("%s has %d nodes, more than node ids of 32 bits can name", i.Name, i.NumNodes)
+	case i.NumNodes == 0:
+		return badData("%s has no nodes: give it an edge list that is not empty", i.Name)
+	}
+	if j.split, err = parseSplit(j.o.Split); err == nil && j.split != nil && !j.info.HasLabels {
+		err = badData("--split %s draws from classes, and %s has no labels: give it labels, or leave --split out", j.o.Split, j.info.Name)
+	}
+	return err
+}
+
 func (j *job) close() error {
+	if j.keys != nil {
+		j.keys.close()
+	}
 	if j.ids != nil {
 		j.ids.free()
 	}
 	j.nodeOf.Free()
-	return j.scratch.remove()
-}
-
-func (j *job) run(ctx context.Context) (shards.Summary, error) {
-	var err error
-	if j.hasGraph() {
-		err = j.resume(ctx)
-	} else {
-		err = j.buildGraph(ctx)
-	}
-	if err == nil && j.wantFeatures() {
-		err = j.writeTiles(ctx, Piece{0, granulesOf(j.info.NumFeatures)})
-	}
-	if err != nil {
-		return shards.Summary{}, err
-	}
-	s, err := j.summarise(ctx)
-	if err != nil {
-		return shards.Summary{}, err
-	}
-	return s, shards.WriteSummary(ctx, j.cat, s)
-}
-
-// hasGraph says whether node table and shards are committed.
-func (j *job) hasGraph() bool {
-	e, ok := j.cat.Lookup(NodesPath)
-	for i := int64(0); ok && i*j.intervalRows() < e.Rows; i++ {
-		_, ok = j.cat.Lookup(EdgesPath(int(i)))
-	}
-	return ok
-}
-
-// buildGraph commits everything but tiles and summary. The node table comes
-// last: where it is, the shards and hop streams are.
-func (j *job) buildGraph(ctx context.Context) error {
-	stale := []string{catalog.KindEdges, catalog.KindHops, catalog.KindFeatures, catalog.KindNodes, catalog.KindRun}
-	if err := j.cat.Remove(ctx, func(e catalog.Entry) bool { return slices.Contains(stale, e.Kind) }); err != nil {
-		return err
-	}
-	edges, degrees, err := j.readGraph(ctx)
-	if err != nil {
-		return err
-	}
-	defer edges.close()
-	ends, err := j.relabel(degrees)
-	degrees.Free()
-	if err != nil {
-		return err
-	}
-	defer ends.Free()
-	component, err := j.writeShards(ctx, edges)
-	if err != nil {
-		return err
-	}
-	defer component.Free()
-	return j.writeNodes(ctx, ends.S, component.S)
-}
-
-// resume takes the relabelling from the committed node table.
-func (j *job) resume(ctx context.Context) error {
-	if err := j.countRows(ctx); err != nil {
-		return err
-	}
-	for _, e := range j.cat.Entries(catalog.KindEdges) {
-		if _, ok := j.cat.Lookup(HopPath(e)); !ok {
-			if err := BuildHops(ctx, j.cat, e); err != nil {
-				return err
-			}
-		}
-	}
-	return j.readRelabelling(ctx)
-}
-
-// countRows counts edge rows and self-loops, unless that was noted.
-func (j *job) countRows(ctx context.Context) error {
-	o, noted, err := readOrdered(ctx, j.cat)
-	if noted || err != nil {
-		j.rows, j.loops = o.Rows, o.Loops
-		return err
-	}
-	return j.eachEdges(ctx, "counting edges", func(batch []dataset.Edge) error {
-		j.rows += int64(len(batch))
-		for _, e := range batch {
-			if e.U == e.V {
-				j.loops++
-			}
-		}
-		return nil
-	})
+	return j.scratch.Remove()
 }
 
 // edges opens the edge list, or the part of it that is wanted.
 func (j *job) edges(ctx context.Context) (dataset.EdgeReader, error) {
-	if j.part == (Piece{}) {
+	if j.part == allSlices {
 		return j.ds.Edges(ctx)
 	}
 	return dataset.EdgeRange(ctx, j.ds, j.part.First, j.part.Last, Slices)
@@ -250,16 +211,16 @@ func (j *job) eachEdges(ctx context.Context, what string, visit func([]dataset.E
 	defer meter.Done()
 	batches := make([][]dataset.Edge, 3)
 	for i := range batches {
-		batches[i] = make([]dataset.Edge, 0, batchKeys)
+		batches[i] = make([]dataset.Edge, 0, extsort.BatchKeys)
 	}
-	source := newAhead(j.o.Threads, batches, func(b *[]dataset.Edge) error {
-		n, err := r.Read((*b)[:batchKeys])
+	source := ahead.New(j.o.Threads, batches, func(b *[]dataset.Edge) error {
+		n, err := r.Read((*b)[:extsort.BatchKeys])
 		*b = (*b)[:n]
 		return err
 	})
-	defer source.close()
+	defer source.Close()
 	for {
-		batch, err := source.next()
+		batch, err := source.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -279,20 +240,22 @@ func (j *job) eachEdges(ctx context.Context, what string, visit func([]dataset.E
 // intervalRows is the number of rows of every interval but the last.
 func (j *job) intervalRows() int64 { return int64(j.o.IntervalBlocks) * BlockRows }
 
-// intervals is the number of intervals.
-func (j *job) intervals() int { return int((j.ids.n + j.intervalRows() - 1) / j.intervalRows()) }
+// intervalsOf is the number of intervals of so many nodes.
+func (j *job) intervalsOf(nodes int64) int {
+	return int((nodes + j.intervalRows() - 1) / j.intervalRows())
+}
 
 // interval is the range of rows of interval i.
 func (j *job) interval(i int) (lo, hi int64) {
 	lo = int64(i) * j.intervalRows()
-	return lo, min(lo+j.intervalRows(), j.ids.n)
+	return lo, min(lo+j.intervalRows(), j.ordered.Nodes)
 }
 
 // node is the node id of an input id; what and row are for the error.
 func (j *job) node(id uint32, what string, row int64) (uint32, error) {
 	rank, ok := j.ids.rank(id)
 	if !ok {
-		return 0, fmt.Errorf("partition: %s: %s row %d is of node %d, and there are the nodes 0 to %d: correct the row or the number of nodes",
+		return 0, badData("%s: %s row %d is of node %d, and there are the nodes 0 to %d: correct the row or the number of nodes",
 			j.info.Name, what, row, id, j.ids.n-1)
 	}
 	return j.nodeOf.S[rank], nil

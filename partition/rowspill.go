@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"ndls/internal/direct"
+	"ndls/internal/extsort"
 	"ndls/internal/mem"
 )
 
@@ -29,10 +30,10 @@ type spilledRows struct {
 	cells   []cell
 	buffers *mem.Array[byte]   // a chunk for each cell
 	places  *mem.Array[uint32] // chunk numbers in the file, cell after cell
-	out     *spillFile
+	out     *extsort.Spill
 	written uint32 // chunks
 
-	in     *spilled
+	in     *extsort.Spilled
 	page   *mem.Array[byte] // one chunk
 	values *mem.Array[byte] // one cell
 }
@@ -48,7 +49,7 @@ type cell struct {
 
 // newSpilledRows lays out cells for the given free bytes of the budget: half of
 // them are enough for the chunks being filled, and later for one cell.
-func newSpilledRows(b *mem.Budget, free int64, s *scratch, n, interval int64, granules int, rowBytes int64) (_ *spilledRows, err error) {
+func newSpilledRows(b *mem.Budget, free int64, s *extsort.Scratch, n, interval int64, granules int, rowBytes int64) (_ *spilledRows, err error) {
 	r := &spilledRows{
 		budget: b, n: n, interval: interval, rowBytes: rowBytes, granules: granules, groups: (granules + tileGroup - 1) / tileGroup,
 	}
@@ -80,7 +81,7 @@ func newSpilledRows(b *mem.Budget, free int64, s *scratch, n, interval int64, gr
 	if r.places, err = mem.Alloc[uint32](b, places, "feature cells"); err != nil {
 		return nil, err
 	}
-	r.out, err = s.create()
+	r.out, err = s.Create()
 	return r, err
 }
 
@@ -113,7 +114,7 @@ func (r *spilledRows) flush(i int) error {
 	c := &r.cells[i]
 	r.places.S[c.places+(c.records-1)/c.perChunk] = r.written
 	r.written++
-	return r.out.write(r.buffers.S[int64(i)*r.chunk:][:r.chunk])
+	return r.out.Write(r.buffers.S[int64(i)*r.chunk:][:r.chunk])
 }
 
 func (r *spilledRows) seal() (err error) {
@@ -127,7 +128,7 @@ func (r *spilledRows) seal() (err error) {
 	r.buffers.Free()
 	out := r.out
 	r.out = nil
-	if r.in, err = out.finish(); err != nil {
+	if r.in, err = out.Finish(); err != nil {
 		return err
 	}
 	if r.page, err = mem.Alloc[byte](r.budget, r.chunk, "feature cell"); err != nil {
@@ -149,9 +150,9 @@ func (r *spilledRows) load(lo, hi int64, first, last int) ([][]byte, error) {
 	for done := int64(0); done < c.records; done += c.perChunk {
 		place := r.places.S[c.places+done/c.perChunk]
 		if got, err := r.in.ReadAt(r.page.S, int64(place)*r.chunk); got < len(r.page.S) {
-			return nil, readBackError(r.in, err)
+			return nil, r.in.ReadError(err)
 		}
-		r.in.dropRange(int64(place)*r.chunk, r.chunk)
+		r.in.DropRange(int64(place)*r.chunk, r.chunk)
 		for k := range min(c.perChunk, c.records-done) {
 			record := r.page.S[k*c.record:][:c.record]
 			row := int64(binary.LittleEndian.Uint32(record))
@@ -165,10 +166,10 @@ func (r *spilledRows) load(lo, hi int64, first, last int) ([][]byte, error) {
 
 func (r *spilledRows) close() {
 	if r.out != nil {
-		r.out.abort()
+		r.out.Abort()
 	}
 	if r.in != nil {
-		r.in.close()
+		r.in.Close()
 	}
 	r.buffers.Free()
 	r.places.Free()

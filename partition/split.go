@@ -2,6 +2,8 @@ package partition
 
 import (
 	"cmp"
+	"container/heap"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,6 +13,9 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/rng"
 )
+
+// ErrSplit reports a random split that takes all nodes for training.
+var ErrSplit = errors.New("the split takes all nodes for training")
 
 // randomSplit draws nodes of each class for training and validation; the other
 // labelled nodes test.
@@ -29,7 +34,7 @@ func parseSplit(s string) (*randomSplit, error) {
 	t, err1 := strconv.ParseInt(train, 10, 64)
 	v, err2 := strconv.ParseInt(valid, 10, 64)
 	if !random || !two || err1 != nil || err2 != nil || t < 1 || v < 0 || t > maxDraw || v > maxDraw {
-		return nil, fmt.Errorf("partition: split %q: write random:T,V, for example random:20,30 for 20 training and 30 validation nodes of each class", s)
+		return nil, fmt.Errorf("split %q: write random:T,V, for example random:20,30 for 20 training and 30 validation nodes of each class", s)
 	}
 	return &randomSplit{t, v}, nil
 }
@@ -47,24 +52,19 @@ func (t ticket) compare(o ticket) int {
 // draw puts the nodes of each class with the smallest rng.Hash(seed, input id)
 // into training, the next into validation and the rest into test.
 func (r *randomSplit) draw(b *mem.Budget, seed uint64, classes int, ids []uint32, labels []int32, splits []uint8) error {
-	size := make([]int64, classes)
-	for _, label := range labels {
-		if label != noLabel {
-			size[label]++
-		}
-	}
+	size := classSizes(labels, classes)
 	total := int64(0)
 	for c := range size {
 		size[c] = min(size[c], r.train+r.valid)
 		total += size[c]
 	}
-	tickets, err := mem.Alloc[ticket](b, total, "random split")
+	all, err := mem.Alloc[ticket](b, total, "random split")
 	if err != nil {
 		return err
 	}
-	defer tickets.Free()
-	winners := make([][]ticket, classes) // a heap for each class, largest on top
-	rest := tickets.S
+	defer all.Free()
+	winners := make([]tickets, classes)
+	rest := all.S
 	for c, n := range size {
 		winners[c], rest = rest[:0:n], rest[n:]
 	}
@@ -73,8 +73,7 @@ func (r *randomSplit) draw(b *mem.Budget, seed uint64, classes int, ids []uint32
 			continue
 		}
 		splits[node] = uint8(dataset.Test)
-		t := ticket{rng.Hash(seed, uint64(ids[node])), ids[node], uint32(node)}
-		winners[label] = offer(winners[label], t)
+		winners[label].offer(ticket{rng.Hash(seed, uint64(ids[node])), ids[node], uint32(node)})
 	}
 	for _, w := range winners {
 		slices.SortFunc(w, ticket.compare)
@@ -89,30 +88,89 @@ func (r *randomSplit) draw(b *mem.Budget, seed uint64, classes int, ids []uint32
 	return nil
 }
 
-// offer keeps the cap(heap) smallest tickets in a heap with the largest on top.
-func offer(heap []ticket, t ticket) []ticket {
-	if len(heap) < cap(heap) {
-		heap = append(heap, t)
-		for i := len(heap) - 1; i > 0 && heap[(i-1)/2].compare(heap[i]) < 0; i = (i - 1) / 2 {
-			heap[i], heap[(i-1)/2] = heap[(i-1)/2], heap[i]
+// classSizes counts the labelled nodes of each class.
+func classSizes(labels []int32, classes int) []int64 {
+	size := make([]int64, classes)
+	for _, label := range labels {
+		if label != noLabel {
+			size[label]++
 		}
-		return heap
 	}
-	if t.compare(heap[0]) > 0 {
-		return heap
+	return size
+}
+
+// check refuses a split of classes of these sizes that leaves nothing to train with, or
+// nothing to validate or test with, and says which classes have none of their own.
+func (r *randomSplit) check(names []string, size []int64) (warnings []string, err error) {
+	var noValid, noTest []string
+	labelled, left := int64(0), int64(0)
+	for c, n := range size {
+		labelled += n
+		left += max(n-r.train, 0)
+		if r.valid > 0 && n <= r.train {
+			noValid = append(noValid, names[c])
+		}
+		if n <= r.train+r.valid {
+			noTest = append(noTest, names[c])
+		}
 	}
-	heap[0] = t
-	for i := 0; ; {
-		largest := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(heap); child++ {
-			if heap[child].compare(heap[largest]) > 0 {
-				largest = child
-			}
+	if labelled == 0 {
+		return nil, badData("--split %s has no node to draw: no node has a label", r)
+	}
+	if left == 0 {
+		return nil, &refusal{ErrSplit, fmt.Sprintf("--split %s leaves no node for validation or testing: no class has more than %d labelled nodes; ask for fewer",
+			r, slices.Max(size))}
+	}
+	for _, w := range []struct {
+		what    string
+		classes []string
+	}{{"validation", noValid}, {"test", noTest}} {
+		if len(w.classes) > 0 {
+			warnings = append(warnings, fmt.Sprintf("--split %s leaves no %s node to %s: ask for fewer nodes of each class", r, w.what, listed(w.classes)))
 		}
-		if largest == i {
-			return heap
-		}
-		heap[i], heap[largest] = heap[largest], heap[i]
-		i = largest
+	}
+	return warnings, nil
+}
+
+func (r *randomSplit) String() string { return fmt.Sprintf("random:%d,%d", r.train, r.valid) }
+
+// maxListed is how many classes a warning names.
+const maxListed = 5
+
+// listed names classes, not more than maxListed of them.
+func listed(classes []string) string {
+	names := strings.Join(classes[:min(len(classes), maxListed)], ", ")
+	switch more := len(classes) - maxListed; {
+	case len(classes) == 1:
+		return "class " + names
+	case more > 0:
+		return fmt.Sprintf("classes %s and %d others", names, more)
+	}
+	return "classes " + names
+}
+
+// tickets is a heap with the largest on top, of no more than its capacity.
+type tickets []ticket
+
+func (h tickets) Len() int           { return len(h) }
+func (h tickets) Less(i, j int) bool { return h[i].compare(h[j]) > 0 }
+func (h tickets) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+func (h *tickets) Push(t any) { *h = append(*h, t.(ticket)) }
+
+func (h *tickets) Pop() any {
+	last := len(*h) - 1
+	t := (*h)[last]
+	*h = (*h)[:last]
+	return t
+}
+
+// offer keeps the smallest tickets.
+func (h *tickets) offer(t ticket) {
+	if len(*h) < cap(*h) {
+		heap.Push(h, t)
+	} else if t.compare((*h)[0]) < 0 {
+		(*h)[0] = t
+		heap.Fix(h, 0)
 	}
 }

@@ -2,13 +2,17 @@ package partition
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"ndls/dataset"
 	"ndls/internal/rng"
+	"ndls/internal/storage"
 )
 
 func TestParseSplit(t *testing.T) {
@@ -96,4 +100,59 @@ func TestRandomSplit(t *testing.T) {
 			t.Fatal("memory not given back")
 		}
 	})
+}
+
+// TestSplitLeavesNothing refuses a split that takes every node for training, and names
+// the classes that have no validation or test node.
+func TestSplitLeavesNothing(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e", "f", "g"}
+	for _, c := range []struct {
+		split    string
+		size     []int64
+		warnings []string
+		err      error
+		message  string
+	}{
+		{"random:20,30", []int64{51, 60, 1000}, nil, nil, ""},
+		{"random:20,0", []int64{21, 60}, nil, nil, ""},
+		{"random:20,30", []int64{50, 60}, []string{"--split random:20,30 leaves no test node to class a: ask for fewer nodes of each class"}, nil, ""},
+		{
+			"random:20,30",
+			[]int64{20, 60, 5},
+			[]string{"leaves no validation node to classes a, c:", "leaves no test node to classes a, c:"},
+			nil, "",
+		},
+		{"random:20,0", []int64{20, 60}, []string{"leaves no test node to class a:"}, nil, ""},
+		{"random:20,30", []int64{1, 1, 1, 1, 1, 1, 60}, []string{"classes a, b, c, d, e and 1 others", "classes a, b, c, d, e and 1 others"}, nil, ""},
+		{"random:1000,1000", []int64{50, 50}, nil, ErrSplit, "no class has more than 50 labelled nodes"},
+		{"random:1,0", []int64{0, 0}, nil, dataset.ErrData, "no node has a label"},
+	} {
+		r, err := parseSplit(c.split)
+		must(t, err)
+		warnings, err := r.check(names[:len(c.size)], c.size)
+		if !errors.Is(err, c.err) || err != nil && !strings.Contains(err.Error(), c.message) {
+			t.Errorf("%s of %d: %v, want %v", c.split, c.size, err, c.err)
+		}
+		if !slices.EqualFunc(warnings, c.warnings, strings.Contains) {
+			t.Errorf("%s of %d: warnings %q, want %q", c.split, c.size, warnings, c.warnings)
+		}
+	}
+}
+
+// TestSplitWarns has the warnings in the summary, and refuses before anything is
+// committed.
+func TestSplitWarns(t *testing.T) {
+	ctx := context.Background()
+	f := randomGraph(60, 150, 0)
+	cat := openCatalog(t, storage.NewMem())
+	o := Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Split: "random:1000,1000"}
+	if _, err := Run(ctx, f, cat, o); !errors.Is(err, ErrSplit) || len(cat.Entries("")) > 0 {
+		t.Errorf("%v, and %d files", err, len(cat.Entries("")))
+	}
+	o.Split = "random:5,25"
+	s, err := Run(ctx, f, cat, o)
+	must(t, err)
+	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "leaves no test node to classes even, odd") {
+		t.Errorf("warnings %q", s.Warnings)
+	}
 }

@@ -2,7 +2,9 @@ package shards
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -23,7 +25,7 @@ import (
 // became full; all of a block come before those of the next. The footer has 20
 // bytes a frame, in order: strip counted from the interval's first, size in
 // multiples of packed.Align, first source, last source, edges, each uint32. It is
-// padded so that the file ends on a multiple of packed.Align with a trailer of 64
+// padded so that the file ends on a multiple of packed.Align with a trailer of 96
 // bytes:
 //
 //	bytes  0..7   "NDLSHOPS"
@@ -33,12 +35,16 @@ import (
 //	bytes 24..31  interval
 //	bytes 32..47  first row, one past the last row
 //	bytes 48..55  nodes of the graph
-//	bytes 56..63  zero
+//	bytes 56..87  SHA-256 of the shard with the same edges
+//	bytes 88..95  zero
 const (
 	hopMagic   = "NDLSHOPS"
-	hopVersion = 2
+	hopVersion = 3
 	hopEntry   = 20
-	hopTrailer = 64
+	hopTrailer = 96
+	// hopTrailer2 is the trailer of versions 1 and 2.
+	hopTrailer2 = 64
+	hopShard    = 56 // where the trailer has the shard's checksum
 	// hopReads is how many reads are under way where strips are open, shared
 	// evenly among them, as far as leaves each hopLeast.
 	hopReads = 64
@@ -121,9 +127,14 @@ func (h *HopWriter) flush() error {
 	return nil
 }
 
-// Close writes the footer and returns the number of edges. It does not close
-// the underlying writer.
-func (h *HopWriter) Close() (int64, error) {
+// Close writes the footer, with the SHA-256 of the shard of the same edges in hex, or ""
+// where there is none, and returns the number of edges. It does not close the
+// underlying writer.
+func (h *HopWriter) Close(shard string) (int64, error) {
+	sum, err := hex.DecodeString(shard)
+	if err != nil || len(sum) != sha256.Size && shard != "" {
+		return h.edges, fmt.Errorf("the checksum %q of a shard is no SHA-256", shard)
+	}
 	if err := h.flush(); err != nil {
 		return h.edges, err
 	}
@@ -135,8 +146,9 @@ func (h *HopWriter) Close() (int64, error) {
 	for i, v := range []int64{int64(frames), int64(h.meta.Interval), h.meta.Lo, h.meta.Hi, h.meta.NumNodes} {
 		binary.LittleEndian.PutUint64(t[16+8*i:], uint64(v))
 	}
+	copy(t[hopShard:], sum)
 	binary.LittleEndian.PutUint32(t[12:], hopChecksum(footer))
-	_, err := h.w.Write(footer)
+	_, err = h.w.Write(footer)
 	return h.edges, err
 }
 
@@ -171,19 +183,9 @@ type HopFile struct {
 func OpenHops(r storage.Reader, name string) (*HopFile, error) {
 	h := &HopFile{r: r, c: r, name: name}
 	size := r.Size()
-	if size < packed.Align || size%packed.Align != 0 {
-		return nil, h.bad("%d bytes is no whole number of pages", size)
-	}
-	last := make([]byte, packed.Align)
-	if _, err := r.ReadAt(last, size-packed.Align); err != nil && err != io.EOF {
-		return nil, fmt.Errorf("shards: %s: %w", name, err)
-	}
-	t := last[packed.Align-hopTrailer:]
-	if string(t[:8]) != hopMagic {
-		return nil, h.bad("no hop stream")
-	}
-	if v := binary.LittleEndian.Uint32(t[8:]); v != hopVersion {
-		return nil, fmt.Errorf("shards: %s: hop stream version %d, this program reads %d: remove the file, it is rebuilt from its shard: %w", name, v, hopVersion, seal.ErrVersion)
+	t, err := h.trailer(size)
+	if err != nil {
+		return nil, err
 	}
 	get := func(i int) int64 { return int64(binary.LittleEndian.Uint64(t[16+8*i:])) }
 	m := EdgeMeta{Interval: int(get(1)), Lo: get(2), Hi: get(3), NumNodes: get(4), BlockRows: packed.BlockRows}
@@ -200,6 +202,40 @@ func OpenHops(r storage.Reader, name string) (*HopFile, error) {
 	}
 	h.meta, h.bytes = m, size-int64(len(footer))
 	return h, h.index(footer[:frames*hopEntry])
+}
+
+// trailer reads the trailer of a file of so many bytes. It finds that of earlier
+// versions too, which was shorter, and refuses it as one of another version.
+func (h *HopFile) trailer(size int64) ([]byte, error) {
+	if size < packed.Align || size%packed.Align != 0 {
+		return nil, h.bad("%d bytes is no whole number of pages", size)
+	}
+	last := make([]byte, packed.Align)
+	if _, err := h.r.ReadAt(last, size-packed.Align); err != nil && err != io.EOF {
+		return nil, fmt.Errorf("read %s: %w", h.name, err)
+	}
+	t := last[packed.Align-hopTrailer:]
+	if old := last[packed.Align-hopTrailer2:]; string(t[:8]) != hopMagic && string(old[:8]) == hopMagic {
+		t = old
+	}
+	if string(t[:8]) != hopMagic {
+		return nil, h.bad("no hop stream")
+	}
+	if v := binary.LittleEndian.Uint32(t[8:]); v != hopVersion {
+		return nil, fmt.Errorf("%s has version %d of hop streams, this program reads %d: remove the file, it is rebuilt from its shard: %w", h.name, v, hopVersion, seal.ErrVersion)
+	}
+	return t, nil
+}
+
+// ReadHopShard reads from a hop stream the SHA-256 of the shard with the same edges, in
+// hex. Errors are those of [OpenHops], but only the trailer is read, and damage to the
+// rest is not found.
+func ReadHopShard(r storage.Reader, name string) (string, error) {
+	t, err := (&HopFile{r: r, name: name}).trailer(r.Size())
+	if err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(t[hopShard:][:sha256.Size]), nil
 }
 
 func (h *HopFile) bad(format string, a ...any) error {

@@ -3,6 +3,7 @@ package shards
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -49,7 +50,7 @@ func hopFile(t testing.TB, m EdgeMeta, src, dst []uint32) []byte {
 		}
 		src, dst = src[n:], dst[n:]
 	}
-	if _, err := w.Close(); err != nil {
+	if _, err := w.Close(""); err != nil {
 		t.Fatal(err)
 	}
 	return buf.Bytes()
@@ -284,7 +285,7 @@ func TestHopBytesDependOnTheEdgesAlone(t *testing.T) {
 	if err := w.Write(src, dst); err != nil {
 		t.Fatal(err)
 	}
-	if edges, err := w.Close(); err != nil || edges != int64(len(src)) {
+	if edges, err := w.Close(""); err != nil || edges != int64(len(src)) {
 		t.Fatalf("%d edges, %v", edges, err)
 	}
 	if !bytes.Equal(buf.Bytes(), want) {
@@ -479,4 +480,22 @@ func FuzzOpenHops(f *testing.F) {
 			_, _, _ = readAll(s)
 		}
 	})
+}
+
+// TestEarlierHopStreams refuses files of version 2, whose trailer was shorter, as those
+// of another version: they are made again.
+func TestEarlierHopStreams(t *testing.T) {
+	n := packed.BlockRows
+	src, dst := hopEdges(2, n, 0, n, 1000)
+	file := hopFile(t, EdgeMeta{Hi: int64(n), NumNodes: int64(n), BlockRows: packed.BlockRows}, src, dst)
+	old := file[len(file)-hopTrailer2:]
+	clear(file[len(file)-hopTrailer:])
+	copy(old, hopMagic)
+	binary.LittleEndian.PutUint32(old[8:], 2)
+	if _, err := OpenHops(storage.NewBytesReader(file), "old.hops"); !errors.Is(err, seal.ErrVersion) {
+		t.Errorf("opened: %v", err)
+	}
+	if _, err := ReadHopShard(storage.NewBytesReader(file), "old.hops"); !errors.Is(err, seal.ErrVersion) {
+		t.Errorf("shard: %v", err)
+	}
 }

@@ -35,6 +35,8 @@ type Summary struct {
 	IntervalRows int64            `json:"interval_rows"`
 	Normalized   bool             `json:"normalized"` // features have L1 norm 1
 	HasSplits    bool             `json:"has_splits"`
+	// Warnings are what a user should know of the graph before trusting a result.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // HalfFeatures says whether feature tiles are float16.

@@ -66,7 +66,7 @@ func (j *job) openGraph(ctx context.Context) (_ *graph, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := j.ensureHops(ctx); err != nil {
+	if err := partition.EnsureHops(ctx, j.cat); err != nil {
 		return nil, err
 	}
 	if g.stream, err = shards.OpenHopStream(ctx, j.cat); err != nil {
@@ -176,23 +176,6 @@ func (j *job) ids(ctx context.Context, n int64) (*mem.Array[uint32], error) {
 		return nil, err
 	}
 	return ids, nil
-}
-
-// ensureHops rebuilds the hop streams that are missing.
-func (j *job) ensureHops(ctx context.Context) error {
-	have := map[int32]bool{}
-	for _, e := range j.cat.Entries(catalog.KindHops) {
-		_, err := j.cat.Store().Stat(ctx, e.Path)
-		have[e.Interval] = err == nil
-	}
-	for _, e := range j.cat.Entries(catalog.KindEdges) {
-		if !have[e.Interval] {
-			if err := partition.BuildHops(ctx, j.cat, e); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // precision is how rows are kept between hops.

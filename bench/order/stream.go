@@ -104,7 +104,7 @@ func (p *packer) pack(ctx context.Context, q *packedOrder) error {
 			return err
 		}
 	}
-	if _, err := w.Close(); err != nil {
+	if _, err := w.Close(""); err != nil {
 		return err
 	}
 	f, err := shards.OpenHops(storage.NewBytesReader(out.room[:out.n]), q.name)

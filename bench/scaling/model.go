@@ -227,7 +227,7 @@ func (j job) partition() []phase {
 		p.piece.files = files
 		return p
 	}
-	t := partition.NewCrew(j.workers).Tasks
+	t := partition.Tasks(j.workers)
 	relabel := step(partition.Relabel, t, relabelShare, 8*m, 16*m, 1)
 	relabel.open = work{read: table}
 	rows := step(partition.Rows, i, rowsShare, 16*m+int64(shardBytes*j.directed()), graph, 2)

@@ -157,7 +157,7 @@ func writeRandomHops(ctx context.Context, cat *catalog.Catalog, nodes, edges int
 			}
 		}
 	}
-	if f.Rows, err = w.Close(); err != nil {
+	if f.Rows, err = w.Close(""); err != nil {
 		return err
 	}
 	return cat.Commit(ctx, f)

@@ -44,6 +44,8 @@ var rules = []rule{
 	{"spmv", []string{"internal/direct", "internal/half", "internal/invariants", "internal/mem", "internal/packed", "internal/progress"}},
 	{"internal/stationary", []string{"internal", "spmv"}},
 	{"internal/control", []string{"catalog", "internal"}},
+	{"internal/ahead", []string{}},
+	{"internal/extsort", []string{"internal/ahead", "internal/direct", "internal/mem", "internal/seal", "internal/storage"}},
 	{"internal", []string{"internal"}},
 }
 

@@ -1,14 +1,12 @@
-package partition
+package extsort
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"ndls/internal/invariants"
 	"ndls/internal/mem"
-	"ndls/internal/storage"
 )
 
 // merger merges sorted runs through a tree of losers (Knuth, The Art of
@@ -32,20 +30,15 @@ type head struct {
 	run int
 }
 
-// runBuffer is the bytes for reading each of so many runs.
-func runBuffer(free int64, runs int) int64 {
-	return min(max(free/int64(runs), minRunBuffer), maxRunBuffer) &^ (2*8*runBlock - 1)
-}
-
 // newMerger takes over the files of runs if it succeeds.
-func newMerger(ctx context.Context, b *mem.Budget, runs []run) (*merger, error) {
+func newMerger(ctx context.Context, b *mem.Budget, runs []Run) (*merger, error) {
 	half := runBuffer(b.Free(), len(runs)) / 2 / 8
 	buffers, err := mem.Alloc[uint64](b, 2*half*int64(len(runs)), "merge buffers")
 	if err != nil {
 		return nil, err
 	}
 	m := &merger{
-		ctx: ctx, buffers: buffers, runs: make([]runReader, len(runs)), tree: make([]head, len(runs)), last: endOfRun,
+		ctx: ctx, buffers: buffers, runs: make([]runReader, len(runs)), tree: make([]head, len(runs)), last: End,
 		reads: make(chan *runReader, len(runs)), done: make(chan struct{}),
 	}
 	go m.read()
@@ -53,7 +46,7 @@ func newMerger(ctx context.Context, b *mem.Budget, runs []run) (*merger, error) 
 		m.tree[i].run = -1
 		at := 2 * half * int64(i)
 		m.runs[i] = runReader{
-			run: r, reads: m.reads, ready: make(chan error, 1),
+			Run: r, reads: m.reads, ready: make(chan error, 1),
 			halves: [2][]uint64{buffers.S[at:][:half], buffers.S[at+half:][:half]},
 		}
 		m.runs[i].request()
@@ -91,12 +84,13 @@ func (m *merger) enter(h head) {
 	m.tree[0] = h
 }
 
-func (m *merger) next(buf []uint64) ([]uint64, error) {
+// Next implements Stream.
+func (m *merger) Next(buf []uint64) ([]uint64, error) {
 	if err := m.ctx.Err(); err != nil {
 		return nil, err
 	}
 	n, before := 0, m.last
-	for n < len(buf) && m.tree[0].key != endOfRun {
+	for n < len(buf) && m.tree[0].key != End {
 		h := m.tree[0]
 		if h.key != m.last {
 			buf[n] = h.key
@@ -123,7 +117,7 @@ func (m *merger) next(buf []uint64) ([]uint64, error) {
 		return nil, io.EOF
 	}
 	if invariants.Enabled {
-		invariants.Ascending("merged keys", before == endOfRun, before, buf[:n])
+		invariants.Ascending("merged keys", before == End, before, buf[:n])
 	}
 	return buf[:n], nil
 }
@@ -135,16 +129,17 @@ func (m *merger) stop() {
 	m.buffers.Free()
 }
 
-func (m *merger) close() {
+// Close implements Stream.
+func (m *merger) Close() {
 	m.stop()
 	for _, r := range m.runs {
-		r.run.close()
+		r.Close()
 	}
 }
 
 // runReader reads the keys of a run, half a buffer ahead.
 type runReader struct {
-	run    run
+	Run
 	keys   []uint64 // the half that is given out, from at on
 	at     int
 	halves [2][]uint64
@@ -163,28 +158,24 @@ func (r *runReader) request() {
 
 // read fills the half that was asked for.
 func (r *runReader) read() error {
-	n, err := r.run.fill(r.ahead)
+	n, err := r.Fill(r.ahead)
 	r.ahead = r.ahead[:n]
 	return err
 }
 
-// refill returns the first key of the next half buffer, or endOfRun.
+// refill returns the first key of the next half buffer, or End.
 func (r *runReader) refill() (uint64, error) {
 	if r.ended {
-		return endOfRun, nil
+		return End, nil
 	}
 	switch err := <-r.ready; {
 	case errors.Is(err, io.EOF):
 		r.ended = true
-		return endOfRun, nil
+		return End, nil
 	case err != nil:
 		return 0, err
 	}
 	r.keys, r.at = r.ahead, 1
 	r.request()
 	return r.keys[0], nil
-}
-
-func readBackError(f *spilled, err error) error {
-	return fmt.Errorf("partition: read back %s: %w: %w", f.Name(), storage.ErrDisk, err)
 }

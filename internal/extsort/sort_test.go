@@ -1,4 +1,4 @@
-package partition
+package extsort
 
 import (
 	"context"
@@ -22,7 +22,7 @@ func TestRadixSort(t *testing.T) {
 		}
 		want := slices.Clone(keys)
 		slices.Sort(want)
-		got := radixSort(keys, make([]uint64, len(keys)+3), 1)
+		got := SortKeys(keys, make([]uint64, len(keys)+3), 1)
 		if !slices.Equal(got, want) {
 			t.Fatalf("sorted to %x, want %x", got, want)
 		}
@@ -36,8 +36,8 @@ func TestRadixSort(t *testing.T) {
 // times, by one thread or more.
 func TestRadixSortLong(t *testing.T) {
 	for name, key := range map[string]func(h uint64) uint64{
-		"edges":           func(h uint64) uint64 { return edgeKey(uint32(h>>40), uint32(h&0x3fffff)) },
-		"pairs":           func(h uint64) uint64 { return pairKey(uint32(h>>44), uint32(h&0xfffff)) },
+		"edges":           func(h uint64) uint64 { return h&0x300000<<32 | h>>40<<20 | h&0xfffff },
+		"pairs":           func(h uint64) uint64 { return h>>44<<32 | h&0xfffff },
 		"all bits":        func(h uint64) uint64 { return h },
 		"few keys":        func(h uint64) uint64 { return h % 5 << 40 },
 		"one key":         func(uint64) uint64 { return 7 },
@@ -52,7 +52,7 @@ func TestRadixSortLong(t *testing.T) {
 			want := slices.Clone(keys)
 			slices.Sort(want)
 			for _, threads := range []int{1, 2, 3} {
-				if got := radixSort(slices.Clone(keys), make([]uint64, n), threads); !slices.Equal(got, want) {
+				if got := SortKeys(slices.Clone(keys), make([]uint64, n), threads); !slices.Equal(got, want) {
 					t.Errorf("%s: %d keys on %d threads are not sorted", name, n, threads)
 				}
 			}
@@ -61,20 +61,20 @@ func TestRadixSortLong(t *testing.T) {
 }
 
 // collect reads a stream to its end.
-func collect(t *testing.T, s keyStream) []uint64 {
+func collect(t *testing.T, s Stream) []uint64 {
 	t.Helper()
-	defer s.close()
+	defer s.Close()
 	var all []uint64
-	buf := make([]uint64, batchKeys)
+	buf := make([]uint64, BatchKeys)
 	for {
-		keys, err := s.next(buf)
+		keys, err := s.Next(buf)
 		if errors.Is(err, io.EOF) {
 			return all
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(keys) == 0 || len(keys) > batchKeys {
+		if len(keys) == 0 || len(keys) > BatchKeys {
 			t.Fatalf("a batch of %d keys", len(keys))
 		}
 		all = append(all, keys...)
@@ -102,36 +102,36 @@ func TestSorter(t *testing.T) {
 	} {
 		for _, threads := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s, %d threads", c.name, threads), func(t *testing.T) {
-				s, err := newScratch(scratchFolder(t))
+				s, err := NewScratch(scratchFolder(t))
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer func() { _ = s.remove() }()
+				defer func() { _ = s.Remove() }()
 				b := budget(t, c.free)
-				sort, err := newSorter(context.Background(), b, s, sortOptions{want: c.want, threads: threads})
+				sort, err := NewSorter(context.Background(), b, s, Options{Want: c.want, Threads: threads})
 				if err != nil {
 					t.Fatal(err)
 				}
 				want := make([]uint64, c.keys)
 				for i := range want {
 					want[i] = rng.Hash(1, uint64(i)) % 50_000 << 20
-					if err := sort.add(want[i : i+1]); err != nil {
+					if err := sort.Add(want[i : i+1]); err != nil {
 						t.Fatal(err)
 					}
 				}
 				slices.Sort(want)
-				if err := sort.finish(); err != nil {
+				if err := sort.Finish(); err != nil {
 					t.Fatal(err)
 				}
-				stream, err := sort.stream()
+				stream, err := sort.Stream()
 				if err != nil {
 					t.Fatal(err)
 				}
-				sort.close()
+				sort.Close()
 				if !slices.Equal(collect(t, stream), slices.Compact(want)) {
 					t.Error("wrong keys")
 				}
-				if files := int(s.files.Load()); files < c.files || c.files == 0 && files > 0 {
+				if files := s.Files(); files < c.files || c.files == 0 && files > 0 {
 					t.Errorf("%d files spilled, at least %d expected", files, c.files)
 				}
 				if b.Free() != c.free {
@@ -143,25 +143,25 @@ func TestSorter(t *testing.T) {
 }
 
 func TestSorterIsCancelled(t *testing.T) {
-	s, err := newScratch(scratchFolder(t))
+	s, err := NewScratch(scratchFolder(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = s.remove() }()
+	defer func() { _ = s.Remove() }()
 	ctx, cancel := context.WithCancel(context.Background())
 	b := budget(t, 1<<19)
-	sort, err := newSorter(ctx, b, s, sortOptions{threads: 2})
+	sort, err := NewSorter(ctx, b, s, Options{Threads: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cancel()
 	for i := 0; err == nil; i++ {
-		err = sort.add([]uint64{uint64(i)})
+		err = sort.Add([]uint64{uint64(i)})
 	}
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	sort.close()
+	sort.Close()
 	if b.Free() != 1<<19 {
 		t.Error("memory not given back")
 	}
@@ -172,11 +172,11 @@ func BenchmarkRadixSort(b *testing.B) {
 	source, keys, tmp := make([]uint64, n), make([]uint64, n), make([]uint64, n)
 	for i := range source {
 		h := rng.Hash(1, uint64(i))
-		source[i] = edgeKey(uint32(h>>40), uint32(h&0xffffff))
+		source[i] = h&0xf00000<<40 | h>>40<<20 | h&0xfffff
 	}
 	for b.Loop() {
 		copy(keys, source)
-		radixSort(keys, tmp, 1)
+		SortKeys(keys, tmp, 1)
 	}
 	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "keys/s")
 }

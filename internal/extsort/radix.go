@@ -1,4 +1,4 @@
-package partition
+package extsort
 
 import (
 	"math/bits"
@@ -22,11 +22,11 @@ const (
 
 type digitCounts [digitSize]int64
 
-// radixSort sorts keys with the help of tmp, which is as long, and returns the
+// SortKeys sorts keys with the help of tmp, which is as long, and returns the
 // sorted array: one of the two. The highest digit deals the keys into buckets, on
 // all threads at a time, until a bucket fits the cache; there the lowest digit
 // comes first. Digits in which all keys agree cost nothing.
-func radixSort(keys, tmp []uint64, threads int) (sorted []uint64) {
+func SortKeys(keys, tmp []uint64, threads int) (sorted []uint64) {
 	if invariants.Enabled {
 		defer func() { invariants.Check(slices.IsSorted(sorted), "%d keys are not sorted", len(sorted)) }()
 	}

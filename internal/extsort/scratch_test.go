@@ -1,4 +1,4 @@
-package partition
+package extsort
 
 import (
 	"bytes"
@@ -23,24 +23,24 @@ func blocks(t *testing.T, f vfs.File) int64 {
 
 // TestSpilledShrinks drops what was read, and reads the rest.
 func TestSpilledShrinks(t *testing.T) {
-	s, err := newScratch(scratchFolder(t))
+	s, err := NewScratch(scratchFolder(t))
 	must(t, err)
-	defer func() { must(t, s.remove()) }()
-	out, err := s.create()
+	defer func() { must(t, s.Remove()) }()
+	out, err := s.Create()
 	must(t, err)
 	data := bytes.Repeat([]byte("scratch."), 3*dropStep/8)
-	must(t, out.write(data))
-	in, err := out.finish()
+	must(t, out.Write(data))
+	in, err := out.Finish()
 	must(t, err)
-	defer in.close()
+	defer in.Close()
 	if got := blocks(t, in.holes); got < int64(len(data)) {
 		t.Fatalf("%d bytes on disk, %d written", got, len(data))
 	}
-	in.drop(dropStep - 1)
+	in.Drop(dropStep - 1)
 	if got := blocks(t, in.holes); got < int64(len(data)) {
 		t.Errorf("%d bytes on disk after a small step", got)
 	}
-	in.drop(2*dropStep + 100)
+	in.Drop(2*dropStep + 100)
 	if errors.Is(in.holes.Punch(0, 4096), unix.EOPNOTSUPP) {
 		t.Skip("the file system of the temporary folder makes no holes")
 	}
@@ -55,9 +55,9 @@ func TestSpilledShrinks(t *testing.T) {
 
 // TestSpillErrorSaysWhatToDo for a full disk.
 func TestSpillErrorSaysWhatToDo(t *testing.T) {
-	s, err := newScratch(scratchFolder(t))
+	s, err := NewScratch(scratchFolder(t))
 	must(t, err)
-	defer func() { must(t, s.remove()) }()
+	defer func() { must(t, s.Remove()) }()
 	err = s.failed(&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
 	if !errors.Is(err, storage.ErrDisk) || !errors.Is(err, syscall.ENOSPC) || !bytes.Contains([]byte(err.Error()), []byte("choose another scratch folder")) {
 		t.Error(err)

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"ndls/catalog"
-	"ndls/internal/seal"
 
 	"pgregory.net/rapid"
 
@@ -25,8 +24,8 @@ import (
 // uncut is a dataset whose edges can only be read from the beginning.
 type uncut struct{ dataset.Dataset }
 
-// crew does partitions in pieces, as a cluster would.
-type crew struct {
+// sharedWorkers do partitions in pieces, as a cluster does.
+type sharedWorkers struct {
 	open   func() (dataset.Dataset, error)
 	store  storage.Store
 	most   int            // tasks of a step
@@ -36,7 +35,7 @@ type crew struct {
 }
 
 // do does all steps, each cut at random, in any order.
-func (c *crew) do(ctx context.Context) error {
+func (c *sharedWorkers) do(ctx context.Context) error {
 	for {
 		cat, err := catalog.Open(ctx, c.store)
 		if err != nil {
@@ -70,7 +69,7 @@ func (c *crew) do(ctx context.Context) error {
 }
 
 // cut joins pieces that follow each other to some tasks, in any order.
-func (c *crew) cut(pieces []Piece) (tasks []Piece) {
+func (c *sharedWorkers) cut(pieces []Piece) (tasks []Piece) {
 	begins := map[int]bool{0: true}
 	for range c.draw(c.most) {
 		begins[c.draw(len(pieces))] = true
@@ -126,11 +125,11 @@ func TestPiecesEqualRun(t *testing.T) {
 			Features:  rapid.Bool().Draw(t, "features wanted"),
 			Normalize: rapid.SampledFrom([]string{"", NormalizeL1, NormalizeNone}).Draw(t, "normalize"),
 		}
-		if f.labels != nil && rapid.Bool().Draw(t, "random split") {
+		if f.canDraw(2) && rapid.Bool().Draw(t, "random split") {
 			o.Split, o.Seed = "random:2,3", rapid.Uint64().Draw(t, "seed")
 		}
 		budgets := []*mem.Budget{budget(t, 24<<20), budget(t, 64<<20)}
-		c := &crew{
+		c := &sharedWorkers{
 			open: func() (dataset.Dataset, error) { return ds, nil }, store: storage.NewMem(),
 			most: 5, draw: rapidDraw(t),
 		}
@@ -177,22 +176,22 @@ func TestPiecesUnderMemory(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			scratch := scratchFolder(t)
-			crew := &crew{
+			cluster := &sharedWorkers{
 				open: func() (dataset.Dataset, error) { return c.f, nil }, store: storage.NewMem(), most: 5, draw: randomDraw(t),
 			}
-			crew.option = func() Options {
+			cluster.option = func() Options {
 				return Options{
-					Budget: budget(t, c.frees[crew.draw(len(c.frees))]), Threads: 1 + crew.draw(2), Scratch: scratch,
+					Budget: budget(t, c.frees[cluster.draw(len(c.frees))]), Threads: 1 + cluster.draw(2), Scratch: scratch,
 					Features: true, IntervalBlocks: 1,
 				}
 			}
 			whole := storage.NewMem()
-			_, err := Run(context.Background(), c.f, openCatalog(t, whole), crew.option())
+			_, err := Run(context.Background(), c.f, openCatalog(t, whole), cluster.option())
 			must(t, err)
-			must(t, crew.do(context.Background()))
-			checkSame(t, crew.store, whole)
+			must(t, cluster.do(context.Background()))
+			checkSame(t, cluster.store, whole)
 			count := func(step string) (n int) {
-				for _, s := range crew.steps {
+				for _, s := range cluster.steps {
 					if s == step {
 						n++
 					}
@@ -202,7 +201,7 @@ func TestPiecesUnderMemory(t *testing.T) {
 			// A task that finds float32 tiles makes no others, so that it depends on
 			// the order how many granules are left.
 			if count(Rows) != c.rows || count(Columns) > c.tiles || (count(Columns) == 0) != (c.tiles == 0) {
-				t.Errorf("steps %v", crew.steps)
+				t.Errorf("steps %v", cluster.steps)
 			}
 		})
 	}
@@ -218,21 +217,21 @@ func TestPiecesOfDatasets(t *testing.T) {
 		{"papers", "papers100m:scale=1/4096"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			crew := &crew{
+			cluster := &sharedWorkers{
 				open:  func() (dataset.Dataset, error) { return dataset.Open(context.Background(), c.uri, dataset.Options{}) },
 				store: storage.NewMem(), most: 4, draw: randomDraw(t),
 			}
 			scratch := scratchFolder(t)
-			crew.option = func() Options {
+			cluster.option = func() Options {
 				return Options{Budget: budget(t, 48<<20), Threads: 2, Scratch: scratch, Features: true}
 			}
-			ds, err := crew.open()
+			ds, err := cluster.open()
 			must(t, err)
 			whole := storage.NewMem()
-			_, err = Run(context.Background(), ds, openCatalog(t, whole), crew.option())
+			_, err = Run(context.Background(), ds, openCatalog(t, whole), cluster.option())
 			must(t, errors.Join(err, ds.Close()))
-			must(t, crew.do(context.Background()))
-			checkSame(t, crew.store, whole)
+			must(t, cluster.do(context.Background()))
+			checkSame(t, cluster.store, whole)
 		})
 	}
 }
@@ -248,7 +247,7 @@ func TestPiecesResume(t *testing.T) {
 	_, err := Run(context.Background(), f, openCatalog(t, whole), option())
 	must(t, err)
 	do := func(store storage.Store) error {
-		c := &crew{open: func() (dataset.Dataset, error) { return f, nil }, store: store, most: 2, draw: func(n int) int { return n / 2 }, option: option}
+		c := &sharedWorkers{open: func() (dataset.Dataset, error) { return f, nil }, store: store, most: 2, draw: func(n int) int { return n / 2 }, option: option}
 		return c.do(context.Background())
 	}
 	counted := storage.NewFaulty(storage.NewMem(), 0)
@@ -293,143 +292,4 @@ func TestPiecesThatAreNone(t *testing.T) {
 			t.Errorf("%s %v: %v, want %q", c.step, c.p, err, c.want)
 		}
 	}
-}
-
-// writeRunFile makes a run file of keys.
-func writeRunFile(t testing.TB, store storage.Store, keys []uint64) catalog.Entry {
-	t.Helper()
-	cat := openCatalog(t, store)
-	f, err := cat.Create(context.Background(), catalog.Describe(catalog.KindRun, "run"))
-	must(t, err)
-	w := &runWriter{f: f, runFooter: runFooter{rows: 7, loops: 3}}
-	for len(keys) > 0 {
-		n := min(len(keys), 3000)
-		must(t, w.write(keys[:n]))
-		keys = keys[n:]
-	}
-	must(t, w.close())
-	must(t, cat.Commit(context.Background(), f))
-	e, _ := cat.Lookup("run")
-	return e
-}
-
-// TestRunFile reads sections, and finds damage wherever it is.
-func TestRunFile(t *testing.T) {
-	keys := make([]uint64, 3*runBlock+100)
-	for i := range keys {
-		keys[i] = uint64(i) * 10
-	}
-	store := storage.NewMem()
-	e := writeRunFile(t, store, keys)
-	read := func(store storage.Store, lo, hi uint64) (got []uint64, err error) {
-		b := budget(t, 1<<20)
-		r, err := openRun(context.Background(), b, openCatalog(t, store), e, false)
-		if err != nil {
-			return nil, err
-		}
-		defer r.close()
-		if r.rows != 7 || r.loops != 3 || r.keys != int64(len(keys)) {
-			t.Errorf("footer %+v", r.runFooter)
-		}
-		buf := make([]uint64, 2*runBlock)
-		for s := r.section(lo, hi); ; {
-			n, err := s.fill(buf)
-			if err != nil {
-				return got, err
-			}
-			got = append(got, buf[:n]...)
-		}
-	}
-	end := uint64(len(keys)) * 10
-	for _, c := range [][2]uint64{{0, endOfRun}, {0, 0}, {5, 5}, {0, 1}, {10, 20}, {runBlock * 10, 2 * runBlock * 10}, {runBlock*10 - 5, runBlock*10 + 5}, {end, endOfRun}, {35, end - 15}} {
-		got, err := read(store, c[0], c[1])
-		lo, _ := slices.BinarySearch(keys, c[0])
-		hi, _ := slices.BinarySearch(keys, c[1])
-		if err == nil || !slices.Equal(got, keys[lo:hi]) {
-			t.Errorf("keys in %v: %d, want %d, %v", c, len(got), hi-lo, err)
-		}
-	}
-	for _, at := range []int64{0, runBlock*8 - 1, 3 * runBlock * 8, int64(len(keys)) * 8, e.Bytes - 33, e.Bytes - 32, e.Bytes - 9, e.Bytes - 5, e.Bytes - 1} {
-		damaged := store.CrashClone()
-		must(t, damaged.FlipByte("run", at))
-		if _, err := read(damaged, 0, endOfRun); !errors.Is(err, seal.ErrCorrupt) {
-			t.Errorf("byte %d of %d flipped: %v", at, e.Bytes, err)
-		}
-	}
-}
-
-// TestBorders cuts keys into slices of about the same length.
-func TestBorders(t *testing.T) {
-	var files runFiles
-	b := budget(t, 4<<20)
-	for i := range 3 {
-		keys := make([]uint64, 20*runBlock*(i+1))
-		for k := range keys {
-			keys[k] = uint64(k*(5-i)) + 1
-		}
-		store := storage.NewMem()
-		r, err := openRun(context.Background(), b, openCatalog(t, store), writeRunFile(t, store, keys), true)
-		must(t, err)
-		files = append(files, r)
-	}
-	defer files.close()
-	last, total := uint64(0), int64(0)
-	for i := range 8 {
-		lo, hi := files.border(i*Slices/8), files.border((i+1)*Slices/8)
-		if lo != last {
-			t.Errorf("slice %d begins at %d, the one before ends at %d", i, lo, last)
-		}
-		last = hi
-		n := int64(0)
-		for _, r := range files {
-			must(t, func() error {
-				s := r.section(lo, hi)
-				for buf := make([]uint64, runBlock); ; {
-					got, err := s.fill(buf)
-					if err != nil {
-						return nil
-					}
-					n += int64(got)
-				}
-			}())
-		}
-		if want := files.keys() / 8; n < want*8/10 || n > want*12/10 {
-			t.Errorf("slice %d has %d keys, %d would be even", i, n, want)
-		}
-		total += n
-	}
-	if total != files.keys() || last != endOfRun {
-		t.Errorf("%d keys of %d, up to %d", total, files.keys(), last)
-	}
-}
-
-func FuzzRunFile(f *testing.F) {
-	store := storage.NewMem()
-	writeRunFile(f, store, []uint64{1, 5, 9})
-	file, err := store.Open(context.Background(), "run")
-	if err != nil {
-		f.Fatal(err)
-	}
-	seed := make([]byte, file.Size())
-	_, _ = file.ReadAt(seed, 0)
-	f.Add(seed)
-	f.Add(seed[8:])
-	f.Add([]byte{})
-	b := budget(f, 1<<20)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := readRun(b, storage.NewBytesReader(data), "run")
-		if err != nil {
-			return
-		}
-		defer r.close()
-		if r.keys*8 > int64(len(data)) {
-			t.Errorf("%d keys in %d bytes", r.keys, len(data))
-		}
-		s := r.section(0, endOfRun)
-		for buf := make([]uint64, runBlock); ; {
-			if _, err := s.fill(buf); err != nil {
-				return
-			}
-		}
-	})
 }

@@ -1,10 +1,14 @@
-package partition
+package ahead
 
 import (
 	"errors"
 	"io"
 	"testing"
+
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestAhead counts to 9 and ends, or fails.
 func TestAhead(t *testing.T) {
@@ -12,7 +16,7 @@ func TestAhead(t *testing.T) {
 	for _, threads := range []int{1, 2} {
 		for _, end := range []error{io.EOF, broken} {
 			count := 0
-			a := newAhead(threads, make([]int, 3), func(b *int) error {
+			a := New(threads, make([]int, 3), func(b *int) error {
 				if count == 9 {
 					return end
 				}
@@ -21,16 +25,16 @@ func TestAhead(t *testing.T) {
 				return nil
 			})
 			for want := 1; want <= 9; want++ {
-				if got, err := a.next(); err != nil || *got != want {
+				if got, err := a.Next(); err != nil || *got != want {
 					t.Fatalf("%d threads: %v, %v, want %d", threads, got, err, want)
 				}
 			}
 			for range 5 {
-				if _, err := a.next(); !errors.Is(err, end) {
+				if _, err := a.Next(); !errors.Is(err, end) {
 					t.Errorf("%d threads: %v after the end, want %v", threads, err, end)
 				}
 			}
-			a.close()
+			a.Close()
 		}
 	}
 }
@@ -40,7 +44,7 @@ func TestAheadIsLeft(t *testing.T) {
 	for _, threads := range []int{1, 2} {
 		for used := range 4 {
 			left := 5
-			a := newAhead(threads, make([]int, 3), func(*int) error {
+			a := New(threads, make([]int, 3), func(*int) error {
 				if left == 0 {
 					return io.EOF
 				}
@@ -48,11 +52,11 @@ func TestAheadIsLeft(t *testing.T) {
 				return nil
 			})
 			for range used {
-				if _, err := a.next(); err != nil {
+				if _, err := a.Next(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			a.close()
+			a.Close()
 		}
 	}
 }

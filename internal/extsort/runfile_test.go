@@ -1,0 +1,180 @@
+package extsort
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"ndls/internal/seal"
+	"ndls/internal/storage"
+)
+
+// fileOf makes a run file of keys.
+func fileOf(t testing.TB, keys []uint64) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	w := NewRunWriter(&file)
+	for rest := keys; len(rest) > 0; {
+		n := min(len(rest), 3000)
+		must(t, w.Write(rest[:n]))
+		rest = rest[n:]
+	}
+	n, err := w.Close([2]int64{7, 3})
+	if err != nil || n != int64(len(keys)) {
+		t.Fatalf("%d keys of %d, %v", n, len(keys), err)
+	}
+	return file.Bytes()
+}
+
+// readRun reads the keys in [lo, hi) of a run file.
+func readRun(t testing.TB, file File, lo, hi uint64) (got []uint64, err error) {
+	r, err := OpenRun(budget(t, 1<<20), file, "run")
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if r.Notes() != [2]int64{7, 3} {
+		t.Errorf("notes %v", r.Notes())
+	}
+	buf := make([]uint64, 2*blockKeys)
+	for s := r.Section(lo, hi); ; {
+		n, err := s.Fill(buf)
+		if errors.Is(err, io.EOF) {
+			return got, nil
+		}
+		if err != nil {
+			return got, err
+		}
+		got = append(got, buf[:n]...)
+	}
+}
+
+// TestRunFile reads sections, and finds damage wherever it is.
+func TestRunFile(t *testing.T) {
+	keys := make([]uint64, 3*blockKeys+100)
+	for i := range keys {
+		keys[i] = uint64(i) * 10
+	}
+	file := fileOf(t, keys)
+	end := uint64(len(keys)) * 10
+	for _, c := range [][2]uint64{{0, End}, {0, 0}, {5, 5}, {0, 1}, {10, 20}, {blockKeys * 10, 2 * blockKeys * 10}, {blockKeys*10 - 5, blockKeys*10 + 5}, {end, End}, {35, end - 15}} {
+		got, err := readRun(t, storage.NewBytesReader(file), c[0], c[1])
+		lo, _ := slices.BinarySearch(keys, c[0])
+		hi, _ := slices.BinarySearch(keys, c[1])
+		if err != nil || !slices.Equal(got, keys[lo:hi]) {
+			t.Errorf("keys in %v: %d, want %d, %v", c, len(got), hi-lo, err)
+		}
+	}
+	for _, at := range []int{0, blockKeys*8 - 1, 3 * blockKeys * 8, len(keys) * 8, len(file) - 33, len(file) - 32, len(file) - 9, len(file) - 5, len(file) - 1} {
+		damaged := slices.Clone(file)
+		damaged[at] ^= 0x10
+		if _, err := readRun(t, storage.NewBytesReader(damaged), 0, End); !errors.Is(err, seal.ErrCorrupt) {
+			t.Errorf("byte %d of %d flipped: %v", at, len(file), err)
+		}
+	}
+	for _, size := range []int{0, 8, 31, 32, len(file) / 2, len(file) - 32, len(file) - 1} {
+		if _, err := readRun(t, storage.NewBytesReader(file[:size]), 0, End); !errors.Is(err, seal.ErrCorrupt) {
+			t.Errorf("%d bytes of %d: %v", size, len(file), err)
+		}
+	}
+}
+
+// shortReads is a file whose reads from some offset on give fewer bytes than asked for.
+type shortReads struct {
+	storage.Reader
+	from int64
+	err  error
+}
+
+func (s shortReads) ReadAt(p []byte, off int64) (int, error) {
+	if off+int64(len(p)) > s.from && off < s.Size()-32 {
+		n, _ := s.Reader.ReadAt(p[:max(s.from-off, 0)], off)
+		return n, s.err
+	}
+	return s.Reader.ReadAt(p, off)
+}
+
+// TestRunFileShortReads never takes a short read for the end of the keys.
+func TestRunFileShortReads(t *testing.T) {
+	keys := make([]uint64, 3*blockKeys+100)
+	for i := range keys {
+		keys[i] = uint64(i)
+	}
+	file := fileOf(t, keys)
+	broken := errors.New("cable pulled")
+	for _, from := range []int64{0, 8, blockKeys * 8, int64(len(keys)) * 8} {
+		for _, c := range []struct{ gives, want error }{{broken, broken}, {io.EOF, io.ErrUnexpectedEOF}, {nil, io.ErrUnexpectedEOF}} {
+			got, err := readRun(t, shortReads{storage.NewBytesReader(file), from, c.gives}, 0, End)
+			if !errors.Is(err, c.want) || errors.Is(err, io.EOF) || !strings.Contains(err.Error(), "run") {
+				t.Errorf("short from %d with %v: %d keys, %v", from, c.gives, len(got), err)
+			}
+		}
+	}
+}
+
+// TestBorders cuts keys into slices of about the same length.
+func TestBorders(t *testing.T) {
+	const slices = 1024
+	var files RunFiles
+	b := budget(t, 4<<20)
+	for i := range 3 {
+		keys := make([]uint64, 20*blockKeys*(i+1))
+		for k := range keys {
+			keys[k] = uint64(k*(5-i)) + 1
+		}
+		r, err := OpenRun(b, storage.NewBytesReader(fileOf(t, keys)), "run")
+		must(t, err)
+		files = append(files, r)
+	}
+	defer files.Close()
+	last, total := uint64(0), int64(0)
+	for i := range 8 {
+		lo, hi := files.Border(i*slices/8, slices), files.Border((i+1)*slices/8, slices)
+		if lo != last {
+			t.Errorf("slice %d begins at %d, the one before ends at %d", i, lo, last)
+		}
+		last = hi
+		n := int64(0)
+		for _, r := range files {
+			must(t, Each(context.Background(), 1, staysOpen{StreamOf(r.Section(lo, hi))}, func(keys []uint64) error {
+				n += int64(len(keys))
+				return nil
+			}))
+		}
+		if want := files.Keys() / 8; n < want*8/10 || n > want*12/10 {
+			t.Errorf("slice %d has %d keys, %d would be even", i, n, want)
+		}
+		total += n
+	}
+	if total != files.Keys() || last != End {
+		t.Errorf("%d keys of %d, up to %d", total, files.Keys(), last)
+	}
+}
+
+func FuzzRunFile(f *testing.F) {
+	seed := fileOf(f, []uint64{1, 5, 9})
+	f.Add(seed)
+	f.Add(seed[8:])
+	f.Add([]byte{})
+	b := budget(f, 1<<20)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := OpenRun(b, storage.NewBytesReader(data), "run")
+		if err != nil {
+			return
+		}
+		defer r.Close()
+		if r.Keys()*8 > int64(len(data)) {
+			t.Errorf("%d keys in %d bytes", r.Keys(), len(data))
+		}
+		s := r.Section(0, End)
+		for buf := make([]uint64, blockKeys); ; {
+			if _, err := s.Fill(buf); err != nil {
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package extsort
+
+import (
+	"context"
+	"sort"
+)
+
+// RunFiles are open run files.
+type RunFiles []*RunFile
+
+// Close closes all files.
+func (rs RunFiles) Close() {
+	for _, r := range rs {
+		r.Close()
+	}
+}
+
+// Keys is how many keys all files hold together.
+func (rs RunFiles) Keys() (n int64) {
+	for _, r := range rs {
+		n += r.keys
+	}
+	return n
+}
+
+// maxSamples is about how many keys stand for all when those are cut.
+const maxSamples = 1 << 16
+
+// Border is where slice i of n slices of about the same number of keys begins.
+func (rs RunFiles) Border(i, n int) uint64 {
+	switch i {
+	case 0:
+		return 0
+	case n:
+		return End
+	}
+	samples, weight := rs.samples()
+	want := weight * int64(i) / int64(n)
+	for _, s := range samples {
+		if want < s.keys {
+			return s.first
+		}
+		want -= s.keys
+	}
+	return End
+}
+
+// sample stands for so many keys from its first.
+type sample struct {
+	first uint64
+	keys  int64
+}
+
+// samples are first keys of blocks, in order.
+func (rs RunFiles) samples() (all []sample, weight int64) {
+	blocks := int64(0)
+	for _, r := range rs {
+		blocks += r.blocks()
+	}
+	stride := blocks/maxSamples + 1
+	for _, r := range rs {
+		for b := int64(0); b < r.blocks(); b += stride {
+			all = append(all, sample{r.marks.S[b].first, min(stride*blockKeys, r.keys-b*blockKeys)})
+		}
+		weight += r.keys
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].first < all[j].first })
+	return all, weight
+}
+
+// Each visits the keys of all files, one file after the other, in batches that may
+// be overwritten. The files stay open.
+func (rs RunFiles) Each(ctx context.Context, threads int, visit func([]uint64) error) error {
+	for _, r := range rs {
+		if err := Each(ctx, threads, staysOpen{StreamOf(r.Section(0, End))}, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// staysOpen is a stream whose Close does nothing.
+type staysOpen struct{ Stream }
+
+// Close implements Stream.
+func (staysOpen) Close() {}

@@ -1,0 +1,105 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"ndls/catalog"
+	"ndls/internal/extsort"
+	"ndls/internal/seal"
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+// HopPath is where the hop stream of an interval is in a run directory.
+func HopPath(interval int) string { return fmt.Sprintf("graph/hops/part-%05d.hops", interval) }
+
+// EnsureHops rebuilds the hop streams that are missing, that were made from other
+// shards, or that have the format of another version.
+func EnsureHops(ctx context.Context, cat *catalog.Catalog) error {
+	for _, shard := range cat.Entries(catalog.KindEdges) {
+		ok, err := hasHops(ctx, cat, shard)
+		if err == nil && !ok {
+			err = BuildHops(ctx, cat, shard)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	// Earlier versions had other names.
+	return cat.Remove(ctx, func(e catalog.Entry) bool {
+		return e.Kind == catalog.KindHops && e.Path != HopPath(int(e.Interval))
+	})
+}
+
+// hasHops says whether the hop stream of a shard is there and is its own.
+func hasHops(ctx context.Context, cat *catalog.Catalog, shard catalog.Entry) (ok bool, err error) {
+	e, ok := cat.Lookup(HopPath(int(shard.Interval)))
+	if !ok {
+		return false, nil
+	}
+	if _, err := cat.Store().Stat(ctx, e.Path); errors.Is(err, storage.ErrNotExist) {
+		return false, nil
+	}
+	file, err := cat.OpenOnce(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	sum, err := shards.ReadHopShard(file, e.Path)
+	if errors.Is(err, seal.ErrVersion) {
+		return false, nil
+	}
+	return "sha256:"+sum == shard.Checksum, err
+}
+
+// BuildHops derives the hop stream of a committed shard and commits it under
+// [HopPath], in place of what is there: the same bytes as those that are written with
+// the shard.
+func BuildHops(ctx context.Context, cat *catalog.Catalog, shard catalog.Entry) (err error) {
+	file, err := cat.Open(ctx, shard)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	r, err := shards.OpenEdges(file, shard.Path)
+	if err != nil {
+		return err
+	}
+	f, err := cat.Create(ctx, catalog.Describe(catalog.KindHops, HopPath(int(shard.Interval))).In(int(shard.Interval)))
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	w, err := shards.NewHopWriter(f, r.Meta())
+	if err != nil {
+		return err
+	}
+	src, dst := make([]uint32, extsort.BatchKeys), make([]uint32, extsort.BatchKeys)
+	for {
+		n, err := r.Read(src, dst)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = w.Write(src[:n], dst[:n])
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("make the hop stream of %s: %w", shard.Path, err)
+		}
+	}
+	if f.Rows, err = w.Close(strings.TrimPrefix(shard.Checksum, "sha256:")); err != nil {
+		return err
+	}
+	if f.Rows != shard.Rows {
+		return fmt.Errorf("%s holds %d edges, its catalogue entry says %d: remove the run directory and run again: %w",
+			shard.Path, f.Rows, shard.Rows, seal.ErrCorrupt)
+	}
+	return cat.Commit(ctx, f)
+}

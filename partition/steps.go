@@ -1,0 +1,166 @@
+package partition
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"ndls/catalog"
+	"ndls/dataset"
+)
+
+// Steps of a partition, in order. A step may begin when all pieces of the one
+// before are done.
+const (
+	// Split sorts the pairs of parts of the edge list.
+	Split = "split"
+	// Merge gives the unique pairs of ranges of keys.
+	Merge = "merge"
+	// Order counts degrees, finds components and commits the node table.
+	Order = "order"
+	// Relabel sorts the directed edges by node id of ranges of unique pairs.
+	Relabel = "relabel"
+	// Rows commits the shards and hop streams of intervals.
+	Rows = "rows"
+	// Columns commits the feature tiles of granules.
+	Columns = "columns"
+	// Whole commits the summary.
+	Whole = "whole"
+)
+
+var steps = []string{Split, Merge, Order, Relabel, Rows, Columns, Whole}
+
+// IsStep says whether there is such a step, other than Whole.
+func IsStep(name string) bool { return name != Whole && slices.Contains(steps, name) }
+
+// Slices is into how many pieces the steps Split, Merge and Relabel can be cut.
+const Slices = 1024
+
+// Piece is [First, Last) of the pieces of a step.
+type Piece struct{ First, Last int }
+
+// allSlices is all pieces of the steps Split, Merge and Relabel.
+var allSlices = Piece{0, Slices}
+
+// units are n pieces.
+func units(n int) []Piece {
+	all := make([]Piece, n)
+	for i := range all {
+		all[i] = Piece{i, i + 1}
+	}
+	return all
+}
+
+const (
+	runFolder = "graph/runs/"
+	orderPath = runFolder + "order.json"
+)
+
+// path is that of the run file of a piece of a step.
+func (p Piece) path(step string) string {
+	return fmt.Sprintf("%s%s/%04d-%04d", runFolder, step, p.First, p.Last)
+}
+
+// keysOf describes a file that a step leaves for other steps.
+func keysOf(step, path string) catalog.Entry {
+	return catalog.Describe(catalog.KindRun, path).OfRun(slices.Index(steps, step))
+}
+
+// ordered is what the step Order leaves beside the node table.
+type ordered struct {
+	Rows      int64 `json:"rows"`
+	Loops     int64 `json:"loops"`
+	Nodes     int64 `json:"nodes"`
+	Stated    bool  `json:"stated"` // the dataset states the number of nodes
+	Intervals int   `json:"intervals"`
+	Granules  int   `json:"granules"`
+	// Warnings go to the summary.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// readOrdered reads what the step Order left; ok is false before that step.
+func readOrdered(ctx context.Context, cat *catalog.Catalog) (o ordered, ok bool, err error) {
+	e, ok := cat.Lookup(orderPath)
+	if !ok {
+		return o, false, nil
+	}
+	r, err := cat.Stream(ctx, e)
+	if err != nil {
+		return o, false, err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	if err != nil {
+		return o, false, fmt.Errorf("read %s: %w", orderPath, err)
+	}
+	return o, true, nil
+}
+
+// Execute does a piece of a step, of the graph that open gives, for workers that
+// share a partition. What is committed already is not made again.
+func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *catalog.Catalog, o Options, step string, p Piece) (err error) {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	left, err := Next(ctx, cat)
+	if err != nil {
+		return err
+	}
+	most := map[string]int{Split: Slices, Merge: Slices, Order: 1, Relabel: Slices, Rows: left.ordered.Intervals, Columns: left.ordered.Granules}[step]
+	if p.First < 0 || p.First >= p.Last || p.Last > most {
+		return fmt.Errorf("there is no %s %d to %d", step, p.First, p.Last)
+	}
+	if left.Step == "" || slices.Index(steps, left.Step) > slices.Index(steps, step) {
+		return nil // this attempt comes after another one has done the step
+	}
+	var ds dataset.Dataset
+	if step == Split || step == Order || step == Columns {
+		if ds, err = open(); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, ds.Close()) }()
+	}
+	j, err := newJob(ds, cat, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.close()) }()
+	j.keys = catalogKeys{j}
+	return j.do(ctx, left.ordered, step, p)
+}
+
+// do does a piece of a step.
+func (j *job) do(ctx context.Context, o ordered, step string, p Piece) error {
+	if o.Nodes > 0 {
+		j.setOrdered(o)
+	}
+	switch step {
+	case Split:
+		return j.splitEdges(ctx, p)
+	case Merge:
+		return j.mergePairs(ctx, p)
+	case Order:
+		return j.orderNodes(ctx)
+	case Relabel:
+		return j.relabelPairs(ctx, p)
+	case Rows:
+		return j.writeRows(ctx, p)
+	case Columns:
+		return j.writeColumns(ctx, p)
+	}
+	return j.writeSummary(ctx)
+}
+
+// setOrdered takes from the step Order what the dataset says where it is open.
+func (j *job) setOrdered(o ordered) {
+	j.ordered = o
+	if j.ds == nil && o.Stated {
+		j.info.NumNodes = o.Nodes
+	}
+}
