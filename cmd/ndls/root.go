@@ -52,6 +52,7 @@ func (a *app) root() *cobra.Command {
 		Long: `ndls smooths the features and labels of a graph, each node over as many hops
 as it takes to come near the stationary state, and trains a classifier in
 between. Memory is a budget: edges and wide rows stay on disk.` + exitStatus,
+		Version:       ndls.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,7 +69,7 @@ between. Memory is a budget: edges and wide rows stay on disk.` + exitStatus,
 	f.StringVar(&a.config, "config", "", "YAML file with a key for each flag; flags on the command line win")
 	f.StringVar(&a.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.BoolVar(&a.json, "json", false, "one JSON object a line on stdout")
-	f.BoolVar(&a.quiet, "quiet", false, "no progress, warnings and errors only")
+	f.BoolVar(&a.quiet, "quiet", false, "no progress, and of the log warnings and errors only; results are printed")
 	root.AddCommand(
 		a.runCommand(), a.partitionCommand(), a.lsiCommand(), a.smoothCommand(), a.trainCommand(),
 		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(),

@@ -72,7 +72,7 @@ func printStatus(w io.Writer, st ndls.Status) error {
 		return err
 	}
 	if len(st.Losses) > 0 {
-		fmt.Fprintf(w, "\n%d attempts were lost, %s of work\n", len(st.Losses), duration(st.SecondsLost))
+		fmt.Fprintf(w, "\n%s lost, %s of work\n", count(int64(len(st.Losses)), "attempt"), duration(st.SecondsLost))
 	}
 	return nil
 }
