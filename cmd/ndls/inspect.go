@@ -45,6 +45,7 @@ the catalogue. It reads no data; ndls verify does.`,
 			return in.print(a.stdout)
 		})
 	a.runFlag(cmd)
+	cmd.Example = `  ndls inspect --run RUN`
 	return cmd
 }
 

@@ -98,6 +98,10 @@ func TestHelp(t *testing.T) {
 			t.Errorf("ndls --help does not list %s", verb)
 		}
 		text := expect(t, 0, "EXIT STATUS", verb, "--help").stdout
+		examples, options, statuses := strings.Index(text, "\nEXAMPLES\n"), strings.Index(text, "\nCOMMON\n"), strings.Index(text, "\nEXIT STATUS\n")
+		if examples < 0 || options < examples || statuses < options || strings.Contains(text[statuses:], "--") {
+			t.Errorf("ndls %s --help has examples at %d, options at %d and exit statuses at %d", verb, examples, options, statuses)
+		}
 		for _, flag := range []string{"--memory", "--threads", "--json", "--quiet", "--log-level", "--config"} {
 			if !strings.Contains(text, flag) {
 				t.Errorf("ndls %s --help does not show %s", verb, flag)
@@ -105,6 +109,16 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	expect(t, 0, "", "completion", "bash")
+	// Options are listed by the stage that they are of, each once.
+	text := expect(t, 0, "", "run", "--help").stdout
+	last := 0
+	for _, place := range []string{"RUN\n", "--dataset", "PARTITION: ", "--split", "LSI: ", "--epsilon", "SMOOTH: ", "--rule", "TRAIN: ", "--epochs", "LABELS: ", "--label-kmax", "COMMON\n", "--memory", "EXPERT: ", "--kernel"} {
+		at := strings.Index(text[last:], place)
+		if at < 0 {
+			t.Fatalf("ndls run --help does not have %q in its place:\n%s", place, text)
+		}
+		last += at
+	}
 }
 
 func TestUsage(t *testing.T) {

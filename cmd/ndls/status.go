@@ -36,6 +36,7 @@ run stood last. It proves with --keys or a token that it belongs to the job.`,
 	cmd.Flags().StringVar(&a.runDir, "run", "", "run directory")
 	trustFlags(cmd, &s.Trust)
 	coordinatorFlag(cmd, &s.Coordinator)
+	cmd.Example = `  ndls status --run /shared/RUN --keys KEYS`
 	return cmd
 }
 
