@@ -51,6 +51,21 @@ func (d *Directory) URI() string { return d.uri }
 // Record says what was asked for, and how far it is.
 func (d *Directory) Record() *Record { return d.record }
 
+// Working says whether a process works on the run directory now. In an object store it
+// says whether a coordinator has left its address there, which one that was killed did,
+// too.
+func (d *Directory) Working(ctx context.Context) bool {
+	if rundir.Remote(d.uri) {
+		_, err := address.Read(ctx, d.cat.Store())
+		return err == nil
+	}
+	unlock, err := rundir.Lock(d.uri)
+	if err == nil {
+		unlock()
+	}
+	return errors.Is(err, ErrBusy)
+}
+
 // Graph describes the graph as imported. The error wraps [ErrNoRun] where the
 // partition is not complete.
 func (d *Directory) Graph(ctx context.Context) (Graph, error) {

@@ -106,7 +106,11 @@ func ExitStatus(err error) int {
 func Message(err error) string {
 	kinds := []error{ErrVersion, ErrForeign, ErrNoRun, ErrBusy, ErrExists}
 	for _, x := range Exits {
-		kinds = append(kinds, x.kinds...)
+		for _, kind := range x.kinds {
+			if _, system := kind.(syscall.Errno); !system {
+				kinds = append(kinds, kind)
+			}
+		}
 	}
 	return failure.Text(err, kinds...)
 }

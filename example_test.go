@@ -100,7 +100,7 @@ func ExampleDirectory_Export() {
 }
 
 func ExamplePlan() {
-	figures, err := ndls.Plan(context.Background(), ndls.PlanConfig{
+	forecast, err := ndls.Plan(context.Background(), ndls.PlanConfig{
 		Counts:    ndls.Counts{Nodes: 1_000_000, Edges: 20_000_000, Features: 128},
 		Resources: ndls.Resources{Memory: 4 << 30, Threads: 4},
 	})
@@ -108,7 +108,7 @@ func ExamplePlan() {
 		fmt.Println(err)
 		return
 	}
-	for _, f := range figures {
+	for _, f := range forecast.Stages {
 		fmt.Println(f.Stage, f.PeakBytes <= 4<<30)
 	}
 	// Output:

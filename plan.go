@@ -1,6 +1,7 @@
 package ndls
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -107,46 +108,137 @@ type PlanConfig struct {
 	Parallel string
 }
 
+// A Forecast is what a run will take.
+type Forecast struct {
+	// Stages are what each stage takes, Total what all take: sums of what they read,
+	// write and compute, the largest of what they hold.
+	Stages []Figures
+	Total  Figures
+	// Savings are the options that save most time or disk, the best first; none where
+	// nothing saves much.
+	Savings []Saving
+}
+
+// A Saving is an option with which a run takes less.
+type Saving struct {
+	// Option is the option as the command spells it, such as "--runs 1".
+	Option string
+	Total  Figures
+}
+
 // Plan works out what each stage of a run takes. Where a stage does not fit it
-// returns the figures all the same, with an error that wraps [ErrBudget] and says
+// returns the forecast all the same, with an error that wraps [ErrBudget] and says
 // what would fit.
-func Plan(ctx context.Context, c PlanConfig) ([]Figures, error) {
+func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
+	defer func() { err = interruption(ctx, err) }()
 	plan := Config{Options: c.Options}.over(control.DefaultPlan())
 	if err := plan.Validate(); err != nil {
-		return nil, err
+		return Forecast{}, err
 	}
-	memory, err := c.Resources.memory()
+	r, err := c.Resources.control("")
 	if err != nil {
-		return nil, err
+		return Forecast{}, err
 	}
+	parallel, err := parseParallel(c.Parallel)
+	if err == nil && max(c.Workers, 1) > 1 {
+		err = coordinator.CheckParallel(parallel, plan)
+	}
+	if err != nil {
+		return Forecast{}, err
+	}
+	counts, err := c.counts(ctx, plan)
+	if err != nil {
+		return Forecast{}, err
+	}
+	figures := func(plan Options) ([]Figures, error) {
+		stages := estimate.Stages(counts, plan)
+		list, err := estimate.RunCut(counts, plan, r, max(c.Workers, 1), 0, stages...)
+		if c.Workers > 1 && (parallel == coordinator.Intervals || parallel == coordinator.Auto && errors.Is(err, mem.ErrBudget)) {
+			return estimate.RunShared(counts, plan, r, c.Workers, 0, stages...)
+		}
+		return list, err
+	}
+	list, err := figures(plan)
+	f := Forecast{Stages: list, Total: total(list)}
+	if err == nil {
+		f.Savings = savings(plan, f.Total, figures)
+	}
+	return f, err
+}
+
+// counts are those of the graph that is planned for.
+func (c PlanConfig) counts(ctx context.Context, plan Options) (counts Counts, err error) {
 	if (c.Dataset == "") == (c.Counts.Nodes == 0) {
-		return nil, failure.Of(ErrOption, "give either --dataset, or --nodes and --edges")
+		return counts, failure.Of(ErrOption, "give either --dataset, or --nodes and --edges")
 	}
-	counts := c.Counts
+	counts = c.Counts
 	if c.Dataset != "" {
 		if counts, err = countDataset(ctx, c.Dataset, plan); err != nil {
-			return nil, interruption(ctx, err)
+			return counts, err
 		}
 		counts.Hops = c.Counts.Hops
 	}
 	if counts.Hops == 0 {
-		counts.Hops = estimate.DefaultHops
+		counts.Hops = DefaultHops
 	}
 	counts.StatedNodes = counts.StatedNodes || c.Dataset == ""
 	counts.Labelled = max(counts.Labelled, counts.Training)
-	parallel, err := parseParallel(c.Parallel)
-	if err != nil {
-		return nil, err
+	return counts, nil
+}
+
+// total adds up the stages of a run.
+func total(list []Figures) (t Figures) {
+	for _, f := range list {
+		t.PeakBytes = max(t.PeakBytes, f.PeakBytes)
+		t.LeastBytes = max(t.LeastBytes, f.LeastBytes)
+		t.PeakDiskBytes = max(t.PeakDiskBytes, f.PeakDiskBytes)
+		t.DiskBytes += f.DiskBytes
+		t.BytesRead += f.BytesRead
+		t.BytesWritten += f.BytesWritten
+		t.NetworkBytes += f.NetworkBytes
+		t.Passes += f.Passes
+		t.Seconds += f.Seconds
 	}
-	r := control.Resources{Memory: memory, Threads: threads(c.Resources.Threads), BlockColumns: c.Resources.BlockColumns}
-	workers := max(c.Workers, 1)
-	stages := estimate.Stages(counts, plan)
-	list, err := estimate.RunCut(counts, plan, r, workers, 0, stages...)
-	if workers > 1 && (parallel == coordinator.Intervals || parallel == coordinator.Auto && errors.Is(err, mem.ErrBudget)) {
-		if wrong := coordinator.CheckParallel(parallel, plan); wrong != nil {
-			return nil, failure.As(ErrOption, wrong)
+	return t
+}
+
+// cheaper are options with which a run takes less. All of them change results.
+var cheaper = []struct {
+	option string
+	set    func(*Options)
+}{
+	{"--runs 1", func(o *Options) { o.Train.Runs = 1 }},
+	{"--targets labelled", func(o *Options) { o.Smooth.Targets = control.LabelledTargets }},
+	{"--precision float16", func(o *Options) { o.Precision = "float16" }},
+	{"--label-kmax 10", func(o *Options) { o.Labels.Kmax = min(o.Labels.Kmax, 10) }},
+	{"--probes 16", func(o *Options) { o.LSI.Probes = min(o.LSI.Probes, 16) }},
+}
+
+const (
+	// mostSavings is how many savings are worth reading.
+	mostSavings = 3
+	// muchSaved is the share of time or disk that is worth an option.
+	muchSaved = 0.1
+)
+
+// savings lists the options that save most of a run which takes full.
+func savings(plan Options, full Figures, figures func(Options) ([]Figures, error)) []Saving {
+	share := func(s Saving) float64 {
+		return max(1-s.Total.Seconds/full.Seconds, 1-float64(s.Total.PeakDiskBytes)/float64(full.PeakDiskBytes))
+	}
+	var list []Saving
+	for _, c := range cheaper {
+		other := plan
+		c.set(&other)
+		if other == plan || other.Validate() != nil {
+			continue
 		}
-		list, err = estimate.RunShared(counts, plan, r, workers, 0, stages...)
+		if f, err := figures(other); err == nil {
+			if s := (Saving{c.option, total(f)}); share(s) >= muchSaved {
+				list = append(list, s)
+			}
+		}
 	}
-	return list, err
+	slices.SortStableFunc(list, func(a, b Saving) int { return cmp.Compare(share(b), share(a)) })
+	return list[:min(len(list), mostSavings)]
 }

@@ -62,6 +62,9 @@ type Job struct {
 	// Versions go into the record.
 	Versions map[string]string
 	Log      *slog.Logger
+
+	// lacking holds the reasons for which stages were left out so far.
+	lacking []string
 }
 
 // Run executes the stages that are not complete, in order, and returns the
@@ -342,7 +345,7 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 		if lack := lacks(sum, j.Plan, s); lack != "" {
 			if j.Whole {
 				rec.Wanted = slices.DeleteFunc(rec.Wanted, func(w control.Stage) bool { return w == s })
-				j.Log.Info("left out", "stage", s, "because", lack)
+				j.leaveOut(s, lack)
 				return true, nil
 			}
 			return false, fmt.Errorf("coordinator: %s cannot run: %s", s, lack)
@@ -358,6 +361,17 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 		}
 	}
 	return false, nil
+}
+
+// leaveOut says why a stage is left out: as a warning once for each reason, since
+// several stages often have the same.
+func (j *Job) leaveOut(s control.Stage, lack string) {
+	level := slog.LevelInfo
+	if !slices.Contains(j.lacking, lack) {
+		level = slog.LevelWarn
+		j.lacking = append(j.lacking, lack)
+	}
+	j.Log.Log(context.Background(), level, "left out", "stage", s, "because", lack)
 }
 
 // lacks says what the imported data lacks for stage s, "" if nothing.

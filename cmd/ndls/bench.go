@@ -13,7 +13,7 @@ import (
 func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "bench", Short: "measurements of this machine", Args: cobra.NoArgs,
-		Long: "bench measures the loops that a run consists of." + exitStatus,
+		Long: "bench measures the loops that a run consists of.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.benchKernelCommand(), a.benchStreamCommand(), a.benchShardsCommand(), a.benchTrainCommand())

@@ -34,5 +34,6 @@ and the workers, and the key of their gossip. Give the folder to each of them as
 	cmd.Flags().StringSliceVar(&hosts, "host", nil, "names and addresses that the certificates hold too, for programs that check those")
 	cmd.Flags().IntVar(&days, "days", 30, "days for which they are valid")
 	_ = cmd.MarkFlagRequired("out")
+	cmd.Example = `  ndls cluster-keys --out KEYS`
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -25,7 +26,7 @@ func (a *app) readConfig(cmd *cobra.Command) error {
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return fmt.Errorf("--config %s: %w", a.config, err)
+		return fmt.Errorf("--config %s, %s; put quotes around a value that holds a colon, such as dataset: \"karate:\"", a.config, syntax(err))
 	}
 	if doc.Kind == 0 {
 		return nil
@@ -60,6 +61,16 @@ func (a *app) readConfig(cmd *cobra.Command) error {
 		}
 	}
 	return nil
+}
+
+// syntax is what the YAML library says of a file, with the line: it names none where it
+// means the first.
+func syntax(err error) string {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	if !strings.HasPrefix(text, "line ") {
+		text = "line 1: " + text
+	}
+	return text
 }
 
 // knownKeys lists the flags of all verbs.

@@ -46,6 +46,8 @@ serves a page, /status as JSON and /metrics for Prometheus, to whoever asks.`)
 	flags.DurationVar(&s.Checkpoint, "checkpoint", ndls.DefaultCheckpoint, "how often workers save the state of long tasks")
 	flags.IntVar(&s.Workers, "workers", 1, "workers to wait for before the first task")
 	parallelFlag(cmd, &parallel, "auto")
+	cmd.Example = `  ndls cluster-keys --out KEYS
+  ndls coordinator --dataset ogb:DIR --run /shared/RUN --keys KEYS --listen 0.0.0.0:7000 --workers 4`
 	return cmd
 }
 

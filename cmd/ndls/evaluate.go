@@ -8,7 +8,10 @@ import (
 
 func (a *app) evaluateCommand() *cobra.Command {
 	v := &stageVerb{app: a, stages: []ndls.Stage{ndls.StageEvaluate}}
-	return v.command("evaluate --run DIR", "accuracy on each split, before and after label smoothing",
-		`evaluate compares soft labels and predictions with the labels of the dataset.
-It needs the output of ndls smooth-labels.`)
+	cmd := v.command("evaluate --run DIR", "accuracy on each split, before and after label smoothing",
+		`evaluate says how often the most probable class is the label that the dataset has:
+for the soft labels as they were trained, and for the predictions, which are made of
+smoothed soft labels. It needs the output of ndls smooth-labels.`)
+	cmd.Example = `  ndls evaluate --run RUN`
+	return cmd
 }

@@ -50,5 +50,7 @@ FILE must not lie in a run directory.`,
 	for _, name := range []string{"what", "format", "out"} {
 		_ = cmd.MarkFlagRequired(name)
 	}
+	cmd.Example = `  ndls export --run RUN --what predictions --format parquet --out predictions.parquet
+  ndls export --run RUN --what edges --format csv --out - | head`
 	return cmd
 }

@@ -31,5 +31,7 @@ listed, too, and never removed.`,
 		})
 	a.runFlag(cmd)
 	cmd.Flags().BoolVar(&remove, "delete", false, "remove them")
+	cmd.Example = `  ndls gc --run RUN
+  ndls gc --run RUN --delete`
 	return cmd
 }

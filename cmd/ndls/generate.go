@@ -30,5 +30,6 @@ Benchmark publishes its graphs, and prints the URI that reads it.`,
 	cmd.Flags().StringVar(&out, "out", "", "folder to write (required)")
 	_ = cmd.MarkFlagRequired("dataset")
 	_ = cmd.MarkFlagRequired("out")
+	cmd.Example = `  ndls generate --dataset synthetic:nodes=100000,edges=1000000,features=64,classes=8,seed=1 --out DIR`
 	return cmd
 }

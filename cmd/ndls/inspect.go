@@ -17,8 +17,10 @@ import (
 type inspection struct {
 	Run string `json:"run"`
 	*ndls.Record
-	Graph *ndls.Graph      `json:"graph,omitempty"`
-	Files []ndls.FileGroup `json:"files"`
+	// Working says whether a process works on the run.
+	Working bool             `json:"working"`
+	Graph   *ndls.Graph      `json:"graph,omitempty"`
+	Files   []ndls.FileGroup `json:"files"`
 }
 
 func (a *app) inspectCommand() *cobra.Command {
@@ -30,7 +32,7 @@ the catalogue. It reads no data; ndls verify does.`,
 			if err != nil {
 				return err
 			}
-			in := inspection{Run: a.runDir, Record: d.Record(), Files: d.Files()}
+			in := inspection{Run: a.runDir, Record: d.Record(), Working: d.Working(ctx), Files: d.Files()}
 			switch g, err := d.Graph(ctx); {
 			case err == nil:
 				in.Graph = &g
@@ -43,16 +45,22 @@ the catalogue. It reads no data; ndls verify does.`,
 			return in.print(a.stdout)
 		})
 	a.runFlag(cmd)
+	cmd.Example = `  ndls inspect --run RUN`
 	return cmd
 }
 
 func (in inspection) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "%s\t%s %s\n", in.Run, in.State, in.Reason)
+	state := fmt.Sprintf("%s %s", in.State, in.Reason)
+	if in.State == ndls.Running && !in.Working {
+		state = "RUNNING, but no process works on it; run the same command again to continue"
+	}
+	fmt.Fprintf(t, "%s\t%s\n", in.Run, state)
 	fmt.Fprintf(t, "dataset\t%s\n", in.Plan.Partition.Dataset)
 	fmt.Fprintf(t, "plan\t%s\n", in.PlanHash)
 	if g := in.Graph; g != nil {
-		fmt.Fprintf(t, "graph\t%d nodes, %d edges, %d features, %d classes, %d components\n", g.Nodes, g.Edges, g.Features, len(g.Classes), g.Components)
+		fmt.Fprintf(t, "graph\t%s, %s, %s, %s, %s\n", count(g.Nodes, "node"), count(g.Edges, "edge"),
+			count(int64(g.Features), "feature"), count(int64(len(g.Classes)), "class"), count(g.Components, "component"))
 	}
 	fmt.Fprintf(t, "\nstage\tstate\tseconds\trows\tpasses\tread\twritten\tpeak memory\n")
 	for _, x := range in.Stages {

@@ -7,22 +7,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"ndls"
 	"ndls/internal/failure"
 )
-
-// exitStatus is the table of exit statuses for the help.
-var exitStatus = func() string {
-	var b strings.Builder
-	b.WriteString("\n\nEXIT STATUS")
-	for _, x := range ndls.Exits {
-		fmt.Fprintf(&b, "\n  %-4d %s", x.Status, x.Meaning)
-	}
-	return b.String()
-}()
 
 func main() {
 	ctx, stop := notify(context.Background())

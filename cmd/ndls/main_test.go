@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -97,6 +98,10 @@ func TestHelp(t *testing.T) {
 			t.Errorf("ndls --help does not list %s", verb)
 		}
 		text := expect(t, 0, "EXIT STATUS", verb, "--help").stdout
+		examples, options, statuses := strings.Index(text, "\nEXAMPLES\n"), strings.Index(text, "\nCOMMON\n"), strings.Index(text, "\nEXIT STATUS\n")
+		if examples < 0 || options < examples || statuses < options || strings.Contains(text[statuses:], "--") {
+			t.Errorf("ndls %s --help has examples at %d, options at %d and exit statuses at %d", verb, examples, options, statuses)
+		}
 		for _, flag := range []string{"--memory", "--threads", "--json", "--quiet", "--log-level", "--config"} {
 			if !strings.Contains(text, flag) {
 				t.Errorf("ndls %s --help does not show %s", verb, flag)
@@ -104,6 +109,16 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	expect(t, 0, "", "completion", "bash")
+	// Options are listed by the stage that they are of, each once.
+	text := expect(t, 0, "", "run", "--help").stdout
+	last := 0
+	for _, place := range []string{"RUN\n", "--dataset", "PARTITION: ", "--split", "LSI: ", "--epsilon", "SMOOTH: ", "--rule", "TRAIN: ", "--epochs", "LABELS: ", "--label-kmax", "COMMON\n", "--memory", "EXPERT: ", "--kernel"} {
+		at := strings.Index(text[last:], place)
+		if at < 0 {
+			t.Fatalf("ndls run --help does not have %q in its place:\n%s", place, text)
+		}
+		last += at
+	}
 }
 
 func TestUsage(t *testing.T) {
@@ -141,7 +156,16 @@ func TestUsage(t *testing.T) {
 		{"bad value", "line 1", []string{"lsi", "--run", run, "--config", yaml("probes: many\n")}},
 		{"list", "takes one value", []string{"lsi", "--run", run, "--config", yaml("probes: [1, 2]\n")}},
 		{"no mapping", "KEY: VALUE", []string{"lsi", "--run", run, "--config", yaml("- probes\n")}},
-		{"no YAML", "yaml", []string{"lsi", "--run", run, "--config", yaml("\t:\n")}},
+		{"colon without quotes", "line 1: mapping values are not allowed", []string{"lsi", "--run", run, "--config", yaml("dataset: karate:\n")}},
+		{"empty run", "--run is empty", []string{"run", "--dataset", "karate:", "--run", ""}},
+		{"empty memory", "--memory", []string{"run", "--dataset", "karate:", "--run", run, "--memory", ""}},
+		{"cache size", "--cache-size", []string{"run", "--dataset", "karate:", "--run", run, "--cache-size", "abc"}},
+		{"block columns", "--block-columns 17 is not a multiple of 16", []string{"run", "--dataset", "karate:", "--run", run, "--block-columns", "17"}},
+		{"parallel of one", "--parallel", []string{"run", "--dataset", "karate:", "--run", run, "--parallel", "rows"}},
+		{"parallel without workers", "give --workers", []string{"run", "--dataset", "karate:", "--run", run, "--parallel", "columns"}},
+		{"large limit", "[1, 16777216]", []string{"run", "--dataset", "karate:", "--run", run, "--epochs", "0"}},
+		{"no number", "--probes", []string{"lsi", "--run", run, "--probes", "2.5"}},
+		{"no YAML", "line 1", []string{"lsi", "--run", run, "--config", yaml("\t:\n")}},
 	} {
 		t.Run(tc.name, func(t *testing.T) { expect(t, ndls.ExitUsage, tc.want, tc.args...) })
 	}
@@ -580,6 +604,7 @@ func TestInputIsExplained(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	expect(t, 0, "ndls version "+ndls.Version, "--version")
 	expect(t, 0, "kernel    go", "version", "--kernel", "go")
 	var v map[string]string
 	decode(t, expect(t, 0, "", "version", "--json").stdout, &v)
@@ -587,5 +612,57 @@ func TestVersion(t *testing.T) {
 		if v[key] == "" {
 			t.Errorf("ndls version --json has no %s: %v", key, v)
 		}
+	}
+}
+
+// A run that was killed is not said to go on; what a user must know is said once, and
+// also with --quiet.
+func TestWhatAUserIsTold(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "run")
+	bare := "synthetic:nodes=300,edges=900,features=0,classes=3,seed=1"
+	r := expect(t, 0, "300 nodes", "run", "--dataset", bare, "--run", run, "--quiet")
+	if n := strings.Count(r.stderr, "level=WARN"); n != 1 || !strings.Contains(r.stderr, "has no features") {
+		t.Errorf("%d warnings, want one that stages are left out:\n%s", n, r.stderr)
+	}
+	r = expect(t, 0, "1 component,", "partition", "--dataset", "karate:", "--run", filepath.Join(dir, "karate"), "--quiet")
+	if !strings.Contains(r.stdout, "34 labelled nodes in 2 classes; splits: none") {
+		t.Errorf("partition does not tell what was imported:\n%s", r.stdout)
+	}
+
+	killed := filepath.Join(dir, "killed")
+	cmd := exec.Command(binary, "run", "--dataset", toy, "--run", killed, "--memory", "512MiB", "--epochs", "1000000", "--runs", "1")
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(pipe); lines.Scan(); {
+		if strings.Contains(lines.Text(), "msg=begin stage=train") {
+			if r := expect(t, 0, "RUNNING", "inspect", "--run", killed); strings.Contains(r.stdout, "no process") {
+				t.Errorf("while it runs: %s", r.stdout)
+			}
+			_ = cmd.Process.Kill()
+		}
+	}
+	_ = cmd.Wait()
+	expect(t, 0, "no process works on it", "inspect", "--run", killed)
+}
+
+func TestForecast(t *testing.T) {
+	args := []string{"plan", "--nodes", "111059956", "--edges", "1615000000", "--features", "128", "--classes", "172", "--training", "1200000", "--memory", "40GiB"}
+	r := expect(t, 0, "total", args...)
+	for _, option := range []string{"--runs 1", "--targets labelled"} {
+		if !strings.Contains(r.stdout, option) {
+			t.Errorf("the plan does not name %s:\n%s", option, r.stdout)
+		}
+	}
+	// What is said to be saved is what a plan with the option says.
+	saving := regexp.MustCompile(`--runs 1 +(\S+) in place`).FindStringSubmatch(r.stdout)
+	other := expect(t, 0, "total", append(args, "--runs", "1")...)
+	if total := regexp.MustCompile(`total .* (\S+) *\n`).FindStringSubmatch(other.stdout); saving == nil || total == nil || saving[1] != total[1] {
+		t.Errorf("said %v, is %v", saving, total)
 	}
 }

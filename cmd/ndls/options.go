@@ -10,6 +10,8 @@ import (
 // planFlags are the flags of a verb that are part of the plan. The ones given
 // are laid over the plan that the run directory has, or the defaults.
 type planFlags struct {
+	// group is the stage whose options are added, for the help.
+	group string
 	set   *pflag.FlagSet
 	given ndls.Options
 	lay   map[string]func(*ndls.Options)
@@ -32,48 +34,55 @@ func (f *planFlags) over(o *ndls.Options) {
 func add[T any](f *planFlags, bind func(p *T, name string, value T, usage string), name string, field func(*ndls.Options) *T, usage string) {
 	p := field(&f.given)
 	bind(p, name, *p, usage)
+	inGroup(f.set, f.group, name)
 	f.lay[name] = func(dst *ndls.Options) { *field(dst) = *field(&f.given) }
 }
 
 func (f *planFlags) seed() *planFlags {
+	f.group = groupRun
 	add(f, f.set.Uint64Var, "seed", func(p *ndls.Options) *uint64 { return &p.Seed }, "seed of everything random")
 	return f
 }
 
 func (f *planFlags) precision() *planFlags {
+	f.group = groupSmooth
 	add(f, f.set.StringVar, "precision", func(p *ndls.Options) *string { return &p.Precision }, "rows between hops and smoothed rows: float32 or float16")
 	return f
 }
 
 func (f *planFlags) partition() *planFlags {
+	f.group = groupPartition
 	add(f, f.set.StringVar, "features", func(p *ndls.Options) *string { return &p.Partition.Features }, `"none" leaves the features out`)
 	add(f, f.set.StringVar, "normalize", func(p *ndls.Options) *string { return &p.Partition.Normalize }, "feature rows: auto (l1 if sparse), l1 or none")
 	add(f, f.set.StringVar, "split", func(p *ndls.Options) *string { return &p.Partition.Split }, "random:TRAIN,VALID nodes of each class, the rest for testing (default the published split)")
-	add(f, f.set.IntVar, "interval-blocks", func(p *ndls.Options) *int { return &p.Partition.IntervalBlocks }, "2^20-row blocks of an edge shard")
+	add(f, f.set.IntVar, "interval-blocks", func(p *ndls.Options) *int { return &p.Partition.IntervalBlocks }, "size of an edge shard in blocks of 1,048,576 nodes")
 	return f
 }
 
 func (f *planFlags) lsi() *planFlags {
-	add(f, f.set.StringVar, "lsi", func(p *ndls.Options) *string { return &p.LSI.Mode }, "influence-sketch, influence-exact, feature or feature-sketch")
-	add(f, f.set.IntVar, "probes", func(p *ndls.Options) *int { return &p.LSI.Probes }, "random columns of the sketch modes")
-	add(f, f.set.Float64Var, "epsilon", func(p *ndls.Options) *float64 { return &p.LSI.Epsilon }, "distance from the stationary state below which a node has settled")
-	add(f, f.set.Float64Var, "r", func(p *ndls.Options) *float64 { return &p.LSI.R }, "convolution coefficient in [0, 1]")
-	add(f, f.set.IntVar, "kmax", func(p *ndls.Options) *int { return &p.LSI.Kmax }, "hops of a node that never settles")
-	add(f, f.set.StringVar, "stationary", func(p *ndls.Options) *string { return &p.LSI.Stationary }, "stationary state per component or global")
-	add(f, f.set.StringVar, "active", func(p *ndls.Options) *string { return &p.LSI.Active }, "rows that are recomputed: exact, or settled: not --slack hops after their last own one")
-	add(f, f.set.IntVar, "slack", func(p *ndls.Options) *int { return &p.LSI.Slack }, "hops for which a settled row is recomputed still")
+	f.group = groupLSI
+	add(f, f.set.StringVar, "lsi", func(p *ndls.Options) *string { return &p.LSI.Mode }, "how distances are measured: influence-sketch (random probes; the choice for large graphs), influence-exact (the paper's definition; small graphs only), feature (on the features, as the authors' code does) or feature-sketch (on random mixtures of the features)")
+	add(f, f.set.IntVar, "probes", func(p *ndls.Options) *int { return &p.LSI.Probes }, "random columns with which the sketch modes estimate distances: more are more exact and take longer")
+	add(f, f.set.Float64Var, "epsilon", func(p *ndls.Options) *float64 { return &p.LSI.Epsilon }, "a node has settled, and K is known, when its distance from the stationary state falls below this")
+	add(f, f.set.Float64Var, "r", func(p *ndls.Options) *float64 { return &p.LSI.R }, "how a neighbour is weighed by degrees: 0.5 symmetrically, 0 by the receiving node's degree, 1 by the sending node's")
+	add(f, f.set.IntVar, "kmax", func(p *ndls.Options) *int { return &p.LSI.Kmax }, "largest K: the hops of a node whose distance never falls below --epsilon")
+	add(f, f.set.StringVar, "stationary", func(p *ndls.Options) *string { return &p.LSI.Stationary }, "the state that hops tend to: of each connected component, or one global state for the whole graph (the paper's equation 2)")
+	add(f, f.set.StringVar, "active", func(p *ndls.Options) *string { return &p.LSI.Active }, "exact computes every row at every hop; settled stops computing a row --slack hops after the row itself has settled, which saves time and changes smoothed rows a little")
+	add(f, f.set.IntVar, "slack", func(p *ndls.Options) *int { return &p.LSI.Slack }, "with --active settled: hops for which a row that has settled is still computed, for its neighbours")
 	return f
 }
 
 func (f *planFlags) smooth() *planFlags {
-	add(f, f.set.StringVar, "rule", func(p *ndls.Options) *string { return &p.Smooth.Rule }, "ndls, ndls-reference, sgc, s2gc or gbp")
-	add(f, f.set.Float64Var, "alpha", func(p *ndls.Options) *float64 { return &p.Smooth.Alpha }, "residual share of ndls-reference and s2gc, decay of gbp")
+	f.group = groupSmooth
+	add(f, f.set.StringVar, "rule", func(p *ndls.Options) *string { return &p.Smooth.Rule }, "what smoothed features are: ndls (the paper: the average over hops 0 to K), ndls-reference (what the authors' released code computes), sgc (the last of --hops hops), s2gc or gbp (weighted sums over --hops hops)")
+	add(f, f.set.Float64Var, "alpha", func(p *ndls.Options) *float64 { return &p.Smooth.Alpha }, "weight of the node's own features in ndls-reference and s2gc; in gbp, by how much later hops count less")
 	add(f, f.set.IntVar, "hops", func(p *ndls.Options) *int { return &p.Smooth.Hops }, "hops of sgc, s2gc and gbp")
-	add(f, f.set.StringVar, "targets", func(p *ndls.Options) *string { return &p.Smooth.Targets }, "rows that are written: all, labelled, or a file of input ids")
+	add(f, f.set.StringVar, "targets", func(p *ndls.Options) *string { return &p.Smooth.Targets }, "nodes whose smoothed features are written: all, labelled, or a file of input ids, one a line")
 	return f
 }
 
 func (f *planFlags) train() *planFlags {
+	f.group = groupTrain
 	add(f, f.set.IntVar, "hidden", func(p *ndls.Options) *int { return &p.Train.Hidden }, "width of the hidden layers")
 	add(f, f.set.IntVar, "layers", func(p *ndls.Options) *int { return &p.Train.Layers }, "linear layers; 1 is logistic regression")
 	add(f, f.set.Float64Var, "dropout", func(p *ndls.Options) *float64 { return &p.Train.Dropout }, "share of hidden values dropped in training")
@@ -89,9 +98,10 @@ func (f *planFlags) train() *planFlags {
 }
 
 func (f *planFlags) labels() *planFlags {
-	add(f, f.set.StringVar, "label-rule", func(p *ndls.Options) *string { return &p.Labels.Rule }, "rule of label smoothing: ndls or ndls-reference")
-	add(f, f.set.Float64Var, "label-alpha", func(p *ndls.Options) *float64 { return &p.Labels.Alpha }, "residual share of --label-rule ndls-reference")
-	add(f, f.set.Float64Var, "label-epsilon", func(p *ndls.Options) *float64 { return &p.Labels.Epsilon }, "--epsilon of label smoothing (default --epsilon)")
-	add(f, f.set.IntVar, "label-kmax", func(p *ndls.Options) *int { return &p.Labels.Kmax }, "--kmax of label smoothing")
+	f.group = groupLabels
+	add(f, f.set.StringVar, "label-rule", func(p *ndls.Options) *string { return &p.Labels.Rule }, "rule of label smoothing: ndls (the paper) or ndls-reference (the authors' code)")
+	add(f, f.set.Float64Var, "label-alpha", func(p *ndls.Options) *float64 { return &p.Labels.Alpha }, "weight of the node's own soft labels in --label-rule ndls-reference")
+	add(f, f.set.Float64Var, "label-epsilon", func(p *ndls.Options) *float64 { return &p.Labels.Epsilon }, "distance below which a node has settled for label smoothing (default that of --epsilon)")
+	add(f, f.set.IntVar, "label-kmax", func(p *ndls.Options) *int { return &p.Labels.Kmax }, "largest number of hops of label smoothing; if labels come out worse than before, try 1")
 	return f
 }

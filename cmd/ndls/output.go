@@ -58,8 +58,8 @@ func (v *stageVerb) print(ctx context.Context, d *ndls.Directory) error {
 	if !whole {
 		return nil
 	}
-	fmt.Fprintf(v.stdout, "%s: %d nodes, %d edges, %d features, %d classes\n",
-		report.Dataset.Name, report.Dataset.Nodes, report.Dataset.Edges, report.Dataset.Features, report.Dataset.Classes)
+	fmt.Fprintf(v.stdout, "%s: %s, %s, %s, %s\n", report.Dataset.Name, count(report.Dataset.Nodes, "node"),
+		count(report.Dataset.Edges, "edge"), count(int64(report.Dataset.Features), "feature"), count(int64(report.Dataset.Classes), "class"))
 	if report.LSI != nil {
 		describeLSI(v.stdout, report.LSI)
 	}
@@ -79,8 +79,11 @@ func (v *stageVerb) print(ctx context.Context, d *ndls.Directory) error {
 func describe(w io.Writer, x ndls.StageRecord, sum ndls.Graph) {
 	switch {
 	case x.Stage == ndls.StagePartition:
-		fmt.Fprintf(w, "%s: %d nodes, %d edges (of %d rows: %d self-loops, %d repeated), %d components, largest %d\n",
-			sum.Name, sum.Nodes, sum.Edges, sum.InputRows, sum.SelfLoops, sum.Repeated, sum.Components, sum.LargestComponent)
+		fmt.Fprintf(w, "%s: %s, %s (of %s: %s, %d repeated), %s, the largest of %s\n",
+			sum.Name, count(sum.Nodes, "node"), count(sum.Edges, "edge"), count(sum.InputRows, "row"),
+			count(sum.SelfLoops, "self-loop"), sum.Repeated, count(sum.Components, "component"), count(sum.LargestComponent, "node"))
+		fmt.Fprintf(w, "%s; %s in %s; splits: %s\n", count(int64(sum.Features), "feature"),
+			count(sum.Labelled, "labelled node"), count(int64(len(sum.Classes)), "class"), describeSplits(sum.Splits))
 	case x.LSI != nil:
 		describeLSI(w, x.LSI)
 	case x.Accuracy != nil:
@@ -88,6 +91,31 @@ func describe(w io.Writer, x ndls.StageRecord, sum ndls.Graph) {
 	default:
 		fmt.Fprintf(w, "%s: %d rows in %.1f s\n", x.Stage, x.Rows, x.Seconds)
 	}
+}
+
+// count is a number with what is counted, in the singular or the plural.
+func count(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if strings.HasSuffix(what, "s") {
+		what += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// describeSplits says how many nodes each split has.
+func describeSplits(splits map[string]int64) string {
+	var parts []string
+	for _, name := range []string{"train", "valid", "test"} {
+		if n, ok := splits[name]; ok {
+			parts = append(parts, fmt.Sprintf("%d %s", n, name))
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
 }
 
 // printPlanned compares what stages took with what was planned.
@@ -110,7 +138,7 @@ func printPlanned(w io.Writer, rec *ndls.Record, stages []ndls.Stage) {
 		} {
 			fmt.Fprintf(t, "\t%s | %s", mem.Bytes(pair[0]), mem.Bytes(pair[1]))
 		}
-		fmt.Fprintf(t, "\t%d | %d\t%s | %s\t\n", p.Passes, x.Passes, duration(p.Seconds), duration(x.Seconds))
+		fmt.Fprintf(t, "\t%d | %d\t%s | %s\t\n", p.Passes, x.Passes, plannedTime(*p), duration(x.Seconds))
 	}
 	_ = t.Flush()
 }

@@ -14,5 +14,6 @@ nodes by descending degree, and commits edge shards, the node table and feature
 tiles. ndls run --help lists the dataset URIs.`)
 	v.datasetFlag(cmd)
 	v.plan.partition()
+	cmd.Example = `  ndls partition --dataset planetoid:DIR/cora --run RUN`
 	return cmd
 }

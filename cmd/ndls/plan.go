@@ -31,8 +31,8 @@ once; without one, --half-features says that every feature is exactly a float16.
 			}
 			c.Options = flags.over
 			c.Resources = a.resources()
-			list, err := ndls.Plan(ctx, c)
-			if printErr := a.printFigures(list); printErr != nil {
+			f, err := ndls.Plan(ctx, c)
+			if printErr := a.printForecast(f); printErr != nil {
 				return printErr
 			}
 			return err
@@ -51,26 +51,54 @@ once; without one, --half-features says that every feature is exactly a float16.
 	// Here --features is the width of a feature row, or "none".
 	flags = newPlanFlags(cmd).partition().lsi().smooth().train().labels()
 	f.Lookup("features").Usage = `width of a feature row, or "none"`
+	cmd.Example = `  ndls plan --dataset ogb:DIR --memory 48GiB
+  ndls plan --nodes 111059956 --edges 1615000000 --features 128 --classes 172 --workers 4`
 	return cmd
 }
 
-func (a *app) printFigures(list []ndls.Figures) error {
+func (a *app) printForecast(f ndls.Forecast) error {
 	if a.json {
-		for _, x := range list {
+		for _, x := range f.Stages {
 			if err := a.line(x); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
+	if len(f.Stages) == 0 {
+		return nil
+	}
 	t := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "stage\tmemory\tat least\tdisk\tpeak disk\tread\twritten\tnetwork\tpasses\tcolumns\ttime\t")
-	for _, x := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t\n", x.Stage, mem.Bytes(x.PeakBytes), mem.Bytes(x.LeastBytes),
+	row := func(name, columns string, x ndls.Figures) {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n", name, mem.Bytes(x.PeakBytes), mem.Bytes(x.LeastBytes),
 			mem.Bytes(x.DiskBytes), mem.Bytes(x.PeakDiskBytes), mem.Bytes(x.BytesRead), mem.Bytes(x.BytesWritten),
-			mem.Bytes(x.NetworkBytes), x.Passes, x.ColumnsPerPass, duration(x.Seconds))
+			mem.Bytes(x.NetworkBytes), x.Passes, columns, plannedTime(x))
 	}
-	return t.Flush()
+	for _, x := range f.Stages {
+		row(string(x.Stage), strconv.Itoa(x.ColumnsPerPass), x)
+	}
+	row("total", "", f.Total)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i, s := range f.Savings {
+		if i == 0 {
+			fmt.Fprintln(a.stdout, "\nwhat saves most, each by itself, and changes results:")
+		}
+		fmt.Fprintf(a.stdout, "  %-20s %s in place of %s, peak disk %s in place of %s\n", s.Option,
+			duration(s.Total.Seconds), duration(f.Total.Seconds), mem.Bytes(s.Total.PeakDiskBytes), mem.Bytes(f.Total.PeakDiskBytes))
+	}
+	return nil
+}
+
+// plannedTime is the time that a stage is planned to take. The time of a short training is
+// not known: it is not proportional to what a plan counts.
+func plannedTime(x ndls.Figures) string {
+	if x.Stage == ndls.StageTrain && x.Seconds < 1 {
+		return "–"
+	}
+	return duration(x.Seconds)
 }
 
 // duration prints seconds, rounded to what an estimate is worth.

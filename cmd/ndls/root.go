@@ -51,7 +51,14 @@ func (a *app) root() *cobra.Command {
 		Short: "Node dependent local smoothing of graphs that do not fit in memory",
 		Long: `ndls smooths the features and labels of a graph, each node over as many hops
 as it takes to come near the stationary state, and trains a classifier in
-between. Memory is a budget: edges and wide rows stay on disk.` + exitStatus,
+between. Memory is a budget: edges and wide rows stay on disk.
+
+K, the local smoothing iteration, is the number of hops after which the influence of
+the graph on a node is within --epsilon of what it tends to.`,
+		Example: `  ndls run --dataset planetoid:DIR/cora --run RUN
+  ndls plan --nodes 111059956 --edges 1615000000 --features 128 --classes 172
+  ndls export --run RUN --what smoothed --format npy --out smoothed.npy`,
+		Version:       ndls.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,7 +75,9 @@ between. Memory is a budget: edges and wide rows stay on disk.` + exitStatus,
 	f.StringVar(&a.config, "config", "", "YAML file with a key for each flag; flags on the command line win")
 	f.StringVar(&a.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.BoolVar(&a.json, "json", false, "one JSON object a line on stdout")
-	f.BoolVar(&a.quiet, "quiet", false, "no progress, warnings and errors only")
+	f.BoolVar(&a.quiet, "quiet", false, "no progress, and of the log warnings and errors only; results are printed")
+	inGroup(f, groupExpert, "kernel")
+	root.SetHelpFunc(help)
 	root.AddCommand(
 		a.runCommand(), a.partitionCommand(), a.lsiCommand(), a.smoothCommand(), a.trainCommand(),
 		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(),
@@ -92,7 +101,7 @@ const waiting = 1
 // shown, and the logger is set.
 func (a *app) command(use, short, long string, do func(ctx context.Context, cmd *cobra.Command) error) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Long: long + exitStatus, Args: cobra.NoArgs,
+		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.started = true
 			if err := a.checkCommon(cmd); err != nil {

@@ -51,6 +51,9 @@ DATASET URIS
 	v.plan.precision().partition().lsi().smooth().train().labels()
 	cmd.Flags().IntVar(&workers, "workers", 0, "worker processes to start (default none: this process works)")
 	parallelFlag(cmd, &parallel, "auto")
+	cmd.Example = `  ndls run --dataset planetoid:DIR/cora --run RUN --batch-size 0
+  ndls run --dataset 'edges:EDGES.csv?features=X.npy&labels=Y.csv' --split random:20,30 --run RUN
+  ndls run --dataset ogb:DIR --run RUN --memory 48GiB --workers 4`
 	return cmd
 }
 

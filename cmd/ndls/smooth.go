@@ -13,5 +13,7 @@ func (a *app) smoothCommand() *cobra.Command {
 them as Arrow files. It needs the output of ndls lsi.`)
 	v.columnsFlag(cmd)
 	v.plan.precision().smooth()
+	cmd.Example = `  ndls smooth --run RUN
+  ndls smooth --run RUN --rule sgc --hops 4 --resume=false`
 	return cmd
 }

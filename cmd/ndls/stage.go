@@ -36,27 +36,32 @@ func (v *stageVerb) command(use, short, long string) *cobra.Command {
 	v.runFlag(cmd)
 	v.cacheFlags(cmd)
 	cmd.Flags().BoolVar(&v.resume, "resume", true, "continue what is there; --resume=false discards the output of these stages and of those that read it")
+	inGroup(cmd.Flags(), groupRun, "run", "resume")
 	v.plan = newPlanFlags(cmd)
 	v.plan.seed()
 	return cmd
 }
 
 func (a *app) columnsFlag(cmd *cobra.Command) {
-	cmd.Flags().IntVar(&a.blockColumns, "block-columns", 0, "columns of a column block (default as many as --memory holds)")
+	cmd.Flags().IntVar(&a.blockColumns, "block-columns", 0, "feature or label columns that are smoothed at a time, a multiple of 16 (default as many as --memory holds)")
+	inGroup(cmd.Flags(), groupExpert, "block-columns")
 }
 
 // cacheFlags adds --cache and --cache-size.
 func (a *app) cacheFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.cache, "cache", "", "local folder, of this process alone, for copies of what is read from s3:// (default in --scratch)")
 	cmd.Flags().StringVar(&a.cacheSize, "cache-size", "", "largest size of the cache, such as 200GiB (default half of what is free on its disk)")
+	inGroup(cmd.Flags(), groupExpert, "cache", "cache-size")
 }
 
 func (v *stageVerb) datasetFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&v.dataset, "dataset", "", "dataset URI, such as planetoid:DIR/cora (required to start)")
+	inGroup(cmd.Flags(), groupRun, "dataset")
 }
 
 func (v *stageVerb) softLabelsFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&v.softLabels, "soft-labels", "", "soft labels of another model: an Arrow file of id and probability")
+	inGroup(cmd.Flags(), groupLabels, "soft-labels")
 }
 
 // config is what the flags say.

@@ -38,6 +38,7 @@ run stood last. It proves with --keys or a token that it belongs to the job.`,
 	cmd.Flags().StringVar(&a.runDir, "run", "", "run directory")
 	trustFlags(cmd, &s.Trust)
 	coordinatorFlag(cmd, &s.Coordinator)
+	cmd.Example = `  ndls status --run /shared/RUN --keys KEYS`
 	return cmd
 }
 
@@ -74,7 +75,7 @@ func printStatus(w io.Writer, st ndls.Status) error {
 		return err
 	}
 	if len(st.Losses) > 0 {
-		fmt.Fprintf(w, "\n%d attempts were lost, %s of work\n", len(st.Losses), duration(st.SecondsLost))
+		fmt.Fprintf(w, "\n%s lost, %s of work\n", count(int64(len(st.Losses)), "attempt"), duration(st.SecondsLost))
 	}
 	return nil
 }

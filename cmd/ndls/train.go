@@ -13,5 +13,6 @@ func (a *app) trainCommand() *cobra.Command {
 nodes, keeps for each the epoch that is best on the validation nodes, and commits
 the models and the soft labels of all nodes. It needs the output of ndls smooth.`)
 	v.plan.train()
+	cmd.Example = `  ndls train --run RUN --hidden 256 --runs 5`
 	return cmd
 }

@@ -32,5 +32,6 @@ damaged file and ends with status 4 if there is one.`,
 			return err
 		})
 	a.runFlag(cmd)
+	cmd.Example = `  ndls verify --run RUN`
 	return cmd
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) versionCommand() *cobra.Command {
-	return a.command("version", "version, commit, and the kernel in use",
+	cmd := a.command("version", "version, commit, and the kernel in use",
 		`version prints what this binary was built from and the kernel it chooses on this
 processor.`,
 		func(context.Context, *cobra.Command) error {
@@ -32,4 +32,6 @@ processor.`,
 			}
 			return nil
 		})
+	cmd.Example = `  ndls version --json`
+	return cmd
 }

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"ndls"
+)
+
+// The groups in which the help lists options, by the stage that they are of.
+const (
+	groupRun       = "RUN"
+	groupVerb      = "OPTIONS"
+	groupPartition = "PARTITION: the import and the cut into shards"
+	groupLSI       = "LSI: how many hops each node gets"
+	groupSmooth    = "SMOOTH: the smoothed features"
+	groupTrain     = "TRAIN: the classifier"
+	groupLabels    = "LABELS: smoothing of what the classifier says"
+	groupCommon    = "COMMON"
+	groupExpert    = "EXPERT: none of these changes results"
+)
+
+var groups = []string{groupRun, groupVerb, groupPartition, groupLSI, groupSmooth, groupTrain, groupLabels, groupCommon, groupExpert}
+
+// groupKey is the annotation of a flag that holds its group.
+const groupKey = "group"
+
+// inGroup puts flags into a group of the help.
+func inGroup(f *pflag.FlagSet, group string, names ...string) {
+	for _, name := range names {
+		_ = f.SetAnnotation(name, groupKey, []string{group})
+	}
+}
+
+// helpColumns is the width to which the help is wrapped.
+const helpColumns = 100
+
+// help prints what a verb does, examples, its options by stage and the exit statuses.
+func help(cmd *cobra.Command, _ []string) {
+	w := cmd.OutOrStdout()
+	fmt.Fprintf(w, "%s\n\nUSAGE\n  %s\n", strings.TrimSpace(cmd.Long), cmd.UseLine())
+	if cmd.Example != "" {
+		fmt.Fprintf(w, "\nEXAMPLES\n%s\n", strings.TrimRight(cmd.Example, "\n"))
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "\nCOMMANDS\n")
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
+				fmt.Fprintf(w, "  %-14s %s\n", c.Name(), c.Short)
+			}
+		}
+	}
+	printOptions(w, cmd)
+	fmt.Fprintf(w, "\nEXIT STATUS\n")
+	for _, x := range ndls.Exits {
+		fmt.Fprintf(w, "  %-4d %s\n", x.Status, x.Meaning)
+	}
+}
+
+// printOptions lists the flags of cmd by group.
+func printOptions(w io.Writer, cmd *cobra.Command) {
+	sets := map[string]*pflag.FlagSet{}
+	put := func(standard string) func(*pflag.Flag) {
+		return func(f *pflag.Flag) {
+			group := standard
+			if g := f.Annotations[groupKey]; len(g) > 0 {
+				group = g[0]
+			}
+			if sets[group] == nil {
+				sets[group] = pflag.NewFlagSet(group, pflag.ContinueOnError)
+			}
+			if sets[group].Lookup(f.Name) == nil {
+				sets[group].AddFlag(f)
+			}
+		}
+	}
+	inherited := cmd.InheritedFlags()
+	if cmd == cmd.Root() {
+		inherited = cmd.PersistentFlags()
+	}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name == "help" || f.Name == "version" || inherited.Lookup(f.Name) != nil {
+			put(groupCommon)(f)
+		} else {
+			put(groupVerb)(f)
+		}
+	})
+	inherited.VisitAll(put(groupCommon))
+	for _, group := range groups {
+		if set := sets[group]; set != nil {
+			fmt.Fprintf(w, "\n%s\n%s", group, set.FlagUsagesWrapped(helpColumns))
+		}
+	}
+	for group := range sets {
+		if !slices.Contains(groups, group) {
+			panic("no group of the help: " + group)
+		}
+	}
+}
