@@ -11,11 +11,11 @@ import (
 	"ndls/spmv"
 )
 
-// room is where column blocks of some columns have to fit, beside held bytes,
+// capacity is what column blocks of some columns have to fit, beside held bytes,
 // degrees and components.
-func (s *stage) room(columns int, held int64) hops.Room {
+func (s *stage) capacity(columns int, held int64) hops.Capacity {
 	free := s.budget() - held - s.graphBytes()
-	r := hops.Room{
+	r := hops.Capacity{
 		Nodes: s.part, Others: s.Nodes - s.part, Components: s.Components, Free: free,
 		Resident: s.workers == 1 && hops.Resident(s.stream(), free),
 		Threads:  s.threads, Precision: s.precision(), Columns: columns, Asked: s.res.BlockColumns,
@@ -42,8 +42,8 @@ func (s *stage) precision() spmv.Precision {
 }
 
 // fits records the memory of column blocks in r, beside held bytes. need is what
-// they take in a room; in one without space, that is the least.
-func (s *stage) fits(r hops.Room, held int64, need func(hops.Room) int64) {
+// they take with some capacity, and the least that they can take where that is none.
+func (s *stage) fits(r hops.Capacity, held int64, need func(hops.Capacity) int64) {
 	held += s.graphBytes()
 	peak := held + need(r)
 	if r.Resident {
@@ -65,7 +65,7 @@ func (s *stage) fits(r hops.Room, held int64, need func(hops.Room) int64) {
 }
 
 // streams adds passes: each reads all edges, unless they are in memory.
-func (s *stage) streams(r hops.Room, w hops.Work, l spmv.Layout) {
+func (s *stage) streams(r hops.Capacity, w hops.Work, l spmv.Layout) {
 	s.Passes += w.Passes
 	s.ColumnsPerPass = l.Columns
 	s.BytesRead = min(s.BytesRead+w.Read, hops.MostBytes)
@@ -119,8 +119,8 @@ func (s *stage) lsi() {
 // findLSI is one run of the LSI engine, beside held bytes.
 func (s *stage) findLSI(width int, epsilon float64, kmax int, held int64) {
 	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: s.settled(), Slack: s.plan.LSI.Slack}
-	r := s.room(width, held)
-	s.fits(r, held, func(r hops.Room) int64 {
+	r := s.capacity(width, held)
+	s.fits(r, held, func(r hops.Capacity) int64 {
 		_, need, _ := o.Plan(r)
 		return need
 	})
@@ -134,8 +134,8 @@ func (s *stage) columns(o smooth.Options, columns, last int, held int64, half bo
 	o.Settled = s.settled() && o.Rule.NodeDependent
 	o.Slack = s.plan.LSI.Slack
 	whole := granules(columns) * spmv.Granule
-	r := s.room(whole, held)
-	s.fits(r, held, func(r hops.Room) int64 {
+	r := s.capacity(whole, held)
+	s.fits(r, held, func(r hops.Capacity) int64 {
 		_, need, _ := o.Plan(r)
 		return need
 	})
@@ -153,7 +153,7 @@ func (s *stage) columns(o smooth.Options, columns, last int, held int64, half bo
 // columns once more.
 func (s *stage) checkSettled(o smooth.Options, last int, held, tiles int64) {
 	o.Settled = false
-	r := s.room(spmv.Granule, held)
+	r := s.capacity(spmv.Granule, held)
 	o, _, err := o.Plan(r)
 	if err != nil {
 		return // what has more columns does not fit either

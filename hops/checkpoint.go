@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"ndls/group"
 	"ndls/spmv"
 )
 
@@ -39,26 +40,9 @@ type Checkpoints struct {
 	Resumed func(hop int, why error)
 }
 
-// After is called after each hop that another one follows.
-func (c Checkpoints) After(ctx context.Context, hop int, write func(io.Writer) error) error {
-	stop := c.Stop != nil && c.Stop()
-	if c.Save != nil && (stop || c.Due != nil && c.Due()) {
-		if err := c.Save(ctx, hop, write); err != nil {
-			return fmt.Errorf("hops: saving the state at hop %d: %w", hop, err)
-		}
-	}
-	if stop {
-		return fmt.Errorf("hops: hop %d: %w", hop, ErrStopped)
-	}
-	return nil
-}
-
-// After is [Checkpoints.After]; where the graph is shared out all workers save, and
-// stop, where one of them has to.
+// After is called after each hop that another one follows. All workers of the group
+// save if one of them has to, and all stop if one of them has to.
 func (g Graph) After(ctx context.Context, c Checkpoints, hop int, write func(io.Writer) error) error {
-	if g.Peers == nil {
-		return c.After(ctx, hop, write)
-	}
 	const save, stop = 1, 2
 	wish := 0
 	if c.Stop != nil && c.Stop() {
@@ -66,22 +50,28 @@ func (g Graph) After(ctx context.Context, c Checkpoints, hop int, write func(io.
 	} else if c.Due != nil && c.Due() {
 		wish = save
 	}
-	wish, err := g.Most(wish)
+	wish, err := group.Max(ctx, g.Group, wish)
 	if err != nil {
-		return fmt.Errorf("hops: hop %d: %w", hop, err)
+		return fmt.Errorf("hop %d: %w", hop, err)
 	}
-	c.Stop = func() bool { return wish == stop }
-	c.Due = func() bool { return wish == save }
-	return c.After(ctx, hop, write)
+	if c.Save != nil && wish >= save {
+		if err := c.Save(ctx, hop, write); err != nil {
+			return fmt.Errorf("saving the state at hop %d: %w", hop, err)
+		}
+	}
+	if wish == stop {
+		return fmt.Errorf("hop %d: %w", hop, ErrStopped)
+	}
+	return nil
 }
 
-// Begin lets header and then body take in c.From, if there is one, and says whether
-// they did. Header says what hop it is, and what else has to be the same where a
-// graph is shared out: there body is called, which may exchange values, if all
-// workers have states of the same place, and goes for nothing unless all of them
-// took theirs in. Where it did not everything has to be set up anew. The error is that
-// of the exchange.
-func (g Graph) Begin(c Checkpoints, header func(*StateReader) (place []int, err error), body func(*StateReader) error) (bool, error) {
+// Begin reads c.From, if that is not nil, and says whether all workers of the group go
+// on from their states. header reads where a state is: first its hop, then all else
+// that must be the same for all workers. If every worker holds a state of the same
+// place, body loads it on all of them; body may exchange values. If any worker cannot
+// load its state, Begin returns false on all workers, and each has to set up everything
+// anew. The error is that of the exchange.
+func (g Graph) Begin(ctx context.Context, c Checkpoints, header func(*StateReader) (place []int, err error), body func(*StateReader) error) (bool, error) {
 	var r *StateReader
 	var place []int
 	var why error
@@ -93,22 +83,22 @@ func (g Graph) Begin(c Checkpoints, header func(*StateReader) (place []int, err 
 			place = nil
 		}
 	}
-	taken, err := g.same(place)
+	taken, err := group.Same(ctx, g.Group, place)
 	if err == nil && taken {
 		if why = body(r); why != nil {
 			place = nil
 		}
-		taken, err = g.same(place)
+		taken, err = group.Same(ctx, g.Group, place)
 	}
 	if err != nil {
-		return false, fmt.Errorf("hops: going on from states: %w", err)
+		return false, fmt.Errorf("going on from states: %w", err)
 	}
 	if c.From != nil && c.Resumed != nil {
 		hop := 0
 		if taken {
 			hop = place[0]
 		} else if why == nil {
-			why = fmt.Errorf("hops: other workers have no state of the same hop: %w", ErrState)
+			why = fmt.Errorf("other workers have no state of the same hop: %w", ErrState)
 		}
 		c.Resumed(hop, why)
 	}
@@ -131,8 +121,8 @@ type Origin struct {
 // Origin is that of a state of an engine.
 func (g Graph) Origin(engine string, c Checkpoints, p spmv.Precision) Origin {
 	o := Origin{Engine: engine, Identity: c.Identity, Nodes: g.Source.NumNodes(), Edges: NumEdges(g.Source), Precision: p.String()}
-	if g.Peers != nil {
-		o.Row, _, o.All = g.Peers.Range()
+	if first, last, all := g.Group.Range(); last-first < all {
+		o.Row, o.All = first, all
 	}
 	return o
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"ndls/group"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/stationary"
@@ -26,10 +27,10 @@ type Graph struct {
 	// Filter gives the edges of src into the rows that keep names. nil never
 	// writes a stream anew.
 	Filter func(ctx context.Context, src packed.Source, keep func(row int64) bool) (Stream, error)
-	// Peers is set where other workers have the other rows: then Source (see
-	// [Slice]), Degree, State (see [Share]) and what the engines are given are of
-	// this worker's rows, numbered from the first of them, and Filter is nil.
-	Peers Peers
+	// Group has the workers that share the rows of the graph. Source (see [Slice]),
+	// Degree, State and what the engines are given are of this worker's rows,
+	// numbered from the first of them. If there are other workers, Filter is nil.
+	Group group.Group
 }
 
 // Stream is a source that gives its memory and disk space back.
@@ -53,15 +54,12 @@ type Rows func(put func(rows []float32) error) error
 
 // NewBlock maps a column block of the graph.
 func (g Graph) NewBlock(l spmv.Layout) (*spmv.Block, error) {
-	if g.Peers != nil {
-		return spmv.NewShared(g.Budget, g.Kernel, g.Peers, l, g.Threads, g.Scratch)
-	}
-	return spmv.NewBlock(g.Budget, g.Kernel, g.Source.NumNodes(), l, g.Threads, g.Scratch)
+	return spmv.NewBlock(g.Budget, g.Kernel, g.Group, l, g.Threads, g.Scratch)
 }
 
 // Fill puts rows of X in the block as Z = D̃^(−r) X. Where mean is not nil it
 // becomes the stationary rows, which are subtracted.
-func (g Graph) Fill(b *spmv.Block, x Rows, mean *stationary.Mean) error {
+func (g Graph) Fill(ctx context.Context, b *spmv.Block, x Rows, mean *stationary.Mean) error {
 	stride := b.Layout().Columns
 	if err := b.Fill(func(put func([]float32) error) error {
 		first := int64(0)
@@ -73,7 +71,7 @@ func (g Graph) Fill(b *spmv.Block, x Rows, mean *stationary.Mean) error {
 	}); err != nil || mean == nil {
 		return err
 	}
-	if err := g.Chain(mean.Sums(), func() error {
+	if err := g.Group.OrderedSum(ctx, mean.Sums(), func() error {
 		return b.Visit(func(first int64, rows []float32) error {
 			mean.Add(first, rows)
 			return nil
@@ -147,7 +145,7 @@ func (w *Walk) Next(ctx context.Context, left int, sink spmv.Sink) (edges int64,
 		}
 	}
 	start := time.Now()
-	edges, err = w.pass.Run(w.b, sink, w.closure.settle(w.hop))
+	edges, err = w.pass.Run(ctx, w.b, sink, w.closure.settle(w.hop))
 	w.Seconds += time.Since(start).Seconds()
 	w.EdgesStreamed += edges
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"ndls/group"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/stationary"
@@ -39,12 +40,13 @@ func start(t *testing.T, g testgraph.Graph, filter func(context.Context, packed.
 		t.Fatal(err)
 	}
 	comp, count := g.Components()
-	state, err := stationary.New(b, g.Degree(), comp, count, 0.5)
+	solo := group.Solo(int64(len(g.Adj)))
+	state, err := stationary.New(t.Context(), solo, b, stationary.Nodes{Degree: g.Degree(), Component: comp, Components: count}, 0.5)
 	if err != nil {
 		t.Fatal(err)
 	}
 	hg := Graph{
-		Source: g.Source(), Degree: g.Degree(), Kernel: kernel, State: state, Budget: b, Threads: 2, Scratch: t.TempDir(), Filter: filter,
+		Source: g.Source(), Degree: g.Degree(), Kernel: kernel, State: state, Budget: b, Threads: 2, Scratch: t.TempDir(), Filter: filter, Group: solo,
 	}
 	block, err := hg.NewBlock(spmv.Layout{Columns: 32})
 	if err != nil {
@@ -62,7 +64,7 @@ func start(t *testing.T, g testgraph.Graph, filter func(context.Context, packed.
 			t.Error("memory is not given back")
 		}
 	})
-	if err := hg.Fill(block, func(put func([]float32) error) error {
+	if err := hg.Fill(t.Context(), block, func(put func([]float32) error) error {
 		for i := range g.Adj {
 			row := make([]float32, 32)
 			for c := range row {

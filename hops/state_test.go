@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"ndls/group"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/spmv"
@@ -82,6 +83,7 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // TestAfter saves when that is due, and once more when it stops.
 func TestAfter(t *testing.T) {
+	g := Graph{Group: group.Solo(1)}
 	due, stop, saves := false, false, 0
 	c := Checkpoints{
 		Due: func() bool { return due }, Stop: func() bool { return stop },
@@ -92,11 +94,11 @@ func TestAfter(t *testing.T) {
 		saves     int
 	}{{false, false, 0}, {true, false, 1}, {true, true, 2}, {false, true, 3}} {
 		due, stop = want.due, want.stop
-		if err := c.After(context.Background(), 1, nil); errors.Is(err, ErrStopped) != stop || saves != want.saves {
+		if err := g.After(t.Context(), c, 1, nil); errors.Is(err, ErrStopped) != stop || saves != want.saves {
 			t.Errorf("%+v: %d saves, error %v", want, saves, err)
 		}
 	}
-	if err := (Checkpoints{}).After(context.Background(), 1, nil); err != nil {
+	if err := g.After(t.Context(), Checkpoints{}, 1, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -140,7 +142,7 @@ func BenchmarkState(b *testing.B) {
 		{Columns: 16, Precision: spmv.Float16},
 		{Columns: 16, Place: spmv.External, Window: packed.StripRows, Accumulators: 1},
 	} {
-		block, err := spmv.NewBlock(budget, kernel, n, l, 1, b.TempDir())
+		block, err := spmv.NewBlock(budget, kernel, group.Solo(n), l, 1, b.TempDir())
 		if err != nil {
 			b.Fatal(err)
 		}

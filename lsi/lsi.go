@@ -74,14 +74,14 @@ func Run(ctx context.Context, g hops.Graph, probe Probe, o Options) (*Table, Sta
 		return nil, Stats{}, err
 	}
 	defer t.close()
-	resumed, err := g.Begin(o.Checkpoints, t.header, t.resume)
+	resumed, err := g.Begin(ctx, o.Checkpoints, t.header, t.resume)
 	if err != nil {
 		return nil, Stats{}, err
 	}
 	if !resumed {
 		t.begin()
 	}
-	if _, err = t.count(); err == nil {
+	if _, err = t.count(ctx); err == nil {
 		err = t.windows(ctx, probe)
 	}
 	t.endWalk()
@@ -364,7 +364,7 @@ func (t *tracker) fill(ctx context.Context, probe Probe) error {
 		return err
 	}
 	defer mean.Free()
-	return t.g.Fill(t.rows, func(put func([]float32) error) error {
+	return t.g.Fill(ctx, t.rows, func(put func([]float32) error) error {
 		return probe.Rows(ctx, t.first*spmv.Granule, t.columns, put)
 	}, mean)
 }
@@ -395,7 +395,7 @@ func (t *tracker) step(ctx context.Context, meter *progress.Meter) (err error) {
 	t.stats.Hops = max(t.stats.Hops, t.hop)
 	if t.lastBlock() {
 		before := t.energy
-		if t.energy, err = t.count(); err != nil {
+		if t.energy, err = t.count(ctx); err != nil {
 			return err
 		}
 		if before > 0 {
@@ -407,10 +407,10 @@ func (t *tracker) step(ctx context.Context, meter *progress.Meter) (err error) {
 
 // count adds up over all workers, in ascending order of row, the energies of this hop
 // and the nodes that have not settled.
-func (t *tracker) count() (float64, error) {
+func (t *tracker) count(ctx context.Context) (float64, error) {
 	const energy, left = 0, 1
 	var sums [2]float64
-	if err := t.g.Chain(sums[:], func() error {
+	if err := t.g.Group.OrderedSum(ctx, sums[:], func() error {
 		for _, e := range t.energies {
 			sums[energy] += e
 		}

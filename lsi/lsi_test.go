@@ -17,6 +17,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"pgregory.net/rapid"
 
+	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -53,19 +54,19 @@ func prepare(t testing.TB, g testgraph.Graph, s setup, b *mem.Budget) hops.Graph
 	if err != nil {
 		t.Fatal(err)
 	}
-	degree := g.Degree()
+	degree, solo := g.Degree(), group.Solo(int64(len(g.Adj)))
 	component, count := g.Components()
 	if !s.component {
 		component, count = nil, 1
 	}
-	state, err := stationary.New(b, degree, component, count, s.r)
+	state, err := stationary.New(t.Context(), solo, b, stationary.Nodes{Degree: degree, Component: component, Components: count}, s.r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(state.Free)
 	dir := t.TempDir()
 	return hops.Graph{
-		Source: g.Source(), Degree: degree, Kernel: k, State: state, Budget: b, Threads: max(s.threads, 1), Scratch: dir,
+		Source: g.Source(), Degree: degree, Kernel: k, State: state, Budget: b, Threads: max(s.threads, 1), Scratch: dir, Group: solo,
 		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool) (hops.Stream, error) {
 			return shards.FilterHops(ctx, src, keep, dir, b, 2)
 		},
@@ -537,7 +538,7 @@ func distances(t testing.TB, g testgraph.Graph, r float64, component bool, kmax 
 		t.Fatal(err)
 	}
 	defer mean.Free()
-	if err := lg.Fill(rows, func(put func([]float32) error) error {
+	if err := lg.Fill(t.Context(), rows, func(put func([]float32) error) error {
 		return Identity(int64(n)).Rows(context.Background(), 0, columns, put)
 	}, mean); err != nil {
 		t.Fatal(err)

@@ -5,12 +5,12 @@ import (
 	"ndls/spmv"
 )
 
-// Plan is o with the layout that fits r, in which Columns is the width of the
-// probe, and the memory that a run takes of r.Free. Where nothing fits, that is
+// Plan is o with the layout that fits c, in which Columns is the width of the
+// probe, and the memory that a run takes of c.Free. Where nothing fits, that is
 // the least one, and the error wraps mem.ErrBudget.
-func (o Options) Plan(r hops.Room) (Options, int64, error) {
-	l, need, err := r.Layout(func(l spmv.Layout) int64 {
-		return MemoryBytes(r.Nodes, r.Components, l, hops.Blocks(r.Columns, l), o.Settled) + hops.ReadBytes
+func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
+	l, need, err := c.Layout(func(l spmv.Layout) int64 {
+		return MemoryBytes(c.Nodes, c.Components, l, hops.Blocks(c.Columns, l), o.Settled) + hops.ReadBytes
 	})
 	o.Layout = l
 	return o, need, err

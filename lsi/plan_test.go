@@ -45,7 +45,7 @@ func largest(table *Table) (most int) {
 
 // TestPlanFits lays blocks out in less and less memory.
 func TestPlanFits(t *testing.T) {
-	r := hops.Room{Nodes: 1 << 20, Components: 3, Threads: 2, Columns: 64}
+	r := hops.Capacity{Nodes: 1 << 20, Components: 3, Threads: 2, Columns: 64}
 	o, least, err := Options{}.Plan(r)
 	if !errors.Is(err, mem.ErrBudget) || o.Layout.Columns != spmv.Granule || o.Layout.Place != spmv.External {
 		t.Fatalf("without memory: %+v, error %v", o.Layout, err)

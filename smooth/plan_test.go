@@ -60,7 +60,7 @@ func TestPlanFits(t *testing.T) {
 	}
 	all := Options{Rule: rule, Targets: AllTargets(1 << 20)}
 	some := Options{Rule: rule, Targets: CountedTargets(1<<20, 1000)}
-	r := hops.Room{Nodes: 1 << 20, Components: 3, Threads: 2, Columns: 64}
+	r := hops.Capacity{Nodes: 1 << 20, Components: 3, Threads: 2, Columns: 64}
 	o, least, err := all.Plan(r)
 	if !errors.Is(err, mem.ErrBudget) || !o.SpilledSums || o.Layout.Place != spmv.External {
 		t.Fatalf("without memory: %+v, error %v", o, err)

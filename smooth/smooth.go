@@ -8,6 +8,7 @@ import (
 	"math"
 	"sync"
 
+	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -49,8 +50,8 @@ type Smoother struct {
 	closure *hops.Closure    // nil unless Settled
 }
 
-// New prepares smoothing.
-func New(g hops.Graph, o Options) (_ *Smoother, err error) {
+// New prepares smoothing. All workers of the graph's group call it.
+func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) {
 	s := &Smoother{g: g, o: o, n: g.Source.NumNodes()}
 	defer func() {
 		if err != nil {
@@ -60,7 +61,7 @@ func New(g hops.Graph, o Options) (_ *Smoother, err error) {
 	if o.Settled && !o.Rule.NodeDependent {
 		return nil, fmt.Errorf("smooth: rule %s counts the same hops for every node: rows settle under ndls and ndls-reference only", o.Rule.Name)
 	}
-	if err := s.count(); err != nil {
+	if err := s.count(ctx); err != nil {
 		return nil, err
 	}
 	if s.rows, err = g.NewBlock(o.Layout); err != nil {
@@ -80,7 +81,7 @@ func New(g hops.Graph, o Options) (_ *Smoother, err error) {
 }
 
 // count finds how many hops each node counts.
-func (s *Smoother) count() (err error) {
+func (s *Smoother) count(ctx context.Context) (err error) {
 	if s.counts, err = mem.Alloc[uint16](s.g.Budget, s.n, "hop counts"); err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (s *Smoother) count() (err error) {
 		}
 	}
 	// Rows are computed for as long as any worker counts them.
-	if most, err = s.g.Most(most); err != nil {
+	if most, err = group.Max(ctx, s.g.Group, most); err != nil {
 		return fmt.Errorf("smooth: hops of all workers: %w", err)
 	}
 	s.hops = max(most-1, 0)
@@ -165,17 +166,17 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 	}
 	begin := s.state(first, last, c)
 	var from state
-	resumed, e := s.g.Begin(c, func(r *hops.StateReader) (_ []int, err error) {
+	resumed, e := s.g.Begin(ctx, c, func(r *hops.StateReader) (_ []int, err error) {
 		from, err = s.header(r, begin)
 		return []int{from.Hop}, err
-	}, func(r *hops.StateReader) error { return s.resume(r, from, begin, x) })
+	}, func(r *hops.StateReader) error { return s.resume(ctx, r, from, begin, x) })
 	if e != nil {
 		return stats, e
 	}
 	hop = from.Hop
 	if !resumed {
 		hop = 0
-		e := s.begin(x, add)
+		e := s.begin(ctx, x, add)
 		if e = errors.Join(err, e); e != nil {
 			return stats, e
 		}
@@ -204,8 +205,8 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 }
 
 // begin brings the block to hop 0.
-func (s *Smoother) begin(x hops.Rows, add func(first int64, rows []float32)) error {
-	if err := s.fill(x); err != nil {
+func (s *Smoother) begin(ctx context.Context, x hops.Rows, add func(first int64, rows []float32)) error {
+	if err := s.fill(ctx, x); err != nil {
 		return err
 	}
 	if err := s.clear(); err != nil {
@@ -214,11 +215,11 @@ func (s *Smoother) begin(x hops.Rows, add func(first int64, rows []float32)) err
 	return s.addFirst(add)
 }
 
-func (s *Smoother) fill(x hops.Rows) error {
+func (s *Smoother) fill(ctx context.Context, x hops.Rows) error {
 	if s.mean != nil {
 		s.mean.Clear()
 	}
-	return s.g.Fill(s.rows, x, s.mean)
+	return s.g.Fill(ctx, s.rows, x, s.mean)
 }
 
 // clear sets all sums to zero.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -92,7 +93,7 @@ func engine(t testing.TB, g testgraph.Graph, c config, rule Rule, k []int) (*Smo
 		}
 		targets.Finish()
 	}
-	s, err := New(hg, Options{
+	s, err := New(t.Context(), hg, Options{
 		Rule: rule, K: func(i int64) int { return k[i] }, Targets: targets, Settled: c.settled, Slack: c.slack, SpilledSums: c.spilled,
 		Layout: spmv.Layout{Columns: c.columns, Precision: c.precision, Place: c.place, Window: packed.StripRows, Accumulators: 1},
 	})
@@ -133,14 +134,14 @@ func graph(t testing.TB, g testgraph.Graph, c config, b *mem.Budget) (hops.Graph
 	if !c.component {
 		component, count = nil, 1
 	}
-	degree := g.Degree()
-	state, err := stationary.New(b, degree, component, count, c.r)
+	degree, solo := g.Degree(), group.Solo(int64(len(g.Adj)))
+	state, err := stationary.New(t.Context(), solo, b, stationary.Nodes{Degree: degree, Component: component, Components: count}, c.r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	return hops.Graph{
-		Source: g.Source(), Degree: degree, Kernel: kernel, State: state, Budget: b, Threads: c.threads, Scratch: dir,
+		Source: g.Source(), Degree: degree, Kernel: kernel, State: state, Budget: b, Threads: c.threads, Scratch: dir, Group: solo,
 		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool) (hops.Stream, error) {
 			return shards.FilterHops(ctx, src, keep, dir, b, 2)
 		},
@@ -394,7 +395,7 @@ func TestSettled(t *testing.T) {
 	if d := meanDeviation(smoothed(t, g, c, rule, x, k), exact); d > 1e-6 {
 		t.Errorf("with every row recomputed the deviation is %g", d)
 	}
-	if _, err := New(hops.Graph{Source: g.Source()}, Options{Rule: Rule{Name: "sgc"}, Settled: true}); err == nil {
+	if _, err := New(t.Context(), hops.Graph{Source: g.Source()}, Options{Rule: Rule{Name: "sgc"}, Settled: true}); err == nil {
 		t.Error("rows settle under sgc")
 	}
 }

@@ -1,6 +1,7 @@
 package smooth
 
 import (
+	"context"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -86,9 +87,9 @@ func (s *Smoother) header(r *hops.StateReader, want state) (of state, err error)
 
 // resume brings the block to the hop of a state. Stationary rows are not in it: x puts
 // the rows of hop 0 again.
-func (s *Smoother) resume(r *hops.StateReader, of, want state, x hops.Rows) error {
+func (s *Smoother) resume(ctx context.Context, r *hops.StateReader, of, want state, x hops.Rows) error {
 	if s.mean != nil {
-		if err := s.fill(x); err != nil {
+		if err := s.fill(ctx, x); err != nil {
 			return err
 		}
 	}

@@ -1,31 +1,34 @@
 package spmv
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
+	"ndls/group"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 )
 
-// Block is a column block: the rows of one hop, and room for the next.
+// Block is a column block: the rows of one hop that this worker has, and space for
+// the next hop.
 type Block struct {
 	layout Layout
-	n      int64
 	kernel *Kernel
 	free   []func()
 
-	cur, next Rows // resident; cur is also the window of an external block
+	// The block has the n rows first, first+1, … of nodes; the other workers of the
+	// group have the others.
+	group           group.Group
+	n, first, nodes int64
+
+	cur, next Rows // in memory
 	file      [2]*direct.Scratch
 	threads   []*thread
-	accs      []float32 // external, or shared: Accumulators strips
-
-	// The block has rows first, first+1, … of nodes; peers have the others, unless
-	// it is nil.
-	peers        Peers
-	first, nodes int64
-	windows      chan Rows // that are free
+	accs      []float32 // Accumulators strips, if strips are accumulated in groups
+	sources   []span    // windows of source rows, in ascending order
+	buffers   chan Rows // for windows, those that are free
 
 	totals [2 * Granule]float64 // Σ d̃ Z and Σ d̃ |Z| of the first columns
 	summed bool
@@ -40,57 +43,76 @@ type thread struct {
 	totals [2 * Granule]float64
 }
 
-// NewBlock maps a block of n rows for passes with that many threads; dir is a
-// folder for what does not stay in memory.
-func NewBlock(b *mem.Budget, k *Kernel, n int64, l Layout, threads int, dir string) (*Block, error) {
-	l.Shared = false
-	return newBlock(b, k, n, l, threads, dir)
-}
-
-func newBlock(b *mem.Budget, k *Kernel, n int64, l Layout, threads int, dir string) (_ *Block, err error) {
-	if l.Columns < Granule || l.Columns%Granule != 0 {
-		return nil, fmt.Errorf("spmv: %d columns a block is no multiple of %d", l.Columns, Granule)
+// NewBlock maps a block of the rows that a worker of a group has, numbered from the
+// first of them, for passes with that many threads. dir is a folder for what does not
+// stay in memory.
+func NewBlock(budget *mem.Budget, k *Kernel, g group.Group, l Layout, threads int, dir string) (_ *Block, err error) {
+	first, last, nodes := g.Range()
+	l.Shared = last-first < nodes
+	if err := l.check(first, last, nodes); err != nil {
+		return nil, err
 	}
-	bl := &Block{layout: l, n: n, nodes: n, kernel: k, windows: make(chan Rows, sharedWindows)}
+	b := &Block{layout: l, kernel: k, group: g, n: last - first, first: first, nodes: nodes}
 	defer func() {
 		if err != nil {
-			bl.Free()
+			b.Free()
 		}
 	}()
-	held := n
-	if l.Place == External {
-		held = min(l.Window, n)
-	}
-	if l.Place != External || !l.Shared {
-		if bl.cur, err = bl.rows(b, held, "rows of a hop"); err != nil {
+	if l.Place != External {
+		if b.cur, err = b.rows(budget, b.n, "rows of a hop"); err != nil {
 			return nil, err
 		}
 	}
 	if l.Place == Resident {
-		if bl.next, err = bl.rows(b, n, "rows of the next hop"); err != nil {
+		if b.next, err = b.rows(budget, b.n, "rows of the next hop"); err != nil {
 			return nil, err
 		}
 	}
 	for i := range int(l.Place) {
-		if bl.file[i], err = direct.NewScratch(dir); err != nil {
-			return nil, fmt.Errorf("spmv: scratch file: %w", err)
+		if b.file[i], err = direct.NewScratch(dir); err != nil {
+			return nil, fmt.Errorf("scratch file for rows: %w", err)
 		}
+	}
+	b.sources = l.windows(first, last, nodes)
+	b.buffers = make(chan Rows, l.buffers())
+	for range l.buffers() {
+		w, err := b.rows(budget, min(l.Window, nodes), "a window of rows")
+		if err != nil {
+			return nil, err
+		}
+		b.buffers <- w
 	}
 	if l.grouped() {
-		a, err := mem.Alloc[float32](b, int64(l.Accumulators)*packed.StripRows*int64(l.Columns), "accumulators")
+		a, err := mem.Alloc[float32](budget, int64(l.Accumulators)*packed.StripRows*int64(l.Columns), "accumulators")
 		if err != nil {
 			return nil, err
 		}
-		bl.free, bl.accs = append(bl.free, a.Free), a.S
+		b.free, b.accs = append(b.free, a.Free), a.S
 	}
 	for range max(threads, 1) {
-		t, err := bl.newThread(b)
+		t, err := b.newThread(budget)
 		if err != nil {
 			return nil, err
 		}
-		bl.threads = append(bl.threads, t)
+		b.threads = append(b.threads, t)
 	}
-	return bl, nil
+	return b, nil
+}
+
+// check says why there is no block of rows [first, last) of nodes.
+func (l Layout) check(first, last, nodes int64) error {
+	switch {
+	case l.Columns < Granule || l.Columns%Granule != 0:
+		return fmt.Errorf("%d columns a block are not a multiple of %d", l.Columns, Granule)
+	case first%packed.StripRows != 0 || last%packed.StripRows != 0 && last != nodes || first > last || l.Shared && first == last:
+		return fmt.Errorf("rows [%d, %d) of %d are not whole strips of %d", first, last, nodes, packed.StripRows)
+	case l.Shared && l.Place == Spilled:
+		return errors.New("rows that other workers read are in memory or external, not spilled")
+	case l.buffers() > 0 && (l.Window <= 0 || l.Window%packed.StripRows != 0) || l.grouped() && l.Accumulators <= 0:
+		return fmt.Errorf("windows of %d rows and %d accumulators: whole strips of %d and at least one accumulator are needed",
+			l.Window, l.Accumulators, packed.StripRows)
+	}
+	return nil
 }
 
 func (b *Block) newThread(budget *mem.Budget) (*thread, error) {
@@ -155,12 +177,11 @@ func (b *Block) bounds(strip int) (lo, hi int64) {
 // pages are the bytes of rows [0, n) of r, up to a whole page, which the mapping
 // behind r has.
 func (b *Block) pages(r Rows, n int64) []byte {
-	size := n * b.layout.rowBytes()
-	whole := (size + direct.Align - 1) / direct.Align * direct.Align
+	size := whole(n * b.layout.rowBytes())
 	if r.H != nil {
-		return mem.Extend(mem.AsBytes(r.H), whole)
+		return mem.Extend(mem.AsBytes(r.H), size)
 	}
-	return mem.Extend(mem.AsBytes(r.S), whole)
+	return mem.Extend(mem.AsBytes(r.S), size)
 }
 
 func (b *Block) offset(row int64) int64 { return row * b.layout.rowBytes() }
@@ -192,7 +213,7 @@ func (b *Block) writeFile(t *thread, f *direct.Scratch, strip int, rows []float3
 	r := t.stage.Slice(0, hi-lo)
 	b.kernel.store(r, rows)
 	if err := f.WriteAt(b.pages(r, hi-lo), b.offset(lo)); err != nil {
-		return fmt.Errorf("spmv: rows of the next hop: %w", err)
+		return fmt.Errorf("rows of the next hop: %w", err)
 	}
 	return nil
 }
@@ -255,7 +276,7 @@ func (b *Block) Fill(from func(put func(rows []float32) error) error) error {
 			lo, hi := b.bounds(strip)
 			n := min(int64(len(rows)/b.layout.Columns), hi-at)
 			if n <= 0 {
-				return fmt.Errorf("spmv: more than %d rows", b.n)
+				return fmt.Errorf("more than %d rows", b.n)
 			}
 			part := rows[:n*int64(b.layout.Columns)]
 			rows = rows[len(part):]
@@ -268,7 +289,7 @@ func (b *Block) Fill(from func(put func(rows []float32) error) error) error {
 			pending, at = pending+n, at+n
 			if at == hi {
 				if err := b.file[0].WriteAt(b.pages(t.stage.Slice(0, hi-lo), hi-lo), b.offset(lo)); err != nil {
-					return fmt.Errorf("spmv: rows of hop 0: %w", err)
+					return fmt.Errorf("rows of hop 0: %w", err)
 				}
 				pending = 0
 			}
@@ -279,7 +300,7 @@ func (b *Block) Fill(from func(put func(rows []float32) error) error) error {
 		return err
 	}
 	if at != b.n {
-		return fmt.Errorf("spmv: %d rows of %d", at, b.n)
+		return fmt.Errorf("%d rows of %d", at, b.n)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func ParsePrecision(s string) (Precision, error) {
 			return p, nil
 		}
 	}
-	return 0, fmt.Errorf("spmv: precision %q: there are float32 and float16", s)
+	return 0, fmt.Errorf("precision %q: there are float32 and float16", s)
 }
 
 // Decoded is room for the edges that a kernel decodes ahead of their sums. Its
@@ -41,9 +41,7 @@ type Decoded [2 * 128]uint64
 // bits.
 type Kernel struct {
 	name         string
-	accumulate   [2][3]accumulateFunc // by precision; 16, 32, 64 columns
-	sumCSR       [2][3]sumCSRFunc
-	gather       [2][3]gatherFunc
+	accumulate   [2][3]accumulateFunc                       // by precision; 16, 32, 64 columns
 	widen        func(dst *float32, src *uint16, n uintptr) // n is a multiple of Granule
 	narrow       func(dst *uint16, src *float32, n uintptr)
 	divideRows   func(rows *float32, degree *uint32, n, bytes uintptr)
@@ -53,11 +51,7 @@ type Kernel struct {
 }
 
 // Strides are in bytes; z is row base, the row of source id base.
-type (
-	accumulateFunc func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src, base uint32, buf *uint64)
-	sumCSRFunc     func(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets, src *uint32, first, n uint64)
-	gatherFunc     func(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-)
+type accumulateFunc func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src, base uint32, buf *uint64)
 
 // Name is "go", "avx2" or "avx512".
 func (k *Kernel) Name() string { return k.name }
@@ -76,7 +70,7 @@ func Select(name string) (*Kernel, error) {
 		}
 		names = append(names, k.name)
 	}
-	return nil, fmt.Errorf("spmv: kernel %q is not available here; there are auto and %v", name, names)
+	return nil, fmt.Errorf("kernel %q is not available here; there are auto and %v", name, names)
 }
 
 // goKernel is the reference that the assembly is tested against.
@@ -85,14 +79,6 @@ var goKernel = &Kernel{
 	accumulate: [2][3]accumulateFunc{
 		{accumulateGo(16, addFloats), accumulateGo(32, addFloats), accumulateGo(64, addFloats)},
 		{accumulateGo(16, addHalves), accumulateGo(32, addHalves), accumulateGo(64, addHalves)},
-	},
-	sumCSR: [2][3]sumCSRFunc{
-		{sumCSRGo(16, addFloats), sumCSRGo(32, addFloats), sumCSRGo(64, addFloats)},
-		{sumCSRGo(16, addHalves), sumCSRGo(32, addHalves), sumCSRGo(64, addHalves)},
-	},
-	gather: [2][3]gatherFunc{
-		{gatherGo(16, addFloats), gatherGo(32, addFloats), gatherGo(64, addFloats)},
-		{gatherGo(16, addHalves), gatherGo(32, addHalves), gatherGo(64, addHalves)},
 	},
 	widen:        widenGo,
 	narrow:       narrowGo,
@@ -145,30 +131,6 @@ func accumulateGo(cols int, add addFunc) accumulateFunc {
 			}
 			row := uintptr(x & (packed.StripRows - 1))
 			add((*float32)(unsafe.Add(unsafe.Pointer(acc), row*accStride)), unsafe.Add(unsafe.Pointer(z), uintptr(src-base)*zStride), cols)
-		}
-	}
-}
-
-func sumCSRGo(cols int, add addFunc) sumCSRFunc {
-	return func(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets, src *uint32, first, n uint64) {
-		off := unsafe.Slice(offsets, n+1)
-		for i := range n {
-			to := (*float32)(unsafe.Add(unsafe.Pointer(next), uintptr(i)*nextStride))
-			clear(unsafe.Slice(to, cols))
-			add(to, unsafe.Add(unsafe.Pointer(z), uintptr(first+i)*zStride), cols)
-			for e := off[i]; e < off[i+1]; e++ {
-				s := *(*uint32)(unsafe.Add(unsafe.Pointer(src), uintptr(e)*4))
-				add(to, unsafe.Add(unsafe.Pointer(z), uintptr(s)*zStride), cols)
-			}
-		}
-	}
-}
-
-func gatherGo(cols int, add addFunc) gatherFunc {
-	return func(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64) {
-		clear(unsafe.Slice(out, cols))
-		for _, id := range unsafe.Slice(ids, n) {
-			add(out, unsafe.Add(unsafe.Pointer(z), uintptr(id)*zStride), cols)
 		}
 	}
 }
@@ -242,16 +204,25 @@ func weightedSumsGo(sums *[32]float64, rows *float32, degree *uint32, n, bytes u
 	}
 }
 
-// Add adds the edges of a frame to columns [col, col+cols) of acc, the float32
-// rows of the frame's strip, stride columns apart. z holds the rows of sources
-// base, base+1, …; the frame has no source outside them. col and cols are
-// multiples of Granule.
-func (k *Kernel) Add(acc []float32, stride int, z Rows, base uint32, f packed.Frame, col, cols int, buf *Decoded) {
+// Addition says what the edges of a strip are added to, and where the rows of their
+// sources are.
+type Addition struct {
+	// Acc has the float32 rows of the strip, as wide as Rows. Columns [Col, Col+Cols)
+	// of them are added to; both are multiples of Granule.
+	Acc       []float32
+	Col, Cols int
+	// Rows has the rows of sources First, First+1, …
+	Rows  Rows
+	First uint32
+}
+
+// Add adds the edges of a frame, which has no source outside of a.Rows.
+func (k *Kernel) Add(a Addition, f packed.Frame, buf *Decoded) {
 	if f.Edges == 0 {
 		return
 	}
-	p := z.precision()
-	for cols > 0 {
+	p, stride := a.Rows.precision(), uintptr(a.Rows.Stride)
+	for col, cols := a.Col, a.Cols; cols > 0; {
 		i, w := 0, 16
 		switch {
 		case cols >= 64:
@@ -259,7 +230,7 @@ func (k *Kernel) Add(acc []float32, stride int, z Rows, base uint32, f packed.Fr
 		case cols >= 32:
 			i, w = 1, 32
 		}
-		k.accumulate[p][i](&acc[col], uintptr(stride)*4, z.at(col), uintptr(z.Stride)*uintptr(p.Bytes()), &f.Words[0], uint64(f.Edges), f.Src, base, &buf[0])
+		k.accumulate[p][i](&a.Acc[col], stride*4, a.Rows.at(col), stride*uintptr(p.Bytes()), &f.Words[0], uint64(f.Edges), f.Src, a.First, &buf[0])
 		col += w
 		cols -= w
 	}

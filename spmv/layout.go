@@ -84,16 +84,28 @@ func (l Layout) Memory(n int64, threads int) int64 {
 		bytes += 2 * (n*l.rowBytes() + pageBytes)
 	case l.Place == Spilled:
 		bytes += n*l.rowBytes() + pageBytes
-	case !l.Shared:
-		bytes += min(l.Window, n)*l.rowBytes() + pageBytes
 	}
-	if l.Shared {
-		bytes += sharedWindows * (l.Window*l.rowBytes() + pageBytes)
+	window := l.Window
+	if !l.Shared {
+		window = min(window, n)
 	}
+	bytes += int64(l.buffers()) * (window*l.rowBytes() + pageBytes)
 	if l.grouped() {
 		bytes += int64(l.Accumulators) * l.accumulator()
 	}
 	return bytes
+}
+
+// buffers is how many windows of source rows are in memory beside the rows of the hop:
+// where other workers have rows, one that is added and one that is fetched meanwhile.
+func (l Layout) buffers() int {
+	switch {
+	case l.Shared:
+		return 2
+	case l.Place == External:
+		return 1
+	}
+	return 0
 }
 
 // grouped says whether strips are accumulated in groups, beside the next hop.
@@ -150,7 +162,7 @@ func PlanLayout(n int64, least, most int, p Precision, free int64, threads int, 
 			return l.share(n, left-l.Memory(n, threads)), nil
 		}
 	}
-	return l, fmt.Errorf("spmv: a block of %d columns needs %s even with its rows on disk, %s are free: %w",
+	return l, fmt.Errorf("a block of %d columns needs %s even with its rows on disk, %s are free: %w",
 		l.Columns, mem.Bytes(l.Memory(n, threads)+beside(l)), mem.Bytes(free), mem.ErrBudget)
 }
 
@@ -164,7 +176,7 @@ func PlanShared(n, nodes int64, columns int, p Precision, free int64, threads in
 			return l.shareOut(n, nodes, left), nil
 		}
 	}
-	return l, fmt.Errorf("spmv: %d of %d rows of %d columns need %s even on disk, %s are free: %w",
+	return l, fmt.Errorf("%d of %d rows of %d columns need %s even on disk, %s are free: %w",
 		n, nodes, l.Columns, mem.Bytes(l.Memory(n, threads)+beside(l)), mem.Bytes(free), mem.ErrBudget)
 }
 
@@ -176,7 +188,7 @@ func (l Layout) shareOut(n, nodes, free int64) Layout {
 		free -= int64(l.Accumulators-1) * l.accumulator()
 	}
 	strip := packed.StripRows * l.rowBytes()
-	windows := min(1+free/(sharedWindows*strip), strips(nodes-n), max(sharedWindow/strip, 1))
+	windows := min(1+free/(int64(l.buffers())*strip), strips(nodes-n), max(sharedWindow/strip, 1))
 	l.Window = max(windows, 1) * packed.StripRows
 	return l
 }

@@ -1,6 +1,7 @@
 package spmv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"ndls/group"
 	"ndls/internal/direct"
 	"ndls/internal/half"
 	"ndls/internal/mem"
@@ -16,8 +18,8 @@ import (
 	"ndls/internal/testgraph"
 )
 
-// hop is the definition, in float64.
-func hop(g testgraph.Graph, x []float32, stride int) []float64 {
+// definition is a hop, in float64.
+func definition(g testgraph.Graph, x []float32, stride int) []float64 {
 	out := make([]float64, len(x))
 	for i, adj := range g.Adj {
 		for c := range stride {
@@ -45,7 +47,7 @@ func block(t testing.TB, k *Kernel, x Rows, l Layout, threads int) *Block {
 		t.Fatal(err)
 	}
 	l.Columns = x.Stride
-	b, err := NewBlock(budget, k, x.Len(), l, threads, t.TempDir())
+	b, err := NewBlock(budget, k, group.Solo(x.Len()), l, threads, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +99,7 @@ func TestPassEqualsDefinition(t *testing.T) {
 				p := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: k}
 				cur := rows(n, stride, 4)
 				b := block(t, k, cur, Layout{}, 2)
-				edges, err := p.Run(b, nil, nil)
+				edges, err := p.Run(t.Context(), b, nil, nil)
 				if err != nil {
 					t.Fatalf("%s: %v", g.Name, err)
 				}
@@ -109,7 +111,7 @@ func TestPassEqualsDefinition(t *testing.T) {
 					t.Errorf("%s: %d edges, not %d", g.Name, edges, want)
 				}
 				next := contents(t, b)
-				for i, w := range hop(g, cur.S, stride) {
+				for i, w := range definition(g, cur.S, stride) {
 					if math.Abs(float64(next[i])-w) > 1e-5 {
 						t.Fatalf("%s, %s, value %d: %g, not %g", g.Name, k.Name(), i, next[i], w)
 					}
@@ -183,7 +185,7 @@ func runOnce(t *testing.T, p *Pass, b *Block) {
 	stride := b.Layout().Columns
 	shown := make([]float32, b.NumRows()*int64(stride))
 	seen := make([]atomic.Int32, b.NumRows())
-	if _, err := p.Run(b, func(first int64, rows []float32) {
+	if _, err := p.Run(t.Context(), b, func(first int64, rows []float32) {
 		copy(shown[first*int64(stride):], rows)
 		for i := range len(rows) / stride {
 			seen[first+int64(i)].Add(1)
@@ -216,7 +218,7 @@ func TestSettle(t *testing.T) {
 		}
 		b := block(t, available()[0], x, l, 2)
 		pass := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: available()[0]}
-		if _, err := pass.Run(b, nil, func(first int64, rows []float32, cur func(int64) []float32) error {
+		if _, err := pass.Run(t.Context(), b, nil, func(first int64, rows []float32, cur func(int64) []float32) error {
 			for i := range int64(len(rows) / 16) {
 				for c, v := range cur(first + i) {
 					rows[i*16+int64(c)] = 2 * v
@@ -342,8 +344,8 @@ type lossy struct {
 
 func (l lossy) Edges(int) int64 { return int64(l.edges) }
 
-func (l lossy) Open(b int, lo, hi uint32) (packed.Frames, error) {
-	f, err := l.Source.Open(b, lo, hi)
+func (l lossy) Open(ctx context.Context, b int, lo, hi uint32) (packed.Frames, error) {
+	f, err := l.Source.Open(ctx, b, lo, hi)
 	return lossyFrames{f, l.edges}, err
 }
 
@@ -367,7 +369,7 @@ func TestConservationCatchesALostEdge(t *testing.T) {
 		Source: lossy{source, uint32(source.Edges(0)) - 1},
 		Degree: g.Degree(), Kernel: goKernel,
 	}
-	_, err := p.Run(block(t, goKernel, rows(2000, 16, 1), Layout{}, 1), nil, nil)
+	_, err := p.Run(t.Context(), block(t, goKernel, rows(2000, 16, 1), Layout{}, 1), nil, nil)
 	if !errors.Is(err, ErrConservation) {
 		t.Errorf("a lost edge gave %v", err)
 	}
@@ -386,7 +388,7 @@ func TestConservationHolds(t *testing.T) {
 	for _, precision := range []Precision{Float32, Float16} {
 		b := block(t, p.Kernel, cur, Layout{Precision: precision}, 2)
 		for range 3 {
-			if _, err := p.Run(b, nil, nil); err != nil {
+			if _, err := p.Run(t.Context(), b, nil, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -397,7 +399,7 @@ func TestConservationHolds(t *testing.T) {
 func TestCountIsChecked(t *testing.T) {
 	g := testgraph.Clique(5)
 	p := &Pass{Source: short{g.Source()}, Degree: g.Degree(), Kernel: goKernel}
-	if _, err := p.Run(block(t, goKernel, rows(5, 16, 1), Layout{}, 1), nil, nil); !errors.Is(err, packed.ErrFrame) {
+	if _, err := p.Run(t.Context(), block(t, goKernel, rows(5, 16, 1), Layout{}, 1), nil, nil); !errors.Is(err, packed.ErrFrame) {
 		t.Errorf("a short block gave %v", err)
 	}
 }
@@ -410,11 +412,11 @@ type failing struct {
 	open  atomic.Int32
 }
 
-func (f *failing) Open(strip int, lo, hi uint32) (packed.Frames, error) {
+func (f *failing) Open(ctx context.Context, strip int, lo, hi uint32) (packed.Frames, error) {
 	if strip == f.strip && !f.read {
 		return nil, packed.ErrFrame
 	}
-	frames, err := f.Source.Open(strip, lo, hi)
+	frames, err := f.Source.Open(ctx, strip, lo, hi)
 	f.open.Add(1)
 	return &failingFrames{frames, f, strip == f.strip}, err
 }
@@ -447,7 +449,7 @@ func TestFailuresCloseFrames(t *testing.T) {
 					source := &failing{Source: g.Source(), strip: strip, read: read}
 					p := &Pass{Source: source, Degree: g.Degree(), Kernel: available()[0]}
 					b := block(t, p.Kernel, rows(len(g.Adj), 16, 1), l, threads)
-					if _, err := p.Run(b, nil, nil); !errors.Is(err, packed.ErrFrame) {
+					if _, err := p.Run(t.Context(), b, nil, nil); !errors.Is(err, packed.ErrFrame) {
 						t.Errorf("strip %d, %s: error %v", strip, l.Place, err)
 					}
 					if n := source.open.Load(); n != 0 {
@@ -464,16 +466,23 @@ type short struct{ packed.Source }
 
 func (s short) Edges(b int) int64 { return s.Source.Edges(b) + 1 }
 
+// BenchmarkPass runs hops with rows in memory and on disk.
 func BenchmarkPass(b *testing.B) {
 	g := testgraph.Random(1<<18, 1<<21, 3)
 	source, degree := g.Source(), g.Degree()
-	for _, stride := range []int{16, 64} {
-		b.Run(fmt.Sprintf("columns=%d", stride), func(b *testing.B) {
+	for _, l := range []Layout{
+		{Columns: 16},
+		{Columns: 64},
+		{Columns: 16, Precision: Float16},
+		{Columns: 16, Place: Spilled},
+		{Columns: 16, Place: External, Window: 2 * packed.StripRows, Accumulators: 4},
+	} {
+		b.Run(fmt.Sprintf("%d columns/%s/%s", l.Columns, l.Precision, l.Place), func(b *testing.B) {
 			p := &Pass{Source: source, Degree: degree, Kernel: available()[0]}
-			block := block(b, p.Kernel, rows(len(degree), stride, 1), Layout{}, 1)
+			block := block(b, p.Kernel, rows(len(degree), l.Columns, 1), l, 1)
 			edges := int64(0)
 			for b.Loop() {
-				e, err := p.Run(block, nil, nil)
+				e, err := p.Run(b.Context(), block, nil, nil)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ndls/catalog"
+	"ndls/group"
 	"ndls/hops"
 )
 
@@ -42,8 +43,9 @@ type saves struct {
 	first, last int
 	next        time.Time
 	from        io.ReadCloser // nil: no state to go on from
-	// In a gang states are numbered by saves, and the one before the newest is kept:
-	// some members may not have saved the newest.
+	// joint is set where several workers save together. They number their states by
+	// saves, and retain the one before the newest: some may not have saved the newest.
+	joint    bool
 	number   int
 	previous string
 }
@@ -51,8 +53,8 @@ type saves struct {
 // saveTo prepares for saving the state of granules [first, last). Its rows depend
 // on files of some kinds, and on the graph. close must be called.
 func (j *job) saveTo(ctx context.Context, name string, first, last int, kinds ...string) (*saves, hops.Checkpoints, error) {
-	s := &saves{job: j, name: name, first: first, last: last}
-	if j.ring != nil {
+	s := &saves{job: j, name: name, first: first, last: last, joint: j.group.Size() > 1}
+	if s.joint {
 		s.name = fmt.Sprintf("%s/rows-%d-%d", name, j.task.First, j.task.Last)
 	}
 	identity, err := j.identity(name, append(kinds, catalog.KindEdges, catalog.KindNodes))
@@ -60,7 +62,7 @@ func (j *job) saveTo(ctx context.Context, name string, first, last int, kinds ..
 		return nil, hops.Checkpoints{}, err
 	}
 	c := hops.Checkpoints{Identity: identity}
-	e, ok, err := s.newest()
+	e, ok, err := s.newest(ctx)
 	if err != nil {
 		return nil, c, err
 	}
@@ -117,9 +119,9 @@ func parseCheckpoint(name, path string) (c checkpoint, ok bool) {
 	return c, n == 3
 }
 
-// newest finds the state of these granules, and maybe more, of the largest hop; in a
-// gang, that of which all members have theirs.
-func (s *saves) newest() (best catalog.Entry, ok bool, err error) {
+// newest finds the newest state of these granules, and maybe more, of which all workers
+// of the group have theirs.
+func (s *saves) newest(ctx context.Context) (best catalog.Entry, ok bool, err error) {
 	var states []catalog.Entry
 	hop := func(e catalog.Entry) int {
 		c, _ := parseCheckpoint(s.name, e.Path)
@@ -131,22 +133,11 @@ func (s *saves) newest() (best catalog.Entry, ok bool, err error) {
 		}
 	}
 	slices.SortFunc(states, func(a, b catalog.Entry) int { return cmp.Compare(hop(b), hop(a)) })
-	if s.ring != nil {
-		return s.agreed(states, hop)
-	}
-	if len(states) == 0 {
-		return best, false, nil
-	}
-	return states[0], true, nil
-}
-
-// agreed is the newest of states of which all members have theirs.
-func (s *saves) agreed(states []catalog.Entry, number func(catalog.Entry) int) (best catalog.Entry, ok bool, err error) {
-	mine := []float64{-1, -1} // no more are kept for long
+	mine := []float64{-1, -1} // no more are retained for long
 	for i, e := range states[:min(len(states), len(mine))] {
-		mine[i] = float64(number(e))
+		mine[i] = float64(hop(e))
 	}
-	all, err := s.ring.Gather(mine)
+	all, err := s.group.AllGather(ctx, mine)
 	if err != nil {
 		return best, false, err
 	}
@@ -166,7 +157,7 @@ func (s *saves) agreed(states []catalog.Entry, number func(catalog.Entry) int) (
 // states of other attempts may differ in how the columns are cut.
 func (s *saves) save(ctx context.Context, hop int, write func(io.Writer) error) error {
 	begun := time.Now()
-	if s.ring != nil {
+	if s.joint {
 		s.number++
 		hop = s.number
 	}
@@ -185,7 +176,7 @@ func (s *saves) save(ctx context.Context, hop int, write func(io.Writer) error) 
 	s.saving.saved(true)
 	s.next = time.Now().Add(max(s.saving.every, restShare*time.Since(begun)))
 	previous := s.previous
-	if s.ring != nil {
+	if s.joint {
 		s.previous = f.Path()
 	}
 	return s.drop(ctx, func(path string, c checkpoint) bool { return path != f.Path() && path != previous && c.hop <= hop })
@@ -199,12 +190,11 @@ func (s *saves) drop(ctx context.Context, match func(path string, c checkpoint) 
 	})
 }
 
-// done removes all states: what they led to is committed, by all members of a gang.
+// done removes all states once all workers of the group have committed what the states
+// led to.
 func (s *saves) done(ctx context.Context) error {
-	if s.ring != nil {
-		if _, err := s.ring.Gather([]float64{0}); err != nil {
-			return err
-		}
+	if err := group.Barrier(ctx, s.group); err != nil {
+		return err
 	}
 	if s.saving != nil {
 		s.saving.saved(false)

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 
+	"ndls/group"
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/shards"
@@ -60,7 +61,9 @@ func (j *job) graph(ctx context.Context) (_ *graph, err error) {
 			return nil, err
 		}
 	}
-	j.opened.stream.Use(ctx)
+	if j.task.Part != control.Intervals {
+		j.group = group.Solo(j.opened.summary.Nodes)
+	}
 	return j.opened, nil
 }
 

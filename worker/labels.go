@@ -117,7 +117,7 @@ func (j *job) predictionRows(ctx context.Context, s shards.Summary, first, last 
 // that are not committed yet.
 func (j *job) smoothSoft(ctx context.Context, s shards.Summary, first, last int) error {
 	out := j.smoothedSoft(s)
-	first, err := j.firstMissing(out, first, last)
+	first, err := j.firstMissing(ctx, out, first, last)
 	if err != nil || first == last {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"ndls/group"
 	"ndls/internal/control"
 	"ndls/internal/packed"
 	"ndls/shards"
@@ -67,8 +68,8 @@ func (j *job) isShare(s shards.Summary) bool {
 
 // firstMissing is the first granule from first on that is not committed, for any
 // member of a gang; last if all below are.
-func (j *job) firstMissing(out *tiles, first, last int) (int, error) {
-	return j.least(out.firstMissing(first, last))
+func (j *job) firstMissing(ctx context.Context, out *tiles, first, last int) (int, error) {
+	return group.Min(ctx, j.group, out.firstMissing(first, last))
 }
 
 // wholeOnly is a stage that cannot be cut.

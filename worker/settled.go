@@ -42,16 +42,16 @@ func (j *job) checkSettled(ctx context.Context, sum shards.Summary) (err error) 
 	if err != nil {
 		return err
 	}
-	state, err := g.state(j)
+	state, err := g.state(ctx, j)
 	if err != nil {
 		return err
 	}
 	defer state.Free()
 	o.K = func(i int64) int { return int(k[i]) }
-	if o, err = j.smoothLayout(g, o, spmv.Granule); err != nil {
+	if o, err = j.smoothLayout(ctx, g, o, spmv.Granule); err != nil {
 		return err
 	}
-	s, err := smooth.New(g.hops(j, state), o)
+	s, err := smooth.New(ctx, g.hops(j, state), o)
 	if err != nil {
 		return err
 	}

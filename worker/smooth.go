@@ -49,7 +49,7 @@ func (j *job) smoothFeatures(ctx context.Context, s shards.Summary, first, last 
 	}
 	out := j.smoothedTiles(s, targets)
 	out.done = j.intervalsOf(catalog.KindSmoothed)
-	if first, err = j.firstMissing(out, first, last); err != nil || first == last {
+	if first, err = j.firstMissing(ctx, out, first, last); err != nil || first == last {
 		return err
 	}
 	lo, hi := j.span(s.Nodes)
@@ -147,7 +147,7 @@ func (j *job) smoothColumns(ctx context.Context, g *graph, o smooth.Options, k [
 	if first == last {
 		return nil
 	}
-	state, err := g.state(j)
+	state, err := g.state(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -155,10 +155,10 @@ func (j *job) smoothColumns(ctx context.Context, g *graph, o smooth.Options, k [
 	o.K = func(i int64) int { return int(k[i]) }
 	o.Settled = j.plan.LSI.Active == "settled" && o.Rule.NodeDependent
 	o.Slack = j.plan.LSI.Slack
-	if o, err = j.smoothLayout(g, o, (last-first)*spmv.Granule); err != nil {
+	if o, err = j.smoothLayout(ctx, g, o, (last-first)*spmv.Granule); err != nil {
 		return err
 	}
-	s, err := smooth.New(g.hops(j, state), o)
+	s, err := smooth.New(ctx, g.hops(j, state), o)
 	if err != nil {
 		return err
 	}
@@ -201,15 +201,15 @@ func (j *job) smoothBlock(ctx context.Context, s *smooth.Smoother, l spmv.Layout
 var inputKinds = []string{catalog.KindFeatures, catalog.KindSoftTile, catalog.KindGivenSoftTile}
 
 // smoothLayout plans the column blocks of some columns.
-func (j *job) smoothLayout(g *graph, o smooth.Options, columns int) (smooth.Options, error) {
-	room, err := j.agree(j.room(g, columns).Useful(), func(r hops.Room) (spmv.Layout, error) {
-		o, _, err := o.Plan(r)
+func (j *job) smoothLayout(ctx context.Context, g *graph, o smooth.Options, columns int) (smooth.Options, error) {
+	fits, err := j.agree(ctx, j.capacity(g, columns).Useful(), func(c hops.Capacity) (spmv.Layout, error) {
+		o, _, err := o.Plan(c)
 		return o.Layout, err
 	})
 	if err != nil {
 		return o, err
 	}
-	o, need, err := o.Plan(room)
+	o, need, err := o.Plan(fits)
 	if err != nil {
 		return o, j.refused("smoothing", need, err)
 	}

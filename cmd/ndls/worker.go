@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ndls/coordinator"
+	"ndls/group/remote"
 	"ndls/internal/control"
 	"ndls/internal/control/blocks"
 	"ndls/internal/control/member"
@@ -20,7 +21,6 @@ import (
 	"ndls/internal/control/rpc"
 	"ndls/internal/hook"
 	"ndls/internal/storage"
-	"ndls/ring"
 	"ndls/worker"
 )
 
@@ -163,7 +163,7 @@ func (f *workerFlags) serveBlocks(security *rpc.Security, fail context.CancelCau
 		return nil, "", nil, errors.Join(fmt.Errorf("--blocks-listen: %w", err), listener.Close())
 	}
 	shared = &worker.Blocks{
-		Hall: &ring.Hall{}, Wire: &blocks.Wire{Listener: listener},
+		Registry: &remote.Registry{}, Wire: &blocks.Wire{Listener: listener},
 		Dial: func(address string) (*blocks.Client, error) {
 			return blocks.Dial(address, security.DialOptions(rpc.Worker)...)
 		},
@@ -172,7 +172,7 @@ func (f *workerFlags) serveBlocks(security *rpc.Security, fail context.CancelCau
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		if err := blocks.Serve(ctx, shared.Wire, shared.Hall, security.ServerOptions()...); err != nil {
+		if err := blocks.Serve(ctx, shared.Wire, shared.Registry, security.ServerOptions()...); err != nil {
 			fail(err)
 		}
 	}()

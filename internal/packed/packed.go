@@ -1,6 +1,7 @@
 package packed
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ const (
 	FrameBytes = 1 << 18
 	// Align is what frame sizes and offsets are multiples of, for direct I/O.
 	Align = direct.Align
+	// PanelColumns is the number of columns of a panel: a row of 16 float32 values
+	// is one cache line.
+	PanelColumns = 16
 	// HeaderBytes precede the words of a frame.
 	HeaderBytes = 64
 	// FrameWords is the largest number of words in a frame.
@@ -66,8 +70,9 @@ type Source interface {
 	// Edges is the number of directed edges into a strip.
 	Edges(strip int) int64
 	// Open starts reading the frames of a strip. They hold exactly the edges
-	// whose source is in [lo, hi); [0, NumNodes) is all of them.
-	Open(strip int, lo, hi uint32) (Frames, error)
+	// whose source is in [lo, hi); [0, NumNodes) is all of them. ctx ends the
+	// reading.
+	Open(ctx context.Context, strip int, lo, hi uint32) (Frames, error)
 }
 
 // Frames reads the frames of one strip in order.
