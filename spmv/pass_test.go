@@ -395,12 +395,31 @@ func TestConservationHolds(t *testing.T) {
 	}
 }
 
-// TestCountIsChecked: a block that gives fewer edges than it should is an error.
+// TestCountIsChecked: a strip that gives fewer edges than it should is an error, however
+// many windows they come in.
 func TestCountIsChecked(t *testing.T) {
-	g := testgraph.Clique(5)
-	p := &Pass{Source: short{g.Source()}, Degree: g.Degree(), Kernel: goKernel}
-	if _, err := p.Run(t.Context(), block(t, goKernel, rows(5, 16, 1), Layout{}, 1), nil, nil); !errors.Is(err, packed.ErrFrame) {
-		t.Errorf("a short block gave %v", err)
+	g := wide()
+	for _, l := range layouts(Float32) {
+		p := &Pass{Source: short{g.Source()}, Degree: g.Degree(), Kernel: available()[0]}
+		if _, err := p.Run(t.Context(), block(t, p.Kernel, rows(len(g.Adj), 16, 1), l, 2), nil, nil); !errors.Is(err, packed.ErrFrame) {
+			t.Errorf("%s, windows of %d rows: a short strip gave %v", l.Place, l.Window, err)
+		}
+	}
+}
+
+// TestRunEndsWithItsContext: a pass over edges in memory ends too.
+func TestRunEndsWithItsContext(t *testing.T) {
+	g := wide()
+	for _, l := range layouts(Float32) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("enough")
+		p := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: available()[0]}
+		b := block(t, p.Kernel, rows(len(g.Adj), 16, 1), l, 1)
+		_, err := p.Run(ctx, b, func(int64, []float32) { cancel(why) }, nil)
+		if !errors.Is(err, why) {
+			t.Errorf("%s, windows of %d rows: %v", l.Place, l.Window, err)
+		}
+		b.Free()
 	}
 }
 
