@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,50 +18,9 @@ import (
 	"ndls/internal/storage"
 )
 
-// Name is where the catalogue is, in every run directory.
+// Name is where the catalogue is as one Parquet file, in every run directory: complete
+// after each stage. Between two stages it lacks the latest changes.
 const Name = "catalog.parquet"
-
-// Kinds of catalogued files.
-const (
-	KindSummary          = "summary"             // graph/summary.json
-	KindEdges            = "edges"               // edge shard
-	KindHops             = "hops"                // hop stream
-	KindNodes            = "nodes"               // node table
-	KindFeatures         = "features"            // tile of input features
-	KindLSI              = "lsi"                 // K table
-	KindLSIPart          = "lsi-part"            // K of some rows
-	KindSmoothedTile     = "smoothed-tile"       // tile of smoothed features
-	KindSmoothedPart     = "smoothed-part"       // some rows of such a tile
-	KindSmoothed         = "smoothed"            // smoothed features as rows
-	KindModel            = "model"               // weights
-	KindSoftTile         = "soft-label-tile"     // tile of soft labels
-	KindSoftLabels       = "soft_labels"         // soft labels as rows
-	KindGivenSoftTile    = "given-label-tile"    // tile of another model's soft labels
-	KindSmoothedSoftTile = "smoothed-label-tile" // tile of smoothed soft labels
-	KindSmoothedSoftPart = "smoothed-label-part" // some rows of such a tile
-	KindPredictions      = "predictions"         // labels and probabilities as rows
-	KindReport           = "report"              // report of a run
-	KindCheckpoint       = "checkpoint"          // state of a task that is under way
-	KindRun              = "run"                 // sorted numbers on their way between tasks of a partition
-)
-
-// NotApplicable stands in Entry.Interval and Entry.Block for files that belong
-// to no interval or block.
-const NotApplicable = -1
-
-// Entry describes one committed file. It is one row of the catalogue.
-type Entry struct {
-	Kind string `parquet:"name=kind, type=BYTE_ARRAY, convertedtype=UTF8"`
-	// Path is relative to the run directory, with slashes.
-	Path  string `parquet:"name=path, type=BYTE_ARRAY, convertedtype=UTF8"`
-	Rows  int64  `parquet:"name=rows, type=INT64"`
-	Bytes int64  `parquet:"name=bytes, type=INT64"`
-	// Checksum is "sha256:" and the lower-case hex sum of the file's bytes.
-	Checksum string `parquet:"name=checksum, type=BYTE_ARRAY, convertedtype=UTF8"`
-	// Interval and Block place the file in the matrix, or are -1.
-	Interval int32 `parquet:"name=interval, type=INT32"`
-	Block    int32 `parquet:"name=block, type=INT32"`
-}
 
 // Publish makes a change of the catalogue durable: paths are taken off the list,
 // added are put on it. del says that the removed files are to be deleted too. If
@@ -78,8 +36,14 @@ type Publish func(ctx context.Context, added []Entry, removed []string, del bool
 type Catalog struct {
 	store   storage.Store
 	publish Publish // nil for the owner
-	mu      sync.Mutex
-	entries map[string]Entry // by path
+	binding Binding
+
+	changing sync.Mutex // held by one change at a time, while it is made durable
+	log      *log       // of the owner
+
+	mu     sync.RWMutex // never held while a store is waited for
+	byPath map[string]Entry
+	byKind map[string]map[string]Entry // by kind, then path
 }
 
 // NewView returns a view of a catalogue that lists entries now. Every change is
@@ -90,69 +54,139 @@ func NewView(store storage.Store, entries []Entry, publish Publish) *Catalog {
 	return c
 }
 
-// Replace makes a view list entries: others have changed the catalogue too.
-func (c *Catalog) Replace(entries []Entry) {
-	next := make(map[string]Entry, len(entries))
-	for _, e := range entries {
-		next[e.Path] = e
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.entries = next
-}
-
-// Open reads the catalogue of a run directory; there is an empty one
-// where none was written. It fails with ErrVersion or ErrCorrupt.
+// Open reads the catalogue of a run directory; there is an empty one where none was
+// written. It fails with ErrVersion or ErrCorrupt.
 func Open(ctx context.Context, store storage.Store) (*Catalog, error) {
-	c := &Catalog{store: store, entries: map[string]Entry{}}
-	r, err := store.Open(ctx, Name)
-	if errors.Is(err, storage.ErrNotExist) {
-		return c, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open catalogue: %w", err)
-	}
-	defer r.Close()
-	entries, err := readCatalog(r)
+	log, entries, changes, err := openLog(ctx, store)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		if _, twice := c.entries[e.Path]; twice {
-			return nil, seal.Corrupt(Name, "%s is listed twice", e.Path)
-		}
-		c.entries[e.Path] = e
+	c := &Catalog{store: store, log: log}
+	c.Replace(entries)
+	if len(c.byPath) != len(entries) {
+		return nil, seal.Corrupt(Name, "it lists a file twice")
+	}
+	for _, x := range changes {
+		c.change(x.Added, x.Removed)
 	}
 	return c, nil
+}
+
+// Bind ties the catalogue to a plan: new entries get its stages and hashes, and what
+// was made under another plan is listed by [Catalog.All] alone. Call it before the
+// catalogue is used by several goroutines.
+func (c *Catalog) Bind(b Binding) { c.binding = b }
+
+// Replace makes a view list entries: others have changed the catalogue too.
+func (c *Catalog) Replace(entries []Entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.byPath, c.byKind = make(map[string]Entry, len(entries)), map[string]map[string]Entry{}
+	for _, e := range entries {
+		c.list(e)
+	}
+}
+
+// list puts an entry on the list; mu is held.
+func (c *Catalog) list(e Entry) {
+	c.unlistPath(e.Path)
+	c.byPath[e.Path] = e
+	if c.byKind[e.Kind] == nil {
+		c.byKind[e.Kind] = map[string]Entry{}
+	}
+	c.byKind[e.Kind][e.Path] = e
+}
+
+// unlistPath takes a path off the list; mu is held.
+func (c *Catalog) unlistPath(path string) {
+	if e, ok := c.byPath[path]; ok {
+		delete(c.byPath, path)
+		delete(c.byKind[e.Kind], path)
+	}
+}
+
+// change makes a change in memory.
+func (c *Catalog) change(added []Entry, removed []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, path := range removed {
+		c.unlistPath(path)
+	}
+	for _, e := range added {
+		c.list(e)
+	}
+}
+
+// changes says whether a change would change anything.
+func (c *Catalog) changes(added []Entry, removed []string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	isAdded := map[string]bool{}
+	for _, e := range added {
+		isAdded[e.Path] = true
+		if c.byPath[e.Path] != e {
+			return true
+		}
+	}
+	return slices.ContainsFunc(removed, func(path string) bool {
+		_, listed := c.byPath[path]
+		return listed && !isAdded[path]
+	})
 }
 
 // Store is where the files are.
 func (c *Catalog) Store() storage.Store { return c.store }
 
-// Entries returns the files of a kind, or all for "", sorted by interval, block
-// and path.
+// Number counts the changes that were made to the catalogue of a run directory, from its
+// first on. It is 0 for a view.
+func (c *Catalog) Number() uint64 {
+	if c.log == nil {
+		return 0
+	}
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	return c.log.number
+}
+
+// Entries returns the files of a kind, or of all kinds for "", that were made under the
+// plan which the catalogue is bound to. They are sorted by interval, block and path.
 func (c *Catalog) Entries(kind string) []Entry {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var out []Entry
-	for _, e := range c.entries {
-		if kind == "" || e.Kind == kind {
+	c.mu.RLock()
+	from := c.byKind[kind]
+	if kind == "" {
+		from = c.byPath
+	}
+	out := make([]Entry, 0, len(from))
+	for _, e := range from {
+		if c.binding.holds(e) {
 			out = append(out, e)
 		}
 	}
+	c.mu.RUnlock()
 	slices.SortFunc(out, compareEntries)
 	return out
 }
 
-func compareEntries(a, b Entry) int {
-	return cmp.Or(cmp.Compare(a.Interval, b.Interval), cmp.Compare(a.Block, b.Block), strings.Compare(a.Path, b.Path))
+// All returns every listed file, whatever plan made it, sorted as Entries does.
+func (c *Catalog) All() []Entry {
+	c.mu.RLock()
+	out := slices.Collect(maps.Values(c.byPath))
+	c.mu.RUnlock()
+	slices.SortFunc(out, compareEntries)
+	return out
 }
 
-// Lookup returns the entry of a path.
+// Lookup returns the entry of a path, if the file was made under the plan which the
+// catalogue is bound to.
 func (c *Catalog) Lookup(path string) (Entry, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.entries[path]
+	e, ok := c.lookup(path)
+	return e, ok && c.binding.holds(e)
+}
+
+func (c *Catalog) lookup(path string) (Entry, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	e, ok := c.byPath[path]
 	return e, ok
 }
 
@@ -164,17 +198,18 @@ type File struct {
 	w     storage.Writer
 }
 
-// Create starts an attempt at a file. interval and block may be NotApplicable.
-// What path named before stays until Commit.
-func (c *Catalog) Create(ctx context.Context, kind, path string, interval, block int32) (*File, error) {
-	if kind == "" || isRecord(path) {
-		return nil, fmt.Errorf("create %q of kind %q", path, kind)
+// Create starts an attempt at a file that e describes; see [Describe]. What its path
+// named before stays until Commit. Bytes and Checksum of e are set by Commit, Stage and
+// Plan by the binding.
+func (c *Catalog) Create(ctx context.Context, e Entry) (*File, error) {
+	if e.Kind == "" || IsRecord(e.Path) {
+		return nil, fmt.Errorf("create %q of kind %q", e.Path, e.Kind)
 	}
-	w, err := c.store.Create(ctx, path)
+	w, err := c.store.Create(ctx, e.Path)
 	if err != nil {
-		return nil, fmt.Errorf("create %s: %w", path, err)
+		return nil, fmt.Errorf("create %s: %w", e.Path, err)
 	}
-	return &File{w: w, entry: Entry{Kind: kind, Path: path, Interval: interval, Block: block}}, nil
+	return &File{w: w, entry: e, Rows: e.Rows}, nil
 }
 
 // Path is the path the file will have.
@@ -188,95 +223,137 @@ func (f *File) Abort() { f.w.Abort() }
 
 // Commit makes the files durable and lists all of them in one step: a reopened
 // catalogue has all or none. On an error none is listed and what was written
-// are orphans. The files must have different paths.
+// are orphans. The files must have different paths. A file that takes the place of a
+// listed one with the same bytes stays listed all the time; one with other bytes is off
+// the list from before its bytes change until the step.
 func (c *Catalog) Commit(ctx context.Context, files ...*File) error {
 	defer func() {
 		for _, f := range files {
 			f.Abort()
 		}
 	}()
-	// No entry may describe bytes that are gone: a path that is about to get
-	// others is taken off the list first.
-	renewed := map[string]bool{}
-	for _, f := range files {
-		if renewed[f.entry.Path] {
+	added := make([]Entry, len(files))
+	var others []string // paths whose listed bytes are others
+	for i, f := range files {
+		if slices.ContainsFunc(added[:i], func(e Entry) bool { return e.Path == f.entry.Path }) {
 			return fmt.Errorf("commit %s twice in one step", f.entry.Path)
 		}
-		renewed[f.entry.Path] = true
+		e := c.binding.stamp(f.entry)
+		e.Rows, e.Checksum = f.Rows, "sha256:"+f.w.Sum()
+		added[i] = e
+		if old, listed := c.lookup(e.Path); listed && old.Checksum != e.Checksum {
+			others = append(others, e.Path)
+		}
 	}
-	if err := c.unlist(ctx, func(e Entry) bool { return renewed[e.Path] }, false); err != nil {
-		return err
+	if len(others) > 0 {
+		if err := c.Apply(ctx, nil, others, false); err != nil {
+			return err
+		}
 	}
-	added := make([]Entry, len(files))
 	for i, f := range files {
 		digest, err := f.w.Commit(ctx)
 		if err != nil {
 			return fmt.Errorf("commit %s: %w", f.entry.Path, err)
 		}
-		added[i] = f.entry
-		added[i].Rows, added[i].Bytes, added[i].Checksum = f.Rows, digest.Bytes, "sha256:"+digest.SHA256
+		added[i].Bytes = digest.Bytes
 	}
 	return c.Apply(ctx, added, nil, false)
 }
 
 // Remove takes every entry that matches off the list, in one step, then deletes
-// the files. match must not call the catalogue.
+// the files. It looks at entries of every plan. match must not call the catalogue.
 func (c *Catalog) Remove(ctx context.Context, match func(Entry) bool) error {
-	return c.unlist(ctx, match, true)
-}
-
-func (c *Catalog) unlist(ctx context.Context, match func(Entry) bool, del bool) error {
-	c.mu.Lock()
 	var gone []string
-	for path, e := range c.entries {
+	for _, e := range c.All() {
 		if match(e) {
-			gone = append(gone, path)
+			gone = append(gone, e.Path)
 		}
 	}
-	c.mu.Unlock()
 	if len(gone) == 0 {
 		return nil
 	}
 	slices.Sort(gone)
-	return c.Apply(ctx, nil, gone, del)
+	return c.Apply(ctx, nil, gone, true)
 }
 
 // Apply takes removed paths off the list and puts added on it, in one step; with
 // del the removed files that are not added are deleted after that. A change that
 // was applied may be applied again.
 func (c *Catalog) Apply(ctx context.Context, added []Entry, removed []string, del bool) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next := maps.Clone(c.entries)
-	for _, path := range removed {
-		delete(next, path)
-	}
-	for _, e := range added {
-		next[e.Path] = e
-	}
+	c.changing.Lock()
+	defer c.changing.Unlock()
 	if c.publish != nil {
 		if err := c.publish(ctx, added, removed, del); err != nil {
 			return fmt.Errorf("change catalogue: %w", err)
 		}
-		c.entries = next
+		c.change(added, removed)
 		return nil
 	}
-	if !maps.Equal(next, c.entries) {
-		if err := writeCatalog(ctx, c.store, next); err != nil {
+	if c.changes(added, removed) {
+		if err := c.log.add(ctx, added, removed, func(x change) { c.change(x.Added, x.Removed) }); err != nil {
 			return err
 		}
-		c.entries = next
+		c.change(added, removed)
+		c.compact(ctx)
 	}
 	if !del {
 		return nil
 	}
 	for _, path := range removed {
-		if _, listed := next[path]; listed {
+		if _, listed := c.lookup(path); listed {
 			continue
 		}
 		if err := c.store.Remove(ctx, path); err != nil {
 			return fmt.Errorf("remove %s: %w", path, err)
 		}
+	}
+	return nil
+}
+
+// compact writes a snapshot when enough has changed since the last one. The change
+// before it is durable: if the snapshot fails, the next change tries again.
+func (c *Catalog) compact(ctx context.Context) {
+	c.mu.RLock()
+	files := len(c.byPath)
+	c.mu.RUnlock()
+	if c.log.since < max(minChanges, files) {
+		return
+	}
+	if data, err := encodeCatalog(c.All(), c.log.number); err == nil {
+		_ = c.log.snapshot(ctx, data)
+	}
+}
+
+// Publish writes the catalogue as one Parquet file, under Name. The owner calls it
+// after each stage.
+func (c *Catalog) Publish(ctx context.Context) error {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	data, err := encodeCatalog(c.All(), c.log.number)
+	if err != nil {
+		return err
+	}
+	if err := c.log.snapshot(ctx, data); err != nil {
+		return err
+	}
+	if err := replace(ctx, c.store, Name, data); err != nil {
+		return fmt.Errorf("write %s: %w", Name, err)
+	}
+	return nil
+}
+
+// Check compares the Parquet file under Name with the catalogue. The file must be there
+// once a stage has ended; it may lack changes that came after that.
+func (c *Catalog) Check(ctx context.Context) error {
+	entries, number, err := readSnapshot(ctx, c.store, Name)
+	if errors.Is(err, storage.ErrNotExist) {
+		return damagedLog(Name, "it is missing")
+	}
+	if err != nil {
+		return err
+	}
+	if now := c.Number(); number > now || number == now && !slices.Equal(entries, c.All()) {
+		return damagedLog(Name, "it lists other files than %s", logPrefix)
 	}
 	return nil
 }
@@ -366,16 +443,6 @@ func (c *Catalog) Verify(ctx context.Context, e Entry) error {
 	return err
 }
 
-// records are the files of a run directory that are not in the catalogue: they say
-// how the run goes. Names that end in a slash or a dot are prefixes.
-var records = []string{Name, "run.json", "report.", "journal/", "cluster/"}
-
-func isRecord(name string) bool {
-	return slices.ContainsFunc(records, func(r string) bool {
-		return name == r || strings.HasPrefix(name, r) && strings.ContainsAny(r[len(r)-1:], "/.")
-	})
-}
-
 // Orphans returns the files in the store that no entry names, attempts
 // included. Records of the run are no orphans.
 func (c *Catalog) Orphans(ctx context.Context) ([]storage.Info, error) {
@@ -387,7 +454,7 @@ func (c *Catalog) Orphans(ctx context.Context) ([]storage.Info, error) {
 		if i.Attempt {
 			return false
 		}
-		_, listed := c.Lookup(i.Name)
-		return listed || isRecord(i.Name)
+		_, listed := c.lookup(i.Name)
+		return listed || IsRecord(i.Name)
 	}), nil
 }

@@ -32,7 +32,9 @@ func openCatalog(t testing.TB, s storage.Store) *Catalog {
 
 // put commits one file.
 func put(c *Catalog, kind, path, data string, interval, block int32) error {
-	f, err := c.Create(context.Background(), kind, path, interval, block)
+	e := Describe(kind, path)
+	e.Interval, e.Block = interval, block
+	f, err := c.Create(context.Background(), e)
 	if err != nil {
 		return err
 	}
@@ -79,7 +81,7 @@ func TestCatalogListsWhatWasCommitted(t *testing.T) {
 			sum := sha256.Sum256([]byte("tile"))
 			want := Entry{
 				Kind: KindFeatures, Path: "graph/features/tile-00000-00009.f32", Rows: 4, Bytes: 4,
-				Checksum: "sha256:" + hex.EncodeToString(sum[:]), Interval: 0, Block: 9,
+				Checksum: "sha256:" + hex.EncodeToString(sum[:]), Interval: 0, Block: 9, Hop: -1, Run: -1,
 			}
 			if got != want {
 				t.Errorf("entry %+v, want %+v", got, want)
@@ -120,6 +122,11 @@ func TestCatalogBytesDoNotDependOnOrder(t *testing.T) {
 		mustPut(t, ca, KindEdges, fmt.Sprint("e", i), "x", int32(i), -1)
 		mustPut(t, cb, KindEdges, fmt.Sprint("e", 4-i), "x", int32(4-i), -1)
 	}
+	for _, c := range []*Catalog{ca, cb} {
+		if err := c.Publish(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if x, y := storeBytes(t, a, Name), storeBytes(t, b, Name); !bytes.Equal(x, y) {
 		t.Error("the order of commits changes the catalogue's bytes")
 	}
@@ -150,7 +157,7 @@ func workload(store storage.Store) error {
 	// One step for two files: both or none.
 	var files []*File
 	for i, path := range []string{"pair/a", "pair/b"} {
-		f, err := c.Create(ctx, KindFeatures, path, 0, int32(i))
+		f, err := c.Create(ctx, Describe(KindFeatures, path).In(0).Panels(i, i+1))
 		if err != nil {
 			return err
 		}
@@ -284,7 +291,7 @@ func TestOrphans(t *testing.T) {
 	for _, name := range []string{"run.json", "report.json", "report.html", "stray", "graph/stray"} {
 		commit(t, store, name, []byte("x"))
 	}
-	f, err := c.Create(ctx, KindEdges, "open", 0, -1)
+	f, err := c.Create(ctx, Describe(KindEdges, "open").In(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +396,7 @@ func TestCommitOnePathTwice(t *testing.T) {
 	c := openCatalog(t, store)
 	var files []*File
 	for range 2 {
-		f, err := c.Create(ctx, KindEdges, "same", 0, -1)
+		f, err := c.Create(ctx, Describe(KindEdges, "same").In(0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -422,17 +429,22 @@ func TestConcurrentCommits(t *testing.T) {
 
 func TestCatalogOfAnotherVersion(t *testing.T) {
 	store := storage.NewMem()
-	mustPut(t, openCatalog(t, store), KindEdges, "f", "x", 0, -1)
-	err := store.Corrupt(Name, func(b []byte) []byte {
+	c := openCatalog(t, store)
+	mustPut(t, c, KindEdges, "f", "x", 0, -1)
+	if err := c.Publish(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	name := snapshotName(1)
+	err := store.Corrupt(name, func(b []byte) []byte {
 		at := bytes.LastIndex(b, []byte(catalogVersionKey)) + len(catalogVersionKey)
-		b[at+bytes.IndexByte(b[at:], catalogVersion[0])] = '2'
+		b[at+bytes.IndexByte(b[at:], catalogVersion[0])] = '1'
 		reseal(b)
 		return b
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(context.Background(), store); !errors.Is(err, seal.ErrVersion) || !strings.Contains(err.Error(), Name) {
+	if _, err := Open(context.Background(), store); !errors.Is(err, seal.ErrVersion) || !strings.Contains(err.Error(), name) {
 		t.Errorf("got %v, want seal.ErrVersion and the name", err)
 	}
 }
@@ -444,7 +456,7 @@ func ExampleCatalog_Commit() {
 	if err != nil {
 		panic(err)
 	}
-	f, err := c.Create(ctx, KindFeatures, fmt.Sprintf("graph/features/tile-%05d-%05d.f32", 0, 0), 0, 0)
+	f, err := c.Create(ctx, Describe(KindFeatures, "graph/features/tile-00000-00000.f32").In(0).Panels(0, 1))
 	if err != nil {
 		panic(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"slices"
+	"strconv"
 
 	"github.com/xitongsys/parquet-go/parquet"
 	"github.com/xitongsys/parquet-go/reader"
@@ -21,39 +21,16 @@ import (
 // than those of the tables.
 const (
 	catalogVersionKey = "ndls.catalog.version"
-	catalogVersion    = "1"
+	catalogVersion    = "2"
+	// catalogNumberKey has the number of the last change that the file includes.
+	catalogNumberKey = "ndls.catalog.number"
 )
 
 // maxCatalogBytes bounds what is read into memory: some million entries.
 const maxCatalogBytes = 256 << 20
 
-// writeCatalog replaces the catalogue of a store in one step.
-func writeCatalog(ctx context.Context, store storage.Store, entries map[string]Entry) error {
-	rows := make([]Entry, 0, len(entries))
-	for _, e := range entries {
-		rows = append(rows, e)
-	}
-	slices.SortFunc(rows, compareEntries)
-	data, err := encodeCatalog(rows)
-	if err != nil {
-		return err
-	}
-	w, err := store.Create(ctx, Name)
-	if err != nil {
-		return fmt.Errorf("write catalogue: %w", err)
-	}
-	defer w.Abort()
-	if _, err := w.Write(data); err != nil {
-		return fmt.Errorf("write catalogue: %w", err)
-	}
-	if _, err := w.Commit(ctx); err != nil {
-		return fmt.Errorf("write catalogue: %w", err)
-	}
-	return nil
-}
-
-// encodeCatalog returns the rows as a sealed Parquet file.
-func encodeCatalog(rows []Entry) ([]byte, error) {
+// encodeCatalog returns what is listed after a change as a sealed Parquet file.
+func encodeCatalog(rows []Entry, number uint64) ([]byte, error) {
 	var out bytes.Buffer
 	sink := seal.NewWriter(&out)
 	sink.Hold()
@@ -62,8 +39,8 @@ func encodeCatalog(rows []Entry) ([]byte, error) {
 		return nil, fmt.Errorf("encode catalogue: %w", err)
 	}
 	w.CompressionType = parquet.CompressionCodec_UNCOMPRESSED
-	version := catalogVersion
-	w.Footer.KeyValueMetadata = []*parquet.KeyValue{{Key: catalogVersionKey, Value: &version}}
+	version, last := catalogVersion, strconv.FormatUint(number, 10)
+	w.Footer.KeyValueMetadata = []*parquet.KeyValue{{Key: catalogVersionKey, Value: &version}, {Key: catalogNumberKey, Value: &last}}
 	for _, row := range rows {
 		if err := w.Write(row); err != nil {
 			return nil, fmt.Errorf("encode catalogue entry %s: %w", row.Path, err)
@@ -78,50 +55,65 @@ func encodeCatalog(rows []Entry) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// readCatalog checks the seal, and only then decodes.
-func readCatalog(r storage.Reader) ([]Entry, error) {
-	marks, err := seal.ReadMarks(r, Name, seal.Parquet)
+// readSnapshot reads a catalogue file: what it lists, and the number of the last change
+// that it includes.
+func readSnapshot(ctx context.Context, store storage.Store, name string) ([]Entry, uint64, error) {
+	r, err := store.Open(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, 0, fmt.Errorf("open catalogue: %w", err)
 	}
-	if r.Size() > maxCatalogBytes || len(marks) != 1 {
-		return nil, seal.Corrupt(Name, "it is no catalogue")
-	}
-	data := make([]byte, r.Size())
-	if err := seal.ReadFull(r, Name, data, 0); err != nil {
-		return nil, err
-	}
-	if crc32.Checksum(data[:marks[0].End], seal.Castagnoli) != marks[0].Sum {
-		return nil, seal.Corrupt(Name, "its rows are damaged")
-	}
-	return decodeCatalog(data)
+	defer r.Close()
+	return readCatalog(r, name)
 }
 
-func decodeCatalog(data []byte) (rows []Entry, err error) {
+// readCatalog checks the seal, and only then decodes.
+func readCatalog(r storage.Reader, name string) ([]Entry, uint64, error) {
+	marks, err := seal.ReadMarks(r, name, seal.Parquet)
+	if err != nil {
+		return nil, 0, err
+	}
+	if r.Size() > maxCatalogBytes || len(marks) != 1 {
+		return nil, 0, damagedLog(name, "it is no catalogue")
+	}
+	data := make([]byte, r.Size())
+	if err := seal.ReadFull(r, name, data, 0); err != nil {
+		return nil, 0, err
+	}
+	if crc32.Checksum(data[:marks[0].End], seal.Castagnoli) != marks[0].Sum {
+		return nil, 0, damagedLog(name, "its rows are damaged")
+	}
+	return decodeCatalog(data, name)
+}
+
+func decodeCatalog(data []byte, name string) (rows []Entry, number uint64, err error) {
 	defer func() {
 		if x := recover(); x != nil {
-			rows, err = nil, seal.Corrupt(Name, "decoding: %v", x)
+			rows, err = nil, damagedLog(name, "decoding: %v", x)
 		}
 	}()
 	in, err := reader.NewParquetReader(&parquetBytes{Reader: bytes.NewReader(data), data: data}, new(Entry), 1)
 	if err != nil {
-		return nil, seal.Corrupt(Name, "%v", err)
+		return nil, 0, damagedLog(name, "%v", err)
 	}
 	defer in.ReadStop()
-	if got := catalogVersionOf(in.Footer); got != catalogVersion {
-		return nil, fmt.Errorf("%s: version %q, this program reads %q: %w: use the program that wrote it, or another run directory",
-			Name, got, catalogVersion, seal.ErrVersion)
+	if got := metadata(in.Footer, catalogVersionKey); got != catalogVersion {
+		return nil, 0, fmt.Errorf("%s: version %q, this program reads %q: %w: use the program that wrote it, or another run directory",
+			name, got, catalogVersion, seal.ErrVersion)
+	}
+	if number, err = strconv.ParseUint(metadata(in.Footer, catalogNumberKey), 10, 64); err != nil {
+		return nil, 0, damagedLog(name, "it has no number")
 	}
 	rows = make([]Entry, in.GetNumRows())
 	if err := in.Read(&rows); err != nil {
-		return nil, seal.Corrupt(Name, "%v", err)
+		return nil, 0, damagedLog(name, "%v", err)
 	}
-	return rows, nil
+	return rows, number, nil
 }
 
-func catalogVersionOf(footer *parquet.FileMetaData) string {
+// metadata is a value that the footer has for a key, or "".
+func metadata(footer *parquet.FileMetaData, key string) string {
 	for _, kv := range footer.KeyValueMetadata {
-		if kv.Key == catalogVersionKey && kv.Value != nil {
+		if kv.Key == key && kv.Value != nil {
 			return *kv.Value
 		}
 	}

@@ -206,7 +206,7 @@ func (c *cluster) act(name string, a act, l control.Lease) bool {
 	if !c.commit(l, control.Change{Removed: []string{path}}) {
 		return true
 	}
-	c.commit(l, control.Change{Added: []control.Entry{{Kind: catalog.KindSmoothedTile, Path: path, Rows: 1, Block: int32(l.Task.First)}}})
+	c.commit(l, control.Change{Added: []catalog.Entry{{Kind: catalog.KindSmoothedTile, Path: path, Rows: 1, Block: int32(l.Task.First)}}})
 	c.finish(name, l, control.Outcome{Report: &control.StageReport{Stage: l.Task.Stage, Rows: 1, EdgesStreamed: 1 << l.Task.First, Seconds: takes.Seconds()}})
 	return true
 }
@@ -495,7 +495,7 @@ func TestSupersededCoordinator(t *testing.T) {
 		}
 		for what, err := range map[string]error{
 			"renew":  old.Renew(ctx, l.Fencing, control.Progress{}),
-			"commit": old.Commit(ctx, l.Fencing, control.Change{Added: []control.Entry{{Kind: "k", Path: "p"}}}),
+			"commit": old.Commit(ctx, l.Fencing, control.Change{Added: []catalog.Entry{{Kind: "k", Path: "p"}}}),
 			"finish": old.Finish(ctx, l.Fencing, reported(1)),
 		} {
 			if !errors.Is(err, ErrSuperseded) || errors.Is(err, control.ErrLeaseLost) {
@@ -522,7 +522,7 @@ func TestCommitAcrossATakeover(t *testing.T) {
 			t.Fatal(err)
 		}
 		successor := c.start()
-		change := control.Change{Added: []control.Entry{{Kind: "k", Path: "p", Block: -1, Interval: -1}}}
+		change := control.Change{Added: []catalog.Entry{{Kind: "k", Path: "p", Block: -1, Interval: -1}}}
 		if err := old.Commit(ctx, l.Fencing, change); !errors.Is(err, ErrSuperseded) {
 			t.Errorf("confirmed: %v", err)
 		}
@@ -757,7 +757,7 @@ func TestJoin(t *testing.T) {
 func TestCommitsTouchOnlyTheCatalogue(t *testing.T) {
 	s := newCluster(t, 1).start()
 	for _, path := range []string{"", RecordName, catalog.Name, "report.json", "journal/00000001.json", "cluster/coordinator.json"} {
-		for _, c := range []control.Change{{Removed: []string{path}, Delete: true}, {Added: []control.Entry{{Kind: "k", Path: path}}}} {
+		for _, c := range []control.Change{{Removed: []string{path}, Delete: true}, {Added: []catalog.Entry{{Kind: "k", Path: path}}}} {
 			if err := s.Commit(context.Background(), 1, c); err == nil || errors.Is(err, control.ErrLeaseLost) {
 				t.Errorf("%q: %v", path, err)
 			}
@@ -795,9 +795,11 @@ type slow struct {
 	takes time.Duration
 }
 
-func (s slow) Create(ctx context.Context, name string) (storage.Writer, error) {
-	time.Sleep(s.takes)
-	return s.Store.Create(ctx, name)
+func (s slow) CreateNew(ctx context.Context, name string) (storage.Writer, error) {
+	if strings.HasPrefix(name, "catalog/") {
+		time.Sleep(s.takes)
+	}
+	return s.Store.CreateNew(ctx, name)
 }
 
 // While one attempt at a task changes the catalogue, its lease does not run out,
@@ -835,7 +837,7 @@ func TestCommitHoldsTheTask(t *testing.T) {
 		}
 		begun := time.Now()
 		running.Go(func() {
-			err := s.Commit(ctx, first.Fencing, control.Change{Added: []control.Entry{{Kind: "k", Path: "p"}}})
+			err := s.Commit(ctx, first.Fencing, control.Change{Added: []catalog.Entry{{Kind: "k", Path: "p"}}})
 			if err != nil {
 				t.Errorf("commit: %v", err)
 			}

@@ -45,7 +45,7 @@ func (j *Job) counts(ctx context.Context, rec *Record) (estimate.Counts, error) 
 // bytes is what the catalogued output of some stages takes.
 func (j *Job) bytes(of func(control.Stage) bool) (n int64) {
 	for _, e := range j.Catalog.Entries("") {
-		if of(writer(e.Kind)) {
+		if of(control.Stage(e.Stage)) {
 			n += e.Bytes
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/storage"
 	"ndls/shards"
+	"ndls/stage"
 )
 
 // Tasks has tasks done. A [Scheduler] does it with workers.
@@ -75,9 +76,6 @@ func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error)
 	if err != nil {
 		return rec, err
 	}
-	if err := j.refuse(ctx, rec, stages); err != nil {
-		return rec, j.fail(ctx, rec, err)
-	}
 	for _, s := range stages {
 		if rec.Done(s) {
 			j.Log.Info("already complete", "stage", s)
@@ -97,45 +95,100 @@ func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error)
 	return rec, nil
 }
 
-// open reads or starts the record, and makes it that of the job.
+// open reads or starts the record and makes it that of the job. What it refuses leaves
+// the run directory as it was.
 func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error) {
 	rec, err := ReadRecord(ctx, j.Store)
+	if errors.Is(err, ErrNoRecord) {
+		err = nil
+	}
 	if err != nil {
 		return nil, err
 	}
+	j.Catalog.Bind(stage.Binding(j.Plan))
 	if rec == nil {
-		rec = &Record{Format: RecordFormat}
+		rec = &Record{Format: RecordFormat, Plan: j.Plan}
 	}
-	begun := rec.begun()
-	var discard []control.Stage
+	discard := slices.Clone(rec.Discarding)
 	if j.Restart {
-		discard = j.readers(stages)
-		begun = slices.DeleteFunc(begun, func(s control.Stage) bool { return slices.Contains(discard, s) })
+		discard = append(discard, j.readers(stages)...)
 	}
-	if d := j.Plan.Diff(rec.Plan, begun...); len(begun) > 0 && len(d) > 0 {
-		return rec, fmt.Errorf("coordinator: %s was made with other options:\n  %s\nuse the same options, another --run, or --resume=false with the first verb concerned to discard its output: %w",
+	next := *rec
+	next.Stages = slices.Clone(rec.Stages)
+	next.drop(discard)
+	if d := j.Plan.Diff(rec.Plan, next.begun()...); len(next.Stages) > 0 && len(d) > 0 {
+		return rec, fmt.Errorf("%s was made with other options:\n  %s\nuse the same options, another --run, or --resume=false with the first verb concerned to discard its output: %w",
 			j.Store.URI(), strings.Join(d, "\n  "), control.ErrPlanMismatch)
+	}
+	if err := next.Check(j.Catalog); err != nil {
+		return rec, err
+	}
+	if err := j.admit(ctx, &next, stages); err != nil {
+		return rec, err
+	}
+	if err := j.discard(ctx, rec, discard); err != nil {
+		return rec, err
 	}
 	rec.Plan, rec.Versions, rec.MemoryBudget = j.Plan, j.Versions, j.Resources.Memory
 	rec.State, rec.Reason = Running, ""
-	rec.drop(discard)
 	for _, s := range stages {
 		if !slices.Contains(rec.Wanted, s) {
 			rec.Wanted = append(rec.Wanted, s)
 		}
 	}
-	if err := rec.write(ctx, j.Store); err != nil {
-		return rec, err
+	return rec, rec.write(ctx, j.Store)
+}
+
+// admit refuses, before anything is changed, stages that cannot run on what there is, or
+// that do not fit.
+func (j *Job) admit(ctx context.Context, rec *Record, stages []control.Stage) error {
+	if err := j.refuse(ctx, rec, stages); err != nil {
+		return err
 	}
-	if len(discard) > 0 {
+	then := *rec
+	then.Stages = slices.Clone(rec.Stages)
+	then.Wanted = slices.Clone(rec.Wanted)
+	for _, s := range stages {
+		if then.Done(s) {
+			continue
+		}
+		skip, err := j.check(ctx, &then, s)
+		if err != nil {
+			return err
+		}
+		if !skip {
+			then.set(StageRecord{State: Complete, StageReport: control.StageReport{Stage: s}})
+		}
+		if s == control.Partition {
+			break // what the dataset has is known after it
+		}
+	}
+	return nil
+}
+
+// discard removes the output of stages. The record says so until it is done, under the
+// plan that made it; whoever opens the run directory after an interruption goes on with
+// it. Files of any other plan than the job's go too: no record leads to them.
+func (j *Job) discard(ctx context.Context, rec *Record, stages []control.Stage) error {
+	if len(stages) > 0 {
+		rec.Discarding = stages
+		rec.drop(stages)
+		if err := rec.write(ctx, j.Store); err != nil {
+			return err
+		}
 		if err := j.Tasks.Forget(ctx); err != nil {
-			return rec, err
-		}
-		if err := j.Catalog.Remove(ctx, func(e catalog.Entry) bool { return slices.Contains(discard, writer(e.Kind)) }); err != nil {
-			return rec, fmt.Errorf("coordinator: discarding the output of %v: %w", discard, err)
+			return err
 		}
 	}
-	return rec, nil
+	plans := j.Plan.Hashes()
+	err := j.Catalog.Remove(ctx, func(e catalog.Entry) bool {
+		return slices.Contains(stages, control.Stage(e.Stage)) || e.Plan != plans[e.Stage]
+	})
+	if err != nil {
+		return fmt.Errorf("discarding the output of %v: %w", stages, err)
+	}
+	rec.Discarding = nil
+	return nil
 }
 
 // readers lists stages and all that read their output, directly or not.
@@ -148,24 +201,6 @@ func (j *Job) readers(stages []control.Stage) []control.Stage {
 		}
 	}
 	return all
-}
-
-// writer is the stage whose output a catalogued kind is.
-func writer(kind string) control.Stage {
-	switch kind {
-	case catalog.KindLSI, catalog.KindLSIPart:
-		return control.LSI
-	case catalog.KindSmoothed, catalog.KindSmoothedTile, catalog.KindSmoothedPart:
-		return control.Smooth
-	case catalog.KindModel:
-		return control.Train
-	case catalog.KindSoftLabels, catalog.KindSoftTile:
-		return control.Predict
-	case catalog.KindGivenSoftTile, catalog.KindPredictions, catalog.KindSmoothedSoftTile, catalog.KindSmoothedSoftPart:
-		return control.SmoothLabels
-	default:
-		return control.Partition
-	}
 }
 
 // step executes one stage.
@@ -197,6 +232,11 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
 	if planned != nil {
 		x.Planned, x.PlannedPeak = planned, planned.PeakBytes
 	}
+	if err := j.Catalog.Publish(ctx); err != nil {
+		return err
+	}
+	outputs := outputsOf(j.Catalog, s)
+	x.Outputs = &outputs
 	rec.set(x)
 	j.Log.Info("complete", "stage", s, "seconds", report.Seconds, "rows", report.Rows)
 	return rec.write(ctx, j.Store)

@@ -65,12 +65,12 @@ func (f *fake) execute(ctx context.Context, t control.Task) (control.StageReport
 		}
 		return report, nil
 	}
-	file, err := f.cat.Create(ctx, outputs[t.Stage], string(t.Stage), catalog.NotApplicable, catalog.NotApplicable)
+	file, err := f.cat.Create(ctx, catalog.Describe(outputs[t.Stage], string(t.Stage)))
 	if err != nil {
 		return report, err
 	}
 	defer file.Abort()
-	if _, err := file.Write([]byte(t.Stage)); err != nil {
+	if _, err := file.Write([]byte(t.Plan.Hashes()[string(t.Stage)])); err != nil {
 		return report, err
 	}
 	return report, f.cat.Commit(ctx, file)
@@ -396,9 +396,10 @@ func TestForeignFolder(t *testing.T) {
 		{"thesis", "thesis.tex", "hello", "thesis.tex", ErrForeign},
 		{"run.json of another program", RecordName, `{"name": "jogging"}`, "no record of ndls", ErrForeign},
 		{"run.json that is no JSON", RecordName, "10 km", "no record of ndls", ErrForeign},
-		{"catalogue alone", catalog.Name, "PAR1", catalog.Name, ErrForeign},
+		{"catalogue alone", catalog.Name, "PAR1", "no run.json", ErrNoRecord},
+		{"cut record", RecordName, `{"seal": "crc32c:00000000", "format": 2, "plan": {"format": 2}, "plan_hash": "x"}`, "is damaged", seal.ErrCorrupt},
 		{"later format", RecordName, `{"format": 99, "plan": {"format": 1}, "plan_hash": "x"}`, "format 99", seal.ErrVersion},
-		{"edited plan", RecordName, `{"format": 1, "plan": {"format": 2}, "plan_hash": "x"}`, "do not belong together", seal.ErrCorrupt},
+		{"edited plan", RecordName, `{"format": 2, "plan": {"format": 2}, "plan_hash": "x"}`, "is damaged", seal.ErrCorrupt},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			store := storage.NewMem()

@@ -2,6 +2,8 @@ package coordinator
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,22 +11,28 @@ import (
 	"slices"
 	"strings"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/stage"
 )
 
 const (
 	// RecordName is where the record is, in every run directory.
 	RecordName = "run.json"
 	// RecordFormat is the version of the record's fields.
-	RecordFormat = 1
+	RecordFormat = 2
 	// maxRecord bounds how much of a file is read to see whether it is a record.
 	maxRecord = 64 << 20
 )
 
-// ErrForeign reports a folder that holds something else than a run.
-var ErrForeign = errors.New("not a run directory")
+var (
+	// ErrForeign reports a folder that holds something else than a run.
+	ErrForeign = errors.New("not a run directory")
+	// ErrNoRecord reports a run directory whose record is gone.
+	ErrNoRecord = errors.New("the record is missing")
+)
 
 // State is how far a run or a stage is.
 type State string
@@ -38,8 +46,10 @@ const (
 
 // Record is run.json.
 type Record struct {
-	Format int   `json:"format"`
-	State  State `json:"state"`
+	// Seal is the CRC-32C of the file; see package seal.
+	Seal   string `json:"seal"`
+	Format int    `json:"format"`
+	State  State  `json:"state"`
 	// Reason says why State is FAILED.
 	Reason   string       `json:"reason,omitempty"`
 	Plan     control.Plan `json:"plan"`
@@ -52,6 +62,9 @@ type Record struct {
 	// MemoryBudget is the budget of the last run in bytes.
 	MemoryBudget int64         `json:"memory_budget_bytes"`
 	Stages       []StageRecord `json:"stages"`
+	// Discarding lists the stages whose output is being discarded. It is empty but while
+	// that is under way: what an interruption left of it is done first of all.
+	Discarding []control.Stage `json:"discarding,omitempty"`
 	// Losses lists the work that had to be done again because a worker was lost or
 	// failed.
 	Losses []Loss `json:"losses,omitempty"`
@@ -62,6 +75,43 @@ type StageRecord struct {
 	control.StageReport
 	State  State  `json:"state"`
 	Reason string `json:"reason,omitempty"`
+	// Outputs stands for the files that a complete stage has left.
+	Outputs *Outputs `json:"outputs,omitempty"`
+}
+
+// Outputs stands for the lasting files of a stage.
+type Outputs struct {
+	Files int `json:"files"`
+	// SHA256 is that of their paths and checksums, in order of path.
+	SHA256 string `json:"sha256"`
+}
+
+// outputsOf describes what the catalogue lists of a stage.
+func outputsOf(cat *catalog.Catalog, s control.Stage) Outputs {
+	var lines []string
+	for _, e := range cat.Entries("") {
+		if e.Stage == string(s) && stage.KindOf(e.Kind).Lasting {
+			lines = append(lines, e.Path+" "+e.Checksum+"\n")
+		}
+	}
+	slices.Sort(lines)
+	sum := sha256.Sum256([]byte(strings.Join(lines, "")))
+	return Outputs{len(lines), hex.EncodeToString(sum[:])}
+}
+
+// Check compares the stages that are complete with the catalogue, which must be bound to
+// the plan of the record. Its error wraps [seal.ErrCorrupt].
+func (r *Record) Check(cat *catalog.Catalog) error {
+	for _, x := range r.Stages {
+		if x.State != Complete || x.Outputs == nil {
+			continue
+		}
+		if got := outputsOf(cat, x.Stage); got != *x.Outputs {
+			return fmt.Errorf("%s says that %s left %d files, and the catalogue lists %d or others: %w: restore the catalogue from a copy of the run directory, or do the stage again with ndls %s --run %s --resume=false",
+				RecordName, x.Stage, x.Outputs.Files, got.Files, seal.ErrCorrupt, Verb(x.Stage), cat.Store().URI())
+		}
+	}
+	return nil
 }
 
 // ReadRecord reads the record of the run in s. A store that holds nothing gives
@@ -84,26 +134,38 @@ func readRecord(ctx context.Context, s storage.Store) (*Record, error) {
 		r, err = s.Open(ctx, RecordName)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("coordinator: reading %s: %w", RecordName, err)
+		return nil, fmt.Errorf("reading %s: %w", RecordName, err)
 	}
 	defer r.Close()
 	if r.Size() > maxRecord {
-		return nil, fmt.Errorf("coordinator: %s in %s is too large to be a record of ndls: %w", RecordName, s.URI(), ErrForeign)
+		return nil, fmt.Errorf("%s in %s is too large to be a record of ndls: %w", RecordName, s.URI(), ErrForeign)
 	}
 	text, err := io.ReadAll(io.NewSectionReader(r, 0, r.Size()))
 	if err != nil {
-		return nil, fmt.Errorf("coordinator: reading %s: %w", RecordName, err)
+		return nil, fmt.Errorf("reading %s: %w", RecordName, err)
+	}
+	var head struct {
+		Format   int    `json:"format"`
+		PlanHash string `json:"plan_hash"`
+		Plan     struct {
+			Format int `json:"format"`
+		} `json:"plan"`
+	}
+	if err := json.Unmarshal(text, &head); err == nil && head.PlanHash != "" && (head.Format != RecordFormat || head.Plan.Format != control.PlanFormat) {
+		return nil, fmt.Errorf("%s in %s has format %d with plan format %d, this ndls knows %d and %d; use the version that wrote it or another --run: %w",
+			RecordName, s.URI(), head.Format, head.Plan.Format, RecordFormat, control.PlanFormat, seal.ErrVersion)
 	}
 	var rec Record
-	if err := json.Unmarshal(text, &rec); err != nil || rec.Format == 0 || rec.PlanHash == "" {
-		return nil, fmt.Errorf("coordinator: %s in %s is no record of ndls; choose another --run: %w", RecordName, s.URI(), ErrForeign)
-	}
-	if rec.Format != RecordFormat || rec.Plan.Format != control.PlanFormat {
-		return nil, fmt.Errorf("coordinator: %s in %s has format %d with plan format %d, this ndls knows %d and %d; use the version that wrote it or another --run: %w",
-			RecordName, s.URI(), rec.Format, rec.Plan.Format, RecordFormat, control.PlanFormat, seal.ErrVersion)
+	if err := seal.DecodeJSON(text, &rec); err != nil {
+		ours, listErr := holdsRun(ctx, s)
+		if listErr != nil || !ours && head.PlanHash == "" {
+			return nil, errors.Join(listErr, fmt.Errorf("%s in %s is no record of ndls; choose another --run: %w", RecordName, s.URI(), ErrForeign))
+		}
+		return nil, fmt.Errorf("%s in %s is damaged: %w: %w: restore it from a copy; or remove it and repeat the command that made the run, with the same options: what was committed under them is kept",
+			RecordName, s.URI(), err, seal.ErrCorrupt)
 	}
 	if rec.Plan.Hash() != rec.PlanHash {
-		return nil, fmt.Errorf("coordinator: plan and plan_hash of %s in %s do not belong together; restore the file or choose another --run: %w",
+		return nil, fmt.Errorf("plan and plan_hash of %s in %s do not belong together; restore the file or choose another --run: %w",
 			RecordName, s.URI(), seal.ErrCorrupt)
 	}
 	return &rec, nil
@@ -114,25 +176,43 @@ func readRecord(ctx context.Context, s storage.Store) (*Record, error) {
 func refuseForeign(ctx context.Context, s storage.Store) (made bool, err error) {
 	files, err := s.List(ctx, "")
 	if err != nil {
-		return false, fmt.Errorf("coordinator: listing %s: %w", s.URI(), err)
+		return false, fmt.Errorf("listing %s: %w", s.URI(), err)
 	}
 	if slices.ContainsFunc(files, func(f storage.Info) bool { return f.Name == RecordName && !f.Attempt }) {
 		return true, nil
+	}
+	if slices.ContainsFunc(files, isOfRun) {
+		return false, fmt.Errorf("%s holds files of a run and no %s; repeat the command that made the run, with the same options: what was committed under them is kept: %w: %w",
+			s.URI(), RecordName, ErrNoRecord, seal.ErrCorrupt)
 	}
 	for _, f := range files {
 		if f.Attempt && strings.HasPrefix(f.Name, RecordName) {
 			continue
 		}
-		return false, fmt.Errorf("coordinator: %s holds %s and no %s; nothing was changed, choose an empty or new folder: %w",
+		return false, fmt.Errorf("%s holds %s and no %s; nothing was changed, choose an empty or new folder: %w",
 			s.URI(), f.Name, RecordName, ErrForeign)
 	}
 	return false, nil
 }
 
+// holdsRun says whether a store has a catalogue or a journal.
+func holdsRun(ctx context.Context, s storage.Store) (bool, error) {
+	files, err := s.List(ctx, "")
+	return slices.ContainsFunc(files, isOfRun), err
+}
+
+func isOfRun(f storage.Info) bool {
+	return !f.Attempt && (f.Name == catalog.Name || strings.HasPrefix(f.Name, "catalog/") || strings.HasPrefix(f.Name, journalPrefix))
+}
+
 func (r *Record) write(ctx context.Context, s storage.Store) error {
-	r.PlanHash = r.Plan.Hash()
-	if err := replaceJSON(ctx, s, RecordName, r); err != nil {
-		return fmt.Errorf("coordinator: writing %s: %w", RecordName, err)
+	r.PlanHash, r.Seal = r.Plan.Hash(), seal.Unsealed
+	text, err := seal.EncodeJSON(r)
+	if err == nil {
+		err = replace(ctx, s, RecordName, text)
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", RecordName, err)
 	}
 	return nil
 }

@@ -347,12 +347,8 @@ func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change
 	x.busy++
 	s.mu.Unlock()
 
-	var added []catalog.Entry
-	for _, e := range c.Added {
-		added = append(added, catalog.Entry(e))
-	}
 	// A caller that goes away does not leave half a change.
-	err = s.cat.Apply(context.WithoutCancel(ctx), added, c.Removed, c.Delete)
+	err = s.cat.Apply(context.WithoutCancel(ctx), c.Added, c.Removed, c.Delete)
 
 	s.mu.Lock()
 	now := time.Now()
@@ -364,7 +360,7 @@ func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change
 		return fmt.Errorf("coordinator: changing the catalogue: %w", err)
 	}
 	e := event{Fact: committed, Fencing: fencing}
-	if len(added) > 0 {
+	if len(c.Added) > 0 {
 		e.At = now
 	}
 	b := s.record(e)
@@ -430,12 +426,8 @@ func (s *Scheduler) Finish(ctx context.Context, fencing uint64, o control.Outcom
 }
 
 // Catalog implements [control.Service].
-func (s *Scheduler) Catalog(context.Context) ([]control.Entry, error) {
-	var entries []control.Entry
-	for _, e := range s.cat.Entries("") {
-		entries = append(entries, control.Entry(e))
-	}
-	return entries, nil
+func (s *Scheduler) Catalog(context.Context) ([]catalog.Entry, error) {
+	return s.cat.All(), nil
 }
 
 // Dead brings the end of a worker's lease nearer: someone has seen it die. If that

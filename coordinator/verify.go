@@ -4,21 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"ndls/catalog"
 	"ndls/internal/progress"
 	"ndls/internal/seal"
-	"ndls/internal/storage"
 	"ndls/shards"
+	"ndls/stage"
 )
 
 // Verify reads every catalogued file again: its bytes against the checksum, its
 // rows against the count of its entry, and the counts against the graph
-// summary. It goes on after a damaged file; the error joins all findings, wraps
+// summary; it compares the record rec with the catalogue. It goes on after a damaged file; the error joins all findings, wraps
 // [seal.ErrCorrupt] and names the files.
-func Verify(ctx context.Context, cat *catalog.Catalog) (files int, bytes int64, err error) {
-	entries := cat.Entries("")
+func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record) (files int, bytes int64, err error) {
+	entries := cat.All()
 	for _, e := range entries {
 		bytes += e.Bytes
 	}
@@ -35,7 +34,10 @@ func Verify(ctx context.Context, cat *catalog.Catalog) (files int, bytes int64, 
 		files++
 		m.Add(e.Bytes)
 	}
-	found = append(found, verifyCounts(ctx, cat))
+	found = append(found, verifyCounts(ctx, cat), rec.Check(cat))
+	if len(rec.missing()) < len(rec.Wanted) {
+		found = append(found, cat.Check(ctx))
+	}
 	return files, bytes, errors.Join(found...)
 }
 
@@ -43,8 +45,8 @@ func verifyFile(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (err
 	if err := cat.Verify(ctx, e); err != nil {
 		return err
 	}
-	count, ok := counters[e.Kind]
-	if !ok {
+	count := stage.KindOf(e.Kind).Rows
+	if count == nil {
 		return nil
 	}
 	r, err := cat.Open(ctx, e)
@@ -57,53 +59,6 @@ func verifyFile(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (err
 		err = fmt.Errorf("coordinator: %s holds %d rows, the catalogue says %d: %w", e.Path, rows, e.Rows, seal.ErrCorrupt)
 	}
 	return err
-}
-
-// counters read a file of their kind to the end and count its rows.
-var counters = map[string]func(storage.Reader, string) (int64, error){
-	catalog.KindEdges: countEdges,
-	catalog.KindNodes: func(r storage.Reader, name string) (n int64, err error) {
-		err = shards.ReadNodes(r, name, func(_ int64, b shards.NodeBatch) error { n += int64(len(b.ID)); return nil })
-		return n, err
-	},
-	catalog.KindLSI: func(r storage.Reader, name string) (n int64, err error) {
-		err = shards.ReadLSI(r, name, func(_ int64, b shards.LSIBatch) error { n += int64(len(b.ID)); return nil })
-		return n, err
-	},
-	catalog.KindSmoothed: countRows, catalog.KindSoftLabels: countRows, catalog.KindPredictions: countRows,
-}
-
-func countEdges(r storage.Reader, name string) (n int64, err error) {
-	edges, err := shards.OpenEdges(r, name)
-	if err != nil {
-		return 0, err
-	}
-	src, dst := make([]uint32, 1<<16), make([]uint32, 1<<16)
-	for {
-		got, err := edges.Read(src, dst)
-		n += int64(got)
-		if err == io.EOF {
-			return n, nil
-		}
-		if err != nil {
-			return n, err
-		}
-	}
-}
-
-func countRows(r storage.Reader, name string) (n int64, err error) {
-	rows, err := shards.OpenRows(r, name)
-	if err != nil {
-		return 0, err
-	}
-	var b shards.RowBatch
-	for i := range rows.NumBatches() {
-		if err := rows.ReadBatch(i, &b); err != nil {
-			return n, err
-		}
-		n += int64(len(b.ID))
-	}
-	return n, nil
 }
 
 // verifyCounts compares the rows of all files of a kind with the graph.

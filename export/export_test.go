@@ -63,7 +63,7 @@ func newFixture(t *testing.T) *fixture {
 	ids[7] = 1<<32 - 2
 	add := func(kind, path string, interval int, rows int64, write func(*catalog.File) error) {
 		t.Helper()
-		file, err := cat.Create(ctx, kind, path, int32(interval), catalog.NotApplicable)
+		file, err := cat.Create(ctx, catalog.Describe(kind, path).In(interval))
 		must(t, err)
 		must(t, write(file))
 		file.Rows = rows

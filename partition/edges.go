@@ -170,7 +170,7 @@ func (s *edgeSource) below(end int64) (src, dst []uint32, err error) {
 func EdgesPath(interval int) string { return fmt.Sprintf("graph/edges/part-%05d.parquet", interval) }
 
 func (j *job) writeShard(ctx context.Context, i int, source *edgeSource) (catalog.Entry, error) {
-	f, err := j.cat.Create(ctx, catalog.KindEdges, EdgesPath(i), int32(i), catalog.NotApplicable)
+	f, err := j.cat.Create(ctx, catalog.Describe(catalog.KindEdges, EdgesPath(i)).In(i))
 	if err != nil {
 		return catalog.Entry{}, err
 	}
@@ -222,7 +222,7 @@ func BuildHops(ctx context.Context, cat *catalog.Catalog, edges catalog.Entry) (
 	if err != nil {
 		return err
 	}
-	f, err := cat.Create(ctx, catalog.KindHops, HopPath(edges), edges.Interval, catalog.NotApplicable)
+	f, err := cat.Create(ctx, catalog.Describe(catalog.KindHops, HopPath(edges)).In(int(edges.Interval)))
 	if err != nil {
 		return err
 	}

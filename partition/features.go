@@ -366,7 +366,7 @@ func (w *tileWriter) writeGroup(ctx context.Context, interval, first, last int, 
 	lo, hi := w.interval(interval)
 	files := make([]*catalog.File, last-first)
 	for i := range files {
-		f, err := w.cat.Create(ctx, catalog.KindFeatures, shards.TilePath(tilePrefix, interval, first+i, w.half), int32(interval), int32(first+i))
+		f, err := w.cat.Create(ctx, catalog.Describe(catalog.KindFeatures, shards.TilePath(tilePrefix, interval, first+i, w.half)).In(interval).Panels(first+i, first+i+1))
 		if err != nil {
 			return err
 		}

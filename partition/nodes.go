@@ -52,7 +52,7 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32, others .
 		return err
 	}
 
-	f, err := j.cat.Create(ctx, catalog.KindNodes, NodesPath, catalog.NotApplicable, catalog.NotApplicable)
+	f, err := j.cat.Create(ctx, catalog.Describe(catalog.KindNodes, NodesPath))
 	if err != nil {
 		return err
 	}

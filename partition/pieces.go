@@ -166,7 +166,7 @@ func (j *job) commitRun(ctx context.Context, path string, s *sorter, rows, loops
 		return err
 	}
 	defer keys.close()
-	f, err := j.cat.Create(ctx, catalog.KindRun, path, catalog.NotApplicable, catalog.NotApplicable)
+	f, err := j.cat.Create(ctx, catalog.Describe(catalog.KindRun, path))
 	if err != nil {
 		return err
 	}
@@ -329,7 +329,7 @@ func (j *job) orderNodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f, err := j.cat.Create(ctx, catalog.KindRun, orderPath, catalog.NotApplicable, catalog.NotApplicable)
+	f, err := j.cat.Create(ctx, catalog.Describe(catalog.KindRun, orderPath))
 	if err != nil {
 		return err
 	}

@@ -299,7 +299,7 @@ func TestPiecesThatAreNone(t *testing.T) {
 func writeRunFile(t testing.TB, store storage.Store, keys []uint64) catalog.Entry {
 	t.Helper()
 	cat := openCatalog(t, store)
-	f, err := cat.Create(context.Background(), catalog.KindRun, "run", catalog.NotApplicable, catalog.NotApplicable)
+	f, err := cat.Create(context.Background(), catalog.Describe(catalog.KindRun, "run"))
 	must(t, err)
 	w := &runWriter{f: f, runFooter: runFooter{rows: 7, loops: 3}}
 	for len(keys) > 0 {

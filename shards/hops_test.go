@@ -68,7 +68,7 @@ func commitHops(t testing.TB, store storage.Store, n int) (c *catalog.Catalog, s
 	for i := 0; i*interval < n; i++ {
 		m := EdgeMeta{Interval: i, Lo: int64(i * interval), Hi: int64(min((i+1)*interval, n)), NumNodes: int64(n), BlockRows: packed.BlockRows}
 		s, d := hopEdges(uint64(i), n, int(m.Lo), int(m.Hi), 400000)
-		f, err := c.Create(ctx, catalog.KindHops, fmt.Sprintf("graph/hops/part-%05d.hops", i), int32(i), catalog.NotApplicable)
+		f, err := c.Create(ctx, catalog.Describe(catalog.KindHops, fmt.Sprintf("graph/hops/part-%05d.hops", i)).In(i))
 		if err != nil {
 			t.Fatal(err)
 		}

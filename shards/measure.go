@@ -99,7 +99,7 @@ const measuredBlock = 1 << 20
 // the edges does not count.
 func writeMeasuredEdges(ctx context.Context, c *catalog.Catalog, path string, edges int64) (took time.Duration, err error) {
 	start := time.Now()
-	f, err := c.Create(ctx, catalog.KindEdges, path, 0, catalog.NotApplicable)
+	f, err := c.Create(ctx, catalog.Describe(catalog.KindEdges, path).In(0))
 	if err != nil {
 		return 0, err
 	}
@@ -181,7 +181,7 @@ func (m *measuredBatch) free() {
 
 func (m *measuredBatch) write(ctx context.Context, c *catalog.Catalog, path string, rows int64) (time.Duration, error) {
 	start := time.Now()
-	f, err := c.Create(ctx, catalog.KindSmoothed, path, 0, catalog.NotApplicable)
+	f, err := c.Create(ctx, catalog.Describe(catalog.KindSmoothed, path).In(0))
 	if err != nil {
 		return 0, err
 	}

@@ -46,7 +46,7 @@ func WriteSummary(ctx context.Context, c *catalog.Catalog, s Summary) error {
 	if err != nil {
 		return fmt.Errorf("shards: encode summary: %w", err)
 	}
-	f, err := c.Create(ctx, catalog.KindSummary, SummaryPath, catalog.NotApplicable, catalog.NotApplicable)
+	f, err := c.Create(ctx, catalog.Describe(catalog.KindSummary, SummaryPath))
 	if err != nil {
 		return err
 	}

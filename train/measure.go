@@ -108,7 +108,7 @@ func measure(ctx context.Context, src *Smoothed, p Problem, o MeasureOptions, re
 // writeMeasuredRows commits rows of random values, the same in every record
 // batch.
 func writeMeasuredRows(ctx context.Context, c *catalog.Catalog, o MeasureOptions, b *mem.Budget) error {
-	f, err := c.Create(ctx, catalog.KindSmoothed, "smoothed/part-00000.arrow", 0, catalog.NotApplicable)
+	f, err := c.Create(ctx, catalog.Describe(catalog.KindSmoothed, "smoothed/part-00000.arrow").In(0))
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func commitBatches(t testing.TB, store storage.Store, schema shards.RowSchema, v
 	}
 	row := 0
 	for i, n := range parts {
-		f, err := c.Create(ctx, catalog.KindSmoothed, fmt.Sprintf("smoothed/part-%05d.arrow", i), int32(i), catalog.NotApplicable)
+		f, err := c.Create(ctx, catalog.Describe(catalog.KindSmoothed, fmt.Sprintf("smoothed/part-%05d.arrow", i)).In(i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestDamagedRowsAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := c.Create(ctx, catalog.KindSmoothed, "smoothed/part-00001.arrow", 1, catalog.NotApplicable)
+		f, err := c.Create(ctx, catalog.Describe(catalog.KindSmoothed, "smoothed/part-00001.arrow").In(1))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,9 @@ type saving struct {
 // stands for.
 type saves struct {
 	*job
-	name        string
+	// stage, rows [lo, hi) and panels [first, last) are what the states are of.
+	stage       string
+	lo, hi      int64
 	first, last int
 	next        time.Time
 	from        io.ReadCloser // nil: no state to go on from
@@ -50,14 +52,12 @@ type saves struct {
 	previous string
 }
 
-// saveTo prepares for saving the state of granules [first, last). Its rows depend
-// on files of some kinds, and on the graph. close must be called.
-func (j *job) saveTo(ctx context.Context, name string, first, last int, kinds ...string) (*saves, hops.Checkpoints, error) {
-	s := &saves{job: j, name: name, first: first, last: last, joint: j.group.Size() > 1}
-	if s.joint {
-		s.name = fmt.Sprintf("%s/rows-%d-%d", name, j.task.First, j.task.Last)
-	}
-	identity, err := j.identity(name, append(kinds, catalog.KindEdges, catalog.KindNodes))
+// saveTo prepares for saving the state of panels [first, last) of the rows that the
+// graph holds for the task. It depends on files of some kinds, and on the graph. close
+// must be called.
+func (j *job) saveTo(ctx context.Context, g *graph, first, last int, kinds ...string) (*saves, hops.Checkpoints, error) {
+	s := &saves{job: j, stage: string(j.task.Stage), lo: g.lo, hi: g.hi, first: first, last: last, joint: j.group.Size() > 1}
+	identity, err := j.identity(fmt.Sprintf("%s/%d-%d", s.stage, s.lo, s.hi), append(kinds, catalog.KindEdges, catalog.KindNodes))
 	if err != nil {
 		return nil, hops.Checkpoints{}, err
 	}
@@ -105,37 +105,19 @@ func (j *job) identity(name string, kinds []string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-func checkpointFolder(name string) string { return "checkpoints/" + name + "/" }
-
-// checkpoint is what the path of a state says.
-type checkpoint struct{ first, last, hop int }
-
-func parseCheckpoint(name, path string) (c checkpoint, ok bool) {
-	rest, ok := strings.CutPrefix(path, checkpointFolder(name))
-	if !ok {
-		return c, false
-	}
-	n, _ := fmt.Sscanf(rest, "%d-%d/hop-%d-", &c.first, &c.last, &c.hop)
-	return c, n == 3
-}
-
-// newest finds the newest state of these granules, and maybe more, of which all workers
-// of the group have theirs.
+// newest finds the newest state of these panels, and maybe more, of which all workers of
+// the group have theirs.
 func (s *saves) newest(ctx context.Context) (best catalog.Entry, ok bool, err error) {
 	var states []catalog.Entry
-	hop := func(e catalog.Entry) int {
-		c, _ := parseCheckpoint(s.name, e.Path)
-		return c.hop
-	}
 	for _, e := range s.cat.Entries(catalog.KindCheckpoint) {
-		if c, ok := parseCheckpoint(s.name, e.Path); ok && c.first <= s.first && c.last >= s.last {
+		if s.same(e) && int(e.First) <= s.first && int(e.Last) >= s.last {
 			states = append(states, e)
 		}
 	}
-	slices.SortFunc(states, func(a, b catalog.Entry) int { return cmp.Compare(hop(b), hop(a)) })
+	slices.SortFunc(states, func(a, b catalog.Entry) int { return cmp.Compare(b.Hop, a.Hop) })
 	mine := []float64{-1, -1} // no more are retained for long
 	for i, e := range states[:min(len(states), len(mine))] {
-		mine[i] = float64(hop(e))
+		mine[i] = float64(e.Hop)
 	}
 	all, err := s.group.AllGather(ctx, mine)
 	if err != nil {
@@ -153,6 +135,11 @@ func (s *saves) newest(ctx context.Context) (best catalog.Entry, ok bool, err er
 	return best, false, nil
 }
 
+// same says whether an entry is a state of the stage and of these rows.
+func (s *saves) same(e catalog.Entry) bool {
+	return e.Kind == catalog.KindCheckpoint && e.Stage == s.stage && e.Lo == s.lo && e.Hi == s.hi
+}
+
 // save commits a state and removes older ones. The name of its file is its own:
 // states of other attempts may differ in how the columns are cut.
 func (s *saves) save(ctx context.Context, hop int, write func(io.Writer) error) error {
@@ -161,8 +148,8 @@ func (s *saves) save(ctx context.Context, hop int, write func(io.Writer) error) 
 		s.number++
 		hop = s.number
 	}
-	path := fmt.Sprintf("%s%05d-%05d/hop-%05d-%s", checkpointFolder(s.name), s.first, s.last, hop, strings.ToLower(rand.Text()[:8]))
-	f, err := s.cat.Create(ctx, catalog.KindCheckpoint, path, catalog.NotApplicable, int32(s.first))
+	path := fmt.Sprintf("checkpoints/%s/rows-%d-%d/%05d-%05d/hop-%05d-%s", s.stage, s.lo, s.hi, s.first, s.last, hop, strings.ToLower(rand.Text()[:8]))
+	f, err := s.cat.Create(ctx, catalog.Describe(catalog.KindCheckpoint, path).Of(s.stage).Holding(s.lo, s.hi).Panels(s.first, s.last).AtHop(hop))
 	if err != nil {
 		return err
 	}
@@ -175,18 +162,17 @@ func (s *saves) save(ctx context.Context, hop int, write func(io.Writer) error) 
 	}
 	s.saving.saved(true)
 	s.next = time.Now().Add(max(s.saving.every, restShare*time.Since(begun)))
-	previous := s.previous
+	retained := ""
 	if s.joint {
-		s.previous = f.Path()
+		retained, s.previous = s.previous, f.Path()
 	}
-	return s.drop(ctx, func(path string, c checkpoint) bool { return path != f.Path() && path != previous && c.hop <= hop })
+	return s.drop(ctx, func(e catalog.Entry) bool { return e.Path != f.Path() && e.Path != retained && int(e.Hop) <= hop })
 }
 
-// drop removes states of these granules, or of some of them.
-func (s *saves) drop(ctx context.Context, match func(path string, c checkpoint) bool) error {
+// drop removes states of these panels, or of some of them.
+func (s *saves) drop(ctx context.Context, match func(catalog.Entry) bool) error {
 	return s.cat.Remove(ctx, func(e catalog.Entry) bool {
-		c, ok := parseCheckpoint(s.name, e.Path)
-		return ok && e.Kind == catalog.KindCheckpoint && c.first >= s.first && c.last <= s.last && match(e.Path, c)
+		return s.same(e) && int(e.First) >= s.first && int(e.Last) <= s.last && match(e)
 	})
 }
 
@@ -199,12 +185,12 @@ func (s *saves) done(ctx context.Context) error {
 	if s.saving != nil {
 		s.saving.saved(false)
 	}
-	return s.drop(ctx, func(string, checkpoint) bool { return true })
+	return s.drop(ctx, func(catalog.Entry) bool { return true })
 }
 
-// dropCheckpoints removes all that was saved under a name.
-func (j *job) dropCheckpoints(ctx context.Context, name string) error {
+// dropCheckpoints removes all that was saved of the task's stage.
+func (j *job) dropCheckpoints(ctx context.Context) error {
 	return j.cat.Remove(ctx, func(e catalog.Entry) bool {
-		return e.Kind == catalog.KindCheckpoint && strings.HasPrefix(e.Path, checkpointFolder(name))
+		return e.Kind == catalog.KindCheckpoint && e.Stage == string(j.task.Stage)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/shards"
 	"ndls/smooth"
+	"ndls/stage"
 )
 
 // kept is what stays open from one task to the next of the same part of a stage,
@@ -33,6 +34,7 @@ func (w *Worker) keep(t control.Task) error {
 		return nil
 	}
 	w.Close()
+	w.cat.Bind(stage.Binding(t.Plan))
 	budget, err := mem.NewBudget(t.Resources.Memory)
 	if err != nil {
 		return err

@@ -89,7 +89,7 @@ func (j *job) predictionRows(ctx context.Context, s shards.Summary, first, last 
 	if err != nil {
 		return err
 	}
-	if err := j.dropCheckpoints(ctx, string(j.task.Stage)); err != nil {
+	if err := j.dropCheckpoints(ctx); err != nil {
 		return err
 	}
 	if err := j.joinTiles(ctx, j.smoothedSoft(s), first, last); err != nil {

@@ -48,7 +48,7 @@ func (j *job) lsi(ctx context.Context) error {
 		return err
 	}
 	// Also those of an attempt that was lost between its commit and this.
-	if err := j.dropCheckpoints(ctx, string(control.LSI)); err != nil {
+	if err := j.dropCheckpoints(ctx); err != nil {
 		return err
 	}
 	return j.reportLSI(ctx, summary)
@@ -71,7 +71,7 @@ func (j *job) computeLSI(ctx context.Context, commit func(context.Context, *grap
 		return err
 	}
 	defer free()
-	states, c, err := j.saveTo(ctx, string(control.LSI), 0, 1, catalog.KindFeatures)
+	states, c, err := j.saveTo(ctx, g, 0, 1, catalog.KindFeatures)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (j *job) probe(ctx context.Context, s shards.Summary, ids []uint32) (p lsi.
 }
 
 func (j *job) createLSI(ctx context.Context, interval int) (*catalog.File, error) {
-	return j.cat.Create(ctx, catalog.KindLSI, fmt.Sprintf("lsi/part-%05d.parquet", interval), int32(interval), catalog.NotApplicable)
+	return j.cat.Create(ctx, catalog.Describe(catalog.KindLSI, fmt.Sprintf("lsi/part-%05d.parquet", interval)).In(interval))
 }
 
 // commitLSI writes the table, one file an interval, and commits them together.

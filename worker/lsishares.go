@@ -23,9 +23,8 @@ const (
 func (j *job) lsiShares(n int64) ([]piece, bool) {
 	var all []piece
 	for _, e := range j.cat.Entries(catalog.KindLSIPart) {
-		p := piece{e: e}
-		if got, err := fmt.Sscanf(e.Path, lsiSharePath, &p.lo, &p.hi); got == 2 && err == nil && e.Rows == p.hi-p.lo && e.Bytes == lsiShareRow*e.Rows {
-			all = append(all, p)
+		if e.Rows == e.Hi-e.Lo && e.Bytes == lsiShareRow*e.Rows {
+			all = append(all, piece{e.Lo, e.Hi, e})
 		}
 	}
 	return cover(all, 0, n)
@@ -33,7 +32,7 @@ func (j *job) lsiShares(n int64) ([]piece, bool) {
 
 // commitShare commits K of the task's rows.
 func (j *job) commitShare(ctx context.Context, g *graph, _ []uint32, table *lsi.Table) error {
-	f, err := j.cat.Create(ctx, catalog.KindLSIPart, fmt.Sprintf(lsiSharePath, g.lo, g.hi), catalog.NotApplicable, catalog.NotApplicable)
+	f, err := j.cat.Create(ctx, catalog.Describe(catalog.KindLSIPart, fmt.Sprintf(lsiSharePath, g.lo, g.hi)).Holding(g.lo, g.hi))
 	if err != nil {
 		return err
 	}

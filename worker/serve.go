@@ -183,10 +183,7 @@ func (s *server) gang(ctx context.Context) (g control.Gang, err error) {
 
 // publish has the coordinator change the catalogue under the present lease.
 func (s *server) publish(ctx context.Context, added []catalog.Entry, removed []string, del bool) error {
-	c := control.Change{Removed: removed, Delete: del}
-	for _, e := range added {
-		c.Added = append(c.Added, control.Entry(e))
-	}
+	c := control.Change{Added: added, Removed: removed, Delete: del}
 	return s.patiently(ctx, "committing", func() error { return s.svc.Commit(ctx, s.fencing, c) })
 }
 

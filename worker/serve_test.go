@@ -131,9 +131,9 @@ func (b *boss) Finish(_ context.Context, _ uint64, o control.Outcome) error {
 	return nil
 }
 
-func (b *boss) Catalog(context.Context) (list []control.Entry, err error) {
+func (b *boss) Catalog(context.Context) (list []catalog.Entry, err error) {
 	for _, e := range b.cat.Entries("") {
-		list = append(list, control.Entry(e))
+		list = append(list, catalog.Entry(e))
 	}
 	return list, nil
 }

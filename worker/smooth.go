@@ -93,7 +93,7 @@ func (j *job) featureRows(ctx context.Context, s shards.Summary, first, last int
 	if err != nil {
 		return err
 	}
-	if err := j.dropCheckpoints(ctx, string(j.task.Stage)); err != nil {
+	if err := j.dropCheckpoints(ctx); err != nil {
 		return err
 	}
 	a := assembly{
@@ -165,7 +165,7 @@ func (j *job) smoothColumns(ctx context.Context, g *graph, o smooth.Options, k [
 	defer s.Free()
 	for ; first < last; first += o.Layout.Columns / spmv.Granule {
 		end := min(first+o.Layout.Columns/spmv.Granule, last)
-		if err := j.smoothBlock(ctx, s, o.Layout, in, out, first, end); err != nil {
+		if err := j.smoothBlock(ctx, g, s, o.Layout, in, out, first, end); err != nil {
 			return err
 		}
 	}
@@ -174,9 +174,9 @@ func (j *job) smoothColumns(ctx context.Context, g *graph, o smooth.Options, k [
 
 // smoothBlock smooths granules [first, last), which are one block, and commits
 // their tiles.
-func (j *job) smoothBlock(ctx context.Context, s *smooth.Smoother, l spmv.Layout, in lsi.Columns, out *tiles, first, last int) error {
+func (j *job) smoothBlock(ctx context.Context, g *graph, s *smooth.Smoother, l spmv.Layout, in lsi.Columns, out *tiles, first, last int) error {
 	x := func(put func([]float32) error) error { return in.Rows(ctx, first*spmv.Granule, l.Columns, put) }
-	states, c, err := j.saveTo(ctx, string(j.task.Stage), first, last, inputKinds...)
+	states, c, err := j.saveTo(ctx, g, first, last, inputKinds...)
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (j *job) assemble(ctx context.Context, a assembly, first, last int) error {
 }
 
 func (j *job) assembleInterval(ctx context.Context, a assembly, i int) error {
-	f, err := j.cat.Create(ctx, a.kind, fmt.Sprintf("%s/part-%05d.arrow", a.folder, i), int32(i), catalog.NotApplicable)
+	f, err := j.cat.Create(ctx, catalog.Describe(a.kind, fmt.Sprintf("%s/part-%05d.arrow", a.folder, i)).In(i))
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (w *softRows) start(ctx context.Context) (err error) {
 		return nil
 	}
 	interval := w.parts[0].Interval
-	w.file, err = w.cat.Create(ctx, catalog.KindSoftLabels, fmt.Sprintf("soft_labels/part-%05d.arrow", interval), interval, catalog.NotApplicable)
+	w.file, err = w.cat.Create(ctx, catalog.Describe(catalog.KindSoftLabels, fmt.Sprintf("soft_labels/part-%05d.arrow", interval)).In(int(interval)))
 	if err != nil {
 		return err
 	}

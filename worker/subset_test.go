@@ -80,7 +80,7 @@ func replaceRows(t *testing.T, store storage.Store, parts ...[]smoothedRow) {
 		t.Fatal(err)
 	}
 	for i, part := range parts {
-		f, err := cat.Create(ctx, catalog.KindSmoothed, fmt.Sprintf("smoothed/part-%05d.arrow", i), int32(i), catalog.NotApplicable)
+		f, err := cat.Create(ctx, catalog.Describe(catalog.KindSmoothed, fmt.Sprintf("smoothed/part-%05d.arrow", i)).In(i))
 		if err != nil {
 			t.Fatal(err)
 		}

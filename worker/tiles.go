@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"strings"
 
 	"ndls/catalog"
 	"ndls/hops"
@@ -77,10 +76,7 @@ func (t *tiles) piecePath(interval, granule int, lo, hi int64) string {
 }
 
 func (t *tiles) pieceOf(e catalog.Entry) (p piece, ok bool) {
-	_, rest, ok := strings.Cut(e.Path, ".rows-")
-	n, err := fmt.Sscanf(rest, "%d-%d", &p.lo, &p.hi)
-	p.e = e
-	return p, ok && n == 2 && err == nil && e.Rows == p.hi-p.lo && e.Bytes == e.Rows*t.rowBytes()
+	return piece{e.Lo, e.Hi, e}, e.Rows == e.Hi-e.Lo && e.Bytes == e.Rows*t.rowBytes()
 }
 
 // rowBytes is the length of a tile's row.
@@ -270,12 +266,7 @@ func (t *tiles) create(ctx context.Context, interval, granule int) (*catalog.Fil
 	if first, last := t.bounds(interval); lo > first || hi < last {
 		kind, path = t.partKind, t.piecePath(interval, granule, lo, hi)
 	}
-	f, err := t.cat.Create(ctx, kind, path, int32(interval), int32(granule))
-	if err != nil {
-		return nil, err
-	}
-	f.Rows = hi - lo
-	return f, nil
+	return t.cat.Create(ctx, catalog.Describe(kind, path).In(interval).Panels(granule, granule+1).Holding(lo, hi))
 }
 
 // visitRows reads columns [0, width) of the task's rows of an interval, of tiles from

@@ -80,7 +80,7 @@ func (j *job) commitModels(ctx context.Context, s shards.Summary, result *train.
 	for i, m := range result.Models {
 		h := result.Histories[i]
 		path := fmt.Sprintf("model/run-%03d.mlp", h.Run)
-		if err := j.commitFile(ctx, path, int32(h.Run), m.Save); err != nil {
+		if err := j.commitFile(ctx, catalog.KindModel, path, h.Run, m.Save); err != nil {
 			return err
 		}
 		index.Runs = append(index.Runs, trainedRun{h.Run, path, len(h.Epochs), h.Best + 1, h.ValidAccuracy()})
@@ -88,11 +88,11 @@ func (j *job) commitModels(ctx context.Context, s shards.Summary, result *train.
 			index.Chosen = i
 		}
 	}
-	return j.commitJSON(ctx, modelIndex, catalog.NotApplicable, index)
+	return j.commitJSON(ctx, catalog.KindModel, modelIndex, catalog.NotApplicable, index)
 }
 
-func (j *job) commitJSON(ctx context.Context, path string, block int32, v any) error {
-	return j.commitFile(ctx, path, block, func(w io.Writer) error {
+func (j *job) commitJSON(ctx context.Context, kind, path string, run int, v any) error {
+	return j.commitFile(ctx, kind, path, run, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(v)
@@ -100,8 +100,8 @@ func (j *job) commitJSON(ctx context.Context, path string, block int32, v any) e
 }
 
 // commitFile commits one file of the model.
-func (j *job) commitFile(ctx context.Context, path string, block int32, write func(io.Writer) error) error {
-	f, err := j.cat.Create(ctx, catalog.KindModel, path, catalog.NotApplicable, block)
+func (j *job) commitFile(ctx context.Context, kind, path string, run int, write func(io.Writer) error) error {
+	f, err := j.cat.Create(ctx, catalog.Describe(kind, path).OfRun(run))
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 		return err
 	}
 	for i, r := range runs {
-		if err := p.commitJSON(ctx, r.tallyPath(), int32(r.Run), tallies[i]); err != nil {
+		if err := p.commitJSON(ctx, catalog.KindTally, r.tallyPath(), r.Run, tallies[i]); err != nil {
 			return err
 		}
 	}

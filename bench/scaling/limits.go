@@ -86,8 +86,8 @@ func limit(ctx context.Context, dir string, files int) (lease, commit []time.Dur
 	return lease, commit, <-done
 }
 
-func entry(i int) control.Entry {
-	return control.Entry{
+func entry(i int) catalog.Entry {
+	return catalog.Entry{
 		Kind: catalog.KindSmoothedTile, Path: fmt.Sprintf("smoothed/tile-%08d.bin", i), Bytes: 1 << 30,
 		Checksum: fmt.Sprintf("sha256:%064x", uint64(i)*0x9e3779b97f4a7c15), Interval: int32(i), Block: int32(i % 8),
 	}
@@ -105,7 +105,7 @@ func serve(ctx context.Context, s *coordinator.Scheduler, files int) (lease, com
 			return nil, nil, err
 		}
 		got := time.Now()
-		if err := s.Commit(ctx, l.Fencing, control.Change{Added: []control.Entry{entry(files + i)}}); err != nil {
+		if err := s.Commit(ctx, l.Fencing, control.Change{Added: []catalog.Entry{entry(files + i)}}); err != nil {
 			return nil, nil, err
 		}
 		committed := time.Now()

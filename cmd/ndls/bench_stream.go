@@ -134,7 +134,7 @@ func (a *app) streamCatalog(ctx context.Context, nodes, edges int64) (cat *catal
 // writeRandomHops commits the hop stream of a graph whose edges come from any
 // node, evenly, and go to any.
 func writeRandomHops(ctx context.Context, cat *catalog.Catalog, nodes, edges int64) error {
-	f, err := cat.Create(ctx, catalog.KindHops, "graph/hops/part-00000.hops", 0, catalog.NotApplicable)
+	f, err := cat.Create(ctx, catalog.Describe(catalog.KindHops, "graph/hops/part-00000.hops").In(0))
 	if err != nil {
 		return err
 	}

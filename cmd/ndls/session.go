@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"ndls/catalog"
+	"ndls/stage"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -53,7 +54,7 @@ func (a *app) openStore(ctx context.Context, create bool) (storage.Store, *coord
 		return nil, nil, fmt.Errorf("--run %s: %w", a.runDir, err)
 	}
 	rec, err := coordinator.ReadRecord(ctx, store)
-	if err != nil {
+	if err != nil && !(create && errors.Is(err, coordinator.ErrNoRecord)) {
 		return nil, nil, err
 	}
 	if rec == nil && !create {
@@ -83,6 +84,9 @@ func (a *app) openCatalog(ctx context.Context) (*catalog.Catalog, *coordinator.R
 		return nil, nil, err
 	}
 	cat, err := catalog.Open(ctx, store)
+	if err == nil {
+		cat.Bind(stage.Binding(rec.Plan))
+	}
 	return cat, rec, err
 }
 

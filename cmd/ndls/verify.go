@@ -20,7 +20,7 @@ damaged file and ends with status 4 if there is one.`,
 			if err != nil {
 				return err
 			}
-			files, bytes, err := coordinator.Verify(ctx, cat)
+			files, bytes, err := coordinator.Verify(ctx, cat, rec)
 			if err != nil {
 				return err
 			}

@@ -24,9 +24,10 @@ var rules = []rule{
 	{"cmd/ndls", []string{"."}},
 	{"bench", []string{"."}},
 	{"e2e", []string{}},
-	{"coordinator", []string{"estimate", "partition", "internal/control", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/storage", "catalog", "shards"}},
+	{"coordinator", []string{"stage", "estimate", "partition", "internal/control", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/storage", "catalog", "shards"}},
 	{"estimate", []string{"partition", "lsi", "smooth", "train", "hops", "spmv", "catalog", "shards", "internal"}},
-	{"worker", []string{"dataset", "partition", "lsi", "smooth", "train", "hops", "group", "spmv", "catalog", "shards", "internal"}},
+	{"worker", []string{"stage", "dataset", "partition", "lsi", "smooth", "train", "hops", "group", "spmv", "catalog", "shards", "internal"}},
+	{"stage", []string{"catalog", "shards", "internal"}},
 	{"export", []string{"catalog", "shards", "internal"}},
 	{"e2e", []string{"internal"}},
 	{"partition", []string{"dataset", "catalog", "shards", "internal"}},
@@ -41,6 +42,7 @@ var rules = []rule{
 	{"catalog", []string{"internal"}},
 	{"spmv", []string{"group", "internal/direct", "internal/half", "internal/mem", "internal/packed"}},
 	{"internal/stationary", []string{"group", "internal"}},
+	{"internal/control", []string{"catalog", "internal"}},
 	{"internal", []string{"internal"}},
 }
 
@@ -58,7 +60,7 @@ var exclusive = map[string][]string{
 	"testing":                           {"internal/testgraph", "internal/storage/storagetest", "bench/scaling"},
 	"ndls/internal/testgraph":           {},
 	"ndls/internal/storage/storagetest": {},
-	"ndls/internal/control":             {"cmd/ndls", "bench", "coordinator", "estimate", "worker", "internal/control", "group/remote"},
+	"ndls/internal/control":             {"cmd/ndls", "bench", "coordinator", "estimate", "stage", "worker", "internal/control", "group/remote"},
 	"github.com/apache/arrow/go/arrow":  {},
 }
 

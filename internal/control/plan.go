@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -298,6 +299,51 @@ func (p Plan) Hash() string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
+// options are what decides the output of stage s beside what it reads: the fields of the
+// plan, by the names that [Plan.Diff] gives them.
+func (p Plan) options(s Stage) map[string]any {
+	o := map[string]any{"format": p.Format}
+	switch s {
+	case Partition:
+		o["partition"] = p.Partition
+		if p.Partition.Split != "" {
+			o["seed"] = p.Seed
+		}
+	case LSI:
+		o["lsi"], o["precision"] = p.LSI, p.Precision
+		if strings.HasSuffix(p.LSI.Mode, "-sketch") {
+			o["seed"] = p.Seed
+		}
+	case Smooth:
+		o["smooth"], o["precision"] = p.Smooth, p.Precision
+	case Train:
+		o["train"], o["seed"] = p.Train, p.Seed
+	case SmoothLabels:
+		o["labels"], o["precision"] = p.Labels, p.Precision
+	}
+	return o
+}
+
+// Hashes gives for each stage the hash of the part of the plan that decides the bytes of
+// its output: its own options and those of all stages that it reads from, directly or
+// not.
+func (p Plan) Hashes() map[string]string {
+	hashes := map[string]string{}
+	for _, s := range Stages {
+		read := map[string]string{}
+		for _, n := range p.Needs(s) {
+			read[string(n)] = hashes[string(n)]
+		}
+		text, err := json.Marshal([]any{s, p.options(s), read})
+		if err != nil {
+			panic(fmt.Sprintf("control: a plan holds only numbers and strings: %v", err))
+		}
+		sum := sha256.Sum256(text)
+		hashes[string(s)] = hex.EncodeToString(sum[:16])
+	}
+	return hashes
+}
+
 // Diff names the fields in which p, the plan here, differs from there, the run
 // directory's, as far as they decide the output of stages; no stages mean all
 // of them. A line reads "lsi.epsilon: 0.03 here, 0.05 in the run directory".
@@ -305,23 +351,19 @@ func (p Plan) Diff(there Plan, stages ...Stage) []string {
 	if len(stages) == 0 {
 		stages = Stages
 	}
-	d := diff("format", p.Format, there.Format)
-	d = append(d, diff("seed", p.Seed, there.Seed)...)
-	if slices.ContainsFunc(stages, func(s Stage) bool { return s == LSI || s == Smooth || s == SmoothLabels }) {
-		d = append(d, diff("precision", p.Precision, there.Precision)...)
-	}
+	var d []string
 	for _, s := range stages {
-		switch s {
-		case Partition:
-			d = append(d, diff("partition", p.Partition, there.Partition)...)
-		case LSI:
-			d = append(d, diff("lsi", p.LSI, there.LSI)...)
-		case Smooth:
-			d = append(d, diff("smooth", p.Smooth, there.Smooth)...)
-		case Train:
-			d = append(d, diff("train", p.Train, there.Train)...)
-		case SmoothLabels:
-			d = append(d, diff("labels", p.Labels, there.Labels)...)
+		here, other := p.options(s), there.options(s)
+		for _, name := range slices.Sorted(maps.Keys(here)) {
+			theirs, both := other[name]
+			if !both {
+				theirs = here[name] // it decides nothing in one of the plans
+			}
+			for _, line := range diff(name, here[name], theirs) {
+				if !slices.Contains(d, line) {
+					d = append(d, line)
+				}
+			}
 		}
 	}
 	return d

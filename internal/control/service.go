@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"ndls/catalog"
 )
 
 var (
@@ -108,21 +110,10 @@ type Progress struct {
 	Saved int64 `json:"saved"`
 }
 
-// Entry is a row of the catalogue, as package shards describes it.
-type Entry struct {
-	Kind     string `json:"kind"`
-	Path     string `json:"path"`
-	Rows     int64  `json:"rows"`
-	Bytes    int64  `json:"bytes"`
-	Checksum string `json:"checksum"`
-	Interval int32  `json:"interval"`
-	Block    int32  `json:"block"`
-}
-
 // Change lists and unlists files, in one step. The coordinator deletes the files
 // that it unlists for good; those that are in Added too are about to be replaced.
 type Change struct {
-	Added []Entry `json:"added,omitempty"`
+	Added []catalog.Entry `json:"added,omitempty"`
 	// Removed are paths.
 	Removed []string `json:"removed,omitempty"`
 	// Delete says that the removed files are to be deleted from the store.
@@ -189,5 +180,5 @@ type Service interface {
 	// Finish ends a lease. It fails with ErrLeaseLost where it had ended already.
 	Finish(ctx context.Context, fencing uint64, o Outcome) error
 	// Catalog lists the committed files as they are now.
-	Catalog(ctx context.Context) ([]Entry, error)
+	Catalog(ctx context.Context) ([]catalog.Entry, error)
 }

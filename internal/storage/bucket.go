@@ -128,6 +128,9 @@ func (w *bucketWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// Sum implements Writer.
+func (w *bucketWriter) Sum() string { return w.sum.finish() }
+
 // Commit implements Writer.
 func (w *bucketWriter) Commit(ctx context.Context) (Digest, error) {
 	if w.done {

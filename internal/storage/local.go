@@ -169,6 +169,9 @@ func (w *localWriter) explain(doing string, err error) error {
 		doing, w.path, mem.Bytes(w.w.Size()), diskError(err), filepath.Dir(w.path))
 }
 
+// Sum implements Writer.
+func (w *localWriter) Sum() string { return w.sum.finish() }
+
 // Commit implements Writer.
 func (w *localWriter) Commit(ctx context.Context) (Digest, error) {
 	if w.done {
@@ -261,8 +264,11 @@ func (s *hasher) Write(p []byte) (int, error) {
 
 // finish stops the goroutine and returns the sum in hex.
 func (s *hasher) finish() string {
-	s.full <- s.cur
-	close(s.full)
+	if s.cur != nil {
+		s.full <- s.cur
+		close(s.full)
+		s.cur = nil
+	}
 	<-s.done
 	return hex.EncodeToString(s.h.Sum(nil))
 }

@@ -115,6 +115,13 @@ func (w *memWriter) Write(p []byte) (int, error) {
 	return w.buf.Write(p)
 }
 
+func (w *memWriter) Sum() string {
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	sum := sha256.Sum256(w.buf.Bytes())
+	return hex.EncodeToString(sum[:])
+}
+
 func (w *memWriter) Commit(ctx context.Context) (Digest, error) {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()

@@ -69,6 +69,9 @@ type Digest struct {
 // Abort after Commit does nothing, so it can be deferred.
 type Writer interface {
 	io.Writer
+	// Sum is the SHA-256, in lower-case hex, of all that was written. Nothing may be
+	// written after it; Commit or Abort follow.
+	Sum() string
 	// Commit flushes, makes the bytes durable and publishes them under the
 	// file's name in one atomic step.
 	Commit(ctx context.Context) (Digest, error)

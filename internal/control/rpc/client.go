@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/control/rpc/controlpb"
 )
@@ -175,7 +176,7 @@ func (c *Client) Finish(ctx context.Context, fencing uint64, outcome control.Out
 }
 
 // Catalog is control.Service's.
-func (c *Client) Catalog(ctx context.Context) (entries []control.Entry, err error) {
+func (c *Client) Catalog(ctx context.Context) (entries []catalog.Entry, err error) {
 	err = c.try(ctx, "catalog", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
 		entries = nil
 		stream, err := c.control.Catalog(ctx, &controlpb.CatalogRequest{}, o...)

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/control/rpc/controlpb"
 )
@@ -37,7 +38,9 @@ func cut[T any](list []T, size func(T) int) [][]T {
 func textSize(s string) int { return len(s) + 4 }
 
 // entrySize is at least what an entry takes in a message.
-func entrySize(e control.Entry) int { return len(e.Kind) + len(e.Path) + len(e.Checksum) + 64 }
+func entrySize(e catalog.Entry) int {
+	return len(e.Kind) + len(e.Path) + len(e.Checksum) + len(e.Stage) + len(e.Plan) + 128
+}
 
 // readable is text for people, which no stray byte may keep from being sent.
 func readable(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
@@ -159,21 +162,23 @@ func toProgress(m *controlpb.Progress) control.Progress {
 	return control.Progress{What: m.GetWhat(), Done: m.GetDone(), Total: m.GetTotal(), Unit: m.GetUnit(), Saved: m.GetSaved()}
 }
 
-func fromEntries(entries []control.Entry) []*controlpb.Entry {
+func fromEntries(entries []catalog.Entry) []*controlpb.Entry {
 	messages := make([]*controlpb.Entry, len(entries))
 	for i, e := range entries {
 		messages[i] = &controlpb.Entry{
 			Kind: e.Kind, Path: e.Path, Rows: e.Rows, Bytes: e.Bytes, Checksum: e.Checksum, Interval: e.Interval, Block: e.Block,
+			Stage: e.Stage, Plan: e.Plan, Lo: e.Lo, Hi: e.Hi, First: e.First, Last: e.Last, Hop: e.Hop, Run: e.Run,
 		}
 	}
 	return messages
 }
 
-func appendEntries(entries []control.Entry, messages []*controlpb.Entry) []control.Entry {
+func appendEntries(entries []catalog.Entry, messages []*controlpb.Entry) []catalog.Entry {
 	for _, m := range messages {
-		entries = append(entries, control.Entry{
+		entries = append(entries, catalog.Entry{
 			Kind: m.GetKind(), Path: m.GetPath(), Rows: m.GetRows(), Bytes: m.GetBytes(), Checksum: m.GetChecksum(),
 			Interval: m.GetInterval(), Block: m.GetBlock(),
+			Stage: m.GetStage(), Plan: m.GetPlan(), Lo: m.GetLo(), Hi: m.GetHi(), First: m.GetFirst(), Last: m.GetLast(), Hop: m.GetHop(), Run: m.GetRun(),
 		})
 	}
 	return entries

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"pgregory.net/rapid"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/control/rpc/controlpb"
 )
@@ -53,11 +54,13 @@ var (
 	drawText     = rapid.String()
 	drawDuration = rapid.Custom(func(t *rapid.T) time.Duration { return time.Duration(rapid.Int64().Draw(t, "ns")) })
 	drawFloat    = rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64)
-	drawEntry    = rapid.Custom(func(t *rapid.T) control.Entry {
-		return control.Entry{
+	drawEntry    = rapid.Custom(func(t *rapid.T) catalog.Entry {
+		return catalog.Entry{
 			Kind: drawText.Draw(t, "kind"), Path: drawText.Draw(t, "path"), Rows: rapid.Int64().Draw(t, "rows"),
 			Bytes: rapid.Int64().Draw(t, "bytes"), Checksum: drawText.Draw(t, "checksum"),
 			Interval: rapid.Int32().Draw(t, "interval"), Block: rapid.Int32().Draw(t, "block"),
+			Stage: drawText.Draw(t, "stage"), Plan: drawText.Draw(t, "plan"), Lo: rapid.Int64().Draw(t, "lo"), Hi: rapid.Int64().Draw(t, "hi"),
+			First: rapid.Int32().Draw(t, "first"), Last: rapid.Int32().Draw(t, "last"), Hop: rapid.Int32().Draw(t, "hop"), Run: rapid.Int32().Draw(t, "run"),
 		}
 	})
 )

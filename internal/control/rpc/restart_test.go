@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 )
 
@@ -174,9 +175,9 @@ func (c *fragileConn) Write(p []byte) (int, error) {
 }
 
 func TestConnectionsBreakAnywhere(t *testing.T) {
-	f := &fake{entries: make([]control.Entry, 20_000)}
+	f := &fake{entries: make([]catalog.Entry, 20_000)}
 	for i := range f.entries {
-		f.entries[i] = control.Entry{Path: strconv.Itoa(i), Rows: int64(i), Checksum: strings.Repeat("ab", 32)}
+		f.entries[i] = catalog.Entry{Path: strconv.Itoa(i), Rows: int64(i), Checksum: strings.Repeat("ab", 32)}
 	}
 	all := control.Change{Added: f.entries}
 	for _, limit := range []int{0, 1, 9, 60, 100, 300, 70_001, 1_000_003} {

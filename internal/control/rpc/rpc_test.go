@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 )
 
@@ -25,7 +26,7 @@ type fake struct {
 	welcome control.Welcome
 	next    func(ctx context.Context) (control.Lease, error)
 	gang    func(ctx context.Context) (control.Gang, error)
-	entries []control.Entry
+	entries []catalog.Entry
 	err     error
 	commit  func(ctx context.Context) error
 
@@ -84,7 +85,7 @@ func (f *fake) Finish(_ context.Context, fencing uint64, o control.Outcome) erro
 	return f.err
 }
 
-func (f *fake) Catalog(context.Context) ([]control.Entry, error) { return f.entries, f.err }
+func (f *fake) Catalog(context.Context) ([]catalog.Entry, error) { return f.entries, f.err }
 
 // telling is a fake that has a status.
 type telling struct {
@@ -156,7 +157,7 @@ var (
 		Fencing: 17, TTL: 30 * time.Second,
 	}
 	change = control.Change{
-		Added:   []control.Entry{{Kind: "tile", Path: "tiles/a", Rows: 5, Bytes: 70, Checksum: "sha256:ab", Interval: -1, Block: 3}},
+		Added:   []catalog.Entry{{Kind: "tile", Path: "tiles/a", Rows: 5, Bytes: 70, Checksum: "sha256:ab", Interval: -1, Block: 3}},
 		Removed: []string{"checkpoints/b"}, Delete: true,
 	}
 )
@@ -301,10 +302,10 @@ func TestLeaseForAWorkerThatIsGoneIsGivenBack(t *testing.T) {
 
 func TestLargeLists(t *testing.T) {
 	const n = 100_000
-	f := &fake{entries: make([]control.Entry, n)}
+	f := &fake{entries: make([]catalog.Entry, n)}
 	removed := make([]string, n)
 	for i := range f.entries {
-		f.entries[i] = control.Entry{
+		f.entries[i] = catalog.Entry{
 			Kind: "tile", Path: fmt.Sprintf("tiles/%032d/%d", i, i%7), Rows: int64(i) << 20, Bytes: int64(i) * 977,
 			Checksum: "sha256:" + strings.Repeat("ab", 32), Interval: int32(i), Block: -1,
 		}
@@ -434,7 +435,7 @@ func BenchmarkRenew(b *testing.B) {
 func BenchmarkCatalog(b *testing.B) {
 	f := &quiet{}
 	for i := range 100_000 {
-		f.entries = append(f.entries, control.Entry{
+		f.entries = append(f.entries, catalog.Entry{
 			Kind: "tile", Path: fmt.Sprintf("tiles/%032d", i), Rows: 1 << 20, Bytes: 1 << 26, Checksum: "sha256:" + strings.Repeat("ab", 32),
 		})
 	}

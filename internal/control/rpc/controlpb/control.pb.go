@@ -792,6 +792,14 @@ type Entry struct {
 	Checksum      string                 `protobuf:"bytes,5,opt,name=checksum,proto3" json:"checksum,omitempty"`
 	Interval      int32                  `protobuf:"varint,6,opt,name=interval,proto3" json:"interval,omitempty"`
 	Block         int32                  `protobuf:"varint,7,opt,name=block,proto3" json:"block,omitempty"`
+	Stage         string                 `protobuf:"bytes,8,opt,name=stage,proto3" json:"stage,omitempty"`
+	Plan          string                 `protobuf:"bytes,9,opt,name=plan,proto3" json:"plan,omitempty"`
+	Lo            int64                  `protobuf:"varint,10,opt,name=lo,proto3" json:"lo,omitempty"`
+	Hi            int64                  `protobuf:"varint,11,opt,name=hi,proto3" json:"hi,omitempty"`
+	First         int32                  `protobuf:"varint,12,opt,name=first,proto3" json:"first,omitempty"`
+	Last          int32                  `protobuf:"varint,13,opt,name=last,proto3" json:"last,omitempty"`
+	Hop           int32                  `protobuf:"varint,14,opt,name=hop,proto3" json:"hop,omitempty"`
+	Run           int32                  `protobuf:"varint,15,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -871,6 +879,62 @@ func (x *Entry) GetInterval() int32 {
 func (x *Entry) GetBlock() int32 {
 	if x != nil {
 		return x.Block
+	}
+	return 0
+}
+
+func (x *Entry) GetStage() string {
+	if x != nil {
+		return x.Stage
+	}
+	return ""
+}
+
+func (x *Entry) GetPlan() string {
+	if x != nil {
+		return x.Plan
+	}
+	return ""
+}
+
+func (x *Entry) GetLo() int64 {
+	if x != nil {
+		return x.Lo
+	}
+	return 0
+}
+
+func (x *Entry) GetHi() int64 {
+	if x != nil {
+		return x.Hi
+	}
+	return 0
+}
+
+func (x *Entry) GetFirst() int32 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *Entry) GetLast() int32 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *Entry) GetHop() int32 {
+	if x != nil {
+		return x.Hop
+	}
+	return 0
+}
+
+func (x *Entry) GetRun() int32 {
+	if x != nil {
+		return x.Run
 	}
 	return 0
 }
@@ -1309,7 +1373,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04unit\x18\x04 \x01(\tR\x04unit\x12\x14\n" +
 	"\x05saved\x18\x05 \x01(\x03R\x05saved\"\f\n" +
 	"\n" +
-	"RenewReply\"\xa7\x01\n" +
+	"RenewReply\"\xbf\x02\n" +
 	"\x05Entry\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
@@ -1317,7 +1381,16 @@ const file_control_proto_rawDesc = "" +
 	"\x05bytes\x18\x04 \x01(\x03R\x05bytes\x12\x1a\n" +
 	"\bchecksum\x18\x05 \x01(\tR\bchecksum\x12\x1a\n" +
 	"\binterval\x18\x06 \x01(\x05R\binterval\x12\x14\n" +
-	"\x05block\x18\a \x01(\x05R\x05block\"\xa1\x01\n" +
+	"\x05block\x18\a \x01(\x05R\x05block\x12\x14\n" +
+	"\x05stage\x18\b \x01(\tR\x05stage\x12\x12\n" +
+	"\x04plan\x18\t \x01(\tR\x04plan\x12\x0e\n" +
+	"\x02lo\x18\n" +
+	" \x01(\x03R\x02lo\x12\x0e\n" +
+	"\x02hi\x18\v \x01(\x03R\x02hi\x12\x14\n" +
+	"\x05first\x18\f \x01(\x05R\x05first\x12\x12\n" +
+	"\x04last\x18\r \x01(\x05R\x04last\x12\x10\n" +
+	"\x03hop\x18\x0e \x01(\x05R\x03hop\x12\x10\n" +
+	"\x03run\x18\x0f \x01(\x05R\x03run\"\xa1\x01\n" +
 	"\rCommitRequest\x12\x18\n" +
 	"\afencing\x18\x01 \x01(\x04R\afencing\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x16\n" +

@@ -1,0 +1,239 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"ndls/internal/seal"
+	"ndls/internal/storage"
+)
+
+// The catalogue is a log of changes in the folder catalog/ of a run directory: change n
+// is catalog/<n>.json, written once, and catalog/<n>.parquet is a snapshot of what is
+// listed after change n. A change costs the same however many files are listed: one
+// small file. A snapshot is written when there have been as many changes since the last
+// one as there are files, and after each stage; what it replaces is removed then.
+const (
+	logPrefix = "catalog/"
+	// minChanges is the smallest number of changes between two snapshots, Publish apart.
+	minChanges = 256
+	// maxChangeBytes bounds how much of a file is read as a change.
+	maxChangeBytes = 64 << 20
+	// maxRivals bounds how many changes of others are met while one is written.
+	maxRivals = 1000
+)
+
+// change is one file of the log.
+type change struct {
+	Seal    string   `json:"seal"`
+	Number  uint64   `json:"number"`
+	Added   []Entry  `json:"added,omitempty"`
+	Removed []string `json:"removed,omitempty"`
+}
+
+func changeName(n uint64) string   { return fmt.Sprintf("%s%010d.json", logPrefix, n) }
+func snapshotName(n uint64) string { return fmt.Sprintf("%s%010d.parquet", logPrefix, n) }
+
+// log is where the changes of the owner go.
+type log struct {
+	store  storage.Store
+	number uint64   // of the last change
+	since  int      // changes after the last snapshot
+	old    []string // files that the last snapshot replaces
+}
+
+// damagedLog is an ErrCorrupt for what no stage can write again.
+func damagedLog(name, format string, args ...any) error {
+	return fmt.Errorf("%s: %s: %w: the list of committed files is not whole; restore the file from a copy of the run directory, or start in a new one",
+		name, fmt.Sprintf(format, args...), seal.ErrCorrupt)
+}
+
+// openLog reads the last snapshot and the changes after it.
+func openLog(ctx context.Context, store storage.Store) (*log, []Entry, []change, error) {
+	l := &log{store: store}
+	snapshots, changes, err := l.files(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	var entries []Entry
+	name, found := Name, true
+	if len(snapshots) > 0 {
+		l.number = snapshots[len(snapshots)-1]
+		name = snapshotName(l.number)
+	} else {
+		found, err = exists(ctx, store, Name)
+	}
+	if err == nil && found {
+		entries, l.number, err = readSnapshot(ctx, store, name)
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for _, n := range snapshots[:max(len(snapshots)-1, 0)] {
+		l.old = append(l.old, snapshotName(n))
+	}
+	var list []change
+	for _, n := range changes {
+		if n <= l.number {
+			l.old = append(l.old, changeName(n))
+			continue
+		}
+		if n != l.number+1 {
+			return nil, nil, nil, damagedLog(changeName(l.number+1), "it is missing")
+		}
+		c, err := l.load(ctx, n)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		list = append(list, c)
+		l.number, l.since = n, l.since+1
+	}
+	return l, entries, list, nil
+}
+
+// files lists the numbers of snapshots and changes, ascending.
+func (l *log) files(ctx context.Context) (snapshots, changes []uint64, err error) {
+	all, err := l.store.List(ctx, logPrefix)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing the catalogue: %w", err)
+	}
+	for _, f := range all {
+		var n uint64
+		if f.Attempt {
+			continue
+		}
+		base, kind, _ := strings.Cut(strings.TrimPrefix(f.Name, logPrefix), ".")
+		_, err := fmt.Sscanf(base, "%d", &n)
+		switch {
+		case err == nil && f.Name == changeName(n) && n > 0:
+			changes = append(changes, n)
+		case err == nil && f.Name == snapshotName(n) && kind == "parquet":
+			snapshots = append(snapshots, n)
+		default:
+			return nil, nil, damagedLog(f.Name, "it is no part of a catalogue")
+		}
+	}
+	slices.Sort(snapshots)
+	slices.Sort(changes)
+	return snapshots, changes, nil
+}
+
+func exists(ctx context.Context, store storage.Store, name string) (bool, error) {
+	_, err := store.Stat(ctx, name)
+	if errors.Is(err, storage.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("open catalogue: %w", err)
+	}
+	return true, nil
+}
+
+// load reads one change.
+func (l *log) load(ctx context.Context, n uint64) (c change, err error) {
+	name := changeName(n)
+	f, err := l.store.Open(ctx, name)
+	if err != nil {
+		return c, fmt.Errorf("open catalogue: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, min(f.Size(), maxChangeBytes)))
+	if err != nil {
+		return c, fmt.Errorf("read %s: %w", name, err)
+	}
+	if err := seal.DecodeJSON(text, &c); err != nil {
+		return c, damagedLog(name, "%v", err)
+	}
+	if c.Number != n {
+		return c, damagedLog(name, "it holds change %d", c.Number)
+	}
+	return c, nil
+}
+
+// add writes a change. Where another coordinator has written one under the next
+// number, adopt makes that one, and the change comes after it.
+func (l *log) add(ctx context.Context, added []Entry, removed []string, adopt func(change)) error {
+	for range maxRivals {
+		c := change{Seal: seal.Unsealed, Number: l.number + 1, Added: added, Removed: removed}
+		text, err := seal.EncodeJSON(c)
+		if err != nil {
+			return fmt.Errorf("write catalogue: %w", err)
+		}
+		err = createNew(ctx, l.store, changeName(c.Number), text)
+		if err == nil {
+			l.number, l.since = c.Number, l.since+1
+			return nil
+		}
+		if !errors.Is(err, storage.ErrExist) {
+			return fmt.Errorf("write catalogue: %w", err)
+		}
+		// It may be ours, where a store said no after it had said nothing: to make it
+		// twice does no harm.
+		rival, err := l.load(ctx, c.Number)
+		if err != nil {
+			return err
+		}
+		adopt(rival)
+		l.number, l.since = rival.Number, l.since+1
+	}
+	return errors.New("write catalogue: another coordinator writes to it all the time")
+}
+
+// snapshot writes what is listed after the last change, then removes what it replaces.
+// What cannot be removed now is removed after a later snapshot.
+func (l *log) snapshot(ctx context.Context, data []byte) error {
+	err := createNew(ctx, l.store, snapshotName(l.number), data)
+	if err != nil && !errors.Is(err, storage.ErrExist) {
+		return fmt.Errorf("write catalogue: %w", err)
+	}
+	l.since = 0
+	snapshots, changes, err := l.files(ctx)
+	if err != nil {
+		return err
+	}
+	l.old = nil
+	for _, n := range snapshots {
+		if n < l.number {
+			l.old = append(l.old, snapshotName(n))
+		}
+	}
+	for _, n := range changes {
+		if n <= l.number {
+			l.old = append(l.old, changeName(n))
+		}
+	}
+	for _, name := range l.old {
+		if err := l.store.Remove(ctx, name); err != nil {
+			return nil
+		}
+	}
+	l.old = nil
+	return nil
+}
+
+func createNew(ctx context.Context, s storage.Store, name string, text []byte) error {
+	w, err := s.CreateNew(ctx, name)
+	return finish(ctx, w, err, text)
+}
+
+func replace(ctx context.Context, s storage.Store, name string, text []byte) error {
+	w, err := s.Create(ctx, name)
+	return finish(ctx, w, err, text)
+}
+
+func finish(ctx context.Context, w storage.Writer, err error, text []byte) error {
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if _, err := io.Copy(w, bytes.NewReader(text)); err != nil {
+		return err
+	}
+	_, err = w.Commit(ctx)
+	return err
+}

@@ -1,0 +1,226 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"ndls/internal/seal"
+	"ndls/internal/storage"
+)
+
+// A commit writes as much at ten thousand files as at one hundred, snapshots included.
+func TestCostOfACommitDoesNotGrow(t *testing.T) {
+	ctx := context.Background()
+	store := storage.NewCounting(storage.NewMem())
+	c := openCatalog(t, store)
+	add := func(from, to int) int64 {
+		before := store.BytesWritten()
+		for i := from; i < to; i++ {
+			e := Describe(KindFeatures, fmt.Sprintf("tile-%06d", i)).In(i)
+			if err := c.Apply(ctx, []Entry{e}, nil, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return (store.BytesWritten() - before) / int64(to-from)
+	}
+	few := add(0, 2000)
+	add(2000, 8000)
+	many := add(8000, 10_000)
+	if many > few+few/2 {
+		t.Errorf("%d bytes a commit at first, %d with 10,000 files", few, many)
+	}
+	if got := len(openCatalog(t, store).All()); got != 10_000 {
+		t.Errorf("reopened: %d files", got)
+	}
+}
+
+func TestSnapshotsReplaceChanges(t *testing.T) {
+	ctx := context.Background()
+	store := storage.NewMem()
+	c := openCatalog(t, store)
+	for i := range 5 {
+		mustPut(t, c, KindEdges, fmt.Sprint("e", i), "x", int32(i), -1)
+	}
+	if err := c.Publish(ctx); err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, c, KindEdges, "later", "x", 9, -1)
+	files, err := store.List(ctx, logPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Name)
+	}
+	if want := []string{snapshotName(5), changeName(6)}; !slices.Equal(names, want) {
+		t.Errorf("the log has %v, want %v", names, want)
+	}
+	again := openCatalog(t, store)
+	if !reflect.DeepEqual(again.All(), c.All()) || again.Number() != 6 {
+		t.Errorf("reopened: number %d, %v", again.Number(), again.All())
+	}
+	if err := again.Check(ctx); err != nil {
+		t.Errorf("check: %v", err)
+	}
+}
+
+func TestDamagedLog(t *testing.T) {
+	ctx := context.Background()
+	for name, damage := range map[string]func(s *storage.Mem) error{
+		"a change is missing":    func(s *storage.Mem) error { return s.Remove(ctx, changeName(4)) },
+		"a byte of a change":     func(s *storage.Mem) error { return s.FlipByte(changeName(4), 40) },
+		"the snapshot is gone":   func(s *storage.Mem) error { return errors.Join(s.Remove(ctx, snapshotName(3)), s.Remove(ctx, Name)) },
+		"a byte of the snapshot": func(s *storage.Mem) error { return s.FlipByte(snapshotName(3), 40) },
+		"another file":           func(s *storage.Mem) error { return createNew(ctx, s, logPrefix+"notes.txt", []byte("x")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := storage.NewMem()
+			c := openCatalog(t, store)
+			for i := range 3 {
+				mustPut(t, c, KindEdges, fmt.Sprint("e", i), "x", int32(i), -1)
+			}
+			if err := c.Publish(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 2 {
+				mustPut(t, c, KindEdges, fmt.Sprint("f", i), "x", int32(i), -1)
+			}
+			if err := damage(store); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Open(ctx, store); !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), logPrefix) {
+				t.Errorf("got %v, want ErrCorrupt that names a file of %s", err, logPrefix)
+			}
+		})
+	}
+}
+
+func TestCheckFindsAMissingOrOlderFile(t *testing.T) {
+	ctx := context.Background()
+	for name, damage := range map[string]func(s *storage.Mem, older []byte) error{
+		"missing": func(s *storage.Mem, _ []byte) error { return s.Remove(ctx, Name) },
+		"flipped": func(s *storage.Mem, _ []byte) error { return s.FlipByte(Name, 60) },
+	} {
+		store := storage.NewMem()
+		c := openCatalog(t, store)
+		mustPut(t, c, KindEdges, "e", "x", 0, -1)
+		if err := c.Publish(ctx); err != nil {
+			t.Fatal(err)
+		}
+		older := storeBytes(t, store, Name)
+		if err := damage(store, older); err != nil {
+			t.Fatal(err)
+		}
+		if err := openCatalog(t, store).Check(ctx); !errors.Is(err, seal.ErrCorrupt) {
+			t.Errorf("%s: %v, want ErrCorrupt", name, err)
+		}
+	}
+}
+
+// Two owners, one of which does not know yet that it was superseded: no change is lost.
+func TestTwoOwners(t *testing.T) {
+	ctx := context.Background()
+	store := storage.NewMem()
+	a := openCatalog(t, store)
+	mustPut(t, a, KindEdges, "first", "x", 0, -1)
+	b := openCatalog(t, store)
+	mustPut(t, a, KindEdges, "late", "x", 1, -1)
+	mustPut(t, b, KindEdges, "new", "x", 2, -1)
+	if err := b.Publish(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Publish(ctx); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"first", "late", "new"}
+	for name, c := range map[string]*Catalog{"the new owner": b, "reopened": openCatalog(t, store)} {
+		if got := paths(c.All()); !slices.Equal(got, want) {
+			t.Errorf("%s lists %v, want %v", name, got, want)
+		}
+	}
+}
+
+// What another plan made is not seen, and what has the same bytes is listed anew in one
+// step.
+func TestBinding(t *testing.T) {
+	ctx := context.Background()
+	store := storage.NewMem()
+	stages := map[string]string{KindLSI: "lsi", KindSmoothed: "smooth"}
+	bound := func(lsi, smooth string) *Catalog {
+		c := openCatalog(t, store)
+		c.Bind(Binding{Stages: stages, Plans: map[string]string{"lsi": lsi, "smooth": smooth}})
+		return c
+	}
+	c := bound("A", "B")
+	e := mustPut(t, c, KindLSI, "lsi/part", "k", 0, -1)
+	if e.Stage != "lsi" || e.Plan != "A" {
+		t.Errorf("entry %+v", e)
+	}
+	mustPut(t, c, KindSmoothed, "smoothed/part", "s", 0, -1)
+	other := bound("A2", "B")
+	if _, ok := other.Lookup("lsi/part"); ok || len(other.Entries(KindLSI)) != 0 || len(other.Entries(KindSmoothed)) != 1 {
+		t.Errorf("under another plan: %v", other.Entries(""))
+	}
+	if got := paths(other.All()); !slices.Equal(got, []string{"lsi/part", "smoothed/part"}) {
+		t.Errorf("all: %v", got)
+	}
+	before := other.Number()
+	mustPut(t, other, KindLSI, "lsi/part", "k", 0, -1)
+	if got := other.Number() - before; got != 1 {
+		t.Errorf("the same bytes are listed anew in %d steps", got)
+	}
+	if _, ok := bound("A", "B").Lookup("lsi/part"); ok {
+		t.Error("the old plan still has it")
+	}
+	before = other.Number()
+	mustPut(t, other, KindLSI, "lsi/part", "k", 0, -1)
+	if got := other.Number() - before; got != 0 {
+		t.Errorf("the same file again makes %d changes", got)
+	}
+	if orphans, err := other.Orphans(ctx); err != nil || len(orphans) != 0 {
+		t.Errorf("orphans %v, %v", orphans, err)
+	}
+}
+
+// stuck is a store whose writes wait.
+type stuck struct {
+	storage.Store
+	entered, release chan struct{}
+}
+
+func (s *stuck) CreateNew(ctx context.Context, name string) (storage.Writer, error) {
+	close(s.entered)
+	<-s.release
+	return s.Store.CreateNew(ctx, name)
+}
+
+// Reading the catalogue does not wait for a store that is slow.
+func TestReadersDoNotWaitForTheStore(t *testing.T) {
+	ctx := context.Background()
+	mem := storage.NewMem()
+	mustPut(t, openCatalog(t, mem), KindEdges, "e", "x", 0, -1)
+	store := &stuck{mem, make(chan struct{}), make(chan struct{})}
+	c := openCatalog(t, store)
+	done := make(chan error)
+	go func() { done <- c.Apply(ctx, []Entry{Describe(KindEdges, "f").In(1)}, nil, false) }()
+	<-store.entered
+	if got := paths(c.Entries(KindEdges)); !slices.Equal(got, []string{"e"}) {
+		t.Errorf("while a change waits: %v", got)
+	}
+	if _, ok := c.Lookup("f"); ok {
+		t.Error("a change is seen before it is durable")
+	}
+	close(store.release)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := c.Lookup("f"); !ok {
+		t.Error("a durable change is not seen")
+	}
+}
