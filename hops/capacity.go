@@ -64,7 +64,7 @@ func (c Capacity) Useful() Capacity {
 // Agreed is r for the width that all who share the rows of a graph will take, 0
 // where they have not agreed on one yet: then it is the least.
 func (c Capacity) Agreed(columns int) Capacity {
-	c.Asked = max(columns, spmv.Granule)
+	c.Asked = max(columns, packed.PanelColumns)
 	return c
 }
 
@@ -72,7 +72,7 @@ func (c Capacity) Agreed(columns int) Capacity {
 // beside its rows, need what it takes with that. Where nothing fits, they are
 // those of the smallest layout, and the error wraps mem.ErrBudget.
 func (c Capacity) Layout(beside func(spmv.Layout) int64) (l spmv.Layout, need int64, err error) {
-	least := spmv.Granule
+	least := packed.PanelColumns
 	if c.Asked > 0 {
 		c.Columns = min(c.Asked, c.Columns)
 		least = c.Columns

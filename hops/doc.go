@@ -5,11 +5,11 @@
 //
 // Rows are those of Z = D̃^(−r) X (package internal/stationary), deflated where a
 // row may settle. With a [Closure] row i is recomputed up to hop F(i); from then
-// on granule g of the row is scaled by its own decay, taken once:
+// on panel g of the row is scaled by its own decay, taken once:
 //
 //	ρ_ig = min(1, ‖Z_ig^(F)‖ / ‖Z_ig^(F−1)‖), rounded to 1/65535
 //
-// A granule is 16 columns, so that the result does not depend on how columns are
+// A panel is 16 columns, so that the result does not depend on how columns are
 // cut into blocks. Only edges into rows that are still recomputed have to be
 // streamed: the stream is written anew for those rows when that pays.
 //
@@ -31,9 +31,9 @@
 //
 // The payload is a uint32 length, a header in JSON that says what the state is of,
 // and the engine's numbers (packages lsi and smooth). Rows of a block are in strips
-// of 2^15: for each granule of 16 columns in ascending order the strip's rows, 16
-// float32 or float16 values each, and then, where rows settle, for each granule the
-// uint16 decay of each row. Whoever wants some granules passes over the others.
+// of 2^15: for each panel of 16 columns in ascending order the strip's rows, 16
+// float32 or float16 values each, and then, where rows settle, for each panel the
+// uint16 decay of each row. Whoever wants some panels passes over the others.
 //
 // A state of another version, program, graph or plan, and one that is damaged, is
 // refused with a reason, and work begins at the beginning.
@@ -41,7 +41,7 @@
 // # Memory
 //
 // 2·n·b/16 bytes of decays for a block of b columns with a closure, in whole 8 KiB
-// for each granule. What is written anew takes 4 bytes an edge of the scratch
+// for each panel. What is written anew takes 4 bytes an edge of the scratch
 // folder, or of memory where it is small. Writing or reading a state takes 2^18
 // bytes, a header of up to 2^20, and no copy of the rows.
 //
@@ -49,7 +49,7 @@
 //
 // Rows depend on the edges, X^(0), r and F alone: not on blocks, threads, where
 // rows live, when the stream is written anew, or where a run was interrupted. The
-// bytes of a state depend on the granules that it has, the hop and the header.
+// bytes of a state depend on the panels that it has, the hop and the header.
 //
 // # Not supported
 //

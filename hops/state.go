@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"ndls/internal/mem"
+	"ndls/internal/seal"
 	"ndls/spmv"
 )
 
@@ -20,8 +21,6 @@ const (
 	frameBytes = 1 << 18
 	mostHeader = 1 << 20
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // StateWriter writes a state front to back.
 type StateWriter struct {
@@ -67,7 +66,7 @@ func (s *StateWriter) Put(p []byte) error {
 // flush writes the frame: its length, the checksum of all payload so far, and
 // the payload.
 func (s *StateWriter) flush() error {
-	s.sum = crc32.Update(s.sum, castagnoli, s.frame[frameHead:])
+	s.sum = crc32.Update(s.sum, seal.Castagnoli, s.frame[frameHead:])
 	binary.LittleEndian.PutUint32(s.frame, uint32(len(s.frame)-frameHead))
 	binary.LittleEndian.PutUint32(s.frame[4:], s.sum)
 	_, err := s.w.Write(s.frame)
@@ -78,13 +77,13 @@ func (s *StateWriter) flush() error {
 	return nil
 }
 
-// Granules writes the first granules, one after the other, of rows of stride
-// bytes of which size are a granule's.
-func (s *StateWriter) Granules(rows []byte, stride, size, granules int) error {
+// Panels writes the first panels, one after the other, of rows of stride
+// bytes of which size are a panel's.
+func (s *StateWriter) Panels(rows []byte, stride, size, panels int) error {
 	if stride == size {
 		return s.Put(rows)
 	}
-	for g := range granules {
+	for g := range panels {
 		for at := g * size; at < len(rows); at += stride {
 			if err := s.Put(rows[at : at+size]); err != nil {
 				return err
@@ -94,14 +93,14 @@ func (s *StateWriter) Granules(rows []byte, stride, size, granules int) error {
 	return nil
 }
 
-// Block writes the first granules of a block, and their decays.
-func (s *StateWriter) Block(b *spmv.Block, c *Closure, granules int) error {
+// Block writes the first panels of a block, and their decays.
+func (s *StateWriter) Block(b *spmv.Block, c *Closure, panels int) error {
 	return b.Export(func(lo int64, rows spmv.Rows) error {
 		raw, stride, size := rows.Bytes()
-		if err := s.Granules(raw, stride, size, granules); err != nil || c == nil {
+		if err := s.Panels(raw, stride, size, panels); err != nil || c == nil {
 			return err
 		}
-		for g := range granules {
+		for g := range panels {
 			if err := s.Put(mem.AsBytes(c.Decays(g)[lo : lo+rows.Len()])); err != nil {
 				return err
 			}
@@ -193,7 +192,7 @@ func (s *StateReader) next() error {
 	if err := s.full(s.left); err != nil {
 		return err
 	}
-	if s.sum = crc32.Update(s.sum, castagnoli, s.left); s.sum != want {
+	if s.sum = crc32.Update(s.sum, seal.Castagnoli, s.left); s.sum != want {
 		return fmt.Errorf("hops: checksum %08x, not %08x: %w", s.sum, want, ErrState)
 	}
 	s.ended = n == 0
@@ -236,9 +235,9 @@ func (s *StateReader) skip(n int64) error {
 	return nil
 }
 
-// Granules is what [StateWriter.Granules] wrote of held granules: those in
+// Panels is what [StateWriter.Panels] wrote of held panels: those in
 // [first, last) become the first of rows; others of rows become zero.
-func (s *StateReader) Granules(rows []byte, stride, size, held, first, last int) error {
+func (s *StateReader) Panels(rows []byte, stride, size, held, first, last int) error {
 	n := len(rows) / stride
 	if (last-first)*size < stride {
 		clear(rows)
@@ -262,12 +261,12 @@ func (s *StateReader) Granules(rows []byte, stride, size, held, first, last int)
 	return s.skip(int64(held-last) * int64(n*size))
 }
 
-// Block is what [StateWriter.Block] wrote of held granules: those in [first,
+// Block is what [StateWriter.Block] wrote of held panels: those in [first,
 // last) become the first of b and c; others of b become zero.
 func (s *StateReader) Block(b *spmv.Block, c *Closure, held, first, last int) error {
 	return b.Import(func(lo int64, rows spmv.Rows) error {
 		raw, stride, size := rows.Bytes()
-		if err := s.Granules(raw, stride, size, held, first, last); err != nil || c == nil {
+		if err := s.Panels(raw, stride, size, held, first, last); err != nil || c == nil {
 			return err
 		}
 		decays := 2 * rows.Len()

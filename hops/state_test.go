@@ -117,7 +117,7 @@ func FuzzStateReader(f *testing.F) {
 		r, err := NewStateReader(bytes.NewReader(raw))
 		if err == nil {
 			var o Origin
-			err = errors.Join(r.Header(&o), r.Granules(make([]byte, 10*64), 64, 32, 3, 1, 2), r.End())
+			err = errors.Join(r.Header(&o), r.Panels(make([]byte, 10*64), 64, 32, 3, 1, 2), r.End())
 		}
 		if err != nil && !errors.Is(err, ErrState) {
 			t.Errorf("the reason is %v", err)
@@ -140,7 +140,7 @@ func BenchmarkState(b *testing.B) {
 		{Columns: 16},
 		{Columns: 32},
 		{Columns: 16, Precision: spmv.Float16},
-		{Columns: 16, Place: spmv.External, Window: packed.StripRows, Accumulators: 1},
+		{Columns: 16, Residency: spmv.External, Window: packed.StripRows, Accumulators: 1},
 	} {
 		block, err := spmv.NewBlock(budget, kernel, group.Solo(n), l, 1, b.TempDir())
 		if err != nil {
@@ -166,7 +166,7 @@ func BenchmarkState(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		name := fmt.Sprintf("%d columns/%s/%s", l.Columns, l.Precision, l.Place)
+		name := fmt.Sprintf("%d columns/%s/%s", l.Columns, l.Precision, l.Residency)
 		bytesEach := n * int64(l.Columns) * l.Precision.Bytes()
 		b.Run("write/"+name, func(b *testing.B) {
 			b.SetBytes(bytesEach)

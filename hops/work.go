@@ -32,8 +32,8 @@ func (w *Work) Pass(l spmv.Layout, n int64, hops int) {
 
 // External adds reading and writing all rows of a block, if they are on disk.
 func (w *Work) External(l spmv.Layout, n int64, reads, writes int64) {
-	if l.Place == spmv.External {
-		whole := l.Disk(n) / int64(l.Place)
+	if l.Residency == spmv.External {
+		whole := l.Disk(n) / int64(l.Residency)
 		w.Move(reads*whole, writes*whole)
 	}
 }

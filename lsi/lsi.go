@@ -100,10 +100,10 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 	meter := progress.Start(ctx, "lsi", int64(t.blocks)*int64(t.o.Kmax)*edges, "edges")
 	defer meter.Done()
 	for _, hop := range t.at {
-		meter.Add(int64(t.blocks) * int64(max(hop, 0)) * edges / int64(t.granules))
+		meter.Add(int64(t.blocks) * int64(max(hop, 0)) * edges / int64(t.panels))
 	}
 	for {
-		for t.first = 0; t.first < t.granules; t.first = t.last {
+		for t.first = 0; t.first < t.panels; t.first = t.last {
 			t.last = t.blockEnd(t.first)
 			if err := t.run(ctx, probe, meter); err != nil {
 				return err
@@ -121,7 +121,7 @@ type tracker struct {
 	g        hops.Graph
 	o        Options
 	n        int64
-	granules int // of the probe
+	panels   int // of the probe
 	blocks   int
 	columns  int
 	table    *Table
@@ -136,8 +136,8 @@ type tracker struct {
 	energy   float64   // of the hop before
 
 	from, to    int   // the window; what settled by from is known to all blocks
-	at          []int // hop of each granule's rows, -1 before the first
-	first, last int   // granules of the block
+	at          []int // hop of each panel's rows, -1 before the first
+	first, last int   // panels of the block
 	hop         int
 	held        [3]int // first, last and hop of the rows in memory
 	unsettled   atomic.Int64
@@ -150,16 +150,16 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 		return nil, fmt.Errorf("lsi: epsilon %g with kmax %d and slack %d: epsilon must be above 0, kmax in [0, %d], slack at least 0",
 			o.Epsilon, o.Kmax, o.Slack, MaxK)
 	}
-	t.granules = (probe.Columns() + spmv.Granule - 1) / spmv.Granule
-	t.o.Layout.Columns = min(o.Layout.Columns, t.granules*spmv.Granule)
+	t.panels = packed.Panels(probe.Columns())
+	t.o.Layout.Columns = min(o.Layout.Columns, t.panels*packed.PanelColumns)
 	t.columns = t.o.Layout.Columns
-	if t.columns <= 0 || t.columns%spmv.Granule != 0 {
-		return nil, fmt.Errorf("lsi: %d columns a block is no multiple of %d", o.Layout.Columns, spmv.Granule)
+	if t.columns <= 0 || t.columns%packed.PanelColumns != 0 {
+		return nil, fmt.Errorf("lsi: %d columns a block is no multiple of %d", o.Layout.Columns, packed.PanelColumns)
 	}
-	t.blocks = hops.Blocks(t.granules*spmv.Granule, t.o.Layout)
+	t.blocks = hops.Blocks(t.panels*packed.PanelColumns, t.o.Layout)
 	t.stats.Blocks = t.blocks
 	t.energies = make([]float64, g.Source.Strips())
-	t.at = make([]int, t.granules)
+	t.at = make([]int, t.panels)
 	defer func() {
 		if err != nil {
 			t.close()
@@ -185,7 +185,7 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 // share prepares for several blocks.
 func (t *tracker) share() (err error) {
 	if t.partial == nil {
-		if t.partial, err = mem.Alloc[float64](t.g.Budget, padded(t.n), "partial distances"); err != nil {
+		if t.partial, err = mem.Alloc[float64](t.g.Budget, direct.RoundUp(t.n), "partial distances"); err != nil {
 			return err
 		}
 	}
@@ -223,13 +223,10 @@ func MemoryBytes(n, components int64, l spmv.Layout, blocks int, settled bool) i
 		bytes += hops.ClosureBytes(n, l.Columns)
 	}
 	if blocks > 1 {
-		bytes += 8 * padded(n)
+		bytes += 8 * direct.RoundUp(n)
 	}
 	return bytes + 4*direct.Align
 }
-
-// padded rounds a number of elements up to whole transfers of a scratch file.
-func padded(n int64) int64 { return (n + direct.Align - 1) / direct.Align * direct.Align }
 
 // unsettled marks a node whose K is not known yet.
 const unsettled = math.MaxUint16
@@ -259,13 +256,13 @@ func (t *tracker) endWalk() {
 	}
 }
 
-func (t *tracker) lastBlock() bool { return t.last == t.granules }
+func (t *tracker) lastBlock() bool { return t.last == t.panels }
 
-// blockEnd is where the block ends that begins with granule first: its granules
+// blockEnd is where the block ends that begins with panel first: its panels
 // are all at the same hop.
 func (t *tracker) blockEnd(first int) int {
 	last := first + 1
-	for last < t.granules && last-first < t.columns/spmv.Granule && t.at[last] == t.at[first] {
+	for last < t.panels && last-first < t.columns/packed.PanelColumns && t.at[last] == t.at[first] {
 		last++
 	}
 	return last
@@ -338,7 +335,7 @@ func (t *tracker) run(ctx context.Context, probe Probe, meter *progress.Meter) e
 func (t *tracker) block() [3]int { return [3]int{t.first, t.last, t.at[t.first]} }
 
 // whole says whether the block has all columns.
-func (t *tracker) whole() bool { return t.last-t.first == t.granules }
+func (t *tracker) whole() bool { return t.last-t.first == t.panels }
 
 // start brings the block's rows to where they were left.
 func (t *tracker) start(ctx context.Context, probe Probe) error {
@@ -365,7 +362,7 @@ func (t *tracker) fill(ctx context.Context, probe Probe) error {
 	}
 	defer mean.Free()
 	return t.g.Fill(ctx, t.rows, func(put func([]float32) error) error {
-		return probe.Rows(ctx, t.first*spmv.Granule, t.columns, put)
+		return probe.Rows(ctx, t.first*packed.PanelColumns, t.columns, put)
 	}, mean)
 }
 
@@ -386,7 +383,7 @@ func (t *tracker) step(ctx context.Context, meter *progress.Meter) (err error) {
 		edges, err := t.walk.Next(ctx, t.o.Kmax-t.hop+1, t.observe)
 		meter.Add(edges)
 		if err != nil {
-			return fmt.Errorf("lsi: columns from %d: %w", t.first*spmv.Granule, err)
+			return fmt.Errorf("lsi: columns from %d: %w", t.first*packed.PanelColumns, err)
 		}
 	}
 	if err := t.storePartial(); err != nil {

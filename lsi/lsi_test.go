@@ -35,7 +35,7 @@ type setup struct {
 	columns   int // of a block; 0 = all in one
 	settled   bool
 	slack     int
-	place     spmv.Place
+	place     spmv.Residency
 }
 
 func budget(t testing.TB) *mem.Budget {
@@ -74,8 +74,8 @@ func prepare(t testing.TB, g testgraph.Graph, s setup, b *mem.Budget) hops.Graph
 }
 
 // layout is one in that place; the small graphs of these tests have one strip.
-func layout(columns int, p spmv.Place) spmv.Layout {
-	return spmv.Layout{Columns: columns, Place: p, Window: packed.StripRows, Accumulators: 1}
+func layout(columns int, p spmv.Residency) spmv.Layout {
+	return spmv.Layout{Columns: columns, Residency: p, Window: packed.StripRows, Accumulators: 1}
 }
 
 func run(t testing.TB, g testgraph.Graph, s setup, probe Probe, epsilon float64, kmax int) (*Table, Stats) {

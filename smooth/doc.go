@@ -27,8 +27,8 @@
 //
 // # Format of the checkpoint
 //
-// A state as package hops describes it, of granules [First, Last) at a hop
-// k > 0: their rows and decays, and then, strip by strip, for each granule the
+// A state as package hops describes it, of panels [First, Last) at a hop
+// k > 0: their rows and decays, and then, strip by strip, for each panel the
 // float32 running sums of the strip's targets. Stationary rows are not in it: they
 // are computed again from X^(0). The header has a checksum of hop counts, targets
 // and weights, so that sums are never gone on with under another rule.

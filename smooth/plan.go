@@ -26,7 +26,7 @@ func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 		return bytes
 	}
 	l, need, err := c.Layout(beside)
-	if err != nil || l.Place != spmv.Resident {
+	if err != nil || l.Residency != spmv.Resident {
 		o.SpilledSums = true
 		l, need, err = c.Layout(beside)
 	}

@@ -147,12 +147,12 @@ func (s *Smoother) Free() {
 // Run takes one column block, whose rows x puts, through all hops. [Smoother.Output]
 // gives the result.
 func (s *Smoother) Run(ctx context.Context, x hops.Rows) (hops.Stats, error) {
-	return s.Continue(ctx, x, 0, s.o.Layout.Columns/spmv.Granule, hops.Checkpoints{})
+	return s.Continue(ctx, x, 0, s.o.Layout.Columns/packed.PanelColumns, hops.Checkpoints{})
 }
 
-// Continue is [Smoother.Run] of granules [first, last), which x puts as the first
+// Continue is [Smoother.Run] of panels [first, last), which x puts as the first
 // columns of the block, with checkpoints: it goes on from c.From if that is a state
-// of these granules, and maybe of others, and saves states as c says. Stats are of
+// of these panels, and maybe of others, and saves states as c says. Stats are of
 // the hops made. The error wraps hops.ErrStopped if c.Stop ended it.
 func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c hops.Checkpoints) (stats hops.Stats, err error) {
 	var mu sync.Mutex

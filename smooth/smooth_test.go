@@ -25,7 +25,7 @@ type config struct {
 	kernel    string
 	threads   int
 	columns   int
-	place     spmv.Place
+	place     spmv.Residency
 	precision spmv.Precision
 	spilled   bool // sums
 	settled   bool
@@ -95,7 +95,7 @@ func engine(t testing.TB, g testgraph.Graph, c config, rule Rule, k []int) (*Smo
 	}
 	s, err := New(t.Context(), hg, Options{
 		Rule: rule, K: func(i int64) int { return k[i] }, Targets: targets, Settled: c.settled, Slack: c.slack, SpilledSums: c.spilled,
-		Layout: spmv.Layout{Columns: c.columns, Precision: c.precision, Place: c.place, Window: packed.StripRows, Accumulators: 1},
+		Layout: spmv.Layout{Columns: c.columns, Precision: c.precision, Residency: c.place, Window: packed.StripRows, Accumulators: 1},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestBlocksThreadsAndKernelsDoNotShow(t *testing.T) {
 	for _, kernel := range []string{"auto", "go"} {
 		for _, threads := range []int{1, 2, 5} {
 			for _, columns := range []int{16, 32, 48} {
-				for _, place := range []spmv.Place{spmv.Resident, spmv.Spilled, spmv.External} {
+				for _, place := range []spmv.Residency{spmv.Resident, spmv.Spilled, spmv.External} {
 					c := config{r: 0.5, component: true, kernel: kernel, threads: threads, columns: columns, place: place, spilled: place != spmv.Resident}
 					if got := smoothed(t, g, c, rule, x, k); !slices.Equal(got, want) {
 						t.Errorf("%+v: other bits", c)

@@ -30,7 +30,7 @@ func newSums(b *mem.Budget, t *Targets, columns int, spilled bool, threads int, 
 	for lo := int64(0); lo < t.n; lo += packed.StripRows {
 		s.offset = append(s.offset, at)
 		size := (t.Before(min(lo+packed.StripRows, t.n)) - t.Before(lo)) * int64(columns) * sumBytes
-		at += (size + direct.Align - 1) / direct.Align * direct.Align
+		at += direct.RoundUp(size)
 	}
 	s.offset = append(s.offset, at)
 	defer func() {
@@ -60,7 +60,7 @@ func newSums(b *mem.Budget, t *Targets, columns int, spilled bool, threads int, 
 // stripSumBytes is the room for the sums of one strip.
 func stripSumBytes(n int64, columns int) int64 {
 	size := min(n, packed.StripRows) * int64(columns) * sumBytes
-	return (size + direct.Align - 1) / direct.Align * direct.Align
+	return direct.RoundUp(size)
 }
 
 // sumsBytes is what sums of some targets take in memory, at most.

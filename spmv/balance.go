@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"ndls/group"
+	"ndls/internal/packed"
 )
 
 // ErrConservation reports a pass after which Σ_i d̃_i Z_i differs: an edge was
@@ -16,7 +17,7 @@ var ErrConservation = errors.New("conservation of the degree-weighted sum is vio
 // sum finds the degree-weighted sums of the rows before a hop.
 func (p *Pass) sum(b *Block) error {
 	for _, t := range b.threads {
-		t.totals = [2 * Granule]float64{}
+		t.totals = [2 * packed.PanelColumns]float64{}
 	}
 	err := b.parallel(b.strips(), func(t *thread, s int) error {
 		r, err := b.read(t, s)
@@ -44,7 +45,7 @@ func (p *Pass) sum(b *Block) error {
 	return err
 }
 
-func (b *Block) addTotals() (all [2 * Granule]float64) {
+func (b *Block) addTotals() (all [2 * packed.PanelColumns]float64) {
 	for _, t := range b.threads {
 		for c, x := range t.totals {
 			all[c] += x
@@ -56,7 +57,7 @@ func (b *Block) addTotals() (all [2 * Granule]float64) {
 // balance is what a hop has to conserve: Σ d̃ Z and Σ d̃ |Z| of the first columns,
 // before and after it.
 type balance struct {
-	before, after   [2 * Granule]float64
+	before, after   [2 * packed.PanelColumns]float64
 	volume, squares float64 // Σ d̃ and Σ d̃²
 }
 
@@ -101,8 +102,8 @@ func (s *balance) check(p Precision) error {
 		tolerance += halfTolerance
 		tiny = halfTiny * s.volume
 	}
-	for c := range Granule {
-		if d := math.Abs(s.after[c] - s.before[c]); d > tolerance*s.before[Granule+c]+tiny || math.IsNaN(d) {
+	for c := range packed.PanelColumns {
+		if d := math.Abs(s.after[c] - s.before[c]); d > tolerance*s.before[packed.PanelColumns+c]+tiny || math.IsNaN(d) {
 			return fmt.Errorf("column %d of the block went from %g to %g: %w", c, s.before[c], s.after[c], ErrConservation)
 		}
 	}

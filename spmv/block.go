@@ -30,7 +30,7 @@ type Block struct {
 	sources   []span    // windows of source rows, in ascending order
 	buffers   chan Rows // for windows, those that are free
 
-	totals [2 * Granule]float64 // Σ d̃ Z and Σ d̃ |Z| of the first columns
+	totals [2 * packed.PanelColumns]float64 // Σ d̃ Z and Σ d̃ |Z| of the first columns
 	summed bool
 }
 
@@ -38,9 +38,9 @@ type Block struct {
 type thread struct {
 	acc    []float32
 	stage  Rows
-	piece  []byte // of a granule
+	piece  []byte // of a panel
 	buf    Decoded
-	totals [2 * Granule]float64
+	totals [2 * packed.PanelColumns]float64
 }
 
 // NewBlock maps a block of the rows that a worker of a group has, numbered from the
@@ -58,17 +58,17 @@ func NewBlock(budget *mem.Budget, k *Kernel, g group.Group, l Layout, threads in
 			b.Free()
 		}
 	}()
-	if l.Place != External {
+	if l.Residency != External {
 		if b.cur, err = b.rows(budget, b.n, "rows of a hop"); err != nil {
 			return nil, err
 		}
 	}
-	if l.Place == Resident {
+	if l.Residency == Resident {
 		if b.next, err = b.rows(budget, b.n, "rows of the next hop"); err != nil {
 			return nil, err
 		}
 	}
-	for i := range int(l.Place) {
+	for i := range int(l.Residency) {
 		if b.file[i], err = direct.NewScratch(dir); err != nil {
 			return nil, fmt.Errorf("scratch file for rows: %w", err)
 		}
@@ -102,11 +102,11 @@ func NewBlock(budget *mem.Budget, k *Kernel, g group.Group, l Layout, threads in
 // check says why there is no block of rows [first, last) of nodes.
 func (l Layout) check(first, last, nodes int64) error {
 	switch {
-	case l.Columns < Granule || l.Columns%Granule != 0:
-		return fmt.Errorf("%d columns a block are not a multiple of %d", l.Columns, Granule)
+	case l.Columns < packed.PanelColumns || l.Columns%packed.PanelColumns != 0:
+		return fmt.Errorf("%d columns a block are not a multiple of %d", l.Columns, packed.PanelColumns)
 	case first%packed.StripRows != 0 || last%packed.StripRows != 0 && last != nodes || first > last || l.Shared && first == last:
 		return fmt.Errorf("rows [%d, %d) of %d are not whole strips of %d", first, last, nodes, packed.StripRows)
-	case l.Shared && l.Place == Spilled:
+	case l.Shared && l.Residency == Spilled:
 		return errors.New("rows that other workers read are in memory or external, not spilled")
 	case l.buffers() > 0 && (l.Window <= 0 || l.Window%packed.StripRows != 0) || l.grouped() && l.Accumulators <= 0:
 		return fmt.Errorf("windows of %d rows and %d accumulators: whole strips of %d and at least one accumulator are needed",
@@ -126,7 +126,7 @@ func (b *Block) newThread(budget *mem.Budget) (*thread, error) {
 		b.free, t.acc = append(b.free, a.Free), a.S
 	}
 	var err error
-	if l.Place != Resident {
+	if l.Residency != Resident {
 		t.stage, err = b.rows(budget, rows, "rows of a strip")
 	}
 	return t, err
@@ -177,7 +177,7 @@ func (b *Block) bounds(strip int) (lo, hi int64) {
 // pages are the bytes of rows [0, n) of r, up to a whole page, which the mapping
 // behind r has.
 func (b *Block) pages(r Rows, n int64) []byte {
-	size := whole(n * b.layout.rowBytes())
+	size := direct.RoundUp(n * b.layout.rowBytes())
 	if r.H != nil {
 		return mem.Extend(mem.AsBytes(r.H), size)
 	}
@@ -189,7 +189,7 @@ func (b *Block) offset(row int64) int64 { return row * b.layout.rowBytes() }
 // read gives the rows of a strip as they are stored.
 func (b *Block) read(t *thread, strip int) (Rows, error) {
 	lo, hi := b.bounds(strip)
-	if b.layout.Place != External {
+	if b.layout.Residency != External {
 		return b.cur.Slice(lo, hi), nil
 	}
 	r := t.stage.Slice(0, hi-lo)
@@ -199,14 +199,14 @@ func (b *Block) read(t *thread, strip int) (Rows, error) {
 // write stores rows as those of a strip of the next hop.
 func (b *Block) write(t *thread, strip int, rows []float32) error {
 	lo, hi := b.bounds(strip)
-	if b.layout.Place == Resident {
+	if b.layout.Residency == Resident {
 		b.kernel.store(b.next.Slice(lo, hi), rows)
 		return nil
 	}
 	return b.writeFile(t, b.file[b.nextFile()], strip, rows)
 }
 
-func (b *Block) nextFile() int { return int(b.layout.Place) - 1 }
+func (b *Block) nextFile() int { return int(b.layout.Residency) - 1 }
 
 func (b *Block) writeFile(t *thread, f *direct.Scratch, strip int, rows []float32) error {
 	lo, hi := b.bounds(strip)
@@ -220,7 +220,7 @@ func (b *Block) writeFile(t *thread, f *direct.Scratch, strip int, rows []float3
 
 // advance makes the next hop the current one.
 func (b *Block) advance() error {
-	switch b.layout.Place {
+	switch b.layout.Residency {
 	case Resident:
 		b.cur, b.next = b.next, b.cur
 	case Spilled:
@@ -280,7 +280,7 @@ func (b *Block) Fill(from func(put func(rows []float32) error) error) error {
 			}
 			part := rows[:n*int64(b.layout.Columns)]
 			rows = rows[len(part):]
-			if b.layout.Place != External {
+			if b.layout.Residency != External {
 				b.kernel.store(b.cur.Slice(at, at+n), part)
 				at += n
 				continue
@@ -379,7 +379,7 @@ func (b *Block) Edit(change func(first int64, rows []float32)) error {
 			change(lo+at, rows)
 			b.kernel.store(part, rows)
 		}
-		if b.layout.Place == External {
+		if b.layout.Residency == External {
 			return b.file[0].WriteAt(b.pages(r, hi-lo), b.offset(lo))
 		}
 		return nil

@@ -40,7 +40,7 @@
 //	           do where they are, or are float16, a·2^15·b·4 and a strip a thread
 //
 // and what the source reads ahead of two strips, per thread; [Block.Save] takes
-// 2^18 bytes per thread where a block is wider than a granule. [Layout.Disk] is n·b·e for spilled
+// 2^18 bytes per thread where a block is wider than a panel. [Layout.Disk] is n·b·e for spilled
 // and twice that for external rows.
 //
 // # Determinism
@@ -50,7 +50,7 @@
 // on the edges, the rows and their precision alone: not on kernel, threads,
 // slices, the place of the rows or the order of strips. Rounding to float16 is to
 // the nearest, ties to even. Squared norms are float64: within 16 columns lanes l
-// and l+8 first, then halves of 4, 2 and 1; granules of 16 columns in ascending
+// and l+8 first, then halves of 4, 2 and 1; panels of 16 columns in ascending
 // order.
 //
 // # Not supported

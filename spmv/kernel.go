@@ -9,9 +9,6 @@ import (
 	"ndls/internal/packed"
 )
 
-// Granule is the unit of width: 16 float32 columns, 64 bytes.
-const Granule = 16
-
 // Precision is the type of the rows of a column block. Sums are float32 either
 // way.
 type Precision int
@@ -42,7 +39,7 @@ type Decoded [2 * 128]uint64
 type Kernel struct {
 	name         string
 	accumulate   [2][3]accumulateFunc                       // by precision; 16, 32, 64 columns
-	widen        func(dst *float32, src *uint16, n uintptr) // n is a multiple of Granule
+	widen        func(dst *float32, src *uint16, n uintptr) // n is a multiple of PanelColumns
 	narrow       func(dst *uint16, src *float32, n uintptr)
 	divideRows   func(rows *float32, degree *uint32, n, bytes uintptr)
 	addRows      func(sum, rows *float32, hops *uint16, n, bytes uintptr, hop uint16, weight float32)
@@ -90,11 +87,11 @@ var goKernel = &Kernel{
 
 // addFloats adds cols values at from, a row of float32, to those at to.
 func addFloats(to *float32, from unsafe.Pointer, cols int) {
-	for g := 0; g < cols; g += Granule {
+	for g := 0; g < cols; g += packed.PanelColumns {
 		// Arrays of known length spare the bounds checks.
-		a := (*[Granule]float32)(unsafe.Add(unsafe.Pointer(to), g*4))
-		b := (*[Granule]float32)(unsafe.Add(from, g*4))
-		for c := 0; c < Granule; c += 4 {
+		a := (*[packed.PanelColumns]float32)(unsafe.Add(unsafe.Pointer(to), g*4))
+		b := (*[packed.PanelColumns]float32)(unsafe.Add(from, g*4))
+		for c := 0; c < packed.PanelColumns; c += 4 {
 			a[c] += b[c]
 			a[c+1] += b[c+1]
 			a[c+2] += b[c+2]
@@ -179,8 +176,8 @@ func squareNormsGo(out *float64, rows *float32, n, bytes uintptr) {
 	all := unsafe.Slice(rows, int(n)*width)
 	sums := unsafe.Slice(out, int(n))
 	for i := range sums {
-		for c := i * width; c < (i+1)*width; c += Granule {
-			g := all[c : c+Granule]
+		for c := i * width; c < (i+1)*width; c += packed.PanelColumns {
+			g := all[c : c+packed.PanelColumns]
 			var p [8]float64
 			for l := range p {
 				a, b := float64(g[l]), float64(g[l+8])
@@ -196,7 +193,7 @@ func weightedSumsGo(sums *[32]float64, rows *float32, degree *uint32, n, bytes u
 	all := unsafe.Slice(rows, int(n)*width)
 	for i, d := range unsafe.Slice(degree, int(n)) {
 		d1 := float64(int64(d) + 1)
-		for c, x := range all[i*width : i*width+Granule] {
+		for c, x := range all[i*width : i*width+packed.PanelColumns] {
 			y := float64(d1 * float64(x))
 			sums[c] += y
 			sums[16+c] += math.Abs(y)
@@ -208,7 +205,7 @@ func weightedSumsGo(sums *[32]float64, rows *float32, degree *uint32, n, bytes u
 // sources are.
 type Addition struct {
 	// Acc has the float32 rows of the strip, as wide as Rows. Columns [Col, Col+Cols)
-	// of them are added to; both are multiples of Granule.
+	// of them are added to; both are multiples of PanelColumns.
 	Acc       []float32
 	Col, Cols int
 	// Rows has the rows of sources First, First+1, …
@@ -255,7 +252,7 @@ func (r Rows) at(col int) *byte {
 // Widen converts float16 values to float32, which is exact. dst and src are
 // equally long.
 func (k *Kernel) Widen(dst []float32, src []uint16) {
-	n := len(src) / Granule * Granule
+	n := len(src) / packed.PanelColumns * packed.PanelColumns
 	if n > 0 {
 		k.widen(&dst[0], &src[0], uintptr(n))
 	}
@@ -267,7 +264,7 @@ func (k *Kernel) Widen(dst []float32, src []uint16) {
 // Narrow rounds to the nearest float16, ties to even; what is too large becomes
 // infinite. dst and src are equally long.
 func (k *Kernel) Narrow(dst []uint16, src []float32) {
-	n := len(src) / Granule * Granule
+	n := len(src) / packed.PanelColumns * packed.PanelColumns
 	if n > 0 {
 		k.narrow(&dst[0], &src[0], uintptr(n))
 	}

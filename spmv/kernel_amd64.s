@@ -948,13 +948,13 @@ TEXT ·widenAVX512(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
-granule:
+panel:
 	VCVTPH2PS (CX), Z0
 	VMOVUPS   Z0, (AX)
 	ADDQ      $0x20, CX
 	ADDQ      $0x40, AX
 	SUBQ      $0x10, DX
-	JNZ       granule
+	JNZ       panel
 	VZEROUPPER
 	RET
 
@@ -965,13 +965,13 @@ TEXT ·narrowAVX512(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
-granule:
+panel:
 	VMOVUPS   (CX), Z0
 	VCVTPS2PH $0x00, Z0, (AX)
 	ADDQ      $0x40, CX
 	ADDQ      $0x20, AX
 	SUBQ      $0x10, DX
-	JNZ       granule
+	JNZ       panel
 	VZEROUPPER
 	RET
 
@@ -2153,7 +2153,7 @@ TEXT ·widenAVX2(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
-granule:
+panel:
 	VCVTPH2PS (CX), Y0
 	VMOVUPS   Y0, (AX)
 	VCVTPH2PS 16(CX), Y0
@@ -2161,7 +2161,7 @@ granule:
 	ADDQ      $0x20, CX
 	ADDQ      $0x40, AX
 	SUBQ      $0x10, DX
-	JNZ       granule
+	JNZ       panel
 	VZEROUPPER
 	RET
 
@@ -2172,7 +2172,7 @@ TEXT ·narrowAVX2(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
-granule:
+panel:
 	VMOVUPS   (CX), Y0
 	VCVTPS2PH $0x00, Y0, (AX)
 	VMOVUPS   32(CX), Y0
@@ -2180,7 +2180,7 @@ granule:
 	ADDQ      $0x40, CX
 	ADDQ      $0x20, AX
 	SUBQ      $0x10, DX
-	JNZ       granule
+	JNZ       panel
 	VZEROUPPER
 	RET
 

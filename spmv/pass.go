@@ -44,7 +44,7 @@ func (p *Pass) Run(ctx context.Context, b *Block, sink Sink, settle Settle) (edg
 		}
 	}
 	for _, t := range b.threads {
-		t.totals = [2 * Granule]float64{}
+		t.totals = [2 * packed.PanelColumns]float64{}
 	}
 	h := &hop{Pass: p, b: b, sink: sink, settle: settle, check: check, added: make([]int64, b.strips())}
 	b.group.Expose(b.format(), b.readRows)
@@ -210,7 +210,7 @@ func closeFrames(f packed.Frames) error {
 
 // team is how many threads share a strip.
 func (h *hop) team() int {
-	return max(min(len(h.b.threads)/h.b.strips(), h.b.layout.Columns/Granule), 1)
+	return max(min(len(h.b.threads)/h.b.strips(), h.b.layout.Columns/packed.PanelColumns), 1)
 }
 
 // accumulate adds the edges of a strip from the sources of a window. Where there are
@@ -227,7 +227,7 @@ func (h *hop) accumulate(ctx context.Context, t *thread, s int, sums []float32, 
 		return nil
 	}
 	team := h.team()
-	width := (all.Cols/Granule + team - 1) / team * Granule
+	width := (all.Cols/packed.PanelColumns + team - 1) / team * packed.PanelColumns
 	edges, errs := make([]int64, team), make([]error, team)
 	var wg sync.WaitGroup
 	for i := range team {

@@ -58,7 +58,7 @@ func block(t testing.TB, k *Kernel, x Rows, l Layout, threads int) *Block {
 		}
 	})
 	if used, said := budget.Limit()-budget.Free(), l.Memory(x.Len(), threads); used > said+int64(threads+2)*2*pageBytes {
-		t.Errorf("a %s block takes %d bytes, the layout says %d", l.Place, used, said)
+		t.Errorf("a %s block takes %d bytes, the layout says %d", l.Residency, used, said)
 	}
 	// Odd portions, as from a file.
 	err = b.Fill(func(put func([]float32) error) error {
@@ -139,10 +139,10 @@ func wide() testgraph.Graph {
 func layouts(p Precision) []Layout {
 	return []Layout{
 		{Precision: p},
-		{Precision: p, Place: Spilled},
-		{Precision: p, Place: External, Window: packed.StripRows, Accumulators: 1},
-		{Precision: p, Place: External, Window: 2 * packed.StripRows, Accumulators: 3},
-		{Precision: p, Place: External, Window: 8 * packed.StripRows, Accumulators: 4},
+		{Precision: p, Residency: Spilled},
+		{Precision: p, Residency: External, Window: packed.StripRows, Accumulators: 1},
+		{Precision: p, Residency: External, Window: 2 * packed.StripRows, Accumulators: 3},
+		{Precision: p, Residency: External, Window: 8 * packed.StripRows, Accumulators: 4},
 	}
 }
 
@@ -157,7 +157,7 @@ func TestNothingShows(t *testing.T) {
 			for _, k := range available() {
 				for _, l := range layouts(p) {
 					for _, threads := range []int{1, 2, 5} {
-						if (k != available()[0] || testing.Short()) && (threads != 2 || l.Place != Resident) {
+						if (k != available()[0] || testing.Short()) && (threads != 2 || l.Residency != Resident) {
 							continue // one way to run each of the other kernels
 						}
 						pass := &Pass{Source: source, Degree: degree, Kernel: k}
@@ -169,7 +169,7 @@ func TestNothingShows(t *testing.T) {
 						if want == nil {
 							want = got
 						} else if err := sameBits(got, want); err != nil {
-							t.Errorf("%s, %s, %s, %s, %d threads: %v", g.Name, k.Name(), p, l.Place, threads, err)
+							t.Errorf("%s, %s, %s, %s, %d threads: %v", g.Name, k.Name(), p, l.Residency, threads, err)
 						}
 						b.Free()
 					}
@@ -230,7 +230,7 @@ func TestSettle(t *testing.T) {
 		}
 		for i, v := range contents(t, b) {
 			if v != 2*x.S[i] {
-				t.Fatalf("%s %s: value %d is %g, not %g", l.Precision, l.Place, i, v, 2*x.S[i])
+				t.Fatalf("%s %s: value %d is %g, not %g", l.Precision, l.Residency, i, v, 2*x.S[i])
 			}
 		}
 	}
@@ -251,7 +251,7 @@ func TestEditSaveLoad(t *testing.T) {
 		want := contents(t, b)
 		for i, v := range want {
 			if v != float32(i%2048) {
-				t.Fatalf("%s %s: value %d is %g", l.Precision, l.Place, i, v)
+				t.Fatalf("%s %s: value %d is %g", l.Precision, l.Residency, i, v)
 			}
 		}
 		f, err := direct.NewScratch(t.TempDir())
@@ -262,7 +262,7 @@ func TestEditSaveLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.Equal(contents(t, b), want) {
-			t.Errorf("%s %s: other rows came back", l.Precision, l.Place)
+			t.Errorf("%s %s: other rows came back", l.Precision, l.Residency)
 		}
 	}
 }
@@ -282,7 +282,7 @@ func TestFillCounts(t *testing.T) {
 func TestPlanLayout(t *testing.T) {
 	const n = 1 << 22
 	none := func(Layout) int64 { return 0 }
-	last := Layout{Place: External}
+	last := Layout{Residency: External}
 	for free := int64(32 << 20); free < 8<<30; free += free / 7 {
 		l, err := PlanLayout(n, 16, 128, Float32, free, 2, none)
 		if err != nil {
@@ -294,12 +294,12 @@ func TestPlanLayout(t *testing.T) {
 		if got := l.Memory(n, 2); got > free {
 			t.Errorf("%s: %+v takes %s", mem.Bytes(free), l, mem.Bytes(got))
 		}
-		if l.Place > last.Place || l.Place == last.Place && l.Place != External && l.Columns < last.Columns {
+		if l.Residency > last.Residency || l.Residency == last.Residency && l.Residency != External && l.Columns < last.Columns {
 			t.Errorf("%s: %+v after %+v", mem.Bytes(free), l, last)
 		}
 		last = l
 	}
-	if last.Place != Resident || last.Columns != 128 {
+	if last.Residency != Resident || last.Columns != 128 {
 		t.Errorf("8 GiB give %+v", last)
 	}
 	if _, err := PlanLayout(n, 16, 128, Float32, 1<<20, 2, none); !errors.Is(err, mem.ErrBudget) {
@@ -325,10 +325,10 @@ func TestPlanShared(t *testing.T) {
 				}
 				continue
 			}
-			if l.Columns != 48 || !l.Shared || l.Place > place || l.Place == place && l.Fetched(n, nodes) > fetched {
+			if l.Columns != 48 || !l.Shared || l.Residency > place || l.Residency == place && l.Fetched(n, nodes) > fetched {
 				t.Errorf("%s, %s: %+v after %v, fetching %d", p, mem.Bytes(free), l, place, fetched)
 			}
-			fetched, place = l.Fetched(n, nodes), l.Place
+			fetched, place = l.Fetched(n, nodes), l.Residency
 		}
 		if place != Resident || fetched != (nodes-n)*48*p.Bytes() {
 			t.Errorf("%s: 4 GiB fetch %d, with rows %s", p, fetched, place)
@@ -402,7 +402,7 @@ func TestCountIsChecked(t *testing.T) {
 	for _, l := range layouts(Float32) {
 		p := &Pass{Source: short{g.Source()}, Degree: g.Degree(), Kernel: available()[0]}
 		if _, err := p.Run(t.Context(), block(t, p.Kernel, rows(len(g.Adj), 16, 1), l, 2), nil, nil); !errors.Is(err, packed.ErrFrame) {
-			t.Errorf("%s, windows of %d rows: a short strip gave %v", l.Place, l.Window, err)
+			t.Errorf("%s, windows of %d rows: a short strip gave %v", l.Residency, l.Window, err)
 		}
 	}
 }
@@ -417,7 +417,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		b := block(t, p.Kernel, rows(len(g.Adj), 16, 1), l, 1)
 		_, err := p.Run(ctx, b, func(int64, []float32) { cancel(why) }, nil)
 		if !errors.Is(err, why) {
-			t.Errorf("%s, windows of %d rows: %v", l.Place, l.Window, err)
+			t.Errorf("%s, windows of %d rows: %v", l.Residency, l.Window, err)
 		}
 		b.Free()
 	}
@@ -469,10 +469,10 @@ func TestFailuresCloseFrames(t *testing.T) {
 					p := &Pass{Source: source, Degree: g.Degree(), Kernel: available()[0]}
 					b := block(t, p.Kernel, rows(len(g.Adj), 16, 1), l, threads)
 					if _, err := p.Run(t.Context(), b, nil, nil); !errors.Is(err, packed.ErrFrame) {
-						t.Errorf("strip %d, %s: error %v", strip, l.Place, err)
+						t.Errorf("strip %d, %s: error %v", strip, l.Residency, err)
 					}
 					if n := source.open.Load(); n != 0 {
-						t.Errorf("strip %d, %s: %d strips are left open", strip, l.Place, n)
+						t.Errorf("strip %d, %s: %d strips are left open", strip, l.Residency, n)
 					}
 					b.Free()
 				}
@@ -493,10 +493,10 @@ func BenchmarkPass(b *testing.B) {
 		{Columns: 16},
 		{Columns: 64},
 		{Columns: 16, Precision: Float16},
-		{Columns: 16, Place: Spilled},
-		{Columns: 16, Place: External, Window: 2 * packed.StripRows, Accumulators: 4},
+		{Columns: 16, Residency: Spilled},
+		{Columns: 16, Residency: External, Window: 2 * packed.StripRows, Accumulators: 4},
 	} {
-		b.Run(fmt.Sprintf("%d columns/%s/%s", l.Columns, l.Precision, l.Place), func(b *testing.B) {
+		b.Run(fmt.Sprintf("%d columns/%s/%s", l.Columns, l.Precision, l.Residency), func(b *testing.B) {
 			p := &Pass{Source: source, Degree: degree, Kernel: available()[0]}
 			block := block(b, p.Kernel, rows(len(degree), l.Columns, 1), l, 1)
 			edges := int64(0)

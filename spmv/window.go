@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ndls/group"
+	"ndls/internal/direct"
 	"ndls/internal/packed"
 )
 
@@ -21,7 +22,7 @@ func (l Layout) windows(first, last, nodes int64) (all []span) {
 		if lo < first {
 			end = first
 		} else if lo < last {
-			if end = last; l.Place != External {
+			if end = last; l.Residency != External {
 				size = last - first
 			}
 		}
@@ -66,7 +67,7 @@ func (b *Block) send(ctx context.Context, times int, to chan<- window) {
 // window makes the rows of a window; it is not ok if ctx ended first.
 func (b *Block) window(ctx context.Context, s span) (w window, ok bool) {
 	w.span = s
-	if b.layout.Place != External && s.lo == b.first {
+	if b.layout.Residency != External && s.lo == b.first {
 		w.rows = b.cur
 		return w, true
 	}
@@ -113,8 +114,8 @@ func (b *Block) format() group.Format {
 // readRows is the [group.ReadRows] of the block's rows, numbered as in the graph.
 func (b *Block) readRows(page []byte, row, n int64) error {
 	row -= b.first
-	if b.layout.Place == External {
-		return b.file[0].ReadAt(page[:whole(n*b.layout.rowBytes())], b.offset(row))
+	if b.layout.Residency == External {
+		return b.file[0].ReadAt(page[:direct.RoundUp(n*b.layout.rowBytes())], b.offset(row))
 	}
 	raw, _, _ := b.cur.Slice(row, row+n).Bytes()
 	copy(page, raw)

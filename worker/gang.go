@@ -153,12 +153,12 @@ func (j *job) agree(ctx context.Context, c hops.Capacity, plan func(hops.Capacit
 	if c.Others == 0 {
 		return c, nil
 	}
-	c = c.Agreed((c.Columns + spmv.Granule - 1) / spmv.Granule * spmv.Granule)
+	c = c.Agreed(packed.Panels(c.Columns) * packed.PanelColumns)
 	if j.res.BlockColumns > 0 {
-		c.Asked = min(c.Asked, max(j.res.BlockColumns/spmv.Granule, 1)*spmv.Granule)
+		c.Asked = min(c.Asked, max(j.res.BlockColumns/packed.PanelColumns, 1)*packed.PanelColumns)
 	}
-	for ; c.Asked > spmv.Granule; c.Asked -= spmv.Granule {
-		if l, err := plan(c); err == nil && l.Place == spmv.Resident {
+	for ; c.Asked > packed.PanelColumns; c.Asked -= packed.PanelColumns {
+		if l, err := plan(c); err == nil && l.Residency == spmv.Resident {
 			break
 		}
 	}

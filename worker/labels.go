@@ -11,6 +11,7 @@ import (
 	"ndls/dataset"
 	"ndls/hops"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/smooth"
@@ -28,9 +29,9 @@ const (
 )
 
 // softTiles are the soft labels of all runs: those of run r start at granule
-// r·granulesOf(classes).
+// r·packed.Panels(classes).
 func (j *job) softTiles(kind, prefix string, s shards.Summary) *tiles {
-	t := j.tiles(kind, prefix, j.labelRuns()*granulesOf(len(s.Classes))*spmv.Granule, s)
+	t := j.tiles(kind, prefix, j.labelRuns()*packed.Panels(len(s.Classes))*packed.PanelColumns, s)
 	if kind == catalog.KindSmoothedSoftTile {
 		t.share(catalog.KindSmoothedSoftPart, t.first, t.last)
 	}
@@ -44,8 +45,6 @@ func (j *job) softInput(s shards.Summary) *tiles {
 	}
 	return j.softTiles(catalog.KindSoftTile, softPrefix, s)
 }
-
-func granulesOf(columns int) int { return (columns + spmv.Granule - 1) / spmv.Granule }
 
 // labelRuns is how many sets of soft labels there are: one a model, or the one
 // that the user gave.
@@ -98,7 +97,7 @@ func (j *job) predictionRows(ctx context.Context, s shards.Summary, first, last 
 	classes := len(s.Classes)
 	labels := make([]int32, shards.BatchRows(classes))
 	return j.assemble(ctx, assembly{
-		tiles: j.smoothedSoft(s), first: run * granulesOf(classes),
+		tiles: j.smoothedSoft(s), first: run * packed.Panels(classes),
 		kind: catalog.KindPredictions, folder: "predictions", ids: ids.S,
 		schema: shards.RowSchema{Column: "probability", Width: classes, Label: true},
 		labels: func(values []float32) []int32 {
@@ -150,7 +149,7 @@ func (j *job) smoothSoft(ctx context.Context, s shards.Summary, first, last int)
 	}
 	// The authors' code looks at each model's outputs by themselves: their
 	// logarithms decide K, and are what is averaged.
-	per := granulesOf(len(s.Classes))
+	per := packed.Panels(len(s.Classes))
 	for ; first < last; first = (first/per + 1) * per {
 		run := first / per
 		columns := &logColumns{in, run * per, len(s.Classes)}
@@ -173,7 +172,7 @@ type shifted struct {
 
 // Rows implements lsi.Columns.
 func (s *shifted) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
-	return s.Columns.Rows(ctx, first-s.granules*spmv.Granule, columns, put)
+	return s.Columns.Rows(ctx, first-s.granules*packed.PanelColumns, columns, put)
 }
 
 // labelK is K for label smoothing: that of the K table where ε is the same, since
@@ -233,7 +232,7 @@ func (l *logColumns) Width() int { return l.classes }
 
 // Rows implements lsi.Columns.
 func (l *logColumns) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
-	return l.tiles.Rows(ctx, l.first*spmv.Granule+first, columns, func(rows []float32) error {
+	return l.tiles.Rows(ctx, l.first*packed.PanelColumns+first, columns, func(rows []float32) error {
 		cols := min(columns, l.classes-first)
 		for at := 0; at < len(rows); at += columns {
 			row := rows[at : at+cols]
@@ -282,25 +281,25 @@ func (j *job) importSoftLabels(ctx context.Context, s shards.Summary, first, las
 		return fmt.Errorf("worker: %s has %d values a row: give %d probabilities, one for each of the classes %v",
 			j.inputs.SoftLabels, file.Width(), classes, s.Classes)
 	}
-	width := (last - first) * spmv.Granule
+	width := (last - first) * packed.PanelColumns
 	block, err := mem.Alloc[float32](j.budget, s.Nodes*int64(width), "soft labels")
 	if err != nil {
 		return err
 	}
 	defer block.Free()
 	rows := spmv.Rows{Stride: width, S: block.S}
-	if err := j.readSoftLabels(ctx, file, s.Nodes, first*spmv.Granule, rows); err != nil {
+	if err := j.readSoftLabels(ctx, file, s.Nodes, first*packed.PanelColumns, rows); err != nil {
 		return err
 	}
-	buf := make([]float32, openTiles*spmv.Granule*1024)
+	buf := make([]float32, openTiles*packed.PanelColumns*1024)
 	for at := first; at < last; at += openTiles {
 		to := min(at+openTiles, last)
-		part := int64(to-at) * spmv.Granule
+		part := int64(to-at) * packed.PanelColumns
 		if err := out.store(ctx, at, to, func(put func([]float32) error) error {
 			for lo := int64(0); lo < s.Nodes; lo += 1024 {
 				n := min(1024, s.Nodes-lo)
 				for i := range n {
-					copy(buf[i*part:], rows.Slice(lo+i, lo+i+1).S[(at-first)*spmv.Granule:(to-first)*spmv.Granule])
+					copy(buf[i*part:], rows.Slice(lo+i, lo+i+1).S[(at-first)*packed.PanelColumns:(to-first)*packed.PanelColumns])
 				}
 				if err := put(buf[:n*part]); err != nil {
 					return err

@@ -8,6 +8,7 @@ import (
 	"ndls/catalog"
 	"ndls/hops"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/smooth"
@@ -155,7 +156,7 @@ func (j *job) smoothColumns(ctx context.Context, g *graph, o smooth.Options, k [
 	o.K = func(i int64) int { return int(k[i]) }
 	o.Settled = j.plan.LSI.Active == "settled" && o.Rule.NodeDependent
 	o.Slack = j.plan.LSI.Slack
-	if o, err = j.smoothLayout(ctx, g, o, (last-first)*spmv.Granule); err != nil {
+	if o, err = j.smoothLayout(ctx, g, o, (last-first)*packed.PanelColumns); err != nil {
 		return err
 	}
 	s, err := smooth.New(ctx, g.hops(j, state), o)
@@ -163,8 +164,8 @@ func (j *job) smoothColumns(ctx context.Context, g *graph, o smooth.Options, k [
 		return err
 	}
 	defer s.Free()
-	for ; first < last; first += o.Layout.Columns / spmv.Granule {
-		end := min(first+o.Layout.Columns/spmv.Granule, last)
+	for ; first < last; first += o.Layout.Columns / packed.PanelColumns {
+		end := min(first+o.Layout.Columns/packed.PanelColumns, last)
 		if err := j.smoothBlock(ctx, g, s, o.Layout, in, out, first, end); err != nil {
 			return err
 		}
@@ -175,7 +176,7 @@ func (j *job) smoothColumns(ctx context.Context, g *graph, o smooth.Options, k [
 // smoothBlock smooths granules [first, last), which are one block, and commits
 // their tiles.
 func (j *job) smoothBlock(ctx context.Context, g *graph, s *smooth.Smoother, l spmv.Layout, in lsi.Columns, out *tiles, first, last int) error {
-	x := func(put func([]float32) error) error { return in.Rows(ctx, first*spmv.Granule, l.Columns, put) }
+	x := func(put func([]float32) error) error { return in.Rows(ctx, first*packed.PanelColumns, l.Columns, put) }
 	states, c, err := j.saveTo(ctx, g, first, last, inputKinds...)
 	if err != nil {
 		return err
@@ -189,7 +190,7 @@ func (j *job) smoothBlock(ctx context.Context, g *graph, s *smooth.Smoother, l s
 	for at := first; at < last; at += openTiles {
 		to := min(at+openTiles, last)
 		if err := out.store(ctx, at, to, func(put func([]float32) error) error {
-			return s.Output((at-first)*spmv.Granule, (to-at)*spmv.Granule, x, put)
+			return s.Output((at-first)*packed.PanelColumns, (to-at)*packed.PanelColumns, x, put)
 		}); err != nil {
 			return err
 		}

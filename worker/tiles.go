@@ -9,9 +9,9 @@ import (
 	"ndls/hops"
 	"ndls/internal/half"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/seal"
 	"ndls/shards"
-	"ndls/spmv"
 )
 
 // tiles gives access to the tiles of one kind as columns of all rows.
@@ -82,7 +82,7 @@ func (t *tiles) pieceOf(e catalog.Entry) (p piece, ok bool) {
 // rowBytes is the length of a tile's row.
 func (t *tiles) rowBytes() int64 { return int64(shards.TileRowBytes(t.half)) }
 
-func (t *tiles) granules() int { return (t.width + spmv.Granule - 1) / spmv.Granule }
+func (t *tiles) granules() int { return packed.Panels(t.width) }
 
 func (t *tiles) intervals() int { return len(t.starts) - 1 }
 
@@ -148,7 +148,7 @@ func (t *tiles) Rows(ctx context.Context, first, columns int, put func(rows []fl
 		if lo, hi := t.mine(i); lo == hi {
 			continue
 		}
-		if err := t.visitRows(ctx, i, first/spmv.Granule, columns, max(hops.BatchValues/columns, 1), func(_ int64, values []float32) error {
+		if err := t.visitRows(ctx, i, first/packed.PanelColumns, columns, max(hops.BatchValues/columns, 1), func(_ int64, values []float32) error {
 			return put(values)
 		}); err != nil {
 			return err
@@ -160,7 +160,7 @@ func (t *tiles) Rows(ctx context.Context, first, columns int, put func(rows []fl
 // store commits rows that come in order as granules first, first+1, … below
 // last, which are few: each open file holds buffers.
 func (t *tiles) store(ctx context.Context, first, last int, rows func(put func(rows []float32) error) error) error {
-	w := &tileStore{t: t, first: first, width: (last - first) * spmv.Granule, at: t.first}
+	w := &tileStore{t: t, first: first, width: (last - first) * packed.PanelColumns, at: t.first}
 	defer w.abort()
 	if err := w.open(ctx); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (w *tileStore) open(ctx context.Context) error {
 		if lo == hi && w.t.last-w.t.first < w.t.rows() {
 			continue // another worker's, or nobody's
 		}
-		for g := range w.width / spmv.Granule {
+		for g := range w.width / packed.PanelColumns {
 			f, err := w.t.create(ctx, w.interval, w.first+g)
 			if err != nil {
 				return err
@@ -240,8 +240,8 @@ func (w *tileStore) put(ctx context.Context, rows []float32) error {
 // granule encodes one granule of rows.
 func (w *tileStore) granule(rows []float32, g int) []byte {
 	w.buf = w.buf[:0]
-	for at := g * spmv.Granule; at < len(rows); at += w.width {
-		row := rows[at : at+spmv.Granule]
+	for at := g * packed.PanelColumns; at < len(rows); at += w.width {
+		row := rows[at : at+packed.PanelColumns]
 		if !w.t.half {
 			w.buf = append(w.buf, mem.AsBytes(row)...)
 			continue
@@ -275,7 +275,7 @@ func (t *tiles) create(ctx context.Context, interval, granule int) (*catalog.Fil
 func (t *tiles) visitRows(ctx context.Context, interval, first, width, batch int,
 	visit func(row int64, values []float32) error,
 ) error {
-	granules := (width + spmv.Granule - 1) / spmv.Granule
+	granules := packed.Panels(width)
 	granules = min(granules, t.granules()-first) // what is past the width is zero
 	lo, hi := t.mine(interval)
 	readers := make([]*pieceReader, granules)
@@ -310,9 +310,9 @@ func (t *tiles) visitRows(ctx context.Context, interval, first, width, batch int
 			if err := r.read(part, row); err != nil {
 				return fmt.Errorf("worker: %s: %w", shards.TilePath(t.prefix, interval, first+g, t.half), err)
 			}
-			c := min(spmv.Granule, width-g*spmv.Granule)
+			c := min(packed.PanelColumns, width-g*packed.PanelColumns)
 			for i := range n {
-				shards.DecodeTile(values.S[i*width+g*spmv.Granule:][:c], part[int64(i)*t.rowBytes():], t.half)
+				shards.DecodeTile(values.S[i*width+g*packed.PanelColumns:][:c], part[int64(i)*t.rowBytes():], t.half)
 			}
 		}
 		if err := visit(row, values.S[:n*width]); err != nil {

@@ -11,6 +11,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/seal"
 	"ndls/shards"
 	"ndls/train"
@@ -181,7 +182,7 @@ func (j *job) predict(ctx context.Context) (err error) {
 	p := &prediction{job: j, summary: s, src: src, truth: l, chosen: t.Chosen, tiles: !j.plan.SomeTargets()}
 	group := len(t.Runs)
 	if p.tiles {
-		group = max(openTiles/granulesOf(len(s.Classes)), 1)
+		group = max(openTiles/packed.Panels(len(s.Classes)), 1)
 	}
 	for runs := range slices.Chunk(t.Runs, group) {
 		if err := p.runs(ctx, runs); err != nil {
@@ -224,7 +225,7 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 	defer rows.abort()
 	first := runs[0].Run
 	out := p.softTiles(catalog.KindSoftTile, softPrefix, p.summary)
-	tiles := &tileWriter{j: p.job, out: out, first: first * granulesOf(classes), classes: classes, runs: len(runs)}
+	tiles := &tileWriter{j: p.job, out: out, first: first * packed.Panels(classes), classes: classes, runs: len(runs)}
 	defer tiles.abort()
 	tallies := make([]train.Tally, len(runs))
 	err = train.Predict(ctx, p.src, models, train.Resources{Budget: p.budget, Threads: p.res.Threads},
@@ -300,7 +301,7 @@ type tileWriter struct {
 
 // write takes rows that lie in one interval, as the files they come from do.
 func (w *tileWriter) write(ctx context.Context, row int64, run int, p []float32) error {
-	per := granulesOf(w.classes)
+	per := packed.Panels(w.classes)
 	if w.files == nil {
 		for g := range w.runs * per {
 			f, err := w.out.create(ctx, w.interval, w.first+g)

@@ -71,8 +71,8 @@ func layouts(p spmv.Precision) []spmv.Layout {
 	return []spmv.Layout{
 		{Columns: width, Precision: p, Window: strip, Accumulators: 1},
 		{Columns: width, Precision: p, Window: 4 * strip, Accumulators: 8},
-		{Columns: width, Precision: p, Window: strip, Accumulators: 1, Place: spmv.External},
-		{Columns: width, Precision: p, Window: 2 * strip, Accumulators: 2, Place: spmv.External},
+		{Columns: width, Precision: p, Window: strip, Accumulators: 1, Residency: spmv.External},
+		{Columns: width, Precision: p, Window: 2 * strip, Accumulators: 2, Residency: spmv.External},
 	}
 }
 
@@ -231,7 +231,7 @@ func (s smoothing) run(w worker, l spmv.Layout, c hops.Checkpoints) ([]float32, 
 	l.Precision = s.precision
 	e, err := smooth.New(context.Background(), w.Graph, smooth.Options{
 		Rule: rule, K: func(i int64) int { return k(w.lo + i) }, Targets: smooth.AllTargets(w.hi - w.lo),
-		Settled: s.settled, Slack: 1, Layout: l, SpilledSums: l.Place == spmv.External,
+		Settled: s.settled, Slack: 1, Layout: l, SpilledSums: l.Residency == spmv.External,
 	})
 	if err != nil {
 		return nil, hops.Stats{}, err
@@ -249,7 +249,7 @@ func (s smoothing) run(w worker, l spmv.Layout, c hops.Checkpoints) ([]float32, 
 		}
 		return nil
 	}
-	stats, err := e.Continue(context.Background(), x, 0, width/spmv.Granule, c)
+	stats, err := e.Continue(context.Background(), x, 0, width/packed.PanelColumns, c)
 	if err != nil {
 		return nil, stats, err
 	}
@@ -317,7 +317,7 @@ func TestBytesOnTheWire(t *testing.T) {
 			})
 			must(t, failed)
 			ratio := float64(got) / float64(want.Load())
-			t.Logf("%s, %s, %d workers: %d bytes, the formula says %d: %.4f", p, l.Place, len(b)-1, got, want.Load(), ratio)
+			t.Logf("%s, %s, %d workers: %d bytes, the formula says %d: %.4f", p, l.Residency, len(b)-1, got, want.Load(), ratio)
 			if math.Abs(ratio-1) > 0.1 {
 				t.Errorf("%d bytes on the wire, the formula says %d", got, want.Load())
 			}

@@ -88,6 +88,9 @@ func Strips(nodes int64) int {
 	return int((nodes + StripRows - 1) >> StripShift)
 }
 
+// Panels is how many panels some columns make.
+func Panels(columns int) int { return (columns + PanelColumns - 1) / PanelColumns }
+
 // Encoder packs the edges of one strip after the other. Edges of a strip come
 // sorted by (source, destination).
 type Encoder struct {
@@ -149,7 +152,7 @@ func (e *Encoder) Flush() error {
 		return nil
 	}
 	size := HeaderBytes + 4*e.n
-	padded := pad(size)
+	padded := direct.RoundUp(size)
 	clear(e.buf[size:padded])
 	h := e.buf[:HeaderBytes]
 	clear(h)
@@ -164,8 +167,6 @@ func (e *Encoder) Flush() error {
 	e.n, e.edges = 0, 0
 	return err
 }
-
-func pad(size int) int { return (size + Align - 1) &^ (Align - 1) }
 
 // Decode reads the frame at the start of buf, checks its checksum and returns
 // it with the number of bytes it takes up. buf must be 4-byte aligned.
@@ -184,7 +185,7 @@ func Parse(buf []byte) (Frame, int, error) {
 		return Frame{}, 0, fmt.Errorf("%d bytes, shorter than a header: %w", len(buf), ErrFrame)
 	}
 	words := int(binary.LittleEndian.Uint32(buf[4:]))
-	if words == 0 || words > FrameWords || pad(HeaderBytes+4*words) > len(buf) {
+	if words == 0 || words > FrameWords || direct.RoundUp(HeaderBytes+4*words) > len(buf) {
 		return Frame{}, 0, fmt.Errorf("%d words do not fit: %w", words, ErrFrame)
 	}
 	return Frame{
@@ -193,7 +194,7 @@ func Parse(buf []byte) (Frame, int, error) {
 		Last:  binary.LittleEndian.Uint32(buf[20:]),
 		Edges: binary.LittleEndian.Uint32(buf[8:]),
 		Words: unsafe.Slice((*uint32)(unsafe.Pointer(&buf[HeaderBytes])), words),
-	}, pad(HeaderBytes + 4*words), nil
+	}, direct.RoundUp(HeaderBytes + 4*words), nil
 }
 
 // Check walks the words of a frame and fails unless every source is below

@@ -251,14 +251,14 @@ func convert(v isa, toBytes, fromBytes int, one func(from, to Mem)) {
 	dst := Load(Param("dst"), GP64())
 	src := Load(Param("src"), GP64())
 	n := Load(Param("n"), GP64())
-	Label("granule")
+	Label("panel")
 	for c := 0; c < 16; c += v.lanes {
 		one(Mem{Base: src, Disp: c * fromBytes}, Mem{Base: dst, Disp: c * toBytes})
 	}
 	ADDQ(Imm(uint64(16*fromBytes)), src)
 	ADDQ(Imm(uint64(16*toBytes)), dst)
 	SUBQ(Imm(16), n)
-	JNZ(LabelRef("granule"))
+	JNZ(LabelRef("panel"))
 	VZEROUPPER()
 	RET()
 }
@@ -356,7 +356,7 @@ func addRows(v isa) {
 	RET()
 }
 
-// squareNorms: out[i] += |rows[i]|^2 in float64, granule by granule.
+// squareNorms: out[i] += |rows[i]|^2 in float64, panel by panel.
 func squareNorms(v isa) {
 	name := "squareNorms" + v.name
 	TEXT(name, NOSPLIT, "func(out *float64, rows *float32, n, bytes uintptr)")
