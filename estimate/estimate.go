@@ -244,14 +244,14 @@ func (s *stage) pieces(c partition.Counts) {
 	s.seconds = float64(s.InputRows) * (pieceShare/float64(s.crew) + orderShare) / partitionRows / float64(min(s.threads, 2))
 }
 
-// readNodes adds reading the node table: it is verified, then read.
-func (s *stage) readNodes(times int64) { s.BytesRead += times * 2 * partition.NodeBytes(s.counts()) }
+// readNodes adds reading the node table.
+func (s *stage) readNodes(times int64) { s.BytesRead += times * partition.NodeBytes(s.counts()) }
 
 // kRow is about what a row of the K table takes on disk.
 const kRow = 5
 
 // readK adds reading the K table.
-func (s *stage) readK() { s.BytesRead += 2 * kRow * s.Nodes }
+func (s *stage) readK() { s.BytesRead += kRow * s.Nodes }
 
 // stored is the number of smoothed rows.
 func (s *stage) stored() int64 {
@@ -322,7 +322,7 @@ func (s *stage) smooth() {
 	s.columns(o, s.Features, last, held, s.Half)
 	tiles, rows := tileBytes(stored, s.Features, half), s.rowBytes()
 	s.takes(4*stored+readRows(stored, s.Features, half), 0)
-	s.BytesRead += 2 * tiles
+	s.BytesRead += tiles
 	s.BytesWritten += tiles + rows
 	if s.settled() {
 		s.checkSettled(o, last, held, tiles)
@@ -393,5 +393,5 @@ func (s *stage) evaluate() {
 	}
 	s.takes(5*s.Nodes+readRows(s.Nodes, s.Classes, false)+2*4096, 5*s.Nodes+readRows(s.Nodes, s.Classes, false)+2*4096)
 	s.readNodes(1)
-	s.BytesRead += 2 * int64(s.labelRuns()) * tileBytes(s.Nodes, s.Classes, false)
+	s.BytesRead += int64(s.labelRuns()) * tileBytes(s.Nodes, s.Classes, false)
 }

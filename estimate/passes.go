@@ -106,7 +106,7 @@ func (s *stage) lsi() {
 	s.readNodes(2) // degrees, then ids
 	s.findLSI(width, l.Epsilon, l.Kmax, 4*s.part+norms)
 	if norms > 0 {
-		s.BytesRead += 2 * tileBytes(s.Nodes, s.Features, s.Half) * int64(1+hops.Blocks(width, spmv.Layout{Columns: s.ColumnsPerPass}))
+		s.BytesRead += tileBytes(s.Nodes, s.Features, s.Half) * int64(1+hops.Blocks(width, spmv.Layout{Columns: s.ColumnsPerPass}))
 	}
 	s.DiskBytes = kRow * s.Nodes
 	s.BytesWritten += s.DiskBytes
@@ -147,7 +147,7 @@ func (s *stage) columns(o smooth.Options, columns, last int, held int64, half bo
 	if o.Rule.Residual() {
 		reads += int64(outputs)
 	}
-	s.BytesRead += reads * 2 * tileBytes(s.Nodes, columns, half)
+	s.BytesRead += reads * tileBytes(s.Nodes, columns, half)
 }
 
 // checkSettled adds comparing a sample of settled rows with exact ones: 16
@@ -165,7 +165,7 @@ func (s *stage) checkSettled(o smooth.Options, last int, held, tiles int64) {
 	columns, passes := s.ColumnsPerPass, s.Passes
 	s.streams(r, w, o.Layout)
 	s.ColumnsPerPass, s.Passes = columns, passes
-	s.BytesRead += 2*tiles + 2*tileBytes(s.Nodes, s.Features, s.Half)
+	s.BytesRead += 2*tiles + tileBytes(s.Nodes, s.Features, s.Half)
 }
 
 // labelRuns is the number of sets of soft labels.
@@ -195,7 +195,7 @@ func (s *stage) smoothLabels() {
 	case l.Rule != "ndls":
 		for range runs {
 			s.findLSI(s.Classes, l.Epsilon, l.Kmax, 0)
-			s.BytesRead += 2 * tileBytes(s.Nodes, s.Classes, false)
+			s.BytesRead += tileBytes(s.Nodes, s.Classes, false)
 			s.columns(o, per, last, held, false)
 		}
 	case l.Epsilon != 0 && l.Epsilon != s.plan.LSI.Epsilon || l.Kmax > s.plan.LSI.Kmax:
@@ -208,9 +208,9 @@ func (s *stage) smoothLabels() {
 	}
 	tiles := int64(runs) * tileBytes(s.Nodes, s.Classes, false)
 	if l.SoftLabels != "" {
-		// All rows are put in their order in memory.
-		block := tiles + 5*s.Nodes
-		s.takes(block, block)
+		// Nodes are found by id, and rows are put in their order, as many as fit.
+		byID := 9 * s.Nodes
+		s.takes(byID+min(tiles, openTiles*tileBytes(s.Nodes, 1, false), (s.budget()-byID)/2), byID+4096)
 		s.BytesWritten += tiles
 		s.DiskBytes += tiles
 	}
@@ -218,7 +218,7 @@ func (s *stage) smoothLabels() {
 	s.takes(ids, ids)
 	s.readNodes(2) // degrees, then ids
 	rows := (12 + 4*int64(s.Classes)) * s.Nodes
-	s.BytesRead += 2 * tileBytes(s.Nodes, s.Classes, false)
+	s.BytesRead += tileBytes(s.Nodes, s.Classes, false)
 	s.BytesWritten += tiles + rows
 	s.DiskBytes += tiles + rows
 }

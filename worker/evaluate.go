@@ -12,6 +12,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/seal"
 	"ndls/shards"
+	"ndls/tiles"
 	"ndls/train"
 )
 
@@ -152,7 +153,7 @@ func (j *job) baseAccuracy(ctx context.Context, s shards.Summary) (control.Split
 }
 
 // tileAccuracy is that of soft labels of all nodes.
-func (j *job) tileAccuracy(ctx context.Context, s shards.Summary, t *tiles) (control.SplitAccuracy, error) {
+func (j *job) tileAccuracy(ctx context.Context, s shards.Summary, t *tiles.Matrix) (control.SplitAccuracy, error) {
 	l, err := j.labelled(ctx, s.Nodes)
 	if err != nil {
 		return control.SplitAccuracy{}, err
@@ -170,11 +171,11 @@ func (j *job) tileAccuracy(ctx context.Context, s shards.Summary, t *tiles) (con
 }
 
 // score reads one run's soft labels.
-func (j *job) score(ctx context.Context, s shards.Summary, l *labelled, t *tiles, run int) (train.Tally, error) {
+func (j *job) score(ctx context.Context, s shards.Summary, l *labelled, t *tiles.Matrix, run int) (train.Tally, error) {
 	var tally train.Tally
 	classes := len(s.Classes)
-	for i := range t.intervals() {
-		err := t.visitRows(ctx, i, run*packed.Panels(classes), classes, shards.BatchRows(classes),
+	for i := range t.Intervals() {
+		err := t.Read(ctx, i, run*packed.Panels(classes), classes, shards.BatchRows(classes),
 			func(row int64, values []float32) error {
 				end := row + int64(len(values)/classes)
 				tally.Add(values, l.label.S[row:end], l.split.S[row:end])

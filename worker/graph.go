@@ -131,10 +131,7 @@ func (j *job) readNodes(ctx context.Context, visit func(first int64, b shards.No
 	if len(entries) != 1 {
 		return fmt.Errorf("worker: the catalogue names %d node tables: run `ndls partition` first: %w", len(entries), seal.ErrCorrupt)
 	}
-	if err := j.cat.Verify(ctx, entries[0]); err != nil {
-		return err
-	}
-	r, err := j.cat.Open(ctx, entries[0])
+	r, err := j.cat.OpenVerified(ctx, entries[0])
 	if err != nil {
 		return err
 	}
@@ -145,6 +142,9 @@ func (j *job) readNodes(ctx context.Context, visit func(first int64, b shards.No
 		}
 		return nil
 	})
+	if err == nil {
+		err = r.Finish()
+	}
 	return errors.Join(err, r.Close())
 }
 

@@ -2,20 +2,17 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 
 	"ndls/catalog"
-	"ndls/dataset"
 	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/smooth"
-	"ndls/spmv"
+	"ndls/tiles"
 	"ndls/train"
 )
 
@@ -30,16 +27,16 @@ const (
 
 // softTiles are the soft labels of all runs: those of run r start at granule
 // r·packed.Panels(classes).
-func (j *job) softTiles(kind, prefix string, s shards.Summary) *tiles {
-	t := j.tiles(kind, prefix, j.labelRuns()*packed.Panels(len(s.Classes))*packed.PanelColumns, s)
+func (j *job) softTiles(kind, prefix string, s shards.Summary) *tiles.Matrix {
+	l := tiles.Layout{Kind: kind, Prefix: prefix, Width: j.labelRuns() * packed.Panels(len(s.Classes)) * packed.PanelColumns}
 	if kind == catalog.KindSmoothedSoftTile {
-		t.share(catalog.KindSmoothedSoftPart, t.first, t.last)
+		l.PartKind = catalog.KindSmoothedSoftPart
 	}
-	return t
+	return j.matrix(l, s)
 }
 
 // softInput are the soft labels that are smoothed: the models' or the user's.
-func (j *job) softInput(s shards.Summary) *tiles {
+func (j *job) softInput(s shards.Summary) *tiles.Matrix {
 	if j.plan.Labels.SoftLabels != "" {
 		return j.softTiles(catalog.KindGivenSoftTile, givenSoftPrefix, s)
 	}
@@ -74,7 +71,7 @@ func (j *job) smoothLabels(ctx context.Context) error {
 }
 
 // smoothedSoft are the smoothed soft labels.
-func (j *job) smoothedSoft(s shards.Summary) *tiles {
+func (j *job) smoothedSoft(s shards.Summary) *tiles.Matrix {
 	return j.softTiles(catalog.KindSmoothedSoftTile, smoothedSoftPrefix, s)
 }
 
@@ -128,7 +125,7 @@ func (j *job) smoothSoft(ctx context.Context, s shards.Summary, first, last int)
 	if j.plan.Labels.SoftLabels != "" {
 		from, to := first, last
 		if reference {
-			from, to = 0, out.granules()
+			from, to = 0, out.Panels()
 		}
 		if err := j.importSoftLabels(ctx, s, from, to); err != nil {
 			return err
@@ -222,7 +219,7 @@ func (j *job) findK(ctx context.Context, g *graph, probe lsi.Probe) (*mem.Array[
 
 // logColumns shows the logarithms of one run's soft labels.
 type logColumns struct {
-	tiles   *tiles
+	tiles   *tiles.Matrix
 	first   int // granule
 	classes int
 }
@@ -262,106 +259,4 @@ func (j *job) normalise(row []float32) {
 	for c, x := range row {
 		row[c] = float32(float64(x) / sum)
 	}
-}
-
-// importSoftLabels commits the soft labels of another model, one row of
-// probabilities for each node in any form that features may have, as tiles of
-// granules [first, last).
-func (j *job) importSoftLabels(ctx context.Context, s shards.Summary, first, last int) (err error) {
-	out := j.softInput(s)
-	if first = out.firstMissing(first, last); first == last {
-		return nil
-	}
-	file, err := dataset.OpenRows(ctx, j.inputs.SoftLabels)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if classes := len(s.Classes); file.Width() != classes {
-		return fmt.Errorf("worker: %s has %d values a row: give %d probabilities, one for each of the classes %v",
-			j.inputs.SoftLabels, file.Width(), classes, s.Classes)
-	}
-	width := (last - first) * packed.PanelColumns
-	block, err := mem.Alloc[float32](j.budget, s.Nodes*int64(width), "soft labels")
-	if err != nil {
-		return err
-	}
-	defer block.Free()
-	rows := spmv.Rows{Stride: width, S: block.S}
-	if err := j.readSoftLabels(ctx, file, s.Nodes, first*packed.PanelColumns, rows); err != nil {
-		return err
-	}
-	buf := make([]float32, openTiles*packed.PanelColumns*1024)
-	for at := first; at < last; at += openTiles {
-		to := min(at+openTiles, last)
-		part := int64(to-at) * packed.PanelColumns
-		if err := out.store(ctx, at, to, func(put func([]float32) error) error {
-			for lo := int64(0); lo < s.Nodes; lo += 1024 {
-				n := min(1024, s.Nodes-lo)
-				for i := range n {
-					copy(buf[i*part:], rows.Slice(lo+i, lo+i+1).S[(at-first)*packed.PanelColumns:(to-first)*packed.PanelColumns])
-				}
-				if err := put(buf[:n*part]); err != nil {
-					return err
-				}
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readSoftLabels fills rows by node, with the classes from first on.
-func (j *job) readSoftLabels(ctx context.Context, file *dataset.Rows, n int64, first int, rows spmv.Rows) (err error) {
-	node, err := j.nodesByID(ctx, n)
-	if err != nil {
-		return err
-	}
-	defer node.free()
-	seen, err := mem.Alloc[bool](j.budget, n, "soft labels seen")
-	if err != nil {
-		return err
-	}
-	defer seen.Free()
-	r, err := file.Read(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	bad := func(row int64, format string, a ...any) error {
-		return fmt.Errorf("worker: %s row %d: %s", j.inputs.SoftLabels, row, fmt.Sprintf(format, a...))
-	}
-	count := int64(0)
-	for ; ; count++ {
-		f, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		at, ok := node.of(int64(f.ID))
-		if !ok || seen.S[at] {
-			return bad(count, "node %d is unknown, or comes twice: give every node of the graph one row", f.ID)
-		}
-		seen.S[at] = true
-		row := rows.Slice(at, at+1).S
-		copy(row, f.Dense[min(first, len(f.Dense)):])
-		for i, c := range f.Indices {
-			if at := int(c) - first; 0 <= at && at < len(row) {
-				row[at] = f.Values[i]
-			}
-		}
-		for c, x := range row {
-			if x < 0 {
-				return bad(count, "%g for class %d: probabilities are at least 0", x, first+c)
-			}
-		}
-	}
-	if count != n {
-		return fmt.Errorf("worker: %s has %d rows for %d nodes: give every node of the graph one row", j.inputs.SoftLabels, count, n)
-	}
-	return nil
 }

@@ -133,7 +133,7 @@ func (j *job) probe(ctx context.Context, s shards.Summary, ids []uint32) (p lsi.
 	if s.Features == 0 {
 		return nil, nil, fmt.Errorf("worker: --lsi %s measures distances in feature space: %w", o.Mode, errNoFeatures)
 	}
-	columns := j.tiles(catalog.KindFeatures, featurePrefix, s.Features, s)
+	columns := j.featureTiles(s)
 	var norm *mem.Array[float64]
 	var norms []float64
 	if !s.Normalized {
@@ -193,10 +193,7 @@ func writeLSI(f *catalog.File, ids []uint32, k func(i int64) (int, bool)) error 
 func (j *job) readLSI(ctx context.Context, visit func(node int64, k int32, capped bool)) error {
 	lo := int64(0)
 	for _, e := range j.cat.Entries(catalog.KindLSI) {
-		if err := j.cat.Verify(ctx, e); err != nil {
-			return err
-		}
-		r, err := j.cat.Open(ctx, e)
+		r, err := j.cat.OpenVerified(ctx, e)
 		if err != nil {
 			return err
 		}
@@ -206,6 +203,9 @@ func (j *job) readLSI(ctx context.Context, visit func(node int64, k int32, cappe
 			}
 			return nil
 		})
+		if err == nil {
+			err = r.Finish()
+		}
 		_ = r.Close()
 		if err != nil {
 			return err

@@ -3,12 +3,14 @@ package worker
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"ndls/catalog"
 	"ndls/internal/mem"
 	"ndls/lsi"
 	"ndls/shards"
+	"ndls/tiles"
 )
 
 // K of some rows, as members of a gang commit it: uint16 values, little-endian, by
@@ -20,14 +22,14 @@ const (
 )
 
 // lsiShares are the files that hold K of n nodes, if they all are there.
-func (j *job) lsiShares(n int64) ([]piece, bool) {
-	var all []piece
+func (j *job) lsiShares(n int64) ([]catalog.Entry, bool) {
+	var all []catalog.Entry
 	for _, e := range j.cat.Entries(catalog.KindLSIPart) {
 		if e.Rows == e.Hi-e.Lo && e.Bytes == lsiShareRow*e.Rows {
-			all = append(all, piece{e.Lo, e.Hi, e})
+			all = append(all, e)
 		}
 	}
-	return cover(all, 0, n)
+	return tiles.Cover(all, 0, n)
 }
 
 // commitShare commits K of the task's rows.
@@ -56,13 +58,19 @@ func (j *job) commitShare(ctx context.Context, g *graph, _ []uint32, table *lsi.
 }
 
 // joinLSI commits the K table of which members of a gang have committed shares.
-func (j *job) joinLSI(ctx context.Context, s shards.Summary, shares []piece) error {
+func (j *job) joinLSI(ctx context.Context, s shards.Summary, shares []catalog.Entry) error {
 	defer j.release()
-	rows, err := openPieces(ctx, j.cat, shares, lsiShareRow)
+	for _, e := range shares {
+		// An interval is committed before the files that it comes from end.
+		if err := j.cat.Verify(ctx, e); err != nil {
+			return err
+		}
+	}
+	rows, err := tiles.OpenParts(ctx, j.cat, shares, lsiShareRow)
 	if err != nil {
 		return err
 	}
-	defer rows.close()
+	defer rows.Close()
 	most := min(s.IntervalRows, s.Nodes)
 	ids, err := mem.Alloc[uint32](j.budget, most, "input ids")
 	if err != nil {
@@ -84,15 +92,12 @@ func (j *job) joinLSI(ctx context.Context, s shards.Summary, shares []piece) err
 			if node != hi-1 || failed != nil {
 				continue
 			}
-			if failed = rows.read(mem.AsBytes(k.S[:hi-lo]), lo); failed == nil {
+			if failed = rows.Read(mem.AsBytes(k.S[:hi-lo]), lo); failed == nil {
 				failed = j.commitInterval(ctx, int(interval), ids.S[:hi-lo], k.S)
 			}
 		}
 	})
-	if failed != nil {
-		return failed
-	}
-	return err
+	return errors.Join(failed, err)
 }
 
 func (j *job) commitInterval(ctx context.Context, interval int, ids []uint32, k []uint16) error {

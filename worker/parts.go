@@ -8,6 +8,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/packed"
 	"ndls/shards"
+	"ndls/tiles"
 )
 
 // How a stage may be cut into tasks; the coordinator does it, and what is
@@ -36,8 +37,8 @@ func isWhole(p control.Part) bool { return p == control.Whole || p == "" }
 
 // inParts executes the task's part of a stage that can be cut: columns smooths
 // granules, rows writes the rows of intervals.
-func (j *job) inParts(ctx context.Context, s shards.Summary, out *tiles, columns, rows func(ctx context.Context, first, last int) error) error {
-	t, granules, intervals := j.task, out.granules(), intervals(s)
+func (j *job) inParts(ctx context.Context, s shards.Summary, out *tiles.Matrix, columns, rows func(ctx context.Context, first, last int) error) error {
+	t, granules, intervals := j.task, out.Panels(), intervals(s)
 	switch {
 	case isWhole(t.Part):
 		if err := columns(ctx, 0, granules); err != nil {
@@ -50,7 +51,7 @@ func (j *job) inParts(ctx context.Context, s shards.Summary, out *tiles, columns
 	case t.Part == control.Columns && 0 <= t.First && t.First < t.Last && t.Last <= granules:
 		return columns(ctx, t.First, t.Last)
 	case j.isShare(s):
-		if out.firstMissing(0, granules) == granules {
+		if out.FirstMissing(0, granules) == granules {
 			return nil
 		}
 		return j.inGang(ctx, s.Nodes, func(ctx context.Context) error { return columns(ctx, 0, granules) })
@@ -68,8 +69,8 @@ func (j *job) isShare(s shards.Summary) bool {
 
 // firstMissing is the first granule from first on that is not committed, for any
 // member of a gang; last if all below are.
-func (j *job) firstMissing(ctx context.Context, out *tiles, first, last int) (int, error) {
-	return group.Min(ctx, j.group, out.firstMissing(first, last))
+func (j *job) firstMissing(ctx context.Context, out *tiles.Matrix, first, last int) (int, error) {
+	return group.Min(ctx, j.group, out.FirstMissing(first, last))
 }
 
 // wholeOnly is a stage that cannot be cut.

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"ndls/catalog"
 	"ndls/hops"
@@ -13,6 +12,7 @@ import (
 	"ndls/shards"
 	"ndls/smooth"
 	"ndls/spmv"
+	"ndls/tiles"
 )
 
 const smoothedPrefix = "smoothed/tiles"
@@ -32,7 +32,6 @@ func (j *job) smooth(ctx context.Context) error {
 		return err
 	}
 	out := j.smoothedTiles(s, targets)
-	out.done = j.intervalsOf(catalog.KindSmoothed)
 	err = j.inParts(ctx, s, out,
 		func(ctx context.Context, first, last int) error { return j.smoothFeatures(ctx, s, first, last) },
 		func(ctx context.Context, first, last int) error { return j.featureRows(ctx, s, first, last) })
@@ -49,7 +48,6 @@ func (j *job) smoothFeatures(ctx context.Context, s shards.Summary, first, last 
 		return err
 	}
 	out := j.smoothedTiles(s, targets)
-	out.done = j.intervalsOf(catalog.KindSmoothed)
 	if first, err = j.firstMissing(ctx, out, first, last); err != nil || first == last {
 		return err
 	}
@@ -97,54 +95,48 @@ func (j *job) featureRows(ctx context.Context, s shards.Summary, first, last int
 	if err := j.dropCheckpoints(ctx); err != nil {
 		return err
 	}
+	m := j.smoothedTiles(s, targets)
 	a := assembly{
-		tiles: j.smoothedTiles(s, targets), kind: catalog.KindSmoothed, folder: "smoothed", ids: ids.S,
+		tiles: m, kind: catalog.KindSmoothed, folder: "smoothed", ids: ids.S,
 		schema: shards.RowSchema{Column: "feature", Width: s.Features, Half: j.precision() == spmv.Float16},
 		after: func(interval int) error {
-			return j.dropTiles(ctx, int32(interval), catalog.KindSmoothedTile, catalog.KindSmoothedPart)
+			j.disk.look()
+			return m.Drop(ctx, interval)
 		},
 	}
 	return j.assemble(ctx, a, first, last)
 }
 
-// featureTiles are the tiles of input features.
-func (j *job) featureTiles(s shards.Summary) *tiles {
-	return j.tiles(catalog.KindFeatures, featurePrefix, s.Features, s)
-}
-
 // intervalsOf are the intervals that have a file of a kind.
-func (j *job) intervalsOf(kind string) map[int32]bool {
-	have := map[int32]bool{}
+func (j *job) intervalsOf(kind string) map[int]bool {
+	have := map[int]bool{}
 	for _, e := range j.cat.Entries(kind) {
-		have[e.Interval] = true
+		have[int(e.Interval)] = true
 	}
 	return have
 }
 
-// smoothedTiles are the tiles of smoothed features as the catalogue has them.
-func (j *job) smoothedTiles(s shards.Summary, targets *smooth.Targets) *tiles {
-	starts := []int64{0}
-	for i := range intervals(s) {
-		starts = append(starts, targets.Before(min(int64(i+1)*s.IntervalRows, s.Nodes)))
+// smoothedTiles are the tiles of smoothed features: of intervals that have rows none is
+// needed.
+func (j *job) smoothedTiles(s shards.Summary, targets *smooth.Targets) *tiles.Matrix {
+	l := tiles.Layout{
+		Kind: catalog.KindSmoothedTile, PartKind: catalog.KindSmoothedPart, Prefix: smoothedPrefix,
+		Width: s.Features, Half: j.precision() == spmv.Float16, Starts: []int64{0},
 	}
-	t := j.tilesOf(catalog.KindSmoothedTile, smoothedPrefix, s.Features, starts, j.precision() == spmv.Float16)
+	for i := range intervals(s) {
+		l.Starts = append(l.Starts, targets.Before(min(int64(i+1)*s.IntervalRows, s.Nodes)))
+	}
 	lo, hi := j.span(s.Nodes)
-	return t.share(catalog.KindSmoothedPart, targets.Before(lo), targets.Before(hi))
+	return tiles.Open(j.cat, j.budget, l).Share(targets.Before(lo), targets.Before(hi)).Needless(j.intervalsOf(catalog.KindSmoothed))
 }
 
 // intervals is the number of intervals of a graph.
 func intervals(s shards.Summary) int { return int((s.Nodes + s.IntervalRows - 1) / s.IntervalRows) }
 
-// dropTiles removes the tiles of some kinds of one interval.
-func (j *job) dropTiles(ctx context.Context, interval int32, kinds ...string) error {
-	j.disk.look()
-	return j.cat.Remove(ctx, func(e catalog.Entry) bool { return slices.Contains(kinds, e.Kind) && e.Interval == interval })
-}
-
 // smoothColumns smooths the columns of granules [first, last) of in by o.Rule,
 // block by block, and commits each block's tiles. k is nil for rules that need no
 // LSI.
-func (j *job) smoothColumns(ctx context.Context, g *graph, o smooth.Options, k []uint16, in lsi.Columns, out *tiles, first, last int) error {
+func (j *job) smoothColumns(ctx context.Context, g *graph, o smooth.Options, k []uint16, in lsi.Columns, out *tiles.Matrix, first, last int) error {
 	if first == last {
 		return nil
 	}
@@ -175,7 +167,7 @@ func (j *job) smoothColumns(ctx context.Context, g *graph, o smooth.Options, k [
 
 // smoothBlock smooths granules [first, last), which are one block, and commits
 // their tiles.
-func (j *job) smoothBlock(ctx context.Context, g *graph, s *smooth.Smoother, l spmv.Layout, in lsi.Columns, out *tiles, first, last int) error {
+func (j *job) smoothBlock(ctx context.Context, g *graph, s *smooth.Smoother, l spmv.Layout, in lsi.Columns, out *tiles.Matrix, first, last int) error {
 	x := func(put func([]float32) error) error { return in.Rows(ctx, first*packed.PanelColumns, l.Columns, put) }
 	states, c, err := j.saveTo(ctx, g, first, last, inputKinds...)
 	if err != nil {
@@ -187,9 +179,9 @@ func (j *job) smoothBlock(ctx context.Context, g *graph, s *smooth.Smoother, l s
 	if err != nil {
 		return err
 	}
-	for at := first; at < last; at += openTiles {
-		to := min(at+openTiles, last)
-		if err := out.store(ctx, at, to, func(put func([]float32) error) error {
+	for at := first; at < last; at += tiles.Together {
+		to := min(at+tiles.Together, last)
+		if err := out.Store(ctx, at, to, func(put func([]float32) error) error {
 			return s.Output((at-first)*packed.PanelColumns, (to-at)*packed.PanelColumns, x, put)
 		}); err != nil {
 			return err
@@ -219,7 +211,7 @@ func (j *job) smoothLayout(ctx context.Context, g *graph, o smooth.Options, colu
 
 // assembly says how tiles become Arrow row files, one for each interval.
 type assembly struct {
-	tiles  *tiles
+	tiles  *tiles.Matrix
 	first  int // granule
 	kind   string
 	folder string
@@ -235,9 +227,9 @@ type assembly struct {
 func (j *job) assemble(ctx context.Context, a assembly, first, last int) error {
 	done := j.intervalsOf(a.kind)
 	for i := first; i < last; i++ {
-		lo, hi := a.tiles.bounds(i)
+		lo, hi := a.tiles.Bounds(i)
 		j.report.Rows += hi - lo
-		if !done[int32(i)] {
+		if !done[i] {
 			if err := j.assembleInterval(ctx, a, i); err != nil {
 				return err
 			}
@@ -263,7 +255,7 @@ func (j *job) assembleInterval(ctx context.Context, a assembly, i int) error {
 		return err
 	}
 	ids := make([]int64, shards.BatchRows(a.schema.Width))
-	err = a.tiles.visitRows(ctx, i, a.first, a.schema.Width, len(ids), func(row int64, values []float32) error {
+	err = a.tiles.Read(ctx, i, a.first, a.schema.Width, len(ids), func(row int64, values []float32) error {
 		n := len(values) / a.schema.Width
 		for r := range n {
 			ids[r] = int64(a.ids[row+int64(r)])

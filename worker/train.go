@@ -10,10 +10,10 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
-	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/seal"
 	"ndls/shards"
+	"ndls/tiles"
 	"ndls/train"
 )
 
@@ -152,10 +152,6 @@ func (j *job) chosenRun(ctx context.Context) (int, error) {
 	return t.Chosen, err
 }
 
-// openTiles bounds how many tile files are written at a time, because each
-// holds buffers.
-const openTiles = 8
-
 // predict commits what the models say of the smoothed rows: Arrow rows of the
 // chosen run, how many labels each run got right and, if every node has a row,
 // tiles of every run, which label smoothing reads.
@@ -182,7 +178,7 @@ func (j *job) predict(ctx context.Context) (err error) {
 	p := &prediction{job: j, summary: s, src: src, truth: l, chosen: t.Chosen, tiles: !j.plan.SomeTargets()}
 	group := len(t.Runs)
 	if p.tiles {
-		group = max(openTiles/packed.Panels(len(s.Classes)), 1)
+		group = max(tiles.Together/packed.Panels(len(s.Classes)), 1)
 	}
 	for runs := range slices.Chunk(t.Runs, group) {
 		if err := p.runs(ctx, runs); err != nil {
@@ -225,15 +221,15 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 	defer rows.abort()
 	first := runs[0].Run
 	out := p.softTiles(catalog.KindSoftTile, softPrefix, p.summary)
-	tiles := &tileWriter{j: p.job, out: out, first: first * packed.Panels(classes), classes: classes, runs: len(runs)}
-	defer tiles.abort()
+	w := &tileWriter{out: out, first: first * packed.Panels(classes), classes: classes, runs: len(runs)}
+	defer w.abort()
 	tallies := make([]train.Tally, len(runs))
 	err = train.Predict(ctx, p.src, models, train.Resources{Budget: p.budget, Threads: p.res.Threads},
 		func(row int64, ids []int64, run int, soft []float32) error {
 			end := row + int64(len(ids))
 			tallies[run].Add(soft, p.truth.label.S[row:end], p.truth.split.S[row:end])
 			if p.tiles {
-				if err := tiles.write(ctx, row, run, soft); err != nil {
+				if err := w.write(ctx, row, run, soft); err != nil {
 					return err
 				}
 			}
@@ -289,59 +285,37 @@ func (j *job) loadModel(ctx context.Context, path string) (m *train.Model, err e
 // tileWriter cuts rows of soft labels, that come in order for every run, into
 // tiles.
 type tileWriter struct {
-	j        *job
-	out      *tiles
-	first    int // granule of run 0
+	out      *tiles.Matrix
+	first    int // panel of run 0
 	runs     int
 	classes  int
 	interval int
-	files    []*catalog.File // by run and granule
-	buf      []byte
+	group    *tiles.Group // of all runs
 }
 
 // write takes rows that lie in one interval, as the files they come from do.
-func (w *tileWriter) write(ctx context.Context, row int64, run int, p []float32) error {
+func (w *tileWriter) write(ctx context.Context, row int64, run int, p []float32) (err error) {
 	per := packed.Panels(w.classes)
-	if w.files == nil {
-		for g := range w.runs * per {
-			f, err := w.out.create(ctx, w.interval, w.first+g)
-			if err != nil {
-				return err
-			}
-			w.files = append(w.files, f)
+	if w.group == nil {
+		if w.group, err = w.out.Create(ctx, w.interval, w.first, w.first+w.runs*per); err != nil {
+			return err
 		}
 	}
-	for g := range per {
-		if err := w.writeGranule(w.files[run*per+g], p, g*shards.TileColumns); err != nil {
+	for i := range per {
+		if err := w.group.Put(w.first+run*per+i, p, w.classes, i*shards.TileColumns); err != nil {
 			return err
 		}
 	}
 	// The last run ends an interval for all of them.
-	_, hi := w.out.bounds(w.interval)
-	if row+int64(len(p)/w.classes) == hi && run == w.runs-1 {
-		if err := w.j.cat.Commit(ctx, w.files...); err != nil {
-			return err
-		}
-		w.files = nil
-		w.interval++
+	if _, hi := w.out.Bounds(w.interval); row+int64(len(p)/w.classes) < hi || run < w.runs-1 {
+		return nil
 	}
+	if err := w.group.Commit(ctx); err != nil {
+		return err
+	}
+	w.group = nil
+	w.interval++
 	return nil
 }
 
-// writeGranule writes the 16 columns from at on, zeros past the last class.
-func (w *tileWriter) writeGranule(f *catalog.File, p []float32, at int) error {
-	w.buf = w.buf[:0]
-	var row [shards.TileColumns]float32
-	for ; len(p) > 0; p = p[w.classes:] {
-		copy(row[:], p[at:min(at+shards.TileColumns, w.classes)])
-		w.buf = append(w.buf, mem.AsBytes(row[:])...)
-	}
-	_, err := f.Write(w.buf)
-	return err
-}
-
-func (w *tileWriter) abort() {
-	for _, f := range w.files {
-		f.Abort()
-	}
-}
+func (w *tileWriter) abort() { w.group.Abort() }

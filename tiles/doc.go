@@ -1,0 +1,29 @@
+// Package tiles stores a matrix of float32 in column tiles: one file for each interval
+// of rows and panel of 16 columns. Hops take columns, and readers want rows; a tile
+// serves both.
+//
+// # Model
+//
+// A [Matrix] has a number of rows for each interval, which may be fewer than the interval
+// has nodes where only some are stored. Workers that share the rows of a matrix write
+// parts of tiles, which [Matrix.Join] makes whole. Where a tile or a part of one is
+// committed it is left alone: with the same plan its bytes would be the same.
+//
+// # Format
+//
+// [shards.TilePath] and [shards.EncodeTile] have the name and the bytes of a tile. Parts
+// have the tile's name and their rows behind it; the catalogue's entries say which rows
+// those are.
+//
+// # Memory
+//
+// [Matrix.Read] takes, from the budget, a batch of rows, 4 bytes a value, and a panel of
+// it as it is stored. A [Group] holds the buffers of one file for each of its panels:
+// callers write at most [Together] of them at a time.
+//
+// # Determinism
+//
+// What is read is compared with the catalogue's checksum while it is read. Read returns
+// an error at the end of a damaged tile: nothing that was made of its rows may be
+// committed before.
+package tiles

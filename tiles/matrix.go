@@ -1,0 +1,183 @@
+package tiles
+
+import (
+	"fmt"
+
+	"ndls/catalog"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/internal/seal"
+	"ndls/shards"
+)
+
+// Together bounds how many tiles should be written at a time, because each open file
+// holds buffers.
+const Together = 8
+
+// Layout says what a matrix is and where its tiles lie.
+type Layout struct {
+	// Kind is that of the tiles in the catalogue, PartKind that of parts of tiles, Prefix
+	// the folder.
+	Kind, PartKind, Prefix string
+	// Width is the number of columns.
+	Width int
+	// Half says that values are stored as float16, else as float32.
+	Half bool
+	// Starts counts the rows before each interval, then all rows.
+	Starts []int64
+}
+
+// Matrix is a matrix in column tiles, as the catalogue lists it at the time of [Open]. It
+// is safe for concurrent reading.
+type Matrix struct {
+	Layout
+	cat    *catalog.Catalog
+	budget *mem.Budget
+	// first and last bound the rows that the caller reads and writes: all, or its share.
+	first, last int64
+	tiles       map[place]catalog.Entry
+	parts       map[place][]catalog.Entry
+	needless    map[int]bool // intervals whose tiles are not needed any more
+}
+
+// place is where a tile belongs.
+type place struct{ interval, panel int32 }
+
+// Open looks up which tiles of a matrix are committed.
+func Open(cat *catalog.Catalog, budget *mem.Budget, l Layout) *Matrix {
+	m := &Matrix{
+		Layout: l, cat: cat, budget: budget, last: l.Starts[len(l.Starts)-1],
+		tiles: map[place]catalog.Entry{}, parts: map[place][]catalog.Entry{},
+	}
+	for _, e := range cat.Entries(l.Kind) {
+		m.tiles[place{e.Interval, e.Block}] = e
+	}
+	if l.PartKind == "" {
+		return m
+	}
+	for _, e := range cat.Entries(l.PartKind) {
+		if e.Rows == e.Hi-e.Lo && e.Bytes == e.Rows*m.rowBytes() {
+			at := place{e.Interval, e.Block}
+			m.parts[at] = append(m.parts[at], e)
+		}
+	}
+	return m
+}
+
+// Share makes rows [first, last) those that the caller reads and writes.
+func (m *Matrix) Share(first, last int64) *Matrix {
+	m.first, m.last = first, last
+	return m
+}
+
+// Needless says of which intervals no tile is needed any more: their rows were made.
+func (m *Matrix) Needless(intervals map[int]bool) *Matrix {
+	m.needless = intervals
+	return m
+}
+
+// Panels is the number of panels of the matrix, Intervals that of its intervals, NumRows
+// that of its rows.
+func (m *Matrix) Panels() int    { return packed.Panels(m.Layout.Width) }
+func (m *Matrix) Intervals() int { return len(m.Starts) - 1 }
+func (m *Matrix) NumRows() int64 { return m.Starts[m.Intervals()] }
+
+// rowBytes is the length of a tile's row.
+func (m *Matrix) rowBytes() int64 { return int64(shards.TileRowBytes(m.Half)) }
+
+// Bounds are the rows [lo, hi) of an interval.
+func (m *Matrix) Bounds(interval int) (lo, hi int64) { return m.Starts[interval], m.Starts[interval+1] }
+
+// Mine are the caller's rows [lo, hi) of an interval.
+func (m *Matrix) Mine(interval int) (lo, hi int64) {
+	lo, hi = m.Bounds(interval)
+	return max(lo, min(m.first, hi)), min(hi, max(m.last, lo))
+}
+
+// path is the name of a tile.
+func (m *Matrix) path(interval, panel int) string {
+	return shards.TilePath(m.Prefix, interval, panel, m.Half)
+}
+
+// describe is the entry of the caller's rows of a tile.
+func (m *Matrix) describe(interval, panel int) catalog.Entry {
+	kind, path := m.Kind, m.path(interval, panel)
+	lo, hi := m.Mine(interval)
+	if first, last := m.Bounds(interval); lo > first || hi < last {
+		kind, path = m.PartKind, fmt.Sprintf("%s.rows-%d-%d", path, lo, hi)
+	}
+	return catalog.Describe(kind, path).In(interval).Panels(panel, panel+1).Holding(lo, hi)
+}
+
+// whole is the entry of a tile that is there in one file.
+func (m *Matrix) whole(interval, panel int) (catalog.Entry, bool) {
+	e, ok := m.tiles[place{int32(interval), int32(panel)}]
+	lo, hi := m.Bounds(interval)
+	return e, ok && e.Rows == hi-lo && e.Bytes == (hi-lo)*m.rowBytes()
+}
+
+// committed says whether the caller's rows of a tile are there, in one file.
+func (m *Matrix) committed(interval, panel int) bool {
+	if _, ok := m.whole(interval, panel); ok {
+		return true
+	}
+	lo, hi := m.Mine(interval)
+	for _, e := range m.parts[place{int32(interval), int32(panel)}] {
+		if e.Lo == lo && e.Hi == hi {
+			return true
+		}
+	}
+	return false
+}
+
+// files are the file of a tile, or the parts that make it up, in order of rows.
+func (m *Matrix) files(interval, panel int) ([]catalog.Entry, error) {
+	lo, hi := m.Bounds(interval)
+	if e, ok := m.whole(interval, panel); ok {
+		e.Lo, e.Hi = lo, hi
+		return []catalog.Entry{e}, nil
+	}
+	list, ok := Cover(m.parts[place{int32(interval), int32(panel)}], lo, hi)
+	if !ok {
+		return nil, fmt.Errorf("the catalogue lacks the whole tile %s: %w", m.path(interval, panel), seal.ErrCorrupt)
+	}
+	return list, nil
+}
+
+// Cover chooses, of files that may overlap, those that together hold rows [lo, hi), in
+// order. What rows two of them share is the same.
+func Cover(all []catalog.Entry, lo, hi int64) (list []catalog.Entry, whole bool) {
+	for lo < hi {
+		next := catalog.Entry{Hi: lo}
+		for _, e := range all {
+			if e.Lo <= lo && e.Hi > next.Hi {
+				next = e
+			}
+		}
+		if next.Hi == lo {
+			return nil, false
+		}
+		list, lo = append(list, next), next.Hi
+	}
+	return list, true
+}
+
+// Complete says whether all tiles of a panel are committed, but for those of needless
+// intervals.
+func (m *Matrix) Complete(panel int) bool {
+	for i := range m.Intervals() {
+		if _, err := m.files(i, panel); err != nil && !m.needless[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// FirstMissing is the first panel from first on that is not complete, last if all below
+// last are.
+func (m *Matrix) FirstMissing(first, last int) int {
+	for first < last && m.Complete(first) {
+		first++
+	}
+	return first
+}

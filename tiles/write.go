@@ -1,0 +1,170 @@
+package tiles
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"ndls/catalog"
+	"ndls/internal/half"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+)
+
+// Group is the caller's rows of tiles of one interval while they are written. Tiles that
+// are committed are left alone: what is written to them goes nowhere.
+type Group struct {
+	m     *Matrix
+	first int // panel
+	files []*catalog.File
+	buf   []byte
+}
+
+// Create begins the tiles of panels [first, last) of an interval. Abort or Commit ends
+// the group.
+func (m *Matrix) Create(ctx context.Context, interval, first, last int) (*Group, error) {
+	g := &Group{m: m, first: first, files: make([]*catalog.File, last-first)}
+	for i := range g.files {
+		if m.committed(interval, first+i) {
+			continue
+		}
+		f, err := m.cat.Create(ctx, m.describe(interval, first+i))
+		if err != nil {
+			g.Abort()
+			return nil, err
+		}
+		g.files[i] = f
+	}
+	return g, nil
+}
+
+// Write appends rows of a panel as they are stored.
+func (g *Group) Write(panel int, rows []byte) error {
+	f := g.files[panel-g.first]
+	if f == nil {
+		return nil
+	}
+	_, err := f.Write(rows)
+	return err
+}
+
+// Put appends rows of a panel: columns [at, at+16) of values, which has width columns a
+// row. Columns past the width are zero. float16 values are rounded to nearest.
+func (g *Group) Put(panel int, values []float32, width, at int) error {
+	f := g.files[panel-g.first]
+	if f == nil {
+		return nil
+	}
+	g.buf = g.buf[:0]
+	var row [packed.PanelColumns]float32
+	for ; len(values) > 0; values = values[width:] {
+		copy(row[:], values[at:min(at+packed.PanelColumns, width)])
+		if !g.m.Half {
+			g.buf = append(g.buf, mem.AsBytes(row[:])...)
+			continue
+		}
+		for _, x := range row {
+			g.buf = binary.LittleEndian.AppendUint16(g.buf, half.FromFloat(x))
+		}
+	}
+	_, err := f.Write(g.buf)
+	return err
+}
+
+// Commit makes the tiles durable, all or none.
+func (g *Group) Commit(ctx context.Context) error {
+	var files []*catalog.File
+	for _, f := range g.files {
+		if f != nil {
+			files = append(files, f)
+		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	return g.m.cat.Commit(ctx, files...)
+}
+
+// Abort drops what is not committed. A nil Group has nothing.
+func (g *Group) Abort() {
+	if g == nil {
+		return
+	}
+	for _, f := range g.files {
+		if f != nil {
+			f.Abort()
+		}
+	}
+}
+
+// Store commits the caller's rows as panels [first, last), which should be [Together] or
+// fewer. rows gives all of them in order, some at a time, 16·(last−first) values a row.
+func (m *Matrix) Store(ctx context.Context, first, last int, rows func(put func(rows []float32) error) error) error {
+	w := &storing{m: m, first: first, last: last, at: m.first}
+	defer func() { w.group.Abort() }()
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
+	return rows(func(rows []float32) error { return w.put(ctx, rows) })
+}
+
+// storing cuts rows into the tiles of one interval after the other.
+type storing struct {
+	m           *Matrix
+	first, last int
+	interval    int
+	at          int64 // rows so far
+	group       *Group
+}
+
+// begin creates the tiles of the present interval, and commits those of intervals that
+// have no rows.
+func (w *storing) begin(ctx context.Context) (err error) {
+	for ; w.interval < w.m.Intervals(); w.interval++ {
+		lo, hi := w.m.Mine(w.interval)
+		if lo == hi && w.m.last-w.m.first < w.m.NumRows() {
+			continue // another worker's, or nobody's
+		}
+		if w.group, err = w.m.Create(ctx, w.interval, w.first, w.last); err != nil || w.at < hi {
+			return err
+		}
+		if err := w.commit(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *storing) commit(ctx context.Context) error {
+	g := w.group
+	w.group = nil
+	return g.Commit(ctx)
+}
+
+func (w *storing) put(ctx context.Context, rows []float32) error {
+	width := (w.last - w.first) * packed.PanelColumns
+	for len(rows) > 0 {
+		if w.interval == w.m.Intervals() {
+			return fmt.Errorf("there are more rows than the %d of %s", w.m.NumRows(), w.m.Prefix)
+		}
+		_, hi := w.m.Mine(w.interval)
+		n := min(int64(len(rows)/width), hi-w.at)
+		for p := w.first; p < w.last; p++ {
+			if err := w.group.Put(p, rows[:n*int64(width)], width, (p-w.first)*packed.PanelColumns); err != nil {
+				return err
+			}
+		}
+		rows, w.at = rows[n*int64(width):], w.at+n
+		if w.at < hi {
+			continue
+		}
+		if err := w.commit(ctx); err != nil {
+			return err
+		}
+		w.interval++
+		if err := w.begin(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"ndls/dataset"
+	"ndls/internal/mem"
+	"ndls/shards"
+	"ndls/tiles"
+)
+
+// given is soft labels of another model on their way into tiles.
+type given struct {
+	*job
+	file    *dataset.Rows
+	nodes   int64
+	classes int
+	node    *byID
+	checked bool // every row was looked at
+}
+
+// importSoftLabels commits the soft labels of another model, one row of probabilities for
+// each node in any form that features may have, as tiles of panels [first, last). Rows
+// come in any order: the file is read once for each block of nodes and panels that fits
+// the memory.
+func (j *job) importSoftLabels(ctx context.Context, s shards.Summary, first, last int) (err error) {
+	out := j.softInput(s)
+	if first = out.FirstMissing(first, last); first == last {
+		return nil
+	}
+	file, err := dataset.OpenRows(ctx, j.inputs.SoftLabels)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if classes := len(s.Classes); file.Width() != classes {
+		return fmt.Errorf("%s has %d values a row: give %d probabilities, one for each of the classes %v",
+			j.inputs.SoftLabels, file.Width(), classes, s.Classes)
+	}
+	node, err := j.nodesByID(ctx, s.Nodes)
+	if err != nil {
+		return err
+	}
+	defer node.free()
+	x := &given{job: j, file: file, nodes: s.Nodes, classes: len(s.Classes), node: node}
+	for i := range out.Intervals() {
+		lo, hi := out.Bounds(i)
+		panels, rows := givenBlock(j.budget.Free()-(s.Nodes+shards.TileColumns), last-first, hi-lo)
+		for p := first; p < last; p += panels {
+			if err := x.tiles(ctx, out, i, p, min(p+panels, last), rows); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// givenBlock is how many panels, and rows of them, half of the free memory holds: all rows
+// of an interval for as many panels as fit, up to [tiles.Together], or one panel of fewer
+// rows.
+func givenBlock(free int64, panels int, rows int64) (int, int64) {
+	fit := max(free/2, 1) / int64(shards.TileRowBytes(false))
+	if fit < rows {
+		return 1, max(fit, 1)
+	}
+	return int(min(fit/max(rows, 1), int64(panels), tiles.Together)), rows
+}
+
+// tiles commits panels [first, last) of an interval, some rows at a time.
+func (x *given) tiles(ctx context.Context, out *tiles.Matrix, interval, first, last int, rows int64) error {
+	g, err := out.Create(ctx, interval, first, last)
+	if err != nil {
+		return err
+	}
+	defer g.Abort()
+	lo, hi := out.Bounds(interval)
+	width := (last - first) * shards.TileColumns
+	block, err := mem.Alloc[float32](x.budget, min(rows, hi-lo)*int64(width), "soft labels")
+	if err != nil {
+		return err
+	}
+	defer block.Free()
+	for ; lo < hi; lo += rows {
+		values := block.S[:min(rows, hi-lo)*int64(width)]
+		if err := x.read(ctx, lo, values, first*shards.TileColumns, width); err != nil {
+			return err
+		}
+		for p := first; p < last; p++ {
+			if err := g.Put(p, values, width, (p-first)*shards.TileColumns); err != nil {
+				return err
+			}
+		}
+	}
+	return g.Commit(ctx)
+}
+
+// read fills values with the rows of nodes from lo on, width columns each: the classes from
+// first on, and zeros past the last. The first time it checks every row of the file.
+func (x *given) read(ctx context.Context, lo int64, values []float32, first, width int) (err error) {
+	clear(values)
+	hi := lo + int64(len(values)/width)
+	r, err := x.file.Read(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	check, err := x.newCheck()
+	if err != nil {
+		return err
+	}
+	defer check.free()
+	for row := int64(0); ; row++ {
+		f, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		at, ok := x.node.of(int64(f.ID))
+		if err := check.row(row, f, at, ok); err != nil {
+			return err
+		}
+		if at < lo || at >= hi {
+			continue
+		}
+		to := values[(at-lo)*int64(width):][:width]
+		copy(to, f.Dense[min(first, len(f.Dense)):])
+		for i, c := range f.Indices {
+			if at := int(c) - first; 0 <= at && at < width {
+				to[at] = f.Values[i]
+			}
+		}
+	}
+	return check.finish()
+}
+
+// givenCheck looks at every row of the file once.
+type givenCheck struct {
+	*given
+	seen *mem.Array[bool] // nil: the rows were checked before
+	rows int64
+}
+
+func (x *given) newCheck() (*givenCheck, error) {
+	c := &givenCheck{given: x}
+	if x.checked {
+		return c, nil
+	}
+	var err error
+	c.seen, err = mem.Alloc[bool](x.budget, x.nodes, "soft labels seen")
+	return c, err
+}
+
+func (c *givenCheck) free() { c.seen.Free() }
+
+func (c *givenCheck) row(row int64, f dataset.FeatureRow, node int64, known bool) error {
+	if c.seen == nil {
+		return nil
+	}
+	bad := func(format string, a ...any) error {
+		return fmt.Errorf("%s row %d: %s", c.inputs.SoftLabels, row, fmt.Sprintf(format, a...))
+	}
+	if !known || c.seen.S[node] {
+		return bad("node %d is unknown, or comes twice: give every node of the graph one row", f.ID)
+	}
+	c.seen.S[node] = true
+	c.rows++
+	for class, p := range f.Dense {
+		if p < 0 {
+			return bad("%g for class %d: probabilities are at least 0", p, class)
+		}
+	}
+	for i, p := range f.Values {
+		if p < 0 {
+			return bad("%g for class %d: probabilities are at least 0", p, f.Indices[i])
+		}
+	}
+	return nil
+}
+
+func (c *givenCheck) finish() error {
+	if c.seen == nil {
+		return nil
+	}
+	if c.rows != c.nodes {
+		return fmt.Errorf("%s has %d rows for %d nodes: give every node of the graph one row", c.inputs.SoftLabels, c.rows, c.nodes)
+	}
+	c.checked = true
+	return nil
+}
