@@ -20,12 +20,12 @@ const (
 	usefulBytes = 64
 )
 
-// Resident says whether packed edges of so many bytes are to be kept in memory,
-// with so many bytes free.
+// Resident says whether a worker with so many free bytes holds packed edges of so many
+// bytes in memory.
 func Resident(edges, free int64) bool { return edges <= free/residentShare }
 
-// SafeFree is the number of free bytes from which on need bytes fit, whether or
-// not edges of that size are then kept in memory beside them.
+// SafeFree is the least number of free bytes with which need bytes fit, whether or not
+// Resident then puts edges of that size beside them.
 func SafeFree(edges, need int64) int64 {
 	if edges <= need/(residentShare-1) {
 		return need + edges

@@ -9,7 +9,7 @@ import (
 	"ndls/spmv"
 )
 
-// Closure continues rows that have settled without their edges.
+// Closure continues settled rows without reading their edges.
 type Closure struct {
 	until  func(i int64) int
 	panels int
@@ -19,11 +19,12 @@ type Closure struct {
 
 const oneDecay = math.MaxUint16
 
-// Never is F of a row that is recomputed at every hop.
+// Never is F(i) of a row that is recomputed at every hop.
 const Never = math.MaxInt
 
 // NewClosure prepares decays for blocks of n rows of the given columns. until
-// gives F(i), the last hop at which row i is recomputed, at least 1.
+// gives F(i), the last hop at which row i is recomputed, at least 1. Several goroutines
+// call it at the same time.
 func NewClosure(b *mem.Budget, n int64, columns int, until func(i int64) int) (*Closure, error) {
 	panels := columns / packed.PanelColumns
 	a, err := mem.Alloc[uint16](b, int64(panels)*direct.RoundUp(n), "decays")
@@ -46,12 +47,12 @@ func (c *Closure) Free() {
 	}
 }
 
-// Decays are those of the rows of a panel: what has to be kept to go on later.
+// Decays are those of the rows of a panel. A state contains them.
 func (c *Closure) Decays(panel int) []uint16 {
 	return c.decay.S[int64(panel)*c.padded:][:c.padded]
 }
 
-// settle gives the rows of a hop their say.
+// settle returns what replaces the rows of a hop that have settled.
 func (c *Closure) settle(hop int) spmv.Settle {
 	if c == nil {
 		return nil

@@ -24,8 +24,8 @@ type Graph struct {
 	// does not stay in memory.
 	Threads int
 	Scratch string
-	// Filter gives the edges of src into the rows that keep names. nil never
-	// writes a stream anew.
+	// Filter gives the edges of src into the rows that keep names. If it is nil,
+	// streams are never rewritten.
 	Filter func(ctx context.Context, src packed.Source, keep func(row int64) bool) (Stream, error)
 	// Group has the workers that share the rows of the graph. Source (see [Slice]),
 	// Degree, State and what the engines are given are of this worker's rows,
@@ -33,7 +33,7 @@ type Graph struct {
 	Group group.Group
 }
 
-// Stream is a source that gives its memory and disk space back.
+// Stream is a source that can release its memory and disk space.
 type Stream interface {
 	packed.Source
 	Close()
@@ -86,8 +86,8 @@ func (g Graph) Fill(ctx context.Context, b *spmv.Block, x Rows, mean *stationary
 // Stats says what hops took.
 type Stats struct {
 	Passes int
-	// EdgesStreamed counts directed edges, those read to write a stream anew
-	// included.
+	// EdgesStreamed counts directed edges, including those read to rewrite a
+	// stream.
 	EdgesStreamed int64
 	// Seconds is the time spent in passes.
 	Seconds float64
@@ -100,7 +100,7 @@ func (s *Stats) Add(t Stats) {
 	s.Seconds += t.Seconds
 }
 
-// Walk is a column block on its way.
+// Walk takes a column block from hop to hop.
 type Walk struct {
 	Stats
 	g       Graph
@@ -108,7 +108,7 @@ type Walk struct {
 	closure *Closure
 	pass    *spmv.Pass
 	edges   int64 // of the present stream
-	idle    int64 // edges streamed into rows that have settled, since it was written
+	idle    int64 // edges streamed into settled rows since the stream was written
 	shrunk  Stream
 	hop     int
 }
@@ -123,7 +123,7 @@ func (g Graph) pass(s packed.Source) *spmv.Pass {
 	return &spmv.Pass{Source: s, Degree: g.Degree, Kernel: g.Kernel}
 }
 
-// Close gives back what the walk holds beside the block.
+// Close releases what the walk holds beside the block.
 func (w *Walk) Close() {
 	if w.shrunk != nil {
 		w.shrunk.Close()
@@ -134,14 +134,14 @@ func (w *Walk) Close() {
 // Hop is the hop that the block's rows are of.
 func (w *Walk) Hop() int { return w.hop }
 
-// Next makes one hop and shows its rows to sink; left is how many hops may come,
-// this one included. It returns the edges streamed.
+// Next makes one hop and calls sink with its rows. left is the largest number of hops
+// that may still be made, including this one. It returns the number of edges streamed.
 func (w *Walk) Next(ctx context.Context, left int, sink spmv.Sink) (edges int64, err error) {
 	w.hop++
 	before := w.EdgesStreamed
 	if w.closure != nil {
 		if err := w.shrink(ctx, left); err != nil {
-			return 0, fmt.Errorf("hops: stream of hop %d: %w", w.hop, err)
+			return 0, fmt.Errorf("stream of hop %d: %w", w.hop, err)
 		}
 	}
 	start := time.Now()
@@ -149,19 +149,19 @@ func (w *Walk) Next(ctx context.Context, left int, sink spmv.Sink) (edges int64,
 	w.Seconds += time.Since(start).Seconds()
 	w.EdgesStreamed += edges
 	if err != nil {
-		return 0, fmt.Errorf("hops: hop %d: %w", w.hop, err)
+		return 0, fmt.Errorf("hop %d: %w", w.hop, err)
 	}
 	w.Passes++
 	return w.EdgesStreamed - before, nil
 }
 
-// shrinkAt is the share of its edges to which a stream must have shrunk before it
-// is written anew.
+// shrinkAt is the largest share of its edges that a stream may retain to be worth
+// rewriting.
 const shrinkAt = 0.9
 
-// shrink writes the stream anew for the rows that are recomputed at this hop once
-// the edges that were streamed for nothing add up to those that writing reads, and
-// if the remaining hops save more than it reads and writes.
+// shrink rewrites the stream for the rows that are recomputed at this hop. It does so
+// once the edges that were streamed into settled rows are as many as rewriting reads,
+// and only if the remaining hops save more edges than rewriting reads and writes.
 func (w *Walk) shrink(ctx context.Context, left int) error {
 	if w.g.Filter == nil {
 		return nil

@@ -36,11 +36,11 @@ const frameHead = 8
 func NewStateWriter(w io.Writer, header any) (*StateWriter, error) {
 	raw, err := json.Marshal(header)
 	if err != nil {
-		return nil, fmt.Errorf("hops: header of a state: %w", err)
+		return nil, fmt.Errorf("header of a state: %w", err)
 	}
 	s := &StateWriter{w: w, frame: make([]byte, frameHead, frameHead+frameBytes)}
 	if _, err := w.Write(binary.LittleEndian.AppendUint32([]byte(stateMagic), stateVersion)); err != nil {
-		return nil, fmt.Errorf("hops: writing a state: %w", err)
+		return nil, fmt.Errorf("writing a state: %w", err)
 	}
 	if err := s.Put(binary.LittleEndian.AppendUint32(nil, uint32(len(raw)))); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (s *StateWriter) flush() error {
 	_, err := s.w.Write(s.frame)
 	s.frame = s.frame[:frameHead]
 	if err != nil {
-		return fmt.Errorf("hops: writing a state: %w", err)
+		return fmt.Errorf("writing a state: %w", err)
 	}
 	return nil
 }
@@ -138,10 +138,10 @@ func NewStateReader(r io.Reader) (*StateReader, error) {
 		return nil, err
 	}
 	if string(head[:len(stateMagic)]) != stateMagic {
-		return nil, fmt.Errorf("hops: not written by this program: %w", ErrState)
+		return nil, fmt.Errorf("not written by this program: %w", ErrState)
 	}
 	if v := binary.LittleEndian.Uint32(head[len(stateMagic):]); v != stateVersion {
-		return nil, fmt.Errorf("hops: format version %d, this program reads %d: %w", v, stateVersion, ErrState)
+		return nil, fmt.Errorf("format version %d, this program reads %d: %w", v, stateVersion, ErrState)
 	}
 	var size [4]byte
 	if err := s.Fill(size[:]); err != nil {
@@ -149,7 +149,7 @@ func NewStateReader(r io.Reader) (*StateReader, error) {
 	}
 	n := binary.LittleEndian.Uint32(size[:])
 	if n > mostHeader {
-		return nil, fmt.Errorf("hops: header of %d bytes: %w", n, ErrState)
+		return nil, fmt.Errorf("header of %d bytes: %w", n, ErrState)
 	}
 	s.header = make([]byte, n)
 	return s, s.Fill(s.header)
@@ -158,7 +158,7 @@ func NewStateReader(r io.Reader) (*StateReader, error) {
 // Header decodes the header.
 func (s *StateReader) Header(to any) error {
 	if err := json.Unmarshal(s.header, to); err != nil {
-		return fmt.Errorf("hops: header: %w: %w", err, ErrState)
+		return fmt.Errorf("header: %w: %w", err, ErrState)
 	}
 	return nil
 }
@@ -168,9 +168,9 @@ func (s *StateReader) full(p []byte) error {
 	_, err := io.ReadFull(s.r, p)
 	switch {
 	case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("hops: the state is cut off: %w", ErrState)
+		return fmt.Errorf("the state is cut off: %w", ErrState)
 	case err != nil:
-		return fmt.Errorf("hops: reading a state: %w", err)
+		return fmt.Errorf("reading a state: %w", err)
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (s *StateReader) full(p []byte) error {
 // next reads a frame.
 func (s *StateReader) next() error {
 	if s.ended {
-		return fmt.Errorf("hops: the state ends early: %w", ErrState)
+		return fmt.Errorf("the state ends early: %w", ErrState)
 	}
 	head := s.buf[:frameHead]
 	if err := s.full(head); err != nil {
@@ -186,14 +186,14 @@ func (s *StateReader) next() error {
 	}
 	n, want := binary.LittleEndian.Uint32(head), binary.LittleEndian.Uint32(head[4:])
 	if n > frameBytes {
-		return fmt.Errorf("hops: frame of %d bytes: %w", n, ErrState)
+		return fmt.Errorf("frame of %d bytes: %w", n, ErrState)
 	}
 	s.left = s.buf[:n]
 	if err := s.full(s.left); err != nil {
 		return err
 	}
 	if s.sum = crc32.Update(s.sum, seal.Castagnoli, s.left); s.sum != want {
-		return fmt.Errorf("hops: checksum %08x, not %08x: %w", s.sum, want, ErrState)
+		return fmt.Errorf("checksum %08x, not %08x: %w", s.sum, want, ErrState)
 	}
 	s.ended = n == 0
 	return nil
@@ -290,10 +290,10 @@ func (s *StateReader) End() error {
 		}
 	}
 	if !s.ended {
-		return fmt.Errorf("hops: the state is longer than its header says: %w", ErrState)
+		return fmt.Errorf("the state is longer than its header says: %w", ErrState)
 	}
 	if n, err := io.ReadFull(s.r, s.buf[:1]); n > 0 || err != io.EOF {
-		return fmt.Errorf("hops: bytes after the end of the state: %w", errors.Join(err, ErrState))
+		return fmt.Errorf("bytes after the end of the state: %w", errors.Join(err, ErrState))
 	}
 	return nil
 }

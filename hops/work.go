@@ -13,7 +13,7 @@ type Work struct {
 	Disk, Read, Written int64
 }
 
-// MostBytes is where counting bytes ends: nobody waits for them.
+// MostBytes bounds the numbers of bytes that are estimated: no run moves as many.
 const MostBytes = 1 << 60
 
 // Move adds bytes read and written, up to MostBytes each.
@@ -38,7 +38,7 @@ func (w *Work) External(l spmv.Layout, n int64, reads, writes int64) {
 	}
 }
 
-// ShrunkBytes is what streams written anew for fewer rows are expected to take of
-// scratch space, for a stream of so many bytes: two are there for a while, the
-// second made from the first, of which a stream is seldom more than 0.6.
+// ShrunkBytes is the scratch space that rewritten streams are expected to take, for a
+// stream of so many bytes. Two of them exist while the second is made from the first;
+// together they seldom take more than the stream itself.
 func ShrunkBytes(edges int64) int64 { return edges }

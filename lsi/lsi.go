@@ -21,7 +21,7 @@ const capped = 1 << 15
 // MaxK is the largest Kmax a table can hold.
 const MaxK = capped - 1
 
-// Options say how to look for the LSI.
+// Options say how to find the LSI.
 type Options struct {
 	// Epsilon > 0 is the distance below which a node has settled, Kmax in [0,
 	// MaxK] the K of a node that never does.
@@ -33,7 +33,7 @@ type Options struct {
 	Slack   int
 	// Layout is how a column block is laid out. The result does not depend on it.
 	Layout spmv.Layout
-	// Checkpoints save the state of the run, and say what it goes on from.
+	// Checkpoints say when the state of the run is saved, and what it resumes from.
 	Checkpoints hops.Checkpoints
 }
 
@@ -51,8 +51,8 @@ func (t *Table) K(i int64) (k int, isCapped bool) {
 // Free returns the memory.
 func (t *Table) Free() { t.k.Free() }
 
-// Stats says what a run did. After a state from which it went on, hops.Stats are
-// of the rest; Hops and Contraction are of all.
+// Stats says what a run did. If the run resumed from a state, hops.Stats count only
+// what came after it; Hops and Contraction are of the whole.
 type Stats struct {
 	hops.Stats
 	// Hops is the largest number of hops any block needed, Blocks the number
@@ -147,14 +147,14 @@ type tracker struct {
 func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 	t := &tracker{g: g, o: o, n: g.Source.NumNodes(), table: &Table{}}
 	if !(o.Epsilon > 0) || o.Kmax < 0 || o.Kmax > MaxK || o.Slack < 0 {
-		return nil, fmt.Errorf("lsi: epsilon %g with kmax %d and slack %d: epsilon must be above 0, kmax in [0, %d], slack at least 0",
+		return nil, fmt.Errorf("epsilon %g with kmax %d and slack %d: epsilon must be above 0, kmax in [0, %d], slack at least 0",
 			o.Epsilon, o.Kmax, o.Slack, MaxK)
 	}
 	t.panels = packed.Panels(probe.Columns())
 	t.o.Layout.Columns = min(o.Layout.Columns, t.panels*packed.PanelColumns)
 	t.columns = t.o.Layout.Columns
 	if t.columns <= 0 || t.columns%packed.PanelColumns != 0 {
-		return nil, fmt.Errorf("lsi: %d columns a block is no multiple of %d", o.Layout.Columns, packed.PanelColumns)
+		return nil, fmt.Errorf("%d columns a block is no multiple of %d", o.Layout.Columns, packed.PanelColumns)
 	}
 	t.blocks = hops.Blocks(t.panels*packed.PanelColumns, t.o.Layout)
 	t.stats.Blocks = t.blocks
@@ -191,7 +191,7 @@ func (t *tracker) share() (err error) {
 	}
 	if t.sums == nil {
 		if t.sums, err = direct.NewScratch(t.g.Scratch); err != nil {
-			return fmt.Errorf("lsi: scratch file: %w", err)
+			return fmt.Errorf("scratch file: %w", err)
 		}
 	}
 	if t.states == nil {
@@ -200,7 +200,7 @@ func (t *tracker) share() (err error) {
 	return err
 }
 
-// begin sets out from nothing.
+// begin starts from hop 0.
 func (t *tracker) begin() {
 	for i := range t.table.k.S {
 		t.table.k.S[i] = unsettled
@@ -268,7 +268,7 @@ func (t *tracker) blockEnd(first int) int {
 	return last
 }
 
-// window is the number of hops after which several blocks first compare notes.
+// window is the number of hops in the first window.
 const window = 8
 
 // windowEnd is the last hop of the window after hop from. Where every row is
@@ -301,7 +301,7 @@ func (t *tracker) until(i int64) int {
 // complete distances, and may end earlier.
 func (t *tracker) run(ctx context.Context, probe Probe, meter *progress.Meter) error {
 	if t.at[t.first] == t.to {
-		return nil // so was the state from which the run went on
+		return nil // the state that the run resumed from was there already
 	}
 	if err := t.start(ctx, probe); err != nil {
 		return err
@@ -383,7 +383,7 @@ func (t *tracker) step(ctx context.Context, meter *progress.Meter) (err error) {
 		edges, err := t.walk.Next(ctx, t.o.Kmax-t.hop+1, t.observe)
 		meter.Add(edges)
 		if err != nil {
-			return fmt.Errorf("lsi: columns from %d: %w", t.first*packed.PanelColumns, err)
+			return fmt.Errorf("columns from %d: %w", t.first*packed.PanelColumns, err)
 		}
 	}
 	if err := t.storePartial(); err != nil {
@@ -414,7 +414,7 @@ func (t *tracker) count(ctx context.Context) (float64, error) {
 		sums[left] += float64(t.unsettled.Load())
 		return nil
 	}); err != nil {
-		return 0, fmt.Errorf("lsi: counting with other workers: %w", err)
+		return 0, fmt.Errorf("counting with other workers: %w", err)
 	}
 	t.left = sums[left]
 	return sums[energy], nil
@@ -493,7 +493,7 @@ func (t *tracker) storePartial() error {
 func (t *tracker) readSums(hop int) error {
 	raw := mem.AsBytes(t.partial.S)
 	if err := t.sums.ReadAt(raw, int64(hop-t.from)*int64(len(raw))); err != nil {
-		return fmt.Errorf("lsi: partial distances: %w", err)
+		return fmt.Errorf("partial distances: %w", err)
 	}
 	return nil
 }
@@ -501,7 +501,7 @@ func (t *tracker) readSums(hop int) error {
 func (t *tracker) writeSums(hop int) error {
 	raw := mem.AsBytes(t.partial.S)
 	if err := t.sums.WriteAt(raw, int64(hop-t.from)*int64(len(raw))); err != nil {
-		return fmt.Errorf("lsi: partial distances: %w", err)
+		return fmt.Errorf("partial distances: %w", err)
 	}
 	return nil
 }
@@ -514,7 +514,7 @@ var ErrBound = errors.New("the bound needs 0 < λ₂ < 1 and a positive ε")
 // in absolute value, degree1 is d̃_i, volume is Σ d̃.
 func Bound(lambda2, epsilon, degree1, volume float64) (float64, error) {
 	if !(lambda2 > 0 && lambda2 < 1 && epsilon > 0) {
-		return 0, fmt.Errorf("lsi: λ₂ = %g, ε = %g: %w", lambda2, epsilon, ErrBound)
+		return 0, fmt.Errorf("λ₂ = %g, ε = %g: %w", lambda2, epsilon, ErrBound)
 	}
 	return max(0, math.Log(epsilon*math.Sqrt(degree1/volume))/math.Log(lambda2)), nil
 }

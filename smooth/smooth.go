@@ -20,8 +20,8 @@ import (
 // Options say how one rule is applied to the column blocks of a graph.
 type Options struct {
 	Rule Rule
-	// K gives the LSI of each node; it is not called for rules that do not
-	// depend on it.
+	// K gives the LSI of each node. New calls it once for each node, in ascending
+	// order, from its own goroutine; not for rules that do not depend on it.
 	K func(i int64) int
 	// Targets are the rows that are written.
 	Targets *Targets
@@ -59,7 +59,7 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 		}
 	}()
 	if o.Settled && !o.Rule.NodeDependent {
-		return nil, fmt.Errorf("smooth: rule %s counts the same hops for every node: rows settle under ndls and ndls-reference only", o.Rule.Name)
+		return nil, fmt.Errorf("rule %s counts the same hops for every node: rows settle under ndls and ndls-reference only", o.Rule.Name)
 	}
 	if err := s.count(ctx); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 		}
 		c := s.o.Rule.count(lsi)
 		if c > math.MaxUint16 {
-			return fmt.Errorf("smooth: %d hops are more than %d", c, math.MaxUint16)
+			return fmt.Errorf("%d hops are more than %d", c, math.MaxUint16)
 		}
 		s.counts.S[i] = uint16(c)
 		if s.o.Targets.Has(i) {
@@ -105,7 +105,7 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 	}
 	// Rows are computed for as long as any worker counts them.
 	if most, err = group.Max(ctx, s.g.Group, most); err != nil {
-		return fmt.Errorf("smooth: hops of all workers: %w", err)
+		return fmt.Errorf("hops of all workers: %w", err)
 	}
 	s.hops = max(most-1, 0)
 	for hop := range most {
@@ -151,8 +151,8 @@ func (s *Smoother) Run(ctx context.Context, x hops.Rows) (hops.Stats, error) {
 }
 
 // Continue is [Smoother.Run] of panels [first, last), which x puts as the first
-// columns of the block, with checkpoints: it goes on from c.From if that is a state
-// of these panels, and maybe of others, and saves states as c says. Stats are of
+// columns of the block, with checkpoints: it resumes from c.From if that is a state
+// of these panels, and maybe of others, and saves states as c asks. Stats are of
 // the hops made. The error wraps hops.ErrStopped if c.Stop ended it.
 func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c hops.Checkpoints) (stats hops.Stats, err error) {
 	var mu sync.Mutex

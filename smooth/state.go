@@ -77,9 +77,9 @@ func (s *Smoother) header(r *hops.StateReader, want state) (of state, err error)
 	same.First, same.Last, same.Hop = want.First, want.Last, want.Hop
 	switch {
 	case same != want:
-		return of, fmt.Errorf("smooth: a state of %+v, not of %+v: %w", of, want, hops.ErrState)
+		return of, fmt.Errorf("a state of %+v, not of %+v: %w", of, want, hops.ErrState)
 	case of.First < 0 || of.First > want.First || of.Last < want.Last || of.Last > mostPanels || of.Hop < 1 || of.Hop > s.hops:
-		return of, fmt.Errorf("smooth: a state of panels [%d, %d) at hop %d for [%d, %d) up to hop %d: %w",
+		return of, fmt.Errorf("a state of panels [%d, %d) at hop %d for [%d, %d) up to hop %d: %w",
 			of.First, of.Last, of.Hop, want.First, want.Last, s.hops, hops.ErrState)
 	}
 	return of, nil

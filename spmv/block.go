@@ -132,7 +132,7 @@ func (b *Block) newThread(budget *mem.Budget) (*thread, error) {
 	return t, err
 }
 
-// rows maps n rows of the block's precision, and room up to a whole page.
+// rows maps n rows of the block's precision. The mapping ends at a whole page.
 func (b *Block) rows(budget *mem.Budget, n int64, what string) (Rows, error) {
 	a, err := mem.Alloc[byte](budget, n*b.layout.rowBytes(), what)
 	if err != nil {

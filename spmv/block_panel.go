@@ -6,8 +6,8 @@ import (
 	"ndls/internal/packed"
 )
 
-// Bytes are the rows as they are stored, stride bytes each, of which panel
-// bytes are a panel's.
+// Bytes are the rows as they are stored. Each row takes stride bytes; panel bytes of
+// them are those of one panel.
 func (r Rows) Bytes() (raw []byte, stride, panel int) {
 	if r.H != nil {
 		return mem.AsBytes(r.H), 2 * r.Stride, 2 * packed.PanelColumns
@@ -32,7 +32,7 @@ func (b *Block) Export(show func(first int64, rows Rows) error) error {
 }
 
 // Import replaces the rows by what fill leaves in those of each strip, in
-// ascending order. It finds any values in them.
+// ascending order. On entry the rows hold arbitrary old values.
 func (b *Block) Import(fill func(first int64, rows Rows) error) error {
 	b.summed = false
 	for s := range b.strips() {
@@ -43,7 +43,7 @@ func (b *Block) Import(fill func(first int64, rows Rows) error) error {
 	return nil
 }
 
-// replace lets fill make the rows of a strip anew.
+// replace lets fill overwrite the rows of a strip.
 func (b *Block) replace(t *thread, strip int, fill func(first int64, rows Rows) error) error {
 	lo, hi := b.bounds(strip)
 	if b.layout.Residency != External {
@@ -56,7 +56,7 @@ func (b *Block) replace(t *thread, strip int, fill func(first int64, rows Rows) 
 	return b.file[0].WriteAt(b.pages(r, hi-lo), b.offset(lo))
 }
 
-// PanelBytes is the room that each panel takes that Save writes.
+// PanelBytes is the size of each panel that Save writes.
 func (b *Block) PanelBytes() int64 {
 	return direct.RoundUp(b.n * packed.PanelColumns * b.layout.Precision.Bytes())
 }
@@ -72,7 +72,7 @@ func (b *Block) Save(f *direct.Scratch, off int64, panels int) error {
 		}
 		lo, _ := b.bounds(s)
 		return b.pieces(t, r, lo, panels, func(p piece) error {
-			p.each(func(row, kept []byte) { copy(kept, row) })
+			p.each(func(row, saved []byte) { copy(saved, row) })
 			return f.WriteAt(p.page, off+p.at)
 		})
 	})
@@ -91,7 +91,7 @@ func (b *Block) Load(f *direct.Scratch, off int64, panels int) error {
 				if err := f.ReadAt(p.page, off+p.at); err != nil {
 					return err
 				}
-				p.each(func(row, kept []byte) { copy(row, kept) })
+				p.each(func(row, saved []byte) { copy(row, saved) })
 				return nil
 			})
 		})
@@ -110,8 +110,8 @@ type piece struct {
 	at           int64 // of the page, behind the first panel's first byte
 }
 
-// each shows the panel's part of each row, and its place in the page.
-func (p piece) each(show func(row, kept []byte)) {
+// each calls show with the panel's part of each row, and the part of the page for it.
+func (p piece) each(show func(row, saved []byte)) {
 	for at := 0; len(p.rows) > 0; at += p.size {
 		show(p.rows[p.column:][:p.size], p.page[at:][:p.size])
 		p.rows = p.rows[p.stride:]

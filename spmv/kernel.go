@@ -30,8 +30,8 @@ func ParsePrecision(s string) (Precision, error) {
 	return 0, fmt.Errorf("precision %q: there are float32 and float16", s)
 }
 
-// Decoded is room for the edges that a kernel decodes ahead of their sums. Its
-// contents mean nothing between calls; goroutines do not share one.
+// Decoded is a buffer for the edges that a kernel decodes before it adds their rows.
+// Its contents mean nothing between calls. Each goroutine has its own.
 type Decoded [2 * 128]uint64
 
 // Kernel is one implementation of the inner loops. All kernels give the same

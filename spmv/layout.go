@@ -13,7 +13,7 @@ type Layout struct {
 	// Columns is the width, a multiple of PanelColumns.
 	Columns   int
 	Precision Precision
-	// Residency is where the hop and the next one are.
+	// Residency says where the rows of the hop and of the next one are.
 	Residency Residency
 	// Window is how many source rows are in memory at a time, and
 	// Accumulators how many strips are summed at a time, where Residency is
@@ -26,7 +26,7 @@ type Layout struct {
 	Shared bool
 }
 
-// Residency is where a hop and the next one are.
+// Residency says where the rows of a hop and of the next one are.
 type Residency int
 
 const (
@@ -146,9 +146,9 @@ func (l Layout) HopBytes(n int64) (read, written int64) {
 func PlanLayout(n int64, least, most int, p Precision, free int64, threads int, beside func(Layout) int64) (Layout, error) {
 	most = packed.Panels(most) * packed.PanelColumns
 	least = min(packed.Panels(least)*packed.PanelColumns, most)
-	for _, place := range []Residency{Resident, Spilled} {
+	for _, residency := range []Residency{Resident, Spilled} {
 		for c := most; c >= least; c -= packed.PanelColumns {
-			l := Layout{Columns: c, Precision: p, Residency: place}
+			l := Layout{Columns: c, Precision: p, Residency: residency}
 			if l.Memory(n, threads)+beside(l) <= free {
 				return l, nil
 			}
@@ -170,8 +170,8 @@ func PlanLayout(n int64, least, most int, p Precision, free int64, threads int, 
 // shares the rows of a graph with others.
 func PlanShared(n, nodes int64, columns int, p Precision, free int64, threads int, beside func(Layout) int64) (Layout, error) {
 	var l Layout
-	for _, place := range []Residency{Resident, External} {
-		l = Layout{Columns: packed.Panels(columns) * packed.PanelColumns, Precision: p, Residency: place, Window: packed.StripRows, Accumulators: 1, Shared: true}
+	for _, residency := range []Residency{Resident, External} {
+		l = Layout{Columns: packed.Panels(columns) * packed.PanelColumns, Precision: p, Residency: residency, Window: packed.StripRows, Accumulators: 1, Shared: true}
 		if left := free - beside(l) - l.Memory(n, threads); left >= 0 {
 			return l.shareOut(n, nodes, left), nil
 		}

@@ -70,7 +70,7 @@ func (g *gangs) reach(of control.Gang) (peers []*blocks.Client, err error) {
 
 // span is the rows of a graph of n that the task is about.
 func (j *job) span(n int64) (lo, hi int64) {
-	if j.task.Part != control.Intervals {
+	if j.task.Part != control.Strips {
 		return 0, n
 	}
 	return min(int64(j.task.First)*packed.StripRows, n), min(int64(j.task.Last)*packed.StripRows, n)

@@ -147,7 +147,7 @@ func (m *Mean) Free() { m.rows.Free() }
 // Sums are what Add adds to, by component, until Finish.
 func (m *Mean) Sums() []float64 { return m.rows.S }
 
-// Clear starts anew.
+// Clear sets the sums to zero.
 func (m *Mean) Clear() { m.rows.Clear() }
 
 // Row is z̄ of the component of node i, once Finish was called.

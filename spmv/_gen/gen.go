@@ -89,7 +89,7 @@ func hasF16C() {
 func accumulate(v isa, p precision, cols int) {
 	name := fmt.Sprintf("accumulate%s%d%s", p.name, cols, v.name)
 	TEXT(name, NOSPLIT, "func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src, base uint32, buf *uint64)")
-	Doc(name + " adds z[src-base] to acc[dst] for each of the packed edges, " + fmt.Sprint(cols) + " columns wide; strides are in bytes, buf has room for 256 words.")
+	Doc(name + " adds z[src-base] to acc[dst] for each of the packed edges, " + fmt.Sprint(cols) + " columns wide; strides are in bytes, buf holds 256 words.")
 	d := decoder{
 		p: p, cols: cols,
 		acc: Load(Param("acc"), GP64()), accStride: Load(Param("accStride"), GP64()),
