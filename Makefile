@@ -11,8 +11,8 @@ GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 S3_SERVER := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 # Packages with assembly and a Go twin, and packages whose goroutines share memory.
-TWINS := ./spmv ./lsi ./smooth ./train
-SHARED := ./internal/... ./shards ./spmv ./hops ./ring ./lsi ./smooth ./partition ./train ./worker ./coordinator ./export
+TWINS := ./spmv ./bench/pass ./lsi ./smooth ./train
+SHARED := ./internal/... ./shards ./spmv ./hops ./group/... ./lsi ./smooth ./partition ./train ./worker ./coordinator ./export
 FUZZ_COUNT ?= 500
 BENCH_COUNT ?= 10
 
@@ -80,8 +80,8 @@ lint: tools ## gofumpt, go vet, staticcheck
 	$(GO) vet -tags=hooks,invariants ./...
 	$(TOOLS)/bin/staticcheck ./...
 
-GENERATORS := $(wildcard */_gen internal/control/*/_gen)
-GENERATED = $(sort $(wildcard */*_amd64.s */stubs_*.go internal/control/*/*pb/*.pb.go))
+GENERATORS := $(wildcard */_gen */*/_gen internal/control/*/_gen)
+GENERATED = $(sort $(wildcard */*_amd64.s */stubs_*.go */*/*_amd64.s */*/stubs_*.go internal/control/*/*pb/*.pb.go))
 
 .PHONY: generate
 generate: ## assembly and its declarations, gRPC messages, from the generators in _gen

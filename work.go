@@ -21,7 +21,7 @@ import (
 	"ndls/internal/retry"
 	"ndls/internal/rundir"
 	"ndls/internal/storage"
-	"ndls/ring"
+	"ndls/group/remote"
 	"ndls/worker"
 )
 
@@ -89,15 +89,15 @@ func Work(ctx context.Context, c WorkConfig) (err error) {
 		return err
 	}
 	defer closeCache()
-	group, err := member.Join(ctx, member.Options{
+	members, err := member.Join(ctx, member.Options{
 		Name: name, Bind: c.Listen, Seeds: address.Seeds(store), Key: security.GossipKey(),
 		Meta: member.Meta{Role: member.Worker}, Log: inner(log, slog.LevelError),
 	})
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
-	defer group.Leave()
-	defer context.AfterFunc(ctx, group.Drain)()
+	defer members.Leave()
+	defer context.AfterFunc(ctx, members.Drain)()
 	serving, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	shared, at, stop, err := c.serveBlocks(security, cancel)
@@ -129,7 +129,7 @@ func Work(ctx context.Context, c WorkConfig) (err error) {
 		Saves:     true, Patience: c.Wait, Log: log,
 	})
 	if err == nil {
-		group.Close() // all end now; leaving the group one by one would take seconds
+		members.Close() // all end now; leaving the group one by one would take seconds
 	}
 	if errors.Is(context.Cause(serving), errComplete) {
 		return nil // and a coordinator that comes again finds nothing to do
@@ -162,7 +162,7 @@ func (c WorkConfig) serveBlocks(security *rpc.Security, fail context.CancelCause
 		return nil, "", nil, errors.Join(fmt.Errorf("--blocks-listen: %w", err), listener.Close())
 	}
 	shared = &worker.Blocks{
-		Hall: &ring.Hall{}, Wire: &blocks.Wire{Listener: listener},
+		Registry: &remote.Registry{}, Wire: &blocks.Wire{Listener: listener},
 		Dial: func(address string) (*blocks.Client, error) {
 			return blocks.Dial(address, security.DialOptions(rpc.Worker)...)
 		},
@@ -171,7 +171,7 @@ func (c WorkConfig) serveBlocks(security *rpc.Security, fail context.CancelCause
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		if err := blocks.Serve(ctx, shared.Wire, shared.Hall, security.ServerOptions()...); err != nil {
+		if err := blocks.Serve(ctx, shared.Wire, shared.Registry, security.ServerOptions()...); err != nil {
 			fail(err)
 		}
 	}()

@@ -39,7 +39,7 @@ type gangState struct {
 }
 
 // together says whether the tasks of the phase are a gang's.
-func (l *leases) together() bool { return len(l.tasks) > 0 && l.tasks[0].Part == control.Intervals }
+func (l *leases) together() bool { return len(l.tasks) > 0 && l.tasks[0].Part == control.Strips }
 
 // suits says whether a worker may have a task now.
 func (l *leases) suits(now time.Time, worker string, t *task) bool {
@@ -53,7 +53,7 @@ func (l *leases) suits(now time.Time, worker string, t *task) bool {
 // pieces are those of the graph that a task reads. Gangs have theirs whole.
 func (t *task) pieces() (list []piece) {
 	last := t.Last
-	if t.Part == control.Intervals {
+	if t.Part == control.Strips {
 		last = t.First + 1
 	}
 	for i := t.First; i < last; i++ {

@@ -27,7 +27,7 @@ const (
 
 func gangTasks(n int) (tasks []control.Task) {
 	for i := range n {
-		tasks = append(tasks, control.Task{Stage: control.Smooth, Part: control.Intervals, First: i, Last: i + 1, Needs: int64(n - i)})
+		tasks = append(tasks, control.Task{Stage: control.Smooth, Part: control.Strips, First: i, Last: i + 1, Needs: int64(n - i)})
 	}
 	return tasks
 }
@@ -417,14 +417,14 @@ func TestWhoSharesRows(t *testing.T) {
 		refused  bool
 	}{
 		{"there is room", Auto, []int64{least, least}, "exact", control.Columns, false},
-		{"there is none", Auto, []int64{least * 3 / 4, least * 3 / 4}, "exact", control.Intervals, false},
+		{"there is none", Auto, []int64{least * 3 / 4, least * 3 / 4}, "exact", control.Strips, false},
 		{"not for shares either", Auto, []int64{least / 50, least / 50}, "exact", control.Columns, false},
 		{"nor where they are asked for", Intervals, []int64{least / 50, least / 50}, "exact", "", true},
-		{"asked for", Intervals, []int64{2 * least, least}, "exact", control.Intervals, false},
+		{"asked for", Intervals, []int64{2 * least, least}, "exact", control.Strips, false},
 		{"columns asked for", Columns, []int64{least / 2, least / 2}, "exact", control.Columns, false},
-		{"one is late", Auto, []int64{least * 2 / 5, least * 2 / 5, least * 3 / 4}, "exact", control.Intervals, false},
-		{"one is held and not needed", Intervals, []int64{2 * least, least, -least}, "exact", control.Intervals, false},
-		{"one is held and needed", Auto, []int64{least * 2 / 5, least * 2 / 5, -least * 3 / 4}, "exact", control.Intervals, false},
+		{"one is late", Auto, []int64{least * 2 / 5, least * 2 / 5, least * 3 / 4}, "exact", control.Strips, false},
+		{"one is held and not needed", Intervals, []int64{2 * least, least, -least}, "exact", control.Strips, false},
+		{"one is held and needed", Auto, []int64{least * 2 / 5, least * 2 / 5, -least * 3 / 4}, "exact", control.Strips, false},
 		{"rows settle", Auto, []int64{least * 3 / 4, least * 3 / 4}, "settled", control.Columns, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -459,7 +459,7 @@ func TestWhoSharesRows(t *testing.T) {
 			if err != nil || len(phases) < 2 || phases[0][0].Part != tc.part || phases[1][0].Part != control.Rows {
 				t.Fatalf("phases %v, %v", phases, err)
 			}
-			if tc.part == control.Intervals {
+			if tc.part == control.Strips {
 				gang := phases[0]
 				if len(gang) != members || gang[0].First != 0 || gang[0].Last != gang[1].First || gang[len(gang)-1].Last != packed.Strips(nodes) {
 					t.Errorf("gang %+v", gang)

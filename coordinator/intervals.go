@@ -75,7 +75,7 @@ func (j *Job) gang(ctx context.Context, rec *Record, s control.Stage, sum shards
 		return nil, nil
 	}
 	if tasks := j.Tasks.UnderWay(); len(tasks) > 0 && tasks[0].Stage == s {
-		if tasks[0].Part != control.Intervals {
+		if tasks[0].Part != control.Strips {
 			return nil, nil
 		}
 		return tasks, nil
@@ -149,7 +149,7 @@ func (j *Job) sharesOf(ctx context.Context, rec *Record, s control.Stage, sum sh
 	}
 	var tasks []control.Task
 	for w := range workers {
-		tasks = append(tasks, control.Task{Stage: s, Part: control.Intervals, First: borders[w], Last: borders[w+1], Needs: needs[w]})
+		tasks = append(tasks, control.Task{Stage: s, Part: control.Strips, First: borders[w], Last: borders[w+1], Needs: needs[w]})
 	}
 	j.Log.Info("workers share the rows of the graph", "stage", s, "workers", len(workers), "strips", borders)
 	return tasks, nil

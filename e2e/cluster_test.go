@@ -345,7 +345,7 @@ func (c *crew) lostIn(m mode) {
 	}
 	losses := c.losses()
 	for _, l := range losses {
-		if strings.Contains(l.Task, "/intervals/") {
+		if strings.Contains(l.Task, "/strips/") {
 			return
 		}
 	}

@@ -76,7 +76,7 @@ func TestIntervals(t *testing.T) {
 }
 
 // bytesOnTheWire sees in the report that workers have sent each other rows, where
-// nothing was done twice: as many bytes as package ring says: each row goes
+// nothing was done twice: as many bytes as package group/remote says: each row goes
 // to all workers but its own in each hop.
 func bytesOnTheWire(t *testing.T, dir string, workers float64, once bool) {
 	t.Helper()

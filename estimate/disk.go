@@ -8,7 +8,7 @@ import (
 
 	"ndls/internal/control"
 	"ndls/internal/mem"
-	"ndls/spmv"
+	"ndls/internal/packed"
 )
 
 // ErrDisk reports a run that does not fit the disk.
@@ -68,8 +68,8 @@ func CheckDisk(c Counts, p control.Plan, r control.Resources, workers int, held,
 		try(w.flag, w.plan, r)
 	}
 	narrow := r
-	narrow.BlockColumns = spmv.Granule
-	try(fmt.Sprintf("--block-columns %d", spmv.Granule), p, narrow)
+	narrow.BlockColumns = packed.PanelColumns
+	try(fmt.Sprintf("--block-columns %d", packed.PanelColumns), p, narrow)
 	fits = append(fits, "another --run or --scratch")
 	return fmt.Errorf("estimate: %s need %s (%d bytes), %s (%d bytes) are free; what needs less: %s: %w",
 		what, mem.Bytes(bytes), bytes, mem.Bytes(has), has, strings.Join(fits, ", "), ErrDisk)

@@ -5,10 +5,10 @@ import (
 
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/partition"
 	"ndls/shards"
 	"ndls/smooth"
-	"ndls/spmv"
 	"ndls/train"
 )
 
@@ -258,11 +258,9 @@ func valueBytes(half bool) int64 {
 	return 4
 }
 
-func granules(columns int) int { return (columns + spmv.Granule - 1) / spmv.Granule }
-
 // tileBytes is the size of the tiles of some columns.
 func tileBytes(rows int64, columns int, half bool) int64 {
-	return rows * int64(granules(columns)) * int64(shards.TileRowBytes(half))
+	return rows * int64(packed.Panels(columns)) * int64(shards.TileRowBytes(half))
 }
 
 // rowBytes is the size of smoothed rows as they are stored.
@@ -361,7 +359,7 @@ func (s *stage) predict() {
 	o, shape := s.trainOptions(), s.trainShape()
 	group, tiles := o.Runs, int64(0)
 	if s.plan.Smooth.Targets == control.AllTargets {
-		group = min(max(openTiles/granules(s.Classes), 1), o.Runs)
+		group = min(max(openTiles/packed.Panels(s.Classes), 1), o.Runs)
 		tiles = int64(o.Runs) * tileBytes(s.Nodes, s.Classes, false)
 	}
 	batch := int64(shards.BatchRows(s.Classes))

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"ndls/hops"
+	"ndls/internal/packed"
 	"ndls/lsi"
 	"ndls/partition"
 	"ndls/shards"
@@ -11,11 +12,11 @@ import (
 	"ndls/spmv"
 )
 
-// room is where column blocks of some columns have to fit, beside held bytes,
+// capacity is what column blocks of some columns have to fit, beside held bytes,
 // degrees and components.
-func (s *stage) room(columns int, held int64) hops.Room {
+func (s *stage) capacity(columns int, held int64) hops.Capacity {
 	free := s.budget() - held - s.graphBytes()
-	r := hops.Room{
+	r := hops.Capacity{
 		Nodes: s.part, Others: s.Nodes - s.part, Components: s.Components, Free: free,
 		Resident: s.workers == 1 && hops.Resident(s.stream(), free),
 		Threads:  s.threads, Precision: s.precision(), Columns: columns, Asked: s.res.BlockColumns,
@@ -42,8 +43,8 @@ func (s *stage) precision() spmv.Precision {
 }
 
 // fits records the memory of column blocks in r, beside held bytes. need is what
-// they take in a room; in one without space, that is the least.
-func (s *stage) fits(r hops.Room, held int64, need func(hops.Room) int64) {
+// they take with some capacity, and the least that they can take where that is none.
+func (s *stage) fits(r hops.Capacity, held int64, need func(hops.Capacity) int64) {
 	held += s.graphBytes()
 	peak := held + need(r)
 	if r.Resident {
@@ -65,7 +66,7 @@ func (s *stage) fits(r hops.Room, held int64, need func(hops.Room) int64) {
 }
 
 // streams adds passes: each reads all edges, unless they are in memory.
-func (s *stage) streams(r hops.Room, w hops.Work, l spmv.Layout) {
+func (s *stage) streams(r hops.Capacity, w hops.Work, l spmv.Layout) {
 	s.Passes += w.Passes
 	s.ColumnsPerPass = l.Columns
 	s.BytesRead = min(s.BytesRead+w.Read, hops.MostBytes)
@@ -75,9 +76,9 @@ func (s *stage) streams(r hops.Room, w hops.Work, l spmv.Layout) {
 		s.ScratchBytes += hops.ShrunkBytes(s.stream())
 	}
 	// Half as many bytes save a part of the time only: values are widened.
-	width := float64(l.Columns) / spmv.Granule * math.Sqrt(float64(l.Precision.Bytes())/4)
+	width := float64(l.Columns) / packed.PanelColumns * math.Sqrt(float64(l.Precision.Bytes())/4)
 	s.NetworkBytes += s.workers * int64(w.Passes) * l.Fetched(s.part, s.Nodes)
-	s.spilled = s.spilled || l.Place != spmv.Resident
+	s.spilled = s.spilled || l.Residency != spmv.Resident
 	seconds := float64(w.Passes) * 2 * float64(s.Edges) / float64(s.workers) / passedEdges / float64(s.threads) * math.Pow(max(width, 1), widthPower)
 	if r.Resident {
 		s.BytesRead += s.stream()
@@ -95,7 +96,7 @@ func (s *stage) lsi() {
 	width, norms := l.Probes, int64(0)
 	switch l.Mode {
 	case "influence-exact":
-		width = int(min(s.Nodes, math.MaxInt32-spmv.Granule))
+		width = int(min(s.Nodes, math.MaxInt32-packed.PanelColumns))
 	case "feature":
 		width = max(s.Features, 1)
 	}
@@ -119,8 +120,8 @@ func (s *stage) lsi() {
 // findLSI is one run of the LSI engine, beside held bytes.
 func (s *stage) findLSI(width int, epsilon float64, kmax int, held int64) {
 	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: s.settled(), Slack: s.plan.LSI.Slack}
-	r := s.room(width, held)
-	s.fits(r, held, func(r hops.Room) int64 {
+	r := s.capacity(width, held)
+	s.fits(r, held, func(r hops.Capacity) int64 {
 		_, need, _ := o.Plan(r)
 		return need
 	})
@@ -133,14 +134,14 @@ func (s *stage) findLSI(width int, epsilon float64, kmax int, held int64) {
 func (s *stage) columns(o smooth.Options, columns, last int, held int64, half bool) {
 	o.Settled = s.settled() && o.Rule.NodeDependent
 	o.Slack = s.plan.LSI.Slack
-	whole := granules(columns) * spmv.Granule
-	r := s.room(whole, held)
-	s.fits(r, held, func(r hops.Room) int64 {
+	whole := packed.Panels(columns) * packed.PanelColumns
+	r := s.capacity(whole, held)
+	s.fits(r, held, func(r hops.Capacity) int64 {
 		_, need, _ := o.Plan(r)
 		return need
 	})
 	o, _, _ = o.Plan(r)
-	outputs := (granules(o.Layout.Columns) + openTiles - 1) / openTiles
+	outputs := (packed.Panels(o.Layout.Columns) + openTiles - 1) / openTiles
 	s.streams(r, o.Work(s.part, whole, last, outputs), o.Layout)
 	reads := int64(1)
 	if o.Rule.Residual() {
@@ -153,14 +154,14 @@ func (s *stage) columns(o smooth.Options, columns, last int, held int64, half bo
 // columns once more.
 func (s *stage) checkSettled(o smooth.Options, last int, held, tiles int64) {
 	o.Settled = false
-	r := s.room(spmv.Granule, held)
+	r := s.capacity(packed.PanelColumns, held)
 	o, _, err := o.Plan(r)
 	if err != nil {
 		return // what has more columns does not fit either
 	}
 	s.readNodes(1) // the graph is opened again
 	s.readK()
-	w := o.Work(s.Nodes, spmv.Granule, last, 1)
+	w := o.Work(s.Nodes, packed.PanelColumns, last, 1)
 	columns, passes := s.ColumnsPerPass, s.Passes
 	s.streams(r, w, o.Layout)
 	s.ColumnsPerPass, s.Passes = columns, passes
@@ -183,7 +184,7 @@ func (s *stage) smoothLabels() {
 	if err != nil {
 		return // the plan is not valid
 	}
-	runs, per := s.labelRuns(), granules(s.Classes)*spmv.Granule
+	runs, per := s.labelRuns(), packed.Panels(s.Classes)*packed.PanelColumns
 	last := min(s.Hops, l.Kmax)
 	if l.Rule != "ndls" {
 		last = max(last-1, 0) // hop K is not counted

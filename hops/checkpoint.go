@@ -6,59 +6,44 @@ import (
 	"fmt"
 	"io"
 
+	"ndls/group"
 	"ndls/spmv"
 )
 
 var (
 	// ErrStopped reports that work ended between two hops because it was told to.
 	ErrStopped = errors.New("stopped between two hops")
-	// ErrState reports a state from which work cannot go on: it is damaged, of
-	// another version, or of something else.
-	ErrState = errors.New("no state to go on from")
+	// ErrState reports a state that cannot be resumed: it is damaged, of another
+	// version, or of other work.
+	ErrState = errors.New("this state cannot be resumed")
 )
 
-// Checkpoints say when the state of column blocks is saved, and which one work
-// goes on from. The zero value saves nothing and begins at the beginning.
+// Checkpoints say when the state of column blocks is saved, and which state work
+// resumes from. The zero value saves nothing and starts from hop 0.
 type Checkpoints struct {
-	// Identity stands for what decides on the rows and is not in the graph's
-	// sizes and the engine's options: edges, input columns, components.
+	// Identity is a digest of all that determines the rows, beside the graph's sizes
+	// and the engine's options: edges, input columns, components.
 	Identity string
-	// Due says, after each hop that another one follows, whether to save now.
+	// Due is asked after each hop but the last, and says whether to save now.
 	Due func() bool
-	// Stop says, at the same times, whether to save and end with ErrStopped.
+	// Stop is asked at the same times. If it returns true the state is saved and the
+	// work ends with ErrStopped.
 	Stop func() bool
-	// Save keeps what write writes, the state at that hop. Work waits for it, and
-	// ends with its error.
+	// Save stores what write writes, the state at that hop. The engine waits until
+	// Save returns, and ends with its error.
 	Save func(ctx context.Context, hop int, write func(io.Writer) error) error
 
 	// From is a state that Save was given, or nil.
 	From io.Reader
-	// Resumed, unless nil, is told the hop that From is of, or why work begins at
-	// the beginning all the same; that wraps ErrState where it is not an error of
-	// From itself.
+	// Resumed, if it is not nil, is called with the hop of From, or with the reason
+	// why work starts from hop 0 in spite of it. The reason wraps ErrState unless it is
+	// an error of reading From.
 	Resumed func(hop int, why error)
 }
 
-// After is called after each hop that another one follows.
-func (c Checkpoints) After(ctx context.Context, hop int, write func(io.Writer) error) error {
-	stop := c.Stop != nil && c.Stop()
-	if c.Save != nil && (stop || c.Due != nil && c.Due()) {
-		if err := c.Save(ctx, hop, write); err != nil {
-			return fmt.Errorf("hops: saving the state at hop %d: %w", hop, err)
-		}
-	}
-	if stop {
-		return fmt.Errorf("hops: hop %d: %w", hop, ErrStopped)
-	}
-	return nil
-}
-
-// After is [Checkpoints.After]; where the graph is shared out all workers save, and
-// stop, where one of them has to.
+// After saves and stops as c asks. An engine calls it after each hop but the last. All workers of the group
+// save if one of them has to, and all stop if one of them has to.
 func (g Graph) After(ctx context.Context, c Checkpoints, hop int, write func(io.Writer) error) error {
-	if g.Peers == nil {
-		return c.After(ctx, hop, write)
-	}
 	const save, stop = 1, 2
 	wish := 0
 	if c.Stop != nil && c.Stop() {
@@ -66,49 +51,55 @@ func (g Graph) After(ctx context.Context, c Checkpoints, hop int, write func(io.
 	} else if c.Due != nil && c.Due() {
 		wish = save
 	}
-	wish, err := g.Most(wish)
+	wish, err := group.Max(ctx, g.Group, wish)
 	if err != nil {
-		return fmt.Errorf("hops: hop %d: %w", hop, err)
+		return fmt.Errorf("hop %d: %w", hop, err)
 	}
-	c.Stop = func() bool { return wish == stop }
-	c.Due = func() bool { return wish == save }
-	return c.After(ctx, hop, write)
+	if c.Save != nil && wish >= save {
+		if err := c.Save(ctx, hop, write); err != nil {
+			return fmt.Errorf("saving the state at hop %d: %w", hop, err)
+		}
+	}
+	if wish == stop {
+		return fmt.Errorf("hop %d: %w", hop, ErrStopped)
+	}
+	return nil
 }
 
-// Begin lets header and then body take in c.From, if there is one, and says whether
-// they did. Header says what hop it is, and what else has to be the same where a
-// graph is shared out: there body is called, which may exchange values, if all
-// workers have states of the same place, and goes for nothing unless all of them
-// took theirs in. Where it did not everything has to be set up anew. The error is that
-// of the exchange.
-func (g Graph) Begin(c Checkpoints, header func(*StateReader) (place []int, err error), body func(*StateReader) error) (bool, error) {
+// Begin reads c.From, if that is not nil, and says whether all workers of the group
+// resume from their states. header returns the position of a state: first its hop, then
+// all else that must be the same for all workers. If every worker holds a state of the
+// same position, body loads it on all of them; body may exchange values. If any worker
+// cannot load its state, Begin returns false on all workers, and all start from hop 0:
+// what header and body did is then void. The error is that of the exchange.
+func (g Graph) Begin(ctx context.Context, c Checkpoints, header func(*StateReader) (position []int, err error), body func(*StateReader) error) (bool, error) {
 	var r *StateReader
-	var place []int
+	var position []int
 	var why error
 	if c.From != nil {
 		if r, why = NewStateReader(c.From); why == nil {
-			place, why = header(r)
+			position, why = header(r)
 		}
 		if why != nil {
-			place = nil
+			position = nil
 		}
 	}
-	taken, err := g.same(place)
+	taken, err := group.Same(ctx, g.Group, position)
 	if err == nil && taken {
 		if why = body(r); why != nil {
-			place = nil
+			position = nil
 		}
-		taken, err = g.same(place)
+		taken, err = group.Same(ctx, g.Group, position)
 	}
 	if err != nil {
-		return false, fmt.Errorf("hops: going on from states: %w", err)
+		return false, fmt.Errorf("resuming from states: %w", err)
 	}
 	if c.From != nil && c.Resumed != nil {
 		hop := 0
 		if taken {
-			hop = place[0]
+			hop = position[0]
 		} else if why == nil {
-			why = fmt.Errorf("hops: other workers have no state of the same hop: %w", ErrState)
+			why = fmt.Errorf("other workers have no state of the same hop: %w", ErrState)
 		}
 		c.Resumed(hop, why)
 	}
@@ -122,8 +113,8 @@ type Origin struct {
 	Nodes     int64  `json:"nodes"`
 	Edges     int64  `json:"edges"`
 	Precision string `json:"precision"`
-	// Row is the first row of a part, and All the rows of its graph; they are 0
-	// where all rows are here.
+	// Row is the first row of this worker, and All the number of rows of the graph.
+	// Both are 0 if this worker has all rows.
 	Row int64 `json:"row,omitempty"`
 	All int64 `json:"all,omitempty"`
 }
@@ -131,8 +122,8 @@ type Origin struct {
 // Origin is that of a state of an engine.
 func (g Graph) Origin(engine string, c Checkpoints, p spmv.Precision) Origin {
 	o := Origin{Engine: engine, Identity: c.Identity, Nodes: g.Source.NumNodes(), Edges: NumEdges(g.Source), Precision: p.String()}
-	if g.Peers != nil {
-		o.Row, _, o.All = g.Peers.Range()
+	if first, last, all := g.Group.Range(); last-first < all {
+		o.Row, o.All = first, all
 	}
 	return o
 }

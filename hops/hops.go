@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"ndls/group"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/stationary"
@@ -23,16 +24,16 @@ type Graph struct {
 	// does not stay in memory.
 	Threads int
 	Scratch string
-	// Filter gives the edges of src into the rows that keep names. nil never
-	// writes a stream anew.
+	// Filter gives the edges of src into the rows that keep names. If it is nil,
+	// streams are never rewritten.
 	Filter func(ctx context.Context, src packed.Source, keep func(row int64) bool) (Stream, error)
-	// Peers is set where other workers have the other rows: then Source (see
-	// [Slice]), Degree, State (see [Share]) and what the engines are given are of
-	// this worker's rows, numbered from the first of them, and Filter is nil.
-	Peers Peers
+	// Group has the workers that share the rows of the graph. Source (see [Slice]),
+	// Degree, State and what the engines are given are of this worker's rows,
+	// numbered from the first of them. If there are other workers, Filter is nil.
+	Group group.Group
 }
 
-// Stream is a source that gives its memory and disk space back.
+// Stream is a source that can release its memory and disk space.
 type Stream interface {
 	packed.Source
 	Close()
@@ -53,15 +54,12 @@ type Rows func(put func(rows []float32) error) error
 
 // NewBlock maps a column block of the graph.
 func (g Graph) NewBlock(l spmv.Layout) (*spmv.Block, error) {
-	if g.Peers != nil {
-		return spmv.NewShared(g.Budget, g.Kernel, g.Peers, l, g.Threads, g.Scratch)
-	}
-	return spmv.NewBlock(g.Budget, g.Kernel, g.Source.NumNodes(), l, g.Threads, g.Scratch)
+	return spmv.NewBlock(g.Budget, g.Kernel, g.Group, l, g.Threads, g.Scratch)
 }
 
 // Fill puts rows of X in the block as Z = D̃^(−r) X. Where mean is not nil it
 // becomes the stationary rows, which are subtracted.
-func (g Graph) Fill(b *spmv.Block, x Rows, mean *stationary.Mean) error {
+func (g Graph) Fill(ctx context.Context, b *spmv.Block, x Rows, mean *stationary.Mean) error {
 	stride := b.Layout().Columns
 	if err := b.Fill(func(put func([]float32) error) error {
 		first := int64(0)
@@ -73,7 +71,7 @@ func (g Graph) Fill(b *spmv.Block, x Rows, mean *stationary.Mean) error {
 	}); err != nil || mean == nil {
 		return err
 	}
-	if err := g.Chain(mean.Sums(), func() error {
+	if err := g.Group.OrderedSum(ctx, mean.Sums(), func() error {
 		return b.Visit(func(first int64, rows []float32) error {
 			mean.Add(first, rows)
 			return nil
@@ -88,8 +86,8 @@ func (g Graph) Fill(b *spmv.Block, x Rows, mean *stationary.Mean) error {
 // Stats says what hops took.
 type Stats struct {
 	Passes int
-	// EdgesStreamed counts directed edges, those read to write a stream anew
-	// included.
+	// EdgesStreamed counts directed edges, including those read to rewrite a
+	// stream.
 	EdgesStreamed int64
 	// Seconds is the time spent in passes.
 	Seconds float64
@@ -102,7 +100,7 @@ func (s *Stats) Add(t Stats) {
 	s.Seconds += t.Seconds
 }
 
-// Walk is a column block on its way.
+// Walk takes a column block from hop to hop.
 type Walk struct {
 	Stats
 	g       Graph
@@ -110,7 +108,7 @@ type Walk struct {
 	closure *Closure
 	pass    *spmv.Pass
 	edges   int64 // of the present stream
-	idle    int64 // edges streamed into rows that have settled, since it was written
+	idle    int64 // edges streamed into settled rows since the stream was written
 	shrunk  Stream
 	hop     int
 }
@@ -125,7 +123,7 @@ func (g Graph) pass(s packed.Source) *spmv.Pass {
 	return &spmv.Pass{Source: s, Degree: g.Degree, Kernel: g.Kernel}
 }
 
-// Close gives back what the walk holds beside the block.
+// Close releases what the walk holds beside the block.
 func (w *Walk) Close() {
 	if w.shrunk != nil {
 		w.shrunk.Close()
@@ -136,34 +134,34 @@ func (w *Walk) Close() {
 // Hop is the hop that the block's rows are of.
 func (w *Walk) Hop() int { return w.hop }
 
-// Next makes one hop and shows its rows to sink; left is how many hops may come,
-// this one included. It returns the edges streamed.
+// Next makes one hop and calls sink with its rows. left is the largest number of hops
+// that may still be made, including this one. It returns the number of edges streamed.
 func (w *Walk) Next(ctx context.Context, left int, sink spmv.Sink) (edges int64, err error) {
 	w.hop++
 	before := w.EdgesStreamed
 	if w.closure != nil {
 		if err := w.shrink(ctx, left); err != nil {
-			return 0, fmt.Errorf("hops: stream of hop %d: %w", w.hop, err)
+			return 0, fmt.Errorf("stream of hop %d: %w", w.hop, err)
 		}
 	}
 	start := time.Now()
-	edges, err = w.pass.Run(w.b, sink, w.closure.settle(w.hop))
+	edges, err = w.pass.Run(ctx, w.b, sink, w.closure.settle(w.hop))
 	w.Seconds += time.Since(start).Seconds()
 	w.EdgesStreamed += edges
 	if err != nil {
-		return 0, fmt.Errorf("hops: hop %d: %w", w.hop, err)
+		return 0, fmt.Errorf("hop %d: %w", w.hop, err)
 	}
 	w.Passes++
 	return w.EdgesStreamed - before, nil
 }
 
-// shrinkAt is the share of its edges to which a stream must have shrunk before it
-// is written anew.
+// shrinkAt is the largest share of its edges that a stream may retain to be worth
+// rewriting.
 const shrinkAt = 0.9
 
-// shrink writes the stream anew for the rows that are recomputed at this hop once
-// the edges that were streamed for nothing add up to those that writing reads, and
-// if the remaining hops save more than it reads and writes.
+// shrink rewrites the stream for the rows that are recomputed at this hop. It does so
+// once the edges that were streamed into settled rows are as many as rewriting reads,
+// and only if the remaining hops save more edges than rewriting reads and writes.
 func (w *Walk) shrink(ctx context.Context, left int) error {
 	if w.g.Filter == nil {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"ndls/group"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/stationary"
@@ -39,12 +40,13 @@ func start(t *testing.T, g testgraph.Graph, filter func(context.Context, packed.
 		t.Fatal(err)
 	}
 	comp, count := g.Components()
-	state, err := stationary.New(b, g.Degree(), comp, count, 0.5)
+	solo := group.Solo(int64(len(g.Adj)))
+	state, err := stationary.New(t.Context(), solo, b, stationary.Nodes{Degree: g.Degree(), Component: comp, Components: count}, 0.5)
 	if err != nil {
 		t.Fatal(err)
 	}
 	hg := Graph{
-		Source: g.Source(), Degree: g.Degree(), Kernel: kernel, State: state, Budget: b, Threads: 2, Scratch: t.TempDir(), Filter: filter,
+		Source: g.Source(), Degree: g.Degree(), Kernel: kernel, State: state, Budget: b, Threads: 2, Scratch: t.TempDir(), Filter: filter, Group: solo,
 	}
 	block, err := hg.NewBlock(spmv.Layout{Columns: 32})
 	if err != nil {
@@ -62,7 +64,7 @@ func start(t *testing.T, g testgraph.Graph, filter func(context.Context, packed.
 			t.Error("memory is not given back")
 		}
 	})
-	if err := hg.Fill(block, func(put func([]float32) error) error {
+	if err := hg.Fill(t.Context(), block, func(put func([]float32) error) error {
 		for i := range g.Adj {
 			row := make([]float32, 32)
 			for c := range row {
@@ -106,7 +108,7 @@ func rowsOf(t *testing.T, b *spmv.Block) (all []float32) {
 }
 
 // TestClosure follows a closure with the definition beside it: rows past F are the
-// row before times the granule's decay at F, others are those of a plain hop.
+// row before times the panel's decay at F, others are those of a plain hop.
 func TestClosure(t *testing.T) {
 	g := chain()
 	hg, block := start(t, g, nil)
@@ -120,24 +122,24 @@ func TestClosure(t *testing.T) {
 		}
 		got := rowsOf(t, block)
 		for i := range g.Adj {
-			for granule := range 2 {
-				at := i*32 + granule*16
+			for panel := range 2 {
+				at := i*32 + panel*16
 				want := make([]float64, 16)
 				for c := range want {
 					sum := float64(before[at+c])
 					for _, j := range g.Adj[i] {
-						sum += float64(before[int(j)*32+granule*16+c])
+						sum += float64(before[int(j)*32+panel*16+c])
 					}
 					want[c] = sum / float64(len(g.Adj[i])+1)
 					if hop > until(int64(i)) {
-						want[c] = decay[i][granule] * float64(before[at+c])
+						want[c] = decay[i][panel] * float64(before[at+c])
 					}
 					if d := math.Abs(want[c] - float64(got[at+c])); d > 2e-5*(1+math.Abs(want[c])) {
-						t.Fatalf("hop %d, row %d, column %d: %g, not %g", hop, i, granule*16+c, got[at+c], want[c])
+						t.Fatalf("hop %d, row %d, column %d: %g, not %g", hop, i, panel*16+c, got[at+c], want[c])
 					}
 				}
 				if hop == until(int64(i)) {
-					decay[i][granule] = min(1, norm(got[at:at+16])/norm(before[at:at+16]))
+					decay[i][panel] = min(1, norm(got[at:at+16])/norm(before[at:at+16]))
 				}
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"ndls/internal/mem"
+	"ndls/internal/seal"
 	"ndls/spmv"
 )
 
@@ -20,8 +21,6 @@ const (
 	frameBytes = 1 << 18
 	mostHeader = 1 << 20
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // StateWriter writes a state front to back.
 type StateWriter struct {
@@ -37,11 +36,11 @@ const frameHead = 8
 func NewStateWriter(w io.Writer, header any) (*StateWriter, error) {
 	raw, err := json.Marshal(header)
 	if err != nil {
-		return nil, fmt.Errorf("hops: header of a state: %w", err)
+		return nil, fmt.Errorf("header of a state: %w", err)
 	}
 	s := &StateWriter{w: w, frame: make([]byte, frameHead, frameHead+frameBytes)}
 	if _, err := w.Write(binary.LittleEndian.AppendUint32([]byte(stateMagic), stateVersion)); err != nil {
-		return nil, fmt.Errorf("hops: writing a state: %w", err)
+		return nil, fmt.Errorf("writing a state: %w", err)
 	}
 	if err := s.Put(binary.LittleEndian.AppendUint32(nil, uint32(len(raw)))); err != nil {
 		return nil, err
@@ -67,24 +66,24 @@ func (s *StateWriter) Put(p []byte) error {
 // flush writes the frame: its length, the checksum of all payload so far, and
 // the payload.
 func (s *StateWriter) flush() error {
-	s.sum = crc32.Update(s.sum, castagnoli, s.frame[frameHead:])
+	s.sum = crc32.Update(s.sum, seal.Castagnoli, s.frame[frameHead:])
 	binary.LittleEndian.PutUint32(s.frame, uint32(len(s.frame)-frameHead))
 	binary.LittleEndian.PutUint32(s.frame[4:], s.sum)
 	_, err := s.w.Write(s.frame)
 	s.frame = s.frame[:frameHead]
 	if err != nil {
-		return fmt.Errorf("hops: writing a state: %w", err)
+		return fmt.Errorf("writing a state: %w", err)
 	}
 	return nil
 }
 
-// Granules writes the first granules, one after the other, of rows of stride
-// bytes of which size are a granule's.
-func (s *StateWriter) Granules(rows []byte, stride, size, granules int) error {
+// Panels writes the first panels, one after the other, of rows of stride
+// bytes of which size are a panel's.
+func (s *StateWriter) Panels(rows []byte, stride, size, panels int) error {
 	if stride == size {
 		return s.Put(rows)
 	}
-	for g := range granules {
+	for g := range panels {
 		for at := g * size; at < len(rows); at += stride {
 			if err := s.Put(rows[at : at+size]); err != nil {
 				return err
@@ -94,14 +93,14 @@ func (s *StateWriter) Granules(rows []byte, stride, size, granules int) error {
 	return nil
 }
 
-// Block writes the first granules of a block, and their decays.
-func (s *StateWriter) Block(b *spmv.Block, c *Closure, granules int) error {
+// Block writes the first panels of a block, and their decays.
+func (s *StateWriter) Block(b *spmv.Block, c *Closure, panels int) error {
 	return b.Export(func(lo int64, rows spmv.Rows) error {
 		raw, stride, size := rows.Bytes()
-		if err := s.Granules(raw, stride, size, granules); err != nil || c == nil {
+		if err := s.Panels(raw, stride, size, panels); err != nil || c == nil {
 			return err
 		}
-		for g := range granules {
+		for g := range panels {
 			if err := s.Put(mem.AsBytes(c.Decays(g)[lo : lo+rows.Len()])); err != nil {
 				return err
 			}
@@ -139,10 +138,10 @@ func NewStateReader(r io.Reader) (*StateReader, error) {
 		return nil, err
 	}
 	if string(head[:len(stateMagic)]) != stateMagic {
-		return nil, fmt.Errorf("hops: not written by this program: %w", ErrState)
+		return nil, fmt.Errorf("not written by this program: %w", ErrState)
 	}
 	if v := binary.LittleEndian.Uint32(head[len(stateMagic):]); v != stateVersion {
-		return nil, fmt.Errorf("hops: format version %d, this program reads %d: %w", v, stateVersion, ErrState)
+		return nil, fmt.Errorf("format version %d, this program reads %d: %w", v, stateVersion, ErrState)
 	}
 	var size [4]byte
 	if err := s.Fill(size[:]); err != nil {
@@ -150,7 +149,7 @@ func NewStateReader(r io.Reader) (*StateReader, error) {
 	}
 	n := binary.LittleEndian.Uint32(size[:])
 	if n > mostHeader {
-		return nil, fmt.Errorf("hops: header of %d bytes: %w", n, ErrState)
+		return nil, fmt.Errorf("header of %d bytes: %w", n, ErrState)
 	}
 	s.header = make([]byte, n)
 	return s, s.Fill(s.header)
@@ -159,7 +158,7 @@ func NewStateReader(r io.Reader) (*StateReader, error) {
 // Header decodes the header.
 func (s *StateReader) Header(to any) error {
 	if err := json.Unmarshal(s.header, to); err != nil {
-		return fmt.Errorf("hops: header: %w: %w", err, ErrState)
+		return fmt.Errorf("header: %w: %w", err, ErrState)
 	}
 	return nil
 }
@@ -169,9 +168,9 @@ func (s *StateReader) full(p []byte) error {
 	_, err := io.ReadFull(s.r, p)
 	switch {
 	case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("hops: the state is cut off: %w", ErrState)
+		return fmt.Errorf("the state is cut off: %w", ErrState)
 	case err != nil:
-		return fmt.Errorf("hops: reading a state: %w", err)
+		return fmt.Errorf("reading a state: %w", err)
 	}
 	return nil
 }
@@ -179,7 +178,7 @@ func (s *StateReader) full(p []byte) error {
 // next reads a frame.
 func (s *StateReader) next() error {
 	if s.ended {
-		return fmt.Errorf("hops: the state ends early: %w", ErrState)
+		return fmt.Errorf("the state ends early: %w", ErrState)
 	}
 	head := s.buf[:frameHead]
 	if err := s.full(head); err != nil {
@@ -187,14 +186,14 @@ func (s *StateReader) next() error {
 	}
 	n, want := binary.LittleEndian.Uint32(head), binary.LittleEndian.Uint32(head[4:])
 	if n > frameBytes {
-		return fmt.Errorf("hops: frame of %d bytes: %w", n, ErrState)
+		return fmt.Errorf("frame of %d bytes: %w", n, ErrState)
 	}
 	s.left = s.buf[:n]
 	if err := s.full(s.left); err != nil {
 		return err
 	}
-	if s.sum = crc32.Update(s.sum, castagnoli, s.left); s.sum != want {
-		return fmt.Errorf("hops: checksum %08x, not %08x: %w", s.sum, want, ErrState)
+	if s.sum = crc32.Update(s.sum, seal.Castagnoli, s.left); s.sum != want {
+		return fmt.Errorf("checksum %08x, not %08x: %w", s.sum, want, ErrState)
 	}
 	s.ended = n == 0
 	return nil
@@ -236,9 +235,9 @@ func (s *StateReader) skip(n int64) error {
 	return nil
 }
 
-// Granules is what [StateWriter.Granules] wrote of held granules: those in
+// Panels is what [StateWriter.Panels] wrote of held panels: those in
 // [first, last) become the first of rows; others of rows become zero.
-func (s *StateReader) Granules(rows []byte, stride, size, held, first, last int) error {
+func (s *StateReader) Panels(rows []byte, stride, size, held, first, last int) error {
 	n := len(rows) / stride
 	if (last-first)*size < stride {
 		clear(rows)
@@ -262,12 +261,12 @@ func (s *StateReader) Granules(rows []byte, stride, size, held, first, last int)
 	return s.skip(int64(held-last) * int64(n*size))
 }
 
-// Block is what [StateWriter.Block] wrote of held granules: those in [first,
+// Block is what [StateWriter.Block] wrote of held panels: those in [first,
 // last) become the first of b and c; others of b become zero.
 func (s *StateReader) Block(b *spmv.Block, c *Closure, held, first, last int) error {
 	return b.Import(func(lo int64, rows spmv.Rows) error {
 		raw, stride, size := rows.Bytes()
-		if err := s.Granules(raw, stride, size, held, first, last); err != nil || c == nil {
+		if err := s.Panels(raw, stride, size, held, first, last); err != nil || c == nil {
 			return err
 		}
 		decays := 2 * rows.Len()
@@ -291,10 +290,10 @@ func (s *StateReader) End() error {
 		}
 	}
 	if !s.ended {
-		return fmt.Errorf("hops: the state is longer than its header says: %w", ErrState)
+		return fmt.Errorf("the state is longer than its header says: %w", ErrState)
 	}
 	if n, err := io.ReadFull(s.r, s.buf[:1]); n > 0 || err != io.EOF {
-		return fmt.Errorf("hops: bytes after the end of the state: %w", errors.Join(err, ErrState))
+		return fmt.Errorf("bytes after the end of the state: %w", errors.Join(err, ErrState))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"ndls/group"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/spmv"
@@ -82,6 +83,7 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // TestAfter saves when that is due, and once more when it stops.
 func TestAfter(t *testing.T) {
+	g := Graph{Group: group.Solo(1)}
 	due, stop, saves := false, false, 0
 	c := Checkpoints{
 		Due: func() bool { return due }, Stop: func() bool { return stop },
@@ -92,11 +94,11 @@ func TestAfter(t *testing.T) {
 		saves     int
 	}{{false, false, 0}, {true, false, 1}, {true, true, 2}, {false, true, 3}} {
 		due, stop = want.due, want.stop
-		if err := c.After(context.Background(), 1, nil); errors.Is(err, ErrStopped) != stop || saves != want.saves {
+		if err := g.After(t.Context(), c, 1, nil); errors.Is(err, ErrStopped) != stop || saves != want.saves {
 			t.Errorf("%+v: %d saves, error %v", want, saves, err)
 		}
 	}
-	if err := (Checkpoints{}).After(context.Background(), 1, nil); err != nil {
+	if err := g.After(t.Context(), Checkpoints{}, 1, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -115,7 +117,7 @@ func FuzzStateReader(f *testing.F) {
 		r, err := NewStateReader(bytes.NewReader(raw))
 		if err == nil {
 			var o Origin
-			err = errors.Join(r.Header(&o), r.Granules(make([]byte, 10*64), 64, 32, 3, 1, 2), r.End())
+			err = errors.Join(r.Header(&o), r.Panels(make([]byte, 10*64), 64, 32, 3, 1, 2), r.End())
 		}
 		if err != nil && !errors.Is(err, ErrState) {
 			t.Errorf("the reason is %v", err)
@@ -138,9 +140,9 @@ func BenchmarkState(b *testing.B) {
 		{Columns: 16},
 		{Columns: 32},
 		{Columns: 16, Precision: spmv.Float16},
-		{Columns: 16, Place: spmv.External, Window: packed.StripRows, Accumulators: 1},
+		{Columns: 16, Residency: spmv.External, Window: packed.StripRows, Accumulators: 1},
 	} {
-		block, err := spmv.NewBlock(budget, kernel, n, l, 1, b.TempDir())
+		block, err := spmv.NewBlock(budget, kernel, group.Solo(n), l, 1, b.TempDir())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -164,7 +166,7 @@ func BenchmarkState(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		name := fmt.Sprintf("%d columns/%s/%s", l.Columns, l.Precision, l.Place)
+		name := fmt.Sprintf("%d columns/%s/%s", l.Columns, l.Precision, l.Residency)
 		bytesEach := n * int64(l.Columns) * l.Precision.Bytes()
 		b.Run("write/"+name, func(b *testing.B) {
 			b.SetBytes(bytesEach)

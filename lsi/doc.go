@@ -35,19 +35,19 @@
 // # Format of the checkpoint
 //
 // A state as package hops describes it. The header has the window, the hop
-// of each granule's rows, which never rises from one to the next, and what was
+// of each panel's rows, which never rises from one to the next, and what was
 // measured. Then come
 //
 //	K         n uint16, 65535 where it is not known yet
-//	rows      and decays of the granules that have begun and are not at Kmax
-//	sums      n float64 for each hop that some granules have reached and others
+//	rows      and decays of the panels that have begun and are not at Kmax
+//	sums      n float64 for each hop that some panels have reached and others
 //	          have not: what the first of them add up to
 //
 // A state can be saved after any hop of any block, since all that a block leaves
-// is kept by granule. In the rest of a window blocks are cut where the hops of
-// granules differ; where they do not, an exact run begins a window of its own.
-// One with a single block needs 8·n bytes more than it planned for to go on from
-// the middle of a window of several; if they are not there, it begins anew.
+// is stored by panel. In the rest of a window blocks are cut where the hops of
+// panels differ; where they do not, an exact run begins a window of its own.
+// A run with a single block that resumes from the middle of a window of several needs
+// 8·n bytes more than it planned for; if they are not free, it starts from hop 0.
 //
 // # Memory
 //
@@ -61,7 +61,7 @@
 // # Determinism
 //
 // K depends on the graph, the probe and the options alone: not on the number of
-// blocks, threads, the kernel, where rows live, or from which states a run went on.
+// blocks, threads, the kernel, where rows live, or the states that a run resumed from.
 //
 // # Not supported
 //

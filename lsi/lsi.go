@@ -21,7 +21,7 @@ const capped = 1 << 15
 // MaxK is the largest Kmax a table can hold.
 const MaxK = capped - 1
 
-// Options say how to look for the LSI.
+// Options say how to find the LSI.
 type Options struct {
 	// Epsilon > 0 is the distance below which a node has settled, Kmax in [0,
 	// MaxK] the K of a node that never does.
@@ -33,7 +33,7 @@ type Options struct {
 	Slack   int
 	// Layout is how a column block is laid out. The result does not depend on it.
 	Layout spmv.Layout
-	// Checkpoints save the state of the run, and say what it goes on from.
+	// Checkpoints say when the state of the run is saved, and what it resumes from.
 	Checkpoints hops.Checkpoints
 }
 
@@ -51,8 +51,8 @@ func (t *Table) K(i int64) (k int, isCapped bool) {
 // Free returns the memory.
 func (t *Table) Free() { t.k.Free() }
 
-// Stats says what a run did. After a state from which it went on, hops.Stats are
-// of the rest; Hops and Contraction are of all.
+// Stats says what a run did. If the run resumed from a state, hops.Stats count only
+// what came after it; Hops and Contraction are of the whole.
 type Stats struct {
 	hops.Stats
 	// Hops is the largest number of hops any block needed, Blocks the number
@@ -74,14 +74,14 @@ func Run(ctx context.Context, g hops.Graph, probe Probe, o Options) (*Table, Sta
 		return nil, Stats{}, err
 	}
 	defer t.close()
-	resumed, err := g.Begin(o.Checkpoints, t.header, t.resume)
+	resumed, err := g.Begin(ctx, o.Checkpoints, t.header, t.resume)
 	if err != nil {
 		return nil, Stats{}, err
 	}
 	if !resumed {
 		t.begin()
 	}
-	if _, err = t.count(); err == nil {
+	if _, err = t.count(ctx); err == nil {
 		err = t.windows(ctx, probe)
 	}
 	t.endWalk()
@@ -100,10 +100,10 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 	meter := progress.Start(ctx, "lsi", int64(t.blocks)*int64(t.o.Kmax)*edges, "edges")
 	defer meter.Done()
 	for _, hop := range t.at {
-		meter.Add(int64(t.blocks) * int64(max(hop, 0)) * edges / int64(t.granules))
+		meter.Add(int64(t.blocks) * int64(max(hop, 0)) * edges / int64(t.panels))
 	}
 	for {
-		for t.first = 0; t.first < t.granules; t.first = t.last {
+		for t.first = 0; t.first < t.panels; t.first = t.last {
 			t.last = t.blockEnd(t.first)
 			if err := t.run(ctx, probe, meter); err != nil {
 				return err
@@ -121,7 +121,7 @@ type tracker struct {
 	g        hops.Graph
 	o        Options
 	n        int64
-	granules int // of the probe
+	panels   int // of the probe
 	blocks   int
 	columns  int
 	table    *Table
@@ -136,8 +136,8 @@ type tracker struct {
 	energy   float64   // of the hop before
 
 	from, to    int   // the window; what settled by from is known to all blocks
-	at          []int // hop of each granule's rows, -1 before the first
-	first, last int   // granules of the block
+	at          []int // hop of each panel's rows, -1 before the first
+	first, last int   // panels of the block
 	hop         int
 	held        [3]int // first, last and hop of the rows in memory
 	unsettled   atomic.Int64
@@ -147,19 +147,19 @@ type tracker struct {
 func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 	t := &tracker{g: g, o: o, n: g.Source.NumNodes(), table: &Table{}}
 	if !(o.Epsilon > 0) || o.Kmax < 0 || o.Kmax > MaxK || o.Slack < 0 {
-		return nil, fmt.Errorf("lsi: epsilon %g with kmax %d and slack %d: epsilon must be above 0, kmax in [0, %d], slack at least 0",
+		return nil, fmt.Errorf("epsilon %g with kmax %d and slack %d: epsilon must be above 0, kmax in [0, %d], slack at least 0",
 			o.Epsilon, o.Kmax, o.Slack, MaxK)
 	}
-	t.granules = (probe.Columns() + spmv.Granule - 1) / spmv.Granule
-	t.o.Layout.Columns = min(o.Layout.Columns, t.granules*spmv.Granule)
+	t.panels = packed.Panels(probe.Columns())
+	t.o.Layout.Columns = min(o.Layout.Columns, t.panels*packed.PanelColumns)
 	t.columns = t.o.Layout.Columns
-	if t.columns <= 0 || t.columns%spmv.Granule != 0 {
-		return nil, fmt.Errorf("lsi: %d columns a block is no multiple of %d", o.Layout.Columns, spmv.Granule)
+	if t.columns <= 0 || t.columns%packed.PanelColumns != 0 {
+		return nil, fmt.Errorf("%d columns a block is no multiple of %d", o.Layout.Columns, packed.PanelColumns)
 	}
-	t.blocks = hops.Blocks(t.granules*spmv.Granule, t.o.Layout)
+	t.blocks = hops.Blocks(t.panels*packed.PanelColumns, t.o.Layout)
 	t.stats.Blocks = t.blocks
 	t.energies = make([]float64, g.Source.Strips())
-	t.at = make([]int, t.granules)
+	t.at = make([]int, t.panels)
 	defer func() {
 		if err != nil {
 			t.close()
@@ -185,13 +185,13 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 // share prepares for several blocks.
 func (t *tracker) share() (err error) {
 	if t.partial == nil {
-		if t.partial, err = mem.Alloc[float64](t.g.Budget, padded(t.n), "partial distances"); err != nil {
+		if t.partial, err = mem.Alloc[float64](t.g.Budget, direct.RoundUp(t.n), "partial distances"); err != nil {
 			return err
 		}
 	}
 	if t.sums == nil {
 		if t.sums, err = direct.NewScratch(t.g.Scratch); err != nil {
-			return fmt.Errorf("lsi: scratch file: %w", err)
+			return fmt.Errorf("scratch file: %w", err)
 		}
 	}
 	if t.states == nil {
@@ -200,7 +200,7 @@ func (t *tracker) share() (err error) {
 	return err
 }
 
-// begin sets out from nothing.
+// begin starts from hop 0.
 func (t *tracker) begin() {
 	for i := range t.table.k.S {
 		t.table.k.S[i] = unsettled
@@ -223,13 +223,10 @@ func MemoryBytes(n, components int64, l spmv.Layout, blocks int, settled bool) i
 		bytes += hops.ClosureBytes(n, l.Columns)
 	}
 	if blocks > 1 {
-		bytes += 8 * padded(n)
+		bytes += 8 * direct.RoundUp(n)
 	}
 	return bytes + 4*direct.Align
 }
-
-// padded rounds a number of elements up to whole transfers of a scratch file.
-func padded(n int64) int64 { return (n + direct.Align - 1) / direct.Align * direct.Align }
 
 // unsettled marks a node whose K is not known yet.
 const unsettled = math.MaxUint16
@@ -259,19 +256,19 @@ func (t *tracker) endWalk() {
 	}
 }
 
-func (t *tracker) lastBlock() bool { return t.last == t.granules }
+func (t *tracker) lastBlock() bool { return t.last == t.panels }
 
-// blockEnd is where the block ends that begins with granule first: its granules
+// blockEnd is where the block ends that begins with panel first: its panels
 // are all at the same hop.
 func (t *tracker) blockEnd(first int) int {
 	last := first + 1
-	for last < t.granules && last-first < t.columns/spmv.Granule && t.at[last] == t.at[first] {
+	for last < t.panels && last-first < t.columns/packed.PanelColumns && t.at[last] == t.at[first] {
 		last++
 	}
 	return last
 }
 
-// window is the number of hops after which several blocks first compare notes.
+// window is the number of hops in the first window.
 const window = 8
 
 // windowEnd is the last hop of the window after hop from. Where every row is
@@ -304,7 +301,7 @@ func (t *tracker) until(i int64) int {
 // complete distances, and may end earlier.
 func (t *tracker) run(ctx context.Context, probe Probe, meter *progress.Meter) error {
 	if t.at[t.first] == t.to {
-		return nil // so was the state from which the run went on
+		return nil // the state that the run resumed from was there already
 	}
 	if err := t.start(ctx, probe); err != nil {
 		return err
@@ -339,7 +336,7 @@ func (t *tracker) run(ctx context.Context, probe Probe, meter *progress.Meter) e
 func (t *tracker) block() [3]int { return [3]int{t.first, t.last, t.at[t.first]} }
 
 // whole says whether the block has all columns.
-func (t *tracker) whole() bool { return t.last-t.first == t.granules }
+func (t *tracker) whole() bool { return t.last-t.first == t.panels }
 
 // start brings the block's rows to where they were left.
 func (t *tracker) start(ctx context.Context, probe Probe) error {
@@ -365,8 +362,8 @@ func (t *tracker) fill(ctx context.Context, probe Probe) error {
 		return err
 	}
 	defer mean.Free()
-	return t.g.Fill(t.rows, func(put func([]float32) error) error {
-		return probe.Rows(ctx, t.first*spmv.Granule, t.columns, put)
+	return t.g.Fill(ctx, t.rows, func(put func([]float32) error) error {
+		return probe.Rows(ctx, t.first*packed.PanelColumns, t.columns, put)
 	}, mean)
 }
 
@@ -387,7 +384,7 @@ func (t *tracker) step(ctx context.Context, meter *progress.Meter) (err error) {
 		edges, err := t.walk.Next(ctx, t.o.Kmax-t.hop+1, t.observe)
 		meter.Add(edges)
 		if err != nil {
-			return fmt.Errorf("lsi: columns from %d: %w", t.first*spmv.Granule, err)
+			return fmt.Errorf("columns from %d: %w", t.first*packed.PanelColumns, err)
 		}
 	}
 	if err := t.storePartial(); err != nil {
@@ -396,7 +393,7 @@ func (t *tracker) step(ctx context.Context, meter *progress.Meter) (err error) {
 	t.stats.Hops = max(t.stats.Hops, t.hop)
 	if t.lastBlock() {
 		before := t.energy
-		if t.energy, err = t.count(); err != nil {
+		if t.energy, err = t.count(ctx); err != nil {
 			return err
 		}
 		if before > 0 {
@@ -408,17 +405,17 @@ func (t *tracker) step(ctx context.Context, meter *progress.Meter) (err error) {
 
 // count adds up over all workers, in ascending order of row, the energies of this hop
 // and the nodes that have not settled.
-func (t *tracker) count() (float64, error) {
+func (t *tracker) count(ctx context.Context) (float64, error) {
 	const energy, left = 0, 1
 	var sums [2]float64
-	if err := t.g.Chain(sums[:], func() error {
+	if err := t.g.Group.OrderedSum(ctx, sums[:], func() error {
 		for _, e := range t.energies {
 			sums[energy] += e
 		}
 		sums[left] += float64(t.unsettled.Load())
 		return nil
 	}); err != nil {
-		return 0, fmt.Errorf("lsi: counting with other workers: %w", err)
+		return 0, fmt.Errorf("counting with other workers: %w", err)
 	}
 	t.left = sums[left]
 	return sums[energy], nil
@@ -497,7 +494,7 @@ func (t *tracker) storePartial() error {
 func (t *tracker) readSums(hop int) error {
 	raw := mem.AsBytes(t.partial.S)
 	if err := t.sums.ReadAt(raw, int64(hop-t.from)*int64(len(raw))); err != nil {
-		return fmt.Errorf("lsi: partial distances: %w", err)
+		return fmt.Errorf("partial distances: %w", err)
 	}
 	return nil
 }
@@ -505,7 +502,7 @@ func (t *tracker) readSums(hop int) error {
 func (t *tracker) writeSums(hop int) error {
 	raw := mem.AsBytes(t.partial.S)
 	if err := t.sums.WriteAt(raw, int64(hop-t.from)*int64(len(raw))); err != nil {
-		return fmt.Errorf("lsi: partial distances: %w", err)
+		return fmt.Errorf("partial distances: %w", err)
 	}
 	return nil
 }
@@ -518,7 +515,7 @@ var ErrBound = errors.New("the bound needs 0 < λ₂ < 1 and a positive ε")
 // in absolute value, degree1 is d̃_i, volume is Σ d̃.
 func Bound(lambda2, epsilon, degree1, volume float64) (float64, error) {
 	if !(lambda2 > 0 && lambda2 < 1 && epsilon > 0) {
-		return 0, fmt.Errorf("lsi: λ₂ = %g, ε = %g: %w", lambda2, epsilon, ErrBound)
+		return 0, fmt.Errorf("λ₂ = %g, ε = %g: %w", lambda2, epsilon, ErrBound)
 	}
 	return max(0, math.Log(epsilon*math.Sqrt(degree1/volume))/math.Log(lambda2)), nil
 }

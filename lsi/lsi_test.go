@@ -17,6 +17,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"pgregory.net/rapid"
 
+	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -34,7 +35,7 @@ type setup struct {
 	columns   int // of a block; 0 = all in one
 	settled   bool
 	slack     int
-	place     spmv.Place
+	place     spmv.Residency
 }
 
 func budget(t testing.TB) *mem.Budget {
@@ -53,19 +54,19 @@ func prepare(t testing.TB, g testgraph.Graph, s setup, b *mem.Budget) hops.Graph
 	if err != nil {
 		t.Fatal(err)
 	}
-	degree := g.Degree()
+	degree, solo := g.Degree(), group.Solo(int64(len(g.Adj)))
 	component, count := g.Components()
 	if !s.component {
 		component, count = nil, 1
 	}
-	state, err := stationary.New(b, degree, component, count, s.r)
+	state, err := stationary.New(t.Context(), solo, b, stationary.Nodes{Degree: degree, Component: component, Components: count}, s.r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(state.Free)
 	dir := t.TempDir()
 	return hops.Graph{
-		Source: g.Source(), Degree: degree, Kernel: k, State: state, Budget: b, Threads: max(s.threads, 1), Scratch: dir,
+		Source: g.Source(), Degree: degree, Kernel: k, State: state, Budget: b, Threads: max(s.threads, 1), Scratch: dir, Group: solo,
 		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool) (hops.Stream, error) {
 			return shards.FilterHops(ctx, src, keep, dir, b, 2)
 		},
@@ -73,8 +74,8 @@ func prepare(t testing.TB, g testgraph.Graph, s setup, b *mem.Budget) hops.Graph
 }
 
 // layout is one in that place; the small graphs of these tests have one strip.
-func layout(columns int, p spmv.Place) spmv.Layout {
-	return spmv.Layout{Columns: columns, Place: p, Window: packed.StripRows, Accumulators: 1}
+func layout(columns int, p spmv.Residency) spmv.Layout {
+	return spmv.Layout{Columns: columns, Residency: p, Window: packed.StripRows, Accumulators: 1}
 }
 
 func run(t testing.TB, g testgraph.Graph, s setup, probe Probe, epsilon float64, kmax int) (*Table, Stats) {
@@ -537,7 +538,7 @@ func distances(t testing.TB, g testgraph.Graph, r float64, component bool, kmax 
 		t.Fatal(err)
 	}
 	defer mean.Free()
-	if err := lg.Fill(rows, func(put func([]float32) error) error {
+	if err := lg.Fill(t.Context(), rows, func(put func([]float32) error) error {
 		return Identity(int64(n)).Rows(context.Background(), 0, columns, put)
 	}, mean); err != nil {
 		t.Fatal(err)
@@ -652,7 +653,7 @@ func TestBadOptions(t *testing.T) {
 		_, _, err := Run(context.Background(), prepare(t, g, setup{threads: 1}, b), Signs(1, ids(4), 64), o)
 		if err == nil {
 			t.Errorf("%s was accepted", name)
-		} else if !strings.HasPrefix(err.Error(), "lsi: ") {
+		} else if want := map[bool]string{true: "17 columns a block", false: "epsilon must be above 0"}[name == "odd columns"]; !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if b.Free() < before-8192 {

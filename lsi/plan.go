@@ -2,15 +2,17 @@ package lsi
 
 import (
 	"ndls/hops"
+	"ndls/internal/direct"
+	"ndls/internal/packed"
 	"ndls/spmv"
 )
 
-// Plan is o with the layout that fits r, in which Columns is the width of the
-// probe, and the memory that a run takes of r.Free. Where nothing fits, that is
+// Plan is o with the layout that fits c, in which Columns is the width of the
+// probe, and the memory that a run takes of c.Free. Where nothing fits, that is
 // the least one, and the error wraps mem.ErrBudget.
-func (o Options) Plan(r hops.Room) (Options, int64, error) {
-	l, need, err := r.Layout(func(l spmv.Layout) int64 {
-		return MemoryBytes(r.Nodes, r.Components, l, hops.Blocks(r.Columns, l), o.Settled) + hops.ReadBytes
+func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
+	l, need, err := c.Layout(func(l spmv.Layout) int64 {
+		return MemoryBytes(c.Nodes, c.Components, l, hops.Blocks(c.Columns, l), o.Settled) + hops.ReadBytes
 	})
 	o.Layout = l
 	return o, need, err
@@ -19,12 +21,12 @@ func (o Options) Plan(r hops.Room) (Options, int64, error) {
 // Work is what a run over n nodes with a probe of that width takes if the last
 // node settles after so many hops, or never where that is Kmax.
 func (o Options) Work(n int64, width, last int) (w hops.Work) {
-	t := tracker{o: o, n: n, columns: o.Layout.Columns, granules: (width + spmv.Granule - 1) / spmv.Granule, blocks: hops.Blocks(width, o.Layout)}
-	t.at = make([]int, t.granules)
+	t := tracker{o: o, n: n, columns: o.Layout.Columns, panels: packed.Panels(width), blocks: hops.Blocks(width, o.Layout)}
+	t.at = make([]int, t.panels)
 	last = min(last, o.Kmax)
 	sums, states := int64(0), int64(0)
 	for from, to := 0, t.windowEnd(0); ; from, to = to, t.windowEnd(to) {
-		for t.first = 0; t.first < t.granules; t.first = t.last {
+		for t.first = 0; t.first < t.panels; t.first = t.last {
 			t.last = t.blockEnd(t.first)
 			end := to
 			if t.lastBlock() {
@@ -34,10 +36,10 @@ func (o Options) Work(n int64, width, last int) (w hops.Work) {
 			if t.blocks > 1 && end == to && to < o.Kmax && !(t.lastBlock() && last == to) {
 				w.External(o.Layout, n, 1, 0)
 				w.Move(0, t.savedBytes())
-				states = max(states, int64(t.last)*t.granuleBytes())
+				states = max(states, int64(t.last)*t.panelBytes())
 			}
 		}
-		sums = max(sums, int64(to-from+1)*8*padded(n))
+		sums = max(sums, int64(to-from+1)*8*direct.RoundUp(n))
 		if last <= to {
 			break
 		}
@@ -65,18 +67,18 @@ func (t *tracker) addWindow(w *hops.Work, from, end int) {
 	}
 	w.Pass(l, t.n, end-from)
 	if t.first > 0 {
-		w.Move(seen*8*padded(t.n), 0)
+		w.Move(seen*8*direct.RoundUp(t.n), 0)
 	}
 	if !t.lastBlock() {
-		w.Move(0, seen*8*padded(t.n))
+		w.Move(0, seen*8*direct.RoundUp(t.n))
 	}
 }
 
 // savedBytes is what the block takes between two windows.
-func (t *tracker) savedBytes() int64 { return int64(t.last-t.first) * t.granuleBytes() }
+func (t *tracker) savedBytes() int64 { return int64(t.last-t.first) * t.panelBytes() }
 
-func (t *tracker) granuleBytes() int64 {
-	bytes := t.n * spmv.Granule * t.o.Layout.Precision.Bytes()
+func (t *tracker) panelBytes() int64 {
+	bytes := t.n * packed.PanelColumns * t.o.Layout.Precision.Bytes()
 	if t.o.Settled {
 		bytes += hops.DecayBytes(t.n)
 	}

@@ -8,6 +8,7 @@ import (
 	"ndls/hops"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/testgraph"
 	"ndls/spmv"
 )
@@ -16,7 +17,7 @@ import (
 func TestWorkIsDone(t *testing.T) {
 	const n, width, kmax = 8192, 48, 40
 	g := testgraph.Random(n, 3*n, 7)
-	for _, place := range []spmv.Place{spmv.Resident, spmv.Spilled, spmv.External} {
+	for _, place := range []spmv.Residency{spmv.Resident, spmv.Spilled, spmv.External} {
 		for _, columns := range []int{16, 48} {
 			for _, epsilon := range []float64{0.3, 0.08, 1e-9} {
 				t.Run(fmt.Sprintf("%s/%d columns/epsilon %g", place, columns, epsilon), func(t *testing.T) {
@@ -45,23 +46,23 @@ func largest(table *Table) (most int) {
 
 // TestPlanFits lays blocks out in less and less memory.
 func TestPlanFits(t *testing.T) {
-	r := hops.Room{Nodes: 1 << 20, Components: 3, Threads: 2, Columns: 64}
+	r := hops.Capacity{Nodes: 1 << 20, Components: 3, Threads: 2, Columns: 64}
 	o, least, err := Options{}.Plan(r)
-	if !errors.Is(err, mem.ErrBudget) || o.Layout.Columns != spmv.Granule || o.Layout.Place != spmv.External {
+	if !errors.Is(err, mem.ErrBudget) || o.Layout.Columns != packed.PanelColumns || o.Layout.Residency != spmv.External {
 		t.Fatalf("without memory: %+v, error %v", o.Layout, err)
 	}
-	before := spmv.Layout{Place: spmv.External}
+	before := spmv.Layout{Residency: spmv.External}
 	for r.Free = least; r.Free < 2<<30; r.Free += 16 << 20 {
 		o, need, err := Options{}.Plan(r)
 		if err != nil || need > r.Free {
 			t.Fatalf("%d bytes: needs %d, error %v", r.Free, need, err)
 		}
-		if o.Layout.Place > before.Place {
-			t.Errorf("%d bytes: %s after %s", r.Free, o.Layout.Place, before.Place)
+		if o.Layout.Residency > before.Residency {
+			t.Errorf("%d bytes: %s after %s", r.Free, o.Layout.Residency, before.Residency)
 		}
 		before = o.Layout
 	}
-	if before.Place != spmv.Resident || before.Columns != 64 {
+	if before.Residency != spmv.Resident || before.Columns != 64 {
 		t.Errorf("with 2 GiB: %+v", before)
 	}
 }

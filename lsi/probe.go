@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/rng"
-	"ndls/spmv"
 )
 
 // Probe is the matrix P, n × Columns, that is propagated in place of the
@@ -155,7 +155,7 @@ type featureSketch struct {
 func (f *featureSketch) Columns() int { return f.width }
 
 func (f *featureSketch) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
-	width := (f.columns.Width() + spmv.Granule - 1) / spmv.Granule * spmv.Granule
+	width := packed.Panels(f.columns.Width()) * packed.PanelColumns
 	cols := min(columns, f.width-first)
 	scale := float32(1 / math.Sqrt(float64(f.width)))
 	signs := make([]float32, width*columns)
@@ -196,7 +196,7 @@ func L1Norms(ctx context.Context, c Columns, n int64, b *mem.Budget) (*mem.Array
 	if err != nil {
 		return nil, err
 	}
-	width := (c.Width() + spmv.Granule - 1) / spmv.Granule * spmv.Granule
+	width := packed.Panels(c.Width()) * packed.PanelColumns
 	at := 0
 	err = c.Rows(ctx, 0, width, func(rows []float32) error {
 		for ; len(rows) > 0; rows = rows[width:] {

@@ -10,20 +10,19 @@ import (
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
-	"ndls/spmv"
 )
 
-// question is what a table answers.
+// question is all that determines a table.
 type question struct {
 	hops.Origin
-	Epsilon  float64 `json:"epsilon"`
-	Kmax     int     `json:"kmax"`
-	Settled  bool    `json:"settled"`
-	Slack    int     `json:"slack"`
-	Granules int     `json:"granules"`
+	Epsilon float64 `json:"epsilon"`
+	Kmax    int     `json:"kmax"`
+	Settled bool    `json:"settled"`
+	Slack   int     `json:"slack"`
+	Panels  int     `json:"granules"`
 }
 
-// state is the header of a state: the window, how far each granule is in it, and
+// state is the header of a state: the window, how far each panel is in it, and
 // what has been measured.
 type state struct {
 	Question question `json:"question"`
@@ -39,18 +38,18 @@ type state struct {
 func (t *tracker) question() question {
 	return question{
 		t.g.Origin("lsi", t.o.Checkpoints, t.o.Layout.Precision),
-		t.o.Epsilon, t.o.Kmax, t.o.Settled, t.o.Slack, t.granules,
+		t.o.Epsilon, t.o.Kmax, t.o.Settled, t.o.Slack, t.panels,
 	}
 }
 
-// reached is how many granules, which are the first, have been seen at that hop.
+// reached is how many panels, which are the first, have been seen at that hop.
 func (t *tracker) reached(hop int) int {
 	return sortedEnd(t.at, func(at int) bool { return at >= hop })
 }
 
-// kept are the granules whose rows are in a state: others have not begun, or are
-// not needed again.
-func (t *tracker) kept() (first, last int) {
+// stored are the panels whose rows are in a state: others have not begun, or are not
+// needed again.
+func (t *tracker) stored() (first, last int) {
 	return sortedEnd(t.at, func(at int) bool { return at >= t.o.Kmax }), t.reached(0)
 }
 
@@ -65,10 +64,10 @@ func sortedEnd(at []int, so func(hop int) bool) int {
 // partly says whether some blocks, but not all, have added to the sums of a hop.
 func (t *tracker) partly(hop int) bool {
 	r := t.reached(hop)
-	return 0 < r && r < t.granules
+	return 0 < r && r < t.panels
 }
 
-// save writes K, the rows and decays of all blocks that are kept, and the partial
+// save writes K, the rows and decays of the stored panels, and the partial
 // sums of the window.
 func (t *tracker) save(w io.Writer) error {
 	out, err := hops.NewStateWriter(w, state{
@@ -81,7 +80,7 @@ func (t *tracker) save(w io.Writer) error {
 		return err
 	}
 	if t.whole() {
-		err = out.Block(t.rows, t.closure, t.granules)
+		err = out.Block(t.rows, t.closure, t.panels)
 	} else if err = t.states.save(t); err == nil {
 		err = t.states.write(out, t)
 	}
@@ -102,8 +101,9 @@ func (t *tracker) save(w io.Writer) error {
 	return out.Close()
 }
 
-// header reads where a state is: its hop, the window, and the hops of all granules.
-func (t *tracker) header(r *hops.StateReader) (place []int, err error) {
+// header reads the position of a state: its hop, the window, and the hops of all
+// panels.
+func (t *tracker) header(r *hops.StateReader) (position []int, err error) {
 	var s state
 	if err := r.Header(&s); err != nil {
 		return nil, err
@@ -116,18 +116,18 @@ func (t *tracker) header(r *hops.StateReader) (place []int, err error) {
 	return append([]int{s.At[0], s.From, s.To}, s.At...), nil
 }
 
-// resume goes on from a state, whatever blocks wrote it.
+// resume loads a state, whatever the width of the blocks that wrote it.
 func (t *tracker) resume(r *hops.StateReader) error {
 	if err := t.readTable(r); err != nil {
 		return err
 	}
 	hop := t.at[0]
-	even := hop == t.at[t.granules-1]
+	even := hop == t.at[t.panels-1]
 	if even && t.blocks == 1 {
-		if err := r.Block(t.rows, t.closure, t.granules, 0, t.granules); err != nil {
+		if err := r.Block(t.rows, t.closure, t.panels, 0, t.panels); err != nil {
 			return err
 		}
-		t.held, t.walk = [3]int{0, t.granules, hop}, t.g.Walk(t.rows, hop, t.closure)
+		t.held, t.walk = [3]int{0, t.panels, hop}, t.g.Walk(t.rows, hop, t.closure)
 	} else if err := t.share(); err != nil {
 		return err
 	} else if err := t.states.read(r, t); err != nil {
@@ -150,12 +150,12 @@ func (t *tracker) resume(r *hops.StateReader) error {
 	return r.End()
 }
 
-// check says why a state is none of this run.
+// check returns why a state is not one of this run, or nil.
 func (t *tracker) check(s state) error {
 	if want := t.question(); s.Question != want {
-		return fmt.Errorf("lsi: a state of %+v, not of %+v: %w", s.Question, want, hops.ErrState)
+		return fmt.Errorf("a state of %+v, not of %+v: %w", s.Question, want, hops.ErrState)
 	}
-	good := 0 <= s.From && s.From <= s.To && s.To <= t.o.Kmax && len(s.At) == t.granules &&
+	good := 0 <= s.From && s.From <= s.To && s.To <= t.o.Kmax && len(s.At) == t.panels &&
 		(!t.o.Settled || s.From%window == 0 && s.To == t.windowEnd(s.From))
 	most := s.To
 	for _, hop := range s.At {
@@ -163,7 +163,7 @@ func (t *tracker) check(s state) error {
 		most = hop
 	}
 	if !good || s.At[0] < 1 {
-		return fmt.Errorf("lsi: granules at hops %v of the window from %d to %d: %w", s.At, s.From, s.To, hops.ErrState)
+		return fmt.Errorf("panels at hops %v of the window from %d to %d: %w", s.At, s.From, s.To, hops.ErrState)
 	}
 	return nil
 }
@@ -178,26 +178,26 @@ func (t *tracker) readTable(r *hops.StateReader) error {
 		if k == unsettled {
 			left++
 		} else if int(k) > t.o.Kmax {
-			return fmt.Errorf("lsi: K of node %d is %d: %w", i, k, hops.ErrState)
+			return fmt.Errorf("K of node %d is %d: %w", i, k, hops.ErrState)
 		}
 	}
 	t.unsettled.Store(left)
 	return nil
 }
 
-// states keeps rows and decays of all granules in a scratch file, each granule
+// states keeps rows and decays of all panels in a scratch file, each panel
 // on its own: they can be taken up by blocks of any width.
 type states struct {
 	f            *direct.Scratch
-	rows, decays int64 // bytes of a granule
+	rows, decays int64 // bytes of a panel
 }
 
 func newStates(t *tracker) (*states, error) {
 	f, err := direct.NewScratch(t.g.Scratch)
 	if err != nil {
-		return nil, fmt.Errorf("lsi: scratch file: %w", err)
+		return nil, fmt.Errorf("scratch file: %w", err)
 	}
-	s := &states{f: f, rows: t.rows.GranuleBytes()}
+	s := &states{f: f, rows: t.rows.PanelBytes()}
 	if t.o.Settled {
 		s.decays = hops.DecayBytes(t.n)
 	}
@@ -213,34 +213,34 @@ func (s *states) close() {
 func (s *states) rowsAt(g int) int64 { return int64(g) * s.rows }
 
 func (s *states) decaysAt(t *tracker, g int) int64 {
-	return int64(t.granules)*s.rows + int64(g)*s.decays
+	return int64(t.panels)*s.rows + int64(g)*s.decays
 }
 
-// save keeps the block in memory.
+// save writes the block to the scratch file.
 func (s *states) save(t *tracker) error {
 	err := t.rows.Save(s.f, s.rowsAt(t.first), t.last-t.first)
 	for g := t.first; g < t.last && s.decays > 0 && err == nil; g++ {
 		err = s.f.WriteAt(mem.AsBytes(t.closure.Decays(g-t.first)), s.decaysAt(t, g))
 	}
 	if err != nil {
-		return fmt.Errorf("lsi: rows at hop %d: %w", t.hop, err)
+		return fmt.Errorf("rows at hop %d: %w", t.hop, err)
 	}
 	return nil
 }
 
-// load brings the block back.
+// load reads the block from the scratch file.
 func (s *states) load(t *tracker) error {
 	err := t.rows.Load(s.f, s.rowsAt(t.first), t.last-t.first)
 	for g := t.first; g < t.last && s.decays > 0 && err == nil; g++ {
 		err = s.f.ReadAt(mem.AsBytes(t.closure.Decays(g-t.first)), s.decaysAt(t, g))
 	}
 	if err != nil {
-		return fmt.Errorf("lsi: rows at hop %d: %w", t.hop, err)
+		return fmt.Errorf("rows at hop %d: %w", t.hop, err)
 	}
 	return nil
 }
 
-// write writes the granules that are kept as [hops.StateWriter.Block] does.
+// write writes the stored panels as [hops.StateWriter.Block] does.
 func (s *states) write(out *hops.StateWriter, t *tracker) error {
 	return s.parts(t, func(page []byte, size, at int64) error {
 		if err := s.f.ReadAt(page, at); err != nil {
@@ -260,15 +260,14 @@ func (s *states) read(r *hops.StateReader, t *tracker) error {
 	})
 }
 
-// parts goes through the parts of the granules that are kept, in the order of the
-// format: size bytes at some place of the file, and a page for them.
+// parts calls move for the parts of the stored panels, in the order of the format: with
+// their size, their offset in the scratch file, and a page for them.
 func (s *states) parts(t *tracker, move func(page []byte, size, at int64) error) error {
-	element := spmv.Granule * t.o.Layout.Precision.Bytes()
-	first, last := t.kept()
+	element := packed.PanelColumns * t.o.Layout.Precision.Bytes()
+	first, last := t.stored()
 	buf := direct.AlignedBytes(int(min(packed.StripRows*element, s.rows)))
 	part := func(bytes, at int64) error {
-		whole := (bytes + direct.Align - 1) / direct.Align * direct.Align
-		return move(buf[:whole], bytes, at)
+		return move(buf[:direct.RoundUp(bytes)], bytes, at)
 	}
 	for lo := int64(0); lo < t.n; lo += packed.StripRows {
 		n := min(packed.StripRows, t.n-lo)

@@ -283,7 +283,7 @@ func readHops(t rapid.TB, cat *catalog.Catalog) [][2]uint32 {
 	defer stream.Close()
 	var edges [][2]uint32
 	for strip := range stream.Strips() {
-		frames, err := stream.Open(strip, 0, uint32(stream.NumNodes()))
+		frames, err := stream.Open(context.Background(), strip, 0, uint32(stream.NumNodes()))
 		must(t, err)
 		for {
 			frame, err := frames.Next()

@@ -31,14 +31,14 @@ func FilterHops(ctx context.Context, src packed.Source, keep func(dst int64) boo
 	if err := f.run(threads); err != nil {
 		return nil, errors.Join(fmt.Errorf("shards: filter the hop stream: %w", err), scratch.Close())
 	}
-	s, err := NewHopStream(ctx, f.file())
+	s, err := NewHopStream(f.file())
 	if err != nil {
 		return nil, errors.Join(err, scratch.Close())
 	}
 	if max(s.Bytes(), packed.Align) > b.Free()/filterShare {
 		return s, nil
 	}
-	if err := s.Load(b); err != nil {
+	if err := s.Load(ctx, b); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (f *filter) work() error {
 }
 
 func (f *filter) strip(enc *packed.Encoder, strip int, kept *[packed.StripRows]bool) (err error) {
-	frames, err := f.src.Open(strip, 0, uint32(f.src.NumNodes()))
+	frames, err := f.src.Open(f.ctx, strip, 0, uint32(f.src.NumNodes()))
 	if err != nil {
 		return err
 	}

@@ -478,7 +478,6 @@ func (r *diskFrames) Close() error {
 // HopStream is the whole graph's edges as packed.Source, read from the hop
 // streams of all intervals, or from memory once they are resident.
 type HopStream struct {
-	ctx      context.Context
 	files    []*HopFile
 	first    []int // first strip of each file, then the end
 	nodes    int64
@@ -486,7 +485,6 @@ type HopStream struct {
 }
 
 // OpenHopStream opens the hop stream of every interval the catalogue holds.
-// ctx ends the reads of later passes too, until [HopStream.Use].
 func OpenHopStream(ctx context.Context, c *catalog.Catalog) (*HopStream, error) {
 	var files []*HopFile
 	fail := func(err error) (*HopStream, error) {
@@ -507,7 +505,7 @@ func OpenHopStream(ctx context.Context, c *catalog.Catalog) (*HopStream, error) 
 		}
 		files = append(files, f)
 	}
-	s, err := NewHopStream(ctx, files...)
+	s, err := NewHopStream(files...)
 	if err != nil {
 		return fail(err)
 	}
@@ -516,8 +514,8 @@ func OpenHopStream(ctx context.Context, c *catalog.Catalog) (*HopStream, error) 
 
 // NewHopStream joins the hop streams of all intervals of a graph, in order. The
 // stream closes them.
-func NewHopStream(ctx context.Context, files ...*HopFile) (*HopStream, error) {
-	s := &HopStream{ctx: ctx, files: files, first: []int{0}}
+func NewHopStream(files ...*HopFile) (*HopStream, error) {
+	s := &HopStream{files: files, first: []int{0}}
 	rows := int64(0)
 	for i, f := range files {
 		if f.meta.Lo != rows {
@@ -532,9 +530,6 @@ func NewHopStream(ctx context.Context, files ...*HopFile) (*HopStream, error) {
 	return s, nil
 }
 
-// Use makes ctx the one that ends the reads of later passes.
-func (s *HopStream) Use(ctx context.Context) { s.ctx = ctx }
-
 // Bytes is what the frames take up on disk, or in memory once resident.
 func (s *HopStream) Bytes() int64 {
 	var n int64
@@ -546,14 +541,14 @@ func (s *HopStream) Bytes() int64 {
 
 // Load reads all frames into memory charged to b, so that later passes do no
 // I/O.
-func (s *HopStream) Load(b *mem.Budget) error {
+func (s *HopStream) Load(ctx context.Context, b *mem.Budget) error {
 	a, err := mem.Alloc[byte](b, s.Bytes(), "resident hop stream")
 	if err != nil {
 		return err
 	}
 	rest := a.S
 	for _, f := range s.files {
-		if err := f.load(s.ctx, rest[:f.bytes]); err != nil {
+		if err := f.load(ctx, rest[:f.bytes]); err != nil {
 			a.Free()
 			return err
 		}
@@ -618,9 +613,9 @@ func (s *HopStream) NumEdges() int64 {
 }
 
 // Open implements packed.Source.
-func (s *HopStream) Open(strip int, lo, hi uint32) (packed.Frames, error) {
+func (s *HopStream) Open(ctx context.Context, strip int, lo, hi uint32) (packed.Frames, error) {
 	f, i := s.find(strip)
-	return f.open(s.ctx, i, lo, hi), nil
+	return f.open(ctx, i, lo, hi), nil
 }
 
 // Close closes the files and frees the memory. Passes must have ended.

@@ -100,10 +100,10 @@ func byStrip(src, dst []uint32) {
 
 // readWindow reads the edges whose source is in [lo, hi) and compares their
 // number with what the stream says.
-func readWindow(s *HopStream, lo, hi uint32) (src, dst []uint32, err error) {
+func readWindow(ctx context.Context, s *HopStream, lo, hi uint32) (src, dst []uint32, err error) {
 	for strip := range s.Strips() {
 		before := len(src)
-		f, err := s.Open(strip, lo, hi)
+		f, err := s.Open(ctx, strip, lo, hi)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -130,8 +130,8 @@ func readWindow(s *HopStream, lo, hi uint32) (src, dst []uint32, err error) {
 	return src, dst, nil
 }
 
-func readAll(s *HopStream) (src, dst []uint32, err error) {
-	return readWindow(s, 0, uint32(s.NumNodes()))
+func readAll(ctx context.Context, s *HopStream) (src, dst []uint32, err error) {
+	return readWindow(ctx, s, 0, uint32(s.NumNodes()))
 }
 
 func TestHopStreamRoundTrip(t *testing.T) {
@@ -157,11 +157,11 @@ func TestHopStreamRoundTrip(t *testing.T) {
 			}
 			for pass := range 3 {
 				if pass == 2 {
-					if err := s.Load(b); err != nil {
+					if err := s.Load(t.Context(), b); err != nil {
 						t.Fatal(err)
 					}
 				}
-				gotSrc, gotDst, err := readAll(s)
+				gotSrc, gotDst, err := readAll(t.Context(), s)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -183,7 +183,7 @@ func denseHops(t testing.TB) (s *HopStream, src, dst []uint32) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err = NewHopStream(context.Background(), h); err != nil {
+	if s, err = NewHopStream(h); err != nil {
 		t.Fatal(err)
 	}
 	byStrip(src, dst)
@@ -211,7 +211,7 @@ func TestHopStreamWindows(t *testing.T) {
 					wantSrc, wantDst = append(wantSrc, u), append(wantDst, dst[i])
 				}
 			}
-			gotSrc, gotDst, err := readWindow(s, w[0], w[1])
+			gotSrc, gotDst, err := readWindow(t.Context(), s, w[0], w[1])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -220,7 +220,7 @@ func TestHopStreamWindows(t *testing.T) {
 			}
 		}
 		if pass == 0 {
-			if err := s.Load(b); err != nil {
+			if err := s.Load(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -251,12 +251,12 @@ func TestHopStreamReadError(t *testing.T) {
 	whole := h.r
 	for _, f := range h.frames {
 		h.r = failing{whole, int64(f.page) * packed.Align}
-		if _, _, err := readAll(s); !errors.Is(err, errRead) {
+		if _, _, err := readAll(t.Context(), s); !errors.Is(err, errRead) {
 			t.Fatalf("a read that fails at page %d gives %v", f.page, err)
 		}
 	}
 	h.r = failing{whole, 0}
-	f, err := s.Open(0, 0, uint32(s.NumNodes()))
+	f, err := s.Open(t.Context(), 0, 0, uint32(s.NumNodes()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +335,7 @@ func TestFilterHops(t *testing.T) {
 						wantSrc, wantDst = append(wantSrc, src[i]), append(wantDst, d)
 					}
 				}
-				gotSrc, gotDst, err := readAll(f)
+				gotSrc, gotDst, err := readAll(t.Context(), f)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -369,8 +369,7 @@ func TestFilterHopsFails(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	s.ctx = ctx
-	if _, err := FilterHops(context.Background(), s, all, t.TempDir(), b, 2); !errors.Is(err, context.Canceled) {
+	if _, err := FilterHops(ctx, s, all, t.TempDir(), b, 2); !errors.Is(err, context.Canceled) {
 		t.Errorf("a source that fails gives %v", err)
 	}
 }
@@ -378,13 +377,13 @@ func TestFilterHopsFails(t *testing.T) {
 // TestHopStreamReadsStopEarly closes readers in the middle and cancels.
 func TestHopStreamReadsStopEarly(t *testing.T) {
 	c, _, _ := commitHops(t, storage.NewMem(), packed.BlockRows)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	s, err := OpenHopStream(ctx, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	f, err := s.Open(0, 0, uint32(s.NumNodes()))
+	f, err := s.Open(t.Context(), 0, 0, uint32(s.NumNodes()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,7 +394,7 @@ func TestHopStreamReadsStopEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	if _, _, err := readAll(s); !errors.Is(err, context.Canceled) {
+	if _, _, err := readAll(ctx, s); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled read gave %v", err)
 	}
 }
@@ -436,9 +435,9 @@ func TestHopStreamDamage(t *testing.T) {
 		h, err := OpenHops(storage.NewBytesReader(data), "part.hops")
 		if err == nil {
 			var s *HopStream
-			if s, err = NewHopStream(context.Background(), h); err == nil {
+			if s, err = NewHopStream(h); err == nil {
 				var gs, gd []uint32
-				if gs, gd, err = readAll(s); err == nil && (!slices.Equal(gs, src) || !slices.Equal(gd, dst)) {
+				if gs, gd, err = readAll(t.Context(), s); err == nil && (!slices.Equal(gs, src) || !slices.Equal(gd, dst)) {
 					t.Errorf("%s: other edges without an error", what)
 				}
 			}
@@ -476,8 +475,8 @@ func FuzzOpenHops(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if s, err := NewHopStream(context.Background(), h); err == nil {
-			_, _, _ = readAll(s)
+		if s, err := NewHopStream(h); err == nil {
+			_, _, _ = readAll(t.Context(), s)
 		}
 	})
 }

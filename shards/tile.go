@@ -7,10 +7,11 @@ import (
 
 	"ndls/internal/half"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 )
 
 // TileColumns is the number of columns of a tile.
-const TileColumns = 16
+const TileColumns = packed.PanelColumns
 
 // The types of feature tiles; see Summary.FeatureType.
 const (

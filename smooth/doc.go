@@ -27,11 +27,11 @@
 //
 // # Format of the checkpoint
 //
-// A state as package hops describes it, of granules [First, Last) at a hop
-// k > 0: their rows and decays, and then, strip by strip, for each granule the
+// A state as package hops describes it, of panels [First, Last) at a hop
+// k > 0: their rows and decays, and then, strip by strip, for each panel the
 // float32 running sums of the strip's targets. Stationary rows are not in it: they
 // are computed again from X^(0). The header has a checksum of hop counts, targets
-// and weights, so that sums are never gone on with under another rule.
+// and weights, so that a run never resumes from the sums of another rule.
 //
 // # Memory
 //
@@ -43,8 +43,8 @@
 // # Determinism
 //
 // Sums are float32 in ascending order of hop, and do not depend on blocks, threads,
-// the kernel, which rows are targets, where rows and sums live, or from which
-// states a run went on.
+// the kernel, which rows are targets, where rows and sums live, or the states that
+// a run resumed from.
 //
 // # Not supported
 //

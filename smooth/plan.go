@@ -10,25 +10,25 @@ import (
 // [Options.Plan] and [Options.Work].
 func CountedTargets(n, count int64) *Targets { return &Targets{n: n, size: count} }
 
-// Plan is o with the layout that fits r, and the memory that a smoother takes of
-// r.Free: sums that do not fit beside the rows of two hops go to disk first, then
+// Plan is o with the layout that fits c, and the memory that a smoother takes of
+// c.Free: sums that do not fit beside the rows of two hops go to disk first, then
 // rows. Where nothing fits, it is the least one, and the error wraps
 // mem.ErrBudget.
-func (o Options) Plan(r hops.Room) (Options, int64, error) {
-	r = r.Useful()
+func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
+	c = c.Useful()
 	beside := func(l spmv.Layout) int64 {
 		o := o
 		o.Layout = l
-		bytes := MemoryBytes(r.Nodes, r.Components, o, r.Threads) + hops.ReadBytes
+		bytes := MemoryBytes(c.Nodes, c.Components, o, c.Threads) + hops.ReadBytes
 		if o.Rule.Residual() {
-			bytes += min(r.Nodes, packed.StripRows) * int64(l.Columns) * 4
+			bytes += min(c.Nodes, packed.StripRows) * int64(l.Columns) * 4
 		}
 		return bytes
 	}
-	l, need, err := r.Layout(beside)
-	if err != nil || l.Place != spmv.Resident {
+	l, need, err := c.Layout(beside)
+	if err != nil || l.Residency != spmv.Resident {
 		o.SpilledSums = true
-		l, need, err = r.Layout(beside)
+		l, need, err = c.Layout(beside)
 	}
 	o.Layout = l
 	return o, need, err

@@ -18,7 +18,7 @@ func TestWorkIsDone(t *testing.T) {
 	const n = 8192
 	g := testgraph.Random(n, 3*n, 7)
 	for _, name := range []string{"ndls", "sgc"} {
-		for _, place := range []spmv.Place{spmv.Resident, spmv.Spilled, spmv.External} {
+		for _, place := range []spmv.Residency{spmv.Resident, spmv.Spilled, spmv.External} {
 			for _, spilled := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/spilled %v", name, place, spilled), func(t *testing.T) {
 					rule, err := NewRule(name, 0.1, 9)
@@ -35,9 +35,9 @@ func TestWorkIsDone(t *testing.T) {
 					after, afterWritten := direct.ScratchTraffic()
 					o := Options{
 						Rule: rule, Targets: AllTargets(n), SpilledSums: spilled,
-						Layout: spmv.Layout{Columns: 32, Place: place, Window: packed.StripRows, Accumulators: 1},
+						Layout: spmv.Layout{Columns: 32, Residency: place, Window: packed.StripRows, Accumulators: 1},
 					}
-					// Three outputs of one granule are asked for of two blocks, and clearing reads
+					// Three outputs of one panel are asked for of two blocks, and clearing reads
 					// what the block before has left.
 					want := o.Work(n, 2*32, 9, 0)
 					if spilled {
@@ -60,9 +60,9 @@ func TestPlanFits(t *testing.T) {
 	}
 	all := Options{Rule: rule, Targets: AllTargets(1 << 20)}
 	some := Options{Rule: rule, Targets: CountedTargets(1<<20, 1000)}
-	r := hops.Room{Nodes: 1 << 20, Components: 3, Threads: 2, Columns: 64}
+	r := hops.Capacity{Nodes: 1 << 20, Components: 3, Threads: 2, Columns: 64}
 	o, least, err := all.Plan(r)
-	if !errors.Is(err, mem.ErrBudget) || !o.SpilledSums || o.Layout.Place != spmv.External {
+	if !errors.Is(err, mem.ErrBudget) || !o.SpilledSums || o.Layout.Residency != spmv.External {
 		t.Fatalf("without memory: %+v, error %v", o, err)
 	}
 	for r.Free = least; r.Free < 2<<30; r.Free += 16 << 20 {
@@ -70,11 +70,11 @@ func TestPlanFits(t *testing.T) {
 		if err != nil || need > r.Free {
 			t.Fatalf("%d bytes: needs %d, error %v", r.Free, need, err)
 		}
-		if p, less, err := some.Plan(r); err != nil || less > r.Free || p.Layout.Place > o.Layout.Place || p.Layout.Place == o.Layout.Place && p.Layout.Columns < o.Layout.Columns {
+		if p, less, err := some.Plan(r); err != nil || less > r.Free || p.Layout.Residency > o.Layout.Residency || p.Layout.Residency == o.Layout.Residency && p.Layout.Columns < o.Layout.Columns {
 			t.Errorf("%d bytes: %+v for some targets, %+v for all, error %v", r.Free, p.Layout, o.Layout, err)
 		}
 	}
-	if o, _, _ = all.Plan(r); o.SpilledSums || o.Layout.Place != spmv.Resident || o.Layout.Columns != r.Useful().Columns {
+	if o, _, _ = all.Plan(r); o.SpilledSums || o.Layout.Residency != spmv.Resident || o.Layout.Columns != r.Useful().Columns {
 		t.Errorf("with 2 GiB: %+v", o)
 	}
 }

@@ -34,13 +34,13 @@ func Names() []string { return []string{"ndls", "ndls-reference", "sgc", "s2gc",
 // of sgc, s2gc (there at least 1) and gbp.
 func NewRule(name string, alpha float64, depth int) (Rule, error) {
 	if !slices.Contains(Names(), name) {
-		return Rule{}, fmt.Errorf("smooth: unknown rule %q; there are %v", name, Names())
+		return Rule{}, fmt.Errorf("unknown rule %q; there are %v", name, Names())
 	}
 	if !(alpha >= 0 && alpha <= 1) {
-		return Rule{}, fmt.Errorf("smooth: alpha %g is outside [0, 1]", alpha)
+		return Rule{}, fmt.Errorf("alpha %g is outside [0, 1]", alpha)
 	}
 	if depth < 0 || name == "s2gc" && depth < 1 {
-		return Rule{}, fmt.Errorf("smooth: %d hops are too few for %s", depth, name)
+		return Rule{}, fmt.Errorf("%d hops are too few for %s", depth, name)
 	}
 	one := func(int) float64 { return 1 }
 	none := func(int) float64 { return 0 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"sync"
 
+	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -19,8 +20,8 @@ import (
 // Options say how one rule is applied to the column blocks of a graph.
 type Options struct {
 	Rule Rule
-	// K gives the LSI of each node; it is not called for rules that do not
-	// depend on it.
+	// K gives the LSI of each node. New calls it once for each node, in ascending
+	// order, from its own goroutine; not for rules that do not depend on it.
 	K func(i int64) int
 	// Targets are the rows that are written.
 	Targets *Targets
@@ -49,8 +50,8 @@ type Smoother struct {
 	closure *hops.Closure    // nil unless Settled
 }
 
-// New prepares smoothing.
-func New(g hops.Graph, o Options) (_ *Smoother, err error) {
+// New prepares smoothing. All workers of the graph's group call it.
+func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) {
 	s := &Smoother{g: g, o: o, n: g.Source.NumNodes()}
 	defer func() {
 		if err != nil {
@@ -58,9 +59,9 @@ func New(g hops.Graph, o Options) (_ *Smoother, err error) {
 		}
 	}()
 	if o.Settled && !o.Rule.NodeDependent {
-		return nil, fmt.Errorf("smooth: rule %s counts the same hops for every node: rows settle under ndls and ndls-reference only", o.Rule.Name)
+		return nil, fmt.Errorf("rule %s counts the same hops for every node: rows settle under ndls and ndls-reference only", o.Rule.Name)
 	}
-	if err := s.count(); err != nil {
+	if err := s.count(ctx); err != nil {
 		return nil, err
 	}
 	if s.rows, err = g.NewBlock(o.Layout); err != nil {
@@ -80,7 +81,7 @@ func New(g hops.Graph, o Options) (_ *Smoother, err error) {
 }
 
 // count finds how many hops each node counts.
-func (s *Smoother) count() (err error) {
+func (s *Smoother) count(ctx context.Context) (err error) {
 	if s.counts, err = mem.Alloc[uint16](s.g.Budget, s.n, "hop counts"); err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (s *Smoother) count() (err error) {
 		}
 		c := s.o.Rule.count(lsi)
 		if c > math.MaxUint16 {
-			return fmt.Errorf("smooth: %d hops are more than %d", c, math.MaxUint16)
+			return fmt.Errorf("%d hops are more than %d", c, math.MaxUint16)
 		}
 		s.counts.S[i] = uint16(c)
 		if s.o.Targets.Has(i) {
@@ -103,8 +104,8 @@ func (s *Smoother) count() (err error) {
 		}
 	}
 	// Rows are computed for as long as any worker counts them.
-	if most, err = s.g.Most(most); err != nil {
-		return fmt.Errorf("smooth: hops of all workers: %w", err)
+	if most, err = group.Max(ctx, s.g.Group, most); err != nil {
+		return fmt.Errorf("hops of all workers: %w", err)
 	}
 	s.hops = max(most-1, 0)
 	for hop := range most {
@@ -146,12 +147,12 @@ func (s *Smoother) Free() {
 // Run takes one column block, whose rows x puts, through all hops. [Smoother.Output]
 // gives the result.
 func (s *Smoother) Run(ctx context.Context, x hops.Rows) (hops.Stats, error) {
-	return s.Continue(ctx, x, 0, s.o.Layout.Columns/spmv.Granule, hops.Checkpoints{})
+	return s.Continue(ctx, x, 0, s.o.Layout.Columns/packed.PanelColumns, hops.Checkpoints{})
 }
 
-// Continue is [Smoother.Run] of granules [first, last), which x puts as the first
-// columns of the block, with checkpoints: it goes on from c.From if that is a state
-// of these granules, and maybe of others, and saves states as c says. Stats are of
+// Continue is [Smoother.Run] of panels [first, last), which x puts as the first
+// columns of the block, with checkpoints: it resumes from c.From if that is a state
+// of these panels, and maybe of others, and saves states as c asks. Stats are of
 // the hops made. The error wraps hops.ErrStopped if c.Stop ended it.
 func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c hops.Checkpoints) (stats hops.Stats, err error) {
 	var mu sync.Mutex
@@ -165,17 +166,17 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 	}
 	begin := s.state(first, last, c)
 	var from state
-	resumed, e := s.g.Begin(c, func(r *hops.StateReader) (_ []int, err error) {
+	resumed, e := s.g.Begin(ctx, c, func(r *hops.StateReader) (_ []int, err error) {
 		from, err = s.header(r, begin)
 		return []int{from.Hop}, err
-	}, func(r *hops.StateReader) error { return s.resume(r, from, begin, x) })
+	}, func(r *hops.StateReader) error { return s.resume(ctx, r, from, begin, x) })
 	if e != nil {
 		return stats, e
 	}
 	hop = from.Hop
 	if !resumed {
 		hop = 0
-		e := s.begin(x, add)
+		e := s.begin(ctx, x, add)
 		if e = errors.Join(err, e); e != nil {
 			return stats, e
 		}
@@ -204,8 +205,8 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 }
 
 // begin brings the block to hop 0.
-func (s *Smoother) begin(x hops.Rows, add func(first int64, rows []float32)) error {
-	if err := s.fill(x); err != nil {
+func (s *Smoother) begin(ctx context.Context, x hops.Rows, add func(first int64, rows []float32)) error {
+	if err := s.fill(ctx, x); err != nil {
 		return err
 	}
 	if err := s.clear(); err != nil {
@@ -214,11 +215,11 @@ func (s *Smoother) begin(x hops.Rows, add func(first int64, rows []float32)) err
 	return s.addFirst(add)
 }
 
-func (s *Smoother) fill(x hops.Rows) error {
+func (s *Smoother) fill(ctx context.Context, x hops.Rows) error {
 	if s.mean != nil {
 		s.mean.Clear()
 	}
-	return s.g.Fill(s.rows, x, s.mean)
+	return s.g.Fill(ctx, s.rows, x, s.mean)
 }
 
 // clear sets all sums to zero.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -24,7 +25,7 @@ type config struct {
 	kernel    string
 	threads   int
 	columns   int
-	place     spmv.Place
+	place     spmv.Residency
 	precision spmv.Precision
 	spilled   bool // sums
 	settled   bool
@@ -92,9 +93,9 @@ func engine(t testing.TB, g testgraph.Graph, c config, rule Rule, k []int) (*Smo
 		}
 		targets.Finish()
 	}
-	s, err := New(hg, Options{
+	s, err := New(t.Context(), hg, Options{
 		Rule: rule, K: func(i int64) int { return k[i] }, Targets: targets, Settled: c.settled, Slack: c.slack, SpilledSums: c.spilled,
-		Layout: spmv.Layout{Columns: c.columns, Precision: c.precision, Place: c.place, Window: packed.StripRows, Accumulators: 1},
+		Layout: spmv.Layout{Columns: c.columns, Precision: c.precision, Residency: c.place, Window: packed.StripRows, Accumulators: 1},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -133,14 +134,14 @@ func graph(t testing.TB, g testgraph.Graph, c config, b *mem.Budget) (hops.Graph
 	if !c.component {
 		component, count = nil, 1
 	}
-	degree := g.Degree()
-	state, err := stationary.New(b, degree, component, count, c.r)
+	degree, solo := g.Degree(), group.Solo(int64(len(g.Adj)))
+	state, err := stationary.New(t.Context(), solo, b, stationary.Nodes{Degree: degree, Component: component, Components: count}, c.r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	return hops.Graph{
-		Source: g.Source(), Degree: degree, Kernel: kernel, State: state, Budget: b, Threads: c.threads, Scratch: dir,
+		Source: g.Source(), Degree: degree, Kernel: kernel, State: state, Budget: b, Threads: c.threads, Scratch: dir, Group: solo,
 		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool) (hops.Stream, error) {
 			return shards.FilterHops(ctx, src, keep, dir, b, 2)
 		},
@@ -271,7 +272,7 @@ func TestBlocksThreadsAndKernelsDoNotShow(t *testing.T) {
 	for _, kernel := range []string{"auto", "go"} {
 		for _, threads := range []int{1, 2, 5} {
 			for _, columns := range []int{16, 32, 48} {
-				for _, place := range []spmv.Place{spmv.Resident, spmv.Spilled, spmv.External} {
+				for _, place := range []spmv.Residency{spmv.Resident, spmv.Spilled, spmv.External} {
 					c := config{r: 0.5, component: true, kernel: kernel, threads: threads, columns: columns, place: place, spilled: place != spmv.Resident}
 					if got := smoothed(t, g, c, rule, x, k); !slices.Equal(got, want) {
 						t.Errorf("%+v: other bits", c)
@@ -394,7 +395,7 @@ func TestSettled(t *testing.T) {
 	if d := meanDeviation(smoothed(t, g, c, rule, x, k), exact); d > 1e-6 {
 		t.Errorf("with every row recomputed the deviation is %g", d)
 	}
-	if _, err := New(hops.Graph{Source: g.Source()}, Options{Rule: Rule{Name: "sgc"}, Settled: true}); err == nil {
+	if _, err := New(t.Context(), hops.Graph{Source: g.Source()}, Options{Rule: Rule{Name: "sgc"}, Settled: true}); err == nil {
 		t.Error("rows settle under sgc")
 	}
 }

@@ -1,13 +1,15 @@
 package smooth
 
 import (
+	"context"
 	"fmt"
 	"hash/crc32"
 	"io"
 
 	"ndls/hops"
 	"ndls/internal/mem"
-	"ndls/spmv"
+	"ndls/internal/packed"
+	"ndls/internal/seal"
 )
 
 // state is the header of a state: what it is of, and how far it is.
@@ -23,7 +25,7 @@ type state struct {
 	Hop     int    `json:"hop"`
 }
 
-// state is that of granules [first, last) at hop 0.
+// state is that of panels [first, last) at hop 0.
 func (s *Smoother) state(first, last int, c hops.Checkpoints) state {
 	return state{
 		Origin:  s.g.Origin("smooth", c, s.o.Layout.Precision),
@@ -32,12 +34,11 @@ func (s *Smoother) state(first, last int, c hops.Checkpoints) state {
 }
 
 func (s *Smoother) counted() uint32 {
-	table := crc32.MakeTable(crc32.Castagnoli)
-	sum := crc32.Update(0, table, mem.AsBytes(s.counts.S))
+	sum := crc32.Update(0, seal.Castagnoli, mem.AsBytes(s.counts.S))
 	if !s.o.Targets.All() {
-		sum = crc32.Update(sum, table, mem.AsBytes(s.o.Targets.set.S))
+		sum = crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.o.Targets.set.S))
 	}
-	return crc32.Update(sum, table, mem.AsBytes(s.weights))
+	return crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.weights))
 }
 
 // save writes the block's rows, decays and sums.
@@ -46,13 +47,13 @@ func (s *Smoother) save(w io.Writer, of state) error {
 	if err != nil {
 		return err
 	}
-	granules := of.Last - of.First
-	if err := out.Block(s.rows, s.closure, granules); err != nil {
+	panels := of.Last - of.First
+	if err := out.Block(s.rows, s.closure, panels); err != nil {
 		return err
 	}
 	if err := s.eachStrip(func(lo int64) error {
 		return s.sums.with(lo, false, func(rows []float32) error {
-			return out.Granules(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, granuleSums, granules)
+			return out.Panels(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, panelSums, panels)
 		})
 	}); err != nil {
 		return err
@@ -60,13 +61,13 @@ func (s *Smoother) save(w io.Writer, of state) error {
 	return out.Close()
 }
 
-// granuleSums is the size of a row's sums in a granule.
-const granuleSums = spmv.Granule * sumBytes
+// panelSums is the size of a row's sums in a panel.
+const panelSums = packed.PanelColumns * sumBytes
 
-// mostGranules bounds what a header may claim.
-const mostGranules = 1 << 20
+// mostPanels bounds what a header may claim.
+const mostPanels = 1 << 20
 
-// header reads what a state is of. It has to be at least the granules that are
+// header reads what a state is of. It has to be at least the panels that are
 // wanted.
 func (s *Smoother) header(r *hops.StateReader, want state) (of state, err error) {
 	if err := r.Header(&of); err != nil {
@@ -76,9 +77,9 @@ func (s *Smoother) header(r *hops.StateReader, want state) (of state, err error)
 	same.First, same.Last, same.Hop = want.First, want.Last, want.Hop
 	switch {
 	case same != want:
-		return of, fmt.Errorf("smooth: a state of %+v, not of %+v: %w", of, want, hops.ErrState)
-	case of.First < 0 || of.First > want.First || of.Last < want.Last || of.Last > mostGranules || of.Hop < 1 || of.Hop > s.hops:
-		return of, fmt.Errorf("smooth: a state of granules [%d, %d) at hop %d for [%d, %d) up to hop %d: %w",
+		return of, fmt.Errorf("a state of %+v, not of %+v: %w", of, want, hops.ErrState)
+	case of.First < 0 || of.First > want.First || of.Last < want.Last || of.Last > mostPanels || of.Hop < 1 || of.Hop > s.hops:
+		return of, fmt.Errorf("a state of panels [%d, %d) at hop %d for [%d, %d) up to hop %d: %w",
 			of.First, of.Last, of.Hop, want.First, want.Last, s.hops, hops.ErrState)
 	}
 	return of, nil
@@ -86,9 +87,9 @@ func (s *Smoother) header(r *hops.StateReader, want state) (of state, err error)
 
 // resume brings the block to the hop of a state. Stationary rows are not in it: x puts
 // the rows of hop 0 again.
-func (s *Smoother) resume(r *hops.StateReader, of, want state, x hops.Rows) error {
+func (s *Smoother) resume(ctx context.Context, r *hops.StateReader, of, want state, x hops.Rows) error {
 	if s.mean != nil {
-		if err := s.fill(x); err != nil {
+		if err := s.fill(ctx, x); err != nil {
 			return err
 		}
 	}
@@ -98,7 +99,7 @@ func (s *Smoother) resume(r *hops.StateReader, of, want state, x hops.Rows) erro
 	}
 	if err := s.eachStrip(func(lo int64) error {
 		return s.sums.with(lo, true, func(rows []float32) error {
-			return r.Granules(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, granuleSums, held, first, last)
+			return r.Panels(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, panelSums, held, first, last)
 		})
 	}); err != nil {
 		return err

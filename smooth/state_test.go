@@ -18,10 +18,10 @@ import (
 	"ndls/spmv"
 )
 
-// span is a range of granules.
+// span is a range of panels.
 type span struct{ first, last int }
 
-// session runs granules block by block in one engine, with checkpoints of each
+// session runs panels block by block in one engine, with checkpoints of each
 // block, and puts the targets' columns in out.
 func session(t testing.TB, g testgraph.Graph, c config, rule Rule, x []float64, k []int, blocks []span,
 	checkpoints func(span) hops.Checkpoints, out []float32,
@@ -52,11 +52,11 @@ func session(t testing.TB, g testgraph.Graph, c config, rule Rule, x []float64, 
 	return stats, nil
 }
 
-// cut divides the columns into blocks of so many granules.
-func cut(granules int) (blocks []span) {
+// cut divides the columns into blocks of so many panels.
+func cut(panels int) (blocks []span) {
 	const all = (width + 15) / 16
-	for first := 0; first < all; first += granules {
-		blocks = append(blocks, span{first, min(first+granules, all)})
+	for first := 0; first < all; first += panels {
+		blocks = append(blocks, span{first, min(first+panels, all)})
 	}
 	return blocks
 }
@@ -153,7 +153,7 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// goOn runs the granules of a state from it, in blocks as wide as c says.
+// goOn runs the panels of a state from it, in blocks as wide as c says.
 func goOn(t *testing.T, g testgraph.Graph, c config, rule Rule, x []float64, k []int, s saved, out []float32) error {
 	var blocks []span
 	for first := s.of.first; first < s.of.last; first += c.columns / 16 {
@@ -173,7 +173,7 @@ func goOn(t *testing.T, g testgraph.Graph, c config, rule Rule, x []float64, k [
 	return err
 }
 
-// sameColumns compares the columns of some granules.
+// sameColumns compares the columns of some panels.
 func sameColumns(a, b []float32, s span) bool {
 	lo, hi := s.first*16, min(s.last*16, width)
 	for row := 0; row < len(a); row += width {
@@ -307,7 +307,7 @@ func TestRefusedStates(t *testing.T) {
 		{name: "another slack", raw: good, c: func(c *config) { c.slack = 3 }},
 		{name: "exact", raw: good, c: func(c *config) { c.settled = false }},
 		{name: "other targets", raw: good, c: func(c *config) { c.targets = []int64{4, 5} }},
-		{name: "other granules", raw: firstGranule(t, g, c, rule, x, k), blocks: []span{{0, 3}}},
+		{name: "other panels", raw: firstPanel(t, g, c, rule, x, k), blocks: []span{{0, 3}}},
 	}
 	for at := 0; at < len(good); at += 1 + at {
 		changes = append(changes, change{name: fmt.Sprintf("cut off at %d", at), raw: good[:at]}, change{name: fmt.Sprintf("flipped at %d", at), raw: flipped(at)})
@@ -351,8 +351,8 @@ func TestRefusedStates(t *testing.T) {
 	}
 }
 
-// firstGranule is a state of granule 0 alone.
-func firstGranule(t *testing.T, g testgraph.Graph, c config, rule Rule, x []float64, k []int) []byte {
+// firstPanel is a state of panel 0 alone.
+func firstPanel(t *testing.T, g testgraph.Graph, c config, rule Rule, x []float64, k []int) []byte {
 	var states []saved
 	if _, err := session(t, g, c, rule, x, k, []span{{0, 1}}, keepAll(&states), make([]float32, len(x))); err != nil {
 		t.Fatal(err)

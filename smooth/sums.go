@@ -30,7 +30,7 @@ func newSums(b *mem.Budget, t *Targets, columns int, spilled bool, threads int, 
 	for lo := int64(0); lo < t.n; lo += packed.StripRows {
 		s.offset = append(s.offset, at)
 		size := (t.Before(min(lo+packed.StripRows, t.n)) - t.Before(lo)) * int64(columns) * sumBytes
-		at += (size + direct.Align - 1) / direct.Align * direct.Align
+		at += direct.RoundUp(size)
 	}
 	s.offset = append(s.offset, at)
 	defer func() {
@@ -43,7 +43,7 @@ func newSums(b *mem.Budget, t *Targets, columns int, spilled bool, threads int, 
 		return s, err
 	}
 	if s.file, err = direct.NewScratch(dir); err != nil {
-		return nil, fmt.Errorf("smooth: scratch file: %w", err)
+		return nil, fmt.Errorf("scratch file: %w", err)
 	}
 	s.buffers = make(chan *mem.Array[float32], threads)
 	for range threads {
@@ -57,10 +57,10 @@ func newSums(b *mem.Budget, t *Targets, columns int, spilled bool, threads int, 
 	return s, nil
 }
 
-// stripSumBytes is the room for the sums of one strip.
+// stripSumBytes is the size of the sums of one strip, in whole pages.
 func stripSumBytes(n int64, columns int) int64 {
 	size := min(n, packed.StripRows) * int64(columns) * sumBytes
-	return (size + direct.Align - 1) / direct.Align * direct.Align
+	return direct.RoundUp(size)
 }
 
 // sumsBytes is what sums of some targets take in memory, at most.
@@ -97,7 +97,7 @@ func (s *sums) with(lo int64, write bool, use func(rows []float32) error) error 
 	defer func() { s.buffers <- a }()
 	raw := mem.AsBytes(a.S)[:to-from]
 	if err := s.file.ReadAt(raw, from); err != nil {
-		return fmt.Errorf("smooth: running sums: %w", err)
+		return fmt.Errorf("running sums: %w", err)
 	}
 	if err := use(a.S[:size]); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (s *sums) with(lo int64, write bool, use func(rows []float32) error) error 
 		return nil
 	}
 	if err := s.file.WriteAt(raw, from); err != nil {
-		return fmt.Errorf("smooth: running sums: %w", err)
+		return fmt.Errorf("running sums: %w", err)
 	}
 	return nil
 }

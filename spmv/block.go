@@ -1,33 +1,36 @@
 package spmv
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
+	"ndls/group"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 )
 
-// Block is a column block: the rows of one hop, and room for the next.
+// Block is a column block: the rows of one hop that this worker has, and space for
+// the next hop.
 type Block struct {
 	layout Layout
-	n      int64
 	kernel *Kernel
 	free   []func()
 
-	cur, next Rows // resident; cur is also the window of an external block
+	// The block has the n rows first, first+1, … of nodes; the other workers of the
+	// group have the others.
+	group           group.Group
+	n, first, nodes int64
+
+	cur, next Rows // in memory
 	file      [2]*direct.Scratch
 	threads   []*thread
-	accs      []float32 // external, or shared: Accumulators strips
+	accs      []float32 // Accumulators strips, if strips are accumulated in groups
+	sources   []span    // windows of source rows, in ascending order
+	buffers   chan Rows // for windows, those that are free
 
-	// The block has rows first, first+1, … of nodes; peers have the others, unless
-	// it is nil.
-	peers        Peers
-	first, nodes int64
-	windows      chan Rows // that are free
-
-	totals [2 * Granule]float64 // Σ d̃ Z and Σ d̃ |Z| of the first columns
+	totals [2 * packed.PanelColumns]float64 // Σ d̃ Z and Σ d̃ |Z| of the first columns
 	summed bool
 }
 
@@ -35,62 +38,81 @@ type Block struct {
 type thread struct {
 	acc    []float32
 	stage  Rows
-	piece  []byte // of a granule
+	piece  []byte // of a panel
 	buf    Decoded
-	totals [2 * Granule]float64
+	totals [2 * packed.PanelColumns]float64
 }
 
-// NewBlock maps a block of n rows for passes with that many threads; dir is a
-// folder for what does not stay in memory.
-func NewBlock(b *mem.Budget, k *Kernel, n int64, l Layout, threads int, dir string) (*Block, error) {
-	l.Shared = false
-	return newBlock(b, k, n, l, threads, dir)
-}
-
-func newBlock(b *mem.Budget, k *Kernel, n int64, l Layout, threads int, dir string) (_ *Block, err error) {
-	if l.Columns < Granule || l.Columns%Granule != 0 {
-		return nil, fmt.Errorf("spmv: %d columns a block is no multiple of %d", l.Columns, Granule)
+// NewBlock maps a block of the rows that a worker of a group has, numbered from the
+// first of them, for passes with that many threads. dir is a folder for what does not
+// stay in memory.
+func NewBlock(budget *mem.Budget, k *Kernel, g group.Group, l Layout, threads int, dir string) (_ *Block, err error) {
+	first, last, nodes := g.Range()
+	l.Shared = last-first < nodes
+	if err := l.check(first, last, nodes); err != nil {
+		return nil, err
 	}
-	bl := &Block{layout: l, n: n, nodes: n, kernel: k, windows: make(chan Rows, sharedWindows)}
+	b := &Block{layout: l, kernel: k, group: g, n: last - first, first: first, nodes: nodes}
 	defer func() {
 		if err != nil {
-			bl.Free()
+			b.Free()
 		}
 	}()
-	held := n
-	if l.Place == External {
-		held = min(l.Window, n)
-	}
-	if l.Place != External || !l.Shared {
-		if bl.cur, err = bl.rows(b, held, "rows of a hop"); err != nil {
+	if l.Residency != External {
+		if b.cur, err = b.rows(budget, b.n, "rows of a hop"); err != nil {
 			return nil, err
 		}
 	}
-	if l.Place == Resident {
-		if bl.next, err = bl.rows(b, n, "rows of the next hop"); err != nil {
+	if l.Residency == Resident {
+		if b.next, err = b.rows(budget, b.n, "rows of the next hop"); err != nil {
 			return nil, err
 		}
 	}
-	for i := range int(l.Place) {
-		if bl.file[i], err = direct.NewScratch(dir); err != nil {
-			return nil, fmt.Errorf("spmv: scratch file: %w", err)
+	for i := range int(l.Residency) {
+		if b.file[i], err = direct.NewScratch(dir); err != nil {
+			return nil, fmt.Errorf("scratch file for rows: %w", err)
 		}
+	}
+	b.sources = l.windows(first, last, nodes)
+	b.buffers = make(chan Rows, l.buffers())
+	for range l.buffers() {
+		w, err := b.rows(budget, min(l.Window, nodes), "a window of rows")
+		if err != nil {
+			return nil, err
+		}
+		b.buffers <- w
 	}
 	if l.grouped() {
-		a, err := mem.Alloc[float32](b, int64(l.Accumulators)*packed.StripRows*int64(l.Columns), "accumulators")
+		a, err := mem.Alloc[float32](budget, int64(l.Accumulators)*packed.StripRows*int64(l.Columns), "accumulators")
 		if err != nil {
 			return nil, err
 		}
-		bl.free, bl.accs = append(bl.free, a.Free), a.S
+		b.free, b.accs = append(b.free, a.Free), a.S
 	}
 	for range max(threads, 1) {
-		t, err := bl.newThread(b)
+		t, err := b.newThread(budget)
 		if err != nil {
 			return nil, err
 		}
-		bl.threads = append(bl.threads, t)
+		b.threads = append(b.threads, t)
 	}
-	return bl, nil
+	return b, nil
+}
+
+// check says why there is no block of rows [first, last) of nodes.
+func (l Layout) check(first, last, nodes int64) error {
+	switch {
+	case l.Columns < packed.PanelColumns || l.Columns%packed.PanelColumns != 0:
+		return fmt.Errorf("%d columns a block are not a multiple of %d", l.Columns, packed.PanelColumns)
+	case first%packed.StripRows != 0 || last%packed.StripRows != 0 && last != nodes || first > last || l.Shared && first == last:
+		return fmt.Errorf("rows [%d, %d) of %d are not whole strips of %d", first, last, nodes, packed.StripRows)
+	case l.Shared && l.Residency == Spilled:
+		return errors.New("rows that other workers read are in memory or external, not spilled")
+	case l.buffers() > 0 && (l.Window <= 0 || l.Window%packed.StripRows != 0) || l.grouped() && l.Accumulators <= 0:
+		return fmt.Errorf("windows of %d rows and %d accumulators: whole strips of %d and at least one accumulator are needed",
+			l.Window, l.Accumulators, packed.StripRows)
+	}
+	return nil
 }
 
 func (b *Block) newThread(budget *mem.Budget) (*thread, error) {
@@ -104,13 +126,13 @@ func (b *Block) newThread(budget *mem.Budget) (*thread, error) {
 		b.free, t.acc = append(b.free, a.Free), a.S
 	}
 	var err error
-	if l.Place != Resident {
+	if l.Residency != Resident {
 		t.stage, err = b.rows(budget, rows, "rows of a strip")
 	}
 	return t, err
 }
 
-// rows maps n rows of the block's precision, and room up to a whole page.
+// rows maps n rows of the block's precision. The mapping ends at a whole page.
 func (b *Block) rows(budget *mem.Budget, n int64, what string) (Rows, error) {
 	a, err := mem.Alloc[byte](budget, n*b.layout.rowBytes(), what)
 	if err != nil {
@@ -155,12 +177,11 @@ func (b *Block) bounds(strip int) (lo, hi int64) {
 // pages are the bytes of rows [0, n) of r, up to a whole page, which the mapping
 // behind r has.
 func (b *Block) pages(r Rows, n int64) []byte {
-	size := n * b.layout.rowBytes()
-	whole := (size + direct.Align - 1) / direct.Align * direct.Align
+	size := direct.RoundUp(n * b.layout.rowBytes())
 	if r.H != nil {
-		return mem.Extend(mem.AsBytes(r.H), whole)
+		return mem.Extend(mem.AsBytes(r.H), size)
 	}
-	return mem.Extend(mem.AsBytes(r.S), whole)
+	return mem.Extend(mem.AsBytes(r.S), size)
 }
 
 func (b *Block) offset(row int64) int64 { return row * b.layout.rowBytes() }
@@ -168,7 +189,7 @@ func (b *Block) offset(row int64) int64 { return row * b.layout.rowBytes() }
 // read gives the rows of a strip as they are stored.
 func (b *Block) read(t *thread, strip int) (Rows, error) {
 	lo, hi := b.bounds(strip)
-	if b.layout.Place != External {
+	if b.layout.Residency != External {
 		return b.cur.Slice(lo, hi), nil
 	}
 	r := t.stage.Slice(0, hi-lo)
@@ -178,28 +199,28 @@ func (b *Block) read(t *thread, strip int) (Rows, error) {
 // write stores rows as those of a strip of the next hop.
 func (b *Block) write(t *thread, strip int, rows []float32) error {
 	lo, hi := b.bounds(strip)
-	if b.layout.Place == Resident {
+	if b.layout.Residency == Resident {
 		b.kernel.store(b.next.Slice(lo, hi), rows)
 		return nil
 	}
 	return b.writeFile(t, b.file[b.nextFile()], strip, rows)
 }
 
-func (b *Block) nextFile() int { return int(b.layout.Place) - 1 }
+func (b *Block) nextFile() int { return int(b.layout.Residency) - 1 }
 
 func (b *Block) writeFile(t *thread, f *direct.Scratch, strip int, rows []float32) error {
 	lo, hi := b.bounds(strip)
 	r := t.stage.Slice(0, hi-lo)
 	b.kernel.store(r, rows)
 	if err := f.WriteAt(b.pages(r, hi-lo), b.offset(lo)); err != nil {
-		return fmt.Errorf("spmv: rows of the next hop: %w", err)
+		return fmt.Errorf("rows of the next hop: %w", err)
 	}
 	return nil
 }
 
 // advance makes the next hop the current one.
 func (b *Block) advance() error {
-	switch b.layout.Place {
+	switch b.layout.Residency {
 	case Resident:
 		b.cur, b.next = b.next, b.cur
 	case Spilled:
@@ -255,11 +276,11 @@ func (b *Block) Fill(from func(put func(rows []float32) error) error) error {
 			lo, hi := b.bounds(strip)
 			n := min(int64(len(rows)/b.layout.Columns), hi-at)
 			if n <= 0 {
-				return fmt.Errorf("spmv: more than %d rows", b.n)
+				return fmt.Errorf("more than %d rows", b.n)
 			}
 			part := rows[:n*int64(b.layout.Columns)]
 			rows = rows[len(part):]
-			if b.layout.Place != External {
+			if b.layout.Residency != External {
 				b.kernel.store(b.cur.Slice(at, at+n), part)
 				at += n
 				continue
@@ -268,7 +289,7 @@ func (b *Block) Fill(from func(put func(rows []float32) error) error) error {
 			pending, at = pending+n, at+n
 			if at == hi {
 				if err := b.file[0].WriteAt(b.pages(t.stage.Slice(0, hi-lo), hi-lo), b.offset(lo)); err != nil {
-					return fmt.Errorf("spmv: rows of hop 0: %w", err)
+					return fmt.Errorf("rows of hop 0: %w", err)
 				}
 				pending = 0
 			}
@@ -279,7 +300,7 @@ func (b *Block) Fill(from func(put func(rows []float32) error) error) error {
 		return err
 	}
 	if at != b.n {
-		return fmt.Errorf("spmv: %d rows of %d", at, b.n)
+		return fmt.Errorf("%d rows of %d", at, b.n)
 	}
 	return nil
 }
@@ -358,7 +379,7 @@ func (b *Block) Edit(change func(first int64, rows []float32)) error {
 			change(lo+at, rows)
 			b.kernel.store(part, rows)
 		}
-		if b.layout.Place == External {
+		if b.layout.Residency == External {
 			return b.file[0].WriteAt(b.pages(r, hi-lo), b.offset(lo))
 		}
 		return nil

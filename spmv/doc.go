@@ -11,19 +11,24 @@
 //
 // # Algorithm
 //
-// Strips of 2^15 destination rows are handed out from a queue. The edges of a
-// strip are sorted by source and are added, as they are decoded 128 edges behind
-// their prefetch, to float32 accumulators that the caches hold. Where there are
-// fewer strips than threads a strip is shared out in slices of columns.
+// The rows of the present hop are read in windows of source rows, in ascending order. A
+// window is all rows of the block if they are in memory, else a part of them from disk,
+// or rows that another worker of the group (package group) has. For each window the
+// strips of 2^15 destination rows are handed out to the threads. The edges of a strip
+// are sorted by source. A kernel decodes them 128 edges ahead of their sums, prefetches
+// both rows of each, and adds the source row to a float32 accumulator that the caches
+// hold. With a single window one thread starts, sums, divides and stores a strip while
+// the strip is in its cache. Where there are fewer strips than threads, several threads
+// share a strip in slices of columns.
 //
-// A [Block] holds its rows as a [Layout] says: float32 or float16; both hops in
-// memory, the next one on disk, or both on disk. In that case strips are
-// accumulated in groups, for each of which the hop is read window by window.
+// A [Layout] says where the rows of a [Block] are: float32 or float16; both hops in
+// memory, the next one on disk, or both on disk. With rows on disk, and with float16
+// rows of which other workers have some, strips are accumulated in groups, and the
+// windows are read once for each group. Where other workers have rows, a window is
+// fetched while the one before is added.
 //
-// Where several workers share the rows of a graph out among them ([NewShared]), a
-// block has some of them, and the windows of the others' come from [Peers], one on its
-// way while the other is added. The degree-weighted sums are those of all workers:
-// conservation is checked over the whole graph, with the same result everywhere.
+// The degree-weighted sums are those of all workers: conservation is checked over the
+// whole graph, with the same result on every worker.
 //
 // Kernels for 16, 32 and 64 columns exist for AVX-512, AVX2 and in Go; wider
 // rows are done in slices. [Select] chooses by CPU feature.
@@ -36,21 +41,21 @@
 //	spilled    n·b·e + t·2^15·b·(4+e)
 //	external   w·b·e + a·2^15·b·4 + t·2^15·b·e for a window of w rows and a
 //	           strips at a time, at least 2^15 rows and one strip
-//	shared     2·n·b·e unless external, 2·w·b·e for windows, and as external rows
-//	           do where they are, or are float16, a·2^15·b·4 and a strip a thread
+//	shared     2·n·b·e unless external, 2·w·b·e for windows, and, if rows are external
+//	           or float16, a·2^15·b·4 and a strip a thread
 //
-// and what the source reads ahead of two strips, per thread; [Block.Save] takes
-// 2^18 bytes per thread where a block is wider than a granule. [Layout.Disk] is n·b·e for spilled
-// and twice that for external rows.
+// and what the source reads ahead of two strips, per thread. [Block.Save] takes 2^18
+// bytes per thread for a block that is wider than a panel. [Layout.Disk] is n·b·e for
+// spilled and twice that for external rows.
 //
 // # Determinism
 //
 // A row is the float32 sum of itself, then of its neighbours in ascending order
 // of id, divided by its degree plus one. No fused multiply-add. The bits depend
 // on the edges, the rows and their precision alone: not on kernel, threads,
-// slices, the place of the rows or the order of strips. Rounding to float16 is to
-// the nearest, ties to even. Squared norms are float64: within 16 columns lanes l
-// and l+8 first, then halves of 4, 2 and 1; granules of 16 columns in ascending
+// slices, windows, workers, the order of strips, or where rows live. Rounding to
+// float16 is to the nearest, ties to even. Squared norms are float64: within 16 columns lanes l
+// and l+8 first, then halves of 4, 2 and 1; panels of 16 columns in ascending
 // order.
 //
 // # Not supported

@@ -1,11 +1,13 @@
 package spmv
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"syscall"
 	"testing"
 
+	"ndls/group"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/testgraph"
@@ -32,18 +34,18 @@ func TestEveryScratchOperation(t *testing.T) {
 			}
 			got, err = twoHops(budget, g, k, x, l, disk)
 			if budget.Free() != budget.Limit() {
-				t.Errorf("%s, %s: memory is not given back", l.Place, faults.Felt())
+				t.Errorf("%s, %s: memory is not given back", l.Residency, faults.Felt())
 			}
 			return faults, got, err
 		}
 		clean, want, err := try(vfstest.Plan{})
 		if err != nil || clean.Kinds()[vfstest.Write] < 2 || clean.Kinds()[vfstest.Read] < 2 {
-			t.Fatalf("%s: %v, %v", l.Place, clean.Kinds(), err)
+			t.Fatalf("%s: %v, %v", l.Residency, clean.Kinds(), err)
 		}
 		for at := 1; at <= clean.Ops(); at++ {
 			faults, got, err := try(vfstest.Plan{At: at, Errno: syscall.ENOSPC})
 			if err == nil && !slices.Equal(got, want) || err != nil && !errors.Is(err, vfs.ErrNoSpace) {
-				t.Errorf("%s, %s: %v", l.Place, faults.Felt(), err)
+				t.Errorf("%s, %s: %v", l.Residency, faults.Felt(), err)
 			}
 		}
 	}
@@ -51,7 +53,7 @@ func TestEveryScratchOperation(t *testing.T) {
 
 // twoHops makes a block, keeps its rows and brings them back, and runs two passes.
 func twoHops(budget *mem.Budget, g testgraph.Graph, k *Kernel, x Rows, l Layout, dir string) (got []float32, err error) {
-	b, err := NewBlock(budget, k, x.Len(), l, 2, dir)
+	b, err := NewBlock(budget, k, group.Solo(x.Len()), l, 2, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +74,7 @@ func twoHops(budget *mem.Budget, g testgraph.Graph, k *Kernel, x Rows, l Layout,
 	}
 	p := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: k}
 	for range 2 {
-		if _, err := p.Run(b, nil, nil); err != nil {
+		if _, err := p.Run(context.Background(), b, nil, nil); err != nil {
 			return nil, err
 		}
 	}

@@ -10,9 +10,6 @@ import (
 	"ndls/internal/packed"
 )
 
-// Granule is the unit of width: 16 float32 columns, 64 bytes.
-const Granule = 16
-
 // Precision is the type of the rows of a column block. Sums are float32 either
 // way.
 type Precision int
@@ -31,21 +28,19 @@ func ParsePrecision(s string) (Precision, error) {
 			return p, nil
 		}
 	}
-	return 0, fmt.Errorf("spmv: precision %q: there are float32 and float16", s)
+	return 0, fmt.Errorf("precision %q: there are float32 and float16", s)
 }
 
-// Decoded is room for the edges that a kernel decodes ahead of their sums. Its
-// contents mean nothing between calls; goroutines do not share one.
+// Decoded is a buffer for the edges that a kernel decodes before it adds their rows.
+// Its contents mean nothing between calls. Each goroutine has its own.
 type Decoded [2 * 128]uint64
 
 // Kernel is one implementation of the inner loops. All kernels give the same
 // bits.
 type Kernel struct {
 	name         string
-	accumulate   [2][3]accumulateFunc // by precision; 16, 32, 64 columns
-	sumCSR       [2][3]sumCSRFunc
-	gather       [2][3]gatherFunc
-	widen        func(dst *float32, src *uint16, n uintptr) // n is a multiple of Granule
+	accumulate   [2][3]accumulateFunc                       // by precision; 16, 32, 64 columns
+	widen        func(dst *float32, src *uint16, n uintptr) // n is a multiple of PanelColumns
 	narrow       func(dst *uint16, src *float32, n uintptr)
 	divideRows   func(rows *float32, degree *uint32, n, bytes uintptr)
 	addRows      func(sum, rows *float32, hops *uint16, n, bytes uintptr, hop uint16, weight float32)
@@ -54,11 +49,7 @@ type Kernel struct {
 }
 
 // Strides are in bytes; z is row base, the row of source id base.
-type (
-	accumulateFunc func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src, base uint32, buf *uint64)
-	sumCSRFunc     func(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets, src *uint32, first, n uint64)
-	gatherFunc     func(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-)
+type accumulateFunc func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src, base uint32, buf *uint64)
 
 // Name is "go", "avx2" or "avx512".
 func (k *Kernel) Name() string { return k.name }
@@ -77,7 +68,7 @@ func Select(name string) (*Kernel, error) {
 		}
 		names = append(names, k.name)
 	}
-	return nil, fmt.Errorf("spmv: kernel %q is not available here; there are auto and %v", name, names)
+	return nil, fmt.Errorf("kernel %q is not available here; there are auto and %v", name, names)
 }
 
 // goKernel is the reference that the assembly is tested against.
@@ -86,14 +77,6 @@ var goKernel = &Kernel{
 	accumulate: [2][3]accumulateFunc{
 		{accumulateGo(16, addFloats), accumulateGo(32, addFloats), accumulateGo(64, addFloats)},
 		{accumulateGo(16, addHalves), accumulateGo(32, addHalves), accumulateGo(64, addHalves)},
-	},
-	sumCSR: [2][3]sumCSRFunc{
-		{sumCSRGo(16, addFloats), sumCSRGo(32, addFloats), sumCSRGo(64, addFloats)},
-		{sumCSRGo(16, addHalves), sumCSRGo(32, addHalves), sumCSRGo(64, addHalves)},
-	},
-	gather: [2][3]gatherFunc{
-		{gatherGo(16, addFloats), gatherGo(32, addFloats), gatherGo(64, addFloats)},
-		{gatherGo(16, addHalves), gatherGo(32, addHalves), gatherGo(64, addHalves)},
 	},
 	widen:        widenGo,
 	narrow:       narrowGo,
@@ -105,11 +88,11 @@ var goKernel = &Kernel{
 
 // addFloats adds cols values at from, a row of float32, to those at to.
 func addFloats(to *float32, from unsafe.Pointer, cols int) {
-	for g := 0; g < cols; g += Granule {
+	for g := 0; g < cols; g += packed.PanelColumns {
 		// Arrays of known length spare the bounds checks.
-		a := (*[Granule]float32)(unsafe.Add(unsafe.Pointer(to), g*4))
-		b := (*[Granule]float32)(unsafe.Add(from, g*4))
-		for c := 0; c < Granule; c += 4 {
+		a := (*[packed.PanelColumns]float32)(unsafe.Add(unsafe.Pointer(to), g*4))
+		b := (*[packed.PanelColumns]float32)(unsafe.Add(from, g*4))
+		for c := 0; c < packed.PanelColumns; c += 4 {
 			a[c] += b[c]
 			a[c+1] += b[c+1]
 			a[c+2] += b[c+2]
@@ -146,30 +129,6 @@ func accumulateGo(cols int, add addFunc) accumulateFunc {
 			}
 			row := uintptr(x & (packed.StripRows - 1))
 			add((*float32)(unsafe.Add(unsafe.Pointer(acc), row*accStride)), unsafe.Add(unsafe.Pointer(z), uintptr(src-base)*zStride), cols)
-		}
-	}
-}
-
-func sumCSRGo(cols int, add addFunc) sumCSRFunc {
-	return func(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets, src *uint32, first, n uint64) {
-		off := unsafe.Slice(offsets, n+1)
-		for i := range n {
-			to := (*float32)(unsafe.Add(unsafe.Pointer(next), uintptr(i)*nextStride))
-			clear(unsafe.Slice(to, cols))
-			add(to, unsafe.Add(unsafe.Pointer(z), uintptr(first+i)*zStride), cols)
-			for e := off[i]; e < off[i+1]; e++ {
-				s := *(*uint32)(unsafe.Add(unsafe.Pointer(src), uintptr(e)*4))
-				add(to, unsafe.Add(unsafe.Pointer(z), uintptr(s)*zStride), cols)
-			}
-		}
-	}
-}
-
-func gatherGo(cols int, add addFunc) gatherFunc {
-	return func(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64) {
-		clear(unsafe.Slice(out, cols))
-		for _, id := range unsafe.Slice(ids, n) {
-			add(out, unsafe.Add(unsafe.Pointer(z), uintptr(id)*zStride), cols)
 		}
 	}
 }
@@ -218,8 +177,8 @@ func squareNormsGo(out *float64, rows *float32, n, bytes uintptr) {
 	all := unsafe.Slice(rows, int(n)*width)
 	sums := unsafe.Slice(out, int(n))
 	for i := range sums {
-		for c := i * width; c < (i+1)*width; c += Granule {
-			g := all[c : c+Granule]
+		for c := i * width; c < (i+1)*width; c += packed.PanelColumns {
+			g := all[c : c+packed.PanelColumns]
 			var p [8]float64
 			for l := range p {
 				a, b := float64(g[l]), float64(g[l+8])
@@ -235,7 +194,7 @@ func weightedSumsGo(sums *[32]float64, rows *float32, degree *uint32, n, bytes u
 	all := unsafe.Slice(rows, int(n)*width)
 	for i, d := range unsafe.Slice(degree, int(n)) {
 		d1 := float64(int64(d) + 1)
-		for c, x := range all[i*width : i*width+Granule] {
+		for c, x := range all[i*width : i*width+packed.PanelColumns] {
 			y := float64(d1 * float64(x))
 			sums[c] += y
 			sums[16+c] += math.Abs(y)
@@ -243,19 +202,28 @@ func weightedSumsGo(sums *[32]float64, rows *float32, degree *uint32, n, bytes u
 	}
 }
 
-// Add adds the edges of a frame to columns [col, col+cols) of acc, the float32
-// rows of the frame's strip, stride columns apart. z holds the rows of sources
-// base, base+1, …; the frame has no source outside them. col and cols are
-// multiples of Granule.
-func (k *Kernel) Add(acc []float32, stride int, z Rows, base uint32, f packed.Frame, col, cols int, buf *Decoded) {
+// Addition says what the edges of a strip are added to, and where the rows of their
+// sources are.
+type Addition struct {
+	// Acc has the float32 rows of the strip, as wide as Rows. Columns [Col, Col+Cols)
+	// of them are added to; both are multiples of PanelColumns.
+	Acc       []float32
+	Col, Cols int
+	// Rows has the rows of sources First, First+1, …
+	Rows  Rows
+	First uint32
+}
+
+// Add adds the edges of a frame, which has no source outside of a.Rows.
+func (k *Kernel) Add(a Addition, f packed.Frame, buf *Decoded) {
 	if f.Edges == 0 {
 		return
 	}
 	if invariants.Enabled {
-		checkFrame(acc, stride, z, base, f, col, cols)
+		checkFrame(a, f)
 	}
-	p := z.precision()
-	for cols > 0 {
+	p, stride := a.Rows.precision(), uintptr(a.Rows.Stride)
+	for col, cols := a.Col, a.Cols; cols > 0; {
 		i, w := 0, 16
 		switch {
 		case cols >= 64:
@@ -263,7 +231,7 @@ func (k *Kernel) Add(acc []float32, stride int, z Rows, base uint32, f packed.Fr
 		case cols >= 32:
 			i, w = 1, 32
 		}
-		k.accumulate[p][i](&acc[col], uintptr(stride)*4, z.at(col), uintptr(z.Stride)*uintptr(p.Bytes()), &f.Words[0], uint64(f.Edges), f.Src, base, &buf[0])
+		k.accumulate[p][i](&a.Acc[col], stride*4, a.Rows.at(col), stride*uintptr(p.Bytes()), &f.Words[0], uint64(f.Edges), f.Src, a.First, &buf[0])
 		col += w
 		cols -= w
 	}
@@ -288,7 +256,7 @@ func (r Rows) at(col int) *byte {
 // Widen converts float16 values to float32, which is exact. dst and src are
 // equally long.
 func (k *Kernel) Widen(dst []float32, src []uint16) {
-	n := len(src) / Granule * Granule
+	n := len(src) / packed.PanelColumns * packed.PanelColumns
 	if n > 0 {
 		k.widen(&dst[0], &src[0], uintptr(n))
 	}
@@ -300,7 +268,7 @@ func (k *Kernel) Widen(dst []float32, src []uint16) {
 // Narrow rounds to the nearest float16, ties to even; what is too large becomes
 // infinite. dst and src are equally long.
 func (k *Kernel) Narrow(dst []uint16, src []float32) {
-	n := len(src) / Granule * Granule
+	n := len(src) / packed.PanelColumns * packed.PanelColumns
 	if n > 0 {
 		k.narrow(&dst[0], &src[0], uintptr(n))
 	}

@@ -10,14 +10,6 @@ var avx512Kernel = &Kernel{
 		{accumulate16AVX512, accumulate32AVX512, accumulate64AVX512},
 		{accumulateHalf16AVX512, accumulateHalf32AVX512, accumulateHalf64AVX512},
 	},
-	sumCSR: [2][3]sumCSRFunc{
-		{sumCSR16AVX512, sumCSR32AVX512, sumCSR64AVX512},
-		{sumCSRHalf16AVX512, sumCSRHalf32AVX512, sumCSRHalf64AVX512},
-	},
-	gather: [2][3]gatherFunc{
-		{gather16AVX512, gather32AVX512, gather64AVX512},
-		{gatherHalf16AVX512, gatherHalf32AVX512, gatherHalf64AVX512},
-	},
 	widen:        widenAVX512,
 	narrow:       narrowAVX512,
 	divideRows:   divideRowsAVX512,
@@ -31,14 +23,6 @@ var avx2Kernel = &Kernel{
 	accumulate: [2][3]accumulateFunc{
 		{accumulate16AVX2, accumulate32AVX2, accumulate64AVX2},
 		{accumulateHalf16AVX2, accumulateHalf32AVX2, accumulateHalf64AVX2},
-	},
-	sumCSR: [2][3]sumCSRFunc{
-		{sumCSR16AVX2, sumCSR32AVX2, sumCSR64AVX2},
-		{sumCSRHalf16AVX2, sumCSRHalf32AVX2, sumCSRHalf64AVX2},
-	},
-	gather: [2][3]gatherFunc{
-		{gather16AVX2, gather32AVX2, gather64AVX2},
-		{gatherHalf16AVX2, gatherHalf32AVX2, gatherHalf64AVX2},
 	},
 	widen:        widenAVX2,
 	narrow:       narrowAVX2,

@@ -141,78 +141,6 @@ edge_escape:
 	ADDQ $0x04, DI
 	JMP  edge_decoded
 
-// func sumCSR16AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·sumCSR16AVX512(SB), NOSPLIT, $0-64
-	MOVQ  next+0(FP), AX
-	MOVQ  nextStride+8(FP), CX
-	MOVQ  z+16(FP), DX
-	MOVQ  zStride+24(FP), BX
-	MOVQ  offsets+32(FP), SI
-	MOVQ  src+40(FP), DI
-	MOVQ  first+48(FP), R8
-	IMULQ BX, R8
-	MOVQ  n+56(FP), R9
-	MOVL  (SI), R10
-
-row:
-	TESTQ   R9, R9
-	JZ      done
-	MOVL    4(SI), R11
-	ADDQ    $0x04, SI
-	VMOVUPS (DX)(R8*1), Z0
-
-edge:
-	CMPQ       R10, R11
-	JEQ        store
-	MOVL       256(DI)(R10*4), R12
-	IMULQ      BX, R12
-	PREFETCHT0 (DX)(R12*1)
-	MOVL       (DI)(R10*4), R12
-	IMULQ      BX, R12
-	VADDPS     (DX)(R12*1), Z0, Z0
-	INCQ       R10
-	JMP        edge
-
-store:
-	VMOVUPS Z0, (AX)
-	ADDQ    CX, AX
-	ADDQ    BX, R8
-	DECQ    R9
-	JMP     row
-
-done:
-	VZEROUPPER
-	RET
-
-// func gather16AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-// Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·gather16AVX512(SB), NOSPLIT, $0-40
-	MOVQ   out+0(FP), AX
-	MOVQ   z+8(FP), CX
-	MOVQ   zStride+16(FP), DX
-	MOVQ   ids+24(FP), BX
-	MOVQ   n+32(FP), SI
-	VXORPS Z0, Z0, Z0
-	XORQ   DI, DI
-
-row:
-	CMPQ       DI, SI
-	JEQ        done
-	MOVL       256(BX)(DI*4), R8
-	IMULQ      DX, R8
-	PREFETCHT0 (CX)(R8*1)
-	MOVL       (BX)(DI*4), R8
-	IMULQ      DX, R8
-	VADDPS     (CX)(R8*1), Z0, Z0
-	INCQ       DI
-	JMP        row
-
-done:
-	VMOVUPS Z0, (AX)
-	VZEROUPPER
-	RET
-
 // func accumulate32AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·accumulate32AVX512(SB), NOSPLIT, $0-64
@@ -360,86 +288,6 @@ edge_escape:
 	MOVL (DI), R8
 	ADDQ $0x04, DI
 	JMP  edge_decoded
-
-// func sumCSR32AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·sumCSR32AVX512(SB), NOSPLIT, $0-64
-	MOVQ  next+0(FP), AX
-	MOVQ  nextStride+8(FP), CX
-	MOVQ  z+16(FP), DX
-	MOVQ  zStride+24(FP), BX
-	MOVQ  offsets+32(FP), SI
-	MOVQ  src+40(FP), DI
-	MOVQ  first+48(FP), R8
-	IMULQ BX, R8
-	MOVQ  n+56(FP), R9
-	MOVL  (SI), R10
-
-row:
-	TESTQ   R9, R9
-	JZ      done
-	MOVL    4(SI), R11
-	ADDQ    $0x04, SI
-	VMOVUPS (DX)(R8*1), Z0
-	VMOVUPS 64(DX)(R8*1), Z1
-
-edge:
-	CMPQ       R10, R11
-	JEQ        store
-	MOVL       256(DI)(R10*4), R12
-	IMULQ      BX, R12
-	PREFETCHT0 (DX)(R12*1)
-	PREFETCHT0 64(DX)(R12*1)
-	MOVL       (DI)(R10*4), R12
-	IMULQ      BX, R12
-	VADDPS     (DX)(R12*1), Z0, Z0
-	VADDPS     64(DX)(R12*1), Z1, Z1
-	INCQ       R10
-	JMP        edge
-
-store:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	ADDQ    CX, AX
-	ADDQ    BX, R8
-	DECQ    R9
-	JMP     row
-
-done:
-	VZEROUPPER
-	RET
-
-// func gather32AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-// Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·gather32AVX512(SB), NOSPLIT, $0-40
-	MOVQ   out+0(FP), AX
-	MOVQ   z+8(FP), CX
-	MOVQ   zStride+16(FP), DX
-	MOVQ   ids+24(FP), BX
-	MOVQ   n+32(FP), SI
-	VXORPS Z0, Z0, Z0
-	VXORPS Z1, Z1, Z1
-	XORQ   DI, DI
-
-row:
-	CMPQ       DI, SI
-	JEQ        done
-	MOVL       256(BX)(DI*4), R8
-	IMULQ      DX, R8
-	PREFETCHT0 (CX)(R8*1)
-	PREFETCHT0 64(CX)(R8*1)
-	MOVL       (BX)(DI*4), R8
-	IMULQ      DX, R8
-	VADDPS     (CX)(R8*1), Z0, Z0
-	VADDPS     64(CX)(R8*1), Z1, Z1
-	INCQ       DI
-	JMP        row
-
-done:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VZEROUPPER
-	RET
 
 // func accumulate64AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, AVX512F, MMX+
@@ -633,102 +481,6 @@ edge_escape:
 	ADDQ $0x04, DI
 	JMP  edge_decoded
 
-// func sumCSR64AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·sumCSR64AVX512(SB), NOSPLIT, $0-64
-	MOVQ  next+0(FP), AX
-	MOVQ  nextStride+8(FP), CX
-	MOVQ  z+16(FP), DX
-	MOVQ  zStride+24(FP), BX
-	MOVQ  offsets+32(FP), SI
-	MOVQ  src+40(FP), DI
-	MOVQ  first+48(FP), R8
-	IMULQ BX, R8
-	MOVQ  n+56(FP), R9
-	MOVL  (SI), R10
-
-row:
-	TESTQ   R9, R9
-	JZ      done
-	MOVL    4(SI), R11
-	ADDQ    $0x04, SI
-	VMOVUPS (DX)(R8*1), Z0
-	VMOVUPS 64(DX)(R8*1), Z1
-	VMOVUPS 128(DX)(R8*1), Z2
-	VMOVUPS 192(DX)(R8*1), Z3
-
-edge:
-	CMPQ       R10, R11
-	JEQ        store
-	MOVL       256(DI)(R10*4), R12
-	IMULQ      BX, R12
-	PREFETCHT0 (DX)(R12*1)
-	PREFETCHT0 64(DX)(R12*1)
-	PREFETCHT0 128(DX)(R12*1)
-	PREFETCHT0 192(DX)(R12*1)
-	MOVL       (DI)(R10*4), R12
-	IMULQ      BX, R12
-	VADDPS     (DX)(R12*1), Z0, Z0
-	VADDPS     64(DX)(R12*1), Z1, Z1
-	VADDPS     128(DX)(R12*1), Z2, Z2
-	VADDPS     192(DX)(R12*1), Z3, Z3
-	INCQ       R10
-	JMP        edge
-
-store:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	ADDQ    CX, AX
-	ADDQ    BX, R8
-	DECQ    R9
-	JMP     row
-
-done:
-	VZEROUPPER
-	RET
-
-// func gather64AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-// Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·gather64AVX512(SB), NOSPLIT, $0-40
-	MOVQ   out+0(FP), AX
-	MOVQ   z+8(FP), CX
-	MOVQ   zStride+16(FP), DX
-	MOVQ   ids+24(FP), BX
-	MOVQ   n+32(FP), SI
-	VXORPS Z0, Z0, Z0
-	VXORPS Z1, Z1, Z1
-	VXORPS Z2, Z2, Z2
-	VXORPS Z3, Z3, Z3
-	XORQ   DI, DI
-
-row:
-	CMPQ       DI, SI
-	JEQ        done
-	MOVL       256(BX)(DI*4), R8
-	IMULQ      DX, R8
-	PREFETCHT0 (CX)(R8*1)
-	PREFETCHT0 64(CX)(R8*1)
-	PREFETCHT0 128(CX)(R8*1)
-	PREFETCHT0 192(CX)(R8*1)
-	MOVL       (BX)(DI*4), R8
-	IMULQ      DX, R8
-	VADDPS     (CX)(R8*1), Z0, Z0
-	VADDPS     64(CX)(R8*1), Z1, Z1
-	VADDPS     128(CX)(R8*1), Z2, Z2
-	VADDPS     192(CX)(R8*1), Z3, Z3
-	INCQ       DI
-	JMP        row
-
-done:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VZEROUPPER
-	RET
-
 // func accumulateHalf16AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·accumulateHalf16AVX512(SB), NOSPLIT, $0-64
@@ -854,80 +606,6 @@ edge_escape:
 	MOVL (DI), R8
 	ADDQ $0x04, DI
 	JMP  edge_decoded
-
-// func sumCSRHalf16AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·sumCSRHalf16AVX512(SB), NOSPLIT, $0-64
-	MOVQ  next+0(FP), AX
-	MOVQ  nextStride+8(FP), CX
-	MOVQ  z+16(FP), DX
-	MOVQ  zStride+24(FP), BX
-	MOVQ  offsets+32(FP), SI
-	MOVQ  src+40(FP), DI
-	MOVQ  first+48(FP), R8
-	IMULQ BX, R8
-	MOVQ  n+56(FP), R9
-	MOVL  (SI), R10
-
-row:
-	TESTQ     R9, R9
-	JZ        done
-	MOVL      4(SI), R11
-	ADDQ      $0x04, SI
-	VCVTPH2PS (DX)(R8*1), Z0
-
-edge:
-	CMPQ       R10, R11
-	JEQ        store
-	MOVL       256(DI)(R10*4), R12
-	IMULQ      BX, R12
-	PREFETCHT0 (DX)(R12*1)
-	MOVL       (DI)(R10*4), R12
-	IMULQ      BX, R12
-	VCVTPH2PS  (DX)(R12*1), Z1
-	VADDPS     Z1, Z0, Z0
-	INCQ       R10
-	JMP        edge
-
-store:
-	VMOVUPS Z0, (AX)
-	ADDQ    CX, AX
-	ADDQ    BX, R8
-	DECQ    R9
-	JMP     row
-
-done:
-	VZEROUPPER
-	RET
-
-// func gatherHalf16AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-// Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·gatherHalf16AVX512(SB), NOSPLIT, $0-40
-	MOVQ   out+0(FP), AX
-	MOVQ   z+8(FP), CX
-	MOVQ   zStride+16(FP), DX
-	MOVQ   ids+24(FP), BX
-	MOVQ   n+32(FP), SI
-	VXORPS Z0, Z0, Z0
-	XORQ   DI, DI
-
-row:
-	CMPQ       DI, SI
-	JEQ        done
-	MOVL       256(BX)(DI*4), R8
-	IMULQ      DX, R8
-	PREFETCHT0 (CX)(R8*1)
-	MOVL       (BX)(DI*4), R8
-	IMULQ      DX, R8
-	VCVTPH2PS  (CX)(R8*1), Z1
-	VADDPS     Z1, Z0, Z0
-	INCQ       DI
-	JMP        row
-
-done:
-	VMOVUPS Z0, (AX)
-	VZEROUPPER
-	RET
 
 // func accumulateHalf32AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, AVX512F, MMX+
@@ -1074,88 +752,6 @@ edge_escape:
 	MOVL (DI), R8
 	ADDQ $0x04, DI
 	JMP  edge_decoded
-
-// func sumCSRHalf32AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·sumCSRHalf32AVX512(SB), NOSPLIT, $0-64
-	MOVQ  next+0(FP), AX
-	MOVQ  nextStride+8(FP), CX
-	MOVQ  z+16(FP), DX
-	MOVQ  zStride+24(FP), BX
-	MOVQ  offsets+32(FP), SI
-	MOVQ  src+40(FP), DI
-	MOVQ  first+48(FP), R8
-	IMULQ BX, R8
-	MOVQ  n+56(FP), R9
-	MOVL  (SI), R10
-
-row:
-	TESTQ     R9, R9
-	JZ        done
-	MOVL      4(SI), R11
-	ADDQ      $0x04, SI
-	VCVTPH2PS (DX)(R8*1), Z0
-	VCVTPH2PS 32(DX)(R8*1), Z1
-
-edge:
-	CMPQ       R10, R11
-	JEQ        store
-	MOVL       256(DI)(R10*4), R12
-	IMULQ      BX, R12
-	PREFETCHT0 (DX)(R12*1)
-	MOVL       (DI)(R10*4), R12
-	IMULQ      BX, R12
-	VCVTPH2PS  (DX)(R12*1), Z2
-	VADDPS     Z2, Z0, Z0
-	VCVTPH2PS  32(DX)(R12*1), Z2
-	VADDPS     Z2, Z1, Z1
-	INCQ       R10
-	JMP        edge
-
-store:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	ADDQ    CX, AX
-	ADDQ    BX, R8
-	DECQ    R9
-	JMP     row
-
-done:
-	VZEROUPPER
-	RET
-
-// func gatherHalf32AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-// Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·gatherHalf32AVX512(SB), NOSPLIT, $0-40
-	MOVQ   out+0(FP), AX
-	MOVQ   z+8(FP), CX
-	MOVQ   zStride+16(FP), DX
-	MOVQ   ids+24(FP), BX
-	MOVQ   n+32(FP), SI
-	VXORPS Z0, Z0, Z0
-	VXORPS Z1, Z1, Z1
-	XORQ   DI, DI
-
-row:
-	CMPQ       DI, SI
-	JEQ        done
-	MOVL       256(BX)(DI*4), R8
-	IMULQ      DX, R8
-	PREFETCHT0 (CX)(R8*1)
-	MOVL       (BX)(DI*4), R8
-	IMULQ      DX, R8
-	VCVTPH2PS  (CX)(R8*1), Z2
-	VADDPS     Z2, Z0, Z0
-	VCVTPH2PS  32(CX)(R8*1), Z2
-	VADDPS     Z2, Z1, Z1
-	INCQ       DI
-	JMP        row
-
-done:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VZEROUPPER
-	RET
 
 // func accumulateHalf64AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, AVX512F, MMX+
@@ -1345,106 +941,6 @@ edge_escape:
 	ADDQ $0x04, DI
 	JMP  edge_decoded
 
-// func sumCSRHalf64AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·sumCSRHalf64AVX512(SB), NOSPLIT, $0-64
-	MOVQ  next+0(FP), AX
-	MOVQ  nextStride+8(FP), CX
-	MOVQ  z+16(FP), DX
-	MOVQ  zStride+24(FP), BX
-	MOVQ  offsets+32(FP), SI
-	MOVQ  src+40(FP), DI
-	MOVQ  first+48(FP), R8
-	IMULQ BX, R8
-	MOVQ  n+56(FP), R9
-	MOVL  (SI), R10
-
-row:
-	TESTQ     R9, R9
-	JZ        done
-	MOVL      4(SI), R11
-	ADDQ      $0x04, SI
-	VCVTPH2PS (DX)(R8*1), Z0
-	VCVTPH2PS 32(DX)(R8*1), Z1
-	VCVTPH2PS 64(DX)(R8*1), Z2
-	VCVTPH2PS 96(DX)(R8*1), Z3
-
-edge:
-	CMPQ       R10, R11
-	JEQ        store
-	MOVL       256(DI)(R10*4), R12
-	IMULQ      BX, R12
-	PREFETCHT0 (DX)(R12*1)
-	PREFETCHT0 64(DX)(R12*1)
-	MOVL       (DI)(R10*4), R12
-	IMULQ      BX, R12
-	VCVTPH2PS  (DX)(R12*1), Z4
-	VADDPS     Z4, Z0, Z0
-	VCVTPH2PS  32(DX)(R12*1), Z4
-	VADDPS     Z4, Z1, Z1
-	VCVTPH2PS  64(DX)(R12*1), Z4
-	VADDPS     Z4, Z2, Z2
-	VCVTPH2PS  96(DX)(R12*1), Z4
-	VADDPS     Z4, Z3, Z3
-	INCQ       R10
-	JMP        edge
-
-store:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	ADDQ    CX, AX
-	ADDQ    BX, R8
-	DECQ    R9
-	JMP     row
-
-done:
-	VZEROUPPER
-	RET
-
-// func gatherHalf64AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-// Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·gatherHalf64AVX512(SB), NOSPLIT, $0-40
-	MOVQ   out+0(FP), AX
-	MOVQ   z+8(FP), CX
-	MOVQ   zStride+16(FP), DX
-	MOVQ   ids+24(FP), BX
-	MOVQ   n+32(FP), SI
-	VXORPS Z0, Z0, Z0
-	VXORPS Z1, Z1, Z1
-	VXORPS Z2, Z2, Z2
-	VXORPS Z3, Z3, Z3
-	XORQ   DI, DI
-
-row:
-	CMPQ       DI, SI
-	JEQ        done
-	MOVL       256(BX)(DI*4), R8
-	IMULQ      DX, R8
-	PREFETCHT0 (CX)(R8*1)
-	PREFETCHT0 64(CX)(R8*1)
-	MOVL       (BX)(DI*4), R8
-	IMULQ      DX, R8
-	VCVTPH2PS  (CX)(R8*1), Z4
-	VADDPS     Z4, Z0, Z0
-	VCVTPH2PS  32(CX)(R8*1), Z4
-	VADDPS     Z4, Z1, Z1
-	VCVTPH2PS  64(CX)(R8*1), Z4
-	VADDPS     Z4, Z2, Z2
-	VCVTPH2PS  96(CX)(R8*1), Z4
-	VADDPS     Z4, Z3, Z3
-	INCQ       DI
-	JMP        row
-
-done:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VZEROUPPER
-	RET
-
 // func widenAVX512(dst *float32, src *uint16, n uintptr)
 // Requires: AVX, AVX512F
 TEXT ·widenAVX512(SB), NOSPLIT, $0-24
@@ -1452,13 +948,13 @@ TEXT ·widenAVX512(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
-granule:
+panel:
 	VCVTPH2PS (CX), Z0
 	VMOVUPS   Z0, (AX)
 	ADDQ      $0x20, CX
 	ADDQ      $0x40, AX
 	SUBQ      $0x10, DX
-	JNZ       granule
+	JNZ       panel
 	VZEROUPPER
 	RET
 
@@ -1469,13 +965,13 @@ TEXT ·narrowAVX512(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
-granule:
+panel:
 	VMOVUPS   (CX), Z0
 	VCVTPS2PH $0x00, Z0, (AX)
 	ADDQ      $0x40, CX
 	ADDQ      $0x20, AX
 	SUBQ      $0x10, DX
-	JNZ       granule
+	JNZ       panel
 	VZEROUPPER
 	RET
 
@@ -1772,84 +1268,6 @@ edge_escape:
 	ADDQ $0x04, DI
 	JMP  edge_decoded
 
-// func sumCSR16AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-// Requires: AVX, MMX+
-TEXT ·sumCSR16AVX2(SB), NOSPLIT, $0-64
-	MOVQ  next+0(FP), AX
-	MOVQ  nextStride+8(FP), CX
-	MOVQ  z+16(FP), DX
-	MOVQ  zStride+24(FP), BX
-	MOVQ  offsets+32(FP), SI
-	MOVQ  src+40(FP), DI
-	MOVQ  first+48(FP), R8
-	IMULQ BX, R8
-	MOVQ  n+56(FP), R9
-	MOVL  (SI), R10
-
-row:
-	TESTQ   R9, R9
-	JZ      done
-	MOVL    4(SI), R11
-	ADDQ    $0x04, SI
-	VMOVUPS (DX)(R8*1), Y0
-	VMOVUPS 32(DX)(R8*1), Y1
-
-edge:
-	CMPQ       R10, R11
-	JEQ        store
-	MOVL       256(DI)(R10*4), R12
-	IMULQ      BX, R12
-	PREFETCHT0 (DX)(R12*1)
-	MOVL       (DI)(R10*4), R12
-	IMULQ      BX, R12
-	VADDPS     (DX)(R12*1), Y0, Y0
-	VADDPS     32(DX)(R12*1), Y1, Y1
-	INCQ       R10
-	JMP        edge
-
-store:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
-	ADDQ    BX, R8
-	DECQ    R9
-	JMP     row
-
-done:
-	VZEROUPPER
-	RET
-
-// func gather16AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-// Requires: AVX, MMX+
-TEXT ·gather16AVX2(SB), NOSPLIT, $0-40
-	MOVQ   out+0(FP), AX
-	MOVQ   z+8(FP), CX
-	MOVQ   zStride+16(FP), DX
-	MOVQ   ids+24(FP), BX
-	MOVQ   n+32(FP), SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	XORQ   DI, DI
-
-row:
-	CMPQ       DI, SI
-	JEQ        done
-	MOVL       256(BX)(DI*4), R8
-	IMULQ      DX, R8
-	PREFETCHT0 (CX)(R8*1)
-	MOVL       (BX)(DI*4), R8
-	IMULQ      DX, R8
-	VADDPS     (CX)(R8*1), Y0, Y0
-	VADDPS     32(CX)(R8*1), Y1, Y1
-	INCQ       DI
-	JMP        row
-
-done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VZEROUPPER
-	RET
-
 // func accumulate32AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, MMX+
 TEXT ·accumulate32AVX2(SB), NOSPLIT, $0-64
@@ -2009,98 +1427,6 @@ edge_escape:
 	MOVL (DI), R8
 	ADDQ $0x04, DI
 	JMP  edge_decoded
-
-// func sumCSR32AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-// Requires: AVX, MMX+
-TEXT ·sumCSR32AVX2(SB), NOSPLIT, $0-64
-	MOVQ  next+0(FP), AX
-	MOVQ  nextStride+8(FP), CX
-	MOVQ  z+16(FP), DX
-	MOVQ  zStride+24(FP), BX
-	MOVQ  offsets+32(FP), SI
-	MOVQ  src+40(FP), DI
-	MOVQ  first+48(FP), R8
-	IMULQ BX, R8
-	MOVQ  n+56(FP), R9
-	MOVL  (SI), R10
-
-row:
-	TESTQ   R9, R9
-	JZ      done
-	MOVL    4(SI), R11
-	ADDQ    $0x04, SI
-	VMOVUPS (DX)(R8*1), Y0
-	VMOVUPS 32(DX)(R8*1), Y1
-	VMOVUPS 64(DX)(R8*1), Y2
-	VMOVUPS 96(DX)(R8*1), Y3
-
-edge:
-	CMPQ       R10, R11
-	JEQ        store
-	MOVL       256(DI)(R10*4), R12
-	IMULQ      BX, R12
-	PREFETCHT0 (DX)(R12*1)
-	PREFETCHT0 64(DX)(R12*1)
-	MOVL       (DI)(R10*4), R12
-	IMULQ      BX, R12
-	VADDPS     (DX)(R12*1), Y0, Y0
-	VADDPS     32(DX)(R12*1), Y1, Y1
-	VADDPS     64(DX)(R12*1), Y2, Y2
-	VADDPS     96(DX)(R12*1), Y3, Y3
-	INCQ       R10
-	JMP        edge
-
-store:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS Y3, 96(AX)
-	ADDQ    CX, AX
-	ADDQ    BX, R8
-	DECQ    R9
-	JMP     row
-
-done:
-	VZEROUPPER
-	RET
-
-// func gather32AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-// Requires: AVX, MMX+
-TEXT ·gather32AVX2(SB), NOSPLIT, $0-40
-	MOVQ   out+0(FP), AX
-	MOVQ   z+8(FP), CX
-	MOVQ   zStride+16(FP), DX
-	MOVQ   ids+24(FP), BX
-	MOVQ   n+32(FP), SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	XORQ   DI, DI
-
-row:
-	CMPQ       DI, SI
-	JEQ        done
-	MOVL       256(BX)(DI*4), R8
-	IMULQ      DX, R8
-	PREFETCHT0 (CX)(R8*1)
-	PREFETCHT0 64(CX)(R8*1)
-	MOVL       (BX)(DI*4), R8
-	IMULQ      DX, R8
-	VADDPS     (CX)(R8*1), Y0, Y0
-	VADDPS     32(CX)(R8*1), Y1, Y1
-	VADDPS     64(CX)(R8*1), Y2, Y2
-	VADDPS     96(CX)(R8*1), Y3, Y3
-	INCQ       DI
-	JMP        row
-
-done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS Y3, 96(AX)
-	VZEROUPPER
-	RET
 
 // func accumulate64AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, MMX+
@@ -2318,126 +1644,6 @@ edge_escape:
 	ADDQ $0x04, DI
 	JMP  edge_decoded
 
-// func sumCSR64AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-// Requires: AVX, MMX+
-TEXT ·sumCSR64AVX2(SB), NOSPLIT, $0-64
-	MOVQ  next+0(FP), AX
-	MOVQ  nextStride+8(FP), CX
-	MOVQ  z+16(FP), DX
-	MOVQ  zStride+24(FP), BX
-	MOVQ  offsets+32(FP), SI
-	MOVQ  src+40(FP), DI
-	MOVQ  first+48(FP), R8
-	IMULQ BX, R8
-	MOVQ  n+56(FP), R9
-	MOVL  (SI), R10
-
-row:
-	TESTQ   R9, R9
-	JZ      done
-	MOVL    4(SI), R11
-	ADDQ    $0x04, SI
-	VMOVUPS (DX)(R8*1), Y0
-	VMOVUPS 32(DX)(R8*1), Y1
-	VMOVUPS 64(DX)(R8*1), Y2
-	VMOVUPS 96(DX)(R8*1), Y3
-	VMOVUPS 128(DX)(R8*1), Y4
-	VMOVUPS 160(DX)(R8*1), Y5
-	VMOVUPS 192(DX)(R8*1), Y6
-	VMOVUPS 224(DX)(R8*1), Y7
-
-edge:
-	CMPQ       R10, R11
-	JEQ        store
-	MOVL       256(DI)(R10*4), R12
-	IMULQ      BX, R12
-	PREFETCHT0 (DX)(R12*1)
-	PREFETCHT0 64(DX)(R12*1)
-	PREFETCHT0 128(DX)(R12*1)
-	PREFETCHT0 192(DX)(R12*1)
-	MOVL       (DI)(R10*4), R12
-	IMULQ      BX, R12
-	VADDPS     (DX)(R12*1), Y0, Y0
-	VADDPS     32(DX)(R12*1), Y1, Y1
-	VADDPS     64(DX)(R12*1), Y2, Y2
-	VADDPS     96(DX)(R12*1), Y3, Y3
-	VADDPS     128(DX)(R12*1), Y4, Y4
-	VADDPS     160(DX)(R12*1), Y5, Y5
-	VADDPS     192(DX)(R12*1), Y6, Y6
-	VADDPS     224(DX)(R12*1), Y7, Y7
-	INCQ       R10
-	JMP        edge
-
-store:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS Y3, 96(AX)
-	VMOVUPS Y4, 128(AX)
-	VMOVUPS Y5, 160(AX)
-	VMOVUPS Y6, 192(AX)
-	VMOVUPS Y7, 224(AX)
-	ADDQ    CX, AX
-	ADDQ    BX, R8
-	DECQ    R9
-	JMP     row
-
-done:
-	VZEROUPPER
-	RET
-
-// func gather64AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-// Requires: AVX, MMX+
-TEXT ·gather64AVX2(SB), NOSPLIT, $0-40
-	MOVQ   out+0(FP), AX
-	MOVQ   z+8(FP), CX
-	MOVQ   zStride+16(FP), DX
-	MOVQ   ids+24(FP), BX
-	MOVQ   n+32(FP), SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	XORQ   DI, DI
-
-row:
-	CMPQ       DI, SI
-	JEQ        done
-	MOVL       256(BX)(DI*4), R8
-	IMULQ      DX, R8
-	PREFETCHT0 (CX)(R8*1)
-	PREFETCHT0 64(CX)(R8*1)
-	PREFETCHT0 128(CX)(R8*1)
-	PREFETCHT0 192(CX)(R8*1)
-	MOVL       (BX)(DI*4), R8
-	IMULQ      DX, R8
-	VADDPS     (CX)(R8*1), Y0, Y0
-	VADDPS     32(CX)(R8*1), Y1, Y1
-	VADDPS     64(CX)(R8*1), Y2, Y2
-	VADDPS     96(CX)(R8*1), Y3, Y3
-	VADDPS     128(CX)(R8*1), Y4, Y4
-	VADDPS     160(CX)(R8*1), Y5, Y5
-	VADDPS     192(CX)(R8*1), Y6, Y6
-	VADDPS     224(CX)(R8*1), Y7, Y7
-	INCQ       DI
-	JMP        row
-
-done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS Y3, 96(AX)
-	VMOVUPS Y4, 128(AX)
-	VMOVUPS Y5, 160(AX)
-	VMOVUPS Y6, 192(AX)
-	VMOVUPS Y7, 224(AX)
-	VZEROUPPER
-	RET
-
 // func accumulateHalf16AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, F16C, MMX+
 TEXT ·accumulateHalf16AVX2(SB), NOSPLIT, $0-64
@@ -2569,88 +1775,6 @@ edge_escape:
 	MOVL (DI), R8
 	ADDQ $0x04, DI
 	JMP  edge_decoded
-
-// func sumCSRHalf16AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-// Requires: AVX, F16C, MMX+
-TEXT ·sumCSRHalf16AVX2(SB), NOSPLIT, $0-64
-	MOVQ  next+0(FP), AX
-	MOVQ  nextStride+8(FP), CX
-	MOVQ  z+16(FP), DX
-	MOVQ  zStride+24(FP), BX
-	MOVQ  offsets+32(FP), SI
-	MOVQ  src+40(FP), DI
-	MOVQ  first+48(FP), R8
-	IMULQ BX, R8
-	MOVQ  n+56(FP), R9
-	MOVL  (SI), R10
-
-row:
-	TESTQ     R9, R9
-	JZ        done
-	MOVL      4(SI), R11
-	ADDQ      $0x04, SI
-	VCVTPH2PS (DX)(R8*1), Y0
-	VCVTPH2PS 16(DX)(R8*1), Y1
-
-edge:
-	CMPQ       R10, R11
-	JEQ        store
-	MOVL       256(DI)(R10*4), R12
-	IMULQ      BX, R12
-	PREFETCHT0 (DX)(R12*1)
-	MOVL       (DI)(R10*4), R12
-	IMULQ      BX, R12
-	VCVTPH2PS  (DX)(R12*1), Y2
-	VADDPS     Y2, Y0, Y0
-	VCVTPH2PS  16(DX)(R12*1), Y2
-	VADDPS     Y2, Y1, Y1
-	INCQ       R10
-	JMP        edge
-
-store:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
-	ADDQ    BX, R8
-	DECQ    R9
-	JMP     row
-
-done:
-	VZEROUPPER
-	RET
-
-// func gatherHalf16AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-// Requires: AVX, F16C, MMX+
-TEXT ·gatherHalf16AVX2(SB), NOSPLIT, $0-40
-	MOVQ   out+0(FP), AX
-	MOVQ   z+8(FP), CX
-	MOVQ   zStride+16(FP), DX
-	MOVQ   ids+24(FP), BX
-	MOVQ   n+32(FP), SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	XORQ   DI, DI
-
-row:
-	CMPQ       DI, SI
-	JEQ        done
-	MOVL       256(BX)(DI*4), R8
-	IMULQ      DX, R8
-	PREFETCHT0 (CX)(R8*1)
-	MOVL       (BX)(DI*4), R8
-	IMULQ      DX, R8
-	VCVTPH2PS  (CX)(R8*1), Y2
-	VADDPS     Y2, Y0, Y0
-	VCVTPH2PS  16(CX)(R8*1), Y2
-	VADDPS     Y2, Y1, Y1
-	INCQ       DI
-	JMP        row
-
-done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VZEROUPPER
-	RET
 
 // func accumulateHalf32AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, F16C, MMX+
@@ -2809,104 +1933,6 @@ edge_escape:
 	MOVL (DI), R8
 	ADDQ $0x04, DI
 	JMP  edge_decoded
-
-// func sumCSRHalf32AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-// Requires: AVX, F16C, MMX+
-TEXT ·sumCSRHalf32AVX2(SB), NOSPLIT, $0-64
-	MOVQ  next+0(FP), AX
-	MOVQ  nextStride+8(FP), CX
-	MOVQ  z+16(FP), DX
-	MOVQ  zStride+24(FP), BX
-	MOVQ  offsets+32(FP), SI
-	MOVQ  src+40(FP), DI
-	MOVQ  first+48(FP), R8
-	IMULQ BX, R8
-	MOVQ  n+56(FP), R9
-	MOVL  (SI), R10
-
-row:
-	TESTQ     R9, R9
-	JZ        done
-	MOVL      4(SI), R11
-	ADDQ      $0x04, SI
-	VCVTPH2PS (DX)(R8*1), Y0
-	VCVTPH2PS 16(DX)(R8*1), Y1
-	VCVTPH2PS 32(DX)(R8*1), Y2
-	VCVTPH2PS 48(DX)(R8*1), Y3
-
-edge:
-	CMPQ       R10, R11
-	JEQ        store
-	MOVL       256(DI)(R10*4), R12
-	IMULQ      BX, R12
-	PREFETCHT0 (DX)(R12*1)
-	MOVL       (DI)(R10*4), R12
-	IMULQ      BX, R12
-	VCVTPH2PS  (DX)(R12*1), Y4
-	VADDPS     Y4, Y0, Y0
-	VCVTPH2PS  16(DX)(R12*1), Y4
-	VADDPS     Y4, Y1, Y1
-	VCVTPH2PS  32(DX)(R12*1), Y4
-	VADDPS     Y4, Y2, Y2
-	VCVTPH2PS  48(DX)(R12*1), Y4
-	VADDPS     Y4, Y3, Y3
-	INCQ       R10
-	JMP        edge
-
-store:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS Y3, 96(AX)
-	ADDQ    CX, AX
-	ADDQ    BX, R8
-	DECQ    R9
-	JMP     row
-
-done:
-	VZEROUPPER
-	RET
-
-// func gatherHalf32AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-// Requires: AVX, F16C, MMX+
-TEXT ·gatherHalf32AVX2(SB), NOSPLIT, $0-40
-	MOVQ   out+0(FP), AX
-	MOVQ   z+8(FP), CX
-	MOVQ   zStride+16(FP), DX
-	MOVQ   ids+24(FP), BX
-	MOVQ   n+32(FP), SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	XORQ   DI, DI
-
-row:
-	CMPQ       DI, SI
-	JEQ        done
-	MOVL       256(BX)(DI*4), R8
-	IMULQ      DX, R8
-	PREFETCHT0 (CX)(R8*1)
-	MOVL       (BX)(DI*4), R8
-	IMULQ      DX, R8
-	VCVTPH2PS  (CX)(R8*1), Y4
-	VADDPS     Y4, Y0, Y0
-	VCVTPH2PS  16(CX)(R8*1), Y4
-	VADDPS     Y4, Y1, Y1
-	VCVTPH2PS  32(CX)(R8*1), Y4
-	VADDPS     Y4, Y2, Y2
-	VCVTPH2PS  48(CX)(R8*1), Y4
-	VADDPS     Y4, Y3, Y3
-	INCQ       DI
-	JMP        row
-
-done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS Y3, 96(AX)
-	VZEROUPPER
-	RET
 
 // func accumulateHalf64AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, F16C, MMX+
@@ -3120,138 +2146,6 @@ edge_escape:
 	ADDQ $0x04, DI
 	JMP  edge_decoded
 
-// func sumCSRHalf64AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-// Requires: AVX, F16C, MMX+
-TEXT ·sumCSRHalf64AVX2(SB), NOSPLIT, $0-64
-	MOVQ  next+0(FP), AX
-	MOVQ  nextStride+8(FP), CX
-	MOVQ  z+16(FP), DX
-	MOVQ  zStride+24(FP), BX
-	MOVQ  offsets+32(FP), SI
-	MOVQ  src+40(FP), DI
-	MOVQ  first+48(FP), R8
-	IMULQ BX, R8
-	MOVQ  n+56(FP), R9
-	MOVL  (SI), R10
-
-row:
-	TESTQ     R9, R9
-	JZ        done
-	MOVL      4(SI), R11
-	ADDQ      $0x04, SI
-	VCVTPH2PS (DX)(R8*1), Y0
-	VCVTPH2PS 16(DX)(R8*1), Y1
-	VCVTPH2PS 32(DX)(R8*1), Y2
-	VCVTPH2PS 48(DX)(R8*1), Y3
-	VCVTPH2PS 64(DX)(R8*1), Y4
-	VCVTPH2PS 80(DX)(R8*1), Y5
-	VCVTPH2PS 96(DX)(R8*1), Y6
-	VCVTPH2PS 112(DX)(R8*1), Y7
-
-edge:
-	CMPQ       R10, R11
-	JEQ        store
-	MOVL       256(DI)(R10*4), R12
-	IMULQ      BX, R12
-	PREFETCHT0 (DX)(R12*1)
-	PREFETCHT0 64(DX)(R12*1)
-	MOVL       (DI)(R10*4), R12
-	IMULQ      BX, R12
-	VCVTPH2PS  (DX)(R12*1), Y8
-	VADDPS     Y8, Y0, Y0
-	VCVTPH2PS  16(DX)(R12*1), Y8
-	VADDPS     Y8, Y1, Y1
-	VCVTPH2PS  32(DX)(R12*1), Y8
-	VADDPS     Y8, Y2, Y2
-	VCVTPH2PS  48(DX)(R12*1), Y8
-	VADDPS     Y8, Y3, Y3
-	VCVTPH2PS  64(DX)(R12*1), Y8
-	VADDPS     Y8, Y4, Y4
-	VCVTPH2PS  80(DX)(R12*1), Y8
-	VADDPS     Y8, Y5, Y5
-	VCVTPH2PS  96(DX)(R12*1), Y8
-	VADDPS     Y8, Y6, Y6
-	VCVTPH2PS  112(DX)(R12*1), Y8
-	VADDPS     Y8, Y7, Y7
-	INCQ       R10
-	JMP        edge
-
-store:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS Y3, 96(AX)
-	VMOVUPS Y4, 128(AX)
-	VMOVUPS Y5, 160(AX)
-	VMOVUPS Y6, 192(AX)
-	VMOVUPS Y7, 224(AX)
-	ADDQ    CX, AX
-	ADDQ    BX, R8
-	DECQ    R9
-	JMP     row
-
-done:
-	VZEROUPPER
-	RET
-
-// func gatherHalf64AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-// Requires: AVX, F16C, MMX+
-TEXT ·gatherHalf64AVX2(SB), NOSPLIT, $0-40
-	MOVQ   out+0(FP), AX
-	MOVQ   z+8(FP), CX
-	MOVQ   zStride+16(FP), DX
-	MOVQ   ids+24(FP), BX
-	MOVQ   n+32(FP), SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	XORQ   DI, DI
-
-row:
-	CMPQ       DI, SI
-	JEQ        done
-	MOVL       256(BX)(DI*4), R8
-	IMULQ      DX, R8
-	PREFETCHT0 (CX)(R8*1)
-	PREFETCHT0 64(CX)(R8*1)
-	MOVL       (BX)(DI*4), R8
-	IMULQ      DX, R8
-	VCVTPH2PS  (CX)(R8*1), Y8
-	VADDPS     Y8, Y0, Y0
-	VCVTPH2PS  16(CX)(R8*1), Y8
-	VADDPS     Y8, Y1, Y1
-	VCVTPH2PS  32(CX)(R8*1), Y8
-	VADDPS     Y8, Y2, Y2
-	VCVTPH2PS  48(CX)(R8*1), Y8
-	VADDPS     Y8, Y3, Y3
-	VCVTPH2PS  64(CX)(R8*1), Y8
-	VADDPS     Y8, Y4, Y4
-	VCVTPH2PS  80(CX)(R8*1), Y8
-	VADDPS     Y8, Y5, Y5
-	VCVTPH2PS  96(CX)(R8*1), Y8
-	VADDPS     Y8, Y6, Y6
-	VCVTPH2PS  112(CX)(R8*1), Y8
-	VADDPS     Y8, Y7, Y7
-	INCQ       DI
-	JMP        row
-
-done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS Y3, 96(AX)
-	VMOVUPS Y4, 128(AX)
-	VMOVUPS Y5, 160(AX)
-	VMOVUPS Y6, 192(AX)
-	VMOVUPS Y7, 224(AX)
-	VZEROUPPER
-	RET
-
 // func widenAVX2(dst *float32, src *uint16, n uintptr)
 // Requires: AVX, F16C
 TEXT ·widenAVX2(SB), NOSPLIT, $0-24
@@ -3259,7 +2153,7 @@ TEXT ·widenAVX2(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
-granule:
+panel:
 	VCVTPH2PS (CX), Y0
 	VMOVUPS   Y0, (AX)
 	VCVTPH2PS 16(CX), Y0
@@ -3267,7 +2161,7 @@ granule:
 	ADDQ      $0x20, CX
 	ADDQ      $0x40, AX
 	SUBQ      $0x10, DX
-	JNZ       granule
+	JNZ       panel
 	VZEROUPPER
 	RET
 
@@ -3278,7 +2172,7 @@ TEXT ·narrowAVX2(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
-granule:
+panel:
 	VMOVUPS   (CX), Y0
 	VCVTPS2PH $0x00, Y0, (AX)
 	VMOVUPS   32(CX), Y0
@@ -3286,7 +2180,7 @@ granule:
 	ADDQ      $0x40, CX
 	ADDQ      $0x20, AX
 	SUBQ      $0x10, DX
-	JNZ       granule
+	JNZ       panel
 	VZEROUPPER
 	RET
 

@@ -1,7 +1,6 @@
 package spmv
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,7 +8,6 @@ import (
 	"testing"
 	"unsafe"
 
-	"ndls/internal/mem"
 	"ndls/internal/packed"
 )
 
@@ -208,21 +206,20 @@ func TestAccumulateAgrees(t *testing.T) {
 					if !ok || int(f.Edges) != count {
 						t.Fatalf("%d edges are left of %d", f.Edges, count)
 					}
-					const stride = 112
-					want := make([]float32, rows*stride)
+					want := make([]float32, rows*width)
 					fill(want, 9, false)
-					buf, got := aligned(rows*stride, 0)
+					buf, got := aligned(rows*width, 0)
 					copy(got, want)
 					for _, e := range edges {
 						if e[0] < base || e[0] >= base+window {
 							continue
 						}
 						for c := range width {
-							want[int(e[1])*stride+c] += values[int(e[0]-base)*width+c]
+							want[int(e[1])*width+c] += values[int(e[0]-base)*width+c]
 						}
 					}
-					var ring Decoded
-					k.Add(got, stride, z, base, f, 0, width, &ring)
+					var decoded Decoded
+					k.Add(Addition{Acc: got, Cols: width, Rows: z, First: base}, f, &decoded)
 					if err := sameBits(got, want); err != nil {
 						t.Fatalf("%s, %v, width %d, %d edges: %v", k.Name(), p, width, count, err)
 					}
@@ -241,10 +238,10 @@ func TestAccumulateSlices(t *testing.T) {
 		z, _ := randomRows(p, 500, 112, 8)
 		for _, k := range available() {
 			whole, sliced := make([]float32, 40*112), make([]float32, 40*112)
-			var ring Decoded
-			k.Add(whole, 112, z, 0, f, 0, 112, &ring)
+			var buf Decoded
+			k.Add(Addition{Acc: whole, Cols: 112, Rows: z}, f, &buf)
 			for _, col := range []int{0, 16, 64} {
-				k.Add(sliced, 112, z, 0, f, col, map[int]int{0: 16, 16: 48, 64: 48}[col], &ring)
+				k.Add(Addition{Acc: sliced, Col: col, Cols: map[int]int{0: 16, 16: 48, 64: 48}[col], Rows: z}, f, &buf)
 			}
 			if err := sameBits(sliced, whole); err != nil {
 				t.Errorf("%s, %v: %v", k.Name(), p, err)
@@ -291,85 +288,6 @@ func TestConversionsAgree(t *testing.T) {
 	}
 }
 
-// TestMeasuredLoopsAgree compares the loops that are measured with each other
-// and with their Go twins.
-func TestMeasuredLoopsAgree(t *testing.T) {
-	b, err := mem.NewBudget(512 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range []Precision{Float32, Float16} {
-		for _, columns := range []int{16, 32, 64} {
-			var want, wantGather []float32
-			for _, k := range available() {
-				m := &measured{kernel: k, Sample: Sample{
-					Nodes: 2*packed.StripRows + 77, Edges: 300000, Columns: columns, Precision: p, Threads: 2, Seed: 5,
-				}}
-				if columns == 16 {
-					m.Edges *= 6 // destinations are all nodes
-				}
-				if err := m.allocate(b); err != nil {
-					t.Fatal(err)
-				}
-				if m.edges < m.Edges*5/6 {
-					t.Fatalf("only %d edges of %d were drawn", m.edges, m.Edges)
-				}
-				m.runCSR()
-				csr := m.floats()
-				m.runPass()
-				if err := sameBits(m.floats(), csr); err != nil {
-					t.Errorf("%s, %v, %d columns: pass and CSR: %v", k.Name(), p, columns, err)
-				}
-				var out [64]float32
-				k.gather[p][m.width](&out[0], m.cur.at(0), m.curStride(), &m.src[0], 1000)
-				if want == nil {
-					want, wantGather = csr, slices.Clone(out[:])
-				} else if err := errors.Join(sameBits(csr, want), sameBits(out[:], wantGather)); err != nil {
-					t.Errorf("%s, %v, %d columns: %v", k.Name(), p, columns, err)
-				}
-				m.free()
-			}
-		}
-	}
-}
-
-// floats is a copy of the rows of the next hop.
-func (m *measured) floats() []float32 {
-	f := make([]float32, m.rows*int64(m.Columns))
-	goKernel.load(f, m.next)
-	return f
-}
-
-func TestMeasure(t *testing.T) {
-	b, err := mem.NewBudget(256 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := Sample{Nodes: 1000, Edges: 5000, Columns: 16, Threads: 2, Rounds: 2, Seed: 1}
-	got, err := Measure(goKernel, b, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, what := range []string{"gather", "csr", "pass"} {
-		if got[i].What != what || len(got[i].Rates) != 2 || got[i].Rates[0] <= 0 {
-			t.Errorf("%+v is not %s", got[i], what)
-		}
-	}
-	for name, change := range map[string]func(*Sample){
-		"24 columns": func(s *Sample) { s.Columns = 24 }, "no nodes": func(s *Sample) { s.Nodes = 0 },
-		"too many edges": func(s *Sample) { s.Edges = 1 << 32 },
-	} {
-		bad := s
-		change(&bad)
-		if _, err := Measure(goKernel, b, bad); err == nil {
-			t.Errorf("%s were accepted", name)
-		}
-	}
-	if free := b.Free(); free != b.Limit() {
-		t.Errorf("%d bytes are still charged", b.Limit()-free)
-	}
-}
-
 func FuzzAccumulate(f *testing.F) {
 	f.Add(uint64(1), 16, 40)
 	f.Add(uint64(2), 300, 9000)
@@ -384,7 +302,7 @@ func FuzzAccumulate(f *testing.F) {
 			var first []float32
 			for _, k := range available() {
 				acc := make([]float32, rows*32)
-				k.Add(acc, 32, z, 0, fr, 0, 32, new(Decoded))
+				k.Add(Addition{Acc: acc, Cols: 32, Rows: z}, fr, new(Decoded))
 				if first == nil {
 					first = acc
 				} else if err := sameBits(acc, first); err != nil {
@@ -434,9 +352,9 @@ func BenchmarkAccumulate(b *testing.B) {
 						z = Rows{Stride: width, H: make([]uint16, n*width)}
 					}
 					acc := make([]float32, packed.StripRows*width)
-					var ring Decoded
+					var buf Decoded
 					for b.Loop() {
-						k.Add(acc, width, z, 0, f, 0, width, &ring)
+						k.Add(Addition{Acc: acc, Cols: width, Rows: z}, f, &buf)
 					}
 					b.ReportMetric(float64(f.Edges)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Medges/s")
 				})

@@ -10,13 +10,13 @@ import (
 // Layout says how wide a column block is and where its rows live. The results do
 // not depend on where.
 type Layout struct {
-	// Columns is the width, a multiple of Granule.
+	// Columns is the width, a multiple of PanelColumns.
 	Columns   int
 	Precision Precision
-	// Place is where the hop and the next one are.
-	Place Place
+	// Residency says where the rows of the hop and of the next one are.
+	Residency Residency
 	// Window is how many source rows are in memory at a time, and
-	// Accumulators how many strips are summed at a time, where Place is
+	// Accumulators how many strips are summed at a time, where Residency is
 	// External. Window is a multiple of packed.StripRows.
 	Window       int64
 	Accumulators int
@@ -26,12 +26,12 @@ type Layout struct {
 	Shared bool
 }
 
-// Place is where a hop and the next one are.
-type Place int
+// Residency says where the rows of a hop and of the next one are.
+type Residency int
 
 const (
 	// Resident keeps both in memory.
-	Resident Place = iota
+	Resident Residency = iota
 	// Spilled keeps the hop in memory and writes the next to disk, from where
 	// it is read back when the pass has ended.
 	Spilled
@@ -40,7 +40,7 @@ const (
 	External
 )
 
-func (p Place) String() string { return [...]string{"resident", "spilled", "external"}[p] }
+func (p Residency) String() string { return [...]string{"resident", "spilled", "external"}[p] }
 
 // Bytes is the size of an element.
 func (p Precision) Bytes() int64 {
@@ -64,7 +64,7 @@ func (l Layout) perThread(n int64) int64 {
 	if l.needsAccumulator() {
 		bytes += rows*int64(l.Columns)*4 + pageBytes
 	}
-	if l.Place != Resident {
+	if l.Residency != Resident {
 		bytes += rows*l.rowBytes() + pageBytes
 	}
 	return bytes
@@ -72,7 +72,7 @@ func (l Layout) perThread(n int64) int64 {
 
 // needsAccumulator says whether a thread sums, or shows, float32 rows elsewhere
 // than where rows are stored.
-func (l Layout) needsAccumulator() bool { return l.Place == Spilled || l.Precision == Float16 }
+func (l Layout) needsAccumulator() bool { return l.Residency == Spilled || l.Precision == Float16 }
 
 const pageBytes = 4096
 
@@ -80,24 +80,36 @@ const pageBytes = 4096
 func (l Layout) Memory(n int64, threads int) int64 {
 	bytes := int64(threads) * l.perThread(n)
 	switch {
-	case l.Place == Resident:
+	case l.Residency == Resident:
 		bytes += 2 * (n*l.rowBytes() + pageBytes)
-	case l.Place == Spilled:
+	case l.Residency == Spilled:
 		bytes += n*l.rowBytes() + pageBytes
-	case !l.Shared:
-		bytes += min(l.Window, n)*l.rowBytes() + pageBytes
 	}
-	if l.Shared {
-		bytes += sharedWindows * (l.Window*l.rowBytes() + pageBytes)
+	window := l.Window
+	if !l.Shared {
+		window = min(window, n)
 	}
+	bytes += int64(l.buffers()) * (window*l.rowBytes() + pageBytes)
 	if l.grouped() {
 		bytes += int64(l.Accumulators) * l.accumulator()
 	}
 	return bytes
 }
 
+// buffers is how many windows of source rows are in memory beside the rows of the hop:
+// where other workers have rows, one that is added and one that is fetched meanwhile.
+func (l Layout) buffers() int {
+	switch {
+	case l.Shared:
+		return 2
+	case l.Residency == External:
+		return 1
+	}
+	return 0
+}
+
 // grouped says whether strips are accumulated in groups, beside the next hop.
-func (l Layout) grouped() bool { return l.Place == External || l.Shared && l.Precision == Float16 }
+func (l Layout) grouped() bool { return l.Residency == External || l.Shared && l.Precision == Float16 }
 
 // groups is how many groups the strips of n rows make.
 func (l Layout) groups(n int64) int64 {
@@ -112,12 +124,12 @@ func (l Layout) groups(n int64) int64 {
 func (l Layout) Fetched(n, nodes int64) int64 { return l.groups(n) * (nodes - n) * l.rowBytes() }
 
 // Disk is the size of the scratch files of a block of n rows.
-func (l Layout) Disk(n int64) int64 { return int64(l.Place) * n * l.rowBytes() }
+func (l Layout) Disk(n int64) int64 { return int64(l.Residency) * n * l.rowBytes() }
 
 // HopBytes is what each hop reads from and writes to those files.
 func (l Layout) HopBytes(n int64) (read, written int64) {
 	whole := n * l.rowBytes()
-	switch l.Place {
+	switch l.Residency {
 	case Resident:
 		return 0, 0
 	case Spilled:
@@ -132,25 +144,25 @@ func (l Layout) HopBytes(n int64) (read, written int64) {
 // smallest one. It keeps as much in memory as it can, and then takes as many
 // columns as fit. beside is what a block needs beside its rows.
 func PlanLayout(n int64, least, most int, p Precision, free int64, threads int, beside func(Layout) int64) (Layout, error) {
-	most = roundUp(most)
-	least = min(roundUp(least), most)
-	for _, place := range []Place{Resident, Spilled} {
-		for c := most; c >= least; c -= Granule {
-			l := Layout{Columns: c, Precision: p, Place: place}
+	most = packed.Panels(most) * packed.PanelColumns
+	least = min(packed.Panels(least)*packed.PanelColumns, most)
+	for _, residency := range []Residency{Resident, Spilled} {
+		for c := most; c >= least; c -= packed.PanelColumns {
+			l := Layout{Columns: c, Precision: p, Residency: residency}
 			if l.Memory(n, threads)+beside(l) <= free {
 				return l, nil
 			}
 		}
 	}
 	var l Layout
-	for c := max(min(most, externalColumns), least); c >= least; c -= Granule {
-		l = Layout{Columns: c, Precision: p, Place: External, Window: packed.StripRows, Accumulators: 1}
+	for c := max(min(most, externalColumns), least); c >= least; c -= packed.PanelColumns {
+		l = Layout{Columns: c, Precision: p, Residency: External, Window: packed.StripRows, Accumulators: 1}
 		left := free - beside(l)
 		if l.Memory(n, threads) <= left {
 			return l.share(n, left-l.Memory(n, threads)), nil
 		}
 	}
-	return l, fmt.Errorf("spmv: a block of %d columns needs %s even with its rows on disk, %s are free: %w",
+	return l, fmt.Errorf("a block of %d columns needs %s even with its rows on disk, %s are free: %w",
 		l.Columns, mem.Bytes(l.Memory(n, threads)+beside(l)), mem.Bytes(free), mem.ErrBudget)
 }
 
@@ -158,13 +170,13 @@ func PlanLayout(n int64, least, most int, p Precision, free int64, threads int, 
 // shares the rows of a graph with others.
 func PlanShared(n, nodes int64, columns int, p Precision, free int64, threads int, beside func(Layout) int64) (Layout, error) {
 	var l Layout
-	for _, place := range []Place{Resident, External} {
-		l = Layout{Columns: roundUp(columns), Precision: p, Place: place, Window: packed.StripRows, Accumulators: 1, Shared: true}
+	for _, residency := range []Residency{Resident, External} {
+		l = Layout{Columns: packed.Panels(columns) * packed.PanelColumns, Precision: p, Residency: residency, Window: packed.StripRows, Accumulators: 1, Shared: true}
 		if left := free - beside(l) - l.Memory(n, threads); left >= 0 {
 			return l.shareOut(n, nodes, left), nil
 		}
 	}
-	return l, fmt.Errorf("spmv: %d of %d rows of %d columns need %s even on disk, %s are free: %w",
+	return l, fmt.Errorf("%d of %d rows of %d columns need %s even on disk, %s are free: %w",
 		n, nodes, l.Columns, mem.Bytes(l.Memory(n, threads)+beside(l)), mem.Bytes(free), mem.ErrBudget)
 }
 
@@ -176,7 +188,7 @@ func (l Layout) shareOut(n, nodes, free int64) Layout {
 		free -= int64(l.Accumulators-1) * l.accumulator()
 	}
 	strip := packed.StripRows * l.rowBytes()
-	windows := min(1+free/(sharedWindows*strip), strips(nodes-n), max(sharedWindow/strip, 1))
+	windows := min(1+free/(int64(l.buffers())*strip), strips(nodes-n), max(sharedWindow/strip, 1))
 	l.Window = max(windows, 1) * packed.StripRows
 	return l
 }
@@ -184,8 +196,6 @@ func (l Layout) shareOut(n, nodes, free int64) Layout {
 // sharedWindow is the largest useful size of a window of rows that others have, in
 // bytes: waiting for the first rows of one is short beside the rest.
 const sharedWindow = 64 << 20
-
-func roundUp(columns int) int { return (columns + Granule - 1) / Granule * Granule }
 
 // externalColumns bounds the width of an external block: wider ones read the
 // edges less often, but take as many columns of scratch space.

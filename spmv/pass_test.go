@@ -1,6 +1,7 @@
 package spmv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"ndls/group"
 	"ndls/internal/direct"
 	"ndls/internal/half"
 	"ndls/internal/mem"
@@ -16,8 +18,8 @@ import (
 	"ndls/internal/testgraph"
 )
 
-// hop is the definition, in float64.
-func hop(g testgraph.Graph, x []float32, stride int) []float64 {
+// definition is a hop, in float64.
+func definition(g testgraph.Graph, x []float32, stride int) []float64 {
 	out := make([]float64, len(x))
 	for i, adj := range g.Adj {
 		for c := range stride {
@@ -45,7 +47,7 @@ func block(t testing.TB, k *Kernel, x Rows, l Layout, threads int) *Block {
 		t.Fatal(err)
 	}
 	l.Columns = x.Stride
-	b, err := NewBlock(budget, k, x.Len(), l, threads, t.TempDir())
+	b, err := NewBlock(budget, k, group.Solo(x.Len()), l, threads, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,7 @@ func block(t testing.TB, k *Kernel, x Rows, l Layout, threads int) *Block {
 		}
 	})
 	if used, said := budget.Limit()-budget.Free(), l.Memory(x.Len(), threads); used > said+int64(threads+2)*2*pageBytes {
-		t.Errorf("a %s block takes %d bytes, the layout says %d", l.Place, used, said)
+		t.Errorf("a %s block takes %d bytes, the layout says %d", l.Residency, used, said)
 	}
 	// Odd portions, as from a file.
 	err = b.Fill(func(put func([]float32) error) error {
@@ -97,7 +99,7 @@ func TestPassEqualsDefinition(t *testing.T) {
 				p := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: k}
 				cur := rows(n, stride, 4)
 				b := block(t, k, cur, Layout{}, 2)
-				edges, err := p.Run(b, nil, nil)
+				edges, err := p.Run(t.Context(), b, nil, nil)
 				if err != nil {
 					t.Fatalf("%s: %v", g.Name, err)
 				}
@@ -109,7 +111,7 @@ func TestPassEqualsDefinition(t *testing.T) {
 					t.Errorf("%s: %d edges, not %d", g.Name, edges, want)
 				}
 				next := contents(t, b)
-				for i, w := range hop(g, cur.S, stride) {
+				for i, w := range definition(g, cur.S, stride) {
 					if math.Abs(float64(next[i])-w) > 1e-5 {
 						t.Fatalf("%s, %s, value %d: %g, not %g", g.Name, k.Name(), i, next[i], w)
 					}
@@ -137,10 +139,10 @@ func wide() testgraph.Graph {
 func layouts(p Precision) []Layout {
 	return []Layout{
 		{Precision: p},
-		{Precision: p, Place: Spilled},
-		{Precision: p, Place: External, Window: packed.StripRows, Accumulators: 1},
-		{Precision: p, Place: External, Window: 2 * packed.StripRows, Accumulators: 3},
-		{Precision: p, Place: External, Window: 8 * packed.StripRows, Accumulators: 4},
+		{Precision: p, Residency: Spilled},
+		{Precision: p, Residency: External, Window: packed.StripRows, Accumulators: 1},
+		{Precision: p, Residency: External, Window: 2 * packed.StripRows, Accumulators: 3},
+		{Precision: p, Residency: External, Window: 8 * packed.StripRows, Accumulators: 4},
 	}
 }
 
@@ -155,7 +157,7 @@ func TestNothingShows(t *testing.T) {
 			for _, k := range available() {
 				for _, l := range layouts(p) {
 					for _, threads := range []int{1, 2, 5} {
-						if (k != available()[0] || testing.Short()) && (threads != 2 || l.Place != Resident) {
+						if (k != available()[0] || testing.Short()) && (threads != 2 || l.Residency != Resident) {
 							continue // one way to run each of the other kernels
 						}
 						pass := &Pass{Source: source, Degree: degree, Kernel: k}
@@ -167,7 +169,7 @@ func TestNothingShows(t *testing.T) {
 						if want == nil {
 							want = got
 						} else if err := sameBits(got, want); err != nil {
-							t.Errorf("%s, %s, %s, %s, %d threads: %v", g.Name, k.Name(), p, l.Place, threads, err)
+							t.Errorf("%s, %s, %s, %s, %d threads: %v", g.Name, k.Name(), p, l.Residency, threads, err)
 						}
 						b.Free()
 					}
@@ -183,7 +185,7 @@ func runOnce(t *testing.T, p *Pass, b *Block) {
 	stride := b.Layout().Columns
 	shown := make([]float32, b.NumRows()*int64(stride))
 	seen := make([]atomic.Int32, b.NumRows())
-	if _, err := p.Run(b, func(first int64, rows []float32) {
+	if _, err := p.Run(t.Context(), b, func(first int64, rows []float32) {
 		copy(shown[first*int64(stride):], rows)
 		for i := range len(rows) / stride {
 			seen[first+int64(i)].Add(1)
@@ -216,7 +218,7 @@ func TestSettle(t *testing.T) {
 		}
 		b := block(t, available()[0], x, l, 2)
 		pass := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: available()[0]}
-		if _, err := pass.Run(b, nil, func(first int64, rows []float32, cur func(int64) []float32) error {
+		if _, err := pass.Run(t.Context(), b, nil, func(first int64, rows []float32, cur func(int64) []float32) error {
 			for i := range int64(len(rows) / 16) {
 				for c, v := range cur(first + i) {
 					rows[i*16+int64(c)] = 2 * v
@@ -228,7 +230,7 @@ func TestSettle(t *testing.T) {
 		}
 		for i, v := range contents(t, b) {
 			if v != 2*x.S[i] {
-				t.Fatalf("%s %s: value %d is %g, not %g", l.Precision, l.Place, i, v, 2*x.S[i])
+				t.Fatalf("%s %s: value %d is %g, not %g", l.Precision, l.Residency, i, v, 2*x.S[i])
 			}
 		}
 	}
@@ -249,7 +251,7 @@ func TestEditSaveLoad(t *testing.T) {
 		want := contents(t, b)
 		for i, v := range want {
 			if v != float32(i%2048) {
-				t.Fatalf("%s %s: value %d is %g", l.Precision, l.Place, i, v)
+				t.Fatalf("%s %s: value %d is %g", l.Precision, l.Residency, i, v)
 			}
 		}
 		f, err := direct.NewScratch(t.TempDir())
@@ -260,7 +262,7 @@ func TestEditSaveLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.Equal(contents(t, b), want) {
-			t.Errorf("%s %s: other rows came back", l.Precision, l.Place)
+			t.Errorf("%s %s: other rows came back", l.Precision, l.Residency)
 		}
 	}
 }
@@ -280,7 +282,7 @@ func TestFillCounts(t *testing.T) {
 func TestPlanLayout(t *testing.T) {
 	const n = 1 << 22
 	none := func(Layout) int64 { return 0 }
-	last := Layout{Place: External}
+	last := Layout{Residency: External}
 	for free := int64(32 << 20); free < 8<<30; free += free / 7 {
 		l, err := PlanLayout(n, 16, 128, Float32, free, 2, none)
 		if err != nil {
@@ -292,12 +294,12 @@ func TestPlanLayout(t *testing.T) {
 		if got := l.Memory(n, 2); got > free {
 			t.Errorf("%s: %+v takes %s", mem.Bytes(free), l, mem.Bytes(got))
 		}
-		if l.Place > last.Place || l.Place == last.Place && l.Place != External && l.Columns < last.Columns {
+		if l.Residency > last.Residency || l.Residency == last.Residency && l.Residency != External && l.Columns < last.Columns {
 			t.Errorf("%s: %+v after %+v", mem.Bytes(free), l, last)
 		}
 		last = l
 	}
-	if last.Place != Resident || last.Columns != 128 {
+	if last.Residency != Resident || last.Columns != 128 {
 		t.Errorf("8 GiB give %+v", last)
 	}
 	if _, err := PlanLayout(n, 16, 128, Float32, 1<<20, 2, none); !errors.Is(err, mem.ErrBudget) {
@@ -323,10 +325,10 @@ func TestPlanShared(t *testing.T) {
 				}
 				continue
 			}
-			if l.Columns != 48 || !l.Shared || l.Place > place || l.Place == place && l.Fetched(n, nodes) > fetched {
+			if l.Columns != 48 || !l.Shared || l.Residency > place || l.Residency == place && l.Fetched(n, nodes) > fetched {
 				t.Errorf("%s, %s: %+v after %v, fetching %d", p, mem.Bytes(free), l, place, fetched)
 			}
-			fetched, place = l.Fetched(n, nodes), l.Place
+			fetched, place = l.Fetched(n, nodes), l.Residency
 		}
 		if place != Resident || fetched != (nodes-n)*48*p.Bytes() {
 			t.Errorf("%s: 4 GiB fetch %d, with rows %s", p, fetched, place)
@@ -342,8 +344,8 @@ type lossy struct {
 
 func (l lossy) Edges(int) int64 { return int64(l.edges) }
 
-func (l lossy) Open(b int, lo, hi uint32) (packed.Frames, error) {
-	f, err := l.Source.Open(b, lo, hi)
+func (l lossy) Open(ctx context.Context, b int, lo, hi uint32) (packed.Frames, error) {
+	f, err := l.Source.Open(ctx, b, lo, hi)
 	return lossyFrames{f, l.edges}, err
 }
 
@@ -367,7 +369,7 @@ func TestConservationCatchesALostEdge(t *testing.T) {
 		Source: lossy{source, uint32(source.Edges(0)) - 1},
 		Degree: g.Degree(), Kernel: goKernel,
 	}
-	_, err := p.Run(block(t, goKernel, rows(2000, 16, 1), Layout{}, 1), nil, nil)
+	_, err := p.Run(t.Context(), block(t, goKernel, rows(2000, 16, 1), Layout{}, 1), nil, nil)
 	if !errors.Is(err, ErrConservation) {
 		t.Errorf("a lost edge gave %v", err)
 	}
@@ -386,19 +388,38 @@ func TestConservationHolds(t *testing.T) {
 	for _, precision := range []Precision{Float32, Float16} {
 		b := block(t, p.Kernel, cur, Layout{Precision: precision}, 2)
 		for range 3 {
-			if _, err := p.Run(b, nil, nil); err != nil {
+			if _, err := p.Run(t.Context(), b, nil, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 }
 
-// TestCountIsChecked: a block that gives fewer edges than it should is an error.
+// TestCountIsChecked: a strip that gives fewer edges than it should is an error, however
+// many windows they come in.
 func TestCountIsChecked(t *testing.T) {
-	g := testgraph.Clique(5)
-	p := &Pass{Source: short{g.Source()}, Degree: g.Degree(), Kernel: goKernel}
-	if _, err := p.Run(block(t, goKernel, rows(5, 16, 1), Layout{}, 1), nil, nil); !errors.Is(err, packed.ErrFrame) {
-		t.Errorf("a short block gave %v", err)
+	g := wide()
+	for _, l := range layouts(Float32) {
+		p := &Pass{Source: short{g.Source()}, Degree: g.Degree(), Kernel: available()[0]}
+		if _, err := p.Run(t.Context(), block(t, p.Kernel, rows(len(g.Adj), 16, 1), l, 2), nil, nil); !errors.Is(err, packed.ErrFrame) {
+			t.Errorf("%s, windows of %d rows: a short strip gave %v", l.Residency, l.Window, err)
+		}
+	}
+}
+
+// TestRunEndsWithItsContext: a pass over edges in memory ends too.
+func TestRunEndsWithItsContext(t *testing.T) {
+	g := wide()
+	for _, l := range layouts(Float32) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("enough")
+		p := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: available()[0]}
+		b := block(t, p.Kernel, rows(len(g.Adj), 16, 1), l, 1)
+		_, err := p.Run(ctx, b, func(int64, []float32) { cancel(why) }, nil)
+		if !errors.Is(err, why) {
+			t.Errorf("%s, windows of %d rows: %v", l.Residency, l.Window, err)
+		}
+		b.Free()
 	}
 }
 
@@ -410,11 +431,11 @@ type failing struct {
 	open  atomic.Int32
 }
 
-func (f *failing) Open(strip int, lo, hi uint32) (packed.Frames, error) {
+func (f *failing) Open(ctx context.Context, strip int, lo, hi uint32) (packed.Frames, error) {
 	if strip == f.strip && !f.read {
 		return nil, packed.ErrFrame
 	}
-	frames, err := f.Source.Open(strip, lo, hi)
+	frames, err := f.Source.Open(ctx, strip, lo, hi)
 	f.open.Add(1)
 	return &failingFrames{frames, f, strip == f.strip}, err
 }
@@ -447,11 +468,11 @@ func TestFailuresCloseFrames(t *testing.T) {
 					source := &failing{Source: g.Source(), strip: strip, read: read}
 					p := &Pass{Source: source, Degree: g.Degree(), Kernel: available()[0]}
 					b := block(t, p.Kernel, rows(len(g.Adj), 16, 1), l, threads)
-					if _, err := p.Run(b, nil, nil); !errors.Is(err, packed.ErrFrame) {
-						t.Errorf("strip %d, %s: error %v", strip, l.Place, err)
+					if _, err := p.Run(t.Context(), b, nil, nil); !errors.Is(err, packed.ErrFrame) {
+						t.Errorf("strip %d, %s: error %v", strip, l.Residency, err)
 					}
 					if n := source.open.Load(); n != 0 {
-						t.Errorf("strip %d, %s: %d strips are left open", strip, l.Place, n)
+						t.Errorf("strip %d, %s: %d strips are left open", strip, l.Residency, n)
 					}
 					b.Free()
 				}
@@ -464,16 +485,23 @@ type short struct{ packed.Source }
 
 func (s short) Edges(b int) int64 { return s.Source.Edges(b) + 1 }
 
+// BenchmarkPass runs hops with rows in memory and on disk.
 func BenchmarkPass(b *testing.B) {
 	g := testgraph.Random(1<<18, 1<<21, 3)
 	source, degree := g.Source(), g.Degree()
-	for _, stride := range []int{16, 64} {
-		b.Run(fmt.Sprintf("columns=%d", stride), func(b *testing.B) {
+	for _, l := range []Layout{
+		{Columns: 16},
+		{Columns: 64},
+		{Columns: 16, Precision: Float16},
+		{Columns: 16, Residency: Spilled},
+		{Columns: 16, Residency: External, Window: 2 * packed.StripRows, Accumulators: 4},
+	} {
+		b.Run(fmt.Sprintf("%d columns/%s/%s", l.Columns, l.Precision, l.Residency), func(b *testing.B) {
 			p := &Pass{Source: source, Degree: degree, Kernel: available()[0]}
-			block := block(b, p.Kernel, rows(len(degree), stride, 1), Layout{}, 1)
+			block := block(b, p.Kernel, rows(len(degree), l.Columns, 1), l, 1)
 			edges := int64(0)
 			for b.Loop() {
-				e, err := p.Run(block, nil, nil)
+				e, err := p.Run(b.Context(), block, nil, nil)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -7,59 +7,23 @@ package spmv
 // hasF16C says whether the processor converts float16.
 func hasF16C() bool
 
-// accumulate16AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 16 columns wide; strides are in bytes, buf has room for 256 words.
+// accumulate16AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 16 columns wide; strides are in bytes, buf holds 256 words.
 func accumulate16AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 
-// sumCSR16AVX512 sums rows first to first+n of a CSR matrix, 16 columns wide; next and offsets count from the row first, src may be read 256 bytes past its end.
-func sumCSR16AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-
-// gather16AVX512 writes the sum of n rows to out, 16 columns wide; ids may be read 256 bytes past its end.
-func gather16AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-
-// accumulate32AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 32 columns wide; strides are in bytes, buf has room for 256 words.
+// accumulate32AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 32 columns wide; strides are in bytes, buf holds 256 words.
 func accumulate32AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 
-// sumCSR32AVX512 sums rows first to first+n of a CSR matrix, 32 columns wide; next and offsets count from the row first, src may be read 256 bytes past its end.
-func sumCSR32AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-
-// gather32AVX512 writes the sum of n rows to out, 32 columns wide; ids may be read 256 bytes past its end.
-func gather32AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-
-// accumulate64AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 64 columns wide; strides are in bytes, buf has room for 256 words.
+// accumulate64AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 64 columns wide; strides are in bytes, buf holds 256 words.
 func accumulate64AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 
-// sumCSR64AVX512 sums rows first to first+n of a CSR matrix, 64 columns wide; next and offsets count from the row first, src may be read 256 bytes past its end.
-func sumCSR64AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-
-// gather64AVX512 writes the sum of n rows to out, 64 columns wide; ids may be read 256 bytes past its end.
-func gather64AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-
-// accumulateHalf16AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 16 columns wide; strides are in bytes, buf has room for 256 words.
+// accumulateHalf16AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 16 columns wide; strides are in bytes, buf holds 256 words.
 func accumulateHalf16AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 
-// sumCSRHalf16AVX512 sums rows first to first+n of a CSR matrix, 16 columns wide; next and offsets count from the row first, src may be read 256 bytes past its end.
-func sumCSRHalf16AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-
-// gatherHalf16AVX512 writes the sum of n rows to out, 16 columns wide; ids may be read 256 bytes past its end.
-func gatherHalf16AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-
-// accumulateHalf32AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 32 columns wide; strides are in bytes, buf has room for 256 words.
+// accumulateHalf32AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 32 columns wide; strides are in bytes, buf holds 256 words.
 func accumulateHalf32AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 
-// sumCSRHalf32AVX512 sums rows first to first+n of a CSR matrix, 32 columns wide; next and offsets count from the row first, src may be read 256 bytes past its end.
-func sumCSRHalf32AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-
-// gatherHalf32AVX512 writes the sum of n rows to out, 32 columns wide; ids may be read 256 bytes past its end.
-func gatherHalf32AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-
-// accumulateHalf64AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 64 columns wide; strides are in bytes, buf has room for 256 words.
+// accumulateHalf64AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 64 columns wide; strides are in bytes, buf holds 256 words.
 func accumulateHalf64AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
-
-// sumCSRHalf64AVX512 sums rows first to first+n of a CSR matrix, 64 columns wide; next and offsets count from the row first, src may be read 256 bytes past its end.
-func sumCSRHalf64AVX512(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-
-// gatherHalf64AVX512 writes the sum of n rows to out, 64 columns wide; ids may be read 256 bytes past its end.
-func gatherHalf64AVX512(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
 
 // widenAVX512 converts n values, a multiple of 16.
 func widenAVX512(dst *float32, src *uint16, n uintptr)
@@ -79,59 +43,23 @@ func squareNormsAVX512(out *float64, rows *float32, n uintptr, bytes uintptr)
 // weightedSumsAVX512 adds, for the first 16 columns of n rows of bytes bytes, (degree+1)·x to sums[0:16] and (degree+1)·|x| to sums[16:32], in float64.
 func weightedSumsAVX512(sums *[32]float64, rows *float32, degree *uint32, n uintptr, bytes uintptr)
 
-// accumulate16AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 16 columns wide; strides are in bytes, buf has room for 256 words.
+// accumulate16AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 16 columns wide; strides are in bytes, buf holds 256 words.
 func accumulate16AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 
-// sumCSR16AVX2 sums rows first to first+n of a CSR matrix, 16 columns wide; next and offsets count from the row first, src may be read 256 bytes past its end.
-func sumCSR16AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-
-// gather16AVX2 writes the sum of n rows to out, 16 columns wide; ids may be read 256 bytes past its end.
-func gather16AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-
-// accumulate32AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 32 columns wide; strides are in bytes, buf has room for 256 words.
+// accumulate32AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 32 columns wide; strides are in bytes, buf holds 256 words.
 func accumulate32AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 
-// sumCSR32AVX2 sums rows first to first+n of a CSR matrix, 32 columns wide; next and offsets count from the row first, src may be read 256 bytes past its end.
-func sumCSR32AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-
-// gather32AVX2 writes the sum of n rows to out, 32 columns wide; ids may be read 256 bytes past its end.
-func gather32AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-
-// accumulate64AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 64 columns wide; strides are in bytes, buf has room for 256 words.
+// accumulate64AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 64 columns wide; strides are in bytes, buf holds 256 words.
 func accumulate64AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 
-// sumCSR64AVX2 sums rows first to first+n of a CSR matrix, 64 columns wide; next and offsets count from the row first, src may be read 256 bytes past its end.
-func sumCSR64AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-
-// gather64AVX2 writes the sum of n rows to out, 64 columns wide; ids may be read 256 bytes past its end.
-func gather64AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-
-// accumulateHalf16AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 16 columns wide; strides are in bytes, buf has room for 256 words.
+// accumulateHalf16AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 16 columns wide; strides are in bytes, buf holds 256 words.
 func accumulateHalf16AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 
-// sumCSRHalf16AVX2 sums rows first to first+n of a CSR matrix, 16 columns wide; next and offsets count from the row first, src may be read 256 bytes past its end.
-func sumCSRHalf16AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-
-// gatherHalf16AVX2 writes the sum of n rows to out, 16 columns wide; ids may be read 256 bytes past its end.
-func gatherHalf16AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-
-// accumulateHalf32AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 32 columns wide; strides are in bytes, buf has room for 256 words.
+// accumulateHalf32AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 32 columns wide; strides are in bytes, buf holds 256 words.
 func accumulateHalf32AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
 
-// sumCSRHalf32AVX2 sums rows first to first+n of a CSR matrix, 32 columns wide; next and offsets count from the row first, src may be read 256 bytes past its end.
-func sumCSRHalf32AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-
-// gatherHalf32AVX2 writes the sum of n rows to out, 32 columns wide; ids may be read 256 bytes past its end.
-func gatherHalf32AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-
-// accumulateHalf64AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 64 columns wide; strides are in bytes, buf has room for 256 words.
+// accumulateHalf64AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 64 columns wide; strides are in bytes, buf holds 256 words.
 func accumulateHalf64AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
-
-// sumCSRHalf64AVX2 sums rows first to first+n of a CSR matrix, 64 columns wide; next and offsets count from the row first, src may be read 256 bytes past its end.
-func sumCSRHalf64AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-
-// gatherHalf64AVX2 writes the sum of n rows to out, 64 columns wide; ids may be read 256 bytes past its end.
-func gatherHalf64AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
 
 // widenAVX2 converts n values, a multiple of 16.
 func widenAVX2(dst *float32, src *uint16, n uintptr)

@@ -5,6 +5,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/seal"
 	"ndls/shards"
 )
@@ -75,12 +76,9 @@ func (m *Matrix) Needless(intervals map[int]bool) *Matrix {
 	return m
 }
 
-// PanelsOf is the number of panels that some columns take.
-func PanelsOf(columns int) int { return (columns + shards.TileColumns - 1) / shards.TileColumns }
-
 // Panels is the number of panels of the matrix, Intervals that of its intervals, NumRows
 // that of its rows.
-func (m *Matrix) Panels() int    { return PanelsOf(m.Layout.Width) }
+func (m *Matrix) Panels() int    { return packed.Panels(m.Layout.Width) }
 func (m *Matrix) Intervals() int { return len(m.Starts) - 1 }
 func (m *Matrix) NumRows() int64 { return m.Starts[m.Intervals()] }
 

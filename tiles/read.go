@@ -9,6 +9,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/seal"
 	"ndls/shards"
 )
@@ -27,7 +28,7 @@ func (m *Matrix) Rows(ctx context.Context, first, columns int, put func(rows []f
 		if lo, hi := m.Mine(i); lo == hi {
 			continue
 		}
-		err := m.Read(ctx, i, first/shards.TileColumns, columns, max(batchValues/columns, 1), func(_ int64, values []float32) error {
+		err := m.Read(ctx, i, first/packed.PanelColumns, columns, max(batchValues/columns, 1), func(_ int64, values []float32) error {
 			return put(values)
 		})
 		if err != nil {
@@ -45,7 +46,7 @@ func (m *Matrix) Read(ctx context.Context, interval, first, width, batch int, vi
 	if lo == hi {
 		return nil
 	}
-	panels := make([]*PartReader, min(PanelsOf(width), m.Panels()-first)) // what is past the width is zero
+	panels := make([]*PartReader, min(packed.Panels(width), m.Panels()-first)) // what is past the width is zero
 	defer func() {
 		for _, r := range panels {
 			r.Close()
@@ -78,8 +79,8 @@ func (m *Matrix) Read(ctx context.Context, interval, first, width, batch int, vi
 			if err := r.Read(part, row); err != nil {
 				return err
 			}
-			at := p * shards.TileColumns
-			columns := min(shards.TileColumns, width-at)
+			at := p * packed.PanelColumns
+			columns := min(packed.PanelColumns, width-at)
 			for i := range n {
 				shards.DecodeTile(values.S[i*width+at:][:columns], part[int64(i)*m.rowBytes():], m.Half)
 			}

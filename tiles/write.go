@@ -8,7 +8,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/half"
 	"ndls/internal/mem"
-	"ndls/shards"
+	"ndls/internal/packed"
 )
 
 // Group is the caller's rows of tiles of one interval while they are written. Tiles that
@@ -56,9 +56,9 @@ func (g *Group) Put(panel int, values []float32, width, at int) error {
 		return nil
 	}
 	g.buf = g.buf[:0]
-	var row [shards.TileColumns]float32
+	var row [packed.PanelColumns]float32
 	for ; len(values) > 0; values = values[width:] {
-		copy(row[:], values[at:min(at+shards.TileColumns, width)])
+		copy(row[:], values[at:min(at+packed.PanelColumns, width)])
 		if !g.m.Half {
 			g.buf = append(g.buf, mem.AsBytes(row[:])...)
 			continue
@@ -142,7 +142,7 @@ func (w *storing) commit(ctx context.Context) error {
 }
 
 func (w *storing) put(ctx context.Context, rows []float32) error {
-	width := (w.last - w.first) * shards.TileColumns
+	width := (w.last - w.first) * packed.PanelColumns
 	for len(rows) > 0 {
 		if w.interval == w.m.Intervals() {
 			return fmt.Errorf("there are more rows than the %d of %s", w.m.NumRows(), w.m.Prefix)
@@ -150,7 +150,7 @@ func (w *storing) put(ctx context.Context, rows []float32) error {
 		_, hi := w.m.Mine(w.interval)
 		n := min(int64(len(rows)/width), hi-w.at)
 		for p := w.first; p < w.last; p++ {
-			if err := w.group.Put(p, rows[:n*int64(width)], width, (p-w.first)*shards.TileColumns); err != nil {
+			if err := w.group.Put(p, rows[:n*int64(width)], width, (p-w.first)*packed.PanelColumns); err != nil {
 				return err
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ndls/catalog"
+	"ndls/group"
 	"ndls/hops"
 )
 
@@ -44,8 +45,9 @@ type saves struct {
 	first, last int
 	next        time.Time
 	from        io.ReadCloser // nil: no state to go on from
-	// In a gang states are numbered by saves, and the one before the newest is kept:
-	// some members may not have saved the newest.
+	// joint is set where several workers save together. They number their states by
+	// saves, and retain the one before the newest: some may not have saved the newest.
+	joint    bool
 	number   int
 	previous string
 }
@@ -54,13 +56,13 @@ type saves struct {
 // graph holds for the task. It depends on files of some kinds, and on the graph. close
 // must be called.
 func (j *job) saveTo(ctx context.Context, g *graph, first, last int, kinds ...string) (*saves, hops.Checkpoints, error) {
-	s := &saves{job: j, stage: string(j.task.Stage), lo: g.lo, hi: g.hi, first: first, last: last}
+	s := &saves{job: j, stage: string(j.task.Stage), lo: g.lo, hi: g.hi, first: first, last: last, joint: j.group.Size() > 1}
 	identity, err := j.identity(fmt.Sprintf("%s/%d-%d", s.stage, s.lo, s.hi), append(kinds, catalog.KindEdges, catalog.KindNodes))
 	if err != nil {
 		return nil, hops.Checkpoints{}, err
 	}
 	c := hops.Checkpoints{Identity: identity}
-	e, ok, err := s.newest()
+	e, ok, err := s.newest(ctx)
 	if err != nil {
 		return nil, c, err
 	}
@@ -103,9 +105,9 @@ func (j *job) identity(name string, kinds []string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// newest finds the state of these panels, and maybe more, of the largest hop; in a
-// gang, that of which all members have theirs.
-func (s *saves) newest() (best catalog.Entry, ok bool, err error) {
+// newest finds the newest state of these panels, and maybe more, of which all workers of
+// the group have theirs.
+func (s *saves) newest(ctx context.Context) (best catalog.Entry, ok bool, err error) {
 	var states []catalog.Entry
 	for _, e := range s.cat.Entries(catalog.KindCheckpoint) {
 		if s.same(e) && int(e.First) <= s.first && int(e.Last) >= s.last {
@@ -113,27 +115,11 @@ func (s *saves) newest() (best catalog.Entry, ok bool, err error) {
 		}
 	}
 	slices.SortFunc(states, func(a, b catalog.Entry) int { return cmp.Compare(b.Hop, a.Hop) })
-	if s.ring != nil {
-		return s.agreed(states)
-	}
-	if len(states) == 0 {
-		return best, false, nil
-	}
-	return states[0], true, nil
-}
-
-// same says whether an entry is a state of the stage and of these rows.
-func (s *saves) same(e catalog.Entry) bool {
-	return e.Kind == catalog.KindCheckpoint && e.Stage == s.stage && e.Lo == s.lo && e.Hi == s.hi
-}
-
-// agreed is the newest of states of which all members have theirs.
-func (s *saves) agreed(states []catalog.Entry) (best catalog.Entry, ok bool, err error) {
-	mine := []float64{-1, -1} // no more are kept for long
+	mine := []float64{-1, -1} // no more are retained for long
 	for i, e := range states[:min(len(states), len(mine))] {
 		mine[i] = float64(e.Hop)
 	}
-	all, err := s.ring.Gather(mine)
+	all, err := s.group.AllGather(ctx, mine)
 	if err != nil {
 		return best, false, err
 	}
@@ -149,11 +135,16 @@ func (s *saves) agreed(states []catalog.Entry) (best catalog.Entry, ok bool, err
 	return best, false, nil
 }
 
+// same says whether an entry is a state of the stage and of these rows.
+func (s *saves) same(e catalog.Entry) bool {
+	return e.Kind == catalog.KindCheckpoint && e.Stage == s.stage && e.Lo == s.lo && e.Hi == s.hi
+}
+
 // save commits a state and removes older ones. The name of its file is its own:
 // states of other attempts may differ in how the columns are cut.
 func (s *saves) save(ctx context.Context, hop int, write func(io.Writer) error) error {
 	begun := time.Now()
-	if s.ring != nil {
+	if s.joint {
 		s.number++
 		hop = s.number
 	}
@@ -171,11 +162,11 @@ func (s *saves) save(ctx context.Context, hop int, write func(io.Writer) error) 
 	}
 	s.saving.saved(true)
 	s.next = time.Now().Add(max(s.saving.every, restShare*time.Since(begun)))
-	previous := s.previous
-	if s.ring != nil {
-		s.previous = f.Path()
+	retained := ""
+	if s.joint {
+		retained, s.previous = s.previous, f.Path()
 	}
-	return s.drop(ctx, func(e catalog.Entry) bool { return e.Path != f.Path() && e.Path != previous && int(e.Hop) <= hop })
+	return s.drop(ctx, func(e catalog.Entry) bool { return e.Path != f.Path() && e.Path != retained && int(e.Hop) <= hop })
 }
 
 // drop removes states of these panels, or of some of them.
@@ -185,12 +176,11 @@ func (s *saves) drop(ctx context.Context, match func(catalog.Entry) bool) error 
 	})
 }
 
-// done removes all states: what they led to is committed, by all members of a gang.
+// done removes all states once all workers of the group have committed what the states
+// led to.
 func (s *saves) done(ctx context.Context) error {
-	if s.ring != nil {
-		if _, err := s.ring.Gather([]float64{0}); err != nil {
-			return err
-		}
+	if err := group.Barrier(ctx, s.group); err != nil {
+		return err
 	}
 	if s.saving != nil {
 		s.saving.saved(false)

@@ -9,6 +9,7 @@ import (
 	"ndls/dataset"
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/seal"
 	"ndls/shards"
 	"ndls/tiles"
@@ -174,7 +175,7 @@ func (j *job) score(ctx context.Context, s shards.Summary, l *labelled, t *tiles
 	var tally train.Tally
 	classes := len(s.Classes)
 	for i := range t.Intervals() {
-		err := t.Read(ctx, i, run*granulesOf(classes), classes, shards.BatchRows(classes),
+		err := t.Read(ctx, i, run*packed.Panels(classes), classes, shards.BatchRows(classes),
 			func(row int64, values []float32) error {
 				end := row + int64(len(values)/classes)
 				tally.Add(values, l.label.S[row:end], l.split.S[row:end])

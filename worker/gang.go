@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"ndls/group"
+	"ndls/group/remote"
 	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/control/blocks"
 	"ndls/internal/packed"
-	"ndls/ring"
 	"ndls/spmv"
 )
 
@@ -22,12 +23,15 @@ var errBroken = errors.New("the gang is broken")
 
 // Blocks is how a worker gives rows to others, and gets theirs.
 type Blocks struct {
-	// Hall is what the worker's server gives out, Wire what that listens on.
-	Hall *ring.Hall
-	Wire *blocks.Wire
+	// Registry answers the requests of other workers, which come to Wire.
+	Registry *remote.Registry
+	Wire     *blocks.Wire
 	// Dial reaches the server of another worker.
 	Dial func(address string) (*blocks.Client, error)
 }
+
+// errAlone is why a worker that has no Blocks cannot share rows.
+var errAlone = errors.New("this worker does not share rows with others")
 
 // gangs is what a worker needs to be in gangs.
 type gangs struct {
@@ -37,10 +41,12 @@ type gangs struct {
 	clients map[string]*blocks.Client
 }
 
+// noGangs are those of a worker that has no Blocks.
+func noGangs() *gangs {
+	return &gangs{gather: func(context.Context) (control.Gang, error) { return control.Gang{}, errAlone }}
+}
+
 func (g *gangs) close() {
-	if g == nil {
-		return
-	}
 	for _, c := range g.clients {
 		_ = c.Close()
 	}
@@ -64,7 +70,7 @@ func (g *gangs) reach(of control.Gang) (peers []*blocks.Client, err error) {
 
 // span is the rows of a graph of n that the task is about.
 func (j *job) span(n int64) (lo, hi int64) {
-	if j.task.Part != control.Intervals {
+	if j.task.Part != control.Strips {
 		return 0, n
 	}
 	return min(int64(j.task.First)*packed.StripRows, n), min(int64(j.task.Last)*packed.StripRows, n)
@@ -73,44 +79,45 @@ func (j *job) span(n int64) (lo, hi int64) {
 // inGang takes the place of the task among those that share n rows, and works there.
 // All members have committed what they made when it returns without an error.
 func (j *job) inGang(ctx context.Context, n int64, work func(context.Context) error) error {
-	if j.gangs == nil {
+	g, err := j.gangs.gather(ctx)
+	if errors.Is(err, errAlone) {
 		return j.noPart()
 	}
-	g, err := j.gangs.gather(ctx)
 	if err != nil {
 		return err
 	}
-	r, err := j.enter(ctx, g, n)
+	m, err := j.enter(g, n)
 	if err != nil {
 		return err
 	}
+	defer context.AfterFunc(ctx, func() { m.Close(context.Cause(ctx)) })()
 	before := j.gangs.Wire.Bytes()
 	defer func() {
-		j.ring = nil
+		j.group = group.Solo(n)
 		j.report.NetworkBytes += j.gangs.Wire.Bytes() - before
 		if g.Self > 0 {
 			j.report.Passes = 0 // all members make the same
 		}
 	}()
-	j.ring = r
+	j.group = m
 	if err = work(ctx); err == nil {
-		_, err = r.Gather([]float64{0})
+		err = group.Barrier(ctx, m)
 	}
 	if err != nil && !errors.Is(err, hops.ErrStopped) {
-		r.Close(err)
+		m.Close(err)
 		return broken(err)
 	}
 	leaving, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
-	// Who is told to stop has told the others to save. Who has not heard that this
-	// worker is done finds all done when it tries again.
-	_ = r.Leave(leaving)
+	// A worker that is told to stop has already had the others save. One that misses
+	// the last values of this worker tries again, and finds that all is done.
+	_ = m.Leave(leaving)
 	return broken(err)
 }
 
-// enter makes the worker's ring.
-func (j *job) enter(ctx context.Context, g control.Gang, n int64) (*ring.Ring, error) {
-	o := ring.Options{Plan: j.plan.Hash(), Gang: control.Stage(fmt.Sprintf("%s/%d", j.task.Stage, g.Number)), Self: g.Self}
+// enter makes the worker a member of the gang.
+func (j *job) enter(g control.Gang, n int64) (*remote.Member, error) {
+	o := remote.Options{Plan: j.plan.Hash(), Name: control.Stage(fmt.Sprintf("%s/%d", j.task.Stage, g.Number)), Self: g.Self}
 	for _, strip := range g.Borders {
 		o.Borders = append(o.Borders, min(int64(strip)*packed.StripRows, n))
 	}
@@ -122,12 +129,12 @@ func (j *job) enter(ctx context.Context, g control.Gang, n int64) (*ring.Ring, e
 	if o.Peers, err = j.gangs.reach(g); err != nil {
 		return nil, err
 	}
-	r, err := ring.New(ctx, o)
+	m, err := remote.New(o)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("worker: %s: %w", j.task.ID(), err)
 	}
-	j.gangs.Hall.Enter(r)
-	return r, nil
+	j.gangs.Registry.Enter(m)
+	return m, nil
 }
 
 // broken marks errors that say something of other workers alone.
@@ -140,33 +147,21 @@ func broken(err error) error {
 	return err
 }
 
-// least is the smallest x of all members.
-func (j *job) least(x int) (int, error) {
-	if j.ring == nil {
-		return x, nil
+// agree is c for as many columns as all members have the memory for. Each wants as many
+// as leave its rows in memory, or the least, and all take the smallest number.
+func (j *job) agree(ctx context.Context, c hops.Capacity, plan func(hops.Capacity) (spmv.Layout, error)) (hops.Capacity, error) {
+	if c.Others == 0 {
+		return c, nil
 	}
-	all, err := j.ring.Gather([]float64{float64(x)})
-	for _, other := range all {
-		x = min(x, int(other[0]))
-	}
-	return x, err
-}
-
-// agree is r for as many columns as all members have room for: each for as many as
-// leave its rows in memory, or for the least.
-func (j *job) agree(r hops.Room, plan func(hops.Room) (spmv.Layout, error)) (hops.Room, error) {
-	if j.ring == nil {
-		return r, nil
-	}
-	r = r.Agreed((r.Columns + spmv.Granule - 1) / spmv.Granule * spmv.Granule)
+	c = c.Agreed(packed.Panels(c.Columns) * packed.PanelColumns)
 	if j.res.BlockColumns > 0 {
-		r.Asked = min(r.Asked, max(j.res.BlockColumns/spmv.Granule, 1)*spmv.Granule)
+		c.Asked = min(c.Asked, max(j.res.BlockColumns/packed.PanelColumns, 1)*packed.PanelColumns)
 	}
-	for ; r.Asked > spmv.Granule; r.Asked -= spmv.Granule {
-		if l, err := plan(r); err == nil && l.Place == spmv.Resident {
+	for ; c.Asked > packed.PanelColumns; c.Asked -= packed.PanelColumns {
+		if l, err := plan(c); err == nil && l.Residency == spmv.Resident {
 			break
 		}
 	}
-	columns, err := j.least(r.Asked)
-	return r.Agreed(columns), err
+	columns, err := group.Min(ctx, j.group, c.Asked)
+	return c.Agreed(columns), err
 }

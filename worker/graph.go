@@ -77,7 +77,7 @@ func (j *job) openGraph(ctx context.Context) (_ *graph, err error) {
 			g.stream.NumNodes(), g.stream.NumEdges(), n, 2*g.summary.Edges, seal.ErrCorrupt)
 	}
 	if g.hi-g.lo == n && hops.Resident(g.stream.Bytes(), j.budget.Free()) {
-		if err := g.stream.Load(j.budget); err != nil {
+		if err := g.stream.Load(ctx, j.budget); err != nil {
 			return nil, err
 		}
 	}
@@ -88,14 +88,13 @@ func (j *job) openGraph(ctx context.Context) (_ *graph, err error) {
 // hops is the graph as the engines see it.
 func (g *graph) hops(j *job, state *stationary.State) hops.Graph {
 	h := hops.Graph{
-		Source: g.stream, Degree: g.degree.S, Kernel: g.kernel, State: state, Budget: j.budget,
-		Threads: j.res.Threads, Scratch: j.res.Scratch,
-		Filter: func(ctx context.Context, src packed.Source, keep func(row int64) bool) (hops.Stream, error) {
-			return shards.FilterHops(ctx, src, keep, j.res.Scratch, j.budget, j.res.Threads)
-		},
+		Source: hops.Slice(g.stream, g.lo, g.hi), Degree: g.degree.S, Kernel: g.kernel, State: state, Budget: j.budget,
+		Threads: j.res.Threads, Scratch: j.res.Scratch, Group: j.group,
 	}
-	if j.ring != nil {
-		h.Source, h.Filter, h.Peers = hops.Slice(g.stream, g.lo, g.hi), nil, j.ring
+	if j.group.Size() == 1 {
+		h.Filter = func(ctx context.Context, src packed.Source, keep func(row int64) bool) (hops.Stream, error) {
+			return shards.FilterHops(ctx, src, keep, j.res.Scratch, j.budget, j.res.Threads)
+		}
 	}
 	return h
 }
@@ -118,20 +117,12 @@ func (g *graph) close() {
 }
 
 // state prepares the stationary state the plan asks for.
-func (g *graph) state(j *job) (*stationary.State, error) {
-	var component []uint32
+func (g *graph) state(ctx context.Context, j *job) (*stationary.State, error) {
+	nodes := stationary.Nodes{Degree: g.degree.S, Components: int(g.summary.Components)}
 	if j.plan.LSI.Stationary == "component" {
-		component = g.component.S
+		nodes.Component = g.component.S
 	}
-	s, err := stationary.New(j.budget, g.degree.S, component, int(g.summary.Components), j.plan.LSI.R)
-	if err != nil || j.ring == nil {
-		return s, err
-	}
-	if err := hops.Share(j.ring, s); err != nil {
-		s.Free()
-		return nil, err
-	}
-	return s, nil
+	return stationary.New(ctx, j.group, j.budget, nodes, j.plan.LSI.R)
 }
 
 // readNodes visits the node table.
@@ -186,9 +177,9 @@ func (j *job) precision() spmv.Precision {
 	return spmv.Float32
 }
 
-// room is where column blocks for some columns have to fit.
-func (j *job) room(g *graph, columns int) hops.Room {
-	return hops.Room{
+// capacity is what column blocks for some columns have to fit.
+func (j *job) capacity(g *graph, columns int) hops.Capacity {
+	return hops.Capacity{
 		Nodes: g.hi - g.lo, Others: g.summary.Nodes - (g.hi - g.lo), Components: g.summary.Components, Free: j.budget.Free(), Resident: g.stream.Resident(),
 		Threads: j.res.Threads, Precision: j.precision(), Columns: columns, Asked: j.res.BlockColumns,
 	}

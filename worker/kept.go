@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 
+	"ndls/group"
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/shards"
@@ -26,7 +27,7 @@ type kept struct {
 
 // keep makes what w keeps that of the part of t.
 func (w *Worker) keep(t control.Task) error {
-	if t.Part != control.Intervals {
+	if t.Part != control.Strips {
 		t.First, t.Last = 0, 0
 	}
 	if w.kept != nil && w.kept.of == t {
@@ -62,7 +63,9 @@ func (j *job) graph(ctx context.Context) (_ *graph, err error) {
 			return nil, err
 		}
 	}
-	j.opened.stream.Use(ctx)
+	if j.task.Part != control.Strips {
+		j.group = group.Solo(j.opened.summary.Nodes)
+	}
 	return j.opened, nil
 }
 

@@ -8,10 +8,10 @@ import (
 	"ndls/catalog"
 	"ndls/hops"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/smooth"
-	"ndls/spmv"
 	"ndls/tiles"
 	"ndls/train"
 )
@@ -26,9 +26,9 @@ const (
 )
 
 // softTiles are the soft labels of all runs: those of run r start at granule
-// r·granulesOf(classes).
+// r·packed.Panels(classes).
 func (j *job) softTiles(kind, prefix string, s shards.Summary) *tiles.Matrix {
-	l := tiles.Layout{Kind: kind, Prefix: prefix, Width: j.labelRuns() * granulesOf(len(s.Classes)) * spmv.Granule}
+	l := tiles.Layout{Kind: kind, Prefix: prefix, Width: j.labelRuns() * packed.Panels(len(s.Classes)) * packed.PanelColumns}
 	if kind == catalog.KindSmoothedSoftTile {
 		l.PartKind = catalog.KindSmoothedSoftPart
 	}
@@ -42,8 +42,6 @@ func (j *job) softInput(s shards.Summary) *tiles.Matrix {
 	}
 	return j.softTiles(catalog.KindSoftTile, softPrefix, s)
 }
-
-func granulesOf(columns int) int { return (columns + spmv.Granule - 1) / spmv.Granule }
 
 // labelRuns is how many sets of soft labels there are: one a model, or the one
 // that the user gave.
@@ -96,7 +94,7 @@ func (j *job) predictionRows(ctx context.Context, s shards.Summary, first, last 
 	classes := len(s.Classes)
 	labels := make([]int32, shards.BatchRows(classes))
 	return j.assemble(ctx, assembly{
-		tiles: j.smoothedSoft(s), first: run * granulesOf(classes),
+		tiles: j.smoothedSoft(s), first: run * packed.Panels(classes),
 		kind: catalog.KindPredictions, folder: "predictions", ids: ids.S,
 		schema: shards.RowSchema{Column: "probability", Width: classes, Label: true},
 		labels: func(values []float32) []int32 {
@@ -115,7 +113,7 @@ func (j *job) predictionRows(ctx context.Context, s shards.Summary, first, last 
 // that are not committed yet.
 func (j *job) smoothSoft(ctx context.Context, s shards.Summary, first, last int) error {
 	out := j.smoothedSoft(s)
-	first, err := j.firstMissing(out, first, last)
+	first, err := j.firstMissing(ctx, out, first, last)
 	if err != nil || first == last {
 		return err
 	}
@@ -148,7 +146,7 @@ func (j *job) smoothSoft(ctx context.Context, s shards.Summary, first, last int)
 	}
 	// The authors' code looks at each model's outputs by themselves: their
 	// logarithms decide K, and are what is averaged.
-	per := granulesOf(len(s.Classes))
+	per := packed.Panels(len(s.Classes))
 	for ; first < last; first = (first/per + 1) * per {
 		run := first / per
 		columns := &logColumns{in, run * per, len(s.Classes)}
@@ -171,7 +169,7 @@ type shifted struct {
 
 // Rows implements lsi.Columns.
 func (s *shifted) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
-	return s.Columns.Rows(ctx, first-s.granules*spmv.Granule, columns, put)
+	return s.Columns.Rows(ctx, first-s.granules*packed.PanelColumns, columns, put)
 }
 
 // labelK is K for label smoothing: that of the K table where ε is the same, since
@@ -231,7 +229,7 @@ func (l *logColumns) Width() int { return l.classes }
 
 // Rows implements lsi.Columns.
 func (l *logColumns) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
-	return l.tiles.Rows(ctx, l.first*spmv.Granule+first, columns, func(rows []float32) error {
+	return l.tiles.Rows(ctx, l.first*packed.PanelColumns+first, columns, func(rows []float32) error {
 		cols := min(columns, l.classes-first)
 		for at := 0; at < len(rows); at += columns {
 			row := rows[at : at+cols]

@@ -31,14 +31,14 @@ func (j *job) lsi(ctx context.Context) error {
 		if complete || shared {
 			return nil
 		}
-		return j.inGang(ctx, summary.Nodes, j.computeLSI)
+		return j.inGang(ctx, summary.Nodes, func(ctx context.Context) error { return j.computeLSI(ctx, j.commitShare) })
 	case !isWhole(j.task.Part):
 		return j.noPart()
 	case complete:
 	case shared:
 		err = j.joinLSI(ctx, summary, shares)
 	default:
-		err = j.computeLSI(ctx)
+		err = j.computeLSI(ctx, j.commitLSI)
 	}
 	if err != nil {
 		return err
@@ -54,7 +54,8 @@ func (j *job) lsi(ctx context.Context) error {
 	return j.reportLSI(ctx, summary)
 }
 
-func (j *job) computeLSI(ctx context.Context) error {
+// computeLSI finds K of the task's rows, which commit commits.
+func (j *job) computeLSI(ctx context.Context, commit func(context.Context, *graph, []uint32, *lsi.Table) error) error {
 	defer j.release()
 	g, err := j.graph(ctx)
 	if err != nil {
@@ -80,12 +81,7 @@ func (j *job) computeLSI(ctx context.Context) error {
 		return err
 	}
 	defer table.Free()
-	if j.ring != nil {
-		err = j.commitShare(ctx, g, table)
-	} else {
-		err = j.commitLSI(ctx, g.summary, ids.S, table)
-	}
-	if err != nil {
+	if err := commit(ctx, g, ids.S, table); err != nil {
 		return err
 	}
 	return states.done(ctx)
@@ -93,20 +89,20 @@ func (j *job) computeLSI(ctx context.Context) error {
 
 // findLSI runs the LSI engine with what memory is free.
 func (j *job) findLSI(ctx context.Context, g *graph, probe lsi.Probe, epsilon float64, kmax int, c hops.Checkpoints) (*lsi.Table, error) {
-	state, err := g.state(j)
+	state, err := g.state(ctx, j)
 	if err != nil {
 		return nil, err
 	}
 	defer state.Free()
 	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: j.plan.LSI.Active == "settled", Slack: j.plan.LSI.Slack, Checkpoints: c}
-	room, err := j.agree(j.room(g, probe.Columns()), func(r hops.Room) (spmv.Layout, error) {
-		o, _, err := o.Plan(r)
+	fits, err := j.agree(ctx, j.capacity(g, probe.Columns()), func(c hops.Capacity) (spmv.Layout, error) {
+		o, _, err := o.Plan(c)
 		return o.Layout, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	o, need, err := o.Plan(room)
+	o, need, err := o.Plan(fits)
 	if err != nil {
 		return nil, j.refused("lsi", need, err)
 	}
@@ -157,7 +153,8 @@ func (j *job) createLSI(ctx context.Context, interval int) (*catalog.File, error
 }
 
 // commitLSI writes the table, one file an interval, and commits them together.
-func (j *job) commitLSI(ctx context.Context, s shards.Summary, ids []uint32, table *lsi.Table) (err error) {
+func (j *job) commitLSI(ctx context.Context, g *graph, ids []uint32, table *lsi.Table) (err error) {
+	s := g.summary
 	var files []*catalog.File
 	defer func() {
 		if err != nil {

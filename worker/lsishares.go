@@ -33,7 +33,7 @@ func (j *job) lsiShares(n int64) ([]catalog.Entry, bool) {
 }
 
 // commitShare commits K of the task's rows.
-func (j *job) commitShare(ctx context.Context, g *graph, table *lsi.Table) error {
+func (j *job) commitShare(ctx context.Context, g *graph, _ []uint32, table *lsi.Table) error {
 	f, err := j.cat.Create(ctx, catalog.Describe(catalog.KindLSIPart, fmt.Sprintf(lsiSharePath, g.lo, g.hi)).Holding(g.lo, g.hi))
 	if err != nil {
 		return err

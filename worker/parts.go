@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"ndls/group"
 	"ndls/internal/control"
 	"ndls/internal/packed"
 	"ndls/shards"
@@ -16,14 +17,14 @@ import (
 //
 //	partition      Split, Merge, Order, Relabel, Rows, Columns, then Whole, as package
 //	               partition says
-//	lsi            Whole; or Intervals of strips, then Whole
+//	lsi            Whole; or Strips, then Whole
 //	smooth         Columns of ⌈features/16⌉ granules, then Rows, then, with
 //	               --active settled, Whole: it finds columns and rows done, and
 //	               measures the deviation of settled rows
 //	smooth-labels  Columns of runs·⌈classes/16⌉ granules (1 run with --soft-labels),
 //	               then Rows; with --label-rule ndls-reference a task should have all
 //	               granules of a run, since it finds their K
-//	               Intervals of strips may come in place of Columns in both: the
+//	               Strips may come in place of Columns in both: the
 //	               tasks of such a phase are done at the same time, by a gang
 //	the others     Whole
 //
@@ -63,13 +64,13 @@ func (j *job) inParts(ctx context.Context, s shards.Summary, out *tiles.Matrix, 
 // isShare says whether the task is some rows of a graph, of all columns.
 func (j *job) isShare(s shards.Summary) bool {
 	t := j.task
-	return t.Part == control.Intervals && 0 <= t.First && t.First < t.Last && t.Last <= packed.Strips(s.Nodes)
+	return t.Part == control.Strips && 0 <= t.First && t.First < t.Last && t.Last <= packed.Strips(s.Nodes)
 }
 
 // firstMissing is the first granule from first on that is not committed, for any
 // member of a gang; last if all below are.
-func (j *job) firstMissing(out *tiles.Matrix, first, last int) (int, error) {
-	return j.least(out.FirstMissing(first, last))
+func (j *job) firstMissing(ctx context.Context, out *tiles.Matrix, first, last int) (int, error) {
+	return group.Min(ctx, j.group, out.FirstMissing(first, last))
 }
 
 // wholeOnly is a stage that cannot be cut.

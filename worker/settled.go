@@ -8,10 +8,10 @@ import (
 
 	"ndls/hops"
 	"ndls/internal/control"
+	"ndls/internal/packed"
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/smooth"
-	"ndls/spmv"
 	"ndls/train"
 )
 
@@ -29,7 +29,7 @@ func (j *job) checkSettled(ctx context.Context, sum shards.Summary) (err error) 
 		return err
 	}
 	step := (targets.Len() + sampleRows - 1) / sampleRows
-	sketch := func(c lsi.Columns) lsi.Probe { return lsi.FeatureSketch(c, nil, j.plan.Seed, spmv.Granule) }
+	sketch := func(c lsi.Columns) lsi.Probe { return lsi.FeatureSketch(c, nil, j.plan.Seed, packed.PanelColumns) }
 	rows, err := train.OpenSmoothed(ctx, j.cat)
 	if err != nil {
 		return err
@@ -42,22 +42,22 @@ func (j *job) checkSettled(ctx context.Context, sum shards.Summary) (err error) 
 	if err != nil {
 		return err
 	}
-	state, err := g.state(j)
+	state, err := g.state(ctx, j)
 	if err != nil {
 		return err
 	}
 	defer state.Free()
 	o.K = func(i int64) int { return int(k[i]) }
-	if o, err = j.smoothLayout(g, o, spmv.Granule); err != nil {
+	if o, err = j.smoothLayout(ctx, g, o, packed.PanelColumns); err != nil {
 		return err
 	}
-	s, err := smooth.New(g.hops(j, state), o)
+	s, err := smooth.New(ctx, g.hops(j, state), o)
 	if err != nil {
 		return err
 	}
 	defer s.Free()
 	x := func(put func([]float32) error) error {
-		return sketch(j.featureTiles(sum)).Rows(ctx, 0, spmv.Granule, put)
+		return sketch(j.featureTiles(sum)).Rows(ctx, 0, packed.PanelColumns, put)
 	}
 	stats, err := s.Run(ctx, x)
 	if err != nil {
@@ -65,11 +65,11 @@ func (j *job) checkSettled(ctx context.Context, sum shards.Summary) (err error) 
 	}
 	var errs []float64
 	row := int64(0)
-	if err := s.Output(0, spmv.Granule, x, func(rows []float32) error {
-		for ; len(rows) > 0; rows = rows[spmv.Granule:] {
+	if err := s.Output(0, packed.PanelColumns, x, func(rows []float32) error {
+		for ; len(rows) > 0; rows = rows[packed.PanelColumns:] {
 			if row%step == 0 {
-				at := row / step * spmv.Granule
-				if e, ok := relativeError(settled[at:at+spmv.Granule], rows[:spmv.Granule]); ok {
+				at := row / step * packed.PanelColumns
+				if e, ok := relativeError(settled[at:at+packed.PanelColumns], rows[:packed.PanelColumns]); ok {
 					errs = append(errs, e)
 				}
 			}
@@ -120,10 +120,10 @@ func (r rowColumns) Rows(ctx context.Context, _, columns int, put func(rows []fl
 // sample reads every step-th row.
 func (j *job) sample(ctx context.Context, p lsi.Probe, step int64) (values []float32, err error) {
 	row := int64(0)
-	err = p.Rows(ctx, 0, spmv.Granule, func(rows []float32) error {
-		for ; len(rows) > 0; rows = rows[spmv.Granule:] {
+	err = p.Rows(ctx, 0, packed.PanelColumns, func(rows []float32) error {
+		for ; len(rows) > 0; rows = rows[packed.PanelColumns:] {
 			if row%step == 0 {
-				values = append(values, rows[:spmv.Granule]...)
+				values = append(values, rows[:packed.PanelColumns]...)
 			}
 			row++
 		}

@@ -7,6 +7,7 @@ import (
 	"ndls/catalog"
 	"ndls/hops"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/smooth"
@@ -47,7 +48,7 @@ func (j *job) smoothFeatures(ctx context.Context, s shards.Summary, first, last 
 		return err
 	}
 	out := j.smoothedTiles(s, targets)
-	if first, err = j.firstMissing(out, first, last); err != nil || first == last {
+	if first, err = j.firstMissing(ctx, out, first, last); err != nil || first == last {
 		return err
 	}
 	lo, hi := j.span(s.Nodes)
@@ -139,7 +140,7 @@ func (j *job) smoothColumns(ctx context.Context, g *graph, o smooth.Options, k [
 	if first == last {
 		return nil
 	}
-	state, err := g.state(j)
+	state, err := g.state(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -147,16 +148,16 @@ func (j *job) smoothColumns(ctx context.Context, g *graph, o smooth.Options, k [
 	o.K = func(i int64) int { return int(k[i]) }
 	o.Settled = j.plan.LSI.Active == "settled" && o.Rule.NodeDependent
 	o.Slack = j.plan.LSI.Slack
-	if o, err = j.smoothLayout(g, o, (last-first)*spmv.Granule); err != nil {
+	if o, err = j.smoothLayout(ctx, g, o, (last-first)*packed.PanelColumns); err != nil {
 		return err
 	}
-	s, err := smooth.New(g.hops(j, state), o)
+	s, err := smooth.New(ctx, g.hops(j, state), o)
 	if err != nil {
 		return err
 	}
 	defer s.Free()
-	for ; first < last; first += o.Layout.Columns / spmv.Granule {
-		end := min(first+o.Layout.Columns/spmv.Granule, last)
+	for ; first < last; first += o.Layout.Columns / packed.PanelColumns {
+		end := min(first+o.Layout.Columns/packed.PanelColumns, last)
 		if err := j.smoothBlock(ctx, g, s, o.Layout, in, out, first, end); err != nil {
 			return err
 		}
@@ -167,7 +168,7 @@ func (j *job) smoothColumns(ctx context.Context, g *graph, o smooth.Options, k [
 // smoothBlock smooths granules [first, last), which are one block, and commits
 // their tiles.
 func (j *job) smoothBlock(ctx context.Context, g *graph, s *smooth.Smoother, l spmv.Layout, in lsi.Columns, out *tiles.Matrix, first, last int) error {
-	x := func(put func([]float32) error) error { return in.Rows(ctx, first*spmv.Granule, l.Columns, put) }
+	x := func(put func([]float32) error) error { return in.Rows(ctx, first*packed.PanelColumns, l.Columns, put) }
 	states, c, err := j.saveTo(ctx, g, first, last, inputKinds...)
 	if err != nil {
 		return err
@@ -181,7 +182,7 @@ func (j *job) smoothBlock(ctx context.Context, g *graph, s *smooth.Smoother, l s
 	for at := first; at < last; at += tiles.Together {
 		to := min(at+tiles.Together, last)
 		if err := out.Store(ctx, at, to, func(put func([]float32) error) error {
-			return s.Output((at-first)*spmv.Granule, (to-at)*spmv.Granule, x, put)
+			return s.Output((at-first)*packed.PanelColumns, (to-at)*packed.PanelColumns, x, put)
 		}); err != nil {
 			return err
 		}
@@ -193,15 +194,15 @@ func (j *job) smoothBlock(ctx context.Context, g *graph, s *smooth.Smoother, l s
 var inputKinds = []string{catalog.KindFeatures, catalog.KindSoftTile, catalog.KindGivenSoftTile}
 
 // smoothLayout plans the column blocks of some columns.
-func (j *job) smoothLayout(g *graph, o smooth.Options, columns int) (smooth.Options, error) {
-	room, err := j.agree(j.room(g, columns).Useful(), func(r hops.Room) (spmv.Layout, error) {
-		o, _, err := o.Plan(r)
+func (j *job) smoothLayout(ctx context.Context, g *graph, o smooth.Options, columns int) (smooth.Options, error) {
+	fits, err := j.agree(ctx, j.capacity(g, columns).Useful(), func(c hops.Capacity) (spmv.Layout, error) {
+		o, _, err := o.Plan(c)
 		return o.Layout, err
 	})
 	if err != nil {
 		return o, err
 	}
-	o, need, err := o.Plan(room)
+	o, need, err := o.Plan(fits)
 	if err != nil {
 		return o, j.refused("smoothing", need, err)
 	}

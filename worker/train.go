@@ -10,6 +10,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/packed"
 	"ndls/internal/seal"
 	"ndls/shards"
 	"ndls/tiles"
@@ -177,7 +178,7 @@ func (j *job) predict(ctx context.Context) (err error) {
 	p := &prediction{job: j, summary: s, src: src, truth: l, chosen: t.Chosen, tiles: !j.plan.SomeTargets()}
 	group := len(t.Runs)
 	if p.tiles {
-		group = max(tiles.Together/granulesOf(len(s.Classes)), 1)
+		group = max(tiles.Together/packed.Panels(len(s.Classes)), 1)
 	}
 	for runs := range slices.Chunk(t.Runs, group) {
 		if err := p.runs(ctx, runs); err != nil {
@@ -220,7 +221,7 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 	defer rows.abort()
 	first := runs[0].Run
 	out := p.softTiles(catalog.KindSoftTile, softPrefix, p.summary)
-	w := &tileWriter{out: out, first: first * granulesOf(classes), classes: classes, runs: len(runs)}
+	w := &tileWriter{out: out, first: first * packed.Panels(classes), classes: classes, runs: len(runs)}
 	defer w.abort()
 	tallies := make([]train.Tally, len(runs))
 	err = train.Predict(ctx, p.src, models, train.Resources{Budget: p.budget, Threads: p.res.Threads},
@@ -294,7 +295,7 @@ type tileWriter struct {
 
 // write takes rows that lie in one interval, as the files they come from do.
 func (w *tileWriter) write(ctx context.Context, row int64, run int, p []float32) (err error) {
-	per := granulesOf(w.classes)
+	per := packed.Panels(w.classes)
 	if w.group == nil {
 		if w.group, err = w.out.Create(ctx, w.interval, w.first, w.first+w.runs*per); err != nil {
 			return err

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"ndls/catalog"
+	"ndls/group"
 	"ndls/internal/control"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
 	"ndls/internal/vfs"
-	"ndls/ring"
 )
 
 // Worker executes tasks against one run directory, one at a time.
@@ -23,13 +23,13 @@ type Worker struct {
 	cat    *catalog.Catalog
 	kept   *kept // nil before the first task
 	saving *saving
-	gangs  *gangs // nil: this worker is in none
+	gangs  *gangs
 }
 
 // New returns a worker on the run directory behind store, whose catalogue is
 // cat. [Worker.Close] must be called after tasks that are parts of a stage.
 func New(store *storage.Counting, cat *catalog.Catalog) *Worker {
-	return &Worker{store: store, cat: cat}
+	return &Worker{store: store, cat: cat, gangs: noGangs()}
 }
 
 // Close gives back what the worker keeps between tasks.
@@ -52,7 +52,7 @@ type job struct {
 	disk   *diskWatch
 	saving *saving
 	gangs  *gangs
-	ring   *ring.Ring // the worker's place in a gang, or nil
+	group  group.Group // of workers that share the rows of the graph
 	report control.StageReport
 }
 
@@ -87,7 +87,7 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 	disk := watchDisk(w.store.URI(), t.Resources.Scratch)
 	j := &job{
-		kept: w.kept, task: t, cat: w.cat, plan: t.Plan, inputs: t.Inputs, res: t.Resources, disk: disk, saving: w.saving, gangs: w.gangs,
+		kept: w.kept, task: t, cat: w.cat, plan: t.Plan, inputs: t.Inputs, res: t.Resources, disk: disk, saving: w.saving, gangs: w.gangs, group: group.Solo(0),
 		report: control.StageReport{Stage: t.Stage},
 	}
 	read, written := w.traffic()

@@ -80,7 +80,7 @@ func run(ctx context.Context, o options) error {
 	}
 	g.free() // the passes need the room
 	for _, threads := range o.threads {
-		if err := measure(budget, packed, o.columns, threads, o.rounds); err != nil {
+		if err := measure(ctx, budget, packed, o.columns, threads, o.rounds); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ndls/group"
 	"ndls/internal/mem"
 	"ndls/internal/rng"
 	"ndls/spmv"
@@ -27,8 +29,8 @@ func now() clock {
 func (c clock) sub(d clock) clock { return clock{c.wall - d.wall, c.cpu - d.cpu} }
 
 // measure times a pass of each order, in turn.
-func measure(b *mem.Budget, all []*packedOrder, columns, threads, rounds int) error {
-	block, err := spmv.NewBlock(b, all[0].pass.Kernel, all[0].stream.NumNodes(), spmv.Layout{Columns: columns}, threads, "")
+func measure(ctx context.Context, b *mem.Budget, all []*packedOrder, columns, threads, rounds int) error {
+	block, err := spmv.NewBlock(b, all[0].pass.Kernel, group.Solo(all[0].stream.NumNodes()), spmv.Layout{Columns: columns}, threads, "")
 	if err != nil {
 		return err
 	}
@@ -38,11 +40,11 @@ func measure(b *mem.Budget, all []*packedOrder, columns, threads, rounds int) er
 			if err := q.fill(block); err != nil {
 				return err
 			}
-			if _, err := q.pass.Run(block, nil, nil); err != nil {
+			if _, err := q.pass.Run(ctx, block, nil, nil); err != nil {
 				return fmt.Errorf("%s: %w", q.name, err)
 			}
 			start := now()
-			if _, err := q.pass.Run(block, nil, nil); err != nil {
+			if _, err := q.pass.Run(ctx, block, nil, nil); err != nil {
 				return fmt.Errorf("%s: %w", q.name, err)
 			}
 			q.times[threads] = append(q.times[threads], now().sub(start))

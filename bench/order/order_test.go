@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ndls/dataset"
+	"ndls/group"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/spmv"
@@ -36,7 +37,7 @@ func tinyGraph(t *testing.T, uri string) (*mem.Budget, *graph) {
 func rowsAfterHop(t *testing.T, b *mem.Budget, q *packedOrder) []float32 {
 	t.Helper()
 	n := q.stream.NumNodes()
-	block, err := spmv.NewBlock(b, q.pass.Kernel, n, spmv.Layout{Columns: testColumns}, 1, "")
+	block, err := spmv.NewBlock(b, q.pass.Kernel, group.Solo(n), spmv.Layout{Columns: testColumns}, 1, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func rowsAfterHop(t *testing.T, b *mem.Budget, q *packedOrder) []float32 {
 	if err := q.fill(block); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.pass.Run(block, nil, nil); err != nil {
+	if _, err := q.pass.Run(t.Context(), block, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	rows := make([]float32, n*testColumns)

@@ -111,10 +111,10 @@ func (p *packer) pack(ctx context.Context, q *packedOrder) error {
 	if err != nil {
 		return err
 	}
-	if q.stream, err = shards.NewHopStream(ctx, f); err != nil {
+	if q.stream, err = shards.NewHopStream(f); err != nil {
 		return err
 	}
-	return q.stream.Load(p.b)
+	return q.stream.Load(ctx, p.b)
 }
 
 // block writes the edges into places [lo, hi) by (source, destination).

@@ -7,9 +7,9 @@ import (
 	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/partition"
 	"ndls/shards"
-	"ndls/spmv"
 )
 
 // What was measured: docs/scaling.md names the command of each.
@@ -32,7 +32,7 @@ const (
 
 const (
 	// rowBytes is a row of 16 float32 columns.
-	rowBytes = 4 * spmv.Granule
+	rowBytes = 4 * packed.PanelColumns
 	// rest is how many times as long as saving took a worker does not save again.
 	rest = 10
 )
@@ -170,8 +170,6 @@ func (j job) slower(measured float64) float64 {
 	return measured / of.pass()
 }
 
-func granules(columns int) int { return (columns + shards.TileColumns - 1) / shards.TileColumns }
-
 func (j job) intervals() int {
 	rows := int64(j.plan.Partition.IntervalBlocks) * partition.BlockRows
 	return int((j.Nodes + rows - 1) / rows)
@@ -187,9 +185,9 @@ func (j job) phases() (all []phase) {
 			all = append(all, j.lsi())
 		case control.Smooth:
 			half := int64(shards.TileRowBytes(j.Half))
-			all = append(all, j.columns(s, granules(j.Features), j.Hops, half, j.targets()), j.rows(s, granules(j.Features), j.targets(), j.Features))
+			all = append(all, j.columns(s, packed.Panels(j.Features), j.Hops, half, j.targets()), j.rows(s, packed.Panels(j.Features), j.targets(), j.Features))
 		case control.SmoothLabels:
-			n := j.plan.Train.Runs * granules(j.Classes)
+			n := j.plan.Train.Runs * packed.Panels(j.Classes)
 			last := min(j.Hops, j.plan.Labels.Kmax)
 			all = append(all, j.columns(s, n, last, int64(shards.TileRowBytes(false)), j.Nodes), j.rows(s, n, j.Nodes, j.Classes))
 		default:
@@ -209,13 +207,13 @@ func (j job) targets() int64 {
 
 func (j job) partition() []phase {
 	ratio := float64(j.InputRows) / float64(papers.InputRows)
-	tiles := int64(granules(j.Features)*shards.TileRowBytes(j.Half)) * j.Nodes
+	tiles := int64(packed.Panels(j.Features)*shards.TileRowBytes(j.Half)) * j.Nodes
 	graph := int64((streamBytes + shardBytes) * j.directed())
 	i, table, e, m := j.intervals(), j.nodeTable(), j.InputRows, j.Counts.Edges
 	if j.workers == 1 {
 		p := phase{stage: control.Partition, part: control.Whole, tasks: []int{1}}
 		p.piece = j.overlapped(partitionSeconds*ratio, 0, graph+tiles+table)
-		p.piece.files = i*(2+granules(j.Features)) + 2
+		p.piece.files = i*(2+packed.Panels(j.Features)) + 2
 		return []phase{p}
 	}
 	features := featureSeconds * float64(j.Features) * float64(j.Nodes)
@@ -236,8 +234,8 @@ func (j job) partition() []phase {
 			rows.weights = append(rows.weights, x*float64(i))
 		}
 	}
-	c := min(j.workers, granules(j.Features))
-	columns := step(partition.Columns, c, features/edges, 0, tiles, i*granules(j.Features)/c)
+	c := min(j.workers, packed.Panels(j.Features))
+	columns := step(partition.Columns, c, features/edges, 0, tiles, i*packed.Panels(j.Features)/c)
 	columns.open = work{read: table}
 	return []phase{
 		step(partition.Split, t, splitShare, 0, 8*e, 1), step(partition.Merge, t, mergeShare, 8*e, 8*m, 1),
@@ -279,7 +277,7 @@ func (j job) graph() (open, cold work) {
 func (j job) lsi() phase {
 	p := phase{stage: control.LSI, part: control.Whole, tasks: []int{1}}
 	p.open, p.cold = j.graph()
-	blocks := granules(j.plan.LSI.Probes)
+	blocks := packed.Panels(j.plan.LSI.Probes)
 	p.piece = work{
 		units: blocks * (j.Hops + 1), unit: j.pass() * j.slower(lsiSeconds), state: j.Nodes * rowBytes * int64(blocks),
 		written: 5 * j.Nodes, files: j.intervals(),

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ndls/internal/control"
+	"ndls/internal/packed"
 )
 
 // average runs a job with several seeds. The phases' tallies are means, but for leases and
@@ -109,7 +110,7 @@ func gangsTable(w io.Writer, j job, f fate, workers []int, barrier float64, seed
 		j.workers = n
 		g := group{job: j, size: n, barrier: barrier}
 		t := g.average(f, seeds)
-		blocks := granules(j.Features)
+		blocks := packed.Panels(j.Features)
 		// All ask the same owner at a time, and nothing hides it.
 		waves := g.machine.hop(g.directed()/float64(n), g.stream(), g.received()*float64(n))
 		sent := float64(blocks*j.Hops) * float64(n-1) * float64(j.Nodes) * rowBytes
@@ -126,8 +127,8 @@ func gangsTable(w io.Writer, j job, f fate, workers []int, barrier float64, seed
 func intervalsTable(w io.Writer, j job, f fate, sizes []int, barrier float64, seeds int) {
 	header(w, []string{"workers a block", "blocks at once", "rows that travel", "memory for rows, GB", "received a hop, GB", "computing, s", "reading, s", "receiving, s", "a hop, s", "8 blocks, h", "of that waiting", "of that deaths", "deaths"})
 	for _, size := range sizes {
-		at := min(max(j.workers/size, 1), granules(j.Features))
-		turns := (granules(j.Features) + at - 1) / at
+		at := min(max(j.workers/size, 1), packed.Panels(j.Features))
+		turns := (packed.Panels(j.Features) + at - 1) / at
 		for _, needed := range []bool{false, true} {
 			g := group{job: j, size: size, needed: needed, barrier: barrier}
 			if size == 1 && needed {

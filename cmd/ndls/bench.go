@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ndls/bench/pass"
 	"ndls/spmv"
 )
 
@@ -65,7 +66,7 @@ Memory: (nodes + edges/29) rows of columns x 4 or 2 bytes, and 9 bytes an edge.`
 			if err != nil {
 				return err
 			}
-			measured, err := spmv.Measure(kernel, budget, spmv.Sample{
+			measured, err := pass.Kernels(kernel, budget, pass.Sample{
 				Nodes: nodes, Edges: edges, Columns: columns, Precision: p, Threads: a.threads, Rounds: rounds, Seed: 1,
 			})
 			if err != nil {

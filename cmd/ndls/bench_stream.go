@@ -10,11 +10,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"ndls/catalog"
-
 	"github.com/spf13/cobra"
 
 	"ndls"
+	"ndls/bench/pass"
+	"ndls/catalog"
 	"ndls/internal/direct"
 	"ndls/internal/packed"
 	"ndls/shards"
@@ -88,11 +88,11 @@ Memory: 2 x nodes x columns x 4 or 2 bytes, 4 bytes a node and 4 an edge.`,
 				return err
 			}
 			defer resident.Close()
-			if err := resident.Load(budget); err != nil {
+			if err := resident.Load(ctx, budget); err != nil {
 				return err
 			}
 			layout := spmv.Layout{Columns: columns, Precision: p}
-			measured, err := spmv.MeasureStream(kernel, budget, disk, resident, layout, a.threads, rounds, func() error { return readPlainly(ctx, cat) })
+			measured, err := pass.Streams(ctx, kernel, budget, disk, resident, layout, a.threads, rounds, func() error { return readPlainly(ctx, cat) })
 			if err != nil {
 				return err
 			}
@@ -196,7 +196,7 @@ func readPlainly(ctx context.Context, cat *catalog.Catalog) error {
 }
 
 // printStream prints a line for each of what was measured, and the ratio.
-func (a *app) printStream(r streamRate, measured []spmv.StreamRound) error {
+func (a *app) printStream(r streamRate, measured []pass.StreamRound) error {
 	seconds := map[string][]float64{}
 	var ratio []float64
 	for _, m := range measured {

@@ -44,11 +44,11 @@ type Part string
 // The parts of stages.
 const (
 	Whole   Part = "whole"   // all of it
-	Columns Part = "columns" // granules [First, Last) of 16 columns
-	Rows    Part = "rows"    // intervals [First, Last)
-	// Intervals is all columns of the rows of strips [First, Last). The tasks of a
-	// phase have all strips, and are done at the same time: their workers are a [Gang].
-	Intervals Part = "intervals"
+	Columns Part = "columns" // panels [First, Last)
+	Rows    Part = "rows"    // the finished rows of intervals [First, Last)
+	// Strips is all columns of the rows of strips [First, Last). The tasks of a phase
+	// have all strips, and are done at the same time: their workers are a [Gang].
+	Strips Part = "strips"
 )
 
 // The other parts of a partition, with the names that package partition has for
@@ -155,7 +155,7 @@ const (
 	Broken Kind = "broken"
 )
 
-// Gang is workers that have the tasks of a phase of Intervals, in order of their
+// Gang is workers that have the tasks of a phase of Strips, in order of their
 // rows.
 type Gang struct {
 	// Number is that of no other gang of the run, nor of another attempt of this one.
@@ -185,7 +185,7 @@ type Service interface {
 	// Next waits for a task for the worker. It fails with ErrEnded once there
 	// will be none, and with ErrRefused for a worker that has not joined.
 	Next(ctx context.Context, worker string) (Lease, error)
-	// Gang waits until all tasks of the lease's phase, which are of Intervals, are
+	// Gang waits until all tasks of the lease's phase, which are of Strips, are
 	// leased, and says to whom. It fails with ErrLeaseLost. When one of these leases
 	// ends without a report, so do all.
 	Gang(ctx context.Context, fencing uint64) (Gang, error)

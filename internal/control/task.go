@@ -23,7 +23,7 @@ type Task struct {
 	Last   int    `json:"last"`
 	Plan   Plan   `json:"plan"`
 	Inputs Inputs `json:"inputs"`
-	// Needs is the memory that the worker of a task of Intervals must have: the
+	// Needs is the memory that the worker of a task of Strips must have: the
 	// strips were shared out so.
 	Needs int64 `json:"needs,omitempty"`
 	// Resources are those of whoever executes the task.

@@ -1,6 +1,7 @@
 package packed
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ const (
 	FrameBytes = 1 << 18
 	// Align is what frame sizes and offsets are multiples of, for direct I/O.
 	Align = direct.Align
+	// PanelColumns is the number of columns of a panel: a row of 16 float32 values
+	// is one cache line.
+	PanelColumns = 16
 	// HeaderBytes precede the words of a frame.
 	HeaderBytes = 64
 	// FrameWords is the largest number of words in a frame.
@@ -66,8 +70,9 @@ type Source interface {
 	// Edges is the number of directed edges into a strip.
 	Edges(strip int) int64
 	// Open starts reading the frames of a strip. They hold exactly the edges
-	// whose source is in [lo, hi); [0, NumNodes) is all of them.
-	Open(strip int, lo, hi uint32) (Frames, error)
+	// whose source is in [lo, hi); [0, NumNodes) is all of them. ctx ends the
+	// reading.
+	Open(ctx context.Context, strip int, lo, hi uint32) (Frames, error)
 }
 
 // Frames reads the frames of one strip in order.
@@ -82,6 +87,9 @@ type Frames interface {
 func Strips(nodes int64) int {
 	return int((nodes + StripRows - 1) >> StripShift)
 }
+
+// Panels is how many panels some columns make.
+func Panels(columns int) int { return (columns + PanelColumns - 1) / PanelColumns }
 
 // Encoder packs the edges of one strip after the other. Edges of a strip come
 // sorted by (source, destination).
@@ -144,7 +152,7 @@ func (e *Encoder) Flush() error {
 		return nil
 	}
 	size := HeaderBytes + 4*e.n
-	padded := pad(size)
+	padded := direct.RoundUp(size)
 	clear(e.buf[size:padded])
 	h := e.buf[:HeaderBytes]
 	clear(h)
@@ -159,8 +167,6 @@ func (e *Encoder) Flush() error {
 	e.n, e.edges = 0, 0
 	return err
 }
-
-func pad(size int) int { return (size + Align - 1) &^ (Align - 1) }
 
 // Decode reads the frame at the start of buf, checks its checksum and returns
 // it with the number of bytes it takes up. buf must be 4-byte aligned.
@@ -179,7 +185,7 @@ func Parse(buf []byte) (Frame, int, error) {
 		return Frame{}, 0, fmt.Errorf("%d bytes, shorter than a header: %w", len(buf), ErrFrame)
 	}
 	words := int(binary.LittleEndian.Uint32(buf[4:]))
-	if words == 0 || words > FrameWords || pad(HeaderBytes+4*words) > len(buf) {
+	if words == 0 || words > FrameWords || direct.RoundUp(HeaderBytes+4*words) > len(buf) {
 		return Frame{}, 0, fmt.Errorf("%d words do not fit: %w", words, ErrFrame)
 	}
 	return Frame{
@@ -188,7 +194,7 @@ func Parse(buf []byte) (Frame, int, error) {
 		Last:  binary.LittleEndian.Uint32(buf[20:]),
 		Edges: binary.LittleEndian.Uint32(buf[8:]),
 		Words: unsafe.Slice((*uint32)(unsafe.Pointer(&buf[HeaderBytes])), words),
-	}, pad(HeaderBytes + 4*words), nil
+	}, direct.RoundUp(HeaderBytes + 4*words), nil
 }
 
 // Check walks the words of a frame and fails unless every source is below

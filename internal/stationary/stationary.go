@@ -1,8 +1,11 @@
 package stationary
 
 import (
+	"context"
+	"fmt"
 	"math"
 
+	"ndls/group"
 	"ndls/internal/mem"
 )
 
@@ -20,11 +23,21 @@ type State struct {
 	up, down  []float64 // d̃^r and d̃^−r by degree
 }
 
-// New prepares the stationary state of a graph with these degrees (self-loops
-// not counted). component numbers the components from 0 to count-1; nil means
-// the global state of equation (2). r is the convolution coefficient in [0, 1].
-func New(b *mem.Budget, degree, component []uint32, count int, r float64) (*State, error) {
-	if component == nil {
+// Nodes are the nodes of a graph whose rows a worker has.
+type Nodes struct {
+	// Degree is that of each node, without the self-loop.
+	Degree []uint32
+	// Component is that of each node, from 0 to Components-1 over the whole graph.
+	// If it is nil all nodes have one stationary row, that of equation (2).
+	Component  []uint32
+	Components int
+}
+
+// New prepares the stationary state of a graph whose rows the workers of a group
+// share; all of them call it. r is the convolution coefficient in [0, 1].
+func New(ctx context.Context, g group.Group, b *mem.Budget, nodes Nodes, r float64) (*State, error) {
+	count := nodes.Components
+	if nodes.Component == nil {
 		count = 1
 	}
 	volume, err := mem.Alloc[float64](b, int64(count), "component volumes")
@@ -32,25 +45,25 @@ func New(b *mem.Budget, degree, component []uint32, count int, r float64) (*Stat
 		return nil, err
 	}
 	s := &State{
-		r: r, degree: degree, component: component, count: count, volume: volume, budget: b,
+		r: r, degree: nodes.Degree, component: nodes.Component, count: count, volume: volume, budget: b,
 		up: make([]float64, powers), down: make([]float64, powers),
 	}
 	for d := range powers {
 		s.up[d], s.down[d] = power(uint32(d), r), power(uint32(d), -r)
 	}
-	s.AddVolumes()
+	if err := g.OrderedSum(ctx, volume.S, s.addVolumes); err != nil {
+		s.Free()
+		return nil, fmt.Errorf("volumes of the components: %w", err)
+	}
 	return s, nil
 }
 
-// Volumes are Σ d̃ by component. Who has some rows of a graph makes them those of
-// all rows.
-func (s *State) Volumes() []float64 { return s.volume.S }
-
-// AddVolumes adds what the rows here give to Volumes, in ascending order of row.
-func (s *State) AddVolumes() {
+// addVolumes adds Σ d̃ of the rows here by component, in ascending order of row.
+func (s *State) addVolumes() error {
 	for i, d := range s.degree {
 		s.volume.S[s.of(i)] += float64(d) + 1
 	}
+	return nil
 }
 
 // Free returns the memory.
@@ -134,7 +147,7 @@ func (m *Mean) Free() { m.rows.Free() }
 // Sums are what Add adds to, by component, until Finish.
 func (m *Mean) Sums() []float64 { return m.rows.S }
 
-// Clear starts anew.
+// Clear sets the sums to zero.
 func (m *Mean) Clear() { m.rows.Clear() }
 
 // Row is z̄ of the component of node i, once Finish was called.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"ndls/group"
 	"ndls/internal/mem"
 	"ndls/internal/testgraph"
 )
@@ -36,7 +37,7 @@ func TestDeflateEqualsOracle(t *testing.T) {
 					if !component {
 						comp = nil
 					}
-					s, err := New(b, g.Degree(), comp, count, r)
+					s, err := New(t.Context(), group.Solo(int64(len(g.Adj))), b, Nodes{g.Degree(), comp, count}, r)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -94,7 +95,7 @@ func TestPortionsDoNotShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	comp, count := g.Components()
-	s, err := New(b, g.Degree(), comp, count, 0.7)
+	s, err := New(t.Context(), group.Solo(int64(len(g.Adj))), b, Nodes{g.Degree(), comp, count}, 0.7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestPowerTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	degree := []uint32{0, 1, powers - 1, powers, 1 << 30}
-	s, err := New(b, degree, nil, 1, 0.3)
+	s, err := New(t.Context(), group.Solo(int64(len(degree))), b, Nodes{Degree: degree}, 0.3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package testgraph
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -182,7 +183,7 @@ func (s *source) Edges(strip int) (edges int64) {
 	return edges
 }
 
-func (s *source) Open(strip int, lo, hi uint32) (packed.Frames, error) {
+func (s *source) Open(_ context.Context, strip int, lo, hi uint32) (packed.Frames, error) {
 	return &frames{s.frames[strip], lo, hi}, nil
 }
 

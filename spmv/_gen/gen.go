@@ -19,8 +19,6 @@ const (
 	// batch is how many edges are decoded, and their rows prefetched, ahead of
 	// their sums.
 	batch = 128
-	// ahead is how many rows the measured loops prefetch ahead.
-	ahead = 64
 )
 
 // isa is an instruction set: how wide a register is and how to get one.
@@ -42,8 +40,6 @@ func main() {
 		for _, z := range []precision{{"", 4}, {"Half", 2}} {
 			for _, cols := range []int{16, 32, 64} {
 				accumulate(v, z, cols)
-				sumCSR(v, z, cols)
-				gather(v, z, cols)
 			}
 		}
 		widen(v)
@@ -71,17 +67,6 @@ func (z precision) load(m Mem, x VecVirtual) {
 	}
 }
 
-// add adds the lanes values at m to x.
-func (z precision) add(v isa, m Mem, x VecVirtual) {
-	if z.bytes == 2 {
-		y := v.reg()
-		VCVTPH2PS(m, y)
-		VADDPS(y, x, x)
-	} else {
-		VADDPS(m, x, x)
-	}
-}
-
 // hasF16C: bit 29 of ECX of leaf 1, which golang.org/x/sys/cpu leaves out.
 func hasF16C() {
 	TEXT("hasF16C", NOSPLIT, "func() bool")
@@ -104,7 +89,7 @@ func hasF16C() {
 func accumulate(v isa, p precision, cols int) {
 	name := fmt.Sprintf("accumulate%s%d%s", p.name, cols, v.name)
 	TEXT(name, NOSPLIT, "func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src, base uint32, buf *uint64)")
-	Doc(name + " adds z[src-base] to acc[dst] for each of the packed edges, " + fmt.Sprint(cols) + " columns wide; strides are in bytes, buf has room for 256 words.")
+	Doc(name + " adds z[src-base] to acc[dst] for each of the packed edges, " + fmt.Sprint(cols) + " columns wide; strides are in bytes, buf holds 256 words.")
 	d := decoder{
 		p: p, cols: cols,
 		acc: Load(Param("acc"), GP64()), accStride: Load(Param("accStride"), GP64()),
@@ -237,106 +222,6 @@ func (d decoder) sum(v isa, from, to Register) {
 	ANDL(U32(16*batch-1), d.at.(GPVirtual).As32())
 }
 
-// sumCSR: next[i] = z[first+i] + Σ z[src], by rows of a CSR matrix; for
-// measurement.
-func sumCSR(v isa, p precision, cols int) {
-	name := fmt.Sprintf("sumCSR%s%d%s", p.name, cols, v.name)
-	TEXT(name, NOSPLIT, "func(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets, src *uint32, first, n uint64)")
-	Doc(name + " sums rows first to first+n of a CSR matrix, " + fmt.Sprint(cols) + " columns wide; next and offsets count from the row first, src may be read 256 bytes past its end.")
-	next := Load(Param("next"), GP64())
-	nextStride := Load(Param("nextStride"), GP64())
-	z := Load(Param("z"), GP64())
-	stride := Load(Param("zStride"), GP64())
-	offsets := Load(Param("offsets"), GP64())
-	src := Load(Param("src"), GP64())
-	self := Load(Param("first"), GP64())
-	IMULQ(stride, self)
-	n := Load(Param("n"), GP64())
-	at, end := GP64(), GP64()
-	MOVL(Mem{Base: offsets}, at.As32())
-	Label("row")
-	TESTQ(n, n)
-	JZ(LabelRef("done"))
-	MOVL(Mem{Base: offsets, Disp: 4}, end.As32())
-	ADDQ(Imm(4), offsets)
-	var acc []VecVirtual
-	for c := 0; c < cols; c += v.lanes {
-		x := v.reg()
-		p.load(Mem{Base: z, Index: self, Scale: 1, Disp: c * p.bytes}, x)
-		acc = append(acc, x)
-	}
-	Label("edge")
-	CMPQ(at, end)
-	JEQ(LabelRef("store"))
-	from := fetchAhead(z, stride, src, at, cols*p.bytes)
-	for i, x := range acc {
-		p.add(v, Mem{Base: z, Index: from, Scale: 1, Disp: i * v.lanes * p.bytes}, x)
-	}
-	INCQ(at)
-	JMP(LabelRef("edge"))
-	Label("store")
-	for i, x := range acc {
-		VMOVUPS(x, Mem{Base: next, Disp: i * v.lanes * 4})
-	}
-	ADDQ(nextStride, next)
-	ADDQ(stride, self)
-	DECQ(n)
-	JMP(LabelRef("row"))
-	Label("done")
-	VZEROUPPER()
-	RET()
-}
-
-// fetchAhead prefetches the row, of rowBytes bytes, of a later index and returns
-// the offset of the row of index at.
-func fetchAhead(z, stride, src, at Register, rowBytes int) Register {
-	later := GP64()
-	MOVL(Mem{Base: src, Index: at, Scale: 4, Disp: 4 * ahead}, later.As32())
-	IMULQ(stride, later)
-	for b := 0; b < rowBytes; b += 64 {
-		PREFETCHT0(Mem{Base: z, Index: later, Scale: 1, Disp: b})
-	}
-	from := GP64()
-	MOVL(Mem{Base: src, Index: at, Scale: 4}, from.As32())
-	IMULQ(stride, from)
-	return from
-}
-
-// gather: the sum of the rows z[ids], nothing stored; for measurement.
-func gather(v isa, p precision, cols int) {
-	name := fmt.Sprintf("gather%s%d%s", p.name, cols, v.name)
-	TEXT(name, NOSPLIT, "func(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)")
-	Doc(name + " writes the sum of n rows to out, " + fmt.Sprint(cols) + " columns wide; ids may be read 256 bytes past its end.")
-	out := Load(Param("out"), GP64())
-	z := Load(Param("z"), GP64())
-	stride := Load(Param("zStride"), GP64())
-	ids := Load(Param("ids"), GP64())
-	n := Load(Param("n"), GP64())
-	var acc []VecVirtual
-	for c := 0; c < cols; c += v.lanes {
-		x := v.reg()
-		VXORPS(x, x, x)
-		acc = append(acc, x)
-	}
-	at := GP64()
-	XORQ(at, at)
-	Label("row")
-	CMPQ(at, n)
-	JEQ(LabelRef("done"))
-	from := fetchAhead(z, stride, ids, at, cols*p.bytes)
-	for i, x := range acc {
-		p.add(v, Mem{Base: z, Index: from, Scale: 1, Disp: i * v.lanes * p.bytes}, x)
-	}
-	INCQ(at)
-	JMP(LabelRef("row"))
-	Label("done")
-	for i, x := range acc {
-		VMOVUPS(x, Mem{Base: out, Disp: i * v.lanes * 4})
-	}
-	VZEROUPPER()
-	RET()
-}
-
 // widen: float16 to float32, n values, a multiple of 16.
 func widen(v isa) {
 	name := "widen" + v.name
@@ -366,14 +251,14 @@ func convert(v isa, toBytes, fromBytes int, one func(from, to Mem)) {
 	dst := Load(Param("dst"), GP64())
 	src := Load(Param("src"), GP64())
 	n := Load(Param("n"), GP64())
-	Label("granule")
+	Label("panel")
 	for c := 0; c < 16; c += v.lanes {
 		one(Mem{Base: src, Disp: c * fromBytes}, Mem{Base: dst, Disp: c * toBytes})
 	}
 	ADDQ(Imm(uint64(16*fromBytes)), src)
 	ADDQ(Imm(uint64(16*toBytes)), dst)
 	SUBQ(Imm(16), n)
-	JNZ(LabelRef("granule"))
+	JNZ(LabelRef("panel"))
 	VZEROUPPER()
 	RET()
 }
@@ -471,7 +356,7 @@ func addRows(v isa) {
 	RET()
 }
 
-// squareNorms: out[i] += |rows[i]|^2 in float64, granule by granule.
+// squareNorms: out[i] += |rows[i]|^2 in float64, panel by panel.
 func squareNorms(v isa) {
 	name := "squareNorms" + v.name
 	TEXT(name, NOSPLIT, "func(out *float64, rows *float32, n, bytes uintptr)")

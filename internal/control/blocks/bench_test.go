@@ -90,7 +90,7 @@ func (c copier) Rows(ctx context.Context, t Ticket, send func(int64, []byte) err
 // service so that a machine with other work slows both: only the ratio counts, and of the
 // pairs the one in the middle.
 // Fetch's time includes making and checking the checksums, and copying the rows to
-// where they belong. The gang's rows go as package ring sends them: in copies
+// where they belong. The gang's rows go as package group/remote sends them: in copies
 // of 128 KiB.
 func BenchmarkFetch(b *testing.B) {
 	for _, width := range []struct {

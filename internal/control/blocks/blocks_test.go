@@ -200,7 +200,7 @@ func TestAnyFlightClientReads(t *testing.T) {
 		columns   int
 		precision string
 	}{
-		{"whole granules", 16, "float32"},
+		{"whole panels", 16, "float32"},
 		{"half precision", 32, "float16"},
 		{"rows that need padding", 3, "float16"},
 	} {
@@ -273,7 +273,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 		want   error
 		retry  bool
 	}{
-		{"not held", fmt.Errorf("block of granule 4: %w", ErrNotHeld), ErrNotHeld, false},
+		{"not held", fmt.Errorf("block of panel 4: %w", ErrNotHeld), ErrNotHeld, false},
 		{"past", ErrPast, ErrPast, false},
 		{"a disk", errors.New("input/output error"), ErrRetry, true},
 		{"going", context.Canceled, ErrRetry, true},
@@ -652,7 +652,7 @@ func TestTicketRefused(t *testing.T) {
 		"plan":       func(t *Ticket) { t.Plan = "" },
 		"stage":      func(t *Ticket) { t.Stage = "" },
 		"precision":  func(t *Ticket) { t.Precision = "float64" },
-		"granule":    func(t *Ticket) { t.First = -1 },
+		"panel":      func(t *Ticket) { t.First = -1 },
 		"no columns": func(t *Ticket) { t.Columns = 0 },
 		"columns":    func(t *Ticket) { t.Columns = maxColumns + 1 },
 		"hop":        func(t *Ticket) { t.Hop = -1 },

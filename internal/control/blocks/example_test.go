@@ -45,6 +45,6 @@ func Example() {
 	fmt.Println(owner.Close(), <-served)
 	// Output:
 	// 3200 bytes from row 100
-	// rows 100 to 150 of smooth, hop 3, 16 columns from granule 0 <nil>
+	// rows 100 to 150 of smooth, hop 3, 16 columns from panel 0 <nil>
 	// <nil> <nil>
 }

@@ -137,7 +137,7 @@ func (o *output) close() error {
 	return o.writer.Close()
 }
 
-// padded ends rows as Arrow's header promises. Rows of whole granules need it in
+// padded ends rows as Arrow's header promises. Rows of whole panels need it in
 // a last batch at most.
 func padded(rows []byte) []byte {
 	extra := padding(len(rows))

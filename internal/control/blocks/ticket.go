@@ -30,7 +30,7 @@ type Ticket struct {
 	// Plan is control.Plan.Hash: rows of another plan are other rows.
 	Plan  string        `json:"plan"`
 	Stage control.Stage `json:"stage"`
-	// First is the first granule (16 columns) of the block, Columns its width.
+	// First is the first panel (16 columns) of the block, Columns its width.
 	First   int `json:"first"`
 	Columns int `json:"columns"`
 	// Precision is "float32" or "float16".
@@ -50,7 +50,7 @@ func (t Ticket) RowBytes() int {
 
 // String names the rows in messages.
 func (t Ticket) String() string {
-	return fmt.Sprintf("rows %d to %d of %s, hop %d, %d columns from granule %d",
+	return fmt.Sprintf("rows %d to %d of %s, hop %d, %d columns from panel %d",
 		t.Row, t.Row+t.Rows, t.Stage, t.Hop, t.Columns, t.First)
 }
 
@@ -65,7 +65,7 @@ func (t Ticket) Validate() error {
 	case t.Precision != "float32" && t.Precision != "float16":
 		wrong = fmt.Sprintf("precision %q is neither float32 nor float16", t.Precision)
 	case t.First < 0:
-		wrong = fmt.Sprintf("granule %d", t.First)
+		wrong = fmt.Sprintf("panel %d", t.First)
 	case t.Columns < 1 || t.Columns > maxColumns:
 		wrong = fmt.Sprintf("%d columns", t.Columns)
 	case t.Hop < 0 || t.Hop > maxHop:

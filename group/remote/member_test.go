@@ -1,4 +1,4 @@
-package ring_test
+package remote_test
 
 import (
 	"bytes"
@@ -21,6 +21,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"ndls/group"
+	"ndls/group/remote"
 	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/control/blocks"
@@ -29,7 +31,6 @@ import (
 	"ndls/internal/stationary"
 	"ndls/internal/testgraph"
 	"ndls/lsi"
-	"ndls/ring"
 	"ndls/smooth"
 	"ndls/spmv"
 )
@@ -70,8 +71,8 @@ func layouts(p spmv.Precision) []spmv.Layout {
 	return []spmv.Layout{
 		{Columns: width, Precision: p, Window: strip, Accumulators: 1},
 		{Columns: width, Precision: p, Window: 4 * strip, Accumulators: 8},
-		{Columns: width, Precision: p, Window: strip, Accumulators: 1, Place: spmv.External},
-		{Columns: width, Precision: p, Window: 2 * strip, Accumulators: 2, Place: spmv.External},
+		{Columns: width, Precision: p, Window: strip, Accumulators: 1, Residency: spmv.External},
+		{Columns: width, Precision: p, Window: 2 * strip, Accumulators: 2, Residency: spmv.External},
 	}
 }
 
@@ -114,7 +115,7 @@ func gang(t *testing.T, borders []int64, work func(w worker) error) (failed []er
 	var engines, servers sync.WaitGroup
 	var stops []context.CancelFunc
 	for w := range count {
-		r, err := ring.New(t.Context(), ring.Options{Plan: "sha256:test", Gang: "smooth-1", Self: w, Borders: borders, Peers: clients})
+		r, err := remote.New(remote.Options{Plan: "sha256:test", Name: "smooth-1", Self: w, Borders: borders, Peers: clients})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +143,7 @@ func gang(t *testing.T, borders []int64, work func(w worker) error) (failed []er
 }
 
 // member sets a worker up as its process would.
-func member(t *testing.T, r *ring.Ring, self int, die func(), work func(worker) error) error {
+func member(t *testing.T, r *remote.Member, self int, die func(), work func(worker) error) error {
 	b, err := mem.NewBudget(512 << 20)
 	if err != nil {
 		return err
@@ -154,18 +155,16 @@ func member(t *testing.T, r *ring.Ring, self int, die func(), work func(worker) 
 	lo, hi, _ := r.Range()
 	g := graph()
 	degree := g.degree[lo:hi]
-	state, err := stationary.New(b, degree, g.component[lo:hi], g.components, 0.5)
+	nodes := stationary.Nodes{Degree: degree, Component: g.component[lo:hi], Components: g.components}
+	state, err := stationary.New(t.Context(), r, b, nodes, 0.5)
 	if err != nil {
 		return err
 	}
 	defer state.Free()
-	if err := hops.Share(r, state); err != nil {
-		return err
-	}
 	return work(worker{
 		hops.Graph{
 			Source: hops.Slice(g.Source, lo, hi), Degree: degree, Kernel: kernel, State: state, Budget: b,
-			Threads: 1 + self%2, Scratch: t.TempDir(), Peers: r,
+			Threads: 1 + self%2, Scratch: t.TempDir(), Group: r,
 		}, self, lo, hi, ids()[lo:hi], die,
 	})
 }
@@ -181,14 +180,14 @@ func alone(t *testing.T) worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := graph()
-	state, err := stationary.New(b, g.degree, g.component, g.components, 0.5)
+	g, solo := graph(), group.Solo(nodes)
+	state, err := stationary.New(t.Context(), solo, b, stationary.Nodes{Degree: g.degree, Component: g.component, Components: g.components}, 0.5)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(state.Free)
 	return worker{
-		hops.Graph{Source: g.Source, Degree: g.degree, Kernel: kernel, State: state, Budget: b, Threads: 2, Scratch: t.TempDir()},
+		hops.Graph{Source: g.Source, Degree: g.degree, Kernel: kernel, State: state, Budget: b, Threads: 2, Scratch: t.TempDir(), Group: solo},
 		0, 0, nodes, ids(), nil,
 	}
 }
@@ -230,9 +229,9 @@ func (s smoothing) run(w worker, l spmv.Layout, c hops.Checkpoints) ([]float32, 
 		return nil, hops.Stats{}, err
 	}
 	l.Precision = s.precision
-	e, err := smooth.New(w.Graph, smooth.Options{
+	e, err := smooth.New(context.Background(), w.Graph, smooth.Options{
 		Rule: rule, K: func(i int64) int { return k(w.lo + i) }, Targets: smooth.AllTargets(w.hi - w.lo),
-		Settled: s.settled, Slack: 1, Layout: l, SpilledSums: l.Place == spmv.External,
+		Settled: s.settled, Slack: 1, Layout: l, SpilledSums: l.Residency == spmv.External,
 	})
 	if err != nil {
 		return nil, hops.Stats{}, err
@@ -250,7 +249,7 @@ func (s smoothing) run(w worker, l spmv.Layout, c hops.Checkpoints) ([]float32, 
 		}
 		return nil
 	}
-	stats, err := e.Continue(context.Background(), x, 0, width/spmv.Granule, c)
+	stats, err := e.Continue(context.Background(), x, 0, width/packed.PanelColumns, c)
 	if err != nil {
 		return nil, stats, err
 	}
@@ -318,7 +317,7 @@ func TestBytesOnTheWire(t *testing.T) {
 			})
 			must(t, failed)
 			ratio := float64(got) / float64(want.Load())
-			t.Logf("%s, %s, %d workers: %d bytes, the formula says %d: %.4f", p, l.Place, len(b)-1, got, want.Load(), ratio)
+			t.Logf("%s, %s, %d workers: %d bytes, the formula says %d: %.4f", p, l.Residency, len(b)-1, got, want.Load(), ratio)
 			if math.Abs(ratio-1) > 0.1 {
 				t.Errorf("%d bytes on the wire, the formula says %d", got, want.Load())
 			}
@@ -479,9 +478,9 @@ func TestLossIsNoticed(t *testing.T) {
 	}
 }
 
-// TestOfferEnds reads rows that are not there yet, there, withdrawn, and another's.
-func TestOfferEnds(t *testing.T) {
-	r, err := ring.New(t.Context(), ring.Options{Plan: "p", Gang: "g", Borders: []int64{0, packed.StripRows, 2 * packed.StripRows}, Peers: make([]*blocks.Client, 2)})
+// TestExposedRowsEnd reads rows that are not there yet, there, withdrawn, and another's.
+func TestExposedRowsEnd(t *testing.T) {
+	r, err := remote.New(remote.Options{Plan: "p", Name: "g", Borders: []int64{0, packed.StripRows, 2 * packed.StripRows}, Peers: make([]*blocks.Client, 2)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -501,9 +500,9 @@ func TestOfferEnds(t *testing.T) {
 	early, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := r.Rows(early, ticket, nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("before the offer: %v", err)
+		t.Errorf("before they are exposed: %v", err)
 	}
-	r.Offer(16, spmv.Float32, func(page []byte, row, n int64) error {
+	r.Expose(group.Format{Columns: 16, Precision: "float32"}, func(page []byte, row, n int64) error {
 		for i := range n {
 			page[64*i] = byte(row + i)
 		}
@@ -525,7 +524,7 @@ func TestOfferEnds(t *testing.T) {
 			t.Errorf("another %s: %v", name, err)
 		}
 	}
-	r.Withdraw(nil)
+	r.Unexpose(nil)
 	if err := read(ticket); !errors.Is(err, blocks.ErrPast) {
 		t.Errorf("withdrawn: %v", err)
 	}
@@ -536,24 +535,24 @@ func TestOfferEnds(t *testing.T) {
 	}
 }
 
-// TestHall asks a worker for rows of the gang that it is in, was in and is yet to be in.
-func TestHall(t *testing.T) {
+// TestRegistry asks a worker for rows of the gang that it is in, was in and is yet to be in.
+func TestRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var hall ring.Hall
-		enter := func(gang control.Stage) *ring.Ring {
-			r, err := ring.New(t.Context(), ring.Options{Plan: "p", Gang: gang, Borders: []int64{0, packed.StripRows, 2 * packed.StripRows}, Peers: make([]*blocks.Client, 2)})
+		var registry remote.Registry
+		enter := func(gang control.Stage) *remote.Member {
+			r, err := remote.New(remote.Options{Plan: "p", Name: gang, Borders: []int64{0, packed.StripRows, 2 * packed.StripRows}, Peers: make([]*blocks.Client, 2)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.Offer(16, spmv.Float32, func([]byte, int64, int64) error { return nil })
-			hall.Enter(r)
+			r.Expose(group.Format{Columns: 16, Precision: "float32"}, func([]byte, int64, int64) error { return nil })
+			registry.Enter(r)
 			return r
 		}
 		ask := func(gang control.Stage) <-chan error {
 			answer := make(chan error, 1)
 			ticket := blocks.Ticket{Plan: "p", Stage: gang, Columns: 16, Precision: "float32", Rows: 1}
 			go func() {
-				answer <- hall.Rows(t.Context(), ticket, func(int64, []byte) error { return nil })
+				answer <- registry.Rows(t.Context(), ticket, func(int64, []byte) error { return nil })
 			}()
 			synctest.Wait()
 			return answer
@@ -580,14 +579,14 @@ func TestHall(t *testing.T) {
 
 func TestOptionsRefused(t *testing.T) {
 	two := make([]*blocks.Client, 2)
-	for name, o := range map[string]ring.Options{
+	for name, o := range map[string]remote.Options{
 		"nobody":      {Borders: []int64{0}},
 		"no such one": {Borders: []int64{0, packed.StripRows, 40000}, Peers: two, Self: 2},
 		"half strip":  {Borders: []int64{0, 1000, 40000}, Peers: two},
 		"no rows":     {Borders: []int64{0, packed.StripRows, packed.StripRows}, Peers: two},
 		"a hole":      {Borders: []int64{packed.StripRows, 2 * packed.StripRows, 80000}, Peers: two},
 	} {
-		if _, err := ring.New(t.Context(), o); err == nil {
+		if _, err := remote.New(o); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}

@@ -1,20 +1,22 @@
-package spmv
+package pass
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/spmv"
 )
 
-// Sample says what [Measure] measures.
+// Sample says what [Kernels] measures.
 type Sample struct {
 	Nodes, Edges    int64
 	Columns         int // 16, 32 or 64
-	Precision       Precision
+	Precision       spmv.Precision
 	Threads, Rounds int
 	Seed            uint64
 }
@@ -41,13 +43,13 @@ const (
 	measuredRows = 256
 )
 
-// Measure times the three loops in turn, Rounds times after one round that does
+// Kernels times the three loops in turn, Rounds times after one round that does
 // not count, on a graph of random directed edges: the source is any node, so no
 // skew helps; destinations are the first Edges/Density rows in whole strips, so
 // that a sample is as dense as a pass over all nodes. Memory, in bytes:
 // (Nodes + Edges/Density)·Columns·(4 or 2) + 8.5·Edges + 8·Edges/Density, and
 // an accumulator of a strip for each thread where rows are float16.
-func Measure(k *Kernel, b *mem.Budget, s Sample) ([]Measurement, error) {
+func Kernels(k *spmv.Kernel, b *mem.Budget, s Sample) ([]Measurement, error) {
 	m := &measured{Sample: s, kernel: k}
 	defer m.free()
 	if err := m.allocate(b); err != nil {
@@ -74,11 +76,11 @@ func Measure(k *Kernel, b *mem.Budget, s Sample) ([]Measurement, error) {
 // measured is a random graph in all the forms that are compared.
 type measured struct {
 	Sample
-	kernel    *Kernel
-	width     int   // index of the kernels of Columns
+	kernel    *spmv.Kernel
+	loops     loops // of Columns and Precision
 	rows      int64 // destinations
 	edges     int64 // that were drawn
-	cur, next Rows
+	cur, next spmv.Rows
 	acc       []float32 // a strip for each thread, where rows are float16
 	freed     []func()
 	degree    []uint32 // of the destinations
@@ -102,25 +104,26 @@ func (m *measured) words(b *mem.Budget, n int64, what string) ([]uint32, error) 
 	return a.S, nil
 }
 
-func (m *measured) newRows(b *mem.Budget, n int64) (Rows, error) {
+func (m *measured) newRows(b *mem.Budget, n int64) (spmv.Rows, error) {
 	a, err := mem.Alloc[byte](b, n*int64(m.Columns)*int64(m.Precision.Bytes()), "measured rows")
 	if err != nil {
-		return Rows{}, err
+		return spmv.Rows{}, err
 	}
 	m.freed = append(m.freed, a.Free)
-	if m.Precision == Float16 {
-		return Rows{Stride: m.Columns, H: mem.View[uint16](a)}, nil
+	if m.Precision == spmv.Float16 {
+		return spmv.Rows{Stride: m.Columns, H: mem.View[uint16](a)}, nil
 	}
-	return Rows{Stride: m.Columns, S: mem.View[float32](a)}, nil
+	return spmv.Rows{Stride: m.Columns, S: mem.View[float32](a)}, nil
 }
 
 func (m *measured) allocate(b *mem.Budget) (err error) {
-	var ok bool
-	if m.width, ok = map[int]int{16: 0, 32: 1, 64: 2}[m.Columns]; !ok {
-		return fmt.Errorf("spmv: %d columns: there are loops for 16, 32 and 64", m.Columns)
+	width, ok := map[int]int{16: 0, 32: 1, 64: 2}[m.Columns]
+	if !ok {
+		return fmt.Errorf("%d columns: there are loops for 16, 32 and 64", m.Columns)
 	}
+	m.loops = loopsOf(m.kernel.Name())[m.Precision][width]
 	if m.Nodes < 1 || m.Nodes >= 1<<32 || m.Edges < 1 || m.Edges >= 1<<32 {
-		return fmt.Errorf("spmv: %d nodes and %d edges: each is at least 1 and below 2^32", m.Nodes, m.Edges)
+		return fmt.Errorf("%d nodes and %d edges: each is at least 1 and below 2^32", m.Nodes, m.Edges)
 	}
 	m.rows = min(m.Nodes, int64(packed.Strips((m.Edges+Density-1)/Density))*packed.StripRows)
 	if m.cur, err = m.newRows(b, m.Nodes); err != nil {
@@ -129,7 +132,7 @@ func (m *measured) allocate(b *mem.Budget) (err error) {
 	if m.next, err = m.newRows(b, m.rows); err != nil {
 		return err
 	}
-	if m.Precision == Float16 {
+	if m.Precision == spmv.Float16 {
 		a, err := mem.Alloc[float32](b, int64(m.Threads*packed.StripRows*m.Columns), "accumulators")
 		if err != nil {
 			return err
@@ -163,24 +166,14 @@ func (m *measured) fill() {
 			for c := range part {
 				part[c] = float32((i*int64(m.Columns)+int64(c))&1023) - 511.5
 			}
-			m.kernel.store(m.cur.Slice(i, i+1), part)
+			m.store(m.cur.Slice(i, i+1), part)
 		}
 	})
 }
 
-// random is a small generator of well mixed numbers.
-type random uint64
-
-func (r *random) below(n uint64) uint64 {
-	*r ^= *r << 13
-	*r ^= *r >> 7
-	*r ^= *r << 17
-	return uint64(*r) % n
-}
-
 // draw makes the edges of each strip with ascending sources, packed in words.
 func (m *measured) draw(words []uint32) {
-	r := random(m.Seed*2 + 1)
+	r := rand.New(rand.NewPCG(m.Seed, 1))
 	m.frames = make([][]packed.Frame, packed.Strips(m.rows))
 	for s := range m.frames {
 		lo := int64(s) << packed.StripShift
@@ -198,14 +191,14 @@ func (m *measured) draw(words []uint32) {
 			used = 0
 		}
 		for range max(m.Edges*rows/m.rows, 1) {
-			position += step * float64(r.below(1<<32))
+			position += step * float64(r.Uint64N(1<<32))
 			if position >= float64(m.Nodes) || used+2 > len(words) {
 				break
 			}
 			if used+2 > packed.FrameWords {
 				end()
 			}
-			src, row := uint32(position), uint32(r.below(uint64(rows)))
+			src, row := uint32(position), uint32(r.Uint64N(uint64(rows)))
 			if d := src - f.Last; d < packed.Escape {
 				words[used] = d<<packed.StripShift | row
 			} else {
@@ -267,10 +260,9 @@ func (m *measured) curStride() uintptr { return uintptr(m.Columns) * uintptr(m.P
 
 // runGather reads, for every edge, the row of the source in CSR order.
 func (m *measured) runGather() {
-	gather := m.kernel.gather[m.Precision][m.width]
 	m.share(m.edges, 1<<20, func(_ int, lo, hi int64) {
 		var out [64]float32
-		gather(&out[0], m.cur.at(0), m.curStride(), &m.src[lo], uint64(hi-lo))
+		m.loops.gather(&out[0], first(m.cur), m.curStride(), &m.src[lo], uint64(hi-lo))
 	})
 }
 
@@ -278,7 +270,7 @@ func (m *measured) runGather() {
 // beside them where those are float16.
 func (m *measured) sums(thread int, lo, hi int64) []float32 {
 	n := (hi - lo) * int64(m.Columns)
-	if m.Precision == Float16 {
+	if m.Precision == spmv.Float16 {
 		return m.acc[int64(thread)*packed.StripRows*int64(m.Columns):][:n]
 	}
 	return m.next.S[lo*int64(m.Columns):][:n]
@@ -287,29 +279,52 @@ func (m *measured) sums(thread int, lo, hi int64) []float32 {
 // finish divides the sums of rows [lo, hi) and stores them.
 func (m *measured) finish(sums []float32, lo, hi int64) {
 	m.kernel.Divide(sums, m.degree[lo:hi])
-	m.kernel.store(m.next.Slice(lo, hi), sums)
+	m.store(m.next.Slice(lo, hi), sums)
 }
 
 func (m *measured) runCSR() {
-	sum := m.kernel.sumCSR[m.Precision][m.width]
-	m.share(m.rows, 1<<14, func(thread int, first, end int64) {
-		for lo := first; lo < end; lo += measuredRows {
+	m.share(m.rows, 1<<14, func(thread int, begin, end int64) {
+		for lo := begin; lo < end; lo += measuredRows {
 			hi := min(lo+measuredRows, end)
 			sums := m.sums(thread, lo, hi)
-			sum(&sums[0], uintptr(m.Columns)*4, m.cur.at(0), m.curStride(), &m.offsets[lo], &m.src[0], uint64(lo), uint64(hi-lo))
+			m.loops.sumCSR(&sums[0], uintptr(m.Columns)*4, first(m.cur), m.curStride(), &m.offsets[lo], &m.src[0], uint64(lo), uint64(hi-lo))
 			m.finish(sums, lo, hi)
 		}
 	})
 }
 
 func (m *measured) runPass() {
-	buffers := make([]Decoded, m.Threads)
+	buffers := make([]spmv.Decoded, m.Threads)
 	m.share(m.rows, packed.StripRows, func(thread int, lo, hi int64) {
 		sums := m.sums(thread, lo, hi)
-		m.kernel.load(sums, m.cur.Slice(lo, hi))
+		m.load(sums, m.cur.Slice(lo, hi))
 		for _, f := range m.frames[lo>>packed.StripShift] {
-			m.kernel.Add(sums, m.Columns, m.cur, 0, f, 0, m.Columns, &buffers[thread])
+			m.kernel.Add(spmv.Addition{Acc: sums, Cols: m.Columns, Rows: m.cur}, f, &buffers[thread])
 		}
 		m.finish(sums, lo, hi)
 	})
+}
+
+// load copies rows, as float32, to dst.
+func (m *measured) load(dst []float32, rows spmv.Rows) {
+	if rows.H != nil {
+		m.kernel.Widen(dst, rows.H)
+		return
+	}
+	copy(dst, rows.S)
+}
+
+// store rounds src to the precision of rows. Sums of float32 rows are in place.
+func (m *measured) store(rows spmv.Rows, src []float32) {
+	if rows.H != nil {
+		m.kernel.Narrow(rows.H, src)
+	} else if &rows.S[0] != &src[0] {
+		copy(rows.S, src)
+	}
+}
+
+// first points to the first row.
+func first(rows spmv.Rows) *byte {
+	raw, _, _ := rows.Bytes()
+	return &raw[0]
 }

@@ -3,15 +3,16 @@ package spmv
 import (
 	"ndls/internal/direct"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 )
 
-// Bytes are the rows as they are stored, stride bytes each, of which granule
-// bytes are a granule's.
-func (r Rows) Bytes() (raw []byte, stride, granule int) {
+// Bytes are the rows as they are stored. Each row takes stride bytes; panel bytes of
+// them are those of one panel.
+func (r Rows) Bytes() (raw []byte, stride, panel int) {
 	if r.H != nil {
-		return mem.AsBytes(r.H), 2 * r.Stride, 2 * Granule
+		return mem.AsBytes(r.H), 2 * r.Stride, 2 * packed.PanelColumns
 	}
-	return mem.AsBytes(r.S), 4 * r.Stride, 4 * Granule
+	return mem.AsBytes(r.S), 4 * r.Stride, 4 * packed.PanelColumns
 }
 
 // Export shows the rows as they are stored, strip by strip in ascending order;
@@ -31,7 +32,7 @@ func (b *Block) Export(show func(first int64, rows Rows) error) error {
 }
 
 // Import replaces the rows by what fill leaves in those of each strip, in
-// ascending order. It finds any values in them.
+// ascending order. On entry the rows hold arbitrary old values.
 func (b *Block) Import(fill func(first int64, rows Rows) error) error {
 	b.summed = false
 	for s := range b.strips() {
@@ -42,10 +43,10 @@ func (b *Block) Import(fill func(first int64, rows Rows) error) error {
 	return nil
 }
 
-// replace lets fill make the rows of a strip anew.
+// replace lets fill overwrite the rows of a strip.
 func (b *Block) replace(t *thread, strip int, fill func(first int64, rows Rows) error) error {
 	lo, hi := b.bounds(strip)
-	if b.layout.Place != External {
+	if b.layout.Residency != External {
 		return fill(lo, b.cur.Slice(lo, hi))
 	}
 	r := t.stage.Slice(0, hi-lo)
@@ -55,73 +56,71 @@ func (b *Block) replace(t *thread, strip int, fill func(first int64, rows Rows) 
 	return b.file[0].WriteAt(b.pages(r, hi-lo), b.offset(lo))
 }
 
-// GranuleBytes is the room that each granule takes that Save writes.
-func (b *Block) GranuleBytes() int64 {
-	return whole(b.n * Granule * b.layout.Precision.Bytes())
+// PanelBytes is the size of each panel that Save writes.
+func (b *Block) PanelBytes() int64 {
+	return direct.RoundUp(b.n * packed.PanelColumns * b.layout.Precision.Bytes())
 }
 
-func whole(bytes int64) int64 { return (bytes + direct.Align - 1) / direct.Align * direct.Align }
-
-// Save writes the first granules of the rows to f, each on its own in
-// GranuleBytes, from off on, a multiple of direct.Align. What is saved does not
+// Save writes the first panels of the rows to f, each on its own in
+// PanelBytes, from off on, a multiple of direct.Align. What is saved does not
 // depend on the width of the block.
-func (b *Block) Save(f *direct.Scratch, off int64, granules int) error {
+func (b *Block) Save(f *direct.Scratch, off int64, panels int) error {
 	return b.parallel(b.strips(), func(t *thread, s int) error {
 		r, err := b.read(t, s)
 		if err != nil {
 			return err
 		}
 		lo, _ := b.bounds(s)
-		return b.pieces(t, r, lo, granules, func(p piece) error {
-			p.each(func(row, kept []byte) { copy(kept, row) })
+		return b.pieces(t, r, lo, panels, func(p piece) error {
+			p.each(func(row, saved []byte) { copy(saved, row) })
 			return f.WriteAt(p.page, off+p.at)
 		})
 	})
 }
 
-// Load reads what Save wrote into the first granules, and makes the others zero.
-func (b *Block) Load(f *direct.Scratch, off int64, granules int) error {
+// Load reads what Save wrote into the first panels, and makes the others zero.
+func (b *Block) Load(f *direct.Scratch, off int64, panels int) error {
 	b.summed = false
 	return b.parallel(b.strips(), func(t *thread, s int) error {
 		return b.replace(t, s, func(lo int64, r Rows) error {
-			if granules*Granule < r.Stride {
+			if panels*packed.PanelColumns < r.Stride {
 				raw, _, _ := r.Bytes()
 				clear(raw)
 			}
-			return b.pieces(t, r, lo, granules, func(p piece) error {
+			return b.pieces(t, r, lo, panels, func(p piece) error {
 				if err := f.ReadAt(p.page, off+p.at); err != nil {
 					return err
 				}
-				p.each(func(row, kept []byte) { copy(row, kept) })
+				p.each(func(row, saved []byte) { copy(row, saved) })
 				return nil
 			})
 		})
 	})
 }
 
-// pieceRows is how many rows of a granule are moved at a time.
+// pieceRows is how many rows of a panel are moved at a time.
 const pieceRows = 4096
 
-// piece is a part of a granule that is moved from or to a scratch file.
+// piece is a part of a panel that is moved from or to a scratch file.
 type piece struct {
 	rows         []byte // of the block; nil where page is they themselves
 	stride, size int
 	column       int // in bytes
 	page         []byte
-	at           int64 // of the page, behind the first granule's first byte
+	at           int64 // of the page, behind the first panel's first byte
 }
 
-// each shows the granule's part of each row, and its place in the page.
-func (p piece) each(show func(row, kept []byte)) {
+// each calls show with the panel's part of each row, and the part of the page for it.
+func (p piece) each(show func(row, saved []byte)) {
 	for at := 0; len(p.rows) > 0; at += p.size {
 		show(p.rows[p.column:][:p.size], p.page[at:][:p.size])
 		p.rows = p.rows[p.stride:]
 	}
 }
 
-// pieces goes through the pieces of the first granules of rows r, of which first
+// pieces goes through the pieces of the first panels of rows r, of which first
 // is the first.
-func (b *Block) pieces(t *thread, r Rows, first int64, granules int, move func(p piece) error) error {
+func (b *Block) pieces(t *thread, r Rows, first int64, panels int, move func(p piece) error) error {
 	raw, stride, size := r.Bytes()
 	if stride == size {
 		return move(piece{page: b.pages(r, r.Len()), at: b.offset(first)})
@@ -129,11 +128,11 @@ func (b *Block) pieces(t *thread, r Rows, first int64, granules int, move func(p
 	if t.piece == nil {
 		t.piece = direct.AlignedBytes(pieceRows * size)
 	}
-	for g := range granules {
+	for g := range panels {
 		for lo := 0; lo < len(raw); lo += pieceRows * stride {
 			p := piece{rows: raw[lo:min(lo+pieceRows*stride, len(raw))], stride: stride, size: size, column: g * size}
-			p.page = t.piece[:whole(int64(len(p.rows)/stride*size))]
-			p.at = int64(g)*b.GranuleBytes() + first*int64(size) + int64(lo/stride*size)
+			p.page = t.piece[:direct.RoundUp(int64(len(p.rows)/stride*size))]
+			p.at = int64(g)*b.PanelBytes() + first*int64(size) + int64(lo/stride*size)
 			if err := move(p); err != nil {
 				return err
 			}

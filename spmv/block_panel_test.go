@@ -10,9 +10,9 @@ import (
 	"ndls/internal/packed"
 )
 
-// TestGranulesComeBack saves a block of three granules and loads some of them
+// TestPanelsComeBack saves a block of three panels and loads some of them
 // into blocks of other widths and places.
-func TestGranulesComeBack(t *testing.T) {
+func TestPanelsComeBack(t *testing.T) {
 	const n, off = packed.StripRows + 77, 3 * direct.Align
 	for _, precision := range []Precision{Float32, Float16} {
 		x := rows(n, 48, 5)
@@ -32,7 +32,7 @@ func TestGranulesComeBack(t *testing.T) {
 			for _, some := range [][2]int{{0, 1}, {2, 3}, {1, 3}} {
 				to := layouts(precision)[3-at]
 				b := block(t, goKernel, rows(n, 32, 6), to, 2)
-				if err := b.Load(f, off+int64(some[0])*a.GranuleBytes(), some[1]-some[0]); err != nil {
+				if err := b.Load(f, off+int64(some[0])*a.PanelBytes(), some[1]-some[0]); err != nil {
 					t.Fatal(err)
 				}
 				want := make([]float32, n*32)
@@ -40,7 +40,7 @@ func TestGranulesComeBack(t *testing.T) {
 					copy(want[i*32:], x.S[i*48+some[0]*16:i*48+some[1]*16])
 				}
 				if !slices.Equal(contents(t, b), want) {
-					t.Errorf("%s %s to %s, granules %v: other rows", precision, from.Place, to.Place, some)
+					t.Errorf("%s %s to %s, panels %v: other rows", precision, from.Residency, to.Residency, some)
 				}
 			}
 		}
@@ -77,7 +77,7 @@ func TestExportImport(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !slices.Equal(contents(t, b), contents(t, a)) {
-					t.Errorf("%s: other rows came from %s to %s", precision, from.Place, to.Place)
+					t.Errorf("%s: other rows came from %s to %s", precision, from.Residency, to.Residency)
 				}
 			}
 		}

@@ -1,0 +1,30 @@
+package hops
+
+import (
+	"context"
+
+	"ndls/internal/packed"
+)
+
+// Slice is rows [lo, hi) of src, whole strips, as rows 0, 1, … of a source whose
+// NumNodes are as many. Sources of edges are those of src.
+func Slice(src packed.Source, lo, hi int64) packed.Source {
+	if lo == 0 && hi == src.NumNodes() {
+		return src
+	}
+	return slice{src, int(lo >> packed.StripShift), hi - lo}
+}
+
+type slice struct {
+	packed.Source
+	first int
+	rows  int64
+}
+
+func (s slice) NumNodes() int64       { return s.rows }
+func (s slice) Strips() int           { return packed.Strips(s.rows) }
+func (s slice) Edges(strip int) int64 { return s.Source.Edges(s.first + strip) }
+
+func (s slice) Open(ctx context.Context, strip int, lo, hi uint32) (packed.Frames, error) {
+	return s.Source.Open(ctx, s.first+strip, lo, hi)
+}

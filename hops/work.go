@@ -1,0 +1,44 @@
+package hops
+
+import "ndls/spmv"
+
+// Blocks is the number of blocks of l that some columns make.
+func Blocks(columns int, l spmv.Layout) int { return (columns + l.Columns - 1) / l.Columns }
+
+// Work is what passes are expected to take, beside reading the edges.
+type Work struct {
+	Passes int
+	// Disk is the largest size of all scratch files together, Read and Written
+	// what is moved between them and memory.
+	Disk, Read, Written int64
+}
+
+// MostBytes bounds the numbers of bytes that are estimated: no run moves as many.
+const MostBytes = 1 << 60
+
+// Move adds bytes read and written, up to MostBytes each.
+func (w *Work) Move(read, written int64) {
+	w.Read, w.Written = min(w.Read+min(read, MostBytes), MostBytes), min(w.Written+min(written, MostBytes), MostBytes)
+}
+
+// Pass adds hops of a block of n rows.
+func (w *Work) Pass(l spmv.Layout, n int64, hops int) {
+	read, written := l.HopBytes(n)
+	w.Passes += hops
+	for range hops {
+		w.Move(read, written)
+	}
+}
+
+// External adds reading and writing all rows of a block, if they are on disk.
+func (w *Work) External(l spmv.Layout, n int64, reads, writes int64) {
+	if l.Residency == spmv.External {
+		whole := l.Disk(n) / int64(l.Residency)
+		w.Move(reads*whole, writes*whole)
+	}
+}
+
+// ShrunkBytes is the scratch space that rewritten streams are expected to take, for a
+// stream of so many bytes. Two of them exist while the second is made from the first;
+// together they seldom take more than the stream itself.
+func ShrunkBytes(edges int64) int64 { return edges }

@@ -1,0 +1,119 @@
+package spmv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"ndls/group"
+	"ndls/internal/packed"
+)
+
+// ErrConservation reports a pass after which Σ_i d̃_i Z_i differs: an edge was
+// lost, doubled or misplaced.
+var ErrConservation = errors.New("conservation of the degree-weighted sum is violated")
+
+// sum finds the degree-weighted sums of the rows before a hop.
+func (p *Pass) sum(b *Block) error {
+	for _, t := range b.threads {
+		t.totals = [2 * packed.PanelColumns]float64{}
+	}
+	err := b.parallel(b.strips(), func(t *thread, s int) error {
+		r, err := b.read(t, s)
+		if err != nil {
+			return err
+		}
+		lo, _ := b.bounds(s)
+		var buf []float32
+		for at := int64(0); at < r.Len(); at += visitRows {
+			part := r.Slice(at, min(at+visitRows, r.Len()))
+			rows := part.S
+			if part.H != nil {
+				if buf == nil {
+					buf = make([]float32, visitRows*part.Stride)
+				}
+				rows = buf[:len(part.H)]
+				p.Kernel.Widen(rows, part.H)
+			}
+			p.Kernel.WeightedSums(&t.totals, rows, p.Degree[lo+at:lo+at+part.Len()])
+		}
+		return nil
+	})
+	b.totals = b.addTotals()
+	b.summed = true
+	return err
+}
+
+func (b *Block) addTotals() (all [2 * packed.PanelColumns]float64) {
+	for _, t := range b.threads {
+		for c, x := range t.totals {
+			all[c] += x
+		}
+	}
+	return all
+}
+
+// balance is what a hop has to conserve: Σ d̃ Z and Σ d̃ |Z| of the first columns,
+// before and after it.
+type balance struct {
+	before, after   [2 * packed.PanelColumns]float64
+	volume, squares float64 // Σ d̃ and Σ d̃²
+}
+
+// balance is that of the block's rows.
+func (p *Pass) balance(b *Block) *balance {
+	p.once.Do(func() {
+		for _, d := range p.Degree {
+			d1 := float64(d) + 1
+			p.volume += d1
+			p.squares += float64(d1 * d1)
+		}
+	})
+	return &balance{b.totals, b.addTotals(), p.volume, p.squares}
+}
+
+// gather adds up what all workers found, in their order. When it returns, no worker
+// reads rows of the hop any more.
+func (s *balance) gather(ctx context.Context, g group.Group) error {
+	own := append(append(s.before[:], s.after[:]...), s.volume, s.squares)
+	all, err := g.AllGather(ctx, own)
+	if err != nil {
+		return err
+	}
+	*s = balance{}
+	for _, values := range all {
+		for c := range s.before {
+			s.before[c] += values[c]
+			s.after[c] += values[len(s.before)+c]
+		}
+		s.volume += values[len(values)-2]
+		s.squares += values[len(values)-1]
+	}
+	return nil
+}
+
+// check compares the sums after a hop with those before. Adding d̃ float32 values one
+// after the other can lose d̃·2^−24 of their sum when they are all alike, and a row
+// counts d̃ times: that bounds |Σ d̃ Z^(k+1) − Σ d̃ Z^(k)| in shares of Σ d̃ |Z^(k)|.
+func (s *balance) check(p Precision) error {
+	tolerance, tiny := 1e-6+0x1p-24*s.squares/s.volume, 0.0
+	if p == Float16 {
+		tolerance += halfTolerance
+		tiny = halfTiny * s.volume
+	}
+	for c := range packed.PanelColumns {
+		if d := math.Abs(s.after[c] - s.before[c]); d > tolerance*s.before[packed.PanelColumns+c]+tiny || math.IsNaN(d) {
+			return fmt.Errorf("column %d of the block went from %g to %g: %w", c, s.before[c], s.after[c], ErrConservation)
+		}
+	}
+	return nil
+}
+
+// halfTolerance is the share of Σ d̃|Z| that rounding every row to float16 may
+// move at most: half a unit in the last of 11 places, all in one direction.
+// halfTiny is what it may move each value that is too small for that.
+const (
+	halfTolerance = 0x1p-11
+	halfTiny      = 0x1p-25
+)
