@@ -209,8 +209,8 @@ func (s *stage) smoothLabels() {
 	tiles := int64(runs) * tileBytes(s.Nodes, s.Classes, false)
 	if l.SoftLabels != "" {
 		// Nodes are found by id, and rows are put in their order, as many as fit.
-		byID := 9 * s.Nodes
-		s.takes(byID+min(tiles, openTiles*tileBytes(s.Nodes, 1, false), (s.budget()-byID)/2), byID+4096)
+		byID, sorting := 9*s.Nodes, 16*s.Nodes+4096
+		s.takes(max(byID+min(tiles, openTiles*tileBytes(s.Nodes, 1, false), (s.budget()-byID)/2), sorting), sorting)
 		s.BytesWritten += tiles
 		s.DiskBytes += tiles
 	}

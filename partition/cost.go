@@ -50,7 +50,7 @@ func (c Counts) graphBytes() int64 {
 
 // tileBytes is the size of all feature tiles.
 func (c Counts) tileBytes() int64 {
-	return c.Nodes * int64(granulesOf(c.Features)) * int64(shards.TileRowBytes(c.Half))
+	return c.Nodes * int64(panelsOf(c.Features)) * int64(shards.TileRowBytes(c.Half))
 }
 
 // minSpill is enough to spill features in chunks that a disk likes.
@@ -66,8 +66,8 @@ func (c Counts) ids() int64 {
 
 // columnsOf is the graph with the features of one task of the step Columns.
 func (c Counts) columnsOf(workers int) Counts {
-	granules := granulesOf(c.Features)
-	c.Features = min(c.Features, int(share(int64(granules), max(min(workers, granules), 1)))*tileColumns)
+	panels := panelsOf(c.Features)
+	c.Features = min(c.Features, int(share(int64(panels), max(min(workers, panels), 1)))*tileColumns)
 	return c
 }
 
@@ -77,12 +77,12 @@ func (c Counts) tilesFree(budget int64) int64 { return budget - c.ids() - 4*c.No
 // tilesAtATime is the size of the tiles that are made from one reading of the
 // features, and whether they are spilled.
 func (c Counts) tilesAtATime(budget int64) (bytes int64, spilled bool) {
-	granules := granulesOf(c.Features)
-	if granules == 0 {
+	panels := panelsOf(c.Features)
+	if panels == 0 {
 		return 0, false
 	}
 	free := c.tilesFree(budget)
-	bytes = c.Nodes * int64(tileLot(free, c.Nodes, granules, c.Half)) * int64(shards.TileRowBytes(c.Half))
+	bytes = c.Nodes * int64(tileLot(free, c.Nodes, panels, c.Half)) * int64(shards.TileRowBytes(c.Half))
 	return bytes, bytes+direct.Align > free
 }
 
@@ -176,7 +176,7 @@ func Disk(c Counts, workers int, budget int64) (peak, final int64) {
 	}
 	if own := c.columnsOf(workers); own.Features > 0 {
 		if _, spilled := own.tilesAtATime(budget); spilled {
-			groups := int64(granulesOf(own.Features)+tileGroup-1) / tileGroup
+			groups := int64(panelsOf(own.Features)+tileGroup-1) / tileGroup
 			peak = max(peak, final+4*c.Nodes*groups)
 		}
 	}
@@ -208,7 +208,7 @@ func Traffic(c Counts, workers int, budget int64) (read, written int64) {
 		scratch += 8 * m // the unique edges
 	}
 	if own := c.columnsOf(workers); own.Features > 0 {
-		columns := share(int64(granulesOf(c.Features)), granulesOf(own.Features))
+		columns := share(int64(panelsOf(c.Features)), panelsOf(own.Features))
 		if tasks > 1 {
 			read += columns * again * table
 		}

@@ -25,7 +25,7 @@
 //	order    one piece                  degrees, components; the node table
 //	relabel  files of merge             both directions by node id, sorted
 //	rows     intervals                  shard and hop stream
-//	columns  granules                   feature tiles
+//	columns  panels                   feature tiles
 //	whole    one piece                  the summary
 //
 // One worker does all steps in one task ([Run]). Sorted keys pass from step to step in
@@ -51,8 +51,8 @@
 // memory, and the features are read again for the next ones, up to four times in
 // all; where that is not enough they are read once and scattered to cells (a range
 // of rows of a few tiles) that fit one by one. Tiles are float16 until a value is
-// not exactly one; then all are made again as float32. Where workers share the granules,
-// one that is not exactly float16 is written as float32 at once; granules that were
+// not exactly one; then all are made again as float32. Where workers share the panels,
+// one that is not exactly float16 is written as float32 at once; panels that were
 // float16 by then are made again.
 //
 // On two threads, reading or generating is ahead of sorting, merging ahead of

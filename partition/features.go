@@ -81,7 +81,7 @@ type rowStore interface {
 // errNotHalf tells that a feature is not exactly a float16.
 var errNotHalf = errors.New("a feature is no float16")
 
-// writeColumns commits the feature tiles of some granules.
+// writeColumns commits the feature tiles of some panels.
 func (j *job) writeColumns(ctx context.Context, p Piece) error {
 	if err := j.ensureRelabelling(ctx); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (j *job) writeColumns(ctx context.Context, p Piece) error {
 	return j.writeTiles(ctx, p)
 }
 
-// writeTiles commits the feature tiles of granules that are missing: of float16 if
+// writeTiles commits the feature tiles of panels that are missing: of float16 if
 // every feature is exactly one, as far as is known, else of float32.
 func (j *job) writeTiles(ctx context.Context, p Piece) error {
 	if !hasFullTiles(j.cat) {
@@ -134,17 +134,17 @@ func (j *job) writeTilesAs(ctx context.Context, p Piece, half bool) error {
 	return nil
 }
 
-func granulesOf(width int) int { return (width + tileColumns - 1) / tileColumns }
+func panelsOf(width int) int { return (width + tileColumns - 1) / tileColumns }
 
 // tileLot is the number of tiles that are made from one reading of the features:
 // all of them if they must be spilled.
-func tileLot(free, n int64, granules int, half bool) int {
-	fit := int(min(free/(n*int64(shards.TileRowBytes(half))+direct.Align), int64(granules)))
-	if fit == 0 || fit*maxScans < granules {
-		return granules
+func tileLot(free, n int64, panels int, half bool) int {
+	fit := int(min(free/(n*int64(shards.TileRowBytes(half))+direct.Align), int64(panels)))
+	if fit == 0 || fit*maxScans < panels {
+		return panels
 	}
-	scans := (granules + fit - 1) / fit
-	return (granules + scans - 1) / scans
+	scans := (panels + fit - 1) / fit
+	return (panels + scans - 1) / scans
 }
 
 // tileWriter makes the tiles [first, last) from one reading of the features.
@@ -196,12 +196,12 @@ func (w *tileWriter) committed(lo, hi, first, last int) bool {
 
 // newStore keeps the rows in memory if they fit.
 func (w *tileWriter) newStore() (rowStore, error) {
-	granules, rowBytes := w.last-w.first, int64(shards.TileRowBytes(w.half))
+	panels, rowBytes := w.last-w.first, int64(shards.TileRowBytes(w.half))
 	free := w.o.Budget.Free()
-	if w.ids.n*int64(granules)*rowBytes+direct.Align <= free {
-		return newMemoryRows(w.o.Budget, w.ids.n, w.intervalRows(), granules, rowBytes)
+	if w.ids.n*int64(panels)*rowBytes+direct.Align <= free {
+		return newMemoryRows(w.o.Budget, w.ids.n, w.intervalRows(), panels, rowBytes)
 	}
-	return newSpilledRows(w.o.Budget, free, w.scratch, w.ids.n, w.intervalRows(), granules, rowBytes)
+	return newSpilledRows(w.o.Budget, free, w.scratch, w.ids.n, w.intervalRows(), panels, rowBytes)
 }
 
 // featureRows is a batch of dense rows on their way from the dataset to a store.
@@ -419,8 +419,8 @@ type memoryRows struct {
 	values      *mem.Array[byte]
 }
 
-func newMemoryRows(b *mem.Budget, n, interval int64, granules int, rowBytes int64) (*memoryRows, error) {
-	values, err := mem.Alloc[byte](b, n*int64(granules)*rowBytes, "features")
+func newMemoryRows(b *mem.Budget, n, interval int64, panels int, rowBytes int64) (*memoryRows, error) {
+	values, err := mem.Alloc[byte](b, n*int64(panels)*rowBytes, "features")
 	return &memoryRows{n, interval, rowBytes, values}, err
 }
 

@@ -14,13 +14,13 @@ import (
 )
 
 // tilesOf reads every tile of a store, interval after interval.
-func tilesOf(t rapid.TB, s rowStore, n, interval int64, granules int) [][]byte {
+func tilesOf(t rapid.TB, s rowStore, n, interval int64, panels int) [][]byte {
 	t.Helper()
 	var all [][]byte
 	for lo := int64(0); lo < n; lo += interval {
 		end := min(lo+interval, n)
-		for first := 0; first < granules; first += tileGroup {
-			last := min(first+tileGroup, granules)
+		for first := 0; first < panels; first += tileGroup {
+			last := min(first+tileGroup, panels)
 			tiles := make([][]byte, last-first)
 			for at := lo; at < end; at += s.cellRows() {
 				cell, err := s.load(at, min(at+s.cellRows(), end), first, last)
@@ -41,7 +41,7 @@ func TestRowStores(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(1, 3000).Draw(t, "nodes")
 		interval := rapid.Int64Range(n/5+1, n+100).Draw(t, "interval")
-		granules := rapid.IntRange(1, 10).Draw(t, "granules")
+		panels := rapid.IntRange(1, 10).Draw(t, "panels")
 		free := rapid.Int64Range(128<<10, 1<<20).Draw(t, "free")
 		rowBytes := rapid.SampledFrom([]int64{32, 64}).Draw(t, "bytes")
 		scratch, err := extsort.NewScratch(dir)
@@ -49,19 +49,19 @@ func TestRowStores(t *testing.T) {
 		defer func() { must(t, scratch.Remove()) }()
 
 		b := budget(t, free)
-		spilled, err := newSpilledRows(b, free, scratch, n, interval, granules, rowBytes)
+		spilled, err := newSpilledRows(b, free, scratch, n, interval, panels, rowBytes)
 		if errors.Is(err, mem.ErrBudget) {
 			// More cells than pages in half of the budget.
-			if cells := n * int64(granules) * rowBytes * 2 / free; b.Free() != free || cells < free/2/minChunk/4 {
+			if cells := n * int64(panels) * rowBytes * 2 / free; b.Free() != free || cells < free/2/minChunk/4 {
 				t.Fatalf("%v for about %d cells; %d of %d bytes free", err, cells, b.Free(), free)
 			}
 			return
 		}
 		must(t, err)
-		inMemory, err := newMemoryRows(budget(t, 4<<20), n, interval, granules, rowBytes)
+		inMemory, err := newMemoryRows(budget(t, 4<<20), n, interval, panels, rowBytes)
 		must(t, err)
 		defer inMemory.close()
-		row := make([]byte, granules*int(rowBytes))
+		row := make([]byte, panels*int(rowBytes))
 		for _, node := range rng.New(uint64(n)).Perm(int(n)) {
 			for c := range row {
 				row[c] = byte(rng.Hash(uint64(node), uint64(c)))
@@ -69,12 +69,12 @@ func TestRowStores(t *testing.T) {
 			must(t, errors.Join(spilled.put(uint32(node), row), inMemory.put(uint32(node), row)))
 		}
 		must(t, errors.Join(spilled.seal(), inMemory.seal()))
-		got, want := tilesOf(t, spilled, n, interval, granules), tilesOf(t, inMemory, n, interval, granules)
+		got, want := tilesOf(t, spilled, n, interval, panels), tilesOf(t, inMemory, n, interval, panels)
 		if !slices.EqualFunc(got, want, bytes.Equal) {
 			t.Fatal("the cells hold other values")
 		}
-		if first := byte(rng.Hash(0, uint64(granules-1)*uint64(rowBytes))); want[granules-1][0] != first {
-			t.Fatalf("the last tile starts with %v, not %v", want[granules-1][0], first)
+		if first := byte(rng.Hash(0, uint64(panels-1)*uint64(rowBytes))); want[panels-1][0] != first {
+			t.Fatalf("the last tile starts with %v, not %v", want[panels-1][0], first)
 		}
 		spilled.close()
 		if b.Free() != free {

@@ -146,11 +146,11 @@ func leftOfRows(cat *catalog.Catalog, o ordered) (left []Piece, shardsThere bool
 	return left, shardsThere
 }
 
-// leftOfColumns are the granules that lack a tile, or have tiles of float16 where
+// leftOfColumns are the panels that lack a tile, or have tiles of float16 where
 // others cannot.
 func leftOfColumns(cat *catalog.Catalog, o ordered) (left []Piece) {
 	half := !hasFullTiles(cat)
-	for _, p := range units(o.Granules) {
+	for _, p := range units(o.Panels) {
 		for i := range o.Intervals {
 			if _, ok := cat.Lookup(shards.TilePath(tilePrefix, i, p.First, half)); !ok {
 				left = append(left, p)

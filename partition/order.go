@@ -57,7 +57,7 @@ func (j *job) orderNodes(ctx context.Context) error {
 		Nodes: j.ids.n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(j.ids.n),
 	}
 	if j.wantFeatures() {
-		j.ordered.Granules = granulesOf(j.info.NumFeatures)
+		j.ordered.Panels = panelsOf(j.info.NumFeatures)
 	}
 	return j.writeNodes(ctx, ends.S, component.S)
 }

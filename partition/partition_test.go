@@ -477,11 +477,11 @@ func TestFeatureType(t *testing.T) {
 func TestTileLot(t *testing.T) {
 	const papers, gib = 111_059_956, 1 << 30
 	for _, c := range []struct {
-		name     string
-		free, n  int64
-		granules int
-		half     bool
-		want     int
+		name    string
+		free, n int64
+		panels  int
+		half    bool
+		want    int
 	}{
 		{"everything fits", gib, 1000, 8, false, 8},
 		{"two readings", 15 * gib, papers, 8, true, 4},
@@ -491,7 +491,7 @@ func TestTileLot(t *testing.T) {
 		{"not one fits: spilled", gib, papers, 8, true, 8},
 		{"float32", 15 * gib, papers, 8, false, 2},
 	} {
-		if got := tileLot(c.free, c.n, c.granules, c.half); got != c.want {
+		if got := tileLot(c.free, c.n, c.panels, c.half); got != c.want {
 			t.Errorf("%s: %d tiles at a time, want %d", c.name, got, c.want)
 		}
 	}

@@ -22,7 +22,7 @@ type spilledRows struct {
 	n, interval int64
 	rowBytes    int64 // of a tile
 	rows        int64 // of a cell, the last of an interval may have fewer
-	granules    int
+	panels      int
 	groups      int
 	perInterval int64 // cells of a group in an interval
 
@@ -49,9 +49,9 @@ type cell struct {
 
 // newSpilledRows lays out cells for the given free bytes of the budget: half of
 // them are enough for the chunks being filled, and later for one cell.
-func newSpilledRows(b *mem.Budget, free int64, s *extsort.Scratch, n, interval int64, granules int, rowBytes int64) (_ *spilledRows, err error) {
+func newSpilledRows(b *mem.Budget, free int64, s *extsort.Scratch, n, interval int64, panels int, rowBytes int64) (_ *spilledRows, err error) {
 	r := &spilledRows{
-		budget: b, n: n, interval: interval, rowBytes: rowBytes, granules: granules, groups: (granules + tileGroup - 1) / tileGroup,
+		budget: b, n: n, interval: interval, rowBytes: rowBytes, panels: panels, groups: (panels + tileGroup - 1) / tileGroup,
 	}
 	free = free*15/16 - 4*direct.Align // the rest is for places and whole pages
 	interval = min(interval, n)
@@ -73,7 +73,7 @@ func newSpilledRows(b *mem.Budget, free int64, s *extsort.Scratch, n, interval i
 	for i := range r.cells {
 		first := i % r.groups * tileGroup
 		c := &r.cells[i]
-		c.record = 4 + int64(min(tileGroup, granules-first))*rowBytes
+		c.record = 4 + int64(min(tileGroup, panels-first))*rowBytes
 		c.perChunk = r.chunk / c.record
 		c.places = places
 		places += (r.rows + c.perChunk - 1) / c.perChunk

@@ -25,7 +25,7 @@ const (
 	Relabel = "relabel"
 	// Rows commits the shards and hop streams of intervals.
 	Rows = "rows"
-	// Columns commits the feature tiles of granules.
+	// Columns commits the feature tiles of panels.
 	Columns = "columns"
 	// Whole commits the summary.
 	Whole = "whole"
@@ -76,7 +76,7 @@ type ordered struct {
 	Nodes     int64 `json:"nodes"`
 	Stated    bool  `json:"stated"` // the dataset states the number of nodes
 	Intervals int   `json:"intervals"`
-	Granules  int   `json:"granules"`
+	Panels    int   `json:"panels"`
 	// Warnings go to the summary.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -112,7 +112,7 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 	if err != nil {
 		return err
 	}
-	most := map[string]int{Split: Slices, Merge: Slices, Order: 1, Relabel: Slices, Rows: left.ordered.Intervals, Columns: left.ordered.Granules}[step]
+	most := map[string]int{Split: Slices, Merge: Slices, Order: 1, Relabel: Slices, Rows: left.ordered.Intervals, Columns: left.ordered.Panels}[step]
 	if p.First < 0 || p.First >= p.Last || p.Last > most {
 		return fmt.Errorf("there is no %s %d to %d", step, p.First, p.Last)
 	}

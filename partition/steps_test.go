@@ -170,7 +170,7 @@ func TestPiecesUnderMemory(t *testing.T) {
 	}{
 		{"number of nodes stated", known, []int64{300 << 10, 1 << 20, 64 << 20}, 1, 1},
 		{"number of nodes unknown", &unknown, []int64{12 << 20, 32 << 20}, 1, 1},
-		{"float32 in one granule", late, []int64{300 << 10, 64 << 20}, 1, 2},
+		{"float32 in one panel", late, []int64{300 << 10, 64 << 20}, 1, 2},
 		{"whole numbers", wholeNumbers(3000, 70), []int64{300 << 10, 64 << 20}, 1, 1},
 		{"several intervals", intervals, []int64{40 << 20}, 1, 0},
 	} {
@@ -199,7 +199,7 @@ func TestPiecesUnderMemory(t *testing.T) {
 				return n
 			}
 			// A task that finds float32 tiles makes no others, so that it depends on
-			// the order how many granules are left.
+			// the order how many panels are left.
 			if count(Rows) != c.rows || count(Columns) > c.tiles || (count(Columns) == 0) != (c.tiles == 0) {
 				t.Errorf("steps %v", cluster.steps)
 			}

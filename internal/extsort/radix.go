@@ -23,7 +23,7 @@ const (
 type digitCounts [digitSize]int64
 
 // SortKeys sorts keys with the help of tmp, which is as long, and returns the
-// sorted array: one of the two. The highest digit deals the keys into buckets, on
+// sorted array. The highest digit deals the keys into buckets, on
 // all threads at a time, until a bucket fits the cache; there the lowest digit
 // comes first. Digits in which all keys agree cost nothing.
 func SortKeys(keys, tmp []uint64, threads int) (sorted []uint64) {
