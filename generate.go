@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"ndls/dataset"
 	"ndls/internal/failure"
 	"ndls/internal/rundir"
+	"ndls/internal/vfs"
 )
 
 // Generate writes a synthetic graph, whose features and labels can be learned, to an
@@ -21,7 +21,7 @@ func Generate(ctx context.Context, uri, dir string) (written string, err error) 
 	if run, inside := rundir.Around(dir); inside {
 		return "", failure.Of(ErrOption, "--out %s is inside the run directory %s, whose files only stages write; give a folder elsewhere", dir, run)
 	}
-	if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {
+	if left, err := vfs.ReadDir(dir); err == nil && len(left) > 0 {
 		return "", fmt.Errorf("--out %s holds %s; nothing was changed, give an empty or new folder", dir, left[0].Name())
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("--out: %w", err)

@@ -17,6 +17,7 @@ import (
 	"ndls/internal/direct"
 	"ndls/internal/failure"
 	"ndls/internal/rundir"
+	"ndls/internal/vfs"
 )
 
 // check refuses an output that Run must not write.
@@ -33,7 +34,7 @@ func (o Options) check() error {
 	if run, inside := rundir.Around(o.Out); inside {
 		return failure.Of(ErrOption, "--out %s is inside the run directory %s, whose files only stages write; give a file elsewhere", o.Out, run)
 	}
-	switch st, err := os.Stat(o.Out); {
+	switch st, err := vfs.Stat(o.Out); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
@@ -87,8 +88,8 @@ func (o Options) open() (*output, error) {
 	if o.To != nil {
 		return &output{Writer: o.To, finish: func() error { return nil }, undo: nothing}, nil
 	}
-	if st, err := os.Stat(o.Out); err == nil && streams(st) {
-		f, err := os.OpenFile(o.Out, os.O_WRONLY, 0)
+	if st, err := vfs.Stat(o.Out); err == nil && streams(st) {
+		f, err := vfs.OpenFile(o.Out, os.O_WRONLY, 0)
 		if err != nil {
 			return nil, fmt.Errorf("--out: %w", err)
 		}
@@ -109,9 +110,9 @@ func (o Options) open() (*output, error) {
 			if err := w.Finish(); err != nil {
 				return err
 			}
-			return os.Rename(tmp, o.Out)
+			return vfs.Rename(tmp, o.Out)
 		},
-		undo: func() { w.Abort(); _ = os.Remove(tmp) },
+		undo: func() { w.Abort(); _ = vfs.Remove(tmp) },
 	}, nil
 }
 

@@ -21,7 +21,7 @@ type rule struct {
 // matches a package and what lies in its folder; the first rule that matches
 // the importing package holds.
 var rules = []rule{
-	{"ndls", []string{"coordinator", "stage", "worker", "export", "estimate", "dataset", "ring", "spmv", "catalog", "shards", "internal"}},
+	{"ndls", []string{"coordinator", "stage", "worker", "export", "estimate", "dataset", "partition", "group/remote", "spmv", "catalog", "shards", "internal"}},
 	{"cmd/ndls", []string{"."}},
 	{"bench", []string{"."}},
 	{"e2e", []string{}},
@@ -46,7 +46,7 @@ var rules = []rule{
 	{"internal/stationary", []string{"group", "internal"}},
 	{"internal/control", []string{"catalog", "internal"}},
 	{"internal/ahead", []string{}},
-	{"internal/extsort", []string{"internal/ahead", "internal/direct", "internal/mem", "internal/seal", "internal/storage"}},
+	{"internal/extsort", []string{"internal/ahead", "internal/direct", "internal/invariants", "internal/mem", "internal/seal", "internal/storage", "internal/vfs"}},
 	{"internal", []string{"internal"}},
 }
 

@@ -19,6 +19,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"ndls/internal/vfs"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -29,13 +31,13 @@ func Make(base, name string, ofHost func(name string) bool) (dir string, release
 	if !ofHost(name) {
 		return "", nil, fmt.Errorf("the folder name %q is none of this host", name)
 	}
-	if err := os.MkdirAll(base, 0o755); err != nil {
+	if _, err := vfs.MkdirAll(base, 0o755); err != nil {
 		return "", nil, err
 	}
 	sweep(base, ofHost)
 	dir = filepath.Join(base, name)
 	for {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if _, err := vfs.MkdirAll(dir, 0o755); err != nil {
 			return "", nil, err
 		}
 		f, err := lock(dir)
@@ -50,7 +52,7 @@ func Make(base, name string, ofHost func(name string) bool) (dir string, release
 			continue
 		}
 		return dir, func() {
-			_ = os.RemoveAll(dir)
+			_ = vfs.RemoveAll(dir)
 			_ = f.Close()
 		}, nil
 	}
@@ -60,39 +62,39 @@ var errTaken = errors.New("another process has locked the folder")
 
 // lock opens a folder and locks it, or fails with errTaken. Where the file system knows
 // no locks it opens it.
-func lock(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
+func lock(dir string) (vfs.File, error) {
+	f, err := vfs.OpenFile(dir, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+	if err := f.Lock(); errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, errors.Join(errTaken, f.Close())
 	}
 	return f, nil
 }
 
 // isStill says whether an open folder is what has the name.
-func isStill(f *os.File, dir string) bool {
+func isStill(f vfs.File, dir string) bool {
 	a, errA := f.Stat()
-	b, errB := os.Stat(dir)
+	b, errB := vfs.Stat(dir)
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
 // sweep removes the folders that no process has locked. What cannot be removed stays,
 // and does no harm.
 func sweep(base string, ofHost func(name string) bool) {
-	entries, _ := os.ReadDir(base)
+	entries, _ := vfs.ReadDir(base)
 	for _, e := range entries {
 		if !e.IsDir() || !ofHost(e.Name()) {
 			continue
 		}
 		dir := filepath.Join(base, e.Name())
-		f, err := os.Open(dir)
+		f, err := vfs.OpenFile(dir, os.O_RDONLY, 0)
 		if err != nil {
 			continue
 		}
-		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			_ = os.RemoveAll(dir)
+		if f.Lock() == nil {
+			_ = vfs.RemoveAll(dir)
 		}
 		_ = f.Close()
 	}

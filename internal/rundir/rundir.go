@@ -171,11 +171,11 @@ const recordHead = 1 << 20
 
 // isRun says whether a folder holds the record of a run.
 func isRun(dir string) bool {
-	f, err := os.Open(filepath.Join(dir, record))
+	f, err := vfs.OpenFile(filepath.Join(dir, record), os.O_RDONLY, 0)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	head, err := io.ReadAll(io.LimitReader(f, recordHead))
+	head, err := io.ReadAll(io.NewSectionReader(f, 0, recordHead))
 	return err == nil && bytes.Contains(head, []byte(`"plan_hash"`))
 }
