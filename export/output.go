@@ -89,7 +89,7 @@ func (o Options) open() (*output, error) {
 		return &output{Writer: o.To, finish: func() error { return nil }, undo: nothing}, nil
 	}
 	if st, err := vfs.Stat(o.Out); err == nil && streams(st) {
-		f, err := vfs.OpenFile(o.Out, os.O_WRONLY, 0)
+		f, err := os.OpenFile(o.Out, os.O_WRONLY, 0) // a pipe or a device
 		if err != nil {
 			return nil, fmt.Errorf("--out: %w", err)
 		}
