@@ -8,7 +8,7 @@
 // stages make (how column blocks are laid out, what is spilled), given the same
 // counts. What is not known beforehand is how many hops the nodes need: until the
 // K table says so, the Hops of [Counts] stand for it. Seconds are those bytes and
-// edges at the rates of one machine (docs/decisions.md): they scale, no more.
+// edges at the rates of one machine (bench/papers100m/RESULTS.md): they scale, no more.
 //
 // Bytes read and written are those of the run directory and of scratch files,
 // without the dataset's own files.

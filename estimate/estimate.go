@@ -120,7 +120,7 @@ const (
 	recordsUse = 44 << 20
 )
 
-// Rates for one thread of the machine of docs/decisions.md. They scale seconds
+// Rates for one thread of the machine of bench/papers100m/RESULTS.md. They scale seconds
 // only.
 const (
 	// partitionRows is edge rows a second through partition, of which more than

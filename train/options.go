@@ -15,7 +15,7 @@ const (
 )
 
 // Default values of [Options], chosen by the validation accuracy of Cora; see
-// docs/decisions.md.
+// bench/accuracy/RESULTS.md.
 const (
 	DefaultHidden       = 64
 	DefaultLayers       = 2

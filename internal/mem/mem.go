@@ -15,7 +15,7 @@ import (
 
 // RuntimeShare is what a budget sets aside for the Go runtime, program text and
 // the heap that does not grow with the input. Measured on the whole job; see
-// docs/decisions.md.
+// docs/decisions/0022-share-of-the-runtime.md.
 const RuntimeShare = 80 << 20
 
 // MinBudget is the smallest budget a run accepts.
