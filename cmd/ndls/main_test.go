@@ -665,4 +665,12 @@ func TestForecast(t *testing.T) {
 	if total := regexp.MustCompile(`total .* (\S+) *\n`).FindStringSubmatch(other.stdout); saving == nil || total == nil || saving[1] != total[1] {
 		t.Errorf("said %v, is %v", saving, total)
 	}
+	// What it recommends it takes.
+	advice := regexp.MustCompile(`(?m)^ +(--\S+) (\S+) +\S+ in place`).FindAllStringSubmatch(r.stdout, -1)
+	if len(advice) != 3 {
+		t.Errorf("%d options are recommended:\n%s", len(advice), r.stdout)
+	}
+	for _, option := range advice {
+		expect(t, 0, "total", append(args, option[1], option[2])...)
+	}
 }

@@ -60,7 +60,7 @@ func (v *stageVerb) datasetFlag(cmd *cobra.Command) {
 }
 
 func (v *stageVerb) softLabelsFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&v.softLabels, "soft-labels", "", "soft labels of another model: an Arrow file of id and probability")
+	cmd.Flags().StringVar(&v.softLabels, "soft-labels", "", "soft labels of another model: an Arrow or Parquet file of id and probability, or any file that features may come in")
 	inGroup(cmd.Flags(), groupLabels, "soft-labels")
 }
 
