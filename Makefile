@@ -12,7 +12,7 @@ S3_SERVER := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 # Packages with assembly and a Go twin, and packages whose goroutines share memory.
 TWINS := ./spmv ./bench/pass ./lsi ./smooth ./train
-SHARED := ./internal/... ./shards ./spmv ./hops ./group/... ./lsi ./smooth ./partition ./train ./worker ./coordinator ./export
+SHARED := ./internal/... ./catalog ./tiles ./shards ./spmv ./hops ./group/... ./lsi ./smooth ./partition ./train ./worker ./coordinator ./export
 FUZZ_COUNT ?= 500
 BENCH_COUNT ?= 10
 

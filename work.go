@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ndls/coordinator"
+	"ndls/group/remote"
 	"ndls/internal/control"
 	"ndls/internal/control/address"
 	"ndls/internal/control/blocks"
@@ -21,7 +22,6 @@ import (
 	"ndls/internal/retry"
 	"ndls/internal/rundir"
 	"ndls/internal/storage"
-	"ndls/group/remote"
 	"ndls/worker"
 )
 

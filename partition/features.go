@@ -261,14 +261,6 @@ func (w *tileWriter) readFeatures(ctx context.Context) (err error) {
 	})
 }
 
-// others counts further nodes in a message.
-func others(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", nor have %d others", n)
-}
-
 // put hands the columns of a row that belong to the tiles to the store.
 func (w *tileWriter) put(ctx context.Context, row int64, id uint32, values []float32, encoded []byte) error {
 	node, err := w.node(id, "feature", row)

@@ -954,7 +954,7 @@ func TestScratchFails(t *testing.T) {
 		if read < 60_000 {
 			return nil
 		}
-		own, err := filepath.Glob(filepath.Join(dir, "partition-*"))
+		own, err := filepath.Glob(filepath.Join(dir, "sort-*"))
 		for _, path := range own {
 			err = errors.Join(err, os.RemoveAll(path))
 		}

@@ -24,8 +24,11 @@ func TestCheckpoints(t *testing.T) {
 		plan.LSI.Epsilon, plan.LSI.Kmax, plan.Labels.Kmax = 0.01, 100, 50
 		change(&plan)
 		plain := storage.NewMem()
+		// The narrowest blocks below make the most passes.
 		var passes int
-		for _, r := range execute(t, plain, plan, m, whole...) {
+		narrow := m
+		narrow.Resources.BlockColumns = 16
+		for _, r := range execute(t, plain, plan, narrow, whole...) {
 			passes += r.Passes
 		}
 		store := storage.NewMem()
