@@ -47,6 +47,8 @@ type (
 	Record = coordinator.Record
 	// StageRecord is one stage of a record.
 	StageRecord = coordinator.StageRecord
+	// InputFile is a file of the dataset as the partition has read it.
+	InputFile = coordinator.InputFile
 	// Report is report.json: what a run found and what it took.
 	Report = coordinator.Report
 	// Graph describes the graph as imported.

@@ -22,7 +22,8 @@ import (
 var (
 	// ErrOption reports a value that an option cannot have. Nothing was done.
 	ErrOption = control.ErrOption
-	// ErrPlanMismatch reports a run directory that was made with other options.
+	// ErrPlanMismatch reports a run directory that was made with other options, or from
+	// a dataset whose files have changed since then.
 	ErrPlanMismatch = control.ErrPlanMismatch
 	// ErrRefused reports a worker that the coordinator does not want: it belongs to
 	// another run or is of another version.

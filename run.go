@@ -148,6 +148,10 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	if err != nil {
 		return nil, err
 	}
+	files, err := j.inputFiles(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
 	if o.Alone {
 		if store, err = r.near(store, &resources); err != nil {
 			return nil, err
@@ -171,6 +175,7 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	r.work = coordinator.Job{
 		Store: r.store, Catalog: cat, Tasks: r.scheduler,
 		Plan: plan, Resources: resources, Restart: j.Discard, Whole: j.whole, Counts: counts,
+		Files: files, Digest: digestInputs,
 		Inputs:   control.Inputs{Dataset: j.Dataset, SoftLabels: j.SoftLabels, Targets: j.targetsFile()},
 		Versions: Versions(), Log: j.Log,
 	}

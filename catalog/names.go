@@ -16,7 +16,7 @@ var made = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`(?:graph/features|(?:smoothed|soft_labels|predictions)/tiles|predictions/given)/tile-\d{5,}-\d{5,}\.f(?:16|32)(?:\.rows-\d+-\d+)?`,
 	`lsi/(?:part-\d{5,}\.parquet|rows-\d+-\d+\.k)`,
 	`(?:smoothed|soft_labels|predictions)/part-\d{5,}\.arrow`,
-	`model/(?:model\.json|run-\d{3,}\.(?:mlp|tally\.json))`,
+	`model/(?:model\.json|run-\d{3,}\.(?:mlp|json|tally\.json))`,
 	`checkpoints/.+/hop-\d+-[0-9a-z]+`,
 	`scratch/(?:[^/]+/)*(?:scratch-\d+\.tmp|\d{6,}\.spill)`,
 	`scratch/(?:[^/]+/)*cache/[0-9a-f]{16}(?:\.[a-z]+)?`,

@@ -50,6 +50,10 @@ type Job struct {
 	// Parallel says how workers share stages; "" is Columns.
 	Parallel Parallel
 	Inputs   control.Inputs
+	// Files are the files of the dataset, without digests; none where no dataset was
+	// named, or where it has no files. Digest fills in the digests of some of them.
+	Files  []InputFile
+	Digest func(context.Context, []InputFile) error
 	// Restart discards what the stages to run, and those that read their
 	// output, have committed, instead of continuing it.
 	Restart bool
@@ -123,6 +127,9 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 		return rec, fmt.Errorf("%s was made with other options:\n  %s\nuse the same options, another --run, or --resume=false with the first verb concerned to discard its output: %w",
 			j.Store.URI(), strings.Join(d, "\n  "), control.ErrPlanMismatch)
 	}
+	if err := j.compareInputs(ctx, &next); err != nil {
+		return rec, err
+	}
 	if err := next.Check(j.Catalog); err != nil {
 		return rec, err
 	}
@@ -133,6 +140,7 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 		return rec, err
 	}
 	rec.Plan, rec.Versions, rec.MemoryBudget = j.Plan, j.Versions, j.Resources.Memory
+	rec.Inputs = next.Inputs
 	rec.State, rec.Reason = Running, ""
 	for _, s := range stages {
 		if !slices.Contains(rec.Wanted, s) {
@@ -210,6 +218,11 @@ func (j *Job) readers(stages []control.Stage) []control.Stage {
 func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
 	x := StageRecord{State: Running, StageReport: control.StageReport{Stage: s}}
 	fresh := rec.Stage(s) == nil
+	if fresh && s == control.Partition {
+		if err := j.recordInputs(ctx, rec); err != nil {
+			return err
+		}
+	}
 	rec.set(x)
 	if err := rec.write(ctx, j.Store); err != nil {
 		return err

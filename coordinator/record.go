@@ -54,6 +54,9 @@ type Record struct {
 	Reason   string       `json:"reason,omitempty"`
 	Plan     control.Plan `json:"plan"`
 	PlanHash string       `json:"plan_hash"`
+	// Inputs are the files from which the partition was made, or is being made. A
+	// dataset that is generated has none.
+	Inputs []InputFile `json:"inputs,omitempty"`
 	// Versions of what wrote the record last: ndls, go, commit.
 	Versions map[string]string `json:"versions"`
 	// Wanted lists the stages asked for so far; State is COMPLETE only when
@@ -275,8 +278,11 @@ func (r *Record) set(x StageRecord) {
 	})
 }
 
-// drop forgets stages.
+// drop forgets stages, and with the partition its inputs.
 func (r *Record) drop(stages []control.Stage) {
+	if slices.Contains(stages, control.Partition) {
+		r.Inputs = nil
+	}
 	r.Stages = slices.DeleteFunc(r.Stages, func(x StageRecord) bool { return slices.Contains(stages, x.Stage) })
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -81,19 +82,29 @@ func FitRuns(ctx context.Context, p Problem, o Options, res Resources) (*Result,
 	for i := range runs {
 		runs[i] = i
 	}
-	return fit(ctx, p, o, runs, res)
+	return fit(ctx, p, o, runs, res, nil)
+}
+
+// FitEach trains the models of some runs, the same that [FitRuns] gives for them, and
+// calls done with each model as soon as it is trained: in any order, by one goroutine
+// at a time. The model is freed when FitEach returns. An error of done ends the call.
+func FitEach(ctx context.Context, p Problem, o Options, runs []int, res Resources, done func(*Model, History) error) error {
+	r, err := fit(ctx, p, o, runs, res, done)
+	r.Free()
+	return err
 }
 
 // Fit trains the model of one run, the same that [FitRuns] gives for it.
 func Fit(ctx context.Context, p Problem, o Options, run int, res Resources) (*Model, History, error) {
-	r, err := fit(ctx, p, o, []int{run}, res)
+	r, err := fit(ctx, p, o, []int{run}, res, nil)
 	if err != nil {
 		return nil, History{}, err
 	}
 	return r.Models[0], r.Histories[0], nil
 }
 
-func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources) (_ *Result, err error) {
+// fit trains the models of runs, and gives each to done where that is not nil.
+func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, done func(*Model, History) error) (_ *Result, err error) {
 	f, err := newFitting(p, o, res.Budget)
 	if err != nil {
 		return nil, err
@@ -118,12 +129,18 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources) (
 	}
 	f.meter = progress.Start(ctx, "train", int64(len(runs))*int64(o.Epochs), "epochs")
 	defer f.meter.Done()
+	var calling sync.Mutex // of done
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(f.concurrent(res.Threads))
 	for i, run := range runs {
 		group.Go(func() (err error) {
 			result.Histories[i], err = f.run(ctx, run, result.Models[i])
-			return err
+			if err != nil || done == nil {
+				return err
+			}
+			calling.Lock()
+			defer calling.Unlock()
+			return done(result.Models[i], result.Histories[i])
 		})
 	}
 	if err := group.Wait(); err != nil {

@@ -427,3 +427,32 @@ func ExampleFitRuns() {
 	fmt.Println(result.Valid(), Summarize(test))
 	// Output: {1 0} {1 0}
 }
+
+// Models that are trained one call at a time, in any order, are those of one call; an
+// error of done ends the call.
+func TestFitEach(t *testing.T) {
+	o := quick()
+	o.Runs, o.Epochs, o.BatchSize = 4, 8, 50
+	p, res := clouds(300, 6, 3, 100), Resources{Budget: testBudget(t, 32<<20), Threads: 2}
+	want := mustFit(t, p, o, res)
+	seen := 0
+	for _, runs := range [][]int{{3, 1}, {0}, {2}} {
+		err := FitEach(t.Context(), p, o, runs, res, func(m *Model, h History) error {
+			seen++
+			if !slices.Contains(runs, h.Run) || !slices.Equal(m.params, want.Models[h.Run].params) || h.Best != want.Histories[h.Run].Best || !slices.Equal(h.Epochs, want.Histories[h.Run].Epochs) {
+				t.Errorf("run %d of %v is not that of one call", h.Run, runs)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if seen != o.Runs {
+		t.Errorf("%d models, want %d", seen, o.Runs)
+	}
+	full := errors.New("the disk is full")
+	if err := FitEach(t.Context(), p, o, []int{0, 1}, res, func(*Model, History) error { return full }); !errors.Is(err, full) {
+		t.Errorf("an error of done: %v", err)
+	}
+}

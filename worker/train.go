@@ -36,7 +36,14 @@ type trained struct {
 	Runs    []trainedRun         `json:"runs"`
 }
 
-// train fits one model a run on the smoothed rows and commits them.
+// modelPath is where the weights of a run are.
+func modelPath(run int) string { return fmt.Sprintf("model/run-%03d.mlp", run) }
+
+// trainedPath is where, until the index is there, the line of the index for a run is.
+func trainedPath(run int) string { return fmt.Sprintf("model/run-%03d.json", run) }
+
+// train fits one model a run on the smoothed rows. It commits each model when that is
+// trained, and last the index. It does not train models again that are committed.
 func (j *job) train(ctx context.Context) (err error) {
 	s, err := shards.ReadSummary(ctx, j.cat)
 	if err != nil {
@@ -46,7 +53,32 @@ func (j *job) train(ctx context.Context) (err error) {
 		return fmt.Errorf("worker: train: %w", errNoLabels)
 	}
 	j.report.Rows = int64(j.plan.Train.Runs)
-	if _, ok := j.cat.Lookup(modelIndex); ok {
+	if _, ok := j.cat.Lookup(modelIndex); !ok {
+		if err := j.fit(ctx, s, j.untrained()); err != nil {
+			return err
+		}
+		if err := j.commitIndex(ctx, s); err != nil {
+			return err
+		}
+	}
+	return j.cat.Remove(ctx, func(e catalog.Entry) bool {
+		return e.Kind == catalog.KindModel && e.Path == trainedPath(int(e.Run))
+	})
+}
+
+// untrained lists the runs whose models are not committed.
+func (j *job) untrained() (runs []int) {
+	for run := range j.plan.Train.Runs {
+		if _, ok := j.cat.Lookup(trainedPath(run)); !ok {
+			runs = append(runs, run)
+		}
+	}
+	return runs
+}
+
+// fit trains the models of some runs and commits each when it is trained.
+func (j *job) fit(ctx context.Context, s shards.Summary, runs []int) (err error) {
+	if len(runs) == 0 {
 		return nil
 	}
 	src, err := train.OpenSmoothed(ctx, j.cat)
@@ -60,58 +92,79 @@ func (j *job) train(ctx context.Context) (err error) {
 	}
 	defer l.free()
 	o := j.plan.Train
-	result, err := train.FitRuns(ctx,
+	return train.FitEach(ctx,
 		train.Problem{Source: src, Labels: l.label.S, Splits: l.split.S, Classes: len(s.Classes)},
 		train.Options{
 			Hidden: o.Hidden, Layers: o.Layers, Dropout: o.Dropout, InputDropout: o.InputDropout, LR: o.LR,
 			WeightDecay: o.WeightDecay, Schedule: o.Schedule, Epochs: o.Epochs, Patience: o.Patience,
 			BatchSize: o.BatchSize, Runs: o.Runs, Seed: j.plan.Seed,
 		},
-		train.Resources{Budget: j.budget, Threads: j.res.Threads})
+		runs, train.Resources{Budget: j.budget, Threads: j.res.Threads},
+		func(m *train.Model, h train.History) error { return j.commitModel(ctx, m, h) })
+}
+
+// commitModel commits the weights of a run, together with what the index says of it.
+func (j *job) commitModel(ctx context.Context, m *train.Model, h train.History) error {
+	weights, err := j.writeFile(ctx, catalog.KindModel, modelPath(h.Run), h.Run, m.Save)
 	if err != nil {
 		return err
 	}
-	defer result.Free()
-	return j.commitModels(ctx, s, result)
+	defer weights.Abort()
+	line := trainedRun{h.Run, modelPath(h.Run), len(h.Epochs), h.Best + 1, h.ValidAccuracy()}
+	about, err := j.writeFile(ctx, catalog.KindModel, trainedPath(h.Run), h.Run, writeJSON(line))
+	if err != nil {
+		return err
+	}
+	defer about.Abort()
+	return j.cat.Commit(ctx, weights, about)
 }
 
-// commitModels commits the weights of every run, and last the index.
-func (j *job) commitModels(ctx context.Context, s shards.Summary, result *train.Result) error {
+// commitIndex commits the index of the models, all of which are committed.
+func (j *job) commitIndex(ctx context.Context, s shards.Summary) error {
 	index := trained{Classes: s.Classes, Options: j.plan.Train}
-	for i, m := range result.Models {
-		h := result.Histories[i]
-		path := fmt.Sprintf("model/run-%03d.mlp", h.Run)
-		if err := j.commitFile(ctx, catalog.KindModel, path, h.Run, m.Save); err != nil {
+	for run := range j.plan.Train.Runs {
+		var line trainedRun
+		if err := j.readJSON(ctx, trainedPath(run), &line); err != nil {
 			return err
 		}
-		index.Runs = append(index.Runs, trainedRun{h.Run, path, len(h.Epochs), h.Best + 1, h.ValidAccuracy()})
-		if h.ValidAccuracy() > index.Runs[index.Chosen].Valid {
-			index.Chosen = i
+		index.Runs = append(index.Runs, line)
+		if line.Valid > index.Runs[index.Chosen].Valid {
+			index.Chosen = run
 		}
 	}
 	return j.commitJSON(ctx, catalog.KindModel, modelIndex, catalog.NotApplicable, index)
 }
 
 func (j *job) commitJSON(ctx context.Context, kind, path string, run int, v any) error {
-	return j.commitFile(ctx, kind, path, run, func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(v)
-	})
-}
-
-// commitFile commits one file of the model.
-func (j *job) commitFile(ctx context.Context, kind, path string, run int, write func(io.Writer) error) error {
-	f, err := j.cat.Create(ctx, catalog.Describe(kind, path).OfRun(run))
+	f, err := j.writeFile(ctx, kind, path, run, writeJSON(v))
 	if err != nil {
 		return err
 	}
 	defer f.Abort()
+	return j.cat.Commit(ctx, f)
+}
+
+// writeJSON writes v as the JSON files of the model are written.
+func writeJSON(v any) func(io.Writer) error {
+	return func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(v)
+	}
+}
+
+// writeFile writes one file of the model, which the caller commits and aborts.
+func (j *job) writeFile(ctx context.Context, kind, path string, run int, write func(io.Writer) error) (*catalog.File, error) {
+	f, err := j.cat.Create(ctx, catalog.Describe(kind, path).OfRun(run))
+	if err != nil {
+		return nil, err
+	}
 	if err := write(f); err != nil {
-		return err
+		f.Abort()
+		return nil, err
 	}
 	f.Rows = 1
-	return j.cat.Commit(ctx, f)
+	return f, nil
 }
 
 // trained reads the index of the committed models.

@@ -1,0 +1,104 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ndls/internal/control"
+)
+
+// InputFile is a file of the dataset as the partition has read it.
+type InputFile struct {
+	// Path is the file as the command named it.
+	Path     string    `json:"path"`
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+	SHA256   string    `json:"sha256"`
+}
+
+// alike says whether two files are the same one, which nobody has written to.
+func (f InputFile) alike(g InputFile) bool {
+	return f.Path == g.Path && f.Size == g.Size && f.Modified.Equal(g.Modified)
+}
+
+// recordInputs notes which files the partition reads, before it reads them.
+func (j *Job) recordInputs(ctx context.Context, rec *Record) error {
+	files := slices.Clone(j.Files)
+	if err := j.digest(ctx, files); err != nil {
+		return err
+	}
+	rec.Inputs = files
+	return nil
+}
+
+// digest fills in the digests of files.
+func (j *Job) digest(ctx context.Context, files []InputFile) error {
+	if len(files) == 0 {
+		return nil
+	}
+	return j.Digest(ctx, files)
+}
+
+// compareInputs refuses files that are not those from which the partition was made, or
+// is being made. It reads only files whose path, size or time is another, and gives rec
+// the path and the time of those that have the same bytes.
+func (j *Job) compareInputs(ctx context.Context, rec *Record) error {
+	if len(j.Files) == 0 || len(rec.Inputs) == 0 || slices.EqualFunc(j.Files, rec.Inputs, InputFile.alike) {
+		return nil
+	}
+	if len(j.Files) != len(rec.Inputs) {
+		return j.otherInputs(differentFiles(rec.Inputs, j.Files))
+	}
+	files := slices.Clone(rec.Inputs)
+	var changed []string
+	for i, was := range rec.Inputs {
+		now := j.Files[i]
+		if now.alike(was) {
+			continue
+		}
+		if now.Size != was.Size {
+			changed = append(changed, fmt.Sprintf("%s has %d bytes now and had %d", now.Path, now.Size, was.Size))
+			continue
+		}
+		one := []InputFile{now}
+		if err := j.digest(ctx, one); err != nil {
+			return err
+		}
+		if one[0].SHA256 != was.SHA256 {
+			changed = append(changed, fmt.Sprintf("%s has other bytes: its SHA-256 is %.12s… now and was %.12s…", now.Path, one[0].SHA256, was.SHA256))
+		}
+		files[i] = one[0]
+	}
+	if len(changed) > 0 {
+		return j.otherInputs(changed)
+	}
+	rec.Inputs = files
+	return nil
+}
+
+// otherInputs is the error for files that are not those of the partition.
+func (j *Job) otherInputs(changed []string) error {
+	return fmt.Errorf("the dataset is not the one from which %s was made:\n  %s\nuse the files as they were, another --run, or --resume=false with ndls partition or ndls run to take the files as they are now: %w",
+		j.Store.URI(), strings.Join(changed, "\n  "), control.ErrPlanMismatch)
+}
+
+// differentFiles says which files were added and which are gone.
+func differentFiles(was, now []InputFile) (changed []string) {
+	lacks := func(files []InputFile, f InputFile) bool {
+		return !slices.ContainsFunc(files, func(g InputFile) bool { return g.Path == f.Path })
+	}
+	for _, f := range now {
+		if lacks(was, f) {
+			changed = append(changed, f.Path+" was not there")
+		}
+	}
+	for _, f := range was {
+		if lacks(now, f) {
+			changed = append(changed, f.Path+" is not there now")
+		}
+	}
+	return changed
+}

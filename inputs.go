@@ -1,0 +1,37 @@
+package ndls
+
+import (
+	"context"
+
+	"ndls/coordinator"
+	"ndls/dataset"
+)
+
+// inputFiles lists the files of the job's dataset, without digests; none where the job
+// names no dataset.
+func (j job) inputFiles(ctx context.Context, plan Options) ([]coordinator.InputFile, error) {
+	if j.Dataset == "" {
+		return nil, nil
+	}
+	inputs, err := dataset.Inputs(ctx, j.Dataset, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
+	var files []coordinator.InputFile
+	for _, in := range inputs {
+		files = append(files, coordinator.InputFile{Path: in.Path, Size: in.Size, Modified: in.Modified})
+	}
+	return files, err
+}
+
+// digestInputs fills in the digests of files that inputFiles has listed.
+func digestInputs(ctx context.Context, files []coordinator.InputFile) error {
+	inputs := make([]dataset.Input, len(files))
+	for i, f := range files {
+		inputs[i] = dataset.Input{Path: f.Path, Size: f.Size, Modified: f.Modified}
+	}
+	if err := dataset.Digest(ctx, inputs); err != nil {
+		return err
+	}
+	for i := range files {
+		files[i].SHA256 = inputs[i].SHA256
+	}
+	return nil
+}
