@@ -146,7 +146,7 @@ func TestLossBudget(t *testing.T) {
 	f := rough(1)
 	f.mtbf = time.Minute
 	_, err := simulate(paperJob(2), f)
-	if err == nil || !strings.Contains(err.Error(), "lost 5 times") {
+	if err == nil || !strings.Contains(err.Error(), "lost with 5 different workers") {
 		t.Errorf("got %v", err)
 	}
 }
