@@ -99,7 +99,7 @@ fuzz: ## every fuzz target, FUZZ_COUNT inputs each
 	for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
 	  $(GO) test -c -fuzz=. -o $(BUILD)/fuzz/test $$pkg; \
 	  for target in $$(cd $$pkg && $(CURDIR)/$(BUILD)/fuzz/test -test.list '^Fuzz'); do \
-	    (cd $$pkg && $(CURDIR)/$(BUILD)/fuzz/test -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZ_COUNT)x \
+	    (cd $$pkg && $(CURDIR)/$(BUILD)/fuzz/test -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZ_COUNT)x -test.fuzzminimizetime 1x \
 	      -test.fuzzcachedir $(CURDIR)/$(BUILD)/fuzz/inputs/$$target); \
 	  done; \
 	done
