@@ -3,6 +3,7 @@ package ndls
 import (
 	"io"
 	"log/slog"
+	"slices"
 
 	"ndls/coordinator"
 	"ndls/estimate"
@@ -12,6 +13,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/rundir"
 	"ndls/shards"
+	"ndls/stage"
 )
 
 // Stage names one step of a run.
@@ -28,8 +30,23 @@ const (
 	StageEvaluate     = control.Evaluate
 )
 
+// StageDegrees describes the graph. A whole run leaves it out.
+const StageDegrees = stage.Degrees
+
 // Stages lists every stage in order.
-func Stages() []Stage { return append([]Stage(nil), control.Stages...) }
+func Stages() []Stage { return stage.Names() }
+
+// About says in a line what a stage is for, "" for a name that stands for none.
+func About(name Stage) string {
+	for _, s := range stage.Of(name) {
+		return s.About()
+	}
+	return ""
+}
+
+// InWhole says whether a whole run takes a stage. The others are executed where they are
+// named.
+func InWhole(name Stage) bool { return slices.Contains(stage.Whole(), name) }
 
 // Options decide the bytes of a run directory: the same options and the same
 // dataset give the same bytes.

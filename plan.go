@@ -17,6 +17,7 @@ import (
 	"ndls/internal/direct"
 	"ndls/internal/failure"
 	"ndls/internal/mem"
+	"ndls/stage"
 )
 
 // errNoDataset is the error of a run that would start without a dataset.
@@ -132,7 +133,7 @@ type Saving struct {
 func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 	defer func() { err = interruption(ctx, err) }()
 	plan := Config{Options: c.Options}.over(control.DefaultPlan())
-	if err := plan.Validate(); err != nil {
+	if err := stage.Validate(plan); err != nil {
 		return Forecast{}, err
 	}
 	r, err := c.Resources.control("")
@@ -151,7 +152,7 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 		return Forecast{}, err
 	}
 	figures := func(plan Options) ([]Figures, error) {
-		stages := estimate.Stages(counts, plan)
+		stages := stage.Costs(stage.Possible(plan, counts)...)
 		list, err := estimate.RunCut(counts, plan, r, max(c.Workers, 1), 0, stages...)
 		if c.Workers > 1 && (parallel == coordinator.Intervals || parallel == coordinator.Auto && errors.Is(err, mem.ErrBudget)) {
 			return estimate.RunShared(counts, plan, r, c.Workers, 0, stages...)
@@ -230,7 +231,7 @@ func savings(plan Options, full Figures, figures func(Options) ([]Figures, error
 	for _, c := range cheaper {
 		other := plan
 		c.set(&other)
-		if other == plan || other.Validate() != nil {
+		if other == plan || stage.Validate(other) != nil {
 			continue
 		}
 		if f, err := figures(other); err == nil {

@@ -16,6 +16,7 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/rundir"
 	"ndls/internal/storage"
+	"ndls/stage"
 	"ndls/worker"
 )
 
@@ -71,11 +72,11 @@ func newJob(c Config, stages []Stage) (job, error) {
 	c.Log = logger(c.Log)
 	j := job{Config: c, stages: stages}
 	if len(stages) == 0 {
-		j.stages, j.whole = control.Stages, true
+		j.stages, j.whole = stage.Whole(), true
 	}
 	for _, s := range j.stages {
-		if !slices.Contains(control.Stages, s) {
-			return j, failure.Of(ErrOption, "%q is no stage; the stages are %v", s, control.Stages)
+		if len(stage.Of(s)) == 0 {
+			return j, failure.Of(ErrOption, "%q is no stage; the stages are %v", s, stage.Names())
 		}
 	}
 	j.creates = slices.Contains(j.stages, control.Partition)
@@ -119,7 +120,7 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	if err != nil {
 		return nil, err
 	}
-	if err := j.over(control.DefaultPlan()).Validate(); err != nil {
+	if err := stage.Validate(j.over(control.DefaultPlan())); err != nil {
 		return nil, err
 	}
 	identity, counts, err := j.identity(ctx)

@@ -262,8 +262,8 @@ func (c *cluster) left() []control.Task {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	done := placesOf(cat, catalog.KindSmoothedTile)
-	return slices.DeleteFunc(slices.Clone(c.tasks), func(t control.Task) bool { return done[place{0, t.First}] })
+	done := cellsOf(cat, catalog.KindSmoothedTile)
+	return slices.DeleteFunc(slices.Clone(c.tasks), func(t control.Task) bool { return done[cell{0, t.First}] })
 }
 
 // check sees that each task counts once, and that nothing was given out twice.

@@ -12,22 +12,23 @@ import (
 	"ndls/internal/storage"
 	"ndls/partition"
 	"ndls/shards"
+	"ndls/stage"
 )
 
-// cutGraph has 7 granules of features and 3 intervals.
+// cutGraph has 7 panels of features and 3 intervals.
 var cutGraph = shards.Summary{Nodes: 25, IntervalRows: 10, Features: 100, Classes: make([]string, 20)}
 
-// listed is a catalogue of files of some kinds at some places.
-func listed(t *testing.T, files map[string][]place) *catalog.Catalog {
+// listed is a catalogue of files of some kinds in some cells.
+func listed(t *testing.T, files map[string][]cell) *catalog.Catalog {
 	t.Helper()
 	cat, err := catalog.Open(context.Background(), storage.NewMem())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var entries []catalog.Entry
-	for kind, places := range files {
-		for _, p := range places {
-			entries = append(entries, catalog.Entry{Kind: kind, Path: fmt.Sprint(kind, p), Interval: int32(p.interval), Block: int32(p.granule)})
+	for kind, cells := range files {
+		for _, p := range cells {
+			entries = append(entries, catalog.Entry{Kind: kind, Path: fmt.Sprint(kind, p), Interval: int32(p.interval), Block: int32(p.panel)})
 		}
 	}
 	if err := cat.Apply(context.Background(), entries, nil, false); err != nil {
@@ -36,11 +37,11 @@ func listed(t *testing.T, files map[string][]place) *catalog.Catalog {
 	return cat
 }
 
-// grid is all places of some intervals and granules.
-func grid(intervals, granules []int) (all []place) {
+// grid is all cells of some intervals and panels.
+func grid(intervals, panels []int) (all []cell) {
 	for _, i := range intervals {
-		for _, g := range granules {
-			all = append(all, place{i, g})
+		for _, g := range panels {
+			all = append(all, cell{i, g})
 		}
 	}
 	return all
@@ -58,16 +59,18 @@ func ids(phases [][]control.Task) string {
 	return strings.Join(names, "; ")
 }
 
+func cutOf(p control.Plan, s control.Stage) stage.Cut { return stage.Of(s)[0].Cut(p, cutGraph) }
+
 func TestCut(t *testing.T) {
 	const none = catalog.NotApplicable
 	all := []int{0, 1, 2, 3, 4, 5, 6}
-	rows := func(intervals ...int) []place { return grid(intervals, []int{none}) }
+	rows := func(intervals ...int) []cell { return grid(intervals, []int{none}) }
 	for _, tc := range []struct {
 		name    string
 		stage   control.Stage
 		workers int
 		change  func(*control.Plan)
-		files   map[string][]place
+		files   map[string][]cell
 		want    string
 	}{
 		{"one worker", control.Smooth, 1, nil, nil, "smooth"},
@@ -75,21 +78,21 @@ func TestCut(t *testing.T) {
 		{"three workers", control.Smooth, 3, nil, nil, "columns/0-2 columns/2-4 columns/4-6 columns/6-7; rows/0-1 rows/1-2 rows/2-3"},
 		{"many workers", control.Smooth, 4, nil, nil, "columns/0-1 columns/1-2 columns/2-3 columns/3-4 columns/4-5 columns/5-6 columns/6-7; rows/0-1 rows/1-2 rows/2-3"},
 		{
-			"some granules are there", control.Smooth, 2, nil,
-			map[string][]place{catalog.KindSmoothedTile: append(grid([]int{0, 1, 2}, []int{0, 3, 4}), grid([]int{0, 2}, []int{5})...)},
+			"some panels are there", control.Smooth, 2, nil,
+			map[string][]cell{catalog.KindSmoothedTile: append(grid([]int{0, 1, 2}, []int{0, 3, 4}), grid([]int{0, 2}, []int{5})...)},
 			"columns/1-3 columns/5-7; rows/0-1 rows/1-2 rows/2-3",
 		},
 		{
 			"rows that are there need no tiles", control.Smooth, 2, nil,
-			map[string][]place{catalog.KindSmoothedTile: grid([]int{1, 2}, all), catalog.KindSmoothed: rows(0)},
+			map[string][]cell{catalog.KindSmoothedTile: grid([]int{1, 2}, all), catalog.KindSmoothed: rows(0)},
 			"rows/1-2 rows/2-3",
 		},
 		{
 			"tiles left behind", control.Smooth, 2, nil,
-			map[string][]place{catalog.KindSmoothedTile: grid([]int{1}, []int{3}), catalog.KindSmoothed: rows(0, 1, 2)},
+			map[string][]cell{catalog.KindSmoothedTile: grid([]int{1}, []int{3}), catalog.KindSmoothed: rows(0, 1, 2)},
 			"rows/1-2",
 		},
-		{"all is there", control.Smooth, 2, nil, map[string][]place{catalog.KindSmoothed: rows(0, 1, 2)}, "smooth"},
+		{"all is there", control.Smooth, 2, nil, map[string][]cell{catalog.KindSmoothed: rows(0, 1, 2)}, "smooth"},
 		{
 			"settled rows are checked", control.Smooth, 3, func(p *control.Plan) { p.LSI.Active = "settled" }, nil,
 			"columns/0-2 columns/2-4 columns/4-6 columns/6-7; rows/0-1 rows/1-2 rows/2-3; smooth",
@@ -100,12 +103,12 @@ func TestCut(t *testing.T) {
 		},
 		{
 			"labels whose K is found by run", control.SmoothLabels, 2, func(p *control.Plan) { p.Train.Runs, p.Labels.Rule = 5, "ndls-reference" },
-			map[string][]place{catalog.KindSmoothedSoftTile: grid([]int{0, 1, 2}, []int{2, 3, 4})},
+			map[string][]cell{catalog.KindSmoothedSoftTile: grid([]int{0, 1, 2}, []int{2, 3, 4})},
 			"columns/0-2 columns/4-8 columns/8-10; rows/0-1 rows/1-2 rows/2-3",
 		},
 		{
 			"labels from elsewhere", control.SmoothLabels, 2, func(p *control.Plan) { p.Labels.SoftLabels = "other" },
-			map[string][]place{catalog.KindPredictions: rows(1)},
+			map[string][]cell{catalog.KindPredictions: rows(1)},
 			"columns/0-1 columns/1-2; rows/0-1 rows/2-3",
 		},
 	} {
@@ -114,7 +117,7 @@ func TestCut(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&p)
 			}
-			if got := ids(cut(p, tc.stage, cutGraph, listed(t, tc.files), tc.workers)); got != tc.want {
+			if got := ids(cut(tc.stage, cutOf(p, tc.stage), listed(t, tc.files), tc.workers)); got != tc.want {
 				t.Errorf("cut %q, want %q", got, tc.want)
 			}
 		})
@@ -125,7 +128,7 @@ func TestCut(t *testing.T) {
 func TestCutCoversAll(t *testing.T) {
 	for workers := 2; workers < 20; workers++ {
 		var columns, rows []int
-		for _, phase := range cut(control.DefaultPlan(), control.Smooth, cutGraph, listed(t, nil), workers) {
+		for _, phase := range cut(control.Smooth, cutOf(control.DefaultPlan(), control.Smooth), listed(t, nil), workers) {
 			for _, task := range phase {
 				for i := task.First; i < task.Last; i++ {
 					if task.Part == control.Columns {
@@ -173,7 +176,7 @@ func TestCutPartition(t *testing.T) {
 		{"nothing", partition.Left{}, 3, "partition"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := ids([][]control.Task{cutPartition(tc.left, tc.workers)}); got != tc.want {
+			if got := ids([][]control.Task{cutStep(control.Partition, tc.left, tc.workers)}); got != tc.want {
 				t.Errorf("cut %q, want %q", got, tc.want)
 			}
 		})

@@ -20,7 +20,7 @@ func finished(t *testing.T) (*storage.Mem, control.Plan) {
 	t.Helper()
 	store := storage.NewMem()
 	j, _ := setup(t, store, labelled)
-	run(t, j, control.Stages...)
+	run(t, j, stage.Whole()...)
 	return store, j.Plan
 }
 
@@ -44,11 +44,11 @@ func checkPlan(t *testing.T, what string, store storage.Store) {
 		if e.Kind == catalog.KindSummary {
 			continue
 		}
-		if got, want := string(content(t, store, e.Path)), rec.Plan.Hashes()[e.Stage]; got != want {
+		if got, want := string(content(t, store, e.Path)), stage.Hashes(rec.Plan)[e.Stage]; got != want {
 			t.Errorf("%s: %s holds what plan %s made, the record has %s", what, e.Path, got, want)
 		}
 	}
-	for _, s := range control.Stages {
+	for _, s := range stage.Whole() {
 		if out := outputs[s]; out != "" && rec.Done(s) && len(cat.Entries(out)) == 0 {
 			t.Errorf("%s: %s is complete without a file", what, s)
 		}
@@ -87,7 +87,7 @@ func TestDiscardInterrupted(t *testing.T) {
 				what := fmt.Sprintf("%s at operation %d, other options %v", name, at, other)
 				j, f := setup(t, s, labelled)
 				j.Plan = plan
-				rec, err := j.Run(ctx, control.Stages...)
+				rec, err := j.Run(ctx, stage.Whole()...)
 				if errors.Is(err, control.ErrPlanMismatch) {
 					// Nothing was discarded yet: the old run is whole.
 					checkPlan(t, what+", refused", s)
@@ -166,7 +166,7 @@ func TestCatalogueGone(t *testing.T) {
 		}
 		j, f := setup(t, store, labelled)
 		j.Plan = plan
-		if _, err := j.Run(ctx, control.Stages...); !errors.Is(err, seal.ErrCorrupt) || len(f.executed) > 0 {
+		if _, err := j.Run(ctx, stage.Whole()...); !errors.Is(err, seal.ErrCorrupt) || len(f.executed) > 0 {
 			t.Errorf("%s: run: %v after %v, want ErrCorrupt", name, err, f.executed)
 		}
 	}
@@ -210,7 +210,7 @@ func TestRecordGone(t *testing.T) {
 	j, _ := setup(t, store, labelled)
 	before := j.Catalog.All()
 	j.Plan = plan
-	if rec := run(t, j, control.Stages...); rec.State != Complete || !reflect.DeepEqual(j.Catalog.All(), before) {
+	if rec := run(t, j, stage.Whole()...); rec.State != Complete || !reflect.DeepEqual(j.Catalog.All(), before) {
 		t.Errorf("state %s; the catalogue changed", rec.State)
 	}
 }
@@ -221,7 +221,7 @@ func TestRefusedVerbChangesNothing(t *testing.T) {
 	noFeatures.Features = 0
 	store := storage.NewMem()
 	j, _ := setup(t, store, noFeatures)
-	if rec := run(t, j, control.Stages...); rec.State != Complete {
+	if rec := run(t, j, stage.Whole()...); rec.State != Complete {
 		t.Fatalf("state %s", rec.State)
 	}
 	before := content(t, store, RecordName)

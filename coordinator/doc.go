@@ -75,7 +75,7 @@
 //
 // # Determinism
 //
-// Stages run one after the other in the order of [control.Stages], phases of a stage
+// Stages run one after the other in the order of [stage.All], phases of a stage
 // too. Records and reports hold times, so their bytes differ from run to run; those
 // of the files that workers commit do not.
 //

@@ -15,6 +15,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/vfs"
 	"ndls/shards"
+	"ndls/stage"
 )
 
 // counts is what is known of the graph: what the dataset states, then what the
@@ -82,7 +83,7 @@ func (j *Job) crewFigures(ctx context.Context, c estimate.Counts, s control.Stag
 	}
 	most := slices.MaxFunc(there, func(a, b control.Hello) int { return cmp.Compare(a.Memory, b.Memory) })
 	workers := j.Tasks.Workers()
-	planned, err := estimate.RunCut(c, j.Plan, resourcesOf(most), workers, 0, s)
+	planned, err := estimate.RunCut(c, j.Plan, resourcesOf(most), workers, 0, stage.Costs(s)...)
 	if err != nil {
 		return nil, err
 	}
@@ -92,14 +93,14 @@ func (j *Job) crewFigures(ctx context.Context, c estimate.Counts, s control.Stag
 	}
 	free.Same, free.Scratch = false, math.MaxInt64 // each worker has its own
 	held := j.bytes(func(control.Stage) bool { return true })
-	return &planned[0], estimate.CheckDisk(c, j.Plan, resourcesOf(most), workers, 0, held, free, s)
+	return &planned[0], estimate.CheckDisk(c, j.Plan, resourcesOf(most), workers, 0, held, free, stage.Costs(s)...)
 }
 
 // estimate plans stages as they will be shared among workers.
 func (j *Job) estimate(c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
-	list, err := estimate.RunCut(c, j.Plan, j.Resources, j.Crew, held, stages...)
+	list, err := estimate.RunCut(c, j.Plan, j.Resources, j.Crew, held, stage.Costs(stages...)...)
 	if j.Crew > 1 && (j.Parallel == Intervals || j.Parallel == Auto && errors.Is(err, mem.ErrBudget)) {
-		return estimate.RunShared(c, j.Plan, j.Resources, j.Crew, held, stages...)
+		return estimate.RunShared(c, j.Plan, j.Resources, j.Crew, held, stage.Costs(stages...)...)
 	}
 	return list, err
 }
@@ -111,7 +112,7 @@ func (j *Job) refuse(ctx context.Context, rec *Record, stages []control.Stage) e
 		return err
 	}
 	stages = slices.DeleteFunc(slices.Clone(stages), func(s control.Stage) bool {
-		return rec.Done(s) || !slices.Contains(estimate.Stages(c, j.Plan), s)
+		return rec.Done(s) || stage.Of(s)[0].Lacks(j.Plan, c.Facts(j.Plan)) != ""
 	})
 	held := j.bytes(func(s control.Stage) bool { return !slices.Contains(stages, s) })
 	if _, err := j.estimate(c, held, stages...); err != nil {
@@ -126,7 +127,7 @@ func (j *Job) checkDisk(c estimate.Counts, held int64, stages ...control.Stage) 
 		return nil
 	}
 	there := j.bytes(func(control.Stage) bool { return true })
-	return estimate.CheckDisk(c, j.Plan, j.Resources, j.Crew, held, there, free, stages...)
+	return estimate.CheckDisk(c, j.Plan, j.Resources, j.Crew, held, there, free, stage.Costs(stages...)...)
 }
 
 // freeSpace asks the file systems of two folders, which may not be there yet. It

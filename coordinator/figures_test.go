@@ -12,6 +12,7 @@ import (
 	"ndls/internal/storage"
 	"ndls/internal/vfs"
 	"ndls/internal/vfs/vfstest"
+	"ndls/stage"
 )
 
 // TestRefusesBeforeWork refuses what the stated counts do not fit, and leaves
@@ -34,7 +35,7 @@ func TestRefusesBeforeWork(t *testing.T) {
 		}
 		j, f := setup(t, store, labelled)
 		j.Counts, j.Resources.Memory, j.Resources.Scratch = tc.counts, tc.memory, filepath.Join(store.URI(), "scratch")
-		rec, err := j.Run(context.Background(), control.Stages...)
+		rec, err := j.Run(context.Background(), stage.Whole()...)
 		if !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
 			t.Errorf("%s: error %v", tc.name, err)
 		}
@@ -65,7 +66,7 @@ func TestSpaceThatIsNotKnown(t *testing.T) {
 		j, _ := setup(t, store, labelled)
 		j.Counts = estimate.Counts{Nodes: 10, Edges: 20, StatedNodes: true, Features: 3, Classes: 2}
 		j.Resources.Memory, j.Resources.Scratch = 1<<30, "/disks/space/run/scratch"
-		if _, err := j.Run(context.Background(), control.Stages...); !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
+		if _, err := j.Run(context.Background(), stage.Whole()...); !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
 			t.Errorf("%s: error %v", tc.name, err)
 		}
 		unmount()
@@ -76,7 +77,7 @@ func TestSpaceThatIsNotKnown(t *testing.T) {
 func TestPlansEachStageFromWhatIsKnown(t *testing.T) {
 	j, _ := setup(t, storage.NewMem(), labelled)
 	j.Plan.LSI.Kmax = 1000
-	rec := run(t, j, control.Stages...)
+	rec := run(t, j, stage.Whole()...)
 	if rec.Stage(control.Partition).Planned != nil {
 		t.Error("the partition was planned without counts")
 	}
@@ -124,7 +125,7 @@ func TestPartitionByWorkersIsPlanned(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		alone, err := estimate.Run(counts, j.Plan, resourcesOf(o.crew[1]), 0, control.Partition)
+		alone, err := estimate.Run(counts, j.Plan, resourcesOf(o.crew[1]), 0, stage.Costs(control.Partition)...)
 		if err != nil || planned == nil || planned.BytesWritten <= alone[0].BytesWritten || planned.PeakDiskBytes <= alone[0].PeakDiskBytes {
 			t.Errorf("%s: planned %+v, for one worker %+v, %v", tc.name, planned, alone, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/storage"
 	"ndls/shards"
+	"ndls/stage"
 )
 
 const (
@@ -400,7 +401,7 @@ func TestWhoSharesRows(t *testing.T) {
 	sum := shards.Summary{Nodes: nodes, Edges: 8 * nodes, Features: 32, Components: 1, BlockRows: 1 << 20, IntervalRows: 1 << 24}
 	plan := control.DefaultPlan()
 	c := estimate.Counts{Nodes: nodes, Edges: 8 * nodes, Components: 1, Features: 32, Hops: 10}
-	alone, err := estimate.Run(c, plan, control.Resources{Memory: 1 << 40, Threads: 1}, 0, control.Smooth)
+	alone, err := estimate.Run(c, plan, control.Resources{Memory: 1 << 40, Threads: 1}, 0, stage.Costs(control.Smooth)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -449,7 +450,7 @@ func TestWhoSharesRows(t *testing.T) {
 			o.crew, o.late = o.crew[:min(2, len(o.crew))], o.crew[min(2, len(o.crew)):]
 			j.Tasks = o
 			rec := &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}}
-			phases, err := j.phases(t.Context(), rec, control.Smooth, sum)
+			phases, err := j.phases(t.Context(), rec, stage.Of(control.Smooth)[0], sum)
 			if tc.refused {
 				if !errors.Is(err, mem.ErrBudget) || !strings.Contains(err.Error(), "more workers") {
 					t.Fatalf("error %v", err)

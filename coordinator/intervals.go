@@ -13,6 +13,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/shards"
+	"ndls/stage"
 )
 
 // Parallel says how stages are shared among workers.
@@ -45,7 +46,7 @@ func CheckParallel(p Parallel, plan control.Plan) error {
 }
 
 // phases cuts what is left to do of a stage.
-func (j *Job) phases(ctx context.Context, rec *Record, s control.Stage, sum shards.Summary) ([][]control.Task, error) {
+func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) ([][]control.Task, error) {
 	gang, err := j.gang(ctx, rec, s, sum)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,8 @@ func (j *Job) phases(ctx context.Context, rec *Record, s control.Stage, sum shar
 	if len(gang) > 0 {
 		workers = max(workers, 2)
 	}
-	phases := cut(j.Plan, s, sum, j.Catalog, workers)
+	c := s.Cut(j.Plan, sum)
+	phases := cut(s.Name(), c, j.Catalog, workers)
 	if len(gang) == 0 {
 		return phases, nil
 	}
@@ -62,7 +64,7 @@ func (j *Job) phases(ctx context.Context, rec *Record, s control.Stage, sum shar
 	if columns {
 		phases = phases[1:]
 	}
-	if columns || s == control.LSI && len(j.Catalog.Entries(catalog.KindLSI)) < intervalsOf(sum) {
+	if columns || c.Strips != "" && len(j.Catalog.Entries(c.Strips)) < c.Intervals {
 		phases = append([][]control.Task{gang}, phases...)
 	}
 	return phases, nil
@@ -70,11 +72,11 @@ func (j *Job) phases(ctx context.Context, rec *Record, s control.Stage, sum shar
 
 // gang is the tasks of the workers that share the rows of a stage's graph, none where
 // they share its columns.
-func (j *Job) gang(ctx context.Context, rec *Record, s control.Stage, sum shards.Summary) ([]control.Task, error) {
-	if j.Parallel == "" || j.Parallel == Columns || !estimate.Shares(j.Plan, s) {
+func (j *Job) gang(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) ([]control.Task, error) {
+	if j.Parallel == "" || j.Parallel == Columns || !s.Shares(j.Plan) {
 		return nil, nil
 	}
-	if tasks := j.Tasks.UnderWay(); len(tasks) > 0 && tasks[0].Stage == s {
+	if tasks := j.Tasks.UnderWay(); len(tasks) > 0 && tasks[0].Stage == s.Name() {
 		if tasks[0].Part != control.Strips {
 			return nil, nil
 		}
@@ -91,7 +93,7 @@ func (j *Job) gang(ctx context.Context, rec *Record, s control.Stage, sum shards
 // shares is the tasks of the workers that are here, or of all of them, if they can
 // share the rows and are to. With all it is the last time that this is tried. Workers
 // that are lost again and again take part only where the others cannot do without them.
-func (j *Job) shares(ctx context.Context, rec *Record, s control.Stage, sum shards.Summary, all bool) ([]control.Task, error) {
+func (j *Job) shares(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary, all bool) ([]control.Task, error) {
 	list, err := j.Tasks.Sharers(ctx, all)
 	if err != nil {
 		return nil, err
@@ -104,7 +106,7 @@ func (j *Job) shares(ctx context.Context, rec *Record, s control.Stage, sum shar
 		return j.sharesOf(ctx, rec, s, sum, slices.Concat(list.Fit, list.Held), all)
 	}
 	if err == nil {
-		j.Log.Warn("workers that were lost again and again are left out for a while", "stage", s, "workers", workerNames(list.Held))
+		j.Log.Warn("workers that were lost again and again are left out for a while", "stage", s.Name(), "workers", workerNames(list.Held))
 	}
 	return tasks, err
 }
@@ -118,7 +120,7 @@ func workerNames(workers []control.Hello) (list []string) {
 }
 
 // sharesOf is the tasks of these workers if they can share the rows and are to.
-func (j *Job) sharesOf(ctx context.Context, rec *Record, s control.Stage, sum shards.Summary, workers []control.Hello, all bool) ([]control.Task, error) {
+func (j *Job) sharesOf(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary, workers []control.Hello, all bool) ([]control.Task, error) {
 	if len(workers) == 0 {
 		return nil, nil
 	}
@@ -142,16 +144,16 @@ func (j *Job) sharesOf(ctx context.Context, rec *Record, s control.Stage, sum sh
 	borders, needs, err := j.shareOut(ctx, c, s, sum, workers)
 	if err != nil {
 		if j.Parallel == Auto && all {
-			j.Log.Warn("the rows of the graph fit neither one worker nor all of them", "stage", s, "because", err)
+			j.Log.Warn("the rows of the graph fit neither one worker nor all of them", "stage", s.Name(), "because", err)
 			return nil, nil
 		}
 		return nil, err
 	}
 	var tasks []control.Task
 	for w := range workers {
-		tasks = append(tasks, control.Task{Stage: s, Part: control.Strips, First: borders[w], Last: borders[w+1], Needs: needs[w]})
+		tasks = append(tasks, control.Task{Stage: s.Name(), Part: control.Strips, First: borders[w], Last: borders[w+1], Needs: needs[w]})
 	}
-	j.Log.Info("workers share the rows of the graph", "stage", s, "workers", len(workers), "strips", borders)
+	j.Log.Info("workers share the rows of the graph", "stage", s.Name(), "workers", len(workers), "strips", borders)
 	return tasks, nil
 }
 
@@ -168,7 +170,7 @@ var evenness = []float64{1, 0.75, 0.5, 0.25, 0}
 // computing takes; or more and more what it has of the rows, which is what memory
 // takes, until each worker can keep its rows in memory, or has room for them at all.
 // It returns what memory each share needs.
-func (j *Job) shareOut(ctx context.Context, c estimate.Counts, s control.Stage, sum shards.Summary, workers []control.Hello) (borders []int, needs []int64, err error) {
+func (j *Job) shareOut(ctx context.Context, c estimate.Counts, s stage.Stage, sum shards.Summary, workers []control.Hello) (borders []int, needs []int64, err error) {
 	edges := stripEdges(ctx, j.Catalog, sum)
 	for _, even := range evenness {
 		borders = cutStrips(edges, sum.Nodes, even, workers)
@@ -181,7 +183,7 @@ func (j *Job) shareOut(ctx context.Context, c estimate.Counts, s control.Stage, 
 			resident = resident && fits
 			if least > h.Memory {
 				err = fmt.Errorf("coordinator: %s by %d workers: worker %s would have %d of %d rows, which need %s, its --memory is %s; give it --memory %dMiB, or more workers: %w",
-					s, len(workers), h.Worker, rows, sum.Nodes, mem.Bytes(least), mem.Bytes(h.Memory), (least+1<<20-1)>>20, mem.ErrBudget)
+					s.Name(), len(workers), h.Worker, rows, sum.Nodes, mem.Bytes(least), mem.Bytes(h.Memory), (least+1<<20-1)>>20, mem.ErrBudget)
 			}
 		}
 		if resident {

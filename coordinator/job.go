@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +75,7 @@ type Job struct {
 // [mem.ErrBudget] or [estimate.ErrDisk] where a stage does not fit, or are those
 // of Tasks; after any of them the same call continues.
 func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error) {
-	if err := j.Plan.Validate(); err != nil {
+	if err := stage.Validate(j.Plan); err != nil {
 		return nil, err
 	}
 	rec, err := j.open(ctx, stages)
@@ -118,12 +117,12 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	}
 	discard := slices.Clone(rec.Discarding)
 	if j.Restart {
-		discard = append(discard, j.readers(stages)...)
+		discard = append(discard, stage.Readers(j.Plan, stages...)...)
 	}
 	next := *rec
 	next.Stages = slices.Clone(rec.Stages)
 	next.drop(discard)
-	if d := j.Plan.Diff(rec.Plan, next.begun()...); len(next.Stages) > 0 && len(d) > 0 {
+	if d := stage.Diff(j.Plan, rec.Plan, next.begun()...); len(next.Stages) > 0 && len(d) > 0 {
 		return rec, fmt.Errorf("%s was made with other options:\n  %s\nuse the same options, another --run, or --resume=false with the first verb concerned to discard its output: %w",
 			j.Store.URI(), strings.Join(d, "\n  "), control.ErrPlanMismatch)
 	}
@@ -143,7 +142,7 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	rec.Inputs = next.Inputs
 	rec.State, rec.Reason = Running, ""
 	for _, s := range stages {
-		if !slices.Contains(rec.Wanted, s) {
+		if stage.Of(s)[0].Always() && !slices.Contains(rec.Wanted, s) {
 			rec.Wanted = append(rec.Wanted, s)
 		}
 	}
@@ -191,7 +190,7 @@ func (j *Job) discard(ctx context.Context, rec *Record, stages []control.Stage) 
 			return err
 		}
 	}
-	plans := j.Plan.Hashes()
+	plans := stage.Hashes(j.Plan)
 	err := j.Catalog.Remove(ctx, func(e catalog.Entry) bool {
 		return slices.Contains(stages, control.Stage(e.Stage)) || e.Plan != plans[e.Stage]
 	})
@@ -200,18 +199,6 @@ func (j *Job) discard(ctx context.Context, rec *Record, stages []control.Stage) 
 	}
 	rec.Discarding = nil
 	return nil
-}
-
-// readers lists stages and all that read their output, directly or not.
-func (j *Job) readers(stages []control.Stage) []control.Stage {
-	all := slices.Clone(stages)
-	for _, s := range control.Stages {
-		reads := slices.ContainsFunc(j.Plan.Needs(s), func(n control.Stage) bool { return slices.Contains(all, n) })
-		if reads && !slices.Contains(all, s) {
-			all = append(all, s)
-		}
-	}
-	return all
 }
 
 // step executes one stage.
@@ -237,7 +224,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
 		return err
 	}
 	j.Log.Info("begin", "stage", s)
-	report, err := j.execute(ctx, rec, s)
+	report, err := j.execute(ctx, rec, stage.Of(s)[0])
 	rec.Losses = j.Tasks.Losses()
 	if err != nil {
 		x.State, x.Reason = Failed, reason(ctx, err)
@@ -259,28 +246,29 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
 }
 
 // execute has a stage done, phase by phase.
-func (j *Job) execute(ctx context.Context, rec *Record, s control.Stage) (report control.StageReport, err error) {
+func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report control.StageReport, err error) {
 	var sum shards.Summary
-	if s != control.Partition {
+	if len(s.Needs(j.Plan)) > 0 {
 		if sum, err = shards.ReadSummary(ctx, j.Catalog); err != nil {
 			return report, err
 		}
 	}
 	begun := time.Now()
 	var reports []control.StageReport
-	if s == control.Partition {
-		reports, err = j.partition(ctx)
+	c := s.Cut(j.Plan, sum)
+	if c.Next != nil {
+		reports, err = j.runSteps(ctx, s.Name(), c)
 	} else {
 		reports, err = j.runShared(ctx, rec, s, sum)
 	}
 	if err != nil {
 		return report, err
 	}
-	report = merge(s, reports)
+	report = merge(s.Name(), reports)
 	report.Seconds = time.Since(begun).Seconds()
-	if kind := shapeOf(j.Plan, s, sum).rows; kind != "" {
+	if c.Rows != "" {
 		report.Rows = 0
-		for _, e := range j.Catalog.Entries(kind) {
+		for _, e := range j.Catalog.Entries(c.Rows) {
 			report.Rows += e.Rows
 		}
 	}
@@ -297,18 +285,18 @@ func (j *Job) phase(ctx context.Context, tasks []control.Task) ([]control.StageR
 
 // runShared has what is left to do of a stage done, by those workers that are there
 // then: it is cut anew when too few are left to hold what a phase shares out.
-func (j *Job) runShared(ctx context.Context, rec *Record, s control.Stage, sum shards.Summary) ([]control.StageReport, error) {
+func (j *Job) runShared(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) ([]control.StageReport, error) {
 	for {
 		reports, err := j.runPhases(ctx, rec, s, sum)
 		if !errors.Is(err, errShort) {
 			return reports, err
 		}
-		j.Log.Warn("workers are missing: their rows are shared out among those that are left", "stage", s)
+		j.Log.Warn("workers are missing: their rows are shared out among those that are left", "stage", s.Name())
 	}
 }
 
 // runPhases has what is left to do of a stage done.
-func (j *Job) runPhases(ctx context.Context, rec *Record, s control.Stage, sum shards.Summary) (reports []control.StageReport, err error) {
+func (j *Job) runPhases(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) (reports []control.StageReport, err error) {
 	phases, err := j.phases(ctx, rec, s, sum)
 	if err != nil {
 		return nil, err
@@ -337,9 +325,7 @@ func merge(s control.Stage, reports []control.StageReport) control.StageReport {
 		all.PlannedPeak = max(all.PlannedPeak, r.PlannedPeak)
 		all.MeasuredPeak = max(all.MeasuredPeak, r.MeasuredPeak)
 		all.MeasuredDisk = max(all.MeasuredDisk, r.MeasuredDisk)
-		all.LSI = cmp.Or(r.LSI, all.LSI)
-		all.Deviation = cmp.Or(r.Deviation, all.Deviation)
-		all.Accuracy = cmp.Or(r.Accuracy, all.Accuracy)
+		all.Findings = r.Or(all.Findings)
 	}
 	return all
 }
@@ -355,7 +341,7 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 		if err != nil {
 			return false, err
 		}
-		if lack := lacks(sum, j.Plan, s); lack != "" {
+		if lack := stage.Of(s)[0].Lacks(j.Plan, stage.FactsOf(sum)); lack != "" {
 			if j.Whole {
 				rec.Wanted = slices.DeleteFunc(rec.Wanted, func(w control.Stage) bool { return w == s })
 				j.leaveOut(s, lack)
@@ -367,7 +353,7 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 	if s == control.SmoothLabels && j.Plan.Labels.SoftLabels != "" && rec.Stage(control.Predict) != nil {
 		return false, fmt.Errorf("coordinator: %s holds soft labels of its own model already; give --soft-labels with another --run", j.Store.URI())
 	}
-	for _, need := range j.Plan.Needs(s) {
+	for _, need := range stage.Needs(j.Plan, s) {
 		if !rec.Done(need) {
 			return false, fmt.Errorf("coordinator: %s reads the output of %s, which is not complete in %s; run ndls %s first",
 				s, need, j.Store.URI(), Verb(need))
@@ -385,30 +371,6 @@ func (j *Job) leaveOut(s control.Stage, lack string) {
 		j.lacking = append(j.lacking, lack)
 	}
 	j.Log.Log(context.Background(), level, "left out", "stage", s, "because", lack)
-}
-
-// lacks says what the imported data lacks for stage s, "" if nothing.
-func lacks(sum shards.Summary, p control.Plan, s control.Stage) string {
-	const (
-		noFeatures = "the run has no features; import a dataset with features, without --features none"
-		noLabels   = "the dataset has no labels"
-		noSplits   = "the dataset has no splits; partition with --split random:20,30 to draw them"
-	)
-	needsModel := s == control.Train || s == control.Predict || p.Labels.SoftLabels == "" && (s == control.SmoothLabels || s == control.Evaluate)
-	needsTruth := s == control.Train || s == control.Predict || s == control.Evaluate || needsModel
-	switch {
-	case p.Labels.SoftLabels != "" && (s == control.Train || s == control.Predict):
-		return "--soft-labels stand in for the run's own model"
-	case s == control.SmoothLabels && p.SomeTargets():
-		return "--targets left nodes without soft labels, which are smoothed over the whole graph; use --targets all"
-	case sum.Features == 0 && (s == control.Smooth || needsModel):
-		return noFeatures
-	case sum.Labelled == 0 && needsTruth:
-		return noLabels
-	case !sum.HasSplits && needsTruth:
-		return noSplits
-	}
-	return ""
 }
 
 // Verb is the command that executes s.

@@ -17,6 +17,7 @@ import (
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/shards"
+	"ndls/stage"
 )
 
 // fake commits one small file a stage.
@@ -70,7 +71,7 @@ func (f *fake) execute(ctx context.Context, t control.Task) (control.StageReport
 		return report, err
 	}
 	defer file.Abort()
-	if _, err := file.Write([]byte(t.Plan.Hashes()[string(t.Stage)])); err != nil {
+	if _, err := file.Write([]byte(stage.Hashes(t.Plan)[string(t.Stage)])); err != nil {
 		return report, err
 	}
 	return report, f.cat.Commit(ctx, file)
@@ -113,13 +114,13 @@ func read(t *testing.T, s storage.Store) *Record {
 
 func TestWholeRun(t *testing.T) {
 	j, f := setup(t, storage.NewMem(), labelled)
-	rec := run(t, j, control.Stages...)
-	if rec.State != Complete || !slices.Equal(f.executed, control.Stages) {
+	rec := run(t, j, stage.Whole()...)
+	if rec.State != Complete || !slices.Equal(f.executed, stage.Whole()) {
 		t.Errorf("state %s after %v", rec.State, f.executed)
 	}
-	run(t, j, control.Stages...)
-	if len(f.executed) != len(control.Stages) {
-		t.Errorf("a complete run executed %v again", f.executed[len(control.Stages):])
+	run(t, j, stage.Whole()...)
+	if len(f.executed) != len(stage.Whole()) {
+		t.Errorf("a complete run executed %v again", f.executed[len(stage.Whole()):])
 	}
 	if rec.PlanHash != j.Plan.Hash() || rec.Versions["ndls"] != "test" || rec.MemoryBudget != 1<<30 {
 		t.Errorf("record %+v", rec)
@@ -132,7 +133,7 @@ func TestWholeRun(t *testing.T) {
 	if got.Dataset != (DatasetReport{Name: "toy", Nodes: 10, Edges: 20, Features: 3, Classes: 2}) {
 		t.Errorf("dataset %+v", got.Dataset)
 	}
-	if len(got.Stages) != len(control.Stages) || got.Stages[1].EdgesPerSecond != 50 || got.Memory != (control.MemoryReport{BudgetBytes: 1 << 30, PeakRSSBytes: 7}) {
+	if len(got.Stages) != len(stage.Whole()) || got.Stages[1].EdgesPerSecond != 50 || got.Memory != (control.MemoryReport{BudgetBytes: 1 << 30, PeakRSSBytes: 7}) {
 		t.Errorf("stages %+v, memory %+v", got.Stages, got.Memory)
 	}
 	if got.LSI == nil || got.LSI.Max != 300 || got.Accuracy == nil || got.Accuracy.Base.Test.Mean != 0.81 || got.Accuracy.Base.Train != nil {
@@ -200,7 +201,7 @@ func TestDatasetDecidesTheStages(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			j, f := setup(t, storage.NewMem(), tc.sum)
 			j.Plan.Labels.SoftLabels = tc.foreign
-			rec := run(t, j, control.Stages...)
+			rec := run(t, j, stage.Whole()...)
 			if !slices.Equal(f.executed, tc.want) || rec.State != Complete {
 				t.Errorf("executed %v, state %s; want %v", f.executed, rec.State, tc.want)
 			}
@@ -238,7 +239,7 @@ func TestStageNeedsTheOnesBefore(t *testing.T) {
 // Whatever stage fails, the run does not look finished, and the same call ends it.
 func TestFailureAndResume(t *testing.T) {
 	boom := errors.New("boom")
-	for _, failing := range control.Stages {
+	for _, failing := range stage.Whole() {
 		t.Run(string(failing), func(t *testing.T) {
 			j, f := setup(t, storage.NewMem(), labelled)
 			f.before = func(s control.Stage) error {
@@ -247,7 +248,7 @@ func TestFailureAndResume(t *testing.T) {
 				}
 				return nil
 			}
-			_, err := j.Run(context.Background(), control.Stages...)
+			_, err := j.Run(context.Background(), stage.Whole()...)
 			if !errors.Is(err, boom) {
 				t.Fatalf("error %v", err)
 			}
@@ -256,7 +257,7 @@ func TestFailureAndResume(t *testing.T) {
 				t.Errorf("record after the failure: %s %q %+v", rec.State, rec.Reason, rec.Stage(failing))
 			}
 			f.before, f.executed = nil, nil
-			rec = run(t, j, control.Stages...)
+			rec = run(t, j, stage.Whole()...)
 			if rec.State != Complete || rec.Reason != "" || f.executed[0] != failing {
 				t.Errorf("resumed with %v to %s", f.executed, rec.State)
 			}
@@ -275,7 +276,7 @@ func TestInterruptionIsRecorded(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := j.Run(ctx, control.Stages...); !errors.Is(err, context.Canceled) {
+	if _, err := j.Run(ctx, stage.Whole()...); !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v", err)
 	}
 	if rec := read(t, j.Store); rec.State != Failed || rec.Reason != cause.Error() {
@@ -292,7 +293,7 @@ func TestInterruptionIsRecorded(t *testing.T) {
 func TestFailAtEveryStep(t *testing.T) {
 	count := storage.NewFaulty(storage.NewMem(), 0)
 	j, _ := setup(t, count, labelled)
-	run(t, j, control.Stages...)
+	run(t, j, stage.Whole()...)
 	for at := int64(1); at <= count.Ops(); at++ {
 		store := storage.NewMem()
 		faulty := storage.NewFaulty(store, at)
@@ -300,7 +301,7 @@ func TestFailAtEveryStep(t *testing.T) {
 		if err == nil {
 			j, f := setup(t, store, labelled)
 			j.Store, j.Catalog, f.cat = faulty, cat, cat
-			_, err = j.Run(context.Background(), control.Stages...)
+			_, err = j.Run(context.Background(), stage.Whole()...)
 		}
 		if err == nil {
 			continue
@@ -309,7 +310,7 @@ func TestFailAtEveryStep(t *testing.T) {
 			t.Fatalf("operation %d failed and the run looks finished", at)
 		}
 		j, _ := setup(t, store, labelled)
-		if rec := run(t, j, control.Stages...); rec.State != Complete {
+		if rec := run(t, j, stage.Whole()...); rec.State != Complete {
 			t.Fatalf("operation %d: resume ends %s", at, rec.State)
 		}
 	}
@@ -337,7 +338,7 @@ func TestPlanMismatch(t *testing.T) {
 	}
 
 	// Restart discards the stage and its readers, nothing before them.
-	run(t, j, control.Stages...)
+	run(t, j, stage.Whole()...)
 	f.executed = nil
 	j.Plan.Smooth.Rule, j.Restart = "sgc", true
 	rec := run(t, j, control.Smooth)
@@ -443,7 +444,7 @@ func TestSupersededJobLeavesTheRecord(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := j.Run(context.Background(), control.Stages...); !errors.Is(err, ErrSuperseded) {
+	if _, err := j.Run(context.Background(), stage.Whole()...); !errors.Is(err, ErrSuperseded) {
 		t.Fatalf("error %v", err)
 	}
 	if after := content(t, j.Store, RecordName); string(after) != string(before) {
@@ -480,7 +481,7 @@ func TestJobForgets(t *testing.T) {
 func TestLossesAreReported(t *testing.T) {
 	j, f := setup(t, storage.NewMem(), labelled)
 	f.losses = []Loss{{Task: "smooth/columns/0-2", Worker: "w1", Reason: "no sign of life for 30 s", SecondsLost: 12.5}}
-	run(t, j, control.Stages...)
+	run(t, j, stage.Whole()...)
 	var got Report
 	if err := json.Unmarshal(content(t, j.Store, "report.json"), &got); err != nil {
 		t.Fatal(err)
@@ -495,12 +496,12 @@ func TestLossesAreReported(t *testing.T) {
 
 func TestMerge(t *testing.T) {
 	got := merge(control.Smooth, []control.StageReport{
-		{Rows: 3, Passes: 2, ColumnsPerPass: 32, EdgesStreamed: 10, KernelSeconds: 1, BytesRead: 5, BytesWritten: 6, MeasuredPeak: 9, MeasuredDisk: 1, Deviation: &control.DeviationReport{Rows: 7}},
+		{Rows: 3, Passes: 2, ColumnsPerPass: 32, EdgesStreamed: 10, KernelSeconds: 1, BytesRead: 5, BytesWritten: 6, MeasuredPeak: 9, MeasuredDisk: 1, Findings: control.Findings{Deviation: &control.DeviationReport{Rows: 7}}},
 		{Rows: 4, Passes: 1, ColumnsPerPass: 16, EdgesStreamed: 5, KernelSeconds: 2, BytesRead: 1, BytesWritten: 1, PlannedPeak: 8, MeasuredPeak: 2, MeasuredDisk: 3},
 	})
 	want := control.StageReport{
 		Stage: control.Smooth, Rows: 7, Passes: 3, ColumnsPerPass: 32, EdgesStreamed: 15, KernelSeconds: 3, BytesRead: 6, BytesWritten: 7,
-		PlannedPeak: 8, MeasuredPeak: 9, MeasuredDisk: 3, Deviation: got.Deviation,
+		PlannedPeak: 8, MeasuredPeak: 9, MeasuredDisk: 3, Findings: control.Findings{Deviation: got.Deviation},
 	}
 	if got != want || got.Deviation == nil || got.Deviation.Rows != 7 {
 		t.Errorf("merged %+v, want %+v", got, want)

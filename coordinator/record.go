@@ -266,7 +266,7 @@ func (r *Record) begun() []control.Stage {
 	return begun
 }
 
-// set replaces or adds a stage, keeping the order of control.Stages.
+// set replaces or adds a stage, keeping the order of the stages.
 func (r *Record) set(x StageRecord) {
 	if old := r.Stage(x.Stage); old != nil {
 		*old = x
@@ -274,7 +274,7 @@ func (r *Record) set(x StageRecord) {
 	}
 	r.Stages = append(r.Stages, x)
 	slices.SortFunc(r.Stages, func(a, b StageRecord) int {
-		return slices.Index(control.Stages, a.Stage) - slices.Index(control.Stages, b.Stage)
+		return stage.Index(a.Stage) - stage.Index(b.Stage)
 	})
 }
 

@@ -15,11 +15,10 @@ import (
 
 // Report is report.json.
 type Report struct {
-	Dataset  DatasetReport           `json:"dataset"`
-	LSI      *control.LSIReport      `json:"lsi,omitempty"`
-	Accuracy *control.AccuracyReport `json:"accuracy,omitempty"`
-	Memory   control.MemoryReport    `json:"memory"`
-	Stages   []StageLine             `json:"stages"`
+	Dataset DatasetReport `json:"dataset"`
+	control.Findings
+	Memory control.MemoryReport `json:"memory"`
+	Stages []StageLine          `json:"stages"`
 	// Losses lists the work that had to be done again because a worker was lost or
 	// failed.
 	Losses []Loss `json:"losses,omitempty"`
@@ -77,12 +76,7 @@ func NewReport(rec *Record, sum shards.Summary) Report {
 		}
 		r.Stages = append(r.Stages, line)
 		r.Memory.PeakRSSBytes = max(r.Memory.PeakRSSBytes, x.MeasuredPeak)
-		if x.LSI != nil {
-			r.LSI = x.LSI
-		}
-		if x.Accuracy != nil {
-			r.Accuracy = x.Accuracy
-		}
+		r.Findings = x.Or(r.Findings)
 	}
 	return r
 }

@@ -38,7 +38,7 @@ func need(list []control.Figures, there int64, same bool) (n Space) {
 // CheckDisk refuses, with [ErrDisk], stages of so many workers for which free has no
 // room. held is as for [Run]; there is what the run directory holds now, partial output of the
 // stages included.
-func CheckDisk(c Counts, p control.Plan, r control.Resources, workers int, held, there int64, free Space, stages ...control.Stage) error {
+func CheckDisk(c Counts, p control.Plan, r control.Resources, workers int, held, there int64, free Space, stages ...Stage) error {
 	list, err := RunCut(c, p, r, workers, held, stages...)
 	if len(list) == 0 {
 		return err
@@ -59,7 +59,8 @@ func CheckDisk(c Counts, p control.Plan, r control.Resources, workers int, held,
 	}
 	var fits []string
 	try := func(flag string, p control.Plan, r control.Resources) {
-		list, err := RunCut(c, p, r, workers, held, slices.DeleteFunc(slices.Clone(stages), func(s control.Stage) bool { return !slices.Contains(Stages(c, p), s) })...)
+		possible := slices.DeleteFunc(slices.Clone(stages), func(s Stage) bool { return s.Lacks(p, c.Facts(p)) != "" })
+		list, err := RunCut(c, p, r, workers, held, possible...)
 		if _, less, _ := missing(list); less < bytes && err == nil {
 			fits = append(fits, fmt.Sprintf("%s (%s)", flag, mem.Bytes(max(less, 0))))
 		}
@@ -82,10 +83,11 @@ type remedy struct {
 }
 
 // remedies lists what can still be changed before these stages.
-func remedies(p control.Plan, stages []control.Stage) (all []remedy) {
+func remedies(p control.Plan, stages []Stage) (all []remedy) {
 	add := func(stage control.Stage, flag string, field func(*control.Plan) *string, value string) {
 		q := p
-		if x := field(&q); slices.Contains(stages, stage) && *x != value {
+		begins := slices.ContainsFunc(stages, func(s Stage) bool { return s.Name() == stage })
+		if x := field(&q); begins && *x != value {
 			*x = value
 			all = append(all, remedy{flag, q})
 		}

@@ -8,8 +8,6 @@ import (
 	"ndls/internal/packed"
 	"ndls/partition"
 	"ndls/shards"
-	"ndls/smooth"
-	"ndls/train"
 )
 
 // DefaultHops is how many hops nodes are expected to need before the K table is
@@ -51,49 +49,54 @@ func (c Counts) validate() error {
 	return nil
 }
 
-// Stages lists those that a graph of these counts allows under plan p, in order.
-func Stages(c Counts, p control.Plan) []control.Stage {
-	list := []control.Stage{control.Partition, control.LSI}
-	if c.Features == 0 || p.Partition.Features == "none" {
-		return list
-	}
-	list = append(list, control.Smooth)
-	if c.Classes == 0 {
-		return list
-	}
-	list = append(list, control.Train, control.Predict)
-	if !p.SomeTargets() {
-		list = append(list, control.SmoothLabels)
-	}
-	return append(list, control.Evaluate)
+// Facts are what a graph has, as far as stages ask for it.
+type Facts struct{ Features, Labels, Splits bool }
+
+// Facts says what a graph of these counts has under plan p. Counts do not tell whether
+// there are splits: those are taken to be there.
+func (c Counts) Facts(p control.Plan) Facts {
+	return Facts{Features: c.Features > 0 && p.Partition.Features != "none", Labels: c.Classes > 0, Splits: true}
+}
+
+// Stage is what an estimate asks of a stage of a run.
+type Stage interface {
+	// Name is the stage's name in plans, records and commands.
+	Name() control.Stage
+	// Lacks says what the graph lacks for the stage under plan p, or why it does not
+	// come into question, and what the user can do; "" if nothing.
+	Lacks(p control.Plan, f Facts) string
+	// Shares says whether workers may share the rows of the graph in the stage.
+	Shares(p control.Plan) bool
+	// Cost writes into s what the stage takes.
+	Cost(s *Sheet)
 }
 
 // Run gives the figures of some stages, one after the other, with held bytes in
 // the run directory before the first. Where one does not fit r.Memory the list is
 // complete nonetheless, and the error wraps [mem.ErrBudget] and says which
 // --memory would do.
-func Run(c Counts, p control.Plan, r control.Resources, held int64, stages ...control.Stage) ([]control.Figures, error) {
+func Run(c Counts, p control.Plan, r control.Resources, held int64, stages ...Stage) ([]control.Figures, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return run(c, p, r, held, stages, func(s control.Stage) control.Figures { return newStage(c, p, r).figures(s) })
+	return run(c, p, r, held, stages, func(s Stage) control.Figures { return newSheet(c, p, r).figures(s) })
 }
 
 // RunCut is [Run] for so many workers with r each, that have a stage's columns or
 // pieces: what one does alone is the same. Memory is that of a worker, as are temporary
 // files; other figures are of all workers together.
-func RunCut(c Counts, p control.Plan, r control.Resources, workers int, held int64, stages ...control.Stage) ([]control.Figures, error) {
+func RunCut(c Counts, p control.Plan, r control.Resources, workers int, held int64, stages ...Stage) ([]control.Figures, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return run(c, p, r, held, stages, func(s control.Stage) control.Figures {
-		x := newStage(c, p, r)
-		x.crew = max(workers, 1)
+	return run(c, p, r, held, stages, func(s Stage) control.Figures {
+		x := newSheet(c, p, r)
+		x.Workers = max(workers, 1)
 		return x.figures(s)
 	})
 }
 
-func run(c Counts, p control.Plan, r control.Resources, held int64, stages []control.Stage, figures func(control.Stage) control.Figures) ([]control.Figures, error) {
+func run(c Counts, p control.Plan, r control.Resources, held int64, stages []Stage, figures func(Stage) control.Figures) ([]control.Figures, error) {
 	var list []control.Figures
 	var worst control.Figures
 	for _, s := range stages {
@@ -123,13 +126,6 @@ const (
 // Rates for one thread of the machine of bench/papers100m/RESULTS.md. They scale seconds
 // only.
 const (
-	// partitionRows is edge rows a second through partition, of which more than
-	// two threads make no more.
-	partitionRows = 2.4e6
-	// pieceShare and orderShare are what pieces take of that time which workers
-	// share, and the steps that one does; run files are counted as bytes. Measured:
-	// bench/cluster/RESULTS.md.
-	pieceShare, orderShare = 0.9, 0.1
 	// passedEdges is directed edges a second past 16 columns of float32; wider
 	// rows take longer by their share to the power widthPower. A pass that reads
 	// its edges takes overlap times the seconds of the slower of the two.
@@ -142,28 +138,32 @@ const (
 	// readBytes and writtenBytes are bytes a second of sequential transfers.
 	readBytes    = 1.1e9
 	writtenBytes = 1.6e9
-	// trainFlops is float32 operations a second in matrix products.
-	trainFlops = 18e9
+	// TrainFlops is float32 operations a second in matrix products.
+	TrainFlops = 18e9
 )
 
-// stage works out one stage.
-type stage struct {
+// Sheet is where a stage writes what it takes.
+type Sheet struct {
 	Counts
-	plan    control.Plan
-	res     control.Resources
-	threads int
+	Plan      control.Plan
+	Resources control.Resources
+	Threads   int
+	// Figures is what was written so far. Figures.PeakDiskBytes is beside what was on
+	// disk before the stage; where it is 0 the sum of output and scratch stands for it.
 	control.Figures
-	crew    int     // workers that are there
-	workers int64   // among which rows are shared out, 1 if they are not
-	part    int64   // the rows of the worker that has most
+	// Workers is how many are there, Part the rows of the worker that has most of them:
+	// fewer than all where workers share the rows.
+	Workers int
+	Part    int64
+
+	sharing int64   // workers among which rows are shared out, 1 if they are not
 	spilled bool    // not all rows of a column block are in memory
 	runtime int64   // memory beside the budget's
 	seconds float64 // of computing, and of reading what passes read
 	passed  int64   // bytes that passes read, of BytesRead
-	peak    int64   // disk at the peak, beside what was there before
 }
 
-func newStage(c Counts, p control.Plan, r control.Resources) *stage {
+func newSheet(c Counts, p control.Plan, r control.Resources) *Sheet {
 	if p.Partition.Features == "none" {
 		c.Features = 0
 	}
@@ -171,85 +171,71 @@ func newStage(c Counts, p control.Plan, r control.Resources) *stage {
 		c.InputRows = c.Edges
 	}
 	c.Components = max(c.Components, 1)
-	return &stage{Counts: c, plan: p, res: r, threads: max(r.Threads, 1), crew: 1, workers: 1, part: c.Nodes, runtime: runtimeUse}
+	return &Sheet{Counts: c, Plan: p, Resources: r, Threads: max(r.Threads, 1), Workers: 1, sharing: 1, Part: c.Nodes, runtime: runtimeUse}
 }
 
-func (s *stage) figures(name control.Stage) control.Figures {
-	switch name {
-	case control.Partition:
-		s.partition()
-	case control.LSI:
-		s.lsi()
-	case control.Smooth:
-		s.smooth()
-	case control.Train:
-		s.train()
-	case control.Predict:
-		s.predict()
-	case control.SmoothLabels:
-		s.smoothLabels()
-	case control.Evaluate:
-		s.evaluate()
+// figures are those of a stage, once its cost is written.
+func (s *Sheet) figures(of Stage) control.Figures {
+	of.Cost(s)
+	f := s.Figures
+	f.Stage = of.Name()
+	if f.PeakDiskBytes == 0 {
+		f.PeakDiskBytes = f.DiskBytes + f.ScratchBytes
 	}
-	s.Stage = name
-	if s.peak == 0 {
-		s.peak = s.DiskBytes + s.ScratchBytes
-	}
-	s.PeakDiskBytes = s.peak
-	s.PeakBytes = min(s.PeakBytes, max(s.res.Memory, s.LeastBytes))
-	s.Seconds = s.seconds + float64(s.BytesRead-s.passed)/readBytes + float64(s.BytesWritten)/writtenBytes
-	return s.Figures
+	f.PeakBytes = min(f.PeakBytes, max(s.Resources.Memory, f.LeastBytes))
+	f.Seconds = s.seconds + float64(f.BytesRead-s.passed)/readBytes + float64(f.BytesWritten)/writtenBytes
+	return f
 }
 
-// budget is what the stages can use of --memory.
-func (s *stage) budget() int64 { return s.res.Memory - mem.RuntimeShare }
+// Budget is what the stages can use of --memory.
+func (s *Sheet) Budget() int64 { return s.Resources.Memory - mem.RuntimeShare }
 
-// takes records memory beside that of the runtime.
-func (s *stage) takes(peak, least int64) {
+// Takes records memory beside that of the runtime.
+func (s *Sheet) Takes(peak, least int64) {
 	s.PeakBytes = max(s.PeakBytes, peak+s.runtime)
 	s.LeastBytes = max(s.LeastBytes, least+mem.RuntimeShare, mem.MinBudget)
 }
 
-func (s *stage) counts() partition.Counts {
+// Partitioned are the counts as package partition has them.
+func (s *Sheet) Partitioned() partition.Counts {
 	return partition.Counts{
 		Nodes: s.Nodes, Rows: s.InputRows, Edges: s.Edges, StatedNodes: s.StatedNodes,
-		Features: s.Features, Half: s.Half, Threads: s.threads,
+		Features: s.Features, Half: s.Half, Threads: s.Threads,
 	}
 }
 
-func (s *stage) partition() {
-	c := s.counts()
-	used, least := partition.Memory(c, s.crew, s.budget())
-	if s.budget() < least {
-		used, _ = partition.Memory(c, s.crew, least)
-	}
-	s.takes(used, least)
-	s.peak, s.DiskBytes = partition.Disk(c, s.crew, s.budget())
-	if s.crew == 1 {
-		s.ScratchBytes = max(s.peak-s.DiskBytes, 0)
-	}
-	s.BytesRead, s.BytesWritten = partition.Traffic(c, s.crew, s.budget())
-	s.seconds = float64(s.InputRows) * (pieceShare/float64(s.crew) + orderShare) / partitionRows / float64(min(s.threads, 2))
-}
-
-// readNodes adds reading the node table.
-func (s *stage) readNodes(times int64) { s.BytesRead += times * partition.NodeBytes(s.counts()) }
+// ReadNodes adds reading the node table.
+func (s *Sheet) ReadNodes(times int64) { s.BytesRead += times * partition.NodeBytes(s.Partitioned()) }
 
 // kRow is about what a row of the K table takes on disk.
 const kRow = 5
 
-// readK adds reading the K table.
-func (s *stage) readK() { s.BytesRead += kRow * s.Nodes }
+// WriteK adds writing the K table, which stays.
+func (s *Sheet) WriteK() {
+	s.DiskBytes = kRow * s.Nodes
+	s.BytesWritten += s.DiskBytes
+}
 
-// stored is the number of smoothed rows.
-func (s *stage) stored() int64 {
-	if s.plan.Smooth.Targets == control.LabelledTargets {
+// Records says that the stage reads and writes records, whose heap is more than that of
+// other stages.
+func (s *Sheet) Records() { s.runtime = recordsUse }
+
+// Computes adds seconds of computing.
+func (s *Sheet) Computes(seconds float64) { s.seconds += seconds }
+
+// ReadK adds reading the K table.
+func (s *Sheet) ReadK() { s.BytesRead += kRow * s.Nodes }
+
+// Stored is the number of smoothed rows.
+func (s *Sheet) Stored() int64 {
+	if s.Plan.Smooth.Targets == control.LabelledTargets {
 		return max(s.Labelled, s.Training+s.Validation)
 	}
 	return s.Nodes
 }
 
-func (s *stage) halfRows() bool { return s.plan.Precision == "float16" }
+// HalfRows says whether smoothed rows are float16.
+func (s *Sheet) HalfRows() bool { return s.Plan.Precision == "float16" }
 
 func valueBytes(half bool) int64 {
 	if half {
@@ -258,128 +244,29 @@ func valueBytes(half bool) int64 {
 	return 4
 }
 
-// tileBytes is the size of the tiles of some columns.
-func tileBytes(rows int64, columns int, half bool) int64 {
+// TileBytes is the size of the tiles of some columns.
+func TileBytes(rows int64, columns int, half bool) int64 {
 	return rows * int64(packed.Panels(columns)) * int64(shards.TileRowBytes(half))
 }
 
-// rowBytes is the size of smoothed rows as they are stored.
-func (s *stage) rowBytes() int64 {
-	return s.stored() * (8 + int64(s.Features)*valueBytes(s.halfRows()))
+// RowBytes is the size of smoothed rows as they are stored.
+func (s *Sheet) RowBytes() int64 {
+	return s.Stored() * (8 + int64(s.Features)*valueBytes(s.HalfRows()))
 }
 
-// readRows is the memory for reading rows of tiles, a record batch at a time.
-func readRows(rows int64, width int, half bool) int64 {
+// ReadRows is the memory for reading rows of tiles, a record batch at a time.
+func ReadRows(rows int64, width int, half bool) int64 {
 	batch := min(int64(shards.BatchRows(width)), rows)
 	return batch*(4*int64(width)+int64(shards.TileRowBytes(half))) + 2*4096
 }
 
-// interval is the number of rows whose tiles are put together at a time.
-func (s *stage) interval(rows int64) int64 {
-	return min(rows, int64(s.plan.Partition.IntervalBlocks)*partition.BlockRows)
+// Interval is the number of rows whose tiles are put together at a time.
+func (s *Sheet) Interval(rows int64) int64 {
+	return min(rows, int64(s.Plan.Partition.IntervalBlocks)*partition.BlockRows)
 }
 
-func (s *stage) smooth() {
-	half, stored := s.halfRows(), s.stored()
-	o := smooth.Options{Targets: smooth.AllTargets(s.part)}
-	held := int64(0)
-	if stored < s.Nodes {
-		o.Targets = smooth.CountedTargets(s.part, min(stored, s.part))
-		held = smooth.TargetsBytes(s.Nodes)
-		s.readNodes(1)
-	}
-	rule, err := smooth.NewRule(s.plan.Smooth.Rule, s.plan.Smooth.Alpha, s.plan.Smooth.Hops)
-	if err != nil {
-		return // the plan is not valid
-	}
-	o.Rule = rule
-	last := s.plan.Smooth.Hops
-	if rule.NodeDependent {
-		last = s.Hops
-		if s.LabelledHops > 0 && s.plan.Smooth.Targets == control.LabelledTargets {
-			last = s.LabelledHops
-		}
-		last = min(last, s.plan.LSI.Kmax)
-		if rule.Name == "ndls-reference" {
-			last = max(last-1, 0) // hop K is not counted
-		}
-		held += 2 * s.part
-		s.readK()
-	}
-	s.readNodes(2) // degrees, then ids
-	s.columns(o, s.Features, last, held, s.Half)
-	tiles, rows := tileBytes(stored, s.Features, half), s.rowBytes()
-	s.takes(4*stored+readRows(stored, s.Features, half), 0)
-	s.BytesRead += tiles
-	s.BytesWritten += tiles + rows
-	if s.settled() {
-		s.checkSettled(o, last, held, tiles)
-	}
-	s.DiskBytes = rows
-	// Tiles give way to rows, interval by interval.
-	s.peak = max(s.ScratchBytes+tiles, tiles+int64(float64(rows)*float64(s.interval(stored))/float64(max(stored, 1))), rows)
-}
+// Settled says whether rows that settle are left alone.
+func (s *Sheet) Settled() bool { return s.Plan.LSI.Active == "settled" }
 
-func (s *stage) settled() bool { return s.plan.LSI.Active == "settled" }
-
-func (s *stage) train() {
-	s.runtime = recordsUse
-	o, shape := s.trainOptions(), s.trainShape()
-	labels := 5*shape.Rows + 2*4096
-	peak, least, streamed := train.PlanFit(shape, o, s.threads, s.budget()-labels)
-	s.takes(labels+peak, labels+least)
-	weights := train.NumWeights(shape, o)
-	s.DiskBytes = 4 * weights * int64(o.Runs)
-	s.BytesWritten = s.DiskBytes
-	s.readNodes(1)
-	s.BytesRead += 8*shape.Rows + s.rowBytes()
-	if streamed {
-		s.BytesRead += int64(o.Runs*o.Epochs) * s.rowBytes()
-	}
-	steps := float64(shape.Train) * float64(o.Epochs*o.Runs)
-	s.seconds = steps * 6 * float64(weights) / trainFlops / float64(min(s.threads, o.Runs))
-}
-
-func (s *stage) trainOptions() train.Options {
-	t := s.plan.Train
-	return train.Options{Hidden: t.Hidden, Layers: t.Layers, BatchSize: t.BatchSize, Epochs: t.Epochs, Runs: t.Runs}
-}
-
-func (s *stage) trainShape() train.Shape {
-	return train.Shape{Rows: s.stored(), Train: s.Training, Valid: s.Validation, Width: s.Features, Classes: s.Classes}
-}
-
-// openTiles bounds how many tiles are written at a time.
-const openTiles = 8
-
-// predict passes every row through all models, or through as many at a time as
-// may write tiles.
-func (s *stage) predict() {
-	s.runtime = recordsUse
-	o, shape := s.trainOptions(), s.trainShape()
-	group, tiles := o.Runs, int64(0)
-	if s.plan.Smooth.Targets == control.AllTargets {
-		group = min(max(openTiles/packed.Panels(s.Classes), 1), o.Runs)
-		tiles = int64(o.Runs) * tileBytes(s.Nodes, s.Classes, false)
-	}
-	batch := int64(shards.BatchRows(s.Classes))
-	held := 5*shape.Rows + batch*(8+4*int64(s.Classes)) + 4*4096
-	peak, least := train.PlanPredict(shape, o, group, s.threads, s.budget()-held)
-	s.takes(held+peak, held+least)
-	s.DiskBytes = (8+4*int64(s.Classes))*shape.Rows + tiles
-	s.BytesWritten = s.DiskBytes
-	s.readNodes(1)
-	s.BytesRead += 8*shape.Rows + int64((o.Runs+group-1)/group)*s.rowBytes()
-	s.seconds = float64(o.Runs) * float64(shape.Rows) * 2 * float64(train.NumWeights(shape, o)) / trainFlops / float64(s.threads)
-}
-
-// evaluate reads the smoothed soft labels of all runs.
-func (s *stage) evaluate() {
-	s.takes(0, 0)
-	if s.plan.SomeTargets() {
-		return
-	}
-	s.takes(5*s.Nodes+readRows(s.Nodes, s.Classes, false)+2*4096, 5*s.Nodes+readRows(s.Nodes, s.Classes, false)+2*4096)
-	s.readNodes(1)
-	s.BytesRead += int64(s.labelRuns()) * tileBytes(s.Nodes, s.Classes, false)
-}
+// OpenTiles bounds how many tiles are written at a time.
+const OpenTiles = 8

@@ -1,20 +1,9 @@
 package estimate
 
 import (
-	"slices"
-
 	"ndls/internal/control"
 	"ndls/internal/packed"
 )
-
-// sharable are the stages in which workers may share the rows of the graph.
-var sharable = []control.Stage{control.LSI, control.Smooth, control.SmoothLabels}
-
-// Shares says whether workers may share the rows of the graph in a stage. Rows that
-// settle, and soft labels from elsewhere, need all of them in one place.
-func Shares(p control.Plan, s control.Stage) bool {
-	return slices.Contains(sharable, s) && p.LSI.Active != "settled" && !(s == control.SmoothLabels && p.Labels.SoftLabels != "")
-}
 
 // Part is the largest share of the rows of a graph if so many workers have as many
 // each: whole strips.
@@ -27,29 +16,29 @@ func Part(nodes int64, workers int) int64 {
 // RunShared is [Run] for workers with r each, which share the rows of the graph in
 // stages that allow that. Memory is that of a worker, as are temporary files; other
 // figures are of all workers together.
-func RunShared(c Counts, p control.Plan, r control.Resources, workers int, held int64, stages ...control.Stage) ([]control.Figures, error) {
+func RunShared(c Counts, p control.Plan, r control.Resources, workers int, held int64, stages ...Stage) ([]control.Figures, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return run(c, p, r, held, stages, func(s control.Stage) control.Figures {
+	return run(c, p, r, held, stages, func(s Stage) control.Figures {
 		x := share(c, p, r, s, Part(c.Nodes, workers))
-		x.crew = max(workers, 1)
+		x.Workers = max(workers, 1)
 		return x.figures(s)
 	})
 }
 
 // share is a stage with so many rows of the graph, if the stage allows that.
-func share(c Counts, p control.Plan, r control.Resources, s control.Stage, rows int64) *stage {
-	x := newStage(c, p, r)
-	if Shares(p, s) && rows < c.Nodes {
-		x.part, x.workers = rows, (c.Nodes+rows-1)/rows
+func share(c Counts, p control.Plan, r control.Resources, s Stage, rows int64) *Sheet {
+	x := newSheet(c, p, r)
+	if s.Shares(p) && rows < c.Nodes {
+		x.Part, x.sharing = rows, (c.Nodes+rows-1)/rows
 	}
 	return x
 }
 
 // Share says how a worker with r takes part in a stage with so many rows of the graph:
 // the least memory with which it can, and whether r keeps its rows in memory.
-func Share(c Counts, p control.Plan, r control.Resources, s control.Stage, rows int64) (least int64, resident bool) {
+func Share(c Counts, p control.Plan, r control.Resources, s Stage, rows int64) (least int64, resident bool) {
 	x := share(c, p, r, s, rows)
 	least = x.figures(s).LeastBytes
 	return least, least <= r.Memory && !x.spilled

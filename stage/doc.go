@@ -1,7 +1,52 @@
-// Package stage knows the stages of a run, and the kinds of files that they leave.
+// Package stage is the stages of a run, each in a file of its own behind one interface,
+// and what several of them share.
+//
+// # Model
+//
+// A [Stage] says what it needs and writes, which options decide its bytes, how it is cut
+// into tasks, what it takes, and how a task of it runs. [All] is the registry. A
+// coordinator cuts and counts by it, a worker executes by it ([Execute]), and neither
+// knows any stage by name, but for the partition, which begins a run directory. File by
+// file, what stages commit:
+//
+//	partition      graph/…                     package partition
+//	degrees        histograms, in the report
+//	lsi            lsi/part-NNNNN.parquet      package lsi
+//	smooth         smoothed/part-NNNNN.arrow   package smooth, by way of tiles
+//	train          model/…                     package train
+//	predict        soft_labels/…               package train
+//	smooth-labels  predictions/part-NNNNN.arrow
+//	evaluate       accuracies, in the report
+//
+// A task looks up in the catalogue what is committed, and does the rest: after an error, a
+// kill or a cancelled context the same task goes on. What a task works with is its [Env].
+// What tasks of the same part have in common stays open from one to the next ([Session]).
+//
+// # Memory
+//
+// With n nodes, b columns of a block, C components and s bytes of packed edges:
+//
+//	graph          8·n, and s where that is at most a quarter of what is free
+//	degrees        8·C
+//	lsi            2·n·b·4 + 6·n (+ 8·n with several blocks) + 8·C·b
+//	smooth         3·n·b·4 + 2·n, then one record batch
+//	train          the sampled rows, or a window of record batches
+//	predict        one record batch, the models, then 4·n of ids
+//	smooth-labels  as smooth; given soft labels take 17·n to find nodes by id, and a
+//	               block of their tiles
+//
+// b is the widest multiple of 16 that fits, or Resources.BlockColumns. All of it is taken
+// from Session.Budget.
+//
+// # Threads
+//
+// Passes, sorts, training and prediction run on Resources.Threads threads. One thread
+// reads the node table and the K table, and assembles rows from tiles.
 //
 // # Determinism
 //
-// A file is bound to the hash of the part of the plan that decides its bytes
-// ([Binding]): what was made under another plan is never taken for complete.
+// What is committed depends on the plan and the input alone: not on how stages are cut into
+// tasks, on who executes them, or where they were interrupted. A file is bound to the hash
+// of the part of the plan that decides its bytes ([Binding]): what was made under another
+// plan is never taken for complete.
 package stage

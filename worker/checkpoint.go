@@ -16,6 +16,7 @@ import (
 	"ndls/catalog"
 	"ndls/group"
 	"ndls/hops"
+	"ndls/stage"
 )
 
 // restShare is how many times as long as saving took it is not done again.
@@ -35,10 +36,16 @@ type saving struct {
 	hopping func(bool)
 }
 
-// saves are those of one run of an engine: granules [first, last) of what a name
+// checkpoints saves the state of a task's work, and finds what was saved.
+type checkpoints struct {
+	*stage.Env
+	saving *saving
+}
+
+// checkpoint is the state of one run of an engine: panels [first, last) of what a name
 // stands for.
-type saves struct {
-	*job
+type checkpoint struct {
+	*checkpoints
 	// stage, rows [lo, hi) and panels [first, last) are what the states are of.
 	stage       string
 	lo, hi      int64
@@ -52,37 +59,36 @@ type saves struct {
 	previous string
 }
 
-// saveTo prepares for saving the state of panels [first, last) of the rows that the
-// graph holds for the task. It depends on files of some kinds, and on the graph. close
-// must be called.
-func (j *job) saveTo(ctx context.Context, g *graph, first, last int, kinds ...string) (*saves, hops.Checkpoints, error) {
-	s := &saves{job: j, stage: string(j.task.Stage), lo: g.lo, hi: g.hi, first: first, last: last, joint: j.group.Size() > 1}
-	identity, err := j.identity(fmt.Sprintf("%s/%d-%d", s.stage, s.lo, s.hi), append(kinds, catalog.KindEdges, catalog.KindNodes))
+// Open implements stage.States.
+func (c *checkpoints) Open(ctx context.Context, lo, hi int64, first, last int, kinds ...string) (stage.State, hops.Checkpoints, error) {
+	s := &checkpoint{checkpoints: c, stage: string(c.Task.Stage), lo: lo, hi: hi, first: first, last: last, joint: c.Group.Size() > 1}
+	identity, err := c.identity(fmt.Sprintf("%s/%d-%d", s.stage, s.lo, s.hi), append(kinds, catalog.KindEdges, catalog.KindNodes))
 	if err != nil {
 		return nil, hops.Checkpoints{}, err
 	}
-	c := hops.Checkpoints{Identity: identity}
+	o := hops.Checkpoints{Identity: identity}
 	e, ok, err := s.newest(ctx)
 	if err != nil {
-		return nil, c, err
+		return nil, o, err
 	}
 	if ok {
-		if s.from, err = j.cat.Stream(ctx, e); err != nil {
-			return nil, c, err
+		if s.from, err = c.Catalog.Stream(ctx, e); err != nil {
+			return nil, o, err
 		}
-		c.From = s.from
+		o.From = s.from
 	}
-	if j.saving == nil {
-		return s, c, nil
+	if c.saving == nil {
+		return s, o, nil
 	}
-	s.next = time.Now().Add(j.saving.every)
-	c.Stop, c.Save = j.saving.stop, s.save
-	c.Due = func() bool { return !time.Now().Before(s.next) }
-	j.saving.hopping(true)
-	return s, c, nil
+	s.next = time.Now().Add(c.saving.every)
+	o.Stop, o.Save = c.saving.stop, s.save
+	o.Due = func() bool { return !time.Now().Before(s.next) }
+	c.saving.hopping(true)
+	return s, o, nil
 }
 
-func (s *saves) close() {
+// Close implements stage.State.
+func (s *checkpoint) Close() {
 	if s.saving != nil {
 		s.saving.hopping(false)
 	}
@@ -92,13 +98,13 @@ func (s *saves) close() {
 }
 
 // identity stands for what decides on the rows of a run beside its options.
-func (j *job) identity(name string, kinds []string) (string, error) {
+func (c *checkpoints) identity(name string, kinds []string) (string, error) {
 	sum := sha256.New()
-	if err := json.NewEncoder(sum).Encode([]any{name, j.plan.Seed, j.plan.LSI}); err != nil {
+	if err := json.NewEncoder(sum).Encode([]any{name, c.Plan.Seed, c.Plan.LSI}); err != nil {
 		return "", err
 	}
 	for _, kind := range kinds {
-		for _, e := range j.cat.Entries(kind) {
+		for _, e := range c.Catalog.Entries(kind) {
 			fmt.Fprintln(sum, e.Path, e.Checksum)
 		}
 	}
@@ -107,9 +113,9 @@ func (j *job) identity(name string, kinds []string) (string, error) {
 
 // newest finds the newest state of these panels, and maybe more, of which all workers of
 // the group have theirs.
-func (s *saves) newest(ctx context.Context) (best catalog.Entry, ok bool, err error) {
+func (s *checkpoint) newest(ctx context.Context) (best catalog.Entry, ok bool, err error) {
 	var states []catalog.Entry
-	for _, e := range s.cat.Entries(catalog.KindCheckpoint) {
+	for _, e := range s.Catalog.Entries(catalog.KindCheckpoint) {
 		if s.same(e) && int(e.First) <= s.first && int(e.Last) >= s.last {
 			states = append(states, e)
 		}
@@ -119,7 +125,7 @@ func (s *saves) newest(ctx context.Context) (best catalog.Entry, ok bool, err er
 	for i, e := range states[:min(len(states), len(mine))] {
 		mine[i] = float64(e.Hop)
 	}
-	all, err := s.group.AllGather(ctx, mine)
+	all, err := s.Group.AllGather(ctx, mine)
 	if err != nil {
 		return best, false, err
 	}
@@ -136,20 +142,20 @@ func (s *saves) newest(ctx context.Context) (best catalog.Entry, ok bool, err er
 }
 
 // same says whether an entry is a state of the stage and of these rows.
-func (s *saves) same(e catalog.Entry) bool {
+func (s *checkpoint) same(e catalog.Entry) bool {
 	return e.Kind == catalog.KindCheckpoint && e.Stage == s.stage && e.Lo == s.lo && e.Hi == s.hi
 }
 
 // save commits a state and removes older ones. The name of its file is its own:
 // states of other attempts may differ in how the columns are cut.
-func (s *saves) save(ctx context.Context, hop int, write func(io.Writer) error) error {
+func (s *checkpoint) save(ctx context.Context, hop int, write func(io.Writer) error) error {
 	begun := time.Now()
 	if s.joint {
 		s.number++
 		hop = s.number
 	}
 	path := fmt.Sprintf("checkpoints/%s/rows-%d-%d/%05d-%05d/hop-%05d-%s", s.stage, s.lo, s.hi, s.first, s.last, hop, strings.ToLower(rand.Text()[:8]))
-	f, err := s.cat.Create(ctx, catalog.Describe(catalog.KindCheckpoint, path).Of(s.stage).Holding(s.lo, s.hi).Panels(s.first, s.last).AtHop(hop))
+	f, err := s.Catalog.Create(ctx, catalog.Describe(catalog.KindCheckpoint, path).Of(s.stage).Holding(s.lo, s.hi).Panels(s.first, s.last).AtHop(hop))
 	if err != nil {
 		return err
 	}
@@ -157,7 +163,7 @@ func (s *saves) save(ctx context.Context, hop int, write func(io.Writer) error) 
 	if err := write(f); err != nil {
 		return err
 	}
-	if err := s.cat.Commit(ctx, f); err != nil {
+	if err := s.Catalog.Commit(ctx, f); err != nil {
 		return err
 	}
 	s.saving.saved(true)
@@ -170,16 +176,15 @@ func (s *saves) save(ctx context.Context, hop int, write func(io.Writer) error) 
 }
 
 // drop removes states of these panels, or of some of them.
-func (s *saves) drop(ctx context.Context, match func(catalog.Entry) bool) error {
-	return s.cat.Remove(ctx, func(e catalog.Entry) bool {
+func (s *checkpoint) drop(ctx context.Context, match func(catalog.Entry) bool) error {
+	return s.Catalog.Remove(ctx, func(e catalog.Entry) bool {
 		return s.same(e) && int(e.First) >= s.first && int(e.Last) <= s.last && match(e)
 	})
 }
 
-// done removes all states once all workers of the group have committed what the states
-// led to.
-func (s *saves) done(ctx context.Context) error {
-	if err := group.Barrier(ctx, s.group); err != nil {
+// Done implements stage.State.
+func (s *checkpoint) Done(ctx context.Context) error {
+	if err := group.Barrier(ctx, s.Group); err != nil {
 		return err
 	}
 	if s.saving != nil {
@@ -188,9 +193,9 @@ func (s *saves) done(ctx context.Context) error {
 	return s.drop(ctx, func(catalog.Entry) bool { return true })
 }
 
-// dropCheckpoints removes all that was saved of the task's stage.
-func (j *job) dropCheckpoints(ctx context.Context) error {
-	return j.cat.Remove(ctx, func(e catalog.Entry) bool {
-		return e.Kind == catalog.KindCheckpoint && e.Stage == string(j.task.Stage)
+// Drop implements stage.States.
+func (c *checkpoints) Drop(ctx context.Context) error {
+	return c.Catalog.Remove(ctx, func(e catalog.Entry) bool {
+		return e.Kind == catalog.KindCheckpoint && e.Stage == string(c.Task.Stage)
 	})
 }

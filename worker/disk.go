@@ -44,7 +44,7 @@ func watchDisk(dirs ...string) *diskWatch {
 		defer close(w.done)
 		for {
 			start := time.Now()
-			w.look()
+			w.Look()
 			select {
 			case <-time.After(pauseAfter(time.Since(start))):
 			case <-w.end:
@@ -59,13 +59,13 @@ func watchDisk(dirs ...string) *diskWatch {
 func (w *diskWatch) stop() int64 {
 	close(w.end)
 	<-w.done
-	w.look()
+	w.Look()
 	return w.peak
 }
 
-// look takes the disk's present use into the peak. Who removes much calls it
+// Look takes the disk's present use into the peak. Who removes much calls it
 // before: the moment between writing and removing is short.
-func (w *diskWatch) look() {
+func (w *diskWatch) Look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.peak = max(w.peak, diskUse(w.dirs))

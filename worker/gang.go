@@ -12,7 +12,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/control/blocks"
 	"ndls/internal/packed"
-	"ndls/spmv"
+	"ndls/stage"
 )
 
 // leaveTime bounds how long a worker that is done waits for others to have heard it.
@@ -68,38 +68,35 @@ func (g *gangs) reach(of control.Gang) (peers []*blocks.Client, err error) {
 	return peers, nil
 }
 
-// span is the rows of a graph of n that the task is about.
-func (j *job) span(n int64) (lo, hi int64) {
-	if j.task.Part != control.Strips {
-		return 0, n
-	}
-	return min(int64(j.task.First)*packed.StripRows, n), min(int64(j.task.Last)*packed.StripRows, n)
+// peers are the workers that share the rows of a task's graph.
+type peers struct {
+	*stage.Env
+	gangs *gangs
 }
 
-// inGang takes the place of the task among those that share n rows, and works there.
-// All members have committed what they made when it returns without an error.
-func (j *job) inGang(ctx context.Context, n int64, work func(context.Context) error) error {
-	g, err := j.gangs.gather(ctx)
+// Work implements stage.Peers.
+func (p peers) Work(ctx context.Context, n int64, work func(context.Context) error) error {
+	g, err := p.gangs.gather(ctx)
 	if errors.Is(err, errAlone) {
-		return j.noPart()
+		return p.NoPart()
 	}
 	if err != nil {
 		return err
 	}
-	m, err := j.enter(g, n)
+	m, err := p.enter(g, n)
 	if err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { m.Close(context.Cause(ctx)) })()
-	before := j.gangs.Wire.Bytes()
+	before := p.gangs.Wire.Bytes()
 	defer func() {
-		j.group = group.Solo(n)
-		j.report.NetworkBytes += j.gangs.Wire.Bytes() - before
+		p.Group = group.Solo(n)
+		p.Report.NetworkBytes += p.gangs.Wire.Bytes() - before
 		if g.Self > 0 {
-			j.report.Passes = 0 // all members make the same
+			p.Report.Passes = 0 // all members make the same
 		}
 	}()
-	j.group = m
+	p.Group = m
 	if err = work(ctx); err == nil {
 		err = group.Barrier(ctx, m)
 	}
@@ -116,24 +113,24 @@ func (j *job) inGang(ctx context.Context, n int64, work func(context.Context) er
 }
 
 // enter makes the worker a member of the gang.
-func (j *job) enter(g control.Gang, n int64) (*remote.Member, error) {
-	o := remote.Options{Plan: j.plan.Hash(), Name: control.Stage(fmt.Sprintf("%s/%d", j.task.Stage, g.Number)), Self: g.Self}
+func (p peers) enter(g control.Gang, n int64) (*remote.Member, error) {
+	o := remote.Options{Plan: p.Plan.Hash(), Name: control.Stage(fmt.Sprintf("%s/%d", p.Task.Stage, g.Number)), Self: g.Self}
 	for _, strip := range g.Borders {
 		o.Borders = append(o.Borders, min(int64(strip)*packed.StripRows, n))
 	}
-	lo, hi := j.span(n)
+	lo, hi := p.Span(n)
 	if g.Self < 0 || g.Self+1 >= len(o.Borders) || o.Borders[g.Self] != lo || o.Borders[g.Self+1] != hi || o.Borders[len(o.Borders)-1] != n {
-		return nil, fmt.Errorf("worker: %s is no place in the gang of strips %v", j.task.ID(), g.Borders)
+		return nil, fmt.Errorf("%s is no place in the gang of strips %v", p.Task.ID(), g.Borders)
 	}
 	var err error
-	if o.Peers, err = j.gangs.reach(g); err != nil {
+	if o.Peers, err = p.gangs.reach(g); err != nil {
 		return nil, err
 	}
 	m, err := remote.New(o)
 	if err != nil {
-		return nil, fmt.Errorf("worker: %s: %w", j.task.ID(), err)
+		return nil, fmt.Errorf("%s: %w", p.Task.ID(), err)
 	}
-	j.gangs.Registry.Enter(m)
+	p.gangs.Registry.Enter(m)
 	return m, nil
 }
 
@@ -141,27 +138,8 @@ func (j *job) enter(g control.Gang, n int64) (*remote.Member, error) {
 func broken(err error) error {
 	for _, theirs := range []error{blocks.ErrRetry, blocks.ErrPast, blocks.ErrNotHeld, hops.ErrStopped} {
 		if errors.Is(err, theirs) {
-			return fmt.Errorf("worker: %w: %w", errBroken, err)
+			return fmt.Errorf("%w: %w", errBroken, err)
 		}
 	}
 	return err
-}
-
-// agree is c for as many columns as all members have the memory for. Each wants as many
-// as leave its rows in memory, or the least, and all take the smallest number.
-func (j *job) agree(ctx context.Context, c hops.Capacity, plan func(hops.Capacity) (spmv.Layout, error)) (hops.Capacity, error) {
-	if c.Others == 0 {
-		return c, nil
-	}
-	c = c.Agreed(packed.Panels(c.Columns) * packed.PanelColumns)
-	if j.res.BlockColumns > 0 {
-		c.Asked = min(c.Asked, max(j.res.BlockColumns/packed.PanelColumns, 1)*packed.PanelColumns)
-	}
-	for ; c.Asked > packed.PanelColumns; c.Asked -= packed.PanelColumns {
-		if l, err := plan(c); err == nil && l.Residency == spmv.Resident {
-			break
-		}
-	}
-	columns, err := group.Min(ctx, j.group, c.Asked)
-	return c.Agreed(columns), err
 }

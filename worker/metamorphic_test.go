@@ -12,10 +12,11 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/stage"
 )
 
 // whole is every stage of a run.
-var whole = control.Stages
+var whole = stage.Whole()
 
 // small is a graph that a test can run many times; its labels can be learnt.
 const small = "synthetic:nodes=3000,edges=12000,features=40,classes=4,seed=3"

@@ -67,14 +67,14 @@ func TestTrainingGoesOn(t *testing.T) {
 		if !errors.Is(err, errEnd) {
 			t.Fatalf("end after %d changes: %v", end, err)
 		}
-		if _, ok := checksums(t, store)[modelIndex]; ok != (end > runs) {
+		if _, ok := checksums(t, store)["model/model.json"]; ok != (end > runs) {
 			t.Errorf("end after %d changes: there is an index: %v", end, ok)
 		}
 		second, err := train(store, 1000)
 		if err != nil {
 			t.Fatalf("resumed after %d changes: %v", end, err)
 		}
-		for _, path := range append(slices.Clone(models), trainedPath(0), trainedPath(1), trainedPath(2)) {
+		for _, path := range append(slices.Clone(models), "model/run-000.json", "model/run-001.json", "model/run-002.json") {
 			in := 0
 			for _, p := range append(slices.Clone(first), second...) {
 				if p == path {

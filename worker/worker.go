@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -15,15 +14,20 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/storage"
 	"ndls/internal/vfs"
+	"ndls/stage"
 )
 
 // Worker executes tasks against one run directory, one at a time.
 type Worker struct {
-	store  *storage.Counting
-	cat    *catalog.Catalog
-	kept   *kept // nil before the first task
-	saving *saving
-	gangs  *gangs
+	store *storage.Counting
+	cat   *catalog.Catalog
+	// session is what stays open between tasks of the same part: those like part, but
+	// for their bounds where those are not rows of the graph. It is nil before the
+	// first task.
+	session *stage.Session
+	part    control.Task
+	saving  *saving
+	gangs   *gangs
 }
 
 // New returns a worker on the run directory behind store, whose catalogue is
@@ -34,46 +38,17 @@ func New(store *storage.Counting, cat *catalog.Catalog) *Worker {
 
 // Close gives back what the worker keeps between tasks.
 func (w *Worker) Close() {
-	if w.kept != nil {
-		w.kept.release()
+	if w.session != nil {
+		w.session.Release()
 	}
-	w.kept = nil
+	w.session = nil
 	w.gangs.close()
-}
-
-// job is one task being executed.
-type job struct {
-	*kept
-	task   control.Task
-	cat    *catalog.Catalog
-	plan   control.Plan
-	inputs control.Inputs
-	res    control.Resources
-	disk   *diskWatch
-	saving *saving
-	gangs  *gangs
-	group  group.Group // of workers that share the rows of the graph
-	report control.StageReport
-}
-
-var stages = map[control.Stage]func(*job, context.Context) error{
-	control.Partition:    (*job).partition,
-	control.LSI:          (*job).lsi,
-	control.Smooth:       (*job).smooth,
-	control.Train:        wholeOnly((*job).train),
-	control.Predict:      wholeOnly((*job).predict),
-	control.SmoothLabels: (*job).smoothLabels,
-	control.Evaluate:     wholeOnly((*job).evaluate),
 }
 
 // Execute carries out a task. It returns when the task's output is committed;
 // after an error or a cancelled context, executing the same task again goes on
 // where the catalogue stands.
 func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageReport, error) {
-	run, ok := stages[t.Stage]
-	if !ok {
-		return control.StageReport{}, fmt.Errorf("worker: unknown stage %q", t.Stage)
-	}
 	if _, err := vfs.MkdirAll(t.Resources.Scratch, 0o755); err != nil {
 		return control.StageReport{}, fmt.Errorf("worker: scratch: %w", err)
 	}
@@ -86,27 +61,28 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 	disk := watchDisk(w.store.URI(), t.Resources.Scratch)
-	j := &job{
-		kept: w.kept, task: t, cat: w.cat, plan: t.Plan, inputs: t.Inputs, res: t.Resources, disk: disk, saving: w.saving, gangs: w.gangs, group: group.Solo(0),
-		report: control.StageReport{Stage: t.Stage},
+	env := &stage.Env{
+		Session: w.session, Task: t, Plan: t.Plan, Inputs: t.Inputs, Resources: t.Resources,
+		Catalog: w.cat, Disk: disk, Group: group.Solo(0), Report: control.StageReport{Stage: t.Stage},
 	}
+	env.States, env.Peers = &checkpoints{env, w.saving}, peers{env, w.gangs}
 	read, written := w.traffic()
 	start := time.Now()
-	err := run(j, ctx)
-	j.report.Seconds = time.Since(start).Seconds()
-	j.report.MeasuredDisk = disk.stop()
-	j.report.BytesRead, j.report.BytesWritten = w.traffic()
-	j.report.BytesRead -= read
-	j.report.BytesWritten -= written
-	j.report.PlannedPeak = j.budget.Peak() + mem.RuntimeShare
-	if j.report.MeasuredPeak, err = peakRSS(err); err != nil {
+	err := stage.Execute(ctx, env)
+	env.Report.Seconds = time.Since(start).Seconds()
+	env.Report.MeasuredDisk = disk.stop()
+	env.Report.BytesRead, env.Report.BytesWritten = w.traffic()
+	env.Report.BytesRead -= read
+	env.Report.BytesWritten -= written
+	env.Report.PlannedPeak = env.Budget.Peak() + mem.RuntimeShare
+	if env.Report.MeasuredPeak, err = peakRSS(err); err != nil {
 		w.Close()
-		return j.report, err
+		return env.Report, err
 	}
-	if isWhole(t.Part) {
+	if env.Whole() {
 		w.Close()
 	}
-	return j.report, nil
+	return env.Report, nil
 }
 
 // traffic is what went between memory and the run directory or scratch so far.
@@ -128,9 +104,20 @@ func peakRSS(err error) (int64, error) {
 	return vmHWM(string(status))
 }
 
-// errNoFeatures and errNoLabels say what a dataset lacks for a stage.
-var (
-	errNoFeatures  = errors.New("the dataset has no features: there is nothing to smooth; `ndls lsi` works without")
-	errSomeTargets = errors.New("soft labels are smoothed over the whole graph, and --targets left nodes without: use --targets all, or give --soft-labels for every node")
-	errNoLabels    = errors.New("the dataset has no labels or no train and valid split: give labels, or --split random:20,30; `ndls lsi` and `ndls smooth` work without")
-)
+// keep makes what w keeps open that of the part of t.
+func (w *Worker) keep(t control.Task) error {
+	if t.Part != control.Strips {
+		t.First, t.Last = 0, 0
+	}
+	if w.session != nil && w.part == t {
+		return nil
+	}
+	w.Close()
+	w.cat.Bind(stage.Binding(t.Plan))
+	budget, err := mem.NewBudget(t.Resources.Memory)
+	if err != nil {
+		return err
+	}
+	w.session, w.part = &stage.Session{Budget: budget}, t
+	return nil
+}

@@ -10,6 +10,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/partition"
 	"ndls/shards"
+	"ndls/stage"
 )
 
 // What was measured: docs/scaling.md names the command of each.
@@ -177,7 +178,7 @@ func (j job) intervals() int {
 
 // phases are those of a run.
 func (j job) phases() (all []phase) {
-	for _, s := range estimate.Stages(j.Counts, j.plan) {
+	for _, s := range stage.Possible(j.plan, j.Counts) {
 		switch s {
 		case control.Partition:
 			all = append(all, j.partition()...)
@@ -311,7 +312,7 @@ func (j job) rows(s control.Stage, n int, rows int64, width int) phase {
 
 // whole is a stage that is not cut, as the planner has it.
 func (j job) whole(s control.Stage) phase {
-	f, _ := estimate.Run(j.Counts, j.plan, control.Resources{Memory: j.machine.Memory, Threads: j.machine.Threads}, 0, s)
+	f, _ := estimate.Run(j.Counts, j.plan, control.Resources{Memory: j.machine.Memory, Threads: j.machine.Threads}, 0, stage.Costs(s)...)
 	p := phase{stage: s, part: control.Whole, tasks: []int{1}}
 	moved := float64(f[0].BytesRead+f[0].BytesWritten) / plannedDisk
 	p.piece = work{read: f[0].BytesRead, written: f[0].BytesWritten, units: 1, unit: max(f[0].Seconds-moved, 0), files: 1}
@@ -321,7 +322,7 @@ func (j job) whole(s control.Stage) phase {
 // plannedDisk is the rate at which package estimate counts bytes.
 const plannedDisk = 1e9
 
-// divide cuts n granules into tasks as the coordinator does: of two, unless there are
+// divide cuts n panels into tasks as the coordinator does: of two, unless there are
 // fewer than that for each worker; a stage of one worker is one task.
 func divide(n, workers int) (tasks []int) {
 	size := 2

@@ -16,11 +16,10 @@ import (
 
 // outcome is the last line of a verb with --json.
 type outcome struct {
-	Run      string                  `json:"run"`
-	State    ndls.State              `json:"state"`
-	PlanHash string                  `json:"plan_hash"`
-	LSI      *control.LSIReport      `json:"lsi,omitempty"`
-	Accuracy *control.AccuracyReport `json:"accuracy,omitempty"`
+	Run      string     `json:"run"`
+	State    ndls.State `json:"state"`
+	PlanHash string     `json:"plan_hash"`
+	control.Findings
 }
 
 // print shows the stages that the verb asked for, and what they found.
@@ -45,7 +44,7 @@ func (v *stageVerb) print(ctx context.Context, d *ndls.Directory) error {
 				}
 			}
 		}
-		return v.line(outcome{v.runDir, rec.State, rec.PlanHash, report.LSI, report.Accuracy})
+		return v.line(outcome{v.runDir, rec.State, rec.PlanHash, report.Findings})
 	}
 	for _, s := range stages {
 		if x := rec.Stage(s); x != nil && !whole {
@@ -84,6 +83,8 @@ func describe(w io.Writer, x ndls.StageRecord, sum ndls.Graph) {
 			count(sum.SelfLoops, "self-loop"), sum.Repeated, count(sum.Components, "component"), count(sum.LargestComponent, "node"))
 		fmt.Fprintf(w, "%s; %s in %s; splits: %s\n", count(int64(sum.Features), "feature"),
 			count(sum.Labelled, "labelled node"), count(int64(len(sum.Classes)), "class"), describeSplits(sum.Splits))
+	case x.Degrees != nil:
+		printDegrees(w, x.Degrees)
 	case x.LSI != nil:
 		describeLSI(w, x.LSI)
 	case x.Accuracy != nil:
@@ -139,6 +140,28 @@ func printPlanned(w io.Writer, rec *ndls.Record, stages []ndls.Stage) {
 			fmt.Fprintf(t, "\t%s | %s", mem.Bytes(pair[0]), mem.Bytes(pair[1]))
 		}
 		fmt.Fprintf(t, "\t%d | %d\t%s | %s\t\n", p.Passes, x.Passes, plannedTime(*p), duration(x.Seconds))
+	}
+	_ = t.Flush()
+}
+
+// printDegrees shows both histograms.
+func printDegrees(w io.Writer, d *control.DegreesReport) {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
+	for _, h := range []struct {
+		title, what string
+		ranges      []control.Range
+	}{
+		{fmt.Sprintf("degree, mean %.2f", d.Mean), "nodes", d.Degrees},
+		{"nodes of a component", "components", d.Components},
+	} {
+		fmt.Fprintf(t, "%s\t%s\t\n", h.title, h.what)
+		for _, r := range h.ranges {
+			if r.From == r.To {
+				fmt.Fprintf(t, "%d\t%d\t\n", r.From, r.Count)
+			} else {
+				fmt.Fprintf(t, "%d to %d\t%d\t\n", r.From, r.To, r.Count)
+			}
+		}
 	}
 	_ = t.Flush()
 }

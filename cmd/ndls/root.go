@@ -84,6 +84,11 @@ the graph on a node is within --epsilon of what it tends to.`,
 		a.inspectCommand(), a.verifyCommand(), a.gcCommand(), a.benchCommand(), a.versionCommand(),
 		a.coordinatorCommand(), a.workerCommand(), a.statusCommand(), a.clusterKeysCommand(), datasetsTopic(),
 	)
+	for _, s := range ndls.Stages() {
+		if !ndls.InWhole(s) {
+			root.AddCommand(a.stageCommand(s))
+		}
+	}
 	return root
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -39,6 +40,15 @@ func (v *stageVerb) command(use, short, long string) *cobra.Command {
 	inGroup(cmd.Flags(), groupRun, "run", "resume")
 	v.plan = newPlanFlags(cmd)
 	v.plan.seed()
+	return cmd
+}
+
+// stageCommand is the verb of a stage that a whole run leaves out.
+func (a *app) stageCommand(s ndls.Stage) *cobra.Command {
+	v := &stageVerb{app: a, stages: []ndls.Stage{s}}
+	cmd := v.command(fmt.Sprintf("%s --run DIR", s), ndls.About(s),
+		fmt.Sprintf("%s says %s. What it finds is in report.json,\ntoo. ndls run leaves this stage out. It needs a partitioned run directory.", s, ndls.About(s)))
+	cmd.Example = fmt.Sprintf("  ndls %s --run RUN", s)
 	return cmd
 }
 

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +31,7 @@ var (
 // Stage names one step of a run.
 type Stage string
 
-// The stages, in the order in which a whole run takes them.
+// Names of stages; package stage has all of them, in order.
 const (
 	Partition    Stage = "partition"
 	LSI          Stage = "lsi"
@@ -43,34 +41,6 @@ const (
 	SmoothLabels Stage = "smooth-labels"
 	Evaluate     Stage = "evaluate"
 )
-
-// Stages lists every stage in order.
-var Stages = []Stage{Partition, LSI, Smooth, Train, Predict, SmoothLabels, Evaluate}
-
-// Needs lists the stages whose output s reads under plan p.
-func (p Plan) Needs(s Stage) []Stage {
-	switch s {
-	case LSI:
-		return []Stage{Partition}
-	case Smooth:
-		return []Stage{Partition, LSI}
-	case Train:
-		return []Stage{Partition, Smooth}
-	case Predict:
-		return []Stage{Partition, Smooth, Train}
-	case SmoothLabels:
-		if p.Labels.SoftLabels != "" {
-			return []Stage{Partition, LSI}
-		}
-		return []Stage{Partition, LSI, Predict}
-	case Evaluate:
-		if p.SomeTargets() {
-			return []Stage{Partition, Predict}
-		}
-		return []Stage{Partition, SmoothLabels}
-	}
-	return nil
-}
 
 // SomeTargets says whether the run's own soft labels are those of some nodes
 // only, so that they cannot be smoothed.
@@ -197,7 +167,16 @@ func DefaultPlan() Plan {
 	}
 }
 
-// Validate checks ranges and names. Its error wraps [ErrOption] and names the
+// OneOf refuses the value of a field that is none of those allowed.
+func OneOf(field, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return failure.Of(ErrOption, "--%s %q is none of %s", field, value, strings.TrimPrefix(strings.Join(allowed, ", "), ", "))
+}
+
+// Validate checks ranges, and names but those of rules, which package stage checks. Its
+// error wraps [ErrOption] and names the
 // field and the values that are allowed.
 func (p Plan) Validate() error {
 	for _, c := range []struct {
@@ -211,13 +190,10 @@ func (p Plan) Validate() error {
 		{"stationary", p.LSI.Stationary, []string{"component", "global"}},
 		{"active", p.LSI.Active, []string{"exact", "settled"}},
 		{"precision", p.Precision, []string{"float32", "float16"}},
-		{"rule", p.Smooth.Rule, []string{"ndls", "ndls-reference", "sgc", "s2gc", "gbp"}},
-		{"label-rule", p.Labels.Rule, []string{"ndls", "ndls-reference"}},
 		{"schedule", p.Train.Schedule, []string{"constant", "cosine"}},
 	} {
-		if !slices.Contains(c.allowed, c.value) {
-			return failure.Of(ErrOption, "--%s %q is none of %s", c.field, c.value,
-				strings.TrimPrefix(strings.Join(c.allowed, ", "), ", "))
+		if err := OneOf(c.field, c.value, c.allowed...); err != nil {
+			return err
 		}
 	}
 	if err := validateSplit(p.Partition.Split); err != nil {
@@ -225,10 +201,6 @@ func (p Plan) Validate() error {
 	}
 	if p.Smooth.Targets == "" {
 		return failure.Of(ErrOption, "--targets is empty: write all, labelled or the name of a file of input ids")
-	}
-	if p.LSI.Active == "settled" && p.Smooth.Rule != "ndls" && p.Smooth.Rule != "ndls-reference" {
-		return failure.Of(ErrOption, "--active settled with --rule %s: that rule counts the same hops for every node, so none settles earlier; use --active exact",
-			p.Smooth.Rule)
 	}
 	for _, c := range []struct {
 		field          string
@@ -313,97 +285,4 @@ func (p Plan) Hash() string {
 	}
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// options are what decides the output of stage s beside what it reads: the fields of the
-// plan, by the names that [Plan.Diff] gives them.
-func (p Plan) options(s Stage) map[string]any {
-	o := map[string]any{"format": p.Format}
-	switch s {
-	case Partition:
-		o["partition"] = p.Partition
-		if p.Partition.Split != "" {
-			o["seed"] = p.Seed
-		}
-	case LSI:
-		o["lsi"], o["precision"] = p.LSI, p.Precision
-		if strings.HasSuffix(p.LSI.Mode, "-sketch") {
-			o["seed"] = p.Seed
-		}
-	case Smooth:
-		o["smooth"], o["precision"] = p.Smooth, p.Precision
-	case Train:
-		o["train"], o["seed"] = p.Train, p.Seed
-	case SmoothLabels:
-		o["labels"], o["precision"] = p.Labels, p.Precision
-	}
-	return o
-}
-
-// Hashes gives for each stage the hash of the part of the plan that decides the bytes of
-// its output: its own options and those of all stages that it reads from, directly or
-// not.
-func (p Plan) Hashes() map[string]string {
-	hashes := map[string]string{}
-	for _, s := range Stages {
-		read := map[string]string{}
-		for _, n := range p.Needs(s) {
-			read[string(n)] = hashes[string(n)]
-		}
-		text, err := json.Marshal([]any{s, p.options(s), read})
-		if err != nil {
-			panic(fmt.Sprintf("control: a plan holds only numbers and strings: %v", err))
-		}
-		sum := sha256.Sum256(text)
-		hashes[string(s)] = hex.EncodeToString(sum[:16])
-	}
-	return hashes
-}
-
-// Diff names the fields in which p, the plan here, differs from there, the run
-// directory's, as far as they decide the output of stages; no stages mean all
-// of them. A line reads "lsi.epsilon: 0.03 here, 0.05 in the run directory".
-func (p Plan) Diff(there Plan, stages ...Stage) []string {
-	if len(stages) == 0 {
-		stages = Stages
-	}
-	var d []string
-	for _, s := range stages {
-		here, other := p.options(s), there.options(s)
-		for _, name := range slices.Sorted(maps.Keys(here)) {
-			theirs, both := other[name]
-			if !both {
-				theirs = here[name] // it decides nothing in one of the plans
-			}
-			for _, line := range diff(name, here[name], theirs) {
-				if !slices.Contains(d, line) {
-					d = append(d, line)
-				}
-			}
-		}
-	}
-	return d
-}
-
-func diff(name string, here, there any) []string {
-	if here == there {
-		return nil
-	}
-	a, b := reflect.ValueOf(here), reflect.ValueOf(there)
-	if a.Kind() != reflect.Struct {
-		return []string{fmt.Sprintf("%s: %s here, %s in the run directory", name, shown(here), shown(there))}
-	}
-	var d []string
-	for i := range a.NumField() {
-		field := a.Type().Field(i).Tag.Get("json")
-		d = append(d, diff(name+"."+field, a.Field(i).Interface(), b.Field(i).Interface())...)
-	}
-	return d
-}
-
-func shown(v any) string {
-	if v == "" {
-		return `""`
-	}
-	return fmt.Sprint(v)
 }

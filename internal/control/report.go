@@ -1,5 +1,7 @@
 package control
 
+import "cmp"
+
 // StageReport is what executing a stage took and found.
 type StageReport struct {
 	Stage   Stage   `json:"name"`
@@ -26,11 +28,41 @@ type StageReport struct {
 	// Planned is what the stage was expected to take, before it began, nil where
 	// the dataset did not state its size.
 	Planned *Figures `json:"planned,omitempty"`
-	// LSI is set by the lsi stage, Deviation by smooth with settled rows,
+	Findings
+}
+
+// Findings are what stages found out. Each is nil unless its stage found it.
+type Findings struct {
+	// Degrees is set by degrees, LSI by lsi, Deviation by smooth with settled rows,
 	// Accuracy by evaluate.
+	Degrees   *DegreesReport   `json:"degrees,omitempty"`
 	LSI       *LSIReport       `json:"lsi,omitempty"`
 	Deviation *DeviationReport `json:"deviation,omitempty"`
 	Accuracy  *AccuracyReport  `json:"accuracy,omitempty"`
+}
+
+// Or adds what f lacks and g has.
+func (f Findings) Or(g Findings) Findings {
+	return Findings{cmp.Or(f.Degrees, g.Degrees), cmp.Or(f.LSI, g.LSI), cmp.Or(f.Deviation, g.Deviation), cmp.Or(f.Accuracy, g.Accuracy)}
+}
+
+// DegreesReport describes how the degrees of nodes and the sizes of components are
+// spread.
+type DegreesReport struct {
+	// Mean and Largest are of the degrees.
+	Mean    float64 `json:"mean"`
+	Largest int64   `json:"largest"`
+	// Degrees counts nodes by degree, Components counts components by their number of
+	// nodes. Ranges are in ascending order, without empty ones.
+	Degrees    []Range `json:"histogram"`
+	Components []Range `json:"components"`
+}
+
+// Range counts what lies between two numbers, both included.
+type Range struct {
+	From  int64 `json:"from"`
+	To    int64 `json:"to"`
+	Count int64 `json:"count"`
 }
 
 // DeviationReport compares smoothed rows of --active settled with those of exact

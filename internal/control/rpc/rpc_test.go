@@ -183,7 +183,7 @@ func TestCallsArriveAsTheyWereMade(t *testing.T) {
 	hello := control.Hello{Worker: "w-1", Version: "1.2", Memory: 1 << 40, Threads: 8, Blocks: "10.0.0.1:70", Holds: []string{"x", "y"}}
 	progress := control.Progress{What: "hops", Done: 3, Total: 10, Unit: "hops", Saved: 2}
 	done := control.Outcome{Report: &control.StageReport{
-		Stage: control.LSI, Seconds: 1.5, LSI: &control.LSIReport{Histogram: [][2]int64{{1, 2}}},
+		Stage: control.LSI, Seconds: 1.5, Findings: control.Findings{LSI: &control.LSIReport{Histogram: [][2]int64{{1, 2}}}},
 	}}
 	failed := control.Outcome{Kind: control.Drained, Reason: "SIGTERM"}
 

@@ -8,15 +8,16 @@ import (
 	"ndls/internal/control"
 	"ndls/partition"
 	"ndls/shards"
+	"ndls/stage"
 )
 
-// partition has the graph partitioned: by one task where there is one worker and no
-// others have begun, else step by step. What a step leaves is known when it is done;
-// the files that no step needs any more are removed before the next.
-func (j *Job) partition(ctx context.Context) (reports []control.StageReport, err error) {
+// runSteps has a stage done step by step, or by one task where there is one worker and
+// no others have begun. What a step leaves is known when it is done; the files that no
+// step needs any more are removed before the next.
+func (j *Job) runSteps(ctx context.Context, s control.Stage, c stage.Cut) (reports []control.StageReport, err error) {
 	var before partition.Left
 	for ended := false; ; {
-		left, err := partition.Next(ctx, j.Catalog)
+		left, err := c.Next(ctx, j.Catalog)
 		if err == nil {
 			err = j.Catalog.Remove(ctx, left.Superseded)
 		}
@@ -27,10 +28,10 @@ func (j *Job) partition(ctx context.Context) (reports []control.StageReport, err
 			return reports, j.warn(ctx)
 		}
 		if left.Step != "" && left.Step == before.Step && slices.Equal(left.Pieces, before.Pieces) {
-			return reports, fmt.Errorf("step %s of the partition was done and left no files; workers must be of the same version", left.Step)
+			return reports, fmt.Errorf("step %s of %s was done and left no files; workers must be of the same version", left.Step, s)
 		}
 		before = left
-		tasks := cutPartition(left, j.Tasks.Workers())
+		tasks := cutStep(s, left, j.Tasks.Workers())
 		ended = tasks[0].Part == control.Whole
 		if reports, err = j.phase(ctx, tasks); err != nil {
 			return reports, err
@@ -47,10 +48,10 @@ func (j *Job) warn(ctx context.Context) error {
 	return err
 }
 
-// cutPartition divides the step that is next. At least one task is left: it finds
+// cutStep divides the step that is next. At least one task is left: it finds
 // everything done.
-func cutPartition(left partition.Left, workers int) (tasks []control.Task) {
-	task := control.Task{Stage: control.Partition, Part: control.Part(left.Step)}
+func cutStep(s control.Stage, left partition.Left, workers int) (tasks []control.Task) {
+	task := control.Task{Stage: s, Part: control.Part(left.Step)}
 	if workers <= 1 && !left.Shared || left.Step == partition.Whole || left.Step == "" {
 		task.Part = control.Whole
 		return []control.Task{task}

@@ -1,4 +1,4 @@
-package worker
+package stage
 
 import (
 	"context"
@@ -23,41 +23,41 @@ const sampleRows = 1 << 16
 // linear: 16 random combinations of all feature columns, smoothed with every row
 // recomputed, are compared with the same combinations of the settled rows, and
 // stand for whole rows within the error of such sketches.
-func (j *job) checkSettled(ctx context.Context, sum shards.Summary) (err error) {
-	targets, err := j.targets(ctx, sum)
+func (env smoothRun) checkSettled(ctx context.Context, sum shards.Summary) (err error) {
+	targets, err := env.targets(ctx, sum)
 	if err != nil {
 		return err
 	}
 	step := (targets.Len() + sampleRows - 1) / sampleRows
-	sketch := func(c lsi.Columns) lsi.Probe { return lsi.FeatureSketch(c, nil, j.plan.Seed, packed.PanelColumns) }
-	rows, err := train.OpenSmoothed(ctx, j.cat)
+	sketch := func(c lsi.Columns) lsi.Probe { return lsi.FeatureSketch(c, nil, env.Plan.Seed, packed.PanelColumns) }
+	rows, err := train.OpenSmoothed(ctx, env.Catalog)
 	if err != nil {
 		return err
 	}
-	settled, err := j.sample(ctx, sketch(rowColumns{rows}), step)
+	settled, err := env.sample(ctx, sketch(rowColumns{rows}), step)
 	if err = errors.Join(err, rows.Close()); err != nil {
 		return err
 	}
-	g, o, k, err := j.featureSmoothing(ctx, sum, targets)
+	g, o, k, err := env.featureSmoothing(ctx, sum, targets)
 	if err != nil {
 		return err
 	}
-	state, err := g.state(ctx, j)
+	state, err := g.state(ctx)
 	if err != nil {
 		return err
 	}
 	defer state.Free()
 	o.K = func(i int64) int { return int(k[i]) }
-	if o, err = j.smoothLayout(ctx, g, o, packed.PanelColumns); err != nil {
+	if o, err = g.smoothLayout(ctx, o, packed.PanelColumns); err != nil {
 		return err
 	}
-	s, err := smooth.New(ctx, g.hops(j, state), o)
+	s, err := smooth.New(ctx, g.hops(state), o)
 	if err != nil {
 		return err
 	}
 	defer s.Free()
 	x := func(put func([]float32) error) error {
-		return sketch(j.featureTiles(sum)).Rows(ctx, 0, packed.PanelColumns, put)
+		return sketch(env.featureTiles()).Rows(ctx, 0, packed.PanelColumns, put)
 	}
 	stats, err := s.Run(ctx, x)
 	if err != nil {
@@ -79,7 +79,7 @@ func (j *job) checkSettled(ctx context.Context, sum shards.Summary) (err error) 
 	}); err != nil {
 		return err
 	}
-	j.report.Deviation = deviation(errs, stats.EdgesStreamed)
+	env.Report.Deviation = deviation(errs, stats.EdgesStreamed)
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (r rowColumns) Rows(ctx context.Context, _, columns int, put func(rows []fl
 }
 
 // sample reads every step-th row.
-func (j *job) sample(ctx context.Context, p lsi.Probe, step int64) (values []float32, err error) {
+func (env smoothRun) sample(ctx context.Context, p lsi.Probe, step int64) (values []float32, err error) {
 	row := int64(0)
 	err = p.Rows(ctx, 0, packed.PanelColumns, func(rows []float32) error {
 		for ; len(rows) > 0; rows = rows[packed.PanelColumns:] {

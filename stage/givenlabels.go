@@ -1,4 +1,4 @@
-package worker
+package stage
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // given is soft labels of another model on their way into tiles.
 type given struct {
-	*job
+	*Env
 	file    *dataset.Rows
 	nodes   int64
 	classes int
@@ -26,29 +26,29 @@ type given struct {
 // each node in any form that features may have, as tiles of panels [first, last). Rows
 // come in any order: the file is read once for each block of nodes and panels that fits
 // the memory.
-func (j *job) importSoftLabels(ctx context.Context, s shards.Summary, first, last int) (err error) {
-	out := j.softInput(s)
+func (env labelsRun) importSoftLabels(ctx context.Context, s shards.Summary, first, last int) (err error) {
+	out := softInput(env.Env)
 	if first = out.FirstMissing(first, last); first == last {
 		return nil
 	}
-	file, err := dataset.OpenRows(ctx, j.inputs.SoftLabels)
+	file, err := dataset.OpenRows(ctx, env.Inputs.SoftLabels)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	if classes := len(s.Classes); file.Width() != classes {
 		return fmt.Errorf("%s has %d values a row: give %d probabilities, one for each of the classes %v",
-			j.inputs.SoftLabels, file.Width(), classes, s.Classes)
+			env.Inputs.SoftLabels, file.Width(), classes, s.Classes)
 	}
-	node, err := j.nodesByID(ctx, s.Nodes)
+	node, err := env.nodesByID(ctx, s.Nodes)
 	if err != nil {
 		return err
 	}
 	defer node.free()
-	x := &given{job: j, file: file, nodes: s.Nodes, classes: len(s.Classes), node: node}
+	x := &given{Env: env.Env, file: file, nodes: s.Nodes, classes: len(s.Classes), node: node}
 	for i := range out.Intervals() {
 		lo, hi := out.Bounds(i)
-		panels, rows := givenBlock(j.budget.Free()-(s.Nodes+shards.TileColumns), last-first, hi-lo)
+		panels, rows := givenBlock(env.Budget.Free()-(s.Nodes+shards.TileColumns), last-first, hi-lo)
 		for p := first; p < last; p += panels {
 			if err := x.tiles(ctx, out, i, p, min(p+panels, last), rows); err != nil {
 				return err
@@ -78,7 +78,7 @@ func (x *given) tiles(ctx context.Context, out *tiles.Matrix, interval, first, l
 	defer g.Abort()
 	lo, hi := out.Bounds(interval)
 	width := (last - first) * shards.TileColumns
-	block, err := mem.Alloc[float32](x.budget, min(rows, hi-lo)*int64(width), "soft labels")
+	block, err := mem.Alloc[float32](x.Budget, min(rows, hi-lo)*int64(width), "soft labels")
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (x *given) newCheck() (*givenCheck, error) {
 		return c, nil
 	}
 	var err error
-	c.seen, err = mem.Alloc[bool](x.budget, x.nodes, "soft labels seen")
+	c.seen, err = mem.Alloc[bool](x.Budget, x.nodes, "soft labels seen")
 	return c, err
 }
 
@@ -162,7 +162,7 @@ func (c *givenCheck) row(row int64, f dataset.FeatureRow, node int64, known bool
 		return nil
 	}
 	bad := func(format string, a ...any) error {
-		return fmt.Errorf("%s row %d: %s", c.inputs.SoftLabels, row, fmt.Sprintf(format, a...))
+		return fmt.Errorf("%s row %d: %s", c.Inputs.SoftLabels, row, fmt.Sprintf(format, a...))
 	}
 	if !known || c.seen.S[node] {
 		return bad("node %d is unknown, or comes twice: give every node of the graph one row", f.ID)
@@ -187,7 +187,7 @@ func (c *givenCheck) finish() error {
 		return nil
 	}
 	if c.rows != c.nodes {
-		return fmt.Errorf("%s has %d rows for %d nodes: give every node of the graph one row", c.inputs.SoftLabels, c.rows, c.nodes)
+		return fmt.Errorf("%s has %d rows for %d nodes: give every node of the graph one row", c.Inputs.SoftLabels, c.rows, c.nodes)
 	}
 	c.checked = true
 	return nil

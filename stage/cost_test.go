@@ -1,4 +1,4 @@
-package estimate
+package stage
 
 import (
 	"errors"
@@ -8,38 +8,39 @@ import (
 
 	"pgregory.net/rapid"
 
+	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/mem"
 )
 
-var papers = Counts{
+var papers = estimate.Counts{
 	Nodes: 111_059_956, Edges: 1_615_000_000, StatedNodes: true, Features: 128, Half: true, Classes: 172,
-	Training: 1_207_179, Validation: 125_265, Labelled: 1_546_782, Hops: DefaultHops,
+	Training: 1_207_179, Validation: 125_265, Labelled: 1_546_782, Hops: estimate.DefaultHops,
 }
 
-func names(list []control.Figures) (s []control.Stage) {
+func namesOf(list []control.Figures) (s []control.Stage) {
 	for _, x := range list {
 		s = append(s, x.Stage)
 	}
 	return s
 }
 
-// labelled is the default plan for the labelled rows alone, with 16 probes.
-func labelled() control.Plan {
+// labelledPlan is the default plan for the labelled rows alone, with 16 probes.
+func labelledPlan() control.Plan {
 	p := control.DefaultPlan()
 	p.Smooth.Targets, p.LSI.Probes = control.LabelledTargets, 16
 	return p
 }
 
 func TestPapers100M(t *testing.T) {
-	p := labelled()
-	list, err := Run(papers, p, control.Resources{Memory: 32 << 30, Threads: 2}, 0, Stages(papers, p)...)
+	p := labelledPlan()
+	list, err := estimate.Run(papers, p, control.Resources{Memory: 32 << 30, Threads: 2}, 0, Costs(Possible(p, papers)...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	lsi := list[1]
 	// Two arrays of 16 columns and 111M rows are 14.2 GB.
-	if lsi.Stage != control.LSI || lsi.ColumnsPerPass != 16 || lsi.Passes != DefaultHops || lsi.PeakBytes < 14_200_000_000 || lsi.PeakBytes > 18_000_000_000 {
+	if lsi.Stage != control.LSI || lsi.ColumnsPerPass != 16 || lsi.Passes != estimate.DefaultHops || lsi.PeakBytes < 14_200_000_000 || lsi.PeakBytes > 18_000_000_000 {
 		t.Errorf("%+v", lsi)
 	}
 	// The hop streams are 12.9 GB and read in every pass.
@@ -50,7 +51,7 @@ func TestPapers100M(t *testing.T) {
 	if rows := papers.Labelled * (8 + 4*128); smooth.DiskBytes != rows {
 		t.Errorf("smooth adds %d bytes, the labelled rows are %d", smooth.DiskBytes, rows)
 	}
-	_, err = Run(papers, p, control.Resources{Memory: 1 << 30, Threads: 2}, 0, Stages(papers, p)...)
+	_, err = estimate.Run(papers, p, control.Resources{Memory: 1 << 30, Threads: 2}, 0, Costs(Possible(p, papers)...)...)
 	if !errors.Is(err, mem.ErrBudget) || !strings.Contains(err.Error(), "would do") {
 		t.Errorf("1 GiB: error %v", err)
 	}
@@ -60,25 +61,25 @@ func TestStages(t *testing.T) {
 	plan := control.DefaultPlan()
 	noFeatures := plan
 	noFeatures.Partition.Features = "none"
-	withoutSmoothLabels := slices.DeleteFunc(slices.Clone(control.Stages), func(s control.Stage) bool { return s == control.SmoothLabels })
+	withoutSmoothLabels := slices.DeleteFunc(slices.Clone(Whole()), func(s control.Stage) bool { return s == control.SmoothLabels })
 	for _, tc := range []struct {
 		name   string
-		counts Counts
+		counts estimate.Counts
 		plan   control.Plan
 		want   []control.Stage
 	}{
-		{"everything", papers, plan, control.Stages},
-		{"some targets", papers, labelled(), withoutSmoothLabels},
-		{"no classes", Counts{Nodes: 10, Edges: 5, Features: 3}, plan, control.Stages[:3]},
-		{"no features", Counts{Nodes: 10, Edges: 5}, plan, control.Stages[:2]},
-		{"features left out", papers, noFeatures, control.Stages[:2]},
+		{"everything", papers, plan, Whole()},
+		{"some targets", papers, labelledPlan(), withoutSmoothLabels},
+		{"no classes", estimate.Counts{Nodes: 10, Edges: 5, Features: 3}, plan, Whole()[:3]},
+		{"no features", estimate.Counts{Nodes: 10, Edges: 5}, plan, Whole()[:2]},
+		{"features left out", papers, noFeatures, Whole()[:2]},
 	} {
-		list, err := Run(tc.counts, tc.plan, control.Resources{Memory: 64 << 30, Threads: 1}, 0, Stages(tc.counts, tc.plan)...)
-		if err != nil || !slices.Equal(names(list), tc.want) {
-			t.Errorf("%s: %v, %v", tc.name, names(list), err)
+		list, err := estimate.Run(tc.counts, tc.plan, control.Resources{Memory: 64 << 30, Threads: 1}, 0, Costs(Possible(tc.plan, tc.counts)...)...)
+		if err != nil || !slices.Equal(namesOf(list), tc.want) {
+			t.Errorf("%s: %v, %v", tc.name, namesOf(list), err)
 		}
 	}
-	if _, err := Run(Counts{}, plan, control.Resources{Memory: 1 << 30}, 0, control.Partition); !errors.Is(err, control.ErrOption) {
+	if _, err := estimate.Run(estimate.Counts{}, plan, control.Resources{Memory: 1 << 30}, 0, Costs(control.Partition)...); !errors.Is(err, control.ErrOption) {
 		t.Errorf("no nodes: %v", err)
 	}
 }
@@ -87,7 +88,7 @@ func TestStages(t *testing.T) {
 func TestKeepsItsPromise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(1, 1<<32-1).Draw(t, "nodes")
-		c := Counts{
+		c := estimate.Counts{
 			Nodes: n, Edges: rapid.Int64Range(0, 1<<36).Draw(t, "edges"), StatedNodes: rapid.Bool().Draw(t, "stated"),
 			Features: rapid.IntRange(0, 2000).Draw(t, "features"), Classes: rapid.IntRange(0, 300).Draw(t, "classes"),
 			Half: rapid.Bool().Draw(t, "half"), Training: rapid.Int64Range(0, min(n, 1<<20)).Draw(t, "training"),
@@ -104,12 +105,12 @@ func TestKeepsItsPromise(t *testing.T) {
 			BlockColumns: rapid.SampledFrom([]int{0, 16, 17, 64}).Draw(t, "columns"),
 		}
 		workers := rapid.IntRange(1, 64).Draw(t, "workers")
-		list, err := RunShared(c, p, r, workers, 0, Stages(c, p)...)
+		list, err := estimate.RunShared(c, p, r, workers, 0, Costs(Possible(p, c)...)...)
 		if err != nil {
 			for _, x := range list {
 				r.Memory = max(r.Memory, x.LeastBytes)
 			}
-			if list, err = RunShared(c, p, r, workers, 0, Stages(c, p)...); err != nil {
+			if list, err = estimate.RunShared(c, p, r, workers, 0, Costs(Possible(p, c)...)...); err != nil {
 				t.Fatalf("the remedy does not work: %v", err)
 			}
 		}
@@ -131,25 +132,28 @@ func TestKeepsItsPromise(t *testing.T) {
 func TestShare(t *testing.T) {
 	p := control.DefaultPlan()
 	r := control.Resources{Memory: 1 << 40, Threads: 2}
-	for _, s := range sharable {
-		alone, err := Run(papers, p, r, 0, s)
+	for _, s := range Of(control.LSI, control.Smooth, control.SmoothLabels) {
+		if !s.Shares(p) {
+			t.Errorf("%s cannot be shared", s.Name())
+		}
+		alone, err := estimate.Run(papers, p, r, 0, s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		before, _ := Share(papers, p, r, s, papers.Nodes)
+		before, _ := estimate.Share(papers, p, r, s, papers.Nodes)
 		if before != alone[0].LeastBytes {
-			t.Errorf("%s: all rows need %d, one worker %d", s, before, alone[0].LeastBytes)
+			t.Errorf("%s: all rows need %d, one worker %d", s.Name(), before, alone[0].LeastBytes)
 		}
 		for _, workers := range []int{2, 3, 5, 16, 100} {
-			least, resident := Share(papers, p, r, s, Part(papers.Nodes, workers))
+			least, resident := estimate.Share(papers, p, r, s, estimate.Part(papers.Nodes, workers))
 			if least > before || !resident {
-				t.Errorf("%s: a worker of %d needs %d, one of fewer %d; in memory: %v", s, workers, least, before, resident)
+				t.Errorf("%s: a worker of %d needs %d, one of fewer %d; in memory: %v", s.Name(), workers, least, before, resident)
 			}
 			before = least
 			for _, short := range []int64{0, 1} {
-				_, err := RunShared(papers, p, control.Resources{Memory: least - short, Threads: 2}, workers, 0, s)
+				_, err := estimate.RunShared(papers, p, control.Resources{Memory: least - short, Threads: 2}, workers, 0, s)
 				if errors.Is(err, mem.ErrBudget) != (short > 0) {
-					t.Errorf("%s, %d workers with %d bytes less than the least: error %v", s, workers, short, err)
+					t.Errorf("%s, %d workers with %d bytes less than the least: error %v", s.Name(), workers, short, err)
 				}
 			}
 		}
@@ -159,8 +163,8 @@ func TestShare(t *testing.T) {
 func TestCheckDisk(t *testing.T) {
 	p := control.DefaultPlan()
 	r := control.Resources{Memory: 16 << 30, Threads: 2}
-	stages := Stages(papers, p)
-	list, err := Run(papers, p, r, 0, stages...)
+	stages := Costs(Possible(p, papers)...)
+	list, err := estimate.Run(papers, p, r, 0, stages...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,14 +172,14 @@ func TestCheckDisk(t *testing.T) {
 	for _, x := range list {
 		most = max(most, x.PeakDiskBytes)
 	}
-	if err := CheckDisk(papers, p, r, 1, 0, 0, Space{Run: most, Same: true}, stages...); err != nil {
+	if err := estimate.CheckDisk(papers, p, r, 1, 0, 0, estimate.Space{Run: most, Same: true}, stages...); err != nil {
 		t.Errorf("just enough: %v", err)
 	}
-	if err := CheckDisk(papers, p, r, 1, 0, 1<<30, Space{Run: most - 1<<30, Same: true}, stages...); err != nil {
+	if err := estimate.CheckDisk(papers, p, r, 1, 0, 1<<30, estimate.Space{Run: most - 1<<30, Same: true}, stages...); err != nil {
 		t.Errorf("with a part there already: %v", err)
 	}
-	err = CheckDisk(papers, p, r, 1, 0, 0, Space{Run: most - 1, Same: true}, stages...)
-	if !errors.Is(err, ErrDisk) {
+	err = estimate.CheckDisk(papers, p, r, 1, 0, 0, estimate.Space{Run: most - 1, Same: true}, stages...)
+	if !errors.Is(err, estimate.ErrDisk) {
 		t.Fatalf("a byte too few: %v", err)
 	}
 	for _, want := range []string{"--targets labelled", "--features none", "--run", "--scratch", " bytes)"} {
@@ -184,20 +188,20 @@ func TestCheckDisk(t *testing.T) {
 		}
 	}
 	// Scratch files of their own: neither place can do for the other.
-	if err := CheckDisk(papers, p, r, 1, 0, 0, Space{Run: 1, Scratch: most}, stages...); !errors.Is(err, ErrDisk) {
+	if err := estimate.CheckDisk(papers, p, r, 1, 0, 0, estimate.Space{Run: 1, Scratch: most}, stages...); !errors.Is(err, estimate.ErrDisk) {
 		t.Errorf("no room for the run directory: %v", err)
 	}
-	if err := CheckDisk(papers, p, r, 1, 0, 0, Space{Run: most, Scratch: 1}, stages...); !errors.Is(err, ErrDisk) || !strings.Contains(err.Error(), "scratch files need") {
+	if err := estimate.CheckDisk(papers, p, r, 1, 0, 0, estimate.Space{Run: most, Scratch: 1}, stages...); !errors.Is(err, estimate.ErrDisk) || !strings.Contains(err.Error(), "scratch files need") {
 		t.Errorf("no room for scratch files: %v", err)
 	}
 	// Narrower blocks take less scratch space.
 	external := r
 	external.Memory = 6 << 30
-	if err := CheckDisk(papers, p, external, 1, 0, 0, Space{Run: most, Scratch: 1}, control.Smooth); !errors.Is(err, ErrDisk) || !strings.Contains(err.Error(), "--block-columns 16 (") {
+	if err := estimate.CheckDisk(papers, p, external, 1, 0, 0, estimate.Space{Run: most, Scratch: 1}, Costs(control.Smooth)...); !errors.Is(err, estimate.ErrDisk) || !strings.Contains(err.Error(), "--block-columns 16 (") {
 		t.Errorf("blocks of external rows: %v", err)
 	}
 	// What later stages need no longer counts once features are there.
-	if err := CheckDisk(papers, p, r, 1, 0, 0, Space{Same: true}, control.Smooth); err == nil || strings.Contains(err.Error(), "--features none") {
+	if err := estimate.CheckDisk(papers, p, r, 1, 0, 0, estimate.Space{Same: true}, Costs(control.Smooth)...); err == nil || strings.Contains(err.Error(), "--features none") {
 		t.Errorf("smooth alone: %v", err)
 	}
 }

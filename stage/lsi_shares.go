@@ -1,4 +1,4 @@
-package worker
+package stage
 
 import (
 	"context"
@@ -22,9 +22,9 @@ const (
 )
 
 // lsiShares are the files that hold K of n nodes, if they all are there.
-func (j *job) lsiShares(n int64) ([]catalog.Entry, bool) {
+func (env lsiRun) lsiShares(n int64) ([]catalog.Entry, bool) {
 	var all []catalog.Entry
-	for _, e := range j.cat.Entries(catalog.KindLSIPart) {
+	for _, e := range env.Catalog.Entries(catalog.KindLSIPart) {
 		if e.Rows == e.Hi-e.Lo && e.Bytes == lsiShareRow*e.Rows {
 			all = append(all, e)
 		}
@@ -33,8 +33,8 @@ func (j *job) lsiShares(n int64) ([]catalog.Entry, bool) {
 }
 
 // commitShare commits K of the task's rows.
-func (j *job) commitShare(ctx context.Context, g *graph, _ []uint32, table *lsi.Table) error {
-	f, err := j.cat.Create(ctx, catalog.Describe(catalog.KindLSIPart, fmt.Sprintf(lsiSharePath, g.lo, g.hi)).Holding(g.lo, g.hi))
+func (env lsiRun) commitShare(ctx context.Context, g engine, _ []uint32, table *lsi.Table) error {
+	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIPart, fmt.Sprintf(lsiSharePath, g.lo, g.hi)).Holding(g.lo, g.hi))
 	if err != nil {
 		return err
 	}
@@ -54,36 +54,36 @@ func (j *job) commitShare(ctx context.Context, g *graph, _ []uint32, table *lsi.
 			buf = buf[:0]
 		}
 	}
-	return j.cat.Commit(ctx, f)
+	return env.Catalog.Commit(ctx, f)
 }
 
 // joinLSI commits the K table of which members of a gang have committed shares.
-func (j *job) joinLSI(ctx context.Context, s shards.Summary, shares []catalog.Entry) error {
-	defer j.release()
+func (env lsiRun) joinLSI(ctx context.Context, s shards.Summary, shares []catalog.Entry) error {
+	defer env.Release()
 	for _, e := range shares {
 		// An interval is committed before the files that it comes from end.
-		if err := j.cat.Verify(ctx, e); err != nil {
+		if err := env.Catalog.Verify(ctx, e); err != nil {
 			return err
 		}
 	}
-	rows, err := tiles.OpenParts(ctx, j.cat, shares, lsiShareRow)
+	rows, err := tiles.OpenParts(ctx, env.Catalog, shares, lsiShareRow)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	most := min(s.IntervalRows, s.Nodes)
-	ids, err := mem.Alloc[uint32](j.budget, most, "input ids")
+	ids, err := mem.Alloc[uint32](env.Budget, most, "input ids")
 	if err != nil {
 		return err
 	}
 	defer ids.Free()
-	k, err := mem.Alloc[uint16](j.budget, most, "K table")
+	k, err := mem.Alloc[uint16](env.Budget, most, "K table")
 	if err != nil {
 		return err
 	}
 	defer k.Free()
 	var failed error
-	err = j.readNodes(ctx, func(first int64, b shards.NodeBatch) {
+	err = readNodes(ctx, env.Catalog, func(first int64, b shards.NodeBatch) {
 		for i, id := range b.ID {
 			node := first + int64(i)
 			interval := node / s.IntervalRows
@@ -93,15 +93,15 @@ func (j *job) joinLSI(ctx context.Context, s shards.Summary, shares []catalog.En
 				continue
 			}
 			if failed = rows.Read(mem.AsBytes(k.S[:hi-lo]), lo); failed == nil {
-				failed = j.commitInterval(ctx, int(interval), ids.S[:hi-lo], k.S)
+				failed = env.commitInterval(ctx, int(interval), ids.S[:hi-lo], k.S)
 			}
 		}
 	})
 	return errors.Join(failed, err)
 }
 
-func (j *job) commitInterval(ctx context.Context, interval int, ids []uint32, k []uint16) error {
-	f, err := j.createLSI(ctx, interval)
+func (env lsiRun) commitInterval(ctx context.Context, interval int, ids []uint32, k []uint16) error {
+	f, err := env.createLSI(ctx, interval)
 	if err != nil {
 		return err
 	}
@@ -110,5 +110,5 @@ func (j *job) commitInterval(ctx context.Context, interval int, ids []uint32, k 
 	if err := writeLSI(f, ids, func(i int64) (int, bool) { return int(k[i] &^ cappedBit), k[i]&cappedBit != 0 }); err != nil {
 		return err
 	}
-	return j.cat.Commit(ctx, f)
+	return env.Catalog.Commit(ctx, f)
 }

@@ -1,4 +1,4 @@
-package worker
+package stage
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // softRows writes the soft labels of one run as Arrow rows, one file for each of
 // the smoothed rows'.
 type softRows struct {
-	*job
+	*Env
 	parts   []train.Part // not yet written whole
 	classes int
 
@@ -26,13 +26,13 @@ type softRows struct {
 	filled int
 }
 
-func (j *job) newSoftRows(parts []train.Part, classes int) (w *softRows, err error) {
-	w = &softRows{job: j, parts: parts, classes: classes}
+func (env *Env) newSoftRows(parts []train.Part, classes int) (w *softRows, err error) {
+	w = &softRows{Env: env, parts: parts, classes: classes}
 	batch := int64(shards.BatchRows(classes))
-	if w.ids, err = mem.Alloc[int64](j.budget, batch, "the ids of a record batch"); err != nil {
+	if w.ids, err = mem.Alloc[int64](env.Budget, batch, "the ids of a record batch"); err != nil {
 		return nil, err
 	}
-	if w.values, err = mem.Alloc[float32](j.budget, batch*int64(classes), "a record batch of soft labels"); err != nil {
+	if w.values, err = mem.Alloc[float32](env.Budget, batch*int64(classes), "a record batch of soft labels"); err != nil {
 		w.ids.Free()
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (w *softRows) start(ctx context.Context) (err error) {
 		return nil
 	}
 	interval := w.parts[0].Interval
-	w.file, err = w.cat.Create(ctx, catalog.Describe(catalog.KindSoftLabels, fmt.Sprintf("soft_labels/part-%05d.arrow", interval)).In(int(interval)))
+	w.file, err = w.Catalog.Create(ctx, catalog.Describe(catalog.KindSoftLabels, fmt.Sprintf("soft_labels/part-%05d.arrow", interval)).In(int(interval)))
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (w *softRows) next(ctx context.Context) (err error) {
 	if w.file.Rows, err = w.out.Close(); err != nil {
 		return err
 	}
-	if err := w.cat.Commit(ctx, w.file); err != nil {
+	if err := w.Catalog.Commit(ctx, w.file); err != nil {
 		return err
 	}
 	w.parts, w.rows, w.file, w.out = w.parts[1:], 0, nil, nil

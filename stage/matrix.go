@@ -1,36 +1,37 @@
-package worker
+package stage
 
 import (
 	"context"
 
 	"ndls/catalog"
-	"ndls/shards"
 	"ndls/tiles"
 )
 
 // matrix is a matrix in column tiles with a row for every node, of which the task reads
 // and writes its own.
-func (j *job) matrix(l tiles.Layout, s shards.Summary) *tiles.Matrix {
+func (env *Env) matrix(l tiles.Layout) *tiles.Matrix {
+	s := env.Summary
 	l.Starts = []int64{0}
 	for lo := int64(0); lo < s.Nodes; lo += s.IntervalRows {
 		l.Starts = append(l.Starts, min(lo+s.IntervalRows, s.Nodes))
 	}
-	lo, hi := j.span(s.Nodes)
-	return tiles.Open(j.cat, j.budget, l).Share(lo, hi)
+	lo, hi := env.Span(s.Nodes)
+	return tiles.Open(env.Catalog, env.Budget, l).Share(lo, hi)
 }
 
 // featureTiles are the tiles of input features.
-func (j *job) featureTiles(s shards.Summary) *tiles.Matrix {
-	return j.matrix(tiles.Layout{Kind: catalog.KindFeatures, Prefix: featurePrefix, Width: s.Features, Half: s.HalfFeatures()}, s)
+func (env *Env) featureTiles() *tiles.Matrix {
+	s := env.Summary
+	return env.matrix(tiles.Layout{Kind: catalog.KindFeatures, Prefix: featurePrefix, Width: s.Features, Half: s.HalfFeatures()})
 }
 
 // joinTiles commits the tiles of intervals [first, last) of which there are parts.
-func (j *job) joinTiles(ctx context.Context, m *tiles.Matrix, first, last int) error {
+func (env *Env) joinTiles(ctx context.Context, m *tiles.Matrix, first, last int) error {
 	for i := first; i < last; i++ {
 		if err := m.Join(ctx, i); err != nil {
 			return err
 		}
-		j.disk.look()
+		env.Disk.Look()
 	}
 	return nil
 }

@@ -1,0 +1,195 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+
+	"ndls/catalog"
+	"ndls/group"
+	"ndls/hops"
+	"ndls/internal/packed"
+	"ndls/internal/stationary"
+	"ndls/lsi"
+	"ndls/shards"
+	"ndls/smooth"
+	"ndls/spmv"
+	"ndls/tiles"
+)
+
+// engine is the stored graph at work for a task.
+type engine struct {
+	*Env
+	*graph
+}
+
+// smoothColumns smooths the columns of panels [first, last) of in by o.Rule,
+// block by block, and commits each block's tiles. k is nil for rules that need no
+// LSI.
+func (g engine) smoothColumns(ctx context.Context, o smooth.Options, k []uint16, in lsi.Columns, out *tiles.Matrix, first, last int) error {
+	if first == last {
+		return nil
+	}
+	state, err := g.state(ctx)
+	if err != nil {
+		return err
+	}
+	defer state.Free()
+	o.K = func(i int64) int { return int(k[i]) }
+	o.Settled = g.Plan.LSI.Active == "settled" && o.Rule.NodeDependent
+	o.Slack = g.Plan.LSI.Slack
+	if o, err = g.smoothLayout(ctx, o, (last-first)*packed.PanelColumns); err != nil {
+		return err
+	}
+	s, err := smooth.New(ctx, g.hops(state), o)
+	if err != nil {
+		return err
+	}
+	defer s.Free()
+	for ; first < last; first += o.Layout.Columns / packed.PanelColumns {
+		end := min(first+o.Layout.Columns/packed.PanelColumns, last)
+		if err := g.smoothBlock(ctx, s, o.Layout, in, out, first, end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// smoothBlock smooths panels [first, last), which are one block, and commits
+// their tiles.
+func (g engine) smoothBlock(ctx context.Context, s *smooth.Smoother, l spmv.Layout, in lsi.Columns, out *tiles.Matrix, first, last int) error {
+	x := func(put func([]float32) error) error { return in.Rows(ctx, first*packed.PanelColumns, l.Columns, put) }
+	states, c, err := g.States.Open(ctx, g.lo, g.hi, first, last, inputKinds...)
+	if err != nil {
+		return err
+	}
+	stats, err := s.Continue(ctx, x, first, last, c)
+	states.Close()
+	g.passed(stats, l)
+	if err != nil {
+		return err
+	}
+	for at := first; at < last; at += tiles.Together {
+		to := min(at+tiles.Together, last)
+		if err := out.Store(ctx, at, to, func(put func([]float32) error) error {
+			return s.Output((at-first)*packed.PanelColumns, (to-at)*packed.PanelColumns, x, put)
+		}); err != nil {
+			return err
+		}
+	}
+	return states.Done(ctx)
+}
+
+// inputKinds are the files whose columns are smoothed.
+var inputKinds = []string{catalog.KindFeatures, catalog.KindSoftTile, catalog.KindGivenSoftTile}
+
+// smoothLayout plans the column blocks of some columns.
+func (g engine) smoothLayout(ctx context.Context, o smooth.Options, columns int) (smooth.Options, error) {
+	fits, err := g.agree(ctx, g.capacity(columns).Useful(), func(c hops.Capacity) (spmv.Layout, error) {
+		o, _, err := o.Plan(c)
+		return o.Layout, err
+	})
+	if err != nil {
+		return o, err
+	}
+	o, need, err := o.Plan(fits)
+	if err != nil {
+		return o, g.refused("smoothing", need, err)
+	}
+	return o, nil
+}
+
+// findLSI runs the LSI engine with what memory is free.
+func (g engine) findLSI(ctx context.Context, probe lsi.Probe, epsilon float64, kmax int, c hops.Checkpoints) (*lsi.Table, error) {
+	state, err := g.state(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer state.Free()
+	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: g.Plan.LSI.Active == "settled", Slack: g.Plan.LSI.Slack, Checkpoints: c}
+	fits, err := g.agree(ctx, g.capacity(probe.Columns()), func(c hops.Capacity) (spmv.Layout, error) {
+		o, _, err := o.Plan(c)
+		return o.Layout, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	o, need, err := o.Plan(fits)
+	if err != nil {
+		return nil, g.refused("lsi", need, err)
+	}
+	table, stats, err := lsi.Run(ctx, g.hops(state), probe, o)
+	g.passed(stats.Stats, o.Layout)
+	return table, err
+}
+
+// passed adds passes to the report.
+func (g engine) passed(s hops.Stats, l spmv.Layout) {
+	g.Report.Passes += s.Passes
+	g.Report.ColumnsPerPass = l.Columns
+	g.Report.EdgesStreamed += s.EdgesStreamed
+	g.Report.KernelSeconds += s.Seconds
+}
+
+// capacity is what column blocks for some columns have to fit.
+func (g engine) capacity(columns int) hops.Capacity {
+	return hops.Capacity{
+		Nodes: g.hi - g.lo, Others: g.summary.Nodes - (g.hi - g.lo), Components: g.summary.Components, Free: g.Budget.Free(), Resident: g.stream.Resident(),
+		Threads: g.Resources.Threads, Precision: g.precision(), Columns: columns, Asked: g.Resources.BlockColumns,
+	}
+}
+
+// refused says which --memory has room for need bytes beside what is held now.
+func (g engine) refused(what string, need int64, err error) error {
+	least := g.Resources.Memory - g.Budget.Free() + need
+	return fmt.Errorf("%s: %w; --memory %dMiB would do", what, err, (least+1<<20-1)>>20)
+}
+
+// agree is c for as many columns as all members have the memory for. Each wants as many
+// as leave its rows in memory, or the least, and all take the smallest number.
+func (g engine) agree(ctx context.Context, c hops.Capacity, plan func(hops.Capacity) (spmv.Layout, error)) (hops.Capacity, error) {
+	if c.Others == 0 {
+		return c, nil
+	}
+	c = c.Agreed(packed.Panels(c.Columns) * packed.PanelColumns)
+	if g.Resources.BlockColumns > 0 {
+		c.Asked = min(c.Asked, max(g.Resources.BlockColumns/packed.PanelColumns, 1)*packed.PanelColumns)
+	}
+	for ; c.Asked > packed.PanelColumns; c.Asked -= packed.PanelColumns {
+		if l, err := plan(c); err == nil && l.Residency == spmv.Resident {
+			break
+		}
+	}
+	columns, err := group.Min(ctx, g.Group, c.Asked)
+	return c.Agreed(columns), err
+}
+
+// hops is the graph as the engines see it.
+func (g engine) hops(state *stationary.State) hops.Graph {
+	h := hops.Graph{
+		Source: hops.Slice(g.stream, g.lo, g.hi), Degree: g.degree.S, Kernel: g.kernel, State: state, Budget: g.Budget,
+		Threads: g.Resources.Threads, Scratch: g.Resources.Scratch, Group: g.Group,
+	}
+	if g.Group.Size() == 1 {
+		h.Filter = func(ctx context.Context, src packed.Source, keep func(row int64) bool) (hops.Stream, error) {
+			return shards.FilterHops(ctx, src, keep, g.Resources.Scratch, g.Budget, g.Resources.Threads)
+		}
+	}
+	return h
+}
+
+// state prepares the stationary state the plan asks for.
+func (g engine) state(ctx context.Context) (*stationary.State, error) {
+	nodes := stationary.Nodes{Degree: g.degree.S, Components: int(g.summary.Components)}
+	if g.Plan.LSI.Stationary == "component" {
+		nodes.Component = g.component.S
+	}
+	return stationary.New(ctx, g.Group, g.Budget, nodes, g.Plan.LSI.R)
+}
+
+// precision is how rows are kept between hops.
+func (env *Env) precision() spmv.Precision {
+	if env.Plan.Precision == "float16" {
+		return spmv.Float16
+	}
+	return spmv.Float32
+}

@@ -1,0 +1,243 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"ndls/estimate"
+
+	"ndls/catalog"
+	"ndls/hops"
+	"ndls/internal/control"
+	"ndls/internal/packed"
+	"ndls/internal/seal"
+	"ndls/lsi"
+	"ndls/shards"
+	"ndls/smooth"
+	"ndls/spmv"
+)
+
+// featurePrefix is where the tiles of the input features lie.
+const featurePrefix = "graph/features"
+
+// lsiStage finds the local smoothing iteration K of every node.
+type lsiStage struct{ each }
+
+func (lsiStage) Name() control.Stage { return control.LSI }
+
+func (lsiStage) About() string { return "the local smoothing iteration K of every node" }
+
+func (lsiStage) Needs(control.Plan) []control.Stage { return []control.Stage{control.Partition} }
+
+func (lsiStage) Lacks(control.Plan, estimate.Facts) string { return "" }
+
+func (lsiStage) Options(p control.Plan) map[string]any {
+	o := map[string]any{"lsi": p.LSI, "precision": p.Precision}
+	if strings.HasSuffix(p.LSI.Mode, "-sketch") {
+		o["seed"] = p.Seed
+	}
+	return o
+}
+
+func (lsiStage) Writes() []Kind {
+	return []Kind{{Name: catalog.KindLSI, Lasting: true, Rows: countLSI}, {Name: catalog.KindLSIPart}}
+}
+
+func (lsiStage) Cut(_ control.Plan, sum shards.Summary) Cut {
+	return Cut{Intervals: intervals(sum), Strips: catalog.KindLSI}
+}
+
+// Shares implements estimate.Stage: rows that settle need all of them in one place.
+func (lsiStage) Shares(p control.Plan) bool { return p.LSI.Active != "settled" }
+
+// Cost implements estimate.Stage.
+func (lsiStage) Cost(s *estimate.Sheet) {
+	l := s.Plan.LSI
+	width, norms := l.Probes, int64(0)
+	switch l.Mode {
+	case "influence-exact":
+		width = int(min(s.Nodes, math.MaxInt32-packed.PanelColumns))
+	case "feature":
+		width = max(s.Features, 1)
+	}
+	if l.Mode == "feature" || l.Mode == "feature-sketch" {
+		norms = 8 * s.Part
+	}
+	s.ReadNodes(2) // degrees, then ids
+	s.FindLSI(width, l.Epsilon, l.Kmax, 4*s.Part+norms)
+	if norms > 0 {
+		s.BytesRead += estimate.TileBytes(s.Nodes, s.Features, s.Half) * int64(1+hops.Blocks(width, spmv.Layout{Columns: s.ColumnsPerPass}))
+	}
+	s.WriteK()
+	// The report reads it, with the labels.
+	s.ReadK()
+	if s.Labelled > 0 {
+		s.ReadNodes(1)
+	}
+}
+
+// Run implements Stage: it computes and commits the K table.
+func (lsiStage) Run(ctx context.Context, env *Env) error { return lsiRun{env}.run(ctx) }
+
+// lsiRun is the stage being executed.
+type lsiRun struct{ *Env }
+
+func (env lsiRun) run(ctx context.Context) (err error) {
+	summary := env.Summary
+	complete := len(env.Catalog.Entries(catalog.KindLSI)) == intervals(summary)
+	shares, shared := env.lsiShares(summary.Nodes)
+	switch {
+	case env.isShare():
+		if complete || shared {
+			return nil
+		}
+		return env.Peers.Work(ctx, summary.Nodes, func(ctx context.Context) error { return env.computeLSI(ctx, env.commitShare) })
+	case !env.Whole():
+		return env.NoPart()
+	case complete:
+	case shared:
+		err = env.joinLSI(ctx, summary, shares)
+	default:
+		err = env.computeLSI(ctx, env.commitLSI)
+	}
+	if err != nil {
+		return err
+	}
+	env.Report.Rows = summary.Nodes
+	if err := env.Catalog.Remove(ctx, func(e catalog.Entry) bool { return e.Kind == catalog.KindLSIPart }); err != nil {
+		return err
+	}
+	// Also those of an attempt that was lost between its commit and this.
+	if err := env.States.Drop(ctx); err != nil {
+		return err
+	}
+	return env.reportLSI(ctx, summary)
+}
+
+// computeLSI finds K of the task's rows, which commit commits.
+func (env lsiRun) computeLSI(ctx context.Context, commit func(context.Context, engine, []uint32, *lsi.Table) error) error {
+	defer env.Release()
+	g, err := env.graph(ctx)
+	if err != nil {
+		return err
+	}
+	ids, err := env.ids(ctx, g.summary.Nodes)
+	if err != nil {
+		return err
+	}
+	defer ids.Free()
+	probe, free, err := env.probe(ctx, g.summary, ids.S)
+	if err != nil {
+		return err
+	}
+	defer free()
+	states, c, err := env.States.Open(ctx, g.lo, g.hi, 0, 1, catalog.KindFeatures)
+	if err != nil {
+		return err
+	}
+	table, err := g.findLSI(ctx, probe, env.Plan.LSI.Epsilon, env.Plan.LSI.Kmax, c)
+	states.Close()
+	if err != nil {
+		return err
+	}
+	defer table.Free()
+	if err := commit(ctx, g, ids.S, table); err != nil {
+		return err
+	}
+	return states.Done(ctx)
+}
+
+func (env lsiRun) createLSI(ctx context.Context, interval int) (*catalog.File, error) {
+	return env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSI, fmt.Sprintf("lsi/part-%05d.parquet", interval)).In(interval))
+}
+
+// commitLSI writes the table, one file an interval, and commits them together.
+func (env lsiRun) commitLSI(ctx context.Context, g engine, ids []uint32, table *lsi.Table) (err error) {
+	s := g.summary
+	var files []*catalog.File
+	defer func() {
+		if err != nil {
+			for _, f := range files {
+				f.Abort()
+			}
+		}
+	}()
+	for lo, i := int64(0), 0; lo < s.Nodes; lo, i = lo+s.IntervalRows, i+1 {
+		f, err := env.createLSI(ctx, i)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+		f.Rows = min(s.IntervalRows, s.Nodes-lo)
+		if err := writeLSI(f, ids[lo:lo+f.Rows], func(i int64) (int, bool) { return table.K(lo + i) }); err != nil {
+			return err
+		}
+	}
+	return env.Catalog.Commit(ctx, files...)
+}
+
+// writeLSI writes the table of nodes with these ids.
+func writeLSI(f *catalog.File, ids []uint32, k func(i int64) (int, bool)) error {
+	return shards.WriteLSI(f, int64(len(ids)), func(first int64, b shards.LSIBatch) error {
+		for r := range b.ID {
+			i := first + int64(r)
+			k, capped := k(i)
+			b.ID[r], b.K[r], b.Capped[r] = int64(ids[i]), int32(k), capped
+		}
+		return nil
+	})
+}
+
+func (env lsiRun) reportLSI(ctx context.Context, s shards.Summary) error {
+	labelled, err := smooth.NewTargets(env.Budget, s.Nodes)
+	if err != nil {
+		return err
+	}
+	defer labelled.Free()
+	if s.Labelled > 0 {
+		if err := labelledTargets(ctx, env.Catalog, labelled); err != nil {
+			return err
+		}
+	}
+	o := env.Plan.LSI
+	r := &control.LSIReport{
+		Mode: o.Mode, Probes: o.Probes, R: o.R, Epsilon: o.Epsilon, Kmax: o.Kmax, Stationary: o.Stationary,
+	}
+	counts := make([]int64, o.Kmax+1)
+	var nodes, capped int64
+	bad := false
+	err = readLSI(ctx, env.Catalog, func(node int64, k int32, isCapped bool) {
+		if k < 0 || int(k) >= len(counts) {
+			bad = true
+			return
+		}
+		counts[k]++
+		nodes++
+		if node < s.Nodes && labelled.Has(node) {
+			r.LabelledMax = max(r.LabelledMax, int(k))
+		}
+		if isCapped {
+			capped++
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if bad {
+		return fmt.Errorf("the K table holds values above --kmax %d: %w", o.Kmax, seal.ErrCorrupt)
+	}
+	sum := 0.0
+	for k, c := range counts {
+		if c > 0 {
+			r.Histogram = append(r.Histogram, [2]int64{int64(k), c})
+			r.Max = k
+			sum += float64(k) * float64(c)
+		}
+	}
+	r.Mean = sum / float64(nodes)
+	r.CappedShare = float64(capped) / float64(nodes)
+	env.Report.LSI = r
+	return nil
+}

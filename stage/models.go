@@ -1,0 +1,129 @@
+package stage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"ndls/catalog"
+	"ndls/internal/control"
+	"ndls/internal/mem"
+	"ndls/internal/seal"
+	"ndls/train"
+)
+
+// modelIndex is model/model.json: what was trained and which run is used.
+const modelIndex = "model/model.json"
+
+type trainedRun struct {
+	Run       int     `json:"run"`
+	Path      string  `json:"path"`
+	Epochs    int     `json:"epochs"`
+	BestEpoch int     `json:"best_epoch"` // counted from 1
+	Valid     float64 `json:"valid_accuracy"`
+}
+
+type trained struct {
+	// Chosen is the run of the highest validation accuracy, the first of equals.
+	Chosen  int                  `json:"chosen"`
+	Classes []string             `json:"classes"`
+	Options control.TrainOptions `json:"options"`
+	Runs    []trainedRun         `json:"runs"`
+}
+
+// modelPath is where the weights of a run are.
+func modelPath(run int) string { return fmt.Sprintf("model/run-%03d.mlp", run) }
+
+// trainedPath is where, until the index is there, the line of the index for a run is.
+func trainedPath(run int) string { return fmt.Sprintf("model/run-%03d.json", run) }
+
+func commitJSON(ctx context.Context, cat *catalog.Catalog, kind, path string, run int, v any) error {
+	f, err := writeFile(ctx, cat, kind, path, run, writeJSON(v))
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	return cat.Commit(ctx, f)
+}
+
+// writeJSON writes v as the JSON files of the model are written.
+func writeJSON(v any) func(io.Writer) error {
+	return func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(v)
+	}
+}
+
+// writeFile writes one file of the model, which the caller commits and aborts.
+func writeFile(ctx context.Context, cat *catalog.Catalog, kind, path string, run int, write func(io.Writer) error) (*catalog.File, error) {
+	f, err := cat.Create(ctx, catalog.Describe(kind, path).OfRun(run))
+	if err != nil {
+		return nil, err
+	}
+	if err := write(f); err != nil {
+		f.Abort()
+		return nil, err
+	}
+	f.Rows = 1
+	return f, nil
+}
+
+// readIndex reads the index of the committed models.
+func readIndex(ctx context.Context, cat *catalog.Catalog) (t trained, err error) {
+	if err = readJSON(ctx, cat, modelIndex, &t); err == nil && (t.Chosen < 0 || t.Chosen >= len(t.Runs)) {
+		err = fmt.Errorf("%s names run %d of %d: %w", modelIndex, t.Chosen, len(t.Runs), seal.ErrCorrupt)
+	}
+	return t, err
+}
+
+// readJSON reads a file of the model.
+func readJSON(ctx context.Context, cat *catalog.Catalog, path string, v any) (err error) {
+	e, ok := cat.Lookup(path)
+	if !ok {
+		return fmt.Errorf("there is no %s: run `ndls train` first", path)
+	}
+	r, err := cat.Stream(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return fmt.Errorf("%w", err)
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("%s makes no sense (%v): %w", path, err, seal.ErrCorrupt)
+	}
+	return nil
+}
+
+// chosenRun is the run whose soft labels become predictions.
+func chosenRun(ctx context.Context, p control.Plan, cat *catalog.Catalog) (int, error) {
+	if !ownModel(p) {
+		return 0, nil
+	}
+	t, err := readIndex(ctx, cat)
+	return t.Chosen, err
+}
+
+// tally reads how many labels a run got right.
+func (r trainedRun) tally(ctx context.Context, cat *catalog.Catalog) (t train.Tally, err error) {
+	err = readJSON(ctx, cat, r.tallyPath(), &t)
+	return t, err
+}
+
+func loadModel(ctx context.Context, cat *catalog.Catalog, budget *mem.Budget, path string) (m *train.Model, err error) {
+	e, ok := cat.Lookup(path)
+	if !ok {
+		return nil, fmt.Errorf("%s is not in the catalogue: %w", path, seal.ErrCorrupt)
+	}
+	r, err := cat.Stream(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return train.LoadModel(r, path, budget)
+}

@@ -1,0 +1,70 @@
+package stage
+
+import (
+	"context"
+
+	"ndls/group"
+	"ndls/internal/control"
+	"ndls/internal/packed"
+	"ndls/shards"
+	"ndls/tiles"
+)
+
+// How a stage may be cut into tasks; the coordinator does it, and what is
+// committed does not depend on it. A part may be executed once all of the parts
+// before it are done:
+//
+//	partition      Split, Merge, Order, Relabel, Rows, Columns, then Whole, as package
+//	               partition says
+//	lsi            Whole; or Strips, then Whole
+//	smooth         Columns of ⌈features/16⌉ panels, then Rows, then, with
+//	               --active settled, Whole: it finds columns and rows done, and
+//	               measures the deviation of settled rows
+//	smooth-labels  Columns of runs·⌈classes/16⌉ panels (1 run with --soft-labels),
+//	               then Rows; with --label-rule ndls-reference a task should have all
+//	               panels of a run, since it finds their K
+//	               Strips may come in place of Columns in both: the
+//	               tasks of such a phase are done at the same time, by a gang
+//	the others     Whole
+//
+// Whole is always all that is not done yet, so that Whole alone is a stage. The
+// Rows of a report are those of the task's intervals; of tasks that follow each
+// other in a stage the later ones count the same rows again, or none.
+
+// inParts executes the task's part of a stage that can be cut: columns smooths
+// panels, rows writes the rows of intervals.
+func (env *Env) inParts(ctx context.Context, s shards.Summary, out *tiles.Matrix, columns, rows func(ctx context.Context, first, last int) error) error {
+	t, panels, intervals := env.Task, out.Panels(), intervals(s)
+	switch {
+	case env.Whole():
+		if err := columns(ctx, 0, panels); err != nil {
+			return err
+		}
+		env.Release()
+		err := rows(ctx, 0, intervals)
+		env.Release()
+		return err
+	case t.Part == control.Columns && 0 <= t.First && t.First < t.Last && t.Last <= panels:
+		return columns(ctx, t.First, t.Last)
+	case env.isShare():
+		if out.FirstMissing(0, panels) == panels {
+			return nil
+		}
+		return env.Peers.Work(ctx, s.Nodes, func(ctx context.Context) error { return columns(ctx, 0, panels) })
+	case t.Part == control.Rows && 0 <= t.First && t.First < t.Last && t.Last <= intervals:
+		return rows(ctx, t.First, t.Last)
+	}
+	return env.NoPart()
+}
+
+// isShare says whether the task is some rows of a graph, of all columns.
+func (env *Env) isShare() bool {
+	t := env.Task
+	return t.Part == control.Strips && 0 <= t.First && t.First < t.Last && t.Last <= packed.Strips(env.Summary.Nodes)
+}
+
+// firstMissing is the first panel from first on that is not committed, for any
+// member of a gang; last if all below are.
+func (env *Env) firstMissing(ctx context.Context, out *tiles.Matrix, first, last int) (int, error) {
+	return group.Min(ctx, env.Group, out.FirstMissing(first, last))
+}

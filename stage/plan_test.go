@@ -1,0 +1,81 @@
+package stage
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"ndls/internal/control"
+)
+
+// leaves sets each leaf field of v in turn and calls visit with its name.
+func leaves(v reflect.Value, name string, visit func(string)) {
+	for i := range v.NumField() {
+		f, tag := v.Field(i), v.Type().Field(i).Tag.Get("json")
+		switch f.Kind() {
+		case reflect.Struct:
+			leaves(f, name+tag+".", visit)
+			continue
+		case reflect.String:
+			f.SetString(f.String() + "x")
+		case reflect.Int:
+			f.SetInt(f.Int() + 1)
+		case reflect.Uint64:
+			f.SetUint(f.Uint() + 1)
+		case reflect.Float64:
+			f.SetFloat(f.Float() + 1)
+		}
+		visit(name + tag)
+	}
+}
+
+// TestEveryFieldIsOfAStage: a field that no stage names would change results without a
+// word, since what another plan made would be taken for this one's.
+func TestEveryFieldIsOfAStage(t *testing.T) {
+	p, last := control.DefaultPlan(), control.DefaultPlan()
+	leaves(reflect.ValueOf(&p).Elem(), "", func(field string) {
+		d := Diff(p, last)
+		if len(d) != 1 || !strings.HasPrefix(d[0], field+": ") {
+			t.Errorf("diff after changing %s = %q", field, d)
+		}
+		if reflect.DeepEqual(Hashes(p), Hashes(last)) {
+			t.Errorf("%s changes no stage's hash", field)
+		}
+		last = p
+	})
+}
+
+func TestDiffOfStages(t *testing.T) {
+	a, b := control.DefaultPlan(), control.DefaultPlan()
+	a.LSI.Epsilon, a.Train.Hidden = 0.05, 128
+	want := []string{"lsi.epsilon: 0.05 here, 0.03 in the run directory"}
+	if got := Diff(a, b, control.Partition, control.LSI, control.Smooth); !slices.Equal(got, want) {
+		t.Errorf("diff = %q, want %q", got, want)
+	}
+	if got := Diff(a, b, control.Partition); got != nil {
+		t.Errorf("partition does not depend on epsilon: %q", got)
+	}
+	b.Partition.Split = "random:5,5"
+	want = []string{`partition.split: "" here, random:5,5 in the run directory`}
+	if got := Diff(a, b, control.Partition); !slices.Equal(got, want) {
+		t.Errorf("diff = %q, want %q", got, want)
+	}
+}
+
+func TestNeedsComeEarlier(t *testing.T) {
+	for _, labels := range []string{"", "other.arrow"} {
+		p := control.DefaultPlan()
+		p.Labels.SoftLabels = labels
+		for i, s := range All {
+			for _, need := range s.Needs(p) {
+				if j := Index(need); j >= i {
+					t.Errorf("%s needs %s, which comes later", s.Name(), need)
+				}
+			}
+		}
+		if got := slices.Contains(Needs(p, control.SmoothLabels), control.Predict); got != (labels == "") {
+			t.Errorf("with soft labels %q, smooth-labels needs predict: %v", labels, got)
+		}
+	}
+}

@@ -1,0 +1,14 @@
+package stage
+
+// All is the registry of stages, in the order in which a run takes them: a new stage is
+// one line.
+var All = []Stage{
+	partitionStage{},
+	degreesStage{},
+	lsiStage{},
+	smoothStage{},
+	trainStage{},
+	predictStage{},
+	smoothLabelsStage{},
+	evaluateStage{},
+}

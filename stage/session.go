@@ -1,0 +1,78 @@
+package stage
+
+import (
+	"context"
+
+	"ndls/group"
+	"ndls/internal/control"
+	"ndls/internal/mem"
+	"ndls/shards"
+	"ndls/smooth"
+)
+
+// session is what a [Session] keeps open.
+type session struct {
+	opened  *graph
+	rows    *smooth.Targets
+	inputID *mem.Array[uint32]
+	k       *mem.Array[uint16]
+	kOf     int
+}
+
+// Release gives everything back; what is asked for again is opened again.
+func (x *Session) Release() {
+	if x.opened != nil {
+		x.opened.close()
+	}
+	if x.rows != nil {
+		x.rows.Free()
+	}
+	x.inputID.Free()
+	x.k.Free()
+	x.session = session{}
+}
+
+// graph opens the stored graph, unless it is open.
+func (env *Env) graph(ctx context.Context) (_ engine, err error) {
+	if env.opened == nil {
+		if env.opened, err = env.openGraph(ctx); err != nil {
+			return engine{}, err
+		}
+	}
+	if env.Task.Part != control.Strips {
+		env.Group = group.Solo(env.opened.summary.Nodes)
+	}
+	return engine{env, env.opened}, nil
+}
+
+// targets are the rows of smoothed features that the plan asks for.
+func (env *Env) targets(ctx context.Context, s shards.Summary) (_ *smooth.Targets, err error) {
+	if env.rows == nil {
+		env.rows, err = env.findTargets(ctx, s)
+	}
+	return env.rows, err
+}
+
+// targetIDs gives the input id of each target, in order of node.
+func (env *Env) targetIDs(ctx context.Context, s shards.Summary, t *smooth.Targets) (_ *mem.Array[uint32], err error) {
+	if env.inputID == nil {
+		env.inputID, err = env.readTargetIDs(ctx, s, t)
+	}
+	return env.inputID, err
+}
+
+// table is the number of hops of each node that make finds, kept under a number
+// of the part's own.
+func (env *Env) table(of int, make func() (*mem.Array[uint16], error)) ([]uint16, error) {
+	if env.k != nil && env.kOf == of {
+		return env.k.S, nil
+	}
+	env.k.Free()
+	env.k = nil
+	k, err := make()
+	if err != nil {
+		return nil, err
+	}
+	env.k, env.kOf = k, of
+	return k.S, nil
+}

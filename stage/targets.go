@@ -1,0 +1,107 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"ndls/catalog"
+	"ndls/dataset"
+	"ndls/internal/control"
+	"ndls/internal/mem"
+	"ndls/shards"
+	"ndls/smooth"
+)
+
+// findTargets makes the rows of smoothed features that the plan asks for.
+func (env *Env) findTargets(ctx context.Context, s shards.Summary) (t *smooth.Targets, err error) {
+	if env.Plan.Smooth.Targets == control.AllTargets {
+		return smooth.AllTargets(s.Nodes), nil
+	}
+	if t, err = smooth.NewTargets(env.Budget, s.Nodes); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			t.Free()
+		}
+	}()
+	if env.Plan.Smooth.Targets == control.LabelledTargets {
+		err = labelledTargets(ctx, env.Catalog, t)
+	} else {
+		err = env.listedTargets(ctx, s.Nodes, t)
+	}
+	t.Finish()
+	if err == nil && t.Len() == 0 {
+		err = fmt.Errorf("--targets %s names no row: use all, or a file of input ids", env.Plan.Smooth.Targets)
+	}
+	return t, err
+}
+
+// labelledTargets adds the nodes with a label.
+func labelledTargets(ctx context.Context, cat *catalog.Catalog, t *smooth.Targets) error {
+	return readNodes(ctx, cat, func(first int64, b shards.NodeBatch) {
+		for i, label := range b.Label {
+			if label >= 0 {
+				t.Add(first + int64(i))
+			}
+		}
+	})
+}
+
+// listedTargets adds the nodes whose ids the user's file lists.
+func (env *Env) listedTargets(ctx context.Context, n int64, t *smooth.Targets) (err error) {
+	if env.Inputs.Targets == "" {
+		return fmt.Errorf("the run's target rows come from a file: give --targets with %s again", env.Plan.Smooth.Targets)
+	}
+	ids, err := dataset.OpenIDs(ctx, env.Inputs.Targets)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ids.Close()) }()
+	nodes, err := env.nodesByID(ctx, n)
+	if err != nil {
+		return err
+	}
+	defer nodes.free()
+	for row := int64(1); ; row++ {
+		id, err := ids.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		at, ok := nodes.of(id)
+		if !ok {
+			return fmt.Errorf("%s: id %d in row %d is no node of the graph: remove it", env.Inputs.Targets, id, row)
+		}
+		t.Add(at)
+	}
+}
+
+// readTargetIDs finds the input id of each target, in order of node.
+func (env *Env) readTargetIDs(ctx context.Context, s shards.Summary, t *smooth.Targets) (*mem.Array[uint32], error) {
+	if t.All() {
+		return env.ids(ctx, s.Nodes)
+	}
+	ids, err := mem.Alloc[uint32](env.Budget, t.Len(), "ids of target rows")
+	if err != nil {
+		return nil, err
+	}
+	at := 0
+	err = readNodes(ctx, env.Catalog, func(first int64, b shards.NodeBatch) {
+		for i, id := range b.ID {
+			if t.Has(first + int64(i)) {
+				ids.S[at] = uint32(id)
+				at++
+			}
+		}
+	})
+	if err != nil {
+		ids.Free()
+		return nil, err
+	}
+	return ids, nil
+}
