@@ -15,9 +15,6 @@ import (
 	"ndls/spmv"
 )
 
-// featurePrefix is where the tiles of the input features lie.
-const featurePrefix = "graph/features"
-
 // lsi computes and commits the K table.
 func (j *job) lsi(ctx context.Context) error {
 	summary, err := shards.ReadSummary(ctx, j.cat)

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 
-	"ndls/catalog"
 	"ndls/shards"
 	"ndls/tiles"
 )
@@ -11,17 +10,14 @@ import (
 // matrix is a matrix in column tiles with a row for every node, of which the task reads
 // and writes its own.
 func (j *job) matrix(l tiles.Layout, s shards.Summary) *tiles.Matrix {
-	l.Starts = []int64{0}
-	for lo := int64(0); lo < s.Nodes; lo += s.IntervalRows {
-		l.Starts = append(l.Starts, min(lo+s.IntervalRows, s.Nodes))
-	}
+	l.Starts = tiles.Starts(s.Nodes, s.IntervalRows)
 	lo, hi := j.span(s.Nodes)
 	return tiles.Open(j.cat, j.budget, l).Share(lo, hi)
 }
 
 // featureTiles are the tiles of input features.
 func (j *job) featureTiles(s shards.Summary) *tiles.Matrix {
-	return j.matrix(tiles.Layout{Kind: catalog.KindFeatures, Prefix: featurePrefix, Width: s.Features, Half: s.HalfFeatures()}, s)
+	return j.matrix(tiles.Features(s), s)
 }
 
 // joinTiles commits the tiles of intervals [first, last) of which there are parts.
