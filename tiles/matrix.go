@@ -180,7 +180,7 @@ func (m *Matrix) files(interval, panel int) ([]catalog.Entry, error) {
 	}
 	list, ok := Cover(m.parts[Place{interval, panel}], lo, hi)
 	if !ok {
-		return nil, fmt.Errorf("the catalogue lacks the whole tile %s: %w", m.path(interval, panel), seal.ErrCorrupt)
+		return nil, fmt.Errorf("the catalogue lacks the tile %s, or rows of it: use another run directory: %w", m.path(interval, panel), seal.ErrCorrupt)
 	}
 	return list, nil
 }
