@@ -512,6 +512,13 @@ func TestDamagedTilesAreFound(t *testing.T) {
 		for _, free := range []int64{1 << 20, 9 * 4096} {
 			must(t, store.FlipByte(e.Path, e.Bytes-1))
 			refused(f, free, e.Path)
+			err := Records(context.Background(), f.cat, "features", budget(t, free), func(arrow.Record) error {
+				t.Error("rows were given")
+				return nil
+			})
+			if !errors.Is(err, seal.ErrCorrupt) {
+				t.Errorf("records: %v, want ErrCorrupt", err)
+			}
 			must(t, store.FlipByte(e.Path, e.Bytes-1))
 		}
 	}
