@@ -142,8 +142,8 @@ chaos: ## CHAOS rounds of faults drawn anew: deaths, networks, disks, stores, si
 	NDLS_CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run TestChaos ./e2e
 
 .PHONY: results
-results: build ## the accuracy table of docs/results.md, from the data sets in NDLS_DATA
-	$(GO) run ./bench/accuracy -ndls $(BUILD)/ndls
+results: ## the accuracy table of docs/results.md, from the data sets in NDLS_DATA
+	$(GO) run ./bench/accuracy
 
 .PHONY: papers100m
 papers100m: build ## stage by stage figures on graphs of the shape of ogbn-papers100M
