@@ -235,14 +235,14 @@ func (f *fitting) run(ctx context.Context, run int, best *Model) (History, error
 // trainer is the state of one run.
 type trainer struct {
 	*fitting
-	seed        uint64
-	model       *Model
-	state       *mem.Array[float32]
-	grad        []float32
-	adam        *adam
-	work        *workspace
-	sampler     *sampler
-	p           []float64 // probabilities of one row
+	seed    uint64
+	model   *Model
+	state   *mem.Array[float32]
+	grad    []float32
+	adam    *adam
+	work    *workspace
+	sampler *sampler
+	p       []float64 // probabilities of one row
 
 	// Of the epoch under way.
 	now      int

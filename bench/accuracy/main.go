@@ -38,15 +38,31 @@ func opt[T any](flag string, value T, field func(*ndls.Options) *T) option {
 	return option{fmt.Sprintf("--%s %v", flag, value), func(o *ndls.Options) { *field(o) = value }}
 }
 
-func batch(n int) option    { return opt("batch-size", n, func(o *ndls.Options) *int { return &o.Train.BatchSize }) }
-func hops(n int) option     { return opt("hops", n, func(o *ndls.Options) *int { return &o.Smooth.Hops }) }
-func epochs(n int) option   { return opt("epochs", n, func(o *ndls.Options) *int { return &o.Train.Epochs }) }
-func kmax(n int) option     { return opt("kmax", n, func(o *ndls.Options) *int { return &o.LSI.Kmax }) }
-func r(x float64) option    { return opt("r", x, func(o *ndls.Options) *float64 { return &o.LSI.R }) }
-func lr(x float64) option   { return opt("lr", x, func(o *ndls.Options) *float64 { return &o.Train.LR }) }
-func lsi(s string) option   { return opt("lsi", s, func(o *ndls.Options) *string { return &o.LSI.Mode }) }
-func rule(s string) option  { return opt("rule", s, func(o *ndls.Options) *string { return &o.Smooth.Rule }) }
-func split(s string) option { return opt("split", s, func(o *ndls.Options) *string { return &o.Partition.Split }) }
+func batch(n int) option {
+	return opt("batch-size", n, func(o *ndls.Options) *int { return &o.Train.BatchSize })
+}
+
+func hops(n int) option { return opt("hops", n, func(o *ndls.Options) *int { return &o.Smooth.Hops }) }
+
+func epochs(n int) option {
+	return opt("epochs", n, func(o *ndls.Options) *int { return &o.Train.Epochs })
+}
+
+func kmax(n int) option { return opt("kmax", n, func(o *ndls.Options) *int { return &o.LSI.Kmax }) }
+
+func r(x float64) option { return opt("r", x, func(o *ndls.Options) *float64 { return &o.LSI.R }) }
+
+func lr(x float64) option { return opt("lr", x, func(o *ndls.Options) *float64 { return &o.Train.LR }) }
+
+func lsi(s string) option { return opt("lsi", s, func(o *ndls.Options) *string { return &o.LSI.Mode }) }
+
+func rule(s string) option {
+	return opt("rule", s, func(o *ndls.Options) *string { return &o.Smooth.Rule })
+}
+
+func split(s string) option {
+	return opt("split", s, func(o *ndls.Options) *string { return &o.Partition.Split })
+}
 
 func alpha(x float64) option {
 	return opt("alpha", x, func(o *ndls.Options) *float64 { return &o.Smooth.Alpha })
