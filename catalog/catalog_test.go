@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
 	"slices"
@@ -16,6 +14,8 @@ import (
 	"testing"
 
 	"ndls/internal/seal"
+	"ndls/internal/seal/sealtest"
+	"ndls/internal/storage/storagetest"
 
 	"golang.org/x/sync/errgroup"
 
@@ -290,7 +290,7 @@ func TestOrphans(t *testing.T) {
 	c := openCatalog(t, store)
 	mustPut(t, c, KindEdges, "listed", "x", 0, -1)
 	for _, name := range []string{"run.json", "report.json", "report.html", "graph/edges/part-00001.parquet", "notes.txt", "plots/fig.png", "smoothed/mine.csv", "run.json.txt"} {
-		commit(t, store, name, []byte("x"))
+		storagetest.Write(t, store, name, []byte("x"))
 	}
 	f, err := c.Create(ctx, Describe(KindEdges, "graph/edges/part-00002.parquet").In(0))
 	if err != nil {
@@ -462,7 +462,7 @@ func TestCatalogOfAnotherVersion(t *testing.T) {
 	err := store.Corrupt(name, func(b []byte) []byte {
 		at := bytes.LastIndex(b, []byte(catalogVersionKey)) + len(catalogVersionKey)
 		b[at+bytes.IndexByte(b[at:], catalogVersion[0])] = '1'
-		reseal(b)
+		sealtest.Reseal(b, seal.Parquet)
 		return b
 	})
 	if err != nil {
@@ -528,31 +528,4 @@ func ExampleCatalog_Commit() {
 		fmt.Println(e.Path, e.Rows, e.Bytes, c.Verify(ctx, e))
 	}
 	// Output: graph/features/tile-00000-00000.f32 1 64 <nil>
-}
-
-// commit writes a file of another program's.
-func commit(t testing.TB, s storage.Store, name string, data []byte) {
-	t.Helper()
-	w, err := s.Create(context.Background(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Abort()
-	if _, err := w.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Commit(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// reseal makes the seal of a changed footer right again.
-func reseal(data []byte) {
-	n, _ := seal.FooterLength(data, seal.Parquet)
-	end := int64(len(data)) - n
-	trailer := data[end-seal.TrailerBytes:]
-	count := int64(binary.LittleEndian.Uint32(trailer))
-	sealed := data[end-seal.TrailerBytes-count*seal.MarkBytes : end-seal.TrailerBytes+4]
-	sum := crc32.Update(crc32.Checksum(sealed, seal.Castagnoli), seal.Castagnoli, data[end:])
-	binary.LittleEndian.PutUint32(trailer[4:], sum)
 }

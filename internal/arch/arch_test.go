@@ -64,6 +64,7 @@ var exclusive = map[string][]string{
 	"testing":                           {"internal/testgraph", "internal/storage/storagetest", "bench/scaling"},
 	"ndls/internal/testgraph":           {},
 	"ndls/internal/storage/storagetest": {},
+	"ndls/internal/seal/sealtest":       {},
 	"ndls/internal/vfs/vfstest":         {},
 	"ndls/internal/hook":                {}, // without the tag hooks
 	"ndls/internal/control":             {"ndls", "cmd/ndls", "bench", "coordinator", "estimate", "stage", "worker", "internal/control", "group/remote"},
