@@ -80,7 +80,7 @@ lint: tools ## gofumpt, go vet, staticcheck
 	$(GO) vet -tags=hooks,invariants ./...
 	$(TOOLS)/bin/staticcheck ./...
 
-GENERATORS := $(wildcard */_gen */*/_gen internal/control/*/_gen)
+GENERATORS := $(wildcard */_gen internal/control/*/_gen)
 GENERATED = $(sort $(wildcard */*_amd64.s */stubs_*.go */*/*_amd64.s */*/stubs_*.go internal/control/*/*pb/*.pb.go))
 
 .PHONY: generate
