@@ -80,7 +80,7 @@ lint: tools ## gofumpt, go vet, staticcheck
 	$(GO) vet -tags=hooks,invariants ./...
 	$(TOOLS)/bin/staticcheck ./...
 
-GENERATORS := $(wildcard */_gen */*/_gen internal/control/*/_gen)
+GENERATORS := $(wildcard */_gen internal/control/*/_gen)
 GENERATED = $(sort $(wildcard */*_amd64.s */stubs_*.go */*/*_amd64.s */*/stubs_*.go internal/control/*/*pb/*.pb.go))
 
 .PHONY: generate
@@ -142,8 +142,8 @@ chaos: ## CHAOS rounds of faults drawn anew: deaths, networks, disks, stores, si
 	NDLS_CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run TestChaos ./e2e
 
 .PHONY: results
-results: build ## the accuracy table of docs/results.md, from the data sets in NDLS_DATA
-	$(GO) run ./bench/accuracy -ndls $(BUILD)/ndls
+results: ## the accuracy table of docs/results.md, from the data sets in NDLS_DATA
+	$(GO) run ./bench/accuracy
 
 .PHONY: papers100m
 papers100m: build ## stage by stage figures on graphs of the shape of ogbn-papers100M

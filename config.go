@@ -70,6 +70,9 @@ type (
 	Report = coordinator.Report
 	// Graph describes the graph as imported.
 	Graph = shards.Summary
+	// Accuracy is what a run's models are right about, Spread a figure over the models.
+	Accuracy = control.AccuracyReport
+	Spread   = control.Spread
 	// Figures are what a stage takes.
 	Figures = control.Figures
 	// Counts are what a plan is made from.

@@ -61,6 +61,39 @@ func TestCancelledAndContinued(t *testing.T) {
 	}
 }
 
+// Stages read each file of rows once, also to verify it: what they have read is the size
+// of the files, but for footers, which are read twice, and small files.
+func TestRowsAreReadOnce(t *testing.T) {
+	c := quick(filepath.Join(t.TempDir(), "run"))
+	c.Dataset = "synthetic:nodes=5000,edges=9000,features=40,classes=20,seed=1"
+	d, err := ndls.Run(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := map[string]int64{}
+	for _, g := range d.Files() {
+		size[g.Kind] = g.Bytes
+	}
+	tiles := size["features"]
+	want := map[ndls.Stage]int64{
+		// Smoothed tiles, as large as those of the features, become rows and are removed.
+		ndls.StageSmooth: 2*tiles + size["hops"] + size["lsi"] + 2*size["nodes"],
+		// The rows of these epochs are in memory.
+		ndls.StageTrain:    size["smoothed"] + size["nodes"],
+		ndls.StagePredict:  size["smoothed"] + size["nodes"],
+		ndls.StageEvaluate: size["smoothed-label-tile"] + size["nodes"],
+	}
+	const most = 100 << 10
+	if tiles < 4*most || size["smoothed-label-tile"] < 4*most {
+		t.Fatalf("the graph is too small: %v", size)
+	}
+	for _, s := range d.Record().Stages {
+		if w, ok := want[s.Stage]; ok && (s.BytesRead < w || s.BytesRead > w+most) {
+			t.Errorf("%s has read %d bytes, want %d and at most %d more", s.Stage, s.BytesRead, w, most)
+		}
+	}
+}
+
 // Every artifact can be read as a stream of batches with as many rows as were written.
 func TestRecords(t *testing.T) {
 	ctx := context.Background()

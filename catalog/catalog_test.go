@@ -4,17 +4,18 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"ndls/internal/seal"
+	"ndls/internal/seal/sealtest"
+	"ndls/internal/storage/storagetest"
 
 	"golang.org/x/sync/errgroup"
 
@@ -289,7 +290,7 @@ func TestOrphans(t *testing.T) {
 	c := openCatalog(t, store)
 	mustPut(t, c, KindEdges, "listed", "x", 0, -1)
 	for _, name := range []string{"run.json", "report.json", "report.html", "graph/edges/part-00001.parquet", "notes.txt", "plots/fig.png", "smoothed/mine.csv", "run.json.txt"} {
-		commit(t, store, name, []byte("x"))
+		storagetest.Write(t, store, name, []byte("x"))
 	}
 	f, err := c.Create(ctx, Describe(KindEdges, "graph/edges/part-00002.parquet").In(0))
 	if err != nil {
@@ -461,7 +462,7 @@ func TestCatalogOfAnotherVersion(t *testing.T) {
 	err := store.Corrupt(name, func(b []byte) []byte {
 		at := bytes.LastIndex(b, []byte(catalogVersionKey)) + len(catalogVersionKey)
 		b[at+bytes.IndexByte(b[at:], catalogVersion[0])] = '1'
-		reseal(b)
+		sealtest.Reseal(b, seal.Parquet)
 		return b
 	})
 	if err != nil {
@@ -469,6 +470,38 @@ func TestCatalogOfAnotherVersion(t *testing.T) {
 	}
 	if _, err := Open(context.Background(), store); !errors.Is(err, seal.ErrVersion) || !strings.Contains(err.Error(), name) {
 		t.Errorf("got %v, want seal.ErrVersion and the name", err)
+	}
+}
+
+// A catalogue that was written before entries had a value type is read, and has that
+// column once it is written again.
+func TestCatalogWithFewerColumns(t *testing.T) {
+	before, err := os.ReadFile("testdata/without-value-type.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, number, err := readCatalog(storage.NewBytesReader(before), Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Entry{
+		Stage: "partition", Kind: KindFeatures, Path: "graph/features/tile-00000-00001.f32", Rows: 60, Bytes: 60 * 64,
+		Checksum: "sha256:281b7f1e2c30a3949c26d390ac55ae81ac8bc953b9503ed1c1806bb22ee92768",
+		Block:    1, First: 1, Last: 2, Hop: NotApplicable, Run: NotApplicable,
+		Plan: "90f4741b2deb77a7511d9ba92e577f9a",
+	}
+	if i := slices.Index(rows, want); i < 0 {
+		t.Errorf("%+v is not in %+v", want, rows)
+	}
+	for i := range rows {
+		rows[i].ValueType = Float32
+	}
+	after, err := encodeCatalog(rows, number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, n, err := readCatalog(storage.NewBytesReader(after), Name); err != nil || n != number || !slices.Equal(got, rows) {
+		t.Errorf("%v %d %+v, want %d %+v", err, n, got, number, rows)
 	}
 }
 
@@ -495,31 +528,4 @@ func ExampleCatalog_Commit() {
 		fmt.Println(e.Path, e.Rows, e.Bytes, c.Verify(ctx, e))
 	}
 	// Output: graph/features/tile-00000-00000.f32 1 64 <nil>
-}
-
-// commit writes a file of another program's.
-func commit(t testing.TB, s storage.Store, name string, data []byte) {
-	t.Helper()
-	w, err := s.Create(context.Background(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Abort()
-	if _, err := w.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Commit(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// reseal makes the seal of a changed footer right again.
-func reseal(data []byte) {
-	n, _ := seal.FooterLength(data, seal.Parquet)
-	end := int64(len(data)) - n
-	trailer := data[end-seal.TrailerBytes:]
-	count := int64(binary.LittleEndian.Uint32(trailer))
-	sealed := data[end-seal.TrailerBytes-count*seal.MarkBytes : end-seal.TrailerBytes+4]
-	sum := crc32.Update(crc32.Checksum(sealed, seal.Castagnoli), seal.Castagnoli, data[end:])
-	binary.LittleEndian.PutUint32(trailer[4:], sum)
 }

@@ -6,6 +6,12 @@ import (
 	"strings"
 )
 
+// How the values of a tile are stored.
+const (
+	Float32 = "float32"
+	Float16 = "float16"
+)
+
 // Kinds of catalogued files.
 const (
 	KindSummary          = "summary"             // graph/summary.json
@@ -61,6 +67,9 @@ type Entry struct {
 	// the step of a partition that they are of; or NotApplicable.
 	Hop int32 `parquet:"name=hop, type=INT32" json:"hop"`
 	Run int32 `parquet:"name=run, type=INT32" json:"run"`
+	// ValueType is how the values of a tile are stored, [Float32] or [Float16]. It is
+	// empty for other files, and for tiles that versions before this field committed.
+	ValueType string `parquet:"name=value_type, type=BYTE_ARRAY, convertedtype=UTF8" json:"value_type,omitempty"`
 	// Plan is the hash of the part of the plan that decides the file's bytes.
 	Plan string `parquet:"name=plan, type=BYTE_ARRAY, convertedtype=UTF8" json:"plan,omitempty"`
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/xitongsys/parquet-go/parquet"
 	"github.com/xitongsys/parquet-go/reader"
@@ -91,7 +93,13 @@ func decodeCatalog(data []byte, name string) (rows []Entry, number uint64, err e
 			rows, err = nil, damagedLog(name, "decoding: %v", x)
 		}
 	}()
-	in, err := reader.NewParquetReader(&parquetBytes{Reader: bytes.NewReader(data), data: data}, new(Entry), 1)
+	file := &parquetBytes{Reader: bytes.NewReader(data), data: data}
+	head := reader.ParquetReader{PFile: file}
+	if err := head.ReadFooter(); err != nil {
+		return nil, 0, damagedLog(name, "%v", err)
+	}
+	row := rowOf(head.Footer)
+	in, err := reader.NewParquetReader(file, reflect.New(row).Interface(), 1)
 	if err != nil {
 		return nil, 0, damagedLog(name, "%v", err)
 	}
@@ -104,10 +112,42 @@ func decodeCatalog(data []byte, name string) (rows []Entry, number uint64, err e
 		return nil, 0, damagedLog(name, "it has no number")
 	}
 	rows = make([]Entry, in.GetNumRows())
-	if err := in.Read(&rows); err != nil {
+	read := reflect.New(reflect.SliceOf(row))
+	read.Elem().Set(reflect.MakeSlice(read.Elem().Type(), len(rows), len(rows)))
+	if err := in.Read(read.Interface()); err != nil {
 		return nil, 0, damagedLog(name, "%v", err)
 	}
+	if read.Elem().Len() != len(rows) {
+		return nil, 0, damagedLog(name, "it has %d rows of %d", read.Elem().Len(), len(rows))
+	}
+	for i := range rows {
+		for _, f := range reflect.VisibleFields(row) {
+			reflect.ValueOf(&rows[i]).Elem().FieldByName(f.Name).Set(read.Elem().Index(i).FieldByIndex(f.Index))
+		}
+	}
 	return rows, number, nil
+}
+
+// rowOf is an Entry with the fields of which a file has columns: earlier versions wrote
+// fewer, and what they did not write stays empty.
+func rowOf(footer *parquet.FileMetaData) reflect.Type {
+	there := map[string]bool{}
+	for _, e := range footer.Schema {
+		there[e.Name] = true
+	}
+	var fields []reflect.StructField
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Entry]()) {
+		if there[columnName(f)] {
+			fields = append(fields, reflect.StructField{Name: f.Name, Type: f.Type, Tag: f.Tag})
+		}
+	}
+	return reflect.StructOf(fields)
+}
+
+// columnName is the name of a field's column.
+func columnName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(f.Tag.Get("parquet"), "name="), ",")
+	return name
 }
 
 // metadata is a value that the footer has for a key, or "".

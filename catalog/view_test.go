@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 var errLease = errors.New("the lease is lost")
@@ -154,7 +155,7 @@ func TestRecordsAreNoOrphans(t *testing.T) {
 	store := storage.NewMem()
 	c := openCatalog(t, store)
 	for _, name := range []string{"run.json", "report.html", "journal/00000001.json", "cluster/coordinator.json", "graph/nodes.parquet"} {
-		commit(t, store, name, []byte("x"))
+		storagetest.Write(t, store, name, []byte("x"))
 	}
 	orphans, _, err := c.Orphans(ctx)
 	if err != nil {

@@ -17,14 +17,17 @@
 //
 // # Algorithm
 //
-// The ids are read and sorted, which gives every row its place. Places are
-// filled range by range: as many rows as fit the budget, one sequential read of
-// the artifact for each range. Edges likewise, by ranges of u.
+// Every file of the artifact is compared with its checksum before its rows are written:
+// feature tiles in each read, other files in a read of their own. The ids are read and
+// sorted, which gives every row its place. Places are filled range by range: as many rows
+// as fit the budget, one sequential read of the artifact for each range. Edges likewise,
+// by ranges of u.
 //
 // # Memory
 //
-// 12·rows bytes while sorting ids, then 4·rows and what is free of the budget;
-// for edges 16·nodes and what is free.
+// 12·rows bytes while sorting ids, then 4·rows and what is free of the budget; for features
+// 4·nodes more, and up to 8 MiB of what is free for rows of tiles; for edges 16·nodes and
+// what is free.
 //
 // # Determinism
 //

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -31,6 +32,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/storage"
 	"ndls/shards"
+	"ndls/tiles"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -56,10 +58,12 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t *testing.T) *fixture { return newFixtureIn(t, storage.NewMem()) }
+
+func newFixtureIn(t *testing.T, store storage.Store) *fixture {
 	t.Helper()
 	ctx := context.Background()
-	cat, err := catalog.Open(ctx, storage.NewMem())
+	cat, err := catalog.Open(ctx, store)
 	must(t, err)
 	f := &fixture{cat, map[string][]string{}}
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -85,9 +89,9 @@ func newFixture(t *testing.T) *fixture {
 		lines[what][id] = text
 	}
 
-	must(t, shards.WriteSummary(ctx, cat, shards.Summary{
-		Name: "fixture", Nodes: nodes, Features: features, Classes: []string{"a", "b", "c"}, IntervalRows: interval,
-	}))
+	summary := shards.Summary{Name: "fixture", Nodes: nodes, Features: features, Classes: []string{"a", "b", "c"}, IntervalRows: interval}
+	must(t, shards.WriteSummary(ctx, cat, summary))
+	matrix := tiles.Open(cat, budget(t, 1<<20), tiles.Features(summary))
 	add(catalog.KindNodes, "graph/nodes.parquet", -1, nodes, func(w *catalog.File) error {
 		return shards.WriteNodes(w, nodes, func(first int64, b shards.NodeBatch) error {
 			for i := range b.ID {
@@ -139,17 +143,17 @@ func newFixture(t *testing.T) *fixture {
 				return nil
 			})
 		})
-		for g := 0; g*shards.TileColumns < features; g++ {
-			add(catalog.KindFeatures, shards.TilePath("graph/features", i, g, false), i, int64(hi-lo), func(w *catalog.File) error {
-				tile := make([]float32, (hi-lo)*shards.TileColumns)
-				for k := range tile {
-					if c := g*shards.TileColumns + k%shards.TileColumns; c < features {
-						tile[k] = value(lo+k/shards.TileColumns, c)
-					}
+		for g := range matrix.Panels() {
+			group, err := matrix.Create(ctx, i, g, g+1)
+			must(t, err)
+			var rows []float32
+			for node := lo; node < hi; node++ {
+				for c := range features {
+					rows = append(rows, value(node, c))
 				}
-				_, err := w.Write(mem.AsBytes(tile))
-				return err
-			})
+			}
+			must(t, group.Put(g, rows, features, g*shards.TileColumns))
+			must(t, group.Commit(ctx))
 		}
 		rows := func(what, kind, path string, s shards.RowSchema) {
 			add(kind, path, i, int64(hi-lo), func(w *catalog.File) error {
@@ -438,6 +442,89 @@ func TestDamageIsFound(t *testing.T) {
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a damaged artifact left an output file")
 	}
+}
+
+// byName counts the bytes that are read of each file.
+type byName struct {
+	storage.Store
+	mu   sync.Mutex
+	read map[string]int64
+}
+
+type countedReader struct {
+	storage.Reader
+	count func(n int)
+}
+
+func (s *byName) Open(ctx context.Context, name string) (storage.Reader, error) {
+	r, err := s.Store.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return countedReader{r, func(n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.read[name] += int64(n)
+	}}, nil
+}
+
+func (r countedReader) ReadAt(p []byte, off int64) (int, error) {
+	n, err := r.Reader.ReadAt(p, off)
+	r.count(n)
+	return n, err
+}
+
+// Where all rows fit the budget, each feature tile is read once, also to verify it.
+func TestTilesAreReadOnce(t *testing.T) {
+	store := &byName{Store: storage.NewMem(), read: map[string]int64{}}
+	f := newFixtureIn(t, store)
+	clear(store.read)
+	_, err := Run(context.Background(), f.cat, Options{What: "features", Format: "csv", To: io.Discard, Budget: budget(t, 1<<20)})
+	must(t, err)
+	tiles := f.cat.Entries(catalog.KindFeatures)
+	if len(tiles) != 6 {
+		t.Errorf("%d tiles", len(tiles))
+	}
+	for _, e := range tiles {
+		if store.read[e.Path] != e.Bytes {
+			t.Errorf("%d bytes were read of %s, which has %d", store.read[e.Path], e.Path, e.Bytes)
+		}
+	}
+}
+
+// A changed byte of any tile is found, whatever the budget, and no output is left; so is a
+// tile that is missing.
+func TestDamagedTilesAreFound(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out.npy")
+	refused := func(f *fixture, free int64, name string) {
+		t.Helper()
+		_, err := Run(context.Background(), f.cat, Options{What: "features", Format: "npy", Out: out, Budget: budget(t, free)})
+		if !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), name) {
+			t.Errorf("error %v, want ErrCorrupt naming %s", err, name)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Error("a damaged artifact left an output file")
+		}
+	}
+	store := storage.NewMem()
+	f := newFixtureIn(t, store)
+	for _, e := range f.cat.Entries(catalog.KindFeatures) {
+		for _, free := range []int64{1 << 20, 9 * 4096} {
+			must(t, store.FlipByte(e.Path, e.Bytes-1))
+			refused(f, free, e.Path)
+			err := Records(context.Background(), f.cat, "features", budget(t, free), func(arrow.Record) error {
+				t.Error("rows were given")
+				return nil
+			})
+			if !errors.Is(err, seal.ErrCorrupt) {
+				t.Errorf("records: %v, want ErrCorrupt", err)
+			}
+			must(t, store.FlipByte(e.Path, e.Bytes-1))
+		}
+	}
+	gone := f.cat.Entries(catalog.KindFeatures)[3].Path
+	must(t, f.cat.Remove(context.Background(), func(e catalog.Entry) bool { return e.Path == gone }))
+	refused(f, 1<<20, gone)
 }
 
 func TestNeverIntoARunDirectory(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/shards"
+	"ndls/tiles"
 )
 
 // view sees bytes as values of T; they start where T may.
@@ -193,10 +194,15 @@ func nodeIDs(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (*mem.Arr
 	return ids, nil
 }
 
-// tileBytes is how much of the tiles of one interval is read at a time.
-const tileBytes = 4 << 20
+// tileBytes bounds the memory that rows are put together from tiles with, tileShare the
+// share of what is free of the budget.
+const (
+	tileBytes = 8 << 20
+	tileShare = 8
+)
 
-// tileSource puts feature rows together from their tiles.
+// tileSource puts feature rows together from their tiles. A scan reads each tile once, and
+// fails before it gives the last rows of one that is damaged.
 func tileSource(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (*source, error) {
 	s, err := shards.ReadSummary(ctx, cat)
 	if err != nil {
@@ -206,61 +212,35 @@ func tileSource(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (*sour
 	if err != nil {
 		return nil, err
 	}
-	granules := (s.Features + shards.TileColumns - 1) / shards.TileColumns
-	rowBytes := int64(shards.TileRowBytes(s.HalfFeatures()))
-	step := max(tileBytes/(rowBytes*int64(granules)), 1)
-	tile := make([]byte, step*rowBytes)
-	values := make([]float32, step*int64(s.Features))
-	batchIDs := make([]int64, step)
-	scan := func(ctx context.Context, visit func(int64, [][]byte) error) error {
-		for lo := int64(0); lo < s.Nodes; lo += s.IntervalRows {
-			hi := min(lo+s.IntervalRows, s.Nodes)
-			err := readTiles(ctx, cat, int(lo/s.IntervalRows), granules, s.HalfFeatures(), func(files []storage.Reader) error {
-				for at := lo; at < hi; at += step {
-					n := int(min(step, hi-at))
-					for g, f := range files {
-						part := tile[:int64(n)*rowBytes]
-						if _, err := f.ReadAt(part, (at-lo)*rowBytes); err != nil {
-							return err
-						}
-						for i := range n {
-							row := values[i*s.Features:][g*shards.TileColumns : min((g+1)*shards.TileColumns, s.Features)]
-							shards.DecodeTile(row, part[int64(i)*rowBytes:], s.HalfFeatures())
-						}
-					}
-					for i := range n {
-						batchIDs[i] = int64(ids.S[at+int64(i)])
-					}
-					if err := visit(at, [][]byte{mem.AsBytes(batchIDs[:n]), mem.AsBytes(values[:n*s.Features])}); err != nil {
-						return err
-					}
+	matrix := tiles.Open(cat, b, tiles.Features(s))
+	batch := matrix.Batch(s.Features, min(tileBytes, b.Free()/tileShare))
+	wide := make([]int64, batch)
+	idsOf := func(first int64, n int) []int64 {
+		for i, id := range ids.S[first : first+int64(n)] {
+			wide[i] = int64(id)
+		}
+		return wide[:n]
+	}
+	return &source{
+		columns: []column{idColumn, {"feature", float32Kind, s.Features}}, rows: s.Nodes,
+		ids: func(_ context.Context, visit func(int64, []int64) error) error {
+			for first := int64(0); first < int64(len(ids.S)); first += int64(batch) {
+				if err := visit(first, idsOf(first, int(min(int64(batch), int64(len(ids.S))-first)))); err != nil {
+					return err
 				}
-				return nil
-			})
-			if err != nil {
-				return err
 			}
-		}
-		return nil
-	}
-	return &source{columns: []column{idColumn, {"feature", float32Kind, s.Features}}, rows: s.Nodes, scan: scan, free: ids.Free}, nil
-}
-
-// readTiles opens the tiles of an interval for visit.
-func readTiles(ctx context.Context, cat *catalog.Catalog, interval, granules int, half bool, visit func([]storage.Reader) error) error {
-	files := make([]storage.Reader, granules)
-	for g := range files {
-		path := shards.TilePath("graph/features", interval, g, half)
-		e, ok := cat.Lookup(path)
-		if !ok {
-			return fmt.Errorf("%s is missing; partition again into another run directory: %w", path, seal.ErrCorrupt)
-		}
-		f, err := cat.Open(ctx, e)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		files[g] = f
-	}
-	return visit(files)
+			return nil
+		},
+		scan: func(ctx context.Context, visit func(int64, [][]byte) error) error {
+			for i := range matrix.Intervals() {
+				if err := matrix.Read(ctx, i, 0, s.Features, batch, func(row int64, values []float32) error {
+					return visit(row, [][]byte{mem.AsBytes(idsOf(row, len(values)/s.Features)), mem.AsBytes(values)})
+				}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		memory: matrix.ReadBytes(s.Features, batch), free: ids.Free,
+	}, nil
 }

@@ -54,7 +54,20 @@ type source struct {
 	columns []column
 	rows    int64
 	scan    func(ctx context.Context, visit func(first int64, cols [][]byte) error) error
-	free    func()
+	// ids visits the input ids of all rows in order. It is nil where nothing but a scan
+	// has them.
+	ids func(ctx context.Context, visit func(first int64, ids []int64) error) error
+	// memory is what a scan takes of the budget.
+	memory int64
+	free   func()
+}
+
+// eachID visits the input ids of all rows in order.
+func (s *source) eachID(ctx context.Context, visit func(first int64, ids []int64) error) error {
+	if s.ids != nil {
+		return s.ids(ctx, visit)
+	}
+	return s.scan(ctx, func(first int64, cols [][]byte) error { return visit(first, view[int64](cols[0])) })
 }
 
 func exportTable(ctx context.Context, cat *catalog.Catalog, o Options, out io.Writer) (int64, error) {
@@ -90,8 +103,7 @@ func places(ctx context.Context, src *source, b *mem.Budget) (*mem.Array[uint32]
 	m := progress.Start(ctx, "read ids", src.rows, "rows")
 	defer m.Done()
 	var seen int64
-	err = src.scan(ctx, func(first int64, cols [][]byte) error {
-		ids := view[int64](cols[0])
+	err = src.eachID(ctx, func(first int64, ids []int64) error {
 		if first != seen || first+int64(len(ids)) > src.rows {
 			return fmt.Errorf("rows %d to %d where row %d of %d was expected: %w", first, first+int64(len(ids)), seen, src.rows, seal.ErrCorrupt)
 		}
@@ -131,7 +143,7 @@ func places(ctx context.Context, src *source, b *mem.Budget) (*mem.Array[uint32]
 func ordered(ctx context.Context, src *source, place []uint32, b *mem.Budget, w writer) error {
 	size := int64(rowSize(src.columns))
 	// Every column's array is rounded up to pages.
-	room := (b.Free() - 8192*int64(len(src.columns))) / size
+	room := (b.Free() - src.memory - 8192*int64(len(src.columns))) / size
 	span := max(min(room, src.rows), 1)
 	arrays := make([]*mem.Array[byte], len(src.columns))
 	for i, c := range src.columns {

@@ -5,6 +5,7 @@ import (
 
 	"ndls/internal/direct"
 	"ndls/internal/extsort"
+	"ndls/internal/packed"
 	"ndls/shards"
 )
 
@@ -50,7 +51,7 @@ func (c Counts) graphBytes() int64 {
 
 // tileBytes is the size of all feature tiles.
 func (c Counts) tileBytes() int64 {
-	return c.Nodes * int64(panelsOf(c.Features)) * int64(shards.TileRowBytes(c.Half))
+	return c.Nodes * int64(packed.Panels(c.Features)) * int64(shards.TileRowBytes(c.Half))
 }
 
 // minSpill is enough to spill features in chunks that a disk likes.
@@ -66,8 +67,8 @@ func (c Counts) ids() int64 {
 
 // columnsOf is the graph with the features of one task of the step Columns.
 func (c Counts) columnsOf(workers int) Counts {
-	panels := panelsOf(c.Features)
-	c.Features = min(c.Features, int(share(int64(panels), max(min(workers, panels), 1)))*tileColumns)
+	panels := packed.Panels(c.Features)
+	c.Features = min(c.Features, int(share(int64(panels), max(min(workers, panels), 1)))*packed.PanelColumns)
 	return c
 }
 
@@ -77,7 +78,7 @@ func (c Counts) tilesFree(budget int64) int64 { return budget - c.ids() - 4*c.No
 // tilesAtATime is the size of the tiles that are made from one reading of the
 // features, and whether they are spilled.
 func (c Counts) tilesAtATime(budget int64) (bytes int64, spilled bool) {
-	panels := panelsOf(c.Features)
+	panels := packed.Panels(c.Features)
 	if panels == 0 {
 		return 0, false
 	}
@@ -176,7 +177,7 @@ func Disk(c Counts, workers int, budget int64) (peak, final int64) {
 	}
 	if own := c.columnsOf(workers); own.Features > 0 {
 		if _, spilled := own.tilesAtATime(budget); spilled {
-			groups := int64(panelsOf(own.Features)+tileGroup-1) / tileGroup
+			groups := int64(packed.Panels(own.Features)+tileGroup-1) / tileGroup
 			peak = max(peak, final+4*c.Nodes*groups)
 		}
 	}
@@ -208,7 +209,7 @@ func Traffic(c Counts, workers int, budget int64) (read, written int64) {
 		scratch += 8 * m // the unique edges
 	}
 	if own := c.columnsOf(workers); own.Features > 0 {
-		columns := share(int64(panelsOf(c.Features)), panelsOf(own.Features))
+		columns := share(int64(packed.Panels(c.Features)), packed.Panels(own.Features))
 		if tasks > 1 {
 			read += columns * again * table
 		}

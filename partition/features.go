@@ -6,24 +6,21 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
-
-	"ndls/catalog"
 
 	"golang.org/x/sync/errgroup"
 
+	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/ahead"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/progress"
 	"ndls/shards"
+	"ndls/tiles"
 )
 
 const (
-	tileColumns = shards.TileColumns
-	// tilePrefix is the folder of feature tiles in a run directory.
-	tilePrefix = "graph/features"
 	// tileGroup is how many tiles are written at a time: each holds buffers
 	// for direct I/O.
 	tileGroup = 4
@@ -98,21 +95,25 @@ func (j *job) writeTiles(ctx context.Context, p Piece) error {
 		}
 	}
 	if err := j.cat.Remove(ctx, func(e catalog.Entry) bool {
-		return e.Kind == catalog.KindFeatures && isHalf(e) && p.First <= int(e.Block) && int(e.Block) < p.Last
+		return e.Kind == catalog.KindFeatures && tiles.Half(e) && p.First <= int(e.Block) && int(e.Block) < p.Last
 	}); err != nil {
 		return err
 	}
 	return j.writeTilesAs(ctx, p, false)
 }
 
-// isHalf says whether a tile is float16.
-func isHalf(e catalog.Entry) bool {
-	return e.Path == shards.TilePath(tilePrefix, int(e.Interval), int(e.Block), true)
-}
-
 // hasFullTiles says whether a feature was found that is no float16.
 func hasFullTiles(cat *catalog.Catalog) bool {
-	return slices.ContainsFunc(cat.Entries(catalog.KindFeatures), func(e catalog.Entry) bool { return !isHalf(e) })
+	return len(tiles.Committed(cat, catalog.KindFeatures, false)) > 0
+}
+
+// tilesOf are the feature tiles of one type.
+func (j *job) tilesOf(half bool) *tiles.Matrix {
+	s := shards.Summary{Nodes: j.ordered.Nodes, IntervalRows: j.intervalRows(), Features: j.info.NumFeatures}
+	if half {
+		s.FeatureType = shards.Float16
+	}
+	return tiles.Open(j.cat, j.o.Budget, tiles.Features(s))
 }
 
 // writeTilesAs keeps as many tiles in memory as fit and reads the features once
@@ -125,16 +126,15 @@ func (j *job) writeTilesAs(ctx context.Context, p Piece, half bool) error {
 	}
 	defer seen.Free()
 	lot := tileLot(j.o.Budget.Free(), j.ids.n, p.Last-p.First, half)
+	matrix := j.tilesOf(half)
 	for first := p.First; first < p.Last; first += lot {
-		w := &tileWriter{job: j, half: half, first: first, last: min(first+lot, p.Last), seen: seen.S}
+		w := &tileWriter{job: j, tiles: matrix, first: first, last: min(first+lot, p.Last), seen: seen.S}
 		if err := w.run(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-func panelsOf(width int) int { return (width + tileColumns - 1) / tileColumns }
 
 // tileLot is the number of tiles that are made from one reading of the features:
 // all of them if they must be spilled.
@@ -150,14 +150,14 @@ func tileLot(free, n int64, panels int, half bool) int {
 // tileWriter makes the tiles [first, last) from one reading of the features.
 type tileWriter struct {
 	*job
-	half        bool
+	tiles       *tiles.Matrix
 	first, last int
 	seen        []uint64 // a bit for each node
 	store       rowStore
 }
 
 func (w *tileWriter) run(ctx context.Context) (err error) {
-	if w.committed(0, w.ordered.Intervals, w.first, w.last) {
+	if w.tiles.FirstMissing(w.first, w.last) == w.last {
 		return nil
 	}
 	if w.store, err = w.newStore(); err != nil {
@@ -182,21 +182,9 @@ func (w *tileWriter) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// committed says whether the tiles [first, last) of the intervals [lo, hi) are.
-func (w *tileWriter) committed(lo, hi, first, last int) bool {
-	for i := lo; i < hi; i++ {
-		for g := first; g < last; g++ {
-			if _, ok := w.cat.Lookup(shards.TilePath(tilePrefix, i, g, w.half)); !ok {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // newStore keeps the rows in memory if they fit.
 func (w *tileWriter) newStore() (rowStore, error) {
-	panels, rowBytes := w.last-w.first, int64(shards.TileRowBytes(w.half))
+	panels, rowBytes := w.last-w.first, int64(shards.TileRowBytes(w.tiles.Half))
 	free := w.o.Budget.Free()
 	if w.ids.n*int64(panels)*rowBytes+direct.Align <= free {
 		return newMemoryRows(w.o.Budget, w.ids.n, w.intervalRows(), panels, rowBytes)
@@ -228,7 +216,7 @@ func (w *tileWriter) readFeatures(ctx context.Context) (err error) {
 		batches[i] = featureRows{0, make([]uint32, 0, rows), make([]float32, rows*r.width)}
 	}
 	count := int64(0)
-	encoded := make([]byte, (w.last-w.first)*shards.TileRowBytes(w.half))
+	encoded := make([]byte, (w.last-w.first)*shards.TileRowBytes(w.tiles.Half))
 	source := ahead.New(w.o.Threads, batches, r.fill)
 	defer source.Close()
 	for {
@@ -271,7 +259,7 @@ func (w *tileWriter) put(ctx context.Context, row int64, id uint32, values []flo
 		return dataset.Repeated(ctx, w.ds, dataset.FeatureRows, id)
 	}
 	w.seen[node/64] |= 1 << (node % 64)
-	if !shards.EncodeTile(encoded, values, w.half) {
+	if !shards.EncodeTile(encoded, values, w.tiles.Half) {
 		return errNotHalf
 	}
 	return w.store.put(node, encoded)
@@ -291,8 +279,8 @@ type rowReader struct {
 
 func (w *tileWriter) openRows(ctx context.Context) (r *rowReader, err error) {
 	r = &rowReader{
-		job: w.job, first: w.first * tileColumns, last: min(w.last*tileColumns, w.info.NumFeatures),
-		width: (w.last - w.first) * tileColumns,
+		job: w.job, first: w.first * packed.PanelColumns, last: min(w.last*packed.PanelColumns, w.info.NumFeatures),
+		width: (w.last - w.first) * packed.PanelColumns,
 	}
 	if some, ok := w.ds.(dataset.ColumnReader); ok && !w.normalize() {
 		r.given = r.first
@@ -366,42 +354,35 @@ func normalizeL1(row []float32) {
 	}
 }
 
-// writeGroup commits the tiles [first, last) of one interval, all or none.
+// writeGroup commits the tiles [first, last) of one interval that are missing, all or
+// none.
 func (w *tileWriter) writeGroup(ctx context.Context, interval, first, last int, meter *progress.Meter) error {
-	if w.committed(interval, interval+1, first, last) {
+	g, err := w.tiles.Create(ctx, interval, first, last)
+	if err != nil {
+		return err
+	}
+	defer g.Abort()
+	if g.Whole() {
 		return nil
 	}
-	lo, hi := w.interval(interval)
-	files := make([]*catalog.File, last-first)
-	for i := range files {
-		f, err := w.cat.Create(ctx, catalog.Describe(catalog.KindFeatures, shards.TilePath(tilePrefix, interval, first+i, w.half)).In(interval).Panels(first+i, first+i+1))
-		if err != nil {
-			return err
-		}
-		defer f.Abort()
-		f.Rows = hi - lo
-		files[i] = f
-	}
+	lo, hi := w.tiles.Bounds(interval)
 	for ; lo < hi; lo += w.store.cellRows() {
 		end := min(lo+w.store.cellRows(), hi)
-		tiles, err := w.store.load(lo, end, first-w.first, last-w.first)
+		cells, err := w.store.load(lo, end, first-w.first, last-w.first)
 		if err != nil {
 			return err
 		}
 		var writes errgroup.Group
 		writes.SetLimit(w.o.Threads)
-		for i, tile := range tiles {
-			writes.Go(func() error {
-				_, err := files[i].Write(tile)
-				return err
-			})
+		for i, cell := range cells {
+			writes.Go(func() error { return g.Write(first+i, cell) })
 		}
 		if err := errors.Join(writes.Wait(), ctx.Err()); err != nil {
 			return err
 		}
-		meter.Add((end - lo) * int64(len(tiles)))
+		meter.Add((end - lo) * int64(len(cells)))
 	}
-	return w.cat.Commit(ctx, files...)
+	return g.Commit(ctx)
 }
 
 // memoryRows keeps all rows in memory, tile after tile.

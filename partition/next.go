@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"ndls/catalog"
-	"ndls/shards"
+	"ndls/tiles"
 )
 
 // Left is what is to be done next of a partition.
@@ -149,10 +149,10 @@ func leftOfRows(cat *catalog.Catalog, o ordered) (left []Piece, shardsThere bool
 // leftOfColumns are the panels that lack a tile, or have tiles of float16 where
 // others cannot.
 func leftOfColumns(cat *catalog.Catalog, o ordered) (left []Piece) {
-	half := !hasFullTiles(cat)
+	there := tiles.Committed(cat, catalog.KindFeatures, !hasFullTiles(cat))
 	for _, p := range units(o.Panels) {
 		for i := range o.Intervals {
-			if _, ok := cat.Lookup(shards.TilePath(tilePrefix, i, p.First, half)); !ok {
+			if _, ok := there[tiles.Place{Interval: i, Panel: p.First}]; !ok {
 				left = append(left, p)
 				break
 			}
@@ -165,8 +165,9 @@ func leftOfColumns(cat *catalog.Catalog, o ordered) (left []Piece) {
 // came too late.
 func doubleTiles(cat *catalog.Catalog) map[string]bool {
 	doubles := map[string]bool{}
-	for _, e := range cat.Entries(catalog.KindFeatures) {
-		if _, ok := cat.Lookup(shards.TilePath(tilePrefix, int(e.Interval), int(e.Block), false)); ok && isHalf(e) {
+	full := tiles.Committed(cat, catalog.KindFeatures, false)
+	for at, e := range tiles.Committed(cat, catalog.KindFeatures, true) {
+		if _, ok := full[at]; ok {
 			doubles[e.Path] = true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/progress"
 )
 
@@ -57,7 +58,7 @@ func (j *job) orderNodes(ctx context.Context) error {
 		Nodes: j.ids.n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(j.ids.n),
 	}
 	if j.wantFeatures() {
-		j.ordered.Panels = panelsOf(j.info.NumFeatures)
+		j.ordered.Panels = packed.Panels(j.info.NumFeatures)
 	}
 	return j.writeNodes(ctx, ends.S, component.S)
 }

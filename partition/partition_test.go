@@ -638,7 +638,7 @@ func TestTilesOfSeveralIntervals(t *testing.T) {
 	must(t, err)
 	defer file.Close()
 	var tile io.ReadCloser
-	row := make([]float32, tileColumns)
+	row := make([]float32, packed.PanelColumns)
 	must(t, shards.ReadNodes(file, e.Path, func(first int64, b shards.NodeBatch) error {
 		for i, id := range b.ID {
 			node := first + int64(i)

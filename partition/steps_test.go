@@ -270,6 +270,46 @@ func TestPiecesResume(t *testing.T) {
 	}
 }
 
+// A feature tile that is committed is not written again where the one beside it is
+// missing.
+func TestTilesThatAreThereAreLeftAlone(t *testing.T) {
+	ctx := context.Background()
+	const nodes = 50
+	graph := randomGraph(nodes, 100, 40)
+	store := storage.NewCounting(storage.NewMem())
+	cat := openCatalog(t, store)
+	open := func() (dataset.Dataset, error) { return graph, nil }
+	option := func() Options { return Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Features: true} }
+	for {
+		left, err := Next(ctx, cat)
+		must(t, err)
+		if left.Step == Whole {
+			break
+		}
+		for _, p := range left.Cut(1) {
+			must(t, Execute(ctx, open, cat, option(), left.Step, p))
+		}
+	}
+	all := cat.Entries(catalog.KindFeatures)
+	if len(all) != 3 {
+		t.Fatalf("%d tiles", len(all))
+	}
+	for i, e := range all {
+		if e.Lo != 0 || e.Hi != nodes || int(e.First) != i || e.ValueType != catalog.Float32 {
+			t.Errorf("the entry of tile %d is %+v", i, e)
+		}
+	}
+	must(t, cat.Remove(ctx, func(e catalog.Entry) bool { return e.Path == all[1].Path }))
+	before := store.BytesWritten()
+	must(t, Execute(ctx, open, cat, option(), Columns, Piece{0, 3}))
+	if got, _ := cat.Lookup(all[1].Path); got != all[1] {
+		t.Errorf("the tile was made again as %+v, want %+v", got, all[1])
+	}
+	if n := store.BytesWritten() - before; n < nodes*64 || n > 2*nodes*64-1 {
+		t.Errorf("%d bytes written for a tile of %d", n, nodes*64)
+	}
+}
+
 func TestPiecesThatAreNone(t *testing.T) {
 	f := randomGraph(60, 150, 20)
 	cat := openCatalog(t, storage.NewMem())

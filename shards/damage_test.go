@@ -1,9 +1,7 @@
 package shards
 
 import (
-	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"reflect"
 	"runtime"
 	"slices"
@@ -94,18 +92,3 @@ func FuzzEdges(f *testing.F) { fuzz(f, samples()[0]) }
 func FuzzNodes(f *testing.F) { fuzz(f, samples()[1]) }
 func FuzzLSI(f *testing.F)   { fuzz(f, samples()[2]) }
 func FuzzRows(f *testing.F)  { fuzz(f, samples()[3]) }
-
-// reseal makes the seal of a changed footer right again.
-func reseal(t *testing.T, data []byte, magic string) {
-	t.Helper()
-	n, ok := seal.FooterLength(data, magic)
-	if !ok {
-		t.Fatal("no footer")
-	}
-	end := int64(len(data)) - n
-	trailer := data[end-seal.TrailerBytes:]
-	count := int64(binary.LittleEndian.Uint32(trailer))
-	sealed := data[end-seal.TrailerBytes-count*seal.MarkBytes : end-seal.TrailerBytes+4]
-	sum := crc32.Update(crc32.Checksum(sealed, seal.Castagnoli), seal.Castagnoli, data[end:])
-	binary.LittleEndian.PutUint32(trailer[4:], sum)
-}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"ndls/internal/seal"
+	"ndls/internal/seal/sealtest"
 
 	"github.com/apache/arrow/go/v14/parquet"
 	"github.com/apache/arrow/go/v14/parquet/file"
@@ -162,7 +163,7 @@ func TestEdgesOfAnotherVersion(t *testing.T) {
 	at := bytes.LastIndex(data, []byte(keyVersion)) + len(keyVersion)
 	at += bytes.IndexByte(data[at:], formatVersion[0])
 	data[at] = '2'
-	reseal(t, data, seal.Parquet)
+	sealtest.Reseal(data, seal.Parquet)
 	if _, err := OpenEdges(storage.NewBytesReader(data), "part.parquet"); !errors.Is(err, seal.ErrVersion) || !strings.Contains(err.Error(), "part.parquet") {
 		t.Errorf("got %v, want seal.ErrVersion and the name", err)
 	}

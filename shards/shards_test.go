@@ -12,6 +12,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/seal"
+	"ndls/internal/storage/storagetest"
 
 	"github.com/apache/arrow/go/v14/arrow/memory"
 	"go.uber.org/goleak"
@@ -295,7 +296,7 @@ func TestReadersReportStorageErrors(t *testing.T) {
 	for _, s := range samples() {
 		t.Run(s.name, func(t *testing.T) {
 			store := storage.NewMem()
-			commit(t, store, "f", s.file(t))
+			storagetest.Write(t, store, "f", s.file(t))
 			for at := int64(2); ; at++ { // operation 1 is Open
 				faulty := storage.NewFaulty(store, at)
 				r, err := faulty.Open(context.Background(), "f")
@@ -314,21 +315,6 @@ func TestReadersReportStorageErrors(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func commit(t testing.TB, s storage.Store, name string, data []byte) {
-	t.Helper()
-	w, err := s.Create(context.Background(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Abort()
-	if _, err := w.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Commit(context.Background()); err != nil {
-		t.Fatal(err)
 	}
 }
 

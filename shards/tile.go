@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"ndls/catalog"
 	"ndls/internal/half"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -13,10 +14,10 @@ import (
 // TileColumns is the number of columns of a tile.
 const TileColumns = packed.PanelColumns
 
-// The types of feature tiles; see Summary.FeatureType.
+// The types of the values of tiles; see Summary.FeatureType.
 const (
-	Float32 = "float32"
-	Float16 = "float16"
+	Float32 = catalog.Float32
+	Float16 = catalog.Float16
 )
 
 // TilePath is the name of the tile of an interval and a granule of TileColumns

@@ -85,4 +85,6 @@ func intervalsOf(cat *catalog.Catalog, kind string) map[int]bool {
 }
 
 // intervals is the number of intervals of a graph.
-func intervals(s shards.Summary) int { return int((s.Nodes + s.IntervalRows - 1) / max(s.IntervalRows, 1)) }
+func intervals(s shards.Summary) int {
+	return int((s.Nodes + s.IntervalRows - 1) / max(s.IntervalRows, 1))
+}

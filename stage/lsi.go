@@ -19,9 +19,6 @@ import (
 	"ndls/spmv"
 )
 
-// featurePrefix is where the tiles of the input features lie.
-const featurePrefix = "graph/features"
-
 // lsiStage finds the local smoothing iteration K of every node.
 type lsiStage struct{ each }
 

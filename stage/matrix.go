@@ -3,7 +3,6 @@ package stage
 import (
 	"context"
 
-	"ndls/catalog"
 	"ndls/tiles"
 )
 
@@ -11,18 +10,14 @@ import (
 // and writes its own.
 func (env *Env) matrix(l tiles.Layout) *tiles.Matrix {
 	s := env.Summary
-	l.Starts = []int64{0}
-	for lo := int64(0); lo < s.Nodes; lo += s.IntervalRows {
-		l.Starts = append(l.Starts, min(lo+s.IntervalRows, s.Nodes))
-	}
+	l.Starts = tiles.Starts(s.Nodes, s.IntervalRows)
 	lo, hi := env.Span(s.Nodes)
 	return tiles.Open(env.Catalog, env.Budget, l).Share(lo, hi)
 }
 
 // featureTiles are the tiles of input features.
 func (env *Env) featureTiles() *tiles.Matrix {
-	s := env.Summary
-	return env.matrix(tiles.Layout{Kind: catalog.KindFeatures, Prefix: featurePrefix, Width: s.Features, Half: s.HalfFeatures()})
+	return env.matrix(tiles.Features(env.Summary))
 }
 
 // joinTiles commits the tiles of intervals [first, last) of which there are parts.

@@ -12,13 +12,14 @@
 // # Format
 //
 // [shards.TilePath] and [shards.EncodeTile] have the name and the bytes of a tile. Parts
-// have the tile's name and their rows behind it; the catalogue's entries say which rows
-// those are.
+// have the tile's name and their rows behind it. The catalogue's entries say which rows
+// and columns a file holds, and whether its values are float32 or float16; [Features] is
+// the matrix of a graph's features.
 //
 // # Memory
 //
 // [Matrix.Read] takes, from the budget, a batch of rows, 4 bytes a value, and a panel of
-// it as it is stored. A [Group] holds the buffers of one file for each of its panels:
+// it as it is stored: [Matrix.ReadBytes]. A [Group] holds the buffers of one file for each of its panels:
 // callers write at most [Together] of them at a time.
 //
 // # Determinism

@@ -35,30 +35,66 @@ type Matrix struct {
 	budget *mem.Budget
 	// first and last bound the rows that the caller reads and writes: all, or its share.
 	first, last int64
-	tiles       map[place]catalog.Entry
-	parts       map[place][]catalog.Entry
+	tiles       map[Place]catalog.Entry
+	parts       map[Place][]catalog.Entry
 	needless    map[int]bool // intervals whose tiles are not needed any more
 }
 
-// place is where a tile belongs.
-type place struct{ interval, panel int32 }
+// Place is where a tile belongs.
+type Place struct{ Interval, Panel int }
+
+func placeOf(e catalog.Entry) Place { return Place{int(e.Interval), int(e.Block)} }
+
+// Half says whether the values of a committed tile are float16. Entries of earlier
+// versions do not name the type, and the size of the tile tells it.
+func Half(e catalog.Entry) bool {
+	if e.ValueType != "" {
+		return e.ValueType == catalog.Float16
+	}
+	return e.Bytes == e.Rows*int64(shards.TileRowBytes(true))
+}
+
+// Committed are the tiles of a kind whose values have the given type.
+func Committed(cat *catalog.Catalog, kind string, half bool) map[Place]catalog.Entry {
+	list := map[Place]catalog.Entry{}
+	for _, e := range cat.Entries(kind) {
+		if Half(e) == half || e.Bytes == 0 { // of no rows, the type does not matter
+			list[placeOf(e)] = e
+		}
+	}
+	return list
+}
+
+// Features is the layout of a graph's feature tiles.
+func Features(s shards.Summary) Layout {
+	return Layout{
+		Kind: catalog.KindFeatures, Prefix: "graph/features", Width: s.Features, Half: s.HalfFeatures(),
+		Starts: Starts(s.Nodes, s.IntervalRows),
+	}
+}
+
+// Starts are those of a matrix with a row for each of n nodes, cut into intervals of so
+// many rows.
+func Starts(n, intervalRows int64) []int64 {
+	starts := []int64{0}
+	for lo := int64(0); lo < n; lo += intervalRows {
+		starts = append(starts, min(lo+intervalRows, n))
+	}
+	return starts
+}
 
 // Open looks up which tiles of a matrix are committed.
 func Open(cat *catalog.Catalog, budget *mem.Budget, l Layout) *Matrix {
 	m := &Matrix{
 		Layout: l, cat: cat, budget: budget, last: l.Starts[len(l.Starts)-1],
-		tiles: map[place]catalog.Entry{}, parts: map[place][]catalog.Entry{},
-	}
-	for _, e := range cat.Entries(l.Kind) {
-		m.tiles[place{e.Interval, e.Block}] = e
+		tiles: Committed(cat, l.Kind, l.Half), parts: map[Place][]catalog.Entry{},
 	}
 	if l.PartKind == "" {
 		return m
 	}
 	for _, e := range cat.Entries(l.PartKind) {
 		if e.Rows == e.Hi-e.Lo && e.Bytes == e.Rows*m.rowBytes() {
-			at := place{e.Interval, e.Block}
-			m.parts[at] = append(m.parts[at], e)
+			m.parts[placeOf(e)] = append(m.parts[placeOf(e)], e)
 		}
 	}
 	return m
@@ -106,12 +142,17 @@ func (m *Matrix) describe(interval, panel int) catalog.Entry {
 	if first, last := m.Bounds(interval); lo > first || hi < last {
 		kind, path = m.PartKind, fmt.Sprintf("%s.rows-%d-%d", path, lo, hi)
 	}
-	return catalog.Describe(kind, path).In(interval).Panels(panel, panel+1).Holding(lo, hi)
+	e := catalog.Describe(kind, path).In(interval).Panels(panel, panel+1).Holding(lo, hi)
+	e.ValueType = catalog.Float32
+	if m.Half {
+		e.ValueType = catalog.Float16
+	}
+	return e
 }
 
 // whole is the entry of a tile that is there in one file.
 func (m *Matrix) whole(interval, panel int) (catalog.Entry, bool) {
-	e, ok := m.tiles[place{int32(interval), int32(panel)}]
+	e, ok := m.tiles[Place{interval, panel}]
 	lo, hi := m.Bounds(interval)
 	return e, ok && e.Rows == hi-lo && e.Bytes == (hi-lo)*m.rowBytes()
 }
@@ -122,7 +163,7 @@ func (m *Matrix) committed(interval, panel int) bool {
 		return true
 	}
 	lo, hi := m.Mine(interval)
-	for _, e := range m.parts[place{int32(interval), int32(panel)}] {
+	for _, e := range m.parts[Place{interval, panel}] {
 		if e.Lo == lo && e.Hi == hi {
 			return true
 		}
@@ -137,9 +178,9 @@ func (m *Matrix) files(interval, panel int) ([]catalog.Entry, error) {
 		e.Lo, e.Hi = lo, hi
 		return []catalog.Entry{e}, nil
 	}
-	list, ok := Cover(m.parts[place{int32(interval), int32(panel)}], lo, hi)
+	list, ok := Cover(m.parts[Place{interval, panel}], lo, hi)
 	if !ok {
-		return nil, fmt.Errorf("the catalogue lacks the whole tile %s: %w", m.path(interval, panel), seal.ErrCorrupt)
+		return nil, fmt.Errorf("the catalogue lacks the tile %s, or rows of it: use another run directory: %w", m.path(interval, panel), seal.ErrCorrupt)
 	}
 	return list, nil
 }

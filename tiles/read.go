@@ -20,6 +20,20 @@ const batchValues = 1 << 18
 // Width is the number of columns.
 func (m *Matrix) Width() int { return m.Layout.Width }
 
+// pages is what the budget takes at most for rounding the two arrays of Read up.
+const pages = 2 * 4096
+
+// ReadBytes is the most memory that Read takes for batches of rows of some columns.
+func (m *Matrix) ReadBytes(width, batch int) int64 {
+	return int64(batch)*(4*int64(width)+m.rowBytes()) + pages
+}
+
+// Batch is how many rows of some columns Read can give at a time in so many bytes, at
+// least one.
+func (m *Matrix) Batch(width int, bytes int64) int {
+	return int(max((bytes-pages)/(4*int64(width)+m.rowBytes()), 1))
+}
+
 // Rows gives the caller's rows of columns [first, first+columns) in order, some at a time:
 // values are row-major, and valid during the call. first is a multiple of 16; columns past
 // the width are zero.

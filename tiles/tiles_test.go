@@ -207,3 +207,78 @@ func TestDamagedTiles(t *testing.T) {
 		}
 	}
 }
+
+// Tiles of both types may lie beside each other for a while. A matrix takes those of its
+// type, also where the catalogue was written before it named types.
+func TestTypesOfTiles(t *testing.T) {
+	ctx := context.Background()
+	m := newMatrix(t, storage.NewMem(), 20, false, 0, 10, 25)
+	other := m.Layout
+	other.Half = true
+	if err := fill(Open(m.cat, m.budget, other), 0, 2, 7); err != nil {
+		t.Fatal(err)
+	}
+	if err := fill(m, 0, 1, 7); err != nil {
+		t.Fatal(err)
+	}
+	for _, named := range []bool{true, false} {
+		if !named {
+			all := m.cat.Entries(tileKind)
+			for i := range all {
+				all[i].ValueType, all[i].Lo, all[i].Hi = "", 0, 0
+			}
+			if err := m.cat.Apply(ctx, all, nil, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := again(m).FirstMissing(0, 2); got != 1 {
+			t.Errorf("named %v: panel %d of float32 is the first that is missing, want 1", named, got)
+		}
+		halves := Open(m.cat, m.budget, other)
+		if err := errors.Join(check(halves, 0, 25, 20), check(again(m), 0, 25, 16)); err != nil {
+			t.Errorf("named %v: %v", named, err)
+		}
+		for at, e := range Committed(m.cat, tileKind, false) {
+			if Half(e) || at.Panel != 0 {
+				t.Errorf("named %v: %+v is of float32", named, e)
+			}
+		}
+	}
+}
+
+// Read takes no more memory than is said, whatever it is given.
+func TestMemoryOfRead(t *testing.T) {
+	m := newMatrix(t, storage.NewMem(), 50, true, 0, 3000)
+	if err := fill(m, 0, 4, 1000); err != nil {
+		t.Fatal(err)
+	}
+	for _, bytes := range []int64{1, 10_000, 100_000, 10 << 20} {
+		m := again(m)
+		batch := m.Batch(50, bytes)
+		need := m.ReadBytes(50, batch)
+		if need > bytes && batch > 1 {
+			t.Errorf("%d rows at a time take %d bytes, more than the %d there are", batch, need, bytes)
+		}
+		m.budget = smallBudget(t, need)
+		visited := 0
+		if err := m.Read(context.Background(), 0, 0, 50, batch, func(_ int64, values []float32) error {
+			visited += len(values) / 50
+			return nil
+		}); err != nil || visited != 3000 {
+			t.Errorf("%d bytes: %d rows, %v", bytes, visited, err)
+		}
+	}
+}
+
+// smallBudget is one in which only free bytes are left.
+func smallBudget(t testing.TB, free int64) *mem.Budget {
+	t.Helper()
+	b, err := mem.NewBudget(mem.MinBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Reserve(b.Free()-free, "test"); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"ndls/catalog"
 	"ndls/internal/half"
@@ -38,7 +39,13 @@ func (m *Matrix) Create(ctx context.Context, interval, first, last int) (*Group,
 	return g, nil
 }
 
-// Write appends rows of a panel as they are stored.
+// Whole says that all tiles of the group are committed: nothing is left to write.
+func (g *Group) Whole() bool {
+	return !slices.ContainsFunc(g.files, func(f *catalog.File) bool { return f != nil })
+}
+
+// Write appends rows of a panel as they are stored. Panels may be written at the same
+// time.
 func (g *Group) Write(panel int, rows []byte) error {
 	f := g.files[panel-g.first]
 	if f == nil {

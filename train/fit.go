@@ -207,12 +207,11 @@ func (f *fitting) concurrent(threads int) int {
 
 // run trains the model of one run.
 func (f *fitting) run(ctx context.Context, run int, best *Model) (History, error) {
-	t := &trainer{fitting: f, seed: rng.Hash(f.options.Seed, uint64(run)), best: best}
-	defer t.free()
-	if err := t.allocate(); err != nil {
+	t, err := f.begin(run)
+	if err != nil {
 		return History{}, err
 	}
-	t.model.initialise(t.seed)
+	defer t.free()
 	h := History{Run: run}
 	for epoch := range f.options.Epochs {
 		e, err := t.epoch(ctx, epoch)
@@ -236,14 +235,14 @@ func (f *fitting) run(ctx context.Context, run int, best *Model) (History, error
 // trainer is the state of one run.
 type trainer struct {
 	*fitting
-	seed        uint64
-	model, best *Model
-	state       *mem.Array[float32]
-	grad        []float32
-	adam        *adam
-	work        *workspace
-	sampler     *sampler
-	p           []float64 // probabilities of one row
+	seed    uint64
+	model   *Model
+	state   *mem.Array[float32]
+	grad    []float32
+	adam    *adam
+	work    *workspace
+	sampler *sampler
+	p       []float64 // probabilities of one row
 
 	// Of the epoch under way.
 	now      int

@@ -108,6 +108,9 @@ func TestEveryRowOnceInEitherMode(t *testing.T) {
 		if !slices.Equal(memory[0], expected) {
 			r.Fatalf("in order: %v, want %v", memory[0], expected)
 		}
+		if got := visited(t, width, func(v visitor) error { return Minibatches(context.Background(), p, 2, budget, v) }); !slices.Equal(got, memory[2]) {
+			r.Fatalf("minibatches %v, want %v", got, memory[2])
+		}
 		for _, epoch := range memory[1:] {
 			if sorted := slices.Sorted(slices.Values(epoch)); !slices.Equal(sorted, expected) {
 				r.Fatalf("an epoch visits %v, want %v", sorted, expected)

@@ -17,7 +17,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"log"
@@ -30,6 +29,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"ndls"
 )
 
 // settings are the flags.
@@ -92,7 +93,7 @@ func (s *settings) measure(ctx context.Context) error {
 				return err
 			}
 			took := time.Since(begun).Seconds()
-			stages, err := inStages(run)
+			stages, err := inStages(ctx, run)
 			if err != nil {
 				return err
 			}
@@ -119,19 +120,13 @@ func line(name string, alone, aloneOutside, cluster, clusterOutside float64) {
 	fmt.Printf("| %s | %.2f | %.2f | %.2f | %.2f | %.3f |\n", name, alone, aloneOutside, cluster, clusterOutside, cluster/alone)
 }
 
-// inStages sums the seconds of a run's stages, from its report.
-func inStages(run string) (sum float64, err error) {
-	text, err := os.ReadFile(filepath.Join(run, "report.json"))
+// inStages sums the seconds of a run's stages.
+func inStages(ctx context.Context, run string) (sum float64, err error) {
+	d, err := ndls.Open(ctx, run)
 	if err != nil {
 		return 0, err
 	}
-	var report struct {
-		Stages []struct{ Seconds float64 }
-	}
-	if err := json.Unmarshal(text, &report); err != nil {
-		return 0, fmt.Errorf("report.json: %w", err)
-	}
-	for _, s := range report.Stages {
+	for _, s := range d.Record().Stages {
 		sum += s.Seconds
 	}
 	return sum, nil
@@ -176,6 +171,8 @@ func newToken() string {
 	return hex.EncodeToString(secret)
 }
 
+// run starts the program: the time that is measured begins with the process, and workers
+// must have memory of their own.
 func (s *settings) run(ctx context.Context, token string, args ...string) error {
 	cmd := exec.CommandContext(ctx, s.ndls, args...)
 	cmd.Env = append(os.Environ(), "NDLS_TOKEN="+token)

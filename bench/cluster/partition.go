@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"ndls"
 )
 
 // crew is so many workers of so many threads.
@@ -101,7 +103,7 @@ func (s *settings) partition(ctx context.Context, dir string, c crew) ([]step, e
 	for ctx.Err() == nil && !complete {
 		time.Sleep(50 * time.Millisecond)
 		disk = max(disk, usage(dir))
-		complete = partitioned(dir)
+		complete = partitioned(ctx, dir)
 	}
 	stop()
 	if err := processes.Wait(); err != nil {
@@ -115,13 +117,13 @@ func (s *settings) partition(ctx context.Context, dir string, c crew) ([]step, e
 }
 
 // partitioned says whether the record has the partition as complete.
-func partitioned(dir string) bool {
-	text, err := os.ReadFile(filepath.Join(dir, "run.json"))
-	var record struct {
-		Stages []struct{ Name, State string }
+func partitioned(ctx context.Context, dir string) bool {
+	d, err := ndls.Open(ctx, dir)
+	if err != nil {
+		return false // there is no record yet
 	}
-	return err == nil && json.Unmarshal(text, &record) == nil && len(record.Stages) > 0 &&
-		record.Stages[0].Name == "partition" && record.Stages[0].State == "COMPLETE"
+	stages := d.Record().Stages
+	return len(stages) > 0 && stages[0].Stage == ndls.StagePartition && stages[0].State == ndls.Complete
 }
 
 // step is what a step of the partition took. Worked sums its tasks' seconds.

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -10,11 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"ndls"
 	"ndls/internal/cgroup"
 )
 
 func main() {
-	ndls := flag.String("ndls", "build/ndls", "the program")
+	program := flag.String("ndls", "build/ndls", "the program")
 	scales := flag.String("scales", "1/1024,1/256,1/64", "scales of papers100m:, separated by commas")
 	data := flag.String("dataset", "", "a data set to measure instead of the scales")
 	memory := flag.Float64("memory", 2, "--memory of each run in GiB, which takes place in a control group of that size")
@@ -27,43 +28,24 @@ func main() {
 			sets = append(sets, "papers100m:scale="+scale)
 		}
 	}
-	if err := run(*ndls, sets, *dir, *memory, flag.Args()); err != nil {
+	if err := run(*program, sets, *dir, *memory, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "papers100m:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ndls string, sets []string, dir string, memory float64, options []string) error {
+func run(program string, sets []string, dir string, memory float64, options []string) error {
 	fmt.Println("| data set | budget | stage | seconds | planned | peak memory | planned | read | written | passes | columns | edges/s |")
 	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, set := range sets {
-		if err := measure(ndls, set, dir, memory, options); err != nil {
+		if err := measure(program, set, dir, memory, options); err != nil {
 			return fmt.Errorf("%s: %w", set, err)
 		}
 	}
 	return nil
 }
 
-// record is what is read of run.json.
-type record struct {
-	Stages []struct {
-		Name          string  `json:"name"`
-		Seconds       float64 `json:"seconds"`
-		Peak          float64 `json:"measured_peak_bytes"`
-		Read          float64 `json:"bytes_read"`
-		Written       float64 `json:"bytes_written"`
-		Passes        int     `json:"passes"`
-		Columns       int     `json:"columns_per_pass"`
-		EdgesStreamed float64 `json:"edges_streamed"`
-		KernelSeconds float64 `json:"kernel_seconds"`
-		Planned       struct {
-			Seconds float64 `json:"seconds"`
-			Peak    float64 `json:"peak_bytes"`
-		} `json:"planned"`
-	} `json:"stages"`
-}
-
-func measure(ndls, set, dir string, memory float64, options []string) error {
+func measure(program, set, dir string, memory float64, options []string) error {
 	dir, err := os.MkdirTemp(dir, "ndls-papers100m")
 	if err != nil {
 		return err
@@ -75,7 +57,8 @@ func measure(ndls, set, dir string, memory float64, options []string) error {
 		return err
 	}
 	defer group.Remove()
-	args := group.Command(append([]string{ndls, "run", "--quiet", "--dataset", set, "--run", dir, "--memory", fmt.Sprint(limit), "--runs", "1"}, options...)...)
+	// The limit of a control group is that of a process, so that the run is one of its own.
+	args := group.Command(append([]string{program, "run", "--quiet", "--dataset", set, "--run", dir, "--memory", fmt.Sprint(limit), "--runs", "1"}, options...)...)
 	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
@@ -83,25 +66,25 @@ func measure(ndls, set, dir string, memory float64, options []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "run.json"))
+	d, err := ndls.Open(context.Background(), dir)
 	if err != nil {
-		return err
-	}
-	var r record
-	if err := json.Unmarshal(b, &r); err != nil {
 		return err
 	}
 	disk, err := sizeOf(dir)
 	if err != nil {
 		return err
 	}
-	for _, s := range r.Stages {
+	for _, s := range d.Record().Stages {
+		planned := ndls.Figures{}
+		if s.Planned != nil {
+			planned = *s.Planned
+		}
 		rate := "–"
 		if s.KernelSeconds > 0 {
-			rate = fmt.Sprintf("%.0f M", s.EdgesStreamed/s.KernelSeconds/1e6)
+			rate = fmt.Sprintf("%.0f M", float64(s.EdgesStreamed)/s.KernelSeconds/1e6)
 		}
-		fmt.Printf("| %s | %s | %s | %.1f | %.1f | %s | %s | %s | %s | %d | %d | %s |\n", set, size(float64(limit)), s.Name, s.Seconds, s.Planned.Seconds,
-			size(s.Peak), size(s.Planned.Peak), size(s.Read), size(s.Written), s.Passes, s.Columns, rate)
+		fmt.Printf("| %s | %s | %s | %.1f | %.1f | %s | %s | %s | %s | %d | %d | %s |\n", set, size(float64(limit)), s.Stage, s.Seconds, planned.Seconds,
+			size(float64(s.MeasuredPeak)), size(float64(planned.PeakBytes)), size(float64(s.BytesRead)), size(float64(s.BytesWritten)), s.Passes, s.ColumnsPerPass, rate)
 	}
 	_, err = fmt.Printf("| %s | %s | charged at most | | | %s | | %s on disk | | | | |\n", set, size(float64(limit)), size(float64(charged)), size(disk))
 	return err

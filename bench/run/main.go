@@ -24,6 +24,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"ndls"
 )
 
 // settings are the flags.
@@ -136,7 +138,7 @@ func (b *bench) generate(ctx context.Context, scale string) (string, error) {
 		return dir, nil
 	}
 	log.Printf("generating papers100m:scale=%s", scale)
-	_, err := output(ctx, b.ndls, "generate", "--quiet", "--dataset", "papers100m:scale="+scale, "--out", dir)
+	_, err := ndls.Generate(ctx, "papers100m:scale="+scale, dir)
 	return dir, err
 }
 

@@ -78,13 +78,23 @@ func run(rows int64, epochs int, profile string) error {
 		p.Labels[i] = int32(rng.Below(rng.Hash(2, uint64(i)), classes))
 		p.Splits[i] = train.Train
 	}
-	// What only a first call pays for is not timed.
-	if _, err := seconds(p, 1); err != nil {
+	budget, err := mem.NewBudget(2 << 30)
+	if err != nil {
 		return err
 	}
-	// Making the rows and the first epoch take as long in both calls.
-	once, err := seconds(p, 1)
+	o := train.DefaultOptions()
+	o.Hidden, o.Epochs, o.Runs = hidden, 1+epochs, 1
+	ctx := context.Background()
+	t, err := train.Begin(ctx, p, o, 0, budget)
 	if err != nil {
+		return err
+	}
+	defer t.Free()
+	if !t.InMemory() {
+		return fmt.Errorf("%d rows do not fit in memory: give fewer -rows", rows)
+	}
+	// What only a first epoch pays for is not timed.
+	if _, err := t.Epoch(ctx, 0); err != nil {
 		return err
 	}
 	if profile != "" {
@@ -98,28 +108,13 @@ func run(rows int64, epochs int, profile string) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	all, err := seconds(p, 1+epochs)
-	if err != nil {
-		return err
+	start := time.Now()
+	for epoch := range epochs {
+		if _, err := t.Epoch(ctx, 1+epoch); err != nil {
+			return err
+		}
 	}
-	epoch := (all - once) / float64(epochs)
+	epoch := time.Since(start).Seconds() / float64(epochs)
 	fmt.Printf("%.3f s/epoch\t%.1f GFLOP/s\n", epoch, float64(rows)*flop/epoch/1e9)
 	return nil
-}
-
-// seconds times a training of some epochs.
-func seconds(p train.Problem, epochs int) (float64, error) {
-	budget, err := mem.NewBudget(2 << 30)
-	if err != nil {
-		return 0, err
-	}
-	o := train.DefaultOptions()
-	o.Hidden, o.Epochs, o.Runs = hidden, epochs, 1
-	start := time.Now()
-	r, err := train.FitRuns(context.Background(), p, o, train.Resources{Budget: budget, Threads: 1})
-	if err != nil {
-		return 0, err
-	}
-	r.Free()
-	return time.Since(start).Seconds(), nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ndls/bench/artifacts"
 	"ndls/internal/storage"
 	"ndls/shards"
 )
@@ -47,7 +48,7 @@ type fileRate struct {
 }
 
 // printRates prints one line for each of what was measured.
-func (a *app) printRates(bench string, columns int, precision string, measured []shards.Measured) error {
+func (a *app) printRates(bench string, columns int, precision string, measured []artifacts.Measured) error {
 	if !a.json {
 		fmt.Fprintf(a.stdout, "%-15s %10s %14s %9s  %s\n", bench, "seconds", "million rows/s", "MB/s", "(least to most)")
 	}
@@ -133,7 +134,7 @@ each round, in turn; medians are reported.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, remove()) }()
-			measured, err := shards.Measure(ctx, store, budget, edges, rows, shards.RowSchema{Column: "feature", Width: columns, Half: half}, rounds)
+			measured, err := artifacts.Shards(ctx, store, budget, edges, rows, shards.RowSchema{Column: "feature", Width: columns, Half: half}, rounds)
 			if err != nil {
 				return err
 			}

@@ -4,16 +4,16 @@ import (
 	"context"
 	"errors"
 
-	"ndls/catalog"
-
 	"github.com/spf13/cobra"
 
+	"ndls/bench/artifacts"
+	"ndls/catalog"
 	"ndls/shards"
 	"ndls/train"
 )
 
 func (a *app) benchTrainCommand() *cobra.Command {
-	o := train.MeasureOptions{}
+	o := artifacts.TrainingOptions{}
 	var precision string
 	cmd := a.command("train", "minibatches from disk beside a plain read, predictions, and epochs of training",
 		`train writes random smoothed rows to a folder that it makes in --scratch (default:
@@ -45,7 +45,7 @@ in each round, in turn; medians are reported.`,
 			if err != nil {
 				return err
 			}
-			measured, err := train.Measure(ctx, c, o, train.Resources{Budget: budget, Threads: a.threads})
+			measured, err := artifacts.Training(ctx, c, o, train.Resources{Budget: budget, Threads: a.threads})
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,8 @@
-// Command gen writes the assembly kernels of package spmv.
+// Command gen writes the assembly kernels of package spmv, and command loops, below it, the
+// loops that package bench/pass compares a pass with.
 //
 //go:generate go run . -out ../kernel_amd64.s -stubs ../stubs_amd64.go -pkg spmv
+//go:generate go run ./loops -out ../../bench/pass/loops_amd64.s -stubs ../../bench/pass/stubs_amd64.go -pkg pass
 package main
 
 import (
@@ -10,6 +12,8 @@ import (
 	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"ndls/spmv/gen/vector"
 )
 
 const (
@@ -21,24 +25,12 @@ const (
 	batch = 128
 )
 
-// isa is an instruction set: how wide a register is and how to get one.
-type isa struct {
-	name  string
-	lanes int
-	reg   func() VecVirtual
-}
-
-var isas = []isa{
-	{"AVX512", 16, ZMM},
-	{"AVX2", 8, YMM},
-}
-
 func main() {
 	ConstraintExpr("amd64,!noasm")
 	hasF16C()
-	for _, v := range isas {
-		for _, z := range []precision{{"", 4}, {"Half", 2}} {
-			for _, cols := range []int{16, 32, 64} {
+	for _, v := range vector.ISAs {
+		for _, z := range vector.Precisions {
+			for _, cols := range vector.Columns {
 				accumulate(v, z, cols)
 			}
 		}
@@ -50,21 +42,6 @@ func main() {
 		weightedSums(v)
 	}
 	Generate()
-}
-
-// precision is the type of the rows that are summed.
-type precision struct {
-	name  string
-	bytes int
-}
-
-// load loads lanes values at m as float32.
-func (z precision) load(m Mem, x VecVirtual) {
-	if z.bytes == 2 {
-		VCVTPH2PS(m, x)
-	} else {
-		VMOVUPS(m, x)
-	}
 }
 
 // hasF16C: bit 29 of ECX of leaf 1, which golang.org/x/sys/cpu leaves out.
@@ -86,8 +63,8 @@ func hasF16C() {
 // decoded, and both rows prefetched, batch edges before its sum, so that neither
 // waits for memory. Of the source row no more is wanted afterwards than this sum:
 // it is prefetched past the outer caches, which are left to the accumulators.
-func accumulate(v isa, p precision, cols int) {
-	name := fmt.Sprintf("accumulate%s%d%s", p.name, cols, v.name)
+func accumulate(v vector.ISA, p vector.Precision, cols int) {
+	name := fmt.Sprintf("accumulate%s%d%s", p.Name, cols, v.Name)
 	TEXT(name, NOSPLIT, "func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src, base uint32, buf *uint64)")
 	Doc(name + " adds z[src-base] to acc[dst] for each of the packed edges, " + fmt.Sprint(cols) + " columns wide; strides are in bytes, buf holds 256 words.")
 	d := decoder{
@@ -149,7 +126,7 @@ func accumulate(v isa, p precision, cols int) {
 
 // decoder holds the registers of accumulate.
 type decoder struct {
-	p                                      precision
+	p                                      vector.Precision
 	cols                                   int
 	acc, accStride, z, zStride, words, src Register
 	buf, at                                Register // ring, offset of its oldest edge
@@ -174,7 +151,7 @@ func (d decoder) decode(label string) {
 	IMULQ(d.zStride, from)
 	ADDQ(d.z, from)
 	MOVQ(from, d.slot(0))
-	for b := 0; b < d.cols*d.p.bytes; b += 64 {
+	for b := 0; b < d.cols*d.p.Bytes; b += 64 {
 		PREFETCHNTA(Mem{Base: from, Disp: b})
 	}
 	IMULQ(d.accStride, row)
@@ -211,10 +188,10 @@ func (d decoder) take() (from, to Register) {
 }
 
 // sum adds the row at from to the row at to and moves on in the ring.
-func (d decoder) sum(v isa, from, to Register) {
-	for c := 0; c < d.cols; c += v.lanes {
-		x := v.reg()
-		d.p.load(Mem{Base: from, Disp: c * d.p.bytes}, x)
+func (d decoder) sum(v vector.ISA, from, to Register) {
+	for c := 0; c < d.cols; c += v.Lanes {
+		x := v.Reg()
+		d.p.Load(Mem{Base: from, Disp: c * d.p.Bytes}, x)
 		VADDPS(Mem{Base: to, Disp: c * 4}, x, x)
 		VMOVUPS(x, Mem{Base: to, Disp: c * 4})
 	}
@@ -223,36 +200,36 @@ func (d decoder) sum(v isa, from, to Register) {
 }
 
 // widen: float16 to float32, n values, a multiple of 16.
-func widen(v isa) {
-	name := "widen" + v.name
+func widen(v vector.ISA) {
+	name := "widen" + v.Name
 	TEXT(name, NOSPLIT, "func(dst *float32, src *uint16, n uintptr)")
 	Doc(name + " converts n values, a multiple of 16.")
 	convert(v, 4, 2, func(from, to Mem) {
-		x := v.reg()
+		x := v.Reg()
 		VCVTPH2PS(from, x)
 		VMOVUPS(x, to)
 	})
 }
 
 // narrow: float32 to float16, n values, a multiple of 16, to nearest even.
-func narrow(v isa) {
-	name := "narrow" + v.name
+func narrow(v vector.ISA) {
+	name := "narrow" + v.Name
 	TEXT(name, NOSPLIT, "func(dst *uint16, src *float32, n uintptr)")
 	Doc(name + " rounds n values, a multiple of 16.")
 	convert(v, 2, 4, func(from, to Mem) {
-		x := v.reg()
+		x := v.Reg()
 		VMOVUPS(from, x)
 		VCVTPS2PH(Imm(0), x, to)
 	})
 }
 
 // convert loops over n values of from and to bytes, 16 at a time.
-func convert(v isa, toBytes, fromBytes int, one func(from, to Mem)) {
+func convert(v vector.ISA, toBytes, fromBytes int, one func(from, to Mem)) {
 	dst := Load(Param("dst"), GP64())
 	src := Load(Param("src"), GP64())
 	n := Load(Param("n"), GP64())
 	Label("panel")
-	for c := 0; c < 16; c += v.lanes {
+	for c := 0; c < 16; c += v.Lanes {
 		one(Mem{Base: src, Disp: c * fromBytes}, Mem{Base: dst, Disp: c * toBytes})
 	}
 	ADDQ(Imm(uint64(16*fromBytes)), src)
@@ -273,8 +250,8 @@ func degree1(degree Register, x VecVirtual) {
 }
 
 // divideRows: rows[i] /= degree[i] + 1.
-func divideRows(v isa) {
-	name := "divideRows" + v.name
+func divideRows(v vector.ISA) {
+	name := "divideRows" + v.Name
 	TEXT(name, NOSPLIT, "func(rows *float32, degree *uint32, n, bytes uintptr)")
 	Doc(name + " divides each of n rows of bytes bytes (a multiple of 64, without gaps) by its degree plus one.")
 	rows := Load(Param("rows"), GP64())
@@ -286,13 +263,13 @@ func divideRows(v isa) {
 	JZ(LabelRef("done"))
 	x := XMM()
 	degree1(degree, x)
-	d := v.reg()
+	d := v.Reg()
 	VBROADCASTSS(x, d)
 	at := GP64()
 	XORQ(at, at)
 	Label("column")
-	for c := 0; c < 16; c += v.lanes {
-		y := v.reg()
+	for c := 0; c < 16; c += v.Lanes {
+		y := v.Reg()
 		VMOVUPS(Mem{Base: rows, Index: at, Scale: 1, Disp: c * 4}, y)
 		VDIVPS(d, y, y)
 		VMOVUPS(y, Mem{Base: rows, Index: at, Scale: 1, Disp: c * 4})
@@ -310,8 +287,8 @@ func divideRows(v isa) {
 }
 
 // addRows: sum[i] += weight * rows[i] where hop < hops[i].
-func addRows(v isa) {
-	name := "addRows" + v.name
+func addRows(v vector.ISA) {
+	name := "addRows" + v.Name
 	TEXT(name, NOSPLIT, "func(sum, rows *float32, hops *uint16, n, bytes uintptr, hop uint16, weight float32)")
 	Doc(name + " adds weight times row i to row i of sum wherever hop < hops[i]; n rows of bytes bytes (a multiple of 64, without gaps).")
 	sum := Load(Param("sum"), GP64())
@@ -324,7 +301,7 @@ func addRows(v isa) {
 	MOVWLZX(hop.As16(), hop.As32())
 	wx := XMM()
 	Load(Param("weight"), wx)
-	w := v.reg()
+	w := v.Reg()
 	VBROADCASTSS(wx, w)
 	Label("row")
 	TESTQ(n, n)
@@ -336,8 +313,8 @@ func addRows(v isa) {
 	at := GP64()
 	XORQ(at, at)
 	Label("column")
-	for c := 0; c < 16; c += v.lanes {
-		y := v.reg()
+	for c := 0; c < 16; c += v.Lanes {
+		y := v.Reg()
 		VMULPS(Mem{Base: rows, Index: at, Scale: 1, Disp: c * 4}, w, y)
 		VADDPS(Mem{Base: sum, Index: at, Scale: 1, Disp: c * 4}, y, y)
 		VMOVUPS(y, Mem{Base: sum, Index: at, Scale: 1, Disp: c * 4})
@@ -357,8 +334,8 @@ func addRows(v isa) {
 }
 
 // squareNorms: out[i] += |rows[i]|^2 in float64, panel by panel.
-func squareNorms(v isa) {
-	name := "squareNorms" + v.name
+func squareNorms(v vector.ISA) {
+	name := "squareNorms" + v.Name
 	TEXT(name, NOSPLIT, "func(out *float64, rows *float32, n, bytes uintptr)")
 	Doc(name + " adds the squared length of each of n rows of bytes bytes (a multiple of 64, without gaps) to out, 16 columns at a time, in float64.")
 	out := Load(Param("out"), GP64())
@@ -374,7 +351,7 @@ func squareNorms(v isa) {
 	XORQ(at, at)
 	Label("column")
 	four := YMM() // lanes 0..3 plus lanes 4..7
-	if v.lanes == 16 {
+	if v.Lanes == 16 {
 		a, b := ZMM(), ZMM()
 		VCVTPS2PD(Mem{Base: rows, Index: at, Scale: 1}, a)
 		VCVTPS2PD(Mem{Base: rows, Index: at, Scale: 1, Disp: 32}, b)
@@ -417,8 +394,8 @@ func squareNorms(v isa) {
 }
 
 // weightedSums: for the first 16 columns, sums[c] += d*x and sums[16+c] += d*|x|.
-func weightedSums(v isa) {
-	name := "weightedSums" + v.name
+func weightedSums(v vector.ISA) {
+	name := "weightedSums" + v.Name
 	TEXT(name, NOSPLIT, "func(sums *[32]float64, rows *float32, degree *uint32, n, bytes uintptr)")
 	Doc(name + " adds, for the first 16 columns of n rows of bytes bytes, (degree+1)·x to sums[0:16] and (degree+1)·|x| to sums[16:32], in float64.")
 	sums := Load(Param("sums"), GP64())
@@ -426,17 +403,17 @@ func weightedSums(v isa) {
 	degree := Load(Param("degree"), GP64())
 	n := Load(Param("n"), GP64())
 	bytes := Load(Param("bytes"), GP64())
-	lanes := v.lanes / 2
+	lanes := v.Lanes / 2
 	regs := 16 / lanes // of signed sums
 	// AVX2 has 16 registers: 4 signed, 4 absolute, and a few to work with.
 	signed, absolute := make([]VecVirtual, regs), make([]VecVirtual, regs)
 	for i := range signed {
-		signed[i], absolute[i] = v.reg(), v.reg()
+		signed[i], absolute[i] = v.Reg(), v.Reg()
 		VMOVUPD(Mem{Base: sums, Disp: i * lanes * 8}, signed[i])
 		VMOVUPD(Mem{Base: sums, Disp: 128 + i*lanes*8}, absolute[i])
 	}
 	// All bits but the sign.
-	abs, ones := v.reg(), GP64()
+	abs, ones := v.Reg(), GP64()
 	MOVQ(U64(0x7fffffffffffffff), ones)
 	ax := XMM()
 	VMOVQ(ones, ax)
@@ -450,10 +427,10 @@ func weightedSums(v isa) {
 	x := XMM()
 	VXORPD(x, x, x)
 	VCVTSI2SDQ(d, x, x)
-	w := v.reg()
+	w := v.Reg()
 	VBROADCASTSD(x, w)
 	for i := range signed {
-		y := v.reg()
+		y := v.Reg()
 		VCVTPS2PD(Mem{Base: rows, Disp: i * lanes * 4}, y)
 		VMULPD(w, y, y)
 		VADDPD(y, signed[i], signed[i])
@@ -474,8 +451,8 @@ func weightedSums(v isa) {
 }
 
 // and64 clears in y the bits that are not in mask.
-func and64(v isa, mask, y VecVirtual) {
-	if v.lanes == 16 {
+func and64(v vector.ISA, mask, y VecVirtual) {
+	if v.Lanes == 16 {
 		VPANDQ(mask, y, y)
 	} else {
 		VPAND(mask, y, y)

@@ -39,7 +39,7 @@ func textSize(s string) int { return len(s) + 4 }
 
 // entrySize is at least what an entry takes in a message.
 func entrySize(e catalog.Entry) int {
-	return len(e.Kind) + len(e.Path) + len(e.Checksum) + len(e.Stage) + len(e.Plan) + 128
+	return len(e.Kind) + len(e.Path) + len(e.Checksum) + len(e.Stage) + len(e.Plan) + len(e.ValueType) + 128
 }
 
 // readable is text for people, which no stray byte may keep from being sent.
@@ -168,6 +168,7 @@ func fromEntries(entries []catalog.Entry) []*controlpb.Entry {
 		messages[i] = &controlpb.Entry{
 			Kind: e.Kind, Path: e.Path, Rows: e.Rows, Bytes: e.Bytes, Checksum: e.Checksum, Interval: e.Interval, Block: e.Block,
 			Stage: e.Stage, Plan: e.Plan, Lo: e.Lo, Hi: e.Hi, First: e.First, Last: e.Last, Hop: e.Hop, Run: e.Run,
+			ValueType: e.ValueType,
 		}
 	}
 	return messages
@@ -179,6 +180,7 @@ func appendEntries(entries []catalog.Entry, messages []*controlpb.Entry) []catal
 			Kind: m.GetKind(), Path: m.GetPath(), Rows: m.GetRows(), Bytes: m.GetBytes(), Checksum: m.GetChecksum(),
 			Interval: m.GetInterval(), Block: m.GetBlock(),
 			Stage: m.GetStage(), Plan: m.GetPlan(), Lo: m.GetLo(), Hi: m.GetHi(), First: m.GetFirst(), Last: m.GetLast(), Hop: m.GetHop(), Run: m.GetRun(),
+			ValueType: m.GetValueType(),
 		})
 	}
 	return entries

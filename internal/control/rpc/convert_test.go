@@ -61,6 +61,7 @@ var (
 			Interval: rapid.Int32().Draw(t, "interval"), Block: rapid.Int32().Draw(t, "block"),
 			Stage: drawText.Draw(t, "stage"), Plan: drawText.Draw(t, "plan"), Lo: rapid.Int64().Draw(t, "lo"), Hi: rapid.Int64().Draw(t, "hi"),
 			First: rapid.Int32().Draw(t, "first"), Last: rapid.Int32().Draw(t, "last"), Hop: rapid.Int32().Draw(t, "hop"), Run: rapid.Int32().Draw(t, "run"),
+			ValueType: drawText.Draw(t, "value type"),
 		}
 	})
 )

@@ -800,6 +800,7 @@ type Entry struct {
 	Last          int32                  `protobuf:"varint,13,opt,name=last,proto3" json:"last,omitempty"`
 	Hop           int32                  `protobuf:"varint,14,opt,name=hop,proto3" json:"hop,omitempty"`
 	Run           int32                  `protobuf:"varint,15,opt,name=run,proto3" json:"run,omitempty"`
+	ValueType     string                 `protobuf:"bytes,16,opt,name=value_type,json=valueType,proto3" json:"value_type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -937,6 +938,13 @@ func (x *Entry) GetRun() int32 {
 		return x.Run
 	}
 	return 0
+}
+
+func (x *Entry) GetValueType() string {
+	if x != nil {
+		return x.ValueType
+	}
+	return ""
 }
 
 type CommitRequest struct {
@@ -1373,7 +1381,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04unit\x18\x04 \x01(\tR\x04unit\x12\x14\n" +
 	"\x05saved\x18\x05 \x01(\x03R\x05saved\"\f\n" +
 	"\n" +
-	"RenewReply\"\xbf\x02\n" +
+	"RenewReply\"\xde\x02\n" +
 	"\x05Entry\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
@@ -1390,7 +1398,9 @@ const file_control_proto_rawDesc = "" +
 	"\x05first\x18\f \x01(\x05R\x05first\x12\x12\n" +
 	"\x04last\x18\r \x01(\x05R\x04last\x12\x10\n" +
 	"\x03hop\x18\x0e \x01(\x05R\x03hop\x12\x10\n" +
-	"\x03run\x18\x0f \x01(\x05R\x03run\"\xa1\x01\n" +
+	"\x03run\x18\x0f \x01(\x05R\x03run\x12\x1d\n" +
+	"\n" +
+	"value_type\x18\x10 \x01(\tR\tvalueType\"\xa1\x01\n" +
 	"\rCommitRequest\x12\x18\n" +
 	"\afencing\x18\x01 \x01(\x04R\afencing\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x16\n" +

@@ -1,6 +1,4 @@
-// Command gen writes the loops that package bench/pass compares a pass with.
-//
-//go:generate go run . -out ../loops_amd64.s -stubs ../stubs_amd64.go -pkg pass
+// Command loops writes the loops that package bench/pass compares a pass with.
 package main
 
 import (
@@ -9,28 +7,18 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"ndls/spmv/gen/vector"
 )
 
 // ahead is how many rows the loops prefetch ahead.
 const ahead = 64
 
-// isa is an instruction set: how wide a register is and how to get one.
-type isa struct {
-	name  string
-	lanes int
-	reg   func() VecVirtual
-}
-
-var isas = []isa{
-	{"AVX512", 16, ZMM},
-	{"AVX2", 8, YMM},
-}
-
 func main() {
 	ConstraintExpr("amd64,!noasm")
-	for _, v := range isas {
-		for _, z := range []precision{{"", 4}, {"Half", 2}} {
-			for _, cols := range []int{16, 32, 64} {
+	for _, v := range vector.ISAs {
+		for _, z := range vector.Precisions {
+			for _, cols := range vector.Columns {
 				sumCSR(v, z, cols)
 				gather(v, z, cols)
 			}
@@ -39,35 +27,9 @@ func main() {
 	Generate()
 }
 
-// precision is the type of the rows that are summed.
-type precision struct {
-	name  string
-	bytes int
-}
-
-// load loads lanes values at m as float32.
-func (z precision) load(m Mem, x VecVirtual) {
-	if z.bytes == 2 {
-		VCVTPH2PS(m, x)
-	} else {
-		VMOVUPS(m, x)
-	}
-}
-
-// add adds the lanes values at m to x.
-func (z precision) add(v isa, m Mem, x VecVirtual) {
-	if z.bytes == 2 {
-		y := v.reg()
-		VCVTPH2PS(m, y)
-		VADDPS(y, x, x)
-	} else {
-		VADDPS(m, x, x)
-	}
-}
-
 // sumCSR: next[i] = z[first+i] + Σ z[src], by rows of a CSR matrix.
-func sumCSR(v isa, p precision, cols int) {
-	name := fmt.Sprintf("sumCSR%s%d%s", p.name, cols, v.name)
+func sumCSR(v vector.ISA, p vector.Precision, cols int) {
+	name := fmt.Sprintf("sumCSR%s%d%s", p.Name, cols, v.Name)
 	TEXT(name, NOSPLIT, "func(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets, src *uint32, first, n uint64)")
 	Doc(name + " sums rows first to first+n of a CSR matrix, " + fmt.Sprint(cols) + " columns wide; next and offsets count from the row first, src may be read 256 bytes past its end.")
 	next := Load(Param("next"), GP64())
@@ -87,23 +49,23 @@ func sumCSR(v isa, p precision, cols int) {
 	MOVL(Mem{Base: offsets, Disp: 4}, end.As32())
 	ADDQ(Imm(4), offsets)
 	var acc []VecVirtual
-	for c := 0; c < cols; c += v.lanes {
-		x := v.reg()
-		p.load(Mem{Base: z, Index: self, Scale: 1, Disp: c * p.bytes}, x)
+	for c := 0; c < cols; c += v.Lanes {
+		x := v.Reg()
+		p.Load(Mem{Base: z, Index: self, Scale: 1, Disp: c * p.Bytes}, x)
 		acc = append(acc, x)
 	}
 	Label("edge")
 	CMPQ(at, end)
 	JEQ(LabelRef("store"))
-	from := fetchAhead(z, stride, src, at, cols*p.bytes)
+	from := fetchAhead(z, stride, src, at, cols*p.Bytes)
 	for i, x := range acc {
-		p.add(v, Mem{Base: z, Index: from, Scale: 1, Disp: i * v.lanes * p.bytes}, x)
+		p.Add(v, Mem{Base: z, Index: from, Scale: 1, Disp: i * v.Lanes * p.Bytes}, x)
 	}
 	INCQ(at)
 	JMP(LabelRef("edge"))
 	Label("store")
 	for i, x := range acc {
-		VMOVUPS(x, Mem{Base: next, Disp: i * v.lanes * 4})
+		VMOVUPS(x, Mem{Base: next, Disp: i * v.Lanes * 4})
 	}
 	ADDQ(nextStride, next)
 	ADDQ(stride, self)
@@ -130,8 +92,8 @@ func fetchAhead(z, stride, src, at Register, rowBytes int) Register {
 }
 
 // gather: the sum of the rows z[ids], nothing stored.
-func gather(v isa, p precision, cols int) {
-	name := fmt.Sprintf("gather%s%d%s", p.name, cols, v.name)
+func gather(v vector.ISA, p vector.Precision, cols int) {
+	name := fmt.Sprintf("gather%s%d%s", p.Name, cols, v.Name)
 	TEXT(name, NOSPLIT, "func(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)")
 	Doc(name + " writes the sum of n rows to out, " + fmt.Sprint(cols) + " columns wide; ids may be read 256 bytes past its end.")
 	out := Load(Param("out"), GP64())
@@ -140,8 +102,8 @@ func gather(v isa, p precision, cols int) {
 	ids := Load(Param("ids"), GP64())
 	n := Load(Param("n"), GP64())
 	var acc []VecVirtual
-	for c := 0; c < cols; c += v.lanes {
-		x := v.reg()
+	for c := 0; c < cols; c += v.Lanes {
+		x := v.Reg()
 		VXORPS(x, x, x)
 		acc = append(acc, x)
 	}
@@ -150,15 +112,15 @@ func gather(v isa, p precision, cols int) {
 	Label("row")
 	CMPQ(at, n)
 	JEQ(LabelRef("done"))
-	from := fetchAhead(z, stride, ids, at, cols*p.bytes)
+	from := fetchAhead(z, stride, ids, at, cols*p.Bytes)
 	for i, x := range acc {
-		p.add(v, Mem{Base: z, Index: from, Scale: 1, Disp: i * v.lanes * p.bytes}, x)
+		p.Add(v, Mem{Base: z, Index: from, Scale: 1, Disp: i * v.Lanes * p.Bytes}, x)
 	}
 	INCQ(at)
 	JMP(LabelRef("row"))
 	Label("done")
 	for i, x := range acc {
-		VMOVUPS(x, Mem{Base: out, Disp: i * v.lanes * 4})
+		VMOVUPS(x, Mem{Base: out, Disp: i * v.Lanes * 4})
 	}
 	VZEROUPPER()
 	RET()

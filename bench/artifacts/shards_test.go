@@ -1,18 +1,19 @@
-package shards
+package artifacts
 
 import (
 	"testing"
 
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/shards"
 )
 
-func TestMeasure(t *testing.T) {
+func TestShards(t *testing.T) {
 	b, err := mem.NewBudget(mem.MinBudget)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := Measure(t.Context(), storage.NewMem(), b, 70_000, 3000, RowSchema{Column: "feature", Width: 20, Half: true}, 3)
+	all, err := Shards(t.Context(), storage.NewMem(), b, 70_000, 3000, shards.RowSchema{Column: "feature", Width: 20, Half: true}, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,22 @@ func TestMeasure(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Measure(t.Context(), storage.NewMem(), b, 10, 10, RowSchema{}, 1); err == nil {
+	if _, err := Shards(t.Context(), storage.NewMem(), b, 10, 10, shards.RowSchema{}, 1); err == nil {
 		t.Error("rows without columns are measured")
 	}
+}
+
+// newBudget is one in which so many bytes are free.
+func newBudget(t *testing.T, free int64) *mem.Budget {
+	t.Helper()
+	b, err := mem.NewBudget(mem.RuntimeShare + free)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if b.Free() != free {
+			t.Errorf("%d bytes of the budget did not come back", free-b.Free())
+		}
+	})
+	return b
 }

@@ -1,4 +1,4 @@
-package train
+package artifacts
 
 import (
 	"errors"
@@ -7,16 +7,17 @@ import (
 	"ndls/catalog"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/train"
 )
 
-func TestMeasure(t *testing.T) {
+func TestTraining(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		c, err := catalog.Open(t.Context(), storage.NewMem())
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := MeasureOptions{Rows: 5000, Width: 40, Hidden: 8, Classes: 3, Half: half, Rounds: 2}
-		all, err := Measure(t.Context(), c, o, Resources{Budget: testBudget(t, 64<<20), Threads: 2})
+		o := TrainingOptions{Rows: 5000, Width: 40, Hidden: 8, Classes: 3, Half: half, Rounds: 2}
+		all, err := Training(t.Context(), c, o, train.Resources{Budget: newBudget(t, 64<<20), Threads: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,8 +36,8 @@ func TestMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := MeasureOptions{Rows: 100_000, Width: 128, Hidden: 8, Classes: 3, Rounds: 1}
-	if _, err := Measure(t.Context(), c, o, Resources{Budget: testBudget(t, 52<<20)}); !errors.Is(err, mem.ErrBudget) {
+	o := TrainingOptions{Rows: 100_000, Width: 128, Hidden: 8, Classes: 3, Rounds: 1}
+	if _, err := Training(t.Context(), c, o, train.Resources{Budget: newBudget(t, 52<<20)}); !errors.Is(err, mem.ErrBudget) {
 		t.Errorf("rows that do not fit: %v", err)
 	}
 }

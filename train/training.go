@@ -1,0 +1,72 @@
+package train
+
+import (
+	"context"
+
+	"ndls/internal/mem"
+	"ndls/internal/rng"
+)
+
+// Training is one run, an epoch at a time: the caller says when it ends.
+type Training struct{ t *trainer }
+
+// Begin reads and checks the rows of p, and prepares the run of o with that number. Free
+// gives its memory back.
+func Begin(ctx context.Context, p Problem, o Options, run int, b *mem.Budget) (_ *Training, err error) {
+	f, err := newFitting(p, o, b)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			f.free()
+		}
+	}()
+	if err := f.load(ctx); err != nil {
+		return nil, err
+	}
+	t, err := f.begin(run)
+	return &Training{t}, err
+}
+
+// InMemory says whether the rows are in memory. Otherwise each epoch reads them again.
+func (x *Training) InMemory() bool { return x.t.train.values != nil }
+
+// Model has the present weights, until Free.
+func (x *Training) Model() *Model { return x.t.model }
+
+// Epoch takes the steps of an epoch, which counts from 0, and measures the weights on the
+// validation rows.
+func (x *Training) Epoch(ctx context.Context, epoch int) (Epoch, error) {
+	return x.t.epoch(ctx, epoch)
+}
+
+// Free gives back the memory.
+func (x *Training) Free() {
+	x.t.free()
+	x.t.fitting.free()
+}
+
+// begin prepares a run.
+func (f *fitting) begin(run int) (*trainer, error) {
+	t := &trainer{fitting: f, seed: rng.Hash(f.options.Seed, uint64(run))}
+	if err := t.allocate(); err != nil {
+		t.free()
+		return nil, err
+	}
+	t.model.initialise(t.seed)
+	return t, nil
+}
+
+// Minibatches visits the training rows of p once, a few at a time, in an order that key
+// decides: as an epoch does whose rows are read from the source. Visit may neither keep nor
+// change what it gets.
+func Minibatches(ctx context.Context, p Problem, key uint64, b *mem.Budget, visit func(x []float32, y []int32) error) error {
+	rows := newRowSet(p, Train)
+	s, err := newSampler(b, p.Source.Width(), rows.count, true, true)
+	if err != nil {
+		return err
+	}
+	defer s.free()
+	return s.epoch(ctx, rows, key, visit)
+}
