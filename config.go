@@ -184,6 +184,8 @@ func (r Resources) control(dir string) (c control.Resources, err error) {
 	}
 	if c.Scratch == "" {
 		c.Scratch = rundir.Scratch(dir)
+	} else if err := rundir.CheckScratch(c.Scratch); err != nil {
+		return c, err
 	}
 	c.Memory, err = r.memory()
 	return c, err

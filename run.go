@@ -14,6 +14,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/control/member"
 	"ndls/internal/failure"
+	"ndls/internal/mem"
 	"ndls/internal/rundir"
 	"ndls/internal/storage"
 	"ndls/worker"
@@ -118,6 +119,11 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	resources, err := j.Resources.control(j.Run)
 	if err != nil {
 		return nil, err
+	}
+	if o.Alone {
+		if err := mem.CheckTotal(resources.Memory); err != nil {
+			return nil, err
+		}
 	}
 	if err := j.over(control.DefaultPlan()).Validate(); err != nil {
 		return nil, err

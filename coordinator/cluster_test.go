@@ -544,9 +544,9 @@ func TestRunGivesUp(t *testing.T) {
 		acts []act
 		want string
 	}{
-		{"failure for good", []act{fails}, "task smooth/columns/0-1: no space left on w"},
-		{"failures in a row", []act{retries, retries, retries}, "task smooth/columns/0-1: failed 3 times, last: no space left on w"},
-		{"losses in a row", slices.Repeat([]act{stalls}, lossLimit), "task smooth/columns/0-1: it was lost 20 times, last with worker w: no sign of life"},
+		{"failure for good", []act{fails}, "no space left on w"},
+		{"failures in a row", []act{retries, retries, retries}, "smooth/columns/0-1 failed 3 times, last: no space left on w"},
+		{"losses in a row", slices.Repeat([]act{stalls}, lossLimit), "smooth/columns/0-1 was lost 20 times, last with worker w: no sign of life"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

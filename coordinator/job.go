@@ -13,6 +13,7 @@ import (
 	"ndls/catalog"
 	"ndls/estimate"
 	"ndls/internal/control"
+	"ndls/internal/failure"
 	"ndls/internal/storage"
 	"ndls/shards"
 	"ndls/stage"
@@ -242,7 +243,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
 	if err != nil {
 		x.State, x.Reason = Failed, reason(ctx, err)
 		rec.set(x)
-		return fmt.Errorf("%s: %w", s, err)
+		return failure.InStage(string(s), err)
 	}
 	x.StageReport, x.State = report, Complete
 	if planned != nil {
@@ -432,9 +433,9 @@ func (j *Job) fail(ctx context.Context, rec *Record, err error) error {
 // reason prefers the cause of a cancelled context to what it made fail.
 func reason(ctx context.Context, err error) string {
 	if cause := context.Cause(ctx); cause != nil {
-		return cause.Error()
+		return failure.Text(cause)
 	}
-	return err.Error()
+	return failure.Text(err)
 }
 
 // finish writes the report, then marks the run complete if nothing that was

@@ -13,6 +13,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/failure"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/stage"
@@ -29,9 +30,9 @@ const (
 
 var (
 	// ErrForeign reports a folder that holds something else than a run.
-	ErrForeign = errors.New("not a run directory")
+	ErrForeign = failure.Kind("not a run directory")
 	// ErrNoRecord reports a run directory whose record is gone.
-	ErrNoRecord = errors.New("the record is missing")
+	ErrNoRecord = failure.Kind("the record is missing")
 )
 
 // State is how far a run or a stage is.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -500,6 +501,49 @@ func TestDamagedInput(t *testing.T) {
 	expect(t, ndls.ExitError, "no such file", "run", "--dataset", "edges:"+filepath.Join(dir, "none.txt"), "--run", filepath.Join(dir, "none"), "--quiet")
 	if _, err := os.Stat(filepath.Join(dir, "none")); err == nil {
 		t.Error("a missing dataset made a run directory")
+	}
+}
+
+// An error names what is wrong and nothing of how the program is made; the record has the
+// same text. Such errors come once, whoever finds them.
+func TestErrorsOfOneMachine(t *testing.T) {
+	dir := t.TempDir()
+	bad := write(t, filepath.Join(dir, "bad.txt"), "0 1\n1 x\n")
+	good := write(t, filepath.Join(dir, "good.txt"), "0 1\n1 2\n2 0\n")
+	notNumber := bad + ` line 2: node id "x" is not a number: ids are whole numbers from 0, renumber the nodes`
+	for i, tc := range []struct {
+		edges string
+		args  []string
+		code  int
+		want  string
+		run   bool // it left a record
+	}{
+		{bad, nil, ndls.ExitCorrupt, notNumber, true},
+		{bad, []string{"--workers", "2", "--memory", "1GiB"}, ndls.ExitCorrupt, notNumber, true},
+		{good, []string{"--scratch", good}, ndls.ExitUsage, "--scratch " + good + " is a file; give a folder", false},
+		{good, []string{"--workers", "2", "--memory", "1GiB", "--scratch", good}, ndls.ExitUsage, "--scratch " + good + " is a file; give a folder", false},
+		{good, []string{"--memory", "10MiB"}, ndls.ExitBudget, "--memory 10.0 MiB is below the smallest budget, 128.0 MiB", false},
+	} {
+		run := filepath.Join(dir, strconv.Itoa(i))
+		cmd := exec.Command(binary, append([]string{"run", "--dataset", "edges:" + tc.edges, "--run", run, "--quiet", "--log-level", "error"}, tc.args...)...)
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		_ = cmd.Run()
+		if code := cmd.ProcessState.ExitCode(); code != tc.code || errs.String() != "ndls: "+tc.want+"\n" {
+			t.Errorf("%v: status %d, want %d; stderr %q, want %q", tc.args, code, tc.code, errs.String(), tc.want)
+		}
+		text, err := os.ReadFile(filepath.Join(run, "run.json"))
+		if (err == nil) != tc.run {
+			t.Errorf("%v: the record: %v", tc.args, err)
+		}
+		if !tc.run {
+			continue
+		}
+		var rec ndls.Record
+		decode(t, string(text), &rec)
+		if rec.Reason != tc.want || len(rec.Stages) != 1 || rec.Stages[0].Reason != tc.want || len(rec.Losses) != 1 || rec.Losses[0].Reason != tc.want {
+			t.Errorf("%v: the record gives %q, %+v, %+v", tc.args, rec.Reason, rec.Stages, rec.Losses)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -25,7 +24,7 @@ const (
 
 var (
 	// ErrPlanMismatch reports a run directory that was made with another plan.
-	ErrPlanMismatch = errors.New("the run directory has another plan")
+	ErrPlanMismatch = failure.Kind("the run directory has another plan")
 	// ErrOption reports an option whose value makes no sense.
 	ErrOption = failure.ErrOption
 )

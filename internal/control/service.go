@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ndls/catalog"
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 )
@@ -14,16 +15,16 @@ import (
 var (
 	// ErrLeaseLost reports that a task is no longer the caller's: its lease ran out,
 	// or another attempt holds it. What the caller wrote for it is not listed.
-	ErrLeaseLost = errors.New("the lease is lost")
+	ErrLeaseLost = failure.Kind("the lease is lost")
 	// ErrEnded is what a worker is told that asks for work after the run has ended.
-	ErrEnded = errors.New("the run has ended")
+	ErrEnded = failure.Kind("the run has ended")
 	// ErrRefused marks a worker that may not join: another plan, version or token.
-	ErrRefused = errors.New("refused by the coordinator")
+	ErrRefused = failure.Kind("refused by the coordinator")
 	// ErrUnable reports a task for which no worker has the memory or the disk.
-	ErrUnable = errors.New("no worker has the memory or the disk for it")
+	ErrUnable = failure.Kind("no worker has the memory or the disk for it")
 	// ErrRejected reports a call that the coordinator does not accept, however often it
 	// is repeated: a change of the catalogue that cannot be, for example.
-	ErrRejected = errors.New("the coordinator does not accept it")
+	ErrRejected = failure.Kind("the coordinator does not accept it")
 )
 
 // Final says whether a call that failed so would fail in the same way if it were
@@ -173,7 +174,15 @@ type Outcome struct {
 	// Report is set where the task is done, Kind and Reason where it failed.
 	Report *StageReport `json:"report,omitempty"`
 	Kind   Kind         `json:"kind,omitempty"`
-	Reason string       `json:"reason,omitempty"`
+	// Reason is the text that a user reads, Kinds are the names of the kinds of the error
+	// ([KindNames]).
+	Reason string   `json:"reason,omitempty"`
+	Kinds  []string `json:"kinds,omitempty"`
+}
+
+// Failed is the outcome of an attempt that failed with err.
+func Failed(kind Kind, err error) Outcome {
+	return Outcome{Kind: kind, Reason: failure.Text(err), Kinds: KindNames(err)}
 }
 
 // Service is what a coordinator does for its workers. A call whose error is not

@@ -1,16 +1,17 @@
 package seal
 
 import (
-	"errors"
 	"fmt"
+
+	"ndls/internal/failure"
 )
 
 var (
 	// ErrCorrupt marks a file that is not what was written: its bytes, their
 	// number or their meaning. The wrapped error names the file and the way out.
-	ErrCorrupt = errors.New("corrupt data")
+	ErrCorrupt = failure.Kind("corrupt data")
 	// ErrVersion marks a file in a format of another version of the program.
-	ErrVersion = errors.New("format of another version")
+	ErrVersion = failure.Kind("format of another version")
 )
 
 // Refuse is an ErrCorrupt for a file that another program put in the place of
