@@ -59,6 +59,8 @@ type (
 	Counts = estimate.Counts
 	// Status is how a run on several machines goes.
 	Status = coordinator.Status
+	// StageStatus is how far a stage is.
+	StageStatus = coordinator.StageStatus
 )
 
 // The states of a run and of a stage. A run that was killed without warning stays
@@ -67,6 +69,8 @@ const (
 	Running  = coordinator.Running
 	Complete = coordinator.Complete
 	Failed   = coordinator.Failed
+	// Waiting is the state of a stage that has not begun.
+	Waiting = coordinator.Waiting
 )
 
 // DefaultHops is how many hops a plan counts where it is not told.

@@ -82,7 +82,7 @@ func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error)
 	}
 	rec, err := j.open(ctx, stages)
 	if err != nil {
-		return rec, err
+		return rec, stage.Explain(err, j.Catalog)
 	}
 	for _, s := range stages {
 		if rec.Done(s) {
@@ -371,7 +371,7 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 	for _, need := range j.Plan.Needs(s) {
 		if !rec.Done(need) {
 			return false, fmt.Errorf("coordinator: %s reads the output of %s, which is not complete in %s; run ndls %s first",
-				s, need, j.Store.URI(), Verb(need))
+				s, need, j.Store.URI(), stage.Verb(need))
 		}
 	}
 	return false, nil
@@ -412,20 +412,13 @@ func lacks(sum shards.Summary, p control.Plan, s control.Stage) string {
 	return ""
 }
 
-// Verb is the command that executes s.
-func Verb(s control.Stage) string {
-	if s == control.Predict {
-		return string(control.Train)
-	}
-	return string(s)
-}
-
 // fail records why the run stopped, also when that was a cancelled context. The
 // record of a run that another coordinator has taken over is not ours any more.
 func (j *Job) fail(ctx context.Context, rec *Record, err error) error {
 	if errors.Is(err, ErrSuperseded) {
 		return err
 	}
+	err = stage.Explain(err, j.Catalog)
 	rec.State, rec.Reason = Failed, reason(ctx, err)
 	return errors.Join(err, rec.write(context.WithoutCancel(ctx), j.Store))
 }

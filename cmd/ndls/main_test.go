@@ -547,6 +547,90 @@ func TestErrorsOfOneMachine(t *testing.T) {
 	}
 }
 
+// TestDamageIsMended damages one file after another. The verb that reads the file names it
+// and the command that makes it again; after that command the run is whole.
+func TestDamageIsMended(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "run")
+	dataset := []string{"--dataset", "synthetic:nodes=300,edges=900,features=20,classes=3,seed=1"}
+	whole := append([]string{"run", "--run", run, "--quiet", "--runs", "1", "--epochs", "2", "--hidden", "8", "--probes", "16"}, dataset...)
+	expect(t, 0, "accuracy", whole...)
+	for _, tc := range []struct{ file, reader, mend string }{
+		{"graph/features/tile-00000-00000.f32", "smooth", "partition --dataset URI"},
+		{"graph/hops/part-00000.hops", "smooth", ""},
+		{"lsi/part-00000.parquet", "smooth", "lsi"},
+		{"smoothed/part-00000.arrow", "verify", "smooth"},
+		{"model/run-000.mlp", "verify", "train"},
+		{"graph/summary.json", "inspect", "partition --dataset URI"},
+		{"graph/nodes.parquet", "lsi", "partition --dataset URI"},
+	} {
+		path := filepath.Join(run, tc.file)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[len(b)/2] ^= 1
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		want := "ndls " + tc.mend + " --run " + run + " --resume=false makes it again, and ndls run --run " + run
+		if tc.mend == "" {
+			want = "remove it and repeat the command"
+		}
+		reader := []string{tc.reader, "--run", run, "--quiet"}
+		if tc.reader == "smooth" || tc.reader == "lsi" {
+			reader = append(reader, "--resume=false")
+		}
+		r := expect(t, ndls.ExitCorrupt, want, reader...)
+		if !strings.Contains(r.stderr, tc.file) || strings.Contains(r.stderr, "new run directory") {
+			t.Errorf("%s: %s", tc.file, r.stderr)
+		}
+		if tc.mend == "" {
+			_ = os.Remove(path)
+			expect(t, 0, "", reader...)
+		} else {
+			verb := strings.Fields(strings.ReplaceAll(tc.mend, "URI", dataset[1]))
+			expect(t, 0, "", append(verb, "--run", run, "--resume=false", "--quiet")...)
+		}
+		expect(t, 0, "accuracy", whole...)
+		expect(t, 0, "COMPLETE", "verify", "--run", run, "--quiet")
+	}
+}
+
+// Read verbs do not advise to choose an empty folder.
+func TestReadVerbsOnAForeignFolder(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "notes.txt"), "mine")
+	for _, verb := range []string{"inspect", "verify", "gc"} {
+		r := expect(t, ndls.ExitError, "holds notes.txt and no run.json: it is no run directory", verb, "--run", dir, "--quiet")
+		if strings.Contains(r.stderr, "empty or new folder") || !strings.Contains(r.stderr, "give a folder in which") {
+			t.Errorf("%s: %s", verb, r.stderr)
+		}
+	}
+	expect(t, ndls.ExitError, "nothing was changed; choose an empty or new folder", "partition", "--dataset", "karate:", "--run", dir, "--quiet")
+}
+
+// Values that float16, or sums of float32, cannot hold are refused, and never smoothed to
+// infinity: also where only a sum over hops is too large, and where rows settle.
+func TestTooLargeFeatures(t *testing.T) {
+	dir := t.TempDir()
+	var edges, features strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&edges, "%d %d\n%d %d\n", i, (i+1)%60, i, i*7%60)
+		fmt.Fprintf(&features, "%d,1e38,%d\n", i, i)
+	}
+	uri := "edges:" + write(t, filepath.Join(dir, "e.txt"), edges.String()) + "?features=" + write(t, filepath.Join(dir, "f.csv"), features.String())
+	for i, tc := range []struct{ want, args string }{
+		{"largest float32: scale the features down", ""},
+		{"--precision float32", "--precision float16"},
+		{"--precision float32", "--precision float16 --active settled"},
+	} {
+		r := expect(t, ndls.ExitCorrupt, tc.want, append([]string{"run", "--dataset", uri, "--run", filepath.Join(dir, strconv.Itoa(i)), "--quiet"}, strings.Fields(tc.args)...)...)
+		if strings.Contains(r.stderr, "conservation") || strings.Contains(r.stderr, "block") {
+			t.Errorf("%s: %s", tc.args, r.stderr)
+		}
+	}
+}
+
 // Results that cannot be written are no success.
 func TestFullOutput(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

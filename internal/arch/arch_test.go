@@ -42,7 +42,7 @@ var rules = []rule{
 	{"dataset", []string{"dataset", "internal"}},
 	{"shards", []string{"catalog", "internal"}},
 	{"catalog", []string{"internal"}},
-	{"spmv", []string{"group", "internal/direct", "internal/half", "internal/invariants", "internal/mem", "internal/packed"}},
+	{"spmv", []string{"group", "internal/direct", "internal/failure", "internal/half", "internal/invariants", "internal/mem", "internal/packed"}},
 	{"internal/stationary", []string{"group", "internal"}},
 	{"internal/control", []string{"catalog", "internal"}},
 	{"internal/ahead", []string{}},

@@ -39,6 +39,9 @@ func Final(err error) bool {
 	return false
 }
 
+// MaxFiles bounds the files that one call may name.
+const MaxFiles = 1 << 20
+
 // Part says what a task takes of its stage.
 type Part string
 
@@ -86,7 +89,7 @@ type Hello struct {
 	// Worker is a name that no other process has had, also not one before on the
 	// same machine.
 	Worker string `json:"worker"`
-	// Version is the version of the program. Both sides must have the same.
+	// Version is the version and the commit of the program. Both sides must have the same.
 	Version string `json:"version"`
 	Memory  int64  `json:"memory"`
 	Threads int    `json:"threads"`

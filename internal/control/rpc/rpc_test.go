@@ -17,6 +17,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/control/rpc/controlpb"
 	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
@@ -496,5 +497,25 @@ func TestIdleConnectionsDoNotHoldServe(t *testing.T) {
 	stop()
 	if took := time.Since(begun); took > 5*time.Second {
 		t.Errorf("it took %v to stop", took)
+	}
+}
+
+// endless is a stream whose pieces do not end.
+type endless struct{ pieces int }
+
+func (e *endless) Recv() (*controlpb.Hello, error) {
+	e.pieces++
+	return &controlpb.Hello{Holds: make([]string, 1<<16)}, nil
+}
+
+// TestCallsAreBounded: a caller cannot fill the memory with one call.
+func TestCallsAreBounded(t *testing.T) {
+	e := &endless{}
+	_, err := collect(e, func(all, piece *controlpb.Hello) int {
+		all.Holds = append(all.Holds, piece.Holds...)
+		return len(all.Holds)
+	})
+	if !errors.Is(fromStatus("join", err), control.ErrRejected) || e.pieces != control.MaxFiles>>16+1 {
+		t.Errorf("%v after %d pieces", err, e.pieces)
 	}
 }
