@@ -71,7 +71,7 @@ type lease struct {
 	ending   int     // calls of Finish that wait for the commits of others
 }
 
-// piece is a granule or an interval of the graph.
+// piece is a panel or an interval of the graph.
 type piece struct {
 	part  control.Part
 	index int

@@ -265,7 +265,7 @@ func (s *Scheduler) forgetMembers() {
 	}
 }
 
-// held notes which granules and intervals a worker has files of.
+// held notes which panels and intervals a worker has files of.
 func (s *Scheduler) held(h control.Hello) {
 	for _, path := range h.Holds {
 		e, ok := s.cat.Lookup(path)

@@ -206,16 +206,16 @@ func tileSource(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (*sour
 	if err != nil {
 		return nil, err
 	}
-	granules := (s.Features + shards.TileColumns - 1) / shards.TileColumns
+	panels := (s.Features + shards.TileColumns - 1) / shards.TileColumns
 	rowBytes := int64(shards.TileRowBytes(s.HalfFeatures()))
-	step := max(tileBytes/(rowBytes*int64(granules)), 1)
+	step := max(tileBytes/(rowBytes*int64(panels)), 1)
 	tile := make([]byte, step*rowBytes)
 	values := make([]float32, step*int64(s.Features))
 	batchIDs := make([]int64, step)
 	scan := func(ctx context.Context, visit func(int64, [][]byte) error) error {
 		for lo := int64(0); lo < s.Nodes; lo += s.IntervalRows {
 			hi := min(lo+s.IntervalRows, s.Nodes)
-			err := readTiles(ctx, cat, int(lo/s.IntervalRows), granules, s.HalfFeatures(), func(files []storage.Reader) error {
+			err := readTiles(ctx, cat, int(lo/s.IntervalRows), panels, s.HalfFeatures(), func(files []storage.Reader) error {
 				for at := lo; at < hi; at += step {
 					n := int(min(step, hi-at))
 					for g, f := range files {
@@ -247,8 +247,8 @@ func tileSource(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (*sour
 }
 
 // readTiles opens the tiles of an interval for visit.
-func readTiles(ctx context.Context, cat *catalog.Catalog, interval, granules int, half bool, visit func([]storage.Reader) error) error {
-	files := make([]storage.Reader, granules)
+func readTiles(ctx context.Context, cat *catalog.Catalog, interval, panels int, half bool, visit func([]storage.Reader) error) error {
+	files := make([]storage.Reader, panels)
 	for g := range files {
 		path := shards.TilePath("graph/features", interval, g, half)
 		e, ok := cat.Lookup(path)

@@ -79,7 +79,7 @@ func (p Plan) SomeTargets() bool { return p.Labels.SoftLabels == "" && p.Smooth.
 type Plan struct {
 	Format int    `json:"format"`
 	Seed   uint64 `json:"seed"`
-	// Precision is "float32" or "float16": how rows are kept between hops, and
+	// Precision is "float32" or "float16": how rows are stored between hops, and
 	// written when they are smoothed. Sums are float32.
 	Precision string           `json:"precision"`
 	Partition PartitionOptions `json:"partition"`
