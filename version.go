@@ -29,8 +29,9 @@ func Versions() map[string]string {
 
 // build names the program: two processes of a run must have the same. The commit is
 // not known of a program that was built outside of its repository.
-func build() string {
-	v := Versions()
+func build() string { return buildOf(Versions()) }
+
+func buildOf(v map[string]string) string {
 	name := v["ndls"]
 	if commit := v["commit"]; commit != "" {
 		name += ", commit " + commit[:min(len(commit), 12)]
