@@ -79,6 +79,8 @@ type (
 	Counts = estimate.Counts
 	// Status is how a run on several machines goes.
 	Status = coordinator.Status
+	// StageStatus is how far a stage is.
+	StageStatus = coordinator.StageStatus
 )
 
 // The states of a run and of a stage. A run that was killed without warning stays
@@ -87,6 +89,8 @@ const (
 	Running  = coordinator.Running
 	Complete = coordinator.Complete
 	Failed   = coordinator.Failed
+	// Waiting is the state of a stage that has not begun.
+	Waiting = coordinator.Waiting
 )
 
 // DefaultHops is how many hops a plan counts where it is not told.
@@ -204,6 +208,8 @@ func (r Resources) control(dir string) (c control.Resources, err error) {
 	}
 	if c.Scratch == "" {
 		c.Scratch = rundir.Scratch(dir)
+	} else if err := rundir.CheckScratch(c.Scratch); err != nil {
+		return c, err
 	}
 	c.Memory, err = r.memory()
 	return c, err

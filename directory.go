@@ -73,7 +73,7 @@ func (d *Directory) Graph(ctx context.Context) (Graph, error) {
 		return Graph{}, failure.Of(ErrNoRun, "%s holds no graph yet; run ndls partition first", d.uri)
 	}
 	g, err := shards.ReadSummary(ctx, d.cat)
-	return g, interruption(ctx, err)
+	return g, interruption(ctx, stage.Explain(err, d.cat))
 }
 
 // Report says what the run found and what it took.
@@ -149,7 +149,7 @@ func (d *Directory) Export(ctx context.Context, o ExportOptions) (rows int64, er
 		return 0, err
 	}
 	rows, err = export.Run(ctx, d.cat, export.Options{What: o.What, Format: o.Format, Out: o.Out, Force: o.Force, To: o.To, Budget: budget})
-	return rows, interruption(ctx, err)
+	return rows, interruption(ctx, stage.Explain(err, d.cat))
 }
 
 // Records streams an artifact, one of [Artifacts], as Arrow record batches in the order
@@ -178,7 +178,7 @@ func (d *Directory) Records(ctx context.Context, artifact string) iter.Seq2[arro
 			})
 		}
 		if err != nil && !errors.Is(err, errEnough) {
-			yield(nil, interruption(ctx, err))
+			yield(nil, interruption(ctx, stage.Explain(err, d.cat)))
 		}
 	}
 }

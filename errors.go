@@ -14,7 +14,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/rundir"
 	"ndls/internal/seal"
-	"ndls/partition"
+	"ndls/internal/storage"
 )
 
 // The kinds of errors that the functions of this package return. Ask for them with
@@ -42,7 +42,7 @@ var (
 	// ErrForeign reports a folder that holds something else than a run.
 	ErrForeign = coordinator.ErrForeign
 	// ErrNoRun reports a folder that holds no run yet.
-	ErrNoRun = errors.New("no run")
+	ErrNoRun = failure.Kind("no run")
 	// ErrBusy reports a run directory on which another process works.
 	ErrBusy = rundir.ErrBusy
 	// ErrExists reports an output file that is there already.
@@ -79,8 +79,8 @@ const (
 var Exits = []Exit{
 	{ExitDone, "done", nil},
 	{ExitError, "error", nil},
-	{ExitUsage, "wrong usage", []error{ErrOption, dataset.ErrURI, partition.ErrSplit}},
-	{ExitBudget, "does not fit the memory budget or the disk", []error{ErrBudget, ErrDisk, ErrUnable, syscall.ENOSPC, syscall.EDQUOT}},
+	{ExitUsage, "wrong usage", []error{ErrOption, dataset.ErrURI}},
+	{ExitBudget, "does not fit the memory budget or the disk", []error{ErrBudget, ErrDisk, ErrUnable, storage.ErrNoSpace, syscall.ENOSPC, syscall.EDQUOT}},
 	{ExitCorrupt, "corrupt data", []error{ErrCorrupt, ErrData}},
 	{ExitMismatch, "the run directory was made with another plan, or a worker was refused", []error{ErrPlanMismatch, ErrRefused}},
 	{ExitTerminated, "interrupted by SIGTERM, SIGHUP or SIGUSR1; run again to continue", []error{ErrTerminated}},
@@ -104,17 +104,7 @@ func ExitStatus(err error) int {
 
 // Message is what a user reads of an error: its text without the names of packages and
 // of kinds.
-func Message(err error) string {
-	kinds := []error{ErrVersion, ErrForeign, ErrNoRun, ErrBusy, ErrExists}
-	for _, x := range Exits {
-		for _, kind := range x.kinds {
-			if _, system := kind.(syscall.Errno); !system {
-				kinds = append(kinds, kind)
-			}
-		}
-	}
-	return failure.Text(err, kinds...)
-}
+func Message(err error) string { return failure.Text(err) }
 
 // kindOf is a kind of the errors for which a process of ndls ends with a status, nil
 // where the status says too little.

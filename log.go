@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"ndls/internal/failure"
 	"ndls/internal/progress"
 )
 
@@ -22,8 +23,32 @@ func logger(log *slog.Logger) *slog.Logger {
 	if log == nil {
 		return slog.New(slog.DiscardHandler)
 	}
-	return log
+	return slog.New(readable{log.Handler()})
 }
+
+// readable writes errors as a user reads them.
+type readable struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (h readable) Handle(ctx context.Context, r slog.Record) error {
+	plain := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok {
+			a.Value = slog.StringValue(failure.Text(err))
+		}
+		plain.AddAttrs(a)
+		return true
+	})
+	return h.Handler.Handle(ctx, plain)
+}
+
+// WithAttrs implements slog.Handler.
+func (h readable) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return readable{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h readable) WithGroup(name string) slog.Handler { return readable{h.Handler.WithGroup(name)} }
 
 // inner is log for what goes on inside: nothing below the level, unless log takes
 // debug messages, too.

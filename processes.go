@@ -1,12 +1,16 @@
 package ndls
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -61,16 +65,26 @@ func (j job) processes(ctx context.Context) (*Directory, error) {
 	each.Memory, each.Threads = share, max(threads(each.Threads)/j.Workers.Processes, 1)
 	r.work.Resources.Memory, r.work.Resources.Threads, r.work.Resources.BlockColumns = share, each.Threads, each.BlockColumns
 	var group errgroup.Group
+	output := &shared{to: j.Workers.Output}
 	rec, err := r.serve(ctx, ServeConfig{Listen: loopback, Gossip: loopback}, security, func(serving context.Context, address string) error {
 		// Children are told to stop with this process, and are gone when the run is over.
 		for range j.Workers.Processes {
 			group.Go(func() error {
-				return supervise.Keep(ctx, serving, helps, func(ctx context.Context) *exec.Cmd {
+				var words *lastWords
+				err := supervise.Keep(ctx, serving, helps, func(ctx context.Context) *exec.Cmd {
+					if text := words.text(); text != "" {
+						j.Log.Warn("a worker process failed and is started again", "because", text)
+					}
+					words = &lastWords{to: output}
 					cmd := exec.CommandContext(ctx, program, append(each.workerArgs(j), "--coordinator", address)...)
 					cmd.Env = append(os.Environ(), rpc.TokenVariable+"="+token)
-					cmd.Stderr = j.Workers.Output
+					cmd.Stderr = words
 					return cmd
 				})
+				if text := words.text(); err != nil && text != "" {
+					return failure.As(err, errors.New(text))
+				}
+				return err
 			})
 		}
 		return group.Wait()
@@ -93,6 +107,61 @@ func (r Resources) workerArgs(j job) []string {
 		}
 	}
 	return args
+}
+
+// shared is a writer for several processes; none of it drops what they write.
+type shared struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.to == nil {
+		return len(p), nil
+	}
+	return s.to.Write(p)
+}
+
+// lastWords passes on what a process writes, line by line, but for the error with which it
+// ends: that becomes the error of the run, or of the log.
+type lastWords struct {
+	to    io.Writer
+	line  []byte
+	words []byte
+}
+
+// errorPrefix is what stands before the error with which a process of ndls ends.
+const errorPrefix = "ndls: "
+
+func (w *lastWords) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		line, after, ended := bytes.Cut(rest, []byte("\n"))
+		w.line = append(w.line, line...)
+		if rest = after; !ended {
+			break
+		}
+		w.line = append(w.line, '\n')
+		var err error
+		if len(w.words) > 0 || bytes.HasPrefix(w.line, []byte(errorPrefix)) {
+			w.words = append(w.words, w.line...)
+		} else {
+			_, err = w.to.Write(w.line)
+		}
+		if w.line = w.line[:0]; err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+// text is the error with which the process has ended, "" if it said none.
+func (w *lastWords) text() string {
+	if w == nil {
+		return ""
+	}
+	return strings.TrimPrefix(strings.TrimSpace(string(append(w.words, w.line...))), errorPrefix)
 }
 
 // helps says whether a process that ended with a status can do better the next time.

@@ -3,6 +3,7 @@ package ndls
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/control/member"
 	"ndls/internal/failure"
+	"ndls/internal/mem"
 	"ndls/internal/rundir"
 	"ndls/internal/storage"
 	"ndls/stage"
@@ -120,6 +122,11 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	if err != nil {
 		return nil, err
 	}
+	if o.Alone {
+		if err := mem.CheckTotal(resources.Memory); err != nil {
+			return nil, err
+		}
+	}
 	if err := stage.Validate(j.over(control.DefaultPlan())); err != nil {
 		return nil, err
 	}
@@ -169,7 +176,7 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	if err != nil {
 		return nil, err
 	}
-	o.Version = Version
+	o.Version = build()
 	if r.scheduler, err = coordinator.NewScheduler(ctx, journal, cat, plan, o); err != nil {
 		return nil, err
 	}
@@ -222,7 +229,7 @@ func (r *session) alone(ctx context.Context) (*coordinator.Record, error) {
 	served := make(chan error, 1)
 	go func() {
 		err := worker.Serve(working, r.scheduler, r.store, worker.Options{
-			Hello: control.Hello{Worker: member.NewName(), Version: Version}, Resources: r.work.Resources, Alone: true, Log: inner(r.Log, slog.LevelWarn),
+			Hello: control.Hello{Worker: member.NewName(), Version: build()}, Resources: r.work.Resources, Alone: true, Log: inner(r.Log, slog.LevelWarn),
 		})
 		served <- err
 		cancel(err) // no other worker will come
@@ -272,6 +279,13 @@ func openStore(ctx context.Context, dir string, create bool) (storage.Store, *co
 		return nil, nil, err
 	}
 	rec, err := coordinator.ReadRecord(ctx, store)
+	if errors.Is(err, ErrForeign) {
+		advice := "give a folder in which ndls partition or ndls run has begun a run"
+		if create {
+			advice = "nothing was changed; choose an empty or new folder"
+		}
+		return nil, nil, failure.As(ErrForeign, fmt.Errorf("%w: %s", err, advice))
+	}
 	if err != nil && !(create && errors.Is(err, coordinator.ErrNoRecord)) {
 		return nil, nil, err
 	}

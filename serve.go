@@ -113,8 +113,8 @@ func Serve(ctx context.Context, c Config, s ServeConfig) (_ *Directory, err erro
 }
 
 // serve runs the stages with the workers that come. beside, unless nil, is told
-// the coordinator's address and goes on until its context is cancelled at the end;
-// an error of it ends the run.
+// the coordinator's address and goes on until its context is cancelled, when no work is
+// left; an error of it ends the run.
 func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Security, beside func(ctx context.Context, address string) error) (rec *coordinator.Record, err error) {
 	hooked, err := withHooks(r.scheduler)
 	if err != nil {
@@ -145,7 +145,10 @@ func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Securi
 	var services errgroup.Group
 	defer func() {
 		stop()
-		err = errors.Join(err, services.Wait())
+		// What ended the run says more than what ended after it.
+		if failed := services.Wait(); err == nil {
+			err = failed
+		}
 	}()
 	start := func(serve func() error) {
 		services.Go(func() error {
@@ -167,10 +170,13 @@ func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Securi
 	}
 	defer func() { _ = r.store.Remove(context.WithoutCancel(ctx), address.Name) }()
 	r.Log.Info("waiting for workers", "at", where)
+	helping, over := context.WithCancel(serving)
+	defer over()
 	if beside != nil {
-		start(func() error { return beside(serving, where) })
+		start(func() error { return beside(helping, where) })
 	}
 	rec, err = r.work.Run(running, r.stages...)
+	over()
 	// A coordinator that was told to stop will be started again: its workers wait.
 	if ctx.Err() == nil {
 		r.scheduler.End(running)

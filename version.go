@@ -27,6 +27,21 @@ func Versions() map[string]string {
 	return v
 }
 
+// build names the program: two processes of a run must have the same. The commit is
+// not known of a program that was built outside of its repository.
+func build() string { return buildOf(Versions()) }
+
+func buildOf(v map[string]string) string {
+	name := v["ndls"]
+	if commit := v["commit"]; commit != "" {
+		name += ", commit " + commit[:min(len(commit), 12)]
+	}
+	if v["modified"] == "true" {
+		name += " with changes"
+	}
+	return name
+}
+
 // Kernel is the name of the kernel that "auto" or another name of one stands for on
 // this processor.
 func Kernel(name string) (string, error) {

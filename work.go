@@ -123,7 +123,7 @@ func Work(ctx context.Context, c WorkConfig) (err error) {
 		return err
 	}
 	err = worker.Serve(serving, service, storage.NewCounting(copies), worker.Options{
-		Hello:     control.Hello{Worker: name, Version: Version, Blocks: at, Holds: holds(copies)},
+		Hello:     control.Hello{Worker: name, Version: build(), Blocks: at, Holds: holds(copies)},
 		Blocks:    shared,
 		Resources: resources,
 		Saves:     true, Patience: c.Wait, Log: log,

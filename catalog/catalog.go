@@ -430,7 +430,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	s.sum.Write(p[:n])
 	if err == io.EOF {
 		if got := "sha256:" + hex.EncodeToString(s.sum.Sum(nil)); got != s.entry.Checksum {
-			return n, seal.Corrupt(s.entry.Path, "its checksum is %s, the catalogue says %s", got, s.entry.Checksum)
+			return n, seal.Corrupt(s.entry.Path, "its checksum is %s, the catalogue says %s", brief(got), brief(s.entry.Checksum))
 		}
 		return n, io.EOF
 	}
@@ -473,4 +473,13 @@ func (c *Catalog) Orphans(ctx context.Context) (orphans, foreign []storage.Info,
 		}
 	}
 	return orphans, foreign, nil
+}
+
+// brief is the beginning of a checksum: enough for a reader to see that two differ.
+func brief(checksum string) string {
+	const long = len("sha256:") + 8
+	if len(checksum) <= long {
+		return checksum
+	}
+	return checksum[:long] + "…"
 }

@@ -371,7 +371,7 @@ func TestDamageIsFoundAgainstTheCatalogue(t *testing.T) {
 			if err := damage(store); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.Verify(ctx, e); !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), "f:") {
+			if err := c.Verify(ctx, e); !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), "f is damaged: ") {
 				t.Errorf("verify gives %v, want seal.ErrCorrupt and the name", err)
 			}
 			if _, err := c.Open(ctx, e); name != "a byte" && !errors.Is(err, seal.ErrCorrupt) {

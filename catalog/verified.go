@@ -88,7 +88,7 @@ func (v *Verified) Finish() error {
 		return err
 	}
 	if got := "sha256:" + hex.EncodeToString(v.sum.Sum(nil)); got != v.entry.Checksum {
-		return seal.Corrupt(v.entry.Path, "its checksum is %s, the catalogue says %s", got, v.entry.Checksum)
+		return seal.Corrupt(v.entry.Path, "its checksum is %s, the catalogue says %s", brief(got), brief(v.entry.Checksum))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/stage"
 )
 
 // The clock of these tests is that of a synctest bubble: waiting takes no time.
@@ -47,6 +48,13 @@ type cluster struct {
 	refused  int                 // calls under a lost lease
 	fencings []uint64            // in the order in which they were given out
 	workers  sync.WaitGroup
+}
+
+// ofRun is an entry of a file that was made under the plan of the run.
+func ofRun(e catalog.Entry) catalog.Entry {
+	e.Stage = string(control.Smooth)
+	e.Plan = stage.Hashes(control.DefaultPlan())[e.Stage]
+	return e
 }
 
 func newCluster(t *testing.T, tasks int) *cluster {
@@ -206,7 +214,7 @@ func (c *cluster) act(name string, a act, l control.Lease) bool {
 	if !c.commit(l, control.Change{Removed: []string{path}}) {
 		return true
 	}
-	c.commit(l, control.Change{Added: []catalog.Entry{{Kind: catalog.KindSmoothedTile, Path: path, Rows: 1, Block: int32(l.Task.First)}}})
+	c.commit(l, control.Change{Added: []catalog.Entry{ofRun(catalog.Entry{Kind: catalog.KindSmoothedTile, Path: path, Rows: 1, Block: int32(l.Task.First)})}})
 	c.finish(name, l, control.Outcome{Report: &control.StageReport{Stage: l.Task.Stage, Rows: 1, EdgesStreamed: 1 << l.Task.First, Seconds: takes.Seconds()}})
 	return true
 }
@@ -495,7 +503,7 @@ func TestSupersededCoordinator(t *testing.T) {
 		}
 		for what, err := range map[string]error{
 			"renew":  old.Renew(ctx, l.Fencing, control.Progress{}),
-			"commit": old.Commit(ctx, l.Fencing, control.Change{Added: []catalog.Entry{{Kind: "k", Path: "p"}}}),
+			"commit": old.Commit(ctx, l.Fencing, control.Change{Added: []catalog.Entry{ofRun(catalog.Entry{Kind: "k", Path: "p"})}}),
 			"finish": old.Finish(ctx, l.Fencing, reported(1)),
 		} {
 			if !errors.Is(err, ErrSuperseded) || errors.Is(err, control.ErrLeaseLost) {
@@ -522,7 +530,7 @@ func TestCommitAcrossATakeover(t *testing.T) {
 			t.Fatal(err)
 		}
 		successor := c.start()
-		change := control.Change{Added: []catalog.Entry{{Kind: "k", Path: "p", Block: -1, Interval: -1}}}
+		change := control.Change{Added: []catalog.Entry{ofRun(catalog.Entry{Kind: "k", Path: "p", Block: -1, Interval: -1})}}
 		if err := old.Commit(ctx, l.Fencing, change); !errors.Is(err, ErrSuperseded) {
 			t.Errorf("confirmed: %v", err)
 		}
@@ -544,9 +552,9 @@ func TestRunGivesUp(t *testing.T) {
 		acts []act
 		want string
 	}{
-		{"failure for good", []act{fails}, "task smooth/columns/0-1: no space left on w"},
-		{"failures in a row", []act{retries, retries, retries}, "task smooth/columns/0-1: failed 3 times, last: no space left on w"},
-		{"losses in a row", slices.Repeat([]act{stalls}, lossLimit), "task smooth/columns/0-1: it was lost 20 times, last with worker w: no sign of life"},
+		{"failure for good", []act{fails}, "no space left on w"},
+		{"failures in a row", []act{retries, retries, retries}, "smooth/columns/0-1 failed 3 times, last: no space left on w"},
+		{"losses in a row", slices.Repeat([]act{stalls}, lossLimit), "smooth/columns/0-1 was lost 20 times, last with worker w: no sign of life"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -761,7 +769,7 @@ func TestCommitsTouchOnlyTheCatalogue(t *testing.T) {
 		"../x", "/etc/passwd", "a/../../x", "a//b", ".", "a\x00b", "a\nb", "\xff", "x.tmp",
 		strings.Repeat("a", 5000), strings.Repeat("a/", 600) + "a", "a/" + strings.Repeat("b", 250),
 	} {
-		for _, c := range []control.Change{{Removed: []string{path}, Delete: true}, {Added: []catalog.Entry{{Kind: "k", Path: path}}}} {
+		for _, c := range []control.Change{{Removed: []string{path}, Delete: true}, {Added: []catalog.Entry{ofRun(catalog.Entry{Kind: "k", Path: path})}}} {
 			if err := s.Commit(context.Background(), 1, c); !errors.Is(err, control.ErrRejected) || !control.Final(err) {
 				t.Errorf("%.40q: %v", path, err)
 			}
@@ -782,6 +790,9 @@ func TestCommitsTouchOnlyTheCatalogue(t *testing.T) {
 		{Kind: "k", Path: "p", Checksum: "sha256:\x00"},
 		{Kind: strings.Repeat("k", 5000), Path: "p"},
 	} {
+		if e.Plan == "" {
+			e = ofRun(e)
+		}
 		if err := s.Commit(context.Background(), 1, control.Change{Added: []catalog.Entry{e}}); !errors.Is(err, control.ErrRejected) {
 			t.Errorf("%.80v: %v", e, err)
 		}
@@ -789,6 +800,61 @@ func TestCommitsTouchOnlyTheCatalogue(t *testing.T) {
 	if n := len(s.cat.Entries("")); n > 0 {
 		t.Errorf("%d files are listed", n)
 	}
+}
+
+// TestCommitOfAnotherPlan: a worker that has another plan than the run changes nothing.
+func TestCommitOfAnotherPlan(t *testing.T) {
+	s := newCluster(t, 1).start()
+	own := stage.Hashes(control.DefaultPlan())
+	other := control.DefaultPlan()
+	other.LSI.Epsilon *= 2
+	for _, tc := range []struct {
+		stage, plan string
+		want        error
+	}{
+		{"lsi", own["lsi"], control.ErrLeaseLost}, // only the lease is lacking
+		{"lsi", other.Hashes()["lsi"], control.ErrRejected},
+		{"lsi", own["partition"], control.ErrRejected},
+		{"lsi", "", control.ErrRejected},
+		{"", "", control.ErrRejected},
+		{"polish", own["lsi"], control.ErrRejected},
+	} {
+		e := catalog.Describe(catalog.KindLSI, "lsi/part-00000.parquet").Of(tc.stage)
+		e.Plan = tc.plan
+		if err := s.Commit(t.Context(), 1, control.Change{Added: []catalog.Entry{e}}); !errors.Is(err, tc.want) {
+			t.Errorf("stage %q, plan %q: %v, want %v", tc.stage, tc.plan, err, tc.want)
+		}
+	}
+	if err := s.Commit(t.Context(), 1, control.Change{Removed: make([]string, control.MaxFiles+1)}); !errors.Is(err, control.ErrRejected) {
+		t.Errorf("too many files: %v", err)
+	}
+}
+
+// TestMembersAreBounded: workers that are gone are forgotten, and there is an end to how
+// many may join.
+func TestMembersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newCluster(t, 1).start()
+		join := func(name string) error {
+			_, err := s.Join(t.Context(), control.Hello{Worker: name, Version: "1", Holds: []string{"graph/nodes.parquet"}})
+			return err
+		}
+		for i := range maxMembers {
+			if err := join(fmt.Sprint("w", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := join("late"); !errors.Is(err, control.ErrRefused) {
+			t.Errorf("one too many: %v", err)
+		}
+		if err := join("w0"); err != nil {
+			t.Errorf("one that is known already: %v", err)
+		}
+		time.Sleep((forgottenAfter + 1) * testTTL)
+		if err := join("late"); err != nil || len(s.members) != 1 {
+			t.Errorf("%d members after all are gone: %v", len(s.members), err)
+		}
+	})
 }
 
 // TestJoinRefusesOddNames: names of workers go to logs and terminals.
@@ -884,7 +950,7 @@ func TestCommitHoldsTheTask(t *testing.T) {
 		}
 		begun := time.Now()
 		running.Go(func() {
-			err := s.Commit(ctx, first.Fencing, control.Change{Added: []catalog.Entry{{Kind: "k", Path: "p"}}})
+			err := s.Commit(ctx, first.Fencing, control.Change{Added: []catalog.Entry{ofRun(catalog.Entry{Kind: "k", Path: "p"})}})
 			if err != nil {
 				t.Errorf("commit: %v", err)
 			}
@@ -959,9 +1025,11 @@ func TestFinishedTaskKeepsItsFiles(t *testing.T) {
 			t.Fatalf("leased %s twice, and %s", first.Task.ID(), second.Task.ID())
 		}
 		view := func(store storage.Store, l control.Lease) *catalog.Catalog {
-			return catalog.NewView(store, s.cat.Entries(""), func(ctx context.Context, added []catalog.Entry, removed []string, del bool) error {
+			v := catalog.NewView(store, s.cat.Entries(""), func(ctx context.Context, added []catalog.Entry, removed []string, del bool) error {
 				return s.Commit(ctx, l.Fencing, control.Change{Added: added, Removed: removed, Delete: del})
 			})
+			v.Bind(stage.Binding(s.plan))
+			return v
 		}
 		write := func(cat *catalog.Catalog) error {
 			f, err := cat.Create(ctx, catalog.Describe(catalog.KindSmoothedTile, "tile"))

@@ -1,10 +1,12 @@
 package coordinator
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"ndls/internal/control"
+	"ndls/internal/failure"
 )
 
 // fact names what an event says.
@@ -94,7 +96,7 @@ type state struct {
 	Earlier []control.StageReport `json:"earlier,omitempty"`
 	Open    []openLease           `json:"open,omitempty"`
 	Losses  []Loss                `json:"losses,omitempty"`
-	Failed  *failure              `json:"failed,omitempty"`
+	Failed  *givenUp              `json:"failed,omitempty"`
 	// Broken, Breaks and Unfit are those of gangs.
 	Broken bool     `json:"broken,omitempty"`
 	Breaks int      `json:"breaks,omitempty"`
@@ -121,16 +123,36 @@ type openLease struct {
 	Blocks string    `json:"blocks,omitempty"`
 }
 
-// failure is why a phase cannot end.
-type failure struct {
+// givenUp is why a phase cannot end.
+type givenUp struct {
 	Task   string `json:"task"`
 	Reason string `json:"reason"`
-	// Unable says that workers with more memory or disk might do the task.
+	// Kinds are the names of the kinds of the error.
+	Kinds []string `json:"kinds,omitempty"`
+	// Unable says that workers with more memory or disk might do the task, Final that the
+	// reason is the error of one attempt, after which no other could do better.
 	Unable bool `json:"unable,omitempty"`
+	Final  bool `json:"final,omitempty"`
+}
+
+// error is what the run ends with. It does not name tasks where there are no workers.
+func (f *givenUp) error(alone bool) error {
+	what := f.Task
+	if alone {
+		what = "it"
+	}
+	text := f.Reason
+	switch {
+	case f.Unable:
+		text = fmt.Sprintf("no worker has the memory or the disk for %s; %s", what, f.Reason)
+	case !f.Final:
+		text = what + " " + f.Reason
+	}
+	return failure.As(errors.Join(append(control.KindsNamed(f.Kinds), f.kind())...), errors.New(text))
 }
 
 // kind is ErrTask, and control.ErrUnable where it is that.
-func (f *failure) kind() error {
+func (f *givenUp) kind() error {
 	if f.Unable {
 		return fmt.Errorf("%w: %w", ErrTask, control.ErrUnable)
 	}

@@ -83,7 +83,7 @@ func (l *leases) leave(t *task, worker string, o control.Outcome) {
 		return
 	}
 	if l.breaks++; l.breaks >= breakBudget {
-		l.failed = &failure{t.ID(), fmt.Sprintf("the workers cannot reach each other; %d times, last: %s", breakBudget, o.Reason), false}
+		l.failed = &givenUp{Task: t.ID(), Reason: fmt.Sprintf("failed: its workers could not reach each other %d times, last: %s", breakBudget, o.Reason)}
 	}
 }
 

@@ -170,7 +170,7 @@ func TestGang(t *testing.T) {
 		{
 			"they never reach each other",
 			map[string][]act{"a": {breaks, breaks, breaks, breaks, breaks}, "b": {breaks, breaks, breaks, breaks, breaks}, "c": {breaks, breaks, breaks, breaks, breaks}},
-			5, 0, "cannot reach each other; 5 times, last: no route to host", false,
+			5, 0, "could not reach each other 5 times, last: no route to host", false,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"ndls/catalog"
 	"ndls/estimate"
 	"ndls/internal/control"
+	"ndls/internal/failure"
 	"ndls/internal/storage"
 	"ndls/shards"
 	"ndls/stage"
@@ -80,7 +81,7 @@ func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error)
 	}
 	rec, err := j.open(ctx, stages)
 	if err != nil {
-		return rec, err
+		return rec, stage.Explain(err, j.Catalog)
 	}
 	for _, s := range stages {
 		if rec.Done(s) {
@@ -229,7 +230,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
 	if err != nil {
 		x.State, x.Reason = Failed, reason(ctx, err)
 		rec.set(x)
-		return fmt.Errorf("%s: %w", s, err)
+		return failure.InStage(string(s), err)
 	}
 	x.StageReport, x.State = report, Complete
 	if planned != nil {
@@ -356,7 +357,7 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 	for _, need := range stage.Needs(j.Plan, s) {
 		if !rec.Done(need) {
 			return false, fmt.Errorf("coordinator: %s reads the output of %s, which is not complete in %s; run ndls %s first",
-				s, need, j.Store.URI(), Verb(need))
+				s, need, j.Store.URI(), stage.Verb(need))
 		}
 	}
 	return false, nil
@@ -373,20 +374,13 @@ func (j *Job) leaveOut(s control.Stage, lack string) {
 	j.Log.Log(context.Background(), level, "left out", "stage", s, "because", lack)
 }
 
-// Verb is the command that executes s.
-func Verb(s control.Stage) string {
-	if s == control.Predict {
-		return string(control.Train)
-	}
-	return string(s)
-}
-
 // fail records why the run stopped, also when that was a cancelled context. The
 // record of a run that another coordinator has taken over is not ours any more.
 func (j *Job) fail(ctx context.Context, rec *Record, err error) error {
 	if errors.Is(err, ErrSuperseded) {
 		return err
 	}
+	err = stage.Explain(err, j.Catalog)
 	rec.State, rec.Reason = Failed, reason(ctx, err)
 	return errors.Join(err, rec.write(context.WithoutCancel(ctx), j.Store))
 }
@@ -394,9 +388,9 @@ func (j *Job) fail(ctx context.Context, rec *Record, err error) error {
 // reason prefers the cause of a cancelled context to what it made fail.
 func reason(ctx context.Context, err error) string {
 	if cause := context.Cause(ctx); cause != nil {
-		return cause.Error()
+		return failure.Text(cause)
 	}
-	return err.Error()
+	return failure.Text(err)
 }
 
 // finish writes the report, then marks the run complete if nothing that was

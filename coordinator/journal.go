@@ -268,7 +268,7 @@ func encodeRecord(r journalRecord) ([]byte, error) {
 }
 
 func sumOf(body []byte) string {
-	return fmt.Sprintf("%08x", crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
+	return fmt.Sprintf("%08x", crc32.Checksum(body, seal.Castagnoli))
 }
 
 // add puts events at the journal's end, in the order of the calls. They are

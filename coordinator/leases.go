@@ -35,7 +35,7 @@ type leases struct {
 	earlier []control.StageReport // of phases before, of this stage
 	open    map[uint64]*lease
 	losses  []Loss
-	failed  *failure
+	failed  *givenUp
 	holds   map[string]map[piece]bool // what a worker has a copy of
 	heard   time.Time                 // when something of a worker was written down last
 	gangState
@@ -71,7 +71,7 @@ type lease struct {
 	ending   int     // calls of Finish that wait for the commits of others
 }
 
-// piece is a granule or an interval of the graph.
+// piece is a panel or an interval of the graph.
 type piece struct {
 	part  control.Part
 	index int
@@ -132,7 +132,7 @@ func (l *leases) apply(now time.Time, e event) error {
 		if t == nil || t.report != nil || e.Loss == nil {
 			return impossible
 		}
-		l.failed = &failure{e.Task, fmt.Sprintf("last with worker %s: %s", e.Loss.Worker, e.Loss.Reason), true}
+		l.failed = &givenUp{Task: e.Task, Reason: fmt.Sprintf("last with worker %s: %s", e.Loss.Worker, e.Loss.Reason), Unable: true}
 	default:
 		return impossible
 	}
@@ -235,9 +235,9 @@ func (l *leases) end(t *task, worker string, o control.Outcome, loss *Loss) {
 	case o.Kind == control.Retry && t.failures+1 < failureBudget:
 		t.failures++
 	case o.Kind == control.Retry:
-		l.failed = &failure{Task: t.ID(), Reason: fmt.Sprintf("failed %d times, last: %s", failureBudget, o.Reason)}
+		l.failed = &givenUp{Task: t.ID(), Reason: fmt.Sprintf("failed %d times, last: %s", failureBudget, o.Reason), Kinds: o.Kinds}
 	default:
-		l.failed = &failure{Task: t.ID(), Reason: o.Reason}
+		l.failed = &givenUp{Task: t.ID(), Reason: o.Reason, Kinds: o.Kinds, Final: true}
 	}
 }
 

@@ -231,8 +231,8 @@ func TestBudgets(t *testing.T) {
 		times  int
 		reason string
 	}{
-		{"losses with one worker", "w", lose, 20, "it was lost 20 times, last with worker w: no sign of life for 31 s"},
-		{"losses with others", "", lose, 5, "it was lost with 5 different workers, last with worker w5: no sign of life for 31 s"},
+		{"losses with one worker", "w", lose, 20, "was lost 20 times, last with worker w: no sign of life for 31 s"},
+		{"losses with others", "", lose, 5, "was lost with 5 different workers, last with worker w5: no sign of life for 31 s"},
 		{"failures", "w", fail("no space left", control.Retry), 3, "failed 3 times, last: no space left"},
 		{"a failure for good", "w", fail("bad data", control.Fatal), 1, "bad data"},
 	} {

@@ -128,7 +128,7 @@ func (s *Scheduler) look(ctx context.Context) (changed chan struct{}, reports []
 	switch {
 	case err != nil:
 	case f != nil:
-		err = fmt.Errorf("coordinator: task %s: %s: %w", f.Task, f.Reason, f.kind())
+		err = f.error(s.o.Alone)
 	case !s.leases.done():
 		err = stopped(ctx)
 	}

@@ -73,8 +73,8 @@ func (l *leases) lose(now time.Time, t *task, loss Loss) {
 	}
 	switch {
 	case len(t.lostWith) >= lossBudget:
-		l.failed = &failure{Task: t.ID(), Reason: fmt.Sprintf("it was lost with %d different workers, last with worker %s: %s", lossBudget, loss.Worker, loss.Reason)}
+		l.failed = &givenUp{Task: t.ID(), Reason: fmt.Sprintf("was lost with %d different workers, last with worker %s: %s", lossBudget, loss.Worker, loss.Reason)}
 	case t.losses >= lossLimit:
-		l.failed = &failure{Task: t.ID(), Reason: fmt.Sprintf("it was lost %d times, last with worker %s: %s", lossLimit, loss.Worker, loss.Reason)}
+		l.failed = &givenUp{Task: t.ID(), Reason: fmt.Sprintf("was lost %d times, last with worker %s: %s", lossLimit, loss.Worker, loss.Reason)}
 	}
 }

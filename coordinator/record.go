@@ -13,6 +13,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/failure"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/stage"
@@ -29,9 +30,9 @@ const (
 
 var (
 	// ErrForeign reports a folder that holds something else than a run.
-	ErrForeign = errors.New("not a run directory")
+	ErrForeign = failure.Kind("not a run directory")
 	// ErrNoRecord reports a run directory whose record is gone.
-	ErrNoRecord = errors.New("the record is missing")
+	ErrNoRecord = failure.Kind("the record is missing")
 )
 
 // State is how far a run or a stage is.
@@ -42,6 +43,8 @@ const (
 	Running  State = "RUNNING"
 	Complete State = "COMPLETE"
 	Failed   State = "FAILED"
+	// Waiting is the state of a stage that has not begun.
+	Waiting State = "WAITING"
 )
 
 // Record is run.json.
@@ -111,7 +114,7 @@ func (r *Record) Check(cat *catalog.Catalog) error {
 		}
 		if got := outputsOf(cat, x.Stage); got != *x.Outputs {
 			return fmt.Errorf("%s says that %s left %d files, and the catalogue lists %d or others: %w: restore the catalogue from a copy of the run directory, or do the stage again with ndls %s --run %s --resume=false",
-				RecordName, x.Stage, x.Outputs.Files, got.Files, seal.ErrCorrupt, Verb(x.Stage), cat.Store().URI())
+				RecordName, x.Stage, x.Outputs.Files, got.Files, seal.ErrCorrupt, stage.Verb(x.Stage), cat.Store().URI())
 		}
 	}
 	return nil
@@ -141,7 +144,7 @@ func readRecord(ctx context.Context, s storage.Store) (*Record, error) {
 	}
 	defer r.Close()
 	if r.Size() > maxRecord {
-		return nil, fmt.Errorf("%s in %s is too large to be a record of ndls: %w", RecordName, s.URI(), ErrForeign)
+		return nil, failure.Of(ErrForeign, "%s in %s is too large to be a record of ndls", RecordName, s.URI())
 	}
 	text, err := io.ReadAll(io.NewSectionReader(r, 0, r.Size()))
 	if err != nil {
@@ -162,7 +165,7 @@ func readRecord(ctx context.Context, s storage.Store) (*Record, error) {
 	if err := seal.DecodeJSON(text, &rec); err != nil {
 		ours, listErr := holdsRun(ctx, s)
 		if listErr != nil || !ours && head.PlanHash == "" {
-			return nil, errors.Join(listErr, fmt.Errorf("%s in %s is no record of ndls; choose another --run: %w", RecordName, s.URI(), ErrForeign))
+			return nil, errors.Join(listErr, failure.Of(ErrForeign, "%s in %s is no record of ndls", RecordName, s.URI()))
 		}
 		return nil, fmt.Errorf("%s in %s is damaged: %w: %w: restore it from a copy; or remove it and repeat the command that made the run, with the same options: what was committed under them is kept",
 			RecordName, s.URI(), err, seal.ErrCorrupt)
@@ -192,8 +195,7 @@ func refuseForeign(ctx context.Context, s storage.Store) (made bool, err error) 
 		if f.Attempt && strings.HasPrefix(f.Name, RecordName) {
 			continue
 		}
-		return false, fmt.Errorf("%s holds %s and no %s; nothing was changed, choose an empty or new folder: %w",
-			s.URI(), f.Name, RecordName, ErrForeign)
+		return false, failure.Of(ErrForeign, "%s holds %s and no %s: it is no run directory", s.URI(), f.Name, RecordName)
 	}
 	return false, nil
 }
@@ -289,4 +291,29 @@ func (r *Record) drop(stages []control.Stage) {
 // missing lists the wanted stages that are not complete.
 func (r *Record) missing() []control.Stage {
 	return slices.DeleteFunc(slices.Clone(r.Wanted), r.Done)
+}
+
+// StageStatus is how far a stage of a run is.
+type StageStatus struct {
+	Stage control.Stage `json:"stage"`
+	// State is that of the stage's record, or Waiting.
+	State State `json:"state"`
+	// Seconds is what a complete stage took, Reason why one failed.
+	Seconds float64 `json:"seconds,omitempty"`
+	Reason  string  `json:"reason,omitempty"`
+}
+
+// Progress lists the stages that were asked for, in the order in which they run.
+func (r *Record) Progress() []StageStatus {
+	list := []StageStatus{}
+	for _, s := range stage.Names() {
+		x := r.Stage(s)
+		switch {
+		case x != nil:
+			list = append(list, StageStatus{s, x.State, x.Seconds, x.Reason})
+		case slices.Contains(r.Wanted, s):
+			list = append(list, StageStatus{Stage: s, State: Waiting})
+		}
+	}
+	return list
 }

@@ -16,6 +16,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/stage"
 )
 
 const (
@@ -34,13 +35,22 @@ const (
 // that are short, in bytes.
 const longestName = 300
 
+const (
+	// maxMembers bounds how many workers the coordinator knows at a time.
+	maxMembers = 10_000
+	// forgottenAfter is after how many leases of silence a worker is forgotten.
+	forgottenAfter = 10
+	// longestReason bounds the reason of an outcome, in bytes.
+	longestReason = 16 << 10
+)
+
 // errStopping is what workers are told while the coordinator stops: the run has
 // not ended, and goes on once a coordinator is there again.
 var errStopping = errors.New("coordinator: it is stopping; ask the next one")
 
 // Options are those of a [Scheduler].
 type Options struct {
-	// Version is that of the program: workers must have the same.
+	// Version is the version and the commit of the program: workers must have the same.
 	Version string
 	// Lease and Checkpoint are DefaultLease and DefaultCheckpoint if 0.
 	Lease, Checkpoint time.Duration
@@ -58,6 +68,7 @@ type Options struct {
 type Scheduler struct {
 	cat     *catalog.Catalog
 	plan    control.Plan
+	plans   map[string]string // the hash of what decides the files of each stage
 	o       Options
 	journal *Journal
 	started time.Time
@@ -107,7 +118,7 @@ func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, plan co
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Scheduler{
-		cat: cat, plan: plan, o: o, journal: j, started: time.Now(),
+		cat: cat, plan: plan, plans: stage.Hashes(plan), o: o, journal: j, started: time.Now(),
 		leases: newLeases(o.Lease), members: map[string]*member{}, changed: make(chan struct{}),
 	}
 	s.leading.Store(true)
@@ -228,18 +239,34 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 		return control.Welcome{}, fmt.Errorf("coordinator: worker %s is ndls %s and the coordinator ndls %s; start both from the same program: %w",
 			h.Worker, h.Version, s.o.Version, control.ErrRefused)
 	}
+	s.forgetMembers()
+	if s.members[h.Worker] == nil && len(s.members) >= maxMembers {
+		return control.Welcome{}, fmt.Errorf("worker %s comes after %d others, and the coordinator takes no more: %w", h.Worker, maxMembers, control.ErrRefused)
+	}
 	if s.members[h.Worker] == nil && !s.o.Alone {
 		s.o.Log.Info("worker joined", "worker", h.Worker, "memory", h.Memory, "threads", h.Threads)
 	}
-	s.members[h.Worker] = &member{Hello: h, seen: time.Now()}
 	s.held(h)
+	h.Holds = nil
+	s.members[h.Worker] = &member{Hello: h, seen: time.Now()}
 	s.waitForWorkers()
 	return control.Welcome{
 		Plan: s.plan, Store: s.cat.Store().URI(), Heartbeat: heartbeat(s.o.Lease), Checkpoint: s.o.Checkpoint,
 	}, nil
 }
 
-// held notes which granules and intervals a worker has files of.
+// forgetMembers drops the workers that were silent for long and have no task. Each worker
+// that is started has another name, so that there would be more and more of them.
+func (s *Scheduler) forgetMembers() {
+	for name, m := range s.members {
+		if !s.here(m) && time.Since(m.seen) > forgottenAfter*s.o.Lease && s.leases.of(name) == nil {
+			delete(s.members, name)
+			delete(s.leases.holds, name)
+		}
+	}
+}
+
+// held notes which panels and intervals a worker has files of.
 func (s *Scheduler) held(h control.Hello) {
 	for _, path := range h.Holds {
 		e, ok := s.cat.Lookup(path)
@@ -348,6 +375,7 @@ func (s *Scheduler) Renew(_ context.Context, fencing uint64, p control.Progress)
 	if x := s.leases.open[fencing]; x != nil {
 		s.seen(x.worker)
 	}
+	p.What, p.Unit = shortened(p.What, longestName), shortened(p.Unit, longestName)
 	return s.leases.renew(time.Now(), fencing, p)
 }
 
@@ -358,7 +386,7 @@ func (s *Scheduler) Renew(_ context.Context, fencing uint64, p control.Progress)
 // The change is confirmed all the same. That is harmless: every attempt writes the same
 // bytes, and checkpoints of different gangs have different names.
 func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change) error {
-	if err := check(c); err != nil {
+	if err := s.check(c); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -400,9 +428,12 @@ const (
 )
 
 // check refuses a change that the catalogue must not have: of files that it never
-// lists, of names that no store has, and of sizes that no file has. Errors wrap
-// [control.ErrRejected].
-func check(c control.Change) error {
+// lists, of names that no store has, of sizes that no file has, and of files that were
+// made under another plan than that of the run. Errors wrap [control.ErrRejected].
+func (s *Scheduler) check(c control.Change) error {
+	if n := len(c.Added) + len(c.Removed); n > control.MaxFiles {
+		return fmt.Errorf("one change of %d files; %d are the most: %w", n, control.MaxFiles, control.ErrRejected)
+	}
 	for _, path := range c.Removed {
 		if err := checkPath(path); err != nil {
 			return err
@@ -420,6 +451,9 @@ func check(c control.Change) error {
 			if len(text) > longestName || !printable(text) {
 				return fmt.Errorf("%s is described with the text %q: %w", e.Path, text[:min(len(text), 80)], control.ErrRejected)
 			}
+		}
+		if plan, known := s.plans[e.Stage]; !known || e.Plan != plan {
+			return fmt.Errorf("%s is of stage %q and plan %q, and the run has the plan %q for that: %w", e.Path, e.Stage, e.Plan, plan, control.ErrRejected)
 		}
 	}
 	return nil
@@ -445,8 +479,18 @@ func printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
+// shortened is a text of at most so many bytes.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "")
+}
+
 // Finish implements [control.Service].
 func (s *Scheduler) Finish(ctx context.Context, fencing uint64, o control.Outcome) error {
+	o.Reason = shortened(o.Reason, longestReason)
+	o.Kinds = control.KindNames(errors.Join(control.KindsNamed(o.Kinds)...)) // those that are known, each once
 	s.mu.Lock()
 	for {
 		if s.err != nil {

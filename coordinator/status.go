@@ -3,6 +3,7 @@ package coordinator
 import (
 	"bytes"
 	"cmp"
+	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -30,6 +31,8 @@ type Status struct {
 	Stage control.Stage `json:"stage,omitempty"`
 	Phase control.Part  `json:"phase,omitempty"`
 	Tasks TaskCounts    `json:"tasks"`
+	// Stages lists the stages of the run as its record has them.
+	Stages []StageStatus `json:"stages"`
 	// WantedWorkers is how many must be there before the first task.
 	WantedWorkers int            `json:"wanted_workers"`
 	Workers       []WorkerStatus `json:"workers"`
@@ -66,11 +69,12 @@ type WorkerStatus struct {
 
 // Status tells how the run goes now.
 func (s *Scheduler) Status() Status {
+	stages := s.stages()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.leases
 	st := Status{
-		Run: s.cat.Store().URI(), PlanHash: s.plan.Hash(), State: s.state(), Stage: l.stage, Tasks: l.counts(),
+		Run: s.cat.Store().URI(), PlanHash: s.plan.Hash(), State: s.state(), Stage: l.stage, Tasks: l.counts(), Stages: stages,
 		WantedWorkers: s.o.Workers, Workers: []WorkerStatus{}, Losses: append([]Loss{}, l.losses...),
 	}
 	if len(l.tasks) > 0 {
@@ -95,6 +99,20 @@ func (s *Scheduler) Status() Status {
 	}
 	slices.SortFunc(st.Workers, func(a, b WorkerStatus) int { return cmp.Compare(a.Name, b.Name) })
 	return st
+}
+
+// readTime bounds how long a status waits for the record.
+const readTime = 5 * time.Second
+
+// stages are those of the record, none where that cannot be read now.
+func (s *Scheduler) stages() []StageStatus {
+	ctx, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	rec, err := ReadRecord(ctx, s.cat.Store())
+	if err != nil || rec == nil {
+		return []StageStatus{}
+	}
+	return rec.Progress()
 }
 
 func (s *Scheduler) state() string {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,12 @@ func TestStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
 		s := c.start()
+		rec := &Record{Format: RecordFormat, Plan: control.DefaultPlan(), Wanted: []control.Stage{control.Partition, control.LSI, control.Smooth}}
+		rec.set(StageRecord{StageReport: control.StageReport{Stage: control.Partition, Seconds: 12}, State: Complete})
+		rec.set(StageRecord{StageReport: control.StageReport{Stage: control.LSI}, State: Running})
+		if err := rec.write(context.Background(), c.store); err != nil {
+			t.Fatal(err)
+		}
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		running.Go(func() { _, _ = s.Run(ctx, c.tasks) })
@@ -57,6 +64,12 @@ func TestStatus(t *testing.T) {
 		var st Status
 		if err := json.Unmarshal(get(s.Handler(), "/status").Body.Bytes(), &st); err != nil {
 			t.Fatal(err)
+		}
+		if want := []StageStatus{{control.Partition, Complete, 12, ""}, {control.LSI, Running, 0, ""}, {control.Smooth, Waiting, 0, ""}}; !slices.Equal(st.Stages, want) {
+			t.Errorf("stages %+v, want %+v", st.Stages, want)
+		}
+		if page := get(s.Handler(), "/").Body.String(); !strings.Contains(page, "<tr><td>smooth</td><td>WAITING</td>") {
+			t.Errorf("the page lacks what is to come:\n%s", page)
 		}
 		if st.Run != "mem:" || st.PlanHash != control.DefaultPlan().Hash() || st.State != "running" || st.Stage != control.Smooth || st.Phase != control.Columns || st.Tasks != (TaskCounts{Waiting: 2, Running: 1}) {
 			t.Errorf("status %+v", st)

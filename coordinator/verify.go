@@ -30,7 +30,7 @@ func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record) (files int, 
 			if ctx.Err() != nil {
 				return files, bytes, ctx.Err()
 			}
-			found = append(found, err)
+			found = append(found, stage.Explain(err, cat))
 		}
 		files++
 		m.Add(e.Bytes)
@@ -62,7 +62,7 @@ func verifyFile(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (err
 	defer func() { err = errors.Join(err, r.Close()) }()
 	rows, err := count(r, e.Path)
 	if err == nil && rows != e.Rows {
-		err = fmt.Errorf("coordinator: %s holds %d rows, the catalogue says %d: %w", e.Path, rows, e.Rows, seal.ErrCorrupt)
+		err = seal.Corrupt(e.Path, "it holds %d rows, the catalogue says %d", rows, e.Rows)
 	}
 	return err
 }

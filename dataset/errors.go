@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"ndls/internal/failure"
 )
 
 var (
 	// ErrURI reports a dataset URI that cannot be understood.
-	ErrURI = errors.New("dataset URI is wrong")
+	ErrURI = failure.Kind("dataset URI is wrong")
 	// ErrData reports input files that are damaged, contradict each other or hold
 	// what this package does not read. The wrapped error names file, row and remedy.
-	ErrData = errors.New("input data is wrong")
+	ErrData = failure.ErrData
 )
 
 // fault is an error of a known kind whose text is only its message.

@@ -1,18 +1,18 @@
 package estimate
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"ndls/internal/control"
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 )
 
 // ErrDisk reports a run that does not fit the disk.
-var ErrDisk = errors.New("does not fit the disk")
+var ErrDisk = failure.Kind("does not fit the disk")
 
 // Space is what is free for a run directory and for scratch files, in bytes, and
 // whether that is the same space.

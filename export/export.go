@@ -2,7 +2,6 @@ package export
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,7 +17,7 @@ var (
 	// ErrOption reports an unknown artifact or format.
 	ErrOption = failure.ErrOption
 	// ErrExists reports an output file that is there already.
-	ErrExists = errors.New("output file exists")
+	ErrExists = failure.Kind("output file exists")
 )
 
 // Artifacts and Formats are what can be exported, and how.

@@ -19,7 +19,7 @@ import (
 // EdgesPath is where the shard of an interval is in a run directory.
 func EdgesPath(interval int) string { return fmt.Sprintf("graph/edges/part-%05d.parquet", interval) }
 
-// relabelPairs saves both directions of a range of the unique pairs, in the order of
+// relabelPairs writes both directions of a range of the unique pairs, in the order of
 // the shards.
 func (j *job) relabelPairs(ctx context.Context, p Piece) error {
 	if len(uncovered(j.keys.have(Relabel), []Piece{p})) == 0 {

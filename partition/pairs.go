@@ -8,7 +8,7 @@ import (
 	"ndls/internal/extsort"
 )
 
-// splitEdges saves the sorted pairs of a part of the edge list. Where the nodes are
+// splitEdges writes the sorted pairs of a part of the edge list. Where the nodes are
 // the ids that occur, a worker that does all steps notes the ids on the way; others
 // keep a self-loop as a pair of the same id.
 func (j *job) splitEdges(ctx context.Context, p Piece) error {
@@ -29,7 +29,7 @@ func (j *job) splitEdges(ctx context.Context, p Piece) error {
 	return j.keys.save(ctx, Split, p, s, [2]int64{j.rows, j.loops})
 }
 
-// mergePairs saves the unique pairs of a range of keys.
+// mergePairs writes the unique pairs of a range of keys.
 func (j *job) mergePairs(ctx context.Context, p Piece) error {
 	if len(uncovered(j.keys.have(Merge), []Piece{p})) == 0 {
 		return nil

@@ -18,7 +18,7 @@ type keyStore interface {
 	// save takes over what a piece of a step has sorted, and two counts of the input
 	// it was made from.
 	save(ctx context.Context, step string, p Piece, s *extsort.Sorter, counts [2]int64) error
-	// merge saves the unique pairs of a range of keys.
+	// merge writes the unique pairs of a range of keys.
 	merge(ctx context.Context, p Piece) error
 	// pairs opens the unique pairs of some pieces.
 	pairs(ctx context.Context, p Piece) (pairSource, error)

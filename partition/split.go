@@ -3,19 +3,19 @@ package partition
 import (
 	"cmp"
 	"container/heap"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"ndls/dataset"
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/rng"
 )
 
 // ErrSplit reports a random split that takes all nodes for training.
-var ErrSplit = errors.New("the split takes all nodes for training")
+var ErrSplit = failure.Of(failure.ErrOption, "the split takes all nodes for training")
 
 // randomSplit draws nodes of each class for training and validation; the other
 // labelled nodes test.

@@ -239,7 +239,7 @@ func ReadHopShard(r storage.Reader, name string) (string, error) {
 }
 
 func (h *HopFile) bad(format string, a ...any) error {
-	return fmt.Errorf("shards: %s: %s: remove it, it is rebuilt from its shard: %w", h.name, fmt.Sprintf(format, a...), seal.ErrCorrupt)
+	return seal.Corrupt(h.name, format, a...)
 }
 
 // index sorts the frames of a footer by strip.
@@ -328,8 +328,7 @@ func (h *HopFile) decode(buf []byte, strip, at int) (packed.Frame, error) {
 		h.seen[at].Store(err == nil)
 	}
 	if err != nil {
-		return frame, fmt.Errorf("shards: %s: strip %d, frame %d: %w: %w: remove the file, it is rebuilt from its shard",
-			h.name, strip, at-int(h.start[strip]), err, seal.ErrCorrupt)
+		return frame, seal.Corrupt(h.name, "strip %d, frame %d: %v", strip, at-int(h.start[strip]), err)
 	}
 	return frame, nil
 }

@@ -20,17 +20,17 @@ const (
 	Float16 = catalog.Float16
 )
 
-// TilePath is the name of the tile of an interval and a granule of TileColumns
+// TilePath is the name of the tile of an interval and a panel of TileColumns
 // columns, such as TilePath("graph/features", 0, 1, false) =
 // "graph/features/tile-00000-00001.f32". A tile holds the rows of the interval,
 // little-endian float32 or, in a file .f16, float16, row-major; columns past the
 // width are zero.
-func TilePath(prefix string, interval, granule int, half bool) string {
+func TilePath(prefix string, interval, panel int, half bool) string {
 	suffix := "f32"
 	if half {
 		suffix = "f16"
 	}
-	return fmt.Sprintf("%s/tile-%05d-%05d.%s", prefix, interval, granule, suffix)
+	return fmt.Sprintf("%s/tile-%05d-%05d.%s", prefix, interval, panel, suffix)
 }
 
 // TileRowBytes is the length of a row of a tile: 64 bytes, or 32 of float16.

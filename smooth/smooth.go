@@ -291,6 +291,7 @@ type outputs struct {
 	s            *Smoother
 	col, columns int
 	buf          []float32
+	large        bool // a value is no finite float32
 	put          func(rows []float32) error
 }
 
@@ -313,6 +314,9 @@ func (o *outputs) strip(lo int64, x func(i int64) []float32) error {
 }
 
 func (o *outputs) flush() error {
+	if o.large {
+		return spmv.TooLarge(o.s.o.Layout.Precision)
+	}
 	if len(o.buf) == 0 {
 		return nil
 	}
@@ -372,6 +376,8 @@ func (o *outputs) row(i int64, sum, x []float32) {
 		if mean != nil {
 			z += float64(total * mean[c])
 		}
-		o.buf = append(o.buf, float32(float64(factor*z)+float64(residual*float64(x[c]))))
+		value := float32(float64(factor*z) + float64(residual*float64(x[c])))
+		o.large = o.large || !(math.Abs(float64(value)) <= math.MaxFloat32)
+		o.buf = append(o.buf, value)
 	}
 }

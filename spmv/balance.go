@@ -7,12 +7,22 @@ import (
 	"math"
 
 	"ndls/group"
+	"ndls/internal/failure"
 	"ndls/internal/packed"
 )
 
 // ErrConservation reports a pass after which Σ_i d̃_i Z_i differs: an edge was
 // lost, doubled or misplaced.
 var ErrConservation = errors.New("conservation of the degree-weighted sum is violated")
+
+// TooLarge is the error about values that a column block, or what is added up of it,
+// cannot hold.
+func TooLarge(p Precision) error {
+	if p == Float16 {
+		return failure.Of(failure.ErrData, "the values of a column are too large for float16, whose largest value is 65504: use --precision float32, or scale the features down before you import them")
+	}
+	return failure.Of(failure.ErrData, "the values of a column are too large: their sums pass 3.4e38, the largest float32: scale the features down before you import them")
+}
 
 // sum finds the degree-weighted sums of the rows before a hop.
 func (p *Pass) sum(b *Block) error {
@@ -103,7 +113,10 @@ func (s *balance) check(p Precision) error {
 		tiny = halfTiny * s.volume
 	}
 	for c := range packed.PanelColumns {
-		if d := math.Abs(s.after[c] - s.before[c]); d > tolerance*s.before[packed.PanelColumns+c]+tiny || math.IsNaN(d) {
+		if !finite(s.before[c]) || !finite(s.after[c]) {
+			return TooLarge(p)
+		}
+		if d := math.Abs(s.after[c] - s.before[c]); d > tolerance*s.before[packed.PanelColumns+c]+tiny {
 			return fmt.Errorf("column %d of the block went from %g to %g: %w", c, s.before[c], s.after[c], ErrConservation)
 		}
 	}
@@ -117,3 +130,6 @@ const (
 	halfTolerance = 0x1p-11
 	halfTiny      = 0x1p-25
 )
+
+// finite says whether x is a number, and not too large for one.
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -7,11 +7,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"ndls/group"
 	"ndls/internal/direct"
+	"ndls/internal/failure"
 	"ndls/internal/half"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -372,6 +374,27 @@ func TestConservationCatchesALostEdge(t *testing.T) {
 	_, err := p.Run(t.Context(), block(t, goKernel, rows(2000, 16, 1), Layout{}, 1), nil, nil)
 	if !errors.Is(err, ErrConservation) {
 		t.Errorf("a lost edge gave %v", err)
+	}
+}
+
+// TestTooLargeValues: sums that no float32 holds are the fault of the values, and not of
+// the edges.
+func TestTooLargeValues(t *testing.T) {
+	g := testgraph.Random(2000, 5000, 8)
+	for _, tc := range []struct {
+		value float32
+		l     Layout
+		want  string
+	}{{3e38, Layout{}, "largest float32"}, {1e20, Layout{Precision: Float16}, "--precision float32"}} {
+		p := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: goKernel}
+		cur := rows(2000, 16, 1)
+		for i := 3; i < len(cur.S); i += 16 {
+			cur.S[i] = tc.value
+		}
+		_, err := p.Run(t.Context(), block(t, goKernel, cur, tc.l, 1), nil, nil)
+		if !errors.Is(err, failure.ErrData) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%g: %v", tc.value, err)
+		}
 	}
 }
 

@@ -23,8 +23,6 @@ const (
 	modelVersion = '1'
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // Model is a multilayer perceptron: linear layers with a rectifier after each
 // but the last, whose outputs are the logits of the classes.
 type Model struct {
@@ -90,7 +88,7 @@ func (m *Model) Save(w io.Writer) error {
 	for _, d := range m.dims {
 		head = binary.LittleEndian.AppendUint32(head, uint32(d))
 	}
-	head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, castagnoli))
+	head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, seal.Castagnoli))
 	if _, err := out.Write(head); err != nil {
 		return fmt.Errorf("train: write model: %w", err)
 	}
@@ -150,7 +148,7 @@ func readDims(r io.Reader, name string) ([]int, error) {
 		return nil, damaged(name, "its head", err)
 	}
 	head = append(head, rest...)
-	if body := head[:len(head)-4]; binary.LittleEndian.Uint32(head[len(body):]) != crc32.Checksum(body, castagnoli) {
+	if body := head[:len(head)-4]; binary.LittleEndian.Uint32(head[len(body):]) != crc32.Checksum(body, seal.Castagnoli) {
 		return nil, damaged(name, "its head", nil)
 	}
 	dims := make([]int, n)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,11 +17,13 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/control/blocks"
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/retry"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/stage"
 )
 
 const (
@@ -146,7 +149,10 @@ func (s *server) patiently(ctx context.Context, what string, call func() error) 
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	return fmt.Errorf("worker: %s: %w: %w", what, errUnheard, err)
+	if s.o.Alone {
+		return failure.As(errUnheard, err)
+	}
+	return fmt.Errorf("%s: %w: %w", what, errUnheard, err)
 }
 
 func (s *server) join(ctx context.Context) error {
@@ -215,6 +221,7 @@ func (s *server) work(ctx context.Context, l control.Lease) error {
 	log := s.o.Log.With("task", l.Task.ID(), "lease", l.Fencing)
 	log.Info("begin")
 	report, err := s.execute(ctx, l)
+	err = stage.Explain(err, s.cat)
 	if errors.Is(err, control.ErrLeaseLost) {
 		log.Warn("given up", "because", err)
 		return nil
@@ -238,7 +245,7 @@ func (s *server) work(ctx context.Context, l control.Lease) error {
 	case heard != nil:
 		return heard
 	case out.Kind == control.Fatal:
-		return fmt.Errorf("%s: %w", l.Task.ID(), err)
+		return failure.InStage(string(l.Task.Stage), err)
 	}
 	return nil
 }
@@ -319,15 +326,17 @@ func (s *server) outcome(ctx context.Context, r control.StageReport, err error) 
 	case err == nil:
 		return control.Outcome{Report: &r}
 	case ctx.Err() != nil:
-		return control.Outcome{Kind: control.Drained, Reason: context.Cause(ctx).Error()}
+		return control.Failed(control.Drained, context.Cause(ctx))
 	case !s.o.Alone && s.isOwn(err):
-		return control.Outcome{Kind: control.Unable, Reason: err.Error()}
+		return control.Failed(control.Unable, err)
 	case errors.Is(err, errBroken):
-		return control.Outcome{Kind: control.Broken, Reason: err.Error()}
+		return control.Failed(control.Broken, err)
+	case s.o.Alone && isHopeless(err):
+		return control.Failed(control.Fatal, err)
 	case isPassing(err) || errors.Is(err, seal.ErrCorrupt) && s.outdated(ctx):
-		return control.Outcome{Kind: control.Retry, Reason: err.Error()}
+		return control.Failed(control.Retry, err)
 	}
-	return control.Outcome{Kind: control.Fatal, Reason: err.Error()}
+	return control.Failed(control.Fatal, err)
 }
 
 // isOwn says whether an error has to do with what this worker has and others may
@@ -356,6 +365,17 @@ func isPassing(err error) bool {
 		network net.Error
 	)
 	return errors.Is(err, errUnheard) || errors.Is(err, storage.ErrDisk) || errors.As(err, &errno) || errors.As(err, &network)
+}
+
+// isHopeless says whether an error of the operating system would come back at once: a file
+// that is not there or may not be read, a name that cannot be, a full disk. Other
+// processes may fare better, on other hosts; the same process does not.
+func isHopeless(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) && slices.Contains([]syscall.Errno{
+		syscall.EACCES, syscall.EDQUOT, syscall.EEXIST, syscall.EFBIG, syscall.EINVAL, syscall.EISDIR, syscall.ELOOP, syscall.ENAMETOOLONG,
+		syscall.ENOENT, syscall.ENOSPC, syscall.ENOTDIR, syscall.EPERM, syscall.EROFS,
+	}, errno)
 }
 
 // outdated says whether files are no longer listed that were when the task began:

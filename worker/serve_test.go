@@ -16,6 +16,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
@@ -339,6 +340,37 @@ func TestServeRepeatsWhatMayPass(t *testing.T) {
 				t.Errorf("warned %v, want %v\n%s", got, c.warned, &text)
 			}
 		})
+	}
+}
+
+// TestAloneDoesNotTryInVain: what the operating system refuses ends a run on one machine at
+// once, and without a word of how the program is made; where there are other workers it may
+// pass.
+func TestAloneDoesNotTryInVain(t *testing.T) {
+	for _, tc := range []struct {
+		err         error
+		alone, with control.Kind
+	}{
+		{fmt.Errorf("worker: write x: %w", syscall.ENOSPC), control.Fatal, control.Retry},
+		{fmt.Errorf("worker: open x: %w", syscall.EACCES), control.Fatal, control.Retry},
+		{fmt.Errorf("worker: open x: %w", syscall.EIO), control.Retry, control.Retry},
+		{fmt.Errorf("worker: line 2: %w", failure.ErrData), control.Fatal, control.Fatal},
+	} {
+		for _, alone := range []bool{true, false} {
+			want := tc.with
+			if alone {
+				want = tc.alone
+			}
+			s := &server{o: Options{Alone: alone, Log: slog.New(slog.DiscardHandler)}}
+			if out := s.outcome(t.Context(), control.StageReport{}, tc.err); out.Kind != want || strings.Contains(out.Reason, "worker") {
+				t.Errorf("%v, alone %v: %+v, want %s", tc.err, alone, out, want)
+			}
+		}
+	}
+	s := &server{o: Options{Alone: true, Log: slog.New(slog.DiscardHandler)}}
+	err := s.patiently(t.Context(), "committing", func() error { return syscall.EIO })
+	if err.Error() != syscall.EIO.Error() || !errors.Is(err, errUnheard) {
+		t.Errorf("alone: %v", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -68,6 +69,9 @@ func TestStatusOfAKilledCoordinator(t *testing.T) {
 	}
 	t.Setenv(rpc.TokenVariable, rpc.MakeToken())
 	expect(t, 0, "no coordinator; the run is COMPLETE", "status", "--run", dir)
+	if r := expect(t, 0, "", "status", "--run", dir); !regexp.MustCompile(`(?m)^  partition  COMPLETE  \S`).MatchString(r.stdout) {
+		t.Errorf("no list of stages:\n%s", r.stdout)
+	}
 }
 
 // TestStatusShowsPlainText: what a worker says of itself does not steer the terminal.

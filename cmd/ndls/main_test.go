@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -500,6 +501,133 @@ func TestDamagedInput(t *testing.T) {
 	expect(t, ndls.ExitError, "no such file", "run", "--dataset", "edges:"+filepath.Join(dir, "none.txt"), "--run", filepath.Join(dir, "none"), "--quiet")
 	if _, err := os.Stat(filepath.Join(dir, "none")); err == nil {
 		t.Error("a missing dataset made a run directory")
+	}
+}
+
+// An error names what is wrong and nothing of how the program is made; the record has the
+// same text. Such errors come once, whoever finds them.
+func TestErrorsOfOneMachine(t *testing.T) {
+	dir := t.TempDir()
+	bad := write(t, filepath.Join(dir, "bad.txt"), "0 1\n1 x\n")
+	good := write(t, filepath.Join(dir, "good.txt"), "0 1\n1 2\n2 0\n")
+	notNumber := bad + ` line 2: node id "x" is not a number: ids are whole numbers from 0, renumber the nodes`
+	for i, tc := range []struct {
+		edges string
+		args  []string
+		code  int
+		want  string
+		run   bool // it left a record
+	}{
+		{bad, nil, ndls.ExitCorrupt, notNumber, true},
+		{bad, []string{"--workers", "2", "--memory", "1GiB"}, ndls.ExitCorrupt, notNumber, true},
+		{good, []string{"--scratch", good}, ndls.ExitUsage, "--scratch " + good + " is a file; give a folder", false},
+		{good, []string{"--workers", "2", "--memory", "1GiB", "--scratch", good}, ndls.ExitUsage, "--scratch " + good + " is a file; give a folder", false},
+		{good, []string{"--memory", "10MiB"}, ndls.ExitBudget, "--memory 10.0 MiB is below the smallest budget, 128.0 MiB", false},
+	} {
+		run := filepath.Join(dir, strconv.Itoa(i))
+		cmd := exec.Command(binary, append([]string{"run", "--dataset", "edges:" + tc.edges, "--run", run, "--quiet", "--log-level", "error"}, tc.args...)...)
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		_ = cmd.Run()
+		if code := cmd.ProcessState.ExitCode(); code != tc.code || errs.String() != "ndls: "+tc.want+"\n" {
+			t.Errorf("%v: status %d, want %d; stderr %q, want %q", tc.args, code, tc.code, errs.String(), tc.want)
+		}
+		text, err := os.ReadFile(filepath.Join(run, "run.json"))
+		if (err == nil) != tc.run {
+			t.Errorf("%v: the record: %v", tc.args, err)
+		}
+		if !tc.run {
+			continue
+		}
+		var rec ndls.Record
+		decode(t, string(text), &rec)
+		if rec.Reason != tc.want || len(rec.Stages) != 1 || rec.Stages[0].Reason != tc.want || len(rec.Losses) != 1 || rec.Losses[0].Reason != tc.want {
+			t.Errorf("%v: the record gives %q, %+v, %+v", tc.args, rec.Reason, rec.Stages, rec.Losses)
+		}
+	}
+}
+
+// TestDamageIsMended damages one file after another. The verb that reads the file names it
+// and the command that makes it again; after that command the run is whole.
+func TestDamageIsMended(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "run")
+	dataset := []string{"--dataset", "synthetic:nodes=300,edges=900,features=20,classes=3,seed=1"}
+	whole := append([]string{"run", "--run", run, "--quiet", "--runs", "1", "--epochs", "2", "--hidden", "8", "--probes", "16"}, dataset...)
+	expect(t, 0, "accuracy", whole...)
+	for _, tc := range []struct{ file, reader, mend string }{
+		{"graph/features/tile-00000-00000.f32", "smooth", "partition --dataset URI"},
+		{"graph/hops/part-00000.hops", "smooth", ""},
+		{"lsi/part-00000.parquet", "smooth", "lsi"},
+		{"smoothed/part-00000.arrow", "verify", "smooth"},
+		{"model/run-000.mlp", "verify", "train"},
+		{"graph/summary.json", "inspect", "partition --dataset URI"},
+		{"graph/nodes.parquet", "lsi", "partition --dataset URI"},
+	} {
+		path := filepath.Join(run, tc.file)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[len(b)/2] ^= 1
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		want := "ndls " + tc.mend + " --run " + run + " --resume=false makes it again, and ndls run --run " + run
+		if tc.mend == "" {
+			want = "remove it and repeat the command"
+		}
+		reader := []string{tc.reader, "--run", run, "--quiet"}
+		if tc.reader == "smooth" || tc.reader == "lsi" {
+			reader = append(reader, "--resume=false")
+		}
+		r := expect(t, ndls.ExitCorrupt, want, reader...)
+		if !strings.Contains(r.stderr, tc.file) || strings.Contains(r.stderr, "new run directory") {
+			t.Errorf("%s: %s", tc.file, r.stderr)
+		}
+		if tc.mend == "" {
+			_ = os.Remove(path)
+			expect(t, 0, "", reader...)
+		} else {
+			verb := strings.Fields(strings.ReplaceAll(tc.mend, "URI", dataset[1]))
+			expect(t, 0, "", append(verb, "--run", run, "--resume=false", "--quiet")...)
+		}
+		expect(t, 0, "accuracy", whole...)
+		expect(t, 0, "COMPLETE", "verify", "--run", run, "--quiet")
+	}
+}
+
+// Read verbs do not advise to choose an empty folder.
+func TestReadVerbsOnAForeignFolder(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "notes.txt"), "mine")
+	for _, verb := range []string{"inspect", "verify", "gc"} {
+		r := expect(t, ndls.ExitError, "holds notes.txt and no run.json: it is no run directory", verb, "--run", dir, "--quiet")
+		if strings.Contains(r.stderr, "empty or new folder") || !strings.Contains(r.stderr, "give a folder in which") {
+			t.Errorf("%s: %s", verb, r.stderr)
+		}
+	}
+	expect(t, ndls.ExitError, "nothing was changed; choose an empty or new folder", "partition", "--dataset", "karate:", "--run", dir, "--quiet")
+}
+
+// Values that float16, or sums of float32, cannot hold are refused, and never smoothed to
+// infinity: also where only a sum over hops is too large, and where rows settle.
+func TestTooLargeFeatures(t *testing.T) {
+	dir := t.TempDir()
+	var edges, features strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&edges, "%d %d\n%d %d\n", i, (i+1)%60, i, i*7%60)
+		fmt.Fprintf(&features, "%d,1e38,%d\n", i, i)
+	}
+	uri := "edges:" + write(t, filepath.Join(dir, "e.txt"), edges.String()) + "?features=" + write(t, filepath.Join(dir, "f.csv"), features.String())
+	for i, tc := range []struct{ want, args string }{
+		{"largest float32: scale the features down", ""},
+		{"--precision float32", "--precision float16"},
+		{"--precision float32", "--precision float16 --active settled"},
+	} {
+		r := expect(t, ndls.ExitCorrupt, tc.want, append([]string{"run", "--dataset", uri, "--run", filepath.Join(dir, strconv.Itoa(i)), "--quiet"}, strings.Fields(tc.args)...)...)
+		if strings.Contains(r.stderr, "conservation") || strings.Contains(r.stderr, "block") {
+			t.Errorf("%s: %s", tc.args, r.stderr)
+		}
 	}
 }
 

@@ -69,7 +69,7 @@ func (a *app) printForecast(f ndls.Forecast) error {
 		return nil
 	}
 	t := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "stage\tmemory\tat least\tdisk\tpeak disk\tread\twritten\tnetwork\tpasses\tcolumns\ttime\t")
+	fmt.Fprintln(t, "stage\tmemory used\tleast --memory\tdisk\tpeak disk\tread\twritten\tnetwork\tpasses\tcolumns\ttime\t")
 	row := func(name, columns string, x ndls.Figures) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n", name, mem.Bytes(x.PeakBytes), mem.Bytes(x.LeastBytes),
 			mem.Bytes(x.DiskBytes), mem.Bytes(x.PeakDiskBytes), mem.Bytes(x.BytesRead), mem.Bytes(x.BytesWritten),

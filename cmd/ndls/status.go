@@ -45,10 +45,23 @@ run stood last. It proves with --keys or a token that it belongs to the job.`,
 // lastStatus is that of a run without a coordinator.
 func (a *app) lastStatus(rec *ndls.Record) error {
 	if a.json {
-		return a.line(map[string]any{"run": a.runDir, "state": rec.State, "reason": rec.Reason, "coordinator": false})
+		return a.line(map[string]any{"run": a.runDir, "state": rec.State, "reason": rec.Reason, "coordinator": false, "stages": rec.Progress()})
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s: no coordinator; the run is %s %s\n", a.runDir, rec.State, rec.Reason)
-	return err
+	fmt.Fprintf(a.stdout, "%s: no coordinator; the run is %s %s\n", a.runDir, rec.State, rec.Reason)
+	return printStages(a.stdout, rec.Progress())
+}
+
+// printStages prints one line a stage: what is done, what is under way and what is to come.
+func printStages(w io.Writer, stages []ndls.StageStatus) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range stages {
+		took := ""
+		if s.State == ndls.Complete {
+			took = duration(s.Seconds)
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", s.Stage, s.State, took)
+	}
+	return t.Flush()
 }
 
 func printStatus(w io.Writer, st ndls.Status) error {
@@ -60,6 +73,9 @@ func printStatus(w io.Writer, st ndls.Status) error {
 		}
 	}
 	fmt.Fprintf(w, "; tasks: %d done, %d running, %d waiting\n", st.Tasks.Done, st.Tasks.Running, st.Tasks.Waiting)
+	if err := printStages(w, st.Stages); err != nil {
+		return err
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(st.Workers) > 0 {
 		fmt.Fprintf(t, "\nworker\tseen\tmemory\tthreads\ttask\tprogress\tlosses\n")

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -23,7 +22,7 @@ const (
 
 var (
 	// ErrPlanMismatch reports a run directory that was made with another plan.
-	ErrPlanMismatch = errors.New("the run directory has another plan")
+	ErrPlanMismatch = failure.Kind("the run directory has another plan")
 	// ErrOption reports an option whose value makes no sense.
 	ErrOption = failure.ErrOption
 )
@@ -50,7 +49,7 @@ func (p Plan) SomeTargets() bool { return p.Labels.SoftLabels == "" && p.Smooth.
 type Plan struct {
 	Format int    `json:"format"`
 	Seed   uint64 `json:"seed"`
-	// Precision is "float32" or "float16": how rows are kept between hops, and
+	// Precision is "float32" or "float16": how rows are stored between hops, and
 	// written when they are smoothed. Sums are float32.
 	Precision string           `json:"precision"`
 	Partition PartitionOptions `json:"partition"`

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ndls/catalog"
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 )
@@ -14,16 +15,16 @@ import (
 var (
 	// ErrLeaseLost reports that a task is no longer the caller's: its lease ran out,
 	// or another attempt holds it. What the caller wrote for it is not listed.
-	ErrLeaseLost = errors.New("the lease is lost")
+	ErrLeaseLost = failure.Kind("the lease is lost")
 	// ErrEnded is what a worker is told that asks for work after the run has ended.
-	ErrEnded = errors.New("the run has ended")
+	ErrEnded = failure.Kind("the run has ended")
 	// ErrRefused marks a worker that may not join: another plan, version or token.
-	ErrRefused = errors.New("refused by the coordinator")
+	ErrRefused = failure.Kind("refused by the coordinator")
 	// ErrUnable reports a task for which no worker has the memory or the disk.
-	ErrUnable = errors.New("no worker has the memory or the disk for it")
+	ErrUnable = failure.Kind("no worker has the memory or the disk for it")
 	// ErrRejected reports a call that the coordinator does not accept, however often it
 	// is repeated: a change of the catalogue that cannot be, for example.
-	ErrRejected = errors.New("the coordinator does not accept it")
+	ErrRejected = failure.Kind("the coordinator does not accept it")
 )
 
 // Final says whether a call that failed so would fail in the same way if it were
@@ -37,6 +38,9 @@ func Final(err error) bool {
 	}
 	return false
 }
+
+// MaxFiles bounds the files that one call may name.
+const MaxFiles = 1 << 20
 
 // Part says what a task takes of its stage.
 type Part string
@@ -85,7 +89,7 @@ type Hello struct {
 	// Worker is a name that no other process has had, also not one before on the
 	// same machine.
 	Worker string `json:"worker"`
-	// Version is the version of the program. Both sides must have the same.
+	// Version is the version and the commit of the program. Both sides must have the same.
 	Version string `json:"version"`
 	Memory  int64  `json:"memory"`
 	Threads int    `json:"threads"`
@@ -173,7 +177,15 @@ type Outcome struct {
 	// Report is set where the task is done, Kind and Reason where it failed.
 	Report *StageReport `json:"report,omitempty"`
 	Kind   Kind         `json:"kind,omitempty"`
-	Reason string       `json:"reason,omitempty"`
+	// Reason is the text that a user reads, Kinds are the names of the kinds of the error
+	// ([KindNames]).
+	Reason string   `json:"reason,omitempty"`
+	Kinds  []string `json:"kinds,omitempty"`
+}
+
+// Failed is the outcome of an attempt that failed with err.
+func Failed(kind Kind, err error) Outcome {
+	return Outcome{Kind: kind, Reason: failure.Text(err), Kinds: KindNames(err)}
 }
 
 // Service is what a coordinator does for its workers. A call whose error is not

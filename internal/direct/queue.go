@@ -60,7 +60,8 @@ type ioEvent struct {
 	_      int64
 }
 
-// queues are kept: the kernel takes milliseconds to end a context.
+// queues holds those that were closed, for reuse: the kernel takes milliseconds to end a
+// context.
 var queues struct {
 	sync.Mutex
 	free []*Queue

@@ -7,8 +7,59 @@ import (
 	"strings"
 )
 
-// ErrOption is the kind of an error about a value that an option cannot have.
-var ErrOption = errors.New("invalid option")
+// Kinds of errors that more than one package returns.
+var (
+	// ErrOption is the kind of an error about a value that an option cannot have.
+	ErrOption = Kind("invalid option")
+	// ErrData is the kind of an error about input files that are damaged, contradict each
+	// other or hold what ndls does not read.
+	ErrData = Kind("input data is wrong")
+)
+
+// kind is a sentinel by which programs tell errors apart.
+type kind struct{ text string }
+
+// Kind returns a new kind of errors. A message of it says by itself what is wrong and
+// what to do. [Text] leaves the kind out, so that an error may be made with
+// fmt.Errorf("...: %w", kind), too.
+func Kind(text string) error { return &kind{text} }
+
+func (k *kind) Error() string { return k.text }
+
+// kindsOf lists the kinds that err has.
+func kindsOf(err error) (list []*kind) {
+	switch x := err.(type) { //nolint:errorlint // this is the walk that errors.As does
+	case *kind:
+		return []*kind{x}
+	case interface{ Unwrap() error }:
+		return kindsOf(x.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, e := range x.Unwrap() {
+			list = append(list, kindsOf(e)...)
+		}
+	}
+	return list
+}
+
+// InStage says in which stage of a run an error came up. An error that has a kind stays
+// as it is: its text says what is wrong without that.
+func InStage(stage string, err error) error {
+	var named *inStage
+	if err == nil || len(kindsOf(err)) > 0 || errors.As(err, &named) {
+		return err
+	}
+	return &inStage{stage, err}
+}
+
+// inStage is an error with the name of its stage.
+type inStage struct {
+	stage string
+	err   error
+}
+
+func (s *inStage) Error() string { return s.stage + " failed: " + s.err.Error() }
+
+func (s *inStage) Unwrap() error { return s.err }
 
 // failed is an error with a text for the user and a kind for the program.
 type failed struct {
@@ -30,22 +81,21 @@ func (f *failed) Error() string { return f.text.Error() }
 func (f *failed) Unwrap() []error { return []error{f.kind, f.text} }
 
 // packages matches the names of packages that stand before the text of an error for
-// those who work on the program. Names of stages are none of them: they say where in a
-// run an error came up.
-var packages = regexp.MustCompile(`(^|: |\n)(?:(?:blocks|catalog|control|coordinator|dataset|direct|estimate|export|group|hops|mem|member|ring|rpc|seal|shards|spmv|storage|vfs|worker): )+`)
+// those who work on the program.
+var packages = regexp.MustCompile(`(^|: |\n)(?:(?:` + strings.Join([]string{
+	"blocks", "catalog", "control", "coordinator", "dataset", "direct", "estimate", "evaluate", "export", "extsort", "group", "hops", "journal", "lsi", "mem", "member",
+	"packed", "partition", "predict", "rpc", "seal", "shards", "smooth", "smooth-labels", "spmv", "storage", "tiles", "train", "vfs", "worker",
+}, "|") + `): )+`)
 
-// stages matches the name of a stage that stands before its own errors, too.
-var stages = regexp.MustCompile(`(^|: |\n)(evaluate|lsi|partition|predict|smooth|smooth-labels|train): (?:(?:evaluate|lsi|partition|predict|smooth|smooth-labels|train): )+`)
-
-// Text is what a user reads of err: its text without names of packages and, where that
-// ends in a kind of kinds, without the kind.
-func Text(err error, kinds ...error) string {
-	text := err.Error()
-	for _, kind := range kinds {
-		if errors.Is(err, kind) {
-			text = strings.TrimSuffix(text, ": "+kind.Error())
+// Text is what a user reads of err: its text without the names of packages, and without
+// its kinds where they stand at the end of a line.
+func Text(err error) string {
+	text := err.Error() + "\n"
+	for before := ""; before != text; {
+		before = text
+		for _, k := range kindsOf(err) {
+			text = strings.ReplaceAll(text, ": "+k.text+"\n", "\n")
 		}
 	}
-	text = packages.ReplaceAllString(text, "$1")
-	return stages.ReplaceAllString(text, "$1$2: ")
+	return packages.ReplaceAllString(strings.TrimSuffix(text, "\n"), "$1")
 }

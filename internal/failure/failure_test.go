@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var errKind = errors.New("the kind")
+var errKind = Kind("the kind")
 
 func TestTextIsWithoutTheKind(t *testing.T) {
 	err := Of(errKind, "row %d: %w", 7, io.ErrUnexpectedEOF)
@@ -27,14 +27,37 @@ func TestWhatAUserReads(t *testing.T) {
 		err  error
 		want string
 	}{
-		{fmt.Errorf("coordinator: task partition: failed: %w", fmt.Errorf("partition: partition: e.txt line 3: %w", io.ErrUnexpectedEOF)), "task partition: failed: partition: e.txt line 3: unexpected EOF"},
+		{fmt.Errorf("coordinator: %w", fmt.Errorf("partition: partition: e.txt line 3: %w", io.ErrUnexpectedEOF)), "e.txt line 3: unexpected EOF"},
 		{fmt.Errorf("worker: shards: part-00000.parquet has 3 rows: %w", errKind), "part-00000.parquet has 3 rows"},
+		{fmt.Errorf("one: %w", errors.Join(fmt.Errorf("mem: two: %w", errKind), fmt.Errorf("three: %w: %w", errKind, ErrOption))), "one: two\nthree"},
 		{errKind, "the kind"},
 		{fmt.Errorf("about the kind: %w", io.EOF), "about the kind: EOF"},
 		{errors.New("my-worker: is a name, and so is lsi:"), "my-worker: is a name, and so is lsi:"},
 	} {
-		if got := Text(tc.err, errKind); got != tc.want {
+		if got := Text(tc.err); got != tc.want {
 			t.Errorf("%v: %q, want %q", tc.err, got, tc.want)
 		}
+	}
+}
+
+// An error that has a kind explains itself; all others say in which stage they came up, and
+// only once.
+func TestStageOfAnError(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want string
+	}{
+		{io.EOF, "smooth failed: EOF"},
+		{InStage("smooth", fmt.Errorf("read x: %w", io.EOF)), "smooth failed: read x: EOF"},
+		{Of(ErrData, "e.txt line 2: no number"), "e.txt line 2: no number"},
+		{fmt.Errorf("row 7: %w", errKind), "row 7: the kind"},
+	} {
+		got := InStage("smooth", tc.err)
+		if got.Error() != tc.want || !errors.Is(got, tc.err) {
+			t.Errorf("%v: %v, want %q", tc.err, got, tc.want)
+		}
+	}
+	if InStage("smooth", nil) != nil {
+		t.Error("no error became one")
 	}
 }

@@ -1,7 +1,6 @@
 package mem
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -10,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ndls/internal/failure"
 	"ndls/internal/invariants"
 )
 
@@ -25,7 +25,7 @@ const MinBudget = RuntimeShare + 48<<20
 const hugePage = 2 << 20
 
 // ErrBudget reports a request that does not fit the memory budget.
-var ErrBudget = errors.New("does not fit the memory budget")
+var ErrBudget = failure.Kind("does not fit the memory budget")
 
 // Budget hands out at most a fixed number of bytes. The zero value refuses
 // everything. It is safe for concurrent use.
@@ -36,13 +36,20 @@ type Budget struct {
 	peak  int64
 }
 
+// CheckTotal refuses, with ErrBudget, a total that is too small for a budget.
+func CheckTotal(total int64) error {
+	if total < MinBudget {
+		return failure.Of(ErrBudget, "--memory %s is below the smallest budget, %s", Bytes(total), Bytes(MinBudget))
+	}
+	return nil
+}
+
 // NewBudget returns a budget of limit bytes for arrays and buffers out of a
 // process limit of total bytes, and tells the Go runtime to keep its heap
 // within its own share. total below [MinBudget] gives [ErrBudget].
 func NewBudget(total int64) (*Budget, error) {
-	if total < MinBudget {
-		return nil, fmt.Errorf("mem: --memory %s is below the smallest budget, %s: %w",
-			Bytes(total), Bytes(MinBudget), ErrBudget)
+	if err := CheckTotal(total); err != nil {
+		return nil, err
 	}
 	debug.SetMemoryLimit(RuntimeShare * 3 / 4)
 	return &Budget{limit: total - RuntimeShare}, nil

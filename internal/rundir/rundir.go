@@ -22,7 +22,7 @@ var (
 	// ErrName reports a name that no run directory can have.
 	ErrName = failure.ErrOption
 	// ErrBusy reports a run directory on which another process works.
-	ErrBusy = errors.New("another process works on the run directory")
+	ErrBusy = failure.Kind("another process works on the run directory")
 )
 
 // Remote says whether a run directory is in an object store.
@@ -98,6 +98,17 @@ func Scratch(dir string) string {
 		return ""
 	}
 	return filepath.Join(dir, "scratch")
+}
+
+// CheckScratch refuses a folder for temporary files that cannot be one.
+func CheckScratch(dir string) error {
+	switch st, err := vfs.Stat(dir); {
+	case err == nil && !st.IsDir():
+		return failure.Of(failure.ErrOption, "--scratch %s is a file; give a folder", dir)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return failure.Of(failure.ErrOption, "--scratch: %w", err)
+	}
+	return nil
 }
 
 // Temporary returns scratch, or, where that is "", a new folder that remove

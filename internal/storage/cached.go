@@ -100,18 +100,18 @@ func (c *Cached) find() error {
 	}
 	var found []*localCopy
 	for path := range paths {
-		kept := &localCopy{path: path}
-		if !kept.load(c.URI()) {
+		copied := &localCopy{path: path}
+		if !copied.load(c.URI()) {
 			removeCopy(path)
 			continue
 		}
-		found = append(found, kept)
+		found = append(found, copied)
 	}
 	slices.SortFunc(found, func(a, b *localCopy) int { return cmp.Compare(a.lastOpen, b.lastOpen) })
-	for _, kept := range found {
-		c.drop(kept.Name) // an older one
-		c.copies[kept.Name] = kept
-		c.used += kept.Bytes
+	for _, copied := range found {
+		c.drop(copied.Name) // an older one
+		c.copies[copied.Name] = copied
+		c.used += copied.Bytes
 	}
 	c.clock = time.Now().UnixNano()
 	return nil
@@ -181,9 +181,9 @@ func (c *Cached) open(ctx context.Context, name string, size int64, right func(n
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
-		if kept := c.copies[name]; kept != nil {
-			if right(kept.note) {
-				if r, err := c.reader(kept); err == nil {
+		if copied := c.copies[name]; copied != nil {
+			if right(copied.note) {
+				if r, err := c.reader(copied); err == nil {
 					return r, nil
 				}
 			}
@@ -212,7 +212,7 @@ func (c *Cached) open(ctx context.Context, name string, size int64, right func(n
 	ended := make(chan struct{})
 	c.loading[name] = ended
 	c.mu.Unlock()
-	kept, err := c.download(ctx, name, size, right)
+	copied, err := c.download(ctx, name, size, right)
 	c.mu.Lock()
 	delete(c.loading, name)
 	close(ended)
@@ -220,8 +220,8 @@ func (c *Cached) open(ctx context.Context, name string, size int64, right func(n
 		c.used -= size
 		return nil, err
 	}
-	c.copies[name] = kept
-	return c.reader(kept)
+	c.copies[name] = copied
+	return c.reader(copied)
 }
 
 // makeRoom drops copies that nobody reads, the longest unused first, until size
@@ -232,9 +232,9 @@ func (c *Cached) makeRoom(size int64) bool {
 	}
 	for c.used+size > c.limit {
 		var oldest *localCopy
-		for _, kept := range c.copies {
-			if kept.readers == 0 && (oldest == nil || kept.lastOpen < oldest.lastOpen) {
-				oldest = kept
+		for _, copied := range c.copies {
+			if copied.readers == 0 && (oldest == nil || copied.lastOpen < oldest.lastOpen) {
+				oldest = copied
 			}
 		}
 		if oldest == nil {
@@ -247,21 +247,21 @@ func (c *Cached) makeRoom(size int64) bool {
 
 // drop takes a file's copy off the list, if there is one; mu is held.
 func (c *Cached) drop(name string) {
-	kept := c.copies[name]
-	if kept == nil {
+	copied := c.copies[name]
+	if copied == nil {
 		return
 	}
 	delete(c.copies, name)
-	removeCopy(kept.path)
-	kept.dropped = true
-	c.free(kept)
+	removeCopy(copied.path)
+	copied.dropped = true
+	c.free(copied)
 }
 
 // free takes back the space of a dropped copy once its last reader is gone; mu
 // is held.
-func (c *Cached) free(kept *localCopy) {
-	if kept.dropped && kept.readers == 0 {
-		c.used -= kept.Bytes
+func (c *Cached) free(copied *localCopy) {
+	if copied.dropped && copied.readers == 0 {
+		c.used -= copied.Bytes
 	}
 }
 
@@ -285,13 +285,13 @@ func (c *Cached) download(ctx context.Context, name string, size int64, right fu
 	if r.Size() != size {
 		return nil, fmt.Errorf("storage: open %s in %s: it has %d bytes, not %d: %w", name, c.URI(), r.Size(), size, ErrDigest)
 	}
-	kept := &localCopy{path: filepath.Join(c.dir, newAttempt()), note: note{Store: c.URI(), Name: name, Bytes: size}}
+	copied := &localCopy{path: filepath.Join(c.dir, newAttempt()), note: note{Store: c.URI(), Name: name, Bytes: size}}
 	defer func() {
 		if err != nil {
-			removeCopy(kept.path)
+			removeCopy(copied.path)
 		}
 	}()
-	if kept.SHA256, err = copyFile(r, kept.path+dataSuffix); err != nil {
+	if copied.SHA256, err = copyFile(r, copied.path+dataSuffix); err != nil {
 		return nil, fmt.Errorf("storage: copying %s, %s, to cache %s: %w", name, mem.Bytes(size), c.dir, missing(err))
 	}
 	after, err := c.Store.Stat(ctx, name)
@@ -299,19 +299,19 @@ func (c *Cached) download(ctx context.Context, name string, size int64, right fu
 		return nil, err
 	}
 	if before.Version == after.Version {
-		kept.Version = before.Version
+		copied.Version = before.Version
 	}
-	if !right(kept.note) {
-		return nil, fmt.Errorf("storage: open %s in %s: its SHA-256 is %s: %w", name, c.URI(), kept.SHA256, ErrDigest)
+	if !right(copied.note) {
+		return nil, fmt.Errorf("storage: open %s in %s: its SHA-256 is %s: %w", name, c.URI(), copied.SHA256, ErrDigest)
 	}
-	text, err := json.Marshal(kept.note)
+	text, err := json.Marshal(copied.note)
 	if err == nil {
-		err = vfs.WriteFile(kept.path+noteSuffix, text, 0o644)
+		err = vfs.WriteFile(copied.path+noteSuffix, text, 0o644)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("storage: noting the copy of %s: %w", name, missing(err))
 	}
-	return kept, nil
+	return copied, nil
 }
 
 // copyFile writes what r reads to a durable file and returns the SHA-256.
@@ -344,23 +344,23 @@ func wholeFile(r Reader) io.ReadCloser {
 }
 
 // reader opens a copy; mu is held.
-func (c *Cached) reader(kept *localCopy) (Reader, error) {
-	f, err := direct.Open(kept.path + dataSuffix)
+func (c *Cached) reader(copied *localCopy) (Reader, error) {
+	f, err := direct.Open(copied.path + dataSuffix)
 	if err != nil {
-		return nil, fmt.Errorf("storage: open copy of %s: %w", kept.Name, missing(err))
+		return nil, fmt.Errorf("storage: open copy of %s: %w", copied.Name, missing(err))
 	}
-	kept.readers++
+	copied.readers++
 	c.clock++
-	kept.lastOpen = c.clock
-	_ = vfs.Chtimes(kept.path+dataSuffix, time.Now()) // the order of use, for the next process
-	return &copyReader{Reader: &localReader{f}, cache: c, kept: kept}, nil
+	copied.lastOpen = c.clock
+	_ = vfs.Chtimes(copied.path+dataSuffix, time.Now()) // the order of use, for the next process
+	return &copyReader{Reader: &localReader{f}, cache: c, copied: copied}, nil
 }
 
 type copyReader struct {
 	Reader
-	cache *Cached
-	kept  *localCopy
-	once  sync.Once
+	cache  *Cached
+	copied *localCopy
+	once   sync.Once
 }
 
 // StartAt implements direct.Starter.
@@ -372,8 +372,8 @@ func (r *copyReader) Close() error {
 	r.once.Do(func() {
 		r.cache.mu.Lock()
 		defer r.cache.mu.Unlock()
-		r.kept.readers--
-		r.cache.free(r.kept)
+		r.copied.readers--
+		r.cache.free(r.copied)
 	})
 	return r.Reader.Close()
 }

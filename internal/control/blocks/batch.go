@@ -10,15 +10,14 @@ import (
 	"github.com/apache/arrow/go/v14/arrow/array"
 	"github.com/apache/arrow/go/v14/arrow/flight"
 	"github.com/apache/arrow/go/v14/arrow/memory"
+
+	"ndls/internal/seal"
 )
 
 // batchBytes is the most bytes of rows in a batch. With its header a batch stays
 // below 1 MiB, the largest buffers that gRPC keeps for reuse; batches of 4 MiB were
 // not faster, and would take four times the memory.
 const batchBytes = 1<<20 - 4096
-
-// castagnoli is the polynomial that processors have an instruction for.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // columnName is the only column of a batch.
 const columnName = "rows"
@@ -81,7 +80,7 @@ func label(first, n int64, rows []byte) []byte {
 }
 
 func checksum(numbers, rows []byte) uint32 {
-	return crc32.Update(crc32.Checksum(numbers, castagnoli), castagnoli, rows)
+	return crc32.Update(crc32.Checksum(numbers, seal.Castagnoli), seal.Castagnoli, rows)
 }
 
 // check returns the rows in the body of a batch of ticket t that has to begin with

@@ -27,10 +27,10 @@ const (
 	// seekEvery is how often missing seeds are looked for: coordinators are
 	// restarted within seconds, and a failed try costs one connection.
 	seekEvery = 3 * time.Second
-	// farewell bounds how long Drain and Leave each wait for their news to have
+	// leaveTimeout bounds how long Drain and Leave each wait for their news to have
 	// been sent. It takes four gossip rounds in a group of two, 0.8 s, two in larger
 	// ones.
-	farewell = 3 * time.Second
+	leaveTimeout = 3 * time.Second
 )
 
 func calm() *memberlist.Config {

@@ -226,14 +226,14 @@ func (g *Group) Drain() {
 	if announced {
 		return
 	}
-	if err := g.list.UpdateNode(farewell); err != nil {
+	if err := g.list.UpdateNode(leaveTimeout); err != nil {
 		g.log.Info("members may take this one for dead", "reason", err)
 	}
 }
 
-// Leave drains, says goodbye and ends the group, as Close does. The news take a
-// second or two, and all of farewell twice where the others go at the same time:
-// they take no news then.
+// Leave drains, tells the others that this member leaves, and ends the group, as Close
+// does. That takes a second or two, and twice leaveTimeout where the others leave at the
+// same time and receive nothing any more.
 func (g *Group) Leave() {
 	if g == nil {
 		return
@@ -242,7 +242,7 @@ func (g *Group) Leave() {
 	if !g.leaves() {
 		return
 	}
-	if err := g.list.Leave(farewell); err != nil {
+	if err := g.list.Leave(leaveTimeout); err != nil {
 		g.log.Info("members may take this one for dead", "reason", err)
 	}
 	g.shutdown()

@@ -196,7 +196,7 @@ func TestCloseWaitsForNobody(t *testing.T) {
 	worker.Close() // nothing more happens
 	worker.Leave()
 	worker.Drain()
-	if took := time.Since(begun); took >= farewell {
+	if took := time.Since(begun); took >= leaveTimeout {
 		t.Errorf("it took %v to close", took)
 	}
 	eventually(t, "it is dead", func() bool { return news.last(worker.Name()) == Dead })

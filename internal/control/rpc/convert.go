@@ -217,7 +217,7 @@ func fromOutcome(fencing uint64, o control.Outcome) (*controlpb.FinishRequest, e
 	if !ok {
 		return nil, fmt.Errorf("an outcome of no known kind, %q", o.Kind)
 	}
-	m := &controlpb.FinishRequest{Fencing: fencing, Kind: kind, Reason: readable(o.Reason)}
+	m := &controlpb.FinishRequest{Fencing: fencing, Kind: kind, Reason: readable(o.Reason), Kinds: o.Kinds}
 	if o.Report != nil {
 		text, err := json.Marshal(o.Report)
 		if err != nil {
@@ -229,7 +229,7 @@ func fromOutcome(fencing uint64, o control.Outcome) (*controlpb.FinishRequest, e
 }
 
 func toOutcome(m *controlpb.FinishRequest) (control.Outcome, error) {
-	o := control.Outcome{Reason: m.GetReason()}
+	o := control.Outcome{Reason: m.GetReason(), Kinds: m.GetKinds()}
 	if text := m.GetReportJson(); len(text) > 0 {
 		o.Report = new(control.StageReport)
 		if err := json.Unmarshal(text, o.Report); err != nil {

@@ -43,7 +43,7 @@
 // progress, errors) has bytes that are not UTF-8 replaced.
 //
 // A folder of keys holds ca.pem, {coordinator,worker}.{pem,key} and gossip.key. The
-// key of the certificate authority is not kept, so nobody can add a certificate. A
+// key of the certificate authority is not stored, so nobody can add a certificate. A
 // certificate names its role as a host, coordinator.ndls or worker.ndls, and the
 // other side checks that name instead of an address: addresses change. The
 // coordinator's is for servers only; a worker's is for clients, and for the

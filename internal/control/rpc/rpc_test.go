@@ -17,6 +17,8 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/control/rpc/controlpb"
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
@@ -253,9 +255,12 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), strings.ToValidUTF8(tc.err.Error(), "\uFFFD")) {
 					t.Fatalf("call %d: %v has not the text of %v", i, err, tc.err)
 				}
-				for _, s := range kindsOfErrors {
-					if errors.Is(err, s.err) != (s.err == tc.is) {
-						t.Fatalf("call %d: errors.Is(%v, %v) is %v", i, err, s.err, errors.Is(err, s.err))
+				for _, kind := range []error{
+					control.ErrLeaseLost, control.ErrEnded, control.ErrRefused, control.ErrRejected, context.Canceled, context.DeadlineExceeded, control.ErrUnable,
+					control.ErrOption, control.ErrPlanMismatch, seal.ErrCorrupt, seal.ErrVersion, mem.ErrBudget, failure.ErrData, storage.ErrNoSpace, storage.ErrDisk,
+				} {
+					if errors.Is(err, kind) != (kind == tc.is) {
+						t.Fatalf("call %d: errors.Is(%v, %v) is %v", i, err, kind, errors.Is(err, kind))
 					}
 				}
 			}
@@ -492,5 +497,25 @@ func TestIdleConnectionsDoNotHoldServe(t *testing.T) {
 	stop()
 	if took := time.Since(begun); took > 5*time.Second {
 		t.Errorf("it took %v to stop", took)
+	}
+}
+
+// endless is a stream whose pieces do not end.
+type endless struct{ pieces int }
+
+func (e *endless) Recv() (*controlpb.Hello, error) {
+	e.pieces++
+	return &controlpb.Hello{Holds: make([]string, 1<<16)}, nil
+}
+
+// TestCallsAreBounded: a caller cannot fill the memory with one call.
+func TestCallsAreBounded(t *testing.T) {
+	e := &endless{}
+	_, err := collect(e, func(all, piece *controlpb.Hello) int {
+		all.Holds = append(all.Holds, piece.Holds...)
+		return len(all.Holds)
+	})
+	if !errors.Is(fromStatus("join", err), control.ErrRejected) || e.pieces != control.MaxFiles>>16+1 {
+		t.Errorf("%v after %d pieces", err, e.pieces)
 	}
 }

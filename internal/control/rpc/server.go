@@ -97,7 +97,10 @@ type server struct {
 }
 
 func (s *server) Join(stream grpc.ClientStreamingServer[controlpb.Hello, controlpb.Welcome]) error {
-	hello, err := collect(stream, func(all, piece *controlpb.Hello) { all.Holds = append(all.Holds, piece.Holds...) })
+	hello, err := collect(stream, func(all, piece *controlpb.Hello) int {
+		all.Holds = append(all.Holds, piece.Holds...)
+		return len(all.Holds)
+	})
 	if err != nil {
 		return err
 	}
@@ -193,9 +196,10 @@ func (s *server) Commit(stream grpc.ClientStreamingServer[controlpb.CommitReques
 	if err := s.checkRun(stream.Context()); err != nil {
 		return err
 	}
-	m, err := collect(stream, func(all, piece *controlpb.CommitRequest) {
+	m, err := collect(stream, func(all, piece *controlpb.CommitRequest) int {
 		all.Added = append(all.Added, piece.Added...)
 		all.Removed = append(all.Removed, piece.Removed...)
+		return len(all.Added) + len(all.Removed)
 	})
 	if err != nil {
 		return err
@@ -257,16 +261,17 @@ func (s *server) Status(_ *controlpb.StatusRequest, stream grpc.ServerStreamingS
 	return nil
 }
 
-// collect receives the pieces of an argument and adds each to the first.
-func collect[M any](stream interface{ Recv() (*M, error) }, add func(all, piece *M)) (*M, error) {
+// collect receives the pieces of an argument and adds each to the first. add says how many
+// files the argument names so far: it may be [control.MaxFiles].
+func collect[M any](stream interface{ Recv() (*M, error) }, add func(all, piece *M) (files int)) (*M, error) {
 	all, err := stream.Recv()
 	if errors.Is(err, io.EOF) {
 		return nil, status.Error(codes.InvalidArgument, "a call without a message")
 	}
 	for err == nil {
 		var piece *M
-		if piece, err = stream.Recv(); err == nil {
-			add(all, piece)
+		if piece, err = stream.Recv(); err == nil && add(all, piece) > control.MaxFiles {
+			return nil, status.Errorf(codes.InvalidArgument, "a call names more than %d files", control.MaxFiles)
 		}
 	}
 	if !errors.Is(err, io.EOF) {

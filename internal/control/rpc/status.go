@@ -11,35 +11,23 @@ import (
 	"google.golang.org/grpc/status"
 
 	"ndls/internal/control"
-	"ndls/internal/mem"
-	"ndls/internal/seal"
-	"ndls/internal/storage"
 )
 
 // domain marks the details of a status that are of ndls.
 const domain = "ndls"
 
-// kindsOfErrors are the errors that keep their meaning: the code they travel as, and the
-// name that stands for them in the details of a status. An error may be of several
-// kinds; its code is that of the first.
-var kindsOfErrors = []struct {
-	err  error
+// codesOf are the codes as which some kinds of errors travel; all others are Unknown.
+// An error may be of several kinds; its code is that of the first.
+var codesOf = []struct {
+	kind error
 	code codes.Code
-	name string
 }{
-	{control.ErrLeaseLost, codes.FailedPrecondition, "LEASE_LOST"},
-	{control.ErrEnded, codes.OutOfRange, "ENDED"},
-	{control.ErrRefused, codes.PermissionDenied, "REFUSED"},
-	{control.ErrRejected, codes.InvalidArgument, "REJECTED"},
-	{context.Canceled, codes.Canceled, "CANCELLED"},
-	{context.DeadlineExceeded, codes.DeadlineExceeded, "DEADLINE"},
-	{control.ErrUnable, codes.Unknown, "UNABLE"},
-	{control.ErrOption, codes.Unknown, "OPTION"},
-	{control.ErrPlanMismatch, codes.Unknown, "PLAN_MISMATCH"},
-	{seal.ErrCorrupt, codes.Unknown, "CORRUPT"},
-	{seal.ErrVersion, codes.Unknown, "VERSION"},
-	{mem.ErrBudget, codes.Unknown, "BUDGET"},
-	{storage.ErrDisk, codes.Unknown, "NO_SPACE"},
+	{control.ErrLeaseLost, codes.FailedPrecondition},
+	{control.ErrEnded, codes.OutOfRange},
+	{control.ErrRefused, codes.PermissionDenied},
+	{control.ErrRejected, codes.InvalidArgument},
+	{context.Canceled, codes.Canceled},
+	{context.DeadlineExceeded, codes.DeadlineExceeded},
 }
 
 // toStatus is an error of a service as a server returns it.
@@ -48,21 +36,18 @@ func toStatus(err error) error {
 		return nil
 	}
 	code := codes.Unknown
-	var details errdetails.ErrorInfo
-	for _, k := range kindsOfErrors {
-		if !errors.Is(err, k.err) {
-			continue
-		}
-		if code == codes.Unknown {
+	for _, k := range codesOf {
+		if errors.Is(err, k.kind) {
 			code = k.code
+			break
 		}
-		if details.Reason == "" {
-			details.Reason = k.name
+	}
+	var details errdetails.ErrorInfo
+	if names := control.KindNames(err); len(names) > 0 {
+		details.Domain, details.Reason, details.Metadata = domain, names[0], map[string]string{}
+		for _, name := range names {
+			details.Metadata[name] = ""
 		}
-		if details.Metadata == nil {
-			details.Domain, details.Metadata = domain, map[string]string{}
-		}
-		details.Metadata[k.name] = ""
 	}
 	s := status.New(code, readable(err.Error()))
 	if details.Domain != "" {
@@ -88,10 +73,10 @@ func (r *remote) Unwrap() []error { return r.kinds }
 func fromStatus(call string, err error) error {
 	answer := status.Convert(err)
 	r := &remote{call: call, text: answer.Message()}
-	names := detailsOf(answer)
-	for _, k := range kindsOfErrors {
-		if slices.Contains(names, k.name) || k.code != codes.Unknown && answer.Code() == k.code {
-			r.kinds = append(r.kinds, k.err)
+	r.kinds = control.KindsNamed(detailsOf(answer))
+	for _, k := range codesOf {
+		if answer.Code() == k.code && !slices.Contains(r.kinds, k.kind) {
+			r.kinds = append(r.kinds, k.kind)
 		}
 	}
 	if answer.Code() == codes.Unauthenticated {

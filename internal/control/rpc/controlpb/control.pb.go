@@ -1065,9 +1065,11 @@ type FinishRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Fencing uint64                 `protobuf:"varint,1,opt,name=fencing,proto3" json:"fencing,omitempty"`
 	// report_json is empty where the task failed.
-	ReportJson    []byte `protobuf:"bytes,2,opt,name=report_json,json=reportJson,proto3" json:"report_json,omitempty"`
-	Kind          Kind   `protobuf:"varint,3,opt,name=kind,proto3,enum=ndls.control.v1.Kind" json:"kind,omitempty"`
-	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	ReportJson []byte `protobuf:"bytes,2,opt,name=report_json,json=reportJson,proto3" json:"report_json,omitempty"`
+	Kind       Kind   `protobuf:"varint,3,opt,name=kind,proto3,enum=ndls.control.v1.Kind" json:"kind,omitempty"`
+	Reason     string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// kinds are the names of the kinds of the error of which reason is the text.
+	Kinds         []string `protobuf:"bytes,5,rep,name=kinds,proto3" json:"kinds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1128,6 +1130,13 @@ func (x *FinishRequest) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *FinishRequest) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
 }
 
 type FinishReply struct {
@@ -1407,13 +1416,14 @@ const file_control_proto_rawDesc = "" +
 	"\x06delete\x18\x03 \x01(\bR\x06delete\x12,\n" +
 	"\x05added\x18\x04 \x03(\v2\x16.ndls.control.v1.EntryR\x05added\x12\x18\n" +
 	"\aremoved\x18\x05 \x03(\tR\aremoved\"\r\n" +
-	"\vCommitReply\"\x8d\x01\n" +
+	"\vCommitReply\"\xa3\x01\n" +
 	"\rFinishRequest\x12\x18\n" +
 	"\afencing\x18\x01 \x01(\x04R\afencing\x12\x1f\n" +
 	"\vreport_json\x18\x02 \x01(\fR\n" +
 	"reportJson\x12)\n" +
 	"\x04kind\x18\x03 \x01(\x0e2\x15.ndls.control.v1.KindR\x04kind\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\r\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05kinds\x18\x05 \x03(\tR\x05kinds\"\r\n" +
 	"\vFinishReply\"\x10\n" +
 	"\x0eCatalogRequest\"@\n" +
 	"\fCatalogReply\x120\n" +

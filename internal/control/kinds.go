@@ -1,0 +1,56 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"ndls/internal/failure"
+	"ndls/internal/mem"
+	"ndls/internal/seal"
+	"ndls/internal/storage"
+)
+
+// named are the kinds of errors that keep their meaning on the way from one process to
+// another, with the names under which they travel.
+var named = []struct {
+	name string
+	kind error
+}{
+	{"LEASE_LOST", ErrLeaseLost},
+	{"ENDED", ErrEnded},
+	{"REFUSED", ErrRefused},
+	{"REJECTED", ErrRejected},
+	{"CANCELLED", context.Canceled},
+	{"DEADLINE", context.DeadlineExceeded},
+	{"UNABLE", ErrUnable},
+	{"OPTION", ErrOption},
+	{"PLAN_MISMATCH", ErrPlanMismatch},
+	{"CORRUPT", seal.ErrCorrupt},
+	{"VERSION", seal.ErrVersion},
+	{"BUDGET", mem.ErrBudget},
+	{"DATA", failure.ErrData},
+	{"NO_SPACE", storage.ErrNoSpace},
+	{"DISK", storage.ErrDisk},
+}
+
+// KindNames lists the names of the kinds that err has.
+func KindNames(err error) (names []string) {
+	for _, n := range named {
+		if errors.Is(err, n.kind) {
+			names = append(names, n.name)
+		}
+	}
+	return names
+}
+
+// KindsNamed lists the kinds that have these names. It leaves out names that it does not
+// know.
+func KindsNamed(names []string) (kinds []error) {
+	for _, n := range named {
+		if slices.Contains(names, n.name) {
+			kinds = append(kinds, n.kind)
+		}
+	}
+	return kinds
+}

@@ -1,0 +1,57 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"ndls/catalog"
+	"ndls/internal/control"
+	"ndls/internal/failure"
+	"ndls/internal/seal"
+)
+
+// Verb is the command that executes s.
+func Verb(s control.Stage) string {
+	if s == control.Predict {
+		return string(control.Train)
+	}
+	return string(s)
+}
+
+// explained is an error that says already how its file is made again.
+type explained struct{ error }
+
+func (e *explained) Unwrap() error { return e.error }
+
+// Explain adds to an error about a damaged file of a run directory which stage wrote the
+// file, and the commands that make it again. Other errors stay as they are.
+func Explain(err error, cat *catalog.Catalog) error {
+	var (
+		damage *seal.Damage
+		done   *explained
+	)
+	if !errors.As(err, &damage) || errors.As(err, &done) {
+		return err
+	}
+	i := slices.IndexFunc(cat.All(), func(e catalog.Entry) bool { return e.Path == damage.Name })
+	if i < 0 {
+		return err
+	}
+	e := cat.All()[i]
+	return &explained{failure.As(err, fmt.Errorf("%w; %s", err, remedy(e, cat.Store().URI())))}
+}
+
+// remedy says which stage wrote a file, and what makes it again.
+func remedy(e catalog.Entry, run string) string {
+	by := control.Stage(e.Stage)
+	again := "ndls " + Verb(by)
+	switch {
+	case e.Kind == catalog.KindHops:
+		return "remove it and repeat the command, which makes it again from the edge shard"
+	case by == control.Partition:
+		again += " --dataset URI"
+	}
+	return fmt.Sprintf("%s wrote it: %s --run %s --resume=false makes it again, and ndls run --run %s what follows; ndls verify --run %s finds other damage",
+		by, again, run, run, run)
+}
