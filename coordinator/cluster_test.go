@@ -813,7 +813,7 @@ func TestCommitOfAnotherPlan(t *testing.T) {
 		want        error
 	}{
 		{"lsi", own["lsi"], control.ErrLeaseLost}, // only the lease is lacking
-		{"lsi", other.Hashes()["lsi"], control.ErrRejected},
+		{"lsi", stage.Hashes(other)["lsi"], control.ErrRejected},
 		{"lsi", own["partition"], control.ErrRejected},
 		{"lsi", "", control.ErrRejected},
 		{"", "", control.ErrRejected},
