@@ -87,11 +87,13 @@ func committed(t *testing.T, disk vfs.FS) map[string]string {
 	return sums
 }
 
-// fault is how an operation fails, and what is left then.
+// fault is how an operation fails, the status of the command that it ends, and what is
+// left then.
 type fault struct {
-	name string
-	plan vfstest.Plan
-	left func(m *vfstest.Mem, at int) *vfstest.Mem
+	name   string
+	plan   vfstest.Plan
+	status int
+	left   func(m *vfstest.Mem, at int) *vfstest.Mem
 }
 
 func alive(m *vfstest.Mem, _ int) *vfstest.Mem { return m.Clone() }
@@ -104,12 +106,12 @@ func power(share float64) func(m *vfstest.Mem, at int) *vfstest.Mem {
 }
 
 var faultKinds = []fault{
-	{"broken disk", vfstest.Plan{Errno: syscall.EIO}, alive},
-	{"process killed", vfstest.Plan{Dies: true}, alive},
-	{"full disk", vfstest.Plan{Errno: syscall.ENOSPC}, alive},
-	{"power failure", vfstest.Plan{Dies: true}, power(0)},
-	{"broken disk, then power failure", vfstest.Plan{Errno: syscall.EIO}, power(0.5)},
-	{"power failure that leaves a part", vfstest.Plan{Dies: true}, power(0.5)},
+	{"broken disk", vfstest.Plan{Errno: syscall.EIO}, ndls.ExitError, alive},
+	{"process killed", vfstest.Plan{Dies: true}, ndls.ExitError, alive},
+	{"full disk", vfstest.Plan{Errno: syscall.ENOSPC}, ndls.ExitBudget, alive},
+	{"power failure", vfstest.Plan{Dies: true}, ndls.ExitError, power(0)},
+	{"broken disk, then power failure", vfstest.Plan{Errno: syscall.EIO}, ndls.ExitError, power(0.5)},
+	{"power failure that leaves a part", vfstest.Plan{Dies: true}, ndls.ExitError, power(0.5)},
 }
 
 // TestEveryOperation fails each operation on files of a small run once, in every way of
@@ -186,8 +188,8 @@ func disturb(t *testing.T, s scenario, m *vfstest.Mem, f fault, at int, want map
 		if plan.Dies {
 			reason = vfstest.ErrDead.Error()
 		}
-		if !strings.Contains(r.stderr, reason) || r.code != ndls.ExitError && r.code != ndls.ExitBudget {
-			t.Errorf("%s: status %d: %s", what, r.code, r.stderr)
+		if !strings.Contains(r.stderr, reason) || r.code != f.status {
+			t.Errorf("%s: status %d, want %d with %q: %s", what, r.code, f.status, reason, r.stderr)
 		}
 		again := in(left, s.after)
 		if again.code == ndls.ExitMismatch && s.after != s.disturbed {
