@@ -60,7 +60,7 @@ func TestMetamorphic(t *testing.T) {
 	}
 	var next sync.Mutex
 	t.Run("draws", func(t *testing.T) {
-		for lane := range min(ndlsLanes(), len(queue)) {
+		for lane := range min(lanes, len(queue)) {
 			t.Run(strconv.Itoa(lane), func(t *testing.T) {
 				t.Parallel()
 				for {
@@ -102,8 +102,9 @@ func (g *grounds) play(t *testing.T, d draw) {
 	})
 }
 
-// ndlsLanes is how many draws are made at a time.
-func ndlsLanes() int { return max(processors, 1) }
+// lanes is how many draws are made at a time: they wait for each other's processes more
+// than they compute.
+var lanes = 3 * processors
 
 func fromEnvironment(t *testing.T, name string, otherwise uint64) (n uint64, given bool) {
 	t.Helper()
@@ -191,7 +192,14 @@ func (d dice) maybe(option string, values ...string) string {
 func newDraw(seed uint64) draw {
 	d := dice{rand.New(rand.NewPCG(seed, 0x6e646c73))}
 	x := draw{seed: seed, files: map[string]string{}, plan: map[string]string{}}
-	x.world = []world{memory, memory, memory, memory, memory, memory, folder, folder, folder, bucket}[d.IntN(10)]
+	switch n := d.IntN(20); {
+	case n < 12:
+		x.world = memory
+	case n < 19:
+		x.world = folder
+	default:
+		x.world = bucket
+	}
 	wide := d.in(16)
 	x.graph(d, wide)
 	x.options(d, wide)
@@ -283,7 +291,11 @@ func (x *draw) options(d dice, wide bool) {
 		rule = d.one("ndls", "ndls-reference")
 		x.plan["lsi"] += " --active settled --slack " + d.one("0", "1", "5")
 	}
-	x.plan["smooth"] += " --rule " + rule + d.maybe("--alpha", "0", "0.4", "1") + d.maybe("--hops", "0", "1", "4")
+	hops := []string{"1", "4", "0"}
+	if rule == "s2gc" {
+		hops = hops[:2] // it averages over the hops from 1 on
+	}
+	x.plan["smooth"] += " --rule " + rule + d.maybe("--alpha", "0", "0.4", "1") + d.maybe("--hops", hops...)
 	switch d.IntN(5) {
 	case 0:
 		x.plan["smooth"] += " --targets labelled"
