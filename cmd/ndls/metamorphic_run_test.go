@@ -18,6 +18,7 @@ import (
 
 	"ndls"
 	"ndls/catalog"
+	hookpoint "ndls/internal/hook"
 	"ndls/internal/storage"
 	"ndls/internal/storage/storagetest"
 	"ndls/internal/vfs"
@@ -449,7 +450,8 @@ func (r *round) asProcesses(ctx context.Context, a attempt, extra string) (statu
 					hook, hooks = hooks[0], hooks[1:]
 				}
 				cmd := exec.CommandContext(ctx, r.program, r.args(line, own)...)
-				cmd.Env = append(os.Environ(), "NDLS_HOOK="+hook)
+				cmd.Env = append(os.Environ(), hookpoint.Variable+"="+hook)
+				cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 				var errs bytes.Buffer
 				cmd.Stderr = &errs
 				_ = cmd.Run()
