@@ -168,20 +168,25 @@ func TestEveryOperation(t *testing.T) {
 					tries = append(tries, try{f, at})
 				}
 			}
-			var next, clear atomic.Int64
+			var next, clear, well atomic.Int64
 			t.Run("faults", func(t *testing.T) {
 				for lane := range lanes {
 					t.Run(strconv.Itoa(lane), func(t *testing.T) {
 						t.Parallel()
 						for i := next.Add(1) - 1; i < int64(len(tries)); i = next.Add(1) - 1 {
-							if felt := disturb(t, drive(fmt.Sprint(faultyDisk, lane)), s, start.Clone(), tries[i].fault, tries[i].at, want); felt == "" {
+							felt, code := disturb(t, drive(fmt.Sprint(faultyDisk, lane)), s, start.Clone(), tries[i].fault, tries[i].at, want)
+							if felt == "" {
 								clear.Add(1)
+							}
+							if code == 0 {
+								well.Add(1)
 							}
 						}
 					})
 				}
 			})
-			t.Logf("%d operations %v, %d faults, of which the run did not come to %d", count.Ops(), count.Kinds(), len(tries), clear.Load())
+			t.Logf("%d operations %v, %d faults: %d runs ended well, %d with a reason and then well; the run did not come to %d",
+				count.Ops(), count.Kinds(), len(tries), well.Load(), int64(len(tries))-well.Load(), clear.Load())
 			if clear.Load() > int64(len(tries)/20) {
 				t.Errorf("of %d faults the run did not come to %d", len(tries), clear.Load())
 			}
@@ -196,8 +201,9 @@ func inPeace(t *testing.T, disk vfs.FS, line string) {
 	}
 }
 
-// disturb runs a scenario on a disk with one fault and returns which it was.
-func disturb(t *testing.T, d drive, s scenario, m *vfstest.Mem, f fault, at int, want map[string]string) (felt string) {
+// disturb runs a scenario on a disk with one fault, and returns which it was and the
+// status.
+func disturb(t *testing.T, d drive, s scenario, m *vfstest.Mem, f fault, at int, want map[string]string) (felt string, code int) {
 	t.Helper()
 	plan := f.plan
 	plan.At = at
@@ -226,7 +232,7 @@ func disturb(t *testing.T, d drive, s scenario, m *vfstest.Mem, f fault, at int,
 		}
 		if again.code != 0 {
 			t.Errorf("%s: the command again: status %d: %s", what, again.code, again.stderr)
-			return felt
+			return felt, r.code
 		}
 	}
 	if got := d.committed(t, left); !maps.Equal(got, want) {
@@ -237,5 +243,5 @@ func disturb(t *testing.T, d drive, s scenario, m *vfstest.Mem, f fault, at int,
 			}
 		}
 	}
-	return felt
+	return felt, r.code
 }
