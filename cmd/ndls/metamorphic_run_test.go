@@ -337,11 +337,19 @@ func (r *round) carryOut(ctx context.Context, a attempt, extra string) (status i
 	return status, text
 }
 
+// mayBe says whether an attempt may end with a status without trouble: the plan of before
+// is not discarded yet, or the memory that was drawn is too small and that is said.
+func (r *round) mayBe(status int, text string) bool {
+	refused := status == ndls.ExitBudget && strings.Contains(text, "would do")
+	r.count("refused for lack of memory", refused)
+	return refused || status == ndls.ExitMismatch && r.discards
+}
+
 // judge says whether a process that works alone ended as it may.
 func (r *round) judge(line string, res result, t trouble, felt string) {
 	kind := troubleKinds[t.kind]
 	switch {
-	case res.code == 0 || res.code == ndls.ExitMismatch && r.discards:
+	case res.code == 0 || r.mayBe(res.code, res.stderr):
 	case felt == "":
 		r.Errorf("%s: status %d without trouble\n%s", line, res.code, res.stderr)
 	case res.code != kind.status || !strings.Contains(res.stderr, kind.says):
@@ -418,7 +426,7 @@ func (r *round) together(ctx context.Context, a attempt, extra string) (status i
 	wg.Wait()
 	dismiss(nil)
 	text = said.String()
-	if status != 0 && !(status == ndls.ExitMismatch && r.discards) && (!troubled || status != ndls.ExitError && status != ndls.ExitBudget) {
+	if status != 0 && !r.mayBe(status, text) && (!troubled || status != ndls.ExitError && status != ndls.ExitBudget) {
 		r.Errorf("%s: the coordinator ended with %d\n%s", a, status, text)
 	}
 	return status, text
@@ -482,7 +490,7 @@ func (r *round) asProcesses(ctx context.Context, a attempt, extra string) (statu
 		})
 	}
 	wg.Wait()
-	if text = said.String(); status != 0 && !(status == ndls.ExitMismatch && r.discards) {
+	if text = said.String(); status != 0 && !r.mayBe(status, text) {
 		r.Errorf("%s: the coordinator ended with %d\n%s", a, status, text)
 	}
 	return status, text

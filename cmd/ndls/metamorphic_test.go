@@ -361,8 +361,12 @@ func (x *draw) attempt(d dice, disturbed bool) attempt {
 			a.stages = a.stages[:min(len(a.stages), 2)]
 		}
 	}
+	budgets := []string{"128MiB", "131MiB", "160MiB", "300MiB", "1GiB"}
+	if !disturbed {
+		budgets = budgets[2:] // the smallest ones may be refused
+	}
 	for range max(a.workers, 1) {
-		a.resources = append(a.resources, fmt.Sprintf(" --memory %s --threads %d", d.one("128MiB", "131MiB", "160MiB", "300MiB", "1GiB"), 1+d.IntN(4))+
+		a.resources = append(a.resources, fmt.Sprintf(" --memory %s --threads %d", d.one(budgets...), 1+d.IntN(4))+
 			d.maybe("--kernel", kernels()...)+d.maybe("--block-columns", "0", "16", "32", "64"))
 	}
 	points := []string{"join", "next-done", "gang", "gang-done", "commit", "commit-done", "renew-done", "finish", "finish-done"}
