@@ -34,7 +34,11 @@ func openArrowFeatures(src *source, limit idLimit) (f *arrowFeatures, err error)
 		return nil, badData(src.name, "is a packed Arrow file: unpack it")
 	}
 	defer recoverParquet(src.name, &err)
-	r, err := ipc.NewFileReader(io.NewSectionReader(src.file, src.off, src.end-src.off),
+	file := io.NewSectionReader(src.file, src.off, src.end-src.off)
+	if err := checkArrowFooter(file, file.Size()); err != nil {
+		return nil, badData(src.name, "%v: write the file again", err)
+	}
+	r, err := ipc.NewFileReader(file,
 		ipc.WithAllocator(cappedRecords{memory.NewGoAllocator(), src.name}))
 	if err != nil {
 		return nil, badData(src.name, "%v: it is damaged or no Arrow IPC file, write it again", err)

@@ -3,6 +3,7 @@ package dataset
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -131,6 +132,31 @@ func TestArrowDamage(t *testing.T) {
 	}
 	if _, _, err := readRows(path); !errors.Is(err, ErrData) {
 		t.Errorf("float64 lists: %v", err)
+	}
+}
+
+// TestArrowFooterOfLies gives a vector of columns, batches or children in the footer a
+// length that no memory has room for: an error, before anything is allocated.
+func TestArrowFooterOfLies(t *testing.T) {
+	good := arrowFile(t, rowsSchema, 2)
+	footer := len(good) - 10 - int(binary.LittleEndian.Uint32(good[len(good)-10:]))
+	path := filepath.Join(t.TempDir(), "soft.arrow")
+	refused := 0
+	for at := footer; at < len(good)-10; at++ {
+		bad := bytes.Clone(good)
+		binary.LittleEndian.PutUint32(bad[at:], 0x7ffffff0)
+		if err := os.WriteFile(path, bad, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := readRows(path); err != nil {
+			refused++
+			if !errors.Is(err, ErrData) {
+				t.Errorf("byte %d: %v", at, err)
+			}
+		}
+	}
+	if refused < 20 {
+		t.Errorf("%d of %d lengths were refused", refused, len(good)-10-footer)
 	}
 }
 
