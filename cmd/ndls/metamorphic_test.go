@@ -400,10 +400,11 @@ func hasKernel(name string) bool {
 
 // heavy says that the draw takes seconds, or something that must be built first.
 func (x draw) heavy() bool {
-	return x.world == bucket || strings.Contains(x.dataset, "nodes=") && len(x.dataset) > 0 && x.nodes() > 10_000 ||
+	return x.world == bucket || x.nodes() > 10_000 ||
 		slices.ContainsFunc(x.attempts, func(a attempt) bool { return a.processes })
 }
 
+// nodes is the number of nodes of a generated graph, else 0.
 func (x draw) nodes() (n int) {
 	_, _ = fmt.Sscanf(x.dataset, "synthetic:nodes=%d", &n)
 	return n
