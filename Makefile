@@ -46,8 +46,14 @@ invariants: ## tests with the checks that release builds leave out
 FAULTS ?= 1
 
 .PHONY: faults
-faults: ## every operation on files of a small run fails once, and the process dies before each; an hour with FAULTS=1, a third of it with 3
+faults: ## every operation on files of a small run fails once, and the process dies before each; FAULTS=3 takes a third of the time
 	NDLS_FAULTS=$(FAULTS) $(GO) test -count=1 -v -timeout 0 -run TestEveryOperation ./cmd/ndls
+
+DRAWS ?= 500
+
+.PHONY: metamorphic
+metamorphic: ## DRAWS runs with resources, workers, kills and faults drawn from a seed (NDLS_SEED): the same bytes; half an hour (make s3-server, for draws of object stores)
+	NDLS_DRAWS=$(DRAWS) $(GO) test -count=1 -v -timeout 0 -parallel 8 -run TestMetamorphic ./cmd/ndls
 
 .PHONY: noasm
 noasm: ## tests of the pure Go twins of the assembly

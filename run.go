@@ -182,7 +182,7 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	}
 	r.work = coordinator.Job{
 		Store: r.store, Catalog: cat, Tasks: r.scheduler,
-		Plan: plan, Resources: resources, Restart: j.Discard, Whole: j.whole, Counts: counts,
+		Plan: plan, Resources: resources, Alone: o.Alone, Restart: j.Discard, Whole: j.whole, Counts: counts,
 		Files: files, Digest: digestInputs,
 		Inputs:   control.Inputs{Dataset: j.Dataset, SoftLabels: j.SoftLabels, Targets: j.targetsFile()},
 		Versions: Versions(), Log: j.Log,
@@ -308,7 +308,7 @@ func (r *session) share(workers int) (err error) {
 	if r.work.Parallel, err = parseParallel(r.Parallel); err != nil {
 		return err
 	}
-	r.work.Crew = workers
+	r.work.Workers = workers
 	return coordinator.CheckParallel(r.work.Parallel, r.work.Plan)
 }
 

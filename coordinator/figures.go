@@ -59,7 +59,7 @@ func (j *Job) figures(ctx context.Context, rec *Record, s control.Stage) (*contr
 		return nil, err
 	}
 	if j.Resources.Memory == 0 {
-		return j.crewFigures(ctx, c, s)
+		return j.sharedFigures(ctx, c, s)
 	}
 	held := j.bytes(func(by control.Stage) bool { return by != s })
 	list, err := j.estimate(c, held, s)
@@ -69,10 +69,10 @@ func (j *Job) figures(ctx context.Context, rec *Record, s control.Stage) (*contr
 	return &list[0], j.checkDisk(c, held, s)
 }
 
-// crewFigures plans the partition for the workers that are there when it begins, and
+// sharedFigures plans the partition for the workers that are there when it begins, and
 // refuses one of which no worker has the memory for the largest piece: that is found
 // out late otherwise.
-func (j *Job) crewFigures(ctx context.Context, c estimate.Counts, s control.Stage) (*control.Figures, error) {
+func (j *Job) sharedFigures(ctx context.Context, c estimate.Counts, s control.Stage) (*control.Figures, error) {
 	if s != control.Partition || len(j.Tasks.UnderWay()) > 0 {
 		return nil, nil
 	}
@@ -98,9 +98,9 @@ func (j *Job) crewFigures(ctx context.Context, c estimate.Counts, s control.Stag
 
 // estimate plans stages as they will be shared among workers.
 func (j *Job) estimate(c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
-	list, err := estimate.RunCut(c, j.Plan, j.Resources, j.Crew, held, stage.Costs(stages...)...)
-	if j.Crew > 1 && (j.Parallel == Intervals || j.Parallel == Auto && errors.Is(err, mem.ErrBudget)) {
-		return estimate.RunShared(c, j.Plan, j.Resources, j.Crew, held, stage.Costs(stages...)...)
+	list, err := estimate.RunCut(c, j.Plan, j.Resources, j.Workers, held, stage.Costs(stages...)...)
+	if j.Workers > 1 && (j.Parallel == Intervals || j.Parallel == Auto && errors.Is(err, mem.ErrBudget)) {
+		return estimate.RunShared(c, j.Plan, j.Resources, j.Workers, held, stage.Costs(stages...)...)
 	}
 	return list, err
 }
@@ -127,7 +127,7 @@ func (j *Job) checkDisk(c estimate.Counts, held int64, stages ...control.Stage) 
 		return nil
 	}
 	there := j.bytes(func(control.Stage) bool { return true })
-	return estimate.CheckDisk(c, j.Plan, j.Resources, j.Crew, held, there, free, stage.Costs(stages...)...)
+	return estimate.CheckDisk(c, j.Plan, j.Resources, j.Workers, held, there, free, stage.Costs(stages...)...)
 }
 
 // freeSpace asks the file systems of two folders, which may not be there yet. It

@@ -45,8 +45,12 @@ type Job struct {
 	// Resources are those of a worker, as far as they are known: with no Memory
 	// nothing is planned, since each worker plans for itself.
 	Resources control.Resources
-	// Crew is how many workers there will be, as far as that is known.
-	Crew int
+	// Alone says that the one worker shares this host, and measures the run directory with
+	// its scratch folder. Of several workers each measures its scratch, and what the
+	// catalogue lists is added.
+	Alone bool
+	// Workers is how many workers there will be, as far as that is known.
+	Workers int
 	// Parallel says how workers share stages; "" is Columns.
 	Parallel Parallel
 	Inputs   control.Inputs
@@ -67,6 +71,8 @@ type Job struct {
 	Versions map[string]string
 	Log      *slog.Logger
 
+	// listed is the most bytes that the catalogue listed after a phase of the stage.
+	listed int64
 	// lacking holds the reasons for which stages were left out so far.
 	lacking []string
 }
@@ -255,6 +261,7 @@ func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report c
 		}
 	}
 	begun := time.Now()
+	j.listed = 0
 	var reports []control.StageReport
 	c := s.Cut(j.Plan, sum)
 	if c.Next != nil {
@@ -267,6 +274,9 @@ func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report c
 	}
 	report = merge(s.Name(), reports)
 	report.Seconds = time.Since(begun).Seconds()
+	if !j.Alone {
+		report.MeasuredDisk += j.listed
+	}
 	if c.Rows != "" {
 		report.Rows = 0
 		for _, e := range j.Catalog.Entries(c.Rows) {
@@ -281,7 +291,9 @@ func (j *Job) phase(ctx context.Context, tasks []control.Task) ([]control.StageR
 	for i := range tasks {
 		tasks[i].Plan, tasks[i].Inputs = j.Plan, j.Inputs
 	}
-	return j.Tasks.Run(ctx, tasks)
+	reports, err := j.Tasks.Run(ctx, tasks)
+	j.listed = max(j.listed, j.bytes(func(control.Stage) bool { return true }))
+	return reports, err
 }
 
 // runShared has what is left to do of a stage done, by those workers that are there

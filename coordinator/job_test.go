@@ -538,3 +538,23 @@ func TestRecordIsReadWhileWritten(t *testing.T) {
 		t.Errorf("%+v, error %v", rec, err)
 	}
 }
+
+// TestDiskOfWorkers: with several workers the run directory is measured from the
+// catalogue, with one alone by that worker.
+func TestDiskOfWorkers(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		j, _ := setup(t, storage.NewMem(), labelled)
+		j.Alone = alone
+		rec := run(t, j, stage.Whole()...)
+		listed := int64(0)
+		for _, e := range j.Catalog.All() {
+			listed += e.Bytes
+		}
+		if alone {
+			listed = 0
+		}
+		if got := rec.Stage(control.Evaluate).MeasuredDisk; got != listed {
+			t.Errorf("alone: %v: %d bytes on disk, %d listed", alone, got, listed)
+		}
+	}
+}

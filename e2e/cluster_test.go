@@ -26,7 +26,7 @@ const (
 	patience = 3 * time.Minute
 )
 
-// job takes a second or two through all stages; smoothing has seven granules.
+// job takes a second or two through all stages; smoothing has seven panels.
 var job = []string{
 	"--dataset", "synthetic:nodes=8000,edges=40000,features=100,classes=6,seed=9",
 	"--runs", "3", "--epochs", "4", "--epsilon", "0.05", "--quiet",

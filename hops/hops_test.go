@@ -46,7 +46,7 @@ func start(t *testing.T, g testgraph.Graph, filter func(context.Context, packed.
 		t.Fatal(err)
 	}
 	hg := Graph{
-		Source: g.Source(), Degree: g.Degree(), Kernel: kernel, State: state, Budget: b, Threads: 2, Scratch: t.TempDir(), Filter: filter, Group: solo,
+		Source: g.Source(), Degree: g.Degree(), Kernel: kernel, State: state, Budget: b, Threads: 2, Scratch: testgraph.Scratch(t), Filter: filter, Group: solo,
 	}
 	block, err := hg.NewBlock(spmv.Layout{Columns: 32})
 	if err != nil {

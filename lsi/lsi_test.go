@@ -64,7 +64,7 @@ func prepare(t testing.TB, g testgraph.Graph, s setup, b *mem.Budget) hops.Graph
 		t.Fatal(err)
 	}
 	t.Cleanup(state.Free)
-	dir := t.TempDir()
+	dir := testgraph.Scratch(t)
 	return hops.Graph{
 		Source: g.Source(), Degree: degree, Kernel: k, State: state, Budget: b, Threads: max(s.threads, 1), Scratch: dir, Group: solo,
 		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool) (hops.Stream, error) {

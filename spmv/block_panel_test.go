@@ -20,7 +20,7 @@ func TestPanelsComeBack(t *testing.T) {
 			x.S[i] = float32(i%2039) - 1000
 		}
 		for at, from := range layouts(precision)[1:4] {
-			f, err := direct.NewScratch(t.TempDir())
+			f, err := direct.NewScratch(testgraph.Scratch(t))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -49,7 +49,7 @@ func block(t testing.TB, k *Kernel, x Rows, l Layout, threads int) *Block {
 		t.Fatal(err)
 	}
 	l.Columns = x.Stride
-	b, err := NewBlock(budget, k, group.Solo(x.Len()), l, threads, t.TempDir())
+	b, err := NewBlock(budget, k, group.Solo(x.Len()), l, threads, testgraph.Scratch(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestEditSaveLoad(t *testing.T) {
 				t.Fatalf("%s %s: value %d is %g", l.Precision, l.Residency, i, v)
 			}
 		}
-		f, err := direct.NewScratch(t.TempDir())
+		f, err := direct.NewScratch(testgraph.Scratch(t))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,13 @@ func Validate(p control.Plan) error {
 		return failure.Of(control.ErrOption, "--active settled with --rule %s: that rule counts the same hops for every node, so none settles earlier; use --active exact",
 			p.Smooth.Rule)
 	}
-	return p.Validate()
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	if _, err := smooth.NewRule(p.Smooth.Rule, p.Smooth.Alpha, p.Smooth.Hops); err != nil {
+		return failure.Of(control.ErrOption, "--rule %s with --hops %d: %w", p.Smooth.Rule, p.Smooth.Hops, err)
+	}
+	return nil
 }
 
 // Hashes gives for each stage the hash of the part of the plan that decides the bytes of

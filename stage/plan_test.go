@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -77,5 +78,27 @@ func TestNeedsComeEarlier(t *testing.T) {
 		if got := slices.Contains(Needs(p, control.SmoothLabels), control.Predict); got != (labels == "") {
 			t.Errorf("with soft labels %q, smooth-labels needs predict: %v", labels, got)
 		}
+	}
+}
+
+func TestValidateRules(t *testing.T) {
+	for _, tc := range []struct {
+		change func(*control.Plan)
+		want   string
+	}{
+		{func(p *control.Plan) { p.Smooth.Rule = "mean" }, `--rule "mean" is none of ndls, ndls-reference, sgc, s2gc, gbp`},
+		{func(p *control.Plan) { p.Labels.Rule = "sgc" }, `--label-rule "sgc" is none of ndls, ndls-reference`},
+		{func(p *control.Plan) { p.Smooth.Rule, p.LSI.Active = "gbp", "settled" }, "use --active exact"},
+		{func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Hops = "s2gc", 0 }, "--rule s2gc with --hops 0: 0 hops are too few"},
+		{func(p *control.Plan) { p.LSI.R = 2 }, "--r 2 is outside"},
+	} {
+		p := control.DefaultPlan()
+		tc.change(&p)
+		if err := Validate(p); !errors.Is(err, control.ErrOption) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%v, want %q", err, tc.want)
+		}
+	}
+	if err := Validate(control.DefaultPlan()); err != nil {
+		t.Error(err)
 	}
 }

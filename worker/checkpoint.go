@@ -22,9 +22,9 @@ import (
 // restShare is how many times as long as saving took it is not done again.
 const restShare = 10
 
-// saving says how the state of long tasks is saved; nil saves nothing, and goes on
+// saver says how the state of long tasks is saved; nil saves nothing, and goes on
 // from what others have saved.
-type saving struct {
+type saver struct {
 	// every is the time between two saves.
 	every time.Duration
 	// stop says whether to save now and end.
@@ -39,7 +39,7 @@ type saving struct {
 // checkpoints saves the state of a task's work, and finds what was saved.
 type checkpoints struct {
 	*stage.Env
-	saving *saving
+	saver  *saver
 }
 
 // checkpoint is the state of one run of an engine: panels [first, last) of what a name
@@ -77,20 +77,20 @@ func (c *checkpoints) Open(ctx context.Context, lo, hi int64, first, last int, k
 		}
 		o.From = s.from
 	}
-	if c.saving == nil {
+	if c.saver == nil {
 		return s, o, nil
 	}
-	s.next = time.Now().Add(c.saving.every)
-	o.Stop, o.Save = c.saving.stop, s.save
+	s.next = time.Now().Add(c.saver.every)
+	o.Stop, o.Save = c.saver.stop, s.save
 	o.Due = func() bool { return !time.Now().Before(s.next) }
-	c.saving.hopping(true)
+	c.saver.hopping(true)
 	return s, o, nil
 }
 
 // Close implements stage.State.
 func (s *checkpoint) Close() {
-	if s.saving != nil {
-		s.saving.hopping(false)
+	if s.saver != nil {
+		s.saver.hopping(false)
 	}
 	if s.from != nil {
 		_ = s.from.Close()
@@ -166,8 +166,8 @@ func (s *checkpoint) save(ctx context.Context, hop int, write func(io.Writer) er
 	if err := s.Catalog.Commit(ctx, f); err != nil {
 		return err
 	}
-	s.saving.saved(true)
-	s.next = time.Now().Add(max(s.saving.every, restShare*time.Since(begun)))
+	s.saver.saved(true)
+	s.next = time.Now().Add(max(s.saver.every, restShare*time.Since(begun)))
 	retained := ""
 	if s.joint {
 		retained, s.previous = s.previous, f.Path()
@@ -187,8 +187,8 @@ func (s *checkpoint) Done(ctx context.Context) error {
 	if err := group.Barrier(ctx, s.Group); err != nil {
 		return err
 	}
-	if s.saving != nil {
-		s.saving.saved(false)
+	if s.saver != nil {
+		s.saver.saved(false)
 	}
 	return s.drop(ctx, func(catalog.Entry) bool { return true })
 }

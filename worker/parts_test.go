@@ -93,15 +93,15 @@ func TestCutsDoNotShow(t *testing.T) {
 			var deviation *control.DeviationReport
 			for _, s := range stages {
 				task := m.task(s, plan)
-				granules := map[control.Stage]int{control.Smooth: 3, control.SmoothLabels: 3}[s]
+				panels := map[control.Stage]int{control.Smooth: 3, control.SmoothLabels: 3}[s]
 				if plan.Labels.SoftLabels != "" && s == control.SmoothLabels {
-					granules = 1
+					panels = 1
 				}
-				if granules == 0 {
+				if panels == 0 {
 					do(task)
 					continue
 				}
-				for _, p := range pieces(rng, granules) {
+				for _, p := range pieces(rng, panels) {
 					task.Part, task.First, task.Last = control.Columns, p[0], p[1]
 					do(task)
 				}

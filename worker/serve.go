@@ -77,8 +77,9 @@ func Serve(ctx context.Context, svc control.Service, store *storage.Counting, o 
 	s := &server{svc: svc, o: o}
 	s.cat = catalog.NewView(store, nil, s.publish)
 	s.worker = New(store, s.cat)
+	s.worker.scratchOnly = !o.Alone
 	if o.Saves {
-		s.worker.saving = &saving{stop: func() bool { return ctx.Err() != nil }, saved: s.noteSaved, hopping: s.hopping.Store}
+		s.worker.saver = &saver{stop: func() bool { return ctx.Err() != nil }, saved: s.noteSaved, hopping: s.hopping.Store}
 	}
 	if o.Blocks != nil {
 		s.worker.gangs = &gangs{Blocks: *o.Blocks, gather: s.gang, clients: map[string]*blocks.Client{}}
@@ -267,8 +268,8 @@ func (s *server) execute(ctx context.Context, l control.Lease) (r control.StageR
 		return r, err
 	}
 	s.saved.Store(0)
-	if s.worker.saving != nil {
-		s.worker.saving.every = s.welcome.Checkpoint
+	if s.worker.saver != nil {
+		s.worker.saver.every = s.welcome.Checkpoint
 	}
 	told := ctx
 	ctx, s.watch = progress.WithWatch(context.WithoutCancel(ctx))

@@ -141,6 +141,31 @@ func (b *boss) Catalog(context.Context) (list []catalog.Entry, err error) {
 	return list, nil
 }
 
+// TestWhoMeasuresTheRunDirectory: a worker alone measures all that lies in the run
+// directory, one of several its scratch folder only.
+func TestWhoMeasuresTheRunDirectory(t *testing.T) {
+	const there = 8 << 20
+	for _, alone := range []bool{false, true} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "large"), make([]byte, there), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		store, err := storage.NewLocal(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := resources(t, small)
+		b := newBoss(t, store, m.task(control.Partition, smallPlan()))
+		err = Serve(t.Context(), b, storage.NewCounting(store), Options{Hello: control.Hello{Worker: "w"}, Resources: m.Resources, Alone: alone})
+		if err != nil || len(b.outcomes) != 1 || b.outcomes[0].Report == nil {
+			t.Fatalf("%v, outcomes %+v", err, b.outcomes)
+		}
+		if got := b.outcomes[0].Report.MeasuredDisk; (got >= there) != alone {
+			t.Errorf("alone: %v: measured %d bytes, %d lie in the run directory", alone, got, there)
+		}
+	}
+}
+
 func serve(ctx context.Context, b *boss, store storage.Store, m means, patience time.Duration) error {
 	return Serve(ctx, b, storage.NewCounting(store), Options{
 		Hello: control.Hello{Worker: "w"}, Resources: m.Resources, Patience: patience,

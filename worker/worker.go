@@ -26,8 +26,11 @@ type Worker struct {
 	// first task.
 	session *stage.Session
 	part    control.Task
-	saving  *saving
+	saver   *saver
 	gangs   *gangs
+	// scratchOnly says that the coordinator measures the run directory: many workers
+	// that walk through a shared folder burden its server, and find the same.
+	scratchOnly bool
 }
 
 // New returns a worker on the run directory behind store, whose catalogue is
@@ -60,12 +63,16 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	// so far.
 	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
-	disk := watchDisk(w.store.URI(), t.Resources.Scratch)
+	folders := []string{t.Resources.Scratch}
+	if !w.scratchOnly {
+		folders = append(folders, w.store.URI())
+	}
+	disk := watchDisk(folders...)
 	env := &stage.Env{
 		Session: w.session, Task: t, Plan: t.Plan, Inputs: t.Inputs, Resources: t.Resources,
 		Catalog: w.cat, Disk: disk, Group: group.Solo(0), Report: control.StageReport{Stage: t.Stage},
 	}
-	env.States, env.Peers = &checkpoints{env, w.saving}, peers{env, w.gangs}
+	env.States, env.Peers = &checkpoints{env, w.saver}, peers{env, w.gangs}
 	read, written := w.traffic()
 	start := time.Now()
 	err := stage.Execute(ctx, env)

@@ -286,7 +286,7 @@ func (j job) lsi() phase {
 	return p
 }
 
-// columns smooths granules of rows of some bytes; out rows are kept.
+// columns smooths panels of rows of some bytes; out rows stay.
 func (j job) columns(s control.Stage, n, last int, in, out int64) phase {
 	p := phase{stage: s, part: control.Columns, tasks: divide(n, j.workers)}
 	p.open, p.cold = j.graph()

@@ -7,8 +7,11 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -57,19 +60,29 @@ var scenarios = []scenario{
 	},
 }
 
-// in runs a command line in this process on a disk.
-func in(disk vfs.FS, line string) result {
-	defer vfs.Mount(faultyDisk, disk)()
+// drive is a folder, of a name that no folder of the operating system has, under which
+// command lines find the disk that they are given. Tests that run at the same time have
+// each a drive of their own.
+type drive string
+
+// mount gives a disk to the drive, which sees it as if it were faultyDisk.
+func (d drive) mount(disk vfs.FS) (unmount func()) {
+	return vfs.Mount(string(d), vfstest.Moved(disk, faultyDisk, string(d)))
+}
+
+// in runs a command line, which names files on faultyDisk, in this process on a disk.
+func (d drive) in(disk vfs.FS, line string) result {
+	defer d.mount(disk)()
 	var out, errs bytes.Buffer
-	code := run(context.Background(), strings.Fields(line), &out, &errs)
+	code := run(context.Background(), strings.Fields(strings.ReplaceAll(line, faultyDisk, string(d))), &out, &errs)
 	return result{code, out.String(), errs.String()}
 }
 
 // committed lists what the catalogue on a disk names, after a check of the bytes.
-func committed(t *testing.T, disk vfs.FS) map[string]string {
+func (d drive) committed(t *testing.T, disk vfs.FS) map[string]string {
 	t.Helper()
-	defer vfs.Mount(faultyDisk, disk)()
-	store, err := storage.NewLocal(faultyDisk + "/run")
+	defer d.mount(disk)()
+	store, err := storage.NewLocal(string(d) + "/run")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,11 +100,13 @@ func committed(t *testing.T, disk vfs.FS) map[string]string {
 	return sums
 }
 
-// fault is how an operation fails, and what is left then.
+// fault is how an operation fails, the status of the command that it ends, and what is
+// left then.
 type fault struct {
-	name string
-	plan vfstest.Plan
-	left func(m *vfstest.Mem, at int) *vfstest.Mem
+	name   string
+	plan   vfstest.Plan
+	status int
+	left   func(m *vfstest.Mem, at int) *vfstest.Mem
 }
 
 func alive(m *vfstest.Mem, _ int) *vfstest.Mem { return m.Clone() }
@@ -104,12 +119,12 @@ func power(share float64) func(m *vfstest.Mem, at int) *vfstest.Mem {
 }
 
 var faultKinds = []fault{
-	{"broken disk", vfstest.Plan{Errno: syscall.EIO}, alive},
-	{"process killed", vfstest.Plan{Dies: true}, alive},
-	{"full disk", vfstest.Plan{Errno: syscall.ENOSPC}, alive},
-	{"power failure", vfstest.Plan{Dies: true}, power(0)},
-	{"broken disk, then power failure", vfstest.Plan{Errno: syscall.EIO}, power(0.5)},
-	{"power failure that leaves a part", vfstest.Plan{Dies: true}, power(0.5)},
+	{"broken disk", vfstest.Plan{Errno: syscall.EIO}, ndls.ExitError, alive},
+	{"process killed", vfstest.Plan{Dies: true}, ndls.ExitError, alive},
+	{"full disk", vfstest.Plan{Errno: syscall.ENOSPC}, ndls.ExitBudget, alive},
+	{"power failure", vfstest.Plan{Dies: true}, ndls.ExitError, power(0)},
+	{"broken disk, then power failure", vfstest.Plan{Errno: syscall.EIO}, ndls.ExitError, power(0.5)},
+	{"power failure that leaves a part", vfstest.Plan{Dies: true}, ndls.ExitError, power(0.5)},
 }
 
 // TestEveryOperation fails each operation on files of a small run once, in every way of
@@ -126,6 +141,9 @@ func TestEveryOperation(t *testing.T) {
 	} else if testing.Short() {
 		t.Skip("takes long")
 	}
+	// The disks are on the heap: the collector would start a hundred times in each run.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	lanes := runtime.GOMAXPROCS(0)
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			start := vfstest.NewMem(faultyDisk)
@@ -135,24 +153,42 @@ func TestEveryOperation(t *testing.T) {
 			clean := start.Clone()
 			count := vfstest.NewFaults(clean, vfstest.Plan{})
 			inPeace(t, count, s.disturbed)
-			want := committed(t, clean)
-			tries, clear := 0, 0
+			want := drive(faultyDisk).committed(t, clean)
+			type try struct {
+				fault
+				at int
+			}
+			var tries []try
 			for i, f := range faultKinds {
 				first := 1
 				if step > 1 {
 					first += i * step / len(faultKinds)
 				}
 				for at := first; at <= count.Ops(); at += step {
-					felt := disturb(t, s, start.Clone(), f, at, want)
-					tries++
-					if felt == "" {
-						clear++
-					}
+					tries = append(tries, try{f, at})
 				}
 			}
-			t.Logf("%d operations %v, %d faults, of which the run did not come to %d", count.Ops(), count.Kinds(), tries, clear)
-			if clear > tries/20 {
-				t.Errorf("of %d faults the run did not come to %d", tries, clear)
+			var next, clear, well atomic.Int64
+			t.Run("faults", func(t *testing.T) {
+				for lane := range lanes {
+					t.Run(strconv.Itoa(lane), func(t *testing.T) {
+						t.Parallel()
+						for i := next.Add(1) - 1; i < int64(len(tries)); i = next.Add(1) - 1 {
+							felt, code := disturb(t, drive(fmt.Sprint(faultyDisk, lane)), s, start.Clone(), tries[i].fault, tries[i].at, want)
+							if felt == "" {
+								clear.Add(1)
+							}
+							if code == 0 {
+								well.Add(1)
+							}
+						}
+					})
+				}
+			})
+			t.Logf("%d operations %v, %d faults: %d runs ended well, %d with a reason and then well; the run did not come to %d",
+				count.Ops(), count.Kinds(), len(tries), well.Load(), int64(len(tries))-well.Load(), clear.Load())
+			if clear.Load() > int64(len(tries)/20) {
+				t.Errorf("of %d faults the run did not come to %d", len(tries), clear.Load())
 			}
 		})
 	}
@@ -160,18 +196,19 @@ func TestEveryOperation(t *testing.T) {
 
 func inPeace(t *testing.T, disk vfs.FS, line string) {
 	t.Helper()
-	if r := in(disk, line); r.code != 0 {
+	if r := drive(faultyDisk).in(disk, line); r.code != 0 {
 		t.Fatalf("ndls %s: status %d\n%s", line, r.code, r.stderr)
 	}
 }
 
-// disturb runs a scenario on a disk with one fault and returns which it was.
-func disturb(t *testing.T, s scenario, m *vfstest.Mem, f fault, at int, want map[string]string) (felt string) {
+// disturb runs a scenario on a disk with one fault, and returns which it was and the
+// status.
+func disturb(t *testing.T, d drive, s scenario, m *vfstest.Mem, f fault, at int, want map[string]string) (felt string, code int) {
 	t.Helper()
 	plan := f.plan
 	plan.At = at
 	faults := vfstest.NewFaults(m, plan)
-	r := in(faults, s.disturbed)
+	r := d.in(faults, s.disturbed)
 	felt = faults.Felt()
 	what := fmt.Sprintf("%s at %s", f.name, felt)
 	left := f.left(m, at)
@@ -186,19 +223,19 @@ func disturb(t *testing.T, s scenario, m *vfstest.Mem, f fault, at int, want map
 		if plan.Dies {
 			reason = vfstest.ErrDead.Error()
 		}
-		if !strings.Contains(r.stderr, reason) || r.code != ndls.ExitError && r.code != ndls.ExitBudget {
-			t.Errorf("%s: status %d: %s", what, r.code, r.stderr)
+		if !strings.Contains(r.stderr, reason) || r.code != f.status {
+			t.Errorf("%s: status %d, want %d with %q: %s", what, r.code, f.status, reason, r.stderr)
 		}
-		again := in(left, s.after)
+		again := d.in(left, s.after)
 		if again.code == ndls.ExitMismatch && s.after != s.disturbed {
-			again = in(left, s.disturbed) // the fault came before the new plan was recorded
+			again = d.in(left, s.disturbed) // the fault came before the new plan was recorded
 		}
 		if again.code != 0 {
 			t.Errorf("%s: the command again: status %d: %s", what, again.code, again.stderr)
-			return felt
+			return felt, r.code
 		}
 	}
-	if got := committed(t, left); !maps.Equal(got, want) {
+	if got := d.committed(t, left); !maps.Equal(got, want) {
 		t.Errorf("%s: status %d: %d files, want %d", what, r.code, len(got), len(want))
 		for path := range want {
 			if got[path] != want[path] {
@@ -206,5 +243,5 @@ func disturb(t *testing.T, s scenario, m *vfstest.Mem, f fault, at int, want map
 			}
 		}
 	}
-	return felt
+	return felt, r.code
 }

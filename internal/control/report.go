@@ -21,7 +21,8 @@ type StageReport struct {
 	// NetworkBytes is what workers that share rows sent each other.
 	NetworkBytes int64 `json:"network_bytes,omitempty"`
 	// PlannedPeak and MeasuredPeak are bytes of memory, MeasuredDisk the most bytes
-	// that the run directory and scratch held at a time.
+	// that the run directory and scratch held at a time: with several workers, what the
+	// catalogue listed after a phase and the scratch files of one of them.
 	PlannedPeak  int64 `json:"planned_peak_bytes"`
 	MeasuredPeak int64 `json:"measured_peak_bytes"`
 	MeasuredDisk int64 `json:"measured_peak_disk_bytes"`

@@ -77,7 +77,7 @@ func lock(dir string) (vfs.File, error) {
 func isStill(f vfs.File, dir string) bool {
 	a, errA := f.Stat()
 	b, errB := vfs.Stat(dir)
-	return errA == nil && errB == nil && os.SameFile(a, b)
+	return errA == nil && errB == nil && vfs.SameFile(a, b)
 }
 
 // sweep removes the folders that no process has locked. What cannot be removed stays,

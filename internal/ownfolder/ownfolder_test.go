@@ -8,6 +8,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"ndls/internal/vfs/vfstest"
 )
 
 func ofHost(name string) bool { return strings.HasPrefix(name, "host-") }
@@ -82,5 +85,27 @@ func TestManyStartAtOnce(t *testing.T) {
 	all.Wait()
 	if got := list(t, base); len(got) > 0 {
 		t.Errorf("left: %v", got)
+	}
+}
+
+// TestOnAnyFileSystem: a folder is recognised as the same by whatever holds it.
+func TestOnAnyFileSystem(t *testing.T) {
+	const disk = "/disks/own"
+	defer vfstest.NewMem(disk).Mount()()
+	made := make(chan error, 1)
+	go func() {
+		_, release, err := Make(disk+"/scratch", "host-1-live", ofHost)
+		if err == nil {
+			release()
+		}
+		made <- err
+	}()
+	select {
+	case err := <-made:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("making a folder on a disk in memory does not end")
 	}
 }

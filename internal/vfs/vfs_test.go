@@ -18,11 +18,22 @@ import (
 )
 
 // TestMemoryIsLikeADisk does the same random operations in a folder of the operating
-// system and in memory: the same results, the same errors.
+// system and in memory, there also under another name: the same results, the same errors.
 func TestMemoryIsLikeADisk(t *testing.T) {
-	real := t.TempDir()
 	const memory = "/disks/like"
-	defer vfstest.NewMem(memory).Mount()()
+	for name, disk := range map[string]vfs.FS{
+		"in its place": vfstest.NewMem(memory),
+		"moved":        vfstest.Moved(vfstest.NewMem("/disks/hidden"), "/disks/hidden", memory),
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer vfs.Mount(memory, disk)()
+			isLikeADisk(t, memory)
+		})
+	}
+}
+
+func isLikeADisk(t *testing.T, memory string) {
+	real := t.TempDir()
 	r := rand.New(rand.NewPCG(1, 2))
 	names := []string{"a", "b", "c", "a/x", "a/y", "b/x", "a/x/deep", "none/x"}
 	for step := range 4000 {

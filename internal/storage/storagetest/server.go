@@ -25,13 +25,26 @@ const Bucket = "graph"
 // Secret is that of a server's only user.
 const Secret = "secret-of-the-test"
 
+// serverPath is where the S3 server is that the tests run against, if there is one.
+func serverPath(t testing.TB) string {
+	t.Helper()
+	if path := os.Getenv("NDLS_S3_SERVER"); path != "" {
+		return path
+	}
+	return filepath.Join(moduleRoot(t), ".tools", "bin", "versitygw")
+}
+
+// HasServer says whether [StartServer] finds an S3 server.
+func HasServer(t testing.TB) bool {
+	t.Helper()
+	_, err := os.Stat(serverPath(t))
+	return err == nil
+}
+
 // serverBinary finds the S3 server that the tests run against.
 func serverBinary(t testing.TB) string {
 	t.Helper()
-	path := os.Getenv("NDLS_S3_SERVER")
-	if path == "" {
-		path = filepath.Join(moduleRoot(t), ".tools", "bin", "versitygw")
-	}
+	path := serverPath(t)
 	if _, err := os.Stat(path); err != nil {
 		const advice = "no S3 server to test against: run `make s3-server`, or set NDLS_S3_SERVER to a versitygw binary"
 		if os.Getenv("CI") == "true" {

@@ -1,5 +1,6 @@
 // Package vfstest has file systems for tests: [Faults] fails operations of another one,
-// [Mem] keeps files in memory and knows what a power failure would leave of them.
+// [Mem] keeps files in memory and knows what a power failure would leave of them, and
+// [Moved] shows another one under another name.
 //
 // # Model
 //

@@ -61,6 +61,9 @@ type Plan struct {
 	// Dies is true if the process dies just before operation At: it and all later ones,
 	// of any kind, fail with ErrDead.
 	Dies bool
+	// Then, unless nil, is called at operation At. Without Errno and Dies the operation
+	// passes.
+	Then func()
 }
 
 // NewFaults returns a file system that fails operations of inner as plan says.
@@ -102,12 +105,15 @@ func (f *Faults) step(kind Kind, path string) error {
 	now := n == f.plan.At && (f.plan.Kind == "" || f.plan.Kind == kind)
 	if now && f.felt == "" {
 		f.felt = fmt.Sprintf("operation %d, %s of %s", f.total, kind, path)
+		if f.plan.Then != nil {
+			f.plan.Then()
+		}
 	}
 	var reason error
 	switch {
 	case f.plan.Dies && f.felt != "":
 		reason = ErrDead
-	case now:
+	case now && f.plan.Errno != 0:
 		reason = f.plan.Errno
 	default:
 		return nil
