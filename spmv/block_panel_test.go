@@ -8,6 +8,7 @@ import (
 
 	"ndls/internal/direct"
 	"ndls/internal/packed"
+	"ndls/internal/testgraph"
 )
 
 // TestPanelsComeBack saves a block of three panels and loads some of them

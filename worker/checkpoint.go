@@ -39,7 +39,7 @@ type saver struct {
 // checkpoints saves the state of a task's work, and finds what was saved.
 type checkpoints struct {
 	*stage.Env
-	saver  *saver
+	saver *saver
 }
 
 // checkpoint is the state of one run of an engine: panels [first, last) of what a name
