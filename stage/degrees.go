@@ -15,7 +15,7 @@ import (
 const Degrees control.Stage = "degrees"
 
 // degreesStage describes the graph: how degrees and the sizes of components are spread.
-type degreesStage struct{ each }
+type degreesStage struct{}
 
 func (degreesStage) Name() control.Stage { return Degrees }
 
