@@ -132,7 +132,7 @@ func duration(s float64) time.Duration { return time.Duration(s * float64(time.S
 // save commits a checkpoint, from which other attempts go on, in place of the last.
 func (r *running) save(units int) bool {
 	path := fmt.Sprintf("checkpoints/%s-%05d-%d", r.lease.Task.ID(), units, r.lease.Fencing)
-	change := control.Change{Added: []catalog.Entry{{Kind: catalog.KindCheckpoint, Path: path, Bytes: r.phase.piece.state, Interval: catalog.NotApplicable}}, Delete: true}
+	change := control.Change{Added: []catalog.Entry{r.entry(catalog.Entry{Kind: catalog.KindCheckpoint, Path: path, Bytes: r.phase.piece.state, Interval: catalog.NotApplicable})}, Delete: true}
 	r.mu.Lock()
 	if r.task.file != "" {
 		change.Removed = []string{r.task.file}
@@ -145,12 +145,19 @@ func (r *running) save(units int) bool {
 	return true
 }
 
+// entry names the stage and the plan that a file is of.
+func (r *running) entry(e catalog.Entry) catalog.Entry {
+	e.Stage = string(r.phase.stage)
+	e.Plan = r.plans[e.Stage]
+	return e
+}
+
 // commit lists the files of a piece that is done.
 func (r *running) commit(at int) bool {
 	var change control.Change
 	for i := range r.phase.piece.files {
 		path := fmt.Sprintf("%s/%05d/part-%05d", r.lease.Task.ID(), at, i)
-		change.Added = append(change.Added, catalog.Entry{Kind: catalog.KindSmoothedTile, Path: path, Interval: int32(i)})
+		change.Added = append(change.Added, r.entry(catalog.Entry{Kind: catalog.KindSmoothedTile, Path: path, Interval: int32(i)}))
 	}
 	if r.svc.Commit(context.Background(), r.lease.Fencing, change) != nil {
 		return false

@@ -16,6 +16,7 @@ import (
 	"ndls/coordinator"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/stage"
 )
 
 // fate is what happens to machines, and how the coordinator is set.
@@ -62,7 +63,8 @@ type cluster struct {
 	fate
 	svc   *coordinator.Scheduler
 	store *counted
-	turn  chan struct{} // held by the idle worker that asks for a task
+	plans map[string]string // hashes of the plan, by stage
+	turn  chan struct{}     // held by the idle worker that asks for a task
 
 	mu       sync.Mutex
 	number   uint64 // of the phase
@@ -126,6 +128,7 @@ func run(j job, f fate) ([]tally, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.plans = stage.Hashes(j.plan)
 	c.svc, err = coordinator.NewScheduler(ctx, journal, cat, j.plan, coordinator.Options{
 		Version: version, Lease: f.lease, Checkpoint: f.checkpoint, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})

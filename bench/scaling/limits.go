@@ -13,6 +13,7 @@ import (
 	"ndls/coordinator"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/stage"
 )
 
 // limits measures what a coordinator with a folder takes for leases and for commits.
@@ -86,10 +87,14 @@ func limit(ctx context.Context, dir string, files int) (lease, commit []time.Dur
 	return lease, commit, <-done
 }
 
+// smoothing is the hash of the default plan for smoothed files.
+var smoothing = stage.Hashes(control.DefaultPlan())[string(control.Smooth)]
+
 func entry(i int) catalog.Entry {
 	return catalog.Entry{
 		Kind: catalog.KindSmoothedTile, Path: fmt.Sprintf("smoothed/tile-%08d.bin", i), Bytes: 1 << 30,
 		Checksum: fmt.Sprintf("sha256:%064x", uint64(i)*0x9e3779b97f4a7c15), Interval: int32(i), Block: int32(i % 8),
+		Stage: string(control.Smooth), Plan: smoothing,
 	}
 }
 

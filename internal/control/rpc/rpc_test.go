@@ -302,8 +302,9 @@ func TestNextEndsWithItsContext(t *testing.T) {
 }
 
 func TestLeaseForAWorkerThatIsGoneIsGivenBack(t *testing.T) {
-	leased := make(chan struct{})
+	asked, leased := make(chan struct{}), make(chan struct{})
 	f := &fake{next: func(ctx context.Context) (control.Lease, error) {
+		close(asked)
 		<-ctx.Done()
 		close(leased)
 		return lease, nil
@@ -311,9 +312,13 @@ func TestLeaseForAWorkerThatIsGoneIsGivenBack(t *testing.T) {
 	l, s := listen(t, "127.0.0.1:0"), token(t)
 	stop := start(t, l, f, s)
 	c := dial(t, At(l.Addr().String()), s, time.Second)
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if _, err := c.Next(ctx, "w"); !errors.Is(err, context.DeadlineExceeded) {
+	go func() {
+		<-asked // a call that ends before it reaches the coordinator leases nothing
+		cancel()
+	}()
+	if _, err := c.Next(ctx, "w"); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	<-leased
