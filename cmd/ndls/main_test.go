@@ -475,7 +475,7 @@ func TestBudget(t *testing.T) {
 		t.Errorf("lsi takes %d passes for 5 hops and %d for 15", few, many)
 	}
 	expect(t, ndls.ExitBudget, "--memory 128MiB would do", "run", "--dataset", toy, "--run", filepath.Join(dir, "run"), "--memory", "64MiB", "--quiet")
-	expect(t, ndls.ExitError, "holds no run", "inspect", "--run", filepath.Join(dir, "run")) // what is refused leaves nothing
+	expect(t, ndls.ExitError, "does not exist", "inspect", "--run", filepath.Join(dir, "run")) // what is refused leaves nothing
 	expect(t, 0, "accuracy", append([]string{"run", "--dataset", toy, "--run", filepath.Join(dir, "run")}, quickly...)...)
 }
 

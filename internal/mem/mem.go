@@ -39,7 +39,7 @@ type Budget struct {
 // CheckTotal refuses, with ErrBudget, a total that is too small for a budget.
 func CheckTotal(total int64) error {
 	if total < MinBudget {
-		return failure.Of(ErrBudget, "--memory %s is below the smallest budget, %s", Bytes(total), Bytes(MinBudget))
+		return failure.Of(ErrBudget, "--memory %s is below the smallest budget, %s; --memory %dMiB would do", Bytes(total), Bytes(MinBudget), MinBudget>>20)
 	}
 	return nil
 }
