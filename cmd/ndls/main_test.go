@@ -522,7 +522,7 @@ func TestErrorsOfOneMachine(t *testing.T) {
 		{bad, []string{"--workers", "2", "--memory", "1GiB"}, ndls.ExitCorrupt, notNumber, true},
 		{good, []string{"--scratch", good}, ndls.ExitUsage, "--scratch " + good + " is a file; give a folder", false},
 		{good, []string{"--workers", "2", "--memory", "1GiB", "--scratch", good}, ndls.ExitUsage, "--scratch " + good + " is a file; give a folder", false},
-		{good, []string{"--memory", "10MiB"}, ndls.ExitBudget, "--memory 10.0 MiB is below the smallest budget, 128.0 MiB", false},
+		{good, []string{"--memory", "10MiB"}, ndls.ExitBudget, "--memory 10.0 MiB is below the smallest budget, 128.0 MiB; --memory 128MiB would do", false},
 	} {
 		run := filepath.Join(dir, strconv.Itoa(i))
 		cmd := exec.Command(binary, append([]string{"run", "--dataset", "edges:" + tc.edges, "--run", run, "--quiet", "--log-level", "error"}, tc.args...)...)
