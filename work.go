@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"ndls/coordinator"
@@ -105,10 +106,15 @@ func Work(ctx context.Context, c WorkConfig) (err error) {
 		return err
 	}
 	defer stop()
-	// The coordinator may be gone for good before this worker hears of the end.
-	find := locate(c.Coordinator, store)
+	// The coordinator may be gone for good before this worker hears of the end, or about
+	// to go on with a run of which what was asked for so far is complete.
+	find, ends := locate(c.Coordinator, store), time.Now().Add(min(c.Wait, completeWait))
+	var met atomic.Bool
 	watched := func(ctx context.Context) (string, error) {
-		if _, err := address.Read(ctx, store); errors.Is(err, storage.ErrNotExist) && outcome(ctx, store, nil) == nil {
+		switch _, err := address.Read(ctx, store); {
+		case err == nil:
+			met.Store(true)
+		case errors.Is(err, storage.ErrNotExist) && (met.Load() || time.Now().After(ends)) && outcome(ctx, store, nil) == nil:
 			cancel(errComplete)
 		}
 		return find(ctx)
@@ -210,6 +216,10 @@ func holds(store storage.Store) []string {
 	}
 	return nil
 }
+
+// completeWait is how long a worker that has met no coordinator waits for one of a run
+// that is complete.
+const completeWait = 10 * time.Second
 
 // outcome is what a worker ends with that found no more to do, or failed. A worker
 // that comes when the run is complete finds no coordinator.

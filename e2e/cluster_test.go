@@ -244,6 +244,19 @@ func TestClusterEndsAtOnce(t *testing.T) {
 	}
 }
 
+// TestWorkerComesFirst has a worker wait for the coordinator that goes on with a run of
+// which all that was asked for so far is complete.
+func TestWorkerComesFirst(t *testing.T) {
+	t.Parallel()
+	want := wantOf(t, job...)
+	c := newCrew(t)
+	run(t, "partition", "--run", c.dir, "--dataset", job[1], "--quiet")
+	c.worker(nil)
+	time.Sleep(time.Second)
+	c.coordinator(1)
+	c.end("worker first", want)
+}
+
 // TestClusterSurvives kills processes at points of their protocol. Each is started
 // again, as Slurm or Kubernetes would.
 func TestClusterSurvives(t *testing.T) {
