@@ -5,13 +5,11 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"ndls/internal/mem"
@@ -19,6 +17,7 @@ import (
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/internal/vfs"
+	"ndls/internal/vfs/vfstest"
 )
 
 // sortAll sorts keys with a budget that is too small for them, and calls atEnd before
@@ -84,39 +83,41 @@ func TestSortsAnything(t *testing.T) {
 	})
 }
 
-// limitFiles makes every write past so many bytes of a file fail, as a full disk does,
-// until the returned function is called.
-func limitFiles(t *testing.T, bytes uint64) (restore func()) {
-	t.Helper()
-	var old unix.Rlimit
-	must(t, unix.Getrlimit(unix.RLIMIT_FSIZE, &old))
-	signal.Ignore(syscall.SIGXFSZ)
-	must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: bytes, Max: old.Max}))
-	return func() { must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &old)) }
-}
-
-// TestWritesFail has the system refuse writes at different places. Each failure is
+// TestWritesFail fails each write of a sort once, as a full disk does. Each failure is
 // reported as one of the disk, and neither files, memory nor goroutines are left.
 func TestWritesFail(t *testing.T) {
 	keys := randomKeys(100_000)
 	for _, threads := range []int{1, 2} {
-		for _, limit := range []uint64{0, 4096, 40_960, 102_400, 204_800} {
-			const free = 160 << 10
-			b := budget(t, free)
-			s, err := NewScratch(scratchFolder(t))
-			must(t, err)
-			restore := limitFiles(t, limit)
-			_, err = sortAll(b, s, keys, threads, nil)
-			restore()
-			if !errors.Is(err, storage.ErrDisk) || !errors.Is(err, syscall.EFBIG) {
-				t.Errorf("files of %d bytes on %d threads: %v", limit, threads, err)
-			}
-			checkNothingLeft(t, s)
-			if b.Free() != free {
-				t.Errorf("%d bytes were not given back", free-b.Free())
+		for at, failed := 1, true; failed; at++ {
+			failed = failWrite(t, keys, threads, at)
+			if !failed && at < 10 {
+				t.Errorf("a sort on %d threads wrote %d times", threads, at-1)
 			}
 		}
 	}
+}
+
+// failWrite sorts on a disk that is full at one of its writes, and says whether there are
+// as many.
+func failWrite(t *testing.T, keys []uint64, threads, at int) bool {
+	t.Helper()
+	const free = 160 << 10
+	b := budget(t, free)
+	dir := scratchFolder(t)
+	faults := vfstest.NewFaults(vfs.OS{}, vfstest.Plan{Kind: vfstest.Write, At: at, Errno: syscall.ENOSPC})
+	defer vfs.Mount(dir, faults)()
+	s, err := NewScratch(dir)
+	must(t, err)
+	_, err = sortAll(b, s, slices.Clone(keys), threads, nil)
+	failed := faults.Felt() != ""
+	if failed != errors.Is(err, storage.ErrDisk) || failed != errors.Is(err, syscall.ENOSPC) || !failed && err != nil {
+		t.Errorf("write %d on %d threads, %q: %v", at, threads, faults.Felt(), err)
+	}
+	checkNothingLeft(t, s)
+	if b.Free() != free {
+		t.Errorf("%d bytes were not given back", free-b.Free())
+	}
+	return failed
 }
 
 // checkNothingLeft looks into the folder before it is removed.
