@@ -57,7 +57,7 @@ metamorphic: ## DRAWS runs with resources, workers, kills and faults drawn from 
 
 .PHONY: noasm
 noasm: ## tests of the pure Go twins of the assembly
-	$(GO) test -tags=noasm $(TWINS)
+	$(GO) test -short -tags=noasm $(TWINS)
 
 .PHONY: v3
 v3: ## tests with GOAMD64=v3, where the compiler may fuse: the bits must not change
