@@ -29,7 +29,7 @@ const (
 	stalls  act = "stalls"  // for three leases, then goes on as if nothing had happened
 	drains  act = "drains"  // gives it back and leaves
 	retries act = "retries" // fails, as it need not
-	fails   act = "fails"   // for good
+	fails   act = "fails"   // for good, and leaves
 	crawls  act = "crawls"  // takes 100 times as long
 )
 
@@ -202,7 +202,7 @@ func (c *cluster) act(name string, a act, l control.Lease) bool {
 			kind = control.Fatal
 		}
 		c.finish(name, l, control.Outcome{Kind: kind, Reason: "no space left on w"})
-		return true
+		return a == retries
 	case crawls:
 		takes *= 100
 	}
@@ -663,6 +663,32 @@ func TestStop(t *testing.T) {
 				if tc.act != drains && len(c.fencings) != 2 || len(again.Losses()) > 0 {
 					t.Errorf("leases %v, losses %+v", c.fencings, again.Losses())
 				}
+			})
+		})
+	}
+}
+
+// A worker that cannot do its task, or is told to stop, leaves: the end of the run does not
+// wait for it.
+func TestEndDoesNotWaitForWhoLeft(t *testing.T) {
+	for _, a := range []act{fails, drains} {
+		t.Run(string(a), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, 2)
+				s := c.start()
+				c.work("a", a)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				defer cancel()
+				_, err := s.Run(ctx, c.tasks)
+				if err == nil {
+					t.Fatal("a run without workers ended well")
+				}
+				ended := time.Now()
+				s.End(context.Background())
+				if took := time.Since(ended); took > 0 {
+					t.Errorf("the end took %v", took)
+				}
+				c.workers.Wait()
 			})
 		})
 	}

@@ -96,6 +96,7 @@ type member struct {
 	seen  time.Time
 	polls int  // calls of Next that wait
 	told  bool // that the run has ended
+	left  bool // it ended with its last task and will not ask for another
 }
 
 var _ control.Service = (*Scheduler)(nil)
@@ -205,9 +206,9 @@ func (s *Scheduler) seen(worker string) *member {
 	return m
 }
 
-// here says whether a worker has given a sign of life lately.
+// here says whether a worker has given a sign of life lately and has not left.
 func (s *Scheduler) here(m *member) bool {
-	return m.polls > 0 || time.Since(m.seen) <= s.o.Lease
+	return !m.left && (m.polls > 0 || time.Since(m.seen) <= s.o.Lease)
 }
 
 // live is the number of workers that are here.
@@ -312,6 +313,9 @@ func (s *Scheduler) Next(ctx context.Context, worker string) (control.Lease, err
 			return control.Lease{}, s.err
 		case m == nil:
 			return control.Lease{}, fmt.Errorf("coordinator: worker %s has not joined this coordinator; it must join again: %w", worker, control.ErrRefused)
+		}
+		m.left = false
+		switch {
 		case s.ended:
 			m.told = true
 			s.wake()
@@ -522,7 +526,9 @@ func (s *Scheduler) Finish(ctx context.Context, fencing uint64, o control.Outcom
 		return err
 	}
 	worker := s.leases.open[fencing].worker
-	s.seen(worker)
+	if m := s.seen(worker); m != nil {
+		m.left = o.Kind == control.Drained || o.Kind == control.Fatal
+	}
 	b := s.record(e)
 	s.mu.Unlock()
 	if o.Report == nil {
