@@ -35,6 +35,10 @@ demo: build ## the whole job on a synthetic graph, in less than a minute
 test: ## all tests; data sets are found through NDLS_DATA
 	$(GO) test ./...
 
+.PHONY: golden
+golden: ## every golden case of exact LSI and smoothed features, by every kernel; some minutes
+	NDLS_GOLDEN=all $(GO) test -count=1 -v -timeout 0 -run 'TestGoldenCitationGraphs|TestGoldenSmoothedCora' ./lsi ./worker
+
 .PHONY: race
 race: ## tests under the race detector, where goroutines share memory
 	$(GO) test -race -short $(SHARED)

@@ -859,6 +859,9 @@ func TestCommitOfAnotherPlan(t *testing.T) {
 // TestMembersAreBounded: workers that are gone are forgotten, and there is an end to how
 // many may join.
 func TestMembersAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: ten thousand workers join")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		s := newCluster(t, 1).start()
 		join := func(name string) error {

@@ -23,7 +23,7 @@ func mediumRun(dir string, extra ...string) []string {
 
 // TestSameBytesEverywhere runs one graph with 1, 2 and 5 threads, three memory
 // budgets, in assembly and in Go, and compares every file; then kills runs with
-// SIGKILL at ten random moments, resumes, and compares again.
+// SIGKILL at six random moments, resumes, and compares again.
 func TestSameBytesEverywhere(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "base")
 	start := time.Now()
@@ -36,11 +36,8 @@ func TestSameBytesEverywhere(t *testing.T) {
 
 	for i, extra := range [][]string{
 		{"--memory", "1GiB", "--threads", "1"},
-		{"--memory", "1GiB", "--threads", "5"},
-		{"--memory", "150MiB", "--threads", "2"},
-		{"--memory", "250MiB", "--threads", "2"},
-		{"--memory", "1GiB", "--threads", "2", "--kernel", "go"},
-		{"--memory", "150MiB", "--threads", "5", "--kernel", "go"},
+		{"--memory", "150MiB", "--threads", "5"},
+		{"--memory", "250MiB", "--threads", "2", "--kernel", "go"},
 	} {
 		dir := filepath.Join(t.TempDir(), fmt.Sprint("variant", i))
 		run(t, mediumRun(dir, extra...)...)
@@ -51,7 +48,7 @@ func TestSameBytesEverywhere(t *testing.T) {
 	t.Logf("moments drawn with seed %d over %v", seed, took)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	killed, dirs := 0, 0
-	for killed < 10 {
+	for killed < 6 {
 		dir := filepath.Join(t.TempDir(), fmt.Sprint("killed", dirs))
 		dirs++
 		if dirs > 40 {

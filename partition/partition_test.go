@@ -850,8 +850,11 @@ func TestResume(t *testing.T) {
 			want, err := try(counted)
 			must(t, err)
 			entries := openCatalog(t, whole).Entries("")
-			shorter := false
-			for failAt := int64(1); failAt <= counted.Ops(); failAt++ {
+			shorter, step := false, int64(1)
+			if testing.Short() {
+				step = 5
+			}
+			for failAt := int64(1); failAt <= counted.Ops(); failAt += step {
 				store := storage.NewMem()
 				if _, err := try(storage.NewFaulty(store, failAt)); !errors.Is(err, storage.ErrDisk) {
 					t.Errorf("operation %d failed, and the run said: %v", failAt, err)

@@ -488,6 +488,9 @@ func TestFailuresCloseFrames(t *testing.T) {
 		for _, read := range []bool{false, true} {
 			for _, l := range layouts(Float32) {
 				for _, threads := range []int{1, 3} {
+					if testing.Short() && threads == 1 {
+						continue
+					}
 					source := &failing{Source: g.Source(), strip: strip, read: read}
 					p := &Pass{Source: source, Degree: g.Degree(), Kernel: available()[0]}
 					b := block(t, p.Kernel, rows(len(g.Adj), 16, 1), l, threads)

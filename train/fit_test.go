@@ -131,6 +131,9 @@ func TestSameBits(t *testing.T) {
 	const n, width = 14000, 512
 	for _, batch := range []int{0, 1500} {
 		t.Run(fmt.Sprintf("batch %d", batch), func(t *testing.T) {
+			if testing.Short() && batch == 0 {
+				t.Skip("-short: minibatches share what the whole batch shares")
+			}
 			p := clouds(n, width, 3, 2000)
 			o := quick()
 			o.BatchSize, o.Runs, o.Epochs, o.Layers, o.Hidden = batch, 2, 2, 3, 20

@@ -25,7 +25,7 @@ const (
 	drawsEnv = "NDLS_DRAWS"
 	seedEnv  = "NDLS_SEED"
 	// fewDraws are made unless the variables say otherwise; they start no processes.
-	fewDraws = 6
+	fewDraws = 4
 )
 
 // TestMetamorphic draws from a seed a graph and options that decide the bytes of a run,

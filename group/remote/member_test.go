@@ -280,6 +280,9 @@ func TestSmoothEqualsOneMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, workers := range s.workers {
+			if testing.Short() && workers == 4 {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/%s/%d", s.rule, s.precision, workers), func(t *testing.T) {
 				got := make([]float32, len(want))
 				failed, _ := gang(t, borders(workers), func(w worker) error {
@@ -361,6 +364,9 @@ func TestLSIEqualsOneMachine(t *testing.T) {
 				if columns < width && workers != 3 || settled && workers != 2 || !settled && columns == width && workers != 1 && workers != 4 {
 					continue
 				}
+				if testing.Short() && workers > 2 {
+					continue
+				}
 				t.Run(fmt.Sprintf("settled=%v/%d/%d", settled, workers, columns), func(t *testing.T) {
 					got := make([]int, len(want.k))
 					failed, _ := gang(t, borders(workers), func(w worker) error {
@@ -423,6 +429,9 @@ func TestGangGoesOnFromItsStates(t *testing.T) {
 		}, mostK - 1},
 		{"another's", func(self int) io.Reader { return bytes.NewReader(states[(self+1)%3].Bytes()) }, mostK - 1},
 	} {
+		if testing.Short() && tc.name != "all" {
+			continue
+		}
 		t.Run(tc.name, func(t *testing.T) {
 			got := make([]float32, len(want))
 			failed, _ := gang(t, b, func(w worker) error {

@@ -36,3 +36,7 @@ func Published(t testing.TB, name string) string {
 	t.Skipf("%s not found: set NDLS_DATA to the folder that holds data/ and golden/", name)
 	return ""
 }
+
+// AllGolden says whether every golden case is to be computed, which takes minutes: make
+// golden sets NDLS_GOLDEN=all. Without it a test computes those that share no option.
+func AllGolden() bool { return os.Getenv("NDLS_GOLDEN") == "all" }
