@@ -62,7 +62,7 @@ func TestDiscardInterrupted(t *testing.T) {
 	ctx := context.Background()
 	points, step := 0, int64(1)
 	if testing.Short() {
-		step = 7
+		step = 17
 	}
 	for _, other := range []bool{true, false} {
 		for at := int64(1); ; at += step {
@@ -120,6 +120,9 @@ func TestDiscardInterrupted(t *testing.T) {
 
 // One changed byte of the record is found.
 func TestRecordIsSealed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: each byte is changed")
+	}
 	store, _ := finished(t)
 	text := content(t, store, RecordName)
 	for at := range text {

@@ -445,6 +445,9 @@ func wholeNumbers(nodes, width int) *fake {
 // TestFeatureType has one value in the way of float16, or none, under budgets
 // that hold all tiles, some of them, or not one.
 func TestFeatureType(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: dozens of partitions")
+	}
 	for _, c := range []struct {
 		name        string
 		row, column int

@@ -15,6 +15,9 @@ import (
 
 // TestPublished compares counts with those known of the published graphs.
 func TestPublished(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: whole published graphs")
+	}
 	for _, c := range []struct {
 		name                     string
 		nodes, edges, components int64

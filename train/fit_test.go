@@ -377,6 +377,9 @@ func TestFailuresReturnTheMemory(t *testing.T) {
 // TestMemoryDoesNotGrowWithRows compares all that is ever allocated on the heap
 // for few rows and for many.
 func TestMemoryDoesNotGrowWithRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: hundreds of thousands of rows")
+	}
 	used := func(n int64) (heap, peak int64) {
 		const limit = 44 << 20
 		p, b := clouds(n, 256, 4, 8192), testBudget(t, limit)

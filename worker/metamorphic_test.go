@@ -95,7 +95,7 @@ func TestResourcesDoNotShow(t *testing.T) {
 			{2, 1 << 30, "avx2", 32},
 			{3, 300 << 20, "go", 48},
 		} {
-			if i > 2 && name != "ndls" {
+			if (i > 2 || testing.Short()) && name != "ndls" {
 				continue
 			}
 			store := storage.NewMem()
@@ -124,6 +124,9 @@ func TestResourcesDoNotShow(t *testing.T) {
 // TestFailAtEveryStep lets operations of the store fail, one in each run; then
 // resumes without faults: the same bytes.
 func TestFailAtEveryStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: 120 runs")
+	}
 	plan := smallPlan()
 	plan.Train.Epochs = 1
 	clean := storage.NewFaulty(storage.NewMem(), 0)
@@ -131,12 +134,9 @@ func TestFailAtEveryStep(t *testing.T) {
 	want := sums(t, clean)
 	total := clean.Ops()
 
-	tries := int64(60)
-	if testing.Short() {
-		tries = 12
-	}
-	failed := int64(0)
-	for i := range tries {
+	const tries = 60
+	failed := 0
+	for i := range int64(tries) {
 		at := 1 + i*total/tries
 		inner := storage.NewMem()
 		if err := attempt(t, storage.NewFaulty(inner, at), plan); err != nil {

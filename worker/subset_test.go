@@ -123,6 +123,9 @@ func models(t *testing.T, store storage.Store) map[string]string {
 // nodes and a few others. Rows are matched by id, so models and accuracies are
 // those of all rows.
 func TestSomeRowsAreStored(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: whole runs by every rule")
+	}
 	plan, res := sparsePlan(), resources(t, sparse)
 	full, some := storage.NewMem(), storage.NewMem()
 	upTo := []control.Stage{control.Partition, control.LSI, control.Smooth}
@@ -175,6 +178,9 @@ func TestSomeRowsAreStored(t *testing.T) {
 }
 
 func TestRowsThatDoNotFitTheNodeTable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: seven damaged runs")
+	}
 	plan, res := sparsePlan(), resources(t, sparse)
 
 	store := storage.NewMem()
