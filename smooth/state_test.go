@@ -47,7 +47,7 @@ func session(t testing.TB, g testgraph.Graph, c config, rule Rule, x []float64, 
 			}
 			return nil
 		}); err != nil {
-			t.Fatal(err)
+			return stats, err
 		}
 	}
 	return stats, nil
