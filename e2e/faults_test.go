@@ -246,7 +246,7 @@ func TestVariantsSurvive(t *testing.T) {
 // long is a job whose K table takes seconds, and no other stage.
 var long = []string{
 	"--dataset", "synthetic:nodes=50000,edges=400000,features=16,classes=4,seed=1", "--features", "none",
-	"--epsilon", "1e-9", "--kmax", "300", "--quiet",
+	"--epsilon", "1e-9", "--kmax", "150", "--quiet",
 }
 
 // TestLossIsBounded kills a worker in the middle of hops: what has to be done again

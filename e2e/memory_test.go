@@ -18,8 +18,8 @@ func TestFeaturesFourTimesMemory(t *testing.T) {
 	const memory = 136 << 20
 	dir := filepath.Join(t.TempDir(), "run")
 	args := []string{
-		"run", "--dataset", "synthetic:nodes=150000,edges=1000000,features=960,classes=8,seed=1", "--run", dir,
-		"--memory", strconv.Itoa(memory>>20) + "MiB", "--threads", "2", "--epsilon", "0.1", "--runs", "1", "--epochs", "2", "--quiet",
+		"run", "--dataset", "synthetic:nodes=150000,edges=450000,features=960,classes=8,seed=1", "--run", dir,
+		"--memory", strconv.Itoa(memory>>20) + "MiB", "--threads", "2", "--epsilon", "0.3", "--runs", "1", "--epochs", "1", "--hidden", "16", "--quiet",
 	}
 	if 150000*960*4 < 4*memory {
 		t.Fatal("the features are too small for this test")
