@@ -148,6 +148,7 @@ func (d *Directory) Export(ctx context.Context, o ExportOptions) (rows int64, er
 	if err != nil {
 		return 0, err
 	}
+	defer budget.Close()
 	rows, err = export.Run(ctx, d.cat, export.Options{What: o.What, Format: o.Format, Out: o.Out, Force: o.Force, To: o.To, Budget: budget})
 	return rows, interruption(ctx, stage.Explain(err, d.cat))
 }
@@ -170,6 +171,7 @@ func (d *Directory) Records(ctx context.Context, artifact string) iter.Seq2[arro
 	return func(yield func(arrow.Record, error) bool) {
 		budget, err := Resources{}.Budget()
 		if err == nil {
+			budget.Close() // what yield has on the heap is the caller's own
 			err = export.Records(ctx, d.cat, artifact, budget, func(r arrow.Record) error {
 				if !yield(r, nil) {
 					return errEnough

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -59,6 +61,44 @@ func TestCancelledAndContinued(t *testing.T) {
 	if d, err = ndls.Run(context.Background(), c); err != nil || d.Record().State != ndls.Complete {
 		t.Fatalf("continued: %v", err)
 	}
+}
+
+// A program that uses the package has its own limit of the heap while no run is at work,
+// and keeps what it has on its heap while one is.
+func TestHeapOfTheCaller(t *testing.T) {
+	const own = 3 << 30
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(own))
+	load := make([]byte, 200<<20)
+	for i := range load {
+		load[i] = byte(i)
+	}
+	c := quick(filepath.Join(t.TempDir(), "run"))
+	c.Progress = func(ndls.Progress) {
+		if limit := debug.SetMemoryLimit(-1); limit < int64(len(load)) {
+			t.Errorf("while the run works, the heap may have %d bytes, and %d are there", limit, len(load))
+		}
+	}
+	d, err := ndls.Run(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string) {
+		if limit := debug.SetMemoryLimit(-1); limit != own {
+			t.Errorf("%s the limit of the heap is %d, not %d", when, limit, int64(own))
+		}
+	}
+	check("after a run")
+	for _, err := range d.Records(context.Background(), "predictions") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("between batches")
+	}
+	if _, err := d.Export(context.Background(), ndls.ExportOptions{What: "lsi", Format: "csv", Out: filepath.Join(t.TempDir(), "k.csv")}); err != nil {
+		t.Fatal(err)
+	}
+	check("after an export")
+	runtime.KeepAlive(load)
 }
 
 // Stages read each file of rows once, also to verify it: what they have read is the size

@@ -32,6 +32,12 @@ func (x *Session) Release() {
 	x.session = session{}
 }
 
+// Close releases everything and ends the budget.
+func (x *Session) Close() {
+	x.Release()
+	x.Budget.Close()
+}
+
 // graph opens the stored graph, unless it is open.
 func (env *Env) graph(ctx context.Context) (_ engine, err error) {
 	if env.opened == nil {

@@ -42,7 +42,7 @@ func New(store *storage.Counting, cat *catalog.Catalog) *Worker {
 // Close gives back what the worker keeps between tasks.
 func (w *Worker) Close() {
 	if w.session != nil {
-		w.session.Release()
+		w.session.Close()
 	}
 	w.session = nil
 	w.gangs.close()

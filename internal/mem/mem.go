@@ -3,7 +3,6 @@ package mem
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"unsafe"
 
@@ -34,6 +33,8 @@ type Budget struct {
 	limit int64
 	used  int64
 	peak  int64
+	// closed says that the heap's limit is not this budget's any more.
+	closed bool
 }
 
 // CheckTotal refuses, with ErrBudget, a total that is too small for a budget.
@@ -46,13 +47,25 @@ func CheckTotal(total int64) error {
 
 // NewBudget returns a budget of limit bytes for arrays and buffers out of a
 // process limit of total bytes, and tells the Go runtime to keep its heap
-// within its own share. total below [MinBudget] gives [ErrBudget].
+// within its own share until the budget is closed. total below [MinBudget] gives
+// [ErrBudget].
 func NewBudget(total int64) (*Budget, error) {
 	if err := CheckTotal(total); err != nil {
 		return nil, err
 	}
-	debug.SetMemoryLimit(RuntimeShare * 3 / 4)
+	heap.limit()
 	return &Budget{limit: total - RuntimeShare}, nil
+}
+
+// Close gives the Go runtime the limit of its heap back that it had before, once no
+// other budget is open.
+func (b *Budget) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed {
+		b.closed = true
+		heap.unlimit()
+	}
 }
 
 // Limit is the number of bytes the budget can hand out in all.
