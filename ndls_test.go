@@ -131,6 +131,9 @@ func TestRowsAreReadOnce(t *testing.T) {
 		if w, ok := want[s.Stage]; ok && (s.BytesRead < w || s.BytesRead > w+most) {
 			t.Errorf("%s has read %d bytes, want %d and at most %d more", s.Stage, s.BytesRead, w, most)
 		}
+		if b := s.Busy; b == nil || b.Threads != 2 || b.Mean <= 0 || b.Fewer < 0 || b.Fewer > 1 {
+			t.Errorf("%s: of two threads computed %+v", s.Stage, b)
+		}
 	}
 }
 

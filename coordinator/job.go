@@ -340,7 +340,28 @@ func merge(s control.Stage, reports []control.StageReport) control.StageReport {
 		all.MeasuredDisk = max(all.MeasuredDisk, r.MeasuredDisk)
 		all.Findings = r.Or(all.Findings)
 	}
+	all.Busy = mergeBusy(reports)
 	return all
+}
+
+// mergeBusy is the mean over the time of all tasks that measured it, nil if none did.
+func mergeBusy(reports []control.StageReport) *control.Busy {
+	var all control.Busy
+	seconds := 0.0
+	for _, r := range reports {
+		if r.Busy != nil {
+			all.Threads = max(all.Threads, r.Busy.Threads)
+			all.Mean += r.Busy.Mean * r.Seconds
+			all.Fewer += r.Busy.Fewer * r.Seconds
+			seconds += r.Seconds
+		}
+	}
+	if seconds == 0 {
+		return nil
+	}
+	all.Mean /= seconds
+	all.Fewer /= seconds
+	return &all
 }
 
 // check refuses a stage whose input is missing; in a whole run it skips one

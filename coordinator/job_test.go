@@ -500,12 +500,23 @@ func TestLossesAreReported(t *testing.T) {
 
 func TestMerge(t *testing.T) {
 	got := merge(control.Smooth, []control.StageReport{
-		{Rows: 3, Passes: 2, ColumnsPerPass: 32, EdgesStreamed: 10, KernelSeconds: 1, BytesRead: 5, BytesWritten: 6, MeasuredPeak: 9, MeasuredDisk: 1, Findings: control.Findings{Deviation: &control.DeviationReport{Rows: 7}}},
-		{Rows: 4, Passes: 1, ColumnsPerPass: 16, EdgesStreamed: 5, KernelSeconds: 2, BytesRead: 1, BytesWritten: 1, PlannedPeak: 8, MeasuredPeak: 2, MeasuredDisk: 3},
+		{
+			Rows: 3, Passes: 2, ColumnsPerPass: 32, EdgesStreamed: 10, KernelSeconds: 1, BytesRead: 5, BytesWritten: 6, MeasuredPeak: 9, MeasuredDisk: 1, Findings: control.Findings{Deviation: &control.DeviationReport{Rows: 7}},
+			Seconds: 30, Busy: &control.Busy{Threads: 2, Mean: 1.5, Fewer: 0.5},
+		},
+		{
+			Rows: 4, Passes: 1, ColumnsPerPass: 16, EdgesStreamed: 5, KernelSeconds: 2, BytesRead: 1, BytesWritten: 1, PlannedPeak: 8, MeasuredPeak: 2, MeasuredDisk: 3,
+			Seconds: 10, Busy: &control.Busy{Threads: 4, Mean: 3.5, Fewer: 0.25},
+		},
+		{Seconds: 1000},
 	})
 	want := control.StageReport{
 		Stage: control.Smooth, Rows: 7, Passes: 3, ColumnsPerPass: 32, EdgesStreamed: 15, KernelSeconds: 3, BytesRead: 6, BytesWritten: 7,
 		PlannedPeak: 8, MeasuredPeak: 9, MeasuredDisk: 3, Findings: control.Findings{Deviation: got.Deviation},
+		Busy: got.Busy,
+	}
+	if b := (control.Busy{Threads: 4, Mean: 2, Fewer: 0.4375}); got.Busy == nil || *got.Busy != b {
+		t.Errorf("merged %+v, want %+v", got.Busy, b)
 	}
 	if got != want || got.Deviation == nil || got.Deviation.Rows != 7 {
 		t.Errorf("merged %+v, want %+v", got, want)

@@ -48,6 +48,8 @@ type StageLine struct {
 	NetworkBytes  int64 `json:"network_bytes,omitempty"`
 	PeakBytes     int64 `json:"peak_bytes"`
 	PeakDiskBytes int64 `json:"peak_disk_bytes"`
+	// Busy says how many threads computed; with several workers, of each of them.
+	Busy *control.Busy `json:"busy,omitempty"`
 	// Planned is what was planned before the stage began, if it was.
 	Planned *control.Figures `json:"planned,omitempty"`
 }
@@ -69,7 +71,7 @@ func NewReport(rec *Record, sum shards.Summary) Report {
 		line := StageLine{
 			Name: x.Stage, Seconds: x.Seconds, Passes: x.Passes, ColumnsPerPass: x.ColumnsPerPass,
 			BytesRead: x.BytesRead, BytesWritten: x.BytesWritten, NetworkBytes: x.NetworkBytes,
-			PeakBytes: x.MeasuredPeak, PeakDiskBytes: x.MeasuredDisk, Planned: x.Planned,
+			PeakBytes: x.MeasuredPeak, PeakDiskBytes: x.MeasuredDisk, Busy: x.Busy, Planned: x.Planned,
 		}
 		if x.KernelSeconds > 0 {
 			line.EdgesPerSecond = float64(x.EdgesStreamed) / x.KernelSeconds

@@ -74,9 +74,11 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	}
 	env.States, env.Peers = &checkpoints{env, w.saver}, peers{env, w.gangs}
 	read, written := w.traffic()
+	busy := watchThreads(t.Resources.Threads)
 	start := time.Now()
 	err := stage.Execute(ctx, env)
 	env.Report.Seconds = time.Since(start).Seconds()
+	env.Report.Busy = busy.stop()
 	env.Report.MeasuredDisk = disk.stop()
 	env.Report.BytesRead, env.Report.BytesWritten = w.traffic()
 	env.Report.BytesRead -= read

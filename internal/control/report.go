@@ -26,10 +26,23 @@ type StageReport struct {
 	PlannedPeak  int64 `json:"planned_peak_bytes"`
 	MeasuredPeak int64 `json:"measured_peak_bytes"`
 	MeasuredDisk int64 `json:"measured_peak_disk_bytes"`
+	// Busy says how many of the threads computed, nil where that was not measured.
+	Busy *Busy `json:"busy,omitempty"`
 	// Planned is what the stage was expected to take, before it began, nil where
 	// the dataset did not state its size.
 	Planned *Figures `json:"planned,omitempty"`
 	Findings
+}
+
+// Busy is how many threads of a worker computed while it worked on a stage, or on parts
+// of it. A thread that waits, for the disk or for others, does not compute.
+type Busy struct {
+	// Threads is how many may compute.
+	Threads int `json:"threads"`
+	// Mean is how many did, as a mean over the wall time.
+	Mean float64 `json:"mean"`
+	// Fewer is the share of the wall time in which fewer than Threads did.
+	Fewer float64 `json:"fewer"`
 }
 
 // Findings are what stages found out. Each is nil unless its stage found it.
