@@ -105,7 +105,7 @@ generate-check: ## fail if generated code is not what the generators write
 	  diff <(echo "$$before") <(sha256sum $(GENERATED)) || { echo "generated code was not up to date; it is now"; exit 1; }
 
 .PHONY: fuzz
-fuzz: ## every fuzz target, FUZZ_COUNT inputs each, guided by coverage; FUZZ_BUILD= builds without coverage, in a third of the time
+fuzz: ## every fuzz target, FUZZ_COUNT inputs each, guided by coverage; FUZZ_BUILD= builds without coverage, which is faster and unguided
 	mkdir -p $(BUILD)/fuzz
 	for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
 	  $(GO) test -c $(FUZZ_BUILD) -o $(BUILD)/fuzz/test $$pkg; \

@@ -148,7 +148,8 @@ type Progress struct {
 // Resources are what a process may use. They never change the bytes of a run.
 type Resources struct {
 	// Memory is the most memory in bytes that the process may cause: heap, arrays and
-	// page cache. With 0 it is 3/4 of what is available, at most 8 GiB.
+	// page cache. With 0 it is 3/4 of what is available, at most 8 GiB. What the program
+	// had on its heap before comes on top.
 	Memory int64
 	// Threads is how many threads compute, 0 for as many as Go uses.
 	Threads int

@@ -88,7 +88,7 @@ func TestDiscardInterrupted(t *testing.T) {
 			}
 			for name, s := range map[string]*storage.Mem{"fault": store, "power lost": store.CrashClone()} {
 				what := fmt.Sprintf("%s at operation %d, other options %v", name, at, other)
-				j, f := setup(t, s, labelled)
+				j, _ := setup(t, s, labelled)
 				j.Plan = plan
 				rec, err := j.Run(ctx, stage.Whole()...)
 				if errors.Is(err, control.ErrPlanMismatch) {
@@ -104,7 +104,6 @@ func TestDiscardInterrupted(t *testing.T) {
 					t.Errorf("%s: state %s, plan %+v", what, rec.State, rec.Plan.LSI)
 				}
 				checkPlan(t, what, s)
-				_ = f
 				points++
 			}
 			if done {

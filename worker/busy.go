@@ -11,23 +11,19 @@ import (
 // busyPause is the time between two looks at what the process has computed.
 const busyPause = 10 * time.Millisecond
 
-// busyWatch follows how many threads of the process compute.
-//
-// In each interval between two looks the processor time that the process took, over the
-// wall time, is the mean number b of threads that computed. Of t threads, at least t-1
-// computing, all computed for the share b-(t-1) of the interval; else for none of it.
-// Other work in the same process, such as the collection of garbage, counts too, and time
-// that other processes took from this one counts as waiting.
+// A busyWatch measures how many threads of the process compute. It looks at the processor
+// time of the process at fixed intervals. That time includes other work of the process, such
+// as the collection of garbage. Time in which other processes hold the cores counts as
+// waiting.
 type busyWatch struct {
-	threads int
-	end     chan struct{}
-	done    chan control.Busy
+	end  chan struct{}
+	done chan control.Busy
 }
 
-// watchThreads begins to watch; stop must be called.
+// watchThreads begins to watch; the caller must call stop.
 func watchThreads(threads int) *busyWatch {
-	w := &busyWatch{threads: max(threads, 1), end: make(chan struct{}), done: make(chan control.Busy, 1)}
-	go w.watch()
+	w := &busyWatch{end: make(chan struct{}), done: make(chan control.Busy, 1)}
+	go w.watch(max(threads, 1))
 	return w
 }
 
@@ -41,8 +37,8 @@ func (w *busyWatch) stop() *control.Busy {
 	return &b
 }
 
-func (w *busyWatch) watch() {
-	var wall, computed, fewer time.Duration
+func (w *busyWatch) watch(threads int) {
+	sum := busySum{threads: threads}
 	last, lastComputed := time.Now(), processTime()
 	tick := time.NewTicker(busyPause)
 	defer tick.Stop()
@@ -53,17 +49,34 @@ func (w *busyWatch) watch() {
 			ended = true
 		}
 		now, nowComputed := time.Now(), processTime()
-		d, c := now.Sub(last), nowComputed-lastComputed
+		sum.add(now.Sub(last), nowComputed-lastComputed)
 		last, lastComputed = now, nowComputed
-		wall += d
-		computed += c
-		fewer += min(max(time.Duration(w.threads)*d-c, 0), d)
 	}
-	b := control.Busy{Threads: w.threads}
-	if wall > 0 {
-		b.Mean, b.Fewer = computed.Seconds()/wall.Seconds(), fewer.Seconds()/wall.Seconds()
+	w.done <- sum.busy()
+}
+
+// A busySum adds up the intervals of a watch.
+type busySum struct {
+	threads               int
+	wall, computed, fewer time.Duration
+}
+
+// add adds an interval of the given wall time, in which the process took the given processor
+// time. Their quotient b is the mean number of threads that computed. If b lies between
+// threads-1 and threads, then fewer than all computed for the share threads-b of the
+// interval. If b is smaller, they did so for the whole interval.
+func (s *busySum) add(wall, computed time.Duration) {
+	s.wall += wall
+	s.computed += computed
+	s.fewer += min(max(time.Duration(s.threads)*wall-computed, 0), wall)
+}
+
+func (s *busySum) busy() control.Busy {
+	b := control.Busy{Threads: s.threads}
+	if s.wall > 0 {
+		b.Mean, b.Fewer = s.computed.Seconds()/s.wall.Seconds(), s.fewer.Seconds()/s.wall.Seconds()
 	}
-	w.done <- b
+	return b
 }
 
 // processTime is the processor time that the process has taken, 0 if that is not known.

@@ -14,10 +14,13 @@
 // size, so that they can be the buffers of direct I/O. They start zeroed. They
 // are not seen by the garbage collector: element types must not hold pointers.
 //
+// While a budget is open, the garbage collector keeps the Go heap near three quarters of
+// [RuntimeShare], above what was on the heap before. [Budget.Close] ends that.
+//
 // # Memory
 //
 // Sum of the sizes of live arrays, each rounded up to 4096 bytes, plus
-// [RuntimeShare].
+// [RuntimeShare]. What a program that uses package ndls has on its own heap comes on top.
 //
 // # Not supported
 //

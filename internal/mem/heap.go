@@ -6,16 +6,17 @@ import (
 	"sync"
 )
 
-// heap is the limit of the Go heap while a budget is open.
+// heap limits the Go heap of the process while a budget is open.
 var heap heapLimit
 
-// heapLimit sets the soft limit of the garbage collector to three quarters of
-// [RuntimeShare] above what was on the heap before: a program that has much on its heap
-// and uses package ndls keeps that.
+// A heapLimit sets the soft limit of the garbage collector to what is on the heap when the
+// first budget is opened, plus three quarters of [RuntimeShare]. So a program with a large
+// heap of its own does not collect garbage all the time while it uses package ndls. When the
+// last budget is closed, the limit that the program had holds again.
 type heapLimit struct {
 	mu     sync.Mutex
-	open   int   // budgets
-	before int64 // the limit before the first of them
+	open   int   // how many budgets are open
+	before int64 // the soft limit of the program, in bytes
 }
 
 func (h *heapLimit) limit() {
