@@ -11,8 +11,8 @@ GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 S3_SERVER := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 # Packages with assembly and a Go twin, and packages whose goroutines share memory.
-TWINS := ./spmv ./bench/pass ./lsi ./smooth ./train
-SHARED := ./internal/... ./catalog ./tiles ./shards ./spmv ./hops ./group/... ./lsi ./smooth ./partition ./train ./worker ./coordinator ./export
+TWINS := ./spmv ./bench/pass ./lsi ./smooth ./train/...
+SHARED := ./internal/... ./catalog ./tiles ./shards ./spmv ./hops ./group/... ./lsi ./smooth ./partition ./train/... ./worker ./coordinator ./export
 FUZZ_COUNT ?= 20000
 FUZZ_BUILD ?= -fuzz=.
 BENCH_COUNT ?= 10
@@ -66,12 +66,7 @@ noasm: ## tests of the pure Go twins of the assembly
 
 .PHONY: v3
 v3: ## tests with GOAMD64=v3, where the compiler may fuse: the bits must not change
-	GOAMD64=v3 $(GO) test -short ./spmv ./smooth ./train
-
-.PHONY: openblas
-openblas: ## build/ndls with OpenBLAS (cgo, libopenblas-dev): faster training, bits of models not promised
-	$(GO) test -tags=openblas ./train
-	$(GO) build -tags=openblas -o $(BUILD)/ndls ./cmd/ndls
+	GOAMD64=v3 $(GO) test -short ./spmv ./smooth ./train/...
 
 .PHONY: tools
 tools: ## pinned linters in .tools/bin
@@ -91,7 +86,7 @@ lint: tools ## gofumpt, go vet, staticcheck
 	$(GO) vet -tags=hooks,invariants ./...
 	$(TOOLS)/bin/staticcheck ./...
 
-GENERATORS := $(wildcard */_gen internal/control/*/_gen)
+GENERATORS := $(wildcard */_gen */*/_gen internal/control/*/_gen)
 GENERATED = $(sort $(wildcard */*_amd64.s */stubs_*.go */*/*_amd64.s */*/stubs_*.go internal/control/*/*pb/*.pb.go))
 
 .PHONY: generate

@@ -132,7 +132,7 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 	w := &tileWriter{out: out, first: first * packed.Panels(classes), classes: classes, runs: len(runs)}
 	defer w.abort()
 	tallies := make([]train.Tally, len(runs))
-	err = train.Predict(ctx, p.src, models, train.Resources{Budget: p.Budget, Threads: p.Resources.Threads},
+	err = train.Predict(ctx, p.src, models, train.Resources{Budget: p.Budget, Threads: p.Resources.Threads, Kernel: p.Resources.Kernel},
 		func(row int64, ids []int64, run int, soft []float32) error {
 			end := row + int64(len(ids))
 			tallies[run].Add(soft, p.truth.label.S[row:end], p.truth.split.S[row:end])

@@ -127,7 +127,7 @@ func (env trainRun) fit(ctx context.Context, s shards.Summary, runs []int) (err 
 	defer l.free()
 	return train.FitEach(ctx,
 		train.Problem{Source: src, Labels: l.label.S, Splits: l.split.S, Classes: len(s.Classes)},
-		trainOptions(env.Plan), runs, train.Resources{Budget: env.Budget, Threads: env.Resources.Threads},
+		trainOptions(env.Plan), runs, train.Resources{Budget: env.Budget, Threads: env.Resources.Threads, Kernel: env.Resources.Kernel},
 		func(m *train.Model, h train.History) error { return env.commitModel(ctx, m, h) })
 }
 

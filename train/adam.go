@@ -23,9 +23,18 @@ func newAdam(mean, square []float32) *adam {
 // step moves the parameters against the gradient, to which decay times the
 // parameter is added first: L2 regularisation, as in torch.optim.Adam, not the
 // decoupled decay of AdamW.
-func (a *adam) step(params, grad []float32, rate, decay float64) {
+func (a *adam) step(c crew, params, grad []float32, rate, decay float64) {
 	a.beta1 *= adamBeta1
 	a.beta2 *= adamBeta2
+	c.each(func(thread int) {
+		lo, hi := c.split(len(params), 1, thread)
+		a.move(params[lo:hi], grad[lo:hi], lo, rate, decay)
+	})
+}
+
+// move moves the parameters from first on.
+func (a *adam) move(params, grad []float32, first int, rate, decay float64) {
+	mean, square := a.mean[first:], a.square[first:]
 	var (
 		size = float32(rate / (1 - a.beta1))
 		root = float32(math.Sqrt(1 - a.beta2))
@@ -33,9 +42,9 @@ func (a *adam) step(params, grad []float32, rate, decay float64) {
 	)
 	for i, w := range params {
 		g := grad[i] + float32(l2*w)
-		m := float32(adamBeta1*a.mean[i]) + float32((1-adamBeta1)*g)
-		v := float32(adamBeta2*a.square[i]) + float32(float32((1-adamBeta2)*g)*g)
-		a.mean[i], a.square[i] = m, v
+		m := float32(adamBeta1*mean[i]) + float32((1-adamBeta1)*g)
+		v := float32(adamBeta2*square[i]) + float32(float32((1-adamBeta2)*g)*g)
+		mean[i], square[i] = m, v
 		params[i] = w - float32(size*m)/(float32(math.Sqrt(float64(v)))/root+adamEpsilon)
 	}
 }

@@ -1,7 +1,6 @@
 // Package train fits multilayer perceptrons to smoothed rows and predicts class
-// probabilities with them, in bounded memory and, unless built with the tag
-// openblas, with the same bits whatever the threads, the memory budget and the
-// processor.
+// probabilities with them, in bounded memory and with the same bits whatever the
+// threads, the memory budget and the processor.
 //
 // # Model
 //
@@ -45,49 +44,49 @@
 //
 // # Memory
 //
-// With f the width, L layers of hidden width h, c classes and P weights and
-// biases, in bytes and beside labels and splits, which the caller holds:
+// With f the width, L layers of hidden width h, c classes, P weights and biases,
+// w the largest of f, h and c, and r = t min(256, 2^20/f) the rows that t threads
+// take at a time, in bytes and beside labels and splits, which the caller holds:
 //
 //	training, rows in memory    4 (f+1) (train + valid rows) + 4P for each run
-//	                            + 16P + 1 KiB (min(f, 4096) + h (L+2) + c) for each run at a time
+//	                            + 24P + 4r (2f + 4h(L-1) + 2c + w) + 8tc for each run at a time
 //	training, rows streamed     4P for each run
 //	                            + the same + 37 MiB for each run at a time
-//	prediction                  4P for each model + 32 MiB + 32 KiB c
-//	                            + 1 KiB (h L + c) for each thread
+//	prediction                  4P for each model + 4P + 32 MiB + 32 KiB c
+//	                            + 4r (h(L-1) + c + w) + 8tc
 //
+// Packed matrices are rounded up to whole tiles, at most 32 columns each.
 // The 32 MiB of two record batches are needed while rows are brought into memory,
 // too. Reading ahead is given up where the budget has no room for it: 16 MiB less
 // each. Rows are kept in memory if the budget has room for them and for one run;
-// fewer runs are trained at a time if it has no room for more.
+// fewer runs are trained at a time, and by fewer threads, if it has no room for
+// more.
 // The heap holds what grows with the number of chunks, epochs and runs only.
 //
 // # Determinism
 //
 // Every random number is a hash of seed, run, purpose and position. Products
-// are sums in ascending order of the inner index: gonum's axpy path, which
-// multiplies and adds element by element in its SSE assembly; gonum never sees
-// a transposed right-hand side, whose dot products are summed in another order,
-// nor a product large enough for goroutines of its own. Builds without that
-// assembly use a twin in Go. exp, log and cos are this package's own, since
+// are those of package train/dense, which adds them in ascending order of the
+// inner index, each rounded once, on any processor. A gradient receives the rows
+// of a step in their order. The sum of a row's exponentials adds every eighth
+// value, then the eight sums. exp, log and cos are this project's own, since
 // those of package math differ between processors with and without fused
-// multiply-add; no product here can be fused. The sample order depends on the
-// chunks of the source, which are a function of the width and of the intervals.
-// Means and deviations over runs come from gonum's stat and may differ in the
-// last place between builds with and without assembly.
+// multiply-add; no other operation here can be fused. The sample order depends on
+// the chunks of the source, which are a function of the width and of the
+// intervals. Means and deviations over runs come from gonum's stat and may differ
+// in the last place between builds with and without assembly.
 //
-// The build tag openblas takes the products from OpenBLAS instead, through cgo
-// and gonum's netlib; it needs cgo and libopenblas, and is several times as fast.
-// OpenBLAS sums in an order of its own, which depends on the processor and on how
-// rows are grouped, so that the bits of a model are another build's only up to
-// rounding, and differ between processors and between rows in memory and rows
-// streamed; probabilities may differ in the last places with the threads of
-// Predict. Random numbers, sample order and masks are the same. The
-// program sets OpenBLAS to one thread when it starts, whatever
-// OPENBLAS_NUM_THREADS says: a run is one thread, and runs are side by side. What
-// OpenBLAS allocates for its panels is outside the budget.
+// # Threads
+//
+// All threads of a run take a piece of up to 256 rows each through the network and
+// back. Then they divide the gradient among them by its inputs and columns, the
+// parameters for the step, and the layers to pack the weights. A step whose rows
+// are fewer than 256 for each thread has fewer threads; the others train other
+// runs at the same time. One thread alone puts the rows of an epoch into order, adds
+// up the losses of the rows, and compares epochs; where rows are streamed, others
+// read ahead of it.
 //
 // # Not supported
 //
-// Training one model on several threads, continuing an interrupted run of
-// training, and losses over several labels a row.
+// Continuing an interrupted run of training, and losses over several labels a row.
 package train

@@ -10,9 +10,6 @@ const (
 	// ln2Hi has 20 trailing zero bits: its product with an exponent is exact.
 	ln2Hi = 6.93147180369123816490e-01
 	ln2Lo = 1.90821492927058770002e-10
-	// Down to 2^leastExponent the result of exp is a normal number, and scaling
-	// by a power of two exact.
-	leastExponent = -1020
 )
 
 // horner evaluates Σ c[i] x^i.
@@ -34,24 +31,9 @@ func series(n int, first float64, next func(i int, last float64) float64) []floa
 }
 
 var (
-	expSeries   = series(14, 1, func(i int, last float64) float64 { return last / float64(i) })
 	atanhSeries = series(12, 1, func(i int, _ float64) float64 { return 1 / float64(2*i+1) })
 	cosSeries   = series(12, 1, func(i int, last float64) float64 { return -last / float64(2*i*(2*i-1)) })
 )
-
-// exp returns e^x for finite x ≤ 0, within 1e-15 of its value.
-func exp(x float64) float64 {
-	if x < -745.2 {
-		return 0
-	}
-	n := math.Floor(float64(x*math.Log2E) + 0.5)
-	r := (x - float64(n*ln2Hi)) - float64(n*ln2Lo)
-	y := horner(r, expSeries)
-	if n >= leastExponent {
-		return float64(y * math.Float64frombits(uint64(1023+int64(n))<<52))
-	}
-	return math.Ldexp(y, int(n))
-}
 
 // log returns ln x for positive finite x, within 1e-15 of its value or, near 1,
 // of 1.

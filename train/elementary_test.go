@@ -14,9 +14,6 @@ func TestElementaryFunctions(t *testing.T) {
 			t.Errorf("%s(%v) = %v, want %v", name, x, got, want)
 		}
 	}
-	for _, x := range []float64{0, -1e-300, -0.5, -math.Ln2 / 2, -1, -10, -700, -744, -746, -1e300, math.Inf(-1)} {
-		check("exp", x, exp(x), math.Exp(x), 1e-15*math.Exp(x)+5e-324)
-	}
 	for _, x := range []float64{1, math.Nextafter(1, 2), math.Nextafter(1, 0), 0.5, math.Sqrt2 / 2, 2, 7, 1e300, 1e-300} {
 		check("log", x, log(x), math.Log(x), 1e-15*max(1, math.Abs(math.Log(x))))
 	}
@@ -25,7 +22,6 @@ func TestElementaryFunctions(t *testing.T) {
 	}
 	for i := range uint64(10000) {
 		x := rng.Float64(rng.Hash(1, i))
-		check("exp", -50*x, exp(-50*x), math.Exp(-50*x), 1e-15*math.Exp(-50*x))
 		check("log", 100*x+1e-9, log(100*x+1e-9), math.Log(100*x+1e-9), 1e-15*max(1, math.Abs(math.Log(100*x+1e-9))))
 		check("halfCosine", x, halfCosine(x), (1+math.Cos(math.Pi*x))/2, 1e-15)
 	}

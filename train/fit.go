@@ -12,6 +12,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/rng"
+	"ndls/train/dense"
 )
 
 // Resources bound a call and change no bit of its result.
@@ -20,6 +21,8 @@ type Resources struct {
 	Budget *mem.Budget
 	// Threads is the number of threads; 0 is 1.
 	Threads int
+	// Kernel is the implementation of the products, "" for the fastest.
+	Kernel string
 }
 
 // Epoch is what is known after an epoch. Without validation rows the last two
@@ -105,7 +108,7 @@ func Fit(ctx context.Context, p Problem, o Options, run int, res Resources) (*Mo
 
 // fit trains the models of runs, and gives each to done where that is not nil.
 func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, done func(*Model, History) error) (_ *Result, err error) {
-	f, err := newFitting(p, o, res.Budget)
+	f, err := newFitting(p, o, res)
 	if err != nil {
 		return nil, err
 	}
@@ -131,10 +134,11 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 	defer f.meter.Done()
 	var calling sync.Mutex // of done
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(f.concurrent(res.Threads))
+	side, c := f.crews(len(runs), max(res.Threads, 1))
+	group.SetLimit(side)
 	for i, run := range runs {
 		group.Go(func() (err error) {
-			result.Histories[i], err = f.run(ctx, run, result.Models[i])
+			result.Histories[i], err = f.run(ctx, run, c, result.Models[i])
 			if err != nil || done == nil {
 				return err
 			}
@@ -154,6 +158,7 @@ type fitting struct {
 	problem      Problem
 	options      Options
 	budget       *mem.Budget
+	kernel       *dense.Kernel
 	dims         []int
 	train, valid *rowSet
 	// shuffle is false when a step takes all rows, whose order is the stored one.
@@ -161,11 +166,12 @@ type fitting struct {
 	meter   *progress.Meter
 }
 
-func newFitting(p Problem, o Options, b *mem.Budget) (*fitting, error) {
-	if err := errors.Join(o.Validate(), p.Validate()); err != nil {
+func newFitting(p Problem, o Options, res Resources) (*fitting, error) {
+	kernel, err := dense.Select(res.Kernel)
+	if err := errors.Join(err, o.Validate(), p.Validate()); err != nil {
 		return nil, err
 	}
-	f := &fitting{problem: p, options: o, budget: b, train: newRowSet(p, Train), valid: newRowSet(p, Valid)}
+	f := &fitting{problem: p, options: o, budget: res.Budget, kernel: kernel, train: newRowSet(p, Train), valid: newRowSet(p, Valid)}
 	f.dims = append(f.dims, p.Source.Width())
 	for range o.Layers - 1 {
 		f.dims = append(f.dims, o.Hidden)
@@ -184,7 +190,7 @@ func (f *fitting) free() {
 // and one run.
 func (f *fitting) load(ctx context.Context) error {
 	need := f.train.bytes() + f.valid.bytes() + 4*4096
-	if f.budget.Free() >= need+max(chunkBufferBytes(f.problem.Source), f.runBytes(false)) {
+	if f.budget.Free() >= need+max(chunkBufferBytes(f.problem.Source), f.runBytes(false, 1)) {
 		if err := errors.Join(f.train.allocate(f.budget), f.valid.allocate(f.budget)); err != nil {
 			return err
 		}
@@ -193,21 +199,46 @@ func (f *fitting) load(ctx context.Context) error {
 }
 
 // runBytes is the memory of one run besides its model.
-func (f *fitting) runBytes(streamed bool) int64 {
-	return 4*(4*numParams(f.dims)+workspaceSize(f.dims, true)) + 5*4096 +
+func (f *fitting) runBytes(streamed bool, c crew) int64 {
+	return 16*numParams(f.dims) + networkBytes(f.dims, c, f.kernel, true) + 4*4096 +
 		samplerBytes(f.dims[0], max(f.train.count, f.valid.count), f.shuffle, streamed)
 }
 
-// concurrent is the number of runs at a time. Where not even one fits, it fails
-// with the message of what it could not allocate.
-func (f *fitting) concurrent(threads int) int {
-	fits := f.budget.Free() / f.runBytes(f.train.values == nil)
-	return int(max(min(int64(threads), fits), 1))
+// crews is how many of some runs are trained at a time, and the threads of each. A run
+// has as many threads as its steps have rows for; what is left trains other runs at the
+// same time, as far as the budget allows. Where not even one fits, the run fails with the
+// message of what it could not allocate.
+func (f *fitting) crews(runs, threads int) (side int, c crew) {
+	return crews(runs, threads, f.stepRows(), threadRows(f.dims[0]), func(side int, c crew) bool {
+		return int64(side)*f.runBytes(f.train.values == nil, c) <= f.budget.Free()
+	})
+}
+
+// stepRows is the number of rows of a step.
+func (f *fitting) stepRows() int64 {
+	if f.shuffle {
+		return int64(f.options.BatchSize)
+	}
+	return f.train.count
+}
+
+// crews divides threads among runs whose steps have so many rows, of which a thread takes
+// so many at a time.
+func crews(runs, threads int, stepRows int64, threadRows int, fits func(side int, c crew) bool) (side int, c crew) {
+	c = crew(max(min(threads, units(int(stepRows), threadRows)), 1))
+	side = min((threads+int(c)-1)/int(c), runs)
+	for side > 1 && !fits(side, c) {
+		side--
+	}
+	for c > 1 && !fits(side, c) {
+		c--
+	}
+	return side, c
 }
 
 // run trains the model of one run.
-func (f *fitting) run(ctx context.Context, run int, best *Model) (History, error) {
-	t, err := f.begin(run)
+func (f *fitting) run(ctx context.Context, run int, c crew, best *Model) (History, error) {
+	t, err := f.begin(run, c)
 	if err != nil {
 		return History{}, err
 	}
@@ -240,9 +271,8 @@ type trainer struct {
 	state   *mem.Array[float32]
 	grad    []float32
 	adam    *adam
-	work    *workspace
+	net     *network
 	sampler *sampler
-	p       []float64 // probabilities of one row
 
 	// Of the epoch under way.
 	now      int
@@ -253,7 +283,7 @@ type trainer struct {
 	loss     float64
 }
 
-func (t *trainer) allocate() (err error) {
+func (t *trainer) allocate(c crew) (err error) {
 	if t.model, err = newModel(t.budget, t.dims); err != nil {
 		return err
 	}
@@ -262,21 +292,18 @@ func (t *trainer) allocate() (err error) {
 		return fmt.Errorf("train: %w", err)
 	}
 	t.grad, t.adam = t.state.S[:n], newAdam(t.state.S[n:2*n], t.state.S[2*n:])
-	if t.work, err = newWorkspace(t.budget, t.dims, true); err != nil {
+	if t.net, err = newNetwork(t.budget, t.model, c, t.kernel, true); err != nil {
 		return err
 	}
 	rows := max(t.train.count, t.valid.count)
-	if t.sampler, err = newSampler(t.budget, t.dims[0], rows, t.shuffle, t.train.values == nil); err != nil {
-		return err
-	}
-	t.p = make([]float64, t.problem.Classes)
-	return nil
+	t.sampler, err = newSampler(t.budget, t.dims[0], t.net.rows, rows, t.shuffle, t.train.values == nil)
+	return err
 }
 
 func (t *trainer) free() {
 	t.model.Free()
 	t.state.Free()
-	t.work.free()
+	t.net.free()
 	t.sampler.free()
 }
 
@@ -305,9 +332,8 @@ func (t *trainer) epoch(ctx context.Context, epoch int) (e Epoch, err error) {
 
 // learn adds the gradient of consecutive samples, and takes a step each time a
 // batch is complete.
-func (t *trainer) learn(x []float32, y []int32) error {
-	width := t.dims[0]
-	for len(y) > 0 {
+func (t *trainer) learn(p piece) error {
+	for p.len() > 0 {
 		if t.left == 0 {
 			t.batch = t.train.count - t.position
 			if t.shuffle {
@@ -316,44 +342,69 @@ func (t *trainer) learn(x []float32, y []int32) error {
 			t.left = t.batch
 			clear(t.grad)
 		}
-		n := int(min(int64(len(y)), t.left))
-		t.accumulate(x[:n*width], y[:n])
-		x, y = x[n*width:], y[n:]
-		t.left -= int64(n)
-		t.position += int64(n)
+		var next piece
+		next, p = p.cut(int(min(int64(p.len()), t.left)))
+		t.accumulate(next)
+		t.left -= int64(next.len())
+		t.position += int64(next.len())
 		if t.left == 0 {
-			t.adam.step(t.model.params, t.grad, t.rate, t.options.WeightDecay)
+			t.adam.step(t.net.crew, t.model.params, t.grad, t.rate, t.options.WeightDecay)
+			t.net.pack()
 		}
 	}
 	return nil
 }
 
 // accumulate adds the share of some samples in the gradient of a step.
-func (t *trainer) accumulate(x []float32, y []int32) {
-	rows := len(y)
-	key := rng.Hash(t.seed, drawDropout, uint64(t.now))
-	if t.options.InputDropout > 0 {
-		newDropout(t.options.InputDropout).apply(t.work.x, x, t.dims[0], rng.Hash(key, 0), t.position)
-		x = t.work.x[:len(x)]
+func (t *trainer) accumulate(p piece) {
+	var (
+		net    = t.net
+		n      = p.len()
+		width  = t.dims[0]
+		key    = rng.Hash(t.seed, drawDropout, uint64(t.now))
+		first  = rng.Hash(key, 0)
+		input  = newDropout(t.options.InputDropout)
+		hidden = newDropout(t.options.Dropout)
+	)
+	drop := func(l, row int, h []float32) {
+		hidden.apply(h, h, rng.Hash(key, uint64(l+1)), t.position+int64(row))
 	}
-	hidden := newDropout(t.options.Dropout)
-	delta := t.model.forward(x, rows, t.work, func(l int, h []float32) {
-		hidden.apply(h, h, t.dims[l+1], rng.Hash(key, uint64(l+1)), t.position)
+	net.crew.each(func(thread int) {
+		lo, hi := net.crew.split(n, t.kernel.Rows(), thread)
+		for i := lo; i < hi; i++ {
+			input.apply(net.x[i*width:(i+1)*width], p.row(i), first, t.position+int64(i))
+		}
+		net.forward(thread, net.x, lo, hi, drop)
+		for i := lo; i < hi; i++ {
+			net.sum[i] = lossGradient(t.kernel, net.logits(i), p.label(i), 1/float64(t.batch), net.p[thread])
+		}
+		net.backward(thread, net.x, lo, hi, n, hidden.scale)
 	})
-	t.loss = lossGradient(delta, y, 1/float64(t.batch), t.p, t.loss)
-	t.model.backward(x, rows, t.work, delta, hidden.scale, t.grad)
+	for _, loss := range net.sum[:n] {
+		t.loss += loss
+	}
+	net.addGradient(t.grad, n)
 }
 
 // validate measures the weights on the validation rows.
 func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 	right := 0
-	classes := len(t.p)
-	err := t.sampler.inOrder(ctx, t.valid, func(x []float32, y []int32) error {
-		logits := t.model.forward(x, len(y), t.work, nil)
-		for r, label := range y {
-			row := logits[r*classes : (r+1)*classes]
-			e.ValidLoss += softmax(row, t.p) - float64(row[label])
-			if Argmax(row) == label {
+	net := t.net
+	err := t.sampler.inOrder(ctx, t.valid, func(p piece) error {
+		n := p.len()
+		net.crew.each(func(thread int) {
+			lo, hi := net.crew.split(n, t.kernel.Rows(), thread)
+			net.forward(thread, p.x, lo, hi, nil)
+			for i := lo; i < hi; i++ {
+				row, label := net.logits(i), p.label(i)
+				_, logNorm := softmax(t.kernel, row, net.p[thread])
+				net.sum[i] = logNorm - float64(row[label])
+				net.right[i] = Argmax(row) == label
+			}
+		})
+		for i, loss := range net.sum[:n] {
+			e.ValidLoss += loss
+			if net.right[i] {
 				right++
 			}
 		}

@@ -127,8 +127,8 @@ func TestLearnsXOR(t *testing.T) {
 
 // TestSameBits trains under all kinds of resources.
 func TestSameBits(t *testing.T) {
-	// 11200 training rows of 512 values: windows of 8192 rows, blocks of 1024.
-	const n, width = 14000, 512
+	// 12800 training rows of 512 values: windows of 8192 rows, blocks of 1024.
+	const n, width = 16000, 512
 	for _, batch := range []int{0, 1500} {
 		t.Run(fmt.Sprintf("batch %d", batch), func(t *testing.T) {
 			if testing.Short() && batch == 0 {
@@ -163,14 +163,6 @@ func TestSameBits(t *testing.T) {
 					if sameBits(want.Models[0].params, want.Models[1].params) {
 						t.Error("two runs gave the same model")
 					}
-				}
-				if !exactProducts && c.name == "streamed" {
-					for run, h := range got.Histories {
-						if a, b := h.Epochs[1].TrainLoss, want.Histories[run].Epochs[1].TrainLoss; math.Abs(a/b-1) > 1e-3 {
-							t.Errorf("%s: the loss of run %d is %v, %v in memory", c.name, run, a, b)
-						}
-					}
-					want = got
 				}
 				for run, m := range got.Models {
 					if !sameBits(m.params, want.Models[run].params) {

@@ -3,16 +3,17 @@ package train
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"ndls/internal/mem"
 	"ndls/internal/rng"
+	"ndls/train/dense"
 )
 
-// microRows is the number of rows of a width that go through the network at a
-// time: 256, or 4 MiB if that is less. It bounds the activations and changes no
-// bit: rows are independent on the way forward, and gradients are summed in
-// order of the rows.
-func microRows(width int) int { return max(min(256, (1<<20)/width), 1) }
+// threadRows is the number of rows of a piece for each thread: 256, or 4 MiB if that is
+// less. It bounds the activations and changes no bit: rows are independent on the way
+// forward, and gradients are summed in order of the rows.
+func threadRows(width int) int { return max(min(256, (1<<20)/width), 1) }
 
 // What random numbers are drawn for: the first key of every draw of a run.
 const (
@@ -52,25 +53,23 @@ func newDropout(share float64) dropout {
 	return dropout{below: below, scale: float32((1 << 16) / float64(1<<16-below))}
 }
 
-// apply writes the rows of src to dst, which may be src: width values each, the
-// first being row first of the stream of draws named by key.
-func (d dropout) apply(dst, src []float32, width int, key uint64, first int64) {
+// apply writes a row to dst, which may be src. It is that row of the stream of draws which
+// key names.
+func (d dropout) apply(dst, src []float32, key uint64, row int64) {
 	if d.below == 0 {
 		copy(dst, src)
 		return
 	}
-	for lo := 0; lo < len(src); lo += width {
-		rowKey := rng.Hash(key, uint64(first)+uint64(lo/width))
-		var lanes uint64
-		for i, v := range src[lo : lo+width] {
-			if i%4 == 0 {
-				lanes = rng.Hash(rowKey, uint64(i))
-			}
-			// Masks instead of branches, which nothing could predict.
-			keep := ^negative(int64(lanes&(1<<16-1)) - int64(d.below))
-			dst[lo+i] = math.Float32frombits(math.Float32bits(v*d.scale) & keep)
-			lanes >>= 16
+	random := rng.New(rng.Hash(key, uint64(row)))
+	var lanes uint64
+	for i, v := range src {
+		if i%4 == 0 {
+			lanes = random.Uint64()
 		}
+		// Masks instead of branches, which nothing could predict.
+		keep := ^negative(int64(lanes&(1<<16-1)) - int64(d.below))
+		dst[i] = math.Float32frombits(math.Float32bits(v*d.scale) & keep)
+		lanes >>= 16
 	}
 }
 
@@ -84,157 +83,245 @@ func positive(x float32) uint32 {
 	return negative(int64(math.Float32bits(x)-1) - infinity)
 }
 
-// workspace holds what a network needs to pass up to microRows rows on, and
-// back.
-type workspace struct {
-	x      []float32   // input rows after dropout
-	out    [][]float32 // of each layer
-	delta  [2][]float32
-	weight []float32 // a transposed weight matrix
-	memory *mem.Array[float32]
+// network is a model at work on several threads: its weights packed for products, and
+// memory for a piece of rows on their way through it and back.
+type network struct {
+	*Model
+	crew   crew
+	kernel *dense.Kernel
+	rows   int // of a piece, at most
+	values *mem.Array[float32]
+	shares *mem.Array[float64]
+
+	// Of each layer.
+	weights  [][]float32 // packed
+	weightsT [][]float32 // transposed and packed, from the second layer on; for training
+	out      [][]float32 // rows × out
+	inputT   [][]float32 // inputs of a piece, transposed and packed; for training
+	delta    [][]float32 // rows × out, gradients of outputs; for training
+	deltas   [][]float32 // the same, packed; for training
+
+	x     []float32   // input rows after dropout; for training
+	own   [][]float32 // of each thread: rows, packed
+	p     [][]float64 // of each thread: probabilities of one row
+	sum   []float64   // of each row: its part of the loss
+	right []bool      // of each row: predicted as labelled
 }
 
-// workspaceSize is the number of values of a workspace: of the outputs alone,
-// or with what training needs besides.
-func workspaceSize(dims []int, training bool) int64 {
-	var outputs, widest, weight int64
-	for l, d := range dims[1:] {
-		outputs += int64(d)
-		widest = max(widest, int64(d))
-		if l > 0 {
-			weight = max(weight, int64(dims[l])*int64(d))
+// networkBytes is the memory that a network of these layers takes beside its weights, with
+// what training needs or without.
+func networkBytes(dims []int, c crew, k *dense.Kernel, training bool) int64 {
+	w := &network{Model: &Model{dims: dims}, crew: c, kernel: k}
+	return 4*w.size(training) + 8*int64(c)*int64(w.Classes()) + 2*4096
+}
+
+// size is the number of values of all arrays of float32.
+func (w *network) size(training bool) (n int64) {
+	w.prepare()
+	w.layout(training, func(_ *[]float32, size int) { n += int64(size) })
+	return n
+}
+
+// layout gives each array of a network its size.
+func (w *network) layout(training bool, take func(to *[]float32, size int)) {
+	dims := w.dims
+	share := threadRows(dims[0]) + w.kernel.Rows()
+	for l := range w.layers() {
+		in, out := dims[l], dims[l+1]
+		take(&w.weights[l], w.kernel.RightSize(in, out))
+		take(&w.out[l], w.rows*out)
+		if !training {
+			continue
 		}
-	}
-	rows := int64(microRows(dims[0]))
-	if !training {
-		return rows * outputs
-	}
-	return rows*(int64(dims[0])+outputs+2*widest) + weight
-}
-
-func newWorkspace(b *mem.Budget, dims []int, training bool) (*workspace, error) {
-	memory, err := mem.Alloc[float32](b, workspaceSize(dims, training), "the activations of a network")
-	if err != nil {
-		return nil, fmt.Errorf("train: %w", err)
-	}
-	w := &workspace{memory: memory}
-	rest := memory.S
-	take := func(n int) []float32 {
-		part := rest[:n:n]
-		rest = rest[n:]
-		return part
-	}
-	rows, widest := microRows(dims[0]), 0
-	for _, d := range dims[1:] {
-		w.out = append(w.out, take(rows*d))
-		widest = max(widest, d)
+		if l > 0 {
+			take(&w.weightsT[l], w.kernel.RightSize(out, in))
+		}
+		if l < w.layers()-1 {
+			take(&w.delta[l], w.rows*out)
+		}
+		take(&w.inputT[l], w.kernel.LeftSize(in, w.rows))
+		take(&w.deltas[l], w.kernel.RightSize(w.rows, out))
 	}
 	if training {
-		w.x = take(rows * dims[0])
-		w.delta = [2][]float32{take(rows * widest), take(rows * widest)}
-		w.weight = rest
+		take(&w.x, w.rows*dims[0])
+	}
+	for t := range w.own {
+		take(&w.own[t], w.kernel.LeftSize(share, slices.Max(dims)))
+	}
+}
+
+// newNetwork puts a model to work. Pack must be called before the first rows, and after
+// each change of the weights.
+func newNetwork(b *mem.Budget, m *Model, c crew, k *dense.Kernel, training bool) (*network, error) {
+	w := &network{Model: m, crew: c, kernel: k}
+	size := w.size(training)
+	var err error
+	if w.values, err = mem.Alloc[float32](b, size, "the activations of a network"); err == nil {
+		w.shares, err = mem.Alloc[float64](b, int64(c)*int64(m.Classes()), "probabilities of a row for each thread")
+	}
+	if err != nil {
+		w.free()
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	rest := w.values.S
+	w.layout(training, func(to *[]float32, n int) { *to, rest = rest[:n:n], rest[n:] })
+	w.delta[w.layers()-1] = w.out[w.layers()-1] // the loss leaves gradients where logits were
+	for t := range w.p {
+		w.p[t] = w.shares.S[t*m.Classes() : (t+1)*m.Classes()]
 	}
 	return w, nil
 }
 
-func (w *workspace) free() {
+// prepare makes room for the arrays of each layer and each thread.
+func (w *network) prepare() {
+	w.rows = int(w.crew) * threadRows(w.dims[0])
+	for _, arrays := range []*[][]float32{&w.weights, &w.weightsT, &w.out, &w.inputT, &w.delta, &w.deltas} {
+		*arrays = make([][]float32, w.layers())
+	}
+	w.own, w.p = make([][]float32, w.crew), make([][]float64, w.crew)
+	w.sum, w.right = make([]float64, w.rows), make([]bool, w.rows)
+}
+
+func (w *network) free() {
 	if w != nil {
-		w.memory.Free()
+		w.values.Free()
+		w.shares.Free()
 	}
 }
 
-// forward returns the logits of rows rows of x, in memory of w. drop, unless
-// nil, is called on the output of each hidden layer.
-func (m *Model) forward(x []float32, rows int, w *workspace, drop func(l int, h []float32)) []float32 {
-	for l := range m.layers() {
-		in, out := m.dims[l], m.dims[l+1]
-		weights, biases := m.layer(m.params, l)
-		y := w.out[l][:rows*out]
-		for r := range rows {
+// pack prepares the weights for products.
+func (w *network) pack() {
+	w.crew.share(2*w.layers(), func(i int) {
+		l, transposed := i/2, i%2 == 1
+		in, out := w.dims[l], w.dims[l+1]
+		weights, _ := w.layer(w.params, l)
+		switch {
+		case !transposed:
+			w.kernel.PackRight(w.weights[l], weights, out, 0, in, in, out)
+		case w.weightsT[l] != nil:
+			w.kernel.PackRightT(w.weightsT[l], weights, in, out, out)
+		}
+	})
+}
+
+// forward computes the logits of rows [lo, hi) of a piece on one thread. input gives row i
+// of the piece; drop, unless nil, is called with each row of the output of each hidden
+// layer. Rows of x are rows of the piece.
+func (w *network) forward(thread int, x []float32, lo, hi int, drop func(l, row int, h []float32)) {
+	n := hi - lo
+	for l := range w.layers() {
+		in, out := w.dims[l], w.dims[l+1]
+		_, biases := w.layer(w.params, l)
+		y := w.out[l][lo*out : hi*out]
+		for r := range n {
 			copy(y[r*out:], biases)
 		}
-		addProduct(rows, out, in, x, weights, y)
-		if l < m.layers()-1 {
-			for i, v := range y {
-				y[i] = max(v, 0)
-			}
-			if drop != nil {
-				drop(l, y)
+		w.kernel.PackLeft(w.own[thread], x[lo*in:hi*in], 0, n, in, in)
+		w.kernel.Add(y, dense.Area{Bottom: n, Right: out}, in, out, w.own[thread], w.weights[l])
+		if l < w.layers()-1 {
+			w.kernel.Rectify(y)
+			for r := 0; drop != nil && r < n; r++ {
+				drop(l, lo+r, y[r*out:(r+1)*out])
 			}
 		}
-		x = y
+		x = w.out[l]
 	}
-	return x
 }
 
-// backward adds the gradient of rows rows to grad, given that of their logits,
-// which it overwrites. x and the outputs in w are those of forward; scale is
-// that of the dropout of the hidden layers. An output is positive exactly where
-// its rectifier and its dropout passed it on.
-func (m *Model) backward(x []float32, rows int, w *workspace, delta []float32, scale float32, grad []float32) {
-	for l := m.layers() - 1; l >= 0; l-- {
-		in, out := m.dims[l], m.dims[l+1]
+// logits are those of row i of the piece.
+func (w *network) logits(i int) []float32 {
+	return w.out[w.layers()-1][i*w.Classes() : (i+1)*w.Classes()]
+}
+
+// backward computes the gradients of the outputs of all layers, of rows [lo, hi) of a
+// piece of n rows, from those of their logits, and packs them and the inputs. scale is
+// that of the dropout of the hidden layers. An output is positive exactly where its
+// rectifier and its dropout passed it on.
+func (w *network) backward(thread int, x []float32, lo, hi, n int, scale float32) {
+	for l := w.layers() - 1; l >= 0; l-- {
+		in, out := w.dims[l], w.dims[l+1]
 		input := x
 		if l > 0 {
-			input = w.out[l-1][:rows*in]
+			input = w.out[l-1]
 		}
-		weights, biases := m.layer(grad, l)
-		addTransposed(in, out, rows, input, delta, weights)
-		for r := range rows {
-			for j, d := range delta[r*out : r*out+out] {
-				biases[j] += d
-			}
-		}
+		w.kernel.PackLeftT(w.inputT[l], input, in, lo, hi, n, in)
+		w.kernel.PackRight(w.deltas[l], w.delta[l], out, lo, hi, n, out)
 		if l == 0 {
 			return
 		}
-		weights, _ = m.layer(m.params, l)
-		below := w.delta[l%2][:rows*in]
+		below := w.delta[l-1][lo*in : hi*in]
 		clear(below)
-		addProductT(rows, in, out, delta, weights, below, w.weight)
-		for i, h := range input {
+		w.kernel.PackLeft(w.own[thread], w.delta[l][lo*out:hi*out], 0, hi-lo, out, out)
+		w.kernel.Add(below, dense.Area{Bottom: hi - lo, Right: in}, out, in, w.own[thread], w.weightsT[l])
+		for i, h := range input[lo*in : hi*in] {
 			below[i] = math.Float32frombits(math.Float32bits(below[i]*scale) & positive(h))
 		}
-		delta = below
 	}
 }
 
-// softmax writes the probabilities of one row of logits to p and returns the
-// logarithm of the sum that divides them, the largest logit included:
+// gradientColumns is the number of columns of a layer's gradient that a thread takes at a
+// time, of as many rows as a tile has: some ten microseconds of work.
+const gradientColumns = 128
+
+// addGradient adds the gradient of a piece of n rows, which all threads have taken
+// backward, to grad. Each value receives the rows in their order.
+func (w *network) addGradient(grad []float32, n int) {
+	parts := 0
+	for l := range w.layers() {
+		parts += w.gradientParts(l)
+	}
+	w.crew.share(parts, func(i int) {
+		l := 0
+		for ; i >= w.gradientParts(l); l++ {
+			i -= w.gradientParts(l)
+		}
+		w.addPart(grad, n, l, i)
+	})
+}
+
+// gradientParts is into how many parts the gradient of a layer is divided.
+func (w *network) gradientParts(l int) int {
+	return units(w.dims[l], w.kernel.Rows()) * units(w.dims[l+1], gradientColumns)
+}
+
+// addPart adds part i of the gradient of layer l. The parts of the first inputs hold the
+// biases too.
+func (w *network) addPart(grad []float32, n, l, i int) {
+	in, out := w.dims[l], w.dims[l+1]
+	across := units(out, gradientColumns)
+	top, left := i/across*w.kernel.Rows(), i%across*gradientColumns
+	area := dense.Area{Top: top, Bottom: min(top+w.kernel.Rows(), in), Left: left, Right: min(left+gradientColumns, out)}
+	weights, biases := w.layer(grad, l)
+	w.kernel.Add(weights, area, n, out, w.inputT[l], w.deltas[l])
+	if top > 0 {
+		return
+	}
+	biases = biases[area.Left:area.Right]
+	for r := range n {
+		for j, d := range w.delta[l][r*out+area.Left : r*out+area.Right] {
+			biases[j] += d
+		}
+	}
+}
+
+// softmax writes numbers to p that are the probabilities of a row of logits, times norm. It
+// returns the logarithm of the sum that divides the exponentials, the largest logit included:
 // −log p[j] = logNorm − logits[j]. It is not finite where a logit is not.
-func softmax(logits []float32, p []float64) (logNorm float64) {
-	largest := math.Inf(-1)
-	for _, z := range logits {
-		// A logit that is not a number shows in the sum; max is slower.
-		if z := float64(z); z > largest {
-			largest = z
-		}
-	}
+func softmax(k *dense.Kernel, logits []float32, p []float64) (norm, logNorm float64) {
+	largest := float64(k.Largest(logits))
 	if math.IsInf(largest, 0) {
-		return math.NaN()
+		return math.NaN(), math.NaN()
 	}
-	sum := 0.0
-	for j, z := range logits {
-		p[j] = exp(float64(z) - largest)
-		sum += p[j]
-	}
-	for j := range p {
-		p[j] /= sum
-	}
-	return largest + log(sum)
+	norm = k.Exps(p, logits, largest)
+	return norm, largest + log(norm)
 }
 
-// lossGradient replaces the logits of rows by share times the gradient of the
-// negative log-likelihood of their labels, and returns the sum of the latter
-// added to total.
-func lossGradient(logits []float32, labels []int32, share float64, p []float64, total float64) float64 {
-	for r, label := range labels {
-		row := logits[r*len(p) : (r+1)*len(p)]
-		total += softmax(row, p) - float64(row[label])
-		p[label]--
-		for j := range row {
-			row[j] = float32(p[j] * share)
-		}
-	}
-	return total
+// lossGradient replaces the logits of a row by share times the gradient of the negative
+// log-likelihood of its label, and returns the latter.
+func lossGradient(k *dense.Kernel, logits []float32, label int32, share float64, p []float64) float64 {
+	norm, logNorm := softmax(k, logits, p)
+	loss := logNorm - float64(logits[label])
+	k.Scale(logits, p, share/norm)
+	logits[label] = float32((p[label]/norm - 1) * share)
+	return loss
 }

@@ -50,7 +50,7 @@ func reference(dims []int, params []float64, x []float64, labels []int32, factor
 // newTrainer returns the trainer of run 0, rows in memory.
 func newTrainer(t *testing.T, p Problem, o Options) *trainer {
 	t.Helper()
-	f, err := newFitting(p, o, testBudget(t, 64<<20))
+	f, err := newFitting(p, o, Resources{Budget: testBudget(t, 64<<20)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,10 +60,11 @@ func newTrainer(t *testing.T, p Problem, o Options) *trainer {
 	}
 	tr := &trainer{fitting: f, seed: rng.Hash(o.Seed, 0)}
 	t.Cleanup(tr.free)
-	if err := tr.allocate(); err != nil {
+	if err := tr.allocate(2); err != nil {
 		t.Fatal(err)
 	}
 	tr.model.initialise(tr.seed)
+	tr.net.pack()
 	return tr
 }
 
@@ -85,7 +86,7 @@ func TestGradients(t *testing.T) {
 			p := Problem{Source: src, Labels: []int32{0, 1, 2, 2, 1, 0}, Splits: []uint8{Train, Train, Train, Train, Train, Train}, Classes: 3}
 			tr := newTrainer(t, p, o)
 			tr.now, tr.position, tr.batch = 2, 0, rows
-			tr.accumulate(tr.train.values.S, p.Labels)
+			tr.accumulate(piece{width: width, x: tr.train.values.S, y: p.Labels})
 
 			factors := [][]float64{mask(newDropout(o.InputDropout), width, rows, rng.Hash(tr.seed, drawDropout, 2), 0)}
 			for l := range c.layers - 1 {
@@ -117,7 +118,9 @@ func mask(d dropout, width, rows int, key uint64, layer int) []float64 {
 	for i := range ones {
 		ones[i] = 1
 	}
-	d.apply(ones, ones, width, rng.Hash(key, uint64(layer)), 0)
+	for r := range rows {
+		d.apply(ones[r*width:(r+1)*width], ones[r*width:(r+1)*width], rng.Hash(key, uint64(layer)), int64(r))
+	}
 	return widen(ones)
 }
 
@@ -141,24 +144,19 @@ func TestDropout(t *testing.T) {
 				}
 				sum += f
 			}
-			n := float64(len(factors))
-			if sigma := math.Sqrt(n * share * (1 - share)); math.Abs(float64(kept)-n*(1-share)) > 5*sigma+n*0x1p-16 {
+			// A share is rounded to a multiple of 2^-16, below 1.
+			asked, n := share, float64(len(factors))
+			share := float64(newDropout(share).below) / (1 << 16)
+			if math.Abs(share-asked) > 0x1p-16 {
+				t.Errorf("a share of %v is dropped", share)
+			}
+			if sigma := math.Sqrt(n * share * (1 - share)); math.Abs(float64(kept)-n*(1-share)) > 5*sigma {
 				t.Errorf("%d of %v values stay", kept, n)
 			}
 			if kept > 1000 && math.Abs(sum/n-1) > 5*math.Sqrt(share/(1-share)/n) {
 				t.Errorf("the mean factor is %v", sum/n)
 			}
 		})
-	}
-	x := numbers(1, width*rows)
-	whole, halves := make([]float32, len(x)), make([]float32, len(x))
-	d := newDropout(0.4)
-	d.apply(whole, x, width, 7, 10)
-	cut := 123 * width
-	d.apply(halves[cut:], x[cut:], width, 7, 10+123)
-	d.apply(halves[:cut], x[:cut], width, 7, 10)
-	if !sameBits(whole, halves) {
-		t.Error("the mask depends on how rows are grouped")
 	}
 }
 
@@ -207,19 +205,19 @@ func TestSoftmax(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := make([]float64, len(c.logits))
-			norm := softmax(c.logits, p)
+			norm, logNorm := softmax(someKernel(), c.logits, p)
 			if c.want == nil {
-				if !math.IsNaN(norm) {
-					t.Errorf("the norm is %v", norm)
+				if !math.IsNaN(logNorm) {
+					t.Errorf("the logarithm of the norm is %v", logNorm)
 				}
 				return
 			}
 			for j, want := range c.want {
-				if math.Abs(p[j]-want) > 1e-7 {
-					t.Errorf("p[%d] = %v, want %v", j, p[j], want)
+				if math.Abs(p[j]/norm-want) > 1e-7 {
+					t.Errorf("p[%d] = %v, want %v", j, p[j]/norm, want)
 				}
-				if want > 0 && math.Abs(norm-float64(c.logits[j])+math.Log(want)) > 1e-6 {
-					t.Errorf("−log p[%d] = %v", j, norm-float64(c.logits[j]))
+				if want > 0 && math.Abs(logNorm-float64(c.logits[j])+math.Log(want)) > 1e-6 {
+					t.Errorf("−log p[%d] = %v", j, logNorm-float64(c.logits[j]))
 				}
 			}
 		})

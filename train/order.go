@@ -46,18 +46,58 @@ func cut(blocks []block, width int) (windows [][]block) {
 	return windows
 }
 
-// visitor takes consecutive samples: at most microRows rows and their labels,
-// neither of which it may keep or change.
-type visitor func(x []float32, y []int32) error
+// piece is some consecutive samples, which nobody may change: rows of x and labels, or those
+// of them that index lists.
+type piece struct {
+	width int
+	x     []float32
+	y     []int32
+	index []int64 // nil for all
+}
+
+func (p piece) len() int {
+	if p.index != nil {
+		return len(p.index)
+	}
+	return len(p.y)
+}
+
+func (p piece) row(i int) []float32 {
+	if p.index != nil {
+		i = int(p.index[i])
+	}
+	return p.x[i*p.width : (i+1)*p.width]
+}
+
+func (p piece) label(i int) int32 {
+	if p.index != nil {
+		i = int(p.index[i])
+	}
+	return p.y[i]
+}
+
+// cut divides p after n samples.
+func (p piece) cut(n int) (first, rest piece) {
+	first, rest = p, p
+	if p.index != nil {
+		first.index, rest.index = p.index[:n], p.index[n:]
+		return first, rest
+	}
+	first.x, rest.x = p.x[:n*p.width], p.x[n*p.width:]
+	first.y, rest.y = p.y[:n], p.y[n:]
+	return first, rest
+}
+
+// visitor takes a piece, which it may not keep.
+type visitor func(piece) error
 
 // sampler visits sets of a source: in stored order, or in the order of an epoch,
 // which is blocks in random order, and the rows of as many as fill a window in
 // random order among themselves.
 type sampler struct {
 	width int
-	// index and piece are the order of a window and a few rows in that order.
-	index *mem.Array[int64]
-	piece window
+	step  int               // the most samples of a piece
+	index *mem.Array[int64] // the order of a window
 	// For sets that are not in memory.
 	windows []window
 	spaces  []*mem.Array[float32] // one for each read at a time
@@ -90,7 +130,7 @@ func windowBytesOf(rows int64, width int) int64 { return rows*4*int64(width+1) +
 func samplerBytes(width int, rows int64, shuffle, streamed bool) (n int64) {
 	rows = min(rows, windowRows(width))
 	if shuffle {
-		n += windowBytesOf(int64(microRows(width)), width) + rows*8 + 4096
+		n += rows*8 + 4096
 	}
 	if streamed {
 		n += readAhead*windowBytesOf(rows, width) + reads*(4*readValues(width)+4096)
@@ -104,9 +144,9 @@ func readValues(width int) int64 {
 }
 
 // newSampler prepares visits, shuffled, streamed or both, of sets of at most so
-// many rows. Where the budget lacks room, nothing is read ahead.
-func newSampler(b *mem.Budget, width int, rows int64, shuffle, streamed bool) (_ *sampler, err error) {
-	h := &sampler{width: width}
+// many rows, step of them at a time. Where the budget lacks room, nothing is read ahead.
+func newSampler(b *mem.Budget, width, step int, rows int64, shuffle, streamed bool) (_ *sampler, err error) {
+	h := &sampler{width: width, step: step}
 	rows = min(rows, windowRows(width))
 	defer func() {
 		if err != nil {
@@ -116,9 +156,6 @@ func newSampler(b *mem.Budget, width int, rows int64, shuffle, streamed bool) (_
 	}()
 	if shuffle {
 		if h.index, err = mem.Alloc[int64](b, rows, "the order of a window"); err != nil {
-			return nil, err
-		}
-		if h.piece, err = newWindow(b, int64(microRows(width)), width); err != nil {
 			return nil, err
 		}
 	}
@@ -139,7 +176,6 @@ func (h *sampler) free() {
 		return
 	}
 	h.index.Free()
-	h.piece.free()
 	for _, space := range h.spaces {
 		space.Free()
 	}
@@ -226,33 +262,23 @@ func (h *sampler) fill(s *rowSet, blocks []block, w window) error {
 // shuffled visits the rows that index lists, in random order.
 func (h *sampler) shuffled(ctx context.Context, random *rng.Source, x []float32, y []int32, index []int64, visit visitor) error {
 	random.Shuffle(len(index), func(i, j int) { index[i], index[j] = index[j], index[i] })
-	width, step := int64(h.width), microRows(h.width)
-	for len(index) > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n := min(step, len(index))
-		for k, i := range index[:n] {
-			copy(h.piece.x.S[k*h.width:], x[i*width:(i+1)*width])
-			h.piece.y.S[k] = y[i]
-		}
-		if err := visit(h.piece.x.S[:n*h.width], h.piece.y.S[:n]); err != nil {
-			return err
-		}
-		index = index[n:]
-	}
-	return nil
+	return h.visit(ctx, piece{h.width, x, y, index}, visit)
 }
 
 // pieces visits rows in their order.
 func (h *sampler) pieces(ctx context.Context, x []float32, y []int32, visit visitor) error {
-	step := microRows(h.width)
-	for lo := 0; lo < len(y); lo += step {
+	return h.visit(ctx, piece{width: h.width, x: x, y: y}, visit)
+}
+
+// visit visits a few samples at a time.
+func (h *sampler) visit(ctx context.Context, left piece, visit visitor) error {
+	for left.len() > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		hi := min(lo+step, len(y))
-		if err := visit(x[lo*h.width:hi*h.width], y[lo:hi]); err != nil {
+		var next piece
+		next, left = left.cut(min(h.step, left.len()))
+		if err := visit(next); err != nil {
 			return err
 		}
 	}

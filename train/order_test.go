@@ -25,14 +25,15 @@ func rowNumbers(width int, chunks []int64) *table {
 // visited is what a visitor saw, row by row.
 func visited(t testing.TB, width int, visit func(visitor) error) (rows []int64) {
 	t.Helper()
-	err := visit(func(x []float32, y []int32) error {
-		if len(x) != len(y)*width || len(y) == 0 || len(y) > microRows(width) {
-			return fmt.Errorf("%d values and %d labels", len(x), len(y))
+	err := visit(func(p piece) error {
+		if p.width != width || p.len() == 0 || p.len() > threadRows(width) {
+			return fmt.Errorf("%d samples of width %d", p.len(), p.width)
 		}
-		for i, label := range y {
-			row := int64(x[i*width])
-			if int32(row%5) != label || width > 1 && x[(i+1)*width-1] != float32(width-1) {
-				return fmt.Errorf("row %d came with label %d and values %v", row, label, x[i*width:(i+1)*width])
+		for i := range p.len() {
+			values, label := p.row(i), p.label(i)
+			row := int64(values[0])
+			if int32(row%5) != label || width > 1 && values[width-1] != float32(width-1) {
+				return fmt.Errorf("row %d came with label %d and values %v", row, label, values)
 			}
 			rows = append(rows, row)
 		}
@@ -63,7 +64,7 @@ func orders(t testing.TB, b *mem.Budget, p Problem, keys ...uint64) (memory, str
 				t.Fatal(err)
 			}
 		}
-		h, err := newSampler(b, width, set.count, true, !load)
+		h, err := newSampler(b, width, threadRows(width), set.count, true, !load)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +109,9 @@ func TestEveryRowOnceInEitherMode(t *testing.T) {
 		if !slices.Equal(memory[0], expected) {
 			r.Fatalf("in order: %v, want %v", memory[0], expected)
 		}
-		if got := visited(t, width, func(v visitor) error { return Minibatches(context.Background(), p, 2, budget, v) }); !slices.Equal(got, memory[2]) {
+		if got := visited(t, width, func(v visitor) error {
+			return Minibatches(context.Background(), p, 2, budget, func(x []float32, y []int32) error { return v(piece{width: width, x: x, y: y}) })
+		}); !slices.Equal(got, memory[2]) {
 			r.Fatalf("minibatches %v, want %v", got, memory[2])
 		}
 		for _, epoch := range memory[1:] {
@@ -188,12 +191,12 @@ func TestReadErrorsEndAnEpoch(t *testing.T) {
 	p := Problem{Source: src, Labels: make([]int32, 20), Splits: slices.Repeat([]uint8{Train}, 20), Classes: 2}
 	src.broken = func(chunk int) bool { return chunk == 1 }
 	set := newRowSet(p, Train)
-	h, err := newSampler(b, 3, set.count, true, true)
+	h, err := newSampler(b, 3, threadRows(3), set.count, true, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer h.free()
-	ignore := func([]float32, []int32) error { return nil }
+	ignore := func(piece) error { return nil }
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	visits := func(ctx context.Context) map[string]error {
@@ -229,7 +232,7 @@ func TestNothingAheadWithoutRoom(t *testing.T) {
 	if err := check(t.Context(), testBudget(t, 5<<20), src, set); err != nil {
 		t.Errorf("with memory for a single chunk: %v", err)
 	}
-	h, err := newSampler(b, width, set.count, true, true)
+	h, err := newSampler(b, width, threadRows(width), set.count, true, true)
 	if err != nil {
 		t.Fatal(err)
 	}

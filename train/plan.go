@@ -1,6 +1,9 @@
 package train
 
-import "ndls/shards"
+import (
+	"ndls/shards"
+	"ndls/train/dense"
+)
 
 // Shape is what the memory of training and predicting is worked out from.
 type Shape struct {
@@ -36,24 +39,26 @@ func (e expected) Chunk(int) (_, rows int64) {
 func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, streamed bool) {
 	src := expected{Shape: s}
 	f := &fitting{
-		problem: Problem{Source: src}, options: o, dims: s.dims(o),
+		problem: Problem{Source: src}, options: o, dims: s.dims(o), kernel: someKernel(),
 		train: &rowSet{src: src, count: s.Train}, valid: &rowSet{src: src, count: s.Valid},
 		shuffle: o.BatchSize > 0 && int64(o.BatchSize) < s.Train,
 	}
 	models := int64(o.Runs) * (4*numParams(f.dims) + 4096)
 	chunk := chunkBufferBytes(src)
 	ahead := windowBytesOf(min(max(s.Train, s.Valid), windowRows(s.Width)), s.Width) + 4*readValues(s.Width) + 4096
-	least = models + max(chunk, f.runBytes(true)-ahead)
+	least = models + max(chunk, f.runBytes(true, 1)-ahead)
 
 	need := f.train.bytes() + f.valid.bytes() + 4*4096
-	streamed = free-models < need+max(chunk, f.runBytes(false))
+	streamed = free-models < need+max(chunk, f.runBytes(false, 1))
 	if streamed {
 		need = 0
 	}
 	left := free - models - need
-	side := max(min(int64(threads), int64(o.Runs), left/f.runBytes(streamed)), 1)
+	side, c := crews(o.Runs, max(threads, 1), f.stepRows(), threadRows(s.Width), func(side int, c crew) bool {
+		return int64(side)*f.runBytes(streamed, c) <= left
+	})
 	scanned := min(readAhead, max(left/chunk, 1)) * chunk
-	return models + need + max(scanned, side*f.runBytes(streamed)), least, streamed
+	return models + need + max(scanned, int64(side)*f.runBytes(streamed, c)), least, streamed
 }
 
 // PlanPredict gives what [Predict] with so many models takes of so many free
@@ -61,10 +66,19 @@ func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, st
 func PlanPredict(s Shape, o Options, models, threads int, free int64) (peak, least int64) {
 	dims := s.dims(o)
 	fixed := int64(models)*(4*numParams(dims)+4096) + 2*(4*predictRows*int64(s.Classes)+4096) +
-		int64(max(threads, 1))*(4*workspaceSize(dims, false)+4096)
+		networkBytes(dims, crew(max(threads, 1)), someKernel(), false)
 	chunk := chunkBufferBytes(expected{Shape: s})
 	return fixed + min(readAhead, max((free-fixed)/chunk, 1))*chunk, fixed + chunk
 }
 
 // NumWeights is the number of weights and biases of a model.
 func NumWeights(s Shape, o Options) int64 { return numParams(s.dims(o)) }
+
+// someKernel is the fastest; the tiles of others take less.
+func someKernel() *dense.Kernel {
+	k, err := dense.Select("")
+	if err != nil {
+		panic(err) // every build has one
+	}
+	return k
+}

@@ -1,17 +1,16 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
 
-	"ndls/internal/seal"
-
-	"golang.org/x/sync/errgroup"
-
 	"ndls/internal/mem"
 	"ndls/internal/progress"
+	"ndls/internal/seal"
+	"ndls/train/dense"
 )
 
 // predictRows is the number of rows that Predict hands out at a time.
@@ -60,8 +59,8 @@ func Predict(ctx context.Context, src Source, models []*Model, res Resources,
 
 // predictor holds the memory of a prediction.
 type predictor struct {
-	out  []*mem.Array[float32] // one is computed while the other is emitted
-	work []*workspace          // of each thread
+	out []*mem.Array[float32] // one is computed while the other is emitted
+	net *network
 }
 
 func newPredictor(src Source, models []*Model, res Resources) (_ *predictor, err error) {
@@ -88,13 +87,14 @@ func newPredictor(src Source, models []*Model, res Resources) (_ *predictor, err
 		}
 		p.out = append(p.out, out)
 	}
-	for range max(res.Threads, 1) {
-		w, err := newWorkspace(res.Budget, dims, false)
-		if err != nil {
-			return nil, err
-		}
-		p.work = append(p.work, w)
+	kernel, err := dense.Select(res.Kernel)
+	if err != nil {
+		return nil, err
 	}
+	if p.net, err = newNetwork(res.Budget, models[0], crew(max(res.Threads, 1)), kernel, false); err != nil {
+		return nil, err
+	}
+	p.net.pack()
 	return p, nil
 }
 
@@ -102,48 +102,44 @@ func (p *predictor) free() {
 	for _, out := range p.out {
 		out.Free()
 	}
-	for _, w := range p.work {
-		w.free()
-	}
+	p.net.free()
 }
 
-// rows writes the probabilities of the rows x to out, each thread a share of
-// them. The first row is row first of the source.
+// rows writes the probabilities of the rows x to out. The first row is row first of the
+// source.
 func (p *predictor) rows(ctx context.Context, m *Model, x []float32, first int64, out []float32) error {
-	width, classes := m.Width(), m.Classes()
-	n := len(out) / classes
-	step := microRows(width)
-	share := (n + len(p.work) - 1) / len(p.work)
-	group, ctx := errgroup.WithContext(ctx)
-	for k, w := range p.work {
-		lo, hi := min(k*share, n), min((k+1)*share, n)
-		group.Go(func() error {
-			for ; lo < hi; lo += step {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				end := min(lo+step, hi)
-				if err := m.probabilities(x[lo*width:end*width], w, first+int64(lo), out[lo*classes:end*classes]); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	net, width, classes := p.net, m.Width(), m.Classes()
+	if net.Model != m {
+		net.Model = m
+		net.pack()
 	}
-	return group.Wait()
+	failed := make([]error, net.crew)
+	for n := len(out) / classes; n > 0; n = len(out) / classes {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n = min(n, net.rows)
+		net.crew.each(func(thread int) {
+			lo, hi := net.crew.split(n, net.kernel.Rows(), thread)
+			net.forward(thread, x, lo, hi, nil)
+			for i := lo; i < hi && failed[thread] == nil; i++ {
+				failed[thread] = probabilities(net.kernel, net.logits(i), net.p[thread], out[i*classes:(i+1)*classes], first+int64(i))
+			}
+		})
+		if err := cmp.Or(failed...); err != nil {
+			return err
+		}
+		x, out, first = x[n*width:], out[n*classes:], first+int64(n)
+	}
+	return nil
 }
 
-// probabilities writes those of up to microRows rows to out.
-func (m *Model) probabilities(x []float32, w *workspace, first int64, out []float32) error {
-	p := make([]float64, m.Classes())
-	logits := m.forward(x, len(out)/len(p), w, nil)
-	for lo := 0; lo < len(out); lo += len(p) {
-		if math.IsNaN(softmax(logits[lo:lo+len(p)], p)) {
-			return fmt.Errorf("train: row %d has a value that is not finite or too large: run ndls smooth again", first+int64(lo/len(p)))
-		}
-		for j, v := range p {
-			out[lo+j] = float32(v)
-		}
+// probabilities writes those of the logits of a row of the source to out.
+func probabilities(k *dense.Kernel, logits []float32, p []float64, out []float32, row int64) error {
+	norm, logNorm := softmax(k, logits, p)
+	if math.IsNaN(logNorm) {
+		return fmt.Errorf("train: row %d has a value that is not finite or too large: run ndls smooth again", row)
 	}
+	k.Scale(out, p, 1/norm)
 	return nil
 }

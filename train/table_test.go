@@ -112,6 +112,3 @@ func sameBits(a, b []float32) bool {
 		return math.Float32bits(x) == math.Float32bits(y) || x != x && y != y
 	})
 }
-
-// sizes are those at which vector code takes another branch.
-var sizes = []int{1, 2, 3, 4, 7, 8, 9, 15, 16, 31, 63, 64, 65, 130}

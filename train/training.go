@@ -12,8 +12,8 @@ type Training struct{ t *trainer }
 
 // Begin reads and checks the rows of p, and prepares the run of o with that number. Free
 // gives its memory back.
-func Begin(ctx context.Context, p Problem, o Options, run int, b *mem.Budget) (_ *Training, err error) {
-	f, err := newFitting(p, o, b)
+func Begin(ctx context.Context, p Problem, o Options, run int, res Resources) (_ *Training, err error) {
+	f, err := newFitting(p, o, res)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,8 @@ func Begin(ctx context.Context, p Problem, o Options, run int, b *mem.Budget) (_
 	if err := f.load(ctx); err != nil {
 		return nil, err
 	}
-	t, err := f.begin(run)
+	_, c := f.crews(1, max(res.Threads, 1))
+	t, err := f.begin(run, c)
 	return &Training{t}, err
 }
 
@@ -48,13 +49,14 @@ func (x *Training) Free() {
 }
 
 // begin prepares a run.
-func (f *fitting) begin(run int) (*trainer, error) {
+func (f *fitting) begin(run int, c crew) (*trainer, error) {
 	t := &trainer{fitting: f, seed: rng.Hash(f.options.Seed, uint64(run))}
-	if err := t.allocate(); err != nil {
+	if err := t.allocate(c); err != nil {
 		t.free()
 		return nil, err
 	}
 	t.model.initialise(t.seed)
+	t.net.pack()
 	return t, nil
 }
 
@@ -63,10 +65,20 @@ func (f *fitting) begin(run int) (*trainer, error) {
 // change what it gets.
 func Minibatches(ctx context.Context, p Problem, key uint64, b *mem.Budget, visit func(x []float32, y []int32) error) error {
 	rows := newRowSet(p, Train)
-	s, err := newSampler(b, p.Source.Width(), rows.count, true, true)
+	width := p.Source.Width()
+	values := make([]float32, threadRows(width)*width)
+	labels := make([]int32, threadRows(width))
+	s, err := newSampler(b, width, threadRows(width), rows.count, true, true)
 	if err != nil {
 		return err
 	}
 	defer s.free()
-	return s.epoch(ctx, rows, key, visit)
+	return s.epoch(ctx, rows, key, func(p piece) error {
+		n := p.len()
+		for i := range n {
+			copy(values[i*width:], p.row(i))
+			labels[i] = p.label(i)
+		}
+		return visit(values[:n*width], labels[:n])
+	})
 }

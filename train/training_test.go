@@ -11,7 +11,7 @@ func TestEpochByEpoch(t *testing.T) {
 	p, o := clouds(600, 8, 3, 100), quick()
 	o.Epochs, o.Runs = 5, 2
 	fitted := mustFit(t, p, o, Resources{Budget: testBudget(t, 32<<20), Threads: 1})
-	x, err := Begin(t.Context(), p, o, 1, testBudget(t, 32<<20))
+	x, err := Begin(t.Context(), p, o, 1, Resources{Budget: testBudget(t, 32<<20), Threads: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func Training(ctx context.Context, c *catalog.Catalog, o TrainingOptions, res tr
 	p := train.Problem{Source: src, Labels: labels.S, Splits: splits.S, Classes: o.Classes}
 	options := train.DefaultOptions()
 	options.Hidden, options.Runs = o.Hidden, 1
-	t, err := train.Begin(ctx, p, options, 0, res.Budget)
+	t, err := train.Begin(ctx, p, options, 0, res)
 	if err != nil {
 		return nil, err
 	}

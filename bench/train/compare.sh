@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: bench/train/compare.sh [PYTHON] [ROUNDS] [ROWS]
-# Epochs of the default build, of the openblas build and of PyTorch, in turn.
+# Epochs, predictions and ten models of Cora's shape, of ndls and of PyTorch, in turn.
 set -eu
 python=${1:-python3}
 rounds=${2:-5}
@@ -8,10 +8,12 @@ rows=${3:-100000}
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
-go build -o "$build/gonum" "$here"
-go build -tags openblas -o "$build/openblas" "$here"
+go build -o "$build/train" "$here"
 for _ in $(seq "$rounds"); do
-	printf 'gonum\t' && "$build/gonum" -rows "$rows" -epochs 2
-	printf 'openblas\t' && "$build/openblas" -rows "$rows"
-	printf 'torch\t' && "$python" "$here/epoch.py" "$rows"
+	for threads in 1 2; do
+		printf 'ndls\t%s\tpapers\t' "$threads" && "$build/train" -threads "$threads" -rows "$rows"
+		printf 'torch\t%s\tpapers\t' "$threads" && "$python" "$here/epoch.py" papers "$threads" "$rows"
+		printf 'ndls\t%s\tcora\t' "$threads" && "$build/train" -shape cora -threads "$threads"
+		printf 'torch\t%s\tcora\t' "$threads" && "$python" "$here/epoch.py" cora "$threads"
+	done
 done

@@ -1,0 +1,38 @@
+package train
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// crew is the threads of one run.
+type crew int
+
+// each calls do once for each thread, side by side.
+func (c crew) each(do func(thread int)) {
+	var group sync.WaitGroup
+	for t := 1; t < int(c); t++ {
+		group.Go(func() { do(t) })
+	}
+	do(0)
+	group.Wait()
+}
+
+// share calls do for numbers below n, each once; a thread that is done takes the next.
+func (c crew) share(n int, do func(i int)) {
+	var next atomic.Int64
+	c.each(func(int) {
+		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+			do(i)
+		}
+	})
+}
+
+// split gives a thread its part of n things, in whole units.
+func (c crew) split(n, unit, thread int) (lo, hi int) {
+	all := units(n, unit)
+	return min(all*thread/int(c)*unit, n), min(all*(thread+1)/int(c)*unit, n)
+}
+
+// units is how many units n things fill, the last perhaps not quite.
+func units(n, unit int) int { return (n + unit - 1) / unit }

@@ -1,0 +1,318 @@
+// Command gen writes the assembly of package dense.
+//
+//go:generate go run . -out ../kernels_amd64.s -stubs ../stubs_amd64.go -pkg dense
+package main
+
+import (
+	"fmt"
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// isa is an instruction set, with the tile of sums that its registers hold.
+type isa struct {
+	name   string
+	lanes  int
+	rows   int // of a tile, whose columns are two vectors
+	vector func() VecVirtual
+}
+
+func main() {
+	ConstraintExpr("amd64,!noasm")
+	zmm := func() VecVirtual { return ZMM() }
+	ymm := func() VecVirtual { return YMM() }
+	for _, v := range []isa{{"AVX512", 16, 12, zmm}, {"AVX2", 8, 6, ymm}} {
+		tile(v)
+		exps(v)
+		scale(v)
+		largest(v)
+		rectify(v)
+	}
+	Generate()
+}
+
+// tile: c += a·b, for rows × 2·lanes sums.
+func tile(v isa) {
+	name := "tile" + v.name
+	TEXT(name, NOSPLIT, "func(k uintptr, a, b, c *float32, stride uintptr)")
+	Doc(fmt.Sprintf("%s adds a·b to c, %d rows of %d columns: a has k columns of %d values, b has k rows; stride of c is in bytes.", name, v.rows, 2*v.lanes, v.rows))
+	k := Load(Param("k"), GP64())
+	a := Mem{Base: Load(Param("a"), GP64())}
+	b := Mem{Base: Load(Param("b"), GP64())}
+	c := Mem{Base: Load(Param("c"), GP64())}
+	stride := Load(Param("stride"), GP64())
+	sums := make([][2]VecVirtual, v.rows)
+	at := GP64()
+	MOVQ(c.Base, at)
+	for i := range sums {
+		for j := range sums[i] {
+			sums[i][j] = v.vector()
+			VMOVUPS(Mem{Base: at, Disp: 4 * v.lanes * j}, sums[i][j])
+		}
+		ADDQ(stride, at)
+	}
+	left, right := v.vector(), v.vector()
+	TESTQ(k, k)
+	JZ(LabelRef("store"))
+	Label("inner")
+	VMOVUPS(b, left)
+	VMOVUPS(b.Offset(4*v.lanes), right)
+	for i := range sums {
+		from := a.Offset(4 * i)
+		if v.lanes == 16 {
+			VFMADD231PS_BCST(from, left, sums[i][0])
+			VFMADD231PS_BCST(from, right, sums[i][1])
+			continue
+		}
+		x := v.vector()
+		VBROADCASTSS(from, x)
+		VFMADD231PS(x, left, sums[i][0])
+		VFMADD231PS(x, right, sums[i][1])
+	}
+	ADDQ(Imm(uint64(4*v.rows)), a.Base)
+	ADDQ(Imm(uint64(8*v.lanes)), b.Base)
+	DECQ(k)
+	JNZ(LabelRef("inner"))
+	Label("store")
+	for i := range sums {
+		for j := range sums[i] {
+			VMOVUPS(sums[i][j], Mem{Base: c.Base, Disp: 4 * v.lanes * j})
+		}
+		ADDQ(stride, c.Base)
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// exps: p[i] = e^(z[i] - largest), and their sum, for multiples of 8. The sum is that of
+// every eighth value, and of these eight sums: i and i+4, then i and i+2, then both.
+//
+// With n the nearest whole number to x/ln 2 and r = x - n ln 2, e^x is 2^n times the series of
+// e^r. Adding 2^52 + 2^51 + 1023 to n puts the exponent of 2^n in the lowest bits.
+func exps(v isa) {
+	name := "exps" + v.name
+	TEXT(name, NOSPLIT, "func(p *float64, z *float32, n uintptr, largest float64) float64")
+	Doc(fmt.Sprintf("%s sets p[i] to e^(z[i]-largest), for n values, a multiple of 8, and returns their sum.", name))
+	p := Mem{Base: Load(Param("p"), GP64())}
+	z := Mem{Base: Load(Param("z"), GP64())}
+	n := Load(Param("n"), GP64())
+	shift := v.vector()
+	low := XMM()
+	Load(Param("largest"), low)
+	VBROADCASTSD(low, shift)
+	constant := constants("exps" + v.name + "Constants")
+	spread := func(x float64) VecVirtual {
+		to := v.vector()
+		VBROADCASTSD(constant(x), to)
+		return to
+	}
+	perLog, half := spread(math.Log2E), spread(0.5)
+	high, lowLog := spread(6.93147180369123816490e-01), spread(1.90821492927058770002e-10)
+	magic := spread(1<<52 + 1<<51 + 1023)
+	var sum []VecVirtual
+	for range 16 / v.lanes {
+		sum = append(sum, v.vector())
+	}
+	for _, s := range sum {
+		VXORPD(s, s, s)
+	}
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	Label("next")
+	for i, s := range sum {
+		x, m, r, y := v.vector(), v.vector(), v.vector(), v.vector()
+		VCVTPS2PD(z.Offset(2*v.lanes*i), x)
+		VSUBPD(shift, x, x)
+		VMOVAPD(x, m)
+		VFMADD213PD(half, perLog, m)
+		if v.lanes == 16 {
+			VRNDSCALEPD(Imm(9), m, m)
+		} else {
+			VROUNDPD(Imm(9), m, m)
+		}
+		VMOVAPD(x, r)
+		VFNMADD231PD(high, m, r)
+		VFNMADD231PD(lowLog, m, r)
+		c := series()
+		VBROADCASTSD(constant(c[len(c)-1]), y)
+		for i := len(c) - 2; i >= 0; i-- {
+			if v.lanes == 16 {
+				VFMADD213PD_BCST(constant(c[i]), r, y)
+				continue
+			}
+			t := v.vector()
+			VBROADCASTSD(constant(c[i]), t)
+			VFMADD213PD(t, r, y)
+		}
+		VADDPD(magic, m, m)
+		VPSLLQ(Imm(52), m, m)
+		VMULPD(m, y, y)
+		// What is below leastExp becomes 0.
+		least := v.vector()
+		VBROADCASTSD(constant(leastExp), least)
+		if v.lanes == 16 {
+			k := K()
+			VCMPPD(Imm(5), least, x, k) // not less than
+			VMOVAPD_Z(y, k, y)
+		} else {
+			VCMPPD(Imm(1), least, x, x) // less than
+			VANDNPD(y, x, y)
+		}
+		VMOVUPD(y, p.Offset(4*v.lanes*i))
+		VADDPD(y, s, s)
+	}
+	ADDQ(Imm(32), z.Base)
+	ADDQ(Imm(64), p.Base)
+	SUBQ(Imm(8), n)
+	JNZ(LabelRef("next"))
+	Label("done")
+	total := fold(v, sum, func(a, b, to Op) { VADDPD(a, b, to) })
+	upper := XMM()
+	VPERMILPD(Imm(1), total, upper)
+	VADDSD(upper, total, total)
+	Store(total, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+}
+
+// constants returns a function that gives each value one place in a table of that name.
+func constants(name string) func(float64) Mem {
+	table := GLOBL(name, RODATA|NOPTR)
+	places := map[float64]int{}
+	return func(x float64) Mem {
+		place, ok := places[x]
+		if !ok {
+			place = 8 * len(places)
+			places[x] = place
+			DATA(place, F64(x))
+		}
+		return table.Offset(place)
+	}
+}
+
+// fold makes four lanes of sixteen, or two of eight that are twice as wide: those of each
+// half together, twice.
+func fold(v isa, all []VecVirtual, op func(a, b, to Op)) VecVirtual {
+	half := YMM()
+	if v.lanes == 16 {
+		VEXTRACTF64X4(Imm(1), all[0], half)
+		op(half, all[0].AsY(), half)
+	} else {
+		op(all[1], all[0], half)
+	}
+	quarter := XMM()
+	VEXTRACTF128(Imm(1), half, quarter)
+	op(quarter, half.AsX(), quarter)
+	return quarter
+}
+
+// scale: to[i] = p[i]·share, rounded to float32, for multiples of 8.
+func scale(v isa) {
+	name := "scale" + v.name
+	TEXT(name, NOSPLIT, "func(to *float32, p *float64, n uintptr, share float64)")
+	Doc(fmt.Sprintf("%s sets to[i] to p[i]·share, for n values, a multiple of 8.", name))
+	to := Mem{Base: Load(Param("to"), GP64())}
+	p := Mem{Base: Load(Param("p"), GP64())}
+	n := Load(Param("n"), GP64())
+	share := v.vector()
+	low := XMM()
+	Load(Param("share"), low)
+	VBROADCASTSD(low, share)
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	Label("next")
+	for i := range 16 / v.lanes {
+		x := v.vector()
+		VMULPD(p.Offset(4*v.lanes*i), share, x)
+		if v.lanes == 16 {
+			half := YMM()
+			VCVTPD2PS(x, half)
+			VMOVUPS(half, to)
+		} else {
+			half := XMM()
+			VCVTPD2PSY(x, half)
+			VMOVUPS(half, to.Offset(16*i))
+		}
+	}
+	ADDQ(Imm(32), to.Base)
+	ADDQ(Imm(64), p.Base)
+	SUBQ(Imm(8), n)
+	JNZ(LabelRef("next"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// largest: the largest of z, for multiples of 16.
+func largest(v isa) {
+	name := "largest" + v.name
+	TEXT(name, NOSPLIT, "func(z *float32, n uintptr) float32")
+	Doc(fmt.Sprintf("%s returns the largest of n values, a positive multiple of 16.", name))
+	z := Mem{Base: Load(Param("z"), GP64())}
+	n := Load(Param("n"), GP64())
+	var most []VecVirtual
+	for i := range 16 / v.lanes {
+		m := v.vector()
+		VMOVUPS(z.Offset(4*v.lanes*i), m)
+		most = append(most, m)
+	}
+	JMP(LabelRef("step"))
+	Label("next")
+	for i, m := range most {
+		VMAXPS(z.Offset(4*v.lanes*i), m, m)
+	}
+	Label("step")
+	ADDQ(Imm(64), z.Base)
+	SUBQ(Imm(16), n)
+	JNZ(LabelRef("next"))
+	one := fold(v, most, func(a, b, to Op) { VMAXPS(a, b, to) })
+	other := XMM()
+	for _, order := range []uint8{0x4e, 0xb1} { // halves, then neighbours
+		VPERMILPS(Imm(uint64(order)), one, other)
+		VMAXPS(other, one, one)
+	}
+	Store(one, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+}
+
+// rectify: x[i] = max(0, x[i]), for multiples of 16.
+func rectify(v isa) {
+	name := "rectify" + v.name
+	TEXT(name, NOSPLIT, "func(x *float32, n uintptr)")
+	Doc(fmt.Sprintf("%s sets what is below 0 to 0, of n values, a multiple of 16.", name))
+	x := Mem{Base: Load(Param("x"), GP64())}
+	n := Load(Param("n"), GP64())
+	zero := v.vector()
+	VXORPS(zero, zero, zero)
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	Label("next")
+	for i := range 16 / v.lanes {
+		y := v.vector()
+		// Of two values, one of which is no number, the first operand is the result.
+		VMAXPS(x.Offset(4*v.lanes*i), zero, y)
+		VMOVUPS(y, x.Offset(4*v.lanes*i))
+	}
+	ADDQ(Imm(64), x.Base)
+	SUBQ(Imm(16), n)
+	JNZ(LabelRef("next"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// leastExp is where 2^n stops being a normal number.
+const leastExp = -708
+
+// series lists the coefficients of e^r.
+func series() []float64 {
+	c := []float64{1}
+	for i := 1; i < 14; i++ {
+		c = append(c, c[i-1]/float64(i))
+	}
+	return c
+}

@@ -1,0 +1,216 @@
+package dense
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"unsafe"
+)
+
+// Kernel is one implementation of the package's operations. All kernels give the same bits.
+type Kernel struct {
+	name       string
+	rows, cols int // of a tile
+	// tile adds a·b to c: a has k columns of rows values, b has k rows of cols values,
+	// and the rows of c are stride bytes apart.
+	tile func(k uintptr, a, b, c *float32, stride uintptr)
+	// The others are those of Exps, Scale, Largest and Rectify, for n values: a multiple of
+	// 8 for the first two, of 16 for the last.
+	exps    func(p *float64, z *float32, n uintptr, largest float64) float64
+	scale   func(to *float32, p *float64, n uintptr, share float64)
+	largest func(z *float32, n uintptr) float32
+	rectify func(x *float32, n uintptr)
+}
+
+// Name is "go", "avx2" or "avx512".
+func (k *Kernel) Name() string { return k.name }
+
+// Select returns the kernel of that name, or the fastest this processor runs for "auto"
+// and "". A kernel that the processor or the build lacks is an error.
+func Select(name string) (*Kernel, error) {
+	all := available()
+	if name == "" || name == "auto" {
+		return all[0], nil
+	}
+	var names []string
+	for _, k := range all {
+		if k.name == name {
+			return k, nil
+		}
+		names = append(names, k.name)
+	}
+	return nil, fmt.Errorf("kernel %q is not available here; there are auto and %v", name, names)
+}
+
+// goKernel is the twin that the assembly is tested against.
+var goKernel = &Kernel{"go", goRows, goCols, tileGo, expsGo, scaleGo, largestGo, rectifyGo}
+
+// Both are small, so that few of its slow operations are wasted at the edges.
+const goRows, goCols = 4, 8
+
+func tileGo(k uintptr, a, b, c *float32, stride uintptr) {
+	left, right := unsafe.Slice(a, goRows*k), unsafe.Slice(b, goCols*k)
+	for i := range goRows {
+		row := unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(c), uintptr(i)*stride)), goCols)
+		for l := range int(k) {
+			x := float64(left[l*goRows+i])
+			for j, y := range right[l*goCols : (l+1)*goCols] {
+				product, addend := x*float64(y), float64(row[j])
+				if sum := product + addend; roundsTwice(sum) {
+					row[j] = add(product, addend)
+				} else {
+					row[j] = float32(sum)
+				}
+			}
+		}
+	}
+}
+
+// roundsTwice says whether rounding a sum to float64 and that to float32 may differ from
+// rounding it to float32 at once. It can where the first gives a value halfway between two
+// values of float32. Those end in a one and 28 zeros, but for values below 2^-126, where
+// float32 has fewer digits.
+func roundsTwice(sum float64) bool {
+	const tail, half, least = 1<<29 - 1, 1 << 28, (1023 - 126) << 52
+	b := math.Float64bits(sum)
+	return b&tail == half || b&(0x7ff<<52) < least
+}
+
+// add is product + addend, both exact, rounded once: to odd in float64, and that to
+// float32.
+//
+//go:noinline
+func add(product, addend float64) float32 {
+	sum := product + addend
+	// The error of the sum, exact for finite numbers (Knuth, TAOCP 2, 4.2.2 theorem B).
+	back := sum - product
+	lost := (product - (sum - back)) + (addend - back)
+	if bits := math.Float64bits(sum); lost != 0 && bits&1 == 0 {
+		// Of the two neighbours between which the exact sum lies, the odd one.
+		if (lost > 0) == (sum > 0) {
+			bits++
+		} else {
+			bits--
+		}
+		sum = math.Float64frombits(bits)
+	}
+	return float32(sum)
+}
+
+// inner is how many l a tile is summed for at a time: 256 rows of a panel of 32 columns
+// are 32 KiB.
+const inner = 256
+
+// panels is the number of panels of width w of n rows or columns.
+func panels(n, w int) int { return (n + w - 1) / w }
+
+// LeftSize is the number of values of a packed left-hand side of m rows and k columns.
+func (k *Kernel) LeftSize(m, inner int) int { return panels(m, k.rows) * k.rows * inner }
+
+// RightSize is that of a right-hand side of inner rows and n columns.
+func (k *Kernel) RightSize(inner, n int) int { return panels(n, k.cols) * k.cols * inner }
+
+// PackLeft packs rows [lo, hi) of the m × inner matrix a, whose rows are stride values
+// apart, into dst, which is LeftSize(m, inner) long. lo is a multiple of the tile's rows,
+// and hi is one too, or m.
+func (k *Kernel) PackLeft(dst, a []float32, lo, hi, inner, stride int) {
+	packRows(dst, a, lo, hi, inner, stride, k.rows)
+}
+
+// PackLeftT packs the transpose of rows [lo, hi) of the inner × m matrix a: columns
+// [lo, hi) of the left-hand side.
+func (k *Kernel) PackLeftT(dst, a []float32, m, lo, hi, inner, stride int) {
+	packColumns(dst, a, m, lo, hi, inner, stride, k.rows)
+}
+
+// PackRight packs rows [lo, hi) of the inner × n matrix b.
+func (k *Kernel) PackRight(dst, b []float32, n, lo, hi, inner, stride int) {
+	packColumns(dst, b, n, lo, hi, inner, stride, k.cols)
+}
+
+// PackRightT packs the transpose of the n × inner matrix b: all of it.
+func (k *Kernel) PackRightT(dst, b []float32, n, inner, stride int) {
+	packRows(dst, b, 0, n, inner, stride, k.cols)
+}
+
+// packRows packs panels of width rows of a; rows from hi on are zero.
+func packRows(dst, a []float32, lo, hi, inner, stride, width int) {
+	row := func(i int) []float32 { return a[i*stride : i*stride+inner] }
+	for first := lo; first < hi; first += width {
+		panel := dst[first*inner : (first+width)*inner]
+		i := first
+		// Two rows at a time: most of the time goes into the loop.
+		for ; i+1 < min(first+width, hi); i += 2 {
+			x, y := row(i), row(i+1)
+			for l := range min(len(x), len(y)) {
+				pair := panel[l*width+i-first : l*width+i-first+2]
+				pair[0], pair[1] = x[l], y[l]
+			}
+		}
+		if i < min(first+width, hi) {
+			for l, v := range row(i) {
+				panel[l*width+i-first] = v
+			}
+			i++
+		}
+		for ; i < first+width; i++ {
+			for l := range inner {
+				panel[l*width+i-first] = 0
+			}
+		}
+	}
+}
+
+// packColumns packs rows [lo, hi) of panels of width columns of a, which has n; columns
+// from n on are zero.
+func packColumns(dst, a []float32, n, lo, hi, inner, stride, width int) {
+	for first := 0; first < n; first += width {
+		panel := dst[first*inner : (first+width)*inner]
+		for l := lo; l < hi; l++ {
+			to := panel[l*width : (l+1)*width]
+			clear(to[copy(to, a[l*stride+first:l*stride+min(first+width, n)]):])
+		}
+	}
+}
+
+// Area is a part of a product: rows [Top, Bottom) and columns [Left, Right). Top and Left
+// are multiples of the tile's sides; so are the others, or they are the product's.
+type Area struct{ Top, Bottom, Left, Right int }
+
+// Add adds an area of the product of packed matrices to c, whose rows are stride values
+// apart. depth is the inner dimension.
+func (k *Kernel) Add(c []float32, area Area, depth, stride int, left, right []float32) {
+	edge := edges.Get().(*[tileValues]float32)
+	defer edges.Put(edge)
+	for from := 0; from < depth; from += inner {
+		d := uintptr(min(inner, depth-from))
+		for j := area.Left; j < area.Right; j += k.cols {
+			b := &right[j*depth+from*k.cols]
+			for i := area.Top; i < area.Bottom; i += k.rows {
+				a := &left[i*depth+from*k.rows]
+				rows, cols := min(k.rows, area.Bottom-i), min(k.cols, area.Right-j)
+				if rows == k.rows && cols == k.cols {
+					k.tile(d, a, b, &c[i*stride+j], uintptr(4*stride))
+					continue
+				}
+				for r := range rows {
+					copy(edge[r*k.cols:], c[(i+r)*stride+j:(i+r)*stride+j+cols])
+				}
+				k.tile(d, a, b, &edge[0], uintptr(4*k.cols))
+				for r := range rows {
+					copy(c[(i+r)*stride+j:(i+r)*stride+j+cols], edge[r*k.cols:])
+				}
+			}
+		}
+	}
+}
+
+// tileValues is the size of the largest tile.
+const tileValues = 12 * 32
+
+// edges holds memory for tiles that reach beyond their product.
+var edges = sync.Pool{New: func() any { return new([tileValues]float32) }}
+
+// Rows and Cols are the sides of a tile.
+func (k *Kernel) Rows() int { return k.rows }
+func (k *Kernel) Cols() int { return k.cols }

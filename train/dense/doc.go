@@ -1,0 +1,29 @@
+// Package dense multiplies matrices of float32 on the processor's vectors, with bits that
+// depend on the numbers alone: neither on the processor, nor on how a product is cut.
+//
+// # Model
+//
+// A [Left] and a [Right] are matrices packed for tiles of sums. [Kernel.Add] adds the
+// product of rows of one and columns of the other to a matrix. Who multiplies on several
+// threads gives each thread rows, or columns, of its own.
+//
+// # Algorithm
+//
+// c[i][j] receives the products a[i][l]·b[l][j] in ascending order of l, each by one fused
+// multiply-add: IEEE 754's fusedMultiplyAdd of binary32, which rounds once. The registers
+// hold a tile of c, 12 × 32 values with AVX-512 and 6 × 16 with AVX2, for as many l as
+// their panels of a and b fit the first-level cache (Goto and van de Geijn, Anatomy of
+// High-Performance Matrix Multiplication, ACM TOMS 34, 2008). The twin in Go multiplies in
+// float64, where a product of two float32 is exact, rounds the sum to odd, and that to
+// float32, which gives the same bits as one rounding (Boldo and Melquiond, Emulation of a
+// FMA and Correctly Rounded Sums, IEEE TC 57, 2008).
+//
+// # Memory
+//
+// A packed matrix of m × k values has 4 k ⌈m/w⌉ w bytes, w being the width of a tile in
+// that direction. The caller provides the memory.
+//
+// # Determinism
+//
+// All kernels give the same bits, but for the payloads of values that are no number.
+package dense
