@@ -26,6 +26,7 @@ const (
 	StageSmooth       = control.Smooth
 	StageTrain        = control.Train
 	StagePredict      = control.Predict
+	StageLabelDepth   = control.LabelDepth
 	StageSmoothLabels = control.SmoothLabels
 	StageEvaluate     = control.Evaluate
 )

@@ -119,12 +119,13 @@ func TestRowsAreReadOnce(t *testing.T) {
 		// Smoothed tiles, as large as those of the features, become rows and are removed.
 		ndls.StageSmooth: 2*tiles + size["hops"] + size["lsi"] + 2*size["nodes"],
 		// The rows of these epochs are in memory.
-		ndls.StageTrain:    size["smoothed"] + size["nodes"],
-		ndls.StagePredict:  size["smoothed"] + size["nodes"],
-		ndls.StageEvaluate: size["smoothed-label-tile"] + size["nodes"],
+		ndls.StageTrain:   size["smoothed"] + size["nodes"],
+		ndls.StagePredict: size["smoothed"] + size["nodes"],
+		// All labels were counted when they were computed.
+		ndls.StageEvaluate: size["label-tally"],
 	}
 	const most = 100 << 10
-	if tiles < 4*most || size["smoothed-label-tile"] < 4*most {
+	if tiles < 4*most || size["predictions"] < 2*most {
 		t.Fatalf("the graph is too small: %v", size)
 	}
 	for _, s := range d.Record().Stages {

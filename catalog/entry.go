@@ -26,9 +26,12 @@ const (
 	KindSmoothed         = "smoothed"            // smoothed features as rows
 	KindModel            = "model"               // weights
 	KindTally            = "tally"               // right predictions of a model, counted
-	KindSoftTile         = "soft-label-tile"     // tile of soft labels
 	KindSoftLabels       = "soft_labels"         // soft labels as rows
 	KindGivenSoftTile    = "given-label-tile"    // tile of another model's soft labels
+	KindLabelDepth       = "label-depth"         // how many hops labels are smoothed over
+	KindDepthRows        = "label-depth-rows"    // classes of validation nodes at each depth
+	KindDepthPart        = "label-depth-part"    // those of some validation nodes
+	KindLabelTally       = "label-tally"         // how many smoothed labels of an interval are right
 	KindSmoothedSoftTile = "smoothed-label-tile" // tile of smoothed soft labels
 	KindSmoothedSoftPart = "smoothed-label-part" // some rows of such a tile
 	KindPredictions      = "predictions"         // labels and probabilities as rows

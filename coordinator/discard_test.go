@@ -95,7 +95,7 @@ func TestDiscardInterrupted(t *testing.T) {
 					// Nothing was discarded yet: the old run is whole.
 					checkPlan(t, what+", refused", s)
 					j.Restart = true
-					rec, err = j.Run(ctx, control.LSI, control.Smooth, control.Train, control.Predict, control.SmoothLabels, control.Evaluate)
+					rec, err = j.Run(ctx, control.LSI, control.Smooth, control.Train, control.Predict, control.LabelDepth, control.SmoothLabels, control.Evaluate)
 				}
 				if err != nil {
 					t.Fatalf("%s: run again: %v", what, err)

@@ -37,7 +37,10 @@ func (j *Job) counts(ctx context.Context, rec *Record) (estimate.Counts, error) 
 		c.Hops = estimate.DefaultHops
 	}
 	if x := rec.Stage(control.LSI); rec.Done(control.LSI) && x.LSI != nil {
-		c.Hops, c.LabelledHops = x.LSI.Max, x.LSI.LabelledMax
+		c.Hops, c.LabelledHops, c.ValidationHops = x.LSI.Max, x.LSI.LabelledMax, x.LSI.ValidationMax
+	}
+	if x := rec.Stage(control.LabelDepth); rec.Done(control.LabelDepth) && x.LabelDepth != nil {
+		c.LabelDepth = slices.Max(x.LabelDepth.Depths) + 1
 	}
 	return c, nil
 }

@@ -376,7 +376,7 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 			return false, err
 		}
 		if lack := stage.Of(s)[0].Lacks(j.Plan, stage.FactsOf(sum)); lack != "" {
-			if j.Whole {
+			if j.Whole || lack == stage.DepthGiven {
 				rec.Wanted = slices.DeleteFunc(rec.Wanted, func(w control.Stage) bool { return w == s })
 				j.leaveOut(s, lack)
 				return true, nil
@@ -400,7 +400,7 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 // several stages often have the same.
 func (j *Job) leaveOut(s control.Stage, lack string) {
 	level := slog.LevelInfo
-	if !slices.Contains(j.lacking, lack) {
+	if !slices.Contains(j.lacking, lack) && lack != stage.DepthGiven {
 		level = slog.LevelWarn
 		j.lacking = append(j.lacking, lack)
 	}

@@ -44,7 +44,7 @@ func (f *fake) Run(ctx context.Context, tasks []control.Task) ([]control.StageRe
 
 var outputs = map[control.Stage]string{
 	control.LSI: catalog.KindLSI, control.Smooth: catalog.KindSmoothed, control.Train: catalog.KindModel,
-	control.Predict: catalog.KindSoftLabels, control.SmoothLabels: catalog.KindPredictions,
+	control.Predict: catalog.KindSoftLabels, control.LabelDepth: catalog.KindLabelDepth, control.SmoothLabels: catalog.KindPredictions,
 }
 
 func (f *fake) execute(ctx context.Context, t control.Task) (control.StageReport, error) {
@@ -194,7 +194,7 @@ func TestDatasetDecidesTheStages(t *testing.T) {
 		},
 		{
 			"soft labels from elsewhere", without(func(s *shards.Summary) { s.Features = 0 }), "other.arrow",
-			[]control.Stage{control.Partition, control.LSI, control.SmoothLabels, control.Evaluate},
+			[]control.Stage{control.Partition, control.LSI, control.LabelDepth, control.SmoothLabels, control.Evaluate},
 			map[control.Stage]string{control.Train: "stand in"},
 		},
 	} {

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"fmt"
 	"html/template"
+	"strings"
 
 	"ndls/internal/control"
 	"ndls/internal/mem"
@@ -106,6 +107,8 @@ var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{
 	"percent": func(x float64) string { return fmt.Sprintf("%.2f", 100*x) },
 	"million": func(x float64) string { return fmt.Sprintf("%.1f", x/1e6) },
 	"bars":    bars,
+	"points":  points,
+	"curve":   curve,
 }).Parse(reportText))
 
 // Size of the histogram in SVG units, and its largest number of bars.
@@ -142,4 +145,41 @@ func bars(l control.LSIReport) []bar {
 		b.X, b.Y, b.Width = float64(i)*width, plotHeight-b.Height, 0.9*width
 	}
 	return out
+}
+
+// point is the validation accuracy of a depth in the plot.
+type point struct {
+	control.DepthAccuracy
+	X, Y   float64
+	Chosen bool
+}
+
+// points places the curve of label smoothing's depth: the lowest accuracy lies at the bottom
+// of the plot, the highest at its top.
+func points(d control.LabelDepthReport) (list []point) {
+	if len(d.Curve) == 0 {
+		return nil
+	}
+	low, high := d.Curve[0].Valid, d.Curve[0].Valid
+	for _, x := range d.Curve {
+		low, high = min(low, x.Valid), max(high, x.Valid)
+	}
+	for _, x := range d.Curve {
+		p := point{DepthAccuracy: x, Y: plotHeight / 2, Chosen: x.Depth == d.Chosen}
+		p.X = plotWidth * float64(x.Depth) / float64(max(d.Kmax, 1))
+		if high > low {
+			p.Y = plotHeight * (high - x.Valid) / (high - low)
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// curve is the line through the points.
+func curve(d control.LabelDepthReport) string {
+	var line strings.Builder
+	for _, p := range points(d) {
+		fmt.Fprintf(&line, "%.2f,%.2f ", p.X, p.Y)
+	}
+	return line.String()
 }

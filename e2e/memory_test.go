@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"ndls/internal/cgroup"
@@ -24,6 +25,33 @@ func TestFeaturesFourTimesMemory(t *testing.T) {
 	if 150000*960*4 < 4*memory {
 		t.Fatal("the features are too small for this test")
 	}
+	runInside(t, dir, memory, args...)
+}
+
+// TestTenThousandClasses runs the whole job with so many classes that a row of probabilities
+// has 40 kB, within a --memory that is little more than the least. Before tiles of all
+// classes were written at a time, it took 1.1 GiB.
+func TestTenThousandClasses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it predicts a hundred million probabilities several times")
+	}
+	const memory = 480 << 20
+	dir := filepath.Join(t.TempDir(), "run")
+	args := []string{
+		"run", "--dataset", "synthetic:nodes=10500,edges=40000,features=16,classes=10000,seed=1", "--run", dir, "--threads", "2",
+		"--epsilon", "0.2", "--runs", "1", "--epochs", "1", "--label-kmax", "1", "--quiet",
+	}
+	if out, err := exec.Command(binary, append(args, "--memory", "300MiB")...).CombinedOutput(); exitStatus(err) != 3 || !strings.Contains(string(out), "would do") {
+		t.Errorf("with 300 MiB: %v\n%s", err, out)
+	}
+	runInside(t, dir, memory, append(args, "--memory", strconv.Itoa(memory>>20)+"MiB")...)
+}
+
+// runInside runs the program inside a cgroup of so many bytes, which is its --memory, and
+// checks the peak resident size that its report has. Where no cgroup can be made, the peak
+// resident size must do.
+func runInside(t *testing.T, dir string, memory int64, args ...string) {
+	t.Helper()
 	group, err := cgroup.New(memory)
 	if err != nil {
 		t.Logf("the peak resident size is measured instead: %v", err)

@@ -37,6 +37,11 @@ type Counts struct {
 	// nodes if it was found, else 0.
 	Hops         int `json:"hops"`
 	LabelledHops int `json:"labelled_hops"`
+	// ValidationHops is the largest K of a validation node with a label, if it was found.
+	ValidationHops int `json:"validation_hops,omitempty"`
+	// LabelDepth is one more than the largest depth of label smoothing that was chosen, 0
+	// before it is.
+	LabelDepth int `json:"label_depth,omitempty"`
 }
 
 // validate reports counts that no graph has.

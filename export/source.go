@@ -37,7 +37,7 @@ func open(ctx context.Context, cat *catalog.Catalog, o Options) (*source, error)
 	case "features":
 		return tileSource(ctx, cat, o.Budget)
 	}
-	return rowSource(ctx, cat, made[o.What].kinds[0])
+	return rowSource(ctx, cat, made[o.What].kinds[0], o.Budget)
 }
 
 // eachFile opens the files of a kind in order; visit gets the number of rows
@@ -127,9 +127,11 @@ func nodeSource(cat *catalog.Catalog) *source {
 	}
 }
 
-// rowSource reads Arrow row files.
-func rowSource(ctx context.Context, cat *catalog.Catalog, kind string) (*source, error) {
+// rowSource reads Arrow row files. A scan holds the largest record batch in memory of the
+// budget: a row of many classes is long.
+func rowSource(ctx context.Context, cat *catalog.Catalog, kind string, b *mem.Budget) (*source, error) {
 	var schema shards.RowSchema
+	most := int64(0) // rows of a record batch
 	err := eachFile(ctx, cat, kind, func(e catalog.Entry, r storage.Reader, before int64) error {
 		rr, err := shards.OpenRows(r, e.Path)
 		if err != nil {
@@ -139,6 +141,10 @@ func rowSource(ctx context.Context, cat *catalog.Catalog, kind string) (*source,
 			return fmt.Errorf("%s has other columns than the files before it: %w", e.Path, seal.ErrCorrupt)
 		}
 		schema = rr.Schema()
+		for i := range rr.NumBatches() {
+			_, rows := rr.BatchRows(i)
+			most = max(most, rows)
+		}
 		return nil
 	})
 	if err != nil {
@@ -150,28 +156,62 @@ func rowSource(ctx context.Context, cat *catalog.Catalog, kind string) (*source,
 	}
 	columns = append(columns, column{schema.Column, float32Kind, schema.Width})
 	scan := func(ctx context.Context, visit func(int64, [][]byte) error) error {
-		var b shards.RowBatch
+		batch, free, err := newRowBatch(b, schema, most)
+		if err != nil {
+			return err
+		}
+		defer free()
 		return eachFile(ctx, cat, kind, func(e catalog.Entry, r storage.Reader, before int64) error {
 			rr, err := shards.OpenRows(r, e.Path)
 			if err != nil {
 				return err
 			}
 			for i := range rr.NumBatches() {
-				if err := rr.ReadBatch(i, &b); err != nil {
+				if err := rr.ReadBatch(i, batch); err != nil {
 					return err
 				}
-				cols := [][]byte{mem.AsBytes(b.ID)}
+				cols := [][]byte{mem.AsBytes(batch.ID)}
 				if schema.Label {
-					cols = append(cols, mem.AsBytes(b.Label))
+					cols = append(cols, mem.AsBytes(batch.Label))
 				}
-				if err := visit(before+b.First, append(cols, mem.AsBytes(b.Values))); err != nil {
+				if err := visit(before+batch.First, append(cols, mem.AsBytes(batch.Values))); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	}
-	return &source{columns: columns, rows: countRows(cat, kind), scan: scan}, nil
+	return &source{columns: columns, rows: countRows(cat, kind), scan: scan, memory: rowBatchBytes(schema, most)}, nil
+}
+
+// rowBatchBytes is what a record batch of so many rows takes of the budget.
+func rowBatchBytes(s shards.RowSchema, rows int64) int64 {
+	return rows*(12+4*int64(s.Width)) + 3*4096
+}
+
+// newRowBatch is memory of the budget for a record batch of so many rows.
+func newRowBatch(b *mem.Budget, s shards.RowSchema, rows int64) (_ *shards.RowBatch, free func(), err error) {
+	var (
+		id     *mem.Array[int64]
+		label  *mem.Array[int32]
+		values *mem.Array[float32]
+	)
+	free = func() {
+		id.Free()
+		label.Free()
+		values.Free()
+	}
+	if id, err = mem.Alloc[int64](b, rows, "ids of a record batch"); err == nil {
+		label, err = mem.Alloc[int32](b, rows, "labels of a record batch")
+	}
+	if err == nil {
+		values, err = mem.Alloc[float32](b, rows*int64(s.Width), "a record batch")
+	}
+	if err != nil {
+		free()
+		return nil, nil, err
+	}
+	return &shards.RowBatch{ID: id.S[:0], Label: label.S[:0], Values: values.S[:0]}, free, nil
 }
 
 // nodeIDs reads the input id of every node: 4·n bytes.

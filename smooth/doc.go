@@ -21,6 +21,10 @@
 // the running sums of the targets that still count it. Every rule is a weighted
 // sum over the node's first hops, a factor, and a share of X^(0).
 //
+// After each hop the sums are those of the same rule with K_i cut at that hop:
+// [Smoother.Prefix] gives the output rows that follow, so that one run has those of
+// every depth.
+//
 // With settled rows the block is deflated and row i is recomputed up to hop K_i +
 // slack (package hops); what deflation took away comes back with the sum,
 // as Σ_k w_k times the stationary row.

@@ -19,7 +19,7 @@ func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 	beside := func(l spmv.Layout) int64 {
 		o := o
 		o.Layout = l
-		bytes := MemoryBytes(c.Nodes, c.Components, o, c.Threads) + hops.ReadBytes
+		bytes := MemoryBytes(c.Nodes, c.Components, o, c.Threads) + hops.ReadBytes + o.PanelBytes*int64(l.Columns/packed.PanelColumns)
 		if o.Rule.Residual() {
 			bytes += min(c.Nodes, packed.StripRows) * int64(l.Columns) * 4
 		}

@@ -22,6 +22,15 @@ type Rule struct {
 // Residual says whether a share of X^(0) is added.
 func (r Rule) Residual() bool { return r.residual(1) != 0 }
 
+// Depth is the largest K of a node that counts no hop after the given one. The rule depends
+// on K.
+func (r Rule) Depth(hop int) int {
+	if r.count(hop+1) == hop+1 {
+		return hop + 1
+	}
+	return hop
+}
+
 // DefaultAlpha is the residual share of the authors' released code.
 const DefaultAlpha = 0.15
 

@@ -32,6 +32,11 @@ type Options struct {
 	// running sums are on disk. The result does not depend on them.
 	Layout      spmv.Layout
 	SpilledSums bool
+	// After, unless nil, is called when the rows of a hop are added to the sums: of hop 0
+	// first, then of each hop. It may call [Smoother.Prefix].
+	After func(hop int) error
+	// PanelBytes is what the caller holds for each panel of a block while that is smoothed.
+	PanelBytes int64
 }
 
 // Smoother applies one rule to column blocks of one graph.
@@ -177,7 +182,10 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 	if !resumed {
 		hop = 0
 		e := s.begin(ctx, x, add)
-		if e = errors.Join(err, e); e != nil {
+		if e = errors.Join(err, e); e == nil {
+			e = s.after(hop)
+		}
+		if e != nil {
 			return stats, e
 		}
 	}
@@ -191,6 +199,9 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 		if _, e := walk.Next(ctx, s.hops-hop+1, add); e != nil || err != nil {
 			return walk.Stats, errors.Join(err, e)
 		}
+		if e := s.after(hop); e != nil {
+			return walk.Stats, e
+		}
 		meter.Add(1)
 		if hop == s.hops {
 			break
@@ -202,6 +213,14 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 		}
 	}
 	return walk.Stats, nil
+}
+
+// after says that a hop's rows are added.
+func (s *Smoother) after(hop int) error {
+	if s.o.After == nil {
+		return nil
+	}
+	return s.o.After(hop)
 }
 
 // begin brings the block to hop 0.
@@ -276,7 +295,7 @@ func (s *Smoother) add(hop int, first int64, rows []float32) error {
 // that was run last, in ascending order of node, some at a time. x puts its X^(0)
 // again, for rules that need it.
 func (s *Smoother) Output(col, columns int, x hops.Rows, put func(rows []float32) error) error {
-	out := outputs{s: s, col: col, columns: columns, put: put}
+	out := outputs{s: s, most: math.MaxInt, col: col, columns: columns, put: put}
 	if !s.o.Rule.Residual() {
 		zero := make([]float32, s.o.Layout.Columns)
 		return s.eachStrip(func(lo int64) error {
@@ -286,9 +305,22 @@ func (s *Smoother) Output(col, columns int, x hops.Rows, put func(rows []float32
 	return out.beside(x)
 }
 
+// Prefix puts what [Smoother.Output] would put if no node counted more than the hops up to
+// the given one, which is the last that was made. x gives row i of the block's X^(0); for
+// rules that do not need it, it may be nil.
+func (s *Smoother) Prefix(hop, col, columns int, x func(i int64) []float32, put func(rows []float32) error) error {
+	out := outputs{s: s, most: hop + 1, col: col, columns: columns, put: put}
+	if x == nil {
+		zero := make([]float32, s.o.Layout.Columns)
+		x = func(int64) []float32 { return zero }
+	}
+	return s.eachStrip(func(lo int64) error { return out.strip(lo, x) })
+}
+
 // outputs turns sums of rows of Z into output rows.
 type outputs struct {
 	s            *Smoother
+	most         int // no node counts more hops
 	col, columns int
 	buf          []float32
 	large        bool // a value is no finite float32
@@ -360,7 +392,7 @@ func (o *outputs) beside(x hops.Rows) error {
 // where what was subtracted from Z comes back as Σ_k w_k z̄.
 func (o *outputs) row(i int64, sum, x []float32) {
 	s := o.s
-	count := int(s.counts.S[i])
+	count := min(int(s.counts.S[i]), o.most)
 	factor := s.o.Rule.factor(count) * s.g.State.Up(i)
 	residual := s.o.Rule.residual(count)
 	total := 0.0

@@ -17,8 +17,6 @@ type assembly struct {
 	folder string
 	ids    []uint32 // input id of each stored row
 	schema shards.RowSchema
-	// labels, unless nil, may alter the values of a batch and returns its labels.
-	labels func(values []float32) []int32
 	// after, unless nil, is called for each interval whose rows are committed.
 	after func(interval int) error
 }
@@ -60,11 +58,7 @@ func (a assembly) interval(ctx context.Context, env *Env, i int) error {
 		for r := range n {
 			ids[r] = int64(a.ids[row+int64(r)])
 		}
-		var labels []int32
-		if a.labels != nil {
-			labels = a.labels(values)
-		}
-		return w.Write(ids[:n], labels, values)
+		return w.Write(ids[:n], nil, values)
 	})
 	if err != nil {
 		return err

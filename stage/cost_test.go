@@ -61,7 +61,7 @@ func TestStages(t *testing.T) {
 	plan := control.DefaultPlan()
 	noFeatures := plan
 	noFeatures.Partition.Features = "none"
-	withoutSmoothLabels := slices.DeleteFunc(slices.Clone(Whole()), func(s control.Stage) bool { return s == control.SmoothLabels })
+	withoutSmoothLabels := slices.DeleteFunc(slices.Clone(Whole()), func(s control.Stage) bool { return s == control.LabelDepth || s == control.SmoothLabels })
 	for _, tc := range []struct {
 		name   string
 		counts estimate.Counts
@@ -132,7 +132,7 @@ func TestKeepsItsPromise(t *testing.T) {
 func TestShare(t *testing.T) {
 	p := control.DefaultPlan()
 	r := control.Resources{Memory: 1 << 40, Threads: 2}
-	for _, s := range Of(control.LSI, control.Smooth, control.SmoothLabels) {
+	for _, s := range Of(control.LSI, control.Smooth, control.LabelDepth, control.SmoothLabels) {
 		if !s.Shares(p) {
 			t.Errorf("%s cannot be shared", s.Name())
 		}

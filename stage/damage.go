@@ -13,8 +13,11 @@ import (
 
 // Verb is the command that executes s.
 func Verb(s control.Stage) string {
-	if s == control.Predict {
+	switch s {
+	case control.Predict:
 		return string(control.Train)
+	case control.LabelDepth:
+		return string(control.SmoothLabels)
 	}
 	return string(s)
 }

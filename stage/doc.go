@@ -15,7 +15,8 @@
 //	smooth         smoothed/part-NNNNN.arrow   package smooth, by way of tiles
 //	train          model/…                     package train
 //	predict        soft_labels/…               package train
-//	smooth-labels  predictions/part-NNNNN.arrow
+//	label-depth    predictions/depth.json
+//	smooth-labels  predictions/part-NNNNN.arrow, by way of tiles
 //	evaluate       accuracies, in the report
 //
 // A task looks up in the catalogue what is committed, and does the rest: after an error, a
@@ -31,9 +32,12 @@
 //	lsi            2·n·b·4 + 6·n (+ 8·n with several blocks) + 8·C·b
 //	smooth         3·n·b·4 + 2·n, then one record batch
 //	train          the sampled rows, or a window of record batches
-//	predict        one record batch, the models, then 4·n of ids
-//	smooth-labels  as smooth; given soft labels take 17·n to find nodes by id, and a
-//	               block of their tiles
+//	predict        two record batches, the models, 32 KiB for each class, 5·n of labels
+//	label-depth    as smooth, with sums for v validation nodes alone and 8·v for each depth
+//	               and panel of the block; beside that, as predict with one model
+//	smooth-labels  as smooth; beside that, as predict with one model, then 9·n of ids and
+//	               labels. Given soft labels take 17·n to find nodes by id, and a block of
+//	               their tiles
 //
 // b is the widest multiple of 16 that fits, or Resources.BlockColumns. All of it is taken
 // from Session.Budget.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"ndls/catalog"
 	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/packed"
@@ -25,7 +24,17 @@ type engine struct {
 // smoothColumns smooths the columns of panels [first, last) of in by o.Rule,
 // block by block, and commits each block's tiles. k is nil for rules that need no
 // LSI.
-func (g engine) smoothColumns(ctx context.Context, o smooth.Options, k []uint16, in lsi.Columns, out *tiles.Matrix, first, last int) error {
+func (g engine) smoothColumns(ctx context.Context, o smooth.Options, k []uint16, in input, out *tiles.Matrix, first, last int) error {
+	return g.smoothBlocks(ctx, o, k, first, last, func(s *smooth.Smoother, l spmv.Layout, first, last int) error {
+		return g.smoothBlock(ctx, s, l, in, out, first, last)
+	})
+}
+
+// smoothBlocks prepares a smoother for the columns of panels [first, last), and calls block
+// for the panels of one block after the other.
+func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, first, last int,
+	block func(s *smooth.Smoother, l spmv.Layout, first, last int) error,
+) error {
 	if first == last {
 		return nil
 	}
@@ -47,7 +56,7 @@ func (g engine) smoothColumns(ctx context.Context, o smooth.Options, k []uint16,
 	defer s.Free()
 	for ; first < last; first += o.Layout.Columns / packed.PanelColumns {
 		end := min(first+o.Layout.Columns/packed.PanelColumns, last)
-		if err := g.smoothBlock(ctx, s, o.Layout, in, out, first, end); err != nil {
+		if err := block(s, o.Layout, first, end); err != nil {
 			return err
 		}
 	}
@@ -56,9 +65,9 @@ func (g engine) smoothColumns(ctx context.Context, o smooth.Options, k []uint16,
 
 // smoothBlock smooths panels [first, last), which are one block, and commits
 // their tiles.
-func (g engine) smoothBlock(ctx context.Context, s *smooth.Smoother, l spmv.Layout, in lsi.Columns, out *tiles.Matrix, first, last int) error {
+func (g engine) smoothBlock(ctx context.Context, s *smooth.Smoother, l spmv.Layout, in input, out *tiles.Matrix, first, last int) error {
 	x := func(put func([]float32) error) error { return in.Rows(ctx, first*packed.PanelColumns, l.Columns, put) }
-	states, c, err := g.States.Open(ctx, g.lo, g.hi, first, last, inputKinds...)
+	states, c, err := g.States.Open(ctx, g.lo, g.hi, first, last, in.kinds...)
 	if err != nil {
 		return err
 	}
@@ -79,8 +88,12 @@ func (g engine) smoothBlock(ctx context.Context, s *smooth.Smoother, l spmv.Layo
 	return states.Done(ctx)
 }
 
-// inputKinds are the files whose columns are smoothed.
-var inputKinds = []string{catalog.KindFeatures, catalog.KindSoftTile, catalog.KindGivenSoftTile}
+// input is columns that are smoothed.
+type input struct {
+	lsi.Columns
+	// kinds are the files that decide what the columns hold.
+	kinds []string
+}
 
 // smoothLayout plans the column blocks of some columns.
 func (g engine) smoothLayout(ctx context.Context, o smooth.Options, columns int) (smooth.Options, error) {

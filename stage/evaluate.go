@@ -8,6 +8,7 @@ import (
 	"ndls/dataset"
 	"ndls/internal/control"
 	"ndls/internal/packed"
+	"ndls/internal/seal"
 	"ndls/shards"
 	"ndls/tiles"
 	"ndls/train"
@@ -44,10 +45,11 @@ func (evaluateStage) Cut(control.Plan, shards.Summary) Cut { return Cut{} }
 
 func (evaluateStage) Shares(control.Plan) bool { return false }
 
-// Cost implements estimate.Stage: the smoothed soft labels of all runs are read.
+// Cost implements estimate.Stage: soft labels of another model are read. All others were
+// counted when they were computed.
 func (evaluateStage) Cost(s *estimate.Sheet) {
 	s.Takes(0, 0)
-	if s.Plan.SomeTargets() {
+	if ownModel(s.Plan) {
 		return
 	}
 	held := 5*s.Nodes + estimate.ReadRows(s.Nodes, s.Classes, false) + 2*4096
@@ -71,7 +73,7 @@ func (env evaluation) run(ctx context.Context) (err error) {
 		return err
 	}
 	if !env.Plan.SomeTargets() {
-		r.Smoothed, err = env.tileAccuracy(ctx, s, smoothedSoft(env.Env))
+		r.Smoothed, err = env.smoothedAccuracy(ctx)
 	}
 	env.Report.Accuracy = r
 	return err
@@ -80,7 +82,7 @@ func (env evaluation) run(ctx context.Context) (err error) {
 // baseAccuracy is that of the soft labels: predict has counted the run's own.
 func (env evaluation) baseAccuracy(ctx context.Context, s shards.Summary) (control.SplitAccuracy, error) {
 	if env.Plan.Labels.SoftLabels != "" {
-		return env.tileAccuracy(ctx, s, softInput(env.Env))
+		return env.tileAccuracy(ctx, s, givenTiles(env.Env))
 	}
 	t, err := readIndex(ctx, env.Catalog)
 	if err != nil {
@@ -93,6 +95,25 @@ func (env evaluation) baseAccuracy(ctx context.Context, s shards.Summary) (contr
 			return control.SplitAccuracy{}, err
 		}
 		runs = append(runs, tally)
+	}
+	return spread(runs), nil
+}
+
+// smoothedAccuracy is that of the smoothed soft labels: smooth-labels has counted for each
+// interval.
+func (env evaluation) smoothedAccuracy(ctx context.Context) (control.SplitAccuracy, error) {
+	runs := make([]train.Tally, labelRuns(env.Plan))
+	for i := range intervals(env.Summary) {
+		var t labelTally
+		if err := readJSON(ctx, env.Catalog, labelTallyPath(i), &t); err != nil {
+			return control.SplitAccuracy{}, err
+		}
+		if len(t.Runs) != len(runs) {
+			return control.SplitAccuracy{}, seal.Corrupt(labelTallyPath(i), "it has %d runs of %d", len(t.Runs), len(runs))
+		}
+		for run := range runs {
+			runs[run].Merge(t.Runs[run])
+		}
 	}
 	return spread(runs), nil
 }

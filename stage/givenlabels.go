@@ -27,7 +27,7 @@ type given struct {
 // come in any order: the file is read once for each block of nodes and panels that fits
 // the memory.
 func (env labelsRun) importSoftLabels(ctx context.Context, s shards.Summary, first, last int) (err error) {
-	out := softInput(env.Env)
+	out := givenTiles(env.Env)
 	if first = out.FirstMissing(first, last); first == last {
 		return nil
 	}

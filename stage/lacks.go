@@ -15,6 +15,9 @@ const (
 	someTargets = "--targets left nodes without soft labels, which are smoothed over the whole graph; use --targets all"
 )
 
+// DepthGiven is what a run has no need of label-depth for.
+const DepthGiven = "--label-depth gives the depth of label smoothing"
+
 // FactsOf says what an imported graph has.
 func FactsOf(s shards.Summary) estimate.Facts {
 	return estimate.Facts{Features: s.Features > 0, Labels: s.Labelled > 0, Splits: s.HasSplits}

@@ -193,8 +193,13 @@ func (env lsiRun) reportLSI(ctx context.Context, s shards.Summary) error {
 		return err
 	}
 	defer labelled.Free()
+	valid, err := smooth.NewTargets(env.Budget, s.Nodes)
+	if err != nil {
+		return err
+	}
+	defer valid.Free()
 	if s.Labelled > 0 {
-		if err := labelledTargets(ctx, env.Catalog, labelled); err != nil {
+		if err := labelledTargets(ctx, env.Catalog, labelled, valid); err != nil {
 			return err
 		}
 	}
@@ -214,6 +219,9 @@ func (env lsiRun) reportLSI(ctx context.Context, s shards.Summary) error {
 		nodes++
 		if node < s.Nodes && labelled.Has(node) {
 			r.LabelledMax = max(r.LabelledMax, int(k))
+		}
+		if node < s.Nodes && valid.Has(node) {
+			r.ValidationMax = max(r.ValidationMax, int(k))
 		}
 		if isCapped {
 			capped++

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"ndls/catalog"
 	"ndls/internal/control"
@@ -79,11 +80,15 @@ func readIndex(ctx context.Context, cat *catalog.Catalog) (t trained, err error)
 	return t, err
 }
 
-// readJSON reads a file of the model.
+// readJSON reads a file of the models, or of the predictions.
 func readJSON(ctx context.Context, cat *catalog.Catalog, path string, v any) (err error) {
 	e, ok := cat.Lookup(path)
 	if !ok {
-		return fmt.Errorf("there is no %s: run `ndls train` first", path)
+		verb := control.Train
+		if strings.HasPrefix(path, "predictions/") {
+			verb = control.SmoothLabels
+		}
+		return fmt.Errorf("there is no %s: run `ndls %s` first", path, verb)
 	}
 	r, err := cat.Stream(ctx, e)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/packed"
 	"ndls/shards"
-	"ndls/tiles"
 )
 
 // How a stage may be cut into tasks; the coordinator does it, and what is
@@ -20,6 +19,8 @@ import (
 //	smooth         Columns of ⌈features/16⌉ panels, then Rows, then, with
 //	               --active settled, Whole: it finds columns and rows done, and
 //	               measures the deviation of settled rows
+//	label-depth    Columns as smooth-labels, then one Rows, which puts together what they
+//	               found
 //	smooth-labels  Columns of runs·⌈classes/16⌉ panels (1 run with --soft-labels),
 //	               then Rows; with --label-rule ndls-reference a task should have all
 //	               panels of a run, since it finds their K
@@ -31,9 +32,17 @@ import (
 // Rows of a report are those of the task's intervals; of tasks that follow each
 // other in a stage the later ones count the same rows again, or none.
 
+// panelled is output in panels: a matrix in tiles, say.
+type panelled interface {
+	// Panels is how many there are, FirstMissing the first from first on that is not
+	// committed, last if all below last are.
+	Panels() int
+	FirstMissing(first, last int) int
+}
+
 // inParts executes the task's part of a stage that can be cut: columns smooths
 // panels, rows writes the rows of intervals.
-func (env *Env) inParts(ctx context.Context, s shards.Summary, out *tiles.Matrix, columns, rows func(ctx context.Context, first, last int) error) error {
+func (env *Env) inParts(ctx context.Context, s shards.Summary, out panelled, columns, rows func(ctx context.Context, first, last int) error) error {
 	t, panels, intervals := env.Task, out.Panels(), intervals(s)
 	switch {
 	case env.Whole():
@@ -65,6 +74,6 @@ func (env *Env) isShare() bool {
 
 // firstMissing is the first panel from first on that is not committed, for any
 // member of a gang; last if all below are.
-func (env *Env) firstMissing(ctx context.Context, out *tiles.Matrix, first, last int) (int, error) {
+func (env *Env) firstMissing(ctx context.Context, out panelled, first, last int) (int, error) {
 	return group.Min(ctx, env.Group, out.FirstMissing(first, last))
 }

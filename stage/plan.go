@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"ndls/catalog"
 	"ndls/internal/control"
@@ -38,6 +39,10 @@ func Validate(p control.Plan) error {
 	return nil
 }
 
+// later are options that came after run directories had been made without them. At these
+// values they decide nothing, and a hash leaves them out.
+var later = map[string]any{"probabilities": control.AllProbabilities}
+
 // Hashes gives for each stage the hash of the part of the plan that decides the bytes of
 // its output: its own options and those of all stages that it reads from, directly or
 // not.
@@ -48,7 +53,9 @@ func Hashes(p control.Plan) map[string]string {
 		for _, n := range s.Needs(p) {
 			read[string(n)] = hashes[string(n)]
 		}
-		text, err := json.Marshal([]any{s.Name(), options(s, p), read})
+		hashed := options(s, p)
+		maps.DeleteFunc(hashed, func(name string, value any) bool { return later[name] == value })
+		text, err := json.Marshal([]any{s.Name(), hashed, read})
 		if err != nil {
 			panic(fmt.Sprintf("stage: a plan holds only numbers and strings: %v", err))
 		}
@@ -112,7 +119,7 @@ func diff(name string, here, there any) []string {
 	}
 	var d []string
 	for i := range a.NumField() {
-		field := a.Type().Field(i).Tag.Get("json")
+		field, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
 		d = append(d, diff(name+"."+field, a.Field(i).Interface(), b.Field(i).Interface())...)
 	}
 	return d

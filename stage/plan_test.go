@@ -13,7 +13,8 @@ import (
 // leaves sets each leaf field of v in turn and calls visit with its name.
 func leaves(v reflect.Value, name string, visit func(string)) {
 	for i := range v.NumField() {
-		f, tag := v.Field(i), v.Type().Field(i).Tag.Get("json")
+		f := v.Field(i)
+		tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		switch f.Kind() {
 		case reflect.Struct:
 			leaves(f, name+tag+".", visit)

@@ -9,6 +9,7 @@ var All = []Stage{
 	smoothStage{},
 	trainStage{},
 	predictStage{},
+	labelDepthStage{},
 	smoothLabelsStage{},
 	evaluateStage{},
 }

@@ -15,6 +15,7 @@ type session struct {
 	opened  *graph
 	rows    *smooth.Targets
 	inputID *mem.Array[uint32]
+	truth   *labelled
 	k       *mem.Array[uint16]
 	kOf     int
 }
@@ -28,6 +29,9 @@ func (x *Session) Release() {
 		x.rows.Free()
 	}
 	x.inputID.Free()
+	if x.truth != nil {
+		x.truth.free()
+	}
 	x.k.Free()
 	x.session = session{}
 }

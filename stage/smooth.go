@@ -143,7 +143,8 @@ func (env smoothRun) smoothFeatures(ctx context.Context, s shards.Summary, first
 	if err != nil {
 		return err
 	}
-	return g.smoothColumns(ctx, o, k, env.featureTiles(), out, first, last)
+	in := input{env.featureTiles(), []string{catalog.KindFeatures}}
+	return g.smoothColumns(ctx, o, k, in, out, first, last)
 }
 
 // featureSmoothing is what smoothing of feature columns needs: the graph, the

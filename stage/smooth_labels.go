@@ -1,7 +1,9 @@
 package stage
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"math"
 
 	"ndls/estimate"
@@ -15,11 +17,9 @@ import (
 	"ndls/shards"
 	"ndls/smooth"
 	"ndls/tiles"
-	"ndls/train"
 )
 
 const (
-	softPrefix         = "soft_labels/tiles"
 	givenSoftPrefix    = "predictions/given"
 	smoothedSoftPrefix = "predictions/tiles"
 	// referenceFloor is the smallest probability whose logarithm the rule
@@ -37,10 +37,11 @@ func (smoothLabelsStage) About() string {
 }
 
 func (smoothLabelsStage) Needs(p control.Plan) []control.Stage {
-	if !ownModel(p) {
-		return []control.Stage{control.Partition, control.LSI}
+	needs := labelDepthStage{}.Needs(p)
+	if p.Labels.Depth == control.AutoDepth {
+		needs = append(needs, control.LabelDepth)
 	}
-	return []control.Stage{control.Partition, control.LSI, control.Predict}
+	return needs
 }
 
 func (smoothLabelsStage) Lacks(p control.Plan, f estimate.Facts) string {
@@ -54,14 +55,15 @@ func (smoothLabelsStage) Lacks(p control.Plan, f estimate.Facts) string {
 }
 
 func (smoothLabelsStage) Options(p control.Plan) map[string]any {
-	return map[string]any{"labels": p.Labels, "precision": p.Precision}
+	return map[string]any{"labels": p.Labels, "precision": p.Precision, "probabilities": cmp.Or(p.Probabilities, control.AllProbabilities)}
 }
 
 func (smoothLabelsStage) Writes() []Kind {
 	return []Kind{
 		{Name: catalog.KindPredictions, Lasting: true, Rows: countRows},
 		{Name: catalog.KindGivenSoftTile, Lasting: true},
-		{Name: catalog.KindSmoothedSoftTile, Lasting: true},
+		{Name: catalog.KindLabelTally, Lasting: true},
+		{Name: catalog.KindSmoothedSoftTile},
 		{Name: catalog.KindSmoothedSoftPart},
 	}
 }
@@ -71,6 +73,7 @@ func (smoothLabelsStage) Cut(p control.Plan, sum shards.Summary) Cut {
 	c := Cut{
 		Panels: labelRuns(p) * each, Intervals: intervals(sum), Together: 1,
 		Tiles: catalog.KindSmoothedSoftTile, Rows: catalog.KindPredictions, Parts: catalog.KindSmoothedSoftPart,
+		Drops: true,
 	}
 	if p.Labels.Rule == "ndls-reference" {
 		c.Together = max(each, 1) // K is found from all columns of a run
@@ -85,50 +88,95 @@ func (smoothLabelsStage) Shares(p control.Plan) bool {
 }
 
 // Cost implements estimate.Stage: the soft labels of all runs are smoothed side by side.
-// The rule of the authors' code finds K for each of them.
 func (smoothLabelsStage) Cost(s *estimate.Sheet) {
+	chooses, most := s.Plan.Labels.Depth == control.AutoDepth, s.Plan.Labels.Hops()
+	if chooses && s.LabelDepth > 0 {
+		most = s.LabelDepth - 1
+	}
+	sweepLabels(s, smooth.Options{Targets: smooth.AllTargets(s.Part)}, 0, most, !chooses)
+	tiles, rows := labelTileBytes(s), (12+4*int64(s.Classes))*s.Nodes
+	making := 9*s.Nodes + 2*4096 + predictionBytes(s.Plan, s.Classes)
+	if s.Plan.Probabilities == control.BestProbability {
+		rows = 16 * s.Nodes
+	} else {
+		making += estimate.ReadRows(s.Nodes, s.Classes, false)
+	}
+	s.Takes(making, making)
+	s.ReadNodes(3) // degrees, then ids and labels
+	s.BytesRead += tiles
+	s.BytesWritten += tiles + rows
+	// Tiles give way to rows, interval by interval.
+	share := float64(s.Interval(s.Nodes)) / float64(max(s.Nodes, 1))
+	s.PeakDiskBytes = s.DiskBytes + max(tiles+max(s.ScratchBytes, int64(float64(rows)*share)), rows+int64(float64(tiles)*share))
+	s.DiskBytes += rows
+}
+
+// labelTileBytes is the size of the smoothed soft labels of all runs in tiles.
+func labelTileBytes(s *estimate.Sheet) int64 {
+	runs := int64(labelRuns(s.Plan))
+	if s.Plan.Probabilities == control.BestProbability {
+		return runs * int64(packed.Panels(s.Classes)) * s.Nodes * bestRow
+	}
+	return runs * estimate.TileBytes(s.Nodes, s.Classes, false)
+}
+
+// sweepLabels adds smoothing the soft labels of all runs over most hops, as o says, beside
+// held bytes. The rule of the authors' code finds K for each run. imports says that soft
+// labels of another model are imported before.
+func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, imports bool) {
 	l := s.Plan.Labels
 	rule, err := smooth.NewRule(l.Rule, l.Alpha, 0)
 	if err != nil {
 		return // the plan is not valid
 	}
+	o.Rule = rule
 	runs, per := labelRuns(s.Plan), packed.Panels(s.Classes)*packed.PanelColumns
-	last := min(s.Hops, l.Kmax)
+	last := min(s.Hops, most)
 	if l.Rule != "ndls" {
 		last = max(last-1, 0) // hop K is not counted
 	}
-	o := smooth.Options{Rule: rule, Targets: smooth.AllTargets(s.Part)}
-	held := 2 * s.Part
+	soft := softHeld(s)
+	held += 2*s.Part + soft
 	switch {
+	case most == 0:
+		s.Takes(soft, soft)
+		s.BytesRead += int64(runs) * estimate.TileBytes(s.Nodes, s.Classes, false)
 	case l.Rule != "ndls":
 		for range runs {
-			s.FindLSI(s.Classes, l.Epsilon, l.Kmax, 0)
+			s.FindLSI(s.Classes, l.Epsilon, most, held-2*s.Part)
 			s.BytesRead += estimate.TileBytes(s.Nodes, s.Classes, false)
 			s.Columns(o, per, last, held, false)
 		}
-	case l.Epsilon != 0 && l.Epsilon != s.Plan.LSI.Epsilon || l.Kmax > s.Plan.LSI.Kmax:
-		s.FindLSI(s.Plan.LSI.Probes, l.Epsilon, l.Kmax, 4*s.Part)
+	case l.Epsilon != 0 && l.Epsilon != s.Plan.LSI.Epsilon || most > s.Plan.LSI.Kmax:
+		s.FindLSI(s.Plan.LSI.Probes, l.Epsilon, most, 4*s.Part+held-2*s.Part)
 		s.ReadNodes(1)
 		s.Columns(o, runs*per, last, held, false)
 	default:
 		s.ReadK()
 		s.Columns(o, runs*per, last, held, false)
 	}
-	tiles := int64(runs) * estimate.TileBytes(s.Nodes, s.Classes, false)
-	if l.SoftLabels != "" {
+	if ownModel(s.Plan) {
+		block := s.ColumnsPerPass / packed.PanelColumns
+		if most == 0 {
+			block = storedTogether(s.Part)
+		}
+		predictsColumns(s, block)
+	} else if imports {
 		// Nodes are found by id, and rows are put in their order, as many as fit.
+		tiles := int64(runs) * estimate.TileBytes(s.Nodes, s.Classes, false)
 		byID, sorting := 9*s.Nodes, 16*s.Nodes+4096
 		s.Takes(max(byID+min(tiles, estimate.OpenTiles*estimate.TileBytes(s.Nodes, 1, false), (s.Budget()-byID)/2), sorting), sorting)
 		s.BytesWritten += tiles
 		s.DiskBytes += tiles
 	}
-	ids := 4*s.Nodes + estimate.ReadRows(s.Nodes, s.Classes, false)
-	s.Takes(ids, ids)
-	s.ReadNodes(2) // degrees, then ids
-	rows := (12 + 4*int64(s.Classes)) * s.Nodes
-	s.BytesRead += estimate.TileBytes(s.Nodes, s.Classes, false)
-	s.BytesWritten += tiles + rows
-	s.DiskBytes += tiles + rows
+}
+
+// softHeld is the memory that is held for soft labels while they are smoothed.
+func softHeld(s *estimate.Sheet) int64 {
+	if !ownModel(s.Plan) {
+		return 0
+	}
+	return softMemory(trainShape(s), trainOptions(s.Plan), s.Threads)
 }
 
 // Run implements Stage: it commits the predictions of the chosen run.
@@ -140,93 +188,114 @@ type labelsRun struct{ *Env }
 func (env labelsRun) run(ctx context.Context) error {
 	s := env.Summary
 	return env.inParts(ctx, s, smoothedSoft(env.Env),
-		func(ctx context.Context, first, last int) error { return env.smoothSoft(ctx, s, first, last) },
+		func(ctx context.Context, first, last int) error { return env.smoothSoft(ctx, first, last) },
 		func(ctx context.Context, first, last int) error { return env.predictionRows(ctx, s, first, last) })
-}
-
-// predictionRows commits the predictions for the nodes of intervals [first, last).
-func (env labelsRun) predictionRows(ctx context.Context, s shards.Summary, first, last int) error {
-	run, err := chosenRun(ctx, env.Plan, env.Catalog)
-	if err != nil {
-		return err
-	}
-	ids, err := env.targetIDs(ctx, s, smooth.AllTargets(s.Nodes))
-	if err != nil {
-		return err
-	}
-	if err := env.States.Drop(ctx); err != nil {
-		return err
-	}
-	if err := env.joinTiles(ctx, smoothedSoft(env.Env), first, last); err != nil {
-		return err
-	}
-	classes := len(s.Classes)
-	labels := make([]int32, shards.BatchRows(classes))
-	a := assembly{
-		tiles: smoothedSoft(env.Env), first: run * packed.Panels(classes),
-		kind: catalog.KindPredictions, folder: "predictions", ids: ids.S,
-		schema: shards.RowSchema{Column: "probability", Width: classes, Label: true},
-		labels: func(values []float32) []int32 {
-			n := len(values) / classes
-			for i := range n {
-				row := values[i*classes : (i+1)*classes]
-				labels[i] = train.Argmax(row)
-				env.normalise(row)
-			}
-			return labels[:n]
-		},
-	}
-	return a.commit(ctx, env.Env, first, last)
 }
 
 // smoothSoft commits the tiles of smoothed soft labels of panels [first, last)
 // that are not committed yet.
-func (env labelsRun) smoothSoft(ctx context.Context, s shards.Summary, first, last int) error {
+func (env labelsRun) smoothSoft(ctx context.Context, first, last int) (err error) {
 	out := smoothedSoft(env.Env)
-	first, err := env.firstMissing(ctx, out, first, last)
-	if err != nil || first == last {
+	if first, err = env.firstMissing(ctx, out, first, last); err != nil || first == last {
 		return err
 	}
+	depths, err := env.depths(ctx)
+	if err != nil {
+		return err
+	}
+	if out.Row > 0 {
+		out.Encode = env.encodeBest(depths)
+	}
+	return env.smoothRuns(ctx, first, last, func(run int) int { return depths[run] }, func(x runColumns) error {
+		if x.k == nil {
+			lo, hi := env.Span(env.Summary.Nodes)
+			return x.store(ctx, out, hi-lo)
+		}
+		x.o.Targets = smooth.AllTargets(x.g.hi - x.g.lo)
+		return x.g.smoothColumns(ctx, x.o, x.k, input{x.columns(x.soft), softKinds}, out, x.first, x.last)
+	})
+}
+
+// runColumns are the soft labels of some runs: panels [first, last).
+type runColumns struct {
+	g           engine // opened where there are hops
+	o           smooth.Options
+	k           []uint16 // how many hops each node counts at most, nil if none counts any
+	soft        softColumns
+	first, last int
+	// columns turns soft labels into what is smoothed.
+	columns func(lsi.Columns) lsi.Columns
+}
+
+// store commits the soft labels as they are, those of so many rows.
+func (x runColumns) store(ctx context.Context, out *tiles.Matrix, rows int64) error {
+	step := storedTogether(rows)
+	for at := x.first; at < x.last; at += step {
+		to := min(at+step, x.last)
+		if err := out.Store(ctx, at, to, func(put func([]float32) error) error {
+			return x.soft.Rows(ctx, at*packed.PanelColumns, (to-at)*packed.PanelColumns, put)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storedTogether is how many panels of so many rows are stored together without being
+// smoothed: no more than are predicted together.
+func storedTogether(rows int64) int {
+	return int(min(max(softScratch/softPanelBytes(rows), 1), tiles.Together))
+}
+
+// smoothRuns prepares the smoothing of panels [first, last) of soft labels, and calls use
+// for runs of the same depth, and of the same K, one after the other.
+func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func(run int) int, use func(runColumns) error) (err error) {
 	rule, err := smooth.NewRule(env.Plan.Labels.Rule, env.Plan.Labels.Alpha, 0)
 	if err != nil {
 		return err
 	}
+	// The authors' code looks at each model's outputs by themselves: their
+	// logarithms decide K, and are what is averaged.
 	reference := rule.Name != "ndls"
-	if env.Plan.Labels.SoftLabels != "" {
-		from, to := first, last
-		if reference {
-			from, to = 0, out.Panels()
-		}
-		if err := env.importSoftLabels(ctx, s, from, to); err != nil {
-			return err
-		}
+	classes := len(env.Summary.Classes)
+	per := packed.Panels(classes)
+	from, to := first, last
+	if reference {
+		from, to = first/per*per, (last+per-1)/per*per
 	}
-	g, err := env.graph(ctx)
+	soft, err := env.softColumns(ctx, from, to)
 	if err != nil {
 		return err
 	}
-	in := softInput(env.Env)
-	o := smooth.Options{Rule: rule, Targets: smooth.AllTargets(g.hi - g.lo)}
-	if !reference {
-		k, err := env.table(0, func() (*mem.Array[uint16], error) { return env.labelK(ctx, g) })
-		if err != nil {
-			return err
-		}
-		return g.smoothColumns(ctx, o, k, in, out, first, last)
-	}
-	// The authors' code looks at each model's outputs by themselves: their
-	// logarithms decide K, and are what is averaged.
-	per := packed.Panels(len(s.Classes))
-	for ; first < last; first = (first/per + 1) * per {
+	defer func() { err = errors.Join(err, soft.free()) }()
+	for first < last {
 		run := first / per
-		columns := &logColumns{in, run * per, len(s.Classes)}
-		k, err := env.table(run, func() (*mem.Array[uint16], error) { return env.findK(ctx, g, lsi.Features(columns, nil)) })
-		if err != nil {
+		most, end := depth(run), min((run+1)*per, last)
+		for !reference && end < last && depth(end/per) == most {
+			end = min(end+per, last)
+		}
+		x := runColumns{o: smooth.Options{Rule: rule}, soft: soft, first: first, last: end, columns: func(c lsi.Columns) lsi.Columns { return c }}
+		find := func() (*mem.Array[uint16], error) { return env.labelK(ctx, x.g, most) }
+		number := most
+		if reference {
+			x.columns = func(c lsi.Columns) lsi.Columns { return &shifted{&logColumns{c, run * per, classes}, run * per} }
+			find = func() (*mem.Array[uint16], error) {
+				return env.findK(ctx, x.g, lsi.Features(&logColumns{soft, run * per, classes}, nil), most)
+			}
+			number |= run << 16
+		}
+		if most > 0 {
+			if x.g, err = env.graph(ctx); err != nil {
+				return err
+			}
+			if x.k, err = env.table(number, find); err != nil {
+				return err
+			}
+		}
+		if err := use(x); err != nil {
 			return err
 		}
-		if err := g.smoothColumns(ctx, o, k, &shifted{columns, run * per}, out, first, min((run+1)*per, last)); err != nil {
-			return err
-		}
+		first = end
 	}
 	return nil
 }
@@ -242,12 +311,11 @@ func (s *shifted) Rows(ctx context.Context, first, columns int, put func([]float
 	return s.Columns.Rows(ctx, first-s.panels*packed.PanelColumns, columns, put)
 }
 
-// labelK is K for label smoothing: that of the K table where ε is the same, since
-// K is a first passage, and a table of its own otherwise.
-func (env labelsRun) labelK(ctx context.Context, g engine) (*mem.Array[uint16], error) {
-	o := env.Plan.Labels
-	if env.labelEpsilon() == env.Plan.LSI.Epsilon && o.Kmax <= env.Plan.LSI.Kmax {
-		return env.kTable(ctx, g.summary.Nodes, o.Kmax)
+// labelK is K for label smoothing, at most most: that of the K table where ε is the same,
+// since K is a first passage, and a table of its own otherwise.
+func (env labelsRun) labelK(ctx context.Context, g engine, most int) (*mem.Array[uint16], error) {
+	if env.labelEpsilon() == env.Plan.LSI.Epsilon && most <= env.Plan.LSI.Kmax {
+		return env.kTable(ctx, g.summary.Nodes, most)
 	}
 	ids, err := env.ids(ctx, g.summary.Nodes)
 	if err != nil {
@@ -259,7 +327,7 @@ func (env labelsRun) labelK(ctx context.Context, g engine) (*mem.Array[uint16], 
 		return nil, err
 	}
 	defer free()
-	return env.findK(ctx, g, probe)
+	return env.findK(ctx, g, probe, most)
 }
 
 func (env labelsRun) labelEpsilon() float64 {
@@ -269,9 +337,9 @@ func (env labelsRun) labelEpsilon() float64 {
 	return env.Plan.LSI.Epsilon
 }
 
-// findK runs the LSI engine with the options of label smoothing.
-func (env labelsRun) findK(ctx context.Context, g engine, probe lsi.Probe) (*mem.Array[uint16], error) {
-	table, err := g.findLSI(ctx, probe, env.labelEpsilon(), env.Plan.Labels.Kmax, hops.Checkpoints{})
+// findK runs the LSI engine with the options of label smoothing, for most hops.
+func (env labelsRun) findK(ctx context.Context, g engine, probe lsi.Probe, most int) (*mem.Array[uint16], error) {
+	table, err := g.findLSI(ctx, probe, env.labelEpsilon(), most, hops.Checkpoints{})
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +357,7 @@ func (env labelsRun) findK(ctx context.Context, g engine, probe lsi.Probe) (*mem
 
 // logColumns shows the logarithms of one run's soft labels.
 type logColumns struct {
-	tiles   *tiles.Matrix
+	soft    lsi.Columns
 	first   int // panel
 	classes int
 }
@@ -299,7 +367,7 @@ func (l *logColumns) Width() int { return l.classes }
 
 // Rows implements lsi.Columns.
 func (l *logColumns) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
-	return l.tiles.Rows(ctx, l.first*packed.PanelColumns+first, columns, func(rows []float32) error {
+	return l.soft.Rows(ctx, l.first*packed.PanelColumns+first, columns, func(rows []float32) error {
 		cols := min(columns, l.classes-first)
 		for at := 0; at < len(rows); at += columns {
 			row := rows[at : at+cols]
@@ -310,23 +378,4 @@ func (l *logColumns) Rows(ctx context.Context, first, columns int, put func([]fl
 		}
 		return put(rows)
 	})
-}
-
-// normalise turns a row of smoothed soft labels into probabilities that sum to
-// 1: averages of probabilities are divided by their sum, averages of
-// log-probabilities go through softmax.
-func (env labelsRun) normalise(row []float32) {
-	if env.Plan.Labels.Rule == "ndls-reference" {
-		most := row[train.Argmax(row)]
-		for c, x := range row {
-			row[c] = float32(math.Exp(float64(x - most)))
-		}
-	}
-	sum := 0.0
-	for _, x := range row {
-		sum += float64(x)
-	}
-	for c, x := range row {
-		row[c] = float32(float64(x) / sum)
-	}
 }

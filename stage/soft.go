@@ -7,22 +7,9 @@ import (
 	"ndls/tiles"
 )
 
-// softTiles are the soft labels of all runs: those of run r start at panel
-// r·packed.Panels(classes).
-func softTiles(env *Env, kind, prefix string) *tiles.Matrix {
-	l := tiles.Layout{Kind: kind, Prefix: prefix, Width: labelRuns(env.Plan) * packed.Panels(len(env.Summary.Classes)) * packed.PanelColumns}
-	if kind == catalog.KindSmoothedSoftTile {
-		l.PartKind = catalog.KindSmoothedSoftPart
-	}
-	return env.matrix(l)
-}
-
-// softInput are the soft labels that are smoothed: the models' or the user's.
-func softInput(env *Env) *tiles.Matrix {
-	if env.Plan.Labels.SoftLabels != "" {
-		return softTiles(env, catalog.KindGivenSoftTile, givenSoftPrefix)
-	}
-	return softTiles(env, catalog.KindSoftTile, softPrefix)
+// givenTiles are the soft labels that the user gave.
+func givenTiles(env *Env) *tiles.Matrix {
+	return env.matrix(tiles.Layout{Kind: catalog.KindGivenSoftTile, Prefix: givenSoftPrefix, Width: softPanels(env) * packed.PanelColumns})
 }
 
 // labelRuns is how many sets of soft labels there are under a plan: one a model, or the
@@ -34,7 +21,16 @@ func labelRuns(p control.Plan) int {
 	return p.Train.Runs
 }
 
-// smoothedSoft are the smoothed soft labels.
+// smoothedSoft are the smoothed soft labels: those of run r start at panel
+// r·packed.Panels(classes). Of intervals that have predictions none is needed.
 func smoothedSoft(env *Env) *tiles.Matrix {
-	return softTiles(env, catalog.KindSmoothedSoftTile, smoothedSoftPrefix)
+	l := tiles.Layout{
+		Kind: catalog.KindSmoothedSoftTile, PartKind: catalog.KindSmoothedSoftPart, Prefix: smoothedSoftPrefix,
+		Width: softPanels(env) * packed.PanelColumns,
+	}
+	if env.Plan.Probabilities == control.BestProbability {
+		l.Row = bestRow
+	}
+	done := intervalsOf(env.Catalog, catalog.KindLabelTally) // which come last
+	return env.matrix(l).Needless(done)
 }

@@ -5,35 +5,70 @@ import (
 	"fmt"
 
 	"ndls/catalog"
+	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/shards"
 	"ndls/train"
 )
 
 // softRows writes the soft labels of one run as Arrow rows, one file for each of
-// the smoothed rows'.
+// the smoothed rows': all probabilities, or the best class and its probability.
 type softRows struct {
 	*Env
 	parts   []train.Part // not yet written whole
 	classes int
+	schema  shards.RowSchema
 
 	file *catalog.File
 	out  *shards.RowWriter
 	rows int64 // of the file so far
 	// The record batch to come.
 	ids    *mem.Array[int64]
+	labels *mem.Array[int32]
 	values *mem.Array[float32]
 	filled int
 }
 
+// softSchema is the form of soft labels in Arrow rows.
+func softSchema(p control.Plan, classes int) shards.RowSchema {
+	if p.Probabilities == control.BestProbability {
+		return shards.RowSchema{Column: "probability", Width: 1, Label: true}
+	}
+	return shards.RowSchema{Column: "probability", Width: classes}
+}
+
+// softBatch is how many soft labels a record batch has.
+func softBatch(p control.Plan, classes int) int {
+	if p.Probabilities == control.BestProbability {
+		return bestRows
+	}
+	return shards.BatchRows(classes)
+}
+
+// softRow is the size of a row.
+func softRow(p control.Plan, classes int) int64 {
+	s := softSchema(p, classes)
+	if s.Label {
+		return 12 + 4*int64(s.Width)
+	}
+	return 8 + 4*int64(s.Width)
+}
+
 func (env *Env) newSoftRows(parts []train.Part, classes int) (w *softRows, err error) {
-	w = &softRows{Env: env, parts: parts, classes: classes}
-	batch := int64(shards.BatchRows(classes))
+	w = &softRows{Env: env, parts: parts, classes: classes, schema: softSchema(env.Plan, classes)}
+	batch := int64(softBatch(env.Plan, classes))
 	if w.ids, err = mem.Alloc[int64](env.Budget, batch, "the ids of a record batch"); err != nil {
 		return nil, err
 	}
-	if w.values, err = mem.Alloc[float32](env.Budget, batch*int64(classes), "a record batch of soft labels"); err != nil {
+	if w.schema.Label {
+		w.labels, err = mem.Alloc[int32](env.Budget, batch, "the labels of a record batch")
+	}
+	if err == nil {
+		w.values, err = mem.Alloc[float32](env.Budget, batch*int64(w.schema.Width), "a record batch of soft labels")
+	}
+	if err != nil {
 		w.ids.Free()
+		w.labels.Free()
 		return nil, err
 	}
 	return w, nil
@@ -52,7 +87,7 @@ func (w *softRows) write(ctx context.Context, ids []int64, soft []float32) error
 	w.rows += int64(len(ids))
 	for len(ids) > 0 {
 		n := copy(w.ids.S[w.filled:], ids)
-		copy(w.values.S[w.filled*w.classes:], soft[:n*w.classes])
+		w.fill(soft[:n*w.classes])
 		ids, soft, w.filled = ids[n:], soft[n*w.classes:], w.filled+n
 		if w.filled == len(w.ids.S) {
 			if err := w.flush(); err != nil {
@@ -68,6 +103,18 @@ func (w *softRows) write(ctx context.Context, ids []int64, soft []float32) error
 	return nil
 }
 
+// fill puts the probabilities of rows into the record batch.
+func (w *softRows) fill(soft []float32) {
+	if !w.schema.Label {
+		copy(w.values.S[w.filled*w.classes:], soft)
+		return
+	}
+	for at := w.filled; len(soft) > 0; at, soft = at+1, soft[w.classes:] {
+		best := train.Argmax(soft[:w.classes])
+		w.labels.S[at], w.values.S[at] = best, soft[best]
+	}
+}
+
 // start opens the file of the first part, unless it is open.
 func (w *softRows) start(ctx context.Context) (err error) {
 	if w.out != nil {
@@ -78,7 +125,7 @@ func (w *softRows) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	w.out, err = shards.NewRowWriter(w.file, shards.RowSchema{Column: "probability", Width: w.classes})
+	w.out, err = shards.NewRowWriter(w.file, w.schema)
 	return err
 }
 
@@ -89,7 +136,11 @@ func (w *softRows) flush() error {
 	}
 	n := w.filled
 	w.filled = 0
-	return w.out.Write(w.ids.S[:n], nil, w.values.S[:n*w.classes])
+	var labels []int32
+	if w.schema.Label {
+		labels = w.labels.S[:n]
+	}
+	return w.out.Write(w.ids.S[:n], labels, w.values.S[:n*w.schema.Width])
 }
 
 // next commits the file of the first part.
@@ -116,5 +167,6 @@ func (w *softRows) abort() {
 		w.file.Abort()
 	}
 	w.ids.Free()
+	w.labels.Free()
 	w.values.Free()
 }

@@ -28,7 +28,7 @@ func (env *Env) findTargets(ctx context.Context, s shards.Summary) (t *smooth.Ta
 		}
 	}()
 	if env.Plan.Smooth.Targets == control.LabelledTargets {
-		err = labelledTargets(ctx, env.Catalog, t)
+		err = labelledTargets(ctx, env.Catalog, t, nil)
 	} else {
 		err = env.listedTargets(ctx, s.Nodes, t)
 	}
@@ -39,12 +39,17 @@ func (env *Env) findTargets(ctx context.Context, s shards.Summary) (t *smooth.Ta
 	return t, err
 }
 
-// labelledTargets adds the nodes with a label.
-func labelledTargets(ctx context.Context, cat *catalog.Catalog, t *smooth.Targets) error {
+// labelledTargets adds the nodes with a label, and to valid, unless it is nil, those of them
+// that are validation nodes.
+func labelledTargets(ctx context.Context, cat *catalog.Catalog, t, valid *smooth.Targets) error {
 	return readNodes(ctx, cat, func(first int64, b shards.NodeBatch) {
 		for i, label := range b.Label {
-			if label >= 0 {
-				t.Add(first + int64(i))
+			if label < 0 {
+				continue
+			}
+			t.Add(first + int64(i))
+			if valid != nil && isValidation(b.Split[i], label) {
+				valid.Add(first + int64(i))
 			}
 		}
 	})

@@ -14,7 +14,8 @@
 // [shards.TilePath] and [shards.EncodeTile] have the name and the bytes of a tile. Parts
 // have the tile's name and their rows behind it. The catalogue's entries say which rows
 // and columns a file holds, and whether its values are float32 or float16; [Features] is
-// the matrix of a graph's features.
+// the matrix of a graph's features. A matrix may have rows of another form
+// ([Layout.Encode]), which whoever writes it reads by itself ([Matrix.Panel]).
 //
 // # Memory
 //

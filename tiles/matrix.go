@@ -25,6 +25,11 @@ type Layout struct {
 	Half bool
 	// Starts counts the rows before each interval, then all rows.
 	Starts []int64
+	// Row, unless 0, is the size in bytes of a panel's row that is stored in another form
+	// than 16 values. Encode appends a row in that form; a matrix of which nothing is Put
+	// or Stored can do without. Such rows are read by [Matrix.Panel].
+	Row    int
+	Encode func(to []byte, panel int, row []float32) []byte
 }
 
 // Matrix is a matrix in column tiles, as the catalogue lists it at the time of [Open]. It
@@ -119,7 +124,12 @@ func (m *Matrix) Intervals() int { return len(m.Starts) - 1 }
 func (m *Matrix) NumRows() int64 { return m.Starts[m.Intervals()] }
 
 // rowBytes is the length of a tile's row.
-func (m *Matrix) rowBytes() int64 { return int64(shards.TileRowBytes(m.Half)) }
+func (m *Matrix) rowBytes() int64 {
+	if m.Row > 0 {
+		return int64(m.Row)
+	}
+	return int64(shards.TileRowBytes(m.Half))
+}
 
 // Bounds are the rows [lo, hi) of an interval.
 func (m *Matrix) Bounds(interval int) (lo, hi int64) { return m.Starts[interval], m.Starts[interval+1] }
@@ -132,6 +142,9 @@ func (m *Matrix) Mine(interval int) (lo, hi int64) {
 
 // path is the name of a tile.
 func (m *Matrix) path(interval, panel int) string {
+	if m.Row > 0 {
+		return fmt.Sprintf("%s/tile-%05d-%05d.rows", m.Prefix, interval, panel)
+	}
 	return shards.TilePath(m.Prefix, interval, panel, m.Half)
 }
 
@@ -143,9 +156,12 @@ func (m *Matrix) describe(interval, panel int) catalog.Entry {
 		kind, path = m.PartKind, fmt.Sprintf("%s.rows-%d-%d", path, lo, hi)
 	}
 	e := catalog.Describe(kind, path).In(interval).Panels(panel, panel+1).Holding(lo, hi)
-	e.ValueType = catalog.Float32
-	if m.Half {
+	switch {
+	case m.Row > 0:
+	case m.Half:
 		e.ValueType = catalog.Float16
+	default:
+		e.ValueType = catalog.Float32
 	}
 	return e
 }

@@ -117,6 +117,16 @@ func (m *Matrix) Read(ctx context.Context, interval, first, width, batch int, vi
 	return nil
 }
 
+// Panel opens the stored rows of one panel and interval, which the caller reads from the
+// first to the last, finishes and closes.
+func (m *Matrix) Panel(ctx context.Context, interval, panel int) (*PartReader, error) {
+	list, err := m.files(interval, panel)
+	if err != nil {
+		return nil, err
+	}
+	return OpenParts(ctx, m.cat, list, m.rowBytes())
+}
+
 // meeting are the files that hold rows of [lo, hi).
 func meeting(list []catalog.Entry, lo, hi int64) []catalog.Entry {
 	return slices.DeleteFunc(list, func(e catalog.Entry) bool { return e.Hi <= lo || e.Lo >= hi })

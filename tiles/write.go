@@ -66,6 +66,10 @@ func (g *Group) Put(panel int, values []float32, width, at int) error {
 	var row [packed.PanelColumns]float32
 	for ; len(values) > 0; values = values[width:] {
 		copy(row[:], values[at:min(at+packed.PanelColumns, width)])
+		if g.m.Encode != nil {
+			g.buf = g.m.Encode(g.buf, panel, row[:])
+			continue
+		}
 		if !g.m.Half {
 			g.buf = append(g.buf, mem.AsBytes(row[:])...)
 			continue

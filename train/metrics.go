@@ -40,6 +40,28 @@ func (t *Tally) Add(probability []float32, labels []int32, splits []uint8) {
 	}
 }
 
+// Count counts consecutive rows: the predicted class of each, its label and its split. Rows
+// without a label (-1) are left out.
+func (t *Tally) Count(predicted, labels []int32, splits []uint8) {
+	for i, label := range labels {
+		if label < 0 {
+			continue
+		}
+		t.Rows[splits[i]]++
+		if predicted[i] == label {
+			t.Right[splits[i]]++
+		}
+	}
+}
+
+// Merge adds what another tally counted.
+func (t *Tally) Merge(other Tally) {
+	for i := range t.Rows {
+		t.Rows[i] += other.Rows[i]
+		t.Right[i] += other.Right[i]
+	}
+}
+
 // Accuracy is the share of right predictions in a split, 0 without rows, and the
 // number of rows it was taken over.
 func (t *Tally) Accuracy(split uint8) (share float64, rows int64) {

@@ -80,7 +80,7 @@ func TestResourcesDoNotShow(t *testing.T) {
 		change(&plan)
 		stages := whole
 		if plan.SomeTargets() {
-			stages = slices.DeleteFunc(slices.Clone(whole), func(s control.Stage) bool { return s == control.SmoothLabels })
+			stages = slices.DeleteFunc(slices.Clone(whole), func(s control.Stage) bool { return s == control.LabelDepth || s == control.SmoothLabels })
 		}
 		var want map[string]string
 		for i, c := range []struct {

@@ -146,9 +146,9 @@ func TestSomeRowsAreStored(t *testing.T) {
 	tight := res
 	tight.Memory = mem.MinBudget
 	want := execute(t, full, plan, tight, control.Train, control.Predict)
-	want = append(want, execute(t, full, plan, res, control.SmoothLabels, control.Evaluate)...)
+	want = append(want, execute(t, full, plan, res, control.LabelDepth, control.SmoothLabels, control.Evaluate)...)
 	compare(t, "models and tallies", models(t, some), models(t, full))
-	if got, all := reports[2].Accuracy, want[3].Accuracy; !reflect.DeepEqual(got.Base, all.Base) || got.Base.Test == nil || got.Runs != 2 {
+	if got, all := reports[2].Accuracy, want[4].Accuracy; !reflect.DeepEqual(got.Base, all.Base) || got.Base.Test == nil || got.Runs != 2 {
 		t.Errorf("accuracy %+v, of all rows %+v", got, all)
 	} else if got.Smoothed != (control.SplitAccuracy{}) || all.Smoothed.Test == nil {
 		t.Errorf("soft labels of some nodes were smoothed: %+v; of all: %+v", got.Smoothed, all.Smoothed)
@@ -168,9 +168,6 @@ func TestSomeRowsAreStored(t *testing.T) {
 	cat, err := catalog.Open(t.Context(), some)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if tiles := cat.Entries(catalog.KindSoftTile); len(tiles) != 0 {
-		t.Errorf("%d tiles that nothing reads", len(tiles))
 	}
 	if parts := cat.Entries(catalog.KindSoftLabels); len(parts) != 5 || parts[0].Rows != 0 || parts[1].Rows != 250 {
 		t.Errorf("soft labels are in %+v", parts)

@@ -188,6 +188,8 @@ func TestSoftLabelsOfAnotherModel(t *testing.T) {
 	plan.Train.Runs = 1
 	store := storage.NewMem()
 	execute(t, store, plan, resources(t, small), whole...)
+	plan.Labels.Depth = "3"
+	execute(t, store, plan, resources(t, small), control.SmoothLabels)
 	want := rows(t, store, catalog.KindPredictions)
 
 	dir := t.TempDir()
@@ -219,6 +221,7 @@ func TestSoftLabelsOfAnotherModel(t *testing.T) {
 		p.Labels.SoftLabels = name
 		res := resources(t, small)
 		res.SoftLabels = path
+		p.Labels.Depth = "3"
 		execute(t, other, p, res, control.Partition, control.LSI)
 		cat, err := catalog.Open(context.Background(), other)
 		if err != nil {

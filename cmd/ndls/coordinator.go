@@ -36,7 +36,7 @@ this host alone unless --listen and --gossip-listen say otherwise. With --http i
 serves a page, /status as JSON and /metrics for Prometheus, to whoever asks.`)
 	v.datasetFlag(cmd)
 	v.softLabelsFlag(cmd)
-	v.plan.precision().partition().lsi().smooth().train().labels()
+	v.plan.precision().partition().lsi().smooth().train().labels().probabilities()
 	trustFlags(cmd, &s.Trust)
 	flags := cmd.Flags()
 	flags.StringVar(&s.Listen, "listen", loopback, "HOST:PORT for workers; port 0 picks a free one")

@@ -287,7 +287,7 @@ func TestWholeRun(t *testing.T) {
 	}
 	if want := []string{
 		"partition COMPLETE", "lsi COMPLETE", "smooth COMPLETE", "train COMPLETE", "predict COMPLETE",
-		"smooth-labels COMPLETE", "evaluate COMPLETE",
+		"label-depth COMPLETE", "smooth-labels COMPLETE", "evaluate COMPLETE",
 	}; record.State != "COMPLETE" || !slices.Equal(stages, want) {
 		t.Errorf("run.json: %s, %v", record.State, stages)
 	}
@@ -336,7 +336,7 @@ func TestWholeRun(t *testing.T) {
 		var object map[string]any
 		decode(t, line, &object)
 	}
-	if len(lines) != 8 {
+	if len(lines) != 9 {
 		t.Errorf("%d lines of JSON, want one a stage and one for the run", len(lines))
 	}
 	r := expect(t, ndls.ExitMismatch, "lsi.epsilon: 0.5 here, 0.03 in the run directory", append(whole, "--epsilon", "0.5")...)

@@ -333,7 +333,10 @@ func (x *draw) options(d dice, wide bool) {
 		x.plan["train"] = " --runs 1 --epochs 1 --hidden 4"
 	}
 	x.plan["smooth-labels"] += " --label-rule " + d.one("ndls", "ndls", "ndls-reference") + " --label-kmax " + d.one("1", "2", "6")
-	x.plan["smooth-labels"] += d.maybe("--label-epsilon", "0.05", "0.4") + d.maybe("--label-alpha", "0", "0.5")
+	x.plan["smooth-labels"] += d.maybe("--label-epsilon", "0.05", "0.4") + d.maybe("--label-alpha", "0", "0.5") + d.maybe("--label-depth", "0", "1", "3")
+	written := d.maybe("--probabilities", "best")
+	x.plan["train"] += written
+	x.plan["smooth-labels"] += written
 }
 
 // idsOf lists the first column of text.

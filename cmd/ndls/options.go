@@ -97,11 +97,18 @@ func (f *planFlags) train() *planFlags {
 	return f
 }
 
+func (f *planFlags) probabilities() *planFlags {
+	f.group = groupLabels
+	add(f, f.set.StringVar, "probabilities", func(p *ndls.Options) *string { return &p.Probabilities }, "what soft labels and predictions hold for each node: all, the probabilities of all classes, or best, the predicted class and its probability alone, which takes far less disk where classes are many")
+	return f
+}
+
 func (f *planFlags) labels() *planFlags {
 	f.group = groupLabels
 	add(f, f.set.StringVar, "label-rule", func(p *ndls.Options) *string { return &p.Labels.Rule }, "rule of label smoothing: ndls (the paper) or ndls-reference (the authors' code)")
 	add(f, f.set.Float64Var, "label-alpha", func(p *ndls.Options) *float64 { return &p.Labels.Alpha }, "weight of the node's own soft labels in --label-rule ndls-reference")
 	add(f, f.set.Float64Var, "label-epsilon", func(p *ndls.Options) *float64 { return &p.Labels.Epsilon }, "distance below which a node has settled for label smoothing (default that of --epsilon)")
-	add(f, f.set.IntVar, "label-kmax", func(p *ndls.Options) *int { return &p.Labels.Kmax }, "largest number of hops of label smoothing; if labels come out worse than before, try 1")
+	add(f, f.set.StringVar, "label-depth", func(p *ndls.Options) *string { return &p.Labels.Depth }, "largest number of hops of label smoothing: a number, 0 for none, or auto, which chooses the one from 0 to --label-kmax that is best on the validation nodes")
+	add(f, f.set.IntVar, "label-kmax", func(p *ndls.Options) *int { return &p.Labels.Kmax }, "largest number of hops that --label-depth auto may choose")
 	return f
 }

@@ -62,6 +62,9 @@ func (v *stageVerb) print(ctx context.Context, d *ndls.Directory) error {
 	if report.LSI != nil {
 		describeLSI(v.stdout, report.LSI)
 	}
+	if report.LabelDepth != nil {
+		describeDepth(v.stdout, report.LabelDepth)
+	}
 	if report.Accuracy != nil {
 		printAccuracy(v.stdout, report.Accuracy)
 	}
@@ -87,6 +90,8 @@ func describe(w io.Writer, x ndls.StageRecord, sum ndls.Graph) {
 		printDegrees(w, x.Degrees)
 	case x.LSI != nil:
 		describeLSI(w, x.LSI)
+	case x.LabelDepth != nil:
+		describeDepth(w, x.LabelDepth)
 	case x.Accuracy != nil:
 		printAccuracy(w, x.Accuracy)
 	default:
@@ -168,6 +173,15 @@ func printDegrees(w io.Writer, d *control.DegreesReport) {
 
 func describeLSI(w io.Writer, l *control.LSIReport) {
 	fmt.Fprintf(w, "lsi: mean K %.2f, largest %d, %.2f %% of the nodes never settled\n", l.Mean, l.Max, 100*l.CappedShare)
+}
+
+func describeDepth(w io.Writer, d *control.LabelDepthReport) {
+	if len(d.Curve) == 0 {
+		fmt.Fprintf(w, "label smoothing: %s; no validation node has a label, so nothing was chosen\n", count(int64(d.Chosen), "hop"))
+		return
+	}
+	fmt.Fprintf(w, "label smoothing: %s at most, of 0 to %d the best on %s: %.2f %% there, %.2f %% without\n", count(int64(d.Chosen), "hop"), d.Kmax,
+		count(d.ValidationNodes, "validation node"), 100*d.Curve[d.Chosen].Valid, 100*d.Curve[0].Valid)
 }
 
 func printAccuracy(w io.Writer, a *control.AccuracyReport) {

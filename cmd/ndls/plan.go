@@ -49,7 +49,7 @@ once; without one, --half-features says that every feature is exactly a float16.
 	parallelFlag(cmd, &c.Parallel, "columns")
 	a.columnsFlag(cmd)
 	// Here --features is the width of a feature row, or "none".
-	flags = newPlanFlags(cmd).precision().partition().lsi().smooth().train().labels()
+	flags = newPlanFlags(cmd).precision().partition().lsi().smooth().train().labels().probabilities()
 	f.Lookup("features").Usage = `width of a feature row, or "none"`
 	cmd.Example = `  ndls plan --dataset ogb:DIR --memory 48GiB
   ndls plan --nodes 111059956 --edges 1615000000 --features 128 --classes 172 --workers 4`

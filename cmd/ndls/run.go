@@ -48,7 +48,7 @@ DATASET URIS
 	v.datasetFlag(cmd)
 	v.softLabelsFlag(cmd)
 	v.columnsFlag(cmd)
-	v.plan.precision().partition().lsi().smooth().train().labels()
+	v.plan.precision().partition().lsi().smooth().train().labels().probabilities()
 	cmd.Flags().IntVar(&workers, "workers", 0, "worker processes to start (default none: this process works)")
 	parallelFlag(cmd, &parallel, "auto")
 	cmd.Example = `  ndls run --dataset planetoid:DIR/cora --run RUN --batch-size 0

@@ -37,6 +37,7 @@ const (
 	Smooth       Stage = "smooth"
 	Train        Stage = "train"
 	Predict      Stage = "predict"
+	LabelDepth   Stage = "label-depth"
 	SmoothLabels Stage = "smooth-labels"
 	Evaluate     Stage = "evaluate"
 )
@@ -51,12 +52,15 @@ type Plan struct {
 	Seed   uint64 `json:"seed"`
 	// Precision is "float32" or "float16": how rows are stored between hops, and
 	// written when they are smoothed. Sums are float32.
-	Precision string           `json:"precision"`
-	Partition PartitionOptions `json:"partition"`
-	LSI       LSIOptions       `json:"lsi"`
-	Smooth    SmoothOptions    `json:"smooth"`
-	Train     TrainOptions     `json:"train"`
-	Labels    LabelOptions     `json:"labels"`
+	Precision string `json:"precision"`
+	// Probabilities says which are written for each node: "all", those of all classes, or
+	// "best", that of the predicted class alone. "" stands for "all".
+	Probabilities string           `json:"probabilities,omitempty"`
+	Partition     PartitionOptions `json:"partition"`
+	LSI           LSIOptions       `json:"lsi"`
+	Smooth        SmoothOptions    `json:"smooth"`
+	Train         TrainOptions     `json:"train"`
+	Labels        LabelOptions     `json:"labels"`
 }
 
 // PartitionOptions decide the import and the cut into shards.
@@ -135,9 +139,30 @@ type LabelOptions struct {
 	// smoothing, 0 for that of the K table; Kmax bounds its hops.
 	Epsilon float64 `json:"epsilon"`
 	Kmax    int     `json:"kmax"`
+	// Depth is the number of hops that no node's label smoothing exceeds: a number, or
+	// AutoDepth. "", which plans of earlier versions have, stands for Kmax.
+	Depth string `json:"depth,omitempty"`
 	// SoftLabels identifies soft labels of another model, by base name and
 	// SHA-256; "" smooths the run's own.
 	SoftLabels string `json:"soft_labels"`
+}
+
+// The probabilities that are written for each node.
+const (
+	AllProbabilities = "all"
+	BestProbability  = "best"
+)
+
+// AutoDepth is the depth of label smoothing from 0 to Kmax that is best on the validation
+// nodes.
+const AutoDepth = "auto"
+
+// Hops is the largest number of hops that label smoothing may make.
+func (o LabelOptions) Hops() int {
+	if n, err := strconv.Atoi(o.Depth); err == nil {
+		return n
+	}
+	return o.Kmax
 }
 
 // The targets that are no file.
@@ -151,7 +176,7 @@ func DefaultPlan() Plan {
 	return Plan{
 		Format:    PlanFormat,
 		Seed:      1,
-		Precision: "float32",
+		Precision: "float32", Probabilities: AllProbabilities,
 		Partition: PartitionOptions{Normalize: "auto", IntervalBlocks: 16},
 		LSI: LSIOptions{
 			Mode: "influence-sketch", Probes: 64, Epsilon: 0.03, R: 0.5, Kmax: 200,
@@ -162,7 +187,7 @@ func DefaultPlan() Plan {
 			Hidden: 64, Layers: 2, Dropout: 0.4, InputDropout: 0.4, LR: 0.01, WeightDecay: 5e-4, Schedule: "constant",
 			Epochs: 500, Patience: 0, BatchSize: 4096, Runs: 10,
 		},
-		Labels: LabelOptions{Rule: "ndls", Alpha: 0.15, Kmax: 40},
+		Labels: LabelOptions{Rule: "ndls", Alpha: 0.15, Kmax: 40, Depth: AutoDepth},
 	}
 }
 
@@ -189,6 +214,7 @@ func (p Plan) Validate() error {
 		{"stationary", p.LSI.Stationary, []string{"component", "global"}},
 		{"active", p.LSI.Active, []string{"exact", "settled"}},
 		{"precision", p.Precision, []string{"float32", "float16"}},
+		{"probabilities", p.Probabilities, []string{"", AllProbabilities, BestProbability}},
 		{"schedule", p.Train.Schedule, []string{"constant", "cosine"}},
 	} {
 		if err := OneOf(c.field, c.value, c.allowed...); err != nil {
@@ -197,6 +223,11 @@ func (p Plan) Validate() error {
 	}
 	if err := validateSplit(p.Partition.Split); err != nil {
 		return err
+	}
+	if d := p.Labels.Depth; d != "" && d != AutoDepth {
+		if n, err := strconv.Atoi(d); err != nil || n < 0 || n > maxHops || strconv.Itoa(n) != d {
+			return failure.Of(ErrOption, "--label-depth %q is neither auto nor a number of hops from 0 to %d", d, maxHops)
+		}
 	}
 	if p.Smooth.Targets == "" {
 		return failure.Of(ErrOption, "--targets is empty: write all, labelled or the name of a file of input ids")

@@ -48,16 +48,17 @@ type Busy struct {
 // Findings are what stages found out. Each is nil unless its stage found it.
 type Findings struct {
 	// Degrees is set by degrees, LSI by lsi, Deviation by smooth with settled rows,
-	// Accuracy by evaluate.
-	Degrees   *DegreesReport   `json:"degrees,omitempty"`
-	LSI       *LSIReport       `json:"lsi,omitempty"`
-	Deviation *DeviationReport `json:"deviation,omitempty"`
-	Accuracy  *AccuracyReport  `json:"accuracy,omitempty"`
+	// LabelDepth by label-depth, Accuracy by evaluate.
+	Degrees    *DegreesReport    `json:"degrees,omitempty"`
+	LSI        *LSIReport        `json:"lsi,omitempty"`
+	Deviation  *DeviationReport  `json:"deviation,omitempty"`
+	LabelDepth *LabelDepthReport `json:"label_depth,omitempty"`
+	Accuracy   *AccuracyReport   `json:"accuracy,omitempty"`
 }
 
 // Or adds what f lacks and g has.
 func (f Findings) Or(g Findings) Findings {
-	return Findings{cmp.Or(f.Degrees, g.Degrees), cmp.Or(f.LSI, g.LSI), cmp.Or(f.Deviation, g.Deviation), cmp.Or(f.Accuracy, g.Accuracy)}
+	return Findings{cmp.Or(f.Degrees, g.Degrees), cmp.Or(f.LSI, g.LSI), cmp.Or(f.Deviation, g.Deviation), cmp.Or(f.LabelDepth, g.LabelDepth), cmp.Or(f.Accuracy, g.Accuracy)}
 }
 
 // DegreesReport describes how the degrees of nodes and the sizes of components are
@@ -104,10 +105,37 @@ type LSIReport struct {
 	Max        int     `json:"max"`
 	// LabelledMax is the largest K of a node with a label.
 	LabelledMax int `json:"labelled_max"`
+	// ValidationMax is the largest K of a validation node with a label.
+	ValidationMax int `json:"validation_max"`
 	// CappedShare is the share of nodes that never settled.
 	CappedShare float64 `json:"capped_share"`
 	// Histogram lists [k, nodes] in ascending order of k, without empty entries.
 	Histogram [][2]int64 `json:"histogram"`
+}
+
+// LabelDepthReport says how many hops label smoothing makes, and why: for each depth from
+// 0, which leaves soft labels as they are, how many validation nodes are classified right.
+type LabelDepthReport struct {
+	// Chosen is the depth of the predictions: the smallest of those that are best on the
+	// validation nodes.
+	Chosen int `json:"chosen"`
+	// Kmax is the largest depth that could be chosen.
+	Kmax int `json:"kmax"`
+	// ValidationNodes is the number of nodes that decided. If there is none, Chosen is Kmax.
+	ValidationNodes int64 `json:"validation_nodes"`
+	// Run is the model of the predictions, Depths is the depth chosen for each model.
+	Run    int   `json:"run"`
+	Depths []int `json:"depths"`
+	// Curve is the validation accuracy of each depth, in order.
+	Curve []DepthAccuracy `json:"curve"`
+}
+
+// DepthAccuracy is the share of validation nodes that are classified right at a depth.
+type DepthAccuracy struct {
+	Depth int `json:"depth"`
+	// Valid is that of the model of the predictions, Mean is the mean over all models.
+	Valid float64 `json:"valid"`
+	Mean  float64 `json:"mean"`
 }
 
 // AccuracyReport is the share of nodes whose class is predicted right.

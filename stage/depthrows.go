@@ -1,0 +1,409 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"ndls/catalog"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/internal/seal"
+	"ndls/lsi"
+	"ndls/shards"
+	"ndls/smooth"
+	"ndls/spmv"
+	"ndls/tiles"
+)
+
+// validation is the nodes that decide on the depth, by node.
+type validation struct {
+	targets *smooth.Targets
+	label   *mem.Array[int32] // of each of them
+	of      int64             // how many validation nodes there are
+}
+
+func (v *validation) count() int64 { return v.targets.Len() }
+
+func (v *validation) free() {
+	v.targets.Free()
+	v.label.Free()
+}
+
+// validation finds the nodes that decide on the depth.
+func (env depthRun) validation(ctx context.Context) (_ *validation, err error) {
+	v := &validation{}
+	if v.targets, err = smooth.NewTargets(env.Budget, env.Summary.Nodes); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			v.free()
+		}
+	}()
+	each := func(visit func(node int64, label int32)) error {
+		return readNodes(ctx, env.Catalog, func(first int64, b shards.NodeBatch) {
+			for i, label := range b.Label {
+				if isValidation(b.Split[i], label) {
+					visit(first+int64(i), label)
+				}
+			}
+		})
+	}
+	if err = each(func(int64, int32) { v.of++ }); err != nil {
+		return nil, err
+	}
+	most := min(v.of, mostValidation)
+	if v.label, err = mem.Alloc[int32](env.Budget, most, "labels of validation nodes"); err != nil {
+		return nil, err
+	}
+	i, taken := int64(0), int64(0)
+	err = each(func(node int64, label int32) {
+		if i++; taken*v.of < i*most && taken < most {
+			v.targets.Add(node)
+			v.label.S[taken] = label
+			taken++
+		}
+	})
+	v.targets.Finish()
+	return v, err
+}
+
+// depthRows are the files of best classes: for each panel and depth, one depth after the
+// other, that of each validation node, or of those among the rows of a task.
+type depthRows struct{ *Env }
+
+func (env depthRun) rows() depthRows { return depthRows{env.Env} }
+
+// Panels is the number of panels of all runs.
+func (d depthRows) Panels() int { return softPanels(d.Env) }
+
+// FirstMissing is the first panel from first on that has no file, last if all below last
+// have one.
+func (d depthRows) FirstMissing(first, last int) int {
+	for first < last {
+		if _, ok := d.files(first); !ok {
+			break
+		}
+		first++
+	}
+	return first
+}
+
+// files are those that together have the validation nodes among all rows of a panel.
+func (d depthRows) files(panel int) ([]catalog.Entry, bool) {
+	var all []catalog.Entry
+	for _, kind := range []string{catalog.KindDepthRows, catalog.KindDepthPart} {
+		for _, e := range d.Catalog.Entries(kind) {
+			if int(e.Block) == panel {
+				all = append(all, e)
+			}
+		}
+	}
+	return tiles.Cover(all, 0, d.Summary.Nodes)
+}
+
+// describe is the entry of a panel's file of the task's rows, of which so many are
+// validation nodes.
+func (d depthRows) describe(panel int, nodes int64) catalog.Entry {
+	lo, hi := d.Span(d.Summary.Nodes)
+	kind, path := catalog.KindDepthRows, fmt.Sprintf("predictions/depth/panel-%05d", panel)
+	if hi-lo < d.Summary.Nodes {
+		kind, path = catalog.KindDepthPart, fmt.Sprintf("%s.rows-%d-%d", path, lo, hi)
+	}
+	e := catalog.Describe(kind, path).In(0).Panels(panel, panel+1).Holding(lo, hi)
+	e.Rows = nodes
+	return e
+}
+
+// right counts, for each depth from 0 to most, the nodes whose class is right in a run.
+// Depths after the last that a file has give what that gives: no node counts more hops.
+func (d depthRows) right(ctx context.Context, run, most int, v *validation) ([]int64, error) {
+	n := v.count()
+	best, err := mem.Alloc[uint64](d.Budget, n*int64(most+1), "best classes")
+	if err != nil {
+		return nil, err
+	}
+	defer best.Free()
+	per := packed.Panels(len(d.Summary.Classes))
+	depths := int64(most + 1)
+	for p := range per {
+		got, err := d.merge(ctx, run*per+p, v, p == 0, best.S)
+		if err != nil {
+			return nil, err
+		}
+		depths = min(depths, got)
+	}
+	right := make([]int64, most+1)
+	for depth := range right {
+		at := min(int64(depth), depths-1) * n
+		for i, label := range v.label.S {
+			if int32(uint32(best.S[at+int64(i)])) == label {
+				right[depth]++
+			}
+		}
+	}
+	return right, nil
+}
+
+// merge puts the classes of a panel into best, where they are better than what is there or
+// the first, and returns how many depths there are.
+func (d depthRows) merge(ctx context.Context, panel int, v *validation, first bool, best []uint64) (depths int64, err error) {
+	files, ok := d.files(panel)
+	if !ok {
+		return 0, fmt.Errorf("the catalogue lacks the best classes of panel %d: run `ndls smooth-labels --resume=false`: %w", panel, seal.ErrCorrupt)
+	}
+	depths = int64(len(best)) / v.count()
+	for _, e := range files {
+		lo, hi := v.targets.Before(e.Lo), v.targets.Before(e.Hi)
+		if e.Rows != hi-lo {
+			return 0, seal.Corrupt(e.Path, "it has %d validation nodes of %d", e.Rows, hi-lo)
+		}
+		if e.Rows == 0 {
+			continue
+		}
+		got := e.Bytes / (e.Rows * depthRow)
+		if got < 1 || got > depths || e.Bytes != got*e.Rows*depthRow {
+			return 0, seal.Corrupt(e.Path, "it has %d bytes for %d nodes", e.Bytes, e.Rows)
+		}
+		depths = got
+		if err := d.mergeFile(ctx, e, lo, v.count(), depths, first, best); err != nil {
+			return 0, err
+		}
+	}
+	return depths, nil
+}
+
+// mergeFile puts the classes of a file into best, where they are better. Its nodes are those
+// from lo on, of n.
+func (d depthRows) mergeFile(ctx context.Context, e catalog.Entry, lo, n, depths int64, first bool, best []uint64) error {
+	r, err := d.Catalog.OpenVerified(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	buf, err := mem.Alloc[uint64](d.Budget, min(e.Rows, mostMerged), "best classes of a panel")
+	if err != nil {
+		return err
+	}
+	defer buf.Free()
+	for at := int64(0); at < depths*e.Rows; {
+		depth, row := at/e.Rows, at%e.Rows
+		part := buf.S[:min(int64(len(buf.S)), e.Rows-row)]
+		if _, err := r.ReadAt(mem.AsBytes(part), at*depthRow); err != nil {
+			return fmt.Errorf("%s: %w", e.Path, err)
+		}
+		to := best[depth*n+lo+row:][:len(part)]
+		for i, x := range part {
+			if first || math.Float32frombits(uint32(x>>32)) > math.Float32frombits(uint32(to[i]>>32)) {
+				to[i] = x
+			}
+		}
+		at += int64(len(part))
+	}
+	return r.Finish()
+}
+
+// mostMerged is how many best classes are read at a time.
+const mostMerged = 1 << 15
+
+// depthBlock records the best classes of a block's panels while that is smoothed: the value
+// of each as float32 in the upper half of a word, the number of the class in the lower.
+type depthBlock struct {
+	rows    depthRows
+	s       *smooth.Smoother
+	mine    *smooth.Targets // the task's validation nodes among its rows
+	rule    smooth.Rule
+	stride  int // columns of the block
+	first   int // panel
+	last    int
+	classes int
+	most    int // depth
+
+	best   *mem.Array[uint64]  // panel by panel, depth by depth
+	x      *mem.Array[float32] // hop 0 of the nodes, where the rule needs it
+	depths int
+}
+
+// at are the best classes of a panel at a depth.
+func (b *depthBlock) at(panel, depth int) []uint64 {
+	n := b.mine.Len()
+	return b.best.S[(int64(panel-b.first)*int64(b.most+1)+int64(depth))*n:][:n]
+}
+
+// bestOf finds the best of a panel's classes in columns of a row.
+func (b *depthBlock) bestOf(panel int, row []float32) uint64 {
+	before := panel % packed.Panels(b.classes) * packed.PanelColumns
+	row = row[:min(packed.PanelColumns, b.classes-before)]
+	best := 0
+	for c, v := range row {
+		if v > row[best] {
+			best = c
+		}
+	}
+	return uint64(math.Float32bits(row[best]))<<32 | uint64(before+best)
+}
+
+// watch shows columns, and records what their rows say before they are smoothed: depth 0.
+func (b *depthBlock) watch(c lsi.Columns) lsi.Columns { return watched{c, b} }
+
+type watched struct {
+	lsi.Columns
+	b *depthBlock
+}
+
+// Rows implements lsi.Columns.
+func (w watched) Rows(ctx context.Context, first, columns int, put func(rows []float32) error) error {
+	node, target := int64(0), int64(0)
+	return w.Columns.Rows(ctx, first, columns, func(rows []float32) error {
+		for at := 0; at < len(rows); at += columns {
+			if w.b.mine.Has(node) {
+				for p := w.b.first; p < w.b.last; p++ {
+					w.b.at(p, 0)[target] = w.b.bestOf(p, rows[at+(p-w.b.first)*packed.PanelColumns:])
+				}
+				target++
+			}
+			node++
+		}
+		return put(rows)
+	})
+}
+
+// retain shows columns, and retains those of the validation nodes, for rules that add a
+// share of hop 0.
+func (b *depthBlock) retain(c lsi.Columns) lsi.Columns {
+	if b.x == nil {
+		return c
+	}
+	return retained{c, b}
+}
+
+type retained struct {
+	lsi.Columns
+	b *depthBlock
+}
+
+// Rows implements lsi.Columns.
+func (r retained) Rows(ctx context.Context, first, columns int, put func(rows []float32) error) error {
+	node, target := int64(0), 0
+	return r.Columns.Rows(ctx, first, columns, func(rows []float32) error {
+		for at := 0; at < len(rows); at += columns {
+			if r.b.mine.Has(node) {
+				copy(r.b.x.S[target*columns:][:columns], rows[at:])
+				target++
+			}
+			node++
+		}
+		return put(rows)
+	})
+}
+
+// after records the best classes once a hop is added.
+func (b *depthBlock) after(hop int) error {
+	depth := b.rule.Depth(hop)
+	if depth == 0 || depth > b.most {
+		return nil // depth 0 is what the models say
+	}
+	b.depths = depth + 1
+	var x func(int64) []float32
+	if b.x != nil {
+		next := 0
+		x = func(int64) []float32 {
+			row := b.x.S[next*b.stride:][:b.stride]
+			next = (next + 1) % int(b.mine.Len())
+			return row
+		}
+	}
+	for p := b.first; p < b.last; p++ {
+		at, to := 0, b.at(p, depth)
+		if err := b.s.Prefix(hop, (p-b.first)*packed.PanelColumns, packed.PanelColumns, x, func(rows []float32) error {
+			for ; len(rows) > 0; rows = rows[packed.PanelColumns:] {
+				to[at] = b.bestOf(p, rows)
+				at++
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commit commits the files of the block's panels.
+func (b *depthBlock) commit(ctx context.Context) error {
+	for p := b.first; p < b.last; p++ {
+		if err := b.commitPanel(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *depthBlock) commitPanel(ctx context.Context, panel int) error {
+	f, err := b.rows.Catalog.Create(ctx, b.rows.describe(panel, b.mine.Len()))
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	for depth := range b.depths {
+		if _, err := f.Write(mem.AsBytes(b.at(panel, depth))); err != nil {
+			return err
+		}
+	}
+	return b.rows.Catalog.Commit(ctx, f)
+}
+
+// sweep smooths the soft labels of panels [first, last) and commits the best classes of
+// the validation nodes at each depth.
+func (env depthRun) sweep(ctx context.Context, first, last int) (err error) {
+	rows := env.rows()
+	v, err := env.validation(ctx)
+	if err != nil {
+		return err
+	}
+	defer v.free()
+	if v.count() == 0 {
+		return nil // nothing decides
+	}
+	if first, err = env.firstMissing(ctx, rows, first, last); err != nil || first == last {
+		return err
+	}
+	lo, hi := env.Span(env.Summary.Nodes)
+	mine, err := v.targets.Part(env.Budget, lo, hi)
+	if err != nil {
+		return err
+	}
+	defer mine.Free()
+	most := env.Plan.Labels.Kmax
+	return env.smoothRuns(ctx, first, last, func(int) int { return most }, func(x runColumns) error {
+		b := &depthBlock{rows: rows, mine: mine, rule: x.o.Rule, classes: len(env.Summary.Classes), most: most}
+		x.o.Targets, x.o.After = mine, b.after
+		x.o.PanelBytes = mine.Len() * (int64(most+1)*depthRow + panelRow)
+		return x.g.smoothBlocks(ctx, x.o, x.k, x.first, x.last, func(s *smooth.Smoother, l spmv.Layout, first, last int) error {
+			return env.sweepBlock(ctx, x, b, s, l, first, last)
+		})
+	})
+}
+
+// sweepBlock smooths panels [first, last), which are one block.
+func (env depthRun) sweepBlock(ctx context.Context, x runColumns, b *depthBlock, s *smooth.Smoother, l spmv.Layout, first, last int) (err error) {
+	b.s, b.stride, b.first, b.last, b.depths = s, l.Columns, first, last, 1
+	n := b.mine.Len()
+	if b.best, err = mem.Alloc[uint64](env.Budget, n*int64(b.most+1)*int64(last-first), "best classes"); err != nil {
+		return err
+	}
+	defer b.best.Free()
+	if b.rule.Residual() {
+		if b.x, err = mem.Alloc[float32](env.Budget, n*int64(l.Columns), "soft labels of validation nodes"); err != nil {
+			return err
+		}
+		defer b.x.Free()
+	}
+	in := b.retain(x.columns(b.watch(x.soft)))
+	stats, err := s.Run(ctx, func(put func([]float32) error) error { return in.Rows(ctx, first*packed.PanelColumns, l.Columns, put) })
+	x.g.passed(stats, l)
+	if err != nil {
+		return err
+	}
+	return b.commit(ctx)
+}

@@ -1,0 +1,241 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"ndls/catalog"
+	"ndls/dataset"
+	"ndls/estimate"
+	"ndls/internal/control"
+	"ndls/internal/packed"
+	"ndls/internal/seal"
+	"ndls/shards"
+	"ndls/smooth"
+)
+
+// labelDepthStage chooses how many hops label smoothing makes, by the validation nodes.
+//
+// The sums of all depths are prefixes of the same sums. So one sweep over the hops up to
+// Kmax gives the smoothed soft labels of the validation nodes at each depth. A task writes,
+// for each panel of 16 classes, the best class of each validation node at each depth, which
+// is a file of its own. When all of them are there, the best classes of all panels are
+// compared with the labels. Test nodes take no part.
+type labelDepthStage struct{ each }
+
+func (labelDepthStage) Name() control.Stage { return control.LabelDepth }
+
+func (labelDepthStage) About() string {
+	return "the depth of label smoothing that is best on the validation nodes"
+}
+
+func (labelDepthStage) Needs(p control.Plan) []control.Stage {
+	if !ownModel(p) {
+		return []control.Stage{control.Partition, control.LSI}
+	}
+	return []control.Stage{control.Partition, control.LSI, control.Predict}
+}
+
+func (labelDepthStage) Lacks(p control.Plan, f estimate.Facts) string {
+	if p.Labels.Depth != control.AutoDepth {
+		return DepthGiven
+	}
+	return smoothLabelsStage{}.Lacks(p, f)
+}
+
+func (labelDepthStage) Options(p control.Plan) map[string]any {
+	return map[string]any{"labels": p.Labels, "precision": p.Precision}
+}
+
+func (labelDepthStage) Writes() []Kind {
+	return []Kind{
+		{Name: catalog.KindLabelDepth, Lasting: true},
+		{Name: catalog.KindDepthRows},
+		{Name: catalog.KindDepthPart},
+	}
+}
+
+func (labelDepthStage) Cut(p control.Plan, sum shards.Summary) Cut {
+	c := smoothLabelsStage{}.Cut(p, sum)
+	c.Intervals, c.Drops = 1, true
+	c.Tiles, c.Parts, c.Rows = catalog.KindDepthRows, catalog.KindDepthPart, catalog.KindLabelDepth
+	return c
+}
+
+// Shares implements estimate.Stage, as for smooth-labels.
+func (labelDepthStage) Shares(p control.Plan) bool { return smoothLabelsStage{}.Shares(p) }
+
+// Cost implements estimate.Stage: the soft labels of all runs are smoothed side by side,
+// and of the validation nodes alone there are sums.
+func (labelDepthStage) Cost(s *estimate.Sheet) {
+	nodes := min(s.Validation, mostValidation)
+	bytes := int64(s.Plan.Labels.Kmax+1) * nodes * depthRow // in memory; files hold the depths there are
+	o := smooth.Options{Targets: smooth.CountedTargets(s.Part, min(nodes, s.Part)), PanelBytes: bytes + nodes*panelRow}
+	held := smooth.TargetsBytes(s.Nodes) + smooth.TargetsBytes(s.Part) + 4*nodes + 4096
+	most := s.Plan.Labels.Kmax
+	if s.ValidationHops > 0 && s.Plan.Labels.Rule == "ndls" && s.Plan.Labels.Epsilon == 0 {
+		most = min(most, s.ValidationHops) // later hops count for no validation node
+	}
+	sweepLabels(s, o, held, most, true)
+	s.ReadNodes(3) // degrees, and validation nodes are counted and found
+	// The best classes of all panels of a run are put together, in memory.
+	s.Takes(2*bytes+held, 2*bytes+held)
+	panels := int64(labelRuns(s.Plan) * packed.Panels(s.Classes))
+	files := panels * int64(min(s.Hops, most)+1) * nodes * depthRow
+	s.BytesRead += files
+	s.BytesWritten += files
+	s.PeakDiskBytes = s.DiskBytes + s.ScratchBytes + files
+}
+
+// Run implements Stage: it commits the depth of each run.
+func (labelDepthStage) Run(ctx context.Context, env *Env) error {
+	run := depthRun{labelsRun{env}}
+	return env.inParts(ctx, env.Summary, run.rows(),
+		func(ctx context.Context, first, last int) error { return run.sweep(ctx, first, last) },
+		func(ctx context.Context, _, _ int) error { return run.choose(ctx) })
+}
+
+// depthRun is the stage being executed.
+type depthRun struct{ labelsRun }
+
+const (
+	labelDepthPath = "predictions/depth.json"
+	// mostValidation is how many validation nodes are looked at, at most; if there are
+	// more, these lie evenly among them.
+	mostValidation = 1 << 18
+	// depthRow is the size of the best class of a node at a depth: its value, float32,
+	// and its number among the classes, uint32.
+	depthRow = 8
+)
+
+// labelDepth is predictions/depth.json.
+type labelDepth struct {
+	Kmax int `json:"kmax"`
+	// ValidationNodes is how many nodes were looked at, ValidationNodesOf how many there are.
+	ValidationNodes   int64      `json:"validation_nodes"`
+	ValidationNodesOf int64      `json:"validation_nodes_of"`
+	Runs              []runDepth `json:"runs"`
+}
+
+// runDepth is the choice for one run.
+type runDepth struct {
+	Run   int `json:"run"`
+	Depth int `json:"depth"`
+	// Right is the number of nodes whose class is right, for each depth from 0.
+	Right []int64 `json:"right"`
+}
+
+// choose commits the depth of each run: the smallest of those with most validation nodes
+// right.
+func (env depthRun) choose(ctx context.Context) error {
+	if err := env.States.Drop(ctx); err != nil {
+		return err
+	}
+	var d labelDepth
+	if _, done := env.Catalog.Lookup(labelDepthPath); done {
+		if err := env.readDepth(ctx, &d); err != nil {
+			return err
+		}
+	} else {
+		v, err := env.validation(ctx)
+		if err != nil {
+			return err
+		}
+		defer v.free()
+		d = labelDepth{Kmax: env.Plan.Labels.Kmax, ValidationNodes: v.count(), ValidationNodesOf: v.of}
+		rows := env.rows()
+		for run := range labelRuns(env.Plan) {
+			r := runDepth{Run: run, Depth: d.Kmax}
+			if d.ValidationNodes > 0 {
+				if r.Right, err = rows.right(ctx, run, d.Kmax, v); err != nil {
+					return err
+				}
+				r.Depth = slices.Index(r.Right, slices.Max(r.Right))
+			}
+			d.Runs = append(d.Runs, r)
+		}
+		if err := env.commitDepth(ctx, d); err != nil {
+			return err
+		}
+	}
+	env.Report.Rows = d.ValidationNodes
+	chosen, err := chosenRun(ctx, env.Plan, env.Catalog)
+	if err != nil {
+		return err
+	}
+	env.Report.LabelDepth = d.report(chosen)
+	env.Disk.Look()
+	return env.Catalog.Remove(ctx, func(e catalog.Entry) bool {
+		return e.Kind == catalog.KindDepthRows || e.Kind == catalog.KindDepthPart
+	})
+}
+
+// commitDepth commits the choice.
+func (env depthRun) commitDepth(ctx context.Context, d labelDepth) error {
+	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLabelDepth, labelDepthPath).In(0))
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if err := writeJSON(d)(f); err != nil {
+		return err
+	}
+	f.Rows = 1
+	return env.Catalog.Commit(ctx, f)
+}
+
+// report is what report.json says of the choice.
+func (d labelDepth) report(chosen int) *control.LabelDepthReport {
+	r := &control.LabelDepthReport{Chosen: d.Runs[chosen].Depth, Kmax: d.Kmax, ValidationNodes: d.ValidationNodes, Run: chosen, Curve: []control.DepthAccuracy{}}
+	for _, x := range d.Runs {
+		r.Depths = append(r.Depths, x.Depth)
+	}
+	if d.ValidationNodes == 0 {
+		return r
+	}
+	share := func(right int64) float64 { return float64(right) / float64(d.ValidationNodes) }
+	for depth := range d.Runs[chosen].Right {
+		var sum int64
+		for _, x := range d.Runs {
+			sum += x.Right[depth]
+		}
+		r.Curve = append(r.Curve, control.DepthAccuracy{Depth: depth, Valid: share(d.Runs[chosen].Right[depth]), Mean: share(sum) / float64(len(d.Runs))})
+	}
+	return r
+}
+
+// readDepth reads the committed choice.
+func (env labelsRun) readDepth(ctx context.Context, d *labelDepth) error {
+	if err := readJSON(ctx, env.Catalog, labelDepthPath, d); err != nil {
+		return err
+	}
+	if len(d.Runs) != labelRuns(env.Plan) {
+		return fmt.Errorf("%s has %d runs of %d: %w", labelDepthPath, len(d.Runs), labelRuns(env.Plan), seal.ErrCorrupt)
+	}
+	return nil
+}
+
+// depths is the depth of label smoothing of each run.
+func (env labelsRun) depths(ctx context.Context) ([]int, error) {
+	list := make([]int, labelRuns(env.Plan))
+	if env.Plan.Labels.Depth != control.AutoDepth {
+		for i := range list {
+			list[i] = env.Plan.Labels.Hops()
+		}
+		return list, nil
+	}
+	var d labelDepth
+	if err := env.readDepth(ctx, &d); err != nil {
+		return nil, err
+	}
+	for i, r := range d.Runs {
+		list[i] = r.Depth
+	}
+	return list, nil
+}
+
+// isValidation says whether a node decides on the depth.
+func isValidation(split uint8, label int32) bool {
+	return dataset.Split(split) == dataset.Valid && label >= 0
+}

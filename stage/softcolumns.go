@@ -1,0 +1,336 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"ndls/catalog"
+	"ndls/estimate"
+	"ndls/internal/direct"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/lsi"
+	"ndls/shards"
+	"ndls/tiles"
+	"ndls/train"
+)
+
+// softColumns are the soft labels that are smoothed, as columns: those of run r start at
+// panel r·packed.Panels(classes).
+type softColumns interface {
+	lsi.Columns
+	// free gives memory and files back.
+	free() error
+}
+
+// softKinds are the files that decide what soft labels are.
+var softKinds = []string{catalog.KindSmoothed, catalog.KindModel, catalog.KindGivenSoftTile}
+
+// givenColumns are the user's soft labels.
+type givenColumns struct{ *tiles.Matrix }
+
+func (givenColumns) free() error { return nil }
+
+// softColumns opens the soft labels of panels [first, last): the user's, or those of the
+// run's models.
+func (env labelsRun) softColumns(ctx context.Context, first, last int) (softColumns, error) {
+	if ownModel(env.Plan) {
+		return env.modelColumns(ctx, last)
+	}
+	if err := env.importSoftLabels(ctx, env.Summary, first, last); err != nil {
+		return nil, err
+	}
+	return givenColumns{givenTiles(env.Env)}, nil
+}
+
+// softPanels is the number of panels of the soft labels of all runs.
+func softPanels(env *Env) int {
+	return labelRuns(env.Plan) * packed.Panels(len(env.Summary.Classes))
+}
+
+const (
+	// movedRows is how many rows of a panel are moved at a time.
+	movedRows = 4096
+	// softScratch is how much of the disk the columns of several panels may take
+	// together. More panels at a time mean fewer predictions of the same rows.
+	softScratch = 8 << 30
+)
+
+// softGroup is the end of the panels of so many rows that are predicted together for block
+// [first, last): as many as softScratch holds, of the run that the block ends in, or those of
+// the block alone. per is the number of panels of a run.
+func softGroup(rows int64, first, last, per int) int {
+	fit := first + int(min(softScratch/softPanelBytes(rows), math.MaxInt32))
+	return max(min(fit, ((last-1)/per+1)*per), last)
+}
+
+// softPanelBytes is the size of a panel of so many rows on disk.
+func softPanelBytes(rows int64) int64 {
+	return max(direct.RoundUp(rows*int64(shards.TileRowBytes(false))), direct.Align)
+}
+
+// softMemory is the least that predicting columns takes of the budget, a model included.
+func softMemory(s train.Shape, o train.Options, threads int) int64 {
+	_, least := train.PlanPredict(s, o, 1, threads, 0)
+	return least + movedRows*int64(shards.TileRowBytes(false)) + direct.Align
+}
+
+// predictsColumns adds to an estimate what modelColumns takes beside memory: the rows are
+// read, and pass through a model, for each group of panels. block is how many panels are
+// asked for at a time.
+func predictsColumns(s *estimate.Sheet, block int) {
+	o, shape := trainOptions(s.Plan), trainShape(s)
+	per := packed.Panels(s.Classes)
+	all := o.Runs * per
+	block = max(block, 1)
+	times, group, done := int64(0), 0, 0
+	for first := 0; first < all; first += block {
+		last := min(first+block, all)
+		if last <= done {
+			continue
+		}
+		done = softGroup(s.Part, first, last, per)
+		group = max(group, done-first)
+		times += int64((done-1)/per - first/per + 1)
+	}
+	s.ScratchBytes += int64(group) * softPanelBytes(s.Part)
+	s.BytesWritten += int64(all) * estimate.TileBytes(s.Nodes, packed.PanelColumns, false)
+	s.BytesRead += times * s.RowBytes()
+	s.Computes(float64(times) * float64(shape.Rows) * 2 * float64(train.NumWeights(shape, o)) / estimate.TrainFlops / float64(s.Threads) / float64(s.Nodes) * float64(s.Part))
+}
+
+// modelColumns are the soft labels of the run's models as columns. Models give rows of all
+// classes, and a block of columns wants some classes of all rows: therefore the rows are
+// predicted again for each group of panels, and a scratch file holds the panels of one
+// group. So the disk has the soft labels of a few classes, never those of all.
+type modelColumns struct {
+	*Env
+	runs   []trainedRun
+	src    *train.Smoothed
+	lo, hi int64 // the rows of the task
+	last   int   // panels from here on are not the task's
+	memory int64 // what predicting takes: reserved while nothing is predicted
+
+	file     *direct.Scratch
+	from, to int // the panels that are in the file
+}
+
+// modelColumns opens those of panels below last.
+func (env labelsRun) modelColumns(ctx context.Context, last int) (_ *modelColumns, err error) {
+	m := &modelColumns{Env: env.Env, last: last}
+	m.lo, m.hi = env.Span(env.Summary.Nodes)
+	t, err := readIndex(ctx, env.Catalog)
+	if err != nil {
+		return nil, err
+	}
+	m.runs = t.Runs
+	if m.src, err = train.OpenSmoothed(ctx, env.Catalog); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.free())
+		}
+	}()
+	shape := train.Shape{Rows: m.src.NumRows(), Width: m.src.Width(), Classes: len(env.Summary.Classes)}
+	memory := softMemory(shape, trainOptions(env.Plan), env.Resources.Threads)
+	if err = m.reserve(memory); err != nil {
+		return nil, err
+	}
+	m.file, err = direct.NewScratch(env.Resources.Scratch)
+	return m, err
+}
+
+func (m *modelColumns) free() (err error) {
+	if m.file != nil {
+		err = m.file.Close()
+	}
+	m.release()
+	return errors.Join(err, m.src.Close())
+}
+
+// reserve takes so much of the budget, so that it is there when rows are predicted.
+func (m *modelColumns) reserve(bytes int64) error {
+	if err := m.Budget.Reserve(bytes, "predicting soft labels"); err != nil {
+		return err
+	}
+	m.memory = bytes
+	return nil
+}
+
+// release gives back what is reserved, and says how much that was.
+func (m *modelColumns) release() (bytes int64) {
+	bytes, m.memory = m.memory, 0
+	m.Budget.Release(bytes)
+	return bytes
+}
+
+// Width implements lsi.Columns.
+func (m *modelColumns) Width() int { return softPanels(m.Env) * packed.PanelColumns }
+
+// Rows implements lsi.Columns.
+func (m *modelColumns) Rows(ctx context.Context, first, columns int, put func(rows []float32) error) (err error) {
+	panel, end := first/packed.PanelColumns, min((first+columns)/packed.PanelColumns, softPanels(m.Env))
+	if panel < m.from || end > m.to {
+		if err := m.predict(ctx, panel, max(min(softGroup(m.hi-m.lo, panel, end, packed.Panels(len(m.Summary.Classes))), m.last), end)); err != nil {
+			return err
+		}
+	}
+	batch := min(int64(max(batchValues/columns, 1)), direct.RoundUp(m.hi-m.lo))
+	batch = max(batch&^(alignedRows-1), alignedRows)
+	values, err := mem.Alloc[float32](m.Budget, batch*int64(columns), "rows of soft labels")
+	if err != nil {
+		return err
+	}
+	defer values.Free()
+	part, err := mem.Alloc[float32](m.Budget, batch*packed.PanelColumns, "a panel of soft labels")
+	if err != nil {
+		return err
+	}
+	defer part.Free()
+	for row := m.lo; row < m.hi; row += batch {
+		n := min(batch, m.hi-row)
+		for p := panel; p < end; p++ {
+			raw := mem.AsBytes(part.S)
+			if err := m.file.ReadAt(raw[:direct.RoundUp(n*panelRow)], m.at(p, row)); err != nil {
+				return fmt.Errorf("soft labels: %w", err)
+			}
+			to := values.S[(p-panel)*packed.PanelColumns:]
+			for i := range n {
+				copy(to[i*int64(columns):][:packed.PanelColumns], part.S[i*packed.PanelColumns:])
+			}
+		}
+		if err := put(values.S[:n*int64(columns)]); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+const (
+	// batchValues is how many values of columns are given at a time.
+	batchValues = 1 << 18
+	// panelRow is the size of a panel's row, alignedRows the number of rows that fill a
+	// page.
+	panelRow    = packed.PanelColumns * 4
+	alignedRows = direct.Align / panelRow
+)
+
+// at is where a row of a panel lies in the file.
+func (m *modelColumns) at(panel int, row int64) int64 {
+	return int64(panel-m.from)*softPanelBytes(m.hi-m.lo) + (row-m.lo)*panelRow
+}
+
+// predict fills the file with panels [from, to), one run after the other.
+func (m *modelColumns) predict(ctx context.Context, from, to int) (err error) {
+	bytes := m.release()
+	defer func() { err = errors.Join(err, m.reserve(bytes)) }()
+	m.from, m.to = from, from // of an unfinished file nothing is read
+	part, err := mem.Alloc[float32](m.Budget, (movedRows+alignedRows)*packed.PanelColumns, "a panel of soft labels")
+	if err != nil {
+		return err
+	}
+	defer part.Free()
+	per := packed.Panels(len(m.Summary.Classes))
+	for run := from / per; run*per < to; run++ {
+		if err := m.predictRun(ctx, run, max(from, run*per), min(to, (run+1)*per), part.S); err != nil {
+			return err
+		}
+	}
+	m.to = to
+	m.Disk.Look()
+	return nil
+}
+
+// predictRun writes panels [from, to) of one run.
+func (m *modelColumns) predictRun(ctx context.Context, run, from, to int, part []float32) error {
+	model, err := loadModel(ctx, m.Catalog, m.Budget, m.runs[run].Path)
+	if err != nil {
+		return err
+	}
+	defer model.Free()
+	classes, before := len(m.Summary.Classes), run*packed.Panels(len(m.Summary.Classes))
+	return train.Predict(ctx, meetingRows(m.src, m.lo, m.hi), []*train.Model{model}, train.Resources{Budget: m.Budget, Threads: m.Resources.Threads},
+		func(row int64, ids []int64, _ int, soft []float32) error {
+			lo, hi := max(row, m.lo), min(row+int64(len(ids)), m.hi)
+			for ; lo < hi; lo += movedRows {
+				n := min(movedRows, hi-lo)
+				for p := from; p < to; p++ {
+					if err := m.write(p, lo, soft[(lo-row)*int64(classes):(lo-row+n)*int64(classes)], classes, (p-before)*packed.PanelColumns, part); err != nil {
+						return fmt.Errorf("soft labels: %w", err)
+					}
+				}
+			}
+			return nil
+		})
+}
+
+// write writes columns [at, at+16) of rows of soft labels, from row on, as those of a
+// panel. Rows come in order. Columns past the last class are zero.
+func (m *modelColumns) write(panel int, row int64, soft []float32, classes, at int, part []float32) error {
+	offset := m.at(panel, row)
+	skip := offset % direct.Align / 4 // values of rows before, which share a page with these
+	if skip > 0 {
+		if err := m.file.ReadAt(mem.AsBytes(part[:direct.Align/4]), offset-4*skip); err != nil {
+			return err
+		}
+	}
+	end := skip
+	for ; len(soft) > 0; soft = soft[classes:] {
+		n := copy(part[end:end+packed.PanelColumns], soft[at:min(at+packed.PanelColumns, classes)])
+		clear(part[end+int64(n) : end+packed.PanelColumns])
+		end += packed.PanelColumns
+	}
+	return m.file.WriteAt(mem.AsBytes(part)[:direct.RoundUp(4*end)], offset-4*skip)
+}
+
+// chunks are those of a source that hold some rows.
+type chunks struct {
+	train.Source
+	first, last int
+}
+
+// meetingRows shows the chunks that hold rows of [lo, hi).
+func meetingRows(src train.Source, lo, hi int64) chunks {
+	c := chunks{Source: src}
+	for ; c.last < src.NumChunks(); c.last++ {
+		first, rows := src.Chunk(c.last)
+		if first >= hi {
+			break
+		}
+		if first+rows <= lo {
+			c.first = c.last + 1
+		}
+	}
+	return c
+}
+
+// NumRows implements train.Source.
+func (c chunks) NumRows() (n int64) {
+	for i := range c.NumChunks() {
+		_, rows := c.Chunk(i)
+		n += rows
+	}
+	return n
+}
+
+// NumChunks implements train.Source.
+func (c chunks) NumChunks() int { return c.last - c.first }
+
+// Chunk implements train.Source.
+func (c chunks) Chunk(i int) (first, rows int64) { return c.Source.Chunk(c.first + i) }
+
+// ReadChunk implements train.Source.
+func (c chunks) ReadChunk(i int, dst *shards.RowBatch) error {
+	return c.Source.ReadChunk(c.first+i, dst)
+}
+
+// ReadRows implements train.Source.
+func (c chunks) ReadRows(i int, at, rows int64, space []float32) ([]float32, error) {
+	return c.Source.ReadRows(c.first+i, at, rows, space)
+}

@@ -1,0 +1,98 @@
+package worker
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"ndls/catalog"
+	"ndls/internal/control"
+	"ndls/internal/storage"
+	"ndls/shards"
+)
+
+// labels reads labels and probabilities of Arrow row files, by input id.
+func labels(t *testing.T, store storage.Store, kind string) (label map[int64]int32, probability map[int64][]float32) {
+	t.Helper()
+	ctx := context.Background()
+	cat, err := catalog.Open(ctx, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	label, probability = map[int64]int32{}, map[int64][]float32{}
+	for _, e := range cat.Entries(kind) {
+		r, err := cat.Open(ctx, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		rows, err := shards.OpenRows(r, e.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range rows.NumBatches() {
+			var b shards.RowBatch
+			if err := rows.ReadBatch(i, &b); err != nil {
+				t.Fatal(err)
+			}
+			width := rows.Schema().Width
+			for k, id := range b.ID {
+				probability[id] = b.Values[k*width : (k+1)*width]
+				if rows.Schema().Label {
+					label[id] = b.Label[k]
+				}
+			}
+		}
+	}
+	return label, probability
+}
+
+// TestBestProbabilities: with --probabilities best, soft labels and predictions have the
+// class and the probability that they have with all probabilities, and the same accuracy.
+func TestBestProbabilities(t *testing.T) {
+	const classes37 = "synthetic:nodes=3000,edges=12000,features=20,classes=37,seed=3"
+	for name, change := range map[string]func(*control.Plan){
+		"depth 0":   func(p *control.Plan) { p.Labels.Depth = "0" },
+		"ndls":      func(p *control.Plan) { p.Labels.Depth = "3" },
+		"reference": func(p *control.Plan) { p.Labels.Depth, p.Labels.Rule = "3", "ndls-reference" },
+		"chosen":    func(*control.Plan) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan := smallPlan()
+			plan.Partition.Dataset, plan.Labels.Kmax = classes37, 4
+			change(&plan)
+			stages := whole
+			if plan.Labels.Depth != control.AutoDepth {
+				stages = slices.DeleteFunc(slices.Clone(whole), func(s control.Stage) bool { return s == control.LabelDepth })
+			}
+			all, best := storage.NewMem(), storage.NewMem()
+			want := execute(t, all, plan, resources(t, classes37), stages...)
+			plan.Probabilities = control.BestProbability
+			got := execute(t, best, plan, resources(t, classes37), stages...)
+			last := len(stages) - 1
+			if g, w := got[last].Accuracy, want[last].Accuracy; *g.Smoothed.Test != *w.Smoothed.Test || *g.Base.Valid != *w.Base.Valid {
+				t.Errorf("accuracy %+v, with all probabilities %+v", g, w)
+			}
+			for _, kind := range []string{catalog.KindSoftLabels, catalog.KindPredictions} {
+				label, p := labels(t, best, kind)
+				_, full := labels(t, all, kind)
+				if len(label) != 3000 {
+					t.Fatalf("%s: %d rows", kind, len(label))
+				}
+				for id, class := range label {
+					top := full[id][class]
+					if len(p[id]) != 1 || math.Abs(float64(p[id][0]-top)) > 1e-6 {
+						t.Fatalf("%s: node %d has probabilities %v, want %v", kind, id, p[id], top)
+					}
+					for c, x := range full[id] {
+						if x > top {
+							t.Fatalf("%s: node %d has class %d of probability %v, and class %d of %v", kind, id, class, top, c, x)
+						}
+					}
+				}
+			}
+		})
+	}
+}

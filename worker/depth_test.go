@@ -1,0 +1,79 @@
+package worker
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"testing"
+
+	"ndls/internal/control"
+	"ndls/internal/storage"
+)
+
+// TestDepthOfLabelSmoothing compares the curve of the choice with what evaluate says when
+// each depth is given: the sums of all depths are prefixes of the same sums. The depth chosen
+// is the smallest of the best, for each model, and its predictions are those of that depth.
+func TestDepthOfLabelSmoothing(t *testing.T) {
+	for name, change := range map[string]func(*control.Plan){
+		"ndls":      func(*control.Plan) {},
+		"reference": func(p *control.Plan) { p.Labels.Rule = "ndls-reference" },
+		"float16":   func(p *control.Plan) { p.Precision = "float16" },
+		"settled":   func(p *control.Plan) { p.LSI.Active, p.LSI.Slack, p.LSI.Epsilon = "settled", 1, 0.3 },
+		"epsilon":   func(p *control.Plan) { p.Labels.Epsilon = 0.2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan := smallPlan()
+			plan.Train.Runs, plan.Train.Epochs, plan.Labels.Kmax, plan.Labels.Depth = 3, 4, 6, control.AutoDepth
+			change(&plan)
+			store := storage.NewMem()
+			var depth *control.LabelDepthReport
+			var base, smoothed control.SplitAccuracy
+			for _, r := range execute(t, store, plan, resources(t, small), whole...) {
+				if r.LabelDepth != nil {
+					depth = r.LabelDepth
+				}
+				if r.Accuracy != nil {
+					base, smoothed = r.Accuracy.Base, r.Accuracy.Smoothed
+				}
+			}
+			if depth == nil || len(depth.Curve) != plan.Labels.Kmax+1 || len(depth.Depths) != 3 || depth.ValidationNodes == 0 {
+				t.Fatalf("the report has %+v", depth)
+			}
+			near := func(what string, got, want float64) {
+				t.Helper()
+				if math.Abs(got-want) > 1e-12 {
+					t.Errorf("%s: %v, want %v", what, got, want)
+				}
+			}
+			t.Logf("%+v", depth)
+			near("depth 0", depth.Curve[0].Mean, base.Valid.Mean)
+			if smoothed.Valid.Mean < base.Valid.Mean {
+				t.Errorf("label smoothing made validation accuracy worse: %v after %v", smoothed.Valid.Mean, base.Valid.Mean)
+			}
+			best := slices.MaxFunc(depth.Curve, func(a, b control.DepthAccuracy) int {
+				if a.Valid > b.Valid {
+					return 1
+				} else if a.Valid < b.Valid {
+					return -1
+				}
+				return 0
+			})
+			if depth.Chosen != best.Depth || depth.Depths[depth.Run] != depth.Chosen {
+				t.Errorf("depth %d is chosen, %d is best of %+v", depth.Chosen, best.Depth, depth.Curve)
+			}
+			chosen := sums(t, store)
+			for d, x := range depth.Curve {
+				plan.Labels.Depth = strconv.Itoa(d)
+				reports := execute(t, store, plan, resources(t, small), control.SmoothLabels, control.Evaluate)
+				near("depth "+plan.Labels.Depth, x.Mean, reports[1].Accuracy.Smoothed.Valid.Mean)
+				if d == depth.Chosen {
+					const path = "predictions/part-00000.arrow"
+					if got := sums(t, store)[path]; got == "" || got != chosen[path] {
+						t.Errorf("the predictions of depth %d are not those of the depth that was chosen", d)
+					}
+				}
+			}
+		})
+	}
+}
