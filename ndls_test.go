@@ -34,7 +34,7 @@ func quick(dir string) ndls.Config {
 func TestCancelledAndContinued(t *testing.T) {
 	c := quick(filepath.Join(t.TempDir(), "run"))
 	ctx, cancel := context.WithCancel(context.Background())
-	c.Options = func(o *ndls.Options) { o.Train.Epochs, o.Train.Runs = 100_000, 1 }
+	c.Options = func(o *ndls.Options) { o.Train.Epochs, o.Train.Runs, o.Train.Patience = 100_000, 1, 0 }
 	c.Progress = func(p ndls.Progress) {
 		if p.What == "train" {
 			cancel()

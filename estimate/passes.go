@@ -65,15 +65,16 @@ func (s *Sheet) fits(r hops.Capacity, held int64, need func(hops.Capacity) int64
 	s.Takes(peak, least)
 }
 
-// streams adds passes: each reads all edges, unless they are in memory.
-func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout) {
+// streams adds passes: each reads all edges, unless they are in memory. copies says that
+// edges may be copied for late hops.
+func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool) {
 	s.Passes += w.Passes
 	s.ColumnsPerPass = l.Columns
 	s.BytesRead = min(s.BytesRead+w.Read, hops.MostBytes)
 	s.BytesWritten = min(s.BytesWritten+w.Written, hops.MostBytes)
 	s.ScratchBytes = max(s.ScratchBytes, w.Disk)
-	if s.Settled() && !r.Resident {
-		s.ScratchBytes += hops.ShrunkBytes(s.stream())
+	if copies && !r.Resident {
+		s.ScratchBytes += hops.CopiedBytes(s.stream())
 	}
 	// Half as many bytes save a part of the time only: values are widened.
 	width := float64(l.Columns) / packed.PanelColumns * math.Sqrt(float64(l.Precision.Bytes())/4)
@@ -100,7 +101,7 @@ func (s *Sheet) FindLSI(width int, epsilon float64, kmax int, held int64) {
 		return need
 	})
 	o, _, _ = o.Plan(r)
-	s.streams(r, o.Work(s.Part, width, min(s.Hops, kmax)), o.Layout)
+	s.streams(r, o.Work(s.Part, width, min(s.Hops, kmax)), o.Layout, o.Settled)
 	s.seconds += float64(s.Part) * float64(width) / filledValues
 }
 
@@ -116,7 +117,7 @@ func (s *Sheet) Columns(o smooth.Options, columns, last int, held int64, half bo
 	})
 	o, _, _ = o.Plan(r)
 	outputs := (packed.Panels(o.Layout.Columns) + OpenTiles - 1) / OpenTiles
-	s.streams(r, o.Work(s.Part, whole, last, outputs), o.Layout)
+	s.streams(r, o.Work(s.Part, whole, last, outputs), o.Layout, o.Settled || o.Pruned)
 	reads := int64(1)
 	if o.Rule.Residual() {
 		reads += int64(outputs)
@@ -137,7 +138,7 @@ func (s *Sheet) CheckSettled(o smooth.Options, last int, held, tiles int64) {
 	s.ReadK()
 	w := o.Work(s.Nodes, packed.PanelColumns, last, 1)
 	columns, passes := s.ColumnsPerPass, s.Passes
-	s.streams(r, w, o.Layout)
+	s.streams(r, w, o.Layout, false)
 	s.ColumnsPerPass, s.Passes = columns, passes
 	s.BytesRead += 2*tiles + TileBytes(s.Nodes, s.Features, s.Half)
 }

@@ -58,15 +58,15 @@ func (c *Closure) settle(hop int) spmv.Settle {
 		return nil
 	}
 	stride := c.panels * packed.PanelColumns
-	return func(first int64, rows []float32, cur func(i int64) []float32) error {
-		for i := first; len(rows) > 0; i++ {
-			switch f := c.until(i); {
-			case hop == f:
-				c.measure(i, rows[:stride], cur(i))
-			case hop > f:
-				c.scale(i, rows[:stride], cur(i))
+	return func(first int64, roles []spmv.Role, rows []float32, cur func(i int64) []float32) error {
+		for k, role := range roles {
+			i, row := first+int64(k), rows[k*stride:(k+1)*stride]
+			switch {
+			case role == spmv.Kept:
+				c.scale(i, row, cur(i))
+			case role == spmv.Computed && c.until(i) == hop:
+				c.measure(i, row, cur(i))
 			}
-			rows = rows[stride:]
 		}
 		return nil
 	}

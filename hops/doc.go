@@ -10,8 +10,18 @@
 //	ρ_ig = min(1, ‖Z_ig^(F)‖ / ‖Z_ig^(F−1)‖), rounded to 1/65535
 //
 // A panel is 16 columns, so that the result does not depend on how columns are
-// cut into blocks. Only edges into rows that are still recomputed have to be
-// streamed: a [Walk] rewrites the stream for those rows when that saves time.
+// cut into blocks.
+//
+// Late hops need fewer rows than the graph has. [Streams] copies the edges that they
+// need, when that saves time, and all column blocks that make the same hops read the
+// copies. There are two reasons for a row to be left out. A settled row needs no edges;
+// once no recomputed row reads it, it is not even scaled. And a row is not needed
+// where no row that is counted at a later hop is near enough: row j is needed up to hop
+//
+//	R(j) = max over rows i of  (last hop that counts i) − dist(i, j)
+//
+// which [Graph.FindNeeded] finds for the last hops, by steps from row to row. Leaving
+// such rows out changes no bit of the others.
 //
 // The workers of a group have a range of the rows each. All of them make the same hops,
 // save at the same hop, and resume only if each has a state of that hop and of its own
@@ -41,18 +51,22 @@
 // # Memory
 //
 // 2·n·b/16 bytes of decays for a block of b columns with a closure, in whole 8 KiB
-// for each panel. A rewritten stream takes 4 bytes an edge of the scratch
-// folder, or of memory where it is small. Writing or reading a state takes 2^18
+// for each panel, and n/8 bytes for each of up to 8 copies of the edges. 9/8·n bytes
+// where rows that are not needed are left out. A copy takes 4 bytes an edge of the
+// scratch folder, or of memory where all copies take up to a quarter of what is free.
+// Copies that serve several blocks are at most half of the one before, so all take no
+// more than the graph's own stream. Writing or reading a state takes 2^18
 // bytes, a header of up to 2^20, and no copy of the rows.
 //
 // # Determinism
 //
 // Rows depend on the edges, X^(0), r and F alone: not on blocks, threads, where
-// rows live, when the stream is rewritten, or where a run was interrupted. The
-// bytes of a state depend on the panels that it has, the hop and the header.
+// rows live, when edges are copied, or where a run was interrupted. The bytes of a
+// state depend on the panels that it has, the hop and the header, but for rows that
+// nobody reads any more.
 //
 // # Not supported
 //
-// Saving within a hop. Rewriting the stream where several workers share the rows.
+// Saving within a hop. Copying edges where several workers share the rows.
 // Resuming from states of other ranges.
 package hops

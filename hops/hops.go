@@ -2,8 +2,7 @@ package hops
 
 import (
 	"context"
-	"fmt"
-	"time"
+	"sync"
 
 	"ndls/group"
 	"ndls/internal/mem"
@@ -24,9 +23,10 @@ type Graph struct {
 	// does not stay in memory.
 	Threads int
 	Scratch string
-	// Filter gives the edges of src into the rows that keep names. If it is nil,
-	// streams are never rewritten.
-	Filter func(ctx context.Context, src packed.Source, keep func(row int64) bool) (Stream, error)
+	// Filter gives the edges of src into the rows that keep names, and sets a bit of
+	// read, unless that is nil, for each row that they come from. It may take so many
+	// bytes of the budget. If it is nil, streams are never copied.
+	Filter func(ctx context.Context, src packed.Source, keep func(row int64) bool, read []uint32, bytes int64) (Stream, error)
 	// Group has the workers that share the rows of the graph. Source (see [Slice]),
 	// Degree, State and what the engines are given are of this worker's rows,
 	// numbered from the first of them. If there are other workers, Filter is nil.
@@ -100,95 +100,23 @@ func (s *Stats) Add(t Stats) {
 	s.Seconds += t.Seconds
 }
 
-// Walk takes a column block from hop to hop.
-type Walk struct {
-	Stats
-	g       Graph
-	b       *spmv.Block
-	closure *Closure
-	pass    *spmv.Pass
-	edges   int64 // of the present stream
-	idle    int64 // edges streamed into settled rows since the stream was written
-	shrunk  Stream
-	hop     int
-}
-
-// Walk starts at the given hop of the block; closure is nil where every row is
-// recomputed.
-func (g Graph) Walk(b *spmv.Block, hop int, closure *Closure) *Walk {
-	return &Walk{g: g, b: b, closure: closure, hop: hop, pass: g.pass(g.Source), edges: NumEdges(g.Source)}
-}
-
 func (g Graph) pass(s packed.Source) *spmv.Pass {
 	return &spmv.Pass{Source: s, Degree: g.Degree, Kernel: g.Kernel}
 }
 
-// Close releases what the walk holds beside the block.
-func (w *Walk) Close() {
-	if w.shrunk != nil {
-		w.shrunk.Close()
+// sum calls part for ranges of rows, whole strips, on all threads, and adds up the results.
+func (g Graph) sum(part func(lo, hi int64) int64) (total int64) {
+	n := g.Source.NumNodes()
+	strips, threads := int64(packed.Strips(n)), int64(max(g.Threads, 1))
+	sums := make([]int64, threads)
+	var wg sync.WaitGroup
+	for t := range threads {
+		lo, hi := min(strips*t/threads*packed.StripRows, n), min(strips*(t+1)/threads*packed.StripRows, n)
+		wg.Go(func() { sums[t] = part(lo, hi) })
 	}
-	w.shrunk = nil
-}
-
-// Hop is the hop that the block's rows are of.
-func (w *Walk) Hop() int { return w.hop }
-
-// Next makes one hop and calls sink with its rows. left is the largest number of hops
-// that may still be made, including this one. It returns the number of edges streamed.
-func (w *Walk) Next(ctx context.Context, left int, sink spmv.Sink) (edges int64, err error) {
-	w.hop++
-	before := w.EdgesStreamed
-	if w.closure != nil {
-		if err := w.shrink(ctx, left); err != nil {
-			return 0, fmt.Errorf("stream of hop %d: %w", w.hop, err)
-		}
+	wg.Wait()
+	for _, s := range sums {
+		total += s
 	}
-	start := time.Now()
-	edges, err = w.pass.Run(ctx, w.b, sink, w.closure.settle(w.hop))
-	w.Seconds += time.Since(start).Seconds()
-	w.EdgesStreamed += edges
-	if err != nil {
-		return 0, fmt.Errorf("hop %d: %w", w.hop, err)
-	}
-	w.Passes++
-	return w.EdgesStreamed - before, nil
-}
-
-// shrinkAt is the largest share of its edges that a stream may retain to be worth
-// rewriting.
-const shrinkAt = 0.9
-
-// shrink rewrites the stream for the rows that are recomputed at this hop. It does so
-// once the edges that were streamed into settled rows are as many as rewriting reads,
-// and only if the remaining hops save more edges than rewriting reads and writes.
-func (w *Walk) shrink(ctx context.Context, left int) error {
-	if w.g.Filter == nil {
-		return nil
-	}
-	active := int64(0)
-	for i, d := range w.g.Degree {
-		if w.closure.until(int64(i)) >= w.hop {
-			active += int64(d)
-		}
-	}
-	saved := w.edges - active
-	w.idle += saved
-	if w.idle < w.edges || float64(active) > shrinkAt*float64(w.edges) || float64(left)*float64(saved) <= float64(w.edges+active) {
-		return nil
-	}
-	w.idle = 0
-	start := time.Now()
-	s, err := w.g.Filter(ctx, w.pass.Source, func(i int64) bool { return w.closure.until(i) >= w.hop })
-	if err != nil {
-		return err
-	}
-	w.EdgesStreamed += w.edges
-	w.Seconds += time.Since(start).Seconds()
-	w.Close()
-	w.shrunk, w.pass, w.edges = s, w.g.pass(s), active
-	if got := NumEdges(s); got != active {
-		return fmt.Errorf("%d edges of %d: %w", got, active, packed.ErrFrame)
-	}
-	return nil
+	return total
 }

@@ -38,7 +38,6 @@ func (w *Work) External(l spmv.Layout, n int64, reads, writes int64) {
 	}
 }
 
-// ShrunkBytes is the scratch space that rewritten streams are expected to take, for a
-// stream of so many bytes. Two of them exist while the second is made from the first;
-// together they seldom take more than the stream itself.
-func ShrunkBytes(edges int64) int64 { return edges }
+// CopiedBytes is the scratch space that copies of a stream of so many bytes are expected to
+// take (see [Streams]).
+func CopiedBytes(edges int64) int64 { return edges }

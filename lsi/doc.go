@@ -52,8 +52,8 @@
 // # Memory
 //
 // The column block (package spmv) and [MemoryBytes]: 2·n bytes of K, 8·n of partial
-// sums where there is more than one block, n·b/8 of decays for blocks of b columns
-// with settled rows, and the stationary rows. With several blocks the scratch files
+// sums where there is more than one block, n·b/8 + n for blocks of b columns with settled
+// rows, for decays and for which rows are read, and the stationary rows. With several blocks the scratch files
 // take up to n·s·e bytes for a probe of s columns of e bytes, and 8·n bytes for each hop
 // of the longest window, at most Kmax. Saving and going on move rows through 2^21
 // bytes, a scratch file through 2^18 for each thread.

@@ -61,7 +61,7 @@ type Stats struct {
 	Blocks int
 	// Contraction is √(E_k+1/E_k) at the last hop, with E_k = Σ d̃ ‖Z^(k)‖²: it
 	// rises towards the second largest |eigenvalue| of D̃⁻¹Ã. 0 where no
-	// hop was made or nothing was left to contract.
+	// hop was made, nothing was left to contract, or rows settle.
 	Contraction float64
 }
 
@@ -113,6 +113,7 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 			return nil
 		}
 		t.from, t.to = t.to, t.windowEnd(t.to)
+		t.streams.Forget(t.from + 1)
 	}
 }
 
@@ -126,7 +127,8 @@ type tracker struct {
 	columns  int
 	table    *Table
 	rows     *spmv.Block
-	closure  *hops.Closure       // nil unless o.Settled
+	closure  *hops.Closure // nil unless o.Settled
+	streams  *hops.Streams
 	walk     *hops.Walk          // of the block whose rows are in memory
 	partial  *mem.Array[float64] // sums of the blocks so far at this hop
 	sums     *direct.Scratch     // partial, by hop of the window
@@ -171,7 +173,9 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 	if t.rows, err = g.NewBlock(t.o.Layout); err != nil {
 		return nil, err
 	}
+	t.streams = g.NewStreams(t.blocks, hops.ReadBytes, nil, false)
 	if o.Settled {
+		t.streams = g.NewStreams(t.blocks, hops.ReadBytes, t.until, true)
 		if t.closure, err = hops.NewClosure(g.Budget, t.n, t.columns, t.until); err != nil {
 			return nil, err
 		}
@@ -220,7 +224,7 @@ func (t *tracker) begin() {
 func MemoryBytes(n, components int64, l spmv.Layout, blocks int, settled bool) int64 {
 	bytes := 2*n + 8*components*int64(l.Columns)
 	if settled {
-		bytes += hops.ClosureBytes(n, l.Columns)
+		bytes += hops.ClosureBytes(n, l.Columns) + hops.StreamsBytes(n)
 	}
 	if blocks > 1 {
 		bytes += 8 * direct.RoundUp(n)
@@ -240,6 +244,7 @@ func (t *tracker) close() {
 		t.rows.Free()
 	}
 	t.closure.Free()
+	t.streams.Close()
 	t.partial.Free()
 	if t.sums != nil {
 		_ = t.sums.Close()
@@ -251,7 +256,6 @@ func (t *tracker) close() {
 func (t *tracker) endWalk() {
 	if t.walk != nil {
 		t.stats.Add(t.walk.Stats)
-		t.walk.Close()
 		t.walk = nil
 	}
 }
@@ -352,7 +356,7 @@ func (t *tracker) start(ctx context.Context, probe Probe) error {
 	} else if err := t.states.load(t); err != nil {
 		return err
 	}
-	t.walk = t.g.Walk(t.rows, max(t.hop, 0), t.closure)
+	t.walk = t.streams.Walk(t.rows, max(t.hop, 0), t.closure)
 	return nil
 }
 
@@ -455,11 +459,13 @@ func (t *tracker) observeChunk(first int64, rows []float32) {
 	if !t.lastBlock() {
 		return
 	}
-	energy := 0.0
-	for j, square := range norms {
-		energy += float64((float64(t.g.Degree[first+int64(j)]) + 1) * square)
+	if !t.o.Settled {
+		energy := 0.0
+		for j, square := range norms {
+			energy += float64((float64(t.g.Degree[first+int64(j)]) + 1) * square)
+		}
+		t.energies[first>>packed.StripShift] += energy
 	}
-	t.energies[first>>packed.StripShift] += energy
 	k := t.table.k.S[first : first+int64(n)]
 	settled := int64(0)
 	for j, square := range norms {

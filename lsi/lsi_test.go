@@ -67,8 +67,8 @@ func prepare(t testing.TB, g testgraph.Graph, s setup, b *mem.Budget) hops.Graph
 	dir := testgraph.Scratch(t)
 	return hops.Graph{
 		Source: g.Source(), Degree: degree, Kernel: k, State: state, Budget: b, Threads: max(s.threads, 1), Scratch: dir, Group: solo,
-		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool) (hops.Stream, error) {
-			return shards.FilterHops(ctx, src, keep, dir, b, 2)
+		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool, read []uint32, bytes int64) (hops.Stream, error) {
+			return shards.FilterHops(ctx, src, keep, read, dir, b, bytes, 2)
 		},
 	}
 }
@@ -547,7 +547,7 @@ func distances(t testing.TB, g testgraph.Graph, r float64, component bool, kmax 
 	}, mean); err != nil {
 		t.Fatal(err)
 	}
-	walk := lg.Walk(rows, 0, nil)
+	walk := lg.NewStreams(1, hops.ReadBytes, nil, false).Walk(rows, 0, nil)
 	var all [][]float64
 	for k := 0; ; k++ {
 		norms := make([]float64, n)

@@ -127,7 +127,7 @@ func (t *tracker) resume(r *hops.StateReader) error {
 		if err := r.Block(t.rows, t.closure, t.panels, 0, t.panels); err != nil {
 			return err
 		}
-		t.held, t.walk = [3]int{0, t.panels, hop}, t.g.Walk(t.rows, hop, t.closure)
+		t.held, t.walk = [3]int{0, t.panels, hop}, t.streams.Walk(t.rows, hop, t.closure)
 	} else if err := t.share(); err != nil {
 		return err
 	} else if err := t.states.read(r, t); err != nil {

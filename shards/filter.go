@@ -13,21 +13,18 @@ import (
 	"ndls/internal/packed"
 )
 
-// filterShare is the part of the free budget that filtered edges may take up to
-// be kept in memory.
-const filterShare = 4
-
-// FilterHops copies the edges of src whose destination keep accepts to a
-// nameless scratch file in dir, or to memory charged to b if they take up at
-// most a quarter of what is free there. It works on that many threads, each of
-// which holds a frame beside what src reads ahead. Errors are the source's, the
-// disk's, and those of ctx, which ends the reads of later passes too.
-func FilterHops(ctx context.Context, src packed.Source, keep func(dst int64) bool, dir string, b *mem.Budget, threads int) (_ *HopStream, err error) {
+// FilterHops copies the edges of src whose destination keep accepts, and sets a bit of
+// read, unless that is nil, for the source of each. The copy goes to a nameless scratch
+// file in dir, or, if it has at most that many bytes, to memory charged to b. FilterHops
+// works on that many threads, each of which holds a frame beside what src reads ahead.
+// Errors are the source's, the disk's, and those of ctx, which ends the reads of later
+// passes too.
+func FilterHops(ctx context.Context, src packed.Source, keep func(dst int64) bool, read []uint32, dir string, b *mem.Budget, bytes int64, threads int) (_ *HopStream, err error) {
 	scratch, err := direct.NewScratch(dir)
 	if err != nil {
 		return nil, fmt.Errorf("shards: scratch file of filtered edges: %w", err)
 	}
-	f := &filter{ctx: ctx, src: src, keep: keep, scratch: scratch, frames: make([][]hopFrame, src.Strips())}
+	f := &filter{ctx: ctx, src: src, keep: keep, read: read, scratch: scratch, frames: make([][]hopFrame, src.Strips())}
 	if err := f.run(threads); err != nil {
 		return nil, errors.Join(fmt.Errorf("shards: filter the hop stream: %w", err), scratch.Close())
 	}
@@ -35,7 +32,7 @@ func FilterHops(ctx context.Context, src packed.Source, keep func(dst int64) boo
 	if err != nil {
 		return nil, errors.Join(err, scratch.Close())
 	}
-	if max(s.Bytes(), packed.Align) > b.Free()/filterShare {
+	if max(s.Bytes(), packed.Align) > bytes {
 		return s, nil
 	}
 	if err := s.Load(ctx, b); err != nil {
@@ -51,6 +48,7 @@ type filter struct {
 	ctx     context.Context
 	src     packed.Source
 	keep    func(dst int64) bool
+	read    []uint32 // a bit for each source of an edge, nil where nobody asks
 	scratch *direct.Scratch
 	pages   atomic.Int64
 	next    atomic.Int64 // strip
@@ -113,12 +111,25 @@ func (f *filter) strip(enc *packed.Encoder, strip int, kept *[packed.StripRows]b
 			frame.Visit(func(src, row uint32) {
 				if kept[row] && err == nil {
 					err = enc.Add(src, lo+row)
+					f.mark(src)
 				}
 			})
 		}
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// mark notes that an edge comes from a row.
+func (f *filter) mark(src uint32) {
+	if f.read == nil {
+		return
+	}
+	// Most rows have many edges: a load is cheaper than an atomic store.
+	word, bit := &f.read[src/32], uint32(1)<<(src%32)
+	if atomic.LoadUint32(word)&bit == 0 {
+		atomic.OrUint32(word, bit)
 	}
 }
 

@@ -21,6 +21,9 @@
 // the running sums of the targets that still count it. Every rule is a weighted
 // sum over the node's first hops, a factor, and a share of X^(0).
 //
+// Where several blocks make the same hops, rows that no target needs any more are left
+// out of the last ones (package hops).
+//
 // After each hop the sums are those of the same rule with K_i cut at that hop:
 // [Smoother.Prefix] gives the output rows that follow, so that one run has those of
 // every depth.
@@ -41,8 +44,9 @@
 //
 // The column block (package spmv) and [MemoryBytes]: 2·n bytes of hop counts, and 4·b
 // bytes for each target in a block of b columns, or for 2^15 rows a thread if the
-// sums are on disk; n·b/8 bytes of decays with settled rows. Saving adds nothing
-// that grows.
+// sums are on disk; n·b/8 + n bytes with settled rows, for decays and for which rows
+// are read; else 9/8·n bytes where there are several blocks. Saving adds nothing that
+// grows.
 //
 // # Determinism
 //

@@ -17,9 +17,8 @@ func CountedTargets(n, count int64) *Targets { return &Targets{n: n, size: count
 func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 	c = c.Useful()
 	beside := func(l spmv.Layout) int64 {
-		o := o
-		o.Layout = l
-		bytes := MemoryBytes(c.Nodes, c.Components, o, c.Threads) + hops.ReadBytes + o.PanelBytes*int64(l.Columns/packed.PanelColumns)
+		o := o.with(l, c)
+		bytes := MemoryBytes(c.Nodes, c.Components, o, c.Threads) + o.held()
 		if o.Rule.Residual() {
 			bytes += min(c.Nodes, packed.StripRows) * int64(l.Columns) * 4
 		}
@@ -30,8 +29,19 @@ func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 		o.SpilledSums = true
 		l, need, err = c.Layout(beside)
 	}
-	o.Layout = l
-	return o, need, err
+	return o.with(l, c), need, err
+}
+
+// held is what reading hop 0 and the caller take while blocks are smoothed.
+func (o Options) held() int64 {
+	return hops.ReadBytes + o.PanelBytes*int64(o.Layout.Columns/packed.PanelColumns)
+}
+
+// with is o for column blocks of a layout.
+func (o Options) with(l spmv.Layout, c hops.Capacity) Options {
+	o.Layout, o.Blocks = l, hops.Blocks(c.Columns, l)
+	o.Pruned = o.Blocks > 1 && !o.Settled && c.Others == 0
+	return o
 }
 
 // Work is what smoothing so many columns of n rows takes, each block with that

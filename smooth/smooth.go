@@ -32,6 +32,11 @@ type Options struct {
 	// running sums are on disk. The result does not depend on them.
 	Layout      spmv.Layout
 	SpilledSums bool
+	// Blocks is how many column blocks are run, 0 for one. Several share copies of the
+	// edges that late hops need, where Pruned allows finding out which those are. The
+	// result does not depend on them.
+	Blocks int
+	Pruned bool
 	// After, unless nil, is called when the rows of a hop are added to the sums: of hop 0
 	// first, then of each hop. It may call [Smoother.Prefix].
 	After func(hop int) error
@@ -53,6 +58,8 @@ type Smoother struct {
 	sums    *sums
 	mean    *stationary.Mean // nil unless Settled
 	closure *hops.Closure    // nil unless Settled
+	needed  *hops.Needed     // nil unless Pruned, and where all rows are needed
+	streams *hops.Streams
 }
 
 // New prepares smoothing. All workers of the graph's group call it.
@@ -76,13 +83,32 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 		return nil, err
 	}
 	if !o.Settled {
-		return s, nil
+		return s, s.prune(ctx)
 	}
+	s.streams = g.NewStreams(o.Blocks, o.held(), s.until, true)
 	if s.mean, err = g.State.NewMean(o.Layout.Columns); err != nil {
 		return nil, err
 	}
 	s.closure, err = hops.NewClosure(g.Budget, s.n, o.Layout.Columns, s.until)
 	return s, err
+}
+
+// prune finds out up to which hop rows are needed.
+func (s *Smoother) prune(ctx context.Context) (err error) {
+	if s.o.Pruned && s.g.Filter != nil {
+		s.needed, err = s.g.FindNeeded(ctx, s.hops, func(i int64) int {
+			if s.o.Targets.Has(i) {
+				return int(s.counts.S[i]) - 1
+			}
+			return -1
+		})
+	}
+	if err != nil || s.needed == nil {
+		s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(), nil, false)
+		return err
+	}
+	s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(), s.needed.Until, false)
+	return nil
 }
 
 // count finds how many hops each node counts.
@@ -126,7 +152,10 @@ func (s *Smoother) until(i int64) int { return max(int(s.counts.S[i])-1+s.o.Slac
 func MemoryBytes(n, components int64, o Options, threads int) int64 {
 	bytes := 2*n + sumsBytes(o.Targets, o.Layout.Columns, o.SpilledSums, threads)
 	if o.Settled {
-		bytes += hops.ClosureBytes(n, o.Layout.Columns) + 8*components*int64(o.Layout.Columns)
+		bytes += hops.ClosureBytes(n, o.Layout.Columns) + 8*components*int64(o.Layout.Columns) + hops.StreamsBytes(n)
+	}
+	if o.Pruned {
+		bytes += hops.NeededBytes(n)
 	}
 	return bytes + 4*4096
 }
@@ -147,6 +176,8 @@ func (s *Smoother) Free() {
 		s.mean.Free()
 	}
 	s.closure.Free()
+	s.needed.Free()
+	s.streams.Close()
 }
 
 // Run takes one column block, whose rows x puts, through all hops. [Smoother.Output]
@@ -189,8 +220,10 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 			return stats, e
 		}
 	}
-	walk := s.g.Walk(s.rows, hop, s.closure)
-	defer walk.Close()
+	walk := s.streams.Walk(s.rows, hop, s.closure)
+	if s.needed != nil {
+		walk.EdgesStreamed, s.needed.EdgesRead = s.needed.EdgesRead, 0
+	}
 	meter := progress.Start(ctx, "hops", int64(s.hops), "hops")
 	defer meter.Done()
 	meter.Add(int64(hop))

@@ -31,6 +31,7 @@ type config struct {
 	settled   bool
 	slack     int
 	targets   []int64 // nil: all
+	pruned    bool
 }
 
 // smoothed runs a rule over all column blocks and returns targets × width values.
@@ -95,6 +96,7 @@ func engine(t testing.TB, g testgraph.Graph, c config, rule Rule, k []int) (*Smo
 	}
 	s, err := New(t.Context(), hg, Options{
 		Rule: rule, K: func(i int64) int { return k[i] }, Targets: targets, Settled: c.settled, Slack: c.slack, SpilledSums: c.spilled,
+		Blocks: (width + c.columns - 1) / c.columns, Pruned: c.pruned,
 		Layout: spmv.Layout{Columns: c.columns, Precision: c.precision, Residency: c.place, Window: packed.StripRows, Accumulators: 1},
 	})
 	if err != nil {
@@ -142,8 +144,8 @@ func graph(t testing.TB, g testgraph.Graph, c config, b *mem.Budget) (hops.Graph
 	dir := testgraph.Scratch(t)
 	return hops.Graph{
 		Source: g.Source(), Degree: degree, Kernel: kernel, State: state, Budget: b, Threads: c.threads, Scratch: dir, Group: solo,
-		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool) (hops.Stream, error) {
-			return shards.FilterHops(ctx, src, keep, dir, b, 2)
+		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool, read []uint32, bytes int64) (hops.Stream, error) {
+			return shards.FilterHops(ctx, src, keep, read, dir, b, bytes, 2)
 		},
 	}, state.Free
 }

@@ -65,10 +65,10 @@ func cut(panels int) (blocks []span) {
 // ways are layouts that share nothing but the result.
 var ways = []config{
 	{threads: 1, kernel: "go", columns: 48},
-	{threads: 3, columns: 16, place: spmv.Spilled, spilled: true},
+	{threads: 3, columns: 16, place: spmv.Spilled, spilled: true, pruned: true},
 	{threads: 2, columns: 32, place: spmv.External, spilled: true},
 	{threads: 3, columns: 16, place: spmv.External},
-	{threads: 1, columns: 32},
+	{threads: 1, columns: 32, pruned: true},
 }
 
 // way is one of them for the case c.

@@ -41,6 +41,10 @@ type thread struct {
 	piece  []byte // of a panel
 	buf    Decoded
 	totals [2 * packed.PanelColumns]float64
+
+	roles   []Role // of the rows of a strip, where a part of the rows is computed
+	least   Role   // of these
+	degrees [visitRows]uint32
 }
 
 // NewBlock maps a block of the rows that a worker of a group has, numbered from the

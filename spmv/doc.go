@@ -27,6 +27,9 @@
 // windows are read once for each group. Where other workers have rows, a window is
 // fetched while the one before is added.
 //
+// A [Part] says which rows a hop computes, and which of the others are only kept. Whole
+// strips of rows that nobody needs are skipped.
+//
 // The degree-weighted sums are those of all workers: conservation is checked over the
 // whole graph, with the same result on every worker.
 //

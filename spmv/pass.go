@@ -16,9 +16,34 @@ import (
 // the same time and in any order.
 type Sink func(first int64, rows []float32)
 
-// Settle may replace finished rows first, first+1, … of the next hop; cur reads
-// row i of the hop before. Calls for different rows may come at the same time.
-type Settle func(first int64, rows []float32, cur func(i int64) []float32) error
+// Role says what a hop does with a row.
+type Role uint8
+
+// The roles, in ascending order of what a row costs.
+const (
+	// Skipped rows are lost: nobody reads them from now on.
+	Skipped Role = iota
+	// Kept rows are left to Settle.
+	Kept
+	// Computed rows become the mean over themselves and their neighbours.
+	Computed
+)
+
+// Part says which rows a hop computes. Conservation does not hold for a part, and is not
+// checked.
+type Part struct {
+	// Roles sets the roles of rows first, first+1, …, and returns the least and the most
+	// of them. nil computes every row. The source has all edges into rows that are
+	// computed; others are read for nothing.
+	Roles func(first int64, roles []Role) (least, most Role)
+	// Settle, unless nil, may replace finished rows. It needs Roles.
+	Settle Settle
+}
+
+// Settle may replace finished rows first, first+1, … of the next hop, which have these
+// roles; cur reads row i of the hop before. Calls for different rows may come at the same
+// time.
+type Settle func(first int64, roles []Role, rows []float32, cur func(i int64) []float32) error
 
 // Pass runs hops over one graph.
 type Pass struct {
@@ -32,12 +57,11 @@ type Pass struct {
 }
 
 // Run replaces the rows of b by those of the next hop, D̃⁻¹ Ã Z, shows every row to
-// sink unless sink is nil, and returns the number of directed edges streamed. settle,
-// if it is not nil, may overwrite finished rows before sink sees them, and
-// conservation is then not checked. Errors are those of the source, the disk and the
-// group, the cause of ctx, or ErrConservation.
-func (p *Pass) Run(ctx context.Context, b *Block, sink Sink, settle Settle) (edges int64, err error) {
-	check := settle == nil
+// sink unless sink is nil, and returns the number of directed edges streamed. Unless part
+// is nil it says which rows are computed. Errors are those of the source, the disk and
+// the group, the cause of ctx, or ErrConservation.
+func (p *Pass) Run(ctx context.Context, b *Block, sink Sink, part *Part) (edges int64, err error) {
+	check := part == nil
 	if check && !b.summed {
 		if err := p.sum(b); err != nil {
 			return 0, err
@@ -46,7 +70,10 @@ func (p *Pass) Run(ctx context.Context, b *Block, sink Sink, settle Settle) (edg
 	for _, t := range b.threads {
 		t.totals = [2 * packed.PanelColumns]float64{}
 	}
-	h := &hop{Pass: p, b: b, sink: sink, settle: settle, check: check, added: make([]int64, b.strips())}
+	h := &hop{Pass: p, b: b, sink: sink, check: check, added: make([]int64, b.strips())}
+	if part != nil {
+		h.part = *part
+	}
 	b.group.Expose(b.format(), b.readRows)
 	err = h.run(ctx)
 	s := p.balance(b)
@@ -70,11 +97,27 @@ func (p *Pass) Run(ctx context.Context, b *Block, sink Sink, settle Settle) (edg
 // hop is one run of a pass.
 type hop struct {
 	*Pass
-	b      *Block
-	sink   Sink
-	settle Settle
-	check  bool
-	added  []int64 // edges so far, by strip
+	b     *Block
+	sink  Sink
+	part  Part
+	check bool
+	added []int64 // edges so far, by strip
+}
+
+// assign gives the rows of a strip their roles, and says whether there is nothing to do.
+// Rows that are not in memory are stored at every hop, whatever their roles.
+func (h *hop) assign(t *thread, s int) (idle bool) {
+	t.least = Computed
+	if h.part.Roles == nil {
+		return false
+	}
+	lo, hi := h.b.bounds(s)
+	if t.roles == nil {
+		t.roles = make([]Role, min(h.b.n, packed.StripRows))
+	}
+	var most Role
+	t.least, most = h.part.Roles(lo, t.roles[:hi-lo])
+	return most == Skipped && h.b.layout.Residency == Resident
 }
 
 // run computes the strips in groups, each from all windows of the source rows in
@@ -115,6 +158,9 @@ func (h *hop) group(ctx context.Context, first, last int, windows <-chan window)
 		err := w.err
 		if err == nil {
 			err = h.stream(ctx, first, last, w.span, func(t *thread, s int, frames packed.Frames) error {
+				if h.assign(t, s) {
+					return nil
+				}
 				sums := h.b.sums(t, s, s-first)
 				if i == 0 {
 					if err := h.begin(t, s, sums); err != nil {
@@ -278,17 +324,21 @@ func (h *hop) finish(t *thread, s int, acc []float32) error {
 		end := min(at+visitRows, hi)
 		stride := int64(h.b.layout.Columns)
 		rows := acc[(at-lo)*stride : (end-lo)*stride]
+		if t.least < Computed {
+			h.divideSome(t, rows, h.Degree[at:end], t.roles[at-lo:end-lo])
+			continue
+		}
 		h.Kernel.Divide(rows, h.Degree[at:end])
 		if h.check {
 			h.Kernel.WeightedSums(&t.totals, rows, h.Degree[at:end])
 		}
 	}
-	if h.settle != nil {
+	if h.part.Settle != nil {
 		cur, err := h.previous(t, s)
 		if err != nil {
 			return err
 		}
-		if err := h.settle(lo, acc, cur); err != nil {
+		if err := h.part.Settle(lo, t.roles[:hi-lo], acc, cur); err != nil {
 			return err
 		}
 	}
@@ -296,6 +346,22 @@ func (h *hop) finish(t *thread, s int, acc []float32) error {
 		h.sink(lo, acc)
 	}
 	return h.b.write(t, s, acc)
+}
+
+// divideSome divides the rows that are computed, and clears those that are skipped.
+func (h *hop) divideSome(t *thread, rows []float32, degree []uint32, roles []Role) {
+	d := t.degrees[:len(degree)]
+	stride := h.b.layout.Columns
+	for i, role := range roles {
+		d[i] = 0
+		switch role {
+		case Computed:
+			d[i] = degree[i]
+		case Skipped:
+			clear(rows[i*stride : (i+1)*stride])
+		}
+	}
+	h.Kernel.Divide(rows, d)
 }
 
 // previous gives access to the rows of a strip before the hop.

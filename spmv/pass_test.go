@@ -223,19 +223,84 @@ func TestSettle(t *testing.T) {
 		}
 		b := block(t, available()[0], x, l, 2)
 		pass := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: available()[0]}
-		if _, err := pass.Run(t.Context(), b, nil, func(first int64, rows []float32, cur func(int64) []float32) error {
-			for i := range int64(len(rows) / 16) {
-				for c, v := range cur(first + i) {
-					rows[i*16+int64(c)] = 2 * v
-				}
-			}
-			return nil
-		}); err != nil {
+		if _, err := pass.Run(t.Context(), b, nil, &Part{Roles: all(Kept), Settle: double}); err != nil {
 			t.Fatal(err)
 		}
 		for i, v := range contents(t, b) {
 			if v != 2*x.S[i] {
 				t.Fatalf("%s %s: value %d is %g, not %g", l.Precision, l.Residency, i, v, 2*x.S[i])
+			}
+		}
+	}
+}
+
+// all gives every row the same role.
+func all(r Role) func(int64, []Role) (Role, Role) {
+	return func(_ int64, roles []Role) (Role, Role) {
+		for i := range roles {
+			roles[i] = r
+		}
+		return r, r
+	}
+}
+
+// double makes rows that are kept twice the row before.
+func double(first int64, roles []Role, rows []float32, cur func(int64) []float32) error {
+	stride := len(rows) / len(roles)
+	for i, role := range roles {
+		if role == Kept {
+			for c, v := range cur(first + int64(i)) {
+				rows[i*stride+c] = 2 * v
+			}
+		}
+	}
+	return nil
+}
+
+// TestPart: rows that are computed are those of a whole hop, rows that are kept are left to
+// settle, and what is skipped changes neither, whatever the layout.
+func TestPart(t *testing.T) {
+	g := wide()
+	x := rows(len(g.Adj), 32, 3)
+	for i := range x.S {
+		x.S[i] = float32(i % 512) // exact in float16
+	}
+	for _, l := range append(layouts(Float32), layouts(Float16)...) {
+		l.Columns = 32
+		pass := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: available()[0]}
+		whole := block(t, pass.Kernel, x, l, 2)
+		if _, err := pass.Run(t.Context(), whole, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		want := contents(t, whole)
+		for name, role := range map[string]func(i int64) Role{
+			"mixed":         func(i int64) Role { return Role(i * i % 7 % 3) },
+			"whole strips":  func(i int64) Role { return Role(i >> packed.StripShift % 3) },
+			"skipped first": func(i int64) Role { return Role(min(i>>packed.StripShift, 1) * int64(Computed)) },
+		} {
+			b := block(t, pass.Kernel, x, l, 2)
+			part := &Part{Settle: double, Roles: func(first int64, roles []Role) (least, most Role) {
+				least = Computed
+				for i := range roles {
+					roles[i] = role(first + int64(i))
+					least, most = min(least, roles[i]), max(most, roles[i])
+				}
+				return least, most
+			}}
+			if _, err := pass.Run(t.Context(), b, nil, part); err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range contents(t, b) {
+				switch role(int64(i / 32)) {
+				case Computed:
+					if v != want[i] {
+						t.Fatalf("%s, %s %s: value %d is %g, not %g", name, l.Precision, l.Residency, i, v, want[i])
+					}
+				case Kept:
+					if v != 2*x.S[i] {
+						t.Fatalf("%s, %s %s: value %d is %g, not %g", name, l.Precision, l.Residency, i, v, 2*x.S[i])
+					}
+				}
 			}
 		}
 	}

@@ -183,8 +183,8 @@ func (g engine) hops(state *stationary.State) hops.Graph {
 		Threads: g.Resources.Threads, Scratch: g.Resources.Scratch, Group: g.Group,
 	}
 	if g.Group.Size() == 1 {
-		h.Filter = func(ctx context.Context, src packed.Source, keep func(row int64) bool) (hops.Stream, error) {
-			return shards.FilterHops(ctx, src, keep, g.Resources.Scratch, g.Budget, g.Resources.Threads)
+		h.Filter = func(ctx context.Context, src packed.Source, keep func(row int64) bool, read []uint32, bytes int64) (hops.Stream, error) {
+			return shards.FilterHops(ctx, src, keep, read, g.Resources.Scratch, g.Budget, bytes, g.Resources.Threads)
 		}
 	}
 	return h

@@ -56,7 +56,7 @@ func (trainStage) Cost(s *estimate.Sheet) {
 		s.BytesRead += int64(o.Runs*o.Epochs) * s.RowBytes()
 	}
 	steps := float64(shape.Train) * float64(o.Epochs*o.Runs)
-	s.Computes(steps * 6 * float64(weights) / estimate.TrainFlops / float64(min(s.Threads, o.Runs)))
+	s.Computes(steps * 6 * float64(weights) / estimate.TrainFlops / float64(s.Threads))
 }
 
 // trainOptions are those of package train.

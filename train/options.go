@@ -25,7 +25,7 @@ const (
 	DefaultWeightDecay  = 5e-4
 	DefaultSchedule     = Constant
 	DefaultEpochs       = 500
-	DefaultPatience     = 0
+	DefaultPatience     = 200
 	DefaultBatchSize    = 4096
 	DefaultRuns         = 10
 )

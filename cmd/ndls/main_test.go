@@ -759,7 +759,7 @@ func TestWhatAUserIsTold(t *testing.T) {
 	}
 
 	killed := filepath.Join(dir, "killed")
-	cmd := exec.Command(binary, "run", "--dataset", toy, "--run", killed, "--memory", "512MiB", "--epochs", "1000000", "--runs", "1")
+	cmd := exec.Command(binary, "run", "--dataset", toy, "--run", killed, "--memory", "512MiB", "--epochs", "1000000", "--patience", "0", "--runs", "1")
 	pipe, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -185,7 +185,7 @@ func DefaultPlan() Plan {
 		Smooth: SmoothOptions{Rule: "ndls", Alpha: 0.15, Hops: 10, Targets: AllTargets},
 		Train: TrainOptions{
 			Hidden: 64, Layers: 2, Dropout: 0.4, InputDropout: 0.4, LR: 0.01, WeightDecay: 5e-4, Schedule: "constant",
-			Epochs: 500, Patience: 0, BatchSize: 4096, Runs: 10,
+			Epochs: 500, Patience: 200, BatchSize: 4096, Runs: 10,
 		},
 		Labels: LabelOptions{Rule: "ndls", Alpha: 0.15, Kmax: 40, Depth: AutoDepth},
 	}

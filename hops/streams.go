@@ -1,0 +1,232 @@
+package hops
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"ndls/internal/direct"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/spmv"
+)
+
+// Streams are the edges that the column blocks of a run read: those of the graph, and, where
+// rows are not recomputed at every hop, copies without the edges into rows that are done.
+// Copies serve all blocks. One goroutine uses them at a time.
+type Streams struct {
+	g Graph
+	// last is the last hop at which a row is recomputed; nil if that is the last of all.
+	last   func(i int64) int
+	blocks int
+	// reserve is what others take of the budget while copies are there.
+	reserve int64
+	// settles says that rows are read after their last hop: then a copy knows which.
+	settles bool
+	whole   *copied
+	copies  []*copied // in ascending order of hop
+	idle    int64     // edges read into rows that are done, since the last copy
+}
+
+// copied is the edges into rows that are recomputed at a hop or later.
+type copied struct {
+	hop    int
+	stream Stream // nil for the graph's own
+	pass   *spmv.Pass
+	edges  int64
+	bytes  int64 // of the budget that the stream takes
+	// read has a bit for each row that an edge comes from; nil for all rows.
+	read *mem.Array[uint32]
+}
+
+// mostCopies bounds the copies that exist at a time.
+const mostCopies = 8
+
+// copiesShare is the part of the free budget that copies may take up to be kept in memory.
+const copiesShare = 4
+
+// StreamsBytes is the memory that streams of n rows take, where rows settle, beside what
+// package shards takes of what is free.
+func StreamsBytes(n int64) int64 { return mostCopies * direct.RoundUp((n+31)/32*4) }
+
+// NewStreams prepares the edges for that many blocks that make the same hops, and leaves
+// reserve bytes of the budget to others. last gives
+// the last hop at which a row is recomputed, for several goroutines at the same time; it is
+// nil where every row is recomputed at every hop. settles says that rows are read after
+// their last hop too.
+func (g Graph) NewStreams(blocks int, reserve int64, last func(i int64) int, settles bool) *Streams {
+	s := &Streams{g: g, last: last, blocks: max(blocks, 1), reserve: reserve, settles: settles}
+	s.whole = &copied{pass: g.pass(g.Source), edges: NumEdges(g.Source)}
+	return s
+}
+
+// Close gives back memory and disk space. It may be called on nil.
+func (s *Streams) Close() {
+	if s != nil {
+		s.Forget(math.MaxInt)
+	}
+}
+
+// Forget gives back what only hops before this one need.
+func (s *Streams) Forget(hop int) {
+	for len(s.copies) > 0 && (hop == math.MaxInt || len(s.copies) > 1 && s.copies[1].hop <= hop) {
+		s.copies[0].close()
+		s.copies = s.copies[1:]
+	}
+}
+
+func (c *copied) close() {
+	c.stream.Close()
+	c.read.Free()
+}
+
+// at is what a hop reads. It makes a copy once the edges that all blocks would read for
+// nothing, or have, are as many as making it reads, and only if the hops of this block that are left, times the
+// blocks, save more edges than making it reads and writes. edges is what that read.
+//
+// Copies for several blocks stay until all are done, so each is at most half of the one
+// before: together they take at most as much space as the graph's own stream.
+func (s *Streams) at(ctx context.Context, hop, left int) (c *copied, edges int64, err error) {
+	c = s.whole
+	for _, x := range s.copies {
+		if x.hop <= hop {
+			c = x
+		}
+	}
+	if s.last == nil || s.g.Filter == nil || len(s.copies) > 0 && s.copies[len(s.copies)-1] != c {
+		return c, 0, nil
+	}
+	active := s.active(hop)
+	saved := c.edges - active
+	blocks := int64(s.blocks)
+	most := shrinkAt
+	if blocks > 1 {
+		most /= 2
+	}
+	s.idle += saved
+	if blocks*s.idle < c.edges || float64(active) > most*float64(c.edges) || float64(blocks)*float64(left)*float64(saved) <= float64(c.edges+active) ||
+		blocks > 1 && len(s.copies) == mostCopies {
+		return c, 0, nil
+	}
+	s.idle = 0
+	next, err := s.copy(ctx, c, hop, active)
+	if err != nil {
+		return nil, 0, fmt.Errorf("stream of hop %d: %w", hop, err)
+	}
+	s.copies = append(s.copies, next)
+	if blocks == 1 {
+		s.Forget(hop)
+	}
+	return next, c.edges, nil
+}
+
+// shrinkAt is the largest share of its edges that a stream may retain to be worth
+// copying. It is half of that for a copy that stays beside the stream.
+const shrinkAt = 0.9
+
+// active counts the edges into rows that are recomputed at a hop.
+func (s *Streams) active(hop int) int64 {
+	return s.g.sum(func(lo, hi int64) (edges int64) {
+		for i := lo; i < hi; i++ {
+			if s.last(i) >= hop {
+				edges += int64(s.g.Degree[i])
+			}
+		}
+		return edges
+	})
+}
+
+// copy copies the edges of c into rows that are recomputed at a hop.
+func (s *Streams) copy(ctx context.Context, c *copied, hop int, edges int64) (next *copied, err error) {
+	next = &copied{hop: hop, edges: edges}
+	var read []uint32
+	if s.settles {
+		if next.read, err = mem.Alloc[uint32](s.g.Budget, (s.g.Source.NumNodes()+31)/32, "rows that are read"); err != nil {
+			return nil, err
+		}
+		read = next.read.S
+	}
+	held, free := int64(0), s.g.Budget.Free()
+	for _, x := range s.copies {
+		held += x.bytes
+	}
+	room := max((free+held-s.reserve)/copiesShare-held, 0)
+	next.stream, err = s.g.Filter(ctx, c.pass.Source, func(i int64) bool { return s.last(i) >= hop }, read, room)
+	next.bytes = free - s.g.Budget.Free()
+	if err != nil {
+		next.read.Free()
+		return nil, err
+	}
+	if got := NumEdges(next.stream); got != edges {
+		next.close()
+		return nil, fmt.Errorf("%d edges of %d: %w", got, edges, packed.ErrFrame)
+	}
+	next.pass = s.g.pass(next.stream)
+	return next, nil
+}
+
+// roles are those of rows at a hop that reads c.
+func (s *Streams) roles(c *copied, hop int) func(first int64, roles []spmv.Role) (least, most spmv.Role) {
+	after := spmv.Skipped // of a row that is not recomputed
+	if s.settles {
+		after = spmv.Kept
+	}
+	return func(first int64, roles []spmv.Role) (least, most spmv.Role) {
+		least = spmv.Computed
+		for k := range roles {
+			i := first + int64(k)
+			role := after
+			switch {
+			case s.last(i) >= hop:
+				role = spmv.Computed
+			case c.read != nil && c.read.S[i/32]>>(i%32)&1 == 0:
+				role = spmv.Skipped
+			}
+			roles[k], least, most = role, min(least, role), max(most, role)
+		}
+		return least, most
+	}
+}
+
+// Walk takes a column block from hop to hop.
+type Walk struct {
+	Stats
+	b       *spmv.Block
+	closure *Closure
+	streams *Streams
+	hop     int
+}
+
+// Walk starts at the given hop of the block; closure is nil where no row settles, else its
+// rows settle after their last hop.
+func (s *Streams) Walk(b *spmv.Block, hop int, closure *Closure) *Walk {
+	return &Walk{b: b, closure: closure, streams: s, hop: hop}
+}
+
+// Hop is the hop that the block's rows are of.
+func (w *Walk) Hop() int { return w.hop }
+
+// Next makes one hop and calls sink with its rows. left is the largest number of hops
+// that may still be made, including this one. It returns the number of edges streamed.
+func (w *Walk) Next(ctx context.Context, left int, sink spmv.Sink) (edges int64, err error) {
+	w.hop++
+	start := time.Now()
+	defer func() { w.Seconds += time.Since(start).Seconds() }()
+	c, copying, err := w.streams.at(ctx, w.hop, left)
+	if err != nil {
+		return 0, err
+	}
+	var part *spmv.Part
+	if w.streams.last != nil {
+		part = &spmv.Part{Roles: w.streams.roles(c, w.hop), Settle: w.closure.settle(w.hop)}
+	}
+	edges, err = c.pass.Run(ctx, w.b, sink, part)
+	edges += copying
+	w.EdgesStreamed += edges
+	if err != nil {
+		return 0, fmt.Errorf("hop %d: %w", w.hop, err)
+	}
+	w.Passes++
+	return edges, nil
+}
