@@ -28,26 +28,18 @@ func (c *counted) Edges(ctx context.Context) (EdgeReader, error) {
 }
 
 func (c *counted) Features(ctx context.Context) (FeatureReader, error) {
-	return c.FeatureColumns(ctx, 0, c.info.NumFeatures)
-}
-
-// FeatureColumns implements ColumnReader.
-func (c *counted) FeatureColumns(ctx context.Context, first, last int) (FeatureReader, error) {
-	if c.feature == nil {
-		return nil, noStream("features", c.info.Name)
-	}
-	return &countedFeatures{countedNodes{c: c, ctx: ctx}, first, make([]float32, last-first)}, nil
+	return c.FeatureRange(ctx, 0, 1, 1)
 }
 
 func (c *counted) Labels(ctx context.Context) (LabelReader, error) {
-	return &countedLabels{countedNodes{c: c, ctx: ctx}}, nil
+	return &countedLabels{countedNodes{c: c, ctx: ctx, end: c.nodes}}, nil
 }
 
 func (c *counted) Splits(ctx context.Context) (SplitReader, error) {
 	if c.split == nil {
 		return nil, noStream("published split", c.info.Name)
 	}
-	return &countedSplits{countedNodes{c: c, ctx: ctx}}, nil
+	return &countedSplits{countedNodes{c: c, ctx: ctx, end: c.nodes}}, nil
 }
 
 type countedEdges struct {
@@ -75,15 +67,15 @@ func (r *countedEdges) Read(batch []Edge) (int, error) {
 
 // countedNodes counts the nodes of a stream.
 type countedNodes struct {
-	c    *counted
-	ctx  context.Context
-	next int64
+	c         *counted
+	ctx       context.Context
+	next, end int64
 }
 
 func (r *countedNodes) Close() error { return nil }
 
 func (r *countedNodes) node() (int64, error) {
-	if r.next == r.c.nodes {
+	if r.next == r.end {
 		return 0, io.EOF
 	}
 	r.next++
@@ -94,6 +86,11 @@ type countedFeatures struct {
 	countedNodes
 	first int
 	row   []float32
+}
+
+// SelectColumns implements ColumnSelector.
+func (r *countedFeatures) SelectColumns(first, last int) {
+	r.first, r.row = first, make([]float32, last-first)
 }
 
 func (r *countedFeatures) Next() (FeatureRow, error) {

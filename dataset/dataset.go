@@ -68,12 +68,12 @@ type Dataset interface {
 	Close() error
 }
 
-// ColumnReader is a Dataset of dense features that spares the cost of columns
-// nobody asks for.
-type ColumnReader interface {
-	// FeatureColumns is Features for columns [first, last) alone: Dense has
-	// last-first values.
-	FeatureColumns(ctx context.Context, first, last int) (FeatureReader, error)
+// ColumnSelector is a FeatureReader of dense rows that spares the cost of columns nobody
+// asks for.
+type ColumnSelector interface {
+	// SelectColumns makes the rows that follow rows of columns [first, last) alone: Dense
+	// has last-first values.
+	SelectColumns(first, last int)
 }
 
 // EdgeReader streams edges in batches.

@@ -371,7 +371,18 @@ type denseFile struct {
 }
 
 func (f *denseFile) open(ctx context.Context) (FeatureReader, error) {
-	return openDense(ctx, f.v, f.width)
+	return f.openShare(ctx, share{0, 1, 1})
+}
+
+// openShare opens some of the rows.
+func (f *denseFile) openShare(ctx context.Context, s share) (FeatureReader, error) {
+	rows := f.v.n / int64(f.width)
+	lo, hi := s.bounds(rows)
+	e, err := f.v.open(ctx, lo*int64(f.width))
+	if err != nil {
+		return nil, err
+	}
+	return &denseRows{e: e, row: make([]float32, f.width), next: lo, end: hi, last: hi == rows}, nil
 }
 
 func (d *edgeFiles) Info() Info { return d.info }

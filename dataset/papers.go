@@ -52,7 +52,9 @@ type papers struct {
 	// orders the fields, which take the classes in turn; held orders the labelled
 	// nodes: train, valid, test.
 	fame, topics, held *synthetic
-	means              []int32 // classes × features, in units of papersUnit
+	means              []int32  // classes × features, in units of papersUnit
+	drawn              rng.Stem // of the random numbers of edges
+	starts             []uint16 // of each field: the place of its paper of rank 0
 }
 
 // The random numbers of the generator, apart from those of the orders.
@@ -149,6 +151,11 @@ func (g *papers) prepare() {
 		return s
 	}
 	g.fame, g.topics, g.held = order(g.nodes, papersFame), order(g.fields, papersTopics), order(g.labelled, papersHeld)
+	g.drawn = rng.Stem(rng.Hash(g.seed, papersEdge))
+	g.starts = make([]uint16, g.fields)
+	for f := range g.starts {
+		g.starts[f] = uint16(rng.Hash(g.seed, papersStart, uint64(f)) % uint64(g.sizeOf(int64(f))))
+	}
 	// The means of two classes are four noise deviations apart: a paper's own words
 	// say its class about every other time, those of its neighbours nearly always.
 	g.means = make([]int32, papersClasses*papersFeatures)
@@ -177,12 +184,20 @@ func (g *papers) class(node int64) int32 {
 // paper returns the paper of a field at a rank, where rank is a share of all in
 // [0, 2^64). Ranks follow ids from a random start, around the field's end.
 func (g *papers) paper(field int64, rank uint64) uint32 {
-	size := uint64(g.field)
-	if field == g.fields-1 {
-		size = uint64(g.nodes - field*g.field)
+	size := uint64(g.sizeOf(field))
+	at := rng.Below(rank, size) + uint64(g.starts[field])
+	if at >= size {
+		at -= size
 	}
-	start := rng.Hash(g.seed, papersStart, uint64(field)) % size
-	return uint32(uint64(field*g.field) + (rng.Below(rank, size)+start)%size)
+	return uint32(uint64(field*g.field) + at)
+}
+
+// sizeOf is the number of papers of a field, less than 2^16.
+func (g *papers) sizeOf(field int64) int64 {
+	if field == g.fields-1 {
+		return g.nodes - field*g.field
+	}
+	return g.field
 }
 
 // edge draws edge i. The number of papers that a paper cites falls
@@ -192,7 +207,7 @@ func (g *papers) paper(field int64, rank uint64) uint32 {
 // papers like d^-2.7, which gives the most cited one 15 % · n^-0.4 / 0.6 of all:
 // 0.24 million for 1.6 thousand million. The factor y leaves papers without any.
 func (g *papers) edge(i int64) Edge {
-	s := rng.New(rng.Hash(g.seed, papersEdge, uint64(i)))
+	s := rng.New(g.drawn.Hash(uint64(i)))
 	field := int64(rng.Below(s.Uint64(), uint64(g.fields)))
 	source := g.paper(field, product(s.Uint64(), s.Uint64())+1<<63)
 	kind, x, y := s.Float64(), s.Uint64(), s.Uint64()
@@ -200,7 +215,9 @@ func (g *papers) edge(i int64) Edge {
 		return Edge{source, g.famous(rng.Float64(x), rng.Float64(y))}
 	}
 	if kind >= sameField {
-		field = (field + 1 + int64(s.Intn(nearReach))) % g.fields
+		if field += 1 + int64(s.Intn(nearReach)); field >= g.fields {
+			field %= g.fields
+		}
 	}
 	return Edge{source, g.paper(field, product(product(x, x), y))}
 }
@@ -221,18 +238,20 @@ func (g *papers) famous(x, y float64) uint32 {
 // number: one for each half.
 func (g *papers) feature(node int64, first int, row []float32) {
 	mean := g.means[int(g.class(node))*papersFeatures+first:][:len(row)]
-	h := rng.Hash(g.seed, papersNoise, uint64(node))
-	for i := 0; i < len(row); {
-		j := first + i
-		low, high := bells(rng.Hash(h, uint64(j&^1)))
-		if j%2 == 0 {
-			row[i] = float32(mean[i]+low) * papersUnit
-			i++
-		}
-		if i < len(row) {
-			row[i] = float32(mean[i]+high) * papersUnit
-			i++
-		}
+	noise := rng.Stem(rng.Hash(rng.Hash(g.seed, papersNoise, uint64(node))))
+	if first%2 == 1 && len(row) > 0 {
+		_, high := bells(noise.Hash(uint64(first - 1)))
+		row[0] = float32(mean[0]+high) * papersUnit
+		mean, row, first = mean[1:], row[1:], first+1
+	}
+	for len(row) >= 2 {
+		low, high := bells(noise.Hash(uint64(first)))
+		row[0], row[1] = float32(mean[0]+low)*papersUnit, float32(mean[1]+high)*papersUnit
+		mean, row, first = mean[2:], row[2:], first+2
+	}
+	if len(row) == 1 {
+		low, _ := bells(noise.Hash(uint64(first)))
+		row[0] = float32(mean[0]+low) * papersUnit
 	}
 }
 

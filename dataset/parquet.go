@@ -151,6 +151,9 @@ type parquetColumn struct {
 	decode  func() (total int64, n int, err error)
 	integer func(i int) int64
 	number  func(i int) float32
+	// ids copies integers from place i on, and returns how many are ids below limit from
+	// the first on.
+	ids func(i int, to []uint32, limit int64) int
 	// The value that next moved to is at place pos of the batch of n.
 	pos, n int
 	values int64
@@ -169,6 +172,15 @@ func bind[T int32 | int64 | float32 | float64, R decoder[T]](c *parquetColumn) {
 	}
 	c.integer = func(i int) int64 { return int64(batch[i]) }
 	c.number = func(i int) float32 { return float32(batch[i]) }
+	c.ids = func(i int, to []uint32, limit int64) int {
+		for k, v := range batch[i:][:len(to)] {
+			if id := int64(v); id < 0 || id >= limit {
+				return k
+			}
+			to[k] = uint32(v)
+		}
+		return len(to)
+	}
 }
 
 func (f *parquetFile) stream(index int) (_ *parquetColumn, err error) {
@@ -182,6 +194,16 @@ func (f *parquetFile) stream(index int) (_ *parquetColumn, err error) {
 			signed := c.integer
 			c.integer = func(i int) int64 { return int64(uint32(signed(i))) }
 			c.number = func(i int) float32 { return float32(c.integer(i)) }
+			c.ids = func(i int, to []uint32, limit int64) int {
+				for k := range to {
+					if v := c.integer(i + k); v < limit {
+						to[k] = uint32(v)
+					} else {
+						return k
+					}
+				}
+				return len(to)
+			}
 		}
 	case parquet.Types.Int64:
 		bind[int64, *file.Int64ColumnChunkReader](c)
@@ -264,12 +286,39 @@ func (c *parquetColumn) id(limit *idLimit) (uint32, error) {
 	if err := c.next(); err != nil {
 		return 0, err
 	}
-	v := c.integer(c.pos)
-	if v < 0 || v >= limit.n {
-		unsigned := c.f.column(c.index).ConvertedType() == schema.ConvertedTypes.Uint64
-		return 0, badData(c.position(), "%s", limit.check(v, unsigned))
+	if v := c.integer(c.pos); v < 0 || v >= limit.n {
+		return 0, c.noID(limit)
 	}
-	return uint32(v), nil
+	return uint32(c.integer(c.pos)), nil
+}
+
+// noID is the error about the value that next moved to.
+func (c *parquetColumn) noID(limit *idLimit) error {
+	unsigned := c.f.column(c.index).ConvertedType() == schema.ConvertedTypes.Uint64
+	return badData(c.position(), "%s", limit.check(c.integer(c.pos), unsigned))
+}
+
+// ahead is how many values are decoded behind the one that next moved to, at least one,
+// or the error of next.
+func (c *parquetColumn) ahead() (int, error) {
+	if c.pos+1 >= c.n {
+		if err := c.next(); err != nil {
+			return 0, err
+		}
+		c.pos--
+		c.values--
+	}
+	return c.n - c.pos - 1, nil
+}
+
+// take moves over the next values and copies their ids. It stops behind one that is none,
+// and returns how many ids came before.
+func (c *parquetColumn) take(to []uint32, limit *idLimit) int {
+	n := c.ids(c.pos+1, to, limit.n)
+	moved := min(n+1, len(to))
+	c.pos += moved
+	c.values += int64(moved)
+	return n
 }
 
 // parquetEdges is an edge list in two integer columns.
@@ -340,34 +389,56 @@ func (e *parquetEdges) openGroups(ctx context.Context, lo, hi int) (_ EdgeReader
 			c.values += e.file.reader.RowGroup(g).NumRows()
 		}
 	}
-	return &parquetEdgeReader{ctx, u, v, &e.limit}, nil
+	return &parquetEdgeReader{ctx: ctx, u: u, v: v, limit: &e.limit}, nil
 }
 
 type parquetEdgeReader struct {
-	ctx   context.Context
-	u, v  *parquetColumn
-	limit *idLimit
+	ctx    context.Context
+	u, v   *parquetColumn
+	limit  *idLimit
+	us, vs [parquetBatch]uint32
 }
 
-func (r *parquetEdgeReader) Read(batch []Edge) (int, error) {
+func (r *parquetEdgeReader) Read(batch []Edge) (n int, err error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
-	for n := range batch {
-		u, err := r.u.id(r.limit)
+	for n < len(batch) {
+		some, err := r.read(batch[n:])
 		if err == io.EOF && n > 0 {
 			return n, nil
 		}
 		if err != nil {
 			return 0, err
 		}
-		v, err := r.v.id(r.limit)
-		if err != nil {
-			return 0, damaged(r.v.position(), err)
-		}
-		batch[n] = Edge{u, v}
+		n += some
 	}
-	return len(batch), nil
+	return n, nil
+}
+
+// read reads some edges. The error is that of the first row with one.
+func (r *parquetEdgeReader) read(batch []Edge) (int, error) {
+	u, err := r.u.ahead()
+	if err != nil {
+		return 0, err
+	}
+	v, err := r.v.ahead()
+	if err != nil {
+		return 0, damaged(r.v.position(), err)
+	}
+	n := min(u, v, len(batch), parquetBatch)
+	us, vs := r.us[:n], r.vs[:n]
+	good := r.u.take(us, r.limit)
+	if r.v.take(vs[:good], r.limit) < good {
+		return 0, damaged(r.v.position(), r.v.noID(r.limit))
+	}
+	if good < n {
+		return 0, r.u.noID(r.limit)
+	}
+	for i := range us {
+		batch[i] = Edge{us[i], vs[i]}
+	}
+	return n, nil
 }
 
 func (r *parquetEdgeReader) Close() error { return nil }

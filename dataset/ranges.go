@@ -26,6 +26,21 @@ func EdgeRange(ctx context.Context, ds Dataset, first, last, of int) (EdgeReader
 	return ds.Edges(ctx)
 }
 
+// FeatureRangeReader is a Dataset whose feature rows can be read from the middle.
+type FeatureRangeReader interface {
+	// CutsFeatures says whether they can: it depends on the file.
+	CutsFeatures() bool
+	// FeatureRange is Features for the parts [first, last) of the rows cut into of parts
+	// of about the same length. Each row is in one part, whatever of is.
+	FeatureRange(ctx context.Context, first, last, of int) (FeatureReader, error)
+}
+
+// CutsFeatures says whether the feature rows of a dataset can be read from the middle.
+func CutsFeatures(ds Dataset) bool {
+	r, ok := ds.(FeatureRangeReader)
+	return ok && r.CutsFeatures()
+}
+
 // noEdges is a part that holds nothing.
 type noEdges struct{}
 
@@ -74,6 +89,40 @@ func (g *ogbGraph) EdgeRange(ctx context.Context, first, last, of int) (EdgeRead
 func (c *counted) EdgeRange(ctx context.Context, first, last, of int) (EdgeReader, error) {
 	lo, hi := share{first, last, of}.bounds(c.rows)
 	return &countedEdges{c: c, ctx: ctx, next: lo, end: hi}, nil
+}
+
+// CutsFeatures implements FeatureRangeReader.
+func (c *counted) CutsFeatures() bool { return true }
+
+// FeatureRange implements FeatureRangeReader.
+func (c *counted) FeatureRange(ctx context.Context, first, last, of int) (FeatureReader, error) {
+	if c.feature == nil {
+		return nil, noStream("features", c.info.Name)
+	}
+	lo, hi := share{first, last, of}.bounds(c.nodes)
+	return &countedFeatures{countedNodes{c, ctx, lo, hi}, 0, make([]float32, c.info.NumFeatures)}, nil
+}
+
+// cutsFeatures says whether features are a matrix that is stored as it is.
+func cutsFeatures(f featureSource) bool {
+	m, ok := f.(*denseFile)
+	return ok && m.v.src.unpack == nil && !m.v.latin1
+}
+
+// CutsFeatures implements FeatureRangeReader.
+func (d *edgeFiles) CutsFeatures() bool { return cutsFeatures(d.features) }
+
+// FeatureRange implements FeatureRangeReader.
+func (d *edgeFiles) FeatureRange(ctx context.Context, first, last, of int) (FeatureReader, error) {
+	return d.features.(*denseFile).openShare(ctx, share{first, last, of})
+}
+
+// CutsFeatures implements FeatureRangeReader.
+func (g *ogbGraph) CutsFeatures() bool { return cutsFeatures(g.features) }
+
+// FeatureRange implements FeatureRangeReader.
+func (g *ogbGraph) FeatureRange(ctx context.Context, first, last, of int) (FeatureReader, error) {
+	return g.features.(*denseFile).openShare(ctx, share{first, last, of})
 }
 
 // canCut implements cuttable.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/apache/arrow/go/v14/arrow"
@@ -118,10 +119,109 @@ func TestEdgeRanges(t *testing.T) {
 					t.Errorf("%d of 4 parts hold edges", busy)
 				}
 			}
+			// All parts at the same time.
+			parts := make([][]Edge, 8)
+			var reading sync.WaitGroup
+			for i := range parts {
+				reading.Go(func() {
+					r, err := EdgeRange(t.Context(), ds, i*128, (i+1)*128, 1024)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for batch := make([]Edge, 7); err == nil; {
+						var n int
+						n, err = r.Read(batch)
+						parts[i] = append(parts[i], batch[:n]...)
+					}
+					if err := r.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			reading.Wait()
+			if got := slices.Concat(parts...); !slices.Equal(got, want) {
+				t.Errorf("parts read at the same time: %d edges, want %d, or others", len(got), len(want))
+			}
 			// Every place at which a short file can be cut.
 			for cut := 1; cut < 40 && len(want) < 500; cut++ {
 				if got, _ := inRanges(t, ds, 40, cut); !slices.Equal(got, want) {
 					t.Errorf("cut at %d/40: %d edges, want %d, or others", cut, len(got), len(want))
+				}
+			}
+		})
+	}
+}
+
+// TestFeatureRanges reads each feature row once, wherever the rows are cut.
+func TestFeatureRanges(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	edges := "edges:" + write("e.csv", []byte("0,1\n1,2\n")) + "?features="
+	values := make([]float32, 37*3)
+	for i := range values {
+		values[i] = float32(i)
+	}
+	matrix := array(npy.Float32, []int64{37, 3}, values)
+	for _, c := range []struct {
+		name, uri string
+		cut       bool
+	}{
+		{"matrix", edges + write("f.npy", matrix), true},
+		{"packed matrix", edges + write("f.npy.gz", gzipped(string(matrix))), false},
+		{"text", edges + write("f.csv", []byte("id,a,b\n0,1,2\n1,3,4\n2,5,6\n")), false},
+		{"generator", "synthetic:nodes=50,edges=60,features=40", true},
+		{"papers", "papers100m:scale=1/4096", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ds, err := Open(t.Context(), c.uri, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ds.Close()
+			if CutsFeatures(ds) != c.cut {
+				t.Fatalf("the rows can be cut: %v, want %v", !c.cut, c.cut)
+			}
+			if !c.cut {
+				return
+			}
+			for _, cuts := range [][]int{{0, 1024}, {0, 512, 1024}, {0, 1, 2, 3, 1024}, {0, 100, 101, 700, 1023, 1024}} {
+				whole, err := ds.Features(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range cuts[1:] {
+					part, err := ds.(FeatureRangeReader).FeatureRange(t.Context(), cuts[i], cuts[i+1], 1024)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for {
+						got, err := part.Next()
+						if err == io.EOF {
+							break
+						}
+						if err != nil {
+							t.Fatal(err)
+						}
+						if want, err := whole.Next(); err != nil || got.ID != want.ID || !slices.Equal(got.Dense, want.Dense) {
+							t.Fatalf("cut at %v: the row of node %d, want that of %d, %v", cuts, got.ID, want.ID, err)
+						}
+					}
+					if err := part.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if _, err := whole.Next(); err != io.EOF {
+					t.Errorf("cut at %v: rows are left, %v", cuts, err)
+				}
+				if err := whole.Close(); err != nil {
+					t.Fatal(err)
 				}
 			}
 		})

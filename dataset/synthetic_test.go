@@ -264,20 +264,18 @@ func BenchmarkSynthetic(b *testing.B) {
 // TestFeatureColumns compares parts of rows with whole ones.
 func TestFeatureColumns(t *testing.T) {
 	for _, uri := range []string{"synthetic:nodes=50,edges=60,features=40", "papers100m:scale=1/4096"} {
-		d := open(t, uri, Options{}).(interface {
-			Dataset
-			ColumnReader
-		})
+		d := open(t, uri, Options{})
 		width := d.Info().NumFeatures
 		for _, part := range [][2]int{{0, width}, {16, 32}, {width - 7, width}, {3, 4}, {5, 10}} {
 			whole, err := d.Features(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			some, err := d.FeatureColumns(t.Context(), part[0], part[1])
+			some, err := d.Features(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
+			some.(ColumnSelector).SelectColumns(part[0], part[1])
 			for range 50 {
 				want, err1 := whole.Next()
 				got, err2 := some.Next()

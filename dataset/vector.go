@@ -223,20 +223,16 @@ func finite(v float32) bool { return v-v == 0 }
 
 // denseRows streams a matrix whose row i belongs to node i.
 type denseRows struct {
-	e    *elements
-	row  []float32
-	next int64
-}
-
-func openDense(ctx context.Context, v vector, width int) (FeatureReader, error) {
-	e, err := v.open(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	return &denseRows{e: e, row: make([]float32, width)}, nil
+	e         *elements
+	row       []float32
+	next, end int64
+	last      bool // the rows of the matrix end at end
 }
 
 func (d *denseRows) Next() (FeatureRow, error) {
+	if d.next == d.end && !d.last {
+		return FeatureRow{}, io.EOF
+	}
 	if err := d.e.fill(d.row); err != nil {
 		return FeatureRow{}, err
 	}

@@ -57,6 +57,30 @@ func (c Counts) tileBytes() int64 {
 // minSpill is enough to spill features in chunks that a disk likes.
 const minSpill = 16 << 20
 
+// readerBytes is set aside for each thread that reads the input, but for the first one: the
+// buffers of two columns of a file and a page of each.
+const readerBytes = 8 << 20
+
+// readers is how many threads read the input, with so many bytes free: all, if that takes
+// not more than an eighth.
+func readers(threads int, free int64) int {
+	return int(min(int64(max(threads, 1)), 1+max(free, 0)/8/readerBytes))
+}
+
+// readersBytes is what they take of the budget.
+func readersBytes(threads int, free int64) int64 {
+	return int64(readers(threads, free)-1) * readerBytes
+}
+
+// threadBytes is set aside for the heap of each thread but the first two.
+const threadBytes = 512 << 10
+
+// threadsBytes is what threads take of the budget, with so many bytes free: not more than an
+// eighth of what is beyond 16 MiB.
+func threadsBytes(threads int, free int64) int64 {
+	return min(int64(max(threads-2, 0))*threadBytes, max(free-16<<20, 0)/8)
+}
+
 // ids is the map of input ids, without gaps.
 func (c Counts) ids() int64 {
 	if c.StatedNodes {
@@ -72,8 +96,14 @@ func (c Counts) columnsOf(workers int) Counts {
 	return c
 }
 
+// heldForTiles is the memory that is in use while tiles are made, without the tiles.
+func (c Counts) heldForTiles(budget int64) int64 {
+	held := c.ids() + 4*c.Nodes + c.Nodes/8
+	return held + readersBytes(c.Threads, budget-held)
+}
+
 // tilesFree is what is left for tiles of so much memory.
-func (c Counts) tilesFree(budget int64) int64 { return budget - c.ids() - 4*c.Nodes - c.Nodes/8 }
+func (c Counts) tilesFree(budget int64) int64 { return budget - c.heldForTiles(budget) }
 
 // tilesAtATime is the size of the tiles that are made from one reading of the
 // features, and whether they are spilled.
@@ -109,13 +139,14 @@ type sorts struct {
 	index                int64 // of the run files with unique pairs
 }
 
-func (c Counts) sorts(workers int) (s sorts) {
+func (c Counts) sorts(workers int, budget int64) (s sorts) {
 	tasks := Tasks(workers)
 	s.pairs, s.edges = share(c.Rows, tasks), share(2*c.Edges, tasks)
 	alone := tasks == 1
 	if alone && !c.StatedNodes { // input ids are noted on the way
 		s.heldPairs = c.ids()
 	}
+	s.heldPairs += readersBytes(c.Threads, budget-s.heldPairs)
 	if !alone {
 		s.index = extsort.IndexBytes(c.Edges)
 	}
@@ -135,25 +166,28 @@ func (c Counts) unsorted(workers int) int64 {
 // by so many workers, and the smallest budget with which one of them can do any step.
 // Arrays by degree are left out.
 func Memory(c Counts, workers int, budget int64) (used, least int64) {
-	n, s, tasks := c.Nodes, c.sorts(workers), Tasks(workers)
+	heap := threadsBytes(c.Threads, budget)
+	budget -= heap
+	n, s, tasks := c.Nodes, c.sorts(workers, budget), Tasks(workers)
 	order := c.ids() + 17*n + s.index
 	used = max(
 		s.heldPairs+s.byPairs.Touched(s.pairs, budget-s.heldPairs), order,
 		s.heldEdges+s.byEdges.Touched(s.edges, budget-s.heldEdges))
 	least = max(s.heldEdges+s.byEdges.Bytes(0), order)
 	if tasks > 1 {
-		for _, keys := range []int64{c.unsorted(workers), 2 * c.Edges} { // steps Merge and Rows
-			index := extsort.IndexBytes(keys)
-			merging, leastMerging := extsort.MergeBytes(budget-index, tasks, share(share(keys, tasks), tasks))
+		merge := func(all, keys int64) {
+			index := extsort.IndexBytes(all)
+			merging, leastMerging := extsort.MergeBytes(budget-index, tasks, keys, c.Threads)
 			used, least = max(used, index+merging), max(least, index+leastMerging)
 		}
+		merge(c.unsorted(workers), share(c.unsorted(workers), tasks))
+		merge(2*c.Edges, 2*c.Edges) // the first interval may have most edges
 	}
 	if c = c.columnsOf(workers); c.Features > 0 {
-		held := c.ids() + 4*n + n/8
-		used = max(used, held+c.touchedTiles(budget))
-		least = max(least, held+min(c.tileBytes(), minSpill))
+		used = max(used, c.heldForTiles(budget)+c.touchedTiles(budget))
+		least = max(least, c.heldForTiles(0)+min(c.tileBytes(), minSpill))
 	}
-	return used, least
+	return used + heap, least + int64(max(c.Threads-2, 0))*threadBytes
 }
 
 // Disk is the largest number of bytes that the run directory and the scratch folder of
@@ -161,7 +195,7 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 // bytes, and what the run directory holds in the end. What the sort of a piece spills is
 // not more than the run file that it gives way to.
 func Disk(c Counts, workers int, budget int64) (peak, final int64) {
-	m, s := c.Edges, c.sorts(workers)
+	m, s := c.Edges, c.sorts(workers, budget)
 	graph := c.graphBytes()
 	final = graph + c.tileBytes()
 	peak = max(final, 8*m) // the unique edges
@@ -188,7 +222,7 @@ func Disk(c Counts, workers int, budget int64) (peak, final int64) {
 // write to the run directory and scratch files. What they read of the dataset is not
 // counted.
 func Traffic(c Counts, workers int, budget int64) (read, written int64) {
-	m, s, tasks, table := c.Edges, c.sorts(workers), int64(Tasks(workers)), NodeBytes(c)
+	m, s, tasks, table := c.Edges, c.sorts(workers, budget), int64(Tasks(workers)), NodeBytes(c)
 	_, final := Disk(c, workers, budget)
 	again := int64(1) // how often what names nodes is read where it is
 	if !c.StatedNodes {

@@ -55,8 +55,23 @@
 // one that is not exactly float16 is written as float32 at once; panels that were
 // float16 by then are made again.
 //
-// On two threads, reading or generating is ahead of sorting, merging ahead of
-// writing, and hop streams are packed while shards are written.
+// # Threads
+//
+// All threads read the edge list, each another part of it, sort, merge, count degrees,
+// join components, relabel, encode the pages of shards, and read and encode features.
+// What one thread does at a time, and why:
+//
+//	packed text and archives  they can be read from the first byte on alone; features also
+//	                          where they are a table
+//	numbering                 nodes by degree, components by node: a few passes over
+//	                          arrays of n numbers
+//	node table                it has 9 bytes a node
+//	hop stream, checksums     the order of frames, and a SHA-256, follow from all bytes
+//	                          before; done beside the encoding of pages
+//
+// Of Parquet a row group is a part, of text, arrays and generated graphs any rows are.
+// Where a part of the input is bad it is read again on one thread, so that the error
+// names the first bad row, whatever the threads.
 //
 // A random split ranks the nodes of each class by a hash of seed and input id. The
 // summary warns of classes that it leaves without validation or test nodes; a split that
@@ -80,21 +95,25 @@
 //
 //	input ids   u/8 + u/128 + 512 KiB, if n is not stated; less where ids leave gaps
 //	            of 2^15 and more
-//	split       sorting e/T keys; one worker also the input ids
+//	split       sorting e/T keys, reading; one worker also the input ids
 //	merge       T buffers, 8e'/2048 of marks
 //	order       17n + 4d, 8m/2048 of marks, input ids; a random split adds 16 for each
 //	            node that is drawn
 //	relabel     4n, 8m/2048 of marks, input ids, sorting 2m/T keys
 //	rows        T buffers, 16m/2048 of marks
-//	columns     4n + n/8, input ids, and of float16 32n for each tile made at a time, of
-//	            float32 64n
+//	columns     4n + n/8, input ids, reading, and of float16 32n for each tile made at a
+//	            time, of float32 64n
 //	whole       4n
 //
-// with e' ≤ e pairs left by split, and buffers of 64 KiB to 4 MiB for each of T files
-// merged. Sorting k keys takes 16k to 24k if it is in memory. Only order needs more with
-// more nodes: a graph for which one worker has not that much memory has no partition.
+// with e' ≤ e pairs left by split, and at least 64 KiB for each of T files merged;
+// with t threads up to t + 2 times 16 MiB, and half of what is free ([extsort.MergeBytes]). Sorting k keys takes 16k
+// if it is in memory. Reading takes 8 MiB for each thread but the first one, and there are
+// fewer of them where that is more than an eighth of what is free. Only order needs more
+// with more nodes: a graph for which one worker has not that much memory has no partition.
 //
-// Heap that does not grow with the input is below 20 MB, without what shards holds.
+// Heap that does not grow with the input is below 20 MB with two threads, without what
+// shards holds. For each other thread 512 KiB are set aside, of up to an eighth of what is
+// free beyond 16 MiB.
 //
 // # Disk
 //

@@ -1,18 +1,20 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
 	"ndls/catalog"
 	"ndls/dataset"
-	"ndls/internal/ahead"
 	"ndls/internal/direct"
+	"ndls/internal/inorder"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/progress"
@@ -28,8 +30,8 @@ const (
 	// into memory. Reading once more costs what spilling costs, twice: features
 	// are written to scratch and read back, in larger rows and not in order.
 	maxScans = 4
-	// featureBatch is the bytes of feature rows that are read at a time.
-	featureBatch = 1 << 20
+	// featureBatch is the bytes of feature rows that a thread reads at a time.
+	featureBatch = 1 << 18
 )
 
 // eachFeatureRow visits the feature rows in the dataset's order; rows count
@@ -62,7 +64,8 @@ func (j *job) eachFeatureRow(ctx context.Context, what string, visit func(row in
 
 // rowStore takes rows of tiles in any order and gives the tiles.
 type rowStore interface {
-	// put takes the row of a node, of all tiles. No node comes twice.
+	// put takes the row of a node, of all tiles. No node comes twice. Several threads may
+	// call it.
 	put(node uint32, row []byte) error
 	// seal ends the putting; every node has had its row.
 	seal() error
@@ -125,15 +128,19 @@ func (j *job) writeTilesAs(ctx context.Context, p Piece, half bool) error {
 		return err
 	}
 	defer seen.Free()
+	readers, err := j.takeReaders()
+	if err != nil {
+		return err
+	}
+	defer readers.release()
 	lot := tileLot(j.o.Budget.Free(), j.ids.n, p.Last-p.First, half)
 	matrix := j.tilesOf(half)
-	for first := p.First; first < p.Last; first += lot {
-		w := &tileWriter{job: j, tiles: matrix, first: first, last: min(first+lot, p.Last), seen: seen.S}
-		if err := w.run(ctx); err != nil {
-			return err
-		}
+	var commit errgroup.Group // of a group of tiles, while the next ones are made
+	for first := p.First; first < p.Last && err == nil; first += lot {
+		w := &tileWriter{job: j, tiles: matrix, commit: &commit, readers: readers.n, first: first, last: min(first+lot, p.Last), seen: seen.S}
+		err = w.run(ctx)
 	}
-	return nil
+	return cmp.Or(commit.Wait(), err) // errNotHalf must not hide that a disk failed
 }
 
 // tileLot is the number of tiles that are made from one reading of the features:
@@ -151,8 +158,11 @@ func tileLot(free, n int64, panels int, half bool) int {
 type tileWriter struct {
 	*job
 	tiles       *tiles.Matrix
+	commit      *errgroup.Group
+	readers     int // threads that read features
 	first, last int
-	seen        []uint64 // a bit for each node
+	seen        []uint64     // a bit for each node
+	count       atomic.Int64 // rows put
 	store       rowStore
 }
 
@@ -163,7 +173,7 @@ func (w *tileWriter) run(ctx context.Context) (err error) {
 	if w.store, err = w.newStore(); err != nil {
 		return err
 	}
-	defer w.store.close()
+	defer func() { w.store.close() }()
 	if err := w.readFeatures(ctx); err != nil {
 		return err
 	}
@@ -194,76 +204,124 @@ func (w *tileWriter) newStore() (rowStore, error) {
 
 // featureRows is a batch of dense rows on their way from the dataset to a store.
 type featureRows struct {
-	first  int64 // row number of the first
-	ids    []uint32
-	values []float32
+	first   int64 // row number of the first
+	ids     []uint32
+	values  []float32
+	encoded []byte // a row, as tiles have it
+}
+
+func (w *tileWriter) newBatches(n, width int) []featureRows {
+	rows := max(featureBatch/(4*width), 1)
+	batches := make([]featureRows, n)
+	for i := range batches {
+		batches[i] = featureRows{0, make([]uint32, 0, rows), make([]float32, rows*width), make([]byte, (w.last-w.first)*shards.TileRowBytes(w.tiles.Half))}
+	}
+	return batches
 }
 
 // readFeatures hands every node's row to the store, and refuses a missing and a
 // second one.
-func (w *tileWriter) readFeatures(ctx context.Context) (err error) {
-	r, err := w.openRows(ctx)
+func (w *tileWriter) readFeatures(ctx context.Context) error {
+	err := w.readRows(ctx, w.o.Threads)
+	if w.o.Threads > 1 && errors.Is(err, dataset.ErrData) {
+		// The threads do not know which row it is, nor whether it is the first bad one.
+		w.store.close()
+		w.store = noRows{}
+		err = cmp.Or(w.readRows(ctx, 1), err)
+	}
+	if err != nil {
+		return err
+	}
+	if missing := w.ids.n - w.count.Load(); missing > 0 {
+		return w.ids.each(func(rank, id uint32) error {
+			if node := w.nodeOf.S[rank]; w.seen[node/64]>>(node%64)&1 == 0 {
+				return dataset.LackingFeatures(ctx, w.ds, id, missing)
+			}
+			return nil
+		})
+	}
+	return nil
+}
+
+// readRows hands all rows to the store: each thread reads and encodes some of them, or, where
+// they can only be read from the first on, one reads and all encode. One thread takes them
+// in the order of the dataset.
+func (w *tileWriter) readRows(ctx context.Context, threads int) (err error) {
+	clear(w.seen)
+	w.count.Store(0)
+	meter := progress.Start(ctx, "reading features", w.ids.n, "rows")
+	defer meter.Done()
+	put := func(b *featureRows) error { return w.put(ctx, b, meter) }
+	if threads > 1 && w.readers > 1 && dataset.CutsFeatures(w.ds) {
+		return inParts(ctx, w.readers, allSlices, func(ctx context.Context) func(Piece) error {
+			batch := &w.newBatches(1, w.width())[0]
+			return func(p Piece) (err error) {
+				r, err := w.openRows(ctx, p)
+				if err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, r.Close()) }()
+				for {
+					if err := r.fill(batch); errors.Is(err, io.EOF) {
+						return nil
+					} else if err != nil {
+						return err
+					}
+					if err := put(batch); err != nil {
+						return err
+					}
+				}
+			}
+		})
+	}
+	r, err := w.openRows(ctx, allSlices)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	meter := progress.Start(ctx, "reading features", w.ids.n, "rows")
-	defer meter.Done()
-	clear(w.seen)
-	rows := max(featureBatch/(4*r.width), 1)
-	batches := make([]featureRows, 3)
-	for i := range batches {
-		batches[i] = featureRows{0, make([]uint32, 0, rows), make([]float32, rows*r.width)}
+	if threads == 1 {
+		threads = 0 // this one
 	}
-	count := int64(0)
-	encoded := make([]byte, (w.last-w.first)*shards.TileRowBytes(w.tiles.Half))
-	source := ahead.New(w.o.Threads, batches, r.fill)
-	defer source.Close()
+	line := inorder.New(threads, w.newBatches(threads+2, w.width()), put, func(*featureRows) error { return nil })
 	for {
-		b, err := source.Next()
-		if errors.Is(err, io.EOF) {
-			break
+		b, err := line.Next()
+		if err == nil {
+			err = r.fill(b)
 		}
+		if errors.Is(err, io.EOF) {
+			return line.Close()
+		}
+		if err != nil {
+			return cmp.Or(line.Close(), err)
+		}
+		line.Put()
+	}
+}
+
+// put hands the columns of some rows that belong to the tiles to the store.
+func (w *tileWriter) put(ctx context.Context, b *featureRows, meter *progress.Meter) error {
+	for i, id := range b.ids {
+		node, err := w.node(id, "feature", b.first+int64(i))
 		if err != nil {
 			return err
 		}
-		for i, id := range b.ids {
-			if err := w.put(ctx, b.first+int64(i), id, b.values[i*r.width:][:r.width], encoded); err != nil {
-				return err
-			}
+		if bit := uint64(1) << (node % 64); atomic.OrUint64(&w.seen[node/64], bit)&bit != 0 {
+			return dataset.Repeated(ctx, w.ds, dataset.FeatureRows, id)
 		}
-		count += int64(len(b.ids))
-		meter.Add(int64(len(b.ids)))
-		if err := ctx.Err(); err != nil {
+		if !shards.EncodeTile(b.encoded, b.values[i*w.width():][:w.width()], w.tiles.Half) {
+			return errNotHalf
+		}
+		if err := w.store.put(node, b.encoded); err != nil {
 			return err
 		}
 	}
-	if count == w.ids.n {
-		return nil
-	}
-	return w.ids.each(func(rank, id uint32) error {
-		if node := w.nodeOf.S[rank]; w.seen[node/64]>>(node%64)&1 == 0 {
-			return dataset.LackingFeatures(ctx, w.ds, id, w.ids.n-count)
-		}
-		return nil
-	})
+	w.count.Add(int64(len(b.ids)))
+	meter.Add(int64(len(b.ids)))
+	return ctx.Err()
 }
 
-// put hands the columns of a row that belong to the tiles to the store.
-func (w *tileWriter) put(ctx context.Context, row int64, id uint32, values []float32, encoded []byte) error {
-	node, err := w.node(id, "feature", row)
-	if err != nil {
-		return err
-	}
-	if w.seen[node/64]>>(node%64)&1 == 1 {
-		return dataset.Repeated(ctx, w.ds, dataset.FeatureRows, id)
-	}
-	w.seen[node/64] |= 1 << (node % 64)
-	if !shards.EncodeTile(encoded, values, w.tiles.Half) {
-		return errNotHalf
-	}
-	return w.store.put(node, encoded)
-}
+// width is the number of columns of the tiles.
+func (w *tileWriter) width() int { return (w.last - w.first) * packed.PanelColumns }
 
 // rowReader reads the columns of some tiles as dense rows, normalised if asked
 // for. Columns past the width of the features are zero.
@@ -273,23 +331,28 @@ type rowReader struct {
 	row         int64 // rows read
 	first, last int   // columns wanted
 	width       int   // of the tiles
-	given       int   // first column that rows have
 	whole       []float32
 }
 
-func (w *tileWriter) openRows(ctx context.Context) (r *rowReader, err error) {
+// openRows opens a part of the rows, of a dataset whose rows can be cut, or all of them.
+func (w *tileWriter) openRows(ctx context.Context, p Piece) (r *rowReader, err error) {
 	r = &rowReader{
-		job: w.job, first: w.first * packed.PanelColumns, last: min(w.last*packed.PanelColumns, w.info.NumFeatures),
-		width: (w.last - w.first) * packed.PanelColumns,
+		job: w.job, first: w.first * packed.PanelColumns, last: min(w.last*packed.PanelColumns, w.info.NumFeatures), width: w.width(),
 	}
-	if some, ok := w.ds.(dataset.ColumnReader); ok && !w.normalize() {
-		r.given = r.first
-		r.FeatureReader, err = some.FeatureColumns(ctx, r.first, r.last)
+	if p == allSlices {
+		r.FeatureReader, err = w.ds.Features(ctx)
+	} else {
+		r.FeatureReader, err = w.ds.(dataset.FeatureRangeReader).FeatureRange(ctx, p.First, p.Last, Slices)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if some, ok := r.FeatureReader.(dataset.ColumnSelector); ok && !w.normalize() {
+		some.SelectColumns(r.first, r.last)
 	} else {
 		r.whole = make([]float32, w.info.NumFeatures)
-		r.FeatureReader, err = w.ds.Features(ctx)
 	}
-	return r, err
+	return r, nil
 }
 
 // fill reads the next rows.
@@ -354,14 +417,18 @@ func normalizeL1(row []float32) {
 	}
 }
 
-// writeGroup commits the tiles [first, last) of one interval that are missing, all or
-// none.
-func (w *tileWriter) writeGroup(ctx context.Context, interval, first, last int, meter *progress.Meter) error {
+// writeGroup writes the tiles [first, last) of one interval that are missing, and begins
+// to commit them, all or none.
+func (w *tileWriter) writeGroup(ctx context.Context, interval, first, last int, meter *progress.Meter) (err error) {
 	g, err := w.tiles.Create(ctx, interval, first, last)
 	if err != nil {
 		return err
 	}
-	defer g.Abort()
+	defer func() {
+		if err != nil {
+			g.Abort()
+		}
+	}()
 	if g.Whole() {
 		return nil
 	}
@@ -382,8 +449,21 @@ func (w *tileWriter) writeGroup(ctx context.Context, interval, first, last int, 
 		}
 		meter.Add((end - lo) * int64(len(cells)))
 	}
-	return g.Commit(ctx)
+	if err := w.commit.Wait(); err != nil {
+		return err
+	}
+	w.commit.Go(func() error { return g.Commit(ctx) })
+	return nil
 }
+
+// noRows is a store that keeps nothing.
+type noRows struct{}
+
+func (noRows) put(uint32, []byte) error                      { return nil }
+func (noRows) seal() error                                   { return nil }
+func (noRows) cellRows() int64                               { return 0 }
+func (noRows) load(int64, int64, int, int) ([][]byte, error) { return nil, nil }
+func (noRows) close()                                        {}
 
 // memoryRows keeps all rows in memory, tile after tile.
 type memoryRows struct {

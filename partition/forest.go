@@ -1,8 +1,11 @@
 package partition
 
+import "sync/atomic"
+
 // forest is a union-find structure over nodes by the rank of their input ids: a
 // node's parent is itself or one of its component before it. Input ids that are
-// near to each other are often neighbours, and near in memory.
+// near to each other are often neighbours, and near in memory. Several threads may join
+// components at a time: what is connected in the end does not depend on their order.
 type forest []uint32
 
 // newForest makes every node a component of its own.
@@ -13,22 +16,40 @@ func newForest(parent []uint32) forest {
 	return parent
 }
 
-// root is the first node known to be connected to v. It halves the path.
+// root is the first node known to be connected to v. It halves the path: a node that has
+// a parent gets another one, of those before that parent, whatever other threads do.
 func (f forest) root(v uint32) uint32 {
-	for f[v] != v {
-		f[v] = f[f[v]]
-		v = f[v]
+	for {
+		parent := atomic.LoadUint32(&f[v])
+		if parent == v {
+			return v
+		}
+		before := atomic.LoadUint32(&f[parent])
+		if before != parent {
+			atomic.StoreUint32(&f[v], before)
+		}
+		v = before
 	}
-	return v
 }
 
 // join connects the components of u and v.
 func (f forest) join(u, v uint32) {
-	if f[u] == f[v] {
+	if atomic.LoadUint32(&f[u]) == atomic.LoadUint32(&f[v]) {
 		return
 	}
-	u, v = f.root(u), f.root(v)
-	f[max(u, v)] = min(u, v)
+	for {
+		u, v = f.root(u), f.root(v)
+		if u == v {
+			return
+		}
+		if u < v {
+			u, v = v, u
+		}
+		// Another thread may have given u a parent since.
+		if atomic.CompareAndSwapUint32(&f[u], u, v) {
+			return
+		}
+	}
 }
 
 // number gives the components numbers in the order of their smallest node ids,

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
 	"ndls/internal/rng"
@@ -60,4 +61,46 @@ func naiveComponents(neighbours [][]int) []uint32 {
 		next++
 	}
 	return component
+}
+
+// TestForestIsShared joins the edges of a long path and of a star, and a graph with many
+// components, on several threads: the numbers are those of one thread.
+func TestForestIsShared(t *testing.T) {
+	const n, threads = 30_000, 8
+	var edges [][2]uint32
+	for i := range uint32(n / 3) {
+		edges = append(edges, [2]uint32{i, i + 1}, [2]uint32{n / 2, n/2 + i%(n/6)})
+	}
+	for i := range uint64(n / 6) {
+		h := rng.Hash(1, i)
+		edges = append(edges, [2]uint32{uint32(n - 1 - h%(n/4)), uint32(n - 1 - h>>32%(n/4))})
+	}
+	s := rng.New(3)
+	s.Shuffle(len(edges), func(i, j int) { edges[i], edges[j] = edges[j], edges[i] })
+	nodeOf := make([]uint32, n)
+	for i := range nodeOf {
+		nodeOf[i] = uint32(i)
+	}
+	number := func(threads int) []uint32 {
+		f := newForest(make([]uint32, n))
+		var joining errgroup.Group
+		for i := range threads {
+			joining.Go(func() error {
+				for k := i; k < len(edges); k += threads {
+					f.join(edges[k][0], edges[k][1])
+				}
+				return nil
+			})
+		}
+		must(t, joining.Wait())
+		component := make([]uint32, n)
+		f.number(nodeOf, component)
+		return component
+	}
+	want := number(1)
+	for range 10 {
+		if got := number(threads); !slices.Equal(got, want) {
+			t.Fatal("the components on several threads are others than on one")
+		}
+	}
 }

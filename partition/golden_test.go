@@ -26,17 +26,20 @@ func TestBytes(t *testing.T) {
 		{"papers100m:scale=1/4096", Options{Features: true}, "99cb7037e4fa6819a55efba67829fc67fe9ff2c79f55eab3aa027a96b92628d0"},
 		{"papers100m:scale=1/4096", Options{Split: "random:3,2", Seed: 7}, "06af3c46c0c1759282f293c1ac5001c77f6537f5921a591bb563a303d0ddcee0"}, // the summary warns
 	} {
-		for _, free := range []int64{24 << 20, 128 << 20} {
+		for _, with := range []struct {
+			free    int64
+			threads int
+		}{{24 << 20, 1}, {24 << 20, 2}, {24 << 20, 16}, {128 << 20, 2}, {128 << 20, 5}} {
 			ds, err := dataset.Open(ctx, c.uri, dataset.Options{})
 			must(t, err)
 			o := c.o
-			o.Budget, o.Scratch, o.Threads = budget(t, free), scratchFolder(t), 2
+			o.Budget, o.Scratch, o.Threads = budget(t, with.free), scratchFolder(t), with.threads
 			cat := openCatalog(t, storage.NewMem())
 			_, err = Run(ctx, ds, cat, o)
 			must(t, err)
 			must(t, ds.Close())
 			if got := sumOf(cat); got != c.want {
-				t.Errorf("%s, %d bytes free: the artifacts have the checksum %s, want %s", c.uri, free, got, c.want)
+				t.Errorf("%s, %d bytes free, %d threads: the artifacts have the checksum %s, want %s", c.uri, with.free, with.threads, got, c.want)
 			}
 		}
 	}

@@ -2,6 +2,8 @@ package partition
 
 import (
 	"math/bits"
+	"sync"
+	"sync/atomic"
 
 	"ndls/internal/mem"
 )
@@ -10,6 +12,7 @@ const (
 	chunkShift = 15 // ids of a chunk: one page of bits
 	chunkWords = 1 << chunkShift / 64
 	slabChunks = 512 // chunks mapped at a time, one huge page
+	maxSlabs   = 1 << (32 - chunkShift) / slabChunks
 	// rankWords words share one stored rank; they are one cache line.
 	rankWords = 8
 )
@@ -23,7 +26,8 @@ type idSet struct {
 	all    bool // the members are 0..n-1
 
 	chunks *mem.Array[uint32] // by id>>chunkShift: 1 + number of the chunk, 0 for none
-	slabs  []*mem.Array[uint64]
+	slabs  [maxSlabs]atomic.Pointer[mem.Array[uint64]]
+	mu     sync.Mutex         // held while a chunk is added
 	used   int64              // chunks in use
 	ranks  *mem.Array[uint32] // members below each rankWords words, by chunk number
 }
@@ -37,35 +41,44 @@ func newIDSet(b *mem.Budget) (*idSet, error) {
 	return &idSet{budget: b, chunks: chunks}, err
 }
 
-// add makes id a member. No add may follow rankAll.
+// add makes id a member. Several threads may add ids, and no add may follow rankAll.
 func (s *idSet) add(id uint32) error {
-	c := s.chunks.S[id>>chunkShift]
+	c := atomic.LoadUint32(&s.chunks.S[id>>chunkShift])
 	if c == 0 {
-		if err := s.addChunk(id >> chunkShift); err != nil {
+		var err error
+		if c, err = s.addChunk(id >> chunkShift); err != nil {
 			return err
 		}
-		c = s.chunks.S[id>>chunkShift]
 	}
-	s.words(c - 1)[id%(1<<chunkShift)/64] |= 1 << (id % 64)
+	word, bit := &s.words(c - 1)[id%(1<<chunkShift)/64], uint64(1)<<(id%64)
+	if atomic.LoadUint64(word)&bit == 0 {
+		atomic.OrUint64(word, bit)
+	}
 	return nil
 }
 
 // words are the bits of a chunk.
 func (s *idSet) words(chunk uint32) *[chunkWords]uint64 {
-	return (*[chunkWords]uint64)(s.slabs[chunk/slabChunks].S[chunk%slabChunks*chunkWords:])
+	return (*[chunkWords]uint64)(s.slabs[chunk/slabChunks].Load().S[chunk%slabChunks*chunkWords:])
 }
 
-func (s *idSet) addChunk(at uint32) error {
-	if s.used == int64(len(s.slabs))*slabChunks {
+// addChunk makes a chunk, unless another thread has made it.
+func (s *idSet) addChunk(at uint32) (chunk uint32, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.chunks.S[at]; c != 0 {
+		return c, nil
+	}
+	if s.used%slabChunks == 0 {
 		slab, err := mem.Alloc[uint64](s.budget, slabChunks*chunkWords, "id map")
 		if err != nil {
-			return err
+			return 0, err
 		}
-		s.slabs = append(s.slabs, slab)
+		s.slabs[s.used/slabChunks].Store(slab)
 	}
 	s.used++
-	s.chunks.S[at] = uint32(s.used)
-	return nil
+	atomic.StoreUint32(&s.chunks.S[at], uint32(s.used))
+	return uint32(s.used), nil
 }
 
 // rankAll ends the adding and prepares rank.
@@ -142,8 +155,7 @@ func (s *idSet) each(visit func(rank, id uint32) error) error {
 func (s *idSet) free() {
 	s.chunks.Free()
 	s.ranks.Free()
-	for _, slab := range s.slabs {
-		slab.Free()
+	for i := range s.slabs {
+		s.slabs[i].Swap(nil).Free()
 	}
-	s.slabs = nil
 }

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
 	"ndls/dataset"
 	"ndls/internal/mem"
+	"ndls/internal/rng"
 )
 
 func TestIDSet(t *testing.T) {
@@ -98,4 +100,33 @@ func TestIDSetFitsItsBudget(t *testing.T) {
 	if err := set.add(7); !errors.Is(err, mem.ErrBudget) {
 		t.Errorf("a slab of 2 MiB beside the chunk table in a budget of 2 MiB: %v", err)
 	}
+}
+
+// TestIDSetIsShared adds ids on several threads, many of which are in the same chunks.
+func TestIDSetIsShared(t *testing.T) {
+	set, err := newIDSet(budget(t, 32<<20))
+	must(t, err)
+	defer set.free()
+	const threads, each = 8, 4000
+	var adding errgroup.Group
+	for i := range threads {
+		adding.Go(func() error {
+			for k := range each {
+				if err := set.add(uint32(rng.Hash(uint64(i%2), uint64(k)) % (1 << 22))); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	must(t, adding.Wait())
+	must(t, set.rankAll())
+	var members []uint32
+	for i := range uint64(2) {
+		for k := range uint64(each) {
+			members = append(members, uint32(rng.Hash(i, k)%(1<<22)))
+		}
+	}
+	slices.Sort(members)
+	checkRanks(t, set, slices.Compact(members))
 }

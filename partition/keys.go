@@ -1,6 +1,8 @@
 package partition
 
 import (
+	"math/bits"
+
 	"ndls/internal/extsort"
 	"ndls/internal/packed"
 )
@@ -13,25 +15,32 @@ func pairKey(lo, hi uint32) uint64 { return uint64(lo)<<32 | uint64(hi) }
 func pairOfKey(key uint64) (lo, hi uint32) { return uint32(key >> 32), uint32(key) }
 
 const (
-	rowBits   = packed.BlockShift
-	rowMask   = BlockRows - 1
-	blockBits = 32 - rowBits
+	rowBits = packed.BlockShift
+	rowMask = BlockRows - 1
 )
 
-// edgeKey orders directed edges by (block of dst, src, dst). It is never
-// extsort.End: node ids end at dataset.MaxID.
-func edgeKey(src, dst uint32) uint64 {
-	return uint64(dst>>rowBits)<<(64-blockBits) | uint64(src)<<rowBits | uint64(dst&rowMask)
+// edgeKeys orders the directed edges of a graph by (block of dst, src, dst). Its number is
+// that of the bits below the block: no bit is left out between block and src, so that a
+// digit of a radix sort tells as many keys apart as it can. No key is extsort.End: node
+// ids end at dataset.MaxID.
+type edgeKeys uint
+
+// edgeKeysOf are the keys of a graph of so many nodes.
+func edgeKeysOf(nodes int64) edgeKeys { return edgeKeys(rowBits + bits.Len64(uint64(nodes-1))) }
+
+func (k edgeKeys) of(src, dst uint32) uint64 {
+	return uint64(dst>>rowBits)<<k | uint64(src)<<rowBits | uint64(dst&rowMask)
 }
 
-func edgeOfKey(key uint64) (src, dst uint32) {
-	return uint32(key >> rowBits), uint32(key>>(64-blockBits))<<rowBits | uint32(key&rowMask)
+// edge is the edge of a key.
+func (k edgeKeys) edge(key uint64) (src, dst uint32) {
+	return uint32(key & (1<<k - 1) >> rowBits), uint32(key>>k)<<rowBits | uint32(key&rowMask)
 }
 
-// firstKey is the smallest edgeKey into an interval of so many blocks.
-func firstKey(interval, blocks int) uint64 {
-	if block := uint64(interval) * uint64(blocks); block < 1<<blockBits {
-		return block << (64 - blockBits)
+// first is the smallest key into a block, or extsort.End.
+func (k edgeKeys) first(block int64) uint64 {
+	if uint64(block) >= 1<<(64-k) {
+		return extsort.End
 	}
-	return extsort.End
+	return uint64(block) << k
 }

@@ -3,9 +3,7 @@ package partition
 import (
 	"context"
 	"encoding/json"
-	"errors"
-
-	"golang.org/x/sync/errgroup"
+	"sync/atomic"
 
 	"ndls/catalog"
 	"ndls/dataset"
@@ -84,36 +82,21 @@ func (j *job) createOrdered(ctx context.Context) (*catalog.File, error) {
 // countDegrees counts the degrees, by rank, and joins the ends of all edges.
 func (j *job) countDegrees(ctx context.Context, pairs pairSource, components forest, degrees []uint32) error {
 	return j.eachPair(ctx, "counting degrees", pairs, func(batch []uint64) error {
-		join := func() error {
-			for _, k := range batch {
-				components.join(pairOfKey(k))
+		first := uint32(0) // the end that edges which follow each other mostly share
+		count := uint32(0)
+		for _, k := range batch {
+			u, v := pairOfKey(k)
+			if u != first {
+				atomic.AddUint32(&degrees[first], count)
+				first, count = u, 0
 			}
-			return nil
+			count++
+			atomic.AddUint32(&degrees[v], 1)
+			components.join(u, v)
 		}
-		count := func() error {
-			for _, k := range batch {
-				u, v := pairOfKey(k)
-				degrees[u]++
-				degrees[v]++
-			}
-			return pairs.pass(batch)
-		}
-		return both(j.o.Threads, join, count)
+		atomic.AddUint32(&degrees[first], count)
+		return pairs.pass(batch)
 	})
-}
-
-// both calls two functions, at the same time where there are threads for that.
-func both(threads int, a, b func() error) error {
-	if threads == 1 {
-		if err := a(); err != nil {
-			return err
-		}
-		return b()
-	}
-	var calls errgroup.Group
-	calls.Go(a)
-	err := b()
-	return errors.Join(calls.Wait(), err)
 }
 
 // findNodes sets j.ids, unless the step Split has noted them.
@@ -148,7 +131,7 @@ func (j *job) findNodes(ctx context.Context, pairs pairSource) error {
 }
 
 // eachPair visits the pairs of a source by the ranks of their ids, without
-// self-loops.
+// self-loops, on all threads at a time and in any order of batches.
 func (j *job) eachPair(ctx context.Context, what string, pairs pairSource, visit func([]uint64) error) error {
 	meter := progress.Start(ctx, what, pairs.keys(), "edges")
 	defer meter.Done()

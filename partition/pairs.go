@@ -1,7 +1,9 @@
 package partition
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"ndls/dataset"
@@ -26,7 +28,7 @@ func (j *job) splitEdges(ctx context.Context, p Piece) error {
 	if err != nil {
 		return err
 	}
-	return j.keys.save(ctx, Split, p, s, [2]int64{j.rows, j.loops})
+	return j.keys.save(ctx, Split, p, s, [2]int64{j.rows.Load(), j.loops.Load()})
 }
 
 // mergePairs writes the unique pairs of a range of keys.
@@ -64,11 +66,16 @@ func sortOptions(want int64, threads int, notes bool) extsort.Options {
 // keeps self-loops: they may be all that names a node.
 func (j *job) sortPairs(ctx context.Context) (*extsort.Sorter, error) {
 	note := j.ids != nil && !j.ids.all
+	readers, err := j.takeReaders()
+	if err != nil {
+		return nil, err
+	}
+	defer readers.release()
 	s, err := extsort.NewSorter(ctx, j.o.Budget, j.scratch, sortOptions(j.info.EdgeHint+j.info.EdgeHint/8, j.o.Threads, note))
 	if err != nil {
 		return nil, err
 	}
-	if err = j.addPairs(ctx, s, note); err == nil {
+	if err = j.addPairs(ctx, readers.n, s, note); err == nil {
 		err = s.Finish()
 	}
 	if err != nil {
@@ -80,39 +87,68 @@ func (j *job) sortPairs(ctx context.Context) (*extsort.Sorter, error) {
 
 // addPairs adds the pairs of the edge list to s, and their ids to j.ids if it is to
 // note them.
-func (j *job) addPairs(ctx context.Context, s *extsort.Sorter, note bool) error {
+func (j *job) addPairs(ctx context.Context, threads int, s *extsort.Sorter, note bool) error {
+	err := j.eachEdges(ctx, threads, func() func([]dataset.Edge) error {
+		keys := make([]uint64, 0, edgeBatch)
+		return func(batch []dataset.Edge) (err error) {
+			if keys, err = j.pairsOf(batch, keys[:0], note); err != nil {
+				return err
+			}
+			return s.Add(keys)
+		}
+	})
+	if threads > 1 && errors.Is(err, dataset.ErrData) {
+		return cmp.Or(j.firstBadEdge(ctx), err)
+	}
+	return err
+}
+
+// firstBadEdge reads the edge list on one thread, to find the first row that is wrong and
+// its number: several threads read parts of the list, and know neither.
+func (j *job) firstBadEdge(ctx context.Context) error {
+	j.rows.Store(0)
+	keys := make([]uint64, 0, edgeBatch)
+	return j.eachEdges(ctx, 1, func() func([]dataset.Edge) error {
+		return func(batch []dataset.Edge) error {
+			_, err := j.pairsOf(batch, keys[:0], false)
+			return err
+		}
+	})
+}
+
+// pairsOf appends the pairs of some edges to keys, and counts the edges and the
+// self-loops.
+func (j *job) pairsOf(batch []dataset.Edge, keys []uint64, note bool) ([]uint64, error) {
 	limit := int64(dataset.MaxID) + 1
 	if j.info.NumNodes >= 0 {
 		limit = j.info.NumNodes
 	}
-	keys := make([]uint64, 0, extsort.BatchKeys)
-	return j.eachEdges(ctx, "reading edges", func(batch []dataset.Edge) error {
-		keys = keys[:0]
-		for i, e := range batch {
-			lo, hi := min(e.U, e.V), max(e.U, e.V)
-			if int64(hi) >= limit {
-				return badData("%s: edge row %d%s is (%d, %d), and node ids end at %d: correct the row or the number of nodes",
-					j.info.Name, j.rows+int64(i)+1, j.ofPart(), e.U, e.V, limit-1)
-			}
-			if note {
-				if err := j.ids.add(lo); err != nil {
-					return err
-				}
-				if err := j.ids.add(hi); err != nil {
-					return err
-				}
-			}
-			if lo == hi {
-				j.loops++
-				if j.ids != nil {
-					continue
-				}
-			}
-			keys = append(keys, pairKey(lo, hi))
+	loops := int64(0)
+	for i, e := range batch {
+		lo, hi := min(e.U, e.V), max(e.U, e.V)
+		if int64(hi) >= limit {
+			return nil, badData("%s: edge row %d%s is (%d, %d), and node ids end at %d: correct the row or the number of nodes",
+				j.info.Name, j.rows.Load()+int64(i)+1, j.ofPart(), e.U, e.V, limit-1)
 		}
-		j.rows += int64(len(batch))
-		return s.Add(keys)
-	})
+		if note {
+			if err := j.ids.add(lo); err != nil {
+				return nil, err
+			}
+			if err := j.ids.add(hi); err != nil {
+				return nil, err
+			}
+		}
+		if lo == hi {
+			loops++
+			if j.ids != nil {
+				continue
+			}
+		}
+		keys = append(keys, pairKey(lo, hi))
+	}
+	j.rows.Add(int64(len(batch)))
+	j.loops.Add(loops)
+	return keys, nil
 }
 
 // ofPart says where rows are counted from.

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"ndls/catalog"
 	"ndls/dataset"
-	"ndls/internal/ahead"
 	"ndls/internal/extsort"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -37,7 +39,7 @@ const (
 type Options struct {
 	// Budget pays for every array that grows with the input.
 	Budget *mem.Budget
-	// Threads that compute at a time, 0 for one. More than two bring nothing.
+	// Threads that compute at a time, 0 for one.
 	Threads int
 	// Scratch is a local folder for temporary files. They are removed before
 	// Run returns.
@@ -142,8 +144,9 @@ type job struct {
 	alone   bool    // the job does all steps
 	ordered ordered // zero before the step Order
 	part    Piece   // of the edge list that is read
+	heap    int64   // bytes of the budget that are set aside for threads
 
-	rows, loops int64              // edge rows and self-loops read
+	rows, loops atomic.Int64       // edge rows and self-loops read
 	ids         *idSet             // input ids of all nodes
 	nodeOf      *mem.Array[uint32] // node id by rank of the input id
 }
@@ -161,8 +164,11 @@ func newJob(ds dataset.Dataset, cat *catalog.Catalog, o Options) (*job, error) {
 		}
 	}
 	var err error
-	j.scratch, err = extsort.NewScratch(o.Scratch)
-	return j, err
+	if j.scratch, err = extsort.NewScratch(o.Scratch); err != nil {
+		return nil, err
+	}
+	j.heap = threadsBytes(j.o.Threads, o.Budget.Free())
+	return j, o.Budget.Reserve(j.heap, "threads")
 }
 
 // checkInfo refuses a graph that cannot be partitioned, before any of it is read.
@@ -189,43 +195,82 @@ func (j *job) close() error {
 		j.ids.free()
 	}
 	j.nodeOf.Free()
+	j.o.Budget.Release(j.heap)
 	return j.scratch.Remove()
 }
 
-// edges opens the edge list, or the part of it that is wanted.
-func (j *job) edges(ctx context.Context) (dataset.EdgeReader, error) {
-	if j.part == allSlices {
-		return j.ds.Edges(ctx)
-	}
-	return dataset.EdgeRange(ctx, j.ds, j.part.First, j.part.Last, Slices)
+const (
+	// edgeBatch is how many edges each thread reads at a time.
+	edgeBatch = 1 << 13
+	// partsPerThread is into how many parts a thread's share of the input is cut:
+	// threads that are faster, or have less to read, take more of them.
+	partsPerThread = 8
+)
+
+// inputReaders are threads that read the input, with what they take of the budget.
+type inputReaders struct {
+	n      int
+	budget *mem.Budget
+	bytes  int64
 }
 
-// eachEdges visits the edge list in batches.
-func (j *job) eachEdges(ctx context.Context, what string, visit func([]dataset.Edge) error) (err error) {
-	r, err := j.edges(ctx)
+// takeReaders takes as many threads as the budget has memory for.
+func (j *job) takeReaders() (inputReaders, error) {
+	free := j.o.Budget.Free()
+	r := inputReaders{readers(j.o.Threads, free), j.o.Budget, readersBytes(j.o.Threads, free)}
+	return r, j.o.Budget.Reserve(r.bytes, "reading the input")
+}
+
+func (r inputReaders) release() { r.budget.Release(r.bytes) }
+
+// inParts calls the function that worker gives for parts of a piece: each of so many threads
+// calls worker once, and what it gives for one part after the other.
+func inParts(ctx context.Context, threads int, p Piece, worker func(context.Context) func(Piece) error) error {
+	parts := []Piece{p}
+	if threads > 1 {
+		parts = p.cut(threads * partsPerThread)
+	}
+	var next atomic.Int64
+	workers, ctx := errgroup.WithContext(ctx)
+	for range threads {
+		workers.Go(func() error {
+			do := worker(ctx)
+			for i := next.Add(1) - 1; i < int64(len(parts)); i = next.Add(1) - 1 {
+				if err := do(parts[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return workers.Wait()
+}
+
+// eachEdges visits the part of the edge list that is wanted in batches, on so many threads
+// at a time: each calls visitor once. One thread visits them in the order of the list.
+func (j *job) eachEdges(ctx context.Context, threads int, visitor func() func([]dataset.Edge) error) error {
+	meter := progress.Start(ctx, "reading edges", j.info.EdgeHint, "edges")
+	defer meter.Done()
+	return inParts(ctx, threads, j.part, func(ctx context.Context) func(Piece) error {
+		visit, batch := visitor(), make([]dataset.Edge, edgeBatch)
+		return func(p Piece) error { return j.eachEdgeOf(ctx, p, batch, meter, visit) }
+	})
+}
+
+// eachEdgeOf visits the edges of a part of the list.
+func (j *job) eachEdgeOf(ctx context.Context, p Piece, batch []dataset.Edge, meter *progress.Meter, visit func([]dataset.Edge) error) (err error) {
+	r, err := dataset.EdgeRange(ctx, j.ds, p.First, p.Last, Slices)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	meter := progress.Start(ctx, what, j.info.EdgeHint, "edges")
-	defer meter.Done()
-	batches := make([][]dataset.Edge, 3)
-	for i := range batches {
-		batches[i] = make([]dataset.Edge, 0, extsort.BatchKeys)
-	}
-	source := ahead.New(j.o.Threads, batches, func(b *[]dataset.Edge) error {
-		n, err := r.Read((*b)[:extsort.BatchKeys])
-		*b = (*b)[:n]
-		return err
-	})
-	defer source.Close()
 	for {
-		batch, err := source.Next()
+		n, err := r.Read(batch)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err == nil {
-			err = visit(*batch)
+			err = visit(batch[:n])
 		}
 		if err == nil {
 			err = ctx.Err()
@@ -233,7 +278,7 @@ func (j *job) eachEdges(ctx context.Context, what string, visit func([]dataset.E
 		if err != nil {
 			return err
 		}
-		meter.Add(int64(len(*batch)))
+		meter.Add(int64(n))
 	}
 }
 

@@ -536,9 +536,13 @@ func TestBytesDoNotDependOnResources(t *testing.T) {
 		{"one thread", known, 64 << 20, 1, 1},
 		{"edges turned, rows shuffled", known.shuffled(1), 64 << 20, 3, 1},
 		{"number of nodes unknown", &unknown, 64 << 20, 2, 1},
-		{"runs", known, 1 << 20, 2, 7},
+		{"more threads than cores", known.shuffled(5), 64 << 20, 16, 1},
+		{"runs", known, 1 << 20, 2, 5},
 		{"runs, one thread", known.shuffled(2), 1 << 20, 1, 5},
-		{"merges of merges, and cells", known, 300 << 10, 2, 24},
+		{"runs, five threads", known.shuffled(6), 1 << 20, 5, 5},
+		{"runs, sixteen threads", known.shuffled(7), 1 << 20, 16, 5},
+		{"merges of merges, and cells", known, 150 << 10, 2, 24},
+		{"merges of merges on sixteen threads", known, 150 << 10, 16, 24},
 		{"number of nodes unknown, runs", hinted.shuffled(3), 12 << 20, 2, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -769,9 +773,9 @@ func TestRefused(t *testing.T) {
 		}
 	})
 	t.Run("budget too small", func(t *testing.T) {
-		b := budget(t, 100<<10)
+		b := budget(t, 50<<10)
 		_, err := Run(context.Background(), randomGraph(3000, 60_000, 0), openCatalog(t, storage.NewMem()), Options{Budget: b, Scratch: scratchFolder(t)})
-		if !errors.Is(err, mem.ErrBudget) || b.Free() != 100<<10 {
+		if !errors.Is(err, mem.ErrBudget) || b.Free() != 50<<10 {
 			t.Errorf("%v, %d bytes free", err, b.Free())
 		}
 	})

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"encoding/binary"
+	"sync"
 
 	"ndls/internal/direct"
 	"ndls/internal/extsort"
@@ -31,7 +32,8 @@ type spilledRows struct {
 	buffers *mem.Array[byte]   // a chunk for each cell
 	places  *mem.Array[uint32] // chunk numbers in the file, cell after cell
 	out     *extsort.Spill
-	written uint32 // chunks
+	written uint32     // chunks
+	mu      sync.Mutex // held by put
 
 	in     *extsort.Spilled
 	page   *mem.Array[byte] // one chunk
@@ -92,6 +94,8 @@ func (r *spilledRows) at(node int64) (first int, row int64) {
 }
 
 func (r *spilledRows) put(node uint32, row []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	first, number := r.at(int64(node))
 	for i := first; i < first+r.groups; i++ {
 		c := &r.cells[i]

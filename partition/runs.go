@@ -22,8 +22,9 @@ type keyStore interface {
 	merge(ctx context.Context, p Piece) error
 	// pairs opens the unique pairs of some pieces.
 	pairs(ctx context.Context, p Piece) (pairSource, error)
-	// edges gives the directed edges with keys in [lo, hi), or more of them.
-	edges(ctx context.Context, lo, hi uint64) (extsort.Stream, error)
+	// edges gives the directed edges with keys in [lo, hi), or more of them. The caller
+	// closes the Sorter.
+	edges(ctx context.Context, lo, hi uint64) (*extsort.Sorter, error)
 	close()
 }
 
@@ -35,10 +36,11 @@ type pairSource interface {
 	counts() [2]int64
 	// ranked says that the pairs are ranks, without self-loops.
 	ranked() bool
-	// each visits the pairs in batches, which may be overwritten.
+	// each visits the pairs in batches, which may be overwritten, on so many threads at
+	// a time and in any order of batches.
 	each(ctx context.Context, threads int, visit func([]uint64) error) error
 	// pass takes the visited pairs by rank, where they cannot be visited again
-	// otherwise: the next source will give those.
+	// otherwise: the next source will give those. Several threads may call it.
 	pass(pairs []uint64) error
 	close()
 }
@@ -53,20 +55,15 @@ func (c catalogKeys) have(step string) []Piece { return havePieces(c.cat, step) 
 // save commits a run file.
 func (c catalogKeys) save(ctx context.Context, step string, p Piece, s *extsort.Sorter, counts [2]int64) error {
 	defer s.Close()
-	keys, err := s.Stream()
-	if err != nil {
-		return err
-	}
 	f, err := c.cat.Create(ctx, keysOf(step, p.path(step)).Panels(p.First, p.Last))
 	if err != nil {
-		keys.Close()
 		return err
 	}
 	defer f.Abort()
 	w := extsort.NewRunWriter(f)
 	meter := progress.Start(ctx, "writing sorted edges", 0, "edges")
 	defer meter.Done()
-	if err := extsort.Each(ctx, c.o.Threads, keys, func(keys []uint64) error {
+	if err := s.InOrder(func(keys []uint64) error {
 		meter.Add(int64(len(keys)))
 		return w.Write(keys)
 	}); err != nil {
@@ -117,11 +114,7 @@ func (c catalogKeys) open(ctx context.Context, step string, p Piece, all bool) (
 
 // sorter merges the keys in [lo, hi) of files, which it takes over.
 func (c catalogKeys) sorter(ctx context.Context, files extsort.RunFiles, lo, hi uint64) *extsort.Sorter {
-	var sections []extsort.Run
-	for _, r := range files {
-		sections = append(sections, r.Section(lo, hi))
-	}
-	return extsort.Merge(ctx, c.o.Budget, c.scratch, sections)
+	return extsort.Merge(ctx, c.o.Budget, c.scratch, c.o.Threads, files, lo, hi)
 }
 
 func (c catalogKeys) merge(ctx context.Context, p Piece) error {
@@ -144,14 +137,12 @@ func (c catalogKeys) pairs(ctx context.Context, p Piece) (pairSource, error) {
 	return catalogPairs{files}, err
 }
 
-func (c catalogKeys) edges(ctx context.Context, lo, hi uint64) (extsort.Stream, error) {
+func (c catalogKeys) edges(ctx context.Context, lo, hi uint64) (*extsort.Sorter, error) {
 	files, err := c.open(ctx, Relabel, allSlices, false)
 	if err != nil {
 		return nil, err
 	}
-	s := c.sorter(ctx, files, lo, hi)
-	defer s.Close()
-	return s.Stream()
+	return c.sorter(ctx, files, lo, hi), nil
 }
 
 // catalogPairs are the unique pairs of run files. They may be visited again.
@@ -219,11 +210,10 @@ func (l *localKeys) pairs(context.Context, Piece) (pairSource, error) {
 	return &sortedPairs{localKeys: l}, nil
 }
 
-func (l *localKeys) edges(context.Context, uint64, uint64) (extsort.Stream, error) {
+func (l *localKeys) edges(context.Context, uint64, uint64) (*extsort.Sorter, error) {
 	s := l.directed
 	l.directed = nil
-	defer s.Close()
-	return s.Stream()
+	return s, nil
 }
 
 // sortedPairs are pairs of input ids that are visited once.
@@ -237,20 +227,14 @@ func (s *sortedPairs) counts() [2]int64 { return s.input }
 func (s *sortedPairs) ranked() bool     { return false }
 func (s *sortedPairs) close()           {}
 
-func (s *sortedPairs) each(ctx context.Context, threads int, visit func([]uint64) error) (err error) {
-	stream, err := s.sorted.Stream()
-	if err != nil {
-		return err
-	}
+func (s *sortedPairs) each(_ context.Context, _ int, visit func([]uint64) error) (err error) {
 	if s.out, err = s.scratch.CreateKeys(); err != nil {
-		stream.Close()
 		return err
 	}
-	if err := extsort.Each(ctx, threads, stream, visit); err != nil {
+	if err := s.sorted.Each(visit); err != nil {
 		s.out.Abort()
 		return err
 	}
-	s.sorted.Close()
 	s.sorted = nil
 	s.unique, err = s.out.Finish()
 	return err
@@ -267,9 +251,8 @@ func (r *rankedPairs) ranked() bool        { return true }
 func (r *rankedPairs) pass([]uint64) error { return nil }
 func (r *rankedPairs) close()              {}
 
-// each reads ahead whatever the threads: reading a file is no computing.
-func (r *rankedPairs) each(ctx context.Context, _ int, visit func([]uint64) error) error {
+func (r *rankedPairs) each(ctx context.Context, threads int, visit func([]uint64) error) error {
 	file := r.unique
 	r.unique = nil
-	return extsort.Each(ctx, 2, extsort.StreamOf(file), visit)
+	return file.Each(ctx, threads, visit)
 }

@@ -45,6 +45,16 @@ type Piece struct{ First, Last int }
 // allSlices is all pieces of the steps Split, Merge and Relabel.
 var allSlices = Piece{0, Slices}
 
+// cut divides a piece into at most n parts of about the same length.
+func (p Piece) cut(n int) []Piece {
+	n = min(n, p.Last-p.First)
+	parts := make([]Piece, n)
+	for i := range parts {
+		parts[i] = Piece{p.First + (p.Last-p.First)*i/n, p.First + (p.Last-p.First)*(i+1)/n}
+	}
+	return parts
+}
+
 // units are n pieces.
 func units(n int) []Piece {
 	all := make([]Piece, n)

@@ -30,7 +30,8 @@
 //
 // # Memory
 //
-// An edge writer holds one column of a row group, 4 MiB, an edge reader one
+// An edge writer holds one column of a row group, compressed, at most 4.7 MiB, an
+// [EdgePage] 1.1 MiB, an edge reader one
 // compressed row group, at most 8.1 MiB; a table 65,536 rows and one compressed
 // row group, at most 7.5 MiB. A row writer copies float16 batches and batches
 // that are no multiple of 64 bytes; a row reader reads straight into the

@@ -1,24 +1,33 @@
 package shards
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"strconv"
 	"unsafe"
 
-	"ndls/catalog"
-	"ndls/internal/seal"
-
+	"github.com/apache/arrow/go/v14/arrow/memory"
 	"github.com/apache/arrow/go/v14/parquet"
+	"github.com/apache/arrow/go/v14/parquet/compress"
 	"github.com/apache/arrow/go/v14/parquet/file"
+	"github.com/apache/arrow/go/v14/parquet/metadata"
+	"github.com/apache/arrow/go/v14/parquet/schema"
 
+	"ndls/catalog"
+	"ndls/internal/mem"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
 )
 
 // edgeGroupRows is the number of edges in a row group: one column of it is held
-// in memory while the other is written.
+// in memory, compressed, while the other is written.
 const edgeGroupRows = 1 << 20
+
+// edgeCodec compresses the pages of shards.
+var edgeCodec = compress.Codecs.Snappy
 
 var edgeColumns = []column{uint32Column("src"), uint32Column("dst")}
 
@@ -45,34 +54,87 @@ func (m EdgeMeta) pairs() []string {
 	}
 }
 
-// EdgeWriter writes an edge shard.
+// EdgeWriter writes an edge shard. Its pages are encoded apart from each other, on any
+// thread ([EdgePage.Encode]), and written in their order.
 type EdgeWriter struct {
-	meta  EdgeMeta
-	out   *parquetWriter
-	group file.SerialRowGroupWriter
-	src   file.ColumnChunkWriter
-	// held is sources that do not fill a batch yet: where pages end depends on
-	// batches, and must not depend on how many edges come at a time.
-	held []uint32
-	// dst is held back: in a file, a row group's first column comes first.
-	dst  []uint32
-	last [3]uint64
+	meta   EdgeMeta
+	sink   *seal.Writer
+	footer *metadata.FileMetaDataBuilder
+	props  *parquet.WriterProperties
+	rows   int64 // of the row groups that are complete
+	groups int
+
+	group   *metadata.RowGroupMetaDataBuilder // nil between two row groups
+	inGroup int                               // rows
+	bytes   int64                             // of the pages
+	columns [2]file.PageWriter
+	// dst has the pages of the second column, one after the other: in a file, a row
+	// group's first column comes first.
+	dst  []byte
+	ends []pageEnd
+
+	page    EdgePage  // that Write fills
+	written edgeOrder // after the last edge of Write
+	last    edgeOrder // after the last page
+}
+
+// pageEnd says where in EdgeWriter.dst a page ends, and how many rows it has.
+type pageEnd struct{ at, rows int }
+
+// EdgePageRows is the number of edges of an [EdgePage].
+const EdgePageRows = pageBytes / 4
+
+// EdgePage is edges that follow each other in a shard: a page of each column.
+type EdgePage struct {
+	// Src and Dst are the edges, EdgePageRows of them in all pages but the last one.
+	Src, Dst []uint32
+
+	packed [2][]byte
+	last   edgeOrder
+	wrong  string // about edge at, if it is in no place
+	at     int
+}
+
+// NewEdgePage returns an empty page.
+func NewEdgePage() EdgePage {
+	return EdgePage{Src: make([]uint32, 0, EdgePageRows), Dst: make([]uint32, 0, EdgePageRows)}
+}
+
+// Encode compresses the edges of a page, and looks whether they are in order and inside
+// the bounds of the shard.
+func (p *EdgePage) Encode(m EdgeMeta) error {
+	if len(p.Src) != len(p.Dst) || len(p.Src) == 0 || len(p.Src) > EdgePageRows {
+		return fmt.Errorf("a page of %d sources and %d destinations", len(p.Src), len(p.Dst))
+	}
+	p.last = edgeOrder{}
+	p.at, p.wrong = p.last.follow(m, p.Src, p.Dst)
+	codec, err := compress.GetCodec(edgeCodec)
+	if err != nil {
+		return fmt.Errorf("compress edges: %w", err)
+	}
+	for i, values := range [][]uint32{p.Src, p.Dst} {
+		p.packed[i] = codec.Encode(p.packed[i][:cap(p.packed[i])], mem.AsBytes(values))
+	}
+	return nil
 }
 
 // NewEdgeWriter starts a shard on w, which the caller commits after Close.
 func NewEdgeWriter(w io.Writer, m EdgeMeta) (*EdgeWriter, error) {
-	return newEdgeWriter(w, m, writerProperties())
-}
-
-func newEdgeWriter(w io.Writer, m EdgeMeta, props *parquet.WriterProperties) (*EdgeWriter, error) {
 	if !m.valid() {
 		return nil, fmt.Errorf("shards: edge shard with impossible bounds %+v", m)
 	}
-	out, err := newParquetWriter(w, catalog.KindEdges, edgeColumns, m.pairs(), props)
+	root, err := parquetSchema(edgeColumns)
 	if err != nil {
 		return nil, err
 	}
-	return &EdgeWriter{meta: m, out: out, held: make([]uint32, 0, pageBatch), dst: make([]uint32, 0, edgeGroupRows)}, nil
+	pairs, err := parquetPairs(catalog.KindEdges, m.pairs())
+	if err != nil {
+		return nil, err
+	}
+	e := &EdgeWriter{meta: m, sink: seal.NewWriter(w), props: writerProperties()}
+	e.footer = metadata.NewFileMetadataBuilder(schema.NewSchema(root), e.props, pairs)
+	_, err = e.sink.Write([]byte(seal.Parquet))
+	return e, err
 }
 
 // Write appends edges src[i] → dst[i]. Edges must come in ascending order of
@@ -81,107 +143,187 @@ func (w *EdgeWriter) Write(src, dst []uint32) error {
 	if len(src) != len(dst) {
 		return fmt.Errorf("shards: %d sources for %d destinations", len(src), len(dst))
 	}
-	if err := w.checkOrder(src, dst); err != nil {
-		return err
+	if w.page.Src == nil {
+		w.page = NewEdgePage()
 	}
+	order := w.written
+	if at, wrong := order.follow(w.meta, src, dst); wrong != "" {
+		return w.misplaced(len(w.page.Src)+at, src[at], dst[at], wrong)
+	}
+	w.written = order
 	for len(src) > 0 {
-		n := min(len(src), edgeGroupRows-len(w.dst))
-		if err := w.append(src[:n], dst[:n]); err != nil {
-			return err
-		}
+		n := min(len(src), EdgePageRows-len(w.page.Src))
+		w.page.Src, w.page.Dst = append(w.page.Src, src[:n]...), append(w.page.Dst, dst[:n]...)
 		src, dst = src[n:], dst[n:]
-	}
-	return nil
-}
-
-func (w *EdgeWriter) append(src, dst []uint32) (err error) {
-	if w.group == nil {
-		defer w.out.recovered(&err)
-		w.group = w.out.file.AppendRowGroup()
-		if w.src, err = w.group.NextColumn(); err != nil {
-			return fmt.Errorf("shards: writing edges: %w", err)
-		}
-	}
-	for len(src) > 0 {
-		n := min(len(src), pageBatch-len(w.held))
-		w.held, src = append(w.held, src[:n]...), src[n:]
-		if len(w.held) == pageBatch {
-			if err := w.writeHeld(); err != nil {
+		if len(w.page.Src) == EdgePageRows {
+			if err := w.endPage(); err != nil {
 				return err
 			}
 		}
 	}
-	if w.dst = append(w.dst, dst...); len(w.dst) == edgeGroupRows {
+	return nil
+}
+
+// endPage writes the page that Write fills.
+func (w *EdgeWriter) endPage() error {
+	if len(w.page.Src) == 0 {
+		return nil
+	}
+	if err := w.page.Encode(w.meta); err != nil {
+		return err
+	}
+	err := w.WritePage(&w.page)
+	w.page.Src, w.page.Dst = w.page.Src[:0], w.page.Dst[:0]
+	return err
+}
+
+// WritePage appends the edges of an encoded page. Only the last page of a shard may have
+// less than EdgePageRows.
+func (w *EdgeWriter) WritePage(p *EdgePage) (err error) {
+	defer func() { recovered(w.sink, &err, recover()) }()
+	if p.wrong != "" {
+		return w.misplaced(p.at, p.Src[p.at], p.Dst[p.at], p.wrong)
+	}
+	if _, wrong := w.last.follow(w.meta, p.Src[:1], p.Dst[:1]); wrong != "" {
+		return w.misplaced(0, p.Src[0], p.Dst[0], wrong)
+	}
+	if w.inGroup%EdgePageRows != 0 {
+		return errors.New("a page of edges follows one that is not full")
+	}
+	w.last = p.last
+	if w.group == nil {
+		if err := w.beginGroup(); err != nil {
+			return err
+		}
+	}
+	if err := w.put(0, p.packed[0], len(p.Src)); err != nil {
+		return err
+	}
+	w.dst = append(w.dst, p.packed[1]...)
+	w.ends = append(w.ends, pageEnd{len(w.dst), len(p.Dst)})
+	if w.inGroup += len(p.Src); w.inGroup == edgeGroupRows {
 		return w.endGroup()
 	}
 	return nil
 }
 
-func (w *EdgeWriter) writeHeld() error {
-	if len(w.held) == 0 {
-		return nil
-	}
-	err := writeColumn(w.out, w.src, asInt32(w.held))
-	w.held = w.held[:0]
-	return err
-}
-
-func (w *EdgeWriter) endGroup() (err error) {
-	defer w.out.recovered(&err)
-	if err := w.writeHeld(); err != nil {
-		return err
-	}
-	col, err := w.group.NextColumn()
-	if err != nil {
-		return fmt.Errorf("shards: writing edges: %w", err)
-	}
-	if err := writeColumn(w.out, col, asInt32(w.dst)); err != nil {
-		return err
-	}
-	err = w.out.endGroup(w.group, len(w.dst))
-	w.group, w.dst = nil, w.dst[:0]
-	return err
-}
-
-// checkOrder keeps the promise that readers rely on: sums in a fixed order.
-func (w *EdgeWriter) checkOrder(src, dst []uint32) error {
-	lo, hi, nodes := uint64(w.meta.Lo), uint64(w.meta.Hi), uint64(w.meta.NumNodes)
-	blockRows := uint64(w.meta.BlockRows)
-	// lastBlock is one more than the last edge's block, 0 before the first edge.
-	lastBlock, lastSrc, lastDst := w.last[0], w.last[1], w.last[2]
-	blockLo, blockHi := (lastBlock-1)*blockRows, lastBlock*blockRows
-	for i := range src {
-		s, d := uint64(src[i]), uint64(dst[i])
-		if d < lo || d >= hi || s >= nodes {
-			return w.misplaced(i, src[i], dst[i], "is outside the shard's bounds")
+func (w *EdgeWriter) beginGroup() (err error) {
+	w.group, w.bytes = w.footer.AppendRowGroup(), 0
+	for i := range w.columns {
+		w.columns[i], err = file.NewPageWriter(position{w.sink}, edgeCodec, w.props.CompressionLevelFor(edgeColumns[i].name), w.group.NextColumnChunk(),
+			int16(w.groups), int16(i), allocator, false, nil, nil)
+		if err != nil {
+			return fmt.Errorf("shards: writing edges: %w", err)
 		}
-		if d >= blockHi || lastBlock == 0 {
-			lastBlock = d/blockRows + 1
-			blockLo, blockHi = (lastBlock-1)*blockRows, lastBlock*blockRows
-		} else if d < blockLo || s < lastSrc || s == lastSrc && d <= lastDst {
-			return w.misplaced(i, src[i], dst[i], "is not in ascending order of block, source, destination")
-		}
-		lastSrc, lastDst = s, d
 	}
-	w.last = [3]uint64{lastBlock, lastSrc, lastDst}
 	return nil
 }
 
+// put writes an encoded page of a column.
+func (w *EdgeWriter) put(column int, page []byte, rows int) error {
+	data := file.NewDataPageV1WithStats(memory.NewBufferBytes(page), int32(rows), parquet.Encodings.Plain,
+		parquet.Encodings.RLE, parquet.Encodings.RLE, int32(4*rows), metadata.EncodedStatistics{})
+	defer data.Release()
+	n, err := w.columns[column].WriteDataPage(data)
+	if err != nil {
+		return fmt.Errorf("shards: writing edges: %w", err)
+	}
+	w.bytes += n
+	return nil
+}
+
+func (w *EdgeWriter) endGroup() error {
+	if err := w.columns[0].Close(false, false); err != nil {
+		return fmt.Errorf("shards: writing edges: %w", err)
+	}
+	from := 0
+	for _, end := range w.ends {
+		if err := w.put(1, w.dst[from:end.at], end.rows); err != nil {
+			return err
+		}
+		from = end.at
+	}
+	if err := w.columns[1].Close(false, false); err != nil {
+		return fmt.Errorf("shards: writing edges: %w", err)
+	}
+	w.group.SetNumRows(w.inGroup)
+	if err := w.group.Finish(w.bytes, int16(w.groups)); err != nil {
+		return fmt.Errorf("shards: writing edges: %w", err)
+	}
+	w.sink.Mark(w.inGroup)
+	w.rows += int64(w.inGroup)
+	w.groups++
+	w.group, w.inGroup, w.dst, w.ends = nil, 0, w.dst[:0], w.ends[:0]
+	return nil
+}
+
+// position is a sink that tells the Parquet library how much was written.
+type position struct{ *seal.Writer }
+
+// Tell implements the library's interface.
+func (p position) Tell() int64 { return p.Pos() }
+
+// edgeOrder is the last edge so far, by which the next ones are checked.
+type edgeOrder struct {
+	block uint64 // one more than that of the edge, 0 before the first edge
+	edge  uint64 // source and destination, one number
+}
+
+// follow says which edge is the first one that is out of order or out of bounds, and why.
+// It keeps the promise that readers rely on: sums in a fixed order.
+func (o *edgeOrder) follow(m EdgeMeta, src, dst []uint32) (at int, wrong string) {
+	lo, hi, nodes, blockRows := uint64(m.Lo), uint64(m.Hi), uint64(m.NumNodes), uint64(m.BlockRows)
+	last := *o
+	blockLo, blockHi := (last.block-1)*blockRows, last.block*blockRows
+	dst = dst[:len(src)]
+	for i := range src {
+		s, d := uint64(src[i]), uint64(dst[i])
+		if d < lo || d >= hi || s >= nodes {
+			return i, "is outside the shard's bounds"
+		}
+		edge := s<<32 | d
+		if d >= blockHi || last.block == 0 {
+			last.block = d/blockRows + 1
+			blockLo, blockHi = (last.block-1)*blockRows, last.block*blockRows
+		} else if d < blockLo || edge <= last.edge {
+			return i, "is not in ascending order of block, source, destination"
+		}
+		last.edge = edge
+	}
+	*o = last
+	return 0, ""
+}
+
+// misplaced is the error about edge i of a page.
 func (w *EdgeWriter) misplaced(i int, src, dst uint32, why string) error {
-	return fmt.Errorf("shards: edge %d → %d at row %d of interval %d %s",
-		src, dst, w.out.rows+int64(len(w.dst)+i), w.meta.Interval, why)
+	return fmt.Errorf("edge %d → %d at row %d of interval %d %s", src, dst, w.rows+int64(w.inGroup+i), w.meta.Interval, why)
 }
 
 // Close writes the footer and returns the number of edges. It does not close
 // or commit what is below.
 func (w *EdgeWriter) Close() (rows int64, err error) {
-	defer w.out.recovered(&err)
+	defer func() { recovered(w.sink, &err, recover()) }()
+	if err := w.endPage(); err != nil {
+		return 0, err
+	}
 	if w.group != nil {
 		if err := w.endGroup(); err != nil {
 			return 0, err
 		}
 	}
-	return w.out.rows, w.out.close()
+	w.sink.Hold()
+	footer, err := w.footer.Finish()
+	if err != nil {
+		return 0, fmt.Errorf("shards: closing Parquet file: %w", err)
+	}
+	size, err := footer.WriteTo(w.sink, nil)
+	if err != nil {
+		return 0, fmt.Errorf("shards: closing Parquet file: %w", err)
+	}
+	if _, err := w.sink.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(size)), seal.Parquet...)); err != nil {
+		return 0, err
+	}
+	return w.rows, w.sink.Finish(seal.Parquet, nil)
 }
 
 // EdgeReader reads an edge shard from its first edge to its last.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"ndls/catalog"
 	"ndls/internal/seal"
 	"ndls/internal/seal/sealtest"
 
@@ -136,15 +137,20 @@ func TestDeltaEncodingIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			w, err := newEdgeWriter(&out, sampleMeta, writerProperties(option))
+			w, err := newParquetWriter(&out, catalog.KindEdges, edgeColumns, sampleMeta.pairs(), writerProperties(option))
 			if err != nil {
 				t.Fatal(err)
 			}
 			e := randomEdges(rand.New(rand.NewPCG(3, 4)), 500, sampleMeta)
-			if err := w.Write(e.Src, e.Dst); err != nil {
+			if err := writeGroup(w, 0, int64(len(e.Src)), func(p *parquetWriter, cols []file.ColumnChunkWriter, _ int64, _ int) error {
+				return firstError(
+					func() error { return writeColumn(p, cols[0], asInt32(e.Src)) },
+					func() error { return writeColumn(p, cols[1], asInt32(e.Dst)) },
+				)
+			}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.Close(); err != nil {
+			if err := w.close(); err != nil {
 				t.Fatal(err)
 			}
 			unsealed := bytes.Replace(out.Bytes(), []byte("ndlsseal"), []byte("........"), 1)

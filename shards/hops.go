@@ -59,7 +59,7 @@ const (
 type HopWriter struct {
 	w      io.Writer
 	meta   EdgeMeta
-	strips [packed.BlockStrips]*packed.Encoder // of the current block
+	strips *packed.BlockEncoder
 	footer []byte
 	edges  int64
 	block  int64 // being written, counted from the interval's first
@@ -70,39 +70,40 @@ func NewHopWriter(w io.Writer, m EdgeMeta) (*HopWriter, error) {
 	if m.BlockRows != packed.BlockRows || m.Lo%packed.BlockRows != 0 || m.Lo > m.Hi || m.Hi > m.NumNodes {
 		return nil, fmt.Errorf("shards: rows [%d, %d) of %d are no whole blocks of %d", m.Lo, m.Hi, m.NumNodes, packed.BlockRows)
 	}
-	return &HopWriter{w: w, meta: m}, nil
+	h := &HopWriter{w: w, meta: m}
+	h.strips = packed.NewBlockEncoder(h.emit)
+	return h, nil
 }
 
 // Write appends edges, sorted by (block of dst, src, dst) over all calls.
 func (h *HopWriter) Write(src, dst []uint32) error {
-	for i, d := range dst {
-		if int64(d) < h.meta.Lo || int64(d) >= h.meta.Hi {
-			return fmt.Errorf("shards: destination %d is outside the interval [%d, %d)", d, h.meta.Lo, h.meta.Hi)
-		}
-		if b := (int64(d) - h.meta.Lo) >> packed.BlockShift; b != h.block {
-			if b < h.block {
-				return fmt.Errorf("shards: destination %d comes after block %d", d, h.block)
-			}
-			if err := h.flush(); err != nil {
+	for len(dst) > 0 {
+		d := int64(dst[0])
+		b := (d - h.meta.Lo) >> packed.BlockShift
+		lo := h.meta.Lo + b<<packed.BlockShift
+		hi := min(lo+packed.BlockRows, h.meta.Hi)
+		switch {
+		case d < h.meta.Lo || d >= h.meta.Hi:
+			return fmt.Errorf("destination %d is outside the interval [%d, %d)", d, h.meta.Lo, h.meta.Hi)
+		case b < h.block:
+			return fmt.Errorf("destination %d comes after block %d", d, h.block)
+		case b > h.block:
+			if err := h.strips.Flush(); err != nil {
 				return err
 			}
 			h.block = b
 		}
-		if err := h.encoder(d).Add(src[i], d); err != nil {
+		n := 1 // edges of the block
+		for n < len(dst) && lo <= int64(dst[n]) && int64(dst[n]) < hi {
+			n++
+		}
+		if err := h.strips.Add(src[:n], dst[:n]); err != nil {
 			return err
 		}
+		h.edges += int64(n)
+		src, dst = src[n:], dst[n:]
 	}
-	h.edges += int64(len(dst))
 	return nil
-}
-
-// encoder is that of the strip of a destination.
-func (h *HopWriter) encoder(dst uint32) *packed.Encoder {
-	e := &h.strips[dst>>packed.StripShift%packed.BlockStrips]
-	if *e == nil {
-		*e = packed.NewEncoder(h.emit)
-	}
-	return *e
 }
 
 func (h *HopWriter) emit(f packed.Frame, frame []byte) error {
@@ -114,19 +115,6 @@ func (h *HopWriter) emit(f packed.Frame, frame []byte) error {
 	return err
 }
 
-// flush ends the strips of the current block.
-func (h *HopWriter) flush() error {
-	for _, e := range h.strips {
-		if e == nil {
-			continue
-		}
-		if err := e.Flush(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Close writes the footer, with the SHA-256 of the shard of the same edges in hex, or ""
 // where there is none, and returns the number of edges. It does not close the
 // underlying writer.
@@ -135,7 +123,7 @@ func (h *HopWriter) Close(shard string) (int64, error) {
 	if err != nil || len(sum) != sha256.Size && shard != "" {
 		return h.edges, fmt.Errorf("the checksum %q of a shard is no SHA-256", shard)
 	}
-	if err := h.flush(); err != nil {
+	if err := h.strips.Flush(); err != nil {
 		return h.edges, err
 	}
 	frames := len(h.footer) / hopEntry

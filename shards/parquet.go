@@ -113,24 +113,35 @@ func newParquetWriter(w io.Writer, format string, columns []column, pairs []stri
 	if err != nil {
 		return nil, err
 	}
-	kv := metadata.NewKeyValueMetadata()
-	for i, pairs := 0, append([]string{keyFormat, format, keyVersion, formatVersion}, pairs...); i < len(pairs); i += 2 {
-		if err := kv.Append(pairs[i], pairs[i+1]); err != nil {
-			return nil, fmt.Errorf("shards: metadata: %w", err)
-		}
+	kv, err := parquetPairs(format, pairs)
+	if err != nil {
+		return nil, err
 	}
 	p.file = file.NewParquetWriter(p.sink, root, file.WithWriterProps(props), file.WithWriteMetadata(kv))
 	return p, nil
 }
 
+// parquetPairs are the metadata of a file: its format, and keys and values of its own.
+func parquetPairs(format string, own []string) (metadata.KeyValueMetadata, error) {
+	all := metadata.NewKeyValueMetadata()
+	for i, pairs := 0, append([]string{keyFormat, format, keyVersion, formatVersion}, own...); i < len(pairs); i += 2 {
+		if err := all.Append(pairs[i], pairs[i+1]); err != nil {
+			return nil, fmt.Errorf("shards: metadata: %w", err)
+		}
+	}
+	return all, nil
+}
+
 // recovered turns a panic of the library into an error, and prefers the error
 // of the file below, where there is one.
-func (p *parquetWriter) recovered(err *error) {
-	if x := recover(); x != nil {
-		*err = fmt.Errorf("shards: writing Parquet: %v", x)
+func (p *parquetWriter) recovered(err *error) { recovered(p.sink, err, recover()) }
+
+func recovered(sink *seal.Writer, err *error, panicked any) {
+	if panicked != nil {
+		*err = fmt.Errorf("shards: writing Parquet: %v", panicked)
 	}
-	if p.sink.Err() != nil {
-		*err = p.sink.Err()
+	if sink.Err() != nil {
+		*err = sink.Err()
 	}
 }
 

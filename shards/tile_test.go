@@ -43,6 +43,39 @@ func TestNoHalf(t *testing.T) {
 	}
 }
 
+// TestHalfRows encodes rows of every length with all kinds of float16, and refuses one
+// other value wherever it is.
+func TestHalfRows(t *testing.T) {
+	kinds := []float32{1, -1, 0, float32(math.Copysign(0, -1)), 65504, -65504, 0x1p-14, 0x1p-15, 0x1p-24, -0x1p-24, 0.5, 1.0009765625}
+	for n := range 19 {
+		for first := range kinds {
+			row := make([]float32, n)
+			for i := range row {
+				row[i] = kinds[(first+i*(first+1))%len(kinds)]
+			}
+			stored, got := make([]byte, 2*n), make([]float32, n)
+			if !EncodeTile(stored, row, true) {
+				t.Fatalf("%v is no float16", row)
+			}
+			DecodeTile(got, stored, true)
+			for i := range row {
+				if math.Float32bits(got[i]) != math.Float32bits(row[i]) {
+					t.Fatalf("%v is read as %v", row, got)
+				}
+			}
+			for i, x := range row {
+				for _, other := range []float32{0.1, 65536, 0x1p-25, float32(math.NaN()), float32(math.Inf(1))} {
+					row[i] = other
+					if encoded := EncodeTile(stored, row, true); encoded != math.IsInf(float64(other), 1) {
+						t.Fatalf("value %d of %v: encoded %v", i, row, encoded)
+					}
+				}
+				row[i] = x
+			}
+		}
+	}
+}
+
 func TestFloatTiles(t *testing.T) {
 	values := []float32{0, float32(math.Copysign(0, -1)), 0.1, math.MaxFloat32, math.SmallestNonzeroFloat32}
 	stored, got := make([]byte, 4*len(values)), make([]float32, len(values))

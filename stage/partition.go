@@ -60,12 +60,12 @@ func (partitionStage) Cost(s *estimate.Sheet) {
 		s.ScratchBytes = max(s.PeakDiskBytes-s.DiskBytes, 0)
 	}
 	s.BytesRead, s.BytesWritten = partition.Traffic(c, s.Workers, s.Budget())
-	s.Computes(float64(s.InputRows) * (pieceShare/float64(s.Workers) + orderShare) / partitionRows / float64(min(s.Threads, 2)))
+	s.Computes(float64(s.InputRows) * (pieceShare/float64(s.Workers) + orderShare) / partitionRows / float64(s.Threads))
 }
 
 const (
-	// partitionRows is edge rows a second through partition, of which more than
-	// two threads make no more, on the machine of bench/papers100m/RESULTS.md.
+	// partitionRows is edge rows a second and thread through partition, on the machine of
+	// bench/papers100m/RESULTS.md.
 	partitionRows = 2.4e6
 	// pieceShare and orderShare are what pieces take of that time which workers
 	// share, and the steps that one does; run files are counted as bytes. Measured:

@@ -47,7 +47,8 @@ var rules = []rule{
 	{"internal/stationary", []string{"group", "internal"}},
 	{"internal/control", []string{"catalog", "internal"}},
 	{"internal/ahead", []string{}},
-	{"internal/extsort", []string{"internal/ahead", "internal/direct", "internal/invariants", "internal/mem", "internal/seal", "internal/storage", "internal/vfs"}},
+	{"internal/inorder", []string{}},
+	{"internal/extsort", []string{"internal/direct", "internal/inorder", "internal/invariants", "internal/mem", "internal/seal", "internal/storage", "internal/vfs"}},
 	{"internal", []string{"internal"}},
 }
 

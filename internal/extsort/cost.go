@@ -2,20 +2,14 @@ package extsort
 
 import "ndls/internal/direct"
 
-const (
-	// minRunBuffer and maxRunBuffer bound how many bytes are read of a run at a time.
-	minRunBuffer = 64 << 10
-	maxRunBuffer = 4 << 20
-)
-
-// buffers is how many arrays a Sorter works with: on one thread keys are not
-// added while others are sorted.
-func (o Options) buffers() int64 { return int64(min(max(o.Threads, 1), 2)) + 1 }
+// buffers is how many arrays a Sorter works with: keys are added to one while the other
+// is written, and one helps to sort the other.
+const buffers = 2
 
 // bufferKeys is the length of each array, with so many bytes free.
 func (o Options) bufferKeys(free int64) int64 {
 	free -= min(free/4, o.Leave)
-	size := free / o.buffers() &^ (direct.Align - 1) / 8
+	size := free / buffers &^ (direct.Align - 1) / 8
 	if o.Want > 0 {
 		size = min(size, o.Want)
 	}
@@ -24,7 +18,7 @@ func (o Options) bufferKeys(free int64) int64 {
 
 // Bytes is the memory to sort so many keys without a file; of no keys, the least
 // with which keys can be sorted at all.
-func (o Options) Bytes(keys int64) int64 { return o.buffers() * 8 * max(keys, minSortKeys) }
+func (o Options) Bytes(keys int64) int64 { return buffers * 8 * max(keys, minSortKeys) }
 
 // Spills says whether so many keys are written to files, with so many bytes free.
 func (o Options) Spills(keys, free int64) bool { return keys > o.bufferKeys(free) }
@@ -32,27 +26,75 @@ func (o Options) Spills(keys, free int64) bool { return keys > o.bufferKeys(free
 // Touched is how much memory is used to sort so many keys with so many bytes free:
 // buffers are only filled as far as there are keys.
 func (o Options) Touched(keys, free int64) int64 {
-	buffer := o.bufferKeys(free)
-	if keys <= buffer {
-		return 8 * 2 * keys
-	}
-	third := (o.buffers() - 2) * min(buffer, keys-buffer)
-	return 8 * (2*buffer + third)
+	return 8 * buffers * min(keys, o.bufferKeys(free))
 }
 
-// runBuffer is the bytes for reading each of so many runs.
-func runBuffer(free int64, runs int) int64 {
-	return min(max(free/int64(runs), minRunBuffer), maxRunBuffer) &^ (2*8*blockKeys - 1)
+// maxChunk is the most keys that a merger has of all runs in a chunk, unless the runs are
+// very many.
+const maxChunk = 1 << 20
+
+// layout says in what portions a merger works.
+type layout struct {
+	runs    int
+	block   int64 // keys of a block
+	blocks  int64 // of a chunk, of all runs together
+	chunks  int
+	threads int  // that merge: none where the caller does it, chunk after chunk
+	out     bool // chunks have a second array for their keys in order
 }
+
+// layoutOf fits a merger of runs with so many keys into so many free bytes. ok says
+// whether that can be done: each chunk needs two blocks of each run. Few keys are cut into
+// enough chunks for all threads.
+func layoutOf(free int64, runs int, block, keys int64, threads int, ordered bool) (l layout, ok bool) {
+	l = layout{runs: runs, block: block, threads: threads, chunks: threads + 2, out: ordered}
+	if fit := free / 8 / l.with(2*int64(runs)).chunkKeys(); fit < int64(l.chunks) {
+		l.chunks = int(fit)
+	}
+	if l.chunks < 2 {
+		l = layout{runs: runs, block: block, chunks: 1} // the caller merges, chunk after chunk
+	}
+	l.threads = min(l.threads, l.chunks-1)
+	// Half of what is free is enough for long chunks, and the heap of those who use the keys
+	// has the rest. The gaps between the blocks of runs do not grow with the blocks.
+	each := free/2/8/int64(l.chunks) - l.with(0).chunkKeys()
+	perBlock := block
+	if l.out {
+		perBlock *= 2
+	}
+	enough := keys/block/int64(4*max(threads, 1)) + 2*int64(runs)
+	l = l.with(max(min(each/perBlock, maxChunk/block, enough), 2*int64(runs)))
+	return l, free/8 >= int64(l.chunks)*l.chunkKeys()
+}
+
+func (l layout) with(blocks int64) layout {
+	l.blocks = blocks
+	return l
+}
+
+// inKeys is the length of a chunk's array of blocks, which begin on pages, and outKeys
+// that of its keys in order.
+func (l layout) inKeys() int64 { return l.blocks*l.block + int64(l.runs)*minBlockKeys }
+
+func (l layout) outKeys() int64 {
+	if l.out {
+		return l.blocks * l.block
+	}
+	return 0
+}
+
+func (l layout) chunkKeys() int64 { return l.inKeys() + l.outKeys() }
+
+// bytes is the memory of all chunks.
+func (l layout) bytes() int64 { return 8 * int64(l.chunks) * l.chunkKeys() }
 
 // IndexBytes is the memory for the marks of run files with so many keys.
 func IndexBytes(keys int64) int64 { return keys / blockKeys * markBytes }
 
-// mergeBlock is how many bytes of a run file a section may have more than its keys.
-const mergeBlock = 8 * blockKeys
-
-// MergeBytes is how much memory is used to merge the sections of so many run files,
-// with so many bytes free and keys in each section, and the least that is enough.
-func MergeBytes(free int64, runs int, keys int64) (used, least int64) {
-	return int64(runs) * min(runBuffer(free, runs), 8*keys+mergeBlock), int64(runs) * minRunBuffer
+// MergeBytes is how much memory is used to merge so many keys of run files in order, with
+// so many bytes free, and the least that is enough.
+func MergeBytes(free int64, runs int, keys int64, threads int) (used, least int64) {
+	l, _ := layoutOf(free, runs, blockKeys, keys, threads, true)
+	smallest := layout{runs: runs, block: blockKeys, chunks: 1, blocks: 2 * int64(runs)}
+	return l.bytes(), smallest.bytes()
 }

@@ -4,11 +4,17 @@
 //
 // # Algorithm
 //
-// A [Sorter] fills a buffer with keys. A full buffer is sorted by radix, from the
-// highest digit until a bucket fits the cache, then from the lowest, and written to
-// a scratch file as a sorted run while the next buffer is filled. Runs are merged by
-// a tree of losers; where the budget has no memory for a buffer of each run, some
-// are merged to longer runs first. What fits into one buffer is never written.
+// Threads fill a buffer of a [Sorter] with keys. All of them sort a full buffer by radix,
+// from the highest digit until a bucket fits the cache, then from the lowest, with the help
+// of a second buffer. It is written to a scratch file as a sorted run while the second
+// buffer is filled. What fits into one buffer is never written.
+//
+// Runs are merged a chunk at a time: a range of keys that is so chosen, by the first keys of
+// the blocks of all runs, that its blocks fit into memory. A goroutine reads the blocks, the
+// threads merge a chunk each, and what they have merged is handed on in order, or in any
+// order where that is enough. A block with keys of two chunks is read twice. A chunk is
+// merged by a tree of pairs, without branches that depend on keys. Where the budget has no
+// memory for two blocks of each run, some runs are merged to longer ones first.
 //
 // # Format
 //
@@ -28,9 +34,13 @@
 //
 // For k keys, in bytes:
 //
-//	sorting in memory   16k on one thread, 24k on more ([Options.Bytes])
-//	sorting with runs   what is free, at least 64 KiB to 96 KiB; 4 bytes of heap for 32 KiB
-//	merging             64 KiB to 4 MiB a run ([MergeBytes]); the marks of run files, k/256
+//	sorting in memory   16k ([Options.Bytes])
+//	sorting with runs   what is free, at least 64 KiB; 12 bytes of heap for each block
+//	merging             two blocks of each run, or with t threads t + 2 times up to 16 MiB
+//	                    ([MergeBytes]); the marks of run files, k/256
+//
+// A block has 4 KiB to 32 KiB, the longer the longer the runs are; those of run files have
+// 32 KiB.
 //
 // # Not supported
 //

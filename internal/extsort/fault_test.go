@@ -1,15 +1,18 @@
 package extsort
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
 	"ndls/internal/mem"
@@ -20,21 +23,29 @@ import (
 	"ndls/internal/vfs/vfstest"
 )
 
-// sortAll sorts keys with a budget that is too small for them, and calls atEnd before
-// the sorted keys are read.
+// sortAll sorts keys, which as many goroutines add as there are threads, with a budget
+// that is too small for them, and calls atEnd before the sorted keys are read.
 func sortAll(b *mem.Budget, s *Scratch, keys []uint64, threads int, atEnd func(*Sorter)) (got []uint64, err error) {
-	ctx := context.Background()
-	sorter, err := NewSorter(ctx, b, s, Options{Threads: threads})
+	sorter, err := NewSorter(context.Background(), b, s, Options{Threads: threads})
 	if err != nil {
 		return nil, err
 	}
 	defer sorter.Close()
-	for rest := keys; len(rest) > 0; {
-		n := min(len(rest), 1000)
-		if err := sorter.Add(rest[:n]); err != nil {
-			return nil, err
-		}
-		rest = rest[n:]
+	var adding errgroup.Group
+	for i := range threads {
+		adding.Go(func() error {
+			for rest := keys[len(keys)*i/threads : len(keys)*(i+1)/threads]; len(rest) > 0; {
+				n := min(len(rest), 1000)
+				if err := sorter.Add(rest[:n]); err != nil {
+					return err
+				}
+				rest = rest[n:]
+			}
+			return nil
+		})
+	}
+	if err := adding.Wait(); err != nil {
+		return nil, err
 	}
 	if err := sorter.Finish(); err != nil {
 		return nil, err
@@ -42,11 +53,7 @@ func sortAll(b *mem.Budget, s *Scratch, keys []uint64, threads int, atEnd func(*
 	if atEnd != nil {
 		atEnd(sorter)
 	}
-	stream, err := sorter.Stream()
-	if err != nil {
-		return nil, err
-	}
-	err = Each(ctx, threads, stream, func(keys []uint64) error {
+	err = sorter.InOrder(func(keys []uint64) error {
 		got = append(got, keys...)
 		return nil
 	})
@@ -70,7 +77,7 @@ func TestSortsAnything(t *testing.T) {
 		b := budget(t, free)
 		s, err := NewScratch(folder)
 		must(t, err)
-		got, err := sortAll(b, s, slices.Clone(keys), 1+rapid.IntRange(0, 2).Draw(t, "threads"), nil)
+		got, err := sortAll(b, s, slices.Clone(keys), rapid.SampledFrom([]int{1, 2, 3, 5, 16}).Draw(t, "threads"), nil)
 		must(t, err)
 		must(t, s.Remove())
 		slices.Sort(keys)
@@ -203,6 +210,97 @@ func TestRunFileWritesFail(t *testing.T) {
 		}
 		if !errors.Is(err, full) {
 			t.Errorf("after %d bytes: %v", left, err)
+		}
+	}
+}
+
+// TestMergesAnything merges run files that share keys, in any range of keys, in order and
+// in any order, with any budget and threads: the keys are those of all files, each once.
+func TestMergesAnything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		free := rapid.Int64Range(2<<20, 16<<20).Draw(t, "free")
+		b := budget(t, free)
+		spread := rapid.Uint64Range(1, 1<<40).Draw(t, "spread")
+		var files RunFiles
+		var all []uint64
+		for i := range rapid.IntRange(1, 12).Draw(t, "files") {
+			keys := make([]uint64, rapid.SampledFrom([]int{0, 1, blockKeys - 1, blockKeys, blockKeys + 1, 5*blockKeys + 3}).Draw(t, "keys"))
+			seed := rapid.Uint64().Draw(t, "seed")
+			for k := range keys {
+				keys[k] = rng.Hash(seed, uint64(i), uint64(k)) % spread
+			}
+			slices.Sort(keys)
+			keys = slices.Compact(keys)
+			all = append(all, keys...)
+			var file bytes.Buffer
+			w := NewRunWriter(&file)
+			must(t, w.Write(keys))
+			_, err := w.Close([2]int64{})
+			must(t, err)
+			r, err := OpenRun(b, storage.NewBytesReader(file.Bytes()), "run")
+			must(t, err)
+			files = append(files, r)
+		}
+		lo, hi := uint64(0), End
+		if rapid.Bool().Draw(t, "a range") {
+			lo, hi = rapid.Uint64Range(0, spread).Draw(t, "from"), rapid.Uint64Range(0, spread).Draw(t, "to")
+		}
+		slices.Sort(all)
+		all = slices.Compact(all)
+		first, _ := slices.BinarySearch(all, lo)
+		last, _ := slices.BinarySearch(all, hi)
+		want := all[first:max(first, last)]
+
+		s, err := NewScratch(os.TempDir())
+		must(t, err)
+		defer func() { must(t, s.Remove()) }()
+		m := Merge(context.Background(), b, s, rapid.SampledFrom([]int{1, 2, 5, 16}).Draw(t, "threads"), files, lo, hi)
+		var got []uint64
+		var mu sync.Mutex
+		take := func(keys []uint64) error {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, keys...)
+			return nil
+		}
+		if rapid.Bool().Draw(t, "in order") {
+			must(t, m.InOrder(take))
+		} else {
+			must(t, m.Each(take))
+			slices.Sort(got)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%d keys, want %d", len(got), len(want))
+		}
+		if b.Free() != free {
+			t.Fatalf("%d bytes were not given back", free-b.Free())
+		}
+	})
+}
+
+// TestVisitFails stops sorts whose keys somebody refuses.
+func TestVisitFails(t *testing.T) {
+	keys := randomKeys(60_000)
+	full := errors.New("full")
+	for _, free := range []int64{160 << 10, 4 << 20} {
+		for _, threads := range []int{1, 2, 5} {
+			for _, visit := range []func(*Sorter, func([]uint64) error) error{(*Sorter).Each, (*Sorter).InOrder} {
+				b := budget(t, free)
+				s, err := NewScratch(scratchFolder(t))
+				must(t, err)
+				sorter, err := NewSorter(context.Background(), b, s, Options{Threads: threads})
+				must(t, err)
+				must(t, sorter.Add(keys))
+				must(t, sorter.Finish())
+				if err := visit(sorter, func([]uint64) error { return full }); !errors.Is(err, full) {
+					t.Errorf("%v, want %v", err, full)
+				}
+				checkNothingLeft(t, s)
+				must(t, s.Remove())
+				if b.Free() != free {
+					t.Errorf("%d bytes were not given back", free-b.Free())
+				}
+			}
 		}
 	}
 }

@@ -1,30 +1,48 @@
 package extsort
 
 import (
+	"context"
 	"fmt"
 	"hash/crc32"
-	"io"
+	"math/bits"
+	"sync"
 
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 )
 
-// blockKeys is how many keys share a checksum: half of minRunBuffer.
-const blockKeys = minRunBuffer / 2 / 8
+const (
+	// blockKeys is how many keys of a run file share a checksum, and at most those of
+	// a scratch file.
+	blockKeys = 1 << 12
+	// minBlockKeys fill a page of direct I/O.
+	minBlockKeys = 1 << 9
+	// runBlocks is about how many blocks a run has at least, so that a part of a short
+	// one can be read without much beside it.
+	runBlocks = 1 << 10
+)
 
-// blockSums gathers the checksums of blocks of keys.
+// blockOf is the length of the blocks of runs with so many keys.
+func blockOf(keys int64) int64 {
+	return min(max(int64(1)<<bits.Len64(uint64(keys/runBlocks)), minBlockKeys), blockKeys)
+}
+
+// blockSums gathers the checksums of blocks of keys, and their first keys.
 type blockSums struct {
-	sums []uint32
-	keys int64
+	block  int64 // keys of a block
+	sums   []uint32
+	firsts []uint64
+	keys   int64
 }
 
 // add takes the next keys.
 func (b *blockSums) add(keys []uint64) {
 	for len(keys) > 0 {
-		if b.keys%blockKeys == 0 {
+		if b.keys%b.block == 0 {
 			b.sums = append(b.sums, 0)
+			b.firsts = append(b.firsts, keys[0])
 		}
-		n := min(int64(len(keys)), blockKeys-b.keys%blockKeys)
+		n := min(int64(len(keys)), b.block-b.keys%b.block)
 		last := &b.sums[len(b.sums)-1]
 		*last = crc32.Update(*last, seal.Castagnoli, mem.AsBytes(keys[:n]))
 		b.keys += n
@@ -32,23 +50,30 @@ func (b *blockSums) add(keys []uint64) {
 	}
 }
 
-// KeyWriter writes a scratch file of keys.
+// KeyWriter writes a scratch file of keys. Several goroutines may write to it: then the
+// order of their keys is any.
 type KeyWriter struct {
-	f *Spill
+	mu sync.Mutex
+	f  *Spill
 	blockSums
 }
 
 // CreateKeys starts a scratch file of keys.
-func (s *Scratch) CreateKeys() (*KeyWriter, error) {
+func (s *Scratch) CreateKeys() (*KeyWriter, error) { return s.createRun(blockKeys) }
+
+// createRun starts a scratch file with blocks of so many keys.
+func (s *Scratch) createRun(block int64) (*KeyWriter, error) {
 	f, err := s.Create()
 	if err != nil {
 		return nil, err
 	}
-	return &KeyWriter{f: f}, nil
+	return &KeyWriter{f: f, blockSums: blockSums{block: block}}, nil
 }
 
 // Write appends keys.
 func (w *KeyWriter) Write(keys []uint64) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.add(keys)
 	return w.f.Write(mem.AsBytes(keys))
 }
@@ -62,49 +87,56 @@ func (w *KeyWriter) Finish() (*KeyFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &KeyFile{f: f, sums: w.sums, keys: w.keys}, nil
+	return &KeyFile{f: f, blockSums: w.blockSums}, nil
 }
 
-func (w *KeyWriter) finishRun() (Run, error) {
+func (w *KeyWriter) finishRun() (run, error) {
 	r, err := w.Finish()
 	if err != nil {
-		return nil, err // a nil *KeyFile would be a Run that is not nil
+		return nil, err // a nil *KeyFile would be a run that is not nil
 	}
 	return r, nil
 }
 
-// KeyFile is a scratch file of keys. It is a Run: it is read once, and what was
-// read is taken off the disk.
+// KeyFile is a scratch file of keys. It is read once, and shrinks while it is.
 type KeyFile struct {
-	f    *Spilled
-	sums []uint32
-	keys int64
-	at   int64 // keys that were read
+	f *Spilled
+	blockSums
 }
 
-// Keys implements Run.
-func (r *KeyFile) Keys() int64 { return r.keys - r.at }
+// Keys is how many keys the file holds.
+func (r *KeyFile) Keys() int64 { return r.keys }
 
-// Fill implements Run.
-func (r *KeyFile) Fill(keys []uint64) (int, error) {
-	n := min(r.Keys(), int64(len(keys))/blockKeys*blockKeys)
-	if n == 0 {
-		return 0, io.EOF
+func (r *KeyFile) blockKeys() int64         { return r.block }
+func (r *KeyFile) first(block int64) uint64 { return r.firsts[block] }
+func (r *KeyFile) done(block int64)         { r.f.Drop(block * r.block * 8) }
+
+// read implements run.
+func (r *KeyFile) read(keys []uint64, block int64) error {
+	if read, err := r.f.ReadAt(mem.AsBytes(keys), block*r.block*8); read < len(keys)*8 {
+		return r.f.ReadError(err)
 	}
-	got := keys[:n]
-	if read, err := r.f.ReadAt(mem.AsBytes(got), r.at*8); read < len(got)*8 {
-		return 0, r.f.ReadError(err)
-	}
-	for i := range (len(got) + blockKeys - 1) / blockKeys {
-		block := got[i*blockKeys : min((i+1)*blockKeys, len(got))]
-		if crc32.Checksum(mem.AsBytes(block), seal.Castagnoli) != r.sums[r.at/blockKeys+int64(i)] {
-			return 0, fmt.Errorf("read back the scratch file %s: the bytes from %d on are not those that were written: the disk is failing, choose another scratch folder: %w",
-				r.f.Name(), (r.at/blockKeys+int64(i))*blockKeys*8, seal.ErrCorrupt)
+	return nil
+}
+
+// check implements run.
+func (r *KeyFile) check(keys []uint64, block int64) error {
+	for ; len(keys) > 0; block++ {
+		n := min(int64(len(keys)), r.block)
+		if crc32.Checksum(mem.AsBytes(keys[:n]), seal.Castagnoli) != r.sums[block] {
+			return fmt.Errorf("read back the scratch file %s: the bytes from %d on are not those that were written: the disk is failing, choose another scratch folder: %w",
+				r.f.Name(), block*r.block*8, seal.ErrCorrupt)
 		}
+		keys = keys[n:]
 	}
-	r.at += n
-	r.f.Drop(r.at * 8)
-	return int(n), nil
+	return nil
+}
+
+// Each calls visit for all keys in batches that may be overwritten, on so many threads at
+// a time and in any order of batches, and closes the file.
+func (r *KeyFile) Each(ctx context.Context, threads int, visit func([]uint64) error) error {
+	defer r.Close()
+	return eachOf(ctx, threads, r, visit)
 }
 
 // Close gives the disk space back.

@@ -15,7 +15,7 @@ const (
 	// cacheKeys and tmp for as many fit into a second-level cache.
 	cacheKeys = 1 << 14
 	// Fewer keys are sorted by smaller digits, and hardly any by insertion.
-	smallKeys  = 1 << 12
+	smallKeys  = 1 << 9
 	smallDigit = 8
 	fewKeys    = 32
 )
@@ -126,33 +126,65 @@ func highDigit(varying uint64, n int) (shift int) {
 	return max(bits.Len64(varying)-width, 0)
 }
 
-// sortLow sorts by one digit after the other from the lowest.
+// sortLow sorts by one digit after the other from the lowest. A digit is of bits that
+// follow each other: it ends where bits do not vary.
 func sortLow(keys, other []uint64, varying uint64, move bool) {
-	width := digitBits
+	width, pass := digitBits, sortDigit
 	if len(keys) < smallKeys {
-		width = smallDigit
+		width, pass = smallDigit, sortSmallDigit
 	}
-	mask := uint64(1)<<width - 1
 	for varying != 0 {
 		shift := bits.TrailingZeros64(varying)
+		run := bits.TrailingZeros64(^(varying >> shift)) // bits that follow each other
+		// Digits of equal width, as few as can be.
+		digits := (run + width - 1) / width
+		size := (run + digits - 1) / digits
+		mask := uint64(1)<<size - 1
+		pass(other, keys, shift, mask)
 		varying &^= mask << shift
-		var counts digitCounts
-		for _, k := range keys {
-			counts[k>>shift&mask&(digitSize-1)]++
-		}
-		at := int64(0)
-		for d, n := range counts[:mask+1] {
-			counts[d], at = at, at+n
-		}
-		for _, k := range keys {
-			d := k >> shift & mask & (digitSize - 1)
-			other[counts[d]] = k
-			counts[d]++
-		}
 		keys, other, move = other, keys, !move
 	}
 	if move {
 		copy(other, keys)
+	}
+}
+
+// sortDigit deals keys by a digit of at most digitBits.
+func sortDigit(to, keys []uint64, shift int, mask uint64) {
+	var counts [digitSize]uint32
+	by := uint(shift) & 63 // so that the processor's shift is enough
+	mask &= digitSize - 1
+	for _, k := range keys {
+		counts[k>>by&mask&(digitSize-1)]++
+	}
+	at := uint32(0)
+	for d, n := range counts[:mask+1] {
+		counts[d], at = at, at+n
+	}
+	for _, k := range keys {
+		next := &counts[k>>by&mask&(digitSize-1)]
+		at := *next
+		*next = at + 1
+		to[at] = k
+	}
+}
+
+// sortSmallDigit is sortDigit for digits of at most smallDigit.
+func sortSmallDigit(to, keys []uint64, shift int, mask uint64) {
+	var counts [1 << smallDigit]uint32
+	by := uint(shift) & 63
+	for _, k := range keys {
+		counts[k>>by&mask&(1<<smallDigit-1)]++
+	}
+	at := uint32(0)
+	for d, n := range counts[:mask+1] {
+		counts[d], at = at, at+n
+	}
+	for _, k := range keys {
+		next := &counts[k>>by&mask&(1<<smallDigit-1)]
+		at := *next
+		*next = at + 1
+		to[at] = k
 	}
 }
 
@@ -183,8 +215,9 @@ func or(words []uint64) (all uint64) {
 }
 
 func count(keys []uint64, shift int, counts *digitCounts) {
+	by := uint(shift) & 63
 	for _, k := range keys {
-		counts[k>>shift&(digitSize-1)]++
+		counts[k>>by&(digitSize-1)]++
 	}
 }
 
@@ -198,10 +231,12 @@ func starts(counts *digitCounts) {
 
 // deal moves keys to where their digits start.
 func deal(to, keys []uint64, shift int, counts *digitCounts) {
+	by := uint(shift) & 63
 	for _, k := range keys {
-		d := k >> shift & (digitSize - 1)
-		to[counts[d]] = k
-		counts[d]++
+		next := &counts[k>>by&(digitSize-1)]
+		at := *next
+		*next = at + 1
+		to[at] = k
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"slices"
-	"sort"
 
 	"ndls/internal/mem"
 	"ndls/internal/seal"
@@ -42,21 +40,19 @@ type runFooter struct {
 
 // RunWriter writes a run file.
 type RunWriter struct {
-	w      io.Writer
-	firsts []uint64 // of the blocks
+	w io.Writer
 	blockSums
 }
 
 // NewRunWriter starts a run file on w.
-func NewRunWriter(w io.Writer) *RunWriter { return &RunWriter{w: w} }
+func NewRunWriter(w io.Writer) *RunWriter {
+	return &RunWriter{w: w, blockSums: blockSums{block: blockKeys}}
+}
 
 // Write takes the next keys.
 func (w *RunWriter) Write(keys []uint64) error {
 	if _, err := w.w.Write(mem.AsBytes(keys)); err != nil {
 		return err
-	}
-	for i := (blockKeys - w.keys%blockKeys) % blockKeys; i < int64(len(keys)); i += blockKeys {
-		w.firsts = append(w.firsts, keys[i])
 	}
 	w.add(keys)
 	return nil
@@ -134,7 +130,7 @@ func OpenRun(b *mem.Budget, file File, path string) (*RunFile, error) {
 	return r, nil
 }
 
-func (r *RunFile) blocks() int64 { return (r.keys + blockKeys - 1) / blockKeys }
+func (r *RunFile) blocks() int64 { return blocksOf(r) }
 
 func (r *RunFile) readAt(p []byte, off int64) error {
 	if n, err := r.file.ReadAt(p, off); n < len(p) {
@@ -156,49 +152,23 @@ func (r *RunFile) Close() {
 	r.marks.Free()
 }
 
-// section is the run of those keys of a run file that are in [lo, hi).
-type section struct {
-	*RunFile
-	lo, hi     uint64
-	block, end int64
+func (r *RunFile) blockKeys() int64         { return blockKeys }
+func (r *RunFile) first(block int64) uint64 { return r.marks.S[block].first }
+func (r *RunFile) done(int64)               {}
+
+// read implements run.
+func (r *RunFile) read(keys []uint64, block int64) error {
+	return r.readAt(mem.AsBytes(keys), block*blockKeys*8)
 }
 
-// Section is the run of the keys in [lo, hi). Closing it closes the file.
-func (r *RunFile) Section(lo, hi uint64) Run {
-	s := &section{RunFile: r, lo: lo, hi: hi}
-	s.block = max(r.firstBlock(func(first uint64) bool { return first > lo })-1, 0)
-	s.end = r.firstBlock(func(first uint64) bool { return first >= hi })
-	return s
-}
-
-// Keys implements Run.
-func (s *section) Keys() int64 { return max(s.end-s.block, 0) * blockKeys }
-
-// firstBlock is the first one whose first key is beyond something.
-func (r *RunFile) firstBlock(beyond func(uint64) bool) int64 {
-	return int64(sort.Search(len(r.marks.S), func(i int) bool { return beyond(r.marks.S[i].first) }))
-}
-
-// Fill implements Run.
-func (s *section) Fill(keys []uint64) (int, error) {
-	for s.block < s.end {
-		n := min(int64(len(keys))/blockKeys, s.end-s.block)
-		got := keys[:min(n*blockKeys, s.keys-s.block*blockKeys)]
-		if err := s.readAt(mem.AsBytes(got), s.block*blockKeys*8); err != nil {
-			return 0, err
+// check implements run.
+func (r *RunFile) check(keys []uint64, block int64) error {
+	for ; len(keys) > 0; block++ {
+		n := min(blockKeys, len(keys))
+		if crc32.Checksum(mem.AsBytes(keys[:n]), seal.Castagnoli) != r.marks.S[block].sum {
+			return r.corrupt("block %d has another checksum", block)
 		}
-		for rest := got; len(rest) > 0; s.block++ {
-			block := rest[:min(blockKeys, len(rest))]
-			if crc32.Checksum(mem.AsBytes(block), seal.Castagnoli) != s.marks.S[s.block].sum {
-				return 0, s.corrupt("block %d has another checksum", s.block)
-			}
-			rest = rest[len(block):]
-		}
-		last, _ := slices.BinarySearch(got, s.hi)
-		first, _ := slices.BinarySearch(got[:last], s.lo)
-		if n := copy(keys, got[first:last]); n > 0 {
-			return n, nil
-		}
+		keys = keys[n:]
 	}
-	return 0, io.EOF
+	return nil
 }

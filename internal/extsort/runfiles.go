@@ -68,19 +68,13 @@ func (rs RunFiles) samples() (all []sample, weight int64) {
 	return all, weight
 }
 
-// Each visits the keys of all files, one file after the other, in batches that may
-// be overwritten. The files stay open.
+// Each calls visit for the keys of all files in batches that may be overwritten, on so
+// many threads at a time and in any order of batches. The files stay open.
 func (rs RunFiles) Each(ctx context.Context, threads int, visit func([]uint64) error) error {
 	for _, r := range rs {
-		if err := Each(ctx, threads, staysOpen{StreamOf(r.Section(0, End))}, visit); err != nil {
+		if err := eachOf(ctx, threads, r, visit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// staysOpen is a stream whose Close does nothing.
-type staysOpen struct{ Stream }
-
-// Close implements Stream.
-func (staysOpen) Close() {}

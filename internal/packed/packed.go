@@ -146,6 +146,59 @@ func (e *Encoder) Add(src, dst uint32) error {
 	return nil
 }
 
+// BlockEncoder packs the edges of one block after the other, with an encoder for each strip.
+type BlockEncoder struct {
+	strips [BlockStrips]*Encoder
+	emit   func(f Frame, frame []byte) error
+}
+
+// NewBlockEncoder returns an encoder that hands finished frames to emit, as [NewEncoder]
+// does, in the order in which they become full.
+func NewBlockEncoder(emit func(f Frame, frame []byte) error) *BlockEncoder {
+	return &BlockEncoder{emit: emit}
+}
+
+// Add appends edges of one block, sorted by (source, destination). The caller ends a
+// block with Flush before it adds an edge of another.
+func (b *BlockEncoder) Add(src, dst []uint32) error {
+	src = src[:len(dst)]
+	for i, d := range dst {
+		strip, s := d>>StripShift%BlockStrips, src[i]
+		e := b.strips[strip]
+		if e == nil {
+			e = NewEncoder(b.emit)
+			b.strips[strip] = e
+		}
+		// What is rare is left to Encoder.Add: the first word of a frame, the last ones, and
+		// escapes. A source that descends has a large difference.
+		diff := s - e.last
+		if e.n == 0 || e.n+2 > FrameWords || diff >= Escape {
+			if err := e.Add(s, d); err != nil {
+				return err
+			}
+			continue
+		}
+		e.words[e.n] = diff<<StripShift | d&rowMask
+		e.n++
+		e.edges++
+		e.last = s
+	}
+	return nil
+}
+
+// Flush ends the frames of all strips, in the order of the strips.
+func (b *BlockEncoder) Flush() error {
+	for _, e := range b.strips {
+		if e == nil {
+			continue
+		}
+		if err := e.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Flush ends the current frame, if it holds anything.
 func (e *Encoder) Flush() error {
 	if e.n == 0 {

@@ -21,6 +21,13 @@ func Hash(seed uint64, keys ...uint64) uint64 {
 	return h
 }
 
+// Stem is what the hashes of many keys have in common: Stem(Hash(seed, a)).Hash(b) is
+// Hash(seed, a, b).
+type Stem uint64
+
+// Hash is the hash with one key more.
+func (s Stem) Hash(key uint64) uint64 { return mix((uint64(s) ^ key) + golden) }
+
 // Float64 turns 64 random bits into a number in [0, 1), a multiple of 2^-53.
 func Float64(x uint64) float64 { return float64(x>>11) * 0x1p-53 }
 

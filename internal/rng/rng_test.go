@@ -118,3 +118,17 @@ func BenchmarkNormal(b *testing.B) {
 	}
 	sink = uint64(int64(sum))
 }
+
+// TestStem compares hashes from a stem with whole ones.
+func TestStem(t *testing.T) {
+	for seed := range uint64(50) {
+		for key := range uint64(50) {
+			if got, want := Stem(Hash(seed)).Hash(key), Hash(seed, key); got != want {
+				t.Fatalf("seed %d, key %d: %x, want %x", seed, key, got, want)
+			}
+			if got, want := Stem(Hash(seed, 7, key)).Hash(key+1), Hash(seed, 7, key, key+1); got != want {
+				t.Fatalf("seed %d, keys 7, %d: %x, want %x", seed, key, got, want)
+			}
+		}
+	}
+}
