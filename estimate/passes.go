@@ -117,7 +117,7 @@ func (s *Sheet) Columns(o smooth.Options, columns, last int, held int64, half bo
 	})
 	o, _, _ = o.Plan(r)
 	outputs := (packed.Panels(o.Layout.Columns) + OpenTiles - 1) / OpenTiles
-	s.streams(r, o.Work(s.Part, whole, last, outputs), o.Layout, o.Settled || o.Pruned)
+	s.streams(r, o.Work(s.Part, whole, last, outputs), o.Layout, o.Copies())
 	reads := int64(1)
 	if o.Rule.Residual() {
 		reads += int64(outputs)

@@ -12,21 +12,22 @@ import (
 	"ndls/internal/packed"
 )
 
-// Needed says up to which hop rows are needed. A row that is counted at some hop needs all
-// its neighbours one hop earlier, and so on.
+// Needed says up to which hop each row is needed. A row that is counted at some hop needs
+// its neighbours one hop earlier, these need their own neighbours two hops earlier, and so
+// on.
 type Needed struct {
 	last int
-	// early is by how many hops a row is done before the last one.
+	// early is, for each row, how many of the last hops do not need it.
 	early *mem.Array[uint8]
-	// EdgesRead is what finding it has read.
+	// EdgesRead is how many edges FindNeeded has read.
 	EdgesRead int64
 }
 
-// mostEarly bounds by how many hops rows are done early. After some steps from the rows that
-// are counted last, most graphs are needed whole.
+// mostEarly bounds how many of the last hops leave rows out. A few hops before the last one,
+// most graphs are needed whole.
 const mostEarly = 8
 
-// NeededBytes is the memory for n rows, with what finding out takes.
+// NeededBytes is the memory in bytes for n rows, with what FindNeeded takes meanwhile.
 func NeededBytes(n int64) int64 { return direct.RoundUp(n) + direct.RoundUp((n+31)/32*4) }
 
 // FindNeeded finds up to which hop rows are needed if last is the last hop and counted the
@@ -93,7 +94,7 @@ type spread struct {
 	edges int64
 }
 
-// into counts the edges into rows that are done at most so many hops early.
+// into counts the edges into rows that at most so many of the last hops do not need.
 func (s *spread) into(early int) int64 {
 	return s.sum(func(lo, hi int64) (edges int64) {
 		for i := lo; i < hi; i++ {
@@ -105,8 +106,8 @@ func (s *spread) into(early int) int64 {
 	})
 }
 
-// step makes neighbours of the rows that are done that early be done at most one hop
-// earlier.
+// step takes the rows that have this value, and lowers that of their neighbours to one more
+// where it is larger.
 func (s *spread) step(ctx context.Context, early uint8) error {
 	s.sum(func(lo, hi int64) int64 {
 		clear(s.at[lo/32 : (hi+31)/32])

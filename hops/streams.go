@@ -12,21 +12,23 @@ import (
 	"ndls/spmv"
 )
 
-// Streams are the edges that the column blocks of a run read: those of the graph, and, where
-// rows are not recomputed at every hop, copies without the edges into rows that are done.
-// Copies serve all blocks. One goroutine uses them at a time.
+// Streams holds the edges that the column blocks of a run read. The first hops read the
+// stream of the graph. Where some rows are not recomputed at later hops, those hops read
+// copies without the edges into such rows. All blocks read the same copies. One goroutine
+// uses a Streams at a time.
 type Streams struct {
 	g Graph
 	// last is the last hop at which a row is recomputed; nil if that is the last of all.
 	last   func(i int64) int
 	blocks int
-	// reserve is what others take of the budget while copies are there.
+	// reserve is how many bytes of the budget others need while copies exist.
 	reserve int64
-	// settles says that rows are read after their last hop: then a copy knows which.
+	// settles says that rows are read after their last hop. Each copy then lists the rows
+	// that are read.
 	settles bool
 	whole   *copied
 	copies  []*copied // in ascending order of hop
-	idle    int64     // edges read into rows that are done, since the last copy
+	idle    int64     // edges into rows that are not recomputed, read since the last copy
 }
 
 // copied is the edges into rows that are recomputed at a hop or later.
@@ -46,15 +48,14 @@ const mostCopies = 8
 // copiesShare is the part of the free budget that copies may take up to be kept in memory.
 const copiesShare = 4
 
-// StreamsBytes is the memory that streams of n rows take, where rows settle, beside what
-// package shards takes of what is free.
+// StreamsBytes is the memory in bytes that the lists of read rows take for n rows, where
+// rows settle. Edges in memory are not in it: they take a part of what is free.
 func StreamsBytes(n int64) int64 { return mostCopies * direct.RoundUp((n+31)/32*4) }
 
-// NewStreams prepares the edges for that many blocks that make the same hops, and leaves
-// reserve bytes of the budget to others. last gives
-// the last hop at which a row is recomputed, for several goroutines at the same time; it is
-// nil where every row is recomputed at every hop. settles says that rows are read after
-// their last hop too.
+// NewStreams prepares the edges for that many blocks, which make the same hops. It leaves
+// reserve bytes of the budget to others. last gives the last hop at which a row is
+// recomputed; several goroutines call it at the same time. It is nil where every row is
+// recomputed at every hop. settles says that rows are also read after their last hop.
 func (g Graph) NewStreams(blocks int, reserve int64, last func(i int64) int, settles bool) *Streams {
 	s := &Streams{g: g, last: last, blocks: max(blocks, 1), reserve: reserve, settles: settles}
 	s.whole = &copied{pass: g.pass(g.Source), edges: NumEdges(g.Source)}
@@ -68,7 +69,7 @@ func (s *Streams) Close() {
 	}
 }
 
-// Forget gives back what only hops before this one need.
+// Forget removes the copies that only hops before this one read.
 func (s *Streams) Forget(hop int) {
 	for len(s.copies) > 0 && (hop == math.MaxInt || len(s.copies) > 1 && s.copies[1].hop <= hop) {
 		s.copies[0].close()
@@ -81,12 +82,14 @@ func (c *copied) close() {
 	c.read.Free()
 }
 
-// at is what a hop reads. It makes a copy once the edges that all blocks would read for
-// nothing, or have, are as many as making it reads, and only if the hops of this block that are left, times the
-// blocks, save more edges than making it reads and writes. edges is what that read.
+// at gives the edges for a hop. It makes a copy if two conditions hold. First, the edges
+// that were read for nothing since the last copy, times the blocks, are as many as the copy
+// reads. Second, the hops that are left, times the blocks, save more edges than the copy
+// reads and writes. It also returns how many edges it read for a copy.
 //
-// Copies for several blocks stay until all are done, so each is at most half of the one
-// before: together they take at most as much space as the graph's own stream.
+// Copies for several blocks stay until all blocks are done. Each has at most half of the
+// edges of the one before, so together they take at most as much space as the stream of
+// the graph.
 func (s *Streams) at(ctx context.Context, hop, left int) (c *copied, edges int64, err error) {
 	c = s.whole
 	for _, x := range s.copies {

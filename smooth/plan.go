@@ -37,12 +37,18 @@ func (o Options) held() int64 {
 	return hops.ReadBytes + o.PanelBytes*int64(o.Layout.Columns/packed.PanelColumns)
 }
 
-// with is o for column blocks of a layout.
+// with is o for column blocks of a layout. Where other workers have rows, edges are never
+// copied, and each block counts as one of its own.
 func (o Options) with(l spmv.Layout, c hops.Capacity) Options {
-	o.Layout, o.Blocks = l, hops.Blocks(c.Columns, l)
-	o.Pruned = o.Blocks > 1 && !o.Settled && c.Others == 0
+	o.Layout, o.Blocks = l, 1
+	if c.Others == 0 {
+		o.Blocks = hops.Blocks(c.Columns, l)
+	}
 	return o
 }
+
+// Copies says whether edges may be copied for late hops.
+func (o Options) Copies() bool { return o.Settled || o.prunes() }
 
 // Work is what smoothing so many columns of n rows takes, each block with that
 // many hops and as many outputs.

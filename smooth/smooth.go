@@ -32,11 +32,9 @@ type Options struct {
 	// running sums are on disk. The result does not depend on them.
 	Layout      spmv.Layout
 	SpilledSums bool
-	// Blocks is how many column blocks are run, 0 for one. Several share copies of the
-	// edges that late hops need, where Pruned allows finding out which those are. The
-	// result does not depend on them.
+	// Blocks is how many column blocks are run, 0 for one. Several blocks share copies of the
+	// edges that late hops need. The result does not depend on it.
 	Blocks int
-	Pruned bool
 	// After, unless nil, is called when the rows of a hop are added to the sums: of hop 0
 	// first, then of each hop. It may call [Smoother.Prefix].
 	After func(hop int) error
@@ -58,7 +56,7 @@ type Smoother struct {
 	sums    *sums
 	mean    *stationary.Mean // nil unless Settled
 	closure *hops.Closure    // nil unless Settled
-	needed  *hops.Needed     // nil unless Pruned, and where all rows are needed
+	needed  *hops.Needed     // nil where all rows are computed
 	streams *hops.Streams
 }
 
@@ -93,9 +91,13 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 	return s, err
 }
 
+// prunes says whether rows that no later hop needs are left out. Finding them pays for
+// several blocks only.
+func (o Options) prunes() bool { return o.Blocks > 1 && !o.Settled }
+
 // prune finds out up to which hop rows are needed.
 func (s *Smoother) prune(ctx context.Context) (err error) {
-	if s.o.Pruned && s.g.Filter != nil {
+	if s.o.prunes() && s.g.Filter != nil {
 		s.needed, err = s.g.FindNeeded(ctx, s.hops, func(i int64) int {
 			if s.o.Targets.Has(i) {
 				return int(s.counts.S[i]) - 1
@@ -154,7 +156,7 @@ func MemoryBytes(n, components int64, o Options, threads int) int64 {
 	if o.Settled {
 		bytes += hops.ClosureBytes(n, o.Layout.Columns) + 8*components*int64(o.Layout.Columns) + hops.StreamsBytes(n)
 	}
-	if o.Pruned {
+	if o.prunes() {
 		bytes += hops.NeededBytes(n)
 	}
 	return bytes + 4*4096

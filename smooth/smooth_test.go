@@ -94,9 +94,13 @@ func engine(t testing.TB, g testgraph.Graph, c config, rule Rule, k []int) (*Smo
 		}
 		targets.Finish()
 	}
+	blocks := 1
+	if c.pruned || c.settled {
+		blocks = (width + c.columns - 1) / c.columns
+	}
 	s, err := New(t.Context(), hg, Options{
 		Rule: rule, K: func(i int64) int { return k[i] }, Targets: targets, Settled: c.settled, Slack: c.slack, SpilledSums: c.spilled,
-		Blocks: (width + c.columns - 1) / c.columns, Pruned: c.pruned,
+		Blocks: blocks,
 		Layout: spmv.Layout{Columns: c.columns, Precision: c.precision, Residency: c.place, Window: packed.StripRows, Accumulators: 1},
 	})
 	if err != nil {

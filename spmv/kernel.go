@@ -7,6 +7,7 @@ import (
 
 	"ndls/internal/half"
 	"ndls/internal/invariants"
+	"ndls/internal/kernels"
 	"ndls/internal/packed"
 )
 
@@ -56,20 +57,7 @@ func (k *Kernel) Name() string { return k.name }
 
 // Select returns the kernel of that name, or the fastest this processor runs
 // for "auto" and "". A kernel the processor or the build lacks is an error.
-func Select(name string) (*Kernel, error) {
-	all := available()
-	if name == "" || name == "auto" {
-		return all[0], nil
-	}
-	var names []string
-	for _, k := range all {
-		if k.name == name {
-			return k, nil
-		}
-		names = append(names, k.name)
-	}
-	return nil, fmt.Errorf("kernel %q is not available here; there are auto and %v", name, names)
-}
+func Select(name string) (*Kernel, error) { return kernels.Select(available(), name) }
 
 // goKernel is the reference that the assembly is tested against.
 var goKernel = &Kernel{

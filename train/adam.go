@@ -23,7 +23,7 @@ func newAdam(mean, square []float32) *adam {
 // step moves the parameters against the gradient, to which decay times the
 // parameter is added first: L2 regularisation, as in torch.optim.Adam, not the
 // decoupled decay of AdamW.
-func (a *adam) step(c crew, params, grad []float32, rate, decay float64) {
+func (a *adam) step(c pool, params, grad []float32, rate, decay float64) {
 	a.beta1 *= adamBeta1
 	a.beta2 *= adamBeta2
 	c.each(func(thread int) {

@@ -78,7 +78,7 @@
 //
 // # Threads
 //
-// All threads of a run take a piece of up to 256 rows each through the network and
+// All threads of a run take up to 256 rows each of a microbatch through the network and
 // back. Then they divide the gradient among them by its inputs and columns, the
 // parameters for the step, and the layers to pack the weights. A step whose rows
 // are fewer than 256 for each thread has fewer threads; the others train other

@@ -134,7 +134,7 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 	defer f.meter.Done()
 	var calling sync.Mutex // of done
 	group, ctx := errgroup.WithContext(ctx)
-	side, c := f.crews(len(runs), max(res.Threads, 1))
+	side, c := f.divide(len(runs), max(res.Threads, 1))
 	group.SetLimit(side)
 	for i, run := range runs {
 		group.Go(func() (err error) {
@@ -199,17 +199,17 @@ func (f *fitting) load(ctx context.Context) error {
 }
 
 // runBytes is the memory of one run besides its model.
-func (f *fitting) runBytes(streamed bool, c crew) int64 {
+func (f *fitting) runBytes(streamed bool, c pool) int64 {
 	return 16*numParams(f.dims) + networkBytes(f.dims, c, f.kernel, true) + 4*4096 +
 		samplerBytes(f.dims[0], max(f.train.count, f.valid.count), f.shuffle, streamed)
 }
 
-// crews is how many of some runs are trained at a time, and the threads of each. A run
+// divide says how many of some runs are trained at a time, and the threads of each. A run
 // has as many threads as its steps have rows for; what is left trains other runs at the
 // same time, as far as the budget allows. Where not even one fits, the run fails with the
 // message of what it could not allocate.
-func (f *fitting) crews(runs, threads int) (side int, c crew) {
-	return crews(runs, threads, f.stepRows(), threadRows(f.dims[0]), func(side int, c crew) bool {
+func (f *fitting) divide(runs, threads int) (side int, c pool) {
+	return divideThreads(runs, threads, f.stepRows(), threadRows(f.dims[0]), func(side int, c pool) bool {
 		return int64(side)*f.runBytes(f.train.values == nil, c) <= f.budget.Free()
 	})
 }
@@ -222,10 +222,10 @@ func (f *fitting) stepRows() int64 {
 	return f.train.count
 }
 
-// crews divides threads among runs whose steps have so many rows, of which a thread takes
+// divideThreads divides threads among runs whose steps have so many rows, of which a thread takes
 // so many at a time.
-func crews(runs, threads int, stepRows int64, threadRows int, fits func(side int, c crew) bool) (side int, c crew) {
-	c = crew(max(min(threads, units(int(stepRows), threadRows)), 1))
+func divideThreads(runs, threads int, stepRows int64, threadRows int, fits func(side int, c pool) bool) (side int, c pool) {
+	c = pool(max(min(threads, units(int(stepRows), threadRows)), 1))
 	side = min((threads+int(c)-1)/int(c), runs)
 	for side > 1 && !fits(side, c) {
 		side--
@@ -237,7 +237,7 @@ func crews(runs, threads int, stepRows int64, threadRows int, fits func(side int
 }
 
 // run trains the model of one run.
-func (f *fitting) run(ctx context.Context, run int, c crew, best *Model) (History, error) {
+func (f *fitting) run(ctx context.Context, run int, c pool, best *Model) (History, error) {
 	t, err := f.begin(run, c)
 	if err != nil {
 		return History{}, err
@@ -283,7 +283,7 @@ type trainer struct {
 	loss     float64
 }
 
-func (t *trainer) allocate(c crew) (err error) {
+func (t *trainer) allocate(c pool) (err error) {
 	if t.model, err = newModel(t.budget, t.dims); err != nil {
 		return err
 	}
@@ -332,7 +332,7 @@ func (t *trainer) epoch(ctx context.Context, epoch int) (e Epoch, err error) {
 
 // learn adds the gradient of consecutive samples, and takes a step each time a
 // batch is complete.
-func (t *trainer) learn(p piece) error {
+func (t *trainer) learn(p microbatch) error {
 	for p.len() > 0 {
 		if t.left == 0 {
 			t.batch = t.train.count - t.position
@@ -342,13 +342,13 @@ func (t *trainer) learn(p piece) error {
 			t.left = t.batch
 			clear(t.grad)
 		}
-		var next piece
+		var next microbatch
 		next, p = p.cut(int(min(int64(p.len()), t.left)))
 		t.accumulate(next)
 		t.left -= int64(next.len())
 		t.position += int64(next.len())
 		if t.left == 0 {
-			t.adam.step(t.net.crew, t.model.params, t.grad, t.rate, t.options.WeightDecay)
+			t.adam.step(t.net.threads, t.model.params, t.grad, t.rate, t.options.WeightDecay)
 			t.net.pack()
 		}
 	}
@@ -356,7 +356,7 @@ func (t *trainer) learn(p piece) error {
 }
 
 // accumulate adds the share of some samples in the gradient of a step.
-func (t *trainer) accumulate(p piece) {
+func (t *trainer) accumulate(p microbatch) {
 	var (
 		net    = t.net
 		n      = p.len()
@@ -369,8 +369,8 @@ func (t *trainer) accumulate(p piece) {
 	drop := func(l, row int, h []float32) {
 		hidden.apply(h, h, rng.Hash(key, uint64(l+1)), t.position+int64(row))
 	}
-	net.crew.each(func(thread int) {
-		lo, hi := net.crew.split(n, t.kernel.Rows(), thread)
+	net.threads.each(func(thread int) {
+		lo, hi := net.threads.split(n, t.kernel.Rows(), thread)
 		for i := lo; i < hi; i++ {
 			input.apply(net.x[i*width:(i+1)*width], p.row(i), first, t.position+int64(i))
 		}
@@ -390,10 +390,10 @@ func (t *trainer) accumulate(p piece) {
 func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 	right := 0
 	net := t.net
-	err := t.sampler.inOrder(ctx, t.valid, func(p piece) error {
+	err := t.sampler.inOrder(ctx, t.valid, func(p microbatch) error {
 		n := p.len()
-		net.crew.each(func(thread int) {
-			lo, hi := net.crew.split(n, t.kernel.Rows(), thread)
+		net.threads.each(func(thread int) {
+			lo, hi := net.threads.split(n, t.kernel.Rows(), thread)
 			net.forward(thread, p.x, lo, hi, nil)
 			for i := lo; i < hi; i++ {
 				row, label := net.logits(i), p.label(i)

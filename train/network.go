@@ -10,7 +10,7 @@ import (
 	"ndls/train/dense"
 )
 
-// threadRows is the number of rows of a piece for each thread: 256, or 4 MiB if that is
+// threadRows is the number of rows of a microbatch for each thread: 256, or 4 MiB if that is
 // less. It bounds the activations and changes no bit: rows are independent on the way
 // forward, and gradients are summed in order of the rows.
 func threadRows(width int) int { return max(min(256, (1<<20)/width), 1) }
@@ -84,20 +84,20 @@ func positive(x float32) uint32 {
 }
 
 // network is a model at work on several threads: its weights packed for products, and
-// memory for a piece of rows on their way through it and back.
+// memory for a microbatch of rows on their way through it and back.
 type network struct {
 	*Model
-	crew   crew
-	kernel *dense.Kernel
-	rows   int // of a piece, at most
-	values *mem.Array[float32]
-	shares *mem.Array[float64]
+	threads pool
+	kernel  *dense.Kernel
+	rows    int // of a microbatch, at most
+	values  *mem.Array[float32]
+	shares  *mem.Array[float64]
 
 	// Of each layer.
 	weights  [][]float32 // packed
 	weightsT [][]float32 // transposed and packed, from the second layer on; for training
 	out      [][]float32 // rows × out
-	inputT   [][]float32 // inputs of a piece, transposed and packed; for training
+	inputT   [][]float32 // inputs of a microbatch, transposed and packed; for training
 	delta    [][]float32 // rows × out, gradients of outputs; for training
 	deltas   [][]float32 // the same, packed; for training
 
@@ -110,8 +110,8 @@ type network struct {
 
 // networkBytes is the memory that a network of these layers takes beside its weights, with
 // what training needs or without.
-func networkBytes(dims []int, c crew, k *dense.Kernel, training bool) int64 {
-	w := &network{Model: &Model{dims: dims}, crew: c, kernel: k}
+func networkBytes(dims []int, c pool, k *dense.Kernel, training bool) int64 {
+	w := &network{Model: &Model{dims: dims}, threads: c, kernel: k}
 	return 4*w.size(training) + 8*int64(c)*int64(w.Classes()) + 2*4096
 }
 
@@ -152,8 +152,8 @@ func (w *network) layout(training bool, take func(to *[]float32, size int)) {
 
 // newNetwork puts a model to work. Pack must be called before the first rows, and after
 // each change of the weights.
-func newNetwork(b *mem.Budget, m *Model, c crew, k *dense.Kernel, training bool) (*network, error) {
-	w := &network{Model: m, crew: c, kernel: k}
+func newNetwork(b *mem.Budget, m *Model, c pool, k *dense.Kernel, training bool) (*network, error) {
+	w := &network{Model: m, threads: c, kernel: k}
 	size := w.size(training)
 	var err error
 	if w.values, err = mem.Alloc[float32](b, size, "the activations of a network"); err == nil {
@@ -174,11 +174,11 @@ func newNetwork(b *mem.Budget, m *Model, c crew, k *dense.Kernel, training bool)
 
 // prepare makes room for the arrays of each layer and each thread.
 func (w *network) prepare() {
-	w.rows = int(w.crew) * threadRows(w.dims[0])
+	w.rows = int(w.threads) * threadRows(w.dims[0])
 	for _, arrays := range []*[][]float32{&w.weights, &w.weightsT, &w.out, &w.inputT, &w.delta, &w.deltas} {
 		*arrays = make([][]float32, w.layers())
 	}
-	w.own, w.p = make([][]float32, w.crew), make([][]float64, w.crew)
+	w.own, w.p = make([][]float32, w.threads), make([][]float64, w.threads)
 	w.sum, w.right = make([]float64, w.rows), make([]bool, w.rows)
 }
 
@@ -191,7 +191,7 @@ func (w *network) free() {
 
 // pack prepares the weights for products.
 func (w *network) pack() {
-	w.crew.share(2*w.layers(), func(i int) {
+	w.threads.share(2*w.layers(), func(i int) {
 		l, transposed := i/2, i%2 == 1
 		in, out := w.dims[l], w.dims[l+1]
 		weights, _ := w.layer(w.params, l)
@@ -204,9 +204,9 @@ func (w *network) pack() {
 	})
 }
 
-// forward computes the logits of rows [lo, hi) of a piece on one thread. input gives row i
-// of the piece; drop, unless nil, is called with each row of the output of each hidden
-// layer. Rows of x are rows of the piece.
+// forward computes the logits of rows [lo, hi) of a microbatch on one thread. input gives row i
+// of the microbatch; drop, unless nil, is called with each row of the output of each hidden
+// layer. Rows of x are rows of the microbatch.
 func (w *network) forward(thread int, x []float32, lo, hi int, drop func(l, row int, h []float32)) {
 	n := hi - lo
 	for l := range w.layers() {
@@ -228,13 +228,13 @@ func (w *network) forward(thread int, x []float32, lo, hi int, drop func(l, row 
 	}
 }
 
-// logits are those of row i of the piece.
+// logits are those of row i of the microbatch.
 func (w *network) logits(i int) []float32 {
 	return w.out[w.layers()-1][i*w.Classes() : (i+1)*w.Classes()]
 }
 
 // backward computes the gradients of the outputs of all layers, of rows [lo, hi) of a
-// piece of n rows, from those of their logits, and packs them and the inputs. scale is
+// microbatch of n rows, from those of their logits, and packs them and the inputs. scale is
 // that of the dropout of the hidden layers. An output is positive exactly where its
 // rectifier and its dropout passed it on.
 func (w *network) backward(thread int, x []float32, lo, hi, n int, scale float32) {
@@ -263,14 +263,14 @@ func (w *network) backward(thread int, x []float32, lo, hi, n int, scale float32
 // time, of as many rows as a tile has: some ten microseconds of work.
 const gradientColumns = 128
 
-// addGradient adds the gradient of a piece of n rows, which all threads have taken
+// addGradient adds the gradient of a microbatch of n rows, which all threads have taken
 // backward, to grad. Each value receives the rows in their order.
 func (w *network) addGradient(grad []float32, n int) {
 	parts := 0
 	for l := range w.layers() {
 		parts += w.gradientParts(l)
 	}
-	w.crew.share(parts, func(i int) {
+	w.threads.share(parts, func(i int) {
 		l := 0
 		for ; i >= w.gradientParts(l); l++ {
 			i -= w.gradientParts(l)

@@ -86,7 +86,7 @@ func TestGradients(t *testing.T) {
 			p := Problem{Source: src, Labels: []int32{0, 1, 2, 2, 1, 0}, Splits: []uint8{Train, Train, Train, Train, Train, Train}, Classes: 3}
 			tr := newTrainer(t, p, o)
 			tr.now, tr.position, tr.batch = 2, 0, rows
-			tr.accumulate(piece{width: width, x: tr.train.values.S, y: p.Labels})
+			tr.accumulate(microbatch{width: width, x: tr.train.values.S, y: p.Labels})
 
 			factors := [][]float64{mask(newDropout(o.InputDropout), width, rows, rng.Hash(tr.seed, drawDropout, 2), 0)}
 			for l := range c.layers - 1 {

@@ -46,30 +46,31 @@ func cut(blocks []block, width int) (windows [][]block) {
 	return windows
 }
 
-// piece is some consecutive samples, which nobody may change: rows of x and labels, or those
+// A microbatch is some consecutive samples of a step, which nobody may change: rows of x
+// and labels, or those
 // of them that index lists.
-type piece struct {
+type microbatch struct {
 	width int
 	x     []float32
 	y     []int32
 	index []int64 // nil for all
 }
 
-func (p piece) len() int {
+func (p microbatch) len() int {
 	if p.index != nil {
 		return len(p.index)
 	}
 	return len(p.y)
 }
 
-func (p piece) row(i int) []float32 {
+func (p microbatch) row(i int) []float32 {
 	if p.index != nil {
 		i = int(p.index[i])
 	}
 	return p.x[i*p.width : (i+1)*p.width]
 }
 
-func (p piece) label(i int) int32 {
+func (p microbatch) label(i int) int32 {
 	if p.index != nil {
 		i = int(p.index[i])
 	}
@@ -77,7 +78,7 @@ func (p piece) label(i int) int32 {
 }
 
 // cut divides p after n samples.
-func (p piece) cut(n int) (first, rest piece) {
+func (p microbatch) cut(n int) (first, rest microbatch) {
 	first, rest = p, p
 	if p.index != nil {
 		first.index, rest.index = p.index[:n], p.index[n:]
@@ -88,15 +89,15 @@ func (p piece) cut(n int) (first, rest piece) {
 	return first, rest
 }
 
-// visitor takes a piece, which it may not keep.
-type visitor func(piece) error
+// visitor takes a microbatch, which it may not keep.
+type visitor func(microbatch) error
 
 // sampler visits sets of a source: in stored order, or in the order of an epoch,
 // which is blocks in random order, and the rows of as many as fill a window in
 // random order among themselves.
 type sampler struct {
 	width int
-	step  int               // the most samples of a piece
+	step  int               // the most samples of a microbatch
 	index *mem.Array[int64] // the order of a window
 	// For sets that are not in memory.
 	windows []window
@@ -262,21 +263,21 @@ func (h *sampler) fill(s *rowSet, blocks []block, w window) error {
 // shuffled visits the rows that index lists, in random order.
 func (h *sampler) shuffled(ctx context.Context, random *rng.Source, x []float32, y []int32, index []int64, visit visitor) error {
 	random.Shuffle(len(index), func(i, j int) { index[i], index[j] = index[j], index[i] })
-	return h.visit(ctx, piece{h.width, x, y, index}, visit)
+	return h.visit(ctx, microbatch{h.width, x, y, index}, visit)
 }
 
 // pieces visits rows in their order.
 func (h *sampler) pieces(ctx context.Context, x []float32, y []int32, visit visitor) error {
-	return h.visit(ctx, piece{width: h.width, x: x, y: y}, visit)
+	return h.visit(ctx, microbatch{width: h.width, x: x, y: y}, visit)
 }
 
 // visit visits a few samples at a time.
-func (h *sampler) visit(ctx context.Context, left piece, visit visitor) error {
+func (h *sampler) visit(ctx context.Context, left microbatch, visit visitor) error {
 	for left.len() > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		var next piece
+		var next microbatch
 		next, left = left.cut(min(h.step, left.len()))
 		if err := visit(next); err != nil {
 			return err

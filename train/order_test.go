@@ -25,7 +25,7 @@ func rowNumbers(width int, chunks []int64) *table {
 // visited is what a visitor saw, row by row.
 func visited(t testing.TB, width int, visit func(visitor) error) (rows []int64) {
 	t.Helper()
-	err := visit(func(p piece) error {
+	err := visit(func(p microbatch) error {
 		if p.width != width || p.len() == 0 || p.len() > threadRows(width) {
 			return fmt.Errorf("%d samples of width %d", p.len(), p.width)
 		}
@@ -110,7 +110,7 @@ func TestEveryRowOnceInEitherMode(t *testing.T) {
 			r.Fatalf("in order: %v, want %v", memory[0], expected)
 		}
 		if got := visited(t, width, func(v visitor) error {
-			return Minibatches(context.Background(), p, 2, budget, func(x []float32, y []int32) error { return v(piece{width: width, x: x, y: y}) })
+			return Minibatches(context.Background(), p, 2, budget, func(x []float32, y []int32) error { return v(microbatch{width: width, x: x, y: y}) })
 		}); !slices.Equal(got, memory[2]) {
 			r.Fatalf("minibatches %v, want %v", got, memory[2])
 		}
@@ -196,7 +196,7 @@ func TestReadErrorsEndAnEpoch(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.free()
-	ignore := func(piece) error { return nil }
+	ignore := func(microbatch) error { return nil }
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	visits := func(ctx context.Context) map[string]error {

@@ -54,7 +54,7 @@ func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, st
 		need = 0
 	}
 	left := free - models - need
-	side, c := crews(o.Runs, max(threads, 1), f.stepRows(), threadRows(s.Width), func(side int, c crew) bool {
+	side, c := divideThreads(o.Runs, max(threads, 1), f.stepRows(), threadRows(s.Width), func(side int, c pool) bool {
 		return int64(side)*f.runBytes(streamed, c) <= left
 	})
 	scanned := min(readAhead, max(left/chunk, 1)) * chunk
@@ -66,7 +66,7 @@ func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, st
 func PlanPredict(s Shape, o Options, models, threads int, free int64) (peak, least int64) {
 	dims := s.dims(o)
 	fixed := int64(models)*(4*numParams(dims)+4096) + 2*(4*predictRows*int64(s.Classes)+4096) +
-		networkBytes(dims, crew(max(threads, 1)), someKernel(), false)
+		networkBytes(dims, pool(max(threads, 1)), someKernel(), false)
 	chunk := chunkBufferBytes(expected{Shape: s})
 	return fixed + min(readAhead, max((free-fixed)/chunk, 1))*chunk, fixed + chunk
 }

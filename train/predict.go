@@ -91,7 +91,7 @@ func newPredictor(src Source, models []*Model, res Resources) (_ *predictor, err
 	if err != nil {
 		return nil, err
 	}
-	if p.net, err = newNetwork(res.Budget, models[0], crew(max(res.Threads, 1)), kernel, false); err != nil {
+	if p.net, err = newNetwork(res.Budget, models[0], pool(max(res.Threads, 1)), kernel, false); err != nil {
 		return nil, err
 	}
 	p.net.pack()
@@ -113,14 +113,14 @@ func (p *predictor) rows(ctx context.Context, m *Model, x []float32, first int64
 		net.Model = m
 		net.pack()
 	}
-	failed := make([]error, net.crew)
+	failed := make([]error, net.threads)
 	for n := len(out) / classes; n > 0; n = len(out) / classes {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		n = min(n, net.rows)
-		net.crew.each(func(thread int) {
-			lo, hi := net.crew.split(n, net.kernel.Rows(), thread)
+		net.threads.each(func(thread int) {
+			lo, hi := net.threads.split(n, net.kernel.Rows(), thread)
 			net.forward(thread, x, lo, hi, nil)
 			for i := lo; i < hi && failed[thread] == nil; i++ {
 				failed[thread] = probabilities(net.kernel, net.logits(i), net.p[thread], out[i*classes:(i+1)*classes], first+int64(i))

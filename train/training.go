@@ -25,7 +25,7 @@ func Begin(ctx context.Context, p Problem, o Options, run int, res Resources) (_
 	if err := f.load(ctx); err != nil {
 		return nil, err
 	}
-	_, c := f.crews(1, max(res.Threads, 1))
+	_, c := f.divide(1, max(res.Threads, 1))
 	t, err := f.begin(run, c)
 	return &Training{t}, err
 }
@@ -49,7 +49,7 @@ func (x *Training) Free() {
 }
 
 // begin prepares a run.
-func (f *fitting) begin(run int, c crew) (*trainer, error) {
+func (f *fitting) begin(run int, c pool) (*trainer, error) {
 	t := &trainer{fitting: f, seed: rng.Hash(f.options.Seed, uint64(run))}
 	if err := t.allocate(c); err != nil {
 		t.free()
@@ -73,7 +73,7 @@ func Minibatches(ctx context.Context, p Problem, key uint64, b *mem.Budget, visi
 		return err
 	}
 	defer s.free()
-	return s.epoch(ctx, rows, key, func(p piece) error {
+	return s.epoch(ctx, rows, key, func(p microbatch) error {
 		n := p.len()
 		for i := range n {
 			copy(values[i*width:], p.row(i))

@@ -1,10 +1,11 @@
 package dense
 
 import (
-	"fmt"
 	"math"
 	"sync"
 	"unsafe"
+
+	"ndls/internal/kernels"
 )
 
 // Kernel is one implementation of the package's operations. All kernels give the same bits.
@@ -27,20 +28,7 @@ func (k *Kernel) Name() string { return k.name }
 
 // Select returns the kernel of that name, or the fastest this processor runs for "auto"
 // and "". A kernel that the processor or the build lacks is an error.
-func Select(name string) (*Kernel, error) {
-	all := available()
-	if name == "" || name == "auto" {
-		return all[0], nil
-	}
-	var names []string
-	for _, k := range all {
-		if k.name == name {
-			return k, nil
-		}
-		names = append(names, k.name)
-	}
-	return nil, fmt.Errorf("kernel %q is not available here; there are auto and %v", name, names)
-}
+func Select(name string) (*Kernel, error) { return kernels.Select(available(), name) }
 
 // goKernel is the twin that the assembly is tested against.
 var goKernel = &Kernel{"go", goRows, goCols, tileGo, expsGo, scaleGo, largestGo, rectifyGo}

@@ -1,11 +1,13 @@
-// Package dense multiplies matrices of float32 on the processor's vectors, with bits that
-// depend on the numbers alone: neither on the processor, nor on how a product is cut.
+// Package dense has the kernels of the network: products of matrices of float32, softmax
+// and rectifier, on the processor's vectors. Their bits depend on the numbers alone, neither
+// on the processor nor on how a product is cut.
 //
 // # Model
 //
-// A [Left] and a [Right] are matrices packed for tiles of sums. [Kernel.Add] adds the
-// product of rows of one and columns of the other to a matrix. Who multiplies on several
-// threads gives each thread rows, or columns, of its own.
+// [Kernel.PackLeft] and its like copy a matrix into panels, in the order in which the sums
+// read it. [Kernel.Add] adds an [Area] of the product of two packed matrices to a third one.
+// Several threads may add different areas at the same time. [Kernel.Largest], [Kernel.Exps]
+// and [Kernel.Scale] are the parts of a softmax, [Kernel.Rectify] is the rectifier.
 //
 // # Algorithm
 //

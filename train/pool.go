@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// crew is the threads of one run.
-type crew int
+// pool is the threads of one run.
+type pool int
 
 // each calls do once for each thread, side by side.
-func (c crew) each(do func(thread int)) {
+func (c pool) each(do func(thread int)) {
 	var group sync.WaitGroup
 	for t := 1; t < int(c); t++ {
 		group.Go(func() { do(t) })
@@ -19,7 +19,7 @@ func (c crew) each(do func(thread int)) {
 }
 
 // share calls do for numbers below n, each once; a thread that is done takes the next.
-func (c crew) share(n int, do func(i int)) {
+func (c pool) share(n int, do func(i int)) {
 	var next atomic.Int64
 	c.each(func(int) {
 		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
@@ -29,7 +29,7 @@ func (c crew) share(n int, do func(i int)) {
 }
 
 // split gives a thread its part of n things, in whole units.
-func (c crew) split(n, unit, thread int) (lo, hi int) {
+func (c pool) split(n, unit, thread int) (lo, hi int) {
 	all := units(n, unit)
 	return min(all*thread/int(c)*unit, n), min(all*(thread+1)/int(c)*unit, n)
 }
