@@ -40,9 +40,9 @@ func tile(v isa) {
 	TEXT(name, NOSPLIT, "func(k uintptr, a, b, c *float32, stride uintptr)")
 	Doc(fmt.Sprintf("%s adds a·b to c, %d rows of %d columns: a has k columns of %d values, b has k rows; stride of c is in bytes.", name, v.rows, 2*v.lanes, v.rows))
 	k := Load(Param("k"), GP64())
-	a := Mem{Base: Load(Param("a"), GP64())}
-	b := Mem{Base: Load(Param("b"), GP64())}
-	c := Mem{Base: Load(Param("c"), GP64())}
+	a := pointer("a")
+	b := pointer("b")
+	c := pointer("c")
 	stride := Load(Param("stride"), GP64())
 	sums := make([][2]VecVirtual, v.rows)
 	at := GP64()
@@ -87,6 +87,23 @@ func tile(v isa) {
 	RET()
 }
 
+// pointer loads a parameter that is a pointer.
+func pointer(name string) Mem { return Mem{Base: Load(Param(name), GP64())} }
+
+// begin begins a loop over n values, which may be 0, and repeat ends one that has worked on
+// so many of them.
+func begin(n Register) {
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	Label("next")
+}
+
+func repeat(n Register, values uint64) {
+	SUBQ(Imm(values), n)
+	JNZ(LabelRef("next"))
+	Label("done")
+}
+
 // exps: p[i] = e^(z[i] - largest), and their sum, for multiples of 8. The sum is that of
 // every eighth value, and of these eight sums: i and i+4, then i and i+2, then both.
 //
@@ -96,8 +113,8 @@ func exps(v isa) {
 	name := "exps" + v.name
 	TEXT(name, NOSPLIT, "func(p *float64, z *float32, n uintptr, largest float64) float64")
 	Doc(fmt.Sprintf("%s sets p[i] to e^(z[i]-largest), for n values, a multiple of 8, and returns their sum.", name))
-	p := Mem{Base: Load(Param("p"), GP64())}
-	z := Mem{Base: Load(Param("z"), GP64())}
+	p := pointer("p")
+	z := pointer("z")
 	n := Load(Param("n"), GP64())
 	shift := v.vector()
 	low := XMM()
@@ -119,9 +136,7 @@ func exps(v isa) {
 	for _, s := range sum {
 		VXORPD(s, s, s)
 	}
-	TESTQ(n, n)
-	JZ(LabelRef("done"))
-	Label("next")
+	begin(n)
 	for i, s := range sum {
 		x, m, r, y := v.vector(), v.vector(), v.vector(), v.vector()
 		VCVTPS2PD(z.Offset(2*v.lanes*i), x)
@@ -166,9 +181,7 @@ func exps(v isa) {
 	}
 	ADDQ(Imm(32), z.Base)
 	ADDQ(Imm(64), p.Base)
-	SUBQ(Imm(8), n)
-	JNZ(LabelRef("next"))
-	Label("done")
+	repeat(n, 8)
 	total := fold(v, sum, func(a, b, to Op) { VADDPD(a, b, to) })
 	upper := XMM()
 	VPERMILPD(Imm(1), total, upper)
@@ -214,16 +227,14 @@ func scale(v isa) {
 	name := "scale" + v.name
 	TEXT(name, NOSPLIT, "func(to *float32, p *float64, n uintptr, share float64)")
 	Doc(fmt.Sprintf("%s sets to[i] to p[i]·share, for n values, a multiple of 8.", name))
-	to := Mem{Base: Load(Param("to"), GP64())}
-	p := Mem{Base: Load(Param("p"), GP64())}
+	to := pointer("to")
+	p := pointer("p")
 	n := Load(Param("n"), GP64())
 	share := v.vector()
 	low := XMM()
 	Load(Param("share"), low)
 	VBROADCASTSD(low, share)
-	TESTQ(n, n)
-	JZ(LabelRef("done"))
-	Label("next")
+	begin(n)
 	for i := range 16 / v.lanes {
 		x := v.vector()
 		VMULPD(p.Offset(4*v.lanes*i), share, x)
@@ -239,9 +250,7 @@ func scale(v isa) {
 	}
 	ADDQ(Imm(32), to.Base)
 	ADDQ(Imm(64), p.Base)
-	SUBQ(Imm(8), n)
-	JNZ(LabelRef("next"))
-	Label("done")
+	repeat(n, 8)
 	VZEROUPPER()
 	RET()
 }
@@ -251,7 +260,7 @@ func largest(v isa) {
 	name := "largest" + v.name
 	TEXT(name, NOSPLIT, "func(z *float32, n uintptr) float32")
 	Doc(fmt.Sprintf("%s returns the largest of n values, a positive multiple of 16.", name))
-	z := Mem{Base: Load(Param("z"), GP64())}
+	z := pointer("z")
 	n := Load(Param("n"), GP64())
 	var most []VecVirtual
 	for i := range 16 / v.lanes {
@@ -284,13 +293,11 @@ func rectify(v isa) {
 	name := "rectify" + v.name
 	TEXT(name, NOSPLIT, "func(x *float32, n uintptr)")
 	Doc(fmt.Sprintf("%s sets what is below 0 to 0, of n values, a multiple of 16.", name))
-	x := Mem{Base: Load(Param("x"), GP64())}
+	x := pointer("x")
 	n := Load(Param("n"), GP64())
 	zero := v.vector()
 	VXORPS(zero, zero, zero)
-	TESTQ(n, n)
-	JZ(LabelRef("done"))
-	Label("next")
+	begin(n)
 	for i := range 16 / v.lanes {
 		y := v.vector()
 		// Of two values, one of which is no number, the first operand is the result.
@@ -298,9 +305,7 @@ func rectify(v isa) {
 		VMOVUPS(y, x.Offset(4*v.lanes*i))
 	}
 	ADDQ(Imm(64), x.Base)
-	SUBQ(Imm(16), n)
-	JNZ(LabelRef("next"))
-	Label("done")
+	repeat(n, 16)
 	VZEROUPPER()
 	RET()
 }
