@@ -442,6 +442,38 @@ func TestTaskOutlivesTheCoordinator(t *testing.T) {
 	})
 }
 
+// A task that ends after a phase was cut, and before it begins, is not done again: not
+// if it is the last, and not if others wait.
+func TestTaskEndsBetweenCutAndBegin(t *testing.T) {
+	for _, tasks := range []int{1, 2, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t, tasks)
+			ctx, cancel := context.WithCancel(context.Background())
+			first := c.start()
+			var old sync.WaitGroup
+			old.Go(func() { _, _ = first.Run(ctx, c.tasks) })
+			c.work("a")
+			time.Sleep(20 * time.Second)
+			c.set(nil)
+			second := c.start()
+			left := c.left()
+			time.Sleep(workTime) // a ends its task, and waits for the next
+			reports, err := second.Run(context.Background(), left)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(left) != tasks || len(c.fencings) != tasks {
+				t.Errorf("%d tasks left, leases %v", len(left), c.fencings)
+			}
+			second.End(context.Background())
+			c.workers.Wait()
+			cancel()
+			old.Wait()
+			c.check(reports)
+		})
+	}
+}
+
 // Finished tasks of a phase are not done again after a restart, though all workers
 // are gone; the cut may be another one then.
 func TestFinishedTasksStayFinished(t *testing.T) {

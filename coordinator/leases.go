@@ -307,15 +307,15 @@ func (l *leases) held(fencing uint64) (*lease, error) {
 	return x, nil
 }
 
-// resumes says whether tasks are the phase that is under way, with workers on it,
-// or what was left of it when a worker said, a moment ago, that it is done.
+// resumes says whether tasks are the phase that is under way: workers are on it, or it
+// was cut before a worker told this coordinator that one of the tasks is done.
 func (l *leases) resumes(tasks []control.Task) bool {
 	if l.failed != nil || l.stage != tasks[0].Stage || len(l.tasks) == 0 || l.tasks[0].Part != tasks[0].Part {
 		return false
 	}
-	return len(l.open) > 0 || !slices.ContainsFunc(tasks, func(t control.Task) bool {
+	return len(l.open) > 0 || slices.ContainsFunc(tasks, func(t control.Task) bool {
 		known := l.byID[t.ID()]
-		return known == nil || !known.heard
+		return known != nil && known.heard
 	})
 }
 
