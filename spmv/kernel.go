@@ -49,8 +49,9 @@ type Kernel struct {
 	weightedSums func(sums *[32]float64, rows *float32, degree *uint32, n, bytes uintptr)
 }
 
-// Strides are in bytes; z is row base, the row of source id base.
-type accumulateFunc func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src, base uint32, buf *uint64)
+// Strides and width, the size of a word, are in bytes; z is row base, the row of source id
+// base.
+type accumulateFunc func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, width uintptr, rowBits uint64, rowMask, escape uint32, buf *uint64)
 
 // Name is "go", "avx2" or "avx512".
 func (k *Kernel) Name() string { return k.name }
@@ -100,23 +101,22 @@ func addHalves(to *float32, from unsafe.Pointer, cols int) {
 type addFunc func(to *float32, from unsafe.Pointer, cols int)
 
 func accumulateGo(cols int, add addFunc) accumulateFunc {
-	return func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src, base uint32, _ *uint64) {
+	return func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, width uintptr, rowBits uint64, rowMask, escape uint32, _ *uint64) {
 		// An index, because no Go pointer may point past the last word.
 		at := uintptr(0)
-		next := func() uint32 {
-			x := *(*uint32)(unsafe.Add(unsafe.Pointer(words), at))
-			at += 4
-			return x
-		}
 		for range edges {
-			x := next()
-			if d := x >> packed.StripShift; d < packed.Escape {
-				src += d
-			} else {
-				src = next()
+			var row uint32
+			for {
+				w := *(*uint32)(unsafe.Add(unsafe.Pointer(words), at))
+				at += width
+				row = w & rowMask
+				if diff := w >> rowBits & escape; diff < escape {
+					src += diff
+					break
+				}
+				src += row * escape
 			}
-			row := uintptr(x & (packed.StripRows - 1))
-			add((*float32)(unsafe.Add(unsafe.Pointer(acc), row*accStride)), unsafe.Add(unsafe.Pointer(z), uintptr(src-base)*zStride), cols)
+			add((*float32)(unsafe.Add(unsafe.Pointer(acc), uintptr(row)*accStride)), unsafe.Add(unsafe.Pointer(z), uintptr(src-base)*zStride), cols)
 		}
 	}
 }
@@ -210,6 +210,7 @@ func (k *Kernel) Add(a Addition, f packed.Frame, buf *Decoded) {
 	if invariants.Enabled {
 		checkFrame(a, f)
 	}
+	const rowBits = packed.StripShift
 	p, stride := a.Rows.precision(), uintptr(a.Rows.Stride)
 	for col, cols := a.Col, a.Cols; cols > 0; {
 		i, w := 0, 16
@@ -219,7 +220,7 @@ func (k *Kernel) Add(a Addition, f packed.Frame, buf *Decoded) {
 		case cols >= 32:
 			i, w = 1, 32
 		}
-		k.accumulate[p][i](&a.Acc[col], stride*4, a.Rows.at(col), stride*uintptr(p.Bytes()), &f.Words[0], uint64(f.Edges), f.Src, a.First, &buf[0])
+		k.accumulate[p][i](&a.Acc[col], stride*4, a.Rows.at(col), stride*uintptr(p.Bytes()), &f.Words[0], uint64(f.Edges), f.Src, a.First, uintptr(f.Width), rowBits, 1<<rowBits-1, packed.Escape(f.Width), &buf[0])
 		col += w
 		cols -= w
 	}

@@ -35,10 +35,10 @@ var avx2Kernel = &Kernel{
 // available lists the kernels this processor runs, fastest first.
 func available() []*Kernel {
 	var all []*Kernel
-	if cpu.X86.HasAVX512F && cpu.X86.HasAVX2 {
+	if cpu.X86.HasAVX512F && cpu.X86.HasAVX2 && cpu.X86.HasBMI2 {
 		all = append(all, avx512Kernel)
 	}
-	if cpu.X86.HasAVX2 && hasF16C() {
+	if cpu.X86.HasAVX2 && cpu.X86.HasBMI2 && hasF16C() {
 		all = append(all, avx2Kernel)
 	}
 	return append(all, goKernel)

@@ -8,22 +8,22 @@ package spmv
 func hasF16C() bool
 
 // accumulate16AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 16 columns wide; strides are in bytes, buf holds 256 words.
-func accumulate16AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+func accumulate16AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
 
 // accumulate32AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 32 columns wide; strides are in bytes, buf holds 256 words.
-func accumulate32AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+func accumulate32AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
 
 // accumulate64AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 64 columns wide; strides are in bytes, buf holds 256 words.
-func accumulate64AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+func accumulate64AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
 
 // accumulateHalf16AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 16 columns wide; strides are in bytes, buf holds 256 words.
-func accumulateHalf16AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+func accumulateHalf16AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
 
 // accumulateHalf32AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 32 columns wide; strides are in bytes, buf holds 256 words.
-func accumulateHalf32AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+func accumulateHalf32AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
 
 // accumulateHalf64AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 64 columns wide; strides are in bytes, buf holds 256 words.
-func accumulateHalf64AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+func accumulateHalf64AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
 
 // widenAVX512 converts n values, a multiple of 16.
 func widenAVX512(dst *float32, src *uint16, n uintptr)
@@ -44,22 +44,22 @@ func squareNormsAVX512(out *float64, rows *float32, n uintptr, bytes uintptr)
 func weightedSumsAVX512(sums *[32]float64, rows *float32, degree *uint32, n uintptr, bytes uintptr)
 
 // accumulate16AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 16 columns wide; strides are in bytes, buf holds 256 words.
-func accumulate16AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+func accumulate16AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
 
 // accumulate32AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 32 columns wide; strides are in bytes, buf holds 256 words.
-func accumulate32AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+func accumulate32AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
 
 // accumulate64AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 64 columns wide; strides are in bytes, buf holds 256 words.
-func accumulate64AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+func accumulate64AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
 
 // accumulateHalf16AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 16 columns wide; strides are in bytes, buf holds 256 words.
-func accumulateHalf16AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+func accumulateHalf16AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
 
 // accumulateHalf32AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 32 columns wide; strides are in bytes, buf holds 256 words.
-func accumulateHalf32AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+func accumulateHalf32AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
 
 // accumulateHalf64AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 64 columns wide; strides are in bytes, buf holds 256 words.
-func accumulateHalf64AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+func accumulateHalf64AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
 
 // widenAVX2 converts n values, a multiple of 16.
 func widenAVX2(dst *float32, src *uint16, n uintptr)

@@ -16,14 +16,9 @@ import (
 	"ndls/spmv/gen/vector"
 )
 
-const (
-	stripShift = 15
-	rowMask    = 1<<stripShift - 1
-	escape     = 1<<(32-stripShift) - 1
-	// batch is how many edges are decoded, and their rows prefetched, ahead of
-	// their sums.
-	batch = 128
-)
+// batch is how many edges are decoded, and their rows prefetched, ahead of
+// their sums.
+const batch = 128
 
 func main() {
 	ConstraintExpr("amd64,!noasm")
@@ -59,18 +54,22 @@ func hasF16C() {
 
 // accumulate: for every packed edge, acc[dst] += z[src-base], cols columns wide.
 //
+// A word has width bytes, but four are read: the row in the lowest rowBits bits, then the
+// difference, of as many bits as escape, then what is not of the word.
+//
 // buf is a ring of batch edges, each the addresses of its two rows. An edge is
 // decoded, and both rows prefetched, batch edges before its sum, so that neither
 // waits for memory. Of the source row no more is wanted afterwards than this sum:
 // it is prefetched past the outer caches, which are left to the accumulators.
 func accumulate(v vector.ISA, p vector.Precision, cols int) {
 	name := fmt.Sprintf("accumulate%s%d%s", p.Name, cols, v.Name)
-	TEXT(name, NOSPLIT, "func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src, base uint32, buf *uint64)")
+	TEXT(name, NOSPLIT, "func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, width uintptr, rowBits uint64, rowMask, escape uint32, buf *uint64)")
 	Doc(name + " adds z[src-base] to acc[dst] for each of the packed edges, " + fmt.Sprint(cols) + " columns wide; strides are in bytes, buf holds 256 words.")
 	d := decoder{
 		p: p, cols: cols,
-		acc: Load(Param("acc"), GP64()), accStride: Load(Param("accStride"), GP64()),
-		z: Load(Param("z"), GP64()), zStride: Load(Param("zStride"), GP64()),
+		acc: argument("acc"), accStride: argument("accStride"), zStride: argument("zStride"),
+		width: argument("width"), rowMask: argument("rowMask"), escape: argument("escape"),
+		z: Load(Param("z"), GP64()), rowBits: Load(Param("rowBits"), GP64()),
 		words: Load(Param("words"), GP64()), src: GP64(), buf: Load(Param("buf"), GP64()), at: GP64(),
 	}
 	left := Load(Param("edges"), GP64())
@@ -94,7 +93,7 @@ func accumulate(v vector.ISA, p vector.Precision, cols int) {
 	Label("warm")
 	TESTQ(warm, warm)
 	JZ(LabelRef("full"))
-	d.decode("warm")
+	warmRow := d.decode("warm")
 	ADDQ(Imm(16), d.at)
 	DECQ(warm)
 	JMP(LabelRef("warm"))
@@ -105,7 +104,7 @@ func accumulate(v vector.ISA, p vector.Precision, cols int) {
 	JZ(LabelRef("drain"))
 	Label("edge")
 	from, to := d.take()
-	d.decode("edge")
+	row := d.decode("edge")
 	d.sum(v, from, to)
 	DECQ(left)
 	JNZ(LabelRef("edge"))
@@ -120,32 +119,45 @@ func accumulate(v vector.ISA, p vector.Precision, cols int) {
 	Label("done")
 	VZEROUPPER()
 	RET()
-	d.escape("warm")
-	d.escape("edge")
+	d.skip("warm", warmRow)
+	d.skip("edge", row)
 }
 
-// decoder holds the registers of accumulate.
+// argument is where an argument stands in memory: there are more than registers.
+func argument(name string) Mem {
+	at, err := Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	return at.Addr
+}
+
+// decoder holds the arguments and registers of accumulate.
 type decoder struct {
-	p                                      vector.Precision
-	cols                                   int
-	acc, accStride, z, zStride, words, src Register
-	buf, at                                Register // ring, offset of its oldest edge
+	p                                                vector.Precision
+	cols                                             int
+	acc, accStride, zStride, width, rowMask, escape Mem
+	z, rowBits, words, src                           Register
+	buf, at                                          Register // ring, offset of its oldest edge
 }
 
 func (d decoder) slot(disp int) Mem { return Mem{Base: d.buf, Index: d.at, Scale: 1, Disp: disp} }
 
 // decode puts the next edge in the ring at at and prefetches its rows.
-func (d decoder) decode(label string) {
-	w, row, src := GP64(), GP64(), d.src.(GPVirtual)
+func (d decoder) decode(label string) (row GPVirtual) {
+	src := d.src.(GPVirtual)
+	Label(label + "_word")
+	w := GP64()
+	row = GP64()
 	MOVL(Mem{Base: d.words}, w.As32())
-	ADDQ(Imm(4), d.words)
+	ADDQ(d.width, d.words)
 	MOVL(w.As32(), row.As32())
-	ANDL(U32(rowMask), row.As32())
-	SHRL(Imm(stripShift), w.As32())
-	CMPL(w.As32(), U32(escape))
-	JEQ(LabelRef(label + "_escape"))
+	ANDL(d.rowMask, row.As32())
+	SHRXL(d.rowBits.(GPVirtual).As32(), w.As32(), w.As32())
+	ANDL(d.escape, w.As32())
+	CMPL(w.As32(), d.escape)
+	JEQ(LabelRef(label + "_skip"))
 	ADDL(w.As32(), src.As32())
-	Label(label + "_decoded")
 	from := GP64()
 	MOVQ(src, from)
 	IMULQ(d.zStride, from)
@@ -161,14 +173,16 @@ func (d decoder) decode(label string) {
 	for b := 0; b < d.cols*4; b += 64 {
 		prefetchW(b)
 	}
+	return row
 }
 
-// escape is the rare way through decode, out of its line.
-func (d decoder) escape(label string) {
-	Label(label + "_escape")
-	MOVL(Mem{Base: d.words}, d.src.(GPVirtual).As32())
-	ADDQ(Imm(4), d.words)
-	JMP(LabelRef(label + "_decoded"))
+// skip is the rare way through decode, out of its line: a word that moves the source on by
+// as many times escape as it has for a row.
+func (d decoder) skip(label string, row GPVirtual) {
+	Label(label + "_skip")
+	IMULL(d.escape, row.As32())
+	ADDL(row.As32(), d.src.(GPVirtual).As32())
+	JMP(LabelRef(label + "_word"))
 }
 
 // prefetchW is PREFETCHW disp(AX), which the assembler does not know: 0F 0D /1.
