@@ -15,116 +15,118 @@ TEXT ·hasF16C(SB), NOSPLIT, $0-1
 	MOVB CL, ret+0(FP)
 	RET
 
-// func accumulate16AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
-// Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·accumulate16AVX512(SB), NOSPLIT, $0-88
-	MOVQ  z+16(FP), CX
-	MOVQ  rowBits+64(FP), DX
-	MOVQ  words+32(FP), BX
-	MOVQ  buf+80(FP), DI
-	MOVQ  edges+40(FP), R9
-	MOVL  src+48(FP), SI
+// func accumulate16NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulate16NarrowAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
 	MOVL  base+52(FP), AX
-	IMULQ zStride+24(FP), AX
-	SUBQ  AX, CX
-	MOVQ  R9, R10
-	CMPQ  R9, $0x80
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R10
+	MOVQ  $0x00000020, R12
 
 few:
-	SUBQ R10, R9
-	MOVQ R10, R11
-	XORQ R8, R8
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R11, R11
+	TESTQ R13, R13
 	JZ    full
 
 warm_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R12
-	ANDL        rowMask+72(FP), R12
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         warm_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	IMULQ       accStride+8(FP), R12
-	MOVQ        acc+0(FP), AX
-	ADDQ        R12, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R8
-	DECQ        R11
-	JMP         warm
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
-	XORQ  R8, R8
-	TESTQ R9, R9
+	XORQ  R10, R10
+	TESTQ R11, R11
 	JZ    drain
 
 edge:
-	MOVQ (DI)(R8*1), R11
-	MOVQ 8(DI)(R8*1), R12
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
 
 edge_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R13
-	ANDL        rowMask+72(FP), R13
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         edge_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	IMULQ       accStride+8(FP), R13
-	MOVQ        acc+0(FP), AX
-	ADDQ        R13, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (R11), Z0
-	VADDPS      (R12), Z0, Z0
-	VMOVUPS     Z0, (R12)
-	ADDL        $0x10, R8
-	ANDL        $0x000007ff, R8
-	DECQ        R9
-	JNZ         edge
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
-	TESTQ   R10, R10
+	TESTQ   R12, R12
 	JZ      done
-	MOVQ    (DI)(R8*1), AX
-	MOVQ    8(DI)(R8*1), CX
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
 	VMOVUPS (AX), Z0
 	VADDPS  (CX), Z0, Z0
 	VMOVUPS Z0, (CX)
-	ADDL    $0x10, R8
-	ANDL    $0x000007ff, R8
-	DECQ    R10
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
 	JMP     drain
 
 done:
@@ -132,147 +134,275 @@ done:
 	RET
 
 warm_skip:
-	IMULL escape+76(FP), R12
-	ADDL  R12, SI
-	JMP   warm_word
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
 edge_skip:
-	IMULL escape+76(FP), R13
-	ADDL  R13, SI
-	JMP   edge_word
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulate32AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
-// Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·accumulate32AVX512(SB), NOSPLIT, $0-88
-	MOVQ  z+16(FP), CX
-	MOVQ  rowBits+64(FP), DX
-	MOVQ  words+32(FP), BX
-	MOVQ  buf+80(FP), DI
-	MOVQ  edges+40(FP), R9
-	MOVL  src+48(FP), SI
+// func accumulate16WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulate16WideAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
 	MOVL  base+52(FP), AX
-	IMULQ zStride+24(FP), AX
-	SUBQ  AX, CX
-	MOVQ  R9, R10
-	CMPQ  R9, $0x80
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R10
+	MOVQ  $0x00000020, R12
 
 few:
-	SUBQ R10, R9
-	MOVQ R10, R11
-	XORQ R8, R8
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R11, R11
+	TESTQ R13, R13
 	JZ    full
 
 warm_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R12
-	ANDL        rowMask+72(FP), R12
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         warm_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	IMULQ       accStride+8(FP), R12
-	MOVQ        acc+0(FP), AX
-	ADDQ        R12, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R8
-	DECQ        R11
-	JMP         warm
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
-	XORQ  R8, R8
-	TESTQ R9, R9
+	XORQ  R10, R10
+	TESTQ R11, R11
 	JZ    drain
 
 edge:
-	MOVQ (DI)(R8*1), R11
-	MOVQ 8(DI)(R8*1), R12
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
 
 edge_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R13
-	ANDL        rowMask+72(FP), R13
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         edge_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	IMULQ       accStride+8(FP), R13
-	MOVQ        acc+0(FP), AX
-	ADDQ        R13, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (R11), Z0
-	VADDPS      (R12), Z0, Z0
-	VMOVUPS     Z0, (R12)
-	VMOVUPS     64(R11), Z0
-	VADDPS      64(R12), Z0, Z0
-	VMOVUPS     Z0, 64(R12)
-	ADDL        $0x10, R8
-	ANDL        $0x000007ff, R8
-	DECQ        R9
-	JNZ         edge
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
-	TESTQ   R10, R10
+	TESTQ   R12, R12
 	JZ      done
-	MOVQ    (DI)(R8*1), AX
-	MOVQ    8(DI)(R8*1), CX
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Z0
+	VADDPS  (CX), Z0, Z0
+	VMOVUPS Z0, (CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
+	JMP     drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulate32NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulate32NarrowAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	VMOVUPS    64(R13), Z0
+	VADDPS     64(R14), Z0, Z0
+	VMOVUPS    Z0, 64(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
 	VMOVUPS (AX), Z0
 	VADDPS  (CX), Z0, Z0
 	VMOVUPS Z0, (CX)
 	VMOVUPS 64(AX), Z0
 	VADDPS  64(CX), Z0, Z0
 	VMOVUPS Z0, 64(CX)
-	ADDL    $0x10, R8
-	ANDL    $0x000007ff, R8
-	DECQ    R10
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
 	JMP     drain
 
 done:
@@ -280,176 +410,326 @@ done:
 	RET
 
 warm_skip:
-	IMULL escape+76(FP), R12
-	ADDL  R12, SI
-	JMP   warm_word
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
 edge_skip:
-	IMULL escape+76(FP), R13
-	ADDL  R13, SI
-	JMP   edge_word
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulate64AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
-// Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·accumulate64AVX512(SB), NOSPLIT, $0-88
-	MOVQ  z+16(FP), CX
-	MOVQ  rowBits+64(FP), DX
-	MOVQ  words+32(FP), BX
-	MOVQ  buf+80(FP), DI
-	MOVQ  edges+40(FP), R9
-	MOVL  src+48(FP), SI
+// func accumulate32WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulate32WideAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
 	MOVL  base+52(FP), AX
-	IMULQ zStride+24(FP), AX
-	SUBQ  AX, CX
-	MOVQ  R9, R10
-	CMPQ  R9, $0x80
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R10
+	MOVQ  $0x00000020, R12
 
 few:
-	SUBQ R10, R9
-	MOVQ R10, R11
-	XORQ R8, R8
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R11, R11
+	TESTQ R13, R13
 	JZ    full
 
 warm_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R12
-	ANDL        rowMask+72(FP), R12
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         warm_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	PREFETCHNTA 128(AX)
-	PREFETCHNTA 192(AX)
-	IMULQ       accStride+8(FP), R12
-	MOVQ        acc+0(FP), AX
-	ADDQ        R12, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x80
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0xc0
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R8
-	DECQ        R11
-	JMP         warm
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
-	XORQ  R8, R8
-	TESTQ R9, R9
+	XORQ  R10, R10
+	TESTQ R11, R11
 	JZ    drain
 
 edge:
-	MOVQ (DI)(R8*1), R11
-	MOVQ 8(DI)(R8*1), R12
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
 
 edge_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R13
-	ANDL        rowMask+72(FP), R13
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         edge_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	PREFETCHNTA 128(AX)
-	PREFETCHNTA 192(AX)
-	IMULQ       accStride+8(FP), R13
-	MOVQ        acc+0(FP), AX
-	ADDQ        R13, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x80
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0xc0
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (R11), Z0
-	VADDPS      (R12), Z0, Z0
-	VMOVUPS     Z0, (R12)
-	VMOVUPS     64(R11), Z0
-	VADDPS      64(R12), Z0, Z0
-	VMOVUPS     Z0, 64(R12)
-	VMOVUPS     128(R11), Z0
-	VADDPS      128(R12), Z0, Z0
-	VMOVUPS     Z0, 128(R12)
-	VMOVUPS     192(R11), Z0
-	VADDPS      192(R12), Z0, Z0
-	VMOVUPS     Z0, 192(R12)
-	ADDL        $0x10, R8
-	ANDL        $0x000007ff, R8
-	DECQ        R9
-	JNZ         edge
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	VMOVUPS    64(R13), Z0
+	VADDPS     64(R14), Z0, Z0
+	VMOVUPS    Z0, 64(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
-	TESTQ   R10, R10
+	TESTQ   R12, R12
 	JZ      done
-	MOVQ    (DI)(R8*1), AX
-	MOVQ    8(DI)(R8*1), CX
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Z0
+	VADDPS  (CX), Z0, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS 64(AX), Z0
+	VADDPS  64(CX), Z0, Z0
+	VMOVUPS Z0, 64(CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
+	JMP     drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulate64NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulate64NarrowAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	VMOVUPS    64(R13), Z0
+	VADDPS     64(R14), Z0, Z0
+	VMOVUPS    Z0, 64(R14)
+	VMOVUPS    128(R13), Z0
+	VADDPS     128(R14), Z0, Z0
+	VMOVUPS    Z0, 128(R14)
+	VMOVUPS    192(R13), Z0
+	VADDPS     192(R14), Z0, Z0
+	VMOVUPS    Z0, 192(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
 	VMOVUPS (AX), Z0
 	VADDPS  (CX), Z0, Z0
 	VMOVUPS Z0, (CX)
@@ -462,9 +742,9 @@ drain:
 	VMOVUPS 192(AX), Z0
 	VADDPS  192(CX), Z0, Z0
 	VMOVUPS Z0, 192(CX)
-	ADDL    $0x10, R8
-	ANDL    $0x000007ff, R8
-	DECQ    R10
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
 	JMP     drain
 
 done:
@@ -472,125 +752,319 @@ done:
 	RET
 
 warm_skip:
-	IMULL escape+76(FP), R12
-	ADDL  R12, SI
-	JMP   warm_word
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
 edge_skip:
-	IMULL escape+76(FP), R13
-	ADDL  R13, SI
-	JMP   edge_word
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulateHalf16AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
-// Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·accumulateHalf16AVX512(SB), NOSPLIT, $0-88
-	MOVQ  z+16(FP), CX
-	MOVQ  rowBits+64(FP), DX
-	MOVQ  words+32(FP), BX
-	MOVQ  buf+80(FP), DI
-	MOVQ  edges+40(FP), R9
-	MOVL  src+48(FP), SI
+// func accumulate64WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulate64WideAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
 	MOVL  base+52(FP), AX
-	IMULQ zStride+24(FP), AX
-	SUBQ  AX, CX
-	MOVQ  R9, R10
-	CMPQ  R9, $0x80
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R10
+	MOVQ  $0x00000020, R12
 
 few:
-	SUBQ R10, R9
-	MOVQ R10, R11
-	XORQ R8, R8
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R11, R11
+	TESTQ R13, R13
 	JZ    full
 
 warm_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R12
-	ANDL        rowMask+72(FP), R12
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         warm_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	IMULQ       accStride+8(FP), R12
-	MOVQ        acc+0(FP), AX
-	ADDQ        R12, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R8
-	DECQ        R11
-	JMP         warm
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
-	XORQ  R8, R8
-	TESTQ R9, R9
+	XORQ  R10, R10
+	TESTQ R11, R11
 	JZ    drain
 
 edge:
-	MOVQ (DI)(R8*1), R11
-	MOVQ 8(DI)(R8*1), R12
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
 
 edge_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R13
-	ANDL        rowMask+72(FP), R13
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         edge_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	IMULQ       accStride+8(FP), R13
-	MOVQ        acc+0(FP), AX
-	ADDQ        R13, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VCVTPH2PS   (R11), Z0
-	VADDPS      (R12), Z0, Z0
-	VMOVUPS     Z0, (R12)
-	ADDL        $0x10, R8
-	ANDL        $0x000007ff, R8
-	DECQ        R9
-	JNZ         edge
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	VMOVUPS    64(R13), Z0
+	VADDPS     64(R14), Z0, Z0
+	VMOVUPS    Z0, 64(R14)
+	VMOVUPS    128(R13), Z0
+	VADDPS     128(R14), Z0, Z0
+	VMOVUPS    Z0, 128(R14)
+	VMOVUPS    192(R13), Z0
+	VADDPS     192(R14), Z0, Z0
+	VMOVUPS    Z0, 192(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
-	TESTQ     R10, R10
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Z0
+	VADDPS  (CX), Z0, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS 64(AX), Z0
+	VADDPS  64(CX), Z0, Z0
+	VMOVUPS Z0, 64(CX)
+	VMOVUPS 128(AX), Z0
+	VADDPS  128(CX), Z0, Z0
+	VMOVUPS Z0, 128(CX)
+	VMOVUPS 192(AX), Z0
+	VADDPS  192(CX), Z0, Z0
+	VMOVUPS Z0, 192(CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
+	JMP     drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulateHalf16NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateHalf16NarrowAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ     R12, R12
 	JZ        done
-	MOVQ      (DI)(R8*1), AX
-	MOVQ      8(DI)(R8*1), CX
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
 	VCVTPH2PS (AX), Z0
 	VADDPS    (CX), Z0, Z0
 	VMOVUPS   Z0, (CX)
-	ADDL      $0x10, R8
-	ANDL      $0x000007ff, R8
-	DECQ      R10
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
 	JMP       drain
 
 done:
@@ -598,145 +1072,273 @@ done:
 	RET
 
 warm_skip:
-	IMULL escape+76(FP), R12
-	ADDL  R12, SI
-	JMP   warm_word
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
 edge_skip:
-	IMULL escape+76(FP), R13
-	ADDL  R13, SI
-	JMP   edge_word
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulateHalf32AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
-// Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·accumulateHalf32AVX512(SB), NOSPLIT, $0-88
-	MOVQ  z+16(FP), CX
-	MOVQ  rowBits+64(FP), DX
-	MOVQ  words+32(FP), BX
-	MOVQ  buf+80(FP), DI
-	MOVQ  edges+40(FP), R9
-	MOVL  src+48(FP), SI
+// func accumulateHalf16WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateHalf16WideAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
 	MOVL  base+52(FP), AX
-	IMULQ zStride+24(FP), AX
-	SUBQ  AX, CX
-	MOVQ  R9, R10
-	CMPQ  R9, $0x80
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R10
+	MOVQ  $0x00000020, R12
 
 few:
-	SUBQ R10, R9
-	MOVQ R10, R11
-	XORQ R8, R8
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R11, R11
+	TESTQ R13, R13
 	JZ    full
 
 warm_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R12
-	ANDL        rowMask+72(FP), R12
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         warm_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	IMULQ       accStride+8(FP), R12
-	MOVQ        acc+0(FP), AX
-	ADDQ        R12, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R8
-	DECQ        R11
-	JMP         warm
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
-	XORQ  R8, R8
-	TESTQ R9, R9
+	XORQ  R10, R10
+	TESTQ R11, R11
 	JZ    drain
 
 edge:
-	MOVQ (DI)(R8*1), R11
-	MOVQ 8(DI)(R8*1), R12
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
 
 edge_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R13
-	ANDL        rowMask+72(FP), R13
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         edge_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	IMULQ       accStride+8(FP), R13
-	MOVQ        acc+0(FP), AX
-	ADDQ        R13, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VCVTPH2PS   (R11), Z0
-	VADDPS      (R12), Z0, Z0
-	VMOVUPS     Z0, (R12)
-	VCVTPH2PS   32(R11), Z0
-	VADDPS      64(R12), Z0, Z0
-	VMOVUPS     Z0, 64(R12)
-	ADDL        $0x10, R8
-	ANDL        $0x000007ff, R8
-	DECQ        R9
-	JNZ         edge
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
-	TESTQ     R10, R10
+	TESTQ     R12, R12
 	JZ        done
-	MOVQ      (DI)(R8*1), AX
-	MOVQ      8(DI)(R8*1), CX
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Z0
+	VADDPS    (CX), Z0, Z0
+	VMOVUPS   Z0, (CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulateHalf32NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateHalf32NarrowAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	VCVTPH2PS  32(R13), Z0
+	VADDPS     64(R14), Z0, Z0
+	VMOVUPS    Z0, 64(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
 	VCVTPH2PS (AX), Z0
 	VADDPS    (CX), Z0, Z0
 	VMOVUPS   Z0, (CX)
 	VCVTPH2PS 32(AX), Z0
 	VADDPS    64(CX), Z0, Z0
 	VMOVUPS   Z0, 64(CX)
-	ADDL      $0x10, R8
-	ANDL      $0x000007ff, R8
-	DECQ      R10
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
 	JMP       drain
 
 done:
@@ -744,172 +1346,320 @@ done:
 	RET
 
 warm_skip:
-	IMULL escape+76(FP), R12
-	ADDL  R12, SI
-	JMP   warm_word
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
 edge_skip:
-	IMULL escape+76(FP), R13
-	ADDL  R13, SI
-	JMP   edge_word
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulateHalf64AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
-// Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·accumulateHalf64AVX512(SB), NOSPLIT, $0-88
-	MOVQ  z+16(FP), CX
-	MOVQ  rowBits+64(FP), DX
-	MOVQ  words+32(FP), BX
-	MOVQ  buf+80(FP), DI
-	MOVQ  edges+40(FP), R9
-	MOVL  src+48(FP), SI
+// func accumulateHalf32WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateHalf32WideAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
 	MOVL  base+52(FP), AX
-	IMULQ zStride+24(FP), AX
-	SUBQ  AX, CX
-	MOVQ  R9, R10
-	CMPQ  R9, $0x80
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R10
+	MOVQ  $0x00000020, R12
 
 few:
-	SUBQ R10, R9
-	MOVQ R10, R11
-	XORQ R8, R8
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R11, R11
+	TESTQ R13, R13
 	JZ    full
 
 warm_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R12
-	ANDL        rowMask+72(FP), R12
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         warm_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	IMULQ       accStride+8(FP), R12
-	MOVQ        acc+0(FP), AX
-	ADDQ        R12, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x80
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0xc0
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R8
-	DECQ        R11
-	JMP         warm
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
-	XORQ  R8, R8
-	TESTQ R9, R9
+	XORQ  R10, R10
+	TESTQ R11, R11
 	JZ    drain
 
 edge:
-	MOVQ (DI)(R8*1), R11
-	MOVQ 8(DI)(R8*1), R12
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
 
 edge_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R13
-	ANDL        rowMask+72(FP), R13
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         edge_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	IMULQ       accStride+8(FP), R13
-	MOVQ        acc+0(FP), AX
-	ADDQ        R13, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x80
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0xc0
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VCVTPH2PS   (R11), Z0
-	VADDPS      (R12), Z0, Z0
-	VMOVUPS     Z0, (R12)
-	VCVTPH2PS   32(R11), Z0
-	VADDPS      64(R12), Z0, Z0
-	VMOVUPS     Z0, 64(R12)
-	VCVTPH2PS   64(R11), Z0
-	VADDPS      128(R12), Z0, Z0
-	VMOVUPS     Z0, 128(R12)
-	VCVTPH2PS   96(R11), Z0
-	VADDPS      192(R12), Z0, Z0
-	VMOVUPS     Z0, 192(R12)
-	ADDL        $0x10, R8
-	ANDL        $0x000007ff, R8
-	DECQ        R9
-	JNZ         edge
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	VCVTPH2PS  32(R13), Z0
+	VADDPS     64(R14), Z0, Z0
+	VMOVUPS    Z0, 64(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
-	TESTQ     R10, R10
+	TESTQ     R12, R12
 	JZ        done
-	MOVQ      (DI)(R8*1), AX
-	MOVQ      8(DI)(R8*1), CX
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Z0
+	VADDPS    (CX), Z0, Z0
+	VMOVUPS   Z0, (CX)
+	VCVTPH2PS 32(AX), Z0
+	VADDPS    64(CX), Z0, Z0
+	VMOVUPS   Z0, 64(CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulateHalf64NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateHalf64NarrowAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	VCVTPH2PS  32(R13), Z0
+	VADDPS     64(R14), Z0, Z0
+	VMOVUPS    Z0, 64(R14)
+	VCVTPH2PS  64(R13), Z0
+	VADDPS     128(R14), Z0, Z0
+	VMOVUPS    Z0, 128(R14)
+	VCVTPH2PS  96(R13), Z0
+	VADDPS     192(R14), Z0, Z0
+	VMOVUPS    Z0, 192(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
 	VCVTPH2PS (AX), Z0
 	VADDPS    (CX), Z0, Z0
 	VMOVUPS   Z0, (CX)
@@ -922,9 +1672,9 @@ drain:
 	VCVTPH2PS 96(AX), Z0
 	VADDPS    192(CX), Z0, Z0
 	VMOVUPS   Z0, 192(CX)
-	ADDL      $0x10, R8
-	ANDL      $0x000007ff, R8
-	DECQ      R10
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
 	JMP       drain
 
 done:
@@ -932,14 +1682,202 @@ done:
 	RET
 
 warm_skip:
-	IMULL escape+76(FP), R12
-	ADDL  R12, SI
-	JMP   warm_word
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
 edge_skip:
-	IMULL escape+76(FP), R13
-	ADDL  R13, SI
-	JMP   edge_word
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulateHalf64WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateHalf64WideAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	VCVTPH2PS  32(R13), Z0
+	VADDPS     64(R14), Z0, Z0
+	VMOVUPS    Z0, 64(R14)
+	VCVTPH2PS  64(R13), Z0
+	VADDPS     128(R14), Z0, Z0
+	VMOVUPS    Z0, 128(R14)
+	VCVTPH2PS  96(R13), Z0
+	VADDPS     192(R14), Z0, Z0
+	VMOVUPS    Z0, 192(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Z0
+	VADDPS    (CX), Z0, Z0
+	VMOVUPS   Z0, (CX)
+	VCVTPH2PS 32(AX), Z0
+	VADDPS    64(CX), Z0, Z0
+	VMOVUPS   Z0, 64(CX)
+	VCVTPH2PS 64(AX), Z0
+	VADDPS    128(CX), Z0, Z0
+	VMOVUPS   Z0, 128(CX)
+	VCVTPH2PS 96(AX), Z0
+	VADDPS    192(CX), Z0, Z0
+	VMOVUPS   Z0, 192(CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
 // func widenAVX512(dst *float32, src *uint16, n uintptr)
 // Requires: AVX, AVX512F
@@ -1136,122 +2074,124 @@ done:
 	VZEROUPPER
 	RET
 
-// func accumulate16AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
-// Requires: AVX, BMI2, MMX+
-TEXT ·accumulate16AVX2(SB), NOSPLIT, $0-88
-	MOVQ  z+16(FP), CX
-	MOVQ  rowBits+64(FP), DX
-	MOVQ  words+32(FP), BX
-	MOVQ  buf+80(FP), DI
-	MOVQ  edges+40(FP), R9
-	MOVL  src+48(FP), SI
+// func accumulate16NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, MMX+
+TEXT ·accumulate16NarrowAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
 	MOVL  base+52(FP), AX
-	IMULQ zStride+24(FP), AX
-	SUBQ  AX, CX
-	MOVQ  R9, R10
-	CMPQ  R9, $0x80
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R10
+	MOVQ  $0x00000020, R12
 
 few:
-	SUBQ R10, R9
-	MOVQ R10, R11
-	XORQ R8, R8
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R11, R11
+	TESTQ R13, R13
 	JZ    full
 
 warm_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R12
-	ANDL        rowMask+72(FP), R12
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         warm_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	IMULQ       accStride+8(FP), R12
-	MOVQ        acc+0(FP), AX
-	ADDQ        R12, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R8
-	DECQ        R11
-	JMP         warm
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
-	XORQ  R8, R8
-	TESTQ R9, R9
+	XORQ  R10, R10
+	TESTQ R11, R11
 	JZ    drain
 
 edge:
-	MOVQ (DI)(R8*1), R11
-	MOVQ 8(DI)(R8*1), R12
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
 
 edge_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R13
-	ANDL        rowMask+72(FP), R13
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         edge_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	IMULQ       accStride+8(FP), R13
-	MOVQ        acc+0(FP), AX
-	ADDQ        R13, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (R11), Y0
-	VADDPS      (R12), Y0, Y0
-	VMOVUPS     Y0, (R12)
-	VMOVUPS     32(R11), Y0
-	VADDPS      32(R12), Y0, Y0
-	VMOVUPS     Y0, 32(R12)
-	ADDL        $0x10, R8
-	ANDL        $0x000007ff, R8
-	DECQ        R9
-	JNZ         edge
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VMOVUPS    32(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
-	TESTQ   R10, R10
+	TESTQ   R12, R12
 	JZ      done
-	MOVQ    (DI)(R8*1), AX
-	MOVQ    8(DI)(R8*1), CX
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
 	VMOVUPS (AX), Y0
 	VADDPS  (CX), Y0, Y0
 	VMOVUPS Y0, (CX)
 	VMOVUPS 32(AX), Y0
 	VADDPS  32(CX), Y0, Y0
 	VMOVUPS Y0, 32(CX)
-	ADDL    $0x10, R8
-	ANDL    $0x000007ff, R8
-	DECQ    R10
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
 	JMP     drain
 
 done:
@@ -1259,144 +2199,278 @@ done:
 	RET
 
 warm_skip:
-	IMULL escape+76(FP), R12
-	ADDL  R12, SI
-	JMP   warm_word
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
 edge_skip:
-	IMULL escape+76(FP), R13
-	ADDL  R13, SI
-	JMP   edge_word
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulate32AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
-// Requires: AVX, BMI2, MMX+
-TEXT ·accumulate32AVX2(SB), NOSPLIT, $0-88
-	MOVQ  z+16(FP), CX
-	MOVQ  rowBits+64(FP), DX
-	MOVQ  words+32(FP), BX
-	MOVQ  buf+80(FP), DI
-	MOVQ  edges+40(FP), R9
-	MOVL  src+48(FP), SI
+// func accumulate16WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, MMX+
+TEXT ·accumulate16WideAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
 	MOVL  base+52(FP), AX
-	IMULQ zStride+24(FP), AX
-	SUBQ  AX, CX
-	MOVQ  R9, R10
-	CMPQ  R9, $0x80
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R10
+	MOVQ  $0x00000020, R12
 
 few:
-	SUBQ R10, R9
-	MOVQ R10, R11
-	XORQ R8, R8
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R11, R11
+	TESTQ R13, R13
 	JZ    full
 
 warm_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R12
-	ANDL        rowMask+72(FP), R12
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         warm_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	IMULQ       accStride+8(FP), R12
-	MOVQ        acc+0(FP), AX
-	ADDQ        R12, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R8
-	DECQ        R11
-	JMP         warm
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
-	XORQ  R8, R8
-	TESTQ R9, R9
+	XORQ  R10, R10
+	TESTQ R11, R11
 	JZ    drain
 
 edge:
-	MOVQ (DI)(R8*1), R11
-	MOVQ 8(DI)(R8*1), R12
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
 
 edge_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R13
-	ANDL        rowMask+72(FP), R13
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         edge_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	IMULQ       accStride+8(FP), R13
-	MOVQ        acc+0(FP), AX
-	ADDQ        R13, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (R11), Y0
-	VADDPS      (R12), Y0, Y0
-	VMOVUPS     Y0, (R12)
-	VMOVUPS     32(R11), Y0
-	VADDPS      32(R12), Y0, Y0
-	VMOVUPS     Y0, 32(R12)
-	VMOVUPS     64(R11), Y0
-	VADDPS      64(R12), Y0, Y0
-	VMOVUPS     Y0, 64(R12)
-	VMOVUPS     96(R11), Y0
-	VADDPS      96(R12), Y0, Y0
-	VMOVUPS     Y0, 96(R12)
-	ADDL        $0x10, R8
-	ANDL        $0x000007ff, R8
-	DECQ        R9
-	JNZ         edge
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VMOVUPS    32(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
-	TESTQ   R10, R10
+	TESTQ   R12, R12
 	JZ      done
-	MOVQ    (DI)(R8*1), AX
-	MOVQ    8(DI)(R8*1), CX
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Y0
+	VADDPS  (CX), Y0, Y0
+	VMOVUPS Y0, (CX)
+	VMOVUPS 32(AX), Y0
+	VADDPS  32(CX), Y0, Y0
+	VMOVUPS Y0, 32(CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
+	JMP     drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulate32NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, MMX+
+TEXT ·accumulate32NarrowAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VMOVUPS    32(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	VMOVUPS    64(R13), Y0
+	VADDPS     64(R14), Y0, Y0
+	VMOVUPS    Y0, 64(R14)
+	VMOVUPS    96(R13), Y0
+	VADDPS     96(R14), Y0, Y0
+	VMOVUPS    Y0, 96(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
 	VMOVUPS (AX), Y0
 	VADDPS  (CX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -1409,9 +2483,9 @@ drain:
 	VMOVUPS 96(AX), Y0
 	VADDPS  96(CX), Y0, Y0
 	VMOVUPS Y0, 96(CX)
-	ADDL    $0x10, R8
-	ANDL    $0x000007ff, R8
-	DECQ    R10
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
 	JMP     drain
 
 done:
@@ -1419,188 +2493,350 @@ done:
 	RET
 
 warm_skip:
-	IMULL escape+76(FP), R12
-	ADDL  R12, SI
-	JMP   warm_word
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
 edge_skip:
-	IMULL escape+76(FP), R13
-	ADDL  R13, SI
-	JMP   edge_word
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulate64AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
-// Requires: AVX, BMI2, MMX+
-TEXT ·accumulate64AVX2(SB), NOSPLIT, $0-88
-	MOVQ  z+16(FP), CX
-	MOVQ  rowBits+64(FP), DX
-	MOVQ  words+32(FP), BX
-	MOVQ  buf+80(FP), DI
-	MOVQ  edges+40(FP), R9
-	MOVL  src+48(FP), SI
+// func accumulate32WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, MMX+
+TEXT ·accumulate32WideAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
 	MOVL  base+52(FP), AX
-	IMULQ zStride+24(FP), AX
-	SUBQ  AX, CX
-	MOVQ  R9, R10
-	CMPQ  R9, $0x80
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R10
+	MOVQ  $0x00000020, R12
 
 few:
-	SUBQ R10, R9
-	MOVQ R10, R11
-	XORQ R8, R8
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R11, R11
+	TESTQ R13, R13
 	JZ    full
 
 warm_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R12
-	ANDL        rowMask+72(FP), R12
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         warm_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	PREFETCHNTA 128(AX)
-	PREFETCHNTA 192(AX)
-	IMULQ       accStride+8(FP), R12
-	MOVQ        acc+0(FP), AX
-	ADDQ        R12, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x80
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0xc0
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R8
-	DECQ        R11
-	JMP         warm
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
-	XORQ  R8, R8
-	TESTQ R9, R9
+	XORQ  R10, R10
+	TESTQ R11, R11
 	JZ    drain
 
 edge:
-	MOVQ (DI)(R8*1), R11
-	MOVQ 8(DI)(R8*1), R12
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
 
 edge_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R13
-	ANDL        rowMask+72(FP), R13
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         edge_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	PREFETCHNTA 128(AX)
-	PREFETCHNTA 192(AX)
-	IMULQ       accStride+8(FP), R13
-	MOVQ        acc+0(FP), AX
-	ADDQ        R13, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x80
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0xc0
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (R11), Y0
-	VADDPS      (R12), Y0, Y0
-	VMOVUPS     Y0, (R12)
-	VMOVUPS     32(R11), Y0
-	VADDPS      32(R12), Y0, Y0
-	VMOVUPS     Y0, 32(R12)
-	VMOVUPS     64(R11), Y0
-	VADDPS      64(R12), Y0, Y0
-	VMOVUPS     Y0, 64(R12)
-	VMOVUPS     96(R11), Y0
-	VADDPS      96(R12), Y0, Y0
-	VMOVUPS     Y0, 96(R12)
-	VMOVUPS     128(R11), Y0
-	VADDPS      128(R12), Y0, Y0
-	VMOVUPS     Y0, 128(R12)
-	VMOVUPS     160(R11), Y0
-	VADDPS      160(R12), Y0, Y0
-	VMOVUPS     Y0, 160(R12)
-	VMOVUPS     192(R11), Y0
-	VADDPS      192(R12), Y0, Y0
-	VMOVUPS     Y0, 192(R12)
-	VMOVUPS     224(R11), Y0
-	VADDPS      224(R12), Y0, Y0
-	VMOVUPS     Y0, 224(R12)
-	ADDL        $0x10, R8
-	ANDL        $0x000007ff, R8
-	DECQ        R9
-	JNZ         edge
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VMOVUPS    32(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	VMOVUPS    64(R13), Y0
+	VADDPS     64(R14), Y0, Y0
+	VMOVUPS    Y0, 64(R14)
+	VMOVUPS    96(R13), Y0
+	VADDPS     96(R14), Y0, Y0
+	VMOVUPS    Y0, 96(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
-	TESTQ   R10, R10
+	TESTQ   R12, R12
 	JZ      done
-	MOVQ    (DI)(R8*1), AX
-	MOVQ    8(DI)(R8*1), CX
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Y0
+	VADDPS  (CX), Y0, Y0
+	VMOVUPS Y0, (CX)
+	VMOVUPS 32(AX), Y0
+	VADDPS  32(CX), Y0, Y0
+	VMOVUPS Y0, 32(CX)
+	VMOVUPS 64(AX), Y0
+	VADDPS  64(CX), Y0, Y0
+	VMOVUPS Y0, 64(CX)
+	VMOVUPS 96(AX), Y0
+	VADDPS  96(CX), Y0, Y0
+	VMOVUPS Y0, 96(CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
+	JMP     drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulate64NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, MMX+
+TEXT ·accumulate64NarrowAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VMOVUPS    32(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	VMOVUPS    64(R13), Y0
+	VADDPS     64(R14), Y0, Y0
+	VMOVUPS    Y0, 64(R14)
+	VMOVUPS    96(R13), Y0
+	VADDPS     96(R14), Y0, Y0
+	VMOVUPS    Y0, 96(R14)
+	VMOVUPS    128(R13), Y0
+	VADDPS     128(R14), Y0, Y0
+	VMOVUPS    Y0, 128(R14)
+	VMOVUPS    160(R13), Y0
+	VADDPS     160(R14), Y0, Y0
+	VMOVUPS    Y0, 160(R14)
+	VMOVUPS    192(R13), Y0
+	VADDPS     192(R14), Y0, Y0
+	VMOVUPS    Y0, 192(R14)
+	VMOVUPS    224(R13), Y0
+	VADDPS     224(R14), Y0, Y0
+	VMOVUPS    Y0, 224(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
 	VMOVUPS (AX), Y0
 	VADDPS  (CX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -1625,9 +2861,9 @@ drain:
 	VMOVUPS 224(AX), Y0
 	VADDPS  224(CX), Y0, Y0
 	VMOVUPS Y0, 224(CX)
-	ADDL    $0x10, R8
-	ANDL    $0x000007ff, R8
-	DECQ    R10
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
 	JMP     drain
 
 done:
@@ -1635,131 +2871,349 @@ done:
 	RET
 
 warm_skip:
-	IMULL escape+76(FP), R12
-	ADDL  R12, SI
-	JMP   warm_word
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
 edge_skip:
-	IMULL escape+76(FP), R13
-	ADDL  R13, SI
-	JMP   edge_word
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulateHalf16AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
-// Requires: AVX, BMI2, F16C, MMX+
-TEXT ·accumulateHalf16AVX2(SB), NOSPLIT, $0-88
-	MOVQ  z+16(FP), CX
-	MOVQ  rowBits+64(FP), DX
-	MOVQ  words+32(FP), BX
-	MOVQ  buf+80(FP), DI
-	MOVQ  edges+40(FP), R9
-	MOVL  src+48(FP), SI
+// func accumulate64WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, MMX+
+TEXT ·accumulate64WideAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
 	MOVL  base+52(FP), AX
-	IMULQ zStride+24(FP), AX
-	SUBQ  AX, CX
-	MOVQ  R9, R10
-	CMPQ  R9, $0x80
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R10
+	MOVQ  $0x00000020, R12
 
 few:
-	SUBQ R10, R9
-	MOVQ R10, R11
-	XORQ R8, R8
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R11, R11
+	TESTQ R13, R13
 	JZ    full
 
 warm_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R12
-	ANDL        rowMask+72(FP), R12
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         warm_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	IMULQ       accStride+8(FP), R12
-	MOVQ        acc+0(FP), AX
-	ADDQ        R12, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R8
-	DECQ        R11
-	JMP         warm
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
-	XORQ  R8, R8
-	TESTQ R9, R9
+	XORQ  R10, R10
+	TESTQ R11, R11
 	JZ    drain
 
 edge:
-	MOVQ (DI)(R8*1), R11
-	MOVQ 8(DI)(R8*1), R12
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
 
 edge_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R13
-	ANDL        rowMask+72(FP), R13
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         edge_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	IMULQ       accStride+8(FP), R13
-	MOVQ        acc+0(FP), AX
-	ADDQ        R13, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VCVTPH2PS   (R11), Y0
-	VADDPS      (R12), Y0, Y0
-	VMOVUPS     Y0, (R12)
-	VCVTPH2PS   16(R11), Y0
-	VADDPS      32(R12), Y0, Y0
-	VMOVUPS     Y0, 32(R12)
-	ADDL        $0x10, R8
-	ANDL        $0x000007ff, R8
-	DECQ        R9
-	JNZ         edge
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VMOVUPS    32(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	VMOVUPS    64(R13), Y0
+	VADDPS     64(R14), Y0, Y0
+	VMOVUPS    Y0, 64(R14)
+	VMOVUPS    96(R13), Y0
+	VADDPS     96(R14), Y0, Y0
+	VMOVUPS    Y0, 96(R14)
+	VMOVUPS    128(R13), Y0
+	VADDPS     128(R14), Y0, Y0
+	VMOVUPS    Y0, 128(R14)
+	VMOVUPS    160(R13), Y0
+	VADDPS     160(R14), Y0, Y0
+	VMOVUPS    Y0, 160(R14)
+	VMOVUPS    192(R13), Y0
+	VADDPS     192(R14), Y0, Y0
+	VMOVUPS    Y0, 192(R14)
+	VMOVUPS    224(R13), Y0
+	VADDPS     224(R14), Y0, Y0
+	VMOVUPS    Y0, 224(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
-	TESTQ     R10, R10
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Y0
+	VADDPS  (CX), Y0, Y0
+	VMOVUPS Y0, (CX)
+	VMOVUPS 32(AX), Y0
+	VADDPS  32(CX), Y0, Y0
+	VMOVUPS Y0, 32(CX)
+	VMOVUPS 64(AX), Y0
+	VADDPS  64(CX), Y0, Y0
+	VMOVUPS Y0, 64(CX)
+	VMOVUPS 96(AX), Y0
+	VADDPS  96(CX), Y0, Y0
+	VMOVUPS Y0, 96(CX)
+	VMOVUPS 128(AX), Y0
+	VADDPS  128(CX), Y0, Y0
+	VMOVUPS Y0, 128(CX)
+	VMOVUPS 160(AX), Y0
+	VADDPS  160(CX), Y0, Y0
+	VMOVUPS Y0, 160(CX)
+	VMOVUPS 192(AX), Y0
+	VADDPS  192(CX), Y0, Y0
+	VMOVUPS Y0, 192(CX)
+	VMOVUPS 224(AX), Y0
+	VADDPS  224(CX), Y0, Y0
+	VMOVUPS Y0, 224(CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
+	JMP     drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulateHalf16NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateHalf16NarrowAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VCVTPH2PS  16(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ     R12, R12
 	JZ        done
-	MOVQ      (DI)(R8*1), AX
-	MOVQ      8(DI)(R8*1), CX
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
 	VCVTPH2PS (AX), Y0
 	VADDPS    (CX), Y0, Y0
 	VMOVUPS   Y0, (CX)
 	VCVTPH2PS 16(AX), Y0
 	VADDPS    32(CX), Y0, Y0
 	VMOVUPS   Y0, 32(CX)
-	ADDL      $0x10, R8
-	ANDL      $0x000007ff, R8
-	DECQ      R10
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
 	JMP       drain
 
 done:
@@ -1767,142 +3221,276 @@ done:
 	RET
 
 warm_skip:
-	IMULL escape+76(FP), R12
-	ADDL  R12, SI
-	JMP   warm_word
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
 edge_skip:
-	IMULL escape+76(FP), R13
-	ADDL  R13, SI
-	JMP   edge_word
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulateHalf32AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
-// Requires: AVX, BMI2, F16C, MMX+
-TEXT ·accumulateHalf32AVX2(SB), NOSPLIT, $0-88
-	MOVQ  z+16(FP), CX
-	MOVQ  rowBits+64(FP), DX
-	MOVQ  words+32(FP), BX
-	MOVQ  buf+80(FP), DI
-	MOVQ  edges+40(FP), R9
-	MOVL  src+48(FP), SI
+// func accumulateHalf16WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateHalf16WideAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
 	MOVL  base+52(FP), AX
-	IMULQ zStride+24(FP), AX
-	SUBQ  AX, CX
-	MOVQ  R9, R10
-	CMPQ  R9, $0x80
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R10
+	MOVQ  $0x00000020, R12
 
 few:
-	SUBQ R10, R9
-	MOVQ R10, R11
-	XORQ R8, R8
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R11, R11
+	TESTQ R13, R13
 	JZ    full
 
 warm_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R12
-	ANDL        rowMask+72(FP), R12
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         warm_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	IMULQ       accStride+8(FP), R12
-	MOVQ        acc+0(FP), AX
-	ADDQ        R12, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R8
-	DECQ        R11
-	JMP         warm
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
-	XORQ  R8, R8
-	TESTQ R9, R9
+	XORQ  R10, R10
+	TESTQ R11, R11
 	JZ    drain
 
 edge:
-	MOVQ (DI)(R8*1), R11
-	MOVQ 8(DI)(R8*1), R12
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
 
 edge_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R13
-	ANDL        rowMask+72(FP), R13
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         edge_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	IMULQ       accStride+8(FP), R13
-	MOVQ        acc+0(FP), AX
-	ADDQ        R13, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VCVTPH2PS   (R11), Y0
-	VADDPS      (R12), Y0, Y0
-	VMOVUPS     Y0, (R12)
-	VCVTPH2PS   16(R11), Y0
-	VADDPS      32(R12), Y0, Y0
-	VMOVUPS     Y0, 32(R12)
-	VCVTPH2PS   32(R11), Y0
-	VADDPS      64(R12), Y0, Y0
-	VMOVUPS     Y0, 64(R12)
-	VCVTPH2PS   48(R11), Y0
-	VADDPS      96(R12), Y0, Y0
-	VMOVUPS     Y0, 96(R12)
-	ADDL        $0x10, R8
-	ANDL        $0x000007ff, R8
-	DECQ        R9
-	JNZ         edge
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VCVTPH2PS  16(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
-	TESTQ     R10, R10
+	TESTQ     R12, R12
 	JZ        done
-	MOVQ      (DI)(R8*1), AX
-	MOVQ      8(DI)(R8*1), CX
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Y0
+	VADDPS    (CX), Y0, Y0
+	VMOVUPS   Y0, (CX)
+	VCVTPH2PS 16(AX), Y0
+	VADDPS    32(CX), Y0, Y0
+	VMOVUPS   Y0, 32(CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulateHalf32NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateHalf32NarrowAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VCVTPH2PS  16(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	VCVTPH2PS  32(R13), Y0
+	VADDPS     64(R14), Y0, Y0
+	VMOVUPS    Y0, 64(R14)
+	VCVTPH2PS  48(R13), Y0
+	VADDPS     96(R14), Y0, Y0
+	VMOVUPS    Y0, 96(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
 	VCVTPH2PS (AX), Y0
 	VADDPS    (CX), Y0, Y0
 	VMOVUPS   Y0, (CX)
@@ -1915,9 +3503,9 @@ drain:
 	VCVTPH2PS 48(AX), Y0
 	VADDPS    96(CX), Y0, Y0
 	VMOVUPS   Y0, 96(CX)
-	ADDL      $0x10, R8
-	ANDL      $0x000007ff, R8
-	DECQ      R10
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
 	JMP       drain
 
 done:
@@ -1925,184 +3513,344 @@ done:
 	RET
 
 warm_skip:
-	IMULL escape+76(FP), R12
-	ADDL  R12, SI
-	JMP   warm_word
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
 edge_skip:
-	IMULL escape+76(FP), R13
-	ADDL  R13, SI
-	JMP   edge_word
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulateHalf64AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, width uintptr, rowBits uint64, rowMask uint32, escape uint32, buf *uint64)
-// Requires: AVX, BMI2, F16C, MMX+
-TEXT ·accumulateHalf64AVX2(SB), NOSPLIT, $0-88
-	MOVQ  z+16(FP), CX
-	MOVQ  rowBits+64(FP), DX
-	MOVQ  words+32(FP), BX
-	MOVQ  buf+80(FP), DI
-	MOVQ  edges+40(FP), R9
-	MOVL  src+48(FP), SI
+// func accumulateHalf32WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateHalf32WideAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
 	MOVL  base+52(FP), AX
-	IMULQ zStride+24(FP), AX
-	SUBQ  AX, CX
-	MOVQ  R9, R10
-	CMPQ  R9, $0x80
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R10
+	MOVQ  $0x00000020, R12
 
 few:
-	SUBQ R10, R9
-	MOVQ R10, R11
-	XORQ R8, R8
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
 
 warm:
-	TESTQ R11, R11
+	TESTQ R13, R13
 	JZ    full
 
 warm_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R12
-	ANDL        rowMask+72(FP), R12
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         warm_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	IMULQ       accStride+8(FP), R12
-	MOVQ        acc+0(FP), AX
-	ADDQ        R12, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x80
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0xc0
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R8
-	DECQ        R11
-	JMP         warm
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
-	XORQ  R8, R8
-	TESTQ R9, R9
+	XORQ  R10, R10
+	TESTQ R11, R11
 	JZ    drain
 
 edge:
-	MOVQ (DI)(R8*1), R11
-	MOVQ 8(DI)(R8*1), R12
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
 
 edge_word:
-	MOVL        (BX), AX
-	ADDQ        width+56(FP), BX
-	MOVL        AX, R13
-	ANDL        rowMask+72(FP), R13
-	SHRXL       DX, AX, AX
-	ANDL        escape+76(FP), AX
-	CMPL        AX, escape+76(FP)
-	JEQ         edge_skip
-	ADDL        AX, SI
-	MOVQ        SI, AX
-	IMULQ       zStride+24(FP), AX
-	ADDQ        CX, AX
-	MOVQ        AX, (DI)(R8*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	IMULQ       accStride+8(FP), R13
-	MOVQ        acc+0(FP), AX
-	ADDQ        R13, AX
-	MOVQ        AX, 8(DI)(R8*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x80
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0xc0
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VCVTPH2PS   (R11), Y0
-	VADDPS      (R12), Y0, Y0
-	VMOVUPS     Y0, (R12)
-	VCVTPH2PS   16(R11), Y0
-	VADDPS      32(R12), Y0, Y0
-	VMOVUPS     Y0, 32(R12)
-	VCVTPH2PS   32(R11), Y0
-	VADDPS      64(R12), Y0, Y0
-	VMOVUPS     Y0, 64(R12)
-	VCVTPH2PS   48(R11), Y0
-	VADDPS      96(R12), Y0, Y0
-	VMOVUPS     Y0, 96(R12)
-	VCVTPH2PS   64(R11), Y0
-	VADDPS      128(R12), Y0, Y0
-	VMOVUPS     Y0, 128(R12)
-	VCVTPH2PS   80(R11), Y0
-	VADDPS      160(R12), Y0, Y0
-	VMOVUPS     Y0, 160(R12)
-	VCVTPH2PS   96(R11), Y0
-	VADDPS      192(R12), Y0, Y0
-	VMOVUPS     Y0, 192(R12)
-	VCVTPH2PS   112(R11), Y0
-	VADDPS      224(R12), Y0, Y0
-	VMOVUPS     Y0, 224(R12)
-	ADDL        $0x10, R8
-	ANDL        $0x000007ff, R8
-	DECQ        R9
-	JNZ         edge
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VCVTPH2PS  16(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	VCVTPH2PS  32(R13), Y0
+	VADDPS     64(R14), Y0, Y0
+	VMOVUPS    Y0, 64(R14)
+	VCVTPH2PS  48(R13), Y0
+	VADDPS     96(R14), Y0, Y0
+	VMOVUPS    Y0, 96(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
-	TESTQ     R10, R10
+	TESTQ     R12, R12
 	JZ        done
-	MOVQ      (DI)(R8*1), AX
-	MOVQ      8(DI)(R8*1), CX
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Y0
+	VADDPS    (CX), Y0, Y0
+	VMOVUPS   Y0, (CX)
+	VCVTPH2PS 16(AX), Y0
+	VADDPS    32(CX), Y0, Y0
+	VMOVUPS   Y0, 32(CX)
+	VCVTPH2PS 32(AX), Y0
+	VADDPS    64(CX), Y0, Y0
+	VMOVUPS   Y0, 64(CX)
+	VCVTPH2PS 48(AX), Y0
+	VADDPS    96(CX), Y0, Y0
+	VMOVUPS   Y0, 96(CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulateHalf64NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateHalf64NarrowAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VCVTPH2PS  16(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	VCVTPH2PS  32(R13), Y0
+	VADDPS     64(R14), Y0, Y0
+	VMOVUPS    Y0, 64(R14)
+	VCVTPH2PS  48(R13), Y0
+	VADDPS     96(R14), Y0, Y0
+	VMOVUPS    Y0, 96(R14)
+	VCVTPH2PS  64(R13), Y0
+	VADDPS     128(R14), Y0, Y0
+	VMOVUPS    Y0, 128(R14)
+	VCVTPH2PS  80(R13), Y0
+	VADDPS     160(R14), Y0, Y0
+	VMOVUPS    Y0, 160(R14)
+	VCVTPH2PS  96(R13), Y0
+	VADDPS     192(R14), Y0, Y0
+	VMOVUPS    Y0, 192(R14)
+	VCVTPH2PS  112(R13), Y0
+	VADDPS     224(R14), Y0, Y0
+	VMOVUPS    Y0, 224(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
 	VCVTPH2PS (AX), Y0
 	VADDPS    (CX), Y0, Y0
 	VMOVUPS   Y0, (CX)
@@ -2127,9 +3875,9 @@ drain:
 	VCVTPH2PS 112(AX), Y0
 	VADDPS    224(CX), Y0, Y0
 	VMOVUPS   Y0, 224(CX)
-	ADDL      $0x10, R8
-	ANDL      $0x000007ff, R8
-	DECQ      R10
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
 	JMP       drain
 
 done:
@@ -2137,14 +3885,226 @@ done:
 	RET
 
 warm_skip:
-	IMULL escape+76(FP), R12
-	ADDL  R12, SI
-	JMP   warm_word
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
 edge_skip:
-	IMULL escape+76(FP), R13
-	ADDL  R13, SI
-	JMP   edge_word
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulateHalf64WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateHalf64WideAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VCVTPH2PS  16(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	VCVTPH2PS  32(R13), Y0
+	VADDPS     64(R14), Y0, Y0
+	VMOVUPS    Y0, 64(R14)
+	VCVTPH2PS  48(R13), Y0
+	VADDPS     96(R14), Y0, Y0
+	VMOVUPS    Y0, 96(R14)
+	VCVTPH2PS  64(R13), Y0
+	VADDPS     128(R14), Y0, Y0
+	VMOVUPS    Y0, 128(R14)
+	VCVTPH2PS  80(R13), Y0
+	VADDPS     160(R14), Y0, Y0
+	VMOVUPS    Y0, 160(R14)
+	VCVTPH2PS  96(R13), Y0
+	VADDPS     192(R14), Y0, Y0
+	VMOVUPS    Y0, 192(R14)
+	VCVTPH2PS  112(R13), Y0
+	VADDPS     224(R14), Y0, Y0
+	VMOVUPS    Y0, 224(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Y0
+	VADDPS    (CX), Y0, Y0
+	VMOVUPS   Y0, (CX)
+	VCVTPH2PS 16(AX), Y0
+	VADDPS    32(CX), Y0, Y0
+	VMOVUPS   Y0, 32(CX)
+	VCVTPH2PS 32(AX), Y0
+	VADDPS    64(CX), Y0, Y0
+	VMOVUPS   Y0, 64(CX)
+	VCVTPH2PS 48(AX), Y0
+	VADDPS    96(CX), Y0, Y0
+	VMOVUPS   Y0, 96(CX)
+	VCVTPH2PS 64(AX), Y0
+	VADDPS    128(CX), Y0, Y0
+	VMOVUPS   Y0, 128(CX)
+	VCVTPH2PS 80(AX), Y0
+	VADDPS    160(CX), Y0, Y0
+	VMOVUPS   Y0, 160(CX)
+	VCVTPH2PS 96(AX), Y0
+	VADDPS    192(CX), Y0, Y0
+	VMOVUPS   Y0, 192(CX)
+	VCVTPH2PS 112(AX), Y0
+	VADDPS    224(CX), Y0, Y0
+	VMOVUPS   Y0, 224(CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
 // func widenAVX2(dst *float32, src *uint16, n uintptr)
 // Requires: AVX, F16C

@@ -16,9 +16,17 @@ import (
 	"ndls/spmv/gen/vector"
 )
 
-// batch is how many edges are decoded, and their rows prefetched, ahead of
-// their sums.
-const batch = 128
+const (
+	rowBits = 15
+	rowMask = 1<<rowBits - 1
+	// batch is how many edges are decoded, and their rows prefetched, ahead of their sums:
+	// enough to keep all line fill buffers busy, and so few that the first-level cache loses
+	// none of the rows before they are added.
+	batch = 32
+)
+
+// widths are the sizes of a word in bytes.
+var widths = []int{3, 4}
 
 func main() {
 	ConstraintExpr("amd64,!noasm")
@@ -26,7 +34,9 @@ func main() {
 	for _, v := range vector.ISAs {
 		for _, z := range vector.Precisions {
 			for _, cols := range vector.Columns {
-				accumulate(v, z, cols)
+				for _, width := range widths {
+					accumulate(v, z, cols, width)
+				}
 			}
 		}
 		widen(v)
@@ -54,22 +64,21 @@ func hasF16C() {
 
 // accumulate: for every packed edge, acc[dst] += z[src-base], cols columns wide.
 //
-// A word has width bytes, but four are read: the row in the lowest rowBits bits, then the
-// difference, of as many bits as escape, then what is not of the word.
+// A word has width bytes, but four are read: the row in the lowest bits, then the
+// difference, then what is not of the word.
 //
 // buf is a ring of batch edges, each the addresses of its two rows. An edge is
 // decoded, and both rows prefetched, batch edges before its sum, so that neither
-// waits for memory. Of the source row no more is wanted afterwards than this sum:
-// it is prefetched past the outer caches, which are left to the accumulators.
-func accumulate(v vector.ISA, p vector.Precision, cols int) {
-	name := fmt.Sprintf("accumulate%s%d%s", p.Name, cols, v.Name)
-	TEXT(name, NOSPLIT, "func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, width uintptr, rowBits uint64, rowMask, escape uint32, buf *uint64)")
-	Doc(name + " adds z[src-base] to acc[dst] for each of the packed edges, " + fmt.Sprint(cols) + " columns wide; strides are in bytes, buf holds 256 words.")
+// waits for memory. PREFETCHNTA would leave the outer caches to the accumulators, but some
+// processors keep such lines in a small part of the first-level cache and lose them.
+func accumulate(v vector.ISA, p vector.Precision, cols, width int) {
+	name := fmt.Sprintf("accumulate%s%d%s%s", p.Name, cols, map[int]string{3: "Narrow", 4: "Wide"}[width], v.Name)
+	TEXT(name, NOSPLIT, "func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, buf *uint64)")
+	Doc(name + fmt.Sprintf(" adds z[src-base] to acc[dst] for each of the edges packed in words of %d bytes, %d columns wide; strides are in bytes, buf holds %d words.", width, cols, 2*batch))
 	d := decoder{
-		p: p, cols: cols,
-		acc: argument("acc"), accStride: argument("accStride"), zStride: argument("zStride"),
-		width: argument("width"), rowMask: argument("rowMask"), escape: argument("escape"),
-		z: Load(Param("z"), GP64()), rowBits: Load(Param("rowBits"), GP64()),
+		p: p, cols: cols, width: width, escape: 1<<(8*width-rowBits) - 1,
+		acc: Load(Param("acc"), GP64()), accStride: Load(Param("accStride"), GP64()),
+		z: Load(Param("z"), GP64()), zStride: Load(Param("zStride"), GP64()),
 		words: Load(Param("words"), GP64()), src: GP64(), buf: Load(Param("buf"), GP64()), at: GP64(),
 	}
 	left := Load(Param("edges"), GP64())
@@ -123,39 +132,32 @@ func accumulate(v vector.ISA, p vector.Precision, cols int) {
 	d.skip("edge", row)
 }
 
-// argument is where an argument stands in memory: there are more than registers.
-func argument(name string) Mem {
-	at, err := Param(name).Resolve()
-	if err != nil {
-		panic(err)
-	}
-	return at.Addr
-}
-
-// decoder holds the arguments and registers of accumulate.
+// decoder holds the registers of accumulate.
 type decoder struct {
-	p                                                vector.Precision
-	cols                                             int
-	acc, accStride, zStride, width, rowMask, escape Mem
-	z, rowBits, words, src                           Register
-	buf, at                                          Register // ring, offset of its oldest edge
+	p                                      vector.Precision
+	cols, width, escape                    int
+	acc, accStride, z, zStride, words, src Register
+	buf, at                                Register // ring, offset of its oldest edge
 }
 
 func (d decoder) slot(disp int) Mem { return Mem{Base: d.buf, Index: d.at, Scale: 1, Disp: disp} }
 
-// decode puts the next edge in the ring at at and prefetches its rows.
+// decode puts the next edge in the ring at at and prefetches its rows. It returns the
+// register that has the row of a word.
 func (d decoder) decode(label string) (row GPVirtual) {
 	src := d.src.(GPVirtual)
 	Label(label + "_word")
 	w := GP64()
 	row = GP64()
 	MOVL(Mem{Base: d.words}, w.As32())
-	ADDQ(d.width, d.words)
+	ADDQ(Imm(uint64(d.width)), d.words)
 	MOVL(w.As32(), row.As32())
-	ANDL(d.rowMask, row.As32())
-	SHRXL(d.rowBits.(GPVirtual).As32(), w.As32(), w.As32())
-	ANDL(d.escape, w.As32())
-	CMPL(w.As32(), d.escape)
+	ANDL(U32(rowMask), row.As32())
+	SHRL(Imm(rowBits), w.As32())
+	if d.width < 4 {
+		ANDL(U32(uint32(d.escape)), w.As32())
+	}
+	CMPL(w.As32(), U32(uint32(d.escape)))
 	JEQ(LabelRef(label + "_skip"))
 	ADDL(w.As32(), src.As32())
 	from := GP64()
@@ -164,7 +166,7 @@ func (d decoder) decode(label string) (row GPVirtual) {
 	ADDQ(d.z, from)
 	MOVQ(from, d.slot(0))
 	for b := 0; b < d.cols*d.p.Bytes; b += 64 {
-		PREFETCHNTA(Mem{Base: from, Disp: b})
+		PREFETCHT0(Mem{Base: from, Disp: b})
 	}
 	IMULQ(d.accStride, row)
 	MOVQ(d.acc, RAX)
@@ -180,7 +182,7 @@ func (d decoder) decode(label string) (row GPVirtual) {
 // as many times escape as it has for a row.
 func (d decoder) skip(label string, row GPVirtual) {
 	Label(label + "_skip")
-	IMULL(d.escape, row.As32())
+	IMUL3L(U32(uint32(d.escape)), row.As32(), row.As32())
 	ADDL(row.As32(), d.src.(GPVirtual).As32())
 	JMP(LabelRef(label + "_word"))
 }
