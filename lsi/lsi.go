@@ -121,6 +121,7 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 type tracker struct {
 	g        hops.Graph
 	o        Options
+	scale    float64 // of the probe's rows
 	n        int64
 	panels   int // of the probe
 	blocks   int
@@ -147,7 +148,7 @@ type tracker struct {
 }
 
 func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
-	t := &tracker{g: g, o: o, n: g.Source.NumNodes(), table: &Table{}}
+	t := &tracker{g: g, o: o, scale: scale(probe), n: g.Source.NumNodes(), table: &Table{}}
 	if !(o.Epsilon > 0) || o.Kmax < 0 || o.Kmax > MaxK || o.Slack < 0 {
 		return nil, fmt.Errorf("epsilon %g with kmax %d and slack %d: epsilon must be above 0, kmax in [0, %d], slack at least 0",
 			o.Epsilon, o.Kmax, o.Slack, MaxK)
@@ -367,7 +368,14 @@ func (t *tracker) fill(ctx context.Context, probe Probe) error {
 	}
 	defer mean.Free()
 	return t.g.Fill(ctx, t.rows, func(put func([]float32) error) error {
-		return probe.Rows(ctx, t.first*packed.PanelColumns, t.columns, put)
+		return probe.Rows(ctx, t.first*packed.PanelColumns, t.columns, func(rows []float32) error {
+			if t.scale != 1 {
+				for i, x := range rows {
+					rows[i] = float32(x * float32(t.scale))
+				}
+			}
+			return put(rows)
+		})
 	}, mean)
 }
 
@@ -467,9 +475,9 @@ func (t *tracker) observeChunk(first int64, rows []float32) {
 		t.energies[first>>packed.StripShift] += energy
 	}
 	k := t.table.k.S[first : first+int64(n)]
-	settled := int64(0)
+	settled, epsilon := int64(0), t.o.Epsilon*t.scale
 	for j, square := range norms {
-		if k[j] == unsettled && t.g.State.Up(first+int64(j))*math.Sqrt(square) < t.o.Epsilon {
+		if k[j] == unsettled && t.g.State.Up(first+int64(j))*math.Sqrt(square) < epsilon {
 			k[j] = uint16(t.hop)
 			settled++
 		}

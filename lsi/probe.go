@@ -7,6 +7,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/rng"
+	"ndls/spmv"
 )
 
 // Probe is the matrix P, n × Columns, that is propagated in place of the
@@ -14,10 +15,35 @@ import (
 type Probe interface {
 	// Columns is the width s of P.
 	Columns() int
+	// Sketch says whether P is random. Rounding its rows to float16 is then far less than
+	// the error that the probe has by itself.
+	Sketch() bool
 	// Rows puts columns [first, first+columns) of all rows of P in ascending
 	// order, some at a time; columns past the width are zero. put may change
 	// what it is given.
 	Rows(ctx context.Context, first, columns int, put func(rows []float32) error) error
+}
+
+// Precision is how rows of p are stored between hops: float16 for a sketch, and otherwise
+// the precision that is asked for.
+func Precision(p Probe, asked spmv.Precision) spmv.Precision {
+	if p.Sketch() {
+		return spmv.Float16
+	}
+	return asked
+}
+
+// sketchScale multiplies the rows of a sketch, whose values are at most 2 at hop 0 and
+// shrink from hop to hop: the values near ε of a node with many neighbours would otherwise
+// be too small for float16. It is a power of two, so that it changes no float32 bit.
+const sketchScale = 1 << 13
+
+// scale is what the rows of p are multiplied by.
+func scale(p Probe) float64 {
+	if p.Sketch() {
+		return sketchScale
+	}
+	return 1
 }
 
 // batchValues bounds how many values a probe puts at a time.
@@ -53,6 +79,8 @@ type identity struct{ n, lo, hi int64 }
 
 func (p identity) Columns() int { return int(p.n) }
 
+func (identity) Sketch() bool { return false }
+
 func (p identity) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
 	return made(ctx, p.hi-p.lo, columns, put, func(i int64, to []float32) {
 		if c := p.lo + i - int64(first); c >= 0 && c < int64(columns) {
@@ -73,6 +101,8 @@ type signs struct {
 }
 
 func (s *signs) Columns() int { return s.width }
+
+func (*signs) Sketch() bool { return true }
 
 func (s *signs) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
 	x := float32(1 / math.Sqrt(float64(s.width)))
@@ -112,6 +142,8 @@ type features struct {
 }
 
 func (f *features) Columns() int { return f.columns.Width() }
+
+func (*features) Sketch() bool { return false }
 
 func (f *features) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
 	at := 0
@@ -153,6 +185,8 @@ type featureSketch struct {
 }
 
 func (f *featureSketch) Columns() int { return f.width }
+
+func (*featureSketch) Sketch() bool { return true }
 
 func (f *featureSketch) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
 	width := packed.Panels(f.columns.Width()) * packed.PanelColumns
