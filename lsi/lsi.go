@@ -367,16 +367,7 @@ func (t *tracker) fill(ctx context.Context, probe Probe) error {
 		return err
 	}
 	defer mean.Free()
-	return t.g.Fill(ctx, t.rows, func(put func([]float32) error) error {
-		return probe.Rows(ctx, t.first*packed.PanelColumns, t.columns, func(rows []float32) error {
-			if t.scale != 1 {
-				for i, x := range rows {
-					rows[i] = float32(x * float32(t.scale))
-				}
-			}
-			return put(rows)
-		})
-	}, mean)
+	return probe.fill(ctx, t.g, t.rows, t.first*packed.PanelColumns, float32(t.scale), mean)
 }
 
 // step makes one hop, but hop 0, and observes its rows.

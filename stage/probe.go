@@ -16,7 +16,7 @@ func (env *Env) probe(ctx context.Context, s shards.Summary, ids []uint32) (p ls
 	free = func() {}
 	switch o.Mode {
 	case "influence-exact":
-		return lsi.IdentityPart(s.Nodes, lo, hi), free, nil
+		return lsi.IdentityPart(s.Nodes, lo), free, nil
 	case "influence-sketch":
 		return lsi.Signs(env.Plan.Seed, ids, o.Probes), free, nil
 	}
