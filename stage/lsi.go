@@ -51,6 +51,19 @@ func (lsiStage) Shares(p control.Plan) bool { return p.LSI.Active != "settled" }
 
 // Cost implements estimate.Stage.
 func (lsiStage) Cost(s *estimate.Sheet) {
+	s.ReadNodes(1) // degrees
+	findsK(s, s.Plan.LSI.Epsilon, s.Plan.LSI.Kmax, 0)
+	s.WriteK()
+	// The report reads it, with the labels.
+	s.ReadK()
+	if s.Labelled > 0 {
+		s.ReadNodes(1)
+	}
+}
+
+// findsK is one run of the LSI engine with the plan's probe, and reading what the probe is
+// made of, beside held bytes.
+func findsK(s *estimate.Sheet, epsilon float64, kmax int, held int64) {
 	l := s.Plan.LSI
 	width, norms := l.Probes, int64(0)
 	switch l.Mode {
@@ -62,16 +75,10 @@ func (lsiStage) Cost(s *estimate.Sheet) {
 	if l.Mode == "feature" || l.Mode == "feature-sketch" {
 		norms = 8 * s.Part
 	}
-	s.ReadNodes(2) // degrees, then ids
-	s.FindLSI(width, l.Epsilon, l.Kmax, 4*s.Part+norms)
+	s.ReadNodes(1) // ids
+	s.FindLSI(width, strings.HasSuffix(l.Mode, "-sketch"), epsilon, kmax, 4*s.Part+norms+held)
 	if norms > 0 {
 		s.BytesRead += estimate.TileBytes(s.Nodes, s.Features, s.Half) * int64(1+hops.Blocks(width, spmv.Layout{Columns: s.ColumnsPerPass}))
-	}
-	s.WriteK()
-	// The report reads it, with the labels.
-	s.ReadK()
-	if s.Labelled > 0 {
-		s.ReadNodes(1)
 	}
 }
 
