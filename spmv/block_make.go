@@ -2,7 +2,6 @@ package spmv
 
 import (
 	"fmt"
-
 )
 
 // Make replaces the rows by those that a function of the row gives: fill is given rows
@@ -32,4 +31,3 @@ func (b *Block) Make(fill func(first int64, rows []float32)) error {
 		return nil
 	})
 }
-
