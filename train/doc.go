@@ -52,13 +52,14 @@
 //	                            + 24P + 4r (2f + 4h(L-1) + 2c + w) + 8tc for each run at a time
 //	training, rows streamed     4P for each run
 //	                            + the same + 37 MiB for each run at a time
-//	prediction                  4P for each model + 4P + 32 MiB + 32 KiB c
+//	prediction                  4P for each model + 4P + 32 MiB + 16 KiB c for each result
 //	                            + 4r (h(L-1) + c + w) + 8tc
 //
 // Packed matrices are rounded up to whole tiles, at most 32 columns each.
 // The 32 MiB of two record batches are needed while rows are brought into memory,
 // too. Reading ahead is given up where the budget has no room for it: 16 MiB less
-// each. Rows are kept in memory if the budget has room for them and for one run;
+// each. A prediction has two results of 4096 rows, and up to eight where the budget has
+// room for them and they take 32 MiB at most. Rows are kept in memory if the budget has room for them and for one run;
 // fewer runs are trained at a time, and by fewer threads, if it has no room for
 // more.
 // The heap holds what grows with the number of chunks, epochs and runs only.

@@ -204,9 +204,8 @@ func (w *network) pack() {
 	})
 }
 
-// forward computes the logits of rows [lo, hi) of a microbatch on one thread. input gives row i
-// of the microbatch; drop, unless nil, is called with each row of the output of each hidden
-// layer. Rows of x are rows of the microbatch.
+// forward computes the logits of rows [lo, hi) of a microbatch, whose input is x, on one
+// thread. drop, unless nil, is called with each row of the output of each hidden layer.
 func (w *network) forward(thread int, x []float32, lo, hi int, drop func(l, row int, h []float32)) {
 	n := hi - lo
 	for l := range w.layers() {
@@ -216,7 +215,7 @@ func (w *network) forward(thread int, x []float32, lo, hi int, drop func(l, row 
 		for r := range n {
 			copy(y[r*out:], biases)
 		}
-		w.kernel.PackLeft(w.own[thread], x[lo*in:hi*in], 0, n, in, in)
+		w.kernel.PackLeft(w.own[thread], x, 0, n, in, in)
 		w.kernel.Add(y, dense.Area{Bottom: n, Right: out}, in, out, w.own[thread], w.weights[l])
 		if l < w.layers()-1 {
 			w.kernel.Rectify(y)
@@ -224,7 +223,7 @@ func (w *network) forward(thread int, x []float32, lo, hi int, drop func(l, row 
 				drop(l, lo+r, y[r*out:(r+1)*out])
 			}
 		}
-		x = w.out[l]
+		x = y
 	}
 }
 
