@@ -98,10 +98,10 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 	making := 9*s.Nodes + 2*4096 + predictionBytes(s.Plan, s.Classes)
 	if s.Plan.Probabilities == control.BestProbability {
 		rows = 16 * s.Nodes
+		s.Takes(making, making)
 	} else {
-		making += estimate.ReadRows(s.Nodes, s.Classes, false)
+		s.ReadsRows(making, s.Nodes, s.Classes, false)
 	}
-	s.Takes(making, making)
 	s.ReadNodes(3) // degrees, then ids and labels
 	s.BytesRead += tiles
 	s.BytesWritten += tiles + rows

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	rowsahead "ndls/internal/ahead"
+	"ndls/internal/ahead"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/seal"
@@ -44,7 +44,7 @@ func Predict(ctx context.Context, src Source, models []*Model, res Resources,
 	meter := progress.Start(ctx, "predict", src.NumRows(), "rows")
 	defer meter.Done()
 	chunk := 0
-	in := rowsahead.New(len(p.chunks), p.chunks, func(c **chunkBuffer) error {
+	in := ahead.New(len(p.chunks), p.chunks, func(c **chunkBuffer) error {
 		if chunk == src.NumChunks() {
 			return io.EOF
 		}
@@ -58,7 +58,7 @@ func Predict(ctx context.Context, src Source, models []*Model, res Resources,
 		_, n := src.Chunk(i)
 		items += units(int(n), predictRows) * len(models)
 	}
-	return ahead(ctx, p.out, items,
+	return ahead.Run(ctx, p.out, items,
 		func(k int, r *predicted) error {
 			r.run = k % len(models)
 			for len(rows.ID) == 0 {
