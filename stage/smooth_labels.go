@@ -139,7 +139,7 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 	held += 2*s.Part + soft
 	switch {
 	case most == 0:
-		s.Takes(soft, soft)
+		s.Takes(soft+hops.ReadBytes, soft+hops.ReadBytes)
 		s.BytesRead += int64(runs) * estimate.TileBytes(s.Nodes, s.Classes, false)
 	case l.Rule != "ndls":
 		for range runs {

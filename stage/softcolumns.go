@@ -8,9 +8,11 @@ import (
 
 	"ndls/catalog"
 	"ndls/estimate"
+	"ndls/internal/ahead"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/internal/share"
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/tiles"
@@ -51,8 +53,10 @@ func softPanels(env *Env) int {
 }
 
 const (
-	// movedRows is how many rows of a panel are moved at a time.
-	movedRows = 4096
+	// movedRows is how many rows of a panel are moved at a time, movedBytes their size, and
+	// that of the page which they may share with the rows before.
+	movedRows  = 4096
+	movedBytes = (movedRows + alignedRows) * panelRow
 	// softScratch is how much of the disk the columns of several panels may take
 	// together. More panels at a time mean fewer predictions of the same rows.
 	softScratch = 8 << 30
@@ -74,8 +78,11 @@ func softPanelBytes(rows int64) int64 {
 // softMemory is the least that predicting columns takes of the budget, a model included.
 func softMemory(s train.Shape, o train.Options, threads int) int64 {
 	_, least := train.PlanPredict(s, o, 1, threads, 0)
-	return least + movedRows*int64(shards.TileRowBytes(false)) + direct.Align
+	return least + int64(movers(threads, s.Classes))*(movedBytes+direct.Align)
 }
+
+// movers is how many panels of a prediction are written at a time.
+func movers(threads, classes int) int { return max(min(threads, packed.Panels(classes)), 1) }
 
 // predictsColumns adds to an estimate what modelColumns takes beside memory: the rows are
 // read, and pass through a model, for each group of panels. block is how many panels are
@@ -180,41 +187,52 @@ func (m *modelColumns) Rows(ctx context.Context, first, columns int, put func(ro
 	}
 	batch := min(int64(max(batchValues/columns, 1)), direct.RoundUp(m.hi-m.lo))
 	batch = max(batch&^(alignedRows-1), alignedRows)
-	values, err := mem.Alloc[float32](m.Budget, batch*int64(columns), "rows of soft labels")
-	if err != nil {
-		return err
-	}
-	defer values.Free()
-	part, err := mem.Alloc[float32](m.Budget, batch*packed.PanelColumns, "a panel of soft labels")
-	if err != nil {
-		return err
-	}
-	defer part.Free()
-	for row := m.lo; row < m.hi; row += batch {
-		n := min(batch, m.hi-row)
-		for p := panel; p < end; p++ {
-			raw := mem.AsBytes(part.S)
-			if err := m.file.ReadAt(raw[:direct.RoundUp(n*panelRow)], m.at(p, row)); err != nil {
-				return fmt.Errorf("soft labels: %w", err)
-			}
-			to := values.S[(p-panel)*packed.PanelColumns:]
-			for i := range n {
-				copy(to[i*int64(columns):][:packed.PanelColumns], part.S[i*packed.PanelColumns:])
-			}
+	var values []*mem.Array[float32]
+	defer func() {
+		for _, v := range values {
+			v.Free()
 		}
-		if err := put(values.S[:n*int64(columns)]); err != nil {
+	}()
+	for range 2 {
+		v, err := mem.Alloc[float32](m.Budget, batch*int64(columns), "rows of soft labels")
+		if err != nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+		values = append(values, v)
 	}
-	return nil
+	parts, err := mem.Alloc[float32](m.Budget, batch*int64(end-panel)*packed.PanelColumns, "panels of soft labels")
+	if err != nil {
+		return err
+	}
+	defer parts.Free()
+	items := int((m.hi - m.lo + batch - 1) / batch)
+	rows := func(i int) (from, n int64) {
+		from = m.lo + int64(i)*batch
+		return from, min(batch, m.hi-from)
+	}
+	return ahead.Run(ctx, values, items,
+		func(i int, to *mem.Array[float32]) error {
+			from, n := rows(i)
+			return share.Each(m.Resources.Threads, end-panel, func(k int) error {
+				part := parts.S[int64(k)*batch*packed.PanelColumns:][:batch*packed.PanelColumns]
+				if err := m.file.ReadAt(mem.AsBytes(part)[:direct.RoundUp(n*panelRow)], m.at(panel+k, from)); err != nil {
+					return fmt.Errorf("soft labels: %w", err)
+				}
+				for r := range n {
+					copy(to.S[r*int64(columns)+int64(k)*packed.PanelColumns:][:packed.PanelColumns], part[r*packed.PanelColumns:])
+				}
+				return nil
+			})
+		},
+		func(i int, v *mem.Array[float32]) error {
+			_, n := rows(i)
+			return put(v.S[:n*int64(columns)])
+		})
 }
 
 const (
 	// batchValues is how many values of columns are given at a time.
-	batchValues = 1 << 18
+	batchValues = 1 << 17
 	// panelRow is the size of a panel's row, alignedRows the number of rows that fill a
 	// page.
 	panelRow    = packed.PanelColumns * 4
@@ -231,14 +249,19 @@ func (m *modelColumns) predict(ctx context.Context, from, to int) (err error) {
 	bytes := m.release()
 	defer func() { err = errors.Join(err, m.reserve(bytes)) }()
 	m.from, m.to = from, from // of an unfinished file nothing is read
-	part, err := mem.Alloc[float32](m.Budget, (movedRows+alignedRows)*packed.PanelColumns, "a panel of soft labels")
+	threads := movers(m.Resources.Threads, len(m.Summary.Classes))
+	memory, err := mem.Alloc[float32](m.Budget, int64(threads)*movedBytes/4, "panels of soft labels")
 	if err != nil {
 		return err
 	}
-	defer part.Free()
+	defer memory.Free()
+	parts := make(chan []float32, threads)
+	for t := range threads {
+		parts <- memory.S[t*movedBytes/4:][:movedBytes/4]
+	}
 	per := packed.Panels(len(m.Summary.Classes))
 	for run := from / per; run*per < to; run++ {
-		if err := m.predictRun(ctx, run, max(from, run*per), min(to, (run+1)*per), part.S); err != nil {
+		if err := m.predictRun(ctx, run, max(from, run*per), min(to, (run+1)*per), parts); err != nil {
 			return err
 		}
 	}
@@ -247,8 +270,8 @@ func (m *modelColumns) predict(ctx context.Context, from, to int) (err error) {
 	return nil
 }
 
-// predictRun writes panels [from, to) of one run.
-func (m *modelColumns) predictRun(ctx context.Context, run, from, to int, part []float32) error {
+// predictRun writes panels [from, to) of one run, as many at a time as there are parts.
+func (m *modelColumns) predictRun(ctx context.Context, run, from, to int, parts chan []float32) error {
 	model, err := loadModel(ctx, m.Catalog, m.Budget, m.runs[run].Path)
 	if err != nil {
 		return err
@@ -260,10 +283,17 @@ func (m *modelColumns) predictRun(ctx context.Context, run, from, to int, part [
 			lo, hi := max(row, m.lo), min(row+int64(len(ids)), m.hi)
 			for ; lo < hi; lo += movedRows {
 				n := min(movedRows, hi-lo)
-				for p := from; p < to; p++ {
-					if err := m.write(p, lo, soft[(lo-row)*int64(classes):(lo-row+n)*int64(classes)], classes, (p-before)*packed.PanelColumns, part); err != nil {
+				moved := soft[(lo-row)*int64(classes) : (lo-row+n)*int64(classes)]
+				if err := share.Each(cap(parts), to-from, func(k int) error {
+					part := <-parts
+					defer func() { parts <- part }()
+					p := from + k
+					if err := m.write(p, lo, moved, classes, (p-before)*packed.PanelColumns, part); err != nil {
 						return fmt.Errorf("soft labels: %w", err)
 					}
+					return nil
+				}); err != nil {
+					return err
 				}
 			}
 			return nil

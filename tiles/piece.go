@@ -44,6 +44,9 @@ func pieceSize(panels, batch int, row int64) int64 {
 
 // pieceShape is how many rows and panels a piece has.
 func pieceShape(panels, batch int, row int64) (rows, group int) {
+	if panels == 0 || batch == 0 {
+		return 0, 0
+	}
 	least := min(batch, leastRows)
 	group = int(min(max(pieceBytes/(int64(least)*row), 1), int64(panels)))
 	group = (panels + (panels+group-1)/group - 1) / ((panels + group - 1) / group) // evenly
