@@ -278,7 +278,7 @@ func (m *modelColumns) predictRun(ctx context.Context, run, from, to int, parts 
 	}
 	defer model.Free()
 	classes, before := len(m.Summary.Classes), run*packed.Panels(len(m.Summary.Classes))
-	return train.Predict(ctx, meetingRows(m.src, m.lo, m.hi), []*train.Model{model}, train.Resources{Budget: m.Budget, Threads: m.Resources.Threads},
+	return train.Predict(ctx, meetingRows(m.src, m.lo, m.hi), []*train.Model{model}, train.Resources{Budget: m.Budget, Threads: m.Resources.Threads, Kernel: m.Resources.Kernel},
 		func(row int64, ids []int64, _ int, soft []float32) error {
 			lo, hi := max(row, m.lo), min(row+int64(len(ids)), m.hi)
 			for ; lo < hi; lo += movedRows {
