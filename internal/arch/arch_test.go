@@ -25,7 +25,7 @@ var rules = []rule{
 	{"cmd/ndls", []string{"."}},
 	{"bench", []string{"."}},
 	{"e2e", []string{}},
-	{"coordinator", []string{"stage", "estimate", "partition", "internal/control", "internal/failure", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/storage", "internal/vfs", "catalog", "shards"}},
+	{"coordinator", []string{"stage", "estimate", "partition", "internal/control", "internal/failure", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/share", "internal/storage", "internal/vfs", "catalog", "shards"}},
 	{"estimate", []string{"tiles", "partition", "lsi", "smooth", "train", "hops", "spmv", "catalog", "shards", "internal"}},
 	{"worker", []string{"stage", "hops", "group", "catalog", "internal"}},
 	{"tiles", []string{"catalog", "shards", "internal"}},
