@@ -231,8 +231,8 @@ func normalise(row []float32, logs bool) {
 
 // bestRow is the size of a panel's row where the best class alone is wanted: its value, and
 // the sum of the values of the panel's classes, float32 both, and the number of the class in
-// the panel, uint32. Of averages of logarithms, the sum is that of exp(value − best value).
-const bestRow = 12
+// the panel, a byte. Of averages of logarithms, the sum is that of exp(value − best value).
+const bestRow = 9
 
 // encodeBest gives the form of such rows. depths is the depth of each run.
 func (env labelsRun) encodeBest(depths []int) func(to []byte, panel int, row []float32) []byte {
@@ -251,7 +251,7 @@ func (env labelsRun) encodeBest(depths []int) func(to []byte, panel int, row []f
 		}
 		to = binary.LittleEndian.AppendUint32(to, math.Float32bits(row[best]))
 		to = binary.LittleEndian.AppendUint32(to, math.Float32bits(float32(sum)))
-		return binary.LittleEndian.AppendUint32(to, uint32(best))
+		return append(to, byte(best))
 	}
 }
 
@@ -322,7 +322,7 @@ func mergeBest(part []byte, k int, logs bool, labels []int32, value []float32, s
 	for r := 0; len(part) > 0; r++ {
 		best := math.Float32frombits(binary.LittleEndian.Uint32(part))
 		s := float64(math.Float32frombits(binary.LittleEndian.Uint32(part[4:])))
-		class := int32(k*packed.PanelColumns) + int32(binary.LittleEndian.Uint32(part[8:]))
+		class := int32(k*packed.PanelColumns) + int32(part[8])
 		part = part[bestRow:]
 		switch {
 		case k == 0:
