@@ -63,18 +63,18 @@ const (
 )
 
 // softGroup is the end of the panels of so many rows that are predicted together for block
-// [first, last): as many as softScratch holds, of the run that the block ends in, or those of
-// the block alone. per is the number of panels of a run.
-func softGroup(rows int64, first, last, per int) int {
-	fit := first + int(min(softScratch/softPanelBytes(rows), math.MaxInt32))
+// [first, last): as many as so much scratch space holds, of the run that the block ends in, or
+// those of the block alone. per is the number of panels of a run.
+func softGroup(scratch, rows int64, first, last, per int) int {
+	fit := first + int(min(scratch/softPanelBytes(rows), math.MaxInt32))
 	return max(min(fit, ((last-1)/per+1)*per), last)
 }
 
 // softPasses says that block [first, last) of so many rows is predicted by itself, with a model
 // of its own, and read once: then its columns go from the model to the reader, and none to the
 // disk.
-func softPasses(rows int64, first, last, per int, once bool) bool {
-	return once && first/per == (last-1)/per && softGroup(rows, first, last, per) == last
+func softPasses(scratch, rows int64, first, last, per int, once bool) bool {
+	return once && first/per == (last-1)/per && softGroup(scratch, rows, first, last, per) == last
 }
 
 // softPanelBytes is the size of a panel of so many rows on disk.
@@ -107,8 +107,8 @@ func predictsColumns(s *estimate.Sheet, block int, apart, once bool) {
 		if last <= done {
 			continue
 		}
-		done = softGroup(s.Part, first, last, per)
-		if !softPasses(s.Part, first, last, per, once) {
+		done = softGroup(softScratch, s.Part, first, last, per)
+		if !softPasses(softScratch, s.Part, first, last, per, once) {
 			group = max(group, done-first)
 			stored += done - first
 		}
@@ -132,6 +132,8 @@ type modelColumns struct {
 	lo, hi int64 // the rows of the task
 	last   int   // panels from here on are not the task's
 	once   bool  // no column is read twice
+	// scratch is how much of the disk the panels of a group may take.
+	scratch int64
 	memory int64 // what predicting takes: reserved while nothing is predicted
 
 	file     *direct.Scratch
@@ -140,7 +142,7 @@ type modelColumns struct {
 
 // modelColumns opens those of panels below last.
 func (env labelsRun) modelColumns(ctx context.Context, last int, once bool) (_ *modelColumns, err error) {
-	m := &modelColumns{Env: env.Env, last: last, once: once}
+	m := &modelColumns{Env: env.Env, last: last, once: once, scratch: softScratch}
 	m.lo, m.hi = env.Span(env.Summary.Nodes)
 	t, err := readIndex(ctx, env.Catalog)
 	if err != nil {
@@ -194,11 +196,11 @@ func (m *modelColumns) Width() int { return softPanels(m.Env) * packed.PanelColu
 // Rows implements lsi.Columns.
 func (m *modelColumns) Rows(ctx context.Context, first, columns int, put func(rows []float32) error) (err error) {
 	panel, end := first/packed.PanelColumns, min((first+columns)/packed.PanelColumns, softPanels(m.Env))
-	if (panel < m.from || end > m.to) && softPasses(m.hi-m.lo, panel, end, packed.Panels(len(m.Summary.Classes)), m.once) {
+	if (panel < m.from || end > m.to) && softPasses(m.scratch, m.hi-m.lo, panel, end, packed.Panels(len(m.Summary.Classes)), m.once) {
 		return m.pass(ctx, panel, end, columns, put)
 	}
 	if panel < m.from || end > m.to {
-		if err := m.predict(ctx, panel, max(min(softGroup(m.hi-m.lo, panel, end, packed.Panels(len(m.Summary.Classes))), m.last), end)); err != nil {
+		if err := m.predict(ctx, panel, max(min(softGroup(m.scratch, m.hi-m.lo, panel, end, packed.Panels(len(m.Summary.Classes))), m.last), end)); err != nil {
 			return err
 		}
 	}
