@@ -134,7 +134,7 @@ type modelColumns struct {
 	once   bool  // no column is read twice
 	// scratch is how much of the disk the panels of a group may take.
 	scratch int64
-	memory int64 // what predicting takes: reserved while nothing is predicted
+	memory  int64 // what predicting takes: reserved while nothing is predicted
 
 	file     *direct.Scratch
 	from, to int // the panels that are in the file
