@@ -18,7 +18,7 @@ type scheme struct {
 // schemes are the known kinds of URI, in the order in which help lists them.
 var schemes = []scheme{
 	{"edges", "edges:FILE?features=F&labels=L&splits=S", openEdges, aboutEdges},
-	{"npz", "npz:FILE", npz.Open, aboutNPZ},
+	{"npz", "npz:FILE?split=N", npz.Open, aboutNPZ},
 	{"ogb", "ogb:DIR", openOGB, aboutOGB},
 	{"planetoid", "planetoid:DIR/NAME", openPlanetoid, aboutPlanetoid},
 	{"karate", "karate:", openKarate, aboutKarate},

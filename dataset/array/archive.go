@@ -206,3 +206,13 @@ func (a *Archive) Single(ctx context.Context, name string) (int64, error) {
 	defer c.Close()
 	return c.Next()
 }
+
+// Shape is the shape of an array, nil if there is none of this name.
+func (a *Archive) Shape(ctx context.Context, name string) ([]int64, error) {
+	src, err := a.Member(name)
+	if err != nil || src == nil {
+		return nil, err
+	}
+	h, err := readHeader(ctx, src)
+	return h.Shape, err
+}

@@ -220,3 +220,12 @@ func (c *cursor[T]) Next() (v T, err error) {
 	c.pos++
 	return c.buf[c.pos-1], nil
 }
+
+// Part is n numbers from number first on.
+func (v Vector) Part(first, n int64) Vector {
+	if v.latin1 {
+		panic("array: a part of a vector that is stored as text")
+	}
+	v.off, v.N = v.off+first*v.Type.Size(), n
+	return v
+}
