@@ -257,7 +257,10 @@ func TestBadURI(t *testing.T) {
 		want []string
 	}{
 		{"cora", []string{`"cora"`, "karate:", "synthetic:", "planetoid:", "npz:", "edges:"}},
-		{"graphsaint:dir", []string{"graphsaint:dir", "known forms"}},
+		{"graphchi:dir", []string{"graphchi:dir", "known forms"}},
+		{"graphsaint:", []string{"graphsaint:DIR", "path is missing"}},
+		{"graphsaint:dir?split=1", []string{"no options", "%3F"}},
+		{"npz:a?split=-1", []string{"split=-1", "whole number"}},
 		{"", []string{"known forms"}},
 		{"karate:x", []string{"no options"}},
 		{"npz:", []string{"npz:FILE"}},

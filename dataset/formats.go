@@ -13,6 +13,8 @@ var (
 	aboutEdges string
 	//go:embed formats/npz.md
 	aboutNPZ string
+	//go:embed formats/graphsaint.md
+	aboutGraphSAINT string
 	//go:embed formats/ogb.md
 	aboutOGB string
 	//go:embed formats/planetoid.md

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ndls/dataset/graph"
+	"ndls/dataset/layout/graphsaint"
 	"ndls/dataset/layout/npz"
 )
 
@@ -19,6 +20,7 @@ type scheme struct {
 var schemes = []scheme{
 	{"edges", "edges:FILE?features=F&labels=L&splits=S", openEdges, aboutEdges},
 	{"npz", "npz:FILE?split=N", npz.Open, aboutNPZ},
+	{"graphsaint", "graphsaint:DIR", graphsaint.Open, aboutGraphSAINT},
 	{"ogb", "ogb:DIR", openOGB, aboutOGB},
 	{"planetoid", "planetoid:DIR/NAME", openPlanetoid, aboutPlanetoid},
 	{"karate", "karate:", openKarate, aboutKarate},

@@ -117,14 +117,14 @@ type Mask struct {
 }
 
 // OpenMask takes an array of shape (nodes), (splits, nodes) or (nodes, splits). Number
-// pick of several splits counts; splits is how many there are.
+// pick of several splits counts; splits is how many there are, 0 where the mask is for all.
 func OpenMask(split graph.Split, v array.Vector, shape []int64, nodes, pick int64) (m Mask, splits int64, err error) {
 	m = Mask{split, v, 1, 0}
 	switch {
 	case !v.Type.IsInteger():
 		return m, 0, graph.BadData(v.Name, "dtype %s: a mask has a boolean or 0 and 1 for each node", v.Type)
 	case len(shape) == 1 && shape[0] == nodes:
-		splits = 1
+		return m, 0, nil
 	case len(shape) == 2 && shape[1] == nodes:
 		splits = shape[0]
 		if pick < splits {
@@ -134,9 +134,6 @@ func OpenMask(split graph.Split, v array.Vector, shape []int64, nodes, pick int6
 		splits, m.Width, m.Pick = shape[1], shape[1], pick
 	default:
 		return m, 0, graph.BadData(v.Name, "has shape %v: a mask has a boolean for each of the %d nodes, or one for each node and split", shape, nodes)
-	}
-	if splits == 1 && len(shape) == 1 {
-		pick = 0 // This mask is for all splits.
 	}
 	if pick >= splits {
 		return m, splits, graph.BadData(v.Name, "has %d splits, numbered from 0: split=%d is none of them", splits, pick)

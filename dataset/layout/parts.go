@@ -42,7 +42,7 @@ func OpenMasks(ctx context.Context, a *array.Archive, names [3]string, nodes, pi
 		if err != nil {
 			return nil, 0, err
 		}
-		if splits = max(splits, n); splits != n && n != 1 {
+		if splits = max(splits, n); n > 0 && n != splits {
 			return nil, 0, graph.BadData(src.Name, "has %d splits, another mask has %d: the masks do not belong together", n, splits)
 		}
 		found.Parts = append(found.Parts, m.List())
@@ -51,4 +51,43 @@ func OpenMasks(ctx context.Context, a *array.Archive, names [3]string, nodes, pi
 		return nil, 0, nil
 	}
 	return found, splits, nil
+}
+
+// OpenDense takes the features from a file whose row i belongs to node i. The number of
+// nodes is known, or else that of its rows.
+func (g *Graph) OpenDense(ctx context.Context, path string) error {
+	src, _, err := g.Files.Open(path)
+	if err != nil {
+		return err
+	}
+	v, shape, err := array.Open(ctx, src)
+	if err != nil {
+		return err
+	}
+	return g.SetDense(v, shape)
+}
+
+// SetDense takes the features from a matrix whose row i belongs to node i.
+func (g *Graph) SetDense(v array.Vector, shape []int64) error {
+	rows, width, err := graph.CheckMatrix(v.Name, shape)
+	if err != nil {
+		return err
+	}
+	if err := g.RowsAreNodes(v.Name, rows); err != nil {
+		return err
+	}
+	g.FeatureRows, g.Known.NumFeatures = &array.Dense{Vector: v, Width: width}, width
+	return nil
+}
+
+// RowsAreNodes compares the rows of a part with the number of nodes, where that is known;
+// otherwise the part states it.
+func (g *Graph) RowsAreNodes(name string, rows int64) error {
+	if g.Known.NumNodes < 0 {
+		g.Known.NumNodes = rows
+	}
+	if rows != g.Known.NumNodes {
+		return graph.BadData(name, "has %d rows, the graph has %d nodes: they do not belong together", rows, g.Known.NumNodes)
+	}
+	return nil
 }

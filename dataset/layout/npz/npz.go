@@ -90,7 +90,7 @@ func (r *reader) open(ctx context.Context, name string, o graph.Options) (err er
 // labels, or else of feature rows.
 func (r *reader) openHeterophilous(ctx context.Context, name string) error {
 	r.Known.NumNodes = -1
-	for _, rows := range append(append([]string{}, LabelNames...), "node_features") {
+	for _, rows := range append(append([]string{}, LabelNames...), "node_features", "train_mask") {
 		shape, err := r.Shape(ctx, rows)
 		if err != nil {
 			return err
@@ -130,26 +130,16 @@ func (r *reader) openAttributes(ctx context.Context) error {
 	case sparse != nil:
 		r.Known.SparseFeatures, r.Known.NumFeatures = true, int(sparse.Cols)
 		r.FeatureRows = graph.FeatureFunc(func(ctx context.Context) (graph.FeatureReader, error) { return sparse.Features(ctx) })
-		if err := r.rowsAreNodes(sparse.Name, sparse.Rows); err != nil {
+		if err := r.RowsAreNodes(sparse.Name, sparse.Rows); err != nil {
 			return err
 		}
 		return graph.CheckSize(sparse.Name, sparse.Rows, sparse.Cols)
 	case dense != nil:
 		r.Known.SparseFeatures = false
 		r.Known.NumFeatures, r.FeatureRows = dense.Width, dense
-		return r.rowsAreNodes(dense.Vector.Name, dense.Rows())
+		return r.RowsAreNodes(dense.Vector.Name, dense.Rows())
 	}
 	r.Known.SparseFeatures = false
-	return nil
-}
-
-func (r *reader) rowsAreNodes(name string, rows int64) error {
-	if r.Known.NumNodes < 0 {
-		r.Known.NumNodes = rows
-	}
-	if rows != r.Known.NumNodes {
-		return graph.BadData(name, "has %d rows, the graph has %d nodes: the matrices do not belong together", rows, r.Known.NumNodes)
-	}
 	return nil
 }
 
