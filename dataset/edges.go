@@ -12,6 +12,7 @@ import (
 	"ndls/dataset/array"
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
+	"ndls/dataset/layout/textgraph"
 	"ndls/dataset/npy"
 	"ndls/dataset/source"
 )
@@ -33,6 +34,7 @@ type edgeFiles struct {
 
 // edgesURI is a parsed edges: URI.
 type edgesURI struct {
+	kind                                   string // of the URI: edges, or a text form of graphs
 	edges, features, labels, label, splits string
 	ends                                   ends
 	nodes                                  int64
@@ -47,7 +49,7 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 	if file == "" {
 		return u, graph.BadURI("edges: needs a file: edges:FILE?features=F&labels=L&splits=S")
 	}
-	u.nodes = -1
+	u.nodes, u.kind = -1, "edges"
 	if u.edges, err = graph.PathOf(file); err != nil {
 		return u, err
 	}
@@ -96,6 +98,18 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 	return u, u.ends.check()
 }
 
+// form is the text form of graphs that the edge file has, "" for none. A MatrixMarket file
+// is one whatever the URI says; other forms look like lists of pairs.
+func (u edgesURI) form() string {
+	switch {
+	case u.kind != "edges":
+		return u.kind
+	case slices.Contains(strings.Split(strings.ToLower(filepath.Base(u.edges)), "."), "mtx"):
+		return "mtx"
+	}
+	return ""
+}
+
 // identity spells the URI with base names, keys in fixed order.
 func (u edgesURI) identity(noFeatures bool) string {
 	var keys []string
@@ -122,7 +136,7 @@ func (u edgesURI) identity(noFeatures bool) string {
 	if u.directed {
 		keys = append(keys, "directed=true")
 	}
-	text := "edges:" + graph.EscapePath(filepath.Base(u.edges))
+	text := u.kind + ":" + graph.EscapePath(filepath.Base(u.edges))
 	if len(keys) > 0 {
 		text += "?" + strings.Join(keys, "&")
 	}
@@ -142,6 +156,25 @@ func openEdges(ctx context.Context, rest string, o Options) (Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openFiles(ctx, u, o)
+}
+
+// openForm opens an edge file in a text form of graphs, and files beside it.
+func openForm(kind string) func(ctx context.Context, rest string, o Options) (Dataset, error) {
+	return func(ctx context.Context, rest string, o Options) (Dataset, error) {
+		u, err := parseEdgesURI(rest)
+		if err != nil {
+			return nil, err
+		}
+		u.kind = kind
+		if u.ends.given() {
+			return nil, graph.BadURI("src= and dst= name columns of tables; %s files have none", kind)
+		}
+		return openFiles(ctx, u, o)
+	}
+}
+
+func openFiles(ctx context.Context, u edgesURI, o Options) (Dataset, error) {
 	d := &edgeFiles{info: Info{Name: graph.Stem(u.edges), Identity: u.identity(o.NoFeatures), NumNodes: u.nodes, Directed: u.directed}}
 	if o.NoFeatures {
 		u.features = ""
@@ -154,12 +187,17 @@ func openEdges(ctx context.Context, rest string, o Options) (Dataset, error) {
 }
 
 // openAll opens the edges last: a file whose rows are the nodes in order states
-// their number, below which the other ids must stay.
+// their number, below which the other ids must stay. Edges in a text form of graphs state
+// it, too, and come first.
 func (d *edgeFiles) openAll(ctx context.Context, u *edgesURI) error {
 	steps := []struct {
 		path string
 		open func(ctx context.Context, u *edgesURI, src *source.Source, ext string) error
 	}{{u.features, d.openFeatures}, {u.labels, d.openLabels}, {u.splits, d.openSplits}, {u.edges, d.openEdges}}
+	if u.form() != "" {
+		last := len(steps) - 1
+		steps = append(steps[last:], steps[:last]...)
+	}
 	for _, s := range steps {
 		if s.path == "" {
 			continue
@@ -279,6 +317,9 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 	if u.ends.given() && slices.Contains([]string{".npy", ".npz", ".bin", ".u32", ".u64"}, ext) {
 		return graph.BadURI("src= and dst= name columns of text and Parquet files; %s has none", filepath.Base(src.Name))
 	}
+	if form := u.form(); form != "" {
+		return d.openTextGraph(ctx, u, src, textgraph.Forms[form])
+	}
 	var empty bool
 	switch ext {
 	case ".npy", ".npz":
@@ -319,6 +360,25 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 	}
 	if empty && u.nodes < 0 && d.features == nil && d.labels == nil && d.splits == nil {
 		return graph.BadData(src.Name, "holds no edge, and nothing else names a node: is this the file that is meant?")
+	}
+	return nil
+}
+
+// openTextGraph takes the edges from a file whose header may state the number of nodes.
+func (d *edgeFiles) openTextGraph(ctx context.Context, u *edgesURI, src *source.Source, open textgraph.Opener) error {
+	e, err := open(ctx, src, u.limit())
+	if err != nil {
+		return err
+	}
+	d.Note(e.Notes...)
+	d.edges, d.info.EdgeHint = e, max(e.Hint, 0)
+	switch {
+	case e.Nodes < 0:
+	case u.nodes >= 0 && u.nodes != e.Nodes:
+		return graph.BadData(src.Name, "its header states %d nodes, and %s: correct one of the two", e.Nodes, u.stated)
+	default:
+		u.nodes, d.info.NumNodes = e.Nodes, e.Nodes
+		u.stated = fmt.Sprintf("the header of %s states %d nodes", filepath.Base(src.Name), e.Nodes)
 	}
 	return nil
 }

@@ -11,6 +11,14 @@ var (
 	aboutAll string
 	//go:embed formats/edges.md
 	aboutEdges string
+	//go:embed formats/mtx.md
+	aboutMatrixMarket string
+	//go:embed formats/metis.md
+	aboutMETIS string
+	//go:embed formats/dimacs.md
+	aboutDIMACS string
+	//go:embed formats/adjlist.md
+	aboutAdjacencyList string
 	//go:embed formats/npz.md
 	aboutNPZ string
 	//go:embed formats/graphsaint.md

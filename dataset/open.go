@@ -19,6 +19,10 @@ type scheme struct {
 // schemes are the known kinds of URI, in the order in which help lists them.
 var schemes = []scheme{
 	{"edges", "edges:FILE?features=F&labels=L&splits=S", openEdges, aboutEdges},
+	{"mtx", "mtx:FILE?features=F&labels=L&splits=S", openForm("mtx"), aboutMatrixMarket},
+	{"metis", "metis:FILE?…", openForm("metis"), aboutMETIS},
+	{"dimacs", "dimacs:FILE?…", openForm("dimacs"), aboutDIMACS},
+	{"adjlist", "adjlist:FILE?…", openForm("adjlist"), aboutAdjacencyList},
 	{"npz", "npz:FILE?split=N", npz.Open, aboutNPZ},
 	{"graphsaint", "graphsaint:DIR", graphsaint.Open, aboutGraphSAINT},
 	{"ogb", "ogb:DIR", openOGB, aboutOGB},
