@@ -12,6 +12,7 @@ import (
 	"ndls/dataset/array"
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
+	"ndls/dataset/layout"
 	"ndls/dataset/layout/textgraph"
 	"ndls/dataset/npy"
 	"ndls/dataset/source"
@@ -29,7 +30,7 @@ type edgeFiles struct {
 	edges    graph.EdgeSource
 	features graph.FeatureSource
 	labels   *column.Labels
-	splits   column.Column
+	splits   layout.SplitSource
 }
 
 // edgesURI is a parsed edges: URI.
@@ -40,9 +41,10 @@ type edgesURI struct {
 	nodes                                  int64
 	stated                                 string // where nodes is stated
 	directed                               bool
+	pick                                   layout.Pick
 }
 
-var edgesKeys = []string{"src", "dst", "features", "labels", "splits", "nodes", "directed"}
+var edgesKeys = []string{"src", "dst", "features", "labels", "splits", "nodes", "directed", "split"}
 
 func parseEdgesURI(rest string) (u edgesURI, err error) {
 	file, query, _ := strings.Cut(rest, "?")
@@ -95,6 +97,12 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 			u.directed = value == "true"
 		}
 	}
+	if u.pick, err = layout.ParsePick(params); err == nil && u.pick.Given && u.splits == "" {
+		err = graph.BadURI("%s picks one of the splits in a file: splits=FILE is missing", u.pick.Option())
+	}
+	if err != nil {
+		return u, err
+	}
 	return u, u.ends.check()
 }
 
@@ -135,6 +143,9 @@ func (u edgesURI) identity(noFeatures bool) string {
 	}
 	if u.directed {
 		keys = append(keys, "directed=true")
+	}
+	if u.pick.Given {
+		keys = append(keys, u.pick.Option())
 	}
 	text := u.kind + ":" + graph.EscapePath(filepath.Base(u.edges))
 	if len(keys) > 0 {
@@ -286,10 +297,29 @@ func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Sou
 	if err != nil {
 		return nil, err
 	}
+	if what == "splits" && len(shape) == 2 && min(shape[0], shape[1]) > 1 {
+		return d.severalSplits(u, v, shape)
+	}
 	if len(shape) == 0 || v.N != shape[0] {
 		return nil, graph.BadData(src.Name, "has shape %v: a vector with one number for each node is needed", shape)
 	}
 	return column.Vector{Values: v}, d.states(u, src.Name, v.N)
+}
+
+// severalSplits takes one of the splits in a matrix: its longer side is the nodes.
+func (d *edgeFiles) severalSplits(u *edgesURI, v array.Vector, shape []int64) (column.Column, error) {
+	c, nodes, splits := column.Vector{Values: v, Width: shape[1], Pick: u.pick.Number}, shape[0], shape[1]
+	if shape[0] < shape[1] {
+		nodes, splits = shape[1], shape[0]
+	}
+	if u.pick.Number >= splits {
+		return nil, graph.BadData(v.Name, "has %d splits, numbered from 0: split=%d is none of them", splits, u.pick.Number)
+	}
+	if shape[0] < shape[1] {
+		c = column.Vector{Values: v.Part(u.pick.Number*nodes, nodes)}
+	}
+	d.Note(u.pick.Note(v.Name, splits))
+	return c, d.states(u, v.Name, nodes)
 }
 
 func (d *edgeFiles) openLabels(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
@@ -308,9 +338,31 @@ func (d *edgeFiles) openLabels(ctx context.Context, u *edgesURI, src *source.Sou
 }
 
 func (d *edgeFiles) openSplits(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
+	d.info.HasSplits = true
+	if ext == ".npz" {
+		return d.openSplitArchive(ctx, u, src)
+	}
 	c, err := d.openColumn(ctx, u, src, ext, "splits", "", splitNames)
-	d.splits, d.info.HasSplits = c, true
+	d.splits = column.SplitColumn{Column: c}
 	return err
+}
+
+// openSplitArchive takes a split from masks or lists of nodes.
+func (d *edgeFiles) openSplitArchive(ctx context.Context, u *edgesURI, src *source.Source) error {
+	a, err := array.OpenArchive(&d.Files, src.Name)
+	if err != nil {
+		return err
+	}
+	lists, note, err := layout.OpenSplits(ctx, a, u.nodes, u.pick)
+	if err != nil {
+		return err
+	}
+	if lists == nil {
+		return graph.BadData(src.Name, "has none of the arrays train_mask, train_masks, train_idx and train (it has %s): write the split so", strings.Join(a.Names(), ", "))
+	}
+	d.Note(note, graph.Unread(src.Name, a.Others()))
+	d.splits = lists
+	return nil
 }
 
 func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
@@ -426,6 +478,5 @@ func (d *edgeFiles) Splits(ctx context.Context) (SplitReader, error) {
 	if d.splits == nil {
 		return nil, graph.NoStream("splits", d.info.Name)
 	}
-	r, err := d.splits.Open(ctx)
-	return column.Splits{Reader: r}, err
+	return d.splits.Open(ctx)
 }

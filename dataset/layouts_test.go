@@ -263,3 +263,33 @@ func FuzzHeterophilous(f *testing.F) {
 	f.Add(zipped(zip.Store, member{"edges.npy", npyArray(npy.Int8, []int64{2, 1}, []int8{0, 1})}, member{"train_mask.npy", npyArray(npy.Bool, []int64{2}, []byte{0, 1})}))
 	f.Fuzz(func(t *testing.T, data []byte) { fuzzFile(t, "g.npz", "npz:g.npz?split=1", data) })
 }
+
+// TestSeveralSplits picks a split from each form that can hold several.
+func TestSeveralSplits(t *testing.T) {
+	mask := func(values ...byte) []byte { return npyArray(npy.Bool, []int64{4}, values) }
+	dir := writeTree(t, map[string][]byte{
+		"e.txt":    []byte("0 1\n1 2\n2 3\n"),
+		"rows.npy": npyArray(npy.Int8, []int64{2, 4}, []int8{3, 3, 3, 3, 1, 2, 3, 3}),
+		"cols.npy": npyArray(npy.Int8, []int64{4, 3}, []int8{0, 1, 0, 0, 2, 0, 0, 3, 0, 1, 3, 0}),
+		"mask.npz": zipped(zip.Deflate, member{"train_mask.npy", mask(1, 0, 0, 0)}, member{"val_mask.npy", mask(0, 1, 0, 0)}, member{"test_mask.npy", mask(0, 0, 1, 1)}),
+		"list.npz": zipped(zip.Store, member{"train_idx.npy", vec[int64](0)}, member{"valid_idx.npy", vec[int32](1)}, member{"test_idx.npy", vec[int64](3, 2)}),
+		"bool.npz": zipped(zip.Store, member{"train.npy", mask(1, 0, 0, 0)}, member{"val.npy", vec[int32](1)}, member{"test.npy", npyArray(npy.Int64, []int64{2, 1}, []int64{3, 2})}),
+	})
+	for _, query := range []string{"rows.npy&split=1", "cols.npy&split=1", "mask.npz", "list.npz", "bool.npz", "mask.npz&nodes=4", "list.npz&nodes=4"} {
+		d := open(t, "edges:"+dir+"/e.txt?splits="+dir+"/"+query, Options{})
+		if isPath4(t, d); !d.Info().HasSplits || strings.Contains(query, "split=") && !strings.HasSuffix(d.Info().Identity, "split=1") {
+			t.Errorf("%s: %+v", query, d.Info())
+		}
+	}
+	if notes := Notes(open(t, "edges:"+dir+"/e.txt?splits="+dir+"/cols.npy", Options{})); len(notes) != 1 || !strings.Contains(notes[0].Text, "3 splits, and number 0 is read") {
+		t.Errorf("%v", notes)
+	}
+	for query, want := range map[string]string{
+		"splits=%s/rows.npy&split=2": "2 splits, numbered from 0", "splits=%s/mask.npz&nodes=3": "shape [4]",
+		"splits=%s/rows.npy&nodes=3": "4 rows", "split=1": "splits=FILE is missing", "splits=%s/none.npz": "none.npz",
+	} {
+		if err := readAll(t, "edges:"+dir+"/e.txt?"+strings.ReplaceAll(query, "%s", dir)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+}

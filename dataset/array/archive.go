@@ -243,3 +243,13 @@ func (a *Archive) Text(ctx context.Context, name string) (string, error) {
 	}
 	return strings.TrimRight(string(data[h.Size:]), "\x00"), nil
 }
+
+// Has counts the names under which the archive has an array.
+func (a *Archive) Has(names []string) (n int) {
+	for _, name := range a.Names() {
+		if slices.Contains(names, name) {
+			n++
+		}
+	}
+	return n
+}

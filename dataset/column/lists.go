@@ -163,15 +163,9 @@ func (r *maskIDs) Position() string { return graph.RowOf(r.Name, r.row-1) }
 
 func (r *maskIDs) Next() (int64, error) {
 	for {
-		var value int64
-		for i := range r.Width {
-			v, err := r.next()
-			if err != nil {
-				return 0, err
-			}
-			if i == r.Pick {
-				value = v
-			}
+		value, err := pick(r.next, r.Width, r.Pick)
+		if err != nil {
+			return 0, err
 		}
 		r.row++
 		if value == 1 {
@@ -181,23 +175,4 @@ func (r *maskIDs) Next() (int64, error) {
 			return 0, graph.BadData(r.Position(), "holds %d: a mask is a boolean, or 0 or 1, for each node", value)
 		}
 	}
-}
-
-// SeveralSplits says which split of several is read.
-func SeveralSplits(where string, splits, pick int64, given bool) graph.Note {
-	if splits < 2 || given {
-		return graph.Note{}
-	}
-	return graph.NoteOf(where, "holds %d splits, and number %d is read: to take another one, write split=N, from 0 to %d", splits, pick, splits-1)
-}
-
-// ParsePick reads the option split=N of a URI; without it, number 0 is picked.
-func ParsePick(params []graph.Param) (pick int64, given bool, err error) {
-	for _, p := range params {
-		if p.Key == "split" {
-			pick, err = graph.ParseCount(p.Key, p.Value, 0, 1<<20)
-			return pick, true, err
-		}
-	}
-	return 0, false, nil
 }

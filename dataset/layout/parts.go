@@ -3,10 +3,13 @@ package layout
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"ndls/dataset/array"
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
+	"ndls/dataset/npy"
 )
 
 // SetAdjacency takes the edges from a matrix with a row and a column for each node.
@@ -22,35 +25,99 @@ func (g *Graph) SetAdjacency(ctx context.Context, m *array.CSR) error {
 	return err
 }
 
-// OpenMasks takes number pick of the splits in the masks for training, validation and
-// test of an archive. Without any of these arrays, lists is nil.
-func OpenMasks(ctx context.Context, a *array.Archive, names [3]string, nodes, pick int64) (lists *column.Lists, splits int64, err error) {
-	found := &column.Lists{Limit: graph.IDLimit{N: nodes, Stated: fmt.Sprintf("the masks have %d rows", nodes)}}
+// The names of the parts of a split in an archive: masks of several splits or of one, and
+// lists of nodes. A part may be missing.
+var (
+	MaskNames = [][3]string{{"train_masks", "val_masks", "test_masks"}, {"train_mask", "val_mask", "test_mask"}, {"train_mask", "valid_mask", "test_mask"}}
+	ListNames = [][3]string{{"train_idx", "valid_idx", "test_idx"}, {"train_idx", "val_idx", "test_idx"}, {"train", "valid", "test"}, {"train", "val", "test"}}
+)
+
+// OpenSplits takes one of the splits of an archive, as lists of nodes or as masks. nodes is
+// the number of nodes, -1 where it is not known; lists does not say it then. Without a
+// split, found is nil.
+func OpenSplits(ctx context.Context, a *array.Archive, nodes int64, which Pick) (found *column.Lists, note graph.Note, err error) {
+	best := [3]string{}
+	for _, names := range append(append([][3]string{}, MaskNames...), ListNames...) {
+		if a.Has(names[:]) > a.Has(best[:]) {
+			best = names
+		}
+	}
+	found = &column.Lists{Limit: graph.AnyID}
+	if nodes >= 0 {
+		found.Limit = graph.IDLimit{N: nodes, Stated: fmt.Sprintf("there are %d nodes", nodes)}
+	}
+	several := int64(0)
 	for i, split := range []graph.Split{graph.Train, graph.Valid, graph.Test} {
-		src, err := a.Member(names[i])
+		src, err := a.Member(best[i])
 		if err != nil {
-			return nil, 0, err
+			return nil, note, err
 		}
 		if src == nil {
 			continue
 		}
 		v, shape, err := array.Open(ctx, src)
 		if err != nil {
-			return nil, 0, err
+			return nil, note, err
 		}
-		m, n, err := column.OpenMask(split, v, shape, nodes, pick)
+		list, splits, err := which.list(split, v, shape, nodes, strings.Contains(best[i], "mask"))
 		if err != nil {
-			return nil, 0, err
+			return nil, note, err
 		}
-		if splits = max(splits, n); n > 0 && n != splits {
-			return nil, 0, graph.BadData(src.Name, "has %d splits, another mask has %d: the masks do not belong together", n, splits)
+		if several = max(several, splits); splits > 0 && splits != several {
+			return nil, note, graph.BadData(src.Name, "has %d splits, another mask has %d: the masks do not belong together", splits, several)
 		}
-		found.Parts = append(found.Parts, m.List())
+		found.Parts = append(found.Parts, list)
 	}
 	if found.Parts == nil {
-		return nil, 0, nil
+		return nil, note, nil
 	}
-	return found, splits, nil
+	return found, which.Note(a.Name, several), nil
+}
+
+// list opens a part of a split. Booleans are a mask, whatever their name.
+func (p Pick) list(split graph.Split, v array.Vector, shape []int64, nodes int64, mask bool) (column.List, int64, error) {
+	if !mask && v.Type != npy.Bool {
+		list, err := column.VectorList(split, v, shape)
+		return list, 0, err
+	}
+	if nodes < 0 && len(shape) > 0 {
+		nodes = slices.Max(shape)
+	}
+	m, splits, err := column.OpenMask(split, v, shape, nodes, p.Number)
+	return m.List(), splits, err
+}
+
+// Pick says which split of several is read.
+type Pick struct {
+	Number int64
+	Given  bool
+}
+
+// ParsePick reads the option split=N of a URI; without it, number 0 is picked.
+func ParsePick(params []graph.Param) (p Pick, err error) {
+	for _, param := range params {
+		if param.Key == "split" {
+			p.Given = true
+			p.Number, err = graph.ParseCount(param.Key, param.Value, 0, 1<<20)
+		}
+	}
+	return p, err
+}
+
+// Option spells the option, "" where it is not given.
+func (p Pick) Option() string {
+	if !p.Given {
+		return ""
+	}
+	return fmt.Sprintf("split=%d", p.Number)
+}
+
+// Note tells which split of several is read, where the URI does not say it.
+func (p Pick) Note(where string, splits int64) graph.Note {
+	if splits < 2 || p.Given {
+		return graph.Note{}
+	}
+	return graph.NoteOf(where, "holds %d splits, and number %d is read: to take another one, write split=N, from 0 to %d", splits, p.Number, splits-1)
 }
 
 // OpenDense takes the features from a file whose row i belongs to node i. The number of

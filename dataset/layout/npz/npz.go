@@ -19,8 +19,6 @@ var (
 	EdgeNames      = []string{"edges", "edge_index"}
 	AttributeNames = []string{"attr_", "attr_matrix.", "attr_matrix", "node_attr", "node_features"}
 	LabelNames     = []string{"labels", "node_label", "node_labels"}
-	// MaskNames are the three masks of a split, and those of several splits.
-	MaskNames = [][3]string{{"train_masks", "val_masks", "test_masks"}, {"train_mask", "val_mask", "test_mask"}}
 )
 
 const form = "npz:FILE?split=N"
@@ -29,8 +27,7 @@ const form = "npz:FILE?split=N"
 type reader struct {
 	*layout.Graph
 	*array.Archive
-	pick   int64
-	picked bool
+	pick layout.Pick
 }
 
 // Open opens npz:FILE?split=N.
@@ -40,11 +37,11 @@ func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, err
 		return nil, err
 	}
 	r := &reader{Graph: &layout.Graph{Known: graph.Info{Name: graph.Stem(t.Path), Identity: "npz:" + t.Base}}}
-	if r.pick, r.picked, err = column.ParsePick(t.Params); err != nil {
+	if r.pick, err = layout.ParsePick(t.Params); err != nil {
 		return nil, err
 	}
-	if r.picked {
-		r.Known.Identity += fmt.Sprintf("?split=%d", r.pick)
+	if r.pick.Given {
+		r.Known.Identity += "?" + r.pick.Option()
 	}
 	if err := r.open(ctx, t.Path, o); err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -77,7 +74,7 @@ func (r *reader) open(ctx context.Context, name string, o graph.Options) (err er
 	if err := r.openLabels(ctx); err != nil {
 		return err
 	}
-	if err := r.openMasks(ctx, name); err != nil {
+	if err := r.openSplits(ctx, name); err != nil {
 		return err
 	}
 	if !o.NoFeatures {
@@ -165,21 +162,17 @@ func (r *reader) openLabels(ctx context.Context) error {
 	return nil
 }
 
-// openMasks takes one of the splits that the archive holds.
-func (r *reader) openMasks(ctx context.Context, name string) error {
-	for _, names := range MaskNames {
-		lists, splits, err := layout.OpenMasks(ctx, r.Archive, names, r.Known.NumNodes, r.pick)
-		if err != nil {
-			return err
-		}
-		if lists != nil {
-			r.Membership = lists
-			r.Note(column.SeveralSplits(name, splits, r.pick, r.picked))
-			return nil
-		}
-	}
-	if r.picked {
-		return graph.BadData(name, "holds no split: leave split=%d out, and draw a split with --split", r.pick)
+// openSplits takes one of the splits that the archive holds.
+func (r *reader) openSplits(ctx context.Context, name string) error {
+	lists, note, err := layout.OpenSplits(ctx, r.Archive, r.Known.NumNodes, r.pick)
+	switch {
+	case err != nil:
+		return err
+	case lists != nil:
+		r.Membership = lists
+		r.Note(note)
+	case r.pick.Given:
+		return graph.BadData(name, "holds no split: leave split=%d out, and draw a split with --split", r.pick.Number)
 	}
 	return nil
 }
