@@ -23,6 +23,12 @@ var (
 	aboutNPZ string
 	//go:embed formats/graphsaint.md
 	aboutGraphSAINT string
+	//go:embed formats/pyg.md
+	aboutPyG string
+	//go:embed formats/mag240m.md
+	aboutMAG240M string
+	//go:embed formats/igb.md
+	aboutIGB string
 	//go:embed formats/ogb.md
 	aboutOGB string
 	//go:embed formats/planetoid.md

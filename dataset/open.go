@@ -6,7 +6,9 @@ import (
 
 	"ndls/dataset/graph"
 	"ndls/dataset/layout/graphsaint"
+	"ndls/dataset/layout/memmap"
 	"ndls/dataset/layout/npz"
+	"ndls/dataset/layout/pyg"
 )
 
 // scheme is a kind of URI.
@@ -25,6 +27,9 @@ var schemes = []scheme{
 	{"adjlist", "adjlist:FILE?…", openForm("adjlist"), aboutAdjacencyList},
 	{"npz", "npz:FILE?split=N", npz.Open, aboutNPZ},
 	{"graphsaint", "graphsaint:DIR", graphsaint.Open, aboutGraphSAINT},
+	{"pyg", "pyg:FILE?split=N", pyg.Open, aboutPyG},
+	{"mag240m", "mag240m:DIR", memmap.OpenMAG240M, aboutMAG240M},
+	{"igb", "igb:DIR,size=S", memmap.OpenIGB, aboutIGB},
 	{"ogb", "ogb:DIR", openOGB, aboutOGB},
 	{"planetoid", "planetoid:DIR/NAME", openPlanetoid, aboutPlanetoid},
 	{"karate", "karate:", openKarate, aboutKarate},

@@ -158,3 +158,28 @@ func (g *Graph) RowsAreNodes(name string, rows int64) error {
 	}
 	return nil
 }
+
+// OpenVectorLabels takes the labels from a file whose entry i belongs to node i.
+func (g *Graph) OpenVectorLabels(ctx context.Context, path string) error {
+	src, _, err := g.Files.Open(path)
+	if err != nil {
+		return err
+	}
+	v, shape, err := array.Open(ctx, src)
+	if err != nil {
+		return err
+	}
+	return g.SetVectorLabels(ctx, v, shape)
+}
+
+// SetVectorLabels takes the labels from a vector whose entry i belongs to node i.
+func (g *Graph) SetVectorLabels(ctx context.Context, v array.Vector, shape []int64) (err error) {
+	if len(shape) == 0 || v.N != shape[0] {
+		return graph.BadData(v.Name, "has shape %v: one class for each node is read", shape)
+	}
+	if err := g.RowsAreNodes(v.Name, v.N); err != nil {
+		return err
+	}
+	g.Classes, err = column.OpenLabels(ctx, column.Vector{Values: v})
+	return err
+}
