@@ -318,8 +318,9 @@ func (d *edgeFiles) severalSplits(u *edgesURI, v array.Vector, shape []int64) (c
 	if shape[0] < shape[1] {
 		c = column.Vector{Values: v.Part(u.pick.Number*nodes, nodes)}
 	}
-	d.Note(u.pick.Note(v.Name, splits))
-	return c, d.states(u, v.Name, nodes)
+	note, err := u.pick.Note(v.Name, splits)
+	d.Note(note)
+	return c, errors.Join(err, d.states(u, v.Name, nodes))
 }
 
 func (d *edgeFiles) openLabels(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {

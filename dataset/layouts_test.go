@@ -226,7 +226,7 @@ func TestHeterophilous(t *testing.T) {
 			member{"val_masks.npy", npyArray(npy.Bool, []int64{4}, []byte{0, 1, 0, 0})}, member{"test_masks.npy", npyArray(npy.Bool, []int64{4}, []byte{0, 0, 1, 1})}),
 		"unlabelled.npz": heterophilous(member{"node_labels.npy", nil}, member{"train_masks.npy", nil}, member{"val_masks.npy", nil}, member{"test_masks.npy", nil}),
 	})
-	for _, name := range []string{"g.npz?split=1", "wide.npz?split=1", "one.npz", "unlabelled.npz"} {
+	for _, name := range []string{"g.npz?split=1", "wide.npz?split=1", "one.npz", "one.npz?split=0", "unlabelled.npz"} {
 		d := open(t, "npz:"+dir+"/"+name, Options{})
 		isPath4(t, d)
 		if info := d.Info(); info.NumNodes != 4 || info.SparseFeatures || info.Identity != "npz:"+name || info.HasSplits != (name != "unlabelled.npz") || len(Notes(d)) != 0 {
@@ -285,7 +285,7 @@ func TestSeveralSplits(t *testing.T) {
 		t.Errorf("%v", notes)
 	}
 	for query, want := range map[string]string{
-		"splits=%s/rows.npy&split=2": "2 splits, numbered from 0", "splits=%s/mask.npz&nodes=3": "shape [4]",
+		"splits=%s/rows.npy&split=2": "2 splits, numbered from 0", "splits=%s/mask.npz&nodes=3": "shape [4]", "splits=%s/list.npz&split=1": "one split",
 		"splits=%s/rows.npy&nodes=3": "4 rows", "split=1": "splits=FILE is missing", "splits=%s/none.npz": "none.npz",
 	} {
 		if err := readAll(t, "edges:"+dir+"/e.txt?"+strings.ReplaceAll(query, "%s", dir)); err == nil || !strings.Contains(err.Error(), want) {

@@ -147,7 +147,7 @@ func (e *Elements) finish() error {
 	if !e.st.Check {
 		return io.EOF
 	}
-	if _, err := io.Copy(io.Discard, e.r); err != nil {
+	if _, err := io.Copy(io.Discard, e.st); err != nil {
 		return err
 	}
 	return io.EOF

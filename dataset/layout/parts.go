@@ -71,7 +71,8 @@ func OpenSplits(ctx context.Context, a *array.Archive, nodes int64, which Pick) 
 	if found.Parts == nil {
 		return nil, note, nil
 	}
-	return found, which.Note(a.Name, several), nil
+	note, err = which.Note(a.Name, several)
+	return found, note, err
 }
 
 // list opens a part of a split. Booleans are a mask, whatever their name.
@@ -112,12 +113,16 @@ func (p Pick) Option() string {
 	return fmt.Sprintf("split=%d", p.Number)
 }
 
-// Note tells which split of several is read, where the URI does not say it.
-func (p Pick) Note(where string, splits int64) graph.Note {
-	if splits < 2 || p.Given {
-		return graph.Note{}
+// Note tells which split of several is read, where the URI does not say it. It refuses a
+// number that a file with one split does not have.
+func (p Pick) Note(where string, splits int64) (graph.Note, error) {
+	switch {
+	case splits == 0 && p.Number > 0:
+		return graph.Note{}, graph.BadData(where, "holds one split: leave split=%d out", p.Number)
+	case splits < 2 || p.Given:
+		return graph.Note{}, nil
 	}
-	return graph.NoteOf(where, "holds %d splits, and number %d is read: to take another one, write split=N, from 0 to %d", splits, p.Number, splits-1)
+	return graph.NoteOf(where, "holds %d splits, and number %d is read: to take another one, write split=N, from 0 to %d", splits, p.Number, splits-1), nil
 }
 
 // OpenDense takes the features from a file whose row i belongs to node i. The number of

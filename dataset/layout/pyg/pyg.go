@@ -207,8 +207,9 @@ func (r *reader) openMasks() error {
 	}
 	lists.Limit = r.limit()
 	r.Membership = lists
-	r.Note(r.pick.Note(r.path, several))
-	return nil
+	note, err := r.pick.Note(r.path, several)
+	r.Note(note)
+	return err
 }
 
 func (r *reader) limit() graph.IDLimit {
