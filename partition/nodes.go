@@ -59,7 +59,7 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 	}
 	defer f.Abort()
 	degree := len(ends) - 1
-	if err := shards.WriteNodes(f, n, func(first int64, b shards.NodeBatch) error {
+	if err := shards.WriteNodes(f, n, shards.IDs{}, func(first int64, b shards.NodeBatch) error {
 		for i := range b.ID {
 			node := first + int64(i)
 			for int64(ends[degree]) <= node {

@@ -48,7 +48,7 @@ func (a assembly) interval(ctx context.Context, env *Env, i int) error {
 		return err
 	}
 	defer f.Abort()
-	w, err := shards.NewRowWriter(f, a.schema)
+	w, err := shards.NewRowWriter(f, a.schema, nil)
 	if err != nil {
 		return err
 	}

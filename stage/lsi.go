@@ -177,7 +177,7 @@ func (env lsiRun) commitLSI(ctx context.Context, g engine, ids []uint32, table *
 
 // writeLSI writes the table of nodes with these ids.
 func writeLSI(f *catalog.File, ids []uint32, k func(i int64) (int, bool)) error {
-	return shards.WriteLSI(f, int64(len(ids)), func(first int64, b shards.LSIBatch) error {
+	return shards.WriteLSI(f, int64(len(ids)), nil, func(first int64, b shards.LSIBatch) error {
 		for r := range b.ID {
 			i := first + int64(r)
 			k, capped := k(i)

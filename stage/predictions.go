@@ -125,7 +125,7 @@ func (p predictions) write(ctx context.Context, i int, visit func(row int64, lab
 		return err
 	}
 	defer f.Abort()
-	w, err := shards.NewRowWriter(f, shards.RowSchema{Column: "probability", Width: p.width(), Label: true})
+	w, err := shards.NewRowWriter(f, shards.RowSchema{Column: "probability", Width: p.width(), Label: true}, nil)
 	if err != nil {
 		return err
 	}

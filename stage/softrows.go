@@ -125,7 +125,7 @@ func (w *softRows) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	w.out, err = shards.NewRowWriter(w.file, w.schema)
+	w.out, err = shards.NewRowWriter(w.file, w.schema, nil)
 	return err
 }
 
