@@ -1,4 +1,4 @@
-package dataset
+package source
 
 import (
 	"bytes"
@@ -7,30 +7,32 @@ import (
 	"io"
 	"math"
 	"strconv"
+
+	"ndls/dataset/graph"
 )
 
 // maxLine is the longest line of a text file. The buffer grows to the longest
 // line there is.
 const maxLine = 16 << 20
 
-// lines reads a text file line by line; "\n" and "\r\n" end a line.
-type lines struct {
-	stream   *stream
+// Lines reads a text file line by line; "\n" and "\r\n" end a line.
+type Lines struct {
+	stream   *Stream
 	buf      []byte
-	pos, end int
-	at       int64 // of buf[0] in the file
+	Pos, end int
+	At       int64 // of buf[0] in the file
 	start    int64 // where the reading began
-	stop     int64 // where a line may not begin any more
+	Stop     int64 // where a line may not begin any more
 	number   int64 // of the line that next returned last, from 1 at start
 	err      error
 }
 
-func openLines(ctx context.Context, s *source) (*lines, error) {
-	st, err := s.open(ctx, 0)
+func OpenLines(ctx context.Context, s *Source) (*Lines, error) {
+	st, err := s.Open(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	l := &lines{stream: st, buf: make([]byte, bufferSize), stop: math.MaxInt64}
+	l := &Lines{stream: st, buf: make([]byte, BufferSize), Stop: math.MaxInt64}
 	if err := l.begin(); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
@@ -39,57 +41,57 @@ func openLines(ctx context.Context, s *source) (*lines, error) {
 
 // begin refuses what is no text and skips the byte order mark that some editors
 // write.
-func (l *lines) begin() error {
-	head, err := l.peek(sniffed)
+func (l *Lines) begin() error {
+	head, err := l.peek(Sniffed)
 	if err != nil && err != io.EOF {
 		return err
 	}
 	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
-		l.pos = 3
+		l.Pos = 3
 	}
-	return refuseBinary(l.stream.source.name, head)
+	return RefuseBinary(l.stream.source.Name, head)
 }
 
-// openLinesAt reads from some byte on.
-func openLinesAt(ctx context.Context, s *source, off int64) (*lines, error) {
-	st, err := s.open(ctx, off)
+// OpenLinesAt reads from some byte on.
+func OpenLinesAt(ctx context.Context, s *Source, off int64) (*Lines, error) {
+	st, err := s.Open(ctx, off)
 	if err != nil {
 		return nil, err
 	}
-	return &lines{stream: st, buf: make([]byte, bufferSize), at: off, start: off, stop: math.MaxInt64}, nil
+	return &Lines{stream: st, buf: make([]byte, BufferSize), At: off, start: off, Stop: math.MaxInt64}, nil
 }
 
-func (l *lines) Close() error { return l.stream.Close() }
+func (l *Lines) Close() error { return l.stream.Close() }
 
-// where names the current line.
-func (l *lines) where() string {
+// Where names the current line.
+func (l *Lines) Where() string {
 	before := l.stream.source.countLines(l.stream.ctx, l.start)
-	return l.stream.source.name + " line " + strconv.FormatInt(before+l.number, 10)
+	return l.stream.source.Name + " line " + strconv.FormatInt(before+l.number, 10)
 }
 
 // peek returns the first n unread bytes without reading them; they are fewer where
 // the file ends or cannot be read, and then the reason is returned with them.
-func (l *lines) peek(n int) (_ []byte, err error) {
-	for err == nil && l.end-l.pos < n {
+func (l *Lines) peek(n int) (_ []byte, err error) {
+	for err == nil && l.end-l.Pos < n {
 		err = l.fill()
 	}
-	return l.buf[l.pos:min(l.pos+n, l.end)], err
+	return l.buf[l.Pos:min(l.Pos+n, l.end)], err
 }
 
 // fill reads more bytes behind those that are there.
-func (l *lines) fill() error {
+func (l *Lines) fill() error {
 	if l.err != nil {
 		return l.err
 	}
-	if l.pos > 0 {
-		l.at += int64(l.pos)
-		l.end = copy(l.buf, l.buf[l.pos:l.end])
-		l.pos = 0
+	if l.Pos > 0 {
+		l.At += int64(l.Pos)
+		l.end = copy(l.buf, l.buf[l.Pos:l.end])
+		l.Pos = 0
 	}
 	if l.end == len(l.buf) {
 		if len(l.buf) >= maxLine {
 			l.number++
-			return badData(l.where(), "is longer than %d MiB: is this a text file?", maxLine>>20)
+			return graph.BadData(l.Where(), "is longer than %d MiB: is this a text file?", maxLine>>20)
 		}
 		l.buf = append(l.buf, make([]byte, len(l.buf))...)
 	}
@@ -102,24 +104,24 @@ func (l *lines) fill() error {
 	return err
 }
 
-// next returns the next line without its end, valid until the next call, or io.EOF.
-func (l *lines) next() ([]byte, error) {
-	if l.at+int64(l.pos) >= l.stop {
+// Next returns the next line without its end, valid until the next call, or io.EOF.
+func (l *Lines) Next() ([]byte, error) {
+	if l.At+int64(l.Pos) >= l.Stop {
 		return nil, io.EOF
 	}
 	scanned := 0
 	for {
-		if i := bytes.IndexByte(l.buf[l.pos+scanned:l.end], '\n'); i >= 0 {
-			line := l.buf[l.pos : l.pos+scanned+i]
-			l.pos += scanned + i + 1
+		if i := bytes.IndexByte(l.buf[l.Pos+scanned:l.end], '\n'); i >= 0 {
+			line := l.buf[l.Pos : l.Pos+scanned+i]
+			l.Pos += scanned + i + 1
 			l.number++
 			return bytes.TrimSuffix(line, []byte{'\r'}), nil
 		}
-		scanned = l.end - l.pos
+		scanned = l.end - l.Pos
 		err := l.fill()
 		if err == io.EOF && scanned > 0 {
-			line := l.buf[l.pos:l.end]
-			l.pos = l.end
+			line := l.buf[l.Pos:l.end]
+			l.Pos = l.end
 			l.number++
 			return bytes.TrimSuffix(line, []byte{'\r'}), nil
 		}
@@ -129,10 +131,10 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// data returns the next line that is neither empty nor a comment.
-func (l *lines) data() ([]byte, error) {
+// Data returns the next line that is neither empty nor a comment.
+func (l *Lines) Data() ([]byte, error) {
 	for {
-		line, err := l.next()
+		line, err := l.Next()
 		if err != nil {
 			return nil, err
 		}
@@ -141,26 +143,26 @@ func (l *lines) data() ([]byte, error) {
 			return line, nil
 		}
 		if bytes.HasPrefix(trimmed, []byte("%%MatrixMarket")) {
-			return nil, badData(l.where(), "MatrixMarket files are not read: save the edges as lines of two ids, or as .npy")
+			return nil, graph.BadData(l.Where(), "MatrixMarket files are not read: save the edges as lines of two ids, or as .npy")
 		}
 	}
 }
 
-// separator is what stands between the fields of a line: a comma or semicolon,
+// Separator is what stands between the fields of a line: a comma or semicolon,
 // or for 0 any number of blanks and tabs.
-type separator byte
+type Separator byte
 
-func separatorOf(line []byte) separator {
+func SeparatorOf(line []byte) Separator {
 	for _, c := range []byte(",;") {
 		if bytes.IndexByte(line, c) >= 0 {
-			return separator(c)
+			return Separator(c)
 		}
 	}
 	return 0
 }
 
-// cut splits the first field off a line; more is false if no other follows.
-func (s separator) cut(line []byte) (field, rest []byte, more bool) {
+// Cut splits the first field off a line; more is false if no other follows.
+func (s Separator) Cut(line []byte) (field, rest []byte, more bool) {
 	if s != 0 {
 		i := bytes.IndexByte(line, byte(s))
 		if len(line) > 0 && line[0] == '"' {
@@ -188,7 +190,7 @@ func (s separator) cut(line []byte) (field, rest []byte, more bool) {
 
 // behindQuotes finds the separator behind a quoted field at the front of a line, -1
 // if there is none. A quote inside of the field is written twice.
-func (s separator) behindQuotes(line []byte) int {
+func (s Separator) behindQuotes(line []byte) int {
 	end := 1
 	for end < len(line) {
 		i := bytes.IndexByte(line[end:], '"')
@@ -206,28 +208,28 @@ func (s separator) behindQuotes(line []byte) int {
 	return -1
 }
 
-// fields splits a line.
-func (s separator) fields(line []byte) (fields [][]byte) {
+// Fields splits a line.
+func (s Separator) Fields(line []byte) (fields [][]byte) {
 	more := true
 	for more {
 		var field []byte
-		field, line, more = s.cut(line)
+		field, line, more = s.Cut(line)
 		fields = append(fields, field)
 	}
 	return fields
 }
 
-// titles are the fields of a header, without quotes.
-func (s separator) titles(header []byte) (titles []string) {
-	for _, field := range s.fields(header) {
-		titles = append(titles, string(unquote(field)))
+// Titles are the fields of a header, without quotes.
+func (s Separator) Titles(header []byte) (titles []string) {
+	for _, field := range s.Fields(header) {
+		titles = append(titles, string(graph.Unquote(field)))
 	}
 	return titles
 }
 
-// startsLikeNumber tells a data line from a header.
-func startsLikeNumber(line []byte) bool {
-	field, _, _ := separatorOf(line).cut(line)
-	field = unquote(field)
+// StartsLikeNumber tells a data line from a header.
+func StartsLikeNumber(line []byte) bool {
+	field, _, _ := SeparatorOf(line).Cut(line)
+	field = graph.Unquote(field)
 	return len(field) > 0 && (field[0] >= '0' && field[0] <= '9' || field[0] == '-' || field[0] == '+' || field[0] == '.')
 }

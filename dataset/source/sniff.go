@@ -1,9 +1,13 @@
-package dataset
+package source
 
-import "bytes"
+import (
+	"bytes"
 
-// sniffed is how many bytes of a text file are looked at for signs that it is none.
-const sniffed = 512
+	"ndls/dataset/graph"
+)
+
+// Sniffed is how many bytes of a text file are looked at for signs that it is none.
+const Sniffed = 512
 
 // signatures are the first bytes of files that are no text, and what to do with
 // such a file. What a file holds is told by its name alone: a text reader is
@@ -31,18 +35,18 @@ var signatures = []struct{ first, advice string }{
 
 const pickled = "is a Python pickle: save arrays with numpy.save, tables with to_csv or to_parquet"
 
-// refuseBinary refuses a file that cannot be text by its first bytes.
-func refuseBinary(name string, head []byte) error {
+// RefuseBinary refuses a file that cannot be text by its first bytes.
+func RefuseBinary(name string, head []byte) error {
 	for _, s := range signatures {
 		if bytes.HasPrefix(head, []byte(s.first)) {
-			return badData(name, "%s", s.advice)
+			return graph.BadData(name, "%s", s.advice)
 		}
 	}
 	if len(head) > 262 && string(head[257:262]) == "ustar" {
-		return badData(name, "is a tar archive: unpack it (tar -xf) and name the file that is meant")
+		return graph.BadData(name, "is a tar archive: unpack it (tar -xf) and name the file that is meant")
 	}
 	if bytes.IndexByte(head, 0) >= 0 {
-		return badData(name, "holds binary data, and its name makes it text: the end of the name tells what a file is (.npy, .npz, .parquet, .arrow, .u32, .u64; see `ndls help datasets`)")
+		return graph.BadData(name, "holds binary data, and its name makes it text: the end of the name tells what a file is (.npy, .npz, .parquet, .arrow, .u32, .u64; see `ndls help datasets`)")
 	}
 	return nil
 }

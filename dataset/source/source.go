@@ -1,4 +1,4 @@
-package dataset
+package source
 
 import (
 	"archive/zip"
@@ -16,23 +16,24 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"ndls/dataset/graph"
 	"ndls/internal/direct"
 )
 
 const (
-	// bufferSize is the size of the buffer between a file and its parser.
-	bufferSize = 256 << 10
+	// BufferSize is the size of the buffer between a file and its parser.
+	BufferSize = 256 << 10
 	// maxWindow is the largest zstd window: what zstd -19 uses. It is held in memory.
 	maxWindow = 8 << 20
 )
 
-// files holds the open files of a dataset, and what there is to say of them.
-type files struct {
+// Files holds the open files of a dataset, and what there is to say of them.
+type Files struct {
 	opened []*direct.File
-	notes  []Note
+	notes  []graph.Note
 }
 
-func (fs *files) open(path string) (*direct.File, error) {
+func (fs *Files) OpenFile(path string) (*direct.File, error) {
 	f, err := direct.Open(path)
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func (fs *files) open(path string) (*direct.File, error) {
 	return f, nil
 }
 
-func (fs *files) Close() error {
+func (fs *Files) Close() error {
 	var errs []error
 	for _, f := range fs.opened {
 		errs = append(errs, f.Close())
@@ -50,8 +51,8 @@ func (fs *files) Close() error {
 	return errors.Join(errs...)
 }
 
-// bytes is the size of all files.
-func (fs *files) bytes() int64 {
+// Bytes is the size of all files.
+func (fs *Files) Bytes() int64 {
 	var n int64
 	for _, f := range fs.opened {
 		n += f.Size()
@@ -59,53 +60,53 @@ func (fs *files) bytes() int64 {
 	return n
 }
 
-// source is a sequence of bytes that can be read any number of times: a file or
+// Source is a sequence of bytes that can be read any number of times: a file or
 // a member of a zip archive, as it is or unpacked on the way.
-type source struct {
-	name     string // for messages
-	file     *direct.File
-	off, end int64 // where the stored bytes lie
-	unpack   func(*bufio.Reader) (io.ReadCloser, error)
-	size     int64 // unpacked, -1 if unknown
-	checksum *uint32
+type Source struct {
+	Name     string // for messages
+	File     *direct.File
+	Off, End int64 // where the stored bytes lie
+	Unpack   func(*bufio.Reader) (io.ReadCloser, error)
+	Size     int64 // unpacked, -1 if unknown
+	Checksum *uint32
 }
 
-// openSource opens a file for reading, unpacked if its name ends in .gz, .zst or
+// Open opens a file for reading, unpacked if its name ends in .gz, .zst or
 // .zip. It returns the extension that says what is inside.
-func (fs *files) openSource(name string) (*source, string, error) {
-	f, err := fs.open(name)
+func (fs *Files) Open(name string) (*Source, string, error) {
+	f, err := fs.OpenFile(name)
 	if err != nil {
 		return nil, "", err
 	}
-	s := &source{name: name, file: f, end: f.Size(), size: f.Size()}
+	s := &Source{Name: name, File: f, End: f.Size(), Size: f.Size()}
 	ext := strings.ToLower(filepath.Ext(name))
 	inner := strings.ToLower(filepath.Ext(strings.TrimSuffix(name, filepath.Ext(name))))
 	switch ext {
 	case ".gz":
-		s.unpack, s.size = gunzip, -1
+		s.Unpack, s.Size = gunzip, -1
 		return s, inner, nil
 	case ".zst":
-		s.unpack, s.size = unzstd, -1
+		s.Unpack, s.Size = unzstd, -1
 		return s, inner, nil
 	case ".zip":
-		members, err := zipMembers(f, name)
+		members, err := ZipMembers(f, name)
 		if err != nil {
 			return nil, "", err
 		}
 		if len(members) != 1 {
-			return nil, "", badData(name, "holds %d files: unpack it and name the one that is meant", len(members))
+			return nil, "", graph.BadData(name, "holds %d files: unpack it and name the one that is meant", len(members))
 		}
-		s, err := zipSource(f, name, members[0])
+		s, err := ZipSource(f, name, members[0])
 		return s, strings.ToLower(path.Ext(members[0].Name)), err
 	}
 	return s, ext, nil
 }
 
-// zipMembers lists the files of an archive.
-func zipMembers(f *direct.File, name string) ([]*zip.File, error) {
+// ZipMembers lists the files of an archive.
+func ZipMembers(f *direct.File, name string) ([]*zip.File, error) {
 	z, err := zip.NewReader(f, f.Size())
 	if err != nil {
-		return nil, damaged(name, fmt.Errorf("%w: it is damaged or no zip archive, fetch it again", err))
+		return nil, graph.Damaged(name, fmt.Errorf("%w: it is damaged or no zip archive, fetch it again", err))
 	}
 	var members []*zip.File
 	for _, m := range z.File {
@@ -116,27 +117,27 @@ func zipMembers(f *direct.File, name string) ([]*zip.File, error) {
 	return members, nil
 }
 
-// zipSource is a member of an archive; entry is its part of the directory.
-func zipSource(f *direct.File, archive string, entry *zip.File) (*source, error) {
+// ZipSource is a member of an archive; entry is its part of the directory.
+func ZipSource(f *direct.File, archive string, entry *zip.File) (*Source, error) {
 	name := archive + " member " + entry.Name
 	off, err := entry.DataOffset()
 	if err != nil {
-		return nil, damaged(name, err)
+		return nil, graph.Damaged(name, err)
 	}
-	s := &source{
-		name: name, file: f, off: off, end: off + int64(entry.CompressedSize64),
-		size: int64(entry.UncompressedSize64), checksum: &entry.CRC32,
+	s := &Source{
+		Name: name, File: f, Off: off, End: off + int64(entry.CompressedSize64),
+		Size: int64(entry.UncompressedSize64), Checksum: &entry.CRC32,
 	}
-	if s.end < s.off || s.end > f.Size() || s.size < 0 {
-		return nil, badData(name, "lies outside of the file: it is truncated, fetch it again")
+	if s.End < s.Off || s.End > f.Size() || s.Size < 0 {
+		return nil, graph.BadData(name, "lies outside of the file: it is truncated, fetch it again")
 	}
 	switch {
 	case entry.Flags&1 != 0:
-		return nil, badData(name, "is encrypted: unpack it first")
+		return nil, graph.BadData(name, "is encrypted: unpack it first")
 	case entry.Method == zip.Deflate:
-		s.unpack = func(r *bufio.Reader) (io.ReadCloser, error) { return flate.NewReader(r), nil }
+		s.Unpack = func(r *bufio.Reader) (io.ReadCloser, error) { return flate.NewReader(r), nil }
 	case entry.Method != zip.Store:
-		return nil, badData(name, "uses compression method %d: pack it again with deflate", entry.Method)
+		return nil, graph.BadData(name, "uses compression method %d: pack it again with deflate", entry.Method)
 	}
 	return s, nil
 }
@@ -194,72 +195,72 @@ func unzstd(r *bufio.Reader) (io.ReadCloser, error) {
 	return z.IOReadCloser(), nil
 }
 
-// open reads from byte off of the unpacked form. Whoever reads a member of an
+// Open reads from byte off of the unpacked form. Whoever reads a member of an
 // archive from its header to its end has checked its checksum.
-func (s *source) open(ctx context.Context, off int64) (*stream, error) {
-	st := &stream{ctx: ctx, source: s, check: s.checksum != nil}
-	start, skipped := s.off, off
-	if s.unpack == nil && (s.checksum == nil || off > bufferSize) {
-		start, skipped, st.check = min(s.off+off, s.end), 0, false
+func (s *Source) Open(ctx context.Context, off int64) (*Stream, error) {
+	st := &Stream{ctx: ctx, source: s, Check: s.Checksum != nil}
+	start, skipped := s.Off, off
+	if s.Unpack == nil && (s.Checksum == nil || off > BufferSize) {
+		start, skipped, st.Check = min(s.Off+off, s.End), 0, false
 	}
-	st.raw = direct.NewReader(s.file, start, s.end)
+	st.raw = direct.NewReader(s.File, start, s.End)
 	st.r = st.raw
-	if s.unpack != nil {
-		unpacked, err := s.unpack(bufio.NewReaderSize(st.raw, 64<<10))
+	if s.Unpack != nil {
+		unpacked, err := s.Unpack(bufio.NewReaderSize(st.raw, 64<<10))
 		if err != nil {
-			return nil, errors.Join(damaged(s.name, err), st.raw.Close())
+			return nil, errors.Join(graph.Damaged(s.Name, err), st.raw.Close())
 		}
 		st.r, st.unpacked = unpacked, unpacked
 	}
-	if err := skip(st, skipped); err != nil {
-		return nil, errors.Join(damaged(s.name, err), st.Close())
+	if err := Skip(st, skipped); err != nil {
+		return nil, errors.Join(graph.Damaged(s.Name, err), st.Close())
 	}
 	return st, nil
 }
 
-// stream reads a source front to back.
-type stream struct {
+// Stream reads a source front to back.
+type Stream struct {
 	ctx      context.Context
-	source   *source
+	source   *Source
 	r        io.Reader
 	raw      *direct.Reader
 	unpacked io.Closer
-	check    bool
+	Check    bool
 	crc      uint32
 	read     int64
 }
 
-func (s *stream) Read(p []byte) (int, error) {
+func (s *Stream) Read(p []byte) (int, error) {
 	if err := s.ctx.Err(); err != nil {
 		return 0, err
 	}
 	n, err := s.r.Read(p)
-	if s.check {
+	if s.Check {
 		s.crc = crc32.Update(s.crc, crc32.IEEETable, p[:n])
 		s.read += int64(n)
 	}
 	switch {
-	case err == io.EOF && s.check && (s.read != s.source.size || s.crc != *s.source.checksum):
-		err = badData(s.source.name, "its checksum differs: it is damaged, fetch it again")
+	case err == io.EOF && s.Check && (s.read != s.source.Size || s.crc != *s.source.Checksum):
+		err = graph.BadData(s.source.Name, "its checksum differs: it is damaged, fetch it again")
 	case errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		err = badData(s.source.name, "needs a zstd window of more than %d MiB: compress it again without --long or --ultra", maxWindow>>20)
+		err = graph.BadData(s.source.Name, "needs a zstd window of more than %d MiB: compress it again without --long or --ultra", maxWindow>>20)
 	case err != nil && err != io.EOF && err != io.ErrUnexpectedEOF && s.unpacked != nil:
-		err = damaged(s.source.name, fmt.Errorf("%w: it is damaged, fetch it again, or unpack it and pack it again", err))
+		err = graph.Damaged(s.source.Name, fmt.Errorf("%w: it is damaged, fetch it again, or unpack it and pack it again", err))
 	case err != nil && err != io.EOF:
-		err = damaged(s.source.name, err)
+		err = graph.Damaged(s.source.Name, err)
 	}
 	return n, err
 }
 
-func (s *stream) Close() error {
+func (s *Stream) Close() error {
 	if s.unpacked != nil {
 		_ = s.unpacked.Close() // It releases memory; what was wrong with the data, Read has said.
 	}
 	return s.raw.Close()
 }
 
-// skipMark skips the byte order mark that some editors write.
-func skipMark(r io.Reader) io.Reader {
+// SkipMark skips the byte order mark that some editors write.
+func SkipMark(r io.Reader) io.Reader {
 	b := bufio.NewReaderSize(r, 64<<10)
 	if first, err := b.Peek(3); err == nil && string(first) == "\xef\xbb\xbf" {
 		_, _ = b.Discard(3)
@@ -267,8 +268,8 @@ func skipMark(r io.Reader) io.Reader {
 	return b
 }
 
-// skip reads n bytes, or all there are if n is negative.
-func skip(r io.Reader, n int64) error {
+// Skip reads n bytes, or all there are if n is negative.
+func Skip(r io.Reader, n int64) error {
 	if n < 0 {
 		_, err := io.Copy(io.Discard, r)
 		return err
