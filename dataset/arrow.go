@@ -9,17 +9,12 @@ import (
 	"github.com/apache/arrow/go/v14/arrow"
 	arrays "github.com/apache/arrow/go/v14/arrow/array"
 	"github.com/apache/arrow/go/v14/arrow/ipc"
-	"github.com/apache/arrow/go/v14/arrow/memory"
 
 	"ndls/dataset/column"
+	"ndls/dataset/columnar"
 	"ndls/dataset/graph"
 	"ndls/dataset/source"
-	"ndls/internal/mem"
 )
-
-// maxRecord is the largest record batch of an Arrow file, which is read into
-// memory as a whole.
-const maxRecord = 32 << 20
 
 // arrowFeatures is an Arrow IPC file with an integer id column and one column of
 // fixed-size lists of float32, as ndls itself writes rows.
@@ -33,18 +28,9 @@ type arrowFeatures struct {
 }
 
 func openArrowFeatures(src *source.Source, limit graph.IDLimit) (f *arrowFeatures, err error) {
-	if src.Unpack != nil {
-		return nil, graph.BadData(src.Name, "is a packed Arrow file: unpack it")
-	}
-	defer recoverParquet(src.Name, &err)
-	file := io.NewSectionReader(src.File, src.Off, src.End-src.Off)
-	if err := checkArrowFooter(file, file.Size()); err != nil {
-		return nil, graph.BadData(src.Name, "%v: write the file again", err)
-	}
-	r, err := ipc.NewFileReader(file,
-		ipc.WithAllocator(cappedRecords{memory.NewGoAllocator(), src.Name}))
+	r, err := columnar.OpenArrow(src)
 	if err != nil {
-		return nil, graph.BadData(src.Name, "%v: it is damaged or no Arrow IPC file, write it again", err)
+		return nil, err
 	}
 	f = &arrowFeatures{src: src, limit: limit, id: -1, list: -1, reader: r}
 	var names []string
@@ -62,26 +48,6 @@ func openArrowFeatures(src *source.Source, limit graph.IDLimit) (f *arrowFeature
 			strings.Join(names, ", "))
 	}
 	return f, nil
-}
-
-// cappedRecords refuses what a damaged message may claim.
-type cappedRecords struct {
-	memory.Allocator
-	name string
-}
-
-func (a cappedRecords) Allocate(size int) []byte {
-	if size > maxRecord {
-		panic(graph.BadData(a.name, "a record batch of %s: write batches of at most %s", mem.Bytes(size), mem.Bytes(maxRecord)))
-	}
-	return a.Allocator.Allocate(size)
-}
-
-func (a cappedRecords) Reallocate(size int, b []byte) []byte {
-	if size > maxRecord {
-		panic(graph.BadData(a.name, "a record batch of %s: write batches of at most %s", mem.Bytes(size), mem.Bytes(maxRecord)))
-	}
-	return a.Allocator.Reallocate(size, b)
 }
 
 func (f *arrowFeatures) Open(ctx context.Context) (FeatureReader, error) {
@@ -133,7 +99,7 @@ func (r *arrowReader) Next() (FeatureRow, error) {
 // load reads the next record batch.
 func (r *arrowReader) load() (err error) {
 	f := r.f
-	defer recoverParquet(f.src.Name, &err)
+	defer columnar.Recover(f.src.Name, &err)
 	rec, err := f.reader.Record(r.batch)
 	if err != nil {
 		return graph.BadData(f.src.Name, "record batch %d: %v: it is damaged, write it again", r.batch, err)

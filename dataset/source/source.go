@@ -27,13 +27,21 @@ const (
 	maxWindow = 8 << 20
 )
 
+// File is an open file, on a disk of this machine or elsewhere.
+type File interface {
+	io.ReaderAt
+	io.Closer
+	Size() int64
+	Name() string
+}
+
 // Files holds the open files of a dataset, and what there is to say of them.
 type Files struct {
-	opened []*direct.File
+	opened []File
 	notes  []graph.Note
 }
 
-func (fs *Files) OpenFile(path string) (*direct.File, error) {
+func (fs *Files) OpenFile(path string) (File, error) {
 	f, err := direct.Open(path)
 	if err != nil {
 		return nil, err
@@ -64,7 +72,7 @@ func (fs *Files) Bytes() int64 {
 // a member of a zip archive, as it is or unpacked on the way.
 type Source struct {
 	Name     string // for messages
-	File     *direct.File
+	File     File
 	Off, End int64 // where the stored bytes lie
 	Unpack   func(*bufio.Reader) (io.ReadCloser, error)
 	Size     int64 // unpacked, -1 if unknown
@@ -103,7 +111,7 @@ func (fs *Files) Open(name string) (*Source, string, error) {
 }
 
 // ZipMembers lists the files of an archive.
-func ZipMembers(f *direct.File, name string) ([]*zip.File, error) {
+func ZipMembers(f File, name string) ([]*zip.File, error) {
 	z, err := zip.NewReader(f, f.Size())
 	if err != nil {
 		return nil, graph.Damaged(name, fmt.Errorf("%w: it is damaged or no zip archive, fetch it again", err))
@@ -118,7 +126,7 @@ func ZipMembers(f *direct.File, name string) ([]*zip.File, error) {
 }
 
 // ZipSource is a member of an archive; entry is its part of the directory.
-func ZipSource(f *direct.File, archive string, entry *zip.File) (*Source, error) {
+func ZipSource(f File, archive string, entry *zip.File) (*Source, error) {
 	name := archive + " member " + entry.Name
 	off, err := entry.DataOffset()
 	if err != nil {

@@ -106,14 +106,14 @@ func (r *memoryRun) next() ([]byte, uint32, bool, error) {
 
 // storedRun is a run in a scratch file. It is read once.
 type storedRun struct {
-	f     *extsort.Spilled
-	sums  []uint32
-	size  int64
-	block []byte // the one that was read last
-	at    int    // in block
-	upcoming int // block
-	in    *bufio.Reader
-	key   []byte
+	f        *extsort.Spilled
+	sums     []uint32
+	size     int64
+	block    []byte // the one that was read last
+	at       int    // in block
+	upcoming int    // block
+	in       *bufio.Reader
+	key      []byte
 }
 
 // Read implements io.Reader over the blocks.

@@ -205,4 +205,3 @@ func merge(ctx context.Context, runs []run, visit func(key []byte, times uint32)
 	}
 	return nil
 }
-
