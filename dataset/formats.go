@@ -11,6 +11,8 @@ var (
 	aboutAll string
 	//go:embed formats/edges.md
 	aboutEdges string
+	//go:embed formats/table.md
+	aboutTable string
 	//go:embed formats/npz.md
 	aboutNPZ string
 	//go:embed formats/ogb.md

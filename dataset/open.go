@@ -6,6 +6,7 @@ import (
 
 	"ndls/dataset/graph"
 	"ndls/dataset/layout/npz"
+	"ndls/dataset/table"
 )
 
 // scheme is a kind of URI.
@@ -18,6 +19,7 @@ type scheme struct {
 // schemes are the known kinds of URI, in the order in which help lists them.
 var schemes = []scheme{
 	{"edges", "edges:FILE?features=F&labels=L&splits=S", openEdges, aboutEdges},
+	{"table", "table:EDGES?src=C&dst=C&nodes=NODES&id=C&features=C,C,…&label=C&split=C", table.Open, aboutTable},
 	{"npz", "npz:FILE", npz.Open, aboutNPZ},
 	{"ogb", "ogb:DIR", openOGB, aboutOGB},
 	{"planetoid", "planetoid:DIR/NAME", openPlanetoid, aboutPlanetoid},

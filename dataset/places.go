@@ -43,9 +43,9 @@ func Repeated(ctx context.Context, ds Dataset, part Part, id uint32) error {
 		case first == "":
 			first, firstValue = rows.Position(), value
 		case part == FeatureRows:
-			return graph.BadData(rows.Position(), "node %d has a second feature row, the first is in %s: keep one of the two", id, first)
+			return graph.BadData(rows.Position(), "node %s has a second feature row, the first is in %s: keep one of the two", rows.nodeName(id), first)
 		case value != firstValue:
-			return graph.BadData(rows.Position(), "node %d has the %s %s, and another one, %s, in %s: keep one of the two", id, part, value, firstValue, first)
+			return graph.BadData(rows.Position(), "node %s has the %s %s, and another one, %s, in %s: keep one of the two", rows.nodeName(id), part, value, firstValue, first)
 		}
 	}
 }
@@ -125,6 +125,16 @@ func openPart(ctx context.Context, ds Dataset, part Part) (*partRows, error) {
 		return nil, errors.New("there is no part " + string(part))
 	}
 	return p, nil
+}
+
+// nodeName is the input id of the node of the row that was read last.
+func (p *partRows) nodeName(id uint32) string {
+	if r, ok := p.reader.(interface{ NodeName() string }); ok {
+		if name := r.NodeName(); name != "" {
+			return name
+		}
+	}
+	return strconv.FormatUint(uint64(id), 10)
 }
 
 func (p *partRows) Position() string {

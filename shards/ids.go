@@ -261,6 +261,31 @@ func (t *IDTable) IDs() IDs { return t.ids }
 // Rows is the number of ids.
 func (t *IDTable) Rows() int64 { return t.p.rows }
 
+// Dense says whether the ids are the whole numbers from 0 to n-1.
+func (t *IDTable) Dense() (_ bool, err error) {
+	defer t.p.recovered(&err)
+	if t.ids.Type != inputid.Int64 || t.p.rows == 0 {
+		return false, nil
+	}
+	// Ids are ascending: the first and the last tell.
+	ends := [2]int64{}
+	for i, group := range []int{0, len(t.p.marks) - 1} {
+		cols, rows, err := t.p.columns(group, 1)
+		if err != nil {
+			return false, err
+		}
+		bits := make([]int64, rows)
+		if err := readColumn(t.p, cols[0], bits); err != nil {
+			return false, err
+		}
+		ends[i] = bits[0]
+		if i == 1 {
+			ends[i] = bits[rows-1]
+		}
+	}
+	return ends == [2]int64{0, t.p.rows - 1}, nil
+}
+
 // Each visits the keys of all ids in ascending order, some at a time; first is the number
 // of the first of them. They are valid until visit returns.
 func (t *IDTable) Each(visit func(first int64, keys [][]byte) error) error {

@@ -57,6 +57,28 @@ func (env *Env) ids(ctx context.Context, n int64) (*mem.Array[uint32], error) {
 	return ids, nil
 }
 
+// names opens the ids of the nodes from one node on, for writing rows of them; nil where ids
+// are numbers. The caller closes them.
+func (env *Env) names(ctx context.Context, node int64) (_ *shards.IDReader, closeFile func(), err error) {
+	if env.Summary.IDs == "" {
+		return nil, func() {}, nil
+	}
+	entries := env.Catalog.Entries(catalog.KindNodes)
+	if len(entries) != 1 {
+		return nil, nil, fmt.Errorf("the catalogue names %d node tables: run `ndls partition` first: %w", len(entries), seal.ErrCorrupt)
+	}
+	r, err := env.Catalog.Open(ctx, entries[0])
+	if err != nil {
+		return nil, nil, err
+	}
+	names, err := shards.OpenNodeIDs(r, entries[0].Path)
+	if err != nil {
+		return nil, nil, errors.Join(err, r.Close())
+	}
+	names.SkipTo(node)
+	return names, func() { _ = r.Close() }, nil
+}
+
 // byID finds nodes by input id.
 type byID struct {
 	keys *mem.Array[uint64] // input id and node, by ascending id

@@ -10,6 +10,7 @@ import (
 	"io"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/flate"
@@ -37,9 +38,13 @@ type File interface {
 
 // Files holds the open files of a dataset, and what there is to say of them.
 type Files struct {
-	opened []File
-	notes  []graph.Note
+	opened  []File
+	adopted []io.Closer
+	notes   []graph.Note
 }
+
+// Adopt closes something with the files: a file that is not one of this machine.
+func (fs *Files) Adopt(c io.Closer) { fs.adopted = append(fs.adopted, c) }
 
 func (fs *Files) OpenFile(path string) (File, error) {
 	f, err := direct.Open(path)
@@ -55,7 +60,10 @@ func (fs *Files) Close() error {
 	for _, f := range fs.opened {
 		errs = append(errs, f.Close())
 	}
-	fs.opened = nil
+	for _, c := range slices.Backward(fs.adopted) {
+		errs = append(errs, c.Close())
+	}
+	fs.opened, fs.adopted = nil, nil
 	return errors.Join(errs...)
 }
 
@@ -86,6 +94,11 @@ func (fs *Files) Open(name string) (*Source, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	return Of(f, name)
+}
+
+// Of is the source of an open file, as Files.Open says.
+func Of(f File, name string) (*Source, string, error) {
 	s := &Source{Name: name, File: f, End: f.Size(), Size: f.Size()}
 	ext := strings.ToLower(filepath.Ext(name))
 	inner := strings.ToLower(filepath.Ext(strings.TrimSuffix(name, filepath.Ext(name))))

@@ -46,7 +46,7 @@ var rules = []rule{
 	{"dataset/table", []string{"dataset/column", "dataset/columnar", "dataset/source", "dataset/graph", "internal/failure", "internal/inputid", "internal/mem", "internal/storage"}},
 	{"dataset/columnar", []string{"dataset/source", "dataset/graph", "internal/mem"}},
 	{"dataset/source", []string{"dataset/graph", "internal/direct"}},
-	{"dataset/graph", []string{"internal/failure"}},
+	{"dataset/graph", []string{"internal/failure", "internal/inputid"}},
 	{"dataset/npy", []string{}},
 	{"dataset/pickle", []string{}},
 	{"dataset", []string{"dataset", "internal"}},

@@ -46,6 +46,7 @@ type Adder struct {
 	records *mem.Array[byte]
 	entries *mem.Array[entry]
 	slots   *mem.Array[uint64] // hash bits above 32, and 1 + the number of the entry
+	longest int                // length of the longest key that was added
 	used    int64              // bytes of records
 	n       int                // keys
 }
@@ -83,6 +84,7 @@ func (a *Adder) add(key []byte, times uint32) error {
 		return fmt.Errorf("a key of %d bytes is longer than %d", len(key), maxKey)
 	}
 	size := int64(recordHead+len(key)+recordAlign-1) &^ (recordAlign - 1)
+	a.longest = max(a.longest, len(key))
 	hash := xxh3.Hash(key)
 	for {
 		slot, found := a.find(hash, key)

@@ -74,6 +74,14 @@ func (s *Sorter) Close() {
 	s.merging = 0
 }
 
+// Longest is the length of the longest key that was added.
+func (s *Sorter) Longest() (n int) {
+	for _, a := range s.adders {
+		n = max(n, a.longest)
+	}
+	return n
+}
+
 // Spilled says whether runs were written.
 func (s *Sorter) Spilled() bool { return len(s.runs) > 0 }
 

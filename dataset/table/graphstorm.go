@@ -1,0 +1,7 @@
+package table
+
+import (
+	"context"
+)
+
+func (g *Graph) readDescription(context.Context) error { return nil }
