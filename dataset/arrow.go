@@ -14,6 +14,8 @@ import (
 	"ndls/dataset/columnar"
 	"ndls/dataset/graph"
 	"ndls/dataset/source"
+	"ndls/dataset/table"
+	"ndls/internal/inputid"
 )
 
 // arrowFeatures is an Arrow IPC file with an integer id column and one column of
@@ -123,7 +125,10 @@ func (r *arrowReader) load() (err error) {
 
 // Rows is one file of rows by input id, such as the soft labels of another
 // model, in any form that features may have: Arrow, Parquet, .npy, CSV, text.
-type Rows struct{ d *edgeFiles }
+type Rows struct {
+	Dataset
+	open func(ctx context.Context) (FeatureReader, error)
+}
 
 // OpenRows opens a file of rows.
 func OpenRows(ctx context.Context, path string) (_ *Rows, err error) {
@@ -137,14 +142,22 @@ func OpenRows(ctx context.Context, path string) (_ *Rows, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Rows{d}, d.openFeatures(ctx, &edgesURI{nodes: -1}, src, ext)
+	r := &Rows{Dataset: d, open: func(ctx context.Context) (FeatureReader, error) { return d.features.Open(ctx) }}
+	return r, d.openFeatures(ctx, &edgesURI{nodes: -1}, src, ext)
+}
+
+// OpenKeyedRows opens a table of rows by ids of a type; rows have the numbers that find
+// gives.
+func OpenKeyedRows(ctx context.Context, path string, t inputid.Type, find func(key []byte) (uint32, bool)) (*Rows, error) {
+	g, err := table.OpenRows(ctx, path, t, find)
+	if err != nil {
+		return nil, err
+	}
+	return &Rows{Dataset: g, open: g.Features}, nil
 }
 
 // Width is the number of values of a row.
-func (r *Rows) Width() int { return r.d.info.NumFeatures }
+func (r *Rows) Width() int { return r.Info().NumFeatures }
 
 // Read streams the rows.
-func (r *Rows) Read(ctx context.Context) (FeatureReader, error) { return r.d.features.Open(ctx) }
-
-// Close closes the file.
-func (r *Rows) Close() error { return r.d.Close() }
+func (r *Rows) Read(ctx context.Context) (FeatureReader, error) { return r.open(ctx) }

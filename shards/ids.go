@@ -298,11 +298,13 @@ func (t *IDTable) Each(visit func(first int64, keys [][]byte) error) error {
 	})
 }
 
-// IDReader finds the input ids of nodes in the node table by their numbers. It goes through
-// the table from front to back. A nil IDReader is for graphs whose ids are not numbered.
+// IDReader finds input ids by their numbers, in the node table or in the table of ids. It
+// goes through the table from front to back. A nil IDReader is for graphs whose ids are not numbered.
 type IDReader struct {
 	p       *parquetReader
 	ids     IDs
+	inOrder bool // the table is that of ids: row i is the id with number i
+	passed  int64
 	group   int // the next
 	cols    []file.ColumnChunkReader
 	left    int64 // rows of the group that are to come
@@ -324,6 +326,23 @@ func OpenNodeIDs(r storage.Reader, name string) (*IDReader, error) {
 		return nil, seal.Corrupt(name, "its ids are not numbered")
 	}
 	return &IDReader{p: p, ids: ids}, nil
+}
+
+// Reader finds the ids of numbers that ascend.
+func (t *IDTable) Reader() *IDReader { return &IDReader{p: t.p, ids: t.ids, inOrder: true} }
+
+// Each visits the keys of all nodes from the next one on, some at a time.
+func (r *IDReader) Each(visit func(keys [][]byte) error) error {
+	for r.left > 0 || r.group < len(r.p.marks) {
+		if err := r.fill(); err != nil {
+			return err
+		}
+		if err := visit(r.batch.keys); err != nil {
+			return err
+		}
+	}
+	r.at = len(r.numbers)
+	return nil
 }
 
 // IDs describes the ids.
@@ -388,19 +407,27 @@ func (r *IDReader) fill() (err error) {
 		if r.group == len(r.p.marks) {
 			return seal.Corrupt(r.p.name, "it has no such node behind those before")
 		}
-		if r.cols, r.left, err = r.p.columns(r.group, 3); err != nil {
+		columns := 3
+		if r.inOrder {
+			columns = 1
+		}
+		if r.cols, r.left, err = r.p.columns(r.group, columns); err != nil {
 			return err
 		}
 		r.group++
 	}
 	n := int(min(r.left, nameRows))
 	r.numbers, r.at = resize(r.numbers, n), 0
+	r.left -= int64(n)
+	if r.inOrder {
+		for i := range r.numbers {
+			r.numbers[i] = r.passed + int64(i)
+		}
+		r.passed += int64(n)
+		return r.batch.read(r.p, r.cols[0], r.ids.Type, n)
+	}
 	if err := r.batch.read(r.p, r.cols[1], r.ids.Type, n); err != nil {
 		return err
 	}
-	if err := readColumn(r.p, r.cols[2], r.numbers); err != nil {
-		return err
-	}
-	r.left -= int64(n)
-	return nil
+	return readColumn(r.p, r.cols[2], r.numbers)
 }

@@ -8,6 +8,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/extsort"
+	"ndls/internal/inputid"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/shards"
@@ -79,7 +80,35 @@ func (env *Env) names(ctx context.Context, node int64) (_ *shards.IDReader, clos
 	return names, func() { _ = r.Close() }, nil
 }
 
-// byID finds nodes by input id.
+// nodesByKey is a table of the nodes by the keys of their ids, for graphs whose ids are
+// numbered.
+func (env *Env) nodesByKey(ctx context.Context, n int64) (_ *inputid.Table, err error) {
+	names, closeNames, err := env.names(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer closeNames()
+	t, err := inputid.NewTable(env.Budget, names.IDs().Type, n)
+	if err != nil {
+		return nil, err
+	}
+	node := uint32(0)
+	if err := names.Each(func(keys [][]byte) error {
+		for _, key := range keys {
+			if err := t.Add(key, node); err != nil {
+				return err
+			}
+			node++
+		}
+		return ctx.Err()
+	}); err != nil {
+		t.Free()
+		return nil, err
+	}
+	return t, nil
+}
+
+// byID finds nodes by input id, or by its number where ids are numbered.
 type byID struct {
 	keys *mem.Array[uint64] // input id and node, by ascending id
 }

@@ -60,6 +60,9 @@ func hashText(key []byte) (lo, hi uint64) {
 	return h.Lo, h.Hi
 }
 
+// Type is the type of the ids.
+func (t *Table) Type() Type { return t.t }
+
 // Free returns the memory.
 func (t *Table) Free() {
 	if t != nil {
