@@ -40,6 +40,8 @@ func (a *arrowFile) titles() (titles []title) {
 // arrowKind is what a column of an Arrow type holds.
 func arrowKind(t arrow.DataType) kind {
 	switch t.ID() {
+	case arrow.NULL:
+		return nullKind
 	case arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.UINT8, arrow.UINT16, arrow.UINT32, arrow.BOOL:
 		return intKind
 	case arrow.UINT64:
@@ -100,9 +102,12 @@ func (a *arrowFile) width(_ context.Context, f *tableFile, column int) (int, err
 	return 0, nil
 }
 
-func (a *arrowFile) open(_ context.Context, f *tableFile, unit int, columns, widths []int) (cursor, error) {
-	return &arrowCursor{a: a, f: f, unit: unit, columns: columns, widths: widths}, nil
+func (a *arrowFile) open(_ context.Context, f *tableFile, unit int, w want) (cursor, error) {
+	return &arrowCursor{a: a, f: f, unit: unit, columns: w.columns, widths: w.widths}, nil
 }
+
+// maxRecordRows is the most rows of a record batch.
+const maxRecordRows = 1 << 23
 
 // arrowCursor gives the rows of a record batch, all at once.
 type arrowCursor struct {
@@ -135,6 +140,9 @@ func (r *arrowCursor) next(b *batch) (err error) {
 	if b.n, b.lines = int(r.record.NumRows()), nil; b.n == 0 {
 		return io.EOF
 	}
+	if b.n > maxRecordRows { // a column of nulls takes no bytes, whatever length it claims
+		return graph.BadData(r.f.name+b.part, "has %d rows: write record batches of at most %d", b.n, maxRecordRows)
+	}
 	defer columnar.Recover(r.f.name, &err)
 	for i, c := range r.columns {
 		if err := fillArrow(b, &b.cols[i], r.record.Column(c), r.widths[i], r.record.ColumnName(c)); err != nil {
@@ -154,6 +162,8 @@ func fillArrow(b *batch, v *vector, a arrow.Array, width int, name string) error
 		v.null = nil
 	}
 	switch v.kind {
+	case nullKind:
+		v.list = append(v.list[:0], make([]float32, a.Len()*width)...)
 	case listKind:
 		return fillArrowList(b, v, a, name)
 	case textKind:

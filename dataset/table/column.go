@@ -23,11 +23,12 @@ const (
 	fieldKind       // fields of CSV: text that may stand for anything
 	numberKind      // numbers of JSON, as text
 	listKind        // lists of numbers
+	nullKind        // nothing but nulls, as far as was seen
 )
 
 var kindNames = [...]string{
 	otherKind: "values of another kind", intKind: "int64", uintKind: "uint64", floatKind: "float", textKind: "string",
-	fieldKind: "text fields", numberKind: "numbers", listKind: "lists of numbers",
+	fieldKind: "text fields", numberKind: "numbers", listKind: "lists of numbers", nullKind: "nulls",
 }
 
 func (k kind) String() string { return kindNames[k] }

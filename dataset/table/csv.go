@@ -92,12 +92,12 @@ func (c *csvFile) rows() int64 { return -1 }
 
 func (c *csvFile) width(context.Context, *tableFile, int) (int, error) { return 1, nil }
 
-func (c *csvFile) open(ctx context.Context, f *tableFile, _ int, columns, _ []int) (cursor, error) {
+func (c *csvFile) open(ctx context.Context, f *tableFile, _ int, w want) (cursor, error) {
 	st, in, err := openText(ctx, f.src)
 	if err != nil {
 		return nil, err
 	}
-	r := &csvCursor{f: f, st: st, csv: csv.NewReader(in), columns: columns}
+	r := &csvCursor{f: f, st: st, csv: csv.NewReader(in), columns: w.columns}
 	r.csv.Comma, r.csv.ReuseRecord, r.csv.FieldsPerRecord = c.separator, true, len(c.header)
 	if _, err := r.csv.Read(); err != nil {
 		return nil, errors.Join(r.failed(err), st.Close())

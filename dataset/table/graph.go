@@ -153,10 +153,13 @@ func (g *Graph) findEnds() error {
 // or one with a well-known name, or the only one beside those that hold something else.
 func (g *Graph) findID(t *table, others ...string) (string, error) {
 	named := []string{g.spec.id}
-	if g.spec.id == "" {
-		named = nil
+	switch {
+	case g.spec.id == "":
+		named = idNames
+	case t != g.nodes: // tables of labels and splits may have another name for it
+		named = append(named, idNames...)
 	}
-	for _, name := range append(named, idNames...) {
+	for _, name := range named {
 		if find(t.titles, name) >= 0 && !slices.Contains(others, name) {
 			return name, g.checkID(t, name)
 		}

@@ -70,16 +70,8 @@ func openJSON(ctx context.Context, src *source.Source) (_ *jsonFile, err error) 
 			}
 		}
 	}
-	for i, t := range j.columns {
-		if t.kind == nullKind {
-			j.columns[i].kind = numberKind
-		}
-	}
 	return j, nil
 }
-
-// nullKind is what a column holds of which nothing but null was seen.
-const nullKind kind = 255
 
 // jsonKind is what a value is.
 func jsonKind(raw json.RawMessage) kind {
@@ -110,14 +102,14 @@ func (j *jsonFile) width(_ context.Context, f *tableFile, column int) (int, erro
 	return j.widths[j.columns[column].name], nil
 }
 
-func (j *jsonFile) open(ctx context.Context, f *tableFile, _ int, columns, widths []int) (cursor, error) {
+func (j *jsonFile) open(ctx context.Context, f *tableFile, _ int, w want) (cursor, error) {
 	r, err := openJSONLines(ctx, f.src)
 	if err != nil {
 		return nil, err
 	}
-	c := &jsonCursor{jsonLines: r, widths: widths}
-	for _, i := range columns {
-		c.columns = append(c.columns, j.columns[i])
+	c := &jsonCursor{jsonLines: r, widths: w.widths}
+	for i, column := range w.columns {
+		c.columns = append(c.columns, title{j.columns[column].name, w.kinds[i]})
 	}
 	return c, nil
 }

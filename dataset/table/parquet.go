@@ -92,7 +92,7 @@ func (p *parquetFile) width(_ context.Context, f *tableFile, column int) (int, e
 	return int(min(values/p.f.Rows, graph.MaxFeatures+1)), nil
 }
 
-func (p *parquetFile) open(_ context.Context, f *tableFile, unit int, columns, widths []int) (cursor, error) {
+func (p *parquetFile) open(_ context.Context, f *tableFile, unit int, w want) (cursor, error) {
 	c := &parquetCursor{p: p}
 	for g := range unit {
 		c.row += p.f.Reader.RowGroup(g).NumRows()
@@ -101,8 +101,8 @@ func (p *parquetFile) open(_ context.Context, f *tableFile, unit int, columns, w
 		return c, nil
 	}
 	c.left = p.f.Reader.RowGroup(unit).NumRows()
-	for i, column := range columns {
-		chunk, err := p.openColumn(unit, column, widths[i])
+	for i, column := range w.columns {
+		chunk, err := p.openColumn(unit, column, w.widths[i])
 		if err != nil {
 			return nil, err
 		}

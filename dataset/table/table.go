@@ -25,11 +25,18 @@ type rowSource interface {
 	// if that is not known.
 	units() int
 	rows() int64
-	// open reads the rows of a unit, of the columns with these numbers. A column that is to
-	// be a list of numbers has its length in widths, others 0.
-	open(ctx context.Context, f *tableFile, unit int, columns, widths []int) (cursor, error)
+	// open reads the rows of a unit.
+	open(ctx context.Context, f *tableFile, unit int, w want) (cursor, error)
 	// width is the length of the lists in a column.
 	width(ctx context.Context, f *tableFile, column int) (int, error)
+}
+
+// want is what is to be read of a file: columns by their numbers, what they hold in the table,
+// and the length of those that are lists.
+type want struct {
+	columns []int
+	kinds   []kind
+	widths  []int
 }
 
 // cursor gives rows in batches.
@@ -73,8 +80,26 @@ func openTable(ctx context.Context, files *source.Files, p place) (*table, error
 	}
 	// A file without rows may not tell what its columns hold.
 	first := slices.IndexFunc(t.files, func(f *tableFile) bool { return f.rows.rows() != 0 })
-	t.titles = t.files[max(first, 0)].rows.titles()
+	t.titles = slices.Clone(t.files[max(first, 0)].rows.titles())
+	t.settle()
 	return t, nil
+}
+
+// settle finds what those columns hold of which the first file has nothing but nulls.
+func (t *table) settle() {
+	for i, title := range t.titles {
+		for _, f := range t.files {
+			if t.titles[i].kind != nullKind {
+				break
+			}
+			if at := find(f.rows.titles(), title.name); at >= 0 {
+				t.titles[i].kind = f.rows.titles()[at].kind
+			}
+		}
+		if t.titles[i].kind == nullKind {
+			t.titles[i].kind = numberKind
+		}
+	}
 }
 
 // columns finds columns in a file by their names, and checks that they hold what they hold
@@ -90,7 +115,7 @@ func (t *table) columns(f *tableFile, names []string) ([]int, error) {
 		if at < 0 {
 			return nil, graph.BadData(f.name, "has no column %q: the columns are %s", name, list(titles))
 		}
-		if of >= 0 && titles[at].kind != t.titles[of].kind && f.rows.rows() != 0 {
+		if of >= 0 && titles[at].kind != t.titles[of].kind && titles[at].kind != nullKind && f.rows.rows() != 0 {
 			return nil, graph.BadData(f.name, "column %q holds %s, and %s in %s: give it one type in all files of the table",
 				titles[at].name, titles[at].kind, t.titles[of].kind, t.files[0].name)
 		}
@@ -216,7 +241,11 @@ func (r *rows) open() error {
 				r.batch.cols = append(r.batch.cols, vector{})
 			}
 			r.batch.file = f
-			r.cursor, err = f.rows.open(r.ctx, f, unit, columns, r.widths)
+			kinds := make([]kind, len(columns))
+			for i, name := range r.names {
+				kinds[i], _ = r.t.kindOf(name)
+			}
+			r.cursor, err = f.rows.open(r.ctx, f, unit, want{columns, kinds, r.widths})
 			return err
 		}
 		unit -= f.rows.units()
