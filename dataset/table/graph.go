@@ -91,7 +91,7 @@ func (g *Graph) open(ctx context.Context, o graph.Options) (err error) {
 	if o.NoFeatures {
 		s.features = nil
 	}
-	g.info = graph.Info{Name: graph.Stem(strings.TrimRight(strings.Split(s.edges.paths[0], "*")[0], "/_-")), Identity: identity, NumNodes: -1, Directed: s.directed}
+	g.info = graph.Info{Name: name(g.spec.edges.paths[0]), Identity: identity, NumNodes: -1, Directed: s.directed}
 	if g.edges, err = openTable(ctx, &g.Files, s.edges); err != nil {
 		return err
 	}
@@ -119,6 +119,12 @@ func (g *Graph) open(ctx context.Context, o graph.Options) (err error) {
 	g.info.EdgeHint, g.info.SizeHint = max(g.edges.numRows(), 0), g.Bytes()
 	g.describe()
 	return nil
+}
+
+// name is the name of a graph in reports, after the place of its edges.
+func name(path string) string {
+	before, _, _ := strings.Cut(path, "*")
+	return graph.Stem(strings.TrimRight(before, "/_-"))
 }
 
 // findEnds chooses the columns with the ends of an edge.
