@@ -152,6 +152,12 @@ func (j *job) loadNumbers(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	held := heldForTables(j.o.Budget.Free())
+	if err := j.o.Budget.Reserve(held, "reading tables"); err != nil {
+		table.Free()
+		return err
+	}
+	j.held = held
 	if err := t.Each(func(first int64, keys [][]byte) error {
 		for i, key := range keys {
 			if err := table.Add(key, uint32(first+int64(i))); err != nil {
@@ -161,16 +167,22 @@ func (j *job) loadNumbers(ctx context.Context) (err error) {
 		return ctx.Err()
 	}); err != nil {
 		table.Free()
+		j.freeNumbers()
 		return err
 	}
 	j.table = table
 	return nil
 }
 
+// heldForTables is set aside for the heap that reading ids and tables takes, of so many bytes
+// that are free.
+func heldForTables(free int64) int64 { return min(24<<20, free/8) }
+
 // freeNumbers gives the memory of loadNumbers back.
 func (j *job) freeNumbers() {
 	j.table.Free()
-	j.table = nil
+	j.o.Budget.Release(j.held)
+	j.table, j.held = nil, 0
 }
 
 // nodeKeys gives the keys of the ids of nodes in order of node, for the node table. It holds

@@ -158,6 +158,7 @@ type job struct {
 	// finds their numbers while the dataset is read.
 	named shards.IDs
 	table *inputid.Table
+	held  int64 // bytes of the budget for reading tables
 }
 
 func newJob(ds dataset.Dataset, cat *catalog.Catalog, o Options) (*job, error) {

@@ -42,6 +42,14 @@ var (
 	splitNames = []string{"split", "set", "part"}
 )
 
+// Names are the names of columns that are found where a URI names none.
+func Names() (all []string) {
+	for _, pair := range endNames {
+		all = append(all, pair[:]...)
+	}
+	return slices.Concat(all, idNames, labelNames, splitNames)
+}
+
 // Graph is a graph in tables.
 type Graph struct {
 	source.Files

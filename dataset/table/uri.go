@@ -18,7 +18,8 @@ type spec struct {
 	relation string
 }
 
-var keys = []string{"src", "dst", "weight", "nodes", "id", "features", "label", "labels", "split", "splits", "directed", "relation"}
+// Keys are the keys of a URI.
+var Keys = []string{"src", "dst", "weight", "nodes", "id", "features", "label", "labels", "split", "splits", "directed", "relation"}
 
 // parse reads the part of a table: URI behind the colon.
 func parse(rest string) (s spec, err error) {
@@ -29,7 +30,7 @@ func parse(rest string) (s spec, err error) {
 	if s.edges, err = parsePlace("EDGES", text); err != nil {
 		return s, err
 	}
-	params, err := graph.ParseParams(query, "&", keys)
+	params, err := graph.ParseParams(query, "&", Keys)
 	if err != nil {
 		return s, err
 	}
