@@ -213,7 +213,7 @@ var cheaper = []struct {
 	{"--precision float16", func(o *Options) { o.Precision = "float16" }},
 	{"--probabilities best", func(o *Options) { o.Probabilities = control.BestProbability }},
 	{"--label-kmax 10", func(o *Options) { o.Labels.Kmax = min(o.Labels.Kmax, 10) }},
-	{"--probes 16", func(o *Options) { o.LSI.Probes = min(o.LSI.Probes, 16) }},
+	{"--probes 16", func(o *Options) { o.LSI.Probes = 16 }},
 }
 
 const (

@@ -29,7 +29,7 @@ func (env smoothRun) checkSettled(ctx context.Context, sum shards.Summary) (err 
 		return err
 	}
 	step := (targets.Len() + sampleRows - 1) / sampleRows
-	sketch := func(c lsi.Columns) lsi.Probe { return lsi.FeatureSketch(c, nil, env.Plan.Seed, packed.PanelColumns) }
+	sketch := func(c lsi.Columns) lsi.Columns { return lsi.Mixtures(c, env.Plan.Seed, packed.PanelColumns) }
 	rows, err := train.OpenSmoothed(ctx, env.Catalog)
 	if err != nil {
 		return err
@@ -118,9 +118,9 @@ func (r rowColumns) Rows(ctx context.Context, _, columns int, put func(rows []fl
 }
 
 // sample reads every step-th row.
-func (env smoothRun) sample(ctx context.Context, p lsi.Probe, step int64) (values []float32, err error) {
+func (env smoothRun) sample(ctx context.Context, c lsi.Columns, step int64) (values []float32, err error) {
 	row := int64(0)
-	err = p.Rows(ctx, 0, packed.PanelColumns, func(rows []float32) error {
+	err = c.Rows(ctx, 0, packed.PanelColumns, func(rows []float32) error {
 		for ; len(rows) > 0; rows = rows[packed.PanelColumns:] {
 			if row%step == 0 {
 				values = append(values, rows[:packed.PanelColumns]...)

@@ -143,13 +143,12 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 		s.BytesRead += int64(runs) * estimate.TileBytes(s.Nodes, s.Classes, false)
 	case l.Rule != "ndls":
 		for range runs {
-			s.FindLSI(s.Classes, l.Epsilon, most, held-2*s.Part)
+			s.FindLSI(s.Classes, false, l.Epsilon, most, held-2*s.Part)
 			s.BytesRead += estimate.TileBytes(s.Nodes, s.Classes, false)
 			s.Columns(o, per, last, held, false)
 		}
 	case l.Epsilon != 0 && l.Epsilon != s.Plan.LSI.Epsilon || most > s.Plan.LSI.Kmax:
-		s.FindLSI(s.Plan.LSI.Probes, l.Epsilon, most, 4*s.Part+held-2*s.Part)
-		s.ReadNodes(1)
+		findsK(s, l.Epsilon, most, held-2*s.Part)
 		s.Columns(o, runs*per, last, held, false)
 	default:
 		s.ReadK()
