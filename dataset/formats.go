@@ -25,6 +25,10 @@ var (
 	aboutGraphSAINT string
 	//go:embed formats/pyg.md
 	aboutPyG string
+	//go:embed formats/dgl.md
+	aboutDGL string
+	//go:embed formats/graphbolt.md
+	aboutGraphBolt string
 	//go:embed formats/mag240m.md
 	aboutMAG240M string
 	//go:embed formats/igb.md

@@ -293,3 +293,13 @@ func TestSeveralSplits(t *testing.T) {
 		}
 	}
 }
+
+// fuzzFolder is fuzzTree for a file that names others: they may be missing, or folders.
+func fuzzFolder(t *testing.T, uri string, good map[string][]byte, name string, data []byte) {
+	dir := writeTree(t, change(good, name, data))
+	err := readAll(t, strings.ReplaceAll(uri, "%s", dir))
+	var path *os.PathError
+	if err != nil && !errors.Is(err, ErrData) && !errors.As(err, &path) && !strings.Contains(err.Error(), "is a directory") && !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("%v is no ErrData", err)
+	}
+}

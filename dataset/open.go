@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"ndls/dataset/graph"
+	"ndls/dataset/layout/dgl"
+	"ndls/dataset/layout/graphbolt"
 	"ndls/dataset/layout/graphsaint"
 	"ndls/dataset/layout/memmap"
 	"ndls/dataset/layout/npz"
@@ -28,6 +30,8 @@ var schemes = []scheme{
 	{"npz", "npz:FILE?split=N", npz.Open, aboutNPZ},
 	{"graphsaint", "graphsaint:DIR", graphsaint.Open, aboutGraphSAINT},
 	{"pyg", "pyg:FILE?split=N", pyg.Open, aboutPyG},
+	{"dgl", "dgl:DIR?relation=R", dgl.Open(parquetPairs), aboutDGL},
+	{"graphbolt", "graphbolt:DIR", graphbolt.Open, aboutGraphBolt},
 	{"mag240m", "mag240m:DIR", memmap.OpenMAG240M, aboutMAG240M},
 	{"igb", "igb:DIR,size=S", memmap.OpenIGB, aboutIGB},
 	{"ogb", "ogb:DIR", openOGB, aboutOGB},

@@ -359,6 +359,15 @@ func openParquetEdges(src *source.Source, limit graph.IDLimit, named ends) (*par
 	return e, nil
 }
 
+// parquetPairs opens an edge list whose columns have well-known names, or are the only two.
+func parquetPairs(src *source.Source, limit graph.IDLimit) (graph.EdgeSource, error) {
+	e, err := openParquetEdges(src, limit, ends{})
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
 // typeName names the type of a column as users of tables do.
 func (f *parquetFile) typeName(i int) string {
 	c := f.column(i)

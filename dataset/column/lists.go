@@ -114,12 +114,14 @@ type Mask struct {
 	// Width numbers belong to a node, of which number Pick counts. Several splits as rows
 	// have a width of 1: then the vector is the chosen row.
 	Width, Pick int64
+	// First is the node of the first row.
+	First int64
 }
 
 // OpenMask takes an array of shape (nodes), (splits, nodes) or (nodes, splits). Number
 // pick of several splits counts; splits is how many there are, 0 where the mask is for all.
 func OpenMask(split graph.Split, v array.Vector, shape []int64, nodes, pick int64) (m Mask, splits int64, err error) {
-	m = Mask{split, v, 1, 0}
+	m = Mask{Split: split, Vector: v, Width: 1}
 	switch {
 	case !v.Type.IsInteger():
 		return m, 0, graph.BadData(v.Name, "dtype %s: a mask has a boolean or 0 and 1 for each node", v.Type)
@@ -169,7 +171,7 @@ func (r *maskIDs) Next() (int64, error) {
 		}
 		r.row++
 		if value == 1 {
-			return r.row - 1, nil
+			return r.First + r.row - 1, nil
 		}
 		if value != 0 {
 			return 0, graph.BadData(r.Position(), "holds %d: a mask is a boolean, or 0 or 1, for each node", value)

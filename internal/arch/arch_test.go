@@ -69,7 +69,7 @@ var exclusive = map[string][]string{
 	"gocloud.dev":                       {"internal/storage"},
 	"github.com/aws":                    {"internal/storage"},
 	"github.com/spf13/cobra":            {"cmd/ndls", "bench"},
-	"go.yaml.in/yaml/v3":                {"cmd/ndls", "bench"},
+	"go.yaml.in/yaml/v3":                {"cmd/ndls", "bench", "dataset/layout/graphbolt"},
 	"log/slog":                          {"ndls", "cmd/ndls", "bench", "coordinator", "worker", "internal/control"},
 	"testing":                           {"internal/testgraph", "internal/storage/storagetest", "bench/scaling"},
 	"ndls/internal/testgraph":           {},
