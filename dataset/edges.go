@@ -12,6 +12,8 @@ import (
 	"ndls/dataset/array"
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
+	"ndls/dataset/layout"
+	"ndls/dataset/layout/textgraph"
 	"ndls/dataset/npy"
 	"ndls/dataset/source"
 )
@@ -28,26 +30,28 @@ type edgeFiles struct {
 	edges    graph.EdgeSource
 	features graph.FeatureSource
 	labels   *column.Labels
-	splits   column.Column
+	splits   layout.SplitSource
 }
 
 // edgesURI is a parsed edges: URI.
 type edgesURI struct {
+	kind                                   string // of the URI: edges, or a text form of graphs
 	edges, features, labels, label, splits string
 	ends                                   ends
 	nodes                                  int64
 	stated                                 string // where nodes is stated
 	directed                               bool
+	pick                                   layout.Pick
 }
 
-var edgesKeys = []string{"src", "dst", "features", "labels", "splits", "nodes", "directed"}
+var edgesKeys = []string{"src", "dst", "features", "labels", "splits", "nodes", "directed", "split"}
 
 func parseEdgesURI(rest string) (u edgesURI, err error) {
 	file, query, _ := strings.Cut(rest, "?")
 	if file == "" {
 		return u, graph.BadURI("edges: needs a file: edges:FILE?features=F&labels=L&splits=S")
 	}
-	u.nodes = -1
+	u.nodes, u.kind = -1, "edges"
 	if u.edges, err = graph.PathOf(file); err != nil {
 		return u, err
 	}
@@ -93,7 +97,25 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 			u.directed = value == "true"
 		}
 	}
+	if u.pick, err = layout.ParsePick(params); err == nil && u.pick.Given && u.splits == "" {
+		err = graph.BadURI("%s picks one of the splits in a file: splits=FILE is missing", u.pick.Option())
+	}
+	if err != nil {
+		return u, err
+	}
 	return u, u.ends.check()
+}
+
+// form is the text form of graphs that the edge file has, "" for none. A MatrixMarket file
+// is one whatever the URI says; other forms look like lists of pairs.
+func (u edgesURI) form() string {
+	switch {
+	case u.kind != "edges":
+		return u.kind
+	case slices.Contains(strings.Split(strings.ToLower(filepath.Base(u.edges)), "."), "mtx"):
+		return "mtx"
+	}
+	return ""
 }
 
 // identity spells the URI with base names, keys in fixed order.
@@ -122,7 +144,10 @@ func (u edgesURI) identity(noFeatures bool) string {
 	if u.directed {
 		keys = append(keys, "directed=true")
 	}
-	text := "edges:" + graph.EscapePath(filepath.Base(u.edges))
+	if u.pick.Given {
+		keys = append(keys, u.pick.Option())
+	}
+	text := u.kind + ":" + graph.EscapePath(filepath.Base(u.edges))
 	if len(keys) > 0 {
 		text += "?" + strings.Join(keys, "&")
 	}
@@ -142,6 +167,25 @@ func openEdges(ctx context.Context, rest string, o Options) (Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openFiles(ctx, u, o)
+}
+
+// openForm opens an edge file in a text form of graphs, and files beside it.
+func openForm(kind string) func(ctx context.Context, rest string, o Options) (Dataset, error) {
+	return func(ctx context.Context, rest string, o Options) (Dataset, error) {
+		u, err := parseEdgesURI(rest)
+		if err != nil {
+			return nil, err
+		}
+		u.kind = kind
+		if u.ends.given() {
+			return nil, graph.BadURI("src= and dst= name columns of tables; %s files have none", kind)
+		}
+		return openFiles(ctx, u, o)
+	}
+}
+
+func openFiles(ctx context.Context, u edgesURI, o Options) (Dataset, error) {
 	d := &edgeFiles{info: Info{Name: graph.Stem(u.edges), Identity: u.identity(o.NoFeatures), NumNodes: u.nodes, Directed: u.directed}}
 	if o.NoFeatures {
 		u.features = ""
@@ -154,12 +198,17 @@ func openEdges(ctx context.Context, rest string, o Options) (Dataset, error) {
 }
 
 // openAll opens the edges last: a file whose rows are the nodes in order states
-// their number, below which the other ids must stay.
+// their number, below which the other ids must stay. Edges in a text form of graphs state
+// it, too, and come first.
 func (d *edgeFiles) openAll(ctx context.Context, u *edgesURI) error {
 	steps := []struct {
 		path string
 		open func(ctx context.Context, u *edgesURI, src *source.Source, ext string) error
 	}{{u.features, d.openFeatures}, {u.labels, d.openLabels}, {u.splits, d.openSplits}, {u.edges, d.openEdges}}
+	if u.form() != "" {
+		last := len(steps) - 1
+		steps = append(steps[last:], steps[:last]...)
+	}
 	for _, s := range steps {
 		if s.path == "" {
 			continue
@@ -248,10 +297,30 @@ func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Sou
 	if err != nil {
 		return nil, err
 	}
+	if what == "splits" && len(shape) == 2 && min(shape[0], shape[1]) > 1 {
+		return d.severalSplits(u, v, shape)
+	}
 	if len(shape) == 0 || v.N != shape[0] {
 		return nil, graph.BadData(src.Name, "has shape %v: a vector with one number for each node is needed", shape)
 	}
 	return column.Vector{Values: v}, d.states(u, src.Name, v.N)
+}
+
+// severalSplits takes one of the splits in a matrix: its longer side is the nodes.
+func (d *edgeFiles) severalSplits(u *edgesURI, v array.Vector, shape []int64) (column.Column, error) {
+	c, nodes, splits := column.Vector{Values: v, Width: shape[1], Pick: u.pick.Number}, shape[0], shape[1]
+	if shape[0] < shape[1] {
+		nodes, splits = shape[1], shape[0]
+	}
+	if u.pick.Number >= splits {
+		return nil, graph.BadData(v.Name, "has %d splits, numbered from 0: split=%d is none of them", splits, u.pick.Number)
+	}
+	if shape[0] < shape[1] {
+		c = column.Vector{Values: v.Part(u.pick.Number*nodes, nodes)}
+	}
+	note, err := u.pick.Note(v.Name, splits)
+	d.Note(note)
+	return c, errors.Join(err, d.states(u, v.Name, nodes))
 }
 
 func (d *edgeFiles) openLabels(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
@@ -270,14 +339,39 @@ func (d *edgeFiles) openLabels(ctx context.Context, u *edgesURI, src *source.Sou
 }
 
 func (d *edgeFiles) openSplits(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
+	d.info.HasSplits = true
+	if ext == ".npz" {
+		return d.openSplitArchive(ctx, u, src)
+	}
 	c, err := d.openColumn(ctx, u, src, ext, "splits", "", splitNames)
-	d.splits, d.info.HasSplits = c, true
+	d.splits = column.SplitColumn{Column: c}
 	return err
+}
+
+// openSplitArchive takes a split from masks or lists of nodes.
+func (d *edgeFiles) openSplitArchive(ctx context.Context, u *edgesURI, src *source.Source) error {
+	a, err := array.OpenArchive(&d.Files, src.Name)
+	if err != nil {
+		return err
+	}
+	lists, note, err := layout.OpenSplits(ctx, a, u.nodes, u.pick)
+	if err != nil {
+		return err
+	}
+	if lists == nil {
+		return graph.BadData(src.Name, "has none of the arrays train_mask, train_masks, train_idx and train (it has %s): write the split so", strings.Join(a.Names(), ", "))
+	}
+	d.Note(note, graph.Unread(src.Name, a.Others()))
+	d.splits = lists
+	return nil
 }
 
 func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
 	if u.ends.given() && slices.Contains([]string{".npy", ".npz", ".bin", ".u32", ".u64"}, ext) {
 		return graph.BadURI("src= and dst= name columns of text and Parquet files; %s has none", filepath.Base(src.Name))
+	}
+	if form := u.form(); form != "" {
+		return d.openTextGraph(ctx, u, src, textgraph.Forms[form])
 	}
 	var empty bool
 	switch ext {
@@ -319,6 +413,25 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 	}
 	if empty && u.nodes < 0 && d.features == nil && d.labels == nil && d.splits == nil {
 		return graph.BadData(src.Name, "holds no edge, and nothing else names a node: is this the file that is meant?")
+	}
+	return nil
+}
+
+// openTextGraph takes the edges from a file whose header may state the number of nodes.
+func (d *edgeFiles) openTextGraph(ctx context.Context, u *edgesURI, src *source.Source, open textgraph.Opener) error {
+	e, err := open(ctx, src, u.limit())
+	if err != nil {
+		return err
+	}
+	d.Note(e.Notes...)
+	d.edges, d.info.EdgeHint = e, max(e.Hint, 0)
+	switch {
+	case e.Nodes < 0:
+	case u.nodes >= 0 && u.nodes != e.Nodes:
+		return graph.BadData(src.Name, "its header states %d nodes, and %s: correct one of the two", e.Nodes, u.stated)
+	default:
+		u.nodes, d.info.NumNodes = e.Nodes, e.Nodes
+		u.stated = fmt.Sprintf("the header of %s states %d nodes", filepath.Base(src.Name), e.Nodes)
 	}
 	return nil
 }
@@ -366,6 +479,5 @@ func (d *edgeFiles) Splits(ctx context.Context) (SplitReader, error) {
 	if d.splits == nil {
 		return nil, graph.NoStream("splits", d.info.Name)
 	}
-	r, err := d.splits.Open(ctx)
-	return column.Splits{Reader: r}, err
+	return d.splits.Open(ctx)
 }

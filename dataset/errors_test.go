@@ -147,7 +147,7 @@ func TestBadInput(t *testing.T) {
 		{"text: missing column", text("a.csv", "src,dst\n1,2\n3\n"), "edges:%s/a.csv", []string{"a.csv line 3", "has 1 columns"}},
 		{"text: empty field", text("a.csv", "src,dst\n1,\n"), "edges:%s/a.csv", []string{"line 2", "id is missing"}},
 		{"text: adjacency list", text("a.txt", "1 2 3 4\n2 1 5\n"), "edges:%s/a.txt", []string{"line 2", "has 3 columns", "adjacency lists"}},
-		{"text: MatrixMarket", text("a.mtx", "%%MatrixMarket matrix coordinate\n3 3 1\n1 2\n"), "edges:%s/a.mtx", []string{"line 1", "MatrixMarket"}},
+		{"text: MatrixMarket", text("a.txt", "%%MatrixMarket matrix coordinate\n3 3 1\n1 2\n"), "edges:%s/a.txt", []string{"line 1", "mtx:FILE"}},
 		{"gz: not gzip", text("a.txt.gz", "0 1\n"), "edges:%s/a.txt.gz", []string{"a.txt.gz", "not gzip", "rename"}},
 		{"gz: truncated", map[string][]byte{"a.txt.gz": gzipped(strings.Repeat("0 1\n", 99))[:20]}, "edges:%s/a.txt.gz", []string{"a.txt.gz", "truncated", "fetch"}},
 		{"gz: empty", text("a.txt.gz", ""), "edges:%s/a.txt.gz", []string{"a.txt.gz", "truncated"}},
@@ -257,7 +257,10 @@ func TestBadURI(t *testing.T) {
 		want []string
 	}{
 		{"cora", []string{`"cora"`, "karate:", "synthetic:", "planetoid:", "npz:", "edges:"}},
-		{"graphsaint:dir", []string{"graphsaint:dir", "known forms"}},
+		{"graphchi:dir", []string{"graphchi:dir", "known forms"}},
+		{"graphsaint:", []string{"graphsaint:DIR", "path is missing"}},
+		{"graphsaint:dir?split=1", []string{"no options", "%3F"}},
+		{"npz:a?split=-1", []string{"split=-1", "whole number"}},
 		{"", []string{"known forms"}},
 		{"karate:x", []string{"no options"}},
 		{"npz:", []string{"npz:FILE"}},

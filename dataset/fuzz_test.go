@@ -110,9 +110,13 @@ func FuzzPacked(f *testing.F) {
 	f.Add(gzipped("0 1\n"))
 	f.Add(append(gzipped("0 1\n"), gzipped("1 2\n")...))
 	f.Add(append(gzipped("0 1\n"), "garbage"...))
+	f.Add([]byte(bzip2Lines))
+	f.Add([]byte(xz6Lines))
+	f.Add(lz4ed("0 1\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		fuzzFile(t, "e.gz", "edges:e.gz", data)
-		fuzzFile(t, "e.zst", "edges:e.zst", data)
+		for _, end := range []string{"gz", "zst", "xz", "bz2", "lz4"} {
+			fuzzFile(t, "e."+end, "edges:e."+end, data)
+		}
 	})
 }
 

@@ -5,7 +5,12 @@ import (
 	"strings"
 
 	"ndls/dataset/graph"
+	"ndls/dataset/layout/dgl"
+	"ndls/dataset/layout/graphbolt"
+	"ndls/dataset/layout/graphsaint"
+	"ndls/dataset/layout/memmap"
 	"ndls/dataset/layout/npz"
+	"ndls/dataset/layout/pyg"
 	"ndls/dataset/table"
 )
 
@@ -20,7 +25,17 @@ type scheme struct {
 var schemes = []scheme{
 	{"edges", "edges:FILE?features=F&labels=L&splits=S", openEdges, aboutEdges},
 	{"table", "table:EDGES?src=C&dst=C&nodes=NODES&id=C&features=C,C,…&label=C&split=C", table.Open, aboutTable},
-	{"npz", "npz:FILE", npz.Open, aboutNPZ},
+	{"mtx", "mtx:FILE?features=F&labels=L&splits=S", openForm("mtx"), aboutMatrixMarket},
+	{"metis", "metis:FILE?…", openForm("metis"), aboutMETIS},
+	{"dimacs", "dimacs:FILE?…", openForm("dimacs"), aboutDIMACS},
+	{"adjlist", "adjlist:FILE?…", openForm("adjlist"), aboutAdjacencyList},
+	{"npz", "npz:FILE?split=N", npz.Open, aboutNPZ},
+	{"graphsaint", "graphsaint:DIR", graphsaint.Open, aboutGraphSAINT},
+	{"pyg", "pyg:FILE?split=N", pyg.Open, aboutPyG},
+	{"dgl", "dgl:DIR?relation=R", dgl.Open(parquetPairs), aboutDGL},
+	{"graphbolt", "graphbolt:DIR", graphbolt.Open, aboutGraphBolt},
+	{"mag240m", "mag240m:DIR", memmap.OpenMAG240M, aboutMAG240M},
+	{"igb", "igb:DIR,size=S", memmap.OpenIGB, aboutIGB},
 	{"ogb", "ogb:DIR", openOGB, aboutOGB},
 	{"planetoid", "planetoid:DIR/NAME", openPlanetoid, aboutPlanetoid},
 	{"karate", "karate:", openKarate, aboutKarate},

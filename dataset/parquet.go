@@ -244,6 +244,15 @@ func openParquetEdges(src *source.Source, limit graph.IDLimit, named ends) (*par
 	return e, nil
 }
 
+// parquetPairs opens an edge list whose columns have well-known names, or are the only two.
+func parquetPairs(src *source.Source, limit graph.IDLimit) (graph.EdgeSource, error) {
+	e, err := openParquetEdges(src, limit, ends{})
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
 func (e *parquetEdges) Open(ctx context.Context) (EdgeReader, error) {
 	return e.openGroups(ctx, 0, e.file.Reader.NumRowGroups())
 }

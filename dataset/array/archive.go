@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -204,4 +205,50 @@ func (a *Archive) Single(ctx context.Context, name string) (int64, error) {
 	}
 	defer c.Close()
 	return c.Next()
+}
+
+// Shape is the shape of an array, nil if there is none of this name.
+func (a *Archive) Shape(ctx context.Context, name string) ([]int64, error) {
+	src, err := a.Member(name)
+	if err != nil || src == nil {
+		return nil, err
+	}
+	h, err := readHeader(ctx, src)
+	return h.Shape, err
+}
+
+// Text is an array of one byte string, "" if there is none of this name.
+func (a *Archive) Text(ctx context.Context, name string) (string, error) {
+	src, err := a.Member(name)
+	if err != nil || src == nil {
+		return "", err
+	}
+	h, err := readHeader(ctx, src)
+	if err != nil {
+		return "", err
+	}
+	const most = 64
+	if !strings.HasPrefix(h.Descr, "|S") || h.Items() != 1 || src.Size-h.Size > most {
+		return "", graph.BadData(src.Name, "dtype %s, shape %v: a short byte string is needed, write the file again", h.Descr, h.Shape)
+	}
+	st, err := src.Open(ctx, 0)
+	if err != nil {
+		return "", err
+	}
+	defer st.Close()
+	data, err := io.ReadAll(st)
+	if err != nil {
+		return "", graph.Damaged(src.Name, err)
+	}
+	return strings.TrimRight(string(data[h.Size:]), "\x00"), nil
+}
+
+// Has counts the names under which the archive has an array.
+func (a *Archive) Has(names []string) (n int) {
+	for _, name := range a.Names() {
+		if slices.Contains(names, name) {
+			n++
+		}
+	}
+	return n
 }

@@ -46,7 +46,7 @@ func (f *Dense) Open(ctx context.Context) (graph.FeatureReader, error) {
 
 // OpenShare opens some of the rows.
 func (f *Dense) OpenShare(ctx context.Context, s graph.Share) (graph.FeatureReader, error) {
-	rows := f.Vector.N / int64(f.Width)
+	rows := f.Rows()
 	lo, hi := s.Bounds(rows)
 	e, err := f.Vector.Open(ctx, lo*int64(f.Width))
 	if err != nil {
@@ -60,3 +60,6 @@ func CutsFeatures(f graph.FeatureSource) bool {
 	m, ok := f.(*Dense)
 	return ok && m.Vector.src.Unpack == nil && !m.Vector.latin1
 }
+
+// Rows is the number of rows.
+func (f *Dense) Rows() int64 { return f.Vector.N / int64(f.Width) }

@@ -25,15 +25,19 @@ func OpenEdges(ctx context.Context, src *source.Source, limit graph.IDLimit) (*E
 	if err != nil {
 		return nil, err
 	}
+	return EdgesOf(v, h.Shape, h.Fortran, limit)
+}
+
+// EdgesOf takes a matrix in either order of storage for a list of edges.
+func EdgesOf(v Vector, shape []int64, fortran bool, limit graph.IDLimit) (*Edges, error) {
 	if !v.Type.IsInteger() || v.Type == npy.Bool {
 		return nil, graph.BadData(v.Name, "dtype %s: node ids must be integers, save a.astype('<i8')", v.Type)
 	}
-	shape := h.Shape
 	switch {
 	case len(shape) == 2 && shape[0] == 2:
-		return &Edges{v, shape[1], !h.Fortran, limit}, nil
+		return &Edges{v, shape[1], !fortran, limit}, nil
 	case len(shape) == 2 && shape[1] == 2:
-		return &Edges{v, shape[0], h.Fortran, limit}, nil
+		return &Edges{v, shape[0], fortran, limit}, nil
 	}
 	return nil, graph.BadData(v.Name, "has shape %v: an edge list has shape (2, m) or (m, 2)", shape)
 }
@@ -122,4 +126,20 @@ func OpenPairs(src *source.Source, typ npy.Type, limit graph.IDLimit) (*Edges, e
 	}
 	v := Vector{src: src, N: src.Size / typ.Size(), Type: typ, Name: src.Name}
 	return &Edges{v, src.Size / pair, false, limit}, nil
+}
+
+// OpenRawEdges opens an edge list that may lack its NumPy header: then it is pairs of
+// numbers of type typ.
+func OpenRawEdges(ctx context.Context, src *source.Source, typ npy.Type, limit graph.IDLimit) (*Edges, error) {
+	v, shape, err := OpenRaw(ctx, src, typ)
+	switch {
+	case err == nil && shape == nil:
+		if v.N%2 != 0 {
+			return nil, graph.BadData(src.Name, "holds %d numbers, no whole number of pairs: it is truncated, fetch it again", v.N)
+		}
+		return &Edges{v, v.N / 2, false, limit}, nil
+	case err == nil || shape != nil:
+		return OpenEdges(ctx, src, limit)
+	}
+	return nil, err
 }

@@ -147,7 +147,7 @@ func (e *Elements) finish() error {
 	if !e.st.Check {
 		return io.EOF
 	}
-	if _, err := io.Copy(io.Discard, e.r); err != nil {
+	if _, err := io.Copy(io.Discard, e.st); err != nil {
 		return err
 	}
 	return io.EOF
@@ -219,4 +219,49 @@ func (c *cursor[T]) Next() (v T, err error) {
 	}
 	c.pos++
 	return c.buf[c.pos-1], nil
+}
+
+// Part is n numbers from number first on.
+func (v Vector) Part(first, n int64) Vector {
+	if v.latin1 {
+		panic("array: a part of a vector that is stored as text")
+	}
+	v.off, v.N = v.off+first*v.Type.Size(), n
+	return v
+}
+
+// OpenRaw opens a file of nothing but numbers of a type, whose count its size tells. A
+// header of NumPy in front of them is skipped; shape is then what the header says, and nil
+// otherwise.
+func OpenRaw(ctx context.Context, src *source.Source, t npy.Type) (Vector, []int64, error) {
+	magic := make([]byte, len(npy.Magic))
+	if src.Size >= int64(len(magic)) || src.Size < 0 {
+		st, err := src.Open(ctx, 0)
+		if err != nil {
+			return Vector{}, nil, err
+		}
+		_, err = io.ReadFull(st, magic)
+		if err = errors.Join(err, st.Close()); err != nil {
+			return Vector{}, nil, graph.Damaged(src.Name, err)
+		}
+	}
+	if string(magic) == npy.Magic {
+		return Open(ctx, src)
+	}
+	if src.Size < 0 {
+		return Vector{}, nil, graph.BadData(src.Name, "is compressed, and has no header that says how many numbers it holds: unpack it first")
+	}
+	if src.Size%t.Size() != 0 {
+		return Vector{}, nil, graph.BadData(src.Name, "has %d bytes, no whole number of %s numbers: it is truncated, fetch it again", src.Size, t)
+	}
+	return Vector{src: src, N: src.Size / t.Size(), Type: t, Name: src.Name}, nil, nil
+}
+
+// NewVector is n numbers of src from number first on.
+func NewVector(src *source.Source, typ npy.Type, first, n int64, name string) (Vector, error) {
+	size := typ.Size()
+	if first < 0 || n < 0 || first > math.MaxInt64>>6 || n > math.MaxInt64>>6 || src.Size >= 0 && (first+n)*size > src.Size {
+		return Vector{}, graph.BadData(name, "numbers %d to %d of %s lie outside of the %d bytes that are stored: it is damaged, write it again", first, first+n, typ, src.Size)
+	}
+	return Vector{src: src, off: first * size, N: n, Type: typ, Name: name}, nil
 }

@@ -40,7 +40,11 @@ type Reader interface {
 
 // Vector holds the value of node i at position i: whole numbers, or floats
 // that are whole, with NaN for none.
-type Vector struct{ Values array.Vector }
+type Vector struct {
+	Values array.Vector
+	// Width numbers belong to a node, of which number Pick is its value; 0 is 1 of 1.
+	Width, Pick int64
+}
 
 func (c Vector) Where() string { return c.Values.Name }
 
@@ -51,7 +55,7 @@ func (c Vector) Open(ctx context.Context) (Reader, error) {
 			return nil, err
 		}
 		return &vectorReader{name: c.Values.Name, Closer: ints, number: func() (string, error) {
-			v, err := ints.Next()
+			v, err := pick(ints.Next, c.Width, c.Pick)
 			if v < 0 && c.Values.Type == npy.Uint64 {
 				return "", errLarge
 			}
@@ -63,7 +67,7 @@ func (c Vector) Open(ctx context.Context) (Reader, error) {
 		return nil, err
 	}
 	return &vectorReader{name: c.Values.Name, Closer: floats, number: func() (string, error) {
-		v, err := floats.Next()
+		v, err := pick(floats.Next, c.Width, c.Pick)
 		if v != v || err != nil {
 			return "", err
 		}
@@ -72,6 +76,20 @@ func (c Vector) Open(ctx context.Context) (Reader, error) {
 		}
 		return strconv.FormatInt(int64(v), 10), nil
 	}}, nil
+}
+
+// pick reads the numbers of a node and returns one of them.
+func pick[T any](next func() (T, error), width, which int64) (value T, err error) {
+	for i := range max(width, 1) {
+		v, err := next()
+		if err != nil {
+			return value, err
+		}
+		if i == which {
+			value = v
+		}
+	}
+	return value, nil
 }
 
 var (
@@ -368,7 +386,7 @@ type labelReader struct {
 func (r *labelReader) NodeName() string { return nodeName(r.Reader) }
 
 // NodeName is that of labelReader.
-func (r Splits) NodeName() string { return nodeName(r.Reader) }
+func (r splitReader) NodeName() string { return nodeName(r.Reader) }
 
 func nodeName(r Reader) string {
 	if n, ok := r.(interface{ NodeName() string }); ok {
@@ -389,6 +407,15 @@ func (r *labelReader) Next() (uint32, int32, error) {
 	}
 }
 
+// SplitColumn is a split in a column of names or numbers.
+type SplitColumn struct{ Column }
+
+// Open streams the split.
+func (c SplitColumn) Open(ctx context.Context) (graph.SplitReader, error) {
+	r, err := c.Column.Open(ctx)
+	return splitReader{r}, err
+}
+
 // splitOf maps the values of a split column.
 var splitOf = map[string]graph.Split{
 	"": graph.NoSplit, "none": graph.NoSplit, "0": graph.NoSplit, "-1": graph.NoSplit,
@@ -397,9 +424,9 @@ var splitOf = map[string]graph.Split{
 	"test": graph.Test, "3": graph.Test,
 }
 
-type Splits struct{ Reader }
+type splitReader struct{ Reader }
 
-func (r Splits) Next() (uint32, graph.Split, error) {
+func (r splitReader) Next() (uint32, graph.Split, error) {
 	for {
 		id, value, err := r.NextValue()
 		if err != nil {

@@ -4,8 +4,8 @@
 // # Model
 //
 // A [Column] gives a node and its value, as text. [OpenLabels] reads it once, and
-// numbers its values: [Labels] streams classes. [Splits] maps values to training,
-// validation and test.
+// numbers its values: [Labels] streams classes. [SplitColumn] maps values to training,
+// validation and test; [Lists] reads masks, and lists of nodes.
 //
 // # Memory
 //

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// opener opens one of the streams.
+// An EdgeSource or FeatureSource opens one of the streams.
 type (
 	EdgeSource interface {
 		Open(context.Context) (EdgeReader, error)
@@ -49,3 +49,15 @@ func OpenShare(ctx context.Context, e EdgeSource, s Share) (EdgeReader, error) {
 	}
 	return e.Open(ctx)
 }
+
+// EdgeFunc is an [EdgeSource] of one function.
+type EdgeFunc func(context.Context) (EdgeReader, error)
+
+// Open implements [EdgeSource].
+func (f EdgeFunc) Open(ctx context.Context) (EdgeReader, error) { return f(ctx) }
+
+// FeatureFunc is a [FeatureSource] of one function.
+type FeatureFunc func(context.Context) (FeatureReader, error)
+
+// Open implements [FeatureSource].
+func (f FeatureFunc) Open(ctx context.Context) (FeatureReader, error) { return f(ctx) }

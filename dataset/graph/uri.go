@@ -76,3 +76,31 @@ func Stem(path string) string {
 func NoStream(what, name string) error {
 	return fmt.Errorf("%s has no %s", name, what)
 }
+
+// Target is the file or folder that a URI names, and its options.
+type Target struct {
+	// Path is the file or folder, Base its name in identities.
+	Path, Base string
+	Params     []Param
+}
+
+// ParseTarget takes PATH?key=value&… apart; form is what the user should have typed.
+func ParseTarget(form, rest string, keys ...string) (t Target, err error) {
+	file, query, options := strings.Cut(rest, "?")
+	if file == "" {
+		return t, BadURI("%s: a path is missing behind the colon", form)
+	}
+	if t.Path, err = PathOf(file); err != nil {
+		return t, err
+	}
+	absolute, err := filepath.Abs(t.Path)
+	if err != nil {
+		return t, err
+	}
+	t.Base = EscapePath(filepath.Base(absolute))
+	if options && len(keys) == 0 {
+		return t, BadURI("%s takes no options: %q; write a question mark in a file name as %%3F", form, query)
+	}
+	t.Params, err = ParseParams(query, "&", keys)
+	return t, err
+}

@@ -63,6 +63,9 @@ func OpenLinesAt(ctx context.Context, s *Source, off int64) (*Lines, error) {
 
 func (l *Lines) Close() error { return l.stream.Close() }
 
+// Name is the name of the file.
+func (l *Lines) Name() string { return l.stream.source.Name }
+
 // Where names the current line.
 func (l *Lines) Where() string {
 	before := l.stream.source.countLines(l.stream.ctx, l.start)
@@ -143,7 +146,7 @@ func (l *Lines) Data() ([]byte, error) {
 			return line, nil
 		}
 		if bytes.HasPrefix(trimmed, []byte("%%MatrixMarket")) {
-			return nil, graph.BadData(l.Where(), "MatrixMarket files are not read: save the edges as lines of two ids, or as .npy")
+			return nil, graph.BadData(l.Where(), "is a MatrixMarket file: write mtx:FILE, or give it a name that ends in .mtx")
 		}
 	}
 }

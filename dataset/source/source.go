@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/flate"
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
 	"ndls/dataset/graph"
@@ -87,8 +86,11 @@ type Source struct {
 	Checksum *uint32
 }
 
-// Open opens a file for reading, unpacked if its name ends in .gz, .zst or
-// .zip. It returns the extension that says what is inside.
+// Packed says whether files whose names end so are unpacked: .gz and others.
+func Packed(ext string) bool { return unpackers[ext] != nil || ext == ".zip" }
+
+// Open opens a file for reading, unpacked if its name ends in .gz, .zst, .xz,
+// .bz2, .lz4 or .zip. It returns the extension that says what is inside.
 func (fs *Files) Open(name string) (*Source, string, error) {
 	f, err := fs.OpenFile(name)
 	if err != nil {
@@ -103,12 +105,6 @@ func Of(f File, name string) (*Source, string, error) {
 	ext := strings.ToLower(filepath.Ext(name))
 	inner := strings.ToLower(filepath.Ext(strings.TrimSuffix(name, filepath.Ext(name))))
 	switch ext {
-	case ".gz":
-		s.Unpack, s.Size = gunzip, -1
-		return s, inner, nil
-	case ".zst":
-		s.Unpack, s.Size = unzstd, -1
-		return s, inner, nil
 	case ".zip":
 		members, err := ZipMembers(f, name)
 		if err != nil {
@@ -119,6 +115,10 @@ func Of(f File, name string) (*Source, string, error) {
 		}
 		s, err := ZipSource(f, name, members[0])
 		return s, strings.ToLower(path.Ext(members[0].Name)), err
+	}
+	if unpack, packed := unpackers[ext]; packed {
+		s.Unpack, s.Size = unpack, -1
+		return s, inner, nil
 	}
 	return s, ext, nil
 }
@@ -161,59 +161,6 @@ func ZipSource(f File, archive string, entry *zip.File) (*Source, error) {
 		return nil, graph.BadData(name, "uses compression method %d: pack it again with deflate", entry.Method)
 	}
 	return s, nil
-}
-
-// gzipMagic begins every member of a gzip file.
-const gzipMagic = "\x1f\x8b"
-
-func gunzip(r *bufio.Reader) (io.ReadCloser, error) {
-	if magic, err := r.Peek(2); err == nil && string(magic) != gzipMagic {
-		return nil, errors.New("is not gzip data: rename it without .gz if it is not compressed")
-	}
-	z, err := gzip.NewReader(r)
-	if err != nil {
-		return nil, err
-	}
-	z.Multistream(false)
-	return &gzipMembers{z, r}, nil
-}
-
-// gzipMembers reads the members of a gzip file one after the other, as if they
-// were one. It knows a damaged member from other bytes behind the last one.
-type gzipMembers struct {
-	*gzip.Reader
-	packed *bufio.Reader
-}
-
-func (g *gzipMembers) Read(p []byte) (int, error) {
-	n, err := g.Reader.Read(p)
-	if err != io.EOF {
-		return n, err
-	}
-	switch magic, err := g.packed.Peek(2); {
-	case len(magic) == 0:
-		return n, err // io.EOF, or what keeps the file from being read
-	case string(magic) != gzipMagic:
-		return n, errors.New("other bytes follow the gzip data")
-	}
-	if err := g.Reset(g.packed); err != nil {
-		return n, err
-	}
-	g.Multistream(false)
-	return n, nil
-}
-
-func unzstd(r *bufio.Reader) (io.ReadCloser, error) {
-	// A frame begins with one of two magic numbers; the first byte of the second has
-	// any lower half.
-	if magic, err := r.Peek(4); err == nil && string(magic) != "\x28\xb5\x2f\xfd" && string(magic[1:]) != "\x2a\x4d\x18" {
-		return nil, errors.New("is not zstd data: rename it without .zst if it is not compressed")
-	}
-	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
-	if err != nil {
-		return nil, err
-	}
-	return z.IOReadCloser(), nil
 }
 
 // Open reads from byte off of the unpacked form. Whoever reads a member of an

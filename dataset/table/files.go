@@ -24,7 +24,7 @@ const (
 	jsonFormat
 )
 
-// formats are the known ends of names, without .gz and .zst.
+// formats are the known ends of names, without .gz and the like.
 var formats = map[string]format{
 	".parquet": parquetFormat, ".pq": parquetFormat,
 	".arrow": arrowFormat, ".feather": arrowFormat, ".ipc": arrowFormat,
@@ -35,8 +35,8 @@ var formats = map[string]format{
 // formatOf is the format that the end of a name tells.
 func formatOf(name string) format {
 	base := strings.ToLower(filepath.Base(name))
-	for _, packed := range []string{".gz", ".zst", ".zip"} {
-		base = strings.TrimSuffix(base, packed)
+	if ext := filepath.Ext(base); source.Packed(ext) {
+		base = strings.TrimSuffix(base, ext)
 	}
 	return formats[filepath.Ext(base)]
 }

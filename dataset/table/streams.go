@@ -161,8 +161,7 @@ func (g *Graph) Splits(ctx context.Context) (graph.SplitReader, error) {
 	if err := g.ready(ctx); err != nil {
 		return nil, err
 	}
-	r, err := (&valueColumn{g, g.splits}).Open(ctx)
-	return column.Splits{Reader: r}, err
+	return column.SplitColumn{Column: &valueColumn{g, g.splits}}.Open(ctx)
 }
 
 // valueColumn is a column of labels or splits.

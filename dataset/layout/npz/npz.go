@@ -3,112 +3,146 @@ package npz
 import (
 	"context"
 	"errors"
-	"path/filepath"
+	"fmt"
 	"strings"
 
 	"ndls/dataset/array"
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
-	"ndls/dataset/source"
+	"ndls/dataset/layout"
 )
 
-// The names of the parts in the three layouts: gnn-benchmark's plain arrays,
-// SparseGraph's plain arrays, and objects that hold a pickled matrix.
+// The names of the parts: of gnn-benchmark's plain arrays, of SparseGraph's plain
+// arrays, of objects that hold a pickled matrix, and of the heterophilous graphs.
 var (
 	AdjacencyNames = []string{"adj_", "adj_matrix.", "adj_matrix"}
-	AttributeNames = []string{"attr_", "attr_matrix.", "attr_matrix", "node_attr"}
-	LabelNames     = []string{"labels", "node_label"}
+	EdgeNames      = []string{"edges", "edge_index"}
+	AttributeNames = []string{"attr_", "attr_matrix.", "attr_matrix", "node_attr", "node_features"}
+	LabelNames     = []string{"labels", "node_label", "node_labels"}
 )
 
-// npzGraph is a graph in one .npz archive.
-type npzGraph struct {
-	source.Files
-	info       graph.Info
-	adjacency  *array.CSR
-	attributes *array.CSR
-	dense      *array.Dense
-	labels     *column.Labels
+const form = "npz:FILE?split=N"
+
+// reader opens a graph in one .npz archive.
+type reader struct {
+	*layout.Graph
+	*array.Archive
+	pick layout.Pick
 }
 
+// Open opens npz:FILE?split=N.
 func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
-	name, err := graph.PathOf(rest)
+	t, err := graph.ParseTarget(form, rest, "split")
 	if err != nil {
 		return nil, err
 	}
-	if name == "" {
-		return nil, graph.BadURI("npz: needs a file: npz:FILE")
+	r := &reader{Graph: &layout.Graph{Known: graph.Info{Name: graph.Stem(t.Path), Identity: "npz:" + t.Base}}}
+	if r.pick, err = layout.ParsePick(t.Params); err != nil {
+		return nil, err
 	}
-	g := &npzGraph{info: graph.Info{Name: graph.Stem(name), Identity: "npz:" + graph.EscapePath(filepath.Base(name)), SparseFeatures: true}}
-	if err := g.open(ctx, name, o); err != nil {
-		return nil, errors.Join(err, g.Close())
+	if r.pick.Given {
+		r.Known.Identity += "?" + r.pick.Option()
 	}
-	g.info.SizeHint = g.Bytes()
-	return g, nil
+	if err := r.open(ctx, t.Path, o); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	r.Finish()
+	return r.Graph, nil
 }
 
-func (g *npzGraph) open(ctx context.Context, name string, o graph.Options) error {
-	a, err := array.OpenArchive(&g.Files, name)
+func (r *reader) open(ctx context.Context, name string, o graph.Options) (err error) {
+	if r.Archive, err = array.OpenArchive(&r.Files, name); err != nil {
+		return err
+	}
+	adjacency, _, err := r.Matrix(ctx, AdjacencyNames, false)
 	if err != nil {
 		return err
 	}
-	if g.adjacency, _, err = a.Matrix(ctx, AdjacencyNames, false); err != nil {
+	if adjacency != nil {
+		r.Known.SparseFeatures = true // until dense ones are found, also where features are left out
+		if err := r.SetAdjacency(ctx, adjacency); err != nil {
+			return err
+		}
+	} else if err := r.openHeterophilous(ctx, name); err != nil {
 		return err
-	}
-	if g.adjacency == nil {
-		return graph.BadData(name, "has no adjacency matrix: adj_data … adj_shape, adj_matrix.data … adj_matrix.shape or adj_matrix is needed; it has %s", strings.Join(a.Names(), ", "))
-	}
-	n := g.adjacency.Rows
-	if g.adjacency.Cols != n {
-		return graph.BadData(g.adjacency.Name, "shape (%d, %d): an adjacency matrix is square", n, g.adjacency.Cols)
-	}
-	g.info.NumNodes, g.info.EdgeHint = n, g.adjacency.Indices.N
-	weighted, err := g.adjacency.Weighted(ctx)
-	if err != nil {
-		return err
-	}
-	if weighted {
-		g.Note(graph.WarningOf(g.adjacency.Name, "its values are ignored, and not all of them are 1: every stored entry is an edge, without weight"))
 	}
 	if !o.NoFeatures {
-		if err := g.openAttributes(ctx, a); err != nil {
+		if err := r.openAttributes(ctx); err != nil {
 			return err
 		}
 	}
-	if err := g.openLabels(ctx, a); err != nil {
+	if err := r.openLabels(ctx); err != nil {
+		return err
+	}
+	if err := r.openSplits(ctx, name); err != nil {
 		return err
 	}
 	if !o.NoFeatures {
-		g.Note(graph.Unread(name, a.Others()))
+		r.Note(graph.Unread(name, r.Others()))
 	}
 	return nil
 }
 
-func (g *npzGraph) openAttributes(ctx context.Context, a *array.Archive) (err error) {
-	if g.attributes, g.dense, err = a.Matrix(ctx, AttributeNames, true); err != nil {
-		return err
+// openHeterophilous takes the edges as a list of pairs. The number of nodes is that of
+// labels, or else of feature rows.
+func (r *reader) openHeterophilous(ctx context.Context, name string) error {
+	r.Known.NumNodes = -1
+	for _, rows := range append(append([]string{}, LabelNames...), "node_features", "train_mask") {
+		shape, err := r.Shape(ctx, rows)
+		if err != nil {
+			return err
+		}
+		if len(shape) > 0 {
+			r.Known.NumNodes = shape[0]
+			break
+		}
 	}
-	var name string
-	var rows, cols int64
-	switch {
-	case g.attributes != nil:
-		name, rows, cols = g.attributes.Name, g.attributes.Rows, g.attributes.Cols
-	case g.dense != nil:
-		name, rows, cols = g.dense.Vector.Name, g.dense.Vector.N/int64(g.dense.Width), int64(g.dense.Width)
-		g.info.SparseFeatures = false
-	default:
-		g.info.SparseFeatures = false
+	limit := graph.AnyID
+	if r.Known.NumNodes >= 0 {
+		limit = graph.IDLimit{N: min(r.Known.NumNodes, graph.MaxID+1), Stated: fmt.Sprintf("the archive has %d rows, one for each node", r.Known.NumNodes)}
+	}
+	for _, edges := range EdgeNames {
+		src, err := r.Member(edges)
+		if err != nil {
+			return err
+		}
+		if src == nil {
+			continue
+		}
+		list, err := array.OpenEdges(ctx, src, limit)
+		if err != nil {
+			return err
+		}
+		r.EdgeList, r.Known.EdgeHint = list, list.M
 		return nil
 	}
-	if rows != g.info.NumNodes {
-		return graph.BadData(name, "has %d rows, the graph has %d nodes: the matrices do not belong together", rows, g.info.NumNodes)
-	}
-	g.info.NumFeatures = int(cols)
-	return graph.CheckSize(name, rows, cols)
+	return graph.BadData(name, "has no adjacency matrix: adj_data … adj_shape, adj_matrix.data … adj_matrix.shape or adj_matrix is needed, or an array edges; it has %s", strings.Join(r.Names(), ", "))
 }
 
-func (g *npzGraph) openLabels(ctx context.Context, a *array.Archive) error {
+func (r *reader) openAttributes(ctx context.Context) error {
+	sparse, dense, err := r.Matrix(ctx, AttributeNames, true)
+	switch {
+	case err != nil:
+		return err
+	case sparse != nil:
+		r.Known.SparseFeatures, r.Known.NumFeatures = true, int(sparse.Cols)
+		r.FeatureRows = graph.FeatureFunc(func(ctx context.Context) (graph.FeatureReader, error) { return sparse.Features(ctx) })
+		if err := r.RowsAreNodes(sparse.Name, sparse.Rows); err != nil {
+			return err
+		}
+		return graph.CheckSize(sparse.Name, sparse.Rows, sparse.Cols)
+	case dense != nil:
+		r.Known.SparseFeatures = false
+		r.Known.NumFeatures, r.FeatureRows = dense.Width, dense
+		return r.RowsAreNodes(dense.Vector.Name, dense.Rows())
+	}
+	r.Known.SparseFeatures = false
+	return nil
+}
+
+func (r *reader) openLabels(ctx context.Context) error {
 	for _, name := range LabelNames {
-		src, err := a.Member(name)
+		src, err := r.Member(name)
 		if err != nil {
 			return err
 		}
@@ -119,42 +153,26 @@ func (g *npzGraph) openLabels(ctx context.Context, a *array.Archive) error {
 		if err != nil {
 			return err
 		}
-		if len(shape) != 1 || v.N != g.info.NumNodes {
-			return graph.BadData(src.Name, "has shape %v: a vector with one label for each of the %d nodes is needed", shape, g.info.NumNodes)
+		if len(shape) != 1 || v.N != r.Known.NumNodes {
+			return graph.BadData(src.Name, "has shape %v: a vector with one label for each of the %d nodes is needed", shape, r.Known.NumNodes)
 		}
-		g.labels, err = column.OpenLabels(ctx, column.Vector{Values: v})
-		if err != nil {
-			return err
-		}
-		g.info.Classes, g.info.HasLabels = g.labels.Classes, true
-		return nil
+		r.Classes, err = column.OpenLabels(ctx, column.Vector{Values: v})
+		return err
 	}
 	return nil
 }
 
-func (g *npzGraph) Info() graph.Info { return g.info }
-
-func (g *npzGraph) Edges(ctx context.Context) (graph.EdgeReader, error) {
-	return g.adjacency.Edges(ctx)
-}
-
-func (g *npzGraph) Features(ctx context.Context) (graph.FeatureReader, error) {
+// openSplits takes one of the splits that the archive holds.
+func (r *reader) openSplits(ctx context.Context, name string) error {
+	lists, note, err := layout.OpenSplits(ctx, r.Archive, r.Known.NumNodes, r.pick)
 	switch {
-	case g.attributes != nil:
-		return g.attributes.Features(ctx)
-	case g.dense != nil:
-		return g.dense.Open(ctx)
+	case err != nil:
+		return err
+	case lists != nil:
+		r.Membership = lists
+		r.Note(note)
+	case r.pick.Given:
+		return graph.BadData(name, "holds no split: leave split=%d out, and draw a split with --split", r.pick.Number)
 	}
-	return nil, graph.NoStream("features", g.info.Name)
-}
-
-func (g *npzGraph) Labels(ctx context.Context) (graph.LabelReader, error) {
-	if g.labels == nil {
-		return nil, graph.NoStream("labels", g.info.Name)
-	}
-	return g.labels.Open(ctx)
-}
-
-func (g *npzGraph) Splits(context.Context) (graph.SplitReader, error) {
-	return nil, graph.NoStream("published split", g.info.Name)
+	return nil
 }
