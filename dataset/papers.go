@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ndls/dataset/graph"
 	"ndls/internal/rng"
 )
 
@@ -75,26 +76,26 @@ const papersUnit = 0x1p-10
 var papersKeys = []string{"scale", "seed"}
 
 func parsePapers(rest string) (*papers, error) {
-	params, err := parseParams(rest, ",", papersKeys)
+	params, err := graph.ParseParams(rest, ",", papersKeys)
 	if err != nil {
 		return nil, err
 	}
 	g := &papers{divisor: 256, seed: 1}
 	for _, p := range params {
-		switch p.key {
+		switch p.Key {
 		case "scale":
 			g.divisor = 1
-			if divisor, ok := strings.CutPrefix(p.value, "1/"); ok {
+			if divisor, ok := strings.CutPrefix(p.Value, "1/"); ok {
 				g.divisor, _ = strconv.ParseInt(divisor, 10, 64)
-			} else if p.value != "1" {
+			} else if p.Value != "1" {
 				g.divisor = 0
 			}
 			if g.divisor < 1 || g.divisor > papersMaxScale {
-				return nil, badURI("scale=%s: 1, or 1/N with N up to %d is needed", p.value, papersMaxScale)
+				return nil, graph.BadURI("scale=%s: 1, or 1/N with N up to %d is needed", p.Value, papersMaxScale)
 			}
 		case "seed":
-			if g.seed, err = strconv.ParseUint(p.value, 10, 64); err != nil {
-				return nil, badURI("seed=%s: a whole number from 0 is needed", p.value)
+			if g.seed, err = strconv.ParseUint(p.Value, 10, 64); err != nil {
+				return nil, graph.BadURI("seed=%s: a whole number from 0 is needed", p.Value)
 			}
 		}
 	}
@@ -212,14 +213,14 @@ func (g *papers) edge(i int64) Edge {
 	source := g.paper(field, product(s.Uint64(), s.Uint64())+1<<63)
 	kind, x, y := s.Float64(), s.Uint64(), s.Uint64()
 	if kind >= sameField+nearField {
-		return Edge{source, g.famous(rng.Float64(x), rng.Float64(y))}
+		return Edge{U: source, V: g.famous(rng.Float64(x), rng.Float64(y))}
 	}
 	if kind >= sameField {
 		if field += 1 + int64(s.Intn(nearReach)); field >= g.fields {
 			field %= g.fields
 		}
 	}
-	return Edge{source, g.paper(field, product(product(x, x), y))}
+	return Edge{U: source, V: g.paper(field, product(product(x, x), y))}
 }
 
 // product multiplies two shares of 2^64.
