@@ -23,7 +23,9 @@
 // # Memory
 //
 // A stream holds a few buffers of up to 1 MiB, and one feature row; a Parquet
-// column, a page of at most 16 MiB. zstd needs its window, at most 8 MiB. Names
+// column, a page of at most 16 MiB. zstd and xz need their window, at most 8 MiB, bzip2
+// and lz4 up to 8 MiB. Descriptions of a dataset (metadata.json, metadata.yaml) have at
+// most 8 MiB. Names
 // of classes are kept (65,536 at most). The graph of a Planetoid set is read
 // into memory: at most 8 MiB of pickle, which become 24 MiB.
 //
@@ -36,7 +38,7 @@
 //
 // # Not supported
 //
-// Edge weights and types, MatrixMarket, adjacency lists, text ids, Parquet with DELTA
+// Edge weights and types, graphs of several kinds of nodes, text ids, Parquet with DELTA
 // encodings (the reader of arrow v14 decodes them to wrong values) or LZ4, big-endian
 // arrays, matrices of features in Fortran order.
 package dataset

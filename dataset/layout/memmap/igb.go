@@ -168,7 +168,7 @@ func (u igb) openLabels(ctx context.Context, g *layout.Graph, path string) error
 	if u.classes != "19" {
 		labelled = u.many
 	}
-	if v.N < labelled || v.N > u.nodes || shape != nil && len(shape) > 1 && v.N != shape[0] {
+	if v.N < labelled || v.N > u.nodes || len(shape) > 1 && v.N != shape[0] {
 		return graph.BadData(path, "holds %d labels: the %d papers have %d; fetch the file again, or correct size= or nodes=", v.N, u.nodes, labelled)
 	}
 	g.Classes, err = column.OpenLabels(ctx, column.Vector{Values: v.Part(0, labelled)})
