@@ -85,6 +85,7 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 		s.BytesRead += s.stream()
 	} else {
 		read := int64(w.Passes) * s.stream()
+		s.BytesPerPass = s.stream()
 		seconds = overlap * max(seconds, float64(read)/float64(s.sharing)/readBytes)
 		s.BytesRead += read
 		s.passed += read

@@ -25,8 +25,8 @@ var rules = []rule{
 	{"cmd/ndls", []string{"."}},
 	{"bench", []string{"."}},
 	{"e2e", []string{}},
-	{"coordinator", []string{"stage", "estimate", "partition", "internal/control", "internal/failure", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/storage", "internal/vfs", "catalog", "shards"}},
-	{"estimate", []string{"partition", "lsi", "smooth", "train", "hops", "spmv", "catalog", "shards", "internal"}},
+	{"coordinator", []string{"stage", "estimate", "partition", "internal/control", "internal/failure", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/share", "internal/storage", "internal/vfs", "catalog", "shards"}},
+	{"estimate", []string{"tiles", "partition", "lsi", "smooth", "train", "hops", "spmv", "catalog", "shards", "internal"}},
 	{"worker", []string{"stage", "hops", "group", "catalog", "internal"}},
 	{"tiles", []string{"catalog", "shards", "internal"}},
 	{"stage", []string{"estimate", "tiles", "dataset", "partition", "lsi", "smooth", "train", "hops", "group", "spmv", "catalog", "shards", "internal"}},
@@ -60,6 +60,7 @@ var rules = []rule{
 	{"internal/inputid", []string{"internal/mem"}},
 	{"internal/keysort", []string{"internal/extsort", "internal/mem", "internal/seal"}},
 	{"internal/inorder", []string{}},
+	{"internal/share", []string{}},
 	{"internal/extsort", []string{"internal/direct", "internal/inorder", "internal/invariants", "internal/mem", "internal/seal", "internal/storage", "internal/vfs"}},
 	{"internal", []string{"internal"}},
 }
