@@ -568,7 +568,7 @@ func TestDamageIsMended(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b[len(b)/2] ^= 1
+		b[len(b)/3] ^= 1 // behind the middle of hop streams this small nothing is read
 		if err := os.WriteFile(path, b, 0o644); err != nil {
 			t.Fatal(err)
 		}
