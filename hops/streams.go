@@ -23,6 +23,9 @@ type Streams struct {
 	blocks int
 	// reserve is how many bytes of the budget others need while copies exist.
 	reserve int64
+	// Shown, unless nil, says whether row i is asked for at a hop or later, though it may have
+	// settled. Several goroutines call it at the same time.
+	Shown func(i int64, hop int) bool
 	// settles says that rows are read after their last hop. Each copy then lists the rows
 	// that are read.
 	settles bool
@@ -183,7 +186,7 @@ func (s *Streams) roles(c *copied, hop int) func(first int64, roles []spmv.Role)
 			switch {
 			case s.last(i) >= hop:
 				role = spmv.Computed
-			case c.read != nil && c.read.S[i/32]>>(i%32)&1 == 0:
+			case c.read != nil && c.read.S[i/32]>>(i%32)&1 == 0 && (s.Shown == nil || !s.Shown(i, hop)):
 				role = spmv.Skipped
 			}
 			roles[k], least, most = role, min(least, role), max(most, role)
@@ -192,9 +195,20 @@ func (s *Streams) roles(c *copied, hop int) func(first int64, roles []spmv.Role)
 	}
 }
 
+// everyRow are the roles of rows that are all computed.
+func everyRow(_ int64, roles []spmv.Role) (least, most spmv.Role) {
+	for k := range roles {
+		roles[k] = spmv.Computed
+	}
+	return spmv.Computed, spmv.Computed
+}
+
 // Walk takes a column block from hop to hop.
 type Walk struct {
 	Stats
+	// Watch, unless nil, gives what may change the finished rows of a hop. All rows are
+	// then computed, and none settles.
+	Watch   func(hop int) spmv.Settle
 	b       *spmv.Block
 	closure *Closure
 	streams *Streams
@@ -221,7 +235,10 @@ func (w *Walk) Next(ctx context.Context, left int, sink spmv.Sink) (edges int64,
 		return 0, err
 	}
 	var part *spmv.Part
-	if w.streams.last != nil {
+	switch {
+	case w.Watch != nil:
+		part = &spmv.Part{Roles: everyRow, Settle: w.Watch(w.hop)}
+	case w.streams.last != nil:
 		part = &spmv.Part{Roles: w.streams.roles(c, w.hop), Settle: w.closure.settle(w.hop)}
 	}
 	edges, err = c.pass.Run(ctx, w.b, sink, part)

@@ -31,7 +31,11 @@ func (lsiStage) Needs(control.Plan) []control.Stage { return []control.Stage{con
 func (lsiStage) Lacks(control.Plan, estimate.Facts) string { return "" }
 
 func (lsiStage) Options(p control.Plan) map[string]any {
-	o := map[string]any{"lsi": p.LSI, "precision": p.Precision}
+	lsi := p.LSI
+	if p.Chooses() {
+		lsi.Active = "exact" // rows settle when features are smoothed, not here
+	}
+	o := map[string]any{"lsi": lsi, "precision": p.Precision}
 	if strings.HasSuffix(p.LSI.Mode, "-sketch") {
 		o["seed"] = p.Seed
 	}
@@ -47,7 +51,7 @@ func (lsiStage) Cut(_ control.Plan, sum shards.Summary) Cut {
 }
 
 // Shares implements estimate.Stage: rows that settle need all of them in one place.
-func (lsiStage) Shares(p control.Plan) bool { return p.LSI.Active != "settled" }
+func (lsiStage) Shares(p control.Plan) bool { return !p.SlackSettles() }
 
 // Cost implements estimate.Stage.
 func (lsiStage) Cost(s *estimate.Sheet) {
