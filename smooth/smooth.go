@@ -96,9 +96,15 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 		s.streams = g.NewStreams(o.Blocks, o.held(), nil, false)
 		return s, nil
 	}
-	s.streams = g.NewStreams(o.Blocks, o.held(), s.until, true)
-	s.streams.Shown = func(i int64, hop int) bool { return int(s.counts.S[i]) > hop && o.Targets.Has(i) }
-	s.closure, err = hops.NewClosure(g.Budget, s.n, o.Layout.Columns, s.until)
+	last := hops.AsLasts(s.until)
+	if o.Last != nil {
+		last = func(first int64, last []uint16) { copy(last, o.Last[first:]) }
+	}
+	s.streams = g.NewStreams(o.Blocks, o.held(), last, true)
+	if o.Last != nil {
+		s.streams.Shown = s.counts.S
+	}
+	s.closure, err = hops.NewClosure(g.Budget, s.n, o.Layout.Columns, last)
 	return s, err
 }
 
@@ -120,7 +126,7 @@ func (s *Smoother) prune(ctx context.Context) (err error) {
 		s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(), nil, false)
 		return err
 	}
-	s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(), s.needed.Until, false)
+	s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(), hops.AsLasts(s.needed.Until), false)
 	return nil
 }
 
@@ -141,6 +147,9 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 			return fmt.Errorf("%d hops are more than %d", c, math.MaxUint16)
 		}
 		s.counts.S[i] = uint16(c)
+		if s.o.Last != nil && !s.o.Targets.Has(i) {
+			s.counts.S[i] = 0 // nobody asks for the row
+		}
 		if s.o.Targets.Has(i) {
 			most = max(most, c)
 			strip := &s.most[i>>packed.StripShift]
@@ -158,11 +167,9 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 	return nil
 }
 
-// until is F(i), the last hop at which row i is recomputed.
+// until is F(i) where slack says when rows settle: Slack hops after the last that node i
+// counts.
 func (s *Smoother) until(i int64) int {
-	if s.o.Last != nil {
-		return int(s.o.Last[i])
-	}
 	return max(int(s.counts.S[i])-1+s.o.Slack, 1)
 }
 

@@ -44,7 +44,6 @@ type thread struct {
 
 	roles   []Role // of the rows of a strip, where a part of the rows is computed
 	least   Role   // of these
-	degrees [visitRows]uint32
 }
 
 // NewBlock maps a block of the rows that a worker of a group has, numbered from the
