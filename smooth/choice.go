@@ -13,6 +13,7 @@ import (
 type choice struct {
 	Of      string  `json:"of"`
 	Nodes   int64   `json:"nodes"`
+	Lasts   bool    `json:"lasts"`
 	Settles bool    `json:"settles"`
 	Sample  int64   `json:"sample"`
 	Mean    float64 `json:"mean"`
@@ -29,7 +30,7 @@ const mostSample = 1 << 24
 // Write writes a choice for a graph of n nodes, as a state of package hops.
 func (c *Choice) Write(w io.Writer, n int64) error {
 	head := choice{
-		Of: choiceOf, Nodes: n, Settles: c.Last != nil, Sample: int64(len(c.Exact) / packed.PanelColumns),
+		Of: choiceOf, Nodes: n, Lasts: c.Last != nil, Settles: c.Settles, Sample: int64(len(c.Exact) / packed.PanelColumns),
 		Mean: c.Mean, Trials: c.Trials, Edges: c.EdgesStreamed,
 	}
 	out, err := hops.NewStateWriter(w, head)
@@ -60,13 +61,13 @@ func ReadChoice(r io.Reader, b *mem.Budget, n int64) (_ *Choice, err error) {
 	if head.Of != choiceOf || head.Nodes != n || head.Sample < 0 || head.Sample > mostSample {
 		return nil, fmt.Errorf("a choice %+v for %d nodes: %w", head, n, hops.ErrState)
 	}
-	c := &Choice{Mean: head.Mean, Trials: head.Trials, Stats: hops.Stats{EdgesStreamed: head.Edges}}
+	c := &Choice{Settles: head.Settles, Mean: head.Mean, Trials: head.Trials, Stats: hops.Stats{EdgesStreamed: head.Edges}}
 	defer func() {
 		if err != nil {
 			c.Free()
 		}
 	}()
-	if head.Settles {
+	if head.Lasts {
 		if c.Last, err = mem.Alloc[uint16](b, n, "last hops of rows"); err != nil {
 			return nil, err
 		}

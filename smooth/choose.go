@@ -12,9 +12,11 @@ import (
 // Choice says up to which hop each row is computed, so that the mean relative deviation of
 // smoothed rows from exact ones stays below a share.
 type Choice struct {
-	// Last is the last hop at which each row is computed. It is nil where rows do not
-	// settle: then smoothed rows are exact.
-	Last *mem.Array[uint16]
+	// Last is the last hop at which each row is computed; nil where all rows are computed at
+	// all hops. Settles says that rows settle then. Where they do not, no row is needed
+	// later, and smoothed rows are exact.
+	Last    *mem.Array[uint16]
+	Settles bool
 	// Exact has the exact rows of the sample, [packed.PanelColumns] values each, of which
 	// the first [Combinations] count.
 	Exact []float32
@@ -52,8 +54,8 @@ const (
 	// trialPasses is how many passes trials are expected to take, settledPasses how many a
 	// panel with settled rows takes. Rows settle where all of it takes at most gain of the
 	// time of an exact run.
-	trialPasses, settledPasses = 5, 2
-	gain                       = 0.7
+	trialPasses, settledPasses = 4, 1.5
+	gain                       = 0.8
 )
 
 // Choose chooses when rows settle. It makes all hops of one panel, which x gives: random
@@ -81,13 +83,16 @@ func Choose(ctx context.Context, g hops.Graph, o Options, all *Targets, share fl
 	p := &pilot{all: all, g: g, o: o}
 	defer p.free()
 	worth, err := p.start(ctx, panels)
-	if err != nil || !worth {
-		return &Choice{Stats: p.stats}, err
+	if err != nil {
+		return nil, err
+	}
+	if !worth {
+		return &Choice{Last: p.needed, Stats: p.stats}, nil
 	}
 	if err := p.run(ctx, x); err != nil {
 		return nil, err
 	}
-	c := &Choice{}
+	c := &Choice{Settles: true}
 	defer func() {
 		if err != nil {
 			c.Free()

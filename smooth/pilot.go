@@ -36,6 +36,7 @@ type pilot struct {
 	made         []*mem.Array[byte]
 	sizes, flows scale
 	stats        hops.Stats
+	needed       *mem.Array[uint16] // last hops at which rows are needed, where rows do not settle
 
 	mu       sync.Mutex
 	rows     int64   // rows that are smoothed and not zero
@@ -124,8 +125,8 @@ func (p *pilot) start(ctx context.Context, panels int) (worth bool, err error) {
 
 // worth says whether settled rows would save enough of an exact run of that many panels.
 func (p *pilot) worth(ctx context.Context, panels int) (bool, error) {
-	takes := float64(p.last + trialPasses + settledPasses*panels)
-	if takes > gain*float64(panels*p.last) {
+	takes := float64(p.last+trialPasses) + settledPasses*float64(panels)
+	if takes > gain*float64(panels*p.last) && panels <= 1 {
 		return false, nil
 	}
 	needed, err := p.g.FindNeeded(ctx, p.last, func(i int64) int {
@@ -140,7 +141,14 @@ func (p *pilot) worth(ctx context.Context, panels int) (bool, error) {
 	defer needed.Free()
 	p.stats.EdgesStreamed += needed.EdgesRead
 	passes := float64(p.g.EdgesUntil(needed.Until)) / float64(max(hops.NumEdges(p.g.Source), 1))
-	return takes <= gain*float64(panels)*passes, nil
+	if takes <= gain*float64(panels)*passes {
+		return true, nil
+	}
+	if p.needed, err = mem.Alloc[uint16](p.g.Budget, p.s.n, "last hops of rows"); err != nil {
+		return false, err
+	}
+	hops.AsLasts(needed.Until)(0, p.needed.S)
+	return false, nil
 }
 
 // end releases what trials do not need.

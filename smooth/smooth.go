@@ -26,7 +26,7 @@ type Options struct {
 	// Targets are the rows that are written.
 	Targets *Targets
 	// Settled stops recomputing rows: row i after hop Last[i], or, where Last is nil, Slack
-	// hops after its own last one.
+	// hops after its own last one. Without Settled, nobody needs row i after hop Last[i].
 	Settled bool
 	Slack   int
 	Last    []uint16
@@ -98,7 +98,7 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 	}
 	last := hops.AsLasts(s.until)
 	if o.Last != nil {
-		last = func(first int64, last []uint16) { copy(last, o.Last[first:]) }
+		last = s.lasts
 	}
 	s.streams = g.NewStreams(o.Blocks, o.held(), last, true)
 	if o.Last != nil {
@@ -114,6 +114,10 @@ func (o Options) prunes() bool { return o.Blocks > 1 && !o.Settled && !o.deflate
 
 // prune finds out up to which hop rows are needed.
 func (s *Smoother) prune(ctx context.Context) (err error) {
+	if s.o.Last != nil {
+		s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(), s.lasts, false)
+		return nil
+	}
 	if s.o.prunes() && s.g.Filter != nil {
 		s.needed, err = s.g.FindNeeded(ctx, s.hops, func(i int64) int {
 			if s.o.Targets.Has(i) {
@@ -147,7 +151,7 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 			return fmt.Errorf("%d hops are more than %d", c, math.MaxUint16)
 		}
 		s.counts.S[i] = uint16(c)
-		if s.o.Last != nil && !s.o.Targets.Has(i) {
+		if s.o.Settled && s.o.Last != nil && !s.o.Targets.Has(i) {
 			s.counts.S[i] = 0 // nobody asks for the row
 		}
 		if s.o.Targets.Has(i) {
@@ -166,6 +170,9 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 	}
 	return nil
 }
+
+// lasts puts the last hops that were chosen.
+func (s *Smoother) lasts(first int64, last []uint16) { copy(last, s.o.Last[first:]) }
 
 // until is F(i) where slack says when rows settle: Slack hops after the last that node i
 // counts.

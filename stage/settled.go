@@ -133,7 +133,7 @@ func (env smoothRun) checkSettled(ctx context.Context, sum shards.Summary) (err 
 	if err != nil {
 		return err
 	}
-	if c != nil && c.Last == nil {
+	if c != nil && !c.Settles {
 		// No row settled.
 		env.Report.Deviation = &control.DeviationReport{Bound: env.Plan.Deviation, Rows: targets.Len(), Edges: c.EdgesStreamed}
 		return nil

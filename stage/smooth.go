@@ -160,7 +160,7 @@ func (env smoothRun) smoothFeatures(ctx context.Context, s shards.Summary, first
 		return err
 	}
 	if c != nil && c.Last != nil {
-		o.Settled, o.Last = true, c.Last.S
+		o.Settled, o.Last = c.Settles, c.Last.S
 	}
 	in := input{env.featureTiles(), []string{catalog.KindFeatures}}
 	return g.smoothColumns(ctx, o, k, in, out, first, last)
