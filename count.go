@@ -9,6 +9,7 @@ import (
 	"ndls/estimate"
 	"ndls/internal/half"
 	"ndls/internal/progress"
+	"ndls/partition"
 )
 
 // countDataset finds the counts of a dataset, reading what it does not state.
@@ -18,7 +19,7 @@ func countDataset(ctx context.Context, uri string, plan Options) (c estimate.Cou
 		return c, err
 	}
 	defer func() { err = errors.Join(err, ds.Close()) }()
-	if c, err = statedCounts(ctx, ds); err == nil && (!c.StatedNodes || c.Edges == 0) {
+	if c, err = statedCounts(ctx, ds, plan); err == nil && (!c.StatedNodes || c.Edges == 0) {
 		err = countEdges(ctx, ds, c.Edges, &c)
 	}
 	return c, err
@@ -26,7 +27,7 @@ func countDataset(ctx context.Context, uri string, plan Options) (c estimate.Cou
 
 // statedCounts is what a dataset says without its edges being read; Edges is 0
 // where it does not say.
-func statedCounts(ctx context.Context, ds dataset.Dataset) (c estimate.Counts, err error) {
+func statedCounts(ctx context.Context, ds dataset.Dataset, plan Options) (c estimate.Counts, err error) {
 	info := ds.Info()
 	c = estimate.Counts{
 		Nodes: max(info.NumNodes, 0), StatedNodes: info.NumNodes >= 0, Edges: info.EdgeHint,
@@ -38,7 +39,7 @@ func statedCounts(ctx context.Context, ds dataset.Dataset) (c estimate.Counts, e
 		}
 	}
 	if info.NumFeatures > 0 {
-		c.Half, err = halfFeatures(ctx, ds)
+		c.Half, err = halfFeatures(ctx, ds, partition.Normalizes(plan.Partition.Normalize, info))
 	}
 	return c, err
 }
@@ -98,13 +99,15 @@ func countSplits(ctx context.Context, ds dataset.Dataset, c *estimate.Counts) (e
 // sampledRows is how many rows tell whether features are float16.
 const sampledRows = 256
 
-// halfFeatures says whether the first rows of features are exactly float16.
-func halfFeatures(ctx context.Context, ds dataset.Dataset) (_ bool, err error) {
+// halfFeatures says whether the first rows of features are exactly float16, as they are or
+// normalised.
+func halfFeatures(ctx context.Context, ds dataset.Dataset, normalized bool) (_ bool, err error) {
 	r, err := ds.Features(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
+	var values []float32
 	for range sampledRows {
 		row, err := r.Next()
 		if err == io.EOF {
@@ -113,7 +116,11 @@ func halfFeatures(ctx context.Context, ds dataset.Dataset) (_ bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		for _, x := range append(row.Dense, row.Values...) {
+		values = append(append(values[:0], row.Dense...), row.Values...)
+		if normalized {
+			partition.NormalizeRow(values)
+		}
+		for _, x := range values {
 			if half.Float(half.FromFloat(x)) != x {
 				return false, nil
 			}

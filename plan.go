@@ -118,6 +118,10 @@ type Forecast struct {
 	// Savings are the options that save most time or disk, the best first; none where
 	// nothing saves much.
 	Savings []Saving
+	// Float16 is the same run with float16 rows, of which a column block of the same size
+	// has twice as many columns. It is nil where rows are float16 already, where passes read
+	// no edges from disk, and where there would be no pass less.
+	Float16 *Saving
 }
 
 // A Saving is an option with which a run takes less.
@@ -163,6 +167,7 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 	f := Forecast{Stages: list, Total: total(list)}
 	if err == nil {
 		f.Savings = savings(plan, f.Total, figures)
+		f.Float16 = float16(plan, f.Total, figures)
 	}
 	return f, err
 }
@@ -198,9 +203,29 @@ func total(list []Figures) (t Figures) {
 		t.BytesWritten += f.BytesWritten
 		t.NetworkBytes += f.NetworkBytes
 		t.Passes += f.Passes
+		t.BytesPerPass = max(t.BytesPerPass, f.BytesPerPass)
 		t.Seconds += f.Seconds
 	}
 	return t
+}
+
+// halfOption is the option that setHalf sets.
+const halfOption = "--precision float16"
+
+func setHalf(o *Options) { o.Precision = "float16" }
+
+// float16 is a run that takes full with float16 rows, nil if that is not worth a line.
+func float16(plan Options, full Figures, figures func(Options) ([]Figures, error)) *Saving {
+	setHalf(&plan)
+	list, err := figures(plan)
+	if err != nil {
+		return nil
+	}
+	s := &Saving{halfOption, total(list)}
+	if full.BytesPerPass == 0 || s.Total.Passes >= full.Passes {
+		return nil
+	}
+	return s
 }
 
 // cheaper are options with which a run takes less. All of them change results.
@@ -210,10 +235,10 @@ var cheaper = []struct {
 }{
 	{"--runs 1", func(o *Options) { o.Train.Runs = 1 }},
 	{"--targets labelled", func(o *Options) { o.Smooth.Targets = control.LabelledTargets }},
-	{"--precision float16", func(o *Options) { o.Precision = "float16" }},
+	{halfOption, setHalf},
 	{"--probabilities best", func(o *Options) { o.Probabilities = control.BestProbability }},
 	{"--label-kmax 10", func(o *Options) { o.Labels.Kmax = min(o.Labels.Kmax, 10) }},
-	{"--probes 16", func(o *Options) { o.LSI.Probes = min(o.LSI.Probes, 16) }},
+	{"--probes 16", func(o *Options) { o.LSI.Probes = 16 }},
 }
 
 const (

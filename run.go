@@ -250,8 +250,8 @@ func (j job) identity(ctx context.Context) (_ string, c estimate.Counts, err err
 	if j.Dataset == "" {
 		return "", c, nil
 	}
-	noFeatures := j.over(control.DefaultPlan()).Partition.Features == "none"
-	ds, err := dataset.Open(ctx, j.Dataset, dataset.Options{NoFeatures: noFeatures})
+	plan := j.over(control.DefaultPlan())
+	ds, err := dataset.Open(ctx, j.Dataset, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
 	if err != nil {
 		return "", c, err
 	}
@@ -266,7 +266,7 @@ func (j job) identity(ctx context.Context) (_ string, c estimate.Counts, err err
 		}
 	}
 	if info := ds.Info(); info.NumNodes > 0 && info.EdgeHint > 0 {
-		c, err = statedCounts(ctx, ds)
+		c, err = statedCounts(ctx, ds, plan)
 	}
 	return ds.Info().Identity, c, err
 }

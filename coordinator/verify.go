@@ -4,15 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 
 	"ndls/catalog"
 	"ndls/internal/progress"
 	"ndls/internal/seal"
+	"ndls/internal/share"
 	"ndls/shards"
 	"ndls/stage"
 )
 
-// Verify reads every catalogued file again: its bytes against the checksum, its
+// mostVerified bounds how many files are read at a time: each has buffers.
+const mostVerified = 16
+
+// Verify reads every catalogued file again, as many at a time as threads may run: its bytes against the checksum, its
 // rows against the count of its entry, and the counts against the graph
 // summary. It compares the record rec with the catalogue, and reads the journal. It goes
 // on after a damaged file; the error joins all findings, wraps [seal.ErrCorrupt] and
@@ -24,17 +30,18 @@ func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record) (files int, 
 	}
 	m := progress.Start(ctx, "verify", bytes, "bytes")
 	defer m.Done()
-	var found []error
-	for _, e := range entries {
-		if err := verifyFile(ctx, cat, e); err != nil {
-			if ctx.Err() != nil {
-				return files, bytes, ctx.Err()
-			}
-			found = append(found, stage.Explain(err, cat))
+	wrong := make([]error, len(entries)) // in the order of the catalogue
+	if err := share.Each(min(runtime.GOMAXPROCS(0), mostVerified), len(entries), func(i int) error {
+		if err := verifyFile(ctx, cat, entries[i]); err != nil {
+			wrong[i] = stage.Explain(err, cat)
 		}
-		files++
-		m.Add(e.Bytes)
+		m.Add(entries[i].Bytes)
+		return ctx.Err()
+	}); err != nil {
+		return 0, bytes, err
 	}
+	files = len(entries)
+	found := slices.DeleteFunc(wrong, func(err error) bool { return err == nil })
 	found = append(found, verifyCounts(ctx, cat), rec.Check(cat))
 	journal, err := VerifyJournal(ctx, cat.Store())
 	if err != nil {

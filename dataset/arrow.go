@@ -11,6 +11,9 @@ import (
 	"github.com/apache/arrow/go/v14/arrow/ipc"
 	"github.com/apache/arrow/go/v14/arrow/memory"
 
+	"ndls/dataset/column"
+	"ndls/dataset/graph"
+	"ndls/dataset/source"
 	"ndls/internal/mem"
 )
 
@@ -21,33 +24,33 @@ const maxRecord = 32 << 20
 // arrowFeatures is an Arrow IPC file with an integer id column and one column of
 // fixed-size lists of float32, as ndls itself writes rows.
 type arrowFeatures struct {
-	src    *source
-	limit  idLimit
+	src    *source.Source
+	limit  graph.IDLimit
 	id     int
 	list   int
 	width  int
 	reader *ipc.FileReader
 }
 
-func openArrowFeatures(src *source, limit idLimit) (f *arrowFeatures, err error) {
-	if src.unpack != nil {
-		return nil, badData(src.name, "is a packed Arrow file: unpack it")
+func openArrowFeatures(src *source.Source, limit graph.IDLimit) (f *arrowFeatures, err error) {
+	if src.Unpack != nil {
+		return nil, graph.BadData(src.Name, "is a packed Arrow file: unpack it")
 	}
-	defer recoverParquet(src.name, &err)
-	file := io.NewSectionReader(src.file, src.off, src.end-src.off)
+	defer recoverParquet(src.Name, &err)
+	file := io.NewSectionReader(src.File, src.Off, src.End-src.Off)
 	if err := checkArrowFooter(file, file.Size()); err != nil {
-		return nil, badData(src.name, "%v: write the file again", err)
+		return nil, graph.BadData(src.Name, "%v: write the file again", err)
 	}
 	r, err := ipc.NewFileReader(file,
-		ipc.WithAllocator(cappedRecords{memory.NewGoAllocator(), src.name}))
+		ipc.WithAllocator(cappedRecords{memory.NewGoAllocator(), src.Name}))
 	if err != nil {
-		return nil, badData(src.name, "%v: it is damaged or no Arrow IPC file, write it again", err)
+		return nil, graph.BadData(src.Name, "%v: it is damaged or no Arrow IPC file, write it again", err)
 	}
 	f = &arrowFeatures{src: src, limit: limit, id: -1, list: -1, reader: r}
 	var names []string
 	for i, field := range r.Schema().Fields() {
 		names = append(names, field.Name)
-		if slices.Contains(idNames, strings.ToLower(field.Name)) && (field.Type.ID() == arrow.INT64 || field.Type.ID() == arrow.UINT32) {
+		if slices.Contains(column.IDNames, strings.ToLower(field.Name)) && (field.Type.ID() == arrow.INT64 || field.Type.ID() == arrow.UINT32) {
 			f.id = i
 		}
 		if l, ok := field.Type.(*arrow.FixedSizeListType); ok && l.Elem().ID() == arrow.FLOAT32 {
@@ -55,7 +58,7 @@ func openArrowFeatures(src *source, limit idLimit) (f *arrowFeatures, err error)
 		}
 	}
 	if f.id < 0 || f.list < 0 {
-		return nil, badData(src.name, "has the columns %s: a column id of int64 or uint32 and one of fixed-size lists of float32 are needed",
+		return nil, graph.BadData(src.Name, "has the columns %s: a column id of int64 or uint32 and one of fixed-size lists of float32 are needed",
 			strings.Join(names, ", "))
 	}
 	return f, nil
@@ -69,19 +72,19 @@ type cappedRecords struct {
 
 func (a cappedRecords) Allocate(size int) []byte {
 	if size > maxRecord {
-		panic(badData(a.name, "a record batch of %s: write batches of at most %s", mem.Bytes(size), mem.Bytes(maxRecord)))
+		panic(graph.BadData(a.name, "a record batch of %s: write batches of at most %s", mem.Bytes(size), mem.Bytes(maxRecord)))
 	}
 	return a.Allocator.Allocate(size)
 }
 
 func (a cappedRecords) Reallocate(size int, b []byte) []byte {
 	if size > maxRecord {
-		panic(badData(a.name, "a record batch of %s: write batches of at most %s", mem.Bytes(size), mem.Bytes(maxRecord)))
+		panic(graph.BadData(a.name, "a record batch of %s: write batches of at most %s", mem.Bytes(size), mem.Bytes(maxRecord)))
 	}
 	return a.Allocator.Reallocate(size, b)
 }
 
-func (f *arrowFeatures) open(ctx context.Context) (FeatureReader, error) {
+func (f *arrowFeatures) Open(ctx context.Context) (FeatureReader, error) {
 	return &arrowReader{f: f, ctx: ctx}, nil
 }
 
@@ -114,13 +117,13 @@ func (r *arrowReader) Next() (FeatureRow, error) {
 	f := r.f
 	row := r.values[r.at*f.width : (r.at+1)*f.width]
 	for c, v := range row {
-		if !finite(v) {
-			return FeatureRow{}, notFinite(f.src.name, r.row, int64(c), v)
+		if !graph.Finite(v) {
+			return FeatureRow{}, graph.NotFinite(f.src.Name, r.row, int64(c), v)
 		}
 	}
 	id := r.ids(r.at)
-	if problem := f.limit.check(id, false); problem != "" {
-		return FeatureRow{}, badData(f.src.name, "row %d: %s", r.row, problem)
+	if problem := f.limit.Check(id, false); problem != "" {
+		return FeatureRow{}, graph.BadData(f.src.Name, "row %d: %s", r.row, problem)
 	}
 	r.at++
 	r.row++
@@ -130,16 +133,16 @@ func (r *arrowReader) Next() (FeatureRow, error) {
 // load reads the next record batch.
 func (r *arrowReader) load() (err error) {
 	f := r.f
-	defer recoverParquet(f.src.name, &err)
+	defer recoverParquet(f.src.Name, &err)
 	rec, err := f.reader.Record(r.batch)
 	if err != nil {
-		return badData(f.src.name, "record batch %d: %v: it is damaged, write it again", r.batch, err)
+		return graph.BadData(f.src.Name, "record batch %d: %v: it is damaged, write it again", r.batch, err)
 	}
 	ids, lists := rec.Column(f.id), rec.Column(f.list).(*arrays.FixedSizeList)
 	list, ok := lists.ListValues().(*arrays.Float32)
 	r.at, r.n = 0, int(rec.NumRows())
 	if !ok || ids.NullN()+lists.NullN()+list.NullN() > 0 || list.Len() != r.n*f.width || ids.Len() != r.n {
-		return badData(f.src.name, "record batch %d has nulls or lists of another length: every node needs %d numbers", r.batch, f.width)
+		return graph.BadData(f.src.Name, "record batch %d has nulls or lists of another length: every node needs %d numbers", r.batch, f.width)
 	}
 	r.values = list.Float32Values()
 	switch ids := ids.(type) {
@@ -164,7 +167,7 @@ func OpenRows(ctx context.Context, path string) (_ *Rows, err error) {
 			_ = d.Close()
 		}
 	}()
-	src, ext, err := d.openSource(path)
+	src, ext, err := d.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +178,7 @@ func OpenRows(ctx context.Context, path string) (_ *Rows, err error) {
 func (r *Rows) Width() int { return r.d.info.NumFeatures }
 
 // Read streams the rows.
-func (r *Rows) Read(ctx context.Context) (FeatureReader, error) { return r.d.features.open(ctx) }
+func (r *Rows) Read(ctx context.Context) (FeatureReader, error) { return r.d.features.Open(ctx) }
 
 // Close closes the file.
 func (r *Rows) Close() error { return r.d.Close() }

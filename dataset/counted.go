@@ -3,6 +3,8 @@ package dataset
 import (
 	"context"
 	"io"
+
+	"ndls/dataset/graph"
 )
 
 // counted is a dataset whose parts are functions of a position: nothing is
@@ -37,7 +39,7 @@ func (c *counted) Labels(ctx context.Context) (LabelReader, error) {
 
 func (c *counted) Splits(ctx context.Context) (SplitReader, error) {
 	if c.split == nil {
-		return nil, noStream("published split", c.info.Name)
+		return nil, graph.NoStream("published split", c.info.Name)
 	}
 	return &countedSplits{countedNodes{c: c, ctx: ctx, end: c.nodes}}, nil
 }

@@ -1,116 +1,55 @@
 package dataset
 
-import "context"
-
-// MaxID is the largest input id: one below the value that marks "no node".
-const MaxID = 1<<32 - 2
-
-// Edge is one row of the input's edge list, by input ids.
-type Edge struct{ U, V uint32 }
-
-// Split says which part of the evaluation a node belongs to.
-type Split uint8
-
-// The splits, in the order in which the node table spells them.
-const (
-	NoSplit Split = iota
-	Train
-	Valid
-	Test
+import (
+	"ndls/dataset/graph"
+	"ndls/dataset/source"
 )
 
-// String is the name of the split in files, "" for none.
-func (s Split) String() string {
-	return [...]string{"", "train", "valid", "test"}[s]
-}
+// What a dataset is made of. Package graph defines these types, because the readers
+// of single layouts need them too.
+type (
+	Dataset        = graph.Dataset
+	Info           = graph.Info
+	Options        = graph.Options
+	Edge           = graph.Edge
+	EdgeReader     = graph.EdgeReader
+	FeatureRow     = graph.FeatureRow
+	FeatureReader  = graph.FeatureReader
+	ColumnSelector = graph.ColumnSelector
+	LabelReader    = graph.LabelReader
+	Split          = graph.Split
+	SplitReader    = graph.SplitReader
+	Note           = graph.Note
+	Input          = source.Input
+)
 
-// Info is what is known of a dataset before its edges are read.
-type Info struct {
-	// Name identifies the dataset in reports, for example "cora".
-	Name string
-	// Identity is the URI without host paths (base names only): it is part of
-	// the plan, so that a run directory knows another dataset from its own.
-	Identity string
-	// NumNodes is the number of nodes where the input states it: then input
-	// ids are 0..NumNodes-1 and every one is a node. It is -1 where the nodes
-	// are the ids that occur.
-	NumNodes int64
-	// NumFeatures is the width of a feature row, 0 for none.
-	NumFeatures int
-	// SparseFeatures is true for bag-of-words style input, which is
-	// L1-row-normalised unless told otherwise.
-	SparseFeatures bool
-	// Classes names the classes in order of their label; empty without labels.
-	Classes []string
-	// HasLabels and HasSplits say whether Labels and Splits give anything.
-	HasLabels, HasSplits bool
-	// Directed is true when the user declared that edge direction matters.
-	Directed bool
-	// EdgeHint and SizeHint estimate edge rows and input bytes for the
-	// progress display; 0 when unknown.
-	EdgeHint, SizeHint int64
-}
+// The splits.
+const (
+	NoSplit = graph.NoSplit
+	Train   = graph.Train
+	Valid   = graph.Valid
+	Test    = graph.Test
+)
 
-// Dataset is an opened input. Its streams may be opened any number of times
-// and give the same items in the same order each time. Errors name the file and
-// the row or line.
-type Dataset interface {
-	Info() Info
-	// Edges streams the edge list as stored: duplicates, self-loops and both
-	// directions included.
-	Edges(ctx context.Context) (EdgeReader, error)
-	// Features streams one row for each node, in any order.
-	Features(ctx context.Context) (FeatureReader, error)
-	// Labels streams the labelled nodes; a node without a label is absent.
-	Labels(ctx context.Context) (LabelReader, error)
-	// Splits streams the nodes that belong to a published split.
-	Splits(ctx context.Context) (SplitReader, error)
-	Close() error
-}
+// MaxID is the largest input id, MaxFeatures the largest width of a feature row.
+const (
+	MaxID       = graph.MaxID
+	MaxFeatures = graph.MaxFeatures
+)
 
-// ColumnSelector is a FeatureReader of dense rows that spares the cost of columns nobody
-// asks for.
-type ColumnSelector interface {
-	// SelectColumns makes the rows that follow rows of columns [first, last) alone: Dense
-	// has last-first values.
-	SelectColumns(first, last int)
-}
+var (
+	// ErrURI reports a dataset URI that cannot be understood.
+	ErrURI = graph.ErrURI
+	// ErrData reports input files that are damaged, contradict each other or hold
+	// what is not read. The wrapped error names file, row and remedy.
+	ErrData = graph.ErrData
+)
 
-// EdgeReader streams edges in batches.
-type EdgeReader interface {
-	// Read fills batch from the front and returns how many edges it holds;
-	// io.EOF comes alone, with 0.
-	Read(batch []Edge) (int, error)
-	Close() error
-}
-
-// FeatureRow is the row of one node: Dense has NumFeatures values, or else
-// Indices and Values list the non-zero ones in ascending order of index. The
-// slices are valid until the next call.
-type FeatureRow struct {
-	ID      uint32
-	Dense   []float32
-	Indices []uint32
-	Values  []float32
-}
-
-// FeatureReader streams feature rows.
-type FeatureReader interface {
-	// Next returns the next row, or io.EOF. Values are finite.
-	Next() (FeatureRow, error)
-	Close() error
-}
-
-// LabelReader streams labels.
-type LabelReader interface {
-	// Next returns a node and its class, 0 ≤ label < len(Classes), or io.EOF.
-	Next() (id uint32, label int32, err error)
-	Close() error
-}
-
-// SplitReader streams split membership.
-type SplitReader interface {
-	// Next returns a node and its split, never NoSplit, or io.EOF.
-	Next() (id uint32, split Split, err error)
-	Close() error
+// Notes says what was read as what, and what was left out, where a file leaves a
+// choice. It is complete once ds is open.
+func Notes(ds Dataset) []Note {
+	if d, ok := ds.(interface{ Notes() []Note }); ok {
+		return d.Notes()
+	}
+	return nil
 }

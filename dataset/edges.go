@@ -9,7 +9,13 @@ import (
 	"slices"
 	"strings"
 
+	"ndls/dataset/array"
+	"ndls/dataset/column"
+	"ndls/dataset/graph"
+	"ndls/dataset/layout"
+	"ndls/dataset/layout/textgraph"
 	"ndls/dataset/npy"
+	"ndls/dataset/source"
 )
 
 // labelNames are headers of a label column, in order of preference.
@@ -17,66 +23,58 @@ var labelNames = []string{"label", "class", "target", "page_type", "community", 
 
 var splitNames = []string{"split", "set", "part"}
 
-// opener opens one of the streams.
-type (
-	edgeSource interface {
-		open(context.Context) (EdgeReader, error)
-	}
-	featureSource interface {
-		open(context.Context) (FeatureReader, error)
-	}
-)
-
 // edgeFiles is a dataset of an edge file and files beside it.
 type edgeFiles struct {
-	files
+	source.Files
 	info     Info
-	edges    edgeSource
-	features featureSource
-	labels   *classLabels
-	splits   column
+	edges    graph.EdgeSource
+	features graph.FeatureSource
+	labels   *column.Labels
+	splits   layout.SplitSource
 }
 
 // edgesURI is a parsed edges: URI.
 type edgesURI struct {
+	kind                                   string // of the URI: edges, or a text form of graphs
 	edges, features, labels, label, splits string
 	ends                                   ends
 	nodes                                  int64
 	stated                                 string // where nodes is stated
 	directed                               bool
+	pick                                   layout.Pick
 }
 
-var edgesKeys = []string{"src", "dst", "features", "labels", "splits", "nodes", "directed"}
+var edgesKeys = []string{"src", "dst", "features", "labels", "splits", "nodes", "directed", "split"}
 
 func parseEdgesURI(rest string) (u edgesURI, err error) {
 	file, query, _ := strings.Cut(rest, "?")
 	if file == "" {
-		return u, badURI("edges: needs a file: edges:FILE?features=F&labels=L&splits=S")
+		return u, graph.BadURI("edges: needs a file: edges:FILE?features=F&labels=L&splits=S")
 	}
-	u.nodes = -1
-	if u.edges, err = pathOf(file); err != nil {
+	u.nodes, u.kind = -1, "edges"
+	if u.edges, err = graph.PathOf(file); err != nil {
 		return u, err
 	}
-	params, err := parseParams(query, "&", edgesKeys)
+	params, err := graph.ParseParams(query, "&", edgesKeys)
 	if err != nil {
 		return u, err
 	}
 	for _, p := range params {
-		if p.key == "labels" {
+		if p.Key == "labels" {
 			var named bool
-			p.value, u.label, named = strings.Cut(p.value, "#")
-			if u.label, err = pathOf(u.label); err != nil {
+			p.Value, u.label, named = strings.Cut(p.Value, "#")
+			if u.label, err = graph.PathOf(u.label); err != nil {
 				return u, err
 			}
-			if named && (u.label == "" || p.value == "") {
-				return u, badURI("labels=%s#%s: a file and the name of a column are needed on both sides of the #", p.value, u.label)
+			if named && (u.label == "" || p.Value == "") {
+				return u, graph.BadURI("labels=%s#%s: a file and the name of a column are needed on both sides of the #", p.Value, u.label)
 			}
 		}
-		value, err := pathOf(p.value)
+		value, err := graph.PathOf(p.Value)
 		if err != nil {
 			return u, err
 		}
-		switch p.key {
+		switch p.Key {
 		case "src":
 			u.ends.src = value
 		case "dst":
@@ -88,18 +86,36 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 		case "splits":
 			u.splits = value
 		case "nodes":
-			if u.nodes, err = parseCount(p.key, value, 1, MaxID+1); err != nil {
+			if u.nodes, err = graph.ParseCount(p.Key, value, 1, MaxID+1); err != nil {
 				return u, err
 			}
 			u.stated = "nodes=" + value + " in the URI"
 		case "directed":
 			if value != "true" && value != "false" {
-				return u, badURI("directed=%s: true or false is needed", value)
+				return u, graph.BadURI("directed=%s: true or false is needed", value)
 			}
 			u.directed = value == "true"
 		}
 	}
+	if u.pick, err = layout.ParsePick(params); err == nil && u.pick.Given && u.splits == "" {
+		err = graph.BadURI("%s picks one of the splits in a file: splits=FILE is missing", u.pick.Option())
+	}
+	if err != nil {
+		return u, err
+	}
 	return u, u.ends.check()
+}
+
+// form is the text form of graphs that the edge file has, "" for none. A MatrixMarket file
+// is one whatever the URI says; other forms look like lists of pairs.
+func (u edgesURI) form() string {
+	switch {
+	case u.kind != "edges":
+		return u.kind
+	case slices.Contains(strings.Split(strings.ToLower(filepath.Base(u.edges)), "."), "mtx"):
+		return "mtx"
+	}
+	return ""
 }
 
 // identity spells the URI with base names, keys in fixed order.
@@ -107,18 +123,18 @@ func (u edgesURI) identity(noFeatures bool) string {
 	var keys []string
 	add := func(key, path, more string) {
 		if path != "" {
-			keys = append(keys, key+"="+escapePath(filepath.Base(path))+more)
+			keys = append(keys, key+"="+graph.EscapePath(filepath.Base(path))+more)
 		}
 	}
 	if u.ends.given() {
-		keys = append(keys, "src="+escapePath(u.ends.src), "dst="+escapePath(u.ends.dst))
+		keys = append(keys, "src="+graph.EscapePath(u.ends.src), "dst="+graph.EscapePath(u.ends.dst))
 	}
 	if !noFeatures {
 		add("features", u.features, "")
 	}
 	label := ""
 	if u.label != "" {
-		label = "#" + escapePath(u.label)
+		label = "#" + graph.EscapePath(u.label)
 	}
 	add("labels", u.labels, label)
 	add("splits", u.splits, "")
@@ -128,7 +144,10 @@ func (u edgesURI) identity(noFeatures bool) string {
 	if u.directed {
 		keys = append(keys, "directed=true")
 	}
-	text := "edges:" + escapePath(filepath.Base(u.edges))
+	if u.pick.Given {
+		keys = append(keys, u.pick.Option())
+	}
+	text := u.kind + ":" + graph.EscapePath(filepath.Base(u.edges))
 	if len(keys) > 0 {
 		text += "?" + strings.Join(keys, "&")
 	}
@@ -136,11 +155,11 @@ func (u edgesURI) identity(noFeatures bool) string {
 }
 
 // limit bounds the ids of the files that are opened next.
-func (u edgesURI) limit() idLimit {
+func (u edgesURI) limit() graph.IDLimit {
 	if u.nodes >= 0 {
-		return idLimit{u.nodes, u.stated}
+		return graph.IDLimit{N: u.nodes, Stated: u.stated}
 	}
-	return anyID
+	return graph.AnyID
 }
 
 func openEdges(ctx context.Context, rest string, o Options) (Dataset, error) {
@@ -148,29 +167,53 @@ func openEdges(ctx context.Context, rest string, o Options) (Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &edgeFiles{info: Info{Name: stem(u.edges), Identity: u.identity(o.NoFeatures), NumNodes: u.nodes, Directed: u.directed}}
+	return openFiles(ctx, u, o)
+}
+
+// openForm opens an edge file in a text form of graphs, and files beside it.
+func openForm(kind string) func(ctx context.Context, rest string, o Options) (Dataset, error) {
+	return func(ctx context.Context, rest string, o Options) (Dataset, error) {
+		u, err := parseEdgesURI(rest)
+		if err != nil {
+			return nil, err
+		}
+		u.kind = kind
+		if u.ends.given() {
+			return nil, graph.BadURI("src= and dst= name columns of tables; %s files have none", kind)
+		}
+		return openFiles(ctx, u, o)
+	}
+}
+
+func openFiles(ctx context.Context, u edgesURI, o Options) (Dataset, error) {
+	d := &edgeFiles{info: Info{Name: graph.Stem(u.edges), Identity: u.identity(o.NoFeatures), NumNodes: u.nodes, Directed: u.directed}}
 	if o.NoFeatures {
 		u.features = ""
 	}
 	if err := d.openAll(ctx, &u); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	d.info.SizeHint = d.bytes()
+	d.info.SizeHint = d.Bytes()
 	return d, nil
 }
 
 // openAll opens the edges last: a file whose rows are the nodes in order states
-// their number, below which the other ids must stay.
+// their number, below which the other ids must stay. Edges in a text form of graphs state
+// it, too, and come first.
 func (d *edgeFiles) openAll(ctx context.Context, u *edgesURI) error {
 	steps := []struct {
 		path string
-		open func(ctx context.Context, u *edgesURI, src *source, ext string) error
+		open func(ctx context.Context, u *edgesURI, src *source.Source, ext string) error
 	}{{u.features, d.openFeatures}, {u.labels, d.openLabels}, {u.splits, d.openSplits}, {u.edges, d.openEdges}}
+	if u.form() != "" {
+		last := len(steps) - 1
+		steps = append(steps[last:], steps[:last]...)
+	}
 	for _, s := range steps {
 		if s.path == "" {
 			continue
 		}
-		src, ext, err := d.openSource(s.path)
+		src, ext, err := d.Open(s.path)
 		if err == nil {
 			err = s.open(ctx, u, src, ext)
 		}
@@ -184,7 +227,7 @@ func (d *edgeFiles) openAll(ctx context.Context, u *edgesURI) error {
 // states notes that a file has one row for each node.
 func (d *edgeFiles) states(u *edgesURI, name string, rows int64) error {
 	if u.nodes >= 0 && u.nodes != rows {
-		return badData(name, "has %d rows, one for each node, but there are %d nodes (%s): correct one of the two", rows, u.nodes, u.stated)
+		return graph.BadData(name, "has %d rows, one for each node, but there are %d nodes (%s): correct one of the two", rows, u.nodes, u.stated)
 	}
 	if u.nodes < 0 {
 		u.stated = fmt.Sprintf("%s has %d rows, one for each node", filepath.Base(name), rows)
@@ -193,19 +236,19 @@ func (d *edgeFiles) states(u *edgesURI, name string, rows int64) error {
 	return nil
 }
 
-func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source, ext string) error {
+func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
 	switch ext {
 	case ".npy":
-		v, shape, err := openArray(ctx, src)
+		v, shape, err := array.Open(ctx, src)
 		if err != nil {
 			return err
 		}
-		rows, width, err := checkMatrix(src.name, shape)
+		rows, width, err := graph.CheckMatrix(src.Name, shape)
 		if err != nil {
 			return err
 		}
-		d.features, d.info.NumFeatures = &denseFile{v, width}, width
-		return d.states(u, src.name, rows)
+		d.features, d.info.NumFeatures = &array.Dense{Vector: v, Width: width}, width
+		return d.states(u, src.Name, rows)
 	case ".json":
 		f, err := openJSONFeatures(ctx, src, u.limit())
 		if err != nil {
@@ -217,7 +260,7 @@ func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source, 
 		if err != nil {
 			return err
 		}
-		d.note(f.note)
+		d.Note(f.note)
 		d.features, d.info.NumFeatures = f, f.width
 	case ".arrow", ".feather":
 		f, err := openArrowFeatures(src, u.limit())
@@ -230,60 +273,105 @@ func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source, 
 		if err != nil {
 			return err
 		}
-		d.note(f.note)
+		d.Note(f.note)
 		d.features, d.info.NumFeatures = f, f.width
 	}
 	return nil
 }
 
 // openColumn opens a label or split file.
-func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source, ext, what, want string, names []string) (column, error) {
+func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Source, ext, what, want string, names []string) (column.Column, error) {
 	switch ext {
 	case ".npy":
 	case ".parquet", ".arrow", ".feather", ".npz", ".json":
-		return nil, badData(src.name, "labels and splits are read from text and .npy files: write the table as CSV with the columns id and %s (in pandas, read_parquet(…).to_csv('%s.csv', index=False))",
-			names[0], stem(src.name))
+		return nil, graph.BadData(src.Name, "labels and splits are read from text and .npy files: write the table as CSV with the columns id and %s (in pandas, read_parquet(…).to_csv('%s.csv', index=False))",
+			names[0], graph.Stem(src.Name))
 	default:
-		c, err := openTextColumn(ctx, src, want, names, u.limit())
+		c, err := column.OpenText(ctx, src, want, names, u.limit())
 		if err == nil {
-			d.note(c.note(what))
+			d.Note(c.Note(what))
 		}
 		return c, err
 	}
-	v, shape, err := openArray(ctx, src)
+	v, shape, err := array.Open(ctx, src)
 	if err != nil {
 		return nil, err
 	}
-	if len(shape) == 0 || v.n != shape[0] {
-		return nil, badData(src.name, "has shape %v: a vector with one number for each node is needed", shape)
+	if what == "splits" && len(shape) == 2 && min(shape[0], shape[1]) > 1 {
+		return d.severalSplits(u, v, shape)
 	}
-	return vectorColumn{v}, d.states(u, src.name, v.n)
+	if len(shape) == 0 || v.N != shape[0] {
+		return nil, graph.BadData(src.Name, "has shape %v: a vector with one number for each node is needed", shape)
+	}
+	return column.Vector{Values: v}, d.states(u, src.Name, v.N)
 }
 
-func (d *edgeFiles) openLabels(ctx context.Context, u *edgesURI, src *source, ext string) error {
+// severalSplits takes one of the splits in a matrix: its longer side is the nodes.
+func (d *edgeFiles) severalSplits(u *edgesURI, v array.Vector, shape []int64) (column.Column, error) {
+	c, nodes, splits := column.Vector{Values: v, Width: shape[1], Pick: u.pick.Number}, shape[0], shape[1]
+	if shape[0] < shape[1] {
+		nodes, splits = shape[1], shape[0]
+	}
+	if u.pick.Number >= splits {
+		return nil, graph.BadData(v.Name, "has %d splits, numbered from 0: split=%d is none of them", splits, u.pick.Number)
+	}
+	if shape[0] < shape[1] {
+		c = column.Vector{Values: v.Part(u.pick.Number*nodes, nodes)}
+	}
+	note, err := u.pick.Note(v.Name, splits)
+	d.Note(note)
+	return c, errors.Join(err, d.states(u, v.Name, nodes))
+}
+
+func (d *edgeFiles) openLabels(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
 	c, err := d.openColumn(ctx, u, src, ext, "labels", u.label, labelNames)
 	if err != nil {
 		return err
 	}
-	if d.labels, err = openLabels(ctx, c); err != nil {
+	if d.labels, err = column.OpenLabels(ctx, c); err != nil {
 		return err
 	}
-	d.info.Classes, d.info.HasLabels = d.labels.classes, true
-	if t, ok := c.(*textColumn); ok && t.id < 0 {
-		return d.states(u, src.name, d.labels.rows)
+	d.info.Classes, d.info.HasLabels = d.labels.Classes, true
+	if t, ok := c.(*column.Text); ok && t.ID < 0 {
+		return d.states(u, src.Name, d.labels.Rows)
 	}
 	return nil
 }
 
-func (d *edgeFiles) openSplits(ctx context.Context, u *edgesURI, src *source, ext string) error {
+func (d *edgeFiles) openSplits(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
+	d.info.HasSplits = true
+	if ext == ".npz" {
+		return d.openSplitArchive(ctx, u, src)
+	}
 	c, err := d.openColumn(ctx, u, src, ext, "splits", "", splitNames)
-	d.splits, d.info.HasSplits = c, true
+	d.splits = column.SplitColumn{Column: c}
 	return err
 }
 
-func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source, ext string) error {
+// openSplitArchive takes a split from masks or lists of nodes.
+func (d *edgeFiles) openSplitArchive(ctx context.Context, u *edgesURI, src *source.Source) error {
+	a, err := array.OpenArchive(&d.Files, src.Name)
+	if err != nil {
+		return err
+	}
+	lists, note, err := layout.OpenSplits(ctx, a, u.nodes, u.pick)
+	if err != nil {
+		return err
+	}
+	if lists == nil {
+		return graph.BadData(src.Name, "has none of the arrays train_mask, train_masks, train_idx and train (it has %s): write the split so", strings.Join(a.Names(), ", "))
+	}
+	d.Note(note, graph.Unread(src.Name, a.Others()))
+	d.splits = lists
+	return nil
+}
+
+func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
 	if u.ends.given() && slices.Contains([]string{".npy", ".npz", ".bin", ".u32", ".u64"}, ext) {
-		return badURI("src= and dst= name columns of text and Parquet files; %s has none", filepath.Base(src.name))
+		return graph.BadURI("src= and dst= name columns of text and Parquet files; %s has none", filepath.Base(src.Name))
+	}
+	if form := u.form(); form != "" {
+		return d.openTextGraph(ctx, u, src, textgraph.Forms[form])
 	}
 	var empty bool
 	switch ext {
@@ -295,57 +383,62 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source, ext
 				return err
 			}
 		}
-		e, err := openArrayEdges(ctx, member, u.limit())
+		e, err := array.OpenEdges(ctx, member, u.limit())
 		if err != nil {
 			return err
 		}
-		d.edges, d.info.EdgeHint, empty = e, e.m, e.m == 0
+		d.edges, d.info.EdgeHint, empty = e, e.M, e.M == 0
 	case ".parquet":
 		e, err := openParquetEdges(src, u.limit(), u.ends)
 		if err != nil {
 			return err
 		}
-		d.note(e.notes...)
+		d.Note(e.notes...)
 		d.edges, d.info.EdgeHint, empty = e, e.file.rows, e.file.rows == 0
 	case ".bin", ".u32", ".u64":
-		e, err := openPairs(src, map[string]npy.Type{".bin": npy.Uint32, ".u32": npy.Uint32, ".u64": npy.Uint64}[ext], u.limit())
+		e, err := array.OpenPairs(src, map[string]npy.Type{".bin": npy.Uint32, ".u32": npy.Uint32, ".u64": npy.Uint64}[ext], u.limit())
 		if err != nil {
 			return err
 		}
-		d.edges, d.info.EdgeHint, empty = e, e.m, e.m == 0
+		d.edges, d.info.EdgeHint, empty = e, e.M, e.M == 0
 	case ".arrow", ".feather", ".json":
-		return badData(src.name, "edges are not read from %s files: write them as Parquet or CSV", ext)
+		return graph.BadData(src.Name, "edges are not read from %s files: write them as Parquet or CSV", ext)
 	default:
 		e, err := openTextEdges(ctx, src, u.limit(), u.ends)
 		if err != nil {
 			return err
 		}
-		d.note(e.notes...)
+		d.Note(e.notes...)
 		d.edges, empty = e, e.empty
 	}
 	if empty && u.nodes < 0 && d.features == nil && d.labels == nil && d.splits == nil {
-		return badData(src.name, "holds no edge, and nothing else names a node: is this the file that is meant?")
+		return graph.BadData(src.Name, "holds no edge, and nothing else names a node: is this the file that is meant?")
 	}
 	return nil
 }
 
-// openPairs takes a file of nothing but pairs of numbers.
-func openPairs(src *source, typ npy.Type, limit idLimit) (*arrayEdges, error) {
-	if src.size < 0 {
-		return nil, badData(src.name, "is compressed: its length says how many edges it holds, unpack it first")
+// openTextGraph takes the edges from a file whose header may state the number of nodes.
+func (d *edgeFiles) openTextGraph(ctx context.Context, u *edgesURI, src *source.Source, open textgraph.Opener) error {
+	e, err := open(ctx, src, u.limit())
+	if err != nil {
+		return err
 	}
-	pair := 2 * typ.Size()
-	if src.size%pair != 0 {
-		return nil, badData(src.name, "has %d bytes, no whole number of pairs of %d bytes: it is truncated, or its numbers have another width (.u32 or .bin, .u64)",
-			src.size, pair)
+	d.Note(e.Notes...)
+	d.edges, d.info.EdgeHint = e, max(e.Hint, 0)
+	switch {
+	case e.Nodes < 0:
+	case u.nodes >= 0 && u.nodes != e.Nodes:
+		return graph.BadData(src.Name, "its header states %d nodes, and %s: correct one of the two", e.Nodes, u.stated)
+	default:
+		u.nodes, d.info.NumNodes = e.Nodes, e.Nodes
+		u.stated = fmt.Sprintf("the header of %s states %d nodes", filepath.Base(src.Name), e.Nodes)
 	}
-	v := vector{src: src, n: src.size / typ.Size(), typ: typ, name: src.name}
-	return &arrayEdges{v, src.size / pair, false, limit}, nil
+	return nil
 }
 
 // edgeIndexMember finds the array edge_index in an archive.
-func (d *edgeFiles) edgeIndexMember(src *source) (member *source, err error) {
-	members, err := zipMembers(src.file, src.name)
+func (d *edgeFiles) edgeIndexMember(src *source.Source) (member *source.Source, err error) {
+	members, err := source.ZipMembers(src.File, src.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -353,60 +446,38 @@ func (d *edgeFiles) edgeIndexMember(src *source) (member *source, err error) {
 	for _, m := range members {
 		if m.Name != "edge_index.npy" {
 			others = append(others, strings.TrimSuffix(path.Base(m.Name), ".npy"))
-		} else if member, err = zipSource(src.file, src.name, m); err != nil {
+		} else if member, err = source.ZipSource(src.File, src.Name, m); err != nil {
 			return nil, err
 		}
 	}
 	if member == nil {
-		return nil, badData(src.name, "has no array edge_index (it has %s): for sparse matrices use npz:FILE", strings.Join(others, ", "))
+		return nil, graph.BadData(src.Name, "has no array edge_index (it has %s): for sparse matrices use npz:FILE", strings.Join(others, ", "))
 	}
-	d.note(unread(src.name, others))
+	d.Note(graph.Unread(src.Name, others))
 	return member, nil
-}
-
-// denseFile is a matrix whose row i belongs to node i.
-type denseFile struct {
-	v     vector
-	width int
-}
-
-func (f *denseFile) open(ctx context.Context) (FeatureReader, error) {
-	return f.openShare(ctx, share{0, 1, 1})
-}
-
-// openShare opens some of the rows.
-func (f *denseFile) openShare(ctx context.Context, s share) (FeatureReader, error) {
-	rows := f.v.n / int64(f.width)
-	lo, hi := s.bounds(rows)
-	e, err := f.v.open(ctx, lo*int64(f.width))
-	if err != nil {
-		return nil, err
-	}
-	return &denseRows{e: e, row: make([]float32, f.width), next: lo, end: hi, last: hi == rows}, nil
 }
 
 func (d *edgeFiles) Info() Info { return d.info }
 
-func (d *edgeFiles) Edges(ctx context.Context) (EdgeReader, error) { return d.edges.open(ctx) }
+func (d *edgeFiles) Edges(ctx context.Context) (EdgeReader, error) { return d.edges.Open(ctx) }
 
 func (d *edgeFiles) Features(ctx context.Context) (FeatureReader, error) {
 	if d.features == nil {
-		return nil, noStream("features", d.info.Name)
+		return nil, graph.NoStream("features", d.info.Name)
 	}
-	return d.features.open(ctx)
+	return d.features.Open(ctx)
 }
 
 func (d *edgeFiles) Labels(ctx context.Context) (LabelReader, error) {
 	if d.labels == nil {
-		return nil, noStream("labels", d.info.Name)
+		return nil, graph.NoStream("labels", d.info.Name)
 	}
-	return d.labels.open(ctx)
+	return d.labels.Open(ctx)
 }
 
 func (d *edgeFiles) Splits(ctx context.Context) (SplitReader, error) {
 	if d.splits == nil {
-		return nil, noStream("splits", d.info.Name)
+		return nil, graph.NoStream("splits", d.info.Name)
 	}
-	r, err := d.splits.open(ctx)
-	return splitReader{r}, err
+	return d.splits.Open(ctx)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"ndls/dataset/graph"
 )
 
 // endpointNames are headers of the two id columns of an edge list.
@@ -27,9 +29,9 @@ func (e ends) check() error {
 	switch {
 	case !e.given():
 	case e.src == "" || e.dst == "":
-		return badURI("src= and dst= go together: name the columns of both ends of an edge")
+		return graph.BadURI("src= and dst= go together: name the columns of both ends of an edge")
 	case e.src == e.dst:
-		return badURI("src=%s&dst=%s: both ends of an edge cannot be in the same column", e.src, e.dst)
+		return graph.BadURI("src=%s&dst=%s: both ends of an edge cannot be in the same column", e.src, e.dst)
 	}
 	return nil
 }
@@ -51,7 +53,7 @@ func (c *edgeColumns) find(named ends) (u, v int, err error) {
 			v, err = c.column("dst", named.dst)
 		}
 		if err == nil && u == v {
-			err = badData(c.file, "src=%s and dst=%s are the same column", named.src, named.dst)
+			err = graph.BadData(c.file, "src=%s and dst=%s are the same column", named.src, named.dst)
 		}
 		return u, v, err
 	}
@@ -70,12 +72,12 @@ func (c *edgeColumns) find(named ends) (u, v int, err error) {
 	if len(found) == 2 {
 		return found[0], found[1], nil
 	}
-	base := escapePath(filepath.Base(c.file))
+	base := graph.EscapePath(filepath.Base(c.file))
 	if len(c.titles) == 0 {
-		return 0, 0, badData(c.file, "has %d columns without names, and not just two of them hold node ids: say in the URI which ones are the ends of an edge, for example edges:%s?src=1&dst=2",
+		return 0, 0, graph.BadData(c.file, "has %d columns without names, and not just two of them hold node ids: say in the URI which ones are the ends of an edge, for example edges:%s?src=1&dst=2",
 			c.width, base)
 	}
-	return 0, 0, badData(c.file, "which columns are the ends of an edge? Say so in the URI: edges:%s?src=COLUMN&dst=COLUMN; the columns are %s", base, c.list())
+	return 0, 0, graph.BadData(c.file, "which columns are the ends of an edge? Say so in the URI: edges:%s?src=COLUMN&dst=COLUMN; the columns are %s", base, c.list())
 }
 
 // index finds a column by its name: exactly, or else whatever the case of its
@@ -92,13 +94,13 @@ func (c *edgeColumns) column(key, name string) (int, error) {
 	if len(c.titles) > 0 {
 		i := c.index(name)
 		if i < 0 {
-			return 0, badData(c.file, "has no column %q for %s=: the columns are %s", name, key, c.list())
+			return 0, graph.BadData(c.file, "has no column %q for %s=: the columns are %s", name, key, c.list())
 		}
 		return i, nil
 	}
 	n, err := strconv.Atoi(name)
 	if err != nil || n < 1 || n > c.width {
-		return 0, badData(c.file, "%s=%s: the file has no header, write the number of a column from 1 to %d", key, name, c.width)
+		return 0, graph.BadData(c.file, "%s=%s: the file has no header, write the number of a column from 1 to %d", key, name, c.width)
 	}
 	return n - 1, nil
 }
@@ -115,7 +117,7 @@ func (c *edgeColumns) list() string {
 
 // notes say which columns were chosen, and which ones are left out; blank says of a
 // column that nothing is in it.
-func (c *edgeColumns) notes(u, v int, blank func(i int) bool) []Note {
+func (c *edgeColumns) notes(u, v int, blank func(i int) bool) []graph.Note {
 	if len(c.titles) == 0 && c.width == 2 {
 		return nil
 	}
@@ -131,9 +133,9 @@ func (c *edgeColumns) notes(u, v int, blank func(i int) bool) []Note {
 			others = append(others, name(i))
 		}
 	}
-	notes := []Note{noteOf(c.file, "an edge joins the node in column %q to the node in column %q", name(u), name(v))}
+	notes := []graph.Note{graph.NoteOf(c.file, "an edge joins the node in column %q to the node in column %q", name(u), name(v))}
 	if len(others) > 0 {
-		notes = append(notes, warningOf(c.file, "%s ignored: an edge is two node ids, without weight, type or time", count(others, "column")))
+		notes = append(notes, graph.WarningOf(c.file, "%s ignored: an edge is two node ids, without weight, type or time", graph.Count(others, "column")))
 	}
 	return notes
 }
@@ -150,8 +152,8 @@ const (
 )
 
 func holdsOf(field []byte) holds {
-	text := unquote(field)
-	whole := wholeNumber(text)
+	text := graph.Unquote(field)
+	whole := graph.WholeNumber(text)
 	switch {
 	case len(text) == 0:
 		return holdsNothing

@@ -17,7 +17,7 @@ import (
 )
 
 // array is the bytes of a NumPy file.
-func array(t npy.Type, shape []int64, values any) []byte {
+func npyArray(t npy.Type, shape []int64, values any) []byte {
 	var b bytes.Buffer
 	if err := npy.Write(&b, t, shape...); err != nil {
 		panic(err)
@@ -31,7 +31,7 @@ func array(t npy.Type, shape []int64, values any) []byte {
 // vec is a vector.
 func vec[T int32 | int64 | float32 | float64 | uint64](values ...T) []byte {
 	t := map[string]npy.Type{"int32": npy.Int32, "int64": npy.Int64, "float32": npy.Float32, "float64": npy.Float64, "uint64": npy.Uint64}
-	return array(t[fmt.Sprintf("%T", *new(T))], []int64{int64(len(values))}, values)
+	return npyArray(t[fmt.Sprintf("%T", *new(T))], []int64{int64(len(values))}, values)
 }
 
 // withDescr is an array whose header claims another type or order.
@@ -147,7 +147,7 @@ func TestBadInput(t *testing.T) {
 		{"text: missing column", text("a.csv", "src,dst\n1,2\n3\n"), "edges:%s/a.csv", []string{"a.csv line 3", "has 1 columns"}},
 		{"text: empty field", text("a.csv", "src,dst\n1,\n"), "edges:%s/a.csv", []string{"line 2", "id is missing"}},
 		{"text: adjacency list", text("a.txt", "1 2 3 4\n2 1 5\n"), "edges:%s/a.txt", []string{"line 2", "has 3 columns", "adjacency lists"}},
-		{"text: MatrixMarket", text("a.mtx", "%%MatrixMarket matrix coordinate\n3 3 1\n1 2\n"), "edges:%s/a.mtx", []string{"line 1", "MatrixMarket"}},
+		{"text: MatrixMarket", text("a.txt", "%%MatrixMarket matrix coordinate\n3 3 1\n1 2\n"), "edges:%s/a.txt", []string{"line 1", "mtx:FILE"}},
 		{"gz: not gzip", text("a.txt.gz", "0 1\n"), "edges:%s/a.txt.gz", []string{"a.txt.gz", "not gzip", "rename"}},
 		{"gz: truncated", map[string][]byte{"a.txt.gz": gzipped(strings.Repeat("0 1\n", 99))[:20]}, "edges:%s/a.txt.gz", []string{"a.txt.gz", "truncated", "fetch"}},
 		{"gz: empty", text("a.txt.gz", ""), "edges:%s/a.txt.gz", []string{"a.txt.gz", "truncated"}},
@@ -155,12 +155,12 @@ func TestBadInput(t *testing.T) {
 		{"zip: two files", map[string][]byte{"a.zip": zipped(zip.Store, member{"x.txt", nil}, member{"y.txt", nil})}, "edges:%s/a.zip", []string{"a.zip", "2 files", "unpack"}},
 		{"zip: no zip", text("a.zip", "0 1\n"), "edges:%s/a.zip", []string{"a.zip", "no zip archive"}},
 		{"no file", nil, "edges:%s/none.txt", []string{"none.txt", "no such file"}},
-		{"npy: floats as ids", map[string][]byte{"a.npy": array(npy.Float32, []int64{2, 1}, []float32{0, 1})}, "edges:%s/a.npy", []string{"a.npy", "<f4", "integers", "astype"}},
+		{"npy: floats as ids", map[string][]byte{"a.npy": npyArray(npy.Float32, []int64{2, 1}, []float32{0, 1})}, "edges:%s/a.npy", []string{"a.npy", "<f4", "integers", "astype"}},
 		{"npy: shape", map[string][]byte{"a.npy": vec[int64](0, 1)}, "edges:%s/a.npy", []string{"a.npy", "shape [2]", "(2, m)"}},
-		{"npy: negative id", map[string][]byte{"a.npy": array(npy.Int64, []int64{2, 2}, []int64{0, 1, 2, -3})}, "edges:%s/a.npy", []string{"a.npy", "edge 1", "-3 is negative"}},
-		{"npy: truncated", map[string][]byte{"a.npy": array(npy.Int64, []int64{2, 2}, []int64{0, 1, 2})}, "edges:%s/a.npy", []string{"a.npy", "bytes", "truncated"}},
-		{"npy: big-endian", map[string][]byte{"a.npy": withDescr(array(npy.Int64, []int64{2, 1}, []int64{0, 1}), "<i8", ">i8")}, "edges:%s/a.npy", []string{"a.npy", ">i8", "big-endian", "astype('<i8')"}},
-		{"npy: Fortran order", map[string][]byte{"a.txt": []byte("0 1\n"), "f.npy": withDescr(array(npy.Float32, []int64{2, 2}, []float32{0, 1, 2, 3}), "False", "True ")}, "edges:%s/a.txt?features=%s/f.npy", []string{"f.npy", "<f4", "Fortran", "ascontiguousarray"}},
+		{"npy: negative id", map[string][]byte{"a.npy": npyArray(npy.Int64, []int64{2, 2}, []int64{0, 1, 2, -3})}, "edges:%s/a.npy", []string{"a.npy", "edge 1", "-3 is negative"}},
+		{"npy: truncated", map[string][]byte{"a.npy": npyArray(npy.Int64, []int64{2, 2}, []int64{0, 1, 2})}, "edges:%s/a.npy", []string{"a.npy", "bytes", "truncated"}},
+		{"npy: big-endian", map[string][]byte{"a.npy": withDescr(npyArray(npy.Int64, []int64{2, 1}, []int64{0, 1}), "<i8", ">i8")}, "edges:%s/a.npy", []string{"a.npy", ">i8", "big-endian", "astype('<i8')"}},
+		{"npy: Fortran order", map[string][]byte{"a.txt": []byte("0 1\n"), "f.npy": withDescr(npyArray(npy.Float32, []int64{2, 2}, []float32{0, 1, 2, 3}), "False", "True ")}, "edges:%s/a.txt?features=%s/f.npy", []string{"f.npy", "<f4", "Fortran", "ascontiguousarray"}},
 		{"npy: not NumPy", text("a.npy", "hello there"), "edges:%s/a.npy", []string{"a.npy", "not a NumPy"}},
 		{"npz: no edge_index", map[string][]byte{"a.npz": triangle()}, "edges:%s/a.npz", []string{"a.npz", "edge_index", "adj_data", "npz:"}},
 		{"features: NaN", with("f.csv", "0,1,2\n1,NaN,3\n"), "edges:%s/a.txt?features=%s/f.csv", []string{"f.csv line 2", "column 2", "NaN", "finite"}},
@@ -170,11 +170,11 @@ func TestBadInput(t *testing.T) {
 		{"features: empty", with("f.csv", ""), "edges:%s/a.txt?features=%s/f.csv", []string{"f.csv", "no rows"}},
 		{"features: bad id", with("f.csv", "-1,1,2\n"), "edges:%s/a.txt?features=%s/f.csv", []string{"f.csv line 1", "negative"}},
 		{"features npy: vector", map[string][]byte{"a.txt": []byte("0 1\n"), "f.npy": vec[float32](1)}, "edges:%s/a.txt?features=%s/f.npy", []string{"f.npy", "shape [1]", "matrix"}},
-		{"features npy: Inf", map[string][]byte{"a.txt": []byte("0 1\n"), "f.npy": array(npy.Float32, []int64{2, 2}, []float32{1, 2, 3, inf})}, "edges:%s/a.txt?features=%s/f.npy", []string{"f.npy", "row 1, column 1", "+Inf", "replace"}},
-		{"features npy: double overflow", map[string][]byte{"a.txt": []byte("0 1\n"), "f.npy": array(npy.Float64, []int64{2, 1}, []float64{1, 1e300})}, "edges:%s/a.txt?features=%s/f.npy", []string{"f.npy", "row 1, column 0", "float32"}},
-		{"features npy: objects", map[string][]byte{"a.txt": []byte("0 1\n"), "f.npy": withDescr(array(npy.Float32, []int64{2, 1}, []float32{1, 2}), "'<f4'", "'|O' ")}, "edges:%s/a.txt?features=%s/f.npy", []string{"f.npy", "|O", "objects", "astype"}},
-		{"features npy: rows and nodes=", map[string][]byte{"a.txt": []byte("0 1\n"), "f.npy": array(npy.Float32, []int64{2, 1}, []float32{1, 2})}, "edges:%s/a.txt?features=%s/f.npy&nodes=3", []string{"f.npy", "2 rows", "3 nodes", "nodes="}},
-		{"features npy: edge out of range", map[string][]byte{"a.txt": []byte("0 1\n1 2\n"), "f.npy": array(npy.Float32, []int64{2, 1}, []float32{1, 2})}, "edges:%s/a.txt?features=%s/f.npy", []string{"a.txt line 2", "not below the number of nodes, 2"}},
+		{"features npy: Inf", map[string][]byte{"a.txt": []byte("0 1\n"), "f.npy": npyArray(npy.Float32, []int64{2, 2}, []float32{1, 2, 3, inf})}, "edges:%s/a.txt?features=%s/f.npy", []string{"f.npy", "row 1, column 1", "+Inf", "replace"}},
+		{"features npy: double overflow", map[string][]byte{"a.txt": []byte("0 1\n"), "f.npy": npyArray(npy.Float64, []int64{2, 1}, []float64{1, 1e300})}, "edges:%s/a.txt?features=%s/f.npy", []string{"f.npy", "row 1, column 0", "float32"}},
+		{"features npy: objects", map[string][]byte{"a.txt": []byte("0 1\n"), "f.npy": withDescr(npyArray(npy.Float32, []int64{2, 1}, []float32{1, 2}), "'<f4'", "'|O' ")}, "edges:%s/a.txt?features=%s/f.npy", []string{"f.npy", "|O", "objects", "astype"}},
+		{"features npy: rows and nodes=", map[string][]byte{"a.txt": []byte("0 1\n"), "f.npy": npyArray(npy.Float32, []int64{2, 1}, []float32{1, 2})}, "edges:%s/a.txt?features=%s/f.npy&nodes=3", []string{"f.npy", "2 rows", "3 nodes", "nodes="}},
+		{"features npy: edge out of range", map[string][]byte{"a.txt": []byte("0 1\n1 2\n"), "f.npy": npyArray(npy.Float32, []int64{2, 1}, []float32{1, 2})}, "edges:%s/a.txt?features=%s/f.npy", []string{"a.txt line 2", "not below the number of nodes, 2"}},
 		{"json: twice", with("f.json", `{"0": [1, 2],`+"\n"+`"1": [3, 3]}`), "edges:%s/a.txt?features=%s/f.json", []string{"f.json line 2", "node 1", "feature 3 twice"}},
 		{"json: truncated", with("f.json", `{"0": [1, 2`), "edges:%s/a.txt?features=%s/f.json", []string{"f.json line 1", "truncated"}},
 		{"json: text id", with("f.json", `{"bob": [1]}`), "edges:%s/a.txt?features=%s/f.json", []string{"f.json line 1 byte", "bob", "not a number"}},
@@ -189,24 +189,24 @@ func TestBadInput(t *testing.T) {
 		{"labels: bad id", with("l.csv", "id,label\nx,a\n"), "edges:%s/a.txt?labels=%s/l.csv", []string{"l.csv line 2", "not a number"}},
 		{"labels: none", with("l.csv", "id,label\n0,\n"), "edges:%s/a.txt?labels=%s/l.csv", []string{"l.csv", "no label"}},
 		{"labels npy: fraction", map[string][]byte{"a.txt": []byte("0 1\n"), "l.npy": vec[float32](0, 0.5)}, "edges:%s/a.txt?labels=%s/l.npy", []string{"l.npy row 1", "no whole number"}},
-		{"labels npy: matrix", map[string][]byte{"a.txt": []byte("0 1\n"), "l.npy": array(npy.Int64, []int64{2, 2}, make([]int64, 4))}, "edges:%s/a.txt?labels=%s/l.npy", []string{"l.npy", "shape [2 2]", "vector"}},
+		{"labels npy: matrix", map[string][]byte{"a.txt": []byte("0 1\n"), "l.npy": npyArray(npy.Int64, []int64{2, 2}, make([]int64, 4))}, "edges:%s/a.txt?labels=%s/l.npy", []string{"l.npy", "shape [2 2]", "vector"}},
 		{"labels text: too many", with("l.txt", "a\nb\nc\n"), "edges:%s/a.txt?labels=%s/l.txt&nodes=2", []string{"l.txt line 3", "one more than there are nodes"}},
 		{"splits: unknown", with("s.csv", "id,split\n0,train\n1,holdout\n"), "edges:%s/a.txt?splits=%s/s.csv", []string{"s.csv line 3", "holdout", "train, valid, test"}},
-		{"npz: not monotone", npz(member{"adj_indptr.npy", vec[int32](0, 2, 1, 3)}), "npz:%s/g.npz", []string{"g.npz member adj_indptr.npy", "row 1", "from entry 2 to 1", "inconsistent"}},
-		{"npz: start", npz(member{"adj_indptr.npy", vec[int32](1, 2, 3, 3)}), "npz:%s/g.npz", []string{"adj_indptr.npy", "starts with 1"}},
-		{"npz: end", npz(member{"adj_indptr.npy", vec[int32](0, 1, 2, 2)}), "npz:%s/g.npz", []string{"adj_indptr.npy", "ends at entry 2 of 3"}},
-		{"npz: column out of range", npz(member{"adj_indices.npy", vec[int32](0, 3, 0)}), "npz:%s/g.npz", []string{"adj_indices.npy", "row 0", "column 3 of 3"}},
-		{"npz: negative column", npz(member{"adj_indices.npy", vec[int32](0, -1, 0)}), "npz:%s/g.npz", []string{"adj_indices.npy", "row 0", "column -1"}},
-		{"npz: rows", npz(member{"adj_shape.npy", vec[int64](4, 4)}), "npz:%s/g.npz", []string{"adj_indptr.npy", "4 rows need 5"}},
-		{"npz: not square", npz(member{"adj_shape.npy", vec[int64](3, 4)}), "npz:%s/g.npz", []string{"g.npz", "(3, 4)", "square"}},
-		{"npz: attribute rows", npz(member{"attr_indptr.npy", vec[int32](0, 2, 4)}, member{"attr_shape.npy", vec[int64](2, 2)}), "npz:%s/g.npz", []string{"g.npz matrix attr", "2 rows", "3 nodes"}},
-		{"npz: counts", npz(member{"adj_data.npy", vec[float32](1)}), "npz:%s/g.npz", []string{"3 column indices but 1 values"}},
-		{"npz: double column", npz(member{"attr_indices.npy", vec[int32](1, 1, 1, 0)}), "npz:%s/g.npz", []string{"row 0", "column 1 twice", "sum_duplicates"}},
-		{"npz: NaN", npz(member{"attr_data.npy", vec[float32](1, 1, float32(math.NaN()), 1)}), "npz:%s/g.npz", []string{"attr", "row 1, column 1", "NaN"}},
-		{"npz: float indices", npz(member{"adj_indices.npy", vec[float32](2, 1, 0)}), "npz:%s/g.npz", []string{"adj_indices.npy", "<f4", "integers"}},
-		{"npz: big-endian", npz(member{"adj_indices.npy", withDescr(vec[int32](2, 1, 0), "<i4", ">i4")}), "npz:%s/g.npz", []string{"adj_indices.npy", ">i4", "big-endian", "astype"}},
-		{"npz: objects", npz(member{"labels.npy", withDescr(vec[int64](1, 0, 1), "'<i8'", "'|O' ")}), "npz:%s/g.npz", []string{"labels.npy", "|O", "objects"}},
-		{"npz: labels", npz(member{"labels.npy", vec[int64](1, 0)}), "npz:%s/g.npz", []string{"labels.npy", "shape [2]", "3 nodes"}},
+		{"npz: not monotone", npzFile(member{"adj_indptr.npy", vec[int32](0, 2, 1, 3)}), "npz:%s/g.npz", []string{"g.npz member adj_indptr.npy", "row 1", "from entry 2 to 1", "inconsistent"}},
+		{"npz: start", npzFile(member{"adj_indptr.npy", vec[int32](1, 2, 3, 3)}), "npz:%s/g.npz", []string{"adj_indptr.npy", "starts with 1"}},
+		{"npz: end", npzFile(member{"adj_indptr.npy", vec[int32](0, 1, 2, 2)}), "npz:%s/g.npz", []string{"adj_indptr.npy", "ends at entry 2 of 3"}},
+		{"npz: column out of range", npzFile(member{"adj_indices.npy", vec[int32](0, 3, 0)}), "npz:%s/g.npz", []string{"adj_indices.npy", "row 0", "column 3 of 3"}},
+		{"npz: negative column", npzFile(member{"adj_indices.npy", vec[int32](0, -1, 0)}), "npz:%s/g.npz", []string{"adj_indices.npy", "row 0", "column -1"}},
+		{"npz: rows", npzFile(member{"adj_shape.npy", vec[int64](4, 4)}), "npz:%s/g.npz", []string{"adj_indptr.npy", "4 rows need 5"}},
+		{"npz: not square", npzFile(member{"adj_shape.npy", vec[int64](3, 4)}), "npz:%s/g.npz", []string{"g.npz", "(3, 4)", "square"}},
+		{"npz: attribute rows", npzFile(member{"attr_indptr.npy", vec[int32](0, 2, 4)}, member{"attr_shape.npy", vec[int64](2, 2)}), "npz:%s/g.npz", []string{"g.npz matrix attr", "2 rows", "3 nodes"}},
+		{"npz: counts", npzFile(member{"adj_data.npy", vec[float32](1)}), "npz:%s/g.npz", []string{"3 column indices but 1 values"}},
+		{"npz: double column", npzFile(member{"attr_indices.npy", vec[int32](1, 1, 1, 0)}), "npz:%s/g.npz", []string{"row 0", "column 1 twice", "sum_duplicates"}},
+		{"npz: NaN", npzFile(member{"attr_data.npy", vec[float32](1, 1, float32(math.NaN()), 1)}), "npz:%s/g.npz", []string{"attr", "row 1, column 1", "NaN"}},
+		{"npz: float indices", npzFile(member{"adj_indices.npy", vec[float32](2, 1, 0)}), "npz:%s/g.npz", []string{"adj_indices.npy", "<f4", "integers"}},
+		{"npz: big-endian", npzFile(member{"adj_indices.npy", withDescr(vec[int32](2, 1, 0), "<i4", ">i4")}), "npz:%s/g.npz", []string{"adj_indices.npy", ">i4", "big-endian", "astype"}},
+		{"npz: objects", npzFile(member{"labels.npy", withDescr(vec[int64](1, 0, 1), "'<i8'", "'|O' ")}), "npz:%s/g.npz", []string{"labels.npy", "|O", "objects"}},
+		{"npz: labels", npzFile(member{"labels.npy", vec[int64](1, 0)}), "npz:%s/g.npz", []string{"labels.npy", "shape [2]", "3 nodes"}},
 		{"npz: no graph", map[string][]byte{"g.npz": zipped(zip.Store, member{"x.npy", vec[int64](1)})}, "npz:%s/g.npz", []string{"g.npz", "no adjacency matrix", "it has x"}},
 		{"npz: checksum", map[string][]byte{"g.npz": bytes.Replace(zipped(zip.Store,
 			member{"adj_data.npy", vec[float32](1, 1, 1)}, member{"adj_indices.npy", vec[int32](2, 1, 0)},
@@ -240,7 +240,7 @@ func with(name, content string) map[string][]byte {
 	return map[string][]byte{"a.txt": []byte("0 1\n"), name: []byte(content)}
 }
 
-func npz(changed ...member) map[string][]byte {
+func npzFile(changed ...member) map[string][]byte {
 	return map[string][]byte{"g.npz": triangle(changed...)}
 }
 
@@ -257,7 +257,10 @@ func TestBadURI(t *testing.T) {
 		want []string
 	}{
 		{"cora", []string{`"cora"`, "karate:", "synthetic:", "planetoid:", "npz:", "edges:"}},
-		{"graphsaint:dir", []string{"graphsaint:dir", "known forms"}},
+		{"graphchi:dir", []string{"graphchi:dir", "known forms"}},
+		{"graphsaint:", []string{"graphsaint:DIR", "path is missing"}},
+		{"graphsaint:dir?split=1", []string{"no options", "%3F"}},
+		{"npz:a?split=-1", []string{"split=-1", "whole number"}},
 		{"", []string{"known forms"}},
 		{"karate:x", []string{"no options"}},
 		{"npz:", []string{"npz:FILE"}},

@@ -11,8 +11,28 @@ var (
 	aboutAll string
 	//go:embed formats/edges.md
 	aboutEdges string
+	//go:embed formats/mtx.md
+	aboutMatrixMarket string
+	//go:embed formats/metis.md
+	aboutMETIS string
+	//go:embed formats/dimacs.md
+	aboutDIMACS string
+	//go:embed formats/adjlist.md
+	aboutAdjacencyList string
 	//go:embed formats/npz.md
 	aboutNPZ string
+	//go:embed formats/graphsaint.md
+	aboutGraphSAINT string
+	//go:embed formats/pyg.md
+	aboutPyG string
+	//go:embed formats/dgl.md
+	aboutDGL string
+	//go:embed formats/graphbolt.md
+	aboutGraphBolt string
+	//go:embed formats/mag240m.md
+	aboutMAG240M string
+	//go:embed formats/igb.md
+	aboutIGB string
 	//go:embed formats/ogb.md
 	aboutOGB string
 	//go:embed formats/planetoid.md

@@ -36,7 +36,7 @@ func zstded(data string) []byte {
 
 // TestEdgeForms reads the edges 0-1, 1-2, 7-1 in every form they are published in.
 func TestEdgeForms(t *testing.T) {
-	want := []Edge{{0, 1}, {1, 2}, {7, 1}}
+	want := []Edge{{U: 0, V: 1}, {U: 1, V: 2}, {U: 7, V: 1}}
 	table := arrow.NewSchema([]arrow.Field{
 		{Name: "weight", Type: arrow.PrimitiveTypes.Float64}, {Name: "dst", Type: arrow.PrimitiveTypes.Int64}, {Name: "src", Type: arrow.PrimitiveTypes.Uint32},
 	}, nil)
@@ -56,12 +56,12 @@ func TestEdgeForms(t *testing.T) {
 		"packed.txt.gz":  gzipped("0 1\n1 2\n7 1\n"),
 		"packed.csv.zst": zstded("src,dst\n0,1\n1,2\n7,1\n"),
 		"packed.zip":     zipped(zip.Deflate, member{"in.txt", []byte("0 1\n1 2\n7 1\n")}),
-		"two.npy":        array(npy.Int64, []int64{2, 3}, []int64{0, 1, 7, 1, 2, 1}),
-		"pairs.npy":      array(npy.Uint32, []int64{3, 2}, []uint32{0, 1, 1, 2, 7, 1}),
-		"bytes.npy":      array(npy.Int8, []int64{3, 2}, []int8{0, 1, 1, 2, 7, 1}),
-		"packed.npy.gz":  gzipped(string(array(npy.Int32, []int64{2, 3}, []int32{0, 1, 7, 1, 2, 1}))),
-		"ogb.npz":        zipped(zip.Store, member{"edge_index.npy", array(npy.Int64, []int64{2, 3}, []int64{0, 1, 7, 1, 2, 1})}),
-		"ogbz.npz":       zipped(zip.Deflate, member{"x.npy", nil}, member{"edge_index.npy", array(npy.Int64, []int64{2, 3}, []int64{0, 1, 7, 1, 2, 1})}),
+		"two.npy":        npyArray(npy.Int64, []int64{2, 3}, []int64{0, 1, 7, 1, 2, 1}),
+		"pairs.npy":      npyArray(npy.Uint32, []int64{3, 2}, []uint32{0, 1, 1, 2, 7, 1}),
+		"bytes.npy":      npyArray(npy.Int8, []int64{3, 2}, []int8{0, 1, 1, 2, 7, 1}),
+		"packed.npy.gz":  gzipped(string(npyArray(npy.Int32, []int64{2, 3}, []int32{0, 1, 7, 1, 2, 1}))),
+		"ogb.npz":        zipped(zip.Store, member{"edge_index.npy", npyArray(npy.Int64, []int64{2, 3}, []int64{0, 1, 7, 1, 2, 1})}),
+		"ogbz.npz":       zipped(zip.Deflate, member{"x.npy", nil}, member{"edge_index.npy", npyArray(npy.Int64, []int64{2, 3}, []int64{0, 1, 7, 1, 2, 1})}),
 		"table.parquet":  parquetOf(t, table, columns),
 		"pairs.bin":      mem.AsBytes([]uint32{0, 1, 1, 2, 7, 1}),
 		"pairs.u32":      mem.AsBytes([]uint32{0, 1, 1, 2, 7, 1}),
@@ -107,7 +107,7 @@ func TestPairsRefused(t *testing.T) {
 // TestTwoPairs is not taken for a matrix of sources and targets.
 func TestTwoPairs(t *testing.T) {
 	d := open(t, "edges:"+writeFiles(t, map[string][]byte{"a.u32": mem.AsBytes([]uint32{0, 1, 2, 3})})+"/a.u32", Options{})
-	if got, err := readEdges(d, 10); err != nil || !slices.Equal(got, []Edge{{0, 1}, {2, 3}}) {
+	if got, err := readEdges(d, 10); err != nil || !slices.Equal(got, []Edge{{U: 0, V: 1}, {U: 2, V: 3}}) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -159,7 +159,7 @@ func TestParquetLong(t *testing.T) {
 		t.Fatalf("%d edges, %v", len(edges), err)
 	}
 	for i, e := range edges {
-		if e != (Edge{uint32(MaxID - i), uint32(i)}) {
+		if e != (Edge{U: uint32(MaxID - i), V: uint32(i)}) {
 			t.Fatalf("edge %d is %v", i, e)
 		}
 	}
@@ -272,10 +272,10 @@ func TestFeatureForms(t *testing.T) {
 	for name, data := range map[string][]byte{
 		"f.csv":     []byte("id,a,b,c\n0,1,0,2\n1,0,0.5,0\n"),
 		"f.txt.gz":  gzipped("0 1 0 2\n1 0 5e-1 0\n"),
-		"f32.npy":   array(npy.Float32, []int64{2, 3}, []float32{1, 0, 2, 0, 0.5, 0}),
-		"f64.npy":   array(npy.Float64, []int64{2, 3}, []float64{1, 0, 2, 0, 0.5, 0}),
-		"f16.npy":   array(npy.Float16, []int64{2, 3}, []uint16{0x3c00, 0, 0x4000, 0, 0x3800, 0}),
-		"f.npy.zst": zstded(string(array(npy.Float32, []int64{2, 3}, []float32{1, 0, 2, 0, 0.5, 0}))),
+		"f32.npy":   npyArray(npy.Float32, []int64{2, 3}, []float32{1, 0, 2, 0, 0.5, 0}),
+		"f64.npy":   npyArray(npy.Float64, []int64{2, 3}, []float64{1, 0, 2, 0, 0.5, 0}),
+		"f16.npy":   npyArray(npy.Float16, []int64{2, 3}, []uint16{0x3c00, 0, 0x4000, 0, 0x3800, 0}),
+		"f.npy.zst": zstded(string(npyArray(npy.Float32, []int64{2, 3}, []float32{1, 0, 2, 0, 0.5, 0}))),
 		"l.parquet": parquetOf(t, list, func(b *arrowarray.RecordBuilder) {
 			b.Field(0).(*arrowarray.Int64Builder).AppendValues([]int64{0, 1}, nil)
 			l := b.Field(1).(*arrowarray.FixedSizeListBuilder)
@@ -325,7 +325,7 @@ func TestLabelAndSplitForms(t *testing.T) {
 		{"lines", "l.txt", "b\n10\nb\n9\n", "", []string{"10", "9", "b"}, map[uint32]int32{0: 2, 1: 0, 2: 2, 3: 1}, 4},
 		{"npy", "l.npy", string(vec[int64](10, -1, 9, 9)), "", []string{"9", "10"}, map[uint32]int32{0: 1, 2: 0, 3: 0}, 4},
 		{"npy floats", "l.npy", string(vec[float64](10, nan(), 9, 9)), "", []string{"9", "10"}, map[uint32]int32{0: 1, 2: 0, 3: 0}, 4},
-		{"npy column", "l.npy", string(array(npy.Int32, []int64{4, 1}, []int32{10, -1, 9, 9})), "", []string{"9", "10"}, map[uint32]int32{0: 1, 2: 0, 3: 0}, 4},
+		{"npy column", "l.npy", string(npyArray(npy.Int32, []int64{4, 1}, []int32{10, -1, 9, 9})), "", []string{"9", "10"}, map[uint32]int32{0: 1, 2: 0, 3: 0}, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := writeFiles(t, map[string][]byte{"a.txt": []byte("0 1\n2 3\n"), c.file: []byte(c.content)})
@@ -371,7 +371,7 @@ func TestIdentity(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	dir := writeFiles(t, map[string][]byte{"a.txt": []byte(strings.Repeat("1 2\n", 1<<20)), "f.npy": array(npy.Float32, []int64{3, 2}, make([]float32, 6))})
+	dir := writeFiles(t, map[string][]byte{"a.txt": []byte(strings.Repeat("1 2\n", 1<<20)), "f.npy": npyArray(npy.Float32, []int64{3, 2}, make([]float32, 6))})
 	for _, uri := range []string{"edges:" + dir + "/a.txt?features=" + dir + "/f.npy", "synthetic:nodes=10"} {
 		d := open(t, uri, Options{})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -396,11 +396,11 @@ func TestNPZLayouts(t *testing.T) {
 	dir := writeFiles(t, map[string][]byte{"g.npz": triangle(), "d.npz": zipped(zip.Store,
 		member{"adj_data.npy", vec[float32](1, 1, 1)}, member{"adj_indices.npy", vec[int64](2, 1, 0)},
 		member{"adj_indptr.npy", vec[int64](0, 2, 3, 3)}, member{"adj_shape.npy", vec[int64](3, 3)},
-		member{"attr_matrix.npy", array(npy.Float32, []int64{3, 2}, []float32{2, 3, 0, 1, 0, 0})})})
+		member{"attr_matrix.npy", npyArray(npy.Float32, []int64{3, 2}, []float32{2, 3, 0, 1, 0, 0})})})
 	for _, name := range []string{"g", "d"} {
 		d := open(t, "npz:"+dir+"/"+name+".npz", Options{})
 		edges, err := readEdges(d, 2)
-		if err != nil || !slices.Equal(edges, []Edge{{0, 2}, {0, 1}, {1, 0}}) {
+		if err != nil || !slices.Equal(edges, []Edge{{U: 0, V: 2}, {U: 0, V: 1}, {U: 1, V: 0}}) {
 			t.Errorf("%s: %v, %v", name, edges, err)
 		}
 		rows, err := readFeatures(d)
@@ -444,7 +444,7 @@ func BenchmarkEdges(b *testing.B) {
 		{"a.parquet", table},
 		{"a.u32", mem.AsBytes(pairs)},
 		{"a.u64", mem.AsBytes(wide)},
-		{"a.npy", array(npy.Int64, []int64{2, rows}, split)},
+		{"a.npy", npyArray(npy.Int64, []int64{2, rows}, split)},
 	} {
 		b.Run(f.name, func(b *testing.B) {
 			dir := writeFiles(b, map[string][]byte{f.name: f.data})

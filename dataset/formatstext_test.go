@@ -5,6 +5,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"ndls/dataset/column"
+	"ndls/dataset/layout/npz"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write docs/formats.md again")
@@ -55,13 +58,13 @@ func TestFormatsTellAll(t *testing.T) {
 	for _, pair := range endpointNames {
 		tells("edges", "`"+pair[0]+"`", "`"+pair[1]+"`")
 	}
-	for _, names := range [][]string{idNames, labelNames, splitNames} {
+	for _, names := range [][]string{column.IDNames, labelNames, splitNames} {
 		for _, name := range names {
 			tells("edges", "`"+name+"`")
 		}
 	}
 	tells("edges", ".parquet", ".npy", ".npz", ".u32", ".bin", ".u64", ".arrow", ".feather", ".json", "1048576", "65536", "1000")
-	for _, names := range [][]string{adjacencyNames, attributeNames, npzLabelNames} {
+	for _, names := range [][]string{npz.AdjacencyNames, npz.AttributeNames, npz.LabelNames} {
 		for _, name := range names {
 			tells("npz", "`"+name)
 		}

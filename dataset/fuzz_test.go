@@ -8,6 +8,8 @@ import (
 
 	"github.com/apache/arrow/go/v14/arrow"
 	arrowarray "github.com/apache/arrow/go/v14/arrow/array"
+
+	"ndls/dataset/graph"
 )
 
 // fuzzFile reads data as a file of a dataset: any answer is right that is no
@@ -60,7 +62,7 @@ func FuzzNPZ(f *testing.F) {
 }
 
 func FuzzNPYEdges(f *testing.F) {
-	f.Add(array("<i8", []int64{2, 2}, []int64{0, 1, 2, 3}))
+	f.Add(npyArray("<i8", []int64{2, 2}, []int64{0, 1, 2, 3}))
 	f.Fuzz(func(t *testing.T, data []byte) { fuzzFile(t, "e.npy", "edges:e.npy", data) })
 }
 
@@ -90,7 +92,7 @@ func FuzzNamedEnds(f *testing.F) {
 	f.Add("1", "3", []byte("1 2 3.0\n\"4\" 5 +6\n"))
 	f.Add("x", "X", []byte("x,\"x,\"\"\"\n1,2,\n"))
 	f.Fuzz(func(t *testing.T, src, dst string, data []byte) {
-		u, err := parseEdgesURI("e.csv?src=" + escapePath(src) + "&dst=" + escapePath(dst))
+		u, err := parseEdgesURI("e.csv?src=" + graph.EscapePath(src) + "&dst=" + graph.EscapePath(dst))
 		if err != nil {
 			if !errors.Is(err, ErrURI) {
 				t.Errorf("%v is no ErrURI", err)
@@ -108,9 +110,13 @@ func FuzzPacked(f *testing.F) {
 	f.Add(gzipped("0 1\n"))
 	f.Add(append(gzipped("0 1\n"), gzipped("1 2\n")...))
 	f.Add(append(gzipped("0 1\n"), "garbage"...))
+	f.Add([]byte(bzip2Lines))
+	f.Add([]byte(xz6Lines))
+	f.Add(lz4ed("0 1\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		fuzzFile(t, "e.gz", "edges:e.gz", data)
-		fuzzFile(t, "e.zst", "edges:e.zst", data)
+		for _, end := range []string{"gz", "zst", "xz", "bz2", "lz4"} {
+			fuzzFile(t, "e."+end, "edges:e."+end, data)
+		}
 	})
 }
 

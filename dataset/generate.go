@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ndls/dataset/graph"
 	"ndls/dataset/npy"
 	"ndls/internal/direct"
 )
@@ -29,7 +30,7 @@ func Generate(ctx context.Context, uri, dir string) (string, error) {
 	}
 	rest, ok := strings.CutPrefix(uri, "synthetic:")
 	if !ok {
-		return "", badURI("%q: only synthetic: and papers100m: datasets are generated", uri)
+		return "", graph.BadURI("%q: only synthetic: and papers100m: datasets are generated", uri)
 	}
 	g, err := parseSynthetic(rest)
 	if err != nil {
@@ -50,7 +51,7 @@ func Generate(ctx context.Context, uri, dir string) (string, error) {
 			return "", fmt.Errorf("generate %s: %w", f.name, err)
 		}
 	}
-	at := func(name string) string { return escapePath(filepath.Join(dir, name)) }
+	at := func(name string) string { return graph.EscapePath(filepath.Join(dir, name)) }
 	query := []string{"labels=" + at("labels.csv"), "splits=" + at("splits.csv"), fmt.Sprintf("nodes=%d", g.nodes)}
 	if d.info.NumFeatures > 0 {
 		query = append([]string{"features=" + at("features.npy")}, query...)

@@ -6,6 +6,11 @@ import (
 	"io"
 	"math"
 	"strings"
+
+	"ndls/dataset/array"
+	"ndls/dataset/column"
+	"ndls/dataset/graph"
+	"ndls/dataset/source"
 )
 
 // IDs is a list of input ids in a file: a NumPy vector of integers, or text with
@@ -24,7 +29,7 @@ func OpenIDs(ctx context.Context, path string) (_ *IDs, err error) {
 			_ = l.d.Close()
 		}
 	}()
-	src, ext, err := l.d.openSource(path)
+	src, ext, err := l.d.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -34,40 +39,40 @@ func OpenIDs(ctx context.Context, path string) (_ *IDs, err error) {
 	return l, l.openText(ctx, src)
 }
 
-func (l *IDs) openVector(ctx context.Context, src *source) error {
-	v, shape, err := openArray(ctx, src)
+func (l *IDs) openVector(ctx context.Context, src *source.Source) error {
+	v, shape, err := array.Open(ctx, src)
 	if err != nil {
 		return err
 	}
-	if !v.typ.IsInteger() || len(shape) != 1 {
-		return badData(src.name, "has shape %v: save a vector of integers", shape)
+	if !v.Type.IsInteger() || len(shape) != 1 {
+		return graph.BadData(src.Name, "has shape %v: save a vector of integers", shape)
 	}
-	ints, err := v.integers(ctx, 0)
+	ints, err := v.Integers(ctx, 0)
 	if err != nil {
 		return err
 	}
-	l.next, l.Closer = ints.next, ints
+	l.next, l.Closer = ints.Next, ints
 	return nil
 }
 
-func (l *IDs) openText(ctx context.Context, src *source) error {
-	c, err := openTextColumn(ctx, src, "", idNames, idLimit{n: math.MaxInt64})
+func (l *IDs) openText(ctx context.Context, src *source.Source) error {
+	c, err := column.OpenText(ctx, src, "", column.IDNames, graph.IDLimit{N: math.MaxInt64})
 	if err != nil {
 		return err
 	}
-	r, err := c.open(ctx)
+	r, err := c.Open(ctx)
 	if err != nil {
 		return err
 	}
 	l.Closer = r
 	l.next = func() (int64, error) {
-		_, value, err := r.next()
+		_, value, err := r.NextValue()
 		if err != nil {
 			return 0, err
 		}
-		id, problem := anyID.parse([]byte(strings.TrimSpace(value)))
+		id, problem := graph.AnyID.Parse([]byte(strings.TrimSpace(value)))
 		if problem != "" {
-			return 0, badData(r.position(), "%s", problem)
+			return 0, graph.BadData(r.Position(), "%s", problem)
 		}
 		return int64(id), nil
 	}

@@ -20,11 +20,11 @@ func TestIDs(t *testing.T) {
 	}{
 		{"lines", "t.txt", []byte("# chosen\n5\n0\r\n17\n"), []int64{5, 0, 17}, ""},
 		{"header", "t.csv", []byte("id\n3\n4\n"), []int64{3, 4}, ""},
-		{"numpy", "t.npy", array("<i8", []int64{3}, []int64{9, 8, 7}), []int64{9, 8, 7}, ""},
+		{"numpy", "t.npy", npyArray("<i8", []int64{3}, []int64{9, 8, 7}), []int64{9, 8, 7}, ""},
 		{"negative", "t.txt", []byte("1\n-2\n"), nil, "t.txt line 2"},
 		{"a word", "t.txt", []byte("1\nx\n"), nil, "t.txt line 2"},
-		{"floats", "t.npy", array("<f4", []int64{1}, []float32{1}), nil, "integers"},
-		{"a matrix", "t.npy", array("<i8", []int64{1, 2}, []int64{1, 2}), nil, "vector"},
+		{"floats", "t.npy", npyArray("<f4", []int64{1}, []float32{1}), nil, "integers"},
+		{"a matrix", "t.npy", npyArray("<i8", []int64{1, 2}, []int64{1, 2}), nil, "vector"},
 		{"nothing", "t.txt", nil, nil, "no rows"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

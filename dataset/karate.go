@@ -1,6 +1,10 @@
 package dataset
 
-import "context"
+import (
+	"context"
+
+	"ndls/dataset/graph"
+)
 
 // karateFactions says for each member of the club whom he followed after it
 // broke up: 0 for the instructor, Mr. Hi, 1 for the officers.
@@ -9,7 +13,7 @@ const karateFactions = "0000000001000011001010111111111111"
 // karateEdges are the 78 ties of Zachary's karate club, members counted from 0.
 // W. W. Zachary, Journal of Anthropological Research 33 (1977) 452-473. Some
 // copies lack the tie 8-30.
-var karateEdges = [...]Edge{
+var karateEdges = [...][2]uint32{
 	{0, 1},
 	{0, 2},
 	{0, 3},
@@ -92,7 +96,7 @@ var karateEdges = [...]Edge{
 
 func openKarate(_ context.Context, rest string, _ Options) (Dataset, error) {
 	if rest != "" {
-		return nil, badURI("karate:%s: this dataset has no options", rest)
+		return nil, graph.BadURI("karate:%s: this dataset has no options", rest)
 	}
 	const nodes = int64(len(karateFactions))
 	return &counted{
@@ -102,7 +106,7 @@ func openKarate(_ context.Context, rest string, _ Options) (Dataset, error) {
 		},
 		nodes: nodes,
 		rows:  int64(len(karateEdges)),
-		edge:  func(i int64) Edge { return karateEdges[i] },
+		edge:  func(i int64) Edge { return Edge{U: karateEdges[i][0], V: karateEdges[i][1]} },
 		label: func(node int64) int32 { return int32(karateFactions[node] - '0') },
 	}, nil
 }

@@ -11,6 +11,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"ndls/dataset/array"
+	"ndls/dataset/column"
+	"ndls/dataset/graph"
+	"ndls/dataset/source"
 )
 
 // ogbGraph is a graph of the Open Graph Benchmark (Hu et al., NeurIPS 2020) in
@@ -19,31 +24,31 @@ import (
 // and num-edge-list.csv.gz; in both cases split/NAME/train.csv.gz, valid.csv.gz
 // and test.csv.gz. Features, labels and splits may be missing.
 type ogbGraph struct {
-	files
+	source.Files
 	info     Info
-	edges    edgeSource
-	features featureSource
-	labels   *classLabels
+	edges    graph.EdgeSource
+	features graph.FeatureSource
+	labels   *column.Labels
 	splits   []ogbSplit
 }
 
 func openOGB(ctx context.Context, rest string, o Options) (Dataset, error) {
-	dir, err := pathOf(rest)
+	dir, err := graph.PathOf(rest)
 	if err != nil {
 		return nil, err
 	}
 	if dir == "" {
-		return nil, badURI("ogb: needs a folder: ogb:DIR")
+		return nil, graph.BadURI("ogb: needs a folder: ogb:DIR")
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
 	name := filepath.Base(dir)
-	g := &ogbGraph{info: Info{Name: name, Identity: "ogb:" + escapePath(name)}}
+	g := &ogbGraph{info: Info{Name: name, Identity: "ogb:" + graph.EscapePath(name)}}
 	if err := g.open(ctx, dir, o); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
-	g.info.SizeHint = g.bytes()
+	g.info.SizeHint = g.Bytes()
 	return g, nil
 }
 
@@ -51,12 +56,12 @@ func (g *ogbGraph) open(ctx context.Context, dir string, o Options) error {
 	raw := filepath.Join(dir, "raw")
 	var err error
 	switch {
-	case exists(filepath.Join(raw, "data.npz")):
+	case source.Exists(filepath.Join(raw, "data.npz")):
 		err = g.openBinary(ctx, raw, o)
-	case exists(filepath.Join(raw, "edge.csv.gz")):
+	case source.Exists(filepath.Join(raw, "edge.csv.gz")):
 		err = g.openText(ctx, raw, o)
 	default:
-		err = badData(dir, "has neither raw/data.npz nor raw/edge.csv.gz: give the folder that the download unpacks to")
+		err = graph.BadData(dir, "has neither raw/data.npz nor raw/edge.csv.gz: give the folder that the download unpacks to")
 	}
 	if err != nil {
 		return err
@@ -64,201 +69,152 @@ func (g *ogbGraph) open(ctx context.Context, dir string, o Options) error {
 	return g.openSplits(filepath.Join(dir, "split"))
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
 // states notes the number of nodes and of edges of the graph.
 func (g *ogbGraph) states(where string, nodes, edges int64) error {
 	if nodes < 1 || nodes > MaxID+1 || edges < 0 {
-		return badData(where, "states %d nodes and %d edges: from 1 to %d nodes are read, fetch the file again", nodes, edges, int64(MaxID+1))
+		return graph.BadData(where, "states %d nodes and %d edges: from 1 to %d nodes are read, fetch the file again", nodes, edges, int64(MaxID+1))
 	}
 	g.info.NumNodes, g.info.EdgeHint = nodes, edges
 	return nil
 }
 
 // limit bounds the ids of the graph.
-func (g *ogbGraph) limit() idLimit {
-	return idLimit{g.info.NumNodes, fmt.Sprintf("the folder states %d nodes", g.info.NumNodes)}
+func (g *ogbGraph) limit() graph.IDLimit {
+	return graph.IDLimit{N: g.info.NumNodes, Stated: fmt.Sprintf("the folder states %d nodes", g.info.NumNodes)}
 }
 
 func (g *ogbGraph) openBinary(ctx context.Context, raw string, o Options) error {
-	a, err := g.openArchive(filepath.Join(raw, "data.npz"))
+	a, err := array.OpenArchive(&g.Files, filepath.Join(raw, "data.npz"))
 	if err != nil {
 		return err
 	}
-	nodes, err := a.single(ctx, "num_nodes_list")
+	nodes, err := a.Single(ctx, "num_nodes_list")
 	if err != nil {
 		return err
 	}
-	edges, err := a.single(ctx, "num_edges_list")
+	edges, err := a.Single(ctx, "num_edges_list")
 	if err != nil {
 		return err
 	}
-	if err := g.states(a.name, nodes, edges); err != nil {
+	if err := g.states(a.Name, nodes, edges); err != nil {
 		return err
 	}
-	index, err := a.need("edge_index")
+	index, err := a.Need("edge_index")
 	if err != nil {
 		return err
 	}
-	e, err := openArrayEdges(ctx, index, g.limit())
+	e, err := array.OpenEdges(ctx, index, g.limit())
 	if err != nil {
 		return err
 	}
-	if e.m != edges {
-		return badData(index.name, "holds %d edges, num_edges_list needs shape (2, %d): the arrays do not belong together, fetch the file again", e.m, edges)
+	if e.M != edges {
+		return graph.BadData(index.Name, "holds %d edges, num_edges_list needs shape (2, %d): the arrays do not belong together, fetch the file again", e.M, edges)
 	}
 	g.edges = e
-	if features, err := a.member("node_feat"); err != nil {
+	if features, err := a.Member("node_feat"); err != nil {
 		return err
 	} else if features != nil && !o.NoFeatures {
 		if err := g.openFeatures(ctx, features); err != nil {
 			return err
 		}
 	}
-	g.note(unread(a.name, a.others()))
+	g.Note(graph.Unread(a.Name, a.Others()))
 	return g.openArrayLabels(ctx, filepath.Join(raw, "node-label.npz"))
 }
 
-func (g *ogbGraph) openFeatures(ctx context.Context, src *source) error {
-	v, shape, err := openArray(ctx, src)
+func (g *ogbGraph) openFeatures(ctx context.Context, src *source.Source) error {
+	v, shape, err := array.Open(ctx, src)
 	if err != nil {
 		return err
 	}
-	rows, width, err := checkMatrix(v.name, shape)
+	rows, width, err := graph.CheckMatrix(v.Name, shape)
 	if err != nil {
 		return err
 	}
 	if rows != g.info.NumNodes {
-		return g.rowsDiffer(v.name, rows)
+		return g.rowsDiffer(v.Name, rows)
 	}
-	g.features, g.info.NumFeatures = &denseFile{v, width}, width
+	g.features, g.info.NumFeatures = &array.Dense{Vector: v, Width: width}, width
 	return nil
 }
 
 func (g *ogbGraph) rowsDiffer(name string, rows int64) error {
-	return badData(name, "has %d rows, the graph has %d nodes: the files do not belong together, fetch them again", rows, g.info.NumNodes)
+	return graph.BadData(name, "has %d rows, the graph has %d nodes: the files do not belong together, fetch them again", rows, g.info.NumNodes)
 }
 
 func (g *ogbGraph) openArrayLabels(ctx context.Context, path string) error {
-	if !exists(path) {
+	if !source.Exists(path) {
 		return nil
 	}
-	a, err := g.openArchive(path)
+	a, err := array.OpenArchive(&g.Files, path)
 	if err != nil {
 		return err
 	}
-	v, shape, err := a.array(ctx, "node_label")
+	v, shape, err := a.Array(ctx, "node_label")
 	if err != nil {
 		return err
 	}
-	if len(shape) == 0 || v.n != shape[0] {
-		return badData(v.name, "has shape %v: one class for each node is read", shape)
+	if len(shape) == 0 || v.N != shape[0] {
+		return graph.BadData(v.Name, "has shape %v: one class for each node is read", shape)
 	}
-	return g.openLabels(ctx, vectorColumn{v})
+	return g.openLabels(ctx, column.Vector{Values: v})
 }
 
 // openLabels numbers the classes as the benchmark does: from 0 to the largest
 // label, whether or not each one occurs.
-func (g *ogbGraph) openLabels(ctx context.Context, c column) error {
-	l, err := openLabels(ctx, c)
+func (g *ogbGraph) openLabels(ctx context.Context, c column.Column) error {
+	l, err := column.OpenLabels(ctx, c)
 	if err != nil {
 		return err
 	}
-	if l.rows != g.info.NumNodes {
-		return g.rowsDiffer(c.where(), l.rows)
+	if l.Rows != g.info.NumNodes {
+		return g.rowsDiffer(c.Where(), l.Rows)
 	}
 	var last int64
-	for _, name := range l.classes {
+	for _, name := range l.Classes {
 		label, err := strconv.ParseInt(name, 10, 64)
-		if err != nil || label < 0 || label >= maxClasses {
-			return badData(c.where(), "label %s: labels are whole numbers from 0 to %d, NaN or -1 is none; write them so", shorten([]byte(name)), maxClasses-1)
+		if err != nil || label < 0 || label >= column.MaxClasses {
+			return graph.BadData(c.Where(), "label %s: labels are whole numbers from 0 to %d, NaN or -1 is none; write them so", graph.Shorten([]byte(name)), column.MaxClasses-1)
 		}
-		l.index[name], last = int32(label), max(last, label)
+		l.Index[name], last = int32(label), max(last, label)
 	}
-	l.classes = make([]string, last+1)
-	for i := range l.classes {
-		l.classes[i] = strconv.Itoa(i)
+	l.Classes = make([]string, last+1)
+	for i := range l.Classes {
+		l.Classes[i] = strconv.Itoa(i)
 	}
-	g.labels, g.info.Classes, g.info.HasLabels = l, l.classes, true
+	g.labels, g.info.Classes, g.info.HasLabels = l, l.Classes, true
 	return nil
 }
 
 func (g *ogbGraph) Info() Info { return g.info }
 
-func (g *ogbGraph) Edges(ctx context.Context) (EdgeReader, error) { return g.edges.open(ctx) }
+func (g *ogbGraph) Edges(ctx context.Context) (EdgeReader, error) { return g.edges.Open(ctx) }
 
 func (g *ogbGraph) Features(ctx context.Context) (FeatureReader, error) {
 	if g.features == nil {
-		return nil, noStream("features", g.info.Name)
+		return nil, graph.NoStream("features", g.info.Name)
 	}
-	return g.features.open(ctx)
+	return g.features.Open(ctx)
 }
 
 func (g *ogbGraph) Labels(ctx context.Context) (LabelReader, error) {
 	if g.labels == nil {
-		return nil, noStream("labels", g.info.Name)
+		return nil, graph.NoStream("labels", g.info.Name)
 	}
-	return g.labels.open(ctx)
+	return g.labels.Open(ctx)
 }
 
 func (g *ogbGraph) Splits(ctx context.Context) (SplitReader, error) {
 	if g.splits == nil {
-		return nil, noStream("published split", g.info.Name)
+		return nil, graph.NoStream("published split", g.info.Name)
 	}
 	return &ogbSplits{ctx: ctx, left: g.splits, limit: g.limit()}, nil
-}
-
-func (g *ogbGraph) openArchive(path string) (*archive, error) {
-	f, err := g.files.open(path)
-	if err != nil {
-		return nil, err
-	}
-	members, err := zipMembers(f, path)
-	return &archive{file: f, name: path, members: members}, err
-}
-
-// array opens an array that must be there.
-func (a *archive) array(ctx context.Context, name string) (vector, []int64, error) {
-	src, err := a.need(name)
-	if err != nil {
-		return vector{}, nil, err
-	}
-	return openArray(ctx, src)
-}
-
-// need returns the source of an array that must be there.
-func (a *archive) need(name string) (*source, error) {
-	src, err := a.member(name)
-	if err == nil && src == nil {
-		err = badData(a.name, "has no array %s (it has %s): fetch the file again", name, strings.Join(a.names(), ", "))
-	}
-	return src, err
-}
-
-// single reads an array of one integer.
-func (a *archive) single(ctx context.Context, name string) (int64, error) {
-	v, _, err := a.array(ctx, name)
-	if err != nil {
-		return 0, err
-	}
-	if v.n != 1 || !v.typ.IsInteger() {
-		return 0, badData(v.name, "holds %d numbers, dtype %s: datasets of one graph are read, one integer", v.n, v.typ)
-	}
-	c, err := v.integers(ctx, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer c.Close()
-	return c.next()
 }
 
 // ogbSplit is a file with one node id a line.
 type ogbSplit struct {
 	split Split
-	src   *source
+	src   *source.Source
 }
 
 // openSplits takes the one folder of split/, whatever its name.
@@ -277,10 +233,10 @@ func (g *ogbGraph) openSplits(dir string) error {
 		}
 	}
 	if len(folders) != 1 {
-		return badData(dir, "holds %d folders (%s): keep the one split that is meant", len(folders), strings.Join(folders, ", "))
+		return graph.BadData(dir, "holds %d folders (%s): keep the one split that is meant", len(folders), strings.Join(folders, ", "))
 	}
 	for _, s := range []Split{Train, Valid, Test} {
-		src, _, err := g.openSource(filepath.Join(dir, folders[0], s.String()+".csv.gz"))
+		src, _, err := g.Open(filepath.Join(dir, folders[0], s.String()+".csv.gz"))
 		if err != nil {
 			return err
 		}
@@ -294,8 +250,8 @@ func (g *ogbGraph) openSplits(dir string) error {
 type ogbSplits struct {
 	ctx   context.Context
 	left  []ogbSplit
-	lines *lines
-	limit idLimit
+	lines *source.Lines
+	limit graph.IDLimit
 }
 
 func (r *ogbSplits) Close() error {
@@ -308,17 +264,17 @@ func (r *ogbSplits) Close() error {
 func (r *ogbSplits) Next() (uint32, Split, error) {
 	for len(r.left) > 0 {
 		if r.lines == nil {
-			l, err := openLines(r.ctx, r.left[0].src)
+			l, err := source.OpenLines(r.ctx, r.left[0].src)
 			if err != nil {
 				return 0, NoSplit, err
 			}
 			r.lines = l
 		}
-		line, err := r.lines.data()
+		line, err := r.lines.Data()
 		if err == nil {
-			id, problem := r.limit.parse(bytes.TrimSpace(line))
+			id, problem := r.limit.Parse(bytes.TrimSpace(line))
 			if problem != "" {
-				return 0, NoSplit, badData(r.lines.where(), "%s", problem)
+				return 0, NoSplit, graph.BadData(r.lines.Where(), "%s", problem)
 			}
 			return id, r.left[0].split, nil
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"ndls/dataset/graph"
 	"ndls/dataset/npy"
 )
 
@@ -44,9 +45,9 @@ func changed(contents map[string][]byte, name string, data []byte) map[string][]
 // own, or is added.
 func ogbArrays(method uint16, replaced ...member) []byte {
 	members := []member{
-		{"edge_index.npy", array(npy.Int64, []int64{2, 3}, []int64{0, 1, 3, 1, 2, 1})},
-		{"node_feat.npy", array(npy.Float32, []int64{4, 2}, []float32{0, 1, 0.5, 0, 2, 3, -1, 0})},
-		{"node_year.npy", array(npy.Int64, []int64{4, 1}, []int64{2017, 2018, 2019, 2017})},
+		{"edge_index.npy", npyArray(npy.Int64, []int64{2, 3}, []int64{0, 1, 3, 1, 2, 1})},
+		{"node_feat.npy", npyArray(npy.Float32, []int64{4, 2}, []float32{0, 1, 0.5, 0, 2, 3, -1, 0})},
+		{"node_year.npy", npyArray(npy.Int64, []int64{4, 1}, []int64{2017, 2018, 2019, 2017})},
 		{"num_nodes_list.npy", vec[int64](4)},
 		{"num_edges_list.npy", vec[int64](3)},
 	}
@@ -65,7 +66,7 @@ func ogbLabels(data []byte) []byte { return zipped(zip.Deflate, member{"node_lab
 func ogbBinary() map[string][]byte {
 	return map[string][]byte{
 		"raw/data.npz":            ogbArrays(zip.Store),
-		"raw/node-label.npz":      ogbLabels(array(npy.Float32, []int64{4, 1}, []float32{3, float32(math.NaN()), 0, 3})),
+		"raw/node-label.npz":      ogbLabels(npyArray(npy.Float32, []int64{4, 1}, []float32{3, float32(math.NaN()), 0, 3})),
 		"split/time/train.csv.gz": gzipped("3\n"),
 		"split/time/valid.csv.gz": gzipped("0\r\n"),
 		"split/time/test.csv.gz":  gzipped("2"),
@@ -89,8 +90,8 @@ func ogbText() map[string][]byte {
 
 // TestOGB reads the same small graph in every form.
 func TestOGB(t *testing.T) {
-	half := array(npy.Float16, []int64{4, 2}, []uint16{0, 0x3c00, 0x3800, 0, 0x4000, 0x4200, 0xbc00, 0})
-	integers := ogbLabels(array(npy.Int64, []int64{4, 1}, []int64{3, -1, 0, 3}))
+	half := npyArray(npy.Float16, []int64{4, 2}, []uint16{0, 0x3c00, 0x3800, 0, 0x4000, 0x4200, 0xbc00, 0})
+	integers := ogbLabels(npyArray(npy.Int64, []int64{4, 1}, []int64{3, -1, 0, 3}))
 	for name, contents := range map[string]map[string][]byte{
 		"binary":         ogbBinary(),
 		"deflated":       changed(ogbBinary(), "raw/data.npz", ogbArrays(zip.Deflate)),
@@ -101,7 +102,7 @@ func TestOGB(t *testing.T) {
 		"quoted gaps":    changed(ogbText(), "raw/node-label.csv.gz", gzipped("3.0\n\"\"\n0.0\n3.0\n")),
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := open(t, "ogb:"+escapePath(ogbFolder(t, contents))+"/", Options{})
+			d := open(t, "ogb:"+graph.EscapePath(ogbFolder(t, contents))+"/", Options{})
 			info := d.Info()
 			if info.Name != "small" || info.Identity != "ogb:small" || info.NumNodes != 4 || info.EdgeHint != 3 || info.NumFeatures != 2 || info.SizeHint == 0 {
 				t.Errorf("%+v", info)
@@ -112,7 +113,7 @@ func TestOGB(t *testing.T) {
 			}
 			for _, batch := range []int{1, 2, 3, 100} {
 				edges, err := readEdges(d, batch)
-				if err != nil || !slices.Equal(edges, []Edge{{0, 1}, {1, 2}, {3, 1}}) {
+				if err != nil || !slices.Equal(edges, []Edge{{U: 0, V: 1}, {U: 1, V: 2}, {U: 3, V: 1}}) {
 					t.Errorf("edges in batches of %d: %v, %v", batch, edges, err)
 				}
 			}
@@ -183,16 +184,16 @@ func TestOGBRefused(t *testing.T) {
 		{"features of another graph", binary("num_nodes_list", vec[int64](5)), []string{"node_feat", "4 rows", "5 nodes", "fetch"}},
 		{"several graphs", binary("num_nodes_list", vec[int64](2, 2)), []string{"num_nodes_list", "2 numbers", "one graph"}},
 		{"too many nodes", binary("num_nodes_list", vec[int64](1<<32)), []string{"data.npz", "4294967296 nodes", "4294967295"}},
-		{"edge out of range", binary("edge_index", array(npy.Int64, []int64{2, 3}, []int64{0, 1, 4, 1, 2, 1})), []string{"edge_index", "edge 2", "4 is not below the number of nodes, 4"}},
-		{"negative id", binary("edge_index", array(npy.Int64, []int64{2, 3}, []int64{0, 1, 3, 1, -2, 1})), []string{"edge_index", "edge 1", "-2 is negative"}},
-		{"real ids", binary("edge_index", array(npy.Float64, []int64{2, 3}, make([]float64, 6))), []string{"edge_index", "<f8", "astype"}},
-		{"feature not finite", binary("node_feat", array(npy.Float32, []int64{4, 1}, []float32{0, 1, float32(math.Inf(1)), 0})), []string{"node_feat", "row 2, column 0", "+Inf", "replace"}},
+		{"edge out of range", binary("edge_index", npyArray(npy.Int64, []int64{2, 3}, []int64{0, 1, 4, 1, 2, 1})), []string{"edge_index", "edge 2", "4 is not below the number of nodes, 4"}},
+		{"negative id", binary("edge_index", npyArray(npy.Int64, []int64{2, 3}, []int64{0, 1, 3, 1, -2, 1})), []string{"edge_index", "edge 1", "-2 is negative"}},
+		{"real ids", binary("edge_index", npyArray(npy.Float64, []int64{2, 3}, make([]float64, 6))), []string{"edge_index", "<f8", "astype"}},
+		{"feature not finite", binary("node_feat", npyArray(npy.Float32, []int64{4, 1}, []float32{0, 1, float32(math.Inf(1)), 0})), []string{"node_feat", "row 2, column 0", "+Inf", "replace"}},
 		{"features as vector", binary("node_feat", vec[float32](1, 2, 3, 4)), []string{"node_feat", "shape [4]", "matrix"}},
-		{"short labels", label(array(npy.Float32, []int64{3, 1}, []float32{0, 1, 0})), []string{"node_label", "3 rows", "4 nodes"}},
-		{"tasks", label(array(npy.Int64, []int64{4, 2}, make([]int64, 8))), []string{"node_label", "[4 2]", "one class"}},
-		{"fraction", label(array(npy.Float32, []int64{4, 1}, []float32{0, 1, 0.5, 0})), []string{"node_label", "row 2", "whole number"}},
-		{"negative label", label(array(npy.Int64, []int64{4, 1}, []int64{0, -7, 0, 0})), []string{"node_label", `"-7"`, "NaN or -1"}},
-		{"huge label", label(array(npy.Int64, []int64{4, 1}, []int64{0, 1 << 40, 0, 0})), []string{"node_label", `"1099511627776"`, "from 0 to 65535"}},
+		{"short labels", label(npyArray(npy.Float32, []int64{3, 1}, []float32{0, 1, 0})), []string{"node_label", "3 rows", "4 nodes"}},
+		{"tasks", label(npyArray(npy.Int64, []int64{4, 2}, make([]int64, 8))), []string{"node_label", "[4 2]", "one class"}},
+		{"fraction", label(npyArray(npy.Float32, []int64{4, 1}, []float32{0, 1, 0.5, 0})), []string{"node_label", "row 2", "whole number"}},
+		{"negative label", label(npyArray(npy.Int64, []int64{4, 1}, []int64{0, -7, 0, 0})), []string{"node_label", `"-7"`, "NaN or -1"}},
+		{"huge label", label(npyArray(npy.Int64, []int64{4, 1}, []int64{0, 1 << 40, 0, 0})), []string{"node_label", `"1099511627776"`, "from 0 to 65535"}},
 		{"two splits", changed(ogbBinary(), "split/other/train.csv.gz", gzipped("1")), []string{"split", "2 folders", "other, time", "keep the one"}},
 		{"missing split", changed(ogbBinary(), "split/time/valid.csv.gz", nil), []string{"valid.csv.gz", "no such file"}},
 		{"split out of range", changed(ogbBinary(), "split/time/test.csv.gz", gzipped("1\n4\n")), []string{"test.csv.gz line 2", "4 is not below"}},

@@ -7,6 +7,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"ndls/dataset/column"
+	"ndls/dataset/graph"
+	"ndls/dataset/source"
 )
 
 // openText opens the layout of compressed text: tables without header, whose row
@@ -23,7 +27,7 @@ func (g *ogbGraph) openText(ctx context.Context, raw string, o Options) error {
 	if err := g.states(raw, nodes, edges); err != nil {
 		return err
 	}
-	src, _, err := g.openSource(filepath.Join(raw, "edge.csv.gz"))
+	src, _, err := g.Open(filepath.Join(raw, "edge.csv.gz"))
 	if err != nil {
 		return err
 	}
@@ -32,7 +36,7 @@ func (g *ogbGraph) openText(ctx context.Context, raw string, o Options) error {
 		return err
 	}
 	g.edges = &statedEdges{text, edges}
-	if path := filepath.Join(raw, "node-feat.csv.gz"); !o.NoFeatures && exists(path) {
+	if path := filepath.Join(raw, "node-feat.csv.gz"); !o.NoFeatures && source.Exists(path) {
 		if err := g.openTextFeatures(ctx, path); err != nil {
 			return err
 		}
@@ -42,29 +46,29 @@ func (g *ogbGraph) openText(ctx context.Context, raw string, o Options) error {
 
 // singleLine reads a file of one number.
 func (g *ogbGraph) singleLine(ctx context.Context, path string) (int64, error) {
-	src, _, err := g.openSource(path)
+	src, _, err := g.Open(path)
 	if err != nil {
 		return 0, err
 	}
-	l, err := openLines(ctx, src)
+	l, err := source.OpenLines(ctx, src)
 	if err != nil {
 		return 0, err
 	}
 	defer l.Close()
-	line, err := l.data()
+	line, err := l.Data()
 	if err == io.EOF {
-		err = badData(path, "holds no number: fetch it again")
+		err = graph.BadData(path, "holds no number: fetch it again")
 	}
 	if err != nil {
 		return 0, err
 	}
 	n, err := strconv.ParseInt(string(bytes.TrimSpace(line)), 10, 64)
 	if err != nil {
-		return 0, badData(l.where(), "%s is no whole number: fetch the file again", shorten(line))
+		return 0, graph.BadData(l.Where(), "%s is no whole number: fetch the file again", graph.Shorten(line))
 	}
-	if _, err := l.data(); err != io.EOF {
+	if _, err := l.Data(); err != io.EOF {
 		if err == nil {
-			err = badData(l.where(), "states a second graph: datasets of one graph are read")
+			err = graph.BadData(l.Where(), "states a second graph: datasets of one graph are read")
 		}
 		return 0, err
 	}
@@ -77,8 +81,8 @@ type statedEdges struct {
 	rows int64
 }
 
-func (e *statedEdges) open(ctx context.Context) (EdgeReader, error) {
-	r, err := e.textEdges.open(ctx)
+func (e *statedEdges) Open(ctx context.Context) (EdgeReader, error) {
+	r, err := e.textEdges.Open(ctx)
 	return &statedEdgeReader{EdgeReader: r, e: e}, err
 }
 
@@ -92,48 +96,48 @@ func (r *statedEdgeReader) Read(batch []Edge) (int, error) {
 	n, err := r.EdgeReader.Read(batch)
 	r.read += int64(n)
 	if r.read > r.e.rows || err == io.EOF && r.read < r.e.rows {
-		return 0, badData(r.e.src.name, "does not have the %d rows that num-edge-list.csv.gz states (row %d): the files do not belong together, fetch them again", r.e.rows, r.read)
+		return 0, graph.BadData(r.e.src.Name, "does not have the %d rows that num-edge-list.csv.gz states (row %d): the files do not belong together, fetch them again", r.e.rows, r.read)
 	}
 	return n, err
 }
 
 // ogbFeatures is a feature matrix as text whose row i belongs to node i.
 type ogbFeatures struct {
-	src   *source
+	src   *source.Source
 	width int
 	graph *ogbGraph
 }
 
 func (g *ogbGraph) openTextFeatures(ctx context.Context, path string) error {
-	src, _, err := g.openSource(path)
+	src, _, err := g.Open(path)
 	if err != nil {
 		return err
 	}
-	l, err := openLines(ctx, src)
+	l, err := source.OpenLines(ctx, src)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	line, err := l.data()
+	line, err := l.Data()
 	if err == io.EOF {
 		return g.rowsDiffer(path, 0)
 	}
 	if err != nil {
 		return err
 	}
-	width := len(separator(',').fields(line))
+	width := len(source.Separator(',').Fields(line))
 	g.features, g.info.NumFeatures = &ogbFeatures{src, width, g}, width
-	return checkSize(path, 0, int64(width))
+	return graph.CheckSize(path, 0, int64(width))
 }
 
-func (f *ogbFeatures) open(ctx context.Context) (FeatureReader, error) {
-	l, err := openLines(ctx, f.src)
+func (f *ogbFeatures) Open(ctx context.Context) (FeatureReader, error) {
+	l, err := source.OpenLines(ctx, f.src)
 	return &ogbFeatureReader{ogbFeatures: f, lines: l, row: make([]float32, f.width)}, err
 }
 
 type ogbFeatureReader struct {
 	*ogbFeatures
-	lines *lines
+	lines *source.Lines
 	row   []float32
 	next  int64
 }
@@ -141,47 +145,47 @@ type ogbFeatureReader struct {
 func (r *ogbFeatureReader) Close() error { return r.lines.Close() }
 
 func (r *ogbFeatureReader) Next() (FeatureRow, error) {
-	line, err := r.lines.data()
+	line, err := r.lines.Data()
 	if err == io.EOF && r.next < r.graph.info.NumNodes {
-		err = r.graph.rowsDiffer(r.src.name, r.next)
+		err = r.graph.rowsDiffer(r.src.Name, r.next)
 	}
 	if err != nil {
 		return FeatureRow{}, err
 	}
 	if r.next == r.graph.info.NumNodes {
-		return FeatureRow{}, badData(r.lines.where(), "is one more than there are nodes (%d): fetch the file again", r.next)
+		return FeatureRow{}, graph.BadData(r.lines.Where(), "is one more than there are nodes (%d): fetch the file again", r.next)
 	}
 	column := 0
 	for more := true; more; column++ {
 		var field []byte
-		field, line, more = separator(',').cut(line)
+		field, line, more = source.Separator(',').Cut(line)
 		if column >= r.width {
 			continue
 		}
 		v, err := strconv.ParseFloat(string(field), 32)
-		if err != nil || !finite(float32(v)) {
-			return FeatureRow{}, badData(r.lines.where(), "column %d is %s: features are finite float32 numbers, replace it before the import", column+1, shorten(field))
+		if err != nil || !graph.Finite(float32(v)) {
+			return FeatureRow{}, graph.BadData(r.lines.Where(), "column %d is %s: features are finite float32 numbers, replace it before the import", column+1, graph.Shorten(field))
 		}
 		r.row[column] = float32(v)
 	}
 	if column != r.width {
-		return FeatureRow{}, badData(r.lines.where(), "has %d values, the first line has %d: fetch the file again", column, r.width)
+		return FeatureRow{}, graph.BadData(r.lines.Where(), "has %d values, the first line has %d: fetch the file again", column, r.width)
 	}
 	r.next++
 	return FeatureRow{ID: uint32(r.next - 1), Dense: r.row}, nil
 }
 
 func (g *ogbGraph) openTextLabels(ctx context.Context, path string) error {
-	if !exists(path) {
+	if !source.Exists(path) {
 		return nil
 	}
-	src, _, err := g.openSource(path)
+	src, _, err := g.Open(path)
 	if err != nil {
 		return err
 	}
-	c, err := openTextColumn(ctx, src, "", nil, g.limit())
-	if err == nil && c.id >= 0 {
-		err = badData(path, "has several columns: one class for each node is read")
+	c, err := column.OpenText(ctx, src, "", nil, g.limit())
+	if err == nil && c.ID >= 0 {
+		err = graph.BadData(path, "has several columns: one class for each node is read")
 	}
 	if err != nil {
 		return err
@@ -191,17 +195,17 @@ func (g *ogbGraph) openTextLabels(ctx context.Context, path string) error {
 
 // wholeColumn undoes what pandas does to integers in a column with gaps: 3.0 is
 // 3, and nan is nothing.
-type wholeColumn struct{ *textColumn }
+type wholeColumn struct{ *column.Text }
 
-func (c wholeColumn) open(ctx context.Context) (columnReader, error) {
-	r, err := c.textColumn.open(ctx)
+func (c wholeColumn) Open(ctx context.Context) (column.Reader, error) {
+	r, err := c.Text.Open(ctx)
 	return wholeReader{r}, err
 }
 
-type wholeReader struct{ columnReader }
+type wholeReader struct{ column.Reader }
 
-func (r wholeReader) next() (uint32, string, error) {
-	id, value, err := r.columnReader.next()
+func (r wholeReader) NextValue() (uint32, string, error) {
+	id, value, err := r.Reader.NextValue()
 	if strings.EqualFold(value, "nan") {
 		value = ""
 	}

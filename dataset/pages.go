@@ -10,6 +10,9 @@ import (
 
 	"github.com/apache/arrow/go/v14/parquet"
 	"github.com/apache/arrow/go/v14/parquet/file"
+
+	"ndls/dataset/graph"
+	"ndls/dataset/source"
 )
 
 // levelPages hands on the pages of a column whose levels are complete. The Parquet
@@ -31,21 +34,21 @@ func (f *parquetFile) openChunk(group, column int) (file.ColumnChunkReader, erro
 		return nil, err
 	}
 	if chunk.CryptoMetadata() != nil {
-		return nil, badData(f.name, "is encrypted: write it without encryption")
+		return nil, graph.BadData(f.name, "is encrypted: write it without encryption")
 	}
 	start, size := chunk.DataPageOffset(), chunk.TotalCompressedSize()
 	if dictionary := chunk.DictionaryPageOffset(); chunk.HasDictionaryPage() && dictionary > 0 {
 		start = min(start, dictionary)
 	}
-	if start < 0 || size < 0 || start > f.src.end-f.src.off-size {
-		return nil, badData(f.name, "column %q is said to lie outside of the file: it is damaged, write it again", f.column(column).Name())
+	if start < 0 || size < 0 || start > f.src.End-f.src.Off-size {
+		return nil, graph.BadData(f.name, "column %q is said to lie outside of the file: it is damaged, write it again", f.column(column).Name())
 	}
-	bytes := io.NewSectionReader(f.src.file, f.src.off+start, min(size+dictionaryHeader, f.src.end-f.src.off-start))
-	pages, err := file.NewPageReader(bufio.NewReaderSize(bytes, bufferSize), chunk.NumValues(), chunk.Compression(), f.memory, nil)
+	bytes := io.NewSectionReader(f.src.File, f.src.Off+start, min(size+dictionaryHeader, f.src.End-f.src.Off-start))
+	pages, err := file.NewPageReader(bufio.NewReaderSize(bytes, source.BufferSize), chunk.NumValues(), chunk.Compression(), f.memory, nil)
 	if err != nil {
-		return nil, damaged(f.name, err)
+		return nil, graph.Damaged(f.name, err)
 	}
-	pages.SetMaxPageHeaderSize(bufferSize)
+	pages.SetMaxPageHeaderSize(source.BufferSize)
 	descr := f.column(column)
 	checked := &levelPages{pages, descr.MaxRepetitionLevel(), descr.MaxDefinitionLevel(), nil}
 	return file.NewColumnReader(descr, checked, f.memory, f.reader.BufferPool()), nil

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ndls/dataset/graph"
 	"ndls/internal/rng"
 )
 
@@ -89,30 +90,30 @@ const papersUnit = 0x1p-10
 var papersKeys = []string{"scale", "seed", "tails"}
 
 func parsePapers(rest string) (*papers, error) {
-	params, err := parseParams(rest, ",", papersKeys)
+	params, err := graph.ParseParams(rest, ",", papersKeys)
 	if err != nil {
 		return nil, err
 	}
 	g := &papers{divisor: 256, seed: 1}
 	for _, p := range params {
-		switch p.key {
+		switch p.Key {
 		case "scale":
 			g.divisor = 1
-			if divisor, ok := strings.CutPrefix(p.value, "1/"); ok {
+			if divisor, ok := strings.CutPrefix(p.Value, "1/"); ok {
 				g.divisor, _ = strconv.ParseInt(divisor, 10, 64)
-			} else if p.value != "1" {
+			} else if p.Value != "1" {
 				g.divisor = 0
 			}
 			if g.divisor < 1 || g.divisor > papersMaxScale {
-				return nil, badURI("scale=%s: 1, or 1/N with N up to %d is needed", p.value, papersMaxScale)
+				return nil, graph.BadURI("scale=%s: 1, or 1/N with N up to %d is needed", p.Value, papersMaxScale)
 			}
 		case "seed":
-			if g.seed, err = strconv.ParseUint(p.value, 10, 64); err != nil {
-				return nil, badURI("seed=%s: a whole number from 0 is needed", p.value)
+			if g.seed, err = strconv.ParseUint(p.Value, 10, 64); err != nil {
+				return nil, graph.BadURI("seed=%s: a whole number from 0 is needed", p.Value)
 			}
 		case "tails":
-			if g.tails, err = strconv.ParseFloat(p.value, 64); err != nil || !(g.tails >= 0 && g.tails <= mostTails) {
-				return nil, badURI("tails=%s: a share of the nodes from 0 to %g is needed", p.value, mostTails)
+			if g.tails, err = strconv.ParseFloat(p.Value, 64); err != nil || !(g.tails >= 0 && g.tails <= mostTails) {
+				return nil, graph.BadURI("tails=%s: a share of the nodes from 0 to %g is needed", p.Value, mostTails)
 			}
 		}
 	}
@@ -256,14 +257,14 @@ func (g *papers) edge(i int64) Edge {
 	source := g.paper(field, product(s.Uint64(), s.Uint64())+1<<63)
 	kind, x, y := s.Float64(), s.Uint64(), s.Uint64()
 	if kind >= sameField+nearField {
-		return Edge{source, g.famous(rng.Float64(x), rng.Float64(y))}
+		return Edge{U: source, V: g.famous(rng.Float64(x), rng.Float64(y))}
 	}
 	if kind >= sameField {
 		if field += 1 + int64(s.Intn(nearReach)); field >= g.fields {
 			field %= g.fields
 		}
 	}
-	return Edge{source, g.paper(field, product(product(x, x), y))}
+	return Edge{U: source, V: g.paper(field, product(product(x, x), y))}
 }
 
 // tailEdge is the edge from a node of the tails to the node before it. The first node of a
@@ -273,7 +274,7 @@ func (g *papers) tailEdge(node int64) Edge {
 	if !hangs {
 		before = node
 	}
-	return Edge{uint32(node), uint32(before)}
+	return Edge{U: uint32(node), V: uint32(before)}
 }
 
 // product multiplies two shares of 2^64.

@@ -191,7 +191,7 @@ func TestPapersPinned(t *testing.T) {
 	row := make([]float32, papersFeatures)
 	d.feature(0, 0, row)
 	got := []Edge{d.edge(0), d.edge(1), d.edge(d.rows - 1)}
-	want := []Edge{{136686, 344571}, {65424, 65035}, {403133, 422852}}
+	want := []Edge{{U: 136686, V: 344571}, {U: 65424, V: 65035}, {U: 403133, V: 422852}}
 	if values := [2]float32{row[0], row[127]}; !slices.Equal(got, want) || values != [2]float32{0.029296875, -0.05078125} {
 		t.Errorf("edges %v, values %v", got, values)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"ndls/dataset/graph"
 	"ndls/dataset/npy"
 )
 
@@ -48,7 +49,7 @@ func generatePapers(ctx context.Context, rest, dir string) (string, error) {
 			return "", fmt.Errorf("generate %s: %w", f.name, err)
 		}
 	}
-	return "ogb:" + escapePath(dir), nil
+	return "ogb:" + graph.EscapePath(dir), nil
 }
 
 // npzMember is an array of an archive, written front to back.

@@ -15,6 +15,9 @@ import (
 	"github.com/apache/arrow/go/v14/parquet/metadata"
 	"github.com/apache/arrow/go/v14/parquet/schema"
 
+	"ndls/dataset/column"
+	"ndls/dataset/graph"
+	"ndls/dataset/source"
 	"ndls/internal/mem"
 )
 
@@ -31,24 +34,24 @@ const (
 // parquetFile is an opened Parquet file.
 type parquetFile struct {
 	name   string
-	src    *source
+	src    *source.Source
 	reader *file.Reader
 	memory memory.Allocator
 	rows   int64
 }
 
-func openParquet(src *source) (f *parquetFile, err error) {
-	if src.unpack != nil {
-		return nil, badData(src.name, "is a packed Parquet file: unpack it, Parquet is compressed inside")
+func openParquet(src *source.Source) (f *parquetFile, err error) {
+	if src.Unpack != nil {
+		return nil, graph.BadData(src.Name, "is a packed Parquet file: unpack it, Parquet is compressed inside")
 	}
-	defer recoverParquet(src.name, &err)
-	capped := cappedAllocator{memory.NewGoAllocator(), src.name}
+	defer recoverParquet(src.Name, &err)
+	capped := cappedAllocator{memory.NewGoAllocator(), src.Name}
 	props := parquet.NewReaderProperties(capped)
-	r, err := file.NewParquetReader(io.NewSectionReader(src.file, src.off, src.end-src.off), file.WithReadProps(props))
+	r, err := file.NewParquetReader(io.NewSectionReader(src.File, src.Off, src.End-src.Off), file.WithReadProps(props))
 	if err != nil {
-		return nil, badData(src.name, "%v: it is damaged or no Parquet file, write it again", err)
+		return nil, graph.BadData(src.Name, "%v: it is damaged or no Parquet file, write it again", err)
 	}
-	return &parquetFile{src.name, src, r, capped, r.NumRows()}, nil
+	return &parquetFile{src.Name, src, r, capped, r.NumRows()}, nil
 }
 
 // cappedAllocator refuses the sizes that a damaged page header may claim.
@@ -69,7 +72,7 @@ func (a cappedAllocator) Reallocate(size int, b []byte) []byte {
 
 func (a cappedAllocator) check(size int) {
 	if size > maxPage {
-		panic(badData(a.name, "a page of %s: write it with pages of at most %s (data_page_size in pyarrow)", mem.Bytes(size), mem.Bytes(maxPage)))
+		panic(graph.BadData(a.name, "a page of %s: write it with pages of at most %s (data_page_size in pyarrow)", mem.Bytes(size), mem.Bytes(maxPage)))
 	}
 }
 
@@ -78,12 +81,12 @@ func (a cappedAllocator) check(size int) {
 func recoverParquet(name string, err *error) {
 	switch p := recover().(type) {
 	case nil:
-	case *fault:
+	case *graph.Fault:
 		*err = p
 	case runtime.Error:
-		*err = badData(name, "its structure is damaged, write it again (the reader says: %v)", p)
+		*err = graph.BadData(name, "its structure is damaged, write it again (the reader says: %v)", p)
 	default:
-		*err = badData(name, "%v: it is damaged, write it again", p)
+		*err = graph.BadData(name, "%v: it is damaged, write it again", p)
 	}
 }
 
@@ -91,7 +94,7 @@ func recoverParquet(name string, err *error) {
 func (f *parquetFile) chunk(group, column int) (chunk *metadata.ColumnChunkMetaData, err error) {
 	defer recoverParquet(f.name, &err)
 	if chunk, err = f.reader.RowGroup(group).MetaData().ColumnChunk(column); err != nil {
-		err = damaged(f.name, fmt.Errorf("%w: it is damaged, write it again", err))
+		err = graph.Damaged(f.name, fmt.Errorf("%w: it is damaged, write it again", err))
 	}
 	return chunk, err
 }
@@ -105,12 +108,12 @@ func (f *parquetFile) check(column int) error {
 			return err
 		}
 		if codec := chunk.Compression(); !slices.Contains(codecs, codec) {
-			return badData(f.name, "column %q is compressed as %s, which is not read: write the file with zstd or snappy (in pyarrow, compression='zstd')",
+			return graph.BadData(f.name, "column %q is compressed as %s, which is not read: write the file with zstd or snappy (in pyarrow, compression='zstd')",
 				f.column(column).Name(), codec)
 		}
 		for _, e := range chunk.Encodings() {
 			if strings.HasPrefix(e.String(), "DELTA") {
-				return badData(f.name, "column %q is encoded as %s, which is not read: write the file with plain or dictionary encoding (the default in pyarrow, DuckDB and Spark)",
+				return graph.BadData(f.name, "column %q is encoded as %s, which is not read: write the file with plain or dictionary encoding (the default in pyarrow, DuckDB and Spark)",
 					f.column(column).Name(), e)
 			}
 		}
@@ -212,13 +215,13 @@ func (f *parquetFile) stream(index int) (_ *parquetColumn, err error) {
 	case parquet.Types.Double:
 		bind[float64, *file.Float64ColumnChunkReader](c)
 	default:
-		return nil, badData(f.name, "column %q holds %s: features are numbers, leave the column out", descr.Path(), f.typeName(index))
+		return nil, graph.BadData(f.name, "column %q holds %s: features are numbers, leave the column out", descr.Path(), f.typeName(index))
 	}
 	return c, f.check(index)
 }
 
-// position names the value that next moved to.
-func (c *parquetColumn) position() string {
+// Position names the value that next moved to.
+func (c *parquetColumn) Position() string {
 	return fmt.Sprintf("%s column %q value %d", c.f.name, c.f.column(c.index).Path(), c.values-1)
 }
 
@@ -238,10 +241,10 @@ func (c *parquetColumn) fill() (err error) {
 	defer recoverParquet(c.f.name, &err)
 	for c.chunk == nil || !c.chunk.HasNext() {
 		if c.chunk != nil && c.chunk.Err() != nil {
-			return damaged(c.f.name, fmt.Errorf("%w: it is damaged, write it again", c.chunk.Err()))
+			return graph.Damaged(c.f.name, fmt.Errorf("%w: it is damaged, write it again", c.chunk.Err()))
 		}
 		if c.left != 0 {
-			return badData(c.position(), "the column ends too early: the file is damaged, write it again")
+			return graph.BadData(c.Position(), "the column ends too early: the file is damaged, write it again")
 		}
 		if c.group == c.end {
 			return io.EOF
@@ -253,11 +256,11 @@ func (c *parquetColumn) fill() (err error) {
 	total, n, err := c.decode()
 	switch {
 	case err != nil:
-		return damaged(c.f.name, fmt.Errorf("%w: it is damaged, write it again", err))
+		return graph.Damaged(c.f.name, fmt.Errorf("%w: it is damaged, write it again", err))
 	case total != int64(n):
-		return badData(c.position(), "one of the %d values from here on is null: remove nulls before the import", total)
+		return graph.BadData(c.Position(), "one of the %d values from here on is null: remove nulls before the import", total)
 	case n == 0:
-		return badData(c.position(), "the column ends too early: the file is damaged, write it again")
+		return graph.BadData(c.Position(), "the column ends too early: the file is damaged, write it again")
 	}
 	c.n = n
 	c.left -= total
@@ -272,7 +275,7 @@ func (c *parquetColumn) nextChunk() error {
 	}
 	rows, isFlat := c.f.reader.RowGroup(c.group).NumRows(), c.f.column(c.index).MaxRepetitionLevel() == 0
 	if c.left = meta.NumValues(); c.left < 0 || isFlat && c.left != rows {
-		return badData(c.f.name, "column %q has %d values in a row group of %d rows: the file is damaged, write it again", c.f.column(c.index).Path(), c.left, rows)
+		return graph.BadData(c.f.name, "column %q has %d values in a row group of %d rows: the file is damaged, write it again", c.f.column(c.index).Path(), c.left, rows)
 	}
 	if c.chunk, err = c.f.openChunk(c.group, c.index); err != nil {
 		return err
@@ -282,20 +285,20 @@ func (c *parquetColumn) nextChunk() error {
 }
 
 // id reads a node id.
-func (c *parquetColumn) id(limit *idLimit) (uint32, error) {
+func (c *parquetColumn) id(limit *graph.IDLimit) (uint32, error) {
 	if err := c.next(); err != nil {
 		return 0, err
 	}
-	if v := c.integer(c.pos); v < 0 || v >= limit.n {
+	if v := c.integer(c.pos); v < 0 || v >= limit.N {
 		return 0, c.noID(limit)
 	}
 	return uint32(c.integer(c.pos)), nil
 }
 
 // noID is the error about the value that next moved to.
-func (c *parquetColumn) noID(limit *idLimit) error {
+func (c *parquetColumn) noID(limit *graph.IDLimit) error {
 	unsigned := c.f.column(c.index).ConvertedType() == schema.ConvertedTypes.Uint64
-	return badData(c.position(), "%s", limit.check(c.integer(c.pos), unsigned))
+	return graph.BadData(c.Position(), "%s", limit.Check(c.integer(c.pos), unsigned))
 }
 
 // ahead is how many values are decoded behind the one that next moved to, at least one,
@@ -313,8 +316,8 @@ func (c *parquetColumn) ahead() (int, error) {
 
 // take moves over the next values and copies their ids. It stops behind one that is none,
 // and returns how many ids came before.
-func (c *parquetColumn) take(to []uint32, limit *idLimit) int {
-	n := c.ids(c.pos+1, to, limit.n)
+func (c *parquetColumn) take(to []uint32, limit *graph.IDLimit) int {
+	n := c.ids(c.pos+1, to, limit.N)
 	moved := min(n+1, len(to))
 	c.pos += moved
 	c.values += int64(moved)
@@ -325,19 +328,19 @@ func (c *parquetColumn) take(to []uint32, limit *idLimit) int {
 type parquetEdges struct {
 	file  *parquetFile
 	u, v  int
-	limit idLimit
-	notes []Note
+	limit graph.IDLimit
+	notes []graph.Note
 }
 
-func openParquetEdges(src *source, limit idLimit, named ends) (*parquetEdges, error) {
+func openParquetEdges(src *source.Source, limit graph.IDLimit, named ends) (*parquetEdges, error) {
 	f, err := openParquet(src)
 	if err != nil {
 		return nil, err
 	}
 	found, titles := f.integers()
-	c := edgeColumns{file: src.name, titles: titles, width: len(titles), candidates: func() ([]int, error) { return found, nil }}
+	c := edgeColumns{file: src.Name, titles: titles, width: len(titles), candidates: func() ([]int, error) { return found, nil }}
 	if len(titles) < 2 {
-		return nil, badData(src.name, "has not two columns: an edge list has two of whole numbers; the columns are %s", c.list())
+		return nil, graph.BadData(src.Name, "has not two columns: an edge list has two of whole numbers; the columns are %s", c.list())
 	}
 	e := &parquetEdges{file: f, limit: limit}
 	if e.u, e.v, err = c.find(named); err != nil {
@@ -345,7 +348,7 @@ func openParquetEdges(src *source, limit idLimit, named ends) (*parquetEdges, er
 	}
 	for _, i := range []int{e.u, e.v} {
 		if !slices.Contains(found, i) {
-			return nil, badData(src.name, "column %q holds %s: node ids are whole numbers from 0, number the nodes; the columns are %s",
+			return nil, graph.BadData(src.Name, "column %q holds %s: node ids are whole numbers from 0, number the nodes; the columns are %s",
 				titles[i], f.typeName(i), c.list())
 		}
 		if err := f.check(i); err != nil {
@@ -353,6 +356,15 @@ func openParquetEdges(src *source, limit idLimit, named ends) (*parquetEdges, er
 		}
 	}
 	e.notes = c.notes(e.u, e.v, func(int) bool { return false })
+	return e, nil
+}
+
+// parquetPairs opens an edge list whose columns have well-known names, or are the only two.
+func parquetPairs(src *source.Source, limit graph.IDLimit) (graph.EdgeSource, error) {
+	e, err := openParquetEdges(src, limit, ends{})
+	if err != nil {
+		return nil, err
+	}
 	return e, nil
 }
 
@@ -368,7 +380,7 @@ func (f *parquetFile) typeName(i int) string {
 	return c.PhysicalType().String()
 }
 
-func (e *parquetEdges) open(ctx context.Context) (EdgeReader, error) {
+func (e *parquetEdges) Open(ctx context.Context) (EdgeReader, error) {
 	return e.openGroups(ctx, 0, e.file.reader.NumRowGroups())
 }
 
@@ -395,7 +407,7 @@ func (e *parquetEdges) openGroups(ctx context.Context, lo, hi int) (_ EdgeReader
 type parquetEdgeReader struct {
 	ctx    context.Context
 	u, v   *parquetColumn
-	limit  *idLimit
+	limit  *graph.IDLimit
 	us, vs [parquetBatch]uint32
 }
 
@@ -424,19 +436,19 @@ func (r *parquetEdgeReader) read(batch []Edge) (int, error) {
 	}
 	v, err := r.v.ahead()
 	if err != nil {
-		return 0, damaged(r.v.position(), err)
+		return 0, graph.Damaged(r.v.Position(), err)
 	}
 	n := min(u, v, len(batch), parquetBatch)
 	us, vs := r.us[:n], r.vs[:n]
 	good := r.u.take(us, r.limit)
 	if r.v.take(vs[:good], r.limit) < good {
-		return 0, damaged(r.v.position(), r.v.noID(r.limit))
+		return 0, graph.Damaged(r.v.Position(), r.v.noID(r.limit))
 	}
 	if good < n {
 		return 0, r.u.noID(r.limit)
 	}
 	for i := range us {
-		batch[i] = Edge{us[i], vs[i]}
+		batch[i] = Edge{U: us[i], V: vs[i]}
 	}
 	return n, nil
 }
@@ -450,11 +462,11 @@ type parquetFeatures struct {
 	id      int
 	columns []int
 	width   int
-	limit   idLimit
-	note    Note
+	limit   graph.IDLimit
+	note    graph.Note
 }
 
-func openParquetFeatures(src *source, limit idLimit) (*parquetFeatures, error) {
+func openParquetFeatures(src *source.Source, limit graph.IDLimit) (*parquetFeatures, error) {
 	f, err := openParquet(src)
 	if err != nil {
 		return nil, err
@@ -462,13 +474,13 @@ func openParquetFeatures(src *source, limit idLimit) (*parquetFeatures, error) {
 	found, names := f.integers()
 	p := &parquetFeatures{file: f, id: -1, limit: limit}
 	for _, i := range found {
-		if slices.Contains(idNames, strings.ToLower(names[i])) {
+		if slices.Contains(column.IDNames, strings.ToLower(names[i])) {
 			p.id = i
 			break
 		}
 	}
 	if p.id < 0 {
-		return nil, badData(src.name, "has no integer column named id; its columns are %s", strings.Join(names, ", "))
+		return nil, graph.BadData(src.Name, "has no integer column named id; its columns are %s", strings.Join(names, ", "))
 	}
 	for i := range names {
 		if i != p.id {
@@ -478,11 +490,11 @@ func openParquetFeatures(src *source, limit idLimit) (*parquetFeatures, error) {
 	if err := p.measure(); err != nil {
 		return nil, err
 	}
-	p.note = noteOf(src.name, "node ids are in column %q, features in the %d others", names[p.id], len(p.columns))
+	p.note = graph.NoteOf(src.Name, "node ids are in column %q, features in the %d others", names[p.id], len(p.columns))
 	if len(p.columns) == 1 {
-		p.note = noteOf(src.name, "node ids are in column %q, features in column %q", names[p.id], names[p.columns[0]])
+		p.note = graph.NoteOf(src.Name, "node ids are in column %q, features in column %q", names[p.id], names[p.columns[0]])
 	}
-	r, err := p.open(context.Background())
+	r, err := p.Open(context.Background())
 	if err == nil {
 		err = r.Close()
 	}
@@ -498,14 +510,14 @@ func (p *parquetFeatures) measure() (err error) {
 	if !lists {
 		for g := range f.reader.NumRowGroups() {
 			if size := f.reader.RowGroup(g).ByteSize(); size > maxGroup && p.width > 16 {
-				return badData(f.name, "row group %d has %s in %d columns: write row groups of at most %s, or one column of fixed-size lists",
+				return graph.BadData(f.name, "row group %d has %s in %d columns: write row groups of at most %s, or one column of fixed-size lists",
 					g, mem.Bytes(size), p.width, mem.Bytes(maxGroup))
 			}
 		}
-		return checkSize(f.name, f.rows, int64(p.width))
+		return graph.CheckSize(f.name, f.rows, int64(p.width))
 	}
 	if len(p.columns) != 1 {
-		return badData(f.name, "has a list column and %d others: an id and one list of features are needed", len(p.columns)-1)
+		return graph.BadData(f.name, "has a list column and %d others: an id and one list of features are needed", len(p.columns)-1)
 	}
 	var values int64
 	for g := range f.reader.NumRowGroups() {
@@ -516,16 +528,16 @@ func (p *parquetFeatures) measure() (err error) {
 		values += chunk.NumValues()
 	}
 	if f.rows == 0 || values%f.rows != 0 {
-		return badData(f.name, "%d values in %d rows: every list must have the same length, without nulls", values, f.rows)
+		return graph.BadData(f.name, "%d values in %d rows: every list must have the same length, without nulls", values, f.rows)
 	}
-	if err := checkSize(f.name, f.rows, values/f.rows); err != nil {
+	if err := graph.CheckSize(f.name, f.rows, values/f.rows); err != nil {
 		return err
 	}
 	p.width = int(values / f.rows)
 	return nil
 }
 
-func (p *parquetFeatures) open(ctx context.Context) (FeatureReader, error) {
+func (p *parquetFeatures) Open(ctx context.Context) (FeatureReader, error) {
 	r := &parquetFeatureReader{parquetFeatures: p, ctx: ctx, row: make([]float32, p.width)}
 	var err error
 	if r.ids, err = p.file.stream(p.id); err != nil {
@@ -566,13 +578,13 @@ func (r *parquetFeatureReader) Next() (FeatureRow, error) {
 			c = r.values[i]
 		}
 		if err := c.next(); err != nil {
-			return FeatureRow{}, damaged(c.position(), err)
+			return FeatureRow{}, graph.Damaged(c.Position(), err)
 		}
 		if starts := c.rep[c.pos] == 0; isList && starts != (i == 0) {
-			return FeatureRow{}, badData(r.ids.position(), "its list has not %d values: every list must have the same length", r.width)
+			return FeatureRow{}, graph.BadData(r.ids.Position(), "its list has not %d values: every list must have the same length", r.width)
 		}
-		if r.row[i] = c.number(c.pos); !finite(r.row[i]) {
-			return FeatureRow{}, notFinite(r.file.name, r.ids.values-1, int64(i), r.row[i])
+		if r.row[i] = c.number(c.pos); !graph.Finite(r.row[i]) {
+			return FeatureRow{}, graph.NotFinite(r.file.name, r.ids.values-1, int64(i), r.row[i])
 		}
 	}
 	return FeatureRow{ID: id, Dense: r.row}, nil

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+
+	"ndls/dataset/graph"
 )
 
 // Part is one of the streams of a dataset that has a row for a node.
@@ -31,7 +33,7 @@ func Repeated(ctx context.Context, ds Dataset, part Part, id uint32) error {
 	for {
 		node, value, err := rows.next()
 		if err == io.EOF {
-			return badData(ds.Info().Name, "node %d has a second %s: keep one of the two", id, part)
+			return graph.BadData(ds.Info().Name, "node %d has a second %s: keep one of the two", id, part)
 		}
 		if err != nil {
 			return err
@@ -39,11 +41,11 @@ func Repeated(ctx context.Context, ds Dataset, part Part, id uint32) error {
 		switch {
 		case node != id:
 		case first == "":
-			first, firstValue = rows.position(), value
+			first, firstValue = rows.Position(), value
 		case part == FeatureRows:
-			return badData(rows.position(), "node %d has a second feature row, the first is in %s: keep one of the two", id, first)
+			return graph.BadData(rows.Position(), "node %d has a second feature row, the first is in %s: keep one of the two", id, first)
 		case value != firstValue:
-			return badData(rows.position(), "node %d has the %s %s, and another one, %s, in %s: keep one of the two", id, part, value, firstValue, first)
+			return graph.BadData(rows.Position(), "node %d has the %s %s, and another one, %s, in %s: keep one of the two", id, part, value, firstValue, first)
 		}
 	}
 }
@@ -57,8 +59,8 @@ func LackingFeatures(ctx context.Context, ds Dataset, id uint32, count int64) er
 		return err
 	}
 	defer r.Close()
-	if f, ok := r.(interface{ readsFrom() string }); ok {
-		name = f.readsFrom()
+	if f, ok := r.(interface{ ReadsFrom() string }); ok {
+		name = f.ReadsFrom()
 	}
 	others := ""
 	switch {
@@ -67,7 +69,7 @@ func LackingFeatures(ctx context.Context, ds Dataset, id uint32, count int64) er
 	case count > 2:
 		others = fmt.Sprintf(", and %d other nodes have none either", count-1)
 	}
-	return badData(name, "node %d has no feature row%s: give each node one, or run without features (--features none)", id, others)
+	return graph.BadData(name, "node %d has no feature row%s: give each node one, or run without features (--features none)", id, others)
 }
 
 // partRows walks over the rows of a part.
@@ -125,28 +127,26 @@ func openPart(ctx context.Context, ds Dataset, part Part) (*partRows, error) {
 	return p, nil
 }
 
-func (p *partRows) position() string {
-	if r, ok := p.reader.(interface{ position() string }); ok {
-		return r.position()
+func (p *partRows) Position() string {
+	if r, ok := p.reader.(interface{ Position() string }); ok {
+		return r.Position()
 	}
-	return rowOf(p.name, p.row-1)
+	return graph.RowOf(p.name, p.row-1)
 }
-
-func rowOf(file string, row int64) string { return fmt.Sprintf("%s row %d", file, row) }
 
 // Readers of files know where they are: position names the file and the row, from 0,
 // or the line, from 1, that was read last; readsFrom names the file alone.
 
-func (r *textFeatureReader) position() string  { return r.lines.where() }
-func (r *textFeatureReader) readsFrom() string { return r.src.name }
+func (r *textFeatureReader) Position() string  { return r.lines.Where() }
+func (r *textFeatureReader) ReadsFrom() string { return r.src.Name }
 
-func (r *jsonReader) position() string  { return r.src.name + " line " + strconv.FormatInt(r.line, 10) }
-func (r *jsonReader) readsFrom() string { return r.src.name }
+func (r *jsonReader) Position() string  { return r.src.Name + " line " + strconv.FormatInt(r.line, 10) }
+func (r *jsonReader) ReadsFrom() string { return r.src.Name }
 
-func (r *parquetFeatureReader) position() string  { return rowOf(r.file.name, r.ids.values-1) }
-func (r *parquetFeatureReader) readsFrom() string { return r.file.name }
+func (r *parquetFeatureReader) Position() string  { return graph.RowOf(r.file.name, r.ids.values-1) }
+func (r *parquetFeatureReader) ReadsFrom() string { return r.file.name }
 
-func (r *arrowReader) position() string  { return rowOf(r.f.src.name, r.row-1) }
-func (r *arrowReader) readsFrom() string { return r.f.src.name }
+func (r *arrowReader) Position() string  { return graph.RowOf(r.f.src.Name, r.row-1) }
+func (r *arrowReader) ReadsFrom() string { return r.f.src.Name }
 
-func (r *ogbSplits) position() string { return r.lines.where() }
+func (r *ogbSplits) Position() string { return r.lines.Where() }

@@ -10,7 +10,11 @@ import (
 	"slices"
 	"strconv"
 
+	"ndls/dataset/array"
+	"ndls/dataset/column"
+	"ndls/dataset/graph"
 	"ndls/dataset/pickle"
+	"ndls/dataset/source"
 )
 
 const (
@@ -24,38 +28,38 @@ const (
 // planetoid is a citation graph in the form of Yang, Cohen and Salakhutdinov
 // (ICML 2016).
 type planetoid struct {
-	files
+	source.Files
 	info         Info
 	prefix       string
-	allx, tx     *csr
+	allx, tx     *array.CSR
 	ally, ty     oneHot
 	train        int64 // the first nodes
-	graph, index *source
+	graph, index *source.Source
 	isTest       []uint64 // bit i is node ally.rows+i
 }
 
 // oneHot is a label matrix of 0 and 1.
 type oneHot struct {
-	v             vector
+	v             array.Vector
 	rows, classes int64
 }
 
 func openPlanetoid(ctx context.Context, rest string, o Options) (Dataset, error) {
-	path, err := pathOf(rest)
+	path, err := graph.PathOf(rest)
 	if err != nil {
 		return nil, err
 	}
 	dir, name := filepath.Split(path)
 	if name == "" {
-		return nil, badURI("planetoid:%s: the name of the set is missing: planetoid:DIR/cora reads DIR/ind.cora.*", rest)
+		return nil, graph.BadURI("planetoid:%s: the name of the set is missing: planetoid:DIR/cora reads DIR/ind.cora.*", rest)
 	}
 	p := &planetoid{prefix: filepath.Join(dir, "ind."+name) + ".", info: Info{
-		Name: name, Identity: "planetoid:" + escapePath(name), HasLabels: true, HasSplits: true,
+		Name: name, Identity: "planetoid:" + graph.EscapePath(name), HasLabels: true, HasSplits: true,
 	}}
 	if err := p.open(ctx, o); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	p.info.SizeHint = p.bytes()
+	p.info.SizeHint = p.Bytes()
 	return p, nil
 }
 
@@ -73,7 +77,7 @@ func (p *planetoid) open(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	if p.ally.classes != p.ty.classes || y.rows > p.ally.rows {
-		return badData(p.prefix+"ally", "%d rows of %d classes do not go with the %d training rows of y and the %d classes of ty: the files do not belong together",
+		return graph.BadData(p.prefix+"ally", "%d rows of %d classes do not go with the %d training rows of y and the %d classes of ty: the files do not belong together",
 			p.ally.rows, p.ally.classes, y.rows, p.ty.classes)
 	}
 	p.train = y.rows
@@ -84,7 +88,7 @@ func (p *planetoid) open(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	// About three bytes of pickle for each entry of the lists.
-	p.info.EdgeHint = p.graph.size / 3
+	p.info.EdgeHint = p.graph.Size / 3
 	if err := p.readIndex(ctx); err != nil {
 		return err
 	}
@@ -94,8 +98,8 @@ func (p *planetoid) open(ctx context.Context, o Options) (err error) {
 	return p.openFeatures(ctx)
 }
 
-func (p *planetoid) source(suffix string) (*source, error) {
-	s, _, err := p.openSource(p.prefix + suffix)
+func (p *planetoid) source(suffix string) (*source.Source, error) {
+	s, _, err := p.Open(p.prefix + suffix)
 	if errors.Is(err, fs.ErrNotExist) && suffix == "allx" {
 		return nil, fmt.Errorf("%w: the features of all nodes that are not test nodes are in it; put it there, or leave the features out (--features none)", err)
 	}
@@ -110,30 +114,30 @@ func (p *planetoid) oneHot(ctx context.Context, suffix string) (oneHot, error) {
 	if err != nil {
 		return oneHot{}, err
 	}
-	value, err := unpickle(ctx, src, 0)
+	value, err := array.Unpickle(ctx, src, 0)
 	if err != nil {
 		return oneHot{}, err
 	}
-	v, shape, err := pickledVector(src, 0, value, "labels")
+	v, shape, err := array.PickledVector(src, 0, value, "labels")
 	if err != nil {
 		return oneHot{}, err
 	}
-	if len(shape) != 2 || shape[0] > maxPlanetoid || shape[1] < 1 || shape[1] > maxClasses {
-		return oneHot{}, badData(src.name, "has shape %v: labels are a matrix with one column for each class", shape)
+	if len(shape) != 2 || shape[0] > maxPlanetoid || shape[1] < 1 || shape[1] > column.MaxClasses {
+		return oneHot{}, graph.BadData(src.Name, "has shape %v: labels are a matrix with one column for each class", shape)
 	}
 	return oneHot{v, shape[0], shape[1]}, nil
 }
 
-func (p *planetoid) csr(ctx context.Context, suffix string) (*csr, error) {
+func (p *planetoid) csr(ctx context.Context, suffix string) (*array.CSR, error) {
 	src, err := p.source(suffix)
 	if err != nil {
 		return nil, err
 	}
-	value, err := unpickle(ctx, src, 0)
+	value, err := array.Unpickle(ctx, src, 0)
 	if err != nil {
 		return nil, err
 	}
-	return pickledCSR(src, 0, value)
+	return array.PickledCSR(src, 0, value)
 }
 
 func (p *planetoid) openFeatures(ctx context.Context) (err error) {
@@ -144,18 +148,18 @@ func (p *planetoid) openFeatures(ctx context.Context) (err error) {
 		return err
 	}
 	for _, m := range []struct {
-		x *csr
+		x *array.CSR
 		y oneHot
 	}{{p.allx, p.ally}, {p.tx, p.ty}} {
-		if m.x.rows != m.y.rows {
-			return badData(m.x.name, "has %d rows, the labels have %d: the files do not belong together", m.x.rows, m.y.rows)
+		if m.x.Rows != m.y.rows {
+			return graph.BadData(m.x.Name, "has %d rows, the labels have %d: the files do not belong together", m.x.Rows, m.y.rows)
 		}
 	}
-	if p.allx.cols != p.tx.cols {
-		return badData(p.allx.name, "has %d columns, tx has %d: the files do not belong together", p.allx.cols, p.tx.cols)
+	if p.allx.Cols != p.tx.Cols {
+		return graph.BadData(p.allx.Name, "has %d columns, tx has %d: the files do not belong together", p.allx.Cols, p.tx.Cols)
 	}
-	p.info.NumFeatures, p.info.SparseFeatures = int(p.allx.cols), true
-	return checkSize(p.allx.name, p.allx.rows, p.allx.cols)
+	p.info.NumFeatures, p.info.SparseFeatures = int(p.allx.Cols), true
+	return graph.CheckSize(p.allx.Name, p.allx.Rows, p.allx.Cols)
 }
 
 // readIndex checks the test ids and finds the number of nodes.
@@ -179,43 +183,43 @@ func (p *planetoid) readIndex(ctx context.Context) (err error) {
 			return err
 		}
 		if int64(id) < first {
-			return badData(ids.lines.where(), "node %d is one of the %d nodes of ally: the files do not belong together", id, first)
+			return graph.BadData(ids.lines.Where(), "node %d is one of the %d nodes of ally: the files do not belong together", id, first)
 		}
 		word, bit := (int64(id)-first)/64, uint64(1)<<((int64(id)-first)%64)
 		if need := word + 1 - int64(len(p.isTest)); need > 0 {
 			p.isTest = append(p.isTest, make([]uint64, need)...)
 		}
 		if p.isTest[word]&bit != 0 {
-			return badData(ids.lines.where(), "node %d is there twice: each test node has one row", id)
+			return graph.BadData(ids.lines.Where(), "node %d is there twice: each test node has one row", id)
 		}
 		p.isTest[word] |= bit
 		p.info.NumNodes = max(p.info.NumNodes, int64(id)+1)
 	}
 	if count != p.ty.rows {
-		return badData(p.index.name, "has %d lines, ty has %d rows: the files do not belong together", count, p.ty.rows)
+		return graph.BadData(p.index.Name, "has %d lines, ty has %d rows: the files do not belong together", count, p.ty.rows)
 	}
 	return nil
 }
 
 // testIndex gives the node of each row of tx and ty.
-type testIndex struct{ lines *lines }
+type testIndex struct{ lines *source.Lines }
 
 func (p *planetoid) openIndex(ctx context.Context) (*testIndex, error) {
-	l, err := openLines(ctx, p.index)
+	l, err := source.OpenLines(ctx, p.index)
 	return &testIndex{l}, err
 }
 
 func (t *testIndex) Close() error { return t.lines.Close() }
 
 func (t *testIndex) next() (uint32, error) {
-	line, err := t.lines.data()
+	line, err := t.lines.Data()
 	if err != nil {
 		return 0, err
 	}
-	field, _, _ := separator(0).cut(line)
-	id, problem := (&idLimit{n: maxPlanetoid}).parse(field)
+	field, _, _ := source.Separator(0).Cut(line)
+	id, problem := (&graph.IDLimit{N: maxPlanetoid}).Parse(field)
 	if problem != "" {
-		return 0, badData(t.lines.where(), "%s", problem)
+		return 0, graph.BadData(t.lines.Where(), "%s", problem)
 	}
 	return id, nil
 }
@@ -224,15 +228,15 @@ func (p *planetoid) Info() Info { return p.info }
 
 // Edges gives the lists of the graph: both directions, with repetitions.
 func (p *planetoid) Edges(ctx context.Context) (EdgeReader, error) {
-	value, err := unpickle(ctx, p.graph, 0)
+	value, err := array.Unpickle(ctx, p.graph, 0)
 	if err != nil {
 		return nil, err
 	}
 	dict, ok := value.(*pickle.Dict)
 	if !ok {
-		return nil, badData(p.graph.name, "holds a %T, not a dict of lists: fetch it again", value)
+		return nil, graph.BadData(p.graph.Name, "holds a %T, not a dict of lists: fetch it again", value)
 	}
-	return &dictEdges{name: p.graph.name, pairs: dict.Pairs, limit: idLimit{p.info.NumNodes, "ally and test.index state them"}}, nil
+	return &dictEdges{name: p.graph.Name, pairs: dict.Pairs, limit: graph.IDLimit{N: p.info.NumNodes, Stated: "ally and test.index state them"}}, nil
 }
 
 // dictEdges streams a dict of node → list of neighbours.
@@ -240,7 +244,7 @@ type dictEdges struct {
 	name  string
 	pairs []pickle.Pair
 	pos   int // within the list of pairs[0]
-	limit idLimit
+	limit graph.IDLimit
 }
 
 func (d *dictEdges) Close() error { return nil }
@@ -251,7 +255,7 @@ func (d *dictEdges) Read(batch []Edge) (int, error) {
 		node, isID := d.pairs[0].Key.(int64)
 		list, isList := d.pairs[0].Value.(*pickle.List)
 		if !isID || !isList || len(list.Items) > 0 {
-			return 0, badData(d.name, "the entry of %v is not a node with a list of nodes: fetch it again", d.pairs[0].Key)
+			return 0, graph.BadData(d.name, "the entry of %v is not a node with a list of nodes: fetch it again", d.pairs[0].Key)
 		}
 		if d.pos == len(list.Ints) {
 			d.pairs, d.pos = d.pairs[1:], 0
@@ -259,11 +263,11 @@ func (d *dictEdges) Read(batch []Edge) (int, error) {
 		}
 		other := list.Ints[d.pos]
 		for _, id := range [2]int64{node, other} {
-			if id < 0 || id >= d.limit.n {
-				return 0, badData(d.name, "neighbour %d of node %d: %s", other, node, d.limit.problem(id))
+			if id < 0 || id >= d.limit.N {
+				return 0, graph.BadData(d.name, "neighbour %d of node %d: %s", other, node, d.limit.Problem(id))
 			}
 		}
-		batch[n] = Edge{uint32(node), uint32(other)}
+		batch[n] = Edge{U: uint32(node), V: uint32(other)}
 		n++
 		d.pos++
 	}
@@ -277,14 +281,14 @@ func (d *dictEdges) Read(batch []Edge) (int, error) {
 // node that has none.
 func (p *planetoid) Features(ctx context.Context) (FeatureReader, error) {
 	if p.allx == nil {
-		return nil, noStream("features", p.info.Name)
+		return nil, graph.NoStream("features", p.info.Name)
 	}
 	r := &planetoidFeatures{p: p, next: p.ally.rows}
 	var err error
-	if r.all, err = p.allx.features(ctx); err != nil {
+	if r.all, err = p.allx.Features(ctx); err != nil {
 		return nil, err
 	}
-	if r.test, err = p.tx.features(ctx); err != nil {
+	if r.test, err = p.tx.Features(ctx); err != nil {
 		return nil, errors.Join(err, r.all.Close())
 	}
 	if r.index, err = p.openIndex(ctx); err != nil {
@@ -295,7 +299,7 @@ func (p *planetoid) Features(ctx context.Context) (FeatureReader, error) {
 
 type planetoidFeatures struct {
 	p         *planetoid
-	all, test *csrFeatures
+	all, test *array.CSRFeatures
 	index     *testIndex
 	next      int64 // node that may be missing
 }
@@ -305,13 +309,13 @@ func (r *planetoidFeatures) Close() error {
 }
 
 func (r *planetoidFeatures) Next() (FeatureRow, error) {
-	if r.all.rows.row < r.p.allx.rows {
+	if r.all.Rows.Row < r.p.allx.Rows {
 		row, err := r.all.Next()
 		if err != io.EOF {
 			return row, err
 		}
 	}
-	if r.test.rows.row < r.p.tx.rows {
+	if r.test.Rows.Row < r.p.tx.Rows {
 		row, err := r.test.Next()
 		if err == nil {
 			row.ID, err = r.index.next()
@@ -333,10 +337,10 @@ func (r *planetoidFeatures) Next() (FeatureRow, error) {
 func (p *planetoid) Labels(ctx context.Context) (LabelReader, error) {
 	r := &planetoidLabels{row: make([]float32, p.ally.classes)}
 	var err error
-	if r.all, err = p.ally.v.open(ctx, 0); err != nil {
+	if r.all, err = p.ally.v.Open(ctx, 0); err != nil {
 		return nil, err
 	}
-	if r.test, err = p.ty.v.open(ctx, 0); err != nil {
+	if r.test, err = p.ty.v.Open(ctx, 0); err != nil {
 		return nil, errors.Join(err, r.all.Close())
 	}
 	if r.index, err = p.openIndex(ctx); err != nil {
@@ -346,7 +350,7 @@ func (p *planetoid) Labels(ctx context.Context) (LabelReader, error) {
 }
 
 type planetoidLabels struct {
-	all, test *elements
+	all, test *array.Elements
 	index     *testIndex
 	row       []float32
 	next      uint32
@@ -359,12 +363,12 @@ func (r *planetoidLabels) Close() error {
 func (r *planetoidLabels) Next() (uint32, int32, error) {
 	for {
 		id, from := r.next, r.all
-		err := r.all.fill(r.row)
+		err := r.all.Fill(r.row)
 		if err == nil {
 			r.next++
 		} else if err == io.EOF {
 			from = r.test
-			if err = r.test.fill(r.row); err == nil {
+			if err = r.test.Fill(r.row); err == nil {
 				id, err = r.index.next()
 			}
 		}
@@ -373,7 +377,7 @@ func (r *planetoidLabels) Next() (uint32, int32, error) {
 		}
 		label, err := hot(r.row)
 		if err != nil {
-			return 0, 0, badData(from.v.name, "node %d: %v", id, err)
+			return 0, 0, graph.BadData(from.V.Name, "node %d: %v", id, err)
 		}
 		if label >= 0 {
 			return id, label, nil

@@ -136,7 +136,7 @@ func shapeOf(edges []Edge, nodes int) shape {
 			s.loops++
 			continue
 		}
-		pairs = append(pairs, Edge{min(e.U, e.V), max(e.U, e.V)})
+		pairs = append(pairs, Edge{U: min(e.U, e.V), V: max(e.U, e.V)})
 	}
 	slices.SortFunc(pairs, order)
 	pairs = slices.Compact(pairs)

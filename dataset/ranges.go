@@ -1,10 +1,13 @@
 package dataset
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
+
+	"ndls/dataset/array"
+	"ndls/dataset/graph"
+	"ndls/dataset/source"
 )
 
 // RangeReader is a Dataset whose edge list can be read from the middle.
@@ -21,7 +24,7 @@ func EdgeRange(ctx context.Context, ds Dataset, first, last, of int) (EdgeReader
 	case ok:
 		return r.EdgeRange(ctx, first, last, of)
 	case first > 0:
-		return noEdges{}, nil
+		return graph.NoEdges{}, nil
 	}
 	return ds.Edges(ctx)
 }
@@ -41,53 +44,19 @@ func CutsFeatures(ds Dataset) bool {
 	return ok && r.CutsFeatures()
 }
 
-// noEdges is a part that holds nothing.
-type noEdges struct{}
-
-func (noEdges) Read([]Edge) (int, error) { return 0, io.EOF }
-func (noEdges) Close() error             { return nil }
-
-// share is [first, last) of so many equal parts.
-type share struct{ first, last, of int }
-
-// bounds are those of the share of n things.
-func (s share) bounds(n int64) (lo, hi int64) {
-	part := func(i int) int64 { return n/int64(s.of)*int64(i) + n%int64(s.of)*int64(i)/int64(s.of) }
-	return part(s.first), part(s.last)
-}
-
-// cuttable is an edge list that can be read from the middle, if canCut says so.
-type cuttable interface {
-	canCut() bool
-	openShare(ctx context.Context, s share) (EdgeReader, error)
-}
-
-// openShare opens a part of an edge list.
-func openShare(ctx context.Context, e edgeSource, s share) (EdgeReader, error) {
-	switch c, ok := e.(cuttable); {
-	case s.first == 0 && s.last == s.of:
-		return e.open(ctx)
-	case ok && c.canCut():
-		return c.openShare(ctx, s)
-	case s.first > 0:
-		return noEdges{}, nil
-	}
-	return e.open(ctx)
-}
-
 // EdgeRange implements RangeReader.
 func (d *edgeFiles) EdgeRange(ctx context.Context, first, last, of int) (EdgeReader, error) {
-	return openShare(ctx, d.edges, share{first, last, of})
+	return graph.OpenShare(ctx, d.edges, graph.Share{First: first, Last: last, Of: of})
 }
 
 // EdgeRange implements RangeReader.
 func (g *ogbGraph) EdgeRange(ctx context.Context, first, last, of int) (EdgeReader, error) {
-	return openShare(ctx, g.edges, share{first, last, of})
+	return graph.OpenShare(ctx, g.edges, graph.Share{First: first, Last: last, Of: of})
 }
 
 // EdgeRange implements RangeReader.
 func (c *counted) EdgeRange(ctx context.Context, first, last, of int) (EdgeReader, error) {
-	lo, hi := share{first, last, of}.bounds(c.rows)
+	lo, hi := graph.Share{First: first, Last: last, Of: of}.Bounds(c.rows)
 	return &countedEdges{c: c, ctx: ctx, next: lo, end: hi}, nil
 }
 
@@ -97,92 +66,55 @@ func (c *counted) CutsFeatures() bool { return true }
 // FeatureRange implements FeatureRangeReader.
 func (c *counted) FeatureRange(ctx context.Context, first, last, of int) (FeatureReader, error) {
 	if c.feature == nil {
-		return nil, noStream("features", c.info.Name)
+		return nil, graph.NoStream("features", c.info.Name)
 	}
-	lo, hi := share{first, last, of}.bounds(c.nodes)
+	lo, hi := graph.Share{First: first, Last: last, Of: of}.Bounds(c.nodes)
 	return &countedFeatures{countedNodes{c, ctx, lo, hi}, 0, make([]float32, c.info.NumFeatures)}, nil
 }
 
-// cutsFeatures says whether features are a matrix that is stored as it is.
-func cutsFeatures(f featureSource) bool {
-	m, ok := f.(*denseFile)
-	return ok && m.v.src.unpack == nil && !m.v.latin1
-}
-
 // CutsFeatures implements FeatureRangeReader.
-func (d *edgeFiles) CutsFeatures() bool { return cutsFeatures(d.features) }
+func (d *edgeFiles) CutsFeatures() bool { return array.CutsFeatures(d.features) }
 
 // FeatureRange implements FeatureRangeReader.
 func (d *edgeFiles) FeatureRange(ctx context.Context, first, last, of int) (FeatureReader, error) {
-	return d.features.(*denseFile).openShare(ctx, share{first, last, of})
+	return d.features.(*array.Dense).OpenShare(ctx, graph.Share{First: first, Last: last, Of: of})
 }
 
 // CutsFeatures implements FeatureRangeReader.
-func (g *ogbGraph) CutsFeatures() bool { return cutsFeatures(g.features) }
+func (g *ogbGraph) CutsFeatures() bool { return array.CutsFeatures(g.features) }
 
 // FeatureRange implements FeatureRangeReader.
 func (g *ogbGraph) FeatureRange(ctx context.Context, first, last, of int) (FeatureReader, error) {
-	return g.features.(*denseFile).openShare(ctx, share{first, last, of})
+	return g.features.(*array.Dense).OpenShare(ctx, graph.Share{First: first, Last: last, Of: of})
 }
 
-// canCut implements cuttable.
-func (e *arrayEdges) canCut() bool { return e.v.src.unpack == nil && !e.v.latin1 }
-
-// openShare implements cuttable.
-func (e *arrayEdges) openShare(ctx context.Context, s share) (EdgeReader, error) {
-	lo, hi := s.bounds(e.m)
-	return e.openRows(ctx, lo, hi)
-}
-
-// canCut implements cuttable.
-func (e *parquetEdges) canCut() bool { return true }
+// CanCut implements cuttable.
+func (e *parquetEdges) CanCut() bool { return true }
 
 // openShare implements cuttable. Row groups are not cut.
-func (e *parquetEdges) openShare(ctx context.Context, s share) (EdgeReader, error) {
-	lo, hi := s.bounds(int64(e.file.reader.NumRowGroups()))
+func (e *parquetEdges) OpenShare(ctx context.Context, s graph.Share) (EdgeReader, error) {
+	lo, hi := s.Bounds(int64(e.file.reader.NumRowGroups()))
 	return e.openGroups(ctx, int(lo), int(hi))
 }
 
-// canCut implements cuttable.
-func (e *textEdges) canCut() bool { return e.src.unpack == nil && e.src.checksum == nil }
+// CanCut implements cuttable.
+func (e *textEdges) CanCut() bool { return e.src.Unpack == nil && e.src.Checksum == nil }
 
 // openShare implements cuttable: a line is in the part in which it begins.
-func (e *textEdges) openShare(ctx context.Context, s share) (EdgeReader, error) {
-	lo, hi := s.bounds(e.src.size - e.begin)
+func (e *textEdges) OpenShare(ctx context.Context, s graph.Share) (EdgeReader, error) {
+	lo, hi := s.Bounds(e.src.Size - e.begin)
 	lo, hi = lo+e.begin, hi+e.begin
 	// A line that begins at lo ends the one before at lo-1.
 	before := min(lo-e.begin, 1)
-	l, err := openLinesAt(ctx, e.src, lo-before)
+	l, err := source.OpenLinesAt(ctx, e.src, lo-before)
 	if err != nil {
 		return nil, err
 	}
 	if before > 0 {
-		if _, err := l.next(); err != nil && !errors.Is(err, io.EOF) {
+		if _, err := l.Next(); err != nil && !errors.Is(err, io.EOF) {
 			return nil, errors.Join(err, l.Close())
 		}
 	}
-	l.stop = hi
+	l.Stop = hi
 	return &textEdgeReader{textEdges: e, lines: l}, nil
-}
-
-// countLines counts the lines that end before byte end.
-func (s *source) countLines(ctx context.Context, end int64) (n int64) {
-	if end == 0 {
-		return 0
-	}
-	st, err := s.open(ctx, 0)
-	if err != nil {
-		return 0
-	}
-	defer st.Close()
-	buf := make([]byte, bufferSize)
-	for end > 0 {
-		got, err := st.Read(buf[:min(int64(len(buf)), end)])
-		n += int64(bytes.Count(buf[:got], []byte{'\n'}))
-		end -= int64(got)
-		if err != nil {
-			break
-		}
-	}
-	return n
 }

@@ -84,10 +84,10 @@ func TestEdgeRanges(t *testing.T) {
 		{"text without a last line end", file("end.csv", strings.TrimSuffix(lines.String(), "\n")), true},
 		{"a short text", file("short.csv", "1,2\n3,4"), true},
 		{"pairs", file("pairs.u32", pairs.String()), true},
-		{"array of pairs", file("pairs.npy", string(array(npy.Int64, []int64{200, 2}, rows))), true},
-		{"array of ends", file("ends.npy", string(array(npy.Int64, []int64{2, 200}, rows))), true},
-		{"archive", file("a.npz", string(zipped(zip.Store, member{"edge_index.npy", array(npy.Int64, []int64{2, 200}, rows)}))), true},
-		{"packed archive", file("b.npz", string(zipped(zip.Deflate, member{"edge_index.npy", array(npy.Int64, []int64{2, 200}, rows)}))), false},
+		{"array of pairs", file("pairs.npy", string(npyArray(npy.Int64, []int64{200, 2}, rows))), true},
+		{"array of ends", file("ends.npy", string(npyArray(npy.Int64, []int64{2, 200}, rows))), true},
+		{"archive", file("a.npz", string(zipped(zip.Store, member{"edge_index.npy", npyArray(npy.Int64, []int64{2, 200}, rows)}))), true},
+		{"packed archive", file("b.npz", string(zipped(zip.Deflate, member{"edge_index.npy", npyArray(npy.Int64, []int64{2, 200}, rows)}))), false},
 		{"packed text", file("c.csv.gz", string(gzipped(lines.String()))), false},
 		{"Parquet", file("d.parquet", string(parquetOf(t, ends, func(b *arrowarray.RecordBuilder) {
 			for i := range rows[:200] {
@@ -168,7 +168,7 @@ func TestFeatureRanges(t *testing.T) {
 	for i := range values {
 		values[i] = float32(i)
 	}
-	matrix := array(npy.Float32, []int64{37, 3}, values)
+	matrix := npyArray(npy.Float32, []int64{37, 3}, values)
 	for _, c := range []struct {
 		name, uri string
 		cut       bool

@@ -50,19 +50,19 @@ func TestEdgeColumns(t *testing.T) {
 		want             []Edge
 		notes            []string
 	}{
-		{"named in a header", "e.csv", "?src=paper&dst=cites", []byte("year,paper,cites\n1999,10,20\n2000,11,21\n"), []Edge{{10, 20}, {11, 21}}, []string{`column "paper" to the node in column "cites"`, `!`, `column "year" is ignored`}},
-		{"other case", "e.csv", "?src=Paper&dst=CITES", []byte("year,paper,cites\n1999,10,20\n2000,11,21\n"), []Edge{{10, 20}, {11, 21}}, nil},
-		{"pandas index", "e.csv", "?src=0&dst=1", []byte(",0,1\n0,10,20\n1,11,21\n"), []Edge{{10, 20}, {11, 21}}, []string{`column "0" to the node in column "1"`}},
-		{"numbered", "e.txt", "?src=2&dst=3", []byte("1999 10 20\n2000 11 21\n"), []Edge{{10, 20}, {11, 21}}, []string{`column "2" to the node in column "3"`, `!`, `column "1" is ignored`}},
-		{"well-known", "e.csv", "", []byte("weight,Source,Target\n5,10,20\n7,11,21\n"), []Edge{{10, 20}, {11, 21}}, []string{`column "Source"`, `!`, `column "weight" is ignored: an edge is two node ids, without weight`}},
-		{"weights", "e.txt", "", []byte("10 20 1\n11 21 0.5\n"), []Edge{{10, 20}, {11, 21}}, []string{`column "1" to the node in column "2"`, `!`, `column "3" is ignored`}},
-		{"weights like ids", "e.txt", "", []byte("10 20 1.0\n11 21 2.0\n"), []Edge{{10, 20}, {11, 21}}, []string{`!`, `column "3" is ignored`}},
-		{"signs", "e.csv", "", []byte("a,b,c\n10,20,1\n11,21,-1\n"), []Edge{{10, 20}, {11, 21}}, []string{`column "a" to the node in column "b"`, `column "c" is ignored`}},
-		{"names first", "e.csv", "", []byte("what,a,b\ncites,10,20\ncites,11,21\n"), []Edge{{10, 20}, {11, 21}}, []string{`column "a" to the node in column "b"`, `column "what" is ignored`}},
-		{"Parquet named", "e.parquet", "?src=paper&dst=cites", integers(t, "year", "paper", "cites"), []Edge{{10, 20}, {11, 21}}, []string{`column "paper"`, `!`, `column "year" is ignored`}},
-		{"Parquet well-known", "e.parquet", "", integers(t, "year", "FROM", "to"), []Edge{{10, 20}, {11, 21}}, []string{`column "FROM"`, `column "year" is ignored`}},
-		{"trailing comma", "e.csv", "", []byte("10,20,\n11,21,\n"), []Edge{{10, 20}, {11, 21}}, nil},
-		{"nothing to say", "e.csv", "", []byte("10,20\n11,21\n"), []Edge{{10, 20}, {11, 21}}, []string{}},
+		{"named in a header", "e.csv", "?src=paper&dst=cites", []byte("year,paper,cites\n1999,10,20\n2000,11,21\n"), []Edge{{U: 10, V: 20}, {U: 11, V: 21}}, []string{`column "paper" to the node in column "cites"`, `!`, `column "year" is ignored`}},
+		{"other case", "e.csv", "?src=Paper&dst=CITES", []byte("year,paper,cites\n1999,10,20\n2000,11,21\n"), []Edge{{U: 10, V: 20}, {U: 11, V: 21}}, nil},
+		{"pandas index", "e.csv", "?src=0&dst=1", []byte(",0,1\n0,10,20\n1,11,21\n"), []Edge{{U: 10, V: 20}, {U: 11, V: 21}}, []string{`column "0" to the node in column "1"`}},
+		{"numbered", "e.txt", "?src=2&dst=3", []byte("1999 10 20\n2000 11 21\n"), []Edge{{U: 10, V: 20}, {U: 11, V: 21}}, []string{`column "2" to the node in column "3"`, `!`, `column "1" is ignored`}},
+		{"well-known", "e.csv", "", []byte("weight,Source,Target\n5,10,20\n7,11,21\n"), []Edge{{U: 10, V: 20}, {U: 11, V: 21}}, []string{`column "Source"`, `!`, `column "weight" is ignored: an edge is two node ids, without weight`}},
+		{"weights", "e.txt", "", []byte("10 20 1\n11 21 0.5\n"), []Edge{{U: 10, V: 20}, {U: 11, V: 21}}, []string{`column "1" to the node in column "2"`, `!`, `column "3" is ignored`}},
+		{"weights like ids", "e.txt", "", []byte("10 20 1.0\n11 21 2.0\n"), []Edge{{U: 10, V: 20}, {U: 11, V: 21}}, []string{`!`, `column "3" is ignored`}},
+		{"signs", "e.csv", "", []byte("a,b,c\n10,20,1\n11,21,-1\n"), []Edge{{U: 10, V: 20}, {U: 11, V: 21}}, []string{`column "a" to the node in column "b"`, `column "c" is ignored`}},
+		{"names first", "e.csv", "", []byte("what,a,b\ncites,10,20\ncites,11,21\n"), []Edge{{U: 10, V: 20}, {U: 11, V: 21}}, []string{`column "a" to the node in column "b"`, `column "what" is ignored`}},
+		{"Parquet named", "e.parquet", "?src=paper&dst=cites", integers(t, "year", "paper", "cites"), []Edge{{U: 10, V: 20}, {U: 11, V: 21}}, []string{`column "paper"`, `!`, `column "year" is ignored`}},
+		{"Parquet well-known", "e.parquet", "", integers(t, "year", "FROM", "to"), []Edge{{U: 10, V: 20}, {U: 11, V: 21}}, []string{`column "FROM"`, `column "year" is ignored`}},
+		{"trailing comma", "e.csv", "", []byte("10,20,\n11,21,\n"), []Edge{{U: 10, V: 20}, {U: 11, V: 21}}, nil},
+		{"nothing to say", "e.csv", "", []byte("10,20\n11,21\n"), []Edge{{U: 10, V: 20}, {U: 11, V: 21}}, []string{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := writeFiles(t, map[string][]byte{c.file: c.data})
@@ -127,7 +127,7 @@ func TestEdgeColumnsRefused(t *testing.T) {
 			}
 		})
 	}
-	dir := writeFiles(t, map[string][]byte{"e.npy": array(npy.Int64, []int64{2, 1}, []int64{0, 1}), "e.txt": []byte("0 1\n"), "y.csv": []byte("id,y\n0,a\n")})
+	dir := writeFiles(t, map[string][]byte{"e.npy": npyArray(npy.Int64, []int64{2, 1}, []int64{0, 1}), "e.txt": []byte("0 1\n"), "y.csv": []byte("id,y\n0,a\n")})
 	for uri, want := range map[string]string{
 		"e.txt?src=1": "src= and dst= go together", "e.txt?dst=1": "src= and dst= go together", "e.txt?src=1&dst=1": "same column",
 		"e.npy?src=1&dst=2": "e.npy has none", "e.txt?labels=" + dir + "/y.csv#": "labels=", "e.txt?labels=#y": "labels=",
@@ -140,7 +140,7 @@ func TestEdgeColumnsRefused(t *testing.T) {
 
 // TestIDForms reads what other programs make of whole numbers.
 func TestIDForms(t *testing.T) {
-	column := func(values ...int64) []byte { return array(npy.Int64, []int64{3, 2}, values) }
+	column := func(values ...int64) []byte { return npyArray(npy.Int64, []int64{3, 2}, values) }
 	for name, data := range map[string][]byte{
 		"plus.txt":     []byte("+0 1\n1 +2\n+7 +1\n"),
 		"floats.csv":   []byte("0.0,1.0\n1.0,2.0\n7.0,1.00\n"),
@@ -149,17 +149,17 @@ func TestIDForms(t *testing.T) {
 		"zeros.txt":    []byte("0000000000000000000000 1\n1 0000000000000000000002\n7 1\n"),
 		"comment.csv":  []byte("src,dst,why\n0,1,\"a, \"\"b\"\"\"\n1,2,\"c\"\n7,1,d\n"),
 		"fortran.npy":  withDescr(column(0, 1, 7, 1, 2, 1), "False", "True "),
-		"fortran2.npy": withDescr(array(npy.Int64, []int64{2, 3}, []int64{0, 1, 1, 2, 7, 1}), "False", "True "),
+		"fortran2.npy": withDescr(npyArray(npy.Int64, []int64{2, 3}, []int64{0, 1, 1, 2, 7, 1}), "False", "True "),
 	} {
 		d := open(t, "edges:"+writeFiles(t, map[string][]byte{name: data})+"/"+name, Options{})
-		if got, err := readEdges(d, 2); err != nil || !slices.Equal(got, []Edge{{0, 1}, {1, 2}, {7, 1}}) {
+		if got, err := readEdges(d, 2); err != nil || !slices.Equal(got, []Edge{{U: 0, V: 1}, {U: 1, V: 2}, {U: 7, V: 1}}) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 	// An array of shape (2, 2) is one of sources and targets, in either order.
-	square := withDescr(array(npy.Int64, []int64{2, 2}, []int64{0, 2, 1, 3}), "False", "True ")
+	square := withDescr(npyArray(npy.Int64, []int64{2, 2}, []int64{0, 2, 1, 3}), "False", "True ")
 	d := open(t, "edges:"+writeFiles(t, map[string][]byte{"s.npy": square})+"/s.npy", Options{})
-	if got, err := readEdges(d, 2); err != nil || !slices.Equal(got, []Edge{{0, 2}, {1, 3}}) {
+	if got, err := readEdges(d, 2); err != nil || !slices.Equal(got, []Edge{{U: 0, V: 2}, {U: 1, V: 3}}) {
 		t.Errorf("square: %v, %v", got, err)
 	}
 	// The ids of features and labels are read alike, and quoted features.
@@ -198,12 +198,12 @@ func TestRefused(t *testing.T) {
 		want []string
 		not  string
 	}{
-		{"e.gr.xz", []byte("\xfd7zXZ\x00\x00\x04"), "", []string{"xz data", "xz -d"}, "one column"},
-		{"e.txt.bz2", []byte("BZh91AY&SY\x12\x34"), "", []string{"bzip2 data", "bzip2 -d"}, "one column"},
+		{"e.xz.txt", []byte("\xfd7zXZ\x00\x00\x04"), "", []string{"xz data", "ends in .xz"}, "one column"},
+		{"e.txt", []byte("BZh91AY&SY\x12\x34"), "", []string{"bzip2 data", "ends in .bz2"}, "one column"},
 		{"e.txt", gzipped("0 1\n"), "", []string{"gzip data", "ends in .gz"}, ""},
 		{"e.csv", zstded("0 1\n"), "", []string{"zstd data", "ends in .zst"}, ""},
 		{"e.txt", utf16, "", []string{"UTF-16", "UTF-8"}, ""},
-		{"e.txt", array(npy.Int64, []int64{2, 1}, []int64{0, 1}), "", []string{"NumPy array", "ends in .npy"}, ""},
+		{"e.txt", npyArray(npy.Int64, []int64{2, 1}, []int64{0, 1}), "", []string{"NumPy array", "ends in .npy"}, ""},
 		{"e.txt", lz4, "", []string{"Parquet file", "ends in .parquet"}, ""},
 		{"e.txt", []byte("0 1\n\x00\x01"), "", []string{"binary data", "help datasets"}, ""},
 		{"e.tar.gz", gzipped(string(tar)), "", []string{"tar archive", "unpack"}, ""},
@@ -217,15 +217,15 @@ func TestRefused(t *testing.T) {
 		{"e.gz", flipped, "", []string{"checksum", "damaged, fetch it again"}, ""},
 		{"e.zst", []byte("0 1\n"), "", []string{"not zstd", "rename"}, "magic number"},
 		{"e.zst", append(zstded("0 1\n"), "garbage"...), "", []string{"damaged, fetch it again"}, ""},
-		{"e.npy", array(npy.Uint64, []int64{2, 1}, []uint64{1 << 63, 1}), "", []string{"9223372036854775808 is too large"}, "negative"},
-		{"e.u64", array(npy.Uint64, []int64{2, 1}, []uint64{1 << 63, 1})[64:], "", []string{"too large"}, "negative"},
+		{"e.npy", npyArray(npy.Uint64, []int64{2, 1}, []uint64{1 << 63, 1}), "", []string{"9223372036854775808 is too large"}, "negative"},
+		{"e.u64", npyArray(npy.Uint64, []int64{2, 1}, []uint64{1 << 63, 1})[64:], "", []string{"too large"}, "negative"},
 		{"e.parquet", unsigned, "", []string{"9223372036854775808 is too large"}, "negative"},
 		{"l.npy", vec[uint64](1, 1<<63), "edges:%s/a.txt?labels=%s/l.npy", []string{"row 1", "2^63"}, ""},
-		{"b.npy", array(npy.Bool, []int64{2, 1}, []uint8{0, 1}), "", []string{"|b1", "integers"}, ""},
-		{"f.npy", array(npy.Float32, []int64{1, 1}, []float32{1}), "edges:%s/a.txt?features=%s/f.npy", []string{"a.txt line 1", "f.npy has 1 rows", "number of nodes, 1"}, "nodes="},
+		{"b.npy", npyArray(npy.Bool, []int64{2, 1}, []uint8{0, 1}), "", []string{"|b1", "integers"}, ""},
+		{"f.npy", npyArray(npy.Float32, []int64{1, 1}, []float32{1}), "edges:%s/a.txt?features=%s/f.npy", []string{"a.txt line 1", "f.npy has 1 rows", "number of nodes, 1"}, "nodes="},
 		{"e.txt", nil, "", []string{"e.txt", "holds no edge", "file that is meant"}, ""},
 		{"e.txt", []byte("# nothing\n"), "", []string{"holds no edge"}, ""},
-		{"e.npy", array(npy.Int64, []int64{2, 0}, []int64{}), "", []string{"holds no edge"}, ""},
+		{"e.npy", npyArray(npy.Int64, []int64{2, 0}, []int64{}), "", []string{"holds no edge"}, ""},
 		{"f.csv", []byte(",id,x\n0,0,1\n1,1,2\n"), "edges:%s/a.txt?features=%s/f.csv", []string{"column 2 is named id", "first"}, ""},
 		{"l.csv", []byte("row,paper,label\n0,1,a\n"), "edges:%s/a.txt?labels=%s/l.csv", []string{"which column holds the node ids", "row, paper, label"}, ""},
 	} {
@@ -272,7 +272,7 @@ func TestLZ4(t *testing.T) {
 func TestGzipMembers(t *testing.T) {
 	data := append(append(gzipped("0 1\n1 "), gzipped("2\n")...), gzipped("")...)
 	d := open(t, "edges:"+writeFiles(t, map[string][]byte{"e.gz": data})+"/e.gz", Options{})
-	if got, err := readEdges(d, 2); err != nil || !slices.Equal(got, []Edge{{0, 1}, {1, 2}}) {
+	if got, err := readEdges(d, 2); err != nil || !slices.Equal(got, []Edge{{U: 0, V: 1}, {U: 1, V: 2}}) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -285,7 +285,7 @@ func TestNotes(t *testing.T) {
 		member{"adj_indptr.npy", vec[int64](0, 2, 3, 3)}, member{"adj_shape.npy", vec[int64](3, 3)}, member{"names.npy", vec[int64](1)})
 	dir := writeFiles(t, map[string][]byte{
 		"a.txt": []byte("0 1\n"), "l.csv": []byte("node,faction,community\n0,a,b\n"), "l2.csv": []byte("id,label\n0,a\n"), "f.csv": []byte("paper,x,y\n0,1,2\n"),
-		"e.npz":      zipped(zip.Store, member{"edge_index.npy", array(npy.Int64, []int64{2, 1}, []int64{0, 1})}, member{"weights.npy", vec[int64](1)}),
+		"e.npz":      zipped(zip.Store, member{"edge_index.npy", npyArray(npy.Int64, []int64{2, 1}, []int64{0, 1})}, member{"weights.npy", vec[int64](1)}),
 		"weight.npz": weighted, "plain.npz": triangle(), "extra.npz": extra,
 		"f.parquet": integers(t, "id", "x", "y"),
 	})

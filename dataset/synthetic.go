@@ -7,6 +7,8 @@ import (
 	"math/bits"
 	"strconv"
 
+	"ndls/dataset/column"
+	"ndls/dataset/graph"
 	"ndls/internal/rng"
 )
 
@@ -41,7 +43,7 @@ const maxMeans = 1 << 20
 var syntheticKeys = []string{"nodes", "edges", "features", "classes", "seed", "homophily", "train", "valid", "noise"}
 
 func parseSynthetic(rest string) (*synthetic, error) {
-	params, err := parseParams(rest, ",", syntheticKeys)
+	params, err := graph.ParseParams(rest, ",", syntheticKeys)
 	if err != nil {
 		return nil, err
 	}
@@ -51,18 +53,18 @@ func parseSynthetic(rest string) (*synthetic, error) {
 	}
 	width := int64(g.features)
 	for _, p := range params {
-		switch p.key {
+		switch p.Key {
 		case "nodes":
-			g.nodes, err = parseCount(p.key, p.value, 1, MaxID+1)
+			g.nodes, err = graph.ParseCount(p.Key, p.Value, 1, MaxID+1)
 		case "edges":
-			g.edges, err = parseCount(p.key, p.value, 0, 1<<40)
+			g.edges, err = graph.ParseCount(p.Key, p.Value, 0, 1<<40)
 		case "features":
-			width, err = parseCount(p.key, p.value, 0, MaxFeatures)
+			width, err = graph.ParseCount(p.Key, p.Value, 0, MaxFeatures)
 		case "classes":
-			g.classes, err = parseCount(p.key, p.value, 1, maxClasses)
+			g.classes, err = graph.ParseCount(p.Key, p.Value, 1, column.MaxClasses)
 		case "seed":
-			if g.seed, err = strconv.ParseUint(p.value, 10, 64); err != nil {
-				err = badURI("seed=%s: a whole number from 0 is needed", p.value)
+			if g.seed, err = strconv.ParseUint(p.Value, 10, 64); err != nil {
+				err = graph.BadURI("seed=%s: a whole number from 0 is needed", p.Value)
 			}
 		case "homophily":
 			g.homophily, err = parseShare(p, 1)
@@ -80,19 +82,19 @@ func parseSynthetic(rest string) (*synthetic, error) {
 	g.features = int(width)
 	switch {
 	case g.classes > g.nodes:
-		return nil, badURI("classes=%d: there are only %d nodes", g.classes, g.nodes)
+		return nil, graph.BadURI("classes=%d: there are only %d nodes", g.classes, g.nodes)
 	case g.train+g.valid > 1:
-		return nil, badURI("train=%v and valid=%v are more than all nodes", g.train, g.valid)
+		return nil, graph.BadURI("train=%v and valid=%v are more than all nodes", g.train, g.valid)
 	case g.classes*width > maxMeans:
-		return nil, badURI("classes=%d times features=%d is more than %d", g.classes, width, maxMeans)
+		return nil, graph.BadURI("classes=%d times features=%d is more than %d", g.classes, width, maxMeans)
 	}
 	return g, nil
 }
 
-func parseShare(p param, limit float64) (float64, error) {
-	v, err := strconv.ParseFloat(p.value, 64)
+func parseShare(p graph.Param, limit float64) (float64, error) {
+	v, err := strconv.ParseFloat(p.Value, 64)
 	if err != nil || !(v >= 0 && v <= limit) {
-		return 0, badURI("%s=%s: a number from 0 to %v is needed", p.key, p.value, limit)
+		return 0, graph.BadURI("%s=%s: a number from 0 to %v is needed", p.Key, p.Value, limit)
 	}
 	return v, nil
 }
@@ -197,7 +199,7 @@ func (g *synthetic) edge(i int64) Edge {
 	if x := rng.Hash(g.seed, streamEdge, e, 2); c > 1 && rng.Float64(x) >= g.homophily {
 		class = (class + 1 + rng.Below(rng.Hash(g.seed, streamEdge, e, 3), c-1)) % c
 	}
-	return Edge{u, g.member(class, rng.Hash(g.seed, streamEdge, e, 4))}
+	return Edge{U: u, V: g.member(class, rng.Hash(g.seed, streamEdge, e, 4))}
 }
 
 // feature is the mean of the node's class and noise. The conversions keep the

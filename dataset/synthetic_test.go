@@ -152,7 +152,7 @@ func TestSyntheticPinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantEdges, wantBits := []Edge{{93001, 73593}, {63266, 71442}, {13300, 66684}}, [2]uint32{0xbdfd7100, 0xbfca5a80}
+	wantEdges, wantBits := []Edge{{U: 93001, V: 73593}, {U: 63266, V: 71442}, {U: 13300, V: 66684}}, [2]uint32{0xbdfd7100, 0xbfca5a80}
 	bits := [2]uint32{math.Float32bits(row.Dense[0]), math.Float32bits(row.Dense[63])}
 	if !slices.Equal(got, wantEdges) || bits != wantBits {
 		t.Errorf("edges %v, values %#x", got, bits)

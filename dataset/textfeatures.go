@@ -7,56 +7,60 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"ndls/dataset/column"
+	"ndls/dataset/graph"
+	"ndls/dataset/source"
 )
 
 // textFeatures is a feature matrix as text: a line is a node id and its values.
 type textFeatures struct {
-	src       *source
-	separator separator
+	src       *source.Source
+	separator source.Separator
 	header    bool
 	width     int
-	limit     idLimit
-	note      Note
+	limit     graph.IDLimit
+	note      graph.Note
 }
 
-func openTextFeatures(ctx context.Context, src *source, limit idLimit) (*textFeatures, error) {
-	l, err := openLines(ctx, src)
+func openTextFeatures(ctx context.Context, src *source.Source, limit graph.IDLimit) (*textFeatures, error) {
+	l, err := source.OpenLines(ctx, src)
 	if err != nil {
 		return nil, err
 	}
 	defer l.Close()
-	line, err := l.data()
+	line, err := l.Data()
 	if err == io.EOF {
-		return nil, badData(src.name, "holds no rows")
+		return nil, graph.BadData(src.Name, "holds no rows")
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := separatorOf(line)
-	f := &textFeatures{src: src, separator: s, header: !startsLikeNumber(line), width: len(s.fields(line)) - 1, limit: limit}
+	s := source.SeparatorOf(line)
+	f := &textFeatures{src: src, separator: s, header: !source.StartsLikeNumber(line), width: len(s.Fields(line)) - 1, limit: limit}
 	if f.header {
-		titles := s.titles(line)
+		titles := s.Titles(line)
 		for i, title := range titles[1:] {
 			if isIDName(title) && !isIDName(titles[0]) {
-				return nil, badData(src.name, "column %d is named %s, and the node ids are read from the first column: make it the first, and leave out what is no feature", i+2, title)
+				return nil, graph.BadData(src.Name, "column %d is named %s, and the node ids are read from the first column: make it the first, and leave out what is no feature", i+2, title)
 			}
 		}
-		f.note = noteOf(src.name, "node ids are in column %q, features in the %d others", titles[0], f.width)
+		f.note = graph.NoteOf(src.Name, "node ids are in column %q, features in the %d others", titles[0], f.width)
 	}
-	return f, checkSize(src.name, 0, int64(f.width))
+	return f, graph.CheckSize(src.Name, 0, int64(f.width))
 }
 
 func isIDName(title string) bool {
-	return slices.Contains(idNames, strings.ToLower(strings.TrimSpace(title)))
+	return slices.Contains(column.IDNames, strings.ToLower(strings.TrimSpace(title)))
 }
 
-func (f *textFeatures) open(ctx context.Context) (FeatureReader, error) {
-	l, err := openLines(ctx, f.src)
+func (f *textFeatures) Open(ctx context.Context) (FeatureReader, error) {
+	l, err := source.OpenLines(ctx, f.src)
 	if err != nil {
 		return nil, err
 	}
 	if f.header {
-		if _, err := l.data(); err != nil {
+		if _, err := l.Data(); err != nil {
 			return nil, errors.Join(err, l.Close())
 		}
 	}
@@ -65,25 +69,25 @@ func (f *textFeatures) open(ctx context.Context) (FeatureReader, error) {
 
 type textFeatureReader struct {
 	*textFeatures
-	lines *lines
+	lines *source.Lines
 	row   []float32
 }
 
 func (r *textFeatureReader) Close() error { return r.lines.Close() }
 
 func (r *textFeatureReader) Next() (FeatureRow, error) {
-	line, err := r.lines.data()
+	line, err := r.lines.Data()
 	if err != nil {
 		return FeatureRow{}, err
 	}
-	field, line, more := r.separator.cut(line)
-	id, problem := r.limit.parse(field)
+	field, line, more := r.separator.Cut(line)
+	id, problem := r.limit.Parse(field)
 	if problem != "" {
-		return FeatureRow{}, badData(r.lines.where(), "%s", problem)
+		return FeatureRow{}, graph.BadData(r.lines.Where(), "%s", problem)
 	}
 	column := 0
 	for ; more; column++ {
-		field, line, more = r.separator.cut(line)
+		field, line, more = r.separator.Cut(line)
 		if column >= r.width {
 			continue
 		}
@@ -91,29 +95,29 @@ func (r *textFeatureReader) Next() (FeatureRow, error) {
 			r.row[column] = float32(field[0] - '0')
 			continue
 		}
-		v, err := strconv.ParseFloat(string(unquote(field)), 32)
-		if err != nil || !finite(float32(v)) {
-			return FeatureRow{}, badData(r.lines.where(), "column %d is %s: features are finite float32 numbers, replace it before the import", column+2, shorten(field))
+		v, err := strconv.ParseFloat(string(graph.Unquote(field)), 32)
+		if err != nil || !graph.Finite(float32(v)) {
+			return FeatureRow{}, graph.BadData(r.lines.Where(), "column %d is %s: features are finite float32 numbers, replace it before the import", column+2, graph.Shorten(field))
 		}
 		r.row[column] = float32(v)
 	}
 	if column != r.width {
-		return FeatureRow{}, badData(r.lines.where(), "has %d values, the first line has %d: each line is a node id and its values", column, r.width)
+		return FeatureRow{}, graph.BadData(r.lines.Where(), "has %d values, the first line has %d: each line is a node id and its values", column, r.width)
 	}
 	return FeatureRow{ID: id, Dense: r.row}, nil
 }
 
 // jsonFeatures is an object of node id → list of the columns that are 1.
 type jsonFeatures struct {
-	src   *source
+	src   *source.Source
 	width int
-	limit idLimit
+	limit graph.IDLimit
 }
 
 // openJSONFeatures reads the file once to learn its width.
-func openJSONFeatures(ctx context.Context, src *source, limit idLimit) (*jsonFeatures, error) {
+func openJSONFeatures(ctx context.Context, src *source.Source, limit graph.IDLimit) (*jsonFeatures, error) {
 	f := &jsonFeatures{src: src, limit: limit}
-	r, err := f.open(ctx)
+	r, err := f.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -131,23 +135,23 @@ func openJSONFeatures(ctx context.Context, src *source, limit idLimit) (*jsonFea
 		}
 	}
 	if f.width == 0 {
-		return nil, badData(src.name, "holds no feature")
+		return nil, graph.BadData(src.Name, "holds no feature")
 	}
 	return f, nil
 }
 
-func (f *jsonFeatures) open(ctx context.Context) (FeatureReader, error) {
-	st, err := f.src.open(ctx, 0)
+func (f *jsonFeatures) Open(ctx context.Context) (FeatureReader, error) {
+	st, err := f.src.Open(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &jsonReader{jsonFeatures: f, stream: st, buf: make([]byte, bufferSize), digits: make([]byte, 0, 20), line: 1}, nil
+	return &jsonReader{jsonFeatures: f, stream: st, buf: make([]byte, source.BufferSize), digits: make([]byte, 0, 20), line: 1}, nil
 }
 
 // jsonReader parses the one shape of JSON that is read, as it streams by.
 type jsonReader struct {
 	*jsonFeatures
-	stream   *stream
+	stream   *source.Stream
 	buf      []byte
 	pos, end int
 	line     int64
@@ -161,8 +165,8 @@ type jsonReader struct {
 func (r *jsonReader) Close() error { return r.stream.Close() }
 
 func (r *jsonReader) bad(format string, args ...any) error {
-	where := r.src.name + " line " + strconv.FormatInt(r.line, 10) + " byte " + strconv.FormatInt(r.offset+int64(r.pos), 10)
-	return badData(where, format, args...)
+	where := r.src.Name + " line " + strconv.FormatInt(r.line, 10) + " byte " + strconv.FormatInt(r.offset+int64(r.pos), 10)
+	return graph.BadData(where, format, args...)
 }
 
 // fill reads the next part of the file.
@@ -177,7 +181,7 @@ func (r *jsonReader) fill() error {
 		}
 	}
 	if r.offset == 0 {
-		return refuseBinary(r.src.name, r.buf[:min(r.end, sniffed)])
+		return source.RefuseBinary(r.src.Name, r.buf[:min(r.end, source.Sniffed)])
 	}
 	return nil
 }
@@ -230,7 +234,7 @@ func (r *jsonReader) number() ([]byte, error) {
 	c, err := r.peek()
 	for err == nil && !strings.ContainsRune("\",] \t\r\n", rune(c)) {
 		if len(r.digits) == cap(r.digits) {
-			return nil, r.bad("number %s is too long", shorten(r.digits))
+			return nil, r.bad("number %s is too long", graph.Shorten(r.digits))
 		}
 		r.digits = append(r.digits, c)
 		r.pos++
@@ -295,7 +299,7 @@ func (r *jsonReader) key() error {
 	if err != nil {
 		return err
 	}
-	id, problem := r.limit.parse(digits)
+	id, problem := r.limit.Parse(digits)
 	if problem != "" {
 		return r.bad("%s", problem)
 	}
@@ -324,7 +328,7 @@ func (r *jsonReader) list() error {
 		}
 		v, err := strconv.ParseUint(string(digits), 10, 32)
 		if err != nil || v >= MaxFeatures || len(row.Indices) == MaxFeatures {
-			return r.bad("feature id %s of node %d: feature ids are whole numbers below %d", shorten(digits), row.ID, MaxFeatures)
+			return r.bad("feature id %s of node %d: feature ids are whole numbers below %d", graph.Shorten(digits), row.ID, MaxFeatures)
 		}
 		row.Indices = append(row.Indices, uint32(v))
 		c, err := r.take()

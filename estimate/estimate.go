@@ -8,6 +8,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/partition"
 	"ndls/shards"
+	"ndls/tiles"
 )
 
 // DefaultHops is how many hops nodes are expected to need before the K table is
@@ -260,10 +261,15 @@ func (s *Sheet) RowBytes() int64 {
 	return s.Stored() * (8 + int64(s.Features)*valueBytes(s.HalfRows()))
 }
 
-// ReadRows is the memory for reading rows of tiles, a record batch at a time.
-func ReadRows(rows int64, width int, half bool) int64 {
-	batch := min(int64(shards.BatchRows(width)), rows)
-	return batch*(4*int64(width)+int64(shards.TileRowBytes(half))) + 2*4096
+// ReadsRows says that rows of tiles are read, a record batch at a time, beside held bytes.
+func (s *Sheet) ReadsRows(held, rows int64, width int, half bool) {
+	batch := int(min(int64(shards.BatchRows(width)), rows))
+	least := held + tiles.ReadBytes(width, batch, int64(shards.TileRowBytes(half)))
+	peak := least
+	if more := 4*int64(width)*int64(batch) + 4096; s.Threads > 1 && least+more <= s.Budget() {
+		peak += more
+	}
+	s.Takes(peak, least)
 }
 
 // Interval is the number of rows whose tiles are put together at a time.

@@ -85,6 +85,7 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 		s.BytesRead += s.stream()
 	} else {
 		read := int64(w.Passes) * s.stream()
+		s.BytesPerPass = s.stream()
 		seconds = overlap * max(seconds, float64(read)/float64(s.sharing)/readBytes)
 		s.BytesRead += read
 		s.passed += read
@@ -92,16 +93,19 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 	s.seconds += seconds
 }
 
-// FindLSI is one run of the LSI engine, beside held bytes.
-func (s *Sheet) FindLSI(width int, epsilon float64, kmax int, held int64) {
+// FindLSI is one run of the LSI engine, with a sketch or another probe, beside held bytes.
+func (s *Sheet) FindLSI(width int, sketch bool, epsilon float64, kmax int, held int64) {
 	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: s.Plan.SlackSettles(), Slack: s.Plan.LSI.Slack}
 	r := s.capacity(width, held)
+	if sketch {
+		r.Precision = spmv.Float16
+	}
 	s.fits(r, held, func(r hops.Capacity) int64 {
 		_, need, _ := o.Plan(r)
 		return need
 	})
 	o, _, _ = o.Plan(r)
-	s.streams(r, o.Work(s.Part, width, min(s.Hops, kmax)), o.Layout, o.Settled)
+	s.streams(r, o.Work(s.Part, width, sketch, min(s.Hops, kmax)), o.Layout, o.Settled)
 	s.seconds += float64(s.Part) * float64(width) / filledValues
 }
 

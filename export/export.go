@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
+	"ndls/internal/share"
 )
 
 var (
@@ -114,11 +116,14 @@ func verify(ctx context.Context, cat *catalog.Catalog, what string, except ...st
 	}
 	m := progress.Start(ctx, "verify", bytes, "bytes")
 	defer m.Done()
-	for _, e := range entries {
-		if err := cat.Verify(ctx, e); err != nil {
+	return share.Each(min(runtime.GOMAXPROCS(0), mostVerified), len(entries), func(i int) error {
+		if err := cat.Verify(ctx, entries[i]); err != nil {
 			return err
 		}
-		m.Add(e.Bytes)
-	}
-	return nil
+		m.Add(entries[i].Bytes)
+		return nil
+	})
 }
+
+// mostVerified bounds how many files are read at a time: each has buffers.
+const mostVerified = 8

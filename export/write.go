@@ -5,10 +5,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"runtime"
 	"strconv"
 	"strings"
 
 	"ndls/internal/mem"
+	"ndls/internal/share"
 )
 
 // newWriter writes rows of columns to out.
@@ -81,11 +83,22 @@ func (b *batched) close() error {
 type csvWriter struct {
 	out     *bufio.Writer
 	columns []column
-	line    []byte
+	// lines is the text of some rows for each thread.
+	lines [][]byte
 }
 
+const (
+	// textBytes is about how long the text is that a thread makes at a time.
+	textBytes = 64 << 10
+	// mostText bounds how many threads make text.
+	mostText = 16
+)
+
 func newCSV(out io.Writer, columns []column) (*csvWriter, error) {
-	w := &csvWriter{out: bufio.NewWriterSize(out, 256<<10), columns: columns}
+	w := &csvWriter{
+		out: bufio.NewWriterSize(out, 256<<10), columns: columns,
+		lines: make([][]byte, min(runtime.GOMAXPROCS(0), mostText)),
+	}
 	var head []string
 	for _, c := range columns {
 		if c.list == 0 {
@@ -99,19 +112,38 @@ func newCSV(out io.Writer, columns []column) (*csvWriter, error) {
 	return w, err
 }
 
+// write makes text of the rows on all threads, which take a stretch of rows each, and writes
+// it in order.
 func (w *csvWriter) write(cols [][]byte, n int) error {
-	for i := range n {
-		w.line = w.line[:0]
-		for c, col := range w.columns {
-			s := col.size()
-			w.line = appendText(w.line, col, cols[c][i*s:(i+1)*s])
-		}
-		w.line[len(w.line)-1] = '\n'
-		if _, err := w.out.Write(w.line); err != nil {
+	rows := max(textBytes/(3*rowSize(w.columns)), 1) // text is about three times as long
+	for first := 0; first < n; first += rows * len(w.lines) {
+		parts := min(len(w.lines), (n-first+rows-1)/rows)
+		if err := share.Each(parts, parts, func(k int) error {
+			lo := first + k*rows
+			w.lines[k] = w.text(w.lines[k][:0], cols, lo, min(lo+rows, n))
+			return nil
+		}); err != nil {
 			return err
+		}
+		for _, text := range w.lines[:parts] {
+			if _, err := w.out.Write(text); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// text appends the lines of rows [lo, hi).
+func (w *csvWriter) text(to []byte, cols [][]byte, lo, hi int) []byte {
+	for i := lo; i < hi; i++ {
+		for c, col := range w.columns {
+			s := col.size()
+			to = appendText(to, col, cols[c][i*s:(i+1)*s])
+		}
+		to[len(to)-1] = '\n'
+	}
+	return to
 }
 
 // appendText appends the values of one row of a column, each with a comma.

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// BatchValues bounds the values of hop 0 that are read at a time; ReadBytes is
-	// the memory for them and for a tile's part of them.
+	// BatchValues bounds the values of hop 0 that are read at a time, those of two
+	// batches together. ReadBytes is the memory for them and for what is read of tiles.
 	BatchValues = 1 << 18
 	ReadBytes   = 2*4*BatchValues + 2*4096
 

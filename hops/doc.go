@@ -15,7 +15,7 @@
 // Late hops need fewer rows than the graph has. [Streams] copies the edges that they
 // need, when that saves time, and all column blocks that make the same hops read the
 // copies. There are two reasons for a row to be left out. A settled row needs no edges;
-// once no recomputed row reads it, it is not even scaled. And a row is not needed
+// once no recomputed row reads it and nobody asks for it, it is not touched. And a row is not needed
 // where no row that is counted at a later hop is near enough: row j is needed up to hop
 //
 //	R(j) = max over rows i of  (last hop that counts i) − dist(i, j)
@@ -52,10 +52,10 @@
 //
 // 2·n·b/16 bytes of decays for a block of b columns with a closure, in whole 8 KiB
 // for each panel, and n/8 bytes for each of up to 8 copies of the edges. 9/8·n bytes
-// where rows that are not needed are left out. A copy takes 4 bytes an edge of the
+// where rows that are not needed are left out. A copy takes 3 to 4 bytes an edge of the
 // scratch folder, or of memory where all copies take up to a quarter of what is free.
-// Copies that serve several blocks are at most half of the one before, so all take no
-// more than the graph's own stream. Writing or reading a state takes 2^18
+// Copies that serve several blocks have at most half the edges of the one before, so all take
+// at most 4/3 of the graph's own stream: an edge takes more bytes where there are few. Writing or reading a state takes 2^18
 // bytes, a header of up to 2^20, and no copy of the rows.
 //
 // # Determinism

@@ -68,8 +68,31 @@ func (g Graph) Fill(ctx context.Context, b *spmv.Block, x Rows, mean *stationary
 			first += int64(len(rows) / stride)
 			return put(rows)
 		})
-	}); err != nil || mean == nil {
+	}); err != nil {
 		return err
+	}
+	return g.deflate(ctx, b, mean)
+}
+
+// Make is [Graph.Fill] with rows that are computed, on all threads: row sets row i of X, which
+// is zero.
+func (g Graph) Make(ctx context.Context, b *spmv.Block, row func(i int64, to []float32), mean *stationary.Mean) error {
+	stride := b.Layout().Columns
+	if err := b.Make(func(first int64, rows []float32) {
+		for at := 0; at < len(rows); at += stride {
+			row(first+int64(at/stride), rows[at:at+stride])
+		}
+		g.State.Scale(first, rows, stride)
+	}); err != nil {
+		return err
+	}
+	return g.deflate(ctx, b, mean)
+}
+
+// deflate makes mean the stationary rows, unless it is nil, and subtracts them.
+func (g Graph) deflate(ctx context.Context, b *spmv.Block, mean *stationary.Mean) error {
+	if mean == nil {
+		return nil
 	}
 	if err := g.Group.OrderedSum(ctx, mean.Sums(), func() error {
 		return b.Visit(func(first int64, rows []float32) error {

@@ -90,8 +90,8 @@ func (c *copied) close() {
 // reads and writes. It also returns how many edges it read for a copy.
 //
 // Copies for several blocks stay until all blocks are done. Each has at most half of the
-// edges of the one before, so together they take at most as much space as the stream of
-// the graph.
+// edges of the one before, so together they have at most as many as the stream of the
+// graph.
 func (s *Streams) at(ctx context.Context, hop, left int) (c *copied, edges int64, err error) {
 	c = s.whole
 	for _, x := range s.copies {

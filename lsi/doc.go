@@ -15,14 +15,19 @@
 //	                   what the paper's authors released
 //	feature-sketch     features × random signs/√s
 //
+// The rows of a sketch are float16, times 2^13: rounding them is far less than the error
+// that the sketch has. The error of K that comes of it is in docs/decisions.
+//
 // # Algorithm
 //
 // Rows are deflated (package internal/stationary), so that after each hop the
 // distance of node i is d̃_i^r ‖Z_i‖₂. Squared distances add over column blocks: a
 // probe wider than one block goes block by block through a window of hops, with
 // one n-vector of partial sums for each hop in a scratch file; the order of the
-// additions is that of a single block. Between windows, each as long as
-// all before it, the rows of every block wait in another scratch file.
+// additions is that of a single block. Between windows the rows of every block wait in
+// another scratch file. The first block of a sketch estimates all distances by itself, and
+// ends the window at the hop at which it takes all nodes to be near enough; windows of
+// other probes have 8 hops, then as many as all before. None has more than 32.
 //
 // With settled rows every window has 8 hops. A row is recomputed up to hop
 //
@@ -55,7 +60,7 @@
 // sums where there is more than one block, n·b/8 + n for blocks of b columns with settled
 // rows, for decays and for which rows are read, and the stationary rows. With several blocks the scratch files
 // take up to n·s·e bytes for a probe of s columns of e bytes, and 8·n bytes for each hop
-// of the longest window, at most Kmax. Saving and going on move rows through 2^21
+// of the longest window, at most 33·8·n. Saving and going on move rows through 2^21
 // bytes, a scratch file through 2^18 for each thread.
 //
 // # Determinism

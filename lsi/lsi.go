@@ -63,6 +63,8 @@ type Stats struct {
 	// rises towards the second largest |eigenvalue| of D̃⁻¹Ã. 0 where no
 	// hop was made, nothing was left to contract, or rows settle.
 	Contraction float64
+
+	ends []int // of windows
 }
 
 // Run computes the table. Errors are those of the probe, the pass, the scratch
@@ -109,10 +111,11 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 				return err
 			}
 		}
+		t.stats.ends = append(t.stats.ends, t.to)
 		if t.to == t.o.Kmax || t.left == 0 {
 			return nil
 		}
-		t.from, t.to = t.to, t.windowEnd(t.to)
+		t.nextWindow(t.to)
 		t.streams.Forget(t.from + 1)
 	}
 }
@@ -121,6 +124,8 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 type tracker struct {
 	g        hops.Graph
 	o        Options
+	sketch   bool    // the probe is one
+	scale    float64 // of its rows
 	n        int64
 	panels   int // of the probe
 	blocks   int
@@ -143,11 +148,12 @@ type tracker struct {
 	hop         int
 	held        [3]int // first, last and hop of the rows in memory
 	unsettled   atomic.Int64
-	left        float64 // unsettled nodes of all workers
+	far         atomic.Int64 // unsettled nodes that the first block takes to be so
+	left        float64      // unsettled nodes of all workers
 }
 
 func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
-	t := &tracker{g: g, o: o, n: g.Source.NumNodes(), table: &Table{}}
+	t := &tracker{g: g, o: o, sketch: probe.Sketch(), scale: scale(probe), n: g.Source.NumNodes(), table: &Table{}}
 	if !(o.Epsilon > 0) || o.Kmax < 0 || o.Kmax > MaxK || o.Slack < 0 {
 		return nil, fmt.Errorf("epsilon %g with kmax %d and slack %d: epsilon must be above 0, kmax in [0, %d], slack at least 0",
 			o.Epsilon, o.Kmax, o.Slack, MaxK)
@@ -213,7 +219,7 @@ func (t *tracker) begin() {
 	for g := range t.at {
 		t.at[g] = -1
 	}
-	t.from, t.to = 0, t.windowEnd(0)
+	t.nextWindow(0)
 	t.energy, t.stats.Contraction, t.stats.Hops = 0, 0, 0
 	t.held = [3]int{}
 }
@@ -272,22 +278,43 @@ func (t *tracker) blockEnd(first int) int {
 	return last
 }
 
-// window is the number of hops in the first window.
-const window = 8
+const (
+	// window is the number of hops of a window where rows settle, and of the first
+	// window otherwise.
+	window = 8
+	// longest bounds the hops of a window, and with them the scratch space for sums.
+	longest = 32
+)
 
-// windowEnd is the last hop of the window after hop from. Where every row is
-// recomputed a window is as long as all before it, and a single block, that sees
-// complete distances at every hop, needs but one. Rows that settle must do so
-// at the same hop however many blocks there are: the windows are the same then.
+// nextWindow begins the window after hop from.
+func (t *tracker) nextWindow(from int) { t.from, t.to = from, t.windowEnd(from) }
+
+// windowEnd is the last hop that the window after hop from can have. A single block, that
+// sees complete distances at every hop, needs but one window. Rows that settle must do so
+// at the same hop however many blocks there are: the windows are the same then. The first block of a
+// sketch ends the window earlier, see scouts. The columns of other probes are not alike:
+// their windows are as long as all before.
 func (t *tracker) windowEnd(from int) int {
 	switch {
 	case t.o.Settled:
 		return min(from+window, t.o.Kmax)
 	case t.blocks == 1:
 		return t.o.Kmax
+	case t.sketch:
+		return min(from+longest, t.o.Kmax)
 	default:
-		return min(max(2*from, window), t.o.Kmax)
+		return min(max(2*from, window), from+longest, t.o.Kmax)
 	}
+}
+
+// least is the first hop where the first block of a sketch may end the window: each window
+// moves the rows of all blocks.
+func (t *tracker) least() int { return t.from + 1 + t.from/window }
+
+// scouts says whether the block decides where the window ends: the first block of a sketch
+// estimates all distances by itself, and stops where it takes all nodes to be near enough.
+func (t *tracker) scouts() bool {
+	return t.sketch && t.first == 0 && !t.whole() && !t.o.Settled
 }
 
 // until is F(i): Slack hops after K, but not before the end of the window in
@@ -366,9 +393,7 @@ func (t *tracker) fill(ctx context.Context, probe Probe) error {
 		return err
 	}
 	defer mean.Free()
-	return t.g.Fill(ctx, t.rows, func(put func([]float32) error) error {
-		return probe.Rows(ctx, t.first*packed.PanelColumns, t.columns, put)
-	}, mean)
+	return probe.fill(ctx, t.g, t.rows, t.first*packed.PanelColumns, float32(t.scale), mean)
 }
 
 // step makes one hop, but hop 0, and observes its rows.
@@ -377,6 +402,7 @@ func (t *tracker) step(ctx context.Context, meter *progress.Meter) (err error) {
 		return err
 	}
 	clear(t.energies)
+	t.far.Store(0)
 	if t.hop == 0 {
 		if err := t.rows.Visit(func(first int64, rows []float32) error {
 			t.observe(first, rows)
@@ -395,7 +421,8 @@ func (t *tracker) step(ctx context.Context, meter *progress.Meter) (err error) {
 		return err
 	}
 	t.stats.Hops = max(t.stats.Hops, t.hop)
-	if t.lastBlock() {
+	switch {
+	case t.lastBlock():
 		before := t.energy
 		if t.energy, err = t.count(ctx); err != nil {
 			return err
@@ -403,8 +430,28 @@ func (t *tracker) step(ctx context.Context, meter *progress.Meter) (err error) {
 		if before > 0 {
 			t.stats.Contraction = math.Sqrt(t.energy / before)
 		}
+	case t.scouts():
+		far, err := t.countFar(ctx)
+		if err != nil {
+			return err
+		}
+		if far == 0 && t.hop >= t.least() {
+			t.to = t.hop
+		}
 	}
 	return nil
+}
+
+// countFar adds up over all workers the nodes that the block takes to be unsettled.
+func (t *tracker) countFar(ctx context.Context) (float64, error) {
+	var sum [1]float64
+	if err := t.g.Group.OrderedSum(ctx, sum[:], func() error {
+		sum[0] += float64(t.far.Load())
+		return nil
+	}); err != nil {
+		return 0, fmt.Errorf("counting with other workers: %w", err)
+	}
+	return sum[0], nil
 }
 
 // count adds up over all workers, in ascending order of row, the energies of this hop
@@ -456,6 +503,9 @@ func (t *tracker) observeChunk(first int64, rows []float32) {
 		norms = t.partial.S[first : first+int64(n)]
 	}
 	t.g.Kernel.SquareNorms(norms, rows)
+	if t.scouts() {
+		t.scout(first, norms)
+	}
 	if !t.lastBlock() {
 		return
 	}
@@ -467,14 +517,29 @@ func (t *tracker) observeChunk(first int64, rows []float32) {
 		t.energies[first>>packed.StripShift] += energy
 	}
 	k := t.table.k.S[first : first+int64(n)]
-	settled := int64(0)
+	settled, epsilon := int64(0), t.o.Epsilon*t.scale
 	for j, square := range norms {
-		if k[j] == unsettled && t.g.State.Up(first+int64(j))*math.Sqrt(square) < t.o.Epsilon {
+		if k[j] == unsettled && t.g.State.Up(first+int64(j))*math.Sqrt(square) < epsilon {
 			k[j] = uint16(t.hop)
 			settled++
 		}
 	}
 	t.unsettled.Add(-settled)
+}
+
+// scout counts the unsettled nodes whose distance, estimated from this block alone, is not
+// below ε.
+func (t *tracker) scout(first int64, squares []float64) {
+	k := t.table.k.S[first : first+int64(len(squares))]
+	share := float64(t.last-t.first) / float64(t.panels)
+	epsilon := t.o.Epsilon * t.scale * math.Sqrt(share)
+	far := int64(0)
+	for j, square := range squares {
+		if k[j] == unsettled && t.g.State.Up(first+int64(j))*math.Sqrt(square) >= epsilon {
+			far++
+		}
+	}
+	t.far.Add(far)
 }
 
 // loadPartial brings in the sums of earlier blocks at this hop.

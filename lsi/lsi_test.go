@@ -542,9 +542,7 @@ func distances(t testing.TB, g testgraph.Graph, r float64, component bool, kmax 
 		t.Fatal(err)
 	}
 	defer mean.Free()
-	if err := lg.Fill(t.Context(), rows, func(put func([]float32) error) error {
-		return Identity(int64(n)).Rows(context.Background(), 0, columns, put)
-	}, mean); err != nil {
+	if err := Identity(int64(n)).fill(t.Context(), lg, rows, 0, 1, mean); err != nil {
 		t.Fatal(err)
 	}
 	walk := lg.NewStreams(1, hops.ReadBytes, nil, false).Walk(rows, 0, nil)
@@ -668,20 +666,31 @@ func TestBadOptions(t *testing.T) {
 
 // TestIdentityPart puts rows of the identity that are not its first.
 func TestIdentityPart(t *testing.T) {
-	var rows []float32
-	if err := IdentityPart(40, 20, 23).Rows(context.Background(), 16, 16, func(part []float32) error {
-		rows = append(rows, part...)
-		return nil
-	}); err != nil || len(rows) != 3*16 {
-		t.Fatalf("%d values, %v", len(rows), err)
-	}
-	for i, x := range rows {
-		want := float32(0)
-		if i%16 == 4+i/16 {
-			want = 1
+	for _, place := range []spmv.Residency{spmv.Resident, spmv.Spilled, spmv.External} {
+		g := prepare(t, testgraph.Path(3), setup{}, budget(t))
+		b, err := g.NewBlock(layout(16, place))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if x != want {
-			t.Errorf("value %d is %g", i, x)
+		defer b.Free()
+		if err := IdentityPart(40, 20).fill(t.Context(), g, b, 16, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		var rows []float32
+		if err := b.Visit(func(_ int64, part []float32) error {
+			rows = append(rows, part...)
+			return nil
+		}); err != nil || len(rows) != 3*16 {
+			t.Fatalf("%d values, %v", len(rows), err)
+		}
+		for i, x := range rows {
+			want := float32(0)
+			if i%16 == 4+i/16 {
+				want = 1
+			}
+			if x != want {
+				t.Errorf("%s: value %d is %g", place, i, x)
+			}
 		}
 	}
 }

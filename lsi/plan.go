@@ -19,28 +19,42 @@ func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 }
 
 // Work is what a run over n nodes with a probe of that width takes if the last
-// node settles after so many hops, or never where that is Kmax.
-func (o Options) Work(n int64, width, last int) (w hops.Work) {
-	t := tracker{o: o, n: n, columns: o.Layout.Columns, panels: packed.Panels(width), blocks: hops.Blocks(width, o.Layout)}
+// node settles after so many hops, or never where that is Kmax. The first block of a sketch
+// is taken to see that.
+func (o Options) Work(n int64, width int, sketch bool, last int) hops.Work {
+	return o.work(n, width, sketch, last, func(t *tracker) int {
+		if t.scouts() {
+			return min(max(last, t.least()), t.to)
+		}
+		return t.to
+	})
+}
+
+// work is [Options.Work] where windows end as end says once the first block has run.
+func (o Options) work(n int64, width int, sketch bool, last int, end func(*tracker) int) (w hops.Work) {
+	t := tracker{o: o, sketch: sketch, n: n, columns: o.Layout.Columns, panels: packed.Panels(width), blocks: hops.Blocks(width, o.Layout)}
 	t.at = make([]int, t.panels)
 	last = min(last, o.Kmax)
 	sums, states := int64(0), int64(0)
-	for from, to := 0, t.windowEnd(0); ; from, to = to, t.windowEnd(to) {
+	for t.nextWindow(0); ; t.nextWindow(t.to) {
 		for t.first = 0; t.first < t.panels; t.first = t.last {
 			t.last = t.blockEnd(t.first)
-			end := to
-			if t.lastBlock() {
-				end = min(to, last)
+			if t.first == 0 {
+				t.to = end(&t)
 			}
-			t.addWindow(&w, from, end)
-			if t.blocks > 1 && end == to && to < o.Kmax && !(t.lastBlock() && last == to) {
+			to := t.to
+			if t.lastBlock() {
+				to = min(to, last)
+			}
+			t.addWindow(&w, t.from, to)
+			if t.blocks > 1 && to == t.to && to < o.Kmax && !(t.lastBlock() && last == to) {
 				w.External(o.Layout, n, 1, 0)
 				w.Move(0, t.savedBytes())
 				states = max(states, int64(t.last)*t.panelBytes())
 			}
 		}
-		sums = max(sums, int64(to-from+1)*8*direct.RoundUp(n))
-		if last <= to {
+		sums = max(sums, int64(t.to-t.from+1)*8*direct.RoundUp(n))
+		if last <= t.to {
 			break
 		}
 	}

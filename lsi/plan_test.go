@@ -25,7 +25,16 @@ func TestWorkIsDone(t *testing.T) {
 					read, written := direct.ScratchTraffic()
 					table, stats := run(t, g, s, Signs(5, ids(n), width), epsilon, kmax)
 					after, afterWritten := direct.ScratchTraffic()
-					want := Options{Epsilon: epsilon, Kmax: kmax, Layout: layout(columns, place)}.Work(n, width, largest(table))
+					o, last := Options{Epsilon: epsilon, Kmax: kmax, Layout: layout(columns, place)}, largest(table)
+					ends := stats.ends
+					want := o.work(n, width, true, last, func(*tracker) int {
+						end := ends[0]
+						ends = ends[1:]
+						return end
+					})
+					if planned := o.Work(n, width, true, last); planned.Passes > stats.Passes+2 || planned.Passes < stats.Passes*9/10-2 {
+						t.Errorf("%d passes with windows that end at hops %v, planned %d", stats.Passes, stats.ends, planned.Passes)
+					}
 					if stats.Passes != want.Passes || after-read != want.Read || afterWritten-written != want.Written {
 						t.Errorf("%d passes, %d bytes read, %d written; planned %+v", stats.Passes, after-read, afterWritten-written, want)
 					}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"math"
 
+	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/rng"
+	"ndls/internal/stationary"
+	"ndls/spmv"
 )
 
 // Probe is the matrix P, n × Columns, that is propagated in place of the
@@ -14,51 +17,54 @@ import (
 type Probe interface {
 	// Columns is the width s of P.
 	Columns() int
-	// Rows puts columns [first, first+columns) of all rows of P in ascending
-	// order, some at a time; columns past the width are zero. put may change
-	// what it is given.
-	Rows(ctx context.Context, first, columns int, put func(rows []float32) error) error
+	// Sketch says whether P is random. Rounding its rows to float16 is then far less than
+	// the error that the probe has by itself.
+	Sketch() bool
+	// fill puts columns first, first+1, … of P, multiplied by scale, in the block, deflated
+	// by their stationary rows, which mean becomes. Columns past the width are zero.
+	fill(ctx context.Context, g hops.Graph, b *spmv.Block, first int, scale float32, mean *stationary.Mean) error
 }
 
-// batchValues bounds how many values a probe puts at a time.
-const batchValues = 1 << 18
-
-// made puts rows that one computes.
-func made(ctx context.Context, n int64, columns int, put func([]float32) error, row func(i int64, to []float32)) error {
-	batch := int64(max(batchValues/columns, 1))
-	buf := make([]float32, min(batch, n)*int64(columns))
-	for lo := int64(0); lo < n; lo += batch {
-		rows := buf[:min(batch, n-lo)*int64(columns)]
-		clear(rows)
-		for i := 0; i*columns < len(rows); i++ {
-			row(lo+int64(i), rows[i*columns:(i+1)*columns])
-		}
-		if err := put(rows); err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+// Precision is how rows of p are stored between hops: float16 for a sketch, and otherwise
+// the precision that is asked for.
+func Precision(p Probe, asked spmv.Precision) spmv.Precision {
+	if p.Sketch() {
+		return spmv.Float16
 	}
-	return nil
+	return asked
+}
+
+// sketchScale multiplies the rows of a sketch, whose values are at most 2 at hop 0 and
+// shrink from hop to hop: the values near ε of a node with many neighbours would otherwise
+// be too small for float16. It is a power of two, so that it changes no float32 bit.
+const sketchScale = 1 << 13
+
+// scale is what the rows of p are multiplied by.
+func scale(p Probe) float64 {
+	if p.Sketch() {
+		return sketchScale
+	}
+	return 1
 }
 
 // Identity is the probe of the definition, for n nodes.
-func Identity(n int64) Probe { return IdentityPart(n, 0, n) }
+func Identity(n int64) Probe { return IdentityPart(n, 0) }
 
-// IdentityPart is rows [lo, hi) of [Identity], for a worker that has no others.
-func IdentityPart(n, lo, hi int64) Probe { return identity{n, lo, hi} }
+// IdentityPart is [Identity] for a worker whose rows begin with row lo.
+func IdentityPart(n, lo int64) Probe { return identity{n, lo} }
 
-type identity struct{ n, lo, hi int64 }
+type identity struct{ n, lo int64 }
 
 func (p identity) Columns() int { return int(p.n) }
 
-func (p identity) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
-	return made(ctx, p.hi-p.lo, columns, put, func(i int64, to []float32) {
-		if c := p.lo + i - int64(first); c >= 0 && c < int64(columns) {
-			to[c] = 1
+func (identity) Sketch() bool { return false }
+
+func (p identity) fill(ctx context.Context, g hops.Graph, b *spmv.Block, first int, scale float32, mean *stationary.Mean) error {
+	return g.Make(ctx, b, func(i int64, to []float32) {
+		if c := p.lo + i - int64(first); c >= 0 && c < int64(len(to)) {
+			to[c] = scale
 		}
-	})
+	}, mean)
 }
 
 // Signs is the random-sign probe of the given width: entry (i, c) is ±1/√s by a
@@ -74,18 +80,21 @@ type signs struct {
 
 func (s *signs) Columns() int { return s.width }
 
-func (s *signs) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
-	x := float32(1 / math.Sqrt(float64(s.width)))
-	return made(ctx, int64(len(s.ids)), columns, put, func(i int64, to []float32) {
+func (*signs) Sketch() bool { return true }
+
+func (s *signs) fill(ctx context.Context, g hops.Graph, b *spmv.Block, first int, scale float32, mean *stationary.Mean) error {
+	x := math.Float32bits(float32(1/math.Sqrt(float64(s.width))) * scale)
+	return g.Make(ctx, b, func(i int64, to []float32) {
+		to = to[:min(len(to), s.width-first)]
 		bits := uint64(0)
-		for c := first; c < min(first+columns, s.width); c++ {
-			if c == first || c%64 == 0 {
+		for j := range to {
+			if c := first + j; j == 0 || c%64 == 0 {
 				bits = rng.Hash(s.seed, uint64(s.ids[i]), uint64(c/64)) >> (c % 64)
 			}
-			to[c-first] = x * float32(1-2*int64(bits&1))
+			to[j] = math.Float32frombits(x | uint32(bits&1)<<31)
 			bits >>= 1
 		}
-	})
+	}, mean)
 }
 
 // sign is ±1.
@@ -97,25 +106,56 @@ func sign(seed, row uint64, column int) float32 {
 type Columns interface {
 	// Width is the number of columns.
 	Width() int
-	// Rows is as in [Probe]; first and columns are multiples of 16.
+	// Rows puts columns [first, first+columns) of all rows in ascending order, some at a
+	// time; columns past the width are zero. put may change what it is given. first and
+	// columns are multiples of 16.
 	Rows(ctx context.Context, first, columns int, put func(rows []float32) error) error
 }
 
 // Features is the probe of the authors' code: the features with rows divided by
 // their L1 norm. norm has the L1 norm of each row, or is nil where rows are
 // normalised already.
-func Features(c Columns, norm []float64) Probe { return &features{c, norm} }
+func Features(c Columns, norm []float64) Probe { return stored{normalised{c, norm}, false} }
 
-type features struct {
-	columns Columns
-	norm    []float64
+// FeatureSketch is Features × random signs/√width. It reads all features once
+// for each block.
+func FeatureSketch(c Columns, norm []float64, seed uint64, width int) Probe {
+	return stored{Mixtures(normalised{c, norm}, seed, width), true}
 }
 
-func (f *features) Columns() int { return f.columns.Width() }
+// stored is a probe whose columns are read.
+type stored struct {
+	columns Columns
+	sketch  bool
+}
 
-func (f *features) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
+func (p stored) Columns() int { return p.columns.Width() }
+
+func (p stored) Sketch() bool { return p.sketch }
+
+func (p stored) fill(ctx context.Context, g hops.Graph, b *spmv.Block, first int, scale float32, mean *stationary.Mean) error {
+	return g.Fill(ctx, b, func(put func([]float32) error) error {
+		return p.columns.Rows(ctx, first, b.Layout().Columns, func(rows []float32) error {
+			if scale != 1 {
+				for i, x := range rows {
+					rows[i] = float32(x * scale)
+				}
+			}
+			return put(rows)
+		})
+	}, mean)
+}
+
+// normalised shows columns with rows divided by norm, unless that is nil.
+type normalised struct {
+	Columns
+	norm []float64
+}
+
+// Rows implements [Columns].
+func (f normalised) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
 	at := 0
-	return f.columns.Rows(ctx, first, columns, func(rows []float32) error {
+	return f.Columns.Rows(ctx, first, columns, func(rows []float32) error {
 		at += divide(rows, columns, f.norm, at)
 		return put(rows)
 	})
@@ -139,22 +179,21 @@ func divide(rows []float32, columns int, norm []float64, at int) int {
 	return n
 }
 
-// FeatureSketch is Features × random signs/√width. It reads all features once
-// for each block.
-func FeatureSketch(c Columns, norm []float64, seed uint64, width int) Probe {
-	return &featureSketch{c, norm, seed, width}
-}
+// Mixtures shows width random combinations of columns: columns × random signs/√width. It
+// reads all columns for each block.
+func Mixtures(c Columns, seed uint64, width int) Columns { return &mixtures{c, seed, width} }
 
-type featureSketch struct {
+type mixtures struct {
 	columns Columns
-	norm    []float64
 	seed    uint64
 	width   int
 }
 
-func (f *featureSketch) Columns() int { return f.width }
+// Width implements [Columns].
+func (f *mixtures) Width() int { return f.width }
 
-func (f *featureSketch) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
+// Rows implements [Columns].
+func (f *mixtures) Rows(ctx context.Context, first, columns int, put func([]float32) error) error {
 	width := packed.Panels(f.columns.Width()) * packed.PanelColumns
 	cols := min(columns, f.width-first)
 	scale := float32(1 / math.Sqrt(float64(f.width)))
@@ -164,11 +203,9 @@ func (f *featureSketch) Rows(ctx context.Context, first, columns int, put func([
 			signs[c*columns+s] = scale * sign(f.seed, uint64(c), first+s)
 		}
 	}
-	at := 0
 	var buf []float32
 	return f.columns.Rows(ctx, 0, width, func(rows []float32) error {
-		n := divide(rows, width, f.norm, at)
-		at += n
+		n := len(rows) / width
 		if len(buf) < n*columns {
 			buf = make([]float32, n*columns)
 		}

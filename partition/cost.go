@@ -24,12 +24,17 @@ type Counts struct {
 	Threads  int
 }
 
-// Bytes in a run directory: of a directed edge in its hop stream, and of a node
-// in the node table.
-const (
-	hopEdge = 4
-	nodeRow = 9
-)
+// nodeRow is the bytes of a node in the node table.
+const nodeRow = 9
+
+// hopEdge is the bytes of a directed edge in a hop stream: those of a narrow word where the
+// sources of a strip lie close together, those of a wide one where they are far apart. The
+// curve runs through what edges of degree 28 take with 1.7 million to 1.8 thousand million
+// nodes (docs/decisions/0005).
+func hopEdge(n, m int64) float64 {
+	gap := float64(n) * float64(packed.Strips(n)) / float64(max(2*m, 1)) // of the sources of two edges that follow each other
+	return packed.Narrow + (packed.Wide-packed.Narrow)/(1+math.Pow(349/gap, 1.76))
+}
 
 // shardEdge is the bytes of a directed edge in a shard, a curve through what was
 // measured at degree 28: destinations take 4, sources the less the more edges of
@@ -41,12 +46,12 @@ func shardEdge(n, m int64) float64 {
 }
 
 // HopBytes and NodeBytes are the sizes of the hop streams and of the node table.
-func HopBytes(c Counts) int64  { return 2 * c.Edges * hopEdge }
+func HopBytes(c Counts) int64  { return int64(2 * float64(c.Edges) * hopEdge(c.Nodes, c.Edges)) }
 func NodeBytes(c Counts) int64 { return nodeRow * c.Nodes }
 
 // graphBytes is the size of shards, hop streams and node table.
 func (c Counts) graphBytes() int64 {
-	return int64(2*float64(c.Edges)*(shardEdge(c.Nodes, c.Edges)+hopEdge)) + NodeBytes(c)
+	return int64(2*float64(c.Edges)*(shardEdge(c.Nodes, c.Edges)+hopEdge(c.Nodes, c.Edges))) + NodeBytes(c)
 }
 
 // tileBytes is the size of all feature tiles.

@@ -396,15 +396,21 @@ func (r *rowReader) expand(dense []float32, f dataset.FeatureRow) error {
 		}
 	}
 	if r.job.normalize() {
-		normalizeL1(r.whole)
+		NormalizeRow(r.whole)
 	}
 	copy(dense, r.whole[r.first:r.last])
 	return nil
 }
 
-// normalizeL1 divides a row by the sum of its absolute values; a row of zeros
-// stays.
-func normalizeL1(row []float32) {
+// Normalizes says whether Options.Normalize has rows of features divided by the sum of
+// their absolute values.
+func Normalizes(option string, features dataset.Info) bool {
+	return option == NormalizeL1 || option != NormalizeNone && features.SparseFeatures
+}
+
+// NormalizeRow divides the values of a row by the sum of their absolute values; a row of
+// zeros stays. The zeros of a sparse row may be left out.
+func NormalizeRow(row []float32) {
 	sum := 0.0
 	for _, x := range row {
 		sum += math.Abs(float64(x))

@@ -93,7 +93,7 @@ func TestNormalizeL1(t *testing.T) {
 		{"sum past float32", []float32{3e38, 3e38}, []float32{0.5, 0.5}},
 		{"denormal", []float32{1e-45, 0}, []float32{1, 0}},
 	} {
-		if normalizeL1(c.row); !slices.Equal(c.row, c.want) {
+		if NormalizeRow(c.row); !slices.Equal(c.row, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, c.row, c.want)
 		}
 	}

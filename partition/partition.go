@@ -309,6 +309,4 @@ func (j *job) node(id uint32, what string, row int64) (uint32, error) {
 func (j *job) wantFeatures() bool { return j.o.Features && j.info.NumFeatures > 0 }
 
 // normalize says whether rows are divided by the sum of their absolute values.
-func (j *job) normalize() bool {
-	return j.o.Normalize == NormalizeL1 || j.o.Normalize != NormalizeNone && j.info.SparseFeatures
-}
+func (j *job) normalize() bool { return Normalizes(j.o.Normalize, j.info) }

@@ -977,6 +977,27 @@ func TestScratchFails(t *testing.T) {
 	}
 }
 
+// makeEarlier commits a hop stream that says that it has the format of version 3.
+func makeEarlier(t *testing.T, cat *catalog.Catalog, e catalog.Entry) {
+	t.Helper()
+	file, err := cat.Open(t.Context(), e)
+	must(t, err)
+	data := make([]byte, file.Size())
+	_, err = io.ReadFull(io.NewSectionReader(file, 0, file.Size()), data)
+	must(t, errors.Join(err, file.Close()))
+	at := bytes.LastIndex(data, []byte("NDLSHOPS"))
+	if at < 0 {
+		t.Fatalf("%s has no trailer", e.Path)
+	}
+	binary.LittleEndian.PutUint32(data[at+8:], 3)
+	f, err := cat.Create(t.Context(), catalog.Describe(catalog.KindHops, e.Path).In(int(e.Interval)))
+	must(t, err)
+	_, err = f.Write(data)
+	must(t, err)
+	f.Rows = e.Rows
+	must(t, cat.Commit(t.Context(), f))
+}
+
 // TestHops compares the hop stream that is written with a shard with one that is made
 // from the shard, and has it made again where it is missing or another shard's.
 func TestHops(t *testing.T) {
@@ -1000,6 +1021,8 @@ func TestHops(t *testing.T) {
 	check("not listed")
 	must(t, store.Remove(ctx, HopPath(0)))
 	check("deleted")
+	makeEarlier(t, cat, hops[0])
+	check("of an earlier version")
 	other := shard
 	other.Checksum = "sha256:" + strings.Repeat("ab", 32)
 	if ok, err := hasHops(ctx, cat, other); ok || err != nil {

@@ -37,8 +37,8 @@
 // that are no multiple of 64 bytes; a row reader reads straight into the
 // caller's slices. The catalogue is in memory whole, about 300 bytes a file.
 //
-// A hop stream writer holds a frame for each strip of a block, 8 MiB, and 20
-// bytes a frame; an open hop stream 24 bytes a frame (about 1.3 MB for 3.2 billion
+// A hop stream writer holds a frame for each strip of a block and one more, 8.25 MiB,
+// and 20 bytes a frame; an open hop stream 24 bytes a frame (about 1 MB for 3.2 billion
 // edges), and 5 frames, 1.25 MiB, for each strip that is being read: 4 reads are
 // under way while the pass works on the fifth.
 //

@@ -16,7 +16,7 @@ import (
 // FilterHops copies the edges of src whose destination keep accepts, and sets a bit of
 // read, unless that is nil, for the source of each. The copy goes to a nameless scratch
 // file in dir, or, if it has at most that many bytes, to memory charged to b. FilterHops
-// works on that many threads, each of which holds a frame beside what src reads ahead.
+// works on that many threads, each of which holds two frames beside what src reads ahead.
 // Errors are the source's, the disk's, and those of ctx, which ends the reads of later
 // passes too.
 func FilterHops(ctx context.Context, src packed.Source, keep func(dst int64) bool, read []uint32, dir string, b *mem.Budget, bytes int64, threads int) (_ *HopStream, err error) {

@@ -39,7 +39,7 @@ import (
 //	bytes 88..95  zero
 const (
 	hopMagic   = "NDLSHOPS"
-	hopVersion = 3
+	hopVersion = 4
 	hopEntry   = 20
 	hopTrailer = 96
 	// hopTrailer2 is the trailer of versions 1 and 2.

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"ndls/catalog"
@@ -178,7 +179,7 @@ func TestHopStreamRoundTrip(t *testing.T) {
 func denseHops(t testing.TB) (s *HopStream, src, dst []uint32) {
 	t.Helper()
 	const n = packed.StripRows + 1000
-	src, dst = hopEdges(3, n, 0, n, 900000)
+	src, dst = hopEdges(3, n, 0, n, 1200000)
 	h, err := OpenHops(storage.NewBytesReader(hopFile(t, EdgeMeta{Hi: n, NumNodes: n, BlockRows: packed.BlockRows}, src, dst)), "dense.hops")
 	if err != nil {
 		t.Fatal(err)
@@ -494,20 +495,23 @@ func FuzzOpenHops(f *testing.F) {
 	})
 }
 
-// TestEarlierHopStreams refuses files of version 2, whose trailer was shorter, as those
-// of another version: they are made again.
+// TestEarlierHopStreams refuses files of version 3, and of version 2, whose trailer was
+// shorter, as those of another version: they are made again.
 func TestEarlierHopStreams(t *testing.T) {
 	n := packed.BlockRows
 	src, dst := hopEdges(2, n, 0, n, 1000)
 	file := hopFile(t, EdgeMeta{Hi: int64(n), NumNodes: int64(n), BlockRows: packed.BlockRows}, src, dst)
-	old := file[len(file)-hopTrailer2:]
-	clear(file[len(file)-hopTrailer:])
-	copy(old, hopMagic)
-	binary.LittleEndian.PutUint32(old[8:], 2)
-	if _, err := OpenHops(storage.NewBytesReader(file), "old.hops"); !errors.Is(err, seal.ErrVersion) {
-		t.Errorf("opened: %v", err)
-	}
-	if _, err := ReadHopShard(storage.NewBytesReader(file), "old.hops"); !errors.Is(err, seal.ErrVersion) {
-		t.Errorf("shard: %v", err)
+	for version, trailer := range map[uint32]int{2: hopTrailer2, 3: hopTrailer} {
+		file := bytes.Clone(file)
+		old := file[len(file)-trailer:]
+		clear(file[len(file)-hopTrailer:])
+		copy(old, hopMagic)
+		binary.LittleEndian.PutUint32(old[8:], version)
+		if _, err := OpenHops(storage.NewBytesReader(file), "old.hops"); !errors.Is(err, seal.ErrVersion) || !strings.Contains(err.Error(), "old.hops") {
+			t.Errorf("version %d opened: %v", version, err)
+		}
+		if _, err := ReadHopShard(storage.NewBytesReader(file), "old.hops"); !errors.Is(err, seal.ErrVersion) {
+			t.Errorf("shard of version %d: %v", version, err)
+		}
 	}
 }

@@ -367,117 +367,22 @@ func (s *Smoother) Output(col, columns int, x hops.Rows, put func(rows []float32
 	if !s.o.Rule.Residual() {
 		zero := make([]float32, s.o.Layout.Columns)
 		return s.eachStrip(func(lo int64) error {
-			return out.strip(lo, func(int64) []float32 { return zero })
+			return out.strip(lo, func(_, _ int64) []float32 { return zero })
 		})
 	}
 	return out.beside(x)
 }
 
 // Prefix puts what [Smoother.Output] would put if no node counted more than the hops up to
-// the given one, which is the last that was made. x gives row i of the block's X^(0); for
-// rules that do not need it, it may be nil.
+// the given one, which is the last that was made. x gives the row of a target, by its number
+// among the targets, of the block's X^(0), on any thread; for rules that do not need it, it may
+// be nil.
 func (s *Smoother) Prefix(hop, col, columns int, x func(i int64) []float32, put func(rows []float32) error) error {
 	out := outputs{s: s, most: hop + 1, col: col, columns: columns, put: put}
+	row := func(_, target int64) []float32 { return x(target) }
 	if x == nil {
 		zero := make([]float32, s.o.Layout.Columns)
-		x = func(int64) []float32 { return zero }
+		row = func(_, _ int64) []float32 { return zero }
 	}
-	return s.eachStrip(func(lo int64) error { return out.strip(lo, x) })
-}
-
-// outputs turns sums of rows of Z into output rows.
-type outputs struct {
-	s            *Smoother
-	most         int // no node counts more hops
-	col, columns int
-	buf          []float32
-	large        bool // a value is no finite float32
-	put          func(rows []float32) error
-}
-
-// outputRows is how many rows are put at a time.
-const outputRows = 1024
-
-// strip puts the targets of a strip; x gives row i of X^(0).
-func (o *outputs) strip(lo int64, x func(i int64) []float32) error {
-	return o.s.sums.with(lo, false, func(sums []float32) (err error) {
-		stride := o.s.o.Layout.Columns
-		o.s.o.Targets.each(lo, min(lo+packed.StripRows, o.s.n), func(i int64) {
-			o.row(i, sums[:stride], x(i))
-			sums = sums[stride:]
-			if len(o.buf) == outputRows*o.columns && err == nil {
-				err = o.flush()
-			}
-		})
-		return errors.Join(err, o.flush())
-	})
-}
-
-func (o *outputs) flush() error {
-	if o.large {
-		return spmv.TooLarge(o.s.o.Layout.Precision)
-	}
-	if len(o.buf) == 0 {
-		return nil
-	}
-	err := o.put(o.buf)
-	o.buf = o.buf[:0]
-	return err
-}
-
-// beside walks through X^(0), which comes some rows at a time, and the strips.
-func (o *outputs) beside(x hops.Rows) error {
-	stride := int64(o.s.o.Layout.Columns)
-	rows := min(o.s.n, packed.StripRows)
-	strip, err := mem.Alloc[float32](o.s.g.Budget, rows*stride, "rows of hop 0")
-	if err != nil {
-		return err
-	}
-	defer strip.Free()
-	lo, at := int64(0), int64(0)
-	return x(func(part []float32) error {
-		for len(part) > 0 {
-			hi := min(lo+packed.StripRows, o.s.n)
-			n := min(int64(len(part)), (hi-at)*stride)
-			copy(strip.S[(at-lo)*stride:], part[:n])
-			part, at = part[n:], at+n/stride
-			if at < hi {
-				continue
-			}
-			if err := o.strip(lo, func(i int64) []float32 { return strip.S[(i-lo)*stride:][:stride] }); err != nil {
-				return err
-			}
-			lo = hi
-		}
-		return nil
-	})
-}
-
-// row appends the output row of node i:
-//
-//	factor·d̃^r·(Σ_k w_k Z^(k)) + residual·X^(0)
-//
-// where what was subtracted from Z comes back as Σ_k w_k z̄.
-func (o *outputs) row(i int64, sum, x []float32) {
-	s := o.s
-	count := min(int(s.counts.S[i]), o.most)
-	factor := s.o.Rule.factor(count) * s.g.State.Up(i)
-	residual := s.o.Rule.residual(count)
-	total := 0.0
-	var mean []float64
-	if s.mean != nil {
-		mean = s.mean.Row(i)
-		for _, w := range s.weights[:count] {
-			total += w
-		}
-	}
-	for c := o.col; c < o.col+o.columns; c++ {
-		z := float64(sum[c])
-		if mean != nil {
-			z += float64(total * mean[c])
-		}
-		value := float32(float64(factor*z) + float64(residual*float64(x[c])))
-		o.large = o.large || !(math.Abs(float64(value)) <= math.MaxFloat32)
-		o.buf = append(o.buf, value)
-	}
+	return s.eachStrip(func(lo int64) error { return out.strip(lo, row) })
 }

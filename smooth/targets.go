@@ -92,6 +92,38 @@ func (t *Targets) Before(i int64) int64 {
 	return int64(t.rank.S[(i+packed.StripRows-1)/packed.StripRows])
 }
 
+// count is the number of targets in rows [lo, hi).
+func (t *Targets) count(lo, hi int64) (n int64) {
+	if t.All() {
+		return hi - lo
+	}
+	for w := lo / 64; w*64 < hi; w++ {
+		x := t.set.S[w]
+		if lo > w*64 {
+			x &= ^uint64(0) << (lo - w*64)
+		}
+		if hi < w*64+64 {
+			x &= 1<<(hi-w*64) - 1
+		}
+		n += int64(bits.OnesCount64(x))
+	}
+	return n
+}
+
+// after is the end of rows from lo on that have most targets or fewer, end if all of them
+// do. lo is a multiple of 64, and so is what after returns, or it is end.
+func (t *Targets) after(lo, end, most int64) int64 {
+	if t.All() {
+		return min(lo+most, end)
+	}
+	for n := int64(0); lo < end; lo += 64 {
+		if n += t.count(lo, min(lo+64, end)); n > most {
+			return lo
+		}
+	}
+	return end
+}
+
 // each calls f for the targets in rows [lo, hi), in ascending order.
 func (t *Targets) each(lo, hi int64, f func(i int64)) {
 	if t.All() {

@@ -34,13 +34,13 @@ func ParsePrecision(s string) (Precision, error) {
 
 // Decoded is a buffer for the edges that a kernel decodes before it adds their rows.
 // Its contents mean nothing between calls. Each goroutine has its own.
-type Decoded [2 * 128]uint64
+type Decoded [2 * 32]uint64
 
 // Kernel is one implementation of the inner loops. All kernels give the same
 // bits.
 type Kernel struct {
 	name         string
-	accumulate   [2][3]accumulateFunc                       // by precision; 16, 32, 64 columns
+	accumulate   [2][3][2]accumulateFunc                    // by precision; 16, 32, 64 columns; narrow, wide words
 	widen        func(dst *float32, src *uint16, n uintptr) // n is a multiple of PanelColumns
 	narrow       func(dst *uint16, src *float32, n uintptr)
 	divideRows   func(rows *float32, degree *uint32, n, bytes uintptr)
@@ -50,7 +50,7 @@ type Kernel struct {
 }
 
 // Strides are in bytes; z is row base, the row of source id base.
-type accumulateFunc func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src, base uint32, buf *uint64)
+type accumulateFunc func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, buf *uint64)
 
 // Name is "go", "avx2" or "avx512".
 func (k *Kernel) Name() string { return k.name }
@@ -62,7 +62,7 @@ func Select(name string) (*Kernel, error) { return kernels.Select(available(), n
 // goKernel is the reference that the assembly is tested against.
 var goKernel = &Kernel{
 	name: "go",
-	accumulate: [2][3]accumulateFunc{
+	accumulate: [2][3][2]accumulateFunc{
 		{accumulateGo(16, addFloats), accumulateGo(32, addFloats), accumulateGo(64, addFloats)},
 		{accumulateGo(16, addHalves), accumulateGo(32, addHalves), accumulateGo(64, addHalves)},
 	},
@@ -99,24 +99,27 @@ func addHalves(to *float32, from unsafe.Pointer, cols int) {
 
 type addFunc func(to *float32, from unsafe.Pointer, cols int)
 
-func accumulateGo(cols int, add addFunc) accumulateFunc {
-	return func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src, base uint32, _ *uint64) {
+func accumulateGo(cols int, add addFunc) [2]accumulateFunc {
+	return [2]accumulateFunc{accumulateWords(cols, packed.Narrow, add), accumulateWords(cols, packed.Wide, add)}
+}
+
+func accumulateWords(cols, width int, add addFunc) accumulateFunc {
+	escape := packed.Escape(width)
+	return func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, _ *uint64) {
 		// An index, because no Go pointer may point past the last word.
 		at := uintptr(0)
-		next := func() uint32 {
-			x := *(*uint32)(unsafe.Add(unsafe.Pointer(words), at))
-			at += 4
-			return x
-		}
 		for range edges {
-			x := next()
-			if d := x >> packed.StripShift; d < packed.Escape {
-				src += d
-			} else {
-				src = next()
+			w := *(*uint32)(unsafe.Add(unsafe.Pointer(words), at))
+			at += uintptr(width)
+			row, diff := w&(packed.StripRows-1), w>>packed.StripShift&escape
+			for diff == escape {
+				src += row * escape
+				w = *(*uint32)(unsafe.Add(unsafe.Pointer(words), at))
+				at += uintptr(width)
+				row, diff = w&(packed.StripRows-1), w>>packed.StripShift&escape
 			}
-			row := uintptr(x & (packed.StripRows - 1))
-			add((*float32)(unsafe.Add(unsafe.Pointer(acc), row*accStride)), unsafe.Add(unsafe.Pointer(z), uintptr(src-base)*zStride), cols)
+			src += diff
+			add((*float32)(unsafe.Add(unsafe.Pointer(acc), uintptr(row)*accStride)), unsafe.Add(unsafe.Pointer(z), uintptr(src-base)*zStride), cols)
 		}
 	}
 }
@@ -219,7 +222,7 @@ func (k *Kernel) Add(a Addition, f packed.Frame, buf *Decoded) {
 		case cols >= 32:
 			i, w = 1, 32
 		}
-		k.accumulate[p][i](&a.Acc[col], stride*4, a.Rows.at(col), stride*uintptr(p.Bytes()), &f.Words[0], uint64(f.Edges), f.Src, a.First, &buf[0])
+		k.accumulate[p][i][f.Width-packed.Narrow](&a.Acc[col], stride*4, a.Rows.at(col), stride*uintptr(p.Bytes()), &f.Words[0], uint64(f.Edges), f.Src, a.First, &buf[0])
 		col += w
 		cols -= w
 	}

@@ -6,9 +6,17 @@ import "golang.org/x/sys/cpu"
 
 var avx512Kernel = &Kernel{
 	name: "avx512",
-	accumulate: [2][3]accumulateFunc{
-		{accumulate16AVX512, accumulate32AVX512, accumulate64AVX512},
-		{accumulateHalf16AVX512, accumulateHalf32AVX512, accumulateHalf64AVX512},
+	accumulate: [2][3][2]accumulateFunc{
+		{
+			{accumulate16NarrowAVX512, accumulate16WideAVX512},
+			{accumulate32NarrowAVX512, accumulate32WideAVX512},
+			{accumulate64NarrowAVX512, accumulate64WideAVX512},
+		},
+		{
+			{accumulateHalf16NarrowAVX512, accumulateHalf16WideAVX512},
+			{accumulateHalf32NarrowAVX512, accumulateHalf32WideAVX512},
+			{accumulateHalf64NarrowAVX512, accumulateHalf64WideAVX512},
+		},
 	},
 	widen:        widenAVX512,
 	narrow:       narrowAVX512,
@@ -20,9 +28,17 @@ var avx512Kernel = &Kernel{
 
 var avx2Kernel = &Kernel{
 	name: "avx2",
-	accumulate: [2][3]accumulateFunc{
-		{accumulate16AVX2, accumulate32AVX2, accumulate64AVX2},
-		{accumulateHalf16AVX2, accumulateHalf32AVX2, accumulateHalf64AVX2},
+	accumulate: [2][3][2]accumulateFunc{
+		{
+			{accumulate16NarrowAVX2, accumulate16WideAVX2},
+			{accumulate32NarrowAVX2, accumulate32WideAVX2},
+			{accumulate64NarrowAVX2, accumulate64WideAVX2},
+		},
+		{
+			{accumulateHalf16NarrowAVX2, accumulateHalf16WideAVX2},
+			{accumulateHalf32NarrowAVX2, accumulateHalf32WideAVX2},
+			{accumulateHalf64NarrowAVX2, accumulateHalf64WideAVX2},
+		},
 	},
 	widen:        widenAVX2,
 	narrow:       narrowAVX2,

@@ -15,9 +15,9 @@ TEXT ·hasF16C(SB), NOSPLIT, $0-1
 	MOVB CL, ret+0(FP)
 	RET
 
-// func accumulate16AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// func accumulate16NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·accumulate16AVX512(SB), NOSPLIT, $0-64
+TEXT ·accumulate16NarrowAVX512(SB), NOSPLIT, $0-64
 	MOVQ  acc+0(FP), CX
 	MOVQ  accStride+8(FP), DX
 	MOVQ  z+16(FP), BX
@@ -30,9 +30,9 @@ TEXT ·accumulate16AVX512(SB), NOSPLIT, $0-64
 	IMULQ SI, AX
 	SUBQ  AX, BX
 	MOVQ  R11, R12
-	CMPQ  R11, $0x80
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R12
+	MOVQ  $0x00000020, R12
 
 few:
 	SUBQ R12, R11
@@ -42,35 +42,36 @@ few:
 warm:
 	TESTQ R13, R13
 	JZ    full
-	MOVL  (DI), AX
-	ADDQ  $0x04, DI
-	MOVL  AX, R14
-	ANDL  $0x00007fff, R14
-	SHRL  $0x0f, AX
-	CMPL  AX, $0x0001ffff
-	JEQ   warm_escape
-	ADDL  AX, R8
 
-warm_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	IMULQ       DX, R14
-	MOVQ        CX, AX
-	ADDQ        R14, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R10
-	DECQ        R13
-	JMP         warm
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
 	XORQ  R10, R10
@@ -80,39 +81,40 @@ full:
 edge:
 	MOVQ (R9)(R10*1), R13
 	MOVQ 8(R9)(R10*1), R14
-	MOVL (DI), AX
-	ADDQ $0x04, DI
-	MOVL AX, R15
-	ANDL $0x00007fff, R15
-	SHRL $0x0f, AX
-	CMPL AX, $0x0001ffff
-	JEQ  edge_escape
-	ADDL AX, R8
 
-edge_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	IMULQ       DX, R15
-	MOVQ        CX, AX
-	ADDQ        R15, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (R13), Z0
-	VADDPS      (R14), Z0, Z0
-	VMOVUPS     Z0, (R14)
-	ADDL        $0x10, R10
-	ANDL        $0x000007ff, R10
-	DECQ        R11
-	JNZ         edge
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
 	TESTQ   R12, R12
@@ -123,7 +125,7 @@ drain:
 	VADDPS  (CX), Z0, Z0
 	VMOVUPS Z0, (CX)
 	ADDL    $0x10, R10
-	ANDL    $0x000007ff, R10
+	ANDL    $0x000001ff, R10
 	DECQ    R12
 	JMP     drain
 
@@ -131,19 +133,19 @@ done:
 	VZEROUPPER
 	RET
 
-warm_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  warm_decoded
+warm_skip:
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
-edge_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  edge_decoded
+edge_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulate32AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// func accumulate16WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·accumulate32AVX512(SB), NOSPLIT, $0-64
+TEXT ·accumulate16WideAVX512(SB), NOSPLIT, $0-64
 	MOVQ  acc+0(FP), CX
 	MOVQ  accStride+8(FP), DX
 	MOVQ  z+16(FP), BX
@@ -156,9 +158,9 @@ TEXT ·accumulate32AVX512(SB), NOSPLIT, $0-64
 	IMULQ SI, AX
 	SUBQ  AX, BX
 	MOVQ  R11, R12
-	CMPQ  R11, $0x80
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R12
+	MOVQ  $0x00000020, R12
 
 few:
 	SUBQ R12, R11
@@ -168,43 +170,35 @@ few:
 warm:
 	TESTQ R13, R13
 	JZ    full
-	MOVL  (DI), AX
-	ADDQ  $0x04, DI
-	MOVL  AX, R14
-	ANDL  $0x00007fff, R14
-	SHRL  $0x0f, AX
-	CMPL  AX, $0x0001ffff
-	JEQ   warm_escape
-	ADDL  AX, R8
 
-warm_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	IMULQ       DX, R14
-	MOVQ        CX, AX
-	ADDQ        R14, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R10
-	DECQ        R13
-	JMP         warm
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
 	XORQ  R10, R10
@@ -214,50 +208,186 @@ full:
 edge:
 	MOVQ (R9)(R10*1), R13
 	MOVQ 8(R9)(R10*1), R14
-	MOVL (DI), AX
-	ADDQ $0x04, DI
-	MOVL AX, R15
-	ANDL $0x00007fff, R15
-	SHRL $0x0f, AX
-	CMPL AX, $0x0001ffff
-	JEQ  edge_escape
-	ADDL AX, R8
 
-edge_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	IMULQ       DX, R15
-	MOVQ        CX, AX
-	ADDQ        R15, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (R13), Z0
-	VADDPS      (R14), Z0, Z0
-	VMOVUPS     Z0, (R14)
-	VMOVUPS     64(R13), Z0
-	VADDPS      64(R14), Z0, Z0
-	VMOVUPS     Z0, 64(R14)
-	ADDL        $0x10, R10
-	ANDL        $0x000007ff, R10
-	DECQ        R11
-	JNZ         edge
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Z0
+	VADDPS  (CX), Z0, Z0
+	VMOVUPS Z0, (CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
+	JMP     drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulate32NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulate32NarrowAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	VMOVUPS    64(R13), Z0
+	VADDPS     64(R14), Z0, Z0
+	VMOVUPS    Z0, 64(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
 	TESTQ   R12, R12
@@ -271,7 +401,7 @@ drain:
 	VADDPS  64(CX), Z0, Z0
 	VMOVUPS Z0, 64(CX)
 	ADDL    $0x10, R10
-	ANDL    $0x000007ff, R10
+	ANDL    $0x000001ff, R10
 	DECQ    R12
 	JMP     drain
 
@@ -279,19 +409,19 @@ done:
 	VZEROUPPER
 	RET
 
-warm_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  warm_decoded
+warm_skip:
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
-edge_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  edge_decoded
+edge_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulate64AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// func accumulate32WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·accumulate64AVX512(SB), NOSPLIT, $0-64
+TEXT ·accumulate32WideAVX512(SB), NOSPLIT, $0-64
 	MOVQ  acc+0(FP), CX
 	MOVQ  accStride+8(FP), DX
 	MOVQ  z+16(FP), BX
@@ -304,9 +434,9 @@ TEXT ·accumulate64AVX512(SB), NOSPLIT, $0-64
 	IMULQ SI, AX
 	SUBQ  AX, BX
 	MOVQ  R11, R12
-	CMPQ  R11, $0x80
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R12
+	MOVQ  $0x00000020, R12
 
 few:
 	SUBQ R12, R11
@@ -316,59 +446,43 @@ few:
 warm:
 	TESTQ R13, R13
 	JZ    full
-	MOVL  (DI), AX
-	ADDQ  $0x04, DI
-	MOVL  AX, R14
-	ANDL  $0x00007fff, R14
-	SHRL  $0x0f, AX
-	CMPL  AX, $0x0001ffff
-	JEQ   warm_escape
-	ADDL  AX, R8
 
-warm_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	PREFETCHNTA 128(AX)
-	PREFETCHNTA 192(AX)
-	IMULQ       DX, R14
-	MOVQ        CX, AX
-	ADDQ        R14, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x80
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0xc0
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R10
-	DECQ        R13
-	JMP         warm
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
 	XORQ  R10, R10
@@ -378,72 +492,238 @@ full:
 edge:
 	MOVQ (R9)(R10*1), R13
 	MOVQ 8(R9)(R10*1), R14
-	MOVL (DI), AX
-	ADDQ $0x04, DI
-	MOVL AX, R15
-	ANDL $0x00007fff, R15
-	SHRL $0x0f, AX
-	CMPL AX, $0x0001ffff
-	JEQ  edge_escape
-	ADDL AX, R8
 
-edge_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	PREFETCHNTA 128(AX)
-	PREFETCHNTA 192(AX)
-	IMULQ       DX, R15
-	MOVQ        CX, AX
-	ADDQ        R15, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x80
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0xc0
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (R13), Z0
-	VADDPS      (R14), Z0, Z0
-	VMOVUPS     Z0, (R14)
-	VMOVUPS     64(R13), Z0
-	VADDPS      64(R14), Z0, Z0
-	VMOVUPS     Z0, 64(R14)
-	VMOVUPS     128(R13), Z0
-	VADDPS      128(R14), Z0, Z0
-	VMOVUPS     Z0, 128(R14)
-	VMOVUPS     192(R13), Z0
-	VADDPS      192(R14), Z0, Z0
-	VMOVUPS     Z0, 192(R14)
-	ADDL        $0x10, R10
-	ANDL        $0x000007ff, R10
-	DECQ        R11
-	JNZ         edge
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	VMOVUPS    64(R13), Z0
+	VADDPS     64(R14), Z0, Z0
+	VMOVUPS    Z0, 64(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Z0
+	VADDPS  (CX), Z0, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS 64(AX), Z0
+	VADDPS  64(CX), Z0, Z0
+	VMOVUPS Z0, 64(CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
+	JMP     drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulate64NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulate64NarrowAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	VMOVUPS    64(R13), Z0
+	VADDPS     64(R14), Z0, Z0
+	VMOVUPS    Z0, 64(R14)
+	VMOVUPS    128(R13), Z0
+	VADDPS     128(R14), Z0, Z0
+	VMOVUPS    Z0, 128(R14)
+	VMOVUPS    192(R13), Z0
+	VADDPS     192(R14), Z0, Z0
+	VMOVUPS    Z0, 192(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
 	TESTQ   R12, R12
@@ -463,7 +743,7 @@ drain:
 	VADDPS  192(CX), Z0, Z0
 	VMOVUPS Z0, 192(CX)
 	ADDL    $0x10, R10
-	ANDL    $0x000007ff, R10
+	ANDL    $0x000001ff, R10
 	DECQ    R12
 	JMP     drain
 
@@ -471,19 +751,19 @@ done:
 	VZEROUPPER
 	RET
 
-warm_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  warm_decoded
+warm_skip:
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
-edge_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  edge_decoded
+edge_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulateHalf16AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// func accumulate64WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·accumulateHalf16AVX512(SB), NOSPLIT, $0-64
+TEXT ·accumulate64WideAVX512(SB), NOSPLIT, $0-64
 	MOVQ  acc+0(FP), CX
 	MOVQ  accStride+8(FP), DX
 	MOVQ  z+16(FP), BX
@@ -496,9 +776,9 @@ TEXT ·accumulateHalf16AVX512(SB), NOSPLIT, $0-64
 	IMULQ SI, AX
 	SUBQ  AX, BX
 	MOVQ  R11, R12
-	CMPQ  R11, $0x80
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R12
+	MOVQ  $0x00000020, R12
 
 few:
 	SUBQ R12, R11
@@ -508,35 +788,59 @@ few:
 warm:
 	TESTQ R13, R13
 	JZ    full
-	MOVL  (DI), AX
-	ADDQ  $0x04, DI
-	MOVL  AX, R14
-	ANDL  $0x00007fff, R14
-	SHRL  $0x0f, AX
-	CMPL  AX, $0x0001ffff
-	JEQ   warm_escape
-	ADDL  AX, R8
 
-warm_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	IMULQ       DX, R14
-	MOVQ        CX, AX
-	ADDQ        R14, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R10
-	DECQ        R13
-	JMP         warm
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
 	XORQ  R10, R10
@@ -546,39 +850,209 @@ full:
 edge:
 	MOVQ (R9)(R10*1), R13
 	MOVQ 8(R9)(R10*1), R14
-	MOVL (DI), AX
-	ADDQ $0x04, DI
-	MOVL AX, R15
-	ANDL $0x00007fff, R15
-	SHRL $0x0f, AX
-	CMPL AX, $0x0001ffff
-	JEQ  edge_escape
-	ADDL AX, R8
 
-edge_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	IMULQ       DX, R15
-	MOVQ        CX, AX
-	ADDQ        R15, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VCVTPH2PS   (R13), Z0
-	VADDPS      (R14), Z0, Z0
-	VMOVUPS     Z0, (R14)
-	ADDL        $0x10, R10
-	ANDL        $0x000007ff, R10
-	DECQ        R11
-	JNZ         edge
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	VMOVUPS    64(R13), Z0
+	VADDPS     64(R14), Z0, Z0
+	VMOVUPS    Z0, 64(R14)
+	VMOVUPS    128(R13), Z0
+	VADDPS     128(R14), Z0, Z0
+	VMOVUPS    Z0, 128(R14)
+	VMOVUPS    192(R13), Z0
+	VADDPS     192(R14), Z0, Z0
+	VMOVUPS    Z0, 192(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Z0
+	VADDPS  (CX), Z0, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS 64(AX), Z0
+	VADDPS  64(CX), Z0, Z0
+	VMOVUPS Z0, 64(CX)
+	VMOVUPS 128(AX), Z0
+	VADDPS  128(CX), Z0, Z0
+	VMOVUPS Z0, 128(CX)
+	VMOVUPS 192(AX), Z0
+	VADDPS  192(CX), Z0, Z0
+	VMOVUPS Z0, 192(CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
+	JMP     drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulateHalf16NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateHalf16NarrowAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
 	TESTQ     R12, R12
@@ -589,7 +1063,7 @@ drain:
 	VADDPS    (CX), Z0, Z0
 	VMOVUPS   Z0, (CX)
 	ADDL      $0x10, R10
-	ANDL      $0x000007ff, R10
+	ANDL      $0x000001ff, R10
 	DECQ      R12
 	JMP       drain
 
@@ -597,19 +1071,19 @@ done:
 	VZEROUPPER
 	RET
 
-warm_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  warm_decoded
+warm_skip:
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
-edge_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  edge_decoded
+edge_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulateHalf32AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// func accumulateHalf16WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·accumulateHalf32AVX512(SB), NOSPLIT, $0-64
+TEXT ·accumulateHalf16WideAVX512(SB), NOSPLIT, $0-64
 	MOVQ  acc+0(FP), CX
 	MOVQ  accStride+8(FP), DX
 	MOVQ  z+16(FP), BX
@@ -622,9 +1096,9 @@ TEXT ·accumulateHalf32AVX512(SB), NOSPLIT, $0-64
 	IMULQ SI, AX
 	SUBQ  AX, BX
 	MOVQ  R11, R12
-	CMPQ  R11, $0x80
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R12
+	MOVQ  $0x00000020, R12
 
 few:
 	SUBQ R12, R11
@@ -634,42 +1108,35 @@ few:
 warm:
 	TESTQ R13, R13
 	JZ    full
-	MOVL  (DI), AX
-	ADDQ  $0x04, DI
-	MOVL  AX, R14
-	ANDL  $0x00007fff, R14
-	SHRL  $0x0f, AX
-	CMPL  AX, $0x0001ffff
-	JEQ   warm_escape
-	ADDL  AX, R8
 
-warm_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	IMULQ       DX, R14
-	MOVQ        CX, AX
-	ADDQ        R14, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R10
-	DECQ        R13
-	JMP         warm
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
 	XORQ  R10, R10
@@ -679,49 +1146,184 @@ full:
 edge:
 	MOVQ (R9)(R10*1), R13
 	MOVQ 8(R9)(R10*1), R14
-	MOVL (DI), AX
-	ADDQ $0x04, DI
-	MOVL AX, R15
-	ANDL $0x00007fff, R15
-	SHRL $0x0f, AX
-	CMPL AX, $0x0001ffff
-	JEQ  edge_escape
-	ADDL AX, R8
 
-edge_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	IMULQ       DX, R15
-	MOVQ        CX, AX
-	ADDQ        R15, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VCVTPH2PS   (R13), Z0
-	VADDPS      (R14), Z0, Z0
-	VMOVUPS     Z0, (R14)
-	VCVTPH2PS   32(R13), Z0
-	VADDPS      64(R14), Z0, Z0
-	VMOVUPS     Z0, 64(R14)
-	ADDL        $0x10, R10
-	ANDL        $0x000007ff, R10
-	DECQ        R11
-	JNZ         edge
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Z0
+	VADDPS    (CX), Z0, Z0
+	VMOVUPS   Z0, (CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulateHalf32NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateHalf32NarrowAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	VCVTPH2PS  32(R13), Z0
+	VADDPS     64(R14), Z0, Z0
+	VMOVUPS    Z0, 64(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
 	TESTQ     R12, R12
@@ -735,7 +1337,7 @@ drain:
 	VADDPS    64(CX), Z0, Z0
 	VMOVUPS   Z0, 64(CX)
 	ADDL      $0x10, R10
-	ANDL      $0x000007ff, R10
+	ANDL      $0x000001ff, R10
 	DECQ      R12
 	JMP       drain
 
@@ -743,19 +1345,19 @@ done:
 	VZEROUPPER
 	RET
 
-warm_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  warm_decoded
+warm_skip:
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
-edge_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  edge_decoded
+edge_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulateHalf64AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// func accumulateHalf32WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·accumulateHalf64AVX512(SB), NOSPLIT, $0-64
+TEXT ·accumulateHalf32WideAVX512(SB), NOSPLIT, $0-64
 	MOVQ  acc+0(FP), CX
 	MOVQ  accStride+8(FP), DX
 	MOVQ  z+16(FP), BX
@@ -768,9 +1370,9 @@ TEXT ·accumulateHalf64AVX512(SB), NOSPLIT, $0-64
 	IMULQ SI, AX
 	SUBQ  AX, BX
 	MOVQ  R11, R12
-	CMPQ  R11, $0x80
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R12
+	MOVQ  $0x00000020, R12
 
 few:
 	SUBQ R12, R11
@@ -780,57 +1382,42 @@ few:
 warm:
 	TESTQ R13, R13
 	JZ    full
-	MOVL  (DI), AX
-	ADDQ  $0x04, DI
-	MOVL  AX, R14
-	ANDL  $0x00007fff, R14
-	SHRL  $0x0f, AX
-	CMPL  AX, $0x0001ffff
-	JEQ   warm_escape
-	ADDL  AX, R8
 
-warm_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	IMULQ       DX, R14
-	MOVQ        CX, AX
-	ADDQ        R14, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x80
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0xc0
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R10
-	DECQ        R13
-	JMP         warm
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
 	XORQ  R10, R10
@@ -840,70 +1427,233 @@ full:
 edge:
 	MOVQ (R9)(R10*1), R13
 	MOVQ 8(R9)(R10*1), R14
-	MOVL (DI), AX
-	ADDQ $0x04, DI
-	MOVL AX, R15
-	ANDL $0x00007fff, R15
-	SHRL $0x0f, AX
-	CMPL AX, $0x0001ffff
-	JEQ  edge_escape
-	ADDL AX, R8
 
-edge_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	IMULQ       DX, R15
-	MOVQ        CX, AX
-	ADDQ        R15, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x80
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0xc0
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VCVTPH2PS   (R13), Z0
-	VADDPS      (R14), Z0, Z0
-	VMOVUPS     Z0, (R14)
-	VCVTPH2PS   32(R13), Z0
-	VADDPS      64(R14), Z0, Z0
-	VMOVUPS     Z0, 64(R14)
-	VCVTPH2PS   64(R13), Z0
-	VADDPS      128(R14), Z0, Z0
-	VMOVUPS     Z0, 128(R14)
-	VCVTPH2PS   96(R13), Z0
-	VADDPS      192(R14), Z0, Z0
-	VMOVUPS     Z0, 192(R14)
-	ADDL        $0x10, R10
-	ANDL        $0x000007ff, R10
-	DECQ        R11
-	JNZ         edge
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	VCVTPH2PS  32(R13), Z0
+	VADDPS     64(R14), Z0, Z0
+	VMOVUPS    Z0, 64(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Z0
+	VADDPS    (CX), Z0, Z0
+	VMOVUPS   Z0, (CX)
+	VCVTPH2PS 32(AX), Z0
+	VADDPS    64(CX), Z0, Z0
+	VMOVUPS   Z0, 64(CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulateHalf64NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateHalf64NarrowAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	VCVTPH2PS  32(R13), Z0
+	VADDPS     64(R14), Z0, Z0
+	VMOVUPS    Z0, 64(R14)
+	VCVTPH2PS  64(R13), Z0
+	VADDPS     128(R14), Z0, Z0
+	VMOVUPS    Z0, 128(R14)
+	VCVTPH2PS  96(R13), Z0
+	VADDPS     192(R14), Z0, Z0
+	VMOVUPS    Z0, 192(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
 	TESTQ     R12, R12
@@ -923,7 +1673,7 @@ drain:
 	VADDPS    192(CX), Z0, Z0
 	VMOVUPS   Z0, 192(CX)
 	ADDL      $0x10, R10
-	ANDL      $0x000007ff, R10
+	ANDL      $0x000001ff, R10
 	DECQ      R12
 	JMP       drain
 
@@ -931,15 +1681,203 @@ done:
 	VZEROUPPER
 	RET
 
-warm_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  warm_decoded
+warm_skip:
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
-edge_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  edge_decoded
+edge_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulateHalf64WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateHalf64WideAVX512(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Z0
+	VADDPS     (R14), Z0, Z0
+	VMOVUPS    Z0, (R14)
+	VCVTPH2PS  32(R13), Z0
+	VADDPS     64(R14), Z0, Z0
+	VMOVUPS    Z0, 64(R14)
+	VCVTPH2PS  64(R13), Z0
+	VADDPS     128(R14), Z0, Z0
+	VMOVUPS    Z0, 128(R14)
+	VCVTPH2PS  96(R13), Z0
+	VADDPS     192(R14), Z0, Z0
+	VMOVUPS    Z0, 192(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Z0
+	VADDPS    (CX), Z0, Z0
+	VMOVUPS   Z0, (CX)
+	VCVTPH2PS 32(AX), Z0
+	VADDPS    64(CX), Z0, Z0
+	VMOVUPS   Z0, 64(CX)
+	VCVTPH2PS 64(AX), Z0
+	VADDPS    128(CX), Z0, Z0
+	VMOVUPS   Z0, 128(CX)
+	VCVTPH2PS 96(AX), Z0
+	VADDPS    192(CX), Z0, Z0
+	VMOVUPS   Z0, 192(CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
 // func widenAVX512(dst *float32, src *uint16, n uintptr)
 // Requires: AVX, AVX512F
@@ -1136,9 +2074,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func accumulate16AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// func accumulate16NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, MMX+
-TEXT ·accumulate16AVX2(SB), NOSPLIT, $0-64
+TEXT ·accumulate16NarrowAVX2(SB), NOSPLIT, $0-64
 	MOVQ  acc+0(FP), CX
 	MOVQ  accStride+8(FP), DX
 	MOVQ  z+16(FP), BX
@@ -1151,9 +2089,9 @@ TEXT ·accumulate16AVX2(SB), NOSPLIT, $0-64
 	IMULQ SI, AX
 	SUBQ  AX, BX
 	MOVQ  R11, R12
-	CMPQ  R11, $0x80
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R12
+	MOVQ  $0x00000020, R12
 
 few:
 	SUBQ R12, R11
@@ -1163,35 +2101,36 @@ few:
 warm:
 	TESTQ R13, R13
 	JZ    full
-	MOVL  (DI), AX
-	ADDQ  $0x04, DI
-	MOVL  AX, R14
-	ANDL  $0x00007fff, R14
-	SHRL  $0x0f, AX
-	CMPL  AX, $0x0001ffff
-	JEQ   warm_escape
-	ADDL  AX, R8
 
-warm_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	IMULQ       DX, R14
-	MOVQ        CX, AX
-	ADDQ        R14, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R10
-	DECQ        R13
-	JMP         warm
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
 	XORQ  R10, R10
@@ -1201,42 +2140,43 @@ full:
 edge:
 	MOVQ (R9)(R10*1), R13
 	MOVQ 8(R9)(R10*1), R14
-	MOVL (DI), AX
-	ADDQ $0x04, DI
-	MOVL AX, R15
-	ANDL $0x00007fff, R15
-	SHRL $0x0f, AX
-	CMPL AX, $0x0001ffff
-	JEQ  edge_escape
-	ADDL AX, R8
 
-edge_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	IMULQ       DX, R15
-	MOVQ        CX, AX
-	ADDQ        R15, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (R13), Y0
-	VADDPS      (R14), Y0, Y0
-	VMOVUPS     Y0, (R14)
-	VMOVUPS     32(R13), Y0
-	VADDPS      32(R14), Y0, Y0
-	VMOVUPS     Y0, 32(R14)
-	ADDL        $0x10, R10
-	ANDL        $0x000007ff, R10
-	DECQ        R11
-	JNZ         edge
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VMOVUPS    32(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
 	TESTQ   R12, R12
@@ -1250,7 +2190,7 @@ drain:
 	VADDPS  32(CX), Y0, Y0
 	VMOVUPS Y0, 32(CX)
 	ADDL    $0x10, R10
-	ANDL    $0x000007ff, R10
+	ANDL    $0x000001ff, R10
 	DECQ    R12
 	JMP     drain
 
@@ -1258,19 +2198,19 @@ done:
 	VZEROUPPER
 	RET
 
-warm_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  warm_decoded
+warm_skip:
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
-edge_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  edge_decoded
+edge_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulate32AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// func accumulate16WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, MMX+
-TEXT ·accumulate32AVX2(SB), NOSPLIT, $0-64
+TEXT ·accumulate16WideAVX2(SB), NOSPLIT, $0-64
 	MOVQ  acc+0(FP), CX
 	MOVQ  accStride+8(FP), DX
 	MOVQ  z+16(FP), BX
@@ -1283,9 +2223,9 @@ TEXT ·accumulate32AVX2(SB), NOSPLIT, $0-64
 	IMULQ SI, AX
 	SUBQ  AX, BX
 	MOVQ  R11, R12
-	CMPQ  R11, $0x80
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R12
+	MOVQ  $0x00000020, R12
 
 few:
 	SUBQ R12, R11
@@ -1295,43 +2235,35 @@ few:
 warm:
 	TESTQ R13, R13
 	JZ    full
-	MOVL  (DI), AX
-	ADDQ  $0x04, DI
-	MOVL  AX, R14
-	ANDL  $0x00007fff, R14
-	SHRL  $0x0f, AX
-	CMPL  AX, $0x0001ffff
-	JEQ   warm_escape
-	ADDL  AX, R8
 
-warm_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	IMULQ       DX, R14
-	MOVQ        CX, AX
-	ADDQ        R14, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R10
-	DECQ        R13
-	JMP         warm
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
 	XORQ  R10, R10
@@ -1341,56 +2273,198 @@ full:
 edge:
 	MOVQ (R9)(R10*1), R13
 	MOVQ 8(R9)(R10*1), R14
-	MOVL (DI), AX
-	ADDQ $0x04, DI
-	MOVL AX, R15
-	ANDL $0x00007fff, R15
-	SHRL $0x0f, AX
-	CMPL AX, $0x0001ffff
-	JEQ  edge_escape
-	ADDL AX, R8
 
-edge_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	IMULQ       DX, R15
-	MOVQ        CX, AX
-	ADDQ        R15, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (R13), Y0
-	VADDPS      (R14), Y0, Y0
-	VMOVUPS     Y0, (R14)
-	VMOVUPS     32(R13), Y0
-	VADDPS      32(R14), Y0, Y0
-	VMOVUPS     Y0, 32(R14)
-	VMOVUPS     64(R13), Y0
-	VADDPS      64(R14), Y0, Y0
-	VMOVUPS     Y0, 64(R14)
-	VMOVUPS     96(R13), Y0
-	VADDPS      96(R14), Y0, Y0
-	VMOVUPS     Y0, 96(R14)
-	ADDL        $0x10, R10
-	ANDL        $0x000007ff, R10
-	DECQ        R11
-	JNZ         edge
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VMOVUPS    32(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Y0
+	VADDPS  (CX), Y0, Y0
+	VMOVUPS Y0, (CX)
+	VMOVUPS 32(AX), Y0
+	VADDPS  32(CX), Y0, Y0
+	VMOVUPS Y0, 32(CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
+	JMP     drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulate32NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, MMX+
+TEXT ·accumulate32NarrowAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VMOVUPS    32(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	VMOVUPS    64(R13), Y0
+	VADDPS     64(R14), Y0, Y0
+	VMOVUPS    Y0, 64(R14)
+	VMOVUPS    96(R13), Y0
+	VADDPS     96(R14), Y0, Y0
+	VMOVUPS    Y0, 96(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
 	TESTQ   R12, R12
@@ -1410,7 +2484,7 @@ drain:
 	VADDPS  96(CX), Y0, Y0
 	VMOVUPS Y0, 96(CX)
 	ADDL    $0x10, R10
-	ANDL    $0x000007ff, R10
+	ANDL    $0x000001ff, R10
 	DECQ    R12
 	JMP     drain
 
@@ -1418,19 +2492,19 @@ done:
 	VZEROUPPER
 	RET
 
-warm_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  warm_decoded
+warm_skip:
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
-edge_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  edge_decoded
+edge_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulate64AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// func accumulate32WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, MMX+
-TEXT ·accumulate64AVX2(SB), NOSPLIT, $0-64
+TEXT ·accumulate32WideAVX2(SB), NOSPLIT, $0-64
 	MOVQ  acc+0(FP), CX
 	MOVQ  accStride+8(FP), DX
 	MOVQ  z+16(FP), BX
@@ -1443,9 +2517,9 @@ TEXT ·accumulate64AVX2(SB), NOSPLIT, $0-64
 	IMULQ SI, AX
 	SUBQ  AX, BX
 	MOVQ  R11, R12
-	CMPQ  R11, $0x80
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R12
+	MOVQ  $0x00000020, R12
 
 few:
 	SUBQ R12, R11
@@ -1455,59 +2529,43 @@ few:
 warm:
 	TESTQ R13, R13
 	JZ    full
-	MOVL  (DI), AX
-	ADDQ  $0x04, DI
-	MOVL  AX, R14
-	ANDL  $0x00007fff, R14
-	SHRL  $0x0f, AX
-	CMPL  AX, $0x0001ffff
-	JEQ   warm_escape
-	ADDL  AX, R8
 
-warm_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	PREFETCHNTA 128(AX)
-	PREFETCHNTA 192(AX)
-	IMULQ       DX, R14
-	MOVQ        CX, AX
-	ADDQ        R14, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x80
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0xc0
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R10
-	DECQ        R13
-	JMP         warm
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
 	XORQ  R10, R10
@@ -1517,84 +2575,262 @@ full:
 edge:
 	MOVQ (R9)(R10*1), R13
 	MOVQ 8(R9)(R10*1), R14
-	MOVL (DI), AX
-	ADDQ $0x04, DI
-	MOVL AX, R15
-	ANDL $0x00007fff, R15
-	SHRL $0x0f, AX
-	CMPL AX, $0x0001ffff
-	JEQ  edge_escape
-	ADDL AX, R8
 
-edge_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	PREFETCHNTA 128(AX)
-	PREFETCHNTA 192(AX)
-	IMULQ       DX, R15
-	MOVQ        CX, AX
-	ADDQ        R15, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x80
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0xc0
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (R13), Y0
-	VADDPS      (R14), Y0, Y0
-	VMOVUPS     Y0, (R14)
-	VMOVUPS     32(R13), Y0
-	VADDPS      32(R14), Y0, Y0
-	VMOVUPS     Y0, 32(R14)
-	VMOVUPS     64(R13), Y0
-	VADDPS      64(R14), Y0, Y0
-	VMOVUPS     Y0, 64(R14)
-	VMOVUPS     96(R13), Y0
-	VADDPS      96(R14), Y0, Y0
-	VMOVUPS     Y0, 96(R14)
-	VMOVUPS     128(R13), Y0
-	VADDPS      128(R14), Y0, Y0
-	VMOVUPS     Y0, 128(R14)
-	VMOVUPS     160(R13), Y0
-	VADDPS      160(R14), Y0, Y0
-	VMOVUPS     Y0, 160(R14)
-	VMOVUPS     192(R13), Y0
-	VADDPS      192(R14), Y0, Y0
-	VMOVUPS     Y0, 192(R14)
-	VMOVUPS     224(R13), Y0
-	VADDPS      224(R14), Y0, Y0
-	VMOVUPS     Y0, 224(R14)
-	ADDL        $0x10, R10
-	ANDL        $0x000007ff, R10
-	DECQ        R11
-	JNZ         edge
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VMOVUPS    32(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	VMOVUPS    64(R13), Y0
+	VADDPS     64(R14), Y0, Y0
+	VMOVUPS    Y0, 64(R14)
+	VMOVUPS    96(R13), Y0
+	VADDPS     96(R14), Y0, Y0
+	VMOVUPS    Y0, 96(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Y0
+	VADDPS  (CX), Y0, Y0
+	VMOVUPS Y0, (CX)
+	VMOVUPS 32(AX), Y0
+	VADDPS  32(CX), Y0, Y0
+	VMOVUPS Y0, 32(CX)
+	VMOVUPS 64(AX), Y0
+	VADDPS  64(CX), Y0, Y0
+	VMOVUPS Y0, 64(CX)
+	VMOVUPS 96(AX), Y0
+	VADDPS  96(CX), Y0, Y0
+	VMOVUPS Y0, 96(CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
+	JMP     drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulate64NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, MMX+
+TEXT ·accumulate64NarrowAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VMOVUPS    32(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	VMOVUPS    64(R13), Y0
+	VADDPS     64(R14), Y0, Y0
+	VMOVUPS    Y0, 64(R14)
+	VMOVUPS    96(R13), Y0
+	VADDPS     96(R14), Y0, Y0
+	VMOVUPS    Y0, 96(R14)
+	VMOVUPS    128(R13), Y0
+	VADDPS     128(R14), Y0, Y0
+	VMOVUPS    Y0, 128(R14)
+	VMOVUPS    160(R13), Y0
+	VADDPS     160(R14), Y0, Y0
+	VMOVUPS    Y0, 160(R14)
+	VMOVUPS    192(R13), Y0
+	VADDPS     192(R14), Y0, Y0
+	VMOVUPS    Y0, 192(R14)
+	VMOVUPS    224(R13), Y0
+	VADDPS     224(R14), Y0, Y0
+	VMOVUPS    Y0, 224(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
 	TESTQ   R12, R12
@@ -1626,7 +2862,7 @@ drain:
 	VADDPS  224(CX), Y0, Y0
 	VMOVUPS Y0, 224(CX)
 	ADDL    $0x10, R10
-	ANDL    $0x000007ff, R10
+	ANDL    $0x000001ff, R10
 	DECQ    R12
 	JMP     drain
 
@@ -1634,19 +2870,19 @@ done:
 	VZEROUPPER
 	RET
 
-warm_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  warm_decoded
+warm_skip:
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
-edge_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  edge_decoded
+edge_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulateHalf16AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
-// Requires: AVX, F16C, MMX+
-TEXT ·accumulateHalf16AVX2(SB), NOSPLIT, $0-64
+// func accumulate64WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, MMX+
+TEXT ·accumulate64WideAVX2(SB), NOSPLIT, $0-64
 	MOVQ  acc+0(FP), CX
 	MOVQ  accStride+8(FP), DX
 	MOVQ  z+16(FP), BX
@@ -1659,9 +2895,9 @@ TEXT ·accumulateHalf16AVX2(SB), NOSPLIT, $0-64
 	IMULQ SI, AX
 	SUBQ  AX, BX
 	MOVQ  R11, R12
-	CMPQ  R11, $0x80
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R12
+	MOVQ  $0x00000020, R12
 
 few:
 	SUBQ R12, R11
@@ -1671,35 +2907,59 @@ few:
 warm:
 	TESTQ R13, R13
 	JZ    full
-	MOVL  (DI), AX
-	ADDQ  $0x04, DI
-	MOVL  AX, R14
-	ANDL  $0x00007fff, R14
-	SHRL  $0x0f, AX
-	CMPL  AX, $0x0001ffff
-	JEQ   warm_escape
-	ADDL  AX, R8
 
-warm_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	IMULQ       DX, R14
-	MOVQ        CX, AX
-	ADDQ        R14, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R10
-	DECQ        R13
-	JMP         warm
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
 	XORQ  R10, R10
@@ -1709,42 +2969,236 @@ full:
 edge:
 	MOVQ (R9)(R10*1), R13
 	MOVQ 8(R9)(R10*1), R14
-	MOVL (DI), AX
-	ADDQ $0x04, DI
-	MOVL AX, R15
-	ANDL $0x00007fff, R15
-	SHRL $0x0f, AX
-	CMPL AX, $0x0001ffff
-	JEQ  edge_escape
-	ADDL AX, R8
 
-edge_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	IMULQ       DX, R15
-	MOVQ        CX, AX
-	ADDQ        R15, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VCVTPH2PS   (R13), Y0
-	VADDPS      (R14), Y0, Y0
-	VMOVUPS     Y0, (R14)
-	VCVTPH2PS   16(R13), Y0
-	VADDPS      32(R14), Y0, Y0
-	VMOVUPS     Y0, 32(R14)
-	ADDL        $0x10, R10
-	ANDL        $0x000007ff, R10
-	DECQ        R11
-	JNZ         edge
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VMOVUPS    32(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	VMOVUPS    64(R13), Y0
+	VADDPS     64(R14), Y0, Y0
+	VMOVUPS    Y0, 64(R14)
+	VMOVUPS    96(R13), Y0
+	VADDPS     96(R14), Y0, Y0
+	VMOVUPS    Y0, 96(R14)
+	VMOVUPS    128(R13), Y0
+	VADDPS     128(R14), Y0, Y0
+	VMOVUPS    Y0, 128(R14)
+	VMOVUPS    160(R13), Y0
+	VADDPS     160(R14), Y0, Y0
+	VMOVUPS    Y0, 160(R14)
+	VMOVUPS    192(R13), Y0
+	VADDPS     192(R14), Y0, Y0
+	VMOVUPS    Y0, 192(R14)
+	VMOVUPS    224(R13), Y0
+	VADDPS     224(R14), Y0, Y0
+	VMOVUPS    Y0, 224(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Y0
+	VADDPS  (CX), Y0, Y0
+	VMOVUPS Y0, (CX)
+	VMOVUPS 32(AX), Y0
+	VADDPS  32(CX), Y0, Y0
+	VMOVUPS Y0, 32(CX)
+	VMOVUPS 64(AX), Y0
+	VADDPS  64(CX), Y0, Y0
+	VMOVUPS Y0, 64(CX)
+	VMOVUPS 96(AX), Y0
+	VADDPS  96(CX), Y0, Y0
+	VMOVUPS Y0, 96(CX)
+	VMOVUPS 128(AX), Y0
+	VADDPS  128(CX), Y0, Y0
+	VMOVUPS Y0, 128(CX)
+	VMOVUPS 160(AX), Y0
+	VADDPS  160(CX), Y0, Y0
+	VMOVUPS Y0, 160(CX)
+	VMOVUPS 192(AX), Y0
+	VADDPS  192(CX), Y0, Y0
+	VMOVUPS Y0, 192(CX)
+	VMOVUPS 224(AX), Y0
+	VADDPS  224(CX), Y0, Y0
+	VMOVUPS Y0, 224(CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
+	JMP     drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulateHalf16NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateHalf16NarrowAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VCVTPH2PS  16(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
 	TESTQ     R12, R12
@@ -1758,7 +3212,7 @@ drain:
 	VADDPS    32(CX), Y0, Y0
 	VMOVUPS   Y0, 32(CX)
 	ADDL      $0x10, R10
-	ANDL      $0x000007ff, R10
+	ANDL      $0x000001ff, R10
 	DECQ      R12
 	JMP       drain
 
@@ -1766,19 +3220,19 @@ done:
 	VZEROUPPER
 	RET
 
-warm_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  warm_decoded
+warm_skip:
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
-edge_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  edge_decoded
+edge_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulateHalf32AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// func accumulateHalf16WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, F16C, MMX+
-TEXT ·accumulateHalf32AVX2(SB), NOSPLIT, $0-64
+TEXT ·accumulateHalf16WideAVX2(SB), NOSPLIT, $0-64
 	MOVQ  acc+0(FP), CX
 	MOVQ  accStride+8(FP), DX
 	MOVQ  z+16(FP), BX
@@ -1791,9 +3245,9 @@ TEXT ·accumulateHalf32AVX2(SB), NOSPLIT, $0-64
 	IMULQ SI, AX
 	SUBQ  AX, BX
 	MOVQ  R11, R12
-	CMPQ  R11, $0x80
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R12
+	MOVQ  $0x00000020, R12
 
 few:
 	SUBQ R12, R11
@@ -1803,42 +3257,35 @@ few:
 warm:
 	TESTQ R13, R13
 	JZ    full
-	MOVL  (DI), AX
-	ADDQ  $0x04, DI
-	MOVL  AX, R14
-	ANDL  $0x00007fff, R14
-	SHRL  $0x0f, AX
-	CMPL  AX, $0x0001ffff
-	JEQ   warm_escape
-	ADDL  AX, R8
 
-warm_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	IMULQ       DX, R14
-	MOVQ        CX, AX
-	ADDQ        R14, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R10
-	DECQ        R13
-	JMP         warm
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
 	XORQ  R10, R10
@@ -1848,55 +3295,196 @@ full:
 edge:
 	MOVQ (R9)(R10*1), R13
 	MOVQ 8(R9)(R10*1), R14
-	MOVL (DI), AX
-	ADDQ $0x04, DI
-	MOVL AX, R15
-	ANDL $0x00007fff, R15
-	SHRL $0x0f, AX
-	CMPL AX, $0x0001ffff
-	JEQ  edge_escape
-	ADDL AX, R8
 
-edge_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	IMULQ       DX, R15
-	MOVQ        CX, AX
-	ADDQ        R15, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VCVTPH2PS   (R13), Y0
-	VADDPS      (R14), Y0, Y0
-	VMOVUPS     Y0, (R14)
-	VCVTPH2PS   16(R13), Y0
-	VADDPS      32(R14), Y0, Y0
-	VMOVUPS     Y0, 32(R14)
-	VCVTPH2PS   32(R13), Y0
-	VADDPS      64(R14), Y0, Y0
-	VMOVUPS     Y0, 64(R14)
-	VCVTPH2PS   48(R13), Y0
-	VADDPS      96(R14), Y0, Y0
-	VMOVUPS     Y0, 96(R14)
-	ADDL        $0x10, R10
-	ANDL        $0x000007ff, R10
-	DECQ        R11
-	JNZ         edge
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VCVTPH2PS  16(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Y0
+	VADDPS    (CX), Y0, Y0
+	VMOVUPS   Y0, (CX)
+	VCVTPH2PS 16(AX), Y0
+	VADDPS    32(CX), Y0, Y0
+	VMOVUPS   Y0, 32(CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulateHalf32NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateHalf32NarrowAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VCVTPH2PS  16(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	VCVTPH2PS  32(R13), Y0
+	VADDPS     64(R14), Y0, Y0
+	VMOVUPS    Y0, 64(R14)
+	VCVTPH2PS  48(R13), Y0
+	VADDPS     96(R14), Y0, Y0
+	VMOVUPS    Y0, 96(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
 	TESTQ     R12, R12
@@ -1916,7 +3504,7 @@ drain:
 	VADDPS    96(CX), Y0, Y0
 	VMOVUPS   Y0, 96(CX)
 	ADDL      $0x10, R10
-	ANDL      $0x000007ff, R10
+	ANDL      $0x000001ff, R10
 	DECQ      R12
 	JMP       drain
 
@@ -1924,19 +3512,19 @@ done:
 	VZEROUPPER
 	RET
 
-warm_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  warm_decoded
+warm_skip:
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
-edge_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  edge_decoded
+edge_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
-// func accumulateHalf64AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// func accumulateHalf32WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, F16C, MMX+
-TEXT ·accumulateHalf64AVX2(SB), NOSPLIT, $0-64
+TEXT ·accumulateHalf32WideAVX2(SB), NOSPLIT, $0-64
 	MOVQ  acc+0(FP), CX
 	MOVQ  accStride+8(FP), DX
 	MOVQ  z+16(FP), BX
@@ -1949,9 +3537,9 @@ TEXT ·accumulateHalf64AVX2(SB), NOSPLIT, $0-64
 	IMULQ SI, AX
 	SUBQ  AX, BX
 	MOVQ  R11, R12
-	CMPQ  R11, $0x80
+	CMPQ  R11, $0x20
 	JLS   few
-	MOVQ  $0x00000080, R12
+	MOVQ  $0x00000020, R12
 
 few:
 	SUBQ R12, R11
@@ -1961,57 +3549,42 @@ few:
 warm:
 	TESTQ R13, R13
 	JZ    full
-	MOVL  (DI), AX
-	ADDQ  $0x04, DI
-	MOVL  AX, R14
-	ANDL  $0x00007fff, R14
-	SHRL  $0x0f, AX
-	CMPL  AX, $0x0001ffff
-	JEQ   warm_escape
-	ADDL  AX, R8
 
-warm_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	IMULQ       DX, R14
-	MOVQ        CX, AX
-	ADDQ        R14, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x80
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0xc0
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	ADDQ        $0x10, R10
-	DECQ        R13
-	JMP         warm
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
 
 full:
 	XORQ  R10, R10
@@ -2021,82 +3594,257 @@ full:
 edge:
 	MOVQ (R9)(R10*1), R13
 	MOVQ 8(R9)(R10*1), R14
-	MOVL (DI), AX
-	ADDQ $0x04, DI
-	MOVL AX, R15
-	ANDL $0x00007fff, R15
-	SHRL $0x0f, AX
-	CMPL AX, $0x0001ffff
-	JEQ  edge_escape
-	ADDL AX, R8
 
-edge_decoded:
-	MOVQ        R8, AX
-	IMULQ       SI, AX
-	ADDQ        BX, AX
-	MOVQ        AX, (R9)(R10*1)
-	PREFETCHNTA (AX)
-	PREFETCHNTA 64(AX)
-	IMULQ       DX, R15
-	MOVQ        CX, AX
-	ADDQ        R15, AX
-	MOVQ        AX, 8(R9)(R10*1)
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x40
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0x80
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x88
-	BYTE        $0xc0
-	BYTE        $0x00
-	BYTE        $0x00
-	BYTE        $0x00
-	VCVTPH2PS   (R13), Y0
-	VADDPS      (R14), Y0, Y0
-	VMOVUPS     Y0, (R14)
-	VCVTPH2PS   16(R13), Y0
-	VADDPS      32(R14), Y0, Y0
-	VMOVUPS     Y0, 32(R14)
-	VCVTPH2PS   32(R13), Y0
-	VADDPS      64(R14), Y0, Y0
-	VMOVUPS     Y0, 64(R14)
-	VCVTPH2PS   48(R13), Y0
-	VADDPS      96(R14), Y0, Y0
-	VMOVUPS     Y0, 96(R14)
-	VCVTPH2PS   64(R13), Y0
-	VADDPS      128(R14), Y0, Y0
-	VMOVUPS     Y0, 128(R14)
-	VCVTPH2PS   80(R13), Y0
-	VADDPS      160(R14), Y0, Y0
-	VMOVUPS     Y0, 160(R14)
-	VCVTPH2PS   96(R13), Y0
-	VADDPS      192(R14), Y0, Y0
-	VMOVUPS     Y0, 192(R14)
-	VCVTPH2PS   112(R13), Y0
-	VADDPS      224(R14), Y0, Y0
-	VMOVUPS     Y0, 224(R14)
-	ADDL        $0x10, R10
-	ANDL        $0x000007ff, R10
-	DECQ        R11
-	JNZ         edge
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VCVTPH2PS  16(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	VCVTPH2PS  32(R13), Y0
+	VADDPS     64(R14), Y0, Y0
+	VMOVUPS    Y0, 64(R14)
+	VCVTPH2PS  48(R13), Y0
+	VADDPS     96(R14), Y0, Y0
+	VMOVUPS    Y0, 96(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Y0
+	VADDPS    (CX), Y0, Y0
+	VMOVUPS   Y0, (CX)
+	VCVTPH2PS 16(AX), Y0
+	VADDPS    32(CX), Y0, Y0
+	VMOVUPS   Y0, 32(CX)
+	VCVTPH2PS 32(AX), Y0
+	VADDPS    64(CX), Y0, Y0
+	VMOVUPS   Y0, 64(CX)
+	VCVTPH2PS 48(AX), Y0
+	VADDPS    96(CX), Y0, Y0
+	VMOVUPS   Y0, 96(CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulateHalf64NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateHalf64NarrowAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VCVTPH2PS  16(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	VCVTPH2PS  32(R13), Y0
+	VADDPS     64(R14), Y0, Y0
+	VMOVUPS    Y0, 64(R14)
+	VCVTPH2PS  48(R13), Y0
+	VADDPS     96(R14), Y0, Y0
+	VMOVUPS    Y0, 96(R14)
+	VCVTPH2PS  64(R13), Y0
+	VADDPS     128(R14), Y0, Y0
+	VMOVUPS    Y0, 128(R14)
+	VCVTPH2PS  80(R13), Y0
+	VADDPS     160(R14), Y0, Y0
+	VMOVUPS    Y0, 160(R14)
+	VCVTPH2PS  96(R13), Y0
+	VADDPS     192(R14), Y0, Y0
+	VMOVUPS    Y0, 192(R14)
+	VCVTPH2PS  112(R13), Y0
+	VADDPS     224(R14), Y0, Y0
+	VMOVUPS    Y0, 224(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
 
 drain:
 	TESTQ     R12, R12
@@ -2128,7 +3876,7 @@ drain:
 	VADDPS    224(CX), Y0, Y0
 	VMOVUPS   Y0, 224(CX)
 	ADDL      $0x10, R10
-	ANDL      $0x000007ff, R10
+	ANDL      $0x000001ff, R10
 	DECQ      R12
 	JMP       drain
 
@@ -2136,15 +3884,227 @@ done:
 	VZEROUPPER
 	RET
 
-warm_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  warm_decoded
+warm_skip:
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
 
-edge_escape:
-	MOVL (DI), R8
-	ADDQ $0x04, DI
-	JMP  edge_decoded
+edge_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulateHalf64WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateHalf64WideAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VCVTPH2PS  (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	VCVTPH2PS  16(R13), Y0
+	VADDPS     32(R14), Y0, Y0
+	VMOVUPS    Y0, 32(R14)
+	VCVTPH2PS  32(R13), Y0
+	VADDPS     64(R14), Y0, Y0
+	VMOVUPS    Y0, 64(R14)
+	VCVTPH2PS  48(R13), Y0
+	VADDPS     96(R14), Y0, Y0
+	VMOVUPS    Y0, 96(R14)
+	VCVTPH2PS  64(R13), Y0
+	VADDPS     128(R14), Y0, Y0
+	VMOVUPS    Y0, 128(R14)
+	VCVTPH2PS  80(R13), Y0
+	VADDPS     160(R14), Y0, Y0
+	VMOVUPS    Y0, 160(R14)
+	VCVTPH2PS  96(R13), Y0
+	VADDPS     192(R14), Y0, Y0
+	VMOVUPS    Y0, 192(R14)
+	VCVTPH2PS  112(R13), Y0
+	VADDPS     224(R14), Y0, Y0
+	VMOVUPS    Y0, 224(R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ     R12, R12
+	JZ        done
+	MOVQ      (R9)(R10*1), AX
+	MOVQ      8(R9)(R10*1), CX
+	VCVTPH2PS (AX), Y0
+	VADDPS    (CX), Y0, Y0
+	VMOVUPS   Y0, (CX)
+	VCVTPH2PS 16(AX), Y0
+	VADDPS    32(CX), Y0, Y0
+	VMOVUPS   Y0, 32(CX)
+	VCVTPH2PS 32(AX), Y0
+	VADDPS    64(CX), Y0, Y0
+	VMOVUPS   Y0, 64(CX)
+	VCVTPH2PS 48(AX), Y0
+	VADDPS    96(CX), Y0, Y0
+	VMOVUPS   Y0, 96(CX)
+	VCVTPH2PS 64(AX), Y0
+	VADDPS    128(CX), Y0, Y0
+	VMOVUPS   Y0, 128(CX)
+	VCVTPH2PS 80(AX), Y0
+	VADDPS    160(CX), Y0, Y0
+	VMOVUPS   Y0, 160(CX)
+	VCVTPH2PS 96(AX), Y0
+	VADDPS    192(CX), Y0, Y0
+	VMOVUPS   Y0, 192(CX)
+	VCVTPH2PS 112(AX), Y0
+	VADDPS    224(CX), Y0, Y0
+	VMOVUPS   Y0, 224(CX)
+	ADDL      $0x10, R10
+	ANDL      $0x000001ff, R10
+	DECQ      R12
+	JMP       drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
 
 // func widenAVX2(dst *float32, src *uint16, n uintptr)
 // Requires: AVX, F16C

@@ -138,7 +138,7 @@ func frame(t testing.TB, edges [][2]uint32) packed.Frame {
 		if out.Edges > 0 {
 			t.Fatal("more than one frame")
 		}
-		f.Words = slices.Clone(f.Words)
+		f.Words = append(make([]byte, 0, len(f.Words)+1), f.Words...) // and a byte that is read
 		out = f
 		return nil
 	})
@@ -201,7 +201,7 @@ func TestAccumulateAgrees(t *testing.T) {
 					if base > 0 {
 						edges = append([][2]uint32{{rng.Uint32N(base), 7}}, edges...)
 					}
-					edges = append(edges, [2]uint32{base + window + packed.Escape, 3})
+					edges = append(edges, [2]uint32{base + window + 1000, 3})
 					f, ok := frame(t, edges).Trim(base, base+window)
 					if !ok || int(f.Edges) != count {
 						t.Fatalf("%d edges are left of %d", f.Edges, count)

@@ -7,23 +7,41 @@ package spmv
 // hasF16C says whether the processor converts float16.
 func hasF16C() bool
 
-// accumulate16AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 16 columns wide; strides are in bytes, buf holds 256 words.
-func accumulate16AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// accumulate16NarrowAVX512 adds z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
+func accumulate16NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 
-// accumulate32AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 32 columns wide; strides are in bytes, buf holds 256 words.
-func accumulate32AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// accumulate16WideAVX512 adds z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
+func accumulate16WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 
-// accumulate64AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 64 columns wide; strides are in bytes, buf holds 256 words.
-func accumulate64AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// accumulate32NarrowAVX512 adds z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 32 columns wide; strides are in bytes, buf holds 64 words.
+func accumulate32NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 
-// accumulateHalf16AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 16 columns wide; strides are in bytes, buf holds 256 words.
-func accumulateHalf16AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// accumulate32WideAVX512 adds z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 32 columns wide; strides are in bytes, buf holds 64 words.
+func accumulate32WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 
-// accumulateHalf32AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 32 columns wide; strides are in bytes, buf holds 256 words.
-func accumulateHalf32AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// accumulate64NarrowAVX512 adds z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
+func accumulate64NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 
-// accumulateHalf64AVX512 adds z[src-base] to acc[dst] for each of the packed edges, 64 columns wide; strides are in bytes, buf holds 256 words.
-func accumulateHalf64AVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// accumulate64WideAVX512 adds z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
+func accumulate64WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+
+// accumulateHalf16NarrowAVX512 adds z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateHalf16NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+
+// accumulateHalf16WideAVX512 adds z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateHalf16WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+
+// accumulateHalf32NarrowAVX512 adds z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 32 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateHalf32NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+
+// accumulateHalf32WideAVX512 adds z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 32 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateHalf32WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+
+// accumulateHalf64NarrowAVX512 adds z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateHalf64NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+
+// accumulateHalf64WideAVX512 adds z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateHalf64WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 
 // widenAVX512 converts n values, a multiple of 16.
 func widenAVX512(dst *float32, src *uint16, n uintptr)
@@ -43,23 +61,41 @@ func squareNormsAVX512(out *float64, rows *float32, n uintptr, bytes uintptr)
 // weightedSumsAVX512 adds, for the first 16 columns of n rows of bytes bytes, (degree+1)·x to sums[0:16] and (degree+1)·|x| to sums[16:32], in float64.
 func weightedSumsAVX512(sums *[32]float64, rows *float32, degree *uint32, n uintptr, bytes uintptr)
 
-// accumulate16AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 16 columns wide; strides are in bytes, buf holds 256 words.
-func accumulate16AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// accumulate16NarrowAVX2 adds z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
+func accumulate16NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 
-// accumulate32AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 32 columns wide; strides are in bytes, buf holds 256 words.
-func accumulate32AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// accumulate16WideAVX2 adds z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
+func accumulate16WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 
-// accumulate64AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 64 columns wide; strides are in bytes, buf holds 256 words.
-func accumulate64AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// accumulate32NarrowAVX2 adds z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 32 columns wide; strides are in bytes, buf holds 64 words.
+func accumulate32NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 
-// accumulateHalf16AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 16 columns wide; strides are in bytes, buf holds 256 words.
-func accumulateHalf16AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// accumulate32WideAVX2 adds z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 32 columns wide; strides are in bytes, buf holds 64 words.
+func accumulate32WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 
-// accumulateHalf32AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 32 columns wide; strides are in bytes, buf holds 256 words.
-func accumulateHalf32AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// accumulate64NarrowAVX2 adds z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
+func accumulate64NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 
-// accumulateHalf64AVX2 adds z[src-base] to acc[dst] for each of the packed edges, 64 columns wide; strides are in bytes, buf holds 256 words.
-func accumulateHalf64AVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src uint32, base uint32, buf *uint64)
+// accumulate64WideAVX2 adds z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
+func accumulate64WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+
+// accumulateHalf16NarrowAVX2 adds z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateHalf16NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+
+// accumulateHalf16WideAVX2 adds z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateHalf16WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+
+// accumulateHalf32NarrowAVX2 adds z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 32 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateHalf32NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+
+// accumulateHalf32WideAVX2 adds z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 32 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateHalf32WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+
+// accumulateHalf64NarrowAVX2 adds z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateHalf64NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+
+// accumulateHalf64WideAVX2 adds z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateHalf64WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 
 // widenAVX2 converts n values, a multiple of 16.
 func widenAVX2(dst *float32, src *uint16, n uintptr)

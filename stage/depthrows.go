@@ -307,12 +307,7 @@ func (b *depthBlock) after(hop int) error {
 	b.depths = depth + 1
 	var x func(int64) []float32
 	if b.x != nil {
-		next := 0
-		x = func(int64) []float32 {
-			row := b.x.S[next*b.stride:][:b.stride]
-			next = (next + 1) % int(b.mine.Len())
-			return row
-		}
+		x = func(target int64) []float32 { return b.x.S[target*int64(b.stride):][:b.stride] }
 	}
 	for p := b.first; p < b.last; p++ {
 		at, to := 0, b.at(p, depth)

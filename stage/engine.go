@@ -121,7 +121,9 @@ func (g engine) findLSI(ctx context.Context, probe lsi.Probe, epsilon float64, k
 	}
 	defer state.Free()
 	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: g.Plan.SlackSettles(), Slack: g.Plan.LSI.Slack, Checkpoints: c}
-	fits, err := g.agree(ctx, g.capacity(probe.Columns()), func(c hops.Capacity) (spmv.Layout, error) {
+	free := g.capacity(probe.Columns())
+	free.Precision = lsi.Precision(probe, free.Precision)
+	fits, err := g.agree(ctx, free, func(c hops.Capacity) (spmv.Layout, error) {
 		o, _, err := o.Plan(c)
 		return o.Layout, err
 	})

@@ -52,8 +52,7 @@ func (evaluateStage) Cost(s *estimate.Sheet) {
 	if ownModel(s.Plan) {
 		return
 	}
-	held := 5*s.Nodes + estimate.ReadRows(s.Nodes, s.Classes, false) + 2*4096
-	s.Takes(held, held)
+	s.ReadsRows(5*s.Nodes+2*4096, s.Nodes, s.Classes, false)
 	s.ReadNodes(1)
 	s.BytesRead += int64(labelRuns(s.Plan)) * estimate.TileBytes(s.Nodes, s.Classes, false)
 }

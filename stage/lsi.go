@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 
 	"ndls/estimate"
 
@@ -31,12 +30,12 @@ func (lsiStage) Needs(control.Plan) []control.Stage { return []control.Stage{con
 func (lsiStage) Lacks(control.Plan, estimate.Facts) string { return "" }
 
 func (lsiStage) Options(p control.Plan) map[string]any {
-	lsi := p.LSI
+	found := p.LSI
 	if p.Chooses() {
-		lsi.Active = "exact" // rows settle when features are smoothed, not here
+		found.Active = "exact" // rows settle when features are smoothed, not here
 	}
-	o := map[string]any{"lsi": lsi, "precision": p.Precision}
-	if strings.HasSuffix(p.LSI.Mode, "-sketch") {
+	o := map[string]any{"lsi": found, "precision": p.Precision}
+	if sketches(p.LSI) {
 		o["seed"] = p.Seed
 	}
 	return o
@@ -55,7 +54,20 @@ func (lsiStage) Shares(p control.Plan) bool { return !p.SlackSettles() }
 
 // Cost implements estimate.Stage.
 func (lsiStage) Cost(s *estimate.Sheet) {
-	l := s.Plan.LSI
+	s.ReadNodes(1) // degrees
+	findsK(s, s.Plan.LSI.Epsilon, s.Plan.LSI.Kmax, 0)
+	s.WriteK()
+	// The report reads it, with the labels.
+	s.ReadK()
+	if s.Labelled > 0 {
+		s.ReadNodes(1)
+	}
+}
+
+// findsK is one run of the LSI engine with the plan's probe, and reading what the probe is
+// made of, beside held bytes.
+func findsK(s *estimate.Sheet, epsilon float64, kmax int, held int64) {
+	l := sized(s.Plan.LSI, s.Nodes, s.Edges, s.Features)
 	width, norms := l.Probes, int64(0)
 	switch l.Mode {
 	case "influence-exact":
@@ -66,16 +78,10 @@ func (lsiStage) Cost(s *estimate.Sheet) {
 	if l.Mode == "feature" || l.Mode == "feature-sketch" {
 		norms = 8 * s.Part
 	}
-	s.ReadNodes(2) // degrees, then ids
-	s.FindLSI(width, l.Epsilon, l.Kmax, 4*s.Part+norms)
+	s.ReadNodes(1) // ids
+	s.FindLSI(width, sketches(l), epsilon, kmax, 4*s.Part+norms+held)
 	if norms > 0 {
 		s.BytesRead += estimate.TileBytes(s.Nodes, s.Features, s.Half) * int64(1+hops.Blocks(width, spmv.Layout{Columns: s.ColumnsPerPass}))
-	}
-	s.WriteK()
-	// The report reads it, with the labels.
-	s.ReadK()
-	if s.Labelled > 0 {
-		s.ReadNodes(1)
 	}
 }
 
@@ -207,7 +213,7 @@ func (env lsiRun) reportLSI(ctx context.Context, s shards.Summary) error {
 			return err
 		}
 	}
-	o := env.Plan.LSI
+	o := env.lsiOptions()
 	r := &control.LSIReport{
 		Mode: o.Mode, Probes: o.Probes, R: o.R, Epsilon: o.Epsilon, Kmax: o.Kmax, Stationary: o.Stationary,
 	}

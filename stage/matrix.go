@@ -12,7 +12,7 @@ func (env *Env) matrix(l tiles.Layout) *tiles.Matrix {
 	s := env.Summary
 	l.Starts = tiles.Starts(s.Nodes, s.IntervalRows)
 	lo, hi := env.Span(s.Nodes)
-	return tiles.Open(env.Catalog, env.Budget, l).Share(lo, hi)
+	return tiles.Open(env.Catalog, env.Budget, l).Share(lo, hi).On(env.Resources.Threads)
 }
 
 // featureTiles are the tiles of input features.

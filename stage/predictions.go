@@ -10,6 +10,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/internal/share"
 	"ndls/shards"
 	"ndls/smooth"
 	"ndls/tiles"
@@ -162,7 +163,7 @@ func (p predictions) batch() int {
 // predictionBytes is the memory for making predictions, beside reading tiles.
 func predictionBytes(plan control.Plan, classes int) int64 {
 	if plan.Probabilities == control.BestProbability {
-		return bestRows*(8+4+4+8+4+bestRow) + 6*4096
+		return bestRows*(8+4+4+8) + 4*4096 + tiles.PiecesBytes(packed.Panels(classes), bestRows, bestRow)
 	}
 	return int64(shards.BatchRows(classes))*(8+4) + 2*4096
 }
@@ -181,16 +182,24 @@ func (p predictions) read(ctx context.Context, i, run int, visit func(row int64,
 	}
 	return p.tiles.Read(ctx, i, first, classes, p.batch(), func(row int64, values []float32) error {
 		n := len(values) / classes
-		for r := range n {
-			x := values[r*classes : (r+1)*classes]
-			labels.S[r] = train.Argmax(x)
-			if run == p.run {
-				normalise(x, p.averagesLogs(run))
+		if err := share.Ranges(p.Resources.Threads, n, sharedRows, func(lo, hi int) error {
+			for r := lo; r < hi; r++ {
+				x := values[r*classes : (r+1)*classes]
+				labels.S[r] = train.Argmax(x)
+				if run == p.run {
+					normalise(x, p.averagesLogs(run))
+				}
 			}
+			return nil
+		}); err != nil {
+			return err
 		}
 		return visit(row, labels.S[:n], values)
 	})
 }
+
+// sharedRows is how many rows a thread takes at a time.
+const sharedRows = 1 << 10
 
 // averagesLogs says whether what was averaged are logarithms of probabilities.
 func (p predictions) averagesLogs(run int) bool { return averagesLogs(p.Plan, p.depths[run]) }
@@ -222,8 +231,8 @@ func normalise(row []float32, logs bool) {
 
 // bestRow is the size of a panel's row where the best class alone is wanted: its value, and
 // the sum of the values of the panel's classes, float32 both, and the number of the class in
-// the panel, uint32. Of averages of logarithms, the sum is that of exp(value − best value).
-const bestRow = 12
+// the panel, a byte. Of averages of logarithms, the sum is that of exp(value − best value).
+const bestRow = 9
 
 // encodeBest gives the form of such rows. depths is the depth of each run.
 func (env labelsRun) encodeBest(depths []int) func(to []byte, panel int, row []float32) []byte {
@@ -242,7 +251,7 @@ func (env labelsRun) encodeBest(depths []int) func(to []byte, panel int, row []f
 		}
 		to = binary.LittleEndian.AppendUint32(to, math.Float32bits(row[best]))
 		to = binary.LittleEndian.AppendUint32(to, math.Float32bits(float32(sum)))
-		return binary.LittleEndian.AppendUint32(to, uint32(best))
+		return append(to, byte(best))
 	}
 }
 
@@ -250,24 +259,11 @@ func (env labelsRun) encodeBest(depths []int) func(to []byte, panel int, row []f
 // first, and its probability.
 func (p predictions) readBest(ctx context.Context, i, first int, labels []int32, run int, visit func(row int64, labels []int32, values []float32) error) error {
 	per := packed.Panels(len(p.Summary.Classes))
-	readers := make([]*tiles.PartReader, per)
-	defer func() {
-		for _, r := range readers {
-			r.Close()
-		}
-	}()
-	for k := range readers {
-		r, err := p.tiles.Panel(ctx, i, first+k)
-		if err != nil {
-			return err
-		}
-		readers[k] = r
-	}
-	stored, err := mem.Alloc[byte](p.Budget, bestRows*bestRow, "best classes of a panel")
+	in, err := p.tiles.Pieces(ctx, i, first, per, bestRows)
 	if err != nil {
 		return err
 	}
-	defer stored.Free()
+	defer in.Close()
 	value, err := mem.Alloc[float32](p.Budget, bestRows, "best values")
 	if err != nil {
 		return err
@@ -282,24 +278,33 @@ func (p predictions) readBest(ctx context.Context, i, first int, labels []int32,
 	lo, hi := p.tiles.Bounds(i)
 	for row := lo; row < hi; row += bestRows {
 		n := min(bestRows, hi-row)
-		last := row+n == hi
-		for k, r := range readers {
-			part := stored.S[:n*bestRow]
-			if err := r.Read(part, row); err != nil {
+		for end := row; end < row+n; {
+			piece, err := in.Next()
+			if err != nil {
 				return err
 			}
-			if last {
-				if err := r.Finish(); err != nil {
-					return err
+			at := int(piece.Row - row)
+			if err := share.Ranges(p.Resources.Threads, piece.Rows, sharedRows, func(lo, hi int) error {
+				for k := range piece.Panels {
+					part := piece.Panel(k)[lo*bestRow : hi*bestRow]
+					mergeBest(part, piece.First+k-first, logs, labels[at+lo:], value.S[at+lo:], sum.S[at+lo:])
 				}
+				if !piece.Last {
+					return nil
+				}
+				for r := at + lo; r < at+hi; r++ {
+					if logs {
+						value.S[r] = float32(1 / sum.S[r])
+					} else {
+						value.S[r] = float32(float64(value.S[r]) / sum.S[r])
+					}
+				}
+				return nil
+			}); err != nil {
+				return err
 			}
-			mergeBest(part, k, logs, labels, value.S, sum.S)
-		}
-		for r := range n {
-			if logs {
-				value.S[r] = float32(1 / sum.S[r])
-			} else {
-				value.S[r] = float32(float64(value.S[r]) / sum.S[r])
+			if piece.Last {
+				end = piece.Row + int64(piece.Rows)
 			}
 		}
 		if err := visit(row, labels[:n], value.S[:n]); err != nil {
@@ -317,7 +322,7 @@ func mergeBest(part []byte, k int, logs bool, labels []int32, value []float32, s
 	for r := 0; len(part) > 0; r++ {
 		best := math.Float32frombits(binary.LittleEndian.Uint32(part))
 		s := float64(math.Float32frombits(binary.LittleEndian.Uint32(part[4:])))
-		class := int32(k*packed.PanelColumns) + int32(binary.LittleEndian.Uint32(part[8:]))
+		class := int32(k*packed.PanelColumns) + int32(part[8])
 		part = part[bestRow:]
 		switch {
 		case k == 0:

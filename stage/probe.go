@@ -3,20 +3,65 @@ package stage
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/lsi"
 	"ndls/shards"
 )
 
+const (
+	// probeWork is the number of nodes, directed edges and probes, multiplied, up to which
+	// more than usualProbes pay: some seconds of work if all hops are made.
+	probeWork  = 1 << 24
+	mostProbes = 1024
+	// usualProbes is the number of probes of graphs of medium size. Those of manyEdges nodes
+	// and directed edges have fewProbes: a pass takes long there, and distances fall by so
+	// much from hop to hop that the error of a sketch seldom changes K.
+	usualProbes = 64
+	fewProbes   = 32
+	manyEdges   = 1 << 23
+)
+
+// sized is o for a graph of that size: where the plan leaves the number of probes open, it is
+// chosen. A sketch as wide as what it stands for gives way to that.
+func sized(o control.LSIOptions, nodes, edges int64, features int) control.LSIOptions {
+	if o.Probes > 0 || !sketches(o) {
+		return o
+	}
+	work := nodes + 2*edges
+	o.Probes = int(max(usualProbes, min(probeWork/work, mostProbes))) / packed.PanelColumns * packed.PanelColumns
+	if work >= manyEdges {
+		o.Probes = fewProbes
+	}
+	switch {
+	case o.Mode == "influence-sketch" && int64(o.Probes) >= nodes:
+		o.Mode = "influence-exact"
+	case o.Mode == "feature-sketch" && 0 < features && features <= o.Probes:
+		o.Mode = "feature"
+	}
+	return o
+}
+
+// sketches says whether distances are measured with random probes.
+func sketches(o control.LSIOptions) bool { return strings.HasSuffix(o.Mode, "-sketch") }
+
+// lsiOptions are those of the plan, for the graph.
+func (env *Env) lsiOptions() control.LSIOptions {
+	s := env.Summary
+	return sized(env.Plan.LSI, s.Nodes, s.Edges, s.Features)
+}
+
 // probe builds the probe of the plan's mode; free returns its memory.
 func (env *Env) probe(ctx context.Context, s shards.Summary, ids []uint32) (p lsi.Probe, free func(), err error) {
-	o := env.Plan.LSI
+	o := env.lsiOptions()
 	lo, hi := env.Span(s.Nodes)
 	free = func() {}
 	switch o.Mode {
 	case "influence-exact":
-		return lsi.IdentityPart(s.Nodes, lo, hi), free, nil
+		return lsi.IdentityPart(s.Nodes, lo), free, nil
 	case "influence-sketch":
 		return lsi.Signs(env.Plan.Seed, ids, o.Probes), free, nil
 	}

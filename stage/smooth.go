@@ -97,7 +97,7 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 	s.ReadNodes(2) // degrees, then ids
 	s.Columns(o, s.Features, last, held, s.Half)
 	tiles, rows := estimate.TileBytes(stored, s.Features, half), s.RowBytes()
-	s.Takes(4*stored+estimate.ReadRows(stored, s.Features, half), 0)
+	s.ReadsRows(4*stored, stored, s.Features, half)
 	s.BytesRead += tiles
 	s.BytesWritten += tiles + rows
 	if s.Plan.Settles() {
@@ -220,5 +220,5 @@ func (env smoothRun) smoothedTiles(s shards.Summary, targets *smooth.Targets) *t
 		l.Starts = append(l.Starts, targets.Before(min(int64(i+1)*s.IntervalRows, s.Nodes)))
 	}
 	lo, hi := env.Span(s.Nodes)
-	return tiles.Open(env.Catalog, env.Budget, l).Share(targets.Before(lo), targets.Before(hi)).Needless(intervalsOf(env.Catalog, catalog.KindSmoothed))
+	return tiles.Open(env.Catalog, env.Budget, l).Share(targets.Before(lo), targets.Before(hi)).Needless(intervalsOf(env.Catalog, catalog.KindSmoothed)).On(env.Resources.Threads)
 }

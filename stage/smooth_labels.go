@@ -98,10 +98,10 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 	making := 9*s.Nodes + 2*4096 + predictionBytes(s.Plan, s.Classes)
 	if s.Plan.Probabilities == control.BestProbability {
 		rows = 16 * s.Nodes
+		s.Takes(making, making)
 	} else {
-		making += estimate.ReadRows(s.Nodes, s.Classes, false)
+		s.ReadsRows(making, s.Nodes, s.Classes, false)
 	}
-	s.Takes(making, making)
 	s.ReadNodes(3) // degrees, then ids and labels
 	s.BytesRead += tiles
 	s.BytesWritten += tiles + rows
@@ -139,28 +139,27 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 	held += 2*s.Part + soft
 	switch {
 	case most == 0:
-		s.Takes(soft, soft)
+		s.Takes(soft+hops.ReadBytes, soft+hops.ReadBytes)
 		s.BytesRead += int64(runs) * estimate.TileBytes(s.Nodes, s.Classes, false)
 	case l.Rule != "ndls":
 		for range runs {
-			s.FindLSI(s.Classes, l.Epsilon, most, held-2*s.Part)
+			s.FindLSI(s.Classes, false, l.Epsilon, most, held-2*s.Part)
 			s.BytesRead += estimate.TileBytes(s.Nodes, s.Classes, false)
 			s.Columns(o, per, last, held, false)
 		}
 	case l.Epsilon != 0 && l.Epsilon != s.Plan.LSI.Epsilon || most > s.Plan.LSI.Kmax:
-		s.FindLSI(s.Plan.LSI.Probes, l.Epsilon, most, 4*s.Part+held-2*s.Part)
-		s.ReadNodes(1)
+		findsK(s, l.Epsilon, most, held-2*s.Part)
 		s.Columns(o, runs*per, last, held, false)
 	default:
 		s.ReadK()
 		s.Columns(o, runs*per, last, held, false)
 	}
 	if ownModel(s.Plan) {
-		block := s.ColumnsPerPass / packed.PanelColumns
+		block, apart := s.ColumnsPerPass/packed.PanelColumns, false
 		if most == 0 {
-			block = storedTogether(s.Part)
+			block, apart = storedTogether(s.Part, rule), true
 		}
-		predictsColumns(s, block)
+		predictsColumns(s, block, apart, l.Rule == "ndls")
 	} else if imports {
 		// Nodes are found by id, and rows are put in their order, as many as fit.
 		tiles := int64(runs) * estimate.TileBytes(s.Nodes, s.Classes, false)
@@ -209,7 +208,7 @@ func (env labelsRun) smoothSoft(ctx context.Context, first, last int) (err error
 	return env.smoothRuns(ctx, first, last, func(run int) int { return depths[run] }, func(x runColumns) error {
 		if x.k == nil {
 			lo, hi := env.Span(env.Summary.Nodes)
-			return x.store(ctx, out, hi-lo)
+			return x.store(ctx, out, storedTogether(hi-lo, x.o.Rule))
 		}
 		x.o.Targets = smooth.AllTargets(x.g.hi - x.g.lo)
 		return x.g.smoothColumns(ctx, x.o, x.k, input{x.columns(x.soft), softKinds}, out, x.first, x.last)
@@ -223,15 +222,15 @@ type runColumns struct {
 	k           []uint16 // how many hops each node counts at most, nil if none counts any
 	soft        softColumns
 	first, last int
+	per         int // panels of a run
 	// columns turns soft labels into what is smoothed.
 	columns func(lsi.Columns) lsi.Columns
 }
 
-// store commits the soft labels as they are, those of so many rows.
-func (x runColumns) store(ctx context.Context, out *tiles.Matrix, rows int64) error {
-	step := storedTogether(rows)
-	for at := x.first; at < x.last; at += step {
-		to := min(at+step, x.last)
+// store commits the soft labels as they are, step panels of a run at a time, or fewer.
+func (x runColumns) store(ctx context.Context, out *tiles.Matrix, step int) error {
+	for at, to := x.first, 0; at < x.last; at = to {
+		to = min(at+step, (at/x.per+1)*x.per, x.last)
 		if err := out.Store(ctx, at, to, func(put func([]float32) error) error {
 			return x.soft.Rows(ctx, at*packed.PanelColumns, (to-at)*packed.PanelColumns, put)
 		}); err != nil {
@@ -242,8 +241,12 @@ func (x runColumns) store(ctx context.Context, out *tiles.Matrix, rows int64) er
 }
 
 // storedTogether is how many panels of so many rows are stored together without being
-// smoothed: no more than are predicted together.
-func storedTogether(rows int64) int {
+// smoothed: no more than are predicted together. Under the rule of the paper they need no
+// scratch space.
+func storedTogether(rows int64, rule smooth.Rule) int {
+	if rule.Name == "ndls" {
+		return tiles.Together
+	}
 	return int(min(max(softScratch/softPanelBytes(rows), 1), tiles.Together))
 }
 
@@ -263,7 +266,7 @@ func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func
 	if reference {
 		from, to = first/per*per, (last+per-1)/per*per
 	}
-	soft, err := env.softColumns(ctx, from, to)
+	soft, err := env.softColumns(ctx, from, to, !reference)
 	if err != nil {
 		return err
 	}
@@ -274,7 +277,7 @@ func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func
 		for !reference && end < last && depth(end/per) == most {
 			end = min(end+per, last)
 		}
-		x := runColumns{o: smooth.Options{Rule: rule}, soft: soft, first: first, last: end, columns: func(c lsi.Columns) lsi.Columns { return c }}
+		x := runColumns{o: smooth.Options{Rule: rule}, soft: soft, first: first, last: end, per: per, columns: func(c lsi.Columns) lsi.Columns { return c }}
 		find := func() (*mem.Array[uint16], error) { return env.labelK(ctx, x.g, most) }
 		number := most
 		if reference {

@@ -8,9 +8,11 @@ import (
 
 	"ndls/catalog"
 	"ndls/estimate"
+	"ndls/internal/ahead"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/internal/share"
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/tiles"
@@ -34,10 +36,10 @@ type givenColumns struct{ *tiles.Matrix }
 func (givenColumns) free() error { return nil }
 
 // softColumns opens the soft labels of panels [first, last): the user's, or those of the
-// run's models.
-func (env labelsRun) softColumns(ctx context.Context, first, last int) (softColumns, error) {
+// run's models. once says that no column will be read twice.
+func (env labelsRun) softColumns(ctx context.Context, first, last int, once bool) (softColumns, error) {
 	if ownModel(env.Plan) {
-		return env.modelColumns(ctx, last)
+		return env.modelColumns(ctx, last, once)
 	}
 	if err := env.importSoftLabels(ctx, env.Summary, first, last); err != nil {
 		return nil, err
@@ -51,19 +53,28 @@ func softPanels(env *Env) int {
 }
 
 const (
-	// movedRows is how many rows of a panel are moved at a time.
-	movedRows = 4096
+	// movedRows is how many rows of a panel are moved at a time, movedBytes their size, and
+	// that of the page which they may share with the rows before.
+	movedRows  = 4096
+	movedBytes = (movedRows + alignedRows) * panelRow
 	// softScratch is how much of the disk the columns of several panels may take
 	// together. More panels at a time mean fewer predictions of the same rows.
 	softScratch = 8 << 30
 )
 
 // softGroup is the end of the panels of so many rows that are predicted together for block
-// [first, last): as many as softScratch holds, of the run that the block ends in, or those of
-// the block alone. per is the number of panels of a run.
-func softGroup(rows int64, first, last, per int) int {
-	fit := first + int(min(softScratch/softPanelBytes(rows), math.MaxInt32))
+// [first, last): as many as so much scratch space holds, of the run that the block ends in, or
+// those of the block alone. per is the number of panels of a run.
+func softGroup(scratch, rows int64, first, last, per int) int {
+	fit := first + int(min(scratch/softPanelBytes(rows), math.MaxInt32))
 	return max(min(fit, ((last-1)/per+1)*per), last)
+}
+
+// softPasses says that block [first, last) of so many rows is predicted by itself, with a model
+// of its own, and read once: then its columns go from the model to the reader, and none to the
+// disk.
+func softPasses(scratch, rows int64, first, last, per int, once bool) bool {
+	return once && first/per == (last-1)/per && softGroup(scratch, rows, first, last, per) == last
 }
 
 // softPanelBytes is the size of a panel of so many rows on disk.
@@ -74,29 +85,37 @@ func softPanelBytes(rows int64) int64 {
 // softMemory is the least that predicting columns takes of the budget, a model included.
 func softMemory(s train.Shape, o train.Options, threads int) int64 {
 	_, least := train.PlanPredict(s, o, 1, threads, 0)
-	return least + movedRows*int64(shards.TileRowBytes(false)) + direct.Align
+	return least + int64(movers(threads, s.Classes))*(movedBytes+direct.Align)
 }
+
+// movers is how many panels of a prediction are written at a time.
+func movers(threads, classes int) int { return max(min(threads, packed.Panels(classes)), 1) }
 
 // predictsColumns adds to an estimate what modelColumns takes beside memory: the rows are
 // read, and pass through a model, for each group of panels. block is how many panels are
-// asked for at a time.
-func predictsColumns(s *estimate.Sheet, block int) {
+// asked for at a time, of one run where runs are apart; once says that none is asked for again.
+func predictsColumns(s *estimate.Sheet, block int, apart, once bool) {
 	o, shape := trainOptions(s.Plan), trainShape(s)
 	per := packed.Panels(s.Classes)
 	all := o.Runs * per
 	block = max(block, 1)
-	times, group, done := int64(0), 0, 0
-	for first := 0; first < all; first += block {
-		last := min(first+block, all)
+	times, group, stored, done := int64(0), 0, 0, 0
+	for first, last := 0, 0; first < all; first = last {
+		if last = min(first+block, all); apart {
+			last = min(last, (first/per+1)*per)
+		}
 		if last <= done {
 			continue
 		}
-		done = softGroup(s.Part, first, last, per)
-		group = max(group, done-first)
+		done = softGroup(softScratch, s.Part, first, last, per)
+		if !softPasses(softScratch, s.Part, first, last, per, once) {
+			group = max(group, done-first)
+			stored += done - first
+		}
 		times += int64((done-1)/per - first/per + 1)
 	}
 	s.ScratchBytes += int64(group) * softPanelBytes(s.Part)
-	s.BytesWritten += int64(all) * estimate.TileBytes(s.Nodes, packed.PanelColumns, false)
+	s.BytesWritten += int64(stored) * estimate.TileBytes(s.Nodes, packed.PanelColumns, false)
 	s.BytesRead += times * s.RowBytes()
 	s.Computes(float64(times) * float64(shape.Rows) * 2 * float64(train.NumWeights(shape, o)) / estimate.TrainFlops / float64(s.Threads) / float64(s.Nodes) * float64(s.Part))
 }
@@ -104,22 +123,26 @@ func predictsColumns(s *estimate.Sheet, block int) {
 // modelColumns are the soft labels of the run's models as columns. Models give rows of all
 // classes, and a block of columns wants some classes of all rows: therefore the rows are
 // predicted again for each group of panels, and a scratch file holds the panels of one
-// group. So the disk has the soft labels of a few classes, never those of all.
+// group. So the disk has the soft labels of a few classes, never those of all. A block that is
+// a group of its own, and read once, needs no file.
 type modelColumns struct {
 	*Env
 	runs   []trainedRun
 	src    *train.Smoothed
 	lo, hi int64 // the rows of the task
 	last   int   // panels from here on are not the task's
-	memory int64 // what predicting takes: reserved while nothing is predicted
+	once   bool  // no column is read twice
+	// scratch is how much of the disk the panels of a group may take.
+	scratch int64
+	memory  int64 // what predicting takes: reserved while nothing is predicted
 
 	file     *direct.Scratch
 	from, to int // the panels that are in the file
 }
 
 // modelColumns opens those of panels below last.
-func (env labelsRun) modelColumns(ctx context.Context, last int) (_ *modelColumns, err error) {
-	m := &modelColumns{Env: env.Env, last: last}
+func (env labelsRun) modelColumns(ctx context.Context, last int, once bool) (_ *modelColumns, err error) {
+	m := &modelColumns{Env: env.Env, last: last, once: once, scratch: softScratch}
 	m.lo, m.hi = env.Span(env.Summary.Nodes)
 	t, err := readIndex(ctx, env.Catalog)
 	if err != nil {
@@ -173,48 +196,62 @@ func (m *modelColumns) Width() int { return softPanels(m.Env) * packed.PanelColu
 // Rows implements lsi.Columns.
 func (m *modelColumns) Rows(ctx context.Context, first, columns int, put func(rows []float32) error) (err error) {
 	panel, end := first/packed.PanelColumns, min((first+columns)/packed.PanelColumns, softPanels(m.Env))
+	if (panel < m.from || end > m.to) && softPasses(m.scratch, m.hi-m.lo, panel, end, packed.Panels(len(m.Summary.Classes)), m.once) {
+		return m.pass(ctx, panel, end, columns, put)
+	}
 	if panel < m.from || end > m.to {
-		if err := m.predict(ctx, panel, max(min(softGroup(m.hi-m.lo, panel, end, packed.Panels(len(m.Summary.Classes))), m.last), end)); err != nil {
+		if err := m.predict(ctx, panel, max(min(softGroup(m.scratch, m.hi-m.lo, panel, end, packed.Panels(len(m.Summary.Classes))), m.last), end)); err != nil {
 			return err
 		}
 	}
 	batch := min(int64(max(batchValues/columns, 1)), direct.RoundUp(m.hi-m.lo))
 	batch = max(batch&^(alignedRows-1), alignedRows)
-	values, err := mem.Alloc[float32](m.Budget, batch*int64(columns), "rows of soft labels")
-	if err != nil {
-		return err
-	}
-	defer values.Free()
-	part, err := mem.Alloc[float32](m.Budget, batch*packed.PanelColumns, "a panel of soft labels")
-	if err != nil {
-		return err
-	}
-	defer part.Free()
-	for row := m.lo; row < m.hi; row += batch {
-		n := min(batch, m.hi-row)
-		for p := panel; p < end; p++ {
-			raw := mem.AsBytes(part.S)
-			if err := m.file.ReadAt(raw[:direct.RoundUp(n*panelRow)], m.at(p, row)); err != nil {
-				return fmt.Errorf("soft labels: %w", err)
-			}
-			to := values.S[(p-panel)*packed.PanelColumns:]
-			for i := range n {
-				copy(to[i*int64(columns):][:packed.PanelColumns], part.S[i*packed.PanelColumns:])
-			}
+	var values []*mem.Array[float32]
+	defer func() {
+		for _, v := range values {
+			v.Free()
 		}
-		if err := put(values.S[:n*int64(columns)]); err != nil {
+	}()
+	for range 2 {
+		v, err := mem.Alloc[float32](m.Budget, batch*int64(columns), "rows of soft labels")
+		if err != nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+		values = append(values, v)
 	}
-	return nil
+	parts, err := mem.Alloc[float32](m.Budget, batch*int64(end-panel)*packed.PanelColumns, "panels of soft labels")
+	if err != nil {
+		return err
+	}
+	defer parts.Free()
+	items := int((m.hi - m.lo + batch - 1) / batch)
+	rows := func(i int) (from, n int64) {
+		from = m.lo + int64(i)*batch
+		return from, min(batch, m.hi-from)
+	}
+	return ahead.Run(ctx, values, items,
+		func(i int, to *mem.Array[float32]) error {
+			from, n := rows(i)
+			return share.Each(m.Resources.Threads, end-panel, func(k int) error {
+				part := parts.S[int64(k)*batch*packed.PanelColumns:][:batch*packed.PanelColumns]
+				if err := m.file.ReadAt(mem.AsBytes(part)[:direct.RoundUp(n*panelRow)], m.at(panel+k, from)); err != nil {
+					return fmt.Errorf("soft labels: %w", err)
+				}
+				for r := range n {
+					copy(to.S[r*int64(columns)+int64(k)*packed.PanelColumns:][:packed.PanelColumns], part[r*packed.PanelColumns:])
+				}
+				return nil
+			})
+		},
+		func(i int, v *mem.Array[float32]) error {
+			_, n := rows(i)
+			return put(v.S[:n*int64(columns)])
+		})
 }
 
 const (
 	// batchValues is how many values of columns are given at a time.
-	batchValues = 1 << 18
+	batchValues = 1 << 17
 	// panelRow is the size of a panel's row, alignedRows the number of rows that fill a
 	// page.
 	panelRow    = packed.PanelColumns * 4
@@ -231,14 +268,19 @@ func (m *modelColumns) predict(ctx context.Context, from, to int) (err error) {
 	bytes := m.release()
 	defer func() { err = errors.Join(err, m.reserve(bytes)) }()
 	m.from, m.to = from, from // of an unfinished file nothing is read
-	part, err := mem.Alloc[float32](m.Budget, (movedRows+alignedRows)*packed.PanelColumns, "a panel of soft labels")
+	threads := movers(m.Resources.Threads, len(m.Summary.Classes))
+	memory, err := mem.Alloc[float32](m.Budget, int64(threads)*movedBytes/4, "panels of soft labels")
 	if err != nil {
 		return err
 	}
-	defer part.Free()
+	defer memory.Free()
+	parts := make(chan []float32, threads)
+	for t := range threads {
+		parts <- memory.S[t*movedBytes/4:][:movedBytes/4]
+	}
 	per := packed.Panels(len(m.Summary.Classes))
 	for run := from / per; run*per < to; run++ {
-		if err := m.predictRun(ctx, run, max(from, run*per), min(to, (run+1)*per), part.S); err != nil {
+		if err := m.predictRun(ctx, run, max(from, run*per), min(to, (run+1)*per), parts); err != nil {
 			return err
 		}
 	}
@@ -247,27 +289,65 @@ func (m *modelColumns) predict(ctx context.Context, from, to int) (err error) {
 	return nil
 }
 
-// predictRun writes panels [from, to) of one run.
-func (m *modelColumns) predictRun(ctx context.Context, run, from, to int, part []float32) error {
+// pass predicts panels [from, to), which are of one run, and puts their rows, each with so many
+// columns, while those after them are predicted.
+func (m *modelColumns) pass(ctx context.Context, from, to, columns int, put func(rows []float32) error) (err error) {
+	bytes := m.release()
+	defer func() { err = errors.Join(err, m.reserve(bytes)) }()
+	values, err := mem.Alloc[float32](m.Budget, movedRows*int64(columns), "rows of soft labels")
+	if err != nil {
+		return err
+	}
+	defer values.Free()
+	classes, per := len(m.Summary.Classes), packed.Panels(len(m.Summary.Classes))
+	at := from % per * packed.PanelColumns
+	end := min(at+(to-from)*packed.PanelColumns, classes)
+	return m.eachPredicted(ctx, from/per, func(_ int64, soft []float32) error {
+		rows := values.S[:len(soft)/classes*columns] // columns past the last class stay zero
+		for i := 0; len(soft) > 0; i, soft = i+columns, soft[classes:] {
+			clear(rows[i+copy(rows[i:], soft[at:end]) : i+columns])
+		}
+		return put(rows)
+	})
+}
+
+// eachPredicted calls visit with the soft labels of the task's rows of a run, movedRows or
+// fewer at a time, from row on.
+func (m *modelColumns) eachPredicted(ctx context.Context, run int, visit func(row int64, soft []float32) error) error {
 	model, err := loadModel(ctx, m.Catalog, m.Budget, m.runs[run].Path)
 	if err != nil {
 		return err
 	}
 	defer model.Free()
-	classes, before := len(m.Summary.Classes), run*packed.Panels(len(m.Summary.Classes))
-	return train.Predict(ctx, meetingRows(m.src, m.lo, m.hi), []*train.Model{model}, train.Resources{Budget: m.Budget, Threads: m.Resources.Threads},
+	classes := int64(len(m.Summary.Classes))
+	return train.Predict(ctx, meetingRows(m.src, m.lo, m.hi), []*train.Model{model},
+		train.Resources{Budget: m.Budget, Threads: m.Resources.Threads, Kernel: m.Resources.Kernel},
 		func(row int64, ids []int64, _ int, soft []float32) error {
 			lo, hi := max(row, m.lo), min(row+int64(len(ids)), m.hi)
 			for ; lo < hi; lo += movedRows {
 				n := min(movedRows, hi-lo)
-				for p := from; p < to; p++ {
-					if err := m.write(p, lo, soft[(lo-row)*int64(classes):(lo-row+n)*int64(classes)], classes, (p-before)*packed.PanelColumns, part); err != nil {
-						return fmt.Errorf("soft labels: %w", err)
-					}
+				if err := visit(lo, soft[(lo-row)*classes:(lo-row+n)*classes]); err != nil {
+					return err
 				}
 			}
 			return nil
 		})
+}
+
+// predictRun writes panels [from, to) of one run, as many at a time as there are parts.
+func (m *modelColumns) predictRun(ctx context.Context, run, from, to int, parts chan []float32) error {
+	classes, before := len(m.Summary.Classes), run*packed.Panels(len(m.Summary.Classes))
+	return m.eachPredicted(ctx, run, func(row int64, soft []float32) error {
+		return share.Each(cap(parts), to-from, func(k int) error {
+			part := <-parts
+			defer func() { parts <- part }()
+			p := from + k
+			if err := m.write(p, row, soft, classes, (p-before)*packed.PanelColumns, part); err != nil {
+				return fmt.Errorf("soft labels: %w", err)
+			}
+			return nil
+		})
+	})
 }
 
 // write writes columns [at, at+16) of rows of soft labels, from row on, as those of a

@@ -15,13 +15,20 @@
 // have the tile's name and their rows behind it. The catalogue's entries say which rows
 // and columns a file holds, and whether its values are float32 or float16; [Features] is
 // the matrix of a graph's features. A matrix may have rows of another form
-// ([Layout.Encode]), which whoever writes it reads by itself ([Matrix.Panel]).
+// ([Layout.Encode]), which whoever writes it reads by itself ([Matrix.Pieces]).
 //
 // # Memory
 //
-// [Matrix.Read] takes, from the budget, a batch of rows, 4 bytes a value, and a panel of
-// it as it is stored: [Matrix.ReadBytes]. A [Group] holds the buffers of one file for each of its panels:
-// callers write at most [Together] of them at a time.
+// [Matrix.Read] takes, from the budget, a batch of rows, 4 bytes a value, and two pieces of
+// it as it is stored, at most 4 MiB each unless a row of all panels is longer than 4 KiB:
+// [Matrix.ReadBytes]. With several threads ([Matrix.On]) it takes a second batch where the
+// budget has room for it. A [Group] holds the buffers of one file for each of its panels, and
+// the rows of the last Put of each: callers write at most [Together] of them at a time.
+//
+// # Threads
+//
+// Reading, comparing checksums, decoding and encoding are divided by panels. Pieces are read
+// one ahead, and while rows are visited those after them are read and decoded.
 //
 // # Determinism
 //

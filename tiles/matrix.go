@@ -27,7 +27,7 @@ type Layout struct {
 	Starts []int64
 	// Row, unless 0, is the size in bytes of a panel's row that is stored in another form
 	// than 16 values. Encode appends a row in that form; a matrix of which nothing is Put
-	// or Stored can do without. Such rows are read by [Matrix.Panel].
+	// or Stored can do without. Such rows are read by [Matrix.Pieces].
 	Row    int
 	Encode func(to []byte, panel int, row []float32) []byte
 }
@@ -43,6 +43,7 @@ type Matrix struct {
 	tiles       map[Place]catalog.Entry
 	parts       map[Place][]catalog.Entry
 	needless    map[int]bool // intervals whose tiles are not needed any more
+	threads     int          // that read and write; 0 is 1
 }
 
 // Place is where a tile belongs.
@@ -108,6 +109,12 @@ func Open(cat *catalog.Catalog, budget *mem.Budget, l Layout) *Matrix {
 // Share makes rows [first, last) those that the caller reads and writes.
 func (m *Matrix) Share(first, last int64) *Matrix {
 	m.first, m.last = first, last
+	return m
+}
+
+// On lets so many threads read and write.
+func (m *Matrix) On(threads int) *Matrix {
+	m.threads = threads
 	return m
 }
 

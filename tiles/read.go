@@ -8,14 +8,23 @@ import (
 	"slices"
 
 	"ndls/catalog"
+	"ndls/internal/ahead"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/seal"
+	"ndls/internal/share"
 	"ndls/shards"
 )
 
-// batchValues is how many values [Matrix.Rows] gives at a time, or one row.
-const batchValues = 1 << 18
+const (
+	// batchValues is how many values [Matrix.Rows] gives at a time, or one row.
+	batchValues = 1 << 17
+	// pieceBytes bounds the stored rows that are read at a time; two pieces are in memory.
+	pieceBytes = 4 << 20
+	// leastRows is how many rows of a panel are read at a time, or all that are asked for
+	// at a time: of wide matrices, a piece has some of the panels.
+	leastRows = 1 << 10
+)
 
 // Width is the number of columns.
 func (m *Matrix) Width() int { return m.Layout.Width }
@@ -23,15 +32,23 @@ func (m *Matrix) Width() int { return m.Layout.Width }
 // pages is what the budget takes at most for rounding the two arrays of Read up.
 const pages = 2 * 4096
 
-// ReadBytes is the most memory that Read takes for batches of rows of some columns.
-func (m *Matrix) ReadBytes(width, batch int) int64 {
-	return int64(batch)*(4*int64(width)+m.rowBytes()) + pages
+// ReadBytes is the least memory that Read takes for batches of rows of some columns. It
+// takes 4·width·batch bytes more where the budget has room for them and the caller has
+// several threads.
+func (m *Matrix) ReadBytes(width, batch int) int64 { return ReadBytes(width, batch, m.rowBytes()) }
+
+// ReadBytes is [Matrix.ReadBytes] of tiles whose rows have so many bytes.
+func ReadBytes(width, batch int, row int64) int64 {
+	return int64(batch)*4*int64(width) + 4096 + PiecesBytes(packed.Panels(width), batch, row)
 }
 
 // Batch is how many rows of some columns Read can give at a time in so many bytes, at
 // least one.
 func (m *Matrix) Batch(width int, bytes int64) int {
-	return int(max((bytes-pages)/(4*int64(width)+m.rowBytes()), 1))
+	row, panels := 4*int64(width), int64(packed.Panels(width))
+	small := (bytes - pages) / (row + 2*panels*m.rowBytes())
+	large := (bytes - pages - 2*pieceBytes) / row
+	return int(max(small, large, 1))
 }
 
 // Rows gives the caller's rows of columns [first, first+columns) in order, some at a time:
@@ -54,77 +71,84 @@ func (m *Matrix) Rows(ctx context.Context, first, columns int, put func(rows []f
 
 // Read gives the caller's rows of an interval, batch rows or fewer at a time: columns
 // [0, width) of the panels from first on. values is row-major, and valid during the call.
-// Each file is read once; one that is damaged is found at its end.
+// Each file is read once; one that is damaged is found at its end. The threads take a panel
+// each. While visit uses rows, those after them are read and decoded, visit being called on
+// another goroutine than Read.
 func (m *Matrix) Read(ctx context.Context, interval, first, width, batch int, visit func(row int64, values []float32) error) (err error) {
 	lo, hi := m.Mine(interval)
 	if lo == hi {
 		return nil
 	}
-	panels := make([]*PartReader, min(packed.Panels(width), m.Panels()-first)) // what is past the width is zero
+	panels := min(packed.Panels(width), m.Panels()-first) // what is past the width is zero
+	batch = int(min(int64(batch), hi-lo))
+	in, err := m.Pieces(ctx, interval, first, panels, batch)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	buffers, err := m.batches(batch * width)
+	if err != nil {
+		return err
+	}
 	defer func() {
-		for _, r := range panels {
-			r.Close()
+		for _, b := range buffers {
+			b.Free()
 		}
 	}()
-	for p := range panels {
-		list, err := m.files(interval, first+p)
-		if err != nil {
-			return err
-		}
-		if panels[p], err = OpenParts(ctx, m.cat, meeting(list, lo, hi), m.rowBytes()); err != nil {
-			return err
-		}
+	items := int((hi - lo + int64(batch) - 1) / int64(batch))
+	rows := func(i int) (from int64, n int) {
+		from = lo + int64(i)*int64(batch)
+		return from, int(min(int64(batch), hi-from))
 	}
-	batch = int(min(int64(batch), hi-lo))
-	values, err := mem.Alloc[float32](m.budget, int64(batch)*int64(width), "rows of tiles")
-	if err != nil {
-		return err
-	}
-	defer values.Free()
-	column, err := mem.Alloc[byte](m.budget, int64(batch)*m.rowBytes(), "tile rows")
-	if err != nil {
-		return err
-	}
-	defer column.Free()
-	for row := lo; row < hi; {
-		n := int(min(int64(batch), hi-row))
-		for p, r := range panels {
-			part := column.S[:int64(n)*m.rowBytes()]
-			if err := r.Read(part, row); err != nil {
-				return err
-			}
-			at := p * packed.PanelColumns
-			columns := min(packed.PanelColumns, width-at)
-			for i := range n {
-				shards.DecodeTile(values.S[i*width+at:][:columns], part[int64(i)*m.rowBytes():], m.Half)
-			}
-		}
-		if row += int64(n); row == hi {
-			// The last rows are given once all of them are known to be right.
-			for _, r := range panels {
-				if err := r.Finish(); err != nil {
+	return ahead.Run(ctx, buffers, items,
+		func(i int, values *mem.Array[float32]) error {
+			from, n := rows(i)
+			for end := from; end < from+int64(n); {
+				p, err := in.Next()
+				if err != nil {
 					return err
 				}
+				m.decode(p, first, values.S[int(p.Row-from)*width:], width)
+				if p.Last {
+					end = p.Row + int64(p.Rows)
+				}
 			}
-		}
-		if err := visit(row-int64(n), values.S[:n*width]); err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-	return nil
+			return nil
+		},
+		func(i int, values *mem.Array[float32]) error {
+			from, n := rows(i)
+			return visit(from, values.S[:n*width])
+		})
 }
 
-// Panel opens the stored rows of one panel and interval, which the caller reads from the
-// first to the last, finishes and closes.
-func (m *Matrix) Panel(ctx context.Context, interval, panel int) (*PartReader, error) {
-	list, err := m.files(interval, panel)
+// batches allocates memory for so many values, twice if there are several threads and the
+// budget has room.
+func (m *Matrix) batches(values int) (all []*mem.Array[float32], err error) {
+	a, err := mem.Alloc[float32](m.budget, int64(values), "rows of tiles")
 	if err != nil {
 		return nil, err
 	}
-	return OpenParts(ctx, m.cat, list, m.rowBytes())
+	all = append(all, a)
+	if m.threads > 1 {
+		if a, err := mem.Alloc[float32](m.budget, int64(values), "rows of tiles"); err == nil {
+			all = append(all, a)
+		}
+	}
+	return all, nil
+}
+
+// decode puts the rows of a piece into values, in which the first row of the piece comes
+// first. Panel first is the first of width columns.
+func (m *Matrix) decode(p *Piece, first int, values []float32, width int) {
+	_ = share.Each(m.threads, p.Panels, func(k int) error {
+		at := (p.First + k - first) * packed.PanelColumns
+		columns := min(packed.PanelColumns, width-at)
+		stored, row := p.Panel(k), int(m.rowBytes())
+		for i := range p.Rows {
+			shards.DecodeTile(values[i*width+at:][:columns], stored[i*row:], m.Half)
+		}
+		return nil
+	})
 }
 
 // meeting are the files that hold rows of [lo, hi).

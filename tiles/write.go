@@ -10,6 +10,7 @@ import (
 	"ndls/internal/half"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/internal/share"
 )
 
 // Group is the caller's rows of tiles of one interval while they are written. Tiles that
@@ -18,13 +19,13 @@ type Group struct {
 	m     *Matrix
 	first int // panel
 	files []*catalog.File
-	buf   []byte
+	buf   [][]byte // of each panel
 }
 
 // Create begins the tiles of panels [first, last) of an interval. Abort or Commit ends
 // the group.
 func (m *Matrix) Create(ctx context.Context, interval, first, last int) (*Group, error) {
-	g := &Group{m: m, first: first, files: make([]*catalog.File, last-first)}
+	g := &Group{m: m, first: first, files: make([]*catalog.File, last-first), buf: make([][]byte, last-first)}
 	for i := range g.files {
 		if m.committed(interval, first+i) {
 			continue
@@ -56,29 +57,31 @@ func (g *Group) Write(panel int, rows []byte) error {
 }
 
 // Put appends rows of a panel: columns [at, at+16) of values, which has width columns a
-// row. Columns past the width are zero. float16 values are rounded to nearest.
+// row. Columns past the width are zero. float16 values are rounded to nearest. Panels may be
+// put at the same time.
 func (g *Group) Put(panel int, values []float32, width, at int) error {
 	f := g.files[panel-g.first]
 	if f == nil {
 		return nil
 	}
-	g.buf = g.buf[:0]
+	buf := g.buf[panel-g.first][:0]
 	var row [packed.PanelColumns]float32
 	for ; len(values) > 0; values = values[width:] {
 		copy(row[:], values[at:min(at+packed.PanelColumns, width)])
 		if g.m.Encode != nil {
-			g.buf = g.m.Encode(g.buf, panel, row[:])
+			buf = g.m.Encode(buf, panel, row[:])
 			continue
 		}
 		if !g.m.Half {
-			g.buf = append(g.buf, mem.AsBytes(row[:])...)
+			buf = append(buf, mem.AsBytes(row[:])...)
 			continue
 		}
 		for _, x := range row {
-			g.buf = binary.LittleEndian.AppendUint16(g.buf, half.FromFloat(x))
+			buf = binary.LittleEndian.AppendUint16(buf, half.FromFloat(x))
 		}
 	}
-	_, err := f.Write(g.buf)
+	g.buf[panel-g.first] = buf
+	_, err := f.Write(buf)
 	return err
 }
 
@@ -109,7 +112,7 @@ func (g *Group) Abort() {
 }
 
 // Store commits the caller's rows as panels [first, last), which should be [Together] or
-// fewer. rows gives all of them in order, some at a time, 16·(last−first) values a row.
+// fewer; the threads take a panel each. rows gives all of them in order, some at a time, 16·(last−first) values a row.
 func (m *Matrix) Store(ctx context.Context, first, last int, rows func(put func(rows []float32) error) error) error {
 	w := &storing{m: m, first: first, last: last, at: m.first}
 	defer func() { w.group.Abort() }()
@@ -160,10 +163,10 @@ func (w *storing) put(ctx context.Context, rows []float32) error {
 		}
 		_, hi := w.m.Mine(w.interval)
 		n := min(int64(len(rows)/width), hi-w.at)
-		for p := w.first; p < w.last; p++ {
-			if err := w.group.Put(p, rows[:n*int64(width)], width, (p-w.first)*packed.PanelColumns); err != nil {
-				return err
-			}
+		if err := share.Each(w.m.threads, w.last-w.first, func(k int) error {
+			return w.group.Put(w.first+k, rows[:n*int64(width)], width, k*packed.PanelColumns)
+		}); err != nil {
+			return err
 		}
 		rows, w.at = rows[n*int64(width):], w.at+n
 		if w.at < hi {

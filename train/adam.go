@@ -27,7 +27,7 @@ func (a *adam) step(c pool, params, grad []float32, rate, decay float64) {
 	a.beta1 *= adamBeta1
 	a.beta2 *= adamBeta2
 	c.each(func(thread int) {
-		lo, hi := c.split(len(params), 1, thread)
+		lo, hi := c.split(len(params), thread)
 		a.move(params[lo:hi], grad[lo:hi], lo, rate, decay)
 	})
 }

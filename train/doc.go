@@ -49,16 +49,17 @@
 // take at a time, in bytes and beside labels and splits, which the caller holds:
 //
 //	training, rows in memory    4 (f+1) (train + valid rows) + 4P for each run
-//	                            + 24P + 4r (2f + 4h(L-1) + 2c + w) + 8tc for each run at a time
+//	                            + 24P + 4r (2f + 4h(L-1) + 2c) + 48tw + 8tc for each run at a time
 //	training, rows streamed     4P for each run
 //	                            + the same + 37 MiB for each run at a time
-//	prediction                  4P for each model + 4P + 32 MiB + 32 KiB c
-//	                            + 4r (h(L-1) + c + w) + 8tc
+//	prediction                  4P for each model + 4P + 32 MiB + 16 KiB c for each result
+//	                            + 4r (h(L-1) + c) + 48tw + 8tc
 //
 // Packed matrices are rounded up to whole tiles, at most 32 columns each.
 // The 32 MiB of two record batches are needed while rows are brought into memory,
 // too. Reading ahead is given up where the budget has no room for it: 16 MiB less
-// each. Rows are kept in memory if the budget has room for them and for one run;
+// each. A prediction has two results of 4096 rows, and up to eight where the budget has
+// room for them and they take 32 MiB at most. Rows are kept in memory if the budget has room for them and for one run;
 // fewer runs are trained at a time, and by fewer threads, if it has no room for
 // more.
 // The heap holds what grows with the number of chunks, epochs and runs only.
@@ -78,13 +79,13 @@
 //
 // # Threads
 //
-// All threads of a run take up to 256 rows each of a microbatch through the network and
-// back. Then they divide the gradient among them by its inputs and columns, the
-// parameters for the step, and the layers to pack the weights. A step whose rows
-// are fewer than 256 for each thread has fewer threads; the others train other
-// runs at the same time. One thread alone puts the rows of an epoch into order, adds
-// up the losses of the rows, and compares epochs; where rows are streamed, others
-// read ahead of it.
+// All threads of a run take the rows of a microbatch, 256 for each of them, through the
+// network and back, 24 rows at a time. Then they divide the gradient among them by its
+// inputs and columns, the parameters for the step, and the layers to pack the weights. A
+// step whose rows are fewer than 256 for each thread has fewer threads; the others train
+// other runs at the same time. One thread alone puts the rows of an epoch into order, adds
+// up the losses of the rows, and compares epochs; where rows are streamed, others read
+// ahead of it.
 //
 // # Not supported
 //

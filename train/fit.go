@@ -369,12 +369,11 @@ func (t *trainer) accumulate(p microbatch) {
 	drop := func(l, row int, h []float32) {
 		hidden.apply(h, h, rng.Hash(key, uint64(l+1)), t.position+int64(row))
 	}
-	net.threads.each(func(thread int) {
-		lo, hi := net.threads.split(n, t.kernel.Rows(), thread)
+	net.threads.rows(n, func(thread, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			input.apply(net.x[i*width:(i+1)*width], p.row(i), first, t.position+int64(i))
 		}
-		net.forward(thread, net.x, lo, hi, drop)
+		net.forward(thread, net.x[lo*width:hi*width], lo, hi, drop)
 		for i := lo; i < hi; i++ {
 			net.sum[i] = lossGradient(t.kernel, net.logits(i), p.label(i), 1/float64(t.batch), net.p[thread])
 		}
@@ -392,9 +391,8 @@ func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 	net := t.net
 	err := t.sampler.inOrder(ctx, t.valid, func(p microbatch) error {
 		n := p.len()
-		net.threads.each(func(thread int) {
-			lo, hi := net.threads.split(n, t.kernel.Rows(), thread)
-			net.forward(thread, p.x, lo, hi, nil)
+		net.threads.rows(n, func(thread, lo, hi int) {
+			net.forward(thread, p.x[lo*p.width:hi*p.width], lo, hi, nil)
 			for i := lo; i < hi; i++ {
 				row, label := net.logits(i), p.label(i)
 				_, logNorm := softmax(t.kernel, row, net.p[thread])

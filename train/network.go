@@ -102,7 +102,7 @@ type network struct {
 	deltas   [][]float32 // the same, packed; for training
 
 	x     []float32   // input rows after dropout; for training
-	own   [][]float32 // of each thread: rows, packed
+	own   [][]float32 // of each thread: the rows that fill no tile, packed
 	p     [][]float64 // of each thread: probabilities of one row
 	sum   []float64   // of each row: its part of the loss
 	right []bool      // of each row: predicted as labelled
@@ -125,7 +125,6 @@ func (w *network) size(training bool) (n int64) {
 // layout gives each array of a network its size.
 func (w *network) layout(training bool, take func(to *[]float32, size int)) {
 	dims := w.dims
-	share := threadRows(dims[0]) + w.kernel.Rows()
 	for l := range w.layers() {
 		in, out := dims[l], dims[l+1]
 		take(&w.weights[l], w.kernel.RightSize(in, out))
@@ -146,7 +145,7 @@ func (w *network) layout(training bool, take func(to *[]float32, size int)) {
 		take(&w.x, w.rows*dims[0])
 	}
 	for t := range w.own {
-		take(&w.own[t], w.kernel.LeftSize(share, slices.Max(dims)))
+		take(&w.own[t], w.kernel.LeftSize(w.kernel.Rows(), slices.Max(dims)))
 	}
 }
 
@@ -204,9 +203,8 @@ func (w *network) pack() {
 	})
 }
 
-// forward computes the logits of rows [lo, hi) of a microbatch on one thread. input gives row i
-// of the microbatch; drop, unless nil, is called with each row of the output of each hidden
-// layer. Rows of x are rows of the microbatch.
+// forward computes the logits of rows [lo, hi) of a microbatch, whose input is x, on one
+// thread. drop, unless nil, is called with each row of the output of each hidden layer.
 func (w *network) forward(thread int, x []float32, lo, hi int, drop func(l, row int, h []float32)) {
 	n := hi - lo
 	for l := range w.layers() {
@@ -216,15 +214,14 @@ func (w *network) forward(thread int, x []float32, lo, hi int, drop func(l, row 
 		for r := range n {
 			copy(y[r*out:], biases)
 		}
-		w.kernel.PackLeft(w.own[thread], x[lo*in:hi*in], 0, n, in, in)
-		w.kernel.Add(y, dense.Area{Bottom: n, Right: out}, in, out, w.own[thread], w.weights[l])
+		w.kernel.AddRows(y, x[:n*in], in, out, w.weights[l], w.own[thread])
 		if l < w.layers()-1 {
 			w.kernel.Rectify(y)
 			for r := 0; drop != nil && r < n; r++ {
 				drop(l, lo+r, y[r*out:(r+1)*out])
 			}
 		}
-		x = w.out[l]
+		x = y
 	}
 }
 
@@ -251,8 +248,7 @@ func (w *network) backward(thread int, x []float32, lo, hi, n int, scale float32
 		}
 		below := w.delta[l-1][lo*in : hi*in]
 		clear(below)
-		w.kernel.PackLeft(w.own[thread], w.delta[l][lo*out:hi*out], 0, hi-lo, out, out)
-		w.kernel.Add(below, dense.Area{Bottom: hi - lo, Right: in}, out, in, w.own[thread], w.weightsT[l])
+		w.kernel.AddRows(below, w.delta[l][lo*out:hi*out], out, in, w.weightsT[l], w.own[thread])
 		for i, h := range input[lo*in : hi*in] {
 			below[i] = math.Float32frombits(math.Float32bits(below[i]*scale) & positive(h))
 		}

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"ndls/internal/ahead"
 	"ndls/internal/mem"
 	"ndls/internal/rng"
 	"ndls/shards"
@@ -228,7 +229,7 @@ func (h *sampler) epoch(ctx context.Context, s *rowSet, key uint64, visit visito
 // stream reads blocks, window by window, and calls use with the rows of each.
 func (h *sampler) stream(ctx context.Context, s *rowSet, blocks []block, use func(x []float32, y []int32) error) error {
 	windows := cut(blocks, h.width)
-	return ahead(ctx, h.windows, len(windows),
+	return ahead.Run(ctx, h.windows, len(windows),
 		func(k int, w window) error { return h.fill(s, windows[k], w) },
 		func(k int, w window) error {
 			var n int64

@@ -65,10 +65,13 @@ func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, st
 // bytes of a budget, the models included, and the smallest number of them.
 func PlanPredict(s Shape, o Options, models, threads int, free int64) (peak, least int64) {
 	dims := s.dims(o)
-	fixed := int64(models)*(4*numParams(dims)+4096) + 2*(4*predictRows*int64(s.Classes)+4096) +
+	result := predictedBytes(s.Classes)
+	fixed := int64(models)*(4*numParams(dims)+4096) + readAhead*result +
 		networkBytes(dims, pool(max(threads, 1)), someKernel(), false)
 	chunk := chunkBufferBytes(expected{Shape: s})
-	return fixed + min(readAhead, max((free-fixed)/chunk, 1))*chunk, fixed + chunk
+	peak = fixed + min(readAhead, max((free-fixed)/chunk, 1))*chunk
+	peak += max(min(mostPredicted(s.Classes)-readAhead, (free-peak)/result), 0) * result
+	return peak, fixed + chunk
 }
 
 // NumWeights is the number of weights and biases of a model.

@@ -28,10 +28,23 @@ func (c pool) share(n int, do func(i int)) {
 	})
 }
 
-// split gives a thread its part of n things, in whole units.
-func (c pool) split(n, unit, thread int) (lo, hi int) {
-	all := units(n, unit)
-	return min(all*thread/int(c)*unit, n), min(all*(thread+1)/int(c)*unit, n)
+// split gives a thread its part of n things.
+func (c pool) split(n, thread int) (lo, hi int) {
+	return n * thread / int(c), n * (thread + 1) / int(c)
+}
+
+// takenRows is how many rows a thread takes at a time: whole tiles of every kernel.
+const takenRows = 24
+
+// rows calls do for rows [lo, hi), some at a time, until all n are done; a thread that is
+// done takes the next.
+func (c pool) rows(n int, do func(thread, lo, hi int)) {
+	var next atomic.Int64
+	c.each(func(thread int) {
+		for lo := int(next.Add(takenRows)) - takenRows; lo < n; lo = int(next.Add(takenRows)) - takenRows {
+			do(thread, lo, min(lo+takenRows, n))
+		}
+	})
 }
 
 // units is how many units n things fill, the last perhaps not quite.

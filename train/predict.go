@@ -4,23 +4,35 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"slices"
+	"sync/atomic"
 
+	"ndls/internal/ahead"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/seal"
+	"ndls/shards"
 	"ndls/train/dense"
 )
 
-// predictRows is the number of rows that Predict hands out at a time.
-const predictRows = 4096
+const (
+	// predictRows is the number of rows that Predict hands out at a time.
+	predictRows = 4096
+	// predictAhead is how many results wait at most while emit uses the one before them:
+	// those of as many rows as a caller may write at once. predictAheadBytes bounds their
+	// size, but two there are always.
+	predictAhead      = 8
+	predictAheadBytes = 32 << 20
+)
 
 // Predict passes every row of src through every model, in stored order, and
 // calls emit with up to 4096 rows at a time, once for each model: the stored
 // position of the first row, the input ids, the model's index in models, and
 // rows × classes probabilities that sum to 1. emit may not keep the slices; its
-// error ends the call.
+// error ends the call. While emit uses rows, all threads compute those after them, and
+// the next record batch is read.
 func Predict(ctx context.Context, src Source, models []*Model, res Resources,
 	emit func(first int64, ids []int64, run int, probability []float32) error,
 ) (err error) {
@@ -31,36 +43,73 @@ func Predict(ctx context.Context, src Source, models []*Model, res Resources,
 	defer p.free()
 	meter := progress.Start(ctx, "predict", src.NumRows(), "rows")
 	defer meter.Done()
-	chunks := make([]int, src.NumChunks())
-	for i := range chunks {
-		chunks[i] = i
-	}
-	return scan(ctx, res.Budget, src, chunks, func(c *chunkBuffer) error {
-		ids, width, classes := c.batch.ID, src.Width(), models[0].Classes()
-		pieces := (len(ids) + predictRows - 1) / predictRows
-		bounds := func(k int) (run, lo, hi int) {
-			lo = k / len(models) * predictRows
-			return k % len(models), lo, min(lo+predictRows, len(ids))
+	chunk := 0
+	in := ahead.New(len(p.chunks), p.chunks, func(c **chunkBuffer) error {
+		if chunk == src.NumChunks() {
+			return io.EOF
 		}
-		return ahead(ctx, p.out, pieces*len(models),
-			func(k int, out *mem.Array[float32]) error {
-				run, lo, hi := bounds(k)
-				return p.rows(ctx, models[run], c.batch.Values[lo*width:hi*width], c.batch.First+int64(lo), out.S[:(hi-lo)*classes])
-			},
-			func(k int, out *mem.Array[float32]) error {
-				run, lo, hi := bounds(k)
-				if run == len(models)-1 {
-					meter.Add(int64(hi - lo))
-				}
-				return emit(c.batch.First+int64(lo), ids[lo:hi], run, out.S[:(hi-lo)*classes])
-			})
+		chunk++
+		return (*c).read(src, chunk-1)
 	})
+	defer in.Close()
+	var rows shards.RowBatch // of the chunk in use, those not yet predicted
+	width, items := src.Width(), 0
+	for i := range src.NumChunks() {
+		_, n := src.Chunk(i)
+		items += units(int(n), predictRows) * len(models)
+	}
+	return ahead.Run(ctx, p.out, items,
+		func(k int, r *predicted) error {
+			r.run = k % len(models)
+			for len(rows.ID) == 0 {
+				c, err := in.Next()
+				if err != nil {
+					return err
+				}
+				rows = (*c).batch
+			}
+			n := min(len(rows.ID), predictRows)
+			r.first, r.ids = rows.First, append(r.ids[:0], rows.ID[:n]...)
+			if err := p.rows(ctx, models[r.run], rows.Values[:n*width], r); err != nil {
+				return err
+			}
+			if r.run == len(models)-1 {
+				rows.First, rows.ID, rows.Values = rows.First+int64(n), rows.ID[n:], rows.Values[n*width:]
+			}
+			return nil
+		},
+		func(_ int, r *predicted) error {
+			if r.run == len(models)-1 {
+				meter.Add(int64(len(r.ids)))
+			}
+			return emit(r.first, r.ids, r.run, r.values())
+		})
+}
+
+// predicted is what a model says of some rows.
+type predicted struct {
+	first       int64
+	ids         []int64
+	run         int
+	classes     int
+	probability *mem.Array[float32]
+}
+
+func (r *predicted) values() []float32 { return r.probability.S[:len(r.ids)*r.classes] }
+
+// predictedBytes is what a result takes of the budget.
+func predictedBytes(classes int) int64 { return 4*predictRows*int64(classes) + 4096 }
+
+// mostPredicted is how many results there are at most.
+func mostPredicted(classes int) int64 {
+	return max(min(predictAheadBytes/predictedBytes(classes), predictAhead), readAhead)
 }
 
 // predictor holds the memory of a prediction.
 type predictor struct {
-	out []*mem.Array[float32] // one is computed while the other is emitted
-	net *network
+	chunks []*chunkBuffer // one is read while another is in use
+	out    []*predicted   // some are computed while another is emitted
+	net    *network
 }
 
 func newPredictor(src Source, models []*Model, res Resources) (_ *predictor, err error) {
@@ -80,13 +129,6 @@ func newPredictor(src Source, models []*Model, res Resources) (_ *predictor, err
 			p.free()
 		}
 	}()
-	for range 2 {
-		out, err := mem.Alloc[float32](res.Budget, predictRows*int64(models[0].Classes()), "predictions")
-		if err != nil {
-			return nil, fmt.Errorf("train: %w", err)
-		}
-		p.out = append(p.out, out)
-	}
 	kernel, err := dense.Select(res.Kernel)
 	if err != nil {
 		return nil, err
@@ -95,43 +137,66 @@ func newPredictor(src Source, models []*Model, res Resources) (_ *predictor, err
 		return nil, err
 	}
 	p.net.pack()
+	// What there is room for, after what is needed.
+	for range readAhead {
+		if err := p.addResult(res.Budget); err != nil {
+			return nil, err
+		}
+	}
+	if p.chunks, err = upTo(readAhead, func() (*chunkBuffer, error) { return newChunkBuffer(res.Budget, src) }); err != nil {
+		return nil, err
+	}
+	for int64(len(p.out)) < mostPredicted(models[0].Classes()) && p.addResult(res.Budget) == nil {
+	}
 	return p, nil
 }
 
+// addResult allocates one more result.
+func (p *predictor) addResult(b *mem.Budget) error {
+	classes := p.net.Classes()
+	values, err := mem.Alloc[float32](b, predictRows*int64(classes), "predictions")
+	if err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	p.out = append(p.out, &predicted{classes: classes, probability: values})
+	return nil
+}
+
 func (p *predictor) free() {
-	for _, out := range p.out {
-		out.Free()
+	for _, r := range p.out {
+		r.probability.Free()
+	}
+	for _, c := range p.chunks {
+		c.free()
 	}
 	p.net.free()
 }
 
-// rows writes the probabilities of the rows x to out. The first row is row first of the
-// source.
-func (p *predictor) rows(ctx context.Context, m *Model, x []float32, first int64, out []float32) error {
-	net, width, classes := p.net, m.Width(), m.Classes()
+// rows computes the probabilities of the rows x, those of r. A thread that is done with
+// some rows takes the next.
+func (p *predictor) rows(ctx context.Context, m *Model, x []float32, r *predicted) error {
+	net, width, classes, out := p.net, m.Width(), m.Classes(), r.values()
 	if net.Model != m {
 		net.Model = m
 		net.pack()
 	}
-	failed := make([]error, net.threads)
-	for n := len(out) / classes; n > 0; n = len(out) / classes {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n = min(n, net.rows)
-		net.threads.each(func(thread int) {
-			lo, hi := net.threads.split(n, net.kernel.Rows(), thread)
-			net.forward(thread, x, lo, hi, nil)
-			for i := lo; i < hi && failed[thread] == nil; i++ {
-				failed[thread] = probabilities(net.kernel, net.logits(i), net.p[thread], out[i*classes:(i+1)*classes], first+int64(i))
+	unit := threadRows(width)
+	failed := make([]error, units(len(r.ids), unit))
+	var next atomic.Int64
+	net.threads.each(func(thread int) {
+		mine := thread * unit // where this thread's rows lie in the network
+		for u := int(next.Add(1)) - 1; u < len(failed); u = int(next.Add(1)) - 1 {
+			if failed[u] = ctx.Err(); failed[u] != nil {
+				return
 			}
-		})
-		if err := cmp.Or(failed...); err != nil {
-			return err
+			lo, hi := u*unit, min((u+1)*unit, len(r.ids))
+			net.forward(thread, x[lo*width:hi*width], mine, mine+hi-lo, nil)
+			for i := lo; i < hi && failed[u] == nil; i++ {
+				failed[u] = probabilities(net.kernel, net.logits(mine+i-lo), net.p[thread], out[i*classes:(i+1)*classes], r.first+int64(i))
+			}
 		}
-		x, out, first = x[n*width:], out[n*classes:], first+int64(n)
-	}
-	return nil
+	})
+	return cmp.Or(failed...)
 }
 
 // probabilities writes those of the logits of a row of the source to out.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"ndls/internal/ahead"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/shards"
@@ -255,7 +256,7 @@ func scan(ctx context.Context, b *mem.Budget, src Source, chunks []int, use func
 			c.free()
 		}
 	}()
-	return ahead(ctx, buffers, len(chunks),
+	return ahead.Run(ctx, buffers, len(chunks),
 		func(k int, c *chunkBuffer) error { return c.read(src, chunks[k]) },
 		func(_ int, c *chunkBuffer) error { return use(c) })
 }

@@ -74,13 +74,14 @@ func packAll(ctx context.Context, b *mem.Budget, g *graph, all []order) ([]*pack
 	return done, nil
 }
 
-// streamBytes bounds the size of a hop stream: a strip has at most n/Escape
-// escapes, and a frame at most a page of padding, header and footer.
+// streamBytes bounds the size of a hop stream: in narrow words a strip has a skip for at
+// most every narrow escape of its sources, and a frame at most a page of padding, header and
+// footer. A frame in wide words is smaller than in narrow ones.
 func streamBytes(g *graph) int64 {
 	strips := int64(packed.Strips(g.n))
-	words := g.numEdges() + strips*(g.n/packed.Escape+1)
-	frames := words/(packed.FrameWords-1) + strips
-	return 4*words + frames*(2*packed.Align) + 2*packed.Align
+	words := g.numEdges() + strips*(g.n/int64(packed.Escape(packed.Narrow))+1)
+	frames := words/(packed.FrameWords/2) + strips
+	return packed.Narrow*words + frames*(2*packed.Align) + 2*packed.Align
 }
 
 // pack makes the resident hop stream of an order.

@@ -148,12 +148,15 @@ func (m *measured) allocate(b *mem.Budget) (err error) {
 	if m.src, err = m.words(b, m.Edges+readPast, "sources"); err != nil {
 		return err
 	}
-	words, err := m.words(b, m.Edges+m.Edges/8+2*packed.FrameWords, "packed edges")
+	words, err := mem.Alloc[byte](b, m.Edges/2*9+2*packed.FrameBytes, "packed edges")
 	if err != nil {
 		return err
 	}
+	m.freed = append(m.freed, words.Free)
 	m.fill()
-	m.draw(words)
+	if err := m.draw(words.S); err != nil {
+		return err
+	}
 	m.sortByRow()
 	return nil
 }
@@ -172,47 +175,41 @@ func (m *measured) fill() {
 }
 
 // draw makes the edges of each strip with ascending sources, packed in words.
-func (m *measured) draw(words []uint32) {
+func (m *measured) draw(words []byte) error {
 	r := rand.New(rand.NewPCG(m.Seed, 1))
 	m.frames = make([][]packed.Frame, packed.Strips(m.rows))
+	encoder := packed.NewEncoder(func(f packed.Frame, _ []byte) error {
+		size := len(f.Words)
+		if size >= len(words) { // a byte follows the last word
+			return fmt.Errorf("%d bytes of words are left for a frame of %d", len(words), size)
+		}
+		copy(words, f.Words)
+		f.Words, words = words[:size], words[size:]
+		m.frames[f.Strip] = append(m.frames[f.Strip], f)
+		m.edges += int64(f.Edges)
+		return nil
+	})
 	for s := range m.frames {
 		lo := int64(s) << packed.StripShift
 		rows := min(packed.StripRows, m.rows-lo)
 		step := 2 * float64(m.Nodes) / float64(max(m.Edges*rows/m.rows, 1)) / (1 << 32)
-		f := packed.Frame{Strip: uint32(s)}
-		used, position := 0, 0.0
-		end := func() {
-			if f.Edges > 0 {
-				f.Words, words = words[:used], words[used:]
-				m.frames[s] = append(m.frames[s], f)
-				m.edges += int64(f.Edges)
-			}
-			f = packed.Frame{Strip: uint32(s), Src: f.Last, Last: f.Last}
-			used = 0
-		}
+		position := 0.0
 		for range max(m.Edges*rows/m.rows, 1) {
 			position += step * float64(r.Uint64N(1<<32))
-			if position >= float64(m.Nodes) || used+2 > len(words) {
+			if position >= float64(m.Nodes) {
 				break
 			}
-			if used+2 > packed.FrameWords {
-				end()
+			row := lo + int64(r.Uint64N(uint64(rows)))
+			if err := encoder.Add(uint32(position), uint32(row)); err != nil {
+				return err
 			}
-			src, row := uint32(position), uint32(r.Uint64N(uint64(rows)))
-			if d := src - f.Last; d < packed.Escape {
-				words[used] = d<<packed.StripShift | row
-			} else {
-				words[used] = packed.Escape<<packed.StripShift | row
-				used++
-				words[used] = src
-			}
-			used++
-			f.Last = src
-			f.Edges++
-			m.degree[lo+int64(row)]++
+			m.degree[row]++
 		}
-		end()
+		if err := encoder.Flush(); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // sortByRow makes the CSR form of what was drawn.

@@ -53,7 +53,7 @@ slower of the other two. Where the pass is well fed that ratio is near 1.
 The hop stream is that of --run or, without it, one of a random graph, which is
 written to a folder that it makes in --scratch (default: here) and removes.
 
-Memory: 2 x nodes x columns x 4 or 2 bytes, 4 bytes a node and 4 an edge.`,
+Memory: 2 x nodes x columns x 4 or 2 bytes, 4 bytes a node and 3 to 4 an edge.`,
 		func(ctx context.Context, _ *cobra.Command) (err error) {
 			p, err := spmv.ParsePrecision(precision)
 			if err != nil {

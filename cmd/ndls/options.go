@@ -75,7 +75,7 @@ func (f *planFlags) partition() *planFlags {
 func (f *planFlags) lsi() *planFlags {
 	f.group = groupLSI
 	add(f, f.set.StringVar, "lsi", func(p *ndls.Options) *string { return &p.LSI.Mode }, "how distances are measured: influence-sketch (random probes; the choice for large graphs), influence-exact (the paper's definition; small graphs only), feature (on the features, as the authors' code does) or feature-sketch (on random mixtures of the features)")
-	add(f, f.set.IntVar, "probes", func(p *ndls.Options) *int { return &p.LSI.Probes }, "random columns with which the sketch modes estimate distances: more are more exact and take longer")
+	add(f, f.set.IntVar, "probes", func(p *ndls.Options) *int { return &p.LSI.Probes }, "random columns with which the sketch modes estimate distances: more are more exact and take longer. 0 chooses by the size of the graph: 64, up to 1,024 for a small graph and 32 for one of 4 million edges and more")
 	add(f, f.set.Float64Var, "epsilon", func(p *ndls.Options) *float64 { return &p.LSI.Epsilon }, "a node has settled, and K is known, when its distance from the stationary state falls below this")
 	add(f, f.set.Float64Var, "r", func(p *ndls.Options) *float64 { return &p.LSI.R }, "how a neighbour is weighed by degrees: 0.5 symmetrically, 0 by the receiving node's degree, 1 by the sending node's")
 	add(f, f.set.IntVar, "kmax", func(p *ndls.Options) *int { return &p.LSI.Kmax }, "largest K: the hops of a node whose distance never falls below --epsilon")

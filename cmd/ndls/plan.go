@@ -82,6 +82,10 @@ func (a *app) printForecast(f ndls.Forecast) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if h := f.Float16; h != nil {
+		fmt.Fprintf(a.stdout, "\n%s halves the bytes of a row, so that a block of the same size has twice as many columns:\n  %d passes in place of %d, %s, %s in place of %s\n",
+			h.Option, h.Total.Passes, f.Total.Passes, passBytes(h.Total.BytesPerPass, f.Total.BytesPerPass), duration(h.Total.Seconds), duration(f.Total.Seconds))
+	}
 	for i, s := range f.Savings {
 		if i == 0 {
 			fmt.Fprintln(a.stdout, "\nwhat saves most, each by itself, and changes results:")
@@ -90,6 +94,17 @@ func (a *app) printForecast(f ndls.Forecast) error {
 			duration(s.Total.Seconds), duration(f.Total.Seconds), mem.Bytes(s.Total.PeakDiskBytes), mem.Bytes(f.Total.PeakDiskBytes))
 	}
 	return nil
+}
+
+// passBytes says what a pass reads, and what it would read otherwise if that is not the same.
+func passBytes(bytes, otherwise int64) string {
+	switch bytes {
+	case otherwise:
+		return fmt.Sprintf("each reads %v", mem.Bytes(bytes))
+	case 0:
+		return fmt.Sprintf("edges stay in memory and each reads nothing in place of %v", mem.Bytes(otherwise))
+	}
+	return fmt.Sprintf("each reads %v in place of %v", mem.Bytes(bytes), mem.Bytes(otherwise))
 }
 
 // plannedTime is the time that a stage is planned to take. The time of a short training is

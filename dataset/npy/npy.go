@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	magic = "\x93NUMPY"
+	// Magic begins every NumPy array file.
+	Magic = "\x93NUMPY"
 	// MaxHeader is the largest header that is read. NumPy itself writes 64 KiB at
 	// most unless told otherwise.
 	MaxHeader = 64 << 10
@@ -38,7 +39,7 @@ func Read(r io.Reader) (Header, error) {
 	if _, err := io.ReadFull(r, prefix[:8]); err != nil {
 		return Header{}, damaged("the file ends before its header", err)
 	}
-	if string(prefix[:6]) != magic {
+	if string(prefix[:6]) != Magic {
 		return Header{}, damaged("the first bytes are not the NumPy magic", nil)
 	}
 	size, prefixSize := 0, 10
@@ -258,7 +259,7 @@ func Write(w io.Writer, t Type, shape ...int64) error {
 	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", t, tuple)
 	pad := 64 - (10+len(text)+1)%64
 	text += strings.Repeat(" ", pad%64) + "\n"
-	head := append([]byte(magic), 1, 0, byte(len(text)), byte(len(text)>>8))
+	head := append([]byte(Magic), 1, 0, byte(len(text)), byte(len(text)>>8))
 	if _, err := w.Write(append(head, text...)); err != nil {
 		return fmt.Errorf("npy: write header: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 
 func TestHeaders(t *testing.T) {
 	v1 := func(text string) string {
-		return magic + "\x01\x00" + string([]byte{byte(len(text)), byte(len(text) >> 8)}) + text
+		return Magic + "\x01\x00" + string([]byte{byte(len(text)), byte(len(text) >> 8)}) + text
 	}
 	for _, c := range []struct {
 		name, data string
@@ -23,11 +23,11 @@ func TestHeaders(t *testing.T) {
 		{"scalar", v1(`{"descr": "|O", "fortran_order": False, "shape": ()}`), Header{Descr: "|O", Shape: []int64{}}, ""},
 		{"python 2", v1("{'descr': '<i8', 'fortran_order': False, 'shape': (3L, 4L), }\n"), Header{Descr: "<i8", Shape: []int64{3, 4}}, ""},
 		{"structured", v1("{'descr': [('a', '<f4'), ('b', '<i4')], 'fortran_order': False, 'shape': (3,), }"), Header{Descr: "[('a', '<f4'), ('b', '<i4')]", Shape: []int64{3}}, ""},
-		{"version 2", magic + "\x02\x00\x3a\x00\x00\x00{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4)} ", Header{Descr: "<f4", Shape: []int64{3, 4}}, ""},
+		{"version 2", Magic + "\x02\x00\x3a\x00\x00\x00{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4)} ", Header{Descr: "<f4", Shape: []int64{3, 4}}, ""},
 		{"empty", "", Header{}, "ends before its header"},
 		{"text", "0 1\n2 3\n4 5\n", Header{}, "magic"},
-		{"version", magic + "\x09\x00\x00\x00", Header{}, "version 9.0"},
-		{"long", magic + "\x02\x00\xff\xff\xff\x7f", Header{}, "claims 2147483647"},
+		{"version", Magic + "\x09\x00\x00\x00", Header{}, "version 9.0"},
+		{"long", Magic + "\x02\x00\xff\xff\xff\x7f", Header{}, "claims 2147483647"},
 		{"cut", v1("{'descr': '<f4'")[:14], Header{}, "within its header"},
 		{"missing key", v1("{'descr': '<f4', 'shape': (3, 4)}"), Header{}, "are needed"},
 		{"unknown key", v1("{'descr': '<f4', 'colour': 3}"), Header{}, `"colour"`},

@@ -23,6 +23,8 @@ const (
 	Float16 Type = "<f2"
 	Float32 Type = "<f4"
 	Float64 Type = "<f8"
+	// BFloat16 is the upper half of a float32. NumPy has no such type, PyTorch has.
+	BFloat16 Type = "<f2b"
 )
 
 // ParseType accepts the NumPy spelling of one of the types above. Others are
@@ -102,6 +104,10 @@ func (t Type) Floats(dst []float32, src []byte) {
 	case Float16:
 		for i := range dst {
 			dst[i] = half(le.Uint16(src[2*i:]))
+		}
+	case BFloat16:
+		for i := range dst {
+			dst[i] = math.Float32frombits(uint32(le.Uint16(src[2*i:])) << 16)
 		}
 	case Float32:
 		for i := range dst {

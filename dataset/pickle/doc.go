@@ -6,7 +6,7 @@
 // A pickle is a program for a small stack machine. [Read] runs the part of it
 // that builds data. Every class or function that the program names must be on
 // a fixed list (NumPy arrays, SciPy CSR matrices, list, dict, defaultdict,
-// _codecs.encode); another one is refused with [ErrClass] and its name. What is
+// OrderedDict, _codecs.encode, and those of an [Extension]); another one is refused with [ErrClass] and its name. What is
 // on the list is not executed either: it becomes an [Array], an [Object] or a
 // [Dict].
 //

@@ -36,8 +36,8 @@ type (
 	Pair struct{ Key, Value any }
 	// Dict is a dict or defaultdict, in stored order.
 	Dict struct{ Pairs []Pair }
-	// Object is an instance of a SciPy matrix class; State is what its pickle
-	// gave to it, a *Dict.
+	// Object is an instance of a SciPy matrix class, or of a class of an extension; State is
+	// what its pickle gave to it, a *Dict.
 	Object struct {
 		Class Class
 		State any
@@ -112,6 +112,7 @@ var allowed = map[Class]func(args Tuple) (any, error){
 	{"scipy.sparse._csr", "csr_matrix"}:        newCSR,
 	{"scipy.sparse._csr", "csr_array"}:         newCSR,
 	{"collections", "defaultdict"}:             newDict,
+	{"collections", "OrderedDict"}:             newDict,
 	{"__builtin__", "list"}:                    newList,
 	{"builtins", "list"}:                       newList,
 	{"__builtin__", "dict"}:                    newDict,
@@ -235,7 +236,28 @@ func (a *Array) setState(state any) error {
 // mark separates the items of a list under construction on the stack.
 type mark struct{}
 
+// Extension is what a pickle may name beside the classes of this package.
+type Extension struct {
+	// Construct makes the data that stands for an instance of a class, or for what a
+	// function returns; it is nil for a class that the extension does not know.
+	Construct func(Class) func(args Tuple) (any, error)
+	// Persistent makes the data that stands for a persistent id.
+	Persistent func(id any) (any, error)
+	// Known names the classes, for the message about another one.
+	Known string
+}
+
+// constructor finds a class.
+func (m *machine) constructor(c Class) (construct func(Tuple) (any, error), known bool) {
+	if construct, known = allowed[c]; !known && m.Construct != nil {
+		construct = m.Construct(c)
+		known = construct != nil
+	}
+	return construct, known
+}
+
 type machine struct {
+	Extension
 	r       *bufio.Reader
 	pos     int64
 	skipped int64
@@ -246,8 +268,11 @@ type machine struct {
 
 // Read reads one pickle from the front of r. Offsets in the result count from
 // there. Errors wrap [ErrFormat], [ErrClass] or [ErrTooLarge] and name the offset.
-func Read(r io.Reader) (any, error) {
-	m := &machine{r: bufio.NewReaderSize(r, 64<<10), memo: map[int64]any{}}
+func Read(r io.Reader) (any, error) { return ReadWith(r, Extension{}) }
+
+// ReadWith is Read with more classes.
+func ReadWith(r io.Reader, e Extension) (any, error) {
+	m := &machine{Extension: e, r: bufio.NewReaderSize(r, 64<<10), memo: map[int64]any{}}
 	if op := m.byte(); m.err == nil && op != 0x80 {
 		m.fail("it does not start with a protocol number; only protocols 2 to 4 are read")
 	}
@@ -402,9 +427,9 @@ func (m *machine) popMark() []any {
 // class pushes a class from the list of known ones.
 func (m *machine) class(module, name string) {
 	c := Class{module, name}
-	if _, ok := allowed[c]; !ok && m.err == nil {
-		m.err = fmt.Errorf("%w: %s.%s at byte %d: only NumPy arrays, SciPy CSR matrices, lists and dicts are read, nothing is executed",
-			ErrClass, module, name, m.pos)
+	if _, known := m.constructor(c); !known && m.err == nil {
+		m.err = fmt.Errorf("%w: %s.%s at byte %d: only NumPy arrays, SciPy CSR matrices, lists and dicts%s are read, nothing is executed",
+			ErrClass, module, name, m.pos, m.Known)
 	}
 	m.push(c)
 }
@@ -413,11 +438,15 @@ func (m *machine) class(module, name string) {
 func (m *machine) construct(callable, args any) {
 	c, isClass := callable.(Class)
 	a, isTuple := args.(Tuple)
-	if !isClass || !isTuple || allowed[c] == nil {
+	var build func(Tuple) (any, error)
+	if isClass {
+		build, _ = m.constructor(c)
+	}
+	if !isTuple || build == nil {
 		m.fail("a call of something that is no class")
 		return
 	}
-	v, err := allowed[c](a)
+	v, err := build(a)
 	if err != nil {
 		m.fail(err.Error())
 		return
@@ -537,6 +566,18 @@ func (m *machine) step(op byte) {
 		if err := setState(m.top(), state); err != nil {
 			m.fail(err.Error())
 		}
+	case 'Q': // BINPERSID
+		id := m.pop()
+		if m.Persistent == nil {
+			m.fail("a persistent id")
+			return
+		}
+		v, err := m.Persistent(id)
+		if err != nil {
+			m.fail(err.Error())
+			return
+		}
+		m.push(v)
 	case 'q': // BINPUT
 		m.memo[int64(m.byte())] = m.top()
 	case 'r': // LONG_BINPUT

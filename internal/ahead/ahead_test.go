@@ -1,6 +1,7 @@
 package ahead
 
 import (
+	"context"
 	"errors"
 	"io"
 	"testing"
@@ -58,5 +59,60 @@ func TestAheadIsLeft(t *testing.T) {
 			}
 			a.Close()
 		}
+	}
+}
+
+// TestRun fills and uses items in order; one may fail, or the caller may cancel.
+func TestRun(t *testing.T) {
+	broken := errors.New("broken")
+	for buffers := 1; buffers <= 3; buffers++ {
+		for bad := 0; bad <= 8; bad++ { // 8: none
+			for _, inUse := range []bool{false, true} {
+				next := 0
+				err := Run(t.Context(), make([]*int, buffers), 8,
+					func(i int, _ *int) error {
+						if i == bad && !inUse {
+							return broken
+						}
+						return nil
+					},
+					func(i int, _ *int) error {
+						if i != next {
+							t.Errorf("item %d is used, want %d", i, next)
+						}
+						next++
+						if i == bad && inUse {
+							return broken
+						}
+						return nil
+					})
+				if (bad < 8) != errors.Is(err, broken) || bad == 8 && (err != nil || next != 8) {
+					t.Errorf("%d buffers, item %d fails: %v after %d items", buffers, bad, err, next)
+				}
+			}
+		}
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(broken)
+	if err := Run(ctx, make([]int, 2), 3, func(int, int) error { return nil }, func(int, int) error { return nil }); !errors.Is(err, broken) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestRunOverlaps has item 1 filled while item 0 is used.
+func TestRunOverlaps(t *testing.T) {
+	second := make(chan struct{})
+	if err := Run(t.Context(), make([]int, 2), 2,
+		func(i int, _ int) error {
+			if i == 1 {
+				close(second)
+			}
+			return nil
+		},
+		func(int, int) error {
+			<-second
+			return nil
+		}); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -85,7 +85,8 @@ type PartitionOptions struct {
 type LSIOptions struct {
 	// Mode is influence-sketch, influence-exact, feature or feature-sketch.
 	Mode string `json:"mode"`
-	// Probes is the number of random columns of the sketch modes.
+	// Probes is the number of random columns of the sketch modes, 0 for one that fits the
+	// size of the graph.
 	Probes int `json:"probes"`
 	// Epsilon is the distance below which a node has settled, R the convolution coefficient.
 	Epsilon float64 `json:"epsilon"`
@@ -183,7 +184,7 @@ func DefaultPlan() Plan {
 		Precision: "float32", Probabilities: AllProbabilities,
 		Partition: PartitionOptions{Normalize: "auto", IntervalBlocks: 16},
 		LSI: LSIOptions{
-			Mode: "influence-sketch", Probes: 64, Epsilon: 0.03, R: 0.5, Kmax: 200,
+			Mode: "influence-sketch", Epsilon: 0.03, R: 0.5, Kmax: 200,
 			Stationary: "component", Active: "exact", Slack: 10,
 		},
 		Smooth: SmoothOptions{Rule: "ndls", Alpha: 0.15, Hops: 10, Targets: AllTargets},
@@ -245,7 +246,7 @@ func (p Plan) Validate() error {
 		openLo, openHi bool
 	}{
 		{"interval-blocks", float64(p.Partition.IntervalBlocks), 1, 4096, false, false},
-		{"probes", float64(p.LSI.Probes), 1, 1 << 20, false, false},
+		{"probes", float64(p.LSI.Probes), 0, 1 << 20, false, false},
 		{"epsilon", p.LSI.Epsilon, 0, math.Inf(1), true, true},
 		{"label-epsilon", p.Labels.Epsilon, 0, math.Inf(1), false, true},
 		{"r", p.LSI.R, 0, 1, false, false},

@@ -186,8 +186,10 @@ type Figures struct {
 	BytesRead    int64 `json:"bytes_read"`
 	BytesWritten int64 `json:"bytes_written"`
 	// NetworkBytes is what workers that share rows send each other, all together.
-	NetworkBytes   int64   `json:"network_bytes,omitempty"`
-	Passes         int     `json:"passes"`
+	NetworkBytes int64 `json:"network_bytes,omitempty"`
+	Passes       int   `json:"passes"`
+	// BytesPerPass is what a pass reads of packed edges, 0 where they stay in memory.
+	BytesPerPass   int64   `json:"bytes_per_pass"`
 	ColumnsPerPass int     `json:"columns_per_pass"`
 	Seconds        float64 `json:"seconds"`
 }

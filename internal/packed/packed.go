@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"unsafe"
 
 	"ndls/internal/direct"
 )
@@ -24,8 +23,8 @@ const (
 	StripRows = 1 << StripShift
 	// BlockStrips is the number of strips of a block.
 	BlockStrips = BlockRows / StripRows
-	// Escape marks a word whose source stands in the next word.
-	Escape = 1<<(32-StripShift) - 1
+	// Narrow and Wide are the sizes of a word in bytes.
+	Narrow, Wide = 3, 4
 	// FrameBytes is the largest size of a frame, one disk transfer.
 	FrameBytes = 1 << 18
 	// Align is what frame sizes and offsets are multiples of, for direct I/O.
@@ -35,8 +34,9 @@ const (
 	PanelColumns = 16
 	// HeaderBytes precede the words of a frame.
 	HeaderBytes = 64
-	// FrameWords is the largest number of words in a frame.
-	FrameWords = (FrameBytes - HeaderBytes) / 4
+	// FrameWords is the largest number of narrow words in a frame. A byte is left, because
+	// readers load four bytes from where a word starts.
+	FrameWords = (FrameBytes - HeaderBytes - 1) / Narrow
 )
 
 const rowMask = StripRows - 1
@@ -45,6 +45,9 @@ const rowMask = StripRows - 1
 var ErrFrame = errors.New("damaged frame")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Escape is what the difference of a word of so many bytes stays below.
+func Escape(width int) uint32 { return 1<<(8*width-StripShift) - 1 }
 
 // Frame is a decoded frame header with its words, which alias the buffer that
 // the frame was read into.
@@ -57,7 +60,11 @@ type Frame struct {
 	Last uint32
 	// Edges is the number of edges in Words.
 	Edges uint32
-	Words []uint32
+	// Width is the size of a word in bytes, Narrow or Wide.
+	Width int
+	// Words are whole words. At least one byte of memory follows them: a word is read as
+	// four bytes from where it starts.
+	Words []byte
 }
 
 // Source gives the edges of a graph strip by strip. It is safe for concurrent
@@ -94,68 +101,87 @@ func Panels(columns int) int { return (columns + PanelColumns - 1) / PanelColumn
 // Encoder packs the edges of one strip after the other. Edges of a strip come
 // sorted by (source, destination).
 type Encoder struct {
-	buf   []byte
-	words []uint32
-	n     int
-	edges uint32
-	strip uint32
-	base  uint32
-	last  uint32
-	emit  func(f Frame, frame []byte) error
+	// buf is a frame of narrow words. Nearly all frames stay so. spare is where the others
+	// are written in wide words; encoders of one goroutine share it.
+	buf, spare []byte
+	end        int    // of the words in buf
+	edges      uint32 // in buf
+	leaps      uint32 // among them differences that do not fit a wide word either
+	strip      uint32
+	base       uint32
+	last       uint32
+	emit       func(f Frame, frame []byte) error
 }
 
 // NewEncoder returns an encoder that hands each finished frame to emit, once
 // decoded and once as the bytes to store, which start at a multiple of [Align];
 // both are valid during the call.
 func NewEncoder(emit func(f Frame, frame []byte) error) *Encoder {
-	buf := direct.AlignedBytes(FrameBytes)
-	return &Encoder{
-		buf:   buf,
-		words: unsafe.Slice((*uint32)(unsafe.Pointer(&buf[HeaderBytes])), FrameWords),
-		emit:  emit,
-	}
+	return newEncoder(direct.AlignedBytes(FrameBytes), emit)
 }
+
+func newEncoder(spare []byte, emit func(f Frame, frame []byte) error) *Encoder {
+	return &Encoder{buf: direct.AlignedBytes(FrameBytes), spare: spare, end: HeaderBytes, emit: emit}
+}
+
+// Limits of the bytes of narrow words in a frame: up to fullWords there is space for
+// another.
+const (
+	fullWords    = HeaderBytes + Narrow*FrameWords
+	narrowEscape = 1<<(8*Narrow-StripShift) - 1
+	wideEscape   = 1<<(8*Wide-StripShift) - 1
+)
 
 // Add appends the edge src → dst, where dst is a row of the whole graph. The
 // caller ends a strip with Flush before it adds an edge of another.
 func (e *Encoder) Add(src, dst uint32) error {
-	if e.n+2 > FrameWords {
+	if strip := dst >> StripShift; e.edges == 0 && strip != e.strip {
+		e.strip, e.last = strip, 0
+	}
+	if dst>>StripShift != e.strip || src < e.last {
+		return fmt.Errorf("edge %d → %d is out of order in strip %d", src, dst, e.strip)
+	}
+	if e.edges > 0 && e.end+Narrow*(1+skips(src-e.last, narrowEscape)) > fullWords {
 		if err := e.Flush(); err != nil {
 			return err
 		}
 	}
-	if strip := dst >> StripShift; e.n == 0 && strip != e.strip {
-		e.strip, e.last = strip, 0
-	}
-	if dst>>StripShift != e.strip || src < e.last {
-		return fmt.Errorf("packed: edge %d → %d is out of order in strip %d", src, dst, e.strip)
-	}
-	if e.n == 0 {
+	if e.edges == 0 {
 		e.base, e.last = src, src
 	}
-	if d := src - e.last; d < Escape {
-		e.words[e.n] = d<<StripShift | dst&rowMask
-		e.n++
-	} else {
-		e.words[e.n] = Escape<<StripShift | dst&rowMask
-		e.words[e.n+1] = src
-		e.n += 2
-	}
+	e.end = put(e.buf, e.end, Narrow, src-e.last, dst&rowMask)
+	e.leaps += uint32(skips(src-e.last, wideEscape))
 	e.last = src
 	e.edges++
 	return nil
 }
 
+// skips is how many words stand for a difference beside that of the edge.
+func skips(diff, escape uint32) int { return int((diff/escape + rowMask - 1) / rowMask) }
+
+// put writes the words of an edge at at and returns where they end.
+func put(buf []byte, at, width int, diff, row uint32) int {
+	escape := Escape(width)
+	for units := diff / escape; units > 0; {
+		n := min(units, rowMask)
+		binary.LittleEndian.PutUint32(buf[at:], escape<<StripShift|n)
+		at, units, diff = at+width, units-n, diff-n*escape
+	}
+	binary.LittleEndian.PutUint32(buf[at:], diff<<StripShift|row)
+	return at + width
+}
+
 // BlockEncoder packs the edges of one block after the other, with an encoder for each strip.
 type BlockEncoder struct {
 	strips [BlockStrips]*Encoder
+	spare  []byte
 	emit   func(f Frame, frame []byte) error
 }
 
 // NewBlockEncoder returns an encoder that hands finished frames to emit, as [NewEncoder]
 // does, in the order in which they become full.
 func NewBlockEncoder(emit func(f Frame, frame []byte) error) *BlockEncoder {
-	return &BlockEncoder{emit: emit}
+	return &BlockEncoder{spare: direct.AlignedBytes(FrameBytes), emit: emit}
 }
 
 // Add appends edges of one block, sorted by (source, destination). The caller ends a
@@ -166,20 +192,20 @@ func (b *BlockEncoder) Add(src, dst []uint32) error {
 		strip, s := d>>StripShift%BlockStrips, src[i]
 		e := b.strips[strip]
 		if e == nil {
-			e = NewEncoder(b.emit)
+			e = newEncoder(b.spare, b.emit)
 			b.strips[strip] = e
 		}
-		// What is rare is left to Encoder.Add: the first word of a frame, the last ones, and
-		// escapes. A source that descends has a large difference.
+		// What is rare is left to Encoder.Add: the first word of a frame, the last one, and
+		// large differences. A source that descends has one, too.
 		diff := s - e.last
-		if e.n == 0 || e.n+2 > FrameWords || diff >= Escape {
+		if e.edges == 0 || e.end+Narrow > fullWords || diff >= narrowEscape {
 			if err := e.Add(s, d); err != nil {
 				return err
 			}
 			continue
 		}
-		e.words[e.n] = diff<<StripShift | d&rowMask
-		e.n++
+		binary.LittleEndian.PutUint32(e.buf[e.end:], diff<<StripShift|d&rowMask)
+		e.end += Narrow
 		e.edges++
 		e.last = s
 	}
@@ -199,33 +225,53 @@ func (b *BlockEncoder) Flush() error {
 	return nil
 }
 
-// Flush ends the current frame, if it holds anything.
+// Flush ends the current frame, if it holds anything. The frame has the narrower of the
+// two widths in all, and narrow words where both take as much.
 func (e *Encoder) Flush() error {
-	if e.n == 0 {
+	if e.edges == 0 {
 		return nil
 	}
-	size := HeaderBytes + 4*e.n
-	padded := direct.RoundUp(size)
-	clear(e.buf[size:padded])
-	h := e.buf[:HeaderBytes]
-	clear(h)
-	f := Frame{Strip: e.strip, Src: e.base, Last: e.last, Edges: e.edges, Words: e.words[:e.n]}
-	binary.LittleEndian.PutUint32(h[0:], crc32.Checksum(e.buf[HeaderBytes:size], castagnoli))
-	binary.LittleEndian.PutUint32(h[4:], uint32(e.n))
-	binary.LittleEndian.PutUint32(h[8:], f.Edges)
-	binary.LittleEndian.PutUint32(h[12:], f.Src)
-	binary.LittleEndian.PutUint32(h[16:], f.Strip)
-	binary.LittleEndian.PutUint32(h[20:], f.Last)
-	err := e.emit(f, e.buf[:padded])
-	e.n, e.edges = 0, 0
-	return err
+	f := Frame{Strip: e.strip, Src: e.base, Last: e.last, Edges: e.edges, Width: Narrow, Words: e.buf[HeaderBytes:e.end]}
+	buf := e.buf
+	if wide := Wide * int(e.edges+e.leaps); wide < len(f.Words) {
+		buf = e.spare
+		at, last := HeaderBytes, f.Src
+		f.Visit(func(src, row uint32) {
+			at = put(buf, at, Wide, src-last, row)
+			last = src
+		})
+		f.Width, f.Words = Wide, buf[HeaderBytes:at]
+	}
+	frame := seal(f, buf)
+	e.end, e.edges, e.leaps = HeaderBytes, 0, 0
+	return e.emit(f, frame)
+}
+
+// seal writes the header of a frame, whose words are in buf already, and pads it.
+func seal(f Frame, buf []byte) []byte {
+	frame := buf[:frameSize(len(f.Words))]
+	clear(frame[HeaderBytes+len(f.Words):])
+	clear(frame[:HeaderBytes])
+	for i, v := range []uint32{uint32(len(f.Words) / f.Width), f.Edges, f.Src, f.Strip, f.Last, uint32(f.Width)} {
+		binary.LittleEndian.PutUint32(frame[4+4*i:], v)
+	}
+	binary.LittleEndian.PutUint32(frame, checksum(frame, f))
+	return frame
+}
+
+// frameSize is the size of a frame with so many bytes of words.
+func frameSize(words int) int { return direct.RoundUp(HeaderBytes + words + 1) }
+
+// checksum is that of a frame's header and words.
+func checksum(frame []byte, f Frame) uint32 {
+	return crc32.Checksum(frame[4:HeaderBytes+len(f.Words)], castagnoli)
 }
 
 // Decode reads the frame at the start of buf, checks its checksum and returns
-// it with the number of bytes it takes up. buf must be 4-byte aligned.
+// it with the number of bytes it takes up.
 func Decode(buf []byte) (Frame, int, error) {
 	f, size, err := Parse(buf)
-	if err == nil && crc32.Checksum(buf[HeaderBytes:HeaderBytes+4*len(f.Words)], castagnoli) != binary.LittleEndian.Uint32(buf) {
+	if err == nil && checksum(buf, f) != binary.LittleEndian.Uint32(buf) {
 		return Frame{}, 0, fmt.Errorf("checksum differs: %w", ErrFrame)
 	}
 	return f, size, err
@@ -237,41 +283,51 @@ func Parse(buf []byte) (Frame, int, error) {
 	if len(buf) < HeaderBytes {
 		return Frame{}, 0, fmt.Errorf("%d bytes, shorter than a header: %w", len(buf), ErrFrame)
 	}
-	words := int(binary.LittleEndian.Uint32(buf[4:]))
-	if words == 0 || words > FrameWords || direct.RoundUp(HeaderBytes+4*words) > len(buf) {
-		return Frame{}, 0, fmt.Errorf("%d words do not fit: %w", words, ErrFrame)
+	field := func(i int) uint32 { return binary.LittleEndian.Uint32(buf[4+4*i:]) }
+	words, width := int(field(0)), int(field(5))
+	if width != Narrow && width != Wide {
+		return Frame{}, 0, fmt.Errorf("words of %d bytes: %w", width, ErrFrame)
+	}
+	if words == 0 || words > FrameWords || frameSize(words*width) > min(len(buf), FrameBytes) {
+		return Frame{}, 0, fmt.Errorf("%d words of %d bytes do not fit: %w", words, width, ErrFrame)
 	}
 	return Frame{
-		Strip: binary.LittleEndian.Uint32(buf[16:]),
-		Src:   binary.LittleEndian.Uint32(buf[12:]),
-		Last:  binary.LittleEndian.Uint32(buf[20:]),
-		Edges: binary.LittleEndian.Uint32(buf[8:]),
-		Words: unsafe.Slice((*uint32)(unsafe.Pointer(&buf[HeaderBytes])), words),
-	}, direct.RoundUp(HeaderBytes + 4*words), nil
+		Strip: field(3), Src: field(2), Last: field(4), Edges: field(1),
+		Width: width, Words: buf[HeaderBytes : HeaderBytes+words*width],
+	}, frameSize(words * width), nil
 }
 
-// Check walks the words of a frame and fails unless every source is below
-// nodes, every destination below rows, sources ascend up to Last and the edges
-// are as many as stated. A frame that passes cannot make a kernel leave its
+// next decodes the edge whose words start at i, after an edge from src, and says where
+// the words of the next edge start.
+func (f Frame) next(src uint64, i int) (source uint64, row uint32, end int) {
+	escape := Escape(f.Width)
+	for {
+		w := binary.LittleEndian.Uint32(f.Words[i : i+4])
+		diff, row := w>>StripShift&escape, w&rowMask
+		i += f.Width
+		if diff < escape {
+			return src + uint64(diff), row, i
+		}
+		src += uint64(row) * uint64(escape)
+	}
+}
+
+// Check walks the words of a frame and fails unless the last one is an edge's, every
+// source is below nodes, every destination below rows, sources ascend up to Last and the
+// edges are as many as stated. A frame that passes cannot make a kernel leave its
 // arrays.
 func (f Frame) Check(nodes, rows int64) error {
-	edges := uint32(0)
-	src := uint64(f.Src)
-	for i := 0; i < len(f.Words); i++ {
-		w := f.Words[i]
-		if d := w >> StripShift; d < Escape {
-			src += uint64(d)
-		} else {
-			i++
-			if i == len(f.Words) || uint64(f.Words[i]) < src {
-				return fmt.Errorf("escape at word %d leads nowhere: %w", i-1, ErrFrame)
-			}
-			src = uint64(f.Words[i])
+	last := binary.LittleEndian.Uint32(f.Words[len(f.Words)-f.Width:][:4])
+	if escape := Escape(f.Width); last>>StripShift&escape == escape {
+		return fmt.Errorf("no edge follows the last word: %w", ErrFrame)
+	}
+	edges, src := uint32(0), uint64(f.Src)
+	for i := 0; i < len(f.Words); edges++ {
+		var row uint32
+		src, row, i = f.next(src, i)
+		if src >= uint64(nodes) || int64(row) >= rows {
+			return fmt.Errorf("edge %d → row %d of the strip is outside the graph: %w", src, row, ErrFrame)
 		}
-		if src >= uint64(nodes) || int64(w&rowMask) >= rows {
-			return fmt.Errorf("edge %d → row %d of the strip is outside the graph: %w", src, w&rowMask, ErrFrame)
-		}
-		edges++
 	}
 	if edges != f.Edges || src != uint64(f.Last) {
 		return fmt.Errorf("%d edges up to source %d, the header says %d up to %d: %w", edges, src, f.Edges, f.Last, ErrFrame)
@@ -282,21 +338,12 @@ func (f Frame) Check(nodes, rows int64) error {
 // Visit calls edge for each edge of the frame with its source and its
 // destination row within the strip.
 func (f Frame) Visit(edge func(src, row uint32)) {
-	src := f.Src
+	src := uint64(f.Src)
 	for i := 0; i < len(f.Words); {
-		w := f.Words[i]
-		src, i = f.next(src, i)
-		edge(src, w&rowMask)
+		var row uint32
+		src, row, i = f.next(src, i)
+		edge(uint32(src), row)
 	}
-}
-
-// next decodes the source at word i, which follows src, and says where the next
-// word is.
-func (f Frame) next(src uint32, i int) (uint32, int) {
-	if d := f.Words[i] >> StripShift; d < Escape {
-		return src + d, i + 1
-	}
-	return f.Words[i+1], i + 2
 }
 
 // Trim returns the part of the frame whose sources are in [lo, hi), and whether
@@ -308,29 +355,26 @@ func (f Frame) Trim(lo, hi uint32) (Frame, bool) {
 	if f.Last < lo || f.Src >= hi {
 		return Frame{}, false
 	}
-	from, src := 0, f.Src
-	skipped := uint32(0)
-	for from < len(f.Words) {
-		s, next := f.next(src, from)
-		if s >= lo {
+	src, from, skipped := f.before(lo)
+	f.Src, f.Words, f.Edges = src, f.Words[from:], f.Edges-skipped
+	if f.Last >= hi {
+		src, to, left := f.before(hi)
+		f.Last, f.Words, f.Edges = src, f.Words[:to], left
+	}
+	return f, f.Edges > 0
+}
+
+// before goes through the edges whose sources are below limit. It returns the source of
+// the last of them, or Src, where the words of the next edge start, and how many they are.
+func (f Frame) before(limit uint32) (src uint32, end int, edges uint32) {
+	src = f.Src
+	for end < len(f.Words) {
+		s, _, next := f.next(uint64(src), end)
+		if s >= uint64(limit) {
 			break
 		}
-		src, from = s, next
-		skipped++
-	}
-	cut := Frame{Strip: f.Strip, Src: src, Last: f.Last, Edges: f.Edges - skipped, Words: f.Words[from:]}
-	if f.Last < hi {
-		return cut, cut.Edges > 0
-	}
-	to, edges := 0, uint32(0)
-	for to < len(cut.Words) {
-		s, next := cut.next(src, to)
-		if s >= hi {
-			break
-		}
-		src, to = s, next
+		src, end = uint32(s), next
 		edges++
 	}
-	cut.Last, cut.Edges, cut.Words = src, edges, cut.Words[:to]
-	return cut, edges > 0
+	return src, end, edges
 }

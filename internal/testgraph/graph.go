@@ -152,7 +152,7 @@ func (g Graph) Source() packed.Source {
 			return cmp.Or(cmp.Compare(x.src, y.src), cmp.Compare(x.dst, y.dst))
 		})
 		enc := packed.NewEncoder(func(f packed.Frame, _ []byte) error {
-			f.Words = slices.Clone(f.Words)
+			f.Words = append(make([]byte, 0, len(f.Words)+1), f.Words...) // a byte follows the last word
 			s.frames[strip] = append(s.frames[strip], f)
 			return nil
 		})

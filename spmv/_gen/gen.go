@@ -17,13 +17,16 @@ import (
 )
 
 const (
-	stripShift = 15
-	rowMask    = 1<<stripShift - 1
-	escape     = 1<<(32-stripShift) - 1
-	// batch is how many edges are decoded, and their rows prefetched, ahead of
-	// their sums.
-	batch = 128
+	rowBits = 15
+	rowMask = 1<<rowBits - 1
+	// batch is how many edges are decoded, and their rows prefetched, ahead of their sums:
+	// enough to keep all line fill buffers busy, and so few that the first-level cache loses
+	// none of the rows before they are added.
+	batch = 32
 )
+
+// widths are the sizes of a word in bytes.
+var widths = []int{3, 4}
 
 func main() {
 	ConstraintExpr("amd64,!noasm")
@@ -31,7 +34,9 @@ func main() {
 	for _, v := range vector.ISAs {
 		for _, z := range vector.Precisions {
 			for _, cols := range vector.Columns {
-				accumulate(v, z, cols)
+				for _, width := range widths {
+					accumulate(v, z, cols, width)
+				}
 			}
 		}
 		widen(v)
@@ -59,16 +64,19 @@ func hasF16C() {
 
 // accumulate: for every packed edge, acc[dst] += z[src-base], cols columns wide.
 //
+// A word has width bytes, but four are read: the row in the lowest bits, then the
+// difference, then what is not of the word.
+//
 // buf is a ring of batch edges, each the addresses of its two rows. An edge is
 // decoded, and both rows prefetched, batch edges before its sum, so that neither
-// waits for memory. Of the source row no more is wanted afterwards than this sum:
-// it is prefetched past the outer caches, which are left to the accumulators.
-func accumulate(v vector.ISA, p vector.Precision, cols int) {
-	name := fmt.Sprintf("accumulate%s%d%s", p.Name, cols, v.Name)
-	TEXT(name, NOSPLIT, "func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *uint32, edges uint64, src, base uint32, buf *uint64)")
-	Doc(name + " adds z[src-base] to acc[dst] for each of the packed edges, " + fmt.Sprint(cols) + " columns wide; strides are in bytes, buf holds 256 words.")
+// waits for memory. PREFETCHNTA would leave the outer caches to the accumulators, but some
+// processors keep such lines in a small part of the first-level cache and lose them.
+func accumulate(v vector.ISA, p vector.Precision, cols, width int) {
+	name := fmt.Sprintf("accumulate%s%d%s%s", p.Name, cols, map[int]string{3: "Narrow", 4: "Wide"}[width], v.Name)
+	TEXT(name, NOSPLIT, "func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, buf *uint64)")
+	Doc(name + fmt.Sprintf(" adds z[src-base] to acc[dst] for each of the edges packed in words of %d bytes, %d columns wide; strides are in bytes, buf holds %d words.", width, cols, 2*batch))
 	d := decoder{
-		p: p, cols: cols,
+		p: p, cols: cols, width: width, escape: 1<<(8*width-rowBits) - 1,
 		acc: Load(Param("acc"), GP64()), accStride: Load(Param("accStride"), GP64()),
 		z: Load(Param("z"), GP64()), zStride: Load(Param("zStride"), GP64()),
 		words: Load(Param("words"), GP64()), src: GP64(), buf: Load(Param("buf"), GP64()), at: GP64(),
@@ -94,7 +102,7 @@ func accumulate(v vector.ISA, p vector.Precision, cols int) {
 	Label("warm")
 	TESTQ(warm, warm)
 	JZ(LabelRef("full"))
-	d.decode("warm")
+	warmRow := d.decode("warm")
 	ADDQ(Imm(16), d.at)
 	DECQ(warm)
 	JMP(LabelRef("warm"))
@@ -105,7 +113,7 @@ func accumulate(v vector.ISA, p vector.Precision, cols int) {
 	JZ(LabelRef("drain"))
 	Label("edge")
 	from, to := d.take()
-	d.decode("edge")
+	row := d.decode("edge")
 	d.sum(v, from, to)
 	DECQ(left)
 	JNZ(LabelRef("edge"))
@@ -120,39 +128,45 @@ func accumulate(v vector.ISA, p vector.Precision, cols int) {
 	Label("done")
 	VZEROUPPER()
 	RET()
-	d.escape("warm")
-	d.escape("edge")
+	d.skip("warm", warmRow)
+	d.skip("edge", row)
 }
 
 // decoder holds the registers of accumulate.
 type decoder struct {
 	p                                      vector.Precision
-	cols                                   int
+	cols, width, escape                    int
 	acc, accStride, z, zStride, words, src Register
 	buf, at                                Register // ring, offset of its oldest edge
 }
 
 func (d decoder) slot(disp int) Mem { return Mem{Base: d.buf, Index: d.at, Scale: 1, Disp: disp} }
 
-// decode puts the next edge in the ring at at and prefetches its rows.
-func (d decoder) decode(label string) {
-	w, row, src := GP64(), GP64(), d.src.(GPVirtual)
+// decode puts the next edge in the ring at at and prefetches its rows. It returns the
+// register that has the row of a word.
+func (d decoder) decode(label string) (row GPVirtual) {
+	src := d.src.(GPVirtual)
+	Label(label + "_word")
+	w := GP64()
+	row = GP64()
 	MOVL(Mem{Base: d.words}, w.As32())
-	ADDQ(Imm(4), d.words)
+	ADDQ(Imm(uint64(d.width)), d.words)
 	MOVL(w.As32(), row.As32())
 	ANDL(U32(rowMask), row.As32())
-	SHRL(Imm(stripShift), w.As32())
-	CMPL(w.As32(), U32(escape))
-	JEQ(LabelRef(label + "_escape"))
+	SHRL(Imm(rowBits), w.As32())
+	if d.width < 4 {
+		ANDL(U32(uint32(d.escape)), w.As32())
+	}
+	CMPL(w.As32(), U32(uint32(d.escape)))
+	JEQ(LabelRef(label + "_skip"))
 	ADDL(w.As32(), src.As32())
-	Label(label + "_decoded")
 	from := GP64()
 	MOVQ(src, from)
 	IMULQ(d.zStride, from)
 	ADDQ(d.z, from)
 	MOVQ(from, d.slot(0))
 	for b := 0; b < d.cols*d.p.Bytes; b += 64 {
-		PREFETCHNTA(Mem{Base: from, Disp: b})
+		PREFETCHT0(Mem{Base: from, Disp: b})
 	}
 	IMULQ(d.accStride, row)
 	MOVQ(d.acc, RAX)
@@ -161,14 +175,16 @@ func (d decoder) decode(label string) {
 	for b := 0; b < d.cols*4; b += 64 {
 		prefetchW(b)
 	}
+	return row
 }
 
-// escape is the rare way through decode, out of its line.
-func (d decoder) escape(label string) {
-	Label(label + "_escape")
-	MOVL(Mem{Base: d.words}, d.src.(GPVirtual).As32())
-	ADDQ(Imm(4), d.words)
-	JMP(LabelRef(label + "_decoded"))
+// skip is the rare way through decode, out of its line: a word that moves the source on by
+// as many times escape as it has for a row.
+func (d decoder) skip(label string, row GPVirtual) {
+	Label(label + "_skip")
+	IMUL3L(U32(uint32(d.escape)), row.As32(), row.As32())
+	ADDL(row.As32(), d.src.(GPVirtual).As32())
+	JMP(LabelRef(label + "_word"))
 }
 
 // prefetchW is PREFETCHW disp(AX), which the assembler does not know: 0F 0D /1.

@@ -64,6 +64,27 @@ func naive(c, a, b []float32, m, n, k int) {
 	}
 }
 
+// AddRows gives the bits of Add, whatever the number of rows.
+func TestAddRowsEqualsAdd(t *testing.T) {
+	for _, kernel := range available() {
+		for _, s := range [][3]int{{1, 1, 1}, {11, 31, 9}, {12, 32, 256}, {13, 33, 300}, {48, 172, 257}, {7, 5, 0}} {
+			m, n, k := s[0], s[1], s[2]
+			a, b, want := numbers(1, m*k), numbers(2, k*n), numbers(3, m*n)
+			got := append([]float32(nil), want...)
+			left, right := make([]float32, kernel.LeftSize(m, k)), make([]float32, kernel.RightSize(k, n))
+			kernel.PackLeft(left, a, 0, m, k, k)
+			kernel.PackRight(right, b, n, 0, k, k, n)
+			kernel.Add(want, Area{Bottom: m, Right: n}, k, n, left, right)
+			kernel.AddRows(got, a, k, n, right, make([]float32, kernel.LeftSize(kernel.Rows(), k)))
+			for i := range got {
+				if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+					t.Fatalf("%s %v: value %d is %b, want %b", kernel.name, s, i, got[i], want[i])
+				}
+			}
+		}
+	}
+}
+
 func TestKernelsEqualTheDefinition(t *testing.T) {
 	for _, s := range [][3]int{{1, 1, 1}, {12, 32, 1}, {6, 16, 7}, {13, 33, 300}, {25, 5, 64}, {3, 100, 257}, {40, 70, 513}, {5, 3, 0}} {
 		m, n, k := s[0], s[1], s[2]

@@ -25,7 +25,8 @@ func main() {
 	zmm := func() VecVirtual { return ZMM() }
 	ymm := func() VecVirtual { return YMM() }
 	for _, v := range []isa{{"AVX512", 16, 12, zmm}, {"AVX2", 8, 6, ymm}} {
-		tile(v)
+		tile(v, false)
+		tile(v, true)
 		exps(v)
 		scale(v)
 		largest(v)
@@ -34,13 +35,18 @@ func main() {
 	Generate()
 }
 
-// tile: c += a·b, for rows × 2·lanes sums.
-func tile(v isa) {
-	name := "tile" + v.name
-	TEXT(name, NOSPLIT, "func(k uintptr, a, b, c *float32, stride uintptr)")
-	Doc(fmt.Sprintf("%s adds a·b to c, %d rows of %d columns: a has k columns of %d values, b has k rows; stride of c is in bytes.", name, v.rows, 2*v.lanes, v.rows))
+// tile: c += a·b, for rows × 2·lanes sums. Where plain is set, the rows of a lie as they are
+// in a matrix, gap bytes apart; otherwise they are packed.
+func tile(v isa, plain bool) {
+	if plain {
+		TEXT("tileRows"+v.name, NOSPLIT, "func(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr)")
+		Doc(fmt.Sprintf("tileRows%s adds a·b to c, %d rows of %d columns: a has rows of k values, gap bytes apart, b has k rows; stride of c is in bytes.", v.name, v.rows, 2*v.lanes))
+	} else {
+		TEXT("tile"+v.name, NOSPLIT, "func(k uintptr, a, b, c *float32, stride uintptr)")
+		Doc(fmt.Sprintf("tile%s adds a·b to c, %d rows of %d columns: a has k columns of %d values, b has k rows; stride of c is in bytes.", v.name, v.rows, 2*v.lanes, v.rows))
+	}
 	k := Load(Param("k"), GP64())
-	a := pointer("a")
+	left := columns(v, plain)
 	b := pointer("b")
 	c := pointer("c")
 	stride := Load(Param("stride"), GP64())
@@ -54,25 +60,25 @@ func tile(v isa) {
 		}
 		ADDQ(stride, at)
 	}
-	left, right := v.vector(), v.vector()
+	first, second := v.vector(), v.vector()
 	TESTQ(k, k)
 	JZ(LabelRef("store"))
 	Label("inner")
-	VMOVUPS(b, left)
-	VMOVUPS(b.Offset(4*v.lanes), right)
+	VMOVUPS(b, first)
+	VMOVUPS(b.Offset(4*v.lanes), second)
 	for i := range sums {
-		from := a.Offset(4 * i)
-		if v.lanes == 16 {
-			VFMADD231PS_BCST(from, left, sums[i][0])
-			VFMADD231PS_BCST(from, right, sums[i][1])
+		if v.lanes == 16 && !plain {
+			VFMADD231PS_BCST(left.of(i), first, sums[i][0])
+			VFMADD231PS_BCST(left.of(i), second, sums[i][1])
 			continue
 		}
+		// One load for both sums: processors split a sum whose operand in memory has an index.
 		x := v.vector()
-		VBROADCASTSS(from, x)
-		VFMADD231PS(x, left, sums[i][0])
-		VFMADD231PS(x, right, sums[i][1])
+		VBROADCASTSS(left.of(i), x)
+		VFMADD231PS(x, first, sums[i][0])
+		VFMADD231PS(x, second, sums[i][1])
 	}
-	ADDQ(Imm(uint64(4*v.rows)), a.Base)
+	left.next()
 	ADDQ(Imm(uint64(8*v.lanes)), b.Base)
 	DECQ(k)
 	JNZ(LabelRef("inner"))
@@ -85,6 +91,46 @@ func tile(v isa) {
 	}
 	VZEROUPPER()
 	RET()
+}
+
+// left gives the values of a column of a.
+type left struct {
+	of   func(row int) Mem
+	next func()
+}
+
+// columns walks through the columns of parameter a.
+func columns(v isa, plain bool) left {
+	a := pointer("a")
+	if !plain {
+		return left{
+			of:   func(row int) Mem { return a.Offset(4 * row) },
+			next: func() { ADDQ(Imm(uint64(4*v.rows)), a.Base) },
+		}
+	}
+	// Rows 3i, 3i+1 and 3i+2 are reached from one pointer.
+	gap := Load(Param("gap"), GP64())
+	bases := []Register{a.Base}
+	for len(bases) < v.rows/3 {
+		next := GP64()
+		LEAQ(Mem{Base: bases[len(bases)-1], Index: gap, Scale: 2}, next)
+		ADDQ(gap, next)
+		bases = append(bases, next)
+	}
+	return left{
+		of: func(row int) Mem {
+			m := Mem{Base: bases[row/3]}
+			if row%3 > 0 {
+				m.Index, m.Scale = gap, uint8(row%3)
+			}
+			return m
+		},
+		next: func() {
+			for _, b := range bases {
+				ADDQ(Imm(4), b)
+			}
+		},
+	}
 }
 
 // pointer loads a parameter that is a pointer.

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pin lets the process run on the first so many of its cores, or on all if there are fewer.
+func pin(cores int) error {
+	var set unix.CPUSet
+	set.Zero()
+	for i := range cores {
+		set.Set(i)
+	}
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		id, err := strconv.Atoi(t.Name())
+		if err != nil {
+			return err
+		}
+		if err := unix.SchedSetaffinity(id, &set); err != nil && err != unix.ESRCH {
+			return fmt.Errorf("run on %d cores: %w", cores, err)
+		}
+	}
+	return nil
+}
+
+// A watcher measures the share of the time in which fewer than all threads compute or are
+// ready to compute.
+type watcher struct {
+	end  chan struct{}
+	done chan float64
+}
+
+// watchPause is the time between two looks.
+const watchPause = 10 * time.Millisecond
+
+func watch(threads int) watcher {
+	w := watcher{make(chan struct{}), make(chan float64)}
+	go func() {
+		var wall, fewer time.Duration
+		last, lastReady := time.Now(), readyTime()
+		tick := time.NewTicker(watchPause)
+		defer tick.Stop()
+		for ended := false; !ended; {
+			select {
+			case <-tick.C:
+			case <-w.end:
+				ended = true
+			}
+			now, ready := time.Now(), readyTime()
+			d := now.Sub(last)
+			wall += d
+			fewer += min(max(time.Duration(threads)*d-(ready-lastReady), 0), d)
+			last, lastReady = now, ready
+		}
+		w.done <- fewer.Seconds() / wall.Seconds()
+	}()
+	return w
+}
+
+func (w watcher) stop() float64 {
+	close(w.end)
+	return <-w.done
+}
+
+// readyTime is how long the threads of the process have run, or waited for a core.
+func readyTime() (sum time.Duration) {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return 0
+	}
+	for _, t := range tasks {
+		data, err := os.ReadFile("/proc/self/task/" + t.Name() + "/schedstat")
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, field := range strings.Fields(string(data))[:2] {
+			ns, _ := strconv.ParseInt(field, 10, 64)
+			sum += time.Duration(ns)
+		}
+	}
+	return sum
+}

@@ -1,0 +1,430 @@
+package column
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ndls/dataset/array"
+	"ndls/dataset/graph"
+	"ndls/dataset/npy"
+	"ndls/dataset/source"
+)
+
+// MaxClasses is how many classes a label column may have. More speak of a column
+// that holds something else.
+const MaxClasses = 1 << 16
+
+// Column is a value for each node, in a file: a label or a split.
+type Column interface {
+	Open(ctx context.Context) (Reader, error)
+	// Where names the file.
+	Where() string
+}
+
+// Reader streams a column.
+type Reader interface {
+	// NextValue returns a node and its value, or io.EOF. No value is "".
+	NextValue() (id uint32, value string, err error)
+	// Position names the row that next returned last.
+	Position() string
+	Close() error
+}
+
+// Vector holds the value of node i at position i: whole numbers, or floats
+// that are whole, with NaN for none.
+type Vector struct {
+	Values array.Vector
+	// Width numbers belong to a node, of which number Pick is its value; 0 is 1 of 1.
+	Width, Pick int64
+}
+
+func (c Vector) Where() string { return c.Values.Name }
+
+func (c Vector) Open(ctx context.Context) (Reader, error) {
+	if c.Values.Type.IsInteger() {
+		ints, err := c.Values.Integers(ctx, 0)
+		if err != nil {
+			return nil, err
+		}
+		return &vectorReader{name: c.Values.Name, Closer: ints, number: func() (string, error) {
+			v, err := pick(ints.Next, c.Width, c.Pick)
+			if v < 0 && c.Values.Type == npy.Uint64 {
+				return "", errLarge
+			}
+			return strconv.FormatInt(v, 10), err
+		}}, nil
+	}
+	floats, err := c.Values.Numbers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &vectorReader{name: c.Values.Name, Closer: floats, number: func() (string, error) {
+		v, err := pick(floats.Next, c.Width, c.Pick)
+		if v != v || err != nil {
+			return "", err
+		}
+		if v != float32(math.Trunc(float64(v))) || math.Abs(float64(v)) > 1<<24 {
+			return "", errFraction
+		}
+		return strconv.FormatInt(int64(v), 10), nil
+	}}, nil
+}
+
+// pick reads the numbers of a node and returns one of them.
+func pick[T any](next func() (T, error), width, which int64) (value T, err error) {
+	for i := range max(width, 1) {
+		v, err := next()
+		if err != nil {
+			return value, err
+		}
+		if i == which {
+			value = v
+		}
+	}
+	return value, nil
+}
+
+var (
+	errFraction = errors.New("is no whole number: save the labels as integers, with -1 for none")
+	errLarge    = errors.New("is 2^63 or more: save the labels as signed integers, with -1 for none")
+)
+
+type vectorReader struct {
+	io.Closer
+	name   string
+	number func() (string, error)
+	row    int64
+}
+
+func (r *vectorReader) Position() string { return fmt.Sprintf("%s row %d", r.name, r.row-1) }
+
+func (r *vectorReader) NextValue() (uint32, string, error) {
+	value, err := r.number()
+	if err != nil {
+		if err == errFraction || err == errLarge {
+			err = graph.BadData(fmt.Sprintf("%s row %d", r.name, r.row), "%v", err)
+		}
+		return 0, "", err
+	}
+	r.row++
+	return uint32(r.row - 1), value, nil
+}
+
+// Text is a CSV file with a column of ids, or a text file with one value a
+// line.
+type Text struct {
+	src       *source.Source
+	separator rune
+	header    bool
+	ID, value int // columns; id is -1 where the line number counts
+	titles    []string
+	width     int // columns of the first line
+	limit     graph.IDLimit
+}
+
+// IDNames are headers of a column of node ids.
+var IDNames = []string{"id", "node", "node_id", "nodeid", "node id", "node_idx"}
+
+// OpenText finds the column named want, or the first of names that the
+// header has, or the only one there is besides the ids.
+func OpenText(ctx context.Context, src *source.Source, want string, names []string, limit graph.IDLimit) (*Text, error) {
+	l, err := source.OpenLines(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	line, err := l.Data()
+	if err != nil {
+		if err == io.EOF {
+			err = graph.BadData(src.Name, "holds no rows: is this the file that is meant?")
+		}
+		return nil, err
+	}
+	c := &Text{src: src, separator: ',', ID: -1, limit: limit}
+	for _, s := range ",;\t " {
+		if strings.ContainsRune(string(line), s) {
+			c.separator = s
+			break
+		}
+	}
+	reader := csv.NewReader(strings.NewReader(string(line)))
+	reader.Comma = c.separator
+	first, err := reader.Read()
+	if err != nil {
+		return nil, graph.BadData(l.Where(), "%v", errors.Unwrap(err))
+	}
+	return c, c.choose(first, want, names)
+}
+
+// choose decides which columns to read from the first line.
+func (c *Text) choose(first []string, want string, names []string) error {
+	c.width = len(first)
+	title := make([]string, len(first))
+	for i, name := range first {
+		title[i] = strings.ToLower(strings.TrimSpace(name))
+	}
+	known := func(wanted []string) int {
+		for _, name := range wanted {
+			if i := slices.Index(title, strings.ToLower(name)); i >= 0 {
+				return i
+			}
+		}
+		return -1
+	}
+	c.value = known(names)
+	if want != "" {
+		if c.value = known([]string{want}); c.value < 0 {
+			return graph.BadData(c.src.Name, "has no column %q: the columns are %s", want, strings.Join(first, ", "))
+		}
+	}
+	if len(first) == 1 {
+		c.value, c.header = 0, c.value == 0
+		return nil
+	}
+	c.ID = max(known(IDNames), 0)
+	c.header = c.value >= 0 || !source.StartsLikeNumber([]byte(first[c.ID]))
+	if c.header {
+		c.titles = first
+	}
+	switch {
+	case c.value < 0 && len(first) == 2:
+		c.value = 1 - c.ID
+	case c.value < 0:
+		return graph.BadData(c.src.Name, "which column is meant? Say so behind a #, for example labels=%s#%s; the columns are %s",
+			filepath.Base(c.src.Name), first[len(first)-1], strings.Join(first, ", "))
+	case known(IDNames) < 0 && len(first) == 2:
+		c.ID = 1 - c.value
+	case known(IDNames) < 0:
+		return graph.BadData(c.src.Name, "which column holds the node ids? Name it id; the columns are %s", strings.Join(first, ", "))
+	case c.value == c.ID:
+		return graph.BadData(c.src.Name, "column %q is taken for the node ids: name the column of the ids id", first[c.ID])
+	}
+	return nil
+}
+
+// Note says which columns were chosen, where their names decided.
+func (c *Text) Note(what string) graph.Note {
+	if c.ID < 0 || c.titles == nil {
+		return graph.Note{}
+	}
+	var others []string
+	for i, title := range c.titles {
+		if i != c.ID && i != c.value {
+			others = append(others, title)
+		}
+	}
+	n := graph.NoteOf(c.src.Name, "node ids are in column %q, %s in column %q", c.titles[c.ID], what, c.titles[c.value])
+	if len(others) > 0 {
+		n.Text += "; " + graph.Count(others, "column") + " not read"
+		if what == "labels" {
+			n.Text += fmt.Sprintf(" (to take another one, write labels=%s#COLUMN)", filepath.Base(c.src.Name))
+		}
+	}
+	return n
+}
+
+func (c *Text) Where() string { return c.src.Name }
+
+func (c *Text) Open(ctx context.Context) (Reader, error) {
+	st, err := c.src.Open(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	r := &textColumnReader{c: c, stream: st, csv: csv.NewReader(source.SkipMark(st))}
+	r.csv.Comma, r.csv.Comment, r.csv.ReuseRecord = c.separator, '#', true
+	r.csv.FieldsPerRecord = c.width // of the line that the columns were chosen from: this reader may skip it as blank
+	r.csv.TrimLeadingSpace = c.separator != ' ' && c.separator != '\t'
+	if c.header {
+		if _, err := r.record(); err != nil {
+			return nil, errors.Join(err, st.Close())
+		}
+	}
+	return r, nil
+}
+
+type textColumnReader struct {
+	c      *Text
+	stream *source.Stream
+	csv    *csv.Reader
+	line   int
+	row    int64
+}
+
+func (r *textColumnReader) Close() error { return r.stream.Close() }
+
+func (r *textColumnReader) Position() string { return fmt.Sprintf("%s line %d", r.c.src.Name, r.line) }
+
+func (r *textColumnReader) record() ([]string, error) {
+	record, err := r.csv.Read()
+	var syntax *csv.ParseError
+	switch {
+	case errors.As(err, &syntax):
+		r.line = syntax.Line
+		if syntax.Err == csv.ErrFieldCount {
+			return nil, graph.BadData(r.Position(), "has another number of columns than the first line: correct the line, quote values that hold the separator")
+		}
+		return nil, graph.BadData(r.Position(), "%v: correct the quotes", syntax.Err)
+	case err == nil:
+		r.line, _ = r.csv.FieldPos(0)
+	}
+	return record, err
+}
+
+func (r *textColumnReader) NextValue() (uint32, string, error) {
+	record, err := r.record()
+	if err != nil {
+		return 0, "", err
+	}
+	value := strings.TrimSpace(record[r.c.value])
+	if r.c.ID < 0 {
+		r.row++
+		if r.row > r.c.limit.N {
+			return 0, "", graph.BadData(r.Position(), "is one more than there are nodes, %d (%s): remove it, or correct the number of nodes", r.c.limit.N, r.c.limit.Stated)
+		}
+		return uint32(r.row - 1), value, nil
+	}
+	id, problem := r.c.limit.Parse([]byte(strings.TrimSpace(record[r.c.ID])))
+	if problem != "" {
+		return 0, "", graph.BadData(r.Position(), "%s", problem)
+	}
+	return id, value, nil
+}
+
+// Labels numbers the values of a column.
+type Labels struct {
+	column  Column
+	Classes []string
+	Index   map[string]int32
+	Rows    int64
+}
+
+// OpenLabels reads a column once to learn its classes: integers are sorted by
+// value, other names by their bytes.
+func OpenLabels(ctx context.Context, c Column) (*Labels, error) {
+	l := &Labels{column: c, Index: map[string]int32{}}
+	r, err := c.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	for {
+		_, value, err := r.NextValue()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		l.Rows++
+		if _, known := l.Index[value]; known || noLabel(value) {
+			continue
+		}
+		if len(l.Index) == MaxClasses {
+			return nil, graph.BadData(r.Position(), "more than %d different labels: is this the label column?", MaxClasses)
+		}
+		l.Index[strings.Clone(value)] = 0
+	}
+	for name := range l.Index {
+		l.Classes = append(l.Classes, name)
+	}
+	sortClasses(l.Classes)
+	for i, name := range l.Classes {
+		l.Index[name] = int32(i)
+	}
+	if len(l.Classes) == 0 {
+		return nil, graph.BadData(c.Where(), "holds no label: leave it out of the URI")
+	}
+	return l, nil
+}
+
+// noLabel says whether a value stands for none: pandas writes NaN, and -1.0 in a
+// Column that holds NaN.
+func noLabel(value string) bool {
+	return value == "" || value == "-1" || value == "-1.0" || strings.EqualFold(value, "nan")
+}
+
+func sortClasses(names []string) {
+	value := func(name string) (int64, bool) {
+		v, err := strconv.ParseInt(name, 10, 64)
+		return v, err == nil
+	}
+	numeric := !slices.ContainsFunc(names, func(name string) bool { _, ok := value(name); return !ok })
+	slices.SortFunc(names, func(a, b string) int {
+		if numeric {
+			x, _ := value(a)
+			y, _ := value(b)
+			if x != y {
+				if x < y {
+					return -1
+				}
+				return 1
+			}
+		}
+		return strings.Compare(a, b)
+	})
+}
+
+func (l *Labels) Open(ctx context.Context) (graph.LabelReader, error) {
+	r, err := l.column.Open(ctx)
+	return &labelReader{r, l.Index}, err
+}
+
+type labelReader struct {
+	Reader
+	index map[string]int32
+}
+
+func (r *labelReader) Next() (uint32, int32, error) {
+	for {
+		id, value, err := r.NextValue()
+		if err != nil {
+			return 0, 0, err
+		}
+		if label, ok := r.index[value]; ok {
+			return id, label, nil
+		}
+	}
+}
+
+// SplitColumn is a split in a column of names or numbers.
+type SplitColumn struct{ Column }
+
+// Open streams the split.
+func (c SplitColumn) Open(ctx context.Context) (graph.SplitReader, error) {
+	r, err := c.Column.Open(ctx)
+	return splitReader{r}, err
+}
+
+// splitOf maps the values of a split column.
+var splitOf = map[string]graph.Split{
+	"": graph.NoSplit, "none": graph.NoSplit, "0": graph.NoSplit, "-1": graph.NoSplit,
+	"train": graph.Train, "1": graph.Train,
+	"valid": graph.Valid, "val": graph.Valid, "validation": graph.Valid, "2": graph.Valid,
+	"test": graph.Test, "3": graph.Test,
+}
+
+type splitReader struct{ Reader }
+
+func (r splitReader) Next() (uint32, graph.Split, error) {
+	for {
+		id, value, err := r.NextValue()
+		if err != nil {
+			return 0, graph.NoSplit, err
+		}
+		split, ok := splitOf[value]
+		if !ok {
+			return 0, graph.NoSplit, graph.BadData(r.Position(), "split %q is unknown: write train, valid, test or nothing", value)
+		}
+		if split != graph.NoSplit {
+			return id, split, nil
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package column
+
+import (
+	"context"
+	"io"
+
+	"ndls/dataset/array"
+	"ndls/dataset/graph"
+	"ndls/dataset/npy"
+)
+
+// IDs streams the nodes of a part of a split.
+type IDs interface {
+	// Next returns a node, or io.EOF.
+	Next() (int64, error)
+	// Position names the row that Next returned last.
+	Position() string
+	Close() error
+}
+
+// List opens the nodes of a part of a split.
+type List struct {
+	Split graph.Split
+	Open  func(context.Context) (IDs, error)
+}
+
+// Lists is a split whose parts are stored one by one, as lists of nodes or as masks.
+type Lists struct {
+	Parts []List
+	Limit graph.IDLimit
+}
+
+// Open reads the parts one after the other.
+func (l *Lists) Open(ctx context.Context) (graph.SplitReader, error) {
+	return &listReader{ctx: ctx, left: l.Parts, limit: &l.Limit}, nil
+}
+
+type listReader struct {
+	ctx   context.Context
+	left  []List
+	ids   IDs
+	limit *graph.IDLimit
+}
+
+func (r *listReader) Close() error {
+	if r.ids == nil {
+		return nil
+	}
+	return r.ids.Close()
+}
+
+func (r *listReader) Position() string { return r.ids.Position() }
+
+func (r *listReader) Next() (uint32, graph.Split, error) {
+	for len(r.left) > 0 {
+		if r.ids == nil {
+			ids, err := r.left[0].Open(r.ctx)
+			if err != nil {
+				return 0, graph.NoSplit, err
+			}
+			r.ids = ids
+		}
+		id, err := r.ids.Next()
+		if err == nil {
+			if problem := r.limit.Check(id, false); problem != "" {
+				return 0, graph.NoSplit, graph.BadData(r.ids.Position(), "%s", problem)
+			}
+			return uint32(id), r.left[0].Split, nil
+		}
+		if err != io.EOF {
+			return 0, graph.NoSplit, err
+		}
+		if err := r.ids.Close(); err != nil {
+			return 0, graph.NoSplit, err
+		}
+		r.ids, r.left = nil, r.left[1:]
+	}
+	return 0, graph.NoSplit, io.EOF
+}
+
+// VectorList is a list of nodes in a vector of integers.
+func VectorList(split graph.Split, v array.Vector, shape []int64) (List, error) {
+	if !v.Type.IsInteger() || v.Type == npy.Bool || len(shape) != 1 && !(len(shape) == 2 && shape[1] == 1) {
+		return List{}, graph.BadData(v.Name, "dtype %s, shape %v: a vector of the node ids of the %s nodes is needed", v.Type, shape, split)
+	}
+	return List{split, func(ctx context.Context) (IDs, error) {
+		ids, err := v.Integers(ctx, 0)
+		if err != nil {
+			return nil, err
+		}
+		return &vectorIDs{Closer: ids, next: ids.Next, name: v.Name}, nil
+	}}, nil
+}
+
+type vectorIDs struct {
+	io.Closer
+	next func() (int64, error)
+	name string
+	row  int64
+}
+
+func (r *vectorIDs) Position() string { return graph.RowOf(r.name, r.row-1) }
+
+func (r *vectorIDs) Next() (int64, error) {
+	r.row++
+	return r.next()
+}
+
+// Mask is an array that says of each node whether it belongs to a part of a split, or
+// says so for several splits.
+type Mask struct {
+	Split graph.Split
+	array.Vector
+	// Width numbers belong to a node, of which number Pick counts. Several splits as rows
+	// have a width of 1: then the vector is the chosen row.
+	Width, Pick int64
+	// First is the node of the first row.
+	First int64
+}
+
+// OpenMask takes an array of shape (nodes), (splits, nodes) or (nodes, splits). Number
+// pick of several splits counts; splits is how many there are, 0 where the mask is for all.
+func OpenMask(split graph.Split, v array.Vector, shape []int64, nodes, pick int64) (m Mask, splits int64, err error) {
+	m = Mask{Split: split, Vector: v, Width: 1}
+	switch {
+	case !v.Type.IsInteger():
+		return m, 0, graph.BadData(v.Name, "dtype %s: a mask has a boolean or 0 and 1 for each node", v.Type)
+	case len(shape) == 1 && shape[0] == nodes:
+		return m, 0, nil
+	case len(shape) == 2 && shape[1] == nodes:
+		splits = shape[0]
+		if pick < splits {
+			m.Vector = v.Part(pick*nodes, nodes)
+		}
+	case len(shape) == 2 && shape[0] == nodes:
+		splits, m.Width, m.Pick = shape[1], shape[1], pick
+	default:
+		return m, 0, graph.BadData(v.Name, "has shape %v: a mask has a boolean for each of the %d nodes, or one for each node and split", shape, nodes)
+	}
+	if pick >= splits {
+		return m, splits, graph.BadData(v.Name, "has %d splits, numbered from 0: split=%d is none of them", splits, pick)
+	}
+	return m, splits, nil
+}
+
+// List is the nodes whose mask is set.
+func (m Mask) List() List {
+	return List{m.Split, func(ctx context.Context) (IDs, error) {
+		values, err := m.Integers(ctx, 0)
+		if err != nil {
+			return nil, err
+		}
+		return &maskIDs{Mask: m, Closer: values, next: values.Next}, nil
+	}}
+}
+
+type maskIDs struct {
+	Mask
+	io.Closer
+	next func() (int64, error)
+	row  int64 // the next
+}
+
+func (r *maskIDs) Position() string { return graph.RowOf(r.Name, r.row-1) }
+
+func (r *maskIDs) Next() (int64, error) {
+	for {
+		value, err := pick(r.next, r.Width, r.Pick)
+		if err != nil {
+			return 0, err
+		}
+		r.row++
+		if value == 1 {
+			return r.First + r.row - 1, nil
+		}
+		if value != 0 {
+			return 0, graph.BadData(r.Position(), "holds %d: a mask is a boolean, or 0 or 1, for each node", value)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package graph
+
+import "fmt"
+
+func Finite(v float32) bool { return v-v == 0 }
+
+func NotFinite(name string, row, column int64, v float32) error {
+	return BadData(name, "row %d, column %d is %s: replace what is not finite in float32 before the import",
+		row, column, fmt.Sprint(v))
+}
+
+// CheckMatrix takes the shape of a feature matrix.
+func CheckMatrix(name string, shape []int64) (rows int64, width int, err error) {
+	if len(shape) != 2 {
+		return 0, 0, BadData(name, "has shape %v: features are a matrix with one row for each node", shape)
+	}
+	return shape[0], int(min(shape[1], MaxFeatures)), CheckSize(name, shape[0], shape[1])
+}
+
+// CheckSize checks a number of nodes and of features against the limits.
+func CheckSize(name string, rows, width int64) error {
+	if rows > MaxID+1 {
+		return BadData(name, "has %d rows: node ids go up to %d", rows, int64(MaxID))
+	}
+	if width < 1 || width > MaxFeatures {
+		return BadData(name, "has %d feature columns: from 1 to %d are read", width, MaxFeatures)
+	}
+	return nil
+}
+
+func RowOf(file string, row int64) string { return fmt.Sprintf("%s row %d", file, row) }

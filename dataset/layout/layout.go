@@ -1,0 +1,81 @@
+package layout
+
+import (
+	"context"
+
+	"ndls/dataset/array"
+	"ndls/dataset/column"
+	"ndls/dataset/graph"
+	"ndls/dataset/source"
+)
+
+// SplitSource opens the stream of splits.
+type SplitSource interface {
+	Open(context.Context) (graph.SplitReader, error)
+}
+
+// Graph is a [graph.Dataset] made of sources. What a layout does not have is nil, but
+// for the edges.
+type Graph struct {
+	source.Files
+	Known       graph.Info
+	EdgeList    graph.EdgeSource
+	FeatureRows graph.FeatureSource
+	Classes     *column.Labels
+	Membership  SplitSource
+}
+
+// Finish notes what follows from the sources once all are there.
+func (g *Graph) Finish() {
+	g.Known.SizeHint = g.Bytes()
+	g.Known.HasSplits = g.Membership != nil
+	if g.Known.HasLabels = g.Classes != nil; g.Known.HasLabels {
+		g.Known.Classes = g.Classes.Classes
+	}
+}
+
+// Info implements [graph.Dataset].
+func (g *Graph) Info() graph.Info { return g.Known }
+
+// Edges implements [graph.Dataset].
+func (g *Graph) Edges(ctx context.Context) (graph.EdgeReader, error) { return g.EdgeList.Open(ctx) }
+
+// Features implements [graph.Dataset].
+func (g *Graph) Features(ctx context.Context) (graph.FeatureReader, error) {
+	if g.FeatureRows == nil {
+		return nil, graph.NoStream("features", g.Known.Name)
+	}
+	return g.FeatureRows.Open(ctx)
+}
+
+// Labels implements [graph.Dataset].
+func (g *Graph) Labels(ctx context.Context) (graph.LabelReader, error) {
+	if g.Classes == nil {
+		return nil, graph.NoStream("labels", g.Known.Name)
+	}
+	return g.Classes.Open(ctx)
+}
+
+// Splits implements [graph.Dataset].
+func (g *Graph) Splits(ctx context.Context) (graph.SplitReader, error) {
+	if g.Membership == nil {
+		return nil, graph.NoStream("published split", g.Known.Name)
+	}
+	return g.Membership.Open(ctx)
+}
+
+// EdgeRange reads parts of the edge list, as dataset.RangeReader says.
+func (g *Graph) EdgeRange(ctx context.Context, first, last, of int) (graph.EdgeReader, error) {
+	return graph.OpenShare(ctx, g.EdgeList, graph.Share{First: first, Last: last, Of: of})
+}
+
+// CutsFeatures says whether feature rows can be read from the middle, as
+// dataset.FeatureRangeReader says.
+func (g *Graph) CutsFeatures() bool { return array.CutsFeatures(g.FeatureRows) }
+
+// FeatureRange reads parts of the feature rows.
+func (g *Graph) FeatureRange(ctx context.Context, first, last, of int) (graph.FeatureReader, error) {
+	return g.FeatureRows.(*array.Dense).OpenShare(ctx, graph.Share{First: first, Last: last, Of: of})
+}
+
+var _ graph.Dataset = (*Graph)(nil)

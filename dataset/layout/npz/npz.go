@@ -1,0 +1,178 @@
+package npz
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ndls/dataset/array"
+	"ndls/dataset/column"
+	"ndls/dataset/graph"
+	"ndls/dataset/layout"
+)
+
+// The names of the parts: of gnn-benchmark's plain arrays, of SparseGraph's plain
+// arrays, of objects that hold a pickled matrix, and of the heterophilous graphs.
+var (
+	AdjacencyNames = []string{"adj_", "adj_matrix.", "adj_matrix"}
+	EdgeNames      = []string{"edges", "edge_index"}
+	AttributeNames = []string{"attr_", "attr_matrix.", "attr_matrix", "node_attr", "node_features"}
+	LabelNames     = []string{"labels", "node_label", "node_labels"}
+)
+
+const form = "npz:FILE?split=N"
+
+// reader opens a graph in one .npz archive.
+type reader struct {
+	*layout.Graph
+	*array.Archive
+	pick layout.Pick
+}
+
+// Open opens npz:FILE?split=N.
+func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
+	t, err := graph.ParseTarget(form, rest, "split")
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{Graph: &layout.Graph{Known: graph.Info{Name: graph.Stem(t.Path), Identity: "npz:" + t.Base}}}
+	if r.pick, err = layout.ParsePick(t.Params); err != nil {
+		return nil, err
+	}
+	if r.pick.Given {
+		r.Known.Identity += "?" + r.pick.Option()
+	}
+	if err := r.open(ctx, t.Path, o); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	r.Finish()
+	return r.Graph, nil
+}
+
+func (r *reader) open(ctx context.Context, name string, o graph.Options) (err error) {
+	if r.Archive, err = array.OpenArchive(&r.Files, name); err != nil {
+		return err
+	}
+	adjacency, _, err := r.Matrix(ctx, AdjacencyNames, false)
+	if err != nil {
+		return err
+	}
+	if adjacency != nil {
+		r.Known.SparseFeatures = true // until dense ones are found, also where features are left out
+		if err := r.SetAdjacency(ctx, adjacency); err != nil {
+			return err
+		}
+	} else if err := r.openHeterophilous(ctx, name); err != nil {
+		return err
+	}
+	if !o.NoFeatures {
+		if err := r.openAttributes(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.openLabels(ctx); err != nil {
+		return err
+	}
+	if err := r.openSplits(ctx, name); err != nil {
+		return err
+	}
+	if !o.NoFeatures {
+		r.Note(graph.Unread(name, r.Others()))
+	}
+	return nil
+}
+
+// openHeterophilous takes the edges as a list of pairs. The number of nodes is that of
+// labels, or else of feature rows.
+func (r *reader) openHeterophilous(ctx context.Context, name string) error {
+	r.Known.NumNodes = -1
+	for _, rows := range append(append([]string{}, LabelNames...), "node_features", "train_mask") {
+		shape, err := r.Shape(ctx, rows)
+		if err != nil {
+			return err
+		}
+		if len(shape) > 0 {
+			r.Known.NumNodes = shape[0]
+			break
+		}
+	}
+	limit := graph.AnyID
+	if r.Known.NumNodes >= 0 {
+		limit = graph.IDLimit{N: min(r.Known.NumNodes, graph.MaxID+1), Stated: fmt.Sprintf("the archive has %d rows, one for each node", r.Known.NumNodes)}
+	}
+	for _, edges := range EdgeNames {
+		src, err := r.Member(edges)
+		if err != nil {
+			return err
+		}
+		if src == nil {
+			continue
+		}
+		list, err := array.OpenEdges(ctx, src, limit)
+		if err != nil {
+			return err
+		}
+		r.EdgeList, r.Known.EdgeHint = list, list.M
+		return nil
+	}
+	return graph.BadData(name, "has no adjacency matrix: adj_data … adj_shape, adj_matrix.data … adj_matrix.shape or adj_matrix is needed, or an array edges; it has %s", strings.Join(r.Names(), ", "))
+}
+
+func (r *reader) openAttributes(ctx context.Context) error {
+	sparse, dense, err := r.Matrix(ctx, AttributeNames, true)
+	switch {
+	case err != nil:
+		return err
+	case sparse != nil:
+		r.Known.SparseFeatures, r.Known.NumFeatures = true, int(sparse.Cols)
+		r.FeatureRows = graph.FeatureFunc(func(ctx context.Context) (graph.FeatureReader, error) { return sparse.Features(ctx) })
+		if err := r.RowsAreNodes(sparse.Name, sparse.Rows); err != nil {
+			return err
+		}
+		return graph.CheckSize(sparse.Name, sparse.Rows, sparse.Cols)
+	case dense != nil:
+		r.Known.SparseFeatures = false
+		r.Known.NumFeatures, r.FeatureRows = dense.Width, dense
+		return r.RowsAreNodes(dense.Vector.Name, dense.Rows())
+	}
+	r.Known.SparseFeatures = false
+	return nil
+}
+
+func (r *reader) openLabels(ctx context.Context) error {
+	for _, name := range LabelNames {
+		src, err := r.Member(name)
+		if err != nil {
+			return err
+		}
+		if src == nil {
+			continue
+		}
+		v, shape, err := array.Open(ctx, src)
+		if err != nil {
+			return err
+		}
+		if len(shape) != 1 || v.N != r.Known.NumNodes {
+			return graph.BadData(src.Name, "has shape %v: a vector with one label for each of the %d nodes is needed", shape, r.Known.NumNodes)
+		}
+		r.Classes, err = column.OpenLabels(ctx, column.Vector{Values: v})
+		return err
+	}
+	return nil
+}
+
+// openSplits takes one of the splits that the archive holds.
+func (r *reader) openSplits(ctx context.Context, name string) error {
+	lists, note, err := layout.OpenSplits(ctx, r.Archive, r.Known.NumNodes, r.pick)
+	switch {
+	case err != nil:
+		return err
+	case lists != nil:
+		r.Membership = lists
+		r.Note(note)
+	case r.pick.Given:
+		return graph.BadData(name, "holds no split: leave split=%d out, and draw a split with --split", r.pick.Number)
+	}
+	return nil
+}

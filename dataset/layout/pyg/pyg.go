@@ -1,0 +1,246 @@
+package pyg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ndls/dataset/array"
+	"ndls/dataset/column"
+	"ndls/dataset/graph"
+	"ndls/dataset/layout"
+	"ndls/dataset/pickle"
+	"ndls/dataset/torch"
+)
+
+const form = "pyg:FILE?split=N"
+
+// reader opens a graph.
+type reader struct {
+	*layout.Graph
+	file *torch.File
+	path string
+	pick layout.Pick
+	data *pickle.Dict
+	used []string
+}
+
+// Open opens pyg:FILE?split=N.
+func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
+	t, err := graph.ParseTarget(form, rest, "split")
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{path: t.Path, Graph: &layout.Graph{Known: graph.Info{Name: graph.Stem(filepath.Base(t.Path)), Identity: "pyg:" + t.Base, NumNodes: -1}}}
+	if r.pick, err = layout.ParsePick(t.Params); err != nil {
+		return nil, err
+	}
+	if r.pick.Given {
+		r.Known.Identity += "?" + r.pick.Option()
+	}
+	if err := r.open(ctx, o); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	r.Finish()
+	return r.Graph, nil
+}
+
+func (r *reader) open(ctx context.Context, o graph.Options) (err error) {
+	if r.file, err = torch.Open(ctx, &r.Files, r.path); err != nil {
+		return err
+	}
+	if r.data, err = r.single(r.file.Value); err != nil {
+		return err
+	}
+	if n, ok := r.get("num_nodes"); ok {
+		nodes, isNumber := n.(int64)
+		if !isNumber || nodes < 1 || nodes > graph.MaxID+1 {
+			return graph.BadData(r.path, "num_nodes is %v: a number from 1 to %d is needed", n, int64(graph.MaxID+1))
+		}
+		r.Known.NumNodes = nodes
+	}
+	if x, ok := r.get("x"); ok && !o.NoFeatures {
+		v, shape, err := r.file.Array(x, "x")
+		if err != nil {
+			return err
+		}
+		if err := r.SetDense(v, shape); err != nil {
+			return err
+		}
+	}
+	if y, ok := r.get("y"); ok {
+		v, shape, err := r.file.Array(y, "y")
+		if err != nil {
+			return err
+		}
+		if err := r.SetVectorLabels(ctx, v, shape); err != nil {
+			return err
+		}
+	}
+	if err := r.openMasks(); err != nil {
+		return err
+	}
+	if err := r.openEdges(); err != nil {
+		return err
+	}
+	if !o.NoFeatures {
+		r.Note(graph.Unread(r.path, r.others()))
+	}
+	return nil
+}
+
+// single finds the tensors of the one graph of the file.
+func (r *reader) single(value any) (*pickle.Dict, error) {
+	switch value := value.(type) {
+	case pickle.Tuple:
+		if len(value) == 0 {
+			break
+		}
+		if len(value) > 1 {
+			if err := r.oneGraph(value[1]); err != nil {
+				return nil, err
+			}
+		}
+		return r.single(value[0])
+	case *pickle.List:
+		if value.Len() == 1 && len(value.Items) == 1 {
+			return r.single(value.Items[0])
+		}
+		return nil, graph.BadData(r.path, "holds a list of %d graphs: a file of one graph is read", value.Len())
+	case *pickle.Object:
+		if strings.Contains(value.Class.Name, "Hetero") {
+			return nil, graph.BadData(r.path, "holds a %s: graphs of one kind of nodes are read; save data.to_homogeneous(), or one kind of edges", value.Class.Name)
+		}
+		state, ok := value.State.(*pickle.Dict)
+		if !ok {
+			break
+		}
+		for _, inner := range []string{"_store", "_mapping"} {
+			if v, ok := state.Get(inner); ok {
+				if object, isObject := v.(*pickle.Object); isObject {
+					return r.single(object)
+				}
+				return r.single(v)
+			}
+		}
+		return state, nil
+	case *pickle.Dict:
+		return value, nil
+	case *torch.Tensor:
+		return nil, graph.BadData(r.path, "holds one tensor, not a graph: save torch.save({'edge_index': …, 'x': …, 'y': …}, file)")
+	}
+	return nil, graph.BadData(r.path, "holds no Data object and no dict of tensors: save torch.save(data.to_dict(), file)")
+}
+
+// oneGraph looks at the slices of an InMemoryDataset: a vector of k+1 bounds for k graphs.
+func (r *reader) oneGraph(slices any) error {
+	d, ok := slices.(*pickle.Dict)
+	if !ok {
+		return nil
+	}
+	bounds, ok := d.Get("edge_index")
+	if !ok {
+		return nil
+	}
+	v, _, err := r.file.Array(bounds, "slices of edge_index")
+	if err == nil && v.N != 2 {
+		err = graph.BadData(r.path, "holds %d graphs: a file of one graph is read", v.N-1)
+	}
+	return err
+}
+
+// get returns a part of the graph; None is none.
+func (r *reader) get(key string) (any, bool) {
+	r.used = append(r.used, key)
+	v, ok := r.data.Get(key)
+	return v, ok && v != nil
+}
+
+// others are the tensors that were not asked for.
+func (r *reader) others() (others []string) {
+	for _, p := range r.data.Pairs {
+		_, isTensor := p.Value.(*torch.Tensor)
+		if key, isText := p.Key.(pickle.Bytes); isText && isTensor && !slices.Contains(r.used, key.Text) {
+			name := key.Text
+			if name == "edge_attr" {
+				name = "edge_attr (weights or features of edges)"
+			}
+			others = append(others, name)
+		}
+	}
+	return others
+}
+
+func (r *reader) openMasks() error {
+	lists := &column.Lists{}
+	several := int64(0)
+	for _, part := range []struct {
+		key   string
+		split graph.Split
+	}{{"train_mask", graph.Train}, {"val_mask", graph.Valid}, {"test_mask", graph.Test}} {
+		mask, ok := r.get(part.key)
+		if !ok {
+			continue
+		}
+		v, shape, err := r.file.Array(mask, part.key)
+		if err != nil {
+			return err
+		}
+		if r.Known.NumNodes < 0 && len(shape) > 0 {
+			r.Known.NumNodes = shape[0]
+		}
+		m, splits, err := column.OpenMask(part.split, v, shape, r.Known.NumNodes, r.pick.Number)
+		if err != nil {
+			return err
+		}
+		several = max(several, splits)
+		lists.Parts = append(lists.Parts, m.List())
+	}
+	if len(lists.Parts) == 0 {
+		if r.pick.Given {
+			return graph.BadData(r.path, "holds no masks: leave %s out, and draw a split with --split", r.pick.Option())
+		}
+		return nil
+	}
+	lists.Limit = r.limit()
+	r.Membership = lists
+	note, err := r.pick.Note(r.path, several)
+	r.Note(note)
+	return err
+}
+
+func (r *reader) limit() graph.IDLimit {
+	if r.Known.NumNodes < 0 {
+		return graph.AnyID
+	}
+	return graph.IDLimit{N: r.Known.NumNodes, Stated: fmt.Sprintf("the file has %d nodes", r.Known.NumNodes)}
+}
+
+func (r *reader) openEdges() error {
+	index, ok := r.get("edge_index")
+	if !ok {
+		return graph.BadData(r.path, "has no edge_index (it has %s): a graph needs one; an adjacency as SparseTensor is not read", strings.Join(r.keys(), ", "))
+	}
+	v, shape, fortran, err := r.file.Matrix(index, "edge_index")
+	if err != nil {
+		return err
+	}
+	e, err := array.EdgesOf(v, shape, fortran, r.limit())
+	if err != nil {
+		return err
+	}
+	r.EdgeList, r.Known.EdgeHint = e, e.M
+	return nil
+}
+
+func (r *reader) keys() (keys []string) {
+	for _, p := range r.data.Pairs {
+		if key, isText := p.Key.(pickle.Bytes); isText {
+			keys = append(keys, key.Text)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,15 @@
+// Package source reads the files of a dataset front to back, past the page cache, and
+// unpacks them on the way.
+//
+// # Model
+//
+// [Files] holds the open files of a dataset, and what there is to say of them. A
+// [Source] is a sequence of bytes that can be read any number of times: a file, or a
+// member of a zip archive. [Lines] cuts a text into lines and fields. A file that
+// cannot be text is refused by its first bytes, with what to do.
+//
+// # Memory
+//
+// A stream holds a few buffers of up to 1 MiB. A line has at most 16 MiB. Decompression
+// holds the window that the format needs, at most 8 MiB for zstd.
+package source

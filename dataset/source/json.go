@@ -1,0 +1,129 @@
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"ndls/dataset/graph"
+)
+
+// maxToken is the longest string or number of a JSON file.
+const maxToken = 1 << 20
+
+// JSON reads a JSON file token by token. It holds one token in memory.
+type JSON struct {
+	src *Source
+	st  *Stream
+	dec *json.Decoder
+}
+
+// OpenJSON opens a file.
+func OpenJSON(ctx context.Context, src *Source) (*JSON, error) {
+	st, err := src.Open(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	j := &JSON{src: src, st: st}
+	j.dec = json.NewDecoder(&tokenLimit{j: j})
+	j.dec.UseNumber()
+	return j, nil
+}
+
+// tokenLimit refuses a file whose next token does not end.
+type tokenLimit struct {
+	j    *JSON
+	read int64
+}
+
+func (l *tokenLimit) Read(p []byte) (int, error) {
+	if l.j.dec != nil && l.read-l.j.dec.InputOffset() > maxToken {
+		return 0, l.j.Bad("a string or number of more than %d bytes: is this the file that is meant?", maxToken)
+	}
+	n, err := l.j.st.Read(p[:min(len(p), 64<<10)])
+	l.read += int64(n)
+	return n, err
+}
+
+// Close closes the file.
+func (j *JSON) Close() error { return j.st.Close() }
+
+// Position names the place that was read last.
+func (j *JSON) Position() string { return fmt.Sprintf("%s byte %d", j.src.Name, j.dec.InputOffset()) }
+
+// Bad is an error about the place that was read last.
+func (j *JSON) Bad(format string, args ...any) error {
+	return graph.BadData(j.Position(), format, args...)
+}
+
+// Token returns the next token: a json.Delim, string, json.Number, bool or nil.
+func (j *JSON) Token() (json.Token, error) {
+	t, err := j.dec.Token()
+	var syntax *json.SyntaxError
+	switch {
+	case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, j.Bad("the file ends too early: it is truncated, fetch it again")
+	case errors.As(err, &syntax):
+		return nil, j.Bad("%v: it is no JSON file, or damaged; fetch it again", err)
+	}
+	return t, err
+}
+
+// Expect reads a delimiter.
+func (j *JSON) Expect(want json.Delim, what string) error {
+	t, err := j.Token()
+	if err == nil && t != want {
+		err = j.Bad("found %v where %s is needed (%v)", t, what, want)
+	}
+	return err
+}
+
+// More says whether another entry follows in the object or list.
+func (j *JSON) More() bool { return j.dec.More() }
+
+// Skip reads over the next value.
+func (j *JSON) Skip() error {
+	depth := 0
+	for {
+		t, err := j.Token()
+		if err != nil {
+			return err
+		}
+		switch t {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
+}
+
+// Key reads the next key of an object.
+func (j *JSON) Key() (string, error) {
+	t, err := j.Token()
+	if err != nil {
+		return "", err
+	}
+	key, ok := t.(string)
+	if !ok {
+		return "", j.Bad("found %v where a key is needed", t)
+	}
+	return key, nil
+}
+
+// Finish checks that nothing follows.
+func (j *JSON) Finish() error {
+	t, err := j.dec.Token()
+	if err == io.EOF {
+		return nil
+	}
+	if err == nil {
+		err = j.Bad("found %v behind the end: fetch the file again", t)
+	}
+	return err
+}

@@ -1,0 +1,238 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+
+	"ndls/dataset/graph"
+)
+
+// maxLine is the longest line of a text file. The buffer grows to the longest
+// line there is.
+const maxLine = 16 << 20
+
+// Lines reads a text file line by line; "\n" and "\r\n" end a line.
+type Lines struct {
+	stream   *Stream
+	buf      []byte
+	Pos, end int
+	At       int64 // of buf[0] in the file
+	start    int64 // where the reading began
+	Stop     int64 // where a line may not begin any more
+	number   int64 // of the line that next returned last, from 1 at start
+	err      error
+}
+
+func OpenLines(ctx context.Context, s *Source) (*Lines, error) {
+	st, err := s.Open(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lines{stream: st, buf: make([]byte, BufferSize), Stop: math.MaxInt64}
+	if err := l.begin(); err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	return l, nil
+}
+
+// begin refuses what is no text and skips the byte order mark that some editors
+// write.
+func (l *Lines) begin() error {
+	head, err := l.peek(Sniffed)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
+		l.Pos = 3
+	}
+	return RefuseBinary(l.stream.source.Name, head)
+}
+
+// OpenLinesAt reads from some byte on.
+func OpenLinesAt(ctx context.Context, s *Source, off int64) (*Lines, error) {
+	st, err := s.Open(ctx, off)
+	if err != nil {
+		return nil, err
+	}
+	return &Lines{stream: st, buf: make([]byte, BufferSize), At: off, start: off, Stop: math.MaxInt64}, nil
+}
+
+func (l *Lines) Close() error { return l.stream.Close() }
+
+// Name is the name of the file.
+func (l *Lines) Name() string { return l.stream.source.Name }
+
+// Where names the current line.
+func (l *Lines) Where() string {
+	before := l.stream.source.countLines(l.stream.ctx, l.start)
+	return l.stream.source.Name + " line " + strconv.FormatInt(before+l.number, 10)
+}
+
+// peek returns the first n unread bytes without reading them; they are fewer where
+// the file ends or cannot be read, and then the reason is returned with them.
+func (l *Lines) peek(n int) (_ []byte, err error) {
+	for err == nil && l.end-l.Pos < n {
+		err = l.fill()
+	}
+	return l.buf[l.Pos:min(l.Pos+n, l.end)], err
+}
+
+// fill reads more bytes behind those that are there.
+func (l *Lines) fill() error {
+	if l.err != nil {
+		return l.err
+	}
+	if l.Pos > 0 {
+		l.At += int64(l.Pos)
+		l.end = copy(l.buf, l.buf[l.Pos:l.end])
+		l.Pos = 0
+	}
+	if l.end == len(l.buf) {
+		if len(l.buf) >= maxLine {
+			l.number++
+			return graph.BadData(l.Where(), "is longer than %d MiB: is this a text file?", maxLine>>20)
+		}
+		l.buf = append(l.buf, make([]byte, len(l.buf))...)
+	}
+	n, err := l.stream.Read(l.buf[l.end:])
+	l.end += n
+	l.err = err
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// Next returns the next line without its end, valid until the next call, or io.EOF.
+func (l *Lines) Next() ([]byte, error) {
+	if l.At+int64(l.Pos) >= l.Stop {
+		return nil, io.EOF
+	}
+	scanned := 0
+	for {
+		if i := bytes.IndexByte(l.buf[l.Pos+scanned:l.end], '\n'); i >= 0 {
+			line := l.buf[l.Pos : l.Pos+scanned+i]
+			l.Pos += scanned + i + 1
+			l.number++
+			return bytes.TrimSuffix(line, []byte{'\r'}), nil
+		}
+		scanned = l.end - l.Pos
+		err := l.fill()
+		if err == io.EOF && scanned > 0 {
+			line := l.buf[l.Pos:l.end]
+			l.Pos = l.end
+			l.number++
+			return bytes.TrimSuffix(line, []byte{'\r'}), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Data returns the next line that is neither empty nor a comment.
+func (l *Lines) Data() ([]byte, error) {
+	for {
+		line, err := l.Next()
+		if err != nil {
+			return nil, err
+		}
+		trimmed := bytes.TrimLeft(line, " \t")
+		if len(trimmed) > 0 && trimmed[0] != '#' && trimmed[0] != '%' {
+			return line, nil
+		}
+		if bytes.HasPrefix(trimmed, []byte("%%MatrixMarket")) {
+			return nil, graph.BadData(l.Where(), "is a MatrixMarket file: write mtx:FILE, or give it a name that ends in .mtx")
+		}
+	}
+}
+
+// Separator is what stands between the fields of a line: a comma or semicolon,
+// or for 0 any number of blanks and tabs.
+type Separator byte
+
+func SeparatorOf(line []byte) Separator {
+	for _, c := range []byte(",;") {
+		if bytes.IndexByte(line, c) >= 0 {
+			return Separator(c)
+		}
+	}
+	return 0
+}
+
+// Cut splits the first field off a line; more is false if no other follows.
+func (s Separator) Cut(line []byte) (field, rest []byte, more bool) {
+	if s != 0 {
+		i := bytes.IndexByte(line, byte(s))
+		if len(line) > 0 && line[0] == '"' {
+			i = s.behindQuotes(line)
+		}
+		if i < 0 {
+			return bytes.Trim(line, " \t"), nil, false
+		}
+		return bytes.Trim(line[:i], " \t"), line[i+1:], true
+	}
+	i := 0
+	for i < len(line) && (line[i] == ' ' || line[i] == '\t') {
+		i++
+	}
+	j := i
+	for j < len(line) && line[j] != ' ' && line[j] != '\t' {
+		j++
+	}
+	k := j
+	for k < len(line) && (line[k] == ' ' || line[k] == '\t') {
+		k++
+	}
+	return line[i:j], line[k:], k < len(line)
+}
+
+// behindQuotes finds the separator behind a quoted field at the front of a line, -1
+// if there is none. A quote inside of the field is written twice.
+func (s Separator) behindQuotes(line []byte) int {
+	end := 1
+	for end < len(line) {
+		i := bytes.IndexByte(line[end:], '"')
+		if i < 0 {
+			return bytes.IndexByte(line, byte(s)) // never closed: a quote like any letter
+		}
+		if end += i + 1; end == len(line) || line[end] != '"' {
+			break
+		}
+		end++
+	}
+	if i := bytes.IndexByte(line[end:], byte(s)); i >= 0 {
+		return end + i
+	}
+	return -1
+}
+
+// Fields splits a line.
+func (s Separator) Fields(line []byte) (fields [][]byte) {
+	more := true
+	for more {
+		var field []byte
+		field, line, more = s.Cut(line)
+		fields = append(fields, field)
+	}
+	return fields
+}
+
+// Titles are the fields of a header, without quotes.
+func (s Separator) Titles(header []byte) (titles []string) {
+	for _, field := range s.Fields(header) {
+		titles = append(titles, string(graph.Unquote(field)))
+	}
+	return titles
+}
+
+// StartsLikeNumber tells a data line from a header.
+func StartsLikeNumber(line []byte) bool {
+	field, _, _ := SeparatorOf(line).Cut(line)
+	field = graph.Unquote(field)
+	return len(field) > 0 && (field[0] >= '0' && field[0] <= '9' || field[0] == '-' || field[0] == '+' || field[0] == '.')
+}

@@ -1,0 +1,54 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/cpu"
+)
+
+// jobs are whole runs that together take every stage through its different ways: several
+// panels of classes, several record batches, all probabilities and the best alone, depths of
+// label smoothing that are chosen and given, both precisions and both rules for labels.
+var jobs = map[string]string{
+	"chosen depth":      "--dataset synthetic:nodes=34000,edges=70000,features=37,classes=40,seed=9 --runs 2 --epochs 2 --epsilon 0.05",
+	"best probability":  "--dataset synthetic:nodes=20000,edges=40000,features=20,classes=33,seed=4 --runs 2 --epochs 2 --epsilon 0.05 --label-depth 3 --probabilities best --precision float16",
+	"authors' rules":    "--dataset synthetic:nodes=20000,edges=40000,features=20,classes=18,seed=5 --runs 1 --epochs 4 --rule ndls-reference --label-rule ndls-reference --batch-size 0",
+	"soft labels as is": "--dataset papers100m:scale=1/4096 --runs 1 --epochs 1 --probes 16 --label-depth 0 --targets all",
+}
+
+// TestSameBytesOnAllThreads makes whole runs with 1, 2, 5 and 16 threads, which are more than
+// there are cores, in assembly for both instruction sets and in Go, with much memory and with
+// little. All files that a run commits have the same bytes, those of every stage.
+func TestSameBytesOnAllThreads(t *testing.T) {
+	ways := []string{"--threads 2 --memory 1GiB", "--threads 5 --memory 1GiB", "--threads 16 --memory 1GiB", "--threads 3 --memory 160MiB"}
+	ways = append(ways, "--threads 16 --memory 1GiB --kernel go")
+	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
+		ways = append(ways, "--threads 2 --memory 1GiB --kernel avx2")
+	}
+	for name, job := range jobs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := hashesOf(t, job, "--threads 1 --memory 1GiB")
+			for _, stage := range []string{"graph/", "lsi/", "smoothed/", "model/", "soft_labels/", "predictions/"} {
+				if !slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(file string) bool { return strings.HasPrefix(file, stage) }) {
+					t.Errorf("there is no file %s…", stage)
+				}
+			}
+			for _, way := range ways {
+				compare(t, way, hashesOf(t, job, way), want)
+			}
+		})
+	}
+}
+
+// hashesOf makes a run and returns the hashes of its files.
+func hashesOf(t *testing.T, job, way string) map[string]string {
+	dir := filepath.Join(t.TempDir(), "run")
+	run(t, strings.Fields(fmt.Sprintf("run --run %s --quiet %s %s", dir, job, way))...)
+	return hashes(t, dir)
+}

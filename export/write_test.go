@@ -1,0 +1,41 @@
+package export
+
+import (
+	"bytes"
+	"testing"
+
+	"ndls/internal/mem"
+)
+
+// Text has the same bytes on one thread and on five.
+func TestTextOnAllThreads(t *testing.T) {
+	const rows = 20_000
+	columns := []column{idColumn, {"x", float32Kind, 3}}
+	ids, values := make([]int64, rows), make([]float32, 3*rows)
+	for i := range ids {
+		ids[i] = int64(i)
+		values[3*i], values[3*i+1], values[3*i+2] = float32(i)/7, -float32(i), 1e-30*float32(i)
+	}
+	text := func(threads int) []byte {
+		var out bytes.Buffer
+		w, err := newCSV(&out, columns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.lines = make([][]byte, threads)
+		if err := w.write([][]byte{mem.AsBytes(ids), mem.AsBytes(values)}, rows); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.close(); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	one := text(1)
+	if n := bytes.Count(one, []byte("\n")); n != rows+1 {
+		t.Fatalf("%d lines, want %d", n, rows+1)
+	}
+	if !bytes.Equal(one, text(5)) {
+		t.Error("five threads write other text than one")
+	}
+}

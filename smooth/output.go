@@ -1,0 +1,138 @@
+package smooth
+
+import (
+	"math"
+
+	"ndls/hops"
+	"ndls/internal/inorder"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/spmv"
+)
+
+// outputs turns sums of rows of Z into output rows.
+type outputs struct {
+	s            *Smoother
+	most         int // no node counts more hops
+	col, columns int
+	put          func(rows []float32) error
+	batches      []output
+}
+
+// outputRows is how many rows are put at a time, at most.
+const outputRows = 512
+
+// output is some output rows of a strip.
+type output struct {
+	lo, hi int64     // the nodes among which the targets are
+	first  int64     // number of the first target
+	sums   []float32 // of the targets
+	rows   []float32
+	large  bool // a value is no finite float32
+}
+
+// strip puts the targets of a strip; x gives row i of X^(0), which is that of the given target,
+// on any thread. The threads work on some rows each.
+func (o *outputs) strip(lo int64, x func(i, target int64) []float32) error {
+	targets, threads := o.s.o.Targets, max(o.s.g.Threads, 1)
+	stride := int64(o.s.o.Layout.Columns)
+	end := min(lo+packed.StripRows, o.s.n)
+	return o.s.sums.with(lo, false, func(sums []float32) error {
+		if o.batches == nil {
+			o.batches = make([]output, 2*threads)
+		}
+		workers := threads
+		if threads == 1 {
+			workers = 0
+		}
+		line := inorder.New(workers, o.batches, func(b *output) error {
+			b.rows, b.large = b.rows[:0], false
+			target := b.first
+			targets.each(b.lo, b.hi, func(i int64) {
+				o.row(b, i, b.sums[:stride], x(i, target))
+				b.sums = b.sums[stride:]
+				target++
+			})
+			return nil
+		}, func(b *output) error {
+			if b.large {
+				return spmv.TooLarge(o.s.o.Layout.Precision)
+			}
+			return o.put(b.rows)
+		})
+		first := targets.Before(lo)
+		for at := lo; at < end; {
+			from := at
+			at = targets.after(from, end, outputRows)
+			n := targets.count(from, at)
+			if n == 0 {
+				continue
+			}
+			b, err := line.Next()
+			if err != nil {
+				break // which Close returns
+			}
+			b.lo, b.hi, b.first, b.sums = from, at, first, sums
+			first, sums = first+n, sums[n*stride:]
+			line.Put()
+		}
+		return line.Close()
+	})
+}
+
+// beside walks through X^(0), which comes some rows at a time, and the strips.
+func (o *outputs) beside(x hops.Rows) error {
+	stride := int64(o.s.o.Layout.Columns)
+	rows := min(o.s.n, packed.StripRows)
+	strip, err := mem.Alloc[float32](o.s.g.Budget, rows*stride, "rows of hop 0")
+	if err != nil {
+		return err
+	}
+	defer strip.Free()
+	lo, at := int64(0), int64(0)
+	return x(func(part []float32) error {
+		for len(part) > 0 {
+			hi := min(lo+packed.StripRows, o.s.n)
+			n := min(int64(len(part)), (hi-at)*stride)
+			copy(strip.S[(at-lo)*stride:], part[:n])
+			part, at = part[n:], at+n/stride
+			if at < hi {
+				continue
+			}
+			if err := o.strip(lo, func(i, _ int64) []float32 { return strip.S[(i-lo)*stride:][:stride] }); err != nil {
+				return err
+			}
+			lo = hi
+		}
+		return nil
+	})
+}
+
+// row appends the output row of node i:
+//
+//	factor·d̃^r·(Σ_k w_k Z^(k)) + residual·X^(0)
+//
+// where what was subtracted from Z comes back as Σ_k w_k z̄.
+func (o *outputs) row(b *output, i int64, sum, x []float32) {
+	s := o.s
+	count := min(int(s.counts.S[i]), o.most)
+	factor := s.o.Rule.factor(count) * s.g.State.Up(i)
+	residual := s.o.Rule.residual(count)
+	total := 0.0
+	var mean []float64
+	if s.mean != nil {
+		mean = s.mean.Row(i)
+		for _, w := range s.weights[:count] {
+			total += w
+		}
+	}
+	for c := o.col; c < o.col+o.columns; c++ {
+		z := float64(sum[c])
+		if mean != nil {
+			z += float64(total * mean[c])
+		}
+		value := float32(float64(factor*z) + float64(residual*float64(x[c])))
+		b.large = b.large || !(math.Abs(float64(value)) <= math.MaxFloat32)
+		b.rows = append(b.rows, value)
+	}
+}

@@ -1,0 +1,156 @@
+package tiles
+
+import (
+	"context"
+	"io"
+
+	"ndls/internal/ahead"
+	"ndls/internal/mem"
+	"ndls/internal/share"
+)
+
+// Piece is some rows of some panels as they are stored.
+type Piece struct {
+	Row  int64 // the first
+	Rows int
+	// First is the first of so many panels.
+	First, Panels int
+	// Last says that the piece has the last of the panels that are read.
+	Last bool
+
+	stored []byte // panel by panel
+}
+
+// Panel are the stored rows of panel First+k.
+func (p *Piece) Panel(k int) []byte {
+	size := len(p.stored) / p.Panels
+	return p.stored[k*size : (k+1)*size]
+}
+
+// Pieces reads the stored rows of panels piece by piece, and the next one while the caller
+// uses the one before. Pieces of the same rows follow each other, panels in ascending order,
+// and then come those of the rows behind them. The threads take a panel each, and compare it
+// with its checksum: at the end of each file, before the last piece of it is given.
+type Pieces struct {
+	next *ahead.Reader[Piece]
+	free []func()
+}
+
+// pieceSize is how many bytes a piece of panels has at most, of batches of so many rows.
+func pieceSize(panels, batch int, row int64) int64 {
+	rows, group := pieceShape(panels, batch, row)
+	return int64(rows) * int64(group) * row
+}
+
+// pieceShape is how many rows and panels a piece has.
+func pieceShape(panels, batch int, row int64) (rows, group int) {
+	if panels == 0 || batch == 0 {
+		return 0, 0
+	}
+	least := min(batch, leastRows)
+	group = int(min(max(pieceBytes/(int64(least)*row), 1), int64(panels)))
+	group = (panels + (panels+group-1)/group - 1) / ((panels + group - 1) / group) // evenly
+	rows = int(min(int64(batch), max(pieceBytes/(int64(group)*row), int64(least))))
+	if rows < batch && rows > alignedRows {
+		rows -= rows % alignedRows
+	}
+	return rows, group
+}
+
+// alignedRows is a number of rows of 16 values that fill whole pages of the disk.
+const alignedRows = 128
+
+// Pieces opens so many panels of the caller's rows of an interval, of which there are some.
+// No piece has rows of two batches.
+func (m *Matrix) Pieces(ctx context.Context, interval, first, panels, batch int) (_ *Pieces, err error) {
+	in := &Pieces{}
+	defer func() {
+		if err != nil {
+			in.Close()
+		}
+	}()
+	lo, hi := m.Mine(interval)
+	files := make([]*PartReader, panels)
+	for p := range files {
+		list, err := m.files(interval, first+p)
+		if err != nil {
+			return nil, err
+		}
+		if files[p], err = OpenParts(ctx, m.cat, meeting(list, lo, hi), m.rowBytes()); err != nil {
+			return nil, err
+		}
+		in.free = append(in.free, files[p].Close)
+	}
+	rows, group := pieceShape(panels, batch, m.rowBytes())
+	size := pieceSize(panels, batch, m.rowBytes())
+	memory, err := mem.Alloc[byte](m.budget, 2*size, "tile rows")
+	if err != nil {
+		return nil, err
+	}
+	in.free = append(in.free, memory.Free)
+	buffers := make([]Piece, 2)
+	for i := range buffers {
+		buffers[i].stored = memory.S[int64(i)*size:][:0:size]
+	}
+	at, panel := lo, 0 // of the next piece
+	in.next = ahead.New(max(m.threads, 1), buffers, func(p *Piece) error {
+		if at == hi {
+			return io.EOF
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		inBatch := (at - lo) % int64(batch)
+		p.Row, p.Rows = at, int(min(int64(rows), int64(batch)-inBatch, hi-at))
+		p.First, p.Panels = first+panel, min(group, panels-panel)
+		p.stored = p.stored[:int64(p.Rows)*int64(p.Panels)*m.rowBytes()]
+		end := at+int64(p.Rows) == hi
+		if err := share.Each(readers(m.threads), p.Panels, func(k int) error {
+			f := files[panel+k]
+			if err := f.Read(p.Panel(k), at); err != nil {
+				return err
+			}
+			if end {
+				return f.Finish()
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		if panel += p.Panels; panel < panels {
+			p.Last = false
+			return nil
+		}
+		p.Last, panel, at = true, 0, at+int64(p.Rows)
+		return nil
+	})
+	return in, nil
+}
+
+// readers is how many goroutines read: with several threads one more, since some wait for
+// the disk.
+func readers(threads int) int {
+	if threads <= 1 {
+		return 1
+	}
+	return threads + 1
+}
+
+// Next is the next piece, valid until the next call, or io.EOF.
+func (in *Pieces) Next() (*Piece, error) { return in.next.Next() }
+
+// Close closes the files.
+func (in *Pieces) Close() {
+	if in.next != nil {
+		in.next.Close()
+	}
+	for _, free := range in.free {
+		free()
+	}
+}
+
+// PiecesBytes is the memory that [Pieces] of so many panels take, of batches of so many rows
+// of row bytes.
+func PiecesBytes(panels, batch int, row int64) int64 {
+	return 2*pieceSize(panels, batch, row) + 4096
+}
