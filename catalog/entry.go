@@ -17,6 +17,7 @@ const (
 	KindSummary          = "summary"             // graph/summary.json
 	KindEdges            = "edges"               // edge shard
 	KindHops             = "hops"                // hop stream
+	KindIDs              = "ids"                 // input ids in order of their numbers
 	KindNodes            = "nodes"               // node table
 	KindFeatures         = "features"            // tile of input features
 	KindLSI              = "lsi"                 // K table

@@ -9,7 +9,7 @@ import (
 // that writes files of other names needs a line here: gc removes only what matches.
 var made = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`catalog\.parquet`, `catalog/\d+\.(?:json|parquet)`, `run\.json`, `report\.(?:json|html)`, `(?:journal|cluster)/[0-9a-z.-]+`,
-	`graph/(?:summary\.json|nodes\.parquet)`,
+	`graph/(?:summary\.json|(?:ids|nodes)\.parquet)`,
 	`graph/edges/part-\d{5,}\.parquet`,
 	`graph/hops/part-\d{5,}(?:-[0-9a-f]+)?\.hops`,
 	`graph/runs/(?:order\.json|[a-z]+/\d+-\d+[0-9a-z.-]*)`,

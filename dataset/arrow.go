@@ -9,17 +9,14 @@ import (
 	"github.com/apache/arrow/go/v14/arrow"
 	arrays "github.com/apache/arrow/go/v14/arrow/array"
 	"github.com/apache/arrow/go/v14/arrow/ipc"
-	"github.com/apache/arrow/go/v14/arrow/memory"
 
 	"ndls/dataset/column"
+	"ndls/dataset/columnar"
 	"ndls/dataset/graph"
 	"ndls/dataset/source"
-	"ndls/internal/mem"
+	"ndls/dataset/table"
+	"ndls/internal/inputid"
 )
-
-// maxRecord is the largest record batch of an Arrow file, which is read into
-// memory as a whole.
-const maxRecord = 32 << 20
 
 // arrowFeatures is an Arrow IPC file with an integer id column and one column of
 // fixed-size lists of float32, as ndls itself writes rows.
@@ -33,18 +30,9 @@ type arrowFeatures struct {
 }
 
 func openArrowFeatures(src *source.Source, limit graph.IDLimit) (f *arrowFeatures, err error) {
-	if src.Unpack != nil {
-		return nil, graph.BadData(src.Name, "is a packed Arrow file: unpack it")
-	}
-	defer recoverParquet(src.Name, &err)
-	file := io.NewSectionReader(src.File, src.Off, src.End-src.Off)
-	if err := checkArrowFooter(file, file.Size()); err != nil {
-		return nil, graph.BadData(src.Name, "%v: write the file again", err)
-	}
-	r, err := ipc.NewFileReader(file,
-		ipc.WithAllocator(cappedRecords{memory.NewGoAllocator(), src.Name}))
+	r, err := columnar.OpenArrow(src)
 	if err != nil {
-		return nil, graph.BadData(src.Name, "%v: it is damaged or no Arrow IPC file, write it again", err)
+		return nil, err
 	}
 	f = &arrowFeatures{src: src, limit: limit, id: -1, list: -1, reader: r}
 	var names []string
@@ -62,26 +50,6 @@ func openArrowFeatures(src *source.Source, limit graph.IDLimit) (f *arrowFeature
 			strings.Join(names, ", "))
 	}
 	return f, nil
-}
-
-// cappedRecords refuses what a damaged message may claim.
-type cappedRecords struct {
-	memory.Allocator
-	name string
-}
-
-func (a cappedRecords) Allocate(size int) []byte {
-	if size > maxRecord {
-		panic(graph.BadData(a.name, "a record batch of %s: write batches of at most %s", mem.Bytes(size), mem.Bytes(maxRecord)))
-	}
-	return a.Allocator.Allocate(size)
-}
-
-func (a cappedRecords) Reallocate(size int, b []byte) []byte {
-	if size > maxRecord {
-		panic(graph.BadData(a.name, "a record batch of %s: write batches of at most %s", mem.Bytes(size), mem.Bytes(maxRecord)))
-	}
-	return a.Allocator.Reallocate(size, b)
 }
 
 func (f *arrowFeatures) Open(ctx context.Context) (FeatureReader, error) {
@@ -133,7 +101,7 @@ func (r *arrowReader) Next() (FeatureRow, error) {
 // load reads the next record batch.
 func (r *arrowReader) load() (err error) {
 	f := r.f
-	defer recoverParquet(f.src.Name, &err)
+	defer columnar.Recover(f.src.Name, &err)
 	rec, err := f.reader.Record(r.batch)
 	if err != nil {
 		return graph.BadData(f.src.Name, "record batch %d: %v: it is damaged, write it again", r.batch, err)
@@ -157,7 +125,10 @@ func (r *arrowReader) load() (err error) {
 
 // Rows is one file of rows by input id, such as the soft labels of another
 // model, in any form that features may have: Arrow, Parquet, .npy, CSV, text.
-type Rows struct{ d *edgeFiles }
+type Rows struct {
+	Dataset
+	open func(ctx context.Context) (FeatureReader, error)
+}
 
 // OpenRows opens a file of rows.
 func OpenRows(ctx context.Context, path string) (_ *Rows, err error) {
@@ -171,14 +142,22 @@ func OpenRows(ctx context.Context, path string) (_ *Rows, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Rows{d}, d.openFeatures(ctx, &edgesURI{nodes: -1}, src, ext)
+	r := &Rows{Dataset: d, open: func(ctx context.Context) (FeatureReader, error) { return d.features.Open(ctx) }}
+	return r, d.openFeatures(ctx, &edgesURI{nodes: -1}, src, ext)
+}
+
+// OpenKeyedRows opens a table of rows by ids of a type; rows have the numbers that find
+// gives.
+func OpenKeyedRows(ctx context.Context, path string, t inputid.Type, find func(key []byte) (uint32, bool)) (*Rows, error) {
+	g, err := table.OpenRows(ctx, path, t, find)
+	if err != nil {
+		return nil, err
+	}
+	return &Rows{Dataset: g, open: g.Features}, nil
 }
 
 // Width is the number of values of a row.
-func (r *Rows) Width() int { return r.d.info.NumFeatures }
+func (r *Rows) Width() int { return r.Info().NumFeatures }
 
 // Read streams the rows.
-func (r *Rows) Read(ctx context.Context) (FeatureReader, error) { return r.d.features.Open(ctx) }
-
-// Close closes the file.
-func (r *Rows) Close() error { return r.d.Close() }
+func (r *Rows) Read(ctx context.Context) (FeatureReader, error) { return r.open(ctx) }

@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"strings"
+
 	"ndls/dataset/graph"
 	"ndls/dataset/source"
 )
@@ -9,6 +11,7 @@ import (
 // of single layouts need them too.
 type (
 	Dataset        = graph.Dataset
+	Keyed          = graph.Keyed
 	Info           = graph.Info
 	Options        = graph.Options
 	Edge           = graph.Edge
@@ -44,6 +47,10 @@ var (
 	// what is not read. The wrapped error names file, row and remedy.
 	ErrData = graph.ErrData
 )
+
+// IsKeyed says whether the dataset of an identity is [Keyed]: whether its ids have to be
+// numbered.
+func IsKeyed(identity string) bool { return strings.HasPrefix(identity, "table:") }
 
 // Notes says what was read as what, and what was left out, where a file leaves a
 // choice. It is complete once ds is open.

@@ -394,7 +394,7 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 			return err
 		}
 		d.Note(e.notes...)
-		d.edges, d.info.EdgeHint, empty = e, e.file.rows, e.file.rows == 0
+		d.edges, d.info.EdgeHint, empty = e, e.file.Rows, e.file.Rows == 0
 	case ".bin", ".u32", ".u64":
 		e, err := array.OpenPairs(src, map[string]npy.Type{".bin": npy.Uint32, ".u32": npy.Uint32, ".u64": npy.Uint64}[ext], u.limit())
 		if err != nil {

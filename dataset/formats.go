@@ -11,6 +11,8 @@ var (
 	aboutAll string
 	//go:embed formats/edges.md
 	aboutEdges string
+	//go:embed formats/table.md
+	aboutTable string
 	//go:embed formats/mtx.md
 	aboutMatrixMarket string
 	//go:embed formats/metis.md

@@ -8,6 +8,7 @@ import (
 
 	"ndls/dataset/column"
 	"ndls/dataset/layout/npz"
+	"ndls/dataset/table"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write docs/formats.md again")
@@ -69,6 +70,13 @@ func TestFormatsTellAll(t *testing.T) {
 			tells("npz", "`"+name)
 		}
 	}
+	for _, key := range table.Keys {
+		tells("table", "`"+key+"=")
+	}
+	for _, name := range table.Names() {
+		tells("table", "`"+name+"`")
+	}
+	tells("table", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", "4096")
 	for _, key := range syntheticKeys {
 		tells("synthetic", key+"=")
 	}

@@ -11,6 +11,8 @@ import (
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
 	"ndls/dataset/source"
+	"ndls/dataset/table"
+	"ndls/internal/inputid"
 )
 
 // IDs is a list of input ids in a file: a NumPy vector of integers, or text with
@@ -77,6 +79,11 @@ func (l *IDs) openText(ctx context.Context, src *source.Source) error {
 		return int64(id), nil
 	}
 	return nil
+}
+
+// OpenKeyedIDs opens a list of ids of a type in a table, or in text with an id a line.
+func OpenKeyedIDs(ctx context.Context, path string, t inputid.Type) (*table.IDList, error) {
+	return table.OpenIDs(ctx, path, t)
 }
 
 // Next returns the next id, or io.EOF.

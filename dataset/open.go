@@ -11,6 +11,7 @@ import (
 	"ndls/dataset/layout/memmap"
 	"ndls/dataset/layout/npz"
 	"ndls/dataset/layout/pyg"
+	"ndls/dataset/table"
 )
 
 // scheme is a kind of URI.
@@ -23,6 +24,7 @@ type scheme struct {
 // schemes are the known kinds of URI, in the order in which help lists them.
 var schemes = []scheme{
 	{"edges", "edges:FILE?features=F&labels=L&splits=S", openEdges, aboutEdges},
+	{"table", "table:EDGES?src=C&dst=C&nodes=NODES&id=C&features=C,C,…&label=C&split=C", table.Open, aboutTable},
 	{"mtx", "mtx:FILE?features=F&labels=L&splits=S", openForm("mtx"), aboutMatrixMarket},
 	{"metis", "metis:FILE?…", openForm("metis"), aboutMETIS},
 	{"dimacs", "dimacs:FILE?…", openForm("dimacs"), aboutDIMACS},

@@ -43,9 +43,9 @@ func Repeated(ctx context.Context, ds Dataset, part Part, id uint32) error {
 		case first == "":
 			first, firstValue = rows.Position(), value
 		case part == FeatureRows:
-			return graph.BadData(rows.Position(), "node %d has a second feature row, the first is in %s: keep one of the two", id, first)
+			return graph.BadData(rows.Position(), "node %s has a second feature row, the first is in %s: keep one of the two", rows.nodeName(id), first)
 		case value != firstValue:
-			return graph.BadData(rows.Position(), "node %d has the %s %s, and another one, %s, in %s: keep one of the two", id, part, value, firstValue, first)
+			return graph.BadData(rows.Position(), "node %s has the %s %s, and another one, %s, in %s: keep one of the two", rows.nodeName(id), part, value, firstValue, first)
 		}
 	}
 }
@@ -127,6 +127,16 @@ func openPart(ctx context.Context, ds Dataset, part Part) (*partRows, error) {
 	return p, nil
 }
 
+// nodeName is the input id of the node of the row that was read last.
+func (p *partRows) nodeName(id uint32) string {
+	if r, ok := p.reader.(interface{ NodeName() string }); ok {
+		if name := r.NodeName(); name != "" {
+			return name
+		}
+	}
+	return strconv.FormatUint(uint64(id), 10)
+}
+
 func (p *partRows) Position() string {
 	if r, ok := p.reader.(interface{ Position() string }); ok {
 		return r.Position()
@@ -143,8 +153,8 @@ func (r *textFeatureReader) ReadsFrom() string { return r.src.Name }
 func (r *jsonReader) Position() string  { return r.src.Name + " line " + strconv.FormatInt(r.line, 10) }
 func (r *jsonReader) ReadsFrom() string { return r.src.Name }
 
-func (r *parquetFeatureReader) Position() string  { return graph.RowOf(r.file.name, r.ids.values-1) }
-func (r *parquetFeatureReader) ReadsFrom() string { return r.file.name }
+func (r *parquetFeatureReader) Position() string  { return graph.RowOf(r.file.Name, r.ids.values-1) }
+func (r *parquetFeatureReader) ReadsFrom() string { return r.file.Name }
 
 func (r *arrowReader) Position() string  { return graph.RowOf(r.f.src.Name, r.row-1) }
 func (r *arrowReader) ReadsFrom() string { return r.f.src.Name }

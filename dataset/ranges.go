@@ -93,7 +93,7 @@ func (e *parquetEdges) CanCut() bool { return true }
 
 // openShare implements cuttable. Row groups are not cut.
 func (e *parquetEdges) OpenShare(ctx context.Context, s graph.Share) (EdgeReader, error) {
-	lo, hi := s.Bounds(int64(e.file.reader.NumRowGroups()))
+	lo, hi := s.Bounds(int64(e.file.Reader.NumRowGroups()))
 	return e.openGroups(ctx, int(lo), int(hi))
 }
 

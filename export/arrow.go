@@ -14,6 +14,7 @@ import (
 var arrowTypes = []arrow.DataType{
 	int64Kind: arrow.PrimitiveTypes.Int64, int32Kind: arrow.PrimitiveTypes.Int32, uint32Kind: arrow.PrimitiveTypes.Uint32,
 	boolKind: arrow.FixedWidthTypes.Boolean, splitKind: arrow.BinaryTypes.String, float32Kind: arrow.PrimitiveTypes.Float32,
+	int64IDKind: arrow.PrimitiveTypes.Int64, uint64IDKind: arrow.PrimitiveTypes.Uint64, textIDKind: arrow.BinaryTypes.String,
 }
 
 func arrowSchema(columns []column) *arrow.Schema {
@@ -31,19 +32,23 @@ func arrowSchema(columns []column) *arrow.Schema {
 // arrowWriter writes a record batch a batch.
 type arrowWriter struct {
 	columns []column
+	names   *names
 	schema  *arrow.Schema
 	file    *ipc.FileWriter
 }
 
-func newArrow(out io.Writer, columns []column) (*arrowWriter, error) {
+func newArrow(out io.Writer, columns []column, names *names) (*arrowWriter, error) {
 	schema := arrowSchema(columns)
 	// The file writer asks for positions; it only ever writes on.
 	file, err := ipc.NewFileWriter(&positioned{w: out}, ipc.WithSchema(schema))
-	return &arrowWriter{columns, schema, file}, err
+	return &arrowWriter{columns, names, schema, file}, err
 }
 
 func (w *arrowWriter) write(cols [][]byte, _ int) error {
-	rec := record(w.schema, w.columns, cols)
+	rec, err := record(w.schema, w.columns, cols, w.names)
+	if err != nil {
+		return err
+	}
 	defer rec.Release()
 	return w.file.Write(rec)
 }
@@ -62,7 +67,7 @@ func columnData(c column, t arrow.DataType, values []byte, n int) *array.Data {
 	case c.kind == boolKind:
 		wrap(bits(values))
 	case c.kind == splitKind:
-		offsets, text := names(values)
+		offsets, text := splitText(values)
 		wrap(offsets)
 		wrap(text)
 	default:

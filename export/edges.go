@@ -93,7 +93,12 @@ func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 	if err := r.scan(ctx, cat, func(u, _ uint32) error { counts.S[u]++; total++; return nil }); err != nil {
 		return 0, err
 	}
-	w, err := newWriter(o.Format, out, edgeColumns, total)
+	names, err := loadNames(ctx, cat, o.Budget)
+	if err != nil {
+		return 0, err
+	}
+	defer names.close()
+	w, err := newWriter(o.Format, out, names.columns(edgeColumns), total, names)
 	if err != nil {
 		return 0, err
 	}

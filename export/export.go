@@ -110,6 +110,7 @@ func verify(ctx context.Context, cat *catalog.Catalog, what string, except ...st
 			entries = append(entries, found...)
 		}
 	}
+	entries = append(entries, cat.Entries(catalog.KindIDs)...)
 	var bytes int64
 	for _, e := range entries {
 		bytes += e.Bytes

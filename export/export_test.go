@@ -93,7 +93,7 @@ func newFixtureIn(t *testing.T, store storage.Store) *fixture {
 	must(t, shards.WriteSummary(ctx, cat, summary))
 	matrix := tiles.Open(cat, budget(t, 1<<20), tiles.Features(summary))
 	add(catalog.KindNodes, "graph/nodes.parquet", -1, nodes, func(w *catalog.File) error {
-		return shards.WriteNodes(w, nodes, func(first int64, b shards.NodeBatch) error {
+		return shards.WriteNodes(w, nodes, shards.IDs{}, func(first int64, b shards.NodeBatch) error {
 			for i := range b.ID {
 				node := int(first) + i
 				b.ID[i], b.Degree[i], b.Component[i], b.Label[i], b.Split[i] = int64(ids[node]), uint32(node*2), uint32(node%5), int32(node%4)-1, uint8(node%4)
@@ -134,7 +134,7 @@ func newFixtureIn(t *testing.T, store storage.Store) *fixture {
 	for lo, i := 0, 0; lo < nodes; lo, i = lo+interval, i+1 {
 		hi := min(lo+interval, nodes)
 		add(catalog.KindLSI, fmt.Sprintf("lsi/part-%05d.parquet", i), i, int64(hi-lo), func(w *catalog.File) error {
-			return shards.WriteLSI(w, int64(hi-lo), func(first int64, b shards.LSIBatch) error {
+			return shards.WriteLSI(w, int64(hi-lo), nil, func(first int64, b shards.LSIBatch) error {
 				for k := range b.ID {
 					node := lo + int(first) + k
 					b.ID[k], b.K[k], b.Capped[k] = int64(ids[node]), int32(node), node%3 == 0
@@ -157,7 +157,7 @@ func newFixtureIn(t *testing.T, store storage.Store) *fixture {
 		}
 		rows := func(what, kind, path string, s shards.RowSchema) {
 			add(kind, path, i, int64(hi-lo), func(w *catalog.File) error {
-				rw, err := shards.NewRowWriter(w, s)
+				rw, err := shards.NewRowWriter(w, s, nil)
 				must(t, err)
 				var id []int64
 				var label []int32

@@ -16,6 +16,7 @@ import (
 // writer, whose fixed-size lists come back as zeros in v14.
 type parquetWriter struct {
 	columns []column
+	names   *names
 	file    *file.Writer
 }
 
@@ -32,6 +33,10 @@ func parquetNode(c column) (schema.Node, error) {
 		boolKind:    {parquet.Types.Boolean, schema.NoLogicalType{}},
 		splitKind:   {parquet.Types.ByteArray, schema.StringLogicalType{}},
 		float32Kind: {parquet.Types.Float, schema.NoLogicalType{}},
+
+		int64IDKind:  {parquet.Types.Int64, schema.NewIntLogicalType(64, true)},
+		uint64IDKind: {parquet.Types.Int64, schema.NewIntLogicalType(64, false)},
+		textIDKind:   {parquet.Types.ByteArray, schema.StringLogicalType{}},
 	}
 	t, name := types[c.kind], c.name
 	if c.list > 0 {
@@ -48,7 +53,7 @@ func parquetNode(c column) (schema.Node, error) {
 	return schema.NewGroupNodeLogical(c.name, parquet.Repetitions.Required, schema.FieldList{repeated}, schema.ListLogicalType{}, -1)
 }
 
-func newParquet(out io.Writer, columns []column) (*parquetWriter, error) {
+func newParquet(out io.Writer, columns []column, names *names) (*parquetWriter, error) {
 	var fields schema.FieldList
 	for _, c := range columns {
 		node, err := parquetNode(c)
@@ -65,7 +70,7 @@ func newParquet(out io.Writer, columns []column) (*parquetWriter, error) {
 	props := parquet.NewWriterProperties(
 		parquet.WithDictionaryDefault(false), parquet.WithStats(false), parquet.WithCreatedBy("ndls"),
 		parquet.WithCompression(compress.Codecs.Snappy), parquet.WithRootRepetition(parquet.Repetitions.Required))
-	return &parquetWriter{columns, file.NewParquetWriter(out, root, file.WithWriterProps(props))}, nil
+	return &parquetWriter{columns, names, file.NewParquetWriter(out, root, file.WithWriterProps(props))}, nil
 }
 
 func (w *parquetWriter) write(cols [][]byte, n int) (err error) {
@@ -75,13 +80,22 @@ func (w *parquetWriter) write(cols [][]byte, n int) (err error) {
 			err = fmt.Errorf("writing Parquet: %v", x)
 		}
 	}()
+	keys, err := w.names.find(w.columns, cols)
+	if err != nil {
+		return err
+	}
 	group := w.file.AppendRowGroup()
 	for i, c := range w.columns {
 		chunk, err := group.NextColumn()
 		if err != nil {
 			return err
 		}
-		if err := writeChunk(chunk, c, cols[i], n); err != nil {
+		if c.isID() {
+			err = w.names.write(chunk, keys[i])
+		} else {
+			err = writeChunk(chunk, c, cols[i], n)
+		}
+		if err != nil {
 			return fmt.Errorf("column %s: %w", c.name, err)
 		}
 		if err := chunk.Close(); err != nil {

@@ -30,9 +30,20 @@ func Records(ctx context.Context, cat *catalog.Catalog, what string, b *mem.Budg
 	if src.free != nil {
 		defer src.free()
 	}
+	found := &names{}
+	if what != "edges" {
+		if found, err = openNames(ctx, cat, ""); err != nil {
+			return err
+		}
+		defer found.close()
+		src.columns = found.columns(src.columns)
+	}
 	schema := arrowSchema(src.columns)
 	return src.scan(ctx, func(_ int64, cols [][]byte) error {
-		rec := record(schema, src.columns, cols)
+		rec, err := record(schema, src.columns, cols, found)
+		if err != nil {
+			return err
+		}
 		defer rec.Release()
 		if err := visit(rec); err != nil {
 			return err
@@ -42,14 +53,23 @@ func Records(ctx context.Context, cat *catalog.Catalog, what string, b *mem.Budg
 }
 
 // record wraps the columns of a batch.
-func record(schema *arrow.Schema, columns []column, cols [][]byte) arrow.Record {
+func record(schema *arrow.Schema, columns []column, cols [][]byte, names *names) (arrow.Record, error) {
+	keys, err := names.find(columns, cols)
+	if err != nil {
+		return nil, err
+	}
 	n := len(cols[0]) / columns[0].size()
 	arrays := make([]arrow.Array, len(cols))
 	for i, c := range columns {
-		data := columnData(c, schema.Field(i).Type, cols[i], n)
+		var data *array.Data
+		if c.isID() {
+			data = names.data(schema.Field(i).Type, keys[i])
+		} else {
+			data = columnData(c, schema.Field(i).Type, cols[i], n)
+		}
 		arrays[i] = array.MakeFromData(data)
 		data.Release()
 		defer arrays[i].Release()
 	}
-	return array.NewRecord(schema, arrays, int64(n))
+	return array.NewRecord(schema, arrays, int64(n)), nil
 }

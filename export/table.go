@@ -10,6 +10,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/seal"
+	"ndls/shards"
 )
 
 // kind is the type of a column's values.
@@ -22,6 +23,10 @@ const (
 	boolKind
 	splitKind
 	float32Kind
+	// Numbers of 64 bits that stand for input ids of a type.
+	int64IDKind
+	uint64IDKind
+	textIDKind
 )
 
 // splitNames spells the values of a split column.
@@ -36,7 +41,7 @@ type column struct {
 
 // size is the number of bytes of a row.
 func (c column) size() int {
-	bytes := []int{int64Kind: 8, int32Kind: 4, uint32Kind: 4, boolKind: 1, splitKind: 1, float32Kind: 4}[c.kind]
+	bytes := []int{int64Kind: 8, int32Kind: 4, uint32Kind: 4, boolKind: 1, splitKind: 1, float32Kind: 4, int64IDKind: 8, uint64IDKind: 8, textIDKind: 8}[c.kind]
 	return bytes * max(c.list, 1)
 }
 
@@ -83,7 +88,13 @@ func exportTable(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 		return 0, err
 	}
 	defer place.Free()
-	w, err := newWriter(o.Format, out, src.columns, src.rows)
+	names, err := openNames(ctx, cat, shards.IDsPath)
+	if err != nil {
+		return 0, err
+	}
+	defer names.close()
+	src.columns = names.columns(src.columns)
+	w, err := newWriter(o.Format, out, src.columns, src.rows, names)
 	if err != nil {
 		return 0, err
 	}

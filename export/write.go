@@ -13,19 +13,21 @@ import (
 	"ndls/internal/share"
 )
 
-// newWriter writes rows of columns to out.
-func newWriter(format string, out io.Writer, columns []column, rows int64) (writer, error) {
+// newWriter writes rows of columns to out, with the ids that names finds.
+func newWriter(format string, out io.Writer, columns []column, rows int64, names *names) (writer, error) {
 	switch format {
 	case "csv":
-		return newCSV(out, columns)
+		w, err := newCSV(out, columns, names)
+		return names.pieces(w, columns), err
 	case "npy":
-		return newNPY(out, columns, rows)
+		w, err := newNPY(out, columns, rows, names)
+		return names.pieces(w, columns), err
 	case "parquet":
-		w, err := newParquet(out, columns)
-		return newBatched(w, columns), err
+		w, err := newParquet(out, columns, names)
+		return newBatched(w, columns, names), err
 	default:
-		w, err := newArrow(out, columns)
-		return newBatched(w, columns), err
+		w, err := newArrow(out, columns, names)
+		return newBatched(w, columns, names), err
 	}
 }
 
@@ -41,8 +43,8 @@ type batched struct {
 	held    [][]byte
 }
 
-func newBatched(w writer, columns []column) *batched {
-	return &batched{writer: w, columns: columns, size: max(batchBytes/rowSize(columns), 1), held: make([][]byte, len(columns))}
+func newBatched(w writer, columns []column, names *names) *batched {
+	return &batched{writer: w, columns: columns, size: names.batch(columns), held: make([][]byte, len(columns))}
 }
 
 func (b *batched) write(cols [][]byte, n int) error {
@@ -83,6 +85,7 @@ func (b *batched) close() error {
 type csvWriter struct {
 	out     *bufio.Writer
 	columns []column
+	names   *names
 	// lines is the text of some rows for each thread.
 	lines [][]byte
 }
@@ -94,9 +97,9 @@ const (
 	mostText = 16
 )
 
-func newCSV(out io.Writer, columns []column) (*csvWriter, error) {
+func newCSV(out io.Writer, columns []column, names *names) (*csvWriter, error) {
 	w := &csvWriter{
-		out: bufio.NewWriterSize(out, 256<<10), columns: columns,
+		out: bufio.NewWriterSize(out, 256<<10), columns: columns, names: names,
 		lines: make([][]byte, min(runtime.GOMAXPROCS(0), mostText)),
 	}
 	var head []string
@@ -115,12 +118,16 @@ func newCSV(out io.Writer, columns []column) (*csvWriter, error) {
 // write makes text of the rows on all threads, which take a stretch of rows each, and writes
 // it in order.
 func (w *csvWriter) write(cols [][]byte, n int) error {
+	keys, err := w.names.find(w.columns, cols)
+	if err != nil {
+		return err
+	}
 	rows := max(textBytes/(3*rowSize(w.columns)), 1) // text is about three times as long
 	for first := 0; first < n; first += rows * len(w.lines) {
 		parts := min(len(w.lines), (n-first+rows-1)/rows)
 		if err := share.Each(parts, parts, func(k int) error {
 			lo := first + k*rows
-			w.lines[k] = w.text(w.lines[k][:0], cols, lo, min(lo+rows, n))
+			w.lines[k] = w.text(w.lines[k][:0], cols, keys, lo, min(lo+rows, n))
 			return nil
 		}); err != nil {
 			return err
@@ -135,9 +142,13 @@ func (w *csvWriter) write(cols [][]byte, n int) error {
 }
 
 // text appends the lines of rows [lo, hi).
-func (w *csvWriter) text(to []byte, cols [][]byte, lo, hi int) []byte {
+func (w *csvWriter) text(to []byte, cols [][]byte, keys [][][]byte, lo, hi int) []byte {
 	for i := lo; i < hi; i++ {
 		for c, col := range w.columns {
+			if col.isID() {
+				to = append(w.names.appendField(to, keys[c][i]), ',')
+				continue
+			}
 			s := col.size()
 			to = appendText(to, col, cols[c][i*s:(i+1)*s])
 		}
@@ -176,13 +187,14 @@ func (w *csvWriter) close() error { return w.out.Flush() }
 type npyWriter struct {
 	out     *bufio.Writer
 	columns []column
+	names   *names
 	// first is 1 where the id column is left out.
 	first int
 }
 
 // numpyTypes spells the kinds as NumPy does. A split is its name, padded with
 // zero bytes.
-var numpyTypes = []string{int64Kind: "<i8", int32Kind: "<i4", uint32Kind: "<u4", boolKind: "|b1", splitKind: "|S5", float32Kind: "<f4"}
+var numpyTypes = []string{int64Kind: "<i8", int32Kind: "<i4", uint32Kind: "<u4", boolKind: "|b1", splitKind: "|S5", float32Kind: "<f4", int64IDKind: "<i8", uint64IDKind: "<u8"}
 
 // matrix says whether columns are written as an ordinary matrix, of how many
 // columns, from column first on: a list of numbers for each id, whose row number
@@ -199,14 +211,14 @@ func matrix(columns []column) (first, width int, ok bool) {
 	return 0, len(columns), true
 }
 
-func newNPY(out io.Writer, columns []column, rows int64) (*npyWriter, error) {
+func newNPY(out io.Writer, columns []column, rows int64, names *names) (*npyWriter, error) {
 	first, width, ok := matrix(columns)
-	w := &npyWriter{bufio.NewWriterSize(out, 256<<10), columns, first}
-	descr, shape := fmt.Sprintf("'%s'", numpyTypes[columns[first].kind]), fmt.Sprintf("(%d, %d)", rows, width)
+	w := &npyWriter{bufio.NewWriterSize(out, 256<<10), columns, names, first}
+	descr, shape := fmt.Sprintf("'%s'", w.numpyType(columns[first])), fmt.Sprintf("(%d, %d)", rows, width)
 	if !ok {
 		var fields []string
 		for _, c := range columns {
-			field := fmt.Sprintf("('%s', '%s'", c.name, numpyTypes[c.kind])
+			field := fmt.Sprintf("('%s', '%s'", c.name, w.numpyType(c))
 			if c.list > 0 {
 				field += fmt.Sprintf(", (%d,)", c.list)
 			}
@@ -227,10 +239,28 @@ func newNPY(out io.Writer, columns []column, rows int64) (*npyWriter, error) {
 	return w, err
 }
 
+// numpyType is the type of a column's values.
+func (w *npyWriter) numpyType(c column) string {
+	if c.kind == textIDKind {
+		return fmt.Sprintf("|S%d", w.names.width())
+	}
+	return numpyTypes[c.kind]
+}
+
 func (w *npyWriter) write(cols [][]byte, n int) error {
+	keys, err := w.names.find(w.columns[w.first:], cols[w.first:])
+	if err != nil {
+		return err
+	}
 	for i := range n {
 		for c := w.first; c < len(w.columns); c++ {
 			col := w.columns[c]
+			if col.isID() {
+				if _, err := w.out.Write(w.names.stored(keys[c-w.first][i])); err != nil {
+					return err
+				}
+				continue
+			}
 			s := col.size()
 			value := cols[c][i*s : (i+1)*s]
 			if col.kind == splitKind {
@@ -259,8 +289,8 @@ func bits(values []byte) []byte {
 	return packed
 }
 
-// names gives the offsets and characters of a column of splits.
-func names(values []byte) (offsets, text []byte) {
+// splitText gives the offsets and characters of a column of splits.
+func splitText(values []byte) (offsets, text []byte) {
 	ends := make([]int32, 1, len(values)+1)
 	for _, s := range values {
 		text = append(text, splitNames[s]...)

@@ -18,7 +18,7 @@ func TestTextOnAllThreads(t *testing.T) {
 	}
 	text := func(threads int) []byte {
 		var out bytes.Buffer
-		w, err := newCSV(&out, columns)
+		w, err := newCSV(&out, columns, &names{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,10 @@
 // feature row. Edges are undirected: self-loops are dropped and repetitions, in
 // either direction, count once; the summary has the number of both.
 //
+// Where a dataset has ids of any type ([dataset.Keyed]), its input ids below are numbers: the
+// places of its ids in their order. The ids are sorted ([keysort]) and committed
+// ([shards.IDsPath]) before anything else is done, and the node table has both.
+//
 // Node ids are given by descending degree, equal degrees by ascending input id.
 // Components are numbered in the order of their smallest node id.
 //
@@ -20,6 +24,7 @@
 // of a shard. Input ids are ranked in a bitmap with counts. Components grow by
 // union-find while degrees are counted. This is done in steps ([Next]):
 //
+//	number   one piece                  input ids in order, where they have to be numbered
 //	split    parts of the edge list     pairs of input ids, sorted, each once
 //	merge    ranges of pairs            the same of all parts
 //	order    one piece                  degrees, components; the node table
@@ -104,9 +109,12 @@
 //	columns     4n + n/8, input ids, reading, and of float16 32n for each tile made at a
 //	            time, of float32 64n
 //	whole       4n
+//	number      what is free, at least 2 MiB
 //
-// with e' ≤ e pairs left by split, and at least 64 KiB for each of T files merged;
-// with t threads up to t + 2 times 16 MiB, and half of what is free ([extsort.MergeBytes]). Sorting k keys takes 16k
+// and for ids that are numbered 19n and up to 24 MiB more in split and columns, and while
+// order reads labels and splits ([inputid.TableBytes]); then 2n, and what is free for ids
+// as they are written in order of node. Here e' ≤ e pairs are left by split, and there are at
+// least 64 KiB for each of T files merged; with t threads up to t + 2 times 16 MiB, and half of what is free ([extsort.MergeBytes]). Sorting k keys takes 16k
 // if it is in memory. Reading takes 8 MiB for each thread but the first one, and there are
 // fewer of them where that is more than an eighth of what is free. Only order needs more
 // with more nodes: a graph for which one worker has not that much memory has no partition.

@@ -86,6 +86,10 @@ func (j *job) writeColumns(ctx context.Context, p Piece) error {
 	if err := j.ensureRelabelling(ctx); err != nil {
 		return err
 	}
+	if err := j.loadNumbers(ctx); err != nil {
+		return err
+	}
+	defer j.freeNumbers()
 	return j.writeTiles(ctx, p)
 }
 

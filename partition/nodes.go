@@ -9,6 +9,7 @@ import (
 	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/extsort"
+	"ndls/internal/inputid"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/shards"
@@ -46,11 +47,23 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 	}); err != nil {
 		return err
 	}
+	if err := j.loadNumbers(ctx); err != nil {
+		return err
+	}
 	if err := j.readLabels(ctx, labels.S); err != nil {
 		return err
 	}
 	if err := j.readSplits(ctx, ids.S, labels.S, splits.S); err != nil {
 		return err
+	}
+	j.freeNumbers()
+	j.warnOfLonelyNodes(n, ends)
+	var keys *nodeKeys
+	if j.named.Type != inputid.Number {
+		if keys, err = j.newNodeKeys(ctx); err != nil {
+			return err
+		}
+		defer keys.free()
 	}
 
 	f, err := j.cat.Create(ctx, catalog.Describe(catalog.KindNodes, NodesPath))
@@ -59,7 +72,7 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 	}
 	defer f.Abort()
 	degree := len(ends) - 1
-	if err := shards.WriteNodes(f, n, func(first int64, b shards.NodeBatch) error {
+	if err := shards.WriteNodes(f, n, j.named, func(first int64, b shards.NodeBatch) error {
 		for i := range b.ID {
 			node := first + int64(i)
 			for int64(ends[degree]) <= node {
@@ -72,6 +85,9 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 		copy(b.Component, component[first:end])
 		copy(b.Label, labels.S[first:end])
 		copy(b.Split, splits.S[first:end])
+		if keys != nil {
+			return keys.fill(ctx, first, b.Key)
+		}
 		return ctx.Err()
 	}); err != nil {
 		return err
@@ -82,6 +98,20 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 		return err
 	}
 	return j.cat.Commit(ctx, known, f)
+}
+
+// warnOfLonelyNodes warns of nodes of a table of nodes that have no edge.
+func (j *job) warnOfLonelyNodes(n int64, ends []uint32) {
+	if ds, ok := j.ds.(dataset.Keyed); !ok || !ds.OwnNodes() {
+		return
+	}
+	lonely := n
+	if len(ends) > 1 {
+		lonely -= int64(ends[1])
+	}
+	if lonely > 0 {
+		j.ordered.Warnings = append(j.ordered.Warnings, fmt.Sprintf("%d of %d nodes have no edge to another node: each is a component of its own, and smoothing leaves its features as they are", lonely, n))
+	}
 }
 
 // eachLabel visits the labelled nodes; rows count from 1.
@@ -274,7 +304,7 @@ func (j *job) summarise(ctx context.Context) (shards.Summary, error) {
 	s := shards.Summary{
 		Name: j.info.Name, Nodes: j.ordered.Nodes, InputRows: j.ordered.Rows, SelfLoops: j.ordered.Loops,
 		Classes: j.info.Classes, Splits: map[string]int64{}, HasSplits: j.info.HasSplits || j.split != nil,
-		BlockRows: BlockRows, IntervalRows: j.intervalRows(),
+		BlockRows: BlockRows, IntervalRows: j.intervalRows(), IDs: j.named.Type.Name(),
 	}
 	if j.wantFeatures() {
 		s.Features, s.Normalized, s.FeatureType = j.info.NumFeatures, j.normalize(), shards.Float32

@@ -24,7 +24,11 @@ func (j *job) splitEdges(ctx context.Context, p Piece) error {
 			return err
 		}
 	}
+	if err := j.loadNumbers(ctx); err != nil {
+		return err
+	}
 	s, err := j.sortPairs(ctx)
+	j.freeNumbers()
 	if err != nil {
 		return err
 	}

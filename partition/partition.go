@@ -13,6 +13,7 @@ import (
 	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/extsort"
+	"ndls/internal/inputid"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/progress"
@@ -97,6 +98,9 @@ func Run(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Option
 		return shards.Summary{}, err
 	}
 	defer func() { err = errors.Join(err, j.close()) }()
+	if err := j.number(ctx); err != nil {
+		return shards.Summary{}, err
+	}
 	return j.run(ctx)
 }
 
@@ -149,6 +153,12 @@ type job struct {
 	rows, loops atomic.Int64       // edge rows and self-loops read
 	ids         *idSet             // input ids of all nodes
 	nodeOf      *mem.Array[uint32] // node id by rank of the input id
+
+	// named describes the ids of a keyed dataset, unless they are their own numbers; table
+	// finds their numbers while the dataset is read.
+	named shards.IDs
+	table *inputid.Table
+	held  int64 // bytes of the budget for reading tables
 }
 
 func newJob(ds dataset.Dataset, cat *catalog.Catalog, o Options) (*job, error) {
@@ -195,6 +205,7 @@ func (j *job) close() error {
 		j.ids.free()
 	}
 	j.nodeOf.Free()
+	j.freeNumbers()
 	j.o.Budget.Release(j.heap)
 	return j.scratch.Remove()
 }

@@ -10,6 +10,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
+	"ndls/shards"
 )
 
 // Steps of a partition, in order. A step may begin when all pieces of the one
@@ -34,7 +35,9 @@ const (
 var steps = []string{Split, Merge, Order, Relabel, Rows, Columns, Whole}
 
 // IsStep says whether there is such a step, other than Whole.
-func IsStep(name string) bool { return name != Whole && slices.Contains(steps, name) }
+func IsStep(name string) bool {
+	return name == Number || name != Whole && slices.Contains(steps, name)
+}
 
 // Slices is into how many pieces the steps Split, Merge and Relabel can be cut.
 const Slices = 1024
@@ -122,15 +125,16 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 	if err != nil {
 		return err
 	}
-	most := map[string]int{Split: Slices, Merge: Slices, Order: 1, Relabel: Slices, Rows: left.ordered.Intervals, Columns: left.ordered.Panels}[step]
+	most := map[string]int{Number: 1, Split: Slices, Merge: Slices, Order: 1, Relabel: Slices, Rows: left.ordered.Intervals, Columns: left.ordered.Panels}[step]
 	if p.First < 0 || p.First >= p.Last || p.Last > most {
 		return fmt.Errorf("there is no %s %d to %d", step, p.First, p.Last)
 	}
-	if left.Step == "" || slices.Index(steps, left.Step) > slices.Index(steps, step) {
+	_, numbered := cat.Lookup(shards.IDsPath)
+	if left.Step == "" || step == Number && numbered || step != Number && slices.Index(steps, left.Step) > slices.Index(steps, step) {
 		return nil // this attempt comes after another one has done the step
 	}
 	var ds dataset.Dataset
-	if step == Split || step == Order || step == Columns {
+	if step == Number || step == Split || step == Order || step == Columns {
 		if ds, err = open(); err != nil {
 			return err
 		}
@@ -141,6 +145,9 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 		return err
 	}
 	defer func() { err = errors.Join(err, j.close()) }()
+	if err := j.number(ctx); err != nil || step == Number {
+		return err
+	}
 	j.keys = catalogKeys{j}
 	return j.do(ctx, left.ordered, step, p)
 }

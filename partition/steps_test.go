@@ -27,6 +27,7 @@ type uncut struct{ dataset.Dataset }
 // sharedWorkers do partitions in pieces, as a cluster does.
 type sharedWorkers struct {
 	open   func() (dataset.Dataset, error)
+	next   func(context.Context, *catalog.Catalog) (Left, error) // nil for Next
 	store  storage.Store
 	most   int            // tasks of a step
 	draw   func(int) int  // a number below
@@ -41,7 +42,11 @@ func (c *sharedWorkers) do(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		left, err := Next(ctx, cat)
+		next := c.next
+		if next == nil {
+			next = Next
+		}
+		left, err := next(ctx, cat)
 		if err != nil {
 			return err
 		}

@@ -219,6 +219,16 @@ func (s *groupSource) Close() error { return nil }
 // openParquet checks that a file is a whole table of the given format and
 // version with exactly these columns.
 func openParquet(r storage.Reader, name, format string, columns []column) (_ *parquetReader, err error) {
+	p, err := openSealed(r, name)
+	if err != nil {
+		return nil, err
+	}
+	defer p.recovered(&err)
+	return p, p.check(format, columns)
+}
+
+// openSealed reads the seal and the footer of a file.
+func openSealed(r storage.Reader, name string) (_ *parquetReader, err error) {
 	p := &parquetReader{name: name, src: &groupSource{Reader: r}}
 	marks, err := seal.ReadMarks(r, name, seal.Parquet)
 	if err != nil {
@@ -235,9 +245,6 @@ func openParquet(r storage.Reader, name, format string, columns []column) (_ *pa
 		return nil, seal.Corrupt(name, "%v", err)
 	}
 	p.marks, p.rows = marks[:len(marks)-1], p.file.NumRows()
-	if err := p.check(format, columns); err != nil {
-		return nil, err
-	}
 	return p, nil
 }
 

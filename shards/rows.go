@@ -6,8 +6,10 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+	"slices"
 	"sync"
 
+	"ndls/internal/inputid"
 	"ndls/internal/seal"
 
 	"github.com/apache/arrow/go/v14/arrow"
@@ -40,8 +42,10 @@ var endOfStream = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
 
 // RowSchema is the shape of an Arrow row file: column id (int64), label (int32)
 // where Label is set, then Column, a fixed-size list of Width float32 or, where
-// Half is set, float16.
+// Half is set, float16. Where ids are numbered, id has their type, and a column number
+// (int64) follows it.
 type RowSchema struct {
+	ID     inputid.Type
 	Column string // "feature" or "probability"
 	Width  int
 	Label  bool
@@ -49,7 +53,7 @@ type RowSchema struct {
 }
 
 func (s RowSchema) valid() bool {
-	return s.Column != "" && s.Column != "id" && s.Column != "label" && s.Width > 0 && s.Width <= maxWidth
+	return s.Column != "" && s.Column != "id" && s.Column != "number" && s.Column != "label" && s.Width > 0 && s.Width <= maxWidth
 }
 
 func (s RowSchema) valueType() arrow.DataType {
@@ -67,7 +71,10 @@ func (s RowSchema) valueSize() int64 {
 }
 
 func (s RowSchema) arrow() *arrow.Schema {
-	fields := []arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}
+	fields := []arrow.Field{{Name: "id", Type: idTypes[s.ID]}}
+	if s.ID != inputid.Number {
+		fields = append(fields, arrow.Field{Name: "number", Type: arrow.PrimitiveTypes.Int64})
+	}
 	if s.Label {
 		fields = append(fields, arrow.Field{Name: "label", Type: arrow.PrimitiveTypes.Int32})
 	}
@@ -76,7 +83,21 @@ func (s RowSchema) arrow() *arrow.Schema {
 	return arrow.NewSchema(fields, &meta)
 }
 
-// bodyBytes is the size of the buffers of a batch of n rows.
+// idTypes are the types of the column id.
+var idTypes = []arrow.DataType{
+	inputid.Number: arrow.PrimitiveTypes.Int64, inputid.Int64: arrow.PrimitiveTypes.Int64,
+	inputid.Uint64: arrow.PrimitiveTypes.Uint64, inputid.String: arrow.BinaryTypes.String,
+}
+
+// maxHead is the most that precedes the numbers of a batch of n rows.
+func (s RowSchema) maxHead(n int64) int64 {
+	if s.ID == inputid.Number {
+		return maxBatchHead
+	}
+	return maxBatchHead + n*(8+inputid.MaxKey)
+}
+
+// bodyBytes is the size of the buffers of a batch of n rows, from the numbers on.
 func (s RowSchema) bodyBytes(n int64) int64 {
 	size := padded(8*n) + padded(n*int64(s.Width)*s.valueSize())
 	if s.Label {
@@ -105,10 +126,18 @@ type RowWriter struct {
 	out    *ipc.FileWriter
 	half   []uint16
 	rows   int64
+	names  *IDReader
 }
 
-// NewRowWriter starts a file on w, which the caller commits after Close.
-func NewRowWriter(w io.Writer, s RowSchema) (*RowWriter, error) {
+// namedRows is the most rows of a record batch where ids are numbered: their ids are in
+// memory at a time. It is a multiple of 64.
+const namedRows = 1 << 15
+
+// NewRowWriter starts a file on w, which the caller commits after Close. names finds the ids
+// of the nodes where they are numbered, and is nil elsewhere: its type becomes that of the
+// schema.
+func NewRowWriter(w io.Writer, s RowSchema, names *IDReader) (*RowWriter, error) {
+	s.ID = names.IDs().Type
 	if !s.valid() {
 		return nil, fmt.Errorf("shards: impossible row schema %+v", s)
 	}
@@ -118,20 +147,42 @@ func NewRowWriter(w io.Writer, s RowSchema) (*RowWriter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("shards: writing Arrow: %w", err)
 	}
-	return &RowWriter{schema: s, arrow: schema, sink: sink, out: out}, nil
+	return &RowWriter{schema: s, arrow: schema, sink: sink, out: out, names: names}, nil
 }
 
 // Write appends one record batch of len(id) ≥ 1 rows: values holds them one
 // after the other, label is ignored without a label column. Slices of a multiple
 // of 64 bytes, as [BatchRows] rows give, are written without a copy; float16
-// values and the odd last batch need one.
-func (w *RowWriter) Write(id []int64, label []int32, values []float32) (err error) {
+// values and the odd last batch need one. Where ids are numbered, id has the numbers, and
+// many rows are written as several record batches.
+func (w *RowWriter) Write(id []int64, label []int32, values []float32) error {
+	for w.schema.ID != inputid.Number && len(id) > namedRows && len(values) == len(id)*w.schema.Width {
+		var first []int32
+		if w.schema.Label && len(label) == len(id) {
+			first, label = label[:namedRows], label[namedRows:]
+		}
+		if err := w.write(id[:namedRows], first, values[:namedRows*w.schema.Width]); err != nil {
+			return err
+		}
+		id, values = id[namedRows:], values[namedRows*w.schema.Width:]
+	}
+	return w.write(id, label, values)
+}
+
+func (w *RowWriter) write(id []int64, label []int32, values []float32) (err error) {
 	n := len(id)
 	if n == 0 || n > math.MaxInt32 || len(values) != n*w.schema.Width || w.schema.Label && len(label) != n {
 		return fmt.Errorf("shards: %d ids, %d labels and %d values are no batch of rows of width %d", n, len(label), len(values), w.schema.Width)
 	}
 	defer w.recovered(&err)
 	columns := []arrow.ArrayData{fixedData(arrow.PrimitiveTypes.Int64, n, mem.AsBytes(id))}
+	if w.schema.ID != inputid.Number {
+		keys, err := w.names.Keys(id)
+		if err != nil {
+			return err
+		}
+		columns = append([]arrow.ArrayData{keyData(w.schema.ID, keys)}, columns...)
+	}
 	if w.schema.Label {
 		columns = append(columns, fixedData(arrow.PrimitiveTypes.Int32, n, mem.AsBytes(label)))
 	}
@@ -170,6 +221,24 @@ func fixedData(t arrow.DataType, n int, b []byte) *array.Data {
 		b = append(make([]byte, 0, size), b...)[:size]
 	}
 	return array.NewData(t, n, []*memory.Buffer{nil, memory.NewBufferBytes(b)}, nil, 0, 0)
+}
+
+// keyData is a column of ids.
+func keyData(t inputid.Type, keys [][]byte) arrow.ArrayData {
+	if t != inputid.String {
+		bits := make([]int64, len(keys))
+		for i, key := range keys {
+			bits[i] = t.Bits(key)
+		}
+		return fixedData(idTypes[t], len(keys), mem.AsBytes(bits))
+	}
+	ends := make([]int32, 1, len(keys)+1)
+	var text []byte
+	for _, key := range keys {
+		text = append(text, key...)
+		ends = append(ends, int32(len(text)))
+	}
+	return array.NewData(idTypes[t], len(keys), []*memory.Buffer{nil, memory.NewBufferBytes(mem.AsBytes(ends)), memory.NewBufferBytes(text)}, nil, 0, 0)
 }
 
 func (w *RowWriter) valueBytes(values []float32) []byte {
@@ -243,7 +312,7 @@ func OpenRows(r storage.Reader, name string) (*RowReader, error) {
 	f := &RowReader{name: name, src: r, schema: schema, batches: marks[:len(marks)-1]}
 	for i, m := range f.batches {
 		body := schema.bodyBytes(int64(m.Rows))
-		if head := m.End - f.start(i) - body; m.Rows == 0 || head < 0 || head > maxBatchHead {
+		if head := m.End - f.start(i) - body; m.Rows == 0 || head < 0 || head > schema.maxHead(int64(m.Rows)) {
 			return nil, seal.Corrupt(name, "record batch %d of %d rows has %d bytes", i, m.Rows, m.End-f.start(i))
 		}
 		f.first = append(f.first, f.rows)
@@ -281,7 +350,12 @@ func readSchema(r storage.Reader, name string) (s RowSchema, err error) {
 	if !ok {
 		return s, seal.Corrupt(name, "its columns are %s", got)
 	}
-	s = RowSchema{Column: fields[len(fields)-1].Name, Width: int(list.Len()), Label: len(fields) == 3, Half: list.Elem().ID() == arrow.FLOAT16}
+	s = RowSchema{Column: fields[len(fields)-1].Name, Width: int(list.Len()), Half: list.Elem().ID() == arrow.FLOAT16}
+	if len(fields) > 1 && fields[1].Name == "number" {
+		s.ID = inputid.Type(max(slices.IndexFunc(idTypes[1:], func(t arrow.DataType) bool { return arrow.TypeEqual(t, fields[0].Type) }), 0) + 1)
+		fields = fields[1:]
+	}
+	s.Label = len(fields) == 3
 	if !s.valid() || !got.Equal(s.arrow()) {
 		return s, seal.Corrupt(name, "its columns are %s", got)
 	}
@@ -315,7 +389,7 @@ func (f *RowReader) BatchRows(i int) (first, rows int64) {
 	return f.first[i], int64(f.batches[i].Rows)
 }
 
-// ReadBatch reads record batch i into dst. Where the memory of dst.Values has
+// ReadBatch reads record batch i into dst; dst.ID has the numbers where ids are numbered. Where the memory of dst.Values has
 // [RowSlack], dst.Values may start inside it. A damaged batch gives seal.ErrCorrupt,
 // and dst holds nothing of use.
 func (f *RowReader) ReadBatch(i int, dst *RowBatch) error {
@@ -328,14 +402,14 @@ func (f *RowReader) ReadBatch(i int, dst *RowBatch) error {
 	in := &batchReader{f: f, off: f.start(i)}
 	in.read(make([]byte, f.body(i)-in.off))
 	in.read(mem.AsBytes(dst.ID))
-	in.skipPadding()
+	in.skipPadding(8 * n)
 	if f.schema.Label {
 		dst.Label = resize(dst.Label, n)
 		in.read(mem.AsBytes(dst.Label))
-		in.skipPadding()
+		in.skipPadding(4 * n)
 	}
 	dst.Values = in.values(dst.Values[:cap(dst.Values)], len(dst.Values))
-	in.skipPadding()
+	in.skipPadding(n * f.schema.Width * int(f.schema.valueSize()))
 	if in.err != nil {
 		return in.err
 	}
@@ -345,7 +419,8 @@ func (f *RowReader) ReadBatch(i int, dst *RowBatch) error {
 	return nil
 }
 
-// ReadIDs reads the ids of consecutive rows of batch i, from its row at on. They
+// ReadIDs reads the ids of consecutive rows of batch i, from its row at on, or their numbers
+// where ids are numbered. They
 // are not checked: the checksum is that of the whole batch.
 func (f *RowReader) ReadIDs(i int, at int64, dst []int64) error {
 	return seal.ReadFull(f.src, f.name, mem.AsBytes(dst), f.body(i)+8*at)
@@ -378,9 +453,10 @@ func (b *batchReader) read(p []byte) {
 	b.off += int64(len(p))
 }
 
-func (b *batchReader) skipPadding() {
+// skipPadding reads what follows a buffer of so many bytes.
+func (b *batchReader) skipPadding(size int) {
 	var pad [rowAlign]byte
-	b.read(pad[:padded(b.off)-b.off])
+	b.read(pad[:padded(int64(size))-int64(size)])
 }
 
 // values reads n values into space and returns where they are. If space is

@@ -90,7 +90,7 @@ func TestRowBuffersAreAligned(t *testing.T) {
 		{Column: "probability", Width: 172, Label: true, Half: true},
 	} {
 		var out bytes.Buffer
-		w, err := NewRowWriter(&out, s)
+		w, err := NewRowWriter(&out, s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func TestRowReaderReusesSlices(t *testing.T) {
 }
 
 func TestRowWriterRefusesBadBatches(t *testing.T) {
-	w, err := NewRowWriter(io.Discard, RowSchema{Column: "feature", Width: 2, Label: true})
+	w, err := NewRowWriter(io.Discard, RowSchema{Column: "feature", Width: 2, Label: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestRowWriterRefusesBadBatches(t *testing.T) {
 		}
 	}
 	for _, s := range []RowSchema{{}, {Column: "feature"}, {Column: "id", Width: 1}, {Column: "feature", Width: -1}, {Column: "feature", Width: maxWidth + 1}} {
-		if _, err := NewRowWriter(io.Discard, s); err == nil {
+		if _, err := NewRowWriter(io.Discard, s, nil); err == nil {
 			t.Errorf("%+v is accepted", s)
 		}
 	}

@@ -176,7 +176,7 @@ func readAllNodes(r storage.Reader) (NodeBatch, error) {
 func sampleNodes(t testing.TB) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := WriteNodes(&out, 500, fillNodes); err != nil {
+	if err := WriteNodes(&out, 500, IDs{}, fillNodes); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -206,7 +206,7 @@ func readAllLSI(r storage.Reader) (LSIBatch, error) {
 func sampleLSI(t testing.TB) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := WriteLSI(&out, 500, fillLSI); err != nil {
+	if err := WriteLSI(&out, 500, nil, fillLSI); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -254,7 +254,7 @@ func sampleBatch(s RowSchema, first int64, n int) RowBatch {
 }
 
 func writeRows(w io.Writer, f rowFile) (int64, error) {
-	out, err := NewRowWriter(w, f.Schema)
+	out, err := NewRowWriter(w, f.Schema, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -339,8 +339,8 @@ func TestWritersReportErrorsBelow(t *testing.T) {
 	rows := rowFile{Schema: schema, Batches: []RowBatch{sampleBatch(schema, 0, 100)}}
 	writers := map[string]func(w io.Writer) error{
 		"edges": func(w io.Writer) error { _, err := writeEdges(w, e, 0); return err },
-		"nodes": func(w io.Writer) error { return WriteNodes(w, 500, fillNodes) },
-		"lsi":   func(w io.Writer) error { return WriteLSI(w, 500, fillLSI) },
+		"nodes": func(w io.Writer) error { return WriteNodes(w, 500, IDs{}, fillNodes) },
+		"lsi":   func(w io.Writer) error { return WriteLSI(w, 500, nil, fillLSI) },
 		"rows":  func(w io.Writer) error { _, err := writeRows(w, rows); return err },
 	}
 	for name, write := range writers {

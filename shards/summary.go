@@ -35,6 +35,8 @@ type Summary struct {
 	IntervalRows int64            `json:"interval_rows"`
 	Normalized   bool             `json:"normalized"` // features have L1 norm 1
 	HasSplits    bool             `json:"has_splits"`
+	// IDs is the type of the input ids where they are numbered (inputid.Type), "" elsewhere.
+	IDs string `json:"ids,omitempty"`
 	// Warnings are what a user should know of the graph before trusting a result.
 	Warnings []string `json:"warnings,omitempty"`
 }

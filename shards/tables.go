@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"ndls/catalog"
+	"ndls/internal/inputid"
 	"ndls/internal/seal"
 
 	"github.com/apache/arrow/go/v14/parquet"
@@ -19,29 +20,38 @@ const tableGroupRows = 1 << 18
 
 // NodeBatch is a part of the node table; all slices have the same length.
 type NodeBatch struct {
-	ID                []int64 // input id
+	// ID is the input id, or the number of the input id where the table has a column of
+	// its own for those.
+	ID                []int64
 	Degree, Component []uint32
 	Label             []int32 // -1 none
 	Split             []uint8 // index into the spellings "", train, valid, test
+	// Key is the key of the input id where ID is its number. [ReadNodes] leaves it out.
+	Key [][]byte
 }
 
-var nodeColumns = []column{
-	uint32Column("node"), int64Column("id"), uint32Column("degree"), uint32Column("component"),
-	int32Column("label"), stringColumn("split"),
+// nodeColumns are those of a node table with ids of a type.
+func nodeColumns(t inputid.Type) []column {
+	columns := append([]column{uint32Column("node")}, idColumns(t)...)
+	return append(columns, uint32Column("degree"), uint32Column("component"), int32Column("label"), stringColumn("split"))
 }
 
 var splitNames = []parquet.ByteArray{[]byte(""), []byte("train"), []byte("valid"), []byte("test")}
 
-// WriteNodes writes the table of n nodes. It calls fill for batches of at most
-// 65,536 rows in order; first is the node of the batch's row 0.
-func WriteNodes(w io.Writer, n int64, fill func(first int64, b NodeBatch) error) error {
+// WriteNodes writes the table of n nodes with such ids. It calls fill for batches of at
+// most 65,536 rows in order; first is the node of the batch's row 0. fill sets Key where the
+// ids have a column of their own.
+func WriteNodes(w io.Writer, n int64, ids IDs, fill func(first int64, b NodeBatch) error) error {
 	if n < 0 || n > 1<<32 {
 		return fmt.Errorf("shards: node table of %d rows", n)
 	}
 	size := int(min(n, batchRows))
 	all := newNodeBatch(size)
 	node, split := make([]uint32, size), make([]parquet.ByteArray, size)
-	return writeTable(w, catalog.KindNodes, nodeColumns, n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
+	if ids.Type != inputid.Number {
+		all.Key = make([][]byte, size)
+	}
+	return writeTable(w, catalog.KindNodes, nodeColumns(ids.Type), ids, n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
 		b := all.slice(rows)
 		if err := fill(first, b); err != nil {
 			return err
@@ -53,13 +63,14 @@ func WriteNodes(w io.Writer, n int64, fill func(first int64, b NodeBatch) error)
 			}
 			split[i] = splitNames[b.Split[i]]
 		}
+		rest := cols[1+len(idColumns(ids.Type)):]
 		return firstError(
 			func() error { return writeColumn(p, cols[0], asInt32(node[:rows])) },
-			func() error { return writeColumn(p, cols[1], b.ID) },
-			func() error { return writeColumn(p, cols[2], asInt32(b.Degree)) },
-			func() error { return writeColumn(p, cols[3], asInt32(b.Component)) },
-			func() error { return writeColumn(p, cols[4], b.Label) },
-			func() error { return writeColumn(p, cols[5], split[:rows]) },
+			func() error { return writeIDs(p, cols[1:], ids.Type, b.Key, b.ID) },
+			func() error { return writeColumn(p, rest[0], asInt32(b.Degree)) },
+			func() error { return writeColumn(p, rest[1], asInt32(b.Component)) },
+			func() error { return writeColumn(p, rest[2], b.Label) },
+			func() error { return writeColumn(p, rest[3], split[:rows]) },
 		)
 	})
 }
@@ -67,22 +78,25 @@ func WriteNodes(w io.Writer, n int64, fill func(first int64, b NodeBatch) error)
 // ReadNodes calls visit for batches of at most 65,536 rows of a node table, in
 // order. The batch's slices are valid during the call.
 func ReadNodes(r storage.Reader, name string, visit func(first int64, b NodeBatch) error) error {
-	p, err := openParquet(r, name, catalog.KindNodes, nodeColumns)
+	p, ids, err := openIDTable(r, name, catalog.KindNodes, nodeColumns)
 	if err != nil {
 		return err
 	}
+	columns := len(nodeColumns(ids.Type))
+	number := columns - 5 // behind the ids, where these have a column of their own
 	size := int(min(p.rows, batchRows))
 	all := newNodeBatch(size)
 	node, split := make([]uint32, size), make([]parquet.ByteArray, size)
-	return p.batches(len(nodeColumns), func(cols []file.ColumnChunkReader, first int64, rows int) error {
+	return p.batches(columns, func(cols []file.ColumnChunkReader, first int64, rows int) error {
 		b := all.slice(rows)
+		rest := cols[number+1:]
 		err := firstError(
 			func() error { return readColumn(p, cols[0], asInt32(node[:rows])) },
-			func() error { return readColumn(p, cols[1], b.ID) },
-			func() error { return readColumn(p, cols[2], asInt32(b.Degree)) },
-			func() error { return readColumn(p, cols[3], asInt32(b.Component)) },
-			func() error { return readColumn(p, cols[4], b.Label) },
-			func() error { return readSplits(p, cols[5], split[:rows], b.Split) },
+			func() error { return readColumn(p, cols[number], b.ID) },
+			func() error { return readColumn(p, rest[0], asInt32(b.Degree)) },
+			func() error { return readColumn(p, rest[1], asInt32(b.Component)) },
+			func() error { return readColumn(p, rest[2], b.Label) },
+			func() error { return readSplits(p, rest[3], split[:rows], b.Split) },
 		)
 		if err != nil {
 			return err
@@ -128,51 +142,62 @@ func readSplits(p *parquetReader, col file.ColumnChunkReader, scratch []parquet.
 }
 
 func newNodeBatch(n int) NodeBatch {
-	return NodeBatch{make([]int64, n), make([]uint32, n), make([]uint32, n), make([]int32, n), make([]uint8, n)}
+	return NodeBatch{make([]int64, n), make([]uint32, n), make([]uint32, n), make([]int32, n), make([]uint8, n), nil}
 }
 
 func (b NodeBatch) slice(n int) NodeBatch {
-	return NodeBatch{b.ID[:n], b.Degree[:n], b.Component[:n], b.Label[:n], b.Split[:n]}
+	return NodeBatch{b.ID[:n], b.Degree[:n], b.Component[:n], b.Label[:n], b.Split[:n], b.Key[:min(n, len(b.Key))]}
 }
 
 // LSIBatch is a part of a K table; all slices have the same length.
 type LSIBatch struct {
-	ID     []int64 // input id
+	ID     []int64 // as in NodeBatch
 	K      []int32
 	Capped []bool // Kmax was reached first
 }
 
-var lsiColumns = []column{int64Column("id"), int32Column("k"), boolColumn("capped")}
+// lsiColumns are those of a K table with ids of a type.
+func lsiColumns(t inputid.Type) []column {
+	return append(idColumns(t), int32Column("k"), boolColumn("capped"))
+}
 
-// WriteLSI writes a K table of n rows, as [WriteNodes] does.
-func WriteLSI(w io.Writer, n int64, fill func(first int64, b LSIBatch) error) error {
+// WriteLSI writes a K table of n rows, as [WriteNodes] does. Where ids have a column of
+// their own, names finds them by their numbers; it is nil elsewhere.
+func WriteLSI(w io.Writer, n int64, names *IDReader, fill func(first int64, b LSIBatch) error) error {
 	all := newLSIBatch(int(min(max(n, 0), batchRows)))
-	return writeTable(w, catalog.KindLSI, lsiColumns, n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
+	ids := names.IDs()
+	return writeTable(w, catalog.KindLSI, lsiColumns(ids.Type), ids, n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
 		b := all.slice(rows)
 		if err := fill(first, b); err != nil {
 			return err
 		}
+		keys, err := names.Keys(b.ID)
+		if err != nil {
+			return err
+		}
+		rest := cols[len(idColumns(ids.Type)):]
 		return firstError(
-			func() error { return writeColumn(p, cols[0], b.ID) },
-			func() error { return writeColumn(p, cols[1], b.K) },
-			func() error { return writeColumn(p, cols[2], b.Capped) },
+			func() error { return writeIDs(p, cols, ids.Type, keys, b.ID) },
+			func() error { return writeColumn(p, rest[0], b.K) },
+			func() error { return writeColumn(p, rest[1], b.Capped) },
 		)
 	})
 }
 
 // ReadLSI reads a K table, as [ReadNodes] does.
 func ReadLSI(r storage.Reader, name string, visit func(first int64, b LSIBatch) error) error {
-	p, err := openParquet(r, name, catalog.KindLSI, lsiColumns)
+	p, ids, err := openIDTable(r, name, catalog.KindLSI, lsiColumns)
 	if err != nil {
 		return err
 	}
+	number := len(idColumns(ids.Type)) - 1
 	all := newLSIBatch(int(min(p.rows, batchRows)))
-	return p.batches(len(lsiColumns), func(cols []file.ColumnChunkReader, first int64, rows int) error {
+	return p.batches(number+3, func(cols []file.ColumnChunkReader, first int64, rows int) error {
 		b := all.slice(rows)
 		err := firstError(
-			func() error { return readColumn(p, cols[0], b.ID) },
-			func() error { return readColumn(p, cols[1], b.K) },
-			func() error { return readColumn(p, cols[2], b.Capped) },
+			func() error { return readColumn(p, cols[number], b.ID) },
+			func() error { return readColumn(p, cols[number+1], b.K) },
+			func() error { return readColumn(p, cols[number+2], b.Capped) },
 		)
 		if err != nil {
 			return err
@@ -189,17 +214,18 @@ func (b LSIBatch) slice(n int) LSIBatch {
 	return LSIBatch{b.ID[:n], b.K[:n], b.Capped[:n]}
 }
 
-// writeTable writes n rows; put writes rows of them to every column.
-func writeTable(w io.Writer, format string, columns []column, n int64,
+// writeTable writes n rows of nodes with such ids; put writes rows of them to every column.
+func writeTable(w io.Writer, format string, columns []column, ids IDs, n int64,
 	put func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error,
 ) (err error) {
-	p, err := newParquetWriter(w, format, columns, nil, writerProperties())
+	p, err := newParquetWriter(w, format, columns, ids.pairs(), writerProperties())
 	if err != nil {
 		return err
 	}
 	defer p.recovered(&err)
-	for first := int64(0); first < n; first += tableGroupRows {
-		if err := writeGroup(p, first, min(n, first+tableGroupRows), put); err != nil {
+	step := ids.groupRows()
+	for first := int64(0); first < n; first += step {
+		if err := writeGroup(p, first, min(n, first+step), put); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ func TestNodesRoundTrip(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			var out bytes.Buffer
 			var want NodeBatch
-			err := WriteNodes(&out, n, func(first int64, b NodeBatch) error {
+			err := WriteNodes(&out, n, IDs{}, func(first int64, b NodeBatch) error {
 				if first != int64(len(want.ID)) || len(b.ID) > batchRows {
 					t.Fatalf("batch of %d at %d after %d", len(b.ID), first, len(want.ID))
 				}
@@ -43,7 +43,7 @@ func TestLSIRoundTrip(t *testing.T) {
 	for _, n := range tableSizes {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			var out bytes.Buffer
-			if err := WriteLSI(&out, n, fillLSI); err != nil {
+			if err := WriteLSI(&out, n, nil, fillLSI); err != nil {
 				t.Fatal(err)
 			}
 			checkAllocations(t)
@@ -64,10 +64,10 @@ func TestLSIRoundTrip(t *testing.T) {
 
 func TestTablesPassOnErrorsOfTheCaller(t *testing.T) {
 	mine := errors.New("mine")
-	if err := WriteNodes(&bytes.Buffer{}, 10, func(int64, NodeBatch) error { return mine }); !errors.Is(err, mine) {
+	if err := WriteNodes(&bytes.Buffer{}, 10, IDs{}, func(int64, NodeBatch) error { return mine }); !errors.Is(err, mine) {
 		t.Errorf("WriteNodes: %v", err)
 	}
-	if err := WriteLSI(&bytes.Buffer{}, 10, func(int64, LSIBatch) error { return mine }); !errors.Is(err, mine) {
+	if err := WriteLSI(&bytes.Buffer{}, 10, nil, func(int64, LSIBatch) error { return mine }); !errors.Is(err, mine) {
 		t.Errorf("WriteLSI: %v", err)
 	}
 	if err := ReadNodes(storage.NewBytesReader(sampleNodes(t)), "n", func(int64, NodeBatch) error { return mine }); !errors.Is(err, mine) {
@@ -79,7 +79,7 @@ func TestTablesPassOnErrorsOfTheCaller(t *testing.T) {
 }
 
 func TestWriteNodesRefusesUnknownSplit(t *testing.T) {
-	err := WriteNodes(&bytes.Buffer{}, 3, func(_ int64, b NodeBatch) error {
+	err := WriteNodes(&bytes.Buffer{}, 3, IDs{}, func(_ int64, b NodeBatch) error {
 		b.Split[2] = 4
 		return nil
 	})

@@ -48,7 +48,12 @@ func (a assembly) interval(ctx context.Context, env *Env, i int) error {
 		return err
 	}
 	defer f.Abort()
-	w, err := shards.NewRowWriter(f, a.schema)
+	names, closeNames, err := env.names(ctx, int64(i)*env.Summary.IntervalRows)
+	if err != nil {
+		return err
+	}
+	defer closeNames()
+	w, err := shards.NewRowWriter(f, a.schema, names)
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"ndls/dataset"
+	"ndls/internal/inputid"
 	"ndls/internal/mem"
 	"ndls/shards"
 	"ndls/tiles"
@@ -18,8 +21,47 @@ type given struct {
 	file    *dataset.Rows
 	nodes   int64
 	classes int
-	node    *byID
+	node    finder
 	checked bool // every row was looked at
+}
+
+// finder finds the node of a row by the id that its reader gives.
+type finder interface {
+	of(id int64) (node int64, ok bool)
+	free()
+}
+
+// found is the finder for a reader that finds nodes itself.
+type found struct{ table *inputid.Table }
+
+func (f found) of(id int64) (int64, bool) { return id, true }
+func (f found) free()                     { f.table.Free() }
+
+// openSoftLabels opens the soft labels of another model. Where ids are numbered, row i of an
+// array belongs to the node with number i.
+func (env labelsRun) openSoftLabels(ctx context.Context, s shards.Summary) (*dataset.Rows, finder, error) {
+	path := env.Inputs.SoftLabels
+	if s.IDs == "" || strings.Contains(strings.ToLower(filepath.Base(path)), ".npy") {
+		file, err := dataset.OpenRows(ctx, path)
+		if err != nil {
+			return nil, nil, err
+		}
+		node, err := env.nodesByID(ctx, s.Nodes)
+		if err != nil {
+			return nil, nil, errors.Join(err, file.Close())
+		}
+		return file, node, nil
+	}
+	nodes, err := env.nodesByKey(ctx, s.Nodes)
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := dataset.OpenKeyedRows(ctx, path, nodes.Type(), nodes.Find)
+	if err != nil {
+		nodes.Free()
+		return nil, nil, err
+	}
+	return file, found{nodes}, nil
 }
 
 // importSoftLabels commits the soft labels of another model, one row of probabilities for
@@ -31,20 +73,18 @@ func (env labelsRun) importSoftLabels(ctx context.Context, s shards.Summary, fir
 	if first = out.FirstMissing(first, last); first == last {
 		return nil
 	}
-	file, err := dataset.OpenRows(ctx, env.Inputs.SoftLabels)
+	file, node, err := env.openSoftLabels(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
+	defer func() {
+		node.free()
+		err = errors.Join(err, file.Close())
+	}()
 	if classes := len(s.Classes); file.Width() != classes {
 		return fmt.Errorf("%s has %d values a row: give %d probabilities, one for each of the classes %v",
 			env.Inputs.SoftLabels, file.Width(), classes, s.Classes)
 	}
-	node, err := env.nodesByID(ctx, s.Nodes)
-	if err != nil {
-		return err
-	}
-	defer node.free()
 	x := &given{Env: env.Env, file: file, nodes: s.Nodes, classes: len(s.Classes), node: node}
 	for i := range out.Intervals() {
 		lo, hi := out.Bounds(i)

@@ -68,6 +68,15 @@ func countNodes(r storage.Reader, name string) (n int64, err error) {
 	return n, err
 }
 
+func countIDs(r storage.Reader, name string) (n int64, err error) {
+	ids, err := shards.OpenIDs(r, name)
+	if err != nil {
+		return 0, err
+	}
+	err = ids.Each(func(_ int64, keys [][]byte) error { n += int64(len(keys)); return nil })
+	return n, err
+}
+
 func countLSI(r storage.Reader, name string) (n int64, err error) {
 	err = shards.ReadLSI(r, name, func(_ int64, b shards.LSIBatch) error { n += int64(len(b.ID)); return nil })
 	return n, err

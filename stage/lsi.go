@@ -178,16 +178,21 @@ func (env lsiRun) commitLSI(ctx context.Context, g engine, ids []uint32, table *
 		}
 		files = append(files, f)
 		f.Rows = min(s.IntervalRows, s.Nodes-lo)
-		if err := writeLSI(f, ids[lo:lo+f.Rows], func(i int64) (int, bool) { return table.K(lo + i) }); err != nil {
+		if err := env.writeLSI(ctx, f, lo, ids[lo:lo+f.Rows], func(i int64) (int, bool) { return table.K(lo + i) }); err != nil {
 			return err
 		}
 	}
 	return env.Catalog.Commit(ctx, files...)
 }
 
-// writeLSI writes the table of nodes with these ids.
-func writeLSI(f *catalog.File, ids []uint32, k func(i int64) (int, bool)) error {
-	return shards.WriteLSI(f, int64(len(ids)), func(first int64, b shards.LSIBatch) error {
+// writeLSI writes the table of the nodes from lo on, which have these ids.
+func (env lsiRun) writeLSI(ctx context.Context, f *catalog.File, lo int64, ids []uint32, k func(i int64) (int, bool)) error {
+	names, closeNames, err := env.names(ctx, lo)
+	if err != nil {
+		return err
+	}
+	defer closeNames()
+	return shards.WriteLSI(f, int64(len(ids)), names, func(first int64, b shards.LSIBatch) error {
 		for r := range b.ID {
 			i := first + int64(r)
 			k, capped := k(i)

@@ -8,6 +8,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/extsort"
+	"ndls/internal/inputid"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/shards"
@@ -57,7 +58,57 @@ func (env *Env) ids(ctx context.Context, n int64) (*mem.Array[uint32], error) {
 	return ids, nil
 }
 
-// byID finds nodes by input id.
+// names opens the ids of the nodes from one node on, for writing rows of them; nil where ids
+// are numbers. The caller closes them.
+func (env *Env) names(ctx context.Context, node int64) (_ *shards.IDReader, closeFile func(), err error) {
+	if env.Summary.IDs == "" {
+		return nil, func() {}, nil
+	}
+	entries := env.Catalog.Entries(catalog.KindNodes)
+	if len(entries) != 1 {
+		return nil, nil, fmt.Errorf("the catalogue names %d node tables: run `ndls partition` first: %w", len(entries), seal.ErrCorrupt)
+	}
+	r, err := env.Catalog.Open(ctx, entries[0])
+	if err != nil {
+		return nil, nil, err
+	}
+	names, err := shards.OpenNodeIDs(r, entries[0].Path)
+	if err != nil {
+		return nil, nil, errors.Join(err, r.Close())
+	}
+	names.SkipTo(node)
+	return names, func() { _ = r.Close() }, nil
+}
+
+// nodesByKey is a table of the nodes by the keys of their ids, for graphs whose ids are
+// numbered.
+func (env *Env) nodesByKey(ctx context.Context, n int64) (_ *inputid.Table, err error) {
+	names, closeNames, err := env.names(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer closeNames()
+	t, err := inputid.NewTable(env.Budget, names.IDs().Type, n)
+	if err != nil {
+		return nil, err
+	}
+	node := uint32(0)
+	if err := names.Each(func(keys [][]byte) error {
+		for _, key := range keys {
+			if err := t.Add(key, node); err != nil {
+				return err
+			}
+			node++
+		}
+		return ctx.Err()
+	}); err != nil {
+		t.Free()
+		return nil, err
+	}
+	return t, nil
+}
+
+// byID finds nodes by input id, or by its number where ids are numbered.
 type byID struct {
 	keys *mem.Array[uint64] // input id and node, by ascending id
 }

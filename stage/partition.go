@@ -37,13 +37,19 @@ func (partitionStage) Writes() []Kind {
 		{Name: catalog.KindSummary, Lasting: true},
 		{Name: catalog.KindEdges, Lasting: true, Rows: countEdges},
 		{Name: catalog.KindNodes, Lasting: true, Rows: countNodes},
+		{Name: catalog.KindIDs, Lasting: true, Rows: countIDs},
 		{Name: catalog.KindFeatures, Lasting: true},
 		{Name: catalog.KindHops}, // derived from edges, and made again where missing
 		{Name: catalog.KindRun},
 	}
 }
 
-func (partitionStage) Cut(control.Plan, shards.Summary) Cut { return Cut{Next: partition.Next} }
+func (partitionStage) Cut(p control.Plan, _ shards.Summary) Cut {
+	if dataset.IsKeyed(p.Partition.Dataset) {
+		return Cut{Next: partition.NextNumbered}
+	}
+	return Cut{Next: partition.Next}
+}
 
 func (partitionStage) Shares(control.Plan) bool { return false }
 

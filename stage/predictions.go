@@ -126,7 +126,12 @@ func (p predictions) write(ctx context.Context, i int, visit func(row int64, lab
 		return err
 	}
 	defer f.Abort()
-	w, err := shards.NewRowWriter(f, shards.RowSchema{Column: "probability", Width: p.width(), Label: true})
+	names, closeNames, err := p.names(ctx, int64(i)*p.Summary.IntervalRows)
+	if err != nil {
+		return err
+	}
+	defer closeNames()
+	w, err := shards.NewRowWriter(f, shards.RowSchema{Column: "probability", Width: p.width(), Label: true}, names)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func smallModels(t *testing.T, n int64) labelsRun {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := shards.NewRowWriter(f, shards.RowSchema{Column: "feature", Width: width})
+	w, err := shards.NewRowWriter(f, shards.RowSchema{Column: "feature", Width: width}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

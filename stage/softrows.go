@@ -22,6 +22,8 @@ type softRows struct {
 	file *catalog.File
 	out  *shards.RowWriter
 	rows int64 // of the file so far
+	// closeNames closes the input ids of the file's nodes.
+	closeNames func()
 	// The record batch to come.
 	ids    *mem.Array[int64]
 	labels *mem.Array[int32]
@@ -125,7 +127,15 @@ func (w *softRows) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	w.out, err = shards.NewRowWriter(w.file, w.schema)
+	if err != nil {
+		return err
+	}
+	names, closeNames, err := w.names(ctx, int64(interval)*w.Summary.IntervalRows)
+	if err != nil {
+		return err
+	}
+	w.closeNames = closeNames
+	w.out, err = shards.NewRowWriter(w.file, w.schema, names)
 	return err
 }
 
@@ -157,7 +167,8 @@ func (w *softRows) next(ctx context.Context) (err error) {
 	if err := w.Catalog.Commit(ctx, w.file); err != nil {
 		return err
 	}
-	w.parts, w.rows, w.file, w.out = w.parts[1:], 0, nil, nil
+	w.closeNames()
+	w.parts, w.rows, w.file, w.out, w.closeNames = w.parts[1:], 0, nil, nil, nil
 	return nil
 }
 
@@ -165,6 +176,9 @@ func (w *softRows) next(ctx context.Context) (err error) {
 func (w *softRows) abort() {
 	if w.file != nil {
 		w.file.Abort()
+	}
+	if w.closeNames != nil {
+		w.closeNames()
 	}
 	w.ids.Free()
 	w.labels.Free()

@@ -9,6 +9,7 @@ import (
 	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/control"
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/shards"
 	"ndls/smooth"
@@ -60,6 +61,9 @@ func (env *Env) listedTargets(ctx context.Context, n int64, t *smooth.Targets) (
 	if env.Inputs.Targets == "" {
 		return fmt.Errorf("the run's target rows come from a file: give --targets with %s again", env.Plan.Smooth.Targets)
 	}
+	if env.Summary.IDs != "" {
+		return env.keyedTargets(ctx, n, t)
+	}
 	ids, err := dataset.OpenIDs(ctx, env.Inputs.Targets)
 	if err != nil {
 		return err
@@ -83,6 +87,34 @@ func (env *Env) listedTargets(ctx context.Context, n int64, t *smooth.Targets) (
 			return fmt.Errorf("%s: id %d in row %d is no node of the graph: remove it", env.Inputs.Targets, id, row)
 		}
 		t.Add(at)
+	}
+}
+
+// keyedTargets adds the nodes whose ids the user's file lists, where ids are numbered.
+func (env *Env) keyedTargets(ctx context.Context, n int64, t *smooth.Targets) (err error) {
+	nodes, err := env.nodesByKey(ctx, n)
+	if err != nil {
+		return err
+	}
+	defer nodes.Free()
+	ids, err := dataset.OpenKeyedIDs(ctx, env.Inputs.Targets, nodes.Type())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ids.Close()) }()
+	for {
+		key, where, err := ids.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		node, ok := nodes.Find(key)
+		if !ok {
+			return failure.Of(failure.ErrData, "%s: id %s is no node of the graph: remove it", where, nodes.Type().Quote(key))
+		}
+		t.Add(int64(node))
 	}
 }
 

@@ -34,7 +34,7 @@ func commitBatches(t testing.TB, store storage.Store, schema shards.RowSchema, v
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := shards.NewRowWriter(f, schema)
+		w, err := shards.NewRowWriter(f, schema, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestDamagedRowsAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := shards.NewRowWriter(f, shards.RowSchema{Column: "feature", Width: 3})
+		w, err := shards.NewRowWriter(f, shards.RowSchema{Column: "feature", Width: 3}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -84,7 +84,7 @@ func replaceRows(t *testing.T, store storage.Store, parts ...[]smoothedRow) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := shards.NewRowWriter(f, shards.RowSchema{Column: "feature", Width: 128})
+		w, err := shards.NewRowWriter(f, shards.RowSchema{Column: "feature", Width: 128}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -136,7 +136,7 @@ func (m *batch) write(ctx context.Context, c *catalog.Catalog, path string, sche
 		return err
 	}
 	defer f.Abort()
-	w, err := shards.NewRowWriter(f, schema)
+	w, err := shards.NewRowWriter(f, schema, nil)
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,11 @@ import (
 	"ndls/dataset/graph"
 	"ndls/dataset/pickle"
 	"ndls/dataset/source"
-	"ndls/internal/direct"
 )
 
 // Archive is an opened .npz file.
 type Archive struct {
-	file    *direct.File
+	file    source.File
 	Name    string
 	members []*zip.File
 	used    []string // members that were asked for

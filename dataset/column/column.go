@@ -382,6 +382,19 @@ type labelReader struct {
 	index map[string]int32
 }
 
+// NodeName is the input id of the node that was read last, "" where that is its number.
+func (r *labelReader) NodeName() string { return nodeName(r.Reader) }
+
+// NodeName is that of labelReader.
+func (r splitReader) NodeName() string { return nodeName(r.Reader) }
+
+func nodeName(r Reader) string {
+	if n, ok := r.(interface{ NodeName() string }); ok {
+		return n.NodeName()
+	}
+	return ""
+}
+
 func (r *labelReader) Next() (uint32, int32, error) {
 	for {
 		id, value, err := r.NextValue()

@@ -1,6 +1,10 @@
 package graph
 
-import "context"
+import (
+	"context"
+
+	"ndls/internal/inputid"
+)
 
 // MaxID is the largest input id: one below the value that marks "no node".
 const MaxID = 1<<32 - 2
@@ -66,6 +70,25 @@ type Dataset interface {
 	// Splits streams the nodes that belong to a published split.
 	Splits(ctx context.Context) (SplitReader, error)
 	Close() error
+}
+
+// Keyed is a Dataset whose nodes have ids of any type. Streams give numbers of nodes, and
+// can be read once [Keyed.Number] has said how to find these.
+type Keyed interface {
+	Dataset
+	// KeyType is the type of the ids. It reads all ids where they are text that may stand
+	// for anything.
+	KeyType(ctx context.Context) (inputid.Type, error)
+	// OwnNodes says whether the ids are those of a table of nodes, each of which comes once.
+	// Otherwise they are those that occur.
+	OwnNodes() bool
+	// EachKey visits the key of each id, on so many goroutines at a time: each calls worker
+	// once, and what that gives for one id after the other.
+	EachKey(ctx context.Context, threads int, worker func(thread int) func(key []byte) error) error
+	// Twice is the error for an id that the table of nodes has more than once.
+	Twice(ctx context.Context, key []byte) error
+	// Number says how many ids there are, and how to find the number of one.
+	Number(n int64, find func(key []byte) (uint32, bool))
 }
 
 // ColumnSelector is a FeatureReader of dense rows that spares the cost of columns nobody

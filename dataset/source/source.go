@@ -10,6 +10,7 @@ import (
 	"io"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/flate"
@@ -26,13 +27,25 @@ const (
 	maxWindow = 8 << 20
 )
 
-// Files holds the open files of a dataset, and what there is to say of them.
-type Files struct {
-	opened []*direct.File
-	notes  []graph.Note
+// File is an open file, on a disk of this machine or elsewhere.
+type File interface {
+	io.ReaderAt
+	io.Closer
+	Size() int64
+	Name() string
 }
 
-func (fs *Files) OpenFile(path string) (*direct.File, error) {
+// Files holds the open files of a dataset, and what there is to say of them.
+type Files struct {
+	opened  []File
+	adopted []io.Closer
+	notes   []graph.Note
+}
+
+// Adopt closes something with the files: a file that is not one of this machine.
+func (fs *Files) Adopt(c io.Closer) { fs.adopted = append(fs.adopted, c) }
+
+func (fs *Files) OpenFile(path string) (File, error) {
 	f, err := direct.Open(path)
 	if err != nil {
 		return nil, err
@@ -46,7 +59,10 @@ func (fs *Files) Close() error {
 	for _, f := range fs.opened {
 		errs = append(errs, f.Close())
 	}
-	fs.opened = nil
+	for _, c := range slices.Backward(fs.adopted) {
+		errs = append(errs, c.Close())
+	}
+	fs.opened, fs.adopted = nil, nil
 	return errors.Join(errs...)
 }
 
@@ -63,12 +79,15 @@ func (fs *Files) Bytes() int64 {
 // a member of a zip archive, as it is or unpacked on the way.
 type Source struct {
 	Name     string // for messages
-	File     *direct.File
+	File     File
 	Off, End int64 // where the stored bytes lie
 	Unpack   func(*bufio.Reader) (io.ReadCloser, error)
 	Size     int64 // unpacked, -1 if unknown
 	Checksum *uint32
 }
+
+// Packed says whether files whose names end so are unpacked: .gz and others.
+func Packed(ext string) bool { return unpackers[ext] != nil || ext == ".zip" }
 
 // Open opens a file for reading, unpacked if its name ends in .gz, .zst, .xz,
 // .bz2, .lz4 or .zip. It returns the extension that says what is inside.
@@ -77,6 +96,11 @@ func (fs *Files) Open(name string) (*Source, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	return Of(f, name)
+}
+
+// Of is the source of an open file, as Files.Open says.
+func Of(f File, name string) (*Source, string, error) {
 	s := &Source{Name: name, File: f, End: f.Size(), Size: f.Size()}
 	ext := strings.ToLower(filepath.Ext(name))
 	inner := strings.ToLower(filepath.Ext(strings.TrimSuffix(name, filepath.Ext(name))))
@@ -100,7 +124,7 @@ func (fs *Files) Open(name string) (*Source, string, error) {
 }
 
 // ZipMembers lists the files of an archive.
-func ZipMembers(f *direct.File, name string) ([]*zip.File, error) {
+func ZipMembers(f File, name string) ([]*zip.File, error) {
 	z, err := zip.NewReader(f, f.Size())
 	if err != nil {
 		return nil, graph.Damaged(name, fmt.Errorf("%w: it is damaged or no zip archive, fetch it again", err))
@@ -115,7 +139,7 @@ func ZipMembers(f *direct.File, name string) ([]*zip.File, error) {
 }
 
 // ZipSource is a member of an archive; entry is its part of the directory.
-func ZipSource(f *direct.File, archive string, entry *zip.File) (*Source, error) {
+func ZipSource(f File, archive string, entry *zip.File) (*Source, error) {
 	name := archive + " member " + entry.Name
 	off, err := entry.DataOffset()
 	if err != nil {

@@ -1,4 +1,4 @@
-package dataset
+package columnar
 
 import (
 	"bufio"
@@ -26,32 +26,32 @@ type levelPages struct {
 // dictionaryHeader is what writers of 2013 left out of the length of a column.
 const dictionaryHeader = 100
 
-// openChunk reads the pages of a column in a row group. The library's own stream goes on
+// OpenChunk reads the pages of a column in a row group. The library's own stream goes on
 // with old bytes where a damaged file has fewer pages than it claims; this one ends.
-func (f *parquetFile) openChunk(group, column int) (file.ColumnChunkReader, error) {
-	chunk, err := f.chunk(group, column)
+func (f *Parquet) OpenChunk(group, column int) (file.ColumnChunkReader, error) {
+	chunk, err := f.Chunk(group, column)
 	if err != nil {
 		return nil, err
 	}
 	if chunk.CryptoMetadata() != nil {
-		return nil, graph.BadData(f.name, "is encrypted: write it without encryption")
+		return nil, graph.BadData(f.Name, "is encrypted: write it without encryption")
 	}
 	start, size := chunk.DataPageOffset(), chunk.TotalCompressedSize()
 	if dictionary := chunk.DictionaryPageOffset(); chunk.HasDictionaryPage() && dictionary > 0 {
 		start = min(start, dictionary)
 	}
-	if start < 0 || size < 0 || start > f.src.End-f.src.Off-size {
-		return nil, graph.BadData(f.name, "column %q is said to lie outside of the file: it is damaged, write it again", f.column(column).Name())
+	if start < 0 || size < 0 || start > f.Source.End-f.Source.Off-size {
+		return nil, graph.BadData(f.Name, "column %q is said to lie outside of the file: it is damaged, write it again", f.Column(column).Name())
 	}
-	bytes := io.NewSectionReader(f.src.File, f.src.Off+start, min(size+dictionaryHeader, f.src.End-f.src.Off-start))
+	bytes := io.NewSectionReader(f.Source.File, f.Source.Off+start, min(size+dictionaryHeader, f.Source.End-f.Source.Off-start))
 	pages, err := file.NewPageReader(bufio.NewReaderSize(bytes, source.BufferSize), chunk.NumValues(), chunk.Compression(), f.memory, nil)
 	if err != nil {
-		return nil, graph.Damaged(f.name, err)
+		return nil, graph.Damaged(f.Name, err)
 	}
 	pages.SetMaxPageHeaderSize(source.BufferSize)
-	descr := f.column(column)
+	descr := f.Column(column)
 	checked := &levelPages{pages, descr.MaxRepetitionLevel(), descr.MaxDefinitionLevel(), nil}
-	return file.NewColumnReader(descr, checked, f.memory, f.reader.BufferPool()), nil
+	return file.NewColumnReader(descr, checked, f.memory, f.Reader.BufferPool()), nil
 }
 
 // Next implements file.PageReader.

@@ -1,4 +1,4 @@
-package dataset
+package columnar
 
 import (
 	"encoding/binary"

@@ -1,0 +1,193 @@
+package table
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ndls/dataset/graph"
+	"ndls/internal/inputid"
+)
+
+// kind is what a column of a file holds.
+type kind uint8
+
+const (
+	otherKind  kind = iota
+	intKind         // whole numbers that fit int64
+	uintKind        // whole numbers of 64 bits without sign
+	floatKind       // float16, float32, float64
+	textKind        // text, by its type
+	fieldKind       // fields of CSV: text that may stand for anything
+	numberKind      // numbers of JSON, as text
+	listKind        // lists of numbers
+	nullKind        // nothing but nulls, as far as was seen
+)
+
+var kindNames = [...]string{
+	otherKind: "values of another kind", intKind: "int64", uintKind: "uint64", floatKind: "float", textKind: "string",
+	fieldKind: "text fields", numberKind: "numbers", listKind: "lists of numbers", nullKind: "nulls",
+}
+
+func (k kind) String() string { return kindNames[k] }
+
+// vector is a column of some rows.
+type vector struct {
+	kind   kind
+	ints   []int64 // of intKind, and the bits of uintKind
+	floats []float64
+	text   [][]byte // of textKind, fieldKind and numberKind
+	null   []bool   // nil if no value is null
+	list   []float32
+	width  int // of lists, which all have the same length
+}
+
+func (v *vector) isNull(row int) bool { return v.null != nil && v.null[row] }
+
+// batch is some consecutive rows of a file. Slices are valid until the next one is read.
+type batch struct {
+	file  *tableFile
+	part  string // of the file, in which rows are counted
+	first int64  // row of it
+	lines []int  // of text files, for each row
+	n     int
+	cols  []vector
+}
+
+// where names a row.
+func (b *batch) where(row int) string {
+	if b.lines != nil {
+		return fmt.Sprintf("%s line %d", b.file.name, b.lines[row])
+	}
+	return graph.RowOf(b.file.name+b.part, b.first+int64(row))
+}
+
+// title is a column that a file has.
+type title struct {
+	name string
+	kind kind
+}
+
+// keyType is the type of ids in a column of some kind; ok is false where the kind leaves it
+// open.
+func (k kind) keyType() (t inputid.Type, ok bool) {
+	switch k {
+	case intKind:
+		return inputid.Int64, true
+	case uintKind:
+		return inputid.Uint64, true
+	case textKind:
+		return inputid.String, true
+	}
+	return inputid.Number, false
+}
+
+// holdsIDs says whether a column of this kind can hold ids.
+func (k kind) holdsIDs() bool {
+	_, typed := k.keyType()
+	return typed || k == fieldKind || k == numberKind
+}
+
+// appendKey appends the key of the id of a row.
+func (v *vector) appendKey(key []byte, t inputid.Type, row int) (_ []byte, problem string) {
+	if v.isNull(row) {
+		return key, "is null: give each row an id, or remove the row"
+	}
+	if v.kind == intKind || v.kind == uintKind {
+		return t.AppendBits(key, v.ints[row]), ""
+	}
+	text := v.text[row]
+	switch {
+	case len(text) == 0:
+		return key, "is empty: give each row an id, or remove the row"
+	case len(text) > inputid.MaxKey:
+		return key, fmt.Sprintf("has %d bytes: ids have at most %d", len(text), inputid.MaxKey)
+	case t == inputid.String:
+		return append(key, text...), ""
+	}
+	key, ok := t.ParseKey(key, string(text))
+	if !ok {
+		return key, fmt.Sprintf("is %s, and the ids of the graph are %s: write it as a whole number without leading zeros, or write all ids as text", graph.Shorten(text), t)
+	}
+	return key, ""
+}
+
+// value is that of a label or split, "" for none.
+func (v *vector) value(row int) string {
+	if v.isNull(row) {
+		return ""
+	}
+	switch v.kind {
+	case intKind:
+		return strconv.FormatInt(v.ints[row], 10)
+	case uintKind:
+		return strconv.FormatUint(uint64(v.ints[row]), 10)
+	case floatKind:
+		f := v.floats[row]
+		if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+			return strconv.FormatInt(int64(f), 10)
+		}
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	return string(v.text[row])
+}
+
+// holdsValues says whether a column of this kind can hold labels or splits.
+func (k kind) holdsValues() bool { return k != otherKind && k != listKind }
+
+// holdsNumbers says whether a column of this kind can hold features.
+func (k kind) holdsNumbers() bool { return k != otherKind && k != textKind }
+
+// features fills to with the numbers of a row.
+func (v *vector) features(to []float32, row int) (problem string) {
+	if v.isNull(row) {
+		return "is null: give every node its features"
+	}
+	switch v.kind {
+	case intKind:
+		to[0] = float32(v.ints[row])
+	case uintKind:
+		to[0] = float32(uint64(v.ints[row]))
+	case floatKind:
+		to[0] = float32(v.floats[row])
+	case listKind:
+		copy(to, v.list[row*v.width:(row+1)*v.width])
+	default:
+		f, err := strconv.ParseFloat(string(v.text[row]), 32)
+		if err != nil {
+			return fmt.Sprintf("is %s: features are finite float32 numbers", graph.Shorten(v.text[row]))
+		}
+		to[0] = float32(f)
+	}
+	for _, x := range to {
+		if !graph.Finite(x) {
+			return fmt.Sprintf("is %v: features are finite float32 numbers, replace it before the import", x)
+		}
+	}
+	return ""
+}
+
+// find looks for a column by its name: exactly, or else whatever the case of its letters;
+// -1 if there is none.
+func find(titles []title, name string) int {
+	if i := slices.IndexFunc(titles, func(t title) bool { return t.name == name }); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(titles, func(t title) bool { return strings.EqualFold(t.name, name) })
+}
+
+// list names columns for a message.
+func list(titles []title) string {
+	const most = 40
+	var names []string
+	for _, t := range titles[:min(len(titles), most)] {
+		names = append(names, t.name)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(titles) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,30 @@
+// Package table reads graphs from tables of Parquet, CSV, Arrow and JSON lines, each of them
+// in any number of files, with ids of any type.
+//
+// # Model
+//
+// A table is a list of files with the columns that are asked for, by name. Its rows are those
+// of its files in order: as they are listed, or in order of their paths, by bytes, below a
+// folder, a pattern or a prefix of a bucket. One table has the edges. Another one may have
+// the nodes, with their features, labels and splits; labels and splits may have tables of
+// their own.
+//
+// The ids of all tables have one type ([ndls/internal/inputid.Type]). Columns of Parquet and
+// Arrow state it. Where all ids are text of CSV or numbers of JSON, all of them are read to
+// find the narrowest type. Ids have to be numbered before the graph can be read
+// ([ndls/dataset/graph.Keyed]).
+//
+// # Memory
+//
+// For each column that is read a page of Parquet of at most 16 MiB; of Arrow a record batch
+// of at most 32 MiB; of text a line, and 1,024 rows. Names of classes are kept.
+//
+// # Determinism
+//
+// Streams give the same rows in the same order each time. What is read of a table does not
+// depend on how its rows are spread over files.
+//
+// # Not supported
+//
+// Weights of edges; nodes and edges of several types.
+package table

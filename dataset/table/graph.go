@@ -1,0 +1,577 @@
+package table
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"ndls/dataset/column"
+	"ndls/dataset/graph"
+	"ndls/dataset/source"
+	"ndls/internal/inputid"
+)
+
+// endNames are the names of the columns with the two ends of an edge, which are taken where
+// the URI names none.
+var endNames = [][2]string{
+	{"src", "dst"},
+	{"source", "target"},
+	{"from", "to"},
+	{"id_1", "id_2"},
+	{"node_1", "node_2"},
+	{"u", "v"},
+	{"~from", "~to"},         // Neptune
+	{":START_ID", ":END_ID"}, // Neo4j
+	{"source_id", "target_id"},
+}
+
+// idNames are those of a column of node ids.
+var idNames = append(slices.Clone(column.IDNames), "~id", ":ID")
+
+// labelNames and splitNames are those of the values in tables of labels and splits.
+var (
+	labelNames = []string{"label", "class", "target", "y"}
+	splitNames = []string{"split", "set", "part"}
+)
+
+// Names are the names of columns that are found where a URI names none.
+func Names() (all []string) {
+	for _, pair := range endNames {
+		all = append(all, pair[:]...)
+	}
+	return slices.Concat(all, idNames, labelNames, splitNames)
+}
+
+// Graph is a graph in tables.
+type Graph struct {
+	source.Files
+	spec    spec
+	info    graph.Info
+	edges   *table
+	nodes   *table // nil where the nodes are the ids that occur
+	ends    [2]string
+	id      string // of nodes
+	widths  []int  // of the columns of features
+	labels  values
+	splits  values
+	classes *column.Labels
+
+	keyType inputid.Type // Number until it is known
+	find    func(key []byte) (uint32, bool)
+}
+
+var _ graph.Keyed = (*Graph)(nil)
+
+// values is a column with a value for each node, and the column of the ids beside it.
+type values struct {
+	t         *table
+	id, value string
+}
+
+// Open opens what a table: URI names behind the colon.
+func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
+	s, err := parse(rest)
+	if err != nil {
+		return nil, err
+	}
+	g := &Graph{spec: s}
+	if err := g.open(ctx, o); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+// open opens all tables and finds their columns.
+func (g *Graph) open(ctx context.Context, o graph.Options) (err error) {
+	identity := g.spec.identity(o.NoFeatures)
+	if err := g.readDescription(ctx); err != nil {
+		return err
+	}
+	s := &g.spec
+	if o.NoFeatures {
+		s.features = nil
+	}
+	g.info = graph.Info{Name: name(g.spec.edges.paths[0]), Identity: identity, NumNodes: -1, Directed: s.directed}
+	if g.edges, err = openTable(ctx, &g.Files, s.edges); err != nil {
+		return err
+	}
+	if err := g.findEnds(); err != nil {
+		return err
+	}
+	if s.nodes.given() {
+		if err := g.openNodes(ctx); err != nil {
+			return err
+		}
+	}
+	if g.labels, err = g.openValues(ctx, "label", s.labels, s.label, labelNames); err != nil {
+		return err
+	}
+	if g.splits, err = g.openValues(ctx, "split", s.splits, s.split, splitNames); err != nil {
+		return err
+	}
+	if g.labels.t != nil {
+		if g.classes, err = column.OpenLabels(ctx, &valueColumn{g, g.labels}); err != nil {
+			return err
+		}
+		g.info.Classes, g.info.HasLabels = g.classes.Classes, true
+	}
+	g.info.HasSplits = g.splits.t != nil
+	g.info.EdgeHint, g.info.SizeHint = max(g.edges.numRows(), 0), g.Bytes()
+	g.describe()
+	return nil
+}
+
+// name is the name of a graph in reports, after the place of its edges.
+func name(path string) string {
+	before, _, _ := strings.Cut(path, "*")
+	return graph.Stem(strings.TrimRight(before, "/_-"))
+}
+
+// findEnds chooses the columns with the ends of an edge.
+func (g *Graph) findEnds() error {
+	t, s := g.edges, g.spec
+	switch {
+	case s.src != "":
+		g.ends = [2]string{s.src, s.dst}
+	default:
+		for _, pair := range endNames {
+			if find(t.titles, pair[0]) >= 0 && find(t.titles, pair[1]) >= 0 {
+				g.ends = pair
+				break
+			}
+		}
+		if g.ends[0] == "" && len(t.titles) == 2 {
+			g.ends = [2]string{t.titles[0].name, t.titles[1].name}
+		}
+		if g.ends[0] == "" {
+			return graph.BadData(t.files[0].name, "which columns are the ends of an edge? Say so in the URI: src=COLUMN&dst=COLUMN; the columns are %s", list(t.titles))
+		}
+	}
+	for i, key := range []string{"src", "dst"} {
+		if _, err := t.need(key, g.ends[i], kind.holdsIDs, "ids are whole numbers or text; the columns are "+list(t.titles)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findID chooses the column with the ids of nodes: the one that the URI names, if it is there,
+// or one with a well-known name, or the only one beside those that hold something else.
+func (g *Graph) findID(t *table, others ...string) (string, error) {
+	named := []string{g.spec.id}
+	switch {
+	case g.spec.id == "":
+		named = idNames
+	case t != g.nodes: // tables of labels and splits may have another name for it
+		named = append(named, idNames...)
+	}
+	for _, name := range named {
+		if find(t.titles, name) >= 0 && !slices.Contains(others, name) {
+			return name, g.checkID(t, name)
+		}
+	}
+	var left []string
+	for _, title := range t.titles {
+		if !slices.ContainsFunc(others, func(o string) bool { return strings.EqualFold(o, title.name) }) {
+			left = append(left, title.name)
+		}
+	}
+	if g.spec.id == "" && len(left) == 1 {
+		return left[0], g.checkID(t, left[0])
+	}
+	if g.spec.id != "" {
+		return "", graph.BadData(t.files[0].name, "has no column %q for id=: the columns are %s", g.spec.id, list(t.titles))
+	}
+	return "", graph.BadData(t.files[0].name, "which column holds the ids of the nodes? Say so in the URI: id=COLUMN; the columns are %s", list(t.titles))
+}
+
+func (g *Graph) checkID(t *table, name string) error {
+	_, err := t.need("id", name, kind.holdsIDs, "ids are whole numbers or text; the columns are "+list(t.titles))
+	return err
+}
+
+// openNodes opens the table of nodes.
+func (g *Graph) openNodes(ctx context.Context) (err error) {
+	s := g.spec
+	if g.nodes, err = openTable(ctx, &g.Files, s.nodes); err != nil {
+		return err
+	}
+	others := slices.Clone(s.features)
+	if !s.labels.given() {
+		others = append(others, s.label)
+	}
+	if !s.splits.given() {
+		others = append(others, s.split)
+	}
+	if g.id, err = g.findID(g.nodes, others...); err != nil {
+		return err
+	}
+	for _, name := range s.features {
+		if strings.EqualFold(name, g.id) {
+			return graph.BadURI("features= names the column %s, which holds the ids", name)
+		}
+		width, err := g.nodes.featureWidth(ctx, name)
+		if err != nil {
+			return err
+		}
+		g.widths = append(g.widths, width)
+		g.info.NumFeatures += max(width, 1)
+	}
+	if len(s.features) > 0 {
+		return graph.CheckSize(g.nodes.files[0].name, 1, int64(g.info.NumFeatures))
+	}
+	return nil
+}
+
+// featureWidth is the length of the lists in a column of features, 0 for a column of numbers.
+func (t *table) featureWidth(ctx context.Context, name string) (int, error) {
+	k, err := t.need("features", name, kind.holdsNumbers, "features are numbers, or lists of numbers")
+	if err != nil || k != listKind {
+		return 0, err
+	}
+	width, of := 0, ""
+	for _, f := range t.files {
+		if f.rows.rows() == 0 {
+			continue
+		}
+		w, err := f.rows.width(ctx, f, find(f.rows.titles(), name))
+		switch {
+		case err != nil:
+			return 0, err
+		case w == 0:
+			return 0, graph.BadData(f.name, "column %q has empty lists: every node needs the same number of features", name)
+		case width == 0:
+			width, of = w, f.name
+		case w != width:
+			return 0, graph.BadData(f.name, "column %q has lists of %d numbers, and of %d in %s: every node needs the same number of features", name, w, width, of)
+		}
+	}
+	if width == 0 {
+		return 0, graph.BadData(t.place.String(), "has no rows: column %q tells no number of features", name)
+	}
+	return width, nil
+}
+
+// openValues finds labels or splits: in a table of their own, or in a column of the nodes.
+func (g *Graph) openValues(ctx context.Context, key string, own place, name string, known []string) (v values, err error) {
+	switch {
+	case own.given():
+		if v.t, err = openTable(ctx, &g.Files, own); err != nil {
+			return v, err
+		}
+		if v.value = name; name == "" {
+			for _, n := range known {
+				if v.value == "" && find(v.t.titles, n) >= 0 {
+					v.value = n
+				}
+			}
+		}
+		if v.value == "" {
+			return v, graph.BadData(v.t.files[0].name, "which column holds the %ss? Say so in the URI: %s=COLUMN; the columns are %s", key, key, list(v.t.titles))
+		}
+		if v.id, err = g.findID(v.t, v.value); err != nil {
+			return v, err
+		}
+	case name != "":
+		v = values{g.nodes, g.id, name}
+	default:
+		return v, nil
+	}
+	_, err = v.t.need(key, v.value, kind.holdsValues, key+"s are whole numbers or text")
+	return v, err
+}
+
+// describe says which columns are read as what.
+func (g *Graph) describe() {
+	note := func(t *table, text string, used ...string) {
+		var others []string
+		for _, title := range t.titles {
+			if !slices.ContainsFunc(used, func(u string) bool { return strings.EqualFold(u, title.name) }) {
+				others = append(others, title.name)
+			}
+		}
+		n := graph.NoteOf(t.place.String(), "%s%s", filesOf(t), text)
+		if len(others) > 0 {
+			n.Text += "; " + graph.Count(others, "column") + " not read"
+			n.Ignored = t == g.edges && slices.ContainsFunc(others, func(o string) bool { return strings.Contains(strings.ToLower(o), "weight") })
+		}
+		g.Note(n)
+	}
+	note(g.edges, fmt.Sprintf("edges are in columns %q and %q", g.ends[0], g.ends[1]), g.ends[0], g.ends[1])
+	if g.nodes != nil {
+		text, used := fmt.Sprintf("node ids are in column %q", g.id), append([]string{g.id}, g.spec.features...)
+		switch n := len(g.spec.features); {
+		case n == 1:
+			text += fmt.Sprintf(", features in column %q", g.spec.features[0])
+		case n > 1:
+			text += fmt.Sprintf(", features in %d columns", n)
+		}
+		for _, v := range []struct {
+			what string
+			values
+		}{{"labels", g.labels}, {"splits", g.splits}} {
+			if v.t == g.nodes {
+				text, used = text+fmt.Sprintf(", %s in column %q", v.what, v.value), append(used, v.value)
+			}
+		}
+		note(g.nodes, text, used...)
+	}
+	for _, v := range []struct {
+		what string
+		values
+	}{{"labels", g.labels}, {"splits", g.splits}} {
+		if v.t != nil && v.t != g.nodes {
+			note(v.t, fmt.Sprintf("node ids are in column %q, %s in column %q", v.id, v.what, v.value), v.id, v.value)
+		}
+	}
+}
+
+// filesOf says how many files a table has, if they are several.
+func filesOf(t *table) string {
+	if len(t.files) == 1 {
+		return ""
+	}
+	return fmt.Sprintf("%d files, %s to %s: ", len(t.files), filepath.Base(t.files[0].name), filepath.Base(t.files[len(t.files)-1].name))
+}
+
+// Info implements graph.Dataset.
+func (g *Graph) Info() graph.Info { return g.info }
+
+// idColumn is a column of ids.
+type idColumn struct {
+	t    *table
+	name string
+}
+
+// idColumns are all columns of ids.
+func (g *Graph) idColumns() []idColumn {
+	all := []idColumn{{g.edges, g.ends[0]}, {g.edges, g.ends[1]}}
+	if g.nodes != nil {
+		all = append(all, idColumn{g.nodes, g.id})
+	}
+	for _, v := range []values{g.labels, g.splits} {
+		if v.t != nil && v.t != g.nodes {
+			all = append(all, idColumn{v.t, v.id})
+		}
+	}
+	return all
+}
+
+// KeyType implements graph.Keyed.
+func (g *Graph) KeyType(ctx context.Context) (inputid.Type, error) {
+	if g.keyType != inputid.Number {
+		return g.keyType, nil
+	}
+	var stated, open idColumn
+	isNumber := false // the ids of some JSON file are numbers
+	for _, c := range g.idColumns() {
+		k, _ := c.t.kindOf(c.name)
+		t, ok := k.keyType()
+		if !ok {
+			isNumber = isNumber || k == numberKind
+			if k == numberKind || open.t == nil {
+				open = c
+			}
+			continue
+		}
+		if stated.t != nil && t != g.keyType {
+			typ := g.keyType
+			g.keyType = inputid.Number
+			return typ, graph.BadData(c.t.files[0].name, "column %q holds ids of type %s, and column %q of %s ids of type %s: give all ids one type",
+				c.name, t, stated.name, stated.t.files[0].name, typ)
+		}
+		if stated.t == nil {
+			stated, g.keyType = c, t
+		}
+	}
+	if isNumber && g.keyType == inputid.String {
+		g.keyType = inputid.Number
+		return inputid.String, graph.BadData(open.t.files[0].name, "the ids in %q are numbers, and text in column %q of %s: give all ids one type",
+			open.name, stated.name, stated.t.files[0].name)
+	}
+	if stated.t != nil {
+		return g.keyType, nil
+	}
+	var n inputid.Narrowest
+	for _, c := range g.idColumns() {
+		if err := c.t.eachBatch(ctx, []string{c.name}, func(b *batch) error {
+			for i, text := range b.cols[0].text[:b.n] {
+				if b.cols[0].isNull(i) || len(text) == 0 {
+					continue
+				}
+				n.Show(string(text))
+				if b.cols[0].kind == numberKind && n.Type() == inputid.String {
+					return graph.BadData(b.where(i), "id %s is no whole number of 64 bits, as the others are: write ids as whole numbers or as text", graph.Shorten(text))
+				}
+			}
+			return nil
+		}); err != nil {
+			return inputid.Number, err
+		}
+	}
+	g.keyType = n.Type()
+	return g.keyType, nil
+}
+
+// eachBatch visits some columns of all rows.
+func (t *table) eachBatch(ctx context.Context, names []string, visit func(b *batch) error) (err error) {
+	r := t.all(ctx, names, nil)
+	defer func() { err = errors.Join(err, r.close()) }()
+	for {
+		b, err := r.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = visit(b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// OwnNodes implements graph.Keyed.
+func (g *Graph) OwnNodes() bool { return g.nodes != nil }
+
+// EachKey implements graph.Keyed.
+func (g *Graph) EachKey(ctx context.Context, threads int, worker func(thread int) func(key []byte) error) error {
+	t, err := g.KeyType(ctx)
+	if err != nil {
+		return err
+	}
+	columns := []idColumn{{g.nodes, g.id}}
+	if g.nodes == nil {
+		columns = g.idColumns()
+	}
+	visits := make([]func(key []byte) error, threads)
+	for thread := range visits {
+		visits[thread] = worker(thread)
+	}
+	for _, c := range columns {
+		if err := c.eachKey(ctx, t, visits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachKey visits the keys of a column, on a goroutine for each of visits.
+func (c idColumn) eachKey(ctx context.Context, t inputid.Type, visits []func(key []byte) error) error {
+	units := int64(c.t.units())
+	var next atomic.Int64
+	workers, workerCtx := errgroup.WithContext(ctx)
+	for _, visit := range visits {
+		workers.Go(func() (err error) {
+			for u := next.Add(1) - 1; u < units; u = next.Add(1) - 1 {
+				if err := c.unitKeys(workerCtx, t, int(u), visit); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	err := workers.Wait()
+	if err == nil || !errors.Is(err, graph.ErrData) || len(visits) == 1 {
+		return err
+	}
+	// Of several bad rows the first one is named, whatever the threads.
+	for u := range units {
+		if first := c.unitKeys(ctx, t, int(u), func([]byte) error { return nil }); first != nil {
+			return first
+		}
+	}
+	return err
+}
+
+func (c idColumn) unitKeys(ctx context.Context, t inputid.Type, unit int, visit func(key []byte) error) (err error) {
+	r := c.t.rows(ctx, unit, unit+1, []string{c.name}, nil)
+	defer func() { err = errors.Join(err, r.close()) }()
+	var key []byte
+	for {
+		b, err := r.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i := range b.n {
+			var problem string
+			if key, problem = b.cols[0].appendKey(key[:0], t, i); problem != "" {
+				return badID(b, i, c.name, problem)
+			}
+			if err := visit(key); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func badID(b *batch, row int, name, problem string) error {
+	return graph.BadData(b.where(row), "the id in column %q %s", name, problem)
+}
+
+// Twice implements graph.Keyed.
+func (g *Graph) Twice(ctx context.Context, key []byte) error {
+	first := ""
+	var own []byte
+	err := g.nodes.eachBatch(ctx, []string{g.id}, func(b *batch) error {
+		for i := range b.n {
+			if own, _ = b.cols[0].appendKey(own[:0], g.keyType, i); !bytes.Equal(own, key) {
+				continue
+			}
+			if first != "" {
+				return graph.BadData(b.where(i), "node %s has a second row, the first is in %s: keep one of the two", g.keyType.Quote(key), first)
+			}
+			first = b.where(i)
+		}
+		return nil
+	})
+	if err == nil {
+		err = graph.BadData(g.nodes.place.String(), "node %s has two rows: keep one of the two", g.keyType.Quote(key))
+	}
+	return err
+}
+
+// Number implements graph.Keyed.
+func (g *Graph) Number(n int64, find func(key []byte) (uint32, bool)) {
+	g.info.NumNodes, g.find = n, find
+}
+
+// errUnnumbered is a mistake of the caller.
+var errUnnumbered = errors.New("the ids of the graph have no numbers yet")
+
+// number is that of the node in a row.
+func (g *Graph) number(b *batch, row, column int, name string, key []byte) (id uint32, _ []byte, err error) {
+	key, problem := b.cols[column].appendKey(key[:0], g.keyType, row)
+	if problem != "" {
+		return 0, key, badID(b, row, name, problem)
+	}
+	id, ok := g.find(key)
+	if !ok {
+		nodes := "the graph"
+		if g.nodes != nil {
+			nodes = g.nodes.place.String()
+		}
+		return 0, key, graph.BadData(b.where(row), "the id %s in column %q is none of the nodes of %s: add the node there, or remove the row", g.keyType.Quote(key), name, nodes)
+	}
+	return id, key, nil
+}
+
+// ready says whether streams can be read.
+func (g *Graph) ready(ctx context.Context) error {
+	if g.find == nil {
+		return errUnnumbered
+	}
+	_, err := g.KeyType(ctx)
+	return err
+}

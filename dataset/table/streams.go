@@ -1,0 +1,190 @@
+package table
+
+import (
+	"context"
+	"io"
+
+	"ndls/dataset/column"
+	"ndls/dataset/graph"
+)
+
+// Edges implements graph.Dataset.
+func (g *Graph) Edges(ctx context.Context) (graph.EdgeReader, error) {
+	return g.EdgeRange(ctx, 0, 1, 1)
+}
+
+// EdgeRange reads parts of the edge list, as dataset.RangeReader says.
+func (g *Graph) EdgeRange(ctx context.Context, first, last, of int) (graph.EdgeReader, error) {
+	if err := g.ready(ctx); err != nil {
+		return nil, err
+	}
+	lo, hi := graph.Share{First: first, Last: last, Of: of}.Bounds(int64(g.edges.units()))
+	return &edgeReader{g: g, rows: g.edges.rows(ctx, int(lo), int(hi), g.ends[:], nil)}, nil
+}
+
+type edgeReader struct {
+	g    *Graph
+	rows *rows
+	b    *batch
+	at   int
+	key  []byte
+}
+
+func (r *edgeReader) Close() error { return r.rows.close() }
+
+// Read implements graph.EdgeReader.
+func (r *edgeReader) Read(edges []graph.Edge) (n int, err error) {
+	for n < len(edges) {
+		if r.b == nil || r.at == r.b.n {
+			if r.b, err = r.rows.next(); err == io.EOF && n > 0 {
+				r.b = nil
+				return n, nil
+			}
+			if err != nil {
+				r.b = nil
+				return 0, err
+			}
+			r.at = 0
+		}
+		for ; r.at < r.b.n && n < len(edges); r.at, n = r.at+1, n+1 {
+			if edges[n].U, r.key, err = r.g.number(r.b, r.at, 0, r.g.ends[0], r.key); err != nil {
+				return 0, err
+			}
+			if edges[n].V, r.key, err = r.g.number(r.b, r.at, 1, r.g.ends[1], r.key); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return n, nil
+}
+
+// nodeRows goes over the rows of a table with a column of ids, which is the first of those
+// that are read.
+type nodeRows struct {
+	g    *Graph
+	rows *rows
+	b    *batch
+	at   int // the row that next moved to
+	key  []byte
+}
+
+func (r *nodeRows) Close() error { return r.rows.close() }
+
+// next moves to the next row, or returns io.EOF.
+func (r *nodeRows) next() (id uint32, err error) {
+	if r.at++; r.b == nil || r.at >= r.b.n {
+		if r.b, err = r.rows.next(); err != nil {
+			r.b = nil
+			return 0, err
+		}
+		r.at = 0
+	}
+	if r.g.find == nil { // classes are looked for, before ids have numbers
+		return 0, nil
+	}
+	id, r.key, err = r.g.number(r.b, r.at, 0, r.rows.names[0], r.key)
+	return id, err
+}
+
+// Position names the row.
+func (r *nodeRows) Position() string { return r.b.where(r.at) }
+
+// NodeName is the id of the row's node.
+func (r *nodeRows) NodeName() string { return r.g.keyType.Quote(r.key) }
+
+// ReadsFrom names the table.
+func (r *nodeRows) ReadsFrom() string { return r.rows.t.place.String() }
+
+// Features implements graph.Dataset.
+func (g *Graph) Features(ctx context.Context) (graph.FeatureReader, error) {
+	return g.FeatureRange(ctx, 0, 1, 1)
+}
+
+// CutsFeatures says whether feature rows can be read from the middle, as
+// dataset.FeatureRangeReader says.
+func (g *Graph) CutsFeatures() bool { return g.nodes != nil && g.nodes.units() > 1 }
+
+// FeatureRange reads parts of the feature rows.
+func (g *Graph) FeatureRange(ctx context.Context, first, last, of int) (graph.FeatureReader, error) {
+	if g.info.NumFeatures == 0 {
+		return nil, graph.NoStream("features", g.info.Name)
+	}
+	if err := g.ready(ctx); err != nil {
+		return nil, err
+	}
+	lo, hi := graph.Share{First: first, Last: last, Of: of}.Bounds(int64(g.nodes.units()))
+	names, widths := append([]string{g.id}, g.spec.features...), append([]int{0}, g.widths...)
+	return &featureReader{
+		nodeRows: nodeRows{g: g, rows: g.nodes.rows(ctx, int(lo), int(hi), names, widths)},
+		row:      make([]float32, g.info.NumFeatures),
+	}, nil
+}
+
+type featureReader struct {
+	nodeRows
+	row []float32
+}
+
+// Next implements graph.FeatureReader.
+func (r *featureReader) Next() (graph.FeatureRow, error) {
+	id, err := r.next()
+	if err != nil {
+		return graph.FeatureRow{}, err
+	}
+	to := r.row
+	for i := range r.b.cols[1:len(r.rows.names)] {
+		n := max(r.rows.widths[i+1], 1)
+		if problem := r.b.cols[i+1].features(to[:n], r.at); problem != "" {
+			return graph.FeatureRow{}, graph.BadData(r.Position(), "column %q %s", r.rows.names[i+1], problem)
+		}
+		to = to[n:]
+	}
+	return graph.FeatureRow{ID: id, Dense: r.row}, nil
+}
+
+// Labels implements graph.Dataset.
+func (g *Graph) Labels(ctx context.Context) (graph.LabelReader, error) {
+	if g.classes == nil {
+		return nil, graph.NoStream("labels", g.info.Name)
+	}
+	if err := g.ready(ctx); err != nil {
+		return nil, err
+	}
+	return g.classes.Open(ctx)
+}
+
+// Splits implements graph.Dataset.
+func (g *Graph) Splits(ctx context.Context) (graph.SplitReader, error) {
+	if g.splits.t == nil {
+		return nil, graph.NoStream("splits", g.info.Name)
+	}
+	if err := g.ready(ctx); err != nil {
+		return nil, err
+	}
+	return column.SplitColumn{Column: &valueColumn{g, g.splits}}.Open(ctx)
+}
+
+// valueColumn is a column of labels or splits.
+type valueColumn struct {
+	g *Graph
+	values
+}
+
+// Where implements column.Column.
+func (c *valueColumn) Where() string { return c.t.place.String() }
+
+// Open implements column.Column.
+func (c *valueColumn) Open(ctx context.Context) (column.Reader, error) {
+	return &valueReader{nodeRows{g: c.g, rows: c.t.all(ctx, []string{c.id, c.value}, nil)}}, nil
+}
+
+type valueReader struct{ nodeRows }
+
+// NextValue implements column.Reader.
+func (r *valueReader) NextValue() (uint32, string, error) {
+	id, err := r.next()
+	if err != nil {
+		return 0, "", err
+	}
+	return id, r.b.cols[1].value(r.at), nil
+}

@@ -1,0 +1,263 @@
+package table
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"ndls/dataset/graph"
+	"ndls/dataset/source"
+)
+
+// tableFile is a file of a table.
+type tableFile struct {
+	name   string
+	format format
+	src    *source.Source
+	rows   rowSource
+}
+
+// rowSource is an open file of some format.
+type rowSource interface {
+	// titles are the columns of the file.
+	titles() []title
+	// units is into how many parts the file can be cut, and rows how many rows it has, -1
+	// if that is not known.
+	units() int
+	rows() int64
+	// open reads the rows of a unit.
+	open(ctx context.Context, f *tableFile, unit int, w want) (cursor, error)
+	// width is the length of the lists in a column.
+	width(ctx context.Context, f *tableFile, column int) (int, error)
+}
+
+// want is what is to be read of a file: columns by their numbers, what they hold in the table,
+// and the length of those that are lists.
+type want struct {
+	columns []int
+	kinds   []kind
+	widths  []int
+}
+
+// cursor gives rows in batches.
+type cursor interface {
+	// next fills a batch with at least one row, or returns io.EOF.
+	next(b *batch) error
+	close() error
+}
+
+// batchRows is the number of rows of a batch of text and Parquet.
+const batchRows = 1024
+
+// table is an open table.
+type table struct {
+	place  place
+	files  []*tableFile
+	titles []title // of the first file; kinds that other files must have, too
+}
+
+// openTable opens all files of a table and compares their columns.
+func openTable(ctx context.Context, files *source.Files, p place) (*table, error) {
+	opened, err := p.open(ctx, files)
+	if err != nil {
+		return nil, err
+	}
+	t := &table{place: p, files: opened}
+	for _, f := range t.files {
+		switch f.format {
+		case parquetFormat:
+			f.rows, err = openParquet(f.src)
+		case arrowFormat:
+			f.rows, err = openArrow(f.src)
+		case csvFormat:
+			f.rows, err = openCSV(ctx, f.src)
+		default:
+			f.rows, err = openJSON(ctx, f.src)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	// A file without rows may not tell what its columns hold.
+	first := slices.IndexFunc(t.files, func(f *tableFile) bool { return f.rows.rows() != 0 })
+	t.titles = slices.Clone(t.files[max(first, 0)].rows.titles())
+	t.settle()
+	return t, nil
+}
+
+// settle finds what those columns hold of which the first file has nothing but nulls.
+func (t *table) settle() {
+	for i, title := range t.titles {
+		for _, f := range t.files {
+			if t.titles[i].kind != nullKind {
+				break
+			}
+			if at := find(f.rows.titles(), title.name); at >= 0 {
+				t.titles[i].kind = f.rows.titles()[at].kind
+			}
+		}
+		if t.titles[i].kind == nullKind {
+			t.titles[i].kind = numberKind
+		}
+	}
+}
+
+// columns finds columns in a file by their names, and checks that they hold what they hold
+// in the first file.
+func (t *table) columns(f *tableFile, names []string) ([]int, error) {
+	found := make([]int, len(names))
+	titles := f.rows.titles()
+	for i, name := range names {
+		at, of := find(titles, name), find(t.titles, name)
+		if at < 0 && f.rows.rows() == 0 {
+			return nil, io.EOF
+		}
+		if at < 0 {
+			return nil, graph.BadData(f.name, "has no column %q: the columns are %s", name, list(titles))
+		}
+		if of >= 0 && titles[at].kind != t.titles[of].kind && titles[at].kind != nullKind && f.rows.rows() != 0 {
+			return nil, graph.BadData(f.name, "column %q holds %s, and %s in %s: give it one type in all files of the table",
+				titles[at].name, titles[at].kind, t.titles[of].kind, t.files[0].name)
+		}
+		found[i] = at
+	}
+	return found, nil
+}
+
+// kindOf is what a column holds; there is none of that name where ok is false.
+func (t *table) kindOf(name string) (k kind, ok bool) {
+	at := find(t.titles, name)
+	if at < 0 {
+		return otherKind, false
+	}
+	return t.titles[at].kind, true
+}
+
+// need is kindOf for a column that has to be there, in all files.
+func (t *table) need(key, name string, fits func(kind) bool, what string) (kind, error) {
+	k, ok := t.kindOf(name)
+	if !ok {
+		return k, graph.BadData(t.files[0].name, "has no column %q for %s=: the columns are %s", name, key, list(t.titles))
+	}
+	for _, f := range t.files {
+		if _, err := t.columns(f, []string{name}); err != nil && err != io.EOF {
+			return k, err
+		}
+	}
+	if !fits(k) {
+		return k, graph.BadData(t.files[0].name, "column %q holds %s: %s", name, k, what)
+	}
+	return k, nil
+}
+
+// numRows is the number of rows of all files, -1 if that is not known.
+func (t *table) numRows() (n int64) {
+	for _, f := range t.files {
+		if f.rows.rows() < 0 {
+			return -1
+		}
+		n += f.rows.rows()
+	}
+	return n
+}
+
+// units is into how many parts the table can be cut.
+func (t *table) units() (n int) {
+	for _, f := range t.files {
+		n += f.rows.units()
+	}
+	return n
+}
+
+// rows reads some columns of units [lo, hi) of the table. widths has the length of lists for
+// columns that are lists, or is nil.
+func (t *table) rows(ctx context.Context, lo, hi int, names []string, widths []int) *rows {
+	if widths == nil {
+		widths = make([]int, len(names))
+	}
+	return &rows{t: t, ctx: ctx, unit: lo, end: hi, names: names, widths: widths}
+}
+
+// all reads all rows.
+func (t *table) all(ctx context.Context, names []string, widths []int) *rows {
+	return t.rows(ctx, 0, t.units(), names, widths)
+}
+
+// rows goes over the rows of a table.
+type rows struct {
+	t         *table
+	ctx       context.Context
+	unit, end int
+	names     []string
+	widths    []int
+	cursor    cursor
+	batch     batch
+}
+
+// next gives the next batch, or io.EOF.
+func (r *rows) next() (*batch, error) {
+	for {
+		if err := r.ctx.Err(); err != nil {
+			return nil, context.Cause(r.ctx)
+		}
+		if r.cursor == nil {
+			if r.unit >= r.end {
+				return nil, io.EOF
+			}
+			err := r.open()
+			r.unit++
+			if err == io.EOF { // a file without rows
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		err := r.cursor.next(&r.batch)
+		if err == nil {
+			return &r.batch, nil
+		}
+		if err != io.EOF {
+			return nil, err
+		}
+		err = r.cursor.close()
+		r.cursor = nil
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// open opens the unit that comes next.
+func (r *rows) open() error {
+	unit := r.unit
+	for _, f := range r.t.files {
+		if unit < f.rows.units() {
+			columns, err := r.t.columns(f, r.names)
+			if err != nil {
+				return err
+			}
+			for len(r.batch.cols) < len(columns) {
+				r.batch.cols = append(r.batch.cols, vector{})
+			}
+			r.batch.file = f
+			kinds := make([]kind, len(columns))
+			for i, name := range r.names {
+				kinds[i], _ = r.t.kindOf(name)
+			}
+			r.cursor, err = f.rows.open(r.ctx, f, unit, want{columns, kinds, r.widths})
+			return err
+		}
+		unit -= f.rows.units()
+	}
+	return io.EOF
+}
+
+func (r *rows) close() error {
+	if r.cursor == nil {
+		return nil
+	}
+	err := r.cursor.close()
+	r.cursor, r.unit = nil, r.end
+	return err
+}

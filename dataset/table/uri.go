@@ -1,0 +1,147 @@
+package table
+
+import (
+	"slices"
+	"strings"
+
+	"ndls/dataset/graph"
+)
+
+// spec is what a graph is read from.
+type spec struct {
+	edges, nodes, labels, splits place
+	src, dst, id                 string
+	features                     []string
+	label, split                 string
+	directed                     bool
+	// relation is the relation of edges that is meant where a description has several.
+	relation string
+}
+
+// Keys are the keys of a URI.
+var Keys = []string{"src", "dst", "weight", "nodes", "id", "features", "label", "labels", "split", "splits", "directed", "relation"}
+
+// parse reads the part of a table: URI behind the colon.
+func parse(rest string) (s spec, err error) {
+	text, query, _ := strings.Cut(rest, "?")
+	if text == "" {
+		return s, graph.BadURI("table: needs the table of edges: table:EDGES?src=COLUMN&dst=COLUMN")
+	}
+	if s.edges, err = parsePlace("EDGES", text); err != nil {
+		return s, err
+	}
+	params, err := graph.ParseParams(query, "&", Keys)
+	if err != nil {
+		return s, err
+	}
+	for _, p := range params {
+		if err := s.set(p.Key, p.Value); err != nil {
+			return s, err
+		}
+	}
+	return s, s.check()
+}
+
+// set takes a key of the URI.
+func (s *spec) set(key, text string) (err error) {
+	switch key {
+	case "nodes":
+		s.nodes, err = parsePlace(key, text)
+		return err
+	case "labels":
+		s.labels, err = parsePlace(key, text)
+		return err
+	case "splits":
+		s.splits, err = parsePlace(key, text)
+		return err
+	case "features":
+		for _, part := range strings.Split(text, ",") {
+			name, err := graph.PathOf(part)
+			if err != nil {
+				return err
+			}
+			if name == "" || slices.Contains(s.features, name) {
+				return graph.BadURI("features=%s: write the names of columns with commas between them, each once", text)
+			}
+			s.features = append(s.features, name)
+		}
+		return nil
+	}
+	value, err := graph.PathOf(text)
+	if err != nil {
+		return err
+	}
+	switch key {
+	case "src":
+		s.src = value
+	case "dst":
+		s.dst = value
+	case "id":
+		s.id = value
+	case "label":
+		s.label = value
+	case "split":
+		s.split = value
+	case "relation":
+		s.relation = value
+	case "weight":
+		return graph.BadURI("weight=%s: weights of edges are not read yet; leave it out, and every edge counts alike", value)
+	case "directed":
+		if value != "true" && value != "false" {
+			return graph.BadURI("directed=%s: true or false is needed", value)
+		}
+		s.directed = value == "true"
+	}
+	return nil
+}
+
+func (s *spec) check() error {
+	switch {
+	case (s.src == "") != (s.dst == ""):
+		return graph.BadURI("src= and dst= go together: name the columns of both ends of an edge")
+	case s.src != "" && s.src == s.dst:
+		return graph.BadURI("src=%s&dst=%s: both ends of an edge cannot be in the same column", s.src, s.dst)
+	case len(s.features) > 0 && !s.nodes.given():
+		return graph.BadURI("features= names columns of the table of nodes: give it with nodes=")
+	case s.label != "" && !s.nodes.given() && !s.labels.given():
+		return graph.BadURI("label= names a column of the table of nodes or of labels: give it with nodes= or labels=")
+	case s.split != "" && !s.nodes.given() && !s.splits.given():
+		return graph.BadURI("split= names a column of the table of nodes or of splits: give it with nodes= or splits=")
+	}
+	return nil
+}
+
+// identity spells the URI with base names, keys in fixed order.
+func (s *spec) identity(noFeatures bool) string {
+	var parts []string
+	add := func(key, value string) {
+		if value != "" {
+			parts = append(parts, key+"="+value)
+		}
+	}
+	name := func(key, value string) { add(key, graph.EscapePath(value)) }
+	name("src", s.src)
+	name("dst", s.dst)
+	add("nodes", s.nodes.identity())
+	name("id", s.id)
+	if !noFeatures {
+		var names []string
+		for _, f := range s.features {
+			names = append(names, strings.ReplaceAll(graph.EscapePath(f), ",", "%2C"))
+		}
+		add("features", strings.Join(names, ","))
+	}
+	name("label", s.label)
+	add("labels", s.labels.identity())
+	name("split", s.split)
+	add("splits", s.splits.identity())
+	name("relation", s.relation)
+	if s.directed {
+		add("directed", "true")
+	}
+	text := "table:" + s.edges.identity()
+	if len(parts) > 0 {
+		text += "?" + strings.Join(parts, "&")
+	}
+	return text
+}

@@ -1,0 +1,28 @@
+// Package keysort sorts more strings of bytes than fit into memory, and counts repeated
+// ones. Its memory comes from a budget, and what it gives does not depend on that budget
+// or on the number of goroutines.
+//
+// # Algorithm
+//
+// Each [Adder] belongs to one goroutine. It keeps each key once, with the number of times
+// it came, in a hash table. When its memory is full it sorts the keys and writes them to a
+// scratch file, a run, and begins again. [Sorter.Each] merges the runs, and the keys that
+// are in memory, by a heap of runs. Keys are compared from the first byte on which those of
+// a run differ, eight bytes at a time.
+//
+// # Format
+//
+// A run is a sequence of keys: length and count as variable-length integers, then the
+// bytes. Each block of 64 KiB has a checksum, which stays in the memory of the process: a
+// damaged block is an error, never a wrong key.
+//
+// # Memory
+//
+// Adders share what [New] is given. A key takes its length and 45 bytes or less; while
+// runs are merged, each has a buffer of 64 KiB, or less where that is more than is free.
+// The heap has 4 bytes for each block of 64 KiB that was written.
+//
+// # Not supported
+//
+// Keys of more than 65,535 bytes.
+package keysort

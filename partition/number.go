@@ -1,0 +1,290 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ndls/catalog"
+	"ndls/dataset"
+	"ndls/internal/inputid"
+	"ndls/internal/keysort"
+	"ndls/internal/mem"
+	"ndls/internal/progress"
+	"ndls/shards"
+)
+
+// Number sorts the input ids of a dataset that is [dataset.Keyed], and commits them: an id's
+// place among them is its number. It comes before the other steps. Datasets whose ids are
+// numbers already have no such step.
+const Number = "number"
+
+// NextNumbered is Next for datasets whose ids have to be numbered.
+func NextNumbered(ctx context.Context, cat *catalog.Catalog) (Left, error) {
+	if _, ok := cat.Lookup(shards.IDsPath); !ok && len(cat.Entries(catalog.KindSummary)) == 0 {
+		return Left{Step: Number, Pieces: units(1), Superseded: func(catalog.Entry) bool { return false }}, nil
+	}
+	return Next(ctx, cat)
+}
+
+// number finds the numbers of the ids of a keyed dataset, and commits them unless that is
+// done.
+func (j *job) number(ctx context.Context) error {
+	ds, ok := j.ds.(dataset.Keyed)
+	if !ok {
+		return nil
+	}
+	if _, there := j.cat.Lookup(shards.IDsPath); !there {
+		if err := j.commitIDs(ctx, ds); err != nil {
+			return err
+		}
+	}
+	return j.useIDs(ctx, ds)
+}
+
+// sortShare is the part of what is free that sorting ids takes.
+const sortShare = 0.75
+
+// commitIDs sorts the ids and commits them.
+func (j *job) commitIDs(ctx context.Context, ds dataset.Keyed) error {
+	t, err := ds.KeyType(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := keysort.New(j.o.Budget, j.scratch, int64(sortShare*float64(j.o.Budget.Free())), j.o.Threads)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	meter := progress.Start(ctx, "reading node ids", 0, "ids")
+	adders := s.Adders()
+	err = ds.EachKey(ctx, len(adders), func(thread int) func(key []byte) error {
+		a, n := adders[thread], int64(0)
+		return func(key []byte) error {
+			if n++; n%1024 == 0 {
+				meter.Add(1024)
+			}
+			return a.Add(key)
+		}
+	})
+	meter.Done()
+	if err != nil {
+		return err
+	}
+	f, err := j.cat.Create(ctx, catalog.Describe(catalog.KindIDs, shards.IDsPath))
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	unique := ds.OwnNodes()
+	f.Rows, err = shards.WriteIDs(f, shards.IDs{Type: t, Longest: s.Longest()}, func(put func(key []byte) error) error {
+		n := int64(0)
+		return s.Each(ctx, func(key []byte, times uint32) error {
+			if times > 1 && unique {
+				return ds.Twice(ctx, key)
+			}
+			if n++; n > dataset.MaxID+1 {
+				return badData("%s has more than %d nodes, and node numbers have 32 bits", j.info.Name, int64(dataset.MaxID)+1)
+			}
+			return put(key)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return j.cat.Commit(ctx, f)
+}
+
+// openIDs opens the table of ids.
+func (j *job) openIDs(ctx context.Context) (_ *shards.IDTable, closeFile func() error, err error) {
+	e, ok := j.cat.Lookup(shards.IDsPath)
+	if !ok {
+		return nil, nil, fmt.Errorf("%s is not in the catalogue: run `ndls partition` again with --resume=false", shards.IDsPath)
+	}
+	r, err := j.cat.Open(ctx, e)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := shards.OpenIDs(r, e.Path)
+	if err != nil {
+		return nil, nil, errors.Join(err, r.Close())
+	}
+	return t, r.Close, nil
+}
+
+// useIDs tells the dataset the numbers of its ids. Ids that are the whole numbers from 0 to
+// n-1 are their own numbers.
+func (j *job) useIDs(ctx context.Context, ds dataset.Keyed) (err error) {
+	t, closeFile, err := j.openIDs(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeFile()) }()
+	n := t.Rows()
+	dense, err := t.Dense()
+	if err != nil {
+		return err
+	}
+	find := func(key []byte) (uint32, bool) {
+		v := inputid.Int(key)
+		return uint32(v), v >= 0 && v < n
+	}
+	if !dense {
+		j.named = t.IDs()
+		find = func(key []byte) (uint32, bool) { return j.table.Find(key) }
+	}
+	ds.Number(n, find)
+	j.info = ds.Info()
+	return j.checkInfo()
+}
+
+// loadNumbers makes the numbers of ids known to the streams of the dataset.
+func (j *job) loadNumbers(ctx context.Context) (err error) {
+	if j.named.Type == inputid.Number || j.table != nil {
+		return nil
+	}
+	t, closeFile, err := j.openIDs(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeFile()) }()
+	table, err := inputid.NewTable(j.o.Budget, t.IDs().Type, t.Rows())
+	if err != nil {
+		return err
+	}
+	held := heldForTables(j.o.Budget.Free())
+	if err := j.o.Budget.Reserve(held, "reading tables"); err != nil {
+		table.Free()
+		return err
+	}
+	j.held = held
+	if err := t.Each(func(first int64, keys [][]byte) error {
+		for i, key := range keys {
+			if err := table.Add(key, uint32(first+int64(i))); err != nil {
+				return badData("%s: %v", j.info.Name, err)
+			}
+		}
+		return ctx.Err()
+	}); err != nil {
+		table.Free()
+		j.freeNumbers()
+		return err
+	}
+	j.table = table
+	return nil
+}
+
+// heldForTables is set aside for the heap that reading ids and tables takes, of so many bytes
+// that are free.
+func heldForTables(free int64) int64 { return min(24<<20, free/8) }
+
+// freeNumbers gives the memory of loadNumbers back.
+func (j *job) freeNumbers() {
+	j.table.Free()
+	j.o.Budget.Release(j.held)
+	j.table, j.held = nil, 0
+}
+
+// nodeKeys gives the keys of the ids of nodes in order of node, for the node table. It holds
+// those of as many nodes as fit in memory, and reads the table of ids again for the next
+// ones.
+type nodeKeys struct {
+	job     *job
+	lengths *mem.Array[uint16] // of the key of each node
+	lo, hi  int64              // nodes whose keys are in memory
+	offsets *mem.Array[uint32] // of the key of node lo+i in text
+	text    *mem.Array[byte]
+}
+
+func (j *job) newNodeKeys(ctx context.Context) (_ *nodeKeys, err error) {
+	k := &nodeKeys{job: j}
+	if k.lengths, err = mem.Alloc[uint16](j.o.Budget, j.ids.n, "lengths of ids"); err != nil {
+		return nil, err
+	}
+	if err := k.each(ctx, func(node int64, key []byte) { k.lengths.S[node] = uint16(len(key)) }); err != nil {
+		k.free()
+		return nil, err
+	}
+	return k, nil
+}
+
+func (k *nodeKeys) free() {
+	if k != nil {
+		k.lengths.Free()
+		k.drop()
+	}
+}
+
+func (k *nodeKeys) drop() {
+	k.offsets.Free()
+	k.text.Free()
+}
+
+// each visits the keys of all nodes, in order of the keys.
+func (k *nodeKeys) each(ctx context.Context, visit func(node int64, key []byte)) (err error) {
+	t, closeFile, err := k.job.openIDs(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeFile()) }()
+	nodeOf := k.job.nodeOf.S
+	return t.Each(func(first int64, keys [][]byte) error {
+		for i, key := range keys {
+			visit(int64(nodeOf[first+int64(i)]), key)
+		}
+		return ctx.Err()
+	})
+}
+
+// fill gives the keys of the nodes from first on. They are valid until the next call.
+func (k *nodeKeys) fill(ctx context.Context, first int64, keys [][]byte) error {
+	for i := range keys {
+		node := first + int64(i)
+		if node >= k.hi {
+			// The keys of this batch before node go with the memory.
+			for b := range keys[:i] {
+				keys[b] = append([]byte(nil), keys[b]...)
+			}
+			if err := k.load(ctx, node); err != nil {
+				return err
+			}
+		}
+		at := k.offsets.S[node-k.lo]
+		keys[i] = k.text.S[at:][:k.lengths.S[node]]
+	}
+	return nil
+}
+
+// maxKeyText is the most text of keys in memory, so that 32 bits say where a key is.
+const maxKeyText = 1 << 31
+
+// load reads the keys of as many nodes from lo on as fit.
+func (k *nodeKeys) load(ctx context.Context, lo int64) (err error) {
+	k.drop()
+	free := int64(sortShare * float64(k.job.o.Budget.Free()))
+	hi, size := lo, int64(0)
+	for ; hi < int64(len(k.lengths.S)); hi++ {
+		length := int64(k.lengths.S[hi])
+		if hi > lo && (size+length+4*(hi+1-lo) > free || size+length > maxKeyText) {
+			break
+		}
+		size += length
+	}
+	if k.offsets, err = mem.Alloc[uint32](k.job.o.Budget, hi-lo, "ids of nodes"); err != nil {
+		return err
+	}
+	if k.text, err = mem.Alloc[byte](k.job.o.Budget, size, "ids of nodes"); err != nil {
+		return err
+	}
+	k.lo, k.hi = lo, hi
+	at := uint32(0)
+	for node := lo; node < hi; node++ {
+		k.offsets.S[node-lo] = at
+		at += uint32(k.lengths.S[node])
+	}
+	return k.each(ctx, func(node int64, key []byte) {
+		if lo <= node && node < hi {
+			copy(k.text.S[k.offsets.S[node-lo]:], key)
+		}
+	})
+}
