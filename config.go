@@ -53,6 +53,9 @@ func InWhole(name Stage) bool { return slices.Contains(stage.Whole(), name) }
 // dataset give the same bytes.
 type Options = control.Plan
 
+// DefaultDeviation is the Deviation to choose where rows are to settle.
+const DefaultDeviation = control.DefaultDeviation
+
 // DefaultOptions holds the default of every option that does not depend on the
 // dataset.
 func DefaultOptions() Options { return control.DefaultPlan() }

@@ -22,6 +22,7 @@ const (
 	KindFeatures         = "features"            // tile of input features
 	KindLSI              = "lsi"                 // K table
 	KindLSIPart          = "lsi-part"            // K of some rows
+	KindLastHops         = "last-hops"           // until which hop rows are computed
 	KindSmoothedTile     = "smoothed-tile"       // tile of smoothed features
 	KindSmoothedPart     = "smoothed-part"       // some rows of such a tile
 	KindSmoothed         = "smoothed"            // smoothed features as rows

@@ -41,6 +41,9 @@ func cut(s control.Stage, c stage.Cut, cat *catalog.Catalog, workers int) (phase
 	if c.Panels < size*workers {
 		size = c.Together
 	}
+	if c.Chooses != "" && len(cat.Entries(c.Chooses)) == 0 {
+		phases = append(phases, []control.Task{{Stage: s, Part: control.Choose}})
+	}
 	for _, phase := range [][]control.Task{
 		divide(control.Task{Stage: s, Part: control.Columns}, c.Panels, c.Together, size, column),
 		divide(control.Task{Stage: s, Part: control.Rows}, c.Intervals, 1, 1, row),

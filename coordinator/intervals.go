@@ -39,7 +39,7 @@ func ParseParallel(text string) (Parallel, error) {
 
 // CheckParallel refuses what workers that share rows cannot do.
 func CheckParallel(p Parallel, plan control.Plan) error {
-	if p == Intervals && plan.LSI.Active == "settled" {
+	if p == Intervals && plan.Settles() {
 		return fmt.Errorf("coordinator: --parallel intervals recomputes every row: give --active exact, or --parallel columns: %w", control.ErrOption)
 	}
 	return nil

@@ -47,6 +47,10 @@ type papers struct {
 	seed    uint64
 
 	nodes, edges, train, valid, labelled int64
+	// tails is the share of the nodes that are no papers of a field, but hang in chains. The
+	// first papers nodes are the others, and the first cited edges are theirs.
+	tails         float64
+	papers, cited int64
 
 	field, fields int64
 	// fame orders the nodes by how often papers of all fields cite them; topics
@@ -67,13 +71,23 @@ const (
 	papersTopics
 	papersHeld
 	papersStart
+	papersTail
+)
+
+// A node of the tails follows the node before it in a chain with chance inChain. The first of a
+// chain hangs on a paper with chance onPaper; else the chain is a component of its own.
+const (
+	inChain = 0.5
+	onPaper = 0.75
+	// mostTails bounds the share of nodes in tails.
+	mostTails = 0.9
 )
 
 // papersUnit is the step between two values of a feature. Values are less than
 // 2^11 steps, the significand of a float16: halving the files loses nothing.
 const papersUnit = 0x1p-10
 
-var papersKeys = []string{"scale", "seed"}
+var papersKeys = []string{"scale", "seed", "tails"}
 
 func parsePapers(rest string) (*papers, error) {
 	params, err := graph.ParseParams(rest, ",", papersKeys)
@@ -97,6 +111,10 @@ func parsePapers(rest string) (*papers, error) {
 			if g.seed, err = strconv.ParseUint(p.Value, 10, 64); err != nil {
 				return nil, graph.BadURI("seed=%s: a whole number from 0 is needed", p.Value)
 			}
+		case "tails":
+			if g.tails, err = strconv.ParseFloat(p.Value, 64); err != nil || !(g.tails >= 0 && g.tails <= mostTails) {
+				return nil, graph.BadURI("tails=%s: a share of the nodes from 0 to %g is needed", p.Value, mostTails)
+			}
 		}
 	}
 	return g, nil
@@ -107,7 +125,11 @@ func (g *papers) identity() string {
 	if g.divisor > 1 {
 		scale = fmt.Sprintf("1/%d", g.divisor)
 	}
-	return fmt.Sprintf("papers100m:scale=%s,seed=%d", scale, g.seed)
+	identity := fmt.Sprintf("papers100m:scale=%s,seed=%d", scale, g.seed)
+	if g.tails > 0 {
+		identity += fmt.Sprintf(",tails=%g", g.tails)
+	}
+	return identity
 }
 
 func openPapers(_ context.Context, rest string, o Options) (Dataset, error) {
@@ -141,17 +163,19 @@ func (g *papers) prepare() {
 	scaled := func(n int64) int64 { return (n + g.divisor/2) / g.divisor }
 	g.nodes, g.edges, g.train, g.valid = scaled(papersNodes), scaled(papersEdges), scaled(papersTrain), scaled(papersValid)
 	g.labelled = g.train + g.valid + scaled(papersTest)
+	hanging := int64(g.tails * float64(g.nodes))
+	g.papers, g.cited = g.nodes-hanging, g.edges-hanging
 	g.field = maxField
-	for g.field*papersClasses > g.nodes {
+	for g.field*papersClasses > g.papers {
 		g.field /= 2
 	}
-	g.fields = g.nodes / g.field
+	g.fields = g.papers / g.field
 	order := func(n int64, stream uint64) *synthetic {
 		s := &synthetic{nodes: n, seed: rng.Hash(g.seed, stream)}
 		s.prepare()
 		return s
 	}
-	g.fame, g.topics, g.held = order(g.nodes, papersFame), order(g.fields, papersTopics), order(g.labelled, papersHeld)
+	g.fame, g.topics, g.held = order(g.papers, papersFame), order(g.fields, papersTopics), order(g.labelled, papersHeld)
 	g.drawn = rng.Stem(rng.Hash(g.seed, papersEdge))
 	g.starts = make([]uint16, g.fields)
 	for f := range g.starts {
@@ -175,8 +199,25 @@ func bells(x uint64) (low, high int32) {
 	return int32(x&0xffff) - 510, int32(x>>32&0xffff) - 510
 }
 
-// fieldOf finds the field of a node. The last one is longer than the others.
-func (g *papers) fieldOf(node int64) int64 { return min(node/g.field, g.fields-1) }
+// fieldOf finds the field of a node. The last one is longer than the others. A node of the tails
+// is of the field of the paper that its chain hangs on, or would hang on.
+func (g *papers) fieldOf(node int64) int64 {
+	for node >= g.papers {
+		node, _ = g.before(node)
+	}
+	return min(node/g.field, g.fields-1)
+}
+
+// before is the node that a node of the tails follows, or, for the first of a chain, the paper
+// that it hangs on. hangs is false for the first node of a component of its own.
+func (g *papers) before(node int64) (before int64, hangs bool) {
+	s := rng.New(rng.Hash(g.seed, papersTail, uint64(node)))
+	follows, on, paper := s.Float64() < inChain, s.Float64() < onPaper, s.Uint64()
+	if follows && node > g.papers {
+		return node - 1, true
+	}
+	return int64(rng.Below(paper, uint64(g.papers))), on
+}
 
 func (g *papers) class(node int64) int32 {
 	return int32(g.topics.rank(g.fieldOf(node)) % papersClasses)
@@ -196,7 +237,7 @@ func (g *papers) paper(field int64, rank uint64) uint32 {
 // sizeOf is the number of papers of a field, less than 2^16.
 func (g *papers) sizeOf(field int64) int64 {
 	if field == g.fields-1 {
-		return g.nodes - field*g.field
+		return g.papers - field*g.field
 	}
 	return g.field
 }
@@ -208,6 +249,9 @@ func (g *papers) sizeOf(field int64) int64 {
 // papers like d^-2.7, which gives the most cited one 15 % · n^-0.4 / 0.6 of all:
 // 0.24 million for 1.6 thousand million. The factor y leaves papers without any.
 func (g *papers) edge(i int64) Edge {
+	if i >= g.cited {
+		return g.tailEdge(g.papers + i - g.cited)
+	}
 	s := rng.New(g.drawn.Hash(uint64(i)))
 	field := int64(rng.Below(s.Uint64(), uint64(g.fields)))
 	source := g.paper(field, product(s.Uint64(), s.Uint64())+1<<63)
@@ -223,6 +267,16 @@ func (g *papers) edge(i int64) Edge {
 	return Edge{U: source, V: g.paper(field, product(product(x, x), y))}
 }
 
+// tailEdge is the edge from a node of the tails to the node before it. The first node of a
+// component of its own has a self-loop.
+func (g *papers) tailEdge(node int64) Edge {
+	before, hangs := g.before(node)
+	if !hangs {
+		before = node
+	}
+	return Edge{U: uint32(node), V: uint32(before)}
+}
+
 // product multiplies two shares of 2^64.
 func product(x, y uint64) uint64 {
 	high, _ := bits.Mul64(x, y)
@@ -232,7 +286,7 @@ func product(x, y uint64) uint64 {
 // famous draws a paper from all: the rank is a share x^2.5 · y.
 func (g *papers) famous(x, y float64) uint32 {
 	share := x * x * math.Sqrt(x) * y
-	return g.fame.node(min(uint64(share*float64(g.nodes)), uint64(g.nodes-1)))
+	return g.fame.node(min(uint64(share*float64(g.papers)), uint64(g.papers-1)))
 }
 
 // feature is the mean of the node's class and noise, two values from each random

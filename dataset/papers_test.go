@@ -304,3 +304,69 @@ func BenchmarkPapers(b *testing.B) {
 		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 	})
 }
+
+// TestPapersTails checks what tails are: so many nodes in chains, the same numbers of nodes and
+// edges as without, and a class that is that of the paper a chain hangs on.
+func TestPapersTails(t *testing.T) {
+	const uri = "papers100m:scale=1/1024,seed=1,tails=0.2"
+	d := open(t, uri, Options{}).(*papersDataset)
+	plain := open(t, "papers100m:scale=1/1024,seed=1", Options{}).(*papersDataset)
+	if info := d.Info(); info.Identity != uri || info.NumNodes != plain.Info().NumNodes || d.rows != plain.rows {
+		t.Fatalf("%s: %d nodes, %d edges", info.Identity, info.NumNodes, d.rows)
+	}
+	g := d.g
+	hanging := g.nodes - g.papers
+	if share := float64(hanging) / float64(g.nodes); math.Abs(share-0.2) > 1e-4 {
+		t.Errorf("%.4f of the nodes are in tails", share)
+	}
+	degree := make([]int, g.nodes)
+	var roots, onPapers, longest, length int64
+	for i := range d.rows {
+		e := d.edge(i)
+		if i < g.cited {
+			if int64(e.U) >= g.papers || int64(e.V) >= g.papers {
+				t.Fatalf("edge %v of %d papers", e, g.papers)
+			}
+			continue
+		}
+		if want := g.papers + i - g.cited; int64(e.U) != want || e.V > e.U {
+			t.Fatalf("edge %d of the tails is %v", i, e)
+		}
+		switch {
+		case e.U == e.V:
+			roots, length = roots+1, 1
+		case int64(e.V) < g.papers:
+			onPapers, length = onPapers+1, 1
+		case e.V == e.U-1:
+			length++
+			if g.class(int64(e.U)) != g.class(int64(e.V)) {
+				t.Fatalf("classes of a chain: edge %v", e)
+			}
+		default:
+			t.Fatalf("edge %v is of no chain", e)
+		}
+		longest = max(longest, length)
+		if e.U != e.V {
+			degree[e.U]++
+			degree[e.V]++
+		}
+	}
+	ones := 0
+	for _, x := range degree[g.papers:] {
+		if x == 1 {
+			ones++
+		}
+	}
+	heads := float64(roots + onPapers)
+	if begin, on := heads/float64(hanging), float64(onPapers)/heads; math.Abs(begin-0.5) > 0.02 || math.Abs(on-0.75) > 0.02 || longest < 8 {
+		t.Errorf("%.3f of the nodes begin a chain, %.3f of the chains hang on a paper, the longest has %d", begin, on, longest)
+	}
+	if share := float64(ones) / float64(hanging); share < 0.4 || share > 0.6 {
+		t.Errorf("%.3f of the nodes of tails have degree 1", share)
+	}
+	for _, bad := range []string{"papers100m:tails=1", "papers100m:tails=-0.1", "papers100m:tails=x", "papers100m:tails=NaN"} {
+		if _, err := Open(t.Context(), bad, Options{}); !errors.Is(err, ErrURI) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}

@@ -277,8 +277,5 @@ func (s *Sheet) Interval(rows int64) int64 {
 	return min(rows, int64(s.Plan.Partition.IntervalBlocks)*partition.BlockRows)
 }
 
-// Settled says whether rows that settle are left alone.
-func (s *Sheet) Settled() bool { return s.Plan.LSI.Active == "settled" }
-
 // OpenTiles bounds how many tiles are written at a time.
 const OpenTiles = 8

@@ -95,7 +95,7 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 
 // FindLSI is one run of the LSI engine, with a sketch or another probe, beside held bytes.
 func (s *Sheet) FindLSI(width int, sketch bool, epsilon float64, kmax int, held int64) {
-	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: s.Settled(), Slack: s.Plan.LSI.Slack}
+	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: s.Plan.SlackSettles(), Slack: s.Plan.LSI.Slack}
 	r := s.capacity(width, held)
 	if sketch {
 		r.Precision = spmv.Float16
@@ -111,7 +111,7 @@ func (s *Sheet) FindLSI(width int, sketch bool, epsilon float64, kmax int, held 
 
 // Columns is smoothing some columns, read from tiles, beside held bytes.
 func (s *Sheet) Columns(o smooth.Options, columns, last int, held int64, half bool) {
-	o.Settled = s.Settled() && o.Rule.NodeDependent
+	o.Settled = o.Settled || s.Plan.SlackSettles() && o.Rule.NodeDependent
 	o.Slack = s.Plan.LSI.Slack
 	whole := packed.Panels(columns) * packed.PanelColumns
 	r := s.capacity(whole, held)
@@ -129,10 +129,16 @@ func (s *Sheet) Columns(o smooth.Options, columns, last int, held int64, half bo
 	s.BytesRead += reads * TileBytes(s.Nodes, columns, half)
 }
 
-// CheckSettled adds comparing a sample of settled rows with exact ones: 16
-// Columns once more.
+// CheckSettled adds comparing a sample of settled rows with exact ones, and choosing the rows
+// that settle: 16 columns once more, or, where they are chosen, about twice.
 func (s *Sheet) CheckSettled(o smooth.Options, last int, held, tiles int64) {
-	o.Settled = false
+	o.Settled, o.Chooses = s.Plan.Chooses(), s.Plan.Chooses()
+	if o.Chooses {
+		s.fits(s.capacity(packed.PanelColumns, held), held, func(r hops.Capacity) int64 {
+			_, need, _ := o.Plan(r)
+			return need
+		})
+	}
 	r := s.capacity(packed.PanelColumns, held)
 	o, _, err := o.Plan(r)
 	if err != nil {
@@ -142,7 +148,11 @@ func (s *Sheet) CheckSettled(o smooth.Options, last int, held, tiles int64) {
 	s.ReadK()
 	w := o.Work(s.Nodes, packed.PanelColumns, last, 1)
 	columns, passes := s.ColumnsPerPass, s.Passes
-	s.streams(r, w, o.Layout, false)
+	if o.Chooses {
+		w.Disk += smooth.CodesBytes(s.Nodes, last)
+		w.Move(2*smooth.CodesBytes(s.Nodes, last), smooth.CodesBytes(s.Nodes, last))
+	}
+	s.streams(r, w, o.Layout, o.Chooses)
 	s.ColumnsPerPass, s.Passes = columns, passes
 	s.BytesRead += 2*tiles + TileBytes(s.Nodes, s.Features, s.Half)
 }

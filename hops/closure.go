@@ -11,7 +11,7 @@ import (
 
 // Closure continues settled rows without reading their edges.
 type Closure struct {
-	until  func(i int64) int
+	last   Lasts
 	panels int
 	padded int64              // n, up to whole transfers
 	decay  *mem.Array[uint16] // of each panel's rows, in 1/oneDecay
@@ -19,16 +19,29 @@ type Closure struct {
 
 const oneDecay = math.MaxUint16
 
-// Never is F(i) of a row that is recomputed at every hop.
-const Never = math.MaxInt
+// Lasts puts F of rows first, first+1, … in last: the last hop at which a row is recomputed.
+// Several goroutines call it at the same time.
+type Lasts func(first int64, last []uint16)
 
-// NewClosure prepares decays for blocks of n rows of the given columns. until
-// gives F(i), the last hop at which row i is recomputed, at least 1. Several goroutines
-// call it at the same time.
-func NewClosure(b *mem.Budget, n int64, columns int, until func(i int64) int) (*Closure, error) {
+// AsLasts are the last hops that last gives for each row. Those above what a Lasts can put
+// become Never.
+func AsLasts(last func(i int64) int) Lasts {
+	return func(first int64, to []uint16) {
+		for k := range to {
+			to[k] = uint16(min(max(last(first+int64(k)), 0), Never))
+		}
+	}
+}
+
+// Never is F(i) of a row that is recomputed at every hop.
+const Never = math.MaxUint16
+
+// NewClosure prepares decays for blocks of n rows of the given columns. last gives F, at least
+// 1 for each row.
+func NewClosure(b *mem.Budget, n int64, columns int, last Lasts) (*Closure, error) {
 	panels := columns / packed.PanelColumns
 	a, err := mem.Alloc[uint16](b, int64(panels)*direct.RoundUp(n), "decays")
-	return &Closure{until, panels, direct.RoundUp(n), a}, err
+	return &Closure{last, panels, direct.RoundUp(n), a}, err
 }
 
 // ClosureBytes is what a closure takes.
@@ -59,18 +72,27 @@ func (c *Closure) settle(hop int) spmv.Settle {
 	}
 	stride := c.panels * packed.PanelColumns
 	return func(first int64, roles []spmv.Role, rows []float32, cur func(i int64) []float32) error {
-		for k, role := range roles {
-			i, row := first+int64(k), rows[k*stride:(k+1)*stride]
-			switch {
-			case role == spmv.Kept:
-				c.scale(i, row, cur(i))
-			case role == spmv.Computed && c.until(i) == hop:
-				c.measure(i, row, cur(i))
+		var buf [rowsAtATime]uint16
+		for len(roles) > 0 {
+			part := roles[:min(rowsAtATime, len(roles))]
+			last := buf[:len(part)]
+			c.last(first, last)
+			for k, role := range part {
+				switch {
+				case role == spmv.Kept:
+					c.scale(first+int64(k), rows[k*stride:(k+1)*stride], cur(first+int64(k)))
+				case role == spmv.Computed && int(last[k]) == hop:
+					c.measure(first+int64(k), rows[k*stride:(k+1)*stride], cur(first+int64(k)))
+				}
 			}
+			first, roles, rows = first+int64(len(part)), roles[len(part):], rows[len(part)*stride:]
 		}
 		return nil
 	}
 }
+
+// rowsAtATime is for how many rows last hops are asked for at a time.
+const rowsAtATime = 1024
 
 // measure takes the decay of a row at the last hop at which it is recomputed.
 func (c *Closure) measure(i int64, row, before []float32) {
@@ -96,8 +118,12 @@ func square(x []float32) float64 {
 func (c *Closure) scale(i int64, row, before []float32) {
 	for g := range c.panels {
 		rate := float32(c.Decays(g)[i]) / oneDecay
-		for j := g * packed.PanelColumns; j < (g+1)*packed.PanelColumns; j++ {
-			row[j] = rate * before[j]
+		to, from := (*[packed.PanelColumns]float32)(row[g*packed.PanelColumns:]), (*[packed.PanelColumns]float32)(before[g*packed.PanelColumns:])
+		for j := 0; j < packed.PanelColumns; j += 4 {
+			to[j] = rate * from[j]
+			to[j+1] = rate * from[j+1]
+			to[j+2] = rate * from[j+2]
+			to[j+3] = rate * from[j+3]
 		}
 	}
 }

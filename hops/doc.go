@@ -15,7 +15,7 @@
 // Late hops need fewer rows than the graph has. [Streams] copies the edges that they
 // need, when that saves time, and all column blocks that make the same hops read the
 // copies. There are two reasons for a row to be left out. A settled row needs no edges;
-// once no recomputed row reads it, it is not even scaled. And a row is not needed
+// once no recomputed row reads it and nobody asks for it, it is not touched. And a row is not needed
 // where no row that is counted at a later hop is near enough: row j is needed up to hop
 //
 //	R(j) = max over rows i of  (last hop that counts i) − dist(i, j)

@@ -84,11 +84,11 @@ func start(t *testing.T, g testgraph.Graph, filter func(context.Context, packed.
 // settling is a walk whose rows are recomputed up to hop until.
 func settling(t *testing.T, hg Graph, block *spmv.Block, until func(int64) int) *Walk {
 	t.Helper()
-	closure, err := NewClosure(hg.Budget, block.NumRows(), block.Layout().Columns, until)
+	closure, err := NewClosure(hg.Budget, block.NumRows(), block.Layout().Columns, AsLasts(until))
 	if err != nil {
 		t.Fatal(err)
 	}
-	streams := hg.NewStreams(1, ReadBytes, until, true)
+	streams := hg.NewStreams(1, ReadBytes, AsLasts(until), true)
 	walk := streams.Walk(block, 0, closure)
 	t.Cleanup(func() {
 		streams.Close()

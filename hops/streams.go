@@ -18,11 +18,14 @@ import (
 // uses a Streams at a time.
 type Streams struct {
 	g Graph
-	// last is the last hop at which a row is recomputed; nil if that is the last of all.
-	last   func(i int64) int
+	// last gives the last hops at which rows are recomputed; nil if that is the last of all.
+	last   Lasts
 	blocks int
 	// reserve is how many bytes of the budget others need while copies exist.
 	reserve int64
+	// Shown, unless nil, has for each row how many hops are asked for of the row, though it may
+	// settle before.
+	Shown []uint16
 	// settles says that rows are read after their last hop. Each copy then lists the rows
 	// that are read.
 	settles bool
@@ -53,10 +56,9 @@ const copiesShare = 4
 func StreamsBytes(n int64) int64 { return mostCopies * direct.RoundUp((n+31)/32*4) }
 
 // NewStreams prepares the edges for that many blocks, which make the same hops. It leaves
-// reserve bytes of the budget to others. last gives the last hop at which a row is
-// recomputed; several goroutines call it at the same time. It is nil where every row is
-// recomputed at every hop. settles says that rows are also read after their last hop.
-func (g Graph) NewStreams(blocks int, reserve int64, last func(i int64) int, settles bool) *Streams {
+// reserve bytes of the budget to others. last is nil where every row is recomputed at every
+// hop. settles says that rows are also read after their last hop.
+func (g Graph) NewStreams(blocks int, reserve int64, last Lasts, settles bool) *Streams {
 	s := &Streams{g: g, last: last, blocks: max(blocks, 1), reserve: reserve, settles: settles}
 	s.whole = &copied{pass: g.pass(g.Source), edges: NumEdges(g.Source)}
 	return s
@@ -131,9 +133,15 @@ const shrinkAt = 0.9
 // active counts the edges into rows that are recomputed at a hop.
 func (s *Streams) active(hop int) int64 {
 	return s.g.sum(func(lo, hi int64) (edges int64) {
-		for i := lo; i < hi; i++ {
-			if s.last(i) >= hop {
-				edges += int64(s.g.Degree[i])
+		var buf [rowsAtATime]uint16
+		for ; lo < hi; lo += rowsAtATime {
+			last := buf[:min(hi-lo, rowsAtATime)]
+			s.last(lo, last)
+			degree := s.g.Degree[lo : lo+int64(len(last))]
+			for k, f := range last {
+				if int(f) >= hop {
+					edges += int64(degree[k])
+				}
 			}
 		}
 		return edges
@@ -155,7 +163,7 @@ func (s *Streams) copy(ctx context.Context, c *copied, hop int, edges int64) (ne
 		held += x.bytes
 	}
 	room := max((free+held-s.reserve)/copiesShare-held, 0)
-	next.stream, err = s.g.Filter(ctx, c.pass.Source, func(i int64) bool { return s.last(i) >= hop }, read, room)
+	next.stream, err = s.g.Filter(ctx, c.pass.Source, s.computed(hop), read, room)
 	next.bytes = free - s.g.Budget.Free()
 	if err != nil {
 		next.read.Free()
@@ -171,30 +179,60 @@ func (s *Streams) copy(ctx context.Context, c *copied, hop int, edges int64) (ne
 
 // roles are those of rows at a hop that reads c.
 func (s *Streams) roles(c *copied, hop int) func(first int64, roles []spmv.Role) (least, most spmv.Role) {
-	after := spmv.Skipped // of a row that is not recomputed
-	if s.settles {
-		after = spmv.Kept
-	}
 	return func(first int64, roles []spmv.Role) (least, most spmv.Role) {
 		least = spmv.Computed
-		for k := range roles {
-			i := first + int64(k)
-			role := after
-			switch {
-			case s.last(i) >= hop:
-				role = spmv.Computed
-			case c.read != nil && c.read.S[i/32]>>(i%32)&1 == 0:
-				role = spmv.Skipped
+		var buf [rowsAtATime]uint16
+		for len(roles) > 0 {
+			part := roles[:min(rowsAtATime, len(roles))]
+			last := buf[:len(part)]
+			s.last(first, last)
+			for k, f := range last {
+				role := spmv.Computed
+				if int(f) < hop {
+					role = s.after(c, first+int64(k), int(f), hop)
+				}
+				part[k], least, most = role, min(least, role), max(most, role)
 			}
-			roles[k], least, most = role, min(least, role), max(most, role)
+			first, roles = first+int64(len(part)), roles[len(part):]
 		}
 		return least, most
 	}
 }
 
+// after is the role of row i, which was recomputed up to hop last, at a later hop that reads c.
+func (s *Streams) after(c *copied, i int64, last, hop int) spmv.Role {
+	switch {
+	case s.settles && (c.read == nil || c.read.S[i/32]>>(i%32)&1 != 0 || s.Shown != nil && int(s.Shown[i]) > hop):
+		return spmv.Kept
+	case last < c.hop:
+		return spmv.Idle // the copy was made without the edges into it
+	}
+	return spmv.Skipped
+}
+
+// computed says which rows are recomputed at a hop.
+func (s *Streams) computed(hop int) func(i int64) bool {
+	return func(i int64) bool {
+		var last [1]uint16
+		s.last(i, last[:])
+		return int(last[0]) >= hop
+	}
+}
+
+// everyRow are the roles of rows that are all computed.
+func everyRow(_ int64, roles []spmv.Role) (least, most spmv.Role) {
+	for k := range roles {
+		roles[k] = spmv.Computed
+	}
+	return spmv.Computed, spmv.Computed
+}
+
 // Walk takes a column block from hop to hop.
 type Walk struct {
 	Stats
+	// Watch, unless nil, gives what may change the finished rows of a hop. All rows are
+	// then computed, and none settles.
+	Watch   func(hop int) spmv.Settle
 	b       *spmv.Block
 	closure *Closure
 	streams *Streams
@@ -221,7 +259,10 @@ func (w *Walk) Next(ctx context.Context, left int, sink spmv.Sink) (edges int64,
 		return 0, err
 	}
 	var part *spmv.Part
-	if w.streams.last != nil {
+	switch {
+	case w.Watch != nil:
+		part = &spmv.Part{Roles: everyRow, Settle: w.Watch(w.hop)}
+	case w.streams.last != nil:
 		part = &spmv.Part{Roles: w.streams.roles(c, w.hop), Settle: w.closure.settle(w.hop)}
 	}
 	edges, err = c.pass.Run(ctx, w.b, sink, part)

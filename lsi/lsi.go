@@ -181,8 +181,8 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 	}
 	t.streams = g.NewStreams(t.blocks, hops.ReadBytes, nil, false)
 	if o.Settled {
-		t.streams = g.NewStreams(t.blocks, hops.ReadBytes, t.until, true)
-		if t.closure, err = hops.NewClosure(g.Budget, t.n, t.columns, t.until); err != nil {
+		t.streams = g.NewStreams(t.blocks, hops.ReadBytes, hops.AsLasts(t.until), true)
+		if t.closure, err = hops.NewClosure(g.Budget, t.n, t.columns, hops.AsLasts(t.until)); err != nil {
 			return nil, err
 		}
 	}

@@ -15,9 +15,11 @@ func CountedTargets(n, count int64) *Targets { return &Targets{n: n, size: count
 // rows. Where nothing fits, it is the least one, and the error wraps
 // mem.ErrBudget.
 func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
+	columns := c.Columns
 	c = c.Useful()
+	with := func(l spmv.Layout) Options { return o.with(l, columns, c.Others) }
 	beside := func(l spmv.Layout) int64 {
-		o := o.with(l, c)
+		o := with(l)
 		bytes := MemoryBytes(c.Nodes, c.Components, o, c.Threads) + o.held()
 		if o.Rule.Residual() {
 			bytes += min(c.Nodes, packed.StripRows) * int64(l.Columns) * 4
@@ -29,7 +31,7 @@ func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 		o.SpilledSums = true
 		l, need, err = c.Layout(beside)
 	}
-	return o.with(l, c), need, err
+	return with(l), need, err
 }
 
 // held is what reading hop 0 and the caller take while blocks are smoothed.
@@ -37,12 +39,12 @@ func (o Options) held() int64 {
 	return hops.ReadBytes + o.PanelBytes*int64(o.Layout.Columns/packed.PanelColumns)
 }
 
-// with is o for column blocks of a layout. Where other workers have rows, edges are never
-// copied, and each block counts as one of its own.
-func (o Options) with(l spmv.Layout, c hops.Capacity) Options {
+// with is o for so many columns in blocks of a layout. Where other workers have rows, edges are
+// never copied, and each block counts as one of its own.
+func (o Options) with(l spmv.Layout, columns int, others int64) Options {
 	o.Layout, o.Blocks = l, 1
-	if c.Others == 0 {
-		o.Blocks = hops.Blocks(c.Columns, l)
+	if others == 0 {
+		o.Blocks = hops.Blocks(columns, l)
 	}
 	return o
 }

@@ -25,9 +25,15 @@ type Options struct {
 	K func(i int64) int
 	// Targets are the rows that are written.
 	Targets *Targets
-	// Settled stops recomputing a row Slack hops after its own last one.
+	// Settled stops recomputing rows: row i after hop Last[i], or, where Last is nil, Slack
+	// hops after its own last one. Without Settled, nobody needs row i after hop Last[i].
 	Settled bool
 	Slack   int
+	Last    []uint16
+	// deflated makes hops of deflated rows though no row settles.
+	deflated bool
+	// Chooses says that the memory is for [Choose].
+	Chooses bool
 	// Layout is how a column block is laid out, SpilledSums whether the
 	// running sums are on disk. The result does not depend on them.
 	Layout      spmv.Layout
@@ -54,7 +60,7 @@ type Smoother struct {
 
 	rows    *spmv.Block
 	sums    *sums
-	mean    *stationary.Mean // nil unless Settled
+	mean    *stationary.Mean // nil unless rows are deflated
 	closure *hops.Closure    // nil unless Settled
 	needed  *hops.Needed     // nil where all rows are computed
 	streams *hops.Streams
@@ -80,23 +86,38 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 	if s.sums, err = newSums(g.Budget, o.Targets, o.Layout.Columns, o.SpilledSums, g.Threads, g.Scratch); err != nil {
 		return nil, err
 	}
-	if !o.Settled {
+	if !o.Settled && !o.deflated {
 		return s, s.prune(ctx)
 	}
-	s.streams = g.NewStreams(o.Blocks, o.held(), s.until, true)
 	if s.mean, err = g.State.NewMean(o.Layout.Columns); err != nil {
 		return nil, err
 	}
-	s.closure, err = hops.NewClosure(g.Budget, s.n, o.Layout.Columns, s.until)
+	if o.deflated {
+		s.streams = g.NewStreams(o.Blocks, o.held(), nil, false)
+		return s, nil
+	}
+	last := hops.AsLasts(s.until)
+	if o.Last != nil {
+		last = s.lasts
+	}
+	s.streams = g.NewStreams(o.Blocks, o.held(), last, true)
+	if o.Last != nil {
+		s.streams.Shown = s.counts.S
+	}
+	s.closure, err = hops.NewClosure(g.Budget, s.n, o.Layout.Columns, last)
 	return s, err
 }
 
 // prunes says whether rows that no later hop needs are left out. Finding them pays for
 // several blocks only.
-func (o Options) prunes() bool { return o.Blocks > 1 && !o.Settled }
+func (o Options) prunes() bool { return o.Blocks > 1 && !o.Settled && !o.deflated }
 
 // prune finds out up to which hop rows are needed.
 func (s *Smoother) prune(ctx context.Context) (err error) {
+	if s.o.Last != nil {
+		s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(), s.lasts, false)
+		return nil
+	}
 	if s.o.prunes() && s.g.Filter != nil {
 		s.needed, err = s.g.FindNeeded(ctx, s.hops, func(i int64) int {
 			if s.o.Targets.Has(i) {
@@ -109,7 +130,7 @@ func (s *Smoother) prune(ctx context.Context) (err error) {
 		s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(), nil, false)
 		return err
 	}
-	s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(), s.needed.Until, false)
+	s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(), hops.AsLasts(s.needed.Until), false)
 	return nil
 }
 
@@ -130,6 +151,9 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 			return fmt.Errorf("%d hops are more than %d", c, math.MaxUint16)
 		}
 		s.counts.S[i] = uint16(c)
+		if s.o.Settled && s.o.Last != nil && !s.o.Targets.Has(i) {
+			s.counts.S[i] = 0 // nobody asks for the row
+		}
 		if s.o.Targets.Has(i) {
 			most = max(most, c)
 			strip := &s.most[i>>packed.StripShift]
@@ -147,8 +171,14 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 	return nil
 }
 
-// until is F(i): Slack hops after the last that node i counts.
-func (s *Smoother) until(i int64) int { return max(int(s.counts.S[i])-1+s.o.Slack, 1) }
+// lasts puts the last hops that were chosen.
+func (s *Smoother) lasts(first int64, last []uint16) { copy(last, s.o.Last[first:]) }
+
+// until is F(i) where slack says when rows settle: Slack hops after the last that node i
+// counts.
+func (s *Smoother) until(i int64) int {
+	return max(int(s.counts.S[i])-1+s.o.Slack, 1)
+}
 
 // MemoryBytes is what a smoother takes beside the column block.
 func MemoryBytes(n, components int64, o Options, threads int) int64 {
@@ -158,6 +188,9 @@ func MemoryBytes(n, components int64, o Options, threads int) int64 {
 	}
 	if o.prunes() {
 		bytes += hops.NeededBytes(n)
+	}
+	if o.Chooses {
+		bytes += chooseBytes(n, threads)
 	}
 	return bytes + 4*4096
 }

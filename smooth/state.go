@@ -38,6 +38,7 @@ func (s *Smoother) counted() uint32 {
 	if !s.o.Targets.All() {
 		sum = crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.o.Targets.set.S))
 	}
+	sum = crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.o.Last))
 	return crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.weights))
 }
 

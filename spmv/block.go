@@ -42,9 +42,8 @@ type thread struct {
 	buf    Decoded
 	totals [2 * packed.PanelColumns]float64
 
-	roles   []Role // of the rows of a strip, where a part of the rows is computed
-	least   Role   // of these
-	degrees [visitRows]uint32
+	roles []Role // of the rows of a strip, where a part of the rows is computed
+	least Role   // of these
 }
 
 // NewBlock maps a block of the rows that a worker of a group has, numbered from the

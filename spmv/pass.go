@@ -21,8 +21,10 @@ type Role uint8
 
 // The roles, in ascending order of what a row costs.
 const (
+	// Idle rows are skipped, and the source has no edges into them.
+	Idle Role = iota
 	// Skipped rows are lost: nobody reads them from now on.
-	Skipped Role = iota
+	Skipped
 	// Kept rows are left to Settle.
 	Kept
 	// Computed rows become the mean over themselves and their neighbours.
@@ -117,7 +119,19 @@ func (h *hop) assign(t *thread, s int) (idle bool) {
 	}
 	var most Role
 	t.least, most = h.part.Roles(lo, t.roles[:hi-lo])
-	return most == Skipped && h.b.layout.Residency == Resident
+	return most <= Skipped && h.b.layout.Residency == Resident
+}
+
+// runs calls each for every run [lo, hi) of rows of a strip that have the same role.
+func (t *thread) runs(rows int, each func(role Role, lo, hi int)) {
+	for lo := 0; lo < rows; {
+		role, hi := t.roles[lo], lo+1
+		for hi < rows && t.roles[hi] == role {
+			hi++
+		}
+		each(role, lo, hi)
+		lo = hi
+	}
 }
 
 // run computes the strips in groups, each from all windows of the source rows in
@@ -203,8 +217,16 @@ func (b *Block) sums(t *thread, s, i int) []float32 {
 // begin starts the sums of a strip with the rows themselves.
 func (h *hop) begin(t *thread, s int, sums []float32) error {
 	self, err := h.b.read(t, s)
-	if err == nil {
+	switch {
+	case err != nil:
+	case t.least == Computed:
 		h.Kernel.load(sums, self)
+	default:
+		t.runs(int(self.Len()), func(role Role, lo, hi int) {
+			if role == Computed {
+				h.Kernel.load(sums[lo*self.Stride:hi*self.Stride], self.Slice(int64(lo), int64(hi)))
+			}
+		})
 	}
 	return err
 }
@@ -320,14 +342,13 @@ func (h *hop) finish(t *thread, s int, acc []float32) error {
 		return fmt.Errorf("strip %d of the rows gave %d edges, not %d: %w", s, got, want, packed.ErrFrame)
 	}
 	lo, hi := h.b.bounds(s)
-	for at := lo; at < hi; at += visitRows {
+	if t.least < Computed {
+		h.divideSome(t, acc, h.Degree[lo:hi])
+	}
+	for at := lo; at < hi && t.least == Computed; at += visitRows {
 		end := min(at+visitRows, hi)
 		stride := int64(h.b.layout.Columns)
 		rows := acc[(at-lo)*stride : (end-lo)*stride]
-		if t.least < Computed {
-			h.divideSome(t, rows, h.Degree[at:end], t.roles[at-lo:end-lo])
-			continue
-		}
 		h.Kernel.Divide(rows, h.Degree[at:end])
 		if h.check {
 			h.Kernel.WeightedSums(&t.totals, rows, h.Degree[at:end])
@@ -345,23 +366,37 @@ func (h *hop) finish(t *thread, s int, acc []float32) error {
 	if h.sink != nil {
 		h.sink(lo, acc)
 	}
+	if t.least < Computed && h.b.layout.Residency == Resident {
+		h.storeSome(t, h.b.next.Slice(lo, hi), acc)
+		return nil
+	}
 	return h.b.write(t, s, acc)
 }
 
-// divideSome divides the rows that are computed, and clears those that are skipped.
-func (h *hop) divideSome(t *thread, rows []float32, degree []uint32, roles []Role) {
-	d := t.degrees[:len(degree)]
+// divideSome divides the rows that are computed, and clears those to which edges were added
+// for nothing.
+func (h *hop) divideSome(t *thread, rows []float32, degree []uint32) {
 	stride := h.b.layout.Columns
-	for i, role := range roles {
-		d[i] = 0
+	t.runs(len(degree), func(role Role, lo, hi int) {
 		switch role {
 		case Computed:
-			d[i] = degree[i]
+			h.Kernel.Divide(rows[lo*stride:hi*stride], degree[lo:hi])
 		case Skipped:
-			clear(rows[i*stride : (i+1)*stride])
+			clear(rows[lo*stride : hi*stride])
 		}
+	})
+}
+
+// storeSome stores all rows of a strip in memory but those that are idle.
+func (h *hop) storeSome(t *thread, to Rows, rows []float32) {
+	if to.S != nil && &to.S[0] == &rows[0] {
+		return
 	}
-	h.Kernel.Divide(rows, d)
+	t.runs(int(to.Len()), func(role Role, lo, hi int) {
+		if role > Idle {
+			h.Kernel.store(to.Slice(int64(lo), int64(hi)), rows[lo*to.Stride:hi*to.Stride])
+		}
+	})
 }
 
 // previous gives access to the rows of a strip before the hop.

@@ -44,8 +44,9 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	}
 	defer state.Free()
 	o.K = func(i int64) int { return int(k[i]) }
-	o.Settled = g.Plan.LSI.Active == "settled" && o.Rule.NodeDependent
-	o.Slack = g.Plan.LSI.Slack
+	if g.Plan.SlackSettles() && o.Rule.NodeDependent {
+		o.Settled, o.Slack = true, g.Plan.LSI.Slack
+	}
 	if o, err = g.smoothLayout(ctx, o, (last-first)*packed.PanelColumns); err != nil {
 		return err
 	}
@@ -104,6 +105,7 @@ func (g engine) smoothLayout(ctx context.Context, o smooth.Options, columns int)
 	if err != nil {
 		return o, err
 	}
+	fits.Columns = columns
 	o, need, err := o.Plan(fits)
 	if err != nil {
 		return o, g.refused("smoothing", need, err)
@@ -118,7 +120,7 @@ func (g engine) findLSI(ctx context.Context, probe lsi.Probe, epsilon float64, k
 		return nil, err
 	}
 	defer state.Free()
-	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: g.Plan.LSI.Active == "settled", Slack: g.Plan.LSI.Slack, Checkpoints: c}
+	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: g.Plan.SlackSettles(), Slack: g.Plan.LSI.Slack, Checkpoints: c}
 	free := g.capacity(probe.Columns())
 	free.Precision = lsi.Precision(probe, free.Precision)
 	fits, err := g.agree(ctx, free, func(c hops.Capacity) (spmv.Layout, error) {

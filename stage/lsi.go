@@ -30,7 +30,11 @@ func (lsiStage) Needs(control.Plan) []control.Stage { return []control.Stage{con
 func (lsiStage) Lacks(control.Plan, estimate.Facts) string { return "" }
 
 func (lsiStage) Options(p control.Plan) map[string]any {
-	o := map[string]any{"lsi": p.LSI, "precision": p.Precision}
+	found := p.LSI
+	if p.Chooses() {
+		found.Active = "exact" // rows settle when features are smoothed, not here
+	}
+	o := map[string]any{"lsi": found, "precision": p.Precision}
 	if sketches(p.LSI) {
 		o["seed"] = p.Seed
 	}
@@ -46,7 +50,7 @@ func (lsiStage) Cut(_ control.Plan, sum shards.Summary) Cut {
 }
 
 // Shares implements estimate.Stage: rows that settle need all of them in one place.
-func (lsiStage) Shares(p control.Plan) bool { return p.LSI.Active != "settled" }
+func (lsiStage) Shares(p control.Plan) bool { return !p.SlackSettles() }
 
 // Cost implements estimate.Stage.
 func (lsiStage) Cost(s *estimate.Sheet) {

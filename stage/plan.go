@@ -26,7 +26,7 @@ func Validate(p control.Plan) error {
 	if err := control.OneOf("label-rule", p.Labels.Rule, dependent...); err != nil {
 		return err
 	}
-	if p.LSI.Active == "settled" && !slices.Contains(dependent, p.Smooth.Rule) {
+	if p.Settles() && !slices.Contains(dependent, p.Smooth.Rule) {
 		return failure.Of(control.ErrOption, "--active settled with --rule %s: that rule counts the same hops for every node, so none settles earlier; use --active exact",
 			p.Smooth.Rule)
 	}
@@ -41,7 +41,7 @@ func Validate(p control.Plan) error {
 
 // later are options that came after run directories had been made without them. At these
 // values they decide nothing, and a hash leaves them out.
-var later = map[string]any{"probabilities": control.AllProbabilities}
+var later = map[string]any{"probabilities": control.AllProbabilities, "deviation": 0.0}
 
 // Hashes gives for each stage the hash of the part of the plan that decides the bytes of
 // its output: its own options and those of all stages that it reads from, directly or

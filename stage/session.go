@@ -18,6 +18,7 @@ type session struct {
 	truth   *labelled
 	k       *mem.Array[uint16]
 	kOf     int
+	chosen  *smooth.Choice
 }
 
 // Release gives everything back; what is asked for again is opened again.
@@ -33,6 +34,7 @@ func (x *Session) Release() {
 		x.truth.free()
 	}
 	x.k.Free()
+	x.chosen.Free()
 	x.session = session{}
 }
 

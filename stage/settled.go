@@ -3,42 +3,87 @@ package stage
 import (
 	"context"
 	"errors"
-	"math"
+	"fmt"
 	"slices"
 
+	"ndls/catalog"
 	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/packed"
+	"ndls/internal/rng"
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/smooth"
 	"ndls/train"
 )
 
-// sampleRows is how many rows, at most, settled smoothing is checked on.
-const sampleRows = 1 << 16
+const (
+	// sampleRows is how many rows, at most, settled smoothing is checked on.
+	sampleRows = 1 << 16
+	// choicePath is where the last hops of rows are.
+	choicePath = "smoothed/last-hops"
+)
 
-// checkSettled measures how far smoothed rows whose neighbours settled deviate
-// from exact ones, on a sample of the target rows, evenly spaced. Smoothing is
-// linear: 16 random combinations of all feature columns, smoothed with every row
-// recomputed, are compared with the same combinations of the settled rows, and
-// stand for whole rows within the error of such sketches.
-func (env smoothRun) checkSettled(ctx context.Context, sum shards.Summary) (err error) {
+// choice says up to which hop rows are computed, nil where the plan does not leave that to the
+// program. A run makes it once, and commits it: all tasks of the stage read the same.
+func (env smoothRun) choice(ctx context.Context, sum shards.Summary) (*smooth.Choice, error) {
+	if !env.Plan.Chooses() {
+		return nil, nil
+	}
+	if env.chosen != nil {
+		return env.chosen, nil
+	}
+	list := env.Catalog.Entries(catalog.KindLastHops)
+	if len(list) == 0 {
+		return env.makeChoice(ctx, sum)
+	}
+	r, err := env.Catalog.Stream(ctx, list[0])
+	if err != nil {
+		return nil, err
+	}
+	env.chosen, err = smooth.ReadChoice(r, env.Budget, sum.Nodes)
+	if err = errors.Join(err, r.Close()); err != nil {
+		return nil, fmt.Errorf("%s: %w", list[0].Path, err)
+	}
+	return env.chosen, nil
+}
+
+// makeChoice chooses the last hops of rows, and commits them.
+func (env smoothRun) makeChoice(ctx context.Context, sum shards.Summary) (_ *smooth.Choice, err error) {
 	targets, err := env.targets(ctx, sum)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	step := (targets.Len() + sampleRows - 1) / sampleRows
-	sketch := func(c lsi.Columns) lsi.Columns { return lsi.Mixtures(c, env.Plan.Seed, packed.PanelColumns) }
-	rows, err := train.OpenSmoothed(ctx, env.Catalog)
+	sample, _, err := env.sampleOf(targets, sum.Nodes)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	settled, err := env.sample(ctx, sketch(rowColumns{rows}), step)
-	if err = errors.Join(err, rows.Close()); err != nil {
+	defer sample.Free()
+	var c *smooth.Choice
+	if err := env.onePanel(ctx, sum, sample, func(g hops.Graph, o smooth.Options) error {
+		panels := packed.Panels(sum.Features)
+		c, err = smooth.Choose(ctx, g, o, targets, env.Plan.Deviation, panels, combinations{env.featureTiles(), env.Plan.Seed}.rows(ctx))
 		return err
+	}); err != nil {
+		return nil, err
 	}
-	g, o, k, err := env.featureSmoothing(ctx, sum, targets)
+	env.chosen = c
+	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLastHops, choicePath))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Abort()
+	f.Rows = sum.Nodes
+	if err := c.Write(f, sum.Nodes); err != nil {
+		return nil, err
+	}
+	return c, env.Catalog.Commit(ctx, f)
+}
+
+// onePanel calls use for smoothing one panel of a sample of the rows. Where last hops are
+// chosen, its memory is for that.
+func (env smoothRun) onePanel(ctx context.Context, sum shards.Summary, sample *smooth.Targets, use func(g hops.Graph, o smooth.Options) error) error {
+	g, o, k, err := env.featureSmoothing(ctx, sum, sample)
 	if err != nil {
 		return err
 	}
@@ -48,39 +93,131 @@ func (env smoothRun) checkSettled(ctx context.Context, sum shards.Summary) (err 
 	}
 	defer state.Free()
 	o.K = func(i int64) int { return int(k[i]) }
+	o.Chooses, o.Settled = env.Plan.Chooses(), env.Plan.Chooses()
 	if o, err = g.smoothLayout(ctx, o, packed.PanelColumns); err != nil {
 		return err
 	}
-	s, err := smooth.New(ctx, g.hops(state), o)
-	if err != nil {
-		return err
+	return use(g.hops(state), o)
+}
+
+// sampleOf is a sample of the target rows, evenly spaced: every step-th.
+func (env smoothRun) sampleOf(targets *smooth.Targets, n int64) (sample *smooth.Targets, step int64, err error) {
+	step = max((targets.Len()+sampleRows-1)/sampleRows, 1)
+	if sample, err = smooth.NewTargets(env.Budget, n); err != nil {
+		return nil, 0, err
 	}
-	defer s.Free()
-	x := func(put func([]float32) error) error {
-		return sketch(env.featureTiles()).Rows(ctx, 0, packed.PanelColumns, put)
-	}
-	stats, err := s.Run(ctx, x)
-	if err != nil {
-		return err
-	}
-	var errs []float64
 	row := int64(0)
-	if err := s.Output(0, packed.PanelColumns, x, func(rows []float32) error {
-		for ; len(rows) > 0; rows = rows[packed.PanelColumns:] {
-			if row%step == 0 {
-				at := row / step * packed.PanelColumns
-				if e, ok := relativeError(settled[at:at+packed.PanelColumns], rows[:packed.PanelColumns]); ok {
-					errs = append(errs, e)
+	for i := range n {
+		if !targets.Has(i) {
+			continue
+		}
+		if row%step == 0 {
+			sample.Add(i)
+		}
+		row++
+	}
+	sample.Finish()
+	return sample, step, nil
+}
+
+// checkSettled measures how far smoothed rows whose neighbours settled deviate from exact
+// ones, on a sample of the target rows. Smoothing is linear: random combinations of all feature
+// columns, smoothed with every row recomputed, are compared with the same combinations of the
+// smoothed rows, and stand for whole rows within the error of such sketches.
+func (env smoothRun) checkSettled(ctx context.Context, sum shards.Summary) (err error) {
+	targets, err := env.targets(ctx, sum)
+	if err != nil {
+		return err
+	}
+	c, err := env.choice(ctx, sum)
+	if err != nil {
+		return err
+	}
+	if c != nil && !c.Settles {
+		// No row settled.
+		env.Report.Deviation = &control.DeviationReport{Bound: env.Plan.Deviation, Rows: targets.Len(), Edges: c.EdgesStreamed}
+		return nil
+	}
+	sample, step, err := env.sampleOf(targets, sum.Nodes)
+	if err != nil {
+		return err
+	}
+	defer sample.Free()
+	if c == nil {
+		if c, err = env.exactSample(ctx, sum, sample); err != nil {
+			return err
+		}
+	}
+	rows, err := train.OpenSmoothed(ctx, env.Catalog)
+	if err != nil {
+		return err
+	}
+	settled, err := everyRow(combinations{rowColumns{rows}, env.Plan.Seed}.rows(ctx), step)
+	if err = errors.Join(err, rows.Close()); err != nil {
+		return err
+	}
+	if len(settled) != len(c.Exact) {
+		return fmt.Errorf("%s has %d values of a sample of %d: remove the folder smoothed, and run `ndls smooth` again", choicePath, len(c.Exact), len(settled))
+	}
+	env.Report.Deviation = deviation(smooth.Deviations(settled, c.Exact), c.EdgesStreamed)
+	env.Report.Deviation.Bound = env.Plan.Deviation
+	return nil
+}
+
+// exactSample has the exact rows of a sample.
+func (env smoothRun) exactSample(ctx context.Context, sum shards.Summary, sample *smooth.Targets) (*smooth.Choice, error) {
+	c := &smooth.Choice{}
+	err := env.onePanel(ctx, sum, sample, func(g hops.Graph, o smooth.Options) error {
+		s, err := smooth.New(ctx, g, o)
+		if err != nil {
+			return err
+		}
+		defer s.Free()
+		x := combinations{env.featureTiles(), env.Plan.Seed}.rows(ctx)
+		if c.Stats, err = s.Run(ctx, x); err != nil {
+			return err
+		}
+		c.Exact, err = s.Panel(x)
+		return err
+	})
+	return c, err
+}
+
+// combinations are random combinations of columns: every column is added to one of
+// smooth.Combinations columns, with a random sign. The last column of the panel is zero.
+type combinations struct {
+	of   lsi.Columns
+	seed uint64
+}
+
+func (c combinations) rows(ctx context.Context) hops.Rows {
+	width := packed.Panels(c.of.Width()) * packed.PanelColumns
+	signs := make([]float32, width)
+	for i := range signs {
+		signs[i] = float32(1 - 2*int64(rng.Hash(c.seed, uint64(i))&1))
+	}
+	var out []float32
+	return func(put func(rows []float32) error) error {
+		return c.of.Rows(ctx, 0, width, func(rows []float32) error {
+			n := len(rows) / width
+			if len(out) < n*packed.PanelColumns {
+				out = make([]float32, n*packed.PanelColumns)
+			}
+			for i := range n {
+				to := (*[packed.PanelColumns]float32)(out[i*packed.PanelColumns:])
+				*to = [packed.PanelColumns]float32{}
+				row := rows[i*width : (i+1)*width]
+				for len(row) > 0 {
+					part, by := row[:min(smooth.Combinations, len(row))], signs[width-len(row):]
+					for k, x := range part {
+						to[k&(packed.PanelColumns-1)] += float32(x * by[k])
+					}
+					row = row[len(part):]
 				}
 			}
-			row++
-		}
-		return nil
-	}); err != nil {
-		return err
+			return put(out[:n*packed.PanelColumns])
+		})
 	}
-	env.Report.Deviation = deviation(errs, stats.EdgesStreamed)
-	return nil
 }
 
 // rowColumns shows smoothed rows as columns, all of them at a time.
@@ -117,10 +254,10 @@ func (r rowColumns) Rows(ctx context.Context, _, columns int, put func(rows []fl
 	return nil
 }
 
-// sample reads every step-th row.
-func (env smoothRun) sample(ctx context.Context, c lsi.Columns, step int64) (values []float32, err error) {
+// everyRow reads every step-th row of a panel.
+func everyRow(x hops.Rows, step int64) (values []float32, err error) {
 	row := int64(0)
-	err = c.Rows(ctx, 0, packed.PanelColumns, func(rows []float32) error {
+	err = x(func(rows []float32) error {
 		for ; len(rows) > 0; rows = rows[packed.PanelColumns:] {
 			if row%step == 0 {
 				values = append(values, rows[:packed.PanelColumns]...)
@@ -130,17 +267,6 @@ func (env smoothRun) sample(ctx context.Context, c lsi.Columns, step int64) (val
 		return nil
 	})
 	return values, err
-}
-
-// relativeError is ‖got − want‖ / ‖want‖, if want is not zero.
-func relativeError(got, want []float32) (e float64, ok bool) {
-	var d, w float64
-	for c, x := range want {
-		delta := float64(got[c]) - float64(x)
-		d += float64(delta * delta)
-		w += float64(float64(x) * float64(x))
-	}
-	return math.Sqrt(d / w), w > 0
 }
 
 func deviation(errs []float64, edges int64) *control.DeviationReport {

@@ -36,32 +36,37 @@ func (smoothStage) Lacks(_ control.Plan, f estimate.Facts) string {
 }
 
 func (smoothStage) Options(p control.Plan) map[string]any {
-	return map[string]any{"smooth": p.Smooth, "precision": p.Precision}
+	return map[string]any{"smooth": p.Smooth, "precision": p.Precision, "deviation": p.Deviation}
 }
 
 func (smoothStage) Writes() []Kind {
 	return []Kind{
 		{Name: catalog.KindSmoothed, Lasting: true, Rows: countRows},
+		{Name: catalog.KindLastHops, Lasting: true},
 		{Name: catalog.KindSmoothedTile},
 		{Name: catalog.KindSmoothedPart},
 	}
 }
 
 func (smoothStage) Cut(p control.Plan, sum shards.Summary) Cut {
-	return Cut{
+	c := Cut{
 		Panels: packed.Panels(sum.Features), Intervals: intervals(sum), Together: 1,
 		Tiles: catalog.KindSmoothedTile, Rows: catalog.KindSmoothed, Parts: catalog.KindSmoothedPart,
-		Drops: true, Check: p.LSI.Active == "settled",
+		Drops: true, Check: p.Settles(),
 	}
+	if p.Chooses() {
+		c.Chooses = catalog.KindLastHops
+	}
+	return c
 }
 
 // Shares implements estimate.Stage: rows that settle need all of them in one place.
-func (smoothStage) Shares(p control.Plan) bool { return p.LSI.Active != "settled" }
+func (smoothStage) Shares(p control.Plan) bool { return !p.Settles() }
 
 // Cost implements estimate.Stage.
 func (smoothStage) Cost(s *estimate.Sheet) {
 	half, stored := s.HalfRows(), s.Stored()
-	o := smooth.Options{Targets: smooth.AllTargets(s.Part)}
+	o := smooth.Options{Targets: smooth.AllTargets(s.Part), Settled: s.Plan.Settles()}
 	held := int64(0)
 	if stored < s.Nodes {
 		o.Targets = smooth.CountedTargets(s.Part, min(stored, s.Part))
@@ -86,13 +91,16 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 		held += 2 * s.Part
 		s.ReadK()
 	}
+	if s.Plan.Chooses() {
+		held += 2 * s.Part // last hops
+	}
 	s.ReadNodes(2) // degrees, then ids
 	s.Columns(o, s.Features, last, held, s.Half)
 	tiles, rows := estimate.TileBytes(stored, s.Features, half), s.RowBytes()
 	s.ReadsRows(4*stored, stored, s.Features, half)
 	s.BytesRead += tiles
 	s.BytesWritten += tiles + rows
-	if s.Settled() {
+	if s.Plan.Settles() {
 		s.CheckSettled(o, last, held, tiles)
 	}
 	s.DiskBytes = rows
@@ -113,11 +121,15 @@ func (env smoothRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if env.Task.Part == control.Choose && env.Plan.Chooses() {
+		_, err := env.choice(ctx, s)
+		return err
+	}
 	out := env.smoothedTiles(s, targets)
 	err = env.inParts(ctx, s, out,
 		func(ctx context.Context, first, last int) error { return env.smoothFeatures(ctx, s, first, last) },
 		func(ctx context.Context, first, last int) error { return env.featureRows(ctx, s, first, last) })
-	if err != nil || !env.Whole() || env.Plan.LSI.Active != "settled" {
+	if err != nil || !env.Whole() || !env.Plan.Settles() {
 		return err
 	}
 	return env.checkSettled(ctx, s)
@@ -142,6 +154,13 @@ func (env smoothRun) smoothFeatures(ctx context.Context, s shards.Summary, first
 	g, o, k, err := env.featureSmoothing(ctx, s, mine)
 	if err != nil {
 		return err
+	}
+	c, err := env.choice(ctx, s)
+	if err != nil {
+		return err
+	}
+	if c != nil && c.Last != nil {
+		o.Settled, o.Last = c.Settles, c.Last.S
 	}
 	in := input{env.featureTiles(), []string{catalog.KindFeatures}}
 	return g.smoothColumns(ctx, o, k, in, out, first, last)

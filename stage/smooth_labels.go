@@ -84,7 +84,7 @@ func (smoothLabelsStage) Cut(p control.Plan, sum shards.Summary) Cut {
 // Shares implements estimate.Stage: rows that settle, and soft labels from elsewhere,
 // need all of them in one place.
 func (smoothLabelsStage) Shares(p control.Plan) bool {
-	return p.LSI.Active != "settled" && ownModel(p)
+	return !p.SlackSettles() && ownModel(p)
 }
 
 // Cost implements estimate.Stage: the soft labels of all runs are smoothed side by side.

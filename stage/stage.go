@@ -55,6 +55,9 @@ type Cut struct {
 	// Drops says that the tiles of an interval are removed once it has rows, Check that
 	// something is measured when all is done.
 	Drops, Check bool
+	// Chooses is the kind of what a task of its own commits before all others. It is empty
+	// where there is no such task.
+	Chooses string
 	// Strips is the kind of the files, one for each interval, without which workers may
 	// share the rows of the graph in a stage that has no columns.
 	Strips string

@@ -19,6 +19,9 @@ func TestCheckpoints(t *testing.T) {
 		"exact":   func(*control.Plan) {},
 		"settled": func(p *control.Plan) { p.LSI.Active, p.LSI.Slack = "settled", 2 },
 		"float16": func(p *control.Plan) { p.Precision = "float16" },
+		"deviation": func(p *control.Plan) {
+			p.LSI.Active, p.Deviation = "settled", 0.02
+		},
 	} {
 		plan, m := smallPlan(), resources(t, small)
 		plan.LSI.Epsilon, plan.LSI.Kmax, plan.Labels.Kmax = 0.01, 100, 50

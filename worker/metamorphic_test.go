@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"ndls/catalog"
@@ -27,6 +28,11 @@ func smallPlan() control.Plan {
 	p.LSI.Probes, p.LSI.Kmax, p.LSI.Epsilon = 48, 30, 0.1
 	p.Train.Epochs, p.Train.Runs, p.Train.Hidden = 6, 2, 16
 	return p
+}
+
+// deviates lets rows settle when the program chooses. Nodes count many hops.
+func deviates(p *control.Plan) {
+	p.LSI.Active, p.Deviation, p.LSI.Kmax, p.LSI.Epsilon = "settled", 0.01, 60, 0.01
 }
 
 // sums lists what the catalogue names, by path.
@@ -72,9 +78,14 @@ func TestResourcesDoNotShow(t *testing.T) {
 			p.Smooth.Rule, p.Labels.Rule = "ndls-reference", "ndls-reference"
 			p.LSI.Mode, p.LSI.Stationary, p.LSI.R = "feature", "global", 0
 		},
-		"float16":  func(p *control.Plan) { p.Precision = "float16" },
-		"settled":  func(p *control.Plan) { p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60 },
-		"labelled": func(p *control.Plan) { p.Smooth.Targets = control.LabelledTargets },
+		"float16":   func(p *control.Plan) { p.Precision = "float16" },
+		"settled":   func(p *control.Plan) { p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60 },
+		"labelled":  func(p *control.Plan) { p.Smooth.Targets = control.LabelledTargets },
+		"deviation": deviates,
+		"deviation, float16": func(p *control.Plan) {
+			deviates(p)
+			p.Precision, p.Smooth.Rule = "float16", "ndls-reference"
+		},
 	} {
 		plan := smallPlan()
 		change(&plan)
@@ -109,8 +120,11 @@ func TestResourcesDoNotShow(t *testing.T) {
 			if want == nil {
 				want = got
 				a := reports[len(reports)-1].Accuracy
-				if a == nil || a.Base.Test == nil || name != "ndls-reference" && a.Base.Test.Mean < 0.5 {
+				if a == nil || a.Base.Test == nil || plan.Smooth.Rule != "ndls-reference" && a.Base.Test.Mean < 0.5 {
 					t.Errorf("%s: accuracy %+v: nothing was learnt", name, a)
+				}
+				if d := reports[2].Deviation; strings.HasPrefix(name, "deviation") && (d == nil || d.Rows != 3000 || !(d.Mean > 0 && d.Mean <= d.Bound) || d.Bound != plan.Deviation) {
+					t.Errorf("%s: %+v", name, d)
 				}
 				if d := reports[2].Deviation; name == "settled" && (d == nil || d.Rows == 0 || !(d.Mean < 0.05) || d.Edges == 0) {
 					t.Errorf("deviation of settled rows: %+v", d)

@@ -39,8 +39,9 @@ func TestCutsDoNotShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*control.Plan, *means){
-		"ndls":    func(*control.Plan, *means) {},
-		"settled": func(p *control.Plan, _ *means) { p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60 },
+		"ndls":      func(*control.Plan, *means) {},
+		"settled":   func(p *control.Plan, _ *means) { p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60 },
+		"deviation": func(p *control.Plan, _ *means) { deviates(p) },
 		"ndls-reference": func(p *control.Plan, _ *means) {
 			p.Smooth.Rule, p.Labels.Rule = "ndls-reference", "ndls-reference"
 		},
@@ -117,7 +118,7 @@ func TestCutsDoNotShow(t *testing.T) {
 			if d := reports[2].Deviation; deviation != nil && *deviation != *d {
 				t.Errorf("deviation in parts %+v, whole %+v", *deviation, *d)
 			}
-			if (deviation != nil) != (name == "settled") {
+			if (deviation != nil) != (name == "settled" || name == "deviation") {
 				t.Errorf("deviation %v", deviation)
 			}
 		})

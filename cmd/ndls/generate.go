@@ -26,7 +26,7 @@ Benchmark publishes its graphs, and prints the URI that reads it.`,
 			_, err = fmt.Fprintln(a.stdout, written)
 			return err
 		})
-	cmd.Flags().StringVar(&uri, "dataset", "", "synthetic:nodes=N,edges=M,features=F,classes=C,seed=S or papers100m:scale=1/N,seed=S (required)")
+	cmd.Flags().StringVar(&uri, "dataset", "", "synthetic:nodes=N,edges=M,features=F,classes=C,seed=S or papers100m:scale=1/N,seed=S,tails=SHARE (required)")
 	cmd.Flags().StringVar(&out, "out", "", "folder to write (required)")
 	_ = cmd.MarkFlagRequired("dataset")
 	_ = cmd.MarkFlagRequired("out")

@@ -28,6 +28,19 @@ func (f *planFlags) over(o *ndls.Options) {
 			lay(o)
 		}
 	}
+	f.deviates(o)
+}
+
+// deviates sets --deviation where it was not given: to its default where rows are to settle
+// and --slack does not say when, and to none where no row settles or --slack says when.
+func (f *planFlags) deviates(o *ndls.Options) {
+	switch {
+	case f.lay["deviation"] == nil || f.set.Changed("deviation"):
+	case o.LSI.Active != "settled" || f.set.Changed("slack"):
+		o.Deviation = 0
+	case f.set.Changed("active") && o.Deviation == 0:
+		o.Deviation = ndls.DefaultDeviation
+	}
 }
 
 // add registers a flag for a field; bind is one of pflag's Var methods.
@@ -67,8 +80,9 @@ func (f *planFlags) lsi() *planFlags {
 	add(f, f.set.Float64Var, "r", func(p *ndls.Options) *float64 { return &p.LSI.R }, "how a neighbour is weighed by degrees: 0.5 symmetrically, 0 by the receiving node's degree, 1 by the sending node's")
 	add(f, f.set.IntVar, "kmax", func(p *ndls.Options) *int { return &p.LSI.Kmax }, "largest K: the hops of a node whose distance never falls below --epsilon")
 	add(f, f.set.StringVar, "stationary", func(p *ndls.Options) *string { return &p.LSI.Stationary }, "the state that hops tend to: of each connected component, or one global state for the whole graph (the paper's equation 2)")
-	add(f, f.set.StringVar, "active", func(p *ndls.Options) *string { return &p.LSI.Active }, "exact computes every row at every hop; settled stops computing a row --slack hops after the row itself has settled, which saves time and changes smoothed rows a little")
-	add(f, f.set.IntVar, "slack", func(p *ndls.Options) *int { return &p.LSI.Slack }, "with --active settled: hops for which a row that has settled is still computed, for its neighbours")
+	add(f, f.set.StringVar, "active", func(p *ndls.Options) *string { return &p.LSI.Active }, "exact computes every row at every hop; settled stops computing rows that hardly count any more, which saves time and changes smoothed rows by at most --deviation")
+	add(f, f.set.Float64Var, "deviation", func(p *ndls.Options) *float64 { return &p.Deviation }, "with --active settled: the largest mean relative deviation of smoothed rows from exact ones (default 0.005); the program chooses when rows settle, measures the deviation on a sample, and reports it")
+	add(f, f.set.IntVar, "slack", func(p *ndls.Options) *int { return &p.LSI.Slack }, "with --active settled, in place of --deviation: hops for which a row is still computed, for its neighbours, after its own K; rows then settle in the lsi stage and in label smoothing too")
 	return f
 }
 

@@ -55,12 +55,16 @@ type Plan struct {
 	Precision string `json:"precision"`
 	// Probabilities says which are written for each node: "all", those of all classes, or
 	// "best", that of the predicted class alone. "" stands for "all".
-	Probabilities string           `json:"probabilities,omitempty"`
-	Partition     PartitionOptions `json:"partition"`
-	LSI           LSIOptions       `json:"lsi"`
-	Smooth        SmoothOptions    `json:"smooth"`
-	Train         TrainOptions     `json:"train"`
-	Labels        LabelOptions     `json:"labels"`
+	Probabilities string `json:"probabilities,omitempty"`
+	// Deviation is the largest mean relative deviation of smoothed rows from exact ones that
+	// settled rows may lead to, where LSI.Active is "settled". At 0, Slack says when rows
+	// settle, in the LSI stage and in label smoothing too.
+	Deviation float64          `json:"deviation,omitempty"`
+	Partition PartitionOptions `json:"partition"`
+	LSI       LSIOptions       `json:"lsi"`
+	Smooth    SmoothOptions    `json:"smooth"`
+	Train     TrainOptions     `json:"train"`
+	Labels    LabelOptions     `json:"labels"`
 }
 
 // PartitionOptions decide the import and the cut into shards.
@@ -92,8 +96,8 @@ type LSIOptions struct {
 	// Stationary is "component" (appendix A.1) or "global" (equation 2).
 	Stationary string `json:"stationary"`
 	// Active is "exact", which recomputes every row as long as hops are made, or
-	// "settled", which stops Slack hops after a row's last own one. It holds
-	// for smoothing too.
+	// "settled", which stops as Plan.Deviation says, or Slack hops after a row's last own
+	// one. It holds for smoothing too.
 	Active string `json:"active"`
 	Slack  int    `json:"slack"`
 }
@@ -230,6 +234,9 @@ func (p Plan) Validate() error {
 			return failure.Of(ErrOption, "--label-depth %q is neither auto nor a number of hops from 0 to %d", d, maxHops)
 		}
 	}
+	if p.Deviation != 0 && !p.Settles() {
+		return failure.Of(ErrOption, "--deviation %s with --active exact, which computes every row: use --active settled", plain(p.Deviation))
+	}
 	if p.Smooth.Targets == "" {
 		return failure.Of(ErrOption, "--targets is empty: write all, labelled or the name of a file of input ids")
 	}
@@ -248,6 +255,7 @@ func (p Plan) Validate() error {
 		{"alpha", p.Smooth.Alpha, 0, 1, false, false},
 		{"label-alpha", p.Labels.Alpha, 0, 1, false, false},
 		{"hops", float64(p.Smooth.Hops), 0, maxHops, false, false},
+		{"deviation", p.Deviation, 0, 1, false, true},
 		{"slack", float64(p.LSI.Slack), 0, maxHops, false, false},
 		{"hidden", float64(p.Train.Hidden), 1, 1 << 20, false, false},
 		{"layers", float64(p.Train.Layers), 1, 64, false, false},
@@ -307,6 +315,20 @@ func validateSplit(s string) error {
 	}
 	return nil
 }
+
+// DefaultDeviation is what Deviation should be where rows are to settle.
+const DefaultDeviation = 0.005
+
+// Settles says whether rows settle when features are smoothed, SlackSettles whether they do so
+// some hops after their last own one, and in all stages, Chooses whether the program chooses
+// when.
+func (p Plan) Settles() bool { return p.LSI.Active == "settled" }
+
+// SlackSettles is described at Settles.
+func (p Plan) SlackSettles() bool { return p.Settles() && p.Deviation == 0 }
+
+// Chooses is described at Settles.
+func (p Plan) Chooses() bool { return p.Settles() && p.Deviation > 0 }
 
 // Hash identifies the plan: "sha256:" and the digest of its JSON.
 func (p Plan) Hash() string {

@@ -55,6 +55,9 @@ const (
 	Strips Part = "strips"
 )
 
+// Choose is what a stage finds out before all other parts.
+const Choose Part = "choose"
+
 // The other parts of a partition, with the names that package partition has for
 // its steps: pieces [First, Last) of what it cuts a step into.
 const (
