@@ -188,6 +188,7 @@ func FuzzGraphSAINT(f *testing.F) {
 	good := saint()
 	f.Add([]byte(`{"0": 3, "2": null}`))
 	f.Add([]byte(`{"tr": [0], "te": [1, 3]}`))
+	f.Add([]byte(`{}tr": [0]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		fuzzTree(t, "graphsaint:%s", good, "class_map.json", data)
 		fuzzTree(t, "graphsaint:%s", good, "role.json", data)

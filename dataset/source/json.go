@@ -60,15 +60,28 @@ func (j *JSON) Bad(format string, args ...any) error {
 
 // Token returns the next token: a json.Delim, string, json.Number, bool or nil.
 func (j *JSON) Token() (json.Token, error) {
+	t, err := j.next()
+	if err == io.EOF {
+		return nil, j.endsEarly()
+	}
+	return t, err
+}
+
+// next returns the next token, and io.EOF where the file ends.
+func (j *JSON) next() (json.Token, error) {
 	t, err := j.dec.Token()
 	var syntax *json.SyntaxError
 	switch {
-	case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, j.Bad("the file ends too early: it is truncated, fetch it again")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, j.endsEarly()
 	case errors.As(err, &syntax):
 		return nil, j.Bad("%v: it is no JSON file, or damaged; fetch it again", err)
 	}
 	return t, err
+}
+
+func (j *JSON) endsEarly() error {
+	return j.Bad("the file ends too early: it is truncated, fetch it again")
 }
 
 // Expect reads a delimiter.
@@ -118,7 +131,7 @@ func (j *JSON) Key() (string, error) {
 
 // Finish checks that nothing follows.
 func (j *JSON) Finish() error {
-	t, err := j.dec.Token()
+	t, err := j.next()
 	if err == io.EOF {
 		return nil
 	}
