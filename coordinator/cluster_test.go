@@ -415,62 +415,38 @@ func TestRestartAtAnySecond(t *testing.T) {
 	}
 }
 
-// A worker that is alive keeps its task over a restart, and its commits count.
+// A worker that is alive keeps its task over a restart, and its commits count. If the task
+// ends after the phase was cut anew and before it begins, it is not done again: not if it
+// is the last, and not if others wait.
 func TestTaskOutlivesTheCoordinator(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, 1)
-		ctx, cancel := context.WithCancel(context.Background())
-		first := c.start()
-		var old sync.WaitGroup
-		old.Go(func() { _, _ = first.Run(ctx, c.tasks) })
-		c.work("a")
-		time.Sleep(20 * time.Second)
-		c.set(nil)
-		second := c.start()
-		reports, err := second.Run(context.Background(), c.tasks)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(c.fencings) != 1 || len(second.Losses()) > 0 {
-			t.Errorf("leases %v, losses %+v", c.fencings, second.Losses())
-		}
-		second.End(context.Background())
-		c.workers.Wait()
-		cancel()
-		old.Wait()
-		c.check(reports)
-	})
-}
-
-// A task that ends after a phase was cut, and before it begins, is not done again: not
-// if it is the last, and not if others wait.
-func TestTaskEndsBetweenCutAndBegin(t *testing.T) {
 	for _, tasks := range []int{1, 2, 5} {
-		synctest.Test(t, func(t *testing.T) {
-			c := newCluster(t, tasks)
-			ctx, cancel := context.WithCancel(context.Background())
-			first := c.start()
-			var old sync.WaitGroup
-			old.Go(func() { _, _ = first.Run(ctx, c.tasks) })
-			c.work("a")
-			time.Sleep(20 * time.Second)
-			c.set(nil)
-			second := c.start()
-			left := c.left()
-			time.Sleep(workTime) // a ends its task, and waits for the next
-			reports, err := second.Run(context.Background(), left)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(left) != tasks || len(c.fencings) != tasks {
-				t.Errorf("%d tasks left, leases %v", len(left), c.fencings)
-			}
-			second.End(context.Background())
-			c.workers.Wait()
-			cancel()
-			old.Wait()
-			c.check(reports)
-		})
+		for _, between := range []time.Duration{0, workTime} { // cut and begin
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, tasks)
+				ctx, cancel := context.WithCancel(context.Background())
+				first := c.start()
+				var old sync.WaitGroup
+				old.Go(func() { _, _ = first.Run(ctx, c.tasks) })
+				c.work("a")
+				time.Sleep(20 * time.Second)
+				c.set(nil)
+				second := c.start()
+				left := c.left()
+				time.Sleep(between)
+				reports, err := second.Run(context.Background(), left)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(left) != tasks || len(c.fencings) != tasks || len(second.Losses()) > 0 {
+					t.Errorf("%d tasks left, leases %v, losses %+v", len(left), c.fencings, second.Losses())
+				}
+				second.End(context.Background())
+				c.workers.Wait()
+				cancel()
+				old.Wait()
+				c.check(reports)
+			})
+		}
 	}
 }
 

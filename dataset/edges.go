@@ -91,10 +91,9 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 			}
 			u.stated = "nodes=" + value + " in the URI"
 		case "directed":
-			if value != "true" && value != "false" {
-				return u, graph.BadURI("directed=%s: true or false is needed", value)
+			if u.directed, err = graph.ParseBool(p.Key, value); err != nil {
+				return u, err
 			}
-			u.directed = value == "true"
 		}
 	}
 	if u.pick, err = layout.ParsePick(params); err == nil && u.pick.Given && u.splits == "" {

@@ -9,6 +9,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/group"
+	"ndls/internal/busy"
 	"ndls/internal/control"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
@@ -74,11 +75,11 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	}
 	env.States, env.Peers = &checkpoints{env, w.saver}, peers{env, w.gangs}
 	read, written := w.traffic()
-	busy := watchThreads(t.Resources.Threads)
+	threads := busy.Start(t.Resources.Threads, busy.ProcessTime)
 	start := time.Now()
 	err := stage.Execute(ctx, env)
 	env.Report.Seconds = time.Since(start).Seconds()
-	env.Report.Busy = busy.stop()
+	env.Report.Busy = (*control.Busy)(threads.Stop())
 	env.Report.MeasuredDisk = disk.stop()
 	env.Report.BytesRead, env.Report.BytesWritten = w.traffic()
 	env.Report.BytesRead -= read

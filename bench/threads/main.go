@@ -26,6 +26,7 @@ import (
 	"strings"
 
 	"ndls"
+	"ndls/internal/busy"
 )
 
 func main() {
@@ -118,13 +119,15 @@ func (b bench) measure(ctx context.Context, round, threads int, measured map[ndl
 	}
 	runtime.GOMAXPROCS(threads + 1)
 	for _, s := range stages() {
-		w := watch(threads)
+		w := busy.Start(threads, readyTime)
 		d, err := b.profiled(fmt.Sprintf("%s-%d", s, threads), round, func() (*ndls.Directory, error) { return ndls.Run(ctx, c, s) })
-		ready := w.stop()
+		ready := w.Stop()
 		if err != nil {
 			return err
 		}
-		measured[s][threads].ready = ready
+		if ready != nil {
+			measured[s][threads].ready = ready.Fewer
+		}
 		for _, r := range d.Record().Stages {
 			if r.Stage == s {
 				t := measured[s][threads]

@@ -33,45 +33,6 @@ func pin(cores int) error {
 	return nil
 }
 
-// A watcher measures the share of the time in which fewer than all threads compute or are
-// ready to compute.
-type watcher struct {
-	end  chan struct{}
-	done chan float64
-}
-
-// watchPause is the time between two looks.
-const watchPause = 10 * time.Millisecond
-
-func watch(threads int) watcher {
-	w := watcher{make(chan struct{}), make(chan float64)}
-	go func() {
-		var wall, fewer time.Duration
-		last, lastReady := time.Now(), readyTime()
-		tick := time.NewTicker(watchPause)
-		defer tick.Stop()
-		for ended := false; !ended; {
-			select {
-			case <-tick.C:
-			case <-w.end:
-				ended = true
-			}
-			now, ready := time.Now(), readyTime()
-			d := now.Sub(last)
-			wall += d
-			fewer += min(max(time.Duration(threads)*d-(ready-lastReady), 0), d)
-			last, lastReady = now, ready
-		}
-		w.done <- fewer.Seconds() / wall.Seconds()
-	}()
-	return w
-}
-
-func (w watcher) stop() float64 {
-	close(w.end)
-	return <-w.done
-}
-
 // readyTime is how long the threads of the process have run, or waited for a core.
 func readyTime() (sum time.Duration) {
 	tasks, err := os.ReadDir("/proc/self/task")

@@ -37,34 +37,36 @@ func OpenParquet(src *source.Source) (f *Parquet, err error) {
 		return nil, graph.BadData(src.Name, "is a packed Parquet file: unpack it, Parquet is compressed inside")
 	}
 	defer Recover(src.Name, &err)
-	capped := cappedAllocator{memory.NewGoAllocator(), src.Name}
-	props := parquet.NewReaderProperties(capped)
+	pages := capped{memory.NewGoAllocator(), src.Name, maxPage, "a page of %s: write it with pages of at most %s (data_page_size in pyarrow)"}
+	props := parquet.NewReaderProperties(pages)
 	r, err := file.NewParquetReader(io.NewSectionReader(src.File, src.Off, src.End-src.Off), file.WithReadProps(props))
 	if err != nil {
 		return nil, graph.BadData(src.Name, "%v: it is damaged or no Parquet file, write it again", err)
 	}
-	return &Parquet{src.Name, src, r, r.NumRows(), capped}, nil
+	return &Parquet{src.Name, src, r, r.NumRows(), pages}, nil
 }
 
-// cappedAllocator refuses the sizes that a damaged page header may claim.
-type cappedAllocator struct {
+// capped refuses sizes that a damaged header of a page or record batch may claim.
+type capped struct {
 	memory.Allocator
-	name string
+	name   string
+	most   int
+	refuse string // a format for the size and the largest one
 }
 
-func (a cappedAllocator) Allocate(size int) []byte {
+func (a capped) Allocate(size int) []byte {
 	a.check(size)
 	return a.Allocator.Allocate(size)
 }
 
-func (a cappedAllocator) Reallocate(size int, b []byte) []byte {
+func (a capped) Reallocate(size int, b []byte) []byte {
 	a.check(size)
 	return a.Allocator.Reallocate(size, b)
 }
 
-func (a cappedAllocator) check(size int) {
-	if size > maxPage {
-		panic(graph.BadData(a.name, "a page of %s: write it with pages of at most %s (data_page_size in pyarrow)", mem.Bytes(size), mem.Bytes(maxPage)))
+func (a capped) check(size int) {
+	if size > a.most {
+		panic(graph.BadData(a.name, a.refuse, mem.Bytes(size), mem.Bytes(a.most)))
 	}
 }
 

@@ -66,6 +66,14 @@ func ParseCount(key, value string, min, max int64) (int64, error) {
 	return n, nil
 }
 
+// ParseBool reads true or false.
+func ParseBool(key, value string) (bool, error) {
+	if value != "true" && value != "false" {
+		return false, BadURI("%s=%s: true or false is needed", key, value)
+	}
+	return value == "true", nil
+}
+
 // Stem is a file's base name without its extensions.
 func Stem(path string) string {
 	name, _, _ := strings.Cut(filepath.Base(path), ".")

@@ -87,12 +87,9 @@ func (s *spec) set(key, text string) (err error) {
 	case "weight":
 		return graph.BadURI("weight=%s: weights of edges are not read yet; leave it out, and every edge counts alike", value)
 	case "directed":
-		if value != "true" && value != "false" {
-			return graph.BadURI("directed=%s: true or false is needed", value)
-		}
-		s.directed = value == "true"
+		s.directed, err = graph.ParseBool(key, value)
 	}
-	return nil
+	return err
 }
 
 func (s *spec) check() error {

@@ -1,10 +1,8 @@
-package worker
+package busy
 
 import (
 	"testing"
 	"time"
-
-	"ndls/internal/control"
 )
 
 func TestBusySum(t *testing.T) {
@@ -12,23 +10,23 @@ func TestBusySum(t *testing.T) {
 	for _, c := range []struct {
 		threads   int
 		intervals []interval
-		want      control.Busy
+		want      Share
 	}{
-		{2, nil, control.Busy{Threads: 2}},
-		{2, []interval{{10, 20}}, control.Busy{Threads: 2, Mean: 2}},
-		{2, []interval{{10, 0}}, control.Busy{Threads: 2, Fewer: 1}},
-		{2, []interval{{10, 10}}, control.Busy{Threads: 2, Mean: 1, Fewer: 1}},
-		{2, []interval{{10, 15}}, control.Busy{Threads: 2, Mean: 1.5, Fewer: 0.5}},
-		{2, []interval{{10, 20}, {30, 30}}, control.Busy{Threads: 2, Mean: 1.25, Fewer: 0.75}},
-		{4, []interval{{10, 25}}, control.Busy{Threads: 4, Mean: 2.5, Fewer: 1}},
+		{2, nil, Share{Threads: 2}},
+		{2, []interval{{10, 20}}, Share{Threads: 2, Mean: 2}},
+		{2, []interval{{10, 0}}, Share{Threads: 2, Fewer: 1}},
+		{2, []interval{{10, 10}}, Share{Threads: 2, Mean: 1, Fewer: 1}},
+		{2, []interval{{10, 15}}, Share{Threads: 2, Mean: 1.5, Fewer: 0.5}},
+		{2, []interval{{10, 20}, {30, 30}}, Share{Threads: 2, Mean: 1.25, Fewer: 0.75}},
+		{4, []interval{{10, 25}}, Share{Threads: 4, Mean: 2.5, Fewer: 1}},
 		// The kernel may account for time later than it was taken.
-		{1, []interval{{10, 0}, {10, 20}}, control.Busy{Threads: 1, Mean: 1, Fewer: 0.5}},
+		{1, []interval{{10, 0}, {10, 20}}, Share{Threads: 1, Mean: 1, Fewer: 0.5}},
 	} {
-		sum := busySum{threads: c.threads}
+		s := sum{threads: c.threads}
 		for _, i := range c.intervals {
-			sum.add(i.wall*time.Second, i.computed*time.Second)
+			s.add(i.wall*time.Second, i.computed*time.Second)
 		}
-		if got := sum.busy(); got != c.want {
+		if got := s.busy(); got != c.want {
 			t.Errorf("%d threads, %v: %+v, want %+v", c.threads, c.intervals, got, c.want)
 		}
 	}
@@ -38,20 +36,20 @@ func TestBusySum(t *testing.T) {
 // than one of two, and a process that sleeps takes hardly any.
 func TestBusyWatch(t *testing.T) {
 	const span = 200 * time.Millisecond
-	w := watchThreads(2)
+	w := Start(2, ProcessTime)
 	for x, start := 1.0, time.Now(); time.Since(start) < span; {
 		for range 1000 {
 			x = x*0.999 + 1
 		}
 	}
-	b := w.stop()
+	b := w.Stop()
 	if b == nil || b.Threads != 2 || b.Mean <= 0 || b.Fewer < 0.5 {
 		t.Errorf("one thread of two computed: %+v", b)
 	}
 
-	w = watchThreads(2)
+	w = Start(2, ProcessTime)
 	time.Sleep(span)
-	if idle := w.stop(); idle != nil && (idle.Mean > 0.5 || idle.Fewer < 0.9) {
+	if idle := w.Stop(); idle != nil && (idle.Mean > 0.5 || idle.Fewer < 0.9) {
 		t.Errorf("nobody computed: %+v", idle)
 	}
 }
