@@ -34,7 +34,7 @@ demo: build ## the whole job on a synthetic graph, in less than a minute
 
 .PHONY: test
 test: ## all tests; data sets are found through NDLS_DATA
-	$(GO) test ./...
+	$(GO) test -timeout 20m ./...
 
 .PHONY: golden
 golden: ## every golden case of exact LSI and smoothed features, by every kernel; some minutes
@@ -150,6 +150,17 @@ chaos: ## CHAOS rounds of faults drawn anew: deaths, networks, disks, stores, si
 .PHONY: results
 results: ## the accuracy table of docs/results.md, from the data sets in NDLS_DATA
 	$(GO) run ./bench/accuracy
+
+PYTHON ?= python3
+
+.PHONY: example-gamlp
+example-gamlp: build ## a PyTorch model with attention over hops, on Cora of NDLS_DATA; PYTHON names a python with numpy and torch
+	$(BUILD)/ndls run --dataset planetoid:$(NDLS_DATA)/data/cora/cora --run $(BUILD)/gamlp --rule sign --hops 8 --batch-size 0 --label-depth 0
+	$(PYTHON) examples/gamlp/gamlp.py $(BUILD)/gamlp --ndls $(BUILD)/ndls
+
+.PHONY: plan
+plan: ## seconds that ndls plan gives beside those that stages take: three scales of papers100m:, cora and coauthor_cs (NDLS_DATA; half an hour on a machine of its own; PLAN=-only=cora for one)
+	$(GO) run ./bench/plan $(PLAN)
 
 .PHONY: papers100m
 papers100m: build ## stage by stage figures on graphs of the shape of ogbn-papers100M

@@ -34,6 +34,9 @@ const (
 // StageDegrees describes the graph. A whole run leaves it out.
 const StageDegrees = stage.Degrees
 
+// StageSpectrum finds the second largest eigenvalue. A whole run leaves it out.
+const StageSpectrum = stage.Spectrum
+
 // Stages lists every stage in order.
 func Stages() []Stage { return stage.Names() }
 
@@ -55,6 +58,9 @@ type Options = control.Plan
 
 // DefaultDeviation is the Deviation to choose where rows are to settle.
 const DefaultDeviation = control.DefaultDeviation
+
+// FastRP is the rule that makes features of the edges alone.
+const FastRP = control.FastRP
 
 // DefaultOptions holds the default of every option that does not depend on the
 // dataset.
@@ -97,9 +103,6 @@ const (
 	Waiting = coordinator.Waiting
 )
 
-// DefaultHops is how many hops a plan counts where it is not told.
-const DefaultHops = estimate.DefaultHops
-
 // Config says what to run, where and with what.
 type Config struct {
 	// Run is the run directory: a folder, or s3://bucket/prefix. It is made if it is
@@ -111,6 +114,9 @@ type Config struct {
 	// SoftLabels is an Arrow file with the soft labels of another model, which are
 	// smoothed in place of the run's own.
 	SoftLabels string
+	// TrainOn are run directories whose rows models are trained on, in place of the run's own:
+	// the rows of the training nodes of the first, and of the validation nodes of the last.
+	TrainOn []string
 	// Options, unless nil, changes the options: those that the run directory was made
 	// with, or the defaults. Smooth.Targets may name a file of input ids.
 	Options func(*Options)
@@ -164,6 +170,10 @@ type Resources struct {
 	// BlockColumns is the number of columns of a column block, 0 for as many as fit the
 	// memory.
 	BlockColumns int
+	// Disk is the most disk space in bytes that the run directory and temporary files may
+	// take together, 0 for as much as is free. Stages that would take more leave out
+	// temporary files that save time. It holds for a run without worker processes.
+	Disk int64
 	// Cache is a local folder, of this process alone, for copies of what is read from
 	// an object store; "" is a folder in Scratch. CacheSize is its largest size in
 	// bytes, 0 for half of what is free.
@@ -204,7 +214,7 @@ func (r Resources) control(dir string) (c control.Resources, err error) {
 		return c, failure.Of(ErrOption, "--block-columns %d is not a multiple of %d; give %d or %d",
 			r.BlockColumns, shards.TileColumns, max(r.BlockColumns/shards.TileColumns, 1)*shards.TileColumns, (r.BlockColumns/shards.TileColumns+1)*shards.TileColumns)
 	}
-	c = control.Resources{Threads: threads(r.Threads), Scratch: r.Scratch, Kernel: r.Kernel, BlockColumns: r.BlockColumns}
+	c = control.Resources{Threads: threads(r.Threads), Scratch: r.Scratch, Kernel: r.Kernel, BlockColumns: r.BlockColumns, Disk: r.Disk}
 	if c.Kernel == "" {
 		c.Kernel = "auto"
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"ndls/dataset"
 	"ndls/estimate"
@@ -12,16 +13,65 @@ import (
 	"ndls/partition"
 )
 
-// countDataset finds the counts of a dataset, reading what it does not state.
-func countDataset(ctx context.Context, uri string, plan Options) (c estimate.Counts, err error) {
+// countDataset finds the counts of a dataset, reading what it does not state with the given
+// resources.
+func countDataset(ctx context.Context, uri string, plan Options, r Resources) (c estimate.Counts, err error) {
 	ds, err := dataset.Open(ctx, uri, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
 	if err != nil {
 		return c, err
 	}
 	defer func() { err = errors.Join(err, ds.Close()) }()
-	if c, err = statedCounts(ctx, ds, plan); err == nil && (!c.StatedNodes || c.Edges == 0) {
-		err = countEdges(ctx, ds, c.Edges, &c)
+	ids := partition.IDCounts{}
+	if keyed, ok := ds.(dataset.Keyed); ok {
+		if ids, err = countIDs(ctx, keyed, r); err != nil {
+			return c, err
+		}
 	}
+	c, err = statedCounts(ctx, ds, plan)
+	keyed, hasKeys := ds.(dataset.Keyed)
+	if hasKeys && !ids.Dense {
+		c.IDs, c.NodeTable = ids.Bytes, keyed.OwnNodes()
+	}
+	if err == nil && (!c.StatedNodes || c.Edges <= fewRows) {
+		err = countEdges(ctx, ds, c.Edges, !hasKeys, &c)
+	}
+	if err != nil {
+		return c, err
+	}
+	return c, drawnSplits(ds.Info(), plan, &c) // now that the nodes are known
+}
+
+// drawnSplits counts the nodes of the splits that the plan has drawn, if it has, as if every
+// node had a label and every class were large enough.
+func drawnSplits(info dataset.Info, plan Options, c *estimate.Counts) error {
+	if plan.Partition.Split == "" || !info.HasLabels {
+		return nil
+	}
+	train, valid, err := partition.Drawn(plan.Partition.Split, c.Classes, c.Nodes)
+	if err != nil {
+		return err
+	}
+	c.Labelled = c.Nodes
+	c.Training = min(train, c.Nodes)
+	c.Validation = min(valid, c.Nodes-c.Training)
+	return nil
+}
+
+// countIDs counts the ids of a dataset, whose streams can be read then: they have nodes
+// without their numbers.
+func countIDs(ctx context.Context, ds dataset.Keyed, r Resources) (c partition.IDCounts, err error) {
+	scratch, remove, err := r.scratch()
+	if err != nil {
+		return c, err
+	}
+	defer remove()
+	budget, err := r.Budget()
+	if err != nil {
+		return c, err
+	}
+	defer budget.Close()
+	c, err = partition.CountIDs(ctx, ds, partition.Options{Budget: budget, Threads: threads(r.Threads), Scratch: scratch})
+	ds.Number(c.Nodes, func([]byte) (uint32, bool) { return 0, true })
 	return c, err
 }
 
@@ -30,45 +80,65 @@ func countDataset(ctx context.Context, uri string, plan Options) (c estimate.Cou
 func statedCounts(ctx context.Context, ds dataset.Dataset, plan Options) (c estimate.Counts, err error) {
 	info := ds.Info()
 	c = estimate.Counts{
-		Nodes: max(info.NumNodes, 0), StatedNodes: info.NumNodes >= 0, Edges: info.EdgeHint,
-		Features: info.NumFeatures, Classes: len(info.Classes), Hops: estimate.DefaultHops,
+		Nodes: max(info.NumNodes, 0), StatedNodes: info.NumNodes >= 0, Weighted: info.Weighted, Directed: info.Directed, Edges: info.EdgeHint,
+		Features: info.NumFeatures, Classes: len(info.Classes), FewHops: info.FewHops,
 	}
-	if info.HasSplits {
+	if info.HasSplits && plan.Partition.Split == "" {
 		if err := countSplits(ctx, ds, &c); err != nil {
 			return c, err
 		}
+		if n := int64(plan.Partition.LabelsPerClass); n > 0 { // of the labelled nodes that neither validate nor test
+			c.Training = min(n*int64(c.Classes), max(c.Nodes-c.Labelled+c.Training, 0))
+		}
+	}
+	if err := drawnSplits(info, plan, &c); err != nil {
+		return c, err
 	}
 	if info.NumFeatures > 0 {
-		c.Half, err = halfFeatures(ctx, ds, partition.Normalizes(plan.Partition.Normalize, info))
+		l1, _, err := partition.Normalizes(ctx, plan.Partition.Normalize, ds)
+		if err != nil {
+			return c, err
+		}
+		if c.Half, err = halfFeatures(ctx, ds, l1); err != nil {
+			return c, err
+		}
 	}
-	return c, err
+	return c, nil
 }
 
-// countEdges reads the edge list. The largest id bounds the number of nodes.
-func countEdges(ctx context.Context, ds dataset.Dataset, hint int64, c *estimate.Counts) (err error) {
-	r, err := ds.Edges(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
+// fewRows is how many rows of an edge list are read to count its edges exactly, even if the
+// dataset states how many rows there are: that takes a second.
+const fewRows = 1 << 22
+
+// countEdges reads the edge list. The largest id bounds the number of nodes. Of few rows,
+// edges that are there again, in this direction or, unless edges have directions, the other, count
+// once, and self-loops do not count, unless nodes have no numbers yet.
+func countEdges(ctx context.Context, ds dataset.Dataset, hint int64, numbered bool, c *estimate.Counts) error {
 	m := progress.Start(ctx, "count edges", hint, "edges")
 	defer m.Done()
-	batch := make([]dataset.Edge, 1<<14)
-	c.Edges = 0
-	for {
-		n, err := r.Read(batch)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for _, e := range batch[:n] {
+	c.Edges, c.InputRows = 0, 0
+	var pairs []uint64
+	if err := dataset.EachEdges(ctx, ds, func(batch []dataset.Edge) error {
+		for _, e := range batch {
 			c.Nodes = max(c.Nodes, int64(max(e.U, e.V))+1)
+			if numbered && e.U != e.V && c.InputRows <= fewRows {
+				if !c.Directed {
+					e.U, e.V = min(e.U, e.V), max(e.U, e.V)
+				}
+				pairs = append(pairs, uint64(e.U)<<32|uint64(e.V))
+			}
 		}
-		c.Edges += int64(n)
-		m.Add(int64(n))
+		c.InputRows += int64(len(batch))
+		m.Add(int64(len(batch)))
+		return nil
+	}); err != nil {
+		return err
 	}
+	if c.Edges = c.InputRows; numbered && c.Edges <= fewRows {
+		slices.Sort(pairs)
+		c.Edges = int64(len(slices.Compact(pairs)))
+	}
+	return nil
 }
 
 // countSplits reads the splits; labels outside them are not counted.

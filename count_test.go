@@ -22,9 +22,50 @@ func TestHalfOfNormalizedFeatures(t *testing.T) {
 	for normalize, want := range map[string]bool{"auto": false, "l1": false, "none": true} {
 		plan := DefaultOptions()
 		plan.Partition.Normalize = normalize
-		c, err := countDataset(context.Background(), uri, plan)
+		c, err := countDataset(context.Background(), uri, plan, Resources{})
 		if err != nil || c.Half != want || c.Features != 3 {
 			t.Errorf("normalize %s: float16 %v, width %d, error %v", normalize, c.Half, c.Features, err)
 		}
+	}
+}
+
+// A split that will be drawn is counted before it is: so many nodes of each class, and all
+// others are labelled.
+func TestCountsOfDrawnSplits(t *testing.T) {
+	plan := DefaultOptions()
+	plan.Partition.Split = "random:3,2"
+	c, err := countDataset(t.Context(), "synthetic:nodes=1000,edges=5000,features=8,classes=4,seed=1", plan, Resources{})
+	if err != nil || c.Training != 12 || c.Validation != 8 || c.Labelled != 1000 {
+		t.Errorf("%d training, %d validation, %d labelled nodes, error %v", c.Training, c.Validation, c.Labelled, err)
+	}
+	// Classes that are too large for the graph do not give more nodes than there are.
+	plan.Partition.Split = "random:200,100"
+	if c, err = countDataset(t.Context(), "synthetic:nodes=1000,edges=5000,features=8,classes=4,seed=1", plan, Resources{}); err != nil || c.Training != 800 || c.Validation != 200 {
+		t.Errorf("%d training and %d validation nodes of 1000, error %v", c.Training, c.Validation, err)
+	}
+}
+
+// Few rows of an edge list are read, and edges that are repeated, or written in both
+// directions, count once.
+func TestCountsOfFewEdges(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "edges.txt")
+	if err := os.WriteFile(path, []byte("0 1\n1 0\n1 2\n2 2\n1 2\n3 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := countDataset(t.Context(), "edges:"+path, DefaultOptions(), Resources{})
+	if err != nil || c.Edges != 3 || c.InputRows != 6 || c.Nodes != 4 {
+		t.Errorf("%d edges of %d rows among %d nodes, error %v", c.Edges, c.InputRows, c.Nodes, err)
+	}
+}
+
+// Edges with directions count once for each direction.
+func TestCountsOfDirectedEdges(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "edges.txt")
+	if err := os.WriteFile(path, []byte("0 1\n1 0\n1 2\n2 2\n1 2\n3 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := countDataset(t.Context(), "edges:"+path+"?directed=true", DefaultOptions(), Resources{})
+	if err != nil || c.Edges != 4 || c.InputRows != 6 || !c.Directed {
+		t.Errorf("%d edges of %d rows, directed %v, error %v", c.Edges, c.InputRows, c.Directed, err)
 	}
 }

@@ -123,6 +123,9 @@ func (d *Directory) Verify(ctx context.Context) (files int, bytes int64, err err
 type ExportOptions struct {
 	// What is one of [Artifacts], Format one of [Formats].
 	What, Format string
+	// TrueLabels adds to predictions the name of the predicted class, the true label of each
+	// node, -1 for none, its name, and the split.
+	TrueLabels bool
 	// Out is a file outside of every run directory. It appears complete or not at all;
 	// what is there is replaced only with Force. A pipe or a device takes the rows as
 	// they come. A name that ends in .gz or .zst gets compressed bytes.
@@ -149,7 +152,7 @@ func (d *Directory) Export(ctx context.Context, o ExportOptions) (rows int64, er
 		return 0, err
 	}
 	defer budget.Close()
-	rows, err = export.Run(ctx, d.cat, export.Options{What: o.What, Format: o.Format, Out: o.Out, Force: o.Force, To: o.To, Budget: budget})
+	rows, err = export.Run(ctx, d.cat, export.Options{What: o.What, Format: o.Format, TrueLabels: o.TrueLabels, Out: o.Out, Force: o.Force, To: o.To, Budget: budget})
 	return rows, interruption(ctx, stage.Explain(err, d.cat))
 }
 

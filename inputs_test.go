@@ -100,3 +100,63 @@ func TestGeneratedInputs(t *testing.T) {
 		t.Errorf("inputs %+v, %v", d.Record().Inputs, err)
 	}
 }
+
+// A run directory that a refused dataset has begun is removed, so that the same command works
+// once the dataset is corrected. One that was there before stays.
+func TestRefusedDatasetLeavesNothing(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const edges, nodes = "src,dst,weight\na,b,2\nb,c,3\n", "id,x\na,1\nb,2\nc,3\n"
+	for name, bad := range map[string][2]string{
+		"a weight of zero":       {"src,dst,weight\na,b,2\nb,c,0\n", nodes},
+		"different weights":      {"src,dst,weight\na,b,2\nb,a,3\n", nodes},
+		"a node twice":           {edges, nodes + "a,4\n"},
+		"a node without a row":   {"src,dst,weight\na,b,2\nb,d,3\n", nodes},
+		"a feature that is none": {edges, "id,x\na,1\nb,NaN\nc,3\n"},
+	} {
+		write("edges.csv", bad[0])
+		write("nodes.csv", bad[1])
+		c := quick(filepath.Join(dir, "run"))
+		c.Dataset = "table:" + dir + "/edges.csv?weight=weight&nodes=" + dir + "/nodes.csv&features=x"
+		if _, err := ndls.Run(ctx, c, ndls.StagePartition); !errors.Is(err, ndls.ErrData) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+			t.Errorf("%s leaves %v, %v", name, left, err)
+		}
+		write("edges.csv", edges)
+		write("nodes.csv", nodes)
+		if _, err := ndls.Run(ctx, c, ndls.StagePartition); err != nil {
+			t.Errorf("%s, corrected: %v", name, err)
+		}
+		write("edges.csv", bad[0])
+		write("nodes.csv", bad[1])
+		if _, err := ndls.Run(ctx, c, ndls.StagePartition); err == nil {
+			t.Errorf("%s is not noticed in a run directory that holds a graph", name)
+		}
+		if d, err := ndls.Open(ctx, c.Run); err != nil || !d.Record().Done(ndls.StagePartition) {
+			t.Errorf("%s: the graph that was there before is gone: %v", name, err)
+		}
+		if err := os.RemoveAll(c.Run); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(c.Run, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ndls.Run(ctx, c, ndls.StagePartition); !errors.Is(err, ndls.ErrData) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Stat(c.Run); err != nil {
+			t.Errorf("%s takes a folder away that was there before: %v", name, err)
+		}
+		if err := os.RemoveAll(c.Run); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,10 +1,12 @@
 package ndls_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -27,6 +29,44 @@ func quick(dir string) ndls.Config {
 	return ndls.Config{
 		Run: dir, Dataset: toy, Resources: ndls.Resources{Memory: 512 << 20, Threads: 2},
 		Options: func(o *ndls.Options) { o.Train.Epochs, o.Train.Runs = 10, 1 },
+	}
+}
+
+// Smoothed features whose input features are gone are not discarded: they could not be made
+// again. An import makes them again.
+func TestDiscardWithoutFeatures(t *testing.T) {
+	c := quick(filepath.Join(t.TempDir(), "run"))
+	c.Options = func(o *ndls.Options) { o.DropFeatures = true }
+	stages := []ndls.Stage{ndls.StagePartition, ndls.StageLSI, ndls.StageSmooth}
+	if _, err := ndls.Run(t.Context(), c, stages...); err != nil {
+		t.Fatal(err)
+	}
+	smoothed := filepath.Join(c.Run, "smoothed", "part-00000.arrow")
+	before, err := os.ReadFile(smoothed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := c
+	again.Dataset, again.Discard = "", true
+	for _, drop := range []bool{false, true} {
+		for _, mode := range []string{"influence-sketch", "feature"} {
+			again.Options = func(o *ndls.Options) { o.DropFeatures, o.LSI.Mode = drop, mode }
+			_, err := ndls.Run(t.Context(), again, ndls.StageLSI)
+			if err == nil || errors.Is(err, ndls.ErrCorrupt) || !strings.Contains(err.Error(), "reads the input features") || !strings.Contains(err.Error(), "ndls partition --dataset URI") {
+				t.Errorf("drop %v, %s: %v", drop, mode, err)
+			}
+		}
+	}
+	if after, err := os.ReadFile(smoothed); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("smoothed features were changed: %v", err)
+	}
+	again.Dataset = c.Dataset
+	again.Options = func(o *ndls.Options) { o.DropFeatures = false }
+	if _, err := ndls.Run(t.Context(), again, stages...); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.ReadFile(smoothed); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("smoothed features are not those of before: %v", err)
 	}
 }
 
@@ -141,7 +181,9 @@ func TestRowsAreReadOnce(t *testing.T) {
 // Every artifact can be read as a stream of batches with as many rows as were written.
 func TestRecords(t *testing.T) {
 	ctx := context.Background()
-	d, err := ndls.Run(ctx, quick(filepath.Join(t.TempDir(), "run")))
+	c := quick(filepath.Join(t.TempDir(), "run"))
+	c.Options = func(o *ndls.Options) { o.Train.Epochs, o.Train.Runs, o.Smooth.KeepHops = 10, 1, "0,2" }
+	d, err := ndls.Run(ctx, c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,10 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ndls/coordinator"
+	"ndls/dataset"
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/direct"
@@ -44,6 +46,9 @@ func (j job) options(ctx context.Context, rec *coordinator.Record, identity stri
 	} else if j.creates && (rec == nil || !rec.Done(control.Partition) || j.Discard) {
 		return plan, errNoDataset
 	}
+	if dataset.IsDirected(plan.Partition.Dataset) {
+		plan.Smooth.Direction = cmp.Or(plan.Smooth.Direction, control.In)
+	}
 	if j.SoftLabels != "" {
 		sum, err := fileSum(ctx, j.SoftLabels)
 		if err != nil {
@@ -53,6 +58,17 @@ func (j job) options(ctx context.Context, rec *coordinator.Record, identity stri
 	} else if plan.Labels.SoftLabels != "" && rec != nil && !rec.Done(control.SmoothLabels) && slices.Contains(j.stages, control.SmoothLabels) {
 		return plan, failure.Of(ErrOption, "the run smooths soft labels of another model; give --soft-labels %s again", plan.Labels.SoftLabels)
 	}
+	if len(j.TrainOn) > 0 {
+		if err := j.checkTrainOn(ctx, plan); err != nil {
+			return plan, err
+		}
+		var err error
+		if plan.Train.On, err = stage.RowsHash(ctx, j.TrainOn, plan); err != nil {
+			return plan, err
+		}
+	} else if plan.Train.On != "" && rec != nil && (!rec.Done(control.Train) || j.Discard) && slices.Contains(j.stages, control.Train) {
+		return plan, failure.Of(ErrOption, "the run trains on rows of other run directories; give --train-on again")
+	}
 	if t := j.targetsFile(); t != "" {
 		sum, err := fileSum(ctx, t)
 		if err != nil {
@@ -60,7 +76,30 @@ func (j job) options(ctx context.Context, rec *coordinator.Record, identity stri
 		}
 		plan.Smooth.Targets = filepath.Base(t) + "@sha256:" + sum
 	}
+	if hops, err := control.ParseHops(plan.Smooth.KeepHops); err == nil { // else the plan is refused
+		plan.Smooth.KeepHops = control.HopList(hops)
+	}
 	return plan, nil
+}
+
+// checkTrainOn refuses run directories whose rows were not smoothed as those of the plan are.
+func (j job) checkTrainOn(ctx context.Context, plan Options) error {
+	if len(j.TrainOn) > 2 {
+		return failure.Of(ErrOption, "--train-on names %d run directories; give one, or one with the training and one with the validation nodes", len(j.TrainOn))
+	}
+	for _, dir := range j.TrainOn {
+		_, rec, err := openStore(ctx, dir, false)
+		if err != nil {
+			return fmt.Errorf("--train-on: %w", err)
+		}
+		other := rec.Plan
+		other.Smooth.Targets, other.Smooth.KeepHops = plan.Smooth.Targets, plan.Smooth.KeepHops
+		how := slices.DeleteFunc(upTo(plan, control.Smooth), func(s Stage) bool { return s == control.Partition })
+		if d := stage.Diff(plan, other, how...); len(d) > 0 {
+			return failure.Of(ErrOption, "--train-on %s has rows that were smoothed in another way (%s); smooth them with the same options", dir, strings.Join(d, "; "))
+		}
+	}
+	return nil
 }
 
 // targetsFile is the file of target rows that the caller's options name, "" if they
@@ -115,6 +154,8 @@ type Forecast struct {
 	// write and compute, the largest of what they hold.
 	Stages []Figures
 	Total  Figures
+	// Assumed is what the figures rest on and only the run will tell.
+	Assumed Assumed
 	// Savings are the options that save most time or disk, the best first; none where
 	// nothing saves much.
 	Savings []Saving
@@ -122,6 +163,14 @@ type Forecast struct {
 	// has twice as many columns. It is nil where rows are float16 already, where passes read
 	// no edges from disk, and where there would be no pass less.
 	Float16 *Saving
+}
+
+// Assumed is what a plan takes for what is not known beforehand.
+type Assumed struct {
+	// Hops is how many hops the last node takes to settle.
+	Hops int
+	// Epochs is how many epochs a model trains, of MostEpochs that it may.
+	Epochs, MostEpochs int
 }
 
 // A Saving is an option with which a run takes less.
@@ -164,7 +213,15 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 		return list, err
 	}
 	list, err := figures(plan)
-	f := Forecast{Stages: list, Total: total(list)}
+	f := Forecast{Stages: list, Total: total(list), Assumed: Assumed{
+		Hops: min(counts.Hops, plan.LSI.Kmax), Epochs: plan.Train.Epochs, MostEpochs: plan.Train.Epochs,
+	}}
+	if slices.ContainsFunc(list, func(f Figures) bool { return f.Stage == control.Train }) {
+		f.Assumed.Epochs = stage.TrainedEpochs(plan, counts.Validation)
+	}
+	if err == nil && r.Disk > 0 && f.Total.PeakDiskBytes > r.Disk {
+		err = estimate.CheckDisk(counts, plan, r, max(c.Workers, 1), 0, 0, estimate.Space{Run: r.Disk, Same: true, Bounded: true}, stage.Costs(stage.Possible(plan, counts)...)...)
+	}
 	if err == nil {
 		f.Savings = savings(plan, f.Total, figures)
 		f.Float16 = float16(plan, f.Total, figures)
@@ -179,13 +236,16 @@ func (c PlanConfig) counts(ctx context.Context, plan Options) (counts Counts, er
 	}
 	counts = c.Counts
 	if c.Dataset != "" {
-		if counts, err = countDataset(ctx, c.Dataset, plan); err != nil {
+		if counts, err = countDataset(ctx, c.Dataset, plan, c.Resources); err != nil {
 			return counts, err
 		}
 		counts.Hops = c.Counts.Hops
 	}
 	if counts.Hops == 0 {
-		counts.Hops = DefaultHops
+		counts.Hops = counts.ExpectedHops(plan.LSI.Kmax)
+	}
+	if lack := stage.LacksDirection(plan, counts.Directed); lack != "" {
+		return counts, failure.Of(ErrOption, "%s", lack)
 	}
 	counts.StatedNodes = counts.StatedNodes || c.Dataset == ""
 	counts.Labelled = max(counts.Labelled, counts.Training)

@@ -90,6 +90,7 @@ func (j job) processes(ctx context.Context) (*Directory, error) {
 		return group.Wait()
 	})
 	if err != nil {
+		r.dropRefused(err)
 		return nil, ended(err)
 	}
 	return r.directory(rec), nil

@@ -18,6 +18,8 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/rundir"
 	"ndls/internal/storage"
+	"ndls/internal/vfs"
+	"ndls/shards"
 	"ndls/stage"
 	"ndls/worker"
 )
@@ -56,6 +58,7 @@ func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err erro
 	defer r.close()
 	rec, err := r.alone(ctx)
 	if err != nil {
+		r.dropRefused(err)
 		return nil, err
 	}
 	return r.directory(rec), nil
@@ -100,12 +103,29 @@ type session struct {
 	scheduler *coordinator.Scheduler
 	work      coordinator.Job
 	undo      []func()
+	// made says that begin has made the run directory.
+	made bool
 }
 
 // close gives back what begin has taken, in reverse order.
 func (r *session) close() {
 	for _, f := range slices.Backward(r.undo) {
 		f()
+	}
+}
+
+// dropRefused removes a run directory that this call has made if the dataset was refused before
+// its import was complete: nothing in it is of use once the dataset is corrected. Files that
+// ndls does not make stay.
+func (r *session) dropRefused(err error) {
+	if !r.made || !errors.Is(err, ErrData) {
+		return
+	}
+	if _, err := vfs.Stat(filepath.Join(r.Run, filepath.FromSlash(shards.SummaryPath))); err == nil {
+		return
+	}
+	if err := rundir.Discard(r.Run, catalog.Made); err != nil {
+		r.Log.Warn("the run directory of a refused dataset is left behind", "run", r.Run, "because", err)
 	}
 }
 
@@ -143,6 +163,7 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 			r.close()
 		}
 	}()
+	r.made = j.creates && rundir.Missing(j.Run)
 	store, rec, err := openStore(ctx, j.Run, j.creates)
 	if err != nil {
 		return nil, err
@@ -186,6 +207,9 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 		Files: files, Digest: digestInputs,
 		Inputs:   control.Inputs{Dataset: j.Dataset, SoftLabels: j.SoftLabels, Targets: j.targetsFile()},
 		Versions: Versions(), Log: j.Log,
+	}
+	if dirs := j.TrainOn; len(dirs) > 0 {
+		r.work.Inputs.TrainRows, r.work.Inputs.ValidRows = dirs[0], dirs[len(dirs)-1]
 	}
 	return r, nil
 }
@@ -264,6 +288,9 @@ func (j job) identity(ctx context.Context) (_ string, c estimate.Counts, err err
 			}
 			j.Log.Log(ctx, level, n.Text)
 		}
+	}
+	if lack := stage.LacksDirection(plan, ds.Info().Directed); lack != "" && slices.Contains(j.stages, control.Smooth) {
+		return "", c, failure.Of(ErrOption, "%s", lack)
 	}
 	if info := ds.Info(); info.NumNodes > 0 && info.EdgeHint > 0 {
 		c, err = statedCounts(ctx, ds, plan)

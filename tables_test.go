@@ -3,6 +3,7 @@ package ndls_test
 import (
 	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -10,8 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ndls"
+	"ndls/internal/storage/storagetest"
 )
 
 // writeTables writes a community graph as CSV tables with the ids that name gives, and returns
@@ -148,4 +151,114 @@ func TestTablesOfAnyIDs(t *testing.T) {
 			t.Errorf("%s: a target that is no node: %v", kind, err)
 		}
 	}
+}
+
+// TestTablesOfABucketThatChange imports tables of a bucket, and refuses to go on with a run
+// once an object is another one.
+func TestTablesOfABucketThatChange(t *testing.T) {
+	server := storagetest.StartServer(t)
+	for _, pair := range server.Environment {
+		key, value, _ := strings.Cut(pair, "=")
+		t.Setenv(key, value)
+	}
+	local := writeTables(t, func(i int) string { return fmt.Sprintf("user %04d", i) })
+	edges, nodes, _ := strings.Cut(strings.TrimPrefix(local, "table:"), "?src=from&dst=to&nodes=")
+	nodes, rest, _ := strings.Cut(nodes, "&")
+	object := func(path string) string {
+		uri := storagetest.BucketURI(server.URL, storagetest.Bucket, filepath.Base(path))
+		return strings.NewReplacer("%", "%25", "?", "%3F", "&", "%26").Replace(uri)
+	}
+	// The server tells when an object was written, in seconds, where its folder has no ETag.
+	written := time.Now().Add(-time.Hour)
+	upload := func(path string, more string) {
+		t.Helper()
+		to := filepath.Join(server.Folder, filepath.Base(path))
+		written = written.Add(time.Minute)
+		data, err := os.ReadFile(path)
+		if err == nil {
+			err = errors.Join(os.WriteFile(to, append(data, more...), 0o644), os.Chtimes(to, written, written))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	upload(edges, "")
+	upload(nodes, "")
+	c := quick(filepath.Join(t.TempDir(), "run"))
+	c.Dataset = "table:" + object(edges) + "?src=from&dst=to&nodes=" + object(nodes) + "&" + rest
+	d, err := ndls.Run(context.Background(), c, ndls.StagePartition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := quick(filepath.Join(t.TempDir(), "run"))
+	here.Dataset = local
+	want, err := ndls.Run(context.Background(), here, ndls.StagePartition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"nodes", "edges", "features"} {
+		if !slices.EqualFunc(exported(t, d, what), exported(t, want, what), slices.Equal[[]string]) {
+			t.Errorf("%s of a bucket differ", what)
+		}
+	}
+	if _, err := ndls.Run(context.Background(), c, ndls.StageLSI); err != nil {
+		t.Errorf("objects that are as they were: %v", err)
+	}
+	upload(nodes, "nobody,0,0,c1,train\n")
+	_, err = ndls.Run(context.Background(), c, ndls.StageSmooth)
+	if !errors.Is(err, ndls.ErrPlanMismatch) || !strings.Contains(err.Error(), "nodes.csv has") {
+		t.Errorf("an object with a row more: %v", err)
+	}
+	upload(nodes, "")
+	text, err := os.ReadFile(nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(nodes, []byte(strings.Replace(string(text), ",c1,", ",c2,", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	upload(nodes, "")
+	_, err = ndls.Run(context.Background(), c, ndls.StageSmooth)
+	if !errors.Is(err, ndls.ErrPlanMismatch) || !strings.Contains(err.Error(), "nodes.csv was written again") {
+		t.Errorf("an object of another version: %v", err)
+	}
+}
+
+// TestMessagesNameIDs has the id of a node, not its number, in errors about rows of nodes.
+func TestMessagesNameIDs(t *testing.T) {
+	name := func(i int) string { return fmt.Sprintf("user %04d", i) }
+	uri := writeTables(t, name)
+	dir := t.TempDir()
+	file := func(base, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, base)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	fails := func(want string, change func(c *ndls.Config), stages ...ndls.Stage) {
+		t.Helper()
+		c := quick(filepath.Join(t.TempDir(), "run"))
+		c.Dataset = uri
+		change(&c)
+		_, err := ndls.Run(context.Background(), c, append([]ndls.Stage{ndls.StagePartition, ndls.StageLSI}, stages...)...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error lacks %s: %v", want, err)
+		}
+	}
+	rows := "id,a,b,c,d\n"
+	for i := range 400 {
+		rows += name(i) + ",0.25,0.25,0.25,0.25\n"
+	}
+	soft := func(path string) func(*ndls.Config) { return func(c *ndls.Config) { c.SoftLabels = path } }
+	twice, unknown := file("twice.csv", rows+name(7)+",1,0,0,0\n"), file("unknown.csv", rows+"nobody,1,0,0,0\n")
+	fails(`"user 0007" has a second row`, soft(twice), ndls.StageLabelDepth, ndls.StageSmoothLabels)
+	fails(`"nobody"`, soft(unknown), ndls.StageLabelDepth, ndls.StageSmoothLabels)
+
+	// The training needs others than three target rows.
+	targets := file("targets.csv", "id\n"+name(0)+"\n"+name(3)+"\n"+name(6)+"\n")
+	fails(`node "user `, func(c *ndls.Config) {
+		c.Options = func(o *ndls.Options) { o.Smooth.Targets, o.Train.Epochs, o.Train.Runs = targets, 1, 1 }
+	}, ndls.StageSmooth, ndls.StageTrain)
 }

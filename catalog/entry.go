@@ -17,25 +17,36 @@ const (
 	KindSummary          = "summary"             // graph/summary.json
 	KindEdges            = "edges"               // edge shard
 	KindHops             = "hops"                // hop stream
+	KindReversed         = "reversed-edges"      // edge shard of a graph with directions, every edge turned round
+	KindReversedHops     = "reversed-hops"       // hop stream of such a shard
 	KindIDs              = "ids"                 // input ids in order of their numbers
 	KindNodes            = "nodes"               // node table
+	KindSplits           = "splits"              // where nodes belong in a split after the first
 	KindFeatures         = "features"            // tile of input features
 	KindLSI              = "lsi"                 // K table
 	KindLSIPart          = "lsi-part"            // K of some rows
+	KindLabelLSI         = "label-lsi"           // K table for the epsilon of label smoothing
 	KindLastHops         = "last-hops"           // until which hop rows are computed
 	KindSmoothedTile     = "smoothed-tile"       // tile of smoothed features
 	KindSmoothedPart     = "smoothed-part"       // some rows of such a tile
 	KindSmoothed         = "smoothed"            // smoothed features as rows
+	KindKeptHops         = "kept-hops"           // hops of features as rows
 	KindModel            = "model"               // weights
 	KindTally            = "tally"               // right predictions of a model, counted
+	KindScores           = "scores"              // probabilities of nodes that are evaluated
 	KindSoftLabels       = "soft_labels"         // soft labels as rows
 	KindGivenSoftTile    = "given-label-tile"    // tile of another model's soft labels
+	KindErrorTile        = "error-tile"          // tile of errors of soft labels, propagated
+	KindCorrectedTile    = "corrected-tile"      // tile of corrected soft labels
+	KindCorrection       = "correction"          // what soft labels of an interval were corrected by
 	KindLabelDepth       = "label-depth"         // how many hops labels are smoothed over
 	KindDepthRows        = "label-depth-rows"    // classes of validation nodes at each depth
 	KindDepthPart        = "label-depth-part"    // those of some validation nodes
 	KindLabelTally       = "label-tally"         // how many smoothed labels of an interval are right
+	KindSmoothedScores   = "smoothed-scores"     // the same after label smoothing, of an interval
 	KindSmoothedSoftTile = "smoothed-label-tile" // tile of smoothed soft labels
 	KindSmoothedSoftPart = "smoothed-label-part" // some rows of such a tile
+	KindBestClasses      = "best-classes"        // best class among some panels of smoothed soft labels
 	KindPredictions      = "predictions"         // labels and probabilities as rows
 	KindCheckpoint       = "checkpoint"          // state of a task that is under way
 	KindRun              = "run"                 // sorted numbers on their way between tasks of a partition
@@ -72,8 +83,9 @@ type Entry struct {
 	// the step of a partition that they are of; or NotApplicable.
 	Hop int32 `parquet:"name=hop, type=INT32" json:"hop"`
 	Run int32 `parquet:"name=run, type=INT32" json:"run"`
-	// ValueType is how the values of a tile are stored, [Float32] or [Float16]. It is
-	// empty for other files, and for tiles that versions before this field committed.
+	// ValueType is how the values of a tile are stored, [Float32] or [Float16], or the weights
+	// in sorted edges of a partition, [Float32]. It is empty for other files, and for tiles
+	// that versions before this field committed.
 	ValueType string `parquet:"name=value_type, type=BYTE_ARRAY, convertedtype=UTF8" json:"value_type,omitempty"`
 	// Plan is the hash of the part of the plan that decides the file's bytes.
 	Plan string `parquet:"name=plan, type=BYTE_ARRAY, convertedtype=UTF8" json:"plan,omitempty"`

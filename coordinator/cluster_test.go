@@ -735,6 +735,29 @@ func TestAloneDoesNotWaitForLeases(t *testing.T) {
 	})
 }
 
+// The lease of a worker in the coordinator's own process does not run out, however long the
+// worker is silent; that of one elsewhere does.
+func TestAloneKeepsItsLease(t *testing.T) {
+	for _, alone := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t, 2)
+			c.o.Alone = alone
+			s := c.start()
+			c.work("a", stalls, stalls, stalls)
+			reports, err := s.Run(context.Background(), c.tasks)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if losses := len(s.Losses()); alone != (losses == 0) || alone && len(c.fencings) != 2 {
+				t.Errorf("alone %v: %d leases for two tasks, %d lost", alone, len(c.fencings), losses)
+			}
+			s.End(context.Background())
+			c.workers.Wait()
+			c.check(reports)
+		})
+	}
+}
+
 // Reports of phases before are kept with those of the present one, over restarts,
 // until the stage is forgotten.
 func TestReportsOfAStage(t *testing.T) {

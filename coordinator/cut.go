@@ -1,6 +1,8 @@
 package coordinator
 
 import (
+	"maps"
+
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/stage"
@@ -20,17 +22,23 @@ func cut(s control.Stage, c stage.Cut, cat *catalog.Catalog, workers int) (phase
 		return [][]control.Task{whole}
 	}
 	rows, tiles, parts := cellsOf(cat, c.Rows), cellsOf(cat, c.Tiles), cellsOf(cat, c.Parts)
+	if c.Merged != "" {
+		maps.Copy(tiles, cellsOf(cat, c.Merged))
+	}
 	// The rows of an interval are made of all its tiles.
+	outputs := max(c.Outputs, 1)
 	column := func(panel int) bool {
 		for i := range c.Intervals {
-			if !rows[cell{i, catalog.NotApplicable}] && !tiles[cell{i, panel}] {
-				return true
+			for o := range outputs {
+				if !rows[cell{i, catalog.NotApplicable}] && !tiles[cell{i, o*c.Panels + panel}] {
+					return true
+				}
 			}
 		}
 		return false
 	}
 	row := func(i int) bool {
-		for panel := range c.Panels {
+		for panel := range outputs * c.Panels {
 			if c.Drops && tiles[cell{i, panel}] || parts[cell{i, panel}] {
 				return true
 			}
@@ -41,7 +49,7 @@ func cut(s control.Stage, c stage.Cut, cat *catalog.Catalog, workers int) (phase
 	if c.Panels < size*workers {
 		size = c.Together
 	}
-	if c.Chooses != "" && len(cat.Entries(c.Chooses)) == 0 {
+	if c.Chooses != "" && !chosen(c, cat) {
 		phases = append(phases, []control.Task{{Stage: s, Part: control.Choose}})
 	}
 	for _, phase := range [][]control.Task{
@@ -58,13 +66,21 @@ func cut(s control.Stage, c stage.Cut, cat *catalog.Catalog, workers int) (phase
 	return phases
 }
 
+// chosen says whether what is chosen before all else is committed for all nodes.
+func chosen(c stage.Cut, cat *catalog.Catalog) bool {
+	_, whole := stage.Cover(cat.Entries(c.Chooses), c.Nodes)
+	return whole
+}
+
 // cell says which interval and which panel of a matrix a file holds; -1 is all.
 type cell struct{ interval, panel int }
 
 func cellsOf(cat *catalog.Catalog, kind string) map[cell]bool {
 	have := map[cell]bool{}
 	for _, e := range cat.Entries(kind) {
-		have[cell{int(e.Interval), int(e.Block)}] = true
+		for panel := e.Block; panel < max(e.Last, e.Block+1); panel++ {
+			have[cell{int(e.Interval), int(panel)}] = true
+		}
 	}
 	return have
 }

@@ -107,6 +107,15 @@ func TestCut(t *testing.T) {
 			"columns/0-2 columns/4-8 columns/8-10; rows/0-1 rows/1-2 rows/2-3",
 		},
 		{
+			"labels that are corrected first", control.LabelDepth, 2, func(p *control.Plan) { p.Train.Runs, p.Labels.Rule = 2, control.CorrectSmooth }, nil,
+			"choose/0-0; columns/0-2 columns/2-4; rows/0-1",
+		},
+		{
+			"labels that were corrected", control.SmoothLabels, 2, func(p *control.Plan) { p.Train.Runs, p.Labels.Rule = 2, control.CorrectSmooth },
+			map[string][]cell{catalog.KindCorrection: rows(0, 1, 2)},
+			"columns/0-2 columns/2-4; rows/0-1 rows/1-2 rows/2-3",
+		},
+		{
 			"labels from elsewhere", control.SmoothLabels, 2, func(p *control.Plan) { p.Labels.SoftLabels = "other" },
 			map[string][]cell{catalog.KindPredictions: rows(1)},
 			"columns/0-1 columns/1-2; rows/0-1 rows/2-3",

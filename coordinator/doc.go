@@ -42,7 +42,9 @@
 // finishes wins. While a lease changes the catalogue it does not run out, and no
 // other attempt at its task ends, so that nothing is listed after a task is done.
 // A member that is seen dead has its deadline brought nearer; if it is not dead, it
-// renews before. If the coordinator itself stands still, so do the deadlines.
+// renews before. If the coordinator itself stands still, so do the deadlines. The lease of a
+// worker in the coordinator's own process does not run out: a process that gets little time may
+// renew late, but it works on, and no other worker is there.
 //
 // Workers get tasks of which they hold data before others: files that they said
 // they have, and what they worked on before.

@@ -14,6 +14,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/vfs"
+	"ndls/partition"
 	"ndls/shards"
 	"ndls/stage"
 )
@@ -28,13 +29,13 @@ func (j *Job) counts(ctx context.Context, rec *Record) (estimate.Counts, error) 
 			return c, err
 		}
 		c = estimate.Counts{
-			Nodes: sum.Nodes, Edges: sum.Edges, InputRows: sum.InputRows, Components: sum.Components,
+			StatedNodes: sum.IDs != "", IDs: partition.IDBytes(j.Catalog, sum), Nodes: sum.Nodes, Edges: sum.Edges, Weighted: sum.Weighted, Directed: sum.Directed, InputRows: sum.InputRows, Components: sum.Components,
 			Features: sum.Features, Half: sum.HalfFeatures(), Classes: len(sum.Classes),
-			Training: sum.Splits["train"], Validation: sum.Splits["valid"], Labelled: sum.Labelled, Hops: j.Counts.Hops,
+			Training: sum.Splits["train"], Validation: sum.Splits["valid"], Labelled: sum.Labelled, Hops: j.Counts.Hops, FewHops: sum.FewHops,
 		}
 	}
 	if c.Hops == 0 {
-		c.Hops = estimate.DefaultHops
+		c.Hops = c.ExpectedHops(j.Plan.LSI.Kmax)
 	}
 	if x := rec.Stage(control.LSI); rec.Done(control.LSI) && x.LSI != nil {
 		c.Hops, c.LabelledHops, c.ValidationHops = x.LSI.Max, x.LSI.LabelledMax, x.LSI.ValidationMax
@@ -101,9 +102,10 @@ func (j *Job) sharedFigures(ctx context.Context, c estimate.Counts, s control.St
 
 // estimate plans stages as they will be shared among workers.
 func (j *Job) estimate(c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
-	list, err := estimate.RunCut(c, j.Plan, j.Resources, j.Workers, held, stage.Costs(stages...)...)
+	r := j.resources()
+	list, err := estimate.RunCut(c, j.Plan, r, j.Workers, held, stage.Costs(stages...)...)
 	if j.Workers > 1 && (j.Parallel == Intervals || j.Parallel == Auto && errors.Is(err, mem.ErrBudget)) {
-		return estimate.RunShared(c, j.Plan, j.Resources, j.Workers, held, stage.Costs(stages...)...)
+		return estimate.RunShared(c, j.Plan, r, j.Workers, held, stage.Costs(stages...)...)
 	}
 	return list, err
 }
@@ -125,12 +127,29 @@ func (j *Job) refuse(ctx context.Context, rec *Record, stages []control.Stage) e
 }
 
 func (j *Job) checkDisk(c estimate.Counts, held int64, stages ...control.Stage) error {
-	free, ok := freeSpace(j.Store.URI(), j.Resources.Scratch)
-	if !ok {
+	r := j.resources()
+	there := j.bytes(func(control.Stage) bool { return true })
+	free, ok := freeSpace(j.Store.URI(), r.Scratch)
+	switch {
+	case j.Resources.Disk > 0 && (!ok || j.Resources.Disk-there < free.Run):
+		free = estimate.Space{Run: max(j.Resources.Disk-there, 0), Same: true, Bounded: true}
+	case !ok:
 		return nil
 	}
-	there := j.bytes(func(control.Stage) bool { return true })
-	return estimate.CheckDisk(c, j.Plan, j.Resources, j.Workers, held, there, free, stage.Costs(stages...)...)
+	return estimate.CheckDisk(c, j.Plan, r, j.Workers, held, there, free, stage.Costs(stages...)...)
+}
+
+// resources are those of the job; its run directory and temporary files cannot take more of
+// one disk than is free there.
+func (j *Job) resources() control.Resources {
+	r := j.Resources
+	if free, ok := freeSpace(j.Store.URI(), r.Scratch); ok && free.Same {
+		most := j.bytes(func(control.Stage) bool { return true }) + free.Run
+		if r.Disk == 0 || most < r.Disk {
+			r.Disk = max(most, 1)
+		}
+	}
+	return r
 }
 
 // freeSpace asks the file systems of two folders, which may not be there yet. It

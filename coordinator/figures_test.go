@@ -12,6 +12,7 @@ import (
 	"ndls/internal/storage"
 	"ndls/internal/vfs"
 	"ndls/internal/vfs/vfstest"
+	"ndls/shards"
 	"ndls/stage"
 )
 
@@ -82,7 +83,7 @@ func TestPlansEachStageFromWhatIsKnown(t *testing.T) {
 		t.Error("the partition was planned without counts")
 	}
 	// The fake K table goes up to 300, and one block holds all of the columns.
-	for stage, passes := range map[control.Stage]int{control.LSI: estimate.DefaultHops, control.Smooth: 300, control.SmoothLabels: j.Plan.Labels.Kmax} {
+	for stage, passes := range map[control.Stage]int{control.LSI: j.Plan.LSI.Kmax, control.Smooth: 300, control.SmoothLabels: j.Plan.Labels.Kmax} {
 		x := rec.Stage(stage)
 		if x.Planned == nil || x.PlannedPeak != x.Planned.PeakBytes {
 			t.Errorf("%s: planned %+v", stage, x.Planned)
@@ -95,7 +96,7 @@ func TestPlansEachStageFromWhatIsKnown(t *testing.T) {
 // TestPartitionByWorkersIsPlanned: where each worker has its own memory, the one with
 // most decides, before work.
 func TestPartitionByWorkersIsPlanned(t *testing.T) {
-	counts := estimate.Counts{Nodes: 1 << 26, Edges: 1 << 29, StatedNodes: true, Features: 16}
+	counts := estimate.Counts{Nodes: 1 << 26, Edges: 1 << 26, StatedNodes: true}
 	for _, tc := range []struct {
 		name   string
 		memory []int64
@@ -128,6 +129,22 @@ func TestPartitionByWorkersIsPlanned(t *testing.T) {
 		alone, err := estimate.Run(counts, j.Plan, resourcesOf(o.crew[1]), 0, stage.Costs(control.Partition)...)
 		if err != nil || planned == nil || planned.BytesWritten <= alone[0].BytesWritten || planned.PeakDiskBytes <= alone[0].PeakDiskBytes {
 			t.Errorf("%s: planned %+v, for one worker %+v, %v", tc.name, planned, alone, err)
+		}
+	}
+}
+
+// TestFewHopsOfAPartition: a stage that is run by itself is planned with what the partition has
+// recorded of the graph, as it is in a whole run.
+func TestFewHopsOfAPartition(t *testing.T) {
+	j, _ := setup(t, storage.NewMem(), labelled)
+	j.Plan.LSI.Kmax = 200
+	for _, few := range []bool{false, true} {
+		if err := shards.WriteSummary(t.Context(), j.Catalog, shards.Summary{Nodes: 1 << 20, Edges: 1 << 24, Components: 1, FewHops: few}); err != nil {
+			t.Fatal(err)
+		}
+		c, err := j.counts(t.Context(), &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}})
+		if err != nil || (c.Hops < 30) != few {
+			t.Errorf("few hops %v: planned with %d hops, %v", few, c.Hops, err)
 		}
 	}
 }

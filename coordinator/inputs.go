@@ -15,13 +15,15 @@ type InputFile struct {
 	// Path is the file as the command named it.
 	Path     string    `json:"path"`
 	Size     int64     `json:"size"`
-	Modified time.Time `json:"modified"`
-	SHA256   string    `json:"sha256"`
+	Modified time.Time `json:"modified,omitzero"`
+	// Version is that of a file in an object store, which has no digest here.
+	Version string `json:"version,omitempty"`
+	SHA256  string `json:"sha256,omitempty"`
 }
 
 // alike says whether two files are the same one, which nobody has written to.
 func (f InputFile) alike(g InputFile) bool {
-	return f.Path == g.Path && f.Size == g.Size && f.Modified.Equal(g.Modified)
+	return f.Path == g.Path && f.Size == g.Size && f.Modified.Equal(g.Modified) && f.Version == g.Version
 }
 
 // recordInputs notes which files the partition reads, before it reads them.
@@ -61,6 +63,10 @@ func (j *Job) compareInputs(ctx context.Context, rec *Record) error {
 		}
 		if now.Size != was.Size {
 			changed = append(changed, fmt.Sprintf("%s has %d bytes now and had %d", now.Path, now.Size, was.Size))
+			continue
+		}
+		if now.Version != "" {
+			changed = append(changed, fmt.Sprintf("%s was written again: its version is %s now and was %s", now.Path, now.Version, was.Version))
 			continue
 		}
 		one := []InputFile{now}

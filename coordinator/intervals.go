@@ -39,8 +39,8 @@ func ParseParallel(text string) (Parallel, error) {
 
 // CheckParallel refuses what workers that share rows cannot do.
 func CheckParallel(p Parallel, plan control.Plan) error {
-	if p == Intervals && plan.Settles() {
-		return fmt.Errorf("coordinator: --parallel intervals recomputes every row: give --active exact, or --parallel columns: %w", control.ErrOption)
+	if p == Intervals && plan.SlackSettles() {
+		return fmt.Errorf("workers that share rows (--parallel intervals) cannot let them settle after --slack hops: give --deviation, --active exact, or --parallel columns: %w", control.ErrOption)
 	}
 	return nil
 }
@@ -59,6 +59,9 @@ func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards
 	phases := cut(s.Name(), c, j.Catalog, workers)
 	if len(gang) == 0 {
 		return phases, nil
+	}
+	if phases[0][0].Part == control.Choose {
+		phases = phases[1:] // the gang chooses
 	}
 	columns := phases[0][0].Part == control.Columns
 	if columns {
@@ -171,7 +174,7 @@ var evenness = []float64{1, 0.75, 0.5, 0.25, 0}
 // takes, until each worker can keep its rows in memory, or has room for them at all.
 // It returns what memory each share needs.
 func (j *Job) shareOut(ctx context.Context, c estimate.Counts, s stage.Stage, sum shards.Summary, workers []control.Hello) (borders []int, needs []int64, err error) {
-	edges := stripEdges(ctx, j.Catalog, sum)
+	edges := stripEdges(ctx, j.Catalog, j.Plan, sum)
 	for _, even := range evenness {
 		borders = cutStrips(edges, sum.Nodes, even, workers)
 		resident := true
@@ -193,17 +196,29 @@ func (j *Job) shareOut(ctx context.Context, c estimate.Counts, s stage.Stage, su
 	return borders, needs, err
 }
 
-// stripEdges counts the edges into each strip, evenly where a hop stream cannot say.
-func stripEdges(ctx context.Context, cat *catalog.Catalog, sum shards.Summary) []float64 {
+// stripEdges counts the edges into each strip that hops of the plan read, evenly where a hop
+// stream cannot say.
+func stripEdges(ctx context.Context, cat *catalog.Catalog, p control.Plan, sum shards.Summary) []float64 {
+	all := make([]float64, packed.Strips(sum.Nodes))
+	for _, direction := range p.Directions() {
+		for i, n := range stripEdgesOf(ctx, cat, direction, sum) {
+			all[i] += n
+		}
+	}
+	return all
+}
+
+func stripEdgesOf(ctx context.Context, cat *catalog.Catalog, direction string, sum shards.Summary) []float64 {
+	shardKind, hopKind := stage.EdgeKinds(direction)
 	edges := make([]float64, packed.Strips(sum.Nodes))
-	for _, e := range cat.Entries(catalog.KindEdges) {
+	for _, e := range cat.Entries(shardKind) {
 		first := int(int64(e.Interval) * sum.IntervalRows / packed.StripRows)
 		last := min(first+int(sum.IntervalRows/packed.StripRows), len(edges))
 		for i := first; i < last; i++ {
 			edges[i] = float64(e.Rows) / float64(last-first)
 		}
 	}
-	for _, e := range cat.Entries(catalog.KindHops) {
+	for _, e := range cat.Entries(hopKind) {
 		r, err := cat.Open(ctx, e)
 		if err != nil {
 			continue // it will be made again

@@ -73,6 +73,8 @@ type Job struct {
 
 	// listed is the most bytes that the catalogue listed after a phase of the stage.
 	listed int64
+	// lean says that the stage under way leaves out temporary files that save time.
+	lean bool
 	// lacking holds the reasons for which stages were left out so far.
 	lacking []string
 }
@@ -139,11 +141,18 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	if err := next.Check(j.Catalog); err != nil {
 		return rec, err
 	}
+	if err := j.checkDiscard(ctx, rec, &next, discard); err != nil {
+		return rec, err
+	}
 	if err := j.admit(ctx, &next, stages); err != nil {
 		return rec, err
 	}
 	if err := j.discard(ctx, rec, discard); err != nil {
 		return rec, err
+	}
+	if x := rec.Stage(control.Partition); x != nil && x.Outputs != nil && rec.Plan.DropFeatures != j.Plan.DropFeatures {
+		outputs := outputsOf(j.Catalog, j.Plan, control.Partition) // Check has seen that they are those of the record
+		x.Outputs = &outputs
 	}
 	rec.Plan, rec.Versions, rec.MemoryBudget = j.Plan, j.Versions, j.Resources.Memory
 	rec.Inputs = next.Inputs
@@ -230,6 +239,9 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
 	if err != nil {
 		return err
 	}
+	if j.lean = planned != nil && planned.Lean; j.lean {
+		j.Log.Info("leaves out copies of edges, which save time: the disk has no space for them", "stage", s)
+	}
 	j.Log.Info("begin", "stage", s)
 	report, err := j.execute(ctx, rec, stage.Of(s)[0])
 	rec.Losses = j.Tasks.Losses()
@@ -245,7 +257,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
 	if err := j.Catalog.Publish(ctx); err != nil {
 		return err
 	}
-	outputs := outputsOf(j.Catalog, s)
+	outputs := outputsOf(j.Catalog, j.Plan, s)
 	x.Outputs = &outputs
 	rec.set(x)
 	j.Log.Info("complete", "stage", s, "seconds", report.Seconds, "rows", report.Rows)
@@ -289,7 +301,7 @@ func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report c
 // phase has the tasks of one phase done.
 func (j *Job) phase(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
 	for i := range tasks {
-		tasks[i].Plan, tasks[i].Inputs = j.Plan, j.Inputs
+		tasks[i].Plan, tasks[i].Inputs, tasks[i].Lean = j.Plan, j.Inputs, j.lean
 	}
 	reports, err := j.Tasks.Run(ctx, tasks)
 	j.listed = max(j.listed, j.bytes(func(control.Stage) bool { return true }))
@@ -387,6 +399,9 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 	if s == control.SmoothLabels && j.Plan.Labels.SoftLabels != "" && rec.Stage(control.Predict) != nil {
 		return false, fmt.Errorf("coordinator: %s holds soft labels of its own model already; give --soft-labels with another --run", j.Store.URI())
 	}
+	if err := j.checkFeatures(ctx, rec, s); err != nil {
+		return false, err
+	}
 	for _, need := range stage.Needs(j.Plan, s) {
 		if !rec.Done(need) {
 			return false, fmt.Errorf("coordinator: %s reads the output of %s, which is not complete in %s; run ndls %s first",
@@ -394,6 +409,34 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 		}
 	}
 	return false, nil
+}
+
+// checkDiscard refuses to discard the output of stages that could not be made again, since the
+// features that they read were removed. next is the record once it is discarded.
+func (j *Job) checkDiscard(ctx context.Context, rec, next *Record, discard []control.Stage) error {
+	for _, s := range discard {
+		if rec.Stage(s) == nil {
+			continue
+		}
+		if err := j.checkFeatures(ctx, next, s); err != nil {
+			return fmt.Errorf("--resume=false would discard the output of %s, which could not be made again, so nothing was changed: %w", s, err)
+		}
+	}
+	return nil
+}
+
+// checkFeatures refuses to begin a stage that reads the features where these were removed. Those
+// that a damaged run lacks are found before, by [Record.Check].
+func (j *Job) checkFeatures(ctx context.Context, rec *Record, s control.Stage) error {
+	if !rec.Done(control.Partition) || rec.Stage(s) != nil || !stage.ReadsFeatures(j.Plan, s) {
+		return nil
+	}
+	sum, err := shards.ReadSummary(ctx, j.Catalog)
+	if err != nil || stage.HaveFeatures(j.Catalog, sum) {
+		return err
+	}
+	return fmt.Errorf("%s reads the input features, which an earlier smooth removed from %s (--keep-features=false); ndls partition --dataset URI --run %s --resume=false imports them again, and discards what was made of the graph",
+		s, j.Store.URI(), j.Store.URI())
 }
 
 // leaveOut says why a stage is left out: as a warning once for each reason, since

@@ -79,7 +79,7 @@ func (s *Scheduler) begin(ctx context.Context, tasks []control.Task) error {
 		b = s.record(event{Fact: phase, Stage: tasks[0].Stage, Workers: workers, Tasks: partsOf(tasks)})
 	}
 	for _, t := range s.leases.tasks {
-		t.Plan, t.Inputs = tasks[0].Plan, tasks[0].Inputs
+		t.Plan, t.Inputs, t.Lean = tasks[0].Plan, tasks[0].Inputs, tasks[0].Lean
 	}
 	s.mu.Unlock()
 	if err := s.settle(ctx, b); err != nil {
@@ -143,7 +143,10 @@ func (s *Scheduler) tick(ctx context.Context, passed time.Duration) error {
 	if late := passed - 2*s.o.Lease/ticksPerLease; late > 0 {
 		s.leases.extend(late)
 	}
-	events := s.leases.expire(time.Now())
+	var events []event
+	if !s.o.Alone { // a worker in this process is there as long as this process is
+		events = s.leases.expire(time.Now())
+	}
 	for _, e := range events {
 		s.o.Log.Warn("lease lost", "task", e.Loss.Task, "worker", e.Loss.Worker, "because", e.Loss.Reason, "seconds lost", e.Loss.SecondsLost)
 	}

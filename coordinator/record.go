@@ -92,11 +92,13 @@ type Outputs struct {
 	SHA256 string `json:"sha256"`
 }
 
-// outputsOf describes what the catalogue lists of a stage.
-func outputsOf(cat *catalog.Catalog, s control.Stage) Outputs {
+// outputsOf describes what the catalogue lists of a stage. Features that a plan lets go are not
+// among it.
+func outputsOf(cat *catalog.Catalog, p control.Plan, s control.Stage) Outputs {
 	var lines []string
 	for _, e := range cat.Entries("") {
-		if e.Stage == string(s) && stage.KindOf(e.Kind).Lasting {
+		lasting := stage.KindOf(e.Kind).Lasting && !(p.DropFeatures && e.Kind == catalog.KindFeatures)
+		if e.Stage == string(s) && lasting {
 			lines = append(lines, e.Path+" "+e.Checksum+"\n")
 		}
 	}
@@ -112,7 +114,7 @@ func (r *Record) Check(cat *catalog.Catalog) error {
 		if x.State != Complete || x.Outputs == nil {
 			continue
 		}
-		if got := outputsOf(cat, x.Stage); got != *x.Outputs {
+		if got := outputsOf(cat, r.Plan, x.Stage); got != *x.Outputs {
 			return fmt.Errorf("%s says that %s left %d files, and the catalogue lists %d or others: %w: restore the catalogue from a copy of the run directory, or do the stage again with ndls %s --run %s --resume=false",
 				RecordName, x.Stage, x.Outputs.Files, got.Files, seal.ErrCorrupt, stage.Verb(x.Stage), cat.Store().URI())
 		}

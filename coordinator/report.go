@@ -25,14 +25,22 @@ type Report struct {
 	Losses []Loss `json:"losses,omitempty"`
 }
 
-// DatasetReport describes the graph as imported; edges are undirected.
+// DatasetReport describes the graph as imported; edges are undirected unless it is Directed.
 type DatasetReport struct {
 	Name       string `json:"name"`
 	Nodes      int64  `json:"nodes"`
 	Edges      int64  `json:"edges"`
+	Directed   bool   `json:"directed,omitempty"`
 	Features   int    `json:"features"`
 	Classes    int    `json:"classes"`
 	Components int64  `json:"components"`
+	// Normalization says whether feature rows were normalised, and why, where the option was
+	// auto.
+	Normalization string `json:"normalization,omitempty"`
+	// DroppedEdges is how many edges the import has left out at random, BlankedNodes how many
+	// nodes have zeros in place of their features.
+	DroppedEdges int64 `json:"dropped_edges,omitempty"`
+	BlankedNodes int64 `json:"blanked_nodes,omitempty"`
 }
 
 // StageLine is what a stage took.
@@ -59,8 +67,10 @@ type StageLine struct {
 func NewReport(rec *Record, sum shards.Summary) Report {
 	r := Report{
 		Dataset: DatasetReport{
-			Name: sum.Name, Nodes: sum.Nodes, Edges: sum.Edges,
+			Name: sum.Name, Nodes: sum.Nodes, Edges: sum.Edges, Directed: sum.Directed,
 			Features: sum.Features, Classes: len(sum.Classes), Components: sum.Components,
+			Normalization: sum.Normalization,
+			DroppedEdges:  sum.Dropped, BlankedNodes: sum.Blanked,
 		},
 		Memory: control.MemoryReport{BudgetBytes: rec.MemoryBudget},
 		Stages: []StageLine{}, Losses: rec.Losses,
@@ -105,6 +115,7 @@ var reportText string
 var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{
 	"bytes":   func(n int64) string { return mem.Bytes(n).String() },
 	"percent": func(x float64) string { return fmt.Sprintf("%.2f", 100*x) },
+	"share":   func(x *float64) string { return fmt.Sprintf("%.2f", 100**x) },
 	"million": func(x float64) string { return fmt.Sprintf("%.1f", x/1e6) },
 	"bars":    bars,
 	"points":  points,

@@ -56,8 +56,9 @@ type Options struct {
 	Lease, Checkpoint time.Duration
 	// Workers is how many workers must be there before the first task is given out.
 	Workers int
-	// Alone says that no worker outlives the coordinator, being in its process:
-	// tasks that were under way need not be waited for.
+	// Alone says that the only worker is in the coordinator's process, so that neither
+	// outlives the other: tasks that were under way need not be waited for, and no lease
+	// runs out.
 	Alone bool
 	// Log gets what happens to workers and tasks.
 	Log *slog.Logger

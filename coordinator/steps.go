@@ -42,6 +42,9 @@ func (j *Job) runSteps(ctx context.Context, s control.Stage, c stage.Cut) (repor
 // warn logs what a user should know of the graph.
 func (j *Job) warn(ctx context.Context) error {
 	sum, err := shards.ReadSummary(ctx, j.Catalog)
+	if sum.Normalization != "" {
+		j.Log.Info("--normalize " + sum.Normalization)
+	}
 	for _, w := range sum.Warnings {
 		j.Log.Warn(w)
 	}

@@ -86,13 +86,18 @@ func verifyCounts(ctx context.Context, cat *catalog.Catalog) error {
 	want := map[string]int64{
 		catalog.KindEdges: 2 * sum.Edges, catalog.KindHops: 2 * sum.Edges, catalog.KindNodes: sum.Nodes, catalog.KindLSI: sum.Nodes,
 	}
+	if sum.Directed {
+		for _, kind := range []string{catalog.KindEdges, catalog.KindHops, catalog.KindReversed, catalog.KindReversedHops} {
+			want[kind] = sum.Edges
+		}
+	}
 	got := map[string]int64{}
 	for _, e := range cat.Entries("") {
 		got[e.Kind] += e.Rows
 	}
 	var found []error
-	for _, kind := range []string{catalog.KindEdges, catalog.KindHops, catalog.KindNodes, catalog.KindLSI} {
-		optional := kind == catalog.KindLSI || kind == catalog.KindHops
+	for _, kind := range []string{catalog.KindEdges, catalog.KindReversed, catalog.KindHops, catalog.KindReversedHops, catalog.KindNodes, catalog.KindLSI} {
+		optional := kind == catalog.KindLSI || kind == catalog.KindHops || kind == catalog.KindReversedHops
 		if got[kind] != want[kind] && !(optional && got[kind] == 0) {
 			found = append(found, fmt.Errorf("coordinator: files of kind %s hold %d rows, %s says %d: %w",
 				kind, got[kind], shards.SummaryPath, want[kind], seal.ErrCorrupt))

@@ -14,6 +14,8 @@ type counted struct {
 	nodes int64
 	rows  int64
 	edge  func(i int64) Edge
+	// weight gives that of an edge; nil without weights. Both directions have the same.
+	weight func(e Edge) float32
 	// feature fills columns first, first+1, … of the row of a node; label and split
 	// give its class and split.
 	feature func(node int64, first int, row []float32)
@@ -65,6 +67,15 @@ func (r *countedEdges) Read(batch []Edge) (int, error) {
 	}
 	r.next += int64(n)
 	return n, nil
+}
+
+// ReadWeighted implements WeightedReader.
+func (r *countedEdges) ReadWeighted(batch []Edge, weights []float32) (int, error) {
+	n, err := r.Read(batch)
+	for i, e := range batch[:n] {
+		weights[i] = r.c.weight(e)
+	}
+	return n, err
 }
 
 // countedNodes counts the nodes of a stream.

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"regexp"
 	"strings"
 
 	"ndls/dataset/graph"
@@ -12,17 +13,23 @@ import (
 type (
 	Dataset        = graph.Dataset
 	Keyed          = graph.Keyed
+	Several        = graph.Several
 	Info           = graph.Info
 	Options        = graph.Options
 	Edge           = graph.Edge
 	EdgeReader     = graph.EdgeReader
+	EdgeRows       = graph.EdgeRows
+	WeightedReader = graph.WeightedReader
 	FeatureRow     = graph.FeatureRow
 	FeatureReader  = graph.FeatureReader
 	ColumnSelector = graph.ColumnSelector
 	LabelReader    = graph.LabelReader
+	Share          = graph.Share
 	Split          = graph.Split
 	SplitReader    = graph.SplitReader
 	Note           = graph.Note
+	Table          = graph.Table
+	Column         = graph.Column
 	Input          = source.Input
 )
 
@@ -52,6 +59,12 @@ var (
 // numbered.
 func IsKeyed(identity string) bool { return strings.HasPrefix(identity, "table:") }
 
+// weightKey finds the key of a URI that gives edges weights.
+var weightKey = regexp.MustCompile(`[?&,:]weights?=`)
+
+// IsWeighted says whether edges of the dataset of an identity have weights.
+func IsWeighted(identity string) bool { return weightKey.MatchString(identity) }
+
 // Notes says what was read as what, and what was left out, where a file leaves a
 // choice. It is complete once ds is open.
 func Notes(ds Dataset) []Note {
@@ -59,4 +72,20 @@ func Notes(ds Dataset) []Note {
 		return d.Notes()
 	}
 	return nil
+}
+
+// Tables describes the tables of which ds is made; none where it is made of other files.
+func Tables(ds Dataset) []Table {
+	if d, ok := ds.(interface{ Tables() []Table }); ok {
+		return d.Tables()
+	}
+	return nil
+}
+
+// Files lists the files that were opened for ds, as [Inputs] does.
+func Files(ds Dataset) ([]Input, error) {
+	if d, ok := ds.(interface{ Inputs() ([]Input, error) }); ok {
+		return d.Inputs()
+	}
+	return nil, nil
 }

@@ -31,6 +31,13 @@ const dglMetadata = `{
 // dglFiles is path4 as the papers of a graph in chunks.
 func dglFiles(t testing.TB) map[string][]byte {
 	table := arrow.NewSchema([]arrow.Field{{Name: "a", Type: arrow.PrimitiveTypes.Int64}, {Name: "b", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	lists := func(valid []bool, values ...float32) []byte {
+		return parquetOf(t, arrow.NewSchema([]arrow.Field{{Name: "feat", Type: arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32), Nullable: true}}, nil), func(b *arrowarray.RecordBuilder) {
+			l := b.Field(0).(*arrowarray.FixedSizeListBuilder)
+			l.AppendValues(valid)
+			l.ValueBuilder().(*arrowarray.Float32Builder).AppendValues(values, nil)
+		})
+	}
 	return map[string][]byte{
 		"metadata.json": []byte(dglMetadata), "e0.csv": []byte("0 1\n2 1\n"), "e1.csv": []byte("3 2\n"),
 		"e.npy": npyArray(npy.Int64, []int64{3, 2}, []int64{0, 1, 1, 2, 2, 3}), "e.tsv": []byte("0|1\n1|2\n2|3\n"),
@@ -38,9 +45,21 @@ func dglFiles(t testing.TB) map[string][]byte {
 			b.Field(0).(*arrowarray.Int64Builder).AppendValues([]int64{0, 1, 2}, nil)
 			b.Field(1).(*arrowarray.Int64Builder).AppendValues([]int64{1, 2, 3}, nil)
 		}),
+		"x0.parquet": lists([]bool{true, true, true}, 1, 0.5, 0, 2, -1, 0), "x1.parquet": lists([]bool{true}, 3, 4),
+		"wide.parquet": parquetOf(t, arrow.NewSchema([]arrow.Field{{Name: "f0", Type: arrow.PrimitiveTypes.Int32}, {Name: "f1", Type: arrow.PrimitiveTypes.Float64}}, nil), func(b *arrowarray.RecordBuilder) {
+			b.Field(0).(*arrowarray.Int32Builder).AppendValues([]int32{1, 0, -1, 3}, nil)
+			b.Field(1).(*arrowarray.Float64Builder).AppendValues([]float64{0.5, 2, 0, 4}, nil)
+		}),
+		"y.parquet": parquetOf(t, arrow.NewSchema([]arrow.Field{{Name: "label", Type: arrow.PrimitiveTypes.Int64}}, nil), func(b *arrowarray.RecordBuilder) {
+			b.Field(0).(*arrowarray.Int64Builder).AppendValues([]int64{5, 6, 6, 5}, nil)
+		}),
+		"train.parquet": parquetOf(t, arrow.NewSchema([]arrow.Field{{Name: "train_mask", Type: arrow.FixedWidthTypes.Boolean}}, nil), func(b *arrowarray.RecordBuilder) {
+			b.Field(0).(*arrowarray.BooleanBuilder).AppendValues([]bool{true, false, false, false}, nil)
+		}),
 		"x0.npy": npyArray(npy.Float32, []int64{3, 2}, []float32{1, 0.5, 0, 2, -1, 0}), "x1.npy": npyArray(npy.Float64, []int64{1, 2}, []float64{3, 4}),
 		"y0.npy": vec[int64](5), "y1.npy": vec[float32](6, 6, 5),
 		"train.npy": npyArray(npy.Bool, []int64{4}, []byte{1, 0, 0, 0}), "val.npy": npyArray(npy.Int8, []int64{4}, []byte{0, 1, 0, 0}),
+		"x0.csv": []byte("1,0.5\n0,2\n-1,0\n"), "x1.csv": []byte("3e0,\"4\""), "y.csv": []byte("5\n6\n6\n5\n"), "train.csv": []byte("true\nfalse\nFalse\n0\n"),
 		"test0.npy": npyArray(npy.Bool, []int64{2}, []byte{0, 0}), "test1.npy": npyArray(npy.Bool, []int64{2}, []byte{1, 1}),
 	}
 }
@@ -59,7 +78,12 @@ func TestDGL(t *testing.T) {
 		"csv": good, "numpy": edit(good, "metadata.json", cites, `"format": {"name": "numpy"}, "data": ["e.npy"]`),
 		"parquet":   edit(good, "metadata.json", cites, `"format": {"name": "parquet"}, "data": ["e.parquet"]`),
 		"delimiter": edit(good, "metadata.json", cites, `"format": {"name": "csv", "delimiter": "|"}, "data": ["e.tsv"]`),
-		"counts":    edit(good, "metadata.json", `"num_nodes_per_type": [9, 4]`, `"num_nodes_per_chunk": [[9, 0], [1, 3]]`),
+		"data in parquet": edit(edit(edit(good, "metadata.json", `"numpy"}, "data": ["x0.npy", "x1.npy"]`, `"parquet"}, "data": ["x0.parquet", "x1.parquet"]`),
+			"metadata.json", `"numpy"}, "data": ["y0.npy", "y1.npy"]`, `"parquet"}, "data": ["y.parquet"]`), "metadata.json", `"numpy"}, "data": ["train.npy"]`, `"parquet"}, "data": ["train.parquet"]`),
+		"data in csv": edit(edit(edit(good, "metadata.json", `"numpy"}, "data": ["x0.npy", "x1.npy"]`, `"csv", "delimiter": ","}, "data": ["x0.csv", "x1.csv"]`),
+			"metadata.json", `"numpy"}, "data": ["y0.npy", "y1.npy"]`, `"csv"}, "data": ["y.csv"]`), "metadata.json", `"numpy"}, "data": ["train.npy"]`, `"csv"}, "data": ["train.csv"]`),
+		"columns in parquet": edit(good, "metadata.json", `"numpy"}, "data": ["x0.npy", "x1.npy"]`, `"parquet"}, "data": ["wide.parquet"]`),
+		"counts":             edit(good, "metadata.json", `"num_nodes_per_type": [9, 4]`, `"num_nodes_per_chunk": [[9, 0], [1, 3]]`),
 	} {
 		for _, query := range []string{"", "?relation=paper:cites:paper&features=feat&labels=label"} {
 			d := open(t, "dgl:"+writeTree(t, files)+query, Options{})
@@ -98,7 +122,11 @@ func TestDGL(t *testing.T) {
 		with(meta(`[9, 4]`, `[9, 0]`), "0 nodes"),
 		with(meta(`"name": "csv", "delimiter": " "}, "data": ["e0.csv", "e1.csv"]`, `"name": "orc"}, "data": ["e0.csv"]`), `"orc"`, "csv, numpy and parquet"),
 		with(meta(`"data": ["e0.csv", "e1.csv"]`, `"data": []`), "no files"),
-		with(meta(`"feat": {"format": {"name": "numpy"`, `"feat": {"format": {"name": "parquet"`), "parquet", "numpy.save"),
+		with(meta(`"feat": {"format": {"name": "numpy"`, `"feat": {"format": {"name": "parquet"`), "x0.npy", "no table"),
+		with(meta(`"feat": {"format": {"name": "numpy"}, "data": ["x0.npy", "x1.npy"]`, `"feat": {"format": {"name": "parquet"}, "data": []`), "metadata.json", "no files"),
+		with(meta(`"feat": {"format": {"name": "numpy"}, "data": ["x0.npy", "x1.npy"]`, `"feat": {"format": {"name": "parquet"}, "data": ["x0.parquet"]`), "x0.parquet", "3 rows", "4 nodes"),
+		with(meta(`"label": {"format": {"name": "numpy"}, "data": ["y0.npy", "y1.npy"]`, `"label": {"format": {"name": "parquet"}, "data": ["x0.parquet", "x1.parquet"]`), "x0.parquet", "feat", "one column of numbers or text"),
+		with(meta(`"train_mask": {"format": {"name": "numpy"}, "data": ["train.npy"]`, `"train_mask": {"format": {"name": "parquet"}, "data": ["y.parquet"]`), "y.parquet row 0", `"5"`, "mask"),
 		{"e1.csv", []byte("3 4\n"), []string{"e1.csv line 1", "node id 4", "states 4 nodes"}},
 		{"e1.csv", []byte("3\n"), []string{"e1.csv line 1", "1 columns"}},
 		{"x1.npy", npyArray(npy.Float32, []int64{1, 3}, make([]float32, 3)), []string{"x1.npy", "3 columns", "x0.npy has 2"}},
@@ -106,12 +134,38 @@ func TestDGL(t *testing.T) {
 		{"y1.npy", vec[int64](1), []string{"y0.npy", "2 rows", "4 nodes"}},
 		{"test1.npy", npyArray(npy.Bool, []int64{1}, []byte{1}), []string{"test0.npy", "3 rows", "4 nodes"}},
 	})
+	texts := edit(edit(good, "metadata.json", `"numpy"}, "data": ["x0.npy", "x1.npy"]`, `"csv", "delimiter": "|"}, "data": ["x.csv"]`),
+		"metadata.json", `"numpy"}, "data": ["train.npy"]`, `"csv"}, "data": ["train.csv"]`)
+	texts["x.csv"] = []byte("1|0.5\n0|2\n-1|0\n3|4\n")
+	refuses(t, "dgl:%s", texts, []refusal{
+		{"x.csv", []byte("1|0.5\n0|2\n-1|0\n"), []string{"x.csv", "3 rows", "4 nodes"}},
+		{"x.csv", []byte("1|0.5\n0|2\n-1|0\n3|4\n5|6\n"), []string{"x.csv line 5", "one row more"}},
+		{"x.csv", []byte("a|b\n0|2\n-1|0\n3|4\n"), []string{"x.csv line 1", `column 1 is "a"`, "without header"}},
+		{"x.csv", []byte("1|0.5\n0|inf\n-1|0\n3|4\n"), []string{"x.csv line 2", `column 2 is "inf"`}},
+		{"x.csv", []byte("1|0.5\n0|2|3\n-1|0\n3|4\n"), []string{"x.csv line 2", "has 3 columns, the first row has 2"}},
+		{"x.csv", []byte("1|0.5\n\n-1|0\n3|4\n"), []string{"x.csv line 2", `column 1 is ""`}},
+		{"x.csv", []byte(""), []string{"x.csv", "0 rows"}},
+		{"train.csv", []byte("1\n2\n0\n0\n"), []string{"train.csv line 2", `"2"`, "mask"}},
+		{"train.csv", []byte("1 0\n0 0\n"), []string{"train.csv", "has 2 columns"}},
+	})
 	dir := writeTree(t, good)
 	for query, want := range map[string]string{"?relation=a": `no edges "a"`, "?relation=author:writes:paper": "no edges join", "?features=z": `no data "z"`, "?labels=": "needs a value"} {
 		if err := readAll(t, "dgl:"+dir+query); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", query, err)
 		}
 	}
+}
+
+// FuzzDGLText reads data of nodes in CSV.
+func FuzzDGLText(f *testing.F) {
+	good := edit(dglFiles(f), "metadata.json", `"numpy"}, "data": ["x0.npy", "x1.npy"]`, `"csv"}, "data": ["x.csv"]`)
+	labels := edit(dglFiles(f), "metadata.json", `"numpy"}, "data": ["y0.npy", "y1.npy"]`, `"csv"}, "data": ["x.csv"]`)
+	f.Add([]byte("1,0.5\n0,2\n-1,0\n3,4\n"))
+	f.Add([]byte("1\n\n\"2\"\r\n0"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fuzzTree(t, "dgl:%s", good, "x.csv", data)
+		fuzzTree(t, "dgl:%s", labels, "x.csv", data)
+	})
 }
 
 func FuzzDGL(f *testing.F) {

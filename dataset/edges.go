@@ -31,6 +31,9 @@ type edgeFiles struct {
 	features graph.FeatureSource
 	labels   *column.Labels
 	splits   layout.SplitSource
+	// another opens one of several splits, nil where the URI names no file of splits or picks
+	// one.
+	another func(ctx context.Context, number int64) (layout.SplitSource, error)
 }
 
 // edgesURI is a parsed edges: URI.
@@ -38,13 +41,15 @@ type edgesURI struct {
 	kind                                   string // of the URI: edges, or a text form of graphs
 	edges, features, labels, label, splits string
 	ends                                   ends
+	weight                                 string // the column of weights, "" for none
+	repeated                               string // what is done with weights of repeated edges
 	nodes                                  int64
 	stated                                 string // where nodes is stated
 	directed                               bool
 	pick                                   layout.Pick
 }
 
-var edgesKeys = []string{"src", "dst", "features", "labels", "splits", "nodes", "directed", "split"}
+var edgesKeys = []string{"src", "dst", "weight", "repeated", "features", "labels", "splits", "nodes", "directed", "split"}
 
 func parseEdgesURI(rest string) (u edgesURI, err error) {
 	file, query, _ := strings.Cut(rest, "?")
@@ -79,6 +84,10 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 			u.ends.src = value
 		case "dst":
 			u.ends.dst = value
+		case "weight":
+			u.weight = value
+		case "repeated":
+			u.repeated = value
 		case "features":
 			u.features = value
 		case "labels":
@@ -95,6 +104,9 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 				return u, err
 			}
 		}
+	}
+	if err := graph.CheckRepeated(u.repeated, u.weight); err != nil {
+		return u, err
 	}
 	if u.pick, err = layout.ParsePick(params); err == nil && u.pick.Given && u.splits == "" {
 		err = graph.BadURI("%s picks one of the splits in a file: splits=FILE is missing", u.pick.Option())
@@ -127,6 +139,12 @@ func (u edgesURI) identity(noFeatures bool) string {
 	}
 	if u.ends.given() {
 		keys = append(keys, "src="+graph.EscapePath(u.ends.src), "dst="+graph.EscapePath(u.ends.dst))
+	}
+	if u.weight != "" {
+		keys = append(keys, "weight="+graph.EscapePath(u.weight))
+	}
+	if u.repeated != "" {
+		keys = append(keys, "repeated="+u.repeated)
 	}
 	if !noFeatures {
 		add("features", u.features, "")
@@ -185,7 +203,7 @@ func openForm(kind string) func(ctx context.Context, rest string, o Options) (Da
 }
 
 func openFiles(ctx context.Context, u edgesURI, o Options) (Dataset, error) {
-	d := &edgeFiles{info: Info{Name: graph.Stem(u.edges), Identity: u.identity(o.NoFeatures), NumNodes: u.nodes, Directed: u.directed}}
+	d := &edgeFiles{info: Info{Name: graph.Stem(u.edges), Identity: u.identity(o.NoFeatures), NumNodes: u.nodes, Weighted: u.weight != "", AddRepeated: u.repeated != "", Directed: u.directed}}
 	if o.NoFeatures {
 		u.features = ""
 	}
@@ -193,6 +211,20 @@ func openFiles(ctx context.Context, u edgesURI, o Options) (Dataset, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	d.info.SizeHint = d.Bytes()
+	if u.splits != "" && !u.pick.Given {
+		d.another = func(ctx context.Context, number int64) (layout.SplitSource, error) {
+			u := u
+			u.pick = layout.Pick{Number: number, Given: true}
+			src, ext, err := d.Open(u.splits)
+			if err != nil {
+				return nil, err
+			}
+			first := d.splits
+			defer func() { d.splits = first }()
+			err = d.openSplits(ctx, &u, src, ext)
+			return d.splits, err
+		}
+	}
 	return d, nil
 }
 
@@ -237,8 +269,8 @@ func (d *edgeFiles) states(u *edgesURI, name string, rows int64) error {
 
 func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
 	switch ext {
-	case ".npy":
-		v, shape, err := array.Open(ctx, src)
+	case ".npy", ".pt":
+		v, shape, err := d.openArray(ctx, src, ext)
 		if err != nil {
 			return err
 		}
@@ -278,21 +310,33 @@ func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source.S
 	return nil
 }
 
+// openArray opens an array of NumPy, or the one tensor in a file of torch.
+func (d *edgeFiles) openArray(ctx context.Context, src *source.Source, ext string) (array.Vector, []int64, error) {
+	if ext == ".npy" {
+		return array.Open(ctx, src)
+	}
+	t, err := layout.OpenTensor(ctx, &d.Files, "torch", src.Name)
+	return t.Vector, t.Shape, err
+}
+
 // openColumn opens a label or split file.
 func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Source, ext, what, want string, names []string) (column.Column, error) {
 	switch ext {
-	case ".npy":
+	case ".npy", ".pt":
 	case ".parquet", ".arrow", ".feather", ".npz", ".json":
-		return nil, graph.BadData(src.Name, "labels and splits are read from text and .npy files: write the table as CSV with the columns id and %s (in pandas, read_parquet(…).to_csv('%s.csv', index=False))",
+		return nil, graph.BadData(src.Name, "labels and splits are read from text, .npy and .pt files: write the table as CSV with the columns id and %s (in pandas, read_parquet(…).to_csv('%s.csv', index=False))",
 			names[0], graph.Stem(src.Name))
 	default:
+		if err := u.oneSplit(what, src.Name); err != nil {
+			return nil, err
+		}
 		c, err := column.OpenText(ctx, src, want, names, u.limit())
 		if err == nil {
 			d.Note(c.Note(what))
 		}
 		return c, err
 	}
-	v, shape, err := array.Open(ctx, src)
+	v, shape, err := d.openArray(ctx, src, ext)
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +346,16 @@ func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Sou
 	if len(shape) == 0 || v.N != shape[0] {
 		return nil, graph.BadData(src.Name, "has shape %v: a vector with one number for each node is needed", shape)
 	}
-	return column.Vector{Values: v}, d.states(u, src.Name, v.N)
+	return column.Vector{Values: v}, errors.Join(u.oneSplit(what, src.Name), d.states(u, src.Name, v.N))
+}
+
+// oneSplit refuses to pick a split after the first from a file that has one.
+func (u *edgesURI) oneSplit(what, name string) error {
+	if what != "splits" {
+		return nil
+	}
+	_, err := u.pick.Note(name, 0)
+	return err
 }
 
 // severalSplits takes one of the splits in a matrix: its longer side is the nodes.
@@ -366,8 +419,13 @@ func (d *edgeFiles) openSplitArchive(ctx context.Context, u *edgesURI, src *sour
 }
 
 func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
-	if u.ends.given() && slices.Contains([]string{".npy", ".npz", ".bin", ".u32", ".u64"}, ext) {
-		return graph.BadURI("src= and dst= name columns of text and Parquet files; %s has none", filepath.Base(src.Name))
+	if slices.Contains([]string{".npy", ".npz", ".bin", ".u32", ".u64"}, ext) {
+		switch {
+		case u.ends.given():
+			return graph.BadURI("src= and dst= name columns of text and Parquet files; %s has none", filepath.Base(src.Name))
+		case u.weight != "":
+			return graph.NoWeight(src.Name, "holds the ends of edges alone, and weights are read from columns of text and Parquet files")
+		}
 	}
 	if form := u.form(); form != "" {
 		return d.openTextGraph(ctx, u, src, textgraph.Forms[form])
@@ -388,7 +446,7 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 		}
 		d.edges, d.info.EdgeHint, empty = e, e.M, e.M == 0
 	case ".parquet":
-		e, err := openParquetEdges(src, u.limit(), u.ends)
+		e, err := openParquetEdges(src, u.limit(), u.ends, u.weight)
 		if err != nil {
 			return err
 		}
@@ -403,7 +461,7 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 	case ".arrow", ".feather", ".json":
 		return graph.BadData(src.Name, "edges are not read from %s files: write them as Parquet or CSV", ext)
 	default:
-		e, err := openTextEdges(ctx, src, u.limit(), u.ends)
+		e, err := openTextEdges(ctx, src, u.limit(), u.ends, u.weight)
 		if err != nil {
 			return err
 		}
@@ -418,9 +476,15 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 
 // openTextGraph takes the edges from a file whose header may state the number of nodes.
 func (d *edgeFiles) openTextGraph(ctx context.Context, u *edgesURI, src *source.Source, open textgraph.Opener) error {
-	e, err := open(ctx, src, u.limit())
+	if u.weight != "" && u.weight != textgraph.WeightName {
+		return graph.BadData(src.Name, "has no columns with names, and at most one number for each edge: weight=%s reads that as the weight, not weight=%s", textgraph.WeightName, u.weight)
+	}
+	e, err := open(ctx, src, u.limit(), u.weight != "")
 	if err != nil {
 		return err
+	}
+	if u.directed && e.Mutual {
+		return graph.BadData(src.Name, "by its form and its header, a line stands for both directions of an edge: leave out directed=true")
 	}
 	d.Note(e.Notes...)
 	d.edges, d.info.EdgeHint = e, max(e.Hint, 0)
@@ -479,4 +543,9 @@ func (d *edgeFiles) Splits(ctx context.Context) (SplitReader, error) {
 		return nil, graph.NoStream("splits", d.info.Name)
 	}
 	return d.splits.Open(ctx)
+}
+
+// SplitNumber implements [Several].
+func (d *edgeFiles) SplitNumber(ctx context.Context, number int) (SplitReader, error) {
+	return layout.SplitNumber(ctx, d, number, d.another)
 }

@@ -105,6 +105,18 @@ func (c *edgeColumns) column(key, name string) (int, error) {
 	return n - 1, nil
 }
 
+// weight finds the column of weights, which is none of the ends; -1 if the URI names none.
+func (c *edgeColumns) weight(name string, u, v int) (int, error) {
+	if name == "" {
+		return -1, nil
+	}
+	w, err := c.column("weight", name)
+	if err == nil && (w == u || w == v) {
+		err = graph.BadData(c.file, "weight=%s: the column has the ends of edges", name)
+	}
+	return w, err
+}
+
 func (c *edgeColumns) list() string {
 	shown := make([]string, len(c.titles))
 	for i, title := range c.titles {
@@ -115,9 +127,9 @@ func (c *edgeColumns) list() string {
 	return strings.Join(shown, ", ")
 }
 
-// notes say which columns were chosen, and which ones are left out; blank says of a
-// column that nothing is in it.
-func (c *edgeColumns) notes(u, v int, blank func(i int) bool) []graph.Note {
+// notes say which columns were chosen, and which ones are left out: w has the weights, unless
+// it is below 0. blank says of a column that nothing is in it.
+func (c *edgeColumns) notes(u, v, w int, blank func(i int) bool) []graph.Note {
 	if len(c.titles) == 0 && c.width == 2 {
 		return nil
 	}
@@ -129,13 +141,20 @@ func (c *edgeColumns) notes(u, v int, blank func(i int) bool) []graph.Note {
 	}
 	var others []string
 	for i := range c.width {
-		if i != u && i != v && !blank(i) {
+		if i != u && i != v && i != w && !blank(i) {
 			others = append(others, name(i))
 		}
 	}
 	notes := []graph.Note{graph.NoteOf(c.file, "an edge joins the node in column %q to the node in column %q", name(u), name(v))}
-	if len(others) > 0 {
-		notes = append(notes, graph.WarningOf(c.file, "%s ignored: an edge is two node ids, without weight, type or time", graph.Count(others, "column")))
+	if w >= 0 {
+		notes = append(notes, graph.NoteOf(c.file, "column %q has the weights of edges", name(w)))
+	}
+	switch {
+	case len(others) == 0:
+	case w >= 0:
+		notes = append(notes, graph.WarningOf(c.file, "%s ignored: an edge is two node ids and a weight, without type or time", graph.Count(others, "column")))
+	default:
+		notes = append(notes, graph.WarningOf(c.file, "%s ignored: an edge is two node ids, without weight, type or time; weight=COLUMN in the URI names a column of weights", graph.Count(others, "column")))
 	}
 	return notes
 }

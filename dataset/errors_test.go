@@ -115,6 +115,9 @@ func readAll(t testing.TB, uri string) error {
 	}
 	defer d.Close()
 	_, err = readEdges(d, 3)
+	if err == nil && d.Info().Weighted {
+		_, err = weightsOf(t, d, 2)
+	}
 	if err == nil && d.Info().NumFeatures > 0 {
 		_, err = readFeatures(d)
 	}
@@ -259,7 +262,7 @@ func TestBadURI(t *testing.T) {
 		{"cora", []string{`"cora"`, "karate:", "synthetic:", "planetoid:", "npz:", "edges:"}},
 		{"graphchi:dir", []string{"graphchi:dir", "known forms"}},
 		{"graphsaint:", []string{"graphsaint:DIR", "path is missing"}},
-		{"graphsaint:dir?split=1", []string{"no options", "%3F"}},
+		{"mag240m:dir?split=1", []string{"no options", "%3F"}},
 		{"npz:a?split=-1", []string{"split=-1", "whole number"}},
 		{"", []string{"known forms"}},
 		{"karate:x", []string{"no options"}},

@@ -310,6 +310,20 @@ func TestFeatureForms(t *testing.T) {
 	}
 }
 
+// TestTorchParts reads tensors that torch.save has written, as parts of a graph.
+func TestTorchParts(t *testing.T) {
+	dir := writeFiles(t, map[string][]byte{"a.txt": []byte("0 1\n1 2\n2 3\n"), "x.pt": readFile(t, pygFiles+"tensor.pt")})
+	d := open(t, "edges:"+dir+"/a.txt?features="+dir+"/x.pt", Options{})
+	got, err := readFeatures(d)
+	want := []row{{0, []uint32{0, 1}, []float32{1, 0.5}}, {1, []uint32{1}, []float32{2}}, {2, []uint32{0}, []float32{-1}}, {3, []uint32{0, 1}, []float32{3, 4}}}
+	if err != nil || !slices.EqualFunc(got, want, equalRows) || d.Info().NumFeatures != 2 || d.Info().NumNodes != 4 {
+		t.Errorf("%v, %v, %+v", got, err, d.Info())
+	}
+	if _, err := Open(t.Context(), "edges:"+dir+"/a.txt?labels="+dir+"/x.pt", Options{}); !errors.Is(err, ErrData) || !strings.Contains(err.Error(), "shape [4 2]") {
+		t.Errorf("a matrix of labels: %v", err)
+	}
+}
+
 func TestLabelAndSplitForms(t *testing.T) {
 	for _, c := range []struct {
 		name, file, content, column string

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,12 +23,21 @@ import (
 // Generate writes the graph of a synthetic: URI into dir, which is made if need
 // be, and returns the edges: URI that reads the same streams back. The files are
 // edges.npy (uint32, shape (2, edges)), features.npy (float32, shape (nodes,
-// features)), labels.csv and splits.csv. A papers100m: URI becomes an ogb: one,
-// whose files are laid out as ogbn-papers100M is published. Memory does not grow
+// features)), labels.csv and splits.csv. Edges with weights are in edges.parquet, with
+// the columns src, dst and weight. A papers100m: URI without weights becomes an ogb:
+// one, whose files are laid out as ogbn-papers100M is published. Memory does not grow
 // with the graph.
 func Generate(ctx context.Context, uri, dir string) (string, error) {
 	if rest, ok := strings.CutPrefix(uri, "papers100m:"); ok {
-		return generatePapers(ctx, rest, dir)
+		g, err := parsePapers(rest)
+		if err != nil {
+			return "", err
+		}
+		d := g.dataset(Options{})
+		if d.info.Weighted {
+			return generateTables(ctx, d, dir)
+		}
+		return generatePapers(ctx, d, dir)
 	}
 	rest, ok := strings.CutPrefix(uri, "synthetic:")
 	if !ok {
@@ -36,30 +47,39 @@ func Generate(ctx context.Context, uri, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return generateTables(ctx, g.dataset(Options{}), dir)
+}
+
+// content writes a file of a dataset.
+type content func(ctx context.Context, w *bufio.Writer, d Dataset) error
+
+// generateTables writes a graph into the files that an edges: URI names.
+func generateTables(ctx context.Context, d Dataset, dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("generate: %w", err)
 	}
-	d := g.dataset(Options{})
-	for _, f := range []struct {
-		name  string
-		write func(ctx context.Context, w *bufio.Writer, d *counted) error
-	}{{"edges.npy", writeEdges}, {"features.npy", writeFeatures}, {"labels.csv", writeLabels}, {"splits.csv", writeSplits}} {
-		if f.name == "features.npy" && d.info.NumFeatures == 0 {
-			continue
-		}
-		if err := writeFile(ctx, filepath.Join(dir, f.name), d, f.write); err != nil {
-			return "", fmt.Errorf("generate %s: %w", f.name, err)
-		}
-	}
 	at := func(name string) string { return graph.EscapePath(filepath.Join(dir, name)) }
-	query := []string{"labels=" + at("labels.csv"), "splits=" + at("splits.csv"), fmt.Sprintf("nodes=%d", g.nodes)}
-	if d.info.NumFeatures > 0 {
-		query = append([]string{"features=" + at("features.npy")}, query...)
+	info := d.Info()
+	edges, query := "edges.npy", ""
+	files := map[string]content{edges: writeEdges, "labels.csv": writeLabels, "splits.csv": writeSplits}
+	if info.Weighted {
+		delete(files, edges)
+		edges, query = "edges.parquet", "weight=weight&"
+		files[edges] = writeWeightedEdges
 	}
-	return "edges:" + at("edges.npy") + "?" + strings.Join(query, "&"), nil
+	if info.NumFeatures > 0 {
+		files["features.npy"] = writeFeatures
+		query += "features=" + at("features.npy") + "&"
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := writeFile(ctx, filepath.Join(dir, name), d, files[name]); err != nil {
+			return "", fmt.Errorf("generate %s: %w", name, err)
+		}
+	}
+	return fmt.Sprintf("edges:%s?%slabels=%s&splits=%s&nodes=%d", at(edges), query, at("labels.csv"), at("splits.csv"), info.NumNodes), nil
 }
 
-func writeFile(ctx context.Context, path string, d *counted, write func(context.Context, *bufio.Writer, *counted) error) error {
+func writeFile(ctx context.Context, path string, d Dataset, write content) error {
 	f, err := direct.Create(path)
 	if err != nil {
 		return err
@@ -77,8 +97,8 @@ func writeFile(ctx context.Context, path string, d *counted, write func(context.
 
 // writeEdges writes all sources, then all targets: the edges are drawn twice
 // rather than kept.
-func writeEdges(ctx context.Context, w *bufio.Writer, d *counted) error {
-	if err := npy.Write(w, npy.Uint32, 2, d.rows); err != nil {
+func writeEdges(ctx context.Context, w *bufio.Writer, d Dataset) error {
+	if err := npy.Write(w, npy.Uint32, 2, d.Info().EdgeHint); err != nil {
 		return err
 	}
 	batch := make([]Edge, 4096)
@@ -109,8 +129,8 @@ func writeEdges(ctx context.Context, w *bufio.Writer, d *counted) error {
 	return nil
 }
 
-func writeFeatures(ctx context.Context, w *bufio.Writer, d *counted) error {
-	if err := npy.Write(w, npy.Float32, d.nodes, int64(d.info.NumFeatures)); err != nil {
+func writeFeatures(ctx context.Context, w *bufio.Writer, d Dataset) error {
+	if err := npy.Write(w, npy.Float32, d.Info().NumNodes, int64(d.Info().NumFeatures)); err != nil {
 		return err
 	}
 	r, err := d.Features(ctx)
@@ -133,7 +153,7 @@ func writeFeatures(ctx context.Context, w *bufio.Writer, d *counted) error {
 	}
 }
 
-func writeLabels(ctx context.Context, w *bufio.Writer, d *counted) error {
+func writeLabels(ctx context.Context, w *bufio.Writer, d Dataset) error {
 	r, err := d.Labels(ctx)
 	if err != nil {
 		return err
@@ -144,7 +164,7 @@ func writeLabels(ctx context.Context, w *bufio.Writer, d *counted) error {
 	})
 }
 
-func writeSplits(ctx context.Context, w *bufio.Writer, d *counted) error {
+func writeSplits(ctx context.Context, w *bufio.Writer, d Dataset) error {
 	r, err := d.Splits(ctx)
 	if err != nil {
 		return err

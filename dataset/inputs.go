@@ -19,33 +19,34 @@ import (
 // fails where Open fails. A dataset without files has none.
 //
 // To notice that inputs have changed, compare paths, sizes and times first, and digests
-// where these differ: a copy of a file has another time and the same bytes.
+// where these differ: a copy of a file has another time and the same bytes. Files of an
+// object store have a version in place of time and digest.
 func Inputs(ctx context.Context, uri string, o Options) (_ []Input, err error) {
 	ds, err := Open(ctx, uri, o)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, ds.Close()) }()
-	d, ok := ds.(interface {
-		Inputs() ([]Input, error)
-	})
-	if !ok {
-		return nil, nil
-	}
-	return d.Inputs()
+	return Files(ds)
 }
 
-// Digest reads the inputs from beginning to end and fills in their SHA-256. A file
+// Digest reads the inputs from beginning to end and fills in their SHA-256, but for those
+// with a version, which it leaves as they are. A file
 // that is not as it was listed gives [ErrData]. It reads past the page cache and ends
 // soon after ctx does.
 func Digest(ctx context.Context, inputs []Input) (err error) {
 	var bytes int64
 	for _, in := range inputs {
-		bytes += in.Size
+		if in.Version == "" {
+			bytes += in.Size
+		}
 	}
 	meter := progress.Start(ctx, "reading inputs for their digests", bytes, "bytes")
 	defer meter.Done()
 	for i := range inputs {
+		if inputs[i].Version != "" {
+			continue
+		}
 		if err := digest(ctx, &inputs[i], meter); err != nil {
 			return err
 		}

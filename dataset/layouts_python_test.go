@@ -90,4 +90,10 @@ func TestLayoutsOfPython(t *testing.T) {
 			t.Errorf("%s: splits differ, %v", c.uri, err)
 		}
 	}
+	want := undirected(t, open(t, at("edges:%s/w.csv?weight=weight"), Options{}), 1)
+	for _, uri := range []string{"mtx:%s/w.mtx?weight=value", "dimacs:%s/w.gr?weight=value", "metis:%s/w.graph?weight=value"} {
+		if got := undirected(t, open(t, at(uri), Options{}), 1); len(got) < 1000 || !slices.Equal(got, want) {
+			t.Errorf("%s: %d weights differ from %d", uri, len(got), len(want))
+		}
+	}
 }

@@ -139,7 +139,7 @@ func fuzzTree(t *testing.T, uri string, good map[string][]byte, name string, dat
 // saint is path4 in the files of GraphSAINT, both directions of an edge stored.
 func saint() map[string][]byte {
 	return map[string][]byte{
-		"adj_full.npz": saintMatrix("csr"),
+		"adj_full.npz": saintMatrix("csr", ones),
 		"feats.npy":    npyArray(npy.Float64, []int64{4, 2}, []float64{1, 0.5, 0, 2, -1, 0, 3, 4}),
 		"class_map.json": []byte(`{"3": 7, "0": 7,
 			"1": 12, "2": 12}`),
@@ -147,11 +147,14 @@ func saint() map[string][]byte {
 	}
 }
 
-func saintMatrix(format string) []byte {
+// ones are the values of a matrix without weights.
+var ones = npyArray(npy.Bool, []int64{6}, []byte{1, 1, 1, 1, 1, 1})
+
+func saintMatrix(format string, values []byte) []byte {
 	return zipped(zip.Deflate,
 		member{"indices.npy", vec[int32](1, 0, 2, 1, 3, 2)}, member{"indptr.npy", vec[int32](0, 1, 3, 5, 6)},
 		member{"format.npy", withDescr(npyArray(npy.Int8, nil, [3]byte([]byte(format))), "|i1", "|S3")},
-		member{"shape.npy", vec[int64](4, 4)}, member{"data.npy", npyArray(npy.Bool, []int64{6}, []byte{1, 1, 1, 1, 1, 1})})
+		member{"shape.npy", vec[int64](4, 4)}, member{"data.npy", values})
 }
 
 func TestGraphSAINT(t *testing.T) {
@@ -166,7 +169,7 @@ func TestGraphSAINT(t *testing.T) {
 	}
 	refuses(t, "graphsaint:%s", good, []refusal{
 		{"adj_full.npz", nil, []string{"no adj_full.npz", "role.json"}},
-		{"adj_full.npz", saintMatrix("coo"), []string{"adj_full.npz", `"coo"`, "tocsr"}},
+		{"adj_full.npz", saintMatrix("coo", ones), []string{"adj_full.npz", `"coo"`, "tocsr"}},
 		{"adj_full.npz", zipped(zip.Store, member{"row.npy", vec[int32](0)}), []string{"adj_full.npz", "no arrays data", "row"}},
 		{"feats.npy", npyArray(npy.Float32, []int64{3, 2}, make([]float32, 6)), []string{"feats.npy", "3 rows", "4 nodes"}},
 		{"class_map.json", []byte(`{"0": [1, 0]}`), []string{"class_map.json byte 7", "node 0", "several classes"}},

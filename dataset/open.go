@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"ndls/dataset/graph"
@@ -10,7 +11,10 @@ import (
 	"ndls/dataset/layout/graphsaint"
 	"ndls/dataset/layout/memmap"
 	"ndls/dataset/layout/npz"
+	"ndls/dataset/layout/ogb"
+	"ndls/dataset/layout/planetoid"
 	"ndls/dataset/layout/pyg"
+	"ndls/dataset/source"
 	"ndls/dataset/table"
 )
 
@@ -29,19 +33,23 @@ var schemes = []scheme{
 	{"metis", "metis:FILE?…", openForm("metis"), aboutMETIS},
 	{"dimacs", "dimacs:FILE?…", openForm("dimacs"), aboutDIMACS},
 	{"adjlist", "adjlist:FILE?…", openForm("adjlist"), aboutAdjacencyList},
-	{"npz", "npz:FILE?split=N", npz.Open, aboutNPZ},
-	{"graphsaint", "graphsaint:DIR", graphsaint.Open, aboutGraphSAINT},
-	{"pyg", "pyg:FILE?split=N", pyg.Open, aboutPyG},
-	{"dgl", "dgl:DIR?relation=R", dgl.Open(parquetPairs), aboutDGL},
+	{"npz", "npz:FILE?split=N&weight=NAME", npz.Open, aboutNPZ},
+	{"graphsaint", "graphsaint:DIR?weight=value", graphsaint.Open, aboutGraphSAINT},
+	{"pyg", "pyg:FILE?split=N&weight=NAME", pyg.Open, aboutPyG},
+	{"dgl", "dgl:DIR?relation=R", dgl.Open(parquetPairs, nodeData), aboutDGL},
 	{"graphbolt", "graphbolt:DIR", graphbolt.Open, aboutGraphBolt},
 	{"mag240m", "mag240m:DIR", memmap.OpenMAG240M, aboutMAG240M},
 	{"igb", "igb:DIR,size=S", memmap.OpenIGB, aboutIGB},
-	{"ogb", "ogb:DIR", openOGB, aboutOGB},
-	{"planetoid", "planetoid:DIR/NAME", openPlanetoid, aboutPlanetoid},
+	{"ogb", "ogb:DIR", ogb.Open(textPairs), aboutOGB},
+	{"planetoid", "planetoid:DIR/NAME", planetoid.Open, aboutPlanetoid},
 	{"karate", "karate:", openKarate, aboutKarate},
 	{"synthetic", "synthetic:nodes=N,edges=M,…", openSynthetic, aboutSynthetic},
 	{"papers100m", "papers100m:scale=1/N,seed=S", openPapers, aboutPapers},
 }
+
+// listed are the kinds whose edges may have directions, but for those that look after the key
+// directed= themselves.
+var listed = []string{"npz", "graphsaint", "pyg", "dgl", "graphbolt", "mag240m", "igb", "ogb"}
 
 // Open opens the dataset that uri names; [Formats] describes the forms.
 // It reads what is needed to fill Info: headers, and label files once. Errors
@@ -51,9 +59,34 @@ func Open(ctx context.Context, uri string, o Options) (Dataset, error) {
 	var forms []string
 	for _, s := range schemes {
 		if ok && s.name == name {
-			return s.open(ctx, rest, o)
+			return s.openDirected(ctx, rest, o)
 		}
 		forms = append(forms, s.form)
 	}
 	return nil, graph.BadURI("%q is no dataset: the known forms are %s; `ndls help datasets` describes them", uri, strings.Join(forms, " · "))
+}
+
+// openDirected opens a dataset, whose edges have directions where the URI says so.
+func (s scheme) openDirected(ctx context.Context, rest string, o Options) (Dataset, error) {
+	if !slices.Contains(listed, s.name) {
+		return s.open(ctx, rest, o)
+	}
+	rest, key, err := cutDirected(rest)
+	if err != nil {
+		return nil, err
+	}
+	ds, err := s.open(ctx, rest, o)
+	if err == nil {
+		withDirections(ds, key)
+	}
+	return ds, err
+}
+
+// nodeData opens data of nodes in files of Parquet.
+func nodeData(ctx context.Context, files *source.Files, paths []string) (dgl.NodeData, int64, error) {
+	d, err := table.OpenNodeData(ctx, files, paths)
+	if err != nil {
+		return nil, 0, err
+	}
+	return d, d.Rows(), nil
 }

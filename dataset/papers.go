@@ -45,6 +45,7 @@ const (
 type papers struct {
 	divisor int64
 	seed    uint64
+	weights int64 // octaves over which they are spread, 0 without weights
 
 	nodes, edges, train, valid, labelled int64
 	// tails is the share of the nodes that are no papers of a field, but hang in chains. The
@@ -87,7 +88,7 @@ const (
 // 2^11 steps, the significand of a float16: halving the files loses nothing.
 const papersUnit = 0x1p-10
 
-var papersKeys = []string{"scale", "seed", "tails"}
+var papersKeys = []string{"scale", "seed", "tails", "weights"}
 
 func parsePapers(rest string) (*papers, error) {
 	params, err := graph.ParseParams(rest, ",", papersKeys)
@@ -115,6 +116,10 @@ func parsePapers(rest string) (*papers, error) {
 			if g.tails, err = strconv.ParseFloat(p.Value, 64); err != nil || !(g.tails >= 0 && g.tails <= mostTails) {
 				return nil, graph.BadURI("tails=%s: a share of the nodes from 0 to %g is needed", p.Value, mostTails)
 			}
+		case "weights":
+			if g.weights, err = parseWeights(p); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return g, nil
@@ -128,6 +133,9 @@ func (g *papers) identity() string {
 	identity := fmt.Sprintf("papers100m:scale=%s,seed=%d", scale, g.seed)
 	if g.tails > 0 {
 		identity += fmt.Sprintf(",tails=%g", g.tails)
+	}
+	if g.weights > 0 {
+		identity += fmt.Sprintf(",weights=%d", g.weights)
 	}
 	return identity
 }
@@ -145,12 +153,15 @@ func (g *papers) dataset(o Options) *papersDataset {
 	d := &papersDataset{g: g, counted: &counted{
 		info: Info{
 			Name: "papers100m", Identity: g.identity(), NumNodes: g.nodes,
-			HasLabels: true, HasSplits: true, EdgeHint: g.edges, SizeHint: 8 * g.edges,
+			HasLabels: true, HasSplits: true, FewHops: g.tails == 0, EdgeHint: g.edges, SizeHint: 8 * g.edges,
 		},
 		nodes: g.nodes, rows: g.edges, edge: g.edge,
 	}}
 	if !o.NoFeatures {
 		d.info.NumFeatures, d.feature = papersFeatures, g.feature
+	}
+	if g.weights > 0 {
+		d.info.Weighted, d.weight = true, generatedWeight(g.seed, g.weights)
 	}
 	for i := range papersClasses {
 		d.info.Classes = append(d.info.Classes, strconv.Itoa(i))
@@ -294,19 +305,19 @@ func (g *papers) famous(x, y float64) uint32 {
 func (g *papers) feature(node int64, first int, row []float32) {
 	mean := g.means[int(g.class(node))*papersFeatures+first:][:len(row)]
 	noise := rng.Stem(rng.Hash(rng.Hash(g.seed, papersNoise, uint64(node))))
+	at := 0
 	if first%2 == 1 && len(row) > 0 {
 		_, high := bells(noise.Hash(uint64(first - 1)))
 		row[0] = float32(mean[0]+high) * papersUnit
-		mean, row, first = mean[1:], row[1:], first+1
+		at = 1
 	}
-	for len(row) >= 2 {
-		low, high := bells(noise.Hash(uint64(first)))
-		row[0], row[1] = float32(mean[0]+low)*papersUnit, float32(mean[1]+high)*papersUnit
-		mean, row, first = mean[2:], row[2:], first+2
+	for ; at+1 < len(row); at += 2 {
+		low, high := bells(noise.Hash(uint64(first + at)))
+		row[at], row[at+1] = float32(mean[at]+low)*papersUnit, float32(mean[at+1]+high)*papersUnit
 	}
-	if len(row) == 1 {
-		low, _ := bells(noise.Hash(uint64(first)))
-		row[0] = float32(mean[0]+low) * papersUnit
+	if at < len(row) {
+		low, _ := bells(noise.Hash(uint64(first + at)))
+		row[at] = float32(mean[at]+low) * papersUnit
 	}
 }
 

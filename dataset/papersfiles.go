@@ -18,25 +18,18 @@ import (
 	"ndls/dataset/npy"
 )
 
-// generatePapers writes the graph of a papers100m: URI into dir as ogbn-papers100M
-// is published, and returns the ogb: URI. Labels are float32 of shape (nodes, 1)
+// generatePapers writes a graph without weights into dir as ogbn-papers100M is published, and returns the ogb: URI. Labels are float32 of shape (nodes, 1)
 // with NaN for none. Archives are not compressed, and zip64 where that is needed.
-func generatePapers(ctx context.Context, rest, dir string) (string, error) {
-	g, err := parsePapers(rest)
-	if err != nil {
-		return "", err
-	}
-	d := g.dataset(Options{})
+func generatePapers(ctx context.Context, d *papersDataset, dir string) (string, error) {
 	split := filepath.Join("split", "time")
 	for _, folder := range []string{"raw", split} {
 		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
 			return "", fmt.Errorf("generate: %w", err)
 		}
 	}
-	type content = func(context.Context, *bufio.Writer, *papersDataset) error
 	for _, f := range []struct {
 		name  string
-		write content
+		write func(context.Context, *bufio.Writer, *papersDataset) error
 	}{
 		{filepath.Join("raw", "data.npz"), writePapers},
 		{filepath.Join("raw", "node-label.npz"), writePapersLabels},
@@ -44,8 +37,8 @@ func generatePapers(ctx context.Context, rest, dir string) (string, error) {
 		{filepath.Join(split, "valid.csv.gz"), papersSplit(Valid)},
 		{filepath.Join(split, "test.csv.gz"), papersSplit(Test)},
 	} {
-		write := func(ctx context.Context, w *bufio.Writer, _ *counted) error { return f.write(ctx, w, d) }
-		if err := writeFile(ctx, filepath.Join(dir, f.name), d.counted, write); err != nil {
+		write := func(ctx context.Context, w *bufio.Writer, _ Dataset) error { return f.write(ctx, w, d) }
+		if err := writeFile(ctx, filepath.Join(dir, f.name), d, write); err != nil {
 			return "", fmt.Errorf("generate %s: %w", f.name, err)
 		}
 	}
@@ -88,7 +81,7 @@ func writePapers(ctx context.Context, w *bufio.Writer, d *papersDataset) error {
 	return writeNPZ(
 		w,
 		npzMember{"edge_index", func(w *bufio.Writer) error { return writeEdgeIndex(ctx, w, d) }},
-		npzMember{"node_feat", func(w *bufio.Writer) error { return writeFeatures(ctx, w, d.counted) }},
+		npzMember{"node_feat", func(w *bufio.Writer) error { return writeFeatures(ctx, w, d) }},
 		npzMember{"num_nodes_list", count(d.g.nodes)},
 		npzMember{"num_edges_list", count(d.g.edges)},
 	)

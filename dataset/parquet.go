@@ -39,6 +39,7 @@ type parquetColumn struct {
 	decode  func() (total int64, n int, err error)
 	integer func(i int) int64
 	number  func(i int) float32
+	exact   func(i int) float64
 	// ids copies integers from place i on, and returns how many are ids below limit from
 	// the first on.
 	ids func(i int, to []uint32, limit int64) int
@@ -60,6 +61,7 @@ func bind[T int32 | int64 | float32 | float64, R decoder[T]](c *parquetColumn) {
 	}
 	c.integer = func(i int) int64 { return int64(batch[i]) }
 	c.number = func(i int) float32 { return float32(batch[i]) }
+	c.exact = func(i int) float64 { return float64(batch[i]) }
 	c.ids = func(i int, to []uint32, limit int64) int {
 		for k, v := range batch[i:][:len(to)] {
 			if id := int64(v); id < 0 || id >= limit {
@@ -82,6 +84,7 @@ func streamParquet(f *columnar.Parquet, index int) (_ *parquetColumn, err error)
 			signed := c.integer
 			c.integer = func(i int) int64 { return int64(uint32(signed(i))) }
 			c.number = func(i int) float32 { return float32(c.integer(i)) }
+			c.exact = func(i int) float64 { return float64(c.integer(i)) }
 			c.ids = func(i int, to []uint32, limit int64) int {
 				for k := range to {
 					if v := c.integer(i + k); v < limit {
@@ -213,11 +216,12 @@ func (c *parquetColumn) take(to []uint32, limit *graph.IDLimit) int {
 type parquetEdges struct {
 	file  *columnar.Parquet
 	u, v  int
+	w     int // column of weights, below 0 for none
 	limit graph.IDLimit
 	notes []graph.Note
 }
 
-func openParquetEdges(src *source.Source, limit graph.IDLimit, named ends) (*parquetEdges, error) {
+func openParquetEdges(src *source.Source, limit graph.IDLimit, named ends, weight string) (*parquetEdges, error) {
 	f, err := columnar.OpenParquet(src)
 	if err != nil {
 		return nil, err
@@ -240,13 +244,24 @@ func openParquetEdges(src *source.Source, limit graph.IDLimit, named ends) (*par
 			return nil, err
 		}
 	}
-	e.notes = c.notes(e.u, e.v, func(int) bool { return false })
+	if e.w, err = c.weight(weight, e.u, e.v); err != nil {
+		return nil, err
+	}
+	if e.w >= 0 {
+		if f.Column(e.w).MaxRepetitionLevel() > 0 {
+			return nil, graph.BadData(src.Name, "column %q holds lists: a weight is one number for each edge", titles[e.w])
+		}
+		if _, err := streamParquet(f, e.w); err != nil {
+			return nil, err
+		}
+	}
+	e.notes = c.notes(e.u, e.v, e.w, func(int) bool { return false })
 	return e, nil
 }
 
 // parquetPairs opens an edge list whose columns have well-known names, or are the only two.
 func parquetPairs(src *source.Source, limit graph.IDLimit) (graph.EdgeSource, error) {
-	e, err := openParquetEdges(src, limit, ends{})
+	e, err := openParquetEdges(src, limit, ends{}, "")
 	if err != nil {
 		return nil, err
 	}
@@ -268,18 +283,27 @@ func (e *parquetEdges) openGroups(ctx context.Context, lo, hi int) (_ EdgeReader
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range []*parquetColumn{u, v} {
+	r := &parquetEdgeReader{ctx: ctx, u: u, v: v, limit: &e.limit}
+	columns := []*parquetColumn{u, v}
+	if e.w >= 0 {
+		if r.w, err = streamParquet(e.file, e.w); err != nil {
+			return nil, err
+		}
+		columns = append(columns, r.w)
+	}
+	for _, c := range columns {
 		c.group, c.end = lo, hi
 		for g := range lo {
 			c.values += e.file.Reader.RowGroup(g).NumRows()
 		}
 	}
-	return &parquetEdgeReader{ctx: ctx, u: u, v: v, limit: &e.limit}, nil
+	return r, nil
 }
 
 type parquetEdgeReader struct {
 	ctx    context.Context
 	u, v   *parquetColumn
+	w      *parquetColumn // of weights, nil without them
 	limit  *graph.IDLimit
 	us, vs [parquetBatch]uint32
 }
@@ -297,6 +321,24 @@ func (r *parquetEdgeReader) Read(batch []Edge) (n int, err error) {
 			return 0, err
 		}
 		n += some
+	}
+	return n, nil
+}
+
+// ReadWeighted implements WeightedReader.
+func (r *parquetEdgeReader) ReadWeighted(batch []Edge, weights []float32) (int, error) {
+	n, err := r.Read(batch)
+	if err != nil {
+		return 0, err
+	}
+	for i := range n {
+		if err := r.w.next(); err != nil {
+			return 0, graph.Damaged(r.w.Position(), err)
+		}
+		var problem string
+		if weights[i], problem = graph.Weight(r.w.exact(r.w.pos)); problem != "" {
+			return 0, graph.BadData(r.w.Position(), "%s", problem)
+		}
 	}
 	return n, nil
 }

@@ -128,8 +128,13 @@ func openPart(ctx context.Context, ds Dataset, part Part) (*partRows, error) {
 }
 
 // nodeName is the input id of the node of the row that was read last.
-func (p *partRows) nodeName(id uint32) string {
-	if r, ok := p.reader.(interface{ NodeName() string }); ok {
+func (p *partRows) nodeName(id uint32) string { return NodeName(p.reader, id) }
+
+// NodeName is the input id, as messages show it, of the node of the row that a reader of
+// features, labels or splits has read last; id is what the row has, which is a number where
+// ids are numbered.
+func NodeName(reader any, id uint32) string {
+	if r, ok := reader.(interface{ NodeName() string }); ok {
 		if name := r.NodeName(); name != "" {
 			return name
 		}
@@ -158,5 +163,3 @@ func (r *parquetFeatureReader) ReadsFrom() string { return r.file.Name }
 
 func (r *arrowReader) Position() string  { return graph.RowOf(r.f.src.Name, r.row-1) }
 func (r *arrowReader) ReadsFrom() string { return r.f.src.Name }
-
-func (r *ogbSplits) Position() string { return r.lines.Where() }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +44,147 @@ func TestPyG(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
+}
+
+// TestPyGWeights reads weights from tensors of several types and shapes, whole and in parts.
+func TestPyGWeights(t *testing.T) {
+	for _, name := range []string{"edge_weight", "edge_attr", "half"} {
+		for _, query := range []string{"?weight=" + name, "?weight=" + name + "&repeated=sum"} {
+			d := open(t, "pyg:"+pygFiles+"weights.pt"+query, Options{})
+			info := d.Info()
+			if !info.Weighted || info.Identity != "pyg:weights.pt"+query || !IsWeighted(info.Identity) || info.AddRepeated != strings.Contains(query, "sum") {
+				t.Errorf("%+v", info)
+			}
+			isPath4(t, d)
+			for _, parts := range []int{1, 4} {
+				if name == "half" {
+					if got, err := weightsOf(t, d, parts); err != nil || len(got) != 6 || got[0] != "0 1 0.5" || got[5] != "3 2 65504" {
+						t.Errorf("%v, %v", got, err)
+					}
+					continue
+				}
+				isWeightedPath4(t, name, d, parts)
+			}
+		}
+	}
+	d := open(t, "pyg:"+pygFiles+"weights.pt", Options{})
+	if d.Info().Weighted || !slices.ContainsFunc(Notes(d), func(n Note) bool { return n.Ignored && strings.Contains(n.Text, "weight=edge_attr reads weights") }) {
+		t.Errorf("%+v, %v", d.Info(), Notes(d))
+	}
+	for query, want := range map[string]string{
+		"weight=none": `no tensor "none" for weight=: it has x, edge_index`, "weight=wide": "shape [6 2], and there are 6 edges", "weight=short": "shape [5], and there are 6 edges",
+		"weight=negative": "negative: edge 4: the weight is -1", "weight=nan": "nan: edge 5: the weight is NaN", "weight=bools": "booleans", "weight=num_nodes": "num_nodes",
+	} {
+		if err := readAll(t, "pyg:"+pygFiles+"weights.pt?"+query); !errors.Is(err, ErrData) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "weights.pt") {
+			t.Errorf("%s: %v, want %q", query, err, want)
+		}
+	}
+	if _, err := Open(t.Context(), "pyg:"+pygFiles+"weights.pt?repeated=sum", Options{}); !errors.Is(err, ErrURI) {
+		t.Errorf("%v is no ErrURI", err)
+	}
+}
+
+// TestPyGPartition reads a graph that PyG has cut into parts: from the folder of the parts, and
+// from the one above with labels and splits.
+func TestPyGPartition(t *testing.T) {
+	const parts = "pyg:" + pygFiles + "parts"
+	for uri, labelled := range map[string]bool{parts: true, parts + "/path4-partitions": false} {
+		d := open(t, uri, Options{})
+		isPath4(t, d)
+		if info := d.Info(); info.NumNodes != 4 || info.NumFeatures != 2 || info.EdgeHint != 6 || info.HasLabels != labelled || info.HasSplits != labelled || info.Weighted {
+			t.Errorf("%s: %+v", uri, info)
+		}
+		if notes := Notes(d); len(notes) != 1 || !notes[0].Ignored || !strings.Contains(notes[0].Text, "weight=edge_attr reads weights") {
+			t.Errorf("%v", notes)
+		}
+		inputs, err := Files(d)
+		if want := map[bool]int{true: 13, false: 6}[labelled]; err != nil || len(inputs) != want {
+			t.Errorf("%d files of %d: %v, %v", len(inputs), want, inputs, err)
+		}
+		d = open(t, uri+"?weight=edge_attr", Options{NoFeatures: true})
+		if info := d.Info(); info.NumFeatures != 0 || !info.Weighted || !IsWeighted(info.Identity) {
+			t.Errorf("%+v", info)
+		}
+		for _, share := range []int{1, 2, 5} {
+			isWeightedPath4(t, uri, d, share)
+		}
+	}
+}
+
+// partitioned are the files of the graph above.
+func partitioned(t testing.TB) map[string][]byte {
+	files := map[string][]byte{}
+	root := pygFiles + "parts"
+	if err := filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		files[strings.TrimPrefix(path, root+"/")] = readFile(t, path)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestBadPyGPartition(t *testing.T) {
+	good := partitioned(t)
+	const p = "path4-partitions/"
+	two := change(good, "other-partitions/META.json", []byte("{}"))
+	refuses(t, "pyg:%s", good, []refusal{
+		{p + "META.json", nil, []string{"has 0 folders NAME-partitions"}},
+		{p + "META.json", []byte(`{"num_parts": 2, "is_hetero": true, "is_sorted": true}`), []string{"META.json", "is_hetero"}},
+		{p + "META.json", []byte(`{"num_parts": 2, "is_hetero": false}`), []string{"META.json", "PyG 2.5"}},
+		{p + "META.json", []byte(`{"num_parts": 0, "is_sorted": true}`), []string{"META.json", "num_parts is 0"}},
+		{p + "META.json", []byte(`{"num_parts": "2"}`), []string{"META.json", "num_parts"}},
+		{p + "META.json", []byte(`{"num_parts": 1, "is_sorted": true}`), []string{"node_feats.pt", "2 rows", "4 nodes"}},
+		{p + "part_1/graph.pt", good[p+"part_1/node_feats.pt"], []string{"part_1/graph.pt", "size"}},
+		{p + "part_1/graph.pt", readFile(t, pygFiles+"tensor.pt"), []string{"part_1/graph.pt", "size"}},
+		{p + "part_1/graph.pt", nil, []string{"part_1/graph.pt: is missing", "2 parts"}},
+		{p + "part_0/node_feats.pt", nil, []string{"node_feats.pt", "2 rows", "4 nodes"}},
+		{"path4-label/label.pt", readFile(t, pygFiles+"parts/path4-test-partitions/partition0.pt"), []string{"label.pt", "1 rows", "4 nodes"}},
+		{"path4-val-partitions/partition1.pt", readFile(t, pygFiles+"tensor.pt"), []string{"partition1.pt", "valid nodes"}},
+	})
+	refuses(t, "pyg:%s", two, []refusal{{"x", []byte{}, []string{"has 2 folders"}}})
+	refuses(t, "pyg:%s?weight=edge_attr", good, []refusal{
+		{p + "part_1/edge_feats.pt", good[p+"part_0/edge_feats.pt"], []string{"edge_attr", "shape [2 1], and there are 4 edges"}},
+		{p + "part_1/edge_feats.pt", nil, []string{"part_1/edge_feats.pt: is missing", "2 parts"}},
+		{p + "part_1/edge_feats.pt", good[p+"part_0/graph.pt"], []string{"part_1/edge_feats.pt", "weight="}},
+	})
+	if _, err := Open(t.Context(), "pyg:"+pygFiles+"parts?split=1", Options{}); !errors.Is(err, ErrURI) {
+		t.Errorf("%v is no ErrURI", err)
+	}
+}
+
+func FuzzPyGPartition(f *testing.F) {
+	good := partitioned(f)
+	f.Add([]byte(`{"num_parts": 3, "is_sorted": true}`))
+	f.Add([]byte(`{"num_parts": 4096, "is_sorted": true}`))
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzTree(t, "pyg:%s", good, "path4-partitions/META.json", data) })
+}
+
+// FuzzPyGPart changes the pickle of a file of a part.
+func FuzzPyGPart(f *testing.F) {
+	good := partitioned(f)
+	files := []string{"path4-partitions/part_1/graph.pt", "path4-partitions/part_1/node_feats.pt", "path4-partitions/part_1/edge_feats.pt"}
+	for i, name := range files {
+		_ = repack(f, good[name], func(member string, data []byte) []byte {
+			if strings.HasSuffix(member, "data.pkl") {
+				f.Add(uint8(i), data)
+			}
+			return data
+		})
+	}
+	f.Fuzz(func(t *testing.T, which uint8, pkl []byte) {
+		name := files[int(which)%len(files)]
+		data := repack(t, good[name], func(member string, data []byte) []byte {
+			if strings.HasSuffix(member, "data.pkl") {
+				return append([]byte{}, pkl...)
+			}
+			return data
+		})
+		fuzzTree(t, "pyg:%s?weight=edge_attr", good, name, data)
+	})
 }
 
 // repack changes the members of a zip archive.

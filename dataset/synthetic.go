@@ -22,6 +22,7 @@ type synthetic struct {
 	homophily             float64
 	train, valid          float64
 	noise                 float64
+	weights               int64 // octaves over which they are spread, 0 without weights
 
 	multiplier, inverse, offset uint64
 	means                       []float32 // classes × features
@@ -35,12 +36,13 @@ const (
 	streamMean
 	streamNoise
 	streamSplit
+	streamWeight
 )
 
 // maxMeans bounds classes × features, the only table that is kept.
 const maxMeans = 1 << 20
 
-var syntheticKeys = []string{"nodes", "edges", "features", "classes", "seed", "homophily", "train", "valid", "noise"}
+var syntheticKeys = []string{"nodes", "edges", "features", "classes", "seed", "homophily", "train", "valid", "noise", "weights"}
 
 func parseSynthetic(rest string) (*synthetic, error) {
 	params, err := graph.ParseParams(rest, ",", syntheticKeys)
@@ -74,6 +76,8 @@ func parseSynthetic(rest string) (*synthetic, error) {
 			g.valid, err = parseShare(p, 1)
 		case "noise":
 			g.noise, err = parseShare(p, 1000)
+		case "weights":
+			g.weights, err = parseWeights(p)
 		}
 		if err != nil {
 			return nil, err
@@ -99,10 +103,33 @@ func parseShare(p graph.Param, limit float64) (float64, error) {
 	return v, nil
 }
 
+// mostOctaves bounds how far apart generated weights lie.
+const mostOctaves = 40
+
+// parseWeights reads the number of octaves over which weights are spread.
+func parseWeights(p graph.Param) (int64, error) {
+	return graph.ParseCount(p.Key, p.Value, 1, mostOctaves)
+}
+
+// generatedWeight is the weight of an edge of a generated graph: the weights are spread over so
+// many octaves around 1, about evenly by their logarithms. It depends on the two ends alone.
+func generatedWeight(seed uint64, octaves int64) func(e Edge) float32 {
+	return func(e Edge) float32 {
+		x := rng.Float64(rng.Hash(seed, streamWeight, uint64(min(e.U, e.V)), uint64(max(e.U, e.V))))
+		y := float64(float64(octaves)*x) - float64(octaves)/2
+		octave := math.Floor(y)
+		return float32(math.Ldexp(1+(y-octave), int(octave)))
+	}
+}
+
 // identity spells every option, so that a changed default is another dataset.
 func (g *synthetic) identity() string {
-	return fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=%d,classes=%d,seed=%d,homophily=%v,train=%v,valid=%v,noise=%v",
+	text := fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=%d,classes=%d,seed=%d,homophily=%v,train=%v,valid=%v,noise=%v",
 		g.nodes, g.edges, g.features, g.classes, g.seed, g.homophily, g.train, g.valid, g.noise)
+	if g.weights > 0 {
+		text += fmt.Sprintf(",weights=%d", g.weights)
+	}
+	return text
 }
 
 func openSynthetic(_ context.Context, rest string, o Options) (Dataset, error) {
@@ -121,7 +148,7 @@ func (g *synthetic) dataset(o Options) *counted {
 	c := &counted{
 		info: Info{
 			Name: "synthetic", Identity: g.identity(), NumNodes: g.nodes, NumFeatures: g.features,
-			HasLabels: true, HasSplits: true, EdgeHint: g.edges, SizeHint: 8 * g.edges,
+			HasLabels: true, HasSplits: true, FewHops: true, EdgeHint: g.edges, SizeHint: 8 * g.edges,
 		},
 		nodes: g.nodes, rows: g.edges,
 		edge:  g.edge,
@@ -130,6 +157,9 @@ func (g *synthetic) dataset(o Options) *counted {
 	}
 	if g.features > 0 {
 		c.feature = g.feature
+	}
+	if g.weights > 0 {
+		c.info.Weighted, c.weight = true, generatedWeight(g.seed, g.weights)
 	}
 	for i := range g.classes {
 		c.info.Classes = append(c.info.Classes, strconv.FormatInt(i, 10))

@@ -17,14 +17,15 @@ type textEdges struct {
 	begin     int64 // where the first line begins, after header and mark
 	columns   int
 	u, v      int
+	w         int // column of weights, below 0 for none
 	limit     graph.IDLimit
 	empty     bool // not one line
 	notes     []graph.Note
 }
 
 // openTextEdges looks at the first data lines.
-func openTextEdges(ctx context.Context, src *source.Source, limit graph.IDLimit, named ends) (_ *textEdges, err error) {
-	e := &textEdges{src: src, v: 1, limit: limit}
+func openTextEdges(ctx context.Context, src *source.Source, limit graph.IDLimit, named ends, weight string) (_ *textEdges, err error) {
+	e := &textEdges{src: src, v: 1, w: -1, limit: limit}
 	l, err := source.OpenLines(ctx, src)
 	if err != nil {
 		return nil, err
@@ -62,7 +63,19 @@ func openTextEdges(ctx context.Context, src *source.Source, limit graph.IDLimit,
 	if e.u, e.v, err = c.find(named); err != nil {
 		return nil, err
 	}
-	e.notes = c.notes(e.u, e.v, func(i int) bool { return len(c.titles) > 0 && c.titles[i] == "" && kinds[i] == holdsNothing })
+	if e.w, err = c.weight(weight, e.u, e.v); err != nil {
+		return nil, err
+	}
+	e.notes = c.notes(e.u, e.v, e.w, func(i int) bool { return len(c.titles) > 0 && c.titles[i] == "" && kinds[i] == holdsNothing })
+	return e, nil
+}
+
+// textPairs opens an edge list whose columns nobody names.
+func textPairs(ctx context.Context, src *source.Source, limit graph.IDLimit) (graph.EdgeSource, error) {
+	e, err := openTextEdges(ctx, src, limit, ends{}, "")
+	if err != nil {
+		return nil, err
+	}
 	return e, nil
 }
 
@@ -115,7 +128,11 @@ type textEdgeReader struct {
 
 func (r *textEdgeReader) Close() error { return r.lines.Close() }
 
-func (r *textEdgeReader) Read(batch []Edge) (int, error) {
+func (r *textEdgeReader) Read(batch []Edge) (int, error) { return r.ReadWeighted(batch, nil) }
+
+// ReadWeighted implements WeightedReader; weights may be nil.
+func (r *textEdgeReader) ReadWeighted(batch []Edge, weights []float32) (int, error) {
+	var weight float32
 	for n := range batch {
 		line, err := r.lines.Data()
 		if err == io.EOF && n > 0 {
@@ -124,19 +141,30 @@ func (r *textEdgeReader) Read(batch []Edge) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if batch[n], err = r.edge(line); err != nil {
+		if batch[n], err = r.edge(line, &weight); err != nil {
 			return 0, err
+		}
+		if weights != nil {
+			weights[n] = weight
 		}
 	}
 	return len(batch), nil
 }
 
-func (r *textEdgeReader) edge(line []byte) (Edge, error) {
+// edge reads a line, and its weight if there is a column of weights.
+func (r *textEdgeReader) edge(line []byte, weight *float32) (Edge, error) {
 	var ends [2]uint32
 	more, count := true, 0
 	for ; more; count++ {
 		var field []byte
 		field, line, more = r.separator.Cut(line)
+		if count == r.w {
+			var problem string
+			if *weight, problem = graph.ParseWeight(string(graph.Unquote(field))); problem != "" {
+				return Edge{}, graph.BadData(r.lines.Where(), "%s", problem)
+			}
+			continue
+		}
 		if count != r.u && count != r.v {
 			continue
 		}

@@ -122,9 +122,13 @@ func FuzzTextGraphs(f *testing.F) {
 	for _, g := range textGraphs {
 		f.Add([]byte(g.text))
 	}
+	for _, g := range weightedGraphs {
+		f.Add([]byte(g.text))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, kind := range []string{"mtx", "metis", "dimacs", "adjlist"} {
 			fuzzFile(t, "g", kind+":g", data)
+			fuzzFile(t, "g", kind+":g?weight=value", data)
 		}
 	})
 }

@@ -3,9 +3,12 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"ndls/internal/packed"
@@ -73,6 +76,90 @@ func TestIntervals(t *testing.T) {
 		c.end("--workers 2", want)
 		bytesOnTheWire(t, c.dir, 2, true)
 	})
+}
+
+// TestIntervalsKeepHops has two workers share the rows of a graph whose hops are written: they
+// have the bytes that one process gives.
+func TestIntervalsKeepHops(t *testing.T) {
+	t.Parallel()
+	for _, options := range []string{"--keep-hops 0..2,4", "--rule sign --hops 3 --label-columns 2"} {
+		t.Run(options, func(t *testing.T) {
+			job := append(slices.Clone(rowsJob), strings.Fields(options)...)
+			want := wantOf(t, job...)
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(path string) bool { return strings.HasPrefix(path, "hops/") }) {
+				t.Error("the run has kept no hops")
+			}
+			c := newCrew(t)
+			run(t, append([]string{"run", "--run", c.dir, "--workers", "2", "--memory", "512MiB", "--parallel", "intervals"}, job...)...)
+			c.end(options, want)
+			// Blocks of features and of label columns differ in width, and the formula has one.
+			bytesOnTheWire(t, c.dir, 2, !strings.Contains(options, "label-columns"))
+		})
+	}
+}
+
+// settledJob has four strips of rows, most of which settle before the last hop.
+var settledJob = []string{
+	"--dataset", "papers100m:scale=1/1024", "--targets", "labelled", "--active", "settled", "--deviation", "0.02",
+	"--probes", "16", "--runs", "1", "--epochs", "2", "--epsilon", "0.002", "--kmax", "30", "--label-kmax", "2", "--quiet",
+}
+
+// TestIntervalsSettle has workers share rows that settle. They choose together when that is: what
+// they smooth has the bytes that one process gives, also if workers are killed while they choose
+// and after that.
+func TestIntervalsSettle(t *testing.T) {
+	t.Parallel()
+	want := withoutChoice(wantOf(t, settledJob...))
+	for name, workers := range map[string][][]string{
+		"two":    {nil, nil},
+		"killed": {{"commit:3:kill", "commit-done:5:kill"}, {"commit:4:kill"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCrew(t)
+			c.mode = mode{job: settledJob, share: intervals.share, late: intervals.late}
+			c.coordinator(len(workers))
+			for _, hooks := range workers {
+				c.worker(hooks)
+			}
+			c.wg.Wait()
+			run(t, "verify", "--run", c.dir, "--quiet")
+			run(t, "gc", "--delete", "--run", c.dir, "--quiet")
+			got := hashes(t, c.folder)
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(got)), func(path string) bool { return strings.HasPrefix(path, "smoothed/last-hops-") }) {
+				t.Error("the workers have not chosen together")
+			}
+			compare(t, name, withoutChoice(got), want)
+			text, err := os.ReadFile(filepath.Join(c.folder, "run.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var record struct {
+				Stages []struct {
+					Name      string
+					Deviation struct{ Bound, Mean float64 }
+				}
+			}
+			if err := json.Unmarshal(text, &record); err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range record.Stages {
+				if d := s.Deviation; s.Name == "smooth" && !(d.Mean > 0 && d.Mean <= d.Bound) {
+					t.Errorf("the run reports a deviation of %g of %g", d.Mean, d.Bound)
+				}
+			}
+		})
+	}
+}
+
+// withoutChoice leaves out the files of the choice when rows settle, and the list of all files:
+// workers that share rows commit a choice each.
+func withoutChoice(sums map[string]string) map[string]string {
+	rest := maps.Clone(sums)
+	maps.DeleteFunc(rest, func(path, _ string) bool {
+		return strings.HasPrefix(path, "smoothed/last-hops") || path == "catalog.parquet"
+	})
+	return rest
 }
 
 // bytesOnTheWire sees in the report that workers have sent each other rows, where

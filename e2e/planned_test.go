@@ -1,11 +1,15 @@
 package e2e
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -27,36 +31,88 @@ func TestPlannedIsMeasured(t *testing.T) {
 	checkPlanned(t, dir)
 }
 
+// TestPlannedWithWeightsIsMeasured does so for edges with weights, sorted in memory and on disk.
+func TestPlannedWithWeightsIsMeasured(t *testing.T) {
+	for _, memory := range []string{"144MiB", "512MiB"} {
+		t.Run(memory, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			run(t, "run", "--dataset", "synthetic:nodes=200000,edges=2500000,features=32,classes=8,seed=1,weights=6", "--run", dir,
+				"--memory", memory, "--threads", "2", "--epsilon", "0.1", "--probes", "32", "--runs", "1", "--epochs", "1", "--label-kmax", "3", "--quiet")
+			checkPlanned(t, dir)
+		})
+	}
+}
+
 // TestPlannedWithClassesIsMeasured does so with few classes and with many.
 func TestPlannedWithClassesIsMeasured(t *testing.T) {
 	for _, c := range []struct {
 		nodes, classes int
 		probabilities  string
-	}{{200_000, 2, "all"}, {60_000, 172, "all"}, {60_000, 172, "best"}, {10_500, 10_000, "best"}} {
-		t.Run(fmt.Sprint(c.classes, " ", c.probabilities), func(t *testing.T) {
+		more           []string
+	}{
+		{200_000, 2, "all", nil},
+		{60_000, 172, "all", nil},
+		{60_000, 172, "best", nil},
+		{10_500, 10_000, "best", nil},
+		{200_000, 172, "best", []string{"--keep-features=false", "--label-depth", "2"}},
+		{200_000, 172, "best", []string{"--keep-features=false", "--label-depth", "0", "--precision", "float16"}},
+	} {
+		t.Run(fmt.Sprint(c.nodes, " ", c.classes, " ", c.probabilities, c.more), func(t *testing.T) {
 			if testing.Short() && c.classes > 1000 {
 				t.Skip("it predicts a hundred million probabilities several times")
 			}
 			dir := filepath.Join(t.TempDir(), "run")
-			run(t, "run", "--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=400000,features=32,classes=%d,seed=1", c.nodes, c.classes), "--run", dir,
-				"--memory", "480MiB", "--threads", "2", "--epsilon", "0.1", "--runs", "1", "--epochs", "1", "--hidden", "16", "--label-kmax", "2", "--probabilities", c.probabilities, "--quiet")
+			run(t, append([]string{
+				"run", "--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=400000,features=32,classes=%d,seed=1", c.nodes, c.classes), "--run", dir,
+				"--memory", "480MiB", "--threads", "2", "--epsilon", "0.1", "--runs", "1", "--epochs", "1", "--hidden", "16", "--label-kmax", "2", "--probabilities", c.probabilities, "--quiet",
+			}, c.more...)...)
 			checkPlanned(t, dir, "partition") // with many classes a synthetic graph has fewer edges
 		})
 	}
 }
 
-// TestPlannedByWorkersIsMeasured does so for a partition by two workers, and the least
-// of the stage that follows.
+// TestPlannedHopsIsMeasured does so where hops are written as they are, and with columns of
+// labels.
+func TestPlannedHopsIsMeasured(t *testing.T) {
+	for _, options := range []string{
+		"--keep-hops 1,2 --targets labelled --precision float16",
+		"--rule sign --hops 2 --label-columns 2 --precision float16",
+		"--rule sign --hops 2 --depth node",
+		"--rule nafs --hops 3 --depth node --targets labelled",
+	} {
+		t.Run(options, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			run(t, append([]string{
+				"run", "--dataset", "synthetic:nodes=200000,edges=800000,features=40,classes=8,seed=1", "--run", dir,
+				"--memory", "256MiB", "--threads", "2", "--epsilon", "0.1", "--probes", "16", "--runs", "1", "--epochs", "1", "--hidden", "16", "--label-kmax", "2", "--quiet",
+			}, strings.Fields(options)...)...)
+			checkPlanned(t, dir)
+		})
+	}
+}
+
+// TestPlannedByWorkersIsMeasured does so for a partition by two workers, without and with
+// weights, and the least of the stage that follows.
 func TestPlannedByWorkersIsMeasured(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
-	run(t, "run", "--dataset", "synthetic:nodes=400000,edges=4000000,seed=1", "--run", dir, "--workers", "2", "--features", "none",
-		"--memory", "512MiB", "--threads", "2", "--probes", "16", "--kmax", "2", "--quiet")
-	checkPlanned(t, dir)
+	for _, weights := range []string{"", ",weights=6"} {
+		t.Run("nodes=400000"+weights, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			run(t, "run", "--dataset", "synthetic:nodes=400000,edges=4000000,seed=1"+weights, "--run", dir, "--workers", "2", "--features", "none",
+				"--memory", "512MiB", "--threads", "2", "--probes", "16", "--kmax", "2", "--quiet")
+			checkPlanned(t, dir)
+		})
+	}
 }
 
 // checkPlanned compares the record of a run with what was planned. Of stages that plan by
 // counts which the dataset does not state exactly, only memory is compared.
 func checkPlanned(t *testing.T, dir string, unstated ...string) {
+	t.Helper()
+	comparePlanned(t, dir, nil, unstated...)
+}
+
+// comparePlanned is checkPlanned with other plans than those in the record.
+func comparePlanned(t *testing.T, dir string, plans map[string]*figures, unstated ...string) {
 	t.Helper()
 	var record struct {
 		Stages []struct {
@@ -83,6 +139,9 @@ func checkPlanned(t *testing.T, dir string, unstated ...string) {
 		}
 	}
 	for _, s := range record.Stages {
+		if plan := plans[s.Name]; plan != nil {
+			s.Planned = plan
+		}
 		if s.Planned == nil {
 			t.Errorf("%s was not planned", s.Name)
 			continue
@@ -104,4 +163,64 @@ func checkPlanned(t *testing.T, dir string, unstated ...string) {
 			}
 		}
 	}
+}
+
+// TestPlannedTablesIsMeasured compares the partition of tables with text ids with what is
+// planned for them: with memory for all, and with so little that ids and edges are sorted in
+// files.
+func TestPlannedTablesIsMeasured(t *testing.T) {
+	const nodes, edges = 400_000, 1_200_000
+	dir := t.TempDir()
+	uri := "table:" + writeTextTables(t, dir, nodes, edges)
+	for _, memory := range []string{"192MiB", "640MiB"} {
+		t.Run(memory, func(t *testing.T) {
+			options := []string{"--dataset", uri, "--memory", memory, "--threads", "2", "--quiet"}
+			var planned struct {
+				figures
+				Stage string `json:"name"`
+			}
+			first, _, _ := strings.Cut(run(t, append([]string{"plan", "--json"}, options...)...), "\n")
+			if err := json.Unmarshal([]byte(first), &planned); err != nil || planned.Stage != "partition" {
+				t.Fatalf("%s: %v", first, err)
+			}
+			dir := filepath.Join(t.TempDir(), "run")
+			run(t, append([]string{"partition", "--run", dir}, options...)...)
+			comparePlanned(t, dir, map[string]*figures{"partition": &planned.figures})
+		})
+	}
+}
+
+// writeTextTables writes a random graph as CSV with text ids, and returns what a table: URI
+// says of it.
+func writeTextTables(t *testing.T, dir string, nodes, edges int) string {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, 2))
+	id := func(i int) string { return fmt.Sprintf("node-%016x", uint64(i)*0x9e3779b97f4a7c15) }
+	files := map[string]string{}
+	for name, write := range map[string]func(w *bufio.Writer){
+		"nodes": func(w *bufio.Writer) {
+			_, _ = w.WriteString("id,x\n")
+			for i := range nodes {
+				fmt.Fprintf(w, "%s,%d\n", id(i), i%100)
+			}
+		},
+		"edges": func(w *bufio.Writer) {
+			_, _ = w.WriteString("src,dst\n")
+			for range edges {
+				fmt.Fprintf(w, "%s,%s\n", id(random.IntN(nodes)), id(random.IntN(nodes)))
+			}
+		},
+	} {
+		files[name] = filepath.Join(dir, name+".csv")
+		f, err := os.Create(files[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := bufio.NewWriter(f)
+		write(w)
+		if err := errors.Join(w.Flush(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files["edges"] + "?nodes=" + files["nodes"] + "&features=x"
 }

@@ -101,5 +101,27 @@ for kind, column, name in (("smoothed", "feature", "smoothed"), ("soft_labels", 
     check(total[:2] == (len(want), int(want[:, 0].sum())), f"{kind}: rows or ids in DuckDB differ")
     check(abs(total[2] - values.astype(float).sum()) <= 1e-9 * abs(total[2]), f"{kind}: sum in DuckDB differs")
 
+# Hops: NumPy maps the array, and PyTorch, where it is installed, takes rows of it; Arrow and
+# Parquet have a list for each hop.
+stack = np.load(f"{exports}/hops.npy", mmap_mode="r")
+features = np.load(f"{exports}/features.npy")
+check(stack.shape == (len(nodes), 3, features.shape[1]) and stack.dtype == np.float32, f"hops have shape {stack.shape}")
+check(np.array_equal(stack[:, 0], features), "hop 0 is not the features")
+parts = [pa.ipc.open_file(pa.memory_map(path)).read_all() for path in sorted(glob.glob(f"{run}/hops/*.arrow"))]
+arrow += len(parts)
+t = pa.concat_tables(parts)
+order = np.argsort(t["id"].to_numpy())
+for form, t, order in (("run", t, order), ("arrow", pa.ipc.open_file(f"{exports}/hops.arrow").read_all(), slice(None)), ("parquet", pq.read_table(f"{exports}/hops.parquet"), slice(None))):
+    for k, name in enumerate(("hop_0", "hop_1", "hop_3")):
+        values = t[name].combine_chunks().flatten().to_numpy().reshape(t.num_rows, -1)[order]
+        check(np.array_equal(values, stack[:, k]), f"{name}: {form} and npy differ")
+try:
+    import torch
+except ImportError:
+    torch = None
+if torch:
+    rows = torch.from_numpy(stack[[0, len(stack) - 1]])
+    check(rows.shape == (2, 3, features.shape[1]) and bool(torch.isfinite(rows).all()), "PyTorch reads other rows")
+
 print(f"{len(parquet)} Parquet and {arrow} Arrow files, {len(nodes)} nodes, {len(edges)} edges: pyarrow {pa.__version__},"
       f" DuckDB {duckdb.__version__} and NumPy {np.__version__} agree with ndls export")

@@ -19,6 +19,8 @@ var ErrDisk = failure.Kind("does not fit the disk")
 type Space struct {
 	Run, Scratch int64
 	Same         bool
+	// Bounded says that the user allows no more, though there may be.
+	Bounded bool
 }
 
 // need is what some stages take beside what is there already. Where scratch files
@@ -71,9 +73,13 @@ func CheckDisk(c Counts, p control.Plan, r control.Resources, workers int, held,
 	narrow := r
 	narrow.BlockColumns = packed.PanelColumns
 	try(fmt.Sprintf("--block-columns %d", packed.PanelColumns), p, narrow)
-	fits = append(fits, "another --run or --scratch")
-	return fmt.Errorf("estimate: %s need %s (%d bytes), %s (%d bytes) are free; what needs less: %s: %w",
-		what, mem.Bytes(bytes), bytes, mem.Bytes(has), has, strings.Join(fits, ", "), ErrDisk)
+	state, more := "are free", "another --run or --scratch"
+	if free.Bounded {
+		state, more = "are left of --disk", "a larger --disk"
+	}
+	fits = append(fits, more)
+	return fmt.Errorf("estimate: %s need %s (%d bytes), %s (%d bytes) %s; what needs less: %s: %w",
+		what, mem.Bytes(bytes), bytes, mem.Bytes(has), has, state, strings.Join(fits, ", "), ErrDisk)
 }
 
 // remedy is a plan that takes less disk.
@@ -96,5 +102,9 @@ func remedies(p control.Plan, stages []Stage) (all []remedy) {
 	add(control.Predict, "--probabilities best", func(p *control.Plan) *string { return &p.Probabilities }, control.BestProbability)
 	add(control.LSI, "--precision float16", func(p *control.Plan) *string { return &p.Precision }, "float16")
 	add(control.Partition, "--features none", func(p *control.Plan) *string { return &p.Partition.Features }, "none")
+	if dropped := p; slices.ContainsFunc(stages, func(s Stage) bool { return s.Name() == control.Smooth }) && !p.DropFeatures {
+		dropped.DropFeatures = true
+		all = append(all, remedy{"--keep-features=false", dropped})
+	}
 	return all
 }

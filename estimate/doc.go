@@ -7,8 +7,11 @@
 // Memory, disk, bytes, passes and columns follow from the same choices that the
 // stages make (how column blocks are laid out, what is spilled), given the same
 // counts. What is not known beforehand is how many hops the nodes need: until the
-// K table says so, the Hops of [Counts] stand for it. Seconds are those bytes and
-// edges at the rates of one machine (bench/papers100m/RESULTS.md): they scale, no more.
+// K table says so, the Hops of [Counts] stand for it ([Counts.ExpectedHops]).
+//
+// Seconds are work at the rates of one machine, which rates.go lists with what measured
+// each: edges, rows, values and float operations, which all threads share, rows of tables,
+// which one thread reads, and bytes. On other machines they scale, no more.
 //
 // Bytes read and written are those of the run directory and of scratch files,
 // without the dataset's own files.

@@ -2,7 +2,9 @@ package estimate
 
 import (
 	"fmt"
+	"math"
 
+	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -11,25 +13,39 @@ import (
 	"ndls/tiles"
 )
 
-// DefaultHops is how many hops nodes are expected to need before the K table is
-// known.
-const DefaultHops = 10
+// The last node of a graph without chains is expected to settle after hopsBase hops if there
+// are nodesBase nodes, and hopsGrowth hops later in a graph that is e times as large. Of those
+// with a label, the last one settles after the share labelledShare of these hops. Fitted to
+// synthetic:nodes=100000 and papers100m: at scales from 1/256 to 1, of which each differs from
+// that by up to a half.
+const (
+	nodesBase, hopsBase, hopsGrowth = 1e5, 7, 1.9
+	labelledShare                   = 0.6
+)
 
 // Counts is what is known of a graph.
 type Counts struct {
 	Nodes int64 `json:"nodes"`
-	// Edges counts undirected edges, InputRows the rows of the edge list, 0 if
-	// those are as many.
+	// Edges counts undirected edges, or directed ones where they are Directed, InputRows the
+	// rows of the edge list, 0 if those are as many.
 	Edges     int64 `json:"edges"`
 	InputRows int64 `json:"input_rows"`
 	// StatedNodes says that the dataset states the number of nodes.
-	StatedNodes bool  `json:"stated_nodes"`
-	Components  int64 `json:"components"`
+	StatedNodes bool `json:"stated_nodes"`
+	// Weighted says that edges have weights.
+	Weighted bool `json:"weighted,omitempty"`
+	// Directed says that edges have directions.
+	Directed   bool  `json:"directed,omitempty"`
+	Components int64 `json:"components"`
 	// Features is the width of a feature row; Half says that all are exactly
 	// float16.
 	Features int  `json:"features"`
 	Half     bool `json:"half"`
-	Classes  int  `json:"classes"`
+	// IDs is the size of all input ids where they are numbered, 0 elsewhere. NodeTable says
+	// that they are those of a table of nodes.
+	IDs       int64 `json:"ids,omitempty"`
+	NodeTable bool  `json:"node_table,omitempty"`
+	Classes   int   `json:"classes"`
 	// Training, Validation and Labelled count nodes.
 	Training   int64 `json:"training"`
 	Validation int64 `json:"validation"`
@@ -38,6 +54,8 @@ type Counts struct {
 	// nodes if it was found, else 0.
 	Hops         int `json:"hops"`
 	LabelledHops int `json:"labelled_hops"`
+	// FewHops says that the graph is generated without chains.
+	FewHops bool `json:"few_hops,omitempty"`
 	// ValidationHops is the largest K of a validation node with a label, if it was found.
 	ValidationHops int `json:"validation_hops,omitempty"`
 	// LabelDepth is one more than the largest depth of label smoothing that was chosen, 0
@@ -55,13 +73,23 @@ func (c Counts) validate() error {
 	return nil
 }
 
+// ExpectedHops is the Hops to plan with before the K table is known: Kmax, unless the graph is
+// generated without chains. Some nodes of every published graph that was tried reach a Kmax of
+// 200 (Cora, Citeseer, Coauthor CS, facebook, web-NotreDame).
+func (c Counts) ExpectedHops(kmax int) int {
+	if c.FewHops {
+		return min(max(int(hopsBase+hopsGrowth*math.Log(float64(c.Nodes)/nodesBase)+0.5), 1), kmax)
+	}
+	return kmax
+}
+
 // Facts are what a graph has, as far as stages ask for it.
-type Facts struct{ Features, Labels, Splits bool }
+type Facts struct{ Features, Labels, Splits, Directed bool }
 
 // Facts says what a graph of these counts has under plan p. Counts do not tell whether
 // there are splits: those are taken to be there.
 func (c Counts) Facts(p control.Plan) Facts {
-	return Facts{Features: c.Features > 0 && p.Partition.Features != "none", Labels: c.Classes > 0, Splits: true}
+	return Facts{Features: c.Features > 0 && p.Partition.Features != "none", Labels: c.Classes > 0, Splits: true, Directed: c.Directed}
 }
 
 // Stage is what an estimate asks of a stage of a run.
@@ -80,12 +108,13 @@ type Stage interface {
 // Run gives the figures of some stages, one after the other, with held bytes in
 // the run directory before the first. Where one does not fit r.Memory the list is
 // complete nonetheless, and the error wraps [mem.ErrBudget] and says which
-// --memory would do.
+// --memory would do. A stage that does not fit r.Disk leaves out temporary files that save
+// time; whether it fits then, [CheckDisk] says.
 func Run(c Counts, p control.Plan, r control.Resources, held int64, stages ...Stage) ([]control.Figures, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return run(c, p, r, held, stages, func(s Stage) control.Figures { return newSheet(c, p, r).figures(s) })
+	return run(c, p, r, held, stages, func(s Stage, r control.Resources) control.Figures { return newSheet(c, p, r).figures(s) })
 }
 
 // RunCut is [Run] for so many workers with r each, that have a stage's columns or
@@ -95,18 +124,25 @@ func RunCut(c Counts, p control.Plan, r control.Resources, workers int, held int
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return run(c, p, r, held, stages, func(s Stage) control.Figures {
+	return run(c, p, r, held, stages, func(s Stage, r control.Resources) control.Figures {
 		x := newSheet(c, p, r)
 		x.Workers = max(workers, 1)
 		return x.figures(s)
 	})
 }
 
-func run(c Counts, p control.Plan, r control.Resources, held int64, stages []Stage, figures func(Stage) control.Figures) ([]control.Figures, error) {
+func run(c Counts, p control.Plan, r control.Resources, held int64, stages []Stage, figures func(Stage, control.Resources) control.Figures) ([]control.Figures, error) {
 	var list []control.Figures
 	var worst control.Figures
 	for _, s := range stages {
-		f := figures(s)
+		f := figures(s, r)
+		if r.Disk > 0 && held+f.PeakDiskBytes > r.Disk {
+			lean := r
+			lean.Lean = true
+			if x := figures(s, lean); x.PeakDiskBytes < f.PeakDiskBytes {
+				f, f.Lean = x, true
+			}
+		}
 		f.PeakDiskBytes += held
 		held += f.DiskBytes
 		list = append(list, f)
@@ -123,30 +159,12 @@ func run(c Counts, p control.Plan, r control.Resources, held int64, stages []Sta
 
 // runtimeUse is what the runtime, program text and small buffers take as a rule
 // of mem.RuntimeShare, which is the most; recordsUse is that with the heap of
-// stages that read and write records in a process that has run for a while.
+// stages that read and write records in a process that has run for a while;
+// encodesUse is that with the heap of the writers of shards and hop streams.
 const (
 	runtimeUse = 32 << 20
 	recordsUse = 44 << 20
-)
-
-// Rates for one thread of the machine of bench/papers100m/RESULTS.md. They scale seconds
-// only.
-const (
-	// passedEdges is directed edges a second past 16 columns of float32; wider
-	// rows take longer by their share to the power widthPower. A pass that reads
-	// its edges takes overlap times the seconds of the slower of the two.
-	passedEdges = 200e6
-	widthPower  = 0.85
-	overlap     = 1.25
-	// filledValues is values a second with which the probes of the LSI stage are
-	// made and their first distances found, whatever the threads.
-	filledValues = 40e6
-	// readBytes and writtenBytes are bytes a second of sequential transfers.
-	readBytes    = 1.1e9
-	writtenBytes = 1.6e9
-	// TrainFlops is float32 operations a second of training and prediction on one
-	// thread, counted in matrix products.
-	TrainFlops = 40e9
+	encodesUse = 60 << 20
 )
 
 // Sheet is where a stage writes what it takes.
@@ -166,8 +184,11 @@ type Sheet struct {
 	sharing int64   // workers among which rows are shared out, 1 if they are not
 	spilled bool    // not all rows of a column block are in memory
 	runtime int64   // memory beside the budget's
-	seconds float64 // of computing, and of reading what passes read
+	seconds float64 // of computing on all threads, and of reading what passes read
+	alone   float64 // of computing on one thread
 	passed  int64   // bytes that passes read, of BytesRead
+	scratch int64   // bytes of scratch files, of BytesWritten
+	piped   bool    // bytes are read and written while threads compute
 }
 
 func newSheet(c Counts, p control.Plan, r control.Resources) *Sheet {
@@ -178,6 +199,9 @@ func newSheet(c Counts, p control.Plan, r control.Resources) *Sheet {
 		c.InputRows = c.Edges
 	}
 	c.Components = max(c.Components, 1)
+	if labelled := int(labelledShare*float64(c.Hops) + 0.5); c.FewHops && c.LabelledHops == 0 {
+		c.LabelledHops, c.ValidationHops = labelled, labelled
+	}
 	return &Sheet{Counts: c, Plan: p, Resources: r, Threads: max(r.Threads, 1), Workers: 1, sharing: 1, Part: c.Nodes, runtime: runtimeUse}
 }
 
@@ -190,7 +214,11 @@ func (s *Sheet) figures(of Stage) control.Figures {
 		f.PeakDiskBytes = f.DiskBytes + f.ScratchBytes
 	}
 	f.PeakBytes = min(f.PeakBytes, max(s.Resources.Memory, f.LeastBytes))
-	f.Seconds = s.seconds + float64(f.BytesRead-s.passed)/readBytes + float64(f.BytesWritten)/writtenBytes
+	moving := float64(f.BytesRead-s.passed)/ReadBytes + float64(s.scratch)/scratchBytes + float64(f.BytesWritten-s.scratch)/CommittedBytes
+	f.Seconds = stageSeconds + s.alone + s.seconds + moving
+	if s.piped {
+		f.Seconds = stageSeconds + s.alone + max(s.seconds, moving)
+	}
 	return f
 }
 
@@ -206,32 +234,51 @@ func (s *Sheet) Takes(peak, least int64) {
 // Partitioned are the counts as package partition has them.
 func (s *Sheet) Partitioned() partition.Counts {
 	return partition.Counts{
-		Nodes: s.Nodes, Rows: s.InputRows, Edges: s.Edges, StatedNodes: s.StatedNodes,
-		Features: s.Features, Half: s.Half, Threads: s.Threads,
+		Nodes: s.Nodes, Rows: s.InputRows, Edges: s.Edges, StatedNodes: s.StatedNodes && s.Plan.Partition.Only == "", Weighted: s.Weighted, Directed: s.Directed,
+		Features: s.Features, Half: s.Half, IDs: s.IDs, NodeTable: s.NodeTable, Part: s.Plan.Partition.Only != "", Blanks: s.Plan.Partition.BlankFeatures > 0, Threads: s.Threads,
 	}
 }
 
-// ReadNodes adds reading the node table.
-func (s *Sheet) ReadNodes(times int64) { s.BytesRead += times * partition.NodeBytes(s.Partitioned()) }
+// ReadNodes adds reading the node table, which one thread does.
+func (s *Sheet) ReadNodes(times int64) {
+	s.BytesRead += times * partition.NodeBytes(s.Partitioned())
+	s.alone += float64(times*s.Nodes) / readNodes
+}
 
 // kRow is about what a row of the K table takes on disk.
 const kRow = 5
 
 // WriteK adds writing the K table, which stays.
 func (s *Sheet) WriteK() {
-	s.DiskBytes = kRow * s.Nodes
-	s.BytesWritten += s.DiskBytes
+	s.DiskBytes += kRow * s.Nodes
+	s.BytesWritten += kRow * s.Nodes
+	s.alone += float64(s.Nodes) / readNodes
 }
 
 // Records says that the stage reads and writes records, whose heap is more than that of
 // other stages.
 func (s *Sheet) Records() { s.runtime = recordsUse }
 
-// Computes adds seconds of computing.
-func (s *Sheet) Computes(seconds float64) { s.seconds += seconds }
+// Encodes says that the stage writes shards and hop streams, whose heap is more still.
+func (s *Sheet) Encodes() { s.runtime = encodesUse }
 
-// ReadK adds reading the K table.
-func (s *Sheet) ReadK() { s.BytesRead += kRow * s.Nodes }
+// Computes adds an amount of work that all threads share, at a rate a second and thread.
+func (s *Sheet) Computes(amount, rate float64) { s.seconds += amount / rate / float64(s.Threads) }
+
+// Scratches adds bytes that are written to scratch files.
+func (s *Sheet) Scratches(bytes int64) {
+	s.BytesWritten = min(s.BytesWritten+bytes, hops.MostBytes)
+	s.scratch = min(s.scratch+bytes, hops.MostBytes)
+}
+
+// Piped says that the stage reads and writes while it computes.
+func (s *Sheet) Piped() { s.piped = true }
+
+// ReadK adds reading the K table, which one thread does.
+func (s *Sheet) ReadK() {
+	s.BytesRead += kRow * s.Nodes
+	s.alone += float64(s.Nodes) / readNodes
+}
 
 // Stored is the number of smoothed rows.
 func (s *Sheet) Stored() int64 {
@@ -256,9 +303,12 @@ func TileBytes(rows int64, columns int, half bool) int64 {
 	return rows * int64(packed.Panels(columns)) * int64(shards.TileRowBytes(half))
 }
 
-// RowBytes is the size of smoothed rows as they are stored.
-func (s *Sheet) RowBytes() int64 {
-	return s.Stored() * (8 + int64(s.Features)*valueBytes(s.HalfRows()))
+// RowBytes is the size of the rows that models take, as they are stored.
+func (s *Sheet) RowBytes() int64 { return s.StoredBytes(s.Output().Trained()) }
+
+// StoredBytes is the size of target rows of so many values as they are stored.
+func (s *Sheet) StoredBytes(values int) int64 {
+	return s.Stored() * (8 + int64(values)*valueBytes(s.HalfRows()))
 }
 
 // ReadsRows says that rows of tiles are read, a record batch at a time, beside held bytes.
@@ -267,6 +317,27 @@ func (s *Sheet) ReadsRows(held, rows int64, width int, half bool) {
 	least := held + tiles.ReadBytes(width, batch, int64(shards.TileRowBytes(half)))
 	peak := least
 	if more := 4*int64(width)*int64(batch) + 4096; s.Threads > 1 && least+more <= s.Budget() {
+		peak += more
+	}
+	s.Takes(peak, least)
+}
+
+// ReadsLists says that rows of so many values are put together, a record batch at a time, from
+// tiles of so many columns, beside held bytes.
+func (s *Sheet) ReadsLists(held, rows int64, values, columns int, half bool) {
+	s.joins(held, rows, shards.BatchRows(values), values, columns, half)
+}
+
+// Joins is [Sheet.ReadsLists] where a record batch is as small as if a row had all columns.
+func (s *Sheet) Joins(held, rows int64, values, columns int, half bool) {
+	s.joins(held, rows, shards.BatchRows(columns), values, columns, half)
+}
+
+func (s *Sheet) joins(held, rows int64, most, values, columns int, half bool) {
+	batch := int(min(int64(most), rows))
+	least := held + tiles.ReadBytes(columns, batch, int64(shards.TileRowBytes(half))) + 4*int64(values)*int64(batch) + 4096
+	peak := least
+	if more := 4*int64(columns)*int64(batch) + 4096; s.Threads > 1 && least+more <= s.Budget() {
 		peak += more
 	}
 	s.Takes(peak, least)

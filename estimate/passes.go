@@ -30,10 +30,39 @@ func (s *Sheet) capacity(columns int, held int64) hops.Capacity {
 	return r
 }
 
-func (s *Sheet) stream() int64 { return partition.HopBytes(s.Partitioned()) }
+// stream is the bytes of the hop streams that a pass reads: of one direction, where edges have
+// directions.
+func (s *Sheet) stream() int64 {
+	if s.Directed {
+		return partition.HopBytes(s.Partitioned()) / 2
+	}
+	return partition.HopBytes(s.Partitioned())
+}
 
-// graphBytes is the memory for degrees, components and their volumes.
-func (s *Sheet) graphBytes() int64 { return 8*s.Part + 8*s.Components + 3*4096 }
+// edgesOfPass is the number of edges that a pass reads.
+func (s *Sheet) edgesOfPass() int64 {
+	if s.Directed {
+		return s.Edges
+	}
+	return 2 * s.Edges
+}
+
+// graphBytes is the memory for degrees, strengths, divisors, components and their volumes.
+func (s *Sheet) graphBytes() int64 { return s.nodeBytes(s.Part) }
+
+// NodeBytes is the memory for degrees, strengths, components and their volumes of all nodes.
+func (s *Sheet) NodeBytes() int64 { return s.nodeBytes(s.Nodes) }
+
+func (s *Sheet) nodeBytes(rows int64) int64 {
+	bytes := 8*rows + 8*s.Components + 3*4096
+	if s.Weighted {
+		bytes += 4*rows + 4096
+	}
+	if s.Directed {
+		bytes += 8*rows + 2*4096
+	}
+	return bytes
+}
 
 func (s *Sheet) precision() spmv.Precision {
 	if s.HalfRows() {
@@ -66,27 +95,32 @@ func (s *Sheet) fits(r hops.Capacity, held int64, need func(hops.Capacity) int64
 }
 
 // streams adds passes: each reads all edges, unless they are in memory. copies says that
-// edges may be copied for late hops.
-func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool) {
+// edges may be copied for late hops, spared how many passes take no time because of that.
+func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool, spared float64) {
 	s.Passes += w.Passes
 	s.ColumnsPerPass = l.Columns
 	s.BytesRead = min(s.BytesRead+w.Read, hops.MostBytes)
-	s.BytesWritten = min(s.BytesWritten+w.Written, hops.MostBytes)
+	s.Scratches(w.Written)
 	s.ScratchBytes = max(s.ScratchBytes, w.Disk)
-	if copies && !r.Resident {
+	if copies && !r.Resident && !s.Resources.Lean {
 		s.ScratchBytes += hops.CopiedBytes(s.stream())
 	}
 	// Half as many bytes save a part of the time only: values are widened.
 	width := float64(l.Columns) / packed.PanelColumns * math.Sqrt(float64(l.Precision.Bytes())/4)
+	width = max(width, 1)
 	s.NetworkBytes += s.sharing * int64(w.Passes) * l.Fetched(s.Part, s.Nodes)
 	s.spilled = s.spilled || l.Residency != spmv.Resident
-	seconds := float64(w.Passes) * 2 * float64(s.Edges) / float64(s.sharing) / passedEdges / float64(s.Threads) * math.Pow(max(width, 1), widthPower)
+	edges, rows, rate := float64(s.edgesOfPass())/float64(s.sharing), float64(s.Part), passedEdges
+	if s.Nodes*int64(l.Columns)*l.Precision.Bytes() <= cacheBytes {
+		rate = cachedEdges
+	}
+	seconds := width * ((float64(w.Passes)-spared)*edges/rate + float64(w.Passes)*rows/passedRows) / float64(s.Threads)
 	if r.Resident {
 		s.BytesRead += s.stream()
 	} else {
 		read := int64(w.Passes) * s.stream()
 		s.BytesPerPass = s.stream()
-		seconds = overlap * max(seconds, float64(read)/float64(s.sharing)/readBytes)
+		seconds = overlap * max(seconds, float64(read)/float64(s.sharing)/ReadBytes)
 		s.BytesRead += read
 		s.passed += read
 	}
@@ -97,20 +131,54 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 func (s *Sheet) FindLSI(width int, sketch bool, epsilon float64, kmax int, held int64) {
 	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: s.Plan.SlackSettles(), Slack: s.Plan.LSI.Slack}
 	r := s.capacity(width, held)
-	if sketch {
-		r.Precision = spmv.Float16
-	}
+	r.Precision = lsi.Precision(sketch, s.Weighted, r.Precision)
 	s.fits(r, held, func(r hops.Capacity) int64 {
 		_, need, _ := o.Plan(r)
 		return need
 	})
 	o, _, _ = o.Plan(r)
-	s.streams(r, o.Work(s.Part, width, sketch, min(s.Hops, kmax)), o.Layout, o.Settled)
-	s.seconds += float64(s.Part) * float64(width) / filledValues
+	w := o.Work(s.Part, width, sketch, min(s.Hops, kmax))
+	s.streams(r, w, o.Layout, o.Settled, 0)
+	s.Computes(float64(s.Part)*float64(width), filledValues)
+	s.Computes(float64(w.Passes)*float64(s.Part)*float64(o.Layout.Columns), observedValues)
+}
+
+// Spectrum is finding λ₂ beside held bytes, in as many hops as a slow graph takes.
+func (s *Sheet) Spectrum(held int64) {
+	r := s.capacity(packed.PanelColumns, held)
+	r.Precision = spmv.Float32
+	s.fits(r, held, func(r hops.Capacity) int64 {
+		_, need, _ := lsi.SpectrumPlan(r)
+		return need
+	})
+	l, _, _ := lsi.SpectrumPlan(r)
+	var w hops.Work
+	w.External(l, s.Part, 5*lsi.SpectrumHops, 3*lsi.SpectrumHops)
+	w.Pass(l, s.Part, lsi.SpectrumHops)
+	w.Disk = l.Disk(s.Part)
+	s.streams(r, w, l, false, 0)
+	s.Computes(5*lsi.SpectrumHops*float64(s.Part)*packed.PanelColumns, observedValues)
 }
 
 // Columns is smoothing some columns, read from tiles, beside held bytes.
 func (s *Sheet) Columns(o smooth.Options, columns, last int, held int64, half bool) {
+	reads, _ := s.smooths(o, columns, last, held)
+	s.BytesRead += reads * TileBytes(s.Nodes, columns, half)
+}
+
+// Random is smoothing columns that are made of ids and degrees, beside held bytes.
+func (s *Sheet) Random(o smooth.Options, columns, last int, held int64) {
+	s.smooths(o, columns, last, held)
+}
+
+// Labels is smoothing columns that are made of the node table, beside held bytes.
+func (s *Sheet) Labels(o smooth.Options, columns, last int, held int64) {
+	reads, blocks := s.smooths(o, columns, last, held)
+	s.ReadNodes(reads * blocks)
+}
+
+// smooths adds smoothing some columns, and returns how often each of so many blocks is read.
+func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads, blocks int64) {
 	o.Settled = o.Settled || s.Plan.SlackSettles() && o.Rule.NodeDependent
 	o.Slack = s.Plan.LSI.Slack
 	whole := packed.Panels(columns) * packed.PanelColumns
@@ -121,19 +189,31 @@ func (s *Sheet) Columns(o smooth.Options, columns, last int, held int64, half bo
 	})
 	o, _, _ = o.Plan(r)
 	outputs := (packed.Panels(o.Layout.Columns) + OpenTiles - 1) / OpenTiles
-	s.streams(r, o.Work(s.Part, whole, last, outputs), o.Layout, o.Copies())
-	reads := int64(1)
+	s.streams(r, o.Work(s.Part, whole, last, outputs), o.Layout, o.Copies(), s.spared(o, hops.Blocks(whole, o.Layout), last))
+	reads = 1
 	if o.Rule.Residual() {
 		reads += int64(outputs)
 	}
-	s.BytesRead += reads * TileBytes(s.Nodes, columns, half)
+	if len(o.Keep) > 0 && o.Keep[0] == 0 {
+		reads += int64(outputs)
+	}
+	s.Computes(float64(reads)*float64(s.Part)*float64(columns), filledValues)
+	return reads, int64(hops.Blocks(whole, o.Layout))
 }
+
+const (
+	// chosenPasses is how many passes the trials of a choice take beside all hops of a panel,
+	// chosenReads how often the scratch space of a choice is read.
+	chosenPasses = 5
+	chosenReads  = 3
+)
 
 // CheckSettled adds comparing a sample of settled rows with exact ones, and choosing the rows
 // that settle: 16 columns once more, or, where they are chosen, about twice.
 func (s *Sheet) CheckSettled(o smooth.Options, last int, held, tiles int64) {
 	o.Settled, o.Chooses = s.Plan.Chooses(), s.Plan.Chooses()
 	if o.Chooses {
+		held += 3 * smooth.TargetsBytes(s.Nodes) // a sample, and what is this worker's of it
 		s.fits(s.capacity(packed.PanelColumns, held), held, func(r hops.Capacity) int64 {
 			_, need, _ := o.Plan(r)
 			return need
@@ -146,13 +226,31 @@ func (s *Sheet) CheckSettled(o smooth.Options, last int, held, tiles int64) {
 	}
 	s.ReadNodes(1) // the graph is opened again
 	s.ReadK()
-	w := o.Work(s.Nodes, packed.PanelColumns, last, 1)
+	w := o.Work(s.Part, packed.PanelColumns, last, 1)
 	columns, passes := s.ColumnsPerPass, s.Passes
 	if o.Chooses {
-		w.Disk += smooth.CodesBytes(s.Nodes, last)
-		w.Move(2*smooth.CodesBytes(s.Nodes, last), smooth.CodesBytes(s.Nodes, last))
+		scratch := smooth.ChooseDisk(s.Part, last)
+		w.Disk += scratch
+		w.Move(chosenReads*scratch, scratch)
+		w.Passes += chosenPasses
 	}
-	s.streams(r, w, o.Layout, o.Chooses)
+	s.streams(r, w, o.Layout, o.Chooses, 0)
 	s.ColumnsPerPass, s.Passes = columns, passes
 	s.BytesRead += 2*tiles + TileBytes(s.Nodes, s.Features, s.Half)
+}
+
+// spared is how many passes of so many blocks with so many hops are expected to take no time,
+// since few rows are needed in them. Where nodes settle after few hops, these are the last
+// hops of each block. Finding the rows takes as long as two passes. Of other graphs it is not
+// known: in those that were tried hardly any.
+func (s *Sheet) spared(o smooth.Options, blocks, last int) float64 {
+	const (
+		most  = 3   // hops of a block
+		share = 0.6 // of its hops
+		find  = 2
+	)
+	if !s.FewHops || !o.Copies() || o.Settled {
+		return 0
+	}
+	return max(float64(blocks)*min(most, share*float64(last))-find, 0)
 }

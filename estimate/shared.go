@@ -20,7 +20,7 @@ func RunShared(c Counts, p control.Plan, r control.Resources, workers int, held 
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return run(c, p, r, held, stages, func(s Stage) control.Figures {
+	return run(c, p, r, held, stages, func(s Stage, r control.Resources) control.Figures {
 		x := share(c, p, r, s, Part(c.Nodes, workers))
 		x.Workers = max(workers, 1)
 		return x.figures(s)

@@ -13,7 +13,7 @@ import (
 // arrowTypes are the types of scalar columns.
 var arrowTypes = []arrow.DataType{
 	int64Kind: arrow.PrimitiveTypes.Int64, int32Kind: arrow.PrimitiveTypes.Int32, uint32Kind: arrow.PrimitiveTypes.Uint32,
-	boolKind: arrow.FixedWidthTypes.Boolean, splitKind: arrow.BinaryTypes.String, float32Kind: arrow.PrimitiveTypes.Float32,
+	boolKind: arrow.FixedWidthTypes.Boolean, splitKind: arrow.BinaryTypes.String, classKind: arrow.BinaryTypes.String, float32Kind: arrow.PrimitiveTypes.Float32,
 	int64IDKind: arrow.PrimitiveTypes.Int64, uint64IDKind: arrow.PrimitiveTypes.Uint64, textIDKind: arrow.BinaryTypes.String,
 }
 
@@ -56,7 +56,7 @@ func (w *arrowWriter) write(cols [][]byte, _ int) error {
 func (w *arrowWriter) close() error { return w.file.Close() }
 
 // columnData wraps a column's bytes, without copying numbers.
-func columnData(c column, t arrow.DataType, values []byte, n int) *array.Data {
+func columnData(c column, t arrow.DataType, values []byte, n int, names *names) *array.Data {
 	buffers := []*memory.Buffer{nil}
 	wrap := func(b []byte) { buffers = append(buffers, memory.NewBufferBytes(b)) }
 	switch {
@@ -66,8 +66,8 @@ func columnData(c column, t arrow.DataType, values []byte, n int) *array.Data {
 		return array.NewData(t, n, buffers, []arrow.ArrayData{child}, 0, 0)
 	case c.kind == boolKind:
 		wrap(bits(values))
-	case c.kind == splitKind:
-		offsets, text := splitText(values)
+	case c.isText():
+		offsets, text := names.texts(c, values)
 		wrap(offsets)
 		wrap(text)
 	default:

@@ -9,9 +9,9 @@
 // # Format
 //
 // csv has a header line, and a column NAME_0, NAME_1, … for each value of a
-// list. parquet and arrow (IPC file) hold lists as fixed-size lists. npy holds
+// list. Of hops, each is a list, named hop_K. parquet and arrow (IPC file) hold lists as fixed-size lists. npy holds
 // features, smoothed and soft-labels as a float32 matrix, whose row i belongs to
-// the i-th smallest id, edges as an int64 matrix of shape (edges, 2), and the other
+// the i-th smallest id, hops as a float32 array of shape (rows, hops, values), edges as an int64 matrix of shape (edges, 2), and the other
 // artifacts as a structured array with a field a column. Values of float16 artifacts become float32.
 // Edges are input ids u < v, each undirected edge once, ordered by u, then v.
 //
@@ -27,7 +27,7 @@
 //
 // 12·rows bytes while sorting ids, then 4·rows and what is free of the budget; for features
 // 4·nodes more, and up to 8 MiB of what is free for rows of tiles; for edges 16·nodes and
-// what is free.
+// what is free, and where ids are numbered, before that 8·nodes and all ids.
 //
 // # Determinism
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sort"
 
 	"ndls/catalog"
 	"ndls/internal/mem"
@@ -20,14 +21,17 @@ var edgeColumns = []column{{"u", int64Kind, 0}, {"v", int64Kind, 0}}
 // edgeBatch is how many edges are read from a shard, or made for a writer, at a time.
 const edgeBatch = 1 << 16
 
+var directedColumns = []column{{"src", int64Kind, 0}, {"dst", int64Kind, 0}}
+
 // ranks knows the order of nodes by input id.
 type ranks struct {
-	rank *mem.Array[uint32] // by node
-	id   *mem.Array[uint32] // by rank
+	directed bool
+	rank     *mem.Array[uint32] // by node
+	id       *mem.Array[uint32] // by rank
 }
 
-func newRanks(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (*ranks, error) {
-	rank, err := places(ctx, nodeSource(cat), b)
+func newRanks(ctx context.Context, cat *catalog.Catalog, directed bool, b *mem.Budget) (*ranks, error) {
+	rank, err := places(ctx, nodeSource(cat, false, false), b)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +41,7 @@ func newRanks(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (*ranks,
 		return nil, err
 	}
 	slices.Sort(id.S)
-	return &ranks{rank, id}, nil
+	return &ranks{directed, rank, id}, nil
 }
 
 func (r *ranks) free() {
@@ -45,10 +49,10 @@ func (r *ranks) free() {
 	r.id.Free()
 }
 
-// scan visits every undirected edge once, as the ranks of its ends, the smaller
-// one first.
-func (r *ranks) scan(ctx context.Context, cat *catalog.Catalog, visit func(u, v uint32) error) error {
-	src, dst := make([]uint32, edgeBatch), make([]uint32, edgeBatch)
+// scan visits every edge once, as the ranks of its ends, the smaller one first, or, with
+// directions, that from which it leads to the other; and its weight, 1 in a graph without weights.
+func (r *ranks) scan(ctx context.Context, cat *catalog.Catalog, visit func(u, v uint32, weight float32) error) error {
+	src, dst, weights := make([]uint32, edgeBatch), make([]uint32, edgeBatch), make([]float32, edgeBatch)
 	n := uint32(len(r.rank.S))
 	return eachFile(ctx, cat, catalog.KindEdges, func(e catalog.Entry, file storage.Reader, _ int64) error {
 		edges, err := shards.OpenEdges(file, e.Path)
@@ -56,13 +60,13 @@ func (r *ranks) scan(ctx context.Context, cat *catalog.Catalog, visit func(u, v 
 			return err
 		}
 		for {
-			got, err := edges.Read(src, dst)
+			got, err := edges.ReadWeighted(src, dst, weights)
 			for i := range got {
 				if src[i] >= n || dst[i] >= n {
 					return fmt.Errorf("%s: edge %d–%d of %d nodes: %w", e.Path, src[i], dst[i], n, seal.ErrCorrupt)
 				}
-				if u, v := r.rank.S[src[i]], r.rank.S[dst[i]]; u < v {
-					if err := visit(u, v); err != nil {
+				if u, v := r.rank.S[src[i]], r.rank.S[dst[i]]; u < v || r.directed {
+					if err := visit(u, v, weights[i]); err != nil {
 						return err
 					}
 				}
@@ -77,9 +81,14 @@ func (r *ranks) scan(ctx context.Context, cat *catalog.Catalog, visit func(u, v 
 	})
 }
 
-// exportEdges sorts the edges range by range of their smaller end.
+// exportEdges sorts the edges range by range of their first end.
 func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Writer) (int64, error) {
-	r, err := newRanks(ctx, cat, o.Budget)
+	graph, err := summary(ctx, cat)
+	if err != nil {
+		return 0, err
+	}
+	weighted := graph.Weighted
+	r, err := newRanks(ctx, cat, graph.Directed, o.Budget)
 	if err != nil {
 		return 0, err
 	}
@@ -90,24 +99,40 @@ func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 	}
 	defer counts.Free()
 	var total int64
-	if err := r.scan(ctx, cat, func(u, _ uint32) error { counts.S[u]++; total++; return nil }); err != nil {
+	if err := r.scan(ctx, cat, func(u, _ uint32, _ float32) error { counts.S[u]++; total++; return nil }); err != nil {
 		return 0, err
+	}
+	columns, perEdge := edgeColumns, int64(8)
+	if graph.Directed {
+		columns = directedColumns
+	}
+	if weighted {
+		columns, perEdge = append(columns[:2:2], column{"weight", float32Kind, 0}), 12
 	}
 	names, err := loadNames(ctx, cat, o.Budget)
 	if err != nil {
 		return 0, err
 	}
 	defer names.close()
-	w, err := newWriter(o.Format, out, names.columns(edgeColumns), total, names)
+	w, err := newWriter(o.Format, out, names.columns(columns), total, names)
 	if err != nil {
 		return 0, err
 	}
-	room := min(max((o.Budget.Free()-8192)/8, 1), total)
+	room := min(max((o.Budget.Free()-2*8192)/perEdge, 1), total)
 	keys, err := mem.Alloc[uint64](o.Budget, room, "edges to sort")
 	if err != nil {
 		return 0, err
 	}
 	defer keys.Free()
+	edges := edgeList{keys: keys.S}
+	if weighted {
+		weights, err := mem.Alloc[float32](o.Budget, room, "weights of edges to sort")
+		if err != nil {
+			return 0, err
+		}
+		defer weights.Free()
+		edges.weights = weights.S
+	}
 	m := progress.Start(ctx, "export", total, "edges")
 	defer m.Done()
 	for lo := 0; lo < len(counts.S); {
@@ -117,11 +142,11 @@ func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 			hi++
 		}
 		if hi == lo {
-			return 0, fmt.Errorf("the %d edges of node %d need %s more; give more --memory: %w",
-				counts.S[lo], r.id.S[lo], mem.Bytes((int64(counts.S[lo])-room)*8), mem.ErrBudget)
+			return 0, fmt.Errorf("the %d edges of node %s need %s more; give more --memory: %w",
+				counts.S[lo], names.quote(int64(r.id.S[lo])), mem.Bytes((int64(counts.S[lo])-room)*perEdge), mem.ErrBudget)
 		}
 		if n > 0 {
-			if err := r.writeRange(ctx, cat, uint32(lo), uint32(hi), keys.S[:n], w, m); err != nil {
+			if err := r.writeRange(ctx, cat, uint32(lo), uint32(hi), edges.first(int(n)), w, m); err != nil {
 				return 0, err
 			}
 		}
@@ -130,31 +155,70 @@ func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 	return total, w.close()
 }
 
-// writeRange writes the edges whose smaller end has a rank in [lo, hi); there
-// are len(keys).
-func (r *ranks) writeRange(ctx context.Context, cat *catalog.Catalog, lo, hi uint32, keys []uint64, w writer, m *progress.Meter) error {
+// edgeList is edges as the ranks of their ends, and their weights, nil without weights. It is
+// sorted by rank.
+type edgeList struct {
+	keys    []uint64
+	weights []float32
+}
+
+func (l edgeList) first(n int) edgeList {
+	l.keys = l.keys[:n]
+	if l.weights != nil {
+		l.weights = l.weights[:n]
+	}
+	return l
+}
+
+func (l edgeList) Len() int           { return len(l.keys) }
+func (l edgeList) Less(i, j int) bool { return l.keys[i] < l.keys[j] }
+
+func (l edgeList) Swap(i, j int) {
+	l.keys[i], l.keys[j] = l.keys[j], l.keys[i]
+	l.weights[i], l.weights[j] = l.weights[j], l.weights[i]
+}
+
+func (l edgeList) sort() {
+	if l.weights == nil {
+		slices.Sort(l.keys)
+		return
+	}
+	sort.Sort(l)
+}
+
+// writeRange writes the edges whose first end has a rank in [lo, hi); there
+// are as many as the list holds.
+func (r *ranks) writeRange(ctx context.Context, cat *catalog.Catalog, lo, hi uint32, list edgeList, w writer, m *progress.Meter) error {
 	n := 0
-	err := r.scan(ctx, cat, func(u, v uint32) error {
+	err := r.scan(ctx, cat, func(u, v uint32, weight float32) error {
 		if u < lo || u >= hi {
 			return nil
 		}
-		if n == len(keys) {
+		if n == list.Len() {
 			return fmt.Errorf("the edge shards changed while being read: %w", seal.ErrCorrupt)
 		}
-		keys[n] = uint64(u)<<32 | uint64(v)
+		list.keys[n] = uint64(u)<<32 | uint64(v)
+		if list.weights != nil {
+			list.weights[n] = weight
+		}
 		n++
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	slices.Sort(keys)
+	list.sort()
 	us, vs := make([]int64, edgeBatch), make([]int64, edgeBatch)
-	for part := range slices.Chunk(keys, edgeBatch) {
+	for at := 0; at < list.Len(); at += edgeBatch {
+		part := list.keys[at:min(at+edgeBatch, list.Len())]
 		for i, key := range part {
 			us[i], vs[i] = int64(r.id.S[key>>32]), int64(r.id.S[uint32(key)])
 		}
-		if err := w.write([][]byte{mem.AsBytes(us[:len(part)]), mem.AsBytes(vs[:len(part)])}, len(part)); err != nil {
+		cols := [][]byte{mem.AsBytes(us[:len(part)]), mem.AsBytes(vs[:len(part)])}
+		if list.weights != nil {
+			cols = append(cols, mem.AsBytes(list.weights[at:at+len(part)]))
+		}
+		if err := w.write(cols, len(part)); err != nil {
 			return err
 		}
 		m.Add(int64(len(part)))

@@ -13,6 +13,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/share"
+	"ndls/shards"
 )
 
 var (
@@ -22,15 +23,18 @@ var (
 	ErrExists = failure.Kind("output file exists")
 )
 
-// Artifacts and Formats are what can be exported, and how.
+// Artifacts and Formats are what can be exported, and how; [Submission] beside them.
 var (
-	Artifacts = []string{"lsi", "features", "smoothed", "soft-labels", "predictions", "edges", "nodes"}
+	Artifacts = []string{"lsi", "features", "smoothed", "hops", "soft-labels", "predictions", "edges", "nodes"}
 	Formats   = []string{"csv", "npy", "parquet", "arrow"}
 )
 
 // Options say what to write where.
 type Options struct {
 	What, Format string
+	// TrueLabels adds to predictions the name of the predicted class, the true label of each
+	// node, -1 for none, its name, and the split.
+	TrueLabels bool
 	// Out is a path on the local file system. A file appears complete or not at
 	// all; what is there is replaced only with Force. A pipe or a device takes the
 	// rows as they come. A name that ends in .gz or .zst gets compressed bytes.
@@ -51,11 +55,17 @@ type writer interface {
 // Errors wrap [ErrOption], [ErrExists], [mem.ErrBudget], [seal.ErrCorrupt] or
 // are those of the file system.
 func Run(ctx context.Context, cat *catalog.Catalog, o Options) (rows int64, err error) {
-	if !slices.Contains(Artifacts, o.What) {
-		return 0, failure.Of(ErrOption, "--what %q is none of %s", o.What, strings.Join(Artifacts, ", "))
+	if o.What != Submission && !slices.Contains(Artifacts, o.What) {
+		return 0, failure.Of(ErrOption, "--what %q is none of %s, %s", o.What, strings.Join(Artifacts, ", "), Submission)
 	}
-	if !slices.Contains(Formats, o.Format) {
-		return 0, failure.Of(ErrOption, "--format %q is none of %s", o.Format, strings.Join(Formats, ", "))
+	if o.Format != SubmissionFormat && !slices.Contains(Formats, o.Format) {
+		return 0, failure.Of(ErrOption, "--format %q is none of %s, %s", o.Format, strings.Join(Formats, ", "), SubmissionFormat)
+	}
+	if (o.What == Submission) != (o.Format == SubmissionFormat) {
+		return 0, failure.Of(ErrOption, "--what %s with --format %s: %s is the format of %s, and of nothing else", o.What, o.Format, SubmissionFormat, Submission)
+	}
+	if o.TrueLabels && o.What != "predictions" {
+		return 0, failure.Of(ErrOption, "--true-labels with --what %s: it adds columns to predictions alone", o.What)
 	}
 	if err := o.check(); err != nil {
 		return 0, err
@@ -69,9 +79,12 @@ func Run(ctx context.Context, cat *catalog.Catalog, o Options) (rows int64, err 
 		return 0, err
 	}
 	defer out.abort()
-	if o.What == "edges" {
+	switch o.What {
+	case "edges":
 		rows, err = exportEdges(ctx, cat, o, out)
-	} else {
+	case Submission:
+		rows, err = exportSubmission(ctx, cat, o, out)
+	default:
 		rows, err = exportTable(ctx, cat, o, out)
 	}
 	if err != nil {
@@ -91,8 +104,10 @@ var made = map[string]struct {
 	"lsi":         {[]string{catalog.KindLSI}, "lsi"},
 	"features":    {[]string{catalog.KindNodes, catalog.KindFeatures}, "partition"},
 	"smoothed":    {[]string{catalog.KindSmoothed}, "smooth"},
+	"hops":        {[]string{catalog.KindKeptHops}, "smooth --keep-hops 0..3"},
 	"soft-labels": {[]string{catalog.KindSoftLabels}, "train"},
 	"predictions": {[]string{catalog.KindPredictions}, "smooth-labels"},
+	Submission:    {[]string{catalog.KindPredictions, catalog.KindNodes}, "smooth-labels"},
 	"edges":       {[]string{catalog.KindNodes, catalog.KindEdges}, "partition"},
 	"nodes":       {[]string{catalog.KindNodes}, "partition"},
 }
@@ -103,6 +118,14 @@ func verify(ctx context.Context, cat *catalog.Catalog, what string, except ...st
 	var entries []catalog.Entry
 	for _, kind := range made[what].kinds {
 		found := cat.Entries(kind)
+		if len(found) == 0 && kind == catalog.KindFeatures {
+			if s, err := shards.ReadSummary(ctx, cat); err == nil && s.Features > 0 {
+				return fmt.Errorf("%s has no features any more: they were removed once they were smoothed (--keep-features=false); ndls partition --dataset URI --run %s --resume=false imports them again", cat.Store().URI(), cat.Store().URI())
+			}
+		}
+		if len(found) == 0 && kind == catalog.KindSmoothed && len(cat.Entries(catalog.KindKeptHops)) > 0 {
+			return fmt.Errorf("%s has no smoothed rows, because its rule writes hops alone; export --what hops", cat.Store().URI())
+		}
 		if len(found) == 0 {
 			return fmt.Errorf("%s has no %s; run ndls %s first", cat.Store().URI(), what, made[what].verb)
 		}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -93,7 +94,7 @@ func newFixtureIn(t *testing.T, store storage.Store) *fixture {
 	must(t, shards.WriteSummary(ctx, cat, summary))
 	matrix := tiles.Open(cat, budget(t, 1<<20), tiles.Features(summary))
 	add(catalog.KindNodes, "graph/nodes.parquet", -1, nodes, func(w *catalog.File) error {
-		return shards.WriteNodes(w, nodes, shards.IDs{}, func(first int64, b shards.NodeBatch) error {
+		return shards.WriteNodes(w, nodes, shards.IDs{}, 1, func(first int64, b shards.NodeBatch) error {
 			for i := range b.ID {
 				node := int(first) + i
 				b.ID[i], b.Degree[i], b.Component[i], b.Label[i], b.Split[i] = int64(ids[node]), uint32(node*2), uint32(node%5), int32(node%4)-1, uint8(node%4)
@@ -169,11 +170,17 @@ func newFixtureIn(t *testing.T, store storage.Store) *fixture {
 						label = append(label, int32(node%classes))
 						cells = append(cells, node%classes)
 					}
-					for c := range s.Width {
-						values = append(values, value(node, c))
+					for c := range s.Values() {
 						cells = append(cells, value(node, c))
 					}
 					line(what, ids[node], cells...)
+				}
+				for list := range s.Lists() {
+					for node := lo; node < hi; node++ {
+						for c := range s.Width {
+							values = append(values, value(node, list*s.Width+c))
+						}
+					}
 				}
 				must(t, rw.Write(id, label, values))
 				_, err = rw.Close()
@@ -181,6 +188,7 @@ func newFixtureIn(t *testing.T, store storage.Store) *fixture {
 			})
 		}
 		rows("smoothed", catalog.KindSmoothed, fmt.Sprintf("smoothed/part-%05d.arrow", i), shards.RowSchema{Column: "feature", Width: features})
+		rows("hops", catalog.KindKeptHops, fmt.Sprintf("hops/part-%05d.arrow", i), shards.HopSchema([]int{0, 1, 4}, features, false))
 		rows("soft-labels", catalog.KindSoftLabels, fmt.Sprintf("soft_labels/part-%05d.arrow", i), shards.RowSchema{Column: "probability", Width: classes})
 		rows("predictions", catalog.KindPredictions, fmt.Sprintf("predictions/part-%05d.arrow", i), shards.RowSchema{Column: "probability", Width: classes, Label: true})
 	}
@@ -216,7 +224,7 @@ func TestEveryArtifactInEveryFormat(t *testing.T) {
 						// Ids and ranks of nodes come on top.
 						free += 3 * 4096
 					}
-					if what == "smoothed" || what == "soft-labels" || what == "predictions" {
+					if what == "smoothed" || what == "hops" || what == "soft-labels" || what == "predictions" {
 						// A record batch comes on top.
 						free += 3 * 4096
 					}
@@ -234,7 +242,7 @@ func TestEveryArtifactInEveryFormat(t *testing.T) {
 					if first == nil {
 						first = text
 						want := f.want[what]
-						if format == "npy" && (what == "features" || what == "smoothed" || what == "soft-labels") {
+						if format == "npy" && (what == "features" || what == "smoothed" || what == "hops" || what == "soft-labels") {
 							// A matrix has no column of ids.
 							want = withoutFirst(want)
 						}
@@ -342,9 +350,13 @@ func decodeNPY(t *testing.T, text []byte) []string {
 			}
 			if s == "<i8" || s == "<f4" {
 				// A matrix: as many to a row as its shape says.
-				var rows int
-				_, shape, _ := strings.Cut(head, "'shape': ")
-				_, _ = fmt.Sscanf(shape, "(%d, %d)", &rows, &count)
+				_, shape, _ := strings.Cut(head, "'shape': (")
+				shape, _, _ = strings.Cut(shape, ")")
+				for _, size := range strings.Split(shape, ", ")[1:] {
+					n, err := strconv.Atoi(size)
+					must(t, err)
+					count *= n
+				}
 			}
 			for range count {
 				switch s {
@@ -356,6 +368,8 @@ func decodeNPY(t *testing.T, text []byte) []string {
 					cells = append(cells, fmt.Sprint(binary.LittleEndian.Uint32(take(4))))
 				case "|b1":
 					cells = append(cells, fmt.Sprint(take(1)[0] != 0))
+				case "|S1":
+					cells = append(cells, strings.TrimRight(string(take(1)), "\x00"))
 				case "|S5":
 					cells = append(cells, strings.TrimRight(string(take(5)), "\x00"))
 				case "<f4":
@@ -405,6 +419,9 @@ func TestRefusals(t *testing.T) {
 		{"artifact", f.cat, Options{What: "weights", Format: "csv", Out: out}, ErrOption, `"weights"`},
 		{"format", f.cat, Options{What: "lsi", Format: "xls", Out: out}, ErrOption, `"xls"`},
 		{"existing file", f.cat, Options{What: "lsi", Format: "csv", Out: taken}, ErrExists, "--force"},
+		{"submission as a table", f.cat, Options{What: Submission, Format: "csv", Out: out}, ErrOption, "npz"},
+		{"table as a submission", f.cat, Options{What: "lsi", Format: SubmissionFormat, Out: out}, ErrOption, "npz"},
+		{"true labels of nothing", f.cat, Options{What: "lsi", Format: "csv", TrueLabels: true, Out: out}, ErrOption, "predictions alone"},
 		{"missing stage", empty, Options{What: "soft-labels", Format: "csv", Out: out}, nil, "run ndls train first"},
 		{"order does not fit", f.cat, Options{What: "lsi", Format: "csv", Out: out, Budget: budget(t, 4096)}, mem.ErrBudget, "lsi"},
 		{"rows do not fit", f.cat, Options{What: "smoothed", Format: "csv", Out: out, Budget: budget(t, 4*4096)}, mem.ErrBudget, "record batch"},
@@ -615,6 +632,30 @@ func TestStreams(t *testing.T) {
 		}
 		if st, err := os.Lstat(pipe); err != nil || st.Mode()&os.ModeNamedPipe == 0 {
 			t.Errorf("the pipe was replaced: %v, %v", st, err)
+		}
+	}
+}
+
+// TestHopsAsAnArray: hops have an axis of their own in NumPy's format, also where there is one.
+func TestHopsAsAnArray(t *testing.T) {
+	for _, c := range []struct {
+		lists []string
+		want  string
+	}{
+		{[]string{"hop_0", "hop_3", "hop_4"}, "'shape': (2, 3, 5), "},
+		{[]string{"hop_3"}, "'shape': (2, 1, 5), "},
+		{[]string{"feature"}, "'shape': (2, 5), "},
+	} {
+		columns := []column{idColumn}
+		for _, name := range c.lists {
+			columns = append(columns, column{name, float32Kind, 5})
+		}
+		var out bytes.Buffer
+		w, err := newNPY(&out, columns, 2, &names{})
+		must(t, err)
+		must(t, w.close())
+		if !strings.Contains(out.String(), c.want) || !strings.Contains(out.String(), "'descr': '<f4'") {
+			t.Errorf("%v: header %q, want %q", c.lists, out.String(), c.want)
 		}
 	}
 }

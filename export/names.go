@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/apache/arrow/go/v14/arrow"
@@ -30,6 +31,8 @@ type names struct {
 	// All keys, where they are asked for in any order: key i ends before ends[i].
 	ends *mem.Array[uint64]
 	text *mem.Array[byte]
+	// classes are the names of the classes, where columns show them.
+	classes []string
 }
 
 // openNames opens the ids for rows in order of number, which path names, or in order of
@@ -90,11 +93,11 @@ func loadNames(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (_ *nam
 	}); err != nil {
 		return nil, err
 	}
-	if n.ends, err = mem.Alloc[uint64](b, t.Rows(), "input ids"); err != nil {
-		return nil, err
+	if n.ends, err = mem.Alloc[uint64](b, t.Rows(), "input ids"); err == nil {
+		n.text, err = mem.Alloc[byte](b, int64(total), "input ids")
 	}
-	if n.text, err = mem.Alloc[byte](b, int64(total), "input ids"); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("an export of edges holds all input ids in memory, %s; give more --memory: %w", mem.Bytes(8*t.Rows()+int64(total)), err)
 	}
 	at := 0
 	err = t.Each(func(first int64, keys [][]byte) error {
@@ -129,8 +132,62 @@ func (n *names) columns(columns []column) []column {
 	return columns
 }
 
+// isText says whether values of a column that are no ids are shown as text.
+func (c column) isText() bool { return c.kind == splitKind || c.kind == classKind }
+
+// textOf is the text that a value of a column stands for.
+func (n *names) textOf(c column, value []byte) string {
+	if c.kind == splitKind {
+		return splitNames[value[0]]
+	}
+	if class := int(view[int32](value)[0]); class >= 0 && class < len(n.classes) {
+		return n.classes[class]
+	}
+	return ""
+}
+
+// textWidth is the longest text of a column.
+func (n *names) textWidth(c column) int {
+	list := splitNames
+	if c.kind == classKind {
+		list = n.classes
+	}
+	width := 1
+	for _, text := range list {
+		width = max(width, len(text))
+	}
+	return width
+}
+
+// texts gives the offsets and characters of a column of texts.
+func (n *names) texts(c column, values []byte) (offsets, text []byte) {
+	ends := make([]int32, 1, len(values)/c.size()+1)
+	for value := range slices.Chunk(values, c.size()) {
+		text = append(text, n.textOf(c, value)...)
+		ends = append(ends, int32(len(text)))
+	}
+	return mem.AsBytes(ends), text
+}
+
 // isID says whether a column holds the numbers of ids.
 func (c column) isID() bool { return c.kind >= int64IDKind }
+
+// key is the key of the id with a number, where all keys are in memory.
+func (n *names) key(number int64) []byte {
+	start := uint64(0)
+	if number > 0 {
+		start = n.ends.S[number-1]
+	}
+	return n.text.S[start:n.ends.S[number]]
+}
+
+// quote is an id as messages show it, after its number, where all keys are in memory.
+func (n *names) quote(number int64) string {
+	if n.ids.Type == inputid.Number {
+		return strconv.FormatInt(number, 10)
+	}
+	return n.ids.Type.Quote(n.key(number))
+}
 
 // find gives the keys of the columns that hold numbers, nil for the others. They are valid
 // until the next call.
@@ -152,11 +209,7 @@ func (n *names) find(columns []column, cols [][]byte) (keys [][][]byte, err erro
 			if number < 0 || number >= int64(len(n.ends.S)) {
 				return nil, fmt.Errorf("there is no id with number %d", number)
 			}
-			start := uint64(0)
-			if number > 0 {
-				start = n.ends.S[number-1]
-			}
-			keys[i][k] = n.text.S[start:n.ends.S[number]]
+			keys[i][k] = n.key(number)
 		}
 	}
 	return keys, nil
@@ -195,11 +248,21 @@ func (n *names) stored(key []byte) []byte {
 // appendField appends an id as a field of CSV, in quotes where it needs them.
 func (n *names) appendField(line, key []byte) []byte {
 	text := n.ids.Type.AppendText(nil, key)
-	if n.ids.Type != inputid.String || len(text) > 0 && !strings.ContainsAny(string(text), ",\"\r\n") && text[0] != ' ' && text[len(text)-1] != ' ' {
+	if n.ids.Type != inputid.String || len(text) > 0 && !needsQuotes(string(text)) {
 		return append(line, text...)
 	}
+	return appendQuoted(line, string(text))
+}
+
+// needsQuotes says whether a text would not be read back from CSV without quotes.
+func needsQuotes(text string) bool {
+	return text != "" && (strings.ContainsAny(text, ",\"\r\n") || text[0] == ' ' || text[len(text)-1] == ' ')
+}
+
+// appendQuoted appends a text in quotes.
+func appendQuoted(line []byte, text string) []byte {
 	line = append(line, '"')
-	line = append(line, strings.ReplaceAll(string(text), `"`, `""`)...)
+	line = append(line, strings.ReplaceAll(text, `"`, `""`)...)
 	return append(line, '"')
 }
 

@@ -32,6 +32,7 @@ func parquetNode(c column) (schema.Node, error) {
 		uint32Kind:  {parquet.Types.Int32, schema.NewIntLogicalType(32, false)},
 		boolKind:    {parquet.Types.Boolean, schema.NoLogicalType{}},
 		splitKind:   {parquet.Types.ByteArray, schema.StringLogicalType{}},
+		classKind:   {parquet.Types.ByteArray, schema.StringLogicalType{}},
 		float32Kind: {parquet.Types.Float, schema.NoLogicalType{}},
 
 		int64IDKind:  {parquet.Types.Int64, schema.NewIntLogicalType(64, true)},
@@ -93,7 +94,7 @@ func (w *parquetWriter) write(cols [][]byte, n int) (err error) {
 		if c.isID() {
 			err = w.names.write(chunk, keys[i])
 		} else {
-			err = writeChunk(chunk, c, cols[i], n)
+			err = writeChunk(chunk, c, cols[i], n, w.names)
 		}
 		if err != nil {
 			return fmt.Errorf("column %s: %w", c.name, err)
@@ -105,7 +106,7 @@ func (w *parquetWriter) write(cols [][]byte, n int) (err error) {
 	return group.Close()
 }
 
-func writeChunk(chunk file.ColumnChunkWriter, c column, values []byte, n int) error {
+func writeChunk(chunk file.ColumnChunkWriter, c column, values []byte, n int, names *names) error {
 	var defined, repeated []int16
 	if c.list > 0 {
 		// Every list is there and has values; a value repeats the list
@@ -124,9 +125,9 @@ func writeChunk(chunk file.ColumnChunkWriter, c column, values []byte, n int) er
 	case *file.BooleanColumnChunkWriter:
 		_, err = w.WriteBatch(view[bool](values), defined, repeated)
 	case *file.ByteArrayColumnChunkWriter:
-		text := make([]parquet.ByteArray, n)
-		for i, s := range values {
-			text[i] = parquet.ByteArray(splitNames[s])
+		text := make([]parquet.ByteArray, 0, n)
+		for value := range slices.Chunk(values, c.size()) {
+			text = append(text, parquet.ByteArray(names.textOf(c, value)))
 		}
 		_, err = w.WriteBatch(text, defined, repeated)
 	default:

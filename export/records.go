@@ -65,7 +65,7 @@ func record(schema *arrow.Schema, columns []column, cols [][]byte, names *names)
 		if c.isID() {
 			data = names.data(schema.Field(i).Type, keys[i])
 		} else {
-			data = columnData(c, schema.Field(i).Type, cols[i], n)
+			data = columnData(c, schema.Field(i).Type, cols[i], n, names)
 		}
 		arrays[i] = array.MakeFromData(data)
 		data.Release()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"unsafe"
 
 	"ndls/catalog"
@@ -31,13 +32,27 @@ func open(ctx context.Context, cat *catalog.Catalog, o Options) (*source, error)
 	case "lsi":
 		return lsiSource(cat), nil
 	case "nodes":
-		return nodeSource(cat), nil
+		s, err := summary(ctx, cat)
+		return nodeSource(cat, s.Weighted, s.Directed), err
 	case "edges":
-		return edgeSource(cat), nil
+		s, err := summary(ctx, cat)
+		return edgeSource(cat, s.Weighted), err
 	case "features":
 		return tileSource(ctx, cat, o.Budget)
 	}
-	return rowSource(ctx, cat, made[o.What].kinds[0], o.Budget)
+	src, err := rowSource(ctx, cat, made[o.What].kinds[0], o.Budget)
+	if err == nil && o.TrueLabels {
+		err = src.addTruth(ctx, cat, o.Budget)
+	}
+	return src, err
+}
+
+// summary describes the graph; it is empty where none is committed yet.
+func summary(ctx context.Context, cat *catalog.Catalog) (shards.Summary, error) {
+	if _, ok := cat.Lookup(shards.SummaryPath); !ok {
+		return shards.Summary{}, nil
+	}
+	return shards.ReadSummary(ctx, cat)
 }
 
 // eachFile opens the files of a kind in order; visit gets the number of rows
@@ -80,9 +95,14 @@ func lsiSource(cat *catalog.Catalog) *source {
 }
 
 // edgeSource reads the edge shards as they are; its first column is no input id.
-func edgeSource(cat *catalog.Catalog) *source {
+func edgeSource(cat *catalog.Catalog, weighted bool) *source {
+	columns := []column{{"src", uint32Kind, 0}, {"dst", uint32Kind, 0}}
+	var weights []float32
+	if weighted {
+		columns, weights = append(columns, column{"weight", float32Kind, 0}), make([]float32, edgeBatch)
+	}
 	return &source{
-		columns: []column{{"src", uint32Kind, 0}, {"dst", uint32Kind, 0}},
+		columns: columns,
 		rows:    countRows(cat, catalog.KindEdges),
 		scan: func(ctx context.Context, visit func(int64, [][]byte) error) error {
 			src, dst := make([]uint32, edgeBatch), make([]uint32, edgeBatch)
@@ -92,9 +112,13 @@ func edgeSource(cat *catalog.Catalog) *source {
 					return err
 				}
 				for {
-					n, err := edges.Read(src, dst)
+					n, err := edges.ReadWeighted(src, dst, weights)
 					if n > 0 {
-						if err := visit(before, [][]byte{mem.AsBytes(src[:n]), mem.AsBytes(dst[:n])}); err != nil {
+						cols := [][]byte{mem.AsBytes(src[:n]), mem.AsBytes(dst[:n])}
+						if weighted {
+							cols = append(cols, mem.AsBytes(weights[:n]))
+						}
+						if err := visit(before, cols); err != nil {
 							return err
 						}
 						before += int64(n)
@@ -111,16 +135,34 @@ func edgeSource(cat *catalog.Catalog) *source {
 	}
 }
 
-func nodeSource(cat *catalog.Catalog) *source {
+// nodeSource reads the node table. In a graph with weights it has the strengths too, and in a
+// graph with directions how many edges begin at each node.
+func nodeSource(cat *catalog.Catalog, weighted, directed bool) *source {
+	columns := []column{idColumn, {"degree", uint32Kind, 0}, {"component", uint32Kind, 0}, {"label", int32Kind, 0}, {"split", splitKind, 0}}
+	if weighted {
+		columns = append(columns, column{"strength", float32Kind, 0})
+	}
+	if directed {
+		columns = append(columns, column{"out_degree", uint32Kind, 0})
+	}
 	return &source{
-		columns: []column{idColumn, {"degree", uint32Kind, 0}, {"component", uint32Kind, 0}, {"label", int32Kind, 0}, {"split", splitKind, 0}},
+		columns: columns,
 		rows:    countRows(cat, catalog.KindNodes),
 		scan: func(ctx context.Context, visit func(int64, [][]byte) error) error {
 			return eachFile(ctx, cat, catalog.KindNodes, func(e catalog.Entry, r storage.Reader, before int64) error {
 				return shards.ReadNodes(r, e.Path, func(first int64, b shards.NodeBatch) error {
-					return visit(before+first, [][]byte{
-						mem.AsBytes(b.ID), mem.AsBytes(b.Degree), mem.AsBytes(b.Component), mem.AsBytes(b.Label), b.Split,
-					})
+					cols := [][]byte{mem.AsBytes(b.ID), mem.AsBytes(b.Degree), mem.AsBytes(b.Component), mem.AsBytes(b.Label), b.Split}
+					if weighted {
+						strength := make([]float32, len(b.Strength))
+						for i, s := range b.Strength {
+							strength[i] = float32(s)
+						}
+						cols = append(cols, mem.AsBytes(strength))
+					}
+					if directed {
+						cols = append(cols, mem.AsBytes(b.OutDegree))
+					}
+					return visit(before+first, cols)
 				})
 			})
 		},
@@ -154,7 +196,9 @@ func rowSource(ctx context.Context, cat *catalog.Catalog, kind string, b *mem.Bu
 	if schema.Label {
 		columns = append(columns, column{"label", int32Kind, 0})
 	}
-	columns = append(columns, column{schema.Column, float32Kind, schema.Width})
+	for _, name := range schema.Lists() {
+		columns = append(columns, column{name, float32Kind, schema.Width})
+	}
 	scan := func(ctx context.Context, visit func(int64, [][]byte) error) error {
 		batch, free, err := newRowBatch(b, schema, most)
 		if err != nil {
@@ -167,14 +211,17 @@ func rowSource(ctx context.Context, cat *catalog.Catalog, kind string, b *mem.Bu
 				return err
 			}
 			for i := range rr.NumBatches() {
-				if err := rr.ReadBatch(i, batch); err != nil {
+				if err := rr.ReadLists(i, batch); err != nil {
 					return err
 				}
 				cols := [][]byte{mem.AsBytes(batch.ID)}
 				if schema.Label {
 					cols = append(cols, mem.AsBytes(batch.Label))
 				}
-				if err := visit(before+batch.First, append(cols, mem.AsBytes(batch.Values))); err != nil {
+				for list := range slices.Chunk(batch.Values, len(batch.ID)*schema.Width) {
+					cols = append(cols, mem.AsBytes(list))
+				}
+				if err := visit(before+batch.First, cols); err != nil {
 					return err
 				}
 			}
@@ -186,7 +233,7 @@ func rowSource(ctx context.Context, cat *catalog.Catalog, kind string, b *mem.Bu
 
 // rowBatchBytes is what a record batch of so many rows takes of the budget.
 func rowBatchBytes(s shards.RowSchema, rows int64) int64 {
-	return rows*(12+4*int64(s.Width)) + 3*4096
+	return rows*(12+4*int64(s.Values())) + 3*4096
 }
 
 // newRowBatch is memory of the budget for a record batch of so many rows.
@@ -205,7 +252,7 @@ func newRowBatch(b *mem.Budget, s shards.RowSchema, rows int64) (_ *shards.RowBa
 		label, err = mem.Alloc[int32](b, rows, "labels of a record batch")
 	}
 	if err == nil {
-		values, err = mem.Alloc[float32](b, rows*int64(s.Width), "a record batch")
+		values, err = mem.Alloc[float32](b, rows*int64(s.Values()), "a record batch")
 	}
 	if err != nil {
 		free()
@@ -216,7 +263,7 @@ func newRowBatch(b *mem.Budget, s shards.RowSchema, rows int64) (_ *shards.RowBa
 
 // nodeIDs reads the input id of every node: 4·n bytes.
 func nodeIDs(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (*mem.Array[uint32], error) {
-	nodes := nodeSource(cat)
+	nodes := nodeSource(cat, false, false)
 	ids, err := mem.Alloc[uint32](b, nodes.rows, "ids of nodes")
 	if err != nil {
 		return nil, err

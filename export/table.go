@@ -22,6 +22,8 @@ const (
 	uint32Kind
 	boolKind
 	splitKind
+	// classKind is a class that is shown by its name, and no text for a node without one.
+	classKind
 	float32Kind
 	// Numbers of 64 bits that stand for input ids of a type.
 	int64IDKind
@@ -41,7 +43,7 @@ type column struct {
 
 // size is the number of bytes of a row.
 func (c column) size() int {
-	bytes := []int{int64Kind: 8, int32Kind: 4, uint32Kind: 4, boolKind: 1, splitKind: 1, float32Kind: 4, int64IDKind: 8, uint64IDKind: 8, textIDKind: 8}[c.kind]
+	bytes := []int{int64Kind: 8, int32Kind: 4, uint32Kind: 4, boolKind: 1, splitKind: 1, classKind: 4, float32Kind: 4, int64IDKind: 8, uint64IDKind: 8, textIDKind: 8}[c.kind]
 	return bytes * max(c.list, 1)
 }
 
@@ -93,6 +95,13 @@ func exportTable(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 		return 0, err
 	}
 	defer names.close()
+	if o.TrueLabels {
+		s, err := shards.ReadSummary(ctx, cat)
+		if err != nil {
+			return 0, err
+		}
+		names.classes = s.Classes
+	}
 	src.columns = names.columns(src.columns)
 	w, err := newWriter(o.Format, out, src.columns, src.rows, names)
 	if err != nil {

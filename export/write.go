@@ -2,15 +2,15 @@ package export
 
 import (
 	"bufio"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
-	"ndls/internal/mem"
 	"ndls/internal/share"
+	"ndls/shards"
 )
 
 // newWriter writes rows of columns to out, with the ids that names finds.
@@ -150,7 +150,7 @@ func (w *csvWriter) text(to []byte, cols [][]byte, keys [][][]byte, lo, hi int) 
 				continue
 			}
 			s := col.size()
-			to = appendText(to, col, cols[c][i*s:(i+1)*s])
+			to = w.names.appendText(to, col, cols[c][i*s:(i+1)*s])
 		}
 		to[len(to)-1] = '\n'
 	}
@@ -158,7 +158,7 @@ func (w *csvWriter) text(to []byte, cols [][]byte, keys [][][]byte, lo, hi int) 
 }
 
 // appendText appends the values of one row of a column, each with a comma.
-func appendText(line []byte, c column, value []byte) []byte {
+func (n *names) appendText(line []byte, c column, value []byte) []byte {
 	switch c.kind {
 	case int64Kind:
 		line = strconv.AppendInt(line, view[int64](value)[0], 10)
@@ -168,8 +168,12 @@ func appendText(line []byte, c column, value []byte) []byte {
 		line = strconv.AppendUint(line, uint64(view[uint32](value)[0]), 10)
 	case boolKind:
 		line = strconv.AppendBool(line, value[0] != 0)
-	case splitKind:
-		line = append(line, splitNames[value[0]]...)
+	case splitKind, classKind:
+		if text := n.textOf(c, value); needsQuotes(text) {
+			line = appendQuoted(line, text)
+		} else {
+			line = append(line, text...)
+		}
 	case float32Kind:
 		for i, x := range view[float32](value) {
 			if i > 0 {
@@ -192,30 +196,37 @@ type npyWriter struct {
 	first int
 }
 
-// numpyTypes spells the kinds as NumPy does. A split is its name, padded with
-// zero bytes.
-var numpyTypes = []string{int64Kind: "<i8", int32Kind: "<i4", uint32Kind: "<u4", boolKind: "|b1", splitKind: "|S5", float32Kind: "<f4", int64IDKind: "<i8", uint64IDKind: "<u8"}
+// numpyTypes spells the kinds as NumPy does, but for texts, which are padded with zero bytes.
+var numpyTypes = []string{int64Kind: "<i8", int32Kind: "<i4", uint32Kind: "<u4", boolKind: "|b1", float32Kind: "<f4", int64IDKind: "<i8", uint64IDKind: "<u8"}
 
-// matrix says whether columns are written as an ordinary matrix, of how many
-// columns, from column first on: a list of numbers for each id, whose row number
-// stands for the id, or columns that are all alike.
-func matrix(columns []column) (first, width int, ok bool) {
-	if len(columns) == 2 && columns[1].list > 0 {
-		return 1, columns[1].list, true
+// matrix gives the shape of a row where columns are written as an ordinary matrix, from column
+// first on: a list of numbers for each id, whose row number stands for the id; hops, each of
+// which is a list; or columns that are all alike. Otherwise there is no shape.
+func matrix(columns []column) (first int, shape []int) {
+	same := func(c column) bool { return c.kind == columns[1].kind && c.list == columns[1].list }
+	switch {
+	case len(columns) > 1 && shards.IsHop(columns[1].name) && !slices.ContainsFunc(columns[1:], func(c column) bool { return !same(c) }):
+		return 1, []int{len(columns) - 1, columns[1].list}
+	case len(columns) == 2 && columns[1].list > 0:
+		return 1, []int{columns[1].list}
 	}
 	for _, c := range columns {
 		if c.kind != columns[0].kind || c.list > 0 {
-			return 0, 0, false
+			return 0, nil
 		}
 	}
-	return 0, len(columns), true
+	return 0, []int{len(columns)}
 }
 
 func newNPY(out io.Writer, columns []column, rows int64, names *names) (*npyWriter, error) {
-	first, width, ok := matrix(columns)
+	first, of := matrix(columns)
 	w := &npyWriter{bufio.NewWriterSize(out, 256<<10), columns, names, first}
-	descr, shape := fmt.Sprintf("'%s'", w.numpyType(columns[first])), fmt.Sprintf("(%d, %d)", rows, width)
-	if !ok {
+	descr, shape := fmt.Sprintf("'%s'", w.numpyType(columns[first])), fmt.Sprintf("(%d", rows)
+	for _, n := range of {
+		shape += fmt.Sprintf(", %d", n)
+	}
+	shape += ")"
+	if of == nil {
 		var fields []string
 		for _, c := range columns {
 			field := fmt.Sprintf("('%s', '%s'", c.name, w.numpyType(c))
@@ -226,23 +237,17 @@ func newNPY(out io.Writer, columns []column, rows int64, names *names) (*npyWrit
 		}
 		descr, shape = "["+strings.Join(fields, ", ")+"]", fmt.Sprintf("(%d,)", rows)
 	}
-	head := fmt.Sprintf("{'descr': %s, 'fortran_order': False, 'shape': %s, }", descr, shape)
-	// The values start at a multiple of 64 bytes, after a line end.
-	head += strings.Repeat(" ", 63-(10+len(head))%64) + "\n"
-	if _, err := w.out.WriteString("\x93NUMPY\x01\x00"); err != nil {
-		return nil, err
-	}
-	if err := binary.Write(w.out, binary.LittleEndian, uint16(len(head))); err != nil {
-		return nil, err
-	}
-	_, err := w.out.WriteString(head)
+	_, err := w.out.Write(npyHead(descr, shape))
 	return w, err
 }
 
 // numpyType is the type of a column's values.
 func (w *npyWriter) numpyType(c column) string {
-	if c.kind == textIDKind {
+	switch {
+	case c.kind == textIDKind:
 		return fmt.Sprintf("|S%d", w.names.width())
+	case c.isText():
+		return fmt.Sprintf("|S%d", w.names.textWidth(c))
 	}
 	return numpyTypes[c.kind]
 }
@@ -263,10 +268,10 @@ func (w *npyWriter) write(cols [][]byte, n int) error {
 			}
 			s := col.size()
 			value := cols[c][i*s : (i+1)*s]
-			if col.kind == splitKind {
-				var name [5]byte
-				copy(name[:], splitNames[value[0]])
-				value = name[:]
+			if col.isText() {
+				name := make([]byte, w.names.textWidth(col))
+				copy(name, w.names.textOf(col, value))
+				value = name
 			}
 			if _, err := w.out.Write(value); err != nil {
 				return err
@@ -287,14 +292,4 @@ func bits(values []byte) []byte {
 		}
 	}
 	return packed
-}
-
-// splitText gives the offsets and characters of a column of splits.
-func splitText(values []byte) (offsets, text []byte) {
-	ends := make([]int32, 1, len(values)+1)
-	for _, s := range values {
-		text = append(text, splitNames[s]...)
-		ends = append(ends, int32(len(text)))
-	}
-	return mem.AsBytes(ends), text
 }

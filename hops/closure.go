@@ -2,6 +2,7 @@ package hops
 
 import (
 	"math"
+	"slices"
 
 	"ndls/internal/direct"
 	"ndls/internal/mem"
@@ -14,10 +15,8 @@ type Closure struct {
 	last   Lasts
 	panels int
 	padded int64              // n, up to whole transfers
-	decay  *mem.Array[uint16] // of each panel's rows, in 1/oneDecay
+	decay  *mem.Array[uint16] // of each panel's rows, in 1/spmv.OneDecay
 }
-
-const oneDecay = math.MaxUint16
 
 // Lasts puts F of rows first, first+1, … in last: the last hop at which a row is recomputed.
 // Several goroutines call it at the same time.
@@ -66,64 +65,51 @@ func (c *Closure) Decays(panel int) []uint16 {
 }
 
 // settle returns what replaces the rows of a hop that have settled.
-func (c *Closure) settle(hop int) spmv.Settle {
+func (c *Closure) settle(hop int, k *spmv.Kernel) spmv.Settle {
 	if c == nil {
 		return nil
 	}
-	stride := c.panels * packed.PanelColumns
-	return func(first int64, roles []spmv.Role, rows []float32, cur func(i int64) []float32) error {
-		var buf [rowsAtATime]uint16
+	stride := int64(c.panels * packed.PanelColumns)
+	return func(first int64, roles []spmv.Role, rows []float32, before func(lo, hi int64) []float32) error {
 		for len(roles) > 0 {
-			part := roles[:min(rowsAtATime, len(roles))]
-			last := buf[:len(part)]
-			c.last(first, last)
-			for k, role := range part {
-				switch {
-				case role == spmv.Kept:
-					c.scale(first+int64(k), rows[k*stride:(k+1)*stride], cur(first+int64(k)))
-				case role == spmv.Computed && int(last[k]) == hop:
-					c.measure(first+int64(k), rows[k*stride:(k+1)*stride], cur(first+int64(k)))
-				}
-			}
-			first, roles, rows = first+int64(len(part)), roles[len(part):], rows[len(part)*stride:]
+			n := min(spmv.SettleRows, int64(len(roles)))
+			c.settleSome(hop, k, first, roles[:n], rows[:n*stride], before)
+			first, roles, rows = first+n, roles[n:], rows[n*stride:]
 		}
 		return nil
 	}
 }
 
-// rowsAtATime is for how many rows last hops are asked for at a time.
-const rowsAtATime = 1024
+// settleSome is settle for at most SettleRows rows.
+func (c *Closure) settleSome(hop int, k *spmv.Kernel, first int64, roles []spmv.Role, rows []float32, before func(lo, hi int64) []float32) {
+	end := first + int64(len(roles))
+	if slices.Contains(roles, spmv.Kept) {
+		then := before(first, end)
+		for g := range c.panels {
+			k.Decay(rows, then, g*packed.PanelColumns, c.Decays(g)[first:end], roles)
+		}
+	}
+	var buf [spmv.SettleRows]uint16
+	last := buf[:len(roles)]
+	c.last(first, last)
+	stride := c.panels * packed.PanelColumns
+	for i, f := range last {
+		if int(f) == hop && roles[i] == spmv.Computed {
+			c.measure(k, first+int64(i), rows[i*stride:(i+1)*stride], before(first+int64(i), first+int64(i)+1))
+		}
+	}
+}
 
 // measure takes the decay of a row at the last hop at which it is recomputed.
-func (c *Closure) measure(i int64, row, before []float32) {
+func (c *Closure) measure(k *spmv.Kernel, i int64, row, before []float32) {
 	for g := range c.panels {
-		now, then := square(row[g*packed.PanelColumns:]), square(before[g*packed.PanelColumns:])
+		var now, then [1]float64
+		k.SquareNorms(now[:], row[g*packed.PanelColumns:][:packed.PanelColumns])
+		k.SquareNorms(then[:], before[g*packed.PanelColumns:][:packed.PanelColumns])
 		rate := 0.0
-		if then > 0 {
-			rate = min(1, math.Sqrt(now/then))
+		if then[0] > 0 {
+			rate = min(1, math.Sqrt(now[0]/then[0]))
 		}
-		c.Decays(g)[i] = uint16(math.Round(oneDecay * rate))
-	}
-}
-
-func square(x []float32) float64 {
-	sum := 0.0
-	for _, v := range x[:packed.PanelColumns] {
-		sum += float64(float64(v) * float64(v))
-	}
-	return sum
-}
-
-// scale replaces a row by the one before times its decay.
-func (c *Closure) scale(i int64, row, before []float32) {
-	for g := range c.panels {
-		rate := float32(c.Decays(g)[i]) / oneDecay
-		to, from := (*[packed.PanelColumns]float32)(row[g*packed.PanelColumns:]), (*[packed.PanelColumns]float32)(before[g*packed.PanelColumns:])
-		for j := 0; j < packed.PanelColumns; j += 4 {
-			to[j] = rate * from[j]
-			to[j+1] = rate * from[j+1]
-			to[j+2] = rate * from[j+2]
-			to[j+3] = rate * from[j+3]
-		}
+		c.Decays(g)[i] = uint16(math.Round(spmv.OneDecay * rate))
 	}
 }

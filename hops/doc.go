@@ -21,9 +21,11 @@
 //	R(j) = max over rows i of  (last hop that counts i) − dist(i, j)
 //
 // which [Graph.FindNeeded] finds for the last hops, by steps from row to row. Leaving
-// such rows out changes no bit of the others.
+// such rows out changes no bit of the others. In a graph with directions all rows are computed at
+// every hop.
 //
-// The workers of a group have a range of the rows each. All of them make the same hops,
+// The workers of a group have a range of the rows each. Each copies the edges into its own rows,
+// and touches all of them at every hop: nobody tells it which of them others read. All of them make the same hops,
 // save at the same hop, and resume only if each has a state of that hop and of its own
 // range; otherwise all start from hop 0.
 //
@@ -52,7 +54,7 @@
 //
 // 2·n·b/16 bytes of decays for a block of b columns with a closure, in whole 8 KiB
 // for each panel, and n/8 bytes for each of up to 8 copies of the edges. 9/8·n bytes
-// where rows that are not needed are left out. A copy takes 3 to 4 bytes an edge of the
+// where rows that are not needed are left out. A copy takes 3 to 4 bytes an edge, and 4 more with weights, of the
 // scratch folder, or of memory where all copies take up to a quarter of what is free.
 // Copies that serve several blocks have at most half the edges of the one before, so all take
 // at most 4/3 of the graph's own stream: an edge takes more bytes where there are few. Writing or reading a state takes 2^18
@@ -67,6 +69,5 @@
 //
 // # Not supported
 //
-// Saving within a hop. Copying edges where several workers share the rows.
-// Resuming from states of other ranges.
+// Saving within a hop. Resuming from states of other ranges.
 package hops

@@ -7,6 +7,7 @@ import (
 	"ndls/group"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/internal/share"
 	"ndls/internal/stationary"
 	"ndls/spmv"
 )
@@ -16,6 +17,13 @@ type Graph struct {
 	Source packed.Source
 	// Degree has the degree of each node without the self-loop.
 	Degree []uint32
+	// Divisors has what the sum of each row is divided by, where that is not its degree plus
+	// one: the strength plus one where edges have weights. Else it is nil.
+	Divisors []float32
+	// Sent has, in a graph with directions, the number of rows to which each row is added,
+	// without itself; Degree has that of the rows which are added to each, and State scales
+	// with powers of Sent plus one. Else it is nil.
+	Sent   []uint32
 	Kernel *spmv.Kernel
 	State  *stationary.State
 	Budget *mem.Budget
@@ -25,12 +33,22 @@ type Graph struct {
 	Scratch string
 	// Filter gives the edges of src into the rows that keep names, and sets a bit of
 	// read, unless that is nil, for each row that they come from. It may take so many
-	// bytes of the budget. If it is nil, streams are never copied.
+	// bytes of the budget. src has all rows of the graph, and rows are numbered from the first
+	// of all. If Filter is nil, streams are never copied.
 	Filter func(ctx context.Context, src packed.Source, keep func(row int64) bool, read []uint32, bytes int64) (Stream, error)
 	// Group has the workers that share the rows of the graph. Source (see [Slice]),
-	// Degree, State and what the engines are given are of this worker's rows,
-	// numbered from the first of them. If there are other workers, Filter is nil.
+	// Degree, Divisors, Sent, State and what the engines are given are of this worker's rows,
+	// numbered from the first of them.
 	Group group.Group
+}
+
+// Degree1 is d̃_i of a graph without directions: the degree plus one, or, where edges have
+// weights, the strength plus one.
+func (g Graph) Degree1(i int64) float64 {
+	if g.Divisors != nil {
+		return float64(g.Divisors[i])
+	}
+	return float64(g.Degree[i]) + 1
 }
 
 // Stream is a source that can release its memory and disk space.
@@ -64,8 +82,12 @@ func (g Graph) Fill(ctx context.Context, b *spmv.Block, x Rows, mean *stationary
 	if err := b.Fill(func(put func([]float32) error) error {
 		first := int64(0)
 		return x(func(rows []float32) error {
-			g.State.Scale(first, rows, stride)
-			first += int64(len(rows) / stride)
+			n := len(rows) / stride
+			_ = share.Ranges(g.Threads, n, scaledRows, func(lo, hi int) error {
+				g.State.Scale(first+int64(lo), rows[lo*stride:hi*stride], stride)
+				return nil
+			})
+			first += int64(n)
 			return put(rows)
 		})
 	}); err != nil {
@@ -73,6 +95,9 @@ func (g Graph) Fill(ctx context.Context, b *spmv.Block, x Rows, mean *stationary
 	}
 	return g.deflate(ctx, b, mean)
 }
+
+// scaledRows is how many rows a thread scales at a time.
+const scaledRows = 1 << 10
 
 // Make is [Graph.Fill] with rows that are computed, on all threads: row sets row i of X, which
 // is zero.
@@ -95,9 +120,16 @@ func (g Graph) deflate(ctx context.Context, b *spmv.Block, mean *stationary.Mean
 		return nil
 	}
 	if err := g.Group.OrderedSum(ctx, mean.Sums(), func() error {
-		return b.Visit(func(first int64, rows []float32) error {
-			mean.Add(first, rows)
-			return nil
+		// Each sum runs in ascending order of row, so that the threads take a part of the columns.
+		parts, columns := 1, b.Layout().Columns
+		if b.Layout().Residency != spmv.External {
+			parts = min(max(g.Threads, 1), columns/leastColumns)
+		}
+		return share.Each(parts, parts, func(part int) error {
+			return b.Visit(func(first int64, rows []float32) error {
+				mean.Add(first, rows, columns*part/parts, columns*(part+1)/parts)
+				return nil
+			})
 		})
 	}); err != nil {
 		return err
@@ -105,6 +137,9 @@ func (g Graph) deflate(ctx context.Context, b *spmv.Block, mean *stationary.Mean
 	mean.Finish()
 	return b.Edit(mean.Subtract)
 }
+
+// leastColumns is how many columns a thread adds up at least: it reads the rows of all.
+const leastColumns = 4
 
 // Stats says what hops took.
 type Stats struct {
@@ -135,7 +170,7 @@ func (g Graph) EdgesUntil(last func(i int64) int) int64 {
 }
 
 func (g Graph) pass(s packed.Source) *spmv.Pass {
-	return &spmv.Pass{Source: s, Degree: g.Degree, Kernel: g.Kernel}
+	return &spmv.Pass{Source: s, Degree: g.Degree, Divisors: g.Divisors, Sent: g.Sent, Kernel: g.Kernel}
 }
 
 // sum calls part for ranges of rows, whole strips, on all threads, and adds up the results.

@@ -148,7 +148,13 @@ func TestClosure(t *testing.T) {
 	}
 }
 
-func norm(x []float32) float64 { return math.Sqrt(square(x)) }
+func norm(x []float32) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += float64(v) * float64(v)
+	}
+	return math.Sqrt(sum)
+}
 
 // TestShrink: the stream is written anew as rows settle, for the rows that are left, and
 // the rows that are recomputed at each hop are the same as without.
@@ -223,4 +229,69 @@ func runBroken(t *testing.T, g testgraph.Graph, until func(int64) int) (int, err
 		}
 	}
 	return 60, nil
+}
+
+// Rows, and the stationary rows that are taken from them, have the same bits on any number of
+// threads, whatever comes at a time, and wherever rows are.
+func TestFillOnThreads(t *testing.T) {
+	g := testgraph.Random(5000, 3000, 7) // many components
+	comp, count := g.Components()
+	x := make([]float32, 32*len(g.Adj))
+	for i := range x {
+		x[i] = float32(math.Sin(float64(i)))
+	}
+	for _, l := range []spmv.Layout{
+		{Columns: 32}, {Columns: 32, Precision: spmv.Float16}, {Columns: 32, Residency: spmv.External, Window: packed.StripRows, Accumulators: 1},
+	} {
+		var want []float32
+		for _, threads := range []int{1, 2, 5, 16} {
+			b, err := mem.NewBudget(256 << 20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kernel, err := spmv.Select("auto")
+			if err != nil {
+				t.Fatal(err)
+			}
+			solo := group.Solo(int64(len(g.Adj)))
+			state, err := stationary.New(t.Context(), solo, b, stationary.Nodes{Degree: g.Degree(), Component: comp, Components: count}, 0.5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mean, err := state.NewMean(32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hg := Graph{Source: g.Source(), Degree: g.Degree(), Kernel: kernel, State: state, Budget: b, Threads: threads, Scratch: testgraph.Scratch(t), Group: solo}
+			block, err := hg.NewBlock(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := hg.Fill(t.Context(), block, func(put func([]float32) error) error {
+				for rows := range slices.Chunk(slices.Clone(x), 32*(1000+777*threads)) {
+					if err := put(rows); err != nil {
+						return err
+					}
+				}
+				return nil
+			}, mean); err != nil {
+				t.Fatal(err)
+			}
+			got := rowsOf(t, block)
+			for _, s := range mean.Sums() {
+				got = append(got, float32(s), float32(s-float64(float32(s))))
+			}
+			if want == nil {
+				want = got
+			}
+			for i := range want {
+				if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+					t.Fatalf("%+v, %d threads: value %d is %v, on one thread %v", l, threads, i, got[i], want[i])
+				}
+			}
+			block.Free()
+			mean.Free()
+			state.Free()
+		}
+	}
 }

@@ -21,6 +21,14 @@ type slice struct {
 	rows  int64
 }
 
+// whole is the source that src is rows of.
+func whole(src packed.Source) packed.Source {
+	if s, ok := src.(slice); ok {
+		return s.Source
+	}
+	return src
+}
+
 func (s slice) NumNodes() int64       { return s.rows }
 func (s slice) Strips() int           { return packed.Strips(s.rows) }
 func (s slice) Edges(strip int) int64 { return s.Source.Edges(s.first + strip) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"time"
 
 	"ndls/internal/direct"
@@ -23,9 +24,6 @@ type Streams struct {
 	blocks int
 	// reserve is how many bytes of the budget others need while copies exist.
 	reserve int64
-	// Shown, unless nil, has for each row how many hops are asked for of the row, though it may
-	// settle before.
-	Shown []uint16
 	// settles says that rows are read after their last hop. Each copy then lists the rows
 	// that are read.
 	settles bool
@@ -37,11 +35,12 @@ type Streams struct {
 // copied is the edges into rows that are recomputed at a hop or later.
 type copied struct {
 	hop    int
-	stream Stream // nil for the graph's own
+	stream Stream // of all rows of the graph; nil for the graph's own
 	pass   *spmv.Pass
 	edges  int64
 	bytes  int64 // of the budget that the stream takes
-	// read has a bit for each row that an edge comes from; nil for all rows.
+	// read has a bit for each row that an edge comes from. It is nil where any row may be read:
+	// other workers do not say what they read.
 	read *mem.Array[uint32]
 }
 
@@ -50,6 +49,9 @@ const mostCopies = 8
 
 // copiesShare is the part of the free budget that copies may take up to be kept in memory.
 const copiesShare = 4
+
+// rowsAtATime is for how many rows last hops are asked for at a time.
+const rowsAtATime = 1024
 
 // StreamsBytes is the memory in bytes that the lists of read rows take for n rows, where
 // rows settle. Edges in memory are not in it: they take a part of what is free.
@@ -126,6 +128,18 @@ func (s *Streams) at(ctx context.Context, hop, left int) (c *copied, edges int64
 	return next, c.edges, nil
 }
 
+// Prepare makes the copies that hops from first to last are worth, before any of them is made.
+// It returns how many edges it read.
+func (s *Streams) Prepare(ctx context.Context, first, last int) (edges int64, err error) {
+	for hop := first; hop <= last; hop++ {
+		_, copying, err := s.at(ctx, hop, last-hop+1)
+		if edges += copying; err != nil {
+			return edges, err
+		}
+	}
+	return edges, nil
+}
+
 // shrinkAt is the largest share of its edges that a stream may retain to be worth
 // copying. It is half of that for a copy that stays beside the stream.
 const shrinkAt = 0.9
@@ -152,8 +166,10 @@ func (s *Streams) active(hop int) int64 {
 func (s *Streams) copy(ctx context.Context, c *copied, hop int, edges int64) (next *copied, err error) {
 	next = &copied{hop: hop, edges: edges}
 	var read []uint32
-	if s.settles {
-		if next.read, err = mem.Alloc[uint32](s.g.Budget, (s.g.Source.NumNodes()+31)/32, "rows that are read"); err != nil {
+	first, _, all := s.g.Group.Range()
+	n := s.g.Source.NumNodes()
+	if s.settles && n == all {
+		if next.read, err = mem.Alloc[uint32](s.g.Budget, (n+31)/32, "rows that are read"); err != nil {
 			return nil, err
 		}
 		read = next.read.S
@@ -163,7 +179,11 @@ func (s *Streams) copy(ctx context.Context, c *copied, hop int, edges int64) (ne
 		held += x.bytes
 	}
 	room := max((free+held-s.reserve)/copiesShare-held, 0)
-	next.stream, err = s.g.Filter(ctx, c.pass.Source, s.computed(hop), read, room)
+	keep := s.computed(hop)
+	next.stream, err = s.g.Filter(ctx, whole(c.pass.Source), func(row int64) bool {
+		row -= first
+		return 0 <= row && row < n && keep(row)
+	}, read, room)
 	next.bytes = free - s.g.Budget.Free()
 	if err != nil {
 		next.read.Free()
@@ -173,42 +193,60 @@ func (s *Streams) copy(ctx context.Context, c *copied, hop int, edges int64) (ne
 		next.close()
 		return nil, fmt.Errorf("%d edges of %d: %w", got, edges, packed.ErrFrame)
 	}
-	next.pass = s.g.pass(next.stream)
+	next.pass = s.g.pass(Slice(next.stream, first, first+n))
 	return next, nil
 }
 
 // roles are those of rows at a hop that reads c.
 func (s *Streams) roles(c *copied, hop int) func(first int64, roles []spmv.Role) (least, most spmv.Role) {
 	return func(first int64, roles []spmv.Role) (least, most spmv.Role) {
-		least = spmv.Computed
+		var found uint8
 		var buf [rowsAtATime]uint16
 		for len(roles) > 0 {
 			part := roles[:min(rowsAtATime, len(roles))]
 			last := buf[:len(part)]
 			s.last(first, last)
-			for k, f := range last {
-				role := spmv.Computed
-				if int(f) < hop {
-					role = s.after(c, first+int64(k), int(f), hop)
-				}
-				part[k], least, most = role, min(least, role), max(most, role)
-			}
+			found |= s.after(c, hop, first, last, part)
 			first, roles = first+int64(len(part)), roles[len(part):]
 		}
-		return least, most
+		return spmv.Role(bits.TrailingZeros8(found)), spmv.Role(bits.Len8(found) - 1)
 	}
 }
 
-// after is the role of row i, which was recomputed up to hop last, at a later hop that reads c.
-func (s *Streams) after(c *copied, i int64, last, hop int) spmv.Role {
-	switch {
-	case s.settles && (c.read == nil || c.read.S[i/32]>>(i%32)&1 != 0 || s.Shown != nil && int(s.Shown[i]) > hop):
-		return spmv.Kept
-	case last < c.hop:
-		return spmv.Idle // the copy was made without the edges into it
+// after gives rows, whose last hops are given, their roles at a hop that reads c, and a bit for
+// each role in the result. first is a multiple of 32. Roles of neighbours differ: the loops have
+// no branches that depend on them.
+func (s *Streams) after(c *copied, hop int, first int64, last []uint16, roles []spmv.Role) (found uint8) {
+	for k, f := range last {
+		// Of a row that is idle, the copy was made without the edges into it.
+		copied, computed := 1+(int32(f)-int32(c.hop))>>31, 1+(int32(f)-int32(hop))>>31
+		roles[k] = spmv.Role(copied + computed<<1)
 	}
-	return spmv.Skipped
+	if s.settles && c.read == nil {
+		for k, role := range roles {
+			roles[k] = kept(role)
+		}
+	} else if s.settles {
+		for at := 0; at < len(roles); at += 32 {
+			word := c.read.S[(first+int64(at))/32]
+			if word == 0 {
+				continue
+			}
+			part := roles[at:min(at+32, len(roles))]
+			for k, role := range part {
+				read := -spmv.Role(word >> k & 1)
+				part[k] = role&^read | kept(role)&read
+			}
+		}
+	}
+	for _, role := range roles {
+		found |= 1 << role
+	}
+	return found
 }
+
+// kept is Kept for a row that is not computed.
+func kept(role spmv.Role) spmv.Role { return spmv.Kept | role&(role>>1) }
 
 // computed says which rows are recomputed at a hop.
 func (s *Streams) computed(hop int) func(i int64) bool {
@@ -230,9 +268,8 @@ func everyRow(_ int64, roles []spmv.Role) (least, most spmv.Role) {
 // Walk takes a column block from hop to hop.
 type Walk struct {
 	Stats
-	// Watch, unless nil, gives what may change the finished rows of a hop. All rows are
-	// then computed, and none settles.
-	Watch   func(hop int) spmv.Settle
+	// Watch, unless nil, may change the finished rows of a hop. No row settles then.
+	Watch   spmv.Settle
 	b       *spmv.Block
 	closure *Closure
 	streams *Streams
@@ -251,25 +288,34 @@ func (w *Walk) Hop() int { return w.hop }
 // Next makes one hop and calls sink with its rows. left is the largest number of hops
 // that may still be made, including this one. It returns the number of edges streamed.
 func (w *Walk) Next(ctx context.Context, left int, sink spmv.Sink) (edges int64, err error) {
-	w.hop++
+	return w.Make(ctx, w.hop+1, left, sink)
+}
+
+// Make is [Walk.Next] with the rows that are computed at a hop, whatever hop the block's rows
+// are of.
+func (w *Walk) Make(ctx context.Context, hop, left int, sink spmv.Sink) (edges int64, err error) {
+	w.hop = hop
 	start := time.Now()
 	defer func() { w.Seconds += time.Since(start).Seconds() }()
-	c, copying, err := w.streams.at(ctx, w.hop, left)
+	c, copying, err := w.streams.at(ctx, hop, left)
 	if err != nil {
 		return 0, err
 	}
 	var part *spmv.Part
 	switch {
-	case w.Watch != nil:
-		part = &spmv.Part{Roles: everyRow, Settle: w.Watch(w.hop)}
 	case w.streams.last != nil:
-		part = &spmv.Part{Roles: w.streams.roles(c, w.hop), Settle: w.closure.settle(w.hop)}
+		part = &spmv.Part{Roles: w.streams.roles(c, hop), Settle: w.closure.settle(hop, w.streams.g.Kernel)}
+	case w.Watch != nil:
+		part = &spmv.Part{Roles: everyRow}
+	}
+	if w.Watch != nil {
+		part.Settle = w.Watch
 	}
 	edges, err = c.pass.Run(ctx, w.b, sink, part)
 	edges += copying
 	w.EdgesStreamed += edges
 	if err != nil {
-		return 0, fmt.Errorf("hop %d: %w", w.hop, err)
+		return 0, fmt.Errorf("hop %d: %w", hop, err)
 	}
 	w.Passes++
 	return edges, nil

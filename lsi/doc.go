@@ -15,8 +15,11 @@
 //	                   what the paper's authors released
 //	feature-sketch     features × random signs/√s
 //
+// Where edges have weights, strengths take the place of degrees (package internal/stationary).
+//
 // The rows of a sketch are float16, times 2^13: rounding them is far less than the error
-// that the sketch has. The error of K that comes of it is in docs/decisions.
+// that the sketch has. The error of K that comes of it is in docs/decisions. With weights they
+// are float32, because strengths have no bound.
 //
 // # Algorithm
 //
@@ -37,13 +40,15 @@
 // settled is then that of rows whose neighbours decay; the error is towards a
 // smaller K.
 //
+// A run can find K for a second, looser ε on its way: that never takes more hops.
+//
 // # Format of the checkpoint
 //
 // A state as package hops describes it. The header has the window, the hop
 // of each panel's rows, which never rises from one to the next, and what was
 // measured. Then come
 //
-//	K         n uint16, 65535 where it is not known yet
+//	K         n uint16, 65535 where it is not known yet; then n more for a looser ε
 //	rows      and decays of the panels that have begun and are not at Kmax
 //	sums      n float64 for each hop that some panels have reached and others
 //	          have not: what the first of them add up to
@@ -56,7 +61,7 @@
 //
 // # Memory
 //
-// The column block (package spmv) and [MemoryBytes]: 2·n bytes of K, 8·n of partial
+// The column block (package spmv) and [Options.MemoryBytes]: 2·n bytes of K, as many for a looser ε, 8·n of partial
 // sums where there is more than one block, n·b/8 + n for blocks of b columns with settled
 // rows, for decays and for which rows are read, and the stationary rows. With several blocks the scratch files
 // take up to n·s·e bytes for a probe of s columns of e bytes, and 8·n bytes for each hop
@@ -68,7 +73,14 @@
 // K depends on the graph, the probe and the options alone: not on the number of
 // blocks, threads, the kernel, where rows live, or the states that a run resumed from.
 //
+// # The second largest eigenvalue
+//
+// [SecondEigenvalue] finds λ₂, from which [Bound] follows (theorem 3.1 of the paper), by the
+// Lanczos iteration on 16 columns. It takes a block of 16 columns, and 128·n bytes. Sums are
+// float64, strip by strip in ascending order: the result does not depend on threads, nor on where
+// rows live.
+//
 // # Not supported
 //
-// Directed graphs: the stationary formula holds for undirected ones only.
+// Edges with directions: the stationary formula holds for edges without them only.
 package lsi

@@ -27,6 +27,9 @@ type Options struct {
 	// MaxK] the K of a node that never does.
 	Epsilon float64
 	Kmax    int
+	// Looser, unless it is 0, is a distance above Epsilon. Table.Looser is K for it, which
+	// the same hops find. Rows that settle would make another K of it than a run of its own.
+	Looser float64
 	// Settled stops recomputing a row Slack hops after its node has settled,
 	// or with the window in which it did (see the package's Algorithm).
 	Settled bool
@@ -39,17 +42,31 @@ type Options struct {
 
 // Table holds K of every node, by node id.
 type Table struct {
-	k *mem.Array[uint16]
+	k, looser *mem.Array[uint16]
 }
 
 // K returns K of node i, and whether it is capped.
-func (t *Table) K(i int64) (k int, isCapped bool) {
-	x := t.k.S[i]
-	return int(x &^ capped), x&capped != 0
+func (t *Table) K(i int64) (k int, isCapped bool) { return entry(t.k.S[i]) }
+
+// Looser returns K of node i for the looser distance of the options, and whether it is
+// capped.
+func (t *Table) Looser(i int64) (k int, isCapped bool) { return entry(t.looser.S[i]) }
+
+func entry(x uint16) (k int, isCapped bool) { return int(x &^ capped), x&capped != 0 }
+
+// columns are the two tables, or the one that there is.
+func (t *Table) columns() [][]uint16 {
+	if t.looser == nil {
+		return [][]uint16{t.k.S}
+	}
+	return [][]uint16{t.k.S, t.looser.S}
 }
 
 // Free returns the memory.
-func (t *Table) Free() { t.k.Free() }
+func (t *Table) Free() {
+	t.k.Free()
+	t.looser.Free()
+}
 
 // Stats says what a run did. If the run resumed from a state, hops.Stats count only
 // what came after it; Hops and Contraction are of the whole.
@@ -158,6 +175,9 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 		return nil, fmt.Errorf("epsilon %g with kmax %d and slack %d: epsilon must be above 0, kmax in [0, %d], slack at least 0",
 			o.Epsilon, o.Kmax, o.Slack, MaxK)
 	}
+	if o.Looser != 0 && (!(o.Looser > o.Epsilon) || o.Settled) {
+		return nil, fmt.Errorf("a looser distance of %g beside %g: it must be larger, and all rows recomputed", o.Looser, o.Epsilon)
+	}
 	t.panels = packed.Panels(probe.Columns())
 	t.o.Layout.Columns = min(o.Layout.Columns, t.panels*packed.PanelColumns)
 	t.columns = t.o.Layout.Columns
@@ -175,6 +195,11 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 	}()
 	if t.table.k, err = mem.Alloc[uint16](g.Budget, t.n, "K table"); err != nil {
 		return nil, err
+	}
+	if o.Looser != 0 {
+		if t.table.looser, err = mem.Alloc[uint16](g.Budget, t.n, "K table"); err != nil {
+			return nil, err
+		}
 	}
 	if t.rows, err = g.NewBlock(t.o.Layout); err != nil {
 		return nil, err
@@ -212,8 +237,10 @@ func (t *tracker) share() (err error) {
 
 // begin starts from hop 0.
 func (t *tracker) begin() {
-	for i := range t.table.k.S {
-		t.table.k.S[i] = unsettled
+	for _, k := range t.table.columns() {
+		for i := range k {
+			k[i] = unsettled
+		}
 	}
 	t.unsettled.Store(t.n)
 	for g := range t.at {
@@ -227,9 +254,12 @@ func (t *tracker) begin() {
 // MemoryBytes is what a run takes beside the column block: K, the stationary
 // rows of components components, the decays, and the partial sums of a probe in
 // several blocks.
-func MemoryBytes(n, components int64, l spmv.Layout, blocks int, settled bool) int64 {
+func (o Options) MemoryBytes(n, components int64, l spmv.Layout, blocks int) int64 {
 	bytes := 2*n + 8*components*int64(l.Columns)
-	if settled {
+	if o.Looser != 0 {
+		bytes += 2*n + direct.Align
+	}
+	if o.Settled {
 		bytes += hops.ClosureBytes(n, l.Columns) + hops.StreamsBytes(n)
 	}
 	if blocks > 1 {
@@ -474,9 +504,11 @@ func (t *tracker) count(ctx context.Context) (float64, error) {
 
 // capRest gives Kmax to the nodes that never settled.
 func (t *tracker) capRest() {
-	for i, k := range t.table.k.S {
-		if k == unsettled {
-			t.table.k.S[i] = uint16(t.o.Kmax) | capped
+	for _, column := range t.table.columns() {
+		for i, k := range column {
+			if k == unsettled {
+				column[i] = uint16(t.o.Kmax) | capped
+			}
 		}
 	}
 }
@@ -512,19 +544,28 @@ func (t *tracker) observeChunk(first int64, rows []float32) {
 	if !t.o.Settled {
 		energy := 0.0
 		for j, square := range norms {
-			energy += float64((float64(t.g.Degree[first+int64(j)]) + 1) * square)
+			energy += float64(t.g.Degree1(first+int64(j)) * square)
 		}
 		t.energies[first>>packed.StripShift] += energy
 	}
-	k := t.table.k.S[first : first+int64(n)]
-	settled, epsilon := int64(0), t.o.Epsilon*t.scale
-	for j, square := range norms {
+	t.unsettled.Add(-t.settle(t.table.k.S, t.o.Epsilon, first, norms))
+	if t.table.looser != nil {
+		t.settle(t.table.looser.S, t.o.Looser, first, norms)
+	}
+}
+
+// settle enters the hop into a table for the nodes whose distance falls below epsilon, and
+// counts them.
+func (t *tracker) settle(table []uint16, epsilon float64, first int64, squares []float64) (settled int64) {
+	k := table[first : first+int64(len(squares))]
+	epsilon *= t.scale
+	for j, square := range squares {
 		if k[j] == unsettled && t.g.State.Up(first+int64(j))*math.Sqrt(square) < epsilon {
 			k[j] = uint16(t.hop)
 			settled++
 		}
 	}
-	t.unsettled.Add(-settled)
+	return settled
 }
 
 // scout counts the unsettled nodes whose distance, estimated from this block alone, is not

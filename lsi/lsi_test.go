@@ -60,14 +60,14 @@ func prepare(t testing.TB, g testgraph.Graph, s setup, b *mem.Budget) hops.Graph
 	if !s.component {
 		component, count = nil, 1
 	}
-	state, err := stationary.New(t.Context(), solo, b, stationary.Nodes{Degree: degree, Component: component, Components: count}, s.r)
+	state, err := stationary.New(t.Context(), solo, b, stationary.Nodes{Degree: degree, Strength1: g.Strength1(), Component: component, Components: count}, s.r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(state.Free)
 	dir := testgraph.Scratch(t)
 	return hops.Graph{
-		Source: g.Source(), Degree: degree, Kernel: k, State: state, Budget: b, Threads: max(s.threads, 1), Scratch: dir, Group: solo,
+		Source: g.Source(), Degree: degree, Divisors: g.Strength1(), Kernel: k, State: state, Budget: b, Threads: max(s.threads, 1), Scratch: dir, Group: solo,
 		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool, read []uint32, bytes int64) (hops.Stream, error) {
 			return shards.FilterHops(ctx, src, keep, read, dir, b, bytes, 2)
 		},
@@ -103,7 +103,7 @@ func run(t testing.TB, g testgraph.Graph, s setup, probe Probe, epsilon float64,
 
 // TestExactEqualsOracle holds the engine against the dense definition.
 func TestExactEqualsOracle(t *testing.T) {
-	for _, g := range testgraph.Small() {
+	for _, g := range append(testgraph.Small(), testgraph.SmallWeighted()...) {
 		for _, r := range []float64{0, 0.3, 0.5, 1} {
 			for _, component := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/r=%g/component=%v", g.Name, r, component), func(t *testing.T) {
@@ -130,15 +130,17 @@ func TestExactEqualsOracle(t *testing.T) {
 
 // TestBlocksThreadsAndKernelsDoNotShow compares every way to compute one table.
 func TestBlocksThreadsAndKernelsDoNotShow(t *testing.T) {
-	g := testgraph.Random(500, 900, 11)
+	plain := testgraph.Random(500, 900, 11)
 	probe := Signs(5, ids(500), 96)
-	want, _ := run(t, g, setup{r: 0.5, component: true, kernel: "go", threads: 1}, probe, 0.02, 50)
-	for _, kernel := range []string{"auto", "go"} {
-		for _, threads := range []int{1, 2, 5} {
-			for _, columns := range []int{16, 32, 48, 96} {
-				got, _ := run(t, g, setup{r: 0.5, component: true, kernel: kernel, threads: threads, columns: columns}, probe, 0.02, 50)
-				if !slices.Equal(got.k.S, want.k.S) {
-					t.Errorf("kernel %s, %d threads, blocks of %d: another table", kernel, threads, columns)
+	for _, g := range []testgraph.Graph{plain, plain.RandomWeights(10, 12)} {
+		want, _ := run(t, g, setup{r: 0.5, component: true, kernel: "go", threads: 1}, probe, 0.02, 50)
+		for _, kernel := range []string{"auto", "go"} {
+			for _, threads := range []int{1, 2, 5} {
+				for _, columns := range []int{16, 32, 48, 96} {
+					got, _ := run(t, g, setup{r: 0.5, component: true, kernel: kernel, threads: threads, columns: columns}, probe, 0.02, 50)
+					if !slices.Equal(got.k.S, want.k.S) {
+						t.Errorf("%s, kernel %s, %d threads, blocks of %d: another table", g.Name, kernel, threads, columns)
+					}
 				}
 			}
 		}
@@ -649,11 +651,21 @@ func secondEigenvalue(t testing.TB, g testgraph.Graph) float64 {
 	t.Helper()
 	n := len(g.Adj)
 	s := mat.NewSymDense(n, nil)
-	d := g.Degree()
+	d1 := make([]float64, n)
+	for i, d := range g.Degree() {
+		d1[i] = float64(d) + 1
+		if g.Weights != nil {
+			d1[i] = float64(g.Strength1()[i])
+		}
+	}
 	for i := range n {
-		s.SetSym(i, i, 1/(float64(d[i])+1))
-		for _, j := range g.Adj[i] {
-			s.SetSym(i, int(j), 1/math.Sqrt((float64(d[i])+1)*(float64(d[j])+1)))
+		s.SetSym(i, i, 1/d1[i])
+		for k, j := range g.Adj[i] {
+			w := 1.0
+			if g.Weights != nil {
+				w = float64(g.Weights[i][k])
+			}
+			s.SetSym(i, int(j), w/math.Sqrt(d1[i]*d1[j]))
 		}
 	}
 	var e mat.EigenSym

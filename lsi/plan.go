@@ -12,7 +12,7 @@ import (
 // the least one, and the error wraps mem.ErrBudget.
 func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 	l, need, err := c.Layout(func(l spmv.Layout) int64 {
-		return MemoryBytes(c.Nodes, c.Components, l, hops.Blocks(c.Columns, l), o.Settled) + hops.ReadBytes
+		return o.MemoryBytes(c.Nodes, c.Components, l, hops.Blocks(c.Columns, l)) + hops.ReadBytes
 	})
 	o.Layout = l
 	return o, need, err

@@ -25,10 +25,12 @@ type Probe interface {
 	fill(ctx context.Context, g hops.Graph, b *spmv.Block, first int, scale float32, mean *stationary.Mean) error
 }
 
-// Precision is how rows of p are stored between hops: float16 for a sketch, and otherwise
-// the precision that is asked for.
-func Precision(p Probe, asked spmv.Precision) spmv.Precision {
-	if p.Sketch() {
+// Precision is how rows of a probe are stored between hops: float16 for a sketch of a graph
+// without weights, and otherwise the precision that is asked for. Where edges have weights,
+// strengths may be so large that the rows of a sketch, which are divided by their powers, are
+// too small for float16.
+func Precision(sketch, weighted bool, asked spmv.Precision) spmv.Precision {
+	if sketch && !weighted {
 		return spmv.Float16
 	}
 	return asked

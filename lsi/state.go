@@ -17,6 +17,7 @@ type question struct {
 	hops.Origin
 	Epsilon float64 `json:"epsilon"`
 	Kmax    int     `json:"kmax"`
+	Looser  float64 `json:"looser,omitempty"`
 	Settled bool    `json:"settled"`
 	Slack   int     `json:"slack"`
 	Panels  int     `json:"granules"`
@@ -38,7 +39,7 @@ type state struct {
 func (t *tracker) question() question {
 	return question{
 		t.g.Origin("lsi", t.o.Checkpoints, t.o.Layout.Precision),
-		t.o.Epsilon, t.o.Kmax, t.o.Settled, t.o.Slack, t.panels,
+		t.o.Epsilon, t.o.Kmax, t.o.Looser, t.o.Settled, t.o.Slack, t.panels,
 	}
 }
 
@@ -76,8 +77,10 @@ func (t *tracker) save(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := out.Put(mem.AsBytes(t.table.k.S)); err != nil {
-		return err
+	for _, k := range t.table.columns() {
+		if err := out.Put(mem.AsBytes(k)); err != nil {
+			return err
+		}
 	}
 	if t.whole() {
 		err = out.Block(t.rows, t.closure, t.panels)
@@ -170,15 +173,18 @@ func (t *tracker) check(s state) error {
 
 // readTable reads what is known of K.
 func (t *tracker) readTable(r *hops.StateReader) error {
-	if err := r.Fill(mem.AsBytes(t.table.k.S)); err != nil {
-		return err
-	}
 	left := int64(0)
-	for i, k := range t.table.k.S {
-		if k == unsettled {
-			left++
-		} else if int(k) > t.o.Kmax {
-			return fmt.Errorf("K of node %d is %d: %w", i, k, hops.ErrState)
+	for c, column := range t.table.columns() {
+		if err := r.Fill(mem.AsBytes(column)); err != nil {
+			return err
+		}
+		for i, k := range column {
+			if k != unsettled && int(k) > t.o.Kmax {
+				return fmt.Errorf("K of node %d is %d: %w", i, k, hops.ErrState)
+			}
+			if c == 0 && k == unsettled {
+				left++
+			}
 		}
 	}
 	t.unsettled.Store(left)

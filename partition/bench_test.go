@@ -19,27 +19,36 @@ type skewed struct {
 	rows int
 }
 
-func (s *skewed) Edges(context.Context) (dataset.EdgeReader, error) {
-	return &skewedEdges{left: s.rows, nodes: uint64(s.info.NumNodes)}, nil
+func (s *skewed) EdgeRange(_ context.Context, first, last, of int) (dataset.EdgeReader, error) {
+	return &skewedEdges{next: s.rows * first / of, end: s.rows * last / of, nodes: uint64(s.info.NumNodes)}, nil
 }
 
 type skewedEdges struct {
-	left  int
-	nodes uint64
+	next, end int
+	nodes     uint64
 }
 
 func (r *skewedEdges) Read(batch []dataset.Edge) (int, error) {
-	if r.left == 0 {
+	n := min(r.end-r.next, len(batch))
+	if n == 0 {
 		return 0, io.EOF
 	}
-	n := min(r.left, len(batch))
 	for i := range batch[:n] {
-		h := rng.Hash(1, uint64(r.left-i))
+		h := rng.Hash(1, uint64(r.next+i))
 		square := (h & 0xffffff) * (h & 0xffffff) >> 24
 		batch[i] = dataset.Edge{U: uint32(square * r.nodes >> 24), V: uint32(h >> 32 * r.nodes >> 32)}
 	}
-	r.left -= n
+	r.next += n
 	return n, nil
+}
+
+// ReadWeighted implements dataset.WeightedReader. Rows of an edge have one weight.
+func (r *skewedEdges) ReadWeighted(batch []dataset.Edge, weights []float32) (int, error) {
+	n, err := r.Read(batch)
+	for i, e := range batch[:n] {
+		weights[i] = 1 + float32(rng.Hash(2, uint64(min(e.U, e.V)), uint64(max(e.U, e.V)))%100)
+	}
+	return n, err
 }
 
 func (r *skewedEdges) Close() error { return nil }
@@ -47,22 +56,28 @@ func (r *skewedEdges) Close() error { return nil }
 func BenchmarkRun(b *testing.B) {
 	const rows = 10_000_000
 	for _, c := range []struct {
-		name    string
-		free    int64
-		threads int
+		name     string
+		free     int64
+		threads  int
+		weighted bool
 	}{
-		{"memory, 1 thread", 1 << 30, 1},
-		{"memory, 2 threads", 1 << 30, 2},
-		{"48 MiB, 1 thread", 48 << 20, 1},
-		{"48 MiB, 2 threads", 48 << 20, 2},
+		{"memory, 1 thread", 1 << 30, 1, false},
+		{"memory, 2 threads", 1 << 30, 2, false},
+		{"48 MiB, 1 thread", 48 << 20, 1, false},
+		{"48 MiB, 2 threads", 48 << 20, 2, false},
+		{"weights, memory, 2 threads", 1 << 30, 2, true},
+		{"weights, 96 MiB, 2 threads", 96 << 20, 2, true},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
 				store, err := storage.NewLocal(b.TempDir())
 				must(b, err)
-				ds := &skewed{fake{info: dataset.Info{NumNodes: 1_000_000, EdgeHint: rows}}, rows}
+				ds := &skewed{fake{info: dataset.Info{NumNodes: 1_000_000, EdgeHint: rows, Weighted: c.weighted}}, rows}
 				s, err := Run(context.Background(), ds, openCatalog(b, store), Options{Budget: budget(b, c.free), Threads: c.threads, Scratch: b.TempDir()})
 				must(b, err)
+				if s.Edges == 0 {
+					b.Fatal("no edges")
+				}
 				b.Log(fmt.Sprint(s.Edges, " unique edges, shards of ", openCatalog(b, store).Entries(catalog.KindEdges)[0].Bytes>>20, " MiB"))
 			}
 			b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "edges/s")

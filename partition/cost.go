@@ -3,8 +3,11 @@ package partition
 import (
 	"math"
 
+	"ndls/catalog"
 	"ndls/internal/direct"
 	"ndls/internal/extsort"
+	"ndls/internal/inputid"
+	"ndls/internal/keysort"
 	"ndls/internal/packed"
 	"ndls/shards"
 )
@@ -21,11 +24,42 @@ type Counts struct {
 	// values are exactly float16.
 	Features int
 	Half     bool
-	Threads  int
+	// Weighted says that edges have weights.
+	Weighted bool
+	// Directed says that edges have directions: Edges counts them, and there are shards and
+	// hop streams of them and of the reversed ones.
+	Directed bool
+	// IDs is the size of all input ids where they are numbered ([IDCounts]), 0 where they
+	// are numbers already. NodeTable says that they are those of a table of nodes, each of
+	// which comes once.
+	IDs       int64
+	NodeTable bool
+	// Part says that the graph is that of some splits.
+	Part bool
+	// Blanks says that the features of some nodes are blanked.
+	Blanks  bool
+	Threads int
 }
 
-// nodeRow is the bytes of a node in the node table.
-const nodeRow = 9
+// IDBytes is about what Counts.IDs is of a graph that was imported.
+func IDBytes(cat *catalog.Catalog, s shards.Summary) int64 {
+	e, ok := cat.Lookup(shards.IDsPath)
+	switch {
+	case !ok || s.IDs == "":
+		return 0
+	case s.IDs != inputid.String.Name():
+		return 8 * s.Nodes
+	}
+	return max(int64(float64(e.Bytes)/idShare)-4*s.Nodes, s.Nodes)
+}
+
+// nodeRow is the bytes of a node in the node table, strengthRow what its strength takes there, and
+// outDegreeRow its out-degree.
+const (
+	nodeRow      = 9
+	strengthRow  = 8
+	outDegreeRow = 2
+)
 
 // hopEdge is the bytes of a directed edge in a hop stream: those of a narrow word where the
 // sources of a strip lie close together, those of a wide one where they are far apart. The
@@ -46,12 +80,77 @@ func shardEdge(n, m int64) float64 {
 }
 
 // HopBytes and NodeBytes are the sizes of the hop streams and of the node table.
-func HopBytes(c Counts) int64  { return int64(2 * float64(c.Edges) * hopEdge(c.Nodes, c.Edges)) }
-func NodeBytes(c Counts) int64 { return nodeRow * c.Nodes }
+func HopBytes(c Counts) int64 {
+	return int64(2 * float64(c.Edges) * (hopEdge(c.Nodes, c.density()) + float64(c.weight())))
+}
 
-// graphBytes is the size of shards, hop streams and node table.
+// density is the number of edges without directions that lie as close in a hop stream or in a
+// shard.
+func (c Counts) density() int64 {
+	if c.Directed {
+		return c.Edges / 2
+	}
+	return c.Edges
+}
+
+// weight is the bytes of a weight in a hop stream and in a shard.
+func (c Counts) weight() int64 {
+	if c.Weighted {
+		return packed.WeightBytes
+	}
+	return 0
+}
+
+// record is how many bytes stand for an edge while edges are sorted.
+func (c Counts) record() int64 {
+	if c.Weighted {
+		return 16
+	}
+	return 8
+}
+
+func NodeBytes(c Counts) int64 {
+	bytes := nodeRow * c.Nodes
+	if c.Weighted {
+		bytes += strengthRow * c.Nodes
+	}
+	if c.Directed {
+		bytes += outDegreeRow * c.Nodes
+	}
+	if c.IDs > 0 {
+		bytes += c.idsBytes() + numberRow*c.Nodes
+	}
+	return bytes
+}
+
+const (
+	// idShare is what is left of ids in order when they are compressed, each with its length:
+	// 10 million ids of 21 bytes, most of them digits of a hash, took 0.58.
+	idShare = 0.6
+	// numberRow is the bytes of the number of an id in the node table.
+	numberRow = 3
+)
+
+// idsBytes is the size of the table of ids.
+func (c Counts) idsBytes() int64 {
+	if c.IDs == 0 {
+		return 0
+	}
+	return int64(idShare * float64(c.IDs+4*c.Nodes))
+}
+
+// idScans is how often the table of ids is read: to find numbers while edges, then labels and
+// splits, then features are read; and twice to write the node table.
+func (c Counts) idScans() int64 {
+	if c.Features > 0 {
+		return 5
+	}
+	return 4
+}
+
+// graphBytes is the size of shards, hop streams, node table and table of ids.
 func (c Counts) graphBytes() int64 {
-	return int64(2*float64(c.Edges)*(shardEdge(c.Nodes, c.Edges)+hopEdge(c.Nodes, c.Edges))) + NodeBytes(c)
+	return int64(2*float64(c.Edges)*(shardEdge(c.Nodes, c.density())+float64(c.weight()))) + HopBytes(c) + NodeBytes(c) + c.idsBytes()
 }
 
 // tileBytes is the size of all feature tiles.
@@ -65,6 +164,26 @@ const minSpill = 16 << 20
 // readerBytes is set aside for each thread that reads the input, but for the first one: the
 // buffers of two columns of a file and a page of each.
 const readerBytes = 8 << 20
+
+// numbers is the memory with which the numbers of ids are found while the dataset is read,
+// with so many bytes free.
+func (c Counts) numbers(free int64) int64 {
+	if c.IDs == 0 {
+		return 0
+	}
+	table := inputid.TableBytes(c.Nodes)
+	return table + heldForTables(max(free-table, 0))
+}
+
+// writesIDs is the memory that ids take while the node table is written, with so many bytes
+// free.
+func (c Counts) writesIDs(free int64) int64 {
+	if c.IDs == 0 {
+		return 0
+	}
+	lengths := 2 * c.Nodes
+	return lengths + min(int64(sortShare*float64(max(free-lengths, 0))), c.IDs+4*c.Nodes)
+}
 
 // readers is how many threads read the input, with so many bytes free: all, if that takes
 // not more than an eighth.
@@ -94,6 +213,15 @@ func (c Counts) ids() int64 {
 	return c.Nodes/8 + c.Nodes/128 + 4<<(32-chunkShift)
 }
 
+// members is the memory that says which nodes belong to a part of the graph.
+func (c Counts) members() int64 {
+	if !c.Part {
+		return 0
+	}
+	c.StatedNodes = false
+	return c.ids() + c.Nodes
+}
+
 // columnsOf is the graph with the features of one task of the step Columns.
 func (c Counts) columnsOf(workers int) Counts {
 	panels := packed.Panels(c.Features)
@@ -103,7 +231,11 @@ func (c Counts) columnsOf(workers int) Counts {
 
 // heldForTiles is the memory that is in use while tiles are made, without the tiles.
 func (c Counts) heldForTiles(budget int64) int64 {
-	held := c.ids() + 4*c.Nodes + c.Nodes/8
+	held := c.ids() + 4*c.Nodes + c.members()
+	held += c.numbers(budget-held) + c.Nodes/8
+	if c.Blanks {
+		held += c.Nodes / 8
+	}
 	return held + readersBytes(c.Threads, budget-held)
 }
 
@@ -142,6 +274,10 @@ type sorts struct {
 	byPairs, byEdges     extsort.Options
 	heldPairs, heldEdges int64
 	index                int64 // of the run files with unique pairs
+	// pairsSpill and edgesSpill say that what is sorted is written to scratch files. pairsStay
+	// says that one worker has sorted pairs in memory, of pairsBytes, while it does the step Order.
+	pairsSpill, edgesSpill, pairsStay bool
+	pairsBytes                        int64
 }
 
 func (c Counts) sorts(workers int, budget int64) (s sorts) {
@@ -151,14 +287,36 @@ func (c Counts) sorts(workers int, budget int64) (s sorts) {
 	if alone && !c.StatedNodes { // input ids are noted on the way
 		s.heldPairs = c.ids()
 	}
+	s.heldPairs += c.members()
+	s.heldPairs += c.numbers(budget - s.heldPairs)
 	s.heldPairs += readersBytes(c.Threads, budget-s.heldPairs)
-	if !alone {
-		s.index = extsort.IndexBytes(c.Edges)
-	}
-	s.heldEdges = c.ids() + 4*c.Nodes + s.index
 	s.byPairs = sortOptions(s.pairs+s.pairs/8, c.Threads, alone && !c.StatedNodes)
 	s.byEdges = sortOptions(s.edges, c.Threads, false)
+	s.byPairs.Width, s.byEdges.Width = c.record(), c.record()
+	if !alone {
+		s.index = s.byPairs.IndexBytes(c.Edges)
+	}
+	s.heldEdges = c.ids() + 4*c.Nodes + s.index
+	s.pairsSpill = s.byPairs.Spills(s.pairs, budget-s.heldPairs)
+	s.edgesSpill = s.byEdges.Spills(s.edges, budget-s.heldEdges)
+	s.pairsBytes = s.byPairs.Touched(s.pairs, budget-s.heldPairs) / 2 // of the buffer with the result
+	s.pairsStay = alone && !s.pairsSpill
+	if c.Weighted && s.pairsStay {
+		nodes := int64(-1)
+		if c.StatedNodes {
+			nodes = c.Nodes
+		}
+		s.pairsStay = budget-c.noted()-s.byPairs.Bytes(s.byPairs.Want)/2 >= orderBytes(nodes, s.pairs)
+	}
 	return s
+}
+
+// noted is the memory of the input ids that are noted while edges are read.
+func (c Counts) noted() int64 {
+	if c.StatedNodes {
+		return 0
+	}
+	return c.ids()
 }
 
 // unsorted is about how many keys the step Split leaves: repetitions are found in the
@@ -174,15 +332,33 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 	heap := threadsBytes(c.Threads, budget)
 	budget -= heap
 	n, s, tasks := c.Nodes, c.sorts(workers, budget), Tasks(workers)
-	order := c.ids() + 17*n + s.index
+	order := c.ids() + 17*n + s.index + c.members()
+	if c.Directed {
+		order += 4 * n // out-degrees
+	}
+	if c.Weighted {
+		order += strengthRow * n
+	}
 	used = max(
-		s.heldPairs+s.byPairs.Touched(s.pairs, budget-s.heldPairs), order,
+		s.heldPairs+s.byPairs.Touched(s.pairs, budget-s.heldPairs),
+		order+max(c.numbers(budget-order), c.writesIDs(budget-order)),
 		s.heldEdges+s.byEdges.Touched(s.edges, budget-s.heldEdges))
-	least = max(s.heldEdges+s.byEdges.Bytes(0), order)
+	least = max(s.heldEdges+s.byEdges.Bytes(0), order+max(c.numbers(0), c.writesIDs(0)))
+	if c.Weighted && s.pairsStay {
+		used = max(used, order+s.pairsBytes)
+	}
+	if c.IDs > 0 {
+		among := 1 // where ids are those that occur, each thread may come across all of them
+		if c.NodeTable {
+			among = max(c.Threads, 1)
+		}
+		used = max(used, keysort.Touched(share(n, among), share(c.IDs, among), int64(sortShare*float64(budget)), c.Threads))
+		least = max(least, keysort.LeastBytes*4/3, c.numbers(0)+s.byPairs.Bytes(0))
+	}
 	if tasks > 1 {
 		merge := func(all, keys int64) {
-			index := extsort.IndexBytes(all)
-			merging, leastMerging := extsort.MergeBytes(budget-index, tasks, keys, c.Threads)
+			index := s.byPairs.IndexBytes(all)
+			merging, leastMerging := s.byPairs.MergeBytes(budget-index, tasks, keys)
 			used, least = max(used, index+merging), max(least, index+leastMerging)
 		}
 		merge(c.unsorted(workers), share(c.unsorted(workers), tasks))
@@ -200,18 +376,19 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 // bytes, and what the run directory holds in the end. What the sort of a piece spills is
 // not more than the run file that it gives way to.
 func Disk(c Counts, workers int, budget int64) (peak, final int64) {
+	record := c.record()
 	m, s := c.Edges, c.sorts(workers, budget)
 	graph := c.graphBytes()
 	final = graph + c.tileBytes()
-	peak = max(final, 8*m) // the unique edges
+	peak = max(final, record*m) // the unique edges
 	if Tasks(workers) > 1 {
-		peak = max(peak, 8*(c.unsorted(workers)+m), 24*m+NodeBytes(c), 16*m+graph)
+		peak = max(peak, record*(c.unsorted(workers)+m), 3*record*m+NodeBytes(c), 2*record*m+graph)
 	} else {
-		if s.byPairs.Spills(s.pairs, budget-s.heldPairs) {
-			peak = max(peak, 8*s.pairs)
+		if !s.pairsStay {
+			peak = max(peak, record*s.pairs)
 		}
-		if s.byEdges.Spills(s.edges, budget-s.heldEdges) {
-			peak = max(peak, 8*s.edges+NodeBytes(c))
+		if s.edgesSpill {
+			peak = max(peak, record*s.edges+NodeBytes(c))
 		}
 	}
 	if own := c.columnsOf(workers); own.Features > 0 {
@@ -233,19 +410,19 @@ func Traffic(c Counts, workers int, budget int64) (read, written int64) {
 	if !c.StatedNodes {
 		again = 2
 	}
-	scratch := int64(0)
-	if s.byPairs.Spills(s.pairs, budget-s.heldPairs) {
-		scratch += 8 * min(c.Rows, c.unsorted(workers))
+	scratch, record := int64(0), c.record()
+	if s.pairsSpill || tasks == 1 && !s.pairsStay {
+		scratch += record * min(c.Rows, c.unsorted(workers))
 	}
-	if s.byEdges.Spills(s.edges, budget-s.heldEdges) {
-		scratch += 16 * m
+	if s.edgesSpill {
+		scratch += 2 * record * m
 	}
-	read, written = table, final // the summary reads the table
+	read, written = table+c.idScans()*c.idsBytes(), final // the summary reads the table
 	if tasks > 1 {
-		read += 8*(c.unsorted(workers)+again*m+m+2*m) + tasks*again*table
-		written += 8 * (c.unsorted(workers) + m + 2*m)
+		read += record*(c.unsorted(workers)+again*m+m+2*m) + tasks*again*table
+		written += record * (c.unsorted(workers) + m + 2*m)
 	} else {
-		scratch += 8 * m // the unique edges
+		scratch += record * m // the unique edges
 	}
 	if own := c.columnsOf(workers); own.Features > 0 {
 		columns := share(int64(packed.Panels(c.Features)), packed.Panels(own.Features))

@@ -68,20 +68,31 @@ func TestPlan(t *testing.T) {
 		t.Skip("-short: partitions of millions of edges")
 	}
 	ctx := context.Background()
-	const uri = "synthetic:nodes=100000,edges=2400000,features=40,seed=3"
-	open := func() (dataset.Dataset, error) { return dataset.Open(ctx, uri, dataset.Options{}) }
-	c := Counts{Nodes: 100_000, Rows: 2_400_000, Edges: 2_400_000, StatedNodes: true, Features: 40, Threads: 1}
 	for _, plan := range []struct {
-		name    string
-		workers int
-		free    int64
+		name     string
+		workers  int
+		free     int64
+		weighted bool
 	}{
-		{"one worker, plenty", 1, 256 << 20},
-		{"one worker, little", 1, 20 << 20},
-		{"two workers, plenty", 2, 256 << 20},
-		{"two workers, little", 2, 14 << 20},
+		{"one worker, plenty", 1, 256 << 20, false},
+		{"one worker, little", 1, 20 << 20, false},
+		{"two workers, plenty", 2, 256 << 20, false},
+		{"two workers, little", 2, 14 << 20, false},
+		{"weights, one worker, plenty", 1, 256 << 20, true},
+		{"weights, one worker, pairs do not stay", 1, 96 << 20, true},
+		{"weights, one worker, little", 1, 20 << 20, true},
+		{"weights, two workers, plenty", 2, 256 << 20, true},
+		{"weights, two workers, little", 2, 14 << 20, true},
 	} {
 		t.Run(plan.name, func(t *testing.T) {
+			uri := "synthetic:nodes=100000,edges=2400000,features=40,seed=3"
+			if plan.weighted {
+				uri += ",weights=10"
+			}
+			open := func() (dataset.Dataset, error) { return dataset.Open(ctx, uri, dataset.Options{}) }
+			c := Counts{
+				Nodes: 100_000, Rows: 2_400_000, Edges: 2_400_000, StatedNodes: true, Features: 40, Threads: 1, Weighted: plan.weighted,
+			}
 			store := storage.NewCounting(storage.NewMem())
 			cat := openCatalog(t, store)
 			before := scratchTraffic()

@@ -9,9 +9,22 @@
 // feature row. Edges are undirected: self-loops are dropped and repetitions, in
 // either direction, count once; the summary has the number of both.
 //
+// Where the dataset says that edges have directions ([dataset.Info]), repetitions of one
+// direction count once, and there are shards and hop streams of two kinds: of the edges, and of
+// the reversed ones. The node table then has the out-degree of each node, and the degree is
+// in-degree and out-degree together.
+//
 // Where a dataset has ids of any type ([dataset.Keyed]), its input ids below are numbers: the
 // places of its ids in their order. The ids are sorted ([keysort]) and committed
 // ([shards.IDsPath]) before anything else is done, and the node table has both.
+//
+// The graph may be a part of that of the dataset: the nodes of some splits, and the edges between
+// them ([Options].Only). Nothing that the dataset says of another node counts. Input ids stay.
+//
+// A share of the edges may be dropped, and the features of a share of the nodes may become
+// zeros, by hashes of the seed and input ids: of both ends of an edge, whatever its direction
+// and however often it is there, and of a node. Nodes stay if all their edges are dropped.
+// Training nodes with a label keep their features.
 //
 // Node ids are given by descending degree, equal degrees by ascending input id.
 // Components are numbered in the order of their smallest node id.
@@ -19,9 +32,10 @@
 // # Algorithm
 //
 // Every edge is a number of 64 bits (internal/extsort sorts those). It is sorted twice:
-// as (smaller, larger) input id, to find repetitions and degrees, and, for both
-// directions, as (block of the destination, source, destination) by node id, the order
-// of a shard. Input ids are ranked in a bitmap with counts. Components grow by
+// as (smaller, larger) input id, or (source, destination) where edges have directions, to find
+// repetitions and degrees, and, for both directions, as (block of the destination, source,
+// destination) by node id, the order of a shard. The keys of reversed edges follow all others, as
+// if they led to further intervals. Input ids are ranked in a bitmap with counts. Components grow by
 // union-find while degrees are counted. This is done in steps ([Next]):
 //
 //	number   one piece                  input ids in order, where they have to be numbered
@@ -29,7 +43,8 @@
 //	merge    ranges of pairs            the same of all parts
 //	order    one piece                  degrees, components; the node table
 //	relabel  files of merge             both directions by node id, sorted
-//	rows     intervals                  shard and hop stream
+//	rows     intervals                  shard and hop stream; with directions, then those of
+//	                                    the reversed edges
 //	columns  panels                   feature tiles
 //	whole    one piece                  the summary
 //
@@ -48,6 +63,9 @@
 // with most edges (39 % of papers100M's, of 7 intervals): rows takes no less time than
 // it does, unless intervals are made smaller.
 //
+// [Describe] does the steps up to order on a catalogue of its own, writes no pairs to scratch
+// while it counts degrees, and reads the features without keeping them.
+//
 // A shard and its hop stream are written side by side from the same keys and committed
 // together. [EnsureHops] makes a hop stream from its shard where it is missing: the same
 // bytes. The trailer of a hop stream has the shard's checksum.
@@ -60,6 +78,12 @@
 // one that is not exactly float16 is written as float32 at once; panels that were
 // float16 by then are made again.
 //
+// Edges with weights are sorted as records ([extsort.Record]) by the same keys. The step split
+// keeps all weights of a pair. Where the unique pairs are made, the rows of a pair must have one
+// weight, or are added up in ascending order of weight ([dataset.Info]); one worker does that
+// while it counts degrees. Strengths are float64 sums in ascending order of pairs by rank, and a
+// column of the node table: in a graph with weights, one thread at a time counts degrees.
+//
 // # Threads
 //
 // All threads read the edge list, each another part of it, sort, merge, count degrees,
@@ -70,7 +94,8 @@
 //	                          where they are a table
 //	numbering                 nodes by degree, components by node: a few passes over
 //	                          arrays of n numbers
-//	node table                it has 9 bytes a node
+//	node table                row groups follow each other; the columns of one are encoded
+//	                          side by side
 //	hop stream, checksums     the order of frames, and a SHA-256, follow from all bytes
 //	                          before; done beside the encoding of pages
 //
@@ -85,7 +110,8 @@
 // # Format
 //
 // Committed in this order: the node table ([NodesPath]), shards ([EdgesPath]) with
-// their hop streams ([HopPath]), tiles ([shards.TilePath] in graph/features), the summary
+// their hop streams ([HopPath]), with directions those of the reversed edges ([ReversedPath],
+// [ReversedHopPath]), tiles ([shards.TilePath] in graph/features), the summary
 // ([shards.SummaryPath]). A file of the kind [catalog.KindRun] is committed with the node
 // table: it has what later steps must know, and is removed in the end. Whoever goes on
 // with a partition, one worker or several, makes what is missing; sorted keys that are
@@ -100,18 +126,25 @@
 //
 //	input ids   u/8 + u/128 + 512 KiB, if n is not stated; less where ids leave gaps
 //	            of 2^15 and more
+//	            a part of a graph adds the same for all its ids, and n, to split, order and
+//	            columns; to draw its splits, 8 for each labelled node and 16 for each drawn one
 //	split       sorting e/T keys, reading; one worker also the input ids
 //	merge       T buffers, 8e'/2048 of marks
 //	order       17n + 4d, 8m/2048 of marks, input ids; a random split adds 16 for each
 //	            node that is drawn
 //	relabel     4n, 8m/2048 of marks, input ids, sorting 2m/T keys
 //	rows        T buffers, 16m/2048 of marks
-//	columns     4n + n/8, input ids, reading, and of float16 32n for each tile made at a
-//	            time, of float32 64n
+//	columns     4n + n/8, n/8 more to blank features, input ids, reading, and of float16
+//	            32n for each tile made at a time, of float32 64n
 //	whole       4n
-//	number      what is free, at least 2 MiB
+//	number      three quarters of what is free, at least 2 MiB; of that what ids need
+//	            ([keysort.Touched])
 //
-// and for ids that are numbered 19n and up to 24 MiB more in split and columns, and while
+// Directions take 4n more in order. With weights, sorting k edges takes 32k, T buffers are twice
+// as large, marks take three halves of that, and order takes 8n more. Where one worker has no
+// memory for sorted pairs beside what order takes, it writes them to a scratch file first.
+//
+// Ids that are numbered take 19n and up to 24 MiB more in split and columns, and while
 // order reads labels and splits ([inputid.TableBytes]); then 2n, and what is free for ids
 // as they are written in order of node. Here e' ≤ e pairs are left by split, and there are at
 // least 64 KiB for each of T files merged; with t threads up to t + 2 times 16 MiB, and half of what is free ([extsort.MergeBytes]). Sorting k keys takes 16k
@@ -138,28 +171,38 @@
 //	24m + 9n                 relabel
 //	16m + 2m (s + 4) + 9n    rows
 //
+// With weights 8, 16 and 24 above are twice as much, s + 4 is s + 12, and 9n is 17n: an edge is a
+// record of 16 bytes while edges are sorted, and its weight takes 4 bytes in a shard and in a hop
+// stream.
+//
 // and in the end the graph and 32n ⌈f/16⌉ (float16) or 64n ⌈f/16⌉ for tiles; where
 // features are spilled, 4n ⌈f/64⌉ more. Files that no step needs any more are removed
-// after each step. What the sort of a piece spills gives way to the piece's run file.
+// after each step. What the sort of a piece spills gives way to the piece's run file. Where ids
+// are numbered, the table of ids takes about 0.6 of their bytes and of 4n, and the node table as
+// much and 3n more.
 //
 // # Traffic
 //
 // [Traffic], beside what is spilled, in bytes: what is there in the end is written, and
-// the node table is read once more. One worker writes and reads 8m of scratch. Several
+// the node table is read once more; the table of ids is read four times, and five times with
+// features. One worker writes and reads 8m of scratch. Several
 // workers also
 //
 //	read       8 (e' + 4m) + 9n (T + W); if n is not stated 8m + 9n (T + W) more
 //	write      8 (e' + 3m)
 //
+// and with weights twice 8 and 17n.
+//
 // # Determinism
 //
 // Committed bytes depend on the graph, the labels, the splits, the features and
-// on IntervalBlocks, Normalize, Split and Seed. They do not depend on budget,
+// on IntervalBlocks, Normalize, Split, Only, DropEdges, BlankFeatures and Seed. They do not depend on budget,
 // threads, the order of the input, pieces or the number of resumptions; only the
 // summary tells how often edges were repeated. The type of the tiles depends on
 // the features alone.
 //
 // # Not supported
 //
-// Directed and weighted graphs, parallel edges, ids past [dataset.MaxID].
+// Edges with directions and weights, parallel edges, ids past [dataset.MaxID], more than 2^31
+// nodes of a graph with directions.
 package partition

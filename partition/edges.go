@@ -3,8 +3,7 @@ package partition
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
+	"sort"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,10 +17,15 @@ import (
 // EdgesPath is where the shard of an interval is in a run directory.
 func EdgesPath(interval int) string { return fmt.Sprintf("graph/edges/part-%05d.parquet", interval) }
 
-// relabelPairs writes both directions of a range of the unique pairs, in the order of
-// the shards.
-func (j *job) relabelPairs(ctx context.Context, p Piece) error {
-	if len(uncovered(j.keys.have(Relabel), []Piece{p})) == 0 {
+// ReversedPath is where the shard of an interval of the reversed edges is, in a graph with
+// directions.
+func ReversedPath(interval int) string {
+	return fmt.Sprintf("graph/reversed/part-%05d.parquet", interval)
+}
+
+// relabelPairs implements edgeSteps.
+func (j *sortedEdges[T]) relabelPairs(ctx context.Context, p Piece) error {
+	if len(uncovered(j.have(Relabel), []Piece{p})) == 0 {
 		return nil
 	}
 	if err := j.ensureRelabelling(ctx); err != nil {
@@ -32,11 +36,11 @@ func (j *job) relabelPairs(ctx context.Context, p Piece) error {
 		return err
 	}
 	defer pairs.close()
-	s, err := extsort.NewSorter(ctx, j.o.Budget, j.scratch, sortOptions(max(2*pairs.keys(), 1), j.o.Threads, false))
+	s, err := extsort.NewSorter[T](ctx, j.o.Budget, j.scratch, sortOptions(max(2*pairs.keys(), 1), j.o.Threads, false))
 	if err != nil {
 		return err
 	}
-	err = j.eachPair(ctx, "sorting edges", pairs, j.directed(s))
+	err = j.eachPair(ctx, "sorting edges", pairs, pairs.each, j.directed(s))
 	if err == nil {
 		err = s.Finish()
 	}
@@ -50,49 +54,55 @@ func (j *job) relabelPairs(ctx context.Context, p Piece) error {
 // rankedPairs opens unique pairs that need no memory of the budget while they are
 // visited: a worker that goes on after the step Order has sorted pairs, and writes
 // them by rank first.
-func (j *job) rankedPairs(ctx context.Context, p Piece) (pairSource, error) {
+func (j *sortedEdges[T]) rankedPairs(ctx context.Context, p Piece) (pairSource[T], error) {
 	pairs, err := j.keys.pairs(ctx, p)
 	if err != nil || pairs.ranked() || !j.alone {
 		return pairs, err
 	}
 	defer pairs.close()
-	if err := j.eachPair(ctx, "ranking edges", pairs, pairs.pass); err != nil {
+	if err := j.eachPair(ctx, "ranking edges", pairs, pairs.each, pairs.pass); err != nil {
 		return nil, err
 	}
 	return j.keys.pairs(ctx, p)
 }
 
-// directed adds both directions of edges by rank to s.
-func (j *job) directed(s *extsort.Sorter) func([]uint64) error {
+// directed adds both directions of edges by rank to s. Where edges have directions of their own,
+// the keys of the reversed ones follow all others.
+func (j *sortedEdges[T]) directed(s *extsort.Sorter[T]) func([]T) error {
 	nodeOf, edge := j.nodeOf.S, edgeKeysOf(j.ids.n)
-	buffers := sync.Pool{New: func() any { return new([edgeBatch]uint64) }}
-	return func(batch []uint64) error {
-		keys := buffers.Get().(*[edgeBatch]uint64)
-		defer buffers.Put(keys)
+	reversed := uint64(0) // what keys of reversed edges have beyond others
+	if j.info.Directed {
+		reversed = edge.first(j.reversedBlock())
+	}
+	return func(batch []T) error {
 		for len(batch) > 0 {
-			n := min(len(batch), edgeBatch/2)
-			for i, k := range batch[:n] {
-				lo, hi := pairOfKey(k)
-				u, v := nodeOf[lo], nodeOf[hi]
-				keys[2*i], keys[2*i+1] = edge.of(u, v), edge.of(v, u)
-			}
-			if err := s.Add(keys[:2*n]); err != nil {
+			part := batch[:min(len(batch), edgeBatch/2)]
+			batch = batch[len(part):]
+			if err := s.AddFrom(2*len(part), func(keys []T) {
+				for i := range part {
+					lo, hi := pairOfKey(extsort.Key(&part[i]))
+					u, v := nodeOf[lo], nodeOf[hi]
+					both, weight := keys[2*i:2*i+2], extsort.Value(&part[i])
+					extsort.Set(&both[0], edge.of(u, v), weight)
+					extsort.Set(&both[1], edge.of(v, u)+reversed, weight)
+				}
+			}); err != nil {
 				return err
 			}
-			batch = batch[n:]
 		}
 		return nil
 	}
 }
 
-// writeRows commits the shards and hop streams of intervals.
-func (j *job) writeRows(ctx context.Context, p Piece) error {
+// writeRows implements edgeSteps: pieces of the step Rows are intervals.
+func (j *sortedEdges[T]) writeRows(ctx context.Context, p Piece) error {
 	var missing []int // shards
 	for i := p.First; i < p.Last; i++ {
-		shard, ok := j.cat.Lookup(EdgesPath(i))
+		files := j.ordered.files(i)
+		shard, ok := j.cat.Lookup(files.shard.Path)
 		if !ok {
 			missing = append(missing, i)
-		} else if _, ok := j.cat.Lookup(HopPath(i)); !ok {
+		} else if _, ok := j.cat.Lookup(files.hops.Path); !ok {
 			if err := BuildHops(ctx, j.cat, shard); err != nil {
 				return err
 			}
@@ -102,34 +112,34 @@ func (j *job) writeRows(ctx context.Context, p Piece) error {
 		return nil
 	}
 	edge, blocks := edgeKeysOf(j.ordered.Nodes), int64(j.o.IntervalBlocks)
-	keys, err := j.keys.edges(ctx, edge.first(int64(missing[0])*blocks), edge.first(int64(missing[len(missing)-1]+1)*blocks))
+	edges, err := j.keys.edges(ctx, edge.first(int64(missing[0])*blocks), edge.first(int64(missing[len(missing)-1]+1)*blocks))
 	if err != nil {
 		return err
 	}
-	defer keys.Close()
+	defer edges.Close()
 	meter := progress.Start(ctx, "writing shards", 0, "edges")
 	defer meter.Done()
-	w := &rowsWriter{job: j, ctx: ctx, edge: edge, meter: meter, missing: missing}
+	w := &rowsWriter[T]{job: j.job, ctx: ctx, edge: edge, meter: meter, missing: missing}
 	defer w.close()
-	if err := keys.InOrder(w.add); err != nil {
+	if err := edges.InOrder(w.add); err != nil {
 		return err
 	}
 	return w.finish()
 }
 
 // rowsWriter cuts the sorted keys of directed edges into shards and hop streams.
-type rowsWriter struct {
+type rowsWriter[T extsort.Item] struct {
 	*job
 	ctx     context.Context
 	edge    edgeKeys
 	meter   *progress.Meter
-	missing []int           // intervals that are left, the one being written included
+	missing []int           // pieces that are left, the one being written included
 	cur     *intervalWriter // nil before the first edge of an interval
 	commit  errgroup.Group  // of one interval, while the next one is written
 }
 
-// add takes the next keys.
-func (w *rowsWriter) add(keys []uint64) error {
+// add takes the next edges.
+func (w *rowsWriter[T]) add(keys []T) error {
 	w.meter.Add(int64(len(keys)))
 	for len(keys) > 0 && len(w.missing) > 0 {
 		if err := w.begin(); err != nil {
@@ -137,9 +147,9 @@ func (w *rowsWriter) add(keys []uint64) error {
 		}
 		blocks := int64(w.o.IntervalBlocks)
 		first, end := w.edge.first(int64(w.missing[0])*blocks), w.edge.first(int64(w.missing[0]+1)*blocks)
-		skip, _ := slices.BinarySearch(keys, first) // their shard is there already
-		n, _ := slices.BinarySearch(keys, end)
-		if err := w.cur.add(keys[skip:n]); err != nil {
+		skip := below(keys, first) // their shard is there already
+		n := below(keys, end)
+		if err := addEdges(w.cur, keys[skip:n]); err != nil {
 			return err
 		}
 		if keys = keys[n:]; len(keys) > 0 {
@@ -151,8 +161,13 @@ func (w *rowsWriter) add(keys []uint64) error {
 	return nil
 }
 
+// below is how many of some edges in order have keys below another one.
+func below[T extsort.Item](edges []T, key uint64) int {
+	return sort.Search(len(edges), func(i int) bool { return extsort.Key(&edges[i]) >= key })
+}
+
 // begin starts the first missing interval, unless it is being written.
-func (w *rowsWriter) begin() (err error) {
+func (w *rowsWriter[T]) begin() (err error) {
 	if w.cur == nil {
 		w.cur, err = w.newInterval(w.ctx, w.missing[0], w.edge)
 	}
@@ -160,7 +175,7 @@ func (w *rowsWriter) begin() (err error) {
 }
 
 // end completes the interval that is being written, and begins to commit it.
-func (w *rowsWriter) end() error {
+func (w *rowsWriter[T]) end() error {
 	done := w.cur
 	if err := done.finish(); err != nil {
 		return err
@@ -174,7 +189,7 @@ func (w *rowsWriter) end() error {
 }
 
 // finish completes all intervals; those without edges are left.
-func (w *rowsWriter) finish() error {
+func (w *rowsWriter[T]) finish() error {
 	for len(w.missing) > 0 {
 		if err := w.begin(); err != nil {
 			return err
@@ -187,7 +202,7 @@ func (w *rowsWriter) finish() error {
 }
 
 // close drops what is not committed.
-func (w *rowsWriter) close() {
+func (w *rowsWriter[T]) close() {
 	_ = w.commit.Wait() // finish has its error
 	if w.cur != nil {
 		w.cur.abort()
@@ -201,6 +216,7 @@ const maxPages = 6
 type intervalWriter struct {
 	ctx         context.Context
 	edge        edgeKeys
+	from        uint32 // what destinations have in keys beyond the node
 	meta        shards.EdgeMeta
 	shard, hops *catalog.File
 	edges       *shards.EdgeWriter
@@ -209,22 +225,23 @@ type intervalWriter struct {
 	page        *shards.EdgePage // being filled
 }
 
-// newInterval starts both files of interval i.
-func (j *job) newInterval(ctx context.Context, i int, edge edgeKeys) (_ *intervalWriter, err error) {
-	lo, hi := j.interval(i)
+// newInterval starts both files of a piece.
+func (j *job) newInterval(ctx context.Context, piece int, edge edgeKeys) (_ *intervalWriter, err error) {
+	files := j.ordered.files(piece)
+	lo, hi := j.interval(files.interval)
 	w := &intervalWriter{
-		ctx: ctx, edge: edge,
-		meta: shards.EdgeMeta{Interval: i, Lo: lo, Hi: hi, NumNodes: j.ordered.Nodes, BlockRows: BlockRows},
+		ctx: ctx, edge: edge, from: j.reversedFrom(piece),
+		meta: shards.EdgeMeta{Interval: files.interval, Lo: lo, Hi: hi, NumNodes: j.ordered.Nodes, BlockRows: BlockRows, Weighted: j.info.Weighted},
 	}
 	defer func() {
 		if err != nil {
 			w.abort()
 		}
 	}()
-	if w.shard, err = j.cat.Create(ctx, catalog.Describe(catalog.KindEdges, EdgesPath(i)).In(i)); err != nil {
+	if w.shard, err = j.cat.Create(ctx, files.shard); err != nil {
 		return nil, err
 	}
-	if w.hops, err = j.cat.Create(ctx, catalog.Describe(catalog.KindHops, HopPath(i)).In(i)); err != nil {
+	if w.hops, err = j.cat.Create(ctx, files.hops); err != nil {
 		return nil, err
 	}
 	if w.edges, err = shards.NewEdgeWriter(w.shard, w.meta); err != nil {
@@ -239,27 +256,33 @@ func (j *job) newInterval(ctx context.Context, i int, edge edgeKeys) (_ *interva
 	}
 	pages := make([]shards.EdgePage, threads+2)
 	for i := range pages {
-		pages[i] = shards.NewEdgePage()
+		pages[i] = newPage(w.meta)
 	}
 	w.pages = inorder.New(threads, pages, func(p *shards.EdgePage) error { return p.Encode(w.meta) }, w.write)
 	return w, nil
 }
 
-// add takes the next keys of the interval.
-func (w *intervalWriter) add(keys []uint64) (err error) {
+// addEdges gives an intervalWriter the next edges of its interval.
+func addEdges[T extsort.Item](w *intervalWriter, keys []T) (err error) {
 	for len(keys) > 0 {
 		if w.page == nil {
 			if w.page, err = w.pages.Next(); err != nil {
 				return err
 			}
-			w.page.Src, w.page.Dst = w.page.Src[:0], w.page.Dst[:0]
+			w.page.Clear()
 		}
 		p, at := w.page, len(w.page.Src)
 		n := min(len(keys), shards.EdgePageRows-at)
 		p.Src, p.Dst = p.Src[:at+n], p.Dst[:at+n]
 		src, dst := p.Src[at:], p.Dst[at:]
-		for i, k := range keys[:n] {
-			src[i], dst[i] = w.edge.edge(k)
+		for i := range keys[:n] {
+			src[i], dst[i] = w.edge.edge(extsort.Key(&keys[i]))
+			dst[i] -= w.from
+		}
+		if w.meta.Weighted {
+			for i := range keys[:n] {
+				p.Weights = append(p.Weights, extsort.Value(&keys[i]))
+			}
 		}
 		if keys = keys[n:]; at+n == shards.EdgePageRows {
 			w.put()
@@ -279,7 +302,7 @@ func (w *intervalWriter) write(p *shards.EdgePage) error {
 	if err := w.edges.WritePage(p); err != nil {
 		return err
 	}
-	return w.stream.Write(p.Src, p.Dst)
+	return w.stream.WriteWeighted(p.Src, p.Dst, p.Weights)
 }
 
 // finish completes both files. They are still to be committed.

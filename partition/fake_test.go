@@ -36,6 +36,7 @@ type fake struct {
 	splits   []splitRow
 	onEdges  func(read int) error // called before every batch
 	idRows   bool                 // the features of every node are its id alone
+	weight   func(u, v uint32) float32
 }
 
 func (f *fake) Info() dataset.Info {
@@ -89,6 +90,15 @@ func (r *fakeEdges) Read(batch []dataset.Edge) (int, error) {
 	}
 	r.at += n
 	return n, nil
+}
+
+// ReadWeighted implements dataset.WeightedReader.
+func (r *fakeEdges) ReadWeighted(batch []dataset.Edge, weights []float32) (int, error) {
+	n, err := r.Read(batch)
+	for i, e := range batch[:n] {
+		weights[i] = r.f.weight(min(e.U, e.V), max(e.U, e.V))
+	}
+	return n, err
 }
 
 func (r *fakeEdges) Close() error { return nil }

@@ -64,9 +64,9 @@ func (j *job) eachFeatureRow(ctx context.Context, what string, visit func(row in
 
 // rowStore takes rows of tiles in any order and gives the tiles.
 type rowStore interface {
-	// put takes the row of a node, of all tiles. No node comes twice. Several threads may
-	// call it.
-	put(node uint32, row []byte) error
+	// put takes the values of a node in all tiles, or returns errNotHalf. No node comes
+	// twice. Several threads may call it, each with memory for an encoded row of its own.
+	put(node uint32, values []float32, encoded []byte) error
 	// seal ends the putting; every node has had its row.
 	seal() error
 	// cellRows is how many rows load may be asked for at most, counted from
@@ -90,6 +90,10 @@ func (j *job) writeColumns(ctx context.Context, p Piece) error {
 		return err
 	}
 	defer j.freeNumbers()
+	defer func() { j.blank.Free() }()
+	if err := j.drawBlank(ctx); err != nil {
+		return err
+	}
 	return j.writeTiles(ctx, p)
 }
 
@@ -127,6 +131,12 @@ func (j *job) tilesOf(half bool) *tiles.Matrix {
 // for each lot. Where that would be more than maxScans times, it reads them once
 // and spills them.
 func (j *job) writeTilesAs(ctx context.Context, p Piece, half bool) error {
+	return j.readingFeatures(func(seen []uint64, readers int) error { return j.writeLots(ctx, p, half, seen, readers) })
+}
+
+// readingFeatures takes the memory for reading features: a bit for each node, and so many
+// threads.
+func (j *job) readingFeatures(read func(seen []uint64, readers int) error) error {
 	seen, err := mem.Alloc[uint64](j.o.Budget, (j.ids.n+63)/64, "rows seen")
 	if err != nil {
 		return err
@@ -137,11 +147,16 @@ func (j *job) writeTilesAs(ctx context.Context, p Piece, half bool) error {
 		return err
 	}
 	defer readers.release()
+	return read(seen.S, readers.n)
+}
+
+// writeLots writes tiles, a lot of them at a time.
+func (j *job) writeLots(ctx context.Context, p Piece, half bool, seen []uint64, readers int) (err error) {
 	lot := tileLot(j.o.Budget.Free(), j.ids.n, p.Last-p.First, half)
 	matrix := j.tilesOf(half)
 	var commit errgroup.Group // of a group of tiles, while the next ones are made
 	for first := p.First; first < p.Last && err == nil; first += lot {
-		w := &tileWriter{job: j, tiles: matrix, commit: &commit, readers: readers.n, first: first, last: min(first+lot, p.Last), seen: seen.S}
+		w := &tileWriter{job: j, tiles: matrix, commit: &commit, readers: readers, first: first, last: min(first+lot, p.Last), seen: seen}
 		err = w.run(ctx)
 	}
 	return cmp.Or(commit.Wait(), err) // errNotHalf must not hide that a disk failed
@@ -230,7 +245,7 @@ func (w *tileWriter) readFeatures(ctx context.Context) error {
 	if w.o.Threads > 1 && errors.Is(err, dataset.ErrData) {
 		// The threads do not know which row it is, nor whether it is the first bad one.
 		w.store.close()
-		w.store = noRows{}
+		w.store = noRows{w.tiles.Half}
 		err = cmp.Or(w.readRows(ctx, 1), err)
 	}
 	if err != nil {
@@ -312,10 +327,11 @@ func (w *tileWriter) put(ctx context.Context, b *featureRows, meter *progress.Me
 		if bit := uint64(1) << (node % 64); atomic.OrUint64(&w.seen[node/64], bit)&bit != 0 {
 			return dataset.Repeated(ctx, w.ds, dataset.FeatureRows, id)
 		}
-		if !shards.EncodeTile(b.encoded, b.values[i*w.width():][:w.width()], w.tiles.Half) {
-			return errNotHalf
+		row := b.values[i*w.width():][:w.width()]
+		if w.blanked(node) {
+			clear(row)
 		}
-		if err := w.store.put(node, b.encoded); err != nil {
+		if err := w.store.put(node, row, b.encoded); err != nil {
 			return err
 		}
 	}
@@ -371,8 +387,11 @@ func (r *rowReader) fill(b *featureRows) error {
 			return err
 		}
 		r.row++
+		if !r.job.holds(f.ID) {
+			continue
+		}
 		if err := r.expand(b.values[len(b.ids)*r.width:][:r.last-r.first], f); err != nil {
-			return badData("%s: feature row %d, node %d: %v", r.job.info.Name, r.row, f.ID, err)
+			return badData("%s: feature row %d, node %s: %v", r.job.info.Name, r.row, dataset.NodeName(r.FeatureReader, f.ID), err)
 		}
 		b.ids = append(b.ids, f.ID)
 	}
@@ -404,12 +423,6 @@ func (r *rowReader) expand(dense []float32, f dataset.FeatureRow) error {
 	}
 	copy(dense, r.whole[r.first:r.last])
 	return nil
-}
-
-// Normalizes says whether Options.Normalize has rows of features divided by the sum of
-// their absolute values.
-func Normalizes(option string, features dataset.Info) bool {
-	return option == NormalizeL1 || option != NormalizeNone && features.SparseFeatures
 }
 
 // NormalizeRow divides the values of a row by the sum of their absolute values; a row of
@@ -467,9 +480,14 @@ func (w *tileWriter) writeGroup(ctx context.Context, interval, first, last int, 
 }
 
 // noRows is a store that keeps nothing.
-type noRows struct{}
+type noRows struct{ half bool }
 
-func (noRows) put(uint32, []byte) error                      { return nil }
+func (r noRows) put(_ uint32, values []float32, encoded []byte) error {
+	if !shards.EncodeTile(encoded, values, r.half) {
+		return errNotHalf
+	}
+	return nil
+}
 func (noRows) seal() error                                   { return nil }
 func (noRows) cellRows() int64                               { return 0 }
 func (noRows) load(int64, int64, int, int) ([][]byte, error) { return nil, nil }
@@ -487,14 +505,19 @@ func newMemoryRows(b *mem.Budget, n, interval int64, panels int, rowBytes int64)
 	return &memoryRows{n, interval, rowBytes, values}, err
 }
 
-func (m *memoryRows) put(node uint32, row []byte) error {
+func (m *memoryRows) put(node uint32, values []float32, _ []byte) error {
 	at := int64(node) * m.rowBytes
-	for ; len(row) > 0; row = row[m.rowBytes:] {
-		copy(m.values.S[at:], row[:m.rowBytes])
+	for ; len(values) > 0; values = values[shards.TileColumns:] {
+		if !shards.EncodeTile(m.values.S[at:], values[:shards.TileColumns], isHalf(m.rowBytes)) {
+			return errNotHalf
+		}
 		at += m.n * m.rowBytes
 	}
 	return nil
 }
+
+// isHalf says whether rows of tiles with so many bytes have values of float16.
+func isHalf(rowBytes int64) bool { return rowBytes == int64(shards.TileRowBytes(true)) }
 
 func (m *memoryRows) seal() error     { return nil }
 func (m *memoryRows) cellRows() int64 { return m.interval }

@@ -11,6 +11,7 @@ import (
 	"ndls/internal/extsort"
 	"ndls/internal/mem"
 	"ndls/internal/rng"
+	"ndls/shards"
 )
 
 // tilesOf reads every tile of a store, interval after interval.
@@ -61,20 +62,30 @@ func TestRowStores(t *testing.T) {
 		inMemory, err := newMemoryRows(budget(t, 4<<20), n, interval, panels, rowBytes)
 		must(t, err)
 		defer inMemory.close()
-		row := make([]byte, panels*int(rowBytes))
+		// Values that are float16 exactly.
+		value := func(node, column int) float32 { return float32(rng.Hash(uint64(node), uint64(column)) % 2048) }
+		values, encoded := make([]float32, panels*shards.TileColumns), make([]byte, panels*int(rowBytes))
 		for _, node := range rng.New(uint64(n)).Perm(int(n)) {
-			for c := range row {
-				row[c] = byte(rng.Hash(uint64(node), uint64(c)))
+			for c := range values {
+				values[c] = value(node, c)
 			}
-			must(t, errors.Join(spilled.put(uint32(node), row), inMemory.put(uint32(node), row)))
+			must(t, errors.Join(spilled.put(uint32(node), values, encoded), inMemory.put(uint32(node), values, nil)))
 		}
 		must(t, errors.Join(spilled.seal(), inMemory.seal()))
 		got, want := tilesOf(t, spilled, n, interval, panels), tilesOf(t, inMemory, n, interval, panels)
 		if !slices.EqualFunc(got, want, bytes.Equal) {
 			t.Fatal("the cells hold other values")
 		}
-		if first := byte(rng.Hash(0, uint64(panels-1)*uint64(rowBytes))); want[panels-1][0] != first {
-			t.Fatalf("the last tile starts with %v, not %v", want[panels-1][0], first)
+		var first [1]float32
+		shards.DecodeTile(first[:], want[panels-1], rowBytes == 32)
+		if last := value(0, (panels-1)*shards.TileColumns); first[0] != last {
+			t.Fatalf("the last tile starts with %v, not %v", first[0], last)
+		}
+		if rowBytes == 32 {
+			values[0] = 0.1
+			if err := errors.Join(spilled.put(0, values, encoded), inMemory.put(0, values, nil)); !errors.Is(err, errNotHalf) {
+				t.Fatalf("0.1 is stored as float16: %v", err)
+			}
 		}
 		spilled.close()
 		if b.Free() != free {

@@ -32,11 +32,14 @@ func (f forest) root(v uint32) uint32 {
 	}
 }
 
-// join connects the components of u and v.
+// join connects the components of u and v. Mostly they have the same parent already.
 func (f forest) join(u, v uint32) {
-	if atomic.LoadUint32(&f[u]) == atomic.LoadUint32(&f[v]) {
-		return
+	if atomic.LoadUint32(&f[u]) != atomic.LoadUint32(&f[v]) {
+		f.connect(u, v)
 	}
+}
+
+func (f forest) connect(u, v uint32) {
 	for {
 		u, v = f.root(u), f.root(v)
 		if u == v {

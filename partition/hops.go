@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"ndls/catalog"
@@ -17,10 +18,16 @@ import (
 // HopPath is where the hop stream of an interval is in a run directory.
 func HopPath(interval int) string { return fmt.Sprintf("graph/hops/part-%05d.hops", interval) }
 
+// ReversedHopPath is where the hop stream of an interval of the reversed edges is, in a graph
+// with directions.
+func ReversedHopPath(interval int) string {
+	return fmt.Sprintf("graph/reversed-hops/part-%05d.hops", interval)
+}
+
 // EnsureHops rebuilds the hop streams that are missing, that were made from other
 // shards, or that have the format of another version.
 func EnsureHops(ctx context.Context, cat *catalog.Catalog) error {
-	for _, shard := range cat.Entries(catalog.KindEdges) {
+	for _, shard := range slices.Concat(cat.Entries(catalog.KindEdges), cat.Entries(catalog.KindReversed)) {
 		ok, err := hasHops(ctx, cat, shard)
 		if err == nil && !ok {
 			err = BuildHops(ctx, cat, shard)
@@ -37,7 +44,7 @@ func EnsureHops(ctx context.Context, cat *catalog.Catalog) error {
 
 // hasHops says whether the hop stream of a shard is there and is its own.
 func hasHops(ctx context.Context, cat *catalog.Catalog, shard catalog.Entry) (ok bool, err error) {
-	e, ok := cat.Lookup(HopPath(int(shard.Interval)))
+	e, ok := cat.Lookup(filesOf(shard.Kind, int(shard.Interval)).hops.Path)
 	if !ok {
 		return false, nil
 	}
@@ -57,8 +64,8 @@ func hasHops(ctx context.Context, cat *catalog.Catalog, shard catalog.Entry) (ok
 }
 
 // BuildHops derives the hop stream of a committed shard and commits it under
-// [HopPath], in place of what is there: the same bytes as those that are written with
-// the shard.
+// [HopPath] or [ReversedHopPath], in place of what is there: the same bytes as those that are
+// written with the shard.
 func BuildHops(ctx context.Context, cat *catalog.Catalog, shard catalog.Entry) (err error) {
 	file, err := cat.Open(ctx, shard)
 	if err != nil {
@@ -69,7 +76,7 @@ func BuildHops(ctx context.Context, cat *catalog.Catalog, shard catalog.Entry) (
 	if err != nil {
 		return err
 	}
-	f, err := cat.Create(ctx, catalog.Describe(catalog.KindHops, HopPath(int(shard.Interval))).In(int(shard.Interval)))
+	f, err := cat.Create(ctx, filesOf(shard.Kind, int(shard.Interval)).hops)
 	if err != nil {
 		return err
 	}
@@ -79,13 +86,17 @@ func BuildHops(ctx context.Context, cat *catalog.Catalog, shard catalog.Entry) (
 		return err
 	}
 	src, dst := make([]uint32, extsort.BatchKeys), make([]uint32, extsort.BatchKeys)
+	var weights []float32
+	if r.Meta().Weighted {
+		weights = make([]float32, extsort.BatchKeys)
+	}
 	for {
-		n, err := r.Read(src, dst)
+		n, err := r.ReadWeighted(src, dst, weights)
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err == nil {
-			err = w.Write(src[:n], dst[:n])
+			err = w.WriteWeighted(src[:n], dst[:n], weights[:min(n, len(weights))])
 		}
 		if err == nil {
 			err = ctx.Err()

@@ -7,9 +7,9 @@ import (
 	"ndls/internal/packed"
 )
 
-// pairKey orders undirected edges of input ids, or of their ranks, by the
-// smaller and then the larger end. It is never extsort.End: ids end at
-// dataset.MaxID.
+// pairKey orders edges of input ids, or of their ranks, by one end and then the other: the
+// smaller and the larger one, or, where edges have directions, source and destination. It is
+// never extsort.End: ids end at dataset.MaxID.
 func pairKey(lo, hi uint32) uint64 { return uint64(lo)<<32 | uint64(hi) }
 
 func pairOfKey(key uint64) (lo, hi uint32) { return uint32(key >> 32), uint32(key) }
@@ -29,12 +29,12 @@ type edgeKeys uint
 func edgeKeysOf(nodes int64) edgeKeys { return edgeKeys(rowBits + bits.Len64(uint64(nodes-1))) }
 
 func (k edgeKeys) of(src, dst uint32) uint64 {
-	return uint64(dst>>rowBits)<<k | uint64(src)<<rowBits | uint64(dst&rowMask)
+	return uint64(dst>>rowBits)<<(k&63) | uint64(src)<<rowBits | uint64(dst&rowMask)
 }
 
 // edge is the edge of a key.
 func (k edgeKeys) edge(key uint64) (src, dst uint32) {
-	return uint32(key & (1<<k - 1) >> rowBits), uint32(key>>k)<<rowBits | uint32(key&rowMask)
+	return uint32(key & (1<<(k&63) - 1) >> rowBits), uint32(key>>(k&63))<<rowBits | uint32(key&rowMask)
 }
 
 // first is the smallest key into a block, or extsort.End.

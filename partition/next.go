@@ -19,7 +19,8 @@ type Left struct {
 	// Superseded says which files no step that is left reads.
 	Superseded func(catalog.Entry) bool
 
-	ordered ordered
+	ordered  ordered
+	weighted bool // sorted keys have weights
 }
 
 // Next says what the catalogue lacks of a partition by several workers.
@@ -35,6 +36,7 @@ func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []Pi
 	}
 	l.ordered = o
 	l.Shared = slices.ContainsFunc(cat.Entries(catalog.KindRun), func(e catalog.Entry) bool { return stepOf(e) != Order })
+	l.weighted = slices.ContainsFunc(cat.Entries(catalog.KindRun), func(e catalog.Entry) bool { return e.ValueType != "" })
 	var keep []string // what these steps have left
 	switch {
 	case len(cat.Entries(catalog.KindSummary)) > 0:
@@ -51,7 +53,7 @@ func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []Pi
 		switch e.Kind {
 		case catalog.KindRun:
 			return !slices.Contains(keep, stepOf(e))
-		case catalog.KindEdges, catalog.KindHops:
+		case catalog.KindEdges, catalog.KindHops, catalog.KindReversed, catalog.KindReversedHops:
 			return unnumbered
 		case catalog.KindFeatures:
 			return unnumbered || doubles[e.Path]
@@ -131,13 +133,14 @@ func uncovered(there, wanted []Piece) (left []Piece) {
 	return left
 }
 
-// leftOfRows are the intervals without shard or hop stream, and whether no more than
+// leftOfRows are the pieces without shard or hop stream, and whether no more than
 // hop streams are missing.
 func leftOfRows(cat *catalog.Catalog, o ordered) (left []Piece, shardsThere bool) {
 	shardsThere = true
-	for _, p := range units(o.Intervals) {
-		_, shard := cat.Lookup(EdgesPath(p.First))
-		_, hops := cat.Lookup(HopPath(p.First))
+	for _, p := range units(o.rowPieces()) {
+		files := o.files(p.First)
+		_, shard := cat.Lookup(files.shard.Path)
+		_, hops := cat.Lookup(files.hops.Path)
 		if !shard || !hops {
 			left = append(left, p)
 		}

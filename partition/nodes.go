@@ -53,7 +53,16 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 	if err := j.readLabels(ctx, labels.S); err != nil {
 		return err
 	}
-	if err := j.readSplits(ctx, ids.S, labels.S, splits.S); err != nil {
+	if j.wantFeatures() {
+		var err error
+		if j.ordered.L1, j.ordered.Choice, err = normalizes(ctx, j.o.Normalize, j.ds, j.holds); err != nil {
+			return err
+		}
+	}
+	if err := j.readSplits(ctx, 0, ids.S, labels.S, splits.S); err != nil {
+		return err
+	}
+	if err := j.writeSplits(ctx, ids.S, labels.S); err != nil {
 		return err
 	}
 	j.freeNumbers()
@@ -72,7 +81,14 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 	}
 	defer f.Abort()
 	degree := len(ends) - 1
-	if err := shards.WriteNodes(f, n, j.named, func(first int64, b shards.NodeBatch) error {
+	write := shards.WriteNodes
+	switch {
+	case j.info.Weighted:
+		write = shards.WriteWeightedNodes
+	case j.info.Directed:
+		write = shards.WriteDirectedNodes
+	}
+	if err := write(f, n, j.named, j.o.Threads, func(first int64, b shards.NodeBatch) error {
 		for i := range b.ID {
 			node := first + int64(i)
 			for int64(ends[degree]) <= node {
@@ -81,10 +97,17 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 			b.ID[i] = int64(ids.S[node])
 			b.Degree[i] = uint32(degree)
 		}
+		for i := range b.OutDegree {
+			rank, _ := j.ids.rank(ids.S[first+int64(i)])
+			b.OutDegree[i] = j.outDegree.S[rank]
+		}
 		end := first + int64(len(b.ID))
 		copy(b.Component, component[first:end])
 		copy(b.Label, labels.S[first:end])
 		copy(b.Split, splits.S[first:end])
+		if err := j.strengths(b.ID, b.Strength); err != nil {
+			return err
+		}
 		if keys != nil {
 			return keys.fill(ctx, first, b.Key)
 		}
@@ -114,7 +137,7 @@ func (j *job) warnOfLonelyNodes(n int64, ends []uint32) {
 	}
 }
 
-// eachLabel visits the labelled nodes; rows count from 1.
+// eachLabel visits the labelled nodes that are members; rows count from 1.
 func (j *job) eachLabel(ctx context.Context, visit func(row int64, id uint32, label int32) error) (err error) {
 	r, err := j.ds.Labels(ctx)
 	if err != nil {
@@ -126,7 +149,7 @@ func (j *job) eachLabel(ctx context.Context, visit func(row int64, id uint32, la
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err == nil {
+		if err == nil && j.holds(id) {
 			err = visit(row, id, label)
 		}
 		if err == nil && row%extsort.BatchKeys == 0 {
@@ -138,9 +161,21 @@ func (j *job) eachLabel(ctx context.Context, visit func(row int64, id uint32, la
 	}
 }
 
-// eachSplit visits the nodes of the published splits; rows count from 1.
-func (j *job) eachSplit(ctx context.Context, visit func(row int64, id uint32, split dataset.Split) error) (err error) {
-	r, err := j.ds.Splits(ctx)
+// openSplit opens one of the published splits.
+func (j *job) openSplit(ctx context.Context, number int) (dataset.SplitReader, error) {
+	if number == 0 {
+		return j.ds.Splits(ctx)
+	}
+	several, ok := j.ds.(dataset.Several)
+	if !ok {
+		return nil, badData("%s has one published split: leave --splits out, or draw splits with --split", j.info.Name)
+	}
+	return several.SplitNumber(ctx, number)
+}
+
+// eachSplit visits the nodes of a published split that are members; rows count from 1.
+func (j *job) eachSplit(ctx context.Context, number int, visit func(row int64, id uint32, split dataset.Split) error) (err error) {
+	r, err := j.openSplit(ctx, number)
 	if err != nil {
 		return err
 	}
@@ -150,7 +185,7 @@ func (j *job) eachSplit(ctx context.Context, visit func(row int64, id uint32, sp
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err == nil {
+		if err == nil && j.holds(id) {
 			err = visit(row, id, split)
 		}
 		if err == nil && row%extsort.BatchKeys == 0 {
@@ -177,8 +212,7 @@ func (j *job) readLabels(ctx context.Context, labels []int32) error {
 			return err
 		}
 		if label < 0 || int(label) >= len(j.info.Classes) {
-			return badData("%s: label row %d gives node %d class %d of %d: correct the label or the classes",
-				j.info.Name, row, id, label, len(j.info.Classes))
+			return j.noClass(row, id, label)
 		}
 		if old := labels[node]; old != noLabel && old != label {
 			return dataset.Repeated(ctx, j.ds, dataset.LabelRows, id)
@@ -188,19 +222,85 @@ func (j *job) readLabels(ctx context.Context, labels []int32) error {
 	})
 }
 
-// readSplits sets the splits by node. A node in two splits is refused.
-func (j *job) readSplits(ctx context.Context, ids []uint32, labels []int32, splits []uint8) error {
-	if j.split != nil {
-		var err error
-		if j.ordered.Warnings, err = j.split.check(j.info.Classes, classSizes(labels, len(j.info.Classes))); err != nil {
-			return err
-		}
-		return j.split.draw(j.o.Budget, j.o.Seed, len(j.info.Classes), ids, labels, splits)
-	}
-	if !j.info.HasSplits {
+// noClass is the error for a label that is none.
+func (j *job) noClass(row int64, id uint32, label int32) error {
+	return badData("%s: label row %d gives node %d class %d of %d: correct the label or the classes",
+		j.info.Name, row, id, label, len(j.info.Classes))
+}
+
+// SplitPath is where the file of a split after the first is: a byte a node, in order of the
+// node table.
+func SplitPath(number int) string { return fmt.Sprintf("graph/splits/split-%03d.u8", number) }
+
+// writeSplits commits the files of the splits after the first.
+func (j *job) writeSplits(ctx context.Context, ids []uint32, labels []int32) error {
+	if j.o.Splits < 2 {
 		return nil
 	}
-	return j.eachSplit(ctx, func(row int64, id uint32, split dataset.Split) error {
+	splits, err := mem.Alloc[uint8](j.o.Budget, int64(len(ids)), "a further split")
+	if err != nil {
+		return err
+	}
+	defer splits.Free()
+	for number := 1; number < j.o.Splits; number++ {
+		clear(splits.S)
+		if err := j.readSplits(ctx, number, ids, labels, splits.S); err != nil {
+			return fmt.Errorf("--splits %d: %w", j.o.Splits, err)
+		}
+		if err := j.writeSplit(ctx, number, splits.S); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *job) writeSplit(ctx context.Context, number int, splits []uint8) error {
+	f, err := j.cat.Create(ctx, catalog.Describe(catalog.KindSplits, SplitPath(number)))
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if _, err := f.Write(splits); err != nil {
+		return err
+	}
+	f.Rows = int64(len(splits))
+	return j.cat.Commit(ctx, f)
+}
+
+// readSplits sets a split by node. A node in two parts of it is refused.
+func (j *job) readSplits(ctx context.Context, number int, ids []uint32, labels []int32, splits []uint8) (err error) {
+	if j.members != nil {
+		for node, id := range ids {
+			splits[node] = uint8(j.members.splitOf(id))
+		}
+		return nil
+	}
+	seed := j.o.Seed + uint64(number)
+	var warnings []string
+	if j.split != nil {
+		if warnings, err = j.split.check(j.info.Classes, classSizes(labels, len(j.info.Classes))); err != nil {
+			return err
+		}
+		err = j.split.draw(j.o.Budget, seed, len(j.info.Classes), ids, labels, splits)
+	} else if j.info.HasSplits {
+		published := number
+		if j.o.LabelsPerClass > 0 {
+			published = 0
+		}
+		err = j.readPublished(ctx, published, splits)
+		if n := int64(j.o.LabelsPerClass); n > 0 && err == nil {
+			warnings, err = drawTraining(j.o.Budget, seed, n, j.info.Classes, ids, labels, splits)
+		}
+	}
+	if number == 0 {
+		j.ordered.Warnings = warnings
+	}
+	return err
+}
+
+// readPublished sets a published split by node.
+func (j *job) readPublished(ctx context.Context, number int, splits []uint8) error {
+	return j.eachSplit(ctx, number, func(row int64, id uint32, split dataset.Split) error {
 		node, err := j.node(id, "split", row)
 		if err != nil {
 			return err
@@ -304,10 +404,11 @@ func (j *job) summarise(ctx context.Context) (shards.Summary, error) {
 	s := shards.Summary{
 		Name: j.info.Name, Nodes: j.ordered.Nodes, InputRows: j.ordered.Rows, SelfLoops: j.ordered.Loops,
 		Classes: j.info.Classes, Splits: map[string]int64{}, HasSplits: j.info.HasSplits || j.split != nil,
-		BlockRows: BlockRows, IntervalRows: j.intervalRows(), IDs: j.named.Type.Name(),
+		BlockRows: BlockRows, IntervalRows: j.intervalRows(), IDs: j.named.Type.Name(), Weighted: j.info.Weighted, Directed: j.info.Directed, FewHops: j.info.FewHops,
 	}
 	if j.wantFeatures() {
 		s.Features, s.Normalized, s.FeatureType = j.info.NumFeatures, j.normalize(), shards.Float32
+		s.Normalization = j.ordered.Choice
 		if !hasFullTiles(j.cat) {
 			s.FeatureType = shards.Float16
 		}
@@ -315,9 +416,12 @@ func (j *job) summarise(ctx context.Context) (shards.Summary, error) {
 	for _, e := range j.cat.Entries(catalog.KindEdges) {
 		s.Edges += e.Rows
 	}
-	s.Edges /= 2
+	if !s.Directed {
+		s.Edges /= 2 // shards have both directions
+	}
 	s.Warnings = j.ordered.Warnings
-	s.Repeated = s.InputRows - s.SelfLoops - s.Edges
+	s.Dropped = j.ordered.Dropped
+	s.Repeated = s.InputRows - s.SelfLoops - s.Edges - s.Dropped
 
 	sizes, err := mem.Alloc[uint32](j.o.Budget, s.Nodes, "component sizes")
 	if err != nil {
@@ -335,6 +439,9 @@ func (j *job) summarise(ctx context.Context) (shards.Summary, error) {
 			}
 			if split := dataset.Split(b.Split[i]); split != dataset.NoSplit {
 				s.Splits[splits[split]]++
+			}
+			if s.Features > 0 && j.o.blanks(b.ID[i], b.Label[i], b.Split[i]) {
+				s.Blanked++
 			}
 		}
 		return ctx.Err()

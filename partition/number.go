@@ -45,17 +45,12 @@ func (j *job) number(ctx context.Context) error {
 // sortShare is the part of what is free that sorting ids takes.
 const sortShare = 0.75
 
-// commitIDs sorts the ids and commits them.
-func (j *job) commitIDs(ctx context.Context, ds dataset.Keyed) error {
-	t, err := ds.KeyType(ctx)
-	if err != nil {
-		return err
-	}
+// sortIDs reads the ids, to be visited in order. The caller closes the Sorter.
+func (j *job) sortIDs(ctx context.Context, ds dataset.Keyed) (*keysort.Sorter, error) {
 	s, err := keysort.New(j.o.Budget, j.scratch, int64(sortShare*float64(j.o.Budget.Free())), j.o.Threads)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer s.Close()
 	meter := progress.Start(ctx, "reading node ids", 0, "ids")
 	adders := s.Adders()
 	err = ds.EachKey(ctx, len(adders), func(thread int) func(key []byte) error {
@@ -69,8 +64,23 @@ func (j *job) commitIDs(ctx context.Context, ds dataset.Keyed) error {
 	})
 	meter.Done()
 	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// commitIDs sorts the ids and commits them.
+func (j *job) commitIDs(ctx context.Context, ds dataset.Keyed) error {
+	t, err := ds.KeyType(ctx)
+	if err != nil {
 		return err
 	}
+	s, err := j.sortIDs(ctx, ds)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
 	f, err := j.cat.Create(ctx, catalog.Describe(catalog.KindIDs, shards.IDsPath))
 	if err != nil {
 		return err
@@ -93,6 +103,44 @@ func (j *job) commitIDs(ctx context.Context, ds dataset.Keyed) error {
 		return err
 	}
 	return j.cat.Commit(ctx, f)
+}
+
+// IDCounts are those of the ids of a dataset.
+type IDCounts struct {
+	// Nodes is how many ids there are, Bytes the size of them all: 8 bytes for each number,
+	// or their text.
+	Nodes, Bytes int64
+	// Dense says that they are the whole numbers from 0 to Nodes-1, which need no table.
+	Dense bool
+}
+
+// CountIDs sorts and counts the ids of a dataset.
+func CountIDs(ctx context.Context, ds dataset.Keyed, o Options) (c IDCounts, err error) {
+	if err := o.Validate(); err != nil {
+		return c, err
+	}
+	j, err := newJob(ds, nil, o)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, j.close()) }()
+	t, err := ds.KeyType(ctx)
+	if err != nil {
+		return c, err
+	}
+	s, err := j.sortIDs(ctx, ds)
+	if err != nil {
+		return c, err
+	}
+	defer s.Close()
+	c.Dense = t == inputid.Int64
+	err = s.Each(ctx, func(key []byte, _ uint32) error {
+		c.Dense = c.Dense && inputid.Int(key) == c.Nodes
+		c.Nodes++
+		c.Bytes += int64(len(key))
+		return nil
+	})
+	return c, err
 }
 
 // openIDs opens the table of ids.
@@ -230,7 +278,10 @@ func (k *nodeKeys) each(ctx context.Context, visit func(node int64, key []byte))
 	nodeOf := k.job.nodeOf.S
 	return t.Each(func(first int64, keys [][]byte) error {
 		for i, key := range keys {
-			visit(int64(nodeOf[first+int64(i)]), key)
+			// A part of the graph has some of the ids alone.
+			if rank, ok := k.job.ids.rank(uint32(first + int64(i))); ok {
+				visit(int64(nodeOf[rank]), key)
+			}
 		}
 		return ctx.Err()
 	})

@@ -7,20 +7,23 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
+	"ndls/internal/extsort"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/progress"
 )
 
-// orderNodes numbers the nodes, and commits the node table and what later steps have
-// to know.
-func (j *job) orderNodes(ctx context.Context) error {
+// orderNodes implements edgeSteps.
+func (j *sortedEdges[T]) orderNodes(ctx context.Context) error {
 	pairs, err := j.keys.pairs(ctx, allSlices)
 	if err != nil {
 		return err
 	}
 	defer pairs.close()
 	if err := j.findNodes(ctx, pairs); err != nil {
+		return err
+	}
+	if err := j.checkDirected(j.ids.n); err != nil {
 		return err
 	}
 	degrees, err := mem.Alloc[uint32](j.o.Budget, j.ids.n, "degrees")
@@ -33,6 +36,16 @@ func (j *job) orderNodes(ctx context.Context) error {
 		return err
 	}
 	defer parents.Free()
+	if err := j.allocStrength(); err != nil {
+		return err
+	}
+	defer j.strength.Free()
+	if j.info.Directed {
+		if j.outDegree, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "out-degrees"); err != nil {
+			return err
+		}
+		defer j.outDegree.Free()
+	}
 	components := newForest(parents.S)
 	if err := j.countDegrees(ctx, pairs, components, degrees.S); err != nil {
 		return err
@@ -52,8 +65,8 @@ func (j *job) orderNodes(ctx context.Context) error {
 	parents.Free()
 
 	j.ordered = ordered{
-		Rows: pairs.counts()[0], Loops: pairs.counts()[1],
-		Nodes: j.ids.n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(j.ids.n),
+		Rows: pairs.counts()[0], Loops: pairs.counts()[1], Dropped: j.dropped.Load(),
+		Nodes: j.ids.n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(j.ids.n), Directed: j.info.Directed,
 	}
 	if j.wantFeatures() {
 		j.ordered.Panels = packed.Panels(j.info.NumFeatures)
@@ -79,28 +92,87 @@ func (j *job) createOrdered(ctx context.Context) (*catalog.File, error) {
 	return f, nil
 }
 
-// countDegrees counts the degrees, by rank, and joins the ends of all edges.
-func (j *job) countDegrees(ctx context.Context, pairs pairSource, components forest, degrees []uint32) error {
-	return j.eachPair(ctx, "counting degrees", pairs, func(batch []uint64) error {
-		first := uint32(0) // the end that edges which follow each other mostly share
-		count := uint32(0)
-		for _, k := range batch {
-			u, v := pairOfKey(k)
-			if u != first {
-				atomic.AddUint32(&degrees[first], count)
-				first, count = u, 0
-			}
-			count++
-			atomic.AddUint32(&degrees[v], 1)
-			components.join(u, v)
+// lookAhead is how many pairs are looked at before they are counted: the processor fetches
+// what these need at the same time, and not one after the other.
+const lookAhead = 1 << 9
+
+// countDegrees counts the degrees, by rank, and joins the ends of all edges. Strengths are added
+// up in the order of the pairs.
+func (j *sortedEdges[T]) countDegrees(ctx context.Context, pairs pairSource[T], components forest, degrees []uint32) error {
+	all, alone := pairs.each, j.o.Threads == 1
+	if j.info.Weighted {
+		all, alone = pairs.inOrder, true
+	}
+	c := degreeCounter[T]{degrees: degrees, components: components, alone: alone}
+	if j.outDegree != nil {
+		c.out = j.outDegree.S
+	}
+	return j.eachPair(ctx, "counting degrees", pairs, all, func(batch []T) error {
+		for rest := batch; len(rest) > 0; {
+			part := rest[:min(len(rest), lookAhead)]
+			rest = rest[len(part):]
+			c.fetch(part)
+			c.count(part)
 		}
-		atomic.AddUint32(&degrees[first], count)
+		if j.info.Weighted {
+			addStrengths(j.strength.S, batch)
+		}
 		return pairs.pass(batch)
 	})
 }
 
+// degreeCounter counts degrees and joins components, on several threads unless it is alone.
+type degreeCounter[T extsort.Item] struct {
+	degrees    []uint32
+	out        []uint32 // of edges that begin at the node; nil without directions
+	components forest
+	alone      bool
+}
+
+// fetch looks at what pairs need. The compiler keeps loads that are atomic.
+func (c *degreeCounter[T]) fetch(pairs []T) {
+	for i := range pairs {
+		_, v := pairOfKey(extsort.Key(&pairs[i]))
+		atomic.LoadUint32(&c.degrees[v])
+		atomic.LoadUint32(&c.components[v])
+	}
+}
+
+// count counts both ends of pairs, and joins them.
+func (c *degreeCounter[T]) count(pairs []T) {
+	first := uint32(0) // the end that edges which follow each other mostly share
+	edges := uint32(0)
+	for i := range pairs {
+		u, v := pairOfKey(extsort.Key(&pairs[i]))
+		if u != first {
+			c.addFirst(first, edges)
+			first, edges = u, 0
+		}
+		edges++
+		c.add(c.degrees, v, 1)
+		c.components.join(u, v)
+	}
+	c.addFirst(first, edges)
+}
+
+// addFirst counts edges whose first end is u, where they begin if they have directions.
+func (c *degreeCounter[T]) addFirst(u, edges uint32) {
+	c.add(c.degrees, u, edges)
+	if c.out != nil {
+		c.add(c.out, u, edges)
+	}
+}
+
+func (c *degreeCounter[T]) add(degrees []uint32, v, edges uint32) {
+	if c.alone {
+		degrees[v] += edges
+	} else {
+		atomic.AddUint32(&degrees[v], edges)
+	}
+}
+
 // findNodes sets j.ids, unless the step Split has noted them.
-func (j *job) findNodes(ctx context.Context, pairs pairSource) error {
+func (j *sortedEdges[T]) findNodes(ctx context.Context, pairs pairSource[T]) error {
 	if j.ids != nil {
 		return j.rankIDs(ctx)
 	}
@@ -112,9 +184,9 @@ func (j *job) findNodes(ctx context.Context, pairs pairSource) error {
 	}
 	meter := progress.Start(ctx, "reading node ids", pairs.keys(), "edges")
 	defer meter.Done()
-	if err := pairs.each(ctx, j.o.Threads, func(batch []uint64) error {
-		for _, k := range batch {
-			u, v := pairOfKey(k)
+	if err := pairs.each(ctx, j.o.Threads, func(batch []T) error {
+		for i := range batch {
+			u, v := pairOfKey(extsort.Key(&batch[i]))
 			if err := j.ids.add(u); err != nil {
 				return err
 			}
@@ -130,26 +202,37 @@ func (j *job) findNodes(ctx context.Context, pairs pairSource) error {
 	return j.rankIDs(ctx)
 }
 
-// eachPair visits the pairs of a source by the ranks of their ids, without
-// self-loops, on all threads at a time and in any order of batches.
-func (j *job) eachPair(ctx context.Context, what string, pairs pairSource, visit func([]uint64) error) error {
+// visitPairs are the ways to visit the pairs of a source.
+type visitPairs[T extsort.Item] func(ctx context.Context, threads int, visit func([]T) error) error
+
+// eachPair visits the pairs of a source, in one of its ways, by the ranks of their ids,
+// without self-loops and without the edges that are dropped.
+func (j *sortedEdges[T]) eachPair(ctx context.Context, what string, pairs pairSource[T], all visitPairs[T], visit func([]T) error) error {
 	meter := progress.Start(ctx, what, pairs.keys(), "edges")
 	defer meter.Done()
 	ranked := pairs.ranked() || j.ids.all
-	return pairs.each(ctx, j.o.Threads, func(batch []uint64) error {
+	// Pairs of ranks come from a visit that has dropped edges.
+	drop, draw := j.o.DropEdges > 0 && !pairs.ranked(), j.o.edgeDraw()
+	return all(ctx, j.o.Threads, func(batch []T) error {
 		meter.Add(int64(len(batch)))
+		if drop {
+			before := len(batch)
+			batch = left(draw, batch)
+			j.dropped.Add(int64(before - len(batch)))
+		}
 		if ranked {
 			return visit(batch)
 		}
 		n := 0
-		for _, k := range batch {
-			lo, hi := pairOfKey(k)
+		for i := range batch {
+			lo, hi := pairOfKey(extsort.Key(&batch[i]))
 			if lo == hi {
 				continue
 			}
 			u, _ := j.ids.rank(lo)
 			v, _ := j.ids.rank(hi)
-			batch[n] = pairKey(u, v)
+			batch[n] = batch[i]
+			extsort.SetKey(&batch[n], pairKey(u, v))
 			n++
 		}
 		return visit(batch[:n])
@@ -173,8 +256,16 @@ func (j *job) rankIDs(ctx context.Context) error {
 }
 
 // addOtherIDs adds the nodes that have no edge but a label, a split or a
-// feature row.
+// feature row; of a part of the graph, all its members.
 func (j *job) addOtherIDs(ctx context.Context) error {
+	if j.members != nil {
+		return j.members.ids.each(func(_, id uint32) error {
+			if !j.holds(id) {
+				return nil
+			}
+			return j.ids.add(id)
+		})
+	}
 	add := func(_ int64, id uint32) error { return j.ids.add(id) }
 	if j.info.HasLabels {
 		if err := j.eachLabel(ctx, func(row int64, id uint32, _ int32) error { return add(row, id) }); err != nil {
@@ -182,7 +273,7 @@ func (j *job) addOtherIDs(ctx context.Context) error {
 		}
 	}
 	if j.info.HasSplits {
-		if err := j.eachSplit(ctx, func(row int64, id uint32, _ dataset.Split) error { return add(row, id) }); err != nil {
+		if err := j.eachSplit(ctx, 0, func(row int64, id uint32, _ dataset.Split) error { return add(row, id) }); err != nil {
 			return err
 		}
 	}

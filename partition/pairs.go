@@ -10,11 +10,10 @@ import (
 	"ndls/internal/extsort"
 )
 
-// splitEdges writes the sorted pairs of a part of the edge list. Where the nodes are
-// the ids that occur, a worker that does all steps notes the ids on the way; others
-// keep a self-loop as a pair of the same id.
-func (j *job) splitEdges(ctx context.Context, p Piece) error {
-	if len(uncovered(j.keys.have(Split), []Piece{p})) == 0 {
+// splitEdges implements edgeSteps. Where the nodes are the ids that occur, a worker that does all
+// steps notes the ids on the way; others keep a self-loop as a pair of the same id.
+func (j *sortedEdges[T]) splitEdges(ctx context.Context, p Piece) error {
+	if len(uncovered(j.have(Split), []Piece{p})) == 0 {
 		return nil
 	}
 	j.part = p
@@ -32,12 +31,12 @@ func (j *job) splitEdges(ctx context.Context, p Piece) error {
 	if err != nil {
 		return err
 	}
-	return j.keys.save(ctx, Split, p, s, [2]int64{j.rows.Load(), j.loops.Load()})
+	return j.keys.save(ctx, Split, p, s, [2]int64{j.rows.Load() - j.outside.Load(), j.loops.Load()})
 }
 
-// mergePairs writes the unique pairs of a range of keys.
-func (j *job) mergePairs(ctx context.Context, p Piece) error {
-	if len(uncovered(j.keys.have(Merge), []Piece{p})) == 0 {
+// mergePairs implements edgeSteps.
+func (j *sortedEdges[T]) mergePairs(ctx context.Context, p Piece) error {
+	if len(uncovered(j.have(Merge), []Piece{p})) == 0 {
 		return nil
 	}
 	return j.keys.merge(ctx, p)
@@ -68,14 +67,14 @@ func sortOptions(want int64, threads int, notes bool) extsort.Options {
 
 // sortPairs reads the edge list, drops self-loops and sorts. Without j.ids it
 // keeps self-loops: they may be all that names a node.
-func (j *job) sortPairs(ctx context.Context) (*extsort.Sorter, error) {
+func (j *sortedEdges[T]) sortPairs(ctx context.Context) (*extsort.Sorter[T], error) {
 	note := j.ids != nil && !j.ids.all
 	readers, err := j.takeReaders()
 	if err != nil {
 		return nil, err
 	}
 	defer readers.release()
-	s, err := extsort.NewSorter(ctx, j.o.Budget, j.scratch, sortOptions(j.info.EdgeHint+j.info.EdgeHint/8, j.o.Threads, note))
+	s, err := extsort.NewSorter[T](ctx, j.o.Budget, j.scratch, sortOptions(j.info.EdgeHint+j.info.EdgeHint/8, j.o.Threads, note))
 	if err != nil {
 		return nil, err
 	}
@@ -91,14 +90,15 @@ func (j *job) sortPairs(ctx context.Context) (*extsort.Sorter, error) {
 
 // addPairs adds the pairs of the edge list to s, and their ids to j.ids if it is to
 // note them.
-func (j *job) addPairs(ctx context.Context, threads int, s *extsort.Sorter, note bool) error {
-	err := j.eachEdges(ctx, threads, func() func([]dataset.Edge) error {
-		keys := make([]uint64, 0, edgeBatch)
-		return func(batch []dataset.Edge) (err error) {
-			if keys, err = j.pairsOf(batch, keys[:0], note); err != nil {
+func (j *sortedEdges[T]) addPairs(ctx context.Context, threads int, s *extsort.Sorter[T], note bool) error {
+	err := j.eachEdges(ctx, threads, func() visitEdges {
+		pairs := make([]T, edgeBatch)
+		return func(batch []dataset.Edge, weights []float32) error {
+			n, err := j.pairsOf(batch, weights, pairs, note)
+			if err != nil {
 				return err
 			}
-			return s.Add(keys)
+			return s.Add(pairs[:n])
 		}
 	})
 	if threads > 1 && errors.Is(err, dataset.ErrData) {
@@ -109,37 +109,38 @@ func (j *job) addPairs(ctx context.Context, threads int, s *extsort.Sorter, note
 
 // firstBadEdge reads the edge list on one thread, to find the first row that is wrong and
 // its number: several threads read parts of the list, and know neither.
-func (j *job) firstBadEdge(ctx context.Context) error {
+func (j *sortedEdges[T]) firstBadEdge(ctx context.Context) error {
 	j.rows.Store(0)
-	keys := make([]uint64, 0, edgeBatch)
-	return j.eachEdges(ctx, 1, func() func([]dataset.Edge) error {
-		return func(batch []dataset.Edge) error {
-			_, err := j.pairsOf(batch, keys[:0], false)
+	pairs := make([]T, edgeBatch)
+	return j.eachEdges(ctx, 1, func() visitEdges {
+		return func(batch []dataset.Edge, weights []float32) error {
+			_, err := j.pairsOf(batch, weights, pairs, false)
 			return err
 		}
 	})
 }
 
-// pairsOf appends the pairs of some edges to keys, and counts the edges and the
-// self-loops.
-func (j *job) pairsOf(batch []dataset.Edge, keys []uint64, note bool) ([]uint64, error) {
-	limit := int64(dataset.MaxID) + 1
-	if j.info.NumNodes >= 0 {
-		limit = j.info.NumNodes
-	}
-	loops := int64(0)
+// pairsOf puts the pairs of some edges to pairs, and counts the edges and the self-loops. n is
+// how many pairs there are.
+func (j *sortedEdges[T]) pairsOf(batch []dataset.Edge, weights []float32, pairs []T, note bool) (n int, err error) {
+	limit := j.limit()
+	loops, outside := int64(0), int64(0)
 	for i, e := range batch {
 		lo, hi := min(e.U, e.V), max(e.U, e.V)
 		if int64(hi) >= limit {
-			return nil, badData("%s: edge row %d%s is (%d, %d), and node ids end at %d: correct the row or the number of nodes",
+			return 0, badData("%s: edge row %d%s is (%d, %d), and node ids end at %d: correct the row or the number of nodes",
 				j.info.Name, j.rows.Load()+int64(i)+1, j.ofPart(), e.U, e.V, limit-1)
+		}
+		if j.members != nil && !(j.holds(lo) && j.holds(hi)) {
+			outside++
+			continue
 		}
 		if note {
 			if err := j.ids.add(lo); err != nil {
-				return nil, err
+				return 0, err
 			}
 			if err := j.ids.add(hi); err != nil {
-				return nil, err
+				return 0, err
 			}
 		}
 		if lo == hi {
@@ -148,11 +149,17 @@ func (j *job) pairsOf(batch []dataset.Edge, keys []uint64, note bool) ([]uint64,
 				continue
 			}
 		}
-		keys = append(keys, pairKey(lo, hi))
+		weight := float32(0)
+		if weights != nil {
+			weight = weights[i]
+		}
+		extsort.Set(&pairs[n], j.pairOf(e), weight)
+		n++
 	}
 	j.rows.Add(int64(len(batch)))
 	j.loops.Add(loops)
-	return keys, nil
+	j.outside.Add(outside)
+	return n, nil
 }
 
 // ofPart says where rows are counted from.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync/atomic"
 
@@ -30,7 +29,7 @@ const (
 
 // Values of Options.Normalize.
 const (
-	NormalizeAuto = "auto" // "l1" for sparse features, else "none"
+	NormalizeAuto = "auto" // "l1" for rows that are bags of a few words, else "none"
 	NormalizeL1   = "l1"   // divide every row by the sum of its absolute values
 	NormalizeNone = "none"
 )
@@ -52,11 +51,27 @@ type Options struct {
 	Features bool
 	// Normalize is one of the Normalize constants, "" for NormalizeAuto.
 	Normalize string
-	// Split is "" for the published split, if there is one, or
-	// "random:T,V": of each class T nodes train, V validate and the rest
-	// tests.
+	// Split is "" for the published split, if there is one, or "random:T,V": of each class T
+	// nodes train, V validate and the rest tests; or "share:T,V": of all labelled nodes these
+	// shares do.
 	Split string
-	// Seed decides a random split.
+	// Splits is the number of splits, 0 for one. Split i is the published one with number i,
+	// or drawn with Seed+i. The node table has the first one, files of a byte a node
+	// ([SplitPath]) have the others.
+	Splits int
+	// LabelsPerClass, unless 0, replaces the training nodes of the published split: so many of
+	// each class are drawn among the labelled nodes that neither validate nor test.
+	LabelsPerClass int
+	// Only is "" for the whole graph, OnlyTrain or OnlyTrainValid for the graph of the nodes of
+	// these splits and the edges between them.
+	Only string
+	// DropEdges is the share of edges to drop. The rows of an edge, in either direction, are
+	// dropped together; nodes stay.
+	DropEdges float64
+	// BlankFeatures is the share of nodes whose features become zeros, of all nodes but the
+	// training nodes that have a label.
+	BlankFeatures float64
+	// Seed decides what is drawn, and which edges and features are left out.
 	Seed uint64
 }
 
@@ -73,6 +88,15 @@ func (o Options) Validate() error {
 		return fmt.Errorf("partition into intervals of %d blocks", o.IntervalBlocks)
 	case !slices.Contains([]string{"", NormalizeAuto, NormalizeL1, NormalizeNone}, o.Normalize):
 		return fmt.Errorf("unknown normalisation %q: choose %s, %s or %s", o.Normalize, NormalizeAuto, NormalizeL1, NormalizeNone)
+	case !slices.Contains([]string{"", OnlyTrain, OnlyTrainValid}, o.Only):
+		return fmt.Errorf("there is no part %q of a graph: choose %s or %s", o.Only, OnlyTrain, OnlyTrainValid)
+	case !(o.DropEdges >= 0 && o.DropEdges < 1):
+		return fmt.Errorf("partition without a share of %v of the edges: the share is from 0 to below 1", o.DropEdges)
+	case !(o.BlankFeatures >= 0 && o.BlankFeatures <= 1):
+		return fmt.Errorf("partition without the features of a share of %v of the nodes: the share is from 0 to 1", o.BlankFeatures)
+	}
+	if o.Splits < 0 || o.LabelsPerClass < 0 || o.LabelsPerClass > 0 && o.Split != "" {
+		return fmt.Errorf("partition with %d splits, split %q and %d labels of each class", o.Splits, o.Split, o.LabelsPerClass)
 	}
 	_, err := parseSplit(o.Split)
 	return err
@@ -86,7 +110,7 @@ func (o Options) Validate() error {
 // Sorted keys stay in memory and in the scratch folder, unless the catalogue holds those
 // of several workers: then Run goes on with theirs.
 //
-// Input that is no undirected graph with one label, split and feature row for a
+// Input that is no graph with one label, split and feature row for a
 // node is refused with a [dataset.ErrData], whose text names the row or the node. Other
 // errors wrap [mem.ErrBudget], [storage.ErrDisk] and what ds and cat return.
 func Run(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Options) (_ shards.Summary, err error) {
@@ -101,6 +125,9 @@ func Run(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Option
 	if err := j.number(ctx); err != nil {
 		return shards.Summary{}, err
 	}
+	if err := j.findMembers(ctx); err != nil {
+		return shards.Summary{}, err
+	}
 	return j.run(ctx)
 }
 
@@ -111,12 +138,12 @@ func (j *job) run(ctx context.Context) (shards.Summary, error) {
 		return shards.Summary{}, err
 	}
 	if left.Shared {
-		j.keys = catalogKeys{j}
+		j.useCatalog()
 	} else {
-		j.alone, j.keys = true, &localKeys{scratch: j.scratch}
+		j.useScratch(false)
 	}
 	for before := (Left{}); ; before = left {
-		if left, err = next(ctx, j.cat, j.keys.have); err == nil {
+		if left, err = next(ctx, j.cat, j.edges.have); err == nil {
 			err = j.cat.Remove(ctx, left.Superseded)
 		}
 		if err != nil {
@@ -142,17 +169,24 @@ type job struct {
 	info    dataset.Info
 	cat     *catalog.Catalog
 	o       Options
-	split   *randomSplit // nil for the published split
+	split   drawnSplit // nil for the published split
+	members *members   // nil for all nodes
+	stated  int64      // how many nodes the dataset states where the members are fewer, else -1
 	scratch *extsort.Scratch
-	keys    keyStore
+	edges   edgeSteps
 	alone   bool    // the job does all steps
 	ordered ordered // zero before the step Order
 	part    Piece   // of the edge list that is read
 	heap    int64   // bytes of the budget that are set aside for threads
 
-	rows, loops atomic.Int64       // edge rows and self-loops read
-	ids         *idSet             // input ids of all nodes
-	nodeOf      *mem.Array[uint32] // node id by rank of the input id
+	rows, loops atomic.Int64        // edge rows and self-loops read
+	outside     atomic.Int64        // edge rows of nodes that are no members
+	dropped     atomic.Int64        // edges that Options.DropEdges has left out
+	blank       *mem.Array[uint64]  // a bit for each node whose features are blanked; nil where there are none
+	ids         *idSet              // input ids of all nodes
+	nodeOf      *mem.Array[uint32]  // node id by rank of the input id
+	outDegree   *mem.Array[uint32]  // by rank, while the nodes of a graph with directions are ordered
+	strength    *mem.Array[float64] // by rank, while the nodes of a graph with weights are ordered
 
 	// named describes the ids of a keyed dataset, unless they are their own numbers; table
 	// finds their numbers while the dataset is read.
@@ -162,7 +196,7 @@ type job struct {
 }
 
 func newJob(ds dataset.Dataset, cat *catalog.Catalog, o Options) (*job, error) {
-	j := &job{ds: ds, info: dataset.Info{NumNodes: -1}, cat: cat, o: o, part: allSlices}
+	j := &job{ds: ds, info: dataset.Info{NumNodes: -1}, stated: -1, cat: cat, o: o, part: allSlices}
 	j.o.Threads = max(o.Threads, 1)
 	if o.IntervalBlocks == 0 {
 		j.o.IntervalBlocks = DefaultIntervalBlocks
@@ -184,27 +218,39 @@ func newJob(ds dataset.Dataset, cat *catalog.Catalog, o Options) (*job, error) {
 // checkInfo refuses a graph that cannot be partitioned, before any of it is read.
 func (j *job) checkInfo() (err error) {
 	switch i := j.info; {
-	case i.Directed:
-		return badData("%s is declared directed: LSI is defined for undirected graphs only; remove ?directed to use every edge in both directions", i.Name)
 	case i.NumNodes > dataset.MaxID+1:
 		return badData("%s has %d nodes, more than node ids of 32 bits can name", i.Name, i.NumNodes)
 	case i.NumNodes == 0:
 		return badData("%s has no nodes: give it an edge list that is not empty", i.Name)
 	}
-	if j.split, err = parseSplit(j.o.Split); err == nil && j.split != nil && !j.info.HasLabels {
-		err = badData("--split %s draws from classes, and %s has no labels: give it labels, or leave --split out", j.o.Split, j.info.Name)
+	if err := j.checkDirected(j.info.NumNodes); err != nil {
+		return err
 	}
-	return err
+	if j.split, err = parseSplit(j.o.Split); err != nil {
+		return err
+	}
+	switch {
+	case j.split != nil && !j.info.HasLabels:
+		return badData("--split %s draws labelled nodes, and %s has no labels: give it labels, or leave --split out", j.o.Split, j.info.Name)
+	case j.o.LabelsPerClass > 0 && !(j.info.HasLabels && j.info.HasSplits):
+		return badData("--labels-per-class %d retains the published validation and test nodes, and %s has no published split, or no labels: draw all with --split random:%d,30", j.o.LabelsPerClass, j.info.Name, j.o.LabelsPerClass)
+	case j.split == nil && j.o.LabelsPerClass == 0 && j.o.Splits > 1 && !j.info.HasSplits:
+		return badData("--splits %d, and %s has no published split: draw splits with --split random:20,30 or share:0.6,0.2", j.o.Splits, j.info.Name)
+	}
+	return nil
 }
 
 func (j *job) close() error {
-	if j.keys != nil {
-		j.keys.close()
+	if j.edges != nil {
+		j.edges.close()
 	}
 	if j.ids != nil {
 		j.ids.free()
 	}
+	j.members.free()
 	j.nodeOf.Free()
+	j.strength.Free()
+	j.outDegree.Free()
 	j.freeNumbers()
 	j.o.Budget.Release(j.heap)
 	return j.scratch.Remove()
@@ -257,40 +303,33 @@ func inParts(ctx context.Context, threads int, p Piece, worker func(context.Cont
 	return workers.Wait()
 }
 
+// visitEdges is called for edges of the list, with their weights where edges have weights.
+type visitEdges func(batch []dataset.Edge, weights []float32) error
+
 // eachEdges visits the part of the edge list that is wanted in batches, on so many threads
 // at a time: each calls visitor once. One thread visits them in the order of the list.
-func (j *job) eachEdges(ctx context.Context, threads int, visitor func() func([]dataset.Edge) error) error {
+func (j *job) eachEdges(ctx context.Context, threads int, visitor func() visitEdges) error {
 	meter := progress.Start(ctx, "reading edges", j.info.EdgeHint, "edges")
 	defer meter.Done()
 	return inParts(ctx, threads, j.part, func(ctx context.Context) func(Piece) error {
 		visit, batch := visitor(), make([]dataset.Edge, edgeBatch)
-		return func(p Piece) error { return j.eachEdgeOf(ctx, p, batch, meter, visit) }
+		var weights []float32
+		if j.info.Weighted {
+			weights = make([]float32, edgeBatch)
+		}
+		return func(p Piece) error { return j.eachEdgeOf(ctx, p, batch, weights, meter, visit) }
 	})
 }
 
 // eachEdgeOf visits the edges of a part of the list.
-func (j *job) eachEdgeOf(ctx context.Context, p Piece, batch []dataset.Edge, meter *progress.Meter, visit func([]dataset.Edge) error) (err error) {
-	r, err := dataset.EdgeRange(ctx, j.ds, p.First, p.Last, Slices)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	for {
-		n, err := r.Read(batch)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = visit(batch[:n])
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
+func (j *job) eachEdgeOf(ctx context.Context, p Piece, batch []dataset.Edge, weights []float32, meter *progress.Meter, visit visitEdges) error {
+	return dataset.ReadEdges(ctx, j.ds, dataset.Share{First: p.First, Last: p.Last, Of: Slices}, batch, weights, func(edges []dataset.Edge, weights []float32) error {
+		if err := visit(edges, weights); err != nil {
 			return err
 		}
-		meter.Add(int64(n))
-	}
+		meter.Add(int64(len(edges)))
+		return nil
+	})
 }
 
 // intervalRows is the number of rows of every interval but the last.
@@ -319,5 +358,6 @@ func (j *job) node(id uint32, what string, row int64) (uint32, error) {
 
 func (j *job) wantFeatures() bool { return j.o.Features && j.info.NumFeatures > 0 }
 
-// normalize says whether rows are divided by the sum of their absolute values.
-func (j *job) normalize() bool { return Normalizes(j.o.Normalize, j.info) }
+// normalize says whether rows are divided by the sum of their absolute values, which the step
+// Order has decided.
+func (j *job) normalize() bool { return j.ordered.L1 }

@@ -46,13 +46,14 @@ func naiveRun(f *fake, o Options) naive {
 	s := shards.Summary{
 		Name: info.Name, InputRows: int64(len(f.edges)), Classes: info.Classes, Splits: map[string]int64{},
 		BlockRows: BlockRows, IntervalRows: int64(cmp.Or(o.IntervalBlocks, DefaultIntervalBlocks)) * BlockRows,
-		HasSplits: info.HasSplits || o.Split != "",
+		HasSplits: info.HasSplits || o.Split != "", FewHops: info.FewHops,
 	}
 	nodes := map[uint32]bool{}
 	for id := range info.NumNodes {
 		nodes[uint32(id)] = true
 	}
 	neighbours := map[uint32]map[uint32]bool{}
+	dropped := map[[2]uint32]bool{}
 	link := func(u, v uint32) {
 		if neighbours[u] == nil {
 			neighbours[u] = map[uint32]bool{}
@@ -64,8 +65,11 @@ func naiveRun(f *fake, o Options) naive {
 		switch {
 		case e.U == e.V:
 			s.SelfLoops++
-		case neighbours[e.U][e.V]:
+		case neighbours[e.U][e.V], dropped[[2]uint32{e.U, e.V}]:
 			s.Repeated++
+		case rng.Float64(rng.Hash(o.Seed, 1, uint64(min(e.U, e.V)), uint64(max(e.U, e.V)))) < o.DropEdges:
+			dropped[[2]uint32{e.U, e.V}], dropped[[2]uint32{e.V, e.U}] = true, true
+			s.Dropped++
 		default:
 			link(e.U, e.V)
 			link(e.V, e.U)
@@ -112,15 +116,24 @@ func naiveRun(f *fake, o Options) naive {
 		n.splits[nodeOf[r.id]] = uint8(r.split)
 	}
 	if r, _ := parseSplit(o.Split); r != nil {
-		n.splits = naiveDraw(*r, o.Seed, n.ids, n.labels)
+		n.splits = naiveDraw(*r.(*randomSplit), o.Seed, n.ids, n.labels)
 		s.Warnings, _ = r.check(info.Classes, classSizes(n.labels, len(info.Classes)))
 	}
 	if o.Features && info.NumFeatures > 0 {
 		s.Features, s.FeatureType = info.NumFeatures, shards.Float16
-		s.Normalized = o.Normalize == NormalizeL1 || (o.Normalize == "" || o.Normalize == NormalizeAuto) && info.SparseFeatures
+		s.Normalized = o.Normalize == NormalizeL1
+		if o.Normalize == "" || o.Normalize == NormalizeAuto {
+			l1, choice, _ := Normalizes(context.Background(), "", f)
+			s.Normalized, s.Normalization = l1, choice
+		}
 		for _, r := range f.features {
-			row := naiveRow(r, info.NumFeatures, s.Normalized)
-			n.features[nodeOf[r.ID]] = row
+			row, node := naiveRow(r, info.NumFeatures, s.Normalized), nodeOf[r.ID]
+			training := n.splits[node] == uint8(dataset.Train) && n.labels[node] != noLabel
+			if !training && rng.Float64(rng.Hash(o.Seed, 2, uint64(r.ID))) < o.BlankFeatures {
+				clear(row)
+				s.Blanked++
+			}
+			n.features[node] = row
 			for _, x := range row {
 				if half.Float(half.FromFloat(x)) != x {
 					s.FeatureType = shards.Float32
@@ -253,32 +266,18 @@ func checkCommitted(t rapid.TB, cat *catalog.Catalog, got shards.Summary, want n
 
 func readEdges(t rapid.TB, cat *catalog.Catalog) [][2]uint32 {
 	t.Helper()
-	var edges [][2]uint32
-	src, dst := make([]uint32, 1000), make([]uint32, 1000)
-	for _, e := range cat.Entries(catalog.KindEdges) {
-		file, err := cat.Open(context.Background(), e)
-		must(t, err)
-		r, err := shards.OpenEdges(file, e.Path)
-		must(t, err)
-		for {
-			n, err := r.Read(src, dst)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			must(t, err)
-			for i := range n {
-				edges = append(edges, [2]uint32{src[i], dst[i]})
-			}
-		}
-		must(t, file.Close())
-	}
-	return edges
+	return readEdgesOf(t, cat, catalog.KindEdges)
 }
 
 // readHops gives the edges in the order of shards.
 func readHops(t rapid.TB, cat *catalog.Catalog) [][2]uint32 {
 	t.Helper()
-	stream, err := shards.OpenHopStream(context.Background(), cat)
+	return readHopsOf(t, cat, catalog.KindHops)
+}
+
+func readHopsOf(t rapid.TB, cat *catalog.Catalog, kind string) [][2]uint32 {
+	t.Helper()
+	stream, err := shards.OpenHopStreamOf(context.Background(), cat, kind)
 	must(t, err)
 	defer stream.Close()
 	var edges [][2]uint32
@@ -398,6 +397,7 @@ func TestEqualsTwin(t *testing.T) {
 		if f.canDraw(2) && rapid.Bool().Draw(t, "random split") {
 			o.Split, o.Seed = "random:2,3", rapid.Uint64().Draw(t, "seed")
 		}
+		drawSparse(t, &o)
 		free := b.Free()
 		cat := openCatalog(t, storage.NewMem())
 		got, err := Run(context.Background(), f, cat, o)
@@ -412,7 +412,7 @@ func TestEqualsTwin(t *testing.T) {
 // randomGraph has skewed degrees, each edge several times in both directions,
 // self-loops, and features.
 func randomGraph(nodes, edges, width int) *fake {
-	f := &fake{info: dataset.Info{NumNodes: int64(nodes), NumFeatures: width, Classes: []string{"even", "odd"}}}
+	f := &fake{info: dataset.Info{NumNodes: int64(nodes), NumFeatures: width, Classes: []string{"even", "odd"}, FewHops: true}}
 	s := rng.New(5)
 	pick := func() uint32 { return uint32(s.Intn(1+s.Intn(nodes)) * 7919 % nodes) }
 	for range edges {
@@ -679,7 +679,8 @@ func TestRefused(t *testing.T) {
 	}{
 		{"no nodes", fake{info: dataset.Info{NumNodes: -1}}, Options{}, "no nodes"},
 		{"no nodes stated", fake{}, Options{}, "no nodes"},
-		{"directed", fake{info: dataset.Info{NumNodes: -1, Directed: true}, edges: edge}, Options{}, "remove ?directed"},
+		{"directions and weights", fake{info: dataset.Info{NumNodes: -1, Directed: true, Weighted: true}, edges: edge}, Options{}, "leave out directed=true or the weight"},
+		{"too many nodes with directions", fake{info: dataset.Info{NumNodes: 1<<31 + 1, Directed: true}, edges: edge}, Options{}, "can have 2147483648: leave out directed=true"},
 		{"edge out of range", fake{info: dataset.Info{NumNodes: 2}, edges: []dataset.Edge{{U: 0, V: 1}, {U: 2, V: 0}}}, Options{}, "edge row 2 is (2, 0)"},
 		{"no node", fake{info: dataset.Info{NumNodes: -1}, edges: []dataset.Edge{{U: math.MaxUint32}}}, Options{}, "edge row 1"},
 		{

@@ -7,6 +7,7 @@ import (
 	"ndls/internal/direct"
 	"ndls/internal/extsort"
 	"ndls/internal/mem"
+	"ndls/shards"
 )
 
 const (
@@ -93,7 +94,10 @@ func (r *spilledRows) at(node int64) (first int, row int64) {
 	return int((node/r.interval*r.perInterval + inside/r.rows) * int64(r.groups)), inside % r.rows
 }
 
-func (r *spilledRows) put(node uint32, row []byte) error {
+func (r *spilledRows) put(node uint32, values []float32, row []byte) error {
+	if !shards.EncodeTile(row, values, isHalf(r.rowBytes)) {
+		return errNotHalf
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	first, number := r.at(int64(node))

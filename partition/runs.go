@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"ndls/catalog"
 	"ndls/internal/extsort"
 	"ndls/internal/progress"
 	"ndls/internal/seal"
@@ -12,24 +13,24 @@ import (
 // keyStore is where the steps of a partition leave sorted keys for the next ones:
 // run files of the catalogue where several workers do the steps, memory and scratch
 // files where one does all of them.
-type keyStore interface {
+type keyStore[T extsort.Item] interface {
 	// have lists the pieces of a step of which sorted keys are there, in order.
 	have(step string) []Piece
 	// save takes over what a piece of a step has sorted, and two counts of the input
 	// it was made from.
-	save(ctx context.Context, step string, p Piece, s *extsort.Sorter, counts [2]int64) error
+	save(ctx context.Context, step string, p Piece, s *extsort.Sorter[T], counts [2]int64) error
 	// merge writes the unique pairs of a range of keys.
 	merge(ctx context.Context, p Piece) error
 	// pairs opens the unique pairs of some pieces.
-	pairs(ctx context.Context, p Piece) (pairSource, error)
+	pairs(ctx context.Context, p Piece) (pairSource[T], error)
 	// edges gives the directed edges with keys in [lo, hi), or more of them. The caller
 	// closes the Sorter.
-	edges(ctx context.Context, lo, hi uint64) (*extsort.Sorter, error)
+	edges(ctx context.Context, lo, hi uint64) (*extsort.Sorter[T], error)
 	close()
 }
 
 // pairSource gives unique pairs: of input ids, or of their ranks.
-type pairSource interface {
+type pairSource[T extsort.Item] interface {
 	// keys is how many pairs there are, at most.
 	keys() int64
 	// counts are those of the input.
@@ -38,32 +39,43 @@ type pairSource interface {
 	ranked() bool
 	// each visits the pairs in batches, which may be overwritten, on so many threads at
 	// a time and in any order of batches.
-	each(ctx context.Context, threads int, visit func([]uint64) error) error
+	each(ctx context.Context, threads int, visit func([]T) error) error
+	// inOrder is each in ascending order, by one goroutine at a time.
+	inOrder(ctx context.Context, threads int, visit func([]T) error) error
 	// pass takes the visited pairs by rank, where they cannot be visited again
 	// otherwise: the next source will give those. Several threads may call it.
-	pass(pairs []uint64) error
+	pass(pairs []T) error
 	close()
 }
 
 // catalogKeys are run files in the catalogue.
-type catalogKeys struct{ *job }
+type catalogKeys[T extsort.Item] struct{ *job }
 
-func (c catalogKeys) close() {}
+func (c catalogKeys[T]) close() {}
 
-func (c catalogKeys) have(step string) []Piece { return havePieces(c.cat, step) }
+func (c catalogKeys[T]) have(step string) []Piece { return havePieces(c.cat, step) }
 
 // save commits a run file.
-func (c catalogKeys) save(ctx context.Context, step string, p Piece, s *extsort.Sorter, counts [2]int64) error {
+func (c catalogKeys[T]) save(ctx context.Context, step string, p Piece, s *extsort.Sorter[T], counts [2]int64) error {
 	defer s.Close()
-	f, err := c.cat.Create(ctx, keysOf(step, p.path(step)).Panels(p.First, p.Last))
+	return c.write(ctx, step, p, s.InOrder, counts)
+}
+
+// write commits a run file of what all visits in ascending order.
+func (c catalogKeys[T]) write(ctx context.Context, step string, p Piece, all visits[T], counts [2]int64) error {
+	entry := keysOf(step, p.path(step)).Panels(p.First, p.Last)
+	if c.info.Weighted {
+		entry.ValueType = catalog.Float32
+	}
+	f, err := c.cat.Create(ctx, entry)
 	if err != nil {
 		return err
 	}
 	defer f.Abort()
-	w := extsort.NewRunWriter(f)
+	w := extsort.NewRunWriter[T](f)
 	meter := progress.Start(ctx, "writing sorted edges", 0, "edges")
 	defer meter.Done()
-	if err := s.InOrder(func(keys []uint64) error {
+	if err := all(func(keys []T) error {
 		meter.Add(int64(len(keys)))
 		return w.Write(keys)
 	}); err != nil {
@@ -77,7 +89,7 @@ func (c catalogKeys) save(ctx context.Context, step string, p Piece, s *extsort.
 
 // open opens the run files that make up some pieces of a step. Where all of a file is
 // to be read a store may keep a copy of it.
-func (c catalogKeys) open(ctx context.Context, step string, p Piece, all bool) (files extsort.RunFiles, err error) {
+func (c catalogKeys[T]) open(ctx context.Context, step string, p Piece, all bool) (files extsort.RunFiles[T], err error) {
 	open := c.cat.OpenOnce
 	if all {
 		open = c.cat.Open
@@ -97,7 +109,7 @@ func (c catalogKeys) open(ctx context.Context, step string, p Piece, all bool) (
 			files.Close()
 			return nil, err
 		}
-		r, err := extsort.OpenRun(c.o.Budget, file, e.Path)
+		r, err := extsort.OpenRun[T](c.o.Budget, file, e.Path)
 		if err != nil {
 			_ = file.Close()
 			files.Close()
@@ -113,11 +125,11 @@ func (c catalogKeys) open(ctx context.Context, step string, p Piece, all bool) (
 }
 
 // sorter merges the keys in [lo, hi) of files, which it takes over.
-func (c catalogKeys) sorter(ctx context.Context, files extsort.RunFiles, lo, hi uint64) *extsort.Sorter {
+func (c catalogKeys[T]) sorter(ctx context.Context, files extsort.RunFiles[T], lo, hi uint64) *extsort.Sorter[T] {
 	return extsort.Merge(ctx, c.o.Budget, c.scratch, c.o.Threads, files, lo, hi)
 }
 
-func (c catalogKeys) merge(ctx context.Context, p Piece) error {
+func (c catalogKeys[T]) merge(ctx context.Context, p Piece) error {
 	files, err := c.open(ctx, Split, allSlices, false)
 	if err != nil {
 		return err
@@ -129,15 +141,17 @@ func (c catalogKeys) merge(ctx context.Context, p Piece) error {
 			counts[1] += r.Notes()[1]
 		}
 	}
-	return c.save(ctx, Merge, p, c.sorter(ctx, files, files.Border(p.First, Slices), files.Border(p.Last, Slices)), counts)
+	s := c.sorter(ctx, files, files.Border(p.First, Slices), files.Border(p.Last, Slices))
+	defer s.Close()
+	return c.write(ctx, Merge, p, united(ctx, c.job, s.InOrder), counts)
 }
 
-func (c catalogKeys) pairs(ctx context.Context, p Piece) (pairSource, error) {
+func (c catalogKeys[T]) pairs(ctx context.Context, p Piece) (pairSource[T], error) {
 	files, err := c.open(ctx, Merge, p, true)
-	return catalogPairs{files}, err
+	return catalogPairs[T]{files}, err
 }
 
-func (c catalogKeys) edges(ctx context.Context, lo, hi uint64) (*extsort.Sorter, error) {
+func (c catalogKeys[T]) edges(ctx context.Context, lo, hi uint64) (*extsort.Sorter[T], error) {
 	files, err := c.open(ctx, Relabel, allSlices, false)
 	if err != nil {
 		return nil, err
@@ -146,29 +160,35 @@ func (c catalogKeys) edges(ctx context.Context, lo, hi uint64) (*extsort.Sorter,
 }
 
 // catalogPairs are the unique pairs of run files. They may be visited again.
-type catalogPairs struct{ files extsort.RunFiles }
+type catalogPairs[T extsort.Item] struct{ files extsort.RunFiles[T] }
 
-func (c catalogPairs) keys() int64         { return c.files.Keys() }
-func (c catalogPairs) counts() [2]int64    { return c.files[0].Notes() }
-func (c catalogPairs) ranked() bool        { return false }
-func (c catalogPairs) pass([]uint64) error { return nil }
-func (c catalogPairs) close()              { c.files.Close() }
+func (c catalogPairs[T]) keys() int64      { return c.files.Keys() }
+func (c catalogPairs[T]) counts() [2]int64 { return c.files[0].Notes() }
+func (c catalogPairs[T]) ranked() bool     { return false }
+func (c catalogPairs[T]) pass([]T) error   { return nil }
+func (c catalogPairs[T]) close()           { c.files.Close() }
 
-func (c catalogPairs) each(ctx context.Context, threads int, visit func([]uint64) error) error {
+func (c catalogPairs[T]) each(ctx context.Context, threads int, visit func([]T) error) error {
 	return c.files.Each(ctx, threads, visit)
 }
 
-// localKeys are in the memory of the one worker that does all steps, and in its
-// scratch folder. One run needs no merge: the sorted pairs are the unique pairs.
-type localKeys struct {
-	scratch  *extsort.Scratch
-	input    [2]int64
-	sorted   *extsort.Sorter  // pairs of input ids
-	unique   *extsort.KeyFile // the same by rank
-	directed *extsort.Sorter
+func (c catalogPairs[T]) inOrder(ctx context.Context, threads int, visit func([]T) error) error {
+	return c.files.InOrder(ctx, threads, visit)
 }
 
-func (l *localKeys) close() {
+// localKeys are in the memory of the one worker that does all steps, and in its
+// scratch folder. One run needs no merge: the sorted pairs are the unique pairs, once the
+// rows of a pair are united.
+type localKeys[T extsort.Item] struct {
+	job      *job
+	once     bool // pairs are visited once, and are not written by rank
+	input    [2]int64
+	sorted   *extsort.Sorter[T]  // pairs of input ids
+	unique   *extsort.KeyFile[T] // the same by rank
+	directed *extsort.Sorter[T]
+}
+
+func (l *localKeys[T]) close() {
 	if l.sorted != nil {
 		l.sorted.Close()
 	}
@@ -180,7 +200,7 @@ func (l *localKeys) close() {
 	}
 }
 
-func (l *localKeys) have(step string) []Piece {
+func (l *localKeys[T]) have(step string) []Piece {
 	there := l.directed != nil
 	if step != Relabel {
 		there = l.sorted != nil || l.unique != nil
@@ -191,47 +211,68 @@ func (l *localKeys) have(step string) []Piece {
 	return nil
 }
 
-func (l *localKeys) save(_ context.Context, step string, _ Piece, s *extsort.Sorter, counts [2]int64) error {
+func (l *localKeys[T]) save(_ context.Context, step string, _ Piece, s *extsort.Sorter[T], counts [2]int64) error {
 	if step == Relabel {
 		l.directed = s
-	} else {
-		l.sorted, l.input = s, counts
+		return nil
+	}
+	l.sorted, l.input = s, counts
+	if j := l.job; j.info.Weighted && j.o.Budget.Free() < orderBytes(j.info.NumNodes, s.Keys()) {
+		return s.Spill()
 	}
 	return nil
 }
 
 // merge has nothing to do, and is not called.
-func (l *localKeys) merge(context.Context, Piece) error { return nil }
+func (l *localKeys[T]) merge(context.Context, Piece) error { return nil }
 
-func (l *localKeys) pairs(context.Context, Piece) (pairSource, error) {
+func (l *localKeys[T]) pairs(context.Context, Piece) (pairSource[T], error) {
 	if l.unique != nil {
-		return &rankedPairs{l}, nil
+		return &rankedPairs[T]{l}, nil
 	}
-	return &sortedPairs{localKeys: l}, nil
+	return &sortedPairs[T]{localKeys: l}, nil
 }
 
-func (l *localKeys) edges(context.Context, uint64, uint64) (*extsort.Sorter, error) {
+func (l *localKeys[T]) edges(context.Context, uint64, uint64) (*extsort.Sorter[T], error) {
 	s := l.directed
 	l.directed = nil
 	return s, nil
 }
 
 // sortedPairs are pairs of input ids that are visited once.
-type sortedPairs struct {
-	*localKeys
-	out *extsort.KeyWriter
+type sortedPairs[T extsort.Item] struct {
+	*localKeys[T]
+	out *extsort.KeyWriter[T]
 }
 
-func (s *sortedPairs) keys() int64      { return s.sorted.Keys() }
-func (s *sortedPairs) counts() [2]int64 { return s.input }
-func (s *sortedPairs) ranked() bool     { return false }
-func (s *sortedPairs) close()           {}
+func (s *sortedPairs[T]) keys() int64      { return s.sorted.Keys() }
+func (s *sortedPairs[T]) counts() [2]int64 { return s.input }
+func (s *sortedPairs[T]) ranked() bool     { return false }
+func (s *sortedPairs[T]) close()           {}
 
-func (s *sortedPairs) each(_ context.Context, _ int, visit func([]uint64) error) (err error) {
-	if s.out, err = s.scratch.CreateKeys(); err != nil {
+// each visits pairs with weights in order: their rows have to be united.
+func (s *sortedPairs[T]) each(ctx context.Context, threads int, visit func([]T) error) error {
+	if s.job.info.Weighted {
+		return s.inOrder(ctx, threads, visit)
+	}
+	return s.take(s.sorted.Each, visit)
+}
+
+func (s *sortedPairs[T]) inOrder(ctx context.Context, _ int, visit func([]T) error) error {
+	return s.take(united(ctx, s.job, s.sorted.InOrder), visit)
+}
+
+// take visits all pairs, which are gone then. What pass takes meanwhile is written.
+func (s *sortedPairs[T]) take(all visits[T], visit func([]T) error) (err error) {
+	if s.once {
+		err := all(visit)
+		s.sorted = nil
 		return err
 	}
-	if err := s.sorted.Each(visit); err != nil {
+	if s.out, err = extsort.CreateKeys[T](s.job.scratch); err != nil {
+		return err
+	}
+	if err := all(visit); err != nil {
 		s.out.Abort()
 		return err
 	}
@@ -240,19 +281,33 @@ func (s *sortedPairs) each(_ context.Context, _ int, visit func([]uint64) error)
 	return err
 }
 
-func (s *sortedPairs) pass(pairs []uint64) error { return s.out.Write(pairs) }
+func (s *sortedPairs[T]) pass(pairs []T) error {
+	if s.once {
+		return nil
+	}
+	return s.out.Write(pairs)
+}
 
 // rankedPairs are pairs of ranks that are visited once.
-type rankedPairs struct{ *localKeys }
+type rankedPairs[T extsort.Item] struct{ *localKeys[T] }
 
-func (r *rankedPairs) keys() int64         { return r.unique.Keys() }
-func (r *rankedPairs) counts() [2]int64    { return r.input }
-func (r *rankedPairs) ranked() bool        { return true }
-func (r *rankedPairs) pass([]uint64) error { return nil }
-func (r *rankedPairs) close()              {}
+func (r *rankedPairs[T]) keys() int64      { return r.unique.Keys() }
+func (r *rankedPairs[T]) counts() [2]int64 { return r.input }
+func (r *rankedPairs[T]) ranked() bool     { return true }
+func (r *rankedPairs[T]) pass([]T) error   { return nil }
+func (r *rankedPairs[T]) close()           {}
 
-func (r *rankedPairs) each(ctx context.Context, threads int, visit func([]uint64) error) error {
+func (r *rankedPairs[T]) each(ctx context.Context, threads int, visit func([]T) error) error {
+	return r.take().Each(ctx, threads, visit)
+}
+
+func (r *rankedPairs[T]) inOrder(ctx context.Context, threads int, visit func([]T) error) error {
+	return r.take().InOrder(ctx, threads, visit)
+}
+
+// take gives the file to the one who visits it.
+func (r *rankedPairs[T]) take() *extsort.KeyFile[T] {
 	file := r.unique
 	r.unique = nil
-	return file.Each(ctx, threads, visit)
+	return file
 }

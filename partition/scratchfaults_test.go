@@ -15,8 +15,12 @@ import (
 // TestEveryScratchOperation fails each operation on scratch files once: the run says that
 // the disk failed, or is right all the same; memory and disk come back.
 func TestEveryScratchOperation(t *testing.T) {
-	const disk, free = "/disks/partition", 300 << 10
-	f := randomGraph(2000, 60_000, 20)
+	t.Run("keys", func(t *testing.T) { everyScratchOperation(t, randomGraph(2000, 60_000, 20), 300<<10) })
+	t.Run("weights", func(t *testing.T) { everyScratchOperation(t, weighted(2000, 60_000), 500<<10) })
+}
+
+func everyScratchOperation(t *testing.T, f *fake, free int64) {
+	const disk = "/disks/partition"
 	ctx := context.Background()
 	try := func(plan vfstest.Plan) (*vfstest.Faults, storage.Store, error) {
 		m := vfstest.NewMem(disk)

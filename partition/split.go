@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,26 +18,56 @@ import (
 // ErrSplit reports a random split that takes all nodes for training.
 var ErrSplit = failure.Of(failure.ErrOption, "the split takes all nodes for training")
 
-// randomSplit draws nodes of each class for training and validation; the other
-// labelled nodes test.
+// drawnSplit draws nodes for training and validation; the other labelled nodes test.
+type drawnSplit interface {
+	// draw sets the splits of all nodes, by the smallest rng.Hash(seed, input id).
+	draw(b *mem.Budget, seed uint64, classes int, ids []uint32, labels []int32, splits []uint8) error
+	// check refuses a split of classes of these sizes that leaves nothing to train with, or
+	// nothing to validate or test with, and warns of classes that have none of their own.
+	check(names []string, size []int64) (warnings []string, err error)
+	// counts says how many nodes train and validate, of so many labelled ones, if every class
+	// is large enough.
+	counts(classes int, labelled int64) (train, valid int64)
+	fmt.Stringer
+}
+
+// randomSplit draws so many nodes of each class.
 type randomSplit struct{ train, valid int64 }
 
 // maxDraw bounds the numbers of a random split.
 const maxDraw = 1 << 32
 
 // parseSplit reads Options.Split; nil is the published split.
-func parseSplit(s string) (*randomSplit, error) {
+func parseSplit(s string) (drawnSplit, error) {
 	if s == "" {
 		return nil, nil
+	}
+	if shares, ok := strings.CutPrefix(s, "share:"); ok {
+		return parseShares(s, shares)
 	}
 	numbers, random := strings.CutPrefix(s, "random:")
 	train, valid, two := strings.Cut(numbers, ",")
 	t, err1 := strconv.ParseInt(train, 10, 64)
 	v, err2 := strconv.ParseInt(valid, 10, 64)
 	if !random || !two || err1 != nil || err2 != nil || t < 1 || v < 0 || t > maxDraw || v > maxDraw {
-		return nil, fmt.Errorf("split %q: write random:T,V, for example random:20,30 for 20 training and 30 validation nodes of each class", s)
+		return nil, fmt.Errorf("split %q: write random:T,V, for example random:20,30 for 20 training and 30 validation nodes of each class, or share:T,V, for example share:0.6,0.2 for 60 %% and 20 %% of the labelled nodes", s)
 	}
 	return &randomSplit{t, v}, nil
+}
+
+// Drawn is how many nodes a split that is drawn, such as random:20,30, has for training and
+// for validation, of so many labelled nodes, if every class is large enough.
+func Drawn(split string, classes int, labelled int64) (train, valid int64, err error) {
+	d, err := parseSplit(split)
+	if err != nil || d == nil {
+		return 0, 0, err
+	}
+	train, valid = d.counts(classes, labelled)
+	return train, valid, nil
+}
+
+func (r *randomSplit) counts(classes int, _ int64) (train, valid int64) {
+	return r.train * int64(classes), r.valid * int64(classes)
 }
 
 // ticket is a node's place in the draw of its class.
@@ -45,17 +76,38 @@ type ticket struct {
 	id, node uint32
 }
 
+func newTicket(seed uint64, id uint32, node int) ticket {
+	return ticket{rng.Hash(seed, uint64(id)), id, uint32(node)}
+}
+
 func (t ticket) compare(o ticket) int {
 	return cmp.Or(cmp.Compare(t.hash, o.hash), cmp.Compare(t.id, o.id))
 }
 
-// draw puts the nodes of each class with the smallest rng.Hash(seed, input id)
-// into training, the next into validation and the rest into test.
+// draw implements drawnSplit: the nodes of each class with the smallest hashes train, and the
+// next ones validate.
 func (r *randomSplit) draw(b *mem.Budget, seed uint64, classes int, ids []uint32, labels []int32, splits []uint8) error {
+	for node, label := range labels {
+		if label != noLabel {
+			splits[node] = uint8(dataset.Test)
+		}
+	}
+	return eachWinner(b, seed, classes, r.train+r.valid, ids, labels, func(node, place int64) {
+		if place < r.train {
+			splits[node] = uint8(dataset.Train)
+		} else {
+			splits[node] = uint8(dataset.Valid)
+		}
+	})
+}
+
+// eachWinner visits, class by class, the most nodes with the smallest hashes, and the place of
+// each among them. Nodes without a label are none.
+func eachWinner(b *mem.Budget, seed uint64, classes int, most int64, ids []uint32, labels []int32, visit func(node, place int64)) error {
 	size := classSizes(labels, classes)
 	total := int64(0)
 	for c := range size {
-		size[c] = min(size[c], r.train+r.valid)
+		size[c] = min(size[c], most)
 		total += size[c]
 	}
 	all, err := mem.Alloc[ticket](b, total, "random split")
@@ -69,24 +121,176 @@ func (r *randomSplit) draw(b *mem.Budget, seed uint64, classes int, ids []uint32
 		winners[c], rest = rest[:0:n], rest[n:]
 	}
 	for node, label := range labels {
-		if label == noLabel {
-			continue
+		if label != noLabel && size[label] > 0 {
+			winners[label].offer(newTicket(seed, ids[node], node))
 		}
-		splits[node] = uint8(dataset.Test)
-		winners[label].offer(ticket{rng.Hash(seed, uint64(ids[node])), ids[node], uint32(node)})
 	}
 	for _, w := range winners {
 		slices.SortFunc(w, ticket.compare)
 		for i, t := range w {
-			if int64(i) < r.train {
-				splits[t.node] = uint8(dataset.Train)
-			} else {
-				splits[t.node] = uint8(dataset.Valid)
-			}
+			visit(int64(t.node), int64(i))
 		}
 	}
 	return nil
 }
+
+// drawTraining replaces the training nodes of a split: of each class, the nodes with the
+// smallest hashes among those that have a label and neither validate nor test. It says of
+// which classes there are fewer nodes than that.
+func drawTraining(b *mem.Budget, seed uint64, perClass int64, names []string, ids []uint32, labels []int32, splits []uint8) (warnings []string, err error) {
+	free, err := mem.Alloc[int32](b, int64(len(labels)), "labels of nodes that may train")
+	if err != nil {
+		return nil, err
+	}
+	defer free.Free()
+	for node, label := range labels {
+		free.S[node] = label
+		switch dataset.Split(splits[node]) {
+		case dataset.Valid, dataset.Test:
+			free.S[node] = noLabel
+		case dataset.Train:
+			splits[node] = uint8(dataset.NoSplit)
+		}
+	}
+	drawn := int64(0)
+	if err := eachWinner(b, seed, len(names), perClass, ids, free.S, func(node, _ int64) {
+		splits[node] = uint8(dataset.Train)
+		drawn++
+	}); err != nil {
+		return nil, err
+	}
+	if drawn == 0 {
+		return nil, badData("--labels-per-class %d has no node to draw: every labelled node validates or tests", perClass)
+	}
+	var few []string
+	for c, n := range classSizes(free.S, len(names)) {
+		if n < perClass {
+			few = append(few, names[c])
+		}
+	}
+	if len(few) > 0 {
+		warnings = append(warnings, fmt.Sprintf("--labels-per-class %d: %s fewer labelled nodes beside validation and test nodes, all of which train", perClass, has(listed(few), len(few))))
+	}
+	return warnings, nil
+}
+
+// has is what so many classes have.
+func has(classes string, n int) string {
+	if n == 1 {
+		return classes + " has"
+	}
+	return classes + " have"
+}
+
+// shareSplit draws shares of all labelled nodes, whatever their class.
+type shareSplit struct {
+	text         string
+	train, valid float64
+}
+
+func parseShares(s, shares string) (drawnSplit, error) {
+	first, second, two := strings.Cut(shares, ",")
+	train, err1 := strconv.ParseFloat(first, 64)
+	valid, err2 := strconv.ParseFloat(second, 64)
+	if !two || err1 != nil || err2 != nil || !(train > 0 && valid >= 0 && train+valid <= 1) {
+		return nil, fmt.Errorf("split %q: write share:T,V with shares of the labelled nodes that are above 0 and together not above 1, for example share:0.6,0.2", s)
+	}
+	return &shareSplit{s, train, valid}, nil
+}
+
+func (r *shareSplit) String() string { return r.text }
+
+func (r *shareSplit) counts(_ int, labelled int64) (train, valid int64) {
+	train = int64(math.Round(r.train * float64(labelled)))
+	return train, min(int64(math.Round(r.valid*float64(labelled))), labelled-train)
+}
+
+// check implements drawnSplit.
+func (r *shareSplit) check(_ []string, size []int64) (warnings []string, err error) {
+	labelled := int64(0)
+	for _, n := range size {
+		labelled += n
+	}
+	train, _ := r.counts(len(size), labelled)
+	switch {
+	case labelled == 0:
+		return nil, badData("--split %s has no node to draw: no node has a label", r)
+	case train == 0:
+		return nil, badData("--split %s takes none of %d labelled nodes for training: ask for a larger share", r, labelled)
+	case train == labelled:
+		return nil, &refusal{ErrSplit, fmt.Sprintf("--split %s leaves no node for validation or testing of %d labelled nodes; ask for less", r, labelled)}
+	}
+	return nil, nil
+}
+
+// draw implements drawnSplit. The hashes at which training and validation end are found by
+// counting hashes by their first bits, and sorting those that begin as the sought one does.
+func (r *shareSplit) draw(b *mem.Budget, seed uint64, _ int, ids []uint32, labels []int32, splits []uint8) error {
+	labelled := int64(0)
+	each := func(visit func(t ticket)) {
+		for node, label := range labels {
+			if label != noLabel {
+				visit(newTicket(seed, ids[node], node))
+			}
+		}
+	}
+	sizes, err := mem.Alloc[uint32](b, 1<<firstBits, "hashes of a random split")
+	if err != nil {
+		return err
+	}
+	defer sizes.Free()
+	each(func(t ticket) {
+		sizes.S[t.hash>>(64-firstBits)]++
+		labelled++
+	})
+	train, valid := r.counts(0, labelled)
+	// border is the first ticket that lies beyond so many.
+	border := func(n int64) (ticket, error) {
+		at := 0
+		for ; at < len(sizes.S) && n >= int64(sizes.S[at]); at++ {
+			n -= int64(sizes.S[at])
+		}
+		if at == len(sizes.S) {
+			return ticket{hash: math.MaxUint64, id: math.MaxUint32, node: math.MaxUint32}, nil
+		}
+		same, err := mem.Alloc[ticket](b, int64(sizes.S[at]), "random split")
+		if err != nil {
+			return ticket{}, err
+		}
+		defer same.Free()
+		i := 0
+		each(func(t ticket) {
+			if int(t.hash>>(64-firstBits)) == at {
+				same.S[i] = t
+				i++
+			}
+		})
+		slices.SortFunc(same.S, ticket.compare)
+		return same.S[n], nil
+	}
+	trained, err := border(train)
+	if err != nil {
+		return err
+	}
+	validated, err := border(train + valid)
+	if err != nil {
+		return err
+	}
+	each(func(t ticket) {
+		switch {
+		case t.compare(trained) < 0:
+			splits[t.node] = uint8(dataset.Train)
+		case t.compare(validated) < 0:
+			splits[t.node] = uint8(dataset.Valid)
+		default:
+			splits[t.node] = uint8(dataset.Test)
+		}
+	})
+	return nil
+}
+
+// firstBits is by how many bits of their hashes nodes are counted.
+const firstBits = 16
 
 // classSizes counts the labelled nodes of each class.
 func classSizes(labels []int32, classes int) []int64 {
@@ -99,8 +303,7 @@ func classSizes(labels []int32, classes int) []int64 {
 	return size
 }
 
-// check refuses a split of classes of these sizes that leaves nothing to train with, or
-// nothing to validate or test with, and says which classes have none of their own.
+// check implements drawnSplit.
 func (r *randomSplit) check(names []string, size []int64) (warnings []string, err error) {
 	var noValid, noTest []string
 	labelled, left := int64(0), int64(0)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,12 +19,20 @@ import (
 func TestParseSplit(t *testing.T) {
 	for _, c := range []struct {
 		text string
-		want *randomSplit
+		want drawnSplit
 		ok   bool
 	}{
 		{"", nil, true},
 		{"random:20,30", &randomSplit{20, 30}, true},
 		{"random:1,0", &randomSplit{1, 0}, true},
+		{"share:0.6,0.2", &shareSplit{"share:0.6,0.2", 0.6, 0.2}, true},
+		{"share:1,0", &shareSplit{"share:1,0", 1, 0}, true},
+		{"share:0,0.5", nil, false},
+		{"share:0.6,0.5", nil, false},
+		{"share:0.6,-0.1", nil, false},
+		{"share:NaN,0.1", nil, false},
+		{"share:0.6", nil, false},
+		{"share:0.6,0.2,0.2", nil, false},
 		{"random:0,30", nil, false},
 		{"random:-1,30", nil, false},
 		{"random:20,-1", nil, false},
@@ -35,7 +44,7 @@ func TestParseSplit(t *testing.T) {
 		{"published", nil, false},
 	} {
 		got, err := parseSplit(c.text)
-		if (err == nil) != c.ok || (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+		if (err == nil) != c.ok || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%q: %v, %v", c.text, got, err)
 		}
 	}
@@ -44,8 +53,12 @@ func TestParseSplit(t *testing.T) {
 func FuzzParseSplit(f *testing.F) {
 	f.Add("random:20,30")
 	f.Fuzz(func(t *testing.T, s string) {
-		if r, err := parseSplit(s); err == nil && s != "" && (r.train < 1 || r.valid < 0) {
-			t.Errorf("%q: %v", s, r)
+		r, err := parseSplit(s)
+		if err != nil || s == "" {
+			return
+		}
+		if train, valid := r.counts(1, 1000); train < 0 || valid < 0 || strings.HasPrefix(s, "share:") && train+valid > 1000 {
+			t.Errorf("%q: %v takes %d and %d", s, r, train, valid)
 		}
 	})
 }
@@ -126,6 +139,10 @@ func TestSplitLeavesNothing(t *testing.T) {
 		{"random:20,30", []int64{1, 1, 1, 1, 1, 1, 60}, []string{"classes a, b, c, d, e and 1 others", "classes a, b, c, d, e and 1 others"}, nil, ""},
 		{"random:1000,1000", []int64{50, 50}, nil, ErrSplit, "no class has more than 50 labelled nodes"},
 		{"random:1,0", []int64{0, 0}, nil, dataset.ErrData, "no node has a label"},
+		{"share:0.6,0.2", []int64{6, 4}, nil, nil, ""},
+		{"share:0.01,0.2", []int64{6, 4}, nil, dataset.ErrData, "takes none of 10 labelled nodes"},
+		{"share:0.99,0", []int64{6, 4}, nil, ErrSplit, "leaves no node for validation or testing of 10"},
+		{"share:0.6,0.2", []int64{0, 0}, nil, dataset.ErrData, "no node has a label"},
 	} {
 		r, err := parseSplit(c.split)
 		must(t, err)

@@ -22,7 +22,7 @@ const (
 	Merge = "merge"
 	// Order counts degrees, finds components and commits the node table.
 	Order = "order"
-	// Relabel sorts the directed edges by node id of ranges of unique pairs.
+	// Relabel sorts the edges by node id, in both directions, of ranges of unique pairs.
 	Relabel = "relabel"
 	// Rows commits the shards and hop streams of intervals.
 	Rows = "rows"
@@ -86,10 +86,16 @@ func keysOf(step, path string) catalog.Entry {
 type ordered struct {
 	Rows      int64 `json:"rows"`
 	Loops     int64 `json:"loops"`
+	Dropped   int64 `json:"dropped,omitempty"`
 	Nodes     int64 `json:"nodes"`
 	Stated    bool  `json:"stated"` // the dataset states the number of nodes
 	Intervals int   `json:"intervals"`
 	Panels    int   `json:"panels"`
+	Directed  bool  `json:"directed,omitempty"`
+	// L1 says that rows of features are divided by the sum of their absolute values, Choice why
+	// where the option left it open.
+	L1     bool   `json:"l1,omitempty"`
+	Choice string `json:"choice,omitempty"`
 	// Warnings go to the summary.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -125,7 +131,7 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 	if err != nil {
 		return err
 	}
-	most := map[string]int{Number: 1, Split: Slices, Merge: Slices, Order: 1, Relabel: Slices, Rows: left.ordered.Intervals, Columns: left.ordered.Panels}[step]
+	most := map[string]int{Number: 1, Split: Slices, Merge: Slices, Order: 1, Relabel: Slices, Rows: left.ordered.rowPieces(), Columns: left.ordered.Panels}[step]
 	if p.First < 0 || p.First >= p.Last || p.Last > most {
 		return fmt.Errorf("there is no %s %d to %d", step, p.First, p.Last)
 	}
@@ -134,7 +140,7 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 		return nil // this attempt comes after another one has done the step
 	}
 	var ds dataset.Dataset
-	if step == Number || step == Split || step == Order || step == Columns {
+	if step == Number || step == Split || step == Merge && left.weighted || step == Order || step == Columns {
 		if ds, err = open(); err != nil {
 			return err
 		}
@@ -148,7 +154,13 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 	if err := j.number(ctx); err != nil || step == Number {
 		return err
 	}
-	j.keys = catalogKeys{j}
+	if ds != nil && step != Merge {
+		if err := j.findMembers(ctx); err != nil {
+			return err
+		}
+	}
+	j.info.Weighted = j.info.Weighted || left.weighted
+	j.useCatalog()
 	return j.do(ctx, left.ordered, step, p)
 }
 
@@ -159,15 +171,15 @@ func (j *job) do(ctx context.Context, o ordered, step string, p Piece) error {
 	}
 	switch step {
 	case Split:
-		return j.splitEdges(ctx, p)
+		return j.edges.splitEdges(ctx, p)
 	case Merge:
-		return j.mergePairs(ctx, p)
+		return j.edges.mergePairs(ctx, p)
 	case Order:
-		return j.orderNodes(ctx)
+		return j.edges.orderNodes(ctx)
 	case Relabel:
-		return j.relabelPairs(ctx, p)
+		return j.edges.relabelPairs(ctx, p)
 	case Rows:
-		return j.writeRows(ctx, p)
+		return j.edges.writeRows(ctx, p)
 	case Columns:
 		return j.writeColumns(ctx, p)
 	}
@@ -177,7 +189,10 @@ func (j *job) do(ctx context.Context, o ordered, step string, p Piece) error {
 // setOrdered takes from the step Order what the dataset says where it is open.
 func (j *job) setOrdered(o ordered) {
 	j.ordered = o
-	if j.ds == nil && o.Stated {
-		j.info.NumNodes = o.Nodes
+	if j.ds == nil {
+		j.info.Directed = o.Directed
+		if o.Stated {
+			j.info.NumNodes = o.Nodes
+		}
 	}
 }

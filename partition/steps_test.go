@@ -121,6 +121,13 @@ func TestPiecesEqualRun(t *testing.T) {
 	scratch := scratchFolder(t)
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawGraph(t)
+		switch rapid.SampledFrom([]string{"plain", "weights", "directions"}).Draw(t, "edges") {
+		case "weights":
+			f.info.Weighted = true
+			f.weight = func(u, v uint32) float32 { return 1 + float32(rng.Hash(9, uint64(u), uint64(v))%5) }
+		case "directions":
+			f.info.Directed = true
+		}
 		var ds dataset.Dataset = f
 		if rapid.Bool().Draw(t, "one part") {
 			ds = uncut{f}
@@ -133,6 +140,7 @@ func TestPiecesEqualRun(t *testing.T) {
 		if f.canDraw(2) && rapid.Bool().Draw(t, "random split") {
 			o.Split, o.Seed = "random:2,3", rapid.Uint64().Draw(t, "seed")
 		}
+		drawSparse(t, &o)
 		budgets := []*mem.Budget{budget(t, 24<<20), budget(t, 64<<20)}
 		c := &sharedWorkers{
 			open: func() (dataset.Dataset, error) { return ds, nil }, store: storage.NewMem(),
@@ -167,6 +175,10 @@ func TestPiecesUnderMemory(t *testing.T) {
 	for range 100_000 {
 		intervals.edges = append(intervals.edges, dataset.Edge{U: uint32(s.Intn(2*BlockRows + 1000)), V: uint32(s.Intn(1 + s.Intn(2*BlockRows+1000)))})
 	}
+	unknownWeights := *weighted(3000, 60_000)
+	unknownWeights.info.NumNodes = -1
+	intervalWeights := *intervals
+	intervalWeights.info.Weighted, intervalWeights.weight = true, unknownWeights.weight
 	for _, c := range []struct {
 		name        string
 		f           *fake
@@ -178,6 +190,9 @@ func TestPiecesUnderMemory(t *testing.T) {
 		{"float32 in one panel", late, []int64{300 << 10, 64 << 20}, 1, 2},
 		{"whole numbers", wholeNumbers(3000, 70), []int64{300 << 10, 64 << 20}, 1, 1},
 		{"several intervals", intervals, []int64{40 << 20}, 1, 0},
+		{"weights", weighted(3000, 60_000), []int64{500 << 10, 1 << 20, 64 << 20}, 1, 1},
+		{"weights, number of nodes unknown", &unknownWeights, []int64{12 << 20, 32 << 20}, 1, 1},
+		{"weights, several intervals", &intervalWeights, []int64{64 << 20}, 1, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			scratch := scratchFolder(t)
@@ -220,6 +235,7 @@ func TestPiecesOfDatasets(t *testing.T) {
 		{"planetoid", cora},
 		{"synthetic", "synthetic:nodes=2000,edges=30000,features=20"},
 		{"papers", "papers100m:scale=1/4096"},
+		{"synthetic with weights", "synthetic:nodes=2000,edges=30000,features=20,weights=10"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cluster := &sharedWorkers{

@@ -64,7 +64,8 @@ func TestDamagedFiles(t *testing.T) {
 func TestFormatsAreNotMixedUp(t *testing.T) {
 	for _, is := range samples() {
 		for _, as := range samples() {
-			if is.name == as.name || is.name == "rows" && as.name == "half rows" || is.name == "half rows" && as.name == "rows" {
+			rows := []string{"rows", "half rows", "hops"} // one format
+			if is.name == as.name || slices.Contains(rows, is.name) && slices.Contains(rows, as.name) {
 				continue
 			}
 			t.Run(is.name+" read as "+as.name, func(t *testing.T) {

@@ -15,10 +15,11 @@
 //
 // Edge shards, the node table and the K table are Parquet: required columns,
 // PLAIN, snappy, no dictionary, no statistics, row groups of 2^20 edges and 2^18
-// table rows. An edge shard holds src and dst (uint32) of the edges whose
+// table rows. An edge shard holds src and dst (uint32), and in a graph with weights weight
+// (float32), of the edges whose
 // destination is in one interval, sorted by (block of dst, src, dst), and the
-// interval's bounds in its metadata. Features and probabilities leave as Arrow
-// IPC files, uncompressed, every buffer 64-byte aligned. Tiles are raw float32 or
+// interval's bounds in its metadata. Features, hops and probabilities leave as Arrow
+// IPC files, uncompressed, every buffer 64-byte aligned; a file of hops has a list for each. Tiles are raw float32 or
 // float16, see [TilePath]; hop streams are the frames of package packed with an
 // index. The catalogue is Parquet, one row for each file. Runs, which pass between
 // the tasks of a partition, are a format of package partition.
@@ -32,13 +33,14 @@
 //
 // An edge writer holds one column of a row group, compressed, at most 4.7 MiB, an
 // [EdgePage] 1.1 MiB, an edge reader one
-// compressed row group, at most 8.1 MiB; a table 65,536 rows and one compressed
+// compressed row group, at most 8.1 MiB; with weights, half as much again, and the writer two
+// columns; a table 65,536 rows and one compressed
 // row group, at most 7.5 MiB. A row writer copies float16 batches and batches
 // that are no multiple of 64 bytes; a row reader reads straight into the
 // caller's slices. The catalogue is in memory whole, about 300 bytes a file.
 //
-// A hop stream writer holds a frame for each strip of a block and one more, 8.25 MiB,
-// and 20 bytes a frame; an open hop stream 24 bytes a frame (about 1 MB for 3.2 billion
+// A hop stream writer holds a frame for each strip of a block and one more, 8.25 MiB, with
+// weights up to 13 MiB, and 20 bytes a frame; an open hop stream 24 bytes a frame (about 1 MB for 3.2 billion
 // edges), and 5 frames, 1.25 MiB, for each strip that is being read: 4 reads are
 // under way while the pass works on the fifth.
 //

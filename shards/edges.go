@@ -18,6 +18,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 )
@@ -29,7 +30,21 @@ const edgeGroupRows = 1 << 20
 // edgeCodec compresses the pages of shards.
 var edgeCodec = compress.Codecs.Snappy
 
-var edgeColumns = []column{uint32Column("src"), uint32Column("dst")}
+var (
+	edgeColumns  = []column{uint32Column("src"), uint32Column("dst")}
+	weightColumn = column{"weight", parquet.Types.Float, schema.NoLogicalType{}}
+)
+
+// weightsType is that of weights, as metadata spell it.
+const weightsType = "float32"
+
+// columns are those of a shard.
+func (m EdgeMeta) columns() []column {
+	if m.Weighted {
+		return append(edgeColumns[:2:2], weightColumn)
+	}
+	return edgeColumns
+}
 
 // EdgeMeta says which part of the matrix a shard holds: the edges whose
 // destination is in [Lo, Hi) of NumNodes nodes, in blocks of BlockRows
@@ -39,6 +54,8 @@ type EdgeMeta struct {
 	Lo, Hi    int64
 	NumNodes  int64
 	BlockRows int64
+	// Weighted says that each edge has a weight.
+	Weighted bool
 }
 
 func (m EdgeMeta) valid() bool {
@@ -48,10 +65,14 @@ func (m EdgeMeta) valid() bool {
 
 func (m EdgeMeta) pairs() []string {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return []string{
+	pairs := []string{
 		"ndls.interval", number(int64(m.Interval)), "ndls.lo", number(m.Lo), "ndls.hi", number(m.Hi),
 		"ndls.nodes", number(m.NumNodes), "ndls.block_rows", number(m.BlockRows),
 	}
+	if m.Weighted {
+		pairs = append(pairs, keyWeights, weightsType)
+	}
+	return pairs
 }
 
 // EdgeWriter writes an edge shard. Its pages are encoded apart from each other, on any
@@ -67,18 +88,23 @@ type EdgeWriter struct {
 	group   *metadata.RowGroupMetaDataBuilder // nil between two row groups
 	inGroup int                               // rows
 	bytes   int64                             // of the pages
-	columns [2]file.PageWriter
-	// dst has the pages of the second column, one after the other: in a file, a row
-	// group's first column comes first.
-	dst  []byte
-	ends []pageEnd
+	columns []file.PageWriter
+	// later has the pages of the columns behind the first: in a file, a row group's first
+	// column comes first.
+	later []laterPages
 
 	page    EdgePage  // that Write fills
 	written edgeOrder // after the last edge of Write
 	last    edgeOrder // after the last page
 }
 
-// pageEnd says where in EdgeWriter.dst a page ends, and how many rows it has.
+// laterPages are the pages of a column, one after the other.
+type laterPages struct {
+	pages []byte
+	ends  []pageEnd
+}
+
+// pageEnd says where in laterPages a page ends, and how many rows it has.
 type pageEnd struct{ at, rows int }
 
 // EdgePageRows is the number of edges of an [EdgePage].
@@ -88,8 +114,10 @@ const EdgePageRows = pageBytes / 4
 type EdgePage struct {
 	// Src and Dst are the edges, EdgePageRows of them in all pages but the last one.
 	Src, Dst []uint32
+	// Weights are those of the edges, in a graph that has weights.
+	Weights []float32
 
-	packed [2][]byte
+	packed [3][]byte
 	last   edgeOrder
 	wrong  string // about edge at, if it is in no place
 	at     int
@@ -100,20 +128,37 @@ func NewEdgePage() EdgePage {
 	return EdgePage{Src: make([]uint32, 0, EdgePageRows), Dst: make([]uint32, 0, EdgePageRows)}
 }
 
+// Clear empties the page.
+func (p *EdgePage) Clear() { p.Src, p.Dst, p.Weights = p.Src[:0], p.Dst[:0], p.Weights[:0] }
+
 // Encode compresses the edges of a page, and looks whether they are in order and inside
 // the bounds of the shard.
 func (p *EdgePage) Encode(m EdgeMeta) error {
-	if len(p.Src) != len(p.Dst) || len(p.Src) == 0 || len(p.Src) > EdgePageRows {
-		return fmt.Errorf("a page of %d sources and %d destinations", len(p.Src), len(p.Dst))
+	weights := 0
+	if m.Weighted {
+		weights = len(p.Src)
+	}
+	if len(p.Src) != len(p.Dst) || len(p.Src) == 0 || len(p.Src) > EdgePageRows || len(p.Weights) != weights {
+		return fmt.Errorf("a page of %d sources, %d destinations and %d weights", len(p.Src), len(p.Dst), len(p.Weights))
 	}
 	p.last = edgeOrder{}
 	p.at, p.wrong = p.last.follow(m, p.Src, p.Dst)
+	for i, w := range p.Weights {
+		if !packed.ValidWeight(w) {
+			p.at, p.wrong = i, fmt.Sprintf("has weight %v", w)
+			break
+		}
+	}
 	codec, err := compress.GetCodec(edgeCodec)
 	if err != nil {
 		return fmt.Errorf("compress edges: %w", err)
 	}
-	for i, values := range [][]uint32{p.Src, p.Dst} {
-		p.packed[i] = codec.Encode(p.packed[i][:cap(p.packed[i])], mem.AsBytes(values))
+	columns := [][]byte{mem.AsBytes(p.Src), mem.AsBytes(p.Dst)}
+	if m.Weighted {
+		columns = append(columns, mem.AsBytes(p.Weights))
+	}
+	for i, values := range columns {
+		p.packed[i] = codec.Encode(p.packed[i][:cap(p.packed[i])], values)
 	}
 	return nil
 }
@@ -123,7 +168,7 @@ func NewEdgeWriter(w io.Writer, m EdgeMeta) (*EdgeWriter, error) {
 	if !m.valid() {
 		return nil, fmt.Errorf("shards: edge shard with impossible bounds %+v", m)
 	}
-	root, err := parquetSchema(edgeColumns)
+	root, err := parquetSchema(m.columns())
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +177,8 @@ func NewEdgeWriter(w io.Writer, m EdgeMeta) (*EdgeWriter, error) {
 		return nil, err
 	}
 	e := &EdgeWriter{meta: m, sink: seal.NewWriter(w), props: writerProperties()}
+	e.columns = make([]file.PageWriter, len(m.columns()))
+	e.later = make([]laterPages, len(e.columns)-1)
 	e.footer = metadata.NewFileMetadataBuilder(schema.NewSchema(root), e.props, pairs)
 	_, err = e.sink.Write([]byte(seal.Parquet))
 	return e, err
@@ -139,9 +186,12 @@ func NewEdgeWriter(w io.Writer, m EdgeMeta) (*EdgeWriter, error) {
 
 // Write appends edges src[i] → dst[i]. Edges must come in ascending order of
 // (block of dst, src, dst), none twice, inside the bounds of the shard.
-func (w *EdgeWriter) Write(src, dst []uint32) error {
-	if len(src) != len(dst) {
-		return fmt.Errorf("shards: %d sources for %d destinations", len(src), len(dst))
+func (w *EdgeWriter) Write(src, dst []uint32) error { return w.WriteWeighted(src, dst, nil) }
+
+// WriteWeighted is [EdgeWriter.Write] of edges with weights.
+func (w *EdgeWriter) WriteWeighted(src, dst []uint32, weights []float32) error {
+	if len(src) != len(dst) || w.meta.Weighted && len(src) != len(weights) {
+		return fmt.Errorf("%d sources for %d destinations and %d weights", len(src), len(dst), len(weights))
 	}
 	if w.page.Src == nil {
 		w.page = NewEdgePage()
@@ -155,6 +205,9 @@ func (w *EdgeWriter) Write(src, dst []uint32) error {
 		n := min(len(src), EdgePageRows-len(w.page.Src))
 		w.page.Src, w.page.Dst = append(w.page.Src, src[:n]...), append(w.page.Dst, dst[:n]...)
 		src, dst = src[n:], dst[n:]
+		if w.meta.Weighted {
+			w.page.Weights, weights = append(w.page.Weights, weights[:n]...), weights[n:]
+		}
 		if len(w.page.Src) == EdgePageRows {
 			if err := w.endPage(); err != nil {
 				return err
@@ -173,7 +226,7 @@ func (w *EdgeWriter) endPage() error {
 		return err
 	}
 	err := w.WritePage(&w.page)
-	w.page.Src, w.page.Dst = w.page.Src[:0], w.page.Dst[:0]
+	w.page.Clear()
 	return err
 }
 
@@ -199,8 +252,11 @@ func (w *EdgeWriter) WritePage(p *EdgePage) (err error) {
 	if err := w.put(0, p.packed[0], len(p.Src)); err != nil {
 		return err
 	}
-	w.dst = append(w.dst, p.packed[1]...)
-	w.ends = append(w.ends, pageEnd{len(w.dst), len(p.Dst)})
+	for i := range w.later {
+		l := &w.later[i]
+		l.pages = append(l.pages, p.packed[1+i]...)
+		l.ends = append(l.ends, pageEnd{len(l.pages), len(p.Dst)})
+	}
 	if w.inGroup += len(p.Src); w.inGroup == edgeGroupRows {
 		return w.endGroup()
 	}
@@ -210,7 +266,7 @@ func (w *EdgeWriter) WritePage(p *EdgePage) (err error) {
 func (w *EdgeWriter) beginGroup() (err error) {
 	w.group, w.bytes = w.footer.AppendRowGroup(), 0
 	for i := range w.columns {
-		w.columns[i], err = file.NewPageWriter(position{w.sink}, edgeCodec, w.props.CompressionLevelFor(edgeColumns[i].name), w.group.NextColumnChunk(),
+		w.columns[i], err = file.NewPageWriter(position{w.sink}, edgeCodec, w.props.CompressionLevelFor(w.meta.columns()[i].name), w.group.NextColumnChunk(),
 			int16(w.groups), int16(i), allocator, false, nil, nil)
 		if err != nil {
 			return fmt.Errorf("shards: writing edges: %w", err)
@@ -236,15 +292,19 @@ func (w *EdgeWriter) endGroup() error {
 	if err := w.columns[0].Close(false, false); err != nil {
 		return fmt.Errorf("shards: writing edges: %w", err)
 	}
-	from := 0
-	for _, end := range w.ends {
-		if err := w.put(1, w.dst[from:end.at], end.rows); err != nil {
-			return err
+	for i := range w.later {
+		l := &w.later[i]
+		from := 0
+		for _, end := range l.ends {
+			if err := w.put(1+i, l.pages[from:end.at], end.rows); err != nil {
+				return err
+			}
+			from = end.at
 		}
-		from = end.at
-	}
-	if err := w.columns[1].Close(false, false); err != nil {
-		return fmt.Errorf("shards: writing edges: %w", err)
+		if err := w.columns[1+i].Close(false, false); err != nil {
+			return fmt.Errorf("shards: writing edges: %w", err)
+		}
+		l.pages, l.ends = l.pages[:0], l.ends[:0]
 	}
 	w.group.SetNumRows(w.inGroup)
 	if err := w.group.Finish(w.bytes, int16(w.groups)); err != nil {
@@ -253,7 +313,7 @@ func (w *EdgeWriter) endGroup() error {
 	w.sink.Mark(w.inGroup)
 	w.rows += int64(w.inGroup)
 	w.groups++
-	w.group, w.inGroup, w.dst, w.ends = nil, 0, w.dst[:0], w.ends[:0]
+	w.group, w.inGroup = nil, 0
 	return nil
 }
 
@@ -274,21 +334,28 @@ type edgeOrder struct {
 func (o *edgeOrder) follow(m EdgeMeta, src, dst []uint32) (at int, wrong string) {
 	lo, hi, nodes, blockRows := uint64(m.Lo), uint64(m.Hi), uint64(m.NumNodes), uint64(m.BlockRows)
 	last := *o
-	blockLo, blockHi := (last.block-1)*blockRows, last.block*blockRows
+	blockLo, rows := uint64(0), uint64(0) // of the present block, within the shard
+	if last.block > 0 {
+		blockLo = (last.block - 1) * blockRows
+		rows = min(blockRows, hi-blockLo)
+	}
 	dst = dst[:len(src)]
 	for i := range src {
 		s, d := uint64(src[i]), uint64(dst[i])
+		edge := s<<32 | d
+		if d-blockLo < rows && d >= lo && s < nodes && edge > last.edge {
+			last.edge = edge // nearly all edges
+			continue
+		}
 		if d < lo || d >= hi || s >= nodes {
 			return i, "is outside the shard's bounds"
 		}
-		edge := s<<32 | d
-		if d >= blockHi || last.block == 0 {
-			last.block = d/blockRows + 1
-			blockLo, blockHi = (last.block-1)*blockRows, last.block*blockRows
-		} else if d < blockLo || edge <= last.edge {
+		if last.block > 0 && d < blockLo+blockRows {
 			return i, "is not in ascending order of block, source, destination"
 		}
-		last.edge = edge
+		last = edgeOrder{d/blockRows + 1, edge}
+		blockLo = (last.block - 1) * blockRows
+		rows = min(blockRows, hi-blockLo)
 	}
 	*o = last
 	return 0, ""
@@ -338,11 +405,15 @@ type EdgeReader struct {
 // OpenEdges checks the shard's footer and metadata; name stands for it in
 // errors. r stays open when reading is done.
 func OpenEdges(r storage.Reader, name string) (*EdgeReader, error) {
-	in, err := openParquet(r, name, catalog.KindEdges, edgeColumns)
+	in, err := openSealed(r, name)
 	if err != nil {
 		return nil, err
 	}
 	e := &EdgeReader{in: in}
+	e.meta.Weighted = in.meta(keyWeights) != ""
+	if err := in.checked(catalog.KindEdges, e.meta.columns()); err != nil {
+		return nil, err
+	}
 	var interval int64
 	for _, f := range []struct {
 		key string
@@ -374,9 +445,13 @@ func (e *EdgeReader) NumEdges() int64 { return e.in.rows }
 // Read fills src and dst, which have the same length, from the front and
 // returns the number of edges; io.EOF comes alone, with 0. A damaged row group
 // gives seal.ErrCorrupt before any of its edges.
-func (e *EdgeReader) Read(src, dst []uint32) (n int, err error) {
-	if len(src) != len(dst) {
-		return 0, fmt.Errorf("shards: %d sources for %d destinations", len(src), len(dst))
+func (e *EdgeReader) Read(src, dst []uint32) (n int, err error) { return e.ReadWeighted(src, dst, nil) }
+
+// ReadWeighted is [EdgeReader.Read] that also fills weights, unless they are nil. Edges of a
+// graph without weights have the weight 1.
+func (e *EdgeReader) ReadWeighted(src, dst []uint32, weights []float32) (n int, err error) {
+	if len(src) != len(dst) || weights != nil && len(src) != len(weights) {
+		return 0, fmt.Errorf("%d sources for %d destinations and %d weights", len(src), len(dst), len(weights))
 	}
 	for e.left == 0 {
 		if e.group == len(e.in.marks) {
@@ -392,12 +467,36 @@ func (e *EdgeReader) Read(src, dst []uint32) (n int, err error) {
 			return 0, err
 		}
 	}
+	if weights != nil {
+		if err := e.readWeights(weights[:n]); err != nil {
+			return 0, err
+		}
+	}
 	e.left -= int64(n)
 	return n, nil
 }
 
+// readWeights fills weights with the next ones of the row group.
+func (e *EdgeReader) readWeights(weights []float32) error {
+	if !e.meta.Weighted {
+		for i := range weights {
+			weights[i] = 1
+		}
+		return nil
+	}
+	if err := readColumn(e.in, e.cols[2], weights); err != nil {
+		return err
+	}
+	for i, w := range weights {
+		if !packed.ValidWeight(w) {
+			return seal.Corrupt(e.in.name, "row group %d: an edge has weight %v, value %d of those read at a time", e.group-1, w, i)
+		}
+	}
+	return nil
+}
+
 func (e *EdgeReader) nextGroup() (err error) {
-	if e.cols, e.left, err = e.in.columns(e.group, len(edgeColumns)); err != nil {
+	if e.cols, e.left, err = e.in.columns(e.group, len(e.meta.columns())); err != nil {
 		return err
 	}
 	e.group++

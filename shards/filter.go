@@ -35,7 +35,7 @@ func FilterHops(ctx context.Context, src packed.Source, keep func(dst int64) boo
 	if max(s.Bytes(), packed.Align) > bytes {
 		return s, nil
 	}
-	if err := s.Load(ctx, b); err != nil {
+	if err := s.Load(ctx, b, threads); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -53,6 +53,8 @@ type filter struct {
 	pages   atomic.Int64
 	next    atomic.Int64 // strip
 	frames  [][]hopFrame // by strip
+
+	weighted atomic.Bool // edges have weights
 }
 
 func (f *filter) run(threads int) error {
@@ -71,7 +73,7 @@ func (f *filter) run(threads int) error {
 
 // work filters strip after strip.
 func (f *filter) work() error {
-	enc := packed.NewEncoder(f.emit)
+	var enc *packed.Encoder
 	var kept [packed.StripRows]bool
 	for {
 		strip := int(f.next.Add(1)) - 1
@@ -88,37 +90,65 @@ func (f *filter) work() error {
 			any = any || kept[i-lo]
 		}
 		if any && f.src.Edges(strip) > 0 {
-			if err := f.strip(enc, strip, &kept); err != nil {
+			var err error
+			if enc, err = f.strip(enc, strip, &kept); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func (f *filter) strip(enc *packed.Encoder, strip int, kept *[packed.StripRows]bool) (err error) {
+// strip copies the edges of a strip with an encoder, which it returns, and which it makes if
+// that is nil: the first frame says whether edges have weights.
+func (f *filter) strip(enc *packed.Encoder, strip int, kept *[packed.StripRows]bool) (_ *packed.Encoder, err error) {
 	frames, err := f.src.Open(f.ctx, strip, 0, uint32(f.src.NumNodes()))
 	if err != nil {
-		return err
+		return enc, err
 	}
 	defer func() { err = errors.Join(err, frames.Close()) }()
-	lo := uint32(strip) << packed.StripShift
 	for {
 		frame, err := frames.Next()
-		if err == io.EOF {
-			return enc.Flush()
-		}
-		if err == nil {
-			frame.Visit(func(src, row uint32) {
-				if kept[row] && err == nil {
-					err = enc.Add(src, lo+row)
-					f.mark(src)
-				}
-			})
+		if err == io.EOF && enc != nil {
+			return enc, enc.Flush()
 		}
 		if err != nil {
-			return err
+			return enc, err
+		}
+		weighted := len(frame.Weights) > 0
+		if weighted {
+			f.weighted.Store(true)
+		}
+		if enc == nil && weighted {
+			enc = packed.NewWeightedEncoder(f.emit)
+		} else if enc == nil {
+			enc = packed.NewEncoder(f.emit)
+		}
+		if err := f.frame(enc, frame, uint32(strip)<<packed.StripShift, kept, weighted); err != nil {
+			return enc, err
 		}
 	}
+}
+
+// frame copies the edges of a frame into rows lo, lo+1, …
+func (f *filter) frame(enc *packed.Encoder, frame packed.Frame, lo uint32, kept *[packed.StripRows]bool, weighted bool) (err error) {
+	if !weighted {
+		frame.Into(kept, func(src, row uint32) {
+			if err == nil {
+				err = enc.Add(src, lo+row)
+				f.mark(src)
+			}
+		})
+		return err
+	}
+	at := 0
+	frame.Visit(func(src, row uint32) {
+		if kept[row] && err == nil {
+			err = enc.AddWeighted(src, lo+row, frame.Weight(at))
+			f.mark(src)
+		}
+		at++
+	})
+	return err
 }
 
 // mark notes that an edge comes from a row.
@@ -146,7 +176,7 @@ func (f *filter) file() *HopFile {
 	n := f.src.NumNodes()
 	h := &HopFile{
 		r: scratchReader{f.scratch}, c: f.scratch, name: "scratch file of filtered edges",
-		meta:  EdgeMeta{Hi: n, NumNodes: n, BlockRows: packed.BlockRows},
+		meta:  EdgeMeta{Hi: n, NumNodes: n, BlockRows: packed.BlockRows, Weighted: f.weighted.Load()},
 		start: []uint32{0}, bytes: f.pages.Load() * packed.Align,
 	}
 	for _, frames := range f.frames {

@@ -17,6 +17,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/seal"
+	"ndls/internal/share"
 	"ndls/internal/storage"
 )
 
@@ -37,11 +38,15 @@ import (
 //	bytes 48..55  nodes of the graph
 //	bytes 56..87  SHA-256 of the shard with the same edges
 //	bytes 88..95  zero
+//
+// In a graph with weights the format version is one more, and frames have weights.
 const (
 	hopMagic   = "NDLSHOPS"
 	hopVersion = 4
-	hopEntry   = 20
-	hopTrailer = 96
+	// hopWeighted is the version with weights, which programs that know none refuse.
+	hopWeighted = 5
+	hopEntry    = 20
+	hopTrailer  = 96
 	// hopTrailer2 is the trailer of versions 1 and 2.
 	hopTrailer2 = 64
 	hopShard    = 56 // where the trailer has the shard's checksum
@@ -52,7 +57,7 @@ const (
 	// ReadAheadBytes is the heap that those reads take where few strips are open.
 	ReadAheadBytes = hopReads * packed.FrameBytes
 	// hopLoad is how much is read at a time to make a stream resident.
-	hopLoad = 16 << 20
+	hopLoad = 4 << 20
 )
 
 // HopWriter packs the edges of one interval into a hop stream.
@@ -72,11 +77,20 @@ func NewHopWriter(w io.Writer, m EdgeMeta) (*HopWriter, error) {
 	}
 	h := &HopWriter{w: w, meta: m}
 	h.strips = packed.NewBlockEncoder(h.emit)
+	if m.Weighted {
+		h.strips = packed.NewWeightedBlockEncoder(h.emit)
+	}
 	return h, nil
 }
 
 // Write appends edges, sorted by (block of dst, src, dst) over all calls.
-func (h *HopWriter) Write(src, dst []uint32) error {
+func (h *HopWriter) Write(src, dst []uint32) error { return h.WriteWeighted(src, dst, nil) }
+
+// WriteWeighted is [HopWriter.Write] of edges with weights.
+func (h *HopWriter) WriteWeighted(src, dst []uint32, weights []float32) error {
+	if h.meta.Weighted && len(weights) != len(dst) {
+		return fmt.Errorf("%d edges with %d weights", len(dst), len(weights))
+	}
 	for len(dst) > 0 {
 		d := int64(dst[0])
 		b := (d - h.meta.Lo) >> packed.BlockShift
@@ -97,7 +111,12 @@ func (h *HopWriter) Write(src, dst []uint32) error {
 		for n < len(dst) && lo <= int64(dst[n]) && int64(dst[n]) < hi {
 			n++
 		}
-		if err := h.strips.Add(src[:n], dst[:n]); err != nil {
+		if h.meta.Weighted {
+			if err := h.strips.AddWeighted(src[:n], dst[:n], weights[:n]); err != nil {
+				return err
+			}
+			weights = weights[n:]
+		} else if err := h.strips.Add(src[:n], dst[:n]); err != nil {
 			return err
 		}
 		h.edges += int64(n)
@@ -131,6 +150,9 @@ func (h *HopWriter) Close(shard string) (int64, error) {
 	t := footer[len(footer)-hopTrailer:]
 	copy(t, hopMagic)
 	binary.LittleEndian.PutUint32(t[8:], hopVersion)
+	if h.meta.Weighted {
+		binary.LittleEndian.PutUint32(t[8:], hopWeighted)
+	}
 	for i, v := range []int64{int64(frames), int64(h.meta.Interval), h.meta.Lo, h.meta.Hi, h.meta.NumNodes} {
 		binary.LittleEndian.PutUint64(t[16+8*i:], uint64(v))
 	}
@@ -177,6 +199,7 @@ func OpenHops(r storage.Reader, name string) (*HopFile, error) {
 	}
 	get := func(i int) int64 { return int64(binary.LittleEndian.Uint64(t[16+8*i:])) }
 	m := EdgeMeta{Interval: int(get(1)), Lo: get(2), Hi: get(3), NumNodes: get(4), BlockRows: packed.BlockRows}
+	m.Weighted = binary.LittleEndian.Uint32(t[8:]) == hopWeighted
 	frames := get(0)
 	if !m.valid() || m.Lo%packed.BlockRows != 0 || frames < 0 || frames > size/packed.Align || hopFooterBytes(frames) > size {
 		return nil, h.bad("damaged trailer")
@@ -209,7 +232,7 @@ func (h *HopFile) trailer(size int64) ([]byte, error) {
 	if string(t[:8]) != hopMagic {
 		return nil, h.bad("no hop stream")
 	}
-	if v := binary.LittleEndian.Uint32(t[8:]); v != hopVersion {
+	if v := binary.LittleEndian.Uint32(t[8:]); v != hopVersion && v != hopWeighted {
 		return nil, fmt.Errorf("%s has version %d of hop streams, this program reads %d: remove the file, it is rebuilt from its shard: %w", h.name, v, hopVersion, seal.ErrVersion)
 	}
 	return t, nil
@@ -328,6 +351,8 @@ func (h *HopFile) compare(frame packed.Frame, size, strip int, f hopFrame) error
 		return fmt.Errorf("frame belongs to strip %d of the graph: %w", frame.Strip, packed.ErrFrame)
 	case frame.Src != f.first || frame.Last != f.last || frame.Edges != f.edges || size != int(f.pages)*packed.Align:
 		return fmt.Errorf("frame is another than the footer says: %w", packed.ErrFrame)
+	case (len(frame.Weights) > 0) != h.meta.Weighted:
+		return fmt.Errorf("frame has %d bytes of weights in a graph where edges have weights: %v: %w", len(frame.Weights), h.meta.Weighted, packed.ErrFrame)
 	}
 	return nil
 }
@@ -471,8 +496,14 @@ type HopStream struct {
 	resident *mem.Array[byte]
 }
 
-// OpenHopStream opens the hop stream of every interval the catalogue holds.
+// OpenHopStream opens the hop stream of every interval the catalogue holds: of the edges as
+// the dataset gives them, where edges have directions.
 func OpenHopStream(ctx context.Context, c *catalog.Catalog) (*HopStream, error) {
+	return OpenHopStreamOf(ctx, c, catalog.KindHops)
+}
+
+// OpenHopStreamOf is [OpenHopStream] for a kind of hop streams.
+func OpenHopStreamOf(ctx context.Context, c *catalog.Catalog, kind string) (*HopStream, error) {
 	var files []*HopFile
 	fail := func(err error) (*HopStream, error) {
 		for _, f := range files {
@@ -480,7 +511,7 @@ func OpenHopStream(ctx context.Context, c *catalog.Catalog) (*HopStream, error) 
 		}
 		return nil, err
 	}
-	for _, e := range c.Entries(catalog.KindHops) {
+	for _, e := range c.Entries(kind) {
 		r, err := c.Open(ctx, e)
 		if err != nil {
 			return fail(err)
@@ -508,6 +539,9 @@ func NewHopStream(files ...*HopFile) (*HopStream, error) {
 		if f.meta.Lo != rows {
 			return nil, fmt.Errorf("shards: %s starts at row %d, not %d: %w", f.name, f.meta.Lo, rows, seal.ErrCorrupt)
 		}
+		if f.meta.Weighted != files[0].meta.Weighted {
+			return nil, fmt.Errorf("%s and %s: edges of one of them have weights, and those of the other have none: %w", files[0].name, f.name, seal.ErrCorrupt)
+		}
 		rows, s.nodes = f.meta.Hi, f.meta.NumNodes
 		s.first = append(s.first, s.first[i]+f.strips())
 	}
@@ -526,16 +560,16 @@ func (s *HopStream) Bytes() int64 {
 	return n
 }
 
-// Load reads all frames into memory charged to b, so that later passes do no
-// I/O.
-func (s *HopStream) Load(ctx context.Context, b *mem.Budget) error {
+// Load reads all frames into memory charged to b, on so many threads, so that later passes do
+// no I/O.
+func (s *HopStream) Load(ctx context.Context, b *mem.Budget, threads int) error {
 	a, err := mem.Alloc[byte](b, s.Bytes(), "resident hop stream")
 	if err != nil {
 		return err
 	}
 	rest := a.S
 	for _, f := range s.files {
-		if err := f.load(ctx, rest[:f.bytes]); err != nil {
+		if err := f.load(ctx, rest[:f.bytes], threads); err != nil {
 			a.Free()
 			return err
 		}
@@ -549,25 +583,27 @@ func (s *HopStream) Load(ctx context.Context, b *mem.Budget) error {
 }
 
 // load reads and checks all frames of a file.
-func (h *HopFile) load(ctx context.Context, to []byte) error {
-	for at := 0; at < len(to); at += hopLoad {
-		part := to[at:min(at+hopLoad, len(to))]
-		if n, err := h.r.ReadAt(part, int64(at)); n < len(part) {
+func (h *HopFile) load(ctx context.Context, to []byte, threads int) error {
+	if err := share.Ranges(threads, len(to), hopLoad, func(lo, hi int) error {
+		if n, err := h.r.ReadAt(to[lo:hi], int64(lo)); n < hi-lo {
 			return fmt.Errorf("shards: %s: %w", h.name, err)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		return nil
+	}); err != nil {
+		return err
 	}
-	for strip := range h.strips() {
+	return share.Each(threads, h.strips(), func(strip int) error {
 		for i := h.start[strip]; i < h.start[strip+1]; i++ {
 			f := h.frames[i]
 			if _, err := h.decode(to[int64(f.page)*packed.Align:][:int64(f.pages)*packed.Align], strip, int(i)); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // find is the file that has a strip, and its number there.
@@ -575,6 +611,9 @@ func (s *HopStream) find(strip int) (*HopFile, int) {
 	next, _ := slices.BinarySearch(s.first, strip+1)
 	return s.files[next-1], strip - s.first[next-1]
 }
+
+// Weighted says whether edges have weights.
+func (s *HopStream) Weighted() bool { return s.files[0].meta.Weighted }
 
 // NumNodes implements packed.Source.
 func (s *HopStream) NumNodes() int64 { return s.nodes }

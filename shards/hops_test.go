@@ -158,7 +158,7 @@ func TestHopStreamRoundTrip(t *testing.T) {
 			}
 			for pass := range 3 {
 				if pass == 2 {
-					if err := s.Load(t.Context(), b); err != nil {
+					if err := s.Load(t.Context(), b, 2); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -221,7 +221,7 @@ func TestHopStreamWindows(t *testing.T) {
 			}
 		}
 		if pass == 0 {
-			if err := s.Load(t.Context(), b); err != nil {
+			if err := s.Load(t.Context(), b, 2); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -153,8 +153,8 @@ func (b *keyBatch) readText(p *parquetReader, col file.ColumnChunkReader) (err e
 }
 
 // openIDTable opens a table whose ids may have a column of their own; columns gives its
-// columns for the type of its ids.
-func openIDTable(r storage.Reader, name, format string, columns func(inputid.Type) []column) (_ *parquetReader, ids IDs, err error) {
+// columns for the type of its ids and its metadata.
+func openIDTable(r storage.Reader, name, format string, columns func(t inputid.Type, meta func(key string) string) []column) (_ *parquetReader, ids IDs, err error) {
 	p, err := openSealed(r, name)
 	if err != nil {
 		return nil, ids, err
@@ -173,7 +173,12 @@ func openIDTable(r storage.Reader, name, format string, columns func(inputid.Typ
 			return nil, ids, seal.Corrupt(name, "%v", err)
 		}
 	}
-	return p, ids, p.check(format, columns(ids.Type))
+	return p, ids, p.check(format, columns(ids.Type, p.meta))
+}
+
+// whateverMeta is for tables whose columns follow from the type of their ids alone.
+func whateverMeta(columns func(inputid.Type) []column) func(inputid.Type, func(string) string) []column {
+	return func(t inputid.Type, _ func(string) string) []column { return columns(t) }
 }
 
 // The table of ids has one column: row i is the id with number i.
@@ -248,7 +253,7 @@ type IDTable struct {
 
 // OpenIDs opens a table of input ids; name stands for it in errors.
 func OpenIDs(r storage.Reader, name string) (*IDTable, error) {
-	p, ids, err := openIDTable(r, name, catalog.KindIDs, idTableColumns)
+	p, ids, err := openIDTable(r, name, catalog.KindIDs, whateverMeta(idTableColumns))
 	if err != nil {
 		return nil, err
 	}
@@ -318,7 +323,7 @@ type IDReader struct {
 // OpenNodeIDs opens the ids of a node table; name stands for it in errors. r stays open
 // when reading is done.
 func OpenNodeIDs(r storage.Reader, name string) (*IDReader, error) {
-	p, ids, err := openIDTable(r, name, catalog.KindNodes, nodeColumns)
+	p, ids, err := openIDTable(r, name, catalog.KindNodes, nodeColumnsBy)
 	if err != nil {
 		return nil, err
 	}

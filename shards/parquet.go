@@ -216,15 +216,10 @@ func (s *groupSource) Seek(offset int64, whence int) (int64, error) {
 // Close leaves the storage open: it belongs to whoever opened it.
 func (s *groupSource) Close() error { return nil }
 
-// openParquet checks that a file is a whole table of the given format and
-// version with exactly these columns.
-func openParquet(r storage.Reader, name, format string, columns []column) (_ *parquetReader, err error) {
-	p, err := openSealed(r, name)
-	if err != nil {
-		return nil, err
-	}
+// checked is check, with a panic of the library as an error.
+func (p *parquetReader) checked(format string, columns []column) (err error) {
 	defer p.recovered(&err)
-	return p, p.check(format, columns)
+	return p.check(format, columns)
 }
 
 // openSealed reads the seal and the footer of a file.

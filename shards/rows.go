@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"ndls/internal/inputid"
@@ -31,8 +33,8 @@ const (
 	// maxBatchHead bounds what precedes a batch's buffers: its message and, for
 	// the first, the schema.
 	maxBatchHead = 64 << 10
-	// maxWidth keeps the size of a row far from overflow.
-	maxWidth = 1 << 20
+	// MaxValues is the most values of a row, which keeps its size far from overflow.
+	MaxValues = 1 << 20
 
 	formatRows = "rows"
 )
@@ -43,17 +45,52 @@ var endOfStream = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
 // RowSchema is the shape of an Arrow row file: column id (int64), label (int32)
 // where Label is set, then Column, a fixed-size list of Width float32 or, where
 // Half is set, float16. Where ids are numbered, id has their type, and a column number
-// (int64) follows it.
+// (int64) follows it. A file may have several lists of Width values: Column then has their
+// names with commas between them (see [HopSchema]).
 type RowSchema struct {
 	ID     inputid.Type
-	Column string // "feature" or "probability"
+	Column string // "feature", "probability", or the names of several lists
 	Width  int
 	Label  bool
 	Half   bool
 }
 
+// HopSchema is the shape of a file of hops: a list of width values for each hop, named
+// hop_K.
+func HopSchema(hops []int, width int, half bool) RowSchema {
+	names := make([]string, len(hops))
+	for i, hop := range hops {
+		names[i] = strconv.Itoa(hop)
+	}
+	return NamedHops(names, width, half)
+}
+
+// NamedHops is [HopSchema] for names that say more than the number of the hop.
+func NamedHops(names []string, width int, half bool) RowSchema {
+	return RowSchema{Column: hopPrefix + strings.Join(names, ","+hopPrefix), Width: width, Half: half}
+}
+
+const hopPrefix = "hop_"
+
+// IsHop says whether a list of that name is a hop.
+func IsHop(name string) bool { return strings.HasPrefix(name, hopPrefix) }
+
+// Lists are the names of the lists of a row.
+func (s RowSchema) Lists() []string { return strings.Split(s.Column, ",") }
+
+// Values is the number of values of a row, in all its lists.
+func (s RowSchema) Values() int { return s.Width * s.lists() }
+
+func (s RowSchema) lists() int { return strings.Count(s.Column, ",") + 1 }
+
 func (s RowSchema) valid() bool {
-	return s.Column != "" && s.Column != "id" && s.Column != "number" && s.Column != "label" && s.Width > 0 && s.Width <= maxWidth
+	lists := s.Lists()
+	for i, name := range lists {
+		if name == "" || name == "id" || name == "number" || name == "label" || slices.Contains(lists[:i], name) {
+			return false
+		}
+	}
+	return s.Width > 0 && s.Width <= MaxValues && s.Values() <= MaxValues
 }
 
 func (s RowSchema) valueType() arrow.DataType {
@@ -78,7 +115,9 @@ func (s RowSchema) arrow() *arrow.Schema {
 	if s.Label {
 		fields = append(fields, arrow.Field{Name: "label", Type: arrow.PrimitiveTypes.Int32})
 	}
-	fields = append(fields, arrow.Field{Name: s.Column, Type: arrow.FixedSizeListOfNonNullable(int32(s.Width), s.valueType())})
+	for _, name := range s.Lists() {
+		fields = append(fields, arrow.Field{Name: name, Type: arrow.FixedSizeListOfNonNullable(int32(s.Width), s.valueType())})
+	}
 	meta := arrow.NewMetadata([]string{keyFormat, keyVersion}, []string{formatRows, formatVersion})
 	return arrow.NewSchema(fields, &meta)
 }
@@ -99,12 +138,15 @@ func (s RowSchema) maxHead(n int64) int64 {
 
 // bodyBytes is the size of the buffers of a batch of n rows, from the numbers on.
 func (s RowSchema) bodyBytes(n int64) int64 {
-	size := padded(8*n) + padded(n*int64(s.Width)*s.valueSize())
+	size := padded(8*n) + int64(s.lists())*s.listBytes(n)
 	if s.Label {
 		size += padded(4 * n)
 	}
 	return size
 }
+
+// listBytes is the size of the values of a list of n rows.
+func (s RowSchema) listBytes(n int64) int64 { return padded(n * int64(s.Width) * s.valueSize()) }
 
 func padded(n int64) int64 { return (n + rowAlign - 1) &^ (rowAlign - 1) }
 
@@ -124,7 +166,7 @@ type RowWriter struct {
 	arrow  *arrow.Schema
 	sink   *aligner
 	out    *ipc.FileWriter
-	half   []uint16
+	half   [][]uint16 // of each list
 	rows   int64
 	names  *IDReader
 }
@@ -147,33 +189,44 @@ func NewRowWriter(w io.Writer, s RowSchema, names *IDReader) (*RowWriter, error)
 	if err != nil {
 		return nil, fmt.Errorf("shards: writing Arrow: %w", err)
 	}
-	return &RowWriter{schema: s, arrow: schema, sink: sink, out: out, names: names}, nil
+	return &RowWriter{schema: s, arrow: schema, sink: sink, out: out, half: make([][]uint16, s.lists()), names: names}, nil
 }
 
 // Write appends one record batch of len(id) ≥ 1 rows: values holds them one
-// after the other, label is ignored without a label column. Slices of a multiple
+// after the other; of several lists, all rows of the first list, then all of the second.
+// label is ignored without a label column. Slices of a multiple
 // of 64 bytes, as [BatchRows] rows give, are written without a copy; float16
 // values and the odd last batch need one. Where ids are numbered, id has the numbers, and
 // many rows are written as several record batches.
 func (w *RowWriter) Write(id []int64, label []int32, values []float32) error {
-	for w.schema.ID != inputid.Number && len(id) > namedRows && len(values) == len(id)*w.schema.Width {
-		var first []int32
-		if w.schema.Label && len(label) == len(id) {
-			first, label = label[:namedRows], label[namedRows:]
+	n, s := len(id), w.schema
+	if n == 0 || n > math.MaxInt32 || len(values) != n*s.Values() || s.Label && len(label) != n {
+		return fmt.Errorf("shards: %d ids, %d labels and %d values are no batch of rows of width %d", n, len(label), len(values), s.Values())
+	}
+	step := n
+	if s.ID != inputid.Number {
+		step = min(n, namedRows)
+	}
+	lists := make([][]float32, s.lists())
+	for lo := 0; lo < n; lo += step {
+		hi := min(lo+step, n)
+		for k := range lists {
+			list := values[k*n*s.Width:][:n*s.Width]
+			lists[k] = list[lo*s.Width : hi*s.Width]
 		}
-		if err := w.write(id[:namedRows], first, values[:namedRows*w.schema.Width]); err != nil {
+		var part []int32
+		if s.Label {
+			part = label[lo:hi]
+		}
+		if err := w.write(id[lo:hi], part, lists); err != nil {
 			return err
 		}
-		id, values = id[namedRows:], values[namedRows*w.schema.Width:]
 	}
-	return w.write(id, label, values)
+	return nil
 }
 
-func (w *RowWriter) write(id []int64, label []int32, values []float32) (err error) {
+func (w *RowWriter) write(id []int64, label []int32, lists [][]float32) (err error) {
 	n := len(id)
-	if n == 0 || n > math.MaxInt32 || len(values) != n*w.schema.Width || w.schema.Label && len(label) != n {
-		return fmt.Errorf("shards: %d ids, %d labels and %d values are no batch of rows of width %d", n, len(label), len(values), w.schema.Width)
-	}
 	defer w.recovered(&err)
 	columns := []arrow.ArrayData{fixedData(arrow.PrimitiveTypes.Int64, n, mem.AsBytes(id))}
 	if w.schema.ID != inputid.Number {
@@ -186,10 +239,12 @@ func (w *RowWriter) write(id []int64, label []int32, values []float32) (err erro
 	if w.schema.Label {
 		columns = append(columns, fixedData(arrow.PrimitiveTypes.Int32, n, mem.AsBytes(label)))
 	}
-	child := fixedData(w.schema.valueType(), len(values), w.valueBytes(values))
-	defer child.Release()
-	listType := w.arrow.Field(len(columns)).Type
-	columns = append(columns, array.NewData(listType, n, []*memory.Buffer{nil}, []arrow.ArrayData{child}, 0, 0))
+	for k, values := range lists {
+		child := fixedData(w.schema.valueType(), len(values), w.valueBytes(k, values))
+		defer child.Release()
+		listType := w.arrow.Field(len(columns)).Type
+		columns = append(columns, array.NewData(listType, n, []*memory.Buffer{nil}, []arrow.ArrayData{child}, 0, 0))
+	}
 	w.sink.messages++
 	if err := w.writeRecord(columns, n); err != nil {
 		return err
@@ -241,15 +296,17 @@ func keyData(t inputid.Type, keys [][]byte) arrow.ArrayData {
 	return array.NewData(idTypes[t], len(keys), []*memory.Buffer{nil, memory.NewBufferBytes(mem.AsBytes(ends)), memory.NewBufferBytes(text)}, nil, 0, 0)
 }
 
-func (w *RowWriter) valueBytes(values []float32) []byte {
+// valueBytes are the values of a list as they are stored.
+func (w *RowWriter) valueBytes(list int, values []float32) []byte {
 	if !w.schema.Half {
 		return mem.AsBytes(values)
 	}
-	w.half = resize(w.half, len(values))
+	to := resize(w.half[list], len(values))
 	for i, v := range values {
-		w.half[i] = half.FromFloat(v)
+		to[i] = half.FromFloat(v)
 	}
-	return mem.AsBytes(w.half)
+	w.half[list] = to
+	return mem.AsBytes(to)
 }
 
 // recovered turns a panic of the library into an error, and prefers the error
@@ -350,12 +407,18 @@ func readSchema(r storage.Reader, name string) (s RowSchema, err error) {
 	if !ok {
 		return s, seal.Corrupt(name, "its columns are %s", got)
 	}
-	s = RowSchema{Column: fields[len(fields)-1].Name, Width: int(list.Len()), Half: list.Elem().ID() == arrow.FLOAT16}
+	s = RowSchema{Width: int(list.Len()), Half: list.Elem().ID() == arrow.FLOAT16}
+	first := slices.IndexFunc(fields, func(f arrow.Field) bool { return f.Type.ID() == arrow.FIXED_SIZE_LIST })
+	var lists []string
+	for _, f := range fields[first:] {
+		lists = append(lists, f.Name)
+	}
+	s.Column, fields = strings.Join(lists, ","), fields[:first]
 	if len(fields) > 1 && fields[1].Name == "number" {
 		s.ID = inputid.Type(max(slices.IndexFunc(idTypes[1:], func(t arrow.DataType) bool { return arrow.TypeEqual(t, fields[0].Type) }), 0) + 1)
 		fields = fields[1:]
 	}
-	s.Label = len(fields) == 3
+	s.Label = len(fields) == 2
 	if !s.valid() || !got.Equal(s.arrow()) {
 		return s, seal.Corrupt(name, "its columns are %s", got)
 	}
@@ -389,27 +452,45 @@ func (f *RowReader) BatchRows(i int) (first, rows int64) {
 	return f.first[i], int64(f.batches[i].Rows)
 }
 
-// ReadBatch reads record batch i into dst; dst.ID has the numbers where ids are numbered. Where the memory of dst.Values has
+// ReadBatch reads record batch i into dst; dst.ID has the numbers where ids are numbered, and
+// dst.Values one row after the other, each with the values of all its lists. Where the memory of dst.Values has
 // [RowSlack], dst.Values may start inside it. A damaged batch gives seal.ErrCorrupt,
 // and dst holds nothing of use.
-func (f *RowReader) ReadBatch(i int, dst *RowBatch) error {
-	m := f.batches[i]
+func (f *RowReader) ReadBatch(i int, dst *RowBatch) error { return f.readBatch(i, dst, true) }
+
+// ReadLists is [RowReader.ReadBatch] with dst.Values one list after the other, each with the
+// values of all rows.
+func (f *RowReader) ReadLists(i int, dst *RowBatch) error { return f.readBatch(i, dst, false) }
+
+func (f *RowReader) readBatch(i int, dst *RowBatch, byRow bool) error {
+	m, s := f.batches[i], f.schema
 	n := int(m.Rows)
 	dst.First = f.first[i]
 	dst.ID = resize(dst.ID, n)
 	dst.Label = resize(dst.Label, 0)
-	dst.Values = resize(dst.Values, n*f.schema.Width)
+	dst.Values = resize(dst.Values, n*s.Values())
 	in := &batchReader{f: f, off: f.start(i)}
 	in.read(make([]byte, f.body(i)-in.off))
 	in.read(mem.AsBytes(dst.ID))
 	in.skipPadding(8 * n)
-	if f.schema.Label {
+	if s.Label {
 		dst.Label = resize(dst.Label, n)
 		in.read(mem.AsBytes(dst.Label))
 		in.skipPadding(4 * n)
 	}
-	dst.Values = in.values(dst.Values[:cap(dst.Values)], len(dst.Values))
-	in.skipPadding(n * f.schema.Width * int(f.schema.valueSize()))
+	if s.lists() == 1 {
+		dst.Values = in.values(dst.Values[:cap(dst.Values)], len(dst.Values))
+		in.skipPadding(n * s.Width * int(s.valueSize()))
+	} else {
+		for k := range s.lists() {
+			if byRow {
+				in.list(dst.Values[k*s.Width:], s.Values(), n)
+			} else {
+				in.list(dst.Values[k*n*s.Width:], s.Width, n)
+			}
+			in.skipPadding(n * s.Width * int(s.valueSize()))
+		}
+	}
 	if in.err != nil {
 		return in.err
 	}
@@ -427,13 +508,23 @@ func (f *RowReader) ReadIDs(i int, at int64, dst []int64) error {
 }
 
 // ReadValues reads the values of so many rows of batch i, from its row at on, into
-// space and returns where they are: at its start, unless it has [RowSlack]. They
+// space and returns where they are: at its start, unless it has [RowSlack]. A row has the
+// values of all its lists. They
 // are not checked, as in [RowReader.ReadIDs].
 func (f *RowReader) ReadValues(i int, at, rows int64, space []float32) ([]float32, error) {
-	row := int64(f.schema.Width) * f.schema.valueSize()
-	in := &batchReader{f: f, off: f.batches[i].End - padded(int64(f.batches[i].Rows)*row) + at*row}
-	values := in.values(space, int(rows)*f.schema.Width)
-	return values, in.err
+	s := f.schema
+	size, row := s.listBytes(int64(f.batches[i].Rows)), int64(s.Width)*s.valueSize()
+	in := &batchReader{f: f, off: f.batches[i].End - int64(s.lists())*size + at*row}
+	if s.lists() == 1 {
+		values := in.values(space, int(rows)*s.Width)
+		return values, in.err
+	}
+	first := in.off
+	for k := range s.lists() {
+		in.off = first + int64(k)*size
+		in.list(space[k*s.Width:], s.Values(), int(rows))
+	}
+	return space[:int(rows)*s.Values()], in.err
 }
 
 // batchReader reads a stretch of a batch from front to back.
@@ -457,6 +548,36 @@ func (b *batchReader) read(p []byte) {
 func (b *batchReader) skipPadding(size int) {
 	var pad [rowAlign]byte
 	b.read(pad[:padded(int64(size))-int64(size)])
+}
+
+// listBytes is how many bytes of a list are read at a time, or one row.
+const listBytes = 256 << 10
+
+// list reads the values of so many rows of a list; those of a row go to the start of stride
+// values of to.
+func (b *batchReader) list(to []float32, stride, rows int) {
+	width := b.f.schema.Width
+	size := width * int(b.f.schema.valueSize())
+	buf := make([]byte, size*min(rows, max(listBytes/size, 1)))
+	float := halfTable()
+	for rows > 0 && b.err == nil {
+		part := buf[:min(len(buf), rows*size)]
+		b.read(part)
+		for ; len(part) > 0; part = part[size:] {
+			row := to[:width]
+			if !b.f.schema.Half {
+				copy(mem.AsBytes(row), part)
+			} else {
+				for i := range row {
+					row[i] = float[binary.LittleEndian.Uint16(part[2*i:])]
+				}
+			}
+			rows--
+			if rows > 0 {
+				to = to[stride:]
+			}
+		}
+	}
 }
 
 // values reads n values into space and returns where they are. If space is

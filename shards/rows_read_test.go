@@ -33,6 +33,8 @@ func TestRowsIntoGivenMemory(t *testing.T) {
 		{Column: "feature", Width: width},
 		{Column: "feature", Width: width, Half: true},
 		{Column: "probability", Width: width, Label: true},
+		HopSchema([]int{0, 5}, 9, false),
+		HopSchema([]int{0, 5}, 9, true),
 	} {
 		file := rowFile{Schema: schema, Batches: []RowBatch{
 			sampleBatch(schema, 0, 7), sampleBatch(schema, 7, rows), sampleBatch(schema, 7+rows, 1),
@@ -69,6 +71,10 @@ func TestRowsIntoGivenMemory(t *testing.T) {
 				if !slices.Equal(b.Values, want.Values) || !slices.Equal(b.ID, want.ID) || !slices.Equal(b.Label, want.Label) {
 					t.Errorf("%+v, memory %s: batch %d holds other rows", schema, name, i)
 				}
+				b.Values = memory
+				if err := f.ReadLists(i, &b); err != nil || !slices.Equal(b.Values, byList(schema, want.Values)) {
+					t.Errorf("%+v, memory %s: batch %d holds other lists: %v", schema, name, i, err)
+				}
 				for _, part := range [][2]int64{{0, 1}, {0, int64(len(want.ID))}, {int64(len(want.ID)) - 1, 1}, {int64(len(want.ID)) / 2, int64(len(want.ID)) / 2}} {
 					at, n := part[0], part[1]
 					ids := make([]int64, n)
@@ -79,7 +85,7 @@ func TestRowsIntoGivenMemory(t *testing.T) {
 						continue
 					}
 					got, err := f.ReadValues(i, at, n, memory)
-					if err != nil || !slices.Equal(got, want.Values[at*width:(at+n)*width]) {
+					if err != nil || !slices.Equal(got, want.Values[at*int64(schema.Values()):(at+n)*int64(schema.Values())]) {
 						t.Errorf("%+v, memory %s: rows %d to %d of batch %d are others: %v", schema, name, at, at+n, i, err)
 					}
 				}

@@ -19,7 +19,7 @@ import (
 
 func drawSchema(t *rapid.T) RowSchema {
 	return RowSchema{
-		Column: rapid.SampledFrom([]string{"feature", "probability"}).Draw(t, "column"),
+		Column: rapid.SampledFrom([]string{"feature", "probability", "hop_0,hop_1", "hop_2,hop_0,hop_19"}).Draw(t, "column"),
 		Width:  rapid.IntRange(1, 70).Draw(t, "width"),
 		Label:  rapid.Bool().Draw(t, "label"), Half: rapid.Bool().Draw(t, "half"),
 	}
@@ -64,17 +64,24 @@ func checkWithLibrary(t *rapid.T, data []byte, want rowFile) {
 		if got := rec.Column(0).(*array.Int64).Int64Values(); !reflect.DeepEqual(got, b.ID) {
 			t.Fatalf("batch %d: ids %v, want %v", i, got, b.ID)
 		}
-		list := rec.Column(int(rec.NumCols()) - 1).(*array.FixedSizeList)
-		for j, v := range b.Values {
-			var got float32
-			switch values := list.ListValues().(type) {
-			case *array.Float16:
-				got = values.Value(j).Float32()
-			case *array.Float32:
-				got = values.Value(j)
+		names, rows := want.Schema.Lists(), byList(want.Schema, b.Values)
+		for k, name := range names {
+			at := int(rec.NumCols()) - len(names) + k
+			list := rec.Column(at).(*array.FixedSizeList)
+			if rec.ColumnName(at) != name {
+				t.Fatalf("column %d is %s, not %s", at, rec.ColumnName(at), name)
 			}
-			if got != v {
-				t.Fatalf("batch %d: value %d is %v, want %v", i, j, got, v)
+			for j := range len(b.ID) * want.Schema.Width {
+				var got float32
+				switch values := list.ListValues().(type) {
+				case *array.Float16:
+					got = values.Value(j).Float32()
+				case *array.Float32:
+					got = values.Value(j)
+				}
+				if v := rows[k*len(b.ID)*want.Schema.Width+j]; got != v {
+					t.Fatalf("batch %d: value %d of %s is %v, want %v", i, j, name, got, v)
+				}
 			}
 		}
 	}
@@ -88,6 +95,7 @@ func TestRowBuffersAreAligned(t *testing.T) {
 		{Column: "feature", Width: 7, Half: true},
 		{Column: "probability", Width: 3, Label: true},
 		{Column: "probability", Width: 172, Label: true, Half: true},
+		HopSchema([]int{0, 1, 3}, 7, true),
 	} {
 		var out bytes.Buffer
 		w, err := NewRowWriter(&out, s, nil)
@@ -96,7 +104,7 @@ func TestRowBuffersAreAligned(t *testing.T) {
 		}
 		const batches, rows = 3, 5
 		for range batches {
-			ids, labels, values := make([]int64, rows), make([]int32, rows), make([]float32, rows*s.Width)
+			ids, labels, values := make([]int64, rows), make([]int32, rows), make([]float32, rows*s.Values())
 			ids[0], labels[0], values[0] = 0x1122334455667788, 0x55443322, 1.5
 			if err := w.Write(ids, labels, values); err != nil {
 				t.Fatal(err)
@@ -176,7 +184,7 @@ func TestRowWriterRefusesBadBatches(t *testing.T) {
 			t.Errorf("%s: written", name)
 		}
 	}
-	for _, s := range []RowSchema{{}, {Column: "feature"}, {Column: "id", Width: 1}, {Column: "feature", Width: -1}, {Column: "feature", Width: maxWidth + 1}} {
+	for _, s := range []RowSchema{{}, {Column: "feature"}, {Column: "id", Width: 1}, {Column: "feature", Width: -1}, {Column: "feature", Width: MaxValues + 1}, {Column: "hop_1,hop_1", Width: 1}, {Column: "hop_1,", Width: 1}, HopSchema([]int{0, 1, 2}, MaxValues/2, false)} {
 		if _, err := NewRowWriter(io.Discard, s, nil); err == nil {
 			t.Errorf("%+v is accepted", s)
 		}

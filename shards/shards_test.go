@@ -51,6 +51,7 @@ func samples() []sample {
 		{"half rows", func(t testing.TB) []byte {
 			return sampleRows(t, RowSchema{Column: "probability", Width: 5, Label: true, Half: true})
 		}, func(r storage.Reader) (any, error) { return readAllRows(r) }},
+		{"hops", func(t testing.TB) []byte { return sampleRows(t, HopSchema([]int{0, 1, 4}, 3, false)) }, func(r storage.Reader) (any, error) { return readAllRows(r) }},
 	}
 }
 
@@ -176,7 +177,7 @@ func readAllNodes(r storage.Reader) (NodeBatch, error) {
 func sampleNodes(t testing.TB) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := WriteNodes(&out, 500, IDs{}, fillNodes); err != nil {
+	if err := WriteNodes(&out, 500, IDs{}, 1, fillNodes); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -246,8 +247,8 @@ func sampleBatch(s RowSchema, first int64, n int) RowBatch {
 		if s.Label {
 			b.Label = append(b.Label, int32(i%7)-1)
 		}
-		for c := range s.Width {
-			b.Values = append(b.Values, float32((i*s.Width+c)%2048)/64-3)
+		for c := range s.Values() {
+			b.Values = append(b.Values, float32((i*s.Values()+c)%2048)/64-3)
 		}
 	}
 	return b
@@ -259,11 +260,21 @@ func writeRows(w io.Writer, f rowFile) (int64, error) {
 		return 0, err
 	}
 	for _, b := range f.Batches {
-		if err := out.Write(b.ID, b.Label, b.Values); err != nil {
+		if err := out.Write(b.ID, b.Label, byList(f.Schema, b.Values)); err != nil {
 			return 0, err
 		}
 	}
 	return out.Close()
+}
+
+// byList turns values, one row after the other, into one list after the other.
+func byList(s RowSchema, values []float32) (lists []float32) {
+	for first := 0; first < s.Values(); first += s.Width {
+		for at := first; at < len(values); at += s.Values() {
+			lists = append(lists, values[at:at+s.Width]...)
+		}
+	}
+	return lists
 }
 
 func sampleRows(t testing.TB, s RowSchema) []byte {
@@ -339,7 +350,7 @@ func TestWritersReportErrorsBelow(t *testing.T) {
 	rows := rowFile{Schema: schema, Batches: []RowBatch{sampleBatch(schema, 0, 100)}}
 	writers := map[string]func(w io.Writer) error{
 		"edges": func(w io.Writer) error { _, err := writeEdges(w, e, 0); return err },
-		"nodes": func(w io.Writer) error { return WriteNodes(w, 500, IDs{}, fillNodes) },
+		"nodes": func(w io.Writer) error { return WriteNodes(w, 500, IDs{}, 1, fillNodes) },
 		"lsi":   func(w io.Writer) error { return WriteLSI(w, 500, nil, fillLSI) },
 		"rows":  func(w io.Writer) error { _, err := writeRows(w, rows); return err },
 	}

@@ -16,15 +16,19 @@ const SummaryPath = "graph/summary.json"
 
 // Summary describes a partitioned graph.
 type Summary struct {
-	Name             string `json:"name"`
-	Nodes            int64  `json:"nodes"`
-	Edges            int64  `json:"edges"` // undirected, each once
-	InputRows        int64  `json:"input_rows"`
-	SelfLoops        int64  `json:"self_loops"`
-	Repeated         int64  `json:"repeated"`
-	Components       int64  `json:"components"`
-	LargestComponent int64  `json:"largest_component"` // in nodes
-	Features         int    `json:"features"`          // width of a row
+	Name      string `json:"name"`
+	Nodes     int64  `json:"nodes"`
+	Edges     int64  `json:"edges"` // each once; without directions, a pair of nodes has one
+	InputRows int64  `json:"input_rows"`
+	SelfLoops int64  `json:"self_loops"`
+	Repeated  int64  `json:"repeated"`
+	// Dropped is how many edges were left out at random, and Blanked how many nodes have zeros
+	// in place of their features.
+	Dropped          int64 `json:"dropped,omitempty"`
+	Blanked          int64 `json:"blanked,omitempty"`
+	Components       int64 `json:"components"`
+	LargestComponent int64 `json:"largest_component"` // in nodes
+	Features         int   `json:"features"`          // width of a row
 	// FeatureType is how tiles hold features: Float16 if every value is exactly
 	// a float16, else Float32 or "".
 	FeatureType  string           `json:"feature_type,omitempty"`
@@ -34,7 +38,15 @@ type Summary struct {
 	BlockRows    int64            `json:"block_rows"`
 	IntervalRows int64            `json:"interval_rows"`
 	Normalized   bool             `json:"normalized"` // features have L1 norm 1
-	HasSplits    bool             `json:"has_splits"`
+	// Normalization says whether rows were normalised, and why, where the option was auto.
+	Normalization string `json:"normalization,omitempty"`
+	HasSplits     bool   `json:"has_splits"`
+	// Weighted says that edges have weights.
+	Weighted bool `json:"weighted,omitempty"`
+	// Directed says that edges have directions.
+	Directed bool `json:"directed,omitempty"`
+	// FewHops says that the graph is generated without chains: few hops reach all of it.
+	FewHops bool `json:"few_hops,omitempty"`
 	// IDs is the type of the input ids where they are numbered (inputid.Type), "" elsewhere.
 	IDs string `json:"ids,omitempty"`
 	// Warnings are what a user should know of the graph before trusting a result.

@@ -3,13 +3,16 @@ package shards
 import (
 	"fmt"
 	"io"
+	"math"
 
 	"ndls/catalog"
 	"ndls/internal/inputid"
 	"ndls/internal/seal"
+	"ndls/internal/share"
 
 	"github.com/apache/arrow/go/v14/parquet"
 	"github.com/apache/arrow/go/v14/parquet/file"
+	"github.com/apache/arrow/go/v14/parquet/schema"
 
 	"ndls/internal/storage"
 )
@@ -28,6 +31,12 @@ type NodeBatch struct {
 	Split             []uint8 // index into the spellings "", train, valid, test
 	// Key is the key of the input id where ID is its number. [ReadNodes] leaves it out.
 	Key [][]byte
+	// Strength is the sum of the weights of the node's edges. It is empty in a graph without
+	// weights.
+	Strength []float64
+	// OutDegree is how many of the node's edges begin there, of all that Degree counts. It is
+	// empty in a graph without directions.
+	OutDegree []uint32
 }
 
 // nodeColumns are those of a node table with ids of a type.
@@ -36,12 +45,49 @@ func nodeColumns(t inputid.Type) []column {
 	return append(columns, uint32Column("degree"), uint32Column("component"), int32Column("label"), stringColumn("split"))
 }
 
+// keyWeights is in the metadata of files of a graph with weights: the type of the weights.
+const keyWeights = "ndls.weights"
+
+// keyDirections is in the metadata of the node table of a graph with directions: the word
+// "edges".
+const keyDirections = "ndls.directions"
+
+// nodeColumnsBy are those of a node table with such metadata. In a graph with weights there is
+// one column more, the last, and in a graph with directions another one.
+func nodeColumnsBy(t inputid.Type, meta func(key string) string) []column {
+	columns := nodeColumns(t)
+	if meta(keyWeights) != "" {
+		columns = append(columns, strengthColumn)
+	}
+	if meta(keyDirections) != "" {
+		columns = append(columns, uint32Column("out_degree"))
+	}
+	return columns
+}
+
+var strengthColumn = column{"strength", parquet.Types.Double, schema.NoLogicalType{}}
+
 var splitNames = []parquet.ByteArray{[]byte(""), []byte("train"), []byte("valid"), []byte("test")}
 
-// WriteNodes writes the table of n nodes with such ids. It calls fill for batches of at
-// most 65,536 rows in order; first is the node of the batch's row 0. fill sets Key where the
-// ids have a column of their own.
-func WriteNodes(w io.Writer, n int64, ids IDs, fill func(first int64, b NodeBatch) error) error {
+// WriteNodes writes the table of n nodes with such ids, on so many threads: each encodes
+// another column. It calls fill for batches of at most 65,536 rows in order; first is the node
+// of the batch's row 0. fill sets Key where the ids have a column of their own.
+func WriteNodes(w io.Writer, n int64, ids IDs, threads int, fill func(first int64, b NodeBatch) error) error {
+	return writeNodes(w, n, ids, threads, 0, fill)
+}
+
+// WriteWeightedNodes is [WriteNodes] for a graph with weights: fill sets Strength too.
+func WriteWeightedNodes(w io.Writer, n int64, ids IDs, threads int, fill func(first int64, b NodeBatch) error) error {
+	return writeNodes(w, n, ids, threads, NodeStrength, fill)
+}
+
+// WriteDirectedNodes is [WriteNodes] for a graph with directions: fill sets OutDegree too.
+func WriteDirectedNodes(w io.Writer, n int64, ids IDs, threads int, fill func(first int64, b NodeBatch) error) error {
+	return writeNodes(w, n, ids, threads, NodeOutDegree, fill)
+}
+
+// writeNodes writes a node table with one column more, unless that is 0.
+func writeNodes(w io.Writer, n int64, ids IDs, threads int, more NodeColumns, fill func(first int64, b NodeBatch) error) error {
 	if n < 0 || n > 1<<32 {
 		return fmt.Errorf("shards: node table of %d rows", n)
 	}
@@ -51,7 +97,16 @@ func WriteNodes(w io.Writer, n int64, ids IDs, fill func(first int64, b NodeBatc
 	if ids.Type != inputid.Number {
 		all.Key = make([][]byte, size)
 	}
-	return writeTable(w, catalog.KindNodes, nodeColumns(ids.Type), ids, n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
+	columns, pairs := nodeColumns(ids.Type), ids.pairs()
+	switch more {
+	case NodeStrength:
+		all.Strength = make([]float64, size)
+		columns, pairs = append(columns, strengthColumn), append(pairs, keyWeights, weightsType)
+	case NodeOutDegree:
+		all.OutDegree = make([]uint32, size)
+		columns, pairs = append(columns, uint32Column("out_degree")), append(pairs, keyDirections, "edges")
+	}
+	return writeTable(w, catalog.KindNodes, columns, pairs, ids.groupRows(), n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
 		b := all.slice(rows)
 		if err := fill(first, b); err != nil {
 			return err
@@ -64,42 +119,89 @@ func WriteNodes(w io.Writer, n int64, ids IDs, fill func(first int64, b NodeBatc
 			split[i] = splitNames[b.Split[i]]
 		}
 		rest := cols[1+len(idColumns(ids.Type)):]
-		return firstError(
+		columns := []func() error{
+			func() error { return writeIDs(p, cols[1:], ids.Type, b.Key, b.ID) }, // takes longest
 			func() error { return writeColumn(p, cols[0], asInt32(node[:rows])) },
-			func() error { return writeIDs(p, cols[1:], ids.Type, b.Key, b.ID) },
 			func() error { return writeColumn(p, rest[0], asInt32(b.Degree)) },
 			func() error { return writeColumn(p, rest[1], asInt32(b.Component)) },
 			func() error { return writeColumn(p, rest[2], b.Label) },
 			func() error { return writeColumn(p, rest[3], split[:rows]) },
-		)
+		}
+		switch more {
+		case NodeStrength:
+			columns = append(columns, func() error { return writeColumn(p, rest[4], b.Strength) })
+		case NodeOutDegree:
+			columns = append(columns, func() error { return writeColumn(p, rest[4], asInt32(b.OutDegree)) })
+		}
+		return share.Each(threads, len(columns), func(i int) error { return columns[i]() })
 	})
 }
+
+// NodeColumns says which columns of a node table are wanted.
+type NodeColumns uint8
+
+// The columns of a [NodeBatch].
+const (
+	NodeID NodeColumns = 1 << iota
+	NodeDegree
+	NodeComponent
+	NodeLabel
+	NodeSplit
+	NodeStrength  // in a graph with weights
+	NodeOutDegree // in a graph with directions
+
+	AllNodeColumns = NodeID | NodeDegree | NodeComponent | NodeLabel | NodeSplit | NodeStrength | NodeOutDegree
+)
 
 // ReadNodes calls visit for batches of at most 65,536 rows of a node table, in
 // order. The batch's slices are valid during the call.
 func ReadNodes(r storage.Reader, name string, visit func(first int64, b NodeBatch) error) error {
-	p, ids, err := openIDTable(r, name, catalog.KindNodes, nodeColumns)
+	return ReadNodeColumns(r, name, AllNodeColumns, visit)
+}
+
+// ReadNodeColumns is [ReadNodes] for some columns: the others are not decoded, and what the
+// batch has in their place means nothing.
+func ReadNodeColumns(r storage.Reader, name string, want NodeColumns, visit func(first int64, b NodeBatch) error) error {
+	p, ids, err := openIDTable(r, name, catalog.KindNodes, nodeColumnsBy)
 	if err != nil {
 		return err
 	}
-	columns := len(nodeColumns(ids.Type))
-	number := columns - 5 // behind the ids, where these have a column of their own
+	weighted, directed := p.meta(keyWeights) != "", p.meta(keyDirections) != ""
+	columns := len(nodeColumnsBy(ids.Type, p.meta))
+	number := len(idColumns(ids.Type)) // behind the ids, where these have a column of their own
 	size := int(min(p.rows, batchRows))
 	all := newNodeBatch(size)
+	if weighted {
+		all.Strength = make([]float64, size)
+	}
+	if directed {
+		all.OutDegree = make([]uint32, size)
+	}
 	node, split := make([]uint32, size), make([]parquet.ByteArray, size)
 	return p.batches(columns, func(cols []file.ColumnChunkReader, first int64, rows int) error {
 		b := all.slice(rows)
 		rest := cols[number+1:]
-		err := firstError(
-			func() error { return readColumn(p, cols[0], asInt32(node[:rows])) },
-			func() error { return readColumn(p, cols[number], b.ID) },
-			func() error { return readColumn(p, rest[0], asInt32(b.Degree)) },
-			func() error { return readColumn(p, rest[1], asInt32(b.Component)) },
-			func() error { return readColumn(p, rest[2], b.Label) },
-			func() error { return readSplits(p, rest[3], split[:rows], b.Split) },
-		)
-		if err != nil {
+		if err := readColumn(p, cols[0], asInt32(node[:rows])); err != nil {
 			return err
+		}
+		for _, c := range []struct {
+			column NodeColumns
+			read   func() error
+		}{
+			{NodeID, func() error { return readColumn(p, cols[number], b.ID) }},
+			{NodeDegree, func() error { return readColumn(p, rest[0], asInt32(b.Degree)) }},
+			{NodeComponent, func() error { return readColumn(p, rest[1], asInt32(b.Component)) }},
+			{NodeLabel, func() error { return readColumn(p, rest[2], b.Label) }},
+			{NodeSplit, func() error { return readSplits(p, rest[3], split[:rows], b.Split) }},
+			{NodeStrength, func() error { return readStrengths(p, rest, first, b.Strength) }},
+			{NodeOutDegree, func() error { return readOutDegrees(p, rest, b.OutDegree) }},
+		} {
+			if want&c.column == 0 {
+				continue
+			}
+			if err := c.read(); err != nil {
+				return err
+			}
 		}
 		for i, got := range node[:rows] {
 			if int64(got) != first+int64(i) {
@@ -108,6 +210,32 @@ func ReadNodes(r storage.Reader, name string, visit func(first int64, b NodeBatc
 		}
 		return visit(first, b)
 	})
+}
+
+// readStrengths fills strengths, those of nodes first, first+1, …, from the last of the columns.
+// It is empty in a graph without weights.
+func readStrengths(p *parquetReader, columns []file.ColumnChunkReader, first int64, strengths []float64) error {
+	if len(strengths) == 0 {
+		return nil
+	}
+	if err := readColumn(p, columns[4], strengths); err != nil {
+		return err
+	}
+	for i, s := range strengths {
+		if !(s >= 0 && s <= math.MaxFloat32) {
+			return seal.Corrupt(p.name, "row %d has strength %v", first+int64(i), s)
+		}
+	}
+	return nil
+}
+
+// readOutDegrees fills degrees from the last of the columns. It is empty in a graph without
+// directions.
+func readOutDegrees(p *parquetReader, columns []file.ColumnChunkReader, degrees []uint32) error {
+	if len(degrees) == 0 {
+		return nil
+	}
+	return readColumn(p, columns[len(columns)-1], asInt32(degrees))
 }
 
 // readSplits decodes page by page: a byte array is valid until the next page.
@@ -142,11 +270,14 @@ func readSplits(p *parquetReader, col file.ColumnChunkReader, scratch []parquet.
 }
 
 func newNodeBatch(n int) NodeBatch {
-	return NodeBatch{make([]int64, n), make([]uint32, n), make([]uint32, n), make([]int32, n), make([]uint8, n), nil}
+	return NodeBatch{make([]int64, n), make([]uint32, n), make([]uint32, n), make([]int32, n), make([]uint8, n), nil, nil, nil}
 }
 
 func (b NodeBatch) slice(n int) NodeBatch {
-	return NodeBatch{b.ID[:n], b.Degree[:n], b.Component[:n], b.Label[:n], b.Split[:n], b.Key[:min(n, len(b.Key))]}
+	return NodeBatch{
+		b.ID[:n], b.Degree[:n], b.Component[:n], b.Label[:n], b.Split[:n],
+		b.Key[:min(n, len(b.Key))], b.Strength[:min(n, len(b.Strength))], b.OutDegree[:min(n, len(b.OutDegree))],
+	}
 }
 
 // LSIBatch is a part of a K table; all slices have the same length.
@@ -166,7 +297,7 @@ func lsiColumns(t inputid.Type) []column {
 func WriteLSI(w io.Writer, n int64, names *IDReader, fill func(first int64, b LSIBatch) error) error {
 	all := newLSIBatch(int(min(max(n, 0), batchRows)))
 	ids := names.IDs()
-	return writeTable(w, catalog.KindLSI, lsiColumns(ids.Type), ids, n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
+	return writeTable(w, catalog.KindLSI, lsiColumns(ids.Type), ids.pairs(), ids.groupRows(), n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
 		b := all.slice(rows)
 		if err := fill(first, b); err != nil {
 			return err
@@ -186,7 +317,7 @@ func WriteLSI(w io.Writer, n int64, names *IDReader, fill func(first int64, b LS
 
 // ReadLSI reads a K table, as [ReadNodes] does.
 func ReadLSI(r storage.Reader, name string, visit func(first int64, b LSIBatch) error) error {
-	p, ids, err := openIDTable(r, name, catalog.KindLSI, lsiColumns)
+	p, ids, err := openIDTable(r, name, catalog.KindLSI, whateverMeta(lsiColumns))
 	if err != nil {
 		return err
 	}
@@ -214,16 +345,16 @@ func (b LSIBatch) slice(n int) LSIBatch {
 	return LSIBatch{b.ID[:n], b.K[:n], b.Capped[:n]}
 }
 
-// writeTable writes n rows of nodes with such ids; put writes rows of them to every column.
-func writeTable(w io.Writer, format string, columns []column, ids IDs, n int64,
+// writeTable writes n rows of nodes, step in each row group, with metadata of keys and values;
+// put writes rows of them to every column.
+func writeTable(w io.Writer, format string, columns []column, pairs []string, step, n int64,
 	put func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error,
 ) (err error) {
-	p, err := newParquetWriter(w, format, columns, ids.pairs(), writerProperties())
+	p, err := newParquetWriter(w, format, columns, pairs, writerProperties())
 	if err != nil {
 		return err
 	}
 	defer p.recovered(&err)
-	step := ids.groupRows()
 	for first := int64(0); first < n; first += step {
 		if err := writeGroup(p, first, min(n, first+step), put); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	"ndls/internal/storage"
@@ -19,7 +20,7 @@ func TestNodesRoundTrip(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			var out bytes.Buffer
 			var want NodeBatch
-			err := WriteNodes(&out, n, IDs{}, func(first int64, b NodeBatch) error {
+			err := WriteNodes(&out, n, IDs{}, 2, func(first int64, b NodeBatch) error {
 				if first != int64(len(want.ID)) || len(b.ID) > batchRows {
 					t.Fatalf("batch of %d at %d after %d", len(b.ID), first, len(want.ID))
 				}
@@ -64,7 +65,7 @@ func TestLSIRoundTrip(t *testing.T) {
 
 func TestTablesPassOnErrorsOfTheCaller(t *testing.T) {
 	mine := errors.New("mine")
-	if err := WriteNodes(&bytes.Buffer{}, 10, IDs{}, func(int64, NodeBatch) error { return mine }); !errors.Is(err, mine) {
+	if err := WriteNodes(&bytes.Buffer{}, 10, IDs{}, 2, func(int64, NodeBatch) error { return mine }); !errors.Is(err, mine) {
 		t.Errorf("WriteNodes: %v", err)
 	}
 	if err := WriteLSI(&bytes.Buffer{}, 10, nil, func(int64, LSIBatch) error { return mine }); !errors.Is(err, mine) {
@@ -79,11 +80,37 @@ func TestTablesPassOnErrorsOfTheCaller(t *testing.T) {
 }
 
 func TestWriteNodesRefusesUnknownSplit(t *testing.T) {
-	err := WriteNodes(&bytes.Buffer{}, 3, IDs{}, func(_ int64, b NodeBatch) error {
+	err := WriteNodes(&bytes.Buffer{}, 3, IDs{}, 2, func(_ int64, b NodeBatch) error {
 		b.Split[2] = 4
 		return nil
 	})
 	if err == nil {
 		t.Error("split 4 is written")
+	}
+}
+
+// Columns that are not wanted are left out, and the others are what they are when all are
+// read.
+func TestReadNodeColumns(t *testing.T) {
+	table := sampleNodes(t)
+	read := func(want NodeColumns) (all NodeBatch) {
+		if err := ReadNodeColumns(storage.NewBytesReader(table), "n", want, func(_ int64, b NodeBatch) error {
+			all.ID, all.Degree, all.Component = append(all.ID, b.ID...), append(all.Degree, b.Degree...), append(all.Component, b.Component...)
+			all.Label, all.Split = append(all.Label, b.Label...), append(all.Split, b.Split...)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	all := read(AllNodeColumns)
+	if got := read(NodeID | NodeLabel); !slices.Equal(got.ID, all.ID) || !slices.Equal(got.Label, all.Label) {
+		t.Error("ids or labels differ from those that are read with all columns")
+	} else if slices.Equal(got.Degree, all.Degree) {
+		t.Error("degrees were read, too")
+	}
+	got := read(NodeDegree | NodeComponent | NodeSplit)
+	if !slices.Equal(got.Degree, all.Degree) || !slices.Equal(got.Component, all.Component) || !slices.Equal(got.Split, all.Split) {
+		t.Error("degrees, components or splits differ from those that are read with all columns")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ndls/internal/half"
+	"ndls/internal/mem"
 )
 
 // TestHalfTiles holds every finite float16, and what lies beside it.
@@ -31,6 +32,32 @@ func TestHalfTiles(t *testing.T) {
 			if EncodeTile(stored[:], []float32{other}, true) {
 				t.Fatalf("%v is stored as a float16", other)
 			}
+		}
+	}
+}
+
+// TestHalvesInRows encodes every finite float16 in a row of its neighbours, and with one that
+// is none.
+func TestHalvesInRows(t *testing.T) {
+	const width = 16
+	for first := 0; first < 1<<16; first += width {
+		var row, got [width]float32
+		for i := range row {
+			row[i] = half.Float(uint16(first + i))
+		}
+		if row[0]-row[0] != 0 {
+			continue
+		}
+		var stored [2 * width]byte
+		if !EncodeTile(stored[:], row[:], true) {
+			t.Fatalf("%v are no float16", row)
+		}
+		if DecodeTile(got[:], stored[:], true); !slices.Equal(mem.AsBytes(got[:]), mem.AsBytes(row[:])) {
+			t.Fatalf("%v is read as %v", row, got)
+		}
+		row[first/width%width] = math.Nextafter32(row[0], 1e30)
+		if EncodeTile(stored[:], row[:], true) {
+			t.Fatalf("%v are stored as float16", row)
 		}
 	}
 }

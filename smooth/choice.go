@@ -9,7 +9,7 @@ import (
 	"ndls/internal/packed"
 )
 
-// choice is the header of a choice that is written.
+// choice is the header of a choice that is written. Nodes are the rows that it is about.
 type choice struct {
 	Of      string  `json:"of"`
 	Nodes   int64   `json:"nodes"`
@@ -18,7 +18,6 @@ type choice struct {
 	Sample  int64   `json:"sample"`
 	Mean    float64 `json:"mean"`
 	Trials  int     `json:"trials"`
-	Edges   int64   `json:"edges"`
 }
 
 // choiceOf names the program's part that wrote a choice.
@@ -27,11 +26,11 @@ const choiceOf = "choice"
 // mostSample bounds the rows of the sample that a header may claim.
 const mostSample = 1 << 24
 
-// Write writes a choice for a graph of n nodes, as a state of package hops.
+// Write writes a choice for n rows, as a state of package hops.
 func (c *Choice) Write(w io.Writer, n int64) error {
 	head := choice{
 		Of: choiceOf, Nodes: n, Lasts: c.Last != nil, Settles: c.Settles, Sample: int64(len(c.Exact) / packed.PanelColumns),
-		Mean: c.Mean, Trials: c.Trials, Edges: c.EdgesStreamed,
+		Mean: c.Mean, Trials: c.Trials,
 	}
 	out, err := hops.NewStateWriter(w, head)
 	if err != nil {
@@ -48,8 +47,9 @@ func (c *Choice) Write(w io.Writer, n int64) error {
 	return out.Close()
 }
 
-// ReadChoice reads what Write wrote. The caller frees the choice.
-func ReadChoice(r io.Reader, b *mem.Budget, n int64) (_ *Choice, err error) {
+// ReadChoice reads what Write wrote for n rows, but shows the last hops of rows first, first+1, …
+// to lasts in place of keeping them. Where there are none, lasts is not called.
+func ReadChoice(r io.Reader, n int64, lasts func(first int64, last []uint16) error) (*Choice, error) {
 	in, err := hops.NewStateReader(r)
 	if err != nil {
 		return nil, err
@@ -61,20 +61,19 @@ func ReadChoice(r io.Reader, b *mem.Budget, n int64) (_ *Choice, err error) {
 	if head.Of != choiceOf || head.Nodes != n || head.Sample < 0 || head.Sample > mostSample {
 		return nil, fmt.Errorf("a choice %+v for %d nodes: %w", head, n, hops.ErrState)
 	}
-	c := &Choice{Settles: head.Settles, Mean: head.Mean, Trials: head.Trials, Stats: hops.Stats{EdgesStreamed: head.Edges}}
-	defer func() {
-		if err != nil {
-			c.Free()
-		}
-	}()
 	if head.Lasts {
-		if c.Last, err = mem.Alloc[uint16](b, n, "last hops of rows"); err != nil {
-			return nil, err
-		}
-		if err := in.Fill(mem.AsBytes(c.Last.S)); err != nil {
-			return nil, err
+		buf := make([]uint16, min(n, packed.StripRows))
+		for first := int64(0); first < n; first += packed.StripRows {
+			part := buf[:min(n-first, packed.StripRows)]
+			if err := in.Fill(mem.AsBytes(part)); err != nil {
+				return nil, err
+			}
+			if err := lasts(first, part); err != nil {
+				return nil, err
+			}
 		}
 	}
+	c := &Choice{Settles: head.Settles, Mean: head.Mean, Trials: head.Trials}
 	if head.Sample > 0 {
 		c.Exact = make([]float32, head.Sample*packed.PanelColumns)
 	}

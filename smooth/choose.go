@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -43,26 +44,28 @@ const (
 	// up errors as if none cancelled another. The deviation is about a fifteenth of it on
 	// graphs that mix slowly, and a quarter on graphs that mix fast.
 	firstBound = 3.5
-	// Trials end when the deviation is between enough and most of the share, and after
-	// mostTrials when it was below most in one of them. Between two trials the bound changes
-	// so that the next deviation should be aim of the share, if deviations grow with that
-	// power of the bound. It changes by at most largestStep.
+	// Trials end with one whose deviation is below most of the share, if it is above enough of
+	// it, if another trial is not expected to save more edges than it reads, or after
+	// mostTrials. Between two trials the bound changes so that the next deviation should be aim
+	// of the share, if deviations grow with that power of the bound. It changes by at most
+	// largestStep.
 	enough, aim, most = 0.5, 0.75, 0.9
 	power             = 1.1
 	largestStep       = 16
 	mostTrials        = 3
-	// trialPasses is how many passes trials are expected to take, settledPasses how many a
-	// panel with settled rows takes. Rows settle where all of it takes at most gain of the
-	// time of an exact run.
-	trialPasses, settledPasses = 4, 1.5
-	gain                       = 0.8
+	// A trial takes trialCost times what its edges take: it copies edges for one panel alone.
+	trialCost = 1.5
+	// Before anything is known about errors, a panel with settled rows is expected to take
+	// settledPasses passes. Rows settle where all of it takes at most gain of an exact run.
+	settledPasses = 1.5
+	gain          = 0.8
 )
 
 // Choose chooses when rows settle. It makes all hops of one panel, which x gives: random
 // combinations of the columns that are to be smoothed, and zeros in the last column.
 // o.Targets is the sample of rows on which the deviation is measured, all are the rows that
 // are smoothed. The choice serves for that many panels. If it would not save much, no row
-// settles.
+// settles. All workers of the graph's group call it, and each gets the choice for its own rows.
 //
 // An error of size e in row j at hop k changes the sum of all relative deviations by at most
 // d̃_j v_j^(k) e. The influences v follow from the last hop back:
@@ -71,44 +74,47 @@ const (
 //
 // where t_i^(k) is the factor of hop k in output row i over the length of that row. They are a
 // column of the same passes: this column goes from the last hop to the first while the others
-// go from the first to the last.
+// go from the first to the last. Where the last hops need few rows, influences begin that many
+// passes earlier than the others, so that a pass either needs few rows or serves both.
 //
 // A settled row continues with its own decay ρ. The error of one such step is the length of
 // Z_j^(k) − ρ Z_j^(k−1). Later the error is between that and the length of Z_j^(k). The
 // geometric mean of both stands for e. A row is computed up to the last hop k at which
-// v_j^(k) e_j^(k) is above a limit. The sum of d̃ v e over all other rows and hops is the bound
-// that belongs to the limit. Trials run the panel with settled rows, and move the limit until
+// v_j^(k) e_j^(k) is above a limit. Where edges have weights, d̃_j counts weights, and a row takes
+// as many edges as it has: v_j e_j times the mean weight of its edges, the self-loop included, is
+// compared with the limit. The sum of d̃ v e over all other rows and hops is the bound that belongs
+// to the limit. Trials run the panel with settled rows, and move the limit until
 // the deviation is close to the share.
-func Choose(ctx context.Context, g hops.Graph, o Options, all *Targets, share float64, panels int, x hops.Rows) (_ *Choice, err error) {
-	p := &pilot{all: all, g: g, o: o}
+//
+// States are saved between two passes and between two trials, as c asks.
+func Choose(ctx context.Context, g hops.Graph, o Options, all *Targets, share float64, panels int, x hops.Rows, c hops.Checkpoints) (_ *Choice, err error) {
+	p := &pilot{all: all, g: g, o: o, share: share, panels: panels, checkpoints: c}
 	defer p.free()
-	worth, err := p.start(ctx, panels)
-	if err != nil {
+	if err := p.start(ctx); err != nil {
 		return nil, err
 	}
-	if !worth {
-		return &Choice{Last: p.needed, Stats: p.stats}, nil
+	if !p.worth() {
+		return p.exactly()
 	}
-	if err := p.run(ctx, x); err != nil {
+	if err := p.prepare(ctx, x); err != nil {
 		return nil, err
 	}
-	c := &Choice{Settles: true}
-	defer func() {
-		if err != nil {
-			c.Free()
-		}
-	}()
-	if c.Exact, err = p.s.Panel(x); err != nil {
+	if err := p.run(ctx); err != nil {
 		return nil, err
 	}
-	p.end()
-	if c.Last, err = mem.Alloc[uint16](g.Budget, g.Source.NumNodes(), "last hops of rows"); err != nil {
+	return p.settle(ctx)
+}
+
+// exactly is the choice that no row settles.
+func (p *pilot) exactly() (_ *Choice, err error) {
+	c := &Choice{Stats: p.stats}
+	if p.needed == nil {
+		return c, nil
+	}
+	if c.Last, err = mem.Alloc[uint16](p.g.Budget, p.g.Source.NumNodes(), "last hops of rows"); err != nil {
 		return nil, err
 	}
-	if err := p.try(ctx, c, share, x); err != nil {
-		return nil, err
-	}
-	c.Stats.Add(p.stats)
+	hops.AsLasts(p.needed.Until)(0, c.Last.S)
 	return c, nil
 }
 
@@ -121,41 +127,67 @@ func (s *Smoother) Panel(x hops.Rows) (values []float32, err error) {
 	return values, err
 }
 
-// try makes trials until one gives a deviation below most of the share, and leaves the best
-// choice in c.
-func (p *pilot) try(ctx context.Context, c *Choice, share float64, x hops.Rows) error {
-	bounds, err := p.bounds()
+// trial is what one run with settled rows has shown.
+type trial struct {
+	Limit int     `json:"limit"`
+	Mean  float64 `json:"mean"`
+}
+
+// settle is the choice after all hops are made.
+func (p *pilot) settle(ctx context.Context) (_ *Choice, err error) {
+	bounds, edges, err := p.limits(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	bound, best, limit := firstBound*share, -1, len(bounds)
-	for {
-		limit = min(under(bounds, bound), limit)
-		if err := p.choose(limit, c.Last.S); err != nil {
-			return err
+	if limit := under(bounds, firstBound*p.share); float64(p.panels)*edges[limit]+trialCost*edges[limit] > gain*float64(p.panels)*p.exactEdges() {
+		return p.exactly()
+	}
+	c := &Choice{Settles: true, Exact: p.exact}
+	if c.Last, err = mem.Alloc[uint16](p.g.Budget, p.g.Source.NumNodes(), "last hops of rows"); err != nil {
+		return nil, err
+	}
+	best, err := p.try(ctx, c, bounds, edges)
+	if err == nil {
+		err = p.choose(best.Limit, c.Last.S)
+	}
+	if err != nil {
+		c.Free()
+		return nil, err
+	}
+	c.Mean, c.Trials, c.Stats = best.Mean, len(p.trials), p.stats
+	return c, nil
+}
+
+// try makes trials until one is good enough, and returns the best.
+func (p *pilot) try(ctx context.Context, c *Choice, bounds, edges []float64) (best trial, err error) {
+	best.Limit = -1
+	bound, largest := firstBound*p.share, len(bounds)
+	for n := 0; ; n++ {
+		t := trial{Limit: min(under(bounds, bound), largest)}
+		if n < len(p.trials) {
+			t = p.trials[n] // of a state
+		} else if t.Mean, err = p.trial(ctx, t.Limit, c); err != nil {
+			return best, err
 		}
-		mean, err := p.trial(ctx, c, x)
-		if err != nil {
-			return err
-		}
-		c.Trials++
-		good := mean <= most*share || limit == 0
-		if good && limit > best {
-			best, c.Mean = limit, mean
-		}
-		switch {
-		case good && (mean >= enough*share || c.Trials >= mostTrials):
-			return nil
-		case best >= 0 && c.Trials >= mostTrials:
-			return p.choose(best, c.Last.S)
+		good := t.Mean <= most*p.share || t.Limit == 0
+		if good && t.Limit > best.Limit {
+			best = t
 		}
 		step := largestStep * 1.0
-		if mean > 0 {
-			step = math.Pow(aim*share/mean, 1/power)
+		if t.Mean > 0 {
+			step = math.Pow(aim*p.share/t.Mean, 1/power)
 		}
 		bound *= max(min(step, largestStep), 1.0/largestStep)
-		if limit--; good {
-			limit = len(bounds)
+		if largest = t.Limit - 1; good {
+			largest = len(bounds)
+		}
+		if best.Limit < 0 {
+			continue
+		}
+		next := edges[min(under(bounds, bound), largest)]
+		pays := float64(p.panels)*(edges[best.Limit]-next) > trialCost*next
+		if n+1 >= mostTrials || good && t.Mean >= enough*p.share || !pays {
+			return best, nil
 		}
 	}
 }
@@ -171,9 +203,12 @@ func under(bounds []float64, bound float64) int {
 	return limit
 }
 
-// trial runs the panel with the rows that settle under a choice, and returns the mean
-// relative deviation of the sample.
-func (p *pilot) trial(ctx context.Context, c *Choice, x hops.Rows) (mean float64, err error) {
+// trial runs the panel with the rows that settle under a limit, and returns the mean relative
+// deviation of the sample.
+func (p *pilot) trial(ctx context.Context, limit int, c *Choice) (mean float64, err error) {
+	if err := p.choose(limit, c.Last.S); err != nil {
+		return 0, err
+	}
 	o := p.o
 	o.Settled, o.Last, o.Blocks = true, c.Last.S, 1
 	s, err := New(ctx, p.g, o)
@@ -181,20 +216,36 @@ func (p *pilot) trial(ctx context.Context, c *Choice, x hops.Rows) (mean float64
 		return 0, err
 	}
 	defer s.Free()
-	stats, err := s.Run(ctx, x)
+	stats, err := s.Run(ctx, p.rows.put)
 	p.stats.Add(stats)
 	if err != nil {
 		return 0, err
 	}
-	got, err := s.Panel(x)
+	got, err := s.Panel(p.rows.put)
 	if err != nil {
 		return 0, err
 	}
-	errs := Deviations(got, c.Exact)
-	for _, e := range errs {
-		mean += e / float64(len(errs))
+	if mean, err = meanOf(ctx, p.g.Group, Deviations(got, c.Exact)); err != nil {
+		return 0, err
 	}
-	return mean, nil
+	p.trials = append(p.trials, trial{limit, mean})
+	return mean, p.after(ctx)
+}
+
+// meanOf is the mean of the numbers of all workers, in their order.
+func meanOf(ctx context.Context, g group.Group, errs []float64) (float64, error) {
+	count := []float64{float64(len(errs))}
+	if err := group.Totals(ctx, g, count); err != nil || count[0] == 0 {
+		return 0, err
+	}
+	mean := []float64{0}
+	err := g.OrderedSum(ctx, mean, func() error {
+		for _, e := range errs {
+			mean[0] += e / count[0]
+		}
+		return nil
+	})
+	return mean[0], err
 }
 
 // Deviations are ‖got − want‖ / ‖want‖ of the rows of a panel of combinations, without the rows

@@ -80,6 +80,18 @@ func (o *outputs) strip(lo int64, x func(i, target int64) []float32) error {
 	})
 }
 
+// each puts the targets of all strips. x gives the row of a target of X^(0) by its number among
+// them, on any thread; without it these rows are zero.
+func (o *outputs) each(x func(target int64) []float32) error {
+	if x == nil {
+		zero := make([]float32, o.s.o.Layout.Columns)
+		x = func(int64) []float32 { return zero }
+	}
+	return o.s.eachStrip(func(lo int64) error {
+		return o.strip(lo, func(_, target int64) []float32 { return x(target) })
+	})
+}
+
 // beside walks through X^(0), which comes some rows at a time, and the strips.
 func (o *outputs) beside(x hops.Rows) error {
 	stride := int64(o.s.o.Layout.Columns)
@@ -112,12 +124,16 @@ func (o *outputs) beside(x hops.Rows) error {
 //
 //	factor·d̃^r·(Σ_k w_k Z^(k)) + residual·X^(0)
 //
-// where what was subtracted from Z comes back as Σ_k w_k z̄.
+// where what was subtracted from Z comes back as Σ_k w_k z̄. Where hops are cut off behind one
+// that is not the node's last, x is the row of that hop, which then weighs what a last one does.
 func (o *outputs) row(b *output, i int64, sum, x []float32) {
 	s := o.s
 	count := min(int(s.counts.S[i]), o.most)
 	factor := s.o.Rule.factor(count) * s.g.State.Up(i)
 	residual := s.o.Rule.residual(count)
+	if s.finals != nil && count < int(s.counts.S[i]) {
+		residual += s.o.Rule.factor(count) * (s.finals[count-1] - s.weights[count-1])
+	}
 	total := 0.0
 	var mean []float64
 	if s.mean != nil {

@@ -2,12 +2,13 @@ package smooth
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"sync"
-	"sync/atomic"
 
+	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
@@ -19,78 +20,74 @@ import (
 // pilot makes all hops of a panel. It saves for each row and hop how large an error of the row
 // would be, and how much that error would count.
 type pilot struct {
-	all  *Targets
-	g    hops.Graph
-	o    Options
-	s    *Smoother // until all hops are made
-	last int
+	all         *Targets
+	g           hops.Graph
+	o           Options
+	share       float64
+	panels      int
+	checkpoints hops.Checkpoints
+
+	s      *Smoother // until all hops are made
+	last   int       // the last hop
+	totals []float64 // sum of the weights of the hops before each hop
+	needed *hops.Needed
+	// edges is how many edges the graph has. The influences are early passes ahead of the
+	// other columns, and pass is how many passes are made.
+	edges       int64
+	early, pass int
+	rows        *replay
 	// weight is, for each row that is smoothed, what a hop of weight 1 counts in the output
 	// row over d̃ and over the length of the output row, in multiples of unit. It is 0 for
 	// other rows.
 	weight *mem.Array[float32]
 	unit   float64
-	totals []float64 // sum of the weights of the hops before each hop
-	codes  *direct.Scratch
-	// buffers are one for each thread, for sweepHops hops of a strip of both codes.
-	buffers      chan *mem.Array[byte]
-	made         []*mem.Array[byte]
-	sizes, flows scale
-	stats        hops.Stats
-	needed       *mem.Array[uint16] // last hops at which rows are needed, where rows do not settle
+	flow   *direct.Scratch // influences, while the other columns begin
+	codes  *codes
+	stats  hops.Stats
+	exact  []float32 // rows of the sample, once all hops are made
+	trials []trial
+	begun  pilotWork
 
-	mu       sync.Mutex
-	rows     int64   // rows that are smoothed and not zero
-	largest  float64 // square of the largest length of a row of hop 0
-	heaviest float64 // largest weight
+	mu     sync.Mutex
+	counts counts
 }
 
-// scale turns numbers into codes of a byte: one code for each power of two of the fourth power
-// of a number, 255 for those of the largest numbers, 0 for all that are too small.
-type scale struct{ base int }
+// counts are what hop 0 shows: how many rows are smoothed and not zero, the square of the largest
+// length of a row, the largest weight, and the largest density.
+type counts struct{ rows, largest, heaviest, densest float64 }
 
-func newScale(largestFourth float64) scale { return scale{exponent(largestFourth) - math.MaxUint8} }
+// largestFlow is the largest number in the column of influences. float16 holds it.
+const largestFlow = 1 << 15
 
-func (s scale) code(fourth float64) uint8 {
-	return uint8(max(min(exponent(fourth)-s.base, math.MaxUint8), 0))
+// chooseBytes is what choosing takes beside a smoother with settled rows, for 16 columns of n
+// of all rows.
+func chooseBytes(n, all int64, threads int) int64 {
+	return 4*n + hops.NeededBytes(n, all) + int64(max(threads, 1))*2*sweepHops*codesOfStrip + codesInMemory + replayBytes + 4*direct.Align
 }
 
-// exponent is that of a number that is not negative, as it is stored.
-func exponent(x float64) int { return int(math.Float64bits(x) >> 52) }
+// flowsOfStrip is the size of the influences of a strip.
+const flowsOfStrip = 4 * packed.StripRows
 
-// exponentOfOne is the exponent of 1.
-const exponentOfOne = 1023
-
-const (
-	// sweepHops is how many hops of a strip are read at a time.
-	sweepHops = 32
-	// codesOfStrip is the size of the codes of a strip at a hop.
-	codesOfStrip = packed.StripRows
-	// largestFlow is the largest number in the column of influences. float16 holds it.
-	largestFlow = 1 << 15
-)
-
-// chooseBytes is what choosing takes beside a smoother with settled rows, for 16 columns.
-func chooseBytes(n int64, threads int) int64 {
-	return 6*n + hops.NeededBytes(n) + int64(max(threads, 1))*2*sweepHops*codesOfStrip + 4*direct.Align
+// ChooseDisk is the scratch space that choosing takes for n rows and that many hops.
+func ChooseDisk(n int64, last int) int64 {
+	return int64(packed.Strips(n)) * (2*int64(last)*codesOfStrip + packed.StripRows*packed.PanelColumns*4 + flowsOfStrip)
 }
 
-// CodesBytes is the scratch space that choosing takes for n rows and that many hops.
-func CodesBytes(n int64, last int) int64 {
-	return int64(packed.Strips(n)) * 2 * int64(last) * codesOfStrip
-}
-
-// start prepares for all hops, and says whether to make them.
-func (p *pilot) start(ctx context.Context, panels int) (worth bool, err error) {
+// start finds out which hops need which rows.
+func (p *pilot) start(ctx context.Context) (err error) {
 	o := p.o
 	o.Settled, o.deflated, o.Blocks = false, true, 1
 	if p.s, err = New(ctx, p.g, o); err != nil {
-		return false, err
+		return err
 	}
 	longest := 0
 	for i, c := range p.s.counts.S {
 		if p.all.Has(int64(i)) {
 			longest = max(longest, int(c))
 		}
+	}
+	if longest, err = group.Max(ctx, p.g.Group, longest); err != nil {
+		return fmt.Errorf("hops of all workers: %w", err)
 	}
 	p.last = max(longest-1, 0)
 	p.totals = make([]float64, longest+1)
@@ -100,55 +97,77 @@ func (p *pilot) start(ctx context.Context, panels int) (worth bool, err error) {
 		p.s.weights = append(p.s.weights, w)
 		p.totals[hop+1] = p.totals[hop] + w
 	}
-	worth, err = p.worth(ctx, panels)
-	if err != nil || !worth {
-		return false, err
+	edges := []float64{float64(hops.NumEdges(p.g.Source))}
+	if err := group.Totals(ctx, p.g.Group, edges); err != nil {
+		return fmt.Errorf("edges of all workers: %w", err)
 	}
-	if p.weight, err = mem.Alloc[float32](p.g.Budget, p.s.n, "weights of rows"); err != nil {
-		return false, err
+	p.edges = int64(edges[0])
+	if p.takes() > gain*float64(p.panels*p.last) && p.panels <= 1 {
+		return nil
 	}
-	threads := max(p.g.Threads, 1)
-	p.buffers = make(chan *mem.Array[byte], threads)
-	for range threads {
-		a, err := mem.Alloc[byte](p.g.Budget, 2*sweepHops*codesOfStrip, "codes of rows")
-		if err != nil {
-			return false, err
-		}
-		p.made = append(p.made, a)
-		p.buffers <- a
-	}
-	if p.codes, err = direct.NewScratch(p.g.Scratch); err != nil {
-		return false, fmt.Errorf("scratch file: %w", err)
-	}
-	return true, nil
-}
-
-// worth says whether settled rows would save enough of an exact run of that many panels.
-func (p *pilot) worth(ctx context.Context, panels int) (bool, error) {
-	takes := float64(p.last+trialPasses) + settledPasses*float64(panels)
-	if takes > gain*float64(panels*p.last) && panels <= 1 {
-		return false, nil
-	}
-	needed, err := p.g.FindNeeded(ctx, p.last, func(i int64) int {
+	p.needed, err = p.g.FindNeeded(ctx, p.last, func(i int64) int {
 		if p.all.Has(i) {
 			return int(p.s.counts.S[i]) - 1
 		}
 		return -1
 	})
-	if err != nil || needed == nil {
-		return true, err
+	if err != nil || p.needed == nil {
+		return err
 	}
-	defer needed.Free()
-	p.stats.EdgesStreamed += needed.EdgesRead
-	passes := float64(p.g.EdgesUntil(needed.Until)) / float64(max(hops.NumEdges(p.g.Source), 1))
-	if takes <= gain*float64(panels)*passes {
-		return true, nil
+	p.stats.EdgesStreamed += p.needed.EdgesRead
+	// Where a hop needs fewer than half of the edges, two passes of few rows read less than one
+	// of all.
+	for p.early < p.last && 2*p.needed.Edges(p.last-p.early) < p.edges {
+		p.early++
 	}
-	if p.needed, err = mem.Alloc[uint16](p.g.Budget, p.s.n, "last hops of rows"); err != nil {
-		return false, err
+	return nil
+}
+
+// takes is about how many passes over all edges a run with settled rows takes, with all that
+// choosing takes.
+func (p *pilot) takes() float64 {
+	passes := float64(p.last-p.early) + settledPasses*(float64(p.panels)+trialCost)
+	for hop := p.last - p.early + 1; hop <= p.last; hop++ {
+		passes += 2 * float64(p.needed.Edges(hop)) / float64(p.edges)
 	}
-	hops.AsLasts(needed.Until)(0, p.needed.S)
-	return false, nil
+	return passes
+}
+
+// exactEdges is how many edges the hops of a panel need.
+func (p *pilot) exactEdges() (edges float64) {
+	if p.needed == nil {
+		return float64(p.last) * float64(p.edges)
+	}
+	for hop := 1; hop <= p.last; hop++ {
+		edges += float64(p.needed.Edges(hop))
+	}
+	return edges
+}
+
+// worth says whether settled rows are expected to save enough of an exact run.
+func (p *pilot) worth() bool {
+	return p.edges > 0 && p.takes() <= gain*float64(p.panels)*p.exactEdges()/float64(p.edges)
+}
+
+// prepare takes the memory and the disk space for all hops.
+func (p *pilot) prepare(ctx context.Context, x hops.Rows) (err error) {
+	if p.weight, err = mem.Alloc[float32](p.g.Budget, p.s.n, "weights of rows"); err != nil {
+		return err
+	}
+	if p.codes, err = newCodes(p.g, p.last); err != nil {
+		return err
+	}
+	if p.rows, err = newReplay(p.g, x); err != nil || p.early == 0 {
+		return err
+	}
+	if p.flow, err = direct.NewScratch(p.g.Scratch); err != nil {
+		return fmt.Errorf("scratch file: %w", err)
+	}
+	p.s.streams.Close()
+	p.s.streams = p.g.NewStreams(2, p.o.held(), hops.AsLasts(p.needed.Until), false)
+	edges, err := p.s.streams.Prepare(ctx, p.last-p.early+1, p.last)
+	p.stats.EdgesStreamed += edges
+	return err
 }
 
 // end releases what trials do not need.
@@ -159,61 +178,168 @@ func (p *pilot) end() {
 	}
 	p.weight.Free()
 	p.weight = nil
+	if p.flow != nil {
+		_ = p.flow.Close()
+		p.flow = nil
+	}
 }
 
 func (p *pilot) free() {
 	p.end()
-	for _, a := range p.made {
-		a.Free()
-	}
-	if p.codes != nil {
-		_ = p.codes.Close()
-	}
+	p.needed.Free()
+	p.codes.free()
+	p.rows.free()
 }
 
-// run makes all hops.
-func (p *pilot) run(ctx context.Context, x hops.Rows) error {
-	s := p.s
-	var mu sync.Mutex
-	var failed error
-	hop := 0
-	add := func(first int64, rows []float32) {
-		if err := s.add(hop, first, rows); err != nil {
-			mu.Lock()
-			failed = errors.Join(failed, err)
-			mu.Unlock()
+// passes is how many passes the pilot takes: influences first go from hop last to hop
+// last−early+1, then all columns move, then the others go on to hop last.
+func (p *pilot) passes() int { return p.last + p.early }
+
+// back is the hop of the influences at a pass, fore that of the other columns. They are below 1
+// where the columns do not move.
+func (p *pilot) back() int { return p.last + 1 - p.pass }
+func (p *pilot) fore() int { return p.pass - p.early }
+
+// run makes all hops, from where a state ends.
+func (p *pilot) run(ctx context.Context) error {
+	if resumed, err := p.resume(ctx); err != nil {
+		return err
+	} else if !resumed {
+		if err := p.begin(ctx); err != nil {
+			return err
 		}
 	}
-	if err := s.begin(ctx, x, func(first int64, rows []float32) {
-		add(first, rows)
-		p.weigh(first, rows)
-	}); err != nil || failed != nil {
-		return errors.Join(err, failed)
+	if p.pass == p.passes() {
+		p.end()
+		return nil
 	}
-	p.finishWeights()
-	walk := s.streams.Walk(s.rows, 0, nil)
-	walk.Watch = p.watch
-	meter := progress.Start(ctx, "choosing", int64(p.last), "hops")
+	walk := p.s.streams.Walk(p.s.rows, 0, nil)
+	meter := progress.Start(ctx, "choosing", int64(p.passes()), "passes")
 	defer meter.Done()
-	for hop < p.last {
-		hop++
-		if _, err := walk.Next(ctx, p.last-hop+1, add); err != nil || failed != nil {
-			return errors.Join(err, failed)
+	meter.Add(int64(p.pass))
+	for p.pass < p.passes() {
+		if p.pass++; p.fore() == 1 && p.early > 0 {
+			if err := p.turn(ctx); err != nil {
+				return err
+			}
+		}
+		if err := p.step(ctx, walk); err != nil {
+			return err
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		meter.Add(1)
+		if p.pass == p.passes() {
+			break
+		}
+		if err := p.after(ctx); err != nil {
+			return err
+		}
 	}
 	p.stats.Add(walk.Stats)
+	var err error
+	if p.exact, err = p.s.Panel(p.rows.put); err != nil {
+		return err
+	}
+	for at := Combinations; at < len(p.exact); at += packed.PanelColumns {
+		p.exact[at] = 0 // influences
+	}
+	p.end()
+	return p.after(ctx)
+}
+
+// step makes a pass.
+func (p *pilot) step(ctx context.Context, walk *hops.Walk) error {
+	var mu sync.Mutex
+	var failed error
+	var sink spmv.Sink
+	if hop := p.fore(); hop > 0 {
+		sink = func(first int64, rows []float32) {
+			if err := p.s.add(hop, first, rows); err != nil {
+				mu.Lock()
+				failed = errors.Join(failed, err)
+				mu.Unlock()
+			}
+		}
+	}
+	hop := p.back() // rows that are needed at the earlier hop are needed at the other
+	if hop < 1 || p.fore() > 0 && p.fore() < hop {
+		hop = p.fore()
+	}
+	walk.Watch = p.watch
+	_, err := walk.Make(ctx, hop, 1, sink)
+	return errors.Join(err, failed)
+}
+
+// begin brings the panel to hop 0, and the influences to what hop last counts.
+func (p *pilot) begin(ctx context.Context) error {
+	p.pass, p.counts = 0, counts{}
+	p.weight.Clear()
+	var mu sync.Mutex
+	var failed error
+	if err := p.s.begin(ctx, p.rows.put, func(first int64, rows []float32) {
+		if err := p.s.add(0, first, rows); err != nil {
+			mu.Lock()
+			failed = errors.Join(failed, err)
+			mu.Unlock()
+		}
+		p.weigh(first, rows)
+	}); err != nil || failed != nil {
+		return errors.Join(err, failed)
+	}
+	sums, most := []float64{p.counts.rows}, []float64{p.counts.largest, p.counts.heaviest, p.counts.densest}
+	if err := errors.Join(group.Totals(ctx, p.g.Group, sums), group.Largest(ctx, p.g.Group, most)); err != nil {
+		return fmt.Errorf("rows of all workers: %w", err)
+	}
+	p.counts = counts{sums[0], most[0], most[1], most[2]}
+	up := p.scale()
+	for i, w := range p.weight.S {
+		p.weight.S[i] = float32(up * float64(w))
+	}
+	if p.early == 0 {
+		return nil
+	}
+	return p.s.rows.Make(func(int64, []float32) {})
+}
+
+// turn brings the columns but the influences to hop 0.
+func (p *pilot) turn(ctx context.Context) error {
+	if err := p.s.rows.Strips(func(first int64, rows []float32) error {
+		return p.codes.with(func(buf, _ []byte) error {
+			for k := range len(rows) / packed.PanelColumns {
+				binary.LittleEndian.PutUint32(buf[4*k:], math.Float32bits(rows[k*packed.PanelColumns+Combinations]))
+			}
+			return p.flow.WriteAt(buf[:flowsOfStrip], 4*first)
+		})
+	}); err != nil {
+		return fmt.Errorf("influences of rows: %w", err)
+	}
+	if err := p.s.fill(ctx, p.rows.put); err != nil {
+		return err
+	}
+	if err := p.s.rows.EditStrips(func(lo int64, edit func(func(int64, []float32))) error {
+		return p.codes.with(func(buf, _ []byte) error {
+			if err := p.flow.ReadAt(buf[:flowsOfStrip], 4*lo); err != nil {
+				return err
+			}
+			edit(func(first int64, rows []float32) {
+				for k := range len(rows) / packed.PanelColumns {
+					rows[k*packed.PanelColumns+Combinations] = math.Float32frombits(binary.LittleEndian.Uint32(buf[4*(first-lo+int64(k)):]))
+				}
+			})
+			return nil
+		})
+	}); err != nil {
+		return fmt.Errorf("influences of rows: %w", err)
+	}
 	return nil
 }
 
 // weigh finds the weights of rows from their hop 0. The length of an output row is estimated
 // as if the later hops were stationary.
 func (p *pilot) weigh(first int64, rows []float32) {
-	var counted int64
-	var largest, heaviest float64
+	var found counts
 	rule := p.o.Rule
 	for k := range len(rows) / packed.PanelColumns {
 		i := first + int64(k)
@@ -222,7 +348,8 @@ func (p *pilot) weigh(first int64, rows []float32) {
 		for _, z := range row {
 			square += float64(float64(z) * float64(z))
 		}
-		largest = max(largest, square)
+		found.largest = max(found.largest, square)
+		found.densest = max(found.densest, p.density(i))
 		if !p.all.Has(i) {
 			continue
 		}
@@ -237,174 +364,102 @@ func (p *pilot) weigh(first int64, rows []float32) {
 		if length == 0 {
 			continue
 		}
-		counted++
-		weight := factor / math.Sqrt(length) / (float64(p.g.Degree[i]) + 1)
-		heaviest = max(heaviest, weight)
+		found.rows++
+		weight := factor / math.Sqrt(length) / p.g.Degree1(i)
+		found.heaviest = max(found.heaviest, weight)
 		p.weight.S[i] = float32(weight)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.rows += counted
-	p.largest, p.heaviest = max(p.largest, largest), max(p.heaviest, heaviest)
+	c := &p.counts
+	*c = counts{c.rows + found.rows, max(c.largest, found.largest), max(c.heaviest, found.heaviest), max(c.densest, found.densest)}
 }
 
-// finishWeights scales the weights so that influences stay below largestFlow.
-func (p *pilot) finishWeights() {
-	if p.heaviest == 0 {
-		p.heaviest = 1
+// density is d̃_i over the number of edges into row i, the self-loop included: their mean weight.
+func (p *pilot) density(i int64) float64 {
+	if p.g.Divisors == nil {
+		return 1
 	}
-	up := largestFlow / float64(p.last+1) / p.heaviest
+	return p.g.Degree1(i) / (float64(p.g.Degree[i]) + 1)
+}
+
+// scale finds how weights are scaled so that influences stay below largestFlow.
+func (p *pilot) scale() (up float64) {
+	heaviest := p.counts.heaviest
+	if heaviest == 0 {
+		heaviest = 1
+	}
+	up = largestFlow / float64(p.last+1) / heaviest
 	p.unit = 1 / up
-	for i, w := range p.weight.S {
-		p.weight.S[i] = float32(up * float64(w))
-	}
-	p.flows = newScale(largestFlow * largestFlow * float64(largestFlow) * largestFlow)
-	p.sizes = newScale(4 * p.largest * p.largest)
+	flow := largestFlow * p.counts.densest
+	p.codes.flows = newScale(flow * flow * flow * flow)
+	p.codes.sizes = newScale(4 * p.counts.largest * p.counts.largest)
+	return up
 }
 
-// watch adds to the column of influences what is counted at a hop, and saves the codes of
+// watch adds to the column of influences what is counted at its hop, and saves the codes of
 // rows.
-func (p *pilot) watch(hop int) spmv.Settle {
-	back := p.last + 1 - hop // the hop of the influences
-	w := float32(p.o.Rule.weight(back))
-	return func(first int64, _ []spmv.Role, rows []float32, cur func(i int64) []float32) error {
-		a := <-p.buffers
-		defer func() { p.buffers <- a }()
-		n := len(rows) / packed.PanelColumns
-		sizes, flows := a.S[:codesOfStrip], a.S[codesOfStrip:2*codesOfStrip]
-		counts := p.s.counts.S[first : first+int64(n)]
-		weights := p.weight.S[first : first+int64(n)]
-		for k := range n {
-			row := (*[packed.PanelColumns]float32)(rows[k*packed.PanelColumns:])
-			flow := &row[Combinations]
-			if int(counts[k]) > back {
-				*flow += float32(weights[k] * w)
+func (p *pilot) watch(first int64, roles []spmv.Role, rows []float32, before func(lo, hi int64) []float32) error {
+	return p.codes.with(func(sizes, flows []byte) error {
+		if p.fore() > 0 {
+			p.measure(sizes, first, rows, before)
+			if err := p.codes.write(sizes, first, p.fore(), sizePart); err != nil {
+				return err
 			}
-			v := float64(*flow)
-			v *= v
-			flows[k] = p.flows.code(v * v)
-			sizes[k] = p.sizes.code(errorFourth(row, (*[packed.PanelColumns]float32)(cur(first+int64(k)))))
 		}
-		size := direct.RoundUp(int64(n))
-		if err := p.codes.WriteAt(sizes[:size], p.offset(first, hop, 0)); err != nil {
-			return fmt.Errorf("codes of rows: %w", err)
+		if p.back() < 1 {
+			return nil
 		}
-		if err := p.codes.WriteAt(flows[:size], p.offset(first, back, 1)); err != nil {
-			return fmt.Errorf("codes of rows: %w", err)
+		p.influence(flows, first, roles, rows)
+		return p.codes.write(flows, first, p.back(), flowPart)
+	})
+}
+
+// measure puts the codes of errors.
+func (p *pilot) measure(sizes []byte, first int64, rows []float32, before func(lo, hi int64) []float32) {
+	var sums [3 * spmv.SettleRows]float64
+	for at := 0; at < len(rows); at += spmv.SettleRows * packed.PanelColumns {
+		now := rows[at:min(at+spmv.SettleRows*packed.PanelColumns, len(rows))]
+		row, n := at/packed.PanelColumns, len(now)/packed.PanelColumns
+		lo := first + int64(row)
+		p.g.Kernel.Products(sums[:3*n], now, before(lo, lo+int64(n)))
+		for k := range n {
+			sizes[row+k] = p.codes.sizes.code(errorFourth(sums[3*k], sums[3*k+1], sums[3*k+2]))
 		}
-		return nil
+	}
+}
+
+// influence adds to the influences what is counted at their hop, and puts their codes: those of
+// the influence times the density of the row, which is what an error counts for each edge that
+// is read. Rows that are not computed have no influence.
+func (p *pilot) influence(flows []byte, first int64, roles []spmv.Role, rows []float32) {
+	back := p.back()
+	w := float32(p.o.Rule.weight(back))
+	counts, weights := p.s.counts.S[first:][:len(roles)], p.weight.S[first:][:len(roles)]
+	for k, role := range roles {
+		row := rows[k*packed.PanelColumns:][:packed.PanelColumns]
+		if role != spmv.Computed {
+			clear(row)
+			flows[k] = 0
+			continue
+		}
+		flow := &row[Combinations]
+		if int(counts[k]) > back {
+			*flow += float32(weights[k] * w)
+		}
+		v := float64(*flow) * p.density(first+int64(k))
+		v *= v
+		flows[k] = p.codes.flows.code(v * v)
 	}
 }
 
 // errorFourth is the fourth power of the geometric mean of ‖now‖ and ‖now − ρ·then‖, where
-// ρ = min(1, ‖now‖ / ‖then‖).
-func errorFourth(now, then *[packed.PanelColumns]float32) float64 {
-	var aa, bb, ab float64
-	for c, x := range now[:Combinations] {
-		a, b := float64(x), float64(then[c])
-		aa += float64(a * a)
-		bb += float64(b * b)
-		ab += float64(a * b)
+// ρ = min(1, ‖now‖ / ‖then‖), from the products now·now, then·then and now·then.
+func errorFourth(now, then, both float64) float64 {
+	if then == 0 {
+		return float64(now * now)
 	}
-	if bb == 0 {
-		return float64(aa * aa)
-	}
-	rate := min(1, math.Sqrt(aa/bb))
-	step := aa + float64(float64(rate*rate)*bb) - float64(2*rate*ab)
-	return float64(max(step, 0) * aa)
-}
-
-// offset is where the codes of a strip at a hop are: of sizes if part is 0, of flows if it is 1.
-func (p *pilot) offset(first int64, hop, part int) int64 {
-	return ((first>>packed.StripShift*2+int64(part))*int64(p.last) + int64(hop) - 1) * codesOfStrip
-}
-
-// sweep shows the codes of all rows at all hops. For the rows of a strip, hops are in ascending
-// order. Calls at the same time are for different strips and threads.
-func (p *pilot) sweep(visit func(thread int, first int64, hop int, sizes, flows []byte)) error {
-	n := p.g.Source.NumNodes()
-	var next atomic.Int64
-	errs := make([]error, max(p.g.Threads, 1))
-	var wg sync.WaitGroup
-	for t := range errs {
-		wg.Go(func() {
-			a := <-p.buffers
-			defer func() { p.buffers <- a }()
-			for errs[t] == nil {
-				first := (next.Add(1) - 1) << packed.StripShift
-				if first >= n {
-					return
-				}
-				rows := min(n-first, packed.StripRows)
-				for hop := 1; hop <= p.last; hop += sweepHops {
-					count := min(p.last+1-hop, sweepHops)
-					size := count * codesOfStrip
-					sizes, flows := a.S[:size], a.S[size:2*size]
-					if err := errors.Join(p.codes.ReadAt(sizes, p.offset(first, hop, 0)), p.codes.ReadAt(flows, p.offset(first, hop, 1))); err != nil {
-						errs[t] = fmt.Errorf("codes of rows: %w", err)
-						return
-					}
-					for k := range count {
-						visit(t, first, hop+k, sizes[k*codesOfStrip:][:rows], flows[k*codesOfStrip:][:rows])
-					}
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-// mostLimit is the largest sum of two codes.
-const mostLimit = 2 * math.MaxUint8
-
-// bounds gives for each limit the sum of d̃ v e of all that is not above it, as a mean over the
-// rows that are smoothed. All rows are computed at hop 1.
-func (p *pilot) bounds() (bounds []float64, err error) {
-	counts := make([][mostLimit + 1]int64, max(p.g.Threads, 1))
-	if err := p.sweep(func(t int, first int64, hop int, sizes, flows []byte) {
-		if hop == 1 {
-			return
-		}
-		degree := p.g.Degree[first:]
-		count := &counts[t]
-		for k, size := range sizes {
-			if flow := flows[k]; size > 0 && flow > 0 {
-				count[int(size)+int(flow)] += int64(degree[k]) + 1
-			}
-		}
-	}); err != nil {
-		return nil, err
-	}
-	bounds = make([]float64, mostLimit+1)
-	sum := 0.0
-	for i := range bounds {
-		var n int64
-		for t := range counts {
-			n += counts[t][i]
-		}
-		// In the middle of both codes.
-		size := math.Exp2(float64(i+p.sizes.base+p.flows.base-2*exponentOfOne+1) / 4)
-		sum += float64(float64(n)*size) * p.unit / float64(max(p.rows, 1))
-		bounds[i] = sum
-	}
-	return bounds, nil
-}
-
-// choose puts the last hops of rows for a limit.
-func (p *pilot) choose(limit int, last []uint16) error {
-	return p.sweep(func(_ int, first int64, hop int, sizes, flows []byte) {
-		to := last[first:][:len(sizes)]
-		if hop == 1 {
-			for k := range to {
-				to[k] = 1
-			}
-			return
-		}
-		for k, size := range sizes {
-			if flow := flows[k]; size > 0 && flow > 0 && int(size)+int(flow) > limit {
-				to[k] = uint16(hop)
-			}
-		}
-	})
+	rate := min(1, math.Sqrt(now/then))
+	step := now + float64(float64(rate*rate)*then) - float64(2*rate*both)
+	return float64(max(step, 0) * now)
 }

@@ -17,6 +17,7 @@ func CountedTargets(n, count int64) *Targets { return &Targets{n: n, size: count
 func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 	columns := c.Columns
 	c = c.Useful()
+	o.all = c.Nodes + c.Others
 	with := func(l spmv.Layout) Options { return o.with(l, columns, c.Others) }
 	beside := func(l spmv.Layout) int64 {
 		o := with(l)
@@ -39,8 +40,8 @@ func (o Options) held() int64 {
 	return hops.ReadBytes + o.PanelBytes*int64(o.Layout.Columns/packed.PanelColumns)
 }
 
-// with is o for so many columns in blocks of a layout. Where other workers have rows, edges are
-// never copied, and each block counts as one of its own.
+// with is o for so many columns in blocks of a layout. Where other workers have rows, each block
+// counts as one of its own.
 func (o Options) with(l spmv.Layout, columns int, others int64) Options {
 	o.Layout, o.Blocks = l, 1
 	if others == 0 {
@@ -57,20 +58,24 @@ func (o Options) Copies() bool { return o.Settled || o.prunes() }
 func (o Options) Work(n int64, columns, last, outputs int) (w hops.Work) {
 	l := o.Layout
 	sums := int64(0)
-	if o.SpilledSums {
+	if o.SpilledSums && o.Rule.holds() {
 		sums = o.Targets.size * int64(l.Columns) * sumBytes
 	}
 	added := int64(0)
 	for hop := range last + 1 {
-		if o.Rule.weight(hop) != 0 {
+		if o.Rule.counts(hop) {
 			added++
 		}
+	}
+	if o.Rule.Repeats() {
+		outputs *= len(o.Keep) // the hops are read from the sums
 	}
 	for range hops.Blocks(columns, l) {
 		w.External(l, n, 2, 1) // filled, added and summed
 		if o.Settled {
 			w.External(l, n, 1, 1) // read twice and deflated, and not summed
 		}
+		w.External(l, n, int64(len(o.Keep)), 0) // shown
 		w.Pass(l, n, last)
 		w.Move((1+added+int64(outputs))*sums, (1+added)*sums)
 	}

@@ -1,22 +1,77 @@
 package smooth
 
 import (
+	"errors"
 	"fmt"
 )
 
 // Rule says what the hops of a node add up to:
 //
-//	factor(count) · Σ_{k < count} weight(k) X^(k)  +  residual(count) · X^(0)
+//	factor(count) · (Σ_{k < count-1} weight(k) X^(k)  +  final(count-1) X^(count-1))  +  residual(count) · X^(0)
 //
-// where count is the number of hops the rule uses for a node with LSI K.
+// where count is the number of hops, hop 0 included, that the rule counts for a node with LSI K.
 type Rule struct {
 	Name string
 	// NodeDependent is true where count depends on K.
 	NodeDependent bool
-	count         func(k int) int
-	weight        func(hop int) float64
-	factor        func(count int) float64
-	residual      func(count int) float64
+	// Walk is true where hops are those of D̃⁻¹Ã, whatever r is.
+	Walk   bool
+	form   form
+	count  func(k int) int
+	weight func(hop int) float64
+	// final is the weight of the last hop that is counted; nil where that is weight.
+	final    func(hop int) float64
+	factor   func(count int) float64
+	residual func(count int) float64
+}
+
+// form is how a rule makes rows of hops.
+type form uint8
+
+const (
+	// adds: the row is the sum of the hops.
+	adds form = iota
+	// lists: the hops are the row, side by side.
+	lists
+	// weighs: the row is made of all hops together, and they decide what each of them weighs.
+	weighs
+	// embeds: package fastrp makes the row of single hops.
+	embeds
+)
+
+// Sums says whether hops add up to an output row, one after the other. Those of sign, nafs and
+// fastrp do not: what it gives are the hops themselves ([Options.Keep]).
+func (r Rule) Sums() bool { return r.form == adds }
+
+// Weighs says whether the row of a node is made once all its hops are there (nafs).
+func (r Rule) Weighs() bool { return r.form == weighs }
+
+// Repeats says whether hops are listed, and those after the last hop of a node repeat that one.
+func (r Rule) Repeats() bool { return r.form == lists && r.NodeDependent }
+
+// holds says whether there is a running sum for each target. Under a rule that repeats hops it
+// is the row of the last hop.
+func (r Rule) holds() bool { return r.Sums() || r.Repeats() }
+
+// held is how many hops are added to the running sum of a node with LSI K.
+func (r Rule) held(k int) int {
+	if r.holds() {
+		return r.count(k)
+	}
+	return 0
+}
+
+// last is the weight of a hop that is the last one of its node.
+func (r Rule) last(hop int) float64 {
+	if r.final != nil {
+		return r.final(hop)
+	}
+	return r.weight(hop)
+}
+
+// counts says whether a hop is added to the sums of some nodes.
+func (r Rule) counts(hop int) bool {
+	return r.weight(hop) != 0 || r.last(hop) != 0 && (r.NodeDependent || hop+1 == r.count(0))
 }
 
 // Residual says whether a share of X^(0) is added.
@@ -49,6 +104,10 @@ var rules = []struct {
 	{"sgc", false, 0, sgc},
 	{"s2gc", false, 1, s2gc},
 	{"gbp", false, 0, gbp},
+	{"appnp", false, 0, appnp},
+	{"sign", false, 0, sign},
+	{"nafs", false, 0, nafs},
+	{"fastrp", false, 0, fastrp},
 }
 
 // Names lists the rules.
@@ -69,9 +128,9 @@ func DependentNames() (names []string) {
 	return names
 }
 
-// NewRule returns the rule of that name. alpha in [0, 1] is the residual share
-// of ndls-reference and s2gc and the decay of gbp; depth is the number of hops K
-// of sgc, s2gc (there at least 1) and gbp.
+// NewRule returns the rule of that name. alpha in [0, 1] is the residual share of
+// ndls-reference and s2gc, the decay of gbp and the restart of appnp; depth is the number of hops
+// of sgc, s2gc (there at least 1), gbp, appnp, sign and nafs. fastrp needs neither.
 func NewRule(name string, alpha float64, depth int) (Rule, error) {
 	if !(alpha >= 0 && alpha <= 1) {
 		return Rule{}, fmt.Errorf("alpha %g is outside [0, 1]", alpha)
@@ -93,15 +152,18 @@ func NewRule(name string, alpha float64, depth int) (Rule, error) {
 func one(int) float64  { return 1 }
 func none(int) float64 { return 0 }
 
+// total leaves the sum as it is.
+func total(int) float64 { return 1 }
+
 // upTo counts hops 0 to depth, whatever K.
 func upTo(depth int) func(int) int { return func(int) int { return depth + 1 } }
 
-// share divides by the number of hops.
-func share(count int) float64 { return 1 / float64(count) }
+// average divides by the number of hops.
+func average(count int) float64 { return 1 / float64(count) }
 
 // ndls is the average of hops 0 to K (equation 7 of the paper).
 func ndls(float64, int) Rule {
-	return Rule{count: func(k int) int { return k + 1 }, weight: one, factor: share, residual: none}
+	return Rule{count: func(k int) int { return k + 1 }, weight: one, factor: average, residual: none}
 }
 
 // ndlsReference is what the authors' released code computes: hop K is not counted. A node
@@ -116,32 +178,109 @@ func ndlsReference(alpha float64, _ int) Rule {
 
 // sgc is the last hop alone.
 func sgc(_ float64, depth int) Rule {
-	last := func(hop int) float64 {
-		if hop == depth {
-			return 1
-		}
-		return 0
-	}
-	return Rule{count: upTo(depth), weight: last, factor: one, residual: none}
+	return Rule{count: upTo(depth), weight: none, final: one, factor: total, residual: none}
 }
 
-// s2gc is the average of hops 1 to depth, and a share of hop 0.
+// s2gc is the average of hops 1 to depth, and a share of hop 0. A node that counts hop 0 alone
+// keeps its row.
 func s2gc(alpha float64, depth int) Rule {
 	return Rule{
-		count: upTo(depth), weight: func(hop int) float64 { return float64(min(hop, 1)) },
-		factor:   func(count int) float64 { return (1 - alpha) / float64(count-1) },
+		count: upTo(depth), weight: func(hop int) float64 { return float64(min(hop, 1)) }, final: one,
+		factor:   func(count int) float64 { return (1 - alpha) / float64(max(count-1, 1)) },
 		residual: func(int) float64 { return alpha },
 	}
 }
 
-// gbp weighs hop k by α·(1 − α)^k.
-func gbp(alpha float64, depth int) Rule {
-	decay := func(hop int) float64 {
-		w := alpha
-		for range hop {
-			w *= 1 - alpha
-		}
-		return w
+// decay is (1 − α)^hop, times first.
+func decay(first, alpha float64, hop int) float64 {
+	for range hop {
+		first *= 1 - alpha
 	}
-	return Rule{count: upTo(depth), weight: decay, factor: one, residual: none}
+	return first
 }
+
+// gbp weighs hop k by α·(1 − α)^k. Where a node counts fewer hops than depth, their weights are
+// scaled to the sum that those of all hops have.
+func gbp(alpha float64, depth int) Rule {
+	sum := func(count int) (sum float64) {
+		for hop := range count {
+			sum += decay(alpha, alpha, hop)
+		}
+		return sum
+	}
+	return Rule{
+		count: upTo(depth), weight: func(hop int) float64 { return decay(alpha, alpha, hop) },
+		factor: func(count int) float64 {
+			if alpha == 0 || count == depth+1 {
+				return 1
+			}
+			return sum(depth+1) / sum(count)
+		},
+		residual: none,
+	}
+}
+
+// appnp is personalised PageRank after depth steps Z ← (1 − α) Â Z + α X from Z = X: hop k weighs
+// α·(1 − α)^k, and the last one (1 − α)^k. The weights of any number of hops add up to 1.
+func appnp(alpha float64, depth int) Rule {
+	return Rule{
+		count: upTo(depth), weight: func(hop int) float64 { return decay(alpha, alpha, hop) },
+		final: func(hop int) float64 { return decay(1, alpha, hop) }, factor: total, residual: none,
+	}
+}
+
+// sign lists hops 0 to depth.
+func sign(_ float64, depth int) Rule {
+	return Rule{form: lists, count: upTo(depth), weight: one, factor: total, residual: none}
+}
+
+// nafs adds hops up once all are there ([Blend]).
+func nafs(_ float64, depth int) Rule {
+	return Rule{form: weighs, count: upTo(depth), weight: none, factor: total, residual: none}
+}
+
+// fastrp adds nothing up here: package fastrp makes its rows of single hops.
+func fastrp(float64, int) Rule {
+	return Rule{form: embeds, Walk: true, count: upTo(0), weight: none, factor: total, residual: none}
+}
+
+// WithResidual is the rule ndls whose hops are (1 − share)·X^(k) + share·X^(0).
+func (r Rule) WithResidual(share float64) (Rule, error) {
+	if r.Name != "ndls" {
+		return r, errors.New("only ndls takes it")
+	}
+	r.factor = func(count int) float64 { return (1 - share) / float64(count) }
+	r.residual = func(int) float64 { return share }
+	return r, nil
+}
+
+// ByNode is the rule with min(K, depth) hops of each node in place of depth. A node whose K is
+// not below depth has the row that it has without.
+func (r Rule) ByNode() (Rule, error) {
+	switch {
+	case r.NodeDependent:
+		return r, errors.New("which counts K hops of each node in any case")
+	case r.form == embeds:
+		return r, errors.New("which weighs the hops of all nodes alike")
+	}
+	all := r.count(0)
+	r.NodeDependent, r.count = true, func(k int) int { return min(k+1, all) }
+	return r, nil
+}
+
+// Weights are those of hops 0, 1, … in the row of a node with LSI K, factor and residual
+// included. The rule adds hops up.
+func (r Rule) Weights(k int) []float64 {
+	count := r.count(k)
+	w := make([]float64, count)
+	factor := r.factor(count)
+	for hop := range w {
+		w[hop] = factor * r.weight(hop)
+	}
+	w[count-1] = factor * r.last(count-1)
+	w[0] += r.residual(count)
+	return w
+}
+
+// Hops is the number of hops of a node with LSI K whose rows are needed for its row.
+func (r Rule) Hops(k int) int { return r.count(k) - 1 }

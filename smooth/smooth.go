@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"sync"
 
 	"ndls/group"
@@ -13,6 +14,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/progress"
+	"ndls/internal/share"
 	"ndls/internal/stationary"
 	"ndls/spmv"
 )
@@ -42,21 +44,40 @@ type Options struct {
 	// edges that late hops need. The result does not depend on it.
 	Blocks int
 	// After, unless nil, is called when the rows of a hop are added to the sums: of hop 0
-	// first, then of each hop. It may call [Smoother.Prefix].
+	// first, then of each hop. It may call [Smoother.Prefix] and [Smoother.Hop].
 	After func(hop int) error
+	// all is how many rows the graph has, where other workers have some of them.
+	all int64
+	// Keep are the hops, in ascending order, whose rows After takes with [Smoother.Hop]. All
+	// of them are made, also where the rule counts fewer. Rows may not settle then.
+	Keep []int
 	// PanelBytes is what the caller holds for each panel of a block while that is smoothed.
 	PanelBytes int64
 }
 
+// kept is the last hop that the caller takes, 0 where there is none.
+func (o Options) kept() int {
+	if len(o.Keep) == 0 {
+		return 0
+	}
+	return o.Keep[len(o.Keep)-1]
+}
+
 // Smoother applies one rule to column blocks of one graph.
 type Smoother struct {
-	g       hops.Graph
-	o       Options
-	n       int64
-	counts  *mem.Array[uint16]
-	most    []uint16  // largest count of a target of each strip
+	g      hops.Graph
+	o      Options
+	n      int64
+	counts *mem.Array[uint16]
+	// added is how many hops are added to the sum of each row one by one: to its last hop. The
+	// tail of later ones is added at that hop. It is nil unless last hops were chosen.
+	added   *mem.Array[uint16]
+	most    []uint16  // largest number of hops that are added to a target of each strip
 	weights []float64 // by hop
-	hops    int
+	// finals are the weights of the hops that are the last of a node, nil where they weigh as
+	// others do.
+	finals []float64
+	hops   int
 
 	rows    *spmv.Block
 	sums    *sums
@@ -74,8 +95,11 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 			s.Free()
 		}
 	}()
-	if o.Settled && !o.Rule.NodeDependent {
-		return nil, fmt.Errorf("rule %s counts the same hops for every node: rows settle under ndls and ndls-reference only", o.Rule.Name)
+	if o.Settled && !slices.Contains(DependentNames(), o.Rule.Name) {
+		return nil, fmt.Errorf("rows settle under the rules %v only, not under %s", DependentNames(), o.Rule.Name)
+	}
+	if len(o.Keep) > 0 && (o.Settled || o.Last != nil || o.deflated) {
+		return nil, errors.New("rows that settle are not computed at every hop that is kept")
 	}
 	if err := s.count(ctx); err != nil {
 		return nil, err
@@ -83,8 +107,10 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 	if s.rows, err = g.NewBlock(o.Layout); err != nil {
 		return nil, err
 	}
-	if s.sums, err = newSums(g.Budget, o.Targets, o.Layout.Columns, o.SpilledSums, g.Threads, g.Scratch); err != nil {
-		return nil, err
+	if o.Rule.holds() {
+		if s.sums, err = newSums(g.Budget, o.Targets, o.Layout.Columns, o.SpilledSums, g.Threads, g.Scratch); err != nil {
+			return nil, err
+		}
 	}
 	if !o.Settled && !o.deflated {
 		return s, s.prune(ctx)
@@ -101,9 +127,6 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 		last = s.lasts
 	}
 	s.streams = g.NewStreams(o.Blocks, o.held(), last, true)
-	if o.Last != nil {
-		s.streams.Shown = s.counts.S
-	}
 	s.closure, err = hops.NewClosure(g.Budget, s.n, o.Layout.Columns, last)
 	return s, err
 }
@@ -120,10 +143,13 @@ func (s *Smoother) prune(ctx context.Context) (err error) {
 	}
 	if s.o.prunes() && s.g.Filter != nil {
 		s.needed, err = s.g.FindNeeded(ctx, s.hops, func(i int64) int {
-			if s.o.Targets.Has(i) {
-				return int(s.counts.S[i]) - 1
+			if !s.o.Targets.Has(i) {
+				return -1
 			}
-			return -1
+			if len(s.o.Keep) > 0 {
+				return max(int(s.counts.S[i])-1, s.o.kept())
+			}
+			return int(s.counts.S[i]) - 1
 		})
 	}
 	if err != nil || s.needed == nil {
@@ -139,6 +165,11 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 	if s.counts, err = mem.Alloc[uint16](s.g.Budget, s.n, "hop counts"); err != nil {
 		return err
 	}
+	if s.o.Settled && s.o.Last != nil {
+		if s.added, err = mem.Alloc[uint16](s.g.Budget, s.n, "hops that are added"); err != nil {
+			return err
+		}
+	}
 	s.most = make([]uint16, s.g.Source.Strips())
 	most := 0
 	for i := range s.n {
@@ -146,16 +177,17 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 		if s.o.Rule.NodeDependent {
 			lsi = s.o.K(i)
 		}
-		c := s.o.Rule.count(lsi)
+		c := s.o.Rule.held(lsi)
 		if c > math.MaxUint16 {
 			return fmt.Errorf("%d hops are more than %d", c, math.MaxUint16)
 		}
 		s.counts.S[i] = uint16(c)
-		if s.o.Settled && s.o.Last != nil && !s.o.Targets.Has(i) {
-			s.counts.S[i] = 0 // nobody asks for the row
-		}
 		if s.o.Targets.Has(i) {
 			most = max(most, c)
+			if s.added != nil {
+				c = min(c, int(s.o.Last[i])+1)
+				s.added.S[i] = uint16(c)
+			}
 			strip := &s.most[i>>packed.StripShift]
 			*strip = max(*strip, uint16(c))
 		}
@@ -164,11 +196,26 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 	if most, err = group.Max(ctx, s.g.Group, most); err != nil {
 		return fmt.Errorf("hops of all workers: %w", err)
 	}
-	s.hops = max(most-1, 0)
-	for hop := range most {
-		s.weights = append(s.weights, s.o.Rule.weight(hop))
-	}
+	s.hops = max(most-1, s.o.kept())
+	s.weigh(most)
 	return nil
+}
+
+// weigh finds the weights of so many hops.
+func (s *Smoother) weigh(most int) {
+	rule := s.o.Rule
+	for hop := range most {
+		s.weights = append(s.weights, rule.weight(hop))
+	}
+	switch {
+	case rule.final == nil || most == 0:
+	case rule.NodeDependent:
+		for hop := range most {
+			s.finals = append(s.finals, rule.last(hop))
+		}
+	case most == rule.count(0):
+		s.weights[most-1] = rule.last(most - 1)
+	}
 }
 
 // lasts puts the last hops that were chosen.
@@ -182,18 +229,24 @@ func (s *Smoother) until(i int64) int {
 
 // MemoryBytes is what a smoother takes beside the column block.
 func MemoryBytes(n, components int64, o Options, threads int) int64 {
-	bytes := 2*n + sumsBytes(o.Targets, o.Layout.Columns, o.SpilledSums, threads)
+	bytes := 2 * n
+	if o.Rule.holds() {
+		bytes += sumsBytes(o.Targets, o.Layout.Columns, o.SpilledSums, threads)
+	}
 	if o.Settled {
-		bytes += hops.ClosureBytes(n, o.Layout.Columns) + 8*components*int64(o.Layout.Columns) + hops.StreamsBytes(n)
+		bytes += 2*n + hops.ClosureBytes(n, o.Layout.Columns) + 8*components*int64(o.Layout.Columns) + hops.StreamsBytes(n)
 	}
 	if o.prunes() {
-		bytes += hops.NeededBytes(n)
+		bytes += hops.NeededBytes(n, n)
 	}
 	if o.Chooses {
-		bytes += chooseBytes(n, threads)
+		bytes += chooseBytes(n, max(o.all, n), threads)
 	}
 	return bytes + 4*4096
 }
+
+// Sums says whether hops add up to output rows.
+func (s *Smoother) Sums() bool { return s.o.Rule.Sums() }
 
 // Hops is the number of passes each block takes.
 func (s *Smoother) Hops() int { return s.hops }
@@ -201,6 +254,7 @@ func (s *Smoother) Hops() int { return s.hops }
 // Free returns the memory.
 func (s *Smoother) Free() {
 	s.counts.Free()
+	s.added.Free()
 	if s.rows != nil {
 		s.rows.Free()
 	}
@@ -311,12 +365,23 @@ func (s *Smoother) fill(ctx context.Context, x hops.Rows) error {
 
 // clear sets all sums to zero.
 func (s *Smoother) clear() error {
-	return s.eachStrip(func(lo int64) error {
-		return s.sums.with(lo, true, func(rows []float32) error {
+	if s.sums == nil {
+		return nil
+	}
+	return share.Each(s.g.Threads, packed.Strips(s.n), func(strip int) error {
+		return s.sums.with(int64(strip)<<packed.StripShift, true, func(rows []float32) error {
 			clear(rows)
 			return nil
 		})
 	})
+}
+
+// eachSum calls f for each strip, if there are sums.
+func (s *Smoother) eachSum(f func(lo int64) error) error {
+	if s.sums == nil {
+		return nil
+	}
+	return s.eachStrip(f)
 }
 
 func (s *Smoother) eachStrip(f func(lo int64) error) error {
@@ -339,24 +404,105 @@ func (s *Smoother) addFirst(add func(first int64, rows []float32)) error {
 // add adds the finished rows of a strip to the sums of the targets that still
 // count this hop.
 func (s *Smoother) add(hop int, first int64, rows []float32) error {
-	w := s.weights[hop]
-	if w == 0 || int(s.most[first>>packed.StripShift]) <= hop {
+	if int(s.most[first>>packed.StripShift]) <= hop || !s.o.Rule.counts(hop) && s.added == nil {
 		return nil
 	}
 	columns := int64(s.o.Layout.Columns)
 	end := first + int64(len(rows))/columns
+	counts := s.counts.S[first:end]
+	if s.added != nil {
+		counts = s.added.S[first:end]
+	}
 	return s.sums.with(first, true, func(sum []float32) error {
 		if s.o.Targets.All() {
-			s.g.Kernel.AddWhere(sum, rows, s.counts.S[first:end], uint16(hop), float32(w))
+			s.addRows(hop, sum, rows, counts)
+			for k, c := range counts {
+				if s.added != nil && int(c) == hop+1 {
+					s.addTail(hop, first+int64(k), sum[int64(k)*columns:][:columns], rows[int64(k)*columns:])
+				}
+			}
 			return nil
 		}
 		s.o.Targets.each(first, end, func(i int64) {
-			at := (i - first) * columns
-			s.g.Kernel.AddWhere(sum[:columns], rows[at:at+columns], s.counts.S[i:i+1], uint16(hop), float32(w))
+			at := i - first
+			row := rows[at*columns : (at+1)*columns]
+			s.addRows(hop, sum[:columns], row, counts[at:at+1])
+			if s.added != nil && int(counts[at]) == hop+1 {
+				s.addTail(hop, i, sum[:columns], row)
+			}
 			sum = sum[columns:]
 		})
 		return nil
 	})
+}
+
+// addRows adds rows of a hop to the sums of those that still count it. Under a rule that repeats
+// hops they take the place of the sums.
+func (s *Smoother) addRows(hop int, sum, rows []float32, counts []uint16) {
+	columns, kernel := s.o.Layout.Columns, s.g.Kernel
+	if s.o.Rule.Repeats() {
+		for i, c := range counts {
+			if int(c) > hop {
+				copy(sum[i*columns:(i+1)*columns], rows[i*columns:])
+			}
+		}
+		return
+	}
+	w := float32(s.weights[hop])
+	if s.finals == nil {
+		kernel.AddWhere(sum, rows, counts, uint16(hop), w)
+		return
+	}
+	if w != 0 {
+		kernel.AddWhere(sum, rows, counts, uint16(hop)+1, w)
+	}
+	final := float32(s.finals[hop])
+	for i, c := range counts {
+		if int(c) == hop+1 {
+			at := i * columns
+			kernel.AddWhere(sum[at:at+columns], rows[at:at+columns], counts[i:i+1], uint16(hop), final)
+		}
+	}
+}
+
+// addTail adds what row i counts of the hops after its last one, from which on it decays.
+func (s *Smoother) addTail(hop int, i int64, sum, row []float32) {
+	left := int(s.counts.S[i]) - 1 - hop
+	if left <= 0 {
+		return
+	}
+	weights := s.weights[hop+1:][:left]
+	even := slices.Equal(weights[1:], weights[:left-1])
+	for at := 0; at < len(sum); at += packed.PanelColumns {
+		rate := float64(s.closure.Decays(at / packed.PanelColumns)[i]) / spmv.OneDecay
+		tail := 0.0
+		if even {
+			tail = weights[0] * geometric(rate, left)
+		} else {
+			for k := left - 1; k >= 0; k-- {
+				tail = float64(rate * (weights[k] + tail))
+			}
+		}
+		by := float32(tail)
+		for c, x := range row[at : at+packed.PanelColumns] {
+			sum[at+c] += float32(by * x)
+		}
+	}
+}
+
+// geometric is rate + rate² + … + rateⁿ.
+func geometric(rate float64, n int) float64 {
+	if rate == 1 {
+		return float64(n)
+	}
+	power := 1.0
+	for x, m := rate, n; m > 0; m >>= 1 {
+		if m&1 == 1 {
+			power *= x
+		}
+		x *= x
+	}
+	return float64(rate*(1-power)) / (1 - rate)
 }
 
 // Output puts columns [col, col+columns) of the smoothed target rows of the block
@@ -365,24 +511,63 @@ func (s *Smoother) add(hop int, first int64, rows []float32) error {
 func (s *Smoother) Output(col, columns int, x hops.Rows, put func(rows []float32) error) error {
 	out := outputs{s: s, most: math.MaxInt, col: col, columns: columns, put: put}
 	if !s.o.Rule.Residual() {
-		zero := make([]float32, s.o.Layout.Columns)
-		return s.eachStrip(func(lo int64) error {
-			return out.strip(lo, func(_, _ int64) []float32 { return zero })
-		})
+		return out.each(nil)
 	}
 	return out.beside(x)
 }
 
+// Hop puts columns [col, col+columns) of the target rows of the block at the hop that was
+// made last, X^(hop), in ascending order of node, some at a time. [Options.Keep] has the hop.
+// x puts X^(0) again; of hop 0 the rows are put as x gives them. Under a rule that repeats hops
+// ([Rule.Repeats]) the row of a node is that of its last hop, if that comes before.
+func (s *Smoother) Hop(hop, col, columns int, x hops.Rows, put func(rows []float32) error) error {
+	if hop > 0 && s.o.Rule.Repeats() {
+		out := outputs{s: s, most: math.MaxInt, col: col, columns: columns, put: put}
+		return out.each(nil)
+	}
+	stride := int64(s.o.Layout.Columns)
+	var out []float32
+	large := false
+	show := func(first int64, rows []float32, scale func(i int64) float64) error {
+		out = out[:0]
+		s.o.Targets.each(first, first+int64(len(rows))/stride, func(i int64) {
+			row := rows[(i-first)*stride+int64(col):][:columns]
+			if scale == nil {
+				out = append(out, row...)
+				return
+			}
+			up := scale(i)
+			for _, z := range row {
+				value := float32(up * float64(z))
+				large = large || !(math.Abs(float64(value)) <= math.MaxFloat32)
+				out = append(out, value)
+			}
+		})
+		switch {
+		case large:
+			return spmv.TooLarge(s.o.Layout.Precision)
+		case len(out) == 0:
+			return nil
+		}
+		return put(out)
+	}
+	if hop > 0 {
+		return s.rows.Visit(func(first int64, rows []float32) error { return show(first, rows, s.g.State.Up) })
+	}
+	first := int64(0)
+	return x(func(rows []float32) error {
+		err := show(first, rows, nil)
+		first += int64(len(rows)) / stride
+		return err
+	})
+}
+
 // Prefix puts what [Smoother.Output] would put if no node counted more than the hops up to
 // the given one, which is the last that was made. x gives the row of a target, by its number
-// among the targets, of the block's X^(0), on any thread; for rules that do not need it, it may
-// be nil.
+// among the targets, on any thread: of the block's X^(0) for rules with a residual, of the hop
+// that was made last for those whose last hop has a weight of its own ([Rule.Final]). For other
+// rules it may be nil.
 func (s *Smoother) Prefix(hop, col, columns int, x func(i int64) []float32, put func(rows []float32) error) error {
 	out := outputs{s: s, most: hop + 1, col: col, columns: columns, put: put}
-	row := func(_, target int64) []float32 { return x(target) }
-	if x == nil {
-		zero := make([]float32, s.o.Layout.Columns)
-		row = func(_, _ int64) []float32 { return zero }
-	}
-	return s.eachStrip(func(lo int64) error { return out.strip(lo, row) })
+	return out.each(x)
 }

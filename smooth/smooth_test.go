@@ -32,6 +32,8 @@ type config struct {
 	slack     int
 	targets   []int64 // nil: all
 	pruned    bool
+	keep      []int
+	after     func(hop int) error
 }
 
 // smoothed runs a rule over all column blocks and returns targets × width values.
@@ -100,7 +102,7 @@ func engine(t testing.TB, g testgraph.Graph, c config, rule Rule, k []int) (*Smo
 	}
 	s, err := New(t.Context(), hg, Options{
 		Rule: rule, K: func(i int64) int { return k[i] }, Targets: targets, Settled: c.settled, Slack: c.slack, SpilledSums: c.spilled,
-		Blocks: blocks,
+		Blocks: blocks, Keep: c.keep, After: c.after,
 		Layout: spmv.Layout{Columns: c.columns, Precision: c.precision, Residency: c.place, Window: packed.StripRows, Accumulators: 1},
 	})
 	if err != nil {
@@ -141,13 +143,17 @@ func graph(t testing.TB, g testgraph.Graph, c config, b *mem.Budget) (hops.Graph
 		component, count = nil, 1
 	}
 	degree, solo := g.Degree(), group.Solo(int64(len(g.Adj)))
-	state, err := stationary.New(t.Context(), solo, b, stationary.Nodes{Degree: degree, Component: component, Components: count}, c.r)
+	nodes := stationary.Nodes{Degree: degree, Strength1: g.Strength1(), Component: component, Components: count}
+	if g.Directed {
+		nodes.Degree = g.Sent()
+	}
+	state, err := stationary.New(t.Context(), solo, b, nodes, c.r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := testgraph.Scratch(t)
 	return hops.Graph{
-		Source: g.Source(), Degree: degree, Kernel: kernel, State: state, Budget: b, Threads: c.threads, Scratch: dir, Group: solo,
+		Source: g.Source(), Degree: degree, Divisors: g.Divisors(c.r), Sent: g.Sent(), Kernel: kernel, State: state, Budget: b, Threads: c.threads, Scratch: dir, Group: solo,
 		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool, read []uint32, bytes int64) (hops.Stream, error) {
 			return shards.FilterHops(ctx, src, keep, read, dir, b, bytes, 2)
 		},
@@ -209,6 +215,19 @@ var definition = map[string]func(x [][]float64, k int, alpha float64, depth int)
 		}
 		return m
 	},
+	"appnp": func(x [][]float64, _ int, alpha float64, depth int) []float64 {
+		m := make([]float64, len(x[0]))
+		for hop, row := range x[:depth+1] {
+			w := math.Pow(1-alpha, float64(hop))
+			if hop < depth {
+				w *= alpha
+			}
+			for c := range m {
+				m[c] += w * row[c]
+			}
+		}
+		return m
+	},
 	"gbp": func(x [][]float64, _ int, alpha float64, depth int) []float64 {
 		m := make([]float64, len(x[0]))
 		for hop, row := range x[:depth+1] {
@@ -235,7 +254,10 @@ func mean(rows [][]float64) []float64 {
 func TestRulesEqualTheirDefinition(t *testing.T) {
 	const alpha, depth = 0.15, 7
 	for _, name := range Names() {
-		for _, g := range testgraph.Small() {
+		if definition[name] == nil {
+			continue // it adds nothing up; see TestKeptHops
+		}
+		for _, g := range append(testgraph.Small(), testgraph.SmallWeighted()...) {
 			for _, r := range []float64{0, 0.5, 0.8, 1} {
 				for _, component := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s/%s/r=%g/component=%v", name, g.Name, r, component), func(t *testing.T) {
@@ -254,7 +276,7 @@ func TestRulesEqualTheirDefinition(t *testing.T) {
 							}
 							want := definition[name](rows, k[i], alpha, depth)
 							for c, w := range want {
-								if d := math.Abs(float64(got[i*width+c]) - w); d > 2e-6 {
+								if d := math.Abs(float64(got[i*width+c]) - w); d > 2e-6*max(1, math.Abs(w)) {
 									t.Fatalf("node %d (K = %d), column %d: %g, the definition says %g", i, k[i], c, got[i*width+c], w)
 								}
 							}
@@ -266,9 +288,38 @@ func TestRulesEqualTheirDefinition(t *testing.T) {
 	}
 }
 
+// TestAppnpIsAWalkWithRestarts: the weights of hops are those of the steps
+// Z ← (1 − α) Â Z + α X from Z = X, which the paper has.
+func TestAppnpIsAWalkWithRestarts(t *testing.T) {
+	const alpha, depth = 0.15, 7
+	for _, g := range append(testgraph.Small(), testgraph.SmallWeighted()...) {
+		n, o := len(g.Adj), testgraph.NewOracle(g, 0.5, false)
+		x, k := input(n), lsi(n)
+		want := slices.Clone(x)
+		for range depth {
+			want = o.Apply(want, width)
+			for i := range want {
+				want[i] = (1-alpha)*want[i] + alpha*x[i]
+			}
+		}
+		got := smoothed(t, g, config{r: 0.5, kernel: "auto", threads: 2, columns: 48}, mustRule(t, "appnp", alpha, depth), x, k)
+		for i, w := range want {
+			if d := math.Abs(float64(got[i]) - w); d > 2e-6*max(1, math.Abs(w)) {
+				t.Fatalf("%s: node %d, column %d: %g, the walk gives %g", g.Name, i/width, i%width, got[i], w)
+			}
+		}
+	}
+}
+
 // TestBlocksThreadsAndKernelsDoNotShow compares every way to compute one result.
 func TestBlocksThreadsAndKernelsDoNotShow(t *testing.T) {
-	g := testgraph.Random(700, 1500, 5)
+	plain := testgraph.Random(700, 1500, 5)
+	for _, g := range []testgraph.Graph{plain, plain.RandomWeights(10, 6)} {
+		testWays(t, g)
+	}
+}
+
+func testWays(t *testing.T, g testgraph.Graph) {
 	x, k := input(700), lsi(700)
 	rule, err := NewRule("ndls-reference", DefaultAlpha, 0)
 	if err != nil {
@@ -281,7 +332,7 @@ func TestBlocksThreadsAndKernelsDoNotShow(t *testing.T) {
 				for _, place := range []spmv.Residency{spmv.Resident, spmv.Spilled, spmv.External} {
 					c := config{r: 0.5, component: true, kernel: kernel, threads: threads, columns: columns, place: place, spilled: place != spmv.Resident}
 					if got := smoothed(t, g, c, rule, x, k); !slices.Equal(got, want) {
-						t.Errorf("%+v: other bits", c)
+						t.Errorf("%s, %+v: other bits", g.Name, c)
 					}
 				}
 			}
@@ -359,7 +410,13 @@ func TestTargetsPart(t *testing.T) {
 // TestSettled: rows that stop being recomputed deviate little, cost fewer edges,
 // and do not depend on blocks and places.
 func TestSettled(t *testing.T) {
-	g := testgraph.Random(3000, 5000, 5)
+	plain := testgraph.Random(3000, 5000, 5)
+	for _, g := range []testgraph.Graph{plain, plain.RandomWeights(10, 6)} {
+		t.Run(g.Name, func(t *testing.T) { testSettled(t, g) })
+	}
+}
+
+func testSettled(t *testing.T, g testgraph.Graph) {
 	n := len(g.Adj)
 	x := input(n)
 	rule, err := NewRule("ndls", 0, 0)
@@ -382,7 +439,7 @@ func TestSettled(t *testing.T) {
 		got, stats := smoothedStats(t, g, c, rule, x, k)
 		deviation := meanDeviation(got, exact)
 		t.Logf("slack %d: mean deviation %.2g, %d of %d edges", slack, deviation, stats.EdgesStreamed, full.EdgesStreamed)
-		if deviation > 0.01 || deviation > last || stats.EdgesStreamed > full.EdgesStreamed/2 {
+		if deviation > 0.02 || slack > 0 && deviation > 0.01 || deviation > last || stats.EdgesStreamed > full.EdgesStreamed/2 {
 			t.Errorf("slack %d: mean deviation %.2g after %.2g, %d of %d edges", slack, deviation, last, stats.EdgesStreamed, full.EdgesStreamed)
 		}
 		last = deviation

@@ -23,13 +23,15 @@ type state struct {
 	First   int    `json:"first"`
 	Last    int    `json:"last"`
 	Hop     int    `json:"hop"`
+	// Kept is the last hop that is kept: rows of targets are computed up to it.
+	Kept int `json:"kept,omitempty"`
 }
 
 // state is that of panels [first, last) at hop 0.
 func (s *Smoother) state(first, last int, c hops.Checkpoints) state {
 	return state{
 		Origin:  s.g.Origin("smooth", c, s.o.Layout.Precision),
-		Counted: s.counted(), Settled: s.o.Settled, Slack: s.o.Slack, Targets: s.o.Targets.Len(), First: first, Last: last,
+		Counted: s.counted(), Settled: s.o.Settled, Slack: s.o.Slack, Targets: s.o.Targets.Len(), First: first, Last: last, Kept: s.o.kept(),
 	}
 }
 
@@ -39,7 +41,8 @@ func (s *Smoother) counted() uint32 {
 		sum = crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.o.Targets.set.S))
 	}
 	sum = crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.o.Last))
-	return crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.weights))
+	sum = crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.weights))
+	return crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.finals))
 }
 
 // save writes the block's rows, decays and sums.
@@ -52,7 +55,7 @@ func (s *Smoother) save(w io.Writer, of state) error {
 	if err := out.Block(s.rows, s.closure, panels); err != nil {
 		return err
 	}
-	if err := s.eachStrip(func(lo int64) error {
+	if err := s.eachSum(func(lo int64) error {
 		return s.sums.with(lo, false, func(rows []float32) error {
 			return out.Panels(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, panelSums, panels)
 		})
@@ -98,7 +101,7 @@ func (s *Smoother) resume(ctx context.Context, r *hops.StateReader, of, want sta
 	if err := r.Block(s.rows, s.closure, held, first, last); err != nil {
 		return err
 	}
-	if err := s.eachStrip(func(lo int64) error {
+	if err := s.eachSum(func(lo int64) error {
 		return s.sums.with(lo, true, func(rows []float32) error {
 			return r.Panels(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, panelSums, held, first, last)
 		})

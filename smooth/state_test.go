@@ -89,6 +89,8 @@ var cases = []struct {
 	{"settled float16, some targets", "ndls-reference", config{settled: true, slack: 1, precision: spmv.Float16, targets: []int64{3, 0, 64, 199}}},
 	{"residual, some targets", "ndls-reference", config{targets: []int64{199, 7}}},
 	{"one depth", "sgc", config{}},
+	{"weights of last hops", "appnp by node", config{}},
+	{"rows of last hops, some targets", "sgc by node", config{targets: []int64{199, 7, 64}}},
 }
 
 // saved is a state that was saved.
@@ -124,10 +126,7 @@ func TestContinue(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			c.c.r, c.c.component = 0.5, true
-			rule, err := NewRule(c.rule, DefaultAlpha, 6)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rule := mustRule(t, c.rule, DefaultAlpha, 6)
 			want := smoothed(t, g, way(0, c.c), rule, x, k)
 			out := make([]float32, len(want))
 			for i := range ways {

@@ -12,7 +12,8 @@ import (
 )
 
 // ErrConservation reports a pass after which Σ_i d̃_i Z_i differs: an edge was
-// lost, doubled or misplaced.
+// lost, doubled or misplaced. In a graph with directions it reports a pass after which
+// Σ_i v_i Z_i, with the divisors v, is not the sum before of each row times how often it was added.
 var ErrConservation = errors.New("conservation of the degree-weighted sum is violated")
 
 // TooLarge is the error about values that a column block, or what is added up of it,
@@ -46,13 +47,23 @@ func (p *Pass) sum(b *Block) error {
 				rows = buf[:len(part.H)]
 				p.Kernel.Widen(rows, part.H)
 			}
-			p.Kernel.WeightedSums(&t.totals, rows, p.Degree[lo+at:lo+at+part.Len()])
+			p.addSent(&t.totals, rows, lo+at, lo+at+part.Len())
 		}
 		return nil
 	})
 	b.totals = b.addTotals()
 	b.summed = true
 	return err
+}
+
+// addSent adds up what the threads found for the next hop.
+func (b *Block) addSent() (all [2 * packed.PanelColumns]float64) {
+	for _, t := range b.threads {
+		for c, x := range t.sent {
+			all[c] += x
+		}
+	}
+	return all
 }
 
 func (b *Block) addTotals() (all [2 * packed.PanelColumns]float64) {
@@ -68,25 +79,35 @@ func (b *Block) addTotals() (all [2 * packed.PanelColumns]float64) {
 // before and after it.
 type balance struct {
 	before, after   [2 * packed.PanelColumns]float64
-	volume, squares float64 // Σ d̃ and Σ d̃²
+	volume, squares float64 // Σ d̃ and Σ d̃², or, with weights, Σ (degree + 1)·d̃
+	// largest is, with directions, the largest d̃, which counts the rows that are added to a row
+	// and the row itself; else it is 0.
+	largest float64
 }
 
 // balance is that of the block's rows.
 func (p *Pass) balance(b *Block) *balance {
 	p.once.Do(func() {
-		for _, d := range p.Degree {
+		for i, d := range p.Degree {
 			d1 := float64(d) + 1
-			p.volume += d1
-			p.squares += float64(d1 * d1)
+			mass := d1
+			switch {
+			case p.Sent != nil:
+				p.largest = max(p.largest, d1)
+			case p.Divisors != nil:
+				mass = float64(p.Divisors[i])
+			}
+			p.volume += mass
+			p.squares += float64(d1 * mass)
 		}
 	})
-	return &balance{b.totals, b.addTotals(), p.volume, p.squares}
+	return &balance{b.totals, b.addTotals(), p.volume, p.squares, p.largest}
 }
 
 // gather adds up what all workers found, in their order. When it returns, no worker
 // reads rows of the hop any more.
 func (s *balance) gather(ctx context.Context, g group.Group) error {
-	own := append(append(s.before[:], s.after[:]...), s.volume, s.squares)
+	own := append(append(s.before[:], s.after[:]...), s.volume, s.squares, s.largest)
 	all, err := g.AllGather(ctx, own)
 	if err != nil {
 		return err
@@ -97,17 +118,21 @@ func (s *balance) gather(ctx context.Context, g group.Group) error {
 			s.before[c] += values[c]
 			s.after[c] += values[len(s.before)+c]
 		}
-		s.volume += values[len(values)-2]
-		s.squares += values[len(values)-1]
+		rest := values[2*len(s.before):]
+		s.volume += rest[0]
+		s.squares += rest[1]
+		s.largest = max(s.largest, rest[2])
 	}
 	return nil
 }
 
 // check compares the sums after a hop with those before. Adding d̃ float32 values one
 // after the other can lose d̃·2^−24 of their sum when they are all alike, and a row
-// counts d̃ times: that bounds |Σ d̃ Z^(k+1) − Σ d̃ Z^(k)| in shares of Σ d̃ |Z^(k)|.
+// counts d̃ times: that bounds |Σ d̃ Z^(k+1) − Σ d̃ Z^(k)| in shares of Σ d̃ |Z^(k)|. With
+// weights a row adds degree + 1 values and counts d̃ = strength + 1 times. With directions what the
+// rows hold may come together in a few of them, so that the largest sum bounds the share.
 func (s *balance) check(p Precision) error {
-	tolerance, tiny := 1e-6+0x1p-24*s.squares/s.volume, 0.0
+	tolerance, tiny := 1e-6+0x1p-24*max(s.squares/s.volume, s.largest), 0.0
 	if p == Float16 {
 		tolerance += halfTolerance
 		tiny = halfTiny * s.volume

@@ -30,7 +30,9 @@ type Block struct {
 	sources   []span    // windows of source rows, in ascending order
 	buffers   chan Rows // for windows, those that are free
 
-	totals [2 * packed.PanelColumns]float64 // Σ d̃ Z and Σ d̃ |Z| of the first columns
+	// totals are Σ d̃ Z and Σ d̃ |Z| of the first columns, with a d̃ that counts how often the
+	// next hop adds a row.
+	totals [2 * packed.PanelColumns]float64
 	summed bool
 }
 
@@ -41,9 +43,11 @@ type thread struct {
 	piece  []byte // of a panel
 	buf    Decoded
 	totals [2 * packed.PanelColumns]float64
+	sent   [2 * packed.PanelColumns]float64 // for the next hop, where Pass.Sent is given
 
-	roles []Role // of the rows of a strip, where a part of the rows is computed
-	least Role   // of these
+	roles  []Role    // of the rows of a strip, where a part of the rows is computed
+	least  Role      // of these
+	before []float32 // rows before a hop that are not stored as float32
 }
 
 // NewBlock maps a block of the rows that a worker of a group has, numbered from the
@@ -284,11 +288,11 @@ func (b *Block) Fill(from func(put func(rows []float32) error) error) error {
 			part := rows[:n*int64(b.layout.Columns)]
 			rows = rows[len(part):]
 			if b.layout.Residency != External {
-				b.kernel.store(b.cur.Slice(at, at+n), part)
+				b.storeAll(b.cur.Slice(at, at+n), part)
 				at += n
 				continue
 			}
-			b.kernel.store(t.stage.Slice(pending, pending+n), part)
+			b.storeAll(t.stage.Slice(pending, pending+n), part)
 			pending, at = pending+n, at+n
 			if at == hi {
 				if err := b.file[0].WriteAt(b.pages(t.stage.Slice(0, hi-lo), hi-lo), b.offset(lo)); err != nil {
@@ -306,6 +310,20 @@ func (b *Block) Fill(from func(put func(rows []float32) error) error) error {
 		return fmt.Errorf("%d rows of %d", at, b.n)
 	}
 	return nil
+}
+
+// storedRows is how many rows a thread stores at a time.
+const storedRows = 1 << 10
+
+// storeAll rounds rows to the precision of the rows r, on all threads.
+func (b *Block) storeAll(r Rows, rows []float32) {
+	n := r.Len()
+	_ = b.parallel(int((n+storedRows-1)/storedRows), func(_ *thread, i int) error {
+		lo := int64(i) * storedRows
+		hi := min(lo+storedRows, n)
+		b.kernel.store(r.Slice(lo, hi), rows[lo*int64(r.Stride):hi*int64(r.Stride)])
+		return nil
+	})
 }
 
 // Visit shows the rows, as float32, in ascending order, some at a time; they are
@@ -361,6 +379,15 @@ func (b *Block) Strips(visit func(first int64, rows []float32) error) error {
 // Edit lets change alter all rows, on all threads: calls at the same time are for
 // different rows.
 func (b *Block) Edit(change func(first int64, rows []float32)) error {
+	return b.EditStrips(func(_ int64, edit func(change func(first int64, rows []float32))) error {
+		edit(change)
+		return nil
+	})
+}
+
+// EditStrips calls visit for each strip, which begins at row lo, on all threads. edit lets change
+// alter the rows of the strip, some at a time, in ascending order.
+func (b *Block) EditStrips(visit func(lo int64, edit func(change func(first int64, rows []float32))) error) error {
 	b.summed = false
 	return b.parallel(b.strips(), func(t *thread, s int) error {
 		r, err := b.read(t, s)
@@ -368,23 +395,30 @@ func (b *Block) Edit(change func(first int64, rows []float32)) error {
 			return err
 		}
 		lo, hi := b.bounds(s)
-		buf := make([]float32, 0)
-		for at := int64(0); at < r.Len(); at += visitRows {
-			part := r.Slice(at, min(at+visitRows, r.Len()))
-			rows := part.S
-			if part.H != nil {
-				if len(buf) == 0 {
-					buf = make([]float32, visitRows*b.layout.Columns)
-				}
-				rows = buf[:len(part.H)]
-				b.kernel.Widen(rows, part.H)
-			}
-			change(lo+at, rows)
-			b.kernel.store(part, rows)
+		if err := visit(lo, func(change func(first int64, rows []float32)) { b.edit(lo, r, change) }); err != nil {
+			return err
 		}
 		if b.layout.Residency == External {
 			return b.file[0].WriteAt(b.pages(r, hi-lo), b.offset(lo))
 		}
 		return nil
 	})
+}
+
+// edit lets change alter rows, the first of which is lo.
+func (b *Block) edit(lo int64, r Rows, change func(first int64, rows []float32)) {
+	var buf []float32
+	for at := int64(0); at < r.Len(); at += visitRows {
+		part := r.Slice(at, min(at+visitRows, r.Len()))
+		rows := part.S
+		if part.H != nil {
+			if len(buf) == 0 {
+				buf = make([]float32, visitRows*b.layout.Columns)
+			}
+			rows = buf[:len(part.H)]
+			b.kernel.Widen(rows, part.H)
+		}
+		change(lo+at, rows)
+		b.kernel.store(part, rows)
+	}
 }

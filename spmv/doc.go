@@ -5,7 +5,8 @@
 //
 // With Z = D̃^(−r) X a hop is Z^(k+1) = D̃⁻¹ Ã Z^(k), the mean over a node and its
 // neighbours, whatever the convolution coefficient r of the paper's Â =
-// D̃^(r−1) Ã D̃^(−r) is. No edge carries a weight. [Pass.Run] computes the sum of
+// D̃^(r−1) Ã D̃^(−r) is. Where edges have weights, Ã = A_w + I and D̃ has the strengths plus one,
+// and each neighbour counts with the weight of its edge. [Pass.Run] computes the sum of
 // each row, divides it by the degree plus one, and hands finished rows to a
 // [Sink] while they are in cache.
 //
@@ -29,6 +30,10 @@
 //
 // A [Part] says which rows a hop computes, and which of the others are only kept. Whole
 // strips of rows that nobody needs are skipped.
+//
+// In a graph with directions, a hop is Z ← V⁻¹ M̃ Z with any positive divisors V, where M̃ is the
+// matrix of the edges of one direction plus I. What is conserved from before to after it is
+// Σ_j s_j Z_j = Σ_i v_i Z_i, where s_j counts how often row j is added.
 //
 // The degree-weighted sums are those of all workers: conservation is checked over the
 // whole graph, with the same result on every worker.
@@ -54,14 +59,11 @@
 // # Determinism
 //
 // A row is the float32 sum of itself, then of its neighbours in ascending order
-// of id, divided by its degree plus one. No fused multiply-add. The bits depend
+// of id, divided by its degree plus one. A weighted neighbour is rounded to float32 before it
+// is added. No fused multiply-add. The bits depend
 // on the edges, the rows and their precision alone: not on kernel, threads,
 // slices, windows, workers, the order of strips, or where rows live. Rounding to
 // float16 is to the nearest, ties to even. Squared norms are float64: within 16 columns lanes l
 // and l+8 first, then halves of 4, 2 and 1; panels of 16 columns in ascending
 // order.
-//
-// # Not supported
-//
-// Directed graphs and edge weights.
 package spmv

@@ -47,10 +47,22 @@ type Kernel struct {
 	addRows      func(sum, rows *float32, hops *uint16, n, bytes uintptr, hop uint16, weight float32)
 	squareNorms  func(out *float64, rows *float32, n, bytes uintptr)
 	weightedSums func(sums *[32]float64, rows *float32, degree *uint32, n, bytes uintptr)
+	decayRows    func(to, from *float32, decay *uint16, roles *byte, n, bytes uintptr)
+	products     func(out *float64, now, then *float32, n uintptr)
+	copyRows     func(to, from *float32, roles *byte, n, bytes uintptr)
+	divideSome   func(rows *float32, degree *uint32, roles *byte, n, bytes uintptr)
+
+	// For edges with weights, accumulate, divideRows and weightedSums.
+	accumulateWeighted   [2][3][2]accumulateWeightedFunc
+	divideRowsByStrength func(rows, strength1 *float32, n, bytes uintptr)
+	strengthSums         func(sums *[32]float64, rows, strength1 *float32, n, bytes uintptr)
 }
 
 // Strides are in bytes; z is row base, the row of source id base.
-type accumulateFunc func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, buf *uint64)
+type (
+	accumulateFunc         func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, buf *uint64)
+	accumulateWeightedFunc func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, buf *uint64, weights *byte)
+)
 
 // Name is "go", "avx2" or "avx512".
 func (k *Kernel) Name() string { return k.name }
@@ -72,6 +84,16 @@ var goKernel = &Kernel{
 	addRows:      addRowsGo,
 	squareNorms:  squareNormsGo,
 	weightedSums: weightedSumsGo,
+	decayRows:    decayRowsGo,
+	products:     productsGo,
+	copyRows:     copyComputedGo,
+	divideSome:   divideComputedGo,
+	accumulateWeighted: [2][3][2]accumulateWeightedFunc{
+		{accumulateWeightedGo(16, addFloatsTimes), accumulateWeightedGo(32, addFloatsTimes), accumulateWeightedGo(64, addFloatsTimes)},
+		{accumulateWeightedGo(16, addHalvesTimes), accumulateWeightedGo(32, addHalvesTimes), accumulateWeightedGo(64, addHalvesTimes)},
+	},
+	divideRowsByStrength: divideRowsByStrengthGo,
+	strengthSums:         strengthSumsGo,
 }
 
 // addFloats adds cols values at from, a row of float32, to those at to.
@@ -97,7 +119,27 @@ func addHalves(to *float32, from unsafe.Pointer, cols int) {
 	}
 }
 
-type addFunc func(to *float32, from unsafe.Pointer, cols int)
+// addFloatsTimes adds cols values at from, a row of float32, times a weight to those at to.
+// The conversion keeps the compiler from fusing product and sum.
+func addFloatsTimes(to *float32, from unsafe.Pointer, cols int, weight float32) {
+	a, b := unsafe.Slice(to, cols), unsafe.Slice((*float32)(from), cols)
+	for c, x := range b {
+		a[c] += float32(weight * x)
+	}
+}
+
+// addHalvesTimes is addFloatsTimes for a row of float16.
+func addHalvesTimes(to *float32, from unsafe.Pointer, cols int, weight float32) {
+	a, b := unsafe.Slice(to, cols), unsafe.Slice((*uint16)(from), cols)
+	for c, h := range b {
+		a[c] += float32(weight * half.Float(h))
+	}
+}
+
+type (
+	addFunc      func(to *float32, from unsafe.Pointer, cols int)
+	addTimesFunc func(to *float32, from unsafe.Pointer, cols int, weight float32)
+)
 
 func accumulateGo(cols int, add addFunc) [2]accumulateFunc {
 	return [2]accumulateFunc{accumulateWords(cols, packed.Narrow, add), accumulateWords(cols, packed.Wide, add)}
@@ -124,6 +166,22 @@ func accumulateWords(cols, width int, add addFunc) accumulateFunc {
 	}
 }
 
+func accumulateWeightedGo(cols int, add addTimesFunc) [2]accumulateWeightedFunc {
+	return [2]accumulateWeightedFunc{accumulateWeightedWords(cols, packed.Narrow, add), accumulateWeightedWords(cols, packed.Wide, add)}
+}
+
+func accumulateWeightedWords(cols, width int, add addTimesFunc) accumulateWeightedFunc {
+	return func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, buf *uint64, weights *byte) {
+		at := uintptr(0)
+		one := accumulateWords(cols, width, func(to *float32, from unsafe.Pointer, cols int) {
+			w := *(*uint32)(unsafe.Add(unsafe.Pointer(weights), at))
+			at += packed.WeightBytes
+			add(to, from, cols, math.Float32frombits(w))
+		})
+		one(acc, accStride, z, zStride, words, edges, src, base, buf)
+	}
+}
+
 func widenGo(dst *float32, src *uint16, n uintptr) {
 	to := unsafe.Slice(dst, n)
 	for i, h := range unsafe.Slice(src, n) {
@@ -143,6 +201,17 @@ func divideRowsGo(rows *float32, degree *uint32, n, bytes uintptr) {
 	all := unsafe.Slice(rows, int(n)*width)
 	for i, d := range unsafe.Slice(degree, int(n)) {
 		d1 := float32(int64(d) + 1)
+		row := all[i*width : (i+1)*width]
+		for c := range row {
+			row[c] /= d1
+		}
+	}
+}
+
+func divideRowsByStrengthGo(rows, strength1 *float32, n, bytes uintptr) {
+	width := int(bytes / 4)
+	all := unsafe.Slice(rows, int(n)*width)
+	for i, d1 := range unsafe.Slice(strength1, int(n)) {
 		row := all[i*width : (i+1)*width]
 		for c := range row {
 			row[c] /= d1
@@ -193,6 +262,18 @@ func weightedSumsGo(sums *[32]float64, rows *float32, degree *uint32, n, bytes u
 	}
 }
 
+func strengthSumsGo(sums *[32]float64, rows, strength1 *float32, n, bytes uintptr) {
+	width := int(bytes / 4)
+	all := unsafe.Slice(rows, int(n)*width)
+	for i, d1 := range unsafe.Slice(strength1, int(n)) {
+		for c, x := range all[i*width : i*width+packed.PanelColumns] {
+			y := float64(float64(d1) * float64(x))
+			sums[c] += y
+			sums[16+c] += math.Abs(y)
+		}
+	}
+}
+
 // Addition says what the edges of a strip are added to, and where the rows of their
 // sources are.
 type Addition struct {
@@ -205,7 +286,8 @@ type Addition struct {
 	First uint32
 }
 
-// Add adds the edges of a frame, which has no source outside of a.Rows.
+// Add adds the edges of a frame, which has no source outside of a.Rows. Where edges have
+// weights, each row is multiplied by that of its edge first.
 func (k *Kernel) Add(a Addition, f packed.Frame, buf *Decoded) {
 	if f.Edges == 0 {
 		return
@@ -222,7 +304,11 @@ func (k *Kernel) Add(a Addition, f packed.Frame, buf *Decoded) {
 		case cols >= 32:
 			i, w = 1, 32
 		}
-		k.accumulate[p][i][f.Width-packed.Narrow](&a.Acc[col], stride*4, a.Rows.at(col), stride*uintptr(p.Bytes()), &f.Words[0], uint64(f.Edges), f.Src, a.First, &buf[0])
+		if len(f.Weights) > 0 {
+			k.accumulateWeighted[p][i][f.Width-packed.Narrow](&a.Acc[col], stride*4, a.Rows.at(col), stride*uintptr(p.Bytes()), &f.Words[0], uint64(f.Edges), f.Src, a.First, &buf[0], &f.Weights[0])
+		} else {
+			k.accumulate[p][i][f.Width-packed.Narrow](&a.Acc[col], stride*4, a.Rows.at(col), stride*uintptr(p.Bytes()), &f.Words[0], uint64(f.Edges), f.Src, a.First, &buf[0])
+		}
 		col += w
 		cols -= w
 	}
@@ -275,6 +361,14 @@ func (k *Kernel) Divide(rows []float32, degree []uint32) {
 	}
 }
 
+// DivideByStrength divides each row by its strength plus one. rows holds len(strength1)
+// rows.
+func (k *Kernel) DivideByStrength(rows, strength1 []float32) {
+	if n := len(strength1); n > 0 {
+		k.divideRowsByStrength(&rows[0], &strength1[0], uintptr(n), uintptr(len(rows)/n*4))
+	}
+}
+
 // AddWhere adds weight times row i of rows to row i of sum wherever hop <
 // hops[i]. Both hold len(hops) rows of the same width.
 func (k *Kernel) AddWhere(sum, rows []float32, hops []uint16, hop uint16, weight float32) {
@@ -296,5 +390,12 @@ func (k *Kernel) SquareNorms(out []float64, rows []float32) {
 func (k *Kernel) WeightedSums(sums *[32]float64, rows []float32, degree []uint32) {
 	if n := len(degree); n > 0 {
 		k.weightedSums(sums, &rows[0], &degree[0], uintptr(n), uintptr(len(rows)/n*4))
+	}
+}
+
+// StrengthSums is WeightedSums with the strength plus one in place of the degree plus one.
+func (k *Kernel) StrengthSums(sums *[32]float64, rows, strength1 []float32) {
+	if n := len(strength1); n > 0 {
+		k.strengthSums(sums, &rows[0], &strength1[0], uintptr(n), uintptr(len(rows)/n*4))
 	}
 }

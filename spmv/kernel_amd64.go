@@ -24,6 +24,24 @@ var avx512Kernel = &Kernel{
 	addRows:      addRowsAVX512,
 	squareNorms:  squareNormsAVX512,
 	weightedSums: weightedSumsAVX512,
+	decayRows:    decayRowsAVX512,
+	products:     productsAVX512,
+	copyRows:     copyComputedAVX512,
+	divideSome:   divideComputedAVX512,
+	accumulateWeighted: [2][3][2]accumulateWeightedFunc{
+		{
+			{accumulateWeighted16NarrowAVX512, accumulateWeighted16WideAVX512},
+			{accumulateWeighted32NarrowAVX512, accumulateWeighted32WideAVX512},
+			{accumulateWeighted64NarrowAVX512, accumulateWeighted64WideAVX512},
+		},
+		{
+			{accumulateWeightedHalf16NarrowAVX512, accumulateWeightedHalf16WideAVX512},
+			{accumulateWeightedHalf32NarrowAVX512, accumulateWeightedHalf32WideAVX512},
+			{accumulateWeightedHalf64NarrowAVX512, accumulateWeightedHalf64WideAVX512},
+		},
+	},
+	divideRowsByStrength: divideRowsByStrengthAVX512,
+	strengthSums:         strengthSumsAVX512,
 }
 
 var avx2Kernel = &Kernel{
@@ -46,6 +64,24 @@ var avx2Kernel = &Kernel{
 	addRows:      addRowsAVX2,
 	squareNorms:  squareNormsAVX2,
 	weightedSums: weightedSumsAVX2,
+	decayRows:    decayRowsAVX2,
+	products:     productsAVX2,
+	copyRows:     copyComputedAVX2,
+	divideSome:   divideComputedAVX2,
+	accumulateWeighted: [2][3][2]accumulateWeightedFunc{
+		{
+			{accumulateWeighted16NarrowAVX2, accumulateWeighted16WideAVX2},
+			{accumulateWeighted32NarrowAVX2, accumulateWeighted32WideAVX2},
+			{accumulateWeighted64NarrowAVX2, accumulateWeighted64WideAVX2},
+		},
+		{
+			{accumulateWeightedHalf16NarrowAVX2, accumulateWeightedHalf16WideAVX2},
+			{accumulateWeightedHalf32NarrowAVX2, accumulateWeightedHalf32WideAVX2},
+			{accumulateWeightedHalf64NarrowAVX2, accumulateWeightedHalf64WideAVX2},
+		},
+	},
+	divideRowsByStrength: divideRowsByStrengthAVX2,
+	strengthSums:         strengthSumsAVX2,
 }
 
 // available lists the kernels this processor runs, fastest first.

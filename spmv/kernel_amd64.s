@@ -4332,3 +4332,4358 @@ done:
 	VMOVUPD Y7, 224(AX)
 	VZEROUPPER
 	RET
+
+// func accumulateWeighted16NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateWeighted16NarrowAVX512(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x03, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	ANDL         $0x000001ff, AX
+	CMPL         AX, $0x000001ff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VMOVUPS      (R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (R15), Z1, Z1
+	VMOVUPS      Z1, (R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VMOVUPS      (AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (CX), Z1, Z1
+	VMOVUPS      Z1, (CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x000001ff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeighted16WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateWeighted16WideAVX512(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x04, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	CMPL         AX, $0x0001ffff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VMOVUPS      (R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (R15), Z1, Z1
+	VMOVUPS      Z1, (R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VMOVUPS      (AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (CX), Z1, Z1
+	VMOVUPS      Z1, (CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeighted32NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateWeighted32NarrowAVX512(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x03, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	ANDL         $0x000001ff, AX
+	CMPL         AX, $0x000001ff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	PREFETCHT0   64(AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x40
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VMOVUPS      (R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (R15), Z1, Z1
+	VMOVUPS      Z1, (R15)
+	VMOVUPS      64(R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       64(R15), Z1, Z1
+	VMOVUPS      Z1, 64(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VMOVUPS      (AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (CX), Z1, Z1
+	VMOVUPS      Z1, (CX)
+	VMOVUPS      64(AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       64(CX), Z1, Z1
+	VMOVUPS      Z1, 64(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x000001ff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeighted32WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateWeighted32WideAVX512(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x04, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	CMPL         AX, $0x0001ffff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	PREFETCHT0   64(AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x40
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VMOVUPS      (R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (R15), Z1, Z1
+	VMOVUPS      Z1, (R15)
+	VMOVUPS      64(R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       64(R15), Z1, Z1
+	VMOVUPS      Z1, 64(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VMOVUPS      (AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (CX), Z1, Z1
+	VMOVUPS      Z1, (CX)
+	VMOVUPS      64(AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       64(CX), Z1, Z1
+	VMOVUPS      Z1, 64(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeighted64NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateWeighted64NarrowAVX512(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x03, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	ANDL         $0x000001ff, AX
+	CMPL         AX, $0x000001ff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	PREFETCHT0   64(AX)
+	PREFETCHT0   128(AX)
+	PREFETCHT0   192(AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x40
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x80
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0xc0
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VMOVUPS      (R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (R15), Z1, Z1
+	VMOVUPS      Z1, (R15)
+	VMOVUPS      64(R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       64(R15), Z1, Z1
+	VMOVUPS      Z1, 64(R15)
+	VMOVUPS      128(R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       128(R15), Z1, Z1
+	VMOVUPS      Z1, 128(R15)
+	VMOVUPS      192(R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       192(R15), Z1, Z1
+	VMOVUPS      Z1, 192(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VMOVUPS      (AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (CX), Z1, Z1
+	VMOVUPS      Z1, (CX)
+	VMOVUPS      64(AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       64(CX), Z1, Z1
+	VMOVUPS      Z1, 64(CX)
+	VMOVUPS      128(AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       128(CX), Z1, Z1
+	VMOVUPS      Z1, 128(CX)
+	VMOVUPS      192(AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       192(CX), Z1, Z1
+	VMOVUPS      Z1, 192(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x000001ff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeighted64WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateWeighted64WideAVX512(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x04, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	CMPL         AX, $0x0001ffff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	PREFETCHT0   64(AX)
+	PREFETCHT0   128(AX)
+	PREFETCHT0   192(AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x40
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x80
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0xc0
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VMOVUPS      (R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (R15), Z1, Z1
+	VMOVUPS      Z1, (R15)
+	VMOVUPS      64(R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       64(R15), Z1, Z1
+	VMOVUPS      Z1, 64(R15)
+	VMOVUPS      128(R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       128(R15), Z1, Z1
+	VMOVUPS      Z1, 128(R15)
+	VMOVUPS      192(R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       192(R15), Z1, Z1
+	VMOVUPS      Z1, 192(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VMOVUPS      (AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (CX), Z1, Z1
+	VMOVUPS      Z1, (CX)
+	VMOVUPS      64(AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       64(CX), Z1, Z1
+	VMOVUPS      Z1, 64(CX)
+	VMOVUPS      128(AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       128(CX), Z1, Z1
+	VMOVUPS      Z1, 128(CX)
+	VMOVUPS      192(AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       192(CX), Z1, Z1
+	VMOVUPS      Z1, 192(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeightedHalf16NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateWeightedHalf16NarrowAVX512(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x03, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	ANDL         $0x000001ff, AX
+	CMPL         AX, $0x000001ff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (R15), Z1, Z1
+	VMOVUPS      Z1, (R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (CX), Z1, Z1
+	VMOVUPS      Z1, (CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x000001ff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeightedHalf16WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateWeightedHalf16WideAVX512(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x04, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	CMPL         AX, $0x0001ffff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (R15), Z1, Z1
+	VMOVUPS      Z1, (R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (CX), Z1, Z1
+	VMOVUPS      Z1, (CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeightedHalf32NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateWeightedHalf32NarrowAVX512(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x03, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	ANDL         $0x000001ff, AX
+	CMPL         AX, $0x000001ff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x40
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (R15), Z1, Z1
+	VMOVUPS      Z1, (R15)
+	VCVTPH2PS    32(R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       64(R15), Z1, Z1
+	VMOVUPS      Z1, 64(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (CX), Z1, Z1
+	VMOVUPS      Z1, (CX)
+	VCVTPH2PS    32(AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       64(CX), Z1, Z1
+	VMOVUPS      Z1, 64(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x000001ff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeightedHalf32WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateWeightedHalf32WideAVX512(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x04, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	CMPL         AX, $0x0001ffff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x40
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (R15), Z1, Z1
+	VMOVUPS      Z1, (R15)
+	VCVTPH2PS    32(R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       64(R15), Z1, Z1
+	VMOVUPS      Z1, 64(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (CX), Z1, Z1
+	VMOVUPS      Z1, (CX)
+	VCVTPH2PS    32(AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       64(CX), Z1, Z1
+	VMOVUPS      Z1, 64(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeightedHalf64NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateWeightedHalf64NarrowAVX512(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x03, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	ANDL         $0x000001ff, AX
+	CMPL         AX, $0x000001ff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	PREFETCHT0   64(AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x40
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x80
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0xc0
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (R15), Z1, Z1
+	VMOVUPS      Z1, (R15)
+	VCVTPH2PS    32(R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       64(R15), Z1, Z1
+	VMOVUPS      Z1, 64(R15)
+	VCVTPH2PS    64(R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       128(R15), Z1, Z1
+	VMOVUPS      Z1, 128(R15)
+	VCVTPH2PS    96(R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       192(R15), Z1, Z1
+	VMOVUPS      Z1, 192(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (CX), Z1, Z1
+	VMOVUPS      Z1, (CX)
+	VCVTPH2PS    32(AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       64(CX), Z1, Z1
+	VMOVUPS      Z1, 64(CX)
+	VCVTPH2PS    64(AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       128(CX), Z1, Z1
+	VMOVUPS      Z1, 128(CX)
+	VCVTPH2PS    96(AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       192(CX), Z1, Z1
+	VMOVUPS      Z1, 192(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x000001ff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeightedHalf64WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·accumulateWeightedHalf64WideAVX512(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x04, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	CMPL         AX, $0x0001ffff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	PREFETCHT0   64(AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x40
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x80
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0xc0
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (R15), Z1, Z1
+	VMOVUPS      Z1, (R15)
+	VCVTPH2PS    32(R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       64(R15), Z1, Z1
+	VMOVUPS      Z1, 64(R15)
+	VCVTPH2PS    64(R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       128(R15), Z1, Z1
+	VMOVUPS      Z1, 128(R15)
+	VCVTPH2PS    96(R14), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       192(R15), Z1, Z1
+	VMOVUPS      Z1, 192(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Z0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       (CX), Z1, Z1
+	VMOVUPS      Z1, (CX)
+	VCVTPH2PS    32(AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       64(CX), Z1, Z1
+	VMOVUPS      Z1, 64(CX)
+	VCVTPH2PS    64(AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       128(CX), Z1, Z1
+	VMOVUPS      Z1, 128(CX)
+	VCVTPH2PS    96(AX), Z1
+	VMULPS       Z0, Z1, Z1
+	VADDPS       192(CX), Z1, Z1
+	VMOVUPS      Z1, 192(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func divideRowsByStrengthAVX512(rows *float32, strength1 *float32, n uintptr, bytes uintptr)
+// Requires: AVX, AVX512F
+TEXT ·divideRowsByStrengthAVX512(SB), NOSPLIT, $0-32
+	MOVQ rows+0(FP), AX
+	MOVQ strength1+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ bytes+24(FP), BX
+
+row:
+	TESTQ        DX, DX
+	JZ           done
+	VBROADCASTSS (CX), Z0
+	XORQ         SI, SI
+
+column:
+	VMOVUPS (AX)(SI*1), Z1
+	VDIVPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)(SI*1)
+	ADDQ    $0x40, SI
+	CMPQ    SI, BX
+	JLT     column
+	ADDQ    BX, AX
+	ADDQ    $0x04, CX
+	DECQ    DX
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func strengthSumsAVX512(sums *[32]float64, rows *float32, strength1 *float32, n uintptr, bytes uintptr)
+// Requires: AVX, AVX512F
+TEXT ·strengthSumsAVX512(SB), NOSPLIT, $0-40
+	MOVQ         sums+0(FP), AX
+	MOVQ         rows+8(FP), CX
+	MOVQ         strength1+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         bytes+32(FP), SI
+	VMOVUPD      (AX), Z0
+	VMOVUPD      128(AX), Z1
+	VMOVUPD      64(AX), Z2
+	VMOVUPD      192(AX), Z3
+	MOVQ         $0x7fffffffffffffff, DI
+	VMOVQ        DI, X4
+	VPBROADCASTQ X4, Z4
+
+row:
+	TESTQ        BX, BX
+	JZ           done
+	VXORPD       X5, X5, X5
+	VCVTSS2SD    (DX), X5, X5
+	VBROADCASTSD X5, Z5
+	VCVTPS2PD    (CX), Z6
+	VMULPD       Z5, Z6, Z6
+	VADDPD       Z6, Z0, Z0
+	VPANDQ       Z4, Z6, Z6
+	VADDPD       Z6, Z1, Z1
+	VCVTPS2PD    32(CX), Z6
+	VMULPD       Z5, Z6, Z6
+	VADDPD       Z6, Z2, Z2
+	VPANDQ       Z4, Z6, Z6
+	VADDPD       Z6, Z3, Z3
+	ADDQ         SI, CX
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          row
+
+done:
+	VMOVUPD Z0, (AX)
+	VMOVUPD Z1, 128(AX)
+	VMOVUPD Z2, 64(AX)
+	VMOVUPD Z3, 192(AX)
+	VZEROUPPER
+	RET
+
+// func accumulateWeighted16NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, MMX+
+TEXT ·accumulateWeighted16NarrowAVX2(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x03, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	ANDL         $0x000001ff, AX
+	CMPL         AX, $0x000001ff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VMOVUPS      (R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (R15), Y1, Y1
+	VMOVUPS      Y1, (R15)
+	VMOVUPS      32(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(R15), Y1, Y1
+	VMOVUPS      Y1, 32(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VMOVUPS      (AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (CX), Y1, Y1
+	VMOVUPS      Y1, (CX)
+	VMOVUPS      32(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(CX), Y1, Y1
+	VMOVUPS      Y1, 32(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x000001ff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeighted16WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, MMX+
+TEXT ·accumulateWeighted16WideAVX2(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x04, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	CMPL         AX, $0x0001ffff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VMOVUPS      (R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (R15), Y1, Y1
+	VMOVUPS      Y1, (R15)
+	VMOVUPS      32(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(R15), Y1, Y1
+	VMOVUPS      Y1, 32(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VMOVUPS      (AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (CX), Y1, Y1
+	VMOVUPS      Y1, (CX)
+	VMOVUPS      32(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(CX), Y1, Y1
+	VMOVUPS      Y1, 32(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeighted32NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, MMX+
+TEXT ·accumulateWeighted32NarrowAVX2(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x03, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	ANDL         $0x000001ff, AX
+	CMPL         AX, $0x000001ff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	PREFETCHT0   64(AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x40
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VMOVUPS      (R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (R15), Y1, Y1
+	VMOVUPS      Y1, (R15)
+	VMOVUPS      32(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(R15), Y1, Y1
+	VMOVUPS      Y1, 32(R15)
+	VMOVUPS      64(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       64(R15), Y1, Y1
+	VMOVUPS      Y1, 64(R15)
+	VMOVUPS      96(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       96(R15), Y1, Y1
+	VMOVUPS      Y1, 96(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VMOVUPS      (AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (CX), Y1, Y1
+	VMOVUPS      Y1, (CX)
+	VMOVUPS      32(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(CX), Y1, Y1
+	VMOVUPS      Y1, 32(CX)
+	VMOVUPS      64(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       64(CX), Y1, Y1
+	VMOVUPS      Y1, 64(CX)
+	VMOVUPS      96(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       96(CX), Y1, Y1
+	VMOVUPS      Y1, 96(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x000001ff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeighted32WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, MMX+
+TEXT ·accumulateWeighted32WideAVX2(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x04, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	CMPL         AX, $0x0001ffff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	PREFETCHT0   64(AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x40
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VMOVUPS      (R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (R15), Y1, Y1
+	VMOVUPS      Y1, (R15)
+	VMOVUPS      32(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(R15), Y1, Y1
+	VMOVUPS      Y1, 32(R15)
+	VMOVUPS      64(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       64(R15), Y1, Y1
+	VMOVUPS      Y1, 64(R15)
+	VMOVUPS      96(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       96(R15), Y1, Y1
+	VMOVUPS      Y1, 96(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VMOVUPS      (AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (CX), Y1, Y1
+	VMOVUPS      Y1, (CX)
+	VMOVUPS      32(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(CX), Y1, Y1
+	VMOVUPS      Y1, 32(CX)
+	VMOVUPS      64(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       64(CX), Y1, Y1
+	VMOVUPS      Y1, 64(CX)
+	VMOVUPS      96(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       96(CX), Y1, Y1
+	VMOVUPS      Y1, 96(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeighted64NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, MMX+
+TEXT ·accumulateWeighted64NarrowAVX2(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x03, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	ANDL         $0x000001ff, AX
+	CMPL         AX, $0x000001ff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	PREFETCHT0   64(AX)
+	PREFETCHT0   128(AX)
+	PREFETCHT0   192(AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x40
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x80
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0xc0
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VMOVUPS      (R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (R15), Y1, Y1
+	VMOVUPS      Y1, (R15)
+	VMOVUPS      32(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(R15), Y1, Y1
+	VMOVUPS      Y1, 32(R15)
+	VMOVUPS      64(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       64(R15), Y1, Y1
+	VMOVUPS      Y1, 64(R15)
+	VMOVUPS      96(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       96(R15), Y1, Y1
+	VMOVUPS      Y1, 96(R15)
+	VMOVUPS      128(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       128(R15), Y1, Y1
+	VMOVUPS      Y1, 128(R15)
+	VMOVUPS      160(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       160(R15), Y1, Y1
+	VMOVUPS      Y1, 160(R15)
+	VMOVUPS      192(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       192(R15), Y1, Y1
+	VMOVUPS      Y1, 192(R15)
+	VMOVUPS      224(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       224(R15), Y1, Y1
+	VMOVUPS      Y1, 224(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VMOVUPS      (AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (CX), Y1, Y1
+	VMOVUPS      Y1, (CX)
+	VMOVUPS      32(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(CX), Y1, Y1
+	VMOVUPS      Y1, 32(CX)
+	VMOVUPS      64(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       64(CX), Y1, Y1
+	VMOVUPS      Y1, 64(CX)
+	VMOVUPS      96(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       96(CX), Y1, Y1
+	VMOVUPS      Y1, 96(CX)
+	VMOVUPS      128(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       128(CX), Y1, Y1
+	VMOVUPS      Y1, 128(CX)
+	VMOVUPS      160(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       160(CX), Y1, Y1
+	VMOVUPS      Y1, 160(CX)
+	VMOVUPS      192(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       192(CX), Y1, Y1
+	VMOVUPS      Y1, 192(CX)
+	VMOVUPS      224(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       224(CX), Y1, Y1
+	VMOVUPS      Y1, 224(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x000001ff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeighted64WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, MMX+
+TEXT ·accumulateWeighted64WideAVX2(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x04, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	CMPL         AX, $0x0001ffff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	PREFETCHT0   64(AX)
+	PREFETCHT0   128(AX)
+	PREFETCHT0   192(AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x40
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x80
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0xc0
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VMOVUPS      (R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (R15), Y1, Y1
+	VMOVUPS      Y1, (R15)
+	VMOVUPS      32(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(R15), Y1, Y1
+	VMOVUPS      Y1, 32(R15)
+	VMOVUPS      64(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       64(R15), Y1, Y1
+	VMOVUPS      Y1, 64(R15)
+	VMOVUPS      96(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       96(R15), Y1, Y1
+	VMOVUPS      Y1, 96(R15)
+	VMOVUPS      128(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       128(R15), Y1, Y1
+	VMOVUPS      Y1, 128(R15)
+	VMOVUPS      160(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       160(R15), Y1, Y1
+	VMOVUPS      Y1, 160(R15)
+	VMOVUPS      192(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       192(R15), Y1, Y1
+	VMOVUPS      Y1, 192(R15)
+	VMOVUPS      224(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       224(R15), Y1, Y1
+	VMOVUPS      Y1, 224(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VMOVUPS      (AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (CX), Y1, Y1
+	VMOVUPS      Y1, (CX)
+	VMOVUPS      32(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(CX), Y1, Y1
+	VMOVUPS      Y1, 32(CX)
+	VMOVUPS      64(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       64(CX), Y1, Y1
+	VMOVUPS      Y1, 64(CX)
+	VMOVUPS      96(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       96(CX), Y1, Y1
+	VMOVUPS      Y1, 96(CX)
+	VMOVUPS      128(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       128(CX), Y1, Y1
+	VMOVUPS      Y1, 128(CX)
+	VMOVUPS      160(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       160(CX), Y1, Y1
+	VMOVUPS      Y1, 160(CX)
+	VMOVUPS      192(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       192(CX), Y1, Y1
+	VMOVUPS      Y1, 192(CX)
+	VMOVUPS      224(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       224(CX), Y1, Y1
+	VMOVUPS      Y1, 224(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeightedHalf16NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateWeightedHalf16NarrowAVX2(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x03, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	ANDL         $0x000001ff, AX
+	CMPL         AX, $0x000001ff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (R15), Y1, Y1
+	VMOVUPS      Y1, (R15)
+	VCVTPH2PS    16(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(R15), Y1, Y1
+	VMOVUPS      Y1, 32(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (CX), Y1, Y1
+	VMOVUPS      Y1, (CX)
+	VCVTPH2PS    16(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(CX), Y1, Y1
+	VMOVUPS      Y1, 32(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x000001ff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeightedHalf16WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateWeightedHalf16WideAVX2(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x04, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	CMPL         AX, $0x0001ffff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (R15), Y1, Y1
+	VMOVUPS      Y1, (R15)
+	VCVTPH2PS    16(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(R15), Y1, Y1
+	VMOVUPS      Y1, 32(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (CX), Y1, Y1
+	VMOVUPS      Y1, (CX)
+	VCVTPH2PS    16(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(CX), Y1, Y1
+	VMOVUPS      Y1, 32(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeightedHalf32NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateWeightedHalf32NarrowAVX2(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x03, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	ANDL         $0x000001ff, AX
+	CMPL         AX, $0x000001ff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x40
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (R15), Y1, Y1
+	VMOVUPS      Y1, (R15)
+	VCVTPH2PS    16(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(R15), Y1, Y1
+	VMOVUPS      Y1, 32(R15)
+	VCVTPH2PS    32(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       64(R15), Y1, Y1
+	VMOVUPS      Y1, 64(R15)
+	VCVTPH2PS    48(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       96(R15), Y1, Y1
+	VMOVUPS      Y1, 96(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (CX), Y1, Y1
+	VMOVUPS      Y1, (CX)
+	VCVTPH2PS    16(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(CX), Y1, Y1
+	VMOVUPS      Y1, 32(CX)
+	VCVTPH2PS    32(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       64(CX), Y1, Y1
+	VMOVUPS      Y1, 64(CX)
+	VCVTPH2PS    48(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       96(CX), Y1, Y1
+	VMOVUPS      Y1, 96(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x000001ff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeightedHalf32WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateWeightedHalf32WideAVX2(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x04, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	CMPL         AX, $0x0001ffff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x40
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (R15), Y1, Y1
+	VMOVUPS      Y1, (R15)
+	VCVTPH2PS    16(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(R15), Y1, Y1
+	VMOVUPS      Y1, 32(R15)
+	VCVTPH2PS    32(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       64(R15), Y1, Y1
+	VMOVUPS      Y1, 64(R15)
+	VCVTPH2PS    48(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       96(R15), Y1, Y1
+	VMOVUPS      Y1, 96(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (CX), Y1, Y1
+	VMOVUPS      Y1, (CX)
+	VCVTPH2PS    16(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(CX), Y1, Y1
+	VMOVUPS      Y1, 32(CX)
+	VCVTPH2PS    32(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       64(CX), Y1, Y1
+	VMOVUPS      Y1, 64(CX)
+	VCVTPH2PS    48(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       96(CX), Y1, Y1
+	VMOVUPS      Y1, 96(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeightedHalf64NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateWeightedHalf64NarrowAVX2(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x03, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	ANDL         $0x000001ff, AX
+	CMPL         AX, $0x000001ff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	PREFETCHT0   64(AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x40
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x80
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0xc0
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (R15), Y1, Y1
+	VMOVUPS      Y1, (R15)
+	VCVTPH2PS    16(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(R15), Y1, Y1
+	VMOVUPS      Y1, 32(R15)
+	VCVTPH2PS    32(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       64(R15), Y1, Y1
+	VMOVUPS      Y1, 64(R15)
+	VCVTPH2PS    48(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       96(R15), Y1, Y1
+	VMOVUPS      Y1, 96(R15)
+	VCVTPH2PS    64(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       128(R15), Y1, Y1
+	VMOVUPS      Y1, 128(R15)
+	VCVTPH2PS    80(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       160(R15), Y1, Y1
+	VMOVUPS      Y1, 160(R15)
+	VCVTPH2PS    96(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       192(R15), Y1, Y1
+	VMOVUPS      Y1, 192(R15)
+	VCVTPH2PS    112(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       224(R15), Y1, Y1
+	VMOVUPS      Y1, 224(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (CX), Y1, Y1
+	VMOVUPS      Y1, (CX)
+	VCVTPH2PS    16(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(CX), Y1, Y1
+	VMOVUPS      Y1, 32(CX)
+	VCVTPH2PS    32(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       64(CX), Y1, Y1
+	VMOVUPS      Y1, 64(CX)
+	VCVTPH2PS    48(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       96(CX), Y1, Y1
+	VMOVUPS      Y1, 96(CX)
+	VCVTPH2PS    64(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       128(CX), Y1, Y1
+	VMOVUPS      Y1, 128(CX)
+	VCVTPH2PS    80(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       160(CX), Y1, Y1
+	VMOVUPS      Y1, 160(CX)
+	VCVTPH2PS    96(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       192(CX), Y1, Y1
+	VMOVUPS      Y1, 192(CX)
+	VCVTPH2PS    112(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       224(CX), Y1, Y1
+	VMOVUPS      Y1, 224(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x000001ff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeightedHalf64WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, F16C, MMX+
+TEXT ·accumulateWeightedHalf64WideAVX2(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x80
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0xc0
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x04, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	CMPL         AX, $0x0001ffff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	PREFETCHT0   64(AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x40
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x80
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0xc0
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (R15), Y1, Y1
+	VMOVUPS      Y1, (R15)
+	VCVTPH2PS    16(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(R15), Y1, Y1
+	VMOVUPS      Y1, 32(R15)
+	VCVTPH2PS    32(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       64(R15), Y1, Y1
+	VMOVUPS      Y1, 64(R15)
+	VCVTPH2PS    48(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       96(R15), Y1, Y1
+	VMOVUPS      Y1, 96(R15)
+	VCVTPH2PS    64(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       128(R15), Y1, Y1
+	VMOVUPS      Y1, 128(R15)
+	VCVTPH2PS    80(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       160(R15), Y1, Y1
+	VMOVUPS      Y1, 160(R15)
+	VCVTPH2PS    96(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       192(R15), Y1, Y1
+	VMOVUPS      Y1, 192(R15)
+	VCVTPH2PS    112(R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       224(R15), Y1, Y1
+	VMOVUPS      Y1, 224(R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VCVTPH2PS    (AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (CX), Y1, Y1
+	VMOVUPS      Y1, (CX)
+	VCVTPH2PS    16(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       32(CX), Y1, Y1
+	VMOVUPS      Y1, 32(CX)
+	VCVTPH2PS    32(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       64(CX), Y1, Y1
+	VMOVUPS      Y1, 64(CX)
+	VCVTPH2PS    48(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       96(CX), Y1, Y1
+	VMOVUPS      Y1, 96(CX)
+	VCVTPH2PS    64(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       128(CX), Y1, Y1
+	VMOVUPS      Y1, 128(CX)
+	VCVTPH2PS    80(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       160(CX), Y1, Y1
+	VMOVUPS      Y1, 160(CX)
+	VCVTPH2PS    96(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       192(CX), Y1, Y1
+	VMOVUPS      Y1, 192(CX)
+	VCVTPH2PS    112(AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       224(CX), Y1, Y1
+	VMOVUPS      Y1, 224(CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func divideRowsByStrengthAVX2(rows *float32, strength1 *float32, n uintptr, bytes uintptr)
+// Requires: AVX
+TEXT ·divideRowsByStrengthAVX2(SB), NOSPLIT, $0-32
+	MOVQ rows+0(FP), AX
+	MOVQ strength1+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ bytes+24(FP), BX
+
+row:
+	TESTQ        DX, DX
+	JZ           done
+	VBROADCASTSS (CX), Y0
+	XORQ         SI, SI
+
+column:
+	VMOVUPS (AX)(SI*1), Y1
+	VDIVPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)(SI*1)
+	VMOVUPS 32(AX)(SI*1), Y1
+	VDIVPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(AX)(SI*1)
+	ADDQ    $0x40, SI
+	CMPQ    SI, BX
+	JLT     column
+	ADDQ    BX, AX
+	ADDQ    $0x04, CX
+	DECQ    DX
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func strengthSumsAVX2(sums *[32]float64, rows *float32, strength1 *float32, n uintptr, bytes uintptr)
+// Requires: AVX, AVX2
+TEXT ·strengthSumsAVX2(SB), NOSPLIT, $0-40
+	MOVQ         sums+0(FP), AX
+	MOVQ         rows+8(FP), CX
+	MOVQ         strength1+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         bytes+32(FP), SI
+	VMOVUPD      (AX), Y0
+	VMOVUPD      128(AX), Y1
+	VMOVUPD      32(AX), Y2
+	VMOVUPD      160(AX), Y3
+	VMOVUPD      64(AX), Y4
+	VMOVUPD      192(AX), Y5
+	VMOVUPD      96(AX), Y6
+	VMOVUPD      224(AX), Y7
+	MOVQ         $0x7fffffffffffffff, DI
+	VMOVQ        DI, X8
+	VPBROADCASTQ X8, Y8
+
+row:
+	TESTQ        BX, BX
+	JZ           done
+	VXORPD       X9, X9, X9
+	VCVTSS2SD    (DX), X9, X9
+	VBROADCASTSD X9, Y9
+	VCVTPS2PD    (CX), Y10
+	VMULPD       Y9, Y10, Y10
+	VADDPD       Y10, Y0, Y0
+	VPAND        Y8, Y10, Y10
+	VADDPD       Y10, Y1, Y1
+	VCVTPS2PD    16(CX), Y10
+	VMULPD       Y9, Y10, Y10
+	VADDPD       Y10, Y2, Y2
+	VPAND        Y8, Y10, Y10
+	VADDPD       Y10, Y3, Y3
+	VCVTPS2PD    32(CX), Y10
+	VMULPD       Y9, Y10, Y10
+	VADDPD       Y10, Y4, Y4
+	VPAND        Y8, Y10, Y10
+	VADDPD       Y10, Y5, Y5
+	VCVTPS2PD    48(CX), Y10
+	VMULPD       Y9, Y10, Y10
+	VADDPD       Y10, Y6, Y6
+	VPAND        Y8, Y10, Y10
+	VADDPD       Y10, Y7, Y7
+	ADDQ         SI, CX
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          row
+
+done:
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y1, 128(AX)
+	VMOVUPD Y2, 32(AX)
+	VMOVUPD Y3, 160(AX)
+	VMOVUPD Y4, 64(AX)
+	VMOVUPD Y5, 192(AX)
+	VMOVUPD Y6, 96(AX)
+	VMOVUPD Y7, 224(AX)
+	VZEROUPPER
+	RET

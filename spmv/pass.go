@@ -43,19 +43,56 @@ type Part struct {
 }
 
 // Settle may replace finished rows first, first+1, … of the next hop, which have these
-// roles; cur reads row i of the hop before. Calls for different rows may come at the same
-// time.
-type Settle func(first int64, roles []Role, rows []float32, cur func(i int64) []float32) error
+// roles. before gives rows [lo, hi) of the hop before, at most [SettleRows] of them; they are
+// valid until it is called again. Calls for different rows may come at the same time.
+type Settle func(first int64, roles []Role, rows []float32, before func(lo, hi int64) []float32) error
+
+// SettleRows is for how many rows the hop before is read at a time.
+const SettleRows = 256
 
 // Pass runs hops over one graph.
 type Pass struct {
 	Source packed.Source
 	// Degree has the degree of each node without the self-loop.
 	Degree []uint32
+	// Divisors has what the sum of each row is divided by, where that is not its degree plus
+	// one: the strength plus one where edges have weights. Else it is nil.
+	Divisors []float32
+	// Sent has, in a graph with directions, the number of rows to which each row is added,
+	// without itself; Degree has that of the rows which are added to each. Else it is nil.
+	Sent   []uint32
 	Kernel *Kernel
 
 	once            sync.Once
-	volume, squares float64 // Σ d̃ and Σ d̃²
+	volume, squares float64 // Σ d̃ and Σ d̃², or see balance
+	largest         float64
+}
+
+// divide divides rows lo, lo+1, … by their d̃, or by what stands in its place.
+func (p *Pass) divide(rows []float32, lo, hi int64) {
+	if p.Divisors != nil {
+		p.Kernel.DivideByStrength(rows, p.Divisors[lo:hi])
+	} else {
+		p.Kernel.Divide(rows, p.Degree[lo:hi])
+	}
+}
+
+// addTotals adds rows lo, lo+1, … that a hop made, times what they were divided by, to sums.
+func (p *Pass) addTotals(sums *[2 * packed.PanelColumns]float64, rows []float32, lo, hi int64) {
+	if p.Divisors != nil {
+		p.Kernel.StrengthSums(sums, rows, p.Divisors[lo:hi])
+	} else {
+		p.Kernel.WeightedSums(sums, rows, p.Degree[lo:hi])
+	}
+}
+
+// addSent adds rows lo, lo+1, …, times how often the next hop adds them, to sums.
+func (p *Pass) addSent(sums *[2 * packed.PanelColumns]float64, rows []float32, lo, hi int64) {
+	if p.Sent != nil {
+		p.Kernel.WeightedSums(sums, rows, p.Sent[lo:hi])
+	} else {
+		p.addTotals(sums, rows, lo, hi)
+	}
 }
 
 // Run replaces the rows of b by those of the next hop, D̃⁻¹ Ã Z, shows every row to
@@ -70,7 +107,7 @@ func (p *Pass) Run(ctx context.Context, b *Block, sink Sink, part *Part) (edges 
 		}
 	}
 	for _, t := range b.threads {
-		t.totals = [2 * packed.PanelColumns]float64{}
+		t.totals, t.sent = [2 * packed.PanelColumns]float64{}, [2 * packed.PanelColumns]float64{}
 	}
 	h := &hop{Pass: p, b: b, sink: sink, check: check, added: make([]int64, b.strips())}
 	if part != nil {
@@ -88,6 +125,9 @@ func (p *Pass) Run(ctx context.Context, b *Block, sink Sink, part *Part) (edges 
 	}
 	if err == nil && check {
 		b.totals = b.addTotals()
+		if p.Sent != nil {
+			b.totals = b.addSent()
+		}
 		err = s.check(b.layout.Precision)
 	}
 	for _, n := range h.added {
@@ -122,11 +162,11 @@ func (h *hop) assign(t *thread, s int) (idle bool) {
 	return most <= Skipped && h.b.layout.Residency == Resident
 }
 
-// runs calls each for every run [lo, hi) of rows of a strip that have the same role.
-func (t *thread) runs(rows int, each func(role Role, lo, hi int)) {
-	for lo := 0; lo < rows; {
-		role, hi := t.roles[lo], lo+1
-		for hi < rows && t.roles[hi] == role {
+// runs calls each for every run [lo, hi) of rows that have the same role.
+func runs(roles []Role, each func(role Role, lo, hi int)) {
+	for lo := 0; lo < len(roles); {
+		role, hi := roles[lo], lo+1
+		for hi < len(roles) && roles[hi] == role {
 			hi++
 		}
 		each(role, lo, hi)
@@ -222,11 +262,7 @@ func (h *hop) begin(t *thread, s int, sums []float32) error {
 	case t.least == Computed:
 		h.Kernel.load(sums, self)
 	default:
-		t.runs(int(self.Len()), func(role Role, lo, hi int) {
-			if role == Computed {
-				h.Kernel.load(sums[lo*self.Stride:hi*self.Stride], self.Slice(int64(lo), int64(hi)))
-			}
-		})
+		h.Kernel.loadComputed(sums, self, t.roles[:self.Len()])
 	}
 	return err
 }
@@ -343,23 +379,26 @@ func (h *hop) finish(t *thread, s int, acc []float32) error {
 	}
 	lo, hi := h.b.bounds(s)
 	if t.least < Computed {
-		h.divideSome(t, acc, h.Degree[lo:hi])
+		h.divideSome(t, acc, lo, hi)
 	}
 	for at := lo; at < hi && t.least == Computed; at += visitRows {
 		end := min(at+visitRows, hi)
 		stride := int64(h.b.layout.Columns)
 		rows := acc[(at-lo)*stride : (end-lo)*stride]
-		h.Kernel.Divide(rows, h.Degree[at:end])
+		h.divide(rows, at, end)
 		if h.check {
-			h.Kernel.WeightedSums(&t.totals, rows, h.Degree[at:end])
+			h.addTotals(&t.totals, rows, at, end)
+			if h.Sent != nil {
+				h.addSent(&t.sent, rows, at, end)
+			}
 		}
 	}
 	if h.part.Settle != nil {
-		cur, err := h.previous(t, s)
+		before, err := h.previous(t, s)
 		if err != nil {
 			return err
 		}
-		if err := h.part.Settle(lo, t.roles[:hi-lo], acc, cur); err != nil {
+		if err := h.part.Settle(lo, t.roles[:hi-lo], acc, before); err != nil {
 			return err
 		}
 	}
@@ -373,18 +412,24 @@ func (h *hop) finish(t *thread, s int, acc []float32) error {
 	return h.b.write(t, s, acc)
 }
 
-// divideSome divides the rows that are computed, and clears those to which edges were added
-// for nothing.
-func (h *hop) divideSome(t *thread, rows []float32, degree []uint32) {
+// divideSome divides those of rows lo, lo+1, … that are computed, and clears those to which edges
+// were added for nothing.
+func (h *hop) divideSome(t *thread, rows []float32, lo, hi int64) {
+	if h.Divisors == nil {
+		h.Kernel.divideComputed(rows, h.Degree[lo:hi], t.roles)
+		return
+	}
 	stride := h.b.layout.Columns
-	t.runs(len(degree), func(role Role, lo, hi int) {
-		switch role {
+	divisors := h.Divisors[lo:hi]
+	for i := range divisors {
+		row := rows[i*stride : (i+1)*stride]
+		switch t.roles[i] {
 		case Computed:
-			h.Kernel.Divide(rows[lo*stride:hi*stride], degree[lo:hi])
+			h.Kernel.DivideByStrength(row, divisors[i:i+1])
 		case Skipped:
-			clear(rows[lo*stride : hi*stride])
+			clear(row)
 		}
-	})
+	}
 }
 
 // storeSome stores all rows of a strip in memory but those that are idle.
@@ -392,7 +437,7 @@ func (h *hop) storeSome(t *thread, to Rows, rows []float32) {
 	if to.S != nil && &to.S[0] == &rows[0] {
 		return
 	}
-	t.runs(int(to.Len()), func(role Role, lo, hi int) {
+	runs(t.roles[:to.Len()], func(role Role, lo, hi int) {
 		if role > Idle {
 			h.Kernel.store(to.Slice(int64(lo), int64(hi)), rows[lo*to.Stride:hi*to.Stride])
 		}
@@ -400,22 +445,22 @@ func (h *hop) storeSome(t *thread, to Rows, rows []float32) {
 }
 
 // previous gives access to the rows of a strip before the hop.
-func (h *hop) previous(t *thread, s int) (func(i int64) []float32, error) {
+func (h *hop) previous(t *thread, s int) (func(lo, hi int64) []float32, error) {
 	r, err := h.b.read(t, s)
 	if err != nil {
 		return nil, err
 	}
-	lo, _ := h.b.bounds(s)
-	var buf []float32
-	return func(i int64) []float32 {
-		row := r.Slice(i-lo, i-lo+1)
-		if row.H == nil {
-			return row.S
+	first, _ := h.b.bounds(s)
+	return func(lo, hi int64) []float32 {
+		rows := r.Slice(lo-first, hi-first)
+		if rows.H == nil {
+			return rows.S
 		}
-		if buf == nil {
-			buf = make([]float32, row.Stride)
+		if t.before == nil {
+			t.before = make([]float32, SettleRows*r.Stride)
 		}
-		h.Kernel.Widen(buf, row.H)
+		buf := t.before[:len(rows.H)]
+		h.Kernel.Widen(buf, rows.H)
 		return buf
 	}, nil
 }

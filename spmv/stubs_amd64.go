@@ -114,3 +114,87 @@ func squareNormsAVX2(out *float64, rows *float32, n uintptr, bytes uintptr)
 
 // weightedSumsAVX2 adds, for the first 16 columns of n rows of bytes bytes, (degree+1)·x to sums[0:16] and (degree+1)·|x| to sums[16:32], in float64.
 func weightedSumsAVX2(sums *[32]float64, rows *float32, degree *uint32, n uintptr, bytes uintptr)
+
+// accumulateWeighted16NarrowAVX512 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeighted16NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeighted16WideAVX512 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeighted16WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeighted32NarrowAVX512 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 32 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeighted32NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeighted32WideAVX512 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 32 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeighted32WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeighted64NarrowAVX512 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeighted64NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeighted64WideAVX512 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeighted64WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeightedHalf16NarrowAVX512 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeightedHalf16NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeightedHalf16WideAVX512 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeightedHalf16WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeightedHalf32NarrowAVX512 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 32 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeightedHalf32NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeightedHalf32WideAVX512 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 32 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeightedHalf32WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeightedHalf64NarrowAVX512 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeightedHalf64NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeightedHalf64WideAVX512 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeightedHalf64WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// divideRowsByStrengthAVX512 divides each of n rows of bytes bytes (a multiple of 64, without gaps) by its strength plus one.
+func divideRowsByStrengthAVX512(rows *float32, strength1 *float32, n uintptr, bytes uintptr)
+
+// strengthSumsAVX512 adds, for the first 16 columns of n rows of bytes bytes, (strength+1)·x to sums[0:16] and (strength+1)·|x| to sums[16:32], in float64.
+func strengthSumsAVX512(sums *[32]float64, rows *float32, strength1 *float32, n uintptr, bytes uintptr)
+
+// accumulateWeighted16NarrowAVX2 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeighted16NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeighted16WideAVX2 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeighted16WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeighted32NarrowAVX2 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 32 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeighted32NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeighted32WideAVX2 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 32 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeighted32WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeighted64NarrowAVX2 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeighted64NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeighted64WideAVX2 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeighted64WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeightedHalf16NarrowAVX2 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeightedHalf16NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeightedHalf16WideAVX2 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeightedHalf16WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeightedHalf32NarrowAVX2 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 32 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeightedHalf32NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeightedHalf32WideAVX2 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 32 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeightedHalf32WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeightedHalf64NarrowAVX2 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeightedHalf64NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// accumulateWeightedHalf64WideAVX2 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
+func accumulateWeightedHalf64WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+
+// divideRowsByStrengthAVX2 divides each of n rows of bytes bytes (a multiple of 64, without gaps) by its strength plus one.
+func divideRowsByStrengthAVX2(rows *float32, strength1 *float32, n uintptr, bytes uintptr)
+
+// strengthSumsAVX2 adds, for the first 16 columns of n rows of bytes bytes, (strength+1)·x to sums[0:16] and (strength+1)·|x| to sums[16:32], in float64.
+func strengthSumsAVX2(sums *[32]float64, rows *float32, strength1 *float32, n uintptr, bytes uintptr)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"ndls/catalog"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/shards"
 	"ndls/tiles"
 )
@@ -17,38 +19,46 @@ type assembly struct {
 	folder string
 	ids    []uint32 // input id of each stored row
 	schema shards.RowSchema
-	// after, unless nil, is called for each interval whose rows are committed.
-	after func(interval int) error
+	// joined, unless 0, is the number of columns that a row is made of: a record batch is as
+	// small as if it had them.
+	joined int
+	// panels is how many panels each list of a row is made of, one list after the other, and
+	// pick makes the values of a list of a stored row from its columns in them. Where a row
+	// has one list, and pick is nil, the columns of the tiles are the values.
+	panels int
+	pick   func(values []float32, row int64, columns []float32)
 }
 
-// commit commits the rows of intervals [first, last), those that are not yet.
-func (a assembly) commit(ctx context.Context, env *Env, first, last int) error {
-	done := intervalsOf(env.Catalog, a.kind)
-	for i := first; i < last; i++ {
-		lo, hi := a.tiles.Bounds(i)
-		env.Report.Rows += hi - lo
-		if !done[i] {
-			if err := a.interval(ctx, env, i); err != nil {
-				return err
-			}
-		}
-		if a.after == nil {
-			continue
-		}
-		if err := a.after(i); err != nil {
-			return err
+// sideBySide is the assembly of rows of so many parts, of width values each, which follow each other
+// in the tiles.
+func (a assembly) sideBySide(parts, width int) assembly {
+	if parts == 1 {
+		return a
+	}
+	columns, pick := a.panels*packed.PanelColumns, a.pick
+	if pick == nil {
+		pick = func(values []float32, _ int64, columns []float32) { copy(values, columns) }
+	}
+	a.panels *= parts
+	a.pick = func(values []float32, row int64, all []float32) {
+		for i := range parts {
+			pick(values[i*width:(i+1)*width], row, all[i*columns:(i+1)*columns])
 		}
 	}
-	return nil
+	return a
 }
 
-func (a assembly) interval(ctx context.Context, env *Env, i int) error {
-	f, err := env.Catalog.Create(ctx, catalog.Describe(a.kind, fmt.Sprintf("%s/part-%05d.arrow", a.folder, i)).In(i))
+// commit commits the rows of an interval, unless they are.
+func (a assembly) commit(ctx context.Context, env *Env, interval int) error {
+	if intervalsOf(env.Catalog, a.kind)[interval] {
+		return nil
+	}
+	f, err := env.Catalog.Create(ctx, catalog.Describe(a.kind, fmt.Sprintf("%s/part-%05d.arrow", a.folder, interval)).In(interval))
 	if err != nil {
 		return err
 	}
 	defer f.Abort()
-	names, closeNames, err := env.names(ctx, int64(i)*env.Summary.IntervalRows)
+	names, closeNames, err := env.names(ctx, int64(interval)*env.Summary.IntervalRows)
 	if err != nil {
 		return err
 	}
@@ -57,21 +67,51 @@ func (a assembly) interval(ctx context.Context, env *Env, i int) error {
 	if err != nil {
 		return err
 	}
-	ids := make([]int64, shards.BatchRows(a.schema.Width))
-	err = a.tiles.Read(ctx, i, a.first, a.schema.Width, len(ids), func(row int64, values []float32) error {
-		n := len(values) / a.schema.Width
-		for r := range n {
-			ids[r] = int64(a.ids[row+int64(r)])
-		}
-		return w.Write(ids[:n], nil, values)
-	})
-	if err != nil {
+	if err := a.rows(ctx, env, interval, w.Write); err != nil {
 		return err
 	}
 	if f.Rows, err = w.Close(); err != nil {
 		return err
 	}
 	return env.Catalog.Commit(ctx, f)
+}
+
+// rows reads the rows of an interval, a record batch at a time.
+func (a assembly) rows(ctx context.Context, env *Env, interval int, put func(ids []int64, _ []int32, values []float32) error) error {
+	ids := make([]int64, shards.BatchRows(max(a.schema.Values(), a.joined)))
+	width, lists := a.schema.Width, len(a.schema.Lists())
+	idsOf := func(row int64, n int) []int64 {
+		for r := range n {
+			ids[r] = int64(a.ids[row+int64(r)])
+		}
+		return ids[:n]
+	}
+	if lists == 1 && a.pick == nil {
+		return a.tiles.Read(ctx, interval, a.first, width, len(ids), func(row int64, values []float32) error {
+			return put(idsOf(row, len(values)/width), nil, values)
+		})
+	}
+	lo, hi := a.tiles.Bounds(interval)
+	batch := int(min(int64(len(ids)), hi-lo))
+	lines, err := mem.Alloc[float32](env.Budget, int64(batch)*int64(a.schema.Values()), "lists of a record batch")
+	if err != nil {
+		return err
+	}
+	defer lines.Free()
+	pick := a.pick
+	if pick == nil {
+		pick = func(values []float32, _ int64, columns []float32) { copy(values, columns) }
+	}
+	list := a.panels * packed.PanelColumns // columns
+	return a.tiles.Read(ctx, interval, a.first, lists*list, batch, func(row int64, columns []float32) error {
+		n := len(columns) / (lists * list)
+		for r := range n {
+			for k := range lists {
+				pick(lines.S[(k*n+r)*width:][:width], row+int64(r), columns[(r*lists+k)*list:][:list])
+			}
+		}
+		return put(idsOf(row, n), nil, lines.S[:n*lists*width])
+	})
 }
 
 // intervalsOf are the intervals that have a file of a kind.

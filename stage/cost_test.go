@@ -16,7 +16,7 @@ import (
 
 var papers = estimate.Counts{
 	Nodes: 111_059_956, Edges: 1_615_000_000, StatedNodes: true, Features: 128, Half: true, Classes: 172,
-	Training: 1_207_179, Validation: 125_265, Labelled: 1_546_782, Hops: estimate.DefaultHops,
+	Training: 1_207_179, Validation: 125_265, Labelled: 1_546_782, Hops: 20,
 }
 
 func namesOf(list []control.Figures) (s []control.Stage) {
@@ -42,11 +42,11 @@ func TestPapers100M(t *testing.T) {
 	}
 	lsi := list[1]
 	// Two arrays of 32 columns of float16 and 111M rows are 14.2 GB.
-	if lsi.Stage != control.LSI || lsi.ColumnsPerPass != 32 || lsi.Passes != estimate.DefaultHops || lsi.PeakBytes < 14_200_000_000 || lsi.PeakBytes > 18_000_000_000 {
+	if lsi.Stage != control.LSI || lsi.ColumnsPerPass != 32 || lsi.Passes != papers.Hops || lsi.PeakBytes < 14_200_000_000 || lsi.PeakBytes > 18_000_000_000 {
 		t.Errorf("%+v", lsi)
 	}
 	// The hop streams are read in every pass.
-	if stream := partition.HopBytes(partition.Counts{Nodes: papers.Nodes, Edges: papers.Edges}); lsi.BytesRead < 10*stream || lsi.BytesRead > 11*stream {
+	if stream := partition.HopBytes(partition.Counts{Nodes: papers.Nodes, Edges: papers.Edges}); lsi.BytesRead < 20*stream || lsi.BytesRead > 21*stream {
 		t.Errorf("lsi reads %d", lsi.BytesRead)
 	}
 	smooth := list[2]
@@ -59,10 +59,45 @@ func TestPapers100M(t *testing.T) {
 	}
 }
 
+// TestHopsOfPapers100M: the hops of the labelled rows are as many bytes as they are said to be,
+// and are beside their tiles at a time.
+func TestHopsOfPapers100M(t *testing.T) {
+	figures := func(change func(*control.Plan)) control.Figures {
+		p := labelledPlan()
+		change(&p)
+		list, err := estimate.Run(papers, p, control.Resources{Memory: 16 << 30, Threads: 2}, 0, Costs(control.Smooth, control.Train)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list[0]
+	}
+	plain := figures(func(*control.Plan) {})
+	sign := figures(func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Hops = "sign", 6 })
+	if rows := papers.Labelled * (8 + 7*4*128); sign.DiskBytes != rows || rows < 5_500_000_000 || rows > 5_600_000_000 {
+		t.Errorf("7 hops of the labelled rows are %d bytes, %d are planned", rows, sign.DiskBytes)
+	}
+	if sign.PeakDiskBytes < 2*papers.Labelled*7*4*128 {
+		t.Errorf("tiles and rows of 7 hops have %d bytes", sign.PeakDiskBytes)
+	}
+	if sign.Passes*papers.Hops != plain.Passes*6 {
+		t.Errorf("%d passes to hop 6, %d to hop %d", sign.Passes, plain.Passes, papers.Hops)
+	}
+	beside := figures(func(p *control.Plan) { p.Smooth.KeepHops = "0..2" })
+	if want := plain.DiskBytes + papers.Labelled*(8+3*4*128); beside.DiskBytes != want || beside.Passes != plain.Passes {
+		t.Errorf("3 hops beside the rule: %d bytes, want %d; %d passes of %d", beside.DiskBytes, want, beside.Passes, plain.Passes)
+	}
+	labels := figures(func(p *control.Plan) { p.Smooth.LabelColumns = 2 })
+	if want := papers.Labelled * (8 + 4*(128+172)); labels.DiskBytes != want || labels.Passes <= 2*plain.Passes {
+		t.Errorf("with label columns %d bytes, want %d; %d passes of %d", labels.DiskBytes, want, labels.Passes, plain.Passes)
+	}
+}
+
 func TestStages(t *testing.T) {
 	plan := control.DefaultPlan()
 	noFeatures := plan
 	noFeatures.Partition.Features = "none"
+	embedded := noFeatures
+	embedded.Smooth.Rule = control.FastRP
 	withoutSmoothLabels := slices.DeleteFunc(slices.Clone(Whole()), func(s control.Stage) bool { return s == control.LabelDepth || s == control.SmoothLabels })
 	for _, tc := range []struct {
 		name   string
@@ -75,6 +110,7 @@ func TestStages(t *testing.T) {
 		{"no classes", estimate.Counts{Nodes: 10, Edges: 5, Features: 3}, plan, Whole()[:3]},
 		{"no features", estimate.Counts{Nodes: 10, Edges: 5}, plan, Whole()[:2]},
 		{"features left out", papers, noFeatures, Whole()[:2]},
+		{"features made of the edges", papers, embedded, Whole()},
 	} {
 		list, err := estimate.Run(tc.counts, tc.plan, control.Resources{Memory: 64 << 30, Threads: 1}, 0, Costs(Possible(tc.plan, tc.counts)...)...)
 		if err != nil || !slices.Equal(namesOf(list), tc.want) {
@@ -101,7 +137,18 @@ func TestKeepsItsPromise(t *testing.T) {
 		p.LSI.Active = rapid.SampledFrom([]string{"exact", "settled"}).Draw(t, "active")
 		p.Precision = rapid.SampledFrom([]string{"float32", "float16"}).Draw(t, "precision")
 		p.Smooth.Targets = rapid.SampledFrom([]string{control.AllTargets, control.LabelledTargets}).Draw(t, "targets")
-		p.Labels.Rule = rapid.SampledFrom([]string{"ndls", "ndls-reference"}).Draw(t, "label rule")
+		if rapid.Bool().Draw(t, "fastrp") {
+			p.LSI.Active, p.Smooth.Rule = "exact", control.FastRP
+			p.Smooth.Dimensions = rapid.IntRange(1, 600).Draw(t, "dimensions")
+			p.Smooth.HopWeights = rapid.SampledFrom([]string{"", "1", "0,0,0,1", "1,1,1,1,1,1,1,1"}).Draw(t, "weights")
+		}
+		if p.LSI.Active == "exact" && !p.Embeds() {
+			p.Smooth.Rule = rapid.SampledFrom([]string{"ndls", "ndls-reference", "sgc", "appnp", "sign", "nafs"}).Draw(t, "rule")
+			if !slices.Contains([]string{"ndls", "ndls-reference"}, p.Smooth.Rule) {
+				p.Smooth.Depth = rapid.SampledFrom([]string{"", control.NodeDepth}).Draw(t, "depth")
+			}
+		}
+		p.Labels.Rule = rapid.SampledFrom([]string{"ndls", "ndls-reference", "cs", "cs-nd"}).Draw(t, "label rule")
 		r := control.Resources{
 			Memory: rapid.Int64Range(1, 1<<38).Draw(t, "memory"), Threads: rapid.IntRange(1, 64).Draw(t, "threads"),
 			BlockColumns: rapid.SampledFrom([]int{0, 16, 17, 64}).Draw(t, "columns"),
@@ -205,5 +252,57 @@ func TestCheckDisk(t *testing.T) {
 	// What later stages need no longer counts once features are there.
 	if err := estimate.CheckDisk(papers, p, r, 1, 0, 0, estimate.Space{Same: true}, Costs(control.Smooth)...); err == nil || strings.Contains(err.Error(), "--features none") {
 		t.Errorf("smooth alone: %v", err)
+	}
+}
+
+// A model that stops by patience is not planned for all epochs, and one without validation
+// nodes is.
+func TestTrainedEpochs(t *testing.T) {
+	p := control.DefaultPlan()
+	p.Train.Epochs, p.Train.Patience = 500, 50
+	if got := TrainedEpochs(p, 10); got <= 50 || got >= 500 {
+		t.Errorf("%d of 500 epochs with a patience of 50", got)
+	}
+	if got := TrainedEpochs(p, 0); got != 500 {
+		t.Errorf("%d of 500 epochs without validation nodes", got)
+	}
+	p.Train.Epochs = 20
+	if got := TrainedEpochs(p, 10); got != 20 {
+		t.Errorf("%d of 20 epochs", got)
+	}
+}
+
+// Seconds follow what a stage has to do: the width of features for partition, threads for
+// what they share, and not the hops that no node of a generated graph takes.
+func TestPlannedSeconds(t *testing.T) {
+	seconds := func(c estimate.Counts, threads int, s control.Stage) float64 {
+		list, err := estimate.Run(c, control.DefaultPlan(), control.Resources{Memory: 8 << 30, Threads: threads}, 0, Costs(s)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list[0].Seconds
+	}
+	c := estimate.Counts{Nodes: 1 << 20, Edges: 1 << 23, StatedNodes: true, Features: 64, Classes: 10, Training: 1000, Validation: 1000, Labelled: 1 << 20}
+	c.Hops = c.ExpectedHops(200)
+	if c.Hops != 200 {
+		t.Errorf("%d hops of at most 200 are expected of a graph of unknown origin", c.Hops)
+	}
+	few := c
+	few.FewHops = true
+	if few.Hops = few.ExpectedHops(200); few.Hops < 5 || few.Hops > 30 {
+		t.Errorf("%d hops are expected of a generated graph", few.Hops)
+	}
+	for _, s := range []control.Stage{control.LSI, control.Smooth} {
+		if many, some := seconds(c, 2, s), seconds(few, 2, s); many < 3*some {
+			t.Errorf("%s: %.1f s for %d hops, %.1f s for %d", s, many, c.Hops, some, few.Hops)
+		}
+		if one, two := seconds(c, 1, s), seconds(c, 2, s); two < one/2 || two > one/1.5 {
+			t.Errorf("%s: %.1f s with one thread, %.1f s with two", s, one, two)
+		}
+	}
+	wide := c
+	wide.Features = 6400
+	if narrow, wide := seconds(c, 2, control.Partition), seconds(wide, 2, control.Partition); wide < 10*narrow {
+		t.Errorf("partition: %.1f s for 64 columns, %.1f s for 6400", narrow, wide)
 	}
 }

@@ -50,7 +50,7 @@ func remedy(e catalog.Entry, run string) string {
 	by := control.Stage(e.Stage)
 	again := "ndls " + Verb(by)
 	switch {
-	case e.Kind == catalog.KindHops:
+	case e.Kind == catalog.KindHops || e.Kind == catalog.KindReversedHops:
 		return "remove it and repeat the command, which makes it again from the edge shard"
 	case by == control.Partition:
 		again += " --dataset URI"

@@ -23,7 +23,7 @@ func TestExplain(t *testing.T) {
 		err := Explain(fmt.Errorf("worker: %w", seal.Corrupt("some/file", "byte %d", 7)), cat)
 		text := failure.Text(err)
 		want := "ndls " + Verb(k.Stage) + " "
-		if k.Name == catalog.KindHops {
+		if k.Name == catalog.KindHops || k.Name == catalog.KindReversedHops {
 			want = "remove it and repeat the command"
 		}
 		if !errors.Is(err, seal.ErrCorrupt) || !strings.HasPrefix(text, "some/file is damaged: byte 7; ") || !strings.Contains(text, want) {

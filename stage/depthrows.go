@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"ndls/catalog"
 	"ndls/internal/mem"
@@ -16,23 +17,50 @@ import (
 	"ndls/tiles"
 )
 
-// validation is the nodes that decide on the depth, by node.
-type validation struct {
+// chosenNodes are some nodes with labels.
+type chosenNodes struct {
 	targets *smooth.Targets
 	label   *mem.Array[int32] // of each of them
-	of      int64             // how many validation nodes there are
+	in      []validators      // by split
+	of      int64             // how many nodes they were chosen of
 }
 
-func (v *validation) count() int64 { return v.targets.Len() }
+// validators says of each of the nodes whether it matches in a split.
+type validators struct{ is *mem.Array[bool] }
 
-func (v *validation) free() {
+// count is how many are.
+func (x validators) count() (n int64) {
+	for _, is := range x.is.S {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+func (v *chosenNodes) count() int64 { return v.targets.Len() }
+
+func (v *chosenNodes) free() {
 	v.targets.Free()
 	v.label.Free()
+	for _, x := range v.in {
+		x.is.Free()
+	}
 }
 
 // validation finds the nodes that decide on the depth.
-func (env depthRun) validation(ctx context.Context) (_ *validation, err error) {
-	v := &validation{}
+func (env depthRun) validation(ctx context.Context) (*chosenNodes, error) {
+	all := make([]int, env.Plan.NumSplits())
+	for i := range all {
+		all[i] = i
+	}
+	return env.someLabelled(ctx, all, isValidation, mostValidation)
+}
+
+// someLabelled finds nodes that match in one of some splits, most of them at most, which then lie
+// evenly among all.
+func (env labelsRun) someLabelled(ctx context.Context, of []int, match func(split uint8, label int32) bool, most int64) (_ *chosenNodes, err error) {
+	v := &chosenNodes{}
 	if v.targets, err = smooth.NewTargets(env.Budget, env.Summary.Nodes); err != nil {
 		return nil, err
 	}
@@ -41,27 +69,38 @@ func (env depthRun) validation(ctx context.Context) (_ *validation, err error) {
 			v.free()
 		}
 	}()
-	each := func(visit func(node int64, label int32)) error {
-		return readNodes(ctx, env.Catalog, func(first int64, b shards.NodeBatch) {
+	each := func(visit func(node int64, label int32, in func(split int) bool)) error {
+		return readSplitNodes(ctx, env.Catalog, shards.NodeLabel, env.Plan.NumSplits(), func(first int64, b shards.NodeBatch, split [][]uint8) {
 			for i, label := range b.Label {
-				if isValidation(b.Split[i], label) {
-					visit(first+int64(i), label)
+				in := func(s int) bool { return match(split[s][i], label) }
+				if slices.ContainsFunc(of, in) {
+					visit(first+int64(i), label, in)
 				}
 			}
 		})
 	}
-	if err = each(func(int64, int32) { v.of++ }); err != nil {
+	if err = each(func(int64, int32, func(int) bool) { v.of++ }); err != nil {
 		return nil, err
 	}
-	most := min(v.of, mostValidation)
-	if v.label, err = mem.Alloc[int32](env.Budget, most, "labels of validation nodes"); err != nil {
+	most = min(v.of, most)
+	if v.label, err = mem.Alloc[int32](env.Budget, most, "labels of some nodes"); err != nil {
 		return nil, err
+	}
+	for range of {
+		is, err := mem.Alloc[bool](env.Budget, most, "nodes of a split")
+		if err != nil {
+			return nil, err
+		}
+		v.in = append(v.in, validators{is})
 	}
 	i, taken := int64(0), int64(0)
-	err = each(func(node int64, label int32) {
-		if i++; taken*v.of < i*most && taken < most {
+	err = each(func(node int64, label int32, in func(int) bool) {
+		if i++; (most == v.of || taken*v.of < i*most) && taken < most {
 			v.targets.Add(node)
 			v.label.S[taken] = label
+			for s, x := range v.in {
+				x.is.S[taken] = in(of[s])
+			}
 			taken++
 		}
 	})
@@ -116,9 +155,10 @@ func (d depthRows) describe(panel int, nodes int64) catalog.Entry {
 	return e
 }
 
-// right counts, for each depth from 0 to most, the nodes whose class is right in a run.
+// right counts, for each depth from 0 to most, the nodes of a split whose class is right in a
+// run.
 // Depths after the last that a file has give what that gives: no node counts more hops.
-func (d depthRows) right(ctx context.Context, run, most int, v *validation) ([]int64, error) {
+func (d depthRows) right(ctx context.Context, run, most int, v *chosenNodes, in validators) ([]int64, error) {
 	n := v.count()
 	best, err := mem.Alloc[uint64](d.Budget, n*int64(most+1), "best classes")
 	if err != nil {
@@ -138,7 +178,7 @@ func (d depthRows) right(ctx context.Context, run, most int, v *validation) ([]i
 	for depth := range right {
 		at := min(int64(depth), depths-1) * n
 		for i, label := range v.label.S {
-			if int32(uint32(best.S[at+int64(i)])) == label {
+			if in.is.S[i] && int32(uint32(best.S[at+int64(i)])) == label {
 				right[depth]++
 			}
 		}
@@ -148,7 +188,7 @@ func (d depthRows) right(ctx context.Context, run, most int, v *validation) ([]i
 
 // merge puts the classes of a panel into best, where they are better than what is there or
 // the first, and returns how many depths there are.
-func (d depthRows) merge(ctx context.Context, panel int, v *validation, first bool, best []uint64) (depths int64, err error) {
+func (d depthRows) merge(ctx context.Context, panel int, v *chosenNodes, first bool, best []uint64) (depths int64, err error) {
 	files, ok := d.files(panel)
 	if !ok {
 		return 0, fmt.Errorf("the catalogue lacks the best classes of panel %d: run `ndls smooth-labels --resume=false`: %w", panel, seal.ErrCorrupt)
@@ -221,7 +261,7 @@ type depthBlock struct {
 	most    int // depth
 
 	best   *mem.Array[uint64]  // panel by panel, depth by depth
-	x      *mem.Array[float32] // hop 0 of the nodes, where the rule needs it
+	x      *mem.Array[float32] // hop 0 of the nodes, or the last one, where the rule needs it
 	depths int
 }
 
@@ -272,7 +312,7 @@ func (w watched) Rows(ctx context.Context, first, columns int, put func(rows []f
 // retain shows columns, and retains those of the validation nodes, for rules that add a
 // share of hop 0.
 func (b *depthBlock) retain(c lsi.Columns) lsi.Columns {
-	if b.x == nil {
+	if !b.rule.Residual() {
 		return c
 	}
 	return retained{c, b}
@@ -305,6 +345,15 @@ func (b *depthBlock) after(hop int) error {
 		return nil // depth 0 is what the models say
 	}
 	b.depths = depth + 1
+	if b.rule.Final() {
+		at := 0
+		if err := b.s.Hop(hop, 0, b.stride, nil, func(rows []float32) error {
+			at += copy(b.x.S[at:], rows)
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
 	var x func(int64) []float32
 	if b.x != nil {
 		x = func(target int64) []float32 { return b.x.S[target*int64(b.stride):][:b.stride] }
@@ -351,6 +400,9 @@ func (b *depthBlock) commitPanel(ctx context.Context, panel int) error {
 // sweep smooths the soft labels of panels [first, last) and commits the best classes of
 // the validation nodes at each depth.
 func (env depthRun) sweep(ctx context.Context, first, last int) (err error) {
+	if _, done := env.Catalog.Lookup(labelDepthPath); done {
+		return nil // what the choice was made of is removed
+	}
 	rows := env.rows()
 	v, err := env.validation(ctx)
 	if err != nil {
@@ -388,13 +440,18 @@ func (env depthRun) sweepBlock(ctx context.Context, x runColumns, b *depthBlock,
 		return err
 	}
 	defer b.best.Free()
-	if b.rule.Residual() {
+	if b.rule.Residual() || b.rule.Final() {
 		if b.x, err = mem.Alloc[float32](env.Budget, n*int64(l.Columns), "soft labels of validation nodes"); err != nil {
 			return err
 		}
 		defer b.x.Free()
 	}
 	in := b.retain(x.columns(b.watch(x.soft)))
+	if corrects(env.Plan) { // what is smoothed are not the soft labels
+		if err := b.watch(x.soft).Rows(ctx, first*packed.PanelColumns, l.Columns, func([]float32) error { return nil }); err != nil {
+			return err
+		}
+	}
 	stats, err := s.Run(ctx, func(put func([]float32) error) error { return in.Rows(ctx, first*packed.PanelColumns, l.Columns, put) })
 	x.g.passed(stats, l)
 	if err != nil {

@@ -3,7 +3,9 @@ package stage
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"ndls/catalog"
 	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/packed"
@@ -26,7 +28,7 @@ type engine struct {
 // LSI.
 func (g engine) smoothColumns(ctx context.Context, o smooth.Options, k []uint16, in input, out *tiles.Matrix, first, last int) error {
 	return g.smoothBlocks(ctx, o, k, first, last, func(s *smooth.Smoother, l spmv.Layout, first, last int) error {
-		return g.smoothBlock(ctx, s, l, in, out, first, last)
+		return g.smoothBlock(ctx, s, l, in, out, 0, first, last)
 	})
 }
 
@@ -38,7 +40,7 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	if first == last {
 		return nil
 	}
-	state, err := g.state(ctx)
+	state, err := g.stateFor(ctx, o.Rule)
 	if err != nil {
 		return err
 	}
@@ -65,10 +67,14 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 }
 
 // smoothBlock smooths panels [first, last), which are one block, and commits
-// their tiles.
-func (g engine) smoothBlock(ctx context.Context, s *smooth.Smoother, l spmv.Layout, in input, out *tiles.Matrix, first, last int) error {
+// their tiles, whose panels lie so many further on.
+func (g engine) smoothBlock(ctx context.Context, s *smooth.Smoother, l spmv.Layout, in input, out *tiles.Matrix, further, first, last int) error {
 	x := func(put func([]float32) error) error { return in.Rows(ctx, first*packed.PanelColumns, l.Columns, put) }
-	states, c, err := g.States.Open(ctx, g.lo, g.hi, first, last, in.kinds...)
+	kinds := in.kinds
+	if g.shardKind != catalog.KindEdges {
+		kinds = append(slices.Clip(kinds), g.shardKind) // the same panels have states in another direction
+	}
+	states, c, err := g.States.Open(ctx, g.lo, g.hi, first, last, kinds...)
 	if err != nil {
 		return err
 	}
@@ -78,9 +84,9 @@ func (g engine) smoothBlock(ctx context.Context, s *smooth.Smoother, l spmv.Layo
 	if err != nil {
 		return err
 	}
-	for at := first; at < last; at += tiles.Together {
+	for at := first; at < last && s.Sums(); at += tiles.Together {
 		to := min(at+tiles.Together, last)
-		if err := out.Store(ctx, at, to, func(put func([]float32) error) error {
+		if err := out.Store(ctx, further+at, further+to, func(put func([]float32) error) error {
 			return s.Output((at-first)*packed.PanelColumns, (to-at)*packed.PanelColumns, x, put)
 		}); err != nil {
 			return err
@@ -94,6 +100,8 @@ type input struct {
 	lsi.Columns
 	// kinds are the files that decide what the columns hold.
 	kinds []string
+	// drops says that the tiles of a block go once it is smoothed.
+	drops bool
 }
 
 // smoothLayout plans the column blocks of some columns.
@@ -113,16 +121,16 @@ func (g engine) smoothLayout(ctx context.Context, o smooth.Options, columns int)
 	return o, nil
 }
 
-// findLSI runs the LSI engine with what memory is free.
-func (g engine) findLSI(ctx context.Context, probe lsi.Probe, epsilon float64, kmax int, c hops.Checkpoints) (*lsi.Table, error) {
+// findLSI runs the LSI engine with what memory is free; o says what is sought.
+func (g engine) findLSI(ctx context.Context, probe lsi.Probe, o lsi.Options) (*lsi.Table, error) {
 	state, err := g.state(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer state.Free()
-	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: g.Plan.SlackSettles(), Slack: g.Plan.LSI.Slack, Checkpoints: c}
+	o.Settled, o.Slack = g.Plan.SlackSettles(), g.Plan.LSI.Slack
 	free := g.capacity(probe.Columns())
-	free.Precision = lsi.Precision(probe, free.Precision)
+	free.Precision = lsi.Precision(probe.Sketch(), g.summary.Weighted, free.Precision)
 	fits, err := g.agree(ctx, free, func(c hops.Capacity) (spmv.Layout, error) {
 		o, _, err := o.Plan(c)
 		return o.Layout, err
@@ -182,11 +190,11 @@ func (g engine) agree(ctx context.Context, c hops.Capacity, plan func(hops.Capac
 
 // hops is the graph as the engines see it.
 func (g engine) hops(state *stationary.State) hops.Graph {
-	h := hops.Graph{
-		Source: hops.Slice(g.stream, g.lo, g.hi), Degree: g.degree.S, Kernel: g.kernel, State: state, Budget: g.Budget,
+	h := g.on(hops.Graph{
+		Source: hops.Slice(g.stream, g.lo, g.hi), Kernel: g.kernel, State: state, Budget: g.Budget,
 		Threads: g.Resources.Threads, Scratch: g.Resources.Scratch, Group: g.Group,
-	}
-	if g.Group.Size() == 1 {
+	})
+	if !g.Resources.Lean {
 		h.Filter = func(ctx context.Context, src packed.Source, keep func(row int64) bool, read []uint32, bytes int64) (hops.Stream, error) {
 			return shards.FilterHops(ctx, src, keep, read, g.Resources.Scratch, g.Budget, bytes, g.Resources.Threads)
 		}
@@ -196,11 +204,28 @@ func (g engine) hops(state *stationary.State) hops.Graph {
 
 // state prepares the stationary state the plan asks for.
 func (g engine) state(ctx context.Context) (*stationary.State, error) {
-	nodes := stationary.Nodes{Degree: g.degree.S, Components: int(g.summary.Components)}
-	if g.Plan.LSI.Stationary == "component" {
+	return g.stateOf(ctx, g.Plan.LSI.R)
+}
+
+// stateFor prepares the stationary state of the walk that a rule takes.
+func (g engine) stateFor(ctx context.Context, rule smooth.Rule) (*stationary.State, error) {
+	if rule.Walk {
+		return g.stateOf(ctx, 0)
+	}
+	return g.state(ctx)
+}
+
+func (g engine) stateOf(ctx context.Context, r float64) (*stationary.State, error) {
+	return g.stationaryOf(ctx, g.graph, g.Group, r)
+}
+
+// stationaryOf prepares the stationary state of a graph whose rows a group shares.
+func (env *Env) stationaryOf(ctx context.Context, g *graph, members group.Group, r float64) (*stationary.State, error) {
+	nodes := g.scaled()
+	if env.Plan.LSI.Stationary == "component" {
 		nodes.Component = g.component.S
 	}
-	return stationary.New(ctx, g.Group, g.Budget, nodes, g.Plan.LSI.R)
+	return stationary.New(ctx, members, env.Budget, nodes, r)
 }
 
 // precision is how rows are kept between hops.

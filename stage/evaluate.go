@@ -2,12 +2,14 @@ package stage
 
 import (
 	"context"
+	"fmt"
+	"math"
+	"slices"
 
+	"ndls/catalog"
 	"ndls/estimate"
-
-	"ndls/dataset"
 	"ndls/internal/control"
-	"ndls/internal/packed"
+	"ndls/internal/extsort"
 	"ndls/internal/seal"
 	"ndls/shards"
 	"ndls/tiles"
@@ -24,20 +26,25 @@ func (evaluateStage) About() string {
 }
 
 func (evaluateStage) Needs(p control.Plan) []control.Stage {
-	if p.SomeTargets() {
+	if !smoothsLabels(p) {
 		return []control.Stage{control.Partition, control.Predict}
 	}
 	return []control.Stage{control.Partition, control.SmoothLabels}
 }
 
 func (evaluateStage) Lacks(p control.Plan, f estimate.Facts) string {
-	if ownModel(p) {
-		return lacksModel(f)
+	switch {
+	case ownModel(p):
+		return lacksModel(p, f)
+	case f.Directed:
+		return directedK
 	}
 	return lacksTruth(f)
 }
 
-func (evaluateStage) Options(control.Plan) map[string]any { return nil }
+func (evaluateStage) Options(p control.Plan) map[string]any {
+	return map[string]any{"metrics": p.Metrics}
+}
 
 func (evaluateStage) Writes() []Kind { return nil }
 
@@ -45,16 +52,30 @@ func (evaluateStage) Cut(control.Plan, shards.Summary) Cut { return Cut{} }
 
 func (evaluateStage) Shares(control.Plan) bool { return false }
 
-// Cost implements estimate.Stage: soft labels of another model are read. All others were
-// counted when they were computed.
+// Cost implements estimate.Stage: soft labels of another model are read, and scores are sorted.
+// All else was counted when it was computed.
 func (evaluateStage) Cost(s *estimate.Sheet) {
-	s.Takes(0, 0)
-	if ownModel(s.Plan) {
-		return
+	held := int64(0)
+	if !ownModel(s.Plan) {
+		held = 5*s.Nodes + 2*4096 + scoredBytes(s.Plan)
+		s.ReadsRows(held, s.Nodes, s.Classes, false)
+		s.ReadNodes(1)
+		s.BytesRead += int64(labelRuns(s.Plan)) * estimate.TileBytes(s.Nodes, s.Classes, false)
+	} else {
+		s.Takes(0, 0)
+		s.BytesRead += 2 * tallyBytes(s) // before label smoothing, and after it
 	}
-	s.ReadsRows(5*s.Nodes+2*4096, s.Nodes, s.Classes, false)
-	s.ReadNodes(1)
-	s.BytesRead += int64(labelRuns(s.Plan)) * estimate.TileBytes(s.Nodes, s.Classes, false)
+	if n := scoreCount(s); n > 0 {
+		free := s.Budget() - held
+		o := extsort.Options{Want: n, Width: 16, Leave: free}
+		s.Takes(held+o.Touched(n, free)+2*scoreBytes, held+o.Bytes(0)+2*scoreBytes)
+		s.BytesRead += 16 * n // the scores before label smoothing, and those after it
+		if o.Spills(n, free) {
+			s.ScratchBytes += 16 * n
+			s.BytesRead += 32 * n
+			s.BytesWritten += 32 * n
+		}
+	}
 }
 
 // Run implements Stage: it compares soft labels before and after smoothing with the
@@ -64,108 +85,250 @@ func (evaluateStage) Run(ctx context.Context, env *Env) error { return evaluatio
 // evaluation is the stage being executed.
 type evaluation struct{ *Env }
 
-func (env evaluation) run(ctx context.Context) (err error) {
-	s := env.Summary
-	env.Report.Rows = s.Labelled
-	r := &control.AccuracyReport{Runs: labelRuns(env.Plan)}
-	if r.Base, err = env.baseAccuracy(ctx, s); err != nil {
+func (env evaluation) run(ctx context.Context) error {
+	env.Report.Rows = env.Summary.Labelled
+	base, err := env.base(ctx)
+	if err != nil {
 		return err
 	}
-	if !env.Plan.SomeTargets() {
-		r.Smoothed, err = env.smoothedAccuracy(ctx)
+	r := &control.AccuracyReport{Runs: env.models() / env.Plan.NumSplits()}
+	if n := env.Plan.NumSplits(); n > 1 {
+		r.Splits = n
 	}
-	env.Report.Accuracy = r
-	return err
+	smoothed := figures{}
+	if smoothsLabels(env.Plan) {
+		if smoothed, err = env.smoothed(ctx); err != nil {
+			return err
+		}
+	}
+	r.Base, r.Smoothed = env.spreads(base.accuracy), env.spreads(smoothed.accuracy)
+	r.Metrics = control.Metrics[*control.Spread]{Base: env.measured(base), Smoothed: env.measured(smoothed)}
+	return env.describe(ctx, r, base, smoothed)
 }
 
-// baseAccuracy is that of the soft labels: predict has counted the run's own.
-func (env evaluation) baseAccuracy(ctx context.Context, s shards.Summary) (control.SplitAccuracy, error) {
-	if env.Plan.Labels.SoftLabels != "" {
-		return env.tileAccuracy(ctx, s, givenTiles(env.Env))
+// models is how many sets of soft labels there are.
+func (env evaluation) models() int { return labelRuns(env.Plan) }
+
+// describe adds what is known of each model, and of each class, to the report.
+func (env evaluation) describe(ctx context.Context, r *control.AccuracyReport, base, smoothed figures) error {
+	chosen := 0
+	var index trained
+	if ownModel(env.Plan) {
+		var err error
+		if index, err = readIndex(ctx, env.Catalog); err != nil {
+			return err
+		}
+		chosen = index.Chosen
+		r.Warnings = underfitted(env.Plan, index.Runs)
+	}
+	for m := range env.models() {
+		x := control.ModelAccuracy{
+			Split: splitOf(env.Plan, m), Run: m % r.Runs, Seed: env.Plan.Seed,
+			Base: shares(m, base.accuracy), Smoothed: shares(m, smoothed.accuracy),
+			Metrics: control.Metrics[*float64]{Base: measuresOf(m, base), Smoothed: measuresOf(m, smoothed)},
+		}
+		if m < len(index.Runs) {
+			x.Epochs, x.BestEpoch = index.Runs[m].Epochs, index.Runs[m].BestEpoch
+		}
+		r.Models = append(r.Models, x)
+	}
+	final := base
+	if len(smoothed.tallies) > 0 {
+		final = smoothed
+	}
+	for c, x := range final.tallies[chosen].Classes[train.Test] {
+		r.Classes = append(r.Classes, control.ClassFigures{
+			Class: env.Summary.Classes[c], Nodes: x.Rows, Precision: x.Precision(), Recall: x.Recall(), F1: x.F1(),
+		})
+	}
+	env.Report.Accuracy = r
+	return nil
+}
+
+// lastEpochs is the share of the epochs at the end in which the best one lies where training
+// ended too early.
+const lastEpochs = 0.2
+
+// underfitted warns of models whose validation accuracy still rose when --epochs ended their
+// training.
+func underfitted(p control.Plan, runs []trainedRun) []string {
+	rising := 0
+	for _, r := range runs {
+		if r.Valid > 0 && r.Epochs == p.Train.Epochs && float64(r.BestEpoch) > (1-lastEpochs)*float64(r.Epochs) {
+			rising++
+		}
+	}
+	if 2*rising <= len(runs) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %d models were best on the validation nodes in the last %g %% of their %d epochs, so more training may make them better: give more --epochs or a larger --lr, or another --normalize if features are small numbers",
+		rising, len(runs), 100*lastEpochs, p.Train.Epochs)}
+}
+
+// figures are what was counted of each model.
+type figures struct {
+	tallies []train.Tally
+	areas   areas
+}
+
+// figure is a measure of a model in a split, ok where it is defined.
+type figure func(model int, split uint8) (x float64, ok bool)
+
+func (f figures) accuracy(model int, split uint8) (float64, bool) {
+	if len(f.tallies) == 0 {
+		return 0, false
+	}
+	share, rows := f.tallies[model].Accuracy(split)
+	return share, rows > 0
+}
+
+func (f figures) macroF1(model int, split uint8) (float64, bool) {
+	if len(f.tallies) == 0 || len(f.tallies[model].Classes[split]) == 0 {
+		return 0, false
+	}
+	return f.tallies[model].MacroF1(split), true
+}
+
+func (f figures) auc(model int, split uint8) (float64, bool) { return f.areas.of(model, split) }
+
+// shares are a measure of one model.
+func shares(model int, f figure) control.OfSplits[*float64] {
+	of := func(split uint8) *float64 {
+		if x, ok := f(model, split); ok {
+			return &x
+		}
+		return nil
+	}
+	return control.OfSplits[*float64]{Train: of(train.Train), Valid: of(train.Valid), Test: of(train.Test)}
+}
+
+// measuresOf are the further measures of one model.
+func measuresOf(model int, f figures) control.Measures[*float64] {
+	return control.Measures[*float64]{MacroF1: shares(model, f.macroF1), AUC: shares(model, f.auc)}
+}
+
+// measured are the further measures over all models.
+func (env evaluation) measured(f figures) control.Measures[*control.Spread] {
+	return control.Measures[*control.Spread]{MacroF1: env.spreads(f.macroF1), AUC: env.spreads(f.auc)}
+}
+
+// spreads are a measure over all models, part by part: none where a model lacks it.
+func (env evaluation) spreads(f figure) control.SplitAccuracy {
+	of := func(split uint8) *control.Spread {
+		x := make([]float64, env.models())
+		for m := range x {
+			var ok bool
+			if x[m], ok = f(m, split); !ok {
+				return nil
+			}
+		}
+		return spread(x, env.Plan.NumSplits())
+	}
+	return control.SplitAccuracy{Train: of(train.Train), Valid: of(train.Valid), Test: of(train.Test)}
+}
+
+// spread is mean and sample standard deviation over the models of so many splits, split by
+// split, and how much of it is between models of a split, and between splits.
+func spread(x []float64, splits int) *control.Spread {
+	all := train.Summarize(x)
+	s := &control.Spread{Mean: all.Mean, Std: all.Std}
+	if splits == 1 {
+		return s
+	}
+	var means []float64
+	variance := 0.0
+	for of := range slices.Chunk(x, len(x)/splits) {
+		one := train.Summarize(of)
+		means = append(means, one.Mean)
+		variance += one.Std * one.Std
+	}
+	s.BetweenModels = math.Sqrt(variance / float64(splits))
+	s.BetweenSplits = train.Summarize(means).Std
+	return s
+}
+
+// base counts the soft labels: predict has counted the run's own.
+func (env evaluation) base(ctx context.Context) (f figures, err error) {
+	if !ownModel(env.Plan) {
+		return env.givenFigures(ctx, givenTiles(env.Env))
 	}
 	t, err := readIndex(ctx, env.Catalog)
 	if err != nil {
-		return control.SplitAccuracy{}, err
+		return f, err
 	}
-	var runs []train.Tally
+	if len(t.Runs) != env.models() {
+		return f, seal.Corrupt(modelIndex, "it has %d models of %d", len(t.Runs), env.models())
+	}
 	for _, r := range t.Runs {
 		tally, err := r.tally(ctx, env.Catalog)
 		if err != nil {
-			return control.SplitAccuracy{}, err
+			return f, err
 		}
-		runs = append(runs, tally)
+		f.tallies = append(f.tallies, tally)
 	}
-	return spread(runs), nil
+	f.areas, err = env.storedAreas(ctx, catalog.KindScores)
+	return f, err
 }
 
-// smoothedAccuracy is that of the smoothed soft labels: smooth-labels has counted for each
-// interval.
-func (env evaluation) smoothedAccuracy(ctx context.Context) (control.SplitAccuracy, error) {
-	runs := make([]train.Tally, labelRuns(env.Plan))
+// smoothed counts the smoothed soft labels: smooth-labels has counted those of each interval.
+func (env evaluation) smoothed(ctx context.Context) (f figures, err error) {
+	f.tallies = make([]train.Tally, env.models())
 	for i := range intervals(env.Summary) {
 		var t labelTally
 		if err := readJSON(ctx, env.Catalog, labelTallyPath(i), &t); err != nil {
-			return control.SplitAccuracy{}, err
+			return f, err
 		}
-		if len(t.Runs) != len(runs) {
-			return control.SplitAccuracy{}, seal.Corrupt(labelTallyPath(i), "it has %d runs of %d", len(t.Runs), len(runs))
+		if len(t.Runs) != len(f.tallies) {
+			return f, seal.Corrupt(labelTallyPath(i), "it has %d runs of %d", len(t.Runs), len(f.tallies))
 		}
-		for run := range runs {
-			runs[run].Merge(t.Runs[run])
+		for run := range f.tallies {
+			f.tallies[run].Merge(t.Runs[run])
 		}
 	}
-	return spread(runs), nil
+	f.areas, err = env.storedAreas(ctx, catalog.KindSmoothedScores)
+	return f, err
 }
 
-// tileAccuracy is that of soft labels of all nodes.
-func (env evaluation) tileAccuracy(ctx context.Context, s shards.Summary, t *tiles.Matrix) (control.SplitAccuracy, error) {
-	l, err := readLabelled(ctx, env.Catalog, env.Budget, s.Nodes)
+// givenFigures counts soft labels of all nodes that the user gave.
+func (env evaluation) givenFigures(ctx context.Context, t *tiles.Matrix) (f figures, err error) {
+	l, err := env.readLabelled(ctx, env.Summary.Nodes)
 	if err != nil {
-		return control.SplitAccuracy{}, err
+		return f, err
 	}
 	defer l.free()
-	var runs []train.Tally
-	for run := range labelRuns(env.Plan) {
-		tally, err := env.score(ctx, s, l, t, run)
+	f.tallies = make([]train.Tally, 1)
+	count := func(add func([]uint64) error) error {
+		scores, err := env.newScores(add)
 		if err != nil {
-			return control.SplitAccuracy{}, err
+			return err
 		}
-		runs = append(runs, tally)
+		defer scores.free()
+		if err := env.score(ctx, l, t, &f.tallies[0], scores); err != nil {
+			return err
+		}
+		return scores.flush()
 	}
-	return spread(runs), nil
+	if !env.Plan.WantsAUC() {
+		return f, count(nil)
+	}
+	f.areas, err = env.sortScores(ctx, env.Summary.Labelled*int64(len(env.Summary.Classes)), count)
+	return f, err
 }
 
-// score reads one run's soft labels.
-func (env evaluation) score(ctx context.Context, s shards.Summary, l *labelled, t *tiles.Matrix, run int) (train.Tally, error) {
-	var tally train.Tally
-	classes := len(s.Classes)
+// score reads the soft labels that the user gave.
+func (env evaluation) score(ctx context.Context, l *labelled, t *tiles.Matrix, tally *train.Tally, scores *scores) error {
+	classes := len(env.Summary.Classes)
 	for i := range t.Intervals() {
-		err := t.Read(ctx, i, run*packed.Panels(classes), classes, shards.BatchRows(classes),
+		err := t.Read(ctx, i, 0, classes, shards.BatchRows(classes),
 			func(row int64, values []float32) error {
 				end := row + int64(len(values)/classes)
-				tally.Add(values, l.label.S[row:end], l.split.S[row:end])
-				return nil
+				label, split := l.label.S[row:end], l.split(0)[row:end]
+				tally.Add(values, label, split)
+				return scores.add(0, values, label, split)
 			})
 		if err != nil {
-			return tally, err
+			return err
 		}
 	}
-	return tally, nil
-}
-
-// spread is mean and sample standard deviation over runs, split by split.
-func spread(runs []train.Tally) control.SplitAccuracy {
-	of := func(split dataset.Split) *control.Spread {
-		var x []float64
-		for _, r := range runs {
-			share, rows := r.Accuracy(uint8(split))
-			if rows == 0 {
-				return nil
-			}
-			x = append(x, share)
-		}
-		s := train.Summarize(x)
-		return &control.Spread{Mean: s.Mean, Std: s.Std}
-	}
-	return control.SplitAccuracy{Train: of(dataset.Train), Valid: of(dataset.Valid), Test: of(dataset.Test)}
+	return nil
 }

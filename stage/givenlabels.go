@@ -161,7 +161,7 @@ func (x *given) read(ctx context.Context, lo int64, values []float32, first, wid
 			return err
 		}
 		at, ok := x.node.of(int64(f.ID))
-		if err := check.row(row, f, at, ok); err != nil {
+		if err := check.row(row, r, f, at, ok); err != nil {
 			return err
 		}
 		if at < lo || at >= hi {
@@ -197,15 +197,18 @@ func (x *given) newCheck() (*givenCheck, error) {
 
 func (c *givenCheck) free() { c.seen.Free() }
 
-func (c *givenCheck) row(row int64, f dataset.FeatureRow, node int64, known bool) error {
+func (c *givenCheck) row(row int64, r dataset.FeatureReader, f dataset.FeatureRow, node int64, known bool) error {
 	if c.seen == nil {
 		return nil
 	}
 	bad := func(format string, a ...any) error {
 		return fmt.Errorf("%s row %d: %s", c.Inputs.SoftLabels, row, fmt.Sprintf(format, a...))
 	}
-	if !known || c.seen.S[node] {
-		return bad("node %d is unknown, or comes twice: give every node of the graph one row", f.ID)
+	switch {
+	case !known:
+		return bad("node %s is none of the graph: give every node of the graph one row, and no other", dataset.NodeName(r, f.ID))
+	case c.seen.S[node]:
+		return bad("node %s has a second row: give every node of the graph one row", dataset.NodeName(r, f.ID))
 	}
 	c.seen.S[node] = true
 	c.rows++

@@ -2,75 +2,183 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
+	"ndls/catalog"
 	"ndls/hops"
+	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
+	"ndls/internal/stationary"
 	"ndls/partition"
 	"ndls/shards"
 	"ndls/spmv"
 )
 
-// graph is the stored graph, ready for passes: rows [lo, hi) of it.
+// graph is the stored graph, ready for passes: rows [lo, hi) of it. Where edges have directions
+// it is that of one direction: the rows of the nodes at one end of the edges are added to
+// those of the nodes at the other end.
 type graph struct {
 	summary   shards.Summary
+	direction string // in which hops take rows
+	shardKind string // of the edges that they read
 	lo, hi    int64
-	degree    *mem.Array[uint32]
+	degree    *mem.Array[uint32] // with directions, how many rows are added to each
+	sent      *mem.Array[uint32] // with directions, to how many rows each is added; else nil
 	component *mem.Array[uint32]
+	strength1 *mem.Array[float32] // strengths plus one; nil where edges have no weights
+	divisors  *mem.Array[float32] // of sums, with directions; else nil
 	stream    *shards.HopStream
 	kernel    *spmv.Kernel
 }
 
-// openGraph loads degrees and components and opens the hop streams, which it
+// openGraph loads degrees, strengths and components and opens the hop streams, which it
 // first rebuilds from their shards where they are missing.
-func (env *Env) openGraph(ctx context.Context) (_ *graph, err error) {
+func (env *Env) openGraph(ctx context.Context, direction string) (_ *graph, err error) {
+	g := &graph{direction: direction}
+	defer func() {
+		if err != nil {
+			g.close()
+		}
+	}()
+	if err := g.alloc(ctx, env); err != nil {
+		return nil, err
+	}
+	var reading errgroup.Group
+	reading.Go(func() error { return g.readNodes(ctx, env) })
+	err = g.openStream(ctx, env)
+	if err := errors.Join(reading.Wait(), err); err != nil {
+		return nil, err
+	}
+	if g.sent != nil {
+		g.direct(env.Plan.LSI.R)
+	}
+	g.kernel, err = spmv.Select(env.Resources.Kernel)
+	return g, err
+}
+
+// openNodes is openGraph without edges, of a graph without directions.
+func (env *Env) openNodes(ctx context.Context) (_ *graph, err error) {
 	g := &graph{}
 	defer func() {
 		if err != nil {
 			g.close()
 		}
 	}()
-	if g.summary, err = shards.ReadSummary(ctx, env.Catalog); err != nil {
+	if err := g.alloc(ctx, env); err != nil {
 		return nil, err
 	}
-	n := g.summary.Nodes
-	g.lo, g.hi = env.Span(n)
+	return g, g.readNodes(ctx, env)
+}
+
+// alloc takes the memory for degrees, strengths and components.
+func (g *graph) alloc(ctx context.Context, env *Env) (err error) {
+	if g.summary, err = shards.ReadSummary(ctx, env.Catalog); err != nil {
+		return err
+	}
+	g.lo, g.hi = env.Span(g.summary.Nodes)
 	if g.degree, err = mem.Alloc[uint32](env.Budget, g.hi-g.lo, "degrees"); err != nil {
-		return nil, err
+		return err
 	}
 	if g.component, err = mem.Alloc[uint32](env.Budget, g.hi-g.lo, "components"); err != nil {
-		return nil, err
+		return err
 	}
-	err = readNodes(ctx, env.Catalog, func(first int64, b shards.NodeBatch) {
-		clip(g.degree.S, g.lo, b.Degree, first)
-		clip(g.component.S, g.lo, b.Component, first)
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := partition.EnsureHops(ctx, env.Catalog); err != nil {
-		return nil, err
-	}
-	if g.stream, err = shards.OpenHopStream(ctx, env.Catalog); err != nil {
-		return nil, err
-	}
-	if g.stream.NumNodes() != n || g.stream.NumEdges() != 2*g.summary.Edges {
-		return nil, fmt.Errorf("the hop streams hold %d nodes and %d directed edges, the summary says %d and %d: %w",
-			g.stream.NumNodes(), g.stream.NumEdges(), n, 2*g.summary.Edges, seal.ErrCorrupt)
-	}
-	if g.hi-g.lo == n && hops.Resident(g.stream.Bytes(), env.Budget.Free()) {
-		if err := g.stream.Load(ctx, env.Budget); err != nil {
-			return nil, err
+	if g.summary.Weighted {
+		if g.strength1, err = mem.Alloc[float32](env.Budget, g.hi-g.lo, "strengths"); err != nil {
+			return err
 		}
 	}
-	g.kernel, err = spmv.Select(env.Resources.Kernel)
-	return g, err
+	if !g.summary.Directed {
+		return nil
+	}
+	if g.sent, err = mem.Alloc[uint32](env.Budget, g.hi-g.lo, "degrees"); err != nil {
+		return err
+	}
+	g.divisors, err = mem.Alloc[float32](env.Budget, g.hi-g.lo, "divisors")
+	return err
+}
+
+// readNodes loads degrees, strengths and components.
+func (g *graph) readNodes(ctx context.Context, env *Env) error {
+	columns := shards.NodeDegree | shards.NodeComponent
+	if g.summary.Weighted {
+		columns |= shards.NodeStrength
+	}
+	if g.summary.Directed {
+		columns |= shards.NodeOutDegree
+	}
+	return readNodeColumns(ctx, env.Catalog, columns, func(first int64, b shards.NodeBatch) {
+		clip(g.degree.S, g.lo, b.Degree, first)
+		clip(g.component.S, g.lo, b.Component, first)
+		for i, s := range b.Strength {
+			if at := first + int64(i) - g.lo; g.summary.Weighted && 0 <= at && at < g.hi-g.lo {
+				g.strength1.S[at] = float32(s + 1)
+			}
+		}
+		if g.sent != nil {
+			clip(g.sent.S, g.lo, b.OutDegree, first)
+		}
+	})
+}
+
+// direct takes the degrees of nodes, all and those of outgoing edges, to those of the
+// direction in which hops go, and finds the divisors. With a = degree + 1 for the rows that are
+// added and b = sent + 1, the rows of a hop are D_a^(r−1) M̃ D_b^(−r) X. In Z = D_b^(−r) X,
+// that is the sum of the rows of Z divided by a^(1−r) b^r.
+func (g *graph) direct(r float64) {
+	degree, sent := g.degree.S, g.sent.S
+	for i := range degree {
+		degree[i] -= sent[i]
+		if g.direction == control.Out {
+			degree[i], sent[i] = sent[i], degree[i]
+		}
+		a, b := float64(degree[i])+1, float64(sent[i])+1
+		g.divisors.S[i] = float32(stationary.Power(a, 1-r) * stationary.Power(b, r))
+	}
+}
+
+// EdgeKinds are the kinds of the shards and the hop streams that hops in a direction read.
+func EdgeKinds(direction string) (shard, hops string) {
+	if direction == control.Out {
+		return catalog.KindReversed, catalog.KindReversedHops
+	}
+	return catalog.KindEdges, catalog.KindHops
+}
+
+// openStream opens the hop streams, and brings them into memory where they stay there.
+func (g *graph) openStream(ctx context.Context, env *Env) (err error) {
+	if err := partition.EnsureHops(ctx, env.Catalog); err != nil {
+		return err
+	}
+	kind := ""
+	g.shardKind, kind = EdgeKinds(g.direction)
+	edges := 2 * g.summary.Edges
+	if g.summary.Directed {
+		edges = g.summary.Edges
+	}
+	if g.stream, err = shards.OpenHopStreamOf(ctx, env.Catalog, kind); err != nil {
+		return err
+	}
+	n := g.summary.Nodes
+	if g.stream.NumNodes() != n || g.stream.NumEdges() != edges {
+		return fmt.Errorf("the hop streams hold %d nodes and %d directed edges, the summary says %d and %d: %w",
+			g.stream.NumNodes(), g.stream.NumEdges(), n, edges, seal.ErrCorrupt)
+	}
+	if g.stream.Weighted() != g.summary.Weighted {
+		return fmt.Errorf("edges of the hop streams have weights: %v, the summary says %v: %w", g.stream.Weighted(), g.summary.Weighted, seal.ErrCorrupt)
+	}
+	if g.hi-g.lo < n || !hops.Resident(g.stream.Bytes(), env.Budget.Free()) {
+		return nil
+	}
+	return g.stream.Load(ctx, env.Budget, env.Resources.Threads)
 }
 
 // clip copies to rows lo, lo+1, … what values of rows first, first+1, … there are of
 // them.
-func clip(to []uint32, lo int64, values []uint32, first int64) {
+func clip[T any](to []T, lo int64, values []T, first int64) {
 	from, end := max(lo, first), min(lo+int64(len(to)), first+int64(len(values)))
 	if from < end {
 		copy(to[from-lo:], values[from-first:end-first])
@@ -83,4 +191,31 @@ func (g *graph) close() {
 	}
 	g.degree.Free()
 	g.component.Free()
+	g.strength1.Free()
+	g.sent.Free()
+	g.divisors.Free()
+}
+
+// on puts the degrees, and what sums are divided by, in h.
+func (g *graph) on(h hops.Graph) hops.Graph {
+	h.Degree = g.degree.S
+	switch {
+	case g.divisors != nil:
+		h.Sent, h.Divisors = g.sent.S, g.divisors.S
+	case g.strength1 != nil:
+		h.Divisors = g.strength1.S
+	}
+	return h
+}
+
+// scaled are the nodes whose degrees scale rows.
+func (g *graph) scaled() stationary.Nodes {
+	nodes := stationary.Nodes{Degree: g.degree.S, Components: int(g.summary.Components)}
+	switch {
+	case g.sent != nil:
+		nodes.Degree = g.sent.S
+	case g.strength1 != nil:
+		nodes.Strength1 = g.strength1.S
+	}
+	return nodes
 }

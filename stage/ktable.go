@@ -3,17 +3,48 @@ package stage
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"ndls/catalog"
+	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/shards"
 )
 
+// labelTable is the folder of the K table for an ε of label smoothing.
+func labelTable(epsilon float64) string {
+	return "lsi/epsilon-" + strconv.FormatFloat(epsilon, 'g', -1, 64) + "/"
+}
+
+// looserEpsilon is the ε of label smoothing, if K for it is found on the way to the K table,
+// else 0. Rows that settle would make K depend on the other ε.
+func looserEpsilon(p control.Plan) float64 {
+	if p.Labels.TakesK() && p.Labels.Epsilon > p.LSI.Epsilon && !p.SlackSettles() {
+		return p.Labels.Epsilon
+	}
+	return 0
+}
+
+// labelLSI are the files of the K table for that ε, in order of interval, if they are all there.
+func (env *Env) labelLSI(epsilon float64) ([]catalog.Entry, bool) {
+	all := slices.DeleteFunc(env.Catalog.Entries(catalog.KindLabelLSI), func(e catalog.Entry) bool {
+		return !strings.HasPrefix(e.Path, labelTable(epsilon))
+	})
+	return all, len(all) == intervals(env.Summary)
+}
+
 // readLSI visits the K table in order of node.
 func readLSI(ctx context.Context, cat *catalog.Catalog, visit func(node int64, k int32, capped bool)) error {
+	return readK(ctx, cat, cat.Entries(catalog.KindLSI), visit)
+}
+
+// readK visits the K table in these files.
+func readK(ctx context.Context, cat *catalog.Catalog, files []catalog.Entry, visit func(node int64, k int32, capped bool)) error {
 	lo := int64(0)
-	for _, e := range cat.Entries(catalog.KindLSI) {
+	for _, e := range files {
 		r, err := cat.OpenVerified(ctx, e)
 		if err != nil {
 			return err
@@ -39,13 +70,18 @@ func readLSI(ctx context.Context, cat *catalog.Catalog, visit func(node int64, k
 // kTable loads K by node, of the task's rows of n; values above most become most, as they would be with
 // that Kmax.
 func (env *Env) kTable(ctx context.Context, n int64, most int) (*mem.Array[uint16], error) {
+	return env.loadK(ctx, env.Catalog.Entries(catalog.KindLSI), n, most)
+}
+
+// loadK is kTable for a K table in these files.
+func (env *Env) loadK(ctx context.Context, files []catalog.Entry, n int64, most int) (*mem.Array[uint16], error) {
 	lo, hi := env.Span(n)
 	a, err := mem.Alloc[uint16](env.Budget, hi-lo, "K table")
 	if err != nil {
 		return nil, err
 	}
 	rows := int64(0)
-	err = readLSI(ctx, env.Catalog, func(node int64, k int32, _ bool) {
+	err = readK(ctx, env.Catalog, files, func(node int64, k int32, _ bool) {
 		if lo <= node && node < hi {
 			a.S[node-lo] = uint16(min(int(k), most))
 		}

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -31,10 +32,14 @@ func (labelDepthStage) About() string {
 }
 
 func (labelDepthStage) Needs(p control.Plan) []control.Stage {
-	if !ownModel(p) {
-		return []control.Stage{control.Partition, control.LSI}
+	needs := []control.Stage{control.Partition}
+	if p.Labels.Rule != control.CorrectSmooth {
+		needs = append(needs, control.LSI)
 	}
-	return []control.Stage{control.Partition, control.LSI, control.Predict}
+	if ownModel(p) {
+		needs = append(needs, control.Predict)
+	}
+	return needs
 }
 
 func (labelDepthStage) Lacks(p control.Plan, f estimate.Facts) string {
@@ -58,7 +63,7 @@ func (labelDepthStage) Writes() []Kind {
 
 func (labelDepthStage) Cut(p control.Plan, sum shards.Summary) Cut {
 	c := smoothLabelsStage{}.Cut(p, sum)
-	c.Intervals, c.Drops = 1, true
+	c.Intervals, c.Drops, c.Merged = 1, true, ""
 	c.Tiles, c.Parts, c.Rows = catalog.KindDepthRows, catalog.KindDepthPart, catalog.KindLabelDepth
 	return c
 }
@@ -69,28 +74,38 @@ func (labelDepthStage) Shares(p control.Plan) bool { return smoothLabelsStage{}.
 // Cost implements estimate.Stage: the soft labels of all runs are smoothed side by side,
 // and of the validation nodes alone there are sums.
 func (labelDepthStage) Cost(s *estimate.Sheet) {
-	nodes := min(s.Validation, mostValidation)
+	splits := int64(s.Plan.NumSplits())
+	nodes := min(s.Validation*splits, max(s.Labelled, s.Validation), mostValidation)
 	bytes := int64(s.Plan.Labels.Kmax+1) * nodes * depthRow // in memory; files hold the depths there are
 	o := smooth.Options{Targets: smooth.CountedTargets(s.Part, min(nodes, s.Part)), PanelBytes: bytes + nodes*panelRow}
-	held := smooth.TargetsBytes(s.Nodes) + smooth.TargetsBytes(s.Part) + 4*nodes + 4096
+	held := smooth.TargetsBytes(s.Nodes) + smooth.TargetsBytes(s.Part) + (4+splits)*nodes + 2*4096
 	most := s.Plan.Labels.Kmax
-	if s.ValidationHops > 0 && s.Plan.Labels.Rule == "ndls" && s.Plan.Labels.Epsilon == 0 {
+	if s.ValidationHops > 0 && splits == 1 && s.Plan.Labels.TakesK() && s.Plan.Labels.Epsilon == 0 {
 		most = min(most, s.ValidationHops) // later hops count for no validation node
 	}
+	if s.Plan.Labels.Corrects() {
+		correctionCost(s)
+		for hop := range most {
+			o.Keep = append(o.Keep, hop+1) // the rows of each hop are read once more
+		}
+	}
 	sweepLabels(s, o, held, most, true)
-	s.ReadNodes(3) // degrees, and validation nodes are counted and found
+	s.ReadNodes(5) // degrees, and validation nodes are counted and found, for the sweep and for the choice
 	// The best classes of all panels of a run are put together, in memory.
 	s.Takes(2*bytes+held, 2*bytes+held)
 	panels := int64(labelRuns(s.Plan) * packed.Panels(s.Classes))
 	files := panels * int64(min(s.Hops, most)+1) * nodes * depthRow
 	s.BytesRead += files
 	s.BytesWritten += files
-	s.PeakDiskBytes = s.DiskBytes + s.ScratchBytes + files
+	s.PeakDiskBytes = max(s.PeakDiskBytes, s.DiskBytes+s.ScratchBytes+correctedBytes(s)+files)
 }
 
 // Run implements Stage: it commits the depth of each run.
 func (labelDepthStage) Run(ctx context.Context, env *Env) error {
 	run := depthRun{labelsRun{env}}
+	if run.isCorrection() {
+		return run.correct(ctx)
+	}
 	return env.inParts(ctx, env.Summary, run.rows(),
 		func(ctx context.Context, first, last int) error { return run.sweep(ctx, first, last) },
 		func(ctx context.Context, _, _ int) error { return run.choose(ctx) })
@@ -112,7 +127,8 @@ const (
 // labelDepth is predictions/depth.json.
 type labelDepth struct {
 	Kmax int `json:"kmax"`
-	// ValidationNodes is how many nodes were looked at, ValidationNodesOf how many there are.
+	// ValidationNodes is how many nodes were looked at, ValidationNodesOf how many there are:
+	// all that validate in some split.
 	ValidationNodes   int64      `json:"validation_nodes"`
 	ValidationNodesOf int64      `json:"validation_nodes_of"`
 	Runs              []runDepth `json:"runs"`
@@ -122,6 +138,9 @@ type labelDepth struct {
 type runDepth struct {
 	Run   int `json:"run"`
 	Depth int `json:"depth"`
+	// Nodes is how many of the nodes validate in the split of the run, where there are
+	// several splits.
+	Nodes int64 `json:"validation_nodes,omitempty"`
 	// Right is the number of nodes whose class is right, for each depth from 0.
 	Right []int64 `json:"right"`
 }
@@ -146,9 +165,12 @@ func (env depthRun) choose(ctx context.Context) error {
 		d = labelDepth{Kmax: env.Plan.Labels.Kmax, ValidationNodes: v.count(), ValidationNodesOf: v.of}
 		rows := env.rows()
 		for run := range labelRuns(env.Plan) {
-			r := runDepth{Run: run, Depth: d.Kmax}
-			if d.ValidationNodes > 0 {
-				if r.Right, err = rows.right(ctx, run, d.Kmax, v); err != nil {
+			r, split := runDepth{Run: run, Depth: d.Kmax}, splitOf(env.Plan, run)
+			if len(v.in) > 1 {
+				r.Nodes = v.in[split].count()
+			}
+			if v.in[split].count() > 0 {
+				if r.Right, err = rows.right(ctx, run, d.Kmax, v, v.in[split]); err != nil {
 					return err
 				}
 				r.Depth = slices.Index(r.Right, slices.Max(r.Right))
@@ -187,20 +209,20 @@ func (env depthRun) commitDepth(ctx context.Context, d labelDepth) error {
 
 // report is what report.json says of the choice.
 func (d labelDepth) report(chosen int) *control.LabelDepthReport {
-	r := &control.LabelDepthReport{Chosen: d.Runs[chosen].Depth, Kmax: d.Kmax, ValidationNodes: d.ValidationNodes, Run: chosen, Curve: []control.DepthAccuracy{}}
+	nodes := func(x runDepth) int64 { return cmp.Or(x.Nodes, d.ValidationNodes) }
+	r := &control.LabelDepthReport{Chosen: d.Runs[chosen].Depth, Kmax: d.Kmax, ValidationNodes: nodes(d.Runs[chosen]), Run: chosen, Curve: []control.DepthAccuracy{}}
 	for _, x := range d.Runs {
 		r.Depths = append(r.Depths, x.Depth)
 	}
-	if d.ValidationNodes == 0 {
-		return r
-	}
-	share := func(right int64) float64 { return float64(right) / float64(d.ValidationNodes) }
 	for depth := range d.Runs[chosen].Right {
-		var sum int64
+		sum, runs := 0.0, 0
 		for _, x := range d.Runs {
-			sum += x.Right[depth]
+			if depth < len(x.Right) {
+				sum, runs = sum+float64(x.Right[depth])/float64(nodes(x)), runs+1
+			}
 		}
-		r.Curve = append(r.Curve, control.DepthAccuracy{Depth: depth, Valid: share(d.Runs[chosen].Right[depth]), Mean: share(sum) / float64(len(d.Runs))})
+		valid := float64(d.Runs[chosen].Right[depth]) / float64(r.ValidationNodes)
+		r.Curve = append(r.Curve, control.DepthAccuracy{Depth: depth, Valid: valid, Mean: sum / float64(runs)})
 	}
 	return r
 }

@@ -1,47 +1,74 @@
 package stage
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 
 	"ndls/catalog"
 	"ndls/dataset"
+	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
+	"ndls/partition"
 	"ndls/shards"
 	"ndls/train"
 )
 
-// labelled holds label and split of some rows.
+// splitOf is the split that a model belongs to: models are counted split by split.
+func splitOf(p control.Plan, model int) int {
+	if !ownModel(p) {
+		return 0
+	}
+	return model / p.Train.Runs
+}
+
+// labelled holds the label of some rows, and where each belongs in each split.
 type labelled struct {
-	label *mem.Array[int32]
-	split *mem.Array[uint8]
+	label  *mem.Array[int32]
+	splits []*mem.Array[uint8]
 }
 
-func newLabelled(budget *mem.Budget, rows int64) (*labelled, error) {
-	label, err := mem.Alloc[int32](budget, rows, "labels")
-	if err != nil {
+// labelledBytes is the memory for so many rows, beside pages that are not full.
+func labelledBytes(p control.Plan, rows int64) int64 { return (4 + int64(p.NumSplits())) * rows }
+
+// labelledPages bounds what those pages take.
+func labelledPages(p control.Plan) int64 { return int64(1+p.NumSplits()) * 4096 }
+
+func newLabelled(budget *mem.Budget, rows int64, splits int) (l *labelled, err error) {
+	l = &labelled{}
+	if l.label, err = mem.Alloc[int32](budget, rows, "labels"); err != nil {
 		return nil, err
 	}
-	split, err := mem.Alloc[uint8](budget, rows, "splits")
-	if err != nil {
-		label.Free()
-		return nil, err
+	for range splits {
+		split, err := mem.Alloc[uint8](budget, rows, "splits")
+		if err != nil {
+			l.free()
+			return nil, err
+		}
+		l.splits = append(l.splits, split)
 	}
-	return &labelled{label, split}, nil
+	return l, nil
 }
 
-// readLabelled reads label and split of every node.
-func readLabelled(ctx context.Context, cat *catalog.Catalog, budget *mem.Budget, n int64) (*labelled, error) {
-	l, err := newLabelled(budget, n)
+// split is where each row belongs in a split.
+func (l *labelled) split(i int) []uint8 { return l.splits[i].S }
+
+// readLabelled reads the label of every node, and where it belongs in each split.
+func (env *Env) readLabelled(ctx context.Context, n int64) (_ *labelled, err error) {
+	splits := env.Plan.NumSplits()
+	l, err := newLabelled(env.Budget, n, splits)
 	if err != nil {
 		return nil, err
 	}
-	err = readNodes(ctx, cat, func(first int64, b shards.NodeBatch) {
+	err = readSplitNodes(ctx, env.Catalog, shards.NodeLabel, splits, func(first int64, b shards.NodeBatch, split [][]uint8) {
 		copy(l.label.S[first:], b.Label)
-		copy(l.split.S[first:], b.Split)
+		for i, x := range split {
+			copy(l.splits[i].S[first:], x)
+		}
 	})
 	if err != nil {
 		l.free()
@@ -50,14 +77,106 @@ func readLabelled(ctx context.Context, cat *catalog.Catalog, budget *mem.Budget,
 	return l, nil
 }
 
-// labelledRows finds label and split of every smoothed row by its input id: rows
-// and node table are both in order of the nodes. Every node of a split must be
+// readSplitNodes visits some columns of the node table, and where nodes belong in each of so
+// many splits: the first is a column of the table, the others are files of a byte a node.
+func readSplitNodes(ctx context.Context, cat *catalog.Catalog, want shards.NodeColumns, splits int, visit func(first int64, b shards.NodeBatch, split [][]uint8)) (err error) {
+	files := make([]splitFile, splits-1)
+	defer func() {
+		for _, f := range files {
+			if f.close != nil {
+				err = errors.Join(err, f.close())
+			}
+		}
+	}()
+	for i := range files {
+		if files[i], err = openSplit(ctx, cat, i+1); err != nil {
+			return err
+		}
+	}
+	var failed error
+	parts := make([][]uint8, splits)
+	err = readNodeColumns(ctx, cat, want|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
+		parts[0] = b.Split
+		for i := range files {
+			if failed == nil {
+				parts[i+1], failed = files[i].next(parts[i+1], len(b.Split))
+			}
+		}
+		if failed == nil {
+			visit(first, b, parts)
+		}
+	})
+	for i := range files {
+		if err == nil && failed == nil {
+			failed = files[i].finish()
+		}
+	}
+	return errors.Join(err, failed)
+}
+
+// splitFile is a file with a byte a node, which says where the node belongs in a split.
+type splitFile struct {
+	path  string
+	in    *bufio.Reader
+	close func() error
+}
+
+func openSplit(ctx context.Context, cat *catalog.Catalog, split int) (f splitFile, err error) {
+	f.path = partition.SplitPath(split)
+	e, ok := cat.Lookup(f.path)
+	if !ok {
+		return f, fmt.Errorf("there is no %s: run `ndls partition` with --splits %d or more first", f.path, split+1)
+	}
+	r, err := cat.Stream(ctx, e)
+	if err != nil {
+		return f, err
+	}
+	f.in, f.close = bufio.NewReader(r), r.Close
+	return f, nil
+}
+
+// next reads where the next n nodes belong, into the memory of to.
+func (f splitFile) next(to []uint8, n int) ([]uint8, error) {
+	if cap(to) < n {
+		to = make([]uint8, n)
+	}
+	to = to[:n]
+	if _, err := io.ReadFull(f.in, to); err != nil {
+		return nil, f.failed(err)
+	}
+	for _, x := range to {
+		if x > train.Test {
+			return nil, seal.Corrupt(f.path, "a node belongs to split %d, and there are none beyond %d", x, train.Test)
+		}
+	}
+	return to, nil
+}
+
+// finish checks that nothing follows.
+func (f splitFile) finish() error {
+	if _, err := f.in.ReadByte(); err != io.EOF {
+		return f.failed(err)
+	}
+	return nil
+}
+
+// failed says what is wrong with a file that is too short, too long, or cannot be read.
+func (f splitFile) failed(err error) error {
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return seal.Corrupt(f.path, "it has not one byte for each node of the node table")
+	}
+	return fmt.Errorf("%s: %w", f.path, err)
+}
+
+// labelledRows finds the label of every smoothed row, and where it belongs in each split, by its
+// input id: rows and node table are both in order of the nodes. Every node of a split must be
 // among the rows, but for test nodes without a label.
 func (env *Env) labelledRows(ctx context.Context, src *train.Smoothed, nodes int64) (_ *labelled, err error) {
 	if !env.Plan.SomeTargets() && src.NumRows() != nodes {
 		return nil, fmt.Errorf("%d smoothed rows for %d nodes: run ndls smooth again: %w", src.NumRows(), nodes, seal.ErrCorrupt)
 	}
-	l, err := newLabelled(env.Budget, src.NumRows())
+	splits := env.Plan.NumSplits()
+	l, err := newLabelled(env.Budget, src.NumRows(), splits)
 	if err != nil {
 		return nil, err
 	}
@@ -72,20 +191,22 @@ func (env *Env) labelledRows(ctx context.Context, src *train.Smoothed, nodes int
 		ids     []int64 // of a piece, from the first row without a node on
 		row     int64   // the first row without a node
 		readErr error
-		missing error
+		missing = [2]int64{-1, -1} // node and id of one that should be among the rows
 	)
-	err = readNodes(ctx, env.Catalog, func(_ int64, b shards.NodeBatch) {
+	err = readSplitNodes(ctx, env.Catalog, shards.NodeID|shards.NodeLabel, splits, func(first int64, b shards.NodeBatch, split [][]uint8) {
 		for i, id := range b.ID {
 			if len(ids) == 0 && row < src.NumRows() && readErr == nil {
 				ids, readErr, _ = next()
 			}
 			switch {
 			case len(ids) > 0 && ids[0] == id:
-				l.label.S[row], l.split.S[row] = b.Label[i], b.Split[i]
+				l.label.S[row] = b.Label[i]
+				for s, x := range split {
+					l.splits[s].S[row] = x[i]
+				}
 				row, ids = row+1, ids[1:]
-			case missing == nil && needed(dataset.Split(b.Split[i]), b.Label[i]):
-				missing = fmt.Errorf("node %d is in a split and not among the %d smoothed rows: run ndls smooth with --targets all or labelled",
-					id, src.NumRows())
+			case missing[0] < 0 && needed(split, i, b.Label[i]):
+				missing = [2]int64{first + int64(i), id}
 			}
 		}
 	})
@@ -95,15 +216,26 @@ func (env *Env) labelledRows(ctx context.Context, src *train.Smoothed, nodes int
 	case row < src.NumRows():
 		return nil, fmt.Errorf("smoothed row %d has an input id that the node table lacks, or has elsewhere: run ndls smooth again: %w", row, seal.ErrCorrupt)
 	}
-	return l, missing
+	if missing[0] >= 0 {
+		err = fmt.Errorf("node %s is in a split and not among the %d smoothed rows: run ndls smooth with --targets all or labelled",
+			env.quoteID(ctx, missing[0], missing[1]), src.NumRows())
+	}
+	return l, err
 }
 
-// needed says whether a node is trained on or counts in an accuracy.
-func needed(split dataset.Split, label int32) bool {
-	return split == dataset.Train || split == dataset.Valid || split == dataset.Test && label >= 0
+// needed says whether node i of a batch is trained on or counts in an accuracy, in any split.
+func needed(splits [][]uint8, i int, label int32) bool {
+	for _, x := range splits {
+		if s := dataset.Split(x[i]); s == dataset.Train || s == dataset.Valid || s == dataset.Test && label >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *labelled) free() {
 	l.label.Free()
-	l.split.Free()
+	for _, x := range l.splits {
+		x.Free()
+	}
 }

@@ -1,34 +1,80 @@
 package stage
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"ndls/dataset"
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/shards"
+	"ndls/smooth"
 )
 
 // What a run may lack for a stage, and what the user can do.
 const (
-	noFeatures  = "the run has no features; import a dataset with features, without --features none"
+	noFeatures  = "the run has no features; import a dataset with features, without --features none, or let --rule fastrp make some from the edges"
 	noLabels    = "the dataset has no labels"
 	noSplits    = "the dataset has no splits; partition with --split random:20,30 to draw them"
 	otherModel  = "--soft-labels stand in for the run's own model"
 	someTargets = "--targets left nodes without soft labels, which are smoothed over the whole graph; use --targets all"
 )
 
+const (
+	// directedK is why a graph with directions has no K, and so no label smoothing.
+	directedK = "edges have directions, and K is the number of hops after which a walk on edges without directions is near its stationary state; leave out directed=true to use every edge in both directions"
+	// directedCorrection is why soft labels are not corrected there.
+	directedCorrection = "edges have directions, and Correct & Smooth is for edges without; leave out directed=true to use every edge in both directions, or give --label-depth 0 and another --label-rule"
+	// undirected is why hops have no direction.
+	undirected = "--direction needs edges with directions: write directed=true in the URI of the dataset, or do without --direction"
+)
+
+// LacksDirection says why the rule of a plan, and where its hops take rows from, do not go with a
+// graph whose edges have directions, or have none; "" if they do.
+func LacksDirection(p control.Plan, directed bool) string {
+	switch {
+	case !directed && p.Smooth.Direction != "":
+		return undirected
+	case !directed:
+		return ""
+	case slices.Contains(smooth.DependentNames(), p.Smooth.Rule):
+		return fmt.Sprintf("--rule %s takes K hops of each node: %s, or give --rule sgc, s2gc, gbp, appnp or sign, which take --hops of all nodes", p.Smooth.Rule, directedK)
+	case p.Smooth.Depth == control.NodeDepth:
+		return fmt.Sprintf("--depth %s takes K hops of each node: %s, or leave out --depth", p.Smooth.Depth, directedK)
+	case p.Smooth.Rule == "nafs":
+		return fmt.Sprintf("--rule %s weighs hops by their distances from a stationary state, whose rows are known for edges without directions: leave out directed=true to use every edge in both directions, or give --rule sgc, s2gc, gbp, appnp or sign", p.Smooth.Rule)
+	case p.Embeds():
+		return fmt.Sprintf("--rule %s is for edges without directions: leave out directed=true to use every edge in both directions", p.Smooth.Rule)
+	}
+	return ""
+}
+
+// directed says whether the plan is about a graph whose edges have directions.
+func directed(p control.Plan) bool { return dataset.IsDirected(p.Partition.Dataset) }
+
+// smoothsLabels says whether a run smooths its own soft labels.
+func smoothsLabels(p control.Plan) bool { return !p.SomeTargets() && !directed(p) }
+
 // DepthGiven is what a run has no need of label-depth for.
 const DepthGiven = "--label-depth gives the depth of label smoothing"
 
 // FactsOf says what an imported graph has.
 func FactsOf(s shards.Summary) estimate.Facts {
-	return estimate.Facts{Features: s.Features > 0, Labels: s.Labelled > 0, Splits: s.HasSplits}
+	return estimate.Facts{Features: s.Features > 0, Labels: s.Labelled > 0, Splits: s.HasSplits, Directed: s.Directed}
+}
+
+// lacksFeatures is what a graph lacks for smoothed features.
+func lacksFeatures(p control.Plan, f estimate.Facts) string {
+	if !f.Features && !p.Embeds() {
+		return noFeatures
+	}
+	return ""
 }
 
 // lacksModel is what a graph lacks for a model of the run's own.
-func lacksModel(f estimate.Facts) string {
-	if !f.Features {
-		return noFeatures
-	}
-	return lacksTruth(f)
+func lacksModel(p control.Plan, f estimate.Facts) string {
+	return cmp.Or(lacksFeatures(p, f), lacksTruth(f))
 }
 
 // lacksTruth is what a graph lacks for measuring how often classes are right.

@@ -18,6 +18,9 @@ import (
 	"ndls/spmv"
 )
 
+// lsiFolder is the folder of the K table.
+const lsiFolder = "lsi/"
+
 // lsiStage finds the local smoothing iteration K of every node.
 type lsiStage struct{ each }
 
@@ -27,7 +30,12 @@ func (lsiStage) About() string { return "the local smoothing iteration K of ever
 
 func (lsiStage) Needs(control.Plan) []control.Stage { return []control.Stage{control.Partition} }
 
-func (lsiStage) Lacks(control.Plan, estimate.Facts) string { return "" }
+func (lsiStage) Lacks(_ control.Plan, f estimate.Facts) string {
+	if f.Directed {
+		return directedK
+	}
+	return ""
+}
 
 func (lsiStage) Options(p control.Plan) map[string]any {
 	found := p.LSI
@@ -42,7 +50,7 @@ func (lsiStage) Options(p control.Plan) map[string]any {
 }
 
 func (lsiStage) Writes() []Kind {
-	return []Kind{{Name: catalog.KindLSI, Lasting: true, Rows: countLSI}, {Name: catalog.KindLSIPart}}
+	return []Kind{{Name: catalog.KindLSI, Lasting: true, Rows: countLSI}, {Name: catalog.KindLSIPart}, {Name: catalog.KindLabelLSI, Rows: countLSI}}
 }
 
 func (lsiStage) Cut(_ control.Plan, sum shards.Summary) Cut {
@@ -55,8 +63,15 @@ func (lsiStage) Shares(p control.Plan) bool { return !p.SlackSettles() }
 // Cost implements estimate.Stage.
 func (lsiStage) Cost(s *estimate.Sheet) {
 	s.ReadNodes(1) // degrees
-	findsK(s, s.Plan.LSI.Epsilon, s.Plan.LSI.Kmax, 0)
+	looser := int64(0)
+	if looserEpsilon(s.Plan) > 0 {
+		looser = 2*s.Part + 4096
+	}
+	findsK(s, s.Plan.LSI.Epsilon, s.Plan.LSI.Kmax, looser)
 	s.WriteK()
+	if looser > 0 {
+		s.WriteK()
+	}
 	// The report reads it, with the labels.
 	s.ReadK()
 	if s.Labelled > 0 {
@@ -144,7 +159,11 @@ func (env lsiRun) computeLSI(ctx context.Context, commit func(context.Context, e
 	if err != nil {
 		return err
 	}
-	table, err := g.findLSI(ctx, probe, env.Plan.LSI.Epsilon, env.Plan.LSI.Kmax, c)
+	o := lsi.Options{Epsilon: env.Plan.LSI.Epsilon, Kmax: env.Plan.LSI.Kmax, Checkpoints: c}
+	if !env.isShare() {
+		o.Looser = looserEpsilon(env.Plan)
+	}
+	table, err := g.findLSI(ctx, probe, o)
 	states.Close()
 	if err != nil {
 		return err
@@ -156,11 +175,13 @@ func (env lsiRun) computeLSI(ctx context.Context, commit func(context.Context, e
 	return states.Done(ctx)
 }
 
-func (env lsiRun) createLSI(ctx context.Context, interval int) (*catalog.File, error) {
-	return env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSI, fmt.Sprintf("lsi/part-%05d.parquet", interval)).In(interval))
+// createLSI begins the file of an interval, of a K table in a folder.
+func (env lsiRun) createLSI(ctx context.Context, kind, folder string, interval int) (*catalog.File, error) {
+	return env.Catalog.Create(ctx, catalog.Describe(kind, fmt.Sprintf("%spart-%05d.parquet", folder, interval)).In(interval))
 }
 
-// commitLSI writes the table, one file an interval, and commits them together.
+// commitLSI writes the table, and that of label smoothing, one file an interval each, and
+// commits them together.
 func (env lsiRun) commitLSI(ctx context.Context, g engine, ids []uint32, table *lsi.Table) (err error) {
 	s := g.summary
 	var files []*catalog.File
@@ -171,14 +192,25 @@ func (env lsiRun) commitLSI(ctx context.Context, g engine, ids []uint32, table *
 			}
 		}
 	}()
-	for lo, i := int64(0), 0; lo < s.Nodes; lo, i = lo+s.IntervalRows, i+1 {
-		f, err := env.createLSI(ctx, i)
-		if err != nil {
-			return err
+	write := func(kind, folder string, k func(i int64) (int, bool)) error {
+		for lo, i := int64(0), 0; lo < s.Nodes; lo, i = lo+s.IntervalRows, i+1 {
+			f, err := env.createLSI(ctx, kind, folder, i)
+			if err != nil {
+				return err
+			}
+			files = append(files, f)
+			f.Rows = min(s.IntervalRows, s.Nodes-lo)
+			if err := env.writeLSI(ctx, f, lo, ids[lo:lo+f.Rows], func(i int64) (int, bool) { return k(lo + i) }); err != nil {
+				return err
+			}
 		}
-		files = append(files, f)
-		f.Rows = min(s.IntervalRows, s.Nodes-lo)
-		if err := env.writeLSI(ctx, f, lo, ids[lo:lo+f.Rows], func(i int64) (int, bool) { return table.K(lo + i) }); err != nil {
+		return nil
+	}
+	if err := write(catalog.KindLSI, lsiFolder, table.K); err != nil {
+		return err
+	}
+	if epsilon := looserEpsilon(env.Plan); epsilon > 0 {
+		if err := write(catalog.KindLabelLSI, labelTable(epsilon), table.Looser); err != nil {
 			return err
 		}
 	}

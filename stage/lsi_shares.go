@@ -83,7 +83,7 @@ func (env lsiRun) joinLSI(ctx context.Context, s shards.Summary, shares []catalo
 	}
 	defer k.Free()
 	var failed error
-	err = readNodes(ctx, env.Catalog, func(first int64, b shards.NodeBatch) {
+	err = readNodeColumns(ctx, env.Catalog, shards.NodeID, func(first int64, b shards.NodeBatch) {
 		for i, id := range b.ID {
 			node := first + int64(i)
 			interval := node / s.IntervalRows
@@ -101,7 +101,7 @@ func (env lsiRun) joinLSI(ctx context.Context, s shards.Summary, shares []catalo
 }
 
 func (env lsiRun) commitInterval(ctx context.Context, interval int, ids []uint32, k []uint16) error {
-	f, err := env.createLSI(ctx, interval)
+	f, err := env.createLSI(ctx, catalog.KindLSI, lsiFolder, interval)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,11 @@ package stage
 
 import (
 	"context"
+	"strings"
 
+	"ndls/catalog"
+	"ndls/internal/control"
+	"ndls/shards"
 	"ndls/tiles"
 )
 
@@ -18,6 +22,29 @@ func (env *Env) matrix(l tiles.Layout) *tiles.Matrix {
 // featureTiles are the tiles of input features.
 func (env *Env) featureTiles() *tiles.Matrix {
 	return env.matrix(tiles.Features(env.Summary))
+}
+
+// HaveFeatures says whether all tiles of a graph's input features are there.
+func HaveFeatures(cat *catalog.Catalog, s shards.Summary) bool {
+	if s.Features == 0 || s.IntervalRows < 1 {
+		return true
+	}
+	m := tiles.Open(cat, nil, tiles.Features(s))
+	return m.FirstMissing(0, m.Panels()) == m.Panels()
+}
+
+// ReadsFeatures says whether a stage reads tiles of input features under plan p.
+func ReadsFeatures(p control.Plan, s control.Stage) bool {
+	onFeatures := strings.HasPrefix(p.LSI.Mode, "feature")
+	switch s {
+	case control.Smooth:
+		return !p.Embeds()
+	case control.LSI:
+		return onFeatures
+	case control.LabelDepth, control.SmoothLabels:
+		return onFeatures && p.Labels.TakesK() && (ownLabelEpsilon(p) || p.Labels.Hops() > p.LSI.Kmax)
+	}
+	return false
 }
 
 // joinTiles commits the tiles of intervals [first, last) of which there are parts.

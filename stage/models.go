@@ -18,6 +18,7 @@ import (
 // modelIndex is model/model.json: what was trained and which run is used.
 const modelIndex = "model/model.json"
 
+// trainedRun is a model. Run counts the models of all splits, split by split.
 type trainedRun struct {
 	Run       int     `json:"run"`
 	Path      string  `json:"path"`
@@ -27,7 +28,8 @@ type trainedRun struct {
 }
 
 type trained struct {
-	// Chosen is the run of the highest validation accuracy, the first of equals.
+	// Chosen is the run of the highest validation accuracy in the first split, the first of
+	// equals.
 	Chosen  int                  `json:"chosen"`
 	Classes []string             `json:"classes"`
 	Options control.TrainOptions `json:"options"`
@@ -118,6 +120,20 @@ func chosenRun(ctx context.Context, p control.Plan, cat *catalog.Catalog) (int, 
 func (r trainedRun) tally(ctx context.Context, cat *catalog.Catalog) (t train.Tally, err error) {
 	err = readJSON(ctx, cat, r.tallyPath(), &t)
 	return t, err
+}
+
+// ChosenModel is the model of a run whose predictions count, and the names of its classes. It
+// is nil where the run has no model of its own. The caller frees it.
+func ChosenModel(ctx context.Context, cat *catalog.Catalog, p control.Plan, budget *mem.Budget) (*train.Model, []string, error) {
+	if _, ok := cat.Lookup(modelIndex); !ok || !ownModel(p) {
+		return nil, nil, nil
+	}
+	t, err := readIndex(ctx, cat)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := loadModel(ctx, cat, budget, t.Runs[t.Chosen].Path)
+	return m, t.Classes, err
 }
 
 func loadModel(ctx context.Context, cat *catalog.Catalog, budget *mem.Budget, path string) (m *train.Model, err error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"ndls/catalog"
 	"ndls/internal/extsort"
@@ -16,6 +17,11 @@ import (
 
 // readNodes visits the node table.
 func readNodes(ctx context.Context, cat *catalog.Catalog, visit func(first int64, b shards.NodeBatch)) error {
+	return readNodeColumns(ctx, cat, shards.AllNodeColumns, visit)
+}
+
+// readNodeColumns visits some columns of the node table.
+func readNodeColumns(ctx context.Context, cat *catalog.Catalog, want shards.NodeColumns, visit func(first int64, b shards.NodeBatch)) error {
 	entries := cat.Entries(catalog.KindNodes)
 	if len(entries) != 1 {
 		return fmt.Errorf("the catalogue names %d node tables: run `ndls partition` first: %w", len(entries), seal.ErrCorrupt)
@@ -24,7 +30,7 @@ func readNodes(ctx context.Context, cat *catalog.Catalog, visit func(first int64
 	if err != nil {
 		return err
 	}
-	err = shards.ReadNodes(r, entries[0].Path, func(first int64, b shards.NodeBatch) error {
+	err = shards.ReadNodeColumns(r, entries[0].Path, want, func(first int64, b shards.NodeBatch) error {
 		visit(first, b)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -44,7 +50,7 @@ func (env *Env) ids(ctx context.Context, n int64) (*mem.Array[uint32], error) {
 	if err != nil {
 		return nil, err
 	}
-	err = readNodes(ctx, env.Catalog, func(first int64, b shards.NodeBatch) {
+	err = readNodeColumns(ctx, env.Catalog, shards.NodeID, func(first int64, b shards.NodeBatch) {
 		for i, id := range b.ID {
 			if node := first + int64(i); lo <= node && node < hi {
 				ids.S[node-lo] = uint32(id)
@@ -78,6 +84,24 @@ func (env *Env) names(ctx context.Context, node int64) (_ *shards.IDReader, clos
 	}
 	names.SkipTo(node)
 	return names, func() { _ = r.Close() }, nil
+}
+
+// quoteID is the input id of a node as messages show it; id is that id, or its number where
+// ids are numbered.
+func (env *Env) quoteID(ctx context.Context, node, id int64) string {
+	names, closeNames, err := env.names(ctx, node)
+	if err != nil {
+		return "with number " + strconv.FormatInt(id, 10)
+	}
+	defer closeNames()
+	if names == nil {
+		return strconv.FormatInt(id, 10)
+	}
+	keys, err := names.Keys([]int64{id})
+	if err != nil {
+		return "with number " + strconv.FormatInt(id, 10)
+	}
+	return names.IDs().Type.Quote(keys[0])
 }
 
 // nodesByKey is a table of the nodes by the keys of their ids, for graphs whose ids are
@@ -125,7 +149,7 @@ func (env *Env) nodesByID(ctx context.Context, n int64) (*byID, error) {
 		return nil, err
 	}
 	defer other.Free()
-	if err := readNodes(ctx, env.Catalog, func(first int64, b shards.NodeBatch) {
+	if err := readNodeColumns(ctx, env.Catalog, shards.NodeID, func(first int64, b shards.NodeBatch) {
 		for i, id := range b.ID {
 			node := first + int64(i)
 			keys.S[node] = uint64(id)<<32 | uint64(node)

@@ -9,6 +9,7 @@ import (
 	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/control"
+	"ndls/internal/packed"
 	"ndls/partition"
 	"ndls/shards"
 )
@@ -25,21 +26,24 @@ func (partitionStage) Needs(control.Plan) []control.Stage { return nil }
 func (partitionStage) Lacks(control.Plan, estimate.Facts) string { return "" }
 
 func (partitionStage) Options(p control.Plan) map[string]any {
-	o := map[string]any{"partition": p.Partition}
-	if p.Partition.Split != "" {
-		o["seed"] = p.Seed
+	options := map[string]any{"partition": p.Partition}
+	if o := p.Partition; o.Split != "" || o.LabelsPerClass > 0 || o.DropEdges > 0 || o.BlankFeatures > 0 {
+		options["seed"] = p.Seed
 	}
-	return o
+	return options
 }
 
 func (partitionStage) Writes() []Kind {
 	return []Kind{
 		{Name: catalog.KindSummary, Lasting: true},
 		{Name: catalog.KindEdges, Lasting: true, Rows: countEdges},
+		{Name: catalog.KindReversed, Lasting: true, Rows: countEdges},
 		{Name: catalog.KindNodes, Lasting: true, Rows: countNodes},
+		{Name: catalog.KindSplits, Lasting: true},
 		{Name: catalog.KindIDs, Lasting: true, Rows: countIDs},
 		{Name: catalog.KindFeatures, Lasting: true},
 		{Name: catalog.KindHops}, // derived from edges, and made again where missing
+		{Name: catalog.KindReversedHops},
 		{Name: catalog.KindRun},
 	}
 }
@@ -56,28 +60,40 @@ func (partitionStage) Shares(control.Plan) bool { return false }
 // Cost implements estimate.Stage.
 func (partitionStage) Cost(s *estimate.Sheet) {
 	c := s.Partitioned()
+	s.Encodes()
 	used, least := partition.Memory(c, s.Workers, s.Budget())
 	if s.Budget() < least {
 		used, _ = partition.Memory(c, s.Workers, least)
 	}
-	s.Takes(used, least)
+	splits, drawing := int64(s.Plan.NumSplits()-1), int64(0)
+	if splits > 0 {
+		drawing += s.Nodes
+	}
+	if s.Plan.Partition.LabelsPerClass > 0 {
+		drawing += 4 * s.Nodes
+	}
+	s.Takes(used+drawing, least+drawing)
 	s.PeakDiskBytes, s.DiskBytes = partition.Disk(c, s.Workers, s.Budget())
+	s.PeakDiskBytes += splits * s.Nodes
+	s.DiskBytes += splits * s.Nodes
 	if s.Workers == 1 {
 		s.ScratchBytes = max(s.PeakDiskBytes-s.DiskBytes, 0)
 	}
 	s.BytesRead, s.BytesWritten = partition.Traffic(c, s.Workers, s.Budget())
-	s.Computes(float64(s.InputRows) * (pieceShare/float64(s.Workers) + orderShare) / partitionRows / float64(s.Threads))
+	s.BytesWritten += splits * s.Nodes
+	if s.IDs > 0 {
+		s.Computes(float64(2*s.InputRows+3*s.Nodes), estimate.PartitionedIDs)
+	}
+	s.Computes(float64(s.InputRows)*(pieceShare/float64(s.Workers)+orderShare), estimate.PartitionedRows)
+	panels := packed.Panels(s.Features)
+	values := float64(s.Nodes) * float64(panels*packed.PanelColumns)
+	s.Computes(values/float64(max(min(s.Workers, panels), 1)), estimate.PartitionedValues)
 }
 
-const (
-	// partitionRows is edge rows a second and thread through partition, on the machine of
-	// bench/papers100m/RESULTS.md.
-	partitionRows = 2.4e6
-	// pieceShare and orderShare are what pieces take of that time which workers
-	// share, and the steps that one does; run files are counted as bytes. Measured:
-	// bench/cluster/RESULTS.md.
-	pieceShare, orderShare = 0.9, 0.1
-)
+// pieceShare and orderShare are what pieces take of the time of the edges, which workers
+// share, and the steps that one worker does; run files are counted as bytes. Measured:
+// bench/cluster/RESULTS.md.
+const pieceShare, orderShare = 0.9, 0.1
 
 // Run implements Stage: it imports the dataset and cuts it into shards, tiles and a node
 // table, or does a piece of that.
@@ -88,7 +104,9 @@ func (partitionStage) Run(ctx context.Context, env *Env) (err error) {
 	o := partition.Options{
 		Budget: env.Budget, Threads: env.Resources.Threads, Scratch: env.Resources.Scratch,
 		IntervalBlocks: env.Plan.Partition.IntervalBlocks, Features: env.Plan.Partition.Features != "none",
-		Normalize: env.Plan.Partition.Normalize, Split: env.Plan.Partition.Split, Seed: env.Plan.Seed,
+		Normalize: env.Plan.Partition.Normalize, Seed: env.Plan.Seed,
+		Split: env.Plan.Partition.Split, Splits: env.Plan.NumSplits(), LabelsPerClass: env.Plan.Partition.LabelsPerClass,
+		Only: env.Plan.Partition.Only, DropEdges: env.Plan.Partition.DropEdges, BlankFeatures: env.Plan.Partition.BlankFeatures,
 	}
 	if t := env.Task; !env.Whole() {
 		if !partition.IsStep(string(t.Part)) {

@@ -13,6 +13,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/failure"
+	"ndls/partition"
 	"ndls/smooth"
 )
 
@@ -23,25 +24,81 @@ func Validate(p control.Plan) error {
 		return err
 	}
 	dependent := smooth.DependentNames()
-	if err := control.OneOf("label-rule", p.Labels.Rule, dependent...); err != nil {
+	if err := control.OneOf("label-rule", p.Labels.Rule, append(slices.Clone(dependent), control.CorrectSmooth, control.CorrectSmoothByNode)...); err != nil {
 		return err
 	}
 	if p.Settles() && !slices.Contains(dependent, p.Smooth.Rule) {
-		return failure.Of(control.ErrOption, "--active settled with --rule %s: that rule counts the same hops for every node, so none settles earlier; use --active exact",
-			p.Smooth.Rule)
+		why := "that rule counts the same hops for every node, so none settles earlier"
+		if p.Smooth.Depth == control.NodeDepth {
+			why = "rows settle under ndls and ndls-reference only"
+		}
+		return failure.Of(control.ErrOption, "--active settled with --rule %s: %s; use --active exact", p.Smooth.Rule, why)
 	}
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	if _, err := smooth.NewRule(p.Smooth.Rule, p.Smooth.Alpha, p.Smooth.Hops); err != nil {
-		return failure.Of(control.ErrOption, "--rule %s with --hops %d: %w", p.Smooth.Rule, p.Smooth.Hops, err)
+	if _, _, err := partition.Drawn(p.Partition.Split, 1, 1); err != nil {
+		return failure.Of(control.ErrOption, "--%w", err)
+	}
+	if p.DropFeatures && p.Embeds() {
+		return failure.Of(control.ErrOption, "--keep-features=false with --rule %s, which reads no features: give --features none, which does not import them", p.Smooth.Rule)
+	}
+	if p.DropFeatures && ReadsFeatures(p, control.SmoothLabels) {
+		return failure.Of(control.ErrOption, "--keep-features=false with --lsi %s: label smoothing measures distances on the features again, for its own epsilon or kmax; leave out --keep-features=false, or --label-epsilon and a --label-kmax above --kmax",
+			p.LSI.Mode)
+	}
+	if err := validateEmbedding(p); err != nil {
+		return err
+	}
+	rule, err := RuleOf(p)
+	switch {
+	case err != nil:
+		return err
+	case rule.Weighs():
+		return validateBlend(p)
+	case !rule.Sums() && p.Smooth.KeepHops != "":
+		return failure.Of(control.ErrOption, "--keep-hops with --rule %s, which writes hops 0 to --hops: leave --keep-hops out", p.Smooth.Rule)
+	}
+	return nil
+}
+
+// RuleOf is the rule by which a plan makes smoothed features. Its error wraps
+// [control.ErrOption].
+func RuleOf(p control.Plan) (smooth.Rule, error) {
+	o := p.Smooth
+	rule, err := smooth.NewRule(o.Rule, o.Alpha, o.Hops)
+	if err != nil {
+		return rule, failure.Of(control.ErrOption, "--rule %s with --hops %d: %w", o.Rule, o.Hops, err)
+	}
+	if o.Residual != 0 {
+		if rule, err = rule.WithResidual(o.Residual); err != nil {
+			return rule, failure.Of(control.ErrOption, "--residual with --rule %s: %w; the share of a node's own row is --alpha in ndls-reference, s2gc and appnp", o.Rule, err)
+		}
+	}
+	if o.Depth == control.NodeDepth {
+		if rule, err = rule.ByNode(); err != nil {
+			return rule, failure.Of(control.ErrOption, "--depth %s with --rule %s, %w: leave --depth out", o.Depth, o.Rule, err)
+		}
+	}
+	return rule, nil
+}
+
+// validateBlend checks what does not go with rows that are made once all their hops are there.
+func validateBlend(p control.Plan) error {
+	switch {
+	case p.Smooth.KeepHops != "":
+		return failure.Of(control.ErrOption, "--keep-hops with --rule %s, whose hops go once rows are made of them: leave --keep-hops out, or write the hops in a run with --rule sign", p.Smooth.Rule)
+	case p.Smooth.LabelColumns != 0:
+		return failure.Of(control.ErrOption, "--label-columns with --rule %s, whose weights are made of the distances of features: leave --label-columns out", p.Smooth.Rule)
+	case p.DropFeatures:
+		return failure.Of(control.ErrOption, "--keep-features=false with --rule %s, which reads the features again for the stationary rows when hops are there: leave --keep-features=false out", p.Smooth.Rule)
 	}
 	return nil
 }
 
 // later are options that came after run directories had been made without them. At these
 // values they decide nothing, and a hash leaves them out.
-var later = map[string]any{"probabilities": control.AllProbabilities, "deviation": 0.0}
+var later = map[string]any{"probabilities": control.AllProbabilities, "deviation": 0.0, "drop_features": false, "auc": false, "metrics": ""}
 
 // Hashes gives for each stage the hash of the part of the plan that decides the bytes of
 // its output: its own options and those of all stages that it reads from, directly or

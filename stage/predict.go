@@ -29,12 +29,13 @@ func (predictStage) Needs(control.Plan) []control.Stage {
 func (predictStage) Lacks(p control.Plan, f estimate.Facts) string { return trainStage{}.Lacks(p, f) }
 
 func (predictStage) Options(p control.Plan) map[string]any {
-	return map[string]any{"probabilities": cmp.Or(p.Probabilities, control.AllProbabilities)}
+	return map[string]any{"probabilities": cmp.Or(p.Probabilities, control.AllProbabilities), "auc": p.WantsAUC()}
 }
 
 func (predictStage) Writes() []Kind {
 	return []Kind{
 		{Name: catalog.KindTally, Lasting: true},
+		{Name: catalog.KindScores, Lasting: true},
 		{Name: catalog.KindSoftLabels, Lasting: true, Rows: countRows},
 	}
 }
@@ -48,14 +49,26 @@ func (predictStage) Cost(s *estimate.Sheet) {
 	s.Records()
 	o, shape := trainOptions(s.Plan), trainShape(s)
 	row := softRow(s.Plan, s.Classes)
-	held := 5*shape.Rows + int64(softBatch(s.Plan, s.Classes))*row + 5*4096
-	peak, least := train.PlanPredict(shape, o, o.Runs, s.Threads, s.Budget()-held)
+	models := labelRuns(s.Plan)
+	held := labelledBytes(s.Plan, shape.Rows) + labelledPages(s.Plan) + int64(softBatch(s.Plan, s.Classes))*row + 3*4096 + scoredBytes(s.Plan)
+	peak, least := train.PlanPredict(shape, o, models, s.Threads, s.Budget()-held)
 	s.Takes(held+peak, held+least)
-	s.DiskBytes = row * shape.Rows
+	s.DiskBytes = row*shape.Rows + 8*scoreCount(s) + tallyBytes(s)
 	s.BytesWritten = s.DiskBytes
 	s.ReadNodes(1)
 	s.BytesRead += 8*shape.Rows + s.RowBytes()
-	s.Computes(float64(o.Runs) * float64(shape.Rows) * 2 * float64(train.NumWeights(shape, o)) / estimate.TrainFlops / float64(s.Threads))
+	s.Computes(float64(shape.Rows)*float64(shape.Width), estimate.CheckedValues)
+	s.Computes(float64(models)*train.PredictFlops(shape, o), estimate.PredictedFlops)
+	s.Computes(float64(models)*float64(shape.Rows)*float64(s.Classes), estimate.SoftenedValues)
+	s.Computes(float64(row*shape.Rows)/4, estimate.AssembledValues)
+	s.Piped()
+}
+
+// tallyBytes is about how large the files are that say how many labels of each class each model
+// got right in each split.
+func tallyBytes(s *estimate.Sheet) int64 {
+	const class = 240 // in a file, written as text
+	return int64(labelRuns(s.Plan)) * int64(s.Classes) * class
 }
 
 // Run implements Stage: it commits what the models say of the smoothed rows. These are
@@ -66,7 +79,7 @@ func (predictStage) Run(ctx context.Context, env *Env) (err error) {
 	if err != nil {
 		return err
 	}
-	src, err := train.OpenSmoothed(ctx, env.Catalog)
+	src, err := env.openRows(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,12 +123,21 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 		return err
 	}
 	defer rows.abort()
+	scores, err := p.newScoreFile(ctx, catalog.Describe(catalog.KindScores, scoresPath))
+	if err != nil {
+		return err
+	}
+	defer scores.close()
 	first := runs[0].Run
 	tallies := make([]train.Tally, len(runs))
 	err = train.Predict(ctx, p.src, models, train.Resources{Budget: p.Budget, Threads: p.Resources.Threads, Kernel: p.Resources.Kernel},
 		func(row int64, ids []int64, run int, soft []float32) error {
 			end := row + int64(len(ids))
-			tallies[run].Add(soft, p.truth.label.S[row:end], p.truth.split.S[row:end])
+			label, split := p.truth.label.S[row:end], p.truth.split(splitOf(p.Plan, first+run))[row:end]
+			tallies[run].Add(soft, label, split)
+			if err := scores.add(first+run, soft, label, split); err != nil {
+				return err
+			}
 			if first+run == p.chosen {
 				return rows.write(ctx, ids, soft)
 			}
@@ -123,6 +145,14 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 		})
 	if err != nil {
 		return err
+	}
+	if err := scores.flush(); err != nil {
+		return err
+	}
+	if files := scores.with(); len(files) > 0 {
+		if err := p.Catalog.Commit(ctx, files...); err != nil {
+			return err
+		}
 	}
 	for i, r := range runs {
 		if err := commitJSON(ctx, p.Catalog, catalog.KindTally, r.tallyPath(), r.Run, tallies[i]); err != nil {

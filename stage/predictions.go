@@ -2,7 +2,6 @@ package stage
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -36,7 +35,7 @@ func (env labelsRun) predictionRows(ctx context.Context, s shards.Summary, first
 		return err
 	}
 	if env.truth == nil {
-		if env.truth, err = readLabelled(ctx, env.Catalog, env.Budget, s.Nodes); err != nil {
+		if env.truth, err = env.readLabelled(ctx, s.Nodes); err != nil {
 			return err
 		}
 	}
@@ -64,11 +63,24 @@ func (env labelsRun) predictionRows(ctx context.Context, s shards.Summary, first
 			}
 			env.Disk.Look()
 		}
-		if err := m.Drop(ctx, i); err != nil {
+		if err := env.dropTiles(ctx, m, i); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// dropTiles removes the smoothed soft labels of an interval.
+func (env labelsRun) dropTiles(ctx context.Context, m *tiles.Matrix, interval int) error {
+	if err := m.Drop(ctx, interval); err != nil {
+		return err
+	}
+	if err := env.dropCorrected(ctx, interval); err != nil {
+		return err
+	}
+	return env.Catalog.Remove(ctx, func(e catalog.Entry) bool {
+		return e.Kind == catalog.KindBestClasses && int(e.Interval) == interval
+	})
 }
 
 // predictions turns smoothed soft labels into predictions.
@@ -84,12 +96,18 @@ type predictions struct {
 // interval commits what an interval still lacks, the tally last.
 func (p predictions) interval(ctx context.Context, i int) error {
 	rows := intervalsOf(p.Catalog, catalog.KindPredictions)[i]
+	scores, err := p.newScoreFile(ctx, catalog.Describe(catalog.KindSmoothedScores, smoothedScoresPath(i)).In(i))
+	if err != nil {
+		return err
+	}
+	defer scores.close()
 	t := labelTally{Runs: make([]train.Tally, len(p.depths))}
 	for run := range t.Runs {
-		count := func(row int64, labels []int32, _ []float32) error {
+		count := func(row int64, labels []int32, values []float32) error {
 			end := row + int64(len(labels))
-			t.Runs[run].Count(labels, p.truth.label.S[row:end], p.truth.split.S[row:end])
-			return nil
+			label, split := p.truth.label.S[row:end], p.truth.split(splitOf(p.Plan, run))[row:end]
+			t.Runs[run].Count(labels, label, split)
+			return scores.add(run, values, label, split)
 		}
 		read := func(visit func(int64, []int32, []float32) error) error { return p.read(ctx, i, run, visit) }
 		if run == p.run && !rows {
@@ -98,6 +116,9 @@ func (p predictions) interval(ctx context.Context, i int) error {
 		if err := read(count); err != nil {
 			return err
 		}
+	}
+	if err := scores.flush(); err != nil {
+		return err
 	}
 	f, err := p.Catalog.Create(ctx, catalog.Describe(catalog.KindLabelTally, labelTallyPath(i)).In(i))
 	if err != nil {
@@ -108,7 +129,7 @@ func (p predictions) interval(ctx context.Context, i int) error {
 		return err
 	}
 	f.Rows = 1
-	return p.Catalog.Commit(ctx, f)
+	return p.Catalog.Commit(ctx, scores.with(f)...)
 }
 
 // width is the number of probabilities that are written for each node.
@@ -157,9 +178,6 @@ func (p predictions) write(ctx context.Context, i int, visit func(row int64, lab
 	return p.Catalog.Commit(ctx, f)
 }
 
-// bestRows is how many predictions without other probabilities are made at a time.
-const bestRows = 1 << 18
-
 // batch is how many predictions are made at a time.
 func (p predictions) batch() int {
 	return softBatch(p.Plan, len(p.Summary.Classes))
@@ -168,13 +186,16 @@ func (p predictions) batch() int {
 // predictionBytes is the memory for making predictions, beside reading tiles.
 func predictionBytes(plan control.Plan, classes int) int64 {
 	if plan.Probabilities == control.BestProbability {
-		return bestRows*(8+4+4+8) + 4*4096 + tiles.PiecesBytes(packed.Panels(classes), bestRows, bestRow)
+		return bestRows*8 + 4096 + bestBytes(packed.Panels(classes), bestRows)
 	}
-	return int64(shards.BatchRows(classes))*(8+4) + 2*4096
+	return int64(shards.BatchRows(classes))*(8+4) + 2*4096 + scoredBytes(plan)
 }
 
 // read gives the predictions of a run for the nodes of an interval, some at a time.
 func (p predictions) read(ctx context.Context, i, run int, visit func(row int64, labels []int32, values []float32) error) error {
+	if p.Plan.Probabilities == control.BestProbability {
+		return p.readBest(ctx, i, run, visit)
+	}
 	labels, err := mem.Alloc[int32](p.Budget, int64(p.batch()), "labels of predictions")
 	if err != nil {
 		return err
@@ -182,16 +203,16 @@ func (p predictions) read(ctx context.Context, i, run int, visit func(row int64,
 	defer labels.Free()
 	classes := len(p.Summary.Classes)
 	first := run * packed.Panels(classes)
-	if p.Plan.Probabilities == control.BestProbability {
-		return p.readBest(ctx, i, first, labels.S, run, visit)
-	}
 	return p.tiles.Read(ctx, i, first, classes, p.batch(), func(row int64, values []float32) error {
 		n := len(values) / classes
 		if err := share.Ranges(p.Resources.Threads, n, sharedRows, func(lo, hi int) error {
 			for r := lo; r < hi; r++ {
 				x := values[r*classes : (r+1)*classes]
 				labels.S[r] = train.Argmax(x)
-				if run == p.run {
+				if run == p.run || p.Plan.WantsAUC() { // who counts right predictions needs the best class alone
+					if signed(p.Plan, p.depths[run]) {
+						sumsOfSigned(x)
+					}
 					normalise(x, p.averagesLogs(run))
 				}
 			}
@@ -215,6 +236,9 @@ func averagesLogs(p control.Plan, depth int) bool {
 	return p.Labels.Rule == "ndls-reference" && depth > 0
 }
 
+// signed says whether what was smoothed to a depth may be below 0: corrected soft labels may.
+func signed(p control.Plan, depth int) bool { return corrects(p) && depth > 0 }
+
 // normalise turns a row of smoothed soft labels into probabilities that sum to
 // 1: averages of probabilities are divided by their sum, averages of
 // logarithms go through softmax.
@@ -231,115 +255,5 @@ func normalise(row []float32, logs bool) {
 	}
 	for c, x := range row {
 		row[c] = float32(float64(x) / sum)
-	}
-}
-
-// bestRow is the size of a panel's row where the best class alone is wanted: its value, and
-// the sum of the values of the panel's classes, float32 both, and the number of the class in
-// the panel, a byte. Of averages of logarithms, the sum is that of exp(value − best value).
-const bestRow = 9
-
-// encodeBest gives the form of such rows. depths is the depth of each run.
-func (env labelsRun) encodeBest(depths []int) func(to []byte, panel int, row []float32) []byte {
-	classes := len(env.Summary.Classes)
-	per := packed.Panels(classes)
-	return func(to []byte, panel int, row []float32) []byte {
-		row = row[:min(packed.PanelColumns, classes-panel%per*packed.PanelColumns)]
-		best := train.Argmax(row)
-		logs, sum := averagesLogs(env.Plan, depths[panel/per]), 0.0
-		for _, x := range row {
-			if logs {
-				sum += math.Exp(float64(x - row[best]))
-			} else {
-				sum += float64(x)
-			}
-		}
-		to = binary.LittleEndian.AppendUint32(to, math.Float32bits(row[best]))
-		to = binary.LittleEndian.AppendUint32(to, math.Float32bits(float32(sum)))
-		return append(to, byte(best))
-	}
-}
-
-// readBest gives the best class of each node of an interval, of a run whose first panel is
-// first, and its probability.
-func (p predictions) readBest(ctx context.Context, i, first int, labels []int32, run int, visit func(row int64, labels []int32, values []float32) error) error {
-	per := packed.Panels(len(p.Summary.Classes))
-	in, err := p.tiles.Pieces(ctx, i, first, per, bestRows)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	value, err := mem.Alloc[float32](p.Budget, bestRows, "best values")
-	if err != nil {
-		return err
-	}
-	defer value.Free()
-	sum, err := mem.Alloc[float64](p.Budget, bestRows, "sums of values")
-	if err != nil {
-		return err
-	}
-	defer sum.Free()
-	logs := p.averagesLogs(run)
-	lo, hi := p.tiles.Bounds(i)
-	for row := lo; row < hi; row += bestRows {
-		n := min(bestRows, hi-row)
-		for end := row; end < row+n; {
-			piece, err := in.Next()
-			if err != nil {
-				return err
-			}
-			at := int(piece.Row - row)
-			if err := share.Ranges(p.Resources.Threads, piece.Rows, sharedRows, func(lo, hi int) error {
-				for k := range piece.Panels {
-					part := piece.Panel(k)[lo*bestRow : hi*bestRow]
-					mergeBest(part, piece.First+k-first, logs, labels[at+lo:], value.S[at+lo:], sum.S[at+lo:])
-				}
-				if !piece.Last {
-					return nil
-				}
-				for r := at + lo; r < at+hi; r++ {
-					if logs {
-						value.S[r] = float32(1 / sum.S[r])
-					} else {
-						value.S[r] = float32(float64(value.S[r]) / sum.S[r])
-					}
-				}
-				return nil
-			}); err != nil {
-				return err
-			}
-			if piece.Last {
-				end = piece.Row + int64(piece.Rows)
-			}
-		}
-		if err := visit(row, labels[:n], value.S[:n]); err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-	return nil
-}
-
-// mergeBest takes the rows of panel k of a run after those of the panels before it.
-func mergeBest(part []byte, k int, logs bool, labels []int32, value []float32, sum []float64) {
-	for r := 0; len(part) > 0; r++ {
-		best := math.Float32frombits(binary.LittleEndian.Uint32(part))
-		s := float64(math.Float32frombits(binary.LittleEndian.Uint32(part[4:])))
-		class := int32(k*packed.PanelColumns) + int32(part[8])
-		part = part[bestRow:]
-		switch {
-		case k == 0:
-			labels[r], value[r], sum[r] = class, best, s
-		case !logs && best <= value[r]:
-			sum[r] += s
-		case !logs:
-			labels[r], value[r], sum[r] = class, best, sum[r]+s
-		case best <= value[r]:
-			sum[r] += s * math.Exp(float64(best-value[r]))
-		default:
-			labels[r], value[r], sum[r] = class, best, sum[r]*math.Exp(float64(value[r]-best))+s
-		}
 	}
 }

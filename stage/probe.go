@@ -66,7 +66,7 @@ func (env *Env) probe(ctx context.Context, s shards.Summary, ids []uint32) (p ls
 		return lsi.Signs(env.Plan.Seed, ids, o.Probes), free, nil
 	}
 	if s.Features == 0 {
-		return nil, nil, fmt.Errorf("--lsi %s measures distances in feature space: %s", o.Mode, noFeatures)
+		return nil, nil, fmt.Errorf("--lsi %s measures distances in feature space, and the run has no features; use --lsi influence-sketch", o.Mode)
 	}
 	columns := env.featureTiles()
 	var norm *mem.Array[float64]

@@ -6,6 +6,7 @@ var All = []Stage{
 	partitionStage{},
 	degreesStage{},
 	lsiStage{},
+	spectrumStage{},
 	smoothStage{},
 	trainStage{},
 	predictStage{},

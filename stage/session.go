@@ -19,6 +19,7 @@ type session struct {
 	k       *mem.Array[uint16]
 	kOf     int
 	chosen  *smooth.Choice
+	limit   *limits
 }
 
 // Release gives everything back; what is asked for again is opened again.
@@ -35,6 +36,9 @@ func (x *Session) Release() {
 	}
 	x.k.Free()
 	x.chosen.Free()
+	if x.limit != nil {
+		x.limit.free()
+	}
 	x.session = session{}
 }
 
@@ -44,10 +48,19 @@ func (x *Session) Close() {
 	x.Budget.Close()
 }
 
-// graph opens the stored graph, unless it is open.
-func (env *Env) graph(ctx context.Context) (_ engine, err error) {
+// graph opens the stored graph, in the first direction of hops, unless it is open.
+func (env *Env) graph(ctx context.Context) (engine, error) {
+	return env.graphOf(ctx, env.Plan.Directions()[0])
+}
+
+// graphOf opens the stored graph for hops in a direction, unless it is open.
+func (env *Env) graphOf(ctx context.Context, direction string) (_ engine, err error) {
+	if env.opened != nil && env.opened.direction != direction {
+		env.opened.close()
+		env.opened = nil
+	}
 	if env.opened == nil {
-		if env.opened, err = env.openGraph(ctx); err != nil {
+		if env.opened, err = env.openGraph(ctx, direction); err != nil {
 			return engine{}, err
 		}
 	}
@@ -63,6 +76,14 @@ func (env *Env) targets(ctx context.Context, s shards.Summary) (_ *smooth.Target
 		env.rows, err = env.findTargets(ctx, s)
 	}
 	return env.rows, err
+}
+
+// limitsOf are the stationary rows of the features.
+func (env *Env) limitsOf(ctx context.Context, t *smooth.Targets) (_ *limits, err error) {
+	if env.limit == nil {
+		env.limit, err = env.findLimits(ctx, t)
+	}
+	return env.limit, err
 }
 
 // targetIDs gives the input id of each target, in order of node.

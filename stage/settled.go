@@ -7,8 +7,10 @@ import (
 	"slices"
 
 	"ndls/catalog"
+	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/control"
+	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/rng"
 	"ndls/lsi"
@@ -20,70 +22,208 @@ import (
 const (
 	// sampleRows is how many rows, at most, settled smoothing is checked on.
 	sampleRows = 1 << 16
-	// choicePath is where the last hops of rows are.
+	// choicePath is where the last hops of rows are. Workers that share the rows commit a file
+	// each, with their rows in its name.
 	choicePath = "smoothed/last-hops"
 )
 
-// choice says up to which hop rows are computed, nil where the plan does not leave that to the
-// program. A run makes it once, and commits it: all tasks of the stage read the same.
+// choice says up to which hop the task's rows are computed, nil where the plan does not leave
+// that to the program. A run makes it once, and commits it: all tasks of the stage read the
+// same. Workers that share the rows make it together.
 func (env smoothRun) choice(ctx context.Context, sum shards.Summary) (*smooth.Choice, error) {
 	if !env.Plan.Chooses() {
 		return nil, nil
 	}
-	if env.chosen != nil {
-		return env.chosen, nil
+	members := env.Group
+	if env.Task.Part != control.Strips {
+		members = group.Solo(sum.Nodes)
 	}
-	list := env.Catalog.Entries(catalog.KindLastHops)
-	if len(list) == 0 {
-		return env.makeChoice(ctx, sum)
+	parts, whole := Cover(env.Catalog.Entries(catalog.KindLastHops), sum.Nodes)
+	found := 0
+	if whole || env.chosen != nil {
+		found = 1
 	}
-	r, err := env.Catalog.Stream(ctx, list[0])
-	if err != nil {
+	found, err := group.Min(ctx, members, found)
+	switch {
+	case err != nil:
 		return nil, err
+	case found == 0:
+		env.chosen.Free()
+		env.chosen, err = env.makeChoice(ctx, sum)
+	case env.chosen == nil:
+		env.chosen, err = env.readChoice(ctx, sum, parts)
 	}
-	env.chosen, err = smooth.ReadChoice(r, env.Budget, sum.Nodes)
-	if err = errors.Join(err, r.Close()); err != nil {
-		return nil, fmt.Errorf("%s: %w", list[0].Path, err)
-	}
-	return env.chosen, nil
+	return env.chosen, err
 }
 
-// makeChoice chooses the last hops of rows, and commits them.
-func (env smoothRun) makeChoice(ctx context.Context, sum shards.Summary) (_ *smooth.Choice, err error) {
-	targets, err := env.targets(ctx, sum)
+// Part is an entry of which rows [Lo, Hi) are taken.
+type Part struct {
+	catalog.Entry
+	Lo, Hi int64
+}
+
+// holds is the rows that the file of an entry has: [0, n) where it does not say.
+func holds(e catalog.Entry, n int64) (lo, hi int64) {
+	if e.Hi == 0 {
+		return 0, n
+	}
+	return e.Lo, e.Hi
+}
+
+// Cover takes each of n rows from one of the entries that hold it, in ascending order. It
+// says whether there are entries for all rows.
+func Cover(entries []catalog.Entry, n int64) (parts []Part, whole bool) {
+	for at := int64(0); at < n; at = parts[len(parts)-1].Hi {
+		next := Part{Lo: at, Hi: at}
+		for _, e := range entries {
+			if lo, hi := holds(e, n); lo <= at && hi > next.Hi && hi <= n {
+				next.Entry, next.Hi = e, hi
+			}
+		}
+		if next.Hi == at {
+			return parts, false
+		}
+		parts = append(parts, next)
+	}
+	return parts, true
+}
+
+// readChoice reads the choice for the task's rows.
+func (env smoothRun) readChoice(ctx context.Context, sum shards.Summary, parts []Part) (all *smooth.Choice, err error) {
+	lo, hi := env.Span(sum.Nodes)
+	all = &smooth.Choice{}
+	defer func() {
+		if err != nil {
+			all.Free()
+		}
+	}()
+	for _, part := range parts {
+		if part.Hi <= lo || part.Lo >= hi {
+			continue
+		}
+		c, err := env.readPart(ctx, sum.Nodes, part, func(first int64, last []uint16) (err error) {
+			if all.Last == nil {
+				if all.Last, err = mem.Alloc[uint16](env.Budget, hi-lo, "last hops of rows"); err != nil {
+					return err
+				}
+			}
+			clip(all.Last.S, lo, last, first)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		all.Settles = c.Settles
+	}
+	return all, nil
+}
+
+// readPart reads a part of a choice, and shows the last hops of its rows.
+func (env smoothRun) readPart(ctx context.Context, n int64, part Part, lasts func(first int64, last []uint16) error) (*smooth.Choice, error) {
+	lo, hi := holds(part.Entry, n)
+	r, err := env.Catalog.Stream(ctx, part.Entry)
 	if err != nil {
 		return nil, err
 	}
-	sample, _, err := env.sampleOf(targets, sum.Nodes)
+	c, err := smooth.ReadChoice(r, hi-lo, func(first int64, last []uint16) error { return lasts(lo+first, last) })
+	if err = errors.Join(err, r.Close()); err != nil {
+		return nil, fmt.Errorf("%s: %w", part.Path, err)
+	}
+	return c, nil
+}
+
+// checkedChoice is the choice with the exact rows of a sample, and without last hops.
+func (env smoothRun) checkedChoice(ctx context.Context, sum shards.Summary, sample *smooth.Targets) (*smooth.Choice, error) {
+	parts, whole := Cover(env.Catalog.Entries(catalog.KindLastHops), sum.Nodes)
+	if !whole {
+		return nil, fmt.Errorf("%s is missing: run `ndls smooth` again", choicePath)
+	}
+	all := &smooth.Choice{}
+	for _, part := range parts {
+		c, err := env.readPart(ctx, sum.Nodes, part, func(int64, []uint16) error { return nil })
+		if err != nil {
+			return nil, err
+		}
+		lo, _ := holds(part.Entry, sum.Nodes)
+		from, to := sample.Before(part.Lo)-sample.Before(lo), sample.Before(part.Hi)-sample.Before(lo)
+		if all.Settles = c.Settles; c.Settles {
+			if int64(len(c.Exact)) < to*packed.PanelColumns {
+				return nil, fmt.Errorf("%s has %d values of a sample: remove the folder smoothed, and run `ndls smooth` again", part.Path, len(c.Exact))
+			}
+			all.Exact = append(all.Exact, c.Exact[from*packed.PanelColumns:to*packed.PanelColumns]...)
+		}
+	}
+	return all, nil
+}
+
+// makeChoice chooses the last hops of the task's rows, and commits them.
+func (env smoothRun) makeChoice(ctx context.Context, sum shards.Summary) (c *smooth.Choice, err error) {
+	all, err := env.targets(ctx, sum)
+	if err != nil {
+		return nil, err
+	}
+	whole, _, err := env.sampleOf(all, sum.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	defer whole.Free()
+	lo, hi := env.Span(sum.Nodes)
+	targets, err := all.Part(env.Budget, lo, hi)
+	if err != nil {
+		return nil, err
+	}
+	defer targets.Free()
+	sample, err := whole.Part(env.Budget, lo, hi)
 	if err != nil {
 		return nil, err
 	}
 	defer sample.Free()
-	var c *smooth.Choice
+	panels := packed.Panels(sum.Features)
+	// The panel has a number of its own, behind those of the features.
+	var done State
 	if err := env.onePanel(ctx, sum, sample, func(g hops.Graph, o smooth.Options) error {
-		panels := packed.Panels(sum.Features)
-		c, err = smooth.Choose(ctx, g, o, targets, env.Plan.Deviation, panels, combinations{env.featureTiles(), env.Plan.Seed}.rows(ctx))
+		states, checkpoints, err := env.States.Open(ctx, lo, hi, panels, panels+1, catalog.KindFeatures, catalog.KindLSI)
+		if err != nil {
+			return err
+		}
+		defer states.Close()
+		done = states
+		x := combinations{env.featureTiles(), env.Plan.Seed}.rows(ctx)
+		c, err = smooth.Choose(ctx, g, o, targets, env.Plan.Deviation, panels, x, checkpoints)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	env.chosen = c
-	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLastHops, choicePath))
-	if err != nil {
+	env.Report.EdgesStreamed += c.EdgesStreamed
+	env.Report.KernelSeconds += c.Seconds
+	if err := env.commitChoice(ctx, c, lo, hi, sum.Nodes); err != nil {
+		c.Free()
 		return nil, err
 	}
-	defer f.Abort()
-	f.Rows = sum.Nodes
-	if err := c.Write(f, sum.Nodes); err != nil {
-		return nil, err
-	}
-	return c, env.Catalog.Commit(ctx, f)
+	return c, done.Done(ctx)
 }
 
-// onePanel calls use for smoothing one panel of a sample of the rows. Where last hops are
+// commitChoice commits the choice for rows [lo, hi) of n.
+func (env smoothRun) commitChoice(ctx context.Context, c *smooth.Choice, lo, hi, n int64) error {
+	path := choicePath
+	if hi-lo < n {
+		path = fmt.Sprintf("%s-%d-%d", choicePath, lo, hi)
+	}
+	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLastHops, path).Holding(lo, hi))
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if err := c.Write(f, hi-lo); err != nil {
+		return err
+	}
+	return env.Catalog.Commit(ctx, f)
+}
+
+// onePanel calls use for smoothing one panel of a sample of the task's rows. Where last hops are
 // chosen, its memory is for that.
 func (env smoothRun) onePanel(ctx context.Context, sum shards.Summary, sample *smooth.Targets, use func(g hops.Graph, o smooth.Options) error) error {
-	g, o, k, err := env.featureSmoothing(ctx, sum, sample)
+	g, o, k, err := env.featureSmoothing(ctx, sum, sample, env.Plan.Directions()[0])
 	if err != nil {
 		return err
 	}
@@ -129,24 +269,24 @@ func (env smoothRun) checkSettled(ctx context.Context, sum shards.Summary) (err 
 	if err != nil {
 		return err
 	}
-	c, err := env.choice(ctx, sum)
-	if err != nil {
-		return err
-	}
-	if c != nil && !c.Settles {
-		// No row settled.
-		env.Report.Deviation = &control.DeviationReport{Bound: env.Plan.Deviation, Rows: targets.Len(), Edges: c.EdgesStreamed}
-		return nil
-	}
 	sample, step, err := env.sampleOf(targets, sum.Nodes)
 	if err != nil {
 		return err
 	}
 	defer sample.Free()
-	if c == nil {
-		if c, err = env.exactSample(ctx, sum, sample); err != nil {
-			return err
-		}
+	var c *smooth.Choice
+	if env.Plan.Chooses() {
+		c, err = env.checkedChoice(ctx, sum, sample)
+	} else {
+		c, err = env.exactSample(ctx, sum, sample)
+	}
+	if err != nil {
+		return err
+	}
+	if env.Plan.Chooses() && !c.Settles {
+		// No row settled.
+		env.Report.Deviation = &control.DeviationReport{Bound: env.Plan.Deviation, Rows: targets.Len()}
+		return nil
 	}
 	rows, err := train.OpenSmoothed(ctx, env.Catalog)
 	if err != nil {

@@ -1,18 +1,21 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 
 	"ndls/estimate"
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/shards"
 	"ndls/smooth"
 	"ndls/spmv"
 	"ndls/tiles"
+	"ndls/train"
 )
 
 const smoothedPrefix = "smoothed/tiles"
@@ -24,24 +27,40 @@ func (smoothStage) Name() control.Stage { return control.Smooth }
 
 func (smoothStage) About() string { return "the features of every node, smoothed over its K hops" }
 
-func (smoothStage) Needs(control.Plan) []control.Stage {
+func (smoothStage) Needs(p control.Plan) []control.Stage {
+	if p.Embeds() || directed(p) {
+		return []control.Stage{control.Partition}
+	}
 	return []control.Stage{control.Partition, control.LSI}
 }
 
-func (smoothStage) Lacks(_ control.Plan, f estimate.Facts) string {
-	if !f.Features {
-		return noFeatures
+func (smoothStage) Lacks(p control.Plan, f estimate.Facts) string {
+	switch lack := cmp.Or(LacksDirection(p, f.Directed), lacksFeatures(p, f)); {
+	case lack != "":
+		return lack
+	case p.Smooth.LabelColumns > 0 && !f.Labels:
+		return noLabels + "; leave --label-columns out"
+	case p.Smooth.LabelColumns > 0 && !f.Splits:
+		return noSplits
 	}
 	return ""
 }
 
 func (smoothStage) Options(p control.Plan) map[string]any {
-	return map[string]any{"smooth": p.Smooth, "precision": p.Precision, "deviation": p.Deviation}
+	o := map[string]any{"smooth": p.Smooth, "precision": p.Precision, "deviation": p.Deviation, "drop_features": p.DropFeatures}
+	if p.Smooth.LabelColumns > 0 || p.Embeds() {
+		o["seed"] = p.Seed // it divides the training nodes, or makes the random rows
+	}
+	if directed(p) {
+		o["r"] = p.LSI.R // elsewhere the K table depends on it
+	}
+	return o
 }
 
 func (smoothStage) Writes() []Kind {
 	return []Kind{
 		{Name: catalog.KindSmoothed, Lasting: true, Rows: countRows},
+		{Name: catalog.KindKeptHops, Lasting: true, Rows: countRows},
 		{Name: catalog.KindLastHops, Lasting: true},
 		{Name: catalog.KindSmoothedTile},
 		{Name: catalog.KindSmoothedPart},
@@ -49,19 +68,20 @@ func (smoothStage) Writes() []Kind {
 }
 
 func (smoothStage) Cut(p control.Plan, sum shards.Summary) Cut {
+	out := estimate.OutputOf(p, sum.Features, len(sum.Classes))
 	c := Cut{
-		Panels: packed.Panels(sum.Features), Intervals: intervals(sum), Together: 1,
-		Tiles: catalog.KindSmoothedTile, Rows: catalog.KindSmoothed, Parts: catalog.KindSmoothedPart,
+		Panels: out.Panels(), Outputs: out.Rows(), Intervals: intervals(sum), Together: 1,
+		Tiles: catalog.KindSmoothedTile, Rows: trainedKind(out), Parts: catalog.KindSmoothedPart,
 		Drops: true, Check: p.Settles(),
 	}
 	if p.Chooses() {
-		c.Chooses = catalog.KindLastHops
+		c.Chooses, c.Nodes = catalog.KindLastHops, sum.Nodes
 	}
 	return c
 }
 
-// Shares implements estimate.Stage: rows that settle need all of them in one place.
-func (smoothStage) Shares(p control.Plan) bool { return !p.Settles() }
+// Shares implements estimate.Stage: rows that settle after slack need all of them in one place.
+func (smoothStage) Shares(p control.Plan) bool { return !p.SlackSettles() }
 
 // Cost implements estimate.Stage.
 func (smoothStage) Cost(s *estimate.Sheet) {
@@ -73,7 +93,7 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 		held = smooth.TargetsBytes(s.Nodes)
 		s.ReadNodes(1)
 	}
-	rule, err := smooth.NewRule(s.Plan.Smooth.Rule, s.Plan.Smooth.Alpha, s.Plan.Smooth.Hops)
+	rule, err := RuleOf(s.Plan)
 	if err != nil {
 		return // the plan is not valid
 	}
@@ -84,28 +104,82 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 		if s.LabelledHops > 0 && s.Plan.Smooth.Targets == control.LabelledTargets {
 			last = s.LabelledHops
 		}
-		last = min(last, s.Plan.LSI.Kmax)
-		if rule.Name == "ndls-reference" {
-			last = max(last-1, 0) // hop K is not counted
-		}
+		last = rule.Hops(min(last, s.Plan.LSI.Kmax))
 		held += 2 * s.Part
 		s.ReadK()
 	}
 	if s.Plan.Chooses() {
 		held += 2 * s.Part // last hops
 	}
+	out := s.Output()
+	o.Keep, last = out.Keep, max(last, out.Last())
 	s.ReadNodes(2) // degrees, then ids
-	s.Columns(o, s.Features, last, held, s.Half)
-	tiles, rows := estimate.TileBytes(stored, s.Features, half), s.RowBytes()
-	s.ReadsRows(4*stored, stored, s.Features, half)
+	if s.Plan.Embeds() {
+		held += 4 * s.Part // ids
+		last = out.Last()
+		s.ReadNodes(1)
+		s.Random(o, out.Features, last, held)
+	} else {
+		for range out.Directions {
+			s.Columns(o, s.Features, last, held, s.Half)
+		}
+	}
+	if out.Parts > 0 {
+		for range out.Directions {
+			s.Labels(o, out.Parts*out.Classes, last, held)
+		}
+		s.ReadNodes(1) // parts of training nodes
+	}
+	columns := out.Panels() * packed.PanelColumns
+	checked := held
+	tiles, rows := int64(out.Rows())*estimate.TileBytes(stored, columns, half), int64(0)
+	held = 4 * stored
+	if out.Parts > 0 {
+		held += stored + 4096
+	}
+	if out.Sums {
+		rows += s.StoredBytes(out.SumWidth())
+		if out.Parts > 0 || out.SumRows() > 1 {
+			s.ReadsLists(held, stored, out.SumWidth(), out.SumRows()*columns, half)
+		} else {
+			s.ReadsRows(held, stored, out.Width(), half)
+		}
+	}
+	if n := out.Lists(); out.Joins {
+		rows += s.StoredBytes(out.Width())
+		if rule.Weighs() {
+			held = readsLimits(s, rule, held, stored, columns)
+		}
+		s.Joins(held, stored, out.Width(), n*columns, half)
+	} else if n > 0 {
+		rows += s.StoredBytes(n * out.Width())
+		s.ReadsLists(held, stored, n*out.Width(), n*columns, half)
+	}
 	s.BytesRead += tiles
 	s.BytesWritten += tiles + rows
+	values := float64(stored) * float64(s.Features)
+	s.Computes(values, estimate.StoredValues)
+	s.Computes(values, estimate.AssembledValues)
 	if s.Plan.Settles() {
-		s.CheckSettled(o, last, held, tiles)
+		s.CheckSettled(o, last, checked, tiles)
 	}
 	s.DiskBytes = rows
 	// Tiles give way to rows, interval by interval.
-	s.PeakDiskBytes = max(s.ScratchBytes+tiles, tiles+int64(float64(rows)*float64(s.Interval(stored))/float64(max(stored, 1))), rows)
+	share := float64(s.Interval(stored)) / float64(max(stored, 1))
+	s.PeakDiskBytes = max(s.ScratchBytes+tiles, tiles+int64(float64(rows)*share), rows)
+	if !s.Plan.DropFeatures {
+		return
+	}
+	features := estimate.TileBytes(s.Nodes, s.Features, s.Half)
+	s.DiskBytes -= features
+	if dropsPanels(s.Plan) && s.Part == s.Nodes {
+		// Features of a block go when it is smoothed.
+		whole := int64(max(packed.Panels(s.Features), 1) * packed.PanelColumns)
+		block := min(int64(s.Workers)*int64(s.ColumnsPerPass), whole)
+		part := func(bytes int64) int64 { return bytes / whole * block }
+		smoothing := s.ScratchBytes + max(part(tiles), tiles+part(features)-features)
+		s.PeakDiskBytes = max(smoothing, tiles+int64(float64(rows)*share)-features, rows+int64(float64(tiles)*share)-features, 0)
+	}
 }
 
 // Run implements Stage: it commits the smoothed features as Arrow, by way of tiles. Hops
@@ -117,6 +191,10 @@ type smoothRun struct{ *Env }
 
 func (env smoothRun) run(ctx context.Context) error {
 	s := env.Summary
+	out := env.output()
+	if n := out.Trained(); n > shards.MaxValues {
+		return failure.Of(control.ErrOption, "%d hops of %d values make rows of %d values, and a row has %d at most: write fewer hops", out.Lists(), out.Width(), n, shards.MaxValues)
+	}
 	targets, err := env.targets(ctx, s)
 	if err != nil {
 		return err
@@ -125,33 +203,97 @@ func (env smoothRun) run(ctx context.Context) error {
 		_, err := env.choice(ctx, s)
 		return err
 	}
-	out := env.smoothedTiles(s, targets)
-	err = env.inParts(ctx, s, out,
+	err = env.inParts(ctx, s, env.smoothedTiles(s, targets),
 		func(ctx context.Context, first, last int) error { return env.smoothFeatures(ctx, s, first, last) },
 		func(ctx context.Context, first, last int) error { return env.featureRows(ctx, s, first, last) })
-	if err != nil || !env.Whole() || !env.Plan.Settles() {
+	if err != nil || !env.Whole() {
 		return err
 	}
-	return env.checkSettled(ctx, s)
+	if env.Plan.Settles() {
+		if err := env.checkSettled(ctx, s); err != nil {
+			return err
+		}
+	}
+	if !env.Plan.DropFeatures {
+		return nil
+	}
+	return env.dropFeatures(ctx, func(catalog.Entry) bool { return true })
 }
 
-// smoothFeatures commits the tiles of panels [first, last).
+// dropsPanels says whether the features of a panel go as soon as it is smoothed. With
+// --slack a sample of rows is smoothed once more at the end.
+func dropsPanels(p control.Plan) bool { return p.DropFeatures && !p.SlackSettles() }
+
+// dropFeatures removes those tiles of input features that match.
+func (env smoothRun) dropFeatures(ctx context.Context, match func(catalog.Entry) bool) error {
+	env.Disk.Look()
+	return env.Catalog.Remove(ctx, func(e catalog.Entry) bool { return e.Kind == catalog.KindFeatures && match(e) })
+}
+
+// output is what the stage writes for each target.
+func (env *Env) output() estimate.Output {
+	return estimate.OutputOf(env.Plan, env.Summary.Features, len(env.Summary.Classes))
+}
+
+// trainedKind is the kind of the rows that models take, which are those that the stage
+// commits last: the rule's, or hops where the rule adds up none.
+func trainedKind(out estimate.Output) string {
+	if out.Sums || out.Joins {
+		return catalog.KindSmoothed
+	}
+	return catalog.KindKeptHops
+}
+
+// openRows opens the rows that models take.
+func (env *Env) openRows(ctx context.Context) (*train.Smoothed, error) {
+	return train.OpenRows(ctx, env.Catalog, trainedKind(env.output()))
+}
+
+// smoothFeatures commits the tiles of panels [first, last): of features, then of labels.
 func (env smoothRun) smoothFeatures(ctx context.Context, s shards.Summary, first, last int) error {
 	targets, err := env.targets(ctx, s)
 	if err != nil {
 		return err
 	}
 	out := env.smoothedTiles(s, targets)
-	if first, err = env.firstMissing(ctx, out, first, last); err != nil || first == last {
-		return err
+	for first < last && err == nil {
+		end := last
+		if first, err = env.firstMissing(ctx, out, first, last); err != nil || first == last {
+			return err
+		}
+		if !env.isShare() {
+			for end = first + 1; end < last && !out.complete(end); {
+				end++
+			}
+		}
+		err = env.smoothPanels(ctx, s, targets, out, first, end)
+		first = end
 	}
+	return err
+}
+
+// smoothPanels commits the tiles of panels [first, last), of which none is complete.
+func (env smoothRun) smoothPanels(ctx context.Context, s shards.Summary, targets *smooth.Targets, out *smoothedTiles, first, last int) error {
 	lo, hi := env.Span(s.Nodes)
 	mine, err := targets.Part(env.Budget, lo, hi)
 	if err != nil {
 		return err
 	}
 	defer mine.Free()
-	g, o, k, err := env.featureSmoothing(ctx, s, mine)
+	for d := range out.out.Directions {
+		if !env.isShare() && out.completeTo(d, first, last) {
+			continue // the work goes on with another direction
+		}
+		if err := env.smoothDirection(ctx, s, mine, out, d, first, last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// smoothDirection commits the tiles of panels [first, last) that hops of a direction lead to.
+func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine *smooth.Targets, out *smoothedTiles, d, first, last int) error {
+	g, o, k, err := env.featureSmoothing(ctx, s, mine, out.out.Directions[d])
 	if err != nil {
 		return err
 	}
@@ -162,19 +304,51 @@ func (env smoothRun) smoothFeatures(ctx context.Context, s shards.Summary, first
 	if c != nil && c.Last != nil {
 		o.Settled, o.Last = c.Settles, c.Last.S
 	}
-	in := input{env.featureTiles(), []string{catalog.KindFeatures}}
-	return g.smoothColumns(ctx, o, k, in, out, first, last)
+	kept, final := &keptHops{out: out, direction: d}, d == len(out.out.Directions)-1
+	if o.Keep = out.out.Keep; len(o.Keep) > 0 {
+		o.After = func(hop int) error { return kept.after(ctx, hop) }
+	}
+	smoothed := func(in input, first, last int) error {
+		return g.smoothBlocks(ctx, o, k, first, last, func(s *smooth.Smoother, l spmv.Layout, first, last int) error {
+			kept.s, kept.in, kept.columns, kept.first, kept.last = s, in, l.Columns, first, last
+			if err := g.smoothBlock(ctx, s, l, in, out.Matrix, d*out.Panels(), first, last); err != nil || !in.drops || !final {
+				return err
+			}
+			return env.dropFeatures(ctx, func(e catalog.Entry) bool { return first <= int(e.Block) && int(e.Block) < last })
+		})
+	}
+	if env.Plan.Embeds() {
+		random, err := g.random(ctx)
+		if err != nil {
+			return err
+		}
+		defer random.free()
+		return smoothed(input{Columns: random, kinds: []string{catalog.KindNodes}}, first, last)
+	}
+	labels := out.out.FeaturePanels()
+	if first < labels {
+		in := input{Columns: env.featureTiles(), kinds: []string{catalog.KindFeatures}}
+		if in.drops = dropsPanels(env.Plan) && !env.isShare(); in.drops {
+			in.kinds = nil // features of other panels go meanwhile
+		}
+		if err := smoothed(in, first, min(last, labels)); err != nil {
+			return err
+		}
+	}
+	if first = max(first, labels); first >= last {
+		return nil
+	}
+	return smoothed(input{Columns: labelColumns{env.Env, labels}, kinds: []string{catalog.KindNodes}}, first, last)
 }
 
 // featureSmoothing is what smoothing of feature columns needs: the graph, the
 // rule, and the hops of each node where the rule takes them from the K table.
-func (env smoothRun) featureSmoothing(ctx context.Context, s shards.Summary, targets *smooth.Targets) (g engine, o smooth.Options, k []uint16, err error) {
-	p := env.Plan.Smooth
+func (env smoothRun) featureSmoothing(ctx context.Context, s shards.Summary, targets *smooth.Targets, direction string) (g engine, o smooth.Options, k []uint16, err error) {
 	o.Targets = targets
-	if o.Rule, err = smooth.NewRule(p.Rule, p.Alpha, p.Hops); err != nil {
+	if o.Rule, err = RuleOf(env.Plan); err != nil {
 		return g, o, nil, err
 	}
-	if g, err = env.graph(ctx); err != nil {
+	if g, err = env.graphOf(ctx, direction); err != nil {
 		return g, o, nil, err
 	}
 	if o.Rule.NodeDependent {
@@ -197,28 +371,83 @@ func (env smoothRun) featureRows(ctx context.Context, s shards.Summary, first, l
 	if err := env.States.Drop(ctx); err != nil {
 		return err
 	}
-	m := env.smoothedTiles(s, targets)
-	a := assembly{
-		tiles: m, kind: catalog.KindSmoothed, folder: "smoothed", ids: ids.S,
-		schema: shards.RowSchema{Column: "feature", Width: s.Features, Half: env.precision() == spmv.Float16},
-		after: func(interval int) error {
-			env.Disk.Look()
-			return m.Drop(ctx, interval)
-		},
+	m, half := env.smoothedTiles(s, targets), env.precision() == spmv.Float16
+	a := assembly{tiles: m.Matrix, ids: ids.S, panels: m.out.Panels()}
+	if m.out.Parts > 0 {
+		parts, err := env.labelParts(ctx, targets)
+		if err != nil {
+			return err
+		}
+		defer parts.Free()
+		a.pick = joined{m.out.Features, m.out.FeaturePanels() * packed.PanelColumns, m.out.Classes, m.out.Parts, parts.S}.pick
 	}
-	return a.commit(ctx, env.Env, first, last)
+	for i := first; i < last; i++ {
+		lo, hi := m.Bounds(i)
+		env.Report.Rows += hi - lo
+		if m.out.Joins {
+			joining, err := env.joinedRows(ctx, m, a, half)
+			if err != nil {
+				return err
+			}
+			if err := joining.commit(ctx, env.Env, i); err != nil {
+				return err
+			}
+		} else if len(m.out.Keep) > 0 {
+			hops := a
+			hops.first, hops.kind, hops.folder = m.kept(0), catalog.KindKeptHops, "hops"
+			hops.schema = shards.NamedHops(m.out.HopNames(), m.out.Width(), half)
+			if err := hops.commit(ctx, env.Env, i); err != nil {
+				return err
+			}
+		}
+		if m.out.Sums {
+			sums := a.sideBySide(m.out.SumRows(), m.out.Width())
+			sums.kind, sums.folder = catalog.KindSmoothed, "smoothed"
+			sums.schema = shards.RowSchema{Column: "feature", Width: m.out.SumWidth(), Half: half}
+			if err := sums.commit(ctx, env.Env, i); err != nil {
+				return err
+			}
+		}
+		env.Disk.Look()
+		if dropsPanels(env.Plan) {
+			// Where workers shared rows, or the last attempt ended in between, they are still there.
+			if err := env.dropFeatures(ctx, func(e catalog.Entry) bool { return int(e.Interval) == i }); err != nil {
+				return err
+			}
+		}
+		if err := m.Drop(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joinedRows says how hops become rows of features, where a row is made of all of them.
+func (env smoothRun) joinedRows(ctx context.Context, m *smoothedTiles, a assembly, half bool) (assembly, error) {
+	if env.Plan.Embeds() {
+		return env.embedding(m, a, half), nil
+	}
+	return env.blending(ctx, m, a, half)
 }
 
 // smoothedTiles are the tiles of smoothed features: of intervals that have rows none is
 // needed.
-func (env smoothRun) smoothedTiles(s shards.Summary, targets *smooth.Targets) *tiles.Matrix {
+func (env smoothRun) smoothedTiles(s shards.Summary, targets *smooth.Targets) *smoothedTiles {
+	out := env.output()
+	width := out.Features // of the last row of panels
+	if out.Parts > 0 {
+		width = out.FeaturePanels()*packed.PanelColumns + out.Parts*out.Classes
+	}
 	l := tiles.Layout{
 		Kind: catalog.KindSmoothedTile, PartKind: catalog.KindSmoothedPart, Prefix: smoothedPrefix,
-		Width: s.Features, Half: env.precision() == spmv.Float16, Starts: []int64{0},
+		Width: (out.Rows()-1)*out.Panels()*packed.PanelColumns + width, Half: env.precision() == spmv.Float16, Starts: []int64{0},
 	}
 	for i := range intervals(s) {
 		l.Starts = append(l.Starts, targets.Before(min(int64(i+1)*s.IntervalRows, s.Nodes)))
 	}
 	lo, hi := env.Span(s.Nodes)
-	return tiles.Open(env.Catalog, env.Budget, l).Share(targets.Before(lo), targets.Before(hi)).Needless(intervalsOf(env.Catalog, catalog.KindSmoothed)).On(env.Resources.Threads)
+	done := intervalsOf(env.Catalog, trainedKind(out))
+	m := tiles.Open(env.Catalog, env.Budget, l).Share(targets.Before(lo), targets.Before(hi)).On(env.Resources.Threads).
+		Needless(func(p tiles.Place) bool { return done[p.Interval] })
+	return &smoothedTiles{m, out}
 }

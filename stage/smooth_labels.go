@@ -17,6 +17,7 @@ import (
 	"ndls/shards"
 	"ndls/smooth"
 	"ndls/tiles"
+	"ndls/train"
 )
 
 const (
@@ -46,16 +47,22 @@ func (smoothLabelsStage) Needs(p control.Plan) []control.Stage {
 
 func (smoothLabelsStage) Lacks(p control.Plan, f estimate.Facts) string {
 	switch {
+	case f.Directed && p.Labels.Rule == control.CorrectSmooth:
+		return directedCorrection
+	case f.Directed:
+		return directedK
 	case p.SomeTargets():
 		return someTargets
 	case ownModel(p):
-		return lacksModel(f)
+		return lacksModel(p, f)
+	case corrects(p):
+		return lacksTruth(f)
 	}
 	return ""
 }
 
 func (smoothLabelsStage) Options(p control.Plan) map[string]any {
-	return map[string]any{"labels": p.Labels, "precision": p.Precision, "probabilities": cmp.Or(p.Probabilities, control.AllProbabilities)}
+	return map[string]any{"labels": p.Labels, "precision": p.Precision, "probabilities": cmp.Or(p.Probabilities, control.AllProbabilities), "auc": p.WantsAUC()}
 }
 
 func (smoothLabelsStage) Writes() []Kind {
@@ -63,8 +70,13 @@ func (smoothLabelsStage) Writes() []Kind {
 		{Name: catalog.KindPredictions, Lasting: true, Rows: countRows},
 		{Name: catalog.KindGivenSoftTile, Lasting: true},
 		{Name: catalog.KindLabelTally, Lasting: true},
+		{Name: catalog.KindSmoothedScores, Lasting: true},
+		{Name: catalog.KindCorrection, Lasting: true},
+		{Name: catalog.KindErrorTile},
+		{Name: catalog.KindCorrectedTile},
 		{Name: catalog.KindSmoothedSoftTile},
 		{Name: catalog.KindSmoothedSoftPart},
+		{Name: catalog.KindBestClasses},
 	}
 }
 
@@ -73,30 +85,47 @@ func (smoothLabelsStage) Cut(p control.Plan, sum shards.Summary) Cut {
 	c := Cut{
 		Panels: labelRuns(p) * each, Intervals: intervals(sum), Together: 1,
 		Tiles: catalog.KindSmoothedSoftTile, Rows: catalog.KindPredictions, Parts: catalog.KindSmoothedSoftPart,
-		Drops: true,
+		Merged: catalog.KindBestClasses, Drops: true,
 	}
 	if p.Labels.Rule == "ndls-reference" {
 		c.Together = max(each, 1) // K is found from all columns of a run
 	}
+	if corrects(p) {
+		c.Chooses, c.Nodes = catalog.KindCorrection, sum.Nodes
+	}
 	return c
 }
 
-// Shares implements estimate.Stage: rows that settle, and soft labels from elsewhere,
-// need all of them in one place.
+// Shares implements estimate.Stage: rows that settle, soft labels from elsewhere, and their
+// correction need all rows in one place.
 func (smoothLabelsStage) Shares(p control.Plan) bool {
-	return !p.SlackSettles() && ownModel(p)
+	return !p.SlackSettles() && ownModel(p) && !corrects(p)
 }
 
 // Cost implements estimate.Stage: the soft labels of all runs are smoothed side by side.
 func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 	chooses, most := s.Plan.Labels.Depth == control.AutoDepth, s.Plan.Labels.Hops()
-	if chooses && s.LabelDepth > 0 {
+	switch {
+	case !chooses:
+	case s.LabelDepth > 0:
 		most = s.LabelDepth - 1
+	case s.ValidationHops > 0 && s.Plan.NumSplits() == 1 && s.Plan.Labels.TakesK() && s.Plan.Labels.Epsilon == 0:
+		most = min(most, s.ValidationHops) // a larger depth is not better on the validation nodes
 	}
-	sweepLabels(s, smooth.Options{Targets: smooth.AllTargets(s.Part)}, 0, most, !chooses)
+	corrected := correctedBytes(s)
+	if corrects(s.Plan) && !chooses {
+		correctionCost(s)
+	}
+	corrections := s.PeakDiskBytes
+	best, alone := s.Plan.Probabilities == control.BestProbability, s.Workers == 1 && s.Part == s.Nodes
+	held := int64(0)
+	if best && s.Part == s.Nodes {
+		held = mergeBytes()
+	}
+	sweepLabels(s, smooth.Options{Targets: smooth.AllTargets(s.Part)}, held, most, !chooses)
 	tiles, rows := labelTileBytes(s), (12+4*int64(s.Classes))*s.Nodes
-	making := 9*s.Nodes + 2*4096 + predictionBytes(s.Plan, s.Classes)
-	if s.Plan.Probabilities == control.BestProbability {
+	making := 4*s.Nodes + labelledBytes(s.Plan, s.Nodes) + labelledPages(s.Plan) + predictionBytes(s.Plan, s.Classes)
+	if best {
 		rows = 16 * s.Nodes
 		s.Takes(making, making)
 	} else {
@@ -104,11 +133,24 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 	}
 	s.ReadNodes(3) // degrees, then ids and labels
 	s.BytesRead += tiles
-	s.BytesWritten += tiles + rows
-	// Tiles give way to rows, interval by interval.
-	share := float64(s.Interval(s.Nodes)) / float64(max(s.Nodes, 1))
-	s.PeakDiskBytes = s.DiskBytes + max(tiles+max(s.ScratchBytes, int64(float64(rows)*share)), rows+int64(float64(tiles)*share))
-	s.DiskBytes += rows
+	s.BytesWritten += tiles + rows + 8*scoreCount(s) + tallyBytes(s)
+	s.Computes(float64(tiles)/4, estimate.StoredValues)
+	s.Computes(float64(rows)/4, estimate.AssembledValues)
+	// Of one interval there are tiles beside what is made of them.
+	interval := s.Interval(s.Nodes)
+	share := float64(interval) / float64(max(s.Nodes, 1))
+	columns := tiles // what hops leave for predictions
+	if best && alone {
+		together := storedPanels(s, most)
+		runs, stores := int64(labelRuns(s.Plan)), storesOf(labelRuns(s.Plan), packed.Panels(s.Classes), together)
+		columns = runs * s.Nodes * mergedRow
+		s.BytesRead += stores * s.Nodes * mergedRow
+		s.BytesWritten += stores * s.Nodes * mergedRow
+		tiles = columns + interval*(mergedRow+int64(together)*bestRow)
+	}
+	s.PeakDiskBytes = s.DiskBytes + max(tiles+s.ScratchBytes, columns+int64(float64(rows)*share), rows+int64(float64(columns)*share))
+	s.PeakDiskBytes = max(s.PeakDiskBytes+corrected, corrections) + tallyBytes(s)
+	s.DiskBytes += rows + 8*scoreCount(s) + tallyBytes(s)
 }
 
 // labelTileBytes is the size of the smoothed soft labels of all runs in tiles.
@@ -120,34 +162,61 @@ func labelTileBytes(s *estimate.Sheet) int64 {
 	return runs * estimate.TileBytes(s.Nodes, s.Classes, false)
 }
 
+// storedPanels is how many panels of smoothed soft labels are stored at a time, once it is known
+// how many are smoothed at a time.
+func storedPanels(s *estimate.Sheet, most int) int {
+	panels := packed.Panels(s.Classes)
+	if most == 0 {
+		rule, _ := labelRule(s.Plan)
+		return min(storedTogether(s.Resources, s.Part, rule), panels)
+	}
+	return max(min(s.ColumnsPerPass/packed.PanelColumns, tiles.Together, panels), 1)
+}
+
+// storesOf is how often the panels of so many runs are stored, so many together.
+func storesOf(runs, panels, together int) int64 {
+	return int64(runs) * int64((panels+together-1)/together)
+}
+
 // sweepLabels adds smoothing the soft labels of all runs over most hops, as o says, beside
 // held bytes. The rule of the authors' code finds K for each run. imports says that soft
 // labels of another model are imported before.
 func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, imports bool) {
 	l := s.Plan.Labels
-	rule, err := smooth.NewRule(l.Rule, l.Alpha, 0)
+	rule, err := labelRule(s.Plan)
 	if err != nil {
 		return // the plan is not valid
 	}
 	o.Rule = rule
 	runs, per := labelRuns(s.Plan), packed.Panels(s.Classes)*packed.PanelColumns
-	last := min(s.Hops, most)
-	if l.Rule != "ndls" {
+	last := most
+	if l.Rule != control.CorrectSmooth {
+		last = min(s.Hops, most)
+	}
+	if l.Rule == "ndls-reference" {
 		last = max(last-1, 0) // hop K is not counted
 	}
 	soft := softHeld(s)
 	held += 2*s.Part + soft
 	switch {
 	case most == 0:
-		s.Takes(soft+hops.ReadBytes, soft+hops.ReadBytes)
+		least := held - 2*s.Part + hops.ReadBytes
+		peak := least
+		if ownModel(s.Plan) { // nothing else takes memory while rows go through the model
+			more, _ := train.PlanPredict(trainShape(s), trainOptions(s.Plan), 1, s.Threads, s.Budget()-(least-soft))
+			peak = max(peak, least-soft+more)
+		}
+		s.Takes(peak, least)
 		s.BytesRead += int64(runs) * estimate.TileBytes(s.Nodes, s.Classes, false)
-	case l.Rule != "ndls":
+	case l.Rule == control.CorrectSmooth:
+		s.Columns(o, runs*per, last, held, false)
+	case l.Rule == "ndls-reference":
 		for range runs {
 			s.FindLSI(s.Classes, false, l.Epsilon, most, held-2*s.Part)
 			s.BytesRead += estimate.TileBytes(s.Nodes, s.Classes, false)
 			s.Columns(o, per, last, held, false)
 		}
-	case l.Epsilon != 0 && l.Epsilon != s.Plan.LSI.Epsilon || most > s.Plan.LSI.Kmax:
+	case findsLabelK(s.Plan, most) || ownLabelEpsilon(s.Plan) && s.Part < s.Nodes:
 		findsK(s, l.Epsilon, most, held-2*s.Part)
 		s.Columns(o, runs*per, last, held, false)
 	default:
@@ -157,9 +226,9 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 	if ownModel(s.Plan) {
 		block, apart := s.ColumnsPerPass/packed.PanelColumns, false
 		if most == 0 {
-			block, apart = storedTogether(s.Part, rule), true
+			block, apart = storedTogether(s.Resources, s.Part, rule), true
 		}
-		predictsColumns(s, block, apart, l.Rule == "ndls")
+		predictsColumns(s, block, apart, l.Rule != "ndls-reference")
 	} else if imports {
 		// Nodes are found by id, and rows are put in their order, as many as fit.
 		tiles := int64(runs) * estimate.TileBytes(s.Nodes, s.Classes, false)
@@ -185,6 +254,9 @@ func (smoothLabelsStage) Run(ctx context.Context, env *Env) error { return label
 type labelsRun struct{ *Env }
 
 func (env labelsRun) run(ctx context.Context) error {
+	if env.isCorrection() {
+		return env.correct(ctx)
+	}
 	s := env.Summary
 	return env.inParts(ctx, s, smoothedSoft(env.Env),
 		func(ctx context.Context, first, last int) error { return env.smoothSoft(ctx, first, last) },
@@ -204,14 +276,21 @@ func (env labelsRun) smoothSoft(ctx context.Context, first, last int) (err error
 	}
 	if out.Row > 0 {
 		out.Encode = env.encodeBest(depths)
+		if !env.isShare() {
+			stop, err := env.merges(out, depths)
+			if err != nil {
+				return err
+			}
+			defer stop()
+		}
 	}
 	return env.smoothRuns(ctx, first, last, func(run int) int { return depths[run] }, func(x runColumns) error {
 		if x.k == nil {
 			lo, hi := env.Span(env.Summary.Nodes)
-			return x.store(ctx, out, storedTogether(hi-lo, x.o.Rule))
+			return x.store(ctx, out, storedTogether(env.Resources, hi-lo, x.o.Rule))
 		}
 		x.o.Targets = smooth.AllTargets(x.g.hi - x.g.lo)
-		return x.g.smoothColumns(ctx, x.o, x.k, input{x.columns(x.soft), softKinds}, out, x.first, x.last)
+		return x.g.smoothColumns(ctx, x.o, x.k, input{Columns: x.columns(x.soft), kinds: softKinds}, out, x.first, x.last)
 	})
 }
 
@@ -243,23 +322,28 @@ func (x runColumns) store(ctx context.Context, out *tiles.Matrix, step int) erro
 // storedTogether is how many panels of so many rows are stored together without being
 // smoothed: no more than are predicted together. Under the rule of the paper they need no
 // scratch space.
-func storedTogether(rows int64, rule smooth.Rule) int {
-	if rule.Name == "ndls" {
+func storedTogether(r control.Resources, rows int64, rule smooth.Rule) int {
+	if rule.Name != "ndls-reference" {
 		return tiles.Together
 	}
-	return int(min(max(softScratch/softPanelBytes(rows), 1), tiles.Together))
+	return int(min(max(softSpace(r)/softPanelBytes(rows), 1), tiles.Together))
 }
 
 // smoothRuns prepares the smoothing of panels [first, last) of soft labels, and calls use
 // for runs of the same depth, and of the same K, one after the other.
 func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func(run int) int, use func(runColumns) error) (err error) {
-	rule, err := smooth.NewRule(env.Plan.Labels.Rule, env.Plan.Labels.Alpha, 0)
+	rule, err := labelRule(env.Plan)
 	if err != nil {
 		return err
 	}
+	if corrects(env.Plan) {
+		if err := env.correct(ctx); err != nil {
+			return err
+		}
+	}
 	// The authors' code looks at each model's outputs by themselves: their
 	// logarithms decide K, and are what is averaged.
-	reference := rule.Name != "ndls"
+	reference := rule.Name == "ndls-reference"
 	classes := len(env.Summary.Classes)
 	per := packed.Panels(classes)
 	from, to := first, last
@@ -279,6 +363,9 @@ func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func
 		}
 		x := runColumns{o: smooth.Options{Rule: rule}, soft: soft, first: first, last: end, per: per, columns: func(c lsi.Columns) lsi.Columns { return c }}
 		find := func() (*mem.Array[uint16], error) { return env.labelK(ctx, x.g, most) }
+		if corrects(env.Plan) {
+			x.columns = func(lsi.Columns) lsi.Columns { return correctedTiles(env.Env) }
+		}
 		number := most
 		if reference {
 			x.columns = func(c lsi.Columns) lsi.Columns { return &shifted{&logColumns{c, run * per, classes}, run * per} }
@@ -314,11 +401,21 @@ func (s *shifted) Rows(ctx context.Context, first, columns int, put func([]float
 	return s.Columns.Rows(ctx, first-s.panels*packed.PanelColumns, columns, put)
 }
 
-// labelK is K for label smoothing, at most most: that of the K table where ε is the same,
-// since K is a first passage, and a table of its own otherwise.
+// labelK is K for label smoothing, at most most: most itself under a rule that counts the same
+// hops for all nodes, else that of the K table where ε is the same,
+// since K is a first passage, or of the table that the LSI stage has found beside it, or of a
+// run of its own.
 func (env labelsRun) labelK(ctx context.Context, g engine, most int) (*mem.Array[uint16], error) {
-	if env.labelEpsilon() == env.Plan.LSI.Epsilon && most <= env.Plan.LSI.Kmax {
+	if env.Plan.Labels.Rule == control.CorrectSmooth {
+		return env.constantK(most)
+	}
+	if !ownLabelEpsilon(env.Plan) && most <= env.Plan.LSI.Kmax {
 		return env.kTable(ctx, g.summary.Nodes, most)
+	}
+	if epsilon := looserEpsilon(env.Plan); epsilon > 0 && most <= env.Plan.LSI.Kmax {
+		if files, ok := env.labelLSI(epsilon); ok {
+			return env.loadK(ctx, files, g.summary.Nodes, most)
+		}
 	}
 	ids, err := env.ids(ctx, g.summary.Nodes)
 	if err != nil {
@@ -333,6 +430,17 @@ func (env labelsRun) labelK(ctx context.Context, g engine, most int) (*mem.Array
 	return env.findK(ctx, g, probe, most)
 }
 
+// findsLabelK says whether label smoothing of so many hops needs a K table that the LSI stage
+// does not make. Workers that share rows make the one of features alone.
+func findsLabelK(p control.Plan, most int) bool {
+	return ownLabelEpsilon(p) && looserEpsilon(p) == 0 || most > p.LSI.Kmax
+}
+
+// ownLabelEpsilon says whether label smoothing has another ε than the K table.
+func ownLabelEpsilon(p control.Plan) bool {
+	return p.Labels.Epsilon != 0 && p.Labels.Epsilon != p.LSI.Epsilon
+}
+
 func (env labelsRun) labelEpsilon() float64 {
 	if e := env.Plan.Labels.Epsilon; e != 0 {
 		return e
@@ -342,7 +450,7 @@ func (env labelsRun) labelEpsilon() float64 {
 
 // findK runs the LSI engine with the options of label smoothing, for most hops.
 func (env labelsRun) findK(ctx context.Context, g engine, probe lsi.Probe, most int) (*mem.Array[uint16], error) {
-	table, err := g.findLSI(ctx, probe, env.labelEpsilon(), most, hops.Checkpoints{})
+	table, err := g.findLSI(ctx, probe, lsi.Options{Epsilon: env.labelEpsilon(), Kmax: most})
 	if err != nil {
 		return nil, err
 	}

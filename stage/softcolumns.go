@@ -9,6 +9,7 @@ import (
 	"ndls/catalog"
 	"ndls/estimate"
 	"ndls/internal/ahead"
+	"ndls/internal/control"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -28,7 +29,7 @@ type softColumns interface {
 }
 
 // softKinds are the files that decide what soft labels are.
-var softKinds = []string{catalog.KindSmoothed, catalog.KindModel, catalog.KindGivenSoftTile}
+var softKinds = []string{catalog.KindSmoothed, catalog.KindKeptHops, catalog.KindModel, catalog.KindGivenSoftTile, catalog.KindCorrection}
 
 // givenColumns are the user's soft labels.
 type givenColumns struct{ *tiles.Matrix }
@@ -62,6 +63,15 @@ const (
 	softScratch = 8 << 30
 )
 
+// softSpace is how much of the disk a worker gives to columns that are predicted: none, but for
+// those of a block, where temporary files that save time are left out.
+func softSpace(r control.Resources) int64 {
+	if r.Lean {
+		return 0
+	}
+	return softScratch
+}
+
 // softGroup is the end of the panels of so many rows that are predicted together for block
 // [first, last): as many as so much scratch space holds, of the run that the block ends in, or
 // those of the block alone. per is the number of panels of a run.
@@ -94,12 +104,14 @@ func movers(threads, classes int) int { return max(min(threads, packed.Panels(cl
 // predictsColumns adds to an estimate what modelColumns takes beside memory: the rows are
 // read, and pass through a model, for each group of panels. block is how many panels are
 // asked for at a time, of one run where runs are apart; once says that none is asked for again.
+// The estimate has counted reading all columns from a file: those that go from the model to the
+// reader are taken off.
 func predictsColumns(s *estimate.Sheet, block int, apart, once bool) {
 	o, shape := trainOptions(s.Plan), trainShape(s)
 	per := packed.Panels(s.Classes)
-	all := o.Runs * per
+	all := labelRuns(s.Plan) * per
 	block = max(block, 1)
-	times, group, stored, done := int64(0), 0, 0, 0
+	times, group, stored, passed, done, scratch := int64(0), 0, 0, 0, 0, softSpace(s.Resources)
 	for first, last := 0, 0; first < all; first = last {
 		if last = min(first+block, all); apart {
 			last = min(last, (first/per+1)*per)
@@ -107,17 +119,22 @@ func predictsColumns(s *estimate.Sheet, block int, apart, once bool) {
 		if last <= done {
 			continue
 		}
-		done = softGroup(softScratch, s.Part, first, last, per)
-		if !softPasses(softScratch, s.Part, first, last, per, once) {
+		done = softGroup(scratch, s.Part, first, last, per)
+		if softPasses(scratch, s.Part, first, last, per, once) {
+			passed += last - first
+		} else {
 			group = max(group, done-first)
 			stored += done - first
 		}
 		times += int64((done-1)/per - first/per + 1)
 	}
 	s.ScratchBytes += int64(group) * softPanelBytes(s.Part)
-	s.BytesWritten += int64(stored) * estimate.TileBytes(s.Nodes, packed.PanelColumns, false)
-	s.BytesRead += times * s.RowBytes()
-	s.Computes(float64(times) * float64(shape.Rows) * 2 * float64(train.NumWeights(shape, o)) / estimate.TrainFlops / float64(s.Threads) / float64(s.Nodes) * float64(s.Part))
+	s.Scratches(int64(stored) * estimate.TileBytes(s.Nodes, packed.PanelColumns, false))
+	s.BytesRead += times*s.RowBytes() - estimate.TileBytes(s.Nodes, passed*packed.PanelColumns, false)
+	part := float64(times) * float64(s.Part) / float64(s.Nodes)
+	s.Computes(part*float64(shape.Rows)*float64(shape.Width), estimate.CheckedValues)
+	s.Computes(part*train.PredictFlops(shape, o), estimate.PredictedFlops)
+	s.Computes(part*float64(shape.Rows)*float64(s.Classes), estimate.SoftenedValues)
 }
 
 // modelColumns are the soft labels of the run's models as columns. Models give rows of all
@@ -142,14 +159,14 @@ type modelColumns struct {
 
 // modelColumns opens those of panels below last.
 func (env labelsRun) modelColumns(ctx context.Context, last int, once bool) (_ *modelColumns, err error) {
-	m := &modelColumns{Env: env.Env, last: last, once: once, scratch: softScratch}
+	m := &modelColumns{Env: env.Env, last: last, once: once, scratch: softSpace(env.Resources)}
 	m.lo, m.hi = env.Span(env.Summary.Nodes)
 	t, err := readIndex(ctx, env.Catalog)
 	if err != nil {
 		return nil, err
 	}
 	m.runs = t.Runs
-	if m.src, err = train.OpenSmoothed(ctx, env.Catalog); err != nil {
+	if m.src, err = env.openRows(ctx); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -74,7 +74,7 @@ func smallModels(t *testing.T, n int64) labelsRun {
 	defer src.Close()
 	run := trainRun{env}
 	if err := train.FitEach(ctx, train.Problem{Source: src, Labels: labels, Splits: splits, Classes: classes}, trainOptions(env.Plan), []int{0, 1},
-		train.Resources{Budget: budget, Threads: 2}, func(m *train.Model, h train.History) error { return run.commitModel(ctx, m, h) }); err != nil {
+		train.Resources{Budget: budget, Threads: 2}, func(m *train.Model, h train.History) error { return run.commitModel(ctx, 0, m, h) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := run.commitIndex(ctx, env.Summary); err != nil {

@@ -47,17 +47,22 @@ type Cut struct {
 	// stage of two phases: the first makes columns of all rows, the second rows of all
 	// columns.
 	Panels, Intervals int
+	// Outputs is how many panels of tiles each panel of columns leads to, 0 for one: output
+	// o of panel p is panel o·Panels + p of the tiles.
+	Outputs int
 	// Together is how many panels belong in the same task.
 	Together int
 	// Tiles and Rows are the kinds of what the two phases commit, Parts that of pieces
-	// of tiles, which the second phase removes.
-	Tiles, Rows, Parts string
+	// of tiles, which the second phase removes. Merged is that of files which have several
+	// panels of an interval in place of their tiles.
+	Tiles, Rows, Parts, Merged string
 	// Drops says that the tiles of an interval are removed once it has rows, Check that
 	// something is measured when all is done.
 	Drops, Check bool
-	// Chooses is the kind of what a task of its own commits before all others. It is empty
-	// where there is no such task.
+	// Chooses is the kind of what a task of its own commits before all others, for that many
+	// nodes. It is empty where there is no such task.
 	Chooses string
+	Nodes   int64
 	// Strips is the kind of the files, one for each interval, without which workers may
 	// share the rows of the graph in a stage that has no columns.
 	Strips string

@@ -43,7 +43,7 @@ func (env *Env) findTargets(ctx context.Context, s shards.Summary) (t *smooth.Ta
 // labelledTargets adds the nodes with a label, and to valid, unless it is nil, those of them
 // that are validation nodes.
 func labelledTargets(ctx context.Context, cat *catalog.Catalog, t, valid *smooth.Targets) error {
-	return readNodes(ctx, cat, func(first int64, b shards.NodeBatch) {
+	return readNodeColumns(ctx, cat, shards.NodeLabel|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
 		for i, label := range b.Label {
 			if label < 0 {
 				continue
@@ -128,7 +128,7 @@ func (env *Env) readTargetIDs(ctx context.Context, s shards.Summary, t *smooth.T
 		return nil, err
 	}
 	at := 0
-	err = readNodes(ctx, env.Catalog, func(first int64, b shards.NodeBatch) {
+	err = readNodeColumns(ctx, env.Catalog, shards.NodeID, func(first int64, b shards.NodeBatch) {
 		for i, id := range b.ID {
 			if t.Has(first + int64(i)) {
 				ids.S[at] = uint32(id)

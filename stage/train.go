@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"ndls/estimate"
 
@@ -27,7 +28,7 @@ func (trainStage) Lacks(p control.Plan, f estimate.Facts) string {
 	if !ownModel(p) {
 		return otherModel
 	}
-	return lacksModel(f)
+	return lacksModel(p, f)
 }
 
 func (trainStage) Options(p control.Plan) map[string]any {
@@ -44,20 +45,36 @@ func (trainStage) Shares(control.Plan) bool { return false }
 func (trainStage) Cost(s *estimate.Sheet) {
 	s.Records()
 	o, shape := trainOptions(s.Plan), trainShape(s)
-	labels := 5*shape.Rows + 2*4096
+	labels := labelledBytes(s.Plan, shape.Rows) + labelledPages(s.Plan)
 	peak, least, streamed := train.PlanFit(shape, o, s.Threads, s.Budget()-labels)
 	s.Takes(labels+peak, labels+least)
 	weights := train.NumWeights(shape, o)
-	s.DiskBytes = 4 * weights * int64(o.Runs)
+	models := labelRuns(s.Plan)
+	s.DiskBytes = 4 * weights * int64(models)
 	s.BytesWritten = s.DiskBytes
 	s.ReadNodes(1)
 	s.BytesRead += 8*shape.Rows + s.RowBytes()
+	s.Computes(float64(shape.Rows)*float64(shape.Width), estimate.CheckedValues)
+	epochs := float64(models * TrainedEpochs(s.Plan, s.Validation))
 	if streamed {
-		s.BytesRead += int64(o.Runs*o.Epochs) * s.RowBytes()
+		s.BytesRead += int64(epochs) * s.RowBytes()
 	}
-	steps := float64(shape.Train) * float64(o.Epochs*o.Runs)
-	s.Computes(steps * 6 * float64(weights) / estimate.TrainFlops / float64(s.Threads))
+	s.Computes(epochs*train.EpochFlops(shape, o), estimate.TrainedFlops)
 }
+
+// TrainedEpochs is how many epochs a model is expected to take, with so many validation
+// nodes.
+func TrainedEpochs(p control.Plan, validation int64) int {
+	o := p.Train
+	if o.Patience == 0 || validation == 0 {
+		return o.Epochs
+	}
+	return min(o.Epochs, bestEpoch+o.Patience)
+}
+
+// bestEpoch is the epoch that is expected to be the best of a model, after which patience
+// counts. Fitted to the seconds of ten models of Cora.
+const bestEpoch = 100
 
 // trainOptions are those of package train.
 func trainOptions(p control.Plan) train.Options {
@@ -70,12 +87,12 @@ func trainOptions(p control.Plan) train.Options {
 }
 
 func trainShape(s *estimate.Sheet) train.Shape {
-	return train.Shape{Rows: s.Stored(), Train: s.Training, Valid: s.Validation, Width: s.Features, Classes: s.Classes}
+	return train.Shape{Rows: s.Stored(), Train: s.Training, Valid: s.Validation, Width: s.Output().Trained(), Classes: s.Classes}
 }
 
-// Run implements Stage: it fits one model a run on the smoothed rows. It commits each
-// model when that is trained, and last the index. It does not train models again that
-// are committed.
+// Run implements Stage: it fits one model a run on the smoothed rows, for each split. It
+// commits each model when that is trained, and last the index. It does not train models again
+// that are committed.
 func (trainStage) Run(ctx context.Context, env *Env) error { return trainRun{env}.run(ctx) }
 
 // trainRun is the stage being executed.
@@ -84,11 +101,11 @@ type trainRun struct{ *Env }
 func (env trainRun) run(ctx context.Context) error {
 	s := env.Summary
 	if s.Splits["train"] == 0 {
-		return errors.New("no node is in the split train: give splits, or partition with --split random:20,30")
+		return errors.New("no node is in the split train: give splits, or partition with --split random:20,30 or share:0.6,0.2")
 	}
-	env.Report.Rows = int64(env.Plan.Train.Runs)
+	env.Report.Rows = int64(labelRuns(env.Plan))
 	if _, ok := env.Catalog.Lookup(modelIndex); !ok {
-		if err := env.fit(ctx, s, env.untrained()); err != nil {
+		if err := env.fit(ctx, s); err != nil {
 			return err
 		}
 		if err := env.commitIndex(ctx, s); err != nil {
@@ -100,46 +117,61 @@ func (env trainRun) run(ctx context.Context) error {
 	})
 }
 
-// untrained lists the runs whose models are not committed.
-func (env trainRun) untrained() (runs []int) {
+// untrained lists the runs whose models of a split are not committed.
+func (env trainRun) untrained(split int) (runs []int) {
 	for run := range env.Plan.Train.Runs {
-		if _, ok := env.Catalog.Lookup(trainedPath(run)); !ok {
+		if _, ok := env.Catalog.Lookup(trainedPath(split*env.Plan.Train.Runs + run)); !ok {
 			runs = append(runs, run)
 		}
 	}
 	return runs
 }
 
-// fit trains the models of some runs and commits each when it is trained.
-func (env trainRun) fit(ctx context.Context, s shards.Summary, runs []int) (err error) {
-	if len(runs) == 0 {
+// fit trains the models that are not committed, split by split, and commits each when it is
+// trained. A run has the same random numbers in every split.
+func (env trainRun) fit(ctx context.Context, s shards.Summary) (err error) {
+	if !slices.ContainsFunc(env.splits(), func(split int) bool { return len(env.untrained(split)) > 0 }) {
 		return nil
 	}
-	src, err := train.OpenSmoothed(ctx, env.Catalog)
+	rows, err := env.trainingRows(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, src.Close()) }()
-	l, err := env.labelledRows(ctx, src, s.Nodes)
-	if err != nil {
-		return err
+	defer func() { err = errors.Join(err, rows.close()) }()
+	for _, split := range env.splits() {
+		runs := env.untrained(split)
+		if len(runs) == 0 {
+			continue
+		}
+		if err := train.FitEach(ctx,
+			train.Problem{Source: rows.source, Labels: rows.label.S, Splits: rows.split(split), Classes: len(s.Classes)},
+			trainOptions(env.Plan), runs, train.Resources{Budget: env.Budget, Threads: env.Resources.Threads, Kernel: env.Resources.Kernel},
+			func(m *train.Model, h train.History) error { return env.commitModel(ctx, split, m, h) }); err != nil {
+			return err
+		}
 	}
-	defer l.free()
-	return train.FitEach(ctx,
-		train.Problem{Source: src, Labels: l.label.S, Splits: l.split.S, Classes: len(s.Classes)},
-		trainOptions(env.Plan), runs, train.Resources{Budget: env.Budget, Threads: env.Resources.Threads, Kernel: env.Resources.Kernel},
-		func(m *train.Model, h train.History) error { return env.commitModel(ctx, m, h) })
+	return nil
 }
 
-// commitModel commits the weights of a run, together with what the index says of it.
-func (env trainRun) commitModel(ctx context.Context, m *train.Model, h train.History) error {
-	weights, err := writeFile(ctx, env.Catalog, catalog.KindModel, modelPath(h.Run), h.Run, m.Save)
+// splits are the numbers of the splits.
+func (env trainRun) splits() []int {
+	all := make([]int, env.Plan.NumSplits())
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// commitModel commits the weights of a run in a split, together with what the index says of it.
+func (env trainRun) commitModel(ctx context.Context, split int, m *train.Model, h train.History) error {
+	model := split*env.Plan.Train.Runs + h.Run
+	weights, err := writeFile(ctx, env.Catalog, catalog.KindModel, modelPath(model), model, m.Save)
 	if err != nil {
 		return err
 	}
 	defer weights.Abort()
-	line := trainedRun{h.Run, modelPath(h.Run), len(h.Epochs), h.Best + 1, h.ValidAccuracy()}
-	about, err := writeFile(ctx, env.Catalog, catalog.KindModel, trainedPath(h.Run), h.Run, writeJSON(line))
+	line := trainedRun{model, modelPath(model), len(h.Epochs), h.Best + 1, h.ValidAccuracy()}
+	about, err := writeFile(ctx, env.Catalog, catalog.KindModel, trainedPath(model), model, writeJSON(line))
 	if err != nil {
 		return err
 	}
@@ -150,13 +182,13 @@ func (env trainRun) commitModel(ctx context.Context, m *train.Model, h train.His
 // commitIndex commits the index of the models, all of which are committed.
 func (env trainRun) commitIndex(ctx context.Context, s shards.Summary) error {
 	index := trained{Classes: s.Classes, Options: env.Plan.Train}
-	for run := range env.Plan.Train.Runs {
+	for run := range labelRuns(env.Plan) {
 		var line trainedRun
 		if err := readJSON(ctx, env.Catalog, trainedPath(run), &line); err != nil {
 			return err
 		}
 		index.Runs = append(index.Runs, line)
-		if line.Valid > index.Runs[index.Chosen].Valid {
+		if splitOf(env.Plan, run) == 0 && line.Valid > index.Runs[index.Chosen].Valid {
 			index.Chosen = run
 		}
 	}

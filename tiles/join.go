@@ -12,7 +12,7 @@ const joinRows = 1 << 14
 // Join commits the tiles of an interval of which there are parts, and removes the parts.
 func (m *Matrix) Join(ctx context.Context, interval int) error {
 	for p := range m.Panels() {
-		if _, ok := m.whole(interval, p); ok {
+		if m.Has(interval, p) || m.isNeedless(interval, p) {
 			continue
 		}
 		if err := m.join(ctx, interval, p); err != nil {

@@ -1,6 +1,7 @@
 package tiles
 
 import (
+	"context"
 	"fmt"
 
 	"ndls/catalog"
@@ -42,8 +43,9 @@ type Matrix struct {
 	first, last int64
 	tiles       map[Place]catalog.Entry
 	parts       map[Place][]catalog.Entry
-	needless    map[int]bool // intervals whose tiles are not needed any more
-	threads     int          // that read and write; 0 is 1
+	needless    func(Place) bool // nil where every tile is needed
+	stored      func(ctx context.Context, interval, first, last int) error
+	threads     int // that read and write; 0 is 1
 }
 
 // Place is where a tile belongs.
@@ -118,10 +120,17 @@ func (m *Matrix) On(threads int) *Matrix {
 	return m
 }
 
-// Needless says of which intervals no tile is needed any more: their rows were made.
-func (m *Matrix) Needless(intervals map[int]bool) *Matrix {
-	m.needless = intervals
+// Needless says which tiles are not needed any more: what they are for was made of them. They
+// are not written again.
+func (m *Matrix) Needless(needless func(Place) bool) *Matrix {
+	m.needless = needless
 	return m
+}
+
+// AfterStore makes [Matrix.Store] call stored for each interval whose panels [first, last) it has
+// committed.
+func (m *Matrix) AfterStore(stored func(ctx context.Context, interval, first, last int) error) {
+	m.stored = stored
 }
 
 // Panels is the number of panels of the matrix, Intervals that of its intervals, NumRows
@@ -180,6 +189,17 @@ func (m *Matrix) whole(interval, panel int) (catalog.Entry, bool) {
 	return e, ok && e.Rows == hi-lo && e.Bytes == (hi-lo)*m.rowBytes()
 }
 
+// Has says whether a tile is there in one file.
+func (m *Matrix) Has(interval, panel int) bool {
+	_, ok := m.whole(interval, panel)
+	return ok
+}
+
+// isNeedless says whether a tile is not needed any more.
+func (m *Matrix) isNeedless(interval, panel int) bool {
+	return m.needless != nil && m.needless(Place{interval, panel})
+}
+
 // committed says whether the caller's rows of a tile are there, in one file.
 func (m *Matrix) committed(interval, panel int) bool {
 	if _, ok := m.whole(interval, panel); ok {
@@ -226,11 +246,10 @@ func Cover(all []catalog.Entry, lo, hi int64) (list []catalog.Entry, whole bool)
 	return list, true
 }
 
-// Complete says whether all tiles of a panel are committed, but for those of needless
-// intervals.
+// Complete says whether all tiles of a panel are committed, but for needless ones.
 func (m *Matrix) Complete(panel int) bool {
 	for i := range m.Intervals() {
-		if _, err := m.files(i, panel); err != nil && !m.needless[i] {
+		if _, err := m.files(i, panel); err != nil && !m.isNeedless(i, panel) {
 			return false
 		}
 	}

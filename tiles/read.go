@@ -139,12 +139,15 @@ func (m *Matrix) batches(values int) (all []*mem.Array[float32], err error) {
 
 // decode puts the rows of a piece into values, in which the first row of the piece comes
 // first. Panel first is the first of width columns.
+// The threads take some rows of a panel each.
 func (m *Matrix) decode(p *Piece, first int, values []float32, width int) {
-	_ = share.Each(m.threads, p.Panels, func(k int) error {
+	parts := (p.Rows + leastRows - 1) / leastRows
+	_ = share.Each(m.threads, p.Panels*parts, func(part int) error {
+		k, from := part/parts, part%parts*leastRows
 		at := (p.First + k - first) * packed.PanelColumns
 		columns := min(packed.PanelColumns, width-at)
 		stored, row := p.Panel(k), int(m.rowBytes())
-		for i := range p.Rows {
+		for i := from; i < min(from+leastRows, p.Rows); i++ {
 			shards.DecodeTile(values[i*width+at:][:columns], stored[i*row:], m.Half)
 		}
 		return nil

@@ -14,7 +14,7 @@ import (
 )
 
 // Group is the caller's rows of tiles of one interval while they are written. Tiles that
-// are committed are left alone: what is written to them goes nowhere.
+// are committed, or not needed any more, are left alone: what is written to them goes nowhere.
 type Group struct {
 	m     *Matrix
 	first int // panel
@@ -27,7 +27,7 @@ type Group struct {
 func (m *Matrix) Create(ctx context.Context, interval, first, last int) (*Group, error) {
 	g := &Group{m: m, first: first, files: make([]*catalog.File, last-first), buf: make([][]byte, last-first)}
 	for i := range g.files {
-		if m.committed(interval, first+i) {
+		if m.committed(interval, first+i) || m.isNeedless(interval, first+i) {
 			continue
 		}
 		f, err := m.cat.Create(ctx, m.describe(interval, first+i))
@@ -63,6 +63,10 @@ func (g *Group) Put(panel int, values []float32, width, at int) error {
 	f := g.files[panel-g.first]
 	if f == nil {
 		return nil
+	}
+	if width == packed.PanelColumns && g.m.Encode == nil && !g.m.Half {
+		_, err := f.Write(mem.AsBytes(values)) // they are stored as they are
+		return err
 	}
 	buf := g.buf[panel-g.first][:0]
 	var row [packed.PanelColumns]float32
@@ -152,7 +156,10 @@ func (w *storing) begin(ctx context.Context) (err error) {
 func (w *storing) commit(ctx context.Context) error {
 	g := w.group
 	w.group = nil
-	return g.Commit(ctx)
+	if err := g.Commit(ctx); err != nil || w.m.stored == nil {
+		return err
+	}
+	return w.m.stored(ctx, w.interval, w.first, w.last)
 }
 
 func (w *storing) put(ctx context.Context, rows []float32) error {

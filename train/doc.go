@@ -45,7 +45,7 @@
 // # Memory
 //
 // With f the width, L layers of hidden width h, c classes, P weights and biases,
-// w the largest of f, h and c, and r = t min(256, 2^20/f) the rows that t threads
+// w the largest of f, h and c, and r = t min(252, 2^20/f) the rows that t threads
 // take at a time, in bytes and beside labels and splits, which the caller holds:
 //
 //	training, rows in memory    4 (f+1) (train + valid rows) + 4P for each run
@@ -58,7 +58,7 @@
 // Packed matrices are rounded up to whole tiles, at most 32 columns each.
 // The 32 MiB of two record batches are needed while rows are brought into memory,
 // too. Reading ahead is given up where the budget has no room for it: 16 MiB less
-// each. A prediction has two results of 4096 rows, and up to eight where the budget has
+// each. A prediction has two results of 4032 rows, and up to eight where the budget has
 // room for them and they take 32 MiB at most. Rows are kept in memory if the budget has room for them and for one run;
 // fewer runs are trained at a time, and by fewer threads, if it has no room for
 // more.
@@ -79,10 +79,10 @@
 //
 // # Threads
 //
-// All threads of a run take the rows of a microbatch, 256 for each of them, through the
+// All threads of a run take the rows of a microbatch, 252 for each of them, through the
 // network and back, 24 rows at a time. Then they divide the gradient among them by its
 // inputs and columns, the parameters for the step, and the layers to pack the weights. A
-// step whose rows are fewer than 256 for each thread has fewer threads; the others train
+// step whose rows are fewer than 252 for each thread has fewer threads; the others train
 // other runs at the same time. One thread alone puts the rows of an epoch into order, adds
 // up the losses of the rows, and compares epochs; where rows are streamed, others read
 // ahead of it.

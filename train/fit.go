@@ -395,8 +395,8 @@ func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 			net.forward(thread, p.x[lo*p.width:hi*p.width], lo, hi, nil)
 			for i := lo; i < hi; i++ {
 				row, label := net.logits(i), p.label(i)
-				_, logNorm := softmax(t.kernel, row, net.p[thread])
-				net.sum[i] = logNorm - float64(row[label])
+				norm, largest := softmax(t.kernel, row, net.p[thread])
+				net.sum[i] = negativeLog(row[label], norm, largest)
 				net.right[i] = Argmax(row) == label
 			}
 		})

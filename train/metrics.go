@@ -15,11 +15,21 @@ func Argmax(p []float32) int32 {
 	return int32(best)
 }
 
-// Tally counts labelled rows and right predictions in each split. The zero
-// value is empty.
+// Tally counts labelled rows and right predictions in each split, together and by class. The
+// zero value is empty.
 type Tally struct {
 	Right [numSplits]int64 `json:"right"`
 	Rows  [numSplits]int64 `json:"rows"`
+	// Classes counts by class, for each split. It ends with the last class that occurs.
+	Classes [numSplits][]ClassTally `json:"classes"`
+}
+
+// ClassTally counts the rows of a class: those that have it, those that were predicted to have
+// it, and those of which both are true.
+type ClassTally struct {
+	Rows      int64 `json:"rows"`
+	Predicted int64 `json:"predicted"`
+	Right     int64 `json:"right"`
 }
 
 // Add counts consecutive rows: the probabilities of each, its label and its
@@ -30,12 +40,8 @@ func (t *Tally) Add(probability []float32, labels []int32, splits []uint8) {
 	}
 	classes := len(probability) / len(labels)
 	for i, label := range labels {
-		if label < 0 {
-			continue
-		}
-		t.Rows[splits[i]]++
-		if Argmax(probability[i*classes:(i+1)*classes]) == label {
-			t.Right[splits[i]]++
+		if label >= 0 {
+			t.note(Argmax(probability[i*classes:(i+1)*classes]), label, splits[i])
 		}
 	}
 }
@@ -44,14 +50,30 @@ func (t *Tally) Add(probability []float32, labels []int32, splits []uint8) {
 // without a label (-1) are left out.
 func (t *Tally) Count(predicted, labels []int32, splits []uint8) {
 	for i, label := range labels {
-		if label < 0 {
-			continue
-		}
-		t.Rows[splits[i]]++
-		if predicted[i] == label {
-			t.Right[splits[i]]++
+		if label >= 0 {
+			t.note(predicted[i], label, splits[i])
 		}
 	}
+}
+
+// note counts a row.
+func (t *Tally) note(predicted, label int32, split uint8) {
+	t.Rows[split]++
+	classes := t.upTo(split, max(predicted, label))
+	classes[label].Rows++
+	classes[predicted].Predicted++
+	if predicted == label {
+		t.Right[split]++
+		classes[label].Right++
+	}
+}
+
+// upTo gives the counts of the classes of a split, of which there are some beyond class.
+func (t *Tally) upTo(split uint8, class int32) []ClassTally {
+	if n := int(class) + 1 - len(t.Classes[split]); n > 0 {
+		t.Classes[split] = append(t.Classes[split], make([]ClassTally, n)...)
+	}
+	return t.Classes[split]
 }
 
 // Merge adds what another tally counted.
@@ -59,7 +81,44 @@ func (t *Tally) Merge(other Tally) {
 	for i := range t.Rows {
 		t.Rows[i] += other.Rows[i]
 		t.Right[i] += other.Right[i]
+		if len(other.Classes[i]) == 0 {
+			continue
+		}
+		classes := t.upTo(uint8(i), int32(len(other.Classes[i])-1))
+		for c, x := range other.Classes[i] {
+			classes[c].Rows += x.Rows
+			classes[c].Predicted += x.Predicted
+			classes[c].Right += x.Right
+		}
 	}
+}
+
+// Precision is the share of the rows predicted to have the class that have it, 0 of none.
+func (c ClassTally) Precision() float64 { return ratio(c.Right, c.Predicted) }
+
+// Recall is the share of the rows of the class that are predicted to have it, 0 of none.
+func (c ClassTally) Recall() float64 { return ratio(c.Right, c.Rows) }
+
+// F1 is the harmonic mean of precision and recall: 2·right / (rows + predicted).
+func (c ClassTally) F1() float64 { return ratio(2*c.Right, c.Rows+c.Predicted) }
+
+// MacroF1 is the mean of F1 over the classes that a row of the split has, or is predicted to
+// have; 0 without rows.
+func (t *Tally) MacroF1(split uint8) float64 {
+	sum, n := 0.0, 0
+	for _, c := range t.Classes[split] {
+		if c.Rows+c.Predicted > 0 {
+			sum, n = sum+c.F1(), n+1
+		}
+	}
+	return sum / float64(max(n, 1))
+}
+
+func ratio(a, b int64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
 }
 
 // Accuracy is the share of right predictions in a split, 0 without rows, and the

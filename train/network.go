@@ -10,10 +10,10 @@ import (
 	"ndls/train/dense"
 )
 
-// threadRows is the number of rows of a microbatch for each thread: 256, or 4 MiB if that is
-// less. It bounds the activations and changes no bit: rows are independent on the way
-// forward, and gradients are summed in order of the rows.
-func threadRows(width int) int { return max(min(256, (1<<20)/width), 1) }
+// threadRows is the number of rows of a microbatch for each thread: 252, so that tiles of 12, 6
+// or 4 rows fill it, or 4 MiB if that is less. It bounds the activations and changes no bit:
+// rows are independent on the way forward, and gradients are summed in order of the rows.
+func threadRows(width int) int { return max(min(252, (1<<20)/width), 1) }
 
 // What random numbers are drawn for: the first key of every draw of a run.
 const (
@@ -300,23 +300,27 @@ func (w *network) addPart(grad []float32, n, l, i int) {
 	}
 }
 
-// softmax writes numbers to p that are the probabilities of a row of logits, times norm. It
-// returns the logarithm of the sum that divides the exponentials, the largest logit included:
-// −log p[j] = logNorm − logits[j]. It is not finite where a logit is not.
-func softmax(k *dense.Kernel, logits []float32, p []float64) (norm, logNorm float64) {
-	largest := float64(k.Largest(logits))
+// softmax writes numbers to p that are the probabilities of a row of logits, times norm, and
+// returns the largest logit too. norm is no number where a logit is infinity or no number, or
+// none is finite.
+func softmax(k *dense.Kernel, logits []float32, p []float64) (norm, largest float64) {
+	largest = float64(k.Largest(logits))
 	if math.IsInf(largest, 0) {
 		return math.NaN(), math.NaN()
 	}
-	norm = k.Exps(p, logits, largest)
-	return norm, largest + log(norm)
+	return k.Exps(p, logits, largest), largest
+}
+
+// negativeLog is the negative log-likelihood of a logit, by what softmax returned of its row.
+func negativeLog(logit float32, norm, largest float64) float64 {
+	return largest + log(norm) - float64(logit)
 }
 
 // lossGradient replaces the logits of a row by share times the gradient of the negative
 // log-likelihood of its label, and returns the latter.
 func lossGradient(k *dense.Kernel, logits []float32, label int32, share float64, p []float64) float64 {
-	norm, logNorm := softmax(k, logits, p)
-	loss := logNorm - float64(logits[label])
+	norm, largest := softmax(k, logits, p)
+	loss := negativeLog(logits[label], norm, largest)
 	k.Scale(logits, p, share/norm)
 	logits[label] = float32((p[label]/norm - 1) * share)
 	return loss

@@ -74,6 +74,28 @@ func PlanPredict(s Shape, o Options, models, threads int, free int64) (peak, lea
 	return peak, fixed + chunk
 }
 
+// PredictFlops is the number of additions and multiplications of the products of a prediction
+// of all rows.
+func PredictFlops(s Shape, o Options) float64 {
+	return float64(s.Rows) * forwardFlops(s.dims(o))
+}
+
+// EpochFlops is [PredictFlops] of an epoch, validation included: each layer of a training row
+// has its output, the gradient of its weights and, but for the first one, that of its input.
+func EpochFlops(s Shape, o Options) float64 {
+	dims := s.dims(o)
+	first := 2 * float64(dims[0]) * float64(dims[1])
+	return float64(s.Train)*(3*forwardFlops(dims)-first) + float64(s.Valid)*forwardFlops(dims)
+}
+
+// forwardFlops is that of a row.
+func forwardFlops(dims []int) (flops float64) {
+	for l, n := range dims[1:] {
+		flops += 2 * float64(dims[l]) * float64(n)
+	}
+	return flops
+}
+
 // NumWeights is the number of weights and biases of a model.
 func NumWeights(s Shape, o Options) int64 { return numParams(s.dims(o)) }
 

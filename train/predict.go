@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// predictRows is the number of rows that Predict hands out at a time.
-	predictRows = 4096
+	// predictRows is the number of rows that Predict hands out at a time: whole numbers of
+	// threadRows for most widths.
+	predictRows = 16 * 252
 	// predictAhead is how many results wait at most while emit uses the one before them:
 	// those of as many rows as a caller may write at once. predictAheadBytes bounds their
 	// size, but two there are always.
@@ -28,7 +29,7 @@ const (
 )
 
 // Predict passes every row of src through every model, in stored order, and
-// calls emit with up to 4096 rows at a time, once for each model: the stored
+// calls emit with up to 4032 rows at a time, once for each model: the stored
 // position of the first row, the input ids, the model's index in models, and
 // rows × classes probabilities that sum to 1. emit may not keep the slices; its
 // error ends the call. While emit uses rows, all threads compute those after them, and
@@ -201,8 +202,8 @@ func (p *predictor) rows(ctx context.Context, m *Model, x []float32, r *predicte
 
 // probabilities writes those of the logits of a row of the source to out.
 func probabilities(k *dense.Kernel, logits []float32, p []float64, out []float32, row int64) error {
-	norm, logNorm := softmax(k, logits, p)
-	if math.IsNaN(logNorm) {
+	norm, _ := softmax(k, logits, p)
+	if math.IsNaN(norm) {
 		return fmt.Errorf("train: row %d has a value that is not finite or too large: run ndls smooth again", row)
 	}
 	k.Scale(out, p, 1/norm)

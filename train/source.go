@@ -30,7 +30,7 @@ type Source interface {
 	ReadRows(i int, at, rows int64, space []float32) ([]float32, error)
 }
 
-// Smoothed is the Source over the smoothed rows that a run has committed: its
+// Smoothed is the Source over the rows that a run has committed: its
 // Arrow files in order of their interval, one chunk for each record batch.
 type Smoothed struct {
 	parts []part
@@ -48,12 +48,18 @@ type part struct {
 	firstChunk int
 }
 
-// OpenSmoothed opens every smoothed file of the catalogue. Errors wrap
+// OpenSmoothed is [OpenRows] of smoothed rows.
+func OpenSmoothed(ctx context.Context, c *catalog.Catalog) (*Smoothed, error) {
+	return OpenRows(ctx, c, catalog.KindSmoothed)
+}
+
+// OpenRows opens every row file of a kind: smoothed rows, or hops, of which a row has the
+// values of all that the files have. Errors wrap
 // [seal.ErrCorrupt] where a file is not the one the catalogue describes, and
 // name it; values are checked against their checksum by each ReadChunk.
-func OpenSmoothed(ctx context.Context, c *catalog.Catalog) (*Smoothed, error) {
+func OpenRows(ctx context.Context, c *catalog.Catalog, kind string) (*Smoothed, error) {
 	s := &Smoothed{}
-	entries := c.Entries(catalog.KindSmoothed)
+	entries := c.Entries(kind)
 	if len(entries) == 0 {
 		return nil, fmt.Errorf("train: the run directory has no smoothed rows: run ndls smooth first")
 	}
@@ -77,7 +83,7 @@ func (s *Smoothed) open(ctx context.Context, c *catalog.Catalog, e catalog.Entry
 		return fmt.Errorf("train: smoothed rows: %w", err)
 	}
 	s.parts = append(s.parts, p)
-	width := p.rows.Schema().Width
+	width := p.rows.Schema().Values()
 	switch {
 	case p.rows.NumRows() != e.Rows:
 		return fmt.Errorf("train: %s has %d rows, the catalogue says %d: run ndls smooth again: %w",

@@ -51,11 +51,11 @@ func labels(t *testing.T, store storage.Store, kind string) (label map[int64]int
 // TestBestProbabilities: with --probabilities best, soft labels and predictions have the
 // class and the probability that they have with all probabilities, and the same accuracy.
 func TestBestProbabilities(t *testing.T) {
-	const classes37 = "synthetic:nodes=3000,edges=12000,features=20,classes=37,seed=3"
 	for name, change := range map[string]func(*control.Plan){
 		"depth 0":   func(p *control.Plan) { p.Labels.Depth = "0" },
 		"ndls":      func(p *control.Plan) { p.Labels.Depth = "3" },
 		"reference": func(p *control.Plan) { p.Labels.Depth, p.Labels.Rule = "3", "ndls-reference" },
+		"correct":   func(p *control.Plan) { p.Labels.Depth, p.Labels.Rule = "3", control.CorrectSmooth },
 		"chosen":    func(*control.Plan) {},
 	} {
 		t.Run(name, func(t *testing.T) {

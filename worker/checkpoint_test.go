@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,9 +20,20 @@ func TestCheckpoints(t *testing.T) {
 		"exact":   func(*control.Plan) {},
 		"settled": func(p *control.Plan) { p.LSI.Active, p.LSI.Slack = "settled", 2 },
 		"float16": func(p *control.Plan) { p.Precision = "float16" },
+		"little disk, looser labels": func(p *control.Plan) {
+			p.DropFeatures, p.Probabilities, p.Labels.Epsilon = true, control.BestProbability, 0.02
+		},
+		"fastrp": func(p *control.Plan) {
+			fastRP(p)
+			p.Smooth.HopWeights = "0,1" + strings.Repeat(",0", 40) + ",1,1"
+		},
 		"deviation": func(p *control.Plan) {
 			p.LSI.Active, p.Deviation = "settled", 0.02
 		},
+		"correct":           func(p *control.Plan) { p.Labels.Rule = control.CorrectSmooth },
+		"correct, a number": func(p *control.Plan) { p.Labels.Rule, p.Labels.CorrectScale = control.CorrectSmoothByNode, "1" },
+		"nafs":              func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Hops = "nafs", 30 },
+		"sign by node":      func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Hops, p.Smooth.Depth = "sign", 30, control.NodeDepth },
 	} {
 		plan, m := smallPlan(), resources(t, small)
 		plan.LSI.Epsilon, plan.LSI.Kmax, plan.Labels.Kmax = 0.01, 100, 50

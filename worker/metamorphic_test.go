@@ -82,6 +82,33 @@ func TestResourcesDoNotShow(t *testing.T) {
 		"settled":   func(p *control.Plan) { p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60 },
 		"labelled":  func(p *control.Plan) { p.Smooth.Targets = control.LabelledTargets },
 		"deviation": deviates,
+		"settled, weights": func(p *control.Plan) {
+			p.Partition.Dataset = small + ",weights=8"
+			p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60
+		},
+		"deviation, weights": func(p *control.Plan) {
+			deviates(p)
+			p.Partition.Dataset = small + ",weights=8"
+		},
+		"correct": func(p *control.Plan) { p.Labels.Rule, p.Labels.CorrectHops = control.CorrectSmooth, 12 },
+		"correct by node, float16": func(p *control.Plan) {
+			p.Labels.Rule, p.Labels.CorrectScale, p.Precision = control.CorrectSmoothByNode, "0.8", "float16"
+		},
+		"sign": func(p *control.Plan) {
+			p.Smooth.Rule, p.Smooth.Hops, p.Smooth.LabelColumns, p.Precision = "sign", 3, 2, "float16"
+		},
+		"hops and label columns": func(p *control.Plan) { p.Smooth.KeepHops, p.Smooth.LabelColumns = "0..2,5", 3 },
+		"fastrp":                 fastRP,
+		"nafs": func(p *control.Plan) {
+			p.Smooth.Rule, p.Smooth.Hops, p.Smooth.Depth, p.LSI.R = "nafs", 4, control.NodeDepth, 0.3
+			p.Partition.Normalize, p.Train.Epochs = "l1", 60 // rows of large norm would put all weight on hop 0
+		},
+		"sign by node": func(p *control.Plan) {
+			p.Smooth.Rule, p.Smooth.Hops, p.Smooth.Depth, p.Smooth.LabelColumns = "sign", 4, control.NodeDepth, 2
+		},
+		"appnp by node": func(p *control.Plan) {
+			p.Smooth.Rule, p.Smooth.Depth, p.Smooth.KeepHops = "appnp", control.NodeDepth, "0,3"
+		},
 		"deviation, float16": func(p *control.Plan) {
 			deviates(p)
 			p.Precision, p.Smooth.Rule = "float16", "ndls-reference"
@@ -110,7 +137,7 @@ func TestResourcesDoNotShow(t *testing.T) {
 				continue
 			}
 			store := storage.NewMem()
-			res := resources(t, small)
+			res := resources(t, plan.Partition.Dataset)
 			res.Threads, res.Memory, res.Kernel, res.BlockColumns = c.threads, c.memory, c.kernel, c.columns
 			if !kernelHere(c.kernel) {
 				res.Kernel = "auto"
@@ -119,14 +146,17 @@ func TestResourcesDoNotShow(t *testing.T) {
 			got := sums(t, store)
 			if want == nil {
 				want = got
-				a := reports[len(reports)-1].Accuracy
-				if a == nil || a.Base.Test == nil || plan.Smooth.Rule != "ndls-reference" && a.Base.Test.Mean < 0.5 {
+				a, least := reports[len(reports)-1].Accuracy, 0.5
+				if strings.HasSuffix(name, "weights") {
+					least = 0.4 // a neighbour of large weight hides the others; guessing gives 0.25
+				}
+				if a == nil || a.Base.Test == nil || plan.Smooth.Rule != "ndls-reference" && a.Base.Test.Mean < least {
 					t.Errorf("%s: accuracy %+v: nothing was learnt", name, a)
 				}
 				if d := reports[2].Deviation; strings.HasPrefix(name, "deviation") && (d == nil || d.Rows != 3000 || !(d.Mean > 0 && d.Mean <= d.Bound) || d.Bound != plan.Deviation) {
 					t.Errorf("%s: %+v", name, d)
 				}
-				if d := reports[2].Deviation; name == "settled" && (d == nil || d.Rows == 0 || !(d.Mean < 0.05) || d.Edges == 0) {
+				if d := reports[2].Deviation; strings.HasPrefix(name, "settled") && (d == nil || d.Rows == 0 || !(d.Mean < 0.05) || d.Edges == 0) {
 					t.Errorf("deviation of settled rows: %+v", d)
 				}
 			}
@@ -143,8 +173,23 @@ func TestFailAtEveryStep(t *testing.T) {
 	}
 	plan := smallPlan()
 	plan.Train.Epochs = 1
+	t.Run("as by default", func(t *testing.T) { failAtEveryStep(t, plan) })
+	plan.Partition.Dataset, plan.Train.Runs, plan.Labels.Kmax = classes37, 1, 3
+	plan.Probabilities, plan.DropFeatures = control.BestProbability, true
+	t.Run("with little disk", func(t *testing.T) { failAtEveryStep(t, plan) })
+	plan.Labels.Rule, plan.Labels.CorrectHops = control.CorrectSmooth, 3
+	t.Run("with corrected labels", func(t *testing.T) { failAtEveryStep(t, plan) })
+}
+
+// classes37 is a graph whose classes and features take several panels.
+const classes37 = "synthetic:nodes=3000,edges=12000,features=40,classes=37,seed=3"
+
+func failAtEveryStep(t *testing.T, plan control.Plan) {
+	t.Parallel()
+	m := resources(t, plan.Partition.Dataset)
+	m.BlockColumns = 16
 	clean := storage.NewFaulty(storage.NewMem(), 0)
-	execute(t, clean, plan, resources(t, small), whole...)
+	execute(t, clean, plan, m, whole...)
 	want := sums(t, clean)
 	total := clean.Ops()
 
@@ -153,7 +198,7 @@ func TestFailAtEveryStep(t *testing.T) {
 	for i := range int64(tries) {
 		at := 1 + i*total/tries
 		inner := storage.NewMem()
-		if err := attempt(t, storage.NewFaulty(inner, at), plan); err != nil {
+		if err := attempt(storage.NewFaulty(inner, at), m, plan); err != nil {
 			failed++
 			if !errors.Is(err, storage.ErrDisk) {
 				t.Errorf("operation %d: %v", at, err)
@@ -161,7 +206,7 @@ func TestFailAtEveryStep(t *testing.T) {
 		}
 		// What a crash leaves is what was committed.
 		left := inner.CrashClone()
-		execute(t, left, plan, resources(t, small), whole...)
+		execute(t, left, plan, m, whole...)
 		compare(t, fmt.Sprintf("operation %d of %d", at, total), sums(t, left), want)
 	}
 	if failed < tries*3/4 {
@@ -170,14 +215,14 @@ func TestFailAtEveryStep(t *testing.T) {
 }
 
 // attempt runs all stages until one fails.
-func attempt(t *testing.T, store storage.Store, plan control.Plan) error {
+func attempt(store storage.Store, m means, plan control.Plan) error {
 	counting := storage.NewCounting(store)
 	cat, err := catalog.Open(context.Background(), counting)
 	if err != nil {
 		return err
 	}
 	for _, s := range whole {
-		if _, err := New(counting, cat).Execute(context.Background(), resources(t, small).task(s, plan)); err != nil {
+		if _, err := New(counting, cat).Execute(context.Background(), m.task(s, plan)); err != nil {
 			return err
 		}
 	}

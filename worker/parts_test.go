@@ -42,8 +42,24 @@ func TestCutsDoNotShow(t *testing.T) {
 		"ndls":      func(*control.Plan, *means) {},
 		"settled":   func(p *control.Plan, _ *means) { p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60 },
 		"deviation": func(p *control.Plan, _ *means) { deviates(p) },
+		"fastrp":    func(p *control.Plan, _ *means) { fastRP(p) },
 		"ndls-reference": func(p *control.Plan, _ *means) {
 			p.Smooth.Rule, p.Labels.Rule = "ndls-reference", "ndls-reference"
+		},
+		"little disk": func(p *control.Plan, m *means) {
+			p.Partition.Dataset, *m = classes37, resources(t, classes37)
+			p.Probabilities, p.DropFeatures, p.Labels.Kmax = control.BestProbability, true, 3
+			m.BlockColumns = 16
+		},
+		"hops and label columns": func(p *control.Plan, _ *means) { p.Smooth.KeepHops, p.Smooth.LabelColumns = "1,3", 2 },
+		"sign":                   func(p *control.Plan, _ *means) { p.Smooth.Rule, p.Smooth.Hops = "sign", 2 },
+		"correct":                func(p *control.Plan, _ *means) { p.Labels.Rule, p.Labels.CorrectHops = control.CorrectSmooth, 4 },
+		"given, correct by node": func(p *control.Plan, m *means) {
+			p.Labels.SoftLabels, m.SoftLabels, p.Labels.Rule = "soft.csv", soft, control.CorrectSmoothByNode
+		},
+		"nafs": func(p *control.Plan, _ *means) { p.Smooth.Rule, p.Smooth.Hops = "nafs", 3 },
+		"appnp by node": func(p *control.Plan, _ *means) {
+			p.Smooth.Rule, p.Smooth.Hops, p.Smooth.Depth = "appnp", 3, control.NodeDepth
 		},
 		"other epsilon": func(p *control.Plan, _ *means) { p.Labels.Epsilon = 0.05 },
 		"given":         func(p *control.Plan, m *means) { p.Labels.SoftLabels, m.SoftLabels = "soft.csv", soft },
@@ -95,8 +111,14 @@ func TestCutsDoNotShow(t *testing.T) {
 			for _, s := range stages {
 				task := m.task(s, plan)
 				panels := map[control.Stage]int{control.Smooth: 3, control.LabelDepth: 3, control.SmoothLabels: 3}[s]
+				if plan.Partition.Dataset == classes37 && panels > 0 && s != control.Smooth {
+					panels = 9
+				}
 				if plan.Labels.SoftLabels != "" && panels > 0 && s != control.Smooth {
 					panels = 1
+				}
+				if s == control.Smooth && plan.Smooth.LabelColumns > 0 {
+					panels = 4 // features, then labels
 				}
 				if panels == 0 {
 					do(task)

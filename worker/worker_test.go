@@ -79,7 +79,7 @@ func rows(t testing.TB, store storage.Store, kind string) map[int64][]float32 {
 			if err := rr.ReadBatch(i, &b); err != nil {
 				t.Fatal(err)
 			}
-			w := rr.Schema().Width
+			w := rr.Schema().Values()
 			for k, id := range b.ID {
 				out[id] = b.Values[k*w : (k+1)*w]
 			}
@@ -207,7 +207,7 @@ func TestSoftLabelsOfAnotherModel(t *testing.T) {
 	for name, c := range map[string]struct{ text, problem string }{
 		"all.csv":      {text.String(), ""},
 		"missing.csv":  {strings.Join(lines[:len(lines)-2], ""), "2999 rows for 3000 nodes"},
-		"twice.csv":    {text.String() + lines[1], "comes twice"},
+		"twice.csv":    {text.String() + lines[1], "has a second row"},
 		"unknown.csv":  {text.String() + "3000,1,0,0,0\n", "unknown"},
 		"negative.csv": {strings.Replace(text.String(), "\n17,", "\n17,-", 1), "probabilities are at least 0"},
 		"narrow.csv":   {"id,a\n0,1\n", "give 4 probabilities"},

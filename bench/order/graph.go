@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"ndls/dataset"
@@ -35,34 +33,15 @@ func (g *graph) free() {
 	g.input.Free()
 }
 
-// eachEdges visits the rows of the edge list.
-func eachEdges(ctx context.Context, d dataset.Dataset, visit func(dataset.Edge)) (err error) {
-	r, err := d.Edges(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	batch := make([]dataset.Edge, 1<<14)
-	for {
-		n, err := r.Read(batch)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for _, e := range batch[:n] {
-			visit(e)
-		}
-	}
-}
-
 // load reads the edges of a data set.
 func load(ctx context.Context, b *mem.Budget, d dataset.Dataset) (*graph, error) {
 	rows, n := int64(0), max(d.Info().NumNodes, 0)
-	if err := eachEdges(ctx, d, func(e dataset.Edge) {
-		rows++
-		n = max(n, int64(e.U)+1, int64(e.V)+1)
+	if err := dataset.EachEdges(ctx, d, func(batch []dataset.Edge) error {
+		for _, e := range batch {
+			n = max(n, int64(e.U)+1, int64(e.V)+1)
+		}
+		rows += int64(len(batch))
+		return nil
 	}); err != nil {
 		return nil, err
 	}
@@ -80,11 +59,14 @@ func load(ctx context.Context, b *mem.Budget, d dataset.Dataset) (*graph, error)
 	}
 	defer keys.Free()
 	pairs := keys.S[:0]
-	if err := eachEdges(ctx, d, func(e dataset.Edge) {
-		place.S[e.U], place.S[e.V] = 1, 1
-		if e.U != e.V {
-			pairs = append(pairs, uint64(min(e.U, e.V))<<32|uint64(max(e.U, e.V)))
+	if err := dataset.EachEdges(ctx, d, func(batch []dataset.Edge) error {
+		for _, e := range batch {
+			place.S[e.U], place.S[e.V] = 1, 1
+			if e.U != e.V {
+				pairs = append(pairs, uint64(min(e.U, e.V))<<32|uint64(max(e.U, e.V)))
+			}
 		}
+		return nil
 	}); err != nil {
 		return nil, err
 	}

@@ -115,7 +115,7 @@ func (p *packer) pack(ctx context.Context, q *packedOrder) error {
 	if q.stream, err = shards.NewHopStream(f); err != nil {
 		return err
 	}
-	return q.stream.Load(ctx, p.b)
+	return q.stream.Load(ctx, p.b, 1)
 }
 
 // block writes the edges into places [lo, hi) by (source, destination).

@@ -19,8 +19,12 @@ func main() {
 	scales := flag.String("scales", "1/1024,1/256,1/64", "scales of papers100m:, separated by commas")
 	data := flag.String("dataset", "", "a data set to measure instead of the scales")
 	memory := flag.Float64("memory", 2, "--memory of each run in GiB, which takes place in a control group of that size")
-	dir := flag.String("dir", os.TempDir(), "folder for the run directories, which are removed")
+	var r runs
+	flag.StringVar(&r.dir, "dir", os.TempDir(), "folder for the run directories, which are removed")
+	flag.StringVar(&r.stays, "run", "", "one run directory in place of these, which stays")
+	flag.StringVar(&r.verb, "verb", "run", "verb of the program")
 	flag.Parse()
+	r.program, r.memory, r.options = *program, int64(*memory*(1<<30)), flag.Args()
 	sets := []string{*data}
 	if *data == "" {
 		sets = nil
@@ -28,37 +32,49 @@ func main() {
 			sets = append(sets, "papers100m:scale="+scale)
 		}
 	}
-	if err := run(*program, sets, *dir, *memory, flag.Args()); err != nil {
+	if err := r.print(sets); err != nil {
 		fmt.Fprintln(os.Stderr, "papers100m:", err)
 		os.Exit(1)
 	}
 }
 
-func run(program string, sets []string, dir string, memory float64, options []string) error {
+// runs are runs of the program with one budget.
+type runs struct {
+	program, verb, dir, stays string
+	memory                    int64
+	options                   []string
+}
+
+func (r runs) print(sets []string) error {
 	fmt.Println("| data set | budget | stage | seconds | planned | peak memory | planned | read | written | passes | columns | edges/s |")
 	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, set := range sets {
-		if err := measure(program, set, dir, memory, options); err != nil {
+		if err := r.measure(set); err != nil {
 			return fmt.Errorf("%s: %w", set, err)
 		}
 	}
 	return nil
 }
 
-func measure(program, set, dir string, memory float64, options []string) error {
-	dir, err := os.MkdirTemp(dir, "ndls-papers100m")
-	if err != nil {
-		return err
+func (r runs) measure(set string) error {
+	dir, err := r.stays, error(nil)
+	if dir == "" {
+		if dir, err = os.MkdirTemp(r.dir, "ndls-papers100m"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
 	}
-	defer os.RemoveAll(dir)
-	limit := int64(memory * (1 << 30))
-	group, err := cgroup.New(limit)
+	group, err := cgroup.New(r.memory)
 	if err != nil {
 		return err
 	}
 	defer group.Remove()
 	// The limit of a control group is that of a process, so that the run is one of its own.
-	args := group.Command(append([]string{program, "run", "--quiet", "--dataset", set, "--run", dir, "--memory", fmt.Sprint(limit), "--runs", "1"}, options...)...)
+	args := group.Command(r.program, r.verb, "--quiet", "--run", dir, "--memory", fmt.Sprint(r.memory))
+	if r.verb == "run" {
+		args = append(args, "--dataset", set, "--runs", "1")
+	}
+	args = append(args, r.options...)
 	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
@@ -83,10 +99,10 @@ func measure(program, set, dir string, memory float64, options []string) error {
 		if s.KernelSeconds > 0 {
 			rate = fmt.Sprintf("%.0f M", float64(s.EdgesStreamed)/s.KernelSeconds/1e6)
 		}
-		fmt.Printf("| %s | %s | %s | %.1f | %.1f | %s | %s | %s | %s | %d | %d | %s |\n", set, size(float64(limit)), s.Stage, s.Seconds, planned.Seconds,
+		fmt.Printf("| %s | %s | %s | %.1f | %.1f | %s | %s | %s | %s | %d | %d | %s |\n", set, size(float64(r.memory)), s.Stage, s.Seconds, planned.Seconds,
 			size(float64(s.MeasuredPeak)), size(float64(planned.PeakBytes)), size(float64(s.BytesRead)), size(float64(s.BytesWritten)), s.Passes, s.ColumnsPerPass, rate)
 	}
-	_, err = fmt.Printf("| %s | %s | charged at most | | | %s | | %s on disk | | | | |\n", set, size(float64(limit)), size(float64(charged)), size(disk))
+	_, err = fmt.Printf("| %s | %s | charged at most | | | %s | | %s on disk | | | | |\n", set, size(float64(r.memory)), size(float64(charged)), size(disk))
 	return err
 }
 

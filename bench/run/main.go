@@ -47,6 +47,7 @@ type settings struct {
 
 	edgeScale  string
 	sortMemory string
+	gnu        bool
 }
 
 func main() {
@@ -69,7 +70,9 @@ func main() {
 	flag.StringVar(&s.memory, "memory", "8GiB", "propagate: --memory of ndls")
 	flag.StringVar(&s.edgeScale, "edge-scale", "1/16", "sort and read: scale of papers100m:")
 	flag.StringVar(&s.sortMemory, "sort-memory", "1GiB", "sort: memory that each is told to use")
+	flag.BoolVar(&s.gnu, "gnu", true, "sort: GNU sort too, which needs 22 bytes of text for each pair")
 	read := flag.String("read", "", "read the edges of a dataset URI as the read table does, and nothing else")
+	pairs := flag.String("sort", "", "sort the edges of a dataset URI to a file in -dir as the sort table does, and nothing else")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -77,6 +80,9 @@ func main() {
 	do := func() error { return run(ctx, s) }
 	if *read != "" {
 		do = func() error { return readEdges(ctx, *read) }
+	}
+	if *pairs != "" {
+		do = func() error { return sortPairs(ctx, *pairs, s) }
 	}
 	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/run:", err)

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ndls/internal/storage"
+	"ndls/shards"
 )
 
 func TestSpread(t *testing.T) {
@@ -128,6 +131,43 @@ func TestParseGiB(t *testing.T) {
 	for s, want := range map[string]int64{"20GiB": 20 << 30, "0.5GiB": 1 << 29, "20": 0, "GiB": 0, "-1GiB": 0, "NaNGiB": 0} {
 		if got, err := parseGiB(s); got != want || (err == nil) != (want > 0) {
 			t.Errorf("%s: %d, %v", s, got, err)
+		}
+	}
+}
+
+// TestSortPairs sorts a small graph, and reads what it wrote.
+func TestSortPairs(t *testing.T) {
+	dir := t.TempDir()
+	if err := sortPairs(context.Background(), "karate:", settings{dir: dir, sortMemory: "1GiB", threads: 2}); err != nil {
+		t.Fatal(err)
+	}
+	files, err := storage.NewLocal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := files.Open(context.Background(), "sorted.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := shards.OpenEdges(file, "sorted.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, dst := make([]uint32, 200), make([]uint32, 200)
+	n, err := r.Read(src, dst)
+	if err != nil || n != 2*78 {
+		t.Fatalf("%d pairs, %v", n, err)
+	}
+	pairs := map[[2]uint32]bool{}
+	for i := range n {
+		if pairs[[2]uint32{src[i], dst[i]}] = true; i > 0 && (dst[i] < dst[i-1] || dst[i] == dst[i-1] && src[i] <= src[i-1]) {
+			t.Fatalf("pair %d → %d follows %d → %d", src[i], dst[i], src[i-1], dst[i-1])
+		}
+	}
+	for p := range pairs {
+		if !pairs[[2]uint32{p[1], p[0]}] {
+			t.Errorf("pair %d → %d without its reverse", p[0], p[1])
 		}
 	}
 }

@@ -18,8 +18,8 @@ const (
 	// overlap is how many times the slower of reading and computing a pass takes that
 	// does both.
 	overlap = 1.25
-	// streamBytes and shardBytes are those of a directed edge.
-	streamBytes, shardBytes = 4.00, 6.85
+	// shardBytes is those of a directed edge.
+	shardBytes = 6.85
 	// partitionSeconds, lsiSeconds and blockSeconds are of papers100m:scale=1 on the
 	// reference machine, beside other jobs.
 	partitionSeconds = 972.8
@@ -125,8 +125,10 @@ type work struct {
 // directed is the number of directed edges.
 func (j job) directed() float64 { return 2 * float64(j.Counts.Edges) }
 
-// stream is the size of the hop streams.
-func (j job) stream() int64 { return int64(streamBytes * j.directed()) }
+// stream is the size of the hop streams, as the planner has it.
+func (j job) stream() int64 {
+	return partition.HopBytes(partition.Counts{Nodes: j.Nodes, Edges: j.Counts.Edges})
+}
 
 // rate is what one of several workers gets from the store.
 func (j job) rate(at int) float64 {
@@ -209,7 +211,7 @@ func (j job) targets() int64 {
 func (j job) partition() []phase {
 	ratio := float64(j.InputRows) / float64(papers.InputRows)
 	tiles := int64(packed.Panels(j.Features)*shards.TileRowBytes(j.Half)) * j.Nodes
-	graph := int64((streamBytes + shardBytes) * j.directed())
+	graph := j.stream() + int64(shardBytes*j.directed())
 	i, table, e, m := j.intervals(), j.nodeTable(), j.InputRows, j.Counts.Edges
 	if j.workers == 1 {
 		p := phase{stage: control.Partition, part: control.Whole, tasks: []int{1}}
@@ -314,13 +316,10 @@ func (j job) rows(s control.Stage, n int, rows int64, width int) phase {
 func (j job) whole(s control.Stage) phase {
 	f, _ := estimate.Run(j.Counts, j.plan, control.Resources{Memory: j.machine.Memory, Threads: j.machine.Threads}, 0, stage.Costs(s)...)
 	p := phase{stage: s, part: control.Whole, tasks: []int{1}}
-	moved := float64(f[0].BytesRead+f[0].BytesWritten) / plannedDisk
+	moved := float64(f[0].BytesRead)/estimate.ReadBytes + float64(f[0].BytesWritten)/estimate.CommittedBytes
 	p.piece = work{read: f[0].BytesRead, written: f[0].BytesWritten, units: 1, unit: max(f[0].Seconds-moved, 0), files: 1}
 	return p
 }
-
-// plannedDisk is the rate at which package estimate counts bytes.
-const plannedDisk = 1e9
 
 // divide cuts n panels into tasks as the coordinator does: of two, unless there are
 // fewer than that for each worker; a stage of one worker is one task.

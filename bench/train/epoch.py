@@ -55,7 +55,7 @@ def papers(width=128, hidden=256, classes=172):
 
     seconds = timed(epoch, EPOCHS)
     flop = 2 * (2 * width * hidden + 3 * hidden * classes)
-    print(f"{seconds:.3f} s/epoch\t{ROWS * flop / seconds / 1e9:.1f} GFLOP/s\t{timed(predict, 1):.3f} s/prediction")
+    print(f"{seconds:.3f} s/epoch\t{ROWS * flop / seconds / 1e9:.1f} GFLOP/s\t{timed(predict, EPOCHS):.3f} s/prediction")
 
 
 def cora(width=1433, hidden=64, classes=7, train=140, valid=500):

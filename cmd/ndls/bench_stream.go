@@ -88,7 +88,7 @@ Memory: 2 x nodes x columns x 4 or 2 bytes, 4 bytes a node and 3 to 4 an edge.`,
 				return err
 			}
 			defer resident.Close()
-			if err := resident.Load(ctx, budget); err != nil {
+			if err := resident.Load(ctx, budget, a.threads); err != nil {
 				return err
 			}
 			layout := spmv.Layout{Columns: columns, Precision: p}

@@ -36,6 +36,7 @@ this host alone unless --listen and --gossip-listen say otherwise. With --http i
 serves a page, /status as JSON and /metrics for Prometheus, to whoever asks.`)
 	v.datasetFlag(cmd)
 	v.softLabelsFlag(cmd)
+	v.trainOnFlag(cmd)
 	v.plan.precision().partition().lsi().smooth().train().labels().probabilities()
 	trustFlags(cmd, &s.Trust)
 	flags := cmd.Flags()

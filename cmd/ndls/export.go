@@ -13,8 +13,10 @@ import (
 func (a *app) exportCommand() *cobra.Command {
 	var o ndls.ExportOptions
 	cmd := a.command("export --run DIR --what ARTIFACT --format FORMAT --out FILE", "an artifact as one file, in order of input id",
-		`export writes lsi, features, smoothed, soft-labels, predictions, edges or nodes as
-csv, npy, parquet or arrow. Rows are in ascending order of input id; edges are
+		`export writes lsi, features, smoothed, hops, soft-labels, predictions, edges or nodes
+as csv, npy, parquet or arrow; and ogb-submission as npz: the file that the evaluator
+of OGB-LSC's MAG240M saves, with the predicted classes of the test nodes. Hops as npy are one array of rows × hops × values, which
+NumPy and PyTorch map into memory. Rows are in ascending order of input id; edges are
 listed once, by their smaller end. The file appears when it is complete. A name that
 ends in .gz or .zst gets compressed bytes; --out - and pipes take the rows as they come.
 FILE must not lie in a run directory.`,
@@ -43,9 +45,10 @@ FILE must not lie in a run directory.`,
 		})
 	a.runFlag(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.What, "what", "", strings.Join(ndls.Artifacts(), ", ")+" (required)")
-	f.StringVar(&o.Format, "format", "", strings.Join(ndls.Formats(), ", ")+" (required)")
+	f.StringVar(&o.What, "what", "", strings.Join(ndls.Artifacts(), ", ")+", ogb-submission (required)")
+	f.StringVar(&o.Format, "format", "", strings.Join(ndls.Formats(), ", ")+", npz for ogb-submission (required)")
 	f.StringVar(&o.Out, "out", "", "file to write, or - for standard output (required)")
+	f.BoolVar(&o.TrueLabels, "true-labels", false, "with predictions: the name of the predicted class, the true label and its name, and the split as further columns")
 	f.BoolVar(&o.Force, "force", false, "replace --out if it exists")
 	for _, name := range []string{"what", "format", "out"} {
 		_ = cmd.MarkFlagRequired(name)

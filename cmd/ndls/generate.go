@@ -14,7 +14,8 @@ func (a *app) generateCommand() *cobra.Command {
 	cmd := a.command("generate --dataset synthetic:… --out DIR", "write a synthetic graph in a published format",
 		`generate writes a graph whose features and labels can
 be learned, synthetic: as NumPy and CSV files, papers100m: as the Open Graph
-Benchmark publishes its graphs, and prints the URI that reads it.`,
+Benchmark publishes its graphs, and prints the URI that reads it. With weights=N
+the edges are written as Parquet, with a column weight.`,
 		func(ctx context.Context, _ *cobra.Command) error {
 			written, err := ndls.Generate(ctx, uri, out)
 			if err != nil {

@@ -24,29 +24,53 @@ type inspection struct {
 }
 
 func (a *app) inspectCommand() *cobra.Command {
-	cmd := a.command("inspect --run DIR", "what a run directory holds",
-		`inspect shows the state of a run, its stages, graph and files, from run.json and
-the catalogue. It reads no data; ndls verify does.`,
+	var uri string
+	var flags *planFlags
+	cmd := a.command("inspect (--run DIR | --dataset URI)", "what a run directory holds, or what an import of a dataset would find",
+		`inspect --run shows the state of a run, its stages, graph and files, from run.json and
+the catalogue. It reads no data; ndls verify does.
+
+inspect --dataset reads a dataset as an import does, and writes no run directory. It
+shows files, tables and columns with what each is read as, input ids, edges,
+degrees, components, features, classes and splits. What an import would refuse it
+refuses with the same message and status. Edges that do not fit --memory go to
+--scratch (default a folder for temporary files of the system), 8 bytes each.
+ndls help datasets lists what --dataset takes.`,
 		func(ctx context.Context, _ *cobra.Command) error {
-			d, err := ndls.Open(ctx, a.runDir)
-			if err != nil {
-				return err
+			if uri != "" {
+				return a.inspectDataset(ctx, uri, flags)
 			}
-			in := inspection{Run: a.runDir, Record: d.Record(), Working: d.Working(ctx), Files: d.Files()}
-			switch g, err := d.Graph(ctx); {
-			case err == nil:
-				in.Graph = &g
-			case !errors.Is(err, ndls.ErrNoRun):
-				return err
-			}
-			if a.json {
-				return a.line(in)
-			}
-			return in.print(a.stdout)
+			return a.inspectRun(ctx)
 		})
-	a.runFlag(cmd)
-	cmd.Example = `  ndls inspect --run RUN`
+	cmd.Flags().StringVar(&a.runDir, "run", "", "run directory")
+	cmd.Flags().StringVar(&uri, "dataset", "", "dataset URI")
+	flags = newPlanFlags(cmd).partition().seed()
+	cmd.MarkFlagsOneRequired("run", "dataset")
+	cmd.MarkFlagsMutuallyExclusive("run", "dataset")
+	for name := range flags.lay {
+		cmd.MarkFlagsMutuallyExclusive("run", name)
+	}
+	cmd.Example = `  ndls inspect --run RUN
+  ndls inspect --dataset 'table:cites.parquet?src=citing&dst=cited&nodes=papers.csv&id=doi&label=topic'`
 	return cmd
+}
+
+func (a *app) inspectRun(ctx context.Context) error {
+	d, err := ndls.Open(ctx, a.runDir)
+	if err != nil {
+		return err
+	}
+	in := inspection{Run: a.runDir, Record: d.Record(), Working: d.Working(ctx), Files: d.Files()}
+	switch g, err := d.Graph(ctx); {
+	case err == nil:
+		in.Graph = &g
+	case !errors.Is(err, ndls.ErrNoRun):
+		return err
+	}
+	if a.json {
+		return a.line(in)
+	}
+	return in.print(a.stdout)
 }
 
 func (in inspection) print(w io.Writer) error {

@@ -265,7 +265,7 @@ func TestUnwritableFolder(t *testing.T) {
 func TestWholeRun(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "run")
 	whole := append([]string{"run", "--dataset", toy, "--run", run}, quickly...)
-	out := expect(t, 0, "accuracy in %, 2 runs", whole...).stdout
+	out := expect(t, 0, "accuracy in %, 2 models", whole...).stdout
 	for _, want := range []string{"before label smoothing", "after label smoothing", "600 nodes", "mean K", "peak memory", "predictions/"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("ndls run does not print %q:\n%s", want, out)
@@ -505,7 +505,7 @@ func TestDamagedInput(t *testing.T) {
 }
 
 // An error names what is wrong and nothing of how the program is made; the record has the
-// same text. Such errors come once, whoever finds them.
+// same text, where there was a folder for it before. Such errors come once, whoever finds them.
 func TestErrorsOfOneMachine(t *testing.T) {
 	dir := t.TempDir()
 	bad := write(t, filepath.Join(dir, "bad.txt"), "0 1\n1 x\n")
@@ -525,6 +525,11 @@ func TestErrorsOfOneMachine(t *testing.T) {
 		{good, []string{"--memory", "10MiB"}, ndls.ExitBudget, "--memory 10.0 MiB is below the smallest budget, 128.0 MiB; --memory 128MiB would do", false},
 	} {
 		run := filepath.Join(dir, strconv.Itoa(i))
+		if tc.run {
+			if err := os.Mkdir(run, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
 		cmd := exec.Command(binary, append([]string{"run", "--dataset", "edges:" + tc.edges, "--run", run, "--quiet", "--log-level", "error"}, tc.args...)...)
 		var errs bytes.Buffer
 		cmd.Stderr = &errs

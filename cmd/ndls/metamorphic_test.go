@@ -308,7 +308,7 @@ func (x *draw) options(d dice, wide bool) {
 		d.one(modes...), d.one("0.02", "0.05", "0.1", "0.3", "0.9"), d.one(kmax...), d.one("16", "17", "40"))
 	x.plan["lsi"] += d.maybe("--r", "0", "0.3", "1") + d.maybe("--stationary", "global")
 	settled := d.in(4)
-	rule := d.one("ndls", "ndls", "ndls-reference", "sgc", "s2gc", "gbp")
+	rule := d.one("ndls", "ndls", "ndls-reference", "sgc", "s2gc", "gbp", "appnp", "sign", "nafs", "fastrp")
 	if settled {
 		rule = d.one("ndls", "ndls-reference")
 		x.plan["lsi"] += " --active settled --slack " + d.one("0", "1", "5")
@@ -318,6 +318,21 @@ func (x *draw) options(d dice, wide bool) {
 		hops = hops[:2] // it averages over the hops from 1 on
 	}
 	x.plan["smooth"] += " --rule " + rule + d.maybe("--alpha", "0", "0.4", "1") + d.maybe("--hops", hops...)
+	if slices.Contains([]string{"sgc", "s2gc", "gbp", "appnp", "sign", "nafs"}, rule) {
+		x.plan["smooth"] += d.maybe("--depth", "node")
+	}
+	if rule == "ndls" {
+		x.plan["smooth"] += d.maybe("--residual", "0.3")
+	}
+	if rule != "sign" && rule != "nafs" && rule != "fastrp" && !settled {
+		x.plan["smooth"] += d.maybe("--keep-hops", "0..2", "1,3", "0", "6")
+	}
+	if rule != "nafs" && rule != "fastrp" && !settled && !bare && d.in(3) {
+		x.plan["smooth"] += " --label-columns " + d.one("2", "5")
+	}
+	if rule == "fastrp" {
+		x.plan["smooth"] += d.maybe("--dimensions", "5", "33") + d.maybe("--hop-weights", "1", "0,0,2", "0.5,-1,0,1") + d.maybe("--degree-power", "-0.5", "0.2") + d.maybe("--sparsity", "1", "20")
+	}
 	switch d.IntN(5) {
 	case 0:
 		x.plan["smooth"] += " --targets labelled"

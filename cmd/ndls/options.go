@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -28,7 +30,69 @@ func (f *planFlags) over(o *ndls.Options) {
 			lay(o)
 		}
 	}
+	if o.Partition.Splits == 1 {
+		o.Partition.Splits = 0 // which stands for one, and has always done so
+	}
 	f.deviates(o)
+	f.embeds(o)
+	f.changesRule(o)
+	f.corrects(o)
+}
+
+// corrects takes the options of Correct & Smooth away that the run directory has, where another
+// rule was given.
+func (f *planFlags) corrects(o *ndls.Options) {
+	if !f.set.Changed("label-rule") || o.Labels.Corrects() {
+		return
+	}
+	l := &o.Labels
+	if !f.set.Changed("cs-scale") {
+		l.CorrectScale = ""
+	}
+	if !f.set.Changed("cs-correct-alpha") {
+		l.CorrectAlpha = 0
+	}
+	if !f.set.Changed("cs-correct-hops") {
+		l.CorrectHops = 0
+	}
+	if !f.set.Changed("cs-smooth-alpha") {
+		l.SmoothAlpha = 0
+	}
+}
+
+// changesRule takes the options away that the run directory has for another rule, and that the
+// rule which was given does not take.
+func (f *planFlags) changesRule(o *ndls.Options) {
+	if !f.set.Changed("rule") {
+		return
+	}
+	if !f.set.Changed("residual") && o.Smooth.Rule != "ndls" {
+		o.Smooth.Residual = 0
+	}
+	if !f.set.Changed("depth") && slices.Contains([]string{"ndls", "ndls-reference", ndls.FastRP}, o.Smooth.Rule) {
+		o.Smooth.Depth = ""
+	}
+}
+
+// embeds takes the options of fastrp away that the run directory has, where another rule was
+// given.
+func (f *planFlags) embeds(o *ndls.Options) {
+	if !f.set.Changed("rule") || o.Smooth.Rule == ndls.FastRP {
+		return
+	}
+	s := &o.Smooth
+	if !f.set.Changed("dimensions") {
+		s.Dimensions = 0
+	}
+	if !f.set.Changed("hop-weights") {
+		s.HopWeights = ""
+	}
+	if !f.set.Changed("degree-power") {
+		s.DegreePower = 0
+	}
+	if !f.set.Changed("sparsity") {
+		s.Sparsity = 0
+	}
 }
 
 // deviates sets --deviation where it was not given: to its default where rows are to settle
@@ -66,9 +130,21 @@ func (f *planFlags) precision() *planFlags {
 func (f *planFlags) partition() *planFlags {
 	f.group = groupPartition
 	add(f, f.set.StringVar, "features", func(p *ndls.Options) *string { return &p.Partition.Features }, `"none" leaves the features out`)
-	add(f, f.set.StringVar, "normalize", func(p *ndls.Options) *string { return &p.Partition.Normalize }, "feature rows: auto (l1 if sparse), l1 or none")
-	add(f, f.set.StringVar, "split", func(p *ndls.Options) *string { return &p.Partition.Split }, "random:TRAIN,VALID nodes of each class, the rest for testing (default the published split)")
+	add(f, f.set.StringVar, "normalize", func(p *ndls.Options) *string { return &p.Partition.Normalize }, "feature rows: l1 divides them by the sum of their absolute values, none leaves them as they are, auto looks at the first rows and takes l1 if they are bags of a few words")
+	add(f, f.set.StringVar, "split", func(p *ndls.Options) *string { return &p.Partition.Split }, "random:TRAIN,VALID nodes of each class, or share:TRAIN,VALID of all labelled nodes, such as share:0.6,0.2; the rest is for testing (default the published split)")
+	add(f, f.set.IntVar, "splits", func(p *ndls.Options) *int { return &p.Partition.Splits }, "number of splits, each with --runs models: published ones, or drawn with --seed, the next seed, and so on (default 1). The predictions are those of the first")
+	add(f, f.set.IntVar, "labels-per-class", func(p *ndls.Options) *int { return &p.Partition.LabelsPerClass }, "training nodes of each class to draw in place of the published ones, among the labelled nodes that neither validate nor test")
+	add(f, f.set.StringVar, "only", func(p *ndls.Options) *string { return &p.Partition.Only }, "import a part of the graph: train, the training nodes and the edges between them, or train,valid, with the validation nodes too (default all nodes)")
+	add(f, f.set.Float64Var, "drop-edges", func(p *ndls.Options) *float64 { return &p.Partition.DropEdges }, "share of the edges to leave out at random, both directions of an edge together; nodes stay")
+	add(f, f.set.Float64Var, "blank-features", func(p *ndls.Options) *float64 { return &p.Partition.BlankFeatures }, "share of the nodes whose features are replaced by zeros at random, of all nodes but the training nodes that have a label")
 	add(f, f.set.IntVar, "interval-blocks", func(p *ndls.Options) *int { return &p.Partition.IntervalBlocks }, "size of an edge shard in blocks of 1,048,576 nodes")
+	return f
+}
+
+// coefficient is for verbs that make hops.
+func (f *planFlags) coefficient() *planFlags {
+	f.group = groupLSI
+	add(f, f.set.Float64Var, "r", func(p *ndls.Options) *float64 { return &p.LSI.R }, "how a neighbour is weighed by degrees: 0.5 symmetrically, 0 by the receiving node's degree, 1 by the sending node's")
 	return f
 }
 
@@ -77,7 +153,7 @@ func (f *planFlags) lsi() *planFlags {
 	add(f, f.set.StringVar, "lsi", func(p *ndls.Options) *string { return &p.LSI.Mode }, "how distances are measured: influence-sketch (random probes; the choice for large graphs), influence-exact (the paper's definition; small graphs only), feature (on the features, as the authors' code does) or feature-sketch (on random mixtures of the features)")
 	add(f, f.set.IntVar, "probes", func(p *ndls.Options) *int { return &p.LSI.Probes }, "random columns with which the sketch modes estimate distances: more are more exact and take longer. 0 chooses by the size of the graph: 64, up to 1,024 for a small graph and 32 for one of 4 million edges and more")
 	add(f, f.set.Float64Var, "epsilon", func(p *ndls.Options) *float64 { return &p.LSI.Epsilon }, "a node has settled, and K is known, when its distance from the stationary state falls below this")
-	add(f, f.set.Float64Var, "r", func(p *ndls.Options) *float64 { return &p.LSI.R }, "how a neighbour is weighed by degrees: 0.5 symmetrically, 0 by the receiving node's degree, 1 by the sending node's")
+	f.coefficient()
 	add(f, f.set.IntVar, "kmax", func(p *ndls.Options) *int { return &p.LSI.Kmax }, "largest K: the hops of a node whose distance never falls below --epsilon")
 	add(f, f.set.StringVar, "stationary", func(p *ndls.Options) *string { return &p.LSI.Stationary }, "the state that hops tend to: of each connected component, or one global state for the whole graph (the paper's equation 2)")
 	add(f, f.set.StringVar, "active", func(p *ndls.Options) *string { return &p.LSI.Active }, "exact computes every row at every hop; settled stops computing rows that hardly count any more, which saves time and changes smoothed rows by at most --deviation")
@@ -88,11 +164,30 @@ func (f *planFlags) lsi() *planFlags {
 
 func (f *planFlags) smooth() *planFlags {
 	f.group = groupSmooth
-	add(f, f.set.StringVar, "rule", func(p *ndls.Options) *string { return &p.Smooth.Rule }, "what smoothed features are: ndls (the paper: the average over hops 0 to K), ndls-reference (what the authors' released code computes), sgc (the last of --hops hops), s2gc or gbp (weighted sums over --hops hops)")
-	add(f, f.set.Float64Var, "alpha", func(p *ndls.Options) *float64 { return &p.Smooth.Alpha }, "weight of the node's own features in ndls-reference and s2gc; in gbp, by how much later hops count less")
-	add(f, f.set.IntVar, "hops", func(p *ndls.Options) *int { return &p.Smooth.Hops }, "hops of sgc, s2gc and gbp")
+	add(f, f.set.StringVar, "rule", func(p *ndls.Options) *string { return &p.Smooth.Rule }, "what smoothed features are: ndls (the paper: the average over hops 0 to K), ndls-reference (what the authors' released code computes), sgc (the last of --hops hops), s2gc or gbp (weighted sums over --hops hops), appnp (personalised PageRank of the features in --hops steps), sign (hops 0 to --hops themselves, side by side), nafs (hops 0 to --hops, each weighed by its distance from the stationary state), or fastrp (features made of the edges alone, for graphs that have none)")
+	add(f, f.set.Float64Var, "alpha", func(p *ndls.Options) *float64 { return &p.Smooth.Alpha }, "weight of the node's own features in ndls-reference, s2gc and each step of appnp; in gbp, by how much later hops count less")
+	add(f, f.set.Float64Var, "residual", func(p *ndls.Options) *float64 { return &p.Smooth.Residual }, "with --rule ndls: weight of the node's own features in each hop, in [0, 1]")
+	add(f, f.set.IntVar, "hops", func(p *ndls.Options) *int { return &p.Smooth.Hops }, "hops of sgc, s2gc, gbp, appnp, sign and nafs")
+	add(f, f.set.StringVar, "depth", func(p *ndls.Options) *string { return &p.Smooth.Depth }, "how many hops the rules with --hops take of a node: node, its own K, and --hops at most; without it --hops of every node")
+	add(f, f.set.StringVar, "direction", func(p *ndls.Options) *string { return &p.Smooth.Direction }, "where a node takes rows from, in a dataset with directed=true: in (the default), the nodes whose edges lead to it; out, the nodes to which its own edges lead; both, for the rows of either side by side")
+	add(f, f.set.StringVar, "keep-hops", func(p *ndls.Options) *string { return &p.Smooth.KeepHops }, "hops of the features to write as well, beside what --rule makes of them: a range such as 0..3, or hops such as 0,1,3")
+	add(f, f.set.IntVar, "label-columns", func(p *ndls.Options) *int { return &p.Smooth.LabelColumns }, "labels of the training nodes as further columns, smoothed as features are: the training nodes are divided into this many parts, and each gets the labels of the other parts, never its own; 0 for none, 2 as a rule")
+	add(f, f.set.IntVar, "dimensions", func(p *ndls.Options) *int { return &p.Smooth.Dimensions }, "with --rule fastrp: number of features to make (default 128)")
+	add(f, f.set.StringVar, "hop-weights", func(p *ndls.Options) *string { return &p.Smooth.HopWeights }, "with --rule fastrp: what each hop counts, hop 0 (the node's own random row) first; the last one says how many hops there are (default 0,0,1,1,1,1)")
+	add(f, f.set.Float64Var, "degree-power", func(p *ndls.Options) *float64 { return &p.Smooth.DegreePower }, "with --rule fastrp: power of its degree that multiplies the random row of a node: below 0, nodes with many neighbours count less (default 0)")
+	add(f, f.set.Float64Var, "sparsity", func(p *ndls.Options) *float64 { return &p.Smooth.Sparsity }, "with --rule fastrp: one entry in so many of a random row is not zero; the square root of the number of nodes serves too (default 3)")
+	f.keepFeatures()
 	add(f, f.set.StringVar, "targets", func(p *ndls.Options) *string { return &p.Smooth.Targets }, "nodes whose smoothed features are written: all, labelled, or a file of input ids, one a line")
 	return f
+}
+
+// keepFeatures registers the flag for the field that says the opposite.
+func (f *planFlags) keepFeatures() {
+	const name = "keep-features"
+	keep := !f.given.DropFeatures
+	f.set.BoolVar(&keep, name, keep, "retain the tiles of input features; false removes them once they are smoothed, which saves disk. ndls partition makes them again")
+	inGroup(f.set, f.group, name)
+	f.lay[name] = func(o *ndls.Options) { o.DropFeatures = !keep }
 }
 
 func (f *planFlags) train() *planFlags {
@@ -114,15 +209,27 @@ func (f *planFlags) train() *planFlags {
 func (f *planFlags) probabilities() *planFlags {
 	f.group = groupLabels
 	add(f, f.set.StringVar, "probabilities", func(p *ndls.Options) *string { return &p.Probabilities }, "what soft labels and predictions hold for each node: all, the probabilities of all classes, or best, the predicted class and its probability alone, which takes far less disk where classes are many")
+	f.metrics()
+	return f
+}
+
+// metrics is for verbs that make or compare predictions.
+func (f *planFlags) metrics() *planFlags {
+	f.group = groupLabels
+	add(f, f.set.StringVar, "metrics", func(p *ndls.Options) *string { return &p.Metrics }, "measures of predictions, with commas: accuracy and f1 are always there; auc adds the area under the ROC curve, for which the probabilities of all validation and test nodes are stored, 8 bytes each")
 	return f
 }
 
 func (f *planFlags) labels() *planFlags {
 	f.group = groupLabels
-	add(f, f.set.StringVar, "label-rule", func(p *ndls.Options) *string { return &p.Labels.Rule }, "rule of label smoothing: ndls (the paper) or ndls-reference (the authors' code)")
+	add(f, f.set.StringVar, "label-rule", func(p *ndls.Options) *string { return &p.Labels.Rule }, "what is made of soft labels: ndls (the paper: smoothed as features are), ndls-reference (the authors' code), cs (Correct & Smooth, by the labels of training nodes) or cs-nd (the same, with K hops of each node at most)")
 	add(f, f.set.Float64Var, "label-alpha", func(p *ndls.Options) *float64 { return &p.Labels.Alpha }, "weight of the node's own soft labels in --label-rule ndls-reference")
 	add(f, f.set.Float64Var, "label-epsilon", func(p *ndls.Options) *float64 { return &p.Labels.Epsilon }, "distance below which a node has settled for label smoothing (default that of --epsilon)")
-	add(f, f.set.StringVar, "label-depth", func(p *ndls.Options) *string { return &p.Labels.Depth }, "largest number of hops of label smoothing: a number, 0 for none, or auto, which chooses the one from 0 to --label-kmax that is best on the validation nodes")
+	add(f, f.set.StringVar, "label-depth", func(p *ndls.Options) *string { return &p.Labels.Depth }, "largest number of hops of label smoothing, and of the second step of cs: a number, 0 for none, or auto, which chooses the one from 0 to --label-kmax that is best on the validation nodes")
 	add(f, f.set.IntVar, "label-kmax", func(p *ndls.Options) *int { return &p.Labels.Kmax }, "largest number of hops that --label-depth auto may choose")
+	add(f, f.set.StringVar, "cs-scale", func(p *ndls.Options) *string { return &p.Labels.CorrectScale }, "with --label-rule cs: by what propagated errors are multiplied before they are added: auto, so that the errors of each node are as large as those of training nodes are on average, or a number, with which the errors of training nodes are also set again after each hop (default auto)")
+	add(f, f.set.Float64Var, "cs-correct-alpha", func(p *ndls.Options) *float64 { return &p.Labels.CorrectAlpha }, "with --label-rule cs: what neighbours weigh when errors are propagated (default 0.8)")
+	add(f, f.set.IntVar, "cs-correct-hops", func(p *ndls.Options) *int { return &p.Labels.CorrectHops }, "with --label-rule cs: hops over which errors are propagated (default 50)")
+	add(f, f.set.Float64Var, "cs-smooth-alpha", func(p *ndls.Options) *float64 { return &p.Labels.SmoothAlpha }, "with --label-rule cs: what neighbours weigh when corrected labels are propagated (default 0.8)")
 	return f
 }

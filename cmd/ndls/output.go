@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -62,6 +63,9 @@ func (v *stageVerb) print(ctx context.Context, d *ndls.Directory) error {
 	if report.LSI != nil {
 		describeLSI(v.stdout, report.LSI)
 	}
+	if report.Spectrum != nil {
+		describeSpectrum(v.stdout, report.Spectrum)
+	}
 	if report.LabelDepth != nil {
 		describeDepth(v.stdout, report.LabelDepth)
 	}
@@ -81,15 +85,31 @@ func (v *stageVerb) print(ctx context.Context, d *ndls.Directory) error {
 func describe(w io.Writer, x ndls.StageRecord, sum ndls.Graph) {
 	switch {
 	case x.Stage == ndls.StagePartition:
-		fmt.Fprintf(w, "%s: %s, %s (of %s: %s, %d repeated), %s, the largest of %s\n",
-			sum.Name, count(sum.Nodes, "node"), count(sum.Edges, "edge"), count(sum.InputRows, "row"),
-			count(sum.SelfLoops, "self-loop"), sum.Repeated, count(sum.Components, "component"), count(sum.LargestComponent, "node"))
-		fmt.Fprintf(w, "%s; %s in %s; splits: %s\n", count(int64(sum.Features), "feature"),
+		edges, left := count(sum.Edges, "edge"), ""
+		if sum.Weighted {
+			edges += " with weights"
+		}
+		if sum.Directed {
+			edges += " with directions"
+		}
+		if sum.Dropped > 0 {
+			left = fmt.Sprintf(", %d dropped", sum.Dropped)
+		}
+		fmt.Fprintf(w, "%s: %s, %s (of %s: %s, %d repeated%s), %s, the largest of %s\n",
+			sum.Name, count(sum.Nodes, "node"), edges, count(sum.InputRows, "row"),
+			count(sum.SelfLoops, "self-loop"), sum.Repeated, left, count(sum.Components, "component"), count(sum.LargestComponent, "node"))
+		features := count(int64(sum.Features), "feature")
+		if sum.Blanked > 0 {
+			features += ", blanked for " + count(sum.Blanked, "node")
+		}
+		fmt.Fprintf(w, "%s; %s in %s; splits: %s\n", features,
 			count(sum.Labelled, "labelled node"), count(int64(len(sum.Classes)), "class"), describeSplits(sum.Splits))
 	case x.Degrees != nil:
 		printDegrees(w, x.Degrees)
 	case x.LSI != nil:
 		describeLSI(w, x.LSI)
+	case x.Spectrum != nil:
+		describeSpectrum(w, x.Spectrum)
 	case x.LabelDepth != nil:
 		describeDepth(w, x.LabelDepth)
 	case x.Accuracy != nil:
@@ -144,7 +164,7 @@ func printPlanned(w io.Writer, rec *ndls.Record, stages []ndls.Stage) {
 		} {
 			fmt.Fprintf(t, "\t%s | %s", mem.Bytes(pair[0]), mem.Bytes(pair[1]))
 		}
-		fmt.Fprintf(t, "\t%d | %d\t%s | %s\t\n", p.Passes, x.Passes, plannedTime(*p), duration(x.Seconds))
+		fmt.Fprintf(t, "\t%d | %d\t%s | %s\t\n", p.Passes, x.Passes, duration(p.Seconds), duration(x.Seconds))
 	}
 	_ = t.Flush()
 }
@@ -175,6 +195,16 @@ func describeLSI(w io.Writer, l *control.LSIReport) {
 	fmt.Fprintf(w, "lsi: mean K %.2f, largest %d, %.2f %% of the nodes never settled\n", l.Mean, l.Max, 100*l.CappedShare)
 }
 
+func describeSpectrum(w io.Writer, s *control.SpectrumReport) {
+	fmt.Fprintf(w, "spectrum: |λ₂| = %.6f, to within %.1g, of the largest component (%s)\n", s.Lambda2, s.Error, count(s.Component, "node"))
+	if s.Bound == nil {
+		fmt.Fprintf(w, "no bound on K: %s\n", s.WithoutBound)
+		return
+	}
+	fmt.Fprintf(w, "bound on K (theorem 3.1): it holds for %.2f %% of %s that settled; it is above K by %d in the median, by %d to %d in all\n",
+		100*s.Bound.Within, count(s.Bound.Nodes, "node"), s.Bound.Slack.Median, s.Bound.Slack.Least, s.Bound.Slack.Most)
+}
+
 func describeDepth(w io.Writer, d *control.LabelDepthReport) {
 	if len(d.Curve) == 0 {
 		fmt.Fprintf(w, "label smoothing: %s; no validation node has a label, so nothing was chosen\n", count(int64(d.Chosen), "hop"))
@@ -184,34 +214,71 @@ func describeDepth(w io.Writer, d *control.LabelDepthReport) {
 		count(d.ValidationNodes, "validation node"), 100*d.Curve[d.Chosen].Valid, 100*d.Curve[0].Valid)
 }
 
+// printAccuracy shows accuracy and the other measures, and what the deviations are.
 func printAccuracy(w io.Writer, a *control.AccuracyReport) {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	models := count(int64(a.Runs), "model")
+	if a.Splits > 1 {
+		models = fmt.Sprintf("%d splits with %s each", a.Splits, models)
+	}
+	fmt.Fprintf(t, "accuracy in %%, %s\ttrain\tvalid\ttest\n", models)
+	printMeasure(t, a.Base, a.Smoothed)
+	if m := a.Metrics; m.Base.MacroF1 != (control.SplitAccuracy{}) {
+		fmt.Fprintf(t, "macro F1 in %%\t\t\t\n")
+		printMeasure(t, m.Base.MacroF1, m.Smoothed.MacroF1)
+	}
+	if m := a.Metrics; m.Base.AUC != (control.SplitAccuracy{}) {
+		fmt.Fprintf(t, "ROC AUC in %%\t\t\t\n")
+		printMeasure(t, m.Base.AUC, m.Smoothed.AUC)
+	}
+	_ = t.Flush()
+	if text := whatDeviates(a); text != "" {
+		fmt.Fprintln(w, text)
+	}
+	for _, text := range a.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", text)
+	}
+}
+
+// printMeasure shows a measure before and after label smoothing.
+func printMeasure(w io.Writer, base, smoothed control.SplitAccuracy) {
 	spread := func(s *control.Spread) string {
 		if s == nil {
 			return "–"
 		}
 		return fmt.Sprintf("%.2f ± %.2f", 100*s.Mean, 100*s.Std)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	runs := "runs"
-	if a.Runs == 1 {
-		runs = "run"
-	}
-	fmt.Fprintf(t, "accuracy in %%, %d %s\ttrain\tvalid\ttest\n", a.Runs, runs)
 	for _, line := range []struct {
 		name string
 		s    control.SplitAccuracy
-	}{{"before label smoothing", a.Base}, {"after label smoothing", a.Smoothed}} {
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", line.name, spread(line.s.Train), spread(line.s.Valid), spread(line.s.Test))
+	}{{"before label smoothing", base}, {"after label smoothing", smoothed}} {
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", line.name, spread(line.s.Train), spread(line.s.Valid), spread(line.s.Test))
 	}
-	_ = t.Flush()
+}
+
+// whatDeviates says what the deviations are; nothing of one model.
+func whatDeviates(a *control.AccuracyReport) string {
+	final := cmp.Or(a.Smoothed.Test, a.Base.Test)
+	switch {
+	case a.Splits > 1 && final != nil:
+		return fmt.Sprintf("± is the standard deviation over all %d models; of the last test accuracy it is %.2f between models of the same split and %.2f between splits",
+			a.Runs*a.Splits, 100*final.BetweenModels, 100*final.BetweenSplits)
+	case a.Splits > 1:
+		return fmt.Sprintf("± is the standard deviation over all %d models", a.Runs*a.Splits)
+	case a.Runs > 1:
+		return fmt.Sprintf("± is the standard deviation between %d models of the same split; that between splits may be larger, and --splits shows it", a.Runs)
+	}
+	return ""
 }
 
 // places says where the artifacts of a run are.
 var places = []struct{ kind, where, what string }{
 	{catalog.KindEdges, "graph/edges/", "edge shards, Parquet"},
+	{catalog.KindReversed, "graph/reversed/", "the same edges turned round, for --direction out"},
 	{catalog.KindNodes, "graph/nodes.parquet", "node table"},
 	{catalog.KindLSI, "lsi/", "K of every node, Parquet"},
 	{catalog.KindSmoothed, "smoothed/", "smoothed features, Arrow"},
+	{catalog.KindKeptHops, "hops/", "hops of the features, Arrow"},
 	{catalog.KindModel, "model/", "weights"},
 	{catalog.KindSoftLabels, "soft_labels/", "soft labels, Arrow"},
 	{catalog.KindPredictions, "predictions/", "labels and probabilities, Arrow"},

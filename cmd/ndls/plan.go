@@ -22,7 +22,8 @@ func (a *app) planCommand() *cobra.Command {
 with which it runs, what it adds to the run directory, what run directory and
 temporary files take together at the peak, bytes read and written, passes and
 seconds. How many hops the nodes need is not known before lsi: --expect-hops says
-how many to count. A plan that does not fit --memory is refused with status 3,
+how many to count. Nor is it known when training stops early. The line "assumed" says
+what the plan takes for these. Seconds are those of one kind of machine. A plan that does not fit --memory is refused with status 3,
 naming a --memory that would do. A dataset that does not state its size is read
 once; without one, --half-features says that every feature is exactly a float16.`,
 		func(ctx context.Context, _ *cobra.Command) error {
@@ -44,10 +45,11 @@ once; without one, --half-features says that every feature is exactly a float16.
 	f.IntVar(&c.Counts.Classes, "classes", 0, "classes")
 	f.Int64Var(&c.Counts.Training, "training", 0, "training nodes")
 	f.BoolVar(&c.Counts.Half, "half-features", false, "every feature is exactly a float16")
-	f.IntVar(&c.Counts.Hops, "expect-hops", ndls.DefaultHops, "hops until the last node settles, at most --kmax")
+	f.IntVar(&c.Counts.Hops, "expect-hops", 0, "hops until the last node settles, at most --kmax. 0 takes --kmax, which nodes of published graphs reach, and 20 for generated graphs")
 	f.IntVar(&c.Workers, "workers", 1, "workers, each with --memory: they share partition, and rows with --parallel intervals")
 	parallelFlag(cmd, &c.Parallel, "columns")
 	a.columnsFlag(cmd)
+	a.diskFlag(cmd)
 	// Here --features is the width of a feature row, or "none".
 	flags = newPlanFlags(cmd).precision().partition().lsi().smooth().train().labels().probabilities()
 	f.Lookup("features").Usage = `width of a feature row, or "none"`
@@ -73,7 +75,7 @@ func (a *app) printForecast(f ndls.Forecast) error {
 	row := func(name, columns string, x ndls.Figures) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n", name, mem.Bytes(x.PeakBytes), mem.Bytes(x.LeastBytes),
 			mem.Bytes(x.DiskBytes), mem.Bytes(x.PeakDiskBytes), mem.Bytes(x.BytesRead), mem.Bytes(x.BytesWritten),
-			mem.Bytes(x.NetworkBytes), x.Passes, columns, plannedTime(x))
+			mem.Bytes(x.NetworkBytes), x.Passes, columns, duration(x.Seconds))
 	}
 	for _, x := range f.Stages {
 		row(string(x.Stage), strconv.Itoa(x.ColumnsPerPass), x)
@@ -82,6 +84,7 @@ func (a *app) printForecast(f ndls.Forecast) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	a.printAssumed(f.Assumed)
 	if h := f.Float16; h != nil {
 		fmt.Fprintf(a.stdout, "\n%s halves the bytes of a row, so that a block of the same size has twice as many columns:\n  %d passes in place of %d, %s, %s in place of %s\n",
 			h.Option, h.Total.Passes, f.Total.Passes, passBytes(h.Total.BytesPerPass, f.Total.BytesPerPass), duration(h.Total.Seconds), duration(f.Total.Seconds))
@@ -96,6 +99,14 @@ func (a *app) printForecast(f ndls.Forecast) error {
 	return nil
 }
 
+// printAssumed says what the times of a plan rest on.
+func (a *app) printAssumed(x ndls.Assumed) {
+	fmt.Fprintf(a.stdout, "\nassumed: the last node settles after %d hops; --expect-hops N plans for others\n", x.Hops)
+	if x.Epochs < x.MostEpochs {
+		fmt.Fprintf(a.stdout, "         a model trains for %d of at most %d epochs, of which --patience are the last\n", x.Epochs, x.MostEpochs)
+	}
+}
+
 // passBytes says what a pass reads, and what it would read otherwise if that is not the same.
 func passBytes(bytes, otherwise int64) string {
 	switch bytes {
@@ -105,15 +116,6 @@ func passBytes(bytes, otherwise int64) string {
 		return fmt.Sprintf("edges stay in memory and each reads nothing in place of %v", mem.Bytes(otherwise))
 	}
 	return fmt.Sprintf("each reads %v in place of %v", mem.Bytes(bytes), mem.Bytes(otherwise))
-}
-
-// plannedTime is the time that a stage is planned to take. The time of a short training is
-// not known: it is not proportional to what a plan counts.
-func plannedTime(x ndls.Figures) string {
-	if x.Stage == ndls.StageTrain && x.Seconds < 1 {
-		return "–"
-	}
-	return duration(x.Seconds)
 }
 
 // duration prints seconds, rounded to what an estimate is worth.

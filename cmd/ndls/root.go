@@ -40,9 +40,12 @@ type app struct {
 	resume   bool
 
 	cache, cacheSize string
+	disk             string
 	blockColumns     int
 	// memoryBytes and cacheBytes are --memory and --cache-size, 0 for the default.
 	memoryBytes, cacheBytes int64
+	// diskBytes is --disk, 0 for as much as is free.
+	diskBytes int64
 }
 
 func (a *app) root() *cobra.Command {
@@ -80,7 +83,7 @@ the graph on a node is within --epsilon of what it tends to.`,
 	root.SetHelpFunc(help)
 	root.AddCommand(
 		a.runCommand(), a.partitionCommand(), a.lsiCommand(), a.smoothCommand(), a.trainCommand(),
-		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(),
+		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(), a.inferCommand(), a.reproduceCommand(),
 		a.inspectCommand(), a.verifyCommand(), a.gcCommand(), a.benchCommand(), a.versionCommand(),
 		a.coordinatorCommand(), a.workerCommand(), a.statusCommand(), a.clusterKeysCommand(), datasetsTopic(),
 	)
@@ -148,7 +151,7 @@ func (a *app) checkCommon(cmd *cobra.Command) (err error) {
 	for _, size := range []struct {
 		flag, text string
 		to         *int64
-	}{{"memory", a.memory, &a.memoryBytes}, {"cache-size", a.cacheSize, &a.cacheBytes}} {
+	}{{"memory", a.memory, &a.memoryBytes}, {"cache-size", a.cacheSize, &a.cacheBytes}, {"disk", a.disk, &a.diskBytes}} {
 		if flag := cmd.Flags().Lookup(size.flag); flag == nil || !flag.Changed {
 			continue
 		}
@@ -163,7 +166,7 @@ func (a *app) checkCommon(cmd *cobra.Command) (err error) {
 func (a *app) resources() ndls.Resources {
 	return ndls.Resources{
 		Memory: a.memoryBytes, Threads: a.threads, Scratch: a.scratch, Kernel: a.kernel, BlockColumns: a.blockColumns,
-		Cache: a.cache, CacheSize: a.cacheBytes,
+		Disk: a.diskBytes, Cache: a.cache, CacheSize: a.cacheBytes,
 	}
 }
 

@@ -47,13 +47,16 @@ DATASET URIS
   edges:FILE?features=F&labels=L&splits=S`)
 	v.datasetFlag(cmd)
 	v.softLabelsFlag(cmd)
+	v.trainOnFlag(cmd)
+	cmd.Flags().BoolVar(&v.inductive, "inductive", false, "train before anything of a test node is read: models are fitted to the training nodes, smoothed over the graph of these alone (in RUN-train), choose their epoch by the validation nodes, smoothed over the graph of both (in RUN-valid), and predict the nodes of the whole graph (in RUN)")
 	v.columnsFlag(cmd)
 	v.plan.precision().partition().lsi().smooth().train().labels().probabilities()
 	cmd.Flags().IntVar(&workers, "workers", 0, "worker processes to start (default none: this process works)")
 	parallelFlag(cmd, &parallel, "auto")
 	cmd.Example = `  ndls run --dataset planetoid:DIR/cora --run RUN --batch-size 0
   ndls run --dataset 'edges:EDGES.csv?features=X.npy&labels=Y.csv' --split random:20,30 --run RUN
-  ndls run --dataset ogb:DIR --run RUN --memory 48GiB --workers 4`
+  ndls run --dataset ogb:DIR --run RUN --memory 48GiB --workers 4
+  ndls run --dataset graphsaint:DIR --run RUN --inductive`
 	return cmd
 }
 

@@ -10,9 +10,13 @@ func (a *app) smoothCommand() *cobra.Command {
 	v := &stageVerb{app: a, stages: []ndls.Stage{ndls.StageSmooth}}
 	cmd := v.command("smooth --run DIR", "smoothed features as Arrow files",
 		`smooth averages each node's features over its hops, as --rule says, and commits
-them as Arrow files. It needs the output of ndls lsi.`)
+them as Arrow files. It needs the output of ndls lsi, which has --r then, unless edges
+have directions.
+
+The rule appnp propagates features before a model is trained. The paper applies the same
+linear operator to the outputs of its network while that is trained.`)
 	v.columnsFlag(cmd)
-	v.plan.precision().smooth()
+	v.plan.precision().coefficient().smooth()
 	cmd.Example = `  ndls smooth --run RUN
   ndls smooth --run RUN --rule sgc --hops 4 --resume=false`
 	return cmd

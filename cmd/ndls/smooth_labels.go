@@ -12,11 +12,17 @@ func (a *app) smoothLabelsCommand() *cobra.Command {
 		`smooth-labels averages each node's soft labels over its hops and commits the
 predictions. The soft labels are those of ndls train, or of any other model with
 --soft-labels. How many hops that are at most is chosen on the validation nodes, from
-none to --label-kmax, unless --label-depth gives it.`)
+none to --label-kmax, unless --label-depth gives it.
+
+With --label-rule cs it corrects and smooths them (Correct & Smooth): what they get
+wrong on training nodes is propagated and taken off, and the result is propagated
+with the labels of the training nodes in place. Depth 0 is the soft labels as they
+are. Validation labels choose the depth alone, and test labels nothing.`)
 	v.softLabelsFlag(cmd)
 	v.columnsFlag(cmd)
 	v.plan.precision().labels().probabilities()
 	cmd.Example = `  ndls smooth-labels --run RUN --label-depth 3
+  ndls smooth-labels --run RUN --label-rule cs
   ndls smooth-labels --run RUN --soft-labels PROBABILITIES.arrow`
 	return cmd
 }

@@ -22,6 +22,9 @@ type stageVerb struct {
 	// dataset and softLabels are the values of the flags, "" where the verb
 	// has none.
 	dataset, softLabels string
+	trainOn             []string
+	// inductive says that models are trained on parts of the graph.
+	inductive bool
 	// do is what the verb does, execute unless set.
 	do func(ctx context.Context) error
 	// stages are those to execute, none for the whole job.
@@ -37,6 +40,7 @@ func (v *stageVerb) command(use, short, long string) *cobra.Command {
 	v.runFlag(cmd)
 	v.cacheFlags(cmd)
 	cmd.Flags().BoolVar(&v.resume, "resume", true, "continue what is there; --resume=false discards the output of these stages and of those that read it")
+	v.diskFlag(cmd)
 	inGroup(cmd.Flags(), groupRun, "run", "resume")
 	v.plan = newPlanFlags(cmd)
 	v.plan.seed()
@@ -57,6 +61,10 @@ func (a *app) columnsFlag(cmd *cobra.Command) {
 	inGroup(cmd.Flags(), groupExpert, "block-columns")
 }
 
+func (a *app) diskFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.disk, "disk", "", "most disk space that the run directory and temporary files may take together, such as 75GB: stages leave out temporary files that save time where they would take more, and are refused where that is not enough (default what is free)")
+}
+
 // cacheFlags adds --cache and --cache-size.
 func (a *app) cacheFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.cache, "cache", "", "local folder, of this process alone, for copies of what is read from s3:// (default in --scratch)")
@@ -69,6 +77,11 @@ func (v *stageVerb) datasetFlag(cmd *cobra.Command) {
 	inGroup(cmd.Flags(), groupRun, "dataset")
 }
 
+func (v *stageVerb) trainOnFlag(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&v.trainOn, "train-on", nil, "run directories whose smoothed features models are trained on, in place of the run's own: one with the training nodes, or two, with a comma between them, of which the second has the validation nodes")
+	inGroup(cmd.Flags(), groupTrain, "train-on")
+}
+
 func (v *stageVerb) softLabelsFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&v.softLabels, "soft-labels", "", "soft labels of another model: an Arrow or Parquet file of id and probability, or any file that features may come in")
 	inGroup(cmd.Flags(), groupLabels, "soft-labels")
@@ -77,7 +90,7 @@ func (v *stageVerb) softLabelsFlag(cmd *cobra.Command) {
 // config is what the flags say.
 func (v *stageVerb) config() ndls.Config {
 	return ndls.Config{
-		Run: v.runDir, Dataset: v.dataset, SoftLabels: v.softLabels, Options: v.plan.over,
+		Run: v.runDir, Dataset: v.dataset, SoftLabels: v.softLabels, TrainOn: v.trainOn, Options: v.plan.over,
 		Resources: v.resources(), Discard: !v.resume, Log: v.log,
 	}
 }
@@ -89,7 +102,13 @@ func (v *stageVerb) execute(ctx context.Context) error {
 
 // run executes the stages as c says and prints what came of them.
 func (v *stageVerb) run(ctx context.Context, c ndls.Config) error {
-	d, err := ndls.Run(ctx, c, v.stages...)
+	var d *ndls.Directory
+	var err error
+	if v.inductive {
+		d, err = ndls.RunInductive(ctx, c)
+	} else {
+		d, err = ndls.Run(ctx, c, v.stages...)
+	}
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ func (a *app) trainCommand() *cobra.Command {
 		`train fits --runs multilayer perceptrons to the smoothed features of the training
 nodes, keeps for each the epoch that is best on the validation nodes, and commits
 the models and the soft labels of all nodes. It needs the output of ndls smooth.`)
+	v.trainOnFlag(cmd)
 	v.plan.train().probabilities()
 	cmd.Example = `  ndls train --run RUN --hidden 256 --runs 5`
 	return cmd

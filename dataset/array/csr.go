@@ -181,12 +181,26 @@ type csrEdges struct {
 	left int64
 }
 
+// Edges reads the stored entries as edges.
 func (m *CSR) Edges(ctx context.Context) (graph.EdgeReader, error) {
 	rows, err := m.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &csrEdges{rows: rows}, nil
+}
+
+// WeightedEdges reads the stored entries as edges whose weights are the values.
+func (m *CSR) WeightedEdges(ctx context.Context) (graph.EdgeReader, error) {
+	edges, err := m.Edges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	weights, err := m.data.Numbers(ctx)
+	if err != nil {
+		return nil, errors.Join(err, edges.Close())
+	}
+	return &weightedReader{EdgeReader: edges, weights: weights, last: true}, nil
 }
 
 func (e *csrEdges) Read(batch []graph.Edge) (int, error) {

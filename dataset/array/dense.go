@@ -58,7 +58,7 @@ func (f *Dense) OpenShare(ctx context.Context, s graph.Share) (graph.FeatureRead
 // CutsFeatures says whether features are a matrix that is stored as it is.
 func CutsFeatures(f graph.FeatureSource) bool {
 	m, ok := f.(*Dense)
-	return ok && m.Vector.src.Unpack == nil && !m.Vector.latin1
+	return ok && m.Vector.canCut()
 }
 
 // Rows is the number of rows.

@@ -10,12 +10,14 @@ import (
 	"ndls/dataset/source"
 )
 
-// arrayEdges is an edge list as an integer array of shape (2, m) or (m, 2).
+// Edges is an edge list as an integer array of shape (2, m) or (m, 2).
 type Edges struct {
 	v     Vector
 	M     int64
 	split bool // all sources are stored before all targets
 	limit graph.IDLimit
+	// targets, unless nil, is where the targets are; v then has the sources alone.
+	targets *Vector
 }
 
 // OpenEdges reads the header of a NumPy file of edges. Either order of storage
@@ -35,18 +37,36 @@ func EdgesOf(v Vector, shape []int64, fortran bool, limit graph.IDLimit) (*Edges
 	}
 	switch {
 	case len(shape) == 2 && shape[0] == 2:
-		return &Edges{v, shape[1], !fortran, limit}, nil
+		return &Edges{v: v, M: shape[1], split: !fortran, limit: limit}, nil
 	case len(shape) == 2 && shape[1] == 2:
-		return &Edges{v, shape[0], fortran, limit}, nil
+		return &Edges{v: v, M: shape[0], split: fortran, limit: limit}, nil
 	}
 	return nil, graph.BadData(v.Name, "has shape %v: an edge list has shape (2, m) or (m, 2)", shape)
+}
+
+// EdgesBetween takes edge i from entry i of a vector of sources to entry i of a vector of
+// targets.
+func EdgesBetween(sources, targets Vector, limit graph.IDLimit) (*Edges, error) {
+	for _, v := range []Vector{sources, targets} {
+		if !v.Type.IsInteger() || v.Type == npy.Bool {
+			return nil, graph.BadData(v.Name, "dtype %s: node ids must be integers, save a.astype('<i8')", v.Type)
+		}
+	}
+	if sources.N != targets.N {
+		return nil, graph.BadData(targets.Name, "has %d targets, and there are %d sources: each edge has one of both", targets.N, sources.N)
+	}
+	return &Edges{v: sources, M: sources.N, limit: limit, targets: &targets}, nil
 }
 
 func (e *Edges) Open(ctx context.Context) (graph.EdgeReader, error) { return e.openRows(ctx, 0, e.M) }
 
 // openRows reads rows [lo, hi).
 func (e *Edges) openRows(ctx context.Context, lo, hi int64) (graph.EdgeReader, error) {
-	if !e.split {
+	targets, first := e.v, e.M+lo
+	switch {
+	case e.targets != nil:
+		targets, first = *e.targets, lo
+	case !e.split:
 		u, err := e.v.Integers(ctx, 2*lo)
 		return &edgeReader{Edges: e, u: u, v: u, row: lo, end: hi}, err
 	}
@@ -54,7 +74,7 @@ func (e *Edges) openRows(ctx context.Context, lo, hi int64) (graph.EdgeReader, e
 	if err != nil {
 		return nil, err
 	}
-	v, err := e.v.Integers(ctx, e.M+lo)
+	v, err := targets.Integers(ctx, first)
 	if err != nil {
 		return nil, errors.Join(err, u.Close())
 	}
@@ -73,10 +93,13 @@ func (r *edgeReader) Read(batch []graph.Edge) (int, error) {
 		if r.end < r.M {
 			return 0, io.EOF
 		}
-		if _, err := r.v.Next(); err != io.EOF {
-			return 0, err
+		if r.targets != nil {
+			if _, err := r.u.Next(); err != io.EOF {
+				return 0, err
+			}
 		}
-		return 0, io.EOF
+		_, err := r.v.Next()
+		return 0, err
 	}
 	for i := range n {
 		u, err := r.u.Next()
@@ -105,8 +128,81 @@ func (r *edgeReader) Close() error {
 	return errors.Join(r.u.Close(), r.v.Close())
 }
 
+// Weighted is a list of edges with a vector of their weights.
+type Weighted struct {
+	*Edges
+	weights Vector
+}
+
+// WithWeights takes entry i of a vector for the weight of edge i.
+func (e *Edges) WithWeights(v Vector, shape []int64) (*Weighted, error) {
+	if v.N != e.M || len(shape) == 0 || shape[0] != e.M {
+		return nil, graph.BadData(v.Name, "has shape %v, and there are %d edges: a vector with one weight for each edge is needed", shape, e.M)
+	}
+	if v.Type == npy.Bool {
+		return nil, graph.BadData(v.Name, "is of booleans: weights are numbers")
+	}
+	return &Weighted{e, v}, nil
+}
+
+// Open implements [graph.EdgeSource].
+func (w *Weighted) Open(ctx context.Context) (graph.EdgeReader, error) {
+	return w.openRows(ctx, 0, w.M)
+}
+
+// CanCut says whether ends and weights can be read from the middle.
+func (w *Weighted) CanCut() bool { return w.Edges.CanCut() && w.weights.canCut() }
+
+// OpenShare opens some of the rows.
+func (w *Weighted) OpenShare(ctx context.Context, s graph.Share) (graph.EdgeReader, error) {
+	lo, hi := s.Bounds(w.M)
+	return w.openRows(ctx, lo, hi)
+}
+
+func (w *Weighted) openRows(ctx context.Context, lo, hi int64) (graph.EdgeReader, error) {
+	edges, err := w.Edges.openRows(ctx, lo, hi)
+	if err != nil {
+		return nil, err
+	}
+	weights, err := w.weights.numbersFrom(ctx, lo)
+	if err != nil {
+		return nil, errors.Join(err, edges.Close())
+	}
+	return &weightedReader{EdgeReader: edges, weights: weights, row: lo, last: hi == w.M}, nil
+}
+
+type weightedReader struct {
+	graph.EdgeReader
+	weights *cursor[float32]
+	row     int64
+	last    bool // the edges of the list end with those of the reader
+}
+
+// ReadWeighted implements [graph.WeightedReader].
+func (r *weightedReader) ReadWeighted(batch []graph.Edge, weights []float32) (int, error) {
+	n, err := r.Read(batch)
+	if err == io.EOF && r.last {
+		_, err = r.weights.Next()
+	}
+	if err != nil {
+		return 0, err
+	}
+	for i := range n {
+		if weights[i], err = r.weights.Next(); err != nil {
+			return 0, err
+		}
+		if _, problem := graph.Weight(float64(weights[i])); problem != "" {
+			return 0, graph.BadData(r.weights.V.Name, "edge %d: %s", r.row, problem)
+		}
+		r.row++
+	}
+	return n, nil
+}
+
+func (r *weightedReader) Close() error { return errors.Join(r.EdgeReader.Close(), r.weights.Close()) }
+
 // CanCut implements cuttable.
-func (e *Edges) CanCut() bool { return e.v.src.Unpack == nil && !e.v.latin1 }
+func (e *Edges) CanCut() bool { return e.v.canCut() && (e.targets == nil || e.targets.canCut()) }
 
 // openShare implements cuttable.
 func (e *Edges) OpenShare(ctx context.Context, s graph.Share) (graph.EdgeReader, error) {
@@ -125,7 +221,7 @@ func OpenPairs(src *source.Source, typ npy.Type, limit graph.IDLimit) (*Edges, e
 			src.Size, pair)
 	}
 	v := Vector{src: src, N: src.Size / typ.Size(), Type: typ, Name: src.Name}
-	return &Edges{v, src.Size / pair, false, limit}, nil
+	return &Edges{v: v, M: src.Size / pair, limit: limit}, nil
 }
 
 // OpenRawEdges opens an edge list that may lack its NumPy header: then it is pairs of
@@ -137,7 +233,7 @@ func OpenRawEdges(ctx context.Context, src *source.Source, typ npy.Type, limit g
 		if v.N%2 != 0 {
 			return nil, graph.BadData(src.Name, "holds %d numbers, no whole number of pairs: it is truncated, fetch it again", v.N)
 		}
-		return &Edges{v, v.N / 2, false, limit}, nil
+		return &Edges{v: v, M: v.N / 2, limit: limit}, nil
 	case err == nil || shape != nil:
 		return OpenEdges(ctx, src, limit)
 	}

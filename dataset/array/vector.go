@@ -201,8 +201,14 @@ func (v Vector) Integers(ctx context.Context, first int64) (*cursor[int64], erro
 	return &cursor[int64]{Elements: e, read: e.ints, buf: make([]int64, 0, cursorSize)}, nil
 }
 
-func (v Vector) Numbers(ctx context.Context) (*cursor[float32], error) {
-	e, err := v.Open(ctx, 0)
+// Numbers reads all elements.
+func (v Vector) Numbers(ctx context.Context) (*cursor[float32], error) { return v.numbersFrom(ctx, 0) }
+
+// canCut says whether elements can be read from the middle.
+func (v Vector) canCut() bool { return v.src.Unpack == nil && !v.latin1 }
+
+func (v Vector) numbersFrom(ctx context.Context, first int64) (*cursor[float32], error) {
+	e, err := v.Open(ctx, first)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package column
 import (
 	"context"
 	"io"
+	"strings"
 
 	"ndls/dataset/array"
 	"ndls/dataset/graph"
@@ -152,6 +153,35 @@ func (m Mask) List() List {
 		}
 		return &maskIDs{Mask: m, Closer: values, next: values.Next}, nil
 	}}
+}
+
+// MaskColumn is the nodes whose value in a column is 1 or true.
+func MaskColumn(split graph.Split, c Column) List {
+	return List{split, func(ctx context.Context) (IDs, error) {
+		r, err := c.Open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return columnIDs{r}, nil
+	}}
+}
+
+type columnIDs struct{ Reader }
+
+func (r columnIDs) Next() (int64, error) {
+	for {
+		id, value, err := r.NextValue()
+		if err != nil {
+			return 0, err
+		}
+		switch strings.ToLower(value) {
+		case "1", "true":
+			return int64(id), nil
+		case "0", "false":
+		default:
+			return 0, graph.BadData(r.Position(), "holds %q: a mask is a boolean, or 0 or 1, for each node", value)
+		}
+	}
 }
 
 type maskIDs struct {

@@ -48,8 +48,16 @@ type Info struct {
 	Classes []string
 	// HasLabels and HasSplits say whether Labels and Splits give anything.
 	HasLabels, HasSplits bool
-	// Directed is true when the user declared that edge direction matters.
+	// Weighted is true where edges have weights: readers of edges are [WeightedReader]s.
+	Weighted bool
+	// AddRepeated is true where the weights of rows that repeat an edge, in either direction,
+	// are added up. Elsewhere these rows have to agree.
+	AddRepeated bool
+	// Directed is true where edges have directions: U of an [Edge] is where it begins.
 	Directed bool
+	// FewHops is true for a graph that is generated without chains: its nodes come close to
+	// their stationary state within some 20 hops, which the nodes of published graphs do not.
+	FewHops bool
 	// EdgeHint and SizeHint estimate edge rows and input bytes for the
 	// progress display; 0 when unknown.
 	EdgeHint, SizeHint int64
@@ -70,6 +78,13 @@ type Dataset interface {
 	// Splits streams the nodes that belong to a published split.
 	Splits(ctx context.Context) (SplitReader, error)
 	Close() error
+}
+
+// Several is a Dataset that may publish several splits.
+type Several interface {
+	// SplitNumber streams the nodes that belong to one of them, which count from 0; Splits
+	// streams number 0. It refuses a number that is none.
+	SplitNumber(ctx context.Context, number int) (SplitReader, error)
 }
 
 // Keyed is a Dataset whose nodes have ids of any type. Streams give numbers of nodes, and
@@ -105,6 +120,14 @@ type EdgeReader interface {
 	// io.EOF comes alone, with 0.
 	Read(batch []Edge) (int, error)
 	Close() error
+}
+
+// WeightedReader is an EdgeReader of edges with weights.
+type WeightedReader interface {
+	EdgeReader
+	// ReadWeighted is Read that fills weights too, which is as long as batch: with positive,
+	// finite numbers.
+	ReadWeighted(batch []Edge, weights []float32) (int, error)
 }
 
 // FeatureRow is the row of one node: Dense has NumFeatures values, or else

@@ -11,6 +11,7 @@ import (
 	"ndls/dataset/array"
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
+	"ndls/dataset/npy"
 	"ndls/dataset/source"
 	"ndls/dataset/torch"
 )
@@ -39,6 +40,18 @@ type edgeChunks struct {
 }
 
 func (r *edgeChunks) Read(batch []graph.Edge) (int, error) {
+	return r.read(func(now graph.EdgeReader) (int, error) { return now.Read(batch) })
+}
+
+// ReadWeighted implements [graph.WeightedReader] where the edges of all files have weights.
+func (r *edgeChunks) ReadWeighted(batch []graph.Edge, weights []float32) (int, error) {
+	return r.read(func(now graph.EdgeReader) (int, error) {
+		return now.(graph.WeightedReader).ReadWeighted(batch, weights)
+	})
+}
+
+// read reads a batch from the file that comes next.
+func (r *edgeChunks) read(batch func(now graph.EdgeReader) (int, error)) (int, error) {
 	for len(r.left) > 0 {
 		if r.now == nil {
 			now, err := r.left[0].Open(r.ctx)
@@ -47,7 +60,7 @@ func (r *edgeChunks) Read(batch []graph.Edge) (int, error) {
 			}
 			r.now = now
 		}
-		n, err := r.now.Read(batch)
+		n, err := batch(r.now)
 		if err != io.EOF {
 			return n, err
 		}
@@ -109,6 +122,87 @@ func (r *featureChunks) Close() error {
 		return nil
 	}
 	return r.now.Close()
+}
+
+// Numbered are the rows of a matrix, and the nodes to which they belong.
+type Numbered struct {
+	Nodes array.Vector
+	Rows  *array.Dense
+}
+
+// NumberedChunks are features in several such matrices of the same width.
+type NumberedChunks struct {
+	Parts []Numbered
+	Limit graph.IDLimit
+}
+
+// Open implements [graph.FeatureSource].
+func (c *NumberedChunks) Open(ctx context.Context) (graph.FeatureReader, error) {
+	return &numberedReader{ctx: ctx, left: c.Parts, limit: &c.Limit}, nil
+}
+
+type numberedReader struct {
+	ctx   context.Context
+	left  []Numbered
+	limit *graph.IDLimit
+	rows  graph.FeatureReader // nil between two matrices
+	nodes func() (int64, error)
+	close func() error
+	row   int64
+}
+
+func (r *numberedReader) Next() (graph.FeatureRow, error) {
+	for len(r.left) > 0 {
+		if r.rows == nil {
+			if err := r.open(r.left[0]); err != nil {
+				return graph.FeatureRow{}, err
+			}
+		}
+		row, end := r.rows.Next()
+		if end != nil && end != io.EOF {
+			return row, end
+		}
+		node, err := r.nodes() // at the end, too: it checks the checksum
+		switch {
+		case end == io.EOF && err == io.EOF:
+			if err := r.Close(); err != nil {
+				return graph.FeatureRow{}, err
+			}
+			r.left = r.left[1:]
+			continue
+		case err != nil:
+			return graph.FeatureRow{}, err
+		}
+		if problem := r.limit.Check(node, r.left[0].Nodes.Type == npy.Uint64); problem != "" {
+			return graph.FeatureRow{}, graph.BadData(graph.RowOf(r.left[0].Nodes.Name, r.row), "%s", problem)
+		}
+		r.row++
+		row.ID = uint32(node)
+		return row, nil
+	}
+	return graph.FeatureRow{}, io.EOF
+}
+
+func (r *numberedReader) open(n Numbered) error {
+	rows, err := n.Rows.Open(r.ctx)
+	if err != nil {
+		return err
+	}
+	nodes, err := n.Nodes.Integers(r.ctx, 0)
+	if err != nil {
+		return errors.Join(err, rows.Close())
+	}
+	r.rows, r.nodes, r.row = rows, nodes.Next, 0
+	r.close = func() error { return errors.Join(rows.Close(), nodes.Close()) }
+	return nil
+}
+
+func (r *numberedReader) Close() error {
+	if r.rows == nil {
+		return nil
+	}
+	r.rows = nil
+	return r.close()
 }
 
 // Tensor is an array in a file, and its shape.

@@ -2,6 +2,7 @@ package layout
 
 import (
 	"context"
+	"strings"
 
 	"ndls/dataset/array"
 	"ndls/dataset/column"
@@ -23,6 +24,8 @@ type Graph struct {
 	FeatureRows graph.FeatureSource
 	Classes     *column.Labels
 	Membership  SplitSource
+	// Another, unless nil, opens one of several splits; they count from 0.
+	Another func(ctx context.Context, number int64) (SplitSource, error)
 }
 
 // Finish notes what follows from the sources once all are there.
@@ -32,6 +35,20 @@ func (g *Graph) Finish() {
 	if g.Known.HasLabels = g.Classes != nil; g.Known.HasLabels {
 		g.Known.Classes = g.Classes.Classes
 	}
+}
+
+// Direct says that edges lead from their first node to their second one. key is what the URI has
+// said of it, with the sign in front of it, and becomes the last part of the identity.
+func (g *Graph) Direct(key string) {
+	sign := "?"
+	switch {
+	case key[0] == ',':
+		sign = ","
+	case strings.Contains(g.Known.Identity, "?"):
+		sign = "&"
+	}
+	g.Known.Directed = true
+	g.Known.Identity += sign + key[1:]
 }
 
 // Info implements [graph.Dataset].
@@ -62,6 +79,27 @@ func (g *Graph) Splits(ctx context.Context) (graph.SplitReader, error) {
 		return nil, graph.NoStream("published split", g.Known.Name)
 	}
 	return g.Membership.Open(ctx)
+}
+
+// SplitNumber implements [graph.Several].
+func (g *Graph) SplitNumber(ctx context.Context, number int) (graph.SplitReader, error) {
+	return SplitNumber(ctx, g, number, g.Another)
+}
+
+// SplitNumber opens a split of a dataset whose splits after the first another opens, unless
+// it is nil.
+func SplitNumber(ctx context.Context, ds graph.Dataset, number int, another func(context.Context, int64) (SplitSource, error)) (graph.SplitReader, error) {
+	if number == 0 {
+		return ds.Splits(ctx)
+	}
+	if another == nil {
+		return nil, graph.BadData(ds.Info().Name, "has one published split, or the URI picks one with split=N: leave out --splits, or draw splits with --split")
+	}
+	split, err := another(ctx, int64(number))
+	if err != nil {
+		return nil, err
+	}
+	return split.Open(ctx)
 }
 
 // EdgeRange reads parts of the edge list, as dataset.RangeReader says.

@@ -12,15 +12,24 @@ import (
 	"ndls/dataset/npy"
 )
 
-// SetAdjacency takes the edges from a matrix with a row and a column for each node.
-func (g *Graph) SetAdjacency(ctx context.Context, m *array.CSR) error {
+// SetAdjacency takes the edges from a matrix with a row and a column for each node, and their
+// weights from its values where w asks for weights.
+func (g *Graph) SetAdjacency(ctx context.Context, m *array.CSR, w Weights) error {
 	if m.Cols != m.Rows {
 		return graph.BadData(m.Name, "shape (%d, %d): an adjacency matrix is square", m.Rows, m.Cols)
 	}
 	g.EdgeList, g.Known.NumNodes, g.Known.EdgeHint = graph.EdgeFunc(m.Edges), m.Rows, m.Indices.N
+	switch w.Name {
+	case "":
+	case MatrixWeights:
+		g.EdgeList, g.Known.Weighted, g.Known.AddRepeated = graph.EdgeFunc(m.WeightedEdges), true, w.Sum
+		return nil
+	default:
+		return graph.BadURI("weight=%s: the weights of %s are the values of its matrix; write weight=%s", w.Name, m.Name, MatrixWeights)
+	}
 	weighted, err := m.Weighted(ctx)
 	if weighted {
-		g.Note(graph.WarningOf(m.Name, "its values are ignored, and not all of them are 1: every stored entry is an edge, without weight"))
+		g.Note(graph.WarningOf(m.Name, "its values are ignored, and not all of them are 1: every stored entry is an edge, without weight; weight=%s in the URI reads weights", MatrixWeights))
 	}
 	return err
 }

@@ -29,10 +29,14 @@ type Input struct {
 	Path     string
 	Size     int64
 	Modified time.Time
-	// SHA256 is the digest of the file in hexadecimal, empty until [Digest] fills it.
+	// Version changes when a file of an object store is replaced; others have none.
+	Version string
+	// SHA256 is the digest of the file in hexadecimal, empty until it is asked for, and
+	// for files with a version.
 	SHA256 string
 }
 
+// Inputs lists the files that were opened, each once.
 func (fs *Files) Inputs() ([]Input, error) {
 	var inputs []Input
 	known := map[string]bool{}
@@ -46,6 +50,12 @@ func (fs *Files) Inputs() ([]Input, error) {
 			return nil, err
 		}
 		inputs = append(inputs, in)
+	}
+	for _, in := range fs.remote {
+		if !known[in.Path] {
+			known[in.Path] = true
+			inputs = append(inputs, in)
+		}
 	}
 	return inputs, nil
 }

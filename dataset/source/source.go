@@ -39,11 +39,20 @@ type File interface {
 type Files struct {
 	opened  []File
 	adopted []io.Closer
+	remote  []Input
 	notes   []graph.Note
 }
 
-// Adopt closes something with the files: a file that is not one of this machine.
+// Adopt closes something with the files, such as the store of files that are not of this
+// machine.
 func (fs *Files) Adopt(c io.Closer) { fs.adopted = append(fs.adopted, c) }
+
+// AdoptFile takes over an open file that is not of this machine. version changes when the
+// file is replaced.
+func (fs *Files) AdoptFile(f File, version string) {
+	fs.Adopt(f)
+	fs.remote = append(fs.remote, Input{Path: f.Name(), Size: f.Size(), Version: version})
+}
 
 func (fs *Files) OpenFile(path string) (File, error) {
 	f, err := direct.Open(path)
@@ -62,7 +71,7 @@ func (fs *Files) Close() error {
 	for _, c := range slices.Backward(fs.adopted) {
 		errs = append(errs, c.Close())
 	}
-	fs.opened, fs.adopted = nil, nil
+	fs.opened, fs.adopted, fs.remote = nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -71,6 +80,9 @@ func (fs *Files) Bytes() int64 {
 	var n int64
 	for _, f := range fs.opened {
 		n += f.Size()
+	}
+	for _, f := range fs.remote {
+		n += f.Size
 	}
 	return n
 }

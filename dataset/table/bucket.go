@@ -42,7 +42,7 @@ func openBucket(ctx context.Context, files *source.Files, uri string) (list []*t
 			return nil, err
 		}
 		remote := &remoteFile{Reader: r, name: full}
-		files.Adopt(remote)
+		files.AdoptFile(remote, r.(storage.Versioned).Version())
 		if f.src, _, err = source.Of(remote, full); err != nil {
 			return nil, err
 		}

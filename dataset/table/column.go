@@ -169,6 +169,24 @@ func (v *vector) features(to []float32, row int) (problem string) {
 	return ""
 }
 
+// weight is that of an edge; problem is "" or says what is wrong with it.
+func (v *vector) weight(row int) (w float32, problem string) {
+	if v.isNull(row) {
+		return graph.ParseWeight("")
+	}
+	switch v.kind {
+	case intKind:
+		return graph.Weight(float64(v.ints[row]))
+	case uintKind:
+		return graph.Weight(float64(uint64(v.ints[row])))
+	case floatKind:
+		return graph.Weight(v.floats[row])
+	case listKind:
+		return 0, "it holds lists: a weight is one number for each edge"
+	}
+	return graph.ParseWeight(string(v.text[row]))
+}
+
 // find looks for a column by its name: exactly, or else whatever the case of its letters;
 // -1 if there is none.
 func find(titles []title, name string) int {

@@ -15,6 +15,7 @@ import (
 
 // csvFile is a table of text with a header.
 type csvFile struct {
+	cuts
 	separator rune
 	header    []string
 }
@@ -59,7 +60,7 @@ func openCSV(ctx context.Context, src *source.Source) (_ *csvFile, err error) {
 		return nil, err
 	}
 	line = bytes.TrimRight(line, "\r\n")
-	c := &csvFile{separator: ','}
+	c := &csvFile{cuts: cuts{src: src, quoted: true}, separator: ','}
 	for _, s := range ",\t;|" {
 		if bytes.ContainsRune(line, s) {
 			c.separator = s
@@ -87,18 +88,20 @@ func (c *csvFile) titles() (titles []title) {
 	return titles
 }
 
-func (c *csvFile) units() int  { return 1 }
 func (c *csvFile) rows() int64 { return -1 }
 
 func (c *csvFile) width(context.Context, *tableFile, int) (int, error) { return 1, nil }
 
-func (c *csvFile) open(ctx context.Context, f *tableFile, _ int, w want) (cursor, error) {
-	st, in, err := openText(ctx, f.src)
+func (c *csvFile) open(ctx context.Context, f *tableFile, unit int, w want) (cursor, error) {
+	st, in, lines, err := c.cuts.open(ctx, unit)
 	if err != nil {
 		return nil, err
 	}
-	r := &csvCursor{f: f, st: st, csv: csv.NewReader(in), columns: w.columns}
+	r := &csvCursor{f: f, st: st, csv: csv.NewReader(in), columns: w.columns, before: lines}
 	r.csv.Comma, r.csv.ReuseRecord, r.csv.FieldsPerRecord = c.separator, true, len(c.header)
+	if unit > 0 {
+		return r, nil
+	}
 	if _, err := r.csv.Read(); err != nil {
 		return nil, errors.Join(r.failed(err), st.Close())
 	}
@@ -110,6 +113,7 @@ type csvCursor struct {
 	st      *source.Stream
 	csv     *csv.Reader
 	columns []int
+	before  int // lines before those that are read
 	row     int64
 	ends    []int
 	text    []byte
@@ -124,7 +128,7 @@ func (r *csvCursor) failed(err error) error {
 	if !errors.As(err, &syntax) {
 		return err
 	}
-	where := lineOf(r.f.name, syntax.Line)
+	where := lineOf(r.f.name, r.before+syntax.Line)
 	if syntax.Err == csv.ErrFieldCount {
 		return graph.BadData(where, "has another number of columns than the first line, %d: correct the line, quote values that hold the separator", r.csv.FieldsPerRecord)
 	}
@@ -143,7 +147,7 @@ func (r *csvCursor) next(b *batch) error {
 			return r.failed(err)
 		}
 		line, _ := r.csv.FieldPos(0)
-		r.lines = append(r.lines, line)
+		r.lines = append(r.lines, r.before+line)
 		for _, c := range r.columns {
 			r.text = append(r.text, strings.TrimSpace(record[c])...)
 			r.ends = append(r.ends, len(r.text))

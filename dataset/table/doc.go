@@ -19,6 +19,12 @@
 // For each column that is read a page of Parquet of at most 16 MiB; of Arrow a record batch
 // of at most 32 MiB; of text a line, and 1,024 rows. Names of classes are kept.
 //
+// # Algorithm
+//
+// A table is read in units: row groups of Parquet, record batches of Arrow, parts of text.
+// Text is cut at line ends outside of quotes, which are found by the number of quotes before
+// them: a pass over the file counts these, before a part of it is read for the first time.
+//
 // # Determinism
 //
 // Streams give the same rows in the same order each time. What is read of a table does not
@@ -26,5 +32,5 @@
 //
 // # Not supported
 //
-// Weights of edges; nodes and edges of several types.
+// Nodes and edges of several types.
 package table

@@ -99,7 +99,7 @@ func (g *Graph) open(ctx context.Context, o graph.Options) (err error) {
 	if o.NoFeatures {
 		s.features = nil
 	}
-	g.info = graph.Info{Name: name(g.spec.edges.paths[0]), Identity: identity, NumNodes: -1, Directed: s.directed}
+	g.info = graph.Info{Name: name(g.spec.edges.paths[0]), Identity: identity, NumNodes: -1, Weighted: s.weight != "", AddRepeated: s.repeated != "", Directed: s.directed}
 	if g.edges, err = openTable(ctx, &g.Files, s.edges); err != nil {
 		return err
 	}
@@ -160,7 +160,19 @@ func (g *Graph) findEnds() error {
 			return err
 		}
 	}
+	if s.weight != "" {
+		_, err := t.need("weight", s.weight, kind.holdsNumbers, "weights are numbers; the columns are "+list(t.titles))
+		return err
+	}
 	return nil
+}
+
+// edgeNames are the columns of edges that are read: the ends, then the weight.
+func (g *Graph) edgeNames() []string {
+	if g.spec.weight == "" {
+		return g.ends[:]
+	}
+	return append(g.ends[:2:2], g.spec.weight)
 }
 
 // findID chooses the column with the ids of nodes: the one that the URI names, if it is there,
@@ -184,7 +196,7 @@ func (g *Graph) findID(t *table, others ...string) (string, error) {
 			left = append(left, title.name)
 		}
 	}
-	if g.spec.id == "" && len(left) == 1 {
+	if (g.spec.id == "" || t != g.nodes) && len(left) == 1 {
 		return left[0], g.checkID(t, left[0])
 	}
 	if g.spec.id != "" {
@@ -301,11 +313,15 @@ func (g *Graph) describe() {
 		n := graph.NoteOf(t.place.String(), "%s%s", filesOf(t), text)
 		if len(others) > 0 {
 			n.Text += "; " + graph.Count(others, "column") + " not read"
-			n.Ignored = t == g.edges && slices.ContainsFunc(others, func(o string) bool { return strings.Contains(strings.ToLower(o), "weight") })
+			n.Ignored = t == g.edges && g.spec.weight == "" && slices.ContainsFunc(others, func(o string) bool { return strings.Contains(strings.ToLower(o), "weight") })
 		}
 		g.Note(n)
 	}
-	note(g.edges, fmt.Sprintf("edges are in columns %q and %q", g.ends[0], g.ends[1]), g.ends[0], g.ends[1])
+	text := fmt.Sprintf("edges are in columns %q and %q", g.ends[0], g.ends[1])
+	if g.spec.weight != "" {
+		text += fmt.Sprintf(", their weights in column %q", g.spec.weight)
+	}
+	note(g.edges, text, g.edgeNames()...)
 	if g.nodes != nil {
 		text, used := fmt.Sprintf("node ids are in column %q", g.id), append([]string{g.id}, g.spec.features...)
 		switch n := len(g.spec.features); {

@@ -25,6 +25,7 @@ const (
 
 // jsonFile is a file with a JSON object a line.
 type jsonFile struct {
+	cuts
 	columns []title
 	widths  map[string]int // of lists, as the sampled lines have them
 	empty   bool
@@ -33,7 +34,7 @@ type jsonFile struct {
 func lineOf(name string, line int) string { return name + " line " + strconv.Itoa(line) }
 
 func openJSON(ctx context.Context, src *source.Source) (_ *jsonFile, err error) {
-	j := &jsonFile{widths: map[string]int{}, empty: true}
+	j := &jsonFile{cuts: cuts{src: src}, widths: map[string]int{}, empty: true}
 	r, err := openJSONLines(ctx, src)
 	if err != nil {
 		return nil, err
@@ -89,7 +90,6 @@ func jsonKind(raw json.RawMessage) kind {
 }
 
 func (j *jsonFile) titles() []title { return j.columns }
-func (j *jsonFile) units() int      { return 1 }
 
 func (j *jsonFile) rows() int64 {
 	if j.empty {
@@ -102,12 +102,12 @@ func (j *jsonFile) width(_ context.Context, f *tableFile, column int) (int, erro
 	return j.widths[j.columns[column].name], nil
 }
 
-func (j *jsonFile) open(ctx context.Context, f *tableFile, _ int, w want) (cursor, error) {
-	r, err := openJSONLines(ctx, f.src)
+func (j *jsonFile) open(ctx context.Context, f *tableFile, unit int, w want) (cursor, error) {
+	st, in, lines, err := j.cuts.open(ctx, unit)
 	if err != nil {
 		return nil, err
 	}
-	c := &jsonCursor{jsonLines: r, widths: w.widths}
+	c := &jsonCursor{jsonLines: &jsonLines{name: f.src.Name, st: st, in: in, line: lines}, widths: w.widths}
 	for i, column := range w.columns {
 		c.columns = append(c.columns, title{j.columns[column].name, w.kinds[i]})
 	}

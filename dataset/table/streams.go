@@ -19,7 +19,7 @@ func (g *Graph) EdgeRange(ctx context.Context, first, last, of int) (graph.EdgeR
 		return nil, err
 	}
 	lo, hi := graph.Share{First: first, Last: last, Of: of}.Bounds(int64(g.edges.units()))
-	return &edgeReader{g: g, rows: g.edges.rows(ctx, int(lo), int(hi), g.ends[:], nil)}, nil
+	return &edgeReader{g: g, rows: g.edges.rows(ctx, int(lo), int(hi), g.edgeNames(), nil)}, nil
 }
 
 type edgeReader struct {
@@ -33,7 +33,10 @@ type edgeReader struct {
 func (r *edgeReader) Close() error { return r.rows.close() }
 
 // Read implements graph.EdgeReader.
-func (r *edgeReader) Read(edges []graph.Edge) (n int, err error) {
+func (r *edgeReader) Read(edges []graph.Edge) (n int, err error) { return r.ReadWeighted(edges, nil) }
+
+// ReadWeighted implements graph.WeightedReader; weights may be nil.
+func (r *edgeReader) ReadWeighted(edges []graph.Edge, weights []float32) (n int, err error) {
 	for n < len(edges) {
 		if r.b == nil || r.at == r.b.n {
 			if r.b, err = r.rows.next(); err == io.EOF && n > 0 {
@@ -52,6 +55,12 @@ func (r *edgeReader) Read(edges []graph.Edge) (n int, err error) {
 			}
 			if edges[n].V, r.key, err = r.g.number(r.b, r.at, 1, r.g.ends[1], r.key); err != nil {
 				return 0, err
+			}
+			if weights != nil {
+				var problem string
+				if weights[n], problem = r.b.cols[2].weight(r.at); problem != "" {
+					return 0, graph.BadData(r.b.where(r.at), "column %q: %s", r.g.spec.weight, problem)
+				}
 			}
 		}
 	}
@@ -131,15 +140,23 @@ func (r *featureReader) Next() (graph.FeatureRow, error) {
 	if err != nil {
 		return graph.FeatureRow{}, err
 	}
-	to := r.row
-	for i := range r.b.cols[1:len(r.rows.names)] {
-		n := max(r.rows.widths[i+1], 1)
-		if problem := r.b.cols[i+1].features(to[:n], r.at); problem != "" {
-			return graph.FeatureRow{}, graph.BadData(r.Position(), "column %q %s", r.rows.names[i+1], problem)
+	if err := r.rows.features(r.b, r.at, 1, r.row); err != nil {
+		return graph.FeatureRow{}, err
+	}
+	return graph.FeatureRow{ID: id, Dense: r.row}, nil
+}
+
+// features fills to with the features of a row, from columns first, first+1, … of those that
+// are read.
+func (r *rows) features(b *batch, row, first int, to []float32) error {
+	for i := first; i < len(r.names); i++ {
+		n := max(r.widths[i], 1)
+		if problem := b.cols[i].features(to[:n], row); problem != "" {
+			return graph.BadData(b.where(row), "column %q %s", r.names[i], problem)
 		}
 		to = to[n:]
 	}
-	return graph.FeatureRow{ID: id, Dense: r.row}, nil
+	return nil
 }
 
 // Labels implements graph.Dataset.

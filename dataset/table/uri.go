@@ -11,6 +11,7 @@ import (
 type spec struct {
 	edges, nodes, labels, splits place
 	src, dst, id                 string
+	weight, repeated             string
 	features                     []string
 	label, split                 string
 	directed                     bool
@@ -19,7 +20,7 @@ type spec struct {
 }
 
 // Keys are the keys of a URI.
-var Keys = []string{"src", "dst", "weight", "nodes", "id", "features", "label", "labels", "split", "splits", "directed", "relation"}
+var Keys = []string{"src", "dst", "weight", "repeated", "nodes", "id", "features", "label", "labels", "split", "splits", "directed", "relation"}
 
 // parse reads the part of a table: URI behind the colon.
 func parse(rest string) (s spec, err error) {
@@ -85,7 +86,9 @@ func (s *spec) set(key, text string) (err error) {
 	case "relation":
 		s.relation = value
 	case "weight":
-		return graph.BadURI("weight=%s: weights of edges are not read yet; leave it out, and every edge counts alike", value)
+		s.weight = value
+	case "repeated":
+		s.repeated = value
 	case "directed":
 		s.directed, err = graph.ParseBool(key, value)
 	}
@@ -98,6 +101,8 @@ func (s *spec) check() error {
 		return graph.BadURI("src= and dst= go together: name the columns of both ends of an edge")
 	case s.src != "" && s.src == s.dst:
 		return graph.BadURI("src=%s&dst=%s: both ends of an edge cannot be in the same column", s.src, s.dst)
+	case s.weight != "" && (s.weight == s.src || s.weight == s.dst):
+		return graph.BadURI("weight=%s: the column has the ends of edges", s.weight)
 	case len(s.features) > 0 && !s.nodes.given():
 		return graph.BadURI("features= names columns of the table of nodes: give it with nodes=")
 	case s.label != "" && !s.nodes.given() && !s.labels.given():
@@ -105,7 +110,7 @@ func (s *spec) check() error {
 	case s.split != "" && !s.nodes.given() && !s.splits.given():
 		return graph.BadURI("split= names a column of the table of nodes or of splits: give it with nodes= or splits=")
 	}
-	return nil
+	return graph.CheckRepeated(s.repeated, s.weight)
 }
 
 // identity spells the URI with base names, keys in fixed order.
@@ -119,6 +124,8 @@ func (s *spec) identity(noFeatures bool) string {
 	name := func(key, value string) { add(key, graph.EscapePath(value)) }
 	name("src", s.src)
 	name("dst", s.dst)
+	name("weight", s.weight)
+	name("repeated", s.repeated)
 	add("nodes", s.nodes.identity())
 	name("id", s.id)
 	if !noFeatures {

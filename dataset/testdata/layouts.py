@@ -109,3 +109,16 @@ text = "".join(f"{u + 1} {v + 1}\n" for u, v in edges)
 open("g.mtx.xz", "wb").write(lzma.compress(f"%%MatrixMarket matrix coordinate pattern general\n{n} {n} {m}\n{text}".encode(), preset=6))
 open("g.gr.bz2", "wb").write(bz2.compress(f"p tw {n} {m}\n{text}".encode()))
 open("g.adjlist", "w").write("".join(f"{u} {v}\n" for u, v in edges))
+
+# Weights, of edges that are there once: as CSV, and in text forms.
+pairs = np.unique(np.sort(edges[edges[:, 0] != edges[:, 1]], axis=1), axis=0)
+weights = rng.random(len(pairs)).astype(np.float32) + np.float32(1e-3)
+rows = [(int(u), int(v), repr(float(w))) for (u, v), w in zip(pairs, weights)]
+open("w.csv", "w").write("src,dst,weight\n" + "".join(f"{u},{v},{w}\n" for u, v, w in rows))
+open("w.mtx", "w").write(f"%%MatrixMarket matrix coordinate real symmetric\n{n} {n} {len(rows)}\n" + "".join(f"{v + 1} {u + 1} {w}\n" for u, v, w in rows))
+open("w.gr", "w").write(f"p sp {n} {2 * len(rows)}\n" + "".join(f"a {u + 1} {v + 1} {w}\na {v + 1} {u + 1} {w}\n" for u, v, w in rows))
+lines = [[] for _ in range(n)]
+for u, v, w in rows:
+    lines[u].append(f"{v + 1} {w}")
+    lines[v].append(f"{u + 1} {w}")
+open("w.graph", "w").write(f"{n} {len(rows)} 1\n" + "".join(" ".join(line) + "\n" for line in lines))

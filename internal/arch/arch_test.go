@@ -21,19 +21,23 @@ type rule struct {
 // matches a package and what lies in its folder; the first rule that matches
 // the importing package holds.
 var rules = []rule{
-	{"ndls", []string{"coordinator", "stage", "worker", "export", "estimate", "dataset", "partition", "group/remote", "spmv", "catalog", "shards", "internal"}},
+	{"ndls", []string{"coordinator", "infer", "stage", "worker", "export", "estimate", "dataset", "partition", "group/remote", "spmv", "catalog", "shards", "internal"}},
 	{"cmd/ndls", []string{"."}},
 	{"bench", []string{"."}},
 	{"e2e", []string{}},
 	{"coordinator", []string{"stage", "estimate", "partition", "internal/control", "internal/failure", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/share", "internal/storage", "internal/vfs", "catalog", "shards"}},
-	{"estimate", []string{"tiles", "partition", "lsi", "smooth", "train", "hops", "spmv", "catalog", "shards", "internal"}},
+	{"estimate", []string{"tiles", "partition", "lsi", "smooth", "fastrp", "train", "hops", "spmv", "catalog", "shards", "internal"}},
 	{"worker", []string{"stage", "hops", "group", "catalog", "internal"}},
 	{"tiles", []string{"catalog", "shards", "internal"}},
-	{"stage", []string{"estimate", "tiles", "dataset", "partition", "lsi", "smooth", "train", "hops", "group", "spmv", "catalog", "shards", "internal"}},
+	{"stage", []string{"estimate", "tiles", "dataset", "partition", "lsi", "smooth", "fastrp", "train", "hops", "group", "spmv", "catalog", "shards", "internal"}},
 	{"export", []string{"tiles", "catalog", "shards", "internal"}},
 	{"e2e", []string{"internal"}},
 	{"partition", []string{"tiles", "dataset", "catalog", "shards", "internal"}},
 	{"lsi", []string{"hops", "spmv", "internal"}},
+	{"reproduce", []string{"ndls", "figure", "internal/failure"}},
+	{"figure", []string{}},
+	{"infer", []string{"stage", "dataset", "smooth", "train", "tiles", "catalog", "shards", "internal"}},
+	{"fastrp", []string{"internal/packed", "internal/rng"}},
 	{"smooth", []string{"group", "hops", "spmv", "internal"}},
 	{"train/dense", []string{"internal/kernels"}},
 	{"train", []string{"train/dense", "catalog", "shards", "internal"}},
@@ -69,6 +73,7 @@ var rules = []rule{
 var exclusive = map[string][]string{
 	"github.com/apache/arrow/go/v14":    {"ndls", "shards", "dataset", "partition", "train", "export", "internal/control"},
 	"github.com/xitongsys/parquet-go":   {"catalog"},
+	"gonum.org/v1/plot":                 {"figure"},
 	"github.com/hashicorp/memberlist":   {"internal/control"},
 	"google.golang.org/grpc":            {"internal/control"},
 	"gocloud.dev":                       {"internal/storage"},
@@ -82,7 +87,7 @@ var exclusive = map[string][]string{
 	"ndls/internal/seal/sealtest":       {},
 	"ndls/internal/vfs/vfstest":         {},
 	"ndls/internal/hook":                {}, // without the tag hooks
-	"ndls/internal/control":             {"ndls", "cmd/ndls", "bench", "coordinator", "estimate", "stage", "worker", "internal/control", "group/remote"},
+	"ndls/internal/control":             {"ndls", "cmd/ndls", "bench", "coordinator", "estimate", "infer", "stage", "worker", "internal/control", "group/remote"},
 	"github.com/apache/arrow/go/arrow":  {},
 }
 

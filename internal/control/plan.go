@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -18,6 +19,8 @@ const (
 	PlanFormat = 2
 	// maxHops is the largest number of hops, what a K table can hold.
 	maxHops = 1<<15 - 1
+	// mostParts is the largest number of parts of training nodes.
+	mostParts = 64
 )
 
 var (
@@ -42,6 +45,15 @@ const (
 	Evaluate     Stage = "evaluate"
 )
 
+// NumSplits is the number of splits, each of which has models of its own.
+func (p Plan) NumSplits() int { return max(p.Partition.Splits, 1) }
+
+// AUC is the measure that takes more than counting.
+const AUC = "auc"
+
+// WantsAUC says whether the area under the ROC curve is asked for.
+func (p Plan) WantsAUC() bool { return slices.Contains(strings.Split(p.Metrics, ","), AUC) }
+
 // SomeTargets says whether the run's own soft labels are those of some nodes
 // only, so that they cannot be smoothed.
 func (p Plan) SomeTargets() bool { return p.Labels.SoftLabels == "" && p.Smooth.Targets != AllTargets }
@@ -59,12 +71,18 @@ type Plan struct {
 	// Deviation is the largest mean relative deviation of smoothed rows from exact ones that
 	// settled rows may lead to, where LSI.Active is "settled". At 0, Slack says when rows
 	// settle, in the LSI stage and in label smoothing too.
-	Deviation float64          `json:"deviation,omitempty"`
-	Partition PartitionOptions `json:"partition"`
-	LSI       LSIOptions       `json:"lsi"`
-	Smooth    SmoothOptions    `json:"smooth"`
-	Train     TrainOptions     `json:"train"`
-	Labels    LabelOptions     `json:"labels"`
+	Deviation float64 `json:"deviation,omitempty"`
+	// Metrics lists, with commas, measures of predictions: accuracy, f1 and auc. The first two
+	// are always there.
+	Metrics string `json:"metrics,omitempty"`
+	// DropFeatures removes the tiles of input features once they are smoothed. Smoothed rows
+	// and all that is made of them are the same.
+	DropFeatures bool             `json:"drop_features,omitempty"`
+	Partition    PartitionOptions `json:"partition"`
+	LSI          LSIOptions       `json:"lsi"`
+	Smooth       SmoothOptions    `json:"smooth"`
+	Train        TrainOptions     `json:"train"`
+	Labels       LabelOptions     `json:"labels"`
 }
 
 // PartitionOptions decide the import and the cut into shards.
@@ -73,10 +91,23 @@ type PartitionOptions struct {
 	Dataset string `json:"dataset"`
 	// Features is "" to import features, "none" to leave them out.
 	Features string `json:"features"`
-	// Normalize is "auto" (L1 for sparse features), "l1" or "none".
+	// Normalize is "auto" (L1 for rows that are bags of a few words), "l1" or "none".
 	Normalize string `json:"normalize"`
-	// Split is "" for the published split, or "random:TRAIN,VALID" nodes of each class.
+	// Split is "" for the published split, "random:TRAIN,VALID" nodes of each class, or
+	// "share:TRAIN,VALID" shares of all labelled nodes.
 	Split string `json:"split"`
+	// Splits is the number of splits, 0 for one. Each has models of its own.
+	Splits int `json:"splits,omitempty"`
+	// LabelsPerClass, unless 0, is how many training nodes of each class are drawn, in place
+	// of the published training nodes. Those for validation and test stay.
+	LabelsPerClass int `json:"labels_per_class,omitempty"`
+	// Only is "" for the whole graph, "train" for that of the training nodes, or "train,valid"
+	// for that of these and the validation nodes.
+	Only string `json:"only,omitempty"`
+	// DropEdges is the share of edges that are left out, and BlankFeatures the share of nodes,
+	// but for training nodes with a label, whose features become zeros. The seed draws both.
+	DropEdges     float64 `json:"drop_edges,omitempty"`
+	BlankFeatures float64 `json:"blank_features,omitempty"`
 	// IntervalBlocks is the number of 2^20-row blocks of an interval.
 	IntervalBlocks int `json:"interval_blocks"`
 }
@@ -104,15 +135,38 @@ type LSIOptions struct {
 
 // SmoothOptions decide the smoothed features.
 type SmoothOptions struct {
-	// Rule is ndls, ndls-reference, sgc, s2gc or gbp.
+	// Rule is ndls, ndls-reference, sgc, s2gc, gbp, appnp, sign, nafs or fastrp.
 	Rule string `json:"rule"`
-	// Alpha is the residual share of ndls-reference and s2gc, and the decay of gbp.
+	// Alpha is the residual share of ndls-reference and s2gc, the decay of gbp and the restart
+	// of appnp.
 	Alpha float64 `json:"alpha"`
-	// Hops is the number of hops of the rules that do not take it from the K table.
+	// Residual is the residual share of ndls.
+	Residual float64 `json:"residual,omitempty"`
+	// Hops is the number of hops of the other rules, or, where Depth is NodeDepth, the
+	// largest.
 	Hops int `json:"hops"`
+	// Depth says how many hops these rules take of each node: "" for Hops, or NodeDepth.
+	Depth string `json:"depth,omitempty"`
+	// Dimensions, HopWeights, DegreePower and Sparsity are those of fastrp: the width of its
+	// rows, the weights of hops 0, 1, … with commas between them, the power of degrees that
+	// multiplies its random rows, and how many entries of these there are for one that is
+	// not zero. The zero value of each stands for the default.
+	Dimensions  int     `json:"dimensions,omitempty"`
+	HopWeights  string  `json:"hop_weights,omitempty"`
+	DegreePower float64 `json:"degree_power,omitempty"`
+	Sparsity    float64 `json:"sparsity,omitempty"`
+	// Direction says, in a graph with directions, from where a node takes rows: In, Out
+	// or Both; "" stands for In, and is all there is elsewhere.
+	Direction string `json:"direction,omitempty"`
 	// Targets are the rows that are written: "all", "labelled", or those whose
 	// input ids a file lists, by its base name and SHA-256.
 	Targets string `json:"targets"`
+	// KeepHops are the hops of the targets that are written beside what the rule makes of
+	// them, as [ParseHops] reads them; "" for none.
+	KeepHops string `json:"keep_hops,omitempty"`
+	// LabelColumns, unless 0, is the number of parts of the training nodes whose labels are
+	// propagated as further columns; a training node gets those of the other parts.
+	LabelColumns int `json:"label_columns,omitempty"`
 }
 
 // TrainOptions decide the model.
@@ -133,11 +187,15 @@ type TrainOptions struct {
 	BatchSize int `json:"batch_size"`
 	// Runs is the number of models, each with its own seed.
 	Runs int `json:"runs"`
+	// On says which run directories have the rows that models are trained on: the hash of
+	// these rows, "" for the run's own.
+	On string `json:"on,omitempty"`
 }
 
 // LabelOptions decide label smoothing.
 type LabelOptions struct {
-	// Rule is ndls or ndls-reference; Alpha is the residual share of the latter.
+	// Rule is ndls, ndls-reference, CorrectSmooth or CorrectSmoothByNode; Alpha is the residual
+	// share of ndls-reference.
 	Rule  string  `json:"rule"`
 	Alpha float64 `json:"alpha"`
 	// Epsilon is the distance below which a node has settled for label
@@ -150,6 +208,72 @@ type LabelOptions struct {
 	// SoftLabels identifies soft labels of another model, by base name and
 	// SHA-256; "" smooths the run's own.
 	SoftLabels string `json:"soft_labels"`
+	// CorrectScale, CorrectAlpha, CorrectHops and SmoothAlpha are those of Correct & Smooth:
+	// AutoScale, or by what errors are multiplied; what neighbours weigh when errors are
+	// propagated, and how many hops they are; what neighbours weigh when labels are. The zero
+	// value of each stands for the default.
+	CorrectScale string  `json:"cs_scale,omitempty"`
+	CorrectAlpha float64 `json:"cs_correct_alpha,omitempty"`
+	CorrectHops  int     `json:"cs_correct_hops,omitempty"`
+	SmoothAlpha  float64 `json:"cs_smooth_alpha,omitempty"`
+}
+
+// Correct & Smooth, as a rule of labels: with the same hops for all nodes, or at most K of them
+// for each node.
+const (
+	CorrectSmooth       = "cs"
+	CorrectSmoothByNode = "cs-nd"
+)
+
+// What the options of Correct & Smooth are where a plan leaves them open.
+const (
+	DefaultCorrectHops  = 50
+	DefaultCorrectAlpha = 0.8
+	DefaultSmoothAlpha  = 0.8
+)
+
+// AutoScale gives the error of each node the size that those of training nodes have.
+const AutoScale = "auto"
+
+// Corrects says whether labels are corrected and smoothed.
+func (o LabelOptions) Corrects() bool {
+	return o.Rule == CorrectSmooth || o.Rule == CorrectSmoothByNode
+}
+
+// TakesK says whether the hops of a node are those of a K table, at most.
+func (o LabelOptions) TakesK() bool { return o.Rule == "ndls" || o.Rule == CorrectSmoothByNode }
+
+// Correction is the options of the correction, with defaults: the scale of errors, 0 for
+// AutoScale, what neighbours weigh, and the number of hops.
+func (o LabelOptions) Correction() (scale, alpha float64, hops int) {
+	if o.CorrectScale != AutoScale {
+		scale, _ = strconv.ParseFloat(o.CorrectScale, 64)
+	}
+	return scale, cmp.Or(o.CorrectAlpha, DefaultCorrectAlpha), cmp.Or(o.CorrectHops, DefaultCorrectHops)
+}
+
+// validateCorrection checks the options of Correct & Smooth, which no other rule has.
+func (o LabelOptions) validateCorrection() error {
+	for _, given := range []struct {
+		name string
+		is   bool
+	}{
+		{"cs-scale", o.CorrectScale != ""},
+		{"cs-correct-alpha", o.CorrectAlpha != 0},
+		{"cs-correct-hops", o.CorrectHops != 0},
+		{"cs-smooth-alpha", o.SmoothAlpha != 0},
+	} {
+		if given.is && !o.Corrects() {
+			return failure.Of(ErrOption, "--%s with --label-rule %s: only --label-rule %s and %s have it", given.name, o.Rule, CorrectSmooth, CorrectSmoothByNode)
+		}
+	}
+	if o.CorrectScale == "" || o.CorrectScale == AutoScale {
+		return nil
+	}
+	if x, err := strconv.ParseFloat(o.CorrectScale, 64); err != nil || !(x > 0 && x <= math.MaxFloat32) {
+		return failure.Of(ErrOption, "--cs-scale %q is neither %s nor a number above 0", o.CorrectScale, AutoScale)
+	}
+	return nil
 }
 
 // The probabilities that are written for each node.
@@ -168,6 +292,41 @@ func (o LabelOptions) Hops() int {
 		return n
 	}
 	return o.Kmax
+}
+
+// What the options of fastrp are where a plan leaves them open.
+const (
+	DefaultDimensions = 128
+	DefaultHopWeights = "0,0,1,1,1,1"
+	DefaultSparsity   = 3
+)
+
+// FastRP is the rule that makes rows of the edges alone.
+const FastRP = "fastrp"
+
+// Embeds says whether smoothed features are made of the edges alone.
+func (p Plan) Embeds() bool { return p.Smooth.Rule == FastRP }
+
+// NodeDepth is the depth of K hops for each node, and Hops at most.
+const NodeDepth = "node"
+
+// The directions in which hops take rows where edges have directions.
+const (
+	// In takes rows along the edges: a node takes the rows of the nodes whose edges lead to it.
+	In = "in"
+	// Out takes rows against the edges: a node takes the rows of the nodes to which its own
+	// edges lead.
+	Out = "out"
+	// Both is one after the other, for the hops of either.
+	Both = "both"
+)
+
+// Directions are those that hops take: one, "" where edges have no directions, or two.
+func (p Plan) Directions() []string {
+	if p.Smooth.Direction == Both {
+		return []string{In, Out}
+	}
+	return []string{p.Smooth.Direction}
 }
 
 // The targets that are no file.
@@ -215,9 +374,12 @@ func (p Plan) Validate() error {
 	}{
 		{"features", p.Partition.Features, []string{"", "none"}},
 		{"normalize", p.Partition.Normalize, []string{"auto", "l1", "none"}},
+		{"only", p.Partition.Only, []string{"", "train", "train,valid"}},
 		{"lsi", p.LSI.Mode, []string{"influence-sketch", "influence-exact", "feature", "feature-sketch"}},
 		{"stationary", p.LSI.Stationary, []string{"component", "global"}},
 		{"active", p.LSI.Active, []string{"exact", "settled"}},
+		{"direction", p.Smooth.Direction, []string{"", In, Out, Both}},
+		{"depth", p.Smooth.Depth, []string{"", NodeDepth}},
 		{"precision", p.Precision, []string{"float32", "float16"}},
 		{"probabilities", p.Probabilities, []string{"", AllProbabilities, BestProbability}},
 		{"schedule", p.Train.Schedule, []string{"constant", "cosine"}},
@@ -226,7 +388,10 @@ func (p Plan) Validate() error {
 			return err
 		}
 	}
-	if err := validateSplit(p.Partition.Split); err != nil {
+	if err := p.validateSplits(); err != nil {
+		return err
+	}
+	if err := p.validateMetrics(); err != nil {
 		return err
 	}
 	if d := p.Labels.Depth; d != "" && d != AutoDepth {
@@ -234,8 +399,26 @@ func (p Plan) Validate() error {
 			return failure.Of(ErrOption, "--label-depth %q is neither auto nor a number of hops from 0 to %d", d, maxHops)
 		}
 	}
+	if err := p.Labels.validateCorrection(); err != nil {
+		return err
+	}
+	if p.Labels.Corrects() && p.SlackSettles() {
+		return failure.Of(ErrOption, "--label-rule %s with --slack, after which rows of labels are not computed: give --deviation in its place", p.Labels.Rule)
+	}
 	if p.Deviation != 0 && !p.Settles() {
 		return failure.Of(ErrOption, "--deviation %s with --active exact, which computes every row: use --active settled", plain(p.Deviation))
+	}
+	if _, err := ParseHops(p.Smooth.KeepHops); err != nil {
+		return failure.Of(ErrOption, "--keep-hops %w", err)
+	}
+	if p.Smooth.KeepHops != "" && p.Settles() {
+		return failure.Of(ErrOption, "--keep-hops %s with --active settled, which does not compute every row at every hop: use --active exact", p.Smooth.KeepHops)
+	}
+	if n := p.Smooth.LabelColumns; n != 0 && (n < 2 || n > mostParts) {
+		return failure.Of(ErrOption, "--label-columns %d is neither 0, for none, nor a number of parts from 2 to %d", n, mostParts)
+	}
+	if p.Smooth.LabelColumns > 0 && p.Settles() {
+		return failure.Of(ErrOption, "--label-columns with --active settled, whose deviation is measured on features alone: use --active exact")
 	}
 	if p.Smooth.Targets == "" {
 		return failure.Of(ErrOption, "--targets is empty: write all, labelled or the name of a file of input ids")
@@ -246,6 +429,8 @@ func (p Plan) Validate() error {
 		openLo, openHi bool
 	}{
 		{"interval-blocks", float64(p.Partition.IntervalBlocks), 1, 4096, false, false},
+		{"drop-edges", p.Partition.DropEdges, 0, 1, false, true},
+		{"blank-features", p.Partition.BlankFeatures, 0, 1, false, false},
 		{"probes", float64(p.LSI.Probes), 0, 1 << 20, false, false},
 		{"epsilon", p.LSI.Epsilon, 0, math.Inf(1), true, true},
 		{"label-epsilon", p.Labels.Epsilon, 0, math.Inf(1), false, true},
@@ -253,8 +438,15 @@ func (p Plan) Validate() error {
 		{"kmax", float64(p.LSI.Kmax), 1, maxHops, false, false},
 		{"label-kmax", float64(p.Labels.Kmax), 1, maxHops, false, false},
 		{"alpha", p.Smooth.Alpha, 0, 1, false, false},
+		{"residual", p.Smooth.Residual, 0, 1, false, false},
 		{"label-alpha", p.Labels.Alpha, 0, 1, false, false},
+		{"cs-correct-alpha", p.Labels.CorrectAlpha, 0, 1, false, false},
+		{"cs-correct-hops", float64(p.Labels.CorrectHops), 0, maxHops, false, false},
+		{"cs-smooth-alpha", p.Labels.SmoothAlpha, 0, 1, false, false},
 		{"hops", float64(p.Smooth.Hops), 0, maxHops, false, false},
+		{"dimensions", float64(p.Smooth.Dimensions), 0, 1 << 20, false, false},
+		{"degree-power", p.Smooth.DegreePower, -1, 1, false, false},
+		{"sparsity", p.Smooth.Sparsity, 0, 1 << 32, false, false},
 		{"deviation", p.Deviation, 0, 1, false, true},
 		{"slack", float64(p.LSI.Slack), 0, maxHops, false, false},
 		{"hidden", float64(p.Train.Hidden), 1, 1 << 20, false, false},
@@ -304,16 +496,70 @@ func plain(x float64) string {
 	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
+// maxSplits bounds the number of splits.
+const maxSplits = 1000
+
+// validateSplits checks how nodes are divided for training, validation and test.
+func (p Plan) validateSplits() error {
+	o := p.Partition
+	if err := validateSplit(o.Split); err != nil {
+		return err
+	}
+	switch {
+	case o.Splits < 0 || o.Splits > maxSplits:
+		return failure.Of(ErrOption, "--splits %d is outside [1, %d]", o.Splits, maxSplits)
+	case o.LabelsPerClass < 0 || o.LabelsPerClass > math.MaxInt32:
+		return failure.Of(ErrOption, "--labels-per-class %d is no number of nodes", o.LabelsPerClass)
+	case o.LabelsPerClass > 0 && o.Split != "":
+		return failure.Of(ErrOption, "--labels-per-class %d with --split %s: it draws training nodes beside the published validation and test nodes; leave one of the two out", o.LabelsPerClass, o.Split)
+	case o.Only != "" && (o.Splits > 1 || o.LabelsPerClass > 0):
+		return failure.Of(ErrOption, "--only %s, as with --inductive, with --splits or --labels-per-class: the part of the graph is that of one split, which is published or drawn with --split; leave these options out", o.Only)
+	case o.BlankFeatures > 0 && o.Splits > 1:
+		return failure.Of(ErrOption, "--splits %d with --blank-features: the features of one split's training nodes stay; run each split by itself", o.Splits)
+	case p.Train.On != "" && o.Splits > 1:
+		return failure.Of(ErrOption, "--splits %d with --train-on: other run directories have the rows of one split; run each split by itself", o.Splits)
+	case o.Splits > 1 && p.Labels.SoftLabels != "":
+		return failure.Of(ErrOption, "--splits %d with --soft-labels: another model's soft labels come from the training nodes of one split; run each split by itself", o.Splits)
+	case o.Splits > 1 && p.Smooth.LabelColumns > 0:
+		return failure.Of(ErrOption, "--splits %d with --label-columns: the columns are made of the labels of one split's training nodes, and smoothed before all models are trained; run each split by itself", o.Splits)
+	}
+	return nil
+}
+
+// validateMetrics checks the measures of predictions.
+func (p Plan) validateMetrics() error {
+	if p.Metrics == "" {
+		return nil
+	}
+	for _, name := range strings.Split(p.Metrics, ",") {
+		if err := OneOf("metrics", name, "accuracy", "f1", AUC); err != nil {
+			return err
+		}
+	}
+	if p.WantsAUC() && p.Probabilities == BestProbability {
+		return failure.Of(ErrOption, "--metrics auc with --probabilities best: the area under the ROC curve needs the probabilities of all classes; use --probabilities all")
+	}
+	if models := p.NumSplits() * p.Train.Runs; p.WantsAUC() && models > maxScored {
+		return failure.Of(ErrOption, "--metrics auc with %d models: there are at most %d; use fewer --runs or --splits", models, maxScored)
+	}
+	return nil
+}
+
+// maxScored is how many models the area under the ROC curve is computed for.
+const maxScored = 1 << 15
+
 func validateSplit(s string) error {
 	if s == "" {
 		return nil
 	}
-	var train, valid uint32
-	if _, err := fmt.Sscanf(s, "random:%d,%d", &train, &valid); err != nil || train == 0 ||
-		s != fmt.Sprintf("random:%d,%d", train, valid) {
-		return failure.Of(ErrOption, "--split %q is not random:TRAIN,VALID with numbers of nodes per class, such as random:20,30", s)
+	var t, v uint32
+	if _, err := fmt.Sscanf(s, "random:%d,%d", &t, &v); err == nil && t > 0 && s == fmt.Sprintf("random:%d,%d", t, v) {
+		return nil
 	}
-	return nil
+	if strings.HasPrefix(s, "share:") {
+		return nil // package stage checks the shares
+	}
+	return failure.Of(ErrOption, "--split %q is neither random:TRAIN,VALID with numbers of nodes per class, such as random:20,30, nor share:TRAIN,VALID with shares of the labelled nodes, such as share:0.6,0.2", s)
 }
 
 // DefaultDeviation is what Deviation should be where rows are to settle.

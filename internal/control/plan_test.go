@@ -31,6 +31,18 @@ func TestValidate(t *testing.T) {
 		{"runs", func(p *Plan) { p.Train.Runs = 0 }, "--runs 0 is outside"},
 		{"split word", func(p *Plan) { p.Partition.Split = "public" }, "--split"},
 		{"split without training nodes", func(p *Plan) { p.Partition.Split = "random:0,30" }, "--split"},
+		{"splits", func(p *Plan) { p.Partition.Splits = 1001 }, "--splits 1001 is outside [1, 1000]"},
+		{"splits of a part", func(p *Plan) { p.Partition.Splits, p.Partition.Only = 2, "train" }, "--only train"},
+		{"labels of a part", func(p *Plan) { p.Partition.LabelsPerClass, p.Partition.Only = 2, "train" }, "--only train"},
+		{"splits with blank features", func(p *Plan) { p.Partition.Splits, p.Partition.BlankFeatures = 2, 0.5 }, "--splits 2 with --blank-features"},
+		{"splits with rows of other runs", func(p *Plan) { p.Partition.Splits, p.Train.On = 2, "sha256:00" }, "--splits 2 with --train-on"},
+		{"splits with label columns", func(p *Plan) { p.Partition.Splits, p.Smooth.LabelColumns = 2, 2 }, "--splits 2 with --label-columns"},
+		{"splits with soft labels", func(p *Plan) { p.Partition.Splits, p.Labels.SoftLabels = 2, "x" }, "--splits 2 with --soft-labels"},
+		{"labels per class", func(p *Plan) { p.Partition.LabelsPerClass = -1 }, "--labels-per-class -1"},
+		{"labels per class with a split", func(p *Plan) { p.Partition.LabelsPerClass, p.Partition.Split = 3, "random:2,3" }, "leave one of the two out"},
+		{"metrics", func(p *Plan) { p.Metrics = "f1,kappa" }, `--metrics "kappa" is none of accuracy, f1, auc`},
+		{"area without probabilities", func(p *Plan) { p.Metrics, p.Probabilities = "auc", BestProbability }, "use --probabilities all"},
+		{"area of too many models", func(p *Plan) { p.Metrics, p.Partition.Splits, p.Train.Runs = "auc", 1000, 33 }, "33000 models"},
 		{"split with a tail", func(p *Plan) { p.Partition.Split = "random:20,30x" }, "--split"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -65,6 +77,8 @@ func leaves(v reflect.Value, name string, visit func(string)) {
 			f.SetUint(f.Uint() + 1)
 		case reflect.Float64:
 			f.SetFloat(f.Float() + 1)
+		case reflect.Bool:
+			f.SetBool(!f.Bool())
 		}
 		visit(name + tag)
 	}

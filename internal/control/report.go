@@ -47,10 +47,11 @@ type Busy struct {
 
 // Findings are what stages found out. Each is nil unless its stage found it.
 type Findings struct {
-	// Degrees is set by degrees, LSI by lsi, Deviation by smooth with settled rows,
+	// Degrees is set by degrees, LSI by lsi, Spectrum by spectrum, Deviation by smooth with settled rows,
 	// LabelDepth by label-depth, Accuracy by evaluate.
 	Degrees    *DegreesReport    `json:"degrees,omitempty"`
 	LSI        *LSIReport        `json:"lsi,omitempty"`
+	Spectrum   *SpectrumReport   `json:"spectrum,omitempty"`
 	Deviation  *DeviationReport  `json:"deviation,omitempty"`
 	LabelDepth *LabelDepthReport `json:"label_depth,omitempty"`
 	Accuracy   *AccuracyReport   `json:"accuracy,omitempty"`
@@ -58,7 +59,7 @@ type Findings struct {
 
 // Or adds what f lacks and g has.
 func (f Findings) Or(g Findings) Findings {
-	return Findings{cmp.Or(f.Degrees, g.Degrees), cmp.Or(f.LSI, g.LSI), cmp.Or(f.Deviation, g.Deviation), cmp.Or(f.LabelDepth, g.LabelDepth), cmp.Or(f.Accuracy, g.Accuracy)}
+	return Findings{cmp.Or(f.Degrees, g.Degrees), cmp.Or(f.LSI, g.LSI), cmp.Or(f.Spectrum, g.Spectrum), cmp.Or(f.Deviation, g.Deviation), cmp.Or(f.LabelDepth, g.LabelDepth), cmp.Or(f.Accuracy, g.Accuracy)}
 }
 
 // DegreesReport describes how the degrees of nodes and the sizes of components are
@@ -91,8 +92,9 @@ type DeviationReport struct {
 	Mean float64 `json:"mean"`
 	P99  float64 `json:"p99"`
 	Max  float64 `json:"max"`
-	// Edges is what the exact rows of the sample and the choice of rows that settle took, in
-	// edges streamed; they are not among the stage's EdgesStreamed.
+	// Edges is what the exact rows of the sample took, in edges streamed, where slack says when
+	// rows settle; they are not among the stage's EdgesStreamed. What the program reads to choose
+	// when rows settle is among those, and has the exact rows.
 	Edges int64 `json:"edges"`
 }
 
@@ -114,6 +116,43 @@ type LSIReport struct {
 	CappedShare float64 `json:"capped_share"`
 	// Histogram lists [k, nodes] in ascending order of k, without empty entries.
 	Histogram [][2]int64 `json:"histogram"`
+}
+
+// SpectrumReport is the second largest eigenvalue of Â in absolute value, λ₂, in the largest
+// component.
+type SpectrumReport struct {
+	// Component is the number of nodes of that component, Components how many there are.
+	Component  int64 `json:"component_nodes"`
+	Components int64 `json:"components"`
+	// Lambda2 is |λ₂|; an eigenvalue has an absolute value within Error of it. Hops is how many
+	// hops it took.
+	Lambda2 float64 `json:"lambda2"`
+	Error   float64 `json:"error"`
+	Hops    int     `json:"hops"`
+	// Bound compares K with the bound of theorem 3.1. Without it, WithoutBound says why.
+	Bound        *BoundReport `json:"bound,omitempty"`
+	WithoutBound string       `json:"without_bound,omitempty"`
+}
+
+// BoundReport compares K of the component's nodes with ⌈log_λ₂(ε √(d̃/vol))⌉.
+type BoundReport struct {
+	// Nodes is how many settled, Capped how many did not, and are left out.
+	Nodes  int64 `json:"nodes"`
+	Capped int64 `json:"capped"`
+	// Within is the share of Nodes whose K is not above the bound. All of them are where K is
+	// exact; a sketch may overestimate a distance.
+	Within float64 `json:"within"`
+	// Slack is the bound minus K.
+	Slack Quantiles `json:"slack"`
+}
+
+// Quantiles describe how numbers are spread.
+type Quantiles struct {
+	Least     int `json:"min"`
+	Tenth     int `json:"p10"`
+	Median    int `json:"median"`
+	Ninetieth int `json:"p90"`
+	Most      int `json:"max"`
 }
 
 // LabelDepthReport says how many hops label smoothing makes, and why: for each depth from
@@ -141,26 +180,87 @@ type DepthAccuracy struct {
 	Mean  float64 `json:"mean"`
 }
 
-// AccuracyReport is the share of nodes whose class is predicted right.
+// AccuracyReport is the share of nodes whose class is predicted right, and other measures of
+// the same predictions.
 type AccuracyReport struct {
 	// Base is before label smoothing, Smoothed after it.
 	Base     SplitAccuracy `json:"base"`
 	Smoothed SplitAccuracy `json:"smoothed,omitzero"`
-	// Runs is the number of models behind each mean.
-	Runs int `json:"runs"`
+	// Runs is the number of models of a split, Splits the number of splits: each mean is over
+	// Runs times Splits models.
+	Runs   int `json:"runs"`
+	Splits int `json:"splits,omitempty"`
+	// Metrics are further measures, over all models.
+	Metrics Metrics[*Spread] `json:"metrics,omitzero"`
+	// Models are the figures of each model, split by split.
+	Models []ModelAccuracy `json:"models,omitempty"`
+	// Classes are the figures of each class, by the model of the predictions, on the test
+	// nodes of the first split: after label smoothing, where labels are smoothed.
+	Classes []ClassFigures `json:"classes,omitempty"`
+	// Warnings are what a user should know of the models before trusting the figures.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // SplitAccuracy is the accuracy on each split; a split without nodes is nil.
-type SplitAccuracy struct {
-	Train *Spread `json:"train,omitempty"`
-	Valid *Spread `json:"valid,omitempty"`
-	Test  *Spread `json:"test,omitempty"`
+type SplitAccuracy = OfSplits[*Spread]
+
+// OfSplits is a figure for each part of the evaluation, nil for one without nodes.
+type OfSplits[T any] struct {
+	Train T `json:"train,omitempty"`
+	Valid T `json:"valid,omitempty"`
+	Test  T `json:"test,omitempty"`
 }
 
-// Spread is a mean and the sample standard deviation over runs, 0 for one run.
+// Metrics are measures before and after label smoothing.
+type Metrics[T any] struct {
+	Base     Measures[T] `json:"base,omitzero"`
+	Smoothed Measures[T] `json:"smoothed,omitzero"`
+}
+
+// Measures are measures beside accuracy.
+type Measures[T any] struct {
+	// MacroF1 is the mean of F1 over the classes.
+	MacroF1 OfSplits[T] `json:"macro_f1,omitzero"`
+	// AUC is the area under the ROC curve: of two classes that of the second, of more
+	// classes the mean over those that some nodes have and some have not. It is there if
+	// --metrics asked for it.
+	AUC OfSplits[T] `json:"roc_auc,omitzero"`
+}
+
+// ModelAccuracy are the figures of a model.
+type ModelAccuracy struct {
+	// Split and Run count from 0; models of the same run number and seed start from the
+	// same weights in every split.
+	Split    int                `json:"split"`
+	Run      int                `json:"run"`
+	Seed     uint64             `json:"seed"`
+	Base     OfSplits[*float64] `json:"base"`
+	Smoothed OfSplits[*float64] `json:"smoothed,omitzero"`
+	// Epochs is how many the model was trained for, BestEpoch, counted from 1, the one whose
+	// weights it has.
+	Epochs    int               `json:"epochs,omitempty"`
+	BestEpoch int               `json:"best_epoch,omitempty"`
+	Metrics   Metrics[*float64] `json:"metrics,omitzero"`
+}
+
+// ClassFigures are what was predicted of a class.
+type ClassFigures struct {
+	Class     string  `json:"class"`
+	Nodes     int64   `json:"nodes"` // that have the class
+	Precision float64 `json:"precision"`
+	Recall    float64 `json:"recall"`
+	F1        float64 `json:"f1"`
+}
+
+// Spread is a mean and the sample standard deviation over all models, 0 for one model.
 type Spread struct {
 	Mean float64 `json:"mean"`
 	Std  float64 `json:"std"`
+	// Where there are several splits: BetweenModels is the standard deviation between models
+	// of the same split, the variance being the mean over splits, and BetweenSplits that of
+	// the splits' means.
+	BetweenModels float64 `json:"std_between_models,omitempty"`
+	BetweenSplits float64 `json:"std_between_splits,omitempty"`
 }
 
 // MemoryReport compares the promise with what the process took.
@@ -192,4 +292,6 @@ type Figures struct {
 	BytesPerPass   int64   `json:"bytes_per_pass"`
 	ColumnsPerPass int     `json:"columns_per_pass"`
 	Seconds        float64 `json:"seconds"`
+	// Lean says that the stage leaves out temporary files that save time.
+	Lean bool `json:"lean,omitempty"`
 }

@@ -85,6 +85,11 @@ type Inputs struct {
 	// by Plan.Smooth.Targets.
 	SoftLabels string `json:"soft_labels,omitempty"`
 	Targets    string `json:"targets,omitempty"`
+	// TrainRows and ValidRows are the run directories whose hash is Plan.Train.On: models are
+	// trained on the rows of the training nodes of one, and of the validation nodes of the
+	// other, which may be the same.
+	TrainRows string `json:"train_rows,omitempty"`
+	ValidRows string `json:"valid_rows,omitempty"`
 }
 
 // Hello is how a worker introduces itself.

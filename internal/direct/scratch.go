@@ -53,10 +53,15 @@ func (s *Scratch) ReadAt(p []byte, off int64) error {
 	if !aligned(p, off) {
 		return fmt.Errorf("direct: scratch read of %d bytes at %d is not aligned", len(p), off)
 	}
+	known := int64(-1) // how long the file was when nothing could be read
 	for n := 0; n < len(p); {
 		m, err := s.f.ReadAt(p[n:], off+int64(n))
 		if m == 0 {
 			st, statErr := s.f.Stat()
+			if statErr == nil && off+int64(n) < st.Size() && st.Size() != known {
+				known = st.Size() // another thread may have written behind off since
+				continue
+			}
 			if statErr != nil || off+int64(n) < st.Size() {
 				return fmt.Errorf("direct: scratch read at %d: %w", off+int64(n), err)
 			}

@@ -9,16 +9,19 @@ const buffers = 2
 // bufferKeys is the length of each array, with so many bytes free.
 func (o Options) bufferKeys(free int64) int64 {
 	free -= min(free/4, o.Leave)
-	size := free / buffers &^ (direct.Align - 1) / 8
+	size := free / buffers &^ (direct.Align - 1) / o.width()
 	if o.Want > 0 {
 		size = min(size, o.Want)
 	}
 	return max(size, minSortKeys)
 }
 
+// width is the size of an item in bytes.
+func (o Options) width() int64 { return max(o.Width, 8) }
+
 // Bytes is the memory to sort so many keys without a file; of no keys, the least
 // with which keys can be sorted at all.
-func (o Options) Bytes(keys int64) int64 { return buffers * 8 * max(keys, minSortKeys) }
+func (o Options) Bytes(keys int64) int64 { return buffers * o.width() * max(keys, minSortKeys) }
 
 // Spills says whether so many keys are written to files, with so many bytes free.
 func (o Options) Spills(keys, free int64) bool { return keys > o.bufferKeys(free) }
@@ -26,7 +29,7 @@ func (o Options) Spills(keys, free int64) bool { return keys > o.bufferKeys(free
 // Touched is how much memory is used to sort so many keys with so many bytes free:
 // buffers are only filled as far as there are keys.
 func (o Options) Touched(keys, free int64) int64 {
-	return 8 * buffers * min(keys, o.bufferKeys(free))
+	return o.width() * buffers * min(keys, o.bufferKeys(free))
 }
 
 // maxChunk is the most keys that a merger has of all runs in a chunk, unless the runs are
@@ -36,6 +39,7 @@ const maxChunk = 1 << 20
 // layout says in what portions a merger works.
 type layout struct {
 	runs    int
+	width   int64 // bytes of an item
 	block   int64 // keys of a block
 	blocks  int64 // of a chunk, of all runs together
 	chunks  int
@@ -46,25 +50,25 @@ type layout struct {
 // layoutOf fits a merger of runs with so many keys into so many free bytes. ok says
 // whether that can be done: each chunk needs two blocks of each run. Few keys are cut into
 // enough chunks for all threads.
-func layoutOf(free int64, runs int, block, keys int64, threads int, ordered bool) (l layout, ok bool) {
-	l = layout{runs: runs, block: block, threads: threads, chunks: threads + 2, out: ordered}
-	if fit := free / 8 / l.with(2*int64(runs)).chunkKeys(); fit < int64(l.chunks) {
+func layoutOf(free int64, runs int, block, keys int64, threads int, ordered bool, width int64) (l layout, ok bool) {
+	l = layout{runs: runs, width: width, block: block, threads: threads, chunks: threads + 2, out: ordered}
+	if fit := free / width / l.with(2*int64(runs)).chunkKeys(); fit < int64(l.chunks) {
 		l.chunks = int(fit)
 	}
 	if l.chunks < 2 {
-		l = layout{runs: runs, block: block, chunks: 1} // the caller merges, chunk after chunk
+		l = layout{runs: runs, width: width, block: block, chunks: 1} // the caller merges, chunk after chunk
 	}
 	l.threads = min(l.threads, l.chunks-1)
 	// Half of what is free is enough for long chunks, and the heap of those who use the keys
 	// has the rest. The gaps between the blocks of runs do not grow with the blocks.
-	each := free/2/8/int64(l.chunks) - l.with(0).chunkKeys()
+	each := free/2/width/int64(l.chunks) - l.with(0).chunkKeys()
 	perBlock := block
 	if l.out {
 		perBlock *= 2
 	}
 	enough := keys/block/int64(4*max(threads, 1)) + 2*int64(runs)
 	l = l.with(max(min(each/perBlock, maxChunk/block, enough), 2*int64(runs)))
-	return l, free/8 >= int64(l.chunks)*l.chunkKeys()
+	return l, free/width >= int64(l.chunks)*l.chunkKeys()
 }
 
 func (l layout) with(blocks int64) layout {
@@ -86,15 +90,15 @@ func (l layout) outKeys() int64 {
 func (l layout) chunkKeys() int64 { return l.inKeys() + l.outKeys() }
 
 // bytes is the memory of all chunks.
-func (l layout) bytes() int64 { return 8 * int64(l.chunks) * l.chunkKeys() }
+func (l layout) bytes() int64 { return l.width * int64(l.chunks) * l.chunkKeys() }
 
 // IndexBytes is the memory for the marks of run files with so many keys.
-func IndexBytes(keys int64) int64 { return keys / blockKeys * markBytes }
+func (o Options) IndexBytes(keys int64) int64 { return keys / blockKeys * (o.width() + markBytes) }
 
 // MergeBytes is how much memory is used to merge so many keys of run files in order, with
 // so many bytes free, and the least that is enough.
-func MergeBytes(free int64, runs int, keys int64, threads int) (used, least int64) {
-	l, _ := layoutOf(free, runs, blockKeys, keys, threads, true)
-	smallest := layout{runs: runs, block: blockKeys, chunks: 1, blocks: 2 * int64(runs)}
+func (o Options) MergeBytes(free int64, runs int, keys int64) (used, least int64) {
+	l, _ := layoutOf(free, runs, blockKeys, keys, o.Threads, true, o.width())
+	smallest := layout{runs: runs, width: o.width(), block: blockKeys, chunks: 1, blocks: 2 * int64(runs)}
 	return l.bytes(), smallest.bytes()
 }

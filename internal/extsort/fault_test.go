@@ -25,8 +25,8 @@ import (
 
 // sortAll sorts keys, which as many goroutines add as there are threads, with a budget
 // that is too small for them, and calls atEnd before the sorted keys are read.
-func sortAll(b *mem.Budget, s *Scratch, keys []uint64, threads int, atEnd func(*Sorter)) (got []uint64, err error) {
-	sorter, err := NewSorter(context.Background(), b, s, Options{Threads: threads})
+func sortAll(b *mem.Budget, s *Scratch, keys []uint64, threads int, atEnd func(*Sorter[uint64])) (got []uint64, err error) {
+	sorter, err := NewSorter[uint64](context.Background(), b, s, Options{Threads: threads})
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +171,8 @@ func TestRunsAreDamaged(t *testing.T) {
 			b := budget(t, 256<<10)
 			s, err := NewScratch(scratchFolder(t))
 			must(t, err)
-			_, err = sortAll(b, s, keys, 1, func(t2 *Sorter) {
-				must(t, c.damage(t2.runs[0].(*KeyFile).f.holes))
+			_, err = sortAll(b, s, keys, 1, func(t2 *Sorter[uint64]) {
+				must(t, c.damage(t2.runs[0].(*KeyFile[uint64]).f.holes))
 			})
 			if !errors.Is(err, c.want) {
 				t.Errorf("%v, want %v", err, c.want)
@@ -202,8 +202,8 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 func TestRunFileWritesFail(t *testing.T) {
 	keys := make([]uint64, 2*blockKeys)
 	full := errors.New("full")
-	for _, left := range []int{0, len(keys) * 8, len(keys)*8 + 2*markBytes} {
-		w := NewRunWriter(&failingWriter{left, full})
+	for _, left := range []int{0, len(keys) * 8, len(keys)*8 + 2*(8+markBytes)} {
+		w := NewRunWriter[uint64](&failingWriter{left, full})
 		err := w.Write(keys)
 		if err == nil {
 			_, err = w.Close([2]int64{})
@@ -221,7 +221,7 @@ func TestMergesAnything(t *testing.T) {
 		free := rapid.Int64Range(2<<20, 16<<20).Draw(t, "free")
 		b := budget(t, free)
 		spread := rapid.Uint64Range(1, 1<<40).Draw(t, "spread")
-		var files RunFiles
+		var files RunFiles[uint64]
 		var all []uint64
 		for i := range rapid.IntRange(1, 12).Draw(t, "files") {
 			keys := make([]uint64, rapid.SampledFrom([]int{0, 1, blockKeys - 1, blockKeys, blockKeys + 1, 5*blockKeys + 3}).Draw(t, "keys"))
@@ -233,11 +233,11 @@ func TestMergesAnything(t *testing.T) {
 			keys = slices.Compact(keys)
 			all = append(all, keys...)
 			var file bytes.Buffer
-			w := NewRunWriter(&file)
+			w := NewRunWriter[uint64](&file)
 			must(t, w.Write(keys))
 			_, err := w.Close([2]int64{})
 			must(t, err)
-			r, err := OpenRun(b, storage.NewBytesReader(file.Bytes()), "run")
+			r, err := OpenRun[uint64](b, storage.NewBytesReader(file.Bytes()), "run")
 			must(t, err)
 			files = append(files, r)
 		}
@@ -284,11 +284,11 @@ func TestVisitFails(t *testing.T) {
 	full := errors.New("full")
 	for _, free := range []int64{160 << 10, 4 << 20} {
 		for _, threads := range []int{1, 2, 5} {
-			for _, visit := range []func(*Sorter, func([]uint64) error) error{(*Sorter).Each, (*Sorter).InOrder} {
+			for _, visit := range []func(*Sorter[uint64], func([]uint64) error) error{(*Sorter[uint64]).Each, (*Sorter[uint64]).InOrder} {
 				b := budget(t, free)
 				s, err := NewScratch(scratchFolder(t))
 				must(t, err)
-				sorter, err := NewSorter(context.Background(), b, s, Options{Threads: threads})
+				sorter, err := NewSorter[uint64](context.Background(), b, s, Options{Threads: threads})
 				must(t, err)
 				must(t, sorter.Add(keys))
 				must(t, sorter.Finish())

@@ -28,15 +28,15 @@ func blockOf(keys int64) int64 {
 }
 
 // blockSums gathers the checksums of blocks of keys, and their first keys.
-type blockSums struct {
+type blockSums[T Item] struct {
 	block  int64 // keys of a block
 	sums   []uint32
-	firsts []uint64
+	firsts []T
 	keys   int64
 }
 
 // add takes the next keys.
-func (b *blockSums) add(keys []uint64) {
+func (b *blockSums[T]) add(keys []T) {
 	for len(keys) > 0 {
 		if b.keys%b.block == 0 {
 			b.sums = append(b.sums, 0)
@@ -52,26 +52,26 @@ func (b *blockSums) add(keys []uint64) {
 
 // KeyWriter writes a scratch file of keys. Several goroutines may write to it: then the
 // order of their keys is any.
-type KeyWriter struct {
+type KeyWriter[T Item] struct {
 	mu sync.Mutex
 	f  *Spill
-	blockSums
+	blockSums[T]
 }
 
 // CreateKeys starts a scratch file of keys.
-func (s *Scratch) CreateKeys() (*KeyWriter, error) { return s.createRun(blockKeys) }
+func CreateKeys[T Item](s *Scratch) (*KeyWriter[T], error) { return createRun[T](s, blockKeys) }
 
 // createRun starts a scratch file with blocks of so many keys.
-func (s *Scratch) createRun(block int64) (*KeyWriter, error) {
+func createRun[T Item](s *Scratch, block int64) (*KeyWriter[T], error) {
 	f, err := s.Create()
 	if err != nil {
 		return nil, err
 	}
-	return &KeyWriter{f: f, blockSums: blockSums{block: block}}, nil
+	return &KeyWriter[T]{f: f, blockSums: blockSums[T]{block: block}}, nil
 }
 
 // Write appends keys.
-func (w *KeyWriter) Write(keys []uint64) error {
+func (w *KeyWriter[T]) Write(keys []T) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.add(keys)
@@ -79,18 +79,18 @@ func (w *KeyWriter) Write(keys []uint64) error {
 }
 
 // Abort removes the file.
-func (w *KeyWriter) Abort() { w.f.Abort() }
+func (w *KeyWriter[T]) Abort() { w.f.Abort() }
 
 // Finish ends the writing and opens the file for reading.
-func (w *KeyWriter) Finish() (*KeyFile, error) {
+func (w *KeyWriter[T]) Finish() (*KeyFile[T], error) {
 	f, err := w.f.Finish()
 	if err != nil {
 		return nil, err
 	}
-	return &KeyFile{f: f, blockSums: w.blockSums}, nil
+	return &KeyFile[T]{f: f, blockSums: w.blockSums}, nil
 }
 
-func (w *KeyWriter) finishRun() (run, error) {
+func (w *KeyWriter[T]) finishRun() (run[T], error) {
 	r, err := w.Finish()
 	if err != nil {
 		return nil, err // a nil *KeyFile would be a run that is not nil
@@ -99,33 +99,37 @@ func (w *KeyWriter) finishRun() (run, error) {
 }
 
 // KeyFile is a scratch file of keys. It is read once, and shrinks while it is.
-type KeyFile struct {
+type KeyFile[T Item] struct {
 	f *Spilled
-	blockSums
+	blockSums[T]
 }
 
 // Keys is how many keys the file holds.
-func (r *KeyFile) Keys() int64 { return r.keys }
+func (r *KeyFile[T]) Keys() int64 { return r.keys }
 
-func (r *KeyFile) blockKeys() int64         { return r.block }
-func (r *KeyFile) first(block int64) uint64 { return r.firsts[block] }
-func (r *KeyFile) done(block int64)         { r.f.Drop(block * r.block * 8) }
+func (r *KeyFile[T]) blockKeys() int64    { return r.block }
+func (r *KeyFile[T]) first(block int64) T { return r.firsts[block] }
+func (r *KeyFile[T]) done(block int64)    { r.f.Drop(r.offset(block)) }
+
+// offset is where a block begins.
+func (r *KeyFile[T]) offset(block int64) int64 { return block * r.block * width[T]() }
 
 // read implements run.
-func (r *KeyFile) read(keys []uint64, block int64) error {
-	if read, err := r.f.ReadAt(mem.AsBytes(keys), block*r.block*8); read < len(keys)*8 {
+func (r *KeyFile[T]) read(keys []T, block int64) error {
+	raw := mem.AsBytes(keys)
+	if n, err := r.f.ReadAt(raw, r.offset(block)); n < len(raw) {
 		return r.f.ReadError(err)
 	}
 	return nil
 }
 
 // check implements run.
-func (r *KeyFile) check(keys []uint64, block int64) error {
+func (r *KeyFile[T]) check(keys []T, block int64) error {
 	for ; len(keys) > 0; block++ {
 		n := min(int64(len(keys)), r.block)
 		if crc32.Checksum(mem.AsBytes(keys[:n]), seal.Castagnoli) != r.sums[block] {
 			return fmt.Errorf("read back the scratch file %s: the bytes from %d on are not those that were written: the disk is failing, choose another scratch folder: %w",
-				r.f.Name(), block*r.block*8, seal.ErrCorrupt)
+				r.f.Name(), r.offset(block), seal.ErrCorrupt)
 		}
 		keys = keys[n:]
 	}
@@ -134,10 +138,16 @@ func (r *KeyFile) check(keys []uint64, block int64) error {
 
 // Each calls visit for all keys in batches that may be overwritten, on so many threads at
 // a time and in any order of batches, and closes the file.
-func (r *KeyFile) Each(ctx context.Context, threads int, visit func([]uint64) error) error {
+func (r *KeyFile[T]) Each(ctx context.Context, threads int, visit func([]T) error) error {
 	defer r.Close()
-	return eachOf(ctx, threads, r, visit)
+	return eachOf[T](ctx, threads, r, false, visit)
+}
+
+// InOrder is Each in the order in which the keys were written, by one goroutine at a time.
+func (r *KeyFile[T]) InOrder(ctx context.Context, threads int, visit func([]T) error) error {
+	defer r.Close()
+	return eachOf[T](ctx, threads, r, true, visit)
 }
 
 // Close gives the disk space back.
-func (r *KeyFile) Close() { r.f.Close() }
+func (r *KeyFile[T]) Close() { r.f.Close() }

@@ -12,8 +12,11 @@ import (
 const (
 	digitBits = 11
 	digitSize = 1 << digitBits
-	// cacheKeys and tmp for as many fit into a second-level cache.
-	cacheKeys = 1 << 14
+	// cacheKeys and tmp for as many fit into a second-level cache of 1 MiB. To deal keys once
+	// more costs as much as all the passes over keys that are there.
+	cacheKeys = 1 << 16
+	// bucketKeys is about how many keys a bucket should have.
+	bucketKeys = 1 << 13
 	// Fewer keys are sorted by smaller digits, and hardly any by insertion.
 	smallKeys  = 1 << 9
 	smallDigit = 8
@@ -26,9 +29,19 @@ type digitCounts [digitSize]int64
 // sorted array. The highest digit deals the keys into buckets, on
 // all threads at a time, until a bucket fits the cache; there the lowest digit
 // comes first. Digits in which all keys agree cost nothing.
-func SortKeys(keys, tmp []uint64, threads int) (sorted []uint64) {
+func SortKeys[T Item](keys, tmp []T, threads int) (sorted []T) {
+	varying := make([]uint64, threads)
+	if len(keys) > cacheKeys {
+		parts := cut(len(keys), threads)
+		parallel(threads, threads, func(i int) { varying[i] = differences(keys[parts[i].lo:parts[i].hi], Key(&keys[0])) })
+	}
+	return sortVarying(keys, tmp, or(varying), threads)
+}
+
+// sortVarying is SortKeys for keys that agree in all bits but those that vary.
+func sortVarying[T Item](keys, tmp []T, varying uint64, threads int) (sorted []T) {
 	if invariants.Enabled {
-		defer func() { invariants.Check(slices.IsSorted(sorted), "%d keys are not sorted", len(sorted)) }()
+		defer func() { invariants.Check(slices.IsSortedFunc(sorted, compare), "%d keys are not sorted", len(sorted)) }()
 	}
 	tmp = tmp[:len(keys)]
 	if len(keys) <= cacheKeys {
@@ -36,10 +49,7 @@ func SortKeys(keys, tmp []uint64, threads int) (sorted []uint64) {
 		return keys
 	}
 	parts := cut(len(keys), threads)
-	varying := make([]uint64, len(parts))
-	parallel(threads, len(parts), func(i int) { varying[i] = differences(keys[parts[i].lo:parts[i].hi], keys[0]) })
-	shift := highDigit(or(varying), len(keys))
-
+	shift := highDigit(varying, len(keys))
 	counts := make([]digitCounts, len(parts))
 	parallel(threads, len(parts), func(i int) { count(keys[parts[i].lo:parts[i].hi], shift, &counts[i]) })
 	at := int64(0)
@@ -94,7 +104,7 @@ func parallel(threads, n int, do func(int)) {
 
 // sortInto sorts keys, into other if move says so, else in their place. It
 // overwrites both.
-func sortInto(keys, other []uint64, move bool) {
+func sortInto[T Item](keys, other []T, move bool) {
 	if len(keys) <= fewKeys {
 		insertionSort(keys)
 		if move {
@@ -102,7 +112,7 @@ func sortInto(keys, other []uint64, move bool) {
 		}
 		return
 	}
-	varying := differences(keys, keys[0])
+	varying := differences(keys, Key(&keys[0]))
 	if len(keys) <= cacheKeys || varying>>digitBits == 0 {
 		sortLow(keys, other, varying, move)
 		return
@@ -120,18 +130,18 @@ func sortInto(keys, other []uint64, move bool) {
 }
 
 // highDigit is the shift of a digit with the highest of the varying bits, one
-// that leaves buckets of about half the cache if bits are random.
+// that leaves buckets of bucketKeys if bits are random, as far as digits go.
 func highDigit(varying uint64, n int) (shift int) {
-	width := min(max(bits.Len(uint(n/(cacheKeys/2))), 2), digitBits)
+	width := min(max(bits.Len(uint(n/bucketKeys)), 2), digitBits)
 	return max(bits.Len64(varying)-width, 0)
 }
 
 // sortLow sorts by one digit after the other from the lowest. A digit is of bits that
 // follow each other: it ends where bits do not vary.
-func sortLow(keys, other []uint64, varying uint64, move bool) {
-	width, pass := digitBits, sortDigit
+func sortLow[T Item](keys, other []T, varying uint64, move bool) {
+	width, pass := digitBits, sortDigit[T]
 	if len(keys) < smallKeys {
-		width, pass = smallDigit, sortSmallDigit
+		width, pass = smallDigit, sortSmallDigit[T]
 	}
 	for varying != 0 {
 		shift := bits.TrailingZeros64(varying)
@@ -146,23 +156,55 @@ func sortLow(keys, other []uint64, varying uint64, move bool) {
 	}
 	if move {
 		copy(other, keys)
+		keys = other
+	}
+	if wide[T]() {
+		sortValues(keys)
 	}
 }
 
+// sortValues sorts records of the same key, which follow each other, by their values.
+func sortValues[T Item](items []T) {
+	for lo := 0; lo < len(items); {
+		hi := lo + 1
+		for hi < len(items) && Key(&items[hi]) == Key(&items[lo]) {
+			hi++
+		}
+		if hi-lo > fewKeys {
+			slices.SortFunc(items[lo:hi], compare)
+		} else {
+			insertionSort(items[lo:hi])
+		}
+		lo = hi
+	}
+}
+
+// compare is less for package slices.
+func compare[T Item](x, y T) int {
+	switch {
+	case less(&x, &y):
+		return -1
+	case less(&y, &x):
+		return 1
+	}
+	return 0
+}
+
 // sortDigit deals keys by a digit of at most digitBits.
-func sortDigit(to, keys []uint64, shift int, mask uint64) {
+func sortDigit[T Item](to, keys []T, shift int, mask uint64) {
 	var counts [digitSize]uint32
 	by := uint(shift) & 63 // so that the processor's shift is enough
 	mask &= digitSize - 1
-	for _, k := range keys {
-		counts[k>>by&mask&(digitSize-1)]++
+	for i := range keys {
+		counts[Key(&keys[i])>>by&mask&(digitSize-1)]++
 	}
 	at := uint32(0)
 	for d, n := range counts[:mask+1] {
 		counts[d], at = at, at+n
 	}
-	for _, k := range keys {
-		next := &counts[k>>by&mask&(digitSize-1)]
+	for i := range keys {
+		k := keys[i]
+		next := &counts[Key(&keys[i])>>by&mask&(digitSize-1)]
 		at := *next
 		*next = at + 1
 		to[at] = k
@@ -170,39 +212,38 @@ func sortDigit(to, keys []uint64, shift int, mask uint64) {
 }
 
 // sortSmallDigit is sortDigit for digits of at most smallDigit.
-func sortSmallDigit(to, keys []uint64, shift int, mask uint64) {
+func sortSmallDigit[T Item](to, keys []T, shift int, mask uint64) {
 	var counts [1 << smallDigit]uint32
 	by := uint(shift) & 63
-	for _, k := range keys {
-		counts[k>>by&mask&(1<<smallDigit-1)]++
+	for i := range keys {
+		counts[Key(&keys[i])>>by&mask&(1<<smallDigit-1)]++
 	}
 	at := uint32(0)
 	for d, n := range counts[:mask+1] {
 		counts[d], at = at, at+n
 	}
-	for _, k := range keys {
-		next := &counts[k>>by&mask&(1<<smallDigit-1)]
+	for i := range keys {
+		k := keys[i]
+		next := &counts[Key(&keys[i])>>by&mask&(1<<smallDigit-1)]
 		at := *next
 		*next = at + 1
 		to[at] = k
 	}
 }
 
-func insertionSort(keys []uint64) {
+func insertionSort[T Item](keys []T) {
 	for i := 1; i < len(keys); i++ {
-		k, j := keys[i], i
-		for ; j > 0 && keys[j-1] > k; j-- {
-			keys[j] = keys[j-1]
+		for j := i; j > 0 && less(&keys[j], &keys[j-1]); j-- {
+			keys[j-1], keys[j] = keys[j], keys[j-1]
 		}
-		keys[j] = k
 	}
 }
 
 // differences has a one wherever a key differs from the other one.
-func differences(keys []uint64, other uint64) uint64 {
+func differences[T Item](keys []T, other uint64) uint64 {
 	var v uint64
-	for _, k := range keys {
-		v |= k ^ other
+	for i := range keys {
+		v |= Key(&keys[i]) ^ other
 	}
 	return v
 }
@@ -214,10 +255,10 @@ func or(words []uint64) (all uint64) {
 	return all
 }
 
-func count(keys []uint64, shift int, counts *digitCounts) {
+func count[T Item](keys []T, shift int, counts *digitCounts) {
 	by := uint(shift) & 63
-	for _, k := range keys {
-		counts[k>>by&(digitSize-1)]++
+	for i := range keys {
+		counts[Key(&keys[i])>>by&(digitSize-1)]++
 	}
 }
 
@@ -230,10 +271,11 @@ func starts(counts *digitCounts) {
 }
 
 // deal moves keys to where their digits start.
-func deal(to, keys []uint64, shift int, counts *digitCounts) {
+func deal[T Item](to, keys []T, shift int, counts *digitCounts) {
 	by := uint(shift) & 63
-	for _, k := range keys {
-		next := &counts[k>>by&(digitSize-1)]
+	for i := range keys {
+		k := keys[i]
+		next := &counts[Key(&keys[i])>>by&(digitSize-1)]
 		at := *next
 		*next = at + 1
 		to[at] = k
@@ -241,16 +283,21 @@ func deal(to, keys []uint64, shift int, counts *digitCounts) {
 }
 
 // unique drops repeated neighbours in place.
-func unique(keys []uint64) []uint64 {
-	if len(keys) == 0 {
-		return keys
-	}
+func unique[T Item](keys []T) []T {
 	n := 1
-	for _, k := range keys[1:] {
-		keys[n] = k
-		if k != keys[n-1] {
-			n++
+	for n < len(keys) && !same(&keys[n-1], &keys[n]) {
+		n++
+	}
+	if n >= len(keys) {
+		return keys // mostly, as none is repeated
+	}
+	for i := n; i < len(keys); i++ {
+		if same(&keys[n-1], &keys[i]) {
+			join(&keys[n-1], &keys[i])
+			continue
 		}
+		keys[n] = keys[i]
+		n++
 	}
 	return keys[:n]
 }

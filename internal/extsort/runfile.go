@@ -11,21 +11,23 @@ import (
 
 // A run file is a sorted run that other processes read, from the middle too:
 //
-//	keys     8 bytes each, ascending, none twice
-//	marks    of every block of blockKeys keys: its first key, the CRC-32C of its bytes
+//	items    keys of 8 bytes or records of 16 bytes, ascending, none twice
+//	marks    of every block of blockKeys items: its first item, the CRC-32C of its bytes
 //	footer   runFooter
 //
 // All numbers are little-endian.
 const (
-	// runMagic ends a run file.
-	runMagic    = 0x314e5552 // "RUN1"
-	markBytes   = 16
+	// keysMagic ends a run file of keys, recordsMagic one of records.
+	keysMagic    = 0x314e5552 // "RUN1"
+	recordsMagic = 0x31434552 // "REC1"
+	// markBytes is the size of a mark beside its item.
+	markBytes   = 8
 	footerBytes = 32
 )
 
 // mark describes a block of a run file.
-type mark struct {
-	first uint64
+type mark[T Item] struct {
+	first T
 	sum   uint32
 	_     uint32
 }
@@ -38,19 +40,27 @@ type runFooter struct {
 	magic uint32
 }
 
+// magicOf ends a run file of such items.
+func magicOf[T Item]() uint32 {
+	if wide[T]() {
+		return recordsMagic
+	}
+	return keysMagic
+}
+
 // RunWriter writes a run file.
-type RunWriter struct {
+type RunWriter[T Item] struct {
 	w io.Writer
-	blockSums
+	blockSums[T]
 }
 
 // NewRunWriter starts a run file on w.
-func NewRunWriter(w io.Writer) *RunWriter {
-	return &RunWriter{w: w, blockSums: blockSums{block: blockKeys}}
+func NewRunWriter[T Item](w io.Writer) *RunWriter[T] {
+	return &RunWriter[T]{w: w, blockSums: blockSums[T]{block: blockKeys}}
 }
 
 // Write takes the next keys.
-func (w *RunWriter) Write(keys []uint64) error {
+func (w *RunWriter[T]) Write(keys []T) error {
 	if _, err := w.w.Write(mem.AsBytes(keys)); err != nil {
 		return err
 	}
@@ -60,21 +70,21 @@ func (w *RunWriter) Write(keys []uint64) error {
 
 // Close ends the file, with two numbers of the caller's own in its footer, and
 // returns how many keys it holds. It does not close the underlying writer.
-func (w *RunWriter) Close(notes [2]int64) (keys int64, err error) {
-	marks := make([]mark, len(w.sums))
+func (w *RunWriter[T]) Close(notes [2]int64) (keys int64, err error) {
+	marks := make([]mark[T], len(w.sums))
 	for i := range marks {
 		marks[i].first, marks[i].sum = w.firsts[i], w.sums[i]
 	}
 	if _, err := w.w.Write(mem.AsBytes(marks)); err != nil {
 		return 0, err
 	}
-	footer := []runFooter{{keys: w.keys, notes: notes, magic: runMagic}}
+	footer := []runFooter{{keys: w.keys, notes: notes, magic: magicOf[T]()}}
 	footer[0].sum = footerSum(marks, footer)
 	_, err = w.w.Write(mem.AsBytes(footer))
 	return w.keys, err
 }
 
-func footerSum(marks []mark, footer []runFooter) uint32 {
+func footerSum[T Item](marks []mark[T], footer []runFooter) uint32 {
 	sum := crc32.Checksum(mem.AsBytes(marks), seal.Castagnoli)
 	return crc32.Update(sum, seal.Castagnoli, mem.AsBytes(footer)[:24])
 }
@@ -87,23 +97,23 @@ type File interface {
 }
 
 // RunFile is an open run file.
-type RunFile struct {
+type RunFile[T Item] struct {
 	runFooter
 	path  string
 	file  File
-	marks *mem.Array[mark]
+	marks *mem.Array[mark[T]]
 }
 
 // Keys is how many keys the file holds.
-func (r *RunFile) Keys() int64 { return r.keys }
+func (r *RunFile[T]) Keys() int64 { return r.keys }
 
 // Notes are the two numbers that were given to [RunWriter.Close].
-func (r *RunFile) Notes() [2]int64 { return r.notes }
+func (r *RunFile[T]) Notes() [2]int64 { return r.notes }
 
 // OpenRun reads the footer and the marks of a run file; path is for messages. It
 // takes the file over if it succeeds.
-func OpenRun(b *mem.Budget, file File, path string) (*RunFile, error) {
-	r := &RunFile{path: path, file: file}
+func OpenRun[T Item](b *mem.Budget, file File, path string) (*RunFile[T], error) {
+	r := &RunFile[T]{path: path, file: file}
 	footer := make([]runFooter, 1)
 	at := file.Size() - footerBytes
 	if at < 0 {
@@ -113,14 +123,15 @@ func OpenRun(b *mem.Budget, file File, path string) (*RunFile, error) {
 		return nil, err
 	}
 	r.runFooter = footer[0]
-	if r.magic != runMagic || r.keys < 0 || r.keys > at/8 || at != 8*r.keys+markBytes*r.blocks() {
+	size := width[T]()
+	if r.magic != magicOf[T]() || r.keys < 0 || r.keys > at/size || at != size*r.keys+(size+markBytes)*r.blocks() {
 		return nil, r.corrupt("has %d bytes, and ends in %d keys", file.Size(), r.keys)
 	}
 	var err error
-	if r.marks, err = mem.Alloc[mark](b, r.blocks(), "run index"); err != nil {
+	if r.marks, err = mem.Alloc[mark[T]](b, r.blocks(), "run index"); err != nil {
 		return nil, err
 	}
-	if err = r.readAt(mem.AsBytes(r.marks.S), 8*r.keys); err == nil && footerSum(r.marks.S, footer) != r.sum {
+	if err = r.readAt(mem.AsBytes(r.marks.S), size*r.keys); err == nil && footerSum(r.marks.S, footer) != r.sum {
 		err = r.corrupt("its index has another checksum")
 	}
 	if err != nil {
@@ -130,9 +141,9 @@ func OpenRun(b *mem.Budget, file File, path string) (*RunFile, error) {
 	return r, nil
 }
 
-func (r *RunFile) blocks() int64 { return blocksOf(r) }
+func (r *RunFile[T]) blocks() int64 { return blocksOf[T](r) }
 
-func (r *RunFile) readAt(p []byte, off int64) error {
+func (r *RunFile[T]) readAt(p []byte, off int64) error {
 	if n, err := r.file.ReadAt(p, off); n < len(p) {
 		if err == nil || err == io.EOF {
 			err = io.ErrUnexpectedEOF
@@ -142,27 +153,27 @@ func (r *RunFile) readAt(p []byte, off int64) error {
 	return nil
 }
 
-func (r *RunFile) corrupt(format string, args ...any) error {
+func (r *RunFile[T]) corrupt(format string, args ...any) error {
 	return fmt.Errorf("%s: %s: run again with --resume=false: %w", r.path, fmt.Sprintf(format, args...), seal.ErrCorrupt)
 }
 
 // Close closes the file.
-func (r *RunFile) Close() {
+func (r *RunFile[T]) Close() {
 	_ = r.file.Close()
 	r.marks.Free()
 }
 
-func (r *RunFile) blockKeys() int64         { return blockKeys }
-func (r *RunFile) first(block int64) uint64 { return r.marks.S[block].first }
-func (r *RunFile) done(int64)               {}
+func (r *RunFile[T]) blockKeys() int64    { return blockKeys }
+func (r *RunFile[T]) first(block int64) T { return r.marks.S[block].first }
+func (r *RunFile[T]) done(int64)          {}
 
 // read implements run.
-func (r *RunFile) read(keys []uint64, block int64) error {
-	return r.readAt(mem.AsBytes(keys), block*blockKeys*8)
+func (r *RunFile[T]) read(keys []T, block int64) error {
+	return r.readAt(mem.AsBytes(keys), block*blockKeys*width[T]())
 }
 
 // check implements run.
-func (r *RunFile) check(keys []uint64, block int64) error {
+func (r *RunFile[T]) check(keys []T, block int64) error {
 	for ; len(keys) > 0; block++ {
 		n := min(blockKeys, len(keys))
 		if crc32.Checksum(mem.AsBytes(keys[:n]), seal.Castagnoli) != r.marks.S[block].sum {

@@ -17,7 +17,7 @@ import (
 func fileOf(t testing.TB, keys []uint64) []byte {
 	t.Helper()
 	var file bytes.Buffer
-	w := NewRunWriter(&file)
+	w := NewRunWriter[uint64](&file)
 	for rest := keys; len(rest) > 0; {
 		n := min(len(rest), 3000)
 		must(t, w.Write(rest[:n]))
@@ -33,14 +33,14 @@ func fileOf(t testing.TB, keys []uint64) []byte {
 // readRun reads the keys in [lo, hi) of a run file.
 func readRun(t testing.TB, file File, lo, hi uint64) (got []uint64, err error) {
 	b := budget(t, 1<<20)
-	r, err := OpenRun(b, file, "run")
+	r, err := OpenRun[uint64](b, file, "run")
 	if err != nil {
 		return nil, err
 	}
 	if r.Notes() != [2]int64{7, 3} {
 		t.Errorf("notes %v", r.Notes())
 	}
-	s := Merge(context.Background(), b, nil, 2, RunFiles{r}, lo, hi)
+	s := Merge(context.Background(), b, nil, 2, RunFiles[uint64]{r}, lo, hi)
 	defer s.Close()
 	err = s.InOrder(func(keys []uint64) error {
 		got = append(got, keys...)
@@ -115,14 +115,14 @@ func TestRunFileShortReads(t *testing.T) {
 // TestBorders cuts keys into slices of about the same length.
 func TestBorders(t *testing.T) {
 	const slices = 1024
-	var files RunFiles
+	var files RunFiles[uint64]
 	b := budget(t, 4<<20)
 	for i := range 3 {
 		keys := make([]uint64, 20*blockKeys*(i+1))
 		for k := range keys {
 			keys[k] = uint64(k*(5-i)) + 1
 		}
-		r, err := OpenRun(b, storage.NewBytesReader(fileOf(t, keys)), "run")
+		r, err := OpenRun[uint64](b, storage.NewBytesReader(fileOf(t, keys)), "run")
 		must(t, err)
 		files = append(files, r)
 	}
@@ -136,7 +136,7 @@ func TestBorders(t *testing.T) {
 		last = hi
 		n := int64(0)
 		for _, r := range files {
-			must(t, RunFiles{r}.Each(context.Background(), 1, func(keys []uint64) error {
+			must(t, RunFiles[uint64]{r}.Each(context.Background(), 1, func(keys []uint64) error {
 				for _, k := range keys {
 					if lo <= k && k < hi {
 						n++
@@ -162,7 +162,7 @@ func FuzzRunFile(f *testing.F) {
 	f.Add([]byte{})
 	b := budget(f, 1<<20)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := OpenRun(b, storage.NewBytesReader(data), "run")
+		r, err := OpenRun[uint64](b, storage.NewBytesReader(data), "run")
 		if err != nil {
 			return
 		}
@@ -170,6 +170,6 @@ func FuzzRunFile(f *testing.F) {
 		if r.Keys()*8 > int64(len(data)) {
 			t.Errorf("%d keys in %d bytes", r.Keys(), len(data))
 		}
-		_ = RunFiles{r}.Each(context.Background(), 1, func([]uint64) error { return nil })
+		_ = RunFiles[uint64]{r}.Each(context.Background(), 1, func([]uint64) error { return nil })
 	})
 }

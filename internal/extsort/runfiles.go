@@ -6,17 +6,17 @@ import (
 )
 
 // RunFiles are open run files.
-type RunFiles []*RunFile
+type RunFiles[T Item] []*RunFile[T]
 
 // Close closes all files.
-func (rs RunFiles) Close() {
+func (rs RunFiles[T]) Close() {
 	for _, r := range rs {
 		r.Close()
 	}
 }
 
 // Keys is how many keys all files hold together.
-func (rs RunFiles) Keys() (n int64) {
+func (rs RunFiles[T]) Keys() (n int64) {
 	for _, r := range rs {
 		n += r.keys
 	}
@@ -26,8 +26,8 @@ func (rs RunFiles) Keys() (n int64) {
 // maxSamples is about how many keys stand for all when those are cut.
 const maxSamples = 1 << 16
 
-// Border is where slice i of n slices of about the same number of keys begins.
-func (rs RunFiles) Border(i, n int) uint64 {
+// Border is the key with which slice i of n slices of about the same number of items begins.
+func (rs RunFiles[T]) Border(i, n int) uint64 {
 	switch i {
 	case 0:
 		return 0
@@ -52,7 +52,7 @@ type sample struct {
 }
 
 // samples are first keys of blocks, in order.
-func (rs RunFiles) samples() (all []sample, weight int64) {
+func (rs RunFiles[T]) samples() (all []sample, weight int64) {
 	blocks := int64(0)
 	for _, r := range rs {
 		blocks += r.blocks()
@@ -60,7 +60,7 @@ func (rs RunFiles) samples() (all []sample, weight int64) {
 	stride := blocks/maxSamples + 1
 	for _, r := range rs {
 		for b := int64(0); b < r.blocks(); b += stride {
-			all = append(all, sample{r.marks.S[b].first, min(stride*blockKeys, r.keys-b*blockKeys)})
+			all = append(all, sample{Key(&r.marks.S[b].first), min(stride*blockKeys, r.keys-b*blockKeys)})
 		}
 		weight += r.keys
 	}
@@ -70,9 +70,20 @@ func (rs RunFiles) samples() (all []sample, weight int64) {
 
 // Each calls visit for the keys of all files in batches that may be overwritten, on so
 // many threads at a time and in any order of batches. The files stay open.
-func (rs RunFiles) Each(ctx context.Context, threads int, visit func([]uint64) error) error {
+func (rs RunFiles[T]) Each(ctx context.Context, threads int, visit func([]T) error) error {
 	for _, r := range rs {
-		if err := eachOf(ctx, threads, r, visit); err != nil {
+		if err := eachOf[T](ctx, threads, r, false, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// InOrder is Each for one file after the other, in the order of the keys of each: visit is
+// called by one goroutine at a time, while the threads check what comes next.
+func (rs RunFiles[T]) InOrder(ctx context.Context, threads int, visit func([]T) error) error {
+	for _, r := range rs {
+		if err := eachOf[T](ctx, threads, r, true, visit); err != nil {
 			return err
 		}
 	}

@@ -16,32 +16,31 @@ const (
 	minSortKeys = 1 << 12
 )
 
-// End is larger than every key.
-const End = ^uint64(0)
-
-// Sorter sorts more keys than fit into memory. Any number of goroutines add keys until
+// Sorter sorts more items than fit into memory. Any number of goroutines add keys until
 // Finish. When the buffer that they fill is full they wait, all threads sort it with the
 // help of a second one, and it is written while they fill the second one.
-type Sorter struct {
+type Sorter[T Item] struct {
 	ctx     context.Context
 	budget  *mem.Budget
 	scratch *Scratch
 	threads int
 	block   int64 // keys of the blocks of runs
-	arrays  []*mem.Array[uint64]
+	arrays  []*mem.Array[T]
 
 	gate        sync.RWMutex // held by those who add keys, and alone by who sorts them
-	fill, other []uint64
+	fill, other []T
 	n           atomic.Int64 // keys in fill, or more if it is full
-	spills      int          // how often fill was full
+	// ones and zeros are the bits that are one, and zero, in any of the keys in fill.
+	ones, zeros atomic.Uint64
+	spills      int // how often fill was full
 
 	writing sync.WaitGroup
 	mu      sync.Mutex
-	runs    []run
+	runs    []run[T]
 	err     error // of a write
 
-	lo, hi uint64      // of the keys that are wanted
-	memory *memoryKeys // the result, if nothing was spilled
+	lo, hi T              // of the keys that are wanted
+	memory *memoryKeys[T] // the result, if nothing was spilled
 }
 
 // Options say what a Sorter is for.
@@ -53,15 +52,18 @@ type Options struct {
 	// Leave is how many bytes of the budget others may need while keys are added.
 	// The Sorter leaves them that, or a quarter of what is free.
 	Leave int64
+	// Width is the size of an item in bytes, 0 for that of a key. NewSorter sets it.
+	Width int64
 }
 
 // NewSorter takes buffers for all keys that are wanted, or for as many as the
 // budget allows.
-func NewSorter(ctx context.Context, b *mem.Budget, s *Scratch, o Options) (*Sorter, error) {
+func NewSorter[T Item](ctx context.Context, b *mem.Budget, s *Scratch, o Options) (*Sorter[T], error) {
+	o.Width = width[T]()
 	size := o.bufferKeys(b.Free())
-	t := &Sorter{ctx: ctx, budget: b, scratch: s, threads: max(o.Threads, 1), block: blockOf(size), hi: End}
+	t := &Sorter[T]{ctx: ctx, budget: b, scratch: s, threads: max(o.Threads, 1), block: blockOf(size), hi: least[T](End)}
 	for range buffers {
-		a, err := mem.Alloc[uint64](b, size, "sort buffer")
+		a, err := mem.Alloc[T](b, size, "sort buffer")
 		if err != nil {
 			t.Close()
 			return nil, err
@@ -73,12 +75,12 @@ func NewSorter(ctx context.Context, b *mem.Budget, s *Scratch, o Options) (*Sort
 }
 
 // Add takes more keys. Several goroutines may call it at a time.
-func (t *Sorter) Add(keys []uint64) error {
+func (t *Sorter[T]) Add(keys []T) error {
 	for len(keys) > 0 {
 		t.gate.RLock()
 		spills := t.spills
 		if at := t.n.Add(int64(len(keys))) - int64(len(keys)); at < int64(len(t.fill)) {
-			keys = keys[copy(t.fill[at:], keys):]
+			keys = t.copy(at, keys)
 		}
 		t.gate.RUnlock()
 		if len(keys) > 0 {
@@ -90,9 +92,63 @@ func (t *Sorter) Add(keys []uint64) error {
 	return nil
 }
 
+// AddFrom is Add for n keys, which put writes to the slice it is given. Mostly that is where
+// the keys stay until they are sorted, so that they need not be copied there.
+func (t *Sorter[T]) AddFrom(n int, put func(keys []T)) error {
+	t.gate.RLock()
+	spills, at := t.spills, t.n.Add(int64(n))-int64(n)
+	if at+int64(n) <= int64(len(t.fill)) {
+		keys := t.fill[at : at+int64(n)]
+		put(keys)
+		t.noteBits(keys)
+		t.gate.RUnlock()
+		return nil
+	}
+	keys := make([]T, n)
+	put(keys)
+	if at < int64(len(t.fill)) {
+		keys = t.copy(at, keys)
+	}
+	t.gate.RUnlock()
+	if err := t.spill(spills); err != nil {
+		return err
+	}
+	return t.Add(keys)
+}
+
+// copy puts keys at a place of the buffer, as many as fit, and returns the others.
+func (t *Sorter[T]) copy(at int64, keys []T) (rest []T) {
+	n := copy(t.fill[at:], keys)
+	t.noteBits(keys[:n])
+	return keys[n:]
+}
+
+// noteBits notes which bits are one and zero in keys, while these are in the cache: to look
+// for the highest bit that varies among all keys would take reading them once more.
+func (t *Sorter[T]) noteBits(keys []T) {
+	var ones, zeros uint64
+	for i := range keys {
+		k := Key(&keys[i])
+		ones |= k
+		zeros |= ^k
+	}
+	if t.ones.Load()|ones != t.ones.Load() {
+		t.ones.Or(ones)
+	}
+	if t.zeros.Load()|zeros != t.zeros.Load() {
+		t.zeros.Or(zeros)
+	}
+}
+
+// sorted sorts the keys in the buffer that is filled.
+func (t *Sorter[T]) sorted() []T {
+	varying := t.ones.Swap(0) & t.zeros.Swap(0)
+	return sortVarying(t.fill[:min(t.n.Load(), int64(len(t.fill)))], t.other, varying, t.threads)
+}
+
 // spill sorts the buffer that is full, begins to write it, and goes on with the other
 // one, unless another goroutine has done so.
-func (t *Sorter) spill(spills int) error {
+func (t *Sorter[T]) spill(spills int) error {
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	if t.spills > spills {
@@ -101,7 +157,7 @@ func (t *Sorter) spill(spills int) error {
 	if err := t.written(); err != nil {
 		return err
 	}
-	keys := memoryKeys{keys: SortKeys(t.fill[:min(t.n.Load(), int64(len(t.fill)))], t.other, t.threads)}
+	keys := memoryKeys[T]{keys: t.sorted()}
 	batches := keys.unique(t.threads)
 	t.writing.Go(func() { t.ended(t.writeRun(batches)) })
 	t.fill, t.other = t.other, t.fill
@@ -111,7 +167,7 @@ func (t *Sorter) spill(spills int) error {
 }
 
 // written waits for the run that is being written.
-func (t *Sorter) written() error {
+func (t *Sorter[T]) written() error {
 	t.writing.Wait()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,7 +175,7 @@ func (t *Sorter) written() error {
 }
 
 // ended notes what became of a run.
-func (t *Sorter) ended(r run, err error) {
+func (t *Sorter[T]) ended(r run[T], err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
@@ -130,8 +186,8 @@ func (t *Sorter) ended(r run, err error) {
 }
 
 // writeRun writes sorted keys.
-func (t *Sorter) writeRun(batches [][]uint64) (run, error) {
-	w, err := t.scratch.createRun(t.block)
+func (t *Sorter[T]) writeRun(batches [][]T) (run[T], error) {
+	w, err := createRun[T](t.scratch, t.block)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +202,7 @@ func (t *Sorter) writeRun(batches [][]uint64) (run, error) {
 
 // Finish ends the adding and gives the buffers back, but for the one that holds
 // the result if nothing was spilled.
-func (t *Sorter) Finish() error {
+func (t *Sorter[T]) Finish() error {
 	if err := t.written(); err != nil {
 		return err
 	}
@@ -166,10 +222,26 @@ func (t *Sorter) Finish() error {
 	return nil
 }
 
+// Spill writes what is in memory to a file and gives the memory back, after Finish.
+func (t *Sorter[T]) Spill() error {
+	if t.memory == nil {
+		return nil
+	}
+	if len(t.memory.keys) > 0 {
+		r, err := t.writeRun(t.memory.unique(t.threads))
+		if err != nil {
+			return err
+		}
+		t.runs = append(t.runs, r)
+	}
+	t.memory.array.Free()
+	t.memory = nil
+	return nil
+}
+
 // sortInMemory keeps the one array that holds the result.
-func (t *Sorter) sortInMemory() {
-	keys := SortKeys(t.fill[:min(t.n.Load(), int64(len(t.fill)))], t.other, t.threads)
-	t.memory = &memoryKeys{array: t.arrays[0], keys: keys}
+func (t *Sorter[T]) sortInMemory() {
+	t.memory = &memoryKeys[T]{array: t.arrays[0], keys: t.sorted()}
 	t.arrays[1].Free()
 	t.arrays, t.fill, t.other = nil, nil, nil
 }
@@ -178,17 +250,17 @@ func (t *Sorter) sortInMemory() {
 // may be overwritten: on all threads at a time and in any order of batches. Each or
 // InOrder may be called once, after Finish. They take what they need of the budget, and
 // no keys are left afterwards.
-func (t *Sorter) Each(visit func([]uint64) error) error {
+func (t *Sorter[T]) Each(visit func([]T) error) error {
 	return t.visit(false, visit)
 }
 
 // InOrder is Each in ascending order, by one goroutine at a time: the threads prepare the
 // batches that come next.
-func (t *Sorter) InOrder(visit func([]uint64) error) error {
+func (t *Sorter[T]) InOrder(visit func([]T) error) error {
 	return t.visit(true, visit)
 }
 
-func (t *Sorter) visit(ordered bool, visit func([]uint64) error) error {
+func (t *Sorter[T]) visit(ordered bool, visit func([]T) error) error {
 	defer t.Close()
 	if t.memory != nil {
 		return t.memory.each(t.ctx, t.threads, ordered, visit)
@@ -200,7 +272,7 @@ func (t *Sorter) visit(ordered bool, visit func([]uint64) error) error {
 	if err != nil {
 		return err
 	}
-	return mergeRuns(t.ctx, t.budget, t.runs, t.lo, t.hi, l, func(m *merger, chunks []chunk) error {
+	return mergeRuns(t.ctx, t.budget, t.runs, t.lo, t.hi, l, func(m *merger[T], chunks []chunk[T]) error {
 		if ordered {
 			return m.inOrder(chunks, visit)
 		}
@@ -209,15 +281,15 @@ func (t *Sorter) visit(ordered bool, visit func([]uint64) error) error {
 }
 
 // reduceRuns merges runs until the chunks of the last merge fit the budget.
-func (t *Sorter) reduceRuns(ordered bool) (layout, error) {
+func (t *Sorter[T]) reduceRuns(ordered bool) (layout, error) {
 	for {
-		l, ok := layoutOf(t.budget.Free(), len(t.runs), t.block, t.wanted(t.runs), t.threads, ordered)
+		l, ok := layoutOf(t.budget.Free(), len(t.runs), t.block, t.wanted(t.runs), t.threads, ordered, width[T]())
 		if ok || len(t.runs) <= 2 {
 			return l, nil
 		}
 		fanIn := 2
 		for ; fanIn+1 < len(t.runs); fanIn++ {
-			if _, ok := layoutOf(t.budget.Free(), fanIn+1, t.block, t.wanted(t.runs[:fanIn+1]), t.threads, true); !ok {
+			if _, ok := layoutOf(t.budget.Free(), fanIn+1, t.block, t.wanted(t.runs[:fanIn+1]), t.threads, true, width[T]()); !ok {
 				break
 			}
 		}
@@ -236,7 +308,7 @@ func (t *Sorter) reduceRuns(ordered bool) (layout, error) {
 
 // wanted is how many keys of some runs are in the wanted range, but for a block at each end
 // of the range.
-func (t *Sorter) wanted(runs []run) (keys int64) {
+func (t *Sorter[T]) wanted(runs []run[T]) (keys int64) {
 	for _, r := range runs {
 		keys += min(r.Keys(), max(firstBlock(r, t.hi)-firstBlock(r, t.lo), 0)*r.blockKeys())
 	}
@@ -244,13 +316,13 @@ func (t *Sorter) wanted(runs []run) (keys int64) {
 }
 
 // mergeSome merges some runs to a longer one.
-func (t *Sorter) mergeSome(runs []run) (run, error) {
-	l, _ := layoutOf(t.budget.Free(), len(runs), t.block, t.wanted(runs), t.threads, true)
-	w, err := t.scratch.createRun(t.block)
+func (t *Sorter[T]) mergeSome(runs []run[T]) (run[T], error) {
+	l, _ := layoutOf(t.budget.Free(), len(runs), t.block, t.wanted(runs), t.threads, true, width[T]())
+	w, err := createRun[T](t.scratch, t.block)
 	if err != nil {
 		return nil, err
 	}
-	if err := mergeRuns(t.ctx, t.budget, runs, t.lo, t.hi, l, func(m *merger, chunks []chunk) error {
+	if err := mergeRuns(t.ctx, t.budget, runs, t.lo, t.hi, l, func(m *merger[T], chunks []chunk[T]) error {
 		return m.inOrder(chunks, w.Write)
 	}); err != nil {
 		w.Abort()
@@ -260,7 +332,7 @@ func (t *Sorter) mergeSome(runs []run) (run, error) {
 }
 
 // Keys is how many keys the Sorter has, after Finish; of several runs, at most.
-func (t *Sorter) Keys() int64 {
+func (t *Sorter[T]) Keys() int64 {
 	if t.memory != nil {
 		return int64(len(t.memory.keys))
 	}
@@ -271,10 +343,10 @@ func (t *Sorter) Keys() int64 {
 	return total
 }
 
-// Merge returns a Sorter of the keys in [lo, hi) of run files, which it takes over. It
-// wants nothing but Each or InOrder, and Close.
-func Merge(ctx context.Context, b *mem.Budget, s *Scratch, threads int, files RunFiles, lo, hi uint64) *Sorter {
-	t := &Sorter{ctx: ctx, budget: b, scratch: s, threads: max(threads, 1), block: blockKeys, lo: lo, hi: hi}
+// Merge returns a Sorter of the items with keys in [lo, hi) of run files, which it takes over.
+// It wants nothing but Each or InOrder, and Close.
+func Merge[T Item](ctx context.Context, b *mem.Budget, s *Scratch, threads int, files RunFiles[T], lo, hi uint64) *Sorter[T] {
+	t := &Sorter[T]{ctx: ctx, budget: b, scratch: s, threads: max(threads, 1), block: blockKeys, lo: least[T](lo), hi: least[T](hi)}
 	for _, f := range files {
 		t.runs = append(t.runs, f)
 	}
@@ -282,7 +354,7 @@ func Merge(ctx context.Context, b *mem.Budget, s *Scratch, threads int, files Ru
 }
 
 // Close waits for the run that is being written and gives everything back.
-func (t *Sorter) Close() {
+func (t *Sorter[T]) Close() {
 	_ = t.written()
 	t.freeArrays()
 	for _, r := range t.runs {
@@ -295,7 +367,7 @@ func (t *Sorter) Close() {
 	}
 }
 
-func (t *Sorter) freeArrays() {
+func (t *Sorter[T]) freeArrays() {
 	for _, a := range t.arrays {
 		a.Free()
 	}
@@ -303,28 +375,29 @@ func (t *Sorter) freeArrays() {
 }
 
 // memoryKeys are sorted keys in one array.
-type memoryKeys struct {
-	array *mem.Array[uint64]
-	keys  []uint64
+type memoryKeys[T Item] struct {
+	array *mem.Array[T]
+	keys  []T
 }
 
 // cut takes the next batch, in which all keys are that equal its last one: if more than
 // a batch are equal it drops some of them.
-func (m *memoryKeys) cut() []uint64 {
+func (m *memoryKeys[T]) cut() []T {
 	n := min(BatchKeys, len(m.keys))
 	if n == 0 {
 		return nil
 	}
 	keys := m.keys[:n]
 	m.keys = m.keys[n:]
-	for len(m.keys) > 0 && m.keys[0] == keys[n-1] {
+	for len(m.keys) > 0 && same(&keys[n-1], &m.keys[0]) {
+		join(&keys[n-1], &m.keys[0])
 		m.keys = m.keys[1:]
 	}
 	return keys
 }
 
 // unique cuts all keys into batches, without repetitions.
-func (m *memoryKeys) unique(threads int) (batches [][]uint64) {
+func (m *memoryKeys[T]) unique(threads int) (batches [][]T) {
 	for keys := m.cut(); len(keys) > 0; keys = m.cut() {
 		batches = append(batches, keys)
 	}
@@ -332,17 +405,17 @@ func (m *memoryKeys) unique(threads int) (batches [][]uint64) {
 	return batches
 }
 
-func (m *memoryKeys) each(ctx context.Context, threads int, ordered bool, visit func([]uint64) error) error {
-	work := func(keys *[]uint64) error {
+func (m *memoryKeys[T]) each(ctx context.Context, threads int, ordered bool, visit func([]T) error) error {
+	work := func(keys *[]T) error {
 		*keys = unique(*keys)
 		return nil
 	}
-	use := func(keys *[]uint64) error { return visit(*keys) }
+	use := func(keys *[]T) error { return visit(*keys) }
 	if !ordered {
-		work = func(keys *[]uint64) error { return visit(unique(*keys)) }
-		use = func(*[]uint64) error { return nil }
+		work = func(keys *[]T) error { return visit(unique(*keys)) }
+		use = func(*[]T) error { return nil }
 	}
-	line := inorder.New(threads, make([][]uint64, threads+2), work, use)
+	line := inorder.New(threads, make([][]T, threads+2), work, use)
 	for {
 		keys, err := line.Next()
 		if err == nil {

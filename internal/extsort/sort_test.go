@@ -66,7 +66,7 @@ func TestRadixSortLong(t *testing.T) {
 }
 
 // collect takes all keys of a Sorter, in order, or in any order and sorts them.
-func collect(t *testing.T, s *Sorter, ordered bool) []uint64 {
+func collect(t *testing.T, s *Sorter[uint64], ordered bool) []uint64 {
 	t.Helper()
 	var all []uint64
 	var mu sync.Mutex
@@ -115,14 +115,23 @@ func TestSorter(t *testing.T) {
 				}
 				defer func() { _ = s.Remove() }()
 				b := budget(t, c.free)
-				sort, err := NewSorter(context.Background(), b, s, Options{Want: c.want, Threads: threads})
+				sort, err := NewSorter[uint64](context.Background(), b, s, Options{Want: c.want, Threads: threads})
 				if err != nil {
 					t.Fatal(err)
 				}
 				want := make([]uint64, c.keys)
-				for i := range want {
-					want[i] = rng.Hash(1, uint64(i)) % 50_000 << 20
-					if err := sort.Add(want[i : i+1]); err != nil {
+				for i := 0; i < len(want); {
+					// Some keys are copied, some are made in their place.
+					part := want[i:min(i+1+int(rng.Hash(2, uint64(i))%200), len(want))]
+					for k := range part {
+						part[k] = rng.Hash(1, uint64(i+k)) % 50_000 << 20
+					}
+					if i += len(part); i%2 == 0 {
+						err = sort.Add(part)
+					} else {
+						err = sort.AddFrom(len(part), func(keys []uint64) { copy(keys, part) })
+					}
+					if err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -152,7 +161,7 @@ func TestSorterIsCancelled(t *testing.T) {
 	defer func() { _ = s.Remove() }()
 	ctx, cancel := context.WithCancel(context.Background())
 	b := budget(t, 1<<19)
-	sort, err := NewSorter(ctx, b, s, Options{Threads: 2})
+	sort, err := NewSorter[uint64](ctx, b, s, Options{Threads: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

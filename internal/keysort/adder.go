@@ -35,7 +35,8 @@ const (
 	usualRecord = 32
 	// keyBytes is what an adder needs for a key beside its record: an entry, and a slot of
 	// a table that is filled to three quarters.
-	keyBytes = 16 + 8*4/3 + 1
+	keyBytes   = entryBytes + 8*4/3 + 1
+	entryBytes = 16
 	// leastBytes is the smallest memory of an adder: it holds a few of the longest keys.
 	leastBytes = 1 << 20
 )
@@ -59,7 +60,7 @@ func (s *Sorter) newAdder(size int64) (a *Adder, err error) {
 			a.free()
 		}
 	}()
-	n := max(size/(usualRecord+keyBytes), 16)
+	n := capacity(size)
 	if a.entries, err = mem.Alloc[entry](s.budget, n, "keys to sort"); err != nil {
 		return nil, err
 	}
@@ -69,6 +70,9 @@ func (s *Sorter) newAdder(size int64) (a *Adder, err error) {
 	a.records, err = mem.Alloc[byte](s.budget, min(size-n*keyBytes, math.MaxUint32*recordAlign), "keys to sort")
 	return a, err
 }
+
+// capacity is how many keys an adder with so many bytes can hold.
+func capacity(size int64) int64 { return max(size/(usualRecord+keyBytes), 16) }
 
 func (a *Adder) free() {
 	a.records.Free()

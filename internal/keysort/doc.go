@@ -10,6 +10,10 @@
 // are in memory, by a heap of runs. Keys are compared from the first byte on which those of
 // a run differ, eight bytes at a time.
 //
+// Package extsort sorts keys of one width: by radix, with threads that share one buffer, and cut
+// into ranges by the first keys of blocks. None of that can be done with strings. They come
+// repeatedly, and most of them are found in the hash table before they are sorted at all.
+//
 // # Format
 //
 // A run is a sequence of keys: length and count as variable-length integers, then the

@@ -40,22 +40,46 @@ func New(b *mem.Budget, scratch *extsort.Scratch, size int64, adders int) (_ *So
 			s.Close()
 		}
 	}()
-	size = max(size, LeastBytes)
-	merging := size / shareOfRuns
+	merging, each, adders := layout(size, adders)
 	if err := b.Reserve(merging, "merging sorted keys"); err != nil {
 		return nil, err
 	}
 	s.merging = merging
-	size -= merging
-	adders = int(min(int64(max(adders, 1)), max(size/leastBytes, 1)))
 	for range adders {
-		a, err := s.newAdder(size/int64(adders) - 3*4096)
+		a, err := s.newAdder(each)
 		if err != nil {
 			return nil, err
 		}
 		s.adders = append(s.adders, a)
 	}
 	return s, nil
+}
+
+// layout shares so many bytes out: to the buffers of runs, and to each of at most so many
+// adders.
+func layout(size int64, most int) (merging, each int64, adders int) {
+	size = max(size, LeastBytes)
+	merging = size / shareOfRuns
+	size -= merging
+	adders = int(min(int64(max(most, 1)), max(size/leastBytes, 1)))
+	return merging, size/int64(adders) - 3*4096, adders
+}
+
+// Touched is about how much memory is used to sort so many different keys of so many bytes
+// in all, where each adder is given all of them: memory is only filled as far as there are
+// keys.
+func Touched(keys, bytes, size int64, adders int) int64 {
+	merging, each, adders := layout(size, adders)
+	most := capacity(each)
+	n := min(keys, most)
+	record := (recordHead + bytes/max(keys, 1) + recordAlign - 1) &^ (recordAlign - 1)
+	records := min(n*record, each-most*keyBytes)
+	slots := min(8*(most*4/3+1), n*4096)
+	touched := int64(adders) * (entryBytes*n + records + slots)
+	if n < keys || n*record > records {
+		touched += merging
+	}
+	return touched
 }
 
 // Adders are those to whom keys are added, each for one goroutine.

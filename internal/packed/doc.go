@@ -34,16 +34,21 @@
 //	bytes 16..19  strip
 //	bytes 20..23  source of the last edge
 //	bytes 24..27  bytes of a word
-//	bytes 28..63  zero
-//	bytes 64..    words
+//	bytes 28..31  bytes of a weight: 4, or 0 in a graph without weights
+//	bytes 32..63  zero
+//	bytes 64..    words, then the weights
+//
+// In a graph with weights, the weight of each edge, a float32, stands behind the words, in
+// the order of the edges. Skips have none. The checksum covers the weights too.
 //
 // An edge and its skips are never parted by the end of a frame.
 //
 // # Memory
 //
-// An [Encoder] holds two frames, a [BlockEncoder] one for each strip and one more.
+// An [Encoder] holds two frames, a [BlockEncoder] one for each strip and one more. Where
+// edges have weights, each also holds those of the edges of a frame, up to 4/7 of one.
 //
 // # Determinism
 //
-// The words are a function of the sorted edge list alone.
+// The words and the weights are a function of the sorted edge list alone.
 package packed

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math"
 
 	"ndls/internal/direct"
 )
@@ -25,6 +26,8 @@ const (
 	BlockStrips = BlockRows / StripRows
 	// Narrow and Wide are the sizes of a word in bytes.
 	Narrow, Wide = 3, 4
+	// WeightBytes is the size of the weight of an edge, in a graph that has weights.
+	WeightBytes = 4
 	// FrameBytes is the largest size of a frame, one disk transfer.
 	FrameBytes = 1 << 18
 	// Align is what frame sizes and offsets are multiples of, for direct I/O.
@@ -65,7 +68,18 @@ type Frame struct {
 	// Words are whole words. At least one byte of memory follows them: a word is read as
 	// four bytes from where it starts.
 	Words []byte
+	// Weights are those of the edges, in their order, WeightBytes each: float32,
+	// little-endian. They are empty in a graph without weights.
+	Weights []byte
 }
+
+// Weight is the weight of edge i of a frame that has weights.
+func (f Frame) Weight(i int) float32 {
+	return math.Float32frombits(binary.LittleEndian.Uint32(f.Weights[WeightBytes*i:]))
+}
+
+// ValidWeight says whether a weight is one that an edge can have: positive and finite.
+func ValidWeight(w float32) bool { return w > 0 && w <= math.MaxFloat32 }
 
 // Source gives the edges of a graph strip by strip. It is safe for concurrent
 // use; strips may be opened in any order and any number of times.
@@ -103,26 +117,40 @@ func Panels(columns int) int { return (columns + PanelColumns - 1) / PanelColumn
 type Encoder struct {
 	// buf is a frame of narrow words. Nearly all frames stay so. spare is where the others
 	// are written in wide words; encoders of one goroutine share it.
-	buf, spare []byte
-	end        int    // of the words in buf
-	edges      uint32 // in buf
-	leaps      uint32 // among them differences that do not fit a wide word either
+	buf, spare *[FrameBytes]byte
+	end        uint32 // of the words in buf, or noEdges
+	last       uint32
+	skips      uint32 // words in buf that are no edge
+	leaps      uint32 // differences in buf that do not fit a wide word either
 	strip      uint32
 	base       uint32
-	last       uint32
 	emit       func(f Frame, frame []byte) error
+
+	// weights are those of the edges in buf. They move behind the words when the frame is
+	// full. weight is the size of one, 0 in a graph without weights.
+	weights []byte
+	weight  int
 }
+
+// noEdges is the end of the words of a frame that has none: as if it were full.
+const noEdges = FrameBytes
 
 // NewEncoder returns an encoder that hands each finished frame to emit, once
 // decoded and once as the bytes to store, which start at a multiple of [Align];
 // both are valid during the call.
 func NewEncoder(emit func(f Frame, frame []byte) error) *Encoder {
-	return newEncoder(direct.AlignedBytes(FrameBytes), emit)
+	return &Encoder{buf: newFrame(), spare: newFrame(), end: noEdges, emit: emit}
 }
 
-func newEncoder(spare []byte, emit func(f Frame, frame []byte) error) *Encoder {
-	return &Encoder{buf: direct.AlignedBytes(FrameBytes), spare: spare, end: HeaderBytes, emit: emit}
+// NewWeightedEncoder is [NewEncoder] for edges with weights, which [Encoder.AddWeighted]
+// adds.
+func NewWeightedEncoder(emit func(f Frame, frame []byte) error) *Encoder {
+	e := NewEncoder(emit)
+	e.weight = WeightBytes
+	return e
 }
+
+func newFrame() *[FrameBytes]byte { return (*[FrameBytes]byte)(direct.AlignedBytes(FrameBytes)) }
 
 // Limits of the bytes of narrow words in a frame: up to fullWords there is space for
 // another.
@@ -135,24 +163,33 @@ const (
 // Add appends the edge src → dst, where dst is a row of the whole graph. The
 // caller ends a strip with Flush before it adds an edge of another.
 func (e *Encoder) Add(src, dst uint32) error {
-	if strip := dst >> StripShift; e.edges == 0 && strip != e.strip {
+	if strip := dst >> StripShift; e.end == noEdges && strip != e.strip {
 		e.strip, e.last = strip, 0
 	}
 	if dst>>StripShift != e.strip || src < e.last {
 		return fmt.Errorf("edge %d → %d is out of order in strip %d", src, dst, e.strip)
 	}
-	if e.edges > 0 && e.end+Narrow*(1+skips(src-e.last, narrowEscape)) > fullWords {
+	if e.end != noEdges && int(e.end)+len(e.weights)+e.weight+Narrow*(1+skips(src-e.last, narrowEscape)) > fullWords {
 		if err := e.Flush(); err != nil {
 			return err
 		}
 	}
-	if e.edges == 0 {
-		e.base, e.last = src, src
+	if e.end == noEdges {
+		e.base, e.last, e.end = src, src, HeaderBytes
 	}
-	e.end = put(e.buf, e.end, Narrow, src-e.last, dst&rowMask)
+	e.end = uint32(put(e.buf[:], int(e.end), Narrow, src-e.last, dst&rowMask))
+	e.skips += uint32(skips(src-e.last, narrowEscape))
 	e.leaps += uint32(skips(src-e.last, wideEscape))
 	e.last = src
-	e.edges++
+	return nil
+}
+
+// AddWeighted is [Encoder.Add] of an edge with a weight.
+func (e *Encoder) AddWeighted(src, dst uint32, weight float32) error {
+	if err := e.Add(src, dst); err != nil {
+		return err
+	}
+	e.weights = binary.LittleEndian.AppendUint32(e.weights, math.Float32bits(weight))
 	return nil
 }
 
@@ -173,15 +210,40 @@ func put(buf []byte, at, width int, diff, row uint32) int {
 
 // BlockEncoder packs the edges of one block after the other, with an encoder for each strip.
 type BlockEncoder struct {
-	strips [BlockStrips]*Encoder
-	spare  []byte
-	emit   func(f Frame, frame []byte) error
+	strips [BlockStrips]Encoder // with a frame from the first edge on
 }
 
 // NewBlockEncoder returns an encoder that hands finished frames to emit, as [NewEncoder]
 // does, in the order in which they become full.
 func NewBlockEncoder(emit func(f Frame, frame []byte) error) *BlockEncoder {
-	return &BlockEncoder{spare: direct.AlignedBytes(FrameBytes), emit: emit}
+	b, spare := &BlockEncoder{}, newFrame()
+	for i := range b.strips {
+		b.strips[i] = Encoder{spare: spare, end: noEdges, emit: emit}
+	}
+	return b
+}
+
+// NewWeightedBlockEncoder is [NewBlockEncoder] for edges with weights.
+func NewWeightedBlockEncoder(emit func(f Frame, frame []byte) error) *BlockEncoder {
+	b := NewBlockEncoder(emit)
+	for i := range b.strips {
+		b.strips[i].weight = WeightBytes
+	}
+	return b
+}
+
+// AddWeighted is [BlockEncoder.Add] of edges with weights.
+func (b *BlockEncoder) AddWeighted(src, dst []uint32, weights []float32) error {
+	for i, d := range dst {
+		e := &b.strips[d>>StripShift%BlockStrips]
+		if e.buf == nil {
+			e.buf = newFrame()
+		}
+		if err := e.AddWeighted(src[i], d, weights[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Add appends edges of one block, sorted by (source, destination). The caller ends a
@@ -189,36 +251,29 @@ func NewBlockEncoder(emit func(f Frame, frame []byte) error) *BlockEncoder {
 func (b *BlockEncoder) Add(src, dst []uint32) error {
 	src = src[:len(dst)]
 	for i, d := range dst {
-		strip, s := d>>StripShift%BlockStrips, src[i]
-		e := b.strips[strip]
-		if e == nil {
-			e = newEncoder(b.spare, b.emit)
-			b.strips[strip] = e
-		}
+		e, s := &b.strips[d>>StripShift%BlockStrips], src[i]
 		// What is rare is left to Encoder.Add: the first word of a frame, the last one, and
 		// large differences. A source that descends has one, too.
-		diff := s - e.last
-		if e.edges == 0 || e.end+Narrow > fullWords || diff >= narrowEscape {
+		diff, end := s-e.last, e.end
+		if end > fullWords-Narrow || diff >= narrowEscape {
+			if e.buf == nil {
+				e.buf = newFrame()
+			}
 			if err := e.Add(s, d); err != nil {
 				return err
 			}
 			continue
 		}
-		binary.LittleEndian.PutUint32(e.buf[e.end:], diff<<StripShift|d&rowMask)
-		e.end += Narrow
-		e.edges++
-		e.last = s
+		binary.LittleEndian.PutUint32(e.buf[end:], diff<<StripShift|d&rowMask)
+		e.end, e.last = end+Narrow, s
 	}
 	return nil
 }
 
 // Flush ends the frames of all strips, in the order of the strips.
 func (b *BlockEncoder) Flush() error {
-	for _, e := range b.strips {
-		if e == nil {
-			continue
-		}
-		if err := e.Flush(); err != nil {
+	for i := range b.strips {
+		if err := b.strips[i].Flush(); err != nil {
 			return err
 		}
 	}
@@ -228,13 +283,17 @@ func (b *BlockEncoder) Flush() error {
 // Flush ends the current frame, if it holds anything. The frame has the narrower of the
 // two widths in all, and narrow words where both take as much.
 func (e *Encoder) Flush() error {
-	if e.edges == 0 {
+	if e.end == noEdges {
 		return nil
 	}
-	f := Frame{Strip: e.strip, Src: e.base, Last: e.last, Edges: e.edges, Width: Narrow, Words: e.buf[HeaderBytes:e.end]}
-	buf := e.buf
-	if wide := Wide * int(e.edges+e.leaps); wide < len(f.Words) {
-		buf = e.spare
+	edges := (e.end-HeaderBytes)/Narrow - e.skips
+	if len(e.weights) != e.weight*int(edges) {
+		return fmt.Errorf("%d edges with %d bytes of weights in strip %d", edges, len(e.weights), e.strip)
+	}
+	f := Frame{Strip: e.strip, Src: e.base, Last: e.last, Edges: edges, Width: Narrow, Words: e.buf[HeaderBytes:e.end]}
+	buf := e.buf[:]
+	if wide := Wide * int(edges+e.leaps); wide < len(f.Words) {
+		buf = e.spare[:]
 		at, last := HeaderBytes, f.Src
 		f.Visit(func(src, row uint32) {
 			at = put(buf, at, Wide, src-last, row)
@@ -242,29 +301,38 @@ func (e *Encoder) Flush() error {
 		})
 		f.Width, f.Words = Wide, buf[HeaderBytes:at]
 	}
+	if e.weight > 0 {
+		end := HeaderBytes + len(f.Words)
+		f.Weights = buf[end : end+copy(buf[end:], e.weights)]
+		e.weights = e.weights[:0]
+	}
 	frame := seal(f, buf)
-	e.end, e.edges, e.leaps = HeaderBytes, 0, 0
+	e.end, e.skips, e.leaps = noEdges, 0, 0
 	return e.emit(f, frame)
 }
 
-// seal writes the header of a frame, whose words are in buf already, and pads it.
+// seal writes the header of a frame, whose words and weights are in buf already, and pads
+// it.
 func seal(f Frame, buf []byte) []byte {
-	frame := buf[:frameSize(len(f.Words))]
-	clear(frame[HeaderBytes+len(f.Words):])
+	frame := buf[:frameSize(f.bytes())]
+	clear(frame[HeaderBytes+f.bytes():])
 	clear(frame[:HeaderBytes])
-	for i, v := range []uint32{uint32(len(f.Words) / f.Width), f.Edges, f.Src, f.Strip, f.Last, uint32(f.Width)} {
+	for i, v := range []uint32{uint32(len(f.Words) / f.Width), f.Edges, f.Src, f.Strip, f.Last, uint32(f.Width), uint32(len(f.Weights)) / f.Edges} {
 		binary.LittleEndian.PutUint32(frame[4+4*i:], v)
 	}
 	binary.LittleEndian.PutUint32(frame, checksum(frame, f))
 	return frame
 }
 
-// frameSize is the size of a frame with so many bytes of words.
-func frameSize(words int) int { return direct.RoundUp(HeaderBytes + words + 1) }
+// bytes is the size of the words and weights of a frame.
+func (f Frame) bytes() int { return len(f.Words) + len(f.Weights) }
 
-// checksum is that of a frame's header and words.
+// frameSize is the size of a frame with so many bytes of words and weights.
+func frameSize(bytes int) int { return direct.RoundUp(HeaderBytes + bytes + 1) }
+
+// checksum is that of a frame's header, words and weights.
 func checksum(frame []byte, f Frame) uint32 {
-	return crc32.Checksum(frame[4:HeaderBytes+len(f.Words)], castagnoli)
+	return crc32.Checksum(frame[4:HeaderBytes+f.bytes()], castagnoli)
 }
 
 // Decode reads the frame at the start of buf, checks its checksum and returns
@@ -284,17 +352,25 @@ func Parse(buf []byte) (Frame, int, error) {
 		return Frame{}, 0, fmt.Errorf("%d bytes, shorter than a header: %w", len(buf), ErrFrame)
 	}
 	field := func(i int) uint32 { return binary.LittleEndian.Uint32(buf[4+4*i:]) }
-	words, width := int(field(0)), int(field(5))
+	words, width, edges, weight := int(field(0)), int(field(5)), int(field(1)), int(field(6))
 	if width != Narrow && width != Wide {
 		return Frame{}, 0, fmt.Errorf("words of %d bytes: %w", width, ErrFrame)
 	}
-	if words == 0 || words > FrameWords || frameSize(words*width) > min(len(buf), FrameBytes) {
-		return Frame{}, 0, fmt.Errorf("%d words of %d bytes do not fit: %w", words, width, ErrFrame)
+	if weight != 0 && weight != WeightBytes {
+		return Frame{}, 0, fmt.Errorf("weights of %d bytes: %w", weight, ErrFrame)
 	}
-	return Frame{
+	if words == 0 || words > FrameWords || edges > words || frameSize(words*width+edges*weight) > min(len(buf), FrameBytes) {
+		return Frame{}, 0, fmt.Errorf("%d words of %d bytes for %d edges do not fit: %w", words, width, edges, ErrFrame)
+	}
+	end := HeaderBytes + words*width
+	f := Frame{
 		Strip: field(3), Src: field(2), Last: field(4), Edges: field(1),
-		Width: width, Words: buf[HeaderBytes : HeaderBytes+words*width],
-	}, frameSize(words * width), nil
+		Width: width, Words: buf[HeaderBytes:end],
+	}
+	if weight > 0 {
+		f.Weights = buf[end : end+edges*weight]
+	}
+	return f, frameSize(f.bytes()), nil
 }
 
 // next decodes the edge whose words start at i, after an edge from src, and says where
@@ -313,9 +389,9 @@ func (f Frame) next(src uint64, i int) (source uint64, row uint32, end int) {
 }
 
 // Check walks the words of a frame and fails unless the last one is an edge's, every
-// source is below nodes, every destination below rows, sources ascend up to Last and the
-// edges are as many as stated. A frame that passes cannot make a kernel leave its
-// arrays.
+// source is below nodes, every destination below rows, sources ascend up to Last, the
+// edges are as many as stated, and each weight is one that an edge can have. A frame that
+// passes cannot make a kernel leave its arrays.
 func (f Frame) Check(nodes, rows int64) error {
 	last := binary.LittleEndian.Uint32(f.Words[len(f.Words)-f.Width:][:4])
 	if escape := Escape(f.Width); last>>StripShift&escape == escape {
@@ -331,6 +407,11 @@ func (f Frame) Check(nodes, rows int64) error {
 	}
 	if edges != f.Edges || src != uint64(f.Last) {
 		return fmt.Errorf("%d edges up to source %d, the header says %d up to %d: %w", edges, src, f.Edges, f.Last, ErrFrame)
+	}
+	for i := range len(f.Weights) / WeightBytes {
+		if w := f.Weight(i); !ValidWeight(w) {
+			return fmt.Errorf("edge %d has weight %v: %w", i, w, ErrFrame)
+		}
 	}
 	return nil
 }
@@ -357,9 +438,16 @@ func (f Frame) Trim(lo, hi uint32) (Frame, bool) {
 	}
 	src, from, skipped := f.before(lo)
 	f.Src, f.Words, f.Edges = src, f.Words[from:], f.Edges-skipped
+	weighted := len(f.Weights) > 0
+	if weighted {
+		f.Weights = f.Weights[WeightBytes*skipped:]
+	}
 	if f.Last >= hi {
 		src, to, left := f.before(hi)
 		f.Last, f.Words, f.Edges = src, f.Words[:to], left
+	}
+	if weighted {
+		f.Weights = f.Weights[:WeightBytes*f.Edges]
 	}
 	return f, f.Edges > 0
 }

@@ -10,6 +10,13 @@
 //
 //	‖X_i^(k) − X_i^∞‖₂ = d̃_i^r ‖Z_i^(k)‖₂.
 //
+// Where edges have weights, Ã = A_w + I with the matrix A_w of weights, and d̃_i is the
+// strength of node i, the sum of the weights of its edges, plus one. Everything else stays.
+//
+// Where edges have directions there is no such limit, and [State.Scale] and [State.Up] alone
+// are used: Degree is then how often the row of a node is added to the rows of others, the
+// degree of a column of the matrix.
+//
 // [State.Scale] alone serves smoothing: there, small entries beside large
 // stationary ones keep their relative precision only if nothing is subtracted.
 //

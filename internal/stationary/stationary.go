@@ -16,17 +16,21 @@ const powers = 1 << 16
 type State struct {
 	r         float64
 	degree    []uint32
-	component []uint32 // nil: one stationary row for all
+	strength1 []float32 // nil without weights
+	component []uint32  // nil: one stationary row for all
 	count     int
 	volume    *mem.Array[float64]
 	budget    *mem.Budget
-	up, down  []float64 // d̃^r and d̃^−r by degree
+	up, down  []float64 // d̃^r and d̃^−r by degree; nil with weights
 }
 
 // Nodes are the nodes of a graph whose rows a worker has.
 type Nodes struct {
 	// Degree is that of each node, without the self-loop.
 	Degree []uint32
+	// Strength1 is the strength plus one of each node, where edges have weights: the d̃ of
+	// the formulas. It is nil elsewhere, where d̃ is the degree plus one.
+	Strength1 []float32
 	// Component is that of each node, from 0 to Components-1 over the whole graph.
 	// If it is nil all nodes have one stationary row, that of equation (2).
 	Component  []uint32
@@ -45,11 +49,13 @@ func New(ctx context.Context, g group.Group, b *mem.Budget, nodes Nodes, r float
 		return nil, err
 	}
 	s := &State{
-		r: r, degree: nodes.Degree, component: nodes.Component, count: count, volume: volume, budget: b,
-		up: make([]float64, powers), down: make([]float64, powers),
+		r: r, degree: nodes.Degree, strength1: nodes.Strength1, component: nodes.Component, count: count, volume: volume, budget: b,
 	}
-	for d := range powers {
-		s.up[d], s.down[d] = power(uint32(d), r), power(uint32(d), -r)
+	if s.strength1 == nil {
+		s.up, s.down = make([]float64, powers), make([]float64, powers)
+		for d := range powers {
+			s.up[d], s.down[d] = Power(float64(d)+1, r), Power(float64(d)+1, -r)
+		}
 	}
 	if err := g.OrderedSum(ctx, volume.S, s.addVolumes); err != nil {
 		s.Free()
@@ -60,10 +66,18 @@ func New(ctx context.Context, g group.Group, b *mem.Budget, nodes Nodes, r float
 
 // addVolumes adds Σ d̃ of the rows here by component, in ascending order of row.
 func (s *State) addVolumes() error {
-	for i, d := range s.degree {
-		s.volume.S[s.of(i)] += float64(d) + 1
+	for i := range s.degree {
+		s.volume.S[s.of(i)] += s.degree1(int64(i))
 	}
 	return nil
+}
+
+// degree1 is d̃_i.
+func (s *State) degree1(i int64) float64 {
+	if s.strength1 != nil {
+		return float64(s.strength1[i])
+	}
+	return float64(s.degree[i]) + 1
 }
 
 // Free returns the memory.
@@ -76,9 +90,8 @@ func (s *State) of(i int) uint32 {
 	return s.component[i]
 }
 
-// power is d̃^p for degree d. The common exponents take no logarithm.
-func power(d uint32, p float64) float64 {
-	d1 := float64(d) + 1
+// Power is d̃^p. The common exponents take no logarithm.
+func Power(d1, p float64) float64 {
 	switch p {
 	case 0:
 		return 1
@@ -96,17 +109,18 @@ func power(d uint32, p float64) float64 {
 
 // Up is d̃_i^r, what takes row i of Z to X.
 func (s *State) Up(i int64) float64 {
-	if d := s.degree[i]; d < powers {
+	if d := s.degree[i]; s.up != nil && d < powers {
 		return s.up[d]
 	}
-	return power(s.degree[i], s.r)
+	return Power(s.degree1(i), s.r)
 }
 
-func (s *State) downBy(d uint32) float64 {
-	if d < powers {
+// downOf is d̃_i^−r, what takes row i of X to Z.
+func (s *State) downOf(i int64) float64 {
+	if d := s.degree[i]; s.down != nil && d < powers {
 		return s.down[d]
 	}
-	return power(d, -s.r)
+	return Power(s.degree1(i), -s.r)
 }
 
 // Scale turns rows first, first+1, … of X, stride columns each, into rows of Z =
@@ -116,7 +130,7 @@ func (s *State) Scale(first int64, rows []float32, stride int) {
 		return
 	}
 	for i := 0; len(rows) > 0; i++ {
-		down := s.downBy(s.degree[first+int64(i)])
+		down := s.downOf(first + int64(i))
 		for c, x := range rows[:stride] {
 			rows[c] = float32(float64(x) * down)
 		}
@@ -156,13 +170,14 @@ func (m *Mean) Row(i int64) []float64 {
 	return m.rows.S[at : at+m.stride]
 }
 
-// Add takes rows first, first+1, … of Z. Rows come in ascending order, so that
-// sums do not depend on how many come at a time.
-func (m *Mean) Add(first int64, rows []float32) {
+// Add takes columns [from, to) of rows first, first+1, … of Z. Rows come in ascending order, so
+// that sums do not depend on how many come at a time. Calls at the same time are for different
+// columns.
+func (m *Mean) Add(first int64, rows []float32, from, to int) {
 	for i := first; len(rows) > 0; i++ {
-		d1 := float64(m.state.degree[i]) + 1
-		sum := m.Row(i)
-		for c, z := range rows[:m.stride] {
+		d1 := m.state.degree1(i)
+		sum := m.Row(i)[from:to]
+		for c, z := range rows[from:to] {
 			sum[c] += float64(d1 * float64(z))
 		}
 		rows = rows[m.stride:]

@@ -203,7 +203,11 @@ type bucketReader struct {
 	etag    string
 }
 
-func (r *bucketReader) Size() int64  { return r.size }
+func (r *bucketReader) Size() int64 { return r.size }
+
+// Version is what Info.Version is for the version that was opened.
+func (r *bucketReader) Version() string { return versionOf(r.etag, r.modTime) }
+
 func (r *bucketReader) Close() error { return nil }
 
 // ReadAt implements io.ReaderAt by one request, and more where bodies break off.
@@ -305,11 +309,15 @@ func (b *Bucket) Stat(ctx context.Context, name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	version := attrs.ETag
-	if version == "" {
-		version = attrs.ModTime.UTC().Format(time.RFC3339Nano)
+	return Info{Name: name, Size: attrs.Size, Version: versionOf(attrs.ETag, attrs.ModTime)}, nil
+}
+
+// versionOf changes when an object is replaced.
+func versionOf(etag string, modified time.Time) string {
+	if etag != "" {
+		return etag
 	}
-	return Info{Name: name, Size: attrs.Size, Version: version}, nil
+	return modified.UTC().Format(time.RFC3339Nano)
 }
 
 // List implements Store.

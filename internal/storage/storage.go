@@ -113,3 +113,9 @@ type Reader interface {
 	io.Closer
 	Size() int64
 }
+
+// Versioned is a Reader that knows the version of the file that it reads, as Info has it.
+type Versioned interface {
+	Reader
+	Version() string
+}

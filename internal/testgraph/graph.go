@@ -5,17 +5,143 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"slices"
 
 	"ndls/internal/packed"
 )
 
-// Graph is a simple undirected graph: Adj[i] lists the neighbours of i in
-// ascending order.
+// Graph is a simple graph: Adj[i] lists the neighbours of i in ascending order. A hop adds their
+// rows to row i.
 type Graph struct {
 	Name string
 	Adj  [][]uint32
+	// Directed says that i need not be among the neighbours of its neighbours.
+	Directed bool
+	// Weights has the weights of the edges to these neighbours; nil without weights.
+	Weights [][]float32
+}
+
+// Weighted is the graph with a weight for each edge, which is given for its smaller and its
+// larger end.
+func (g Graph) Weighted(weight func(lo, hi uint32) float32) Graph {
+	g.Weights = make([][]float32, len(g.Adj))
+	for i, a := range g.Adj {
+		for _, j := range a {
+			g.Weights[i] = append(g.Weights[i], weight(min(uint32(i), j), max(uint32(i), j)))
+		}
+	}
+	return g
+}
+
+// RandomWeights draws weights whose logarithms are spread evenly, from 1/spread to spread.
+func (g Graph) RandomWeights(spread float64, seed uint64) Graph {
+	g.Name += fmt.Sprintf(" weights to %g", spread)
+	return g.Weighted(func(lo, hi uint32) float32 {
+		rng := rand.New(rand.NewPCG(seed, uint64(lo)<<32|uint64(hi)))
+		return float32(math.Pow(spread, 2*rng.Float64()-1))
+	})
+}
+
+// Strength1 gives the strengths plus one, nil without weights.
+func (g Graph) Strength1() []float32 {
+	if g.Weights == nil {
+		return nil
+	}
+	s := make([]float32, len(g.Adj))
+	for i := range s {
+		s[i] = float32(g.mass(i))
+	}
+	return s
+}
+
+// mass is d̃_i.
+func (g Graph) mass(i int) float64 {
+	if g.Weights == nil {
+		return float64(len(g.Adj[i])) + 1
+	}
+	sum := 0.0
+	for _, w := range g.Weights[i] {
+		sum += float64(w)
+	}
+	return sum + 1
+}
+
+// Sent gives, in a graph with directions, how many nodes each is a neighbour of; nil elsewhere.
+func (g Graph) Sent() []uint32 {
+	if !g.Directed {
+		return nil
+	}
+	s := make([]uint32, len(g.Adj))
+	for _, a := range g.Adj {
+		for _, j := range a {
+			s[j]++
+		}
+	}
+	return s
+}
+
+// Divisors gives what the sum of each row is divided by where that is not the degree plus one;
+// else it is nil.
+func (g Graph) Divisors(r float64) []float32 {
+	sent := g.Sent()
+	if sent == nil {
+		return g.Strength1()
+	}
+	d := make([]float32, len(g.Adj))
+	for i := range d {
+		d[i] = float32(math.Pow(g.mass(i), 1-r) * math.Pow(float64(sent[i])+1, r))
+	}
+	return d
+}
+
+// Reversed turns every edge round.
+func (g Graph) Reversed() Graph {
+	r := Graph{Name: g.Name + " reversed", Adj: make([][]uint32, len(g.Adj)), Directed: g.Directed}
+	for i, a := range g.Adj {
+		for _, j := range a {
+			r.Adj[j] = append(r.Adj[j], uint32(i))
+		}
+	}
+	return r
+}
+
+// NewDirected builds a graph of n nodes whose edges lead from the first to the second node,
+// which is a neighbour of the first; duplicates and self-loops are dropped.
+func NewDirected(name string, n int, edges [][2]int) Graph {
+	g := Graph{Name: name, Adj: make([][]uint32, n), Directed: true}
+	for _, e := range edges {
+		if e[0] != e[1] {
+			g.Adj[e[0]] = append(g.Adj[e[0]], uint32(e[1]))
+		}
+	}
+	for i := range g.Adj {
+		slices.Sort(g.Adj[i])
+		g.Adj[i] = slices.Compact(g.Adj[i])
+	}
+	return g
+}
+
+// SmallDirected lists graphs with directions: paths, stars out of a node and into it, cycles,
+// nodes without edges in one direction or in both, and edges in both directions.
+func SmallDirected() []Graph {
+	rng := rand.New(rand.NewPCG(3, 5))
+	var path, out, cycle, random [][2]int
+	for i := range 8 {
+		path = append(path, [2]int{i, i + 1})
+		out = append(out, [2]int{0, i + 1})
+		cycle = append(cycle, [2]int{i, (i + 1) % 8})
+	}
+	for range 220 {
+		random = append(random, [2]int{min(rng.IntN(60), rng.IntN(60)), rng.IntN(70)})
+	}
+	star := NewDirected("star out", 9, out)
+	g := NewDirected("directed random", 72, random)
+	return []Graph{
+		NewDirected("directed path", 9, path), star, star.Reversed(), NewDirected("cycle", 10, cycle),
+		NewDirected("both ways", 4, [][2]int{{0, 1}, {1, 0}, {2, 1}}), NewDirected("no edges", 3, nil), g, g.Reversed(),
+	}
 }
 
 // New builds a graph of n nodes; duplicates and self-loops are dropped.
@@ -98,6 +224,15 @@ func Small() []Graph {
 	}
 }
 
+// SmallWeighted lists graphs with weights: one of every shape, and one whose weights lie far
+// apart.
+func SmallWeighted() (all []Graph) {
+	for i, g := range Small() {
+		all = append(all, g.RandomWeights(10, uint64(i)))
+	}
+	return append(all, Random(60, 100, 8).RandomWeights(1000, 9))
+}
+
 // Degree gives the degrees, self-loops not counted.
 func (g Graph) Degree() []uint32 {
 	d := make([]uint32, len(g.Adj))
@@ -139,25 +274,39 @@ func (g Graph) Components() ([]uint32, int) {
 // Source packs the graph in memory.
 func (g Graph) Source() packed.Source {
 	s := &source{n: int64(len(g.Adj)), frames: make([][]packed.Frame, packed.Strips(int64(len(g.Adj))))}
-	type edge struct{ src, dst uint32 }
+	type edge struct {
+		src, dst uint32
+		weight   float32
+	}
 	for strip := range s.frames {
 		lo := strip << packed.StripShift
 		var edges []edge
 		for d := lo; d < min(lo+packed.StripRows, len(g.Adj)); d++ {
-			for _, u := range g.Adj[d] {
-				edges = append(edges, edge{u, uint32(d)})
+			for i, u := range g.Adj[d] {
+				e := edge{src: u, dst: uint32(d)}
+				if g.Weights != nil {
+					e.weight = g.Weights[d][i]
+				}
+				edges = append(edges, e)
 			}
 		}
 		slices.SortFunc(edges, func(x, y edge) int {
 			return cmp.Or(cmp.Compare(x.src, y.src), cmp.Compare(x.dst, y.dst))
 		})
-		enc := packed.NewEncoder(func(f packed.Frame, _ []byte) error {
+		emit := func(f packed.Frame, _ []byte) error {
 			f.Words = append(make([]byte, 0, len(f.Words)+1), f.Words...) // a byte follows the last word
+			f.Weights = slices.Clone(f.Weights)
 			s.frames[strip] = append(s.frames[strip], f)
 			return nil
-		})
+		}
+		enc := packed.NewEncoder(emit)
+		add := func(e edge) error { return enc.Add(e.src, e.dst) }
+		if g.Weights != nil {
+			enc = packed.NewWeightedEncoder(emit)
+			add = func(e edge) error { return enc.AddWeighted(e.src, e.dst, e.weight) }
+		}
 		for _, e := range edges {
-			if err := enc.Add(e.src, e.dst); err != nil {
+			if err := add(e); err != nil {
 				panic(err)
 			}
 		}

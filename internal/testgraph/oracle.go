@@ -3,7 +3,9 @@ package testgraph
 import "math"
 
 // Oracle answers by the paper's definitions with dense float64 matrices: the
-// influence matrix I(k) = Â^k with Â = D̃^(r−1) Ã D̃^(−r), and its limit.
+// influence matrix I(k) = Â^k with Â = D̃^(r−1) Ã D̃^(−r), and its limit. With weights Ã is
+// the matrix of weights plus I, and D̃ has its row sums. With directions, the D̃ on the right has
+// the column sums of Ã, and there is no limit.
 type Oracle struct {
 	R         float64
 	Component bool // stationary row per component, else global (equation 2)
@@ -17,12 +19,19 @@ type Oracle struct {
 func NewOracle(g Graph, r float64, component bool) *Oracle {
 	n := len(g.Adj)
 	o := &Oracle{R: r, Component: component, g: g, d1: make([]float64, n), weight: make([]float64, n*n), limit: make([]float64, n*n)}
-	for i, a := range g.Adj {
-		o.d1[i] = float64(len(a)) + 1
+	for i := range g.Adj {
+		o.d1[i] = g.mass(i)
 	}
 	comp, count := g.Components()
 	if !component {
 		comp, count = make([]uint32, n), 1
+	}
+	column := o.d1
+	if sent := g.Sent(); sent != nil {
+		column = make([]float64, n)
+		for j, s := range sent {
+			column[j] = float64(s) + 1
+		}
 	}
 	vol := make([]float64, count)
 	for i, c := range comp {
@@ -30,7 +39,12 @@ func NewOracle(g Graph, r float64, component bool) *Oracle {
 	}
 	for i := range n {
 		for _, j := range append([]uint32{uint32(i)}, g.Adj[i]...) {
-			o.weight[i*n+int(j)] = math.Pow(o.d1[i], r-1) * math.Pow(o.d1[j], -r)
+			o.weight[i*n+int(j)] = math.Pow(o.d1[i], r-1) * math.Pow(column[j], -r)
+		}
+		if g.Weights != nil {
+			for k, j := range g.Adj[i] {
+				o.weight[i*n+int(j)] *= float64(g.Weights[i][k])
+			}
 		}
 		for j := range n {
 			if comp[i] == comp[j] {

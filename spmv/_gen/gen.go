@@ -1,7 +1,8 @@
-// Command gen writes the assembly kernels of package spmv, and command loops, below it, the
-// loops that package bench/pass compares a pass with.
+// Command gen writes the assembly kernels of package spmv, command decay, below it, those for
+// rows that settle, and command loops the loops that package bench/pass compares a pass with.
 //
 //go:generate go run . -out ../kernel_amd64.s -stubs ../stubs_amd64.go -pkg spmv
+//go:generate go run ./decay -out ../decay_amd64.s -stubs ../stubs_decay_amd64.go -pkg spmv
 //go:generate go run ./loops -out ../../bench/pass/loops_amd64.s -stubs ../../bench/pass/stubs_amd64.go -pkg pass
 package main
 
@@ -35,16 +36,27 @@ func main() {
 		for _, z := range vector.Precisions {
 			for _, cols := range vector.Columns {
 				for _, width := range widths {
-					accumulate(v, z, cols, width)
+					accumulate(v, z, cols, width, false)
 				}
 			}
 		}
 		widen(v)
 		narrow(v)
-		divideRows(v)
+		divideRows(v, false)
 		addRows(v)
 		squareNorms(v)
-		weightedSums(v)
+		weightedSums(v, false)
+	}
+	for _, v := range vector.ISAs {
+		for _, z := range vector.Precisions {
+			for _, cols := range vector.Columns {
+				for _, width := range widths {
+					accumulate(v, z, cols, width, true)
+				}
+			}
+		}
+		divideRows(v, true)
+		weightedSums(v, true)
 	}
 	Generate()
 }
@@ -62,7 +74,8 @@ func hasF16C() {
 	RET()
 }
 
-// accumulate: for every packed edge, acc[dst] += z[src-base], cols columns wide.
+// accumulate: for every packed edge, acc[dst] += z[src-base], cols columns wide; if weighted,
+// acc[dst] += weight·z[src-base], with the product rounded before it is added.
 //
 // A word has width bytes, but four are read: the row in the lowest bits, then the
 // difference, then what is not of the word.
@@ -71,15 +84,24 @@ func hasF16C() {
 // decoded, and both rows prefetched, batch edges before its sum, so that neither
 // waits for memory. PREFETCHNTA would leave the outer caches to the accumulators, but some
 // processors keep such lines in a small part of the first-level cache and lose them.
-func accumulate(v vector.ISA, p vector.Precision, cols, width int) {
-	name := fmt.Sprintf("accumulate%s%d%s%s", p.Name, cols, map[int]string{3: "Narrow", 4: "Wide"}[width], v.Name)
-	TEXT(name, NOSPLIT, "func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, buf *uint64)")
-	Doc(name + fmt.Sprintf(" adds z[src-base] to acc[dst] for each of the edges packed in words of %d bytes, %d columns wide; strides are in bytes, buf holds %d words.", width, cols, 2*batch))
+func accumulate(v vector.ISA, p vector.Precision, cols, width int, weighted bool) {
+	size := map[int]string{3: "Narrow", 4: "Wide"}[width]
+	name := fmt.Sprintf("accumulate%s%d%s%s", p.Name, cols, size, v.Name)
+	what, more := "z[src-base]", ""
+	if weighted {
+		name = fmt.Sprintf("accumulateWeighted%s%d%s%s", p.Name, cols, size, v.Name)
+		what, more = "weight times z[src-base]", ", weights *byte"
+	}
+	TEXT(name, NOSPLIT, "func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, buf *uint64"+more+")")
+	Doc(name + fmt.Sprintf(" adds %s to acc[dst] for each of the edges packed in words of %d bytes, %d columns wide; strides are in bytes, buf holds %d words.", what, width, cols, 2*batch))
 	d := decoder{
 		p: p, cols: cols, width: width, escape: 1<<(8*width-rowBits) - 1,
 		acc: Load(Param("acc"), GP64()), accStride: Load(Param("accStride"), GP64()),
 		z: Load(Param("z"), GP64()), zStride: Load(Param("zStride"), GP64()),
 		words: Load(Param("words"), GP64()), src: GP64(), buf: Load(Param("buf"), GP64()), at: GP64(),
+	}
+	if weighted {
+		d.weights = Load(Param("weights"), GP64())
 	}
 	left := Load(Param("edges"), GP64())
 	Load(Param("src"), d.src.(GPVirtual).As32())
@@ -138,6 +160,7 @@ type decoder struct {
 	cols, width, escape                    int
 	acc, accStride, z, zStride, words, src Register
 	buf, at                                Register // ring, offset of its oldest edge
+	weights                                Register // the weight of the oldest edge; nil without weights
 }
 
 func (d decoder) slot(disp int) Mem { return Mem{Base: d.buf, Index: d.at, Scale: 1, Disp: disp} }
@@ -203,11 +226,21 @@ func (d decoder) take() (from, to Register) {
 	return from, to
 }
 
-// sum adds the row at from to the row at to and moves on in the ring.
+// sum adds the row at from, times the weight of the edge, to the row at to, and moves on in
+// the ring.
 func (d decoder) sum(v vector.ISA, from, to Register) {
+	var weight VecVirtual
+	if d.weights != nil {
+		weight = v.Reg()
+		VBROADCASTSS(Mem{Base: d.weights}, weight)
+		ADDQ(Imm(4), d.weights)
+	}
 	for c := 0; c < d.cols; c += v.Lanes {
 		x := v.Reg()
 		d.p.Load(Mem{Base: from, Disp: c * d.p.Bytes}, x)
+		if weight != nil {
+			VMULPS(weight, x, x)
+		}
 		VADDPS(Mem{Base: to, Disp: c * 4}, x, x)
 		VMOVUPS(x, Mem{Base: to, Disp: c * 4})
 	}
@@ -256,50 +289,34 @@ func convert(v vector.ISA, toBytes, fromBytes int, one func(from, to Mem)) {
 	RET()
 }
 
-// degree1 loads degree+1 as float32 into x.
-func degree1(degree Register, x VecVirtual) {
-	d := GP64()
-	MOVL(Mem{Base: degree.(GPVirtual)}, d.As32())
-	INCQ(d)
-	VXORPS(x, x, x)
-	VCVTSI2SSQ(d, x, x)
-}
-
-// divideRows: rows[i] /= degree[i] + 1.
-func divideRows(v vector.ISA) {
+// divideRows: rows[i] /= degree[i] + 1; if weighted, rows[i] /= strength1[i].
+func divideRows(v vector.ISA, weighted bool) {
 	name := "divideRows" + v.Name
-	TEXT(name, NOSPLIT, "func(rows *float32, degree *uint32, n, bytes uintptr)")
-	Doc(name + " divides each of n rows of bytes bytes (a multiple of 64, without gaps) by its degree plus one.")
+	param, values, by := "degree", "uint32", "degree plus one"
+	if weighted {
+		name = "divideRowsByStrength" + v.Name
+		param, values, by = "strength1", "float32", "strength plus one"
+	}
+	TEXT(name, NOSPLIT, "func(rows *float32, "+param+" *"+values+", n, bytes uintptr)")
+	Doc(name + " divides each of n rows of bytes bytes (a multiple of 64, without gaps) by its " + by + ".")
 	rows := Load(Param("rows"), GP64())
-	degree := Load(Param("degree"), GP64())
+	degree := Load(Param(param), GP64())
 	n := Load(Param("n"), GP64())
 	bytes := Load(Param("bytes"), GP64())
-	Label("row")
-	TESTQ(n, n)
-	JZ(LabelRef("done"))
-	x := XMM()
-	degree1(degree, x)
-	d := v.Reg()
-	VBROADCASTSS(x, d)
-	at := GP64()
-	XORQ(at, at)
-	Label("column")
-	for c := 0; c < 16; c += v.Lanes {
-		y := v.Reg()
-		VMOVUPS(Mem{Base: rows, Index: at, Scale: 1, Disp: c * 4}, y)
-		VDIVPS(d, y, y)
-		VMOVUPS(y, Mem{Base: rows, Index: at, Scale: 1, Disp: c * 4})
-	}
-	ADDQ(Imm(64), at)
-	CMPQ(at, bytes)
-	JLT(LabelRef("column"))
-	ADDQ(bytes, rows)
-	ADDQ(Imm(4), degree)
-	DECQ(n)
-	JMP(LabelRef("row"))
-	Label("done")
-	VZEROUPPER()
-	RET()
+	vector.EachRow(n, func() {
+		var d VecVirtual
+		if weighted {
+			d = v.Reg()
+			VBROADCASTSS(Mem{Base: degree}, d)
+		} else {
+			d = v.Degree1(degree)
+		}
+		v.DivideRow(rows, bytes, d)
+	}, func() {
+		ADDQ(bytes, rows)
+		ADDQ(Imm(4), degree)
+	})
+	vector.End()
 }
 
 // addRows: sum[i] += weight * rows[i] where hop < hops[i].
@@ -319,34 +336,23 @@ func addRows(v vector.ISA) {
 	Load(Param("weight"), wx)
 	w := v.Reg()
 	VBROADCASTSS(wx, w)
-	Label("row")
-	TESTQ(n, n)
-	JZ(LabelRef("done"))
-	h := GP64()
-	MOVWLZX(Mem{Base: hops}, h.As32())
-	CMPL(hop.As32(), h.As32())
-	JCC(LabelRef("next"))
-	at := GP64()
-	XORQ(at, at)
-	Label("column")
-	for c := 0; c < 16; c += v.Lanes {
-		y := v.Reg()
-		VMULPS(Mem{Base: rows, Index: at, Scale: 1, Disp: c * 4}, w, y)
-		VADDPS(Mem{Base: sum, Index: at, Scale: 1, Disp: c * 4}, y, y)
-		VMOVUPS(y, Mem{Base: sum, Index: at, Scale: 1, Disp: c * 4})
-	}
-	ADDQ(Imm(64), at)
-	CMPQ(at, bytes)
-	JLT(LabelRef("column"))
-	Label("next")
-	ADDQ(bytes, rows)
-	ADDQ(bytes, sum)
-	ADDQ(Imm(2), hops)
-	DECQ(n)
-	JMP(LabelRef("row"))
-	Label("done")
-	VZEROUPPER()
-	RET()
+	vector.EachRow(n, func() {
+		h := GP64()
+		MOVWLZX(Mem{Base: hops}, h.As32())
+		CMPL(hop.As32(), h.As32())
+		JCC(LabelRef("next"))
+		v.EachRegister("column", bytes, func(at Register, disp int) {
+			y := v.Reg()
+			VMULPS(Mem{Base: rows, Index: at, Scale: 1, Disp: disp}, w, y)
+			VADDPS(Mem{Base: sum, Index: at, Scale: 1, Disp: disp}, y, y)
+			VMOVUPS(y, Mem{Base: sum, Index: at, Scale: 1, Disp: disp})
+		})
+	}, func() {
+		ADDQ(bytes, rows)
+		ADDQ(bytes, sum)
+		ADDQ(Imm(2), hops)
+	})
+	vector.End()
 }
 
 // squareNorms: out[i] += |rows[i]|^2 in float64, panel by panel.
@@ -358,65 +364,63 @@ func squareNorms(v vector.ISA) {
 	rows := Load(Param("rows"), GP64())
 	n := Load(Param("n"), GP64())
 	bytes := Load(Param("bytes"), GP64())
-	Label("row")
-	TESTQ(n, n)
-	JZ(LabelRef("done"))
-	total := XMM()
-	VMOVSD(Mem{Base: out}, total)
-	at := GP64()
-	XORQ(at, at)
-	Label("column")
-	four := YMM() // lanes 0..3 plus lanes 4..7
-	if v.Lanes == 16 {
-		a, b := ZMM(), ZMM()
-		VCVTPS2PD(Mem{Base: rows, Index: at, Scale: 1}, a)
-		VCVTPS2PD(Mem{Base: rows, Index: at, Scale: 1, Disp: 32}, b)
-		VMULPD(a, a, a)
-		VMULPD(b, b, b)
-		VADDPD(b, a, a)
-		VEXTRACTF64X4(Imm(1), a, four)
-		VADDPD(four, a.AsY(), four)
-	} else {
-		var p [2]VecVirtual
-		for half := range p {
-			a, b := YMM(), YMM()
-			VCVTPS2PD(Mem{Base: rows, Index: at, Scale: 1, Disp: 16 * half}, a)
-			VCVTPS2PD(Mem{Base: rows, Index: at, Scale: 1, Disp: 32 + 16*half}, b)
-			VMULPD(a, a, a)
-			VMULPD(b, b, b)
-			VADDPD(b, a, a)
-			p[half] = a
-		}
-		VADDPD(p[1], p[0], four)
-	}
-	two := XMM()
-	VEXTRACTF128(Imm(1), four, two)
-	VADDPD(two, four.AsX(), two)
-	one := XMM()
-	VPERMILPD(Imm(1), two, one)
-	VADDSD(one, two, two)
-	VADDSD(two, total, total)
-	ADDQ(Imm(64), at)
-	CMPQ(at, bytes)
-	JLT(LabelRef("column"))
-	VMOVSD(total, Mem{Base: out})
-	ADDQ(Imm(8), out)
-	ADDQ(bytes, rows)
-	DECQ(n)
-	JMP(LabelRef("row"))
-	Label("done")
-	VZEROUPPER()
-	RET()
+	vector.EachRow(n, func() {
+		total := XMM()
+		VMOVSD(Mem{Base: out}, total)
+		vector.EachPanel("column", bytes, func(at GPVirtual) {
+			four := YMM() // lanes 0..3 plus lanes 4..7
+			if v.Lanes == 16 {
+				a, b := ZMM(), ZMM()
+				VCVTPS2PD(Mem{Base: rows, Index: at, Scale: 1}, a)
+				VCVTPS2PD(Mem{Base: rows, Index: at, Scale: 1, Disp: 32}, b)
+				VMULPD(a, a, a)
+				VMULPD(b, b, b)
+				VADDPD(b, a, a)
+				VEXTRACTF64X4(Imm(1), a, four)
+				VADDPD(four, a.AsY(), four)
+			} else {
+				var p [2]VecVirtual
+				for half := range p {
+					a, b := YMM(), YMM()
+					VCVTPS2PD(Mem{Base: rows, Index: at, Scale: 1, Disp: 16 * half}, a)
+					VCVTPS2PD(Mem{Base: rows, Index: at, Scale: 1, Disp: 32 + 16*half}, b)
+					VMULPD(a, a, a)
+					VMULPD(b, b, b)
+					VADDPD(b, a, a)
+					p[half] = a
+				}
+				VADDPD(p[1], p[0], four)
+			}
+			two := XMM()
+			VEXTRACTF128(Imm(1), four, two)
+			VADDPD(two, four.AsX(), two)
+			one := XMM()
+			VPERMILPD(Imm(1), two, one)
+			VADDSD(one, two, two)
+			VADDSD(two, total, total)
+		})
+		VMOVSD(total, Mem{Base: out})
+	}, func() {
+		ADDQ(Imm(8), out)
+		ADDQ(bytes, rows)
+	})
+	vector.End()
 }
 
-// weightedSums: for the first 16 columns, sums[c] += d*x and sums[16+c] += d*|x|.
-func weightedSums(v vector.ISA) {
+// weightedSums: for the first 16 columns, sums[c] += d*x and sums[16+c] += d*|x|, with the
+// degree plus one, or the strength plus one, as d.
+func weightedSums(v vector.ISA, weighted bool) {
 	name := "weightedSums" + v.Name
-	TEXT(name, NOSPLIT, "func(sums *[32]float64, rows *float32, degree *uint32, n, bytes uintptr)")
-	Doc(name + " adds, for the first 16 columns of n rows of bytes bytes, (degree+1)·x to sums[0:16] and (degree+1)·|x| to sums[16:32], in float64.")
+	param, values, by := "degree", "uint32", "(degree+1)"
+	if weighted {
+		name = "strengthSums" + v.Name
+		param, values, by = "strength1", "float32", "(strength+1)"
+	}
+	TEXT(name, NOSPLIT, "func(sums *[32]float64, rows *float32, "+param+" *"+values+", n, bytes uintptr)")
+	Doc(name + " adds, for the first 16 columns of n rows of bytes bytes, " + by + "·x to sums[0:16] and " + by + "·|x| to sums[16:32], in float64.")
 	sums := Load(Param("sums"), GP64())
 	rows := Load(Param("rows"), GP64())
-	degree := Load(Param("degree"), GP64())
+	degree := Load(Param(param), GP64())
 	n := Load(Param("n"), GP64())
 	bytes := Load(Param("bytes"), GP64())
 	lanes := v.Lanes / 2
@@ -434,29 +438,32 @@ func weightedSums(v vector.ISA) {
 	ax := XMM()
 	VMOVQ(ones, ax)
 	VPBROADCASTQ(ax, abs)
-	Label("row")
-	TESTQ(n, n)
-	JZ(LabelRef("done"))
-	d := GP64()
-	MOVL(Mem{Base: degree}, d.As32())
-	INCQ(d)
-	x := XMM()
-	VXORPD(x, x, x)
-	VCVTSI2SDQ(d, x, x)
-	w := v.Reg()
-	VBROADCASTSD(x, w)
-	for i := range signed {
-		y := v.Reg()
-		VCVTPS2PD(Mem{Base: rows, Disp: i * lanes * 4}, y)
-		VMULPD(w, y, y)
-		VADDPD(y, signed[i], signed[i])
-		and64(v, abs, y)
-		VADDPD(y, absolute[i], absolute[i])
-	}
-	ADDQ(bytes, rows)
-	ADDQ(Imm(4), degree)
-	DECQ(n)
-	JMP(LabelRef("row"))
+	vector.EachRow(n, func() {
+		x := XMM()
+		if weighted {
+			VXORPD(x, x, x)
+			VCVTSS2SD(Mem{Base: degree}, x, x)
+		} else {
+			d := GP64()
+			MOVL(Mem{Base: degree}, d.As32())
+			INCQ(d)
+			VXORPD(x, x, x)
+			VCVTSI2SDQ(d, x, x)
+		}
+		w := v.Reg()
+		VBROADCASTSD(x, w)
+		for i := range signed {
+			y := v.Reg()
+			VCVTPS2PD(Mem{Base: rows, Disp: i * lanes * 4}, y)
+			VMULPD(w, y, y)
+			VADDPD(y, signed[i], signed[i])
+			and64(v, abs, y)
+			VADDPD(y, absolute[i], absolute[i])
+		}
+	}, func() {
+		ADDQ(bytes, rows)
+		ADDQ(Imm(4), degree)
+	})
 	Label("done")
 	for i := range signed {
 		VMOVUPD(signed[i], Mem{Base: sums, Disp: i * lanes * 8})

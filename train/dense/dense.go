@@ -13,10 +13,11 @@ type Kernel struct {
 	name       string
 	rows, cols int // of a tile
 	// tile adds a·b to c: a has k columns of rows values, b has k rows of cols values,
-	// and the rows of c are stride bytes apart.
-	tile func(k uintptr, a, b, c *float32, stride uintptr)
-	// tileRows is the same for rows of a that are not packed: they are gap bytes apart.
-	tileRows func(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr)
+	// and the rows of c are stride bytes apart. half does so for the left half of the columns.
+	tile, half tileFunc
+	// tileRows and halfRows are the same for rows of a that are not packed: they are gap
+	// bytes apart.
+	tileRows, halfRows rowsFunc
 	// The others are those of Exps, Scale, Largest and Rectify, for n values: a multiple of
 	// 8 for the first two, of 16 for the last.
 	exps    func(p *float64, z *float32, n uintptr, largest float64) float64
@@ -24,6 +25,11 @@ type Kernel struct {
 	largest func(z *float32, n uintptr) float32
 	rectify func(x *float32, n uintptr)
 }
+
+type (
+	tileFunc func(k uintptr, a, b, c *float32, stride uintptr)
+	rowsFunc func(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr)
+)
 
 // Name is "go", "avx2" or "avx512".
 func (k *Kernel) Name() string { return k.name }
@@ -33,29 +39,33 @@ func (k *Kernel) Name() string { return k.name }
 func Select(name string) (*Kernel, error) { return kernels.Select(available(), name) }
 
 // goKernel is the twin that the assembly is tested against.
-var goKernel = &Kernel{"go", goRows, goCols, tileGo, tileRowsGo, expsGo, scaleGo, largestGo, rectifyGo}
+var goKernel = &Kernel{"go", goRows, goCols, tileGo(goCols), tileGo(goCols / 2), tileRowsGo(goCols), tileRowsGo(goCols / 2), expsGo, scaleGo, largestGo, rectifyGo}
 
 // Both are small, so that few of its slow operations are wasted at the edges.
 const goRows, goCols = 4, 8
 
-func tileGo(k uintptr, a, b, c *float32, stride uintptr) {
-	left := unsafe.Slice(a, goRows*k)
-	sumGo(int(k), func(i, l int) float32 { return left[l*goRows+i] }, b, c, stride)
+func tileGo(cols int) tileFunc {
+	return func(k uintptr, a, b, c *float32, stride uintptr) {
+		left := unsafe.Slice(a, goRows*k)
+		sumGo(int(k), cols, func(i, l int) float32 { return left[l*goRows+i] }, b, c, stride)
+	}
 }
 
-func tileRowsGo(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr) {
-	left := unsafe.Slice(a, uintptr(goRows-1)*gap/4+k)
-	sumGo(int(k), func(i, l int) float32 { return left[uintptr(i)*gap/4+uintptr(l)] }, b, c, stride)
+func tileRowsGo(cols int) rowsFunc {
+	return func(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr) {
+		left := unsafe.Slice(a, uintptr(goRows-1)*gap/4+k)
+		sumGo(int(k), cols, func(i, l int) float32 { return left[uintptr(i)*gap/4+uintptr(l)] }, b, c, stride)
+	}
 }
 
-// sumGo is the sum of both, left giving the values of row i.
-func sumGo(k int, left func(i, l int) float32, b, c *float32, stride uintptr) {
+// sumGo is the sum of so many columns, left giving the values of row i.
+func sumGo(k, cols int, left func(i, l int) float32, b, c *float32, stride uintptr) {
 	right := unsafe.Slice(b, goCols*k)
 	for i := range goRows {
-		row := unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(c), uintptr(i)*stride)), goCols)
+		row := unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(c), uintptr(i)*stride)), cols)
 		for l := range k {
 			x := float64(left(i, l))
-			for j, y := range right[l*goCols : (l+1)*goCols] {
+			for j, y := range right[l*goCols : l*goCols+cols] {
 				product, addend := x*float64(y), float64(row[j])
 				if sum := product + addend; roundsTwice(sum) {
 					row[j] = add(product, addend)
@@ -181,8 +191,12 @@ type Area struct{ Top, Bottom, Left, Right int }
 // Add adds an area of the product of packed matrices to c, whose rows are stride values
 // apart. depth is the inner dimension.
 func (k *Kernel) Add(c []float32, area Area, depth, stride int, left, right []float32) {
-	k.add(c, area, depth, stride, right, func(i, from int, d uintptr, b, to *float32, stride uintptr) {
-		k.tile(d, &left[i*depth+from*k.rows], b, to, stride)
+	k.add(c, area, depth, stride, right, func(i, from int, d uintptr, half bool, b, to *float32, stride uintptr) {
+		tile := k.tile
+		if half {
+			tile = k.half
+		}
+		tile(d, &left[i*depth+from*k.rows], b, to, stride)
 	})
 }
 
@@ -195,8 +209,12 @@ func (k *Kernel) AddRows(c, a []float32, depth, cols int, right, space []float32
 	}
 	rows := len(c) / cols
 	whole := rows - rows%k.rows
-	k.add(c, Area{Bottom: whole, Right: cols}, depth, cols, right, func(i, from int, d uintptr, b, to *float32, stride uintptr) {
-		k.tileRows(d, &a[i*depth+from], uintptr(4*depth), b, to, stride)
+	k.add(c, Area{Bottom: whole, Right: cols}, depth, cols, right, func(i, from int, d uintptr, half bool, b, to *float32, stride uintptr) {
+		tile := k.tileRows
+		if half {
+			tile = k.halfRows
+		}
+		tile(d, &a[i*depth+from], uintptr(4*depth), b, to, stride)
 	})
 	if whole < rows {
 		k.PackLeft(space, a[whole*depth:], 0, rows-whole, depth, depth)
@@ -205,26 +223,28 @@ func (k *Kernel) AddRows(c, a []float32, depth, cols int, right, space []float32
 }
 
 // add calls tile for each tile of an area, with row i of the left-hand side and the inner
-// indices [from, from+d), b being those of the right-hand side.
+// indices [from, from+d), b being those of the right-hand side. half says that the right half
+// of the tile's columns is not needed.
 func (k *Kernel) add(c []float32, area Area, depth, stride int, right []float32,
-	tile func(i, from int, d uintptr, b, to *float32, stride uintptr),
+	tile func(i, from int, d uintptr, half bool, b, to *float32, stride uintptr),
 ) {
 	edge := edges.Get().(*[tileValues]float32)
 	defer edges.Put(edge)
 	for from := 0; from < depth; from += inner {
 		d := uintptr(min(inner, depth-from))
 		for j := area.Left; j < area.Right; j += k.cols {
-			b := &right[j*depth+from*k.cols]
+			b, cols := &right[j*depth+from*k.cols], min(k.cols, area.Right-j)
+			half := cols <= k.cols/2
 			for i := area.Top; i < area.Bottom; i += k.rows {
-				rows, cols := min(k.rows, area.Bottom-i), min(k.cols, area.Right-j)
-				if rows == k.rows && cols == k.cols {
-					tile(i, from, d, b, &c[i*stride+j], uintptr(4*stride))
+				rows := min(k.rows, area.Bottom-i)
+				if rows == k.rows && (cols == k.cols || cols == k.cols/2) {
+					tile(i, from, d, half, b, &c[i*stride+j], uintptr(4*stride))
 					continue
 				}
 				for r := range rows {
 					copy(edge[r*k.cols:], c[(i+r)*stride+j:(i+r)*stride+j+cols])
 				}
-				tile(i, from, d, b, &edge[0], uintptr(4*k.cols))
+				tile(i, from, d, half, b, &edge[0], uintptr(4*k.cols))
 				for r := range rows {
 					copy(c[(i+r)*stride+j:(i+r)*stride+j+cols], edge[r*k.cols:])
 				}

@@ -67,7 +67,7 @@ func naive(c, a, b []float32, m, n, k int) {
 // AddRows gives the bits of Add, whatever the number of rows.
 func TestAddRowsEqualsAdd(t *testing.T) {
 	for _, kernel := range available() {
-		for _, s := range [][3]int{{1, 1, 1}, {11, 31, 9}, {12, 32, 256}, {13, 33, 300}, {48, 172, 257}, {7, 5, 0}} {
+		for _, s := range [][3]int{{1, 1, 1}, {11, 31, 9}, {12, 32, 256}, {13, 33, 300}, {48, 172, 257}, {24, 16, 40}, {12, 8, 9}, {12, 4, 9}, {7, 5, 0}} {
 			m, n, k := s[0], s[1], s[2]
 			a, b, want := numbers(1, m*k), numbers(2, k*n), numbers(3, m*n)
 			got := append([]float32(nil), want...)
@@ -86,7 +86,7 @@ func TestAddRowsEqualsAdd(t *testing.T) {
 }
 
 func TestKernelsEqualTheDefinition(t *testing.T) {
-	for _, s := range [][3]int{{1, 1, 1}, {12, 32, 1}, {6, 16, 7}, {13, 33, 300}, {25, 5, 64}, {3, 100, 257}, {40, 70, 513}, {5, 3, 0}} {
+	for _, s := range [][3]int{{1, 1, 1}, {12, 32, 1}, {6, 16, 7}, {13, 33, 300}, {25, 5, 64}, {3, 100, 257}, {40, 70, 513}, {24, 48, 20}, {12, 8, 9}, {5, 3, 0}} {
 		m, n, k := s[0], s[1], s[2]
 		a, b, start := numbers(1, m*k), numbers(2, k*n), numbers(3, m*n)
 		want := append([]float32(nil), start...)

@@ -14,7 +14,8 @@
 //
 // c[i][j] receives the products a[i][l]·b[l][j] in ascending order of l, each by one fused
 // multiply-add: IEEE 754's fusedMultiplyAdd of binary32, which rounds once. The registers
-// hold a tile of c, 12 × 32 values with AVX-512 and 6 × 16 with AVX2, for as many l as
+// hold a tile of c, 12 × 32 values with AVX-512 and 6 × 16 with AVX2, or its left half where
+// no more columns are left, for as many l as
 // their panels of a and b fit the first-level cache (Goto and van de Geijn, Anatomy of
 // High-Performance Matrix Multiplication, ACM TOMS 34, 2008). The twin in Go multiplies in
 // float64, where a product of two float32 is exact, rounds the sum to odd, and that to

@@ -25,17 +25,12 @@ var expSeries = func() (c [14]float64) {
 // Largest returns the largest value of z, which is not empty. Values that are no number
 // may be passed over.
 func (k *Kernel) Largest(z []float32) float32 {
-	most := z[0]
-	if whole := len(z) &^ 15; whole > 0 {
-		most = k.largest(&z[0], uintptr(whole))
-		z = z[whole:]
+	if len(z) < 16 {
+		return largestGo(&z[0], uintptr(len(z)))
 	}
-	for _, v := range z {
-		if v > most {
-			most = v
-		}
-	}
-	return most
+	most := k.largest(&z[0], uintptr(len(z)&^15))
+	// The last 16 values have what fills no vector.
+	return max(most, k.largest(&z[len(z)-16], 16))
 }
 
 // Exps sets p[i] to e^(z[i]-largest), which is at most 0, within 1e-15 of its value, and to
@@ -46,9 +41,17 @@ func (k *Kernel) Exps(p []float64, z []float32, largest float64) float64 {
 	if whole > 0 {
 		sum = k.exps(&p[0], &z[0], uintptr(whole), largest)
 	}
-	for i := whole; i < len(z); i++ {
-		p[i] = exp(float64(z[i]) - largest)
-		sum += p[i]
+	if whole == len(z) {
+		return sum
+	}
+	// What fills no vector is added value by value. The vector of the last 8 has it.
+	if last := len(z) - 8; last > 0 {
+		k.exps(&p[last], &z[last], 8, largest)
+	} else {
+		expsGo(&p[0], &z[0], uintptr(len(z)), largest)
+	}
+	for _, x := range p[whole:] {
+		sum += x
 	}
 	return sum
 }

@@ -32,6 +32,16 @@ var (
 // Parquet opens edges in a Parquet file.
 type Parquet func(src *source.Source, limit graph.IDLimit) (graph.EdgeSource, error)
 
+// NodeData is data of nodes in tables, of which row i belongs to node i.
+type NodeData interface {
+	// Features takes all columns as features, Column the only one as labels or as a mask.
+	Features(ctx context.Context) (rows graph.FeatureSource, width int, err error)
+	Column() (column.Column, error)
+}
+
+// Tables opens data of nodes in files of Parquet, which state how many rows they have.
+type Tables func(ctx context.Context, files *source.Files, paths []string) (data NodeData, rows int64, err error)
+
 // metadata is what is read of metadata.json.
 type metadata struct {
 	Name     string                      `json:"graph_name"`
@@ -58,16 +68,17 @@ type reader struct {
 	meta                       metadata
 	relation, features, labels string
 	parquet                    Parquet
+	tables                     Tables
 }
 
 // Open opens dgl:DIR.
-func Open(parquet Parquet) func(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
+func Open(parquet Parquet, tables Tables) func(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
 	return func(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
 		t, err := graph.ParseTarget(form, rest, Keys...)
 		if err != nil {
 			return nil, err
 		}
-		r := &reader{dir: t.Path, parquet: parquet, Graph: &layout.Graph{Known: graph.Info{Name: t.Base, Identity: "dgl:" + t.Base}}}
+		r := &reader{dir: t.Path, parquet: parquet, tables: tables, Graph: &layout.Graph{Known: graph.Info{Name: t.Base, Identity: "dgl:" + t.Base}}}
 		for i, p := range t.Params {
 			value, err := graph.PathOf(p.Value)
 			if err != nil {
@@ -230,11 +241,7 @@ func (r *reader) openData(ctx context.Context, path string, data map[string]file
 		return err
 	}
 	if name != "" && !o.NoFeatures {
-		parts, err := r.tensors(ctx, data[name])
-		if err != nil {
-			return err
-		}
-		if err := r.SetFeatures(parts); err != nil {
+		if err := r.openFeatures(ctx, data[name]); err != nil {
 			return err
 		}
 	}
@@ -242,11 +249,7 @@ func (r *reader) openData(ctx context.Context, path string, data map[string]file
 		return err
 	}
 	if name != "" {
-		parts, err := r.tensors(ctx, data[name])
-		if err != nil {
-			return err
-		}
-		if err := r.SetLabels(ctx, parts); err != nil {
+		if err := r.openLabels(ctx, data[name]); err != nil {
 			return err
 		}
 	}
@@ -273,7 +276,83 @@ func (r *reader) openData(ctx context.Context, path string, data map[string]file
 	return nil
 }
 
+// isTable says whether data of nodes is in tables: otherwise it is in arrays.
+func (f files) isTable() bool { return f.Format.Name == "parquet" || f.Format.Name == "csv" }
+
+func (r *reader) openFeatures(ctx context.Context, f files) error {
+	if !f.isTable() {
+		parts, err := r.tensors(ctx, f)
+		if err != nil {
+			return err
+		}
+		return r.SetFeatures(parts)
+	}
+	t, err := r.table(ctx, f)
+	if err != nil {
+		return err
+	}
+	r.FeatureRows, r.Known.NumFeatures, err = t.Features(ctx)
+	return err
+}
+
+func (r *reader) openLabels(ctx context.Context, f files) (err error) {
+	if !f.isTable() {
+		parts, err := r.tensors(ctx, f)
+		if err != nil {
+			return err
+		}
+		return r.SetLabels(ctx, parts)
+	}
+	t, err := r.table(ctx, f)
+	if err != nil {
+		return err
+	}
+	c, err := t.Column()
+	if err == nil {
+		r.Classes, err = column.OpenLabels(ctx, c)
+	}
+	return err
+}
+
+// table opens data of nodes in files of Parquet or CSV.
+func (r *reader) table(ctx context.Context, f files) (NodeData, error) {
+	var paths []string
+	for _, name := range f.Data {
+		paths = append(paths, r.path(name))
+	}
+	if len(paths) == 0 {
+		return nil, graph.BadData(filepath.Join(r.dir, "metadata.json"), "names no files for data in %s: name one at least", f.Format.Name)
+	}
+	if f.Format.Name == "csv" {
+		var texts []*source.Source
+		for _, path := range paths {
+			src, _, err := r.Files.Open(path)
+			if err != nil {
+				return nil, err
+			}
+			texts = append(texts, src)
+		}
+		return openCSV(ctx, texts, f.Format.Delimiter, r.Known.NumNodes)
+	}
+	t, rows, err := r.tables(ctx, &r.Files, paths)
+	if err != nil {
+		return nil, err
+	}
+	return t, r.RowsAreNodes(strings.Join(f.Data, ", "), rows)
+}
+
 func (r *reader) addMask(ctx context.Context, lists *column.Lists, split graph.Split, f files) error {
+	if f.isTable() {
+		t, err := r.table(ctx, f)
+		if err != nil {
+			return err
+		}
+		c, err := t.Column()
+		if err == nil {
+			lists.Parts = append(lists.Parts, column.MaskColumn(split, c))
+		}
+		return err
+	}
 	parts, err := r.tensors(ctx, f)
 	if err != nil {
 		return err

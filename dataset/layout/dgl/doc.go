@@ -7,5 +7,6 @@
 //
 // # Not supported
 //
-// Several kinds of nodes at once, data of edges, and data of nodes in other forms than NumPy.
+// Several kinds of nodes at once, data of edges, and data of nodes in other forms
+// than CSV, NumPy and Parquet.
 package dgl

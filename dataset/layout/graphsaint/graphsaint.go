@@ -16,21 +16,25 @@ import (
 	"ndls/dataset/source"
 )
 
-// Open opens graphsaint:DIR. The features, classes and roles may be missing.
+// Open opens graphsaint:DIR?weight=value. The features, classes and roles may be missing.
 func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
-	t, err := graph.ParseTarget("graphsaint:DIR", rest)
+	t, err := graph.ParseTarget("graphsaint:DIR?weight=value", rest, "weight", "repeated")
 	if err != nil {
 		return nil, err
 	}
-	g := &layout.Graph{Known: graph.Info{Name: t.Base, Identity: "graphsaint:" + t.Base}}
-	if err := open(ctx, g, t.Path, o); err != nil {
+	weights, err := layout.ParseWeights(t.Params)
+	if err != nil {
+		return nil, err
+	}
+	g := &layout.Graph{Known: graph.Info{Name: t.Base, Identity: "graphsaint:" + t.Base + layout.Query(layout.Pick{}, weights)}}
+	if err := open(ctx, g, t.Path, weights, o); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
 	g.Finish()
 	return g, nil
 }
 
-func open(ctx context.Context, g *layout.Graph, dir string, o graph.Options) error {
+func open(ctx context.Context, g *layout.Graph, dir string, weights layout.Weights, o graph.Options) error {
 	adjacency := filepath.Join(dir, "adj_full.npz")
 	if !source.Exists(adjacency) {
 		return graph.BadData(dir, "has no adj_full.npz: give the folder with adj_full.npz, feats.npy, class_map.json and role.json")
@@ -52,7 +56,7 @@ func open(ctx context.Context, g *layout.Graph, dir string, o graph.Options) err
 		return graph.BadData(adjacency, "has no arrays data, indices, indptr and shape (it has %s): save it with scipy.sparse.save_npz", strings.Join(a.Names(), ", "))
 	}
 	m.Name = adjacency
-	if err := g.SetAdjacency(ctx, m); err != nil {
+	if err := g.SetAdjacency(ctx, m, weights); err != nil {
 		return err
 	}
 	if path := filepath.Join(dir, "feats.npy"); !o.NoFeatures && source.Exists(path) {

@@ -21,18 +21,19 @@ var (
 	LabelNames     = []string{"labels", "node_label", "node_labels"}
 )
 
-const form = "npz:FILE?split=N"
+const form = "npz:FILE?split=N&weight=NAME"
 
 // reader opens a graph in one .npz archive.
 type reader struct {
 	*layout.Graph
 	*array.Archive
-	pick layout.Pick
+	pick    layout.Pick
+	weights layout.Weights
 }
 
-// Open opens npz:FILE?split=N.
+// Open opens npz:FILE?split=N&weight=NAME.
 func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
-	t, err := graph.ParseTarget(form, rest, "split")
+	t, err := graph.ParseTarget(form, rest, "split", "weight", "repeated")
 	if err != nil {
 		return nil, err
 	}
@@ -40,9 +41,10 @@ func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, err
 	if r.pick, err = layout.ParsePick(t.Params); err != nil {
 		return nil, err
 	}
-	if r.pick.Given {
-		r.Known.Identity += "?" + r.pick.Option()
+	if r.weights, err = layout.ParseWeights(t.Params); err != nil {
+		return nil, err
 	}
+	r.Known.Identity += layout.Query(r.pick, r.weights)
 	if err := r.open(ctx, t.Path, o); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -60,7 +62,7 @@ func (r *reader) open(ctx context.Context, name string, o graph.Options) (err er
 	}
 	if adjacency != nil {
 		r.Known.SparseFeatures = true // until dense ones are found, also where features are left out
-		if err := r.SetAdjacency(ctx, adjacency); err != nil {
+		if err := r.SetAdjacency(ctx, adjacency, r.weights); err != nil {
 			return err
 		}
 	} else if err := r.openHeterophilous(ctx, name); err != nil {
@@ -114,9 +116,30 @@ func (r *reader) openHeterophilous(ctx context.Context, name string) error {
 			return err
 		}
 		r.EdgeList, r.Known.EdgeHint = list, list.M
-		return nil
+		return r.openWeights(ctx, name, list)
 	}
 	return graph.BadData(name, "has no adjacency matrix: adj_data … adj_shape, adj_matrix.data … adj_matrix.shape or adj_matrix is needed, or an array edges; it has %s", strings.Join(r.Names(), ", "))
+}
+
+// openWeights takes the weights of a list of edges from the array that the URI names.
+func (r *reader) openWeights(ctx context.Context, name string, list *array.Edges) error {
+	if r.weights.Name == "" {
+		return nil
+	}
+	src, err := r.Member(r.weights.Name)
+	if err != nil {
+		return err
+	}
+	if src == nil {
+		return graph.BadData(name, "has no array %q for weight=: it has %s", r.weights.Name, strings.Join(r.Names(), ", "))
+	}
+	v, shape, err := array.Open(ctx, src)
+	if err != nil {
+		return err
+	}
+	r.EdgeList, err = list.WithWeights(v, shape)
+	r.Known.Weighted, r.Known.AddRepeated = true, r.weights.Sum
+	return err
 }
 
 func (r *reader) openAttributes(ctx context.Context) error {
@@ -171,6 +194,12 @@ func (r *reader) openSplits(ctx context.Context, name string) error {
 	case lists != nil:
 		r.Membership = lists
 		r.Note(note)
+		if !r.pick.Given {
+			r.Another = func(ctx context.Context, number int64) (layout.SplitSource, error) {
+				lists, _, err := layout.OpenSplits(ctx, r.Archive, r.Known.NumNodes, layout.Pick{Number: number, Given: true})
+				return lists, err
+			}
+		}
 	case r.pick.Given:
 		return graph.BadData(name, "holds no split: leave split=%d out, and draw a split with --split", r.pick.Number)
 	}

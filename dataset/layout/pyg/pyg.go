@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,36 +17,68 @@ import (
 	"ndls/dataset/torch"
 )
 
-const form = "pyg:FILE?split=N"
+const form = "pyg:FILE?split=N&weight=NAME"
+
+// Keys are the options of the URI.
+var Keys = []string{"split", "weight", "repeated"}
 
 // reader opens a graph.
 type reader struct {
 	*layout.Graph
 	file *torch.File
 	path string
-	pick layout.Pick
+	options
 	data *pickle.Dict
 	used []string
 }
 
-// Open opens pyg:FILE?split=N.
+// options are what the URI says.
+type options struct {
+	pick layout.Pick
+	// weights names the tensor of weights.
+	weights layout.Weights
+}
+
+// Open opens pyg:FILE?split=N&weight=NAME, or the folder of a partitioned graph.
 func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
-	t, err := graph.ParseTarget(form, rest, "split")
+	t, err := graph.ParseTarget(form, rest, Keys...)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{path: t.Path, Graph: &layout.Graph{Known: graph.Info{Name: graph.Stem(filepath.Base(t.Path)), Identity: "pyg:" + t.Base, NumNodes: -1}}}
-	if r.pick, err = layout.ParsePick(t.Params); err != nil {
+	opt, err := parseOptions(t.Params)
+	if err != nil {
 		return nil, err
 	}
-	if r.pick.Given {
-		r.Known.Identity += "?" + r.pick.Option()
+	g := &layout.Graph{Known: graph.Info{
+		Name: graph.Stem(filepath.Base(t.Path)), Identity: "pyg:" + t.Base + opt.query(), NumNodes: -1, Weighted: opt.weights.Name != "", AddRepeated: opt.weights.Sum,
+	}}
+	if st, problem := os.Stat(t.Path); problem == nil && st.IsDir() {
+		if opt.pick.Given {
+			return nil, graph.BadURI("%s picks one of the splits in a file; %s is a folder of a partitioned graph, which has at most one", opt.pick.Option(), t.Base)
+		}
+		err = (&partition{Graph: g, options: opt}).open(ctx, t.Path, o)
+	} else {
+		err = (&reader{Graph: g, options: opt, path: t.Path}).open(ctx, o)
 	}
-	if err := r.open(ctx, o); err != nil {
-		return nil, errors.Join(err, r.Close())
+	if err != nil {
+		return nil, errors.Join(err, g.Close())
 	}
-	r.Finish()
-	return r.Graph, nil
+	g.Finish()
+	return g, nil
+}
+
+// parseOptions reads split=N, weight=NAME and repeated=sum.
+func parseOptions(params []graph.Param) (o options, err error) {
+	if o.weights, err = layout.ParseWeights(params); err != nil {
+		return o, err
+	}
+	o.pick, err = layout.ParsePick(params)
+	return o, err
+}
+
+// query spells the options in fixed order.
+func (o options) query() string {
+	return layout.Query(o.pick, o.weights)
 }
 
 func (r *reader) open(ctx context.Context, o graph.Options) (err error) {
@@ -87,7 +120,7 @@ func (r *reader) open(ctx context.Context, o graph.Options) (err error) {
 		return err
 	}
 	if !o.NoFeatures {
-		r.Note(graph.Unread(r.path, r.others()))
+		r.Note(graph.Unread(r.path, r.unread(r.data, r.used)))
 	}
 	return nil
 }
@@ -159,23 +192,44 @@ func (r *reader) get(key string) (any, bool) {
 	return v, ok && v != nil
 }
 
-// others are the tensors that were not asked for.
-func (r *reader) others() (others []string) {
-	for _, p := range r.data.Pairs {
+// unread names the tensors of a dict that were not used.
+func (o options) unread(d *pickle.Dict, used []string) (names []string) {
+	for _, p := range d.Pairs {
 		_, isTensor := p.Value.(*torch.Tensor)
-		if key, isText := p.Key.(pickle.Bytes); isText && isTensor && !slices.Contains(r.used, key.Text) {
+		if key, isText := p.Key.(pickle.Bytes); isText && isTensor && !slices.Contains(used, key.Text) {
 			name := key.Text
-			if name == "edge_attr" {
-				name = "edge_attr (weights or features of edges)"
+			if (name == "edge_attr" || name == "edge_weight") && o.weights.Name == "" {
+				name += " (weight=" + name + " reads weights)"
 			}
-			others = append(others, name)
+			names = append(names, name)
 		}
 	}
-	return others
+	return names
 }
 
+// openMasks takes one of the splits in the file.
 func (r *reader) openMasks() error {
-	lists := &column.Lists{}
+	lists, note, err := r.masks(r.pick)
+	if lists == nil {
+		if err == nil && r.pick.Given {
+			err = graph.BadData(r.path, "holds no masks: leave %s out, and draw a split with --split", r.pick.Option())
+		}
+		return err
+	}
+	r.Membership = lists
+	r.Note(note)
+	if !r.pick.Given {
+		r.Another = func(_ context.Context, number int64) (layout.SplitSource, error) {
+			lists, _, err := r.masks(layout.Pick{Number: number, Given: true})
+			return lists, err
+		}
+	}
+	return err
+}
+
+// masks are those of a split, nil where the file has none.
+func (r *reader) masks(pick layout.Pick) (lists *column.Lists, note graph.Note, err error) {
+	lists = &column.Lists{}
 	several := int64(0)
 	for _, part := range []struct {
 		key   string
@@ -187,29 +241,24 @@ func (r *reader) openMasks() error {
 		}
 		v, shape, err := r.file.Array(mask, part.key)
 		if err != nil {
-			return err
+			return nil, note, err
 		}
 		if r.Known.NumNodes < 0 && len(shape) > 0 {
 			r.Known.NumNodes = shape[0]
 		}
-		m, splits, err := column.OpenMask(part.split, v, shape, r.Known.NumNodes, r.pick.Number)
+		m, splits, err := column.OpenMask(part.split, v, shape, r.Known.NumNodes, pick.Number)
 		if err != nil {
-			return err
+			return nil, note, err
 		}
 		several = max(several, splits)
 		lists.Parts = append(lists.Parts, m.List())
 	}
 	if len(lists.Parts) == 0 {
-		if r.pick.Given {
-			return graph.BadData(r.path, "holds no masks: leave %s out, and draw a split with --split", r.pick.Option())
-		}
-		return nil
+		return nil, note, nil
 	}
 	lists.Limit = r.limit()
-	r.Membership = lists
-	note, err := r.pick.Note(r.path, several)
-	r.Note(note)
-	return err
+	note, err = pick.Note(r.path, several)
+	return lists, note, err
 }
 
 func (r *reader) limit() graph.IDLimit {
@@ -233,6 +282,27 @@ func (r *reader) openEdges() error {
 		return err
 	}
 	r.EdgeList, r.Known.EdgeHint = e, e.M
+	if r.weights.Name != "" {
+		return r.openWeights(e)
+	}
+	return nil
+}
+
+func (r *reader) openWeights(e *array.Edges) error {
+	weights, ok := r.get(r.weights.Name)
+	if !ok {
+		return graph.BadData(r.path, "has no tensor %q for weight=: it has %s", r.weights.Name, strings.Join(r.keys(), ", "))
+	}
+	v, shape, err := r.file.Array(weights, r.weights.Name)
+	if err != nil {
+		return err
+	}
+	weighted, err := e.WithWeights(v, shape)
+	if err != nil {
+		return err
+	}
+	r.EdgeList = weighted
+	r.Note(graph.NoteOf(r.path, "tensor %q has the weights of edges", r.weights.Name))
 	return nil
 }
 

@@ -9,7 +9,10 @@ import (
 
 // OpenAdjacencyList opens lines of a node and its neighbours, as NetworkX writes them. A
 // line of one node gives a self-loop, so that a node without neighbours is a node.
-func OpenAdjacencyList(ctx context.Context, src *source.Source, limit graph.IDLimit) (*List, error) {
+func OpenAdjacencyList(ctx context.Context, src *source.Source, limit graph.IDLimit, weighted bool) (*List, error) {
+	if weighted {
+		return nil, graph.NoWeight(src.Name, "an adjacency list has no weights")
+	}
 	e := &List{src: src, Nodes: -1, Hint: -1}
 	e.begin = func(l *source.Lines) (next, error) { return (&adjacency{lines: l, limit: &limit}).next, nil }
 	return e.look(ctx)
@@ -24,7 +27,7 @@ type adjacency struct {
 	more  bool
 }
 
-func (a *adjacency) next() (edge graph.Edge, err error) {
+func (a *adjacency) next(*float32) (edge graph.Edge, err error) {
 	if !a.more {
 		if a.line, err = a.lines.Data(); err != nil {
 			return edge, err

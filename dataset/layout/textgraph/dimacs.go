@@ -11,9 +11,9 @@ import (
 
 // OpenDIMACS opens a graph in one of the forms of the DIMACS challenges: "p sp n m" with
 // arcs "a u v w" (shortest paths), "p edge n m" or "p col n m" with edges "e u v"
-// (colouring), and "p tw n m" with plain pairs (PACE).
-func OpenDIMACS(ctx context.Context, src *source.Source, _ graph.IDLimit) (*List, error) {
-	e := &List{src: src}
+// (colouring) or "e u v w", and "p tw n m" with plain pairs (PACE).
+func OpenDIMACS(ctx context.Context, src *source.Source, _ graph.IDLimit, weighted bool) (*List, error) {
+	e := &List{src: src, weighted: weighted}
 	e.begin = func(l *source.Lines) (next, error) {
 		d := &dimacs{List: e, lines: l}
 		for d.problem == "" {
@@ -25,9 +25,14 @@ func OpenDIMACS(ctx context.Context, src *source.Source, _ graph.IDLimit) (*List
 				return nil, err
 			}
 		}
-		e.Notes = []graph.Note{from1(src.Name)}
-		if d.problem == "sp" {
-			e.Notes = append(e.Notes, weights(src.Name, "the lengths of arcs are"))
+		e.Mutual, e.Notes = d.problem != "sp", []graph.Note{from1(src.Name)}
+		switch {
+		case d.problem == "sp":
+			e.Notes = append(e.Notes, e.weights(src.Name, "the lengths of arcs are"))
+		case weighted && d.problem == "tw":
+			return nil, graph.NoWeight(l.Where(), "edges of the problem tw have no weights")
+		case weighted:
+			e.Notes = append(e.Notes, e.weights(src.Name, "the numbers behind the ends of edges are"))
 		}
 		return d.next, nil
 	}
@@ -62,7 +67,7 @@ func (d *dimacs) header(f [][]byte) (err error) {
 	return err
 }
 
-func (d *dimacs) next() (edge graph.Edge, err error) {
+func (d *dimacs) next(weight *float32) (edge graph.Edge, err error) {
 	for {
 		line, err := d.lines.Next()
 		if err == io.EOF {
@@ -78,8 +83,12 @@ func (d *dimacs) next() (edge graph.Edge, err error) {
 		switch kind := string(f[0]); {
 		case kind == "c" || bytes.HasPrefix(f[0], []byte("#")):
 			continue
-		case d.problem == "sp" && kind == "a" && len(f) == 4, d.problem != "sp" && kind == "e" && len(f) == 3:
+		case d.problem == "sp" && kind == "a" && len(f) == 4, d.colouring() && kind == "e" && len(f) == d.width():
 			f = f[1:]
+		case d.colouring() && kind == "e" && len(f) == 4:
+			return edge, graph.BadData(d.lines.Where(), "has a number behind the ends of the edge: weight=%s in the URI reads it as the weight; or remove it", WeightName)
+		case d.colouring() && kind == "e" && len(f) == 3:
+			return edge, graph.BadData(d.lines.Where(), "has no number behind the ends of the edge: give each edge its weight, or leave weight= out of the URI")
 		case d.problem == "tw" && len(f) == 2:
 		case d.problem != "sp" && (kind == "n" || kind == "d" || kind == "v" || kind == "x"):
 			continue // values and places of nodes
@@ -90,15 +99,28 @@ func (d *dimacs) next() (edge graph.Edge, err error) {
 		if edge.U, err = d.node(d.lines, f[0]); err == nil {
 			edge.V, err = d.node(d.lines, f[1])
 		}
+		if err == nil && d.weighted {
+			*weight, err = d.weight(d.lines, f[2])
+		}
 		return edge, err
 	}
+}
+
+// colouring says whether lines of edges begin with an e.
+func (d *dimacs) colouring() bool { return d.problem != "sp" && d.problem != "tw" }
+
+// width is the number of fields of such a line.
+func (d *dimacs) width() int {
+	if d.weighted {
+		return 4
+	}
+	return 3
 }
 
 // finish checks the number of edges. Files of colouring problems list an edge once or in
 // both directions, and state either number.
 func (d *dimacs) finish() error {
-	colouring := d.problem != "sp" && d.problem != "tw"
-	if d.found == d.Hint || colouring && (d.found == 2*d.Hint || 2*d.found == d.Hint) {
+	if d.found == d.Hint || d.colouring() && (d.found == 2*d.Hint || 2*d.found == d.Hint) {
 		return io.EOF
 	}
 	return fewer(d.lines, "edges", d.found, d.Hint)

@@ -13,11 +13,11 @@ import (
 
 // OpenMatrixMarket opens a matrix in coordinate form (Boisvert, Pozo and Remington, NIST
 // 5935): a banner, comments, the numbers of rows, columns and entries, and an entry a
-// line. An entry is an edge, whatever its value.
-func OpenMatrixMarket(ctx context.Context, src *source.Source, _ graph.IDLimit) (*List, error) {
-	e := &List{src: src}
+// line. An entry is an edge, whatever its value, or else with its value as the weight.
+func OpenMatrixMarket(ctx context.Context, src *source.Source, _ graph.IDLimit, weighted bool) (*List, error) {
+	e := &List{src: src, weighted: weighted}
 	e.begin = func(l *source.Lines) (next, error) {
-		valued, err := banner(l)
+		valued, mutual, err := e.banner(l)
 		if err != nil {
 			return nil, err
 		}
@@ -40,34 +40,39 @@ func OpenMatrixMarket(ctx context.Context, src *source.Source, _ graph.IDLimit) 
 		if e.Hint, err = number(l, f[2], "the number of entries"); err != nil {
 			return nil, err
 		}
-		e.Notes = []graph.Note{from1(src.Name)}
+		e.Mutual, e.Notes = mutual, []graph.Note{from1(src.Name)}
 		if valued {
-			e.Notes = append(e.Notes, weights(src.Name, "the values of the matrix are"))
+			e.Notes = append(e.Notes, e.weights(src.Name, "the values of the matrix are"))
 		}
 		return e.entries(l, valued), nil
 	}
 	return e.look(ctx)
 }
 
-// banner reads the first line; valued says that entries have a value.
-func banner(l *source.Lines) (valued bool, err error) {
+// banner reads the first line; valued says that entries have a value, mutual that one stands for
+// both directions.
+func (e *List) banner(l *source.Lines) (valued, mutual bool, err error) {
 	line, err := l.Next()
 	if err != nil {
-		return false, headerEnds(l, err)
+		return false, false, headerEnds(l, err)
 	}
 	f := strings.Fields(strings.ToLower(string(line)))
 	if len(f) != 5 || f[0] != "%%matrixmarket" || f[1] != "matrix" {
-		return false, graph.BadData(l.Where(), "is not the first line of a MatrixMarket file: it begins with %%%%MatrixMarket matrix coordinate")
+		return false, false, graph.BadData(l.Where(), "is not the first line of a MatrixMarket file: it begins with %%%%MatrixMarket matrix coordinate")
 	}
 	switch {
 	case f[2] != "coordinate":
-		return false, graph.BadData(l.Where(), "the matrix is in %s form: write it in coordinate form, scipy.io.mmwrite(file, scipy.sparse.coo_matrix(a))", f[2])
+		return false, false, graph.BadData(l.Where(), "the matrix is in %s form: write it in coordinate form, scipy.io.mmwrite(file, scipy.sparse.coo_matrix(a))", f[2])
 	case !slices.Contains([]string{"pattern", "real", "integer"}, f[3]):
-		return false, graph.BadData(l.Where(), "entries are %s: pattern, real and integer are read", f[3])
+		return false, false, graph.BadData(l.Where(), "entries are %s: pattern, real and integer are read", f[3])
 	case !slices.Contains([]string{"general", "symmetric", "skew-symmetric"}, f[4]):
-		return false, graph.BadData(l.Where(), "the matrix is %s: general, symmetric and skew-symmetric are read", f[4])
+		return false, false, graph.BadData(l.Where(), "the matrix is %s: general, symmetric and skew-symmetric are read", f[4])
+	case e.weighted && f[3] == "pattern":
+		return false, false, graph.NoWeight(l.Where(), "entries of type pattern have no values")
+	case e.weighted && f[4] == "skew-symmetric":
+		return false, false, graph.NoWeight(l.Where(), "the values of a skew-symmetric matrix are no weights: each stands for its negative in the other direction, too")
 	}
-	return f[3] != "pattern", nil
+	return f[3] != "pattern", f[4] != "general", nil
 }
 
 // dataLine returns the next line that is neither empty nor a comment.
@@ -89,7 +94,7 @@ func (e *List) entries(l *source.Lines, valued bool) next {
 		width = 3
 	}
 	found := int64(0)
-	return func() (edge graph.Edge, err error) {
+	return func(weight *float32) (edge graph.Edge, err error) {
 		line, err := dataLine(l)
 		if err == io.EOF && found != e.Hint {
 			return edge, fewer(l, "entries", found, e.Hint)
@@ -106,6 +111,9 @@ func (e *List) entries(l *source.Lines, valued bool) next {
 		}
 		if edge.U, err = e.node(l, f[0]); err == nil {
 			edge.V, err = e.node(l, f[1])
+		}
+		if err == nil && e.weighted {
+			*weight, err = e.weight(l, f[2])
 		}
 		return edge, err
 	}

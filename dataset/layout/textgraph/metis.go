@@ -10,8 +10,9 @@ import (
 
 // OpenMETIS opens a graph as METIS and KaHIP read it (the manual of METIS 5.1, section
 // 4.1.1): the numbers of nodes and edges, and a line of neighbours for each node.
-func OpenMETIS(ctx context.Context, src *source.Source, _ graph.IDLimit) (*List, error) {
-	e := &List{src: src}
+func OpenMETIS(ctx context.Context, src *source.Source, _ graph.IDLimit, weighted bool) (*List, error) {
+	e := &List{src: src, weighted: weighted}
+	e.Mutual = true
 	e.begin = func(l *source.Lines) (next, error) {
 		line, err := dataLine(l)
 		if err != nil {
@@ -34,8 +35,11 @@ func OpenMETIS(ctx context.Context, src *source.Source, _ graph.IDLimit) (*List,
 			}
 		}
 		e.Notes = []graph.Note{from1(src.Name)}
-		if m.stride == 2 {
-			e.Notes = append(e.Notes, weights(src.Name, "the weights of edges are"))
+		switch {
+		case m.stride == 2:
+			e.Notes = append(e.Notes, e.weights(src.Name, "the weights of edges are"))
+		case weighted:
+			return nil, graph.NoWeight(l.Where(), "the header states no weights of edges: its third number ends with 1 where they are")
 		}
 		e.Hint *= 2
 		return m.next, nil
@@ -80,7 +84,7 @@ func (m *metis) format(f [][]byte) error {
 	return nil
 }
 
-func (m *metis) next() (edge graph.Edge, err error) {
+func (m *metis) next(weight *float32) (edge graph.Edge, err error) {
 	for len(m.left) == 0 {
 		if m.node == m.Nodes {
 			return edge, m.finish()
@@ -103,7 +107,9 @@ func (m *metis) next() (edge graph.Edge, err error) {
 		m.left = f[m.front:]
 	}
 	edge.U = uint32(m.node - 1)
-	edge.V, err = m.List.node(m.lines, m.left[0])
+	if edge.V, err = m.List.node(m.lines, m.left[0]); err == nil && m.weighted {
+		*weight, err = m.weight(m.lines, m.left[1])
+	}
 	m.left = m.left[m.stride:]
 	m.found++
 	return edge, err

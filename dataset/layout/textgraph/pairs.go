@@ -12,16 +12,12 @@ import (
 func OpenPairs(ctx context.Context, src *source.Source, delimiter string, limit graph.IDLimit) (*List, error) {
 	e := &List{src: src, Nodes: -1, Hint: -1}
 	e.begin = func(l *source.Lines) (next, error) {
-		return func() (edge graph.Edge, err error) {
+		return func(*float32) (edge graph.Edge, err error) {
 			line, err := l.Data()
 			if err != nil {
 				return edge, err
 			}
-			split := source.SeparatorOf(line)
-			if len(delimiter) == 1 && delimiter != " " && delimiter != "\t" {
-				split = source.Separator(delimiter[0])
-			}
-			f := split.Fields(line)
+			f := SeparatorOf(delimiter, line).Fields(line)
 			if len(f) != 2 {
 				return edge, graph.BadData(l.Where(), "has %d columns: an edge is two node ids", len(f))
 			}
@@ -36,4 +32,13 @@ func OpenPairs(ctx context.Context, src *source.Source, delimiter string, limit 
 		}, nil
 	}
 	return e.look(ctx)
+}
+
+// SeparatorOf is what stands between the fields of a line: the delimiter that the caller knows,
+// or else what the line tells.
+func SeparatorOf(delimiter string, line []byte) source.Separator {
+	if len(delimiter) == 1 && delimiter != " " && delimiter != "\t" {
+		return source.Separator(delimiter[0])
+	}
+	return source.SeparatorOf(line)
 }

@@ -15,15 +15,19 @@ type List struct {
 	// Nodes is the number of nodes, -1 where the file does not state it.
 	Nodes int64
 	// Hint is the number of edges that the header states, -1 where there is none.
-	Hint  int64
-	Notes []graph.Note
-	src   *source.Source
+	Hint int64
+	// Mutual says that a line of the file stands for both directions of an edge.
+	Mutual bool
+	Notes  []graph.Note
+	src    *source.Source
+	// weighted says that the numbers of edges are read as their weights.
+	weighted bool
 	// begin reads the header, and returns the function that reads an edge.
 	begin func(l *source.Lines) (next, error)
 }
 
-// next returns the next edge, or io.EOF.
-type next func() (graph.Edge, error)
+// next returns the next edge, or io.EOF. In a weighted list it sets the weight of the edge.
+type next func(weight *float32) (graph.Edge, error)
 
 // Open implements [graph.EdgeSource].
 func (e *List) Open(ctx context.Context) (graph.EdgeReader, error) {
@@ -38,9 +42,12 @@ func (e *List) Open(ctx context.Context) (graph.EdgeReader, error) {
 	return &reader{l, n}, nil
 }
 
+// WeightName is what weight= of a URI says: an edge has at most one number.
+const WeightName = "value"
+
 // Opener reads the header of a file. limit bounds the ids where the file does not state the
-// number of nodes.
-type Opener func(ctx context.Context, src *source.Source, limit graph.IDLimit) (*List, error)
+// number of nodes; weighted says that the numbers of edges are read as their weights.
+type Opener func(ctx context.Context, src *source.Source, limit graph.IDLimit, weighted bool) (*List, error)
 
 // Forms are the forms by the kind of their URI.
 var Forms = map[string]Opener{
@@ -54,9 +61,13 @@ type reader struct {
 }
 
 // Read implements [graph.EdgeReader].
-func (r *reader) Read(batch []graph.Edge) (int, error) {
+func (r *reader) Read(batch []graph.Edge) (int, error) { return r.ReadWeighted(batch, nil) }
+
+// ReadWeighted implements [graph.WeightedReader]; weights may be nil.
+func (r *reader) ReadWeighted(batch []graph.Edge, weights []float32) (int, error) {
+	var weight float32
 	for n := range batch {
-		e, err := r.next()
+		e, err := r.next(&weight)
 		if err == io.EOF && n > 0 {
 			return n, nil
 		}
@@ -64,6 +75,9 @@ func (r *reader) Read(batch []graph.Edge) (int, error) {
 			return 0, err
 		}
 		batch[n] = e
+		if weights != nil {
+			weights[n] = weight
+		}
 	}
 	return len(batch), nil
 }
@@ -143,8 +157,21 @@ func from1(name string) graph.Note {
 	return graph.NoteOf(name, "nodes are numbered from 1 in the file, and from 0 in all results: node i of the file has id i-1")
 }
 
-func weights(name, what string) graph.Note {
-	return graph.WarningOf(name, "%s ignored: an edge is two nodes, without weight", what)
+// weights notes what becomes of the numbers of edges.
+func (e *List) weights(name, what string) graph.Note {
+	if e.weighted {
+		return graph.NoteOf(name, "%s the weights of edges", what)
+	}
+	return graph.WarningOf(name, "%s ignored: an edge is two nodes, without weight; weight=%s in the URI reads weights", what, WeightName)
+}
+
+// weight reads the number of an edge.
+func (e *List) weight(l *source.Lines, field []byte) (float32, error) {
+	w, problem := graph.ParseWeight(string(field))
+	if problem != "" {
+		return 0, graph.BadData(l.Where(), "%s", problem)
+	}
+	return w, nil
 }
 
 func unknown(l *source.Lines, line []byte, form string) error {

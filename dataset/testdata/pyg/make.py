@@ -7,6 +7,8 @@ import pathlib
 
 import torch
 from torch_geometric.data import Data, HeteroData, InMemoryDataset
+from torch_geometric.distributed import Partitioner
+from torch_geometric.loader import ClusterData
 
 os.chdir(pathlib.Path(__file__).parent)
 pairs = torch.tensor([[0, 1], [1, 0], [1, 2], [2, 1], [2, 3], [3, 2]])
@@ -29,6 +31,18 @@ torch.save(InMemoryDataset.collate([data()]), "collated.pt")
 torch.save(data(edge_index=pairs.t(), x=x.to(torch.bfloat16), y=y.int().view(4, 1), edge_weight=torch.ones(6), num_nodes=4,
                 train_mask=torch.stack([test, train], 1), val_mask=torch.stack([val, val], 1), test_mask=torch.stack([train, test], 1)), "splits.pt")
 torch.save({"edge_index": pairs.int(), "x": torch.cat([x, x])[4:].half()}, "pairs.pt")  # a part of a storage
+weights = torch.tensor([2.5, 2.5, 1e-3, 1e-3, 7, 7])
+torch.save(data(edge_weight=weights.double(), edge_attr=weights.view(6, 1), half=torch.tensor([0.5, 0.5, 1, 1, 65504, 65504]).half(), wide=torch.ones(6, 2),
+                short=torch.ones(5), negative=torch.tensor([1, 1, 1, 1, -1, -1]), nan=torch.tensor([1, 1, 1, 1, 1, torch.nan]), bools=torch.ones(6).bool(), num_nodes=4), "weights.pt")
+# Partitions for distributed training, with labels and splits beside them as PyG's example writes them: nodes 0 and 3, and 1 and 2.
+ClusterData._metis = lambda self, edge_index, num_nodes: torch.tensor([0, 1, 1, 0])
+Partitioner(Data(x=x, edge_index=pairs.t().contiguous(), edge_attr=weights.view(6, 1)), 2, "parts/path4-partitions").generate_partition()
+lists = {"label/label": y, **{f"{name}-partitions/partition{i}": ids for name, several in (("train", ([0], [])), ("val", ([], [1])), ("test", ([2], [3])))
+                              for i, ids in enumerate(torch.tensor(ids, dtype=torch.int64) for ids in several)}}
+for name, tensor in lists.items():
+    path = pathlib.Path(f"parts/path4-{name}.pt")
+    path.parent.mkdir(exist_ok=True)
+    torch.save(tensor, path)
 # Refused.
 InMemoryDataset.save([data(), data()], "two.pt")
 hetero = HeteroData()

@@ -131,6 +131,7 @@ func TestMessagesKeepEverything(t *testing.T) {
 				First: rapid.Int().Draw(t, "first"), Last: rapid.Int().Draw(t, "last"), Plan: drawPlan(t),
 				Inputs: control.Inputs{
 					Dataset: drawText.Draw(t, "dataset"), SoftLabels: drawText.Draw(t, "soft"), Targets: drawText.Draw(t, "targets"),
+					TrainRows: drawText.Draw(t, "training rows"), ValidRows: drawText.Draw(t, "validation rows"),
 				},
 			},
 			Fencing: rapid.Uint64().Draw(t, "fencing"), TTL: drawDuration.Draw(t, "ttl"),

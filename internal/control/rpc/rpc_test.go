@@ -157,7 +157,7 @@ var (
 	lease = control.Lease{
 		Task: control.Task{
 			Stage: control.Smooth, Part: control.Columns, First: 2, Last: 4, Plan: control.DefaultPlan(),
-			Inputs: control.Inputs{Dataset: "npy:/data/x", SoftLabels: "s.npy", Targets: "ids.txt"},
+			Inputs: control.Inputs{Dataset: "npy:/data/x", SoftLabels: "s.npy", Targets: "ids.txt", TrainRows: "runs/a", ValidRows: "runs/b"},
 		},
 		Fencing: 17, TTL: 30 * time.Second,
 	}

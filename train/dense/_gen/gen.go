@@ -25,8 +25,10 @@ func main() {
 	zmm := func() VecVirtual { return ZMM() }
 	ymm := func() VecVirtual { return YMM() }
 	for _, v := range []isa{{"AVX512", 16, 12, zmm}, {"AVX2", 8, 6, ymm}} {
-		tile(v, false)
-		tile(v, true)
+		for _, vectors := range []int{2, 1} {
+			tile(v, vectors, false)
+			tile(v, vectors, true)
+		}
 		exps(v)
 		scale(v)
 		largest(v)
@@ -35,48 +37,59 @@ func main() {
 	Generate()
 }
 
-// tile: c += a·b, for rows × 2·lanes sums. Where plain is set, the rows of a lie as they are
-// in a matrix, gap bytes apart; otherwise they are packed.
-func tile(v isa, plain bool) {
+// tile: c += a·b, for rows × vectors·lanes sums, those on the left of a tile. Where plain is
+// set, the rows of a lie as they are in a matrix, gap bytes apart; otherwise they are packed.
+func tile(v isa, vectors int, plain bool) {
+	name := v.name
+	if vectors == 1 {
+		name = "Half" + name
+	}
 	if plain {
-		TEXT("tileRows"+v.name, NOSPLIT, "func(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr)")
-		Doc(fmt.Sprintf("tileRows%s adds a·b to c, %d rows of %d columns: a has rows of k values, gap bytes apart, b has k rows; stride of c is in bytes.", v.name, v.rows, 2*v.lanes))
+		TEXT("tileRows"+name, NOSPLIT, "func(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr)")
+		Doc(fmt.Sprintf("tileRows%s adds a·b to c, %d rows of %d columns: a has rows of k values, gap bytes apart, b has k rows of %d values; stride of c is in bytes.", name, v.rows, vectors*v.lanes, 2*v.lanes))
 	} else {
-		TEXT("tile"+v.name, NOSPLIT, "func(k uintptr, a, b, c *float32, stride uintptr)")
-		Doc(fmt.Sprintf("tile%s adds a·b to c, %d rows of %d columns: a has k columns of %d values, b has k rows; stride of c is in bytes.", v.name, v.rows, 2*v.lanes, v.rows))
+		TEXT("tile"+name, NOSPLIT, "func(k uintptr, a, b, c *float32, stride uintptr)")
+		Doc(fmt.Sprintf("tile%s adds a·b to c, %d rows of %d columns: a has k columns of %d values, b has k rows of %d values; stride of c is in bytes.", name, v.rows, vectors*v.lanes, v.rows, 2*v.lanes))
 	}
 	k := Load(Param("k"), GP64())
 	left := columns(v, plain)
 	b := pointer("b")
 	c := pointer("c")
 	stride := Load(Param("stride"), GP64())
-	sums := make([][2]VecVirtual, v.rows)
+	sums := make([][]VecVirtual, v.rows)
 	at := GP64()
 	MOVQ(c.Base, at)
 	for i := range sums {
-		for j := range sums[i] {
-			sums[i][j] = v.vector()
-			VMOVUPS(Mem{Base: at, Disp: 4 * v.lanes * j}, sums[i][j])
+		for j := range vectors {
+			sum := v.vector()
+			VMOVUPS(Mem{Base: at, Disp: 4 * v.lanes * j}, sum)
+			sums[i] = append(sums[i], sum)
 		}
 		ADDQ(stride, at)
 	}
-	first, second := v.vector(), v.vector()
+	var right []VecVirtual
+	for range vectors {
+		right = append(right, v.vector())
+	}
 	TESTQ(k, k)
 	JZ(LabelRef("store"))
 	Label("inner")
-	VMOVUPS(b, first)
-	VMOVUPS(b.Offset(4*v.lanes), second)
+	for j, r := range right {
+		VMOVUPS(b.Offset(4*v.lanes*j), r)
+	}
 	for i := range sums {
 		if v.lanes == 16 && !plain {
-			VFMADD231PS_BCST(left.of(i), first, sums[i][0])
-			VFMADD231PS_BCST(left.of(i), second, sums[i][1])
+			for j, r := range right {
+				VFMADD231PS_BCST(left.of(i), r, sums[i][j])
+			}
 			continue
 		}
-		// One load for both sums: processors split a sum whose operand in memory has an index.
+		// One load for all sums: processors split a sum whose operand in memory has an index.
 		x := v.vector()
 		VBROADCASTSS(left.of(i), x)
-		VFMADD231PS(x, first, sums[i][0])
-		VFMADD231PS(x, second, sums[i][1])
+		for j, r := range right {
+			VFMADD231PS(x, r, sums[i][j])
+		}
 	}
 	left.next()
 	ADDQ(Imm(uint64(8*v.lanes)), b.Base)

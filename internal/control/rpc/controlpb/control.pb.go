@@ -304,6 +304,7 @@ type Task struct {
 	PlanJson      []byte                 `protobuf:"bytes,5,opt,name=plan_json,json=planJson,proto3" json:"plan_json,omitempty"`
 	Inputs        *Inputs                `protobuf:"bytes,6,opt,name=inputs,proto3" json:"inputs,omitempty"`
 	Needs         int64                  `protobuf:"varint,7,opt,name=needs,proto3" json:"needs,omitempty"`
+	Lean          bool                   `protobuf:"varint,8,opt,name=lean,proto3" json:"lean,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -387,11 +388,20 @@ func (x *Task) GetNeeds() int64 {
 	return 0
 }
 
+func (x *Task) GetLean() bool {
+	if x != nil {
+		return x.Lean
+	}
+	return false
+}
+
 type Inputs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Dataset       string                 `protobuf:"bytes,1,opt,name=dataset,proto3" json:"dataset,omitempty"`
 	SoftLabels    string                 `protobuf:"bytes,2,opt,name=soft_labels,json=softLabels,proto3" json:"soft_labels,omitempty"`
 	Targets       string                 `protobuf:"bytes,3,opt,name=targets,proto3" json:"targets,omitempty"`
+	TrainRows     string                 `protobuf:"bytes,4,opt,name=train_rows,json=trainRows,proto3" json:"train_rows,omitempty"`
+	ValidRows     string                 `protobuf:"bytes,5,opt,name=valid_rows,json=validRows,proto3" json:"valid_rows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -443,6 +453,20 @@ func (x *Inputs) GetSoftLabels() string {
 func (x *Inputs) GetTargets() string {
 	if x != nil {
 		return x.Targets
+	}
+	return ""
+}
+
+func (x *Inputs) GetTrainRows() string {
+	if x != nil {
+		return x.TrainRows
+	}
+	return ""
+}
+
+func (x *Inputs) GetValidRows() string {
+	if x != nil {
+		return x.ValidRows
 	}
 	return ""
 }
@@ -1355,7 +1379,7 @@ const file_control_proto_rawDesc = "" +
 	"checkpoint\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"checkpoint\"%\n" +
 	"\vNextRequest\x12\x16\n" +
-	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xbe\x01\n" +
+	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xd2\x01\n" +
 	"\x04Task\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x12\n" +
 	"\x04part\x18\x02 \x01(\tR\x04part\x12\x14\n" +
@@ -1363,12 +1387,17 @@ const file_control_proto_rawDesc = "" +
 	"\x04last\x18\x04 \x01(\x03R\x04last\x12\x1b\n" +
 	"\tplan_json\x18\x05 \x01(\fR\bplanJson\x12/\n" +
 	"\x06inputs\x18\x06 \x01(\v2\x17.ndls.control.v1.InputsR\x06inputs\x12\x14\n" +
-	"\x05needs\x18\a \x01(\x03R\x05needs\"]\n" +
+	"\x05needs\x18\a \x01(\x03R\x05needs\x12\x12\n" +
+	"\x04lean\x18\b \x01(\bR\x04lean\"\x9b\x01\n" +
 	"\x06Inputs\x12\x18\n" +
 	"\adataset\x18\x01 \x01(\tR\adataset\x12\x1f\n" +
 	"\vsoft_labels\x18\x02 \x01(\tR\n" +
 	"softLabels\x12\x18\n" +
-	"\atargets\x18\x03 \x01(\tR\atargets\"y\n" +
+	"\atargets\x18\x03 \x01(\tR\atargets\x12\x1d\n" +
+	"\n" +
+	"train_rows\x18\x04 \x01(\tR\ttrainRows\x12\x1d\n" +
+	"\n" +
+	"valid_rows\x18\x05 \x01(\tR\tvalidRows\"y\n" +
 	"\x05Lease\x12)\n" +
 	"\x04task\x18\x01 \x01(\v2\x15.ndls.control.v1.TaskR\x04task\x12\x18\n" +
 	"\afencing\x18\x02 \x01(\x04R\afencing\x12+\n" +

@@ -1,4 +1,4 @@
-package dataset
+package planetoid
 
 import (
 	"context"
@@ -29,12 +29,12 @@ const (
 // (ICML 2016).
 type planetoid struct {
 	source.Files
-	info         Info
+	info         graph.Info
 	prefix       string
 	allx, tx     *array.CSR
 	ally, ty     oneHot
 	train        int64 // the first nodes
-	graph, index *source.Source
+	lists, index *source.Source
 	isTest       []uint64 // bit i is node ally.rows+i
 }
 
@@ -44,7 +44,8 @@ type oneHot struct {
 	rows, classes int64
 }
 
-func openPlanetoid(ctx context.Context, rest string, o Options) (Dataset, error) {
+// Open opens planetoid:DIR/NAME.
+func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
 	path, err := graph.PathOf(rest)
 	if err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func openPlanetoid(ctx context.Context, rest string, o Options) (Dataset, error)
 	if name == "" {
 		return nil, graph.BadURI("planetoid:%s: the name of the set is missing: planetoid:DIR/cora reads DIR/ind.cora.*", rest)
 	}
-	p := &planetoid{prefix: filepath.Join(dir, "ind."+name) + ".", info: Info{
+	p := &planetoid{prefix: filepath.Join(dir, "ind."+name) + ".", info: graph.Info{
 		Name: name, Identity: "planetoid:" + graph.EscapePath(name), HasLabels: true, HasSplits: true,
 	}}
 	if err := p.open(ctx, o); err != nil {
@@ -63,7 +64,7 @@ func openPlanetoid(ctx context.Context, rest string, o Options) (Dataset, error)
 	return p, nil
 }
 
-func (p *planetoid) open(ctx context.Context, o Options) (err error) {
+func (p *planetoid) open(ctx context.Context, o graph.Options) (err error) {
 	for _, step := range []struct {
 		suffix string
 		to     *oneHot
@@ -84,11 +85,11 @@ func (p *planetoid) open(ctx context.Context, o Options) (err error) {
 	for c := range p.ally.classes {
 		p.info.Classes = append(p.info.Classes, strconv.FormatInt(c, 10))
 	}
-	if p.graph, err = p.source("graph"); err != nil {
+	if p.lists, err = p.source("graph"); err != nil {
 		return err
 	}
 	// About three bytes of pickle for each entry of the lists.
-	p.info.EdgeHint = p.graph.Size / 3
+	p.info.EdgeHint = p.lists.Size / 3
 	if err := p.readIndex(ctx); err != nil {
 		return err
 	}
@@ -224,19 +225,20 @@ func (t *testIndex) next() (uint32, error) {
 	return id, nil
 }
 
-func (p *planetoid) Info() Info { return p.info }
+// Info implements [graph.Dataset].
+func (p *planetoid) Info() graph.Info { return p.info }
 
 // Edges gives the lists of the graph: both directions, with repetitions.
-func (p *planetoid) Edges(ctx context.Context) (EdgeReader, error) {
-	value, err := array.Unpickle(ctx, p.graph, 0)
+func (p *planetoid) Edges(ctx context.Context) (graph.EdgeReader, error) {
+	value, err := array.Unpickle(ctx, p.lists, 0)
 	if err != nil {
 		return nil, err
 	}
 	dict, ok := value.(*pickle.Dict)
 	if !ok {
-		return nil, graph.BadData(p.graph.Name, "holds a %T, not a dict of lists: fetch it again", value)
+		return nil, graph.BadData(p.lists.Name, "holds a %T, not a dict of lists: fetch it again", value)
 	}
-	return &dictEdges{name: p.graph.Name, pairs: dict.Pairs, limit: graph.IDLimit{N: p.info.NumNodes, Stated: "ally and test.index state them"}}, nil
+	return &dictEdges{name: p.lists.Name, pairs: dict.Pairs, limit: graph.IDLimit{N: p.info.NumNodes, Stated: "ally and test.index state them"}}, nil
 }
 
 // dictEdges streams a dict of node → list of neighbours.
@@ -249,7 +251,7 @@ type dictEdges struct {
 
 func (d *dictEdges) Close() error { return nil }
 
-func (d *dictEdges) Read(batch []Edge) (int, error) {
+func (d *dictEdges) Read(batch []graph.Edge) (int, error) {
 	n := 0
 	for n < len(batch) && len(d.pairs) > 0 {
 		node, isID := d.pairs[0].Key.(int64)
@@ -267,7 +269,7 @@ func (d *dictEdges) Read(batch []Edge) (int, error) {
 				return 0, graph.BadData(d.name, "neighbour %d of node %d: %s", other, node, d.limit.Problem(id))
 			}
 		}
-		batch[n] = Edge{U: uint32(node), V: uint32(other)}
+		batch[n] = graph.Edge{U: uint32(node), V: uint32(other)}
 		n++
 		d.pos++
 	}
@@ -279,7 +281,7 @@ func (d *dictEdges) Read(batch []Edge) (int, error) {
 
 // Features gives the rows of allx, then those of tx, then a row of zeros for each
 // node that has none.
-func (p *planetoid) Features(ctx context.Context) (FeatureReader, error) {
+func (p *planetoid) Features(ctx context.Context) (graph.FeatureReader, error) {
 	if p.allx == nil {
 		return nil, graph.NoStream("features", p.info.Name)
 	}
@@ -308,7 +310,7 @@ func (r *planetoidFeatures) Close() error {
 	return errors.Join(r.all.Close(), r.test.Close(), r.index.Close())
 }
 
-func (r *planetoidFeatures) Next() (FeatureRow, error) {
+func (r *planetoidFeatures) Next() (graph.FeatureRow, error) {
 	if r.all.Rows.Row < r.p.allx.Rows {
 		row, err := r.all.Next()
 		if err != io.EOF {
@@ -327,14 +329,14 @@ func (r *planetoidFeatures) Next() (FeatureRow, error) {
 	for ; r.next < r.p.info.NumNodes; r.next++ {
 		if i := r.next - r.p.ally.rows; r.p.isTest[i/64]>>(i%64)&1 == 0 {
 			r.next++
-			return FeatureRow{ID: uint32(r.next - 1)}, nil
+			return graph.FeatureRow{ID: uint32(r.next - 1)}, nil
 		}
 	}
-	return FeatureRow{}, io.EOF
+	return graph.FeatureRow{}, io.EOF
 }
 
 // Labels gives those of ally, then those of the test nodes.
-func (p *planetoid) Labels(ctx context.Context) (LabelReader, error) {
+func (p *planetoid) Labels(ctx context.Context) (graph.LabelReader, error) {
 	r := &planetoidLabels{row: make([]float32, p.ally.classes)}
 	var err error
 	if r.all, err = p.ally.v.Open(ctx, 0); err != nil {
@@ -398,7 +400,7 @@ func hot(row []float32) (int32, error) {
 
 // Splits gives the public split: the first nodes train, the 500 after them
 // validate, those of test.index test.
-func (p *planetoid) Splits(ctx context.Context) (SplitReader, error) {
+func (p *planetoid) Splits(ctx context.Context) (graph.SplitReader, error) {
 	index, err := p.openIndex(ctx)
 	return &planetoidSplits{p, index, 0}, err
 }
@@ -411,15 +413,15 @@ type planetoidSplits struct {
 
 func (r *planetoidSplits) Close() error { return r.index.Close() }
 
-func (r *planetoidSplits) Next() (uint32, Split, error) {
+func (r *planetoidSplits) Next() (uint32, graph.Split, error) {
 	id := r.next
 	if id < min(r.p.train+planetoidValid, r.p.ally.rows) {
 		r.next++
 		if id < r.p.train {
-			return uint32(id), Train, nil
+			return uint32(id), graph.Train, nil
 		}
-		return uint32(id), Valid, nil
+		return uint32(id), graph.Valid, nil
 	}
 	test, err := r.index.next()
-	return test, Test, err
+	return test, graph.Test, err
 }

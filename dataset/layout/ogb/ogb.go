@@ -1,4 +1,4 @@
-package dataset
+package ogb
 
 import (
 	"bytes"
@@ -15,44 +15,47 @@ import (
 	"ndls/dataset/array"
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
+	"ndls/dataset/layout"
 	"ndls/dataset/source"
 )
 
-// ogbGraph is a graph of the Open Graph Benchmark (Hu et al., NeurIPS 2020) in
+// folder is a graph of the Open Graph Benchmark (Hu et al., NeurIPS 2020) in
 // the folder that its download unpacks to: raw/data.npz and raw/node-label.npz,
 // or raw/edge.csv.gz, node-feat.csv.gz, node-label.csv.gz, num-node-list.csv.gz
 // and num-edge-list.csv.gz; in both cases split/NAME/train.csv.gz, valid.csv.gz
 // and test.csv.gz. Features, labels and splits may be missing.
-type ogbGraph struct {
-	source.Files
-	info     Info
-	edges    graph.EdgeSource
-	features graph.FeatureSource
-	labels   *column.Labels
-	splits   []ogbSplit
+type folder struct {
+	*layout.Graph
+	text TextEdges
 }
 
-func openOGB(ctx context.Context, rest string, o Options) (Dataset, error) {
-	dir, err := graph.PathOf(rest)
-	if err != nil {
-		return nil, err
+// TextEdges opens an edge list as text.
+type TextEdges func(ctx context.Context, src *source.Source, limit graph.IDLimit) (graph.EdgeSource, error)
+
+// Open opens ogb:DIR.
+func Open(text TextEdges) func(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
+	return func(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
+		dir, err := graph.PathOf(rest)
+		if err != nil {
+			return nil, err
+		}
+		if dir == "" {
+			return nil, graph.BadURI("ogb: needs a folder: ogb:DIR")
+		}
+		if dir, err = filepath.Abs(dir); err != nil {
+			return nil, err
+		}
+		name := filepath.Base(dir)
+		g := &folder{&layout.Graph{Known: graph.Info{Name: name, Identity: "ogb:" + graph.EscapePath(name)}}, text}
+		if err := g.open(ctx, dir, o); err != nil {
+			return nil, errors.Join(err, g.Close())
+		}
+		g.Finish()
+		return g.Graph, nil
 	}
-	if dir == "" {
-		return nil, graph.BadURI("ogb: needs a folder: ogb:DIR")
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, err
-	}
-	name := filepath.Base(dir)
-	g := &ogbGraph{info: Info{Name: name, Identity: "ogb:" + graph.EscapePath(name)}}
-	if err := g.open(ctx, dir, o); err != nil {
-		return nil, errors.Join(err, g.Close())
-	}
-	g.info.SizeHint = g.Bytes()
-	return g, nil
 }
 
-func (g *ogbGraph) open(ctx context.Context, dir string, o Options) error {
+func (g *folder) open(ctx context.Context, dir string, o graph.Options) error {
 	raw := filepath.Join(dir, "raw")
 	var err error
 	switch {
@@ -70,20 +73,20 @@ func (g *ogbGraph) open(ctx context.Context, dir string, o Options) error {
 }
 
 // states notes the number of nodes and of edges of the graph.
-func (g *ogbGraph) states(where string, nodes, edges int64) error {
-	if nodes < 1 || nodes > MaxID+1 || edges < 0 {
-		return graph.BadData(where, "states %d nodes and %d edges: from 1 to %d nodes are read, fetch the file again", nodes, edges, int64(MaxID+1))
+func (g *folder) states(where string, nodes, edges int64) error {
+	if nodes < 1 || nodes > graph.MaxID+1 || edges < 0 {
+		return graph.BadData(where, "states %d nodes and %d edges: from 1 to %d nodes are read, fetch the file again", nodes, edges, int64(graph.MaxID+1))
 	}
-	g.info.NumNodes, g.info.EdgeHint = nodes, edges
+	g.Known.NumNodes, g.Known.EdgeHint = nodes, edges
 	return nil
 }
 
 // limit bounds the ids of the graph.
-func (g *ogbGraph) limit() graph.IDLimit {
-	return graph.IDLimit{N: g.info.NumNodes, Stated: fmt.Sprintf("the folder states %d nodes", g.info.NumNodes)}
+func (g *folder) limit() graph.IDLimit {
+	return graph.IDLimit{N: g.Known.NumNodes, Stated: fmt.Sprintf("the folder states %d nodes", g.Known.NumNodes)}
 }
 
-func (g *ogbGraph) openBinary(ctx context.Context, raw string, o Options) error {
+func (g *folder) openBinary(ctx context.Context, raw string, o graph.Options) error {
 	a, err := array.OpenArchive(&g.Files, filepath.Join(raw, "data.npz"))
 	if err != nil {
 		return err
@@ -110,7 +113,7 @@ func (g *ogbGraph) openBinary(ctx context.Context, raw string, o Options) error 
 	if e.M != edges {
 		return graph.BadData(index.Name, "holds %d edges, num_edges_list needs shape (2, %d): the arrays do not belong together, fetch the file again", e.M, edges)
 	}
-	g.edges = e
+	g.EdgeList = e
 	if features, err := a.Member("node_feat"); err != nil {
 		return err
 	} else if features != nil && !o.NoFeatures {
@@ -122,7 +125,7 @@ func (g *ogbGraph) openBinary(ctx context.Context, raw string, o Options) error 
 	return g.openArrayLabels(ctx, filepath.Join(raw, "node-label.npz"))
 }
 
-func (g *ogbGraph) openFeatures(ctx context.Context, src *source.Source) error {
+func (g *folder) openFeatures(ctx context.Context, src *source.Source) error {
 	v, shape, err := array.Open(ctx, src)
 	if err != nil {
 		return err
@@ -131,18 +134,18 @@ func (g *ogbGraph) openFeatures(ctx context.Context, src *source.Source) error {
 	if err != nil {
 		return err
 	}
-	if rows != g.info.NumNodes {
+	if rows != g.Known.NumNodes {
 		return g.rowsDiffer(v.Name, rows)
 	}
-	g.features, g.info.NumFeatures = &array.Dense{Vector: v, Width: width}, width
+	g.FeatureRows, g.Known.NumFeatures = &array.Dense{Vector: v, Width: width}, width
 	return nil
 }
 
-func (g *ogbGraph) rowsDiffer(name string, rows int64) error {
-	return graph.BadData(name, "has %d rows, the graph has %d nodes: the files do not belong together, fetch them again", rows, g.info.NumNodes)
+func (g *folder) rowsDiffer(name string, rows int64) error {
+	return graph.BadData(name, "has %d rows, the graph has %d nodes: the files do not belong together, fetch them again", rows, g.Known.NumNodes)
 }
 
-func (g *ogbGraph) openArrayLabels(ctx context.Context, path string) error {
+func (g *folder) openArrayLabels(ctx context.Context, path string) error {
 	if !source.Exists(path) {
 		return nil
 	}
@@ -162,12 +165,12 @@ func (g *ogbGraph) openArrayLabels(ctx context.Context, path string) error {
 
 // openLabels numbers the classes as the benchmark does: from 0 to the largest
 // label, whether or not each one occurs.
-func (g *ogbGraph) openLabels(ctx context.Context, c column.Column) error {
+func (g *folder) openLabels(ctx context.Context, c column.Column) error {
 	l, err := column.OpenLabels(ctx, c)
 	if err != nil {
 		return err
 	}
-	if l.Rows != g.info.NumNodes {
+	if l.Rows != g.Known.NumNodes {
 		return g.rowsDiffer(c.Where(), l.Rows)
 	}
 	var last int64
@@ -182,43 +185,29 @@ func (g *ogbGraph) openLabels(ctx context.Context, c column.Column) error {
 	for i := range l.Classes {
 		l.Classes[i] = strconv.Itoa(i)
 	}
-	g.labels, g.info.Classes, g.info.HasLabels = l, l.Classes, true
+	g.Classes = l
 	return nil
 }
 
-func (g *ogbGraph) Info() Info { return g.info }
-
-func (g *ogbGraph) Edges(ctx context.Context) (EdgeReader, error) { return g.edges.Open(ctx) }
-
-func (g *ogbGraph) Features(ctx context.Context) (FeatureReader, error) {
-	if g.features == nil {
-		return nil, graph.NoStream("features", g.info.Name)
-	}
-	return g.features.Open(ctx)
+// splits are the files of a split.
+type splits struct {
+	files []splitFile
+	limit graph.IDLimit
 }
 
-func (g *ogbGraph) Labels(ctx context.Context) (LabelReader, error) {
-	if g.labels == nil {
-		return nil, graph.NoStream("labels", g.info.Name)
-	}
-	return g.labels.Open(ctx)
+// Open implements [layout.SplitSource].
+func (s *splits) Open(ctx context.Context) (graph.SplitReader, error) {
+	return &splitReader{ctx: ctx, left: s.files, limit: s.limit}, nil
 }
 
-func (g *ogbGraph) Splits(ctx context.Context) (SplitReader, error) {
-	if g.splits == nil {
-		return nil, graph.NoStream("published split", g.info.Name)
-	}
-	return &ogbSplits{ctx: ctx, left: g.splits, limit: g.limit()}, nil
-}
-
-// ogbSplit is a file with one node id a line.
-type ogbSplit struct {
-	split Split
+// splitFile is a file with one node id a line.
+type splitFile struct {
+	split graph.Split
 	src   *source.Source
 }
 
 // openSplits takes the one folder of split/, whatever its name.
-func (g *ogbGraph) openSplits(dir string) error {
+func (g *folder) openSplits(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -235,38 +224,42 @@ func (g *ogbGraph) openSplits(dir string) error {
 	if len(folders) != 1 {
 		return graph.BadData(dir, "holds %d folders (%s): keep the one split that is meant", len(folders), strings.Join(folders, ", "))
 	}
-	for _, s := range []Split{Train, Valid, Test} {
+	found := &splits{limit: g.limit()}
+	for _, s := range []graph.Split{graph.Train, graph.Valid, graph.Test} {
 		src, _, err := g.Open(filepath.Join(dir, folders[0], s.String()+".csv.gz"))
 		if err != nil {
 			return err
 		}
-		g.splits = append(g.splits, ogbSplit{s, src})
+		found.files = append(found.files, splitFile{s, src})
 	}
-	g.info.HasSplits = true
+	g.Membership = found
 	return nil
 }
 
-// ogbSplits reads the files of a split one after the other.
-type ogbSplits struct {
+// splitReader reads the files of a split one after the other.
+type splitReader struct {
 	ctx   context.Context
-	left  []ogbSplit
+	left  []splitFile
 	lines *source.Lines
 	limit graph.IDLimit
 }
 
-func (r *ogbSplits) Close() error {
+// Position names the line that was read last.
+func (r *splitReader) Position() string { return r.lines.Where() }
+
+func (r *splitReader) Close() error {
 	if r.lines == nil {
 		return nil
 	}
 	return r.lines.Close()
 }
 
-func (r *ogbSplits) Next() (uint32, Split, error) {
+func (r *splitReader) Next() (uint32, graph.Split, error) {
 	for len(r.left) > 0 {
 		if r.lines == nil {
 			l, err := source.OpenLines(r.ctx, r.left[0].src)
 			if err != nil {
-				return 0, NoSplit, err
+				return 0, graph.NoSplit, err
 			}
 			r.lines = l
 		}
@@ -274,17 +267,17 @@ func (r *ogbSplits) Next() (uint32, Split, error) {
 		if err == nil {
 			id, problem := r.limit.Parse(bytes.TrimSpace(line))
 			if problem != "" {
-				return 0, NoSplit, graph.BadData(r.lines.Where(), "%s", problem)
+				return 0, graph.NoSplit, graph.BadData(r.lines.Where(), "%s", problem)
 			}
 			return id, r.left[0].split, nil
 		}
 		if err != io.EOF {
-			return 0, NoSplit, err
+			return 0, graph.NoSplit, err
 		}
 		if err := r.lines.Close(); err != nil {
-			return 0, NoSplit, err
+			return 0, graph.NoSplit, err
 		}
 		r.lines, r.left = nil, r.left[1:]
 	}
-	return 0, NoSplit, io.EOF
+	return 0, graph.NoSplit, io.EOF
 }

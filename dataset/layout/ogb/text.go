@@ -1,4 +1,4 @@
-package dataset
+package ogb
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 
 // openText opens the layout of compressed text: tables without header, whose row
 // i belongs to node or edge i.
-func (g *ogbGraph) openText(ctx context.Context, raw string, o Options) error {
+func (g *folder) openText(ctx context.Context, raw string, o graph.Options) error {
 	nodes, err := g.singleLine(ctx, filepath.Join(raw, "num-node-list.csv.gz"))
 	if err != nil {
 		return err
@@ -27,15 +27,15 @@ func (g *ogbGraph) openText(ctx context.Context, raw string, o Options) error {
 	if err := g.states(raw, nodes, edges); err != nil {
 		return err
 	}
-	src, _, err := g.Open(filepath.Join(raw, "edge.csv.gz"))
+	src, _, err := g.Files.Open(filepath.Join(raw, "edge.csv.gz"))
 	if err != nil {
 		return err
 	}
-	text, err := openTextEdges(ctx, src, g.limit(), ends{})
+	text, err := g.text(ctx, src, g.limit())
 	if err != nil {
 		return err
 	}
-	g.edges = &statedEdges{text, edges}
+	g.EdgeList = &statedEdges{text, src.Name, edges}
 	if path := filepath.Join(raw, "node-feat.csv.gz"); !o.NoFeatures && source.Exists(path) {
 		if err := g.openTextFeatures(ctx, path); err != nil {
 			return err
@@ -45,8 +45,8 @@ func (g *ogbGraph) openText(ctx context.Context, raw string, o Options) error {
 }
 
 // singleLine reads a file of one number.
-func (g *ogbGraph) singleLine(ctx context.Context, path string) (int64, error) {
-	src, _, err := g.Open(path)
+func (g *folder) singleLine(ctx context.Context, path string) (int64, error) {
+	src, _, err := g.Files.Open(path)
 	if err != nil {
 		return 0, err
 	}
@@ -77,39 +77,40 @@ func (g *ogbGraph) singleLine(ctx context.Context, path string) (int64, error) {
 
 // statedEdges is an edge list whose number of rows is stated elsewhere.
 type statedEdges struct {
-	*textEdges
+	graph.EdgeSource
+	name string
 	rows int64
 }
 
-func (e *statedEdges) Open(ctx context.Context) (EdgeReader, error) {
-	r, err := e.textEdges.Open(ctx)
+func (e *statedEdges) Open(ctx context.Context) (graph.EdgeReader, error) {
+	r, err := e.EdgeSource.Open(ctx)
 	return &statedEdgeReader{EdgeReader: r, e: e}, err
 }
 
 type statedEdgeReader struct {
-	EdgeReader
+	graph.EdgeReader
 	e    *statedEdges
 	read int64
 }
 
-func (r *statedEdgeReader) Read(batch []Edge) (int, error) {
+func (r *statedEdgeReader) Read(batch []graph.Edge) (int, error) {
 	n, err := r.EdgeReader.Read(batch)
 	r.read += int64(n)
 	if r.read > r.e.rows || err == io.EOF && r.read < r.e.rows {
-		return 0, graph.BadData(r.e.src.Name, "does not have the %d rows that num-edge-list.csv.gz states (row %d): the files do not belong together, fetch them again", r.e.rows, r.read)
+		return 0, graph.BadData(r.e.name, "does not have the %d rows that num-edge-list.csv.gz states (row %d): the files do not belong together, fetch them again", r.e.rows, r.read)
 	}
 	return n, err
 }
 
-// ogbFeatures is a feature matrix as text whose row i belongs to node i.
-type ogbFeatures struct {
+// features is a feature matrix as text whose row i belongs to node i.
+type features struct {
 	src   *source.Source
 	width int
-	graph *ogbGraph
+	of    *folder
 }
 
-func (g *ogbGraph) openTextFeatures(ctx context.Context, path string) error {
-	src, _, err := g.Open(path)
+func (g *folder) openTextFeatures(ctx context.Context, path string) error {
+	src, _, err := g.Files.Open(path)
 	if err != nil {
 		return err
 	}
@@ -126,34 +127,34 @@ func (g *ogbGraph) openTextFeatures(ctx context.Context, path string) error {
 		return err
 	}
 	width := len(source.Separator(',').Fields(line))
-	g.features, g.info.NumFeatures = &ogbFeatures{src, width, g}, width
+	g.FeatureRows, g.Known.NumFeatures = &features{src, width, g}, width
 	return graph.CheckSize(path, 0, int64(width))
 }
 
-func (f *ogbFeatures) Open(ctx context.Context) (FeatureReader, error) {
+func (f *features) Open(ctx context.Context) (graph.FeatureReader, error) {
 	l, err := source.OpenLines(ctx, f.src)
-	return &ogbFeatureReader{ogbFeatures: f, lines: l, row: make([]float32, f.width)}, err
+	return &featureReader{features: f, lines: l, row: make([]float32, f.width)}, err
 }
 
-type ogbFeatureReader struct {
-	*ogbFeatures
+type featureReader struct {
+	*features
 	lines *source.Lines
 	row   []float32
 	next  int64
 }
 
-func (r *ogbFeatureReader) Close() error { return r.lines.Close() }
+func (r *featureReader) Close() error { return r.lines.Close() }
 
-func (r *ogbFeatureReader) Next() (FeatureRow, error) {
+func (r *featureReader) Next() (graph.FeatureRow, error) {
 	line, err := r.lines.Data()
-	if err == io.EOF && r.next < r.graph.info.NumNodes {
-		err = r.graph.rowsDiffer(r.src.Name, r.next)
+	if err == io.EOF && r.next < r.of.Known.NumNodes {
+		err = r.of.rowsDiffer(r.src.Name, r.next)
 	}
 	if err != nil {
-		return FeatureRow{}, err
+		return graph.FeatureRow{}, err
 	}
-	if r.next == r.graph.info.NumNodes {
-		return FeatureRow{}, graph.BadData(r.lines.Where(), "is one more than there are nodes (%d): fetch the file again", r.next)
+	if r.next == r.of.Known.NumNodes {
+		return graph.FeatureRow{}, graph.BadData(r.lines.Where(), "is one more than there are nodes (%d): fetch the file again", r.next)
 	}
 	column := 0
 	for more := true; more; column++ {
@@ -164,22 +165,22 @@ func (r *ogbFeatureReader) Next() (FeatureRow, error) {
 		}
 		v, err := strconv.ParseFloat(string(field), 32)
 		if err != nil || !graph.Finite(float32(v)) {
-			return FeatureRow{}, graph.BadData(r.lines.Where(), "column %d is %s: features are finite float32 numbers, replace it before the import", column+1, graph.Shorten(field))
+			return graph.FeatureRow{}, graph.BadData(r.lines.Where(), "column %d is %s: features are finite float32 numbers, replace it before the import", column+1, graph.Shorten(field))
 		}
 		r.row[column] = float32(v)
 	}
 	if column != r.width {
-		return FeatureRow{}, graph.BadData(r.lines.Where(), "has %d values, the first line has %d: fetch the file again", column, r.width)
+		return graph.FeatureRow{}, graph.BadData(r.lines.Where(), "has %d values, the first line has %d: fetch the file again", column, r.width)
 	}
 	r.next++
-	return FeatureRow{ID: uint32(r.next - 1), Dense: r.row}, nil
+	return graph.FeatureRow{ID: uint32(r.next - 1), Dense: r.row}, nil
 }
 
-func (g *ogbGraph) openTextLabels(ctx context.Context, path string) error {
+func (g *folder) openTextLabels(ctx context.Context, path string) error {
 	if !source.Exists(path) {
 		return nil
 	}
-	src, _, err := g.Open(path)
+	src, _, err := g.Files.Open(path)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"ndls"
+)
+
+func (a *app) inferCommand() *cobra.Command {
+	var o ndls.InferOptions
+	cmd := a.command("infer --run DIR --dataset URI --out DIR", "K, smoothed features and predictions of new nodes",
+		`infer computes nodes that the run does not have, from the hops that the run has kept of
+its own nodes with --keep-hops 0..H --targets all. Those nodes, and their degrees, are held
+fixed. The dataset is a table of edges and a table of the new nodes with their features;
+the other ids in the edges are those of nodes of the run. Where edges of the run have
+weights, weight=COLUMN names the weights of these edges. DIR gets lsi/, smoothed/ and, if
+the run has a model, predictions/, as a run directory has them.`,
+		func(ctx context.Context, _ *cobra.Command) error {
+			d, err := ndls.Open(ctx, a.runDir)
+			if err != nil {
+				return err
+			}
+			o.Resources = a.resources()
+			r, err := d.Infer(ctx, o)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.line(r)
+			}
+			return a.inferred(o.Out, r)
+		})
+	a.runFlag(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.Dataset, "dataset", "", "table:EDGES?src=COLUMN&dst=COLUMN&nodes=NODES&id=COLUMN&features=COLUMN, NODES being the new nodes alone (required)")
+	f.StringVar(&o.Out, "out", "", "empty or new folder to write (required)")
+	f.Float64Var(&o.Epsilon, "epsilon", 0, "a new node has settled when its features are nearer to the stationary state than this (default the distance with which nodes of the run would have the K that they have)")
+	_ = cmd.MarkFlagRequired("dataset")
+	_ = cmd.MarkFlagRequired("out")
+	cmd.Example = `  ndls run --dataset URI --run RUN --keep-hops 0..16
+  ndls infer --run RUN --dataset 'table:new-edges.csv?src=a&dst=b&nodes=new-nodes.parquet&id=id&features=x' --out NEW`
+	return cmd
+}
+
+// inferred prints what was found.
+func (a *app) inferred(out string, r *ndls.InferReport) error {
+	if _, err := fmt.Fprintf(a.stdout, "%s: %s with %s to %s of the run\n", out,
+		count(r.Nodes, "new node"), count(r.Edges, "edge"), count(r.OldNodes, "node")); err != nil {
+		return err
+	}
+	if left := r.SelfLoops + r.Repeated + r.OldEdges; left > 0 {
+		if _, err := fmt.Fprintf(a.stdout, "left out: %s, %s, %s between nodes of the run\n",
+			count(r.SelfLoops, "self-loop"), count(r.Repeated, "repeated edge"), count(r.OldEdges, "edge")); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(a.stdout, "K: mean %.2f, threshold %.4g in feature space, %s not settled at hop %d\n", r.MeanK, r.Epsilon, count(r.Capped, "node"), r.Hops)
+	return err
+}

@@ -1,0 +1,83 @@
+package table
+
+import (
+	"slices"
+	"strings"
+
+	"ndls/dataset/graph"
+)
+
+// What columns are read as.
+const (
+	useSource      = "source"
+	useDestination = "destination"
+	useWeight      = "weight"
+	useID          = "id"
+	useFeature     = "feature"
+	useLabel       = "label"
+	useSplit       = "split"
+)
+
+// Tables describes the tables and what each of their columns is read as.
+func (g *Graph) Tables() []graph.Table {
+	edges := g.edges.describe("edges")
+	use(edges, g.ends[0], useSource, 0)
+	use(edges, g.ends[1], useDestination, 0)
+	if g.spec.weight != "" {
+		use(edges, g.spec.weight, useWeight, 0)
+	}
+	all := []graph.Table{edges}
+	if g.nodes != nil {
+		nodes := g.nodes.describe("nodes")
+		use(nodes, g.id, useID, 0)
+		for i, name := range g.spec.features {
+			use(nodes, name, useFeature, g.widths[i])
+		}
+		if g.labels.t == g.nodes {
+			use(nodes, g.labels.value, useLabel, 0)
+		}
+		if g.splits.t == g.nodes {
+			use(nodes, g.splits.value, useSplit, 0)
+		}
+		all = append(all, nodes)
+	}
+	if g.labels.t != nil && g.labels.t != g.nodes {
+		labels := g.labels.t.describe("labels")
+		use(labels, g.labels.id, useID, 0)
+		use(labels, g.labels.value, useLabel, 0)
+		all = append(all, labels)
+	}
+	if g.splits.t != nil && g.splits.t != g.nodes {
+		splits := g.splits.t.describe("splits")
+		use(splits, g.splits.id, useID, 0)
+		use(splits, g.splits.value, useSplit, 0)
+		all = append(all, splits)
+	}
+	return all
+}
+
+// describe describes a table of which no column is read yet.
+func (t *table) describe(what string) graph.Table {
+	d := graph.Table{What: what, Place: t.place.String(), Files: len(t.files), Rows: t.numRows()}
+	for _, f := range t.files {
+		d.Bytes += f.src.End - f.src.Off
+	}
+	for _, c := range t.titles {
+		d.Columns = append(d.Columns, graph.Column{Name: c.name, Type: c.kind.String()})
+	}
+	return d
+}
+
+// use says what a column is read as. Of several columns whose names differ in the case of
+// letters alone it takes the one that is read.
+func use(t graph.Table, name, what string, width int) {
+	i := slices.IndexFunc(t.Columns, func(c graph.Column) bool { return c.Name == name })
+	if i < 0 {
+		i = slices.IndexFunc(t.Columns, func(c graph.Column) bool { return strings.EqualFold(c.Name, name) })
+	}
+	c := &t.Columns[i]
+	if c.Use != "" {
+		what = c.Use + ", " + what
+	}
+	c.Use, c.Width = what, width
+}

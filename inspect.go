@@ -1,0 +1,145 @@
+package ndls
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"ndls/catalog"
+	"ndls/dataset"
+	"ndls/internal/control"
+	"ndls/internal/rundir"
+	"ndls/internal/vfs"
+	"ndls/partition"
+	"ndls/stage"
+)
+
+// InspectConfig says which dataset to inspect, as what, and with what.
+type InspectConfig struct {
+	// Dataset is the URI of the dataset.
+	Dataset string
+	// Options, unless nil, changes the default options. Those of the partition count.
+	Options func(*Options)
+	// Resources are what the inspection may use. Without a folder for temporary files it
+	// makes one in that of the system.
+	Resources Resources
+}
+
+// An Inspection is what an import would find in a dataset.
+type Inspection struct {
+	Dataset string `json:"dataset"`
+	// Tables are those of a dataset of tables, with what each column is read as.
+	Tables []DatasetTable `json:"tables,omitempty"`
+	// Files are the files that an import opens.
+	Files []InspectedFile `json:"files"`
+	// Notes say what is read as what, and what is left out.
+	Notes []InspectedNote `json:"notes,omitempty"`
+	// Graph is what is in the files. It is nil where an import would refuse them.
+	Graph *Survey `json:"graph,omitempty"`
+}
+
+// Types of what an inspection holds.
+type (
+	DatasetTable = dataset.Table
+	Survey       = partition.Survey
+	Strengths    = partition.Strengths
+)
+
+// InspectedFile is a file that an import opens.
+type InspectedFile struct {
+	Path  string `json:"path"`
+	Bytes int64  `json:"bytes"`
+}
+
+// InspectedNote is what the log of an import says of a file.
+type InspectedNote struct {
+	Text    string `json:"text"`
+	Warning bool   `json:"warning"`
+}
+
+// Inspect reads a dataset as an import does and keeps nothing of it. What an import would
+// refuse gives the same error, together with what was known by then.
+func Inspect(ctx context.Context, c InspectConfig) (in Inspection, err error) {
+	defer func() { err = interruption(ctx, err) }()
+	in.Dataset = c.Dataset
+	plan := Config{Options: c.Options}.over(control.DefaultPlan())
+	if err := stage.Validate(plan); err != nil {
+		return in, err
+	}
+	ds, err := dataset.Open(ctx, c.Dataset, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
+	if err != nil {
+		return in, err
+	}
+	defer func() { err = errors.Join(err, ds.Close()) }()
+	if err := in.open(ds); err != nil {
+		return in, err
+	}
+	in.Graph, err = survey(ctx, ds, plan, c.Resources)
+	return in, err
+}
+
+// open says what is known before data is read.
+func (in *Inspection) open(ds dataset.Dataset) error {
+	in.Tables = dataset.Tables(ds)
+	for _, n := range dataset.Notes(ds) {
+		in.Notes = append(in.Notes, InspectedNote{Text: n.Text, Warning: n.Ignored})
+	}
+	files, err := dataset.Files(ds)
+	in.Files = make([]InspectedFile, 0, len(files))
+	for _, f := range files {
+		in.Files = append(in.Files, InspectedFile{Path: f.Path, Bytes: f.Size})
+	}
+	return err
+}
+
+// scratch is a folder for temporary files of work without a run directory. remove deletes it
+// unless the user named it.
+func (r Resources) scratch() (dir string, remove func(), err error) {
+	if r.Scratch != "" {
+		if err := rundir.CheckScratch(r.Scratch); err != nil {
+			return "", nil, err
+		}
+		if _, err := vfs.MkdirAll(r.Scratch, 0o755); err != nil {
+			return "", nil, fmt.Errorf("--scratch: %w", err)
+		}
+	}
+	return rundir.Temporary(r.Scratch)
+}
+
+// survey reads the graph. Its files go to a folder that is removed.
+func survey(ctx context.Context, ds dataset.Dataset, plan Options, r Resources) (_ *Survey, err error) {
+	scratch, remove, err := r.scratch()
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	dir, err := vfs.MkdirTemp(scratch, "ndls-inspect-*")
+	if err != nil {
+		return nil, fmt.Errorf("a folder for temporary files: %w; give --scratch", err)
+	}
+	defer func() { err = cmp.Or(err, vfs.RemoveAll(dir)) }()
+	store, err := rundir.Open(ctx, dir, true)
+	if err != nil {
+		return nil, err
+	}
+	cat, err := catalog.Open(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	budget, err := r.Budget()
+	if err != nil {
+		return nil, err
+	}
+	defer budget.Close()
+	p := plan.Partition
+	s, err := partition.Describe(ctx, ds, cat, partition.Options{
+		Budget: budget, Threads: threads(r.Threads), Scratch: scratch,
+		Features: p.Features != "none", Normalize: p.Normalize, Seed: plan.Seed,
+		Split: p.Split, Splits: plan.NumSplits(), LabelsPerClass: p.LabelsPerClass,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &s, nil
+}

@@ -1,0 +1,97 @@
+package partition
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"ndls/dataset"
+	"ndls/internal/rng"
+)
+
+// TestNormalizeAuto looks at bags of words, few and many to a row, stored sparse and dense, and
+// at embeddings: what rows are decides, and not how they are stored.
+func TestNormalizeAuto(t *testing.T) {
+	const rows, width = 300, 800
+	hash := func(row, column int) uint64 { return rng.Hash(1, uint64(row), uint64(column)) }
+	for name, c := range map[string]struct {
+		value func(row, column int) float32
+		l1    bool
+		want  string
+	}{
+		"few words": {func(r, c int) float32 {
+			if hash(r, c)%40 == 0 {
+				return 1
+			}
+			return 0
+		}, true, "auto chose l1: of the first 300 feature rows, 2."},
+		"many words": {func(r, c int) float32 {
+			if hash(r, c)%20 < 7 {
+				return 1
+			}
+			return 0
+		}, false, "auto chose none: of the first 300 feature rows, 3"},
+		"embedding": {func(r, c int) float32 {
+			return float32(rng.Normal(hash(r, c)))
+		}, false, "100 % of the values are not zero, some are negative"},
+		"few signed numbers": {func(r, c int) float32 {
+			if c%100 == 0 {
+				return float32(rng.Normal(hash(r, c)))
+			}
+			return 0
+		}, false, "some are negative"},
+		"one word in many": {func(r, c int) float32 {
+			if c == r {
+				return 1000
+			}
+			return float32(hash(r, c) % 2)
+		}, true, "none is negative"},
+	} {
+		for _, sparse := range []bool{false, true} {
+			f := &fake{info: dataset.Info{NumNodes: rows, NumFeatures: width, SparseFeatures: sparse}}
+			for r := range rows {
+				row := dataset.FeatureRow{ID: uint32(r)}
+				for column := range width {
+					x := c.value(r, column)
+					if name == "one word in many" && column >= width/2 && column != r {
+						x = 0
+					}
+					switch {
+					case !sparse:
+						row.Dense = append(row.Dense, x)
+					case x != 0:
+						row.Indices, row.Values = append(row.Indices, uint32(column)), append(row.Values, x)
+					}
+				}
+				f.features = append(f.features, row)
+			}
+			l1, choice, err := Normalizes(context.Background(), NormalizeAuto, f)
+			if err != nil || l1 != c.l1 || !strings.Contains(choice, c.want) {
+				t.Errorf("%s, sparse %v: %v, %s, %v", name, sparse, l1, choice, err)
+			}
+			for option, want := range map[string]bool{NormalizeL1: true, NormalizeNone: false} {
+				if l1, choice, err := Normalizes(context.Background(), option, f); err != nil || l1 != want || choice != "" {
+					t.Errorf("%s: %v, %s, %v", option, l1, choice, err)
+				}
+			}
+		}
+	}
+}
+
+// TestNormalizeAutoOfMembers: rows of nodes that are left out do not decide.
+func TestNormalizeAutoOfMembers(t *testing.T) {
+	f := &fake{info: dataset.Info{NumNodes: 4, NumFeatures: 4}}
+	for r := range 4 {
+		row := dataset.FeatureRow{ID: uint32(r), Dense: []float32{1, 0, 0, 0}}
+		if r == 2 {
+			row.Dense[1] = -1
+		}
+		f.features = append(f.features, row)
+	}
+	for outside, want := range map[uint32]bool{2: true, 1: false} {
+		l1, choice, err := normalizes(t.Context(), NormalizeAuto, f, func(id uint32) bool { return id != outside })
+		if err != nil || l1 != want || !strings.Contains(choice, "first 3 feature rows") {
+			t.Errorf("without node %d: %v, %s, %v", outside, l1, choice, err)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package partition
+
+import (
+	"context"
+
+	"ndls/dataset"
+	"ndls/internal/extsort"
+	"ndls/internal/mem"
+	"ndls/internal/rng"
+	"ndls/shards"
+)
+
+// The draws of a seed, as keys of rng.Hash: what is drawn in one of them tells nothing of
+// another one, nor of a random split, which has no such key.
+const (
+	drawEdges = 1 + iota
+	drawFeatures
+)
+
+// edgeDraw decides which edges are dropped. An edge stands for all rows of its two nodes, in
+// either direction: they are dropped together.
+type edgeDraw struct {
+	stem  rng.Stem
+	share float64
+}
+
+// edgeDraw is that of the options.
+func (o Options) edgeDraw() edgeDraw {
+	return edgeDraw{rng.Stem(rng.Hash(o.Seed, drawEdges)), o.DropEdges}
+}
+
+// drops says whether the edge between two input ids is dropped.
+func (d edgeDraw) drops(u, v uint32) bool {
+	first := rng.Stem(d.stem.Hash(uint64(min(u, v))))
+	return rng.Float64(first.Hash(uint64(max(u, v)))) < d.share
+}
+
+// left moves the pairs of input ids that are not dropped to the front of a batch. Pairs of one
+// id stay: they name a node.
+func left[T extsort.Item](d edgeDraw, pairs []T) []T {
+	n := 0
+	for i := range pairs {
+		if u, v := pairOfKey(extsort.Key(&pairs[i])); u != v && d.drops(u, v) {
+			continue
+		}
+		pairs[n] = pairs[i]
+		n++
+	}
+	return pairs[:n]
+}
+
+// blanks says whether the row of features of a node is blanked. Training nodes that have a
+// label keep theirs.
+func (o Options) blanks(id int64, label int32, split uint8) bool {
+	if o.BlankFeatures == 0 || dataset.Split(split) == dataset.Train && label != noLabel {
+		return false
+	}
+	return rng.Float64(rng.Hash(o.Seed, drawFeatures, uint64(id))) < o.BlankFeatures
+}
+
+// drawBlank sets j.blank, which the caller frees.
+func (j *job) drawBlank(ctx context.Context) (err error) {
+	if j.o.BlankFeatures == 0 {
+		return nil
+	}
+	if j.blank, err = mem.Alloc[uint64](j.o.Budget, (j.ids.n+63)/64, "blanked rows"); err != nil {
+		return err
+	}
+	return j.eachNodes(ctx, func(first int64, b shards.NodeBatch) error {
+		for i, id := range b.ID {
+			if j.o.blanks(id, b.Label[i], b.Split[i]) {
+				node := first + int64(i)
+				j.blank.S[node/64] |= 1 << (node % 64)
+			}
+		}
+		return ctx.Err()
+	})
+}
+
+// blanked says whether the features of a node are blanked.
+func (j *job) blanked(node uint32) bool {
+	return j.blank != nil && j.blank.S[node/64]>>(node%64)&1 == 1
+}

@@ -1,0 +1,203 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"golang.org/x/sync/errgroup"
+
+	"ndls/catalog"
+	"ndls/dataset"
+	"ndls/internal/inputid"
+	"ndls/shards"
+)
+
+// A Survey is what an import finds in a graph.
+type Survey struct {
+	shards.Summary
+	Degrees Degrees `json:"degrees"`
+	// Strengths is nil in a graph without weights.
+	Strengths *Strengths `json:"strengths,omitempty"`
+	// ClassSizes are the numbers of nodes of the classes, in their order.
+	ClassSizes []int64 `json:"class_sizes,omitempty"`
+	// FirstID and LastID are the smallest and the largest input id, as messages show them.
+	FirstID string `json:"first_id"`
+	LastID  string `json:"last_id"`
+}
+
+// Degrees describes the degrees of the nodes of a graph.
+type Degrees struct {
+	// Isolated is how many nodes have no edge to another node.
+	Isolated int64   `json:"isolated"`
+	Mean     float64 `json:"mean"`
+	// A half, nine tenths and 99 hundredths of the nodes have at most these degrees.
+	Median int64 `json:"median"`
+	P90    int64 `json:"p90"`
+	P99    int64 `json:"p99"`
+	Max    int64 `json:"max"`
+}
+
+// Strengths describes the sums of the weights of the edges of a node, over the nodes that have
+// edges.
+type Strengths struct {
+	Min  float64 `json:"min"`
+	Mean float64 `json:"mean"`
+	Max  float64 `json:"max"`
+}
+
+// Describe reads a graph as an import does, and returns what it finds. What an import
+// refuses it refuses, too. It does the steps up to Order and commits their files to cat,
+// which is a catalogue for this alone; then it reads the features, if they are asked for,
+// and keeps none of them.
+func Describe(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Options) (s Survey, err error) {
+	if err := o.Validate(); err != nil {
+		return s, err
+	}
+	j, err := newJob(ds, cat, o)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, j.close()) }()
+	if err := j.number(ctx); err != nil {
+		return s, err
+	}
+	if err := j.findMembers(ctx); err != nil {
+		return s, err
+	}
+	j.useScratch(true)
+	if err := j.edges.splitEdges(ctx, allSlices); err != nil {
+		return s, err
+	}
+	if err := j.edges.orderNodes(ctx); err != nil {
+		return s, err
+	}
+	return j.describe(ctx)
+}
+
+// describe counts what the steps before have left.
+func (j *job) describe(ctx context.Context) (s Survey, err error) {
+	if s.Summary, err = j.summarise(ctx); err != nil {
+		return s, err
+	}
+	if err := j.describeNodes(ctx, &s); err != nil {
+		return s, err
+	}
+	if j.named.Type != inputid.Number {
+		if err := j.describeIDs(ctx, &s); err != nil {
+			return s, err
+		}
+	}
+	if j.wantFeatures() {
+		s.FeatureType, err = j.checkFeatures(ctx)
+	}
+	return s, err
+}
+
+// describeNodes counts degrees and classes. The node table is in order of descending degree.
+func (j *job) describeNodes(ctx context.Context, s *Survey) error {
+	n, sum := s.Nodes, int64(0)
+	first, last := int64(dataset.MaxID), int64(0)
+	s.ClassSizes = make([]int64, len(s.Classes))
+	d := &s.Degrees
+	quantiles := []struct {
+		node   int64
+		degree *int64
+	}{{n / 2, &d.Median}, {n / 10, &d.P90}, {n / 100, &d.P99}}
+	if s.Weighted {
+		s.Strengths = &Strengths{Min: math.Inf(1)}
+	}
+	if err := j.eachNodes(ctx, func(at int64, b shards.NodeBatch) error {
+		for i, degree := range b.Degree {
+			degree := int64(degree)
+			for _, q := range quantiles {
+				if at+int64(i) == q.node {
+					*q.degree = degree
+				}
+			}
+			sum += degree
+			d.Max = max(d.Max, degree)
+			if degree == 0 {
+				d.Isolated++
+			} else if s.Weighted {
+				s.Strengths.add(b.Strength[i])
+			}
+			if b.Label[i] != noLabel {
+				s.ClassSizes[b.Label[i]]++
+			}
+			first, last = min(first, b.ID[i]), max(last, b.ID[i])
+		}
+		return ctx.Err()
+	}); err != nil {
+		return err
+	}
+	d.Mean = float64(sum) / float64(n)
+	if s.Weighted {
+		s.Strengths.divide(n - d.Isolated)
+	}
+	s.Edges = sum / 2
+	s.Repeated = s.InputRows - s.SelfLoops - s.Edges - s.Dropped
+	s.FirstID, s.LastID = numberText(first), numberText(last)
+	return nil
+}
+
+// add counts a strength; Mean is the sum until divide is called.
+func (s *Strengths) add(strength float64) {
+	s.Min, s.Max = min(s.Min, strength), max(s.Max, strength)
+	s.Mean += strength
+}
+
+// divide sets Mean from the sum over so many nodes, and Min to 0 where there are none.
+func (s *Strengths) divide(nodes int64) {
+	if nodes == 0 {
+		s.Min = 0
+		return
+	}
+	s.Mean /= float64(nodes)
+}
+
+func numberText(id int64) string {
+	return inputid.Int64.Quote(inputid.AppendInt(nil, id))
+}
+
+// describeIDs finds the first and the last of ids that were numbered.
+func (j *job) describeIDs(ctx context.Context, s *Survey) (err error) {
+	t, closeFile, err := j.openIDs(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeFile()) }()
+	return t.Each(func(first int64, keys [][]byte) error {
+		if first == 0 {
+			s.FirstID = j.named.Type.Quote(keys[0])
+		}
+		s.LastID = j.named.Type.Quote(keys[len(keys)-1])
+		return ctx.Err()
+	})
+}
+
+// checkFeatures reads all features as tiles are made from them, and says of which type
+// those would be.
+func (j *job) checkFeatures(ctx context.Context) (string, error) {
+	if err := j.loadNumbers(ctx); err != nil {
+		return "", err
+	}
+	defer j.freeNumbers()
+	switch err := j.readFeaturesAs(ctx, true); {
+	case err == nil:
+		return shards.Float16, nil
+	case !errors.Is(err, errNotHalf):
+		return "", err
+	}
+	return shards.Float32, j.readFeaturesAs(ctx, false)
+}
+
+func (j *job) readFeaturesAs(ctx context.Context, half bool) error {
+	return j.readingFeatures(func(seen []uint64, readers int) error {
+		w := &tileWriter{
+			job: j, tiles: j.tilesOf(half), commit: &errgroup.Group{}, readers: readers,
+			last: j.ordered.Panels, seen: seen, store: noRows{half},
+		}
+		return w.readFeatures(ctx)
+	})
+}

@@ -1,0 +1,110 @@
+package reproduce
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"ndls"
+	"ndls/figure"
+	"ndls/internal/failure"
+)
+
+// Experiment is a table or a figure of the paper.
+type Experiment struct {
+	// Name is what the command takes, About a line on what is shown.
+	Name, About string
+	// Needs says which data the experiment takes, "" for none, and Lines are the commands that
+	// make it from these.
+	Needs string
+	Lines []string
+	make  func(ctx context.Context, e Experiment, j Job) (Result, error)
+}
+
+// Make makes the table or the figure.
+func (e Experiment) Make(ctx context.Context, j Job) (Result, error) { return e.make(ctx, e, j) }
+
+// Job is what an experiment works with.
+type Job struct {
+	// Runs are run directories to read, or, where the experiment makes its own, where to make them.
+	Runs []string
+	// Config has the resources and the log of runs that the experiment makes.
+	Config ndls.Config
+}
+
+// Result is what an experiment gives.
+type Result struct {
+	Pictures []figure.Picture
+	Tables   []Table
+	// Notes are sentences about the result.
+	Notes []string
+}
+
+// All are the experiments, by name in alphabetical order.
+var All = []Experiment{
+	{
+		Name: "k-cdf", About: "share of nodes with at most K hops",
+		Needs: "run directories with the K of their nodes",
+		Lines: []string{
+			"ndls run --dataset planetoid:DIR/cora --run RUN",
+			"ndls reproduce k-cdf --run RUN --out OUT",
+		},
+		make: hopsCDF,
+	},
+	{
+		Name: "k-degree", About: "K by the degree of the node",
+		Needs: "run directories with the K of their nodes",
+		Lines: []string{
+			"ndls run --dataset planetoid:DIR/cora --run RUN",
+			"ndls reproduce k-degree --run RUN --out OUT",
+		},
+		make: hopsByDegree,
+	},
+	{
+		Name: "karate", About: "Zachary's karate club with the K of each member",
+		Lines: []string{"ndls reproduce karate --out OUT"},
+		make:  karate,
+	},
+}
+
+// Find is the experiment of a name.
+func Find(name string) (Experiment, error) {
+	i := slices.IndexFunc(All, func(e Experiment) bool { return e.Name == name })
+	if i >= 0 {
+		return All[i], nil
+	}
+	var names []string
+	for _, e := range All {
+		names = append(names, e.Name)
+	}
+	return Experiment{}, failure.Of(ndls.ErrOption, "%q is no experiment; choose one of %s", name, strings.Join(names, ", "))
+}
+
+// Missing is the error for data that are not there.
+func (e Experiment) Missing(what string) error {
+	return failure.Of(ndls.ErrOption, "%s needs %s, and %s. These lines make it:\n  %s", e.Name, e.Needs, what, strings.Join(e.Lines, "\n  "))
+}
+
+// Table is a table of text.
+type Table struct {
+	// Name is that of its file.
+	Name, Title string
+	Header      []string
+	Rows        [][]string
+}
+
+// Write writes the table as Markdown.
+func (t Table) Write(w io.Writer) error {
+	rule := make([]string, len(t.Header))
+	for i := range rule {
+		rule[i] = "---"
+	}
+	text := fmt.Sprintf("%s\n\n", t.Title)
+	for _, row := range append([][]string{t.Header, rule}, t.Rows...) {
+		text += "| " + strings.Join(row, " | ") + " |\n"
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}

@@ -1,0 +1,113 @@
+package reproduce
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ndls"
+)
+
+func job(runs ...string) Job {
+	return Job{Runs: runs, Config: ndls.Config{Resources: ndls.Resources{Memory: 256 << 20, Threads: 1}}}
+}
+
+func find(t *testing.T, name string) Experiment {
+	t.Helper()
+	e, err := Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// TestKarate makes all figures from one run of the club.
+func TestKarate(t *testing.T) {
+	ctx := context.Background()
+	run := filepath.Join(t.TempDir(), "run")
+	club, err := find(t, "karate").Make(ctx, job(run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(club.Pictures) != 1 {
+		t.Fatalf("%d pictures", len(club.Pictures))
+	}
+	d, err := ndls.Open(ctx, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := network(ctx, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(g.K) != 34 || len(g.Edges) != 78 || !slices.Equal(g.Classes, []string{"Mr. Hi", "Officer"}) || g.Class[0] != 0 || g.Class[33] != 1 {
+		t.Errorf("%d nodes, %d edges, classes %v, %v", len(g.K), len(g.Edges), g.Classes, g.Class)
+	}
+	degree := make([]int64, 34)
+	for _, e := range g.Edges {
+		degree[e[0]]++
+		degree[e[1]]++
+	}
+	buckets, err := d.HopsByDegree(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range buckets {
+		want := map[int64]int64{}
+		for i, k := range g.K {
+			if b.Lo <= degree[i] && degree[i] <= b.Hi {
+				want[k]++
+			}
+		}
+		got := map[int64]int64{}
+		for _, h := range b.Histogram {
+			got[h[0]] = h[1]
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) || len(got) == 0 {
+			t.Errorf("degrees %d to %d: %v, want %v", b.Lo, b.Hi, got, want)
+		}
+	}
+	if first, last := buckets[0], buckets[len(buckets)-1]; first.Lo != 1 || last.Lo != 16 {
+		t.Errorf("degrees from %d to %d", first.Lo, last.Hi)
+	}
+	for _, name := range []string{"k-cdf", "k-degree"} {
+		r, err := find(t, name).Make(ctx, job(run))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var svg bytes.Buffer
+		if err := r.Pictures[0].Write(&svg, "svg"); err != nil || !strings.Contains(svg.String(), "karate") {
+			t.Errorf("%s: %v, or no name of the graph", name, err)
+		}
+		for _, table := range r.Tables {
+			var text bytes.Buffer
+			if err := table.Write(&text); err != nil || !strings.Contains(text.String(), "| 16 to 31 | 2 |") {
+				t.Errorf("%s: %v\n%s", name, err, text.String())
+			}
+		}
+	}
+}
+
+// TestMissing asks for experiments without their data.
+func TestMissing(t *testing.T) {
+	for _, e := range All {
+		if e.Needs == "" {
+			continue
+		}
+		_, err := e.Make(context.Background(), job())
+		if !errors.Is(err, ndls.ErrOption) || !strings.Contains(err.Error(), "ndls reproduce "+e.Name) {
+			t.Errorf("%s: %v", e.Name, err)
+		}
+	}
+	if _, err := Find("everything"); err == nil || !strings.Contains(err.Error(), "karate") {
+		t.Error(err)
+	}
+	if !slices.IsSortedFunc(All, func(a, b Experiment) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Error("experiments are not in alphabetical order")
+	}
+}

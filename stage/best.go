@@ -1,0 +1,367 @@
+package stage
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"ndls/catalog"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/internal/seal"
+	"ndls/internal/share"
+	"ndls/tiles"
+	"ndls/train"
+)
+
+// Where the best class alone is wanted of each node, panels of smoothed soft labels are not
+// kept until all of them are there. A tile has the best class of the panel for each row. As soon
+// as the tiles of an interval are committed they are merged into one file for each run, which has
+// the best class among the panels so far, and removed. Panels are merged in ascending order,
+// whoever smooths them: sums have the same bits. Tiles of a task whose panels are not the next
+// ones stay until predictions are made, and so do those of workers that share rows.
+
+// bestRow is the size of a panel's row where the best class alone is wanted: its value, and
+// the sum of the values of the panel's classes, float32 both, and the number of the class in
+// the panel, a byte. Values below 0, which corrected soft labels may have, are not in the sum. Of averages of logarithms, the sum is that of exp(value − best value).
+const bestRow = 9
+
+// encodeBest gives the form of such rows. depths is the depth of each run.
+func (env labelsRun) encodeBest(depths []int) func(to []byte, panel int, row []float32) []byte {
+	classes := len(env.Summary.Classes)
+	per := packed.Panels(classes)
+	return func(to []byte, panel int, row []float32) []byte {
+		row = row[:min(packed.PanelColumns, classes-panel%per*packed.PanelColumns)]
+		best := train.Argmax(row)
+		logs, sum := averagesLogs(env.Plan, depths[panel/per]), 0.0
+		for _, x := range row {
+			if logs {
+				sum += math.Exp(float64(x - row[best]))
+			} else if x > 0 {
+				sum += float64(x)
+			}
+		}
+		to = binary.LittleEndian.AppendUint32(to, math.Float32bits(row[best]))
+		to = binary.LittleEndian.AppendUint32(to, math.Float32bits(float32(sum)))
+		return append(to, byte(best))
+	}
+}
+
+// mergedRow is the size of a row of a file of best classes so far: the value of the best class,
+// float32, its number, uint32, and the sum of the values of all classes so far, float64. Of
+// averages of logarithms, the sum is that of exp(value − best value).
+const mergedRow = 16
+
+const (
+	// bestRows is how many predictions without other probabilities are made at a time.
+	bestRows = 1 << 18
+	// mergedRows is how many rows of tiles are merged at a time, beside a column block.
+	mergedRows = 1 << 13
+)
+
+// mergeBytes is the memory that merging takes.
+func mergeBytes() int64 { return bestBytes(tiles.Together, mergedRows) }
+
+// bestBytes is the memory that eachBest takes for so many panels and rows at a time.
+func bestBytes(panels, batch int) int64 {
+	return int64(batch)*(4+4+8+mergedRow) + 4*4096 + tiles.PiecesBytes(panels, batch, bestRow)
+}
+
+// bestClasses are those of some rows.
+type bestClasses struct {
+	class []int32
+	value []float32
+	sum   []float64
+	raw   []byte // the rows as they are stored
+}
+
+// rows are rows [lo, hi) of b.
+func (b bestClasses) rows(lo, hi int) bestClasses {
+	return bestClasses{b.class[lo:hi], b.value[lo:hi], b.sum[lo:hi], b.raw[lo*mergedRow : hi*mergedRow]}
+}
+
+// newBestClasses takes memory for n rows of the budget.
+func (env labelsRun) newBestClasses(n int64) (b bestClasses, free func(), err error) {
+	class, err := mem.Alloc[int32](env.Budget, n, "best classes")
+	value, e1 := mem.Alloc[float32](env.Budget, n, "best values")
+	sum, e2 := mem.Alloc[float64](env.Budget, n, "sums of values")
+	raw, e3 := mem.Alloc[byte](env.Budget, n*mergedRow, "rows of best classes")
+	free = func() {
+		class.Free()
+		value.Free()
+		sum.Free()
+		raw.Free()
+	}
+	if err = errors.Join(err, e1, e2, e3); err != nil {
+		free()
+		return b, nil, err
+	}
+	return bestClasses{class.S, value.S, sum.S, raw.S}, free, nil
+}
+
+// decode takes the rows from their stored form.
+func (b bestClasses) decode() {
+	for r := range b.class {
+		row := b.raw[r*mergedRow:][:mergedRow]
+		b.value[r] = math.Float32frombits(binary.LittleEndian.Uint32(row))
+		b.class[r] = int32(binary.LittleEndian.Uint32(row[4:]))
+		b.sum[r] = math.Float64frombits(binary.LittleEndian.Uint64(row[8:]))
+	}
+}
+
+// encode puts the rows into their stored form.
+func (b bestClasses) encode() {
+	for r := range b.class {
+		row := b.raw[r*mergedRow:][:mergedRow]
+		binary.LittleEndian.PutUint32(row, math.Float32bits(b.value[r]))
+		binary.LittleEndian.PutUint32(row[4:], uint32(b.class[r]))
+		binary.LittleEndian.PutUint64(row[8:], math.Float64bits(b.sum[r]))
+	}
+}
+
+// merge takes the rows of a piece of tiles, panel by panel. first is the first panel of the run.
+func (b bestClasses) merge(p *tiles.Piece, lo, hi, first int, logs bool) {
+	for k := range p.Panels {
+		mergeBest(p.Panel(k)[lo*bestRow:hi*bestRow], p.First+k-first, logs, b.class, b.value, b.sum)
+	}
+}
+
+// mergeBest takes the rows of panel k of a run after those of the panels before it.
+func mergeBest(part []byte, k int, logs bool, class []int32, value []float32, sum []float64) {
+	for r := 0; len(part) > 0; r++ {
+		best := math.Float32frombits(binary.LittleEndian.Uint32(part))
+		s := float64(math.Float32frombits(binary.LittleEndian.Uint32(part[4:])))
+		c := int32(k*packed.PanelColumns) + int32(part[8])
+		part = part[bestRow:]
+		switch {
+		case k == 0:
+			class[r], value[r], sum[r] = c, best, s
+		case !logs && best <= value[r]:
+			sum[r] += s
+		case !logs:
+			class[r], value[r], sum[r] = c, best, sum[r]+s
+		case best <= value[r]:
+			sum[r] += s * math.Exp(float64(best-value[r]))
+		default:
+			class[r], value[r], sum[r] = c, best, sum[r]*math.Exp(float64(value[r]-best))+s
+		}
+	}
+}
+
+// bestSoFar is the file of best classes so far of a run in an interval, and how many of the
+// run's panels it has; none where there is no such file.
+func bestSoFar(cat *catalog.Catalog, interval, run int) (best catalog.Entry, panels int) {
+	for _, e := range cat.Entries(catalog.KindBestClasses) {
+		if int(e.Interval) == interval && int(e.Run) == run && int(e.Last-e.First) > panels {
+			best, panels = e, int(e.Last-e.First)
+		}
+	}
+	return best, panels
+}
+
+// mergedPanels says which panels are in files of best classes, by interval.
+func (env *Env) mergedPanels() map[tiles.Place]bool {
+	merged := map[tiles.Place]bool{}
+	for _, e := range env.Catalog.Entries(catalog.KindBestClasses) {
+		for p := e.First; p < e.Last; p++ {
+			merged[tiles.Place{Interval: int(e.Interval), Panel: int(p)}] = true
+		}
+	}
+	return merged
+}
+
+// eachBest gives the best class of each node of an interval among the first panels of a run,
+// batch rows or fewer at a time: from the file of best classes so far, and then from tiles.
+func (env labelsRun) eachBest(ctx context.Context, m *tiles.Matrix, i, run, panels, batch int, logs bool, visit func(row int64, b bestClasses) error) error {
+	first := run * packed.Panels(len(env.Summary.Classes))
+	b, free, err := env.newBestClasses(int64(batch))
+	if err != nil {
+		return err
+	}
+	defer free()
+	var soFar *tiles.PartReader
+	e, merged := bestSoFar(env.Catalog, i, run)
+	if merged > panels {
+		return seal.Corrupt(e.Path, "it has %d panels of %d", merged, panels)
+	}
+	if merged > 0 {
+		if soFar, err = tiles.OpenParts(ctx, env.Catalog, []catalog.Entry{e}, mergedRow); err != nil {
+			return err
+		}
+		defer soFar.Close()
+	}
+	var pieces *tiles.Pieces
+	if merged < panels {
+		if pieces, err = m.Pieces(ctx, i, first+merged, panels-merged, batch); err != nil {
+			return err
+		}
+		defer pieces.Close()
+	}
+	lo, hi := m.Bounds(i)
+	for row := lo; row < hi; row += int64(batch) {
+		n := int(min(int64(batch), hi-row))
+		rows := b.rows(0, n)
+		if merged > 0 {
+			if err := env.readMerged(soFar, row, rows, row+int64(n) == hi); err != nil {
+				return err
+			}
+		}
+		for end := row; pieces != nil && end < row+int64(n); {
+			p, err := pieces.Next()
+			if err != nil {
+				return err
+			}
+			at := int(p.Row - row)
+			if err := share.Ranges(env.Resources.Threads, p.Rows, sharedRows, func(lo, hi int) error {
+				rows.rows(at+lo, at+hi).merge(p, lo, hi, first, logs)
+				return nil
+			}); err != nil {
+				return err
+			}
+			if p.Last {
+				end = p.Row + int64(p.Rows)
+			}
+		}
+		if err := visit(row, rows); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// readMerged reads rows of a file of best classes, from row on; last says that they are the
+// last ones, before which the file is compared with its checksum.
+func (env labelsRun) readMerged(in *tiles.PartReader, row int64, b bestClasses, last bool) error {
+	if err := in.Read(b.raw, row); err != nil {
+		return err
+	}
+	if last {
+		if err := in.Finish(); err != nil {
+			return err
+		}
+	}
+	return share.Ranges(env.Resources.Threads, len(b.class), sharedRows, func(lo, hi int) error {
+		b.rows(lo, hi).decode()
+		return nil
+	})
+}
+
+// mergeTiles merges the tiles of panels [first, last) of an interval, which are committed, into
+// the best classes so far of their runs, where they are next, and removes the tiles.
+func (env labelsRun) mergeTiles(ctx context.Context, depths []int, interval, first, last int) error {
+	per := packed.Panels(len(env.Summary.Classes))
+	for first < last {
+		run := first / per
+		end := min(last, (run+1)*per)
+		if err := env.mergeRun(ctx, interval, run, first-run*per, end-run*per, averagesLogs(env.Plan, depths[run])); err != nil {
+			return err
+		}
+		first = end
+	}
+	return nil
+}
+
+// mergeRun merges the tiles of panels [first, last) of a run. A task that has all panels merges
+// those before them, too, if an earlier attempt did not come to it.
+func (env labelsRun) mergeRun(ctx context.Context, interval, run, first, last int, logs bool) error {
+	if _, merged := bestSoFar(env.Catalog, interval, run); merged < first && !env.Whole() {
+		return nil
+	}
+	m := smoothedSoft(env.Env)
+	before := run * packed.Panels(len(env.Summary.Classes))
+	for {
+		_, merged := bestSoFar(env.Catalog, interval, run)
+		end := merged
+		for end < last && end < merged+tiles.Together && m.Has(interval, before+end) {
+			end++
+		}
+		if end == merged {
+			return nil
+		}
+		if err := env.commitMerged(ctx, m, interval, run, end, logs); err != nil {
+			return err
+		}
+	}
+}
+
+// commitMerged commits the best classes among the first panels of a run, and removes what they
+// were made of.
+func (env labelsRun) commitMerged(ctx context.Context, m *tiles.Matrix, interval, run, panels int, logs bool) error {
+	lo, hi := m.Bounds(interval)
+	first := run * packed.Panels(len(env.Summary.Classes))
+	path := fmt.Sprintf("predictions/best/run-%03d/part-%05d.panels-%05d", run, interval, panels)
+	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindBestClasses, path).In(interval).Panels(first, first+panels).Holding(lo, hi).OfRun(run))
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if err := env.eachBest(ctx, m, interval, run, panels, mergedRows, logs, func(_ int64, b bestClasses) error {
+		b.encode()
+		_, err := f.Write(b.raw)
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := env.Catalog.Commit(ctx, f); err != nil {
+		return err
+	}
+	env.Disk.Look()
+	return env.Catalog.Remove(ctx, func(e catalog.Entry) bool {
+		if int(e.Interval) != interval {
+			return false
+		}
+		switch e.Kind {
+		case catalog.KindBestClasses:
+			return int(e.Run) == run && int(e.Last) < first+panels
+		case catalog.KindSmoothedSoftTile:
+			return first <= int(e.Block) && int(e.Block) < first+panels
+		}
+		return false
+	})
+}
+
+// readBest gives the best class of each node of an interval, of a run, and its probability.
+func (p predictions) readBest(ctx context.Context, i, run int, visit func(row int64, labels []int32, values []float32) error) error {
+	logs := p.averagesLogs(run)
+	return p.eachBest(ctx, p.tiles, i, run, packed.Panels(len(p.Summary.Classes)), bestRows, logs, func(row int64, b bestClasses) error {
+		for r, sum := range b.sum {
+			switch {
+			case logs:
+				b.value[r] = float32(1 / sum)
+			case sum == 0 && signed(p.Plan, p.depths[run]): // no value is above 0
+				b.value[r] = 1
+			default:
+				b.value[r] = float32(float64(b.value[r]) / sum)
+			}
+		}
+		return visit(row, b.class, b.value)
+	})
+}
+
+// merges lets tiles be merged as soon as they are stored, in memory that is reserved until stop
+// is called.
+func (env labelsRun) merges(out *tiles.Matrix, depths []int) (stop func(), err error) {
+	const what = "merging best classes"
+	if err := env.Budget.Reserve(mergeBytes(), what); err != nil {
+		return nil, err
+	}
+	held := mergeBytes()
+	out.AfterStore(func(ctx context.Context, interval, first, last int) (err error) {
+		env.Budget.Release(held)
+		held = 0
+		defer func() {
+			if e := env.Budget.Reserve(mergeBytes(), what); e != nil {
+				err = errors.Join(err, e)
+				return
+			}
+			held = mergeBytes()
+		}()
+		return env.mergeTiles(ctx, depths, interval, first, last)
+	})
+	return func() { env.Budget.Release(held) }, nil
+}

@@ -1,0 +1,30 @@
+package stage
+
+import (
+	"strings"
+	"testing"
+
+	"ndls/internal/control"
+)
+
+// TestUnderfitted warns if most models were best near the end of their training, and training
+// ended because its epochs did.
+func TestUnderfitted(t *testing.T) {
+	p := control.DefaultPlan()
+	p.Train.Epochs = 100
+	run := func(epochs, best int) trainedRun { return trainedRun{Epochs: epochs, BestEpoch: best, Valid: 0.5} }
+	for name, c := range map[string]struct {
+		runs []trainedRun
+		want string
+	}{
+		"rising":        {[]trainedRun{run(100, 99), run(100, 85), run(100, 20)}, "2 of 3 models were best on the validation nodes in the last 20 % of their 100 epochs"},
+		"half":          {[]trainedRun{run(100, 99), run(100, 20)}, ""},
+		"patience":      {[]trainedRun{run(90, 85), run(95, 90)}, ""},
+		"no validation": {[]trainedRun{{Epochs: 100, BestEpoch: 100}}, ""},
+	} {
+		got := strings.Join(underfitted(p, c.runs), "; ")
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

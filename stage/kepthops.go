@@ -1,0 +1,92 @@
+package stage
+
+import (
+	"context"
+
+	"ndls/estimate"
+	"ndls/internal/packed"
+	"ndls/smooth"
+	"ndls/tiles"
+)
+
+// smoothedTiles are the tiles that the smooth stage writes. Each panel of columns leads to one
+// for every row of the output: first that which the rule adds up, then those of hops.
+type smoothedTiles struct {
+	*tiles.Matrix
+	out estimate.Output
+}
+
+// Panels is the number of panels of columns.
+func (m *smoothedTiles) Panels() int { return m.out.Panels() }
+
+// FirstMissing is the first panel of columns from first on of which a tile is not committed.
+func (m *smoothedTiles) FirstMissing(first, last int) int {
+	for first < last && m.complete(first) {
+		first++
+	}
+	return first
+}
+
+// complete says whether all tiles are committed that a panel of columns leads to.
+func (m *smoothedTiles) complete(panel int) bool {
+	for row := range m.out.Rows() {
+		if !m.Complete(row*m.Panels() + panel) {
+			return false
+		}
+	}
+	return true
+}
+
+// kept is the first panel of the tiles of a hop, by its place among those that are kept.
+func (m *smoothedTiles) kept(i int) int { return (m.out.SumRows() + i) * m.Panels() }
+
+// completeTo says whether all tiles are committed to which hops of a direction lead from panels
+// [first, last).
+func (m *smoothedTiles) completeTo(direction, first, last int) bool {
+	for panel := first; panel < last; panel++ {
+		if m.out.Sums && !m.Complete(direction*m.Panels()+panel) {
+			return false
+		}
+		for _, hop := range m.out.Keep {
+			if i, ok := m.out.List(direction, hop); ok && !m.Complete(m.kept(i)+panel) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// keptHops commits the tiles of the hops of a block's panels while that is smoothed. The tiles of
+// a hop are committed before a later state of the block is saved, so that work that resumes
+// from a state makes all that are lacking.
+type keptHops struct {
+	out       *smoothedTiles
+	direction int // by its place among those of the output
+
+	s       *smooth.Smoother
+	in      input
+	columns int // of the block
+	first   int // panel
+	last    int
+}
+
+// after commits the tiles of a hop that is to be kept.
+func (k *keptHops) after(ctx context.Context, hop int) error {
+	i, keep := k.out.out.List(k.direction, hop)
+	if !keep {
+		return nil
+	}
+	x := func(put func([]float32) error) error {
+		return k.in.Rows(ctx, k.first*packed.PanelColumns, k.columns, put)
+	}
+	to := k.out.kept(i)
+	for at := k.first; at < k.last; at += tiles.Together {
+		end := min(at+tiles.Together, k.last)
+		if err := k.out.Store(ctx, to+at, to+end, func(put func([]float32) error) error {
+			return k.s.Hop(hop, (at-k.first)*packed.PanelColumns, (end-at)*packed.PanelColumns, x, put)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

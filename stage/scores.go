@@ -1,0 +1,288 @@
+package stage
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"ndls/catalog"
+	"ndls/estimate"
+	"ndls/internal/control"
+	"ndls/internal/extsort"
+	"ndls/internal/mem"
+	"ndls/train"
+)
+
+// The area under the ROC curve needs the probabilities of all validation and test nodes in
+// order. Where a plan asks for it, the stages that have the probabilities write them as scores
+// (see [train.Score]), 8 bytes each and in no order, and evaluate sorts these.
+
+// scoresPath is where the scores of the soft labels are, smoothedScoresPath those of the
+// predictions of an interval.
+const scoresPath = "model/scores"
+
+func smoothedScoresPath(interval int) string {
+	return fmt.Sprintf("predictions/scores-%05d", interval)
+}
+
+// scoreBatch is how many scores are passed on at a time, scoreBytes what they take.
+const (
+	scoreBatch = 1 << 13
+	scoreBytes = 8*scoreBatch + 4096
+)
+
+// scoredBytes is the memory for passing scores on under a plan.
+func scoredBytes(p control.Plan) int64 {
+	if !p.WantsAUC() {
+		return 0
+	}
+	return scoreBytes
+}
+
+// scores gathers the scores of rows. A nil one gathers nothing.
+type scores struct {
+	keys    *mem.Array[uint64]
+	n       int
+	classes int
+	pass    func(keys []uint64) error
+}
+
+// newScores passes the scores that are gathered to a function, nil where the plan does not
+// ask for them.
+func (env *Env) newScores(pass func(keys []uint64) error) (*scores, error) {
+	if !env.Plan.WantsAUC() {
+		return nil, nil
+	}
+	classes := len(env.Summary.Classes)
+	if classes > train.MaxScoredClasses {
+		return nil, fmt.Errorf("--metrics auc with %d classes: there are at most %d; leave auc out", classes, train.MaxScoredClasses)
+	}
+	keys, err := mem.Alloc[uint64](env.Budget, scoreBatch, "scores")
+	if err != nil {
+		return nil, err
+	}
+	return &scores{keys: keys, classes: classes, pass: pass}, nil
+}
+
+func (x *scores) free() {
+	if x != nil {
+		x.keys.Free()
+	}
+}
+
+// add takes the probabilities of consecutive rows by a model. Of two classes the second alone
+// counts: the area of the first is the same.
+func (x *scores) add(model int, probability []float32, labels []int32, splits []uint8) error {
+	if x == nil {
+		return nil
+	}
+	first := 0
+	if x.classes == 2 {
+		first = 1
+	}
+	for i, label := range labels {
+		if label < 0 || splits[i] != train.Valid && splits[i] != train.Test {
+			continue
+		}
+		row := probability[i*x.classes:][:x.classes]
+		for c := first; c < x.classes; c++ {
+			x.keys.S[x.n] = uint64(train.NewScore(model, splits[i], c, row[c], int(label) == c))
+			if x.n++; x.n == len(x.keys.S) {
+				if err := x.flush(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// flush passes on what is gathered.
+func (x *scores) flush() error {
+	if x == nil || x.n == 0 {
+		return nil
+	}
+	n := x.n
+	x.n = 0
+	return x.pass(x.keys.S[:n])
+}
+
+// scoreFile gathers scores into a file, which the caller commits, or aborts. Where the plan
+// does not ask for scores there is none.
+type scoreFile struct {
+	*scores
+	file *catalog.File
+}
+
+func (env *Env) newScoreFile(ctx context.Context, e catalog.Entry) (f *scoreFile, err error) {
+	f = &scoreFile{}
+	var text []byte
+	f.scores, err = env.newScores(func(keys []uint64) error {
+		text = text[:0]
+		for _, k := range keys {
+			text = binary.LittleEndian.AppendUint64(text, k)
+		}
+		f.file.Rows += int64(len(keys))
+		_, err := f.file.Write(text)
+		return err
+	})
+	if err != nil || f.scores == nil {
+		return f, err
+	}
+	if f.file, err = env.Catalog.Create(ctx, e); err != nil {
+		f.scores.free()
+	}
+	return f, err
+}
+
+// close gives the memory back, and drops a file that is not committed.
+func (f *scoreFile) close() {
+	f.scores.free()
+	if f.file != nil {
+		f.file.Abort()
+	}
+}
+
+// with adds the file to others that are committed together.
+func (f *scoreFile) with(files ...*catalog.File) []*catalog.File {
+	if f.file == nil {
+		return files
+	}
+	return append([]*catalog.File{f.file}, files...)
+}
+
+// areas are mean areas under ROC curves, by model and split.
+type areas map[areaOf]*meanArea
+
+type areaOf struct {
+	model int
+	split uint8
+}
+
+// meanArea is over the classes that have an area.
+type meanArea struct {
+	sum     float64
+	classes int
+}
+
+// of is the mean area of a model in a split.
+func (a areas) of(model int, split uint8) (auc float64, ok bool) {
+	m := a[areaOf{model, split}]
+	if m == nil || m.classes == 0 {
+		return 0, false
+	}
+	return m.sum / float64(m.classes), true
+}
+
+// sortScores computes the areas of the scores that add gives.
+func (env *Env) sortScores(ctx context.Context, want int64, add func(add func(keys []uint64) error) error) (_ areas, err error) {
+	scratch, err := extsort.NewScratch(env.Resources.Scratch)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, scratch.Remove()) }()
+	records := make([]extsort.Record, scoreBatch)
+	sorter, err := extsort.NewSorter[extsort.Record](ctx, env.Budget, scratch, extsort.Options{
+		Want: want, Threads: max(env.Resources.Threads, 1), Leave: env.Budget.Free(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer sorter.Close()
+	if err := add(func(keys []uint64) error {
+		for len(keys) > 0 {
+			n := min(len(keys), len(records))
+			for i, k := range keys[:n] {
+				records[i] = extsort.Record{Key: k}
+			}
+			if err := sorter.Add(records[:n]); err != nil {
+				return err
+			}
+			keys = keys[n:]
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if err := sorter.Finish(); err != nil {
+		return nil, err
+	}
+	found := areas{}
+	counter := train.Areas{Done: func(a train.Area) {
+		m := found[areaOf{a.Model, a.Split}]
+		if m == nil {
+			m = &meanArea{}
+			found[areaOf{a.Model, a.Split}] = m
+		}
+		if a.Defined {
+			m.sum, m.classes = m.sum+a.AUC, m.classes+1
+		}
+	}}
+	err = sorter.InOrder(func(batch []extsort.Record) error {
+		for i := range batch {
+			if err := counter.Add(train.Score(batch[i].Key), uint64(batch[i].Repeated)+1); err != nil {
+				return err
+			}
+		}
+		return ctx.Err()
+	})
+	counter.Finish()
+	return found, err
+}
+
+// storedAreas computes the areas of the scores in files of a kind.
+func (env *Env) storedAreas(ctx context.Context, kind string) (areas, error) {
+	if !env.Plan.WantsAUC() {
+		return nil, nil
+	}
+	want := int64(0)
+	entries := env.Catalog.Entries(kind)
+	for _, e := range entries {
+		want += e.Rows
+	}
+	return env.sortScores(ctx, want, func(add func([]uint64) error) error {
+		for _, e := range entries {
+			if err := env.readScores(ctx, e, add); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// readScores passes on the scores of a file.
+func (env *Env) readScores(ctx context.Context, e catalog.Entry, add func([]uint64) error) (err error) {
+	r, err := env.Catalog.Stream(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	in := bufio.NewReaderSize(r, 8*scoreBatch)
+	keys, text := make([]uint64, 0, scoreBatch), make([]byte, 8)
+	for {
+		_, err := io.ReadFull(in, text)
+		if err == io.EOF {
+			return add(keys)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.Path, err)
+		}
+		if keys = append(keys, binary.LittleEndian.Uint64(text)); len(keys) == cap(keys) {
+			if err := add(keys); err != nil {
+				return err
+			}
+			keys = keys[:0]
+		}
+	}
+}
+
+// scoreCount is how many scores a plan leads to, before or after label smoothing.
+func scoreCount(s *estimate.Sheet) int64 {
+	if !s.Plan.WantsAUC() {
+		return 0
+	}
+	return int64(labelRuns(s.Plan)) * max(s.Labelled-s.Training, 0) * int64(s.Classes)
+}

@@ -1,0 +1,160 @@
+package stage
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"ndls/catalog"
+	"ndls/dataset"
+	"ndls/internal/control"
+	"ndls/internal/rundir"
+	"ndls/shards"
+	"ndls/train"
+)
+
+// trainingRows are rows that models are trained on, with their labels and splits.
+type trainingRows struct {
+	source train.Source
+	*labelled
+	undo []func() error
+}
+
+func (r *trainingRows) close() (err error) {
+	for _, f := range slices.Backward(r.undo) {
+		err = errors.Join(err, f())
+	}
+	return err
+}
+
+// trainingRows opens the rows of the run, or those of the run directories that the plan trains on.
+func (env trainRun) trainingRows(ctx context.Context, s shards.Summary) (r *trainingRows, err error) {
+	r = &trainingRows{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.close())
+		}
+	}()
+	if env.Plan.Train.On != "" {
+		return r, env.otherRows(ctx, s, r)
+	}
+	src, l, err := env.addRows(ctx, s, r)
+	if err != nil {
+		return r, err
+	}
+	r.source, r.labelled = src, l
+	return r, nil
+}
+
+// addRows opens the rows of a run, which r closes.
+func (env *Env) addRows(ctx context.Context, s shards.Summary, r *trainingRows) (*train.Smoothed, *labelled, error) {
+	src, err := env.openRows(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.undo = append(r.undo, src.Close)
+	l, err := env.labelledRows(ctx, src, s.Nodes)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.undo = append(r.undo, func() error { l.free(); return nil })
+	return src, l, nil
+}
+
+// otherRows opens the rows of other run directories: the training nodes of the first, and the
+// validation nodes of the last.
+func (env trainRun) otherRows(ctx context.Context, s shards.Summary, r *trainingRows) error {
+	dirs := []string{env.Inputs.TrainRows}
+	if env.Inputs.ValidRows != env.Inputs.TrainRows {
+		dirs = append(dirs, env.Inputs.ValidRows)
+	}
+	if dirs[0] == "" {
+		return fmt.Errorf("the models of the run are trained on rows of other run directories; give --train-on again")
+	}
+	if sum, err := RowsHash(ctx, dirs, env.Plan); err != nil {
+		return err
+	} else if sum != env.Plan.Train.On {
+		return fmt.Errorf("the rows of --train-on are not those with which the run began; use the run directories as they were, or another --run: %w", control.ErrPlanMismatch)
+	}
+	var sources []train.Source
+	total := int64(0)
+	var parts []*labelled
+	for i, dir := range dirs {
+		cat, err := openOther(ctx, dir)
+		if err != nil {
+			return err
+		}
+		other := *env.Env
+		other.Catalog = cat
+		if other.Summary, err = shards.ReadSummary(ctx, cat); err != nil {
+			return err
+		}
+		if !slices.Equal(other.Summary.Classes, s.Classes) {
+			return fmt.Errorf("%s has the classes %v, and this run %v: train on a part of the same dataset", dir, other.Summary.Classes, s.Classes)
+		}
+		other.Plan.Smooth.Targets = control.LabelledTargets // some of its rows are enough
+		src, l, err := other.addRows(ctx, other.Summary, r)
+		if err != nil {
+			return err
+		}
+		for row, split := range l.split(0) {
+			split := dataset.Split(split)
+			if split == dataset.Train && i == 0 || split == dataset.Valid && i == len(dirs)-1 {
+				continue
+			}
+			l.split(0)[row] = uint8(dataset.NoSplit)
+		}
+		sources, parts, total = append(sources, src), append(parts, l), total+src.NumRows()
+	}
+	all, err := newLabelled(env.Budget, total, 1)
+	if err != nil {
+		return err
+	}
+	r.undo = append(r.undo, func() error { all.free(); return nil })
+	at := 0
+	for _, l := range parts {
+		copy(all.label.S[at:], l.label.S)
+		at += copy(all.split(0)[at:], l.split(0))
+	}
+	r.labelled = all
+	r.source, err = train.Together(sources...)
+	return err
+}
+
+// openOther opens the catalogue of another run directory.
+func openOther(ctx context.Context, dir string) (*catalog.Catalog, error) {
+	store, err := rundir.Open(ctx, dir, false)
+	if err != nil {
+		return nil, fmt.Errorf("--train-on: %w", err)
+	}
+	return catalog.Open(ctx, store)
+}
+
+// RowsHash is the hash of the smoothed rows, labels and splits of run directories, which were
+// smoothed as the plan says. Option --train-on is what names them.
+func RowsHash(ctx context.Context, dirs []string, p control.Plan) (string, error) {
+	sum := sha256.New()
+	for _, dir := range dirs {
+		cat, err := openOther(ctx, dir)
+		if err != nil {
+			return "", err
+		}
+		summary, err := shards.ReadSummary(ctx, cat)
+		if err != nil {
+			return "", fmt.Errorf("--train-on %s: %w", dir, err)
+		}
+		rows := cat.Entries(trainedKind((&Env{Plan: p, Summary: summary}).output()))
+		if len(rows) == 0 {
+			return "", fmt.Errorf("--train-on %s has no smoothed rows of the rule %s; run ndls smooth there first", dir, p.Smooth.Rule)
+		}
+		for _, e := range append(cat.Entries(catalog.KindNodes), rows...) {
+			_, _ = fmt.Fprintf(sum, "%s %s\n", e.Path, e.Checksum)
+		}
+		_, _ = io.WriteString(sum, "\n")
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
+}

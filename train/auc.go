@@ -1,0 +1,120 @@
+package train
+
+import (
+	"errors"
+	"math"
+	"math/big"
+)
+
+// The area under the receiver operating characteristic (ROC AUC) of a class is the share of
+// pairs of a row that has the class and one that has not, in which the former has the larger
+// probability of it; a pair with equal probabilities counts half. Every probability becomes a
+// [Score], whatever sorts scores is outside of this package, and [Areas] takes them in order.
+
+// Score is one probability of one row in a number, by which scores are sorted: the model, the
+// split and the class come first, then the probability, and last whether the row has the class.
+type Score uint64
+
+const (
+	scoreModelBits, scoreSplitBits, scoreClassBits, probabilityBits = 15, 2, 14, 32
+
+	// MaxScoredModels and MaxScoredClasses bound what a Score can tell apart.
+	MaxScoredModels  = 1 << scoreModelBits
+	MaxScoredClasses = 1 << scoreClassBits
+)
+
+// NewScore packs a probability, which is not negative.
+func NewScore(model int, split uint8, class int, probability float32, has bool) Score {
+	s := uint64(model)
+	s = s<<scoreSplitBits | uint64(split)
+	s = s<<scoreClassBits | uint64(class)
+	s = s<<probabilityBits | uint64(math.Float32bits(probability+0)) // -0 becomes 0
+	s <<= 1
+	if has {
+		s |= 1
+	}
+	return Score(s)
+}
+
+// group is what comes before the probability.
+func (s Score) group() uint64 { return uint64(s) >> (probabilityBits + 1) }
+
+// Area is the ROC AUC of a class, by a model, in a split.
+type Area struct {
+	Model, Class int
+	Split        uint8
+	// AUC counts where the split has rows of both kinds.
+	AUC     float64
+	Defined bool
+}
+
+// Areas computes areas from scores in ascending order. The zero value is ready.
+type Areas struct {
+	// Done gets each area once all of its scores have come.
+	Done func(Area)
+
+	last   Score
+	any    bool
+	tie    [2]uint64 // rows without and with the class, of the present probability
+	before uint64    // rows without the class, of smaller ones
+	total  [2]uint64
+	twice  big.Int // twice the number of pairs in the right order
+}
+
+// errScores tells that scores were not sorted.
+var errScores = errors.New("scores are not in ascending order")
+
+// Add takes a score that came so many times.
+func (a *Areas) Add(s Score, times uint64) error {
+	switch {
+	case !a.any:
+	case s < a.last:
+		return errScores
+	case s.group() != a.last.group():
+		a.endClass()
+	case s>>1 != a.last>>1:
+		a.endTie()
+	}
+	a.any, a.last = true, s
+	a.tie[s&1] += times
+	a.total[s&1] += times
+	return nil
+}
+
+// Finish ends the last area.
+func (a *Areas) Finish() {
+	if a.any {
+		a.endClass()
+	}
+	a.any = false
+}
+
+// endTie counts the pairs of rows with the class and the present probability.
+func (a *Areas) endTie() {
+	var pairs, x big.Int
+	pairs.SetUint64(2 * a.before)
+	pairs.Add(&pairs, x.SetUint64(a.tie[0]))
+	pairs.Mul(&pairs, x.SetUint64(a.tie[1]))
+	a.twice.Add(&a.twice, &pairs)
+	a.before += a.tie[0]
+	a.tie = [2]uint64{}
+}
+
+// endClass gives the area of the present class.
+func (a *Areas) endClass() {
+	a.endTie()
+	g := a.last.group()
+	area := Area{
+		Model: int(g >> (scoreClassBits + scoreSplitBits)), Class: int(g & (MaxScoredClasses - 1)),
+		Split: uint8(g >> scoreClassBits & (1<<scoreSplitBits - 1)),
+	}
+	if a.total[0] > 0 && a.total[1] > 0 {
+		var all, x big.Int
+		all.Mul(all.SetUint64(2*a.total[0]), x.SetUint64(a.total[1]))
+		area.AUC, _ = new(big.Rat).SetFrac(&a.twice, &all).Float64()
+		area.Defined = true
+	}
+	a.Done(area)
+	a.before, a.total = 0, [2]uint64{}
+	a.twice.SetInt64(0)
+}

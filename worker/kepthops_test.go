@@ -1,0 +1,277 @@
+package worker
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ndls/catalog"
+	"ndls/internal/control"
+	"ndls/internal/rng"
+	"ndls/internal/storage"
+	"ndls/internal/testgraph"
+	"ndls/shards"
+)
+
+// drawn is a graph in files, with what an oracle needs of it.
+type drawn struct {
+	graph    testgraph.Graph
+	features [][]float64
+	label    []int // -1 none
+	train    []bool
+	uri      string
+}
+
+const drawnClasses = 3
+
+// draw writes a graph of n nodes and so many features.
+func draw(t *testing.T, n, features int) drawn {
+	t.Helper()
+	d := drawn{graph: testgraph.Random(n, 2*n, 11)}
+	var edges, rows, labels, splits bytes.Buffer
+	edges.WriteString("src,dst\n")
+	for i, list := range d.graph.Adj {
+		for _, j := range list {
+			if i < int(j) {
+				fmt.Fprintf(&edges, "%d,%d\n", i, j)
+			}
+		}
+		row := make([]float64, features)
+		fmt.Fprint(&rows, i)
+		for c := range row {
+			row[c] = float64(float32(rng.Float64(rng.Hash(3, uint64(i), uint64(c))) - 0.5))
+			fmt.Fprintf(&rows, ",%.9g", row[c])
+		}
+		rows.WriteByte('\n')
+		d.features = append(d.features, row)
+		label := -1
+		if i%7 != 0 {
+			label = i % drawnClasses
+			fmt.Fprintf(&labels, "%d,c%d\n", i, label)
+		}
+		d.label = append(d.label, label)
+		split := []string{"train", "valid", "train", "test", "test"}[i%5]
+		d.train = append(d.train, split == "train" && label >= 0)
+		if label >= 0 {
+			fmt.Fprintf(&splits, "%d,%s\n", i, split)
+		}
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]*bytes.Buffer{"edges.csv": &edges, "features.csv": &rows, "labels.csv": &labels, "splits.csv": &splits} {
+		if err := os.WriteFile(filepath.Join(dir, name), text.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.uri = fmt.Sprintf("edges:%s/edges.csv?src=src&dst=dst&features=%s/features.csv&labels=%s/labels.csv&splits=%s/splits.csv", dir, dir, dir, dir)
+	return d
+}
+
+// rowsAt gives, hop by hop, dense float64 rows of features and label columns: labels of the
+// training nodes in parts, of which a training node gets the others.
+func (d drawn) rowsAt(r float64, last, parts int, seed uint64) (hops [][][]float64) {
+	n, oracle := len(d.graph.Adj), testgraph.NewOracle(d.graph, r, false)
+	part := make([]int, n)
+	for i := range part {
+		part[i] = -1
+		if d.train[i] && parts > 0 {
+			part[i] = int(rng.Below(rng.Hash(seed, 0x6c6162656c73, uint64(i)), uint64(parts)))
+		}
+	}
+	features := len(d.features[0])
+	x := make([]float64, 0, n*features)
+	for _, row := range d.features {
+		x = append(x, row...)
+	}
+	// For each part, the labels of all other parts, so that no node of it sees its own.
+	others := make([][]float64, parts+1)
+	for p := range others {
+		others[p] = make([]float64, n*drawnClasses)
+		for i := range n {
+			if d.train[i] && part[i] != p {
+				scale := 1.0
+				if p < parts {
+					scale = float64(parts) / float64(parts-1)
+				}
+				others[p][i*drawnClasses+d.label[i]] = scale
+			}
+		}
+	}
+	for hop := range last + 1 {
+		if hop > 0 {
+			x = oracle.Apply(x, features)
+			for p := range others {
+				others[p] = oracle.Apply(others[p], drawnClasses)
+			}
+		}
+		rows := make([][]float64, n)
+		for i := range rows {
+			rows[i] = append(rows[i], x[i*features:(i+1)*features]...)
+			if parts == 0 {
+				continue
+			}
+			from := others[parts]
+			if part[i] >= 0 {
+				from = others[part[i]]
+			}
+			rows[i] = append(rows[i], from[i*drawnClasses:(i+1)*drawnClasses]...)
+		}
+		hops = append(hops, rows)
+	}
+	return hops
+}
+
+func equalsOracle(t *testing.T, what string, got map[int64][]float32, want [][]float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s: %d rows, want %d", what, len(got), len(want))
+	}
+	for id, row := range got {
+		if len(row) != len(want[id]) {
+			t.Fatalf("%s: node %d has %d values, want %d", what, id, len(row), len(want[id]))
+		}
+		for c, v := range row {
+			if math.Abs(float64(v)-want[id][c]) > 1e-5 {
+				t.Fatalf("%s: node %d, column %d: %g, the oracle says %g", what, id, c, v, want[id][c])
+			}
+		}
+	}
+}
+
+// TestHopsAndLabelColumnsEqualTheOracle compares sign, hops beside other rules, and label
+// columns with dense float64 hops.
+func TestHopsAndLabelColumnsEqualTheOracle(t *testing.T) {
+	const n = 300
+	d := draw(t, n, 21)
+	for _, c := range []struct {
+		name   string
+		change func(*control.Plan)
+		keep   []int
+	}{
+		{"sign", func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Hops = "sign", 3 }, []int{0, 1, 2, 3}},
+		{"sign, labels", func(p *control.Plan) {
+			p.Smooth.Rule, p.Smooth.Hops, p.Smooth.LabelColumns, p.LSI.R = "sign", 4, 2, 0
+		}, []int{0, 1, 2, 3, 4}},
+		{"ndls, hops", func(p *control.Plan) { p.Smooth.KeepHops = "0..1,9" }, []int{0, 1, 9}},
+		{"ndls, hops, labels", func(p *control.Plan) { p.Smooth.KeepHops, p.Smooth.LabelColumns, p.LSI.R = "2", 3, 1 }, []int{2}},
+		{"sgc, labels", func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Hops, p.Smooth.LabelColumns = "sgc", 2, 8 }, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			plan := control.DefaultPlan()
+			plan.Partition.Dataset, plan.Partition.Normalize, plan.Seed = "drawn", "none", 5
+			plan.LSI.Mode, plan.LSI.Epsilon, plan.LSI.Kmax = "influence-exact", 0.1, 12
+			c.change(&plan)
+			store := storage.NewMem()
+			execute(t, store, plan, resources(t, d.uri), control.Partition, control.LSI, control.Smooth)
+			hops := d.rowsAt(plan.LSI.R, 12, plan.Smooth.LabelColumns, plan.Seed)
+			stack := rows(t, store, catalog.KindKeptHops)
+			for at, hop := range c.keep {
+				width := len(hops[0][0])
+				one := map[int64][]float32{}
+				for id, row := range stack {
+					one[id] = row[at*width:][:width]
+				}
+				equalsOracle(t, fmt.Sprint("hop ", hop), one, hops[hop])
+			}
+			if len(c.keep) == 0 != (len(stack) == 0) {
+				t.Errorf("%d rows of hops", len(stack))
+			}
+			want := make([][]float64, n)
+			k := kOf(t, store)
+			for i := range want {
+				want[i] = make([]float64, len(hops[0][0]))
+				for hop := range k[int64(i)] + 1 {
+					for c, v := range hops[hop][i] {
+						want[i][c] += v / float64(k[int64(i)]+1)
+					}
+				}
+			}
+			switch plan.Smooth.Rule {
+			case "ndls":
+				equalsOracle(t, "smoothed", rows(t, store, catalog.KindSmoothed), want)
+			case "sgc":
+				equalsOracle(t, "smoothed", rows(t, store, catalog.KindSmoothed), hops[2])
+			default:
+				if got := rows(t, store, catalog.KindSmoothed); len(got) > 0 {
+					t.Errorf("sign gives %d smoothed rows", len(got))
+				}
+			}
+		})
+	}
+}
+
+// kOf is K of every node, by input id.
+func kOf(t *testing.T, store storage.Store) map[int64]int {
+	t.Helper()
+	cat, err := catalog.Open(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := map[int64]int{}
+	for _, e := range cat.Entries(catalog.KindLSI) {
+		r, err := cat.Open(t.Context(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := shards.ReadLSI(r, e.Path, func(_ int64, b shards.LSIBatch) error {
+			for i, id := range b.ID {
+				k[id] = int(b.K[i])
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Close()
+	}
+	return k
+}
+
+// TestOwnLabelIsTakenOut: a label that changes does not change the label columns of its node,
+// at any hop, and changes those of others.
+func TestOwnLabelIsTakenOut(t *testing.T) {
+	d := draw(t, 120, 5)
+	plan := control.DefaultPlan()
+	plan.Partition.Dataset, plan.Partition.Normalize = "drawn", "none"
+	plan.LSI.Kmax, plan.LSI.Epsilon = 8, 0.1
+	plan.Smooth.Rule, plan.Smooth.Hops, plan.Smooth.LabelColumns = "sign", 6, 2
+	stack := func() map[int64][]float32 {
+		store := storage.NewMem()
+		execute(t, store, plan, resources(t, d.uri), control.Partition, control.LSI, control.Smooth)
+		return rows(t, store, catalog.KindKeptHops)
+	}
+	before := stack()
+	id := 0
+	for ; !d.train[id] || len(d.graph.Adj[id]) < 3; id++ {
+	}
+	labels := filepath.Join(filepath.Dir(d.uri[len("edges:"):bytes.IndexByte([]byte(d.uri), '?')]), "labels.csv")
+	text, err := os.ReadFile(labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, other := fmt.Sprintf("\n%d,c%d\n", id, d.label[id]), fmt.Sprintf("\n%d,c%d\n", id, (d.label[id]+1)%drawnClasses)
+	changed := bytes.Replace(text, []byte(own), []byte(other), 1)
+	if bytes.Equal(changed, text) {
+		t.Fatalf("%s has no line %q", labels, own)
+	}
+	if err := os.WriteFile(labels, changed, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	after, moved := stack(), 0
+	for node, row := range before {
+		same := true
+		for c, v := range row {
+			same = same && v == after[node][c]
+		}
+		if int(node) == id && !same {
+			t.Errorf("node %d sees its own label", id)
+		}
+		if !same {
+			moved++
+		}
+	}
+	if moved < 3 {
+		t.Errorf("the label of node %d reaches %d others", id, moved)
+	}
+}

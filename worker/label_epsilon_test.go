@@ -1,0 +1,58 @@
+package worker
+
+import (
+	"testing"
+
+	"ndls/catalog"
+	"ndls/internal/control"
+	"ndls/internal/storage"
+)
+
+// K for a looser epsilon of label smoothing, which the LSI stage finds in the same passes, is
+// that of an LSI stage with that epsilon, and so are predictions, which need no passes for it.
+func TestLooserEpsilonOfLabels(t *testing.T) {
+	for name, change := range map[string]func(*control.Plan){
+		"sketch":    func(*control.Plan) {},
+		"exact":     func(p *control.Plan) { p.LSI.Mode, p.LSI.Kmax = "influence-exact", 4 },
+		"feature":   func(p *control.Plan) { p.LSI.Mode = "feature" },
+		"deviation": func(p *control.Plan) { p.LSI.Active, p.Deviation = "settled", 0.01 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan, m := smallPlan(), resources(t, small)
+			plan.LSI.Epsilon, plan.Labels.Epsilon, plan.Labels.Kmax = 0.03, 0.3, 4
+			change(&plan)
+			m.BlockColumns = 16
+			store := storage.NewMem()
+			execute(t, store, plan, m, whole[:5]...)
+			separate := storage.NewMem()
+			other := plan
+			other.LSI.Epsilon, other.Labels.Epsilon = 0.3, 0
+			execute(t, separate, other, m, control.Partition, control.LSI)
+			const path = "lsi/part-00000.parquet"
+			got, want := sums(t, store)["lsi/epsilon-0.3/part-00000.parquet"], sums(t, separate)[path]
+			if got == "" || got != want {
+				t.Errorf("K for labels: %s, that of a separate run: %s", got, want)
+			}
+			if sums(t, store)[path] == want {
+				t.Error("both epsilons have the same K: nothing was tested")
+			}
+			without := store.CrashClone()
+			cat, err := catalog.Open(t.Context(), without)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cat.Remove(t.Context(), func(e catalog.Entry) bool { return e.Kind == catalog.KindLabelLSI }); err != nil {
+				t.Fatal(err)
+			}
+			with, again := execute(t, store, plan, m, whole[5:]...), execute(t, without, plan, m, whole[5:]...)
+			if again[0].Passes <= with[0].Passes {
+				t.Errorf("%d passes with K for labels, %d without", with[0].Passes, again[0].Passes)
+			}
+			const predictions = "predictions/part-00000.arrow"
+			if a, b := sums(t, store)[predictions], sums(t, without)[predictions]; a == "" || a != b {
+				t.Errorf("predictions %s with K for labels, %s without", a, b)
+			}
+		})
+	}
+}
