@@ -218,7 +218,7 @@ func boundUpload(client *s3.Client) func(as func(any) bool) error {
 	return func(as func(any) bool) error {
 		var uploads *transfermanager.Client
 		if as(&uploads) {
-			*uploads = *transfermanager.New(client, func(o *transfermanager.Options) {
+			*uploads = *transfermanager.New(uploadClient{client}, func(o *transfermanager.Options) {
 				o.PartSizeBytes, o.MultipartUploadThreshold = uploadPart, uploadPart
 				o.Concurrency = 1
 				o.FailTimeout = abortTimeout
@@ -227,6 +227,41 @@ func boundUpload(client *s3.Client) func(as func(any) bool) error {
 		}
 		return nil
 	}
+}
+
+// uploadClient is a client whose aborted uploads are gone.
+type uploadClient struct{ *s3.Client }
+
+// AbortMultipartUpload aborts until the server does not know the upload: a server
+// that still writes a part of a canceled request may keep that part, and with it
+// the upload (S3 API reference, AbortMultipartUpload). ctx bounds the attempts.
+func (c uploadClient) AbortMultipartUpload(
+	ctx context.Context, in *s3.AbortMultipartUploadInput, opts ...func(*s3.Options),
+) (*s3.AbortMultipartUploadOutput, error) {
+	for pause := firstDelay; ; pause *= 2 {
+		out, err := c.Client.AbortMultipartUpload(ctx, in, opts...)
+		switch {
+		case gone(err):
+			return &s3.AbortMultipartUploadOutput{}, nil
+		case err != nil:
+			return nil, err
+		}
+		// An error says that it is gone, or that the server does not let us ask.
+		if _, err := c.ListParts(ctx, &s3.ListPartsInput{Bucket: in.Bucket, Key: in.Key, UploadId: in.UploadId}, opts...); err != nil {
+			return out, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// gone tells whether a server says that it knows no such upload.
+func gone(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && api.ErrorCode() == "NoSuchUpload"
 }
 
 // wayOut is what a user can do about an error of a server, as the end of a
