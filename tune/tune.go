@@ -154,6 +154,8 @@ func newSearch(c Config) (*search, error) {
 		return nil, failure.Of(ndls.ErrOption, "a search trains models of its own, on rows of its own: leave out --soft-labels and --train-on")
 	case c.Base.Workers.Processes > 0 || c.Base.Parallel != "":
 		return nil, failure.Of(ndls.ErrOption, "a search works in one process: leave out --workers and --parallel")
+	case s.base.DropFeatures:
+		return nil, failure.Of(ndls.ErrOption, "--keep-features=false removes the features once they are smoothed, and a search smooths them again: leave it out")
 	case c.Base.Discard:
 		return nil, failure.Of(ndls.ErrOption, "a search is not discarded: choose another --run")
 	case c.Trials < 0 || c.Trials > mostTrials:
