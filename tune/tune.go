@@ -108,6 +108,11 @@ func (t Trial) score(by string) *ndls.Spread {
 // one stopped, and gives the same trials; with more Trials it goes on after the last one. Errors
 // are those of [ndls.Run].
 func Search(ctx context.Context, c Config) (_ *Result, err error) {
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = failure.As(ndls.ErrInterrupted, context.Cause(ctx))
+		}
+	}()
 	s, err := newSearch(c)
 	if err != nil {
 		return nil, err
@@ -313,7 +318,7 @@ func (s *search) measure(ctx context.Context, group []*trial) (err error) {
 	for _, t := range group {
 		list = append(list, t.options)
 	}
-	over, err := ndls.OpenTrials(ctx, s.folder.work(s.Base), s.smoothed, list...)
+	over, err := ndls.OpenTrials(ctx, s.work(), s.smoothed, list...)
 	if err != nil {
 		return err
 	}
