@@ -103,7 +103,7 @@ func (env evaluation) validated(ctx context.Context, smoothed bool) (*control.Ac
 	}
 	after := figures{}
 	if smoothed {
-		if after, err = env.smoothed(ctx); err != nil {
+		if after, err = env.smoothed(ctx, index); err != nil {
 			return nil, err
 		}
 	}
