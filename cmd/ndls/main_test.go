@@ -451,7 +451,7 @@ func TestVerbByVerb(t *testing.T) {
 	dir := t.TempDir()
 	uri := strings.TrimSpace(expect(t, 0, "edges:", "generate", "--dataset", toy, "--out", filepath.Join(dir, "data"), "--quiet").stdout)
 	whole, steps := filepath.Join(dir, "whole"), filepath.Join(dir, "steps")
-	expect(t, 0, "accuracy", append([]string{"run", "--dataset", uri, "--run", whole, "--label-kmax", "5"}, quickly...)...)
+	expect(t, 0, "accuracy", append([]string{"run", "--dataset", uri, "--run", whole, "--label-kmax", "5", "--label-epsilon", "0.2"}, quickly...)...)
 	small := []string{"--run", steps, "--memory", "200MiB", "--threads", "1", "--quiet"}
 	for _, c := range []struct {
 		want string
@@ -461,7 +461,7 @@ func TestVerbByVerb(t *testing.T) {
 		{"mean K", []string{"lsi", "--kernel", "go", "--block-columns", "16"}},
 		{"smooth: 600 rows", []string{"smooth", "--block-columns", "16"}},
 		{"predict: 600 rows", []string{"train", "--runs", "2", "--epochs", "20"}},
-		{"smooth-labels: 600 rows", []string{"smooth-labels", "--label-kmax", "5"}},
+		{"smooth-labels: 600 rows", []string{"smooth-labels", "--label-kmax", "5", "--label-epsilon", "0.2"}},
 		{"accuracy", []string{"evaluate"}},
 	} {
 		expect(t, 0, c.want, append(c.args, small...)...)
