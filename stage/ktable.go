@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ndls/catalog"
+	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
@@ -26,6 +27,14 @@ func looserEpsilon(p control.Plan) float64 {
 		return p.Labels.Epsilon
 	}
 	return 0
+}
+
+// labelTableEpsilon is looserEpsilon where the graph has what label smoothing needs, else 0.
+func labelTableEpsilon(p control.Plan, f estimate.Facts) float64 {
+	if (smoothLabelsStage{}).Lacks(p, f) != "" {
+		return 0
+	}
+	return looserEpsilon(p)
 }
 
 // labelLSI are the files of the K table for that ε, in order of interval, if they are all there.
