@@ -50,7 +50,7 @@ func (lsiStage) Options(p control.Plan) map[string]any {
 }
 
 func (lsiStage) Writes() []Kind {
-	return []Kind{{Name: catalog.KindLSI, Lasting: true, Rows: countLSI}, {Name: catalog.KindLSIPart}, {Name: catalog.KindLabelLSI, Rows: countLSI}}
+	return []Kind{{Name: catalog.KindLSI, Lasting: true, Rows: countLSI}, {Name: catalog.KindLSIPart}, {Name: catalog.KindLabelLSI, Until: control.SmoothLabels, Rows: countLSI}}
 }
 
 func (lsiStage) Cut(_ control.Plan, sum shards.Summary) Cut {
@@ -64,7 +64,7 @@ func (lsiStage) Shares(p control.Plan) bool { return !p.SlackSettles() }
 func (lsiStage) Cost(s *estimate.Sheet) {
 	s.ReadNodes(1) // degrees
 	looser := int64(0)
-	if looserEpsilon(s.Plan) > 0 {
+	if labelTableEpsilon(s.Plan, s.Facts(s.Plan)) > 0 {
 		looser = 2*s.Part + 4096
 	}
 	findsK(s, s.Plan.LSI.Epsilon, s.Plan.LSI.Kmax, looser)
@@ -161,7 +161,11 @@ func (env lsiRun) computeLSI(ctx context.Context, commit func(context.Context, e
 	}
 	o := lsi.Options{Epsilon: env.Plan.LSI.Epsilon, Kmax: env.Plan.LSI.Kmax, Checkpoints: c}
 	if !env.isShare() {
+<<<<<<< HEAD
 		o.Looser = env.looserEpsilons()
+=======
+		o.Looser = labelTableEpsilon(env.Plan, FactsOf(env.Summary))
+>>>>>>> main
 	}
 	table, err := g.findLSI(ctx, probe, o)
 	states.Close()
@@ -209,8 +213,13 @@ func (env lsiRun) commitLSI(ctx context.Context, g engine, ids []uint32, table *
 	if err := write(catalog.KindLSI, lsiFolder, table.K); err != nil {
 		return err
 	}
+<<<<<<< HEAD
 	for number, epsilon := range env.looserEpsilons() {
 		if err := write(catalog.KindLabelLSI, labelTable(epsilon), func(i int64) (int, bool) { return table.Looser(number, i) }); err != nil {
+=======
+	if epsilon := labelTableEpsilon(env.Plan, FactsOf(s)); epsilon > 0 {
+		if err := write(catalog.KindLabelLSI, labelTable(epsilon), table.Looser); err != nil {
+>>>>>>> main
 			return err
 		}
 	}
