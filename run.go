@@ -8,11 +8,8 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
-<<<<<<< HEAD
 	"strconv"
-=======
 	"strings"
->>>>>>> main
 
 	"ndls/catalog"
 	"ndls/coordinator"
