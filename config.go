@@ -66,6 +66,16 @@ const FastRP = control.FastRP
 // dataset.
 func DefaultOptions() Options { return control.DefaultPlan() }
 
+// OptionNames lists the options by the names of their flags without dashes. [Options.Set] and [Options.Get] take them.
+func OptionNames() []string { return control.OptionNames() }
+
+// OptionType says what the values of an option are: "number", "whole number" or "text"; "" for a
+// name that stands for no option.
+func OptionType(name string) string { return control.OptionType(name) }
+
+// CheckOptions says what is wrong about options, as a run does before it begins. Its error wraps [ErrOption].
+func CheckOptions(o Options) error { return stage.Validate(o) }
+
 // Types of what a run directory holds.
 type (
 	// State is how far a run or a stage is.
@@ -117,6 +127,9 @@ type Config struct {
 	// TrainOn are run directories whose rows models are trained on, in place of the run's own:
 	// the rows of the training nodes of the first, and of the validation nodes of the last.
 	TrainOn []string
+	// LabelEpsilons are distances for which label smoothing is to be tried later. Where K is found by this
+	// call, it is found for those above Options.LSI.Epsilon, too, in the same passes. They change no result.
+	LabelEpsilons []float64
 	// Options, unless nil, changes the options: those that the run directory was made
 	// with, or the defaults. Smooth.Targets may name a file of input ids.
 	Options func(*Options)

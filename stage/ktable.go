@@ -29,6 +29,25 @@ func looserEpsilon(p control.Plan) float64 {
 	return 0
 }
 
+// looserEpsilons are the ε for which the LSI stage finds K on the way, in ascending order: that of
+// label smoothing, and those for which others may ask it later.
+func (env *Env) looserEpsilons() (list []float64) {
+	f := FactsOf(env.Summary)
+	if env.Plan.SlackSettles() || (smoothLabelsStage{}).Lacks(env.Plan, f) != "" {
+		return nil
+	}
+	if epsilon := labelTableEpsilon(env.Plan, f); epsilon > 0 {
+		list = append(list, epsilon)
+	}
+	for _, text := range strings.Split(env.Inputs.LabelEpsilons, ",") {
+		if epsilon, err := strconv.ParseFloat(text, 64); err == nil && epsilon > env.Plan.LSI.Epsilon {
+			list = append(list, epsilon)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
 // labelTableEpsilon is looserEpsilon where the graph has what label smoothing needs, else 0.
 func labelTableEpsilon(p control.Plan, f estimate.Facts) float64 {
 	if (smoothLabelsStage{}).Lacks(p, f) != "" {
