@@ -387,6 +387,9 @@ func TestInferRefuses(t *testing.T) {
 	}
 	attempt := func(uri, out string) error {
 		_, err := d.Infer(context.Background(), ndls.InferOptions{Dataset: uri, Out: out, Resources: ndls.Resources{Memory: 256 << 20}})
+		if left, _ := os.ReadDir(out); out != filepath.Dir(c.Run) && len(left) > 0 {
+			t.Errorf("after %v the folder holds %s", err, left[0].Name())
+		}
 		return err
 	}
 	refused := func(err, is error, want string) {
