@@ -86,7 +86,11 @@ func (j Job) cell(g grid, s set, c condition, name string) (x cell, err error) {
 func (x cell) plan(more string) (ndls.Options, error) {
 	o := ndls.DefaultOptions()
 	o.Seed = x.seed
-	return o, lay(&o, x.options+" "+more)
+	err := lay(&o, x.options+" "+more)
+	if o.Partition.Splits == 1 {
+		o.Partition.Splits = 0 // the plan's way to say one
+	}
+	return o, err
 }
 
 // lay sets options as a command line spells them.
@@ -274,6 +278,9 @@ func (j Job) choose(ctx context.Context, x cell) (Choice, error) {
 			return choice, fmt.Errorf("settings of %s on %s: %w", x.name, x.set.name, err)
 		}
 		best := r.Best()
+		if best.Base == nil {
+			return choice, fmt.Errorf("settings of %s on %s: no trial has an accuracy: %s", x.name, x.set.name, best.Failed)
+		}
 		choice = Choice{Valid: best.Base.Mean, Trials: len(r.Trials)}
 		for _, s := range best.Settings {
 			choice.Chosen = strings.TrimSpace(choice.Chosen + " --" + s.Name + " " + s.Value)

@@ -83,7 +83,7 @@ func TestTablesAreValid(t *testing.T) {
 					if err != nil {
 						t.Fatalf("%s, %s, %s: %v", g.name, name, r.recipe, err)
 					}
-					space := tune.Space{}
+					var space tune.Space
 					if x.search != "" && x.trees == "" {
 						if space, err = tune.ParseSpace(strings.Fields(x.search)...); err != nil || len(space) == 0 {
 							t.Fatalf("%s, %s: %q: %v", g.name, r.recipe, x.search, err)

@@ -21,7 +21,9 @@ type Experiment struct {
 	// make it from these.
 	Needs string
 	Lines []string
-	make  func(ctx context.Context, e Experiment, j Job) (Result, error)
+	// Sets and Methods are the data sets and the recipes of a table.
+	Sets, Methods []string
+	make          func(ctx context.Context, e Experiment, j Job) (Result, error)
 }
 
 // Make makes the table or the figure.

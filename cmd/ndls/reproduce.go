@@ -38,7 +38,13 @@ NAMES
 		if e.Needs != "" {
 			needs = "; needs " + e.Needs
 		}
-		fmt.Fprintf(&long, "  %-14s %s%s\n", e.Name, e.About, needs)
+		fmt.Fprintf(&long, "  %-18s %s%s\n", e.Name, e.About, needs)
+	}
+	long.WriteString("\nDATA SETS AND METHODS OF TABLES, for --sets and --methods\n")
+	for _, e := range reproduce.All {
+		if len(e.Sets) > 0 {
+			fmt.Fprintf(&long, "  %s\n    %s\n    %s\n", e.Name, strings.Join(e.Sets, ", "), strings.Join(e.Methods, ", "))
+		}
 	}
 	var name string
 	cmd := a.command("reproduce NAME --out DIR", "a table or a figure of the paper", long.String(), func(ctx context.Context, _ *cobra.Command) error {
