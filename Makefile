@@ -128,6 +128,10 @@ bench-go: ## Go benchmarks to build/bench.txt, BENCH_COUNT times each, for bench
 bench-cluster: build ## what a coordinator and one worker take beside ndls run, on 10M edges
 	$(GO) run ./bench/cluster -ndls $(BUILD)/ndls
 
+.PHONY: bench-tune
+bench-tune: build ## a search of 100 trials on Cora of NDLS_DATA beside 100 runs; options in TUNE, such as -every 10
+	$(GO) run ./bench/tune -ndls $(BUILD)/ndls -data $(NDLS_DATA)/data $(TUNE)
+
 .PHONY: e2e
 e2e: ## the built program: killed, limited, read by other programs (NDLS_PYTHON, NDLS_JS)
 	$(GO) test -count=1 -v ./e2e

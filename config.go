@@ -66,6 +66,16 @@ const FastRP = control.FastRP
 // dataset.
 func DefaultOptions() Options { return control.DefaultPlan() }
 
+// OptionNames lists the options by the names of their flags without dashes. [Options.Set] and [Options.Get] take them.
+func OptionNames() []string { return control.OptionNames() }
+
+// OptionType says what the values of an option are: "number", "whole number" or "text"; "" for a
+// name that stands for no option.
+func OptionType(name string) string { return control.OptionType(name) }
+
+// CheckOptions says what is wrong about options, as a run does before it begins. Its error wraps [ErrOption].
+func CheckOptions(o Options) error { return stage.Validate(o) }
+
 // Types of what a run directory holds.
 type (
 	// State is how far a run or a stage is.

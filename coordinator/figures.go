@@ -14,7 +14,6 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/vfs"
-	"ndls/partition"
 	"ndls/shards"
 	"ndls/stage"
 )
@@ -28,11 +27,9 @@ func (j *Job) counts(ctx context.Context, rec *Record) (estimate.Counts, error) 
 		if err != nil {
 			return c, err
 		}
-		c = estimate.Counts{
-			StatedNodes: sum.IDs != "", IDs: partition.IDBytes(j.Catalog, sum), Nodes: sum.Nodes, Edges: sum.Edges, Weighted: sum.Weighted, Directed: sum.Directed, InputRows: sum.InputRows, Components: sum.Components,
-			Features: sum.Features, Half: sum.HalfFeatures(), Classes: len(sum.Classes),
-			Training: sum.Splits["train"], Validation: sum.Splits["valid"], Labelled: sum.Labelled, Hops: j.Counts.Hops, FewHops: sum.FewHops,
-		}
+		hops := c.Hops
+		c = stage.CountsOf(j.Catalog, sum)
+		c.Hops = hops
 	}
 	if c.Hops == 0 {
 		c.Hops = c.ExpectedHops(j.Plan.LSI.Kmax)

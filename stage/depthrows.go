@@ -70,7 +70,7 @@ func (env labelsRun) someLabelled(ctx context.Context, of []int, match func(spli
 		}
 	}()
 	each := func(visit func(node int64, label int32, in func(split int) bool)) error {
-		return readSplitNodes(ctx, env.Catalog, shards.NodeLabel, env.Plan.NumSplits(), func(first int64, b shards.NodeBatch, split [][]uint8) {
+		return env.readSplitNodes(ctx, shards.NodeLabel, func(first int64, b shards.NodeBatch, split [][]uint8) {
 			for i, label := range b.Label {
 				in := func(s int) bool { return match(split[s][i], label) }
 				if slices.ContainsFunc(of, in) {

@@ -34,6 +34,11 @@ type Env struct {
 	Group group.Group
 	// Report is what the stage has found and taken so far.
 	Report control.StageReport
+	// Held, unless nil, are the smoothed rows in memory. They stand for those in files.
+	Held *HeldRows
+	// Blind says that nobody looks at test nodes: in each split they are nodes of no split, and
+	// labels of nodes that neither train nor validate in any split are not known.
+	Blind bool
 }
 
 // Disk measures what files take.

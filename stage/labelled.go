@@ -64,7 +64,7 @@ func (env *Env) readLabelled(ctx context.Context, n int64) (_ *labelled, err err
 	if err != nil {
 		return nil, err
 	}
-	err = readSplitNodes(ctx, env.Catalog, shards.NodeLabel, splits, func(first int64, b shards.NodeBatch, split [][]uint8) {
+	err = env.readSplitNodes(ctx, shards.NodeLabel, func(first int64, b shards.NodeBatch, split [][]uint8) {
 		copy(l.label.S[first:], b.Label)
 		for i, x := range split {
 			copy(l.splits[i].S[first:], x)
@@ -77,9 +77,10 @@ func (env *Env) readLabelled(ctx context.Context, n int64) (_ *labelled, err err
 	return l, nil
 }
 
-// readSplitNodes visits some columns of the node table, and where nodes belong in each of so
-// many splits: the first is a column of the table, the others are files of a byte a node.
-func readSplitNodes(ctx context.Context, cat *catalog.Catalog, want shards.NodeColumns, splits int, visit func(first int64, b shards.NodeBatch, split [][]uint8)) (err error) {
+// readSplitNodes visits some columns of the node table, and where nodes belong in each split:
+// the first is a column of the table, the others are files of a byte a node.
+func (env *Env) readSplitNodes(ctx context.Context, want shards.NodeColumns, visit func(first int64, b shards.NodeBatch, split [][]uint8)) (err error) {
+	splits := env.Plan.NumSplits()
 	files := make([]splitFile, splits-1)
 	defer func() {
 		for _, f := range files {
@@ -89,13 +90,13 @@ func readSplitNodes(ctx context.Context, cat *catalog.Catalog, want shards.NodeC
 		}
 	}()
 	for i := range files {
-		if files[i], err = openSplit(ctx, cat, i+1); err != nil {
+		if files[i], err = openSplit(ctx, env.Catalog, i+1); err != nil {
 			return err
 		}
 	}
 	var failed error
 	parts := make([][]uint8, splits)
-	err = readNodeColumns(ctx, cat, want|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
+	err = readNodeColumns(ctx, env.Catalog, want|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
 		parts[0] = b.Split
 		for i := range files {
 			if failed == nil {
@@ -103,6 +104,9 @@ func readSplitNodes(ctx context.Context, cat *catalog.Catalog, want shards.NodeC
 			}
 		}
 		if failed == nil {
+			if env.Blind {
+				hideTest(b.Label, parts)
+			}
 			visit(first, b, parts)
 		}
 	})
@@ -112,6 +116,23 @@ func readSplitNodes(ctx context.Context, cat *catalog.Catalog, want shards.NodeC
 		}
 	}
 	return errors.Join(err, failed)
+}
+
+// hideTest takes nodes out of the splits in which they are for testing, and the labels away of nodes
+// that then are in none.
+func hideTest(labels []int32, splits [][]uint8) {
+	for i := range splits[0] {
+		seen := false
+		for _, split := range splits {
+			if split[i] == train.Test {
+				split[i] = train.NoSplit
+			}
+			seen = seen || split[i] != train.NoSplit
+		}
+		if !seen && i < len(labels) {
+			labels[i] = -1
+		}
+	}
 }
 
 // splitFile is a file with a byte a node, which says where the node belongs in a split.
@@ -193,7 +214,7 @@ func (env *Env) labelledRows(ctx context.Context, src *train.Smoothed, nodes int
 		readErr error
 		missing = [2]int64{-1, -1} // node and id of one that should be among the rows
 	)
-	err = readSplitNodes(ctx, env.Catalog, shards.NodeID|shards.NodeLabel, splits, func(first int64, b shards.NodeBatch, split [][]uint8) {
+	err = env.readSplitNodes(ctx, shards.NodeID|shards.NodeLabel, func(first int64, b shards.NodeBatch, split [][]uint8) {
 		for i, id := range b.ID {
 			if len(ids) == 0 && row < src.NumRows() && readErr == nil {
 				ids, readErr, _ = next()

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/estimate"
 	"ndls/internal/control"
+	"ndls/partition"
 	"ndls/shards"
 	"ndls/smooth"
 )
@@ -62,6 +64,15 @@ const DepthGiven = "--label-depth gives the depth of label smoothing"
 // FactsOf says what an imported graph has.
 func FactsOf(s shards.Summary) estimate.Facts {
 	return estimate.Facts{Features: s.Features > 0, Labels: s.Labelled > 0, Splits: s.HasSplits, Directed: s.Directed}
+}
+
+// CountsOf are the counts of an imported graph, which the catalogue lists.
+func CountsOf(cat *catalog.Catalog, s shards.Summary) estimate.Counts {
+	return estimate.Counts{
+		StatedNodes: s.IDs != "", IDs: partition.IDBytes(cat, s), Nodes: s.Nodes, Edges: s.Edges, Weighted: s.Weighted, Directed: s.Directed, InputRows: s.InputRows, Components: s.Components,
+		Features: s.Features, Half: s.HalfFeatures(), Classes: len(s.Classes),
+		Training: s.Splits["train"], Validation: s.Splits["valid"], Labelled: s.Labelled, FewHops: s.FewHops,
+	}
 }
 
 // lacksFeatures is what a graph lacks for smoothed features.

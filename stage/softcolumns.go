@@ -145,7 +145,8 @@ func predictsColumns(s *estimate.Sheet, block int, apart, once bool) {
 type modelColumns struct {
 	*Env
 	runs   []trainedRun
-	src    *train.Smoothed
+	src    train.Source
+	close  func() error
 	lo, hi int64 // the rows of the task
 	last   int   // panels from here on are not the task's
 	once   bool  // no column is read twice
@@ -166,7 +167,7 @@ func (env labelsRun) modelColumns(ctx context.Context, last int, once bool) (_ *
 		return nil, err
 	}
 	m.runs = t.Runs
-	if m.src, err = env.openRows(ctx); err != nil {
+	if m.src, m.close, err = env.allRows(ctx); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -188,7 +189,7 @@ func (m *modelColumns) free() (err error) {
 		err = m.file.Close()
 	}
 	m.release()
-	return errors.Join(err, m.src.Close())
+	return errors.Join(err, m.close())
 }
 
 // reserve takes so much of the budget, so that it is there when rows are predicted.

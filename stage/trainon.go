@@ -34,6 +34,10 @@ func (r *trainingRows) close() (err error) {
 // trainingRows opens the rows of the run, or those of the run directories that the plan trains on.
 func (env trainRun) trainingRows(ctx context.Context, s shards.Summary) (r *trainingRows, err error) {
 	r = &trainingRows{}
+	if env.Held != nil {
+		r.source, r.labelled = env.Held.source, env.Held.labelled
+		return r, nil
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.close())

@@ -9,11 +9,15 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/rng"
 	"ndls/train/dense"
 )
+
+// ErrDiverged reports a run whose loss is no finite number any more.
+var ErrDiverged = failure.Kind("training diverged")
 
 // Resources bound a call and change no bit of its result.
 type Resources struct {
@@ -325,7 +329,7 @@ func (t *trainer) epoch(ctx context.Context, epoch int) (e Epoch, err error) {
 		}
 	}
 	if x := e.TrainLoss + e.ValidLoss; math.IsNaN(x) || math.IsInf(x, 0) {
-		return e, fmt.Errorf("train: run diverged in epoch %d: the loss is %v: use a smaller --lr, or features without extreme values", epoch+1, x)
+		return e, failure.Of(ErrDiverged, "train: run diverged in epoch %d: the loss is %v: use a smaller --lr, or features without extreme values", epoch+1, x)
 	}
 	return e, nil
 }

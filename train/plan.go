@@ -33,6 +33,11 @@ func (e expected) Chunk(int) (_, rows int64) {
 	return 0, min(e.Rows, int64(shards.BatchRows(e.Shape.Width)))
 }
 
+// ChunkBytes is the memory for reading so many rows chunk by chunk, one ahead of the one in use.
+func ChunkBytes(rows int64, width int) int64 {
+	return readAhead * chunkBufferBytes(expected{Shape: Shape{Rows: rows, Width: width}})
+}
+
 // PlanFit gives what [FitRuns] takes of so many free bytes of a budget, the
 // smallest number of them with which it runs, and whether the rows are read anew
 // in every epoch.
@@ -72,6 +77,12 @@ func PlanPredict(s Shape, o Options, models, threads int, free int64) (peak, lea
 	peak = fixed + min(readAhead, max((free-fixed)/chunk, 1))*chunk
 	peak += max(min(mostPredicted(s.Classes)-readAhead, (free-peak)/result), 0) * result
 	return peak, fixed + chunk
+}
+
+// SideBySide is how many models so many threads train at the same time, each in steps of so many rows.
+func SideBySide(stepRows int64, width, threads int) int {
+	side, _ := divideThreads(threads, threads, stepRows, threadRows(width), func(int, pool) bool { return true })
+	return side
 }
 
 // PredictFlops is the number of additions and multiplications of the products of a prediction

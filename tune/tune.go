@@ -1,16 +1,24 @@
 package tune
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"ndls"
+	"ndls/internal/failure"
 )
 
 // Ways to search.
 const (
 	// Random draws each setting of a trial by itself, from the seed and the trial's number.
 	Random = "random"
-	// Grid takes all combinations of the values, the last dimension first.
+	// Grid takes all combinations of the values; the last dimension varies fastest.
 	Grid = "grid"
 )
 
@@ -33,26 +41,21 @@ type Config struct {
 	// of a trial. Soft labels of another model, rows of another run and worker processes are
 	// refused.
 	Base ndls.Config
-	// Space is what differs between trials, nil for [Default] without the dimensions that
-	// Base.Options sets.
+	// Space is what differs between trials, nil for [Default] without the dimensions of which
+	// Base.Options changes the default.
 	Space Space
 	// Search is Random (also "") or Grid.
 	Search string
-	// Trials is how many trials a random search makes, 0 for DefaultTrials. A grid has as many as
-	// it has combinations, and at most so many unless Trials is 0.
+	// Trials is how many trials a random search makes, 0 for DefaultTrials. With fewer combinations there are
+	// fewer. A grid takes all of its combinations, and is refused if these are more than
+	// Trials, unless that is 0.
 	Trials int
 	// Score is what trials are compared by: Base or Smoothed. "" is Smoothed where the space has an
 	// option of label smoothing, else Base.
 	Score string
-	// Done, unless nil, is called after each trial that this call has made, in the order in which they are made.
+	// Done, unless nil, is called by one goroutine at a time after each trial that this call
+	// has made, in the order in which they end.
 	Done func(Trial)
-}
-
-// Search tries settings and compares them on the validation nodes. It never looks at the
-// labels of test nodes. After any error, and after ctx was cancelled, the same call continues
-// where this one stopped, and gives the same trials. Errors are those of [ndls.Run].
-func Search(ctx context.Context, c Config) (*Result, error) {
-	return nil, nil
 }
 
 // Trial is one combination of settings, and what came of it.
@@ -63,10 +66,10 @@ type Trial struct {
 	Settings []Setting `json:"settings"`
 	// Base is the accuracy on the validation nodes over all models before label smoothing,
 	// Smoothed after it; nil where that was not measured.
-	Base     *ndls.Spread `json:"base"`
+	Base     *ndls.Spread `json:"base,omitempty"`
 	Smoothed *ndls.Spread `json:"smoothed,omitempty"`
 	// Models are the figures of each model, split by split.
-	Models []Model `json:"models"`
+	Models []Model `json:"models,omitempty"`
 	// Failed says why there are no figures, "" if there are.
 	Failed string `json:"failed,omitempty"`
 	// Seconds is what training and label smoothing took. It is no part of the table of trials.
@@ -81,27 +84,278 @@ type Setting struct {
 
 // Model is a model of a trial.
 type Model struct {
+	// Split and Run count from 0.
 	Split int `json:"split"`
 	Run   int `json:"run"`
 	// Base and Smoothed are shares of the validation nodes.
 	Base     float64  `json:"base"`
 	Smoothed *float64 `json:"smoothed,omitempty"`
-	// BestEpoch counts from 1.
+	// Epochs is how many the model was trained for. BestEpoch, whose weights it has, counts from 1.
 	Epochs    int `json:"epochs"`
 	BestEpoch int `json:"best_epoch"`
 }
 
-// Result is what a search found.
-type Result struct {
-	// Trials are all trials, in the order in which they are drawn.
-	Trials []Trial
-	// Chosen is the index of the trial with the highest mean on the validation nodes; of equals
-	// the first that was drawn.
-	Chosen int
+// score is what the trial is compared by, nil if it failed.
+func (t Trial) score(by string) *ndls.Spread {
+	if by == Smoothed {
+		return t.Smoothed
+	}
+	return t.Base
 }
 
-// Best is the chosen trial.
-func (r *Result) Best() Trial { return r.Trials[r.Chosen] }
+// Search tries settings and compares them on the validation nodes. It does not look at the labels
+// of test nodes. After any error, and after ctx was cancelled, the same call continues where this
+// one stopped, and gives the same trials; with more Trials it goes on after the last one. Errors
+// are those of [ndls.Run].
+func Search(ctx context.Context, c Config) (_ *Result, err error) {
+	s, err := newSearch(c)
+	if err != nil {
+		return nil, err
+	}
+	closeFolder, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer closeFolder()
+	for _, group := range s.groups() {
+		if err := s.measure(ctx, group); err != nil {
+			return nil, err
+		}
+	}
+	return s.finish(ctx)
+}
 
-// Apply sets the options of the chosen trial. It is meant for [ndls.Config.Options], after the fixed options.
-func (r *Result) Apply(o *ndls.Options) {}
+// search is a search under way.
+type search struct {
+	Config
+	smoothed bool
+	base     ndls.Options // of all trials
+	trials   []trial      // as they are drawn
+	folder   folder
+}
+
+// trial is one that is drawn.
+type trial struct {
+	Trial
+	options ndls.Options
+	done    bool
+}
+
+// newSearch checks what is asked for, and draws the trials.
+func newSearch(c Config) (*search, error) {
+	s := &search{Config: c, base: ndls.DefaultOptions()}
+	if c.Base.Options != nil {
+		c.Base.Options(&s.base)
+	}
+	switch {
+	case c.Base.Dataset == "":
+		return nil, failure.Of(ndls.ErrOption, "--dataset is needed")
+	case c.Base.SoftLabels != "" || len(c.Base.TrainOn) > 0:
+		return nil, failure.Of(ndls.ErrOption, "a search trains models of its own, on rows of its own: leave out --soft-labels and --train-on")
+	case c.Base.Workers.Processes > 0 || c.Base.Parallel != "":
+		return nil, failure.Of(ndls.ErrOption, "a search works in one process: leave out --workers and --parallel")
+	case s.base.DropFeatures:
+		return nil, failure.Of(ndls.ErrOption, "--keep-features=false removes the features once they are smoothed, and a search smooths them again: leave it out")
+	case c.Base.Discard:
+		return nil, failure.Of(ndls.ErrOption, "a search is not discarded: choose another --run")
+	case c.Trials < 0 || c.Trials > mostTrials:
+		return nil, failure.Of(ndls.ErrOption, "--trials %d is outside [1, %d]", c.Trials, mostTrials)
+	}
+	if s.Space == nil {
+		s.Space = Default(s.changed()...)
+	}
+	if err := s.Space.check(); err != nil {
+		return nil, err
+	}
+	if len(s.Space) == 0 {
+		return nil, failure.Of(ndls.ErrOption, "there is nothing to try: --try names an option and its values")
+	}
+	switch s.Score {
+	case "":
+		s.Score = Base
+		if s.Space.smoothsLabels() {
+			s.Score = Smoothed
+		}
+	case Base, Smoothed:
+	default:
+		return nil, failure.Of(ndls.ErrOption, "--score %q is neither %s nor %s", s.Score, Base, Smoothed)
+	}
+	if s.smoothed = s.Score == Smoothed; !s.smoothed && s.Space.smoothsLabels() {
+		return nil, failure.Of(ndls.ErrOption, "--score %s compares trials before label smoothing, and --try names options of label smoothing: leave out one of the two", Base)
+	}
+	return s, s.draw()
+}
+
+// changed lists the options of which the caller has changed the default.
+func (s *search) changed() (names []string) {
+	standard := ndls.DefaultOptions()
+	for _, name := range Names() {
+		if s.base.Get(name) != standard.Get(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// drawsPerTrial bounds the attempts to draw a trial that was not drawn before.
+const drawsPerTrial = 1000
+
+// draw draws the trials.
+func (s *search) draw() error {
+	seen := map[string]bool{}
+	switch s.Search {
+	case Grid:
+		n, err := s.Space.combinations()
+		if err != nil {
+			return err
+		}
+		if s.Trials > 0 && n > s.Trials {
+			return failure.Of(ndls.ErrOption, "the grid has %d combinations, and --trials allows %d: give fewer values, more trials, or --search random", n, s.Trials)
+		}
+		for i := range n {
+			if _, err := s.add(s.Space.combination(i), seen); err != nil {
+				return err
+			}
+		}
+	case Random, "":
+		s.Search = Random
+		misses := 0
+		for attempt := uint64(0); len(s.trials) < cmp.Or(s.Trials, DefaultTrials) && misses < drawsPerTrial; attempt++ {
+			added, err := s.add(s.Space.draw(s.base.Seed, attempt), seen)
+			if err != nil {
+				return err
+			}
+			if misses++; added {
+				misses = 0
+			}
+		}
+	default:
+		return failure.Of(ndls.ErrOption, "--search %q is neither %s nor %s", s.Search, Random, Grid)
+	}
+	return nil
+}
+
+// add adds a trial unless one with the same settings was drawn before. It refuses settings that a run
+// refuses.
+func (s *search) add(drawn []Setting, seen map[string]bool) (bool, error) {
+	o, counted, err := settle(s.base, drawn, s.smoothed)
+	if err != nil {
+		return false, err
+	}
+	key := words(counted)
+	if seen[key] {
+		return false, nil
+	}
+	seen[key] = true
+	if err := ndls.CheckOptions(o); err != nil {
+		return false, failure.Of(ndls.ErrOption, "the trial with%s: %w", words(drawn), err)
+	}
+	if s.smoothed && o.Smooth.Targets != "all" {
+		return false, failure.Of(ndls.ErrOption, "--targets %s leaves nodes without soft labels, which are smoothed over the whole graph; use --targets all, or --score %s", o.Smooth.Targets, Base)
+	}
+	s.trials = append(s.trials, trial{Trial: Trial{Number: len(s.trials) + 1, Settings: counted}, options: o})
+	return true, nil
+}
+
+// words are settings as flags.
+func words(settings []Setting) (text string) {
+	for _, x := range settings {
+		text += " --" + x.Name + " " + x.Value
+	}
+	return text
+}
+
+// groups are the trials that are not done, in groups with the same smoothed rows. Groups with the same K
+// table follow each other.
+func (s *search) groups() (groups [][]*trial) {
+	rows := func(o ndls.Options) ndls.Options {
+		o.Train, o.Labels = ndls.Options{}.Train, ndls.Options{}.Labels
+		return o
+	}
+	table := func(o ndls.Options) ndls.Options {
+		o = rows(o)
+		o.Smooth = ndls.Options{}.Smooth
+		return o
+	}
+	number := map[ndls.Options]int{} // of rows and of K tables, in the order in which they are drawn
+	of := func(o ndls.Options) int {
+		if _, ok := number[o]; !ok {
+			number[o] = len(number)
+		}
+		return number[o]
+	}
+	type keyed struct {
+		table, rows int
+		trial       *trial
+	}
+	var all []keyed
+	for i := range s.trials {
+		t := &s.trials[i]
+		all = append(all, keyed{of(table(t.options)), of(rows(t.options)), t})
+	}
+	slices.SortStableFunc(all, func(a, b keyed) int { return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.rows, b.rows)) })
+	last := -1
+	for _, x := range all {
+		if x.trial.done {
+			continue
+		}
+		if x.rows != last {
+			groups, last = append(groups, nil), x.rows
+		}
+		groups[len(groups)-1] = append(groups[len(groups)-1], x.trial)
+	}
+	return groups
+}
+
+// measure makes the trials of a group, several at a time, and commits each when it is made.
+func (s *search) measure(ctx context.Context, group []*trial) (err error) {
+	var list []ndls.Options
+	for _, t := range group {
+		list = append(list, t.options)
+	}
+	over, err := ndls.OpenTrials(ctx, s.folder.work(s.Base), s.smoothed, list...)
+	if err != nil {
+		return err
+	}
+	defer over.Close()
+	var ending sync.Mutex
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(over.SideBySide())
+	for _, t := range group {
+		all.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			start := time.Now()
+			found, err := over.Measure(ctx, t.options)
+			if err != nil && !errors.Is(err, ndls.ErrDiverged) {
+				return err
+			}
+			t.Seconds = time.Since(start).Seconds()
+			t.found(found)
+			ending.Lock()
+			defer ending.Unlock()
+			if err := s.folder.commit(ctx, t.Trial); err != nil {
+				return err
+			}
+			t.done = true
+			if s.Done != nil {
+				s.Done(t.Trial)
+			}
+			return nil
+		})
+	}
+	return all.Wait()
+}
+
+// found takes the figures of the models over, or says that there are none.
+func (t *trial) found(a *ndls.Accuracy) {
+	if a == nil {
+		t.Failed = ndls.ErrDiverged.Error()
+		return
+	}
+	t.Base, t.Smoothed = a.Base.Valid, a.Smoothed.Valid
+	for _, m := range a.Models {
+		t.Models = append(t.Models, Model{m.Split, m.Run, *m.Base.Valid, m.Smoothed.Valid, m.Epochs, m.BestEpoch})
+	}
+}

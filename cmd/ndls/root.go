@@ -83,7 +83,7 @@ the graph on a node is within --epsilon of what it tends to.`,
 	root.SetHelpFunc(help)
 	root.AddCommand(
 		a.runCommand(), a.partitionCommand(), a.lsiCommand(), a.smoothCommand(), a.trainCommand(),
-		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(), a.inferCommand(), a.reproduceCommand(),
+		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(), a.inferCommand(), a.reproduceCommand(), a.tuneCommand(),
 		a.inspectCommand(), a.verifyCommand(), a.gcCommand(), a.benchCommand(), a.versionCommand(),
 		a.coordinatorCommand(), a.workerCommand(), a.statusCommand(), a.clusterKeysCommand(), datasetsTopic(),
 	)

@@ -36,6 +36,7 @@ var rules = []rule{
 	{"lsi", []string{"hops", "spmv", "internal"}},
 	{"reproduce", []string{"ndls", "tune", "figure", "examples/trees", "internal/failure", "internal/vfs"}},
 	{"examples/trees", []string{}},
+	{"tune", []string{"ndls", "internal"}},
 	{"figure", []string{}},
 	{"infer", []string{"stage", "dataset", "smooth", "train", "tiles", "catalog", "shards", "internal"}},
 	{"fastrp", []string{"internal/packed", "internal/rng"}},

@@ -356,14 +356,20 @@ func (w *Writer) stop() {
 
 // Finish writes what is left, cuts the file to its size, makes it durable and
 // closes it.
-func (w *Writer) Finish() error {
+func (w *Writer) Finish() error { return w.finish(w.f.Sync) }
+
+// FinishTemporary is Finish for a file that nobody needs after a crash: it does not wait until the
+// file is durable.
+func (w *Writer) FinishTemporary() error { return w.finish(func() error { return nil }) }
+
+func (w *Writer) finish(sync func() error) error {
 	w.stop()
 	err := w.failure()
 	if err == nil {
 		err = w.f.Truncate(w.size)
 	}
 	if err == nil {
-		err = w.f.Sync()
+		err = sync()
 	}
 	return errors.Join(err, w.f.Close())
 }

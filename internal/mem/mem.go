@@ -35,6 +35,8 @@ type Budget struct {
 	peak  int64
 	// closed says that the heap's limit is not this budget's any more.
 	closed bool
+	// of is the budget of which this one is a part, nil for one of its own.
+	of *Budget
 }
 
 // CheckTotal refuses, with ErrBudget, a total that is too small for a budget.
@@ -57,15 +59,27 @@ func NewBudget(total int64) (*Budget, error) {
 	return &Budget{limit: total - RuntimeShare}, nil
 }
 
+// Part takes n bytes of b and returns a budget of them, which gives them back when it is closed.
+func (b *Budget) Part(n int64, what string) (*Budget, error) {
+	if err := b.Reserve(n, what); err != nil {
+		return nil, err
+	}
+	return &Budget{limit: n, of: b}, nil
+}
+
 // Close gives the Go runtime the limit of its heap back that it had before, once no
-// other budget is open.
+// other budget is open. A part of a budget goes back to that.
 func (b *Budget) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.closed {
-		b.closed = true
+	switch {
+	case b.closed:
+	case b.of != nil:
+		b.of.Release(b.limit)
+	default:
 		heap.unlimit()
 	}
+	b.closed = true
 }
 
 // Limit is the number of bytes the budget can hand out in all.

@@ -28,6 +28,8 @@ const attemptSuffix = ".tmp"
 // name is the file name.XXXXXXXXXXXXXXXX.tmp beside it.
 type Local struct {
 	dir string
+	// temporary says that nobody needs the files after a crash.
+	temporary bool
 
 	mu      sync.Mutex
 	durable map[string]bool // folders whose names were synced into the folders above
@@ -50,12 +52,25 @@ func NewLocal(dir string) (*Local, error) {
 	return l, nil
 }
 
+// NewTemporary is [NewLocal] for files that nobody needs after a crash: a commit does not wait
+// until they are durable.
+func NewTemporary(dir string) (*Local, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("storage: resolving %s: %w", dir, err)
+	}
+	if _, err := vfs.MkdirAll(abs, 0o755); err != nil {
+		return nil, fmt.Errorf("storage: making folder: %w", missing(err))
+	}
+	return &Local{dir: abs, temporary: true}, nil
+}
+
 // makeFolder makes a folder of the store, and sees that a power failure does not take it
 // away. A folder that is there already may have been made by another process that died
 // before it synced the name; therefore each process syncs each name once.
 func (l *Local) makeFolder(dir string) error {
 	made, err := vfs.MkdirAll(dir, 0o755)
-	if err != nil {
+	if err != nil || l.temporary {
 		return err
 	}
 	l.mu.Lock()
@@ -188,7 +203,7 @@ func (l *Local) create(ctx context.Context, name string, publish func(tmp, path 
 	if err != nil {
 		return nil, fmt.Errorf("storage: create %s: %w", path, missing(err))
 	}
-	return &localWriter{path: path, tmp: tmp, publish: publish, w: w, sum: newHasher()}, nil
+	return &localWriter{path: path, tmp: tmp, publish: publish, w: w, sum: newHasher(), temporary: l.temporary}, nil
 }
 
 type localWriter struct {
@@ -196,6 +211,7 @@ type localWriter struct {
 	publish   func(tmp, path string) error
 	w         *direct.Writer
 	sum       *hasher
+	temporary bool
 	done      bool
 }
 
@@ -231,7 +247,11 @@ func (w *localWriter) Commit(ctx context.Context) (Digest, error) {
 	}
 	w.done = true
 	digest := Digest{Bytes: w.w.Size(), SHA256: w.sum.finish()}
-	err := w.w.Finish()
+	finish := w.w.Finish
+	if w.temporary {
+		finish = w.w.FinishTemporary
+	}
+	err := finish()
 	if err == nil {
 		err = w.publish(w.tmp, w.path)
 	}
@@ -241,6 +261,9 @@ func (w *localWriter) Commit(ctx context.Context) (Digest, error) {
 			return Digest{}, fmt.Errorf("storage: commit %s: %w", w.path, err)
 		}
 		return Digest{}, w.explain("commit", err)
+	}
+	if w.temporary {
+		return digest, nil
 	}
 	if err := vfs.SyncDir(filepath.Dir(w.path)); err != nil {
 		return Digest{}, w.explain("commit", err)

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"ndls"
+	"ndls/internal/failure"
+	"ndls/tune"
+)
+
+// tuneVerb is what the verb was given.
+type tuneVerb struct {
+	*app
+	plan          *planFlags
+	dataset       string
+	try           []string
+	trials        int
+	search, score string
+	final         bool
+}
+
+// trialModels is how many models a trial has in each split.
+const trialModels = 1
+
+func (a *app) tuneCommand() *cobra.Command {
+	v := &tuneVerb{app: a}
+	cmd := a.command("tune --dataset URI --run DIR", "settings of ndls run, chosen by validation",
+		fmt.Sprintf(`tune tries settings of ndls run, compares them by the accuracy on the validation nodes, and
+prints the ndls run command with the best ones. It does not look at the labels of test
+nodes. Each trial gives what ndls run with its settings gives, bit for bit. The dataset is
+imported once, each K table is found once, and rows are smoothed once for all trials that
+agree in this: then a trial takes as long as its training.
+
+The same command continues a search that was interrupted. With a larger --trials it goes on after
+the last trial. DIR has tune.json, with all figures, and trials.csv.
+
+WHAT IS TRIED
+  --try epsilon=0.01,0.03,0.1       choices
+  --try dropout=0:0.8               a range
+  --try lr=log:0.001:0.1            a range, evenly by its logarithm
+  --try default                     all of those that are tried without --try:
+%s
+An option is tried where it decides something: hops is not with --rule ndls, residual with
+that rule alone. Options that can be tried are
+  %s
+All other options, and those that are not tried, are given as for ndls run and hold for all
+trials. A range of an option of LSI or SMOOTH has rows smoothed for each trial by itself.
+
+HOW TRIALS ARE COMPARED
+By the mean accuracy on the validation nodes over all models of all splits, before label
+smoothing, or after it where an option of LABELS is tried. Of equals the trial that was drawn
+first is best. The accuracy of the best of many trials is partly luck: expect less on new nodes, and
+give --splits 5 or --runs 3 for a surer choice.`, lines("      ", tune.Default()), wrapped(tune.Names())),
+		func(ctx context.Context, cmd *cobra.Command) error { return v.do(ctx, cmd) })
+	f := cmd.Flags()
+	f.StringVar(&v.dataset, "dataset", "", "dataset URI, such as planetoid:DIR/cora (required)")
+	_ = cmd.MarkFlagRequired("dataset")
+	a.runFlag(cmd)
+	f.StringArrayVar(&v.try, "try", nil, "an option and what to try, NAME=VALUE,VALUE,… or NAME=LOW:HIGH or NAME=log:LOW:HIGH; give it once for each option. Values that have commas stand between semicolons")
+	f.IntVar(&v.trials, "trials", tune.DefaultTrials, "trials of a random search; a grid has as many as it has combinations, and a given number bounds them")
+	f.StringVar(&v.search, "search", tune.Random, "random draws each value of each trial by --seed; grid takes all combinations of choices")
+	f.StringVar(&v.score, "score", "", "what is compared: base, the accuracy before label smoothing, or smoothed, the one after it (default smoothed where an option of LABELS is tried, else base)")
+	f.BoolVar(&v.final, "final", false, "run the printed command, too, in best in DIR, and show its accuracies: the only ones on test nodes")
+	inGroup(f, groupRun, "dataset", "run", "try", "trials", "search", "score", "final")
+	a.cacheFlags(cmd)
+	a.columnsFlag(cmd)
+	v.plan = newPlanFlags(cmd)
+	v.plan.given.Train.Runs = trialModels
+	v.plan.seed().precision().partition().lsi().smooth().train().labels().probabilities()
+	cmd.Example = `  ndls tune --dataset planetoid:DIR/cora --run RUN --batch-size 0
+  ndls tune --dataset planetoid:DIR/cora --run RUN --trials 100 --try epsilon=0.03,0.1 --try lr=log:0.001:0.1
+  ndls tune --dataset npz:FILE --split share:0.1,0.1 --splits 5 --run RUN --rule gbp --try hops=2,4,8 --try default
+  ndls tune --dataset planetoid:DIR/cora --run RUN --search grid --try label-rule=ndls,cs --try label-epsilon=0.03,0.1`
+	return cmd
+}
+
+// lines are dimensions, each on a line.
+func lines(indent string, s tune.Space) string {
+	var text strings.Builder
+	for _, d := range s {
+		fmt.Fprintf(&text, "%s%s\n", indent, d)
+	}
+	return text.String()
+}
+
+// wrapped are names in lines of the help.
+func wrapped(names []string) string {
+	const width = 90
+	text, column := "", 0
+	for i, name := range names {
+		if i > 0 {
+			text += ", "
+			column += 2
+		}
+		if column+len(name) > width {
+			text = strings.TrimRight(text, " ") + "\n  "
+			column = 0
+		}
+		text += name
+		column += len(name)
+	}
+	return text
+}
+
+// space is what the flags say is tried.
+func (v *tuneVerb) space(cmd *cobra.Command) (tune.Space, error) {
+	given := slices.DeleteFunc(tune.Names(), func(name string) bool { return !cmd.Flags().Changed(name) })
+	if len(v.try) == 0 {
+		return tune.Default(given...), nil
+	}
+	own := slices.DeleteFunc(slices.Clone(v.try), func(text string) bool { return text == tune.DefaultWord })
+	space, err := tune.ParseSpace(own...)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range space {
+		if slices.Contains(given, d.Name) {
+			return nil, failure.Of(ndls.ErrOption, "--%s is given for all trials, and --try %s, too: leave out one of the two", d.Name, d.Name)
+		}
+		given = append(given, d.Name)
+	}
+	if len(own) < len(v.try) {
+		space = append(space, tune.Default(given...)...)
+	}
+	return space, nil
+}
+
+// do searches, prints what came of it, and runs the chosen settings if that is asked for.
+func (v *tuneVerb) do(ctx context.Context, cmd *cobra.Command) error {
+	space, err := v.space(cmd)
+	if err != nil {
+		return err
+	}
+	c := tune.Config{
+		Base: ndls.Config{
+			Run: v.runDir, Dataset: v.dataset, Resources: v.resources(), Log: v.log,
+			Options: func(o *ndls.Options) {
+				o.Train.Runs = trialModels
+				v.plan.over(o)
+			},
+		},
+		Space: space, Search: v.search, Score: v.score, Done: v.made,
+	}
+	if v.search == tune.Random || cmd.Flags().Changed("trials") {
+		c.Trials = v.trials
+	}
+	r, err := tune.Search(ctx, c)
+	if err != nil {
+		return err
+	}
+	if v.json {
+		err = v.line(r)
+	} else {
+		v.show(r)
+	}
+	if err != nil || !v.final {
+		return err
+	}
+	return v.measure(ctx, c.Base, r)
+}
+
+// made logs a trial.
+func (v *tuneVerb) made(t tune.Trial) {
+	what := []any{"number", t.Number, "seconds", t.Seconds}
+	if t.Failed != "" {
+		what = append(what, "failed", t.Failed)
+	} else {
+		what = append(what, "valid", percent(t.Base.Mean))
+		if t.Smoothed != nil {
+			what = append(what, "smoothed", percent(t.Smoothed.Mean))
+		}
+	}
+	v.log.Info("trial", what...)
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
+
+// shownTrials is how many trials are printed.
+const shownTrials = 10
+
+// show prints the best trials and the command.
+func (v *tuneVerb) show(r *tune.Result) {
+	ranked := r.Ranked()
+	printTrials(v.stdout, r, ranked[:min(len(ranked), shownTrials)])
+	failed := 0
+	for _, t := range r.Trials {
+		if t.Failed != "" {
+			failed++
+		}
+	}
+	if failed > 0 {
+		fmt.Fprintf(v.stdout, "%s: training ended in numbers that are not finite\n", count(int64(failed), "trial failed"))
+	}
+	fmt.Fprintf(v.stdout, "%s by the accuracy on validation nodes %s label smoothing; %s in each. That of the best one is partly luck\n",
+		count(int64(len(r.Trials)), "trial"), map[string]string{tune.Base: "before", tune.Smoothed: "after"}[r.Score], models(r.Splits, r.Runs))
+	fmt.Fprintf(v.stdout, "all trials: %s, %s\n", filepath.Join(v.runDir, tune.ResultName), filepath.Join(v.runDir, tune.TableName))
+	fmt.Fprintf(v.stdout, "the best one again, with its accuracy on test nodes:\n  %s\n", quoted(r.Command))
+}
+
+// models says how many there are.
+func models(splits, runs int) string {
+	text := count(int64(runs), "model")
+	if splits > 1 {
+		text = fmt.Sprintf("%d splits with %s each", splits, text)
+	}
+	return text
+}
+
+// printTrials prints trials as a table.
+func printTrials(w io.Writer, r *tune.Result, trials []tune.Trial) {
+	var names []string // of options that any trial has
+	for _, x := range tune.Names() {
+		if slices.ContainsFunc(r.Trials, func(t tune.Trial) bool { return value(t, x) != "" }) {
+			names = append(names, x)
+		}
+	}
+	spread := func(s *ndls.Spread) string {
+		switch {
+		case s == nil:
+			return "–"
+		case r.Splits > 1:
+			return fmt.Sprintf("%.2f ± %.2f splits, %.2f models", 100*s.Mean, 100*s.BetweenSplits, 100*s.BetweenModels)
+		case r.Runs > 1:
+			return fmt.Sprintf("%.2f ± %.2f", 100*s.Mean, 100*s.Std)
+		}
+		return fmt.Sprintf("%.2f", 100*s.Mean)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	head := "valid in %"
+	if r.Score == tune.Smoothed {
+		head += "\tsmoothed"
+	}
+	fmt.Fprintf(t, "trial\t%s\t%s\n", head, strings.Join(names, "\t"))
+	for _, x := range trials {
+		fmt.Fprintf(t, "%d\t%s", x.Number, spread(x.Base))
+		if r.Score == tune.Smoothed {
+			fmt.Fprintf(t, "\t%s", spread(x.Smoothed))
+		}
+		for _, name := range names {
+			fmt.Fprintf(t, "\t%s", value(x, name))
+		}
+		fmt.Fprintln(t)
+	}
+	_ = t.Flush()
+}
+
+// value is a setting of a trial, "" if it has none of the name.
+func value(t tune.Trial, name string) string {
+	for _, s := range t.Settings {
+		if s.Name == name {
+			return s.Value
+		}
+	}
+	return ""
+}
+
+// quoted is a command line as a shell takes it.
+func quoted(words []string) string {
+	var list []string
+	for _, w := range words {
+		if w == "" || strings.ContainsAny(w, " \t\n'\"\\$`&;|<>()[]{}*?!#~=%") && !strings.HasPrefix(w, "--") {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		list = append(list, w)
+	}
+	return strings.Join(list, " ")
+}
+
+// measure runs the chosen settings.
+func (v *tuneVerb) measure(ctx context.Context, c ndls.Config, r *tune.Result) error {
+	fixed := c.Options
+	c.Run = strings.TrimRight(v.runDir, "/") + "/" + tune.BestName
+	c.Options = func(o *ndls.Options) {
+		fixed(o)
+		r.Apply(o)
+	}
+	d, err := ndls.Run(ctx, c)
+	if err != nil {
+		return err
+	}
+	run := &stageVerb{app: v.app}
+	run.runDir = c.Run
+	return run.print(ctx, d)
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"ndls"
+)
+
+// TestFlagsAreOptions sets each flag of ndls run that is an option, and the option of the same name, and compares.
+func TestFlagsAreOptions(t *testing.T) {
+	values := map[string]string{
+		"features": "none", "normalize": "l1", "split": "random:2,3", "only": "train", "lsi": "feature", "stationary": "global", "active": "settled",
+		"rule": "cs", "depth": "node", "direction": "both", "keep-hops": "0..2", "hop-weights": "0,1", "targets": "labelled", "schedule": "cosine",
+		"precision": "float16", "probabilities": "best", "metrics": "auc", "label-rule": "cs", "label-depth": "3", "cs-scale": "0.5",
+	}
+	names := map[string]bool{}
+	for _, name := range ndls.OptionNames() {
+		names[name] = true
+	}
+	plan := func() *planFlags {
+		return newPlanFlags(&cobra.Command{}).seed().precision().partition().lsi().smooth().train().labels().probabilities()
+	}
+	plan().set.VisitAll(func(f *pflag.Flag) {
+		if f.Name == "keep-features" {
+			return
+		}
+		value, ok := values[f.Name]
+		if !ok {
+			value = map[string]string{"int": "7", "uint64": "7", "float64": "0.25"}[f.Value.Type()]
+		}
+		p := plan()
+		if err := p.set.Set(f.Name, value); err != nil {
+			t.Fatal(err)
+		}
+		byFlag, byName := ndls.DefaultOptions(), ndls.DefaultOptions()
+		p.lay[f.Name](&byFlag)
+		if err := byName.Set(f.Name, value); err != nil || byFlag != byName || byName == ndls.DefaultOptions() || byName.Get(f.Name) != value {
+			t.Errorf("--%s %s: %+v by the flag, %+v by its name, %v", f.Name, value, byFlag, byName, err)
+		}
+		delete(names, f.Name)
+	})
+	if len(names) > 0 {
+		t.Errorf("options without a flag: %v", names)
+	}
+}
+
+// TestTune searches, runs the printed command, and refuses what makes no sense.
+func TestTune(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "my search")
+	line := []string{
+		"tune", "--dataset", "synthetic:nodes=300,edges=1200,features=20,classes=3,seed=1", "--run", dir, "--memory", "256MiB", "--threads", "2",
+		"--epochs", "4", "--probes", "16", "--quiet", "--trials", "3", "--try", "rule=sgc,ndls", "--try", "hops=2,3", "--try", "lr=log:0.01:0.1", "--try", "dropout=0.2,0.4",
+	}
+	do := func(args ...string) (int, string, string) {
+		var out, errs bytes.Buffer
+		code := run(context.Background(), args, &out, &errs)
+		return code, out.String(), errs.String()
+	}
+	code, out, errs := do(append(line, "--final")...)
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	for _, want := range []string{"trial   valid in %", "3 trials by the accuracy on validation nodes before label smoothing; 1 model in each", "--run '" + dir + "/best'", "before label smoothing"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	printed := strings.TrimSpace(strings.Split(out[strings.Index(out, "  ndls run"):], "\n")[0])
+	if again := strings.Count(printed, "--lr ") + strings.Count(printed, "--runs 1") + strings.Count(printed, "--epochs 4"); again != 3 {
+		t.Error(printed)
+	}
+	// The same again makes nothing; a line of JSON has all.
+	code, out, errs = do(append(line, "--json")...)
+	if code != 0 || !strings.Contains(out, `"command":["ndls","run"`) || strings.Count(out, "\n") != 1 {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+	for _, c := range []struct {
+		args string
+		want string
+		code int
+	}{
+		{"--try epsilom=1", "A search can try", 2},
+		{"--lr 0.1", "--lr is given for all trials, and --try lr, too", 2},
+		{"--search grid", "is a range", 2},
+		{"--epochs 5", "--epochs: 5 here, 4 there", 5},
+		{"--score after", "neither base nor smoothed", 2},
+		{"--trials 0", "", 2},
+	} {
+		code, _, errs := do(append(line, strings.Fields(c.args)...)...)
+		if code != c.code || !strings.Contains(errs, c.want) {
+			t.Errorf("%s: status %d, %s", c.args, code, errs)
+		}
+	}
+}
+
+// TestQuoted quotes words for a shell.
+func TestQuoted(t *testing.T) {
+	got := quoted([]string{"ndls", "run", "--dataset", "edges:e.csv?features=x&labels=y", "--run", "it's", "", "--keep-features=false"})
+	if want := `ndls run --dataset 'edges:e.csv?features=x&labels=y' --run 'it'\''s' '' --keep-features=false`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if fmt.Sprint(quoted([]string{"karate:"})) != "karate:" {
+		t.Error(quoted([]string{"karate:"}))
+	}
+}

@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"ndls/tune"
+)
+
+// tuned is a search of some moments.
+func tuned(dir string) []string {
+	return []string{
+		"tune", "--dataset", "synthetic:nodes=3000,edges=15000,features=40,classes=4,seed=3", "--run", dir, "--quiet",
+		"--epochs", "20", "--runs", "2", "--probes", "32", "--trials", "6", "--memory", "256MiB", "--threads", "2",
+		"--try", "epsilon=0.05,0.1", "--try", "lr=log:0.003:0.1", "--try", "label-rule=ndls,cs", "--try", "label-kmax=3,5",
+	}
+}
+
+// found is what a search has found, without the seconds.
+func found(t testing.TB, dir string) (table []byte, r tune.Result) {
+	t.Helper()
+	table, err := os.ReadFile(filepath.Join(dir, tune.TableName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, tune.ResultName))
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Trials {
+		r.Trials[i].Seconds = 0
+	}
+	r.Command = nil // it names the folder
+	return table, r
+}
+
+// TestKilledSearch kills a search at ten moments, resumes it, and compares what it has found with that of a
+// search in peace.
+func TestKilledSearch(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "peace")
+	start := time.Now()
+	run(t, tuned(dir)...)
+	took := time.Since(start)
+	table, want := found(t, dir)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("moments drawn with seed %d over %v", seed, took)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	killed := 0
+	for dirs := 0; killed < 10; dirs++ {
+		if dirs > 20 {
+			t.Fatalf("only %d searches could be killed in time", killed)
+		}
+		dir := filepath.Join(t.TempDir(), fmt.Sprint("killed", dirs))
+		for range 4 {
+			cmd := exec.Command(binary, tuned(dir)...)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			timer := time.AfterFunc(time.Duration(rng.Int64N(int64(took))), func() { _ = cmd.Process.Kill() })
+			err := cmd.Wait()
+			timer.Stop()
+			if err == nil {
+				break
+			}
+			if s := exitStatus(err); s != -1 {
+				t.Fatalf("a killed search ended with status %d", s)
+			}
+			killed++
+		}
+		run(t, tuned(dir)...)
+		gotTable, got := found(t, dir)
+		if string(gotTable) != string(table) || !reflect.DeepEqual(got, want) {
+			t.Errorf("a killed search found\n%s\nwant\n%s", gotTable, table)
+		}
+	}
+}

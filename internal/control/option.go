@@ -1,0 +1,117 @@
+package control
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ndls/internal/failure"
+)
+
+// optionFields are the fields of a plan by the names of their flags: that in JSON with dashes, and
+// "label-" before it in the section labels, but for Correct & Smooth.
+var optionFields = func() map[string][]int {
+	fields := map[string][]int{}
+	var add func(t reflect.Type, section string, index []int)
+	add = func(t reflect.Type, section string, index []int) {
+		for i := range t.NumField() {
+			field, at := t.Field(i), append(slices.Clone(index), i)
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			name = strings.ReplaceAll(name, "_", "-")
+			switch {
+			case field.Type.Kind() == reflect.Struct:
+				add(field.Type, name, at)
+				continue
+			case section == "lsi" && name == "mode":
+				name = "lsi"
+			case section == "labels" && !strings.HasPrefix(name, "cs-"):
+				name = "label-" + name
+			}
+			fields[name] = at
+		}
+	}
+	add(reflect.TypeFor[Plan](), "", nil)
+	for _, name := range notOptions {
+		delete(fields, name)
+	}
+	return fields
+}()
+
+// notOptions are the fields that no flag sets as they are.
+var notOptions = []string{"format", "dataset", "on", "label-soft-labels", "drop-features"}
+
+// OptionNames lists the options that [Plan.Set] sets, by the names of their flags.
+func OptionNames() []string { return slices.Sorted(maps.Keys(optionFields)) }
+
+// Set gives an option, by the name of its flag without dashes, the value that text stands for.
+// It reads text as the flag does, and does not check the range: [Plan.Validate] does. Its error wraps
+// [ErrOption].
+func (p *Plan) Set(name, text string) error {
+	index, ok := optionFields[name]
+	if !ok {
+		return failure.Of(ErrOption, "there is no option %q; the options are %s", name, strings.Join(OptionNames(), ", "))
+	}
+	field := reflect.ValueOf(p).Elem().FieldByIndex(index)
+	var err error
+	switch field.Kind() {
+	case reflect.String:
+		field.SetString(text)
+	case reflect.Int:
+		var n int64
+		if n, err = strconv.ParseInt(text, 0, strconv.IntSize); err == nil {
+			field.SetInt(n)
+		}
+	case reflect.Uint64:
+		var n uint64
+		if n, err = strconv.ParseUint(text, 0, 64); err == nil {
+			field.SetUint(n)
+		}
+	default:
+		var x float64
+		if x, err = strconv.ParseFloat(text, 64); err == nil {
+			field.SetFloat(x)
+		}
+	}
+	if err != nil {
+		return failure.Of(ErrOption, "--%s %q is no %s", name, text, OptionType(name))
+	}
+	return nil
+}
+
+// Get is the value of an option, by the name of its flag, as [Plan.Set] takes it; "" for a name that stands for
+// none.
+func (p Plan) Get(name string) string {
+	index, ok := optionFields[name]
+	if !ok {
+		return ""
+	}
+	switch field := reflect.ValueOf(p).FieldByIndex(index); field.Kind() {
+	case reflect.String:
+		return field.String()
+	case reflect.Int:
+		return strconv.FormatInt(field.Int(), 10)
+	case reflect.Uint64:
+		return strconv.FormatUint(field.Uint(), 10)
+	default:
+		return strconv.FormatFloat(field.Float(), 'g', -1, 64)
+	}
+}
+
+// OptionType says what the values of an option are: "number", "whole number" or "text"; "" for a name that stands for
+// none.
+func OptionType(name string) string {
+	index, ok := optionFields[name]
+	if !ok {
+		return ""
+	}
+	switch reflect.TypeFor[Plan]().FieldByIndex(index).Type.Kind() {
+	case reflect.String:
+		return "text"
+	case reflect.Float64:
+		return "number"
+	default:
+		return "whole number"
+	}
+}

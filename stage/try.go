@@ -1,0 +1,126 @@
+package stage
+
+import (
+	"context"
+
+	"ndls/catalog"
+	"ndls/hops"
+	"ndls/internal/control"
+	"ndls/internal/failure"
+	"ndls/internal/storage"
+	"ndls/shards"
+	"ndls/train"
+)
+
+// ErrDiverged reports a model whose training ended in numbers that are not finite.
+var ErrDiverged = train.ErrDiverged
+
+// Trial lists the stages of a run that trying its options takes once its rows are smoothed: training, and, if
+// smoothed, label smoothing.
+func Trial(p control.Plan, smoothed bool) []control.Stage {
+	stages := []control.Stage{control.Train}
+	if !smoothed {
+		return stages
+	}
+	if p.Labels.Depth == control.AutoDepth {
+		stages = append(stages, control.LabelDepth)
+	}
+	return append(stages, control.SmoothLabels)
+}
+
+// Try executes the stages of a trial, and says what its models are right about on the validation
+// nodes: before label smoothing and, if smoothed, after it. The models are those of a run with the
+// same plan. What is committed goes to files, and is seen by nobody else; the caller removes it.
+func Try(ctx context.Context, env Env, files storage.Store, smoothed bool) (*control.AccuracyReport, error) {
+	binding := Binding(env.Plan)
+	below := env.Catalog
+	env.Catalog = catalog.NewView(storage.NewOver(files, below.Store()), below.All(), func(ctx context.Context, _ []catalog.Entry, removed []string, del bool) error {
+		for _, path := range removed {
+			if del {
+				if err := files.Remove(ctx, path); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	env.Catalog.Bind(binding)
+	env.Blind, env.Disk, env.States = true, unwatched{}, unsaved{}
+	defer env.Release()
+	for _, s := range Trial(env.Plan, smoothed) {
+		env.Task = control.Task{Stage: s, Part: control.Whole, Plan: env.Plan, Resources: env.Resources}
+		if err := Execute(ctx, &env); err != nil {
+			return nil, failure.InStage(string(s), err)
+		}
+		env.Release()
+	}
+	return evaluation{&env}.validated(ctx, smoothed)
+}
+
+// StoredRows is how many smoothed rows a run has in files, and how many values of each models take.
+func StoredRows(cat *catalog.Catalog, p control.Plan, s shards.Summary) (rows int64, width int) {
+	out := (&Env{Plan: p, Summary: s}).output()
+	for _, e := range cat.Entries(trainedKind(out)) {
+		rows += e.Rows
+	}
+	return rows, out.Trained()
+}
+
+// ModelsAtATime is how many models so many threads train at the same time under a plan, with so many
+// training rows of width values.
+func ModelsAtATime(p control.Plan, training int64, width, threads int) int {
+	if n := int64(p.Train.BatchSize); n > 0 {
+		training = min(training, n)
+	}
+	return train.SideBySide(training, width, threads)
+}
+
+// validated is what is known of the validation nodes once models are trained.
+func (env evaluation) validated(ctx context.Context, smoothed bool) (*control.AccuracyReport, error) {
+	index, err := readIndex(ctx, env.Catalog)
+	if err != nil {
+		return nil, err
+	}
+	after := figures{}
+	if smoothed {
+		if after, err = env.smoothed(ctx); err != nil {
+			return nil, err
+		}
+	}
+	before := func(model int, split uint8) (float64, bool) { return index.Runs[model].Valid, split == train.Valid }
+	afterwards := func(model int, split uint8) (float64, bool) {
+		x, ok := after.accuracy(model, split)
+		return x, ok && split == train.Valid
+	}
+	r := &control.AccuracyReport{Runs: env.Plan.Train.Runs, Splits: env.Plan.Partition.Splits, Base: env.spreads(before), Smoothed: env.spreads(afterwards)}
+	for m, x := range index.Runs {
+		r.Models = append(r.Models, control.ModelAccuracy{
+			Split: splitOf(env.Plan, m), Run: m % r.Runs, Seed: env.Plan.Seed,
+			Base: shares(m, before), Smoothed: shares(m, afterwards), Epochs: x.Epochs, BestEpoch: x.BestEpoch,
+		})
+	}
+	return r, nil
+}
+
+// unwatched measures no disk.
+type unwatched struct{}
+
+// Look implements Disk.
+func (unwatched) Look() {}
+
+// unsaved saves no state: what is interrupted begins again.
+type unsaved struct{}
+
+// Open implements States.
+func (unsaved) Open(context.Context, int64, int64, int, int, ...string) (State, hops.Checkpoints, error) {
+	return unsavedState{}, hops.Checkpoints{}, nil
+}
+
+// Drop implements States.
+func (unsaved) Drop(context.Context) error { return nil }
+
+type unsavedState struct{}
+
+func (unsavedState) Close() {}
+
+func (unsavedState) Done(context.Context) error { return nil }

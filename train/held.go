@@ -1,0 +1,95 @@
+package train
+
+import (
+	"context"
+	"fmt"
+
+	"ndls/internal/mem"
+	"ndls/shards"
+)
+
+// Held are some rows of a source in memory. They are a Source with as many chunks: each has those of
+// its rows that are held. So models that are trained on them are those of the whole source, whose order
+// of samples depends on chunks.
+type Held struct {
+	first  []int64 // of each chunk, and of what would follow the last
+	width  int
+	id     *mem.Array[int64]
+	values *mem.Array[float32]
+}
+
+// HeldBytes is the memory for so many rows.
+func HeldBytes(rows int64, width int) int64 { return rows*(4*int64(width)+8) + 2*4096 }
+
+// Hold reads the rows of src that keep says, which are so many, and checks them. The caller frees the result.
+func Hold(ctx context.Context, src Source, rows int64, keep func(row int64) bool, b *mem.Budget) (_ *Held, err error) {
+	h := &Held{width: src.Width(), first: make([]int64, 1, src.NumChunks()+1)}
+	defer func() {
+		if err != nil {
+			h.Free()
+			err = fmt.Errorf("train: %w", err)
+		}
+	}()
+	if h.id, err = mem.Alloc[int64](b, rows, "ids of rows"); err != nil {
+		return nil, err
+	}
+	if h.values, err = mem.Alloc[float32](b, rows*int64(h.width), "training and validation rows"); err != nil {
+		return nil, err
+	}
+	chunks := make([]int, src.NumChunks())
+	for i := range chunks {
+		chunks[i] = i
+	}
+	at := int64(0)
+	err = scan(ctx, b, src, chunks, func(c *chunkBuffer) error {
+		for r, id := range c.batch.ID {
+			if keep(c.batch.First + int64(r)) {
+				h.id.S[at] = id
+				copy(h.values.S[at*int64(h.width):][:h.width], c.batch.Values[r*h.width:])
+				at++
+			}
+		}
+		h.first = append(h.first, at)
+		return nil
+	})
+	return h, err
+}
+
+// Free returns the memory. It may be called on nil.
+func (h *Held) Free() {
+	if h != nil {
+		h.id.Free()
+		h.values.Free()
+	}
+}
+
+// NumRows implements Source.
+func (h *Held) NumRows() int64 { return h.first[len(h.first)-1] }
+
+// Width implements Source.
+func (h *Held) Width() int { return h.width }
+
+// NumChunks implements Source.
+func (h *Held) NumChunks() int { return len(h.first) - 1 }
+
+// Chunk implements Source.
+func (h *Held) Chunk(i int) (first, rows int64) { return h.first[i], h.first[i+1] - h.first[i] }
+
+// ReadChunk implements Source.
+func (h *Held) ReadChunk(i int, dst *shards.RowBatch) error {
+	first, rows := h.Chunk(i)
+	dst.First = first
+	dst.ID, dst.Label = append(dst.ID[:0], h.id.S[first:first+rows]...), dst.Label[:0]
+	dst.Values = append(dst.Values[:0], h.part(first, rows)...)
+	return nil
+}
+
+// ReadRows implements Source: the values stay where they are.
+func (h *Held) ReadRows(i int, at, rows int64, _ []float32) ([]float32, error) {
+	return h.part(h.first[i]+at, rows), nil
+}
+
+// part are the values of rows.
+func (h *Held) part(first, rows int64) []float32 {
+	return h.values.S[first*int64(h.width) : (first+rows)*int64(h.width)]
+}

@@ -1,0 +1,52 @@
+// Package tune chooses settings of a run by the accuracy on validation nodes.
+//
+// # Model
+//
+// A [Space] says which options differ between trials, and which values they may have. [Search] draws the
+// trials, makes them, and chooses the one with the highest mean accuracy on the validation nodes over all
+// models: of equals the one that was drawn first. A trial is what ndls run does with its options up to that
+// accuracy, bit for bit. Labels of test nodes take no part: whoever wants the test accuracy of the chosen
+// settings runs them ([Result.Command], [Result.Apply]).
+//
+// # Algorithm
+//
+// A value of a random trial is a hash of the seed, of the number of the attempt and of the option's
+// name. An attempt whose settings were drawn before is drawn again. Options that decide nothing beside
+// the others (the hops of rule ndls, say) are no part of a trial's settings.
+//
+// Trials are grouped by the options that decide smoothed rows, and groups by those that decide the K
+// table. So the dataset is imported once, each K table is found once and each kind of rows is smoothed
+// once; then a trial costs its training and, if labels are smoothed, its label smoothing. Where the
+// rows that trials read fit the memory, they stay there ([ndls.OpenTrials]). Trials of a group are made
+// side by side, as many as the threads serve and as fit.
+//
+// # Format
+//
+// The folder of a search holds
+//
+//	search.json         what is searched
+//	trials/NNNNNN.json  a trial, committed when it is made
+//	trials.csv          all trials as a table, at the end
+//	tune.json           the result, at the end
+//	work/               a run directory: the graph, the last K table and the last smoothed rows
+//
+// A search that was interrupted goes on: trials in the folder are not made again. The files of a
+// trial under way are in work/scratch, and are removed after it.
+//
+// # Memory
+//
+// That of the stages up to smoothing, one after the other; then the rows that are held and, for each
+// trial at a time, what its stages take of an equal share of the rest. The settings and figures of all
+// trials, about a kilobyte and 100 bytes for each model, are on the heap.
+//
+// # Determinism
+//
+// Trials, their figures and the choice depend on the dataset, the options, the space and the seed
+// alone: trials.csv has the same bytes whatever the threads, the memory and the interruptions. Seconds in tune.json
+// and in trials differ.
+//
+// # Not supported
+//
+// Searches that look at earlier trials to draw later ones, trials that end early because others were
+// better, and several processes at a time.
+package tune

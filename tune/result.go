@@ -1,0 +1,148 @@
+package tune
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"ndls"
+	"ndls/internal/failure"
+)
+
+// Result is what a search found. It is tune.json.
+type Result struct {
+	Dataset string `json:"dataset"`
+	// Search, Score and Space are those of the Config, without gaps.
+	Search string   `json:"search"`
+	Score  string   `json:"score"`
+	Space  []string `json:"space"`
+	Seed   uint64   `json:"seed"`
+	// Splits and Runs are the splits, and the models of each, of a trial.
+	Splits int `json:"splits"`
+	Runs   int `json:"runs"`
+	// Chosen is the number of the trial with the highest mean on the validation nodes; of equals
+	// the one that was drawn first.
+	Chosen int `json:"chosen"`
+	// Command is the ndls run that repeats the chosen trial.
+	Command []string `json:"command"`
+	// Trials are all trials, in the order in which they are drawn.
+	Trials []Trial `json:"trials"`
+
+	options ndls.Options // of the chosen trial
+}
+
+// Best is the chosen trial.
+func (r *Result) Best() Trial { return r.Trials[r.Chosen-1] }
+
+// Ranked are the trials, the best first: of equals the one that was drawn first. Those that failed come last.
+func (r *Result) Ranked() []Trial {
+	list := slices.Clone(r.Trials)
+	slices.SortStableFunc(list, func(a, b Trial) int { return cmp.Compare(b.ranking(r.Score), a.ranking(r.Score)) })
+	return list
+}
+
+// ranking is the mean by which trials are ranked, below all others for one that failed.
+func (t Trial) ranking(by string) float64 {
+	if s := t.score(by); s != nil {
+		return s.Mean
+	}
+	return -1
+}
+
+// Apply sets the options that a search can try to those of the chosen trial. It is meant for [ndls.Config.Options], after the
+// fixed options.
+func (r *Result) Apply(o *ndls.Options) {
+	for _, name := range Names() {
+		_ = o.Set(name, r.options.Get(name)) // what Get gives, Set takes
+	}
+}
+
+// finish chooses, and commits the result.
+func (s *search) finish(ctx context.Context) (*Result, error) {
+	r := &Result{
+		Dataset: s.Base.Dataset, Search: s.Search, Score: s.Score, Space: s.Space.strings(), Seed: s.base.Seed,
+		Splits: s.base.NumSplits(), Runs: s.base.Train.Runs,
+	}
+	for _, t := range s.trials {
+		r.Trials = append(r.Trials, t.Trial)
+	}
+	best := r.Ranked()[0]
+	if best.score(s.Score) == nil {
+		return nil, failure.Of(ndls.ErrDiverged, "all %d trials failed: %s; try smaller --try lr", len(r.Trials), best.Failed)
+	}
+	r.Chosen, r.options = best.Number, s.trials[best.Number-1].options
+	r.Command = command(s.Base.Dataset, s.folder.path(BestName), r.options)
+	if err := s.folder.replace(ctx, TableName, s.table()); err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	return r, s.folder.replace(ctx, ResultName, append(text, '\n'))
+}
+
+// command is the ndls run with some options.
+func command(dataset, dir string, o ndls.Options) []string {
+	list := []string{"ndls", "run", "--dataset", dataset, "--run", dir}
+	standard := ndls.DefaultOptions()
+	for _, name := range ndls.OptionNames() {
+		// Without --slack, the flag --active would set --deviation.
+		if v := o.Get(name); v != standard.Get(name) || name == "slack" && o.SlackSettles() {
+			list = append(list, "--"+name, v)
+		}
+	}
+	if o.DropFeatures {
+		list = append(list, "--keep-features=false")
+	}
+	return list
+}
+
+// table has a line for each trial: its number, the settings, and what is known of the validation nodes. Its
+// bytes do not depend on how long trials took.
+func (s *search) table() []byte {
+	var text bytes.Buffer
+	w := csv.NewWriter(&text)
+	head := []string{"trial"}
+	for _, d := range s.Space {
+		head = append(head, d.Name)
+	}
+	figures := []string{"mean", "std", "std_between_models", "std_between_splits"}
+	stages := []string{Base}
+	if s.smoothed {
+		stages = append(stages, Smoothed)
+	}
+	for _, name := range stages {
+		for _, f := range figures {
+			head = append(head, name+"_"+f)
+		}
+	}
+	_ = w.Write(append(head, "failed")) // a buffer takes all
+	for _, t := range s.trials {
+		line := []string{strconv.Itoa(t.Number)}
+		for _, d := range s.Space {
+			value := ""
+			if i := slices.IndexFunc(t.Settings, func(x Setting) bool { return x.Name == d.Name }); i >= 0 {
+				value = t.Settings[i].Value
+			}
+			line = append(line, value)
+		}
+		for _, name := range stages {
+			x := t.score(name)
+			if x == nil {
+				line = append(line, make([]string, len(figures))...)
+				continue
+			}
+			for _, f := range []float64{x.Mean, x.Std, x.BetweenModels, x.BetweenSplits} {
+				line = append(line, strconv.FormatFloat(f, 'g', -1, 64))
+			}
+		}
+		_ = w.Write(append(line, t.Failed))
+	}
+	w.Flush()
+	return text.Bytes()
+}
