@@ -42,7 +42,7 @@ type cell struct {
 // format is the version of what an experiment is and how it is stored.
 const format = 1
 
-// Most splits by which settings are chosen, and models of each split.
+// searchSplits is the largest number of splits by which settings are chosen.
 const searchSplits = 3
 
 // cell is the experiment of a recipe.
@@ -195,23 +195,26 @@ type Seconds struct {
 
 // outcome is what comes of a cell: what an earlier call has stored, or what it measures and
 // stores.
-func (j Job) outcome(ctx context.Context, x cell) (o Outcome, err error) {
+func (j Job) outcome(ctx context.Context, x cell) (Outcome, error) {
 	id := key(x.set.uri, x.options, x.labels, x.search, x.trees, x.inductive, x.trials, x.splits, x.models, x.seed)
 	return stored(filepath.Join(j.Out, "experiments", x.place(x.name, id)+".json"), func() (Outcome, error) {
 		o := Outcome{Set: x.set.name, Condition: x.condition.name, Recipe: x.name, Splits: x.splits}
 		if x.trees != "" {
-			return o, j.measureTrees(ctx, x, &o)
-		}
-		if o.Choice, err = j.choose(ctx, x); err != nil {
+			err := j.measureTrees(ctx, x, &o)
 			return o, err
 		}
-		return o, j.measure(ctx, x, &o)
+		choice, err := j.choose(ctx, x)
+		if err == nil {
+			o.Choice = choice
+			err = j.measure(ctx, x, &o)
+		}
+		return o, err
 	})
 }
 
-// stored reads what a file holds, or makes it and writes the file, which appears when it is
+// stored reads what a file holds, or finds it and writes the file, which appears when it is
 // complete.
-func stored[T any](path string, make func() (T, error)) (v T, err error) {
+func stored[T any](path string, find func() (T, error)) (v T, err error) {
 	text, err := vfs.ReadFile(path)
 	if err == nil {
 		if err := json.Unmarshal(text, &v); err != nil {
@@ -222,7 +225,7 @@ func stored[T any](path string, make func() (T, error)) (v T, err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return v, err
 	}
-	if v, err = make(); err != nil {
+	if v, err = find(); err != nil {
 		return v, err
 	}
 	text, err = json.MarshalIndent(v, "", "  ")
@@ -232,10 +235,11 @@ func stored[T any](path string, make func() (T, error)) (v T, err error) {
 	if _, err := vfs.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return v, err
 	}
-	if err := vfs.WriteFile(path+".tmp", append(text, '\n'), 0o644); err != nil {
+	const unfinished = ".unfinished"
+	if err := vfs.WriteFile(path+unfinished, append(text, '\n'), 0o644); err != nil {
 		return v, err
 	}
-	return v, vfs.Rename(path+".tmp", path)
+	return v, vfs.Rename(path+unfinished, path)
 }
 
 // config is that of a run in a folder, with the options of the cell and more.

@@ -102,9 +102,9 @@ func (g grid) make(ctx context.Context, e Experiment, j Job) (result Result, err
 	if len(lines) == 0 {
 		var why []string
 		for _, l := range lacks {
-			why = append(why, l.text())
+			why = append(why, l.Why)
 		}
-		return result, e.Missing("there is none of those of the table:\n" + strings.Join(why, "\n") + "\n")
+		return result, e.Missing("there is none of them: " + strings.Join(why, "; "))
 	}
 	result.Tables = g.tables(lines)
 	if !g.seconds {
