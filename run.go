@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"ndls/catalog"
 	"ndls/coordinator"
@@ -207,6 +208,9 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 		Files: files, Digest: digestInputs,
 		Inputs:   control.Inputs{Dataset: j.Dataset, SoftLabels: j.SoftLabels, Targets: j.targetsFile()},
 		Versions: Versions(), Log: j.Log,
+	}
+	for _, epsilon := range j.LabelEpsilons {
+		r.work.Inputs.LabelEpsilons += strconv.FormatFloat(epsilon, 'g', -1, 64) + ","
 	}
 	if dirs := j.TrainOn; len(dirs) > 0 {
 		r.work.Inputs.TrainRows, r.work.Inputs.ValidRows = dirs[0], dirs[len(dirs)-1]

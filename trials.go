@@ -174,10 +174,12 @@ func (t *Trials) divide(ctx context.Context, trials []Options) error {
 	threads, free := max(t.resources.Threads, 1), t.budget.Free()
 	most := threads
 	rows, width := stage.StoredRows(t.cat, t.plan, t.summary)
+	models := map[control.TrainOptions]bool{} // that trials do not share
 	for _, o := range trials {
 		most = min(most, stage.ModelsAtATime(o, t.summary.Splits["train"], width, threads))
+		models[o.Train] = true
 	}
-	most = min(most, len(trials), mostSideBySide)
+	most = min(most, len(models), mostSideBySide)
 	heldRows := rows
 	if !t.smoothed {
 		heldRows = min(rows, (t.summary.Splits["train"]+t.summary.Splits["valid"])*int64(t.plan.NumSplits()))
@@ -239,29 +241,37 @@ func (t *Trials) SideBySide() int { return t.side }
 // InMemory says whether the rows that trials read are in memory.
 func (t *Trials) InMemory() bool { return t.held != nil }
 
-// Measure trains the models of options o and, if trials smooth labels, smooths theirs. It says what they
-// are right about on the validation nodes: what a run with the same options finds. At most SideBySide
-// calls may be under way. An error wraps [ErrDiverged] if it is about the options alone.
-func (t *Trials) Measure(ctx context.Context, o Options) (_ *Accuracy, err error) {
+// Measure trains the models of trials that differ in options of label smoothing alone and, if trials smooth
+// labels, smooths those of each. It gives found, trial by trial, what the models are right about on the
+// validation nodes: what a run with the same options finds. At most SideBySide calls may be under way. An
+// error wraps [ErrDiverged] if it is about the options of training alone.
+func (t *Trials) Measure(ctx context.Context, trials []Options, found func(i int, a *Accuracy) error) (err error) {
 	defer func() { err = interruption(ctx, stage.Explain(err, t.cat)) }()
-	plan, err := t.options(o)
-	if err != nil {
-		return nil, err
+	var plans []Options
+	for _, o := range trials {
+		plan, err := t.options(o)
+		if err != nil {
+			return err
+		}
+		if plan.Train != trials[0].Train {
+			return failure.Of(ErrPlanMismatch, "trials that share models differ in options of training")
+		}
+		plans = append(plans, plan)
 	}
 	budget, err := t.budget.Part(t.share, "a trial")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer budget.Close()
-	env := t.env(plan, budget)
+	env := t.env(plans[0], budget)
 	env.Resources.Memory = t.share + mem.RuntimeShare
 	env.Resources.Scratch = filepath.Join(t.resources.Scratch, strconv.FormatInt(t.tried.Add(1), 10))
 	defer func() { _ = vfs.RemoveAll(env.Resources.Scratch) }()
 	files, err := storage.NewTemporary(filepath.Join(env.Resources.Scratch, "files"))
 	if err != nil {
-		return nil, fmt.Errorf("--scratch: %w", err)
+		return fmt.Errorf("--scratch: %w", err)
 	}
-	return stage.Try(ctx, *env, files, t.smoothed)
+	return stage.Try(ctx, *env, files, t.smoothed, plans, found)
 }
 
 // Close gives memory back and removes temporary files. It may be called on nil.

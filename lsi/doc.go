@@ -40,7 +40,7 @@
 // settled is then that of rows whose neighbours decay; the error is towards a
 // smaller K.
 //
-// A run can find K for a second, looser ε on its way: that never takes more hops.
+// A run can find K for looser ε on its way: that never takes more hops.
 //
 // # Format of the checkpoint
 //
@@ -48,7 +48,7 @@
 // of each panel's rows, which never rises from one to the next, and what was
 // measured. Then come
 //
-//	K         n uint16, 65535 where it is not known yet; then n more for a looser ε
+//	K         n uint16, 65535 where it is not known yet; then n more for each looser ε
 //	rows      and decays of the panels that have begun and are not at Kmax
 //	sums      n float64 for each hop that some panels have reached and others
 //	          have not: what the first of them add up to
@@ -61,7 +61,7 @@
 //
 // # Memory
 //
-// The column block (package spmv) and [Options.MemoryBytes]: 2·n bytes of K, as many for a looser ε, 8·n of partial
+// The column block (package spmv) and [Options.MemoryBytes]: 2·n bytes of K, as many for each looser ε, 8·n of partial
 // sums where there is more than one block, n·b/8 + n for blocks of b columns with settled
 // rows, for decays and for which rows are read, and the stationary rows. With several blocks the scratch files
 // take up to n·s·e bytes for a probe of s columns of e bytes, and 8·n bytes for each hop

@@ -27,9 +27,9 @@ type Options struct {
 	// MaxK] the K of a node that never does.
 	Epsilon float64
 	Kmax    int
-	// Looser, unless it is 0, is a distance above Epsilon. Table.Looser is K for it, which
-	// the same hops find. Rows that settle would make another K of it than a run of its own.
-	Looser float64
+	// Looser are distances above Epsilon. Table.Looser is K for each of them, which the same
+	// hops find. Rows that settle would make another K of it than a run of its own.
+	Looser []float64
 	// Settled stops recomputing a row Slack hops after its node has settled,
 	// or with the window in which it did (see the package's Algorithm).
 	Settled bool
@@ -42,30 +42,36 @@ type Options struct {
 
 // Table holds K of every node, by node id.
 type Table struct {
-	k, looser *mem.Array[uint16]
+	k      *mem.Array[uint16]
+	looser []*mem.Array[uint16]
 }
 
 // K returns K of node i, and whether it is capped.
 func (t *Table) K(i int64) (k int, isCapped bool) { return entry(t.k.S[i]) }
 
-// Looser returns K of node i for the looser distance of the options, and whether it is
+// Looser returns K of node i for a looser distance of the options, by its number, and whether it is
 // capped.
-func (t *Table) Looser(i int64) (k int, isCapped bool) { return entry(t.looser.S[i]) }
+func (t *Table) Looser(number int, i int64) (k int, isCapped bool) {
+	return entry(t.looser[number].S[i])
+}
 
 func entry(x uint16) (k int, isCapped bool) { return int(x &^ capped), x&capped != 0 }
 
-// columns are the two tables, or the one that there is.
+// columns are the tables, that of the options' Epsilon first.
 func (t *Table) columns() [][]uint16 {
-	if t.looser == nil {
-		return [][]uint16{t.k.S}
+	all := [][]uint16{t.k.S}
+	for _, x := range t.looser {
+		all = append(all, x.S)
 	}
-	return [][]uint16{t.k.S, t.looser.S}
+	return all
 }
 
 // Free returns the memory.
 func (t *Table) Free() {
 	t.k.Free()
-	t.looser.Free()
+	for _, x := range t.looser {
+		x.Free()
+	}
 }
 
 // Stats says what a run did. If the run resumed from a state, hops.Stats count only
@@ -175,8 +181,10 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 		return nil, fmt.Errorf("epsilon %g with kmax %d and slack %d: epsilon must be above 0, kmax in [0, %d], slack at least 0",
 			o.Epsilon, o.Kmax, o.Slack, MaxK)
 	}
-	if o.Looser != 0 && (!(o.Looser > o.Epsilon) || o.Settled) {
-		return nil, fmt.Errorf("a looser distance of %g beside %g: it must be larger, and all rows recomputed", o.Looser, o.Epsilon)
+	for _, x := range o.Looser {
+		if !(x > o.Epsilon) || o.Settled {
+			return nil, fmt.Errorf("a looser distance of %g beside %g: it must be larger, and all rows recomputed", x, o.Epsilon)
+		}
 	}
 	t.panels = packed.Panels(probe.Columns())
 	t.o.Layout.Columns = min(o.Layout.Columns, t.panels*packed.PanelColumns)
@@ -196,10 +204,12 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 	if t.table.k, err = mem.Alloc[uint16](g.Budget, t.n, "K table"); err != nil {
 		return nil, err
 	}
-	if o.Looser != 0 {
-		if t.table.looser, err = mem.Alloc[uint16](g.Budget, t.n, "K table"); err != nil {
+	for range o.Looser {
+		looser, err := mem.Alloc[uint16](g.Budget, t.n, "K table")
+		if err != nil {
 			return nil, err
 		}
+		t.table.looser = append(t.table.looser, looser)
 	}
 	if t.rows, err = g.NewBlock(t.o.Layout); err != nil {
 		return nil, err
@@ -256,9 +266,7 @@ func (t *tracker) begin() {
 // several blocks.
 func (o Options) MemoryBytes(n, components int64, l spmv.Layout, blocks int) int64 {
 	bytes := 2*n + 8*components*int64(l.Columns)
-	if o.Looser != 0 {
-		bytes += 2*n + direct.Align
-	}
+	bytes += int64(len(o.Looser)) * (2*n + direct.Align)
 	if o.Settled {
 		bytes += hops.ClosureBytes(n, l.Columns) + hops.StreamsBytes(n)
 	}
@@ -549,8 +557,8 @@ func (t *tracker) observeChunk(first int64, rows []float32) {
 		t.energies[first>>packed.StripShift] += energy
 	}
 	t.unsettled.Add(-t.settle(t.table.k.S, t.o.Epsilon, first, norms))
-	if t.table.looser != nil {
-		t.settle(t.table.looser.S, t.o.Looser, first, norms)
+	for i, x := range t.table.looser {
+		t.settle(x.S, t.o.Looser[i], first, norms)
 	}
 }
 

@@ -28,6 +28,24 @@ func looserEpsilon(p control.Plan) float64 {
 	return 0
 }
 
+// looserEpsilons are the ε for which the LSI stage finds K on the way, in ascending order: that of
+// label smoothing, and those for which others may ask it later.
+func (env *Env) looserEpsilons() (list []float64) {
+	if env.Plan.SlackSettles() {
+		return nil
+	}
+	if epsilon := looserEpsilon(env.Plan); epsilon > 0 {
+		list = append(list, epsilon)
+	}
+	for _, text := range strings.Split(env.Inputs.LabelEpsilons, ",") {
+		if epsilon, err := strconv.ParseFloat(text, 64); err == nil && epsilon > env.Plan.LSI.Epsilon {
+			list = append(list, epsilon)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
 // labelLSI are the files of the K table for that ε, in order of interval, if they are all there.
 func (env *Env) labelLSI(epsilon float64) ([]catalog.Entry, bool) {
 	all := slices.DeleteFunc(env.Catalog.Entries(catalog.KindLabelLSI), func(e catalog.Entry) bool {

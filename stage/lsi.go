@@ -161,7 +161,7 @@ func (env lsiRun) computeLSI(ctx context.Context, commit func(context.Context, e
 	}
 	o := lsi.Options{Epsilon: env.Plan.LSI.Epsilon, Kmax: env.Plan.LSI.Kmax, Checkpoints: c}
 	if !env.isShare() {
-		o.Looser = looserEpsilon(env.Plan)
+		o.Looser = env.looserEpsilons()
 	}
 	table, err := g.findLSI(ctx, probe, o)
 	states.Close()
@@ -209,8 +209,8 @@ func (env lsiRun) commitLSI(ctx context.Context, g engine, ids []uint32, table *
 	if err := write(catalog.KindLSI, lsiFolder, table.K); err != nil {
 		return err
 	}
-	if epsilon := looserEpsilon(env.Plan); epsilon > 0 {
-		if err := write(catalog.KindLabelLSI, labelTable(epsilon), table.Looser); err != nil {
+	for number, epsilon := range env.looserEpsilons() {
+		if err := write(catalog.KindLabelLSI, labelTable(epsilon), func(i int64) (int, bool) { return table.Looser(number, i) }); err != nil {
 			return err
 		}
 	}

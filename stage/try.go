@@ -28,11 +28,11 @@ func Trial(p control.Plan, smoothed bool) []control.Stage {
 	return append(stages, control.SmoothLabels)
 }
 
-// Try executes the stages of a trial, and says what its models are right about on the validation
-// nodes: before label smoothing and, if smoothed, after it. The models are those of a run with the
-// same plan. What is committed goes to files, and is seen by nobody else; the caller removes it.
-func Try(ctx context.Context, env Env, files storage.Store, smoothed bool) (*control.AccuracyReport, error) {
-	binding := Binding(env.Plan)
+// Try executes the stages of trials, whose plans differ in the options of label smoothing alone, and gives found
+// what the models of each are right about on the validation nodes: before label smoothing and, if
+// smoothed, after it. The models, which the trials share, are those of a run with the same plan. What is
+// committed goes to files, and is seen by nobody else; the caller removes it.
+func Try(ctx context.Context, env Env, files storage.Store, smoothed bool, plans []control.Plan, found func(i int, r *control.AccuracyReport) error) error {
 	below := env.Catalog
 	env.Catalog = catalog.NewView(storage.NewOver(files, below.Store()), below.All(), func(ctx context.Context, _ []catalog.Entry, removed []string, del bool) error {
 		for _, path := range removed {
@@ -44,17 +44,36 @@ func Try(ctx context.Context, env Env, files storage.Store, smoothed bool) (*con
 		}
 		return nil
 	})
-	env.Catalog.Bind(binding)
 	env.Blind, env.Disk, env.States = true, unwatched{}, unsaved{}
 	defer env.Release()
-	for _, s := range Trial(env.Plan, smoothed) {
-		env.Task = control.Task{Stage: s, Part: control.Whole, Plan: env.Plan, Resources: env.Resources}
-		if err := Execute(ctx, &env); err != nil {
-			return nil, failure.InStage(string(s), err)
+	for i, plan := range plans {
+		env.Plan = plan
+		env.Catalog.Bind(Binding(plan))
+		stages := Trial(plan, smoothed)
+		if i > 0 {
+			stages = stages[1:] // the models are there
 		}
-		env.Release()
+		for _, s := range stages {
+			env.Task = control.Task{Stage: s, Part: control.Whole, Plan: plan, Inputs: env.Inputs, Resources: env.Resources}
+			if err := Execute(ctx, &env); err != nil {
+				return failure.InStage(string(s), err)
+			}
+			env.Release()
+		}
+		r, err := evaluation{&env}.validated(ctx, smoothed)
+		if err == nil {
+			err = found(i, r)
+		}
+		if err == nil {
+			err = env.Catalog.Remove(ctx, func(e catalog.Entry) bool {
+				return e.Stage == string(control.LabelDepth) || e.Stage == string(control.SmoothLabels)
+			})
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return evaluation{&env}.validated(ctx, smoothed)
+	return nil
 }
 
 // StoredRows is how many smoothed rows a run has in files, and how many values of each models take.

@@ -16,9 +16,10 @@
 //
 // Trials are grouped by the options that decide smoothed rows, and groups by those that decide the K
 // table. So the dataset is imported once, each K table is found once and each kind of rows is smoothed
-// once; then a trial costs its training and, if labels are smoothed, its label smoothing. Where the
-// rows that trials read fit the memory, they stay there ([ndls.OpenTrials]). Trials of a group are made
-// side by side, as many as the threads serve and as fit.
+// once; then a trial costs its training and, if labels are smoothed, its label smoothing. Trials that
+// differ in options of label smoothing alone share their models. Where the rows that trials read fit the
+// memory, they stay there ([ndls.OpenTrials]). Trials of a group are made side by side, as many as the
+// threads serve and as fit.
 //
 // # Format
 //

@@ -56,9 +56,16 @@ type folder struct {
 	store storage.Store
 }
 
-// work is the run directory in which trials are made.
-func (f folder) work(c ndls.Config) ndls.Config {
-	c.Run = f.dir + "/" + workName
+// work is the run directory in which trials are made. K is found for all ε of label smoothing at the same
+// time.
+func (s *search) work() ndls.Config {
+	c := s.Base
+	c.Run = s.folder.path(workName)
+	for _, t := range s.trials {
+		if epsilon := t.options.Labels.Epsilon; epsilon > 0 && s.smoothed && !slices.Contains(c.LabelEpsilons, epsilon) {
+			c.LabelEpsilons = append(c.LabelEpsilons, epsilon)
+		}
+	}
 	return c
 }
 

@@ -72,7 +72,8 @@ type Trial struct {
 	Models []Model `json:"models,omitempty"`
 	// Failed says why there are no figures, "" if there are.
 	Failed string `json:"failed,omitempty"`
-	// Seconds is what training and label smoothing took. It is no part of the table of trials.
+	// Seconds is what training and label smoothing took; training counts with the first of the
+	// trials that share models. It is no part of the table of trials.
 	Seconds float64 `json:"seconds"`
 }
 
@@ -108,6 +109,11 @@ func (t Trial) score(by string) *ndls.Spread {
 // one stopped, and gives the same trials; with more Trials it goes on after the last one. Errors
 // are those of [ndls.Run].
 func Search(ctx context.Context, c Config) (_ *Result, err error) {
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = failure.As(ndls.ErrInterrupted, context.Cause(ctx))
+		}
+	}()
 	s, err := newSearch(c)
 	if err != nil {
 		return nil, err
@@ -308,39 +314,54 @@ func (s *search) groups() (groups [][]*trial) {
 }
 
 // measure makes the trials of a group, several at a time, and commits each when it is made.
-func (s *search) measure(ctx context.Context, group []*trial) (err error) {
+func (s *search) measure(ctx context.Context, group []*trial) error {
 	var list []ndls.Options
 	for _, t := range group {
 		list = append(list, t.options)
 	}
-	over, err := ndls.OpenTrials(ctx, s.folder.work(s.Base), s.smoothed, list...)
+	over, err := ndls.OpenTrials(ctx, s.work(), s.smoothed, list...)
 	if err != nil {
 		return err
 	}
 	defer over.Close()
 	var ending sync.Mutex
+	end := func(ctx context.Context, t *trial) error {
+		ending.Lock()
+		defer ending.Unlock()
+		if err := s.folder.commit(ctx, t.Trial); err != nil {
+			return err
+		}
+		t.done = true
+		if s.Done != nil {
+			s.Done(t.Trial)
+		}
+		return nil
+	}
 	all, ctx := errgroup.WithContext(ctx)
 	all.SetLimit(over.SideBySide())
-	for _, t := range group {
+	for _, trials := range sharing(group) {
 		all.Go(func() error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
+			var list []ndls.Options
+			for _, t := range trials {
+				list = append(list, t.options)
+			}
 			start := time.Now()
-			found, err := over.Measure(ctx, t.options)
-			if err != nil && !errors.Is(err, ndls.ErrDiverged) {
+			err := over.Measure(ctx, list, func(i int, a *ndls.Accuracy) error {
+				trials[i].Seconds, start = time.Since(start).Seconds(), time.Now()
+				trials[i].found(a)
+				return end(ctx, trials[i])
+			})
+			if !errors.Is(err, ndls.ErrDiverged) {
 				return err
 			}
-			t.Seconds = time.Since(start).Seconds()
-			t.found(found)
-			ending.Lock()
-			defer ending.Unlock()
-			if err := s.folder.commit(ctx, t.Trial); err != nil {
-				return err
-			}
-			t.done = true
-			if s.Done != nil {
-				s.Done(t.Trial)
+			for _, t := range trials {
+				t.Failed = ndls.ErrDiverged.Error()
+				if err := end(ctx, t); err != nil {
+					return err
+				}
 			}
 			return nil
 		})
@@ -348,12 +369,24 @@ func (s *search) measure(ctx context.Context, group []*trial) (err error) {
 	return all.Wait()
 }
 
-// found takes the figures of the models over, or says that there are none.
-func (t *trial) found(a *ndls.Accuracy) {
-	if a == nil {
-		t.Failed = ndls.ErrDiverged.Error()
-		return
+// sharing divides trials into those that share their models: they differ in options of label smoothing alone.
+func sharing(group []*trial) (parts [][]*trial) {
+	of := map[ndls.Options]int{}
+	for _, t := range group {
+		o := t.options
+		o.Labels = ndls.Options{}.Labels
+		i, ok := of[o]
+		if !ok {
+			i = len(parts)
+			of[o], parts = i, append(parts, nil)
+		}
+		parts[i] = append(parts[i], t)
 	}
+	return parts
+}
+
+// found takes the figures of the models over.
+func (t *trial) found(a *ndls.Accuracy) {
 	t.Base, t.Smoothed = a.Base.Valid, a.Smoothed.Valid
 	for _, m := range a.Models {
 		t.Models = append(t.Models, Model{m.Split, m.Run, *m.Base.Valid, m.Smoothed.Valid, m.Epochs, m.BestEpoch})

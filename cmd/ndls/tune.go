@@ -149,6 +149,9 @@ func (v *tuneVerb) do(ctx context.Context, cmd *cobra.Command) error {
 		},
 		Space: space, Search: v.search, Score: v.score, Done: v.made,
 	}
+	if v.trials < 1 {
+		return failure.Of(ndls.ErrOption, "--trials %d is less than 1", v.trials)
+	}
 	if v.search == tune.Random || cmd.Flags().Changed("trials") {
 		c.Trials = v.trials
 	}

@@ -92,7 +92,7 @@ func TestTune(t *testing.T) {
 		{"--search grid", "is a range", 2},
 		{"--epochs 5", "--epochs: 5 here, 4 there", 5},
 		{"--score after", "neither base nor smoothed", 2},
-		{"--trials 0", "", 2},
+		{"--trials 0", "--trials 0 is less than 1", 2},
 	} {
 		code, _, errs := do(append(line, strings.Fields(c.args)...)...)
 		if code != c.code || !strings.Contains(errs, c.want) {
