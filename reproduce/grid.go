@@ -67,7 +67,7 @@ func (g grid) experiment() Experiment {
 		Name: g.name, About: g.about, Needs: "data sets in --data",
 		Lines: []string{"ndls reproduce " + g.name + " --data DATA --out OUT"},
 		Sets:  g.sets, Methods: g.recipes(),
-		make:  func(ctx context.Context, e Experiment, j Job) (Result, error) { return g.make(ctx, e, j) },
+		make: func(ctx context.Context, e Experiment, j Job) (Result, error) { return g.make(ctx, e, j) },
 	}
 }
 

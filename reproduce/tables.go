@@ -200,8 +200,8 @@ var grids = []grid{
 	},
 	{
 		name: "transductive", about: "test accuracy of all methods, settings chosen by validation",
-		sets: []string{"cora", "citeseer", "pubmed", "cora_ml", "coauthor_cs", "facebook", "papers100M"},
-		rows: append(append([]row{}, smoothedRows...), append([]row{{name: "NDLS, authors' recipe", recipe: "authors", smoothed: true, ours: true}}, treeRows...)...),
+		sets:   []string{"cora", "citeseer", "pubmed", "cora_ml", "coauthor_cs", "facebook", "papers100M"},
+		rows:   append(append([]row{}, smoothedRows...), append([]row{{name: "NDLS, authors' recipe", recipe: "authors", smoothed: true, ours: true}}, treeRows...)...),
 		search: perceptron,
 		notes:  []string{noteSIGN, noteAPPNP},
 	},
