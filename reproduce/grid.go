@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -77,6 +78,11 @@ func (g grid) make(ctx context.Context, e Experiment, j Job) (result Result, err
 	if err != nil {
 		return result, err
 	}
+	unlock, err := lock(j.Out)
+	if err != nil {
+		return result, err
+	}
+	defer unlock()
 	var lines []line
 	var lacks []lack
 	for _, s := range chosen {
@@ -116,6 +122,25 @@ func (g grid) make(ctx context.Context, e Experiment, j Job) (result Result, err
 	}
 	result.Data = tableData{g.name, lines, append([]lack{}, lacks...)}
 	return result, nil
+}
+
+// lock keeps other processes from making tables in a folder until unlock is called.
+func lock(out string) (unlock func(), err error) {
+	if _, err := vfs.MkdirAll(out, 0o755); err != nil {
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	folder, err := vfs.OpenFile(out, syscall.O_RDONLY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	if err := folder.Lock(); err != nil {
+		_ = folder.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, failure.Of(ndls.ErrBusy, "--out %s: another ndls makes tables there; wait for it, or choose another folder", out)
+		}
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	return func() { _ = folder.Close() }, nil
 }
 
 // chosen are the data sets of the table that the job wants.

@@ -185,6 +185,14 @@ func TestTable(t *testing.T) {
 			}
 		}
 	}
+	unlock, err := lock(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.make(ctx, g.experiment(), j); !errors.Is(err, ndls.ErrBusy) {
+		t.Errorf("another process makes tables in the same folder: %v", err)
+	}
+	unlock()
 	stopped, stop := context.WithCancel(ctx)
 	stop()
 	if _, err := g.make(stopped, g.experiment(), j); err == nil {
