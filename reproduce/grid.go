@@ -34,6 +34,7 @@ const (
 type line struct {
 	Name    string  `json:"method"`
 	Ours    bool    `json:"by_node"`
+	Aside   bool    `json:"aside,omitempty"`
 	After   bool    `json:"after_label_smoothing"`
 	Paper   string  `json:"paper,omitempty"`
 	Outcome Outcome `json:"outcome"`
@@ -210,7 +211,7 @@ func (g grid) under(ctx context.Context, j Job, s set, c condition) (lines []lin
 		if err != nil {
 			return nil, nil, err
 		}
-		lines = append(lines, line{Name: r.name, Ours: r.ours, After: r.smoothed, Paper: g.paper(r, s), Outcome: o})
+		lines = append(lines, line{Name: r.name, Ours: r.ours, Aside: r.aside, After: r.smoothed, Paper: g.paper(r, s), Outcome: o})
 	}
 	return lines, missing, vfs.RemoveAll(filepath.Join(j.Out, "work"))
 }
@@ -278,7 +279,7 @@ func (g grid) tables(lines []line) []Table {
 			between = []string{share(f.Test.BetweenSplits), share(f.Test.BetweenModels)}
 		}
 		k := "–"
-		if o.MeanK != nil {
+		if o.MeanK != nil && l.Ours {
 			k = strconv.FormatFloat(*o.MeanK, 'f', 1, 64)
 		}
 		all.Rows = append(all.Rows, []string{
@@ -374,7 +375,7 @@ func verdicts(lines []line) (notes []string) {
 		done = append(done, place)
 		var ours, others *line
 		for i, m := range lines {
-			if m.Outcome.Set != o.Set || m.Outcome.Condition != o.Condition || m.figures().Valid == nil || m.figures().Test == nil {
+			if m.Aside || m.Outcome.Set != o.Set || m.Outcome.Condition != o.Condition || m.figures().Valid == nil || m.figures().Test == nil {
 				continue
 			}
 			best := &others
