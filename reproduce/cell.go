@@ -31,8 +31,9 @@ type cell struct {
 	options string
 	// search is all that is chosen by validation, "" for nothing.
 	search string
-	// inductive is described at grid.
+	// inductive is described at grid. last is the last stage that is run.
 	inductive bool
+	last      ndls.Stage
 	trials    int
 	// splits are drawn at random, 1 for a published split; models is how many of each.
 	splits, models int
@@ -58,7 +59,7 @@ func (j Job) cell(g grid, s set, c condition, name string) (x cell, err error) {
 	x = cell{
 		set: s, condition: c, name: name, recipe: r, inductive: g.inductive,
 		options: strings.Join(strings.Fields(strings.Join([]string{s.options, split, g.options, c.options, r.options, j.Options}, " ")), " "),
-		trials:  cmp.Or(j.Trials, DefaultTrials), seed: 1,
+		trials:  cmp.Or(j.Trials, DefaultTrials), seed: 1, last: ndls.StageEvaluate,
 	}
 	switch {
 	case r.trees != "":
@@ -75,7 +76,7 @@ func (j Job) cell(g grid, s set, c condition, name string) (x cell, err error) {
 	}
 	x.splits, x.models = 1, cmp.Or(j.Models, DefaultPublishedModels)
 	if g.seconds {
-		x.models = cmp.Or(j.Models, 1)
+		x.last, x.models = ndls.StagePredict, cmp.Or(j.Models, 1)
 	} else if o.Partition.Split != "" || o.Partition.LabelsPerClass > 0 {
 		x.splits, x.models = cmp.Or(j.Splits, DefaultSplits), cmp.Or(j.Models, DefaultModels)
 	}
@@ -197,6 +198,9 @@ type Seconds struct {
 // stores.
 func (j Job) outcome(ctx context.Context, x cell) (Outcome, error) {
 	id := key(x.set.uri, x.options, x.labels, x.search, x.trees, x.inductive, x.trials, x.splits, x.models, x.seed)
+	if x.last != ndls.StageEvaluate {
+		id = key(id, x.last)
+	}
 	return stored(filepath.Join(j.Out, "experiments", x.place(x.name, id)+".json"), func() (Outcome, error) {
 		o := Outcome{Set: x.set.name, Condition: x.condition.name, Recipe: x.name, Splits: x.splits}
 		if x.trees != "" {
@@ -303,9 +307,9 @@ func (j Job) measure(ctx context.Context, x cell, o *Outcome) error {
 		if err != nil {
 			return err
 		}
-		d, err := again(ctx, c, ndls.StageEvaluate)
+		d, err := again(ctx, c, x.last)
 		if err == nil {
-			err = o.add(ctx, d, needed(c, ndls.StageEvaluate), 0, 0)
+			err = o.add(ctx, d, needed(c, x.last), 0, 0)
 		}
 		return err
 	}
@@ -318,14 +322,14 @@ func (j Job) measure(ctx context.Context, x cell, o *Outcome) error {
 		if err != nil {
 			return err
 		}
-		measure := func() (*ndls.Directory, error) { return again(ctx, c, ndls.StageEvaluate) }
+		measure := func() (*ndls.Directory, error) { return again(ctx, c, x.last) }
 		if x.inductive {
 			c.Run = filepath.Join(j.Out, "work", x.place(x.name, key(more, split)))
 			measure = func() (*ndls.Directory, error) { return ndls.RunInductive(ctx, c) }
 		}
 		d, err := measure()
 		if err == nil {
-			err = o.add(ctx, d, needed(c, ndls.StageEvaluate), split, 0)
+			err = o.add(ctx, d, needed(c, x.last), split, 0)
 		}
 		if err != nil {
 			return err
@@ -402,14 +406,11 @@ func (o *Outcome) add(ctx context.Context, d *ndls.Directory, stages []ndls.Stag
 	if err != nil {
 		return err
 	}
-	if report.Accuracy == nil {
-		return fmt.Errorf("reproduce: %s has no accuracy", d.URI())
-	}
-	for _, m := range report.Accuracy.Models {
-		o.Models = append(o.Models, Model{
-			Split: split + m.Split, Run: run + m.Run, Valid: m.Base.Valid, Test: m.Base.Test,
-			SmoothedValid: m.Smoothed.Valid, SmoothedTest: m.Smoothed.Test, Epochs: m.Epochs,
-		})
+	if slices.Contains(stages, ndls.StageEvaluate) {
+		if report.Accuracy == nil {
+			return fmt.Errorf("reproduce: %s has no accuracy", d.URI())
+		}
+		o.models(report.Accuracy, split, run)
 	}
 	if report.LSI != nil && o.MeanK == nil && slices.Contains(stages, ndls.StageLSI) {
 		o.MeanK = &report.LSI.Mean
@@ -425,8 +426,18 @@ func (o *Outcome) add(ctx context.Context, d *ndls.Directory, stages []ndls.Stag
 		}
 		o.Stages[i].Seconds += s.Seconds
 	}
-	o.sum()
 	return nil
+}
+
+// models takes the figures of models.
+func (o *Outcome) models(a *ndls.Accuracy, split, run int) {
+	for _, m := range a.Models {
+		o.Models = append(o.Models, Model{
+			Split: split + m.Split, Run: run + m.Run, Valid: m.Base.Valid, Test: m.Base.Test,
+			SmoothedValid: m.Smoothed.Valid, SmoothedTest: m.Smoothed.Test, Epochs: m.Epochs,
+		})
+	}
+	o.sum()
 }
 
 // sum fills in the figures over all models so far.

@@ -312,3 +312,20 @@ func TestDifference(t *testing.T) {
 		t.Errorf("%g ± %g", mean, deviation)
 	}
 }
+
+// TestSeconds makes a table of seconds: only methods that take K have the time of K.
+func TestSeconds(t *testing.T) {
+	withToy(t)
+	g := grid{
+		name: "speed", sets: []string{"toy"}, options: "--hops 2 " + none, search: fixed, seconds: true,
+		rows: []row{{name: "NDLS", recipe: "ndls", ours: true}, {name: "SGC", recipe: "sgc"}},
+	}
+	r, err := g.make(context.Background(), g.experiment(), tableJob(t, t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := r.Tables[0].Rows
+	if len(rows) != 2 || rows[0][2] == "–" || rows[1][2] != "–" || rows[1][3] == "–" || rows[1][4] == "–" {
+		t.Errorf("%v", rows)
+	}
+}

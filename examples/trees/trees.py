@@ -36,7 +36,7 @@ SPACE = {
 }
 
 
-def make(model, option, seed, threads):
+def make(model, option, seed, threads, rows):
     """Returns a model that is not trained."""
     if model == "forest":
         from sklearn.ensemble import RandomForestClassifier
@@ -44,7 +44,9 @@ def make(model, option, seed, threads):
         return RandomForestClassifier(**option, random_state=seed, n_jobs=threads)
     from xgboost import XGBClassifier
 
-    return XGBClassifier(**option, tree_method="hist", random_state=seed, n_jobs=threads)
+    # Its threads wait for each other at every level of a tree, which is slower than one thread
+    # where a level has few rows.
+    return XGBClassifier(**option, tree_method="hist", random_state=seed, n_jobs=threads if rows > 10_000 else 1)
 
 
 def draw(space, trials, seed):
@@ -83,7 +85,7 @@ def main():
 
     tried = []
     for option in draw(SPACE[args.model], max(args.trials, 1), args.seed):
-        model = make(args.model, option, args.seed, args.threads).fit(x, y)
+        model = make(args.model, option, args.seed, args.threads, len(x)).fit(x, y)
         right = classes[model.predict_proba(x_valid).argmax(1)] == label[valid] if len(valid) else np.zeros(1)
         tried.append({"valid": float(np.mean(right)), "option": option})
         print(f"valid {100 * tried[-1]['valid']:.2f}  {option}", flush=True)
@@ -92,7 +94,7 @@ def main():
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
     for run in range(args.runs):
-        model = make(args.model, chosen, args.seed + run, args.threads).fit(x, y)
+        model = make(args.model, chosen, args.seed + run, args.threads, len(x)).fit(x, y)
         soft = np.zeros((len(nodes), int(label.max()) + 1), dtype=np.float32)
         for lo in range(0, len(nodes), 4096):
             soft[lo : lo + 4096, classes] = model.predict_proba(np.asarray(rows[lo : lo + 4096]))
