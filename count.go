@@ -1,9 +1,11 @@
 package ndls
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"math"
 	"slices"
 
 	"ndls/dataset"
@@ -11,6 +13,7 @@ import (
 	"ndls/internal/half"
 	"ndls/internal/progress"
 	"ndls/partition"
+	"ndls/stage"
 )
 
 // countDataset finds the counts of a dataset, reading what it does not state with the given
@@ -32,14 +35,65 @@ func countDataset(ctx context.Context, uri string, plan Options, r Resources) (c
 	if hasKeys && !ids.Dense {
 		c.IDs, c.NodeTable = ids.Bytes, keyed.OwnNodes()
 	}
-	if err == nil && (!c.StatedNodes || c.Edges <= fewRows) {
-		err = countEdges(ctx, ds, c.Edges, !hasKeys, &c)
-	}
 	if err != nil {
 		return c, err
 	}
-	return c, drawnSplits(ds.Info(), plan, &c) // now that the nodes are known
+	if plan.Partition.Only != "" && !hasKeys {
+		err = countPart(ctx, ds, plan, r, &c)
+		return c, err
+	}
+	if !c.StatedNodes || c.Edges <= fewRows {
+		if err := countEdges(ctx, ds, c.Edges, !hasKeys, everyNode, &c); err != nil {
+			return c, err
+		}
+	}
+	if err := drawnSplits(ds.Info(), plan, &c); err != nil { // now that the nodes are known
+		return c, err
+	}
+	if plan.Partition.Only != "" {
+		// Ids have no numbers yet by which edges could be told apart: there are at most all of them.
+		onlyNodes(plan, c.Training, c.Validation, &c)
+	}
+	dropEdges(plan, &c)
+	return c, nil
 }
+
+// countPart counts the part of a graph that a plan imports.
+func countPart(ctx context.Context, ds dataset.Dataset, plan Options, r Resources, c *estimate.Counts) error {
+	return withResources(r, stage.PartitionOptions(plan), func(o partition.Options) (err error) {
+		part, err := partition.FindPart(ctx, ds, o)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, part.Close()) }()
+		if err := countEdges(ctx, ds, c.Edges, true, part.Has, c); err != nil {
+			return err
+		}
+		train, valid := part.Nodes()
+		onlyNodes(plan, train, valid, c)
+		dropEdges(plan, c)
+		return nil
+	})
+}
+
+// onlyNodes sets the counts of nodes to those of the part of a graph that a plan imports.
+func onlyNodes(plan Options, train, valid int64, c *estimate.Counts) {
+	if plan.Partition.Only == partition.OnlyTrain {
+		valid = 0
+	}
+	c.Nodes, c.StatedNodes = train+valid, false
+	c.Training, c.Validation, c.Labelled = train, valid, min(c.Labelled, train+valid)
+}
+
+// dropEdges takes the share of the edges off that a plan leaves out. They are read and sorted
+// nonetheless.
+func dropEdges(plan Options, c *estimate.Counts) {
+	c.InputRows = cmp.Or(c.InputRows, c.Edges)
+	c.Edges = int64(math.Round(float64(c.Edges) * (1 - plan.Partition.DropEdges)))
+}
+
+// everyNode says that all nodes are in the graph.
+func everyNode(uint32) bool { return true }
 
 // drawnSplits counts the nodes of the splits that the plan has drawn, if it has, as if every
 // node had a label and every class were large enough.
@@ -60,19 +114,29 @@ func drawnSplits(info dataset.Info, plan Options, c *estimate.Counts) error {
 // countIDs counts the ids of a dataset, whose streams can be read then: they have nodes
 // without their numbers.
 func countIDs(ctx context.Context, ds dataset.Keyed, r Resources) (c partition.IDCounts, err error) {
+	err = withResources(r, partition.Options{}, func(o partition.Options) (err error) {
+		c, err = partition.CountIDs(ctx, ds, o)
+		return err
+	})
+	ds.Number(c.Nodes, func([]byte) (uint32, bool) { return 0, true })
+	return c, err
+}
+
+// withResources gives a function options with a memory budget and a scratch folder, both of which
+// are released when it returns.
+func withResources(r Resources, o partition.Options, use func(partition.Options) error) error {
 	scratch, remove, err := r.scratch()
 	if err != nil {
-		return c, err
+		return err
 	}
 	defer remove()
 	budget, err := r.Budget()
 	if err != nil {
-		return c, err
+		return err
 	}
 	defer budget.Close()
-	c, err = partition.CountIDs(ctx, ds, partition.Options{Budget: budget, Threads: threads(r.Threads), Scratch: scratch})
-	ds.Number(c.Nodes, func([]byte) (uint32, bool) { return 0, true })
-	return c, err
+	o.Budget, o.Threads, o.Scratch = budget, threads(r.Threads), scratch
+	return use(o)
 }
 
 // statedCounts is what a dataset says without its edges being read; Edges is 0
@@ -110,16 +174,21 @@ func statedCounts(ctx context.Context, ds dataset.Dataset, plan Options) (c esti
 // dataset states how many rows there are: that takes a second.
 const fewRows = 1 << 22
 
-// countEdges reads the edge list. The largest id bounds the number of nodes. Of few rows,
+// countEdges counts the edges between nodes that has names: it reads the edge list. The largest id
+// bounds the number of nodes. Of few rows,
 // edges that are there again, in this direction or, unless edges have directions, the other, count
 // once, and self-loops do not count, unless nodes have no numbers yet.
-func countEdges(ctx context.Context, ds dataset.Dataset, hint int64, numbered bool, c *estimate.Counts) error {
+func countEdges(ctx context.Context, ds dataset.Dataset, hint int64, numbered bool, has func(id uint32) bool, c *estimate.Counts) error {
 	m := progress.Start(ctx, "count edges", hint, "edges")
 	defer m.Done()
 	c.Edges, c.InputRows = 0, 0
 	var pairs []uint64
 	if err := dataset.EachEdges(ctx, ds, func(batch []dataset.Edge) error {
 		for _, e := range batch {
+			if !has(e.U) || !has(e.V) {
+				continue
+			}
+			c.InputRows++
 			c.Nodes = max(c.Nodes, int64(max(e.U, e.V))+1)
 			if numbered && e.U != e.V && c.InputRows <= fewRows {
 				if !c.Directed {
@@ -128,7 +197,6 @@ func countEdges(ctx context.Context, ds dataset.Dataset, hint int64, numbered bo
 				pairs = append(pairs, uint64(e.U)<<32|uint64(e.V))
 			}
 		}
-		c.InputRows += int64(len(batch))
 		m.Add(int64(len(batch)))
 		return nil
 	}); err != nil {

@@ -2,6 +2,7 @@ package ndls
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -67,5 +68,52 @@ func TestCountsOfDirectedEdges(t *testing.T) {
 	c, err := countDataset(t.Context(), "edges:"+path+"?directed=true", DefaultOptions(), Resources{})
 	if err != nil || c.Edges != 4 || c.InputRows != 6 || !c.Directed {
 		t.Errorf("%d edges of %d rows, directed %v, error %v", c.Edges, c.InputRows, c.Directed, err)
+	}
+}
+
+// A part of a graph is counted as an import finds it, whether its splits are published or drawn.
+func TestCountsOfPart(t *testing.T) {
+	const dataset = "synthetic:nodes=1000,edges=5000,features=8,classes=4,seed=1"
+	for _, c := range []struct{ only, split string }{
+		{"train", ""}, {"train,valid", ""}, {"train", "random:40,20"}, {"train,valid", "share:0.5,0.2"},
+	} {
+		options := func(o *Options) { o.Partition.Only, o.Partition.Split = c.only, c.split }
+		plan := DefaultOptions()
+		options(&plan)
+		got, err := countDataset(t.Context(), dataset, plan, Resources{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := Run(t.Context(), Config{Run: filepath.Join(t.TempDir(), "run"), Dataset: dataset, Options: options}, "partition")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := d.Graph(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Nodes != want.Nodes || got.Edges != want.Edges || got.InputRows != want.InputRows || got.Training != want.Splits["train"] || got.Validation != want.Splits["valid"] {
+			t.Errorf("--only %s --split %q: counted %+v, imported %+v", c.only, c.split, got, want)
+		}
+	}
+	// Without a dataset the part cannot be known.
+	_, err := Plan(t.Context(), PlanConfig{Counts: Counts{Nodes: 1000, Edges: 5000}, Options: func(o *Options) { o.Partition.Only = "train" }})
+	if !errors.Is(err, ErrOption) {
+		t.Errorf("a plan of a part of an unknown graph: %v", err)
+	}
+}
+
+// A plan takes as many edges off as the import leaves out on average.
+func TestCountsOfDroppedEdges(t *testing.T) {
+	const dataset = "synthetic:nodes=1000,edges=5000,features=8,classes=4,seed=1"
+	plan := DefaultOptions()
+	all, err := countDataset(t.Context(), dataset, plan, Resources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan.Partition.DropEdges = 0.3
+	left, err := countDataset(t.Context(), dataset, plan, Resources{})
+	if want := all.Edges * 7 / 10; err != nil || left.Edges < want-1 || left.Edges > want+1 || left.InputRows != all.InputRows || left.Nodes != all.Nodes {
+		t.Errorf("%+v of %+v, error %v", left, all, err)
 	}
 }

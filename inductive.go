@@ -36,6 +36,9 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 	if c.Dataset == "" {
 		return nil, errNoDataset
 	}
+	if err := rundirName(c.Run); err != nil { // the names of the parts would be valid
+		return nil, err
+	}
 	c.Run = strings.TrimRight(c.Run, "/")
 	normalize := given.Partition.Normalize
 	var on []string

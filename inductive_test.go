@@ -351,6 +351,27 @@ func TestTrainOnRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
+	scaled := func(name, normalize string, on ...string) (string, error) {
+		run := filepath.Join(dir, name)
+		_, err := ndls.Run(context.Background(), ndls.Config{
+			Run: run, Dataset: "synthetic:nodes=300,edges=900,features=4,classes=2,seed=1", Resources: resources, TrainOn: on,
+			Options: func(o *ndls.Options) {
+				o.Smooth.Rule, o.Smooth.Hops, o.Partition.Normalize = "sgc", 1, normalize
+				o.Train.Runs, o.Train.Epochs, o.Labels.Depth = 1, 1, "0"
+			},
+		})
+		return run, err
+	}
+	small, err := scaled("small", "l1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scaled("large", "none", small); err == nil || !strings.Contains(err.Error(), "--normalize") {
+		t.Errorf("rows of another scale: %v", err)
+	}
+	if _, err := ndls.RunInductive(context.Background(), ndls.Config{Dataset: "karate:", Resources: resources}); err == nil || !strings.Contains(err.Error(), "--run is empty") {
+		t.Errorf("no run directory with --inductive: %v", err)
+	}
 	if _, err := ndls.RunInductive(context.Background(), ndls.Config{
 		Run: filepath.Join(dir, "only"), Dataset: "karate:", Resources: resources,
 		Options: func(o *ndls.Options) { o.Partition.Only = "train" },

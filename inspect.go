@@ -132,12 +132,9 @@ func survey(ctx context.Context, ds dataset.Dataset, plan Options, r Resources) 
 		return nil, err
 	}
 	defer budget.Close()
-	p := plan.Partition
-	s, err := partition.Describe(ctx, ds, cat, partition.Options{
-		Budget: budget, Threads: threads(r.Threads), Scratch: scratch,
-		Features: p.Features != "none", Normalize: p.Normalize, Seed: plan.Seed,
-		Split: p.Split, Splits: plan.NumSplits(), LabelsPerClass: p.LabelsPerClass,
-	})
+	o := stage.PartitionOptions(plan)
+	o.Budget, o.Threads, o.Scratch = budget, threads(r.Threads), scratch
+	s, err := partition.Describe(ctx, ds, cat, o)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (j job) options(ctx context.Context, rec *coordinator.Record, identity stri
 	if rec != nil {
 		base = rec.Plan
 	}
-	plan := j.over(base)
+	plan := j.over(base).Canonical()
 	if identity != "" {
 		plan.Partition.Dataset = identity
 	} else if j.creates && (rec == nil || !rec.Done(control.Partition) || j.Discard) {
@@ -75,9 +75,6 @@ func (j job) options(ctx context.Context, rec *coordinator.Record, identity stri
 			return plan, fmt.Errorf("--targets %s is neither all nor labelled nor a file: %w", t, err)
 		}
 		plan.Smooth.Targets = filepath.Base(t) + "@sha256:" + sum
-	}
-	if hops, err := control.ParseHops(plan.Smooth.KeepHops); err == nil { // else the plan is refused
-		plan.Smooth.KeepHops = control.HopList(hops)
 	}
 	return plan, nil
 }
@@ -135,7 +132,8 @@ func fileSum(ctx context.Context, path string) (string, error) {
 // PlanConfig is what a plan is made from: a dataset, or counts.
 type PlanConfig struct {
 	// Dataset is the URI of a dataset. What it does not state is counted, which reads
-	// it once. "" takes Counts.
+	// it once; so is the part of it that the options import (--only). For a part of a table:
+	// dataset all edges are counted. "" takes Counts.
 	Dataset string
 	// Counts are those of the graph. Of a dataset only Hops is taken from here.
 	Counts Counts
@@ -240,6 +238,10 @@ func (c PlanConfig) counts(ctx context.Context, plan Options) (counts Counts, er
 			return counts, err
 		}
 		counts.Hops = c.Counts.Hops
+	} else if only := plan.Partition.Only; only != "" {
+		return counts, failure.Of(ErrOption, "--only %s without --dataset: the size of a part of a graph does not follow from that of the whole; give --dataset, or the --nodes and --edges of the part and leave --only out", only)
+	} else {
+		dropEdges(plan, &counts)
 	}
 	if counts.Hops == 0 {
 		counts.Hops = counts.ExpectedHops(plan.LSI.Kmax)

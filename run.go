@@ -296,8 +296,10 @@ func (j job) identity(ctx context.Context) (_ string, c estimate.Counts, err err
 	if lack := stage.LacksDirection(plan, ds.Info().Directed); lack != "" && slices.Contains(j.stages, control.Smooth) {
 		return "", c, failure.Of(ErrOption, "%s", lack)
 	}
-	if info := ds.Info(); info.NumNodes > 0 && info.EdgeHint > 0 {
+	// How large a part of a graph is, the import finds out.
+	if info := ds.Info(); info.NumNodes > 0 && info.EdgeHint > 0 && plan.Partition.Only == "" {
 		c, err = statedCounts(ctx, ds, plan)
+		dropEdges(plan, &c)
 	}
 	return ds.Info().Identity, c, err
 }

@@ -38,7 +38,7 @@
 //
 // # Not supported
 //
-// Weights in sparse matrices and in data of edges of DGL, types of edges, graphs of several kinds of nodes, text ids, Parquet with DELTA
-// encodings (the reader of arrow v14 decodes them to wrong values) or LZ4, big-endian
-// arrays, matrices of features in Fortran order.
+// Weights in data of edges of DGL and of GraphBolt, types of edges, graphs of several kinds of
+// nodes, Parquet with DELTA encodings (the reader of arrow v14 decodes them to wrong values) or
+// LZ4, big-endian arrays, matrices of features in Fortran order.
 package dataset

@@ -18,8 +18,9 @@ import (
 	"ndls/dataset/npy"
 )
 
-// generatePapers writes a graph without weights into dir as ogbn-papers100M is published, and returns the ogb: URI. Labels are float32 of shape (nodes, 1)
-// with NaN for none. Archives are not compressed, and zip64 where that is needed.
+// generatePapers writes a graph without weights into dir as ogbn-papers100M is published, and
+// returns the ogb: URI. Labels are float32 of shape (nodes, 1) with NaN for none. Archives are not
+// compressed, and zip64 where that is needed.
 func generatePapers(ctx context.Context, d *papersDataset, dir string) (string, error) {
 	split := filepath.Join("split", "time")
 	for _, folder := range []string{"raw", split} {

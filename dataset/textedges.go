@@ -70,7 +70,7 @@ func openTextEdges(ctx context.Context, src *source.Source, limit graph.IDLimit,
 	return e, nil
 }
 
-// textPairs opens an edge list whose columns nobody names.
+// textPairs opens an edge list whose columns are not named.
 func textPairs(ctx context.Context, src *source.Source, limit graph.IDLimit) (graph.EdgeSource, error) {
 	e, err := openTextEdges(ctx, src, limit, ends{}, "")
 	if err != nil {

@@ -76,7 +76,7 @@ func columnData(c column, t arrow.DataType, values []byte, n int, names *names) 
 	return array.NewData(t, n, buffers, nil, 0, 0)
 }
 
-// positioned is a writer that knows how far it is.
+// positioned is a writer that counts what it has written.
 type positioned struct {
 	w   io.Writer
 	pos int64

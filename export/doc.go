@@ -8,12 +8,13 @@
 //
 // # Format
 //
-// csv has a header line, and a column NAME_0, NAME_1, … for each value of a
-// list. Of hops, each is a list, named hop_K. parquet and arrow (IPC file) hold lists as fixed-size lists. npy holds
-// features, smoothed and soft-labels as a float32 matrix, whose row i belongs to
-// the i-th smallest id, hops as a float32 array of shape (rows, hops, values), edges as an int64 matrix of shape (edges, 2), and the other
-// artifacts as a structured array with a field a column. Values of float16 artifacts become float32.
-// Edges are input ids u < v, each undirected edge once, ordered by u, then v.
+// csv has a header line, and a column NAME_0, NAME_1, … for each value of a list. Of hops, each is
+// a list, named hop_K. parquet and arrow (IPC file) hold lists as fixed-size lists. npy holds
+// features, smoothed and soft-labels as a float32 matrix, whose row i belongs to the i-th smallest
+// id, hops as a float32 array of shape (rows, hops, values), edges as an int64 matrix of shape
+// (edges, 2), and the other artifacts as a structured array with a field a column. Values of
+// float16 artifacts become float32. Edges are input ids u < v, each undirected edge once, ordered
+// by u, then v.
 //
 // # Algorithm
 //

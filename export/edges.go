@@ -23,7 +23,7 @@ const edgeBatch = 1 << 16
 
 var directedColumns = []column{{"src", int64Kind, 0}, {"dst", int64Kind, 0}}
 
-// ranks knows the order of nodes by input id.
+// ranks is the order of nodes by input id.
 type ranks struct {
 	directed bool
 	rank     *mem.Array[uint32] // by node

@@ -169,7 +169,7 @@ func Network(title string, g Graph) (Picture, error) {
 	p.Legend.Add("number and colour: K")
 	p.Legend.Top, p.Legend.Left = true, true
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = -0.06, 1.06, -0.06, 1.06
-	return Picture{Name: "karate", plot: p, width: 6.4 * vg.Inch, height: 5.6 * vg.Inch}, nil
+	return Picture{Name: "network", plot: p, width: 6.4 * vg.Inch, height: 5.6 * vg.Inch}, nil
 }
 
 // ink is a colour that can be read on another one.

@@ -6,7 +6,7 @@
 // The rows of a graph are cut into ranges of whole strips, one for each worker of a
 // [Group], in ascending order. All workers make the same calls in the same order. A
 // pass exposes the rows of the present hop, fetches those of the other workers, and
-// ends with an all-gather of sums, after which nobody reads the exposed rows.
+// ends with an all-gather of sums, after which no worker reads the exposed rows.
 //
 // [Solo] is the group of one worker. Package group/remote has groups over a network.
 //

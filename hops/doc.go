@@ -15,7 +15,7 @@
 // Late hops need fewer rows than the graph has. [Streams] copies the edges that they
 // need, when that saves time, and all column blocks that make the same hops read the
 // copies. There are two reasons for a row to be left out. A settled row needs no edges;
-// once no recomputed row reads it and nobody asks for it, it is not touched. And a row is not needed
+// once no recomputed row reads it and it is not counted, it is not touched. And a row is not needed
 // where no row that is counted at a later hop is near enough: row j is needed up to hop
 //
 //	R(j) = max over rows i of  (last hop that counts i) − dist(i, j)
@@ -25,7 +25,7 @@
 // every hop.
 //
 // The workers of a group have a range of the rows each. Each copies the edges into its own rows,
-// and touches all of them at every hop: nobody tells it which of them others read. All of them make the same hops,
+// and touches all of them at every hop: it has no list of those that the others read. All of them make the same hops,
 // save at the same hop, and resume only if each has a state of that hop and of its own
 // range; otherwise all start from hop 0.
 //
@@ -52,12 +52,12 @@
 //
 // # Memory
 //
-// 2·n·b/16 bytes of decays for a block of b columns with a closure, in whole 8 KiB
-// for each panel, and n/8 bytes for each of up to 8 copies of the edges. 9/8·n bytes
-// where rows that are not needed are left out. A copy takes 3 to 4 bytes an edge, and 4 more with weights, of the
-// scratch folder, or of memory where all copies take up to a quarter of what is free.
-// Copies that serve several blocks have at most half the edges of the one before, so all take
-// at most 4/3 of the graph's own stream: an edge takes more bytes where there are few. Writing or reading a state takes 2^18
+// 2·n·b/16 bytes of decays for a block of b columns with a closure, in whole 8 KiB for each panel,
+// and n/8 bytes for each of up to 8 copies of the edges. 9/8·n bytes where rows that are not needed
+// are left out. A copy takes 3 to 4 bytes an edge, and 4 more with weights, of the scratch folder,
+// or of memory where all copies take up to a quarter of what is free. Copies that serve several
+// blocks have at most half the edges of the one before, so all take at most 4/3 of the graph's own
+// stream: an edge takes more bytes where there are few. Writing or reading a state takes 2^18
 // bytes, a header of up to 2^20, and no copy of the rows.
 //
 // # Determinism
@@ -65,7 +65,7 @@
 // Rows depend on the edges, X^(0), r and F alone: not on blocks, threads, where
 // rows live, when edges are copied, or where a run was interrupted. The bytes of a
 // state depend on the panels that it has, the hop and the header, but for rows that
-// nobody reads any more.
+// no hop reads any more.
 //
 // # Not supported
 //

@@ -158,17 +158,6 @@ func (s *Stats) Add(t Stats) {
 	s.Seconds += t.Seconds
 }
 
-// EdgesUntil is how many edges hops read that compute each row up to its last hop, which may be
-// below 1.
-func (g Graph) EdgesUntil(last func(i int64) int) int64 {
-	return g.sum(func(lo, hi int64) (edges int64) {
-		for i := lo; i < hi; i++ {
-			edges += int64(g.Degree[i]) * int64(max(last(i), 0))
-		}
-		return edges
-	})
-}
-
 func (g Graph) pass(s packed.Source) *spmv.Pass {
 	return &spmv.Pass{Source: s, Degree: g.Degree, Divisors: g.Divisors, Sent: g.Sent, Kernel: g.Kernel}
 }

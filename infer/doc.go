@@ -40,10 +40,11 @@
 //
 // # Memory
 //
-// 8·n bytes for n old nodes, 42 for each new node, 70 for each edge of the dataset, 8·f for each
-// component with an edge to a new node or in the sample, for f features. A batch takes 4·f·(H+2)
-// bytes for each of its nodes and 16 for each of its edges, at most half of what is free but for
-// a patch that takes more. Temporary files take 8·f bytes for each new node.
+// 8·n bytes for n old nodes, 46 for each new node, 70 for each edge of the dataset, 4 for each
+// component, and 8·f for each component with an edge to a new node or in the sample, for f
+// features. A batch takes 4·f·(H+2) bytes for each of its nodes and 16 for each of its edges, at
+// most half of what is free but for a patch that takes more. Temporary files take 8·f bytes for
+// each new node.
 //
 // # Determinism
 //

@@ -83,7 +83,7 @@ type batch struct {
 	e     *engine
 	nodes []uint32 // ascending within a patch, patch by patch
 	// patch has the number of nodes of each patch.
-	patch []int
+	patch []uint32
 	at    []uint32 // of each new node: its place in the batch, if it is in it
 	// hops has the rows Z^(0), …, Z^(H) of each node. Those of hop 0 are filled, others zero.
 	hops []float32
@@ -134,7 +134,8 @@ func (b *batch) run(ctx context.Context) error {
 		}
 	}
 	first := 0
-	for _, n := range b.patch {
+	for _, size := range b.patch {
+		n := int(size)
 		zbar := b.stationary(first, first+n)
 		if err := share.Ranges(e.threads, n, nodesTogether, func(lo, hi int) error {
 			for i := first + lo; i < first+hi; i++ {
@@ -326,8 +327,8 @@ func add(to []float32, weight float32, row []float32) {
 
 // patches puts the new nodes in the order of patches, a patch being the new nodes that can be
 // reached from each other by new nodes, and gives the size of each patch. Patches are in order
-// of their first nodes.
-func (g *neighbours) patches(order, root []uint32) (sizes []int) {
+// of their first nodes. sizes has space for as many patches as there are nodes.
+func (g *neighbours) patches(order, root, sizes []uint32) []uint32 {
 	for v := range root {
 		root[v] = uint32(v)
 	}
@@ -352,13 +353,15 @@ func (g *neighbours) patches(order, root []uint32) (sizes []int) {
 		root[v] = find(v)
 	}
 	slices.SortStableFunc(order, func(a, b uint32) int { return int(int64(root[a]) - int64(root[b])) })
+	patches := 0
 	for i, v := range order {
 		if i == 0 || root[order[i-1]] != root[v] {
-			sizes = append(sizes, 0)
+			sizes[patches] = 0
+			patches++
 		}
-		sizes[len(sizes)-1]++
+		sizes[patches-1]++
 	}
-	return sizes
+	return sizes[:patches]
 }
 
 // run computes all new nodes. features puts X^(0) of some nodes, in order of nodes; done takes
@@ -374,20 +377,25 @@ func (e *engine) run(ctx context.Context, b *mem.Budget, features func(nodes []u
 		return err
 	}
 	defer at.Free()
-	sizes := e.patches(order.S, at.S)
+	patchSizes, err := mem.Alloc[uint32](b, int64(e.m), "sizes of patches")
+	if err != nil {
+		return err
+	}
+	defer patchSizes.Free()
+	sizes := e.patches(order.S, at.S, patchSizes.S)
 	most := b.Free() / 2
 	for first := 0; first < e.m; {
 		n, patches, bytes := 0, 0, int64(0)
 		for patches < len(sizes) {
-			more := int64(0)
-			for _, v := range order.S[first+n : first+n+sizes[patches]] {
+			more, size := int64(0), int(sizes[patches])
+			for _, v := range order.S[first+n : first+n+size] {
 				_, old := e.list(v)
 				more += e.nodeBytes() + 16*int64(len(old.node))
 			}
-			if n > 0 && (bytes+more > most || n+sizes[patches] > mostTogether) {
+			if n > 0 && (bytes+more > most || n+size > mostTogether) {
 				break
 			}
-			n, patches, bytes = n+sizes[patches], patches+1, bytes+more
+			n, patches, bytes = n+size, patches+1, bytes+more
 		}
 		if err := e.one(ctx, b, order.S[first:first+n], sizes[:patches], at.S, bytes, features, done); err != nil {
 			return err
@@ -403,7 +411,7 @@ const mostTogether = 1 << 14
 // nodeBytes is what a node takes in a batch beside its neighbours.
 func (e *engine) nodeBytes() int64 { return 4*int64(e.stride()) + 4*int64(e.outWidth()) + 16 }
 
-func (e *engine) one(ctx context.Context, budget *mem.Budget, nodes []uint32, patch []int, at []uint32, bytes int64,
+func (e *engine) one(ctx context.Context, budget *mem.Budget, nodes, patch, at []uint32, bytes int64,
 	features func(nodes []uint32, put func(i int, row []float32)) error, done func(*batch) error,
 ) error {
 	hops, err := mem.Alloc[float32](budget, int64(len(nodes)*e.stride()), "hops of new nodes")

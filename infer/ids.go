@@ -17,7 +17,7 @@ import (
 // idsPath is where the ids of the new nodes are.
 const idsPath = "ids.parquet"
 
-// ids knows the nodes of a dataset: new ones, which its node table has, and old ones, which
+// ids finds the nodes of a dataset: new ones, which its node table has, and old ones, which
 // are nodes of the run. Keys are compared in a common form: those of the dataset where its ids
 // and those of the run have one type, and else their text.
 type ids struct {

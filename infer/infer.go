@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"ndls/catalog"
 	"ndls/dataset"
@@ -16,6 +15,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/vfs"
+	"ndls/partition"
 	"ndls/shards"
 	"ndls/stage"
 	"ndls/train"
@@ -129,7 +129,7 @@ func (j *job) free() {
 		j.joined.free()
 	}
 	if j.means != nil {
-		j.means.rows.Free()
+		j.means.free()
 	}
 	j.k.Free()
 	j.capped.Free()
@@ -238,7 +238,10 @@ func (j *job) temp() (vfs.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scratch file: %w", err)
 	}
-	return f, vfs.Remove(f.Name())
+	if err := vfs.Remove(f.Name()); err != nil {
+		return nil, fmt.Errorf("scratch file: %w", errors.Join(err, f.Close()))
+	}
+	return f, nil
 }
 
 // readFeatures writes the features of the new nodes in order of number.
@@ -272,7 +275,7 @@ func (j *job) readFeatures(ctx context.Context) (err error) {
 			values = full
 		}
 		if j.summary.Normalized {
-			normalise(values)
+			partition.NormalizeRow(values)
 		}
 		if _, err := j.features.WriteAt(mem.AsBytes(values), int64(row.ID)*int64(w)*4); err != nil {
 			return fmt.Errorf("features of new nodes: %w", err)
@@ -287,20 +290,6 @@ func (j *job) readFeatures(ctx context.Context) (err error) {
 		return failure.Of(failure.ErrData, "the dataset has %d feature rows for %d new nodes", n, j.ids.m)
 	}
 	return nil
-}
-
-// normalise divides a row by its L1 norm.
-func normalise(row []float32) {
-	norm := 0.0
-	for _, x := range row {
-		norm += math.Abs(float64(x))
-	}
-	if norm == 0 {
-		return
-	}
-	for c, x := range row {
-		row[c] = float32(float64(x) / norm)
-	}
 }
 
 // compute finds K and the smoothed rows.

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/failure"
 	"ndls/internal/inputid"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/rng"
 	"ndls/internal/seal"
+	"ndls/internal/share"
 	"ndls/shards"
 	"ndls/smooth"
 	"ndls/tiles"
@@ -185,19 +186,25 @@ func (r *run) sample(ctx context.Context) (nodes []uint32, err error) {
 	return nodes, err
 }
 
-// means are the stationary rows z̄ of some components, in ascending order of component.
+// means are the stationary rows z̄ of some components.
 type means struct {
-	component []uint32
-	rows      *mem.Array[float64]
+	// place is, for each component, 1 + the place of its row, 0 where it has none; nil where the
+	// whole graph has one row.
+	place *mem.Array[uint32]
+	rows  *mem.Array[float64]
+}
+
+func (m *means) free() {
+	m.place.Free()
+	m.rows.Free()
 }
 
 // of is the place of the stationary row of a node's component.
 func (m *means) of(r *run, node uint32) uint32 {
-	if len(m.component) == 0 {
+	if m.place == nil {
 		return 0
 	}
-	at, _ := slices.BinarySearch(m.component, r.component.S[node])
-	return uint32(at)
+	return m.place.S[r.component.S[node]] - 1
 }
 
 // global says whether the whole graph has one stationary row.
@@ -207,32 +214,21 @@ func (r *run) global() bool { return r.plan.LSI.Stationary == "global" }
 // some nodes: z̄ = Σ d̃ Z^(0) / Σ d̃.
 func (r *run) findMeans(ctx context.Context, nodes ...[]uint32) (_ *means, err error) {
 	m := &means{}
-	if !r.global() {
-		for _, list := range nodes {
-			for _, v := range list {
-				m.component = append(m.component, r.component.S[v])
-			}
-			slices.Sort(m.component)
-			m.component = slices.Compact(m.component)
-		}
-	}
-	w := r.summary.Features
-	count := max(len(m.component), 1)
-	if m.rows, err = mem.Alloc[float64](r.budget, int64(count*w), "stationary rows"); err != nil {
-		return nil, err
-	}
 	defer func() {
 		if err != nil {
-			m.rows.Free()
+			m.free()
 		}
 	}()
-	wanted, err := mem.Alloc[uint32](r.budget, r.summary.Components, "components") // place plus 1
-	if err != nil {
-		return nil, err
+	count := uint32(1)
+	if !r.global() {
+		if m.place, err = mem.Alloc[uint32](r.budget, r.summary.Components, "components"); err != nil {
+			return nil, err
+		}
+		count = r.number(m.place.S, nodes)
 	}
-	defer wanted.Free()
-	for i, c := range m.component {
-		wanted.S[c] = uint32(i) + 1
+	w := r.summary.Features
+	if m.rows, err = mem.Alloc[float64](r.budget, int64(count)*int64(w), "stationary rows"); err != nil {
+		return nil, err
 	}
 	volume, err := mem.Alloc[float64](r.budget, int64(count), "volumes of components")
 	if err != nil {
@@ -240,25 +236,30 @@ func (r *run) findMeans(ctx context.Context, nodes ...[]uint32) (_ *means, err e
 	}
 	defer volume.Free()
 	node := uint32(0)
+	var counted []weighed
 	columns := tiles.Open(r.cat, r.budget, tiles.Features(r.summary)).On(r.threads)
+	parts := min(max(r.threads, 1), packed.Panels(w))
 	if err := columns.Rows(ctx, 0, w, func(rows []float32) error {
-		for ; len(rows) > 0; rows, node = rows[w:], node+1 {
-			at := uint32(1)
-			if !r.global() {
-				at = wanted.S[r.component.S[node]]
+		counted = counted[:0]
+		for row := range len(rows) / w {
+			if m.place == nil || m.place.S[r.component.S[node]] > 0 {
+				at, d := int(m.of(r, node)), r.degree1(node)
+				volume.S[at] += d
+				counted = append(counted, weighed{row, at, math.Pow(d, 1-r.plan.LSI.R)})
 			}
-			if at == 0 {
-				continue
-			}
-			at--
-			d := r.degree1(node)
-			volume.S[at] += d
-			by := math.Pow(d, 1-r.plan.LSI.R)
-			sum := m.rows.S[int(at)*w:][:w]
-			for c, x := range rows[:w] {
-				sum[c] += float64(by * float64(x))
-			}
+			node++
 		}
+		// Each sum runs in ascending order of node, so that the threads take a part of the columns.
+		_ = share.Each(parts, parts, func(part int) error {
+			lo, hi := w*part/parts, w*(part+1)/parts
+			for _, x := range counted {
+				sum, row := m.rows.S[x.mean*w:][lo:hi], rows[x.row*w:][lo:hi]
+				for c, value := range row {
+					sum[c] += float64(x.weight * float64(value))
+				}
+			}
+			return nil
+		})
 		return ctx.Err()
 	}); err != nil {
 		return nil, err
@@ -269,6 +270,29 @@ func (r *run) findMeans(ctx context.Context, nodes ...[]uint32) (_ *means, err e
 		}
 	}
 	return m, nil
+}
+
+// weighed is a row that counts in a stationary row, and its weight there.
+type weighed struct {
+	row, mean int
+	weight    float64
+}
+
+// number numbers the components of some nodes from 1 on, in ascending order, and returns how many
+// there are, but 1 at least.
+func (r *run) number(place []uint32, nodes [][]uint32) (count uint32) {
+	for _, list := range nodes {
+		for _, v := range list {
+			place[r.component.S[v]] = 1
+		}
+	}
+	for c, is := range place {
+		if is > 0 {
+			count++
+			place[c] = count
+		}
+	}
+	return max(count, 1)
 }
 
 // readK visits K of all nodes in order of node.

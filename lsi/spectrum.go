@@ -170,7 +170,7 @@ func (z *lanczos) step() (more bool, err error) {
 	dots, err := z.sums(z.look, func(i int64, row []float32, sum *[2]perColumn) {
 		d, now := z.g.Degree1(i), z.now.S[i*spectrumColumns:][:spectrumColumns]
 		for c, x := range row {
-			sum[0][c] += d * float64(x) * float64(now[c])
+			sum[0][c] += float64(d * float64(x) * float64(now[c]))
 		}
 	})
 	if err != nil {
@@ -184,7 +184,7 @@ func (z *lanczos) step() (more bool, err error) {
 	}
 	norms, err := z.orthonormal(func(i int64, c int, x float64) float64 {
 		at := i*spectrumColumns + int64(c)
-		return alpha[c]*float64(z.now.S[at]) + last[c]*float64(z.before.S[at])
+		return float64(alpha[c]*float64(z.now.S[at])) + float64(last[c]*float64(z.before.S[at]))
 	})
 	for c, norm := range norms {
 		if z.done[c] {
@@ -204,7 +204,7 @@ func (z *lanczos) orthonormal(less func(i int64, c int, x float64) float64) (nor
 		d := z.g.Degree1(i)
 		for c, x := range row {
 			row[c] = float32(float64(x) - less(i, c, float64(x)))
-			sum[0][c] += d * float64(row[c])
+			sum[0][c] += float64(d * float64(row[c]))
 		}
 	})
 	if err != nil {
@@ -214,7 +214,7 @@ func (z *lanczos) orthonormal(less func(i int64, c int, x float64) float64) (nor
 		d := z.g.Degree1(i)
 		for c, x := range row {
 			row[c] = float32(float64(x) - means[0][c]/z.volume)
-			sum[0][c] += d * float64(row[c]) * float64(row[c])
+			sum[0][c] += float64(d * float64(row[c]) * float64(row[c]))
 		}
 	})
 	if err != nil {

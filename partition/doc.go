@@ -144,13 +144,14 @@
 // as large, marks take three halves of that, and order takes 8n more. Where one worker has no
 // memory for sorted pairs beside what order takes, it writes them to a scratch file first.
 //
-// Ids that are numbered take 19n and up to 24 MiB more in split and columns, and while
-// order reads labels and splits ([inputid.TableBytes]); then 2n, and what is free for ids
-// as they are written in order of node. Here e' ≤ e pairs are left by split, and there are at
-// least 64 KiB for each of T files merged; with t threads up to t + 2 times 16 MiB, and half of what is free ([extsort.MergeBytes]). Sorting k keys takes 16k
-// if it is in memory. Reading takes 8 MiB for each thread but the first one, and there are
-// fewer of them where that is more than an eighth of what is free. Only order needs more
-// with more nodes: a graph for which one worker has not that much memory has no partition.
+// Ids that are numbered take 19n and up to 24 MiB more in split and columns, and while order reads
+// labels and splits ([inputid.TableBytes]); then 2n, and what is free for ids as they are written
+// in order of node. Here e' ≤ e pairs are left by split, and there are at least 64 KiB for each of
+// T files merged; with t threads up to t + 2 times 16 MiB, and half of what is free
+// ([extsort.MergeBytes]). Sorting k keys takes 16k if it is in memory. Reading takes 8 MiB for each
+// thread but the first one, and there are fewer of them where that is more than an eighth of what
+// is free. Only order needs more with more nodes: a graph for which one worker has not that much
+// memory has no partition.
 //
 // Heap that does not grow with the input is below 20 MB with two threads, without what
 // shards holds. For each other thread 512 KiB are set aside, of up to an eighth of what is

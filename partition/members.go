@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"errors"
 
 	"ndls/dataset"
 	"ndls/internal/mem"
@@ -152,3 +153,46 @@ func (j *job) limit() int64 {
 	}
 	return int64(dataset.MaxID) + 1
 }
+
+// A Part is the nodes of the part of a graph that Options.Only names. Its arrays are charged to
+// Options.Budget.
+type Part struct{ job *job }
+
+// FindPart finds the nodes of a part of a graph as an import does. It reads labels or splits, and no
+// edges. The caller closes the part.
+func FindPart(ctx context.Context, ds dataset.Dataset, o Options) (_ *Part, err error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.Only == "" {
+		return nil, errors.New("partition: no part of the graph is named")
+	}
+	j, err := newJob(ds, nil, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.findMembers(ctx); err != nil {
+		return nil, errors.Join(err, j.close())
+	}
+	return &Part{j}, nil
+}
+
+// Has says whether the node of an input id is in the part.
+func (p *Part) Has(id uint32) bool { return p.job.holds(id) }
+
+// Nodes counts the nodes of the part by split: those for training, and those for validation.
+func (p *Part) Nodes() (train, valid int64) {
+	for _, split := range p.job.members.split.S {
+		switch split := dataset.Split(split); {
+		case split == dataset.NoSplit || split > p.job.members.last:
+		case split == dataset.Train:
+			train++
+		default:
+			valid++
+		}
+	}
+	return train, valid
+}
+
+// Close gives the memory of the part back.
+func (p *Part) Close() error { return p.job.close() }

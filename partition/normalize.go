@@ -66,7 +66,7 @@ func lookAtRows(ctx context.Context, ds dataset.Dataset, holds func(id uint32) b
 				}
 				k.negative = k.negative || x < 0
 				sum += math.Abs(float64(x))
-				squares += float64(x) * float64(x)
+				squares += float64(float64(x) * float64(x))
 			}
 		}
 		if squares > 0 {

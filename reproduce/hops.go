@@ -76,14 +76,20 @@ func hopsByDegree(ctx context.Context, e Experiment, j Job) (result Result, err 
 	if err != nil {
 		return result, err
 	}
+	used := map[string]int{}
 	for _, r := range runs {
+		// Two runs of one graph have files of their own.
+		name := "k-degree-" + r.name
+		if used[name]++; used[name] > 1 {
+			name = fmt.Sprintf("%s-%d", name, used[name])
+		}
 		degrees, err := r.HopsByDegree(ctx)
 		if err != nil {
 			return result, err
 		}
 		var buckets []figure.Bucket
 		table := Table{
-			Name: "k-degree-" + r.name, Title: fmt.Sprintf("K by degree in %s (%s)", r.name, r.setting()),
+			Name: name, Title: fmt.Sprintf("K by degree in %s (%s)", r.name, r.setting()),
 			Header: []string{"degree", "nodes", "mean K", "10 %", "median", "90 %"},
 		}
 		for _, d := range degrees {
@@ -102,7 +108,7 @@ func hopsByDegree(ctx context.Context, e Experiment, j Job) (result Result, err 
 		if err != nil {
 			return result, err
 		}
-		picture.Name = table.Name
+		picture.Name = name
 		result.Pictures, result.Tables = append(result.Pictures, picture), append(result.Tables, table)
 	}
 	return result, nil
@@ -136,6 +142,7 @@ func karate(ctx context.Context, e Experiment, j Job) (result Result, err error)
 	}
 	r := opened{d, report.Dataset.Name, report}
 	picture, err := figure.Network("K of each member of the karate club\n"+r.setting(), g)
+	picture.Name = "karate"
 	result.Pictures = []figure.Picture{picture}
 	result.Notes = []string{fmt.Sprintf("%s (%s): mean K %.2f, largest %d", r.name, r.setting(), report.LSI.Mean, report.LSI.Max)}
 	return result, err

@@ -75,6 +75,10 @@ func TestKarate(t *testing.T) {
 	if first, last := buckets[0], buckets[len(buckets)-1]; first.Lo != 1 || last.Lo != 16 {
 		t.Errorf("degrees from %d to %d", first.Lo, last.Hi)
 	}
+	twice, err := find(t, "k-degree").Make(ctx, job(run, run))
+	if err != nil || len(twice.Tables) != 2 || twice.Tables[0].Name == twice.Tables[1].Name || twice.Pictures[0].Name == twice.Pictures[1].Name {
+		t.Errorf("two runs of one graph: %+v, %v", twice.Tables, err)
+	}
 	for _, name := range []string{"k-cdf", "k-degree"} {
 		r, err := find(t, name).Make(ctx, job(run))
 		if err != nil {

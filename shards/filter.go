@@ -48,7 +48,7 @@ type filter struct {
 	ctx     context.Context
 	src     packed.Source
 	keep    func(dst int64) bool
-	read    []uint32 // a bit for each source of an edge, nil where nobody asks
+	read    []uint32 // a bit for each source of an edge, nil where it is not wanted
 	scratch *direct.Scratch
 	pages   atomic.Int64
 	next    atomic.Int64 // strip

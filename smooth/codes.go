@@ -186,8 +186,8 @@ func (c *codes) sweep(visit func(thread int, first int64, hop int, sizes, flows 
 const mostLimit = 2 * math.MaxUint8
 
 // tally is what a thread counts for each limit. errors has the sum of the edges, self-loops
-// included, into the rows at the hops with that sum of codes. edges has differences: the sum of its elements up to a limit is how
-// many edges are read under that limit.
+// included, into the rows at the hops with that sum of codes. edges has differences: the sum of its
+// elements up to a limit is how many edges are read under that limit.
 type tally struct {
 	errors, edges [mostLimit + 2]int64
 	// computed is the largest sum of codes of each row of the strip at the hops that were seen.

@@ -48,10 +48,10 @@
 // [Smoother.Prefix] gives the output rows that follow, so that one run has those of
 // every depth.
 //
-// With settled rows the block is deflated and row i is recomputed up to the hop that
-// [Choose] has chosen for a deviation, or up to hop K_i + slack (package hops); what deflation took away comes back with the sum,
-// as Σ_k w_k times the stationary row. A row with a decay ρ whose last hop F was chosen has its
-// later hops added at hop F: they are Z^(F) times Σ_{k>F} w_k ρ^(k−F).
+// With settled rows the block is deflated and row i is recomputed up to the hop that [Choose] has
+// chosen for a deviation, or up to hop K_i + slack (package hops); what deflation took away comes
+// back with the sum, as Σ_k w_k times the stationary row. A row with a decay ρ whose last hop F was
+// chosen has its later hops added at hop F: they are Z^(F) times Σ_{k>F} w_k ρ^(k−F).
 //
 // # Format of the checkpoint
 //
@@ -68,13 +68,13 @@
 //
 // # Memory
 //
-// The column block (package spmv) and [MemoryBytes]: 2·n bytes of hop counts, and, but for
-// nafs, and sign with one depth, 4·b bytes for each target in a block of b columns, or for 2^15 rows a thread if the
-// sums are on disk; n·b/8 + n bytes with settled rows, for decays and for which rows
-// are read, and 4·n for last hops that were chosen; else 9/8·n bytes where there are several blocks. Saving adds nothing that
-// grows. Choosing last hops takes 5·n bytes, a bit for each row of the graph, 2 MiB a thread and
-// 5 MiB beside a block of 16 columns. In the scratch folder it takes 68·n bytes for the panel and the influences,
-// and 2·n for each hop.
+// The column block (package spmv) and [MemoryBytes]: 2·n bytes of hop counts, and, but for nafs,
+// and sign with one depth, 4·b bytes for each target in a block of b columns, or for 2^15 rows a
+// thread if the sums are on disk; n·b/8 + n bytes with settled rows, for decays and for which rows
+// are read, and 4·n for last hops that were chosen; else 9/8·n bytes where there are several
+// blocks. Saving adds nothing that grows. Choosing last hops takes 5·n bytes, a bit for each row of
+// the graph, 2 MiB a thread and 5 MiB beside a block of 16 columns. In the scratch folder it takes
+// 68·n bytes for the panel and the influences, and 2·n for each hop.
 //
 // # Determinism
 //

@@ -86,9 +86,6 @@ func (r Rule) Depth(hop int) int {
 	return hop
 }
 
-// DefaultAlpha is the residual share of the authors' released code.
-const DefaultAlpha = 0.15
-
 // rules is the registry of rules: a new rule is one line. alpha and depth are those of
 // [NewRule].
 var rules = []struct {

@@ -28,7 +28,7 @@ type Options struct {
 	// Targets are the rows that are written.
 	Targets *Targets
 	// Settled stops recomputing rows: row i after hop Last[i], or, where Last is nil, Slack
-	// hops after its own last one. Without Settled, nobody needs row i after hop Last[i].
+	// hops after its own last one. Without Settled, no row needs row i after hop Last[i].
 	Settled bool
 	Slack   int
 	Last    []uint16

@@ -36,6 +36,9 @@ type config struct {
 	after     func(hop int) error
 }
 
+// defaultAlpha is the residual share of the authors' released code.
+const defaultAlpha = 0.15
+
 // smoothed runs a rule over all column blocks and returns targets × width values.
 func smoothed(t testing.TB, g testgraph.Graph, c config, rule Rule, x []float64, k []int) []float32 {
 	out, _ := smoothedStats(t, g, c, rule, x, k)
@@ -321,7 +324,7 @@ func TestBlocksThreadsAndKernelsDoNotShow(t *testing.T) {
 
 func testWays(t *testing.T, g testgraph.Graph) {
 	x, k := input(700), lsi(700)
-	rule, err := NewRule("ndls-reference", DefaultAlpha, 0)
+	rule, err := NewRule("ndls-reference", defaultAlpha, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +350,7 @@ func TestTargets(t *testing.T) {
 	targets := []int64{699, 3, 64, 0, 65, 127, 128, 400}
 	sorted := slices.Sorted(slices.Values(targets))
 	for _, name := range []string{"ndls", "ndls-reference", "sgc"} {
-		rule, err := NewRule(name, DefaultAlpha, 4)
+		rule, err := NewRule(name, defaultAlpha, 4)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -126,7 +126,7 @@ func TestContinue(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			c.c.r, c.c.component = 0.5, true
-			rule := mustRule(t, c.rule, DefaultAlpha, 6)
+			rule := mustRule(t, c.rule, defaultAlpha, 6)
 			want := smoothed(t, g, way(0, c.c), rule, x, k)
 			out := make([]float32, len(want))
 			for i := range ways {
@@ -197,7 +197,7 @@ func TestRelay(t *testing.T) {
 			settled: rapid.Bool().Draw(rt, "settled"), slack: rapid.IntRange(0, 3).Draw(rt, "slack"),
 			precision: rapid.SampledFrom([]spmv.Precision{spmv.Float32, spmv.Float16}).Draw(rt, "precision"),
 		}
-		rule, err := NewRule(rapid.SampledFrom([]string{"ndls", "ndls-reference"}).Draw(rt, "rule"), DefaultAlpha, 0)
+		rule, err := NewRule(rapid.SampledFrom([]string{"ndls", "ndls-reference"}).Draw(rt, "rule"), defaultAlpha, 0)
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -18,7 +18,7 @@ func TestWeightsOfOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(2, 80).Draw(rt, "nodes")
 		g := testgraph.Random(n, rapid.IntRange(0, 3*n).Draw(rt, "edges"), rapid.Uint64().Draw(rt, "seed"))
-		rule, err := NewRule(rapid.SampledFrom(slices.Sorted(maps.Keys(definition))).Draw(rt, "rule"), DefaultAlpha, 3)
+		rule, err := NewRule(rapid.SampledFrom(slices.Sorted(maps.Keys(definition))).Draw(rt, "rule"), defaultAlpha, 3)
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -29,7 +29,7 @@
 // fetched while the one before is added.
 //
 // A [Part] says which rows a hop computes, and which of the others are only kept. Whole
-// strips of rows that nobody needs are skipped.
+// strips of rows that no later hop needs are skipped.
 //
 // In a graph with directions, a hop is Z ← V⁻¹ M̃ Z with any positive divisors V, where M̃ is the
 // matrix of the edges of one direction plus I. What is conserved from before to after it is

@@ -23,7 +23,7 @@ type Role uint8
 const (
 	// Idle rows are skipped, and the source has no edges into them.
 	Idle Role = iota
-	// Skipped rows are lost: nobody reads them from now on.
+	// Skipped rows are lost: no pass reads them from now on.
 	Skipped
 	// Kept rows are left to Settle.
 	Kept

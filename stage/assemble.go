@@ -3,10 +3,12 @@ package stage
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"ndls/catalog"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/internal/share"
 	"ndls/shards"
 	"ndls/tiles"
 )
@@ -23,10 +25,18 @@ type assembly struct {
 	// small as if it had them.
 	joined int
 	// panels is how many panels each list of a row is made of, one list after the other, and
-	// pick makes the values of a list of a stored row from its columns in them. Where a row
-	// has one list, and pick is nil, the columns of the tiles are the values.
+	// picker gives a thread what makes the values of a list of a stored row from its columns in
+	// them. Where a row has one list, and picker is nil, the columns of the tiles are the values.
 	panels int
-	pick   func(values []float32, row int64, columns []float32)
+	picker func() pick
+}
+
+// pick makes the values of a list of a stored row from its columns.
+type pick func(values []float32, row int64, columns []float32)
+
+// pickColumns takes the first columns as they are.
+func pickColumns() pick {
+	return func(values []float32, _ int64, columns []float32) { copy(values, columns) }
 }
 
 // sideBySide is the assembly of rows of so many parts, of width values each, which follow each other
@@ -35,14 +45,17 @@ func (a assembly) sideBySide(parts, width int) assembly {
 	if parts == 1 {
 		return a
 	}
-	columns, pick := a.panels*packed.PanelColumns, a.pick
-	if pick == nil {
-		pick = func(values []float32, _ int64, columns []float32) { copy(values, columns) }
+	columns, picker := a.panels*packed.PanelColumns, a.picker
+	if picker == nil {
+		picker = pickColumns
 	}
 	a.panels *= parts
-	a.pick = func(values []float32, row int64, all []float32) {
-		for i := range parts {
-			pick(values[i*width:(i+1)*width], row, all[i*columns:(i+1)*columns])
+	a.picker = func() pick {
+		one := picker()
+		return func(values []float32, row int64, all []float32) {
+			for i := range parts {
+				one(values[i*width:(i+1)*width], row, all[i*columns:(i+1)*columns])
+			}
 		}
 	}
 	return a
@@ -86,7 +99,7 @@ func (a assembly) rows(ctx context.Context, env *Env, interval int, put func(ids
 		}
 		return ids[:n]
 	}
-	if lists == 1 && a.pick == nil {
+	if lists == 1 && a.picker == nil {
 		return a.tiles.Read(ctx, interval, a.first, width, len(ids), func(row int64, values []float32) error {
 			return put(idsOf(row, len(values)/width), nil, values)
 		})
@@ -98,21 +111,30 @@ func (a assembly) rows(ctx context.Context, env *Env, interval int, put func(ids
 		return err
 	}
 	defer lines.Free()
-	pick := a.pick
-	if pick == nil {
-		pick = func(values []float32, _ int64, columns []float32) { copy(values, columns) }
+	picker := a.picker
+	if picker == nil {
+		picker = pickColumns
 	}
+	picks := sync.Pool{New: func() any { return picker() }}
 	list := a.panels * packed.PanelColumns // columns
 	return a.tiles.Read(ctx, interval, a.first, lists*list, batch, func(row int64, columns []float32) error {
 		n := len(columns) / (lists * list)
-		for r := range n {
-			for k := range lists {
-				pick(lines.S[(k*n+r)*width:][:width], row+int64(r), columns[(r*lists+k)*list:][:list])
+		_ = share.Ranges(env.Resources.Threads, n, pickedRows, func(lo, hi int) error {
+			one := picks.Get().(pick)
+			defer picks.Put(one)
+			for r := lo; r < hi; r++ {
+				for k := range lists {
+					one(lines.S[(k*n+r)*width:][:width], row+int64(r), columns[(r*lists+k)*list:][:list])
+				}
 			}
-		}
+			return nil
+		})
 		return put(idsOf(row, n), nil, lines.S[:n*lists*width])
 	})
 }
+
+// pickedRows is how many rows a thread makes at a time.
+const pickedRows = 1 << 6
 
 // intervalsOf are the intervals that have a file of a kind.
 func intervalsOf(cat *catalog.Catalog, kind string) map[int]bool {

@@ -23,9 +23,10 @@ import (
 // whoever smooths them: sums have the same bits. Tiles of a task whose panels are not the next
 // ones stay until predictions are made, and so do those of workers that share rows.
 
-// bestRow is the size of a panel's row where the best class alone is wanted: its value, and
-// the sum of the values of the panel's classes, float32 both, and the number of the class in
-// the panel, a byte. Values below 0, which corrected soft labels may have, are not in the sum. Of averages of logarithms, the sum is that of exp(value − best value).
+// bestRow is the size of a panel's row where the best class alone is wanted: its value, and the sum
+// of the values of the panel's classes, float32 both, and the number of the class in the panel, a
+// byte. Values below 0, which corrected soft labels may have, are not in the sum. Of averages of
+// logarithms, the sum is that of exp(value − best value).
 const bestRow = 9
 
 // encodeBest gives the form of such rows. depths is the depth of each run.

@@ -149,11 +149,14 @@ func (env smoothRun) blending(ctx context.Context, m *smoothedTiles, a assembly,
 		}
 		return rule.Hops(int(k[node]))
 	}
-	b, stride := smooth.NewBlend(len(m.out.Keep), m.out.Features), m.out.Panels()*packed.PanelColumns
+	stride := m.out.Panels() * packed.PanelColumns
 	a = a.joining(m, half)
-	a.pick = func(values []float32, row int64, columns []float32) {
-		i := l.of(row)
-		b.Row(values, columns, stride, last(i), l.mean.Row(i), l.state.Up(i))
+	a.picker = func() pick {
+		b := smooth.NewBlend(len(m.out.Keep), m.out.Features)
+		return func(values []float32, row int64, columns []float32) {
+			i := l.of(row)
+			b.Row(values, columns, stride, last(i), l.mean.Row(i), l.state.Up(i))
+		}
 	}
 	return a, nil
 }

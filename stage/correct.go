@@ -117,7 +117,12 @@ func (env labelsRun) isCorrection() bool {
 
 // correct commits the corrected soft labels of all intervals that have none yet.
 func (env labelsRun) correct(ctx context.Context) (err error) {
-	if len(intervalsOf(env.Catalog, catalog.KindCorrection)) == intervals(env.Summary) {
+	done := intervalsOf(env.Catalog, catalog.KindCorrection)
+	// An attempt that ended between its commit and this has left the errors of an interval.
+	if err := env.Catalog.Remove(ctx, func(e catalog.Entry) bool { return e.Kind == catalog.KindErrorTile && done[int(e.Interval)] }); err != nil {
+		return err
+	}
+	if len(done) == intervals(env.Summary) {
 		return nil
 	}
 	var known []*chosenNodes // by split
@@ -150,7 +155,7 @@ func (env labelsRun) correct(ctx context.Context) (err error) {
 	}
 	var sizes []float64
 	for i := range intervals(env.Summary) {
-		if intervalsOf(env.Catalog, catalog.KindCorrection)[i] {
+		if done[i] {
 			continue
 		}
 		if sizes == nil {

@@ -98,8 +98,10 @@ const randomRows = 256
 
 // embedding says how hops become rows of features under the rule fastrp.
 func (env smoothRun) embedding(m *smoothedTiles, a assembly, half bool) assembly {
-	e := estimate.Projection(env.Plan).Embedder()
 	a = a.joining(m, half)
-	a.pick = func(values []float32, _ int64, columns []float32) { e.Embed(values, columns) }
+	a.picker = func() pick {
+		e := estimate.Projection(env.Plan).Embedder()
+		return func(values []float32, _ int64, columns []float32) { e.Embed(values, columns) }
+	}
 	return a
 }

@@ -55,14 +55,14 @@ func (evaluateStage) Shares(control.Plan) bool { return false }
 // Cost implements estimate.Stage: soft labels of another model are read, and scores are sorted.
 // All else was counted when it was computed.
 func (evaluateStage) Cost(s *estimate.Sheet) {
-	held := int64(0)
+	held := tallyMemory(labelRuns(s.Plan), s.Classes)
 	if !ownModel(s.Plan) {
-		held = 5*s.Nodes + 2*4096 + scoredBytes(s.Plan)
+		held += 5*s.Nodes + 2*4096 + scoredBytes(s.Plan)
 		s.ReadsRows(held, s.Nodes, s.Classes, false)
 		s.ReadNodes(1)
 		s.BytesRead += int64(labelRuns(s.Plan)) * estimate.TileBytes(s.Nodes, s.Classes, false)
 	} else {
-		s.Takes(0, 0)
+		s.Takes(held, held)
 		s.BytesRead += 2 * tallyBytes(s) // before label smoothing, and after it
 	}
 	if n := scoreCount(s); n > 0 {
@@ -87,39 +87,46 @@ type evaluation struct{ *Env }
 
 func (env evaluation) run(ctx context.Context) error {
 	env.Report.Rows = env.Summary.Labelled
-	base, err := env.base(ctx)
+	release, err := env.reserveTally()
 	if err != nil {
 		return err
 	}
-	r := &control.AccuracyReport{Runs: env.models() / env.Plan.NumSplits()}
-	if n := env.Plan.NumSplits(); n > 1 {
-		r.Splits = n
+	defer release()
+	index := trained{}
+	if ownModel(env.Plan) {
+		if index, err = readIndex(ctx, env.Catalog); err != nil {
+			return err
+		}
+		if len(index.Runs) != env.models() {
+			return seal.Corrupt(modelIndex, "it has %d models of %d", len(index.Runs), env.models())
+		}
+	}
+	base, err := env.base(ctx, index)
+	if err != nil {
+		return err
 	}
 	smoothed := figures{}
 	if smoothsLabels(env.Plan) {
-		if smoothed, err = env.smoothed(ctx); err != nil {
+		if smoothed, err = env.smoothed(ctx, index); err != nil {
 			return err
 		}
 	}
-	r.Base, r.Smoothed = env.spreads(base.accuracy), env.spreads(smoothed.accuracy)
-	r.Metrics = control.Metrics[*control.Spread]{Base: env.measured(base), Smoothed: env.measured(smoothed)}
-	return env.describe(ctx, r, base, smoothed)
+	env.Report.Accuracy = env.report(index, base, smoothed)
+	return nil
 }
 
 // models is how many sets of soft labels there are.
 func (env evaluation) models() int { return labelRuns(env.Plan) }
 
-// describe adds what is known of each model, and of each class, to the report.
-func (env evaluation) describe(ctx context.Context, r *control.AccuracyReport, base, smoothed figures) error {
-	chosen := 0
-	var index trained
-	if ownModel(env.Plan) {
-		var err error
-		if index, err = readIndex(ctx, env.Catalog); err != nil {
-			return err
-		}
-		chosen = index.Chosen
-		r.Warnings = underfitted(env.Plan, index.Runs)
+// report says how good all models are together, then each model, and each class.
+func (env evaluation) report(index trained, base, smoothed figures) *control.AccuracyReport {
+	r := &control.AccuracyReport{
+		Runs: env.models() / env.Plan.NumSplits(), Warnings: underfitted(env.Plan, index.Runs),
+		Base: env.spreads(base.accuracy), Smoothed: env.spreads(smoothed.accuracy),
+		Metrics: control.Metrics[*control.Spread]{Base: env.measured(base), Smoothed: env.measured(smoothed)},
+	}
+	if n := env.Plan.NumSplits(); n > 1 {
+		r.Splits = n
 	}
 	for m := range env.models() {
 		x := control.ModelAccuracy{
@@ -133,16 +140,15 @@ func (env evaluation) describe(ctx context.Context, r *control.AccuracyReport, b
 		r.Models = append(r.Models, x)
 	}
 	final := base
-	if len(smoothed.tallies) > 0 {
+	if len(smoothed.models) > 0 {
 		final = smoothed
 	}
-	for c, x := range final.tallies[chosen].Classes[train.Test] {
+	for c, x := range final.classes {
 		r.Classes = append(r.Classes, control.ClassFigures{
 			Class: env.Summary.Classes[c], Nodes: x.Rows, Precision: x.Precision(), Recall: x.Recall(), F1: x.F1(),
 		})
 	}
-	env.Report.Accuracy = r
-	return nil
+	return r
 }
 
 // lastEpochs is the share of the epochs at the end in which the best one lies where training
@@ -167,26 +173,49 @@ func underfitted(p control.Plan, runs []trainedRun) []string {
 
 // figures are what was counted of each model.
 type figures struct {
-	tallies []train.Tally
+	models []modelFigures
+	// classes counts the test nodes of each class, by the model of the predictions.
+	classes []train.ClassTally
 	areas   areas
+}
+
+// modelFigures are the measures of a model by split, nil where a split has no rows.
+type modelFigures struct{ accuracy, macroF1 [train.Test + 1]*float64 }
+
+// add takes what was counted of the next model, and, if it is the one of the predictions, its
+// classes.
+func (f *figures) add(t train.Tally, chosen bool) {
+	var m modelFigures
+	for split := range m.accuracy {
+		if share, rows := t.Accuracy(uint8(split)); rows > 0 {
+			f1 := t.MacroF1(uint8(split))
+			m.accuracy[split], m.macroF1[split] = &share, &f1
+		}
+	}
+	if f.models = append(f.models, m); chosen {
+		f.classes = slices.Clone(t.Classes[train.Test])
+	}
 }
 
 // figure is a measure of a model in a split, ok where it is defined.
 type figure func(model int, split uint8) (x float64, ok bool)
 
 func (f figures) accuracy(model int, split uint8) (float64, bool) {
-	if len(f.tallies) == 0 {
-		return 0, false
-	}
-	share, rows := f.tallies[model].Accuracy(split)
-	return share, rows > 0
+	return f.measure(model, func(m modelFigures) *float64 { return m.accuracy[split] })
 }
 
 func (f figures) macroF1(model int, split uint8) (float64, bool) {
-	if len(f.tallies) == 0 || len(f.tallies[model].Classes[split]) == 0 {
+	return f.measure(model, func(m modelFigures) *float64 { return m.macroF1[split] })
+}
+
+func (f figures) measure(model int, of func(modelFigures) *float64) (float64, bool) {
+	if len(f.models) == 0 {
 		return 0, false
 	}
-	return f.tallies[model].MacroF1(split), true
+	if x := of(f.models[model]); x != nil {
+		return *x, true
+	}
+	return 0, false
 }
 
 func (f figures) auc(model int, split uint8) (float64, bool) { return f.areas.of(model, split) }
@@ -248,42 +277,35 @@ func Spread(x []float64, splits int) *control.Spread {
 }
 
 // base counts the soft labels: predict has counted the run's own.
-func (env evaluation) base(ctx context.Context) (f figures, err error) {
+func (env evaluation) base(ctx context.Context, index trained) (f figures, err error) {
 	if !ownModel(env.Plan) {
 		return env.givenFigures(ctx, givenTiles(env.Env))
 	}
-	t, err := readIndex(ctx, env.Catalog)
-	if err != nil {
-		return f, err
-	}
-	if len(t.Runs) != env.models() {
-		return f, seal.Corrupt(modelIndex, "it has %d models of %d", len(t.Runs), env.models())
-	}
-	for _, r := range t.Runs {
+	for m, r := range index.Runs {
 		tally, err := r.tally(ctx, env.Catalog)
 		if err != nil {
 			return f, err
 		}
-		f.tallies = append(f.tallies, tally)
+		f.add(tally, m == index.Chosen)
 	}
 	f.areas, err = env.storedAreas(ctx, catalog.KindScores)
 	return f, err
 }
 
 // smoothed counts the smoothed soft labels: smooth-labels has counted those of each interval.
-func (env evaluation) smoothed(ctx context.Context) (f figures, err error) {
-	f.tallies = make([]train.Tally, env.models())
+func (env evaluation) smoothed(ctx context.Context, index trained) (f figures, err error) {
+	all, err := train.NewTallies(env.Budget, env.models(), len(env.Summary.Classes))
+	if err != nil {
+		return f, err
+	}
+	defer all.Free()
 	for i := range intervals(env.Summary) {
-		var t labelTally
-		if err := readJSON(ctx, env.Catalog, labelTallyPath(i), &t); err != nil {
+		if err := env.readLabelTallies(ctx, i, env.models(), func(run int, t train.Tally) { all.Of[run].Merge(t) }); err != nil {
 			return f, err
 		}
-		if len(t.Runs) != len(f.tallies) {
-			return f, seal.Corrupt(labelTallyPath(i), "it has %d runs of %d", len(t.Runs), len(f.tallies))
-		}
-		for run := range f.tallies {
-			f.tallies[run].Merge(t.Runs[run])
-		}
+	}
+	for m, t := range all.Of {
+		f.add(t, m == index.Chosen)
 	}
 	f.areas, err = env.storedAreas(ctx, catalog.KindSmoothedScores)
 	return f, err
@@ -296,22 +318,24 @@ func (env evaluation) givenFigures(ctx context.Context, t *tiles.Matrix) (f figu
 		return f, err
 	}
 	defer l.free()
-	f.tallies = make([]train.Tally, 1)
+	var tally train.Tally
 	count := func(add func([]uint64) error) error {
 		scores, err := env.newScores(add)
 		if err != nil {
 			return err
 		}
 		defer scores.free()
-		if err := env.score(ctx, l, t, &f.tallies[0], scores); err != nil {
+		if err := env.score(ctx, l, t, &tally, scores); err != nil {
 			return err
 		}
 		return scores.flush()
 	}
-	if !env.Plan.WantsAUC() {
-		return f, count(nil)
+	if env.Plan.WantsAUC() {
+		f.areas, err = env.sortScores(ctx, env.Summary.Labelled*int64(len(env.Summary.Classes)), count)
+	} else {
+		err = count(nil)
 	}
-	f.areas, err = env.sortScores(ctx, env.Summary.Labelled*int64(len(env.Summary.Classes)), count)
+	f.add(tally, true)
 	return f, err
 }
 

@@ -83,7 +83,26 @@ func readIndex(ctx context.Context, cat *catalog.Catalog) (t trained, err error)
 }
 
 // readJSON reads a file of the models, or of the predictions.
-func readJSON(ctx context.Context, cat *catalog.Catalog, path string, v any) (err error) {
+func readJSON(ctx context.Context, cat *catalog.Catalog, path string, v any) error {
+	return readFile(ctx, cat, path, func(r io.Reader) error {
+		data, err := io.ReadAll(r)
+		if err != nil {
+			return fmt.Errorf("%w", err)
+		}
+		if err := json.Unmarshal(data, v); err != nil {
+			return noSense(path, err)
+		}
+		return nil
+	})
+}
+
+// noSense is the error about a file whose JSON is not what was written.
+func noSense(path string, err error) error {
+	return fmt.Errorf("%s makes no sense (%v): %w", path, err, seal.ErrCorrupt)
+}
+
+// readFile opens a file of the models, or of the predictions, for read.
+func readFile(ctx context.Context, cat *catalog.Catalog, path string, read func(io.Reader) error) (err error) {
 	e, ok := cat.Lookup(path)
 	if !ok {
 		verb := control.Train
@@ -97,14 +116,7 @@ func readJSON(ctx context.Context, cat *catalog.Catalog, path string, v any) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return fmt.Errorf("%w", err)
-	}
-	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("%s makes no sense (%v): %w", path, err, seal.ErrCorrupt)
-	}
-	return nil
+	return read(r)
 }
 
 // chosenRun is the run whose soft labels become predictions.

@@ -95,19 +95,24 @@ func (partitionStage) Cost(s *estimate.Sheet) {
 // bench/cluster/RESULTS.md.
 const pieceShare, orderShare = 0.9, 0.1
 
+// PartitionOptions are those of package partition under a plan, without resources.
+func PartitionOptions(p control.Plan) partition.Options {
+	o := p.Partition
+	return partition.Options{
+		IntervalBlocks: o.IntervalBlocks, Features: o.Features != "none", Normalize: o.Normalize, Seed: p.Seed,
+		Split: o.Split, Splits: p.NumSplits(), LabelsPerClass: o.LabelsPerClass,
+		Only: o.Only, DropEdges: o.DropEdges, BlankFeatures: o.BlankFeatures,
+	}
+}
+
 // Run implements Stage: it imports the dataset and cuts it into shards, tiles and a node
 // table, or does a piece of that.
 func (partitionStage) Run(ctx context.Context, env *Env) (err error) {
 	open := func() (dataset.Dataset, error) {
 		return dataset.Open(ctx, env.Inputs.Dataset, dataset.Options{NoFeatures: env.Plan.Partition.Features == "none"})
 	}
-	o := partition.Options{
-		Budget: env.Budget, Threads: env.Resources.Threads, Scratch: env.Resources.Scratch,
-		IntervalBlocks: env.Plan.Partition.IntervalBlocks, Features: env.Plan.Partition.Features != "none",
-		Normalize: env.Plan.Partition.Normalize, Seed: env.Plan.Seed,
-		Split: env.Plan.Partition.Split, Splits: env.Plan.NumSplits(), LabelsPerClass: env.Plan.Partition.LabelsPerClass,
-		Only: env.Plan.Partition.Only, DropEdges: env.Plan.Partition.DropEdges, BlankFeatures: env.Plan.Partition.BlankFeatures,
-	}
+	o := PartitionOptions(env.Plan)
+	o.Budget, o.Threads, o.Scratch = env.Budget, env.Resources.Threads, env.Resources.Scratch
 	if t := env.Task; !env.Whole() {
 		if !partition.IsStep(string(t.Part)) {
 			return env.NoPart()

@@ -50,7 +50,7 @@ func (predictStage) Cost(s *estimate.Sheet) {
 	o, shape := trainOptions(s.Plan), trainShape(s)
 	row := softRow(s.Plan, s.Classes)
 	models := labelRuns(s.Plan)
-	held := labelledBytes(s.Plan, shape.Rows) + labelledPages(s.Plan) + int64(softBatch(s.Plan, s.Classes))*row + 3*4096 + scoredBytes(s.Plan)
+	held := labelledBytes(s.Plan, shape.Rows) + labelledPages(s.Plan) + int64(softBatch(s.Plan, s.Classes))*row + 3*4096 + scoredBytes(s.Plan) + tallyMemory(models, s.Classes)
 	peak, least := train.PlanPredict(shape, o, models, s.Threads, s.Budget()-held)
 	s.Takes(held+peak, held+least)
 	s.DiskBytes = row*shape.Rows + 8*scoreCount(s) + tallyBytes(s)
@@ -128,13 +128,22 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 		return err
 	}
 	defer scores.close()
+	release, err := p.reserveTally()
+	if err != nil {
+		return err
+	}
+	defer release()
+	tallies, err := train.NewTallies(p.Budget, len(runs), classes)
+	if err != nil {
+		return err
+	}
+	defer tallies.Free()
 	first := runs[0].Run
-	tallies := make([]train.Tally, len(runs))
 	err = train.Predict(ctx, p.src, models, train.Resources{Budget: p.Budget, Threads: p.Resources.Threads, Kernel: p.Resources.Kernel},
 		func(row int64, ids []int64, run int, soft []float32) error {
 			end := row + int64(len(ids))
 			label, split := p.truth.label.S[row:end], p.truth.split(splitOf(p.Plan, first+run))[row:end]
-			tallies[run].Add(soft, label, split)
+			tallies.Of[run].Add(soft, label, split)
 			if err := scores.add(first+run, soft, label, split); err != nil {
 				return err
 			}
@@ -155,7 +164,7 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 		}
 	}
 	for i, r := range runs {
-		if err := commitJSON(ctx, p.Catalog, catalog.KindTally, r.tallyPath(), r.Run, tallies[i]); err != nil {
+		if err := commitJSON(ctx, p.Catalog, catalog.KindTally, r.tallyPath(), r.Run, tallies.Of[i]); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -15,17 +16,6 @@ import (
 	"ndls/tiles"
 	"ndls/train"
 )
-
-// labelTally is how many labels of the nodes of an interval each run got right after label
-// smoothing.
-type labelTally struct {
-	Runs []train.Tally `json:"runs"`
-}
-
-// labelTallyPath is where that of an interval is.
-func labelTallyPath(interval int) string {
-	return fmt.Sprintf("predictions/tally-%05d.json", interval)
-}
 
 // predictionRows commits, for the nodes of intervals [first, last), the predictions of the
 // chosen run, and how many labels each run got right. Then it removes the tiles.
@@ -101,12 +91,23 @@ func (p predictions) interval(ctx context.Context, i int) error {
 		return err
 	}
 	defer scores.close()
-	t := labelTally{Runs: make([]train.Tally, len(p.depths))}
-	for run := range t.Runs {
+	release, err := p.reserveTally()
+	if err != nil {
+		return err
+	}
+	defer release()
+	f, err := p.Catalog.Create(ctx, catalog.Describe(catalog.KindLabelTally, labelTallyPath(i)).In(i))
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	tallies := tallyList{w: f}
+	for run := range p.depths {
+		var t train.Tally
 		count := func(row int64, labels []int32, values []float32) error {
 			end := row + int64(len(labels))
 			label, split := p.truth.label.S[row:end], p.truth.split(splitOf(p.Plan, run))[row:end]
-			t.Runs[run].Count(labels, label, split)
+			t.Count(labels, label, split)
 			return scores.add(run, values, label, split)
 		}
 		read := func(visit func(int64, []int32, []float32) error) error { return p.read(ctx, i, run, visit) }
@@ -116,16 +117,11 @@ func (p predictions) interval(ctx context.Context, i int) error {
 		if err := read(count); err != nil {
 			return err
 		}
+		if err := tallies.add(t); err != nil {
+			return err
+		}
 	}
-	if err := scores.flush(); err != nil {
-		return err
-	}
-	f, err := p.Catalog.Create(ctx, catalog.Describe(catalog.KindLabelTally, labelTallyPath(i)).In(i))
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	if err := writeJSON(t)(f); err != nil {
+	if err := errors.Join(scores.flush(), tallies.end()); err != nil {
 		return err
 	}
 	f.Rows = 1
@@ -186,9 +182,9 @@ func (p predictions) batch() int {
 // predictionBytes is the memory for making predictions, beside reading tiles.
 func predictionBytes(plan control.Plan, classes int) int64 {
 	if plan.Probabilities == control.BestProbability {
-		return bestRows*8 + 4096 + bestBytes(packed.Panels(classes), bestRows)
+		return bestRows*8 + 4096 + bestBytes(packed.Panels(classes), bestRows) + tallyMemory(0, classes)
 	}
-	return int64(shards.BatchRows(classes))*(8+4) + 2*4096 + scoredBytes(plan)
+	return int64(shards.BatchRows(classes))*(8+4) + 2*4096 + scoredBytes(plan) + tallyMemory(0, classes)
 }
 
 // read gives the predictions of a run for the nodes of an interval, some at a time.

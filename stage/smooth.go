@@ -379,7 +379,8 @@ func (env smoothRun) featureRows(ctx context.Context, s shards.Summary, first, l
 			return err
 		}
 		defer parts.Free()
-		a.pick = joined{m.out.Features, m.out.FeaturePanels() * packed.PanelColumns, m.out.Classes, m.out.Parts, parts.S}.pick
+		rows := joined{m.out.Features, m.out.FeaturePanels() * packed.PanelColumns, m.out.Classes, m.out.Parts, parts.S}
+		a.picker = func() pick { return rows.pick }
 	}
 	for i := first; i < last; i++ {
 		lo, hi := m.Bounds(i)

@@ -77,11 +77,14 @@ func (spectrumStage) Run(ctx context.Context, env *Env) error {
 	}); err != nil {
 		return err
 	}
+	number, nodes, err := env.largestComponent(g.component.S, g.summary.Components)
+	if err != nil {
+		return err
+	}
 	l, need, err := lsi.SpectrumPlan(g.capacity(1))
 	if err != nil {
 		return g.refused("spectrum", need, err)
 	}
-	number, nodes := largestComponent(g.component.S, g.summary.Components)
 	h := g.hops(state)
 	found, stats, err := lsi.SecondEigenvalue(ctx, h, g.component.S, number, env.Plan.Seed, l)
 	g.passed(stats, l)
@@ -101,13 +104,17 @@ func (spectrumStage) Run(ctx context.Context, env *Env) error {
 
 // largestComponent is the number of the component with most nodes, the first of them, and how
 // many nodes it has.
-func largestComponent(component []uint32, count int64) (number uint32, nodes int64) {
-	sizes := make([]int64, count)
-	for _, c := range component {
-		sizes[c]++
+func (env *Env) largestComponent(component []uint32, count int64) (number uint32, nodes int64, err error) {
+	sizes, err := mem.Alloc[uint32](env.Budget, count, "sizes of components")
+	if err != nil {
+		return 0, 0, err
 	}
-	nodes = slices.Max(sizes)
-	return uint32(slices.Index(sizes, nodes)), nodes
+	defer sizes.Free()
+	for _, c := range component {
+		sizes.S[c]++
+	}
+	most := slices.Max(sizes.S)
+	return uint32(slices.Index(sizes.S, most)), int64(most), nil
 }
 
 // withoutBound says why theorem 3.1 says nothing about a K table, "" if it does.

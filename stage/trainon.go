@@ -100,6 +100,9 @@ func (env trainRun) otherRows(ctx context.Context, s shards.Summary, r *training
 		if !slices.Equal(other.Summary.Classes, s.Classes) {
 			return fmt.Errorf("%s has the classes %v, and this run %v: train on a part of the same dataset", dir, other.Summary.Classes, s.Classes)
 		}
+		if other.Summary.Normalized != s.Normalized {
+			return fmt.Errorf("the features of %s were normalised in another way than those of this run, so that their rows have another scale: import both with the same --normalize", dir)
+		}
 		other.Plan.Smooth.Targets = control.LabelledTargets // some of its rows are enough
 		src, l, err := other.addRows(ctx, other.Summary, r)
 		if err != nil {

@@ -4,11 +4,11 @@
 //
 // # Model
 //
-// [Smoothed] gives the rows a run has committed, of all nodes or of some, float32
-// or float16; a [Problem] adds the label and the split of each. [FitRuns] trains one [Model] for each run on the training
-// rows, measures it on the validation rows after every epoch and keeps the
-// weights of the best one. [Predict] streams the probabilities of all rows, and
-// a [Tally] counts them per split. Test rows are read by Predict only.
+// [Smoothed] gives the rows a run has committed, of all nodes or of some, float32 or float16; a
+// [Problem] adds the label and the split of each. [FitRuns] trains one [Model] for each run on the
+// training rows, measures it on the validation rows after every epoch and keeps the weights of the
+// best one. [Predict] streams the probabilities of all rows, and a [Tally] counts them per split.
+// Test rows are read by Predict only.
 //
 // # Algorithm
 //

@@ -1,7 +1,11 @@
 package train
 
 import (
+	"unsafe"
+
 	"gonum.org/v1/gonum/stat"
+
+	"ndls/internal/mem"
 )
 
 // Argmax is the class of the largest probability, the first of equals.
@@ -22,6 +26,8 @@ type Tally struct {
 	Rows  [numSplits]int64 `json:"rows"`
 	// Classes counts by class, for each split. It ends with the last class that occurs.
 	Classes [numSplits][]ClassTally `json:"classes"`
+	// space is where Classes grow, unless it is nil.
+	space [numSplits][]ClassTally
 }
 
 // ClassTally counts the rows of a class: those that have it, those that were predicted to have
@@ -30,6 +36,41 @@ type ClassTally struct {
 	Rows      int64 `json:"rows"`
 	Predicted int64 `json:"predicted"`
 	Right     int64 `json:"right"`
+}
+
+// Tallies are tallies whose classes are in memory of a budget.
+type Tallies struct {
+	Of    []Tally
+	space *mem.Array[ClassTally]
+}
+
+// NewTallies takes memory for n tallies of rows that have one of so many classes. The caller frees
+// it.
+func NewTallies(b *mem.Budget, n, classes int) (*Tallies, error) {
+	space, err := mem.Alloc[ClassTally](b, int64(n)*int64(numSplits)*int64(classes), "right predictions by class")
+	if err != nil {
+		return nil, err
+	}
+	t := &Tallies{make([]Tally, n), space}
+	rest := space.S
+	for i := range t.Of {
+		for split := range t.Of[i].space {
+			t.Of[i].space[split], rest = rest[:0:classes], rest[classes:]
+		}
+	}
+	return t, nil
+}
+
+// Free gives the memory back. It may be called on nil.
+func (t *Tallies) Free() {
+	if t != nil {
+		t.space.Free()
+	}
+}
+
+// TalliesBytes is the memory that NewTallies takes.
+func TalliesBytes(n, classes int) int64 {
+	return int64(n)*int64(numSplits)*int64(classes)*int64(unsafe.Sizeof(ClassTally{})) + 4096
 }
 
 // Add counts consecutive rows: the probabilities of each, its label and its
@@ -70,6 +111,9 @@ func (t *Tally) note(predicted, label int32, split uint8) {
 
 // upTo gives the counts of the classes of a split, of which there are some beyond class.
 func (t *Tally) upTo(split uint8, class int32) []ClassTally {
+	if t.Classes[split] == nil {
+		t.Classes[split] = t.space[split]
+	}
 	if n := int(class) + 1 - len(t.Classes[split]); n > 0 {
 		t.Classes[split] = append(t.Classes[split], make([]ClassTally, n)...)
 	}

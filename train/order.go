@@ -47,7 +47,7 @@ func cut(blocks []block, width int) (windows [][]block) {
 	return windows
 }
 
-// A microbatch is some consecutive samples of a step, which nobody may change: rows of x
+// A microbatch is some consecutive samples of a step, which must not be changed: rows of x
 // and labels, or those
 // of them that index lists.
 type microbatch struct {

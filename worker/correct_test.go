@@ -231,3 +231,37 @@ func TestCorrectAndSmooth(t *testing.T) {
 		})
 	}
 }
+
+// TestCorrectionLeavesNothing lets each operation of the store fail in turn while labels are
+// corrected and smoothed. What resumes then gives the same bytes, and leaves none of its tiles.
+func TestCorrectionLeavesNothing(t *testing.T) {
+	d := guess(t, 60, 90, 3, 0)
+	plan := control.DefaultPlan()
+	plan.Partition.Dataset, plan.Labels.SoftLabels = d.m.Dataset, "soft.csv"
+	plan.Labels.Rule, plan.Labels.Depth, plan.Labels.CorrectHops = control.CorrectSmooth, "2", 2
+	before := storage.NewMem()
+	execute(t, before, plan, d.m, control.Partition)
+	smooth := func(store storage.Store) error {
+		counting := storage.NewCounting(store)
+		cat, err := catalog.Open(t.Context(), counting)
+		if err == nil {
+			_, err = New(counting, cat).Execute(t.Context(), d.m.task(control.SmoothLabels, plan))
+		}
+		return err
+	}
+	clean := storage.NewFaulty(before.CrashClone(), 0)
+	if err := smooth(clean); err != nil {
+		t.Fatal(err)
+	}
+	total := clean.Ops()
+	want := sums(t, clean)
+	for at := int64(1); at <= total; at++ {
+		inner := before.CrashClone()
+		_ = smooth(storage.NewFaulty(inner, at)) // some operations may fail
+		left := inner.CrashClone()
+		if err := smooth(left); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, fmt.Sprintf("operation %d of %d", at, total), sums(t, left), want)
+	}
+}

@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return ndls.ExitStatus(err)
 }
 
-// checked is a writer that remembers the first error: results are printed without
+// checked is a writer that retains the first error: results are printed without
 // looking at errors, and must not be lost in silence.
 type checked struct {
 	w   io.Writer

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -30,22 +32,22 @@ func (f *planFlags) over(o *ndls.Options) {
 			lay(o)
 		}
 	}
-	if o.Partition.Splits == 1 {
-		o.Partition.Splits = 0 // which stands for one, and has always done so
-	}
 	f.deviates(o)
 	f.embeds(o)
 	f.changesRule(o)
 	f.corrects(o)
 }
 
-// corrects takes the options of Correct & Smooth away that the run directory has, where another
-// rule was given.
+// corrects takes the options away that the run directory has for another label rule, and that the
+// one which was given does not take.
 func (f *planFlags) corrects(o *ndls.Options) {
-	if !f.set.Changed("label-rule") || o.Labels.Corrects() {
+	l := &o.Labels
+	if f.set.Changed("label-rule") && l.Corrects() && !l.TakesK() && !f.set.Changed("label-epsilon") {
+		l.Epsilon = 0
+	}
+	if !f.set.Changed("label-rule") || l.Corrects() {
 		return
 	}
-	l := &o.Labels
 	if !f.set.Changed("cs-scale") {
 		l.CorrectScale = ""
 	}
@@ -115,6 +117,48 @@ func add[T any](f *planFlags, bind func(p *T, name string, value T, usage string
 	f.lay[name] = func(dst *ndls.Options) { *field(dst) = *field(&f.given) }
 }
 
+// aboveZero registers flags of options whose zero value stands for the default, so that a user
+// cannot mean it.
+func aboveZero[T int | float64](set *pflag.FlagSet) func(p *T, name string, value T, usage string) {
+	return func(p *T, name string, value T, usage string) {
+		*p = value
+		set.Var(&aboveZeroValue[T]{p}, name, usage)
+	}
+}
+
+// aboveZeroValue is the value of such a flag.
+type aboveZeroValue[T int | float64] struct{ p *T }
+
+func (v *aboveZeroValue[T]) String() string {
+	if v.p == nil { // pflag looks at the zero value
+		return ""
+	}
+	return fmt.Sprint(*v.p)
+}
+
+// Type implements pflag.Value: it is what the help shows.
+func (v *aboveZeroValue[T]) Type() string {
+	if _, isInt := any(*new(T)).(int); isInt {
+		return "int"
+	}
+	return "float"
+}
+
+// Set implements pflag.Value.
+func (v *aboveZeroValue[T]) Set(text string) error {
+	x, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s is no number", text)
+	case !(x > 0):
+		return fmt.Errorf("%s is not above 0; leave the option out for its default", text)
+	case float64(T(x)) != x:
+		return fmt.Errorf("%s is no whole number", text)
+	}
+	*v.p = T(x)
+	return nil
+}
+
 func (f *planFlags) seed() *planFlags {
 	f.group = groupRun
 	add(f, f.set.Uint64Var, "seed", func(p *ndls.Options) *uint64 { return &p.Seed }, "seed of everything random")
@@ -168,14 +212,14 @@ func (f *planFlags) smooth() *planFlags {
 	add(f, f.set.Float64Var, "alpha", func(p *ndls.Options) *float64 { return &p.Smooth.Alpha }, "weight of the node's own features in ndls-reference, s2gc and each step of appnp; in gbp, by how much later hops count less")
 	add(f, f.set.Float64Var, "residual", func(p *ndls.Options) *float64 { return &p.Smooth.Residual }, "with --rule ndls: weight of the node's own features in each hop, in [0, 1]")
 	add(f, f.set.IntVar, "hops", func(p *ndls.Options) *int { return &p.Smooth.Hops }, "hops of sgc, s2gc, gbp, appnp, sign and nafs")
-	add(f, f.set.StringVar, "depth", func(p *ndls.Options) *string { return &p.Smooth.Depth }, "how many hops the rules with --hops take of a node: node, its own K, and --hops at most; without it --hops of every node")
+	add(f, f.set.StringVar, "depth", func(p *ndls.Options) *string { return &p.Smooth.Depth }, "node: the rules that have --hops take K hops of each node, and --hops at most (default --hops for all nodes)")
 	add(f, f.set.StringVar, "direction", func(p *ndls.Options) *string { return &p.Smooth.Direction }, "where a node takes rows from, in a dataset with directed=true: in (the default), the nodes whose edges lead to it; out, the nodes to which its own edges lead; both, for the rows of either side by side")
 	add(f, f.set.StringVar, "keep-hops", func(p *ndls.Options) *string { return &p.Smooth.KeepHops }, "hops of the features to write as well, beside what --rule makes of them: a range such as 0..3, or hops such as 0,1,3")
 	add(f, f.set.IntVar, "label-columns", func(p *ndls.Options) *int { return &p.Smooth.LabelColumns }, "labels of the training nodes as further columns, smoothed as features are: the training nodes are divided into this many parts, and each gets the labels of the other parts, never its own; 0 for none, 2 as a rule")
-	add(f, f.set.IntVar, "dimensions", func(p *ndls.Options) *int { return &p.Smooth.Dimensions }, "with --rule fastrp: number of features to make (default 128)")
+	add(f, aboveZero[int](f.set), "dimensions", func(p *ndls.Options) *int { return &p.Smooth.Dimensions }, "with --rule fastrp: number of features to make (default 128)")
 	add(f, f.set.StringVar, "hop-weights", func(p *ndls.Options) *string { return &p.Smooth.HopWeights }, "with --rule fastrp: what each hop counts, hop 0 (the node's own random row) first; the last one says how many hops there are (default 0,0,1,1,1,1)")
 	add(f, f.set.Float64Var, "degree-power", func(p *ndls.Options) *float64 { return &p.Smooth.DegreePower }, "with --rule fastrp: power of its degree that multiplies the random row of a node: below 0, nodes with many neighbours count less (default 0)")
-	add(f, f.set.Float64Var, "sparsity", func(p *ndls.Options) *float64 { return &p.Smooth.Sparsity }, "with --rule fastrp: one entry in so many of a random row is not zero; the square root of the number of nodes serves too (default 3)")
+	add(f, aboveZero[float64](f.set), "sparsity", func(p *ndls.Options) *float64 { return &p.Smooth.Sparsity }, "with --rule fastrp: one entry in so many of a random row is not zero; the square root of the number of nodes serves too (default 3)")
 	f.keepFeatures()
 	add(f, f.set.StringVar, "targets", func(p *ndls.Options) *string { return &p.Smooth.Targets }, "nodes whose smoothed features are written: all, labelled, or a file of input ids, one a line")
 	return f
@@ -228,8 +272,8 @@ func (f *planFlags) labels() *planFlags {
 	add(f, f.set.StringVar, "label-depth", func(p *ndls.Options) *string { return &p.Labels.Depth }, "largest number of hops of label smoothing, and of the second step of cs: a number, 0 for none, or auto, which chooses the one from 0 to --label-kmax that is best on the validation nodes")
 	add(f, f.set.IntVar, "label-kmax", func(p *ndls.Options) *int { return &p.Labels.Kmax }, "largest number of hops that --label-depth auto may choose")
 	add(f, f.set.StringVar, "cs-scale", func(p *ndls.Options) *string { return &p.Labels.CorrectScale }, "with --label-rule cs: by what propagated errors are multiplied before they are added: auto, so that the errors of each node are as large as those of training nodes are on average, or a number, with which the errors of training nodes are also set again after each hop (default auto)")
-	add(f, f.set.Float64Var, "cs-correct-alpha", func(p *ndls.Options) *float64 { return &p.Labels.CorrectAlpha }, "with --label-rule cs: what neighbours weigh when errors are propagated (default 0.8)")
-	add(f, f.set.IntVar, "cs-correct-hops", func(p *ndls.Options) *int { return &p.Labels.CorrectHops }, "with --label-rule cs: hops over which errors are propagated (default 50)")
-	add(f, f.set.Float64Var, "cs-smooth-alpha", func(p *ndls.Options) *float64 { return &p.Labels.SmoothAlpha }, "with --label-rule cs: what neighbours weigh when corrected labels are propagated (default 0.8)")
+	add(f, aboveZero[float64](f.set), "cs-correct-alpha", func(p *ndls.Options) *float64 { return &p.Labels.CorrectAlpha }, "with --label-rule cs: what neighbours weigh when errors are propagated (default 0.8)")
+	add(f, aboveZero[int](f.set), "cs-correct-hops", func(p *ndls.Options) *int { return &p.Labels.CorrectHops }, "with --label-rule cs: hops over which errors are propagated (default 50)")
+	add(f, aboveZero[float64](f.set), "cs-smooth-alpha", func(p *ndls.Options) *float64 { return &p.Labels.SmoothAlpha }, "with --label-rule cs: what neighbours weigh when corrected labels are propagated (default 0.8)")
 	return f
 }

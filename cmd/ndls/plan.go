@@ -25,7 +25,8 @@ seconds. How many hops the nodes need is not known before lsi: --expect-hops say
 how many to count. Nor is it known when training stops early. The line "assumed" says
 what the plan takes for these. Seconds are those of one kind of machine. A plan that does not fit --memory is refused with status 3,
 naming a --memory that would do. A dataset that does not state its size is read
-once; without one, --half-features says that every feature is exactly a float16.`,
+once, and so is one of which --only takes a part; without one, --half-features says
+that every feature is exactly a float16.`,
 		func(ctx context.Context, _ *cobra.Command) error {
 			if width, err := strconv.Atoi(flags.given.Partition.Features); err == nil {
 				c.Counts.Features, flags.given.Partition.Features = width, ""

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,4 +61,34 @@ func TestOneRuleAfterAnother(t *testing.T) {
 	smooth(ndls.ExitUsage, "leave --depth out", "--depth node")
 	smooth(ndls.ExitUsage, "only ndls takes it", "--rule sgc --residual 0.2")
 	expect(t, 0, "smooth", "plan", "--dataset", toy, "--rule", "nafs", "--hops", "5")
+}
+
+// TestZeroIsNoValue refuses zero for options whose default a plan writes as zero: a user who writes
+// 0 does not mean 0.8.
+func TestZeroIsNoValue(t *testing.T) {
+	for _, option := range []string{
+		"--label-rule cs --cs-correct-alpha 0", "--label-rule cs --cs-correct-hops 0", "--label-rule cs --cs-smooth-alpha 0",
+		"--rule fastrp --dimensions 0", "--rule fastrp --sparsity 0", "--rule fastrp --dimensions -3", "--label-rule cs --cs-smooth-alpha NaN",
+	} {
+		expect(t, ndls.ExitUsage, "is not above 0", append([]string{"plan", "--dataset", toy}, strings.Fields(option)...)...)
+	}
+	expect(t, ndls.ExitUsage, "is no whole number", "plan", "--dataset", toy, "--rule", "fastrp", "--dimensions", "1.5")
+	expect(t, 0, "smooth-labels", "plan", "--dataset", toy, "--label-rule", "cs", "--cs-correct-alpha", "0.5", "--cs-correct-hops", "7")
+	expect(t, ndls.ExitUsage, "the same number of hops of all nodes", "plan", "--dataset", toy, "--label-rule", "cs", "--label-epsilon", "0.1")
+}
+
+// TestInspectAPart inspects the part of a graph that an import with the same options would take.
+func TestInspectAPart(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "run")
+	options := []string{"--only", "train", "--drop-edges", "0.3"}
+	expect(t, 0, "nodes", append([]string{"partition", "--dataset", toy, "--run", run, "--quiet"}, options...)...)
+	d, err := ndls.Open(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := d.Graph(t.Context())
+	if err != nil || g.Dropped == 0 {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	expect(t, 0, fmt.Sprintf("%d, of %d rows", g.Edges, g.InputRows), append([]string{"inspect", "--dataset", toy, "--quiet"}, options...)...)
 }

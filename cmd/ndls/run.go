@@ -44,7 +44,8 @@ DATASET URIS
   planetoid:DIR/cora
   npz:FILE
   ogb:DIR                           npz or csv.gz layout
-  edges:FILE?features=F&labels=L&splits=S`)
+  edges:FILE?features=F&labels=L&splits=S
+ndls help datasets describes these and all other kinds.`)
 	v.datasetFlag(cmd)
 	v.softLabelsFlag(cmd)
 	v.trainOnFlag(cmd)

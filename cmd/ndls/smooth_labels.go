@@ -17,7 +17,7 @@ none to --label-kmax, unless --label-depth gives it.
 With --label-rule cs it corrects and smooths them (Correct & Smooth): what they get
 wrong on training nodes is propagated and taken off, and the result is propagated
 with the labels of the training nodes in place. Depth 0 is the soft labels as they
-are. Validation labels choose the depth alone, and test labels nothing.`)
+are. Validation labels are used to choose the depth only; test labels are not used.`)
 	v.softLabelsFlag(cmd)
 	v.columnsFlag(cmd)
 	v.plan.precision().labels().probabilities()

@@ -51,7 +51,7 @@ func (v *stageVerb) command(use, short, long string) *cobra.Command {
 func (a *app) stageCommand(s ndls.Stage) *cobra.Command {
 	v := &stageVerb{app: a, stages: []ndls.Stage{s}}
 	cmd := v.command(fmt.Sprintf("%s --run DIR", s), ndls.About(s),
-		fmt.Sprintf("%s says %s. What it finds is in report.json,\ntoo. ndls run leaves this stage out. It needs a partitioned run directory.", s, ndls.About(s)))
+		fmt.Sprintf("%s finds %s. The result is in report.json,\ntoo. ndls run leaves this stage out. It needs a partitioned run directory.", s, ndls.About(s)))
 	cmd.Example = fmt.Sprintf("  ndls %s --run RUN", s)
 	return cmd
 }

@@ -106,8 +106,8 @@ type Keyed interface {
 	Number(n int64, find func(key []byte) (uint32, bool))
 }
 
-// ColumnSelector is a FeatureReader of dense rows that spares the cost of columns nobody
-// asks for.
+// ColumnSelector is a FeatureReader of dense rows that spares the cost of columns that
+// are not read.
 type ColumnSelector interface {
 	// SelectColumns makes the rows that follow rows of columns [first, last) alone: Dense
 	// has last-first values.

@@ -36,7 +36,7 @@ func gunzip(r *bufio.Reader) (io.ReadCloser, error) {
 }
 
 // gzipMembers reads the members of a gzip file one after the other, as if they
-// were one. It knows a damaged member from other bytes behind the last one.
+// were one. It tells a damaged member from other bytes behind the last one.
 type gzipMembers struct {
 	*gzip.Reader
 	packed *bufio.Reader
@@ -106,7 +106,7 @@ func (x *xzStreams) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// xzEnd remembers the last two bytes before the padding of zeros: a stream ends in YZ.
+// xzEnd retains the last two bytes before the padding of zeros: a stream ends in YZ.
 type xzEnd struct {
 	r    io.Reader
 	last [2]byte
@@ -234,7 +234,7 @@ func (f *lz4Frames) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// lz4End remembers the last eight bytes of a frame.
+// lz4End retains the last eight bytes of a frame.
 type lz4End struct {
 	r    io.Reader
 	last [8]byte

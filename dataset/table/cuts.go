@@ -14,7 +14,7 @@ import (
 // unitBytes is the length of the parts into which a text file is cut; tests have shorter ones.
 var unitBytes int64 = 8 << 20
 
-// cuts knows where the parts of a text file begin that can be read by themselves. A part
+// cuts finds where the parts of a text file begin that can be read by themselves. A part
 // begins behind the first line end at or after a multiple of unitBytes. A line end inside of
 // quotes is none: whether it is inside is known from the number of quotes before it, which is
 // odd there. So what comes before a part has to be read once, and its quotes and line ends

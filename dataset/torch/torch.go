@@ -115,7 +115,7 @@ func (f *File) read(ctx context.Context) (err error) {
 	return source.Skip(st, -1)
 }
 
-// construct knows the classes of torch and of PyG.
+// construct finds what makes objects of a class, of the classes of torch and of PyG.
 func construct(c pickle.Class) func(pickle.Tuple) (any, error) {
 	switch {
 	case c.Module == "torch._utils" && (c.Name == "_rebuild_tensor_v2" || c.Name == "_rebuild_tensor"):

@@ -19,8 +19,8 @@
 // copied under a lock, so that a request never gets rows of another hop.
 //
 // The same argument limits values to two generations: a worker that gives its values
-// of exchange s+1 has read those of all workers of exchange s, so that nobody reads
-// those of s−1.
+// of exchange s+1 has read those of all workers of exchange s, so that no worker
+// reads those of s−1.
 //
 // A worker that fails closes its member with the reason. Other workers that wait for it
 // fail with blocks.ErrRetry, and close theirs. So do workers that lose a connection. A

@@ -1,4 +1,4 @@
-// Package cgroup knows the memory control groups of Linux: how much memory they
+// Package cgroup reads the memory control groups of Linux: how much memory they
 // leave this process, and how to run a command in one, for tests and measurements
 // that hold programs to a limit. The kernel charges a group with the page cache
 // that it causes too.

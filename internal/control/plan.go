@@ -267,6 +267,9 @@ func (o LabelOptions) validateCorrection() error {
 			return failure.Of(ErrOption, "--%s with --label-rule %s: only --label-rule %s and %s have it", given.name, o.Rule, CorrectSmooth, CorrectSmoothByNode)
 		}
 	}
+	if o.Rule == CorrectSmooth && o.Epsilon != 0 {
+		return failure.Of(ErrOption, "--label-epsilon with --label-rule %s, which takes the same number of hops of all nodes: leave --label-epsilon out, or give --label-rule %s", CorrectSmooth, CorrectSmoothByNode)
+	}
 	if o.CorrectScale == "" || o.CorrectScale == AutoScale {
 		return nil
 	}
@@ -361,6 +364,44 @@ func OneOf(field, value string, allowed ...string) error {
 		return nil
 	}
 	return failure.Of(ErrOption, "--%s %q is none of %s", field, value, strings.TrimPrefix(strings.Join(allowed, ", "), ", "))
+}
+
+// Canonical writes options that mean the same in the same way: a run directory that was begun with
+// the one is continued with the other. An option that states its default is left open where a plan
+// can leave it open. What Validate refuses stays as it is.
+func (p Plan) Canonical() Plan {
+	if p.Partition.Splits == 1 {
+		p.Partition.Splits = 0
+	}
+	s, l := &p.Smooth, &p.Labels
+	if hops, err := ParseHops(s.KeepHops); err == nil {
+		s.KeepHops = HopList(hops)
+	}
+	if p.validateMetrics() == nil {
+		auc := p.WantsAUC()
+		if p.Metrics = ""; auc {
+			p.Metrics = AUC
+		}
+	}
+	if p.Embeds() { // else they are refused
+		leaveOpen(&s.Dimensions, DefaultDimensions)
+		leaveOpen(&s.HopWeights, DefaultHopWeights)
+		leaveOpen(&s.Sparsity, DefaultSparsity)
+	}
+	if l.Corrects() {
+		leaveOpen(&l.CorrectScale, AutoScale)
+		leaveOpen(&l.CorrectAlpha, DefaultCorrectAlpha)
+		leaveOpen(&l.CorrectHops, DefaultCorrectHops)
+		leaveOpen(&l.SmoothAlpha, DefaultSmoothAlpha)
+	}
+	return p
+}
+
+// leaveOpen leaves an option open that has its default.
+func leaveOpen[T comparable](option *T, standard T) {
+	if *option == standard {
+		*option = *new(T)
+	}
 }
 
 // Validate checks ranges, and names but those of rules, which package stage checks. Its

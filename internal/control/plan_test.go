@@ -106,3 +106,35 @@ func TestEveryFieldDecidesHash(t *testing.T) {
 		t.Errorf("plan does not survive JSON: %v, %+v", err, back)
 	}
 }
+
+// Options that mean the same are the same plan, and what is refused stays.
+func TestCanonical(t *testing.T) {
+	plain := func(change func(*Plan)) Plan {
+		p := DefaultPlan()
+		change(&p)
+		return p
+	}
+	cs := func(p *Plan) { p.Labels.Rule = CorrectSmooth }
+	fastrp := func(p *Plan) { p.Smooth.Rule = FastRP }
+	for name, c := range map[string]struct{ given, want Plan }{
+		"splits":     {plain(func(p *Plan) { p.Partition.Splits = 1 }), DefaultPlan()},
+		"hops":       {plain(func(p *Plan) { p.Smooth.KeepHops = "3,0,1,2" }), plain(func(p *Plan) { p.Smooth.KeepHops = "0..3" })},
+		"measures":   {plain(func(p *Plan) { p.Metrics = "f1,accuracy" }), DefaultPlan()},
+		"auc":        {plain(func(p *Plan) { p.Metrics = "accuracy,auc" }), plain(func(p *Plan) { p.Metrics = AUC })},
+		"no measure": {plain(func(p *Plan) { p.Metrics = "auc,kappa" }), plain(func(p *Plan) { p.Metrics = "auc,kappa" })},
+		"correct": {plain(func(p *Plan) {
+			cs(p)
+			p.Labels.CorrectScale, p.Labels.CorrectAlpha, p.Labels.CorrectHops, p.Labels.SmoothAlpha = AutoScale, 0.8, 50, 0.8
+		}), plain(cs)},
+		"fastrp": {plain(func(p *Plan) {
+			fastrp(p)
+			p.Smooth.Dimensions, p.Smooth.HopWeights, p.Smooth.Sparsity = 128, "0,0,1,1,1,1", 3
+		}), plain(fastrp)},
+		"another rule":  {plain(func(p *Plan) { p.Smooth.Dimensions = 128 }), plain(func(p *Plan) { p.Smooth.Dimensions = 128 })},
+		"other options": {plain(func(p *Plan) { cs(p); p.Labels.CorrectAlpha = 0.5 }), plain(func(p *Plan) { cs(p); p.Labels.CorrectAlpha = 0.5 })},
+	} {
+		if got := c.given.Canonical(); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}

@@ -49,8 +49,8 @@ func (s *side[T]) more() bool {
 // pair merges two sources.
 type pair[T Item] struct{ a, b side[T] }
 
-// read implements source. Its loop has no branch that depends on keys: nobody can
-// foretell which source has the smaller one.
+// read implements source. Its loop has no branch that depends on keys: which source
+// has the smaller one cannot be predicted.
 func (p *pair[T]) read(out []T) (n int) {
 	for n < len(out) {
 		if !p.a.more() || !p.b.more() {

@@ -5,7 +5,7 @@
 // # Model
 //
 // A [Sink] in the context receives every meter. Without one, meters count and
-// nobody looks. [Display] is the sink of the command line: one redrawn line on
+// show nothing. [Display] is the sink of the command line: one redrawn line on
 // a terminal, plain lines otherwise.
 //
 // # Memory

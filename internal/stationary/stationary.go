@@ -12,7 +12,7 @@ import (
 // powers is how many degrees have their power in a table.
 const powers = 1 << 16
 
-// State knows the stationary state of one graph for one r.
+// State is the stationary state of one graph for one r.
 type State struct {
 	r         float64
 	degree    []uint32
@@ -151,9 +151,6 @@ func (s *State) NewMean(stride int) (*Mean, error) {
 	rows, err := mem.Alloc[float64](s.budget, int64(s.count)*int64(stride), "stationary rows")
 	return &Mean{s, stride, rows}, err
 }
-
-// MeanBytes is what a [Mean] of stride columns takes.
-func (s *State) MeanBytes(stride int) int64 { return 8 * int64(s.count) * int64(stride) }
 
 // Free returns the memory.
 func (m *Mean) Free() { m.rows.Free() }

@@ -131,7 +131,7 @@ func (r *reader) choose(path string) (string, error) {
 				continue
 			}
 			if r.relation != "" {
-				return "", graph.BadData(path, "has several kinds of edges: name one, relation=%s; there are %s", all[0], strings.Join(all, ", "))
+				return "", graph.BadData(path, "has several kinds of edges: name one, relation=%s; there are %s", r.relation, strings.Join(all, ", "))
 			}
 			r.relation = relation
 		}

@@ -5,7 +5,7 @@
 //
 // A gRPC server that is told to stop waits for connections whose handshake has not
 // ended, until a timeout of up to minutes. Whoever can connect, a port scanner say,
-// could keep a process from ending for that long. A [Listener] knows its open
+// could keep a process from ending for that long. A [Listener] lists its open
 // connections: [Listener.CloseSilent] closes those from which no byte has come, and
 // [Listener.CloseAll] all.
 //
@@ -21,7 +21,7 @@ import (
 	"sync/atomic"
 )
 
-// Listener knows its open connections. It is safe for concurrent use.
+// Listener lists its open connections. It is safe for concurrent use.
 type Listener struct {
 	net.Listener
 	mu   sync.Mutex
