@@ -125,7 +125,7 @@ func smooth(ctx context.Context, c Config, smoothed bool, o Options) error {
 // after them. Another partition is not among them: the run refuses that.
 func (j job) stale(ctx context.Context) ([]Stage, error) {
 	_, rec, err := openStore(ctx, j.Run, true)
-	if err != nil || rec == nil {
+	if err != nil || rec == nil || !rec.Done(control.Partition) {
 		return nil, err
 	}
 	base := j
@@ -161,7 +161,8 @@ func (t *Trials) temporary(scratch string) (string, error) {
 func (t *Trials) options(o Options) (Options, error) {
 	plan := t.plan
 	plan.Train, plan.Labels = o.Train, o.Labels
-	o.Partition, o.Smooth.Targets, o.Smooth.Direction = plan.Partition, plan.Smooth.Targets, plan.Smooth.Direction
+	o.Partition = plan.Partition
+	o.Smooth.Targets, o.Smooth.Direction, o.Smooth.KeepHops = plan.Smooth.Targets, plan.Smooth.Direction, plan.Smooth.KeepHops
 	if d := stage.Diff(o, plan, Needed(o, control.Smooth)...); len(d) > 0 {
 		return plan, failure.Of(ErrPlanMismatch, "trials over the same smoothed rows differ in %v", d)
 	}
@@ -205,6 +206,7 @@ func (t *Trials) divide(ctx context.Context, trials []Options) error {
 				if t.held, err = stage.Hold(ctx, env, t.smoothed); err != nil {
 					return err
 				}
+				share = min(share, t.budget.Free()/int64(side)&^4095) // other splits may be larger than the first
 			}
 			t.side, t.share, t.resources.Threads = side, share, max(threads/side, 1)
 			return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ndls/catalog"
+	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/failure"
@@ -44,7 +45,7 @@ func Try(ctx context.Context, env Env, files storage.Store, smoothed bool, plans
 		}
 		return nil
 	})
-	env.Blind, env.Disk, env.States = true, unwatched{}, unsaved{}
+	env.Blind, env.Disk, env.States, env.Group = true, unwatched{}, unsaved{}, group.Solo(0)
 	defer env.Release()
 	for i, plan := range plans {
 		env.Plan = plan
@@ -102,7 +103,7 @@ func (env evaluation) validated(ctx context.Context, smoothed bool) (*control.Ac
 	}
 	after := figures{}
 	if smoothed {
-		if after, err = env.smoothed(ctx); err != nil {
+		if after, err = env.smoothed(ctx, index); err != nil {
 			return nil, err
 		}
 	}

@@ -85,6 +85,7 @@ func (s *search) open(ctx context.Context) (closeFolder func(), err error) {
 	}
 	defer func() {
 		if err != nil {
+			unlock()
 		}
 	}()
 	mine := record{

@@ -18,6 +18,8 @@ type option struct {
 	strict bool
 	// labels says that it is an option of label smoothing.
 	labels bool
+	// aboveZero says that zero stands for the default, so that nobody can mean it.
+	aboveZero bool
 }
 
 // options are all of them, in the order in which a run uses them.
@@ -36,10 +38,10 @@ var options = []option{
 	{name: "depth", counts: takesHops, strict: true},
 	{name: "direction"},
 	{name: "label-columns"},
-	{name: "dimensions", counts: rules(ndls.FastRP), strict: true},
+	{name: "dimensions", counts: rules(ndls.FastRP), strict: true, aboveZero: true},
 	{name: "hop-weights", counts: rules(ndls.FastRP), strict: true},
 	{name: "degree-power", counts: rules(ndls.FastRP), strict: true},
-	{name: "sparsity", counts: rules(ndls.FastRP), strict: true},
+	{name: "sparsity", counts: rules(ndls.FastRP), strict: true, aboveZero: true},
 
 	{name: "hidden", counts: isDeep},
 	{name: "layers"},
@@ -54,13 +56,13 @@ var options = []option{
 
 	{name: "label-rule", labels: true},
 	{name: "label-alpha", labels: true, counts: func(o *ndls.Options, _ bool) bool { return o.Labels.Rule == "ndls-reference" }},
-	{name: "label-epsilon", labels: true, counts: func(o *ndls.Options, _ bool) bool { return labelsTakeK(o) }},
+	{name: "label-epsilon", labels: true, counts: func(o *ndls.Options, _ bool) bool { return labelsTakeK(o) }, strict: true},
 	{name: "label-depth", labels: true},
 	{name: "label-kmax", labels: true, counts: func(o *ndls.Options, _ bool) bool { return o.Labels.Depth == "auto" }},
 	{name: "cs-scale", labels: true, counts: corrects, strict: true},
-	{name: "cs-correct-alpha", labels: true, counts: corrects, strict: true},
-	{name: "cs-correct-hops", labels: true, counts: corrects, strict: true},
-	{name: "cs-smooth-alpha", labels: true, counts: corrects, strict: true},
+	{name: "cs-correct-alpha", labels: true, counts: corrects, strict: true, aboveZero: true},
+	{name: "cs-correct-hops", labels: true, counts: corrects, strict: true, aboveZero: true},
+	{name: "cs-smooth-alpha", labels: true, counts: corrects, strict: true, aboveZero: true},
 }
 
 func rules(names ...string) func(*ndls.Options, bool) bool {
@@ -126,7 +128,7 @@ func settle(base ndls.Options, drawn []Setting, smoothed bool) (ndls.Options, []
 		case decides && i >= 0:
 			counted = append(counted, drawn[i])
 		case decides:
-		case x.strict && !x.labels || x.strict && !o.Labels.Corrects():
+		case x.strict && !x.counts(&o, smoothed):
 			err = final.Set(x.name, standard.Get(x.name))
 		case i >= 0:
 			err = final.Set(x.name, base.Get(x.name))

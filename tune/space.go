@@ -95,9 +95,6 @@ func (s Space) check() error {
 		if slices.ContainsFunc(s[:i], func(e Dimension) bool { return e.Name == d.Name }) {
 			return failure.Of(ndls.ErrOption, "--try %s is given twice: name all its values once", d.Name)
 		}
-		if _, err := find(d.Name); err != nil {
-			return err
-		}
 		if err := d.check(); err != nil {
 			return err
 		}
@@ -107,6 +104,10 @@ func (s Space) check() error {
 
 func (d Dimension) check() error {
 	o := ndls.DefaultOptions()
+	x, err := find(d.Name)
+	if err != nil {
+		return err
+	}
 	for i, v := range d.Values {
 		if err := o.Set(d.Name, v); err != nil {
 			return err
@@ -114,6 +115,10 @@ func (d Dimension) check() error {
 		if slices.Contains(d.Values[:i], v) {
 			return failure.Of(ndls.ErrOption, "--try %s: the value %q is given twice", d.Name, v)
 		}
+	}
+	zero := slices.ContainsFunc(d.Values, func(v string) bool { n, err := strconv.ParseFloat(v, 64); return err == nil && n == 0 })
+	if x.aboveZero && (zero || d.Values == nil && !(d.Lo > 0)) {
+		return failure.Of(ndls.ErrOption, "--try %s: give numbers above 0", d)
 	}
 	switch finite := !math.IsInf(d.Lo, 0) && !math.IsInf(d.Hi, 0); {
 	case d.Values != nil:

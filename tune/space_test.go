@@ -44,6 +44,8 @@ func TestParseSpace(t *testing.T) {
 		{"lr=0:inf", "is no range"},
 		{"lr=nan:1", "is no range"},
 		{"hidden=1.5:8", "is a whole number"},
+		{"cs-correct-alpha=0,0.5", "above 0"},
+		{"sparsity=0:3", "above 0"},
 	} {
 		if _, err := ParseSpace(c.text); !errors.Is(err, ndls.ErrOption) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.text, err, c.want)

@@ -189,6 +189,14 @@ func newSearch(c Config) (*search, error) {
 	if s.smoothed = s.Score == Smoothed; !s.smoothed && s.Space.smoothsLabels() {
 		return nil, failure.Of(ndls.ErrOption, "--score %s compares trials before label smoothing, and --try names options of label smoothing: leave out one of the two", Base)
 	}
+	given := func(name string) bool {
+		return slices.ContainsFunc(s.Space, func(d Dimension) bool { return d.Name == name })
+	}
+	if !given("rule") && !given("label-rule") { // with which other options may go that do not go with the default
+		if err := ndls.CheckOptions(s.base); err != nil {
+			return nil, err
+		}
+	}
 	return s, s.draw()
 }
 

@@ -255,8 +255,7 @@ func TestLabelsOfTestNodes(t *testing.T) {
 		t.Errorf("labels of test nodes change trials:\n%s\n%s", tables[0], tables[1])
 	}
 	c := quick(t, filepath.Join(t.TempDir(), "search"), "lr=0.01,0.1")
-	c.Base.Dataset = "karate:"
-	c.Base.Options = func(o *ndls.Options) { o.Partition.Split = "share:0.5,0" }
+	c.Base.Options = func(o *ndls.Options) { o.Partition.Split = "random:20,0" }
 	if _, err := tune.Search(t.Context(), c); !errors.Is(err, ndls.ErrOption) || !strings.Contains(err.Error(), "valid") {
 		t.Errorf("without validation nodes: %v", err)
 	}
@@ -287,7 +286,7 @@ func TestCora(t *testing.T) {
 	c.Search, c.Trials = tune.Grid, 0
 	c.Base.Options = func(o *ndls.Options) { o.Train.BatchSize, o.Train.Runs, o.Train.Epochs = 0, 1, 100 }
 	r := search(t, c)
-	if r.Chosen != 1 || r.Best().Base.Mean < 0.78 {
+	if r.Chosen != 1 || r.Best().Base.Mean < 0.7 {
 		t.Errorf("%+v", r.Trials)
 	}
 }

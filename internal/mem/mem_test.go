@@ -54,6 +54,30 @@ func TestBudget(t *testing.T) {
 	empty.Free()
 }
 
+// TestPart gives a part of a budget away, and takes it back.
+func TestPart(t *testing.T) {
+	b, err := NewBudget(MinBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	part, err := b.Part(1<<20, "a part")
+	if err != nil || part.Limit() != 1<<20 || b.Free() != b.Limit()-1<<20 {
+		t.Fatalf("a part of %d, %d are left: %v", part.Limit(), b.Free(), err)
+	}
+	if err := part.Reserve(1<<20+1, "too much"); !errors.Is(err, ErrBudget) {
+		t.Error(err)
+	}
+	if _, err := b.Part(b.Limit(), "all"); !errors.Is(err, ErrBudget) {
+		t.Error(err)
+	}
+	for range 2 {
+		if part.Close(); b.Free() != b.Limit() {
+			t.Errorf("%d of %d are free", b.Free(), b.Limit())
+		}
+	}
+}
+
 func TestBytes(t *testing.T) {
 	for n, want := range map[Bytes]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 3 << 29: "1.5 GiB", -2048: "-2.0 KiB"} {
 		if got := n.String(); got != want {

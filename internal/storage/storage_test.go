@@ -32,6 +32,14 @@ func newLocal(t *testing.T) *storage.Local {
 func TestContract(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) storage.Store{
 		"local":    func(t *testing.T) storage.Store { return newLocal(t) },
+		"temporary": func(t *testing.T) storage.Store {
+			l, err := storage.NewTemporary(filepath.Join(t.TempDir(), "files"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		},
+		"over":     func(*testing.T) storage.Store { return storage.NewOver(storage.NewMem(), storage.NewMem()) },
 		"mem":      func(*testing.T) storage.Store { return storage.NewMem() },
 		"faulty":   func(*testing.T) storage.Store { return storage.NewFaulty(storage.NewMem(), 0) },
 		"counting": func(*testing.T) storage.Store { return storage.NewCounting(storage.NewMem()) },
@@ -50,6 +58,63 @@ func TestContract(t *testing.T) {
 			return b
 		})
 	})
+}
+
+// TestOver reads the files of two stores, and leaves the one below as it was.
+func TestOver(t *testing.T) {
+	ctx := t.Context()
+	below := storage.NewMem()
+	put := func(s storage.Store, name, text string) {
+		t.Helper()
+		w, err := s.Create(ctx, name)
+		if err == nil {
+			_, err = w.Write([]byte(text))
+		}
+		if err == nil {
+			_, err = w.Commit(ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	get := func(s storage.Store, name string) string {
+		t.Helper()
+		r, err := s.Open(ctx, name)
+		if errors.Is(err, storage.ErrNotExist) {
+			return "nothing"
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		text := make([]byte, r.Size())
+		if _, err := r.ReadAt(text, 0); err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	put(below, "a", "below")
+	put(below, "b", "below")
+	s := storage.NewOver(storage.NewMem(), below)
+	put(s, "b", "above")
+	put(s, "c", "above")
+	for name, want := range map[string]string{"a": "below", "b": "above", "c": "above", "d": "nothing"} {
+		if got := get(s, name); got != want {
+			t.Errorf("%s has %q, want %q", name, got, want)
+		}
+	}
+	all, err := s.List(ctx, "")
+	if err != nil || len(all) != 3 || all[0].Name != "a" || all[2].Name != "c" {
+		t.Errorf("%v, %v", all, err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if err := s.Remove(ctx, name); err != nil {
+			t.Fatal(err)
+		}
+		if get(s, name) != "below" || get(below, name) != "below" {
+			t.Errorf("%s went from the store below", name)
+		}
+	}
 }
 
 func newCached(t *testing.T, s storage.Store, dir string, limit int64) *storage.Cached {
