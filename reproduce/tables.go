@@ -130,9 +130,9 @@ var rates = []condition{
 }
 
 const (
-	noteSIGN  = "SIGN is the perceptron on hops side by side: its first layer is dense, where that of SIGN has a block for each hop."
+	noteSIGN    = "SIGN is the perceptron on hops side by side: its first layer is dense, where that of SIGN has a block for each hop."
 	noteAuthors = "The authors' recipe has the settings of their code, and is not compared with methods whose settings are chosen here."
-	noteAPPNP = "APPNP propagates features before the perceptron; the paper's propagates the outputs of its network."
+	noteAPPNP   = "APPNP propagates features before the perceptron; the paper's propagates the outputs of its network."
 )
 
 // grids are the tables: a new one is one entry.
