@@ -40,6 +40,16 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 		return nil, err
 	}
 	c.Run = strings.TrimRight(c.Run, "/")
+	// Options that only the last run takes are checked before the first one.
+	last := c
+	last.TrainOn = []string{c.Run + TrainSuffix}
+	last.Options = func(o *Options) {
+		*o = c.over(*o)
+		o.Partition.Only = partition.OnlyTrain
+	}
+	if err := last.checkOptions(control.DefaultPlan()); err != nil {
+		return nil, err
+	}
 	normalize := given.Partition.Normalize
 	var on []string
 	for _, part := range []struct{ suffix, only, split string }{

@@ -41,6 +41,9 @@ func (j job) options(ctx context.Context, rec *coordinator.Record, identity stri
 		base = rec.Plan
 	}
 	plan := j.over(base).Canonical()
+	if err := j.checkOptions(base); err != nil {
+		return plan, err
+	}
 	if identity != "" {
 		plan.Partition.Dataset = identity
 	} else if j.creates && (rec == nil || !rec.Done(control.Partition) || j.Discard) {

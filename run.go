@@ -1,6 +1,7 @@
 package ndls
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"ndls/catalog"
 	"ndls/coordinator"
@@ -148,7 +150,7 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 			return nil, err
 		}
 	}
-	if err := stage.Validate(j.over(control.DefaultPlan())); err != nil {
+	if err := j.checkOptions(control.DefaultPlan()); err != nil {
 		return nil, err
 	}
 	identity, counts, err := j.identity(ctx)
@@ -216,6 +218,15 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 		r.work.Inputs.TrainRows, r.work.Inputs.ValidRows = dirs[0], dirs[len(dirs)-1]
 	}
 	return r, nil
+}
+
+// checkOptions refuses options, laid over those of base, that do not go together. The names of
+// files and run directories stand for what is read from them later.
+func (c Config) checkOptions(base Options) error {
+	plan := c.over(base)
+	plan.Labels.SoftLabels = cmp.Or(c.SoftLabels, plan.Labels.SoftLabels)
+	plan.Train.On = cmp.Or(strings.Join(c.TrainOn, ","), plan.Train.On)
+	return stage.Validate(plan)
 }
 
 // near makes a folder for temporary files and, for a run directory in an object

@@ -36,7 +36,6 @@ type Trials struct {
 	share     int64             // memory of a trial
 	side      int
 	held      *stage.HeldRows
-	scratch   string
 	tried     atomic.Int64
 	undo      []func()
 }

@@ -250,6 +250,9 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
 		rec.set(x)
 		return failure.InStage(string(s), err)
 	}
+	if err := j.Catalog.Remove(ctx, func(e catalog.Entry) bool { return stage.KindOf(e.Kind).Until == s }); err != nil {
+		return fmt.Errorf("removing what only %s reads: %w", s, err)
+	}
 	x.StageReport, x.State = report, Complete
 	if planned != nil {
 		x.Planned, x.PlannedPeak = planned, planned.PeakBytes

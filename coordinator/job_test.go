@@ -28,6 +28,8 @@ type fake struct {
 	forgot   int
 	losses   []Loss
 	before   func(control.Stage) error
+	// labelTable says that lsi commits K of label smoothing, too.
+	labelTable bool
 }
 
 func (f *fake) Workers() int                 { return 1 }
@@ -59,6 +61,11 @@ func (f *fake) execute(ctx context.Context, t control.Task) (control.StageReport
 	case control.Partition:
 		return report, shards.WriteSummary(ctx, f.cat, f.sum)
 	case control.LSI:
+		if f.labelTable {
+			if err := f.commit(ctx, t, catalog.KindLabelLSI, "label-lsi"); err != nil {
+				return report, err
+			}
+		}
 		report.LSI = &control.LSIReport{Mode: t.Plan.LSI.Mode, Max: 300, Histogram: [][2]int64{{0, 1}, {7, 20}, {300, 4}}}
 	case control.Evaluate:
 		report.Accuracy = &control.AccuracyReport{
@@ -66,15 +73,19 @@ func (f *fake) execute(ctx context.Context, t control.Task) (control.StageReport
 		}
 		return report, nil
 	}
-	file, err := f.cat.Create(ctx, catalog.Describe(outputs[t.Stage], string(t.Stage)))
+	return report, f.commit(ctx, t, outputs[t.Stage], string(t.Stage))
+}
+
+func (f *fake) commit(ctx context.Context, t control.Task, kind, name string) error {
+	file, err := f.cat.Create(ctx, catalog.Describe(kind, name))
 	if err != nil {
-		return report, err
+		return err
 	}
 	defer file.Abort()
 	if _, err := file.Write([]byte(stage.Hashes(t.Plan)[string(t.Stage)])); err != nil {
-		return report, err
+		return err
 	}
-	return report, f.cat.Commit(ctx, file)
+	return f.cat.Commit(ctx, file)
 }
 
 // labelled is a dataset with everything; setup a job on an empty store.
@@ -147,6 +158,25 @@ func TestWholeRun(t *testing.T) {
 	}
 	if strings.Contains(page, "http") {
 		t.Error("report.html refers to something outside itself")
+	}
+}
+
+// TestLeavesWhatLasts has a K table for label smoothing, which only some ways to a run make: it
+// is there for the stages that read it, and is removed when they are complete.
+func TestLeavesWhatLasts(t *testing.T) {
+	store := storage.NewMem()
+	j, f := setup(t, store, labelled)
+	f.labelTable = true
+	f.before = func(s control.Stage) error {
+		there := len(f.cat.Entries(catalog.KindLabelLSI))
+		if reads := s == control.LabelDepth || s == control.SmoothLabels; reads && there != 1 {
+			t.Errorf("%s finds %d K tables of label smoothing", s, there)
+		}
+		return nil
+	}
+	run(t, j, stage.Whole()...)
+	if n := len(f.cat.All()); n != len(outputs)+1 || len(f.cat.Entries(catalog.KindLabelLSI)) != 0 {
+		t.Errorf("the run leaves %v", f.cat.All())
 	}
 }
 

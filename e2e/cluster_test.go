@@ -29,7 +29,7 @@ const (
 // job takes a second or two through all stages; smoothing has seven panels.
 var job = []string{
 	"--dataset", "synthetic:nodes=8000,edges=40000,features=100,classes=6,seed=9",
-	"--runs", "3", "--epochs", "4", "--epsilon", "0.05", "--quiet",
+	"--runs", "3", "--epochs", "4", "--probes", "32", "--epsilon", "0.05", "--quiet",
 }
 
 // outputs has the hashes of what a job leaves, run in one process, by its flags.
@@ -315,7 +315,8 @@ func (c *crew) await(what string, pleases func(status) bool) {
 
 func (c *crew) awaitAt(at launch, keys []string, what string, pleases func(status) bool) {
 	c.t.Helper()
-	await(c.t, what, func() bool {
+	const pause = 200 * time.Millisecond // a process that asks takes a tenth of a second
+	awaitEvery(c.t, pause, what, func() bool {
 		cmd, text, cancel := c.processAt(at, "", append([]string{"status", "--run", c.dir, "--json", "--quiet"}, keys...)...)
 		defer cancel()
 		var s status
@@ -386,7 +387,12 @@ func children(t *testing.T, pid int) (pids []int) {
 // await looks until something holds.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
+	awaitEvery(t, 20*time.Millisecond, what, holds)
+}
+
+func awaitEvery(t *testing.T, pause time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(pause) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s does not come", what)
 		}

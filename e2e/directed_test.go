@@ -59,6 +59,7 @@ func drawDirected(n, m, width int) (edges [][2]int, x []float64) {
 // TestDirectionsEqualTheDefinition compares what the program writes for a graph with directions
 // with dense float64 matrices, for each rule that needs no K, and each direction.
 func TestDirectionsEqualTheDefinition(t *testing.T) {
+	t.Parallel()
 	const n, width, depth, alpha = 90, 5, 4, 0.2
 	edges, x := drawDirected(n, 260, width)
 	uri := directedFiles(t, n, edges, x)
@@ -160,6 +161,7 @@ func checkRows(t *testing.T, got [][]float64, width int, want [][]float64) {
 // TestDirectedBytes: the files of a run with directions depend neither on threads, memory and
 // kernel, nor on the workers in whichever way they share the run, nor on kills.
 func TestDirectedBytes(t *testing.T) {
+	t.Parallel()
 	edges, x := drawDirected(20_000, 75_000, 37)
 	uri := directedFiles(t, 20_000, edges, x)
 	for _, direction := range []string{"both"} { // has the rows of each

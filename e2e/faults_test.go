@@ -219,30 +219,6 @@ func (c *crew) flaps(rng *rand.Rand, extra ...string) {
 	})
 }
 
-// TestVariantsSurvive kills workers and the coordinator where rows settle, and
-// where some rows only are written.
-func TestVariantsSurvive(t *testing.T) {
-	t.Parallel()
-	for name, flags := range map[string][]string{
-		"settled":  {"--active", "settled", "--slack", "2"},
-		"labelled": {"--targets", "labelled"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := newCrew(t)
-			c.job = append(append([]string{}, job...), flags...)
-			want := wantOf(t, c.job...)
-			c.coordinator(2, "finish-done:4:kill")
-			c.worker([]string{"commit:3:kill", "commit-done:5:kill"})
-			c.worker([]string{"next-done:3:kill"}, "--memory", "130MiB")
-			c.end(name, want)
-			if c.died.Load() < 2 {
-				t.Errorf("only %d processes died", c.died.Load())
-			}
-		})
-	}
-}
-
 // long is a job whose K table takes seconds, and no other stage.
 var long = []string{
 	"--dataset", "synthetic:nodes=50000,edges=400000,features=16,classes=4,seed=1", "--features", "none",

@@ -14,9 +14,9 @@ import (
 	"ndls/internal/packed"
 )
 
-// rowsJob has five strips of rows, so that workers can share them.
+// rowsJob has four strips of rows, so that workers can share them.
 var rowsJob = []string{
-	"--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=20,classes=5,seed=3", 4*packed.StripRows+1000, 10*packed.StripRows),
+	"--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=20,classes=5,seed=3", 3*packed.StripRows+1000, 8*packed.StripRows),
 	"--probes", "16", "--runs", "1", "--epochs", "2", "--epsilon", "0.1", "--kmax", "5", "--label-kmax", "2", "--quiet",
 }
 

@@ -20,7 +20,7 @@ func TestFeaturesFourTimesMemory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	args := []string{
 		"run", "--dataset", "synthetic:nodes=150000,edges=450000,features=960,classes=8,seed=1", "--run", dir,
-		"--memory", strconv.Itoa(memory>>20) + "MiB", "--threads", "2", "--epsilon", "0.3", "--runs", "1", "--epochs", "1", "--hidden", "16", "--quiet",
+		"--memory", strconv.Itoa(memory>>20) + "MiB", "--threads", "2", "--epsilon", "0.3", "--probes", "16", "--runs", "1", "--epochs", "1", "--hidden", "16", "--quiet",
 	}
 	if 150000*960*4 < 4*memory {
 		t.Fatal("the features are too small for this test")
@@ -39,7 +39,7 @@ func TestTenThousandClasses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	args := []string{
 		"run", "--dataset", "synthetic:nodes=10500,edges=40000,features=16,classes=10000,seed=1", "--run", dir, "--threads", "2",
-		"--epsilon", "0.2", "--runs", "1", "--epochs", "1", "--label-kmax", "1", "--quiet",
+		"--epsilon", "0.2", "--probes", "16", "--runs", "1", "--epochs", "1", "--label-kmax", "1", "--quiet",
 	}
 	if out, err := exec.Command(binary, append(args, "--memory", "300MiB")...).CombinedOutput(); exitStatus(err) != 3 || !strings.Contains(string(out), "would do") {
 		t.Errorf("with 300 MiB: %v\n%s", err, out)

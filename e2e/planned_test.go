@@ -27,7 +27,7 @@ type figures struct {
 func TestPlannedIsMeasured(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	run(t, "run", "--dataset", "synthetic:nodes=400000,edges=4000000,features=64,classes=8,seed=1", "--run", dir,
-		"--memory", "192MiB", "--threads", "2", "--epsilon", "0.1", "--runs", "1", "--epochs", "2", "--quiet")
+		"--memory", "192MiB", "--threads", "2", "--epsilon", "0.1", "--probes", "16", "--runs", "1", "--epochs", "2", "--quiet")
 	checkPlanned(t, dir)
 }
 
@@ -37,7 +37,7 @@ func TestPlannedWithWeightsIsMeasured(t *testing.T) {
 		t.Run(memory, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
 			run(t, "run", "--dataset", "synthetic:nodes=200000,edges=2500000,features=32,classes=8,seed=1,weights=6", "--run", dir,
-				"--memory", memory, "--threads", "2", "--epsilon", "0.1", "--probes", "32", "--runs", "1", "--epochs", "1", "--label-kmax", "3", "--quiet")
+				"--memory", memory, "--threads", "2", "--epsilon", "0.1", "--probes", "16", "--runs", "1", "--epochs", "1", "--label-kmax", "3", "--quiet")
 			checkPlanned(t, dir)
 		})
 	}
@@ -53,18 +53,18 @@ func TestPlannedWithClassesIsMeasured(t *testing.T) {
 		{200_000, 2, "all", nil},
 		{60_000, 172, "all", nil},
 		{60_000, 172, "best", nil},
-		{10_500, 10_000, "best", nil},
+		{10_500, 4_000, "best", nil},
 		{200_000, 172, "best", []string{"--keep-features=false", "--label-depth", "2"}},
 		{200_000, 172, "best", []string{"--keep-features=false", "--label-depth", "0", "--precision", "float16"}},
 	} {
 		t.Run(fmt.Sprint(c.nodes, " ", c.classes, " ", c.probabilities, c.more), func(t *testing.T) {
 			if testing.Short() && c.classes > 1000 {
-				t.Skip("it predicts a hundred million probabilities several times")
+				t.Skip("it predicts forty million probabilities several times")
 			}
 			dir := filepath.Join(t.TempDir(), "run")
 			run(t, append([]string{
 				"run", "--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=400000,features=32,classes=%d,seed=1", c.nodes, c.classes), "--run", dir,
-				"--memory", "480MiB", "--threads", "2", "--epsilon", "0.1", "--runs", "1", "--epochs", "1", "--hidden", "16", "--label-kmax", "2", "--probabilities", c.probabilities, "--quiet",
+				"--memory", "480MiB", "--threads", "2", "--epsilon", "0.1", "--probes", "16", "--runs", "1", "--epochs", "1", "--hidden", "16", "--label-kmax", "2", "--probabilities", c.probabilities, "--quiet",
 			}, c.more...)...)
 			checkPlanned(t, dir, "partition") // with many classes a synthetic graph has fewer edges
 		})
@@ -146,8 +146,12 @@ func comparePlanned(t *testing.T, dir string, plans map[string]*figures, unstate
 			t.Errorf("%s was not planned", s.Name)
 			continue
 		}
-		// What the runtime takes of its 80 MiB varies.
+		t.Logf("%s: memory planned %.1f MiB, measured %.1f MiB", s.Name, s.Planned.Memory/(1<<20), s.Memory/(1<<20))
+		// What the runtime takes of its 80 MiB varies. A stage may take less than what it may need.
 		within(s.Name, "memory", s.Planned.Memory, s.Memory, 0.1, 40<<20)
+		if most := 1.05*s.Planned.Memory + 16<<20; s.Memory > most {
+			t.Errorf("%s: memory planned %.0f, measured %.0f, which is more", s.Name, s.Planned.Memory, s.Memory)
+		}
 		// How many hops there are is not known before lsi.
 		if s.Name != "lsi" && !slices.Contains(unstated, s.Name) {
 			// A short peak may fall between two looks.

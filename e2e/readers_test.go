@@ -27,10 +27,11 @@ func tool(t *testing.T, variable, what string) string {
 // Arrow file of a run of Cora, and compares counts and sums with what ndls
 // export gives.
 func TestOtherReaders(t *testing.T) {
+	t.Parallel()
 	python := tool(t, "NDLS_PYTHON", "a python with pyarrow, duckdb and numpy")
 	dir := filepath.Join(t.TempDir(), "run")
 	run(t, "run", "--dataset", "planetoid:"+testgraph.Published(t, "data/cora")+"/cora", "--run", dir,
-		"--runs", "2", "--epochs", "5", "--keep-hops", "0..1,3", "--quiet")
+		"--probes", "64", "--runs", "2", "--epochs", "5", "--keep-hops", "0..1,3", "--quiet")
 	out := t.TempDir()
 	for _, what := range []string{"lsi", "features", "smoothed", "soft-labels", "predictions", "edges", "nodes"} {
 		for _, format := range []string{"csv", "npy", "parquet", "arrow"} {
@@ -61,6 +62,7 @@ func TestOtherReaders(t *testing.T) {
 // TestOtherReadersOfTextIDs imports tables with text ids as pyarrow writes them, and lets
 // pyarrow, DuckDB and NumPy compare every export, and the files of the run, with those tables.
 func TestOtherReadersOfTextIDs(t *testing.T) {
+	t.Parallel()
 	python := tool(t, "NDLS_PYTHON", "a python with pyarrow, duckdb and numpy")
 	script := func(args ...string) {
 		t.Helper()

@@ -13,7 +13,7 @@ import (
 // medium takes a few seconds through all stages.
 var medium = []string{
 	"run", "--dataset", "synthetic:nodes=60000,edges=400000,features=100,classes=6,seed=9",
-	"--runs", "2", "--epochs", "8", "--epsilon", "0.02", "--quiet",
+	"--runs", "2", "--epochs", "8", "--probes", "32", "--epsilon", "0.02", "--quiet",
 }
 
 func mediumRun(dir string, extra ...string) []string {
@@ -21,10 +21,11 @@ func mediumRun(dir string, extra ...string) []string {
 	return append(append(args, "--run", dir), extra...)
 }
 
-// TestSameBytesEverywhere runs one graph with 1, 2 and 5 threads, three memory
-// budgets, in assembly and in Go, and compares every file; then kills runs with
-// SIGKILL at six random moments, resumes, and compares again.
-func TestSameBytesEverywhere(t *testing.T) {
+// TestKilledAndResumed kills runs with SIGKILL at random moments, resumes them with less memory
+// and another kernel, and compares every file with those of a run that was left alone.
+func TestKilledAndResumed(t *testing.T) {
+	t.Parallel()
+	const kills = 4
 	base := filepath.Join(t.TempDir(), "base")
 	start := time.Now()
 	run(t, mediumRun(base, "--memory", "1GiB", "--threads", "2")...)
@@ -34,25 +35,15 @@ func TestSameBytesEverywhere(t *testing.T) {
 		t.Fatalf("only %d files: %v", len(want), want)
 	}
 
-	for i, extra := range [][]string{
-		{"--memory", "1GiB", "--threads", "1"},
-		{"--memory", "150MiB", "--threads", "5"},
-		{"--memory", "250MiB", "--threads", "2", "--kernel", "go"},
-	} {
-		dir := filepath.Join(t.TempDir(), fmt.Sprint("variant", i))
-		run(t, mediumRun(dir, extra...)...)
-		compare(t, fmt.Sprint(extra), hashes(t, dir), want)
-	}
-
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("moments drawn with seed %d over %v", seed, took)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	killed, dirs := 0, 0
-	for killed < 6 {
+	for killed < kills {
 		dir := filepath.Join(t.TempDir(), fmt.Sprint("killed", dirs))
 		dirs++
 		if dirs > 40 {
-			t.Fatalf("only %d of %d runs could be killed in time", killed, dirs)
+			t.Fatalf("only %d kills in %d runs", killed, dirs)
 		}
 		// Up to three kills on the way to the end.
 		for range 3 {
@@ -73,7 +64,7 @@ func TestSameBytesEverywhere(t *testing.T) {
 			}
 			killed++
 		}
-		run(t, mediumRun(dir, "--memory", "250MiB", "--threads", "2")...)
+		run(t, mediumRun(dir, "--memory", "150MiB", "--threads", "3", "--kernel", "go")...)
 		run(t, "verify", "--run", dir, "--quiet")
 		// What a killed attempt left is listed and removed by gc.
 		run(t, "gc", "--run", dir, "--delete", "--quiet")

@@ -15,18 +15,19 @@ import (
 // panels of classes, several record batches, all probabilities and the best alone, depths of
 // label smoothing that are chosen and given, both precisions and both rules for labels.
 var jobs = map[string]string{
-	"chosen depth":      "--dataset synthetic:nodes=34000,edges=70000,features=37,classes=40,seed=9 --runs 2 --epochs 2 --epsilon 0.05",
-	"best probability":  "--dataset synthetic:nodes=20000,edges=40000,features=20,classes=33,seed=4 --runs 2 --epochs 2 --epsilon 0.05 --label-depth 3 --probabilities best --precision float16",
+	"chosen depth":      "--dataset synthetic:nodes=34000,edges=70000,features=37,classes=40,seed=9 --runs 2 --epochs 2 --probes 32 --epsilon 0.05",
+	"best probability":  "--dataset synthetic:nodes=20000,edges=40000,features=20,classes=33,seed=4 --runs 2 --epochs 2 --probes 48 --epsilon 0.05 --label-depth 3 --probabilities best --precision float16",
 	"authors' rules":    "--dataset synthetic:nodes=20000,edges=40000,features=20,classes=18,seed=5 --runs 1 --epochs 4 --rule ndls-reference --label-rule ndls-reference --batch-size 0",
 	"soft labels as is": "--dataset papers100m:scale=1/4096 --runs 1 --epochs 1 --probes 16 --label-depth 0 --targets all",
 }
 
 // TestSameBytesOnAllThreads makes whole runs with 1, 2, 5 and 16 threads, which are more than
 // there are cores, in assembly for both instruction sets and in Go, with much memory and with
-// little. All files that a run commits have the same bytes, those of every stage.
+// little. All files that a run commits have the same bytes, those of every stage. Each way is
+// another in all of these at once: any of them that shows makes a difference.
 func TestSameBytesOnAllThreads(t *testing.T) {
-	ways := []string{"--threads 2 --memory 1GiB", "--threads 5 --memory 1GiB", "--threads 16 --memory 1GiB", "--threads 3 --memory 160MiB"}
-	ways = append(ways, "--threads 16 --memory 1GiB --kernel go")
+	t.Parallel()
+	ways := []string{"--threads 5 --memory 160MiB", "--threads 16 --memory 1GiB --kernel go"}
 	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
 		ways = append(ways, "--threads 2 --memory 1GiB --kernel avx2")
 	}

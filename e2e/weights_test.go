@@ -16,11 +16,12 @@ import (
 )
 
 // weightedJob is a graph with weights of more than one strip, through all stages.
-const weightedJob = "--dataset synthetic:nodes=36000,edges=90000,features=37,classes=6,seed=9,weights=10 --runs 2 --epochs 2 --epsilon 0.05 --probes 32 --targets all"
+const weightedJob = "--dataset synthetic:nodes=36000,edges=90000,features=37,classes=6,seed=9,weights=10 --runs 1 --epochs 2 --epsilon 0.1 --kmax 40 --probes 16 --label-kmax 4 --targets all"
 
 // TestWeightedBytes: the files of a run with weights depend neither on threads, memory and
 // kernel nor on the workers, in whichever way these share the run.
 func TestWeightedBytes(t *testing.T) {
+	t.Parallel()
 	want := hashesOf(t, weightedJob, "--threads 1 --memory 1GiB")
 	for _, way := range []string{
 		"--threads 5 --memory 160MiB", "--threads 2 --memory 1GiB --kernel go",
@@ -33,6 +34,7 @@ func TestWeightedBytes(t *testing.T) {
 // TestWeightsEqualTheDefinition compares what the program writes for a graph with weights, in
 // several components, with dense float64 matrices.
 func TestWeightsEqualTheDefinition(t *testing.T) {
+	t.Parallel()
 	const n, width, kmax, epsilon = 120, 5, 60, 0.0437
 	g := testgraph.Random(n, 150, 3).RandomWeights(30, 4)
 	x := make([]float64, n*width)
@@ -131,6 +133,7 @@ func exported(t *testing.T, dir, what string) (rows [][]float64) {
 // TestWeightsSettle: rows of a graph with weights settle, and are as near to exact ones as the
 // bound says. K is that of an exact run.
 func TestWeightsSettle(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const width = 245
 	const job = "--dataset synthetic:nodes=4000,edges=9000,features=245,classes=3,seed=5,weights=10 --epsilon 0.02 --kmax 80 --runs 1 --epochs 1 --label-depth 0 --block-columns 16 --quiet"

@@ -157,14 +157,14 @@ func run(c Counts, p control.Plan, r control.Resources, held int64, stages []Sta
 	return list, nil
 }
 
-// runtimeUse is what the runtime, program text and small buffers take as a rule
-// of mem.RuntimeShare, which is the most; recordsUse is that with the heap of
-// stages that read and write records in a process that has run for a while;
-// encodesUse is that with the heap of the writers of shards and hop streams.
+// programUse is how much of the program's own file is in memory once it runs: its code and
+// tables. The others are that with what the runtime and small buffers take as a rule: encodesUse
+// with the heap of the writers of shards and hop streams, runtimeUse in other stages.
+// mem.RuntimeShare is the most.
 const (
-	runtimeUse = 32 << 20
-	recordsUse = 44 << 20
-	encodesUse = 60 << 20
+	programUse = 34 << 20
+	runtimeUse = programUse + 22<<20
+	encodesUse = programUse + 41<<20
 )
 
 // Sheet is where a stage writes what it takes.
@@ -255,11 +255,8 @@ func (s *Sheet) WriteK() {
 	s.alone += float64(s.Nodes) / readNodes
 }
 
-// Records says that the stage reads and writes records, whose heap is more than that of
+// Encodes says that the stage writes shards and hop streams, whose heap is more than that of
 // other stages.
-func (s *Sheet) Records() { s.runtime = recordsUse }
-
-// Encodes says that the stage writes shards and hop streams, whose heap is more still.
 func (s *Sheet) Encodes() { s.runtime = encodesUse }
 
 // Computes adds an amount of work that all threads share, at a rate a second and thread.

@@ -15,6 +15,9 @@ type Kind struct {
 	// Lasting says that the files stay once the stage is complete, and that no later
 	// stage changes them.
 	Lasting bool
+	// Until, unless empty, is the last stage that reads the files: they are removed when it is
+	// complete, so that what a run leaves does not depend on whether they were made.
+	Until control.Stage
 	// Rows reads a file to its end and counts its rows, nil where there is nothing to
 	// count.
 	Rows func(r storage.Reader, name string) (int64, error)

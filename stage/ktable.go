@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ndls/catalog"
+	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
@@ -31,10 +32,11 @@ func looserEpsilon(p control.Plan) float64 {
 // looserEpsilons are the ε for which the LSI stage finds K on the way, in ascending order: that of
 // label smoothing, and those for which others may ask it later.
 func (env *Env) looserEpsilons() (list []float64) {
-	if env.Plan.SlackSettles() {
+	f := FactsOf(env.Summary)
+	if env.Plan.SlackSettles() || (smoothLabelsStage{}).Lacks(env.Plan, f) != "" {
 		return nil
 	}
-	if epsilon := looserEpsilon(env.Plan); epsilon > 0 {
+	if epsilon := labelTableEpsilon(env.Plan, f); epsilon > 0 {
 		list = append(list, epsilon)
 	}
 	for _, text := range strings.Split(env.Inputs.LabelEpsilons, ",") {
@@ -44,6 +46,14 @@ func (env *Env) looserEpsilons() (list []float64) {
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// labelTableEpsilon is looserEpsilon where the graph has what label smoothing needs, else 0.
+func labelTableEpsilon(p control.Plan, f estimate.Facts) float64 {
+	if (smoothLabelsStage{}).Lacks(p, f) != "" {
+		return 0
+	}
+	return looserEpsilon(p)
 }
 
 // labelLSI are the files of the K table for that ε, in order of interval, if they are all there.

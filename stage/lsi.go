@@ -50,7 +50,7 @@ func (lsiStage) Options(p control.Plan) map[string]any {
 }
 
 func (lsiStage) Writes() []Kind {
-	return []Kind{{Name: catalog.KindLSI, Lasting: true, Rows: countLSI}, {Name: catalog.KindLSIPart}, {Name: catalog.KindLabelLSI, Rows: countLSI}}
+	return []Kind{{Name: catalog.KindLSI, Lasting: true, Rows: countLSI}, {Name: catalog.KindLSIPart}, {Name: catalog.KindLabelLSI, Until: control.SmoothLabels, Rows: countLSI}}
 }
 
 func (lsiStage) Cut(_ control.Plan, sum shards.Summary) Cut {
@@ -64,7 +64,7 @@ func (lsiStage) Shares(p control.Plan) bool { return !p.SlackSettles() }
 func (lsiStage) Cost(s *estimate.Sheet) {
 	s.ReadNodes(1) // degrees
 	looser := int64(0)
-	if looserEpsilon(s.Plan) > 0 {
+	if labelTableEpsilon(s.Plan, s.Facts(s.Plan)) > 0 {
 		looser = 2*s.Part + 4096
 	}
 	findsK(s, s.Plan.LSI.Epsilon, s.Plan.LSI.Kmax, looser)

@@ -46,7 +46,6 @@ func (predictStage) Shares(control.Plan) bool { return false }
 
 // Cost implements estimate.Stage: every row passes through all models.
 func (predictStage) Cost(s *estimate.Sheet) {
-	s.Records()
 	o, shape := trainOptions(s.Plan), trainShape(s)
 	row := softRow(s.Plan, s.Classes)
 	models := labelRuns(s.Plan)

@@ -43,7 +43,6 @@ func (trainStage) Shares(control.Plan) bool { return false }
 
 // Cost implements estimate.Stage.
 func (trainStage) Cost(s *estimate.Sheet) {
-	s.Records()
 	o, shape := trainOptions(s.Plan), trainShape(s)
 	labels := labelledBytes(s.Plan, shape.Rows) + labelledPages(s.Plan)
 	peak, least, streamed := train.PlanFit(shape, o, s.Threads, s.Budget()-labels)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"strings"
 	"testing"
 
 	"ndls/catalog"
@@ -54,5 +55,18 @@ func TestLooserEpsilonOfLabels(t *testing.T) {
 				t.Errorf("predictions %s with K for labels, %s without", a, b)
 			}
 		})
+	}
+}
+
+// Where labels are not smoothed, no K table is made for that.
+func TestNoTableOfLabelsForSomeTargets(t *testing.T) {
+	plan := smallPlan()
+	plan.LSI.Epsilon, plan.Labels.Epsilon, plan.Smooth.Targets = 0.03, 0.3, control.LabelledTargets
+	store := storage.NewMem()
+	execute(t, store, plan, resources(t, small), control.Partition, control.LSI)
+	for path := range sums(t, store) {
+		if strings.HasPrefix(path, "lsi/epsilon") {
+			t.Errorf("%s is made", path)
+		}
 	}
 }

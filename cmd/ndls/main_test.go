@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -175,6 +176,74 @@ func TestUsage(t *testing.T) {
 	}
 	if _, err := os.Stat(run); err == nil {
 		t.Error("wrong usage made a run directory")
+	}
+}
+
+// TestOneSplitOnly has options that hold for one split, with several of them: each is refused with
+// what to do instead, before anything is made, by every verb that takes it, and in a run directory
+// of several splits.
+func TestOneSplitOnly(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "run")
+	given := []string{"--dataset", toy, "--run", run, "--split", "random:20,20", "--splits", "2", "--quiet"}
+	several := filepath.Join(dir, "several")
+	expect(t, 0, "", "partition", "--dataset", toy, "--run", several, "--split", "random:20,20", "--splits", "2", "--quiet")
+	before := filesBelow(t, several, ".")
+	soft := write(t, filepath.Join(dir, "soft.csv"), "id,a,b,c\n0,0.5,0.25,0.25\n")
+	for _, tc := range []struct {
+		want    string
+		options []string
+		// verbs take the options with --splits, stage takes them for a run that has several.
+		verbs []string
+		stage string
+	}{
+		{"with --only train,", []string{"--only", "train"}, []string{"run", "partition", "coordinator"}, ""},
+		{"with --only train, as with --inductive", []string{"--inductive"}, []string{"run"}, ""},
+		{"with --blank-features", []string{"--blank-features", "0.3"}, []string{"run", "partition", "coordinator"}, ""},
+		{"with --train-on", []string{"--train-on", several}, []string{"run", "coordinator"}, "train"},
+		{"with --soft-labels", []string{"--soft-labels", soft}, []string{"run", "coordinator"}, "smooth-labels"},
+		{"with --label-columns", []string{"--label-columns", "2"}, []string{"run", "coordinator"}, "smooth"},
+	} {
+		t.Run(tc.options[0], func(t *testing.T) {
+			commands := [][]string{}
+			for _, verb := range tc.verbs {
+				commands = append(commands, slices.Concat([]string{verb}, given, tc.options))
+			}
+			if tc.verbs[0] == "run" {
+				commands = append(commands, slices.Concat([]string{"run", "--workers", "2"}, given, tc.options))
+			}
+			if tc.stage != "" {
+				commands = append(commands, slices.Concat([]string{tc.stage, "--run", several, "--quiet"}, tc.options))
+			}
+			for _, args := range commands {
+				if args[0] == "coordinator" {
+					t.Setenv(ndls.TokenVariable, strings.Repeat("00112233", 8))
+				}
+				r := expect(t, ndls.ExitUsage, tc.want, args...)
+				for _, remedy := range []string{"leave --splits out", "split=N", "--seed"} {
+					if !strings.Contains(r.stderr, remedy) {
+						t.Errorf("%v does not say %q: %s", args, remedy, r.stderr)
+					}
+				}
+			}
+		})
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() != "several" && e.Name() != "soft.csv" {
+			t.Errorf("%s was made", e.Name())
+		}
+	}
+	if after := filesBelow(t, several, "."); !maps.Equal(before, after) {
+		t.Error("a refusal has changed the run directory")
+	}
+	// What only the last of the runs of --inductive takes is refused before the first one.
+	expect(t, ndls.ExitUsage, "--keep-hops", "run", "--dataset", toy, "--run", run, "--inductive", "--keep-hops", "many", "--quiet")
+	if _, err := os.Stat(run + ndls.TrainSuffix); err == nil {
+		t.Error("a run that is refused at its end was begun")
 	}
 }
 
@@ -360,12 +429,32 @@ func TestWholeRun(t *testing.T) {
 	expect(t, 0, "no coordinator; the run is COMPLETE", "status", "--run", run)
 }
 
-// The verbs one by one give the same bytes as the whole run.
+// filesBelow are the files of folders of a run directory with their bytes.
+func filesBelow(t *testing.T, run string, folders ...string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, folder := range folders {
+		if err := fs.WalkDir(os.DirFS(run), folder, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(filepath.Join(run, name))
+			files[name] = string(text)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// The verbs one by one leave the same files as the whole run, which knows the options of all
+// stages when it begins.
 func TestVerbByVerb(t *testing.T) {
 	dir := t.TempDir()
 	uri := strings.TrimSpace(expect(t, 0, "edges:", "generate", "--dataset", toy, "--out", filepath.Join(dir, "data"), "--quiet").stdout)
 	whole, steps := filepath.Join(dir, "whole"), filepath.Join(dir, "steps")
-	expect(t, 0, "accuracy", append([]string{"run", "--dataset", uri, "--run", whole, "--label-kmax", "5"}, quickly...)...)
+	expect(t, 0, "accuracy", append([]string{"run", "--dataset", uri, "--run", whole, "--label-kmax", "5", "--label-epsilon", "0.2"}, quickly...)...)
 	small := []string{"--run", steps, "--memory", "200MiB", "--threads", "1", "--quiet"}
 	for _, c := range []struct {
 		want string
@@ -375,14 +464,21 @@ func TestVerbByVerb(t *testing.T) {
 		{"mean K", []string{"lsi", "--kernel", "go", "--block-columns", "16"}},
 		{"smooth: 600 rows", []string{"smooth", "--block-columns", "16"}},
 		{"predict: 600 rows", []string{"train", "--runs", "2", "--epochs", "20"}},
-		{"smooth-labels: 600 rows", []string{"smooth-labels", "--label-kmax", "5"}},
+		{"smooth-labels: 600 rows", []string{"smooth-labels", "--label-kmax", "5", "--label-epsilon", "0.2"}},
 		{"accuracy", []string{"evaluate"}},
 	} {
 		expect(t, 0, c.want, append(c.args, small...)...)
 	}
-	for _, folder := range []string{"graph", "lsi", "smoothed", "soft_labels", "predictions", "model"} {
-		if out, err := exec.Command("diff", "-r", filepath.Join(whole, folder), filepath.Join(steps, folder)).CombinedOutput(); err != nil {
-			t.Errorf("%s differs: %v\n%s", folder, err, out)
+	folders := []string{"graph", "lsi", "smoothed", "soft_labels", "predictions", "model"}
+	got, want := filesBelow(t, steps, folders...), filesBelow(t, whole, folders...)
+	for name, text := range want {
+		if other, ok := got[name]; !ok || other != text {
+			t.Errorf("%s is not what a whole run leaves (there: %v)", name, ok)
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("a whole run leaves no %s", name)
 		}
 	}
 

@@ -34,7 +34,7 @@ func TestFlagsAreOptions(t *testing.T) {
 		}
 		value, ok := values[f.Name]
 		if !ok {
-			value = map[string]string{"int": "7", "uint64": "7", "float64": "0.25"}[f.Value.Type()]
+			value = map[string]string{"whole number": "7", "number": "0.25"}[ndls.OptionType(f.Name)]
 		}
 		p := plan()
 		if err := p.set.Set(f.Name, value); err != nil {

@@ -553,16 +553,26 @@ func (p Plan) validateSplits() error {
 		return failure.Of(ErrOption, "--labels-per-class %d is no number of nodes", o.LabelsPerClass)
 	case o.LabelsPerClass > 0 && o.Split != "":
 		return failure.Of(ErrOption, "--labels-per-class %d with --split %s: it draws training nodes beside the published validation and test nodes; leave one of the two out", o.LabelsPerClass, o.Split)
-	case o.Only != "" && (o.Splits > 1 || o.LabelsPerClass > 0):
-		return failure.Of(ErrOption, "--only %s, as with --inductive, with --splits or --labels-per-class: the part of the graph is that of one split, which is published or drawn with --split; leave these options out", o.Only)
-	case o.BlankFeatures > 0 && o.Splits > 1:
-		return failure.Of(ErrOption, "--splits %d with --blank-features: the features of one split's training nodes stay; run each split by itself", o.Splits)
-	case p.Train.On != "" && o.Splits > 1:
-		return failure.Of(ErrOption, "--splits %d with --train-on: other run directories have the rows of one split; run each split by itself", o.Splits)
-	case o.Splits > 1 && p.Labels.SoftLabels != "":
-		return failure.Of(ErrOption, "--splits %d with --soft-labels: another model's soft labels come from the training nodes of one split; run each split by itself", o.Splits)
-	case o.Splits > 1 && p.Smooth.LabelColumns > 0:
-		return failure.Of(ErrOption, "--splits %d with --label-columns: the columns are made of the labels of one split's training nodes, and smoothed before all models are trained; run each split by itself", o.Splits)
+	case o.Only != "" && o.LabelsPerClass > 0:
+		return failure.Of(ErrOption, "--only %s, as with --inductive, with --labels-per-class: the part of the graph is that of a split which is published or drawn with --split; leave --labels-per-class out", o.Only)
+	}
+	if o.Splits < 2 {
+		return nil
+	}
+	for _, c := range []struct {
+		given        bool
+		options, why string
+	}{
+		{o.Only != "", "--only " + o.Only + ", as with --inductive", "the part of the graph is that of one split"},
+		{o.BlankFeatures > 0, "--blank-features", "the features of one split's training nodes stay"},
+		{p.Train.On != "", "--train-on", "other run directories have the rows of one split"},
+		{p.Labels.SoftLabels != "", "--soft-labels", "another model's soft labels come from the training nodes of one split"},
+		{p.Smooth.LabelColumns > 0, "--label-columns", "the columns are made of the labels of one split's training nodes, and smoothed before all models are trained"},
+	} {
+		if c.given {
+			return failure.Of(ErrOption, "--splits %d with %s: %s; leave --splits out and make a run for each split: with split=N in the URI of the dataset if splits are published, with a --seed of its own if they are drawn",
+				o.Splits, c.options, c.why)
+		}
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func newLocal(t *testing.T) *storage.Local {
 
 func TestContract(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) storage.Store{
-		"local":    func(t *testing.T) storage.Store { return newLocal(t) },
+		"local": func(t *testing.T) storage.Store { return newLocal(t) },
 		"temporary": func(t *testing.T) storage.Store {
 			l, err := storage.NewTemporary(filepath.Join(t.TempDir(), "files"))
 			if err != nil {

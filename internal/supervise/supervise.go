@@ -24,18 +24,24 @@ const (
 	restartPause = time.Second
 	// stopTime is how long a process that is told to stop may take to do so.
 	stopTime = time.Minute
+	// endTime is how long a process may take to end by itself once serving has ended.
+	endTime = 2 * time.Second
 )
 
-// Keep runs the process that command makes until it ends well or serving ends. The
-// end of ctx makes it stop. Keep returns an error when the process ends with a
+// Keep runs the process that command makes until it ends well or serving ends. It tells the
+// process to stop when ctx ends, and when that still runs two seconds after serving has ended: it
+// may never have met whom it waits for. Keep returns an error when the process ends with a
 // status of which again says that another attempt is of no use, or when it dies
 // too often.
 func Keep(ctx, serving context.Context, again func(status int) bool, command func(context.Context) *exec.Cmd) error {
 	// A process whose parent dies is killed when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(serving, func() { time.AfterFunc(endTime, stop) })()
 	for restarts := 0; ; restarts++ {
-		cmd := command(ctx)
+		cmd := command(running)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = stopTime
