@@ -347,7 +347,7 @@ func (g grid) times(lines []line) Table {
 		for _, c := range columns {
 			sum, any := 0.0, false
 			for _, s := range l.Outcome.Stages {
-				if slices.Contains(c.stages, s.Stage) {
+				if slices.Contains(c.stages, s.Stage) && (l.Ours || s.Stage != ndls.StageLSI) {
 					sum, any = sum+s.Seconds, true
 				}
 			}
