@@ -151,11 +151,12 @@ CHAOS ?= 20
 chaos: ## CHAOS rounds of faults drawn anew: deaths, networks, disks, stores, silence (root, for networks and disks)
 	NDLS_CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run TestChaos ./e2e
 
-.PHONY: results
-results: ## the accuracy table of docs/results.md, from the data sets in NDLS_DATA
-	$(GO) run ./bench/accuracy
-
 PYTHON ?= python3
+TABLES ?= transductive base-models correct-and-smooth inductive label-rates sparsity efficiency
+
+.PHONY: results
+results: build ## the tables of docs/results.md in build/results, from the data sets in NDLS_DATA; PYTHON has scikit-learn and XGBoost, RESULTS further options; hours
+	for table in $(TABLES); do $(BUILD)/ndls reproduce $$table --data $(NDLS_DATA)/data --python $(PYTHON) --out $(BUILD)/results $(RESULTS); done
 
 .PHONY: example-gamlp
 example-gamlp: build ## a PyTorch model with attention over hops, on Cora of NDLS_DATA; PYTHON names a python with numpy and torch

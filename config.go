@@ -103,6 +103,10 @@ type (
 	StageStatus = coordinator.StageStatus
 )
 
+// SpreadOf is the mean of figures x and their deviation: those of the models of so many splits,
+// split by split, and as many of each.
+func SpreadOf(x []float64, splits int) *Spread { return stage.Spread(x, splits) }
+
 // The states of a run and of a stage. A run that was killed without warning stays
 // RUNNING.
 const (

@@ -63,7 +63,7 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 			o.Smooth.Targets, o.Smooth.KeepHops = control.LabelledTargets, ""
 		}
 		logger(c.Log).Info("inductive: smoothing a part of the graph", "run", sub.Run, "nodes", part.only)
-		d, err := Run(ctx, sub, upTo(sub.over(control.DefaultPlan()), control.Smooth)...)
+		d, err := Run(ctx, sub, Needed(sub.over(control.DefaultPlan()), control.Smooth)...)
 		if err != nil {
 			return nil, err
 		}
@@ -91,11 +91,12 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 	return Run(ctx, whole)
 }
 
-// upTo are a stage and all that it needs, in order.
-func upTo(p Options, last Stage) (stages []Stage) {
+// Needed lists a stage and all stages whose output it reads under options o, directly or not, in
+// the order of a run.
+func Needed(o Options, last Stage) (stages []Stage) {
 	var need func(s Stage)
 	need = func(s Stage) {
-		for _, n := range stage.Needs(p, s) {
+		for _, n := range stage.Needs(o, s) {
 			need(n)
 		}
 		if !slices.Contains(stages, s) {

@@ -94,7 +94,7 @@ func (j job) checkTrainOn(ctx context.Context, plan Options) error {
 		}
 		other := rec.Plan
 		other.Smooth.Targets, other.Smooth.KeepHops = plan.Smooth.Targets, plan.Smooth.KeepHops
-		how := slices.DeleteFunc(upTo(plan, control.Smooth), func(s Stage) bool { return s == control.Partition })
+		how := slices.DeleteFunc(Needed(plan, control.Smooth), func(s Stage) bool { return s == control.Partition })
 		if d := stage.Diff(plan, other, how...); len(d) > 0 {
 			return failure.Of(ErrOption, "--train-on %s has rows that were smoothed in another way (%s); smooth them with the same options", dir, strings.Join(d, "; "))
 		}

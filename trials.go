@@ -101,7 +101,7 @@ func smooth(ctx context.Context, c Config, smoothed bool, o Options) error {
 		*base = o
 	}
 	list := stage.Trial(o, smoothed)
-	stages := upTo(o, list[len(list)-1])
+	stages := Needed(o, list[len(list)-1])
 	stages = slices.DeleteFunc(stages, func(s Stage) bool { return stage.Index(s) > stage.Index(control.Smooth) })
 	j, err := newJob(c, stages)
 	if err != nil {
@@ -162,7 +162,7 @@ func (t *Trials) options(o Options) (Options, error) {
 	plan.Train, plan.Labels = o.Train, o.Labels
 	o.Partition = plan.Partition
 	o.Smooth.Targets, o.Smooth.Direction, o.Smooth.KeepHops = plan.Smooth.Targets, plan.Smooth.Direction, plan.Smooth.KeepHops
-	if d := stage.Diff(o, plan, upTo(o, control.Smooth)...); len(d) > 0 {
+	if d := stage.Diff(o, plan, Needed(o, control.Smooth)...); len(d) > 0 {
 		return plan, failure.Of(ErrPlanMismatch, "trials over the same smoothed rows differ in %v", d)
 	}
 	return plan, stage.Validate(plan)

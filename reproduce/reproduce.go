@@ -2,6 +2,7 @@ package reproduce
 
 import (
 	"context"
+	"encoding/csv"
 	"fmt"
 	"io"
 	"slices"
@@ -20,7 +21,9 @@ type Experiment struct {
 	// make it from these.
 	Needs string
 	Lines []string
-	make  func(ctx context.Context, e Experiment, j Job) (Result, error)
+	// Sets and Methods are the data sets and the recipes of a table.
+	Sets, Methods []string
+	make          func(ctx context.Context, e Experiment, j Job) (Result, error)
 }
 
 // Make makes the table or the figure.
@@ -28,10 +31,22 @@ func (e Experiment) Make(ctx context.Context, j Job) (Result, error) { return e.
 
 // Job is what an experiment works with.
 type Job struct {
-	// Runs are run directories to read, or, where the experiment makes its own, where to make them.
+	// Runs are run directories to read, or, where a figure makes its own, where to make them.
 	Runs []string
 	// Config has the resources and the log of runs that the experiment makes.
 	Config ndls.Config
+	// The rest is for tables. Data is the folder of the data sets, Out one for experiments that
+	// are finished, and for run directories on the way.
+	Data, Out string
+	// Sets and Methods are the data sets and the recipes of the table to run, none for all.
+	Sets, Methods []string
+	// Trials is how many settings of each method are compared, Splits the number of random splits,
+	// and Models that of models of a split; 0 stands for the defaults of the package.
+	Trials, Splits, Models int
+	// Options are further options of ndls run for all methods, as a command line spells them.
+	Options string
+	// Python is the program that trains trees, "" for python3.
+	Python string
 }
 
 // Result is what an experiment gives.
@@ -40,10 +55,25 @@ type Result struct {
 	Tables   []Table
 	// Notes are sentences about the result.
 	Notes []string
+	// Data is the result for programs, nil where pictures and tables say it all.
+	Data any
 }
 
 // All are the experiments, by name in alphabetical order.
-var All = []Experiment{
+var All = registry()
+
+// registry joins tables and figures.
+func registry() []Experiment {
+	all := slices.Clone(figures)
+	for _, g := range grids {
+		all = append(all, g.experiment())
+	}
+	slices.SortFunc(all, func(a, b Experiment) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// figures are the experiments that draw.
+var figures = []Experiment{
 	{
 		Name: "k-cdf", About: "share of nodes with at most K hops",
 		Needs: "run directories with the K of their nodes",
@@ -95,6 +125,15 @@ type Table struct {
 	Rows        [][]string
 }
 
+// WriteCSV writes the table as CSV, with a line for the names of columns.
+func (t Table) WriteCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	if err := out.WriteAll(append([][]string{t.Header}, t.Rows...)); err != nil {
+		return err
+	}
+	return out.Error()
+}
+
 // Write writes the table as Markdown.
 func (t Table) Write(w io.Writer) error {
 	rule := make([]string, len(t.Header))
@@ -103,8 +142,11 @@ func (t Table) Write(w io.Writer) error {
 	}
 	text := fmt.Sprintf("%s\n\n", t.Title)
 	for _, row := range append([][]string{t.Header, rule}, t.Rows...) {
-		text += "| " + strings.Join(row, " | ") + " |\n"
+		text += "| " + cells.Replace(strings.Join(row, " \x00 ")) + " |\n"
 	}
 	_, err := io.WriteString(w, text)
 	return err
 }
+
+// cells puts rows of Markdown together: what would end a cell or a line is kept from doing so.
+var cells = strings.NewReplacer("|", `\|`, "\n", "<br>", "\x00", "|")

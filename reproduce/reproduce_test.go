@@ -103,7 +103,12 @@ func TestMissing(t *testing.T) {
 		if e.Needs == "" {
 			continue
 		}
-		_, err := e.Make(context.Background(), job())
+		j := job()
+		j.Data, j.Out = t.TempDir(), t.TempDir()
+		if len(e.Sets) > 0 {
+			j.Sets = e.Sets[:1]
+		}
+		_, err := e.Make(context.Background(), j)
 		if !errors.Is(err, ndls.ErrOption) || !strings.Contains(err.Error(), "ndls reproduce "+e.Name) {
 			t.Errorf("%s: %v", e.Name, err)
 		}

@@ -251,14 +251,14 @@ func (env evaluation) spreads(f figure) control.SplitAccuracy {
 				return nil
 			}
 		}
-		return spread(x, env.Plan.NumSplits())
+		return Spread(x, env.Plan.NumSplits())
 	}
 	return control.SplitAccuracy{Train: of(train.Train), Valid: of(train.Valid), Test: of(train.Test)}
 }
 
-// spread is mean and sample standard deviation over the models of so many splits, split by
+// Spread is mean and sample standard deviation over the models of so many splits, split by
 // split, and how much of it is between models of a split, and between splits.
-func spread(x []float64, splits int) *control.Spread {
+func Spread(x []float64, splits int) *control.Spread {
 	all := train.Summarize(x)
 	s := &control.Spread{Mean: all.Mean, Std: all.Std}
 	if splits == 1 {

@@ -1,0 +1,459 @@
+package reproduce
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"gonum.org/v1/gonum/stat"
+
+	"ndls"
+	"ndls/internal/failure"
+	"ndls/internal/vfs"
+)
+
+// What tables take where a job does not say.
+const (
+	// DefaultTrials is how many settings of each method are compared by validation.
+	DefaultTrials = 6
+	// DefaultSplits is the number of random splits, DefaultModels that of models of each, and
+	// DefaultPublishedModels that of models of a published split.
+	DefaultSplits          = 10
+	DefaultModels          = 3
+	DefaultPublishedModels = 10
+)
+
+// A line is a row of a table with what came of it.
+type line struct {
+	Name    string  `json:"method"`
+	Ours    bool    `json:"by_node"`
+	Aside   bool    `json:"aside,omitempty"`
+	After   bool    `json:"after_label_smoothing"`
+	Paper   string  `json:"paper,omitempty"`
+	Outcome Outcome `json:"outcome"`
+}
+
+// figures are those that the line is about.
+func (l line) figures() Figures {
+	if l.After {
+		return l.Outcome.After
+	}
+	return l.Outcome.Before
+}
+
+// lack is a data set, or a program, that is not there.
+type lack struct {
+	Set string `json:"set"`
+	Why string `json:"why"`
+	// Lines are commands that make what is missing.
+	Lines []string `json:"lines"`
+}
+
+// tableData is a table for programs.
+type tableData struct {
+	Table   string `json:"table"`
+	Lines   []line `json:"lines"`
+	Missing []lack `json:"missing"`
+}
+
+// experiment is the registry's entry of a table.
+func (g grid) experiment() Experiment {
+	return Experiment{
+		Name: g.name, About: g.about, Needs: "data sets in --data",
+		Lines: []string{"ndls reproduce " + g.name + " --data DATA --out OUT"},
+		Sets:  g.sets, Methods: g.recipes(),
+		make: func(ctx context.Context, e Experiment, j Job) (Result, error) { return g.make(ctx, e, j) },
+	}
+}
+
+// make runs the experiments of a table that have not been run, and prints all.
+func (g grid) make(ctx context.Context, e Experiment, j Job) (result Result, err error) {
+	chosen, err := g.chosen(j)
+	if err != nil {
+		return result, err
+	}
+	unlock, err := lock(j.Out)
+	if err != nil {
+		return result, err
+	}
+	defer unlock()
+	var lines []line
+	var lacks []lack
+	for _, s := range chosen {
+		files, err := s.lacks(j.Data)
+		if err != nil {
+			return result, err
+		}
+		if len(files) > 0 {
+			lacks = append(lacks, g.lacks(j, s, files))
+			continue
+		}
+		for _, c := range g.conditionList() {
+			more, missing, err := g.under(ctx, j, s, c)
+			if err != nil {
+				return result, err
+			}
+			lines = append(lines, more...)
+			if missing != nil && !slices.ContainsFunc(lacks, func(l lack) bool { return l.Why == missing.Why }) {
+				lacks = append(lacks, *missing)
+			}
+		}
+	}
+	if len(lines) == 0 {
+		var why []string
+		for _, l := range lacks {
+			why = append(why, l.Why)
+		}
+		return result, e.Missing("there is none of them: " + strings.Join(why, "; "))
+	}
+	result.Tables = g.tables(lines)
+	if !g.seconds {
+		result.Notes = verdicts(lines)
+	}
+	result.Notes = append(result.Notes, g.notes...)
+	for _, l := range lacks {
+		result.Notes = append(result.Notes, l.text())
+	}
+	result.Data = tableData{g.name, lines, append([]lack{}, lacks...)}
+	return result, nil
+}
+
+// lock keeps other processes from making tables in a folder until unlock is called.
+func lock(out string) (unlock func(), err error) {
+	if _, err := vfs.MkdirAll(out, 0o755); err != nil {
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	folder, err := vfs.OpenFile(out, syscall.O_RDONLY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	if err := folder.Lock(); err != nil {
+		_ = folder.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, failure.Of(ndls.ErrBusy, "--out %s: another ndls makes tables there; wait for it, or choose another folder", out)
+		}
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	return func() { _ = folder.Close() }, nil
+}
+
+// chosen are the data sets of the table that the job wants.
+func (g grid) chosen(j Job) (list []set, err error) {
+	for _, name := range j.Sets {
+		if !slices.Contains(g.sets, name) {
+			return nil, failure.Of(ndls.ErrOption, "--sets %s: the table %s has the data sets %s", name, g.name, strings.Join(g.sets, ", "))
+		}
+	}
+	for _, name := range j.Methods {
+		if !slices.ContainsFunc(g.rows, func(r row) bool { return r.recipe == name }) {
+			return nil, failure.Of(ndls.ErrOption, "--methods %s: the table %s has the methods %s", name, g.name, strings.Join(g.recipes(), ", "))
+		}
+	}
+	for _, name := range g.sets {
+		if len(j.Sets) > 0 && !slices.Contains(j.Sets, name) {
+			continue
+		}
+		s, err := findSet(name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// recipes lists the methods of the table.
+func (g grid) recipes() (list []string) {
+	for _, r := range g.rows {
+		if !slices.Contains(list, r.recipe) {
+			list = append(list, r.recipe)
+		}
+	}
+	return list
+}
+
+// conditionList has at least one condition.
+func (g grid) conditionList() []condition {
+	if len(g.conditions) == 0 {
+		return []condition{{}}
+	}
+	return g.conditions
+}
+
+// under makes the lines of a data set under a condition. What it has made on the way is removed.
+func (g grid) under(ctx context.Context, j Job, s set, c condition) (lines []line, missing *lack, err error) {
+	for _, r := range g.rows {
+		if len(j.Methods) > 0 && !slices.Contains(j.Methods, r.recipe) {
+			continue
+		}
+		x, err := j.cell(g, s, c, r.recipe)
+		if err != nil {
+			return nil, nil, err
+		}
+		if log := j.Config.Log; log != nil {
+			log.Info("experiment", "table", g.name, "set", s.name, "condition", c.name, "method", r.recipe)
+		}
+		o, err := j.outcome(ctx, x)
+		if errors.Is(err, errNoPython) {
+			missing = &lack{Set: s.name, Why: err.Error() + ": trees are left out", Lines: []string{
+				"python3 -m venv VENV && VENV/bin/pip install numpy pyarrow scikit-learn xgboost",
+				fmt.Sprintf("ndls reproduce %s --data DATA --python VENV/bin/python --out OUT", g.name),
+			}}
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		lines = append(lines, line{Name: r.name, Ours: r.ours, Aside: r.aside, After: r.smoothed, Paper: g.paper(r, s), Outcome: o})
+	}
+	return lines, missing, vfs.RemoveAll(filepath.Join(j.Out, "work"))
+}
+
+// paper is what the paper reports of a row, "" for nothing.
+func (g grid) paper(r row, s set) string {
+	for _, p := range strings.Fields(r.paper) {
+		if name, value, _ := strings.Cut(p, "="); name == s.name {
+			return value
+		}
+	}
+	return ""
+}
+
+// lacks says what is missing of a data set, and which line would then run its part of the table.
+func (g grid) lacks(j Job, s set, files []string) lack {
+	some := files[0]
+	if len(files) > 1 {
+		some += fmt.Sprintf(" and %d more", len(files)-1)
+	}
+	l := lack{Set: s.name, Why: fmt.Sprintf("%s is missing: %s is not in %s (published: %s)", s.name, some, j.Data, s.from)}
+	l.Lines = append(l.Lines, fmt.Sprintf("ndls reproduce %s --sets %s --data DATA --out OUT", g.name, s.name))
+	if x, err := j.cell(g, s, g.conditionList()[0], "ndls"); err == nil {
+		l.Lines = append(l.Lines, x.command(""))
+	}
+	return l
+}
+
+func (l lack) text() string { return l.Why + "\n  " + strings.Join(l.Lines, "\n  ") }
+
+// percent spells a spread of shares in percent.
+func percent(s *ndls.Spread) string {
+	if s == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f ± %.2f", 100*s.Mean, 100*s.Std)
+}
+
+// share spells a share in percent.
+func share(x float64) string { return fmt.Sprintf("%.2f", 100*x) }
+
+// tables prints lines: by data set and condition first, and then each with its settings.
+func (g grid) tables(lines []line) []Table {
+	if g.seconds {
+		return []Table{g.times(lines)}
+	}
+	tables := []Table{
+		g.matrix(lines, g.name, "test accuracy in %, mean ± standard deviation over all models (in brackets: the paper)", func(l line) string {
+			text := percent(l.figures().Test)
+			if l.Paper != "" {
+				text += " (" + l.Paper + ")"
+			}
+			return text
+		}),
+		g.matrix(lines, g.name+"-validation", "validation accuracy in %, by which settings were chosen", func(l line) string { return percent(l.figures().Valid) }),
+	}
+	all := Table{
+		Name: g.name + "-lines", Title: g.name + ": deviation between splits and between models in points of test accuracy, and what was chosen",
+		Header: []string{"data set", "condition", "method", "paper", "validation", "test", "splits", "models", "between splits", "between models", "mean K", "trials", "chosen by validation", "command"},
+	}
+	for _, l := range lines {
+		o, f := l.Outcome, l.figures()
+		between := []string{"–", percentStd(f.Test)}
+		if f.Test != nil && o.Splits > 1 {
+			between = []string{share(f.Test.BetweenSplits), share(f.Test.BetweenModels)}
+		}
+		k := "–"
+		if o.MeanK != nil && l.Ours {
+			k = strconv.FormatFloat(*o.MeanK, 'f', 1, 64)
+		}
+		all.Rows = append(all.Rows, []string{
+			o.Set, o.Condition, l.Name, cmp.Or(l.Paper, "–"), percent(f.Valid), percent(f.Test),
+			strconv.Itoa(o.Splits), strconv.Itoa(len(o.Models) / o.Splits), between[0], between[1],
+			k, strconv.Itoa(o.Trials), cmp.Or(o.Chosen, "–"), o.Command,
+		})
+	}
+	return append(tables, all)
+}
+
+// percentStd is the standard deviation of a spread in points.
+func percentStd(s *ndls.Spread) string {
+	if s == nil {
+		return "–"
+	}
+	return share(s.Std)
+}
+
+// matrix is a table of methods by data sets, and conditions if there are some.
+func (g grid) matrix(lines []line, name, title string, show func(line) string) Table {
+	t := Table{Name: name, Title: g.name + ": " + title, Header: []string{"method"}}
+	at := map[string]int{}
+	row := map[string]int{}
+	for _, l := range lines {
+		column := strings.TrimSpace(l.Outcome.Set + " " + l.Outcome.Condition)
+		if _, ok := at[column]; !ok {
+			at[column] = len(t.Header)
+			t.Header = append(t.Header, column)
+		}
+		if _, ok := row[l.Name]; !ok {
+			row[l.Name] = len(t.Rows)
+			t.Rows = append(t.Rows, []string{l.Name})
+		}
+	}
+	for i := range t.Rows {
+		for len(t.Rows[i]) < len(t.Header) {
+			t.Rows[i] = append(t.Rows[i], "–")
+		}
+	}
+	for _, l := range lines {
+		t.Rows[row[l.Name]][at[strings.TrimSpace(l.Outcome.Set+" "+l.Outcome.Condition)]] = show(l)
+	}
+	return t
+}
+
+// times is a table of seconds.
+func (g grid) times(lines []line) Table {
+	columns := []struct {
+		name   string
+		stages []ndls.Stage
+	}{
+		{"K", []ndls.Stage{ndls.StageLSI}},
+		{"propagation", []ndls.Stage{ndls.StageSmooth}},
+		{"training", []ndls.Stage{ndls.StageTrain}},
+		{"prediction", []ndls.Stage{ndls.StagePredict}},
+		{"all but the import", []ndls.Stage{ndls.StageLSI, ndls.StageSmooth, ndls.StageTrain, ndls.StagePredict}},
+	}
+	t := Table{Name: g.name, Title: g.name + ": seconds of wall time", Header: []string{"data set", "method"}}
+	for _, c := range columns {
+		t.Header = append(t.Header, c.name)
+	}
+	for _, l := range lines {
+		cells := []string{l.Outcome.Set, l.Name}
+		for _, c := range columns {
+			sum, any := 0.0, false
+			for _, s := range l.Outcome.Stages {
+				if slices.Contains(c.stages, s.Stage) && (l.Ours || s.Stage != ndls.StageLSI) {
+					sum, any = sum+s.Seconds, true
+				}
+			}
+			if any {
+				cells = append(cells, fmt.Sprintf("%.2f", sum))
+			} else {
+				cells = append(cells, "–")
+			}
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	return t
+}
+
+// verdicts compare, for each data set and condition, the method with hops by node that is best on
+// the validation nodes with the best one of the others.
+func verdicts(lines []line) (notes []string) {
+	var done []string
+	for _, l := range lines {
+		o := l.Outcome
+		place := strings.TrimSpace(o.Set + " " + o.Condition)
+		if slices.Contains(done, place) {
+			continue
+		}
+		done = append(done, place)
+		var ours, others *line
+		for i, m := range lines {
+			if m.Aside || m.Outcome.Set != o.Set || m.Outcome.Condition != o.Condition || m.figures().Valid == nil || m.figures().Test == nil {
+				continue
+			}
+			best := &others
+			if m.Ours {
+				best = &ours
+			}
+			if *best == nil || m.figures().Valid.Mean > (*best).figures().Valid.Mean {
+				*best = &lines[i]
+			}
+		}
+		if ours == nil || others == nil {
+			continue
+		}
+		notes = append(notes, fmt.Sprintf("%s: by validation, %s is %s %s (%s), and on test nodes %s (%s).", place, ours.Name,
+			standing(*ours, *others, validOf), others.Name, pair(ours.figures().Valid, others.figures().Valid),
+			standing(*ours, *others, testOf), pair(ours.figures().Test, others.figures().Test)))
+	}
+	return notes
+}
+
+func pair(a, b *ndls.Spread) string { return percent(a) + " against " + percent(b) }
+
+func validOf(l line, m Model) *float64 {
+	if l.After {
+		return m.SmoothedValid
+	}
+	return m.Valid
+}
+
+func testOf(l line, m Model) *float64 {
+	if l.After {
+		return m.SmoothedTest
+	}
+	return m.Test
+}
+
+// standing says in words how one line compares with another: level is a difference of at most two
+// standard errors. Splits are those of both, and are compared one by one; models of a single split
+// are independent.
+func standing(a, b line, of func(line, Model) *float64) string {
+	mean, deviation := difference(means(a, of), means(b, of))
+	switch {
+	case math.Abs(mean) <= 2*deviation || mean == 0:
+		return "level with"
+	case mean > 0:
+		return "ahead of"
+	}
+	return "behind"
+}
+
+// means are the mean figures of each split, or, of a single split, the figures of each model.
+func means(l line, of func(line, Model) *float64) (splits [][]float64) {
+	splits = make([][]float64, l.Outcome.Splits)
+	for _, m := range l.Outcome.Models {
+		if v := of(l, m); v != nil {
+			splits[m.Split] = append(splits[m.Split], *v)
+		}
+	}
+	return splits
+}
+
+// difference is the mean difference of two methods, and its standard error.
+func difference(a, b [][]float64) (mean, deviation float64) {
+	if len(a) == 1 || len(a) != len(b) {
+		x, y := slices.Concat(a...), slices.Concat(b...)
+		return stat.Mean(x, nil) - stat.Mean(y, nil), math.Hypot(standardError(x), standardError(y))
+	}
+	var d []float64
+	for i := range a {
+		d = append(d, stat.Mean(a[i], nil)-stat.Mean(b[i], nil))
+	}
+	return stat.Mean(d, nil), standardError(d)
+}
+
+// standardError is that of the mean of x, 0 for one number.
+func standardError(x []float64) float64 {
+	if len(x) < 2 {
+		return 0
+	}
+	return stat.StdErr(stat.StdDev(x, nil), float64(len(x)))
+}

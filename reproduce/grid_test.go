@@ -1,0 +1,331 @@
+package reproduce
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ndls"
+	"ndls/tune"
+)
+
+// withToy adds a small data set that needs no files.
+func withToy(t *testing.T) {
+	t.Helper()
+	before := sets
+	sets = append(slices.Clone(sets), set{name: "toy", uri: "synthetic:nodes=600,edges=2400,features=20,classes=3,seed=1", split: "--split share:0.3,0.2", options: "--batch-size 0"})
+	t.Cleanup(func() { sets = before })
+}
+
+// quick are options with which a run takes a moment.
+const quick = "--epochs 8 --probes 16 --kmax 12 --label-kmax 3"
+
+func tableJob(t *testing.T, out string) Job {
+	t.Helper()
+	j := job()
+	j.Data, j.Out, j.Options, j.Trials, j.Splits, j.Models = t.TempDir(), out, quick, 2, 2, 1
+	return j
+}
+
+// files are the contents of the files below a folder.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all[path] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// text is what the command prints and writes of tables.
+func text(t *testing.T, r Result) string {
+	t.Helper()
+	var all bytes.Buffer
+	for _, table := range r.Tables {
+		if err := table.Write(&all); err != nil {
+			t.Fatal(err)
+		}
+		if err := table.WriteCSV(&all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all.String() + strings.Join(r.Notes, "\n")
+}
+
+// TestTablesAreValid takes the experiments of all tables, and has ndls plan each of them, with the
+// first and the last of the values that are searched.
+func TestTablesAreValid(t *testing.T) {
+	counts := ndls.Counts{Nodes: 3000, Edges: 9000, Features: 100, Classes: 5, Labelled: 3000, Training: 300, Validation: 300}
+	planned := map[string]bool{}
+	for _, g := range grids {
+		for _, name := range g.sets {
+			s, err := findSet(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range g.conditionList() {
+				for _, r := range g.rows {
+					x, err := Job{}.cell(g, s, c, r.recipe)
+					if err != nil {
+						t.Fatalf("%s, %s, %s: %v", g.name, name, r.recipe, err)
+					}
+					var space tune.Space
+					if x.search != "" && x.trees == "" {
+						if space, err = tune.ParseSpace(strings.Fields(x.search)...); err != nil || len(space) == 0 {
+							t.Fatalf("%s, %s: %q: %v", g.name, r.recipe, x.search, err)
+						}
+					}
+					for _, at := range []func([]string) string{func(v []string) string { return v[0] }, func(v []string) string { return v[len(v)-1] }} {
+						chosen := ""
+						for _, d := range space {
+							chosen += " --" + d.Name + " " + at(d.Values)
+						}
+						o, err := x.plan(chosen + " " + x.labels)
+						if err != nil {
+							t.Fatalf("%s, %s, %s: %v", g.name, name, r.recipe, err)
+						}
+						if !x.byItself() {
+							o.Partition.Splits = x.splits
+						}
+						line := x.command(chosen)
+						if planned[line+x.labels] {
+							continue
+						}
+						planned[line+x.labels] = true
+						if _, err := ndls.Plan(context.Background(), ndls.PlanConfig{Counts: counts, Options: func(to *ndls.Options) { *to = o }, Resources: ndls.Resources{Memory: 2 << 30, Threads: 1}}); err != nil {
+							t.Errorf("%s: %v", line, err)
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(recipes)) {
+		if !slices.ContainsFunc(grids, func(g grid) bool { return slices.Contains(g.recipes(), name) }) {
+			t.Errorf("no table has %s", name)
+		}
+	}
+}
+
+// TestTable makes a table, and makes it again: nothing is repeated, and all bytes are the same.
+// Then a part of what is stored is missing, as after an interruption.
+func TestTable(t *testing.T) {
+	withToy(t)
+	g := grid{
+		name: "toys", sets: []string{"toy", "cora"}, search: "dropout=0.2,0.5",
+		conditions: []condition{{"all", ""}, {"few edges", "--drop-edges 0.5"}},
+		rows: []row{
+			{name: "MLP", recipe: "mlp", paper: "toy=99.9"},
+			{name: "SGC", recipe: "sgc"},
+			{name: "NDLS-F", recipe: "ndls", ours: true},
+			{name: "NDLS", recipe: "ndls", smoothed: true, ours: true},
+			{name: "C&S", recipe: "mlp-cs", smoothed: true},
+		},
+	}
+	ctx, out := context.Background(), t.TempDir()
+	j := tableJob(t, out)
+	first, err := g.make(ctx, g.experiment(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	experiments := files(t, filepath.Join(out, "experiments"))
+	// MLP and C&S share a search: under each condition 3 searches and 4 experiments.
+	if len(experiments) != 14 {
+		t.Errorf("%d files in experiments: %v", len(experiments), slices.Sorted(maps.Keys(experiments)))
+	}
+	if _, err := os.Stat(filepath.Join(out, "work")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("run directories are left: %v", err)
+	}
+	printed := text(t, first)
+	for _, want := range []string{"(99.9)", "| toy all | toy few edges |", "by validation, NDLS", "cora is missing: cora/ind.cora.x and 7 more", "ndls reproduce toys --sets cora", "--drop-edges 0.5"} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("the table lacks %q:\n%s", want, printed)
+		}
+	}
+	for name, text := range experiments {
+		if strings.Contains(text, out) || strings.Contains(text, j.Data) {
+			t.Errorf("%s names folders of this run:\n%s", name, text)
+		}
+	}
+	again, err := g.make(ctx, g.experiment(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text(t, again) != printed || !maps.Equal(files(t, filepath.Join(out, "experiments")), experiments) {
+		t.Errorf("another call gives another table:\n%s\n%s", printed, text(t, again))
+	}
+	// Experiments after an interruption are repeated one by one; seconds are measured anew.
+	accuracy := func(r Result) string {
+		var all bytes.Buffer
+		for _, table := range r.Tables {
+			if err := table.Write(&all); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return all.String()
+	}
+	for name := range experiments {
+		if strings.Contains(name, "ndls") || strings.Contains(name, "mlp-cs") {
+			if err := os.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	unlock, err := lock(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.make(ctx, g.experiment(), j); !errors.Is(err, ndls.ErrBusy) {
+		t.Errorf("another process makes tables in the same folder: %v", err)
+	}
+	unlock()
+	stopped, stop := context.WithCancel(ctx)
+	stop()
+	if _, err := g.make(stopped, g.experiment(), j); err == nil {
+		t.Error("a table is made under a cancelled context")
+	}
+	resumed, err := g.make(ctx, g.experiment(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if accuracy(resumed) != accuracy(first) {
+		t.Errorf("after an interruption:\n%s\nbefore:\n%s", accuracy(resumed), accuracy(first))
+	}
+}
+
+// TestSplitsByThemselves makes the tables whose splits are runs of their own.
+func TestSplitsByThemselves(t *testing.T) {
+	withToy(t)
+	rows := []row{{name: "SGC", recipe: "sgc"}, {name: "NDLS", recipe: "ndls", smoothed: true, ours: true}}
+	for _, g := range []grid{
+		{name: "later", sets: []string{"toy"}, rows: rows, search: "dropout=0.2,0.5", inductive: true},
+		{name: "blank", sets: []string{"toy"}, rows: rows, search: "dropout=0.2,0.5", conditions: []condition{{"half", "--blank-features 0.5"}}},
+	} {
+		j := tableJob(t, t.TempDir())
+		r, err := g.make(context.Background(), g.experiment(), j)
+		if err != nil {
+			t.Fatalf("%s: %v", g.name, err)
+		}
+		lines := r.Data.(tableData).Lines
+		for _, l := range lines {
+			o := l.Outcome
+			if len(o.Models) != 2 || o.Splits != 2 || o.Models[1].Split != 1 || o.Before.Test == nil || o.Before.Test.BetweenSplits <= 0 {
+				t.Errorf("%s, %s: %d models, %d splits, %+v", g.name, l.Name, len(o.Models), o.Splits, o.Before.Test)
+			}
+			if strings.Contains(o.Command, "--inductive") != g.inductive {
+				t.Errorf("%s: %s", g.name, o.Command)
+			}
+		}
+	}
+}
+
+// TestTrees makes a table of trees where Python has the packages, and says what is missing where
+// it has not.
+func TestTrees(t *testing.T) {
+	withToy(t)
+	g := grid{name: "woods", sets: []string{"toy"}, rows: []row{
+		{name: "MLP", recipe: "mlp"},
+		{name: "forest", recipe: "forest-ndls", ours: true},
+		{name: "forest, smoothed", recipe: "forest-ndls", smoothed: true, ours: true},
+	}}
+	ctx := context.Background()
+	j := tableJob(t, t.TempDir())
+	j.Python = "false"
+	r, err := g.make(ctx, g.experiment(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if printed := text(t, r); !strings.Contains(printed, "pip install numpy pyarrow scikit-learn xgboost") || !strings.Contains(printed, "ndls reproduce woods") {
+		t.Errorf("without Python:\n%s", printed)
+	}
+	j.Python = os.Getenv("NDLS_PYTHON")
+	if j.checkPython(ctx) != nil {
+		t.Skip("NDLS_PYTHON names no Python with scikit-learn and XGBoost")
+	}
+	if r, err = g.make(ctx, g.experiment(), j); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range r.Data.(tableData).Lines[1:] {
+		o := l.Outcome
+		if len(o.Models) != 2 || o.Trials != 2 || o.Before.Test.Mean < 0.5 || o.After.Test == nil {
+			t.Errorf("%s: %+v", l.Name, o)
+		}
+	}
+}
+
+// TestRefusedTables asks for what tables do not have.
+func TestRefusedTables(t *testing.T) {
+	e := find(t, "transductive")
+	for want, change := range map[string]func(*Job){
+		"--sets karate": func(j *Job) { j.Sets = []string{"karate"} },
+		"--methods gcn": func(j *Job) { j.Methods = []string{"gcn"} },
+		"epochs":        func(j *Job) { j.Options, j.Data = "--epochs", dataOf(t) },
+		"speed":         func(j *Job) { j.Options, j.Data = "--speed 9", dataOf(t) },
+	} {
+		j := tableJob(t, t.TempDir())
+		change(&j)
+		if _, err := e.Make(context.Background(), j); !errors.Is(err, ndls.ErrOption) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// dataOf is a folder in which the files of Cora seem to be.
+func dataOf(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, file := range planetoid("cora").files {
+		path := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestDifference compares splits one by one, and models of one split by their means.
+func TestDifference(t *testing.T) {
+	// Splits differ much, and the methods differ by 0.02 in each.
+	mean, deviation := difference([][]float64{{0.52, 0.54}, {0.92, 0.94}}, [][]float64{{0.5, 0.52}, {0.9, 0.92}})
+	if mean < 0.0199 || mean > 0.0201 || deviation > 1e-9 {
+		t.Errorf("%g ± %g", mean, deviation)
+	}
+	mean, deviation = difference([][]float64{{0.5, 0.9}}, [][]float64{{0.4, 0.8}})
+	if mean < 0.0999 || mean > 0.1001 || deviation < 0.28 || deviation > 0.29 {
+		t.Errorf("%g ± %g", mean, deviation)
+	}
+}
+
+// TestSeconds makes a table of seconds: only methods that take K have the time of K.
+func TestSeconds(t *testing.T) {
+	withToy(t)
+	g := grid{
+		name: "speed", sets: []string{"toy"}, options: "--hops 2 " + none, search: fixed, seconds: true,
+		rows: []row{{name: "NDLS", recipe: "ndls", ours: true}, {name: "SGC", recipe: "sgc"}},
+	}
+	r, err := g.make(context.Background(), g.experiment(), tableJob(t, t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := r.Tables[0].Rows
+	if len(rows) != 2 || rows[0][2] == "–" || rows[1][2] != "–" || rows[1][3] == "–" || rows[1][4] == "–" {
+		t.Errorf("%v", rows)
+	}
+}

@@ -1,0 +1,209 @@
+package reproduce
+
+// A recipe is how a row of a table gets its predictions: options of ndls run, of which some are
+// chosen by validation.
+type recipe struct {
+	// options are those that make the method what it is. labels are those of label smoothing,
+	// which take no part in the search.
+	options, labels string
+	// search lists what is chosen by validation, in the form of ndls tune --try, beside what a
+	// table has for all methods. It is fixed where nothing is chosen.
+	search string
+	// trees is the model of examples/trees that is trained on the smoothed rows, "" for the
+	// perceptron of ndls.
+	trees string
+}
+
+const (
+	// none are the options of a run without label smoothing.
+	none = "--label-depth 0"
+	// fixed says that nothing of a recipe is chosen.
+	fixed = "fixed"
+)
+
+// recipes are the methods by name: a new one is one line.
+//
+// sign is the perceptron on hops side by side: its first layer is dense, where that of SIGN has a
+// block for each hop. appnp propagates features before the perceptron, where APPNP propagates the
+// outputs of its network while that is trained. authors is the recipe of the authors' released
+// code, but for the depth of label smoothing, which is chosen by validation, not by test.
+var recipes = map[string]recipe{
+	"mlp":          {options: "--rule sgc --hops 0"},
+	"mlp-cs":       {options: "--rule sgc --hops 0", labels: "--label-rule cs"},
+	"mlp-cs-nd":    {options: "--rule sgc --hops 0", labels: "--label-rule cs-nd"},
+	"sgc":          {options: "--rule sgc", search: "hops=2,3,4,6,8"},
+	"s2gc":         {options: "--rule s2gc", labels: none, search: "hops=4,8,16,32 alpha=0.05,0.1,0.2"},
+	"gbp":          {options: "--rule gbp", labels: none, search: "hops=8,16,32 alpha=0.05,0.1,0.2"},
+	"sign":         {options: "--rule sign", labels: none, search: "hops=2,3,4,5"},
+	"appnp":        {options: "--rule appnp", labels: none, search: "hops=5,10,20 alpha=0.05,0.1,0.2"},
+	"nafs":         {options: "--rule nafs", labels: none, search: "hops=2,4,8,16"},
+	"ndls":         {options: "--rule ndls", search: "epsilon=0.01,0.03,0.05,0.1 residual=0,0.1,0.2"},
+	"ndls-32":      {options: "--rule ndls --probes 32", search: "epsilon=0.01,0.03,0.05,0.1 residual=0,0.1,0.2"},
+	"authors":      {options: "--lsi feature --r 0 --stationary global --kmax 199 --epsilon 0.03 --rule ndls-reference --dropout 0.5 --input-dropout 0.5 --lr 0.1 --epochs 200", labels: "--label-rule ndls-reference --label-epsilon 0.05", search: fixed},
+	"forest":       {options: "--rule sgc --hops 0", trees: "forest"},
+	"forest-ndls":  {options: "--rule ndls", trees: "forest"},
+	"xgboost":      {options: "--rule sgc --hops 0", trees: "xgboost"},
+	"xgboost-ndls": {options: "--rule ndls", trees: "xgboost"},
+}
+
+// perceptron is what is chosen of the network for every method of a table.
+const perceptron = "dropout=0.2,0.4,0.6 input-dropout=0.2,0.4,0.6 lr=0.005,0.01,0.02 weight-decay=0.0001,0.0005,0.001"
+
+// A row is a line of a table.
+type row struct {
+	// name is that of the method as the table prints it, recipe the entry of recipes.
+	name, recipe string
+	// smoothed says that the figures are those after label smoothing, ours that the method
+	// smooths by node. aside keeps the row out of the comparison of both kinds.
+	smoothed, ours, aside bool
+	// paper are the test accuracies that the paper reports, in %, by data set: "cora=84.1".
+	paper string
+}
+
+// condition is how data are changed, or divided, before all methods.
+type condition struct {
+	name, options string
+}
+
+// A grid is a table of accuracies, or of seconds: methods by data sets and conditions.
+type grid struct {
+	name, about string
+	sets        []string
+	// conditions are those under which each data set is used, nil for one, as it is.
+	conditions []condition
+	rows       []row
+	// options are for all methods, before those of conditions and recipes. split are those that
+	// divide sets whose published split is not inductive, "" for the split of the set.
+	options, split string
+	// search is what is chosen of all methods, beside what their recipes say, fixed for nothing.
+	search string
+	// inductive says that models are trained before anything of a test node is read.
+	inductive bool
+	// seconds says that the table shows the time of stages.
+	seconds bool
+	// notes stand below the table.
+	notes []string
+}
+
+var treeRows = []row{
+	{name: "random forest", recipe: "forest"},
+	{name: "random forest + NDLS-L", recipe: "forest", smoothed: true, ours: true},
+	{name: "NDLS-F + random forest", recipe: "forest-ndls", ours: true},
+	{name: "NDLS-F + random forest + NDLS-L", recipe: "forest-ndls", smoothed: true, ours: true},
+	{name: "XGBoost", recipe: "xgboost"},
+	{name: "XGBoost + NDLS-L", recipe: "xgboost", smoothed: true, ours: true},
+	{name: "NDLS-F + XGBoost", recipe: "xgboost-ndls", ours: true},
+	{name: "NDLS-F + XGBoost + NDLS-L", recipe: "xgboost-ndls", smoothed: true, ours: true},
+}
+
+var smoothedRows = []row{
+	{name: "MLP", recipe: "mlp", paper: "cora=61.1 citeseer=61.8"},
+	{name: "SGC", recipe: "sgc", paper: "cora=81.0 citeseer=71.3"},
+	{name: "S²GC", recipe: "s2gc", paper: "cora=82.7 citeseer=73.0"},
+	{name: "GBP", recipe: "gbp", paper: "cora=83.9 citeseer=72.9"},
+	{name: "SIGN", recipe: "sign", paper: "cora=82.1 citeseer=72.4"},
+	{name: "APPNP", recipe: "appnp"},
+	{name: "NAFS", recipe: "nafs"},
+	{name: "NDLS-F", recipe: "ndls", ours: true, paper: "cora=84.1 citeseer=73.5"},
+	{name: "NDLS-L", recipe: "mlp", smoothed: true, ours: true},
+	{name: "NDLS-F + NDLS-L", recipe: "ndls", smoothed: true, ours: true, paper: "cora=84.6 citeseer=73.7"},
+	{name: "SGC + NDLS-L", recipe: "sgc", smoothed: true, ours: true, aside: true},
+}
+
+var compared = []row{
+	{name: "MLP", recipe: "mlp"},
+	{name: "SGC", recipe: "sgc"},
+	{name: "S²GC", recipe: "s2gc"},
+	{name: "GBP", recipe: "gbp"},
+	{name: "NDLS-F", recipe: "ndls", ours: true},
+	{name: "NDLS-F + NDLS-L", recipe: "ndls", smoothed: true, ours: true},
+}
+
+// rates are shares of training nodes of all labelled nodes; a tenth validates.
+var rates = []condition{
+	{"2 %", "--split share:0.02,0.1"},
+	{"5 %", "--split share:0.05,0.1"},
+	{"10 %", "--split share:0.1,0.1"},
+	{"20 %", "--split share:0.2,0.1"},
+	{"40 %", "--split share:0.4,0.1"},
+	{"60 %", "--split share:0.6,0.1"},
+}
+
+const (
+	noteSIGN    = "SIGN is the perceptron on hops side by side: its first layer is dense, where that of SIGN has a block for each hop."
+	noteAuthors = "The authors' recipe has the settings of their code, and is not compared with methods whose settings are chosen here."
+	noteAPPNP   = "APPNP propagates features before the perceptron; the paper's propagates the outputs of its network."
+)
+
+// grids are the tables: a new one is one entry.
+var grids = []grid{
+	{
+		name: "base-models", about: "random forest and XGBoost, alone and with NDLS",
+		sets: []string{"cora", "citeseer", "pubmed", "cora_ml"},
+		rows: treeRows,
+	},
+	{
+		name: "correct-and-smooth", about: "Correct & Smooth by label rate, with the same hops for all nodes and with K of each",
+		sets:       []string{"cora", "citeseer", "pubmed"},
+		conditions: rates,
+		rows: []row{
+			{name: "MLP", recipe: "mlp"},
+			{name: "MLP + C&S", recipe: "mlp-cs", smoothed: true},
+			{name: "MLP + C&S, K of each node", recipe: "mlp-cs-nd", smoothed: true, ours: true},
+			{name: "MLP + NDLS-L", recipe: "mlp", smoothed: true, ours: true},
+		},
+		search: perceptron,
+	},
+	{
+		name: "efficiency", about: "seconds of propagation and of training",
+		sets: []string{"cora", "coauthor_cs", "facebook", "papers100M-shape", "papers100M"},
+		rows: []row{
+			{name: "MLP", recipe: "mlp"},
+			{name: "SGC", recipe: "sgc"},
+			{name: "S²GC", recipe: "s2gc"},
+			{name: "GBP", recipe: "gbp"},
+			{name: "SIGN", recipe: "sign"},
+			{name: "APPNP", recipe: "appnp"},
+			{name: "NAFS", recipe: "nafs"},
+			{name: "NDLS-F", recipe: "ndls", ours: true},
+			{name: "NDLS-F, 32 probes", recipe: "ndls-32", ours: true},
+		},
+		options: "--hops 8 --epochs 100 --patience 0 --runs 1 " + none, search: fixed, seconds: true,
+		notes: []string{"All methods but NDLS make 8 hops, and MLP none. Each trains one model for 100 epochs and predicts all nodes, without label smoothing. A run finds K whatever the rule is; the time for K counts where the method takes it.", noteSIGN},
+	},
+	{
+		name: "inductive", about: "accuracy on nodes that come after training",
+		sets: []string{"cora", "cora_ml", "coauthor_cs", "facebook", "flickr", "reddit"},
+		rows: compared, search: perceptron, inductive: true, split: "--split share:0.6,0.2",
+		notes: []string{"Sets without a published inductive split are divided at random: 60 % of the labelled nodes train, 20 % validate. Settings are chosen on the graph of training and validation nodes."},
+	},
+	{
+		name: "label-rates", about: "accuracy by the share of nodes that are trained on",
+		sets: []string{"cora", "citeseer", "pubmed", "cora_ml"}, conditions: rates,
+		rows: compared, search: perceptron,
+	},
+	{
+		name: "sparsity", about: "accuracy with fewer features, edges and labels",
+		sets: []string{"cora", "citeseer", "pubmed"},
+		conditions: []condition{
+			{"all", ""},
+			{"features of 30 % blank", "--blank-features 0.3"},
+			{"features of 60 % blank", "--blank-features 0.6"},
+			{"features of 90 % blank", "--blank-features 0.9"},
+			{"30 % of edges left out", "--drop-edges 0.3"},
+			{"60 % of edges left out", "--drop-edges 0.6"},
+			{"90 % of edges left out", "--drop-edges 0.9"},
+			{"1 label a class", "--labels-per-class 1"},
+			{"5 labels a class", "--labels-per-class 5"},
+			{"10 labels a class", "--labels-per-class 10"},
+		},
+		rows: compared, search: perceptron,
+	},
+	{
+		name: "transductive", about: "test accuracy of all methods, settings chosen by validation",
+		sets:   []string{"cora", "citeseer", "pubmed", "cora_ml", "coauthor_cs", "facebook", "papers100M"},
+		rows:   append(append([]row{}, smoothedRows...), append([]row{{name: "NDLS, authors' recipe", recipe: "authors", smoothed: true, ours: true, aside: true}}, treeRows...)...),
+		search: perceptron,
+		notes:  []string{noteSIGN, noteAPPNP, noteAuthors},
+	},
+}

@@ -1,0 +1,143 @@
+package reproduce
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ndls"
+	"ndls/examples/trees"
+	"ndls/internal/failure"
+	"ndls/internal/vfs"
+)
+
+// errNoPython says that no Python with the packages of examples/trees is there.
+var errNoPython = errors.New("no Python with scikit-learn, XGBoost and PyArrow")
+
+// checkPython looks for the packages. Its error wraps errNoPython.
+func (j Job) checkPython(ctx context.Context) error {
+	out, err := exec.CommandContext(ctx, j.python(), "-c", "import numpy, pyarrow.parquet, sklearn.ensemble, xgboost").CombinedOutput()
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return fmt.Errorf("%w: %s: %w %s", errNoPython, j.python(), err, lines[len(lines)-1])
+}
+
+func (j Job) python() string {
+	if j.Python == "" {
+		return "python3"
+	}
+	return j.Python
+}
+
+// chosenTrees is chosen.json of examples/trees.
+type chosenTrees struct {
+	Option map[string]any `json:"option"`
+	Trials []struct {
+		Valid float64 `json:"valid"`
+	} `json:"trials"`
+}
+
+// measureTrees trains trees on rows that a run has smoothed, and smooths what they predict. Each
+// split is a run of its own, in which the soft labels of one model take the place of those of the
+// model before.
+func (j Job) measureTrees(ctx context.Context, x cell, o *Outcome) error {
+	if err := j.checkPython(ctx); err != nil {
+		return err
+	}
+	folder := filepath.Join(j.Out, "work", x.place("trees", "files"))
+	script := filepath.Join(folder, "trees.py")
+	if _, err := vfs.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	if err := vfs.WriteFile(script, []byte(trees.Script), 0o644); err != nil {
+		return err
+	}
+	o.Command = strings.Join([]string{
+		x.command("--seed SEED"),
+		"ndls export --run RUN --what smoothed --format npy --out rows.npy",
+		"ndls export --run RUN --what nodes --format npy --out nodes.npy",
+		fmt.Sprintf("python trees.py --rows rows.npy --nodes nodes.npy --model %s --trials %d --runs %d --seed SEED --out SOFT", x.trees, x.trials, x.models),
+		x.command(x.labels + " --seed SEED --soft-labels SOFT/model-1.parquet"),
+	}, "\n")
+	for split := range x.splits {
+		one := x
+		one.seed += uint64(split)
+		c, err := j.config(one, x.place("trees"), x.labels)
+		if err != nil {
+			return err
+		}
+		soft := filepath.Join(folder, "soft")
+		chosen, err := j.trainTrees(ctx, one, c, script, soft)
+		if err != nil {
+			return err
+		}
+		if split == 0 {
+			o.Choice = chosen
+		}
+		for run := range x.models {
+			c.SoftLabels = filepath.Join(soft, fmt.Sprintf("model-%d.parquet", run+1))
+			d, err := again(ctx, c, ndls.StageEvaluate)
+			if err == nil {
+				err = o.add(ctx, d, needed(c, ndls.StageEvaluate), split, run)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return vfs.RemoveAll(folder)
+}
+
+// trainTrees smooths the rows of a split, and has the program train on them, which writes soft
+// labels to a folder.
+func (j Job) trainTrees(ctx context.Context, x cell, c ndls.Config, script, soft string) (choice Choice, err error) {
+	d, err := again(ctx, c, ndls.StageSmooth)
+	if err != nil {
+		return choice, err
+	}
+	args := []string{script, "--model", x.trees, "--trials", strconv.Itoa(x.trials), "--runs", strconv.Itoa(x.models), "--seed", strconv.FormatUint(x.seed, 10), "--out", soft}
+	if j.Config.Resources.Threads > 0 {
+		args = append(args, "--threads", strconv.Itoa(j.Config.Resources.Threads))
+	}
+	for _, a := range []struct{ flag, what string }{{"--rows", "smoothed"}, {"--nodes", "nodes"}} {
+		out := filepath.Join(filepath.Dir(script), a.what+".npy")
+		if _, err := d.Export(ctx, ndls.ExportOptions{What: a.what, Format: "npy", Out: out, Force: true, Memory: c.Resources.Memory}); err != nil {
+			return choice, err
+		}
+		args = append(args, a.flag, out)
+	}
+	if out, err := exec.CommandContext(ctx, j.python(), args...).CombinedOutput(); err != nil {
+		return choice, fmt.Errorf("examples/trees/trees.py with %s failed: %w\n%s", x.trees, err, out)
+	}
+	path := filepath.Join(soft, "chosen.json")
+	text, err := vfs.ReadFile(path)
+	if err != nil {
+		return choice, err
+	}
+	var chosen chosenTrees
+	if err := json.Unmarshal(text, &chosen); err != nil {
+		return choice, failure.Of(ndls.ErrData, "%s: %w", path, err)
+	}
+	choice.Trials = len(chosen.Trials)
+	for _, t := range chosen.Trials {
+		choice.Valid = max(choice.Valid, t.Valid)
+	}
+	for name, value := range chosen.Option {
+		if value == nil {
+			value = "none"
+		}
+		choice.Chosen += fmt.Sprintf(" %s=%v", name, value)
+	}
+	words := strings.Fields(choice.Chosen)
+	slices.Sort(words)
+	choice.Chosen = strings.Join(words, " ")
+	return choice, nil
+}
