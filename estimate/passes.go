@@ -242,14 +242,14 @@ func (s *Sheet) CheckSettled(o smooth.Options, last int, held, tiles int64) {
 // spared is how many passes of so many blocks with so many hops are expected to take no time,
 // since few rows are needed in them. Where nodes settle after few hops, these are the last
 // hops of each block. Finding the rows takes as long as two passes. Of other graphs it is not
-// known: in those that were tried hardly any.
+// known: in those that were tried hardly any. Without copies of edges there are none.
 func (s *Sheet) spared(o smooth.Options, blocks, last int) float64 {
 	const (
 		most  = 3   // hops of a block
 		share = 0.6 // of its hops
 		find  = 2
 	)
-	if !s.FewHops || !o.Copies() || o.Settled {
+	if !s.FewHops || !o.Copies() || o.Settled || s.Resources.Lean {
 		return 0
 	}
 	return max(float64(blocks)*min(most, share*float64(last))-find, 0)
