@@ -239,11 +239,7 @@ func stored[T any](path string, find func() (T, error)) (v T, err error) {
 	if _, err := vfs.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return v, err
 	}
-	const unfinished = ".unfinished"
-	if err := vfs.WriteFile(path+unfinished, append(text, '\n'), 0o644); err != nil {
-		return v, err
-	}
-	return v, vfs.Rename(path+unfinished, path)
+	return v, vfs.ReplaceFile(path, append(text, '\n'), 0o644)
 }
 
 // config is that of a run in a folder, with the options of the cell and more.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"ndls"
 	"ndls/figure"
+	"ndls/internal/vfs"
 	"ndls/reproduce"
 )
 
@@ -138,17 +140,13 @@ func (a *app) reproduced(out, name string, r reproduce.Result) error {
 
 // written makes a file, and prints its name.
 func (a *app) written(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("--out: %w", err)
-	}
-	err = write(f)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+	var text bytes.Buffer
+	if err := write(&text); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	_, err = fmt.Fprintln(a.stdout, path)
+	if err := vfs.ReplaceFile(path, text.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	_, err := fmt.Fprintln(a.stdout, path)
 	return err
 }

@@ -179,3 +179,17 @@ func WriteFile(path string, data []byte, perm fs.FileMode) error {
 	_, err = f.WriteAt(data, 0)
 	return errors.Join(err, f.Close())
 }
+
+// ReplaceFile writes a file in one step: whoever reads it finds all of the old bytes, or of the
+// new ones. They are not durable.
+func ReplaceFile(path string, data []byte, perm fs.FileMode) error {
+	unfinished := path + ".unfinished"
+	err := WriteFile(unfinished, data, perm)
+	if err == nil {
+		err = Rename(unfinished, path)
+	}
+	if err != nil {
+		return errors.Join(err, RemoveAll(unfinished))
+	}
+	return nil
+}

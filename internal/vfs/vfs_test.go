@@ -182,3 +182,26 @@ func TestMarks(t *testing.T) {
 		}
 	}
 }
+
+// TestReplaceFile: a file has its old bytes or the new ones, and nothing is left of an attempt.
+func TestReplaceFile(t *testing.T) {
+	dir := t.TempDir()
+	file, folder := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	for _, text := range []string{"old and long", "new"} {
+		if err := vfs.ReplaceFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := vfs.ReadFile(file); err != nil || string(got) != text {
+			t.Errorf("%q, %v, want %q", got, err, text)
+		}
+	}
+	if err := vfs.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := vfs.ReplaceFile(folder, []byte("new"), 0o644); err == nil {
+		t.Error("a folder was replaced")
+	}
+	if got, want := tree(t, dir), "/\n/a 3 6e6577\n/b/"; got != want {
+		t.Errorf("%q is left, want %q", got, want)
+	}
+}
