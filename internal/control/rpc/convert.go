@@ -112,7 +112,7 @@ func fromLease(l control.Lease) (*controlpb.Lease, error) {
 			PlanJson: plan, Needs: l.Task.Needs, Lean: l.Task.Lean,
 			Inputs: &controlpb.Inputs{
 				Dataset: l.Task.Inputs.Dataset, SoftLabels: l.Task.Inputs.SoftLabels, Targets: l.Task.Inputs.Targets,
-				TrainRows: l.Task.Inputs.TrainRows, ValidRows: l.Task.Inputs.ValidRows,
+				TrainRows: l.Task.Inputs.TrainRows, ValidRows: l.Task.Inputs.ValidRows, LabelEpsilons: l.Task.Inputs.LabelEpsilons,
 			},
 		},
 		Fencing: l.Fencing,
@@ -130,7 +130,7 @@ func toLease(m *controlpb.Lease) (control.Lease, error) {
 			Plan: plan, Needs: t.GetNeeds(), Lean: t.GetLean(),
 			Inputs: control.Inputs{
 				Dataset: t.GetInputs().GetDataset(), SoftLabels: t.GetInputs().GetSoftLabels(), Targets: t.GetInputs().GetTargets(),
-				TrainRows: t.GetInputs().GetTrainRows(), ValidRows: t.GetInputs().GetValidRows(),
+				TrainRows: t.GetInputs().GetTrainRows(), ValidRows: t.GetInputs().GetValidRows(), LabelEpsilons: t.GetInputs().GetLabelEpsilons(),
 			},
 		},
 		Fencing: m.GetFencing(),

@@ -402,6 +402,7 @@ type Inputs struct {
 	Targets       string                 `protobuf:"bytes,3,opt,name=targets,proto3" json:"targets,omitempty"`
 	TrainRows     string                 `protobuf:"bytes,4,opt,name=train_rows,json=trainRows,proto3" json:"train_rows,omitempty"`
 	ValidRows     string                 `protobuf:"bytes,5,opt,name=valid_rows,json=validRows,proto3" json:"valid_rows,omitempty"`
+	LabelEpsilons string                 `protobuf:"bytes,6,opt,name=label_epsilons,json=labelEpsilons,proto3" json:"label_epsilons,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -467,6 +468,13 @@ func (x *Inputs) GetTrainRows() string {
 func (x *Inputs) GetValidRows() string {
 	if x != nil {
 		return x.ValidRows
+	}
+	return ""
+}
+
+func (x *Inputs) GetLabelEpsilons() string {
+	if x != nil {
+		return x.LabelEpsilons
 	}
 	return ""
 }
@@ -1388,7 +1396,7 @@ const file_control_proto_rawDesc = "" +
 	"\tplan_json\x18\x05 \x01(\fR\bplanJson\x12/\n" +
 	"\x06inputs\x18\x06 \x01(\v2\x17.ndls.control.v1.InputsR\x06inputs\x12\x14\n" +
 	"\x05needs\x18\a \x01(\x03R\x05needs\x12\x12\n" +
-	"\x04lean\x18\b \x01(\bR\x04lean\"\x9b\x01\n" +
+	"\x04lean\x18\b \x01(\bR\x04lean\"\xc2\x01\n" +
 	"\x06Inputs\x12\x18\n" +
 	"\adataset\x18\x01 \x01(\tR\adataset\x12\x1f\n" +
 	"\vsoft_labels\x18\x02 \x01(\tR\n" +
@@ -1397,7 +1405,8 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"train_rows\x18\x04 \x01(\tR\ttrainRows\x12\x1d\n" +
 	"\n" +
-	"valid_rows\x18\x05 \x01(\tR\tvalidRows\"y\n" +
+	"valid_rows\x18\x05 \x01(\tR\tvalidRows\x12%\n" +
+	"\x0elabel_epsilons\x18\x06 \x01(\tR\rlabelEpsilons\"y\n" +
 	"\x05Lease\x12)\n" +
 	"\x04task\x18\x01 \x01(\v2\x15.ndls.control.v1.TaskR\x04task\x12\x18\n" +
 	"\afencing\x18\x02 \x01(\x04R\afencing\x12+\n" +
