@@ -245,7 +245,8 @@ func TestLossIsBounded(t *testing.T) {
 	if c.died.Load() != 1 || len(losses) != 1 || losses[0].Task != "lsi" {
 		t.Fatalf("%d deaths, losses %+v", c.died.Load(), losses)
 	}
-	if s := losses[0].SecondsLost; s <= 0 || s > interval+slack {
+	// It is 0 if a checkpoint was under way beside the last renewal, and was committed after it.
+	if s := losses[0].SecondsLost; s < 0 || s > interval+slack {
 		t.Errorf("%.2f s were lost, with checkpoints every %.2f s", s, interval)
 	} else {
 		t.Logf("%.2f s were lost, with checkpoints every %.2f s", s, interval)

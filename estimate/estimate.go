@@ -159,11 +159,13 @@ func run(c Counts, p control.Plan, r control.Resources, held int64, stages []Sta
 
 // programUse is how much of the program's own file is in memory once it runs: its code and
 // tables. The others are that with what the runtime and small buffers take as a rule: encodesUse
-// with the heap of the writers of shards and hop streams, runtimeUse in other stages.
+// with the heap of the writers of shards and hop streams, recordsUse with that of a reader of the
+// node table, runtimeUse in other stages.
 // mem.RuntimeShare is the most.
 const (
 	programUse = 34 << 20
 	runtimeUse = programUse + 22<<20
+	recordsUse = programUse + 34<<20
 	encodesUse = programUse + 41<<20
 )
 
@@ -254,6 +256,9 @@ func (s *Sheet) WriteK() {
 	s.BytesWritten += kRow * s.Nodes
 	s.alone += float64(s.Nodes) / readNodes
 }
+
+// Records says that the stage reads the node table while its rows are in memory.
+func (s *Sheet) Records() { s.runtime = recordsUse }
 
 // Encodes says that the stage writes shards and hop streams, whose heap is more than that of
 // other stages.

@@ -128,6 +128,7 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 		for range out.Directions {
 			s.Labels(o, out.Parts*out.Classes, last, held)
 		}
+		s.Records()
 		s.ReadNodes(1) // parts of training nodes
 	}
 	columns := out.Panels() * packed.PanelColumns
