@@ -241,6 +241,7 @@ func TestTrees(t *testing.T) {
 		{name: "MLP", recipe: "mlp"},
 		{name: "forest", recipe: "forest-ndls", ours: true},
 		{name: "forest, smoothed", recipe: "forest-ndls", smoothed: true, ours: true},
+		{name: "XGBoost", recipe: "xgboost-ndls", ours: true},
 	}}
 	ctx := context.Background()
 	j := tableJob(t, t.TempDir())
@@ -253,7 +254,10 @@ func TestTrees(t *testing.T) {
 		t.Errorf("without Python:\n%s", printed)
 	}
 	j.Python = os.Getenv("NDLS_PYTHON")
-	if j.checkPython(ctx) != nil {
+	if err := j.checkPython(ctx); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
 		t.Skip("NDLS_PYTHON names no Python with scikit-learn and XGBoost")
 	}
 	if r, err = g.make(ctx, g.experiment(), j); err != nil {
