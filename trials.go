@@ -217,7 +217,7 @@ func (t *Trials) divide(ctx context.Context, trials []Options) error {
 // fits says why trials do not fit so much memory, with so many threads, nil if they do.
 func (t *Trials) fits(trials []Options, share int64, threads int) error {
 	r := t.resources
-	r.Memory, r.Threads = share+mem.RuntimeShare, max(threads, 1)
+	r.Memory, r.Threads = mem.Total(share), max(threads, 1)
 	counts := stage.CountsOf(t.cat, t.summary)
 	counts.Hops = counts.ExpectedHops(t.plan.LSI.Kmax)
 	for _, o := range trials {
@@ -265,7 +265,7 @@ func (t *Trials) Measure(ctx context.Context, trials []Options, found func(i int
 	}
 	defer budget.Close()
 	env := t.env(plans[0], budget)
-	env.Resources.Memory = t.share + mem.RuntimeShare
+	env.Resources.Memory = mem.Total(t.share)
 	env.Resources.Scratch = filepath.Join(t.resources.Scratch, strconv.FormatInt(t.tried.Add(1), 10))
 	defer func() { _ = vfs.RemoveAll(env.Resources.Scratch) }()
 	files, err := storage.NewTemporary(filepath.Join(env.Resources.Scratch, "files"))

@@ -225,12 +225,12 @@ func (s *Sheet) figures(of Stage) control.Figures {
 }
 
 // Budget is what the stages can use of --memory.
-func (s *Sheet) Budget() int64 { return s.Resources.Memory - mem.RuntimeShare }
+func (s *Sheet) Budget() int64 { return mem.Usable(s.Resources.Memory) }
 
 // Takes records memory beside that of the runtime.
 func (s *Sheet) Takes(peak, least int64) {
 	s.PeakBytes = max(s.PeakBytes, peak+s.runtime)
-	s.LeastBytes = max(s.LeastBytes, least+mem.RuntimeShare, mem.MinBudget)
+	s.LeastBytes = max(s.LeastBytes, mem.Total(least), mem.MinBudget)
 }
 
 // Partitioned are the counts as package partition has them.

@@ -149,7 +149,7 @@ func (r fakeSplits) Next() (uint32, dataset.Split, error) {
 // budget has free bytes to give.
 func budget(t rapid.TB, free int64) *mem.Budget {
 	t.Helper()
-	b, err := mem.NewBudget(max(mem.MinBudget, free+mem.RuntimeShare))
+	b, err := mem.NewBudget(max(mem.MinBudget, mem.Total(free)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // back.
 func testBudget(t testing.TB, limit int64) *mem.Budget {
 	t.Helper()
-	total := max(limit+mem.RuntimeShare, mem.MinBudget)
+	total := max(mem.Total(limit), mem.MinBudget)
 	b, err := mem.NewBudget(total)
 	if err != nil {
 		t.Fatal(err)

@@ -84,7 +84,7 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	env.Report.BytesRead, env.Report.BytesWritten = w.traffic()
 	env.Report.BytesRead -= read
 	env.Report.BytesWritten -= written
-	env.Report.PlannedPeak = env.Budget.Peak() + mem.RuntimeShare
+	env.Report.PlannedPeak = mem.Total(env.Budget.Peak())
 	if env.Report.MeasuredPeak, err = peakRSS(err); err != nil {
 		w.Close()
 		return env.Report, err

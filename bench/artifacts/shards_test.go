@@ -45,7 +45,7 @@ func TestShards(t *testing.T) {
 // newBudget is one in which so many bytes are free.
 func newBudget(t *testing.T, free int64) *mem.Budget {
 	t.Helper()
-	b, err := mem.NewBudget(mem.RuntimeShare + free)
+	b, err := mem.NewBudget(mem.Total(free))
 	if err != nil {
 		t.Fatal(err)
 	}

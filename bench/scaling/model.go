@@ -140,7 +140,7 @@ func (j job) rate(at int) float64 {
 
 // resident says whether the edges stay in memory beside two hops of 16 columns.
 func (m machine) resident(n, stream int64) bool {
-	free := m.Memory - mem.RuntimeShare - 8*n
+	free := mem.Usable(m.Memory) - 8*n
 	return hops.Resident(stream, free) && stream+2*n*rowBytes <= free
 }
 

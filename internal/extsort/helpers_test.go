@@ -25,7 +25,7 @@ func must(t rapid.TB, err error) {
 // budget has free bytes to give.
 func budget(t rapid.TB, free int64) *mem.Budget {
 	t.Helper()
-	b, err := mem.NewBudget(max(mem.MinBudget, free+mem.RuntimeShare))
+	b, err := mem.NewBudget(max(mem.MinBudget, mem.Total(free)))
 	must(t, err)
 	debug.SetMemoryLimit(math.MaxInt64) // the tests' own arrays live on the heap
 	must(t, b.Reserve(b.Free()-free, "test"))

@@ -6,8 +6,8 @@
 //
 // A budget is a hard cap in bytes for heap, arenas and the page cache that the
 // process causes. [NewBudget] sets a fixed share aside for the Go runtime
-// (code, stacks, heap that does not grow with the input) and hands the rest
-// out; an allocation that does not fit fails with [ErrBudget] and names what
+// (code, stacks, heap that does not grow with the input), and 8 bytes a page
+// for the page tables of the kernel. It hands the rest out; an allocation that does not fit fails with [ErrBudget] and names what
 // asked, before any work is done.
 //
 // Arrays are anonymous mappings, advised for huge pages and aligned to the page
@@ -20,7 +20,7 @@
 // # Memory
 //
 // Sum of the sizes of live arrays, each rounded up to 4096 bytes, plus
-// [RuntimeShare]. What a program that uses package ndls has on its own heap comes on top.
+// [RuntimeShare], plus 1/512 of the total for page tables. What a program that uses package ndls has on its own heap comes on top.
 //
 // # Not supported
 //

@@ -17,6 +17,19 @@ import (
 // docs/decisions/0022-share-of-the-runtime.md.
 const RuntimeShare = 80 << 20
 
+// tablePart is the part of the total that the kernel's page tables take: 8 bytes for each
+// page of 4096 bytes. The kernel charges them to the process.
+const tablePart = 512
+
+// Usable is how many bytes a budget hands out of a total: all but [RuntimeShare] and
+// page tables.
+func Usable(total int64) int64 { return total - RuntimeShare - (total+tablePart-1)/tablePart }
+
+// Total is the smallest total out of which a budget hands out so many bytes.
+func Total(usable int64) int64 {
+	return (usable + RuntimeShare) + (usable+RuntimeShare+tablePart-2)/(tablePart-1)
+}
+
 // MinBudget is the smallest budget a run accepts.
 const MinBudget = RuntimeShare + 48<<20
 
@@ -56,7 +69,7 @@ func NewBudget(total int64) (*Budget, error) {
 		return nil, err
 	}
 	heap.limit()
-	return &Budget{limit: total - RuntimeShare}, nil
+	return &Budget{limit: Usable(total)}, nil
 }
 
 // Part takes n bytes of b and returns a budget of them, which gives them back when it is closed.

@@ -14,7 +14,7 @@ func TestBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.Limit() != MinBudget-RuntimeShare || b.Free() != b.Limit() {
+	if b.Limit() != Usable(MinBudget) || b.Free() != b.Limit() {
 		t.Errorf("limit %d, free %d", b.Limit(), b.Free())
 	}
 	a, err := Alloc[float32](b, 1000, "rows")
@@ -86,5 +86,17 @@ func TestBytes(t *testing.T) {
 	}
 	if got := AsBytes([]uint32{1, 256}); len(got) != 8 || got[0] != 1 || got[5] != 1 {
 		t.Errorf("AsBytes gave %v", got)
+	}
+}
+
+func TestTotal(t *testing.T) {
+	for _, usable := range []int64{0, 1, 511, 512, 48 << 20, 1<<30 + 7, 16 << 30, 1 << 40} {
+		total := Total(usable)
+		if Usable(total) < usable || Usable(total-1) >= usable {
+			t.Errorf("%d bytes: total %d hands out %d, one less %d", usable, total, Usable(total), Usable(total-1))
+		}
+	}
+	if tables := 16<<30 - RuntimeShare - Usable(16<<30); tables != 32<<20 {
+		t.Errorf("%d bytes of page tables in 16 GiB", tables)
 	}
 }
