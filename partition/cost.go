@@ -356,13 +356,14 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 		least = max(least, keysort.LeastBytes*4/3, c.numbers(0)+s.byPairs.Bytes(0))
 	}
 	if tasks > 1 {
-		merge := func(all, keys int64) {
-			index := s.byPairs.IndexBytes(all)
+		merge := func(all, keys, written int64) {
+			index := s.byPairs.IndexBytes(all) + s.byPairs.IndexBytes(written)
 			merging, leastMerging := s.byPairs.MergeBytes(budget-index, tasks, keys)
 			used, least = max(used, index+merging), max(least, index+leastMerging)
 		}
-		merge(c.unsorted(workers), share(c.unsorted(workers), tasks))
-		merge(2*c.Edges, 2*c.Edges) // the first interval may have most edges
+		part := share(c.unsorted(workers), tasks)
+		merge(c.unsorted(workers), part, part)
+		merge(2*c.Edges, 2*c.Edges, 0) // the first interval may have most edges
 	}
 	if c = c.columnsOf(workers); c.Features > 0 {
 		used = max(used, c.heldForTiles(budget)+c.touchedTiles(budget))
