@@ -72,6 +72,14 @@ func (s *State) addVolumes() error {
 	return nil
 }
 
+// Volume is Σ d̃ of a component, or of all nodes where they have one stationary row.
+func (s *State) Volume(component uint32) float64 {
+	if s.component == nil {
+		component = 0
+	}
+	return s.volume.S[component]
+}
+
 // degree1 is d̃_i.
 func (s *State) degree1(i int64) float64 {
 	if s.strength1 != nil {
