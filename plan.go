@@ -33,13 +33,18 @@ func (c Config) over(base Options) Options {
 	return base
 }
 
+// baseOptions are those of a run directory, or the defaults if it has none.
+func baseOptions(rec *coordinator.Record) Options {
+	if rec != nil {
+		return rec.Plan
+	}
+	return control.DefaultPlan()
+}
+
 // options lays what was given over the options of the run directory, if it has
 // some, or over the defaults. identity is what the options call the dataset.
 func (j job) options(ctx context.Context, rec *coordinator.Record, identity string) (Options, error) {
-	base := control.DefaultPlan()
-	if rec != nil {
-		base = rec.Plan
-	}
+	base := baseOptions(rec)
 	plan := j.over(base).Canonical()
 	if err := j.checkOptions(base); err != nil {
 		return plan, err

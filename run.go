@@ -153,10 +153,6 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	if err := j.checkOptions(control.DefaultPlan()); err != nil {
 		return nil, err
 	}
-	identity, counts, err := j.identity(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if j.creates && j.Dataset == "" && rundir.Missing(j.Run) {
 		return nil, errNoDataset
 	}
@@ -168,6 +164,10 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	}()
 	r.made = j.creates && rundir.Missing(j.Run)
 	store, rec, err := openStore(ctx, j.Run, j.creates)
+	if err != nil {
+		return nil, err
+	}
+	identity, counts, err := j.identity(ctx, baseOptions(rec))
 	if err != nil {
 		return nil, err
 	}
@@ -283,13 +283,13 @@ func (r *session) alone(ctx context.Context) (*coordinator.Record, error) {
 }
 
 // identity opens the dataset to see that it is there, and returns what the options
-// call it and what it states of the graph, no nodes if that is not enough to plan
-// with.
-func (j job) identity(ctx context.Context) (_ string, c estimate.Counts, err error) {
+// call it and what it states of the graph that the options, laid over those of base, import: no
+// nodes if that is not enough to plan with.
+func (j job) identity(ctx context.Context, base Options) (_ string, c estimate.Counts, err error) {
 	if j.Dataset == "" {
 		return "", c, nil
 	}
-	plan := j.over(control.DefaultPlan())
+	plan := j.over(base)
 	ds, err := dataset.Open(ctx, j.Dataset, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
 	if err != nil {
 		return "", c, err
