@@ -211,6 +211,9 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 		Inputs:   control.Inputs{Dataset: j.Dataset, SoftLabels: j.SoftLabels, Targets: j.targetsFile()},
 		Versions: Versions(), Log: j.Log,
 	}
+	if r.work.Counts.TrainOn, err = stage.TrainedOn(ctx, j.TrainOn, plan); err != nil {
+		return nil, err
+	}
 	for _, epsilon := range j.LabelEpsilons {
 		r.work.Inputs.LabelEpsilons += strconv.FormatFloat(epsilon, 'g', -1, 64) + ","
 	}

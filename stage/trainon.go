@@ -11,6 +11,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
+	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/rundir"
 	"ndls/shards"
@@ -145,23 +146,50 @@ func openOther(ctx context.Context, dir string) (*catalog.Catalog, error) {
 // smoothed as the plan says. Option --train-on is what names them.
 func RowsHash(ctx context.Context, dirs []string, p control.Plan) (string, error) {
 	sum := sha256.New()
-	for _, dir := range dirs {
-		cat, err := openOther(ctx, dir)
-		if err != nil {
-			return "", err
-		}
-		summary, err := shards.ReadSummary(ctx, cat)
-		if err != nil {
-			return "", fmt.Errorf("--train-on %s: %w", dir, err)
-		}
-		rows := cat.Entries(trainedKind((&Env{Plan: p, Summary: summary}).output()))
-		if len(rows) == 0 {
-			return "", fmt.Errorf("--train-on %s has no smoothed rows of the rule %s; run ndls smooth there first", dir, p.Smooth.Rule)
-		}
-		for _, e := range append(cat.Entries(catalog.KindNodes), rows...) {
+	err := eachOther(ctx, dirs, p, func(_ int, _ shards.Summary, nodes, rows []catalog.Entry) {
+		for _, e := range append(nodes, rows...) {
 			_, _ = fmt.Fprintf(sum, "%s %s\n", e.Path, e.Checksum)
 		}
 		_, _ = io.WriteString(sum, "\n")
+	})
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), err
+}
+
+// TrainedOn is what run directories have on whose rows models of the plan are trained: on the
+// training nodes of the first, and on the validation nodes of the last.
+func TrainedOn(ctx context.Context, dirs []string, p control.Plan) (o estimate.OtherRows, err error) {
+	err = eachOther(ctx, dirs, p, func(i int, s shards.Summary, nodes, rows []catalog.Entry) {
+		for _, e := range nodes {
+			o.NodeBytes += e.Bytes
+		}
+		for _, e := range rows {
+			o.Rows += e.Rows
+		}
+		o.Nodes += s.Nodes
+		if i == 0 {
+			o.Training = s.Splits["train"]
+		}
+		o.Validation = s.Splits["valid"]
+	})
+	return o, err
+}
+
+// eachOther visits run directories, with the files of their node tables and of their smoothed rows.
+func eachOther(ctx context.Context, dirs []string, p control.Plan, visit func(i int, s shards.Summary, nodes, rows []catalog.Entry)) error {
+	for i, dir := range dirs {
+		cat, err := openOther(ctx, dir)
+		if err != nil {
+			return err
+		}
+		summary, err := shards.ReadSummary(ctx, cat)
+		if err != nil {
+			return fmt.Errorf("--train-on %s: %w", dir, err)
+		}
+		rows := cat.Entries(trainedKind((&Env{Plan: p, Summary: summary}).output()))
+		if len(rows) == 0 {
+			return fmt.Errorf("--train-on %s has no smoothed rows of the rule %s; run ndls smooth there first", dir, p.Smooth.Rule)
+		}
+		visit(i, summary, cat.Entries(catalog.KindNodes), rows)
 	}
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
+	return nil
 }
