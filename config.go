@@ -73,6 +73,13 @@ func OptionNames() []string { return control.OptionNames() }
 // name that stands for no option.
 func OptionType(name string) string { return control.OptionType(name) }
 
+// UnusedOption is an option that decides nothing beside other options.
+type UnusedOption = stage.UnusedOption
+
+// UnusedOptions lists the options that decide nothing under o, such as hops where the rule takes K
+// hops of each node, and why.
+func UnusedOptions(o Options) []UnusedOption { return stage.Unused(o) }
+
 // CheckOptions says what is wrong about options, as a run does before it begins. Its error wraps [ErrOption].
 func CheckOptions(o Options) error { return stage.Validate(o) }
 
@@ -137,6 +144,9 @@ type Config struct {
 	// Options, unless nil, changes the options: those that the run directory was made
 	// with, or the defaults. Smooth.Targets may name a file of input ids.
 	Options func(*Options)
+	// Check, unless nil, refuses options once Options has changed those of the run directory, or the
+	// defaults. It may be called more than once.
+	Check func(Options) error
 	// Resources are what the run may use. They never change bytes.
 	Resources Resources
 	// Discard discards what the stages, and those that read their output, have

@@ -117,3 +117,34 @@ func TestCountsOfDroppedEdges(t *testing.T) {
 		t.Errorf("%+v of %+v, error %v", left, all, err)
 	}
 }
+
+// A part of a graph that is imported again, or whose import goes on, is not planned as the whole
+// graph where --only is not repeated: the options are those of the run directory.
+func TestPartGoesOn(t *testing.T) {
+	c := Config{
+		Run: filepath.Join(t.TempDir(), "run"), Dataset: "synthetic:nodes=1000,edges=5000,features=8,classes=4,seed=1",
+		Options: func(o *Options) { o.Partition.Only = "train" },
+	}
+	part, err := Run(t.Context(), c, StagePartition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := part.Graph(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Options, c.Discard = nil, true
+	again, err := Run(t.Context(), c, StagePartition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := again.Graph(t.Context())
+	if err != nil || got.Nodes != want.Nodes || got.Nodes == 1000 {
+		t.Errorf("%d nodes, then %d of 1000, error %v", want.Nodes, got.Nodes, err)
+	}
+	for _, d := range []*Directory{part, again} {
+		if p := d.Record().Stage(StagePartition).Planned; p != nil {
+			t.Errorf("planned as the whole graph: %+v", p)
+		}
+	}
+}

@@ -47,7 +47,7 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 		*o = c.over(*o)
 		o.Partition.Only = partition.OnlyTrain
 	}
-	if err := last.checkOptions(control.DefaultPlan()); err != nil {
+	if err := last.checkOptions(recordedOptions(ctx, last.TrainOn[0])); err != nil {
 		return nil, err
 	}
 	normalize := given.Partition.Normalize

@@ -19,6 +19,7 @@ import (
 	"ndls/internal/direct"
 	"ndls/internal/failure"
 	"ndls/internal/mem"
+	"ndls/internal/rundir"
 	"ndls/stage"
 )
 
@@ -39,6 +40,19 @@ func baseOptions(rec *coordinator.Record) Options {
 		return rec.Plan
 	}
 	return control.DefaultPlan()
+}
+
+// recordedOptions are those of a run directory, or the defaults if it holds no run. It makes nothing;
+// who works on the directory finds what is wrong with it.
+func recordedOptions(ctx context.Context, dir string) Options {
+	if rundir.Missing(dir) {
+		return control.DefaultPlan()
+	}
+	_, rec, err := openStore(ctx, dir, true)
+	if err != nil {
+		return control.DefaultPlan()
+	}
+	return baseOptions(rec)
 }
 
 // options lays what was given over the options of the run directory, if it has

@@ -150,11 +150,16 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 			return nil, err
 		}
 	}
-	if err := j.checkOptions(control.DefaultPlan()); err != nil {
+	base := recordedOptions(ctx, j.Run)
+	if err := j.checkOptions(base); err != nil {
 		return nil, err
 	}
 	if j.creates && j.Dataset == "" && rundir.Missing(j.Run) {
 		return nil, errNoDataset
+	}
+	identity, counts, err := j.identity(ctx, base)
+	if err != nil {
+		return nil, err
 	}
 	r := &session{job: j}
 	defer func() {
@@ -164,10 +169,6 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	}()
 	r.made = j.creates && rundir.Missing(j.Run)
 	store, rec, err := openStore(ctx, j.Run, j.creates)
-	if err != nil {
-		return nil, err
-	}
-	identity, counts, err := j.identity(ctx, baseOptions(rec))
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +230,10 @@ func (c Config) checkOptions(base Options) error {
 	plan := c.over(base)
 	plan.Labels.SoftLabels = cmp.Or(c.SoftLabels, plan.Labels.SoftLabels)
 	plan.Train.On = cmp.Or(strings.Join(c.TrainOn, ","), plan.Train.On)
-	return stage.Validate(plan)
+	if err := stage.Validate(plan); err != nil || c.Check == nil {
+		return err
+	}
+	return c.Check(plan)
 }
 
 // near makes a folder for temporary files and, for a run directory in an object

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"ndls"
+	"ndls/internal/failure"
 )
 
 // planFlags are the flags of a verb that are part of the plan. The ones given
@@ -19,10 +21,31 @@ type planFlags struct {
 	set   *pflag.FlagSet
 	given ndls.Options
 	lay   map[string]func(*ndls.Options)
+	// warned are the flags of which the user was told that they are not used.
+	warned map[string]bool
 }
 
 func newPlanFlags(cmd *cobra.Command) *planFlags {
-	return &planFlags{set: cmd.Flags(), given: ndls.DefaultOptions(), lay: map[string]func(*ndls.Options){}}
+	return &planFlags{set: cmd.Flags(), given: ndls.DefaultOptions(), lay: map[string]func(*ndls.Options){}, warned: map[string]bool{}}
+}
+
+// refusedUnused are the flags that are refused where they decide nothing. Scripts may give others
+// for all rules and modes alike: of those the user is told.
+var refusedUnused = []string{"alpha", "hops", "label-alpha"}
+
+// used looks for flags that were given, and decide nothing under options.
+func (f *planFlags) used(log *slog.Logger, o ndls.Options) error {
+	for _, x := range ndls.UnusedOptions(o) {
+		switch {
+		case !f.set.Changed(x.Option):
+		case slices.Contains(refusedUnused, x.Option):
+			return failure.Of(ndls.ErrOption, "--%s decides nothing here: %s; leave --%s out", x.Option, x.Because, x.Option)
+		case !f.warned[x.Option]:
+			f.warned[x.Option] = true
+			log.Warn(fmt.Sprintf("--%s decides nothing here: %s", x.Option, x.Because))
+		}
+	}
+	return nil
 }
 
 // over lays the given flags over options.
