@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/share"
@@ -242,7 +242,7 @@ func normalise(row []float32, logs bool) {
 	if logs {
 		most := row[train.Argmax(row)]
 		for c, x := range row {
-			row[c] = float32(math.Exp(float64(x - most)))
+			row[c] = float32(elementary.Exp(float64(x - most)))
 		}
 	}
 	sum := 0.0

@@ -118,6 +118,7 @@ func TestUnusedOptions(t *testing.T) {
 	// What counts is the rule of the run directory, where none is given.
 	run := filepath.Join(t.TempDir(), "run")
 	expect(t, 0, "600 nodes", "partition", "--dataset", toy, "--run", run, "--quiet")
+	expect(t, 0, "mean K", "lsi", "--run", run, "--epsilon", "0.2", "--quiet")
 	expect(t, 0, "600 rows", "smooth", "--run", run, "--rule", "gbp", "--hops", "2", "--quiet")
 	expect(t, 0, "600 rows", "smooth", "--run", run, "--alpha", "0.3", "--depth", "node", "--resume=false", "--quiet")
 	expect(t, ndls.ExitUsage, "leave --alpha out", "smooth", "--run", run, "--rule", "sgc", "--alpha", "0.3", "--resume=false", "--quiet")

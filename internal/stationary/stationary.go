@@ -3,9 +3,9 @@ package stationary
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"ndls/group"
+	"ndls/internal/elementary"
 	"ndls/internal/mem"
 )
 
@@ -54,7 +54,7 @@ func New(ctx context.Context, g group.Group, b *mem.Budget, nodes Nodes, r float
 	if s.strength1 == nil {
 		s.up, s.down = make([]float64, powers), make([]float64, powers)
 		for d := range powers {
-			s.up[d], s.down[d] = Power(float64(d)+1, r), Power(float64(d)+1, -r)
+			s.up[d], s.down[d] = elementary.Pow(float64(d)+1, r), elementary.Pow(float64(d)+1, -r)
 		}
 	}
 	if err := g.OrderedSum(ctx, volume.S, s.addVolumes); err != nil {
@@ -98,29 +98,12 @@ func (s *State) of(i int) uint32 {
 	return s.component[i]
 }
 
-// Power is d̃^p. The common exponents take no logarithm.
-func Power(d1, p float64) float64 {
-	switch p {
-	case 0:
-		return 1
-	case 1:
-		return d1
-	case -1:
-		return 1 / d1
-	case 0.5:
-		return math.Sqrt(d1)
-	case -0.5:
-		return 1 / math.Sqrt(d1)
-	}
-	return math.Pow(d1, p)
-}
-
 // Up is d̃_i^r, what takes row i of Z to X.
 func (s *State) Up(i int64) float64 {
 	if d := s.degree[i]; s.up != nil && d < powers {
 		return s.up[d]
 	}
-	return Power(s.degree1(i), s.r)
+	return elementary.Pow(s.degree1(i), s.r)
 }
 
 // downOf is d̃_i^−r, what takes row i of X to Z.
@@ -128,7 +111,7 @@ func (s *State) downOf(i int64) float64 {
 	if d := s.degree[i]; s.down != nil && d < powers {
 		return s.down[d]
 	}
-	return Power(s.degree1(i), -s.r)
+	return elementary.Pow(s.degree1(i), -s.r)
 }
 
 // Scale turns rows first, first+1, … of X, stride columns each, into rows of Z =
