@@ -3,6 +3,7 @@ package ndls
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -100,6 +101,44 @@ func TestCountsOfPart(t *testing.T) {
 	_, err := Plan(t.Context(), PlanConfig{Counts: Counts{Nodes: 1000, Edges: 5000}, Options: func(o *Options) { o.Partition.Only = "train" }})
 	if !errors.Is(err, ErrOption) {
 		t.Errorf("a plan of a part of an unknown graph: %v", err)
+	}
+}
+
+// A part of a graph of tables is counted by the edges between its nodes, whose ids are text.
+func TestCountsOfPartOfTables(t *testing.T) {
+	dir := t.TempDir()
+	edges, nodes := "from,to\n", "key,topic,part\n"
+	for i := range 60 {
+		nodes += fmt.Sprintf("node-%d,%d,%s\n", i, i%3, []string{"train", "valid", "test"}[i/20])
+		for _, to := range []int{i + 1, i + 7, i + 7, i + 20} {
+			edges += fmt.Sprintf("node-%d,node-%d\n", i, to%60)
+		}
+	}
+	for name, text := range map[string]string{"edges.csv": edges, "nodes.csv": nodes} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	uri := "table:" + dir + "/edges.csv?src=from&dst=to&nodes=" + dir + "/nodes.csv&id=key&label=topic&split=part"
+	for _, only := range []string{"train", "train,valid"} {
+		options := func(o *Options) { o.Partition.Only = only }
+		plan := DefaultOptions()
+		options(&plan)
+		got, err := countDataset(t.Context(), uri, plan, Resources{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := Run(t.Context(), Config{Run: filepath.Join(t.TempDir(), "run"), Dataset: uri, Options: options}, "partition")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := d.Graph(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Nodes != want.Nodes || got.Edges != want.Edges || got.InputRows != want.InputRows || got.Training != want.Splits["train"] || got.Validation != want.Splits["valid"] || got.IDs == 0 {
+			t.Errorf("--only %s: counted %+v, imported %+v", only, got, want)
+		}
 	}
 }
 

@@ -154,8 +154,7 @@ func fileSum(ctx context.Context, path string) (string, error) {
 // PlanConfig is what a plan is made from: a dataset, or counts.
 type PlanConfig struct {
 	// Dataset is the URI of a dataset. What it does not state is counted, which reads
-	// it once; so is the part of it that the options import (--only). For a part of a table:
-	// dataset all edges are counted. "" takes Counts.
+	// it once; so is the part of it that the options import (--only). "" takes Counts.
 	Dataset string
 	// Counts are those of the graph. Of a dataset only Hops is taken from here.
 	Counts Counts
