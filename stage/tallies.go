@@ -54,19 +54,19 @@ func writeTally(w io.Writer, t *train.Tally, prefix string) error {
 		b, _ := json.MarshalIndent(v, prefix, "  ") // numbers alone
 		_, _ = out.Write(b)                         // Flush has the error
 	}
-	print := func(parts ...string) {
+	put := func(parts ...string) {
 		for _, x := range parts {
 			_, _ = out.WriteString(x)
 		}
 	}
-	print("{\n", field, `"right": `)
+	put("{\n", field, `"right": `)
 	text(field, t.Right)
-	print(",\n", field, `"rows": `)
+	put(",\n", field, `"rows": `)
 	text(field, t.Rows)
-	print(",\n", field, `"classes": `)
+	put(",\n", field, `"classes": `)
 	before := "["
 	for _, classes := range t.Classes {
-		print(before, "\n", split)
+		put(before, "\n", split)
 		before = ","
 		if len(classes) == 0 {
 			text(split, classes)
@@ -74,13 +74,13 @@ func writeTally(w io.Writer, t *train.Tally, prefix string) error {
 		}
 		first := "["
 		for _, c := range classes {
-			print(first, "\n", class)
+			put(first, "\n", class)
 			first = ","
 			text(class, c)
 		}
-		print("\n", split, "]")
+		put("\n", split, "]")
 	}
-	print("\n", field, "]\n", prefix, "}")
+	put("\n", field, "]\n", prefix, "}")
 	return out.Flush()
 }
 
