@@ -14,6 +14,7 @@ import (
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/rundir"
+	"ndls/internal/storage"
 	"ndls/shards"
 	"ndls/train"
 )
@@ -89,10 +90,11 @@ func (env trainRun) otherRows(ctx context.Context, s shards.Summary, r *training
 	total := int64(0)
 	var parts []*labelled
 	for i, dir := range dirs {
-		cat, err := openOther(ctx, dir)
+		cat, store, err := openOther(ctx, dir)
 		if err != nil {
 			return err
 		}
+		r.undo = append(r.undo, func() error { env.Report.BytesRead += store.BytesRead(); return nil })
 		other := *env.Env
 		other.Catalog = cat
 		if other.Summary, err = shards.ReadSummary(ctx, cat); err != nil {
@@ -133,13 +135,15 @@ func (env trainRun) otherRows(ctx context.Context, s shards.Summary, r *training
 	return err
 }
 
-// openOther opens the catalogue of another run directory.
-func openOther(ctx context.Context, dir string) (*catalog.Catalog, error) {
+// openOther opens the catalogue of another run directory, and counts what is read there.
+func openOther(ctx context.Context, dir string) (*catalog.Catalog, *storage.Counting, error) {
 	store, err := rundir.Open(ctx, dir, false)
 	if err != nil {
-		return nil, fmt.Errorf("--train-on: %w", err)
+		return nil, nil, fmt.Errorf("--train-on: %w", err)
 	}
-	return catalog.Open(ctx, store)
+	counting := storage.NewCounting(store)
+	cat, err := catalog.Open(ctx, counting)
+	return cat, counting, err
 }
 
 // RowsHash is the hash of the smoothed rows, labels and splits of run directories, which were
@@ -177,7 +181,7 @@ func TrainedOn(ctx context.Context, dirs []string, p control.Plan) (o estimate.O
 // eachOther visits run directories, with the files of their node tables and of their smoothed rows.
 func eachOther(ctx context.Context, dirs []string, p control.Plan, visit func(i int, s shards.Summary, nodes, rows []catalog.Entry)) error {
 	for i, dir := range dirs {
-		cat, err := openOther(ctx, dir)
+		cat, _, err := openOther(ctx, dir)
 		if err != nil {
 			return err
 		}
