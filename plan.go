@@ -26,14 +26,6 @@ import (
 // errNoDataset is the error of a run that would start without a dataset.
 var errNoDataset = failure.Of(ErrOption, "--dataset is needed to start; ndls run --help lists the forms of a dataset URI")
 
-// over returns base with the caller's options laid over it.
-func (c Config) over(base Options) Options {
-	if c.Options != nil {
-		c.Options(&base)
-	}
-	return base
-}
-
 // baseOptions are those of a run directory, or the defaults if it has none.
 func baseOptions(rec *coordinator.Record) Options {
 	if rec != nil {

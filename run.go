@@ -1,15 +1,12 @@
 package ndls
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"ndls/catalog"
 	"ndls/coordinator"
@@ -65,38 +62,6 @@ func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err erro
 		return nil, err
 	}
 	return r.directory(rec), nil
-}
-
-// job is a Config with its stages.
-type job struct {
-	Config
-	stages []Stage
-	// whole leaves out stages that the dataset has nothing for; creates says that the
-	// stages may begin with an empty run directory.
-	whole, creates bool
-}
-
-func newJob(c Config, stages []Stage) (job, error) {
-	c.Log = logger(c.Log)
-	j := job{Config: c, stages: stages}
-	if len(stages) == 0 {
-		j.stages, j.whole = stage.Whole(), true
-	}
-	for _, s := range j.stages {
-		if len(stage.Of(s)) == 0 {
-			return j, failure.Of(ErrOption, "%q is no stage; the stages are %v", s, stage.Names())
-		}
-	}
-	j.creates = slices.Contains(j.stages, control.Partition)
-	return j, rundirName(c.Run)
-}
-
-// rundirName refuses what cannot be the name of a run directory.
-func rundirName(dir string) error {
-	if err := rundir.Check(dir, true); errors.Is(err, rundir.ErrName) {
-		return err
-	}
-	return nil
 }
 
 // session is a run directory that is being worked on.
@@ -224,18 +189,6 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	return r, nil
 }
 
-// checkOptions refuses options, laid over those of base, that do not go together. The names of
-// files and run directories stand for what is read from them later.
-func (c Config) checkOptions(base Options) error {
-	plan := c.over(base)
-	plan.Labels.SoftLabels = cmp.Or(c.SoftLabels, plan.Labels.SoftLabels)
-	plan.Train.On = cmp.Or(strings.Join(c.TrainOn, ","), plan.Train.On)
-	if err := stage.Validate(plan); err != nil || c.Check == nil {
-		return err
-	}
-	return c.Check(plan)
-}
-
 // near makes a folder for temporary files and, for a run directory in an object
 // store, a cache of that, on this host.
 func (r *session) near(store storage.Store, resources *control.Resources) (storage.Store, error) {
@@ -320,38 +273,6 @@ func (j job) identity(ctx context.Context, base Options) (_ string, c estimate.C
 		dropEdges(plan, &c)
 	}
 	return ds.Info().Identity, c, err
-}
-
-// openStore opens a run directory, which must be one of ours; create allows it to be
-// missing or empty, too. The record is nil if there is none yet.
-func openStore(ctx context.Context, dir string, create bool) (storage.Store, *coordinator.Record, error) {
-	store, err := rundir.Open(ctx, dir, create)
-	if err != nil {
-		return nil, nil, err
-	}
-	rec, err := coordinator.ReadRecord(ctx, store)
-	if errors.Is(err, ErrForeign) {
-		advice := "give a folder in which ndls partition or ndls run has begun a run"
-		if create {
-			advice = "nothing was changed; choose an empty or new folder"
-		}
-		return nil, nil, failure.As(ErrForeign, fmt.Errorf("%w: %s", err, advice))
-	}
-	if err != nil && !(create && errors.Is(err, coordinator.ErrNoRecord)) {
-		return nil, nil, err
-	}
-	if rec == nil && !create {
-		return nil, nil, failure.Of(ErrNoRun, "--run %s holds no run; ndls partition or ndls run starts one", dir)
-	}
-	return store, rec, nil
-}
-
-// parseParallel reads how workers share stages.
-func parseParallel(text string) (coordinator.Parallel, error) {
-	if text == "" {
-		return coordinator.Auto, nil
-	}
-	return coordinator.ParseParallel(text)
 }
 
 // share sets how workers share stages.

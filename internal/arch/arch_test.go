@@ -59,7 +59,7 @@ var rules = []rule{
 	{"shards", []string{"catalog", "internal"}},
 	{"catalog", []string{"internal"}},
 	{"spmv", []string{"group", "internal/direct", "internal/failure", "internal/half", "internal/invariants", "internal/kernels", "internal/mem", "internal/packed"}},
-	{"internal/stationary", []string{"group", "internal"}},
+	{"internal/stationary", []string{"internal/elementary", "internal/mem"}},
 	{"internal/control", []string{"catalog", "internal"}},
 	{"internal/ahead", []string{}},
 	{"internal/elementary", []string{}},

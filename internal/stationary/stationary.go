@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"ndls/group"
 	"ndls/internal/elementary"
 	"ndls/internal/mem"
 )
@@ -37,9 +36,16 @@ type Nodes struct {
 	Components int
 }
 
+// Sums adds numbers up over all workers that share the rows of a graph: package group has it.
+type Sums interface {
+	// OrderedSum sets values to zero, lets add of each worker in turn add to them, in ascending
+	// order of the workers' rows, and leaves the result with all workers.
+	OrderedSum(ctx context.Context, values []float64, add func() error) error
+}
+
 // New prepares the stationary state of a graph whose rows the workers of a group
 // share; all of them call it. r is the convolution coefficient in [0, 1].
-func New(ctx context.Context, g group.Group, b *mem.Budget, nodes Nodes, r float64) (*State, error) {
+func New(ctx context.Context, g Sums, b *mem.Budget, nodes Nodes, r float64) (*State, error) {
 	count := nodes.Components
 	if nodes.Component == nil {
 		count = 1
