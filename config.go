@@ -1,9 +1,12 @@
 package ndls
 
 import (
+	"cmp"
+	"errors"
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"ndls/coordinator"
 	"ndls/estimate"
@@ -52,6 +55,22 @@ func About(name Stage) string {
 // named.
 func InWhole(name Stage) bool { return slices.Contains(stage.Whole(), name) }
 
+// Needed lists a stage and all stages whose output it reads under options o, directly or not, in
+// the order of a run.
+func Needed(o Options, last Stage) (stages []Stage) {
+	var need func(s Stage)
+	need = func(s Stage) {
+		for _, n := range stage.Needs(o, s) {
+			need(n)
+		}
+		if !slices.Contains(stages, s) {
+			stages = append(stages, s)
+		}
+	}
+	need(last)
+	return stages
+}
+
 // Options decide the bytes of a run directory: the same options and the same
 // dataset give the same bytes.
 type Options = control.Plan
@@ -72,6 +91,13 @@ func OptionNames() []string { return control.OptionNames() }
 // OptionType says what the values of an option are: "number", "whole number" or "text"; "" for a
 // name that stands for no option.
 func OptionType(name string) string { return control.OptionType(name) }
+
+// UnusedOption is an option that decides nothing beside other options.
+type UnusedOption = stage.UnusedOption
+
+// UnusedOptions lists the options that decide nothing under o, such as hops where the rule takes K
+// hops of each node, and why.
+func UnusedOptions(o Options) []UnusedOption { return stage.Unused(o) }
 
 // CheckOptions says what is wrong about options, as a run does before it begins. Its error wraps [ErrOption].
 func CheckOptions(o Options) error { return stage.Validate(o) }
@@ -137,6 +163,9 @@ type Config struct {
 	// Options, unless nil, changes the options: those that the run directory was made
 	// with, or the defaults. Smooth.Targets may name a file of input ids.
 	Options func(*Options)
+	// Check, unless nil, refuses options once Options has changed those of the run directory, or the
+	// defaults. It may be called more than once.
+	Check func(Options) error
 	// Resources are what the run may use. They never change bytes.
 	Resources Resources
 	// Discard discards what the stages, and those that read their output, have
@@ -154,6 +183,58 @@ type Config struct {
 	Progress func(Progress)
 }
 
+// over returns base with the caller's options laid over it.
+func (c Config) over(base Options) Options {
+	if c.Options != nil {
+		c.Options(&base)
+	}
+	return base
+}
+
+// checkOptions refuses options, laid over those of base, that do not go together. The names of
+// files and run directories stand for what is read from them later.
+func (c Config) checkOptions(base Options) error {
+	plan := c.over(base)
+	plan.Labels.SoftLabels = cmp.Or(c.SoftLabels, plan.Labels.SoftLabels)
+	plan.Train.On = cmp.Or(strings.Join(c.TrainOn, ","), plan.Train.On)
+	if err := stage.Validate(plan); err != nil || c.Check == nil {
+		return err
+	}
+	return c.Check(plan)
+}
+
+// job is a Config with its stages.
+type job struct {
+	Config
+	stages []Stage
+	// whole leaves out stages that the dataset has nothing for; creates says that the
+	// stages may begin with an empty run directory.
+	whole, creates bool
+}
+
+func newJob(c Config, stages []Stage) (job, error) {
+	c.Log = logger(c.Log)
+	j := job{Config: c, stages: stages}
+	if len(stages) == 0 {
+		j.stages, j.whole = stage.Whole(), true
+	}
+	for _, s := range j.stages {
+		if len(stage.Of(s)) == 0 {
+			return j, failure.Of(ErrOption, "%q is no stage; the stages are %v", s, stage.Names())
+		}
+	}
+	j.creates = slices.Contains(j.stages, control.Partition)
+	return j, rundirName(c.Run)
+}
+
+// rundirName refuses what cannot be the name of a run directory.
+func rundirName(dir string) error {
+	if err := rundir.Check(dir, true); errors.Is(err, rundir.ErrName) {
+		return err
+	}
+	return nil
+}
+
 // Workers are worker processes on this host.
 type Workers struct {
 	// Processes is how many there are.
@@ -164,12 +245,6 @@ type Workers struct {
 	// nil drops it.
 	LogLevel string
 	Output   io.Writer
-}
-
-// Progress says how far a piece of work is. Total is 0 where it is not known.
-type Progress struct {
-	What, Unit  string
-	Done, Total int64
 }
 
 // Resources are what a process may use. They never change the bytes of a run.
@@ -245,4 +320,12 @@ func (r Resources) control(dir string) (c control.Resources, err error) {
 	}
 	c.Memory, err = r.memory()
 	return c, err
+}
+
+// parseParallel reads how workers share stages.
+func parseParallel(text string) (coordinator.Parallel, error) {
+	if text == "" {
+		return coordinator.Auto, nil
+	}
+	return coordinator.ParseParallel(text)
 }

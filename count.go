@@ -24,24 +24,20 @@ func countDataset(ctx context.Context, uri string, plan Options, r Resources) (c
 		return c, err
 	}
 	defer func() { err = errors.Join(err, ds.Close()) }()
+	if plan.Partition.Only != "" {
+		return countPart(ctx, ds, plan, r)
+	}
 	ids := partition.IDCounts{}
-	if keyed, ok := ds.(dataset.Keyed); ok {
+	keyed, hasKeys := ds.(dataset.Keyed)
+	if hasKeys {
 		if ids, err = countIDs(ctx, keyed, r); err != nil {
 			return c, err
 		}
 	}
-	c, err = statedCounts(ctx, ds, plan)
-	keyed, hasKeys := ds.(dataset.Keyed)
-	if hasKeys && !ids.Dense {
-		c.IDs, c.NodeTable = ids.Bytes, keyed.OwnNodes()
-	}
-	if err != nil {
+	if c, err = statedCounts(ctx, ds, plan); err != nil {
 		return c, err
 	}
-	if plan.Partition.Only != "" && !hasKeys {
-		err = countPart(ctx, ds, plan, r, &c)
-		return c, err
-	}
+	addIDs(ds, ids, &c)
 	if !c.StatedNodes || c.Edges <= fewRows {
 		if err := countEdges(ctx, ds, c.Edges, !hasKeys, everyNode, &c); err != nil {
 			return c, err
@@ -50,30 +46,47 @@ func countDataset(ctx context.Context, uri string, plan Options, r Resources) (c
 	if err := drawnSplits(ds.Info(), plan, &c); err != nil { // now that the nodes are known
 		return c, err
 	}
-	if plan.Partition.Only != "" {
-		// Ids have no numbers yet by which edges could be told apart: there are at most all of them.
-		onlyNodes(plan, c.Training, c.Validation, &c)
-	}
 	dropEdges(plan, &c)
 	return c, nil
 }
 
+// addIDs adds what ids are that have to be numbered.
+func addIDs(ds dataset.Dataset, ids partition.IDCounts, c *estimate.Counts) {
+	if keyed, ok := ds.(dataset.Keyed); ok && !ids.Dense {
+		c.IDs, c.NodeTable = ids.Bytes, keyed.OwnNodes()
+	}
+}
+
 // countPart counts the part of a graph that a plan imports.
-func countPart(ctx context.Context, ds dataset.Dataset, plan Options, r Resources, c *estimate.Counts) error {
-	return withResources(r, stage.PartitionOptions(plan), func(o partition.Options) (err error) {
-		part, err := partition.FindPart(ctx, ds, o)
+func countPart(ctx context.Context, ds dataset.Dataset, plan Options, r Resources) (c estimate.Counts, err error) {
+	err = withResources(r, stage.PartitionOptions(plan), func(o partition.Options) (err error) {
+		cat, remove, err := temporaryCatalog(ctx, o.Scratch)
+		if err != nil {
+			return err
+		}
+		defer func() { err = cmp.Or(err, remove()) }()
+		part, err := partition.FindPart(ctx, ds, cat, o)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, part.Close()) }()
-		if err := countEdges(ctx, ds, c.Edges, true, part.Has, c); err != nil {
+		ids, err := part.IDs(ctx)
+		if err != nil {
+			return err
+		}
+		if c, err = statedCounts(ctx, ds, plan); err != nil {
+			return err
+		}
+		addIDs(ds, ids, &c)
+		if err := countEdges(ctx, ds, c.Edges, true, part.Has, &c); err != nil {
 			return err
 		}
 		train, valid := part.Nodes()
-		onlyNodes(plan, train, valid, c)
-		dropEdges(plan, c)
+		onlyNodes(plan, train, valid, &c)
+		dropEdges(plan, &c)
 		return nil
 	})
+	return c, err
 }
 
 // onlyNodes sets the counts of nodes to those of the part of a graph that a plan imports.

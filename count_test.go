@@ -3,6 +3,7 @@ package ndls
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -103,6 +104,44 @@ func TestCountsOfPart(t *testing.T) {
 	}
 }
 
+// A part of a graph of tables is counted by the edges between its nodes, whose ids are text.
+func TestCountsOfPartOfTables(t *testing.T) {
+	dir := t.TempDir()
+	edges, nodes := "from,to\n", "key,topic,part\n"
+	for i := range 60 {
+		nodes += fmt.Sprintf("node-%d,%d,%s\n", i, i%3, []string{"train", "valid", "test"}[i/20])
+		for _, to := range []int{i + 1, i + 7, i + 7, i + 20} {
+			edges += fmt.Sprintf("node-%d,node-%d\n", i, to%60)
+		}
+	}
+	for name, text := range map[string]string{"edges.csv": edges, "nodes.csv": nodes} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	uri := "table:" + dir + "/edges.csv?src=from&dst=to&nodes=" + dir + "/nodes.csv&id=key&label=topic&split=part"
+	for _, only := range []string{"train", "train,valid"} {
+		options := func(o *Options) { o.Partition.Only = only }
+		plan := DefaultOptions()
+		options(&plan)
+		got, err := countDataset(t.Context(), uri, plan, Resources{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := Run(t.Context(), Config{Run: filepath.Join(t.TempDir(), "run"), Dataset: uri, Options: options}, "partition")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := d.Graph(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Nodes != want.Nodes || got.Edges != want.Edges || got.InputRows != want.InputRows || got.Training != want.Splits["train"] || got.Validation != want.Splits["valid"] || got.IDs == 0 {
+			t.Errorf("--only %s: counted %+v, imported %+v", only, got, want)
+		}
+	}
+}
+
 // A plan takes as many edges off as the import leaves out on average.
 func TestCountsOfDroppedEdges(t *testing.T) {
 	const dataset = "synthetic:nodes=1000,edges=5000,features=8,classes=4,seed=1"
@@ -115,5 +154,36 @@ func TestCountsOfDroppedEdges(t *testing.T) {
 	left, err := countDataset(t.Context(), dataset, plan, Resources{})
 	if want := all.Edges * 7 / 10; err != nil || left.Edges < want-1 || left.Edges > want+1 || left.InputRows != all.InputRows || left.Nodes != all.Nodes {
 		t.Errorf("%+v of %+v, error %v", left, all, err)
+	}
+}
+
+// A part of a graph that is imported again, or whose import goes on, is not planned as the whole
+// graph where --only is not repeated: the options are those of the run directory.
+func TestPartGoesOn(t *testing.T) {
+	c := Config{
+		Run: filepath.Join(t.TempDir(), "run"), Dataset: "synthetic:nodes=1000,edges=5000,features=8,classes=4,seed=1",
+		Options: func(o *Options) { o.Partition.Only = "train" },
+	}
+	part, err := Run(t.Context(), c, StagePartition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := part.Graph(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Options, c.Discard = nil, true
+	again, err := Run(t.Context(), c, StagePartition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := again.Graph(t.Context())
+	if err != nil || got.Nodes != want.Nodes || got.Nodes == 1000 {
+		t.Errorf("%d nodes, then %d of 1000, error %v", want.Nodes, got.Nodes, err)
+	}
+	for _, d := range []*Directory{part, again} {
+		if p := d.Record().Stage(StagePartition).Planned; p != nil {
+			t.Errorf("planned as the whole graph: %+v", p)
+		}
 	}
 }

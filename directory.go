@@ -17,6 +17,7 @@ import (
 	"ndls/internal/control/address"
 	"ndls/internal/failure"
 	"ndls/internal/rundir"
+	"ndls/internal/storage"
 	"ndls/shards"
 	"ndls/stage"
 )
@@ -249,3 +250,27 @@ func lockExisting(ctx context.Context, dir string) (unlock func(), err error) {
 
 // Catalog lists the committed files, for programs that read them as they are.
 func (d *Directory) Catalog() *catalog.Catalog { return d.cat }
+
+// openStore opens a run directory, which must be one of ours; create allows it to be
+// missing or empty, too. The record is nil if there is none yet.
+func openStore(ctx context.Context, dir string, create bool) (storage.Store, *coordinator.Record, error) {
+	store, err := rundir.Open(ctx, dir, create)
+	if err != nil {
+		return nil, nil, err
+	}
+	rec, err := coordinator.ReadRecord(ctx, store)
+	if errors.Is(err, ErrForeign) {
+		advice := "give a folder in which ndls partition or ndls run has begun a run"
+		if create {
+			advice = "nothing was changed; choose an empty or new folder"
+		}
+		return nil, nil, failure.As(ErrForeign, fmt.Errorf("%w: %s", err, advice))
+	}
+	if err != nil && !(create && errors.Is(err, coordinator.ErrNoRecord)) {
+		return nil, nil, err
+	}
+	if rec == nil && !create {
+		return nil, nil, failure.Of(ErrNoRun, "--run %s holds no run; ndls partition or ndls run starts one", dir)
+	}
+	return store, rec, nil
+}

@@ -2,13 +2,11 @@ package ndls
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"ndls/internal/control"
 	"ndls/internal/failure"
 	"ndls/partition"
-	"ndls/stage"
 )
 
 // Where RunInductive smooths the rows that models are trained on: in folders beside the run
@@ -47,7 +45,7 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 		*o = c.over(*o)
 		o.Partition.Only = partition.OnlyTrain
 	}
-	if err := last.checkOptions(control.DefaultPlan()); err != nil {
+	if err := last.checkOptions(recordedOptions(ctx, last.TrainOn[0])); err != nil {
 		return nil, err
 	}
 	normalize := given.Partition.Normalize
@@ -89,20 +87,4 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 		o.Partition.Normalize = normalize
 	}
 	return Run(ctx, whole)
-}
-
-// Needed lists a stage and all stages whose output it reads under options o, directly or not, in
-// the order of a run.
-func Needed(o Options, last Stage) (stages []Stage) {
-	var need func(s Stage)
-	need = func(s Stage) {
-		for _, n := range stage.Needs(o, s) {
-			need(n)
-		}
-		if !slices.Contains(stages, s) {
-			stages = append(stages, s)
-		}
-	}
-	need(last)
-	return stages
 }

@@ -107,6 +107,24 @@ func (r Resources) scratch() (dir string, remove func(), err error) {
 	return rundir.Temporary(r.Scratch)
 }
 
+// temporaryCatalog is a catalogue of files in a folder of its own, which remove deletes.
+func temporaryCatalog(ctx context.Context, scratch string) (_ *catalog.Catalog, remove func() error, err error) {
+	dir, err := vfs.MkdirTemp(scratch, "ndls-inspect-*")
+	if err != nil {
+		return nil, nil, fmt.Errorf("a folder for temporary files: %w; give --scratch", err)
+	}
+	remove = func() error { return vfs.RemoveAll(dir) }
+	store, err := rundir.Open(ctx, dir, true)
+	if err != nil {
+		return nil, nil, errors.Join(err, remove())
+	}
+	cat, err := catalog.Open(ctx, store)
+	if err != nil {
+		return nil, nil, errors.Join(err, remove())
+	}
+	return cat, remove, nil
+}
+
 // survey reads the graph. Its files go to a folder that is removed.
 func survey(ctx context.Context, ds dataset.Dataset, plan Options, r Resources) (_ *Survey, err error) {
 	scratch, remove, err := r.scratch()
@@ -114,19 +132,11 @@ func survey(ctx context.Context, ds dataset.Dataset, plan Options, r Resources) 
 		return nil, err
 	}
 	defer remove()
-	dir, err := vfs.MkdirTemp(scratch, "ndls-inspect-*")
-	if err != nil {
-		return nil, fmt.Errorf("a folder for temporary files: %w; give --scratch", err)
-	}
-	defer func() { err = cmp.Or(err, vfs.RemoveAll(dir)) }()
-	store, err := rundir.Open(ctx, dir, true)
+	cat, drop, err := temporaryCatalog(ctx, scratch)
 	if err != nil {
 		return nil, err
 	}
-	cat, err := catalog.Open(ctx, store)
-	if err != nil {
-		return nil, err
-	}
+	defer func() { err = cmp.Or(err, drop()) }()
 	budget, err := r.Budget()
 	if err != nil {
 		return nil, err

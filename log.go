@@ -10,6 +10,12 @@ import (
 	"ndls/internal/progress"
 )
 
+// Progress says how far a piece of work is. Total is 0 where it is not known.
+type Progress struct {
+	What, Unit  string
+	Done, Total int64
+}
+
 // threads is n, or as many as Go runs at a time.
 func threads(n int) int {
 	if n == 0 {

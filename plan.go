@@ -19,27 +19,38 @@ import (
 	"ndls/internal/direct"
 	"ndls/internal/failure"
 	"ndls/internal/mem"
+	"ndls/internal/rundir"
 	"ndls/stage"
 )
 
 // errNoDataset is the error of a run that would start without a dataset.
 var errNoDataset = failure.Of(ErrOption, "--dataset is needed to start; ndls run --help lists the forms of a dataset URI")
 
-// over returns base with the caller's options laid over it.
-func (c Config) over(base Options) Options {
-	if c.Options != nil {
-		c.Options(&base)
+// baseOptions are those of a run directory, or the defaults if it has none.
+func baseOptions(rec *coordinator.Record) Options {
+	if rec != nil {
+		return rec.Plan
 	}
-	return base
+	return control.DefaultPlan()
+}
+
+// recordedOptions are those of a run directory, or the defaults if it holds no run. It makes nothing;
+// who works on the directory finds what is wrong with it.
+func recordedOptions(ctx context.Context, dir string) Options {
+	if rundir.Missing(dir) {
+		return control.DefaultPlan()
+	}
+	_, rec, err := openStore(ctx, dir, true)
+	if err != nil {
+		return control.DefaultPlan()
+	}
+	return baseOptions(rec)
 }
 
 // options lays what was given over the options of the run directory, if it has
 // some, or over the defaults. identity is what the options call the dataset.
 func (j job) options(ctx context.Context, rec *coordinator.Record, identity string) (Options, error) {
-	base := control.DefaultPlan()
-	if rec != nil {
-		base = rec.Plan
-	}
+	base := baseOptions(rec)
 	plan := j.over(base).Canonical()
 	if err := j.checkOptions(base); err != nil {
 		return plan, err
@@ -135,8 +146,7 @@ func fileSum(ctx context.Context, path string) (string, error) {
 // PlanConfig is what a plan is made from: a dataset, or counts.
 type PlanConfig struct {
 	// Dataset is the URI of a dataset. What it does not state is counted, which reads
-	// it once; so is the part of it that the options import (--only). For a part of a table:
-	// dataset all edges are counted. "" takes Counts.
+	// it once; so is the part of it that the options import (--only). "" takes Counts.
 	Dataset string
 	// Counts are those of the graph. Of a dataset only Hops is taken from here.
 	Counts Counts

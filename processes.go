@@ -21,9 +21,6 @@ import (
 	"ndls/internal/supervise"
 )
 
-// loopback is where only this host can connect, at a free port.
-const loopback = "127.0.0.1:0"
-
 // processes runs the stages with worker processes on this host, which share the
 // resources.
 func (j job) processes(ctx context.Context) (*Directory, error) {

@@ -1,15 +1,12 @@
 package ndls
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"ndls/catalog"
 	"ndls/coordinator"
@@ -67,38 +64,6 @@ func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err erro
 	return r.directory(rec), nil
 }
 
-// job is a Config with its stages.
-type job struct {
-	Config
-	stages []Stage
-	// whole leaves out stages that the dataset has nothing for; creates says that the
-	// stages may begin with an empty run directory.
-	whole, creates bool
-}
-
-func newJob(c Config, stages []Stage) (job, error) {
-	c.Log = logger(c.Log)
-	j := job{Config: c, stages: stages}
-	if len(stages) == 0 {
-		j.stages, j.whole = stage.Whole(), true
-	}
-	for _, s := range j.stages {
-		if len(stage.Of(s)) == 0 {
-			return j, failure.Of(ErrOption, "%q is no stage; the stages are %v", s, stage.Names())
-		}
-	}
-	j.creates = slices.Contains(j.stages, control.Partition)
-	return j, rundirName(c.Run)
-}
-
-// rundirName refuses what cannot be the name of a run directory.
-func rundirName(dir string) error {
-	if err := rundir.Check(dir, true); errors.Is(err, rundir.ErrName) {
-		return err
-	}
-	return nil
-}
-
 // session is a run directory that is being worked on.
 type session struct {
 	job
@@ -150,15 +115,16 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 			return nil, err
 		}
 	}
-	if err := j.checkOptions(control.DefaultPlan()); err != nil {
-		return nil, err
-	}
-	identity, counts, err := j.identity(ctx)
-	if err != nil {
+	base := recordedOptions(ctx, j.Run)
+	if err := j.checkOptions(base); err != nil {
 		return nil, err
 	}
 	if j.creates && j.Dataset == "" && rundir.Missing(j.Run) {
 		return nil, errNoDataset
+	}
+	identity, counts, err := j.identity(ctx, base)
+	if err != nil {
+		return nil, err
 	}
 	r := &session{job: j}
 	defer func() {
@@ -211,6 +177,9 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 		Inputs:   control.Inputs{Dataset: j.Dataset, SoftLabels: j.SoftLabels, Targets: j.targetsFile()},
 		Versions: Versions(), Log: j.Log,
 	}
+	if r.work.Counts.TrainOn, err = stage.TrainedOn(ctx, j.TrainOn, plan); err != nil {
+		return nil, err
+	}
 	for _, epsilon := range j.LabelEpsilons {
 		r.work.Inputs.LabelEpsilons += strconv.FormatFloat(epsilon, 'g', -1, 64) + ","
 	}
@@ -218,15 +187,6 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 		r.work.Inputs.TrainRows, r.work.Inputs.ValidRows = dirs[0], dirs[len(dirs)-1]
 	}
 	return r, nil
-}
-
-// checkOptions refuses options, laid over those of base, that do not go together. The names of
-// files and run directories stand for what is read from them later.
-func (c Config) checkOptions(base Options) error {
-	plan := c.over(base)
-	plan.Labels.SoftLabels = cmp.Or(c.SoftLabels, plan.Labels.SoftLabels)
-	plan.Train.On = cmp.Or(strings.Join(c.TrainOn, ","), plan.Train.On)
-	return stage.Validate(plan)
 }
 
 // near makes a folder for temporary files and, for a run directory in an object
@@ -283,13 +243,13 @@ func (r *session) alone(ctx context.Context) (*coordinator.Record, error) {
 }
 
 // identity opens the dataset to see that it is there, and returns what the options
-// call it and what it states of the graph, no nodes if that is not enough to plan
-// with.
-func (j job) identity(ctx context.Context) (_ string, c estimate.Counts, err error) {
+// call it and what it states of the graph that the options, laid over those of base, import: no
+// nodes if that is not enough to plan with.
+func (j job) identity(ctx context.Context, base Options) (_ string, c estimate.Counts, err error) {
 	if j.Dataset == "" {
 		return "", c, nil
 	}
-	plan := j.over(control.DefaultPlan())
+	plan := j.over(base)
 	ds, err := dataset.Open(ctx, j.Dataset, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
 	if err != nil {
 		return "", c, err
@@ -313,38 +273,6 @@ func (j job) identity(ctx context.Context) (_ string, c estimate.Counts, err err
 		dropEdges(plan, &c)
 	}
 	return ds.Info().Identity, c, err
-}
-
-// openStore opens a run directory, which must be one of ours; create allows it to be
-// missing or empty, too. The record is nil if there is none yet.
-func openStore(ctx context.Context, dir string, create bool) (storage.Store, *coordinator.Record, error) {
-	store, err := rundir.Open(ctx, dir, create)
-	if err != nil {
-		return nil, nil, err
-	}
-	rec, err := coordinator.ReadRecord(ctx, store)
-	if errors.Is(err, ErrForeign) {
-		advice := "give a folder in which ndls partition or ndls run has begun a run"
-		if create {
-			advice = "nothing was changed; choose an empty or new folder"
-		}
-		return nil, nil, failure.As(ErrForeign, fmt.Errorf("%w: %s", err, advice))
-	}
-	if err != nil && !(create && errors.Is(err, coordinator.ErrNoRecord)) {
-		return nil, nil, err
-	}
-	if rec == nil && !create {
-		return nil, nil, failure.Of(ErrNoRun, "--run %s holds no run; ndls partition or ndls run starts one", dir)
-	}
-	return store, rec, nil
-}
-
-// parseParallel reads how workers share stages.
-func parseParallel(text string) (coordinator.Parallel, error) {
-	if text == "" {
-		return coordinator.Auto, nil
-	}
-	return coordinator.ParseParallel(text)
 }
 
 // share sets how workers share stages.

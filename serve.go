@@ -22,6 +22,9 @@ import (
 	"ndls/internal/storage"
 )
 
+// loopback is where only this host can connect, at a free port.
+const loopback = "127.0.0.1:0"
+
 // Trust says how the processes of a job prove to each other that they belong to it.
 type Trust struct {
 	// Keys is a folder made by [MakeKeys].

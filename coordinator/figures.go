@@ -27,9 +27,9 @@ func (j *Job) counts(ctx context.Context, rec *Record) (estimate.Counts, error) 
 		if err != nil {
 			return c, err
 		}
-		hops := c.Hops
+		hops, on := c.Hops, c.TrainOn
 		c = stage.CountsOf(j.Catalog, sum)
-		c.Hops = hops
+		c.Hops, c.TrainOn = hops, on
 	}
 	if c.Hops == 0 {
 		c.Hops = c.ExpectedHops(j.Plan.LSI.Kmax)

@@ -97,7 +97,10 @@ func TestDirectionsEqualTheDefinition(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/r=%g", direction, rule, r), func(t *testing.T) {
 					dir := filepath.Join(t.TempDir(), "run")
 					run(t, "partition", "--run", dir, "--quiet", "--normalize", "none", "--dataset", uri)
-					job := fmt.Sprintf("smooth --run %s --quiet --rule %s --hops %d --alpha %g --r %g --direction %s", dir, rule, depth, alpha, r, direction)
+					job := fmt.Sprintf("smooth --run %s --quiet --rule %s --hops %d --r %g --direction %s", dir, rule, depth, r, direction)
+					if rule != "sgc" && rule != "sign" {
+						job += fmt.Sprintf(" --alpha %g", alpha)
+					}
 					kept := []int{1, 3}
 					if rule == "sign" {
 						kept = []int{0, 1, 2, 3, 4}

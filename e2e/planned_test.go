@@ -91,6 +91,15 @@ func TestPlannedHopsIsMeasured(t *testing.T) {
 	}
 }
 
+// TestPlannedInductiveIsMeasured does so where models are trained on rows of other run directories,
+// of which there are fewer than the run has.
+func TestPlannedInductiveIsMeasured(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	run(t, "run", "--dataset", "synthetic:nodes=100000,edges=400000,features=64,classes=8,seed=1", "--run", dir, "--inductive", "--split", "share:0.1,0.1",
+		"--memory", "256MiB", "--threads", "2", "--epsilon", "0.1", "--probes", "16", "--runs", "1", "--epochs", "1", "--hidden", "16", "--label-kmax", "2", "--quiet")
+	checkPlanned(t, dir)
+}
+
 // TestPlannedByWorkersIsMeasured does so for a partition by two workers, without and with
 // weights, and the least of the stage that follows.
 func TestPlannedByWorkersIsMeasured(t *testing.T) {

@@ -61,6 +61,17 @@ type Counts struct {
 	// LabelDepth is one more than the largest depth of label smoothing that was chosen, 0
 	// before it is.
 	LabelDepth int `json:"label_depth,omitempty"`
+	// TrainOn is what the run directories have on whose rows models are trained, if those are
+	// other ones.
+	TrainOn OtherRows `json:"train_on,omitzero"`
+}
+
+// OtherRows are the smoothed rows of other run directories.
+type OtherRows struct {
+	// Rows counts them, Training and Validation those that models take.
+	Rows, Training, Validation int64
+	// Nodes are those of the directories, and NodeBytes the size of their node tables.
+	Nodes, NodeBytes int64
 }
 
 // validate reports counts that no graph has.
@@ -246,8 +257,15 @@ func (s *Sheet) Partitioned() partition.Counts {
 
 // ReadNodes adds reading the node table, which one thread does.
 func (s *Sheet) ReadNodes(times int64) {
-	s.BytesRead += times * partition.NodeBytes(s.Partitioned())
-	s.alone += float64(times*s.Nodes) / readNodes
+	s.readsNodes(times*s.Nodes, times*partition.NodeBytes(s.Partitioned()))
+}
+
+// ReadOtherNodes adds reading the node tables of other run directories once.
+func (s *Sheet) ReadOtherNodes(o OtherRows) { s.readsNodes(o.Nodes, o.NodeBytes) }
+
+func (s *Sheet) readsNodes(nodes, bytes int64) {
+	s.BytesRead += bytes
+	s.alone += float64(nodes) / readNodes
 }
 
 // kRow is about what a row of the K table takes on disk.
@@ -312,8 +330,11 @@ func TileBytes(rows int64, columns int, half bool) int64 {
 func (s *Sheet) RowBytes() int64 { return s.StoredBytes(s.Output().Trained()) }
 
 // StoredBytes is the size of target rows of so many values as they are stored.
-func (s *Sheet) StoredBytes(values int) int64 {
-	return s.Stored() * (8 + int64(values)*valueBytes(s.HalfRows()))
+func (s *Sheet) StoredBytes(values int) int64 { return s.BytesOfRows(s.Stored(), values) }
+
+// BytesOfRows is the size of so many rows of so many values as they are stored.
+func (s *Sheet) BytesOfRows(rows int64, values int) int64 {
+	return rows * (8 + int64(values)*valueBytes(s.HalfRows()))
 }
 
 // ReadsRows says that rows of tiles are read, a record batch at a time, beside held bytes.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ndls/internal/elementary"
 	"ndls/internal/packed"
 	"ndls/internal/rng"
 )
@@ -77,26 +78,13 @@ func (p Projection) Random() Random { return Random{p, uint64(0x1p63 / p.Sparsit
 // neighbours. Columns past the width are zero.
 func (r Random) Row(to []float32, id, degree uint32, first int) {
 	clear(to)
-	value := math.Float32bits(float32(scale * power(float64(degree)+1, r.p.DegreePower)))
+	value := math.Float32bits(float32(scale * elementary.Pow(float64(degree)+1, r.p.DegreePower)))
 	stem := rng.Stem(rng.Hash(r.p.Seed, uint64(id)))
 	for c := range to[:max(min(len(to), r.p.Dimensions-first), 0)] {
 		if h := stem.Hash(uint64(first + c)); h>>1 < r.limit {
 			to[c] = math.Float32frombits(value | uint32(h&1)<<31)
 		}
 	}
-}
-
-// power is d^β. The common exponents take no logarithm.
-func power(d, beta float64) float64 {
-	switch beta {
-	case 0:
-		return 1
-	case -0.5:
-		return 1 / math.Sqrt(d)
-	case -1:
-		return 1 / d
-	}
-	return math.Pow(d, beta)
 }
 
 // Embedder adds up hops of rows. It is not safe for concurrent use.

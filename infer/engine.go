@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/share"
 	"ndls/smooth"
@@ -115,7 +116,7 @@ func (b *batch) row(i, hop int) []float32 {
 func (b *batch) run(ctx context.Context) error {
 	e := b.e
 	for i, v := range b.nodes {
-		scale(b.row(i, 0), math.Pow(e.neighbours.degree1(v), -e.r))
+		scale(b.row(i, 0), elementary.Pow(e.neighbours.degree1(v), -e.r))
 	}
 	if err := b.addOld(); err != nil {
 		return err
@@ -186,7 +187,7 @@ func (b *batch) addOld() error {
 				if n == oldTogether {
 					break
 				}
-				old[n], down[n] = u, math.Pow(e.degree1[u], -e.r)
+				old[n], down[n] = u, elementary.Pow(e.degree1[u], -e.r)
 				n++
 			}
 			_, of := e.list(b.nodes[uint32(p)])
@@ -269,7 +270,7 @@ func (b *batch) stationary(lo, hi int) []float64 {
 // finish finds K of a node and makes its output row.
 func (b *batch) finish(i int, zbar []float64) {
 	e, w := b.e, b.e.kept.width()
-	up := math.Pow(e.neighbours.degree1(b.nodes[i]), e.r)
+	up := elementary.Pow(e.neighbours.degree1(b.nodes[i]), e.r)
 	k, capped := e.kept.last(), true
 	for hop := range e.kept.last() + 1 {
 		if up*distance(b.row(i, hop), zbar) < e.epsilon {

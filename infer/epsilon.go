@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"ndls/internal/elementary"
 	"ndls/internal/share"
 )
 
@@ -36,9 +37,9 @@ func (r *run) threshold(ctx context.Context, sample []uint32, m *means) (float64
 			return err
 		}
 		d := r.degree1(sample[i])
-		scale(rows, math.Pow(d, -r.plan.LSI.R))
+		scale(rows, elementary.Pow(d, -r.plan.LSI.R))
 		at := int(m.of(r, sample[i]))
-		up, smallest := math.Pow(d, r.plan.LSI.R), math.Inf(1)
+		up, smallest := elementary.Pow(d, r.plan.LSI.R), math.Inf(1)
 		for hop := range last + 1 {
 			smallest = min(smallest, up*distance(rows[hop*w:][:w], m.rows.S[at*w:][:w]))
 			least[i] = append(least[i], smallest)

@@ -8,6 +8,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/elementary"
 	"ndls/internal/failure"
 	"ndls/internal/inputid"
 	"ndls/internal/mem"
@@ -245,7 +246,7 @@ func (r *run) findMeans(ctx context.Context, nodes ...[]uint32) (_ *means, err e
 			if m.place == nil || m.place.S[r.component.S[node]] > 0 {
 				at, d := int(m.of(r, node)), r.degree1(node)
 				volume.S[at] += d
-				counted = append(counted, weighed{row, at, math.Pow(d, 1-r.plan.LSI.R)})
+				counted = append(counted, weighed{row, at, elementary.Pow(d, 1-r.plan.LSI.R)})
 			}
 			node++
 		}

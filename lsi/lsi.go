@@ -9,6 +9,7 @@ import (
 
 	"ndls/hops"
 	"ndls/internal/direct"
+	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/progress"
@@ -637,5 +638,5 @@ func Bound(lambda2, epsilon, degree1, volume float64) (float64, error) {
 	if !(lambda2 > 0 && lambda2 < 1 && epsilon > 0) {
 		return 0, fmt.Errorf("λ₂ = %g, ε = %g: %w", lambda2, epsilon, ErrBound)
 	}
-	return max(0, math.Log(epsilon*math.Sqrt(degree1/volume))/math.Log(lambda2)), nil
+	return max(0, elementary.Log(epsilon*math.Sqrt(degree1/volume))/elementary.Log(lambda2)), nil
 }

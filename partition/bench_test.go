@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 
 	"ndls/catalog"
 	"ndls/dataset"
+	"ndls/internal/extsort"
 	"ndls/internal/rng"
 	"ndls/internal/storage"
 )
@@ -81,6 +83,53 @@ func BenchmarkRun(b *testing.B) {
 				b.Log(fmt.Sprint(s.Edges, " unique edges, shards of ", openCatalog(b, store).Entries(catalog.KindEdges)[0].Bytes>>20, " MiB"))
 			}
 			b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "edges/s")
+		})
+	}
+}
+
+// BenchmarkUnited unites the rows of pairs with weights, of which each has two.
+func BenchmarkUnited(b *testing.B) {
+	rows := make([]extsort.Record, 1<<20)
+	for i := range rows {
+		rows[i] = extsort.Record{Key: pairKey(uint32(i/2), uint32(i/2+1)), Value: 1}
+	}
+	for _, threads := range []int{1, 2} {
+		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
+			j := &job{}
+			j.info.Weighted, j.o.Threads = true, threads
+			for b.Loop() {
+				err := united(b.Context(), j, func(visit func([]extsort.Record) error) error {
+					for part := range slices.Chunk(rows, extsort.BatchKeys) {
+						if err := visit(part); err != nil {
+							return err
+						}
+					}
+					return nil
+				})(func([]extsort.Record) error { return nil })
+				must(b, err)
+			}
+			b.ReportMetric(float64(len(rows))*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrows/s")
+		})
+	}
+}
+
+// BenchmarkByDegree orders nodes by degrees of which few are large.
+func BenchmarkByDegree(b *testing.B) {
+	degrees, to := make([]uint32, 1<<23), make([]uint32, 1<<23)
+	for i := range degrees {
+		h := rng.Hash(1, uint64(i))
+		degrees[i] = uint32(h % (1 + h>>32%(1+h>>48%5000)))
+	}
+	for _, threads := range []int{1, 2} {
+		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
+			tables := make([][]uint32, threads)
+			for b.Loop() {
+				for i := range tables {
+					tables[i] = make([]uint32, largestOf(degrees, threads)+1)
+				}
+				byDegree(degrees, to, tables)
+			}
+			b.ReportMetric(float64(len(degrees))*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mnodes/s")
 		})
 	}
 }

@@ -225,7 +225,7 @@ func (c Counts) members() int64 {
 // columnsOf is the graph with the features of one task of the step Columns.
 func (c Counts) columnsOf(workers int) Counts {
 	panels := packed.Panels(c.Features)
-	c.Features = min(c.Features, int(share(int64(panels), max(min(workers, panels), 1)))*packed.PanelColumns)
+	c.Features = min(c.Features, int(partOf(int64(panels), max(min(workers, panels), 1)))*packed.PanelColumns)
 	return c
 }
 
@@ -264,8 +264,8 @@ func (c Counts) touchedTiles(budget int64) int64 {
 	return lot
 }
 
-// share is one of n parts.
-func share(of int64, n int) int64 { return (of + int64(n) - 1) / int64(n) }
+// partOf is one of n parts.
+func partOf(of int64, n int) int64 { return (of + int64(n) - 1) / int64(n) }
 
 // sorts are the two sorts of a partition by so many workers: how many keys each sort
 // of a task has, what it may use, and what the task holds beside them.
@@ -282,7 +282,7 @@ type sorts struct {
 
 func (c Counts) sorts(workers int, budget int64) (s sorts) {
 	tasks := Tasks(workers)
-	s.pairs, s.edges = share(c.Rows, tasks), share(2*c.Edges, tasks)
+	s.pairs, s.edges = partOf(c.Rows, tasks), partOf(2*c.Edges, tasks)
 	alone := tasks == 1
 	if alone && !c.StatedNodes { // input ids are noted on the way
 		s.heldPairs = c.ids()
@@ -352,17 +352,18 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 		if c.NodeTable {
 			among = max(c.Threads, 1)
 		}
-		used = max(used, keysort.Touched(share(n, among), share(c.IDs, among), int64(sortShare*float64(budget)), c.Threads))
+		used = max(used, keysort.Touched(partOf(n, among), partOf(c.IDs, among), int64(sortShare*float64(budget)), c.Threads))
 		least = max(least, keysort.LeastBytes*4/3, c.numbers(0)+s.byPairs.Bytes(0))
 	}
 	if tasks > 1 {
-		merge := func(all, keys int64) {
-			index := s.byPairs.IndexBytes(all)
+		merge := func(all, keys, written int64) {
+			index := s.byPairs.IndexBytes(all) + s.byPairs.IndexBytes(written)
 			merging, leastMerging := s.byPairs.MergeBytes(budget-index, tasks, keys)
 			used, least = max(used, index+merging), max(least, index+leastMerging)
 		}
-		merge(c.unsorted(workers), share(c.unsorted(workers), tasks))
-		merge(2*c.Edges, 2*c.Edges) // the first interval may have most edges
+		part := partOf(c.unsorted(workers), tasks)
+		merge(c.unsorted(workers), part, part)
+		merge(2*c.Edges, 2*c.Edges, 0) // the first interval may have most edges
 	}
 	if c = c.columnsOf(workers); c.Features > 0 {
 		used = max(used, c.heldForTiles(budget)+c.touchedTiles(budget))
@@ -425,7 +426,7 @@ func Traffic(c Counts, workers int, budget int64) (read, written int64) {
 		scratch += record * m // the unique edges
 	}
 	if own := c.columnsOf(workers); own.Features > 0 {
-		columns := share(int64(packed.Panels(c.Features)), packed.Panels(own.Features))
+		columns := partOf(int64(packed.Panels(c.Features)), packed.Panels(own.Features))
 		if tasks > 1 {
 			read += columns * again * table
 		}

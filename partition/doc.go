@@ -82,18 +82,22 @@
 // keeps all weights of a pair. Where the unique pairs are made, the rows of a pair must have one
 // weight, or are added up in ascending order of weight ([dataset.Info]); one worker does that
 // while it counts degrees. Strengths are float64 sums in ascending order of pairs by rank, and a
-// column of the node table: in a graph with weights, one thread at a time counts degrees.
+// column of the node table: in a graph with weights, one thread at a time counts degrees, while
+// the others unite the rows of the pairs that come next.
 //
 // # Threads
 //
-// All threads read the edge list, each another part of it, sort, merge, count degrees,
-// join components, relabel, encode the pages of shards, and read and encode features.
+// All threads read the edge list, each another part of it, sort, merge, unite the rows of pairs
+// with weights, count degrees, join components, order nodes by degree, relabel, encode the pages of
+// shards, and read and encode features.
 // What one thread does at a time, and why:
 //
 //	packed text and archives  they can be read from the first byte on alone; features also
 //	                          where they are a table
-//	numbering                 nodes by degree, components by node: a few passes over
-//	                          arrays of n numbers
+//	degrees with weights      strengths are sums in the order of the pairs
+//	numbering                 components by node: a pass over an array of n numbers. Where
+//	                          degrees are so large that counts of each for all threads are
+//	                          more than n numbers, fewer threads order the nodes
 //	node table                row groups follow each other; the columns of one are encoded
 //	                          side by side
 //	hop stream, checksums     the order of frames, and a SHA-256, follow from all bytes

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"ndls/catalog"
 	"ndls/dataset"
+	"ndls/internal/inputid"
 	"ndls/internal/mem"
 )
 
@@ -159,22 +161,50 @@ func (j *job) limit() int64 {
 type Part struct{ job *job }
 
 // FindPart finds the nodes of a part of a graph as an import does. It reads labels or splits, and no
-// edges. The caller closes the part.
-func FindPart(ctx context.Context, ds dataset.Dataset, o Options) (_ *Part, err error) {
+// edges, unless ids occur in edges alone. Where ids have to be numbered, their table is committed
+// to cat, which is a catalogue for this alone, and the streams of ds have numbers until the part is
+// closed. The caller closes it.
+func FindPart(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Options) (_ *Part, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	if o.Only == "" {
 		return nil, errors.New("partition: no part of the graph is named")
 	}
-	j, err := newJob(ds, nil, o)
+	j, err := newJob(ds, cat, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := j.findMembers(ctx); err != nil {
+	if err = j.number(ctx); err == nil {
+		err = j.findMembers(ctx)
+	}
+	if err == nil {
+		err = j.loadNumbers(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, j.close())
 	}
 	return &Part{j}, nil
+}
+
+// IDs counts the ids of all nodes that are numbered, none where ids are numbers already.
+func (p *Part) IDs(ctx context.Context) (c IDCounts, err error) {
+	if _, ok := p.job.ds.(dataset.Keyed); !ok {
+		return c, nil
+	}
+	t, closeFile, err := p.job.openIDs(ctx)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, closeFile()) }()
+	c.Nodes, c.Dense = t.Rows(), p.job.named.Type == inputid.Number
+	err = t.Each(func(_ int64, keys [][]byte) error {
+		for _, key := range keys {
+			c.Bytes += int64(len(key))
+		}
+		return ctx.Err()
+	})
+	return c, err
 }
 
 // Has says whether the node of an input id is in the part.

@@ -3,6 +3,7 @@ package partition
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync/atomic"
 
 	"ndls/catalog"
@@ -11,6 +12,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/progress"
+	"ndls/internal/share"
 )
 
 // orderNodes implements edgeSteps.
@@ -289,23 +291,68 @@ func (j *job) relabel(degrees *mem.Array[uint32]) (ends *mem.Array[uint32], err 
 	if j.nodeOf, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "relabelling"); err != nil {
 		return nil, err
 	}
-	largest := uint32(0)
-	for _, d := range degrees.S {
-		largest = max(largest, d)
-	}
+	largest := largestOf(degrees.S, j.o.Threads)
 	if ends, err = mem.Alloc[uint32](j.o.Budget, int64(largest)+1, "degree counts"); err != nil {
 		return nil, err
 	}
-	for _, d := range degrees.S {
-		ends.S[d]++
+	// Each thread but one counts in a table of its own, as far as there is memory, and as far as
+	// all of them are not longer than the degrees.
+	size := len(ends.S)
+	tables := [][]uint32{ends.S}
+	if others := min(j.o.Threads-1, len(degrees.S)/size, int(j.o.Budget.Free()/4)/size-1); others > 0 {
+		more, err := mem.Alloc[uint32](j.o.Budget, int64(others*size), "degree counts")
+		if err != nil {
+			ends.Free()
+			return nil, err
+		}
+		defer more.Free()
+		tables = append(slices.Collect(slices.Chunk(more.S, size)), ends.S)
 	}
-	at := uint32(0)
-	for d := int64(largest); d >= 0; d-- {
-		ends.S[d], at = at, at+ends.S[d]
-	}
-	for rank, d := range degrees.S {
-		j.nodeOf.S[rank] = ends.S[d]
-		ends.S[d]++
-	}
+	byDegree(degrees.S, j.nodeOf.S, tables)
 	return ends, nil
+}
+
+// largestOf is the largest of some degrees.
+func largestOf(degrees []uint32, threads int) uint32 {
+	var largest atomic.Uint32
+	_ = share.Ranges(threads, len(degrees), rankedNodes, func(lo, hi int) error {
+		most := slices.Max(degrees[lo:hi])
+		for old := largest.Load(); most > old && !largest.CompareAndSwap(old, most); old = largest.Load() {
+		}
+		return nil
+	})
+	return largest.Load()
+}
+
+// rankedNodes is how many degrees a thread looks at in one go.
+const rankedNodes = 1 << 16
+
+// byDegree gives each rank its place in descending order of degrees, equal ones in ascending
+// order of rank. A thread for each of the tables counts a part of the degrees there. In the end
+// the last table has the place after the last rank of each degree.
+func byDegree(degrees, to []uint32, tables [][]uint32) {
+	each := func(do func(first int, degrees, table []uint32)) {
+		_ = share.Each(len(tables), len(tables), func(part int) error {
+			lo, hi := len(degrees)*part/len(tables), len(degrees)*(part+1)/len(tables)
+			do(lo, degrees[lo:hi], tables[part])
+			return nil
+		})
+	}
+	each(func(_ int, degrees, table []uint32) {
+		for _, d := range degrees {
+			table[d]++
+		}
+	})
+	at := uint32(0)
+	for d := len(tables[0]) - 1; d >= 0; d-- {
+		for _, table := range tables {
+			table[d], at = at, at+table[d]
+		}
+	}
+	each(func(first int, degrees, table []uint32) {
+		for i, d := range degrees {
+			to[first+i] = table[d]
+			table[d]++
+		}
+	})
 }

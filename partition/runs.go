@@ -58,11 +58,11 @@ func (c catalogKeys[T]) have(step string) []Piece { return havePieces(c.cat, ste
 // save commits a run file.
 func (c catalogKeys[T]) save(ctx context.Context, step string, p Piece, s *extsort.Sorter[T], counts [2]int64) error {
 	defer s.Close()
-	return c.write(ctx, step, p, s.InOrder, counts)
+	return c.write(ctx, step, p, s.Keys(), s.InOrder, counts)
 }
 
-// write commits a run file of what all visits in ascending order.
-func (c catalogKeys[T]) write(ctx context.Context, step string, p Piece, all visits[T], counts [2]int64) error {
+// write commits a run file of what all visits in ascending order, most keys at most.
+func (c catalogKeys[T]) write(ctx context.Context, step string, p Piece, most int64, all visits[T], counts [2]int64) error {
 	entry := keysOf(step, p.path(step)).Panels(p.First, p.Last)
 	if c.info.Weighted {
 		entry.ValueType = catalog.Float32
@@ -72,7 +72,11 @@ func (c catalogKeys[T]) write(ctx context.Context, step string, p Piece, all vis
 		return err
 	}
 	defer f.Abort()
-	w := extsort.NewRunWriter[T](f)
+	w, err := extsort.NewRunWriter[T](c.o.Budget, f, most)
+	if err != nil {
+		return err
+	}
+	defer w.Free()
 	meter := progress.Start(ctx, "writing sorted edges", 0, "edges")
 	defer meter.Done()
 	if err := all(func(keys []T) error {
@@ -143,7 +147,7 @@ func (c catalogKeys[T]) merge(ctx context.Context, p Piece) error {
 	}
 	s := c.sorter(ctx, files, files.Border(p.First, Slices), files.Border(p.Last, Slices))
 	defer s.Close()
-	return c.write(ctx, Merge, p, united(ctx, c.job, s.InOrder), counts)
+	return c.write(ctx, Merge, p, s.Keys(), united(ctx, c.job, s.InOrder), counts)
 }
 
 func (c catalogKeys[T]) pairs(ctx context.Context, p Piece) (pairSource[T], error) {

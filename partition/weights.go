@@ -1,13 +1,16 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 
 	"ndls/dataset"
 	"ndls/internal/extsort"
+	"ndls/internal/inorder"
 	"ndls/internal/inputid"
 	"ndls/internal/mem"
 	"ndls/shards"
@@ -27,56 +30,169 @@ type visits[T extsort.Item] func(visit func([]T) error) error
 
 // united visits the pairs of input ids that all visits, each once. A pair without a weight comes
 // once anyway. The rows of one with weights, in either direction, must have the same weight.
-// Where the dataset asks for their sum, they are added up in ascending order.
+// Where the dataset asks for their sum, they are added up in ascending order. The threads unite
+// the rows of batches that come next, while visit is called by one goroutine at a time.
 func united[T extsort.Item](ctx context.Context, j *job, all visits[T]) visits[T] {
 	if !j.info.Weighted {
 		return all
 	}
 	return func(visit func([]T) error) error {
-		out := make([]T, 0, extsort.BatchKeys)
-		var key uint64
-		var least float32
-		var rows dataset.EdgeRows
-		end := func() error {
-			if rows.N == 0 {
-				return nil
+		u := &uniting[T]{ctx: ctx, j: j}
+		threads := max(j.o.Threads, 1)
+		line := inorder.New(threads, make([]pairBatch[T], threads+2), func(b *pairBatch[T]) error {
+			b.unite(j.info.AddRepeated)
+			return nil
+		}, func(b *pairBatch[T]) error {
+			if err := u.take(b); err != nil || len(u.out) == 0 {
+				return err
 			}
-			weight, problem := rows.Weight(j.info.AddRepeated)
-			if lo, hi := pairOfKey(key); lo == hi {
-				weight = least // is not used: a self-loop only names a node
-			} else if problem != "" {
-				return j.badEdge(ctx, lo, hi, problem)
-			}
-			out = out[:len(out)+1]
-			if extsort.Set(&out[len(out)-1], key, weight); len(out) < cap(out) {
-				return nil
-			}
-			err := visit(out)
-			out = out[:0]
-			return err
-		}
-		err := all(func(batch []T) error {
-			for i := range batch {
-				if k := extsort.Key(&batch[i]); rows.N == 0 || k != key {
-					if err := end(); err != nil {
-						return err
-					}
-					key, least, rows = k, extsort.Value(&batch[i]), dataset.EdgeRows{}
+			return visit(u.out)
+		})
+		err := all(func(rows []T) error {
+			for part := range slices.Chunk(rows, unitedRows) {
+				b, err := line.Next()
+				if err != nil {
+					return err
 				}
-				for range 1 + extsort.Repeated(&batch[i]) {
-					rows.Add(extsort.Value(&batch[i]))
-				}
+				b.rows = append(b.rows[:0], part...)
+				line.Put()
 			}
 			return nil
 		})
-		if err == nil {
-			err = end()
+		if err = cmp.Or(line.Close(), err); err != nil {
+			return err
 		}
-		if err == nil && len(out) > 0 {
-			err = visit(out)
+		u.out = u.out[:0]
+		if err = u.end(); err == nil && len(u.out) > 0 {
+			err = visit(u.out)
 		}
 		return err
 	}
+}
+
+// unitedRows is how many rows of pairs a thread takes at a time.
+const unitedRows = 1 << 12
+
+// pairRows are rows of one pair of input ids.
+type pairRows[T extsort.Item] struct {
+	key   uint64
+	least float32 // weight
+	rows  dataset.EdgeRows
+}
+
+// add takes rows of the pair, in ascending order of weight.
+func (p *pairRows[T]) add(rows []T) {
+	for i := range rows {
+		weight := extsort.Value(&rows[i])
+		if p.rows.N == 0 {
+			p.key, p.least = extsort.Key(&rows[i]), weight
+		}
+		for range 1 + extsort.Repeated(&rows[i]) {
+			p.rows.Add(weight)
+		}
+	}
+}
+
+// unite makes one pair of the rows. problem is "" or says what is wrong with their weights.
+func (p *pairRows[T]) unite(sum bool) (pair T, problem string) {
+	weight, problem := p.rows.Weight(sum)
+	if lo, hi := pairOfKey(p.key); lo == hi {
+		weight, problem = p.least, "" // is not used: a self-loop only names a node
+	}
+	extsort.Set(&pair, p.key, weight)
+	return pair, problem
+}
+
+// pairBatch is some rows of pairs in order. The rows of its first pair and of its last one may
+// go on in other batches.
+type pairBatch[T extsort.Item] struct {
+	rows []T
+	// The rows of the first pair end at head. The pairs that follow are united: they end at
+	// pairs. Those of the last pair, if it is another one than the first, begin at tail.
+	head, pairs, tail int
+	// problem is what is wrong with the weights of the first bad one of the united pairs.
+	problem string
+	bad     uint64
+}
+
+// unite unites the rows of all pairs but the first and the last.
+func (b *pairBatch[T]) unite(sum bool) {
+	n := len(b.rows)
+	b.head, b.problem = b.end(0, n), ""
+	b.pairs, b.tail = b.head, n
+	for b.tail > b.head && extsort.Key(&b.rows[b.tail-1]) == extsort.Key(&b.rows[n-1]) {
+		b.tail--
+	}
+	for at := b.head; at < b.tail; {
+		var p pairRows[T]
+		end := b.end(at, b.tail)
+		p.add(b.rows[at:end])
+		pair, problem := p.unite(sum)
+		if problem != "" {
+			b.problem, b.bad = problem, p.key
+			return
+		}
+		b.rows[b.pairs] = pair
+		b.pairs++
+		at = end
+	}
+}
+
+// end is where the rows of the pair end that begin at a row, at the latest at last.
+func (b *pairBatch[T]) end(at, last int) int {
+	key := extsort.Key(&b.rows[at])
+	for at++; at < last && extsort.Key(&b.rows[at]) == key; at++ {
+	}
+	return at
+}
+
+// uniting puts batches together.
+type uniting[T extsort.Item] struct {
+	ctx  context.Context
+	j    *job
+	open pairRows[T] // of the last pair
+	out  []T
+}
+
+// take puts the pairs that are whole with the next batch into out.
+func (u *uniting[T]) take(b *pairBatch[T]) error {
+	u.out = u.out[:0]
+	if u.open.key != extsort.Key(&b.rows[0]) {
+		if err := u.end(); err != nil {
+			return err
+		}
+	}
+	u.open.add(b.rows[:b.head])
+	if b.head == len(b.rows) {
+		return nil
+	}
+	if err := u.end(); err != nil {
+		return err
+	}
+	if b.problem != "" {
+		return u.refused(b.bad, b.problem)
+	}
+	u.out = append(u.out, b.rows[b.head:b.pairs]...)
+	u.open.add(b.rows[b.tail:])
+	return nil
+}
+
+// end puts the open pair, if there is one, into out.
+func (u *uniting[T]) end() error {
+	if u.open.rows.N == 0 {
+		return nil
+	}
+	pair, problem := u.open.unite(u.j.info.AddRepeated)
+	if problem != "" {
+		return u.refused(u.open.key, problem)
+	}
+	u.out, u.open = append(u.out, pair), pairRows[T]{}
+	return nil
+}
+
+func (u *uniting[T]) refused(key uint64, problem string) error {
+	lo, hi := pairOfKey(key)
+	return u.j.badEdge(u.ctx, lo, hi, problem)
 }
 
 // badEdge is the error about an edge.

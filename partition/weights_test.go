@@ -10,9 +10,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 
 	"ndls/catalog"
 	"ndls/dataset"
+	"ndls/internal/extsort"
 	"ndls/internal/packed"
 	"ndls/internal/rng"
 	"ndls/internal/storage"
@@ -231,6 +235,123 @@ func TestRepeatedWeights(t *testing.T) {
 			checkSame(t, pieces, cat.Store())
 		})
 	}
+}
+
+// TestUnited compares pairs that are united batch by batch on several threads with those of all
+// rows at once: pairs that end with a batch, and pairs that fill several.
+func TestUnited(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		j := &job{}
+		j.info.Weighted, j.info.AddRepeated = true, true
+		j.o.Threads = rapid.IntRange(1, 5).Draw(t, "threads")
+		var rows, want []extsort.Record
+		for u := range rapid.IntRange(0, 6).Draw(t, "pairs") {
+			n := rapid.SampledFrom([]int{1, 2, 5, unitedRows - 1, unitedRows, 2*unitedRows + 1}).Draw(t, "rows")
+			pair := pairRows[extsort.Record]{}
+			for i := range n {
+				row := extsort.Record{Key: pairKey(uint32(u), uint32(u+1)), Value: float32(i) + 0.1, Repeated: uint32(i % 3)}
+				pair.add([]extsort.Record{row})
+				rows = append(rows, row)
+			}
+			one, _ := pair.unite(true)
+			want = append(want, one)
+		}
+		size := rapid.IntRange(1, 3*unitedRows).Draw(t, "batch")
+		var got []extsort.Record
+		must(t, united(context.Background(), j, func(visit func([]extsort.Record) error) error {
+			for part := range slices.Chunk(slices.Clone(rows), size) {
+				if err := visit(part); err != nil {
+					return err
+				}
+				clear(part) // batches may be overwritten once they were visited
+			}
+			return nil
+		})(func(pairs []extsort.Record) error {
+			got = append(got, pairs...)
+			clear(pairs)
+			return nil
+		}))
+		if !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	})
+}
+
+// TestUnitedAhead: rows are united while the pairs before them are used.
+func TestUnitedAhead(t *testing.T) {
+	const parts = 8
+	j := &job{}
+	j.info.Weighted, j.o.Threads = true, 2
+	taken := make(chan struct{}, parts)
+	rows := make([]extsort.Record, parts*unitedRows)
+	for i := range rows {
+		rows[i] = extsort.Record{Key: pairKey(uint32(i), uint32(i+1)), Value: 1}
+	}
+	pairs, took := 0, 0
+	must(t, united(t.Context(), j, func(visit func([]extsort.Record) error) error {
+		for part := range slices.Chunk(rows, unitedRows) {
+			if err := visit(part); err != nil {
+				return err
+			}
+			taken <- struct{}{}
+		}
+		return nil
+	})(func(part []extsort.Record) error {
+		pairs += len(part)
+		for want := min(parts, (pairs+unitedRows-1)/unitedRows+1); took < want; took++ {
+			select {
+			case <-taken:
+			case <-time.After(10 * time.Second):
+				return fmt.Errorf("%d parts of the rows are taken while %d pairs are used", took, pairs)
+			}
+		}
+		return nil
+	}))
+	if pairs != len(rows) {
+		t.Errorf("%d pairs of %d", pairs, len(rows))
+	}
+}
+
+// TestByDegree numbers ranks by degree with one table and with several: the same places.
+func TestByDegree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		degrees := rapid.SliceOfN(rapid.Uint32Range(0, 40), 1, 300).Draw(t, "degrees")
+		want := make([]uint32, len(degrees))
+		for rank, d := range degrees {
+			for other, e := range degrees {
+				if e > d || e == d && other < rank {
+					want[rank]++
+				}
+			}
+		}
+		if got := largestOf(degrees, 3); got != slices.Max(degrees) {
+			t.Fatalf("the largest degree is %d, not %d", slices.Max(degrees), got)
+		}
+		tables := make([][]uint32, rapid.IntRange(1, 6).Draw(t, "tables"))
+		for i := range tables {
+			tables[i] = make([]uint32, slices.Max(degrees)+1)
+		}
+		got := make([]uint32, len(degrees))
+		byDegree(degrees, got, tables)
+		if !slices.Equal(got, want) {
+			t.Fatalf("places %v, want %v", got, want)
+		}
+		for d, end := range tables[len(tables)-1] {
+			if n := uint32(len(degrees)) - fewer(degrees, uint32(d)); end != n {
+				t.Fatalf("nodes of degree %d end before %d, not %d", d, n, end)
+			}
+		}
+	})
+}
+
+// fewer is how many degrees are below another one.
+func fewer(degrees []uint32, d uint32) (n uint32) {
+	for _, x := range degrees {
+		if x < d {
+			n++
+		}
+	}
+	return n
 }
 
 // TestWeightsOfSelfLoops: workers that share the steps keep self-loops where these may be all

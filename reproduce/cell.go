@@ -341,13 +341,21 @@ func (j Job) measure(ctx context.Context, x cell, o *Outcome) error {
 	return nil
 }
 
-// command is the line of ndls run with the options of the cell and more.
+// command is the line of ndls run with the options of the cell and more, but for those that decide
+// nothing.
 func (x cell) command(more string) string {
-	line := "ndls run --dataset " + quoted(x.set.uri) + " --run RUN"
+	words := []string{"ndls", "run", "--dataset", quoted(x.set.uri), "--run", "RUN"}
 	if x.inductive {
-		line += " --inductive"
+		words = append(words, "--inductive")
 	}
-	return strings.Join(strings.Fields(line+" "+x.options+" "+more), " ")
+	o, _ := x.plan(more) // words that stand for a value, such as SEED, come last
+	unused := ndls.UnusedOptions(o)
+	for given := range slices.Chunk(strings.Fields(x.options+" "+more), 2) {
+		if !slices.ContainsFunc(unused, func(u ndls.UnusedOption) bool { return "--"+u.Option == given[0] }) {
+			words = append(words, given...)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // quoted keeps the shell away from the characters of a URI.

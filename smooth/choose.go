@@ -6,6 +6,7 @@ import (
 
 	"ndls/group"
 	"ndls/hops"
+	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 )
@@ -175,7 +176,7 @@ func (p *pilot) try(ctx context.Context, c *Choice, bounds, edges []float64) (be
 		}
 		step := largestStep * 1.0
 		if t.Mean > 0 {
-			step = math.Pow(aim*p.share/t.Mean, 1/power)
+			step = elementary.Pow(aim*p.share/t.Mean, 1/power)
 		}
 		bound *= max(min(step, largestStep), 1.0/largestStep)
 		if largest = t.Limit - 1; good {

@@ -222,12 +222,18 @@ func (p *pilot) limits(ctx context.Context) (bounds, edges []float64, err error)
 	sum, read := 0.0, 0.0
 	for i, n := range bounds {
 		// In the middle of both codes.
-		size := math.Exp2(float64(i+p.codes.sizes.base+p.codes.flows.base-2*exponentOfOne+1) / 4)
+		size := quarters(i + p.codes.sizes.base + p.codes.flows.base - 2*exponentOfOne + 1)
 		sum += float64(n*size) * p.unit / max(p.counts.rows, 1)
 		read += edges[i]
 		bounds[i], edges[i] = sum, read
 	}
 	return bounds, edges, nil
+}
+
+// quarters is 2^(n/4).
+func quarters(n int) float64 {
+	roots := [4]float64{1, 1.18920711500272106671749997056047591529, math.Sqrt2, 1.68179283050742908606225095246642979008}
+	return math.Ldexp(roots[n&3], n>>2)
 }
 
 // count adds the codes of a strip at a hop. newStrip says that it is the first of the strip.

@@ -1,6 +1,10 @@
 package smooth
 
-import "math"
+import (
+	"math"
+
+	"ndls/internal/elementary"
+)
 
 // Blend makes rows of the rule nafs. The row of node i is the sum of its hops 0 to last, of which
 // hop k weighs
@@ -32,7 +36,7 @@ func (b *Blend) Row(row, hops []float32, stride, last int, limit []float64, scal
 	}
 	total := 0.0
 	for k, d := range weight {
-		weight[k] = math.Exp(d - most) // the largest power is 1
+		weight[k] = elementary.Exp(d - most) // the largest power is 1
 		total += weight[k]
 	}
 	clear(b.sum)

@@ -95,16 +95,31 @@ var rules = []struct {
 	// least is the smallest depth.
 	least int
 	make  func(alpha float64, depth int) Rule
+	// takes says which of these two decide anything.
+	takes Takes
 }{
-	{"ndls", true, 0, ndls},
-	{"ndls-reference", true, 0, ndlsReference},
-	{"sgc", false, 0, sgc},
-	{"s2gc", false, 1, s2gc},
-	{"gbp", false, 0, gbp},
-	{"appnp", false, 0, appnp},
-	{"sign", false, 0, sign},
-	{"nafs", false, 0, nafs},
-	{"fastrp", false, 0, fastrp},
+	{"ndls", true, 0, ndls, Takes{}},
+	{"ndls-reference", true, 0, ndlsReference, Takes{Alpha: true}},
+	{"sgc", false, 0, sgc, Takes{Depth: true}},
+	{"s2gc", false, 1, s2gc, Takes{Alpha: true, Depth: true}},
+	{"gbp", false, 0, gbp, Takes{Alpha: true, Depth: true}},
+	{"appnp", false, 0, appnp, Takes{Alpha: true, Depth: true}},
+	{"sign", false, 0, sign, Takes{Depth: true}},
+	{"nafs", false, 0, nafs, Takes{Depth: true}},
+	{"fastrp", false, 0, fastrp, Takes{}},
+}
+
+// Takes says which parameters of [NewRule] decide anything under a rule.
+type Takes struct{ Alpha, Depth bool }
+
+// NamesThat lists the rules that take what a condition asks for.
+func NamesThat(take func(Takes) bool) (names []string) {
+	for _, r := range rules {
+		if take(r.takes) {
+			names = append(names, r.name)
+		}
+	}
+	return names
 }
 
 // Names lists the rules.
@@ -127,7 +142,8 @@ func DependentNames() (names []string) {
 
 // NewRule returns the rule of that name. alpha in [0, 1] is the residual share of
 // ndls-reference and s2gc, the decay of gbp and the restart of appnp; depth is the number of hops
-// of sgc, s2gc (there at least 1), gbp, appnp, sign and nafs. fastrp needs neither.
+// of sgc, s2gc (there at least 1), gbp, appnp, sign and nafs. [NamesThat] says which rules take
+// which of the two.
 func NewRule(name string, alpha float64, depth int) (Rule, error) {
 	if !(alpha >= 0 && alpha <= 1) {
 		return Rule{}, fmt.Errorf("alpha %g is outside [0, 1]", alpha)

@@ -494,3 +494,23 @@ func TestBadRules(t *testing.T) {
 		}
 	}
 }
+
+// TestTakes: a parameter changes rows under the rules that take it, and under no other one.
+func TestTakes(t *testing.T) {
+	takes := func(take func(Takes) bool, name string) bool { return slices.Contains(NamesThat(take), name) }
+	for _, name := range Names() {
+		weights := func(alpha float64, depth int) string {
+			r, err := NewRule(name, alpha, depth)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprint(r.Hops(5), r.Weights(5))
+		}
+		if got, want := weights(0.1, 3) != weights(0.4, 3), takes(func(x Takes) bool { return x.Alpha }, name); got != want {
+			t.Errorf("%s: alpha changes rows: %v, want %v", name, got, want)
+		}
+		if got, want := weights(0.1, 3) != weights(0.1, 4), takes(func(x Takes) bool { return x.Depth }, name); got != want {
+			t.Errorf("%s: the depth changes rows: %v, want %v", name, got, want)
+		}
+	}
+}

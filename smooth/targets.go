@@ -5,6 +5,7 @@ import (
 
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/internal/share"
 )
 
 // Targets are the rows that are written.
@@ -50,6 +51,30 @@ func (t *Targets) Finish() {
 	t.rank.S[len(t.rank.S)-1] = uint32(t.size)
 }
 
+// Thin leaves most of the targets, which lie evenly among them, or all if they are not more. It
+// is called after Finish, and works on so many threads.
+func (t *Targets) Thin(threads int, most int64) {
+	if t.size <= most {
+		return
+	}
+	const words = packed.StripRows / 64
+	_ = share.Ranges(threads, len(t.set.S), words, func(lo, hi int) error {
+		// Of the first i targets i·most/size are left, rounded up.
+		left := func(i int64) int64 { return (i*most + t.size - 1) / t.size }
+		i := int64(t.rank.S[lo/words])
+		for w := lo; w < hi; w++ {
+			for x := t.set.S[w]; x != 0; x &= x - 1 {
+				if left(i+1) == left(i) {
+					t.set.S[w] &^= x & -x
+				}
+				i++
+			}
+		}
+		return nil
+	})
+	t.Finish()
+}
+
 // Part is the targets among rows [lo, hi), numbered from the first of them; lo starts a
 // strip.
 func (t *Targets) Part(b *mem.Budget, lo, hi int64) (*Targets, error) {
@@ -90,6 +115,15 @@ func (t *Targets) Before(i int64) int64 {
 		return i
 	}
 	return int64(t.rank.S[(i+packed.StripRows-1)/packed.StripRows])
+}
+
+// Below is the number of targets among the rows below row i.
+func (t *Targets) Below(i int64) int64 {
+	if t.All() {
+		return i
+	}
+	strip := i / packed.StripRows
+	return int64(t.rank.S[strip]) + t.count(strip*packed.StripRows, i)
 }
 
 // count is the number of targets in rows [lo, hi).

@@ -48,3 +48,45 @@ func TestRangesOfTargets(t *testing.T) {
 		}
 	})
 }
+
+// TestThin leaves targets evenly, the same on any number of threads, and counts those below any
+// row.
+func TestThin(t *testing.T) {
+	budget, err := mem.NewBudget(mem.MinBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Int64Range(1, 200_000).Draw(t, "rows")
+		step := rapid.Int64Range(1, 50).Draw(t, "step")
+		most := rapid.Int64Range(0, 10_000).Draw(t, "most")
+		targets, err := NewTargets(budget, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer targets.Free()
+		all := (n + step - 1) / step
+		for i := int64(0); i < n; i += step {
+			targets.Add(i)
+		}
+		targets.Finish()
+		targets.Thin(rapid.IntRange(1, 8).Draw(t, "threads"), most)
+		taken := int64(0)
+		for i := range n {
+			if below := targets.Below(i); below != taken {
+				t.Fatalf("%d targets below row %d, want %d", below, i, taken)
+			}
+			// One after the other: a target is left where too few are so far.
+			want := i%step == 0 && (all <= most || taken*all < (i/step+1)*most)
+			if targets.Has(i) != want {
+				t.Fatalf("row %d is a target: %v", i, targets.Has(i))
+			}
+			if want {
+				taken++
+			}
+		}
+		if taken != targets.Len() || taken != min(most, all) {
+			t.Fatalf("%d targets are left, %d were counted, of %d", targets.Len(), taken, most)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"ndls/catalog"
+	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/seal"
@@ -39,7 +40,7 @@ func (env labelsRun) encodeBest(depths []int) func(to []byte, panel int, row []f
 		logs, sum := averagesLogs(env.Plan, depths[panel/per]), 0.0
 		for _, x := range row {
 			if logs {
-				sum += math.Exp(float64(x - row[best]))
+				sum += elementary.Exp(float64(x - row[best]))
 			} else if x > 0 {
 				sum += float64(x)
 			}
@@ -144,9 +145,9 @@ func mergeBest(part []byte, k int, logs bool, class []int32, value []float32, su
 		case !logs:
 			class[r], value[r], sum[r] = c, best, sum[r]+s
 		case best <= value[r]:
-			sum[r] += s * math.Exp(float64(best-value[r]))
+			sum[r] += s * elementary.Exp(float64(best-value[r]))
 		default:
-			class[r], value[r], sum[r] = c, best, sum[r]*math.Exp(float64(value[r]-best))+s
+			class[r], value[r], sum[r] = c, best, sum[r]*elementary.Exp(float64(value[r]-best))+s
 		}
 	}
 }

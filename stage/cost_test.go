@@ -59,6 +59,26 @@ func TestPapers100M(t *testing.T) {
 	}
 }
 
+// TestTrainOnIsPlanned: where models are trained on rows of other run directories, these are read,
+// and not those of the run.
+func TestTrainOnIsPlanned(t *testing.T) {
+	c, p := papers, control.DefaultPlan() // with rows of all nodes
+	p.Train.On = "sha256:…"
+	c.TrainOn = estimate.OtherRows{Rows: 1_400_000, Training: c.Training, Validation: c.Validation, Nodes: 1_400_000, NodeBytes: 13_000_000}
+	list, err := estimate.Run(c, p, control.Resources{Memory: 32 << 30, Threads: 2}, 0, Costs(control.Train)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows := c.TrainOn.Rows*(16+4*128) + c.TrainOn.NodeBytes; list[0].BytesRead != rows {
+		t.Errorf("%d bytes are read, the rows and nodes of the other run directories are %d", list[0].BytesRead, rows)
+	}
+	p.Train.On = ""
+	own, err := estimate.Run(c, p, control.Resources{Memory: 32 << 30, Threads: 2}, 0, Costs(control.Train)...)
+	if err != nil || own[0].BytesRead < papers.Nodes*4*128 || own[0].PeakBytes < list[0].PeakBytes {
+		t.Errorf("on rows of its own: %+v, %v", own[0], err)
+	}
+}
+
 // TestHopsOfPapers100M: the hops of the labelled rows are as many bytes as they are said to be,
 // and are beside their tiles at a time.
 func TestHopsOfPapers100M(t *testing.T) {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"ndls/catalog"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/seal"
+	"ndls/internal/share"
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/smooth"
@@ -69,43 +69,68 @@ func (env labelsRun) someLabelled(ctx context.Context, of []int, match func(spli
 			v.free()
 		}
 	}()
-	each := func(visit func(node int64, label int32, in func(split int) bool)) error {
-		return env.readSplitNodes(ctx, shards.NodeLabel, func(first int64, b shards.NodeBatch, split [][]uint8) {
-			for i, label := range b.Label {
-				in := func(s int) bool { return match(split[s][i], label) }
-				if slices.ContainsFunc(of, in) {
-					visit(first+int64(i), label, in)
-				}
-			}
+	var split [][]uint8 // of a batch of nodes, and the label of each
+	var label []int32
+	in := func(s int, i int64) bool { return match(split[s][i], label[i]) }
+	each := func(visit func(first, lo, hi int64)) error {
+		return env.readSplitNodes(ctx, shards.NodeLabel, func(first int64, b shards.NodeBatch, splits [][]uint8) {
+			split, label = splits, b.Label
+			env.shareNodes(first, int64(len(label)), func(lo, hi int64) { visit(first, lo, hi) })
 		})
 	}
-	if err = each(func(int64, int32, func(int) bool) { v.of++ }); err != nil {
+	if err = each(func(first, lo, hi int64) {
+		for node := lo; node < hi; node++ {
+			for _, s := range of {
+				if in(s, node-first) {
+					v.targets.Add(node)
+					break
+				}
+			}
+		}
+	}); err != nil {
 		return nil, err
 	}
-	most = min(v.of, most)
-	if v.label, err = mem.Alloc[int32](env.Budget, most, "labels of some nodes"); err != nil {
+	v.targets.Finish()
+	v.of = v.targets.Len()
+	v.targets.Thin(env.Resources.Threads, most)
+	if v.label, err = mem.Alloc[int32](env.Budget, v.count(), "labels of some nodes"); err != nil {
 		return nil, err
 	}
 	for range of {
-		is, err := mem.Alloc[bool](env.Budget, most, "nodes of a split")
+		is, err := mem.Alloc[bool](env.Budget, v.count(), "nodes of a split")
 		if err != nil {
 			return nil, err
 		}
 		v.in = append(v.in, validators{is})
 	}
-	i, taken := int64(0), int64(0)
-	err = each(func(node int64, label int32, in func(int) bool) {
-		if i++; (most == v.of || taken*v.of < i*most) && taken < most {
-			v.targets.Add(node)
-			v.label.S[taken] = label
-			for s, x := range v.in {
-				x.is.S[taken] = in(of[s])
+	err = each(func(first, lo, hi int64) {
+		at := v.targets.Below(lo)
+		for node := lo; node < hi; node++ {
+			if !v.targets.Has(node) {
+				continue
 			}
-			taken++
+			v.label.S[at] = label[node-first]
+			for s, x := range v.in {
+				x.is.S[at] = in(of[s], node-first)
+			}
+			at++
 		}
 	})
-	v.targets.Finish()
 	return v, err
+}
+
+// sharedNodes is how many nodes a thread takes at a time.
+const sharedNodes = 1 << 13
+
+// shareNodes cuts n nodes from first on into ranges, and calls do for them on all threads. No
+// two threads have nodes of the same word of a set of bits.
+func (env *Env) shareNodes(first, n int64, do func(lo, hi int64)) {
+	begin := first / sharedNodes
+	_ = share.Each(env.Resources.Threads, int((first+n+sharedNodes-1)/sharedNodes-begin), func(part int) error {
+		lo := (begin + int64(part)) * sharedNodes
+		do(max(lo, first), min(lo+sharedNodes, first+n))
+		return nil
+	})
 }
 
 // depthRows are the files of best classes: for each panel and depth, one depth after the

@@ -56,8 +56,9 @@
 //
 // # Threads
 //
-// Passes, sorts, training and prediction run on Resources.Threads threads. One thread
-// reads the node table and the K table, and assembles rows from tiles.
+// Passes, sorts, training and prediction run on Resources.Threads threads. All of them assemble
+// rows from tiles, look for nodes of a split in what is read of the node table, and compare K with
+// its bound. One thread reads the node table and the K table.
 //
 // # Determinism
 //

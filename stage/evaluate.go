@@ -55,7 +55,7 @@ func (evaluateStage) Shares(control.Plan) bool { return false }
 // Cost implements estimate.Stage: soft labels of another model are read, and scores are sorted.
 // All else was counted when it was computed.
 func (evaluateStage) Cost(s *estimate.Sheet) {
-	held := tallyMemory(labelRuns(s.Plan), s.Classes)
+	held := train.TalliesBytes(labelRuns(s.Plan), s.Classes) + train.TalliesBytes(1, s.Classes) + reportedClass*int64(s.Classes)
 	if !ownModel(s.Plan) {
 		held += 5*s.Nodes + 2*4096 + scoredBytes(s.Plan)
 		s.ReadsRows(held, s.Nodes, s.Classes, false)
@@ -87,11 +87,12 @@ type evaluation struct{ *Env }
 
 func (env evaluation) run(ctx context.Context) error {
 	env.Report.Rows = env.Summary.Labelled
-	release, err := env.reserveTally()
-	if err != nil {
+	reported := reportedClass * int64(len(env.Summary.Classes))
+	if err := env.Budget.Reserve(reported, "figures by class"); err != nil {
 		return err
 	}
-	defer release()
+	defer env.Budget.Release(reported)
+	var err error
 	index := trained{}
 	if ownModel(env.Plan) {
 		if index, err = readIndex(ctx, env.Catalog); err != nil {
@@ -171,6 +172,10 @@ func underfitted(p control.Plan, runs []trainedRun) []string {
 		rising, len(runs), 100*lastEpochs, p.Train.Epochs)}
 }
 
+// reportedClass bounds what a class takes on the heap while the report is made: its counts before
+// and after label smoothing, and its figures.
+const reportedClass = 128
+
 // figures are what was counted of each model.
 type figures struct {
 	models []modelFigures
@@ -184,7 +189,7 @@ type modelFigures struct{ accuracy, macroF1 [train.Test + 1]*float64 }
 
 // add takes what was counted of the next model, and, if it is the one of the predictions, its
 // classes.
-func (f *figures) add(t train.Tally, chosen bool) {
+func (f *figures) add(t *train.Tally, chosen bool) {
 	var m modelFigures
 	for split := range m.accuracy {
 		if share, rows := t.Accuracy(uint8(split)); rows > 0 {
@@ -281,12 +286,17 @@ func (env evaluation) base(ctx context.Context, index trained) (f figures, err e
 	if !ownModel(env.Plan) {
 		return env.givenFigures(ctx, givenTiles(env.Env))
 	}
+	tally, err := train.NewTallies(env.Budget, 1, len(env.Summary.Classes))
+	if err != nil {
+		return f, err
+	}
+	defer tally.Free()
+	t := &tally.Of[0]
 	for m, r := range index.Runs {
-		tally, err := r.tally(ctx, env.Catalog)
-		if err != nil {
+		if err := env.tally(ctx, r, t); err != nil {
 			return f, err
 		}
-		f.add(tally, m == index.Chosen)
+		f.add(t, m == index.Chosen)
 	}
 	f.areas, err = env.storedAreas(ctx, catalog.KindScores)
 	return f, err
@@ -299,13 +309,19 @@ func (env evaluation) smoothed(ctx context.Context, index trained) (f figures, e
 		return f, err
 	}
 	defer all.Free()
+	one, err := train.NewTallies(env.Budget, 1, len(env.Summary.Classes))
+	if err != nil {
+		return f, err
+	}
+	defer one.Free()
+	t := &one.Of[0]
 	for i := range intervals(env.Summary) {
-		if err := env.readLabelTallies(ctx, i, env.models(), func(run int, t train.Tally) { all.Of[run].Merge(t) }); err != nil {
+		if err := env.readLabelTallies(ctx, i, env.models(), t, func(run int) { all.Of[run].Merge(*t) }); err != nil {
 			return f, err
 		}
 	}
-	for m, t := range all.Of {
-		f.add(t, m == index.Chosen)
+	for m := range all.Of {
+		f.add(&all.Of[m], m == index.Chosen)
 	}
 	f.areas, err = env.storedAreas(ctx, catalog.KindSmoothedScores)
 	return f, err
@@ -318,14 +334,19 @@ func (env evaluation) givenFigures(ctx context.Context, t *tiles.Matrix) (f figu
 		return f, err
 	}
 	defer l.free()
-	var tally train.Tally
+	tallies, err := train.NewTallies(env.Budget, 1, len(env.Summary.Classes))
+	if err != nil {
+		return f, err
+	}
+	defer tallies.Free()
+	tally := &tallies.Of[0]
 	count := func(add func([]uint64) error) error {
 		scores, err := env.newScores(add)
 		if err != nil {
 			return err
 		}
 		defer scores.free()
-		if err := env.score(ctx, l, t, &tally, scores); err != nil {
+		if err := env.score(ctx, l, t, tally, scores); err != nil {
 			return err
 		}
 		return scores.flush()

@@ -10,6 +10,7 @@ import (
 	"ndls/catalog"
 	"ndls/hops"
 	"ndls/internal/control"
+	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/stationary"
@@ -136,7 +137,7 @@ func (g *graph) direct(r float64) {
 			degree[i], sent[i] = sent[i], degree[i]
 		}
 		a, b := float64(degree[i])+1, float64(sent[i])+1
-		g.divisors.S[i] = float32(stationary.Power(a, 1-r) * stationary.Power(b, r))
+		g.divisors.S[i] = float32(elementary.Pow(a, 1-r) * elementary.Pow(b, r))
 	}
 }
 

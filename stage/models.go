@@ -128,12 +128,6 @@ func chosenRun(ctx context.Context, p control.Plan, cat *catalog.Catalog) (int, 
 	return t.Chosen, err
 }
 
-// tally reads how many labels a run got right.
-func (r trainedRun) tally(ctx context.Context, cat *catalog.Catalog) (t train.Tally, err error) {
-	err = readJSON(ctx, cat, r.tallyPath(), &t)
-	return t, err
-}
-
 // ChosenModel is the model of a run whose predictions count, and the names of its classes. It
 // is nil where the run has no model of its own. The caller frees it.
 func ChosenModel(ctx context.Context, cat *catalog.Catalog, p control.Plan, budget *mem.Budget) (*train.Model, []string, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"ndls/estimate"
@@ -49,7 +50,7 @@ func (predictStage) Cost(s *estimate.Sheet) {
 	o, shape := trainOptions(s.Plan), trainShape(s)
 	row := softRow(s.Plan, s.Classes)
 	models := labelRuns(s.Plan)
-	held := labelledBytes(s.Plan, shape.Rows) + labelledPages(s.Plan) + int64(softBatch(s.Plan, s.Classes))*row + 3*4096 + scoredBytes(s.Plan) + tallyMemory(models, s.Classes)
+	held := labelledBytes(s.Plan, shape.Rows) + labelledPages(s.Plan) + int64(softBatch(s.Plan, s.Classes))*row + 3*4096 + scoredBytes(s.Plan) + train.TalliesBytes(models, s.Classes)
 	peak, least := train.PlanPredict(shape, o, models, s.Threads, s.Budget()-held)
 	s.Takes(held+peak, held+least)
 	s.DiskBytes = row*shape.Rows + 8*scoreCount(s) + tallyBytes(s)
@@ -127,11 +128,6 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 		return err
 	}
 	defer scores.close()
-	release, err := p.reserveTally()
-	if err != nil {
-		return err
-	}
-	defer release()
 	tallies, err := train.NewTallies(p.Budget, len(runs), classes)
 	if err != nil {
 		return err
@@ -163,11 +159,27 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 		}
 	}
 	for i, r := range runs {
-		if err := commitJSON(ctx, p.Catalog, catalog.KindTally, r.tallyPath(), r.Run, tallies.Of[i]); err != nil {
+		if err := p.commitTally(ctx, r, &tallies.Of[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// commitTally commits how many labels a run got right.
+func (p *prediction) commitTally(ctx context.Context, r trainedRun, t *train.Tally) error {
+	f, err := writeFile(ctx, p.Catalog, catalog.KindTally, r.tallyPath(), r.Run, func(w io.Writer) error {
+		if err := writeTally(w, t, ""); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, "\n")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	return p.Catalog.Commit(ctx, f)
 }
 
 func (p *prediction) models(ctx context.Context, runs []trainedRun) (models []*train.Model, err error) {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/share"
@@ -91,11 +91,12 @@ func (p predictions) interval(ctx context.Context, i int) error {
 		return err
 	}
 	defer scores.close()
-	release, err := p.reserveTally()
+	tally, err := train.NewTallies(p.Budget, 1, len(p.Summary.Classes))
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer tally.Free()
+	t := &tally.Of[0]
 	f, err := p.Catalog.Create(ctx, catalog.Describe(catalog.KindLabelTally, labelTallyPath(i)).In(i))
 	if err != nil {
 		return err
@@ -103,7 +104,7 @@ func (p predictions) interval(ctx context.Context, i int) error {
 	defer f.Abort()
 	tallies := tallyList{w: f}
 	for run := range p.depths {
-		var t train.Tally
+		t.Reset()
 		count := func(row int64, labels []int32, values []float32) error {
 			end := row + int64(len(labels))
 			label, split := p.truth.label.S[row:end], p.truth.split(splitOf(p.Plan, run))[row:end]
@@ -182,9 +183,9 @@ func (p predictions) batch() int {
 // predictionBytes is the memory for making predictions, beside reading tiles.
 func predictionBytes(plan control.Plan, classes int) int64 {
 	if plan.Probabilities == control.BestProbability {
-		return bestRows*8 + 4096 + bestBytes(packed.Panels(classes), bestRows) + tallyMemory(0, classes)
+		return bestRows*8 + 4096 + bestBytes(packed.Panels(classes), bestRows) + train.TalliesBytes(1, classes)
 	}
-	return int64(shards.BatchRows(classes))*(8+4) + 2*4096 + scoredBytes(plan) + tallyMemory(0, classes)
+	return int64(shards.BatchRows(classes))*(8+4) + 2*4096 + scoredBytes(plan) + train.TalliesBytes(1, classes)
 }
 
 // read gives the predictions of a run for the nodes of an interval, some at a time.
@@ -242,7 +243,7 @@ func normalise(row []float32, logs bool) {
 	if logs {
 		most := row[train.Argmax(row)]
 		for c, x := range row {
-			row[c] = float32(math.Exp(float64(x - most)))
+			row[c] = float32(elementary.Exp(float64(x - most)))
 		}
 	}
 	sum := 0.0

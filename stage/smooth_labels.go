@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 
 	"ndls/estimate"
 
 	"ndls/catalog"
 	"ndls/hops"
 	"ndls/internal/control"
+	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/lsi"
@@ -483,7 +483,7 @@ func (l *logColumns) Rows(ctx context.Context, first, columns int, put func([]fl
 		for at := 0; at < len(rows); at += columns {
 			row := rows[at : at+cols]
 			for c, p := range row {
-				row[c] = float32(math.Log(max(float64(p), referenceFloor)))
+				row[c] = float32(elementary.Log(max(float64(p), referenceFloor)))
 			}
 			clear(rows[at+cols : at+columns]) // another run's columns
 		}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"math"
 	"slices"
+	"sync"
 
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/share"
 	"ndls/lsi"
 	"ndls/shards"
 )
@@ -95,8 +97,9 @@ func (spectrumStage) Run(ctx context.Context, env *Env) error {
 		Component: nodes, Components: g.summary.Components, Lambda2: found.Lambda2, Error: found.Error, Hops: found.Hops,
 	}
 	if r.WithoutBound = withoutBound(env.Plan, g.summary, found); r.WithoutBound == "" {
-		mine := func(i int64) bool { return g.component.S[i] == number }
-		r.Bound = boundOf(env.Plan.LSI.Epsilon, found, g.summary.Nodes, mine, h.Degree1, func(i int64) int { return int(k.S[i]) })
+		r.Bound = boundedNodes{
+			component: g.component.S, number: number, volume: state.Volume(number), degree1: h.Degree1, k: k.S,
+		}.bound(env.Resources.Threads, env.Plan.LSI.Epsilon, found)
 	}
 	env.Report.Rows, env.Report.Spectrum = nodes, r
 	return nil
@@ -132,32 +135,58 @@ func withoutBound(p control.Plan, s shards.Summary, found lsi.Spectrum) string {
 	return ""
 }
 
-// boundOf compares K of nodes with the bound: with λ₂ as large as it may be. K is -1 where a node
-// has not settled.
-func boundOf(epsilon float64, found lsi.Spectrum, n int64, mine func(i int64) bool, degree1 func(i int64) float64, k func(i int64) int) *control.BoundReport {
-	volume := 0.0
-	for i := range n {
-		if mine(i) {
-			volume += degree1(i)
-		}
-	}
-	r, counts := &control.BoundReport{}, map[int]int64{}
-	for i := range n {
+// boundedNodes are the nodes of a component, to which theorem 3.1 applies.
+type boundedNodes struct {
+	component []uint32 // of all nodes
+	number    uint32   // of theirs
+	volume    float64  // Σ d̃ of theirs
+	degree1   func(i int64) float64
+	k         []int32 // -1 where a node has not settled
+}
+
+// slackCounts says how many nodes have which slack, and how many have not settled.
+type slackCounts struct {
+	of     map[int]int64
+	capped int64
+}
+
+// count adds nodes [lo, hi).
+func (b boundedNodes) count(lo, hi int, epsilon float64, found lsi.Spectrum) (c slackCounts) {
+	c.of = map[int]int64{}
+	for i := lo; i < hi; i++ {
 		switch {
-		case !mine(i):
-		case k(i) < 0:
-			r.Capped++
+		case b.component[i] != b.number:
+		case b.k[i] < 0:
+			c.capped++
 		default:
-			bound, err := lsi.Bound(found.Lambda2+found.Error, epsilon, degree1(i), volume)
+			bound, err := lsi.Bound(found.Lambda2+found.Error, epsilon, b.degree1(int64(i)), b.volume)
 			if err != nil {
 				continue // withoutBound has seen to that
 			}
-			slack := int(math.Ceil(bound)) - k(i) // K is a whole number
-			counts[slack]++
-			r.Nodes++
-			if slack >= 0 {
-				r.Within++
-			}
+			c.of[int(math.Ceil(bound))-int(b.k[i])]++ // K is a whole number
+		}
+	}
+	return c
+}
+
+// bound compares K of the nodes with the bound: with λ₂ as large as it may be.
+func (b boundedNodes) bound(threads int, epsilon float64, found lsi.Spectrum) *control.BoundReport {
+	r, counts := &control.BoundReport{}, map[int]int64{}
+	var mu sync.Mutex
+	_ = share.Ranges(threads, len(b.k), sharedNodes, func(lo, hi int) error {
+		c := b.count(lo, hi, epsilon, found)
+		mu.Lock()
+		defer mu.Unlock()
+		r.Capped += c.capped
+		for slack, nodes := range c.of {
+			counts[slack] += nodes
+		}
+		return nil
+	})
+	for slack, nodes := range counts {
+		r.Nodes += nodes
+		if slack >= 0 {
+			r.Within += float64(nodes)
 		}
 	}
 	if r.Nodes == 0 {

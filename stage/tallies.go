@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,26 +12,8 @@ import (
 )
 
 // Tallies count classes by themselves, so they grow with the number of classes, and all of them
-// together with that of models. What they take is of the budget.
-
-// tallyText bounds what a tally takes on the heap for each class while it is written or read as
-// JSON: 72 bytes of the tally, and texts of 220 and of 440 bytes, in buffers that are half empty.
-const tallyText = 1500
-
-// tallyMemory is what so many tallies take, and one more on the heap that is written or read.
-func tallyMemory(tallies, classes int) int64 {
-	return train.TalliesBytes(tallies, classes) + tallyText*int64(classes)
-}
-
-// reserveTally takes memory of the budget for one tally that is written or read, until release is
-// called.
-func (env *Env) reserveTally() (release func(), err error) {
-	bytes := tallyText * int64(len(env.Summary.Classes))
-	if err := env.Budget.Reserve(bytes, "right predictions by class"); err != nil {
-		return nil, err
-	}
-	return func() { env.Budget.Release(bytes) }, nil
-}
+// together with that of models. They are in memory of the budget ([train.Tallies]), and are
+// written and read a class at a time.
 
 // labelTallyPath is where the tallies of an interval are: how many labels of its nodes each run
 // got right after label smoothing.
@@ -45,21 +28,16 @@ type tallyList struct {
 }
 
 // add writes the tally of the next run.
-func (l *tallyList) add(t train.Tally) error {
+func (l *tallyList) add(t *train.Tally) error {
 	before := ",\n    "
 	if l.runs == 0 {
 		before = "{\n  \"runs\": [\n    "
 	}
 	l.runs++
-	text, err := json.MarshalIndent(t, "    ", "  ")
-	if err != nil {
-		return fmt.Errorf("%w", err)
-	}
 	if _, err := io.WriteString(l.w, before); err != nil {
 		return err
 	}
-	_, err = l.w.Write(text)
-	return err
+	return writeTally(l.w, t, "    ")
 }
 
 // end ends the list, which has a run at least.
@@ -68,8 +46,125 @@ func (l *tallyList) end() error {
 	return err
 }
 
-// readLabelTallies visits the tallies of an interval, run by run. There are as many as runs.
-func (env *Env) readLabelTallies(ctx context.Context, interval, runs int, visit func(run int, t train.Tally)) error {
+// writeTally writes a tally as json.MarshalIndent does with this prefix, a class at a time.
+func writeTally(w io.Writer, t *train.Tally, prefix string) error {
+	out := bufio.NewWriter(w)
+	field, split, class := prefix+"  ", prefix+"    ", prefix+"      "
+	text := func(prefix string, v any) {
+		b, _ := json.MarshalIndent(v, prefix, "  ") // numbers alone
+		_, _ = out.Write(b)                         // Flush has the error
+	}
+	put := func(parts ...string) {
+		for _, x := range parts {
+			_, _ = out.WriteString(x)
+		}
+	}
+	put("{\n", field, `"right": `)
+	text(field, t.Right)
+	put(",\n", field, `"rows": `)
+	text(field, t.Rows)
+	put(",\n", field, `"classes": `)
+	before := "["
+	for _, classes := range t.Classes {
+		put(before, "\n", split)
+		before = ","
+		if len(classes) == 0 {
+			text(split, classes)
+			continue
+		}
+		first := "["
+		for _, c := range classes {
+			put(first, "\n", class)
+			first = ","
+			text(class, c)
+		}
+		put("\n", split, "]")
+	}
+	put("\n", field, "]\n", prefix, "}")
+	return out.Flush()
+}
+
+// readTally reads what writeTally wrote, of so many classes at most.
+func readTally(d *json.Decoder, classes int, t *train.Tally) error {
+	t.Reset()
+	if err := next(d, json.Delim('{')); err != nil {
+		return err
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		switch name {
+		case "right":
+			err = d.Decode(&t.Right)
+		case "rows":
+			err = d.Decode(&t.Rows)
+		case "classes":
+			err = readClasses(d, classes, t)
+		default:
+			err = fmt.Errorf("%v is no field of a tally", name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return next(d, json.Delim('}'))
+}
+
+// readClasses reads what a tally counts by class, split by split.
+func readClasses(d *json.Decoder, classes int, t *train.Tally) error {
+	if err := next(d, json.Delim('[')); err != nil {
+		return err
+	}
+	for split := 0; d.More(); split++ {
+		token, err := d.Token()
+		switch {
+		case err != nil:
+			return err
+		case token == nil: // no row is in the split
+			continue
+		case token != json.Delim('[') || split == len(t.Classes):
+			return fmt.Errorf("%v in place of the classes of split %d", token, split)
+		}
+		for class := 0; d.More(); class++ {
+			if class == classes {
+				return fmt.Errorf("a class beyond %d", classes)
+			}
+			if err := d.Decode(t.Class(split, class)); err != nil {
+				return err
+			}
+		}
+		if err := next(d, json.Delim(']')); err != nil {
+			return err
+		}
+	}
+	return next(d, json.Delim(']'))
+}
+
+// next reads a token, which must be this one.
+func next(d *json.Decoder, want json.Token) error {
+	token, err := d.Token()
+	if err == nil && token != want {
+		err = fmt.Errorf("%v in place of %v", token, want)
+	}
+	return err
+}
+
+// tally reads how many labels a run got right.
+func (env *Env) tally(ctx context.Context, r trainedRun, t *train.Tally) error {
+	return readFile(ctx, env.Catalog, r.tallyPath(), func(in io.Reader) error {
+		if err := readTally(json.NewDecoder(in), len(env.Summary.Classes), t); err != nil {
+			return noSense(r.tallyPath(), err)
+		}
+		_, err := io.Copy(io.Discard, in) // the checksum is compared at the end
+		return err
+	})
+}
+
+// readLabelTallies visits the tallies of an interval, run by run: each is in t during the call.
+// There are as many as runs.
+func (env *Env) readLabelTallies(ctx context.Context, interval, runs int, t *train.Tally, visit func(run int)) error {
 	path := labelTallyPath(interval)
 	return readFile(ctx, env.Catalog, path, func(r io.Reader) error {
 		d, run := json.NewDecoder(r), 0
@@ -79,12 +174,11 @@ func (env *Env) readLabelTallies(ctx context.Context, interval, runs int, visit 
 			}
 		}
 		for ; d.More(); run++ {
-			var t train.Tally
-			if err := d.Decode(&t); err != nil {
+			if err := readTally(d, len(env.Summary.Classes), t); err != nil {
 				return noSense(path, err)
 			}
 			if run < runs {
-				visit(run, t)
+				visit(run)
 			}
 		}
 		if run != runs {

@@ -3,12 +3,20 @@ package stage
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
 	"reflect"
-	"slices"
+	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"ndls/catalog"
+	"ndls/internal/mem"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/shards"
 	"ndls/train"
 )
 
@@ -33,7 +41,7 @@ func TestLabelTallies(t *testing.T) {
 		tally.Count([]int32{run, 4, 2}, []int32{run, 1, 7}, []uint8{train.Train, train.Test, train.Test})
 		all.Runs = append(all.Runs, tally)
 		for i := range lists {
-			if err := lists[i].add(tally); err != nil {
+			if err := lists[i].add(&tally); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -54,14 +62,95 @@ func TestLabelTallies(t *testing.T) {
 	if err := cat.Commit(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
-	env := &Env{Catalog: cat}
-	var got []train.Tally
-	if err := env.readLabelTallies(t.Context(), 0, 3, func(run int, tally train.Tally) { got = slices.Insert(got, run, tally) }); err != nil || !reflect.DeepEqual(got, all.Runs) {
-		t.Errorf("read %+v, %v", got, err)
+	env := &Env{Catalog: cat, Summary: shards.Summary{Classes: make([]string, 8)}}
+	var one train.Tally
+	for i := range all.Runs {
+		if err := env.readLabelTallies(t.Context(), 0, 3, &one, func(run int) {
+			if run == i && !reflect.DeepEqual(one, all.Runs[i]) {
+				t.Errorf("read %+v, want %+v", one, all.Runs[i])
+			}
+			if run == i {
+				one = train.Tally{} // its memory is that of another tally now
+			}
+		}); err != nil {
+			t.Error(err)
+		}
 	}
 	for _, runs := range []int{2, 4} {
-		if err := env.readLabelTallies(t.Context(), 0, runs, func(int, train.Tally) {}); err == nil {
+		if err := env.readLabelTallies(t.Context(), 0, runs, &one, func(int) {}); err == nil {
 			t.Errorf("3 tallies were read as those of %d runs", runs)
 		}
 	}
+	env.Summary.Classes = env.Summary.Classes[:7]
+	if err := env.readLabelTallies(t.Context(), 0, 3, &one, func(int) {}); !errors.Is(err, seal.ErrCorrupt) {
+		t.Errorf("a tally of more classes than there are: %v", err)
+	}
+}
+
+// TestTallyMemory writes and reads tallies of few and many classes: beside their counts, which are
+// in memory of the budget, they take no more for more classes.
+func TestTallyMemory(t *testing.T) {
+	for _, classes := range []int{2, 172, 10_000} {
+		b, err := mem.NewBudget(mem.MinBudget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		debug.SetMemoryLimit(math.MaxInt64)
+		tallies, err := train.NewTallies(b, 2, classes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for c := range int32(classes) {
+			for split := range uint8(train.Test + 1) {
+				for range 3 {
+					tallies.Of[0].Count([]int32{c}, []int32{int32(classes) - 1 - c}, []uint8{split})
+				}
+			}
+		}
+		// A pipe, so that no text is in memory as a whole.
+		from, to := io.Pipe()
+		written := make(chan error, 1)
+		gc := debug.SetGCPercent(10)
+		reads, most, before := 0, uint64(0), heap()
+		look := func() {
+			if reads++; reads%100 == 1 {
+				most = max(most, heap())
+			}
+		}
+		go func() { written <- writeTally(to, &tallies.Of[0], "") }()
+		if err := readTally(json.NewDecoder(reading{from, look}), classes, &tallies.Of[1]); err != nil {
+			t.Error(err)
+		}
+		if err := errors.Join(<-written, from.Close()); err != nil {
+			t.Error(err)
+		}
+		debug.SetGCPercent(gc)
+		if fmt.Sprint(tallies.Of[0].Classes) != fmt.Sprint(tallies.Of[1].Classes) || tallies.Of[0].Rows != tallies.Of[1].Rows {
+			t.Errorf("%d classes: another tally was read than was written", classes)
+		}
+		if more := int64(most) - int64(before); more > 64<<10 {
+			t.Errorf("%d classes: %d bytes of heap while they were written and read", classes, more)
+		}
+		tallies.Free()
+		b.Close()
+	}
+}
+
+// heap is what is in use on the heap.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// reading looks at something before each read.
+type reading struct {
+	io.Reader
+	look func()
+}
+
+func (r reading) Read(p []byte) (int, error) {
+	r.look()
+	return r.Reader.Read(p)
 }

@@ -45,18 +45,26 @@ func (trainStage) Shares(control.Plan) bool { return false }
 func (trainStage) Cost(s *estimate.Sheet) {
 	o, shape := trainOptions(s.Plan), trainShape(s)
 	labels := labelledBytes(s.Plan, shape.Rows) + labelledPages(s.Plan)
+	if on := s.TrainOn; s.Plan.Train.On != "" && on.Rows > 0 {
+		shape.Rows, shape.Train, shape.Valid = on.Rows, on.Training, on.Validation
+		// Those of each run directory, then of all together.
+		labels = 2*labelledBytes(s.Plan, shape.Rows) + 3*labelledPages(s.Plan)
+		s.ReadOtherNodes(on)
+	} else {
+		s.ReadNodes(1)
+	}
+	rowBytes := s.BytesOfRows(shape.Rows, shape.Width)
 	peak, least, streamed := train.PlanFit(shape, o, s.Threads, s.Budget()-labels)
 	s.Takes(labels+peak, labels+least)
 	weights := train.NumWeights(shape, o)
 	models := labelRuns(s.Plan)
 	s.DiskBytes = 4 * weights * int64(models)
 	s.BytesWritten = s.DiskBytes
-	s.ReadNodes(1)
-	s.BytesRead += 8*shape.Rows + s.RowBytes()
+	s.BytesRead += 8*shape.Rows + rowBytes
 	s.Computes(float64(shape.Rows)*float64(shape.Width), estimate.CheckedValues)
-	epochs := float64(models * TrainedEpochs(s.Plan, s.Validation))
+	epochs := float64(models * TrainedEpochs(s.Plan, shape.Valid))
 	if streamed {
-		s.BytesRead += int64(epochs) * s.RowBytes()
+		s.BytesRead += int64(epochs) * rowBytes
 	}
 	s.Computes(epochs*train.EpochFlops(shape, o), estimate.TrainedFlops)
 }

@@ -11,8 +11,10 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
+	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/rundir"
+	"ndls/internal/storage"
 	"ndls/shards"
 	"ndls/train"
 )
@@ -88,10 +90,11 @@ func (env trainRun) otherRows(ctx context.Context, s shards.Summary, r *training
 	total := int64(0)
 	var parts []*labelled
 	for i, dir := range dirs {
-		cat, err := openOther(ctx, dir)
+		cat, store, err := openOther(ctx, dir)
 		if err != nil {
 			return err
 		}
+		r.undo = append(r.undo, func() error { env.Report.BytesRead += store.BytesRead(); return nil })
 		other := *env.Env
 		other.Catalog = cat
 		if other.Summary, err = shards.ReadSummary(ctx, cat); err != nil {
@@ -132,36 +135,65 @@ func (env trainRun) otherRows(ctx context.Context, s shards.Summary, r *training
 	return err
 }
 
-// openOther opens the catalogue of another run directory.
-func openOther(ctx context.Context, dir string) (*catalog.Catalog, error) {
+// openOther opens the catalogue of another run directory, and counts what is read there.
+func openOther(ctx context.Context, dir string) (*catalog.Catalog, *storage.Counting, error) {
 	store, err := rundir.Open(ctx, dir, false)
 	if err != nil {
-		return nil, fmt.Errorf("--train-on: %w", err)
+		return nil, nil, fmt.Errorf("--train-on: %w", err)
 	}
-	return catalog.Open(ctx, store)
+	counting := storage.NewCounting(store)
+	cat, err := catalog.Open(ctx, counting)
+	return cat, counting, err
 }
 
 // RowsHash is the hash of the smoothed rows, labels and splits of run directories, which were
 // smoothed as the plan says. Option --train-on is what names them.
 func RowsHash(ctx context.Context, dirs []string, p control.Plan) (string, error) {
 	sum := sha256.New()
-	for _, dir := range dirs {
-		cat, err := openOther(ctx, dir)
-		if err != nil {
-			return "", err
-		}
-		summary, err := shards.ReadSummary(ctx, cat)
-		if err != nil {
-			return "", fmt.Errorf("--train-on %s: %w", dir, err)
-		}
-		rows := cat.Entries(trainedKind((&Env{Plan: p, Summary: summary}).output()))
-		if len(rows) == 0 {
-			return "", fmt.Errorf("--train-on %s has no smoothed rows of the rule %s; run ndls smooth there first", dir, p.Smooth.Rule)
-		}
-		for _, e := range append(cat.Entries(catalog.KindNodes), rows...) {
+	err := eachOther(ctx, dirs, p, func(_ int, _ shards.Summary, nodes, rows []catalog.Entry) {
+		for _, e := range append(nodes, rows...) {
 			_, _ = fmt.Fprintf(sum, "%s %s\n", e.Path, e.Checksum)
 		}
 		_, _ = io.WriteString(sum, "\n")
+	})
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), err
+}
+
+// TrainedOn is what run directories have on whose rows models of the plan are trained: on the
+// training nodes of the first, and on the validation nodes of the last.
+func TrainedOn(ctx context.Context, dirs []string, p control.Plan) (o estimate.OtherRows, err error) {
+	err = eachOther(ctx, dirs, p, func(i int, s shards.Summary, nodes, rows []catalog.Entry) {
+		for _, e := range nodes {
+			o.NodeBytes += e.Bytes
+		}
+		for _, e := range rows {
+			o.Rows += e.Rows
+		}
+		o.Nodes += s.Nodes
+		if i == 0 {
+			o.Training = s.Splits["train"]
+		}
+		o.Validation = s.Splits["valid"]
+	})
+	return o, err
+}
+
+// eachOther visits run directories, with the files of their node tables and of their smoothed rows.
+func eachOther(ctx context.Context, dirs []string, p control.Plan, visit func(i int, s shards.Summary, nodes, rows []catalog.Entry)) error {
+	for i, dir := range dirs {
+		cat, _, err := openOther(ctx, dir)
+		if err != nil {
+			return err
+		}
+		summary, err := shards.ReadSummary(ctx, cat)
+		if err != nil {
+			return fmt.Errorf("--train-on %s: %w", dir, err)
+		}
+		rows := cat.Entries(trainedKind((&Env{Plan: p, Summary: summary}).output()))
+		if len(rows) == 0 {
+			return fmt.Errorf("--train-on %s has no smoothed rows of the rule %s; run ndls smooth there first", dir, p.Smooth.Rule)
+		}
+		visit(i, summary, cat.Entries(catalog.KindNodes), rows)
 	}
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
+	return nil
 }

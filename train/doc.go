@@ -70,9 +70,8 @@
 // are those of package train/dense, which adds them in ascending order of the
 // inner index, each rounded once, on any processor. A gradient receives the rows
 // of a step in their order. The sum of a row's exponentials adds every eighth
-// value, then the eight sums. exp, log and cos are this project's own, since
-// those of package math differ between processors with and without fused
-// multiply-add; no other operation here can be fused. The sample order depends on
+// value, then the eight sums. exp, log and cos are those of package
+// internal/elementary; no other operation here can be fused. The sample order depends on
 // the chunks of the source, which are a function of the width and of the
 // intervals. Means and deviations over runs come from gonum's stat and may differ
 // in the last place between builds with and without assembly.

@@ -73,6 +73,14 @@ func TalliesBytes(n, classes int) int64 {
 	return int64(n)*int64(numSplits)*int64(classes)*int64(unsafe.Sizeof(ClassTally{})) + 4096
 }
 
+// Reset empties the tally. It retains its memory.
+func (t *Tally) Reset() { *t = Tally{space: t.space} }
+
+// Class is what is counted of a class in a split.
+func (t *Tally) Class(split, class int) *ClassTally {
+	return &t.upTo(uint8(split), int32(class))[class]
+}
+
 // Add counts consecutive rows: the probabilities of each, its label and its
 // split. Rows without a label (-1) are left out.
 func (t *Tally) Add(probability []float32, labels []int32, splits []uint8) {

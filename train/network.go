@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/rng"
 	"ndls/train/dense"
@@ -313,7 +314,7 @@ func softmax(k *dense.Kernel, logits []float32, p []float64) (norm, largest floa
 
 // negativeLog is the negative log-likelihood of a logit, by what softmax returned of its row.
 func negativeLog(logit float32, norm, largest float64) float64 {
-	return largest + log(norm) - float64(logit)
+	return largest + elementary.Log(norm) - float64(logit)
 }
 
 // lossGradient replaces the logits of a row by share times the gradient of the negative

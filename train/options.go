@@ -3,6 +3,8 @@ package train
 import (
 	"fmt"
 	"math"
+
+	"ndls/internal/elementary"
 )
 
 // Learning rate schedules.
@@ -96,7 +98,7 @@ func (o Options) Validate() error {
 // rate is the learning rate of an epoch, counted from 0.
 func (o Options) rate(epoch int) float64 {
 	if o.Schedule == Cosine {
-		return o.LR * halfCosine(float64(epoch)/float64(o.Epochs))
+		return o.LR * elementary.HalfCosine(float64(epoch)/float64(o.Epochs))
 	}
 	return o.LR
 }

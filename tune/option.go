@@ -25,17 +25,17 @@ type option struct {
 // options are all of them, in the order in which a run uses them.
 var options = []option{
 	{name: "lsi", counts: takesK},
-	{name: "probes", counts: takesK},
+	{name: "probes", counts: func(o *ndls.Options, smoothed bool) bool { return takesK(o, smoothed) && used("probes")(o, smoothed) }},
 	{name: "epsilon", counts: takesK},
 	{name: "r"},
 	{name: "kmax", counts: takesK},
 	{name: "stationary", counts: func(o *ndls.Options, smoothed bool) bool { return takesK(o, smoothed) || o.Smooth.Rule == "nafs" }},
 
 	{name: "rule"},
-	{name: "alpha", counts: rules("ndls-reference", "s2gc", "gbp", "appnp")},
+	{name: "alpha", counts: used("alpha")},
 	{name: "residual", counts: rules("ndls"), strict: true},
-	{name: "hops", counts: takesHops},
-	{name: "depth", counts: takesHops, strict: true},
+	{name: "hops", counts: used("hops")},
+	{name: "depth", counts: used("hops"), strict: true},
 	{name: "direction"},
 	{name: "label-columns"},
 	{name: "dimensions", counts: rules(ndls.FastRP), strict: true, aboveZero: true},
@@ -43,9 +43,9 @@ var options = []option{
 	{name: "degree-power", counts: rules(ndls.FastRP), strict: true},
 	{name: "sparsity", counts: rules(ndls.FastRP), strict: true, aboveZero: true},
 
-	{name: "hidden", counts: isDeep},
+	{name: "hidden", counts: used("hidden")},
 	{name: "layers"},
-	{name: "dropout", counts: isDeep},
+	{name: "dropout", counts: used("dropout")},
 	{name: "input-dropout"},
 	{name: "lr"},
 	{name: "weight-decay"},
@@ -55,10 +55,10 @@ var options = []option{
 	{name: "batch-size"},
 
 	{name: "label-rule", labels: true},
-	{name: "label-alpha", labels: true, counts: func(o *ndls.Options, _ bool) bool { return o.Labels.Rule == "ndls-reference" }},
+	{name: "label-alpha", labels: true, counts: used("label-alpha")},
 	{name: "label-epsilon", labels: true, counts: func(o *ndls.Options, _ bool) bool { return labelsTakeK(o) }, strict: true},
 	{name: "label-depth", labels: true},
-	{name: "label-kmax", labels: true, counts: func(o *ndls.Options, _ bool) bool { return o.Labels.Depth == "auto" }},
+	{name: "label-kmax", labels: true, counts: used("label-kmax")},
 	{name: "cs-scale", labels: true, counts: corrects, strict: true},
 	{name: "cs-correct-alpha", labels: true, counts: corrects, strict: true, aboveZero: true},
 	{name: "cs-correct-hops", labels: true, counts: corrects, strict: true, aboveZero: true},
@@ -69,8 +69,11 @@ func rules(names ...string) func(*ndls.Options, bool) bool {
 	return func(o *ndls.Options, _ bool) bool { return slices.Contains(names, o.Smooth.Rule) }
 }
 
-func takesHops(o *ndls.Options, _ bool) bool {
-	return !slices.Contains([]string{"ndls", "ndls-reference", ndls.FastRP}, o.Smooth.Rule)
+// used says that an option is not among those that decide nothing.
+func used(name string) func(*ndls.Options, bool) bool {
+	return func(o *ndls.Options, _ bool) bool {
+		return !slices.ContainsFunc(ndls.UnusedOptions(*o), func(x ndls.UnusedOption) bool { return x.Option == name })
+	}
 }
 
 func takesK(o *ndls.Options, smoothed bool) bool {
@@ -80,8 +83,6 @@ func takesK(o *ndls.Options, smoothed bool) bool {
 func labelsTakeK(o *ndls.Options) bool { return o.Labels.Rule != "cs" }
 
 func corrects(o *ndls.Options, _ bool) bool { return o.Labels.Corrects() }
-
-func isDeep(o *ndls.Options, _ bool) bool { return o.Train.Layers > 1 }
 
 // decides says whether the option decides anything under o.
 func (x option) decides(o *ndls.Options, smoothed bool) bool {

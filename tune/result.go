@@ -92,7 +92,7 @@ func command(dataset, dir string, o ndls.Options) []string {
 	standard := ndls.DefaultOptions()
 	for _, name := range ndls.OptionNames() {
 		// Without --slack, the flag --active would set --deviation.
-		if v := o.Get(name); v != standard.Get(name) || name == "slack" && o.SlackSettles() {
+		if v := o.Get(name); used(name)(&o, true) && v != standard.Get(name) || name == "slack" && o.SlackSettles() {
 			list = append(list, "--"+name, v)
 		}
 	}

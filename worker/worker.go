@@ -81,9 +81,9 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	env.Report.Seconds = time.Since(start).Seconds()
 	env.Report.Busy = (*control.Busy)(threads.Stop())
 	env.Report.MeasuredDisk = disk.stop()
-	env.Report.BytesRead, env.Report.BytesWritten = w.traffic()
-	env.Report.BytesRead -= read
-	env.Report.BytesWritten -= written
+	readNow, writtenNow := w.traffic()
+	env.Report.BytesRead += readNow - read // beside what the stage has read of other run directories
+	env.Report.BytesWritten += writtenNow - written
 	env.Report.PlannedPeak = mem.Total(env.Budget.Peak())
 	if env.Report.MeasuredPeak, err = peakRSS(err); err != nil {
 		w.Close()

@@ -317,9 +317,12 @@ func (x *draw) options(d dice, wide bool) {
 	if rule == "s2gc" {
 		hops = hops[:2] // it averages over the hops from 1 on
 	}
-	x.plan["smooth"] += " --rule " + rule + d.maybe("--alpha", "0", "0.4", "1") + d.maybe("--hops", hops...)
+	x.plan["smooth"] += " --rule " + rule
+	if slices.Contains([]string{"ndls-reference", "s2gc", "gbp", "appnp"}, rule) {
+		x.plan["smooth"] += d.maybe("--alpha", "0", "0.4", "1")
+	}
 	if slices.Contains([]string{"sgc", "s2gc", "gbp", "appnp", "sign", "nafs"}, rule) {
-		x.plan["smooth"] += d.maybe("--depth", "node")
+		x.plan["smooth"] += d.maybe("--hops", hops...) + d.maybe("--depth", "node")
 	}
 	if rule == "ndls" {
 		x.plan["smooth"] += d.maybe("--residual", "0.3")
@@ -347,8 +350,12 @@ func (x *draw) options(d dice, wide bool) {
 	if wide {
 		x.plan["train"] = " --runs 1 --epochs 1 --hidden 4"
 	}
-	x.plan["smooth-labels"] += " --label-rule " + d.one("ndls", "ndls", "ndls-reference") + " --label-kmax " + d.one("1", "2", "6")
-	x.plan["smooth-labels"] += d.maybe("--label-epsilon", "0.05", "0.4") + d.maybe("--label-alpha", "0", "0.5") + d.maybe("--label-depth", "0", "1", "3")
+	labelRule := d.one("ndls", "ndls", "ndls-reference")
+	x.plan["smooth-labels"] += " --label-rule " + labelRule + " --label-kmax " + d.one("1", "2", "6")
+	if labelRule == "ndls-reference" {
+		x.plan["smooth-labels"] += d.maybe("--label-alpha", "0", "0.5")
+	}
+	x.plan["smooth-labels"] += d.maybe("--label-epsilon", "0.05", "0.4") + d.maybe("--label-depth", "0", "1", "3")
 	written := d.maybe("--probabilities", "best")
 	x.plan["train"] += written
 	x.plan["smooth-labels"] += written

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"ndls"
+	"ndls/internal/failure"
 )
 
 // planFlags are the flags of a verb that are part of the plan. The ones given
@@ -19,10 +21,31 @@ type planFlags struct {
 	set   *pflag.FlagSet
 	given ndls.Options
 	lay   map[string]func(*ndls.Options)
+	// warned are the flags of which the user was told that they are not used.
+	warned map[string]bool
 }
 
 func newPlanFlags(cmd *cobra.Command) *planFlags {
-	return &planFlags{set: cmd.Flags(), given: ndls.DefaultOptions(), lay: map[string]func(*ndls.Options){}}
+	return &planFlags{set: cmd.Flags(), given: ndls.DefaultOptions(), lay: map[string]func(*ndls.Options){}, warned: map[string]bool{}}
+}
+
+// refusedUnused are the flags that are refused where they decide nothing. Scripts may give others
+// for all rules and modes alike: of those the user is told.
+var refusedUnused = []string{"alpha", "hops", "label-alpha"}
+
+// used looks for flags that were given, and decide nothing under options.
+func (f *planFlags) used(log *slog.Logger, o ndls.Options) error {
+	for _, x := range ndls.UnusedOptions(o) {
+		switch {
+		case !f.set.Changed(x.Option):
+		case slices.Contains(refusedUnused, x.Option):
+			return failure.Of(ndls.ErrOption, "--%s decides nothing here: %s; leave --%s out", x.Option, x.Because, x.Option)
+		case !f.warned[x.Option]:
+			f.warned[x.Option] = true
+			log.Warn(fmt.Sprintf("--%s decides nothing here: %s", x.Option, x.Because))
+		}
+	}
+	return nil
 }
 
 // over lays the given flags over options.
@@ -209,9 +232,9 @@ func (f *planFlags) lsi() *planFlags {
 func (f *planFlags) smooth() *planFlags {
 	f.group = groupSmooth
 	add(f, f.set.StringVar, "rule", func(p *ndls.Options) *string { return &p.Smooth.Rule }, "what smoothed features are: ndls (the paper: the average over hops 0 to K), ndls-reference (what the authors' released code computes), sgc (the last of --hops hops), s2gc or gbp (weighted sums over --hops hops), appnp (personalised PageRank of the features in --hops steps), sign (hops 0 to --hops themselves, side by side), nafs (hops 0 to --hops, each weighed by its distance from the stationary state), or fastrp (features made of the edges alone, for graphs that have none)")
-	add(f, f.set.Float64Var, "alpha", func(p *ndls.Options) *float64 { return &p.Smooth.Alpha }, "weight of the node's own features in ndls-reference, s2gc and each step of appnp; in gbp, by how much later hops count less")
+	add(f, f.set.Float64Var, "alpha", func(p *ndls.Options) *float64 { return &p.Smooth.Alpha }, "weight of the node's own features in ndls-reference, s2gc and each step of appnp; in gbp, by how much later hops count less. Other rules refuse it")
 	add(f, f.set.Float64Var, "residual", func(p *ndls.Options) *float64 { return &p.Smooth.Residual }, "with --rule ndls: weight of the node's own features in each hop, in [0, 1]")
-	add(f, f.set.IntVar, "hops", func(p *ndls.Options) *int { return &p.Smooth.Hops }, "hops of sgc, s2gc, gbp, appnp, sign and nafs")
+	add(f, f.set.IntVar, "hops", func(p *ndls.Options) *int { return &p.Smooth.Hops }, "hops of sgc, s2gc, gbp, appnp, sign and nafs; other rules refuse it")
 	add(f, f.set.StringVar, "depth", func(p *ndls.Options) *string { return &p.Smooth.Depth }, "node: the rules that have --hops take K hops of each node, and --hops at most (default --hops for all nodes)")
 	add(f, f.set.StringVar, "direction", func(p *ndls.Options) *string { return &p.Smooth.Direction }, "where a node takes rows from, in a dataset with directed=true: in (the default), the nodes whose edges lead to it; out, the nodes to which its own edges lead; both, for the rows of either side by side")
 	add(f, f.set.StringVar, "keep-hops", func(p *ndls.Options) *string { return &p.Smooth.KeepHops }, "hops of the features to write as well, beside what --rule makes of them: a range such as 0..3, or hops such as 0,1,3")
@@ -267,7 +290,7 @@ func (f *planFlags) metrics() *planFlags {
 func (f *planFlags) labels() *planFlags {
 	f.group = groupLabels
 	add(f, f.set.StringVar, "label-rule", func(p *ndls.Options) *string { return &p.Labels.Rule }, "what is made of soft labels: ndls (the paper: smoothed as features are), ndls-reference (the authors' code), cs (Correct & Smooth, by the labels of training nodes) or cs-nd (the same, with K hops of each node at most)")
-	add(f, f.set.Float64Var, "label-alpha", func(p *ndls.Options) *float64 { return &p.Labels.Alpha }, "weight of the node's own soft labels in --label-rule ndls-reference")
+	add(f, f.set.Float64Var, "label-alpha", func(p *ndls.Options) *float64 { return &p.Labels.Alpha }, "weight of the node's own soft labels in --label-rule ndls-reference; other rules refuse it")
 	add(f, f.set.Float64Var, "label-epsilon", func(p *ndls.Options) *float64 { return &p.Labels.Epsilon }, "distance below which a node has settled for label smoothing (default that of --epsilon)")
 	add(f, f.set.StringVar, "label-depth", func(p *ndls.Options) *string { return &p.Labels.Depth }, "largest number of hops of label smoothing, and of the second step of cs: a number, 0 for none, or auto, which chooses the one from 0 to --label-kmax that is best on the validation nodes")
 	add(f, f.set.IntVar, "label-kmax", func(p *ndls.Options) *int { return &p.Labels.Kmax }, "largest number of hops that --label-depth auto may choose")

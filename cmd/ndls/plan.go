@@ -32,6 +32,11 @@ that every feature is exactly a float16.`,
 				c.Counts.Features, flags.given.Partition.Features = width, ""
 			}
 			c.Options = flags.over
+			o := ndls.DefaultOptions()
+			flags.over(&o)
+			if err := flags.used(a.log, o); err != nil {
+				return err
+			}
 			c.Resources = a.resources()
 			f, err := ndls.Plan(ctx, c)
 			if printErr := a.printForecast(f); printErr != nil {

@@ -77,6 +77,55 @@ func TestZeroIsNoValue(t *testing.T) {
 	expect(t, ndls.ExitUsage, "the same number of hops of all nodes", "plan", "--dataset", toy, "--label-rule", "cs", "--label-epsilon", "0.1")
 }
 
+// TestUnusedOptions refuses options that a user gives where they decide nothing, and says so of those
+// that scripts give for all modes alike.
+func TestUnusedOptions(t *testing.T) {
+	plan := func(options string) []string {
+		return append([]string{"plan", "--dataset", toy}, strings.Fields(options)...)
+	}
+	for options, want := range map[string]string{
+		"--alpha 0.2":                             "features is --residual",
+		"--rule sgc --alpha 0.2":                  "only ndls-reference, s2gc, gbp and appnp have one",
+		"--rule sign --alpha 0.15":                "leave --alpha out", // the default, but given
+		"--hops 3":                                "--rule ndls takes K hops of each node",
+		"--rule ndls-reference --hops 3":          "leave --hops out",
+		"--rule fastrp --hops 3":                  "those of --hop-weights",
+		"--label-alpha 0.2":                       "only ndls-reference has one",
+		"--label-rule cs --label-alpha 0.2":       "leave --label-alpha out",
+		"--rule gbp --alpha 0.2 --label-alpha .5": "leave --label-alpha out",
+	} {
+		expect(t, ndls.ExitUsage, want, plan(options)...)
+	}
+	for options, want := range map[string]string{
+		"--lsi influence-exact --probes 64":                       "--probes decides nothing here",
+		"--lsi feature --probes 64":                               "--probes decides nothing here",
+		"--slack 10":                                              "--slack decides nothing here: --active exact",
+		"--active settled --slack 10 --deviation 0.01":            "the program chooses",
+		"--label-kmax 40 --label-depth 3":                         "--label-kmax decides nothing here",
+		"--layers 1 --hidden 32":                                  "--hidden decides nothing here",
+		"--rule gbp --hops 3 --alpha 0.2":                         "",
+		"--rule ndls-reference --alpha 0.2":                       "",
+		"--label-rule ndls-reference --label-alpha 0.2":           "",
+		"--lsi feature-sketch --probes 64":                        "",
+		"--active settled --slack 10":                             "",
+		"--label-kmax 30 --label-depth auto --rule nafs --hops 3": "",
+	} {
+		r := expect(t, 0, want, plan(options)...)
+		if want == "" && strings.Contains(r.stderr, "decides nothing") {
+			t.Errorf("%s: %s", options, r.stderr)
+		}
+	}
+	// What counts is the rule of the run directory, where none is given.
+	run := filepath.Join(t.TempDir(), "run")
+	expect(t, 0, "600 nodes", "partition", "--dataset", toy, "--run", run, "--quiet")
+	expect(t, 0, "mean K", "lsi", "--run", run, "--epsilon", "0.2", "--quiet")
+	expect(t, 0, "600 rows", "smooth", "--run", run, "--rule", "gbp", "--hops", "2", "--quiet")
+	expect(t, 0, "600 rows", "smooth", "--run", run, "--alpha", "0.3", "--depth", "node", "--resume=false", "--quiet")
+	expect(t, ndls.ExitUsage, "leave --alpha out", "smooth", "--run", run, "--rule", "sgc", "--alpha", "0.3", "--resume=false", "--quiet")
+	config := write(t, filepath.Join(t.TempDir(), "ndls.yaml"), "rule: sgc\nalpha: 0.3\n")
+	expect(t, ndls.ExitUsage, "leave --alpha out", "smooth", "--run", run, "--config", config, "--resume=false", "--quiet")
+}
+
 // TestInspectAPart inspects the part of a graph that an import with the same options would take.
 func TestInspectAPart(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "run")

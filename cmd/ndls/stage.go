@@ -91,6 +91,7 @@ func (v *stageVerb) softLabelsFlag(cmd *cobra.Command) {
 func (v *stageVerb) config() ndls.Config {
 	return ndls.Config{
 		Run: v.runDir, Dataset: v.dataset, SoftLabels: v.softLabels, TrainOn: v.trainOn, Options: v.plan.over,
+		Check:     func(o ndls.Options) error { return v.plan.used(v.log, o) },
 		Resources: v.resources(), Discard: !v.resume, Log: v.log,
 	}
 }

@@ -15,7 +15,8 @@ type StageReport struct {
 	// read, in KernelSeconds of passing.
 	EdgesStreamed int64   `json:"edges_streamed"`
 	KernelSeconds float64 `json:"kernel_seconds"`
-	// BytesRead and BytesWritten are of the run directory and scratch files.
+	// BytesRead and BytesWritten are of the run directory and scratch files, and BytesRead of the
+	// run directories whose rows models are trained on.
 	BytesRead    int64 `json:"bytes_read"`
 	BytesWritten int64 `json:"bytes_written"`
 	// NetworkBytes is what workers that share rows sent each other.

@@ -51,6 +51,7 @@ type layout struct {
 // whether that can be done: each chunk needs two blocks of each run. Few keys are cut into
 // enough chunks for all threads.
 func layoutOf(free int64, runs int, block, keys int64, threads int, ordered bool, width int64) (l layout, ok bool) {
+	free -= int64(runs) * pageBytes
 	l = layout{runs: runs, width: width, block: block, threads: threads, chunks: threads + 2, out: ordered}
 	if fit := free / width / l.with(2*int64(runs)).chunkKeys(); fit < int64(l.chunks) {
 		l.chunks = int(fit)
@@ -89,11 +90,14 @@ func (l layout) outKeys() int64 {
 
 func (l layout) chunkKeys() int64 { return l.inKeys() + l.outKeys() }
 
-// bytes is the memory of all chunks.
-func (l layout) bytes() int64 { return l.width * int64(l.chunks) * l.chunkKeys() }
+// bytes is the memory of all chunks, and of the pages for the marks of runs.
+func (l layout) bytes() int64 { return l.width*int64(l.chunks)*l.chunkKeys() + int64(l.runs)*pageBytes }
 
-// IndexBytes is the memory for the marks of run files with so many keys.
-func (o Options) IndexBytes(keys int64) int64 { return keys / blockKeys * (o.width() + markBytes) }
+// IndexBytes is the memory for the marks of a run file with so many keys, while it is written
+// and while it is open.
+func (o Options) IndexBytes(keys int64) int64 {
+	return blocksFor(keys, blockKeys) * (o.width() + markBytes)
+}
 
 // MergeBytes is how much memory is used to merge so many keys of run files in order, with
 // so many bytes free, and the least that is enough.

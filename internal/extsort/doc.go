@@ -26,11 +26,11 @@
 //
 // # Format
 //
-// A [KeyFile] is a scratch file: keys of 8 bytes or records of 16 bytes, little-endian.
-// The checksums of its blocks stay in the memory of the process that wrote it, because
-// no other one reads it. Its name is removed when it is complete, so that the space is
-// free once the process ends, and the file shrinks while it is read where the file
-// system can make holes.
+// A [KeyFile] is a scratch file: keys of 8 bytes or records of 16 bytes, little-endian, in
+// blocks. After each 255 blocks (170 of records) comes a page with their first keys and
+// checksums. Only the process that wrote the file reads it. Its name is removed when it is
+// complete, so that the space is free once the process ends, and the file shrinks while it is
+// read where the file system can make holes.
 //
 // A [RunFile] is a sorted run that other processes read, from the middle too: the keys,
 // then for each block of 4,096 keys its first key and its checksum, then a footer.
@@ -43,9 +43,10 @@
 // For k keys, in bytes:
 //
 //	sorting in memory   16k ([Options.Bytes])
-//	sorting with runs   what is free, at least 64 KiB; 12 bytes of heap for each block
-//	merging             two blocks of each run, or with t threads t + 2 times up to 16 MiB
-//	                    ([Options.MergeBytes]); the marks of run files, k/256
+//	sorting with runs   what is free, at least 64 KiB
+//	merging             two blocks and a page of each run, or with t threads t + 2 times up to
+//	                    16 MiB ([Options.MergeBytes]); the marks of run files, k/256
+//	writing a run file  its marks, k/256
 //
 // A block has 4 KiB to 32 KiB, the longer the longer the runs are; those of run files have
 // 32 KiB. Records take twice as much, and their marks k/170.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -165,6 +166,13 @@ func TestRunsAreDamaged(t *testing.T) {
 		{"cut in the middle", func(f vfs.File) error { return f.Truncate(20_000) }, io.ErrUnexpectedEOF},
 		{"cut at a page", func(f vfs.File) error { return f.Truncate(8192) }, io.ErrUnexpectedEOF},
 		{"first byte", func(f vfs.File) error { _, err := f.WriteAt([]byte{0xa5}, 3); return err }, seal.ErrCorrupt},
+		{"a mark", func(f vfs.File) error {
+			st, err := f.Stat()
+			if err == nil {
+				_, err = f.WriteAt([]byte{0xa5}, st.Size()-pageBytes+8)
+			}
+			return err
+		}, seal.ErrCorrupt},
 		{"a byte later", func(f vfs.File) error { _, err := f.WriteAt([]byte{0xa5}, 33_003); return err }, seal.ErrCorrupt},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -202,15 +210,73 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 func TestRunFileWritesFail(t *testing.T) {
 	keys := make([]uint64, 2*blockKeys)
 	full := errors.New("full")
+	b := budget(t, 1<<20)
 	for _, left := range []int{0, len(keys) * 8, len(keys)*8 + 2*(8+markBytes)} {
-		w := NewRunWriter[uint64](&failingWriter{left, full})
-		err := w.Write(keys)
+		w, err := NewRunWriter[uint64](b, &failingWriter{left, full}, int64(len(keys)))
+		must(t, err)
+		err = w.Write(keys)
 		if err == nil {
 			_, err = w.Close([2]int64{})
 		}
 		if !errors.Is(err, full) {
 			t.Errorf("after %d bytes: %v", left, err)
 		}
+		w.Free()
+	}
+	if b.Free() != 1<<20 {
+		t.Errorf("%d bytes were not given back", 1<<20-b.Free())
+	}
+}
+
+// TestRunFileHasSpace: more keys than were announced are refused, and nothing of them is written.
+func TestRunFileHasSpace(t *testing.T) {
+	var file bytes.Buffer
+	w, err := NewRunWriter[uint64](budget(t, 1<<20), &file, 3)
+	must(t, err)
+	defer w.Free()
+	must(t, w.Write([]uint64{1, 2}))
+	if err := w.Write([]uint64{3, 4}); err == nil || file.Len() != 16 {
+		t.Errorf("%v, %d bytes", err, file.Len())
+	}
+}
+
+// TestMarksAreNotOnTheHeap writes few and many keys to a scratch file. What is on the heap until
+// they are read does not grow with them.
+func TestMarksAreNotOnTheHeap(t *testing.T) {
+	heap := func(n int) int64 {
+		b := budget(t, 64<<10)
+		s, err := NewScratch(scratchFolder(t))
+		must(t, err)
+		defer func() { must(t, s.Remove()) }()
+		w, err := createRun[uint64](s, minBlockKeys)
+		must(t, err)
+		keys := make([]uint64, 1<<16)
+		for at := 0; at < n; at += len(keys) {
+			for i := range keys {
+				keys[i] = uint64(at + i)
+			}
+			must(t, w.Write(keys))
+		}
+		f, err := w.Finish()
+		must(t, err)
+		runtime.GC()
+		runtime.GC() // what is in pools goes with the second collection
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		sorter := &Sorter[uint64]{ctx: t.Context(), budget: b, scratch: s, threads: 1, block: minBlockKeys, hi: End, runs: []run[uint64]{f}}
+		seen := 0
+		must(t, sorter.InOrder(func(keys []uint64) error {
+			seen += len(keys)
+			return nil
+		}))
+		if seen != n {
+			t.Errorf("%d keys of %d", seen, n)
+		}
+		return int64(m.HeapAlloc)
+	}
+	few := heap(1 << 16)
+	if many := heap(1 << 22); many-few > 32<<10 {
+		t.Errorf("%d keys take %d bytes of heap more than %d", 1<<22, many-few, 1<<16)
 	}
 }
 
@@ -233,10 +299,12 @@ func TestMergesAnything(t *testing.T) {
 			keys = slices.Compact(keys)
 			all = append(all, keys...)
 			var file bytes.Buffer
-			w := NewRunWriter[uint64](&file)
-			must(t, w.Write(keys))
-			_, err := w.Close([2]int64{})
+			w, err := NewRunWriter[uint64](b, &file, int64(len(keys)))
 			must(t, err)
+			must(t, w.Write(keys))
+			_, err = w.Close([2]int64{})
+			must(t, err)
+			w.Free()
 			r, err := OpenRun[uint64](b, storage.NewBytesReader(file.Bytes()), "run")
 			must(t, err)
 			files = append(files, r)

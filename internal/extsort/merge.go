@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"ndls/internal/direct"
 	"ndls/internal/inorder"
 	"ndls/internal/invariants"
 	"ndls/internal/mem"
@@ -17,17 +18,22 @@ type merger[T Item] struct {
 	ctx    context.Context
 	runs   []run[T]
 	lo, hi T // of what is not cut into ranges yet
-	next   []int64
 	layout layout
+	// next counts the blocks of each run that begin below lo. ahead is the first item of the
+	// block that follows, End if there is none, and before that of the block before it, if
+	// that was counted since lo was chosen.
+	next          []int64
+	ahead, before []T
 }
 
 // chunk is a range of keys on its way through a merger.
 type chunk[T Item] struct {
 	lo, hi T
 	pieces []piece[T]
-	in     []T // the blocks of the pieces, one piece after the other
-	out    []T // the keys in order, where they wait for their turn
-	n      int // keys in out
+	in     []T      // the blocks of the pieces, one piece after the other
+	sums   []uint32 // of the blocks
+	out    []T      // the keys in order, where they wait for their turn
+	n      int      // keys in out
 }
 
 // piece is the blocks of a run that have keys of a chunk.
@@ -35,33 +41,50 @@ type piece[T Item] struct {
 	run   run[T]
 	block int64
 	keys  []T
+	sums  []uint32 // of the blocks, as the run says
 }
 
 // newMerger prepares to merge runs whose blocks have the same length.
-func newMerger[T Item](ctx context.Context, runs []run[T], lo, hi T, l layout) *merger[T] {
-	m := &merger[T]{ctx: ctx, runs: runs, lo: lo, hi: hi, next: make([]int64, len(runs)), layout: l}
+func newMerger[T Item](ctx context.Context, runs []run[T], lo, hi T, l layout) (*merger[T], error) {
+	n := len(runs)
+	m := &merger[T]{ctx: ctx, runs: runs, lo: lo, hi: hi, layout: l, next: make([]int64, n), ahead: make([]T, n), before: make([]T, n)}
 	for i, r := range runs {
-		m.next[i] = firstBlock(r, lo)
+		var err error
+		if m.next[i], err = firstBlock(r, lo); err != nil {
+			return nil, err
+		}
+		if err = m.look(i); err != nil {
+			return nil, err
+		}
 	}
-	return m
+	return m, nil
+}
+
+// look notes with which item the next block of a run begins.
+func (m *merger[T]) look(i int) (err error) {
+	m.before[i], m.ahead[i] = m.ahead[i], least[T](End)
+	if r := m.runs[i]; m.next[i] < blocksOf(r) {
+		m.ahead[i], err = r.first(m.next[i])
+	}
+	return err
 }
 
 // plan cuts off the next range of keys, as large as the chunk can hold the blocks of,
-// and says whether there is one. Before and after, next counts the blocks of each run
-// that begin below lo. The last of these may have keys from lo on.
-func (m *merger[T]) plan(c *chunk[T]) bool {
+// and says whether there is one. The last of the blocks that begin below it may have keys
+// of the range.
+func (m *merger[T]) plan(c *chunk[T]) (bool, error) {
 	if !less(&m.lo, &m.hi) {
-		return false
+		return false, nil
 	}
 	c.lo, c.hi = m.lo, m.hi
-	from := make([]int64, len(m.runs))
+	begun := slices.Clone(m.next)
 	left := m.layout.blocks
-	for i, n := range m.next {
-		from[i] = max(n-1, 0)
-		left -= n - from[i]
+	for _, n := range begun {
+		left -= min(n, 1)
 	}
 	for {
-		i, first := m.smallest()
+		i := m.smallest()
+		first := m.ahead[i]
 		if !less(&first, &m.hi) {
 			break
 		}
@@ -71,43 +94,44 @@ func (m *merger[T]) plan(c *chunk[T]) bool {
 		}
 		m.next[i]++
 		left--
+		if err := m.look(i); err != nil {
+			return false, err
+		}
 	}
-	c.pieces = c.pieces[:0]
+	c.pieces, c.sums = c.pieces[:0], slices.Grow(c.sums[:0], int(m.layout.blocks))
 	at := int64(0)
 	for i, r := range m.runs {
-		for m.next[i] > 0 {
-			if first := r.first(m.next[i] - 1); less(&first, &c.hi) {
-				break
-			}
+		// A run has one block at most that begins with the item with which the range ends.
+		if m.next[i] > begun[i] && !less(&m.before[i], &c.hi) {
 			m.next[i]--
+			m.ahead[i] = m.before[i]
 		}
-		if n := min(m.next[i]*r.blockKeys(), r.Keys()) - from[i]*r.blockKeys(); n > 0 {
-			c.pieces = append(c.pieces, piece[T]{r, from[i], c.in[at:][:n]})
+		from := max(begun[i]-1, 0)
+		blocks := m.next[i] - from
+		if n := min(m.next[i]*r.blockKeys(), r.Keys()) - from*r.blockKeys(); n > 0 {
+			c.sums = c.sums[:int64(len(c.sums))+blocks]
+			c.pieces = append(c.pieces, piece[T]{r, from, c.in[at:][:n], c.sums[int64(len(c.sums))-blocks:]})
 			at += (n + minBlockKeys - 1) &^ (minBlockKeys - 1) // blocks begin on pages
 		}
 	}
 	m.lo = c.hi
-	return true
+	return true, nil
 }
 
-// smallest is the run whose next block begins with the smallest key, and that key, End
-// if no block is left.
-func (m *merger[T]) smallest() (at int, first T) {
-	first = least[T](End)
-	for i, r := range m.runs {
-		if m.next[i] < blocksOf(r) {
-			if f := r.first(m.next[i]); less(&f, &first) {
-				at, first = i, f
-			}
+// smallest is the run whose next block begins with the smallest item.
+func (m *merger[T]) smallest() (at int) {
+	for i := range m.ahead {
+		if less(&m.ahead[i], &m.ahead[at]) {
+			at = i
 		}
 	}
-	return at, first
+	return at
 }
 
 // load reads the blocks of a chunk.
 func (c *chunk[T]) load() error {
 	for _, p := range c.pieces {
-		if err := p.run.read(p.keys, p.block); err != nil {
+		if err := p.run.read(p.keys, p.sums, p.block); err != nil {
 			return err
 		}
 	}
@@ -118,7 +142,7 @@ func (c *chunk[T]) load() error {
 func (c *chunk[T]) source() (*uniqueItems[T], error) {
 	var lists []list[T]
 	for _, p := range c.pieces {
-		if err := p.run.check(p.keys, p.block); err != nil {
+		if err := p.run.check(p.keys, p.sums, p.block); err != nil {
 			return nil, err
 		}
 		last := firstOf(p.keys, c.hi)
@@ -219,7 +243,11 @@ func (m *merger[T]) run(chunks []chunk[T], threads int, work, use func(*chunk[T]
 	line := inorder.New(threads, chunks, work, use)
 	for {
 		c, err := line.Next()
-		if err == nil && !m.plan(c) {
+		more := false
+		if err == nil {
+			more, err = m.plan(c)
+		}
+		if err == nil && !more {
 			return line.Close()
 		}
 		if err == nil {
@@ -244,12 +272,33 @@ func mergeRuns[T Item](ctx context.Context, b *mem.Budget, runs []run[T], lo, hi
 		return err
 	}
 	defer buffers.Free()
+	pages, err := lendPages(b, runs)
+	if err != nil {
+		return err
+	}
+	defer pages.Free()
 	chunks := make([]chunk[T], l.chunks)
 	for i := range chunks {
 		keys := buffers.S[int64(i)*(in+out):]
 		chunks[i].in, chunks[i].out = keys[:in], keys[in:][:out]
 	}
-	return do(newMerger(ctx, runs, lo, hi, l), chunks)
+	m, err := newMerger(ctx, runs, lo, hi, l)
+	if err != nil {
+		return err
+	}
+	return do(m, chunks)
+}
+
+// lendPages lends each run a page, until they are freed.
+func lendPages[T Item](b *mem.Budget, runs []run[T]) (*mem.Array[byte], error) {
+	pages, err := mem.Alloc[byte](b, int64(len(runs))*pageBytes, "marks of runs")
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range runs {
+		r.lend(pages.S[i*pageBytes:][:pageBytes])
+	}
+	return pages, nil
 }
 
 // batch is some blocks of a run.
@@ -257,18 +306,21 @@ type batch[T Item] struct {
 	buf   *[]T
 	keys  []T
 	block int64
+	sums  [BatchKeys / minBlockKeys]uint32
 }
 
 // eachOf calls visit for the items of one run in batches: in any order, on several threads at
 // a time, or in order, by one goroutine at a time. It takes nothing of a budget.
 func eachOf[T Item](ctx context.Context, threads int, r run[T], inOrder bool, visit func([]T) error) error {
+	r.lend(direct.AlignedBytes(pageBytes))
 	all := make([]batch[T], threads+2)
 	for i := range all {
 		all[i].buf = batches[T]().Get().(*[]T)
 		defer batches[T]().Put(all[i].buf)
 	}
+	sums := func(b *batch[T]) []uint32 { return b.sums[:blocksFor(int64(len(b.keys)), r.blockKeys())] }
 	line := inorder.New(threads, all, func(b *batch[T]) error {
-		err := r.check(b.keys, b.block)
+		err := r.check(b.keys, sums(b), b.block)
 		if err == nil && !inOrder {
 			err = visit(b.keys)
 		}
@@ -284,7 +336,7 @@ func eachOf[T Item](ctx context.Context, threads int, r run[T], inOrder bool, vi
 		b, err := line.Next()
 		if err == nil {
 			b.block, b.keys = at/r.blockKeys(), (*b.buf)[:min(BatchKeys, r.Keys()-at)]
-			err = r.read(b.keys, b.block)
+			err = r.read(b.keys, sums(b), b.block)
 		}
 		if err != nil {
 			_ = line.Close()

@@ -108,10 +108,12 @@ func TestRecordFiles(t *testing.T) {
 		}
 		all = append(all, records...)
 		var file bytes.Buffer
-		w := NewRunWriter[Record](&file)
-		must(t, w.Write(counted(records)))
-		_, err := w.Close([2]int64{1, 2})
+		w, err := NewRunWriter[Record](b, &file, int64(len(records)))
 		must(t, err)
+		must(t, w.Write(counted(records)))
+		_, err = w.Close([2]int64{1, 2})
+		must(t, err)
+		w.Free()
 		if _, err := OpenRun[uint64](b, storage.NewBytesReader(file.Bytes()), "run"); !errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("records were opened as keys: %v", err)
 		}

@@ -25,13 +25,6 @@ const (
 	footerBytes = 32
 )
 
-// mark describes a block of a run file.
-type mark[T Item] struct {
-	first T
-	sum   uint32
-	_     uint32
-}
-
 // runFooter ends a run file.
 type runFooter struct {
 	keys  int64
@@ -50,17 +43,27 @@ func magicOf[T Item]() uint32 {
 
 // RunWriter writes a run file.
 type RunWriter[T Item] struct {
-	w io.Writer
-	blockSums[T]
+	w     io.Writer
+	array *mem.Array[mark[T]]
+	most  int64
+	marker[T]
 }
 
-// NewRunWriter starts a run file on w.
-func NewRunWriter[T Item](w io.Writer) *RunWriter[T] {
-	return &RunWriter[T]{w: w, blockSums: blockSums[T]{block: blockKeys}}
+// NewRunWriter starts a run file of at most so many keys on w. The marks of their blocks are in
+// memory of the budget until [RunWriter.Free].
+func NewRunWriter[T Item](b *mem.Budget, w io.Writer, most int64) (*RunWriter[T], error) {
+	marks, err := mem.Alloc[mark[T]](b, blocksFor(most, blockKeys), "run index")
+	if err != nil {
+		return nil, err
+	}
+	return &RunWriter[T]{w: w, array: marks, most: most, marker: marker[T]{block: blockKeys, marks: marks.S[:0]}}, nil
 }
 
 // Write takes the next keys.
 func (w *RunWriter[T]) Write(keys []T) error {
+	if w.keys+int64(len(keys)) > w.most {
+		return fmt.Errorf("extsort: a run file of more keys than the %d that it has space for", w.most)
+	}
 	if _, err := w.w.Write(mem.AsBytes(keys)); err != nil {
 		return err
 	}
@@ -71,18 +74,17 @@ func (w *RunWriter[T]) Write(keys []T) error {
 // Close ends the file, with two numbers of the caller's own in its footer, and
 // returns how many keys it holds. It does not close the underlying writer.
 func (w *RunWriter[T]) Close(notes [2]int64) (keys int64, err error) {
-	marks := make([]mark[T], len(w.sums))
-	for i := range marks {
-		marks[i].first, marks[i].sum = w.firsts[i], w.sums[i]
-	}
-	if _, err := w.w.Write(mem.AsBytes(marks)); err != nil {
+	if _, err := w.w.Write(mem.AsBytes(w.marks)); err != nil {
 		return 0, err
 	}
 	footer := []runFooter{{keys: w.keys, notes: notes, magic: magicOf[T]()}}
-	footer[0].sum = footerSum(marks, footer)
+	footer[0].sum = footerSum(w.marks, footer)
 	_, err = w.w.Write(mem.AsBytes(footer))
 	return w.keys, err
 }
+
+// Free gives the memory back. Nothing may be written any more.
+func (w *RunWriter[T]) Free() { w.array.Free() }
 
 func footerSum[T Item](marks []mark[T], footer []runFooter) uint32 {
 	sum := crc32.Checksum(mem.AsBytes(marks), seal.Castagnoli)
@@ -163,23 +165,31 @@ func (r *RunFile[T]) Close() {
 	r.marks.Free()
 }
 
-func (r *RunFile[T]) blockKeys() int64    { return blockKeys }
-func (r *RunFile[T]) first(block int64) T { return r.marks.S[block].first }
-func (r *RunFile[T]) done(int64)          {}
+// within implements run: the keys of the blocks that may have some in the range.
+func (r *RunFile[T]) within(lo, hi T) int64 {
+	first, _ := firstBlock[T](r, lo) // reads nothing
+	last, _ := firstBlock[T](r, hi)
+	first = max(first-1, 0)
+	return max(min(last*blockKeys, r.keys)-first*blockKeys, 0)
+}
+
+func (r *RunFile[T]) blockKeys() int64             { return blockKeys }
+func (r *RunFile[T]) lend([]byte)                  {}
+func (r *RunFile[T]) first(block int64) (T, error) { return r.marks.S[block].first, nil }
+func (r *RunFile[T]) done(int64)                   {}
 
 // read implements run.
-func (r *RunFile[T]) read(keys []T, block int64) error {
+func (r *RunFile[T]) read(keys []T, sums []uint32, block int64) error {
+	for i := range sums {
+		sums[i] = r.marks.S[block+int64(i)].sum
+	}
 	return r.readAt(mem.AsBytes(keys), block*blockKeys*width[T]())
 }
 
 // check implements run.
-func (r *RunFile[T]) check(keys []T, block int64) error {
-	for ; len(keys) > 0; block++ {
-		n := min(blockKeys, len(keys))
-		if crc32.Checksum(mem.AsBytes(keys[:n]), seal.Castagnoli) != r.marks.S[block].sum {
-			return r.corrupt("block %d has another checksum", block)
-		}
-		keys = keys[n:]
+func (r *RunFile[T]) check(keys []T, sums []uint32, block int64) error {
+	if bad := firstDamaged(keys, sums, blockKeys); bad >= 0 {
+		return r.corrupt("block %d has another checksum", block+int64(bad))
 	}
 	return nil
 }

@@ -17,7 +17,9 @@ import (
 func fileOf(t testing.TB, keys []uint64) []byte {
 	t.Helper()
 	var file bytes.Buffer
-	w := NewRunWriter[uint64](&file)
+	w, err := NewRunWriter[uint64](budget(t, 1<<20), &file, int64(len(keys)))
+	must(t, err)
+	defer w.Free()
 	for rest := keys; len(rest) > 0; {
 		n := min(len(rest), 3000)
 		must(t, w.Write(rest[:n]))

@@ -306,11 +306,10 @@ func (t *Sorter[T]) reduceRuns(ordered bool) (layout, error) {
 	}
 }
 
-// wanted is how many keys of some runs are in the wanted range, but for a block at each end
-// of the range.
+// wanted is how many keys of some runs there are in the wanted range, at most.
 func (t *Sorter[T]) wanted(runs []run[T]) (keys int64) {
 	for _, r := range runs {
-		keys += min(r.Keys(), max(firstBlock(r, t.hi)-firstBlock(r, t.lo), 0)*r.blockKeys())
+		keys += r.within(t.lo, t.hi)
 	}
 	return keys
 }
@@ -331,16 +330,12 @@ func (t *Sorter[T]) mergeSome(runs []run[T]) (run[T], error) {
 	return w.finishRun()
 }
 
-// Keys is how many keys the Sorter has, after Finish; of several runs, at most.
+// Keys is how many keys the Sorter has at most, after Finish.
 func (t *Sorter[T]) Keys() int64 {
 	if t.memory != nil {
 		return int64(len(t.memory.keys))
 	}
-	total := int64(0)
-	for _, r := range t.runs {
-		total += r.Keys()
-	}
-	return total
+	return t.wanted(t.runs)
 }
 
 // Merge returns a Sorter of the items with keys in [lo, hi) of run files, which it takes over.

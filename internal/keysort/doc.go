@@ -17,14 +17,13 @@
 // # Format
 //
 // A run is a sequence of keys: length and count as variable-length integers, then the
-// bytes. Each block of 64 KiB has a checksum, which stays in the memory of the process: a
-// damaged block is an error, never a wrong key.
+// bytes. Each block of 64 KiB ends with a checksum of the bytes before it: a damaged block is
+// an error, never a wrong key.
 //
 // # Memory
 //
 // Adders share what [New] is given. A key takes its length and 45 bytes or less; while
 // runs are merged, each has a buffer of 64 KiB, or less where that is more than is free.
-// The heap has 4 bytes for each block of 64 KiB that was written.
 //
 // # Not supported
 //

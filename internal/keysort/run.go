@@ -11,15 +11,18 @@ import (
 	"ndls/internal/seal"
 )
 
-// blockBytes is how many bytes of a run share a checksum.
-const blockBytes = 64 << 10
+// A run is written in blocks of blockBytes, the last one shorter, which end with the CRC-32C of
+// the bytes before it.
+const (
+	blockBytes = 64 << 10
+	sumBytes   = 4
+)
 
 // runWriter writes a run.
 type runWriter struct {
 	s     *Sorter
 	f     *extsort.Spill
 	block []byte
-	sums  []uint32
 	size  int64
 }
 
@@ -43,9 +46,9 @@ func (w *runWriter) write(key []byte, times uint32) error {
 
 func (w *runWriter) put(p []byte) error {
 	for len(p) > 0 {
-		n := min(len(p), blockBytes-len(w.block))
+		n := min(len(p), blockBytes-sumBytes-len(w.block))
 		w.block, p = append(w.block, p[:n]...), p[n:]
-		if len(w.block) == blockBytes {
+		if len(w.block) == blockBytes-sumBytes {
 			if err := w.flush(); err != nil {
 				return err
 			}
@@ -58,7 +61,7 @@ func (w *runWriter) flush() error {
 	if len(w.block) == 0 {
 		return nil
 	}
-	w.sums = append(w.sums, crc32.Checksum(w.block, seal.Castagnoli))
+	w.block = binary.LittleEndian.AppendUint32(w.block, crc32.Checksum(w.block, seal.Castagnoli))
 	w.size += int64(len(w.block))
 	err := w.f.Write(w.block)
 	w.block = w.block[:0]
@@ -79,7 +82,7 @@ func (w *runWriter) finish() error {
 	}
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
-	w.s.runs = append(w.s.runs, &storedRun{f: f, sums: w.sums, size: w.size})
+	w.s.runs = append(w.s.runs, &storedRun{f: f, size: w.size})
 	return nil
 }
 
@@ -107,9 +110,8 @@ func (r *memoryRun) next() ([]byte, uint32, bool, error) {
 // storedRun is a run in a scratch file. It is read once.
 type storedRun struct {
 	f        *extsort.Spilled
-	sums     []uint32
 	size     int64
-	block    []byte // the one that was read last
+	block    []byte // the one that was read last, without its checksum
 	at       int    // in block
 	upcoming int    // block
 	in       *bufio.Reader
@@ -127,7 +129,9 @@ func (r *storedRun) Read(p []byte) (int, error) {
 		if n, err := r.f.ReadAt(r.block, off); n < len(r.block) {
 			return 0, r.f.ReadError(err)
 		}
-		if crc32.Checksum(r.block, seal.Castagnoli) != r.sums[r.upcoming] {
+		end := len(r.block) - sumBytes
+		sum := binary.LittleEndian.Uint32(r.block[end:])
+		if r.block = r.block[:end]; crc32.Checksum(r.block, seal.Castagnoli) != sum {
 			return 0, fmt.Errorf("read back the scratch file %s: the bytes from %d on are not those that were written: the disk is failing, choose another scratch folder: %w",
 				r.f.Name(), off, seal.ErrCorrupt)
 		}

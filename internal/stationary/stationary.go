@@ -3,9 +3,8 @@ package stationary
 import (
 	"context"
 	"fmt"
-	"math"
 
-	"ndls/group"
+	"ndls/internal/elementary"
 	"ndls/internal/mem"
 )
 
@@ -37,9 +36,16 @@ type Nodes struct {
 	Components int
 }
 
+// Sums adds numbers up over all workers that share the rows of a graph: package group has it.
+type Sums interface {
+	// OrderedSum sets values to zero, lets add of each worker in turn add to them, in ascending
+	// order of the workers' rows, and leaves the result with all workers.
+	OrderedSum(ctx context.Context, values []float64, add func() error) error
+}
+
 // New prepares the stationary state of a graph whose rows the workers of a group
 // share; all of them call it. r is the convolution coefficient in [0, 1].
-func New(ctx context.Context, g group.Group, b *mem.Budget, nodes Nodes, r float64) (*State, error) {
+func New(ctx context.Context, g Sums, b *mem.Budget, nodes Nodes, r float64) (*State, error) {
 	count := nodes.Components
 	if nodes.Component == nil {
 		count = 1
@@ -54,7 +60,7 @@ func New(ctx context.Context, g group.Group, b *mem.Budget, nodes Nodes, r float
 	if s.strength1 == nil {
 		s.up, s.down = make([]float64, powers), make([]float64, powers)
 		for d := range powers {
-			s.up[d], s.down[d] = Power(float64(d)+1, r), Power(float64(d)+1, -r)
+			s.up[d], s.down[d] = elementary.Pow(float64(d)+1, r), elementary.Pow(float64(d)+1, -r)
 		}
 	}
 	if err := g.OrderedSum(ctx, volume.S, s.addVolumes); err != nil {
@@ -70,6 +76,14 @@ func (s *State) addVolumes() error {
 		s.volume.S[s.of(i)] += s.degree1(int64(i))
 	}
 	return nil
+}
+
+// Volume is Σ d̃ of a component, or of all nodes where they have one stationary row.
+func (s *State) Volume(component uint32) float64 {
+	if s.component == nil {
+		component = 0
+	}
+	return s.volume.S[component]
 }
 
 // degree1 is d̃_i.
@@ -90,29 +104,12 @@ func (s *State) of(i int) uint32 {
 	return s.component[i]
 }
 
-// Power is d̃^p. The common exponents take no logarithm.
-func Power(d1, p float64) float64 {
-	switch p {
-	case 0:
-		return 1
-	case 1:
-		return d1
-	case -1:
-		return 1 / d1
-	case 0.5:
-		return math.Sqrt(d1)
-	case -0.5:
-		return 1 / math.Sqrt(d1)
-	}
-	return math.Pow(d1, p)
-}
-
 // Up is d̃_i^r, what takes row i of Z to X.
 func (s *State) Up(i int64) float64 {
 	if d := s.degree[i]; s.up != nil && d < powers {
 		return s.up[d]
 	}
-	return Power(s.degree1(i), s.r)
+	return elementary.Pow(s.degree1(i), s.r)
 }
 
 // downOf is d̃_i^−r, what takes row i of X to Z.
@@ -120,7 +117,7 @@ func (s *State) downOf(i int64) float64 {
 	if d := s.degree[i]; s.down != nil && d < powers {
 		return s.down[d]
 	}
-	return Power(s.degree1(i), -s.r)
+	return elementary.Pow(s.degree1(i), -s.r)
 }
 
 // Scale turns rows first, first+1, … of X, stride columns each, into rows of Z =

@@ -1,26 +1,10 @@
 package dense
 
 import (
-	"math"
 	"unsafe"
-)
 
-const (
-	// ln2Hi has 20 trailing zero bits: its product with an exponent is exact.
-	ln2Hi = 6.93147180369123816490e-01
-	ln2Lo = 1.90821492927058770002e-10
-	// leastExp is where 2^n stops being a normal number.
-	leastExp = -708
+	"ndls/internal/elementary"
 )
-
-// expSeries are the coefficients of e^r.
-var expSeries = func() (c [14]float64) {
-	c[0] = 1
-	for i := 1; i < len(c); i++ {
-		c[i] = c[i-1] / float64(i)
-	}
-	return c
-}()
 
 // Largest returns the largest value of z, which is not empty. Values that are no number
 // may be passed over.
@@ -34,8 +18,8 @@ func (k *Kernel) Largest(z []float32) float32 {
 }
 
 // Exps sets p[i] to e^(z[i]-largest), which is at most 0, within 1e-15 of its value, and to
-// 0 below e^-708, and returns the sum. p and z are equally long. The functions of package
-// math differ between processors with and without fused multiply-add; these do not.
+// 0 below e^-708, and returns the sum. p and z are equally long. The values are those of
+// [elementary.Exp].
 func (k *Kernel) Exps(p []float64, z []float32, largest float64) float64 {
 	sum, whole := 0.0, len(z)&^7
 	if whole > 0 {
@@ -94,7 +78,7 @@ func expsGo(p *float64, z *float32, n uintptr, largest float64) float64 {
 	to := unsafe.Slice(p, n)
 	var s [8]float64
 	for i, x := range unsafe.Slice(z, n) {
-		to[i] = exp(float64(x) - largest)
+		to[i] = elementary.Exp(float64(x) - largest)
 		s[i%8] += to[i]
 	}
 	return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
@@ -114,17 +98,4 @@ func rectifyGo(x *float32, n uintptr) {
 			all[i] = 0
 		}
 	}
-}
-
-func exp(x float64) float64 {
-	if x < leastExp {
-		return 0
-	}
-	n := math.Floor(math.FMA(x, math.Log2E, 0.5))
-	r := math.FMA(-n, ln2Lo, math.FMA(-n, ln2Hi, x))
-	y := expSeries[len(expSeries)-1]
-	for i := len(expSeries) - 2; i >= 0; i-- {
-		y = math.FMA(y, r, expSeries[i])
-	}
-	return y * math.Float64frombits(uint64(1023+int64(n))<<52)
 }
