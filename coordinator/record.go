@@ -93,12 +93,20 @@ type Outputs struct {
 }
 
 // outputsOf describes what the catalogue lists of a stage. Features that a plan lets go are not
-// among it.
+// among it; hop streams are where nothing else has the edges.
 func outputsOf(cat *catalog.Catalog, p control.Plan, s control.Stage) Outputs {
+	lasting := func(kind string) bool {
+		switch kind {
+		case catalog.KindFeatures:
+			return !p.DropFeatures
+		case catalog.KindHops, catalog.KindReversedHops:
+			return p.Partition.Shards == "none"
+		}
+		return stage.KindOf(kind).Lasting
+	}
 	var lines []string
 	for _, e := range cat.Entries("") {
-		lasting := stage.KindOf(e.Kind).Lasting && !(p.DropFeatures && e.Kind == catalog.KindFeatures)
-		if e.Stage == string(s) && lasting {
+		if e.Stage == string(s) && lasting(e.Kind) {
 			lines = append(lines, e.Path+" "+e.Checksum+"\n")
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"strings"
 
+	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
@@ -23,6 +24,32 @@ type Report struct {
 	// Losses lists the work that had to be done again because a worker was lost or
 	// failed.
 	Losses []Loss `json:"losses,omitempty"`
+	// Absent lists the files that options have left out or removed.
+	Absent []Absent `json:"absent,omitempty"`
+}
+
+// Absent is a folder whose files an option has left out or removed.
+type Absent struct {
+	Folder string `json:"folder"`
+	// Option is the option as the command spells it, Why what it did.
+	Option string `json:"option"`
+	Why    string `json:"why"`
+	// Bytes is what was removed, 0 where the files were not written.
+	Bytes int64 `json:"bytes,omitempty"`
+}
+
+// absent lists what complete stages have left out or removed.
+func absent(rec *Record, sum shards.Summary) (list []Absent) {
+	if rec.Done(control.Partition) && rec.Plan.Partition.Shards == "none" {
+		list = append(list, Absent{Folder: "graph/edges/", Option: "--shards none", Why: "edge shards were not written; ndls export --what edges reads the packed edges"})
+	}
+	if bytes := estimate.TileBytes(sum.Nodes, sum.Features, sum.HalfFeatures()); rec.Done(control.Smooth) && rec.Plan.DropFeatures && bytes > 0 {
+		list = append(list, Absent{
+			Folder: "graph/features/", Option: "--keep-features=false", Bytes: bytes,
+			Why: "the input features were removed once they were smoothed; ndls partition --resume=false imports them again",
+		})
+	}
+	return list
 }
 
 // DatasetReport describes the graph as imported; edges are undirected unless it is Directed.
@@ -73,7 +100,7 @@ func NewReport(rec *Record, sum shards.Summary) Report {
 			DroppedEdges:  sum.Dropped, BlankedNodes: sum.Blanked,
 		},
 		Memory: control.MemoryReport{BudgetBytes: rec.MemoryBudget},
-		Stages: []StageLine{}, Losses: rec.Losses,
+		Stages: []StageLine{}, Losses: rec.Losses, Absent: absent(rec, sum),
 	}
 	for _, x := range rec.Stages {
 		if x.State != Complete {

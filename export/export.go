@@ -117,6 +117,9 @@ var made = map[string]struct {
 func verify(ctx context.Context, cat *catalog.Catalog, what string, except ...string) error {
 	var entries []catalog.Entry
 	for _, kind := range made[what].kinds {
+		if kind == catalog.KindEdges {
+			kind = edgesKind(cat)
+		}
 		found := cat.Entries(kind)
 		if len(found) == 0 && kind == catalog.KindFeatures {
 			if s, err := shards.ReadSummary(ctx, cat); err == nil && s.Features > 0 {

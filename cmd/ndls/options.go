@@ -182,6 +182,7 @@ func (f *planFlags) partition() *planFlags {
 	add(f, f.set.Float64Var, "drop-edges", func(p *ndls.Options) *float64 { return &p.Partition.DropEdges }, "share of the edges to leave out at random, both directions of an edge together; nodes stay")
 	add(f, f.set.Float64Var, "blank-features", func(p *ndls.Options) *float64 { return &p.Partition.BlankFeatures }, "share of the nodes whose features are replaced by zeros at random, of all nodes but the training nodes that have a label")
 	add(f, f.set.IntVar, "interval-blocks", func(p *ndls.Options) *int { return &p.Partition.IntervalBlocks }, "size of an edge shard in blocks of 1,048,576 nodes")
+	add(f, f.set.StringVar, "shards", func(p *ndls.Options) *string { return &p.Partition.Shards }, `"none" writes no edge shards, the edges as Parquet files for other programs, which saves two thirds of the disk that edges take; all verbs read the packed form`)
 	return f
 }
 

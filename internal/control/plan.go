@@ -110,6 +110,9 @@ type PartitionOptions struct {
 	BlankFeatures float64 `json:"blank_features,omitempty"`
 	// IntervalBlocks is the number of 2^20-row blocks of an interval.
 	IntervalBlocks int `json:"interval_blocks"`
+	// Shards is "" to write edge shards, the Parquet form of the edges, or "none" to write hop
+	// streams alone.
+	Shards string `json:"shards,omitempty"`
 }
 
 // LSIOptions decide the K table.
@@ -414,6 +417,7 @@ func (p Plan) Validate() error {
 		allowed []string
 	}{
 		{"features", p.Partition.Features, []string{"", "none"}},
+		{"shards", p.Partition.Shards, []string{"", "none"}},
 		{"normalize", p.Partition.Normalize, []string{"auto", "l1", "none"}},
 		{"only", p.Partition.Only, []string{"", "train", "train,valid"}},
 		{"lsi", p.LSI.Mode, []string{"influence-sketch", "influence-exact", "feature", "feature-sketch"}},
