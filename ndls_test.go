@@ -70,6 +70,81 @@ func TestDiscardWithoutFeatures(t *testing.T) {
 	}
 }
 
+// Without edge shards, the edges are exported as with them, byte by byte, and verify finds no
+// damage. The report says what is not there.
+func TestEdgesWithoutShards(t *testing.T) {
+	ctx := t.Context()
+	for _, dataset := range []string{toy, toy + ",weights=5"} {
+		exported := map[string][]byte{}
+		for _, written := range []string{"", "none"} {
+			c := quick(filepath.Join(t.TempDir(), "run"))
+			c.Dataset = dataset
+			c.Options = func(o *ndls.Options) { o.Partition.Shards, o.DropFeatures = written, true }
+			d, err := ndls.Run(ctx, c, ndls.StagePartition, ndls.StageLSI, ndls.StageSmooth)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := d.Verify(ctx); err != nil {
+				t.Errorf("%s %q: %v", dataset, written, err)
+			}
+			report, err := d.Report(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var absent []string
+			for _, x := range report.Absent {
+				absent = append(absent, x.Folder)
+			}
+			want := []string{"graph/edges/", "graph/features/"}
+			if written == "" {
+				want = want[1:]
+			}
+			if !slices.Equal(absent, want) {
+				t.Errorf("%s %q: the report says that %v are absent, want %v", dataset, written, absent, want)
+			}
+			for _, x := range want {
+				if left, err := filepath.Glob(filepath.Join(c.Run, x, "*")); err != nil || len(left) > 0 {
+					t.Errorf("%s %q: %v, %v", dataset, written, left, err)
+				}
+			}
+			graph, err := d.Graph(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows := int64(0)
+			for batch, err := range d.Records(ctx, "edges") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				rows += batch.NumRows()
+			}
+			if rows != 2*graph.Edges || rows == 0 {
+				t.Errorf("%s %q: %d records of %d edges", dataset, written, rows, graph.Edges)
+			}
+			for _, format := range ndls.Formats() {
+				var text bytes.Buffer
+				if _, err := d.Export(ctx, ndls.ExportOptions{What: "edges", Format: format, To: &text}); err != nil {
+					t.Fatalf("%s %q %s: %v", dataset, written, format, err)
+				}
+				if want, ok := exported[format]; ok && !bytes.Equal(text.Bytes(), want) {
+					t.Errorf("%s %s: other bytes without shards", dataset, format)
+				}
+				exported[format] = text.Bytes()
+			}
+			if written == "" {
+				continue
+			}
+			// A hop stream that is gone is damage here, and the import makes it again.
+			if err := os.Remove(filepath.Join(c.Run, "graph", "hops", "part-00000.hops")); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := d.Verify(ctx); !errors.Is(err, ndls.ErrCorrupt) || !strings.Contains(err.Error(), "ndls partition --dataset URI") {
+				t.Errorf("%s: a hop stream is gone: %v", dataset, err)
+			}
+		}
+	}
+}
+
 // A run that is cancelled says so, and the same call goes on to the same result.
 func TestCancelledAndContinued(t *testing.T) {
 	c := quick(filepath.Join(t.TempDir(), "run"))

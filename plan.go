@@ -337,6 +337,7 @@ var cheaper = []struct {
 	{"--runs 1", func(o *Options) { o.Train.Runs = 1 }},
 	{"--targets labelled", func(o *Options) { o.Smooth.Targets = control.LabelledTargets }},
 	{halfOption, setHalf},
+	{"--smoothed-precision float16", func(o *Options) { o.Smooth.SmoothedPrecision = "float16" }},
 	{"--probabilities best", func(o *Options) { o.Probabilities = control.BestProbability }},
 	{"--label-kmax 10", func(o *Options) { o.Labels.Kmax = min(o.Labels.Kmax, 10) }},
 	{"--probes 16", func(o *Options) { o.LSI.Probes = 16 }},

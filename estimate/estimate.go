@@ -291,9 +291,6 @@ func (s *Sheet) Stored() int64 {
 	return s.Nodes
 }
 
-// HalfRows says whether smoothed rows are float16.
-func (s *Sheet) HalfRows() bool { return s.Plan.Precision == "float16" }
-
 func valueBytes(half bool) int64 {
 	if half {
 		return 2
@@ -311,7 +308,7 @@ func (s *Sheet) RowBytes() int64 { return s.StoredBytes(s.Output().Trained()) }
 
 // StoredBytes is the size of target rows of so many values as they are stored.
 func (s *Sheet) StoredBytes(values int) int64 {
-	return s.Stored() * (8 + int64(values)*valueBytes(s.HalfRows()))
+	return s.Stored() * (8 + int64(values)*valueBytes(s.Plan.HalfSmoothed()))
 }
 
 // ReadsRows says that rows of tiles are read, a record batch at a time, beside held bytes.

@@ -85,7 +85,7 @@ func (smoothStage) Shares(p control.Plan) bool { return !p.SlackSettles() }
 
 // Cost implements estimate.Stage.
 func (smoothStage) Cost(s *estimate.Sheet) {
-	half, stored := s.HalfRows(), s.Stored()
+	half, stored := s.Plan.HalfSmoothed(), s.Stored()
 	o := smooth.Options{Targets: smooth.AllTargets(s.Part), Settled: s.Plan.Settles()}
 	held := int64(0)
 	if stored < s.Nodes {
@@ -372,7 +372,7 @@ func (env smoothRun) featureRows(ctx context.Context, s shards.Summary, first, l
 	if err := env.States.Drop(ctx); err != nil {
 		return err
 	}
-	m, half := env.smoothedTiles(s, targets), env.precision() == spmv.Float16
+	m, half := env.smoothedTiles(s, targets), env.Plan.HalfSmoothed()
 	a := assembly{tiles: m.Matrix, ids: ids.S, panels: m.out.Panels()}
 	if m.out.Parts > 0 {
 		parts, err := env.labelParts(ctx, targets)
@@ -442,7 +442,7 @@ func (env smoothRun) smoothedTiles(s shards.Summary, targets *smooth.Targets) *s
 	}
 	l := tiles.Layout{
 		Kind: catalog.KindSmoothedTile, PartKind: catalog.KindSmoothedPart, Prefix: smoothedPrefix,
-		Width: (out.Rows()-1)*out.Panels()*packed.PanelColumns + width, Half: env.precision() == spmv.Float16, Starts: []int64{0},
+		Width: (out.Rows()-1)*out.Panels()*packed.PanelColumns + width, Half: env.Plan.HalfSmoothed(), Starts: []int64{0},
 	}
 	for i := range intervals(s) {
 		l.Starts = append(l.Starts, targets.Before(min(int64(i+1)*s.IntervalRows, s.Nodes)))

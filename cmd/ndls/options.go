@@ -167,7 +167,7 @@ func (f *planFlags) seed() *planFlags {
 
 func (f *planFlags) precision() *planFlags {
 	f.group = groupSmooth
-	add(f, f.set.StringVar, "precision", func(p *ndls.Options) *string { return &p.Precision }, "rows between hops and smoothed rows: float32 or float16")
+	add(f, f.set.StringVar, "precision", func(p *ndls.Options) *string { return &p.Precision }, "rows between hops, and smoothed rows unless --smoothed-precision says otherwise: float32 or float16")
 	return f
 }
 
@@ -221,6 +221,7 @@ func (f *planFlags) smooth() *planFlags {
 	add(f, f.set.StringVar, "hop-weights", func(p *ndls.Options) *string { return &p.Smooth.HopWeights }, "with --rule fastrp: what each hop counts, hop 0 (the node's own random row) first; the last one says how many hops there are (default 0,0,1,1,1,1)")
 	add(f, f.set.Float64Var, "degree-power", func(p *ndls.Options) *float64 { return &p.Smooth.DegreePower }, "with --rule fastrp: power of its degree that multiplies the random row of a node: below 0, nodes with many neighbours count less (default 0)")
 	add(f, aboveZero[float64](f.set), "sparsity", func(p *ndls.Options) *float64 { return &p.Smooth.Sparsity }, "with --rule fastrp: one entry in so many of a random row is not zero; the square root of the number of nodes serves too (default 3)")
+	add(f, f.set.StringVar, "smoothed-precision", func(p *ndls.Options) *string { return &p.Smooth.SmoothedPrecision }, "smoothed rows and kept hops as they are written: float32, or float16, which rounds each value once and takes half the disk (default that of --precision)")
 	f.keepFeatures()
 	add(f, f.set.StringVar, "targets", func(p *ndls.Options) *string { return &p.Smooth.Targets }, "nodes whose smoothed features are written: all, labelled, or a file of input ids, one a line")
 	return f

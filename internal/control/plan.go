@@ -62,8 +62,8 @@ func (p Plan) SomeTargets() bool { return p.Labels.SoftLabels == "" && p.Smooth.
 type Plan struct {
 	Format int    `json:"format"`
 	Seed   uint64 `json:"seed"`
-	// Precision is "float32" or "float16": how rows are stored between hops, and
-	// written when they are smoothed. Sums are float32.
+	// Precision is "float32" or "float16": how rows are stored between hops, and, unless
+	// Smooth.SmoothedPrecision says otherwise, written when they are smoothed. Sums are float32.
 	Precision string `json:"precision"`
 	// Probabilities says which are written for each node: "all", those of all classes, or
 	// "best", that of the predicted class alone. "" stands for "all".
@@ -167,6 +167,9 @@ type SmoothOptions struct {
 	// KeepHops are the hops of the targets that are written beside what the rule makes of
 	// them, as [ParseHops] reads them; "" for none.
 	KeepHops string `json:"keep_hops,omitempty"`
+	// SmoothedPrecision is "float32" or "float16": how smoothed rows and kept hops are written. ""
+	// stands for Plan.Precision.
+	SmoothedPrecision string `json:"smoothed_precision,omitempty"`
 	// LabelColumns, unless 0, is the number of parts of the training nodes whose labels are
 	// propagated as further columns; a training node gets those of the other parts.
 	LabelColumns int `json:"label_columns,omitempty"`
@@ -335,6 +338,9 @@ func (p Plan) Directions() []string {
 	return []string{p.Smooth.Direction}
 }
 
+// HalfSmoothed says whether smoothed rows and kept hops are written as float16.
+func (p Plan) HalfSmoothed() bool { return cmp.Or(p.Smooth.SmoothedPrecision, p.Precision) == "float16" }
+
 // The targets that are no file.
 const (
 	AllTargets      = "all"
@@ -377,6 +383,7 @@ func (p Plan) Canonical() Plan {
 		p.Partition.Splits = 0
 	}
 	s, l := &p.Smooth, &p.Labels
+	leaveOpen(&s.SmoothedPrecision, p.Precision)
 	if hops, err := ParseHops(s.KeepHops); err == nil {
 		s.KeepHops = HopList(hops)
 	}
@@ -426,6 +433,7 @@ func (p Plan) Validate() error {
 		{"direction", p.Smooth.Direction, []string{"", In, Out, Both}},
 		{"depth", p.Smooth.Depth, []string{"", NodeDepth}},
 		{"precision", p.Precision, []string{"float32", "float16"}},
+		{"smoothed-precision", p.Smooth.SmoothedPrecision, []string{"", "float32", "float16"}},
 		{"probabilities", p.Probabilities, []string{"", AllProbabilities, BestProbability}},
 		{"schedule", p.Train.Schedule, []string{"constant", "cosine"}},
 	} {
