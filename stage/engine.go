@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"ndls/catalog"
 	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/control"

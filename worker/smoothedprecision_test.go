@@ -51,7 +51,9 @@ func TestSmoothedPrecision(t *testing.T) {
 				}
 				alike := map[string]storage.Store{"float32": full, "float16": halves}[precision]
 				compare(t, "without the option", sums(t, same), sums(t, alike))
-				ofSmoothing := func(path, _ string) bool { return strings.HasPrefix(path, "smoothed/") || strings.HasPrefix(path, "hops/") }
+				ofSmoothing := func(path, _ string) bool {
+					return strings.HasPrefix(path, "smoothed/") || strings.HasPrefix(path, "hops/")
+				}
 				want, got := sums(t, full), sums(t, halves)
 				maps.DeleteFunc(want, ofSmoothing)
 				maps.DeleteFunc(got, ofSmoothing)
