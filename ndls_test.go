@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -141,6 +143,83 @@ func TestEdgesWithoutShards(t *testing.T) {
 			if _, _, err := d.Verify(ctx); !errors.Is(err, ndls.ErrCorrupt) || !strings.Contains(err.Error(), "ndls partition --dataset URI") {
 				t.Errorf("%s: a hop stream is gone: %v", dataset, err)
 			}
+		}
+	}
+}
+
+// With --keep-smoothed=false smoothed rows are gone once labels are smoothed, and all other files are
+// those of a run that retains them. The same command finds nothing to do. What reads smoothed rows
+// is refused until they are made again.
+func TestSmoothedRowsThatAreNotKept(t *testing.T) {
+	ctx := t.Context()
+	for _, rule := range []string{"ndls", "sign"} {
+		files := map[bool]map[string]string{}
+		folder := map[string]string{"ndls": "smoothed", "sign": "hops"}[rule]
+		config := func(drop bool) ndls.Config {
+			c := quick(filepath.Join(t.TempDir(), "run"))
+			c.Options = func(o *ndls.Options) {
+				o.Train.Epochs, o.Train.Runs, o.Labels.Kmax, o.Smooth.Rule, o.Smooth.Hops, o.DropSmoothed = 5, 1, 2, rule, 2, drop
+			}
+			return c
+		}
+		committed := func(c ndls.Config) map[string]string {
+			t.Helper()
+			d, err := ndls.Open(ctx, c.Run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := d.Verify(ctx); err != nil {
+				t.Errorf("%s: %v", rule, err)
+			}
+			list := map[string]string{}
+			for _, e := range d.Catalog().All() {
+				list[e.Path] = e.Checksum
+			}
+			return list
+		}
+		var dropped ndls.Config
+		for _, drop := range []bool{false, true} {
+			c := config(drop)
+			if _, err := ndls.Run(ctx, c); err != nil {
+				t.Fatal(err)
+			}
+			files[drop] = committed(c)
+			dropped = c
+		}
+		want := maps.Clone(files[false])
+		maps.DeleteFunc(want, func(path, _ string) bool { return strings.HasPrefix(path, folder+"/") })
+		if len(want) == len(files[false]) || !maps.Equal(files[true], want) {
+			t.Errorf("%s: there are\n%v, want\n%v", rule, files[true], want)
+		}
+		d, err := ndls.Run(ctx, dropped)
+		if err != nil || d.Record().State != ndls.Complete {
+			t.Fatalf("%s: the same command again: %v", rule, err)
+		}
+		report, err := d.Report(ctx)
+		if err != nil || len(report.Absent) != 1 || report.Absent[0].Folder != folder+"/" || report.Absent[0].Bytes == 0 {
+			t.Errorf("%s: absent are %+v, %v", rule, report.Absent, err)
+		}
+		if _, err := d.Export(ctx, ndls.ExportOptions{What: folder, Format: "csv", To: io.Discard}); err == nil || !strings.Contains(err.Error(), "--keep-smoothed=false") {
+			t.Errorf("%s: exported: %v", rule, err)
+		}
+		again := dropped
+		again.Discard = true
+		for _, s := range []ndls.Stage{ndls.StageTrain, ndls.StageSmoothLabels} {
+			if _, err := ndls.Run(ctx, again, s); err == nil || !strings.Contains(err.Error(), "--keep-smoothed=false") || !strings.Contains(err.Error(), "nothing was changed") {
+				t.Errorf("%s: %s again: %v", rule, s, err)
+			}
+		}
+		if got := committed(dropped); !maps.Equal(got, files[true]) {
+			t.Errorf("%s: a refusal has changed files", rule)
+		}
+		if _, err := ndls.Run(ctx, again, ndls.StageSmooth); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ndls.Run(ctx, dropped); err != nil {
+			t.Fatal(err)
+		}
+		if got := committed(dropped); !maps.Equal(got, files[true]) {
+			t.Errorf("%s: smoothed again, there are\n%v, want\n%v", rule, got, files[true])
 		}
 	}
 }

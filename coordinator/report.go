@@ -8,11 +8,13 @@ import (
 	"html/template"
 	"strings"
 
+	"ndls/catalog"
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
 	"ndls/shards"
+	"ndls/stage"
 )
 
 // Report is report.json.
@@ -48,6 +50,16 @@ func absent(rec *Record, sum shards.Summary) (list []Absent) {
 			Folder: "graph/features/", Option: "--keep-features=false", Bytes: bytes,
 			Why: "the input features were removed once they were smoothed; ndls partition --resume=false imports them again",
 		})
+	}
+	if rec.Done(control.SmoothLabels) && rec.Done(control.Smooth) && rec.Plan.DropSmoothed {
+		x := Absent{Folder: "smoothed/", Option: "--keep-smoothed=false", Why: "the smoothed rows were removed once labels were smoothed; ndls smooth --resume=false makes them again"}
+		if stage.RowsKind(rec.Plan) == catalog.KindKeptHops {
+			x.Folder = "hops/"
+		}
+		if rec.Plan.Smooth.Targets == control.AllTargets {
+			x.Bytes = estimate.SmoothedBytes(rec.Plan, sum.Nodes, estimate.OutputOf(rec.Plan, sum.Features, len(sum.Classes)).Trained())
+		}
+		list = append(list, x)
 	}
 	return list
 }

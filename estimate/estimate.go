@@ -307,8 +307,11 @@ func TileBytes(rows int64, columns int, half bool) int64 {
 func (s *Sheet) RowBytes() int64 { return s.StoredBytes(s.Output().Trained()) }
 
 // StoredBytes is the size of target rows of so many values as they are stored.
-func (s *Sheet) StoredBytes(values int) int64 {
-	return s.Stored() * (8 + int64(values)*valueBytes(s.Plan.HalfSmoothed()))
+func (s *Sheet) StoredBytes(values int) int64 { return SmoothedBytes(s.Plan, s.Stored(), values) }
+
+// SmoothedBytes is the size of so many smoothed rows of so many values under plan p.
+func SmoothedBytes(p control.Plan, rows int64, values int) int64 {
+	return rows * (8 + int64(values)*valueBytes(p.HalfSmoothed()))
 }
 
 // ReadsRows says that rows of tiles are read, a record batch at a time, beside held bytes.

@@ -245,9 +245,31 @@ func trainedKind(out estimate.Output) string {
 	return catalog.KindKeptHops
 }
 
+// ReadsRows says whether a stage reads smoothed rows under plan p.
+func ReadsRows(p control.Plan, s control.Stage) bool {
+	switch s {
+	case control.Train:
+		return p.Train.On == ""
+	case control.Predict:
+		return true
+	case control.LabelDepth, control.SmoothLabels:
+		return ownModel(p)
+	}
+	return false
+}
+
+// RowsKind is the kind of the smoothed rows that models take, whatever the graph.
+func RowsKind(p control.Plan) string { return trainedKind(estimate.OutputOf(p, 0, 0)) }
+
+// RemovedAfter says whether the files of a kind are removed once a stage is complete, because no
+// later stage reads them.
+func RemovedAfter(p control.Plan, kind string, s control.Stage) bool {
+	return KindOf(kind).Until == s || s == control.SmoothLabels && p.DropSmoothed && kind == RowsKind(p)
+}
+
 // openRows opens the rows that models take.
 func (env *Env) openRows(ctx context.Context) (*train.Smoothed, error) {
-	return train.OpenRows(ctx, env.Catalog, trainedKind(env.output()))
+	return train.OpenRows(ctx, env.Catalog, RowsKind(env.Plan))
 }
 
 // smoothFeatures commits the tiles of panels [first, last): of features, then of labels.

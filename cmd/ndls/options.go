@@ -222,18 +222,17 @@ func (f *planFlags) smooth() *planFlags {
 	add(f, f.set.Float64Var, "degree-power", func(p *ndls.Options) *float64 { return &p.Smooth.DegreePower }, "with --rule fastrp: power of its degree that multiplies the random row of a node: below 0, nodes with many neighbours count less (default 0)")
 	add(f, aboveZero[float64](f.set), "sparsity", func(p *ndls.Options) *float64 { return &p.Smooth.Sparsity }, "with --rule fastrp: one entry in so many of a random row is not zero; the square root of the number of nodes serves too (default 3)")
 	add(f, f.set.StringVar, "smoothed-precision", func(p *ndls.Options) *string { return &p.Smooth.SmoothedPrecision }, "smoothed rows and kept hops as they are written: float32, or float16, which rounds each value once and takes half the disk (default that of --precision)")
-	f.keepFeatures()
+	f.keep("keep-features", func(o *ndls.Options) *bool { return &o.DropFeatures }, "retain the tiles of input features; false removes them once they are smoothed, which saves disk. ndls partition makes them again")
 	add(f, f.set.StringVar, "targets", func(p *ndls.Options) *string { return &p.Smooth.Targets }, "nodes whose smoothed features are written: all, labelled, or a file of input ids, one a line")
 	return f
 }
 
-// keepFeatures registers the flag for the field that says the opposite.
-func (f *planFlags) keepFeatures() {
-	const name = "keep-features"
-	keep := !f.given.DropFeatures
-	f.set.BoolVar(&keep, name, keep, "retain the tiles of input features; false removes them once they are smoothed, which saves disk. ndls partition makes them again")
+// keep registers a flag for a field that says the opposite.
+func (f *planFlags) keep(name string, drops func(*ndls.Options) *bool, usage string) {
+	keep := !*drops(&f.given)
+	f.set.BoolVar(&keep, name, keep, usage)
 	inGroup(f.set, f.group, name)
-	f.lay[name] = func(o *ndls.Options) { o.DropFeatures = !keep }
+	f.lay[name] = func(o *ndls.Options) { *drops(o) = !keep }
 }
 
 func (f *planFlags) train() *planFlags {
@@ -273,6 +272,7 @@ func (f *planFlags) labels() *planFlags {
 	add(f, f.set.Float64Var, "label-epsilon", func(p *ndls.Options) *float64 { return &p.Labels.Epsilon }, "distance below which a node has settled for label smoothing (default that of --epsilon)")
 	add(f, f.set.StringVar, "label-depth", func(p *ndls.Options) *string { return &p.Labels.Depth }, "largest number of hops of label smoothing, and of the second step of cs: a number, 0 for none, or auto, which chooses the one from 0 to --label-kmax that is best on the validation nodes")
 	add(f, f.set.IntVar, "label-kmax", func(p *ndls.Options) *int { return &p.Labels.Kmax }, "largest number of hops that --label-depth auto may choose")
+	f.keep("keep-smoothed", func(o *ndls.Options) *bool { return &o.DropSmoothed }, "retain smoothed rows; false removes those that models take once labels are smoothed. ndls smooth makes them again")
 	add(f, f.set.StringVar, "cs-scale", func(p *ndls.Options) *string { return &p.Labels.CorrectScale }, "with --label-rule cs: by what propagated errors are multiplied before they are added: auto, so that the errors of each node are as large as those of training nodes are on average, or a number, with which the errors of training nodes are also set again after each hop (default auto)")
 	add(f, aboveZero[float64](f.set), "cs-correct-alpha", func(p *ndls.Options) *float64 { return &p.Labels.CorrectAlpha }, "with --label-rule cs: what neighbours weigh when errors are propagated (default 0.8)")
 	add(f, aboveZero[int](f.set), "cs-correct-hops", func(p *ndls.Options) *int { return &p.Labels.CorrectHops }, "with --label-rule cs: hops over which errors are propagated (default 50)")

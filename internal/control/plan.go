@@ -77,7 +77,9 @@ type Plan struct {
 	Metrics string `json:"metrics,omitempty"`
 	// DropFeatures removes the tiles of input features once they are smoothed. Smoothed rows
 	// and all that is made of them are the same.
-	DropFeatures bool             `json:"drop_features,omitempty"`
+	DropFeatures bool `json:"drop_features,omitempty"`
+	// DropSmoothed removes the smoothed rows that models take once labels are smoothed.
+	DropSmoothed bool             `json:"drop_smoothed,omitempty"`
 	Partition    PartitionOptions `json:"partition"`
 	LSI          LSIOptions       `json:"lsi"`
 	Smooth       SmoothOptions    `json:"smooth"`
@@ -339,7 +341,9 @@ func (p Plan) Directions() []string {
 }
 
 // HalfSmoothed says whether smoothed rows and kept hops are written as float16.
-func (p Plan) HalfSmoothed() bool { return cmp.Or(p.Smooth.SmoothedPrecision, p.Precision) == "float16" }
+func (p Plan) HalfSmoothed() bool {
+	return cmp.Or(p.Smooth.SmoothedPrecision, p.Precision) == "float16"
+}
 
 // The targets that are no file.
 const (
