@@ -103,7 +103,7 @@ func outputsOf(cat *catalog.Catalog, p control.Plan, s control.Stage) Outputs {
 		case rows:
 			return !p.DropSmoothed
 		case catalog.KindHops, catalog.KindReversedHops:
-			return p.Partition.Shards == "none"
+			return p.Partition.NoShards()
 		}
 		return stage.KindOf(kind).Lasting
 	}

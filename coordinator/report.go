@@ -42,7 +42,7 @@ type Absent struct {
 
 // absent lists what complete stages have left out or removed.
 func absent(rec *Record, sum shards.Summary) (list []Absent) {
-	if rec.Done(control.Partition) && rec.Plan.Partition.Shards == "none" {
+	if rec.Done(control.Partition) && rec.Plan.Partition.NoShards() {
 		list = append(list, Absent{Folder: "graph/edges/", Option: "--shards none", Why: "edge shards were not written; ndls export --what edges reads the packed edges"})
 	}
 	if bytes := estimate.TileBytes(sum.Nodes, sum.Features, sum.HalfFeatures()); rec.Done(control.Smooth) && rec.Plan.DropFeatures && bytes > 0 {

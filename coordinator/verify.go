@@ -96,7 +96,7 @@ func verifyCounts(ctx context.Context, cat *catalog.Catalog, p control.Plan) err
 	for _, e := range cat.Entries("") {
 		got[e.Kind] += e.Rows
 	}
-	noShards := p.Partition.Shards == "none"
+	noShards := p.Partition.NoShards()
 	optional := map[string]bool{
 		catalog.KindLSI: true, catalog.KindHops: !noShards, catalog.KindReversedHops: !noShards, catalog.KindEdges: noShards, catalog.KindReversed: noShards,
 	}

@@ -238,7 +238,7 @@ func (s *Sheet) Partitioned() partition.Counts {
 	return partition.Counts{
 		Nodes: s.Nodes, Rows: s.InputRows, Edges: s.Edges, StatedNodes: s.StatedNodes && s.Plan.Partition.Only == "", Weighted: s.Weighted, Directed: s.Directed,
 		Features: s.Features, Half: s.Half, IDs: s.IDs, NodeTable: s.NodeTable, Part: s.Plan.Partition.Only != "", Blanks: s.Plan.Partition.BlankFeatures > 0, Threads: s.Threads,
-		NoShards: s.Plan.Partition.Shards == "none",
+		NoShards: s.Plan.Partition.NoShards(),
 	}
 }
 

@@ -3,11 +3,13 @@ package export
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"ndls/catalog"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/shards"
 )
@@ -82,7 +84,11 @@ func (f *edgeFiles) each(ctx context.Context, visit func(src, dst []uint32, weig
 		for {
 			n, err := edges.ReadWeighted(src, dst, weights)
 			if n > 0 {
-				if err := visit(src[:n], dst[:n], weights[:min(n, len(weights))]); err != nil {
+				err := visit(src[:n], dst[:n], weights[:min(n, len(weights))])
+				if errors.Is(err, seal.ErrCorrupt) {
+					err = fmt.Errorf("%s: %w", e.Path, err)
+				}
+				if err != nil {
 					return err
 				}
 			}

@@ -99,7 +99,7 @@ const pieceShare, orderShare = 0.9, 0.1
 func PartitionOptions(p control.Plan) partition.Options {
 	o := p.Partition
 	return partition.Options{
-		IntervalBlocks: o.IntervalBlocks, Features: o.Features != "none", Normalize: o.Normalize, Seed: p.Seed, NoShards: o.Shards == "none",
+		IntervalBlocks: o.IntervalBlocks, Features: o.Features != "none", Normalize: o.Normalize, Seed: p.Seed, NoShards: o.NoShards(),
 		Split: o.Split, Splits: p.NumSplits(), LabelsPerClass: o.LabelsPerClass,
 		Only: o.Only, DropEdges: o.DropEdges, BlankFeatures: o.BlankFeatures,
 	}

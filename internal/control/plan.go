@@ -117,6 +117,9 @@ type PartitionOptions struct {
 	Shards string `json:"shards,omitempty"`
 }
 
+// NoShards says that no edge shards are written.
+func (o PartitionOptions) NoShards() bool { return o.Shards == "none" }
+
 // LSIOptions decide the K table.
 type LSIOptions struct {
 	// Mode is influence-sketch, influence-exact, feature or feature-sketch.
