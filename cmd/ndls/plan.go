@@ -98,7 +98,7 @@ func (a *app) printForecast(f ndls.Forecast) error {
 		if i == 0 {
 			fmt.Fprintln(a.stdout, "\nwhat saves most, each by itself, and changes results:")
 		}
-		fmt.Fprintf(a.stdout, "  %-20s %s in place of %s, peak disk %s in place of %s\n", s.Option,
+		fmt.Fprintf(a.stdout, "  %-29s %s in place of %s, peak disk %s in place of %s\n", s.Option,
 			duration(s.Total.Seconds), duration(f.Total.Seconds), mem.Bytes(s.Total.PeakDiskBytes), mem.Bytes(f.Total.PeakDiskBytes))
 	}
 	return nil
