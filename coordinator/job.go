@@ -436,7 +436,9 @@ func (j *Job) checkDiscard(ctx context.Context, rec, next *Record, discard []con
 // checkRemoved refuses to begin a stage that reads features or smoothed rows where these were
 // removed. Those that a damaged run lacks are found before, by [Record.Check].
 func (j *Job) checkRemoved(ctx context.Context, rec *Record, s control.Stage) error {
-	features, rows := stage.ReadsFeatures(j.Plan, s), rec.Done(control.Smooth) && stage.ReadsRows(j.Plan, s)
+	features := stage.ReadsFeatures(j.Plan, s)
+	x := rec.Stage(control.Smooth) // without outputs where it is about to be complete
+	rows := x != nil && x.Outputs != nil && (rec.Plan.DropSmoothed || j.Plan.DropSmoothed) && stage.ReadsRows(j.Plan, s)
 	if !rec.Done(control.Partition) || rec.Stage(s) != nil || !features && !rows {
 		return nil
 	}
