@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -67,6 +69,158 @@ func TestDiscardWithoutFeatures(t *testing.T) {
 	}
 	if after, err := os.ReadFile(smoothed); err != nil || !bytes.Equal(after, before) {
 		t.Errorf("smoothed features are not those of before: %v", err)
+	}
+}
+
+// Without edge shards, the edges are exported as with them, byte by byte, and verify finds no
+// damage. The report says what is not there.
+func TestEdgesWithoutShards(t *testing.T) {
+	ctx := t.Context()
+	for _, dataset := range []string{toy, toy + ",weights=5"} {
+		exported := map[string][]byte{}
+		for _, written := range []string{"", "none"} {
+			c := quick(filepath.Join(t.TempDir(), "run"))
+			c.Dataset = dataset
+			c.Options = func(o *ndls.Options) { o.Partition.Shards, o.DropFeatures = written, true }
+			d, err := ndls.Run(ctx, c, ndls.StagePartition, ndls.StageLSI, ndls.StageSmooth)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := d.Verify(ctx); err != nil {
+				t.Errorf("%s %q: %v", dataset, written, err)
+			}
+			report, err := d.Report(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var absent []string
+			for _, x := range report.Absent {
+				absent = append(absent, x.Folder)
+			}
+			want := []string{"graph/edges/", "graph/features/"}
+			if written == "" {
+				want = want[1:]
+			}
+			if !slices.Equal(absent, want) {
+				t.Errorf("%s %q: the report says that %v are absent, want %v", dataset, written, absent, want)
+			}
+			for _, x := range want {
+				if left, err := filepath.Glob(filepath.Join(c.Run, x, "*")); err != nil || len(left) > 0 {
+					t.Errorf("%s %q: %v, %v", dataset, written, left, err)
+				}
+			}
+			graph, err := d.Graph(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows := int64(0)
+			for batch, err := range d.Records(ctx, "edges") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				rows += batch.NumRows()
+			}
+			if rows != 2*graph.Edges || rows == 0 {
+				t.Errorf("%s %q: %d records of %d edges", dataset, written, rows, graph.Edges)
+			}
+			for _, format := range ndls.Formats() {
+				var text bytes.Buffer
+				if _, err := d.Export(ctx, ndls.ExportOptions{What: "edges", Format: format, To: &text}); err != nil {
+					t.Fatalf("%s %q %s: %v", dataset, written, format, err)
+				}
+				if want, ok := exported[format]; ok && !bytes.Equal(text.Bytes(), want) {
+					t.Errorf("%s %s: other bytes without shards", dataset, format)
+				}
+				exported[format] = text.Bytes()
+			}
+			if written == "" {
+				continue
+			}
+			// A hop stream that is gone is damage here, and the import makes it again.
+			if err := os.Remove(filepath.Join(c.Run, "graph", "hops", "part-00000.hops")); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := d.Verify(ctx); !errors.Is(err, ndls.ErrCorrupt) || !strings.Contains(err.Error(), "ndls partition --dataset URI") {
+				t.Errorf("%s: a hop stream is gone: %v", dataset, err)
+			}
+		}
+	}
+}
+
+// With --keep-smoothed=false smoothed rows are gone once labels are smoothed, and all other files are
+// those of a run that retains them. The same command finds nothing to do. What reads smoothed rows
+// is refused until they are made again.
+func TestSmoothedRowsThatAreNotKept(t *testing.T) {
+	ctx := t.Context()
+	for _, rule := range []string{"ndls", "sign"} {
+		files := map[bool]map[string]string{}
+		folder := map[string]string{"ndls": "smoothed", "sign": "hops"}[rule]
+		config := func(drop bool) ndls.Config {
+			c := quick(filepath.Join(t.TempDir(), "run"))
+			c.Options = func(o *ndls.Options) {
+				o.Train.Epochs, o.Train.Runs, o.Labels.Kmax, o.Smooth.Rule, o.Smooth.Hops, o.DropSmoothed = 5, 1, 2, rule, 2, drop
+			}
+			return c
+		}
+		committed := func(c ndls.Config) map[string]string {
+			t.Helper()
+			d, err := ndls.Open(ctx, c.Run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := d.Verify(ctx); err != nil {
+				t.Errorf("%s: %v", rule, err)
+			}
+			list := map[string]string{}
+			for _, e := range d.Catalog().All() {
+				list[e.Path] = e.Checksum
+			}
+			return list
+		}
+		var dropped ndls.Config
+		for _, drop := range []bool{false, true} {
+			c := config(drop)
+			if _, err := ndls.Run(ctx, c); err != nil {
+				t.Fatal(err)
+			}
+			files[drop] = committed(c)
+			dropped = c
+		}
+		want := maps.Clone(files[false])
+		maps.DeleteFunc(want, func(path, _ string) bool { return strings.HasPrefix(path, folder+"/") })
+		if len(want) == len(files[false]) || !maps.Equal(files[true], want) {
+			t.Errorf("%s: there are\n%v, want\n%v", rule, files[true], want)
+		}
+		d, err := ndls.Run(ctx, dropped)
+		if err != nil || d.Record().State != ndls.Complete {
+			t.Fatalf("%s: the same command again: %v", rule, err)
+		}
+		report, err := d.Report(ctx)
+		if err != nil || len(report.Absent) != 1 || report.Absent[0].Folder != folder+"/" || report.Absent[0].Bytes == 0 {
+			t.Errorf("%s: absent are %+v, %v", rule, report.Absent, err)
+		}
+		if _, err := d.Export(ctx, ndls.ExportOptions{What: folder, Format: "csv", To: io.Discard}); err == nil || !strings.Contains(err.Error(), "--keep-smoothed=false") {
+			t.Errorf("%s: exported: %v", rule, err)
+		}
+		again := dropped
+		again.Discard = true
+		for _, s := range []ndls.Stage{ndls.StageTrain, ndls.StageSmoothLabels} {
+			if _, err := ndls.Run(ctx, again, s); err == nil || !strings.Contains(err.Error(), "--keep-smoothed=false") || !strings.Contains(err.Error(), "nothing was changed") {
+				t.Errorf("%s: %s again: %v", rule, s, err)
+			}
+		}
+		if got := committed(dropped); !maps.Equal(got, files[true]) {
+			t.Errorf("%s: a refusal has changed files", rule)
+		}
+		if _, err := ndls.Run(ctx, again, ndls.StageSmooth); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ndls.Run(ctx, dropped); err != nil {
+			t.Fatal(err)
+		}
+		if got := committed(dropped); !maps.Equal(got, files[true]) {
+			t.Errorf("%s: smoothed again, there are\n%v, want\n%v", rule, got, files[true])
+		}
 	}
 }
 

@@ -174,6 +174,9 @@ type Forecast struct {
 	// has twice as many columns. It is nil where rows are float16 already, where passes read
 	// no edges from disk, and where there would be no pass less.
 	Float16 *Saving
+	// SameResults is the same run with the options that save disk and leave results as they are.
+	// It is nil where they save little.
+	SameResults *Saving
 }
 
 // Assumed is what a plan takes for what is not known beforehand.
@@ -184,9 +187,10 @@ type Assumed struct {
 	Epochs, MostEpochs int
 }
 
-// A Saving is an option with which a run takes less.
+// A Saving is an option, or several, with which a run takes less.
 type Saving struct {
-	// Option is the option as the command spells it, such as "--runs 1".
+	// Option is the option as the command spells it, such as "--runs 1"; several have blanks between
+	// them.
 	Option string
 	Total  Figures
 }
@@ -236,6 +240,7 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 	if err == nil {
 		f.Savings = savings(plan, f.Total, figures)
 		f.Float16 = float16(plan, f.Total, figures)
+		f.SameResults = sameResults(plan, f.Total, figures)
 	}
 	return f, err
 }
@@ -303,6 +308,37 @@ func float16(plan Options, full Figures, figures func(Options) ([]Figures, error
 	return s
 }
 
+// lighter are options that save disk. What a run computes is the same: they leave out, or remove,
+// files that no later stage reads.
+var lighter = []struct {
+	option string
+	set    func(*Options)
+}{
+	{"--shards none", func(o *Options) { o.Partition.Shards = "none" }},
+	{"--keep-features=false", func(o *Options) { o.DropFeatures = true }},
+}
+
+// sameResults is a run that takes full with those of the lighter options that it can have, nil if
+// that saves little disk.
+func sameResults(plan Options, full Figures, figures func(Options) ([]Figures, error)) *Saving {
+	var options []string
+	least := full
+	for _, c := range lighter {
+		other := plan
+		c.set(&other)
+		if other == plan || stage.Validate(other) != nil {
+			continue
+		}
+		if list, err := figures(other); err == nil {
+			plan, least, options = other, total(list), append(options, c.option)
+		}
+	}
+	if float64(least.PeakDiskBytes) > (1-muchSaved)*float64(full.PeakDiskBytes) {
+		return nil
+	}
+	return &Saving{strings.Join(options, " "), least}
+}
+
 // cheaper are options with which a run takes less. All of them change results.
 var cheaper = []struct {
 	option string
@@ -311,6 +347,7 @@ var cheaper = []struct {
 	{"--runs 1", func(o *Options) { o.Train.Runs = 1 }},
 	{"--targets labelled", func(o *Options) { o.Smooth.Targets = control.LabelledTargets }},
 	{halfOption, setHalf},
+	{"--smoothed-precision float16", func(o *Options) { o.Smooth.SmoothedPrecision = "float16" }},
 	{"--probabilities best", func(o *Options) { o.Probabilities = control.BestProbability }},
 	{"--label-kmax 10", func(o *Options) { o.Labels.Kmax = min(o.Labels.Kmax, 10) }},
 	{"--probes 16", func(o *Options) { o.LSI.Probes = 16 }},

@@ -209,9 +209,9 @@ func stripEdges(ctx context.Context, cat *catalog.Catalog, p control.Plan, sum s
 }
 
 func stripEdgesOf(ctx context.Context, cat *catalog.Catalog, direction string, sum shards.Summary) []float64 {
-	shardKind, hopKind := stage.EdgeKinds(direction)
+	_, hopKind := stage.EdgeKinds(direction)
 	edges := make([]float64, packed.Strips(sum.Nodes))
-	for _, e := range cat.Entries(shardKind) {
+	for _, e := range cat.Entries(stage.EdgesOf(cat, direction)) {
 		first := int(int64(e.Interval) * sum.IntervalRows / packed.StripRows)
 		last := min(first+int(sum.IntervalRows/packed.StripRows), len(edges))
 		for i := first; i < last; i++ {

@@ -152,9 +152,13 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	if err := j.discard(ctx, rec, discard); err != nil {
 		return rec, err
 	}
-	if x := rec.Stage(control.Partition); x != nil && x.Outputs != nil && rec.Plan.DropFeatures != j.Plan.DropFeatures {
-		outputs := outputsOf(j.Catalog, j.Plan, control.Partition) // Check has seen that they are those of the record
-		x.Outputs = &outputs
+	if rec.Plan.DropFeatures != j.Plan.DropFeatures || rec.Plan.DropSmoothed != j.Plan.DropSmoothed {
+		for _, s := range []control.Stage{control.Partition, control.Smooth} {
+			if x := rec.Stage(s); x != nil && x.Outputs != nil {
+				outputs := outputsOf(j.Catalog, j.Plan, s) // Check has seen that they are those of the record
+				x.Outputs = &outputs
+			}
+		}
 	}
 	rec.Plan, rec.Versions, rec.MemoryBudget = j.Plan, j.Versions, j.Resources.Memory
 	rec.Inputs = next.Inputs
@@ -255,8 +259,9 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
 		rec.set(x)
 		return failure.InStage(string(s), err)
 	}
-	if err := j.Catalog.Remove(ctx, func(e catalog.Entry) bool { return stage.KindOf(e.Kind).Until == s }); err != nil {
-		return fmt.Errorf("removing what only %s reads: %w", s, err)
+	// Where this was interrupted, the stage finds everything done, and the rest is removed.
+	if err := j.Catalog.Remove(ctx, func(e catalog.Entry) bool { return stage.RemovedAfter(j.Plan, e.Kind, s) }); err != nil {
+		return fmt.Errorf("removing what no stage reads after %s: %w", s, err)
 	}
 	x.StageReport, x.State = report, Complete
 	if planned != nil {
@@ -407,7 +412,7 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 	if s == control.SmoothLabels && j.Plan.Labels.SoftLabels != "" && rec.Stage(control.Predict) != nil {
 		return false, fmt.Errorf("coordinator: %s holds soft labels of its own model already; give --soft-labels with another --run", j.Store.URI())
 	}
-	if err := j.checkFeatures(ctx, rec, s); err != nil {
+	if err := j.checkRemoved(ctx, rec, s); err != nil {
 		return false, err
 	}
 	for _, need := range stage.Needs(j.Plan, s) {
@@ -419,28 +424,35 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 	return false, nil
 }
 
-// checkDiscard refuses to discard the output of stages that could not be made again, since the
-// features that they read were removed. next is the record once it is discarded.
+// checkDiscard refuses to discard the output of stages that could not be made again, since what
+// they read was removed. next is the record once it is discarded.
 func (j *Job) checkDiscard(ctx context.Context, rec, next *Record, discard []control.Stage) error {
 	for _, s := range discard {
 		if rec.Stage(s) == nil {
 			continue
 		}
-		if err := j.checkFeatures(ctx, next, s); err != nil {
+		if err := j.checkRemoved(ctx, next, s); err != nil {
 			return fmt.Errorf("--resume=false would discard the output of %s, which could not be made again, so nothing was changed: %w", s, err)
 		}
 	}
 	return nil
 }
 
-// checkFeatures refuses to begin a stage that reads the features where these were removed. Those
-// that a damaged run lacks are found before, by [Record.Check].
-func (j *Job) checkFeatures(ctx context.Context, rec *Record, s control.Stage) error {
-	if !rec.Done(control.Partition) || rec.Stage(s) != nil || !stage.ReadsFeatures(j.Plan, s) {
+// checkRemoved refuses to begin a stage that reads features or smoothed rows where these were
+// removed. Those that a damaged run lacks are found before, by [Record.Check].
+func (j *Job) checkRemoved(ctx context.Context, rec *Record, s control.Stage) error {
+	features := stage.ReadsFeatures(j.Plan, s)
+	x := rec.Stage(control.Smooth) // without outputs where it is about to be complete
+	rows := x != nil && x.Outputs != nil && (rec.Plan.DropSmoothed || j.Plan.DropSmoothed) && stage.ReadsRows(j.Plan, s)
+	if !rec.Done(control.Partition) || rec.Stage(s) != nil || !features && !rows {
 		return nil
 	}
+	if rows && len(j.Catalog.Entries(stage.RowsKind(j.Plan))) == 0 {
+		return fmt.Errorf("%s reads the smoothed rows, which were removed from %s once labels were smoothed (--keep-smoothed=false); ndls smooth --run %s --resume=false makes them again, and discards what was made of them",
+			s, j.Store.URI(), j.Store.URI())
+	}
 	sum, err := shards.ReadSummary(ctx, j.Catalog)
-	if err != nil || stage.HaveFeatures(j.Catalog, sum) {
+	if err != nil || !features || stage.HaveFeatures(j.Catalog, sum) {
 		return err
 	}
 	return fmt.Errorf("%s reads the input features, which an earlier smooth removed from %s (--keep-features=false); ndls partition --dataset URI --run %s --resume=false imports them again, and discards what was made of the graph",

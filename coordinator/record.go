@@ -92,13 +92,24 @@ type Outputs struct {
 	SHA256 string `json:"sha256"`
 }
 
-// outputsOf describes what the catalogue lists of a stage. Features that a plan lets go are not
-// among it.
+// outputsOf describes what the catalogue lists of a stage. Features and smoothed rows that a plan
+// lets go are not among it; hop streams are where nothing else has the edges.
 func outputsOf(cat *catalog.Catalog, p control.Plan, s control.Stage) Outputs {
+	rows := stage.RowsKind(p)
+	lasting := func(kind string) bool {
+		switch kind {
+		case catalog.KindFeatures:
+			return !p.DropFeatures
+		case rows:
+			return !p.DropSmoothed
+		case catalog.KindHops, catalog.KindReversedHops:
+			return p.Partition.NoShards()
+		}
+		return stage.KindOf(kind).Lasting
+	}
 	var lines []string
 	for _, e := range cat.Entries("") {
-		lasting := stage.KindOf(e.Kind).Lasting && !(p.DropFeatures && e.Kind == catalog.KindFeatures)
-		if e.Stage == string(s) && lasting {
+		if e.Stage == string(s) && lasting(e.Kind) {
 			lines = append(lines, e.Path+" "+e.Checksum+"\n")
 		}
 	}

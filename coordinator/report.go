@@ -8,10 +8,13 @@ import (
 	"html/template"
 	"strings"
 
+	"ndls/catalog"
+	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
 	"ndls/shards"
+	"ndls/stage"
 )
 
 // Report is report.json.
@@ -23,6 +26,42 @@ type Report struct {
 	// Losses lists the work that had to be done again because a worker was lost or
 	// failed.
 	Losses []Loss `json:"losses,omitempty"`
+	// Absent lists the files that options have left out or removed.
+	Absent []Absent `json:"absent,omitempty"`
+}
+
+// Absent is a folder whose files an option has left out or removed.
+type Absent struct {
+	Folder string `json:"folder"`
+	// Option is the option as the command spells it, Why what it did.
+	Option string `json:"option"`
+	Why    string `json:"why"`
+	// Bytes is what was removed, 0 where the files were not written.
+	Bytes int64 `json:"bytes,omitempty"`
+}
+
+// absent lists what complete stages have left out or removed.
+func absent(rec *Record, sum shards.Summary) (list []Absent) {
+	if rec.Done(control.Partition) && rec.Plan.Partition.NoShards() {
+		list = append(list, Absent{Folder: "graph/edges/", Option: "--shards none", Why: "edge shards were not written; ndls export --what edges reads the packed edges"})
+	}
+	if bytes := estimate.TileBytes(sum.Nodes, sum.Features, sum.HalfFeatures()); rec.Done(control.Smooth) && rec.Plan.DropFeatures && bytes > 0 {
+		list = append(list, Absent{
+			Folder: "graph/features/", Option: "--keep-features=false", Bytes: bytes,
+			Why: "the input features were removed once they were smoothed; ndls partition --resume=false imports them again",
+		})
+	}
+	if rec.Done(control.SmoothLabels) && rec.Done(control.Smooth) && rec.Plan.DropSmoothed {
+		x := Absent{Folder: "smoothed/", Option: "--keep-smoothed=false", Why: "the smoothed rows were removed once labels were smoothed; ndls smooth --resume=false makes them again"}
+		if stage.RowsKind(rec.Plan) == catalog.KindKeptHops {
+			x.Folder = "hops/"
+		}
+		if rec.Plan.Smooth.Targets == control.AllTargets {
+			x.Bytes = estimate.SmoothedBytes(rec.Plan, sum.Nodes, estimate.OutputOf(rec.Plan, sum.Features, len(sum.Classes)).Trained())
+		}
+		list = append(list, x)
+	}
+	return list
 }
 
 // DatasetReport describes the graph as imported; edges are undirected unless it is Directed.
@@ -73,7 +112,7 @@ func NewReport(rec *Record, sum shards.Summary) Report {
 			DroppedEdges:  sum.Dropped, BlankedNodes: sum.Blanked,
 		},
 		Memory: control.MemoryReport{BudgetBytes: rec.MemoryBudget},
-		Stages: []StageLine{}, Losses: rec.Losses,
+		Stages: []StageLine{}, Losses: rec.Losses, Absent: absent(rec, sum),
 	}
 	for _, x := range rec.Stages {
 		if x.State != Complete {

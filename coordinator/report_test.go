@@ -28,6 +28,7 @@ func TestReportOfSplits(t *testing.T) {
 		Classes:  []control.ClassFigures{{Class: "<b>", Nodes: 77, Precision: 0.5, Recall: 0.25, F1: 1. / 3}},
 		Warnings: []string{"give more --epochs"},
 	}
+	r.Absent = []Absent{{Folder: "graph/features/", Option: "--keep-features=false", Why: "they were removed", Bytes: 3 << 20}}
 	store := storage.NewMem()
 	ctx := context.Background()
 	if err := r.Write(ctx, store); err != nil {
@@ -38,6 +39,7 @@ func TestReportOfSplits(t *testing.T) {
 			"over 2 splits with 1 model each", "is 0.31 between models of the same split and 1.77 between splits", "auto chose l1: few",
 			"<td>1</td><td>0</td><td>40 of 90</td>", "<td>80.77</td>", "<td>93.77 ± 0.00</td>", "<td>93.88 ± 0.00</td>",
 			"<td>&lt;b&gt;</td><td>77</td><td>50.00</td><td>25.00</td><td>33.33</td>", "macro F1 before label smoothing", "<strong>give more --epochs.</strong>",
+			"<td>graph/features/</td><td>--keep-features=false</td><td>3.0 MiB</td><td>they were removed</td>",
 		},
 		"report.json": {`"std_between_splits": 0.0177`, `"best_epoch": 40`, `"roc_auc": {`, `"normalization": "auto chose l1: few"`},
 	} {

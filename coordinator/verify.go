@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ndls/catalog"
+	"ndls/internal/control"
 	"ndls/internal/progress"
 	"ndls/internal/seal"
 	"ndls/internal/share"
@@ -42,7 +43,7 @@ func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record) (files int, 
 	}
 	files = len(entries)
 	found := slices.DeleteFunc(wrong, func(err error) bool { return err == nil })
-	found = append(found, verifyCounts(ctx, cat), rec.Check(cat))
+	found = append(found, verifyCounts(ctx, cat, rec.Plan), rec.Check(cat))
 	journal, err := VerifyJournal(ctx, cat.Store())
 	if err != nil {
 		return files, bytes, err
@@ -75,7 +76,7 @@ func verifyFile(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (err
 }
 
 // verifyCounts compares the rows of all files of a kind with the graph.
-func verifyCounts(ctx context.Context, cat *catalog.Catalog) error {
+func verifyCounts(ctx context.Context, cat *catalog.Catalog, p control.Plan) error {
 	if _, ok := cat.Lookup(shards.SummaryPath); !ok {
 		return nil
 	}
@@ -95,10 +96,13 @@ func verifyCounts(ctx context.Context, cat *catalog.Catalog) error {
 	for _, e := range cat.Entries("") {
 		got[e.Kind] += e.Rows
 	}
+	noShards := p.Partition.NoShards()
+	optional := map[string]bool{
+		catalog.KindLSI: true, catalog.KindHops: !noShards, catalog.KindReversedHops: !noShards, catalog.KindEdges: noShards, catalog.KindReversed: noShards,
+	}
 	var found []error
 	for _, kind := range []string{catalog.KindEdges, catalog.KindReversed, catalog.KindHops, catalog.KindReversedHops, catalog.KindNodes, catalog.KindLSI} {
-		optional := kind == catalog.KindLSI || kind == catalog.KindHops || kind == catalog.KindReversedHops
-		if got[kind] != want[kind] && !(optional && got[kind] == 0) {
+		if got[kind] != want[kind] && !(optional[kind] && got[kind] == 0) {
 			found = append(found, fmt.Errorf("coordinator: files of kind %s hold %d rows, %s says %d: %w",
 				kind, got[kind], shards.SummaryPath, want[kind], seal.ErrCorrupt))
 		}

@@ -54,7 +54,7 @@ func TestPlannedWithClassesIsMeasured(t *testing.T) {
 		{60_000, 172, "all", nil},
 		{60_000, 172, "best", nil},
 		{10_500, 4_000, "best", nil},
-		{200_000, 172, "best", []string{"--keep-features=false", "--label-depth", "2"}},
+		{200_000, 172, "best", []string{"--keep-features=false", "--shards", "none", "--smoothed-precision", "float16", "--label-depth", "2"}},
 		{200_000, 172, "best", []string{"--keep-features=false", "--label-depth", "0", "--precision", "float16"}},
 	} {
 		t.Run(fmt.Sprint(c.nodes, " ", c.classes, " ", c.probabilities, c.more), func(t *testing.T) {

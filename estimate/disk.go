@@ -100,7 +100,9 @@ func remedies(p control.Plan, stages []Stage) (all []remedy) {
 	}
 	add(control.Smooth, "--targets labelled", func(p *control.Plan) *string { return &p.Smooth.Targets }, control.LabelledTargets)
 	add(control.Predict, "--probabilities best", func(p *control.Plan) *string { return &p.Probabilities }, control.BestProbability)
+	add(control.Smooth, "--smoothed-precision float16", func(p *control.Plan) *string { return &p.Smooth.SmoothedPrecision }, "float16")
 	add(control.LSI, "--precision float16", func(p *control.Plan) *string { return &p.Precision }, "float16")
+	add(control.Partition, "--shards none", func(p *control.Plan) *string { return &p.Partition.Shards }, "none")
 	add(control.Partition, "--features none", func(p *control.Plan) *string { return &p.Partition.Features }, "none")
 	if dropped := p; slices.ContainsFunc(stages, func(s Stage) bool { return s.Name() == control.Smooth }) && !p.DropFeatures {
 		dropped.DropFeatures = true

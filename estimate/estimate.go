@@ -252,6 +252,7 @@ func (s *Sheet) Partitioned() partition.Counts {
 	return partition.Counts{
 		Nodes: s.Nodes, Rows: s.InputRows, Edges: s.Edges, StatedNodes: s.StatedNodes && s.Plan.Partition.Only == "", Weighted: s.Weighted, Directed: s.Directed,
 		Features: s.Features, Half: s.Half, IDs: s.IDs, NodeTable: s.NodeTable, Part: s.Plan.Partition.Only != "", Blanks: s.Plan.Partition.BlankFeatures > 0, Threads: s.Threads,
+		NoShards: s.Plan.Partition.NoShards(),
 	}
 }
 
@@ -311,9 +312,6 @@ func (s *Sheet) Stored() int64 {
 	return s.Nodes
 }
 
-// HalfRows says whether smoothed rows are float16.
-func (s *Sheet) HalfRows() bool { return s.Plan.Precision == "float16" }
-
 func valueBytes(half bool) int64 {
 	if half {
 		return 2
@@ -332,9 +330,14 @@ func (s *Sheet) RowBytes() int64 { return s.StoredBytes(s.Output().Trained()) }
 // StoredBytes is the size of target rows of so many values as they are stored.
 func (s *Sheet) StoredBytes(values int) int64 { return s.BytesOfRows(s.Stored(), values) }
 
-// BytesOfRows is the size of so many rows of so many values as they are stored.
+// BytesOfRows is the size of so many smoothed rows of so many values as they are stored.
 func (s *Sheet) BytesOfRows(rows int64, values int) int64 {
-	return rows * (8 + int64(values)*valueBytes(s.HalfRows()))
+	return SmoothedBytes(s.Plan, rows, values)
+}
+
+// SmoothedBytes is the size of so many smoothed rows of so many values under plan p.
+func SmoothedBytes(p control.Plan, rows int64, values int) int64 {
+	return rows * (8 + int64(values)*valueBytes(p.HalfSmoothed()))
 }
 
 // ReadsRows says that rows of tiles are read, a record batch at a time, beside held bytes.

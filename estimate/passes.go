@@ -65,7 +65,7 @@ func (s *Sheet) nodeBytes(rows int64) int64 {
 }
 
 func (s *Sheet) precision() spmv.Precision {
-	if s.HalfRows() {
+	if s.Plan.Precision == "float16" {
 		return spmv.Float16
 	}
 	return spmv.Float32

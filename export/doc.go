@@ -22,13 +22,14 @@
 // feature tiles in each read, other files in a read of their own. The ids are read and
 // sorted, which gives every row its place. Places are filled range by range: as many rows
 // as fit the budget, one sequential read of the artifact for each range. Edges likewise,
-// by ranges of u.
+// by ranges of u: from shards, or from hop streams where a run has no shards, with the same bytes.
 //
 // # Memory
 //
 // 12·rows bytes while sorting ids, then 4·rows and what is free of the budget; for features
 // 4·nodes more, and up to 8 MiB of what is free for rows of tiles; for edges 16·nodes and
-// what is free, and where ids are numbered, before that 8·nodes and all ids.
+// what is free, and where ids are numbered, before that 8·nodes and all ids; where a run has no
+// shards, 16 MiB more.
 //
 // # Determinism
 //

@@ -2,7 +2,6 @@ package export
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,14 +11,9 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/seal"
-	"ndls/internal/storage"
-	"ndls/shards"
 )
 
 var edgeColumns = []column{{"u", int64Kind, 0}, {"v", int64Kind, 0}}
-
-// edgeBatch is how many edges are read from a shard, or made for a writer, at a time.
-const edgeBatch = 1 << 16
 
 var directedColumns = []column{{"src", int64Kind, 0}, {"dst", int64Kind, 0}}
 
@@ -51,33 +45,24 @@ func (r *ranks) free() {
 
 // scan visits every edge once, as the ranks of its ends, the smaller one first, or, with
 // directions, that from which it leads to the other; and its weight, 1 in a graph without weights.
-func (r *ranks) scan(ctx context.Context, cat *catalog.Catalog, visit func(u, v uint32, weight float32) error) error {
-	src, dst, weights := make([]uint32, edgeBatch), make([]uint32, edgeBatch), make([]float32, edgeBatch)
+func (r *ranks) scan(ctx context.Context, edges *edgeFiles, visit func(u, v uint32, weight float32) error) error {
 	n := uint32(len(r.rank.S))
-	return eachFile(ctx, cat, catalog.KindEdges, func(e catalog.Entry, file storage.Reader, _ int64) error {
-		edges, err := shards.OpenEdges(file, e.Path)
-		if err != nil {
-			return err
-		}
-		for {
-			got, err := edges.ReadWeighted(src, dst, weights)
-			for i := range got {
-				if src[i] >= n || dst[i] >= n {
-					return fmt.Errorf("%s: edge %d–%d of %d nodes: %w", e.Path, src[i], dst[i], n, seal.ErrCorrupt)
-				}
-				if u, v := r.rank.S[src[i]], r.rank.S[dst[i]]; u < v || r.directed {
-					if err := visit(u, v, weights[i]); err != nil {
-						return err
-					}
+	return edges.each(ctx, func(src, dst []uint32, weights []float32) error {
+		for i := range src {
+			if src[i] >= n || dst[i] >= n {
+				return fmt.Errorf("edge %d–%d of %d nodes: %w", src[i], dst[i], n, seal.ErrCorrupt)
+			}
+			weight := float32(1)
+			if len(weights) > 0 {
+				weight = weights[i]
+			}
+			if u, v := r.rank.S[src[i]], r.rank.S[dst[i]]; u < v || r.directed {
+				if err := visit(u, v, weight); err != nil {
+					return err
 				}
 			}
-			if err == io.EOF {
-				return ctx.Err()
-			}
-			if err := errors.Join(err, ctx.Err()); err != nil {
-				return err
-			}
 		}
+		return nil
 	})
 }
 
@@ -93,13 +78,18 @@ func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 		return 0, err
 	}
 	defer r.free()
+	files, err := openEdges(ctx, cat, weighted, o.Budget)
+	if err != nil {
+		return 0, err
+	}
+	defer files.close()
 	counts, err := mem.Alloc[uint32](o.Budget, int64(len(r.rank.S)), "edges of each node")
 	if err != nil {
 		return 0, err
 	}
 	defer counts.Free()
 	var total int64
-	if err := r.scan(ctx, cat, func(u, _ uint32, _ float32) error { counts.S[u]++; total++; return nil }); err != nil {
+	if err := r.scan(ctx, files, func(u, _ uint32, _ float32) error { counts.S[u]++; total++; return nil }); err != nil {
 		return 0, err
 	}
 	columns, perEdge := edgeColumns, int64(8)
@@ -146,7 +136,7 @@ func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 				counts.S[lo], names.quote(int64(r.id.S[lo])), mem.Bytes((int64(counts.S[lo])-room)*perEdge), mem.ErrBudget)
 		}
 		if n > 0 {
-			if err := r.writeRange(ctx, cat, uint32(lo), uint32(hi), edges.first(int(n)), w, m); err != nil {
+			if err := r.writeRange(ctx, files, uint32(lo), uint32(hi), edges.first(int(n)), w, m); err != nil {
 				return 0, err
 			}
 		}
@@ -188,14 +178,14 @@ func (l edgeList) sort() {
 
 // writeRange writes the edges whose first end has a rank in [lo, hi); there
 // are as many as the list holds.
-func (r *ranks) writeRange(ctx context.Context, cat *catalog.Catalog, lo, hi uint32, list edgeList, w writer, m *progress.Meter) error {
+func (r *ranks) writeRange(ctx context.Context, files *edgeFiles, lo, hi uint32, list edgeList, w writer, m *progress.Meter) error {
 	n := 0
-	err := r.scan(ctx, cat, func(u, v uint32, weight float32) error {
+	err := r.scan(ctx, files, func(u, v uint32, weight float32) error {
 		if u < lo || u >= hi {
 			return nil
 		}
 		if n == list.Len() {
-			return fmt.Errorf("the edge shards changed while being read: %w", seal.ErrCorrupt)
+			return fmt.Errorf("the edges changed while being read: %w", seal.ErrCorrupt)
 		}
 		list.keys[n] = uint64(u)<<32 | uint64(v)
 		if list.weights != nil {

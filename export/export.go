@@ -117,11 +117,18 @@ var made = map[string]struct {
 func verify(ctx context.Context, cat *catalog.Catalog, what string, except ...string) error {
 	var entries []catalog.Entry
 	for _, kind := range made[what].kinds {
+		if kind == catalog.KindEdges {
+			kind = edgesKind(cat)
+		}
 		found := cat.Entries(kind)
 		if len(found) == 0 && kind == catalog.KindFeatures {
 			if s, err := shards.ReadSummary(ctx, cat); err == nil && s.Features > 0 {
 				return fmt.Errorf("%s has no features any more: they were removed once they were smoothed (--keep-features=false); ndls partition --dataset URI --run %s --resume=false imports them again", cat.Store().URI(), cat.Store().URI())
 			}
+		}
+		if len(found) == 0 && (kind == catalog.KindSmoothed || kind == catalog.KindKeptHops) && len(cat.Entries(catalog.KindPredictions)) > 0 &&
+			len(cat.Entries(catalog.KindSmoothed))+len(cat.Entries(catalog.KindKeptHops)) == 0 && len(cat.Entries(catalog.KindModel)) > 0 {
+			return fmt.Errorf("%s has no smoothed rows any more: they were removed once labels were smoothed (--keep-smoothed=false); ndls smooth --run %s --resume=false makes them again, and discards what was made of them", cat.Store().URI(), cat.Store().URI())
 		}
 		if len(found) == 0 && kind == catalog.KindSmoothed && len(cat.Entries(catalog.KindKeptHops)) > 0 {
 			return fmt.Errorf("%s has no smoothed rows, because its rule writes hops alone; export --what hops", cat.Store().URI())

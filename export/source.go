@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"unsafe"
 
@@ -36,7 +35,10 @@ func open(ctx context.Context, cat *catalog.Catalog, o Options) (*source, error)
 		return nodeSource(cat, s.Weighted, s.Directed), err
 	case "edges":
 		s, err := summary(ctx, cat)
-		return edgeSource(cat, s.Weighted), err
+		if err != nil {
+			return nil, err
+		}
+		return edgeSource(ctx, cat, s.Weighted, o.Budget)
 	case "features":
 		return tileSource(ctx, cat, o.Budget)
 	}
@@ -94,45 +96,33 @@ func lsiSource(cat *catalog.Catalog) *source {
 	}
 }
 
-// edgeSource reads the edge shards as they are; its first column is no input id.
-func edgeSource(cat *catalog.Catalog, weighted bool) *source {
+// edgeSource reads the edges as they are stored; its first column is no input id.
+func edgeSource(ctx context.Context, cat *catalog.Catalog, weighted bool, b *mem.Budget) (*source, error) {
 	columns := []column{{"src", uint32Kind, 0}, {"dst", uint32Kind, 0}}
-	var weights []float32
 	if weighted {
-		columns, weights = append(columns, column{"weight", float32Kind, 0}), make([]float32, edgeBatch)
+		columns = append(columns, column{"weight", float32Kind, 0})
+	}
+	edges, err := openEdges(ctx, cat, weighted, b)
+	if err != nil {
+		return nil, err
 	}
 	return &source{
 		columns: columns,
-		rows:    countRows(cat, catalog.KindEdges),
+		rows:    edges.rows(),
+		free:    edges.close,
 		scan: func(ctx context.Context, visit func(int64, [][]byte) error) error {
-			src, dst := make([]uint32, edgeBatch), make([]uint32, edgeBatch)
-			return eachFile(ctx, cat, catalog.KindEdges, func(e catalog.Entry, r storage.Reader, before int64) error {
-				edges, err := shards.OpenEdges(r, e.Path)
-				if err != nil {
-					return err
+			before := int64(0)
+			return edges.each(ctx, func(src, dst []uint32, weights []float32) error {
+				cols := [][]byte{mem.AsBytes(src), mem.AsBytes(dst)}
+				if weighted {
+					cols = append(cols, mem.AsBytes(weights))
 				}
-				for {
-					n, err := edges.ReadWeighted(src, dst, weights)
-					if n > 0 {
-						cols := [][]byte{mem.AsBytes(src[:n]), mem.AsBytes(dst[:n])}
-						if weighted {
-							cols = append(cols, mem.AsBytes(weights[:n]))
-						}
-						if err := visit(before, cols); err != nil {
-							return err
-						}
-						before += int64(n)
-					}
-					if err == io.EOF {
-						return nil
-					}
-					if err != nil {
-						return err
-					}
-				}
+				err := visit(before, cols)
+				before += int64(len(src))
+				return err
 			})
 		},
-	}
+	}, nil
 }
 
 // nodeSource reads the node table. In a graph with weights it has the strengths too, and in a

@@ -29,6 +29,8 @@ type Counts struct {
 	// Directed says that edges have directions: Edges counts them, and there are shards and
 	// hop streams of them and of the reversed ones.
 	Directed bool
+	// NoShards says that there are hop streams alone.
+	NoShards bool
 	// IDs is the size of all input ids where they are numbered ([IDCounts]), 0 where they
 	// are numbers already. NodeTable says that they are those of a table of nodes, each of
 	// which comes once.
@@ -149,8 +151,14 @@ func (c Counts) idScans() int64 {
 }
 
 // graphBytes is the size of shards, hop streams, node table and table of ids.
-func (c Counts) graphBytes() int64 {
-	return int64(2*float64(c.Edges)*(shardEdge(c.Nodes, c.density())+float64(c.weight()))) + HopBytes(c) + NodeBytes(c) + c.idsBytes()
+func (c Counts) graphBytes() int64 { return c.shardBytes() + HopBytes(c) + NodeBytes(c) + c.idsBytes() }
+
+// shardBytes is the size of the shards.
+func (c Counts) shardBytes() int64 {
+	if c.NoShards {
+		return 0
+	}
+	return int64(2 * float64(c.Edges) * (shardEdge(c.Nodes, c.density()) + float64(c.weight())))
 }
 
 // tileBytes is the size of all feature tiles.

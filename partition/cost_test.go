@@ -73,16 +73,20 @@ func TestPlan(t *testing.T) {
 		workers  int
 		free     int64
 		weighted bool
+		noShards bool
 	}{
-		{"one worker, plenty", 1, 256 << 20, false},
-		{"one worker, little", 1, 20 << 20, false},
-		{"two workers, plenty", 2, 256 << 20, false},
-		{"two workers, little", 2, 14 << 20, false},
-		{"weights, one worker, plenty", 1, 256 << 20, true},
-		{"weights, one worker, pairs do not stay", 1, 96 << 20, true},
-		{"weights, one worker, little", 1, 20 << 20, true},
-		{"weights, two workers, plenty", 2, 256 << 20, true},
-		{"weights, two workers, little", 2, 14 << 20, true},
+		{"one worker, plenty", 1, 256 << 20, false, false},
+		{"one worker, little", 1, 20 << 20, false, false},
+		{"two workers, plenty", 2, 256 << 20, false, false},
+		{"two workers, little", 2, 14 << 20, false, false},
+		{"weights, one worker, plenty", 1, 256 << 20, true, false},
+		{"weights, one worker, pairs do not stay", 1, 96 << 20, true, false},
+		{"weights, one worker, little", 1, 20 << 20, true, false},
+		{"weights, two workers, plenty", 2, 256 << 20, true, false},
+		{"weights, two workers, little", 2, 14 << 20, true, false},
+		{"no shards, one worker, plenty", 1, 256 << 20, false, true},
+		{"no shards, two workers, little", 2, 14 << 20, false, true},
+		{"no shards, weights, one worker, little", 1, 20 << 20, true, true},
 	} {
 		t.Run(plan.name, func(t *testing.T) {
 			uri := "synthetic:nodes=100000,edges=2400000,features=40,seed=3"
@@ -91,7 +95,7 @@ func TestPlan(t *testing.T) {
 			}
 			open := func() (dataset.Dataset, error) { return dataset.Open(ctx, uri, dataset.Options{}) }
 			c := Counts{
-				Nodes: 100_000, Rows: 2_400_000, Edges: 2_400_000, StatedNodes: true, Features: 40, Threads: 1, Weighted: plan.weighted,
+				Nodes: 100_000, Rows: 2_400_000, Edges: 2_400_000, StatedNodes: true, Features: 40, Threads: 1, Weighted: plan.weighted, NoShards: plan.noShards,
 			}
 			store := storage.NewCounting(storage.NewMem())
 			cat := openCatalog(t, store)
@@ -100,7 +104,7 @@ func TestPlan(t *testing.T) {
 			scratch := scratchFolder(t)
 			do := func(work func(Options) error) {
 				b := budget(t, plan.free)
-				must(t, work(Options{Budget: b, Threads: 1, Scratch: scratch, Features: true}))
+				must(t, work(Options{Budget: b, Threads: 1, Scratch: scratch, Features: true, NoShards: plan.noShards}))
 				used, disk = max(used, b.Peak()), max(disk, bytesOf(cat))
 			}
 			for {

@@ -43,8 +43,8 @@
 //	merge    ranges of pairs            the same of all parts
 //	order    one piece                  degrees, components; the node table
 //	relabel  files of merge             both directions by node id, sorted
-//	rows     intervals                  shard and hop stream; with directions, then those of
-//	                                    the reversed edges
+//	rows     intervals                  shard, unless there are to be none, and hop stream; with
+//	                                    directions, then those of the reversed edges
 //	columns  panels                   feature tiles
 //	whole    one piece                  the summary
 //
@@ -68,7 +68,8 @@
 //
 // A shard and its hop stream are written side by side from the same keys and committed
 // together. [EnsureHops] makes a hop stream from its shard where it is missing: the same
-// bytes. The trailer of a hop stream has the shard's checksum.
+// bytes. The trailer of a hop stream has the shard's checksum. With [Options].NoShards there are
+// hop streams alone, whose trailers have no checksum of a shard.
 //
 // Feature rows come in any order. As many whole tiles as fit are placed in
 // memory, and the features are read again for the next ones, up to four times in
@@ -168,7 +169,8 @@
 //
 //	8e and 16m + 9n  sorted runs, if they do not fit into memory
 //	8m               unique edges, while they are relabelled
-//	2m (s + 4) + 9n  the graph: shards with s from 4.3 to 7, hop streams, node table
+//	2m (s + 4) + 9n  the graph: shards with s from 4.3 to 7, or 0 without shards, hop streams,
+//	                 node table
 //
 // and with several workers the run directory holds
 //
@@ -201,8 +203,8 @@
 // # Determinism
 //
 // Committed bytes depend on the graph, the labels, the splits, the features and
-// on IntervalBlocks, Normalize, Split, Only, DropEdges, BlankFeatures and Seed. They do not depend on budget,
-// threads, the order of the input, pieces or the number of resumptions; only the
+// on IntervalBlocks, NoShards, Normalize, Split, Only, DropEdges, BlankFeatures and Seed. They do not
+// depend on budget, threads, the order of the input, pieces or the number of resumptions; only the
 // summary tells how often edges were repeated. The type of the tiles depends on
 // the features alone.
 //

@@ -96,16 +96,19 @@ func (j *sortedEdges[T]) directed(s *extsort.Sorter[T]) func([]T) error {
 
 // writeRows implements edgeSteps: pieces of the step Rows are intervals.
 func (j *sortedEdges[T]) writeRows(ctx context.Context, p Piece) error {
-	var missing []int // shards
+	var missing []int // pieces that are made of sorted edges
 	for i := p.First; i < p.Last; i++ {
 		files := j.ordered.files(i)
-		shard, ok := j.cat.Lookup(files.shard.Path)
-		if !ok {
-			missing = append(missing, i)
-		} else if _, ok := j.cat.Lookup(files.hops.Path); !ok {
+		shard, hasShard := j.cat.Lookup(files.shard.Path)
+		_, hasStream := j.cat.Lookup(files.hops.Path)
+		switch {
+		case hasStream && (hasShard || j.ordered.NoShards):
+		case hasShard:
 			if err := BuildHops(ctx, j.cat, shard); err != nil {
 				return err
 			}
+		default:
+			missing = append(missing, i)
 		}
 	}
 	if len(missing) == 0 {
@@ -184,7 +187,7 @@ func (w *rowsWriter[T]) end() error {
 		return err
 	}
 	w.cur, w.missing = nil, w.missing[1:]
-	w.commit.Go(func() error { return w.cat.Commit(w.ctx, done.shard, done.hops) })
+	w.commit.Go(func() error { return w.cat.Commit(w.ctx, done.files()...) })
 	return nil
 }
 
@@ -212,14 +215,15 @@ func (w *rowsWriter[T]) close() {
 // maxPages is how many threads encode pages: more would wait for the one that writes.
 const maxPages = 6
 
-// intervalWriter writes the shard and the hop stream of an interval side by side.
+// intervalWriter writes the shard, unless none is asked for, and the hop stream of an interval
+// side by side.
 type intervalWriter struct {
 	ctx         context.Context
 	edge        edgeKeys
 	from        uint32 // what destinations have in keys beyond the node
 	meta        shards.EdgeMeta
-	shard, hops *catalog.File
-	edges       *shards.EdgeWriter
+	shard, hops *catalog.File      // shard is nil where there is none
+	edges       *shards.EdgeWriter // nil where there is no shard
 	stream      *shards.HopWriter
 	pages       *inorder.Line[shards.EdgePage]
 	page        *shards.EdgePage // being filled
@@ -238,13 +242,17 @@ func (j *job) newInterval(ctx context.Context, piece int, edge edgeKeys) (_ *int
 			w.abort()
 		}
 	}()
-	if w.shard, err = j.cat.Create(ctx, files.shard); err != nil {
-		return nil, err
+	encode := (*shards.EdgePage).Check
+	if !j.ordered.NoShards {
+		encode = (*shards.EdgePage).Encode
+		if w.shard, err = j.cat.Create(ctx, files.shard); err != nil {
+			return nil, err
+		}
+		if w.edges, err = shards.NewEdgeWriter(w.shard, w.meta); err != nil {
+			return nil, err
+		}
 	}
 	if w.hops, err = j.cat.Create(ctx, files.hops); err != nil {
-		return nil, err
-	}
-	if w.edges, err = shards.NewEdgeWriter(w.shard, w.meta); err != nil {
 		return nil, err
 	}
 	if w.stream, err = shards.NewHopWriter(w.hops, w.meta); err != nil {
@@ -258,7 +266,7 @@ func (j *job) newInterval(ctx context.Context, piece int, edge edgeKeys) (_ *int
 	for i := range pages {
 		pages[i] = newPage(w.meta)
 	}
-	w.pages = inorder.New(threads, pages, func(p *shards.EdgePage) error { return p.Encode(w.meta) }, w.write)
+	w.pages = inorder.New(threads, pages, func(p *shards.EdgePage) error { return encode(p, w.meta) }, w.write)
 	return w, nil
 }
 
@@ -297,15 +305,17 @@ func (w *intervalWriter) put() {
 	w.pages.Put()
 }
 
-// write appends the edges of a page to both files.
+// write appends the edges of a page to the files.
 func (w *intervalWriter) write(p *shards.EdgePage) error {
-	if err := w.edges.WritePage(p); err != nil {
-		return err
+	if w.edges != nil {
+		if err := w.edges.WritePage(p); err != nil {
+			return err
+		}
 	}
 	return w.stream.WriteWeighted(p.Src, p.Dst, p.Weights)
 }
 
-// finish completes both files. They are still to be committed.
+// finish completes the files. They are still to be committed.
 func (w *intervalWriter) finish() (err error) {
 	if w.page != nil {
 		w.put()
@@ -313,21 +323,33 @@ func (w *intervalWriter) finish() (err error) {
 	if err := w.pages.Close(); err != nil {
 		return err
 	}
-	if w.shard.Rows, err = w.edges.Close(); err != nil {
-		return err
+	shard := "" // its checksum
+	if w.shard != nil {
+		if w.shard.Rows, err = w.edges.Close(); err != nil {
+			return err
+		}
+		shard = w.shard.Sum()
 	}
-	w.hops.Rows, err = w.stream.Close(w.shard.Sum())
+	w.hops.Rows, err = w.stream.Close(shard)
 	return err
 }
 
-// abort drops both files.
+// files are those that the writer has begun.
+func (w *intervalWriter) files() (files []*catalog.File) {
+	for _, f := range []*catalog.File{w.shard, w.hops} {
+		if f != nil {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// abort drops the files.
 func (w *intervalWriter) abort() {
 	if w.pages != nil {
 		_ = w.pages.Close()
 	}
-	for _, f := range []*catalog.File{w.shard, w.hops} {
-		if f != nil {
-			f.Abort()
-		}
+	for _, f := range w.files() {
+		f.Abort()
 	}
 }

@@ -134,14 +134,14 @@ func uncovered(there, wanted []Piece) (left []Piece) {
 }
 
 // leftOfRows are the pieces without shard or hop stream, and whether no more than
-// hop streams are missing.
+// hop streams are missing, which are made from shards.
 func leftOfRows(cat *catalog.Catalog, o ordered) (left []Piece, shardsThere bool) {
-	shardsThere = true
+	shardsThere = !o.NoShards
 	for _, p := range units(o.rowPieces()) {
 		files := o.files(p.First)
 		_, shard := cat.Lookup(files.shard.Path)
 		_, hops := cat.Lookup(files.hops.Path)
-		if !shard || !hops {
+		if !shard && !o.NoShards || !hops {
 			left = append(left, p)
 		}
 		shardsThere = shardsThere && shard

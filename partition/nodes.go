@@ -413,11 +413,11 @@ func (j *job) summarise(ctx context.Context) (shards.Summary, error) {
 			s.FeatureType = shards.Float16
 		}
 	}
-	for _, e := range j.cat.Entries(catalog.KindEdges) {
+	for _, e := range j.cat.Entries(catalog.KindHops) {
 		s.Edges += e.Rows
 	}
 	if !s.Directed {
-		s.Edges /= 2 // shards have both directions
+		s.Edges /= 2 // they have both directions
 	}
 	s.Warnings = j.ordered.Warnings
 	s.Dropped = j.ordered.Dropped

@@ -68,7 +68,7 @@ func (j *sortedEdges[T]) orderNodes(ctx context.Context) error {
 
 	j.ordered = ordered{
 		Rows: pairs.counts()[0], Loops: pairs.counts()[1], Dropped: j.dropped.Load(),
-		Nodes: j.ids.n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(j.ids.n), Directed: j.info.Directed,
+		Nodes: j.ids.n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(j.ids.n), Directed: j.info.Directed, NoShards: j.o.NoShards,
 	}
 	if j.wantFeatures() {
 		j.ordered.Panels = packed.Panels(j.info.NumFeatures)

@@ -47,6 +47,8 @@ type Options struct {
 	// IntervalBlocks is the number of blocks of an interval, 0 for
 	// DefaultIntervalBlocks.
 	IntervalBlocks int
+	// NoShards leaves the edge shards out: hop streams alone are written.
+	NoShards bool
 	// Features asks for feature tiles, if the dataset has features.
 	Features bool
 	// Normalize is one of the Normalize constants, "" for NormalizeAuto.
@@ -103,8 +105,8 @@ func (o Options) Validate() error {
 }
 
 // Run does all that is left of a partition of the graph of ds, and returns the summary.
-// It commits to cat the node table, the edge shards and hop streams of all intervals,
-// the feature tiles if asked for, and at last the summary. What is committed already is
+// It commits to cat the node table, the edge shards, unless Options.NoShards, and hop streams of
+// all intervals, the feature tiles if asked for, and at last the summary. What is committed already is
 // not made again.
 //
 // Sorted keys stay in memory and in the scratch folder, unless the catalogue holds those

@@ -92,6 +92,7 @@ type ordered struct {
 	Intervals int   `json:"intervals"`
 	Panels    int   `json:"panels"`
 	Directed  bool  `json:"directed,omitempty"`
+	NoShards  bool  `json:"no_shards,omitempty"` // hop streams alone are written
 	// L1 says that rows of features are divided by the sum of their absolute values, Choice why
 	// where the option left it open.
 	L1     bool   `json:"l1,omitempty"`

@@ -135,6 +135,7 @@ func TestPiecesEqualRun(t *testing.T) {
 		o := Options{
 			Scratch: scratch, IntervalBlocks: rapid.IntRange(0, 3).Draw(t, "blocks"),
 			Features:  rapid.Bool().Draw(t, "features wanted"),
+			NoShards:  rapid.Bool().Draw(t, "no shards"),
 			Normalize: rapid.SampledFrom([]string{"", NormalizeL1, NormalizeNone}).Draw(t, "normalize"),
 		}
 		if f.canDraw(2) && rapid.Bool().Draw(t, "random split") {
@@ -199,10 +200,11 @@ func TestPiecesUnderMemory(t *testing.T) {
 			cluster := &sharedWorkers{
 				open: func() (dataset.Dataset, error) { return c.f, nil }, store: storage.NewMem(), most: 5, draw: randomDraw(t),
 			}
+			noShards := cluster.draw(2) == 0
 			cluster.option = func() Options {
 				return Options{
 					Budget: budget(t, c.frees[cluster.draw(len(c.frees))]), Threads: 1 + cluster.draw(2), Scratch: scratch,
-					Features: true, IntervalBlocks: 1,
+					Features: true, IntervalBlocks: 1, NoShards: noShards,
 				}
 			}
 			whole := storage.NewMem()

@@ -131,9 +131,37 @@ func NewEdgePage() EdgePage {
 // Clear empties the page.
 func (p *EdgePage) Clear() { p.Src, p.Dst, p.Weights = p.Src[:0], p.Dst[:0], p.Weights[:0] }
 
-// Encode compresses the edges of a page, and looks whether they are in order and inside
-// the bounds of the shard.
+// Encode compresses the edges of a page, and notes for [EdgeWriter.WritePage] whether they are in
+// order and inside the bounds of the shard.
 func (p *EdgePage) Encode(m EdgeMeta) error {
+	if err := p.look(m); err != nil {
+		return err
+	}
+	codec, err := compress.GetCodec(edgeCodec)
+	if err != nil {
+		return fmt.Errorf("compress edges: %w", err)
+	}
+	columns := [][]byte{mem.AsBytes(p.Src), mem.AsBytes(p.Dst)}
+	if m.Weighted {
+		columns = append(columns, mem.AsBytes(p.Weights))
+	}
+	for i, values := range columns {
+		p.packed[i] = codec.Encode(p.packed[i][:cap(p.packed[i])], values)
+	}
+	return nil
+}
+
+// Check refuses a page whose edges are not in order, outside the bounds of m, or have weights that
+// no edge can have: it is for pages that no shard gets.
+func (p *EdgePage) Check(m EdgeMeta) error {
+	if err := p.look(m); err != nil || p.wrong == "" {
+		return err
+	}
+	return fmt.Errorf("edge %d → %d of the interval [%d, %d) %s", p.Src[p.at], p.Dst[p.at], m.Lo, m.Hi, p.wrong)
+}
+
+// look notes the first edge that is in no place.
+func (p *EdgePage) look(m EdgeMeta) error {
 	weights := 0
 	if m.Weighted {
 		weights = len(p.Src)
@@ -148,17 +176,6 @@ func (p *EdgePage) Encode(m EdgeMeta) error {
 			p.at, p.wrong = i, fmt.Sprintf("has weight %v", w)
 			break
 		}
-	}
-	codec, err := compress.GetCodec(edgeCodec)
-	if err != nil {
-		return fmt.Errorf("compress edges: %w", err)
-	}
-	columns := [][]byte{mem.AsBytes(p.Src), mem.AsBytes(p.Dst)}
-	if m.Weighted {
-		columns = append(columns, mem.AsBytes(p.Weights))
-	}
-	for i, values := range columns {
-		p.packed[i] = codec.Encode(p.packed[i][:cap(p.packed[i])], values)
 	}
 	return nil
 }

@@ -233,7 +233,7 @@ func (h *HopFile) trailer(size int64) ([]byte, error) {
 		return nil, h.bad("no hop stream")
 	}
 	if v := binary.LittleEndian.Uint32(t[8:]); v != hopVersion && v != hopWeighted {
-		return nil, fmt.Errorf("%s has version %d of hop streams, this program reads %d: remove the file, it is rebuilt from its shard: %w", h.name, v, hopVersion, seal.ErrVersion)
+		return nil, fmt.Errorf("%s has version %d of hop streams, this program reads %d: remove the file, and it is rebuilt from its shard; where there are none (--shards none), ndls partition --resume=false makes it again: %w", h.name, v, hopVersion, seal.ErrVersion)
 	}
 	return t, nil
 }

@@ -42,15 +42,15 @@ func Explain(err error, cat *catalog.Catalog) error {
 		return err
 	}
 	e := cat.All()[i]
-	return &explained{failure.As(err, fmt.Errorf("%w; %s", err, remedy(e, cat.Store().URI())))}
+	return &explained{failure.As(err, fmt.Errorf("%w; %s", err, remedy(cat, e)))}
 }
 
 // remedy says which stage wrote a file, and what makes it again.
-func remedy(e catalog.Entry, run string) string {
-	by := control.Stage(e.Stage)
+func remedy(cat *catalog.Catalog, e catalog.Entry) string {
+	by, run := control.Stage(e.Stage), cat.Store().URI()
 	again := "ndls " + Verb(by)
 	switch {
-	case e.Kind == catalog.KindHops || e.Kind == catalog.KindReversedHops:
+	case (e.Kind == catalog.KindHops || e.Kind == catalog.KindReversedHops) && HasShards(cat):
 		return "remove it and repeat the command, which makes it again from the edge shard"
 	case by == control.Partition:
 		again += " --dataset URI"

@@ -19,18 +19,21 @@ func TestExplain(t *testing.T) {
 	for _, k := range kinds {
 		e := catalog.Describe(k.Name, "some/file")
 		e.Stage = string(k.Stage)
-		cat := catalog.NewView(storage.NewMem(), []catalog.Entry{e}, nil)
-		err := Explain(fmt.Errorf("worker: %w", seal.Corrupt("some/file", "byte %d", 7)), cat)
-		text := failure.Text(err)
-		want := "ndls " + Verb(k.Stage) + " "
-		if k.Name == catalog.KindHops || k.Name == catalog.KindReversedHops {
-			want = "remove it and repeat the command"
-		}
-		if !errors.Is(err, seal.ErrCorrupt) || !strings.HasPrefix(text, "some/file is damaged: byte 7; ") || !strings.Contains(text, want) {
-			t.Errorf("%s: %s", k.Name, text)
-		}
-		if again := Explain(err, cat); again != err {
-			t.Errorf("%s: explained twice: %v", k.Name, again)
+		shard := catalog.Describe(catalog.KindEdges, "some/shard")
+		for _, files := range [][]catalog.Entry{{e}, {e, shard}} {
+			cat := catalog.NewView(storage.NewMem(), files, nil)
+			err := Explain(fmt.Errorf("worker: %w", seal.Corrupt("some/file", "byte %d", 7)), cat)
+			text := failure.Text(err)
+			want := "ndls " + Verb(k.Stage) + " "
+			if len(files) > 1 && (k.Name == catalog.KindHops || k.Name == catalog.KindReversedHops) {
+				want = "remove it and repeat the command"
+			}
+			if !errors.Is(err, seal.ErrCorrupt) || !strings.HasPrefix(text, "some/file is damaged: byte 7; ") || !strings.Contains(text, want) {
+				t.Errorf("%s: %s", k.Name, text)
+			}
+			if again := Explain(err, cat); again != err {
+				t.Errorf("%s: explained twice: %v", k.Name, again)
+			}
 		}
 	}
 	cat := catalog.NewView(storage.NewMem(), nil, nil)

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"ndls/catalog"
 	"ndls/group"
 	"ndls/hops"
+	"ndls/internal/control"
 	"ndls/internal/packed"
 	"ndls/internal/stationary"
 	"ndls/lsi"
@@ -71,8 +71,8 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 func (g engine) smoothBlock(ctx context.Context, s *smooth.Smoother, l spmv.Layout, in input, out *tiles.Matrix, further, first, last int) error {
 	x := func(put func([]float32) error) error { return in.Rows(ctx, first*packed.PanelColumns, l.Columns, put) }
 	kinds := in.kinds
-	if g.shardKind != catalog.KindEdges {
-		kinds = append(slices.Clip(kinds), g.shardKind) // the same panels have states in another direction
+	if g.edgesKind != EdgesOf(g.Catalog, control.In) {
+		kinds = append(slices.Clip(kinds), g.edgesKind) // the same panels have states in another direction
 	}
 	states, c, err := g.States.Open(ctx, g.lo, g.hi, first, last, kinds...)
 	if err != nil {

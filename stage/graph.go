@@ -25,7 +25,7 @@ import (
 type graph struct {
 	summary   shards.Summary
 	direction string // in which hops take rows
-	shardKind string // of the edges that they read
+	edgesKind string // that of the files which stand for the edges
 	lo, hi    int64
 	degree    *mem.Array[uint32] // with directions, how many rows are added to each
 	sent      *mem.Array[uint32] // with directions, to how many rows each is added; else nil
@@ -37,7 +37,7 @@ type graph struct {
 }
 
 // openGraph loads degrees, strengths and components and opens the hop streams, which it
-// first rebuilds from their shards where they are missing.
+// first rebuilds from their shards where they are missing and there are shards.
 func (env *Env) openGraph(ctx context.Context, direction string) (_ *graph, err error) {
 	g := &graph{direction: direction}
 	defer func() {
@@ -149,13 +149,26 @@ func EdgeKinds(direction string) (shard, hops string) {
 	return catalog.KindEdges, catalog.KindHops
 }
 
+// HasShards says whether a run directory has edge shards, from which hop streams can be made again.
+func HasShards(cat *catalog.Catalog) bool { return len(cat.Entries(catalog.KindEdges)) > 0 }
+
+// EdgesOf is the kind of the files that stand for the edges which hops in a direction read: of the
+// shards, or of the hop streams where there are no shards.
+func EdgesOf(cat *catalog.Catalog, direction string) string {
+	shard, hops := EdgeKinds(direction)
+	if HasShards(cat) {
+		return shard
+	}
+	return hops
+}
+
 // openStream opens the hop streams, and brings them into memory where they stay there.
 func (g *graph) openStream(ctx context.Context, env *Env) (err error) {
 	if err := partition.EnsureHops(ctx, env.Catalog); err != nil {
 		return err
 	}
-	kind := ""
-	g.shardKind, kind = EdgeKinds(g.direction)
+	_, kind := EdgeKinds(g.direction)
+	g.edgesKind = EdgesOf(env.Catalog, g.direction)
 	edges := 2 * g.summary.Edges
 	if g.summary.Directed {
 		edges = g.summary.Edges

@@ -42,7 +42,7 @@ func (partitionStage) Writes() []Kind {
 		{Name: catalog.KindSplits, Lasting: true},
 		{Name: catalog.KindIDs, Lasting: true, Rows: countIDs},
 		{Name: catalog.KindFeatures, Lasting: true},
-		{Name: catalog.KindHops}, // derived from edges, and made again where missing
+		{Name: catalog.KindHops}, // made again from edges where missing, if there are shards
 		{Name: catalog.KindReversedHops},
 		{Name: catalog.KindRun},
 	}
@@ -99,7 +99,7 @@ const pieceShare, orderShare = 0.9, 0.1
 func PartitionOptions(p control.Plan) partition.Options {
 	o := p.Partition
 	return partition.Options{
-		IntervalBlocks: o.IntervalBlocks, Features: o.Features != "none", Normalize: o.Normalize, Seed: p.Seed,
+		IntervalBlocks: o.IntervalBlocks, Features: o.Features != "none", Normalize: o.Normalize, Seed: p.Seed, NoShards: o.NoShards(),
 		Split: o.Split, Splits: p.NumSplits(), LabelsPerClass: o.LabelsPerClass,
 		Only: o.Only, DropEdges: o.DropEdges, BlankFeatures: o.BlankFeatures,
 	}

@@ -47,6 +47,9 @@ func Validate(p control.Plan) error {
 		return failure.Of(control.ErrOption, "--keep-features=false with --lsi %s: label smoothing measures distances on the features again, for its own epsilon or kmax; leave out --keep-features=false, or --label-epsilon and a --label-kmax above --kmax",
 			p.LSI.Mode)
 	}
+	if p.DropSmoothed && (p.SomeTargets() || directed(p)) {
+		return failure.Of(control.ErrOption, "--keep-smoothed=false removes smoothed rows once labels are smoothed, and label smoothing is left out with --targets other than all, and of a dataset with directed=true: leave --keep-smoothed=false out")
+	}
 	if err := validateEmbedding(p); err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ func validateBlend(p control.Plan) error {
 
 // later are options that came after run directories had been made without them. At these
 // values they decide nothing, and a hash leaves them out.
-var later = map[string]any{"probabilities": control.AllProbabilities, "deviation": 0.0, "drop_features": false, "auc": false, "metrics": ""}
+var later = map[string]any{"probabilities": control.AllProbabilities, "deviation": 0.0, "drop_features": false, "drop_smoothed": false, "auc": false, "metrics": ""}
 
 // Hashes gives for each stage the hash of the part of the plan that decides the bytes of
 // its output: its own options and those of all stages that it reads from, directly or

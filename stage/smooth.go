@@ -85,7 +85,7 @@ func (smoothStage) Shares(p control.Plan) bool { return !p.SlackSettles() }
 
 // Cost implements estimate.Stage.
 func (smoothStage) Cost(s *estimate.Sheet) {
-	half, stored := s.HalfRows(), s.Stored()
+	half, stored := s.Plan.HalfSmoothed(), s.Stored()
 	o := smooth.Options{Targets: smooth.AllTargets(s.Part), Settled: s.Plan.Settles()}
 	held := int64(0)
 	if stored < s.Nodes {
@@ -245,9 +245,31 @@ func trainedKind(out estimate.Output) string {
 	return catalog.KindKeptHops
 }
 
+// ReadsRows says whether a stage reads smoothed rows under plan p.
+func ReadsRows(p control.Plan, s control.Stage) bool {
+	switch s {
+	case control.Train:
+		return p.Train.On == ""
+	case control.Predict:
+		return true
+	case control.LabelDepth, control.SmoothLabels:
+		return ownModel(p)
+	}
+	return false
+}
+
+// RowsKind is the kind of the smoothed rows that models take, whatever the graph.
+func RowsKind(p control.Plan) string { return trainedKind(estimate.OutputOf(p, 0, 0)) }
+
+// RemovedAfter says whether the files of a kind are removed once a stage is complete, because no
+// later stage reads them.
+func RemovedAfter(p control.Plan, kind string, s control.Stage) bool {
+	return KindOf(kind).Until == s || s == control.SmoothLabels && p.DropSmoothed && kind == RowsKind(p)
+}
+
 // openRows opens the rows that models take.
 func (env *Env) openRows(ctx context.Context) (*train.Smoothed, error) {
-	return train.OpenRows(ctx, env.Catalog, trainedKind(env.output()))
+	return train.OpenRows(ctx, env.Catalog, RowsKind(env.Plan))
 }
 
 // smoothFeatures commits the tiles of panels [first, last): of features, then of labels.
@@ -372,7 +394,7 @@ func (env smoothRun) featureRows(ctx context.Context, s shards.Summary, first, l
 	if err := env.States.Drop(ctx); err != nil {
 		return err
 	}
-	m, half := env.smoothedTiles(s, targets), env.precision() == spmv.Float16
+	m, half := env.smoothedTiles(s, targets), env.Plan.HalfSmoothed()
 	a := assembly{tiles: m.Matrix, ids: ids.S, panels: m.out.Panels()}
 	if m.out.Parts > 0 {
 		parts, err := env.labelParts(ctx, targets)
@@ -442,7 +464,7 @@ func (env smoothRun) smoothedTiles(s shards.Summary, targets *smooth.Targets) *s
 	}
 	l := tiles.Layout{
 		Kind: catalog.KindSmoothedTile, PartKind: catalog.KindSmoothedPart, Prefix: smoothedPrefix,
-		Width: (out.Rows()-1)*out.Panels()*packed.PanelColumns + width, Half: env.precision() == spmv.Float16, Starts: []int64{0},
+		Width: (out.Rows()-1)*out.Panels()*packed.PanelColumns + width, Half: env.Plan.HalfSmoothed(), Starts: []int64{0},
 	}
 	for i := range intervals(s) {
 		l.Starts = append(l.Starts, targets.Before(min(int64(i+1)*s.IntervalRows, s.Nodes)))

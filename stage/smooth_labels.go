@@ -62,7 +62,7 @@ func (smoothLabelsStage) Lacks(p control.Plan, f estimate.Facts) string {
 }
 
 func (smoothLabelsStage) Options(p control.Plan) map[string]any {
-	return map[string]any{"labels": p.Labels, "precision": p.Precision, "probabilities": cmp.Or(p.Probabilities, control.AllProbabilities), "auc": p.WantsAUC()}
+	return map[string]any{"labels": p.Labels, "precision": p.Precision, "probabilities": cmp.Or(p.Probabilities, control.AllProbabilities), "auc": p.WantsAUC(), "drop_smoothed": p.DropSmoothed}
 }
 
 func (smoothLabelsStage) Writes() []Kind {
@@ -151,6 +151,9 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 	s.PeakDiskBytes = s.DiskBytes + max(tiles+s.ScratchBytes, columns+int64(float64(rows)*share), rows+int64(float64(columns)*share))
 	s.PeakDiskBytes = max(s.PeakDiskBytes+corrected, corrections) + tallyBytes(s)
 	s.DiskBytes += rows + 8*scoreCount(s) + tallyBytes(s)
+	if s.Plan.DropSmoothed {
+		s.DiskBytes -= s.RowBytes()
+	}
 }
 
 // labelTileBytes is the size of the smoothed soft labels of all runs in tiles.

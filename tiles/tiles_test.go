@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"ndls/catalog"
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
@@ -242,6 +244,21 @@ func TestTypesOfTiles(t *testing.T) {
 			if Half(e) || at.Panel != 0 {
 				t.Errorf("named %v: %+v is of float32", named, e)
 			}
+		}
+	}
+}
+
+// A value that float16 would round to infinity is refused, the largest ones below are rounded.
+func TestTooLargeForFloat16(t *testing.T) {
+	for x, fits := range map[float32]bool{65504: true, 65519: true, -65519: true, 65520: false, -70000: false, float32(math.Inf(1)): false, float32(math.NaN()): false} {
+		m := newMatrix(t, storage.NewMem(), 16, true, 0, 1)
+		err := m.Store(context.Background(), 0, 1, func(put func([]float32) error) error {
+			row := make([]float32, 16)
+			row[3] = x
+			return put(row)
+		})
+		if fits && err != nil || !fits && !errors.Is(err, failure.ErrData) {
+			t.Errorf("%v: %v", x, err)
 		}
 	}
 }

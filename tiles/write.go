@@ -4,14 +4,19 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"ndls/catalog"
+	"ndls/internal/failure"
 	"ndls/internal/half"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/share"
 )
+
+// tooLarge is the least value that float16 rounds to infinity.
+const tooLarge = 65520
 
 // Group is the caller's rows of tiles of one interval while they are written. Tiles that
 // are committed, or not needed any more, are left alone: what is written to them goes nowhere.
@@ -57,8 +62,8 @@ func (g *Group) Write(panel int, rows []byte) error {
 }
 
 // Put appends rows of a panel: columns [at, at+16) of values, which has width columns a
-// row. Columns past the width are zero. float16 values are rounded to nearest. Panels may be
-// put at the same time.
+// row. Columns past the width are zero. float16 values are rounded to nearest; of those that are too
+// large the error wraps [failure.ErrData]. Panels may be put at the same time.
 func (g *Group) Put(panel int, values []float32, width, at int) error {
 	f := g.files[panel-g.first]
 	if f == nil {
@@ -81,6 +86,9 @@ func (g *Group) Put(panel int, values []float32, width, at int) error {
 			continue
 		}
 		for _, x := range row {
+			if !(math.Abs(float64(x)) < tooLarge) {
+				return failure.Of(failure.ErrData, "%s: the value %g of panel %d is too large for float16, whose largest value is 65504: use --smoothed-precision float32, or scale the features down before you import them", g.m.Prefix, x, panel)
+			}
 			buf = binary.LittleEndian.AppendUint16(buf, half.FromFloat(x))
 		}
 	}

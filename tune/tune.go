@@ -162,6 +162,8 @@ func newSearch(c Config) (*search, error) {
 		return nil, failure.Of(ndls.ErrOption, "a search works in one process: leave out --workers and --parallel")
 	case s.base.DropFeatures:
 		return nil, failure.Of(ndls.ErrOption, "--keep-features=false removes the features once they are smoothed, and a search smooths them again: leave it out")
+	case s.base.DropSmoothed:
+		return nil, failure.Of(ndls.ErrOption, "--keep-smoothed=false removes smoothed rows, which all trials of a search share: leave it out")
 	case c.Base.Discard:
 		return nil, failure.Of(ndls.ErrOption, "a search is not discarded: choose another --run")
 	case c.Trials < 0 || c.Trials > mostTrials:

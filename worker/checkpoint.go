@@ -16,6 +16,7 @@ import (
 	"ndls/catalog"
 	"ndls/group"
 	"ndls/hops"
+	"ndls/internal/control"
 	"ndls/stage"
 )
 
@@ -62,7 +63,7 @@ type checkpoint struct {
 // Open implements stage.States.
 func (c *checkpoints) Open(ctx context.Context, lo, hi int64, first, last int, kinds ...string) (stage.State, hops.Checkpoints, error) {
 	s := &checkpoint{checkpoints: c, stage: string(c.Task.Stage), lo: lo, hi: hi, first: first, last: last, joint: c.Group.Size() > 1}
-	identity, err := c.identity(fmt.Sprintf("%s/%d-%d", s.stage, s.lo, s.hi), append(kinds, catalog.KindEdges, catalog.KindNodes))
+	identity, err := c.identity(fmt.Sprintf("%s/%d-%d", s.stage, s.lo, s.hi), append(kinds, stage.EdgesOf(c.Catalog, control.In), catalog.KindNodes))
 	if err != nil {
 		return nil, hops.Checkpoints{}, err
 	}

@@ -356,6 +356,8 @@ func (x *draw) options(d dice, wide bool) {
 		x.plan["smooth-labels"] += d.maybe("--label-alpha", "0", "0.5")
 	}
 	x.plan["smooth-labels"] += d.maybe("--label-epsilon", "0.05", "0.4") + d.maybe("--label-depth", "0", "1", "3")
+	x.plan["partition"] += d.maybe("--shards", "none")
+	x.plan["smooth"] += d.maybe("--smoothed-precision", "float16")
 	written := d.maybe("--probabilities", "best")
 	x.plan["train"] += written
 	x.plan["smooth-labels"] += written

@@ -190,7 +190,7 @@ func (f *planFlags) seed() *planFlags {
 
 func (f *planFlags) precision() *planFlags {
 	f.group = groupSmooth
-	add(f, f.set.StringVar, "precision", func(p *ndls.Options) *string { return &p.Precision }, "rows between hops and smoothed rows: float32 or float16")
+	add(f, f.set.StringVar, "precision", func(p *ndls.Options) *string { return &p.Precision }, "rows between hops, and smoothed rows unless --smoothed-precision says otherwise: float32 or float16")
 	return f
 }
 
@@ -205,6 +205,7 @@ func (f *planFlags) partition() *planFlags {
 	add(f, f.set.Float64Var, "drop-edges", func(p *ndls.Options) *float64 { return &p.Partition.DropEdges }, "share of the edges to leave out at random, both directions of an edge together; nodes stay")
 	add(f, f.set.Float64Var, "blank-features", func(p *ndls.Options) *float64 { return &p.Partition.BlankFeatures }, "share of the nodes whose features are replaced by zeros at random, of all nodes but the training nodes that have a label")
 	add(f, f.set.IntVar, "interval-blocks", func(p *ndls.Options) *int { return &p.Partition.IntervalBlocks }, "size of an edge shard in blocks of 1,048,576 nodes")
+	add(f, f.set.StringVar, "shards", func(p *ndls.Options) *string { return &p.Partition.Shards }, `"none" writes no edge shards, the edges as Parquet files for other programs, which saves two thirds of the disk that edges take; all verbs read the packed form`)
 	return f
 }
 
@@ -243,18 +244,18 @@ func (f *planFlags) smooth() *planFlags {
 	add(f, f.set.StringVar, "hop-weights", func(p *ndls.Options) *string { return &p.Smooth.HopWeights }, "with --rule fastrp: what each hop counts, hop 0 (the node's own random row) first; the last one says how many hops there are (default 0,0,1,1,1,1)")
 	add(f, f.set.Float64Var, "degree-power", func(p *ndls.Options) *float64 { return &p.Smooth.DegreePower }, "with --rule fastrp: power of its degree that multiplies the random row of a node: below 0, nodes with many neighbours count less (default 0)")
 	add(f, aboveZero[float64](f.set), "sparsity", func(p *ndls.Options) *float64 { return &p.Smooth.Sparsity }, "with --rule fastrp: one entry in so many of a random row is not zero; the square root of the number of nodes serves too (default 3)")
-	f.keepFeatures()
+	add(f, f.set.StringVar, "smoothed-precision", func(p *ndls.Options) *string { return &p.Smooth.SmoothedPrecision }, "smoothed rows and kept hops as they are written: float32, or float16, which rounds each value once and takes half the disk (default that of --precision)")
+	f.keep("keep-features", func(o *ndls.Options) *bool { return &o.DropFeatures }, "retain the tiles of input features; false removes them once they are smoothed, which saves disk. ndls partition makes them again")
 	add(f, f.set.StringVar, "targets", func(p *ndls.Options) *string { return &p.Smooth.Targets }, "nodes whose smoothed features are written: all, labelled, or a file of input ids, one a line")
 	return f
 }
 
-// keepFeatures registers the flag for the field that says the opposite.
-func (f *planFlags) keepFeatures() {
-	const name = "keep-features"
-	keep := !f.given.DropFeatures
-	f.set.BoolVar(&keep, name, keep, "retain the tiles of input features; false removes them once they are smoothed, which saves disk. ndls partition makes them again")
+// keep registers a flag for a field that says the opposite.
+func (f *planFlags) keep(name string, drops func(*ndls.Options) *bool, usage string) {
+	keep := !*drops(&f.given)
+	f.set.BoolVar(&keep, name, keep, usage)
 	inGroup(f.set, f.group, name)
-	f.lay[name] = func(o *ndls.Options) { o.DropFeatures = !keep }
+	f.lay[name] = func(o *ndls.Options) { *drops(o) = !keep }
 }
 
 func (f *planFlags) train() *planFlags {
@@ -294,6 +295,7 @@ func (f *planFlags) labels() *planFlags {
 	add(f, f.set.Float64Var, "label-epsilon", func(p *ndls.Options) *float64 { return &p.Labels.Epsilon }, "distance below which a node has settled for label smoothing (default that of --epsilon)")
 	add(f, f.set.StringVar, "label-depth", func(p *ndls.Options) *string { return &p.Labels.Depth }, "largest number of hops of label smoothing, and of the second step of cs: a number, 0 for none, or auto, which chooses the one from 0 to --label-kmax that is best on the validation nodes")
 	add(f, f.set.IntVar, "label-kmax", func(p *ndls.Options) *int { return &p.Labels.Kmax }, "largest number of hops that --label-depth auto may choose")
+	f.keep("keep-smoothed", func(o *ndls.Options) *bool { return &o.DropSmoothed }, "retain smoothed rows; false removes those that models take once labels are smoothed. ndls smooth makes them again")
 	add(f, f.set.StringVar, "cs-scale", func(p *ndls.Options) *string { return &p.Labels.CorrectScale }, "with --label-rule cs: by what propagated errors are multiplied before they are added: auto, so that the errors of each node are as large as those of training nodes are on average, or a number, with which the errors of training nodes are also set again after each hop (default auto)")
 	add(f, aboveZero[float64](f.set), "cs-correct-alpha", func(p *ndls.Options) *float64 { return &p.Labels.CorrectAlpha }, "with --label-rule cs: what neighbours weigh when errors are propagated (default 0.8)")
 	add(f, aboveZero[int](f.set), "cs-correct-hops", func(p *ndls.Options) *int { return &p.Labels.CorrectHops }, "with --label-rule cs: hops over which errors are propagated (default 50)")

@@ -78,6 +78,9 @@ func (v *stageVerb) print(ctx context.Context, d *ndls.Directory) error {
 		fmt.Fprintf(v.stdout, "peak memory of a worker %s\n", mem.Bytes(report.Memory.PeakRSSBytes))
 	}
 	printPlaces(v.stdout, v.runDir, d.Files())
+	for _, x := range report.Absent {
+		fmt.Fprintf(v.stdout, "not in %s: %s (%s)\n", x.Folder, x.Why, x.Option)
+	}
 	return nil
 }
 

@@ -95,11 +95,15 @@ func (a *app) printForecast(f ndls.Forecast) error {
 		fmt.Fprintf(a.stdout, "\n%s halves the bytes of a row, so that a block of the same size has twice as many columns:\n  %d passes in place of %d, %s, %s in place of %s\n",
 			h.Option, h.Total.Passes, f.Total.Passes, passBytes(h.Total.BytesPerPass, f.Total.BytesPerPass), duration(h.Total.Seconds), duration(f.Total.Seconds))
 	}
+	if s := f.SameResults; s != nil {
+		fmt.Fprintf(a.stdout, "\n%s would save disk and leave results as they are:\n  peak disk %s in place of %s\n",
+			s.Option, mem.Bytes(s.Total.PeakDiskBytes), mem.Bytes(f.Total.PeakDiskBytes))
+	}
 	for i, s := range f.Savings {
 		if i == 0 {
 			fmt.Fprintln(a.stdout, "\nwhat saves most, each by itself, and changes results:")
 		}
-		fmt.Fprintf(a.stdout, "  %-20s %s in place of %s, peak disk %s in place of %s\n", s.Option,
+		fmt.Fprintf(a.stdout, "  %-29s %s in place of %s, peak disk %s in place of %s\n", s.Option,
 			duration(s.Total.Seconds), duration(f.Total.Seconds), mem.Bytes(s.Total.PeakDiskBytes), mem.Bytes(f.Total.PeakDiskBytes))
 	}
 	return nil

@@ -17,9 +17,9 @@ import (
 // TestFlagsAreOptions sets each flag of ndls run that is an option, and the option of the same name, and compares.
 func TestFlagsAreOptions(t *testing.T) {
 	values := map[string]string{
-		"features": "none", "normalize": "l1", "split": "random:2,3", "only": "train", "lsi": "feature", "stationary": "global", "active": "settled",
+		"features": "none", "shards": "none", "normalize": "l1", "split": "random:2,3", "only": "train", "lsi": "feature", "stationary": "global", "active": "settled",
 		"rule": "cs", "depth": "node", "direction": "both", "keep-hops": "0..2", "hop-weights": "0,1", "targets": "labelled", "schedule": "cosine",
-		"precision": "float16", "probabilities": "best", "metrics": "auc", "label-rule": "cs", "label-depth": "3", "cs-scale": "0.5",
+		"precision": "float16", "smoothed-precision": "float16", "probabilities": "best", "metrics": "auc", "label-rule": "cs", "label-depth": "3", "cs-scale": "0.5",
 	}
 	names := map[string]bool{}
 	for _, name := range ndls.OptionNames() {
@@ -29,7 +29,7 @@ func TestFlagsAreOptions(t *testing.T) {
 		return newPlanFlags(&cobra.Command{}).seed().precision().partition().lsi().smooth().train().labels().probabilities()
 	}
 	plan().set.VisitAll(func(f *pflag.Flag) {
-		if f.Name == "keep-features" {
+		if strings.HasPrefix(f.Name, "keep-") && f.Name != "keep-hops" {
 			return
 		}
 		value, ok := values[f.Name]

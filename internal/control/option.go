@@ -40,7 +40,7 @@ var optionFields = func() map[string][]int {
 }()
 
 // notOptions are the fields that no flag sets as they are.
-var notOptions = []string{"format", "dataset", "on", "label-soft-labels", "drop-features"}
+var notOptions = []string{"format", "dataset", "on", "label-soft-labels", "drop-features", "drop-smoothed"}
 
 // OptionNames lists the options that [Plan.Set] sets, by the names of their flags.
 func OptionNames() []string { return slices.Sorted(maps.Keys(optionFields)) }

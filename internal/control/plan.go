@@ -62,8 +62,8 @@ func (p Plan) SomeTargets() bool { return p.Labels.SoftLabels == "" && p.Smooth.
 type Plan struct {
 	Format int    `json:"format"`
 	Seed   uint64 `json:"seed"`
-	// Precision is "float32" or "float16": how rows are stored between hops, and
-	// written when they are smoothed. Sums are float32.
+	// Precision is "float32" or "float16": how rows are stored between hops, and, unless
+	// Smooth.SmoothedPrecision says otherwise, written when they are smoothed. Sums are float32.
 	Precision string `json:"precision"`
 	// Probabilities says which are written for each node: "all", those of all classes, or
 	// "best", that of the predicted class alone. "" stands for "all".
@@ -77,7 +77,9 @@ type Plan struct {
 	Metrics string `json:"metrics,omitempty"`
 	// DropFeatures removes the tiles of input features once they are smoothed. Smoothed rows
 	// and all that is made of them are the same.
-	DropFeatures bool             `json:"drop_features,omitempty"`
+	DropFeatures bool `json:"drop_features,omitempty"`
+	// DropSmoothed removes the smoothed rows that models take once labels are smoothed.
+	DropSmoothed bool             `json:"drop_smoothed,omitempty"`
 	Partition    PartitionOptions `json:"partition"`
 	LSI          LSIOptions       `json:"lsi"`
 	Smooth       SmoothOptions    `json:"smooth"`
@@ -110,7 +112,13 @@ type PartitionOptions struct {
 	BlankFeatures float64 `json:"blank_features,omitempty"`
 	// IntervalBlocks is the number of 2^20-row blocks of an interval.
 	IntervalBlocks int `json:"interval_blocks"`
+	// Shards is "" to write edge shards, the Parquet form of the edges, or "none" to write hop
+	// streams alone.
+	Shards string `json:"shards,omitempty"`
 }
+
+// NoShards says that no edge shards are written.
+func (o PartitionOptions) NoShards() bool { return o.Shards == "none" }
 
 // LSIOptions decide the K table.
 type LSIOptions struct {
@@ -164,6 +172,9 @@ type SmoothOptions struct {
 	// KeepHops are the hops of the targets that are written beside what the rule makes of
 	// them, as [ParseHops] reads them; "" for none.
 	KeepHops string `json:"keep_hops,omitempty"`
+	// SmoothedPrecision is "float32" or "float16": how smoothed rows and kept hops are written. ""
+	// stands for Plan.Precision.
+	SmoothedPrecision string `json:"smoothed_precision,omitempty"`
 	// LabelColumns, unless 0, is the number of parts of the training nodes whose labels are
 	// propagated as further columns; a training node gets those of the other parts.
 	LabelColumns int `json:"label_columns,omitempty"`
@@ -332,6 +343,11 @@ func (p Plan) Directions() []string {
 	return []string{p.Smooth.Direction}
 }
 
+// HalfSmoothed says whether smoothed rows and kept hops are written as float16.
+func (p Plan) HalfSmoothed() bool {
+	return cmp.Or(p.Smooth.SmoothedPrecision, p.Precision) == "float16"
+}
+
 // The targets that are no file.
 const (
 	AllTargets      = "all"
@@ -374,6 +390,7 @@ func (p Plan) Canonical() Plan {
 		p.Partition.Splits = 0
 	}
 	s, l := &p.Smooth, &p.Labels
+	leaveOpen(&s.SmoothedPrecision, p.Precision)
 	if hops, err := ParseHops(s.KeepHops); err == nil {
 		s.KeepHops = HopList(hops)
 	}
@@ -414,6 +431,7 @@ func (p Plan) Validate() error {
 		allowed []string
 	}{
 		{"features", p.Partition.Features, []string{"", "none"}},
+		{"shards", p.Partition.Shards, []string{"", "none"}},
 		{"normalize", p.Partition.Normalize, []string{"auto", "l1", "none"}},
 		{"only", p.Partition.Only, []string{"", "train", "train,valid"}},
 		{"lsi", p.LSI.Mode, []string{"influence-sketch", "influence-exact", "feature", "feature-sketch"}},
@@ -422,6 +440,7 @@ func (p Plan) Validate() error {
 		{"direction", p.Smooth.Direction, []string{"", In, Out, Both}},
 		{"depth", p.Smooth.Depth, []string{"", NodeDepth}},
 		{"precision", p.Precision, []string{"float32", "float16"}},
+		{"smoothed-precision", p.Smooth.SmoothedPrecision, []string{"", "float32", "float16"}},
 		{"probabilities", p.Probabilities, []string{"", AllProbabilities, BestProbability}},
 		{"schedule", p.Train.Schedule, []string{"constant", "cosine"}},
 	} {

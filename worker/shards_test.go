@@ -1,0 +1,75 @@
+package worker
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"ndls/catalog"
+	"ndls/internal/control"
+	"ndls/internal/seal"
+	"ndls/internal/storage"
+	"ndls/stage"
+)
+
+// With --shards none there are no edge shards, and the files of all stages after the partition are
+// those of a run that has shards.
+func TestShardsThatAreNotWritten(t *testing.T) {
+	for name, change := range map[string]func(*control.Plan){
+		"ndls":      func(*control.Plan) {},
+		"deviation": deviates,
+		"features":  func(p *control.Plan) { p.LSI.Mode = "feature" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan, stages := smallPlan(), stage.Whole()
+			plan.Train.Runs, plan.Labels.Kmax = 1, 2
+			change(&plan)
+			m := resources(t, small)
+			m.BlockColumns = 16
+			with, without := storage.NewMem(), storage.NewMem()
+			execute(t, with, plan, m, stages...)
+			plan.Partition.Shards = "none"
+			execute(t, without, plan, m, stages...)
+			edges := func(path, _ string) bool {
+				return strings.HasPrefix(path, "graph/edges/") || strings.HasPrefix(path, "graph/hops/")
+			}
+			want, got := sums(t, with), sums(t, without)
+			maps.DeleteFunc(want, edges)
+			maps.DeleteFunc(got, edges)
+			compare(t, name, got, want)
+			cat, err := catalog.Open(t.Context(), without)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(cat.Entries(catalog.KindEdges)); n > 0 || len(cat.Entries(catalog.KindHops)) == 0 {
+				t.Errorf("%d shards, %d hop streams", n, len(cat.Entries(catalog.KindHops)))
+			}
+		})
+	}
+}
+
+// A hop stream that is lost is made again from its shard. Where there is none, the error says that
+// the import has to be repeated.
+func TestHopStreamLostWithoutShards(t *testing.T) {
+	for _, written := range []string{"", "none"} {
+		plan, m, store := smallPlan(), resources(t, small), storage.NewMem()
+		plan.Partition.Shards = written
+		execute(t, store, plan, m, control.Partition)
+		cat, err := catalog.Open(t.Context(), store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Remove(t.Context(), cat.Entries(catalog.KindHops)[0].Path); err != nil {
+			t.Fatal(err)
+		}
+		_, err = New(storage.NewCounting(store), cat).Execute(t.Context(), m.task(control.LSI, plan))
+		switch {
+		case written == "" && err != nil:
+			t.Errorf("with shards: %v", err)
+		case written == "none" && (!errors.Is(err, seal.ErrCorrupt) || !strings.Contains(stage.Explain(err, cat).Error(), "ndls partition --dataset URI")):
+			t.Errorf("without shards: %v", err)
+		}
+	}
+}
