@@ -32,6 +32,14 @@ func (w *Watch) Start(what string, total int64, unit string) *Meter {
 	return m
 }
 
+// stage implements stager.
+func (w *Watch) stage(s Stage) (end func()) {
+	if to, ok := w.next.(stager); ok {
+		return to.stage(s)
+	}
+	return func() {}
+}
+
 // Now describes the youngest meter that has not ended; it is all zero where there
 // is none.
 func (w *Watch) Now() (what string, done, total int64, unit string) {
