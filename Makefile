@@ -57,7 +57,7 @@ faults: ## every operation on files of a small run fails once, and the process d
 DRAWS ?= 500
 
 .PHONY: metamorphic
-metamorphic: ## DRAWS runs with resources, workers, kills and faults drawn from a seed (NDLS_SEED): the same bytes; half an hour (make s3-server, for draws of object stores)
+metamorphic: ## DRAWS runs with resources, workers, kills and faults drawn from a seed (NDLS_DRAW_SEED): the same bytes; half an hour (make s3-server, for draws of object stores)
 	NDLS_DRAWS=$(DRAWS) $(GO) test -count=1 -v -timeout 0 -parallel 8 -run TestMetamorphic ./cmd/ndls
 
 .PHONY: noasm

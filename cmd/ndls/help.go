@@ -56,6 +56,7 @@ func help(cmd *cobra.Command, _ []string) {
 		}
 	}
 	printOptions(w, cmd)
+	fmt.Fprintf(w, "\nENVIRONMENT\n%s", aboutVariables)
 	fmt.Fprintf(w, "\nEXIT STATUS\n")
 	for _, x := range ndls.Exits {
 		fmt.Fprintf(w, "  %-4d %s\n", x.Status, x.Meaning)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,6 +39,9 @@ type app struct {
 	json     bool
 	quiet    bool
 	resume   bool
+	// resultFile is --result, and last what the verb prints last with --json, also without it.
+	resultFile string
+	last       any
 
 	cache, cacheSize string
 	disk             string
@@ -65,6 +69,12 @@ the graph on a node is within --epsilon of what it tends to.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.DisableFlagParsing { // it completes the words of another command line
+				return nil
+			}
+			if err := readEnvironment(cmd); err != nil {
+				return err
+			}
 			return a.readConfig(cmd)
 		},
 	}
@@ -75,7 +85,8 @@ the graph on a node is within --epsilon of what it tends to.`,
 	f.IntVar(&a.threads, "threads", processors, "threads that compute")
 	f.StringVar(&a.scratch, "scratch", "", "local folder for temporary files (default RUN/scratch)")
 	f.StringVar(&a.kernel, "kernel", "auto", "kernel of the passes: auto, avx512, avx2 or go; never changes results")
-	f.StringVar(&a.config, "config", "", "YAML file with a key for each flag; flags on the command line win")
+	f.StringVar(&a.config, "config", "", "YAML file with a key for each flag; flags on the command line, and environment variables, win")
+	f.StringVar(&a.resultFile, "result", "", "file to write when the command ends, in one line of JSON: the exit status, the error if there is one, and the last line of --json")
 	f.StringVar(&a.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.BoolVar(&a.json, "json", false, "one JSON object a line on stdout")
 	f.BoolVar(&a.quiet, "quiet", false, "no progress, and of the log warnings and errors only; results are printed")
@@ -112,7 +123,7 @@ func (a *app) command(use, short, long string, do func(ctx context.Context, cmd 
 		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.started = true
-			if err := a.checkCommon(cmd); err != nil {
+			if err := cmp.Or(a.checkCommon(cmd), a.prepareResult()); err != nil {
 				return asUsage(err)
 			}
 			runtime.GOMAXPROCS(a.threads + waiting)
@@ -187,7 +198,7 @@ func (a *app) level() slog.Level {
 // terminal.
 func columns(w io.Writer) func() int {
 	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil
 	}
 	return func() int {
@@ -212,8 +223,28 @@ func brief(_ []string, attr slog.Attr) slog.Attr {
 	return attr
 }
 
+// asJSON prints v with --json, and says whether it has. Without --json the caller prints text; --result
+// has v in either case.
+func (a *app) asJSON(v any) (done bool, err error) {
+	a.last = v
+	if !a.json {
+		return false, nil
+	}
+	return true, a.line(v)
+}
+
+// lineOr prints v with --json, and the text without.
+func (a *app) lineOr(v any, format string, args ...any) error {
+	if done, err := a.asJSON(v); done {
+		return err
+	}
+	_, err := fmt.Fprintf(a.stdout, format, args...)
+	return err
+}
+
 // line prints v as one line of JSON.
 func (a *app) line(v any) error {
+	a.last = v
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err

@@ -44,8 +44,8 @@ run stood last. It proves with --keys or a token that it belongs to the job.`,
 
 // lastStatus is that of a run without a coordinator.
 func (a *app) lastStatus(rec *ndls.Record) error {
-	if a.json {
-		return a.line(map[string]any{"run": a.runDir, "state": rec.State, "reason": rec.Reason, "coordinator": false, "stages": rec.Progress()})
+	if done, err := a.asJSON(map[string]any{"run": a.runDir, "state": rec.State, "reason": rec.Reason, "coordinator": false, "stages": rec.Progress()}); done {
+		return err
 	}
 	fmt.Fprintf(a.stdout, "%s: no coordinator; the run is %s %s\n", a.runDir, rec.State, rec.Reason)
 	return printStages(a.stdout, rec.Progress())
