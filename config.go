@@ -73,6 +73,10 @@ func OptionNames() []string { return control.OptionNames() }
 // name that stands for no option.
 func OptionType(name string) string { return control.OptionType(name) }
 
+// OptionValues lists the words that an option may be, also where it may be something else, such as a number or
+// a file. It is empty for other options.
+func OptionValues(name string) []string { return stage.OptionValues(name) }
+
 // CheckOptions says what is wrong about options, as a run does before it begins. Its error wraps [ErrOption].
 func CheckOptions(o Options) error { return stage.Validate(o) }
 

@@ -40,6 +40,8 @@ type Explanation struct {
 	Kmax       int     `json:"kmax"`
 	Mode       string  `json:"lsi"`
 	Stationary string  `json:"stationary"`
+	// ClassNames are the names of the classes, in the order of probabilities.
+	ClassNames []string `json:"classes,omitempty"`
 	// LabelSmoothing is nil where the run has smoothed no labels.
 	LabelSmoothing *NodeLabelSmoothing `json:"label_smoothing,omitempty"`
 }
@@ -66,7 +68,8 @@ func (d *Directory) Explain(ctx context.Context, o ExplainOptions) (_ *Explanati
 	case o.Neighbours < 0:
 		return nil, failure.Of(ErrOption, "--neighbours %d is negative", o.Neighbours)
 	}
-	if _, err := d.Graph(ctx); err != nil {
+	graph, err := d.Graph(ctx)
+	if err != nil {
 		return nil, err
 	}
 	plan := d.record.Plan
@@ -87,7 +90,7 @@ func (d *Directory) Explain(ctx context.Context, o ExplainOptions) (_ *Explanati
 	}
 	return &Explanation{
 		Run: d.uri, Node: *node, Epsilon: plan.LSI.Epsilon, Kmax: plan.LSI.Kmax, Mode: plan.LSI.Mode, Stationary: plan.LSI.Stationary,
-		LabelSmoothing: d.labelSmoothing(node),
+		ClassNames: graph.Classes, LabelSmoothing: d.labelSmoothing(node),
 	}, nil
 }
 

@@ -299,11 +299,10 @@ func GetStatus(ctx context.Context, c StatusConfig) (st *Status, last *Directory
 	var store storage.Store
 	var stood *Directory
 	if c.Run != "" {
-		opened, rec, err := openStore(ctx, c.Run, false)
-		if err != nil {
+		if stood, err = Open(ctx, c.Run); err != nil {
 			return nil, nil, err
 		}
-		stood = &Directory{uri: c.Run, record: rec}
+		opened := stood.cat.Store()
 		switch _, err := address.Read(ctx, opened); {
 		case errors.Is(err, storage.ErrNotExist):
 			return nil, stood, nil

@@ -95,7 +95,7 @@ the graph on a node is within --epsilon of what it tends to.`,
 	root.AddCommand(
 		a.runCommand(), a.partitionCommand(), a.lsiCommand(), a.smoothCommand(), a.trainCommand(),
 		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(), a.inferCommand(), a.reproduceCommand(), a.tuneCommand(),
-		a.inspectCommand(), a.verifyCommand(), a.gcCommand(), a.benchCommand(), a.versionCommand(),
+		a.inspectCommand(), a.explainCommand(), a.listCommand(), a.diffCommand(), a.verifyCommand(), a.gcCommand(), a.benchCommand(), a.versionCommand(),
 		a.coordinatorCommand(), a.workerCommand(), a.statusCommand(), a.clusterKeysCommand(), datasetsTopic(),
 	)
 	for _, s := range ndls.Stages() {
@@ -194,23 +194,38 @@ func (a *app) level() slog.Level {
 	return level
 }
 
-// columns says how many columns the terminal behind w has now; it is nil where w is no
-// terminal.
-func columns(w io.Writer) func() int {
+// terminal says how many columns and rows the terminal behind w has now; it is nil where w is no
+// terminal, or one that cannot go back on its line.
+func terminal(w io.Writer) func() (columns, rows int) {
+	if c, ok := w.(*checked); ok {
+		w = c.w
+	}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	return func() int {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-			return width
+	return func() (columns, rows int) {
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 && rows > 0 {
+			return columns, rows
 		}
-		return defaultColumns
+		return defaultColumns, defaultRows
 	}
 }
 
-// defaultColumns is the width of a terminal that does not tell its width.
-const defaultColumns = 80
+// defaultColumns and defaultRows are the size of a terminal that does not tell its own.
+const defaultColumns, defaultRows = 80, 24
+
+// columns says how many columns the terminal behind w has now; it is nil where w is none.
+func columns(w io.Writer) func() int {
+	size := terminal(w)
+	if size == nil {
+		return nil
+	}
+	return func() int {
+		columns, _ := size()
+		return columns
+	}
+}
 
 // brief rounds times and seconds to what a reader of the log can use.
 func brief(_ []string, attr slog.Attr) slog.Attr {
