@@ -27,6 +27,24 @@ help: ## list the targets
 build: ## build/ndls
 	$(GO) build -o $(BUILD)/ndls ./cmd/ndls
 
+PREFIX ?= /usr/local
+DESTDIR ?=
+COMPLETIONS := bash:share/bash-completion/completions/ndls zsh:share/zsh/site-functions/_ndls fish:share/fish/vendor_completions.d/ndls.fish
+
+.PHONY: man
+man: build ## manual pages in build/man, from the text of the help
+	rm -rf $(BUILD)/man
+	$(BUILD)/ndls man --out $(BUILD)/man
+
+.PHONY: install
+install: man ## ndls, its manual pages and completions for bash, zsh and fish to PREFIX (/usr/local), below DESTDIR if that is set
+	install -D -m 755 $(BUILD)/ndls $(DESTDIR)$(PREFIX)/bin/ndls
+	for page in $(BUILD)/man/*; do install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done
+	for shell in $(COMPLETIONS); do \
+	  $(BUILD)/ndls completion $${shell%%:*} > $(BUILD)/completion; \
+	  install -D -m 644 $(BUILD)/completion $(DESTDIR)$(PREFIX)/$${shell#*:}; \
+	done
+
 .PHONY: demo
 demo: build ## the whole job on a synthetic graph, in less than a minute
 	rm -rf $(BUILD)/demo

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -96,13 +97,14 @@ the graph on a node is within --epsilon of what it tends to.`,
 		a.runCommand(), a.partitionCommand(), a.lsiCommand(), a.smoothCommand(), a.trainCommand(),
 		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(), a.inferCommand(), a.reproduceCommand(), a.tuneCommand(),
 		a.inspectCommand(), a.explainCommand(), a.listCommand(), a.diffCommand(), a.verifyCommand(), a.gcCommand(), a.benchCommand(), a.versionCommand(),
-		a.coordinatorCommand(), a.workerCommand(), a.statusCommand(), a.clusterKeysCommand(), datasetsTopic(),
+		a.coordinatorCommand(), a.workerCommand(), a.statusCommand(), a.clusterKeysCommand(), a.manCommand(), datasetsTopic(),
 	)
 	for _, s := range ndls.Stages() {
 		if !ndls.InWhole(s) {
 			root.AddCommand(a.stageCommand(s))
 		}
 	}
+	complete(root)
 	return root
 }
 
@@ -149,12 +151,12 @@ func (a *app) checkCommon(cmd *cobra.Command) (err error) {
 	if a.threads < 1 {
 		return fmt.Errorf("--threads %d is less than 1", a.threads)
 	}
-	if kernels := []string{"auto", "avx512", "avx2", "go"}; !slices.Contains(kernels, a.kernel) {
-		return fmt.Errorf("--kernel %q is none of auto, avx512, avx2, go", a.kernel)
+	if !slices.Contains(kernels, a.kernel) {
+		return fmt.Errorf("--kernel %q is none of %s", a.kernel, strings.Join(kernels, ", "))
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {
-		return fmt.Errorf("--log-level %q is none of debug, info, warn, error", a.logLevel)
+		return fmt.Errorf("--log-level %q is none of %s", a.logLevel, strings.Join(logLevels, ", "))
 	}
 	if a.blockColumns < 0 {
 		return fmt.Errorf("--block-columns %d is negative", a.blockColumns)
