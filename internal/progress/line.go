@@ -125,7 +125,7 @@ func ofMeter(m *Meter, now time.Time) (p pieces) {
 	}
 	if count > 0 && spent > 0 {
 		rate := float64(count) / spent
-		p.rate = fmt.Sprintf(", %s/s", amount(int64(rate), m.unit))
+		p.rate = ", " + speed(rate, m.unit)
 		if total > count {
 			p.left = fmt.Sprintf(", %s left", rough(float64(total-count)/rate))
 		}
@@ -170,6 +170,19 @@ func rough(s float64) string {
 		return fmt.Sprintf("%dh%02dm", whole(minute)/60, whole(minute)%60)
 	}
 	return fmt.Sprintf("%dd%02dh", whole(hour)/24, whole(hour)%24)
+}
+
+// speed prints a number of units a second, or of a minute or an hour where there is less than one.
+func speed(rate float64, unit string) string {
+	for _, per := range []struct {
+		name  string
+		times float64
+	}{{"s", 1}, {"min", 60}} {
+		if rate*per.times >= 1 {
+			return amount(int64(math.Round(rate*per.times)), unit) + "/" + per.name
+		}
+	}
+	return amount(int64(math.Round(rate*60*60)), unit) + "/h"
 }
 
 // amount prints a count with its unit in a few characters.
