@@ -104,7 +104,7 @@ func summarise(ctx context.Context, dir string, visit func(RunSummary) error) er
 	d, err := Open(ctx, dir)
 	switch {
 	case ctx.Err() != nil:
-		return err
+		return context.Cause(ctx)
 	case errors.Is(err, ErrForeign), errors.Is(err, ErrNoRun):
 		return nil
 	case err != nil:

@@ -64,7 +64,6 @@ func TestCompletion(t *testing.T) {
 		{"tune --try rule=a", []string{"rule=appnp"}, open},
 		{"reproduce k", []string{"k-cdf", "k-degree", "karate"}, nothingElse},
 		{"reproduce efficiency --sets c", nil, ""},
-		{"verify ", nil, nothingElse},
 	} {
 		list, directive := completed(t, strings.Split(c.line, " ")...)
 		slices.Sort(list)
