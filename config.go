@@ -170,10 +170,13 @@ type Workers struct {
 	Output   io.Writer
 }
 
-// Progress says how far a piece of work is. Total is 0 where it is not known.
+// Progress says how far a piece of work is.
 type Progress struct {
-	What, Unit  string
+	What, Unit string
+	// Total is 0 where it is not known.
 	Done, Total int64
+	// Where says in words where the work is, such as "hop 7 of at most 200", where nobody knows its total.
+	Where string
 }
 
 // Resources are what a process may use. They never change the bytes of a run.

@@ -93,6 +93,7 @@ func TestHelp(t *testing.T) {
 	verbs := []string{
 		"run", "partition", "lsi", "smooth", "train", "smooth-labels", "evaluate", "plan", "generate",
 		"export", "inspect", "verify", "gc", "version", "coordinator", "worker", "status", "cluster-keys",
+		"list", "diff", "explain", "man",
 	}
 	top := expect(t, 0, "EXIT STATUS", "--help").stdout
 	for _, verb := range verbs {
