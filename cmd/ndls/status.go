@@ -214,7 +214,7 @@ func printStatus(w io.Writer, st ndls.Status) error {
 		if x.Here {
 			seen = (time.Duration(x.LastSeen) * time.Second).String() + " ago"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%d\n", plain(x.Name), seen, mem.Bytes(x.Memory), x.Threads, plain(x.Task), describeProgress(x.Progress), x.Losses)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%d\n", plain(x.Name), seen, mem.Bytes(x.Memory), x.Threads, plain(x.Task), describeProgress(x.Progress, x.Rate), x.Losses)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -235,13 +235,17 @@ func plain(text string) string {
 	}, text)
 }
 
-func describeProgress(p control.Progress) string {
+// describeProgress says how far a worker is, which does so many units a second.
+func describeProgress(p control.Progress, rate float64) string {
 	if p.What == "" {
 		return ""
 	}
-	text := fmt.Sprintf("%s %d", plain(p.What), p.Done)
-	if p.Total > 0 {
-		text += fmt.Sprintf(" of %d", p.Total)
+	text := fmt.Sprintf("%s %d of %d", plain(p.What), p.Done, p.Total)
+	switch {
+	case p.Total == 0:
+		text = fmt.Sprintf("%s, %d %s", plain(p.What), p.Done, plain(p.Unit))
+	case rate > 0 && p.Done < p.Total:
+		text += fmt.Sprintf(", %s left", duration(float64(p.Total-p.Done)/rate))
 	}
 	if p.Saved > 0 {
 		text += fmt.Sprintf(", %d saved", p.Saved)
