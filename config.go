@@ -175,7 +175,7 @@ type Progress struct {
 	What, Unit string
 	// Total is 0 where it is not known.
 	Done, Total int64
-	// Where says in words where the work is, such as "hop 7 of at most 200", where nobody knows its total.
+	// Where says in words where the work is, such as "hop 7 of at most 200", if its total is not known.
 	Where string
 }
 

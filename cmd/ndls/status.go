@@ -66,7 +66,7 @@ type statusVerb struct {
 type view struct {
 	json  any
 	print func(w io.Writer) error
-	// ended says that nobody works on the run, failed why it is not complete then.
+	// ended says that no process works on the run, failed why it is not complete then.
 	ended  bool
 	failed error
 }
@@ -177,7 +177,7 @@ func (s *screen) show(text string) error {
 }
 
 // printStages prints one line a stage: what is done, what is under way and what is to come. began is when the
-// stage under way began, the zero time where nobody knows.
+// stage under way began, the zero time where that is not known.
 func printStages(w io.Writer, stages []ndls.StageStatus, began time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range stages {

@@ -47,7 +47,7 @@ type Meter struct {
 	ended      atomic.Bool
 	// within, once set, says where the work is, of which total is only a bound.
 	within atomic.Pointer[string]
-	// of is the part of a stage that the meter counts, nil where nobody said so.
+	// of is the part of a stage that the meter counts, nil if it counts none.
 	of     atomic.Pointer[span]
 	onDone func(*Meter)
 }

@@ -9,10 +9,10 @@ import (
 // Stage is a step of a job, as its owner announces it.
 type Stage struct {
 	Name string
-	// Planned is how many seconds the stage is expected to take, 0 where nobody knows.
+	// Planned is how many seconds the stage is expected to take, 0 if that is not known.
 	Planned float64
-	// After is how many seconds the stages behind it are expected to take, negative where
-	// nobody knows.
+	// After is how many seconds the stages behind it are expected to take, negative if that is not
+	// known.
 	After float64
 }
 
