@@ -69,7 +69,7 @@ func valuesOf(cmd *cobra.Command, f *pflag.Flag) completer {
 	case "token-file", "result", "python":
 		return nil
 	case "kernel":
-		return words(kernels...)
+		return words(kernelNames...)
 	case "log-level":
 		return words(logLevels...)
 	case "what":
@@ -97,9 +97,9 @@ func valuesOf(cmd *cobra.Command, f *pflag.Flag) completer {
 	return words(ndls.OptionValues(f.Name)...)
 }
 
-// kernels and logLevels are the values of --kernel and --log-level.
+// kernelNames and logLevels are the values of --kernel and --log-level.
 var (
-	kernels   = []string{"auto", "avx512", "avx2", "go"}
+	kernelNames   = []string{"auto", "avx512", "avx2", "go"}
 	logLevels = []string{"debug", "info", "warn", "error"}
 )
 

@@ -114,7 +114,7 @@ func TestResult(t *testing.T) {
 		status     int
 		args       []string
 	}{
-		{"plan mismatch", "--epsilon", ndls.ExitMismatch, append(slices.Clone(args), "--epsilon", "0.3")},
+		{"plan mismatch", "epsilon", ndls.ExitMismatch, append(slices.Clone(args), "--epsilon", "0.3")},
 		{"value that cannot be", "--threads", ndls.ExitUsage, []string{"version", "--result", file, "--threads", "0"}},
 		{"unknown flag", "--nothing", ndls.ExitUsage, []string{"version", "--nothing", "--result", file}},
 		{"missing flag", "not set", ndls.ExitUsage, []string{"lsi", "--result=" + file}},

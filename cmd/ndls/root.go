@@ -151,8 +151,8 @@ func (a *app) checkCommon(cmd *cobra.Command) (err error) {
 	if a.threads < 1 {
 		return fmt.Errorf("--threads %d is less than 1", a.threads)
 	}
-	if !slices.Contains(kernels, a.kernel) {
-		return fmt.Errorf("--kernel %q is none of %s", a.kernel, strings.Join(kernels, ", "))
+	if !slices.Contains(kernelNames, a.kernel) {
+		return fmt.Errorf("--kernel %q is none of %s", a.kernel, strings.Join(kernelNames, ", "))
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {

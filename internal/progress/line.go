@@ -27,11 +27,12 @@ type pieces struct {
 func (p pieces) text() string { return p.head + p.amount + p.rate + p.left + p.job }
 
 // fit is as much of it as stays on one row of a terminal. A terminal breaks a line that reaches
-// the last column, and a redraw would leave the broken line behind. The bar goes first, then the rate and
+// the last column, and a redraw would leave the broken line behind. The rate goes first, then the bar and
 // the amount; how far the work is and the time that is left stay longest.
 func (p pieces) fit(width int) string {
 	for _, text := range []string{
 		p.bar + p.text(),
+		p.bar + p.head + p.amount + p.left + p.job,
 		p.text(),
 		p.head + p.amount + p.left + p.job,
 		p.head + p.left + p.job,
@@ -53,21 +54,23 @@ func describe(c *course, m *Meter, now time.Time) pieces {
 	}
 	p := c.times(now)
 	if m == nil {
-		p.head, p.short = c.Name, c.Name
-		if spent := now.Sub(c.started).Seconds(); spent >= 1 {
-			p.amount = " for " + rough(spent)
+		spent := now.Sub(c.started).Seconds()
+		switch {
+		case c.seen:
+			p.head, p.bar = fmt.Sprintf("%s %d%%", c.Name, int(100*c.share)), drawBar(c.share)
+		case spent >= 1:
+			p.head = fmt.Sprintf("%s for %s", c.Name, rough(spent))
+		default:
+			p.head = c.Name
 		}
-		if c.seen {
-			p.head = fmt.Sprintf("%s %d%%", c.Name, int(100*c.share))
-			p.short, p.bar = p.head, drawBar(c.share)
-		}
+		p.short = p.head
 		return p
 	}
 	work := ofMeter(m, now)
 	p.rate = work.rate
 	if c.seen {
-		p.head = fmt.Sprintf("%s %d%%", c.Name, int(100*c.share))
-		p.short, p.bar = p.head, drawBar(c.share)
+		p.head, p.bar = fmt.Sprintf("%s %d%%", c.Name, int(100*c.share)), drawBar(c.share)
+		p.short = p.head
 		what := m.what + " "
 		if m.what == m.unit {
 			what = ""

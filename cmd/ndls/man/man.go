@@ -65,7 +65,7 @@ type Part struct {
 // Write writes the page.
 func (p Page) Write(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".TH %s %d \"\" \"%s\" \"Manual of ndls\"\n", escape(strings.ToUpper(p.Name)), p.Section, escape(p.Source))
+	fmt.Fprintf(&b, ".TH %s %d \"\" \"%s\" \"Manual of ndls\"\n.ad l\n", escape(strings.ToUpper(p.Name)), p.Section, escape(p.Source))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", escape(p.Name), escape(p.Title))
 	if p.Synopsis != "" {
 		fmt.Fprintf(&b, ".SH SYNOPSIS\n\\fB%s\\fR\n", escape(p.Synopsis))
