@@ -427,7 +427,7 @@ func TestWholeRun(t *testing.T) {
 	expect(t, 0, "FAILED stages asked for earlier are not complete", "inspect", "--run", run)
 	expect(t, 0, "accuracy in %", "run", "--run", run, "--quiet")
 	expect(t, 0, "COMPLETE", "inspect", "--run", run)
-	expect(t, 0, "no coordinator; the run is COMPLETE", "status", "--run", run)
+	expect(t, 0, ": the run is COMPLETE", "status", "--run", run)
 }
 
 // filesBelow are the files of folders of a run directory with their bytes.

@@ -20,8 +20,9 @@ func (a *app) statusCommand() *cobra.Command {
 	v := &statusVerb{app: a}
 	cmd := a.command("status (--run DIR | --coordinator HOST:PORT)", "how a run goes",
 		`status asks the coordinator of a run on several machines: which stage it is in, which tasks wait, what
-each worker does, and what was lost. Where no coordinator answers, as with ndls run, it says how far
-the run directory is and whether a process works on it. It proves with --keys or a token that it belongs to the job.
+each worker does, and what was lost. It proves with --keys or a token that it belongs to the job. Where no
+coordinator answers, and for ndls run on this host, it says how far the run directory is and whether a process
+works on it.
 
 With --watch it shows this again and again until the run has ended, and ends with status 0 if the run is
 complete, else with 1. On a terminal it stays in place; elsewhere it prints what has changed, and with --json a
@@ -87,7 +88,7 @@ func (v *statusVerb) look(ctx context.Context) (view, error) {
 			"run": v.runDir, "state": rec.State, "reason": rec.Reason, "coordinator": false, "working": working, "stages": rec.Progress(),
 		},
 		print: func(w io.Writer) error {
-			fmt.Fprintf(w, "%s: no coordinator; the run is %s %s\n", v.runDir, rec.State, rec.Reason)
+			fmt.Fprintf(w, "%s: the run is %s %s\n", v.runDir, rec.State, rec.Reason)
 			if rec.State == ndls.Running {
 				fmt.Fprintln(w, map[bool]string{true: "a process works on it", false: notWorking}[working])
 			}

@@ -217,5 +217,19 @@ func TestWatch(t *testing.T) {
 	if code := watch.ProcessState.ExitCode(); code != ndls.ExitError || !strings.Contains(out.String(), "a process works on it") || !strings.Contains(errs.String(), "is FAILED: interrupted") {
 		t.Errorf("status %d\n%s\n%s", code, &out, &errs)
 	}
+	// The processes of --workers share a token that no other process has.
+	shared := exec.Command(binary, "run", "--dataset", toy, "--run", run, "--memory", "512MiB", "--workers", "1", "--runs", "1", "--epochs", "100000", "--patience", "0", "--batch-size", "64", "--quiet")
+	if err := shared.Start(); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	for !training() && time.Since(begun) < time.Minute {
+		time.Sleep(50 * time.Millisecond)
+	}
+	expect(t, 0, "a process works on it", "status", "--run", run)
+	if err := shared.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = shared.Wait()
 	expect(t, ndls.ExitUsage, "--interval", "status", "--run", run, "--watch", "--interval", "0s")
 }
