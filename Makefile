@@ -27,6 +27,24 @@ help: ## list the targets
 build: ## build/ndls
 	$(GO) build -o $(BUILD)/ndls ./cmd/ndls
 
+PREFIX ?= /usr/local
+DESTDIR ?=
+COMPLETIONS := bash:share/bash-completion/completions/ndls zsh:share/zsh/site-functions/_ndls fish:share/fish/vendor_completions.d/ndls.fish
+
+.PHONY: man
+man: build ## manual pages in build/man, from the text of the help
+	rm -rf $(BUILD)/man
+	$(BUILD)/ndls man --out $(BUILD)/man
+
+.PHONY: install
+install: man ## ndls, its manual pages and completions for bash, zsh and fish to PREFIX (/usr/local), below DESTDIR if that is set
+	install -D -m 755 $(BUILD)/ndls $(DESTDIR)$(PREFIX)/bin/ndls
+	for page in $(BUILD)/man/*; do install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done
+	for shell in $(COMPLETIONS); do \
+	  $(BUILD)/ndls completion $${shell%%:*} > $(BUILD)/completion; \
+	  install -D -m 644 $(BUILD)/completion $(DESTDIR)$(PREFIX)/$${shell#*:}; \
+	done
+
 .PHONY: demo
 demo: build ## the whole job on a synthetic graph, in less than a minute
 	rm -rf $(BUILD)/demo
@@ -57,7 +75,7 @@ faults: ## every operation on files of a small run fails once, and the process d
 DRAWS ?= 500
 
 .PHONY: metamorphic
-metamorphic: ## DRAWS runs with resources, workers, kills and faults drawn from a seed (NDLS_SEED): the same bytes; half an hour (make s3-server, for draws of object stores)
+metamorphic: ## DRAWS runs with resources, workers, kills and faults drawn from a seed (NDLS_DRAW_SEED): the same bytes; half an hour (make s3-server, for draws of object stores)
 	NDLS_DRAWS=$(DRAWS) $(GO) test -count=1 -v -timeout 0 -parallel 8 -run TestMetamorphic ./cmd/ndls
 
 .PHONY: noasm

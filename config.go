@@ -99,6 +99,10 @@ type UnusedOption = stage.UnusedOption
 // hops of each node, and why.
 func UnusedOptions(o Options) []UnusedOption { return stage.Unused(o) }
 
+// OptionValues lists the words that an option may be, also where it may be something else, such as a number or
+// a file. It is empty for other options.
+func OptionValues(name string) []string { return stage.OptionValues(name) }
+
 // CheckOptions says what is wrong about options, as a run does before it begins. Its error wraps [ErrOption].
 func CheckOptions(o Options) error { return stage.Validate(o) }
 
@@ -245,6 +249,16 @@ type Workers struct {
 	// nil drops it.
 	LogLevel string
 	Output   io.Writer
+}
+
+
+// Progress says how far a piece of work is.
+type Progress struct {
+	What, Unit string
+	// Total is 0 where it is not known.
+	Done, Total int64
+	// Where says in words where the work is, such as "hop 7 of at most 200", if its total is not known.
+	Where string
 }
 
 // Resources are what a process may use. They never change the bytes of a run.

@@ -47,6 +47,8 @@ var (
 	ErrBusy = rundir.ErrBusy
 	// ErrExists reports an output file that is there already.
 	ErrExists = export.ErrExists
+	// ErrDiffer reports two runs that were compared and are not the same.
+	ErrDiffer = failure.Kind("the runs differ")
 	// ErrInterrupted reports that the context was cancelled. The same call continues
 	// the run.
 	ErrInterrupted = errors.New("interrupted by the user; run again to continue")

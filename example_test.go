@@ -138,3 +138,72 @@ func ExampleGC() {
 	// notes.txt false true
 	// <nil>
 }
+
+func ExampleDirectory_Explain() {
+	c, remove := config()
+	defer remove()
+	ctx := context.Background()
+	d, err := ndls.Run(ctx, c, ndls.StagePartition, ndls.StageLSI)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	x, err := d.Explain(ctx, ndls.ExplainOptions{Node: "7"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("settled at hop", x.K.K, "as the exact distances say:", x.K.K == *x.Distances.K)
+	fmt.Println("distance there below ε:", x.Distances.Hops[x.K.K] < x.Epsilon)
+	// Output:
+	// settled at hop 0 as the exact distances say: true
+	// distance there below ε: true
+}
+
+func ExampleDiff() {
+	c, remove := config()
+	defer remove()
+	ctx := context.Background()
+	var runs []*ndls.Directory
+	for name, epsilon := range []float64{0.05, 0.1} {
+		next := c
+		next.Run = fmt.Sprint(c.Run, name)
+		next.Options = func(o *ndls.Options) { o.LSI.Mode, o.LSI.Epsilon = "influence-exact", epsilon }
+		d, err := ndls.Run(ctx, next, ndls.StagePartition, ndls.StageLSI)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		runs = append(runs, d)
+	}
+	x, err := ndls.Diff(ctx, runs[0], runs[1])
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("the same:", x.Same)
+	for _, o := range x.Options {
+		fmt.Println(o.Name, o.A, o.B)
+	}
+	// Output:
+	// the same: false
+	// epsilon 0.05 0.1
+}
+
+func ExampleList() {
+	c, remove := config()
+	defer remove()
+	ctx := context.Background()
+	if _, err := ndls.Run(ctx, c, ndls.StagePartition); err != nil {
+		fmt.Println(err)
+		return
+	}
+	err := ndls.List(ctx, []string{filepath.Dir(c.Run)}, func(s ndls.RunSummary) error {
+		fmt.Println(filepath.Base(s.Run), s.State, s.Dataset)
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// run COMPLETE karate:
+	// <nil>
+}

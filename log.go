@@ -102,9 +102,8 @@ func reporting(ctx context.Context, tell func(Progress)) (_ context.Context, sto
 			case <-done:
 				return
 			case <-tick.C:
-				var p Progress
-				if p.What, p.Done, p.Total, p.Unit = watch.Now(); p.What != "" {
-					tell(p)
+				if p := watch.Now(); p.What != "" {
+					tell(Progress(p))
 				}
 			}
 		}

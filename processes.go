@@ -74,7 +74,7 @@ func (j job) processes(ctx context.Context) (*Directory, error) {
 					}
 					words = &lastWords{to: output}
 					cmd := exec.CommandContext(ctx, program, append(each.workerArgs(j), "--coordinator", address)...)
-					cmd.Env = append(os.Environ(), rpc.TokenVariable+"="+token)
+					cmd.Env = append(withoutOptions(os.Environ()), rpc.TokenVariable+"="+token)
 					cmd.Stderr = words
 					return cmd
 				})

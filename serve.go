@@ -19,6 +19,7 @@ import (
 	"ndls/internal/control/member"
 	"ndls/internal/control/rpc"
 	"ndls/internal/failure"
+	"ndls/internal/rundir"
 	"ndls/internal/storage"
 )
 
@@ -292,8 +293,8 @@ type StatusConfig struct {
 }
 
 // GetStatus asks the coordinator of a run how that goes. Where a run directory has no
-// coordinator, or one that was killed, the status is nil and the directory says how the
-// run stood last.
+// coordinator, or one that was killed, or one on this host for which c.Trust has nothing, the status is nil
+// and the directory says how the run stood last.
 func GetStatus(ctx context.Context, c StatusConfig) (st *Status, last *Directory, err error) {
 	defer func() { err = interruption(ctx, err) }()
 	if (c.Run == "") == (c.Coordinator == "") {
@@ -302,11 +303,10 @@ func GetStatus(ctx context.Context, c StatusConfig) (st *Status, last *Directory
 	var store storage.Store
 	var stood *Directory
 	if c.Run != "" {
-		opened, rec, err := openStore(ctx, c.Run, false)
-		if err != nil {
+		if stood, err = Open(ctx, c.Run); err != nil {
 			return nil, nil, err
 		}
-		stood = &Directory{uri: c.Run, record: rec}
+		opened := stood.cat.Store()
 		switch _, err := address.Read(ctx, opened); {
 		case errors.Is(err, storage.ErrNotExist):
 			return nil, stood, nil
@@ -314,6 +314,9 @@ func GetStatus(ctx context.Context, c StatusConfig) (st *Status, last *Directory
 			return nil, nil, err
 		}
 		store = opened
+	}
+	if stood != nil && c.Trust == (Trust{}) && os.Getenv(TokenVariable) == "" && !rundir.Remote(c.Run) && stood.Working(ctx) {
+		return nil, stood, nil // the token of ndls run --workers is for its own processes alone
 	}
 	security, err := c.Trust.security(rpc.Worker, logger(c.Log))
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/progress"
 	"ndls/internal/vfs"
 	"ndls/shards"
 	"ndls/stage"
@@ -68,6 +69,48 @@ func (j *Job) figures(ctx context.Context, rec *Record, s control.Stage) (*contr
 		return nil, err
 	}
 	return &list[0], j.checkDisk(c, held, s)
+}
+
+// expected is how long a stage with these figures, which may be nil, and those after it should take. Stages that
+// are complete say how much faster or slower than their plans this run is.
+func (j *Job) expected(ctx context.Context, rec *Record, s control.Stage, planned *control.Figures, later []control.Stage) progress.Stage {
+	pace := rec.pace()
+	x := progress.Stage{Name: string(s), After: -1}
+	if planned != nil {
+		x.Planned = pace * planned.Seconds
+	}
+	c, err := j.counts(ctx, rec)
+	if err != nil || c.Nodes == 0 || j.Resources.Memory == 0 {
+		return x
+	}
+	later = slices.DeleteFunc(slices.Clone(later), func(s control.Stage) bool {
+		return rec.Done(s) || stage.Of(s)[0].Lacks(j.Plan, c.Facts(j.Plan)) != ""
+	})
+	list, err := j.estimate(c, 0, later...)
+	if err != nil {
+		return x // the stage itself will say what does not fit
+	}
+	x.After = 0
+	for _, f := range list {
+		x.After += pace * f.Seconds
+	}
+	return x
+}
+
+// paceWeight is how many seconds as planned are added to those of the stages that are complete: stages that
+// take a moment say nothing about those that take hours.
+const paceWeight = 10
+
+// pace is by what the seconds of plans are multiplied to give those of this run.
+func (r *Record) pace() float64 {
+	planned, took := float64(paceWeight), float64(paceWeight)
+	for _, x := range r.Stages {
+		if x.State == Complete && x.Planned != nil {
+			planned += x.Planned.Seconds
+			took += x.Seconds
+		}
+	}
+	return took / planned
 }
 
 // sharedFigures plans the partition for the workers that are there when it begins, and

@@ -13,6 +13,7 @@ import (
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/failure"
+	"ndls/internal/progress"
 	"ndls/internal/storage"
 	"ndls/shards"
 	"ndls/stage"
@@ -93,14 +94,14 @@ func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error)
 	if err != nil {
 		return rec, stage.Explain(err, j.Catalog)
 	}
-	for _, s := range stages {
+	for i, s := range stages {
 		if rec.Done(s) {
 			j.Log.Info("already complete", "stage", s)
 			continue
 		}
 		skip, err := j.check(ctx, rec, s)
 		if err == nil && !skip {
-			err = j.step(ctx, rec, s)
+			err = j.step(ctx, rec, s, stages[i+1:])
 		}
 		if err != nil {
 			return rec, j.fail(ctx, rec, err)
@@ -223,8 +224,8 @@ func (j *Job) discard(ctx context.Context, rec *Record, stages []control.Stage) 
 	return nil
 }
 
-// step executes one stage.
-func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
+// step executes one stage; later are those that come after it.
+func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []control.Stage) error {
 	x := StageRecord{State: Running, StageReport: control.StageReport{Stage: s}}
 	fresh := rec.Stage(s) == nil
 	if fresh && s == control.Partition {
@@ -252,7 +253,9 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage) error {
 		j.Log.Info("leaves out temporary files that save time: the disk has no space for them", "stage", s, "bytes_for_copies", j.spare)
 	}
 	j.Log.Info("begin", "stage", s)
+	end := progress.Begin(ctx, j.expected(ctx, rec, s, planned, later))
 	report, err := j.execute(ctx, rec, stage.Of(s)[0])
+	end()
 	rec.Losses = j.Tasks.Losses()
 	if err != nil {
 		x.State, x.Reason = Failed, reason(ctx, err)

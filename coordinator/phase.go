@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ndls/internal/control"
+	"ndls/internal/progress"
 )
 
 // ErrTask reports a task that could not be done.
@@ -33,6 +34,11 @@ func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.St
 	defer looks.Stop()
 	reminders := time.NewTicker(reminder)
 	defer reminders.Stop()
+	var meter *progress.Meter // of a worker in this process there is more to show
+	if !s.o.Alone {
+		meter = progress.Start(ctx, "tasks", int64(len(tasks)), "tasks")
+		defer meter.Done()
+	}
 	last := time.Now()
 	stop, grace := ctx.Done(), (<-chan time.Time)(nil)
 	for {
@@ -40,6 +46,7 @@ func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.St
 		if over || err != nil {
 			return reports, err
 		}
+		meter.Add(int64(s.finished()) - meter.Count())
 		select {
 		case <-changed:
 		case <-tick.C:
@@ -64,6 +71,13 @@ func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.St
 			return nil, stopped(ctx)
 		}
 	}
+}
+
+// finished is how many tasks of the phase are done.
+func (s *Scheduler) finished() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leases.counts().Done
 }
 
 func stopped(ctx context.Context) error { return fmt.Errorf("coordinator: %w", context.Cause(ctx)) }

@@ -231,7 +231,7 @@ func (st Status) metrics() string {
 		value      func(control.Progress) int64
 	}{
 		{"ndls_progress_done", "What a worker has done of its present work.", func(p control.Progress) int64 { return p.Done }},
-		{"ndls_progress_total", "What a worker's present work is in all.", func(p control.Progress) int64 { return p.Total }},
+		{"ndls_progress_total", "What a worker's present work is in all, 0 if that is not known.", func(p control.Progress) int64 { return p.Total }},
 		{"ndls_progress_saved", "What a worker's loss would not take away.", func(p control.Progress) int64 { return p.Saved }},
 	} {
 		family(f.name, "gauge", f.help)

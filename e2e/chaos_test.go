@@ -11,7 +11,7 @@ import (
 
 // TestChaos draws what goes wrong: where processes die, which network or store they
 // have, and who falls silent, has no disk, or comes late. NDLS_CHAOS says how many
-// rounds, one of deaths alone if it is not set, NDLS_SEED where to begin: a round
+// rounds, one of deaths alone if it is not set, NDLS_DRAW_SEED where to begin: a round
 // that failed is drawn again with the seed it has told.
 func TestChaos(t *testing.T) {
 	rounds, all := 1, false
@@ -23,10 +23,10 @@ func TestChaos(t *testing.T) {
 		all = true
 	}
 	seed := uint64(time.Now().UnixNano())
-	if v := os.Getenv("NDLS_SEED"); v != "" {
+	if v := os.Getenv("NDLS_DRAW_SEED"); v != "" {
 		var err error
 		if seed, err = strconv.ParseUint(v, 10, 64); err != nil {
-			t.Fatalf("NDLS_SEED=%s is no seed", v)
+			t.Fatalf("NDLS_DRAW_SEED=%s is no seed", v)
 		}
 	}
 	for i := range rounds {

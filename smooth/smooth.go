@@ -313,7 +313,7 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 	if s.needed != nil {
 		walk.EdgesStreamed, s.needed.EdgesRead = s.needed.EdgesRead, 0
 	}
-	meter := progress.Start(ctx, "hops", int64(s.hops), "hops")
+	meter := progress.StartPart(ctx, "hops", int64(s.hops), "hops")
 	defer meter.Done()
 	meter.Add(int64(hop))
 	for hop < s.hops {

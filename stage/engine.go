@@ -9,6 +9,7 @@ import (
 	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/packed"
+	"ndls/internal/progress"
 	"ndls/internal/stationary"
 	"ndls/lsi"
 	"ndls/shards"
@@ -57,9 +58,13 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 		return err
 	}
 	defer s.Free()
+	begin := first
 	for ; first < last; first += o.Layout.Columns / packed.PanelColumns {
 		end := min(first+o.Layout.Columns/packed.PanelColumns, last)
-		if err := block(s, o.Layout, first, end); err != nil {
+		leave := progress.EnterRange(ctx, panelShare(first, begin, last), panelShare(end, begin, last))
+		err := block(s, o.Layout, first, end)
+		leave()
+		if err != nil {
 			return err
 		}
 	}

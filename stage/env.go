@@ -10,6 +10,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/internal/progress"
 	"ndls/shards"
 )
 
@@ -92,6 +93,9 @@ func Execute(ctx context.Context, env *Env) (err error) {
 	}
 	if !env.Whole() && !s.Cut(env.Plan, env.Summary).divisible() {
 		return env.NoPart()
+	}
+	if env.Whole() { // then its meters tell how far the stage is
+		ctx = progress.Shared(ctx)
 	}
 	return s.Run(ctx, env)
 }

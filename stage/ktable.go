@@ -66,33 +66,7 @@ func (env *Env) labelLSI(epsilon float64) ([]catalog.Entry, bool) {
 
 // readLSI visits the K table in order of node.
 func readLSI(ctx context.Context, cat *catalog.Catalog, visit func(node int64, k int32, capped bool)) error {
-	return readK(ctx, cat, cat.Entries(catalog.KindLSI), visit)
-}
-
-// readK visits the K table in these files.
-func readK(ctx context.Context, cat *catalog.Catalog, files []catalog.Entry, visit func(node int64, k int32, capped bool)) error {
-	lo := int64(0)
-	for _, e := range files {
-		r, err := cat.OpenVerified(ctx, e)
-		if err != nil {
-			return err
-		}
-		err = shards.ReadLSI(r, e.Path, func(first int64, b shards.LSIBatch) error {
-			for i := range b.ID {
-				visit(lo+first+int64(i), b.K[i], b.Capped[i])
-			}
-			return nil
-		})
-		if err == nil {
-			err = r.Finish()
-		}
-		_ = r.Close()
-		if err != nil {
-			return err
-		}
-		lo += e.Rows
-	}
-	return nil
+	return shards.VisitK(ctx, cat, cat.Entries(catalog.KindLSI), visit)
 }
 
 // kTable loads K by node, of the task's rows of n; values above most become most, as they would be with
@@ -109,7 +83,7 @@ func (env *Env) loadK(ctx context.Context, files []catalog.Entry, n int64, most 
 		return nil, err
 	}
 	rows := int64(0)
-	err = readK(ctx, env.Catalog, files, func(node int64, k int32, _ bool) {
+	err = shards.VisitK(ctx, env.Catalog, files, func(node int64, k int32, _ bool) {
 		if lo <= node && node < hi {
 			a.S[node-lo] = uint16(min(int(k), most))
 		}

@@ -22,25 +22,10 @@ func readNodes(ctx context.Context, cat *catalog.Catalog, visit func(first int64
 
 // readNodeColumns visits some columns of the node table.
 func readNodeColumns(ctx context.Context, cat *catalog.Catalog, want shards.NodeColumns, visit func(first int64, b shards.NodeBatch)) error {
-	entries := cat.Entries(catalog.KindNodes)
-	if len(entries) != 1 {
-		return fmt.Errorf("the catalogue names %d node tables: run `ndls partition` first: %w", len(entries), seal.ErrCorrupt)
-	}
-	r, err := cat.OpenVerified(ctx, entries[0])
-	if err != nil {
-		return err
-	}
-	err = shards.ReadNodeColumns(r, entries[0].Path, want, func(first int64, b shards.NodeBatch) error {
+	return shards.VisitNodes(ctx, cat, want, func(first int64, b shards.NodeBatch) error {
 		visit(first, b)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
 		return nil
 	})
-	if err == nil {
-		err = r.Finish()
-	}
-	return errors.Join(err, r.Close())
 }
 
 // ids loads the input ids, by node: those of the task's rows of n.

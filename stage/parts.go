@@ -6,6 +6,7 @@ import (
 	"ndls/group"
 	"ndls/internal/control"
 	"ndls/internal/packed"
+	"ndls/internal/progress"
 	"ndls/shards"
 )
 
@@ -40,17 +41,26 @@ type panelled interface {
 	FirstMissing(first, last int) int
 }
 
+// columnShare is the share of the time of such a stage that columns are taken to need, for who asks
+// how far the stage is.
+const columnShare = 0.95
+
+// panelShare is the share of panels [begin, end) that lies before panel at.
+func panelShare(at, begin, end int) float64 { return float64(at-begin) / float64(end-begin) }
+
 // inParts executes the task's part of a stage that can be cut: columns smooths
 // panels, rows writes the rows of intervals.
 func (env *Env) inParts(ctx context.Context, s shards.Summary, out panelled, columns, rows func(ctx context.Context, first, last int) error) error {
 	t, panels, intervals := env.Task, out.Panels(), intervals(s)
 	switch {
 	case env.Whole():
-		if err := columns(ctx, 0, panels); err != nil {
+		leave := progress.EnterRange(ctx, 0, columnShare)
+		err := columns(ctx, 0, panels)
+		if leave(); err != nil {
 			return err
 		}
 		env.Release()
-		err := rows(ctx, 0, intervals)
+		err = rows(ctx, 0, intervals)
 		env.Release()
 		return err
 	case t.Part == control.Columns && 0 <= t.First && t.First < t.Last && t.Last <= panels:

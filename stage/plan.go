@@ -17,17 +17,33 @@ import (
 	"ndls/smooth"
 )
 
+// The options that name rules.
+const (
+	ruleOption      = "rule"
+	labelRuleOption = "label-rule"
+)
+
+// OptionValues lists the words that an option may be, also where it may be something else. It is
+// empty for other options.
+func OptionValues(name string) []string {
+	switch name {
+	case ruleOption:
+		return smooth.Names()
+	case labelRuleOption:
+		return append(smooth.DependentNames(), control.CorrectSmooth, control.CorrectSmoothByNode)
+	}
+	return control.OptionValues(name)
+}
+
 // Validate checks all options of a plan. Its error wraps [control.ErrOption] and names the
 // option and the values that are allowed.
 func Validate(p control.Plan) error {
-	if err := control.OneOf("rule", p.Smooth.Rule, smooth.Names()...); err != nil {
-		return err
+	for _, name := range []string{ruleOption, labelRuleOption} {
+		if err := control.OneOf(name, p.Get(name), OptionValues(name)...); err != nil {
+			return err
+		}
 	}
-	dependent := smooth.DependentNames()
-	if err := control.OneOf("label-rule", p.Labels.Rule, append(slices.Clone(dependent), control.CorrectSmooth, control.CorrectSmoothByNode)...); err != nil {
-		return err
-	}
-	if p.Settles() && !slices.Contains(dependent, p.Smooth.Rule) {
+	if p.Settles() && !slices.Contains(smooth.DependentNames(), p.Smooth.Rule) {
 		why := "that rule counts the same hops for every node, so none settles earlier"
 		if p.Smooth.Depth == control.NodeDepth {
 			why = "rows settle under ndls and ndls-reference only"

@@ -130,3 +130,33 @@ func TestValidateRules(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestOptionValues: the words that an option may be are those that Validate allows.
+func TestOptionValues(t *testing.T) {
+	lists := 0
+	for _, name := range control.OptionNames() {
+		values := OptionValues(name)
+		for _, value := range values {
+			p := control.DefaultPlan()
+			if err := p.Set(name, value); err != nil {
+				t.Fatal(err)
+			}
+			if err := Validate(p); err != nil && strings.Contains(err.Error(), "--"+name+" \""+value+"\" is n") {
+				t.Errorf("%v", err)
+			}
+		}
+		p := control.DefaultPlan()
+		if err := p.Set(name, "?"); err != nil {
+			continue // no words
+		}
+		if err := Validate(p); err != nil && strings.Contains(err.Error(), "is none of") {
+			lists++
+			if want := "is none of " + strings.Join(values, ", "); !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("%v; its words are %v", err, values)
+			}
+		}
+	}
+	if lists < 14 {
+		t.Errorf("%d options are one of some words", lists)
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/progress"
 	"ndls/shards"
 	"ndls/train"
 )
@@ -134,6 +135,7 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 	}
 	defer tallies.Free()
 	first := runs[0].Run
+	defer progress.Enter(ctx, 0, 1)()
 	err = train.Predict(ctx, p.src, models, train.Resources{Budget: p.Budget, Threads: p.Resources.Threads, Kernel: p.Resources.Kernel},
 		func(row int64, ids []int64, run int, soft []float32) error {
 			end := row + int64(len(ids))

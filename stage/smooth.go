@@ -11,6 +11,7 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/internal/progress"
 	"ndls/shards"
 	"ndls/smooth"
 	"ndls/spmv"
@@ -279,7 +280,7 @@ func (env smoothRun) smoothFeatures(ctx context.Context, s shards.Summary, first
 		return err
 	}
 	out := env.smoothedTiles(s, targets)
-	for first < last && err == nil {
+	for begin := first; first < last && err == nil; {
 		end := last
 		if first, err = env.firstMissing(ctx, out, first, last); err != nil || first == last {
 			return err
@@ -289,7 +290,9 @@ func (env smoothRun) smoothFeatures(ctx context.Context, s shards.Summary, first
 				end++
 			}
 		}
+		leave := progress.EnterRange(ctx, panelShare(first, begin, last), panelShare(end, begin, last))
 		err = env.smoothPanels(ctx, s, targets, out, first, end)
+		leave()
 		first = end
 	}
 	return err
@@ -307,7 +310,9 @@ func (env smoothRun) smoothPanels(ctx context.Context, s shards.Summary, targets
 		if !env.isShare() && out.completeTo(d, first, last) {
 			continue // the work goes on with another direction
 		}
-		if err := env.smoothDirection(ctx, s, mine, out, d, first, last); err != nil {
+		leave := progress.Enter(ctx, d, len(out.out.Directions))
+		err := env.smoothDirection(ctx, s, mine, out, d, first, last)
+		if leave(); err != nil {
 			return err
 		}
 	}
@@ -331,7 +336,9 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 	if o.Keep = out.out.Keep; len(o.Keep) > 0 {
 		o.After = func(hop int) error { return kept.after(ctx, hop) }
 	}
+	begin, end := first, last
 	smoothed := func(in input, first, last int) error {
+		defer progress.EnterRange(ctx, panelShare(first, begin, end), panelShare(last, begin, end))()
 		return g.smoothBlocks(ctx, o, k, first, last, func(s *smooth.Smoother, l spmv.Layout, first, last int) error {
 			kept.s, kept.in, kept.columns, kept.first, kept.last = s, in, l.Columns, first, last
 			if err := g.smoothBlock(ctx, s, l, in, out.Matrix, d*out.Panels(), first, last); err != nil || !in.drops || !final {

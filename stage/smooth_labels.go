@@ -13,6 +13,7 @@ import (
 	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/internal/progress"
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/smooth"
@@ -332,6 +333,10 @@ func storedTogether(r control.Resources, rows int64, rule smooth.Rule) int {
 	return int(min(max(softSpace(r)/softPanelBytes(rows), 1), tiles.Together))
 }
 
+// correctionShare is the share of the time of a label smoothing that its correction is taken to need, for
+// who asks how far the stage is.
+const correctionShare = 0.5
+
 // smoothRuns prepares the smoothing of panels [first, last) of soft labels, and calls use
 // for runs of the same depth, and of the same K, one after the other.
 func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func(run int) int, use func(runColumns) error) (err error) {
@@ -339,8 +344,12 @@ func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func
 	if err != nil {
 		return err
 	}
+	begin := 0.0
 	if corrects(env.Plan) {
-		if err := env.correct(ctx); err != nil {
+		begin = correctionShare
+		leave := progress.EnterRange(ctx, 0, begin)
+		err := env.correct(ctx)
+		if leave(); err != nil {
 			return err
 		}
 	}
@@ -358,7 +367,7 @@ func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func
 		return err
 	}
 	defer func() { err = errors.Join(err, soft.free()) }()
-	for first < last {
+	for all := first; first < last; {
 		run := first / per
 		most, end := depth(run), min((run+1)*per, last)
 		for !reference && end < last && depth(end/per) == most {
@@ -385,7 +394,10 @@ func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func
 				return err
 			}
 		}
-		if err := use(x); err != nil {
+		share := func(panel int) float64 { return begin + (1-begin)*panelShare(panel, all, last) }
+		leave := progress.EnterRange(ctx, share(first), share(end))
+		err := use(x)
+		if leave(); err != nil {
 			return err
 		}
 		first = end

@@ -9,6 +9,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/progress"
 	"ndls/shards"
 	"ndls/train"
 )
@@ -150,10 +151,12 @@ func (env trainRun) fit(ctx context.Context, s shards.Summary) (err error) {
 		if len(runs) == 0 {
 			continue
 		}
-		if err := train.FitEach(ctx,
+		leave := progress.Enter(ctx, split, env.Plan.NumSplits())
+		err := train.FitEach(ctx,
 			train.Problem{Source: rows.source, Labels: rows.label.S, Splits: rows.split(split), Classes: len(s.Classes)},
 			trainOptions(env.Plan), runs, train.Resources{Budget: env.Budget, Threads: env.Resources.Threads, Kernel: env.Resources.Kernel},
-			func(m *train.Model, h train.History) error { return env.commitModel(ctx, split, m, h) }); err != nil {
+			func(m *train.Model, h train.History) error { return env.commitModel(ctx, split, m, h) })
+		if leave(); err != nil {
 			return err
 		}
 	}

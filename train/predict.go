@@ -42,7 +42,7 @@ func Predict(ctx context.Context, src Source, models []*Model, res Resources,
 		return err
 	}
 	defer p.free()
-	meter := progress.Start(ctx, "predict", src.NumRows(), "rows")
+	meter := progress.StartPart(ctx, "predict", src.NumRows(), "rows")
 	defer meter.Done()
 	chunk := 0
 	in := ahead.New(len(p.chunks), p.chunks, func(c **chunkBuffer) error {

@@ -122,7 +122,7 @@ type server struct {
 func (s *server) noteSaved(yes bool) {
 	done := int64(0)
 	if yes {
-		_, done, _, _ = s.watch.Now()
+		done = s.watch.Now().Done
 	}
 	s.saved.Store(done)
 }
@@ -308,8 +308,11 @@ func (s *server) renew(ctx context.Context, cancel context.CancelCauseFunc, l co
 			return
 		case <-tick.C:
 		}
-		var p control.Progress
-		p.What, p.Done, p.Total, p.Unit = s.watch.Now()
+		now := s.watch.Now()
+		p := control.Progress{What: now.What, Done: now.Done, Total: now.Total, Unit: now.Unit}
+		if now.Where != "" {
+			p.What += " " + now.Where
+		}
 		p.Saved = min(s.saved.Load(), p.Done)
 		err := s.svc.Renew(ctx, l.Fencing, p)
 		switch {

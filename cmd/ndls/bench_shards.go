@@ -59,14 +59,8 @@ func (a *app) printRates(bench string, columns int, precision string, measured [
 		}
 		slices.Sort(m.Seconds)
 		r.Seconds = rates{m.Seconds[len(m.Seconds)/2], m.Seconds[0], m.Seconds[len(m.Seconds)-1]}
-		var err error
-		if a.json {
-			err = a.line(r)
-		} else {
-			_, err = fmt.Fprintf(a.stdout, "%-15s %10.3f %14.3f %9.0f  (%.0f to %.0f)\n",
-				m.What, r.Seconds.Median, r.RowRate.Median/1e6, r.ByteRate.Median/1e6, r.ByteRate.Min/1e6, r.ByteRate.Max/1e6)
-		}
-		if err != nil {
+		if err := a.lineOr(r, "%-15s %10.3f %14.3f %9.0f  (%.0f to %.0f)\n",
+			m.What, r.Seconds.Median, r.RowRate.Median/1e6, r.ByteRate.Median/1e6, r.ByteRate.Min/1e6, r.ByteRate.Max/1e6); err != nil {
 			return err
 		}
 	}

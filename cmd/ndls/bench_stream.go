@@ -222,12 +222,3 @@ func (a *app) printStream(r streamRate, measured []pass.StreamRound) error {
 	r.What, r.Ratio = "ratio", &x
 	return a.lineOr(r, "%-9s %8.2f times the seconds of the slower of read and resident (%.2f to %.2f)\n", r.What, x.Median, x.Min, x.Max)
 }
-
-// lineOr prints v with --json, and the text without.
-func (a *app) lineOr(v any, format string, args ...any) error {
-	if a.json {
-		return a.line(v)
-	}
-	_, err := fmt.Fprintf(a.stdout, format, args...)
-	return err
-}

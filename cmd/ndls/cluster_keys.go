@@ -24,8 +24,8 @@ and the workers, and the key of their gossip. Give the folder to each of them as
 			if err := ndls.MakeKeys(out, hosts, time.Duration(days)*24*time.Hour); err != nil {
 				return err
 			}
-			if a.json {
-				return a.line(map[string]any{"keys": out, "days": days})
+			if done, err := a.asJSON(map[string]any{"keys": out, "days": days}); done {
+				return err
 			}
 			_, err := fmt.Fprintln(a.stdout, out)
 			return err

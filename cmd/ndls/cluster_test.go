@@ -71,7 +71,7 @@ func TestStatusOfAKilledCoordinator(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(rpc.TokenVariable, rpc.MakeToken())
-	expect(t, 0, "no coordinator; the run is COMPLETE", "status", "--run", dir)
+	expect(t, 0, ": the run is COMPLETE", "status", "--run", dir)
 	if r := expect(t, 0, "", "status", "--run", dir); !regexp.MustCompile(`(?m)^  partition  COMPLETE  \S`).MatchString(r.stdout) {
 		t.Errorf("no list of stages:\n%s", r.stdout)
 	}

@@ -53,7 +53,7 @@ func (a *app) readConfig(cmd *cobra.Command) error {
 			return bad(value, "%q takes one value", key.Value)
 		}
 		flag := cmd.Flags().Lookup(key.Value)
-		if flag == nil || flag.Changed {
+		if flag == nil || flag.Changed || excluded(cmd, flag) {
 			continue
 		}
 		if err := cmd.Flags().Set(key.Value, value.Value); err != nil {

@@ -35,8 +35,9 @@ FILE must not lie in a run directory.`,
 			if err != nil {
 				return err
 			}
+			a.last = map[string]any{"what": o.What, "format": o.Format, "out": o.Out, "rows": rows}
 			if a.json && o.To == nil {
-				return a.line(map[string]any{"what": o.What, "format": o.Format, "out": o.Out, "rows": rows})
+				return a.line(a.last)
 			}
 			if !a.quiet || o.To == nil {
 				_, err = fmt.Fprintf(result, "%s: %d rows\n", o.Out, rows)

@@ -21,8 +21,8 @@ the edges are written as Parquet, with a column weight.`,
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.line(map[string]string{"dataset": written})
+			if done, err := a.asJSON(map[string]string{"dataset": written}); done {
+				return err
 			}
 			_, err = fmt.Fprintln(a.stdout, written)
 			return err

@@ -56,14 +56,21 @@ func help(cmd *cobra.Command, _ []string) {
 		}
 	}
 	printOptions(w, cmd)
+	fmt.Fprintf(w, "\nENVIRONMENT\n%s", aboutVariables)
 	fmt.Fprintf(w, "\nEXIT STATUS\n")
 	for _, x := range ndls.Exits {
 		fmt.Fprintf(w, "  %-4d %s\n", x.Status, x.Meaning)
 	}
 }
 
-// printOptions lists the flags of cmd by group.
-func printOptions(w io.Writer, cmd *cobra.Command) {
+// optionGroup is some options under a heading.
+type optionGroup struct {
+	heading string
+	set     *pflag.FlagSet
+}
+
+// optionGroups are the flags of cmd by group, in the order of groups.
+func optionGroups(cmd *cobra.Command) (list []optionGroup) {
 	sets := map[string]*pflag.FlagSet{}
 	put := func(standard string) func(*pflag.Flag) {
 		return func(f *pflag.Flag) {
@@ -93,12 +100,20 @@ func printOptions(w io.Writer, cmd *cobra.Command) {
 	inherited.VisitAll(put(groupCommon))
 	for _, group := range groups {
 		if set := sets[group]; set != nil {
-			fmt.Fprintf(w, "\n%s\n%s", group, set.FlagUsagesWrapped(helpColumns))
+			list = append(list, optionGroup{group, set})
 		}
 	}
 	for group := range sets {
 		if !slices.Contains(groups, group) {
 			panic("no group of the help: " + group)
 		}
+	}
+	return list
+}
+
+// printOptions lists the flags of cmd by group.
+func printOptions(w io.Writer, cmd *cobra.Command) {
+	for _, g := range optionGroups(cmd) {
+		fmt.Fprintf(w, "\n%s\n%s", g.heading, g.set.FlagUsagesWrapped(helpColumns))
 	}
 }

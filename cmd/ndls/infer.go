@@ -28,8 +28,8 @@ the run has a model, predictions/, as a run directory has them.`,
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.line(r)
+			if done, err := a.asJSON(r); done {
+				return err
 			}
 			return a.inferred(o.Out, r)
 		})

@@ -67,8 +67,8 @@ func (a *app) inspectRun(ctx context.Context) error {
 	case !errors.Is(err, ndls.ErrNoRun):
 		return err
 	}
-	if a.json {
-		return a.line(in)
+	if done, err := a.asJSON(in); done {
+		return err
 	}
 	return in.print(a.stdout)
 }

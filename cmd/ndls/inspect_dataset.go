@@ -17,10 +17,8 @@ func (a *app) inspectDataset(ctx context.Context, uri string, flags *planFlags) 
 	if in.Files == nil { // it was not opened
 		return err
 	}
-	printed := error(nil)
-	if a.json {
-		printed = a.line(in)
-	} else {
+	done, printed := a.asJSON(in)
+	if !done {
 		printed = printDataset(a.stdout, in)
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"ndls"
 	"ndls/internal/failure"
@@ -53,6 +54,7 @@ func notify(ctx context.Context) (context.Context, func()) {
 
 // run executes one command line and returns its exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	begun := time.Now()
 	results := &checked{w: stdout}
 	a := &app{stdout: results, stderr: stderr}
 	root := a.root()
@@ -67,7 +69,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, ndls.ErrInterrupted) {
 		err = cause
 	}
-	if err != nil {
+	if a.resultFile == "" && err != nil && !a.started {
+		a.resultFile = givenResult(args)
+	}
+	if failed := a.writeResult(cmd.CommandPath(), begun, err); failed != nil && err == nil {
+		err = failed
+	}
+	if err != nil && !errors.Is(err, ndls.ErrDiffer) {
 		fmt.Fprintf(stderr, "ndls: %s\n", ndls.Message(err))
 	}
 	return ndls.ExitStatus(err)

@@ -93,6 +93,7 @@ func TestHelp(t *testing.T) {
 	verbs := []string{
 		"run", "partition", "lsi", "smooth", "train", "smooth-labels", "evaluate", "plan", "generate",
 		"export", "inspect", "verify", "gc", "version", "coordinator", "worker", "status", "cluster-keys",
+		"list", "diff", "explain", "man",
 	}
 	top := expect(t, 0, "EXIT STATUS", "--help").stdout
 	for _, verb := range verbs {
@@ -426,7 +427,7 @@ func TestWholeRun(t *testing.T) {
 	expect(t, 0, "FAILED stages asked for earlier are not complete", "inspect", "--run", run)
 	expect(t, 0, "accuracy in %", "run", "--run", run, "--quiet")
 	expect(t, 0, "COMPLETE", "inspect", "--run", run)
-	expect(t, 0, "no coordinator; the run is COMPLETE", "status", "--run", run)
+	expect(t, 0, ": the run is COMPLETE", "status", "--run", run)
 }
 
 // filesBelow are the files of folders of a run directory with their bytes.

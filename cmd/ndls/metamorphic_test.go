@@ -23,7 +23,7 @@ import (
 // one; each further draw has the next seed.
 const (
 	drawsEnv = "NDLS_DRAWS"
-	seedEnv  = "NDLS_SEED"
+	seedEnv  = "NDLS_DRAW_SEED"
 	// fewDraws are made unless the variables say otherwise; they start no processes.
 	fewDraws = 4
 )

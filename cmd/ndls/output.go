@@ -45,7 +45,9 @@ func (v *stageVerb) print(ctx context.Context, d *ndls.Directory) error {
 				}
 			}
 		}
-		return v.line(outcome{v.runDir, rec.State, rec.PlanHash, report.Findings})
+	}
+	if done, err := v.asJSON(outcome{v.runDir, rec.State, rec.PlanHash, report.Findings}); done {
+		return err
 	}
 	for _, s := range stages {
 		if x := rec.Stage(s); x != nil && !whole {

@@ -65,15 +65,12 @@ that every feature is exactly a float16.`,
 }
 
 func (a *app) printForecast(f ndls.Forecast) error {
-	if a.json {
-		for _, x := range f.Stages {
-			if err := a.line(x); err != nil {
-				return err
-			}
+	for _, x := range f.Stages {
+		if _, err := a.asJSON(x); err != nil {
+			return err
 		}
-		return nil
 	}
-	if len(f.Stages) == 0 {
+	if a.json || len(f.Stages) == 0 {
 		return nil
 	}
 	t := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)

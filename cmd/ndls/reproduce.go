@@ -75,12 +75,7 @@ NAMES
 		}
 		return a.reproduced(j.Out, name, result)
 	})
-	cmd.Args = cobra.ExactArgs(1)
-	run := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name = args[0]
-		return run(cmd, args)
-	}
+	withArgs(cmd, cobra.ExactArgs(1), func(args []string) { name = args[0] })
 	f := cmd.Flags()
 	f.StringVar(&j.Out, "out", "", "folder to write to (required)")
 	_ = cmd.MarkFlagRequired("out")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,6 +40,9 @@ type app struct {
 	json     bool
 	quiet    bool
 	resume   bool
+	// resultFile is --result, and last what the verb prints last with --json, also without it.
+	resultFile string
+	last       any
 
 	cache, cacheSize string
 	disk             string
@@ -65,6 +70,12 @@ the graph on a node is within --epsilon of what it tends to.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.DisableFlagParsing { // it completes the words of another command line
+				return nil
+			}
+			if err := readEnvironment(cmd); err != nil {
+				return err
+			}
 			return a.readConfig(cmd)
 		},
 	}
@@ -75,7 +86,8 @@ the graph on a node is within --epsilon of what it tends to.`,
 	f.IntVar(&a.threads, "threads", processors, "threads that compute")
 	f.StringVar(&a.scratch, "scratch", "", "local folder for temporary files (default RUN/scratch)")
 	f.StringVar(&a.kernel, "kernel", "auto", "kernel of the passes: auto, avx512, avx2 or go; never changes results")
-	f.StringVar(&a.config, "config", "", "YAML file with a key for each flag; flags on the command line win")
+	f.StringVar(&a.config, "config", "", "YAML file with a key for each flag; flags on the command line, and environment variables, win")
+	f.StringVar(&a.resultFile, "result", "", "file to write when the command ends, in one line of JSON: the exit status, the error if there is one, and the last line of --json")
 	f.StringVar(&a.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.BoolVar(&a.json, "json", false, "one JSON object a line on stdout")
 	f.BoolVar(&a.quiet, "quiet", false, "no progress, and of the log warnings and errors only; results are printed")
@@ -84,14 +96,15 @@ the graph on a node is within --epsilon of what it tends to.`,
 	root.AddCommand(
 		a.runCommand(), a.partitionCommand(), a.lsiCommand(), a.smoothCommand(), a.trainCommand(),
 		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(), a.inferCommand(), a.reproduceCommand(), a.tuneCommand(),
-		a.inspectCommand(), a.verifyCommand(), a.gcCommand(), a.benchCommand(), a.versionCommand(),
-		a.coordinatorCommand(), a.workerCommand(), a.statusCommand(), a.clusterKeysCommand(), datasetsTopic(),
+		a.inspectCommand(), a.explainCommand(), a.listCommand(), a.diffCommand(), a.verifyCommand(), a.gcCommand(), a.benchCommand(), a.versionCommand(),
+		a.coordinatorCommand(), a.workerCommand(), a.statusCommand(), a.clusterKeysCommand(), a.manCommand(), datasetsTopic(),
 	)
 	for _, s := range ndls.Stages() {
 		if !ndls.InWhole(s) {
 			root.AddCommand(a.stageCommand(s))
 		}
 	}
+	complete(root)
 	return root
 }
 
@@ -112,7 +125,7 @@ func (a *app) command(use, short, long string, do func(ctx context.Context, cmd 
 		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.started = true
-			if err := a.checkCommon(cmd); err != nil {
+			if err := cmp.Or(a.checkCommon(cmd), a.prepareResult()); err != nil {
 				return asUsage(err)
 			}
 			runtime.GOMAXPROCS(a.threads + waiting)
@@ -138,12 +151,12 @@ func (a *app) checkCommon(cmd *cobra.Command) (err error) {
 	if a.threads < 1 {
 		return fmt.Errorf("--threads %d is less than 1", a.threads)
 	}
-	if kernels := []string{"auto", "avx512", "avx2", "go"}; !slices.Contains(kernels, a.kernel) {
-		return fmt.Errorf("--kernel %q is none of auto, avx512, avx2, go", a.kernel)
+	if !slices.Contains(kernelNames, a.kernel) {
+		return fmt.Errorf("--kernel %q is none of %s", a.kernel, strings.Join(kernelNames, ", "))
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {
-		return fmt.Errorf("--log-level %q is none of debug, info, warn, error", a.logLevel)
+		return fmt.Errorf("--log-level %q is none of %s", a.logLevel, strings.Join(logLevels, ", "))
 	}
 	if a.blockColumns < 0 {
 		return fmt.Errorf("--block-columns %d is negative", a.blockColumns)
@@ -183,23 +196,38 @@ func (a *app) level() slog.Level {
 	return level
 }
 
-// columns says how many columns the terminal behind w has now; it is nil where w is no
-// terminal.
-func columns(w io.Writer) func() int {
+// terminal says how many columns and rows the terminal behind w has now; it is nil where w is no
+// terminal, or one that cannot go back on its line.
+func terminal(w io.Writer) func() (columns, rows int) {
+	if c, ok := w.(*checked); ok {
+		w = c.w
+	}
 	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	return func() int {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-			return width
+	return func() (columns, rows int) {
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 && rows > 0 {
+			return columns, rows
 		}
-		return defaultColumns
+		return defaultColumns, defaultRows
 	}
 }
 
-// defaultColumns is the width of a terminal that does not tell its width.
-const defaultColumns = 80
+// defaultColumns and defaultRows are the size of a terminal that does not tell its own.
+const defaultColumns, defaultRows = 80, 24
+
+// columns says how many columns the terminal behind w has now; it is nil where w is none.
+func columns(w io.Writer) func() int {
+	size := terminal(w)
+	if size == nil {
+		return nil
+	}
+	return func() int {
+		columns, _ := size()
+		return columns
+	}
+}
 
 // brief rounds times and seconds to what a reader of the log can use.
 func brief(_ []string, attr slog.Attr) slog.Attr {
@@ -212,8 +240,28 @@ func brief(_ []string, attr slog.Attr) slog.Attr {
 	return attr
 }
 
+// asJSON prints v with --json, and says whether it has. Without --json the caller prints text; --result
+// has v in either case.
+func (a *app) asJSON(v any) (done bool, err error) {
+	a.last = v
+	if !a.json {
+		return false, nil
+	}
+	return true, a.line(v)
+}
+
+// lineOr prints v with --json, and the text without.
+func (a *app) lineOr(v any, format string, args ...any) error {
+	if done, err := a.asJSON(v); done {
+		return err
+	}
+	_, err := fmt.Fprintf(a.stdout, format, args...)
+	return err
+}
+
 // line prints v as one line of JSON.
 func (a *app) line(v any) error {
+	a.last = v
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err

@@ -17,47 +17,177 @@ import (
 )
 
 func (a *app) statusCommand() *cobra.Command {
-	var s ndls.StatusConfig
-	cmd := a.command("status (--run DIR | --coordinator HOST:PORT)", "how a run on several machines goes",
-		`status asks the coordinator of a run: which stage it is in, which tasks wait, what
-each worker does, and what was lost. Where no coordinator answers it says how the
-run stood last. It proves with --keys or a token that it belongs to the job.`,
+	v := &statusVerb{app: a}
+	cmd := a.command("status (--run DIR | --coordinator HOST:PORT)", "how a run goes",
+		`status asks the coordinator of a run on several machines: which stage it is in, which tasks wait, what
+each worker does, and what was lost. It proves with --keys or a token that it belongs to the job. Where no
+coordinator answers, and for ndls run on this host, it says how far the run directory is and whether a process
+works on it.
+
+With --watch it shows this again and again until the run has ended, and ends with status 0 if the run is
+complete, else with 1. On a terminal it stays in place; elsewhere it prints what has changed, and with --json a
+line each time.`,
 		func(ctx context.Context, _ *cobra.Command) error {
-			s.Run, s.Log = a.runDir, a.log
-			st, last, err := ndls.GetStatus(ctx, s)
-			switch {
-			case err != nil:
-				return err
-			case st == nil:
-				return a.lastStatus(last.Record())
-			case a.json:
-				return a.line(st)
+			v.Run, v.Log = a.runDir, a.log
+			if v.watch {
+				if v.interval <= 0 {
+					return asUsage(fmt.Errorf("--interval %v is not above 0", v.interval))
+				}
+				return v.follow(ctx)
 			}
-			return printStatus(a.stdout, *st)
+			state, err := v.look(ctx)
+			if err != nil {
+				return err
+			}
+			if done, err := a.asJSON(state.json); done {
+				return err
+			}
+			return state.print(a.stdout)
 		})
-	cmd.Flags().StringVar(&a.runDir, "run", "", "run directory")
-	trustFlags(cmd, &s.Trust)
-	coordinatorFlag(cmd, &s.Coordinator)
-	cmd.Example = `  ndls status --run /shared/RUN --keys KEYS`
+	f := cmd.Flags()
+	f.StringVar(&a.runDir, "run", "", "run directory")
+	f.BoolVar(&v.watch, "watch", false, "show it again and again until the run has ended")
+	f.DurationVar(&v.interval, "interval", 2*time.Second, "with --watch: time between two looks")
+	trustFlags(cmd, &v.Trust)
+	coordinatorFlag(cmd, &v.Coordinator)
+	cmd.Example = `  ndls status --run RUN --watch
+  ndls status --run /shared/RUN --keys KEYS`
 	return cmd
 }
 
-// lastStatus is that of a run without a coordinator.
-func (a *app) lastStatus(rec *ndls.Record) error {
-	if a.json {
-		return a.line(map[string]any{"run": a.runDir, "state": rec.State, "reason": rec.Reason, "coordinator": false, "stages": rec.Progress()})
-	}
-	fmt.Fprintf(a.stdout, "%s: no coordinator; the run is %s %s\n", a.runDir, rec.State, rec.Reason)
-	return printStages(a.stdout, rec.Progress())
+// statusVerb is what the verb was given.
+type statusVerb struct {
+	*app
+	ndls.StatusConfig
+	watch    bool
+	interval time.Duration
 }
 
-// printStages prints one line a stage: what is done, what is under way and what is to come.
-func printStages(w io.Writer, stages []ndls.StageStatus) error {
+// view is how a run goes at a moment.
+type view struct {
+	json  any
+	print func(w io.Writer) error
+	// ended says that no process works on the run, failed why it is not complete then.
+	ended  bool
+	failed error
+}
+
+// look asks how the run goes.
+func (v *statusVerb) look(ctx context.Context) (view, error) {
+	st, last, err := ndls.GetStatus(ctx, v.StatusConfig)
+	switch {
+	case err != nil:
+		return view{}, err
+	case st != nil:
+		return view{json: st, print: func(w io.Writer) error { return printStatus(w, *st) }}, nil
+	}
+	rec := last.Record()
+	working := rec.State == ndls.Running && last.Working(ctx)
+	return view{
+		json: map[string]any{
+			"run": v.runDir, "state": rec.State, "reason": rec.Reason, "coordinator": false, "working": working, "stages": rec.Progress(),
+		},
+		print: func(w io.Writer) error {
+			fmt.Fprintf(w, "%s: the run is %s %s\n", v.runDir, rec.State, rec.Reason)
+			if rec.State == ndls.Running {
+				fmt.Fprintln(w, map[bool]string{true: "a process works on it", false: notWorking}[working])
+			}
+			return printStages(w, rec.Progress(), last.Changed())
+		},
+		ended: !working, failed: notComplete(rec, v.runDir),
+	}, nil
+}
+
+// notWorking says of a run that it stopped without a word.
+const notWorking = "no process works on it; run the same command again to continue"
+
+// notComplete is the error of a run that has ended and is not complete.
+func notComplete(rec *ndls.Record, run string) error {
+	switch rec.State {
+	case ndls.Complete:
+		return nil
+	case ndls.Failed:
+		return fmt.Errorf("%s is FAILED: %s", run, rec.Reason)
+	}
+	return fmt.Errorf("%s is not complete: %s", run, notWorking)
+}
+
+// follow looks again and again until the run has ended.
+func (v *statusVerb) follow(ctx context.Context) error {
+	s := &screen{w: v.stdout, size: terminal(v.stdout)}
+	for {
+		state, err := v.look(ctx)
+		if err != nil {
+			return err
+		}
+		done, err := v.asJSON(state.json)
+		if !done {
+			var text strings.Builder
+			if err = state.print(&text); err == nil {
+				err = s.show(text.String())
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if state.ended {
+			return state.failed
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(v.interval):
+		}
+	}
+}
+
+// screen shows a text that changes: in place on a terminal, else each time that it is another one.
+type screen struct {
+	w     io.Writer
+	size  func() (columns, rows int) // nil where w is no terminal
+	text  string
+	lines int // on the terminal
+}
+
+// show replaces the text.
+func (s *screen) show(text string) error {
+	if s.size == nil {
+		if text == s.text {
+			return nil
+		}
+		s.text = text
+		_, err := io.WriteString(s.w, text)
+		return err
+	}
+	columns, rows := s.size()
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if most := max(rows-1, 1); len(lines) > most {
+		lines = lines[:most]
+	}
+	var out strings.Builder
+	if s.lines > 0 {
+		fmt.Fprintf(&out, "\x1b[%dA\r\x1b[J", min(s.lines, max(rows-1, 1)))
+	}
+	for _, line := range lines {
+		cells := []rune(line)
+		out.WriteString(string(cells[:min(len(cells), max(columns-1, 0))]) + "\n")
+	}
+	s.lines = len(lines)
+	_, err := io.WriteString(s.w, out.String())
+	return err
+}
+
+// printStages prints one line a stage: what is done, what is under way and what is to come. began is when the
+// stage under way began, the zero time where that is not known.
+func printStages(w io.Writer, stages []ndls.StageStatus, began time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range stages {
 		took := ""
-		if s.State == ndls.Complete {
+		switch {
+		case s.State == ndls.Complete:
 			took = duration(s.Seconds)
+		case s.State == ndls.Running && !began.IsZero():
+			took = "began " + age(began, time.Now()) + " ago"
 		}
 		fmt.Fprintf(t, "  %s\t%s\t%s\n", s.Stage, s.State, took)
 	}
@@ -73,7 +203,7 @@ func printStatus(w io.Writer, st ndls.Status) error {
 		}
 	}
 	fmt.Fprintf(w, "; tasks: %d done, %d running, %d waiting\n", st.Tasks.Done, st.Tasks.Running, st.Tasks.Waiting)
-	if err := printStages(w, st.Stages); err != nil {
+	if err := printStages(w, st.Stages, time.Time{}); err != nil {
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -85,7 +215,7 @@ func printStatus(w io.Writer, st ndls.Status) error {
 		if x.Here {
 			seen = (time.Duration(x.LastSeen) * time.Second).String() + " ago"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%d\n", plain(x.Name), seen, mem.Bytes(x.Memory), x.Threads, plain(x.Task), describeProgress(x.Progress), x.Losses)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%d\n", plain(x.Name), seen, mem.Bytes(x.Memory), x.Threads, plain(x.Task), describeProgress(x.Progress, x.Rate), x.Losses)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -106,11 +236,18 @@ func plain(text string) string {
 	}, text)
 }
 
-func describeProgress(p control.Progress) string {
+// describeProgress says how far a worker is, which does so many units a second.
+func describeProgress(p control.Progress, rate float64) string {
 	if p.What == "" {
 		return ""
 	}
 	text := fmt.Sprintf("%s %d of %d", plain(p.What), p.Done, p.Total)
+	switch {
+	case p.Total == 0:
+		text = fmt.Sprintf("%s, %d %s", plain(p.What), p.Done, plain(p.Unit))
+	case rate > 0 && p.Done < p.Total:
+		text += fmt.Sprintf(", %s left", duration(float64(p.Total-p.Done)/rate))
+	}
 	if p.Saved > 0 {
 		text += fmt.Sprintf(", %d saved", p.Saved)
 	}

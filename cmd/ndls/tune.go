@@ -159,9 +159,8 @@ func (v *tuneVerb) do(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if v.json {
-		err = v.line(r)
-	} else {
+	done, err := v.asJSON(r)
+	if !done {
 		v.show(r)
 	}
 	if err != nil || !v.final {

@@ -25,8 +25,8 @@ damaged file and ends with status 4 if there is one.`,
 				return err
 			}
 			state := d.Record().State
-			if a.json {
-				return a.line(map[string]any{"run": a.runDir, "state": state, "files": files, "bytes": bytes})
+			if done, err := a.asJSON(map[string]any{"run": a.runDir, "state": state, "files": files, "bytes": bytes}); done {
+				return err
 			}
 			_, err = fmt.Fprintf(a.stdout, "%d files, %s: all as committed; the run is %s\n", files, mem.Bytes(bytes), state)
 			return err

@@ -22,8 +22,8 @@ processor.`,
 			v := ndls.Versions()
 			v["kernel"] = kernel
 			v["platform"] = runtime.GOOS + "/" + runtime.GOARCH
-			if a.json {
-				return a.line(v)
+			if done, err := a.asJSON(v); done {
+				return err
 			}
 			for _, key := range []string{"ndls", "commit", "modified", "go", "platform", "kernel"} {
 				if v[key] != "" {

@@ -21,7 +21,7 @@ type rule struct {
 // matches a package and what lies in its folder; the first rule that matches
 // the importing package holds.
 var rules = []rule{
-	{"ndls", []string{"coordinator", "infer", "stage", "worker", "export", "estimate", "dataset", "partition", "group/remote", "spmv", "catalog", "shards", "internal"}},
+	{"ndls", []string{"coordinator", "explain", "infer", "stage", "worker", "export", "estimate", "dataset", "partition", "group/remote", "spmv", "catalog", "shards", "internal"}},
 	{"cmd/ndls", []string{"."}},
 	{"bench", []string{"."}},
 	{"e2e", []string{}},
@@ -37,6 +37,7 @@ var rules = []rule{
 	{"examples/trees", []string{}},
 	{"tune", []string{"ndls", "internal"}},
 	{"figure", []string{}},
+	{"explain", []string{"tiles", "catalog", "shards", "internal"}},
 	{"infer", []string{"stage", "partition", "dataset", "smooth", "train", "tiles", "catalog", "shards", "internal"}},
 	{"fastrp", []string{"internal/elementary", "internal/packed", "internal/rng"}},
 	{"smooth", []string{"group", "hops", "spmv", "internal"}},

@@ -51,6 +51,9 @@ func (p Plan) NumSplits() int { return max(p.Partition.Splits, 1) }
 // AUC is the measure that takes more than counting.
 const AUC = "auc"
 
+// metrics are all measures.
+var metrics = []string{"accuracy", "f1", AUC}
+
 // WantsAUC says whether the area under the ROC curve is asked for.
 func (p Plan) WantsAUC() bool { return slices.Contains(strings.Split(p.Metrics, ","), AUC) }
 
@@ -421,30 +424,53 @@ func leaveOpen[T comparable](option *T, standard T) {
 	}
 }
 
+// words are the options that are one of some words, but for rules.
+var words = []struct {
+	option  string
+	allowed []string
+}{
+	{"features", []string{"", "none"}},
+	{"shards", []string{"", "none"}},
+	{"normalize", []string{"auto", "l1", "none"}},
+	{"only", []string{"", "train", "train,valid"}},
+	{"lsi", []string{"influence-sketch", "influence-exact", "feature", "feature-sketch"}},
+	{"stationary", []string{"component", "global"}},
+	{"active", []string{"exact", "settled"}},
+	{"direction", []string{"", In, Out, Both}},
+	{"depth", []string{"", NodeDepth}},
+	{"precision", []string{"float32", "float16"}},
+	{"smoothed-precision", []string{"", "float32", "float16"}},
+	{"probabilities", []string{"", AllProbabilities, BestProbability}},
+	{"schedule", []string{"constant", "cosine"}},
+}
+
+// OptionValues lists the words that an option may be, also where it may be something else. It is
+// empty for other options and for rules, whose words package stage has.
+func OptionValues(name string) []string {
+	switch name {
+	case "metrics":
+		return slices.Clone(metrics)
+	case "label-depth":
+		return []string{AutoDepth}
+	case "cs-scale":
+		return []string{AutoScale}
+	case "targets":
+		return []string{AllTargets, LabelledTargets}
+	}
+	for _, w := range words {
+		if w.option == name {
+			return slices.DeleteFunc(slices.Clone(w.allowed), func(word string) bool { return word == "" })
+		}
+	}
+	return nil
+}
+
 // Validate checks ranges, and names but those of rules, which package stage checks. Its
 // error wraps [ErrOption] and names the
 // field and the values that are allowed.
 func (p Plan) Validate() error {
-	for _, c := range []struct {
-		field   string
-		value   string
-		allowed []string
-	}{
-		{"features", p.Partition.Features, []string{"", "none"}},
-		{"shards", p.Partition.Shards, []string{"", "none"}},
-		{"normalize", p.Partition.Normalize, []string{"auto", "l1", "none"}},
-		{"only", p.Partition.Only, []string{"", "train", "train,valid"}},
-		{"lsi", p.LSI.Mode, []string{"influence-sketch", "influence-exact", "feature", "feature-sketch"}},
-		{"stationary", p.LSI.Stationary, []string{"component", "global"}},
-		{"active", p.LSI.Active, []string{"exact", "settled"}},
-		{"direction", p.Smooth.Direction, []string{"", In, Out, Both}},
-		{"depth", p.Smooth.Depth, []string{"", NodeDepth}},
-		{"precision", p.Precision, []string{"float32", "float16"}},
-		{"smoothed-precision", p.Smooth.SmoothedPrecision, []string{"", "float32", "float16"}},
-		{"probabilities", p.Probabilities, []string{"", AllProbabilities, BestProbability}},
-		{"schedule", p.Train.Schedule, []string{"constant", "cosine"}},
-	} {
-		if err := OneOf(c.field, c.value, c.allowed...); err != nil {
+	for _, w := range words {
+		if err := OneOf(w.option, p.Get(w.option), w.allowed...); err != nil {
 			return err
 		}
 	}
@@ -602,7 +628,7 @@ func (p Plan) validateMetrics() error {
 		return nil
 	}
 	for _, name := range strings.Split(p.Metrics, ",") {
-		if err := OneOf("metrics", name, "accuracy", "f1", AUC); err != nil {
+		if err := OneOf("metrics", name, metrics...); err != nil {
 			return err
 		}
 	}

@@ -4,23 +4,21 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	"ndls/internal/mem"
 )
 
 const (
-	barInterval  = 100 * time.Millisecond
-	lineInterval = 10 * time.Second
-	// barWidth is the number of cells of the bar itself.
-	barWidth = 20
-	// minShown keeps work that ends at once out of a log of plain lines.
-	minShown = 500 * time.Millisecond
+	barInterval = 100 * time.Millisecond
+	// lookInterval is how often it is looked whether a plain line is due.
+	lookInterval = time.Second
+	// leastGap and mostGap bound the time between two plain lines, which is a tenth of the time
+	// since the first one could come.
+	leastGap = 10 * time.Second
+	mostGap  = 5 * time.Minute
 )
 
-// Display shows meters on a writer. It is also a writer itself, for log lines
+// Display shows stages and meters on a writer. It is also a writer itself, for log lines
 // that must not run into the bar. Close must be called.
 type Display struct {
 	mu      sync.Mutex
@@ -28,16 +26,20 @@ type Display struct {
 	width   func() int // of the terminal; nil shows plain lines
 	drawn   bool
 	live    []*Meter
+	stages  []*course
+	begun   time.Time
+	shown   time.Time // when the last plain line came
 	stop    chan struct{}
 	stopped chan struct{}
 }
 
-// NewDisplay shows meters on w: as one line redrawn in place where width says how many
-// columns the terminal has, and as plain lines every ten seconds and at the end where
-// width is nil.
+// NewDisplay shows stages and meters on w. Where width says how many columns the terminal has, they are
+// one line that is redrawn in place, fits, and goes when the work is done. Where width is nil, they are
+// plain lines: the first after ten seconds, then ever rarer, at least one in five minutes.
 func NewDisplay(w io.Writer, width func() int) *Display {
-	d := &Display{w: w, width: width, stop: make(chan struct{}), stopped: make(chan struct{})}
-	interval := lineInterval
+	now := time.Now()
+	d := &Display{w: w, width: width, begun: now, shown: now, stop: make(chan struct{}), stopped: make(chan struct{})}
+	interval := lookInterval
 	if width != nil {
 		interval = barInterval
 	}
@@ -73,6 +75,9 @@ func (d *Display) Start(what string, total int64, unit string) *Meter {
 func (d *Display) end(m *Meter) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if c := d.course(); c != nil {
+		c.look(m)
+	}
 	if i := slices.Index(d.live, m); i >= 0 {
 		d.live = slices.Delete(d.live, i, i+1)
 	}
@@ -80,25 +85,61 @@ func (d *Display) end(m *Meter) {
 	if d.width != nil {
 		d.clear()
 		d.show(now)
-	} else if now.Sub(m.started) >= minShown {
+	} else if now.Sub(m.started) >= d.gap(now) {
 		fmt.Fprintln(d.w, finished(m, now))
+		d.shown = now
 	}
 }
 
-// show draws the youngest meter as the bar, or a line for every meter.
-func (d *Display) show(now time.Time) {
-	if d.width == nil {
-		for _, m := range d.live {
-			fmt.Fprintln(d.w, status(m, now))
+// stage implements stager.
+func (d *Display) stage(s Stage) (end func()) {
+	c := &course{Stage: s, started: time.Now()}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stages = append(d.stages, c)
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if i := slices.Index(d.stages, c); i >= 0 {
+			d.stages = slices.Delete(d.stages, i, i+1)
 		}
+		d.clear()
+	}
+}
+
+// course is the stage that began last, nil if there is none.
+func (d *Display) course() *course {
+	if len(d.stages) == 0 {
+		return nil
+	}
+	return d.stages[len(d.stages)-1]
+}
+
+// gap is the time between two plain lines now.
+func (d *Display) gap(now time.Time) time.Duration {
+	return min(max(now.Sub(d.begun)/10, leastGap), mostGap)
+}
+
+// show draws the stage and the youngest meter as the bar, or as a plain line if one is due.
+func (d *Display) show(now time.Time) {
+	c := d.course()
+	if c == nil && len(d.live) == 0 {
 		return
 	}
-	if len(d.live) == 0 {
-		return
+	var m *Meter
+	if n := len(d.live); n > 0 {
+		m = d.live[n-1]
+		if c != nil {
+			c.look(m)
+		}
 	}
-	m := d.live[len(d.live)-1]
-	fmt.Fprintf(d.w, "\r\x1b[K%s", fit(drawBar(m), status(m, now), d.width()))
-	d.drawn = true
+	if d.width != nil {
+		fmt.Fprintf(d.w, "\r\x1b[K%s", describe(c, m, now).fit(d.width()))
+		d.drawn = true
+	} else if now.Sub(d.shown) >= d.gap(now) {
+		fmt.Fprintln(d.w, describe(c, m, now).text())
+		d.shown = now
+	}
 }
 
 func (d *Display) clear() {
@@ -124,100 +165,8 @@ func (d *Display) Close() {
 	default:
 		close(d.stop)
 	}
-	d.live = nil
+	d.live, d.stages = nil, nil
 	d.clear()
 	d.mu.Unlock()
 	<-d.stopped
-}
-
-// fit makes a line that stays on one row of a terminal: the terminal breaks a line that
-// reaches the last column, and a redraw would leave the broken line behind. Without
-// room for all of it the bar goes first, then the end of the text.
-func fit(bar, text string, width int) string {
-	line := []rune(bar + text)
-	if len(line) < width {
-		return string(line)
-	}
-	line = []rune(text)
-	return string(line[:min(len(line), max(width-1, 0))])
-}
-
-func drawBar(m *Meter) string {
-	if m.total <= 0 || m.within.Load() != nil {
-		return ""
-	}
-	full := int(barWidth * float64(min(m.Count(), m.total)) / float64(m.total))
-	return "[" + strings.Repeat("=", full) + strings.Repeat(" ", barWidth-full) + "] "
-}
-
-// status is "what 45% 12.3M/27.0M edges, 4.5M/s, 3s left", or what is known of it.
-func status(m *Meter, now time.Time) string {
-	count, spent := m.Count(), now.Sub(m.started).Seconds()
-	var b strings.Builder
-	b.WriteString(m.what)
-	total := m.total
-	if within := m.within.Load(); within != nil {
-		total = 0
-		fmt.Fprintf(&b, " %s,", *within)
-	}
-	if total > 0 {
-		fmt.Fprintf(&b, " %d%%", 100*min(count, total)/total)
-	}
-	if total > 0 {
-		fmt.Fprintf(&b, " %s of %s", number(count, m.unit), amount(total, m.unit))
-	} else {
-		fmt.Fprintf(&b, " %s", amount(count, m.unit))
-	}
-	if count > 0 && spent > 0 {
-		rate := float64(count) / spent
-		fmt.Fprintf(&b, ", %s/s", amount(int64(rate), m.unit))
-		if total > count {
-			fmt.Fprintf(&b, ", %s left", seconds(float64(total-count)/rate))
-		}
-	}
-	return b.String()
-}
-
-func finished(m *Meter, now time.Time) string {
-	spent := now.Sub(m.started).Seconds()
-	return fmt.Sprintf("%s done: %s in %s", m.what, amount(m.Count(), m.unit), seconds(spent))
-}
-
-// seconds prints a time: tenths below ten seconds, whole seconds above.
-func seconds(s float64) string {
-	if s < 10 {
-		return (time.Duration(s*10) * (time.Second / 10)).String()
-	}
-	return time.Duration(s * float64(time.Second)).Round(time.Second).String()
-}
-
-// amount prints a count with its unit in a few characters.
-func amount(n int64, unit string) string {
-	switch {
-	case unit == "bytes":
-		return number(n, unit)
-	case n == 1:
-		unit = strings.TrimSuffix(unit, "s")
-	}
-	return number(n, unit) + " " + unit
-}
-
-// number prints a count as amount does; only bytes have their unit.
-func number(n int64, unit string) string {
-	if unit == "bytes" {
-		return mem.Bytes(n).String()
-	}
-	f, prefix := float64(n), ""
-	for _, p := range []string{"k", "M", "G"} {
-		// A number that would be printed with four digits before the point has the
-		// next unit.
-		if f < 10_000 && prefix == "" || f < 999.95 {
-			break
-		}
-		f, prefix = f/1000, p
-	}
-	if prefix == "" {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%.1f%s", f, prefix)
 }

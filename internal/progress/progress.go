@@ -29,6 +29,14 @@ func Start(ctx context.Context, what string, total int64, unit string) *Meter {
 	return newMeter(what, total, unit, nil)
 }
 
+// StartPart is [Start] for a meter that counts all of the part of a stage that [Enter] says is under
+// way: how much of the stage is done follows from it.
+func StartPart(ctx context.Context, what string, total int64, unit string) *Meter {
+	m := Start(ctx, what, total, unit)
+	m.of.Store(spanOf(ctx))
+	return m
+}
+
 // Meter counts one piece of work. Its methods are safe for concurrent use and
 // for a nil meter.
 type Meter struct {
@@ -39,6 +47,8 @@ type Meter struct {
 	ended      atomic.Bool
 	// within, once set, says where the work is, of which total is only a bound.
 	within atomic.Pointer[string]
+	// of is the part of a stage that the meter counts, nil if it counts none.
+	of     atomic.Pointer[span]
 	onDone func(*Meter)
 }
 
@@ -75,4 +85,13 @@ func (m *Meter) Count() int64 {
 		return 0
 	}
 	return m.count.Load()
+}
+
+// share is how much of a stage is done, as far as the meter tells.
+func (m *Meter) share() (share float64, ok bool) {
+	of := m.of.Load()
+	if of == nil || m.total <= 0 || m.within.Load() != nil {
+		return 0, false
+	}
+	return of.from + (of.to-of.from)*float64(min(m.Count(), m.total))/float64(m.total), true
 }

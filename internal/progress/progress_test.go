@@ -69,7 +69,7 @@ func TestStatus(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			m := &Meter{what: tc.what, total: tc.total, unit: tc.unit, started: start}
 			m.Add(tc.count)
-			if got := status(m, start.Add(tc.after)); got != tc.want {
+			if got := ofMeter(m, start.Add(tc.after)).text(); got != tc.want {
 				t.Errorf("status = %q, want %q", got, tc.want)
 			}
 			if got := finished(m, start.Add(tc.after)); got != tc.final {
@@ -148,7 +148,7 @@ func TestWithin(t *testing.T) {
 	m := &Meter{what: "lsi", total: 356_400_000, unit: "edges", started: start}
 	m.Add(13_900_000)
 	m.Within("hop 7 of at most 200")
-	if got, want := drawBar(m)+status(m, start.Add(10*time.Second)), "lsi hop 7 of at most 200, 13.9M edges, 1.4M edges/s"; got != want {
+	if got, want := ofMeter(m, start.Add(10*time.Second)).fit(1000), "lsi hop 7 of at most 200, 13.9M edges, 1.4M edges/s"; got != want {
 		t.Errorf("status %q, want %q", got, want)
 	}
 }

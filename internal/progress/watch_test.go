@@ -14,8 +14,8 @@ func TestWatch(t *testing.T) {
 		ctx, w := WithWatch(ctx)
 		now := func(what string, done, total int64, unit string) {
 			t.Helper()
-			if a, b, c, e := w.Now(); a != what || b != done || c != total || e != unit {
-				t.Errorf("%s: %q %d of %d %q, want %q %d of %d %q", name, a, b, c, e, what, done, total, unit)
+			if got, want := w.Now(), (Work{What: what, Done: done, Total: total, Unit: unit}); got != want {
+				t.Errorf("%s: %+v, want %+v", name, got, want)
 			}
 		}
 		now("", 0, 0, "")
@@ -24,6 +24,12 @@ func TestWatch(t *testing.T) {
 		inner := Start(ctx, "hops", 3, "hops")
 		inner.Add(1)
 		now("hops", 1, 3, "hops")
+		bounded := Start(ctx, "lsi", 100, "edges")
+		bounded.Within("hop 1 of at most 10")
+		if got, want := w.Now(), (Work{What: "lsi", Unit: "edges", Where: "hop 1 of at most 10"}); got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+		bounded.Done()
 		inner.Done()
 		now("sort", 4, 10, "rows")
 		outer.Done()

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ndls"
+	"ndls/internal/mem"
+)
+
+func (a *app) listCommand() *cobra.Command {
+	var folders []string
+	cmd := a.command("list [DIR]...", "run directories below folders",
+		`list finds the run directories that are DIR or lie below it, and shows of each the data set,
+how far it is, what its files take, accuracies, and when it was last written to. DIR is a folder, the present
+one by default, or s3://bucket/prefix. It reads records and catalogues, and no data. Accuracies are
+those after label smoothing, or those before it where labels are not smoothed, as means over all models.`,
+		func(ctx context.Context, _ *cobra.Command) error {
+			if len(folders) == 0 {
+				folders = []string{"."}
+			}
+			var runs []ndls.RunSummary
+			err := ndls.List(ctx, folders, func(s ndls.RunSummary) error {
+				runs = append(runs, s)
+				_, err := a.asJSON(s)
+				return err
+			})
+			if a.json || len(runs) == 0 {
+				return err
+			}
+			return cmp.Or(err, printRuns(a.stdout, runs, time.Now()))
+		})
+	withArgs(cmd, cobra.ArbitraryArgs, func(args []string) { folders = args })
+	cmd.Example = `  ndls list runs
+  ndls list runs --json | jq -r 'select(.state == "COMPLETE").run'`
+	return cmd
+}
+
+// withArgs lets a verb take arguments, which take gets before the verb runs.
+func withArgs(cmd *cobra.Command, check cobra.PositionalArgs, take func(args []string)) {
+	cmd.Args = check
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		take(args)
+		return run(cmd, args)
+	}
+}
+
+func printRuns(w io.Writer, runs []ndls.RunSummary, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "run\tdata set\tstate\tsize\tvalid in %%\ttest in %%\tage\n")
+	for _, s := range runs {
+		accuracy := s.After
+		if accuracy == (ndls.SplitAccuracy{}) {
+			accuracy = s.Before
+		}
+		size := mem.Bytes(s.Bytes).String()
+		if s.Problem != "" {
+			size = "–"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(s.Run), plain(s.Dataset), stateOf(s), size, mean(accuracy.Valid), mean(accuracy.Test), age(s.Changed, now))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, s := range runs {
+		text := s.Problem
+		if s.State == ndls.Failed {
+			text = s.Reason
+		}
+		if text != "" {
+			if _, err := fmt.Fprintf(w, "%s: %s\n", plain(s.Run), plain(text)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stateOf says how far a run is.
+func stateOf(s ndls.RunSummary) string {
+	switch {
+	case s.Problem != "":
+		return "damaged"
+	case s.State == ndls.Complete:
+		return "complete"
+	case s.State == ndls.Failed && s.Stage != "":
+		return "failed in " + string(s.Stage)
+	case s.State == ndls.Failed:
+		return "failed"
+	case s.Working:
+		return "in " + string(s.Stage)
+	}
+	return "stopped in " + string(s.Stage)
+}
+
+// mean is a mean accuracy in percent.
+func mean(s *ndls.Spread) string {
+	if s == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f", 100*s.Mean)
+}
+
+// age is how long ago something was, in the largest unit of which there is one at least.
+func age(at, now time.Time) string {
+	if at.IsZero() {
+		return "–"
+	}
+	d := max(now.Sub(at), 0)
+	for _, unit := range []struct {
+		name string
+		is   time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"min", time.Minute}} {
+		if d >= unit.is {
+			return fmt.Sprintf("%d %s", d/unit.is, unit.name)
+		}
+	}
+	return fmt.Sprintf("%d s", d/time.Second)
+}

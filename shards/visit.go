@@ -1,0 +1,63 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ndls/catalog"
+	"ndls/internal/seal"
+)
+
+// VisitNodes visits some columns of the node table that a catalogue lists, and compares its bytes with its
+// checksum. An error of visit ends it.
+func VisitNodes(ctx context.Context, c *catalog.Catalog, want NodeColumns, visit func(first int64, b NodeBatch) error) error {
+	entries := c.Entries(catalog.KindNodes)
+	if len(entries) != 1 {
+		return fmt.Errorf("the catalogue names %d node tables: run `ndls partition` first: %w", len(entries), seal.ErrCorrupt)
+	}
+	r, err := c.OpenVerified(ctx, entries[0])
+	if err != nil {
+		return err
+	}
+	err = ReadNodeColumns(r, entries[0].Path, want, func(first int64, b NodeBatch) error {
+		if err := visit(first, b); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return nil
+	})
+	if err == nil {
+		err = r.Finish()
+	}
+	return errors.Join(err, r.Close())
+}
+
+// VisitK visits the K table in these files in order of node, and compares their bytes with their
+// checksums.
+func VisitK(ctx context.Context, c *catalog.Catalog, files []catalog.Entry, visit func(node int64, k int32, capped bool)) error {
+	lo := int64(0)
+	for _, e := range files {
+		r, err := c.OpenVerified(ctx, e)
+		if err != nil {
+			return err
+		}
+		err = ReadLSI(r, e.Path, func(first int64, b LSIBatch) error {
+			for i := range b.ID {
+				visit(lo+first+int64(i), b.K[i], b.Capped[i])
+			}
+			return nil
+		})
+		if err == nil {
+			err = r.Finish()
+		}
+		_ = r.Close()
+		if err != nil {
+			return err
+		}
+		lo += e.Rows
+	}
+	return nil
+}
