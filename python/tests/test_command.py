@@ -4,6 +4,9 @@ import json
 import os
 import pickle
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,14 @@ BIG = "synthetic:nodes=200000,edges=2000000,features=64,classes=8,seed=1"
 def children() -> str:
     """Returns the ids of the processes that this one has started and that have not ended."""
     return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+
+
+def runs(process: str) -> bool:
+    """Says whether a process has not ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes() != b""
+    except FileNotFoundError:
+        return False
 
 
 def test_results_are_returned_and_lines_go_to_the_callback(tmp_path: Path) -> None:
@@ -81,6 +92,32 @@ def test_an_error_of_the_callback_stops_the_program(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         ndls.command("partition", progress=fail, dataset=BIG, run=tmp_path / "run", memory="512MiB")
     assert not children()
+
+
+def test_the_package_is_a_program() -> None:
+    printed = subprocess.run([sys.executable, "-m", "ndls", "version"], capture_output=True, text=True, check=True).stdout
+    assert printed == ndls.command("version")
+    refused = subprocess.run([sys.executable, "-m", "ndls", "no-such-verb"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "no-such-verb" in refused.stderr
+
+
+def test_the_program_ends_when_nobody_reads_it(tmp_path: Path) -> None:
+    # The process of Python is killed in the middle of a training that would take minutes.
+    code = f"import ndls; ndls.command('run', dataset='karate:', run={str(tmp_path / 'run')!r}, rule='fastrp', split='random:2,5', memory='512MiB', epochs=10_000_000, patience=0)"
+    python = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    assert python.stderr
+    for line in python.stderr:
+        if "stage=train" in line:
+            break
+    (program,) = Path(f"/proc/{python.pid}/task/{python.pid}/children").read_text().split()
+    python.kill()
+    python.wait()
+    python.stderr.close()
+    deadline = time.monotonic() + 30
+    while runs(program) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not runs(program)
 
 
 def test_the_program_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -358,6 +358,8 @@ def _features(features: Any, out: Path) -> tuple[Path, int]:
     array = _array(features)
     if array.ndim != 2 or array.dtype.kind not in "iufb":
         raise ValueError(f"features: {array.dtype} of shape {array.shape} is no matrix of numbers with a row for each node")
+    if array.dtype == bool:
+        array = array.view(np.uint8)
     np.save(out / "features.npy", np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)))
     return out / "features.npy", len(array)
 
