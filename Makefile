@@ -1,4 +1,4 @@
-# `make` lists the targets. Everything is built into build/, tools into .tools/.
+# `make` lists the targets. Everything is built into build/, wheels into dist/, tools into .tools/.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -169,6 +169,34 @@ CHAOS ?= 20
 chaos: ## CHAOS rounds of faults drawn anew: deaths, networks, disks, stores, silence (root, for networks and disks)
 	NDLS_CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run TestChaos ./e2e
 
+# The tools of the Python package; the rest of its environment is what .ci/run puts there.
+VENV := $(TOOLS)/venv
+
+$(VENV)/python-package: python/requirements-dev.txt
+	[ -x $(VENV)/bin/python ] || python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+# The time in the archive is that of the commit, so that wheels of one commit have the same bytes.
+.PHONY: wheel
+wheel: $(VENV)/python-package ## dist/ndls-*.whl, the Python package with the program, for Linux on amd64 and arm64
+	rm -rf dist
+	export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}; \
+	for platform in amd64:x86_64 arm64:aarch64; do \
+	  binary=$(CURDIR)/$(BUILD)/wheel/$${platform%:*}/ndls; \
+	  CGO_ENABLED=0 GOOS=linux GOARCH=$${platform%:*} $(GO) build -trimpath -ldflags='-s -w' -o $$binary ./cmd/ndls; \
+	  (cd python && NDLS_WHEEL_BINARY=$$binary NDLS_WHEEL_PLATFORM=manylinux_2_17_$${platform#*:} $(VENV)/bin/python -m hatchling build -t wheel -d $(CURDIR)/dist); \
+	done
+
+.PHONY: test-python
+test-python: build $(VENV)/python-package ## the Python package: ruff, mypy, tests with pandas, polars and networkx, and torch where VENV has it
+	cd python && $(VENV)/bin/ruff check --quiet --config pyproject.toml . ../bench/loader && $(VENV)/bin/ruff format --quiet --check --config pyproject.toml . ../bench/loader && $(VENV)/bin/mypy
+	cd python && NDLS_BINARY=$(CURDIR)/$(BUILD)/ndls PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 $(VENV)/bin/python -m pytest -q
+
+.PHONY: bench-loader
+bench-loader: build ## rows a second of ndls.NodeRows beside a loader that reads a row at a time; options in LOADER, such as --nodes 8000000
+	NDLS_BINARY=$(CURDIR)/$(BUILD)/ndls PYTHONPATH=python/src $(PYTHON) bench/loader/loader.py $(LOADER)
+
 PYTHON ?= python3
 TABLES ?= transductive base-models correct-and-smooth inductive label-rates sparsity efficiency
 
@@ -190,5 +218,5 @@ papers100m: build ## stage by stage figures on graphs of the shape of ogbn-paper
 	$(GO) run ./bench/papers100m -ndls $(BUILD)/ndls
 
 .PHONY: clean
-clean: ## remove build/
-	rm -rf $(BUILD)
+clean: ## remove build/ and dist/
+	rm -rf $(BUILD) dist

@@ -129,7 +129,7 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	}
 	discard := slices.Clone(rec.Discarding)
 	if j.Restart {
-		discard = append(discard, stage.Readers(j.Plan, stages...)...)
+		discard = append(discard, stage.Readers(j.Plan, append(j.ownModel(stages), stages...)...)...)
 	}
 	next := *rec
 	next.Stages = slices.Clone(rec.Stages)
@@ -164,12 +164,25 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	rec.Plan, rec.Versions, rec.MemoryBudget = j.Plan, j.Versions, j.Resources.Memory
 	rec.Inputs = next.Inputs
 	rec.State, rec.Reason = Running, ""
+	if j.Restart {
+		own := j.ownModel(stages)
+		rec.Wanted = slices.DeleteFunc(rec.Wanted, func(s control.Stage) bool { return slices.Contains(own, s) })
+	}
 	for _, s := range stages {
 		if stage.Of(s)[0].Always() && !slices.Contains(rec.Wanted, s) {
 			rec.Wanted = append(rec.Wanted, s)
 		}
 	}
 	return rec, rec.write(ctx, j.Store)
+}
+
+// ownModel lists the stages of the run's own model where the job smooths soft labels of another
+// one: a restart discards what they have written, because soft labels are of one model.
+func (j *Job) ownModel(stages []control.Stage) []control.Stage {
+	if j.Plan.Labels.SoftLabels == "" || !slices.Contains(stages, control.SmoothLabels) {
+		return nil
+	}
+	return []control.Stage{control.Train, control.Predict}
 }
 
 // admit refuses, before anything is changed, stages that cannot run on what there is, or
@@ -413,7 +426,7 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 		}
 	}
 	if s == control.SmoothLabels && j.Plan.Labels.SoftLabels != "" && rec.Stage(control.Predict) != nil {
-		return false, fmt.Errorf("coordinator: %s holds soft labels of its own model already; give --soft-labels with another --run", j.Store.URI())
+		return false, fmt.Errorf("coordinator: %s holds soft labels of its own model already; give --soft-labels with another --run, or with --resume=false to discard that model", j.Store.URI())
 	}
 	if err := j.checkRemoved(ctx, rec, s); err != nil {
 		return false, err

@@ -245,6 +245,37 @@ func TestDatasetDecidesTheStages(t *testing.T) {
 	}
 }
 
+// Soft labels of another model do not mix with those of the run's own, and take their place on
+// request alone.
+func TestSoftLabelsReplaceTheOwnModel(t *testing.T) {
+	j, f := setup(t, storage.NewMem(), labelled)
+	run(t, j, stage.Whole()...)
+	before := read(t, j.Store)
+	f.executed, j.Whole, j.Plan.Labels.SoftLabels = nil, false, "other.arrow"
+	smooth := []control.Stage{control.LabelDepth, control.SmoothLabels}
+	if _, err := j.Run(context.Background(), smooth...); err == nil || len(f.executed) > 0 {
+		t.Fatalf("without Restart: error %v, executed %v", err, f.executed)
+	}
+	if after := read(t, j.Store); !reflect.DeepEqual(after, before) {
+		t.Errorf("the refused soft labels changed the record: %+v", after)
+	}
+	j.Restart = true
+	run(t, j, smooth...)
+	j.Restart = false
+	rec := run(t, j, control.Evaluate)
+	if want := append(smooth, control.Evaluate); !slices.Equal(f.executed, want) {
+		t.Errorf("executed %v, want %v", f.executed, want)
+	}
+	if rec.Done(control.Train) || rec.Done(control.Predict) || !rec.Done(control.Smooth) || rec.State != Complete {
+		t.Errorf("after it the record has %v, state %s", rec.begun(), rec.State)
+	}
+	for _, e := range j.Catalog.Entries("") {
+		if e.Kind == catalog.KindModel || e.Kind == catalog.KindSoftLabels {
+			t.Errorf("%s of the own model is still there", e.Path)
+		}
+	}
+}
+
 func TestStageNeedsTheOnesBefore(t *testing.T) {
 	j, _ := setup(t, storage.NewMem(), labelled)
 	for _, tc := range []struct {

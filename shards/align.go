@@ -18,6 +18,7 @@ type aligner struct {
 	head     int // bytes of the file head to come
 	messages int // messages to come
 	message  []byte
+	lengths  []int // of the messages that were written, the schema first
 }
 
 // newAligner expects the file head and the schema first.
@@ -63,14 +64,15 @@ func (a *aligner) flush() error {
 	a.message = append(a.message, make([]byte, end-a.Pos()-int64(len(a.message)))...)
 	binary.LittleEndian.PutUint32(a.message[4:], uint32(len(a.message)-8))
 	_, err := a.Writer.Write(a.message)
+	a.lengths = append(a.lengths, len(a.message))
 	a.messages, a.message = a.messages-1, a.message[:0]
 	return err
 }
 
-// padBlocks gives the blocks of the footer at the end of held the lengths that
-// the messages have now. In the flatbuffer Footer, record batches are field 3, a
+// padBlocks gives the blocks of the footer at the end of held the lengths that the messages of
+// their record batches have now; lengths begins with that of the schema. In the flatbuffer Footer, record batches are field 3, a
 // vector of structs {offset int64, metadata int32, 4 bytes, body int64}.
-func padBlocks(held []byte) {
+func padBlocks(held []byte, lengths []int) {
 	n, ok := seal.FooterLength(held, seal.Arrow)
 	if !ok || n > int64(len(held)) {
 		return
@@ -86,6 +88,6 @@ func padBlocks(held []byte) {
 	vector += u32(vector)
 	for i := range u32(vector) {
 		meta := vector + 4 + 24*i + 8
-		binary.LittleEndian.PutUint32(b[meta:], uint32(padded(int64(u32(meta)))))
+		binary.LittleEndian.PutUint32(b[meta:], uint32(lengths[i+1]))
 	}
 }

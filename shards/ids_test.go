@@ -3,6 +3,7 @@ package shards
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -163,6 +164,28 @@ func TestIDsComeBack(t *testing.T) {
 	}
 }
 
+// checkFooter compares the record batches that the footer of an Arrow file states with the messages
+// that are there. Other libraries refuse a file in which they differ.
+func checkFooter(t *testing.T, data []byte, batches int) {
+	t.Helper()
+	u32 := func(b []byte, at uint32) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
+	end := len(data) - len("ARROW1") - 4
+	b := data[end-int(u32(data, uint32(end))) : end]
+	root := u32(b, 0)
+	vector := root + uint32(binary.LittleEndian.Uint16(b[root-u32(b, root)+4+2*3:]))
+	vector += u32(b, vector)
+	if n := int(u32(b, vector)); n != batches {
+		t.Fatalf("the footer states %d record batches, not %d", n, batches)
+	}
+	for i := range uint32(batches) {
+		block := b[vector+4+24*i:]
+		at, length := uint32(binary.LittleEndian.Uint64(block)), u32(block, 8)
+		if u32(data, at) != 0xffffffff || u32(data, at+4)+8 != length {
+			t.Errorf("batch %d: the footer states a message of %d bytes at %d, where one of %d begins", i, length, at, u32(data, at+4)+8)
+		}
+	}
+}
+
 // TestNamedRows writes rows of some nodes and reads them here and with the Arrow library.
 func TestNamedRows(t *testing.T) {
 	const n, width = 100_000, 3
@@ -215,6 +238,7 @@ func TestNamedRows(t *testing.T) {
 			if at != len(numbers) {
 				t.Fatal(at)
 			}
+			checkFooter(t, out.Bytes(), f.NumBatches())
 			r, err := ipc.NewFileReader(bytes.NewReader(out.Bytes()))
 			if err != nil {
 				t.Fatal(err)

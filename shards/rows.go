@@ -328,7 +328,7 @@ func (w *RowWriter) Close() (rows int64, err error) {
 	if err := w.out.Close(); err != nil {
 		return 0, fmt.Errorf("shards: closing Arrow file: %w", err)
 	}
-	padBlocks(w.sink.Held())
+	padBlocks(w.sink.Held(), w.sink.lengths)
 	return w.rows, w.sink.Finish(seal.Arrow, endOfStream)
 }
 

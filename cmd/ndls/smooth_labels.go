@@ -11,7 +11,8 @@ func (a *app) smoothLabelsCommand() *cobra.Command {
 	cmd := v.command("smooth-labels --run DIR", "smoothed soft labels, and the predictions they give",
 		`smooth-labels averages each node's soft labels over its hops and commits the
 predictions. The soft labels are those of ndls train, or of any other model with
---soft-labels. How many hops that are at most is chosen on the validation nodes, from
+--soft-labels; where the run has a model of its own, --resume=false discards that one.
+How many hops that are at most is chosen on the validation nodes, from
 none to --label-kmax, unless --label-depth gives it.
 
 With --label-rule cs it corrects and smooths them (Correct & Smooth): what they get

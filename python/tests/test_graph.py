@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import Arrays, imported
+
+import ndls
+
+
+def in_input_order(run: ndls.Run, rows: Any) -> Any:
+    return np.asarray(rows)[np.argsort(run.ids)]
+
+
+def test_arrays(arrays: Arrays, tmp_path: Path) -> None:
+    graph = ndls.from_arrays(
+        arrays.src.astype(np.int32), arrays.dst, features=arrays.features, labels=arrays.labels, splits=arrays.splits, folder=tmp_path / "graph"
+    )
+    assert graph.folder == tmp_path / "graph"
+    run = imported(graph, tmp_path / "run")
+    np.testing.assert_array_equal(in_input_order(run, run.hops["hop_0"]), arrays.features)
+    np.testing.assert_allclose(in_input_order(run, run.hops["hop_1"]), arrays.hop(arrays.features), rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(in_input_order(run, run.labels), arrays.labels)
+    np.testing.assert_array_equal(in_input_order(run, run.splits[0]), arrays.splits[:, 0])
+    assert len(run.edges().to_table()) == 2 * run.graph["edges"]
+
+
+def test_features_in_a_file_are_not_copied(arrays: Arrays, tmp_path: Path) -> None:
+    path = tmp_path / "x & y.npy"
+    np.save(path, arrays.features)
+    for given in (path, str(path), np.load(path, mmap_mode="r")):
+        graph = ndls.from_arrays(arrays.src, arrays.dst, features=given)
+        assert not (graph.folder / "features.npy").exists()
+        assert "x %26 y.npy" in graph.uri
+    run = imported(graph, tmp_path / "run")
+    np.testing.assert_array_equal(in_input_order(run, run.hops["hop_0"]), arrays.features)
+    # A part of the file is not the file.
+    part = ndls.from_arrays(arrays.src[:5] % 100, arrays.dst[:5] % 100, features=np.load(path, mmap_mode="r")[100:200])
+    np.testing.assert_array_equal(np.load(part.folder / "features.npy"), arrays.features[100:200])
+
+
+def test_temporary_files_go_with_the_graph(arrays: Arrays) -> None:
+    graph = ndls.from_arrays(arrays.src, arrays.dst)
+    folder = graph.folder
+    assert (folder / "edges.npy").exists()
+    del graph
+    assert not folder.exists()
+
+
+def test_a_run_is_continued_from_other_files_with_the_same_bytes(arrays: Arrays, tmp_path: Path) -> None:
+    for _ in range(2):
+        graph = ndls.from_arrays(arrays.src, arrays.dst, features=arrays.features)
+        run = ndls.run(graph, tmp_path / "run", progress=False, memory="512MiB")
+        assert run.state == "COMPLETE"
+    with pytest.raises(ndls.Error, match="other bytes") as caught:
+        ndls.run(ndls.from_arrays(arrays.dst, arrays.src, features=arrays.features), tmp_path / "run", progress=False, memory="512MiB")
+    assert caught.value.status == 5
+
+
+def test_weights(arrays: Arrays, tmp_path: Path) -> None:
+    src, dst = np.minimum(arrays.src, arrays.dst), np.maximum(arrays.src, arrays.dst)
+    pairs = np.unique(np.stack([src, dst], 1)[src != dst], axis=0)
+    weights = np.random.default_rng(1).uniform(0.5, 2, len(pairs))
+    graph = ndls.from_arrays(pairs[:, 0], pairs[:, 1], features=arrays.features, weights=weights)
+    run = imported(graph, tmp_path / "run")
+    hop = arrays._replace(src=pairs[:, 0], dst=pairs[:, 1]).hop(arrays.features, weights)
+    np.testing.assert_allclose(in_input_order(run, run.hops["hop_1"]), hop, rtol=1e-4, atol=1e-5)
+
+
+def test_directed(tmp_path: Path) -> None:
+    graph = ndls.from_arrays([0, 1], [1, 2], features=np.eye(3), directed=True)
+    run = imported(graph, tmp_path / "run", directed=True)
+    # Each node has its own features, and those of the node whose edge leads to it.
+    assert (in_input_order(run, run.hops["hop_1"]) > 0).tolist() == [[True, False, False], [True, True, False], [False, True, True]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "codes"),
+    [
+        ([0, 1, -1, 1], ["0", "1"], [0, 1, -1, 1]),
+        (np.array([[2.0], [np.nan], [0.0], [2.0]]), ["0", "2"], [1, -1, 0, 1]),
+        (np.array(["b, c", None, 'say "a"', "b, c"], dtype=object), ["b, c", 'say "a"'], [0, -1, 1, 0]),
+    ],
+)
+def test_labels(tmp_path: Path, labels: Any, classes: list[str], codes: list[int]) -> None:
+    graph = ndls.from_arrays([0, 1, 2], [1, 2, 0], features=np.ones((4, 2)), labels=labels)
+    run = imported(graph, tmp_path / "run")
+    assert run.classes == classes
+    assert in_input_order(run, run.labels).tolist() == codes
+
+
+MASK = np.array([True, False, False, False])
+
+
+@pytest.mark.parametrize(
+    "splits",
+    [
+        [1, 2, 0, 3],
+        ["train", "val", "", "test"],
+        {"train": MASK, "val": np.roll(MASK, 1), "test": np.roll(MASK, 3)},
+        {"train": MASK[:, None], "valid": np.roll(MASK, 1)[:, None], "test": np.roll(MASK, 3)[:, None]},
+        {"train": [0], "valid": [1], "test": [3]},
+    ],
+)
+def test_splits(tmp_path: Path, splits: Any) -> None:
+    graph = ndls.from_arrays([0, 1, 2], [1, 2, 0], features=np.ones((4, 2)), labels=[0, 1, 0, 1], splits=splits)
+    run = imported(graph, tmp_path / "run")
+    assert in_input_order(run, run.splits[0]).tolist() == [1, 2, 0, 3]
+
+
+def test_what_is_refused() -> None:
+    for options, message in (
+        ({"splits": {"train": MASK, "test": MASK}, "features": np.ones((4, 2))}, "in two of"),
+        ({"splits": {"train": [4]}, "nodes": 4}, "not below"),
+        ({"splits": {"training": [4]}, "nodes": 4}, "none of train"),
+        ({"splits": {"train": [1]}}, "number of nodes"),
+        ({"splits": [1, 4]}, "codes"),
+        ({"labels": [0.5, 1]}, "fractions"),
+        ({"labels": np.ones((2, 2))}, "no vector"),
+        ({"features": np.ones(4)}, "no matrix"),
+        ({"weights": [1.0]}, "1 weights for 2 edges"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ndls.from_arrays([0, 1], [1, 0], **options)
+    with pytest.raises(ValueError, match="text"):
+        ndls.from_arrays(["a"], ["b"])
+    with pytest.raises(ValueError, match="two ends"):
+        ndls.from_arrays([0, 1], [1])
+    with pytest.raises(KeyError, match="no column 'weight'"):
+        ndls.from_arrow(pa.table({"src": [1], "dst": [2]}), weight="weight")
+    with pytest.raises(ValueError, match="table of nodes"):
+        ndls.from_arrow(pa.table({"src": [1], "dst": [2]}), label="y")
+
+
+def tables(arrays: Arrays) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The graph as columns: ids are text, and some labels are missing."""
+    name = [f"n{i:03d}" for i in range(len(arrays.labels))]
+    topics = ["logic", "graphs", "sets"]
+    edges = {"citing": [name[i] for i in arrays.src], "cited": [name[i] for i in arrays.dst], "year": [2000] * len(arrays.src)}
+    nodes = {
+        "paper": name,
+        "topic": [topics[t] if i % 5 else None for i, t in enumerate(arrays.labels)],
+        "part": [["", "train", "valid", "test"][s] for s in arrays.splits[:, 0]],
+        "x": list(arrays.features.astype(np.float64)),
+        "age": np.arange(len(name)) / 100,
+    }
+    return edges, nodes
+
+
+COLUMNS: dict[str, Any] = {"src": "citing", "dst": "cited", "id": "paper", "features": ["x", "age"], "label": "topic", "split": "part"}
+
+
+def check_tables(run: ndls.Run, arrays: Arrays) -> None:
+    order = np.array([int(name[1:]) for name in np.asarray(run.ids).tolist()])
+    x = np.concatenate([arrays.features, np.arange(len(order), dtype=np.float32)[:, None] / np.float32(100)], 1)
+    np.testing.assert_allclose(np.asarray(run.hops["hop_0"]), x[order], rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(run.hops["hop_1"]), arrays.hop(x)[order], rtol=1e-4, atol=1e-5)
+    assert run.classes == ["graphs", "logic", "sets"]
+    expected = np.where(order % 5 > 0, np.array([1, 0, 2])[arrays.labels[order]], -1)
+    np.testing.assert_array_equal(run.labels, expected)
+    np.testing.assert_array_equal(run.splits[0], arrays.splits[order, 0])
+
+
+def test_pandas(arrays: Arrays, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    edges, nodes = (pandas.DataFrame(t) for t in tables(arrays))
+    nodes["part"] = nodes["part"].astype("category")
+    graph = ndls.from_pandas(edges, nodes.set_index("paper"), **COLUMNS)
+    check_tables(imported(graph, tmp_path / "run"), arrays)
+
+
+def test_polars(arrays: Arrays, tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    edges, nodes = (polars.DataFrame(t) for t in tables(arrays))
+    nodes = nodes.with_columns(polars.col("part").cast(polars.Categorical), polars.col("x").cast(polars.Array(polars.Float32, 8)))
+    graph = ndls.from_polars(edges, nodes, **COLUMNS)
+    check_tables(imported(graph, tmp_path / "run"), arrays)
+
+
+def test_columns_are_found_by_name(tmp_path: Path) -> None:
+    edges = pa.table({"source": pa.array([2**40, 5], pa.int64()), "target": pa.array([5, 7], pa.int64())})
+    nodes = pa.table({"id": pa.array([5, 7, 2**40, 1], pa.int64()), "x, y": [1.0, 2.0, 3.0, 4.0]})
+    run = imported(ndls.from_arrow(edges, nodes, id="id", features="x, y"), tmp_path / "run")
+    assert sorted(run.ids.tolist()) == [1, 5, 7, 2**40]
+    assert run.hops["hop_0"][run.index([2**40, 7])].tolist() == [[3], [2]]
+
+
+def test_attributes_of_pyg(arrays: Arrays, tmp_path: Path) -> None:
+    # test_torch.py has the real class; what counts are the names of its attributes.
+    data = SimpleNamespace(
+        edge_index=np.stack([arrays.src, arrays.dst]),
+        x=arrays.features,
+        y=arrays.labels,
+        num_nodes=len(arrays.labels),
+        train_mask=arrays.splits == 1,
+        val_mask=arrays.splits == 2,
+        edge_weight=np.full(len(arrays.src), 0.5),
+    )
+    run = imported(ndls.from_pyg(data, weight="edge_weight"), tmp_path / "run")
+    np.testing.assert_array_equal(run.splits[0], np.where(arrays.splits < 3, arrays.splits, 0)[run.ids, 0])
+    np.testing.assert_array_equal(run.labels, arrays.labels[run.ids])
+    hop = arrays.hop(arrays.features, data.edge_weight)
+    np.testing.assert_allclose(in_input_order(run, run.hops["hop_1"]), hop, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match="no tensor w"):
+        ndls.from_pyg(data, weight="w")
+    with pytest.raises(ValueError, match="no edge_index"):
+        ndls.from_pyg(SimpleNamespace(x=arrays.features))
+
+
+def test_networkx(arrays: Arrays, tmp_path: Path) -> None:
+    networkx = pytest.importorskip("networkx")
+    g = networkx.Graph()
+    for i, (x, label, split) in enumerate(zip(arrays.features, arrays.labels, arrays.splits[:, 0], strict=True)):
+        g.add_node(i, x=x.tolist(), topic=int(label), part=["", "train", "valid", "test"][split])
+    g.add_edges_from(zip(arrays.src.tolist(), arrays.dst.tolist(), strict=True))
+    run = imported(ndls.from_networkx(g, features="x", label="topic", split="part"), tmp_path / "run")
+    np.testing.assert_allclose(in_input_order(run, run.hops["hop_1"]), arrays.hop(arrays.features), rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(in_input_order(run, run.labels), arrays.labels)
+    np.testing.assert_array_equal(in_input_order(run, run.splits[0]), arrays.splits[:, 0])
+    club = networkx.karate_club_graph()
+    run = ndls.run(ndls.from_networkx(club, weight="weight", label="club"), tmp_path / "club", progress=False, memory="512MiB")
+    assert (run.graph["edges"], run.classes) == (78, ["Mr. Hi", "Officer"])
+    strength = run.nodes(["strength"])["strength"].to_numpy()
+    np.testing.assert_allclose(strength, [club.degree(int(i), weight="weight") for i in run.ids])
+    with pytest.raises(ValueError, match="convert_node_labels_to_integers"):
+        ndls.from_networkx(networkx.Graph([(1, "a")]))
+    with pytest.raises(ValueError, match="have no attribute 'x'"):
+        ndls.from_networkx(networkx.path_graph(3), features="x")
