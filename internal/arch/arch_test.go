@@ -40,7 +40,7 @@ var rules = []rule{
 	{"infer", []string{"stage", "partition", "dataset", "smooth", "train", "tiles", "catalog", "shards", "internal"}},
 	{"fastrp", []string{"internal/packed", "internal/rng"}},
 	{"smooth", []string{"group", "hops", "spmv", "internal"}},
-	{"train/dense", []string{"internal/kernels"}},
+	{"train/dense", []string{"internal/kernels", "internal/rng"}},
 	{"train", []string{"train/dense", "catalog", "shards", "internal"}},
 	{"hops", []string{"group", "spmv", "internal"}},
 	{"group/remote", []string{"group", "internal"}},
