@@ -42,7 +42,7 @@ type record struct {
 }
 
 // recordFormat is the version of the files of a search.
-const recordFormat = 1
+const recordFormat = 2
 
 // committed is a trial in its file.
 type committed struct {
@@ -57,7 +57,7 @@ type folder struct {
 }
 
 // work is the run directory in which trials are made. K is found for all ε of label smoothing at the same
-// time.
+// time, as it is for all ε of a search.
 func (s *search) work() ndls.Config {
 	c := s.Base
 	c.Run = s.folder.path(workName)

@@ -123,10 +123,8 @@ func Search(ctx context.Context, c Config) (_ *Result, err error) {
 		return nil, err
 	}
 	defer closeFolder()
-	for _, group := range s.groups() {
-		if err := s.measure(ctx, group); err != nil {
-			return nil, err
-		}
+	if err := s.measure(ctx, s.todo()); err != nil {
+		return nil, err
 	}
 	return s.finish(ctx)
 }
@@ -279,9 +277,9 @@ func words(settings []Setting) (text string) {
 	return text
 }
 
-// groups are the trials that are not done, in groups with the same smoothed rows. Groups with the same K
-// table follow each other.
-func (s *search) groups() (groups [][]*trial) {
+// todo are the trials that are not done: those with the same smoothed rows follow each other, and so do those
+// with the same K table, and those with the same distances from hop to hop.
+func (s *search) todo() (list []*trial) {
 	rows := func(o ndls.Options) ndls.Options {
 		o.Train, o.Labels = ndls.Options{}.Train, ndls.Options{}.Labels
 		return o
@@ -291,47 +289,61 @@ func (s *search) groups() (groups [][]*trial) {
 		o.Smooth = ndls.Options{}.Smooth
 		return o
 	}
-	number := map[ndls.Options]int{} // of rows and of K tables, in the order in which they are drawn
+	distances := func(o ndls.Options) ndls.Options {
+		o = table(o)
+		o.LSI.Epsilon = 0
+		return o
+	}
+	number := map[ndls.Options]int{} // in the order in which they are drawn
 	of := func(o ndls.Options) int {
 		if _, ok := number[o]; !ok {
 			number[o] = len(number)
 		}
 		return number[o]
 	}
-	type keyed struct {
-		table, rows int
-		trial       *trial
-	}
-	var all []keyed
+	order := map[*trial][3]int{}
 	for i := range s.trials {
 		t := &s.trials[i]
-		all = append(all, keyed{of(table(t.options)), of(rows(t.options)), t})
-	}
-	slices.SortStableFunc(all, func(a, b keyed) int { return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.rows, b.rows)) })
-	last := -1
-	for _, x := range all {
-		if x.trial.done {
-			continue
+		order[t] = [3]int{of(distances(t.options)), of(table(t.options)), of(rows(t.options))}
+		if !t.done {
+			list = append(list, t)
 		}
-		if x.rows != last {
-			groups, last = append(groups, nil), x.rows
-		}
-		groups[len(groups)-1] = append(groups[len(groups)-1], x.trial)
 	}
-	return groups
+	slices.SortStableFunc(list, func(a, b *trial) int { x, y := order[a], order[b]; return slices.Compare(x[:], y[:]) })
+	return list
 }
 
-// measure makes the trials of a group, several at a time, and commits each when it is made.
-func (s *search) measure(ctx context.Context, group []*trial) error {
-	var list []ndls.Options
-	for _, t := range group {
+// optionsOf are those of trials.
+func optionsOf(trials []*trial) (list []ndls.Options) {
+	for _, t := range trials {
 		list = append(list, t.options)
 	}
-	over, err := ndls.OpenTrials(ctx, s.work(), s.smoothed, list...)
-	if err != nil {
-		return err
+	return list
+}
+
+// measure makes trials, as many as can be prepared at a time.
+func (s *search) measure(ctx context.Context, todo []*trial) error {
+	var all []ndls.Options
+	for _, t := range s.trials {
+		all = append(all, t.options)
 	}
+	over := ndls.OpenTrials(s.work(), s.smoothed, all...)
 	defer over.Close()
+	for len(todo) > 0 {
+		n, err := over.Prepare(ctx, optionsOf(todo)...)
+		if err == nil {
+			err = s.make(ctx, over, todo[:n])
+		}
+		if err != nil {
+			return err
+		}
+		todo = todo[n:]
+	}
+	return nil
+}
+
+// make makes trials that are prepared, several at a time, and commits each when it is made.
+func (s *search) make(ctx context.Context, over *ndls.Trials, group []*trial) error {
 	var ending sync.Mutex
 	end := func(ctx context.Context, t *trial) error {
 		ending.Lock()
@@ -352,12 +364,8 @@ func (s *search) measure(ctx context.Context, group []*trial) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			var list []ndls.Options
-			for _, t := range trials {
-				list = append(list, t.options)
-			}
 			start := time.Now()
-			err := over.Measure(ctx, list, func(i int, a *ndls.Accuracy) error {
+			err := over.Measure(ctx, optionsOf(trials), func(i int, a *ndls.Accuracy) error {
 				trials[i].Seconds, start = time.Since(start).Seconds(), time.Now()
 				trials[i].found(a)
 				return end(ctx, trials[i])
