@@ -113,8 +113,14 @@ func (t *Trials) together(ctx context.Context, trials []Options) (n int, err err
 	if err := t.imports(ctx, first); err != nil {
 		return 0, err
 	}
+	hops, expected := 0, t.counts(first).Hops
+	for _, o := range trials {
+		if same(o) {
+			hops = max(hops, stage.HopsOf(o, expected))
+		}
+	}
 	tables := int64(len(c.LabelEpsilons)) * (2*t.summary.Nodes + 4096)
-	if !stage.FromHops(first, t.summary) || stage.HopWork(t.summary, t.counts(first).Hops) > mostHopWork || tables > t.budget.Free()/8 {
+	if !stage.FromHops(first, t.summary) || stage.HopWork(t.summary, hops) > mostHopWork || tables > t.budget.Free()/8 {
 		return 0, nil
 	}
 	if list := stage.Trial(first, t.smoothed); takesK || t.smoothed && slices.Contains(Needed(first, list[len(list)-1]), control.LSI) {
@@ -182,8 +188,16 @@ func (t *Trials) free() {
 // imports commits the import, with options o where it has not begun, and opens the run directory.
 func (t *Trials) imports(ctx context.Context, o Options) error {
 	c := t.config
+	begun := false
+	if !rundir.Missing(c.Run) {
+		_, rec, err := openStore(ctx, c.Run, true)
+		if err != nil {
+			return err
+		}
+		begun = rec != nil
+	}
 	c.Options = nil // those of the run directory
-	if rundir.Missing(c.Run) {
+	if !begun {
 		c.Options = func(base *Options) { laidOver(base, o) }
 	}
 	if _, err := Run(ctx, c, control.Partition); err != nil {
@@ -269,7 +283,7 @@ func (t *Trials) alone(ctx context.Context, trials []Options) (n int, err error)
 	stored, width := stage.StoredRows(t.cat, t.plan, t.summary), stage.TrainedWidth(t.plan, t.summary)
 	rows := t.heldRows(stored)
 	if held := stage.HeldBytes(t.plan, rows, width); held+stage.HoldingBytes(t.plan, stored, width) <= t.budget.Free() {
-		if err := t.fits(trials, t.budget.Free()-held, 1); err == nil {
+		if _, err := t.fits(trials, t.budget.Free()-held, 1); err == nil {
 			if t.held, err = stage.Hold(ctx, t.env(t.plan, t.budget, nil), t.smoothed); err != nil {
 				return 0, err
 			}
@@ -380,9 +394,9 @@ func (t *Trials) divide(trials []Options, width int) error {
 	most = min(most, len(models), mostSideBySide)
 	for side := most; ; side-- {
 		share := free / int64(side) &^ 4095
-		err := t.fits(trials, share, threads/side)
+		lean, err := t.fits(trials, share, side)
 		if err == nil {
-			t.side, t.share, t.resources.Threads = side, share, max(threads/side, 1)
+			t.side, t.share, t.resources.Threads, t.resources.Lean = side, share, max(threads/side, 1), lean
 			return nil
 		}
 		if side == 1 {
@@ -391,21 +405,34 @@ func (t *Trials) divide(trials []Options, width int) error {
 	}
 }
 
-// fits says why trials do not fit so much memory, with so many threads, nil if they do.
-func (t *Trials) fits(trials []Options, share int64, threads int) error {
+// fits says why trials do not fit so much memory each and, so many at the same time, the threads and the disk; nil if they do.
+// lean says that they fit without temporary files that only save time.
+func (t *Trials) fits(trials []Options, share int64, side int) (lean bool, err error) {
 	r := t.resources
-	r.Memory, r.Threads = mem.Total(share), max(threads, 1)
+	r.Memory, r.Threads = mem.Total(share), max(r.Threads/side, 1)
+	if r.Disk > 0 {
+		for _, e := range t.cat.Entries("") {
+			r.Disk -= e.Bytes
+		}
+		r.Disk = max(r.Disk/int64(side), 1)
+	}
 	counts := t.counts(t.plan)
 	for _, o := range trials {
-		o, err := t.options(o)
+		plan, err := t.options(o)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if _, err := estimate.Run(counts, o, r, 0, stage.Costs(stage.Trial(o, t.smoothed)...)...); err != nil {
-			return err
+		costs := stage.Costs(stage.Trial(plan, t.smoothed)...)
+		list, err := estimate.Run(counts, plan, r, 0, costs...)
+		if err == nil && r.Disk > 0 {
+			err = estimate.CheckDisk(counts, plan, r, 1, 0, 0, estimate.Space{Run: r.Disk, Same: true, Bounded: true}, costs...)
 		}
+		if err != nil {
+			return false, err
+		}
+		lean = lean || slices.ContainsFunc(list, func(f control.Figures) bool { return f.Lean })
 	}
-	return nil
+	return lean, nil
 }
 
 // counts are those of the graph.

@@ -39,6 +39,15 @@ func TakesK(p control.Plan) bool {
 	return err == nil && rule.NodeDependent
 }
 
+// HopsOf is how many hops a plan makes where the largest K is k.
+func HopsOf(p control.Plan, k int) int {
+	rule, err := RuleOf(p)
+	if err != nil {
+		return k
+	}
+	return rule.Hops(k)
+}
+
 // HoldSmoothed smooths the features of the graph as some plans say, which make the same hops, once for all of them, and
 // holds the rows of each in memory: all of them, or those that train or validate in some split. The run
 // directory has the K tables that the plans take; env.Plan is its own plan. The rows, and their chunks, are those that stage
@@ -223,6 +232,6 @@ func KindBytes(p control.Plan, s shards.Summary, rows int64, width int) int64 {
 }
 
 // HopWork is how many values are added up for so many hops of the features of a graph.
-func HopWork(s shards.Summary, expected int) float64 {
-	return float64(2*s.Edges+s.Nodes) * float64(s.Features) * float64(expected)
+func HopWork(s shards.Summary, hops int) float64 {
+	return float64(2*s.Edges+s.Nodes) * float64(s.Features) * float64(hops)
 }

@@ -16,7 +16,8 @@ import (
 
 // Ways to search.
 const (
-	// Random draws each setting of a trial by itself, from the seed and the trial's number.
+	// Random begins with settings that are known of each rule. After them it draws each setting of a trial by itself, from the
+	// seed and the trial's number.
 	Random = "random"
 	// Grid takes all combinations of the values; the last dimension varies fastest.
 	Grid = "grid"
@@ -231,8 +232,16 @@ func (s *search) draw() error {
 		}
 	case Random, "":
 		s.Search = Random
-		misses := 0
-		for attempt := uint64(0); len(s.trials) < cmp.Or(s.Trials, DefaultTrials) && misses < drawsPerTrial; attempt++ {
+		misses, most := 0, cmp.Or(s.Trials, DefaultTrials)
+		for _, start := range s.Space.starts(s.base) {
+			if len(s.trials) == most {
+				break
+			}
+			if _, err := s.add(start, seen); err != nil {
+				return err
+			}
+		}
+		for attempt := uint64(0); len(s.trials) < most && misses < drawsPerTrial; attempt++ {
 			added, err := s.add(s.Space.draw(s.base.Seed, attempt), seen)
 			if err != nil {
 				return err

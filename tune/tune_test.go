@@ -57,15 +57,35 @@ func table(t testing.TB, c tune.Config) []byte {
 
 // TestTrialsAreRuns compares the figures of trials with those of runs with the same options, bit by bit.
 func TestTrialsAreRuns(t *testing.T) {
-	for name, dimensions := range map[string][]string{
-		"base":     {"rule=ndls,gbp", "hops=2,3", "residual=0,0.2", "epsilon=0.03,0.1", "hidden=8,16", "lr=log:0.003:0.1", "batch-size=0,16"},
-		"smoothed": {"label-rule=ndls,cs,ndls-reference", "label-depth=auto,2", "label-epsilon=0.05,0.2", "lr=0.01,0.05"},
+	for _, c := range []struct {
+		name       string
+		dimensions []string
+		trials     int
+		change     func(*ndls.Options)
+		files      bool // of smoothed rows, which are not added up in memory
+	}{
+		{name: "base", dimensions: []string{"rule=ndls,gbp", "hops=2,3", "residual=0,0.2", "epsilon=0.03,0.1", "hidden=8,16", "lr=log:0.003:0.1", "batch-size=0,16"}, trials: 9},
+		{name: "smoothed", dimensions: []string{"label-rule=ndls,cs,ndls-reference", "label-depth=auto,2", "label-epsilon=0.05,0.2", "lr=0.01,0.05"}, trials: 6},
+		{name: "smoothed by the rule and epsilon", dimensions: []string{"rule=ndls,sgc", "epsilon=0.03,0.1", "hops=2,3", "label-kmax=3,5"}, trials: 6},
+		{name: "distances", dimensions: []string{"r=0.3,0.5", "epsilon=0.02:0.2", "kmax=3,200"}, trials: 6},
+		{name: "hops", dimensions: []string{"rule=sign,sgc,nafs,ndls", "hops=2,3"}, trials: 6, files: true},
+		{name: "rows that settle", dimensions: []string{"epsilon=0.03,0.1"}, change: func(o *ndls.Options) { o.LSI.Active = "settled" }, trials: 2, files: true},
+		{name: "small rows", dimensions: []string{"epsilon=0.03,0.1"}, change: func(o *ndls.Options) { o.Precision = "float16" }, trials: 2, files: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c := quick(t, filepath.Join(t.TempDir(), "search"), dimensions...)
+		t.Run(c.name, func(t *testing.T) {
+			files, trials, change := c.files, c.trials, c.change
+			c := quick(t, filepath.Join(t.TempDir(), "search"), c.dimensions...)
+			c.Trials = trials
+			if change != nil {
+				same := c.Base.Options
+				c.Base.Options = func(o *ndls.Options) { same(o); change(o) }
+			}
 			var made []int
 			c.Done = func(x tune.Trial) { made = append(made, x.Number) }
 			r := search(t, c)
+			if _, err := os.Stat(filepath.Join(c.Base.Run, "work", "smoothed")); (err == nil) != files {
+				t.Errorf("smoothed rows are in files: %v, want %v", err == nil, files)
+			}
 			if len(r.Trials) != c.Trials || len(made) != c.Trials {
 				t.Fatalf("%d trials, %d made", len(r.Trials), len(made))
 			}

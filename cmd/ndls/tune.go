@@ -36,8 +36,8 @@ func (a *app) tuneCommand() *cobra.Command {
 		fmt.Sprintf(`tune tries settings of ndls run, compares them by the accuracy on the validation nodes, and
 prints the ndls run command with the best ones. It does not look at the labels of test
 nodes. Each trial gives what ndls run with its settings gives, bit for bit. The dataset is
-imported once, each K table is found once, and rows are smoothed once for all trials that
-agree in this: then a trial takes as long as its training.
+imported once, K is found for all --epsilon at the same time, and trials share the hops of the
+features, which stay in memory where they fit: then a trial takes as long as its training.
 
 The same command continues a search that was interrupted. With a larger --trials it goes on after
 the last trial. DIR has tune.json, with all figures, and trials.csv.
@@ -48,11 +48,15 @@ WHAT IS TRIED
   --try lr=log:0.001:0.1            a range, evenly by its logarithm
   --try default                     all of those that are tried without --try:
 %s
+A random search begins with trials that are known for each rule: the defaults with the number
+of hops, the epsilon or the alpha of the rule's paper, and then what its authors train with. Of options
+that have another value there than is tried, these trials have the nearest one.
+
 An option is tried where it decides something: hops is not with --rule ndls, residual with
 that rule alone. Options that can be tried are
   %s
 All other options, and those that are not tried, are given as for ndls run and hold for all
-trials. A range of an option of LSI or SMOOTH has rows smoothed for each trial by itself.
+trials. A range of epsilon or of an option of SMOOTH has rows of its own for each trial.
 
 HOW TRIALS ARE COMPARED
 By the mean accuracy on the validation nodes over all models of all splits, before label
@@ -66,11 +70,12 @@ give --splits 5 or --runs 3 for a surer choice.`, lines("      ", tune.Default()
 	a.runFlag(cmd)
 	f.StringArrayVar(&v.try, "try", nil, "an option and what to try, NAME=VALUE,VALUE,… or NAME=LOW:HIGH or NAME=log:LOW:HIGH; give it once for each option. Values that have commas stand between semicolons")
 	f.IntVar(&v.trials, "trials", tune.DefaultTrials, "trials of a random search; a grid has as many as it has combinations, and a given number bounds them")
-	f.StringVar(&v.search, "search", tune.Random, "random draws each value of each trial by --seed; grid takes all combinations of choices")
+	f.StringVar(&v.search, "search", tune.Random, "random draws each value of each trial by --seed, after the known settings of each rule; grid takes all combinations of choices")
 	f.StringVar(&v.score, "score", "", "what is compared: base, the accuracy before label smoothing, or smoothed, the one after it (default smoothed where an option of LABELS is tried, else base)")
 	f.BoolVar(&v.final, "final", false, "run the printed command, too, in best in DIR, and show its accuracies: the only ones on test nodes")
 	inGroup(f, groupRun, "dataset", "run", "try", "trials", "search", "score", "final")
 	a.cacheFlags(cmd)
+	a.diskFlag(cmd)
 	a.columnsFlag(cmd)
 	v.plan = newPlanFlags(cmd)
 	v.plan.given.Train.Runs = trialModels
