@@ -341,7 +341,7 @@ func (s *search) measure(ctx context.Context, todo []*trial) error {
 	for len(todo) > 0 {
 		n, err := over.Prepare(ctx, optionsOf(todo)...)
 		if err == nil {
-			err = s.make(ctx, over, todo[:n])
+			err = s.try(ctx, over, todo[:n])
 		}
 		if err != nil {
 			return err
@@ -351,8 +351,8 @@ func (s *search) measure(ctx context.Context, todo []*trial) error {
 	return nil
 }
 
-// make makes trials that are prepared, several at a time, and commits each when it is made.
-func (s *search) make(ctx context.Context, over *ndls.Trials, group []*trial) error {
+// try makes trials that are prepared, several at a time, and commits each when it is made.
+func (s *search) try(ctx context.Context, over *ndls.Trials, group []*trial) error {
 	var ending sync.Mutex
 	end := func(ctx context.Context, t *trial) error {
 		ending.Lock()
