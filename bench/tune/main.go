@@ -5,12 +5,14 @@
 //	go run ./bench/tune -ndls build/ndls -data $NDLS_DATA/data [-trials 100] [-every 1]
 //
 // With -every N it runs each N-th trial alone, and takes their mean for that of all. Each run must have the same
-// accuracy on validation nodes as its trial, to the last bit.
+// accuracy on validation nodes as its trial, to the last bit. With -cpuprofile FILE it searches the default space in this process,
+// without runs, and writes a profile of that.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -18,6 +20,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/pprof"
 	"syscall"
 	"time"
 
@@ -29,6 +32,7 @@ import (
 type settings struct {
 	ndls, data, dir, dataset string
 	trials, every, threads   int
+	profile                  string
 }
 
 func main() {
@@ -41,15 +45,52 @@ func main() {
 	flag.IntVar(&s.trials, "trials", 100, "trials of the search")
 	flag.IntVar(&s.every, "every", 1, "run each so many-th trial")
 	flag.IntVar(&s.threads, "threads", 2, "threads of each process")
+	flag.StringVar(&s.profile, "cpuprofile", "", "file for a profile of the search alone")
 	flag.Parse()
 	if s.dataset == "" {
 		s.dataset = "planetoid:" + filepath.Join(s.data, "cora", "cora")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := s.measure(ctx, flag.Args()); err != nil {
+	do := s.measure
+	if s.profile != "" {
+		do = s.profiled
+	}
+	if err := do(ctx, flag.Args()); err != nil {
 		log.Fatal("tune: ", err)
 	}
+}
+
+// profiled searches in this process.
+func (s *settings) profiled(ctx context.Context, _ []string) (err error) {
+	dir, err := os.MkdirTemp(s.dir, "ndls-tune-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	file, err := os.Create(s.profile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	start := time.Now()
+	r, err := tune.Search(ctx, tune.Config{
+		Base: ndls.Config{
+			Run: filepath.Join(dir, "search"), Dataset: s.dataset, Resources: ndls.Resources{Threads: s.threads},
+			Options: func(o *ndls.Options) { o.Train.BatchSize, o.Train.Runs = 0, 1 },
+		},
+		Trials: s.trials,
+		Done:   func(t tune.Trial) { fmt.Printf("%6.2f s: trial %d took %.2f s\n", time.Since(start).Seconds(), t.Number, t.Seconds) },
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d trials in %.2f s\n", len(r.Trials), time.Since(start).Seconds())
+	return nil
 }
 
 // measure searches, with further flags of ndls tune, and runs the trials.
