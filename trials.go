@@ -41,6 +41,7 @@ type opened struct {
 	summary   Graph
 	budget    *mem.Budget
 	resources control.Resources // of a trial
+	threads   int               // of all trials together
 	share     int64             // memory of a trial
 	side      int
 	// kinds are the rows in memory by the options of smoothing ([rowsOf]) where they were smoothed there. Otherwise the
@@ -72,9 +73,12 @@ func OpenTrials(c Config, smoothed bool, all ...Options) *Trials {
 // prepared together if smoothing takes a minute at most: K is found for all their ε in the same passes, their rows are
 // added up from the same hops, and stay in memory, as many kinds as fit. Otherwise they are trials over the same
 // smoothed rows, which are in c.Run; what it has smoothed in another way is discarded. Trials that were prepared
-// before are over.
+// before are over; their rows are used again if those of all trials are among them.
 func (t *Trials) Prepare(ctx context.Context, trials ...Options) (n int, err error) {
 	defer func() { err = interruption(ctx, err) }()
+	if t.holds(trials) && t.divide(trials, stage.TrainedWidth(trials[0], t.summary)) == nil {
+		return len(trials), nil
+	}
 	t.Close()
 	if n, err = t.together(ctx, trials); n == 0 && err == nil {
 		t.Close()
@@ -84,6 +88,11 @@ func (t *Trials) Prepare(ctx context.Context, trials ...Options) (n int, err err
 		t.Close()
 	}
 	return n, err
+}
+
+// holds says whether all trials are over rows that are in memory now.
+func (t *Trials) holds(trials []Options) bool {
+	return t.kinds != nil && !slices.ContainsFunc(trials, func(o Options) bool { return t.kinds[rowsOf(o)] == nil })
 }
 
 // rowsOf are the options that decide smoothed rows.
@@ -255,6 +264,7 @@ func (t *Trials) open(ctx context.Context, c Config) error {
 	if t.resources, err = c.Resources.control(c.Run); err != nil {
 		return err
 	}
+	t.threads = max(t.resources.Threads, 1)
 	if t.resources.Scratch, err = t.temporary(t.resources.Scratch); err != nil {
 		return err
 	}
@@ -383,7 +393,7 @@ func (t *Trials) heldRows(rows int64) int64 {
 // divide says how many trials there are at the same time, in equal parts of the memory that rows leave, and with equal
 // parts of the threads: as many as their training leaves threads for, or fewer, so that each fits.
 func (t *Trials) divide(trials []Options, width int) error {
-	threads, free := max(t.resources.Threads, 1), t.budget.Free()
+	threads, free := t.threads, t.budget.Free()
 	most := threads
 	models := map[Options]bool{} // that trials do not share
 	for _, o := range trials {
@@ -409,7 +419,7 @@ func (t *Trials) divide(trials []Options, width int) error {
 // lean says that they fit without temporary files that only save time.
 func (t *Trials) fits(trials []Options, share int64, side int) (lean bool, err error) {
 	r := t.resources
-	r.Memory, r.Threads = mem.Total(share), max(r.Threads/side, 1)
+	r.Memory, r.Threads = mem.Total(share), max(t.threads/side, 1)
 	if r.Disk > 0 {
 		for _, e := range t.cat.Entries("") {
 			r.Disk -= e.Bytes

@@ -23,6 +23,10 @@
 // smoothed into files, one kind after the other, for the trials that agree in it ([ndls.Trials.Prepare]). Trials that differ in
 // options of label smoothing alone share their models.
 //
+// With [Config.Halving] all trials have one model a split, then the better half of them has half of the models, and the best eighth
+// all. Who is better depends on the figures of as many models alone, so that neither interruptions nor the order in which trials
+// end change it. Models are the same whatever their number; those of the step before are trained again.
+//
 // # Format
 //
 // The folder of a search holds
@@ -50,6 +54,6 @@
 //
 // # Not supported
 //
-// Searches that look at earlier trials to draw later ones, trials that end early because others were
+// Searches that look at earlier trials to draw later ones, trainings that end early because others were
 // better, and several processes at a time.
 package tune

@@ -51,6 +51,9 @@ type Config struct {
 	// fewer. A grid takes all of its combinations, and is refused if these are more than
 	// Trials, unless that is 0.
 	Trials int
+	// Halving trains fewer models of trials that are not among the best: one of each split of all trials, half of
+	// Options.Train.Runs of the better half of them, and all of the best eighth. It needs two models or more.
+	Halving bool
 	// Score is what trials are compared by: Base or Smoothed. "" is Smoothed where the space has an
 	// option of label smoothing, else Base.
 	Score string
@@ -69,7 +72,8 @@ type Trial struct {
 	// Smoothed after it; nil where that was not measured.
 	Base     *ndls.Spread `json:"base,omitempty"`
 	Smoothed *ndls.Spread `json:"smoothed,omitempty"`
-	// Models are the figures of each model, split by split.
+	// Models are the figures of each model, split by split. A trial has as many of each split as Options.Train.Runs,
+	// or, with Halving, as its figures were good for.
 	Models []Model `json:"models,omitempty"`
 	// Failed says why there are no figures, "" if there are.
 	Failed string `json:"failed,omitempty"`
@@ -124,7 +128,7 @@ func Search(ctx context.Context, c Config) (_ *Result, err error) {
 		return nil, err
 	}
 	defer closeFolder()
-	if err := s.measure(ctx, s.todo()); err != nil {
+	if err := s.climb(ctx); err != nil {
 		return nil, err
 	}
 	return s.finish(ctx)
@@ -143,7 +147,20 @@ type search struct {
 type trial struct {
 	Trial
 	options ndls.Options
-	done    bool
+	// runs is how many models of each split it is to have.
+	runs int
+}
+
+// tried are the options with as many models as the trial is to have.
+func (t *trial) tried() ndls.Options {
+	o := t.options
+	o.Train.Runs = t.runs
+	return o
+}
+
+// done says whether the trial has its figures, or failed.
+func (t *trial) done() bool {
+	return t.Failed != "" || len(t.Models) >= t.runs*t.options.NumSplits()
 }
 
 // newSearch checks what is asked for, and draws the trials.
@@ -163,6 +180,8 @@ func newSearch(c Config) (*search, error) {
 		return nil, failure.Of(ndls.ErrOption, "--keep-features=false removes the features once they are smoothed, and a search smooths them again: leave it out")
 	case c.Base.Discard:
 		return nil, failure.Of(ndls.ErrOption, "a search is not discarded: choose another --run")
+	case c.Halving && s.base.Train.Runs < 2:
+		return nil, failure.Of(ndls.ErrOption, "--halving needs several models to begin with fewer: give --runs 2 or more")
 	case c.Trials < 0 || c.Trials > mostTrials:
 		return nil, failure.Of(ndls.ErrOption, "--trials %d is outside [1, %d]", c.Trials, mostTrials)
 	}
@@ -274,7 +293,7 @@ func (s *search) add(drawn []Setting, seen map[string]bool) (bool, error) {
 	if s.smoothed && o.Smooth.Targets != "all" {
 		return false, failure.Of(ndls.ErrOption, "--targets %s leaves nodes without soft labels, which are smoothed over the whole graph; use --targets all, or --score %s", o.Smooth.Targets, Base)
 	}
-	s.trials = append(s.trials, trial{Trial: Trial{Number: len(s.trials) + 1, Settings: counted}, options: o})
+	s.trials = append(s.trials, trial{Trial: Trial{Number: len(s.trials) + 1, Settings: counted}, options: o, runs: o.Train.Runs})
 	return true, nil
 }
 
@@ -288,7 +307,7 @@ func words(settings []Setting) (text string) {
 
 // todo are the trials that are not done: those with the same smoothed rows follow each other, and so do those
 // with the same K table, and those with the same distances from hop to hop.
-func (s *search) todo() (list []*trial) {
+func (s *search) todo(trials []*trial) (list []*trial) {
 	rows := func(o ndls.Options) ndls.Options {
 		o.Train, o.Labels = ndls.Options{}.Train, ndls.Options{}.Labels
 		return o
@@ -311,10 +330,9 @@ func (s *search) todo() (list []*trial) {
 		return number[o]
 	}
 	order := map[*trial][3]int{}
-	for i := range s.trials {
-		t := &s.trials[i]
+	for _, t := range trials {
 		order[t] = [3]int{of(distances(t.options)), of(table(t.options)), of(rows(t.options))}
-		if !t.done {
+		if !t.done() {
 			list = append(list, t)
 		}
 	}
@@ -325,30 +343,84 @@ func (s *search) todo() (list []*trial) {
 // optionsOf are those of trials.
 func optionsOf(trials []*trial) (list []ndls.Options) {
 	for _, t := range trials {
-		list = append(list, t.options)
+		list = append(list, t.tried())
 	}
 	return list
 }
 
-// measure makes trials, as many as can be prepared at a time.
-func (s *search) measure(ctx context.Context, todo []*trial) error {
-	var all []ndls.Options
-	for _, t := range s.trials {
-		all = append(all, t.options)
+// climb makes the trials: all of them, and, with Halving, the better ones again with more models.
+func (s *search) climb(ctx context.Context) error {
+	var all []*trial
+	var options []ndls.Options
+	for i := range s.trials {
+		all, options = append(all, &s.trials[i]), append(options, s.trials[i].options)
 	}
-	over := ndls.OpenTrials(s.work(), s.smoothed, all...)
+	over := ndls.OpenTrials(s.work(), s.smoothed, options...)
 	defer over.Close()
-	for len(todo) > 0 {
-		n, err := over.Prepare(ctx, optionsOf(todo)...)
-		if err == nil {
-			err = s.try(ctx, over, todo[:n])
+	trials := all
+	for i, step := range s.rungs() {
+		if i > 0 {
+			trials = s.best(trials, (len(all)+step.among-1)/step.among)
 		}
-		if err != nil {
-			return err
+		for _, t := range trials {
+			t.runs = step.runs
 		}
-		todo = todo[n:]
+		for todo := s.todo(trials); len(todo) > 0; {
+			n, err := over.Prepare(ctx, optionsOf(todo)...)
+			if err == nil {
+				err = s.try(ctx, over, todo[:n])
+			}
+			if err != nil {
+				return err
+			}
+			todo = todo[n:]
+		}
 	}
 	return nil
+}
+
+// rung is a step of a search: so many models of each split for one trial among so many.
+type rung struct{ runs, among int }
+
+func (s *search) rungs() []rung {
+	runs := s.base.Train.Runs
+	if !s.Halving {
+		return []rung{{runs, 1}}
+	}
+	list := []rung{{1, 1}}
+	if half := (runs + 1) / 2; half > 1 {
+		list = append(list, rung{half, 2})
+	}
+	return append(list, rung{runs, 8})
+}
+
+// best are so many trials with the best figures of the models that they are to have, of equals those that were drawn first.
+func (s *search) best(trials []*trial, n int) []*trial {
+	list := slices.DeleteFunc(slices.Clone(trials), func(t *trial) bool { return t.Failed != "" })
+	slices.SortStableFunc(list, func(a, b *trial) int { return cmp.Compare(b.shown().ranking(s.Score), a.shown().ranking(s.Score)) })
+	return list[:min(n, len(list))]
+}
+
+// shown is the trial with the figures of as many models as it is to have: a search with fewer trials may
+// have trained more.
+func (t *trial) shown() Trial {
+	x, splits := t.Trial, t.options.NumSplits()
+	if len(x.Models) <= t.runs*splits {
+		return x
+	}
+	x.Models = slices.DeleteFunc(slices.Clone(x.Models), func(m Model) bool { return m.Run >= t.runs })
+	spread := func(of func(Model) float64) *ndls.Spread {
+		var figures []float64
+		for _, m := range x.Models {
+			figures = append(figures, of(m))
+		}
+		return ndls.SpreadOf(figures, splits)
+	}
+	x.Base = spread(func(m Model) float64 { return m.Base })
+	if x.Smoothed != nil {
+		x.Smoothed = spread(func(m Model) float64 { return *m.Smoothed })
+	}
+	return x
 }
 
 // try makes trials that are prepared, several at a time, and commits each when it is made.
@@ -360,7 +432,6 @@ func (s *search) try(ctx context.Context, over *ndls.Trials, group []*trial) err
 		if err := s.folder.commit(ctx, t.Trial); err != nil {
 			return err
 		}
-		t.done = true
 		if s.Done != nil {
 			s.Done(t.Trial)
 		}
@@ -383,7 +454,7 @@ func (s *search) try(ctx context.Context, over *ndls.Trials, group []*trial) err
 				return err
 			}
 			for _, t := range trials {
-				t.Failed = ndls.ErrDiverged.Error()
+				t.Trial = Trial{Number: t.Number, Settings: t.Settings, Failed: ndls.ErrDiverged.Error()}
 				if err := end(ctx, t); err != nil {
 					return err
 				}
@@ -412,7 +483,7 @@ func sharing(group []*trial) (parts [][]*trial) {
 
 // found takes the figures of the models over.
 func (t *trial) found(a *ndls.Accuracy) {
-	t.Base, t.Smoothed = a.Base.Valid, a.Smoothed.Valid
+	t.Base, t.Smoothed, t.Models = a.Base.Valid, a.Smoothed.Valid, nil
 	for _, m := range a.Models {
 		t.Models = append(t.Models, Model{m.Split, m.Run, *m.Base.Valid, m.Smoothed.Valid, m.Epochs, m.BestEpoch})
 	}
