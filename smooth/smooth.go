@@ -491,6 +491,10 @@ func (s *Smoother) add(hop int, first int64, rows []float32) error {
 		}
 		s.o.Targets.each(first, end, func(i int64) {
 			at := i - first
+			if int(counts[at]) <= hop {
+				sum = sum[columns:]
+				return
+			}
 			row := rows[at*columns : (at+1)*columns]
 			s.addRows(hop, sum[:columns], row, counts[at:at+1])
 			if s.added != nil && int(counts[at]) == hop+1 {
