@@ -28,8 +28,14 @@ func TestBeside(t *testing.T) {
 		rule Rule
 		k    []int
 	}{
-		{mustRule(t, "ndls", 0, 0), fewer}, {mustRule(t, "ndls", 0, 0), k}, {residual, fewer}, {mustRule(t, "ndls-reference", 0.15, 0), k},
-		{mustRule(t, "sgc", 0, 4), nil}, {mustRule(t, "gbp", 0.1, 30), nil}, {mustRule(t, "appnp"+byNode, 0.1, 9), k}, {mustRule(t, "s2gc", 0.05, 6), nil},
+		{mustRule(t, "ndls", 0, 0), fewer},
+		{mustRule(t, "ndls", 0, 0), k},
+		{residual, fewer},
+		{mustRule(t, "ndls-reference", 0.15, 0), k},
+		{mustRule(t, "sgc", 0, 4), nil},
+		{mustRule(t, "gbp", 0.1, 30), nil},
+		{mustRule(t, "appnp"+byNode, 0.1, 9), k},
+		{mustRule(t, "s2gc", 0.05, 6), nil},
 	}
 	for _, c := range []config{
 		{r: 0.5, threads: 1, columns: 16},

@@ -97,7 +97,7 @@ func HoldSmoothed(ctx context.Context, env *Env, plans []control.Plan, all bool)
 		}
 		var table []uint16
 		if b.Rule.NodeDependent {
-			if table, err = env.kOf(ctx, tables, p); err != nil {
+			if table, err = env.tableFor(ctx, tables, p); err != nil {
 				return held, err
 			}
 			b.K = func(i int64) int { return int(table[i]) }
@@ -137,8 +137,8 @@ func HoldSmoothed(ctx context.Context, env *Env, plans []control.Plan, all bool)
 	})
 }
 
-// kOf is the K table for the ε of a plan, read once.
-func (env *Env) kOf(ctx context.Context, tables map[float64]*mem.Array[uint16], p control.Plan) ([]uint16, error) {
+// tableFor is the K table for the ε of a plan, read once.
+func (env *Env) tableFor(ctx context.Context, tables map[float64]*mem.Array[uint16], p control.Plan) ([]uint16, error) {
 	if k := tables[p.LSI.Epsilon]; k != nil {
 		return k.S, nil
 	}

@@ -37,7 +37,9 @@ func TestBriefValidation(t *testing.T) {
 		rows   int64
 		change func(*Options)
 	}{
-		{wrong: 0, rows: 300}, {wrong: 0.3, rows: 900}, {wrong: 1, rows: 500},
+		{wrong: 0, rows: 300},
+		{wrong: 0.3, rows: 900},
+		{wrong: 1, rows: 500},
 		{wrong: 0.3, rows: 3000, change: func(o *Options) { o.BatchSize = 64 }},
 		{wrong: 0.3, rows: 400, change: func(o *Options) { o.Layers = 1 }},
 		{wrong: 0.3, rows: 400, change: func(o *Options) { o.Layers, o.Patience = 3, 10 }},

@@ -86,7 +86,9 @@ func (s *settings) profiled(ctx context.Context, _ []string) (err error) {
 			Options: func(o *ndls.Options) { o.Train.BatchSize, o.Train.Runs = 0, s.runs },
 		},
 		Trials: s.trials,
-		Done:   func(t tune.Trial) { fmt.Printf("%6.2f s: trial %d took %.2f s\n", time.Since(start).Seconds(), t.Number, t.Seconds) },
+		Done: func(t tune.Trial) {
+			fmt.Printf("%6.2f s: trial %d took %.2f s\n", time.Since(start).Seconds(), t.Number, t.Seconds)
+		},
 	})
 	if err != nil {
 		return err

@@ -404,7 +404,7 @@ func drop(v isa) {
 	state := v.vector()
 	MOVQ(Load(Param("state"), GP64()), low)
 	VPBROADCASTQ(low, state)
-	VPADDQ(table, state, state)
+	VPADDQ(table.Offset(0), state, state)
 	below := v.vector()
 	MOVQ(Load(Param("below"), GP64()), low)
 	VPBROADCASTD(low, below)
@@ -487,9 +487,9 @@ const golden uint64 = 0x9e3779b97f4a7c15
 // below. most has the largest magnitudes before and after, as bits.
 func adam(v isa) {
 	name := "adam" + v.name
-	TEXT(name, NOSPLIT, "func(w, g, m, s *float32, n uintptr, c *float32, most *uint32)")
-	Doc(fmt.Sprintf("%s moves n parameters w, a multiple of 16, against their gradients g, with the means m and squares s and the constants c. most has 16 largest magnitudes, as bits.", name))
-	w, g, m, s := pointer("w"), pointer("g"), pointer("m"), pointer("s")
+	TEXT(name, NOSPLIT, "func(params, grad, mean, square *float32, n uintptr, c *float32, most *uint32)")
+	Doc(fmt.Sprintf("%s moves n parameters, a multiple of 16, against their gradients, with the means and squares of these and the constants c. most has 16 largest magnitudes, as bits.", name))
+	w, g, m, s := pointer("params"), pointer("grad"), pointer("mean"), pointer("square")
 	n := Load(Param("n"), GP64())
 	c := pointer("c")
 	out := pointer("most")
