@@ -161,7 +161,7 @@ type Config struct {
 	// TrainOn are run directories whose rows models are trained on, in place of the run's own:
 	// the rows of the training nodes of the first, and of the validation nodes of the last.
 	TrainOn []string
-	// LabelEpsilons are distances for which label smoothing is to be tried later. Where K is found by this
+	// LabelEpsilons are distances for which smoothing is to be tried later. Where K is found by this
 	// call, it is found for those above Options.LSI.Epsilon, too, in the same passes. They change no result.
 	LabelEpsilons []float64
 	// Options, unless nil, changes the options: those that the run directory was made

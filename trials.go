@@ -2,6 +2,7 @@ package ndls
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -23,91 +24,297 @@ import (
 // ErrDiverged reports a model whose training ended in numbers that are not finite.
 var ErrDiverged = stage.ErrDiverged
 
-// Trials tries options of training and of label smoothing over the same smoothed rows. It commits
-// nothing to the run directory: what a trial writes is removed after it. Labels of test nodes are not
+// Trials tries options of smoothing, of training and of label smoothing over one import. It commits
+// to the run directory what smoothing takes, and nothing of a trial: what that writes is removed after it. Labels of test nodes are not
 // looked at.
 type Trials struct {
-	smoothed  bool
-	plan      Options
+	config   Config
+	smoothed bool
+	all      []Options // of the search
+	*opened
+}
+
+// opened is what trials are made with.
+type opened struct {
+	plan      Options // of the run directory
 	cat       *catalog.Catalog
 	summary   Graph
 	budget    *mem.Budget
 	resources control.Resources // of a trial
+	threads   int               // of all trials together
 	share     int64             // memory of a trial
 	side      int
-	held      *stage.HeldRows
-	tried     atomic.Int64
-	undo      []func()
+	// kinds are the rows in memory by the options of smoothing ([rowsOf]) where they were smoothed there. Otherwise the
+	// run directory has rows of one kind, and held are those in memory, nil where they are read for each trial.
+	kinds map[Options]*stage.HeldRows
+	held  *stage.HeldRows
+	tried atomic.Int64
+	undo  []func()
 }
 
-// mostSideBySide is how many trials there are at the same time, at most: each of them has objects on the
-// Go heap, which is as large for all of them.
-const mostSideBySide = 8
+const (
+	// mostSideBySide is how many trials there are at the same time, at most: each of them has objects on the
+	// Go heap, which is as large for all of them.
+	mostSideBySide = 8
+	// mostHopWork is how many values are added up for hops that are lost if the process ends: about a
+	// minute's. Where there are more, stage smooth makes the rows, which continues where it was.
+	mostHopWork = 1 << 37
+)
 
-// OpenTrials imports the dataset of c and smooths its features in c.Run, unless that is done, as the options
-// of the trials say. In these they must agree: the trials differ in options of training and of label
-// smoothing alone. smoothed says that trials smooth labels, too. What c.Run has smoothed in another
-// way is discarded. Where the rows that trials read fit the memory, they are read once. c.Options is not
-// used. The caller closes what is returned.
-func OpenTrials(ctx context.Context, c Config, smoothed bool, trials ...Options) (_ *Trials, err error) {
+// OpenTrials prepares trials with some options over the dataset of c in c.Run. They agree in those of the import.
+// smoothed says that trials smooth labels, too. c.Options is not used. [Trials.Prepare] comes next. The
+// caller closes what is returned.
+func OpenTrials(c Config, smoothed bool, all ...Options) *Trials {
+	return &Trials{config: c, smoothed: smoothed, all: all, opened: &opened{}}
+}
+
+// Prepare imports the dataset and smooths features, unless that is done, for the first of some trials that
+// are to be made, and says how many those are. Trials that make the same hops, but for ε and the rule, are
+// prepared together if smoothing takes a minute at most: K is found for all their ε in the same passes, their rows are
+// added up from the same hops, and stay in memory, as many kinds as fit. Otherwise they are trials over the same
+// smoothed rows, which are in c.Run; what it has smoothed in another way is discarded. Trials that were prepared
+// before are over; their rows are used again if those of all trials are among them.
+func (t *Trials) Prepare(ctx context.Context, trials ...Options) (n int, err error) {
 	defer func() { err = interruption(ctx, err) }()
-	if err := smooth(ctx, c, smoothed, trials[0]); err != nil {
-		return nil, err
+	if t.holds(trials) && t.divide(trials, stage.TrainedWidth(trials[0], t.summary)) == nil {
+		return len(trials), nil
 	}
-	t := &Trials{smoothed: smoothed}
-	defer func() {
-		if err != nil {
-			t.Close()
+	t.Close()
+	if n, err = t.together(ctx, trials); n == 0 && err == nil {
+		t.Close()
+		n, err = t.alone(ctx, trials)
+	}
+	if err != nil {
+		t.Close()
+	}
+	return n, err
+}
+
+// holds says whether all trials are over rows that are in memory now.
+func (t *Trials) holds(trials []Options) bool {
+	return t.kinds != nil && !slices.ContainsFunc(trials, func(o Options) bool { return t.kinds[rowsOf(o)] == nil })
+}
+
+// rowsOf are the options that decide smoothed rows.
+func rowsOf(o Options) Options {
+	o.Train, o.Labels = Options{}.Train, Options{}.Labels
+	return o
+}
+
+// together prepares the first of the trials that make the same hops, none where that is not to be done.
+func (t *Trials) together(ctx context.Context, trials []Options) (n int, err error) {
+	same := func(o Options) bool {
+		return stage.SameHops(o, trials[0]) && (!t.smoothed || o.LSI.Epsilon == trials[0].LSI.Epsilon)
+	}
+	c, first, takesK := t.config, trials[0], false
+	for _, o := range t.all {
+		if !same(o) || !stage.TakesK(o) {
+			continue
 		}
-	}()
+		if !takesK {
+			first.LSI.Epsilon, takesK = o.LSI.Epsilon, true
+		}
+		first.LSI.Epsilon = min(first.LSI.Epsilon, o.LSI.Epsilon)
+		if !slices.Contains(c.LabelEpsilons, o.LSI.Epsilon) {
+			c.LabelEpsilons = append(slices.Clip(c.LabelEpsilons), o.LSI.Epsilon)
+		}
+	}
+	if err := t.imports(ctx, first); err != nil {
+		return 0, err
+	}
+	hops, expected := 0, t.counts(first).Hops
+	for _, o := range trials {
+		if same(o) {
+			hops = max(hops, stage.HopsOf(o, expected))
+		}
+	}
+	tables := int64(len(c.LabelEpsilons)) * (2*t.summary.Nodes + 4096)
+	if !stage.FromHops(first, t.summary) || stage.HopWork(t.summary, hops) > mostHopWork || tables > t.budget.Free()/8 {
+		return 0, nil
+	}
+	if list := stage.Trial(first, t.smoothed); takesK || t.smoothed && slices.Contains(Needed(first, list[len(list)-1]), control.LSI) {
+		if err := t.findK(ctx, c, first); err != nil {
+			return 0, err
+		}
+	}
+	var kinds []Options
+	ends := []int{} // of the trials of each kind
+	for i, o := range trials {
+		if !same(o) || !stage.FromHops(o, t.summary) {
+			break
+		}
+		if rows := rowsOf(o); len(kinds) == 0 || kinds[len(kinds)-1] != rows {
+			if slices.Contains(kinds, rows) {
+				break
+			}
+			kinds, ends = append(kinds, rows), append(ends, 0)
+		}
+		ends[len(ends)-1] = i + 1
+	}
+	width := stage.TrainedWidth(first, t.summary)
+	rows := t.heldRows(t.summary.Nodes)
+	// One half for rows that are held, the other for smoothing them and for trials.
+	m := int(min(max(t.budget.Free()/2/stage.KindBytes(first, t.summary, rows, width), 1), int64(len(kinds))))
+	for ; m > 0; m /= 2 {
+		err := t.hold(ctx, kinds[:m])
+		if err == nil {
+			err = t.divide(trials[:ends[m-1]], width)
+		}
+		if err == nil {
+			return ends[m-1], nil
+		}
+		t.free()
+		if !errors.Is(err, ErrBudget) {
+			return 0, err
+		}
+	}
+	return 0, nil
+}
+
+// hold smooths some kinds of rows into memory.
+func (t *Trials) hold(ctx context.Context, kinds []Options) error {
+	env := t.env(t.plan, t.budget, nil)
+	held, err := stage.HoldSmoothed(ctx, env, kinds, t.smoothed)
+	if err != nil {
+		return err
+	}
+	t.kinds = map[Options]*stage.HeldRows{}
+	for i, o := range kinds {
+		t.kinds[o] = held[i]
+	}
+	return nil
+}
+
+// free gives back the memory of rows.
+func (t *Trials) free() {
+	for _, h := range t.kinds {
+		h.Free()
+	}
+	t.held.Free()
+	t.kinds, t.held = nil, nil
+}
+
+// imports commits the import, with options o where it has not begun, and opens the run directory.
+func (t *Trials) imports(ctx context.Context, o Options) error {
+	c := t.config
+	begun := false
+	if !rundir.Missing(c.Run) {
+		_, rec, err := openStore(ctx, c.Run, true)
+		if err != nil {
+			return err
+		}
+		begun = rec != nil
+	}
+	c.Options = nil // those of the run directory
+	if !begun {
+		c.Options = func(base *Options) { laidOver(base, o) }
+	}
+	if _, err := Run(ctx, c, control.Partition); err != nil {
+		return err
+	}
+	return t.open(ctx, c)
+}
+
+// laidOver makes base the options o, but for what it says of the dataset.
+func laidOver(base *Options, o Options) {
+	o.Partition.Dataset = base.Partition.Dataset
+	*base = o
+}
+
+// findK commits the K tables for the ε of o and for those that c names.
+func (t *Trials) findK(ctx context.Context, c Config, o Options) error {
+	plan, stages := t.plan, []Stage{control.Partition, control.LSI}
+	plan.LSI = o.LSI
+	for range 2 {
+		t.Close()
+		if err := execute(ctx, c, plan, stages); err != nil {
+			return err
+		}
+		if err := t.open(ctx, c); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(c.LabelEpsilons, func(epsilon float64) bool {
+			return epsilon > o.LSI.Epsilon && !stage.HasK(t.cat, t.plan, t.summary, epsilon)
+		}) {
+			return nil
+		}
+		c.Discard, stages = true, []Stage{control.LSI} // it was found for others
+	}
+	return fmt.Errorf("the LSI stage did not commit a K table for each ε of %v", c.LabelEpsilons)
+}
+
+// open opens the run directory, whose lock it takes.
+func (t *Trials) open(ctx context.Context, c Config) error {
 	unlock, err := lockExisting(ctx, c.Run)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t.undo = append(t.undo, unlock)
 	d, err := Open(ctx, c.Run)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t.cat, t.plan = d.cat, d.record.Plan
 	if t.summary, err = d.Graph(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if t.summary.Splits["valid"] == 0 {
-		return nil, failure.Of(ErrOption, "no node is in the split valid, by which trials are compared: give splits, or --split random:20,30 or share:0.6,0.2")
+		return failure.Of(ErrOption, "no node is in the split valid, by which trials are compared: give splits, or --split random:20,30 or share:0.6,0.2")
 	}
 	if t.resources, err = c.Resources.control(c.Run); err != nil {
-		return nil, err
+		return err
 	}
+	t.threads = max(t.resources.Threads, 1)
 	if t.resources.Scratch, err = t.temporary(t.resources.Scratch); err != nil {
-		return nil, err
+		return err
 	}
 	if t.budget, err = mem.NewBudget(t.resources.Memory); err != nil {
-		return nil, err
+		return err
 	}
 	t.undo = append(t.undo, t.budget.Close)
-	for i, o := range trials {
-		if trials[i], err = t.options(o); err != nil {
-			return nil, err
-		}
-	}
-	return t, t.divide(ctx, trials)
+	return nil
 }
 
-// smooth commits the smoothed rows of options o.
-func smooth(ctx context.Context, c Config, smoothed bool, o Options) error {
-	c.Options = func(base *Options) {
-		o.Partition.Dataset = base.Partition.Dataset
-		*base = o
+// alone prepares the first of the trials that are over the same smoothed rows, which are in files.
+func (t *Trials) alone(ctx context.Context, trials []Options) (n int, err error) {
+	for n < len(trials) && rowsOf(trials[n]) == rowsOf(trials[0]) {
+		n++
 	}
-	list := stage.Trial(o, smoothed)
-	stages := Needed(o, list[len(list)-1])
-	stages = slices.DeleteFunc(stages, func(s Stage) bool { return stage.Index(s) > stage.Index(control.Smooth) })
+	trials = trials[:n]
+	o := trials[0]
+	list := stage.Trial(o, t.smoothed)
+	stages := slices.DeleteFunc(Needed(o, list[len(list)-1]), func(s Stage) bool { return stage.Index(s) > stage.Index(control.Smooth) })
+	if err := execute(ctx, t.config, o, stages); err != nil {
+		return 0, err
+	}
+	if err := t.open(ctx, t.config); err != nil {
+		return 0, err
+	}
+	stored, width := stage.StoredRows(t.cat, t.plan, t.summary), stage.TrainedWidth(t.plan, t.summary)
+	rows := t.heldRows(stored)
+	if held := stage.HeldBytes(t.plan, rows, width); held+stage.HoldingBytes(t.plan, stored, width) <= t.budget.Free() {
+		if _, err := t.fits(trials, t.budget.Free()-held, 1); err == nil {
+			if t.held, err = stage.Hold(ctx, t.env(t.plan, t.budget, nil), t.smoothed); err != nil {
+				return 0, err
+			}
+			if err := t.divide(trials, width); err == nil {
+				return n, nil
+			}
+			t.free() // other splits may be larger than the first
+		}
+	}
+	return n, t.divide(trials, width)
+}
+
+// execute commits the output of stages with options o in the run directory of c. What it has made with other options
+// is discarded, but the import.
+func execute(ctx context.Context, c Config, o Options, stages []Stage) error {
+	c.Options = func(base *Options) { laidOver(base, o) }
 	j, err := newJob(c, stages)
 	if err != nil {
 		return err
 	}
-	if !rundir.Missing(c.Run) {
+	if !c.Discard && !rundir.Missing(c.Run) {
 		stale, err := j.stale(ctx)
 		if err != nil {
 			return err
@@ -160,6 +367,13 @@ func (t *Trials) temporary(scratch string) (string, error) {
 func (t *Trials) options(o Options) (Options, error) {
 	plan := t.plan
 	plan.Train, plan.Labels = o.Train, o.Labels
+	if t.kinds != nil {
+		if t.kinds[rowsOf(o)] == nil {
+			return plan, failure.Of(ErrPlanMismatch, "the trial's rows are not those that were prepared")
+		}
+		plan.LSI, plan.Smooth = o.LSI, o.Smooth
+		return plan, stage.Validate(plan)
+	}
 	o.Partition = plan.Partition
 	o.Smooth.Targets, o.Smooth.Direction, o.Smooth.KeepHops = plan.Smooth.Targets, plan.Smooth.Direction, plan.Smooth.KeepHops
 	if d := stage.Diff(o, plan, Needed(o, control.Smooth)...); len(d) > 0 {
@@ -168,71 +382,81 @@ func (t *Trials) options(o Options) (Options, error) {
 	return plan, stage.Validate(plan)
 }
 
-// divide says how many trials there are at the same time, and holds rows in memory where they fit beside
-// the least that this many trials take, or one.
-func (t *Trials) divide(ctx context.Context, trials []Options) error {
-	threads, free := max(t.resources.Threads, 1), t.budget.Free()
-	most := threads
-	rows, width := stage.StoredRows(t.cat, t.plan, t.summary)
-	models := map[control.TrainOptions]bool{} // that trials do not share
-	for _, o := range trials {
-		most = min(most, stage.ModelsAtATime(o, t.summary.Splits["train"], width, threads))
-		models[o.Train] = true
+// heldRows is how many of so many rows trials read.
+func (t *Trials) heldRows(rows int64) int64 {
+	if t.smoothed {
+		return rows
 	}
-	most = min(most, len(models), mostSideBySide)
-	heldRows := rows
-	if !t.smoothed {
-		heldRows = min(rows, (t.summary.Splits["train"]+t.summary.Splits["valid"])*int64(t.plan.NumSplits()))
-	}
-	held, holding := stage.HeldBytes(t.plan, heldRows, width), stage.HoldingBytes(t.plan, rows, width)
-	var failed error
-	for _, hold := range []bool{true, false} {
-		if hold && held+holding > free {
-			continue
-		}
-		for side := most; side > 0; side-- {
-			share := free
-			if hold {
-				share -= held
-			}
-			share = share / int64(side) &^ 4095
-			if failed = t.fits(trials, share, threads/side); failed != nil {
-				continue
-			}
-			if hold {
-				env := t.env(t.plan, t.budget)
-				var err error
-				if t.held, err = stage.Hold(ctx, env, t.smoothed); err != nil {
-					return err
-				}
-				share = min(share, t.budget.Free()/int64(side)&^4095) // other splits may be larger than the first
-			}
-			t.side, t.share, t.resources.Threads = side, share, max(threads/side, 1)
-			return nil
-		}
-	}
-	return failed
+	return min(rows, (t.summary.Splits["train"]+t.summary.Splits["valid"])*int64(t.plan.NumSplits()))
 }
 
-// fits says why trials do not fit so much memory, with so many threads, nil if they do.
-func (t *Trials) fits(trials []Options, share int64, threads int) error {
-	r := t.resources
-	r.Memory, r.Threads = mem.Total(share), max(threads, 1)
-	counts := stage.CountsOf(t.cat, t.summary)
-	counts.Hops = counts.ExpectedHops(t.plan.LSI.Kmax)
+// divide says how many trials there are at the same time, in equal parts of the memory that rows leave, and with equal
+// parts of the threads: as many as their training leaves threads for, or fewer, so that each fits.
+func (t *Trials) divide(trials []Options, width int) error {
+	threads, free := t.threads, t.budget.Free()
+	most := threads
+	models := map[Options]bool{} // that trials do not share
 	for _, o := range trials {
-		if _, err := estimate.Run(counts, o, r, 0, stage.Costs(stage.Trial(o, t.smoothed)...)...); err != nil {
+		most = min(most, stage.ModelsAtATime(o, t.summary.Splits["train"], width, threads))
+		o.Labels = Options{}.Labels
+		models[o] = true
+	}
+	most = min(most, len(models), mostSideBySide)
+	for side := most; ; side-- {
+		share := free / int64(side) &^ 4095
+		lean, err := t.fits(trials, share, side)
+		if err == nil {
+			t.side, t.share, t.resources.Threads, t.resources.Lean = side, share, max(threads/side, 1), lean
+			return nil
+		}
+		if side == 1 {
 			return err
 		}
 	}
-	return nil
+}
+
+// fits says why trials do not fit so much memory each and, so many at the same time, the threads and the disk; nil if they do.
+// lean says that they fit without temporary files that only save time.
+func (t *Trials) fits(trials []Options, share int64, side int) (lean bool, err error) {
+	r := t.resources
+	r.Memory, r.Threads = mem.Total(share), max(t.threads/side, 1)
+	if r.Disk > 0 {
+		for _, e := range t.cat.Entries("") {
+			r.Disk -= e.Bytes
+		}
+		r.Disk = max(r.Disk/int64(side), 1)
+	}
+	counts := t.counts(t.plan)
+	for _, o := range trials {
+		plan, err := t.options(o)
+		if err != nil {
+			return false, err
+		}
+		costs := stage.Costs(stage.Trial(plan, t.smoothed)...)
+		list, err := estimate.Run(counts, plan, r, 0, costs...)
+		if err == nil && r.Disk > 0 {
+			err = estimate.CheckDisk(counts, plan, r, 1, 0, 0, estimate.Space{Run: r.Disk, Same: true, Bounded: true}, costs...)
+		}
+		if err != nil {
+			return false, err
+		}
+		lean = lean || slices.ContainsFunc(list, func(f control.Figures) bool { return f.Lean })
+	}
+	return lean, nil
+}
+
+// counts are those of the graph.
+func (t *Trials) counts(plan Options) estimate.Counts {
+	counts := stage.CountsOf(t.cat, t.summary)
+	counts.Hops = counts.ExpectedHops(plan.LSI.Kmax)
+	return counts
 }
 
 // env is what a task of a trial works with.
-func (t *Trials) env(plan Options, budget *mem.Budget) *stage.Env {
+func (t *Trials) env(plan Options, budget *mem.Budget, held *stage.HeldRows) *stage.Env {
 	return &stage.Env{
 		Session: &stage.Session{Budget: budget}, Summary: t.summary, Plan: plan, Resources: t.resources, Catalog: t.cat,
-		Held: t.held, Blind: true,
+		Held: held, Blind: true,
 	}
 }
 
@@ -240,7 +464,7 @@ func (t *Trials) env(plan Options, budget *mem.Budget) *stage.Env {
 func (t *Trials) SideBySide() int { return t.side }
 
 // InMemory says whether the rows that trials read are in memory.
-func (t *Trials) InMemory() bool { return t.held != nil }
+func (t *Trials) InMemory() bool { return t.held != nil || t.kinds != nil }
 
 // Measure trains the models of trials that differ in options of label smoothing alone and, if trials smooth
 // labels, smooths those of each. It gives found, trial by trial, what the models are right about on the
@@ -254,8 +478,8 @@ func (t *Trials) Measure(ctx context.Context, trials []Options, found func(i int
 		if err != nil {
 			return err
 		}
-		if plan.Train != trials[0].Train {
-			return failure.Of(ErrPlanMismatch, "trials that share models differ in options of training")
+		if plan.Train != trials[0].Train || rowsOf(o) != rowsOf(trials[0]) {
+			return failure.Of(ErrPlanMismatch, "trials that share models differ in options of smoothing or training")
 		}
 		plans = append(plans, plan)
 	}
@@ -264,7 +488,11 @@ func (t *Trials) Measure(ctx context.Context, trials []Options, found func(i int
 		return err
 	}
 	defer budget.Close()
-	env := t.env(plans[0], budget)
+	held := t.held
+	if t.kinds != nil {
+		held = t.kinds[rowsOf(trials[0])]
+	}
+	env := t.env(plans[0], budget, held)
 	env.Resources.Memory = mem.Total(t.share)
 	env.Resources.Scratch = filepath.Join(t.resources.Scratch, strconv.FormatInt(t.tried.Add(1), 10))
 	defer func() { _ = vfs.RemoveAll(env.Resources.Scratch) }()
@@ -275,14 +503,11 @@ func (t *Trials) Measure(ctx context.Context, trials []Options, found func(i int
 	return stage.Try(ctx, *env, files, t.smoothed, plans, found)
 }
 
-// Close gives memory back and removes temporary files. It may be called on nil.
+// Close gives memory back and removes temporary files.
 func (t *Trials) Close() {
-	if t == nil {
-		return
-	}
-	t.held.Free()
+	t.free()
 	for _, f := range slices.Backward(t.undo) {
 		f()
 	}
-	t.undo = nil
+	t.opened = &opened{}
 }

@@ -32,6 +32,7 @@ func (j *Job) counts(ctx context.Context, rec *Record) (estimate.Counts, error) 
 		c = stage.CountsOf(j.Catalog, sum)
 		c.Hops, c.TrainOn = hops, on
 	}
+	c.Epsilons = j.Inputs.LabelEpsilons
 	if c.Hops == 0 {
 		c.Hops = c.ExpectedHops(j.Plan.LSI.Kmax)
 	}

@@ -58,6 +58,8 @@ type Counts struct {
 	FewHops bool `json:"few_hops,omitempty"`
 	// ValidationHops is the largest K of a validation node with a label, if it was found.
 	ValidationHops int `json:"validation_hops,omitempty"`
+	// Epsilons lists, with commas, distances for which the LSI stage finds K beside its own.
+	Epsilons string `json:"epsilons,omitempty"`
 	// LabelDepth is one more than the largest depth of label smoothing that was chosen, 0
 	// before it is.
 	LabelDepth int `json:"label_depth,omitempty"`

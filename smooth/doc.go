@@ -41,6 +41,9 @@
 // node may weigh otherwise than it does for nodes that count later ones. Where sign repeats hops,
 // the running sum of a target is the row of its last hop.
 //
+// Several rules may add up the same hops side by side ([Options.Beside]): each has its own sums and its own
+// number of hops of each node, and the bits that it has alone.
+//
 // Where several blocks make the same hops, rows that no target needs any more are left
 // out of the last ones (package hops).
 //

@@ -1,6 +1,8 @@
 package smooth
 
 import (
+	"slices"
+
 	"ndls/hops"
 	"ndls/internal/packed"
 	"ndls/spmv"
@@ -22,7 +24,7 @@ func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 	beside := func(l spmv.Layout) int64 {
 		o := with(l)
 		bytes := MemoryBytes(c.Nodes, c.Components, o, c.Threads) + o.held()
-		if o.Rule.Residual() {
+		if o.Rule.Residual() || slices.ContainsFunc(o.Beside, func(b Beside) bool { return b.Rule.Residual() }) {
 			bytes += min(c.Nodes, packed.StripRows) * int64(l.Columns) * 4
 		}
 		return bytes

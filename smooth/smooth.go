@@ -51,8 +51,24 @@ type Options struct {
 	// Keep are the hops, in ascending order, whose rows After takes with [Smoother.Hop]. All
 	// of them are made, also where the rule counts fewer. Rows may not settle then.
 	Keep []int
+	// Beside are further rules, whose rows are made of the same hops for the same targets
+	// ([Smoother.Each]). They and Rule add hops up, of the same walk. Rows may not settle, and there are
+	// no checkpoints.
+	Beside []Beside
 	// PanelBytes is what the caller holds for each panel of a block while that is smoothed.
 	PanelBytes int64
+}
+
+// Beside is a rule, and the K of each node that it counts hops by, as those of [Options].
+type Beside struct {
+	Rule Rule
+	K    func(i int64) int
+}
+
+// alone are the options of one of the rules beside.
+func (o Options) alone(b Beside) Options {
+	o.Rule, o.K, o.Beside, o.After = b.Rule, b.K, nil, nil
+	return o
 }
 
 // kept is the last hop that the caller takes, 0 where there is none.
@@ -78,6 +94,8 @@ type Smoother struct {
 	// others do.
 	finals []float64
 	hops   int
+	// beside add up what further rules make of the hops. They have no rows of their own.
+	beside []*Smoother
 
 	rows    *spmv.Block
 	sums    *sums
@@ -101,8 +119,25 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 	if len(o.Keep) > 0 && (o.Settled || o.Last != nil || o.deflated) {
 		return nil, errors.New("rows that settle are not computed at every hop that is kept")
 	}
+	if len(o.Beside) > 0 && (o.Settled || o.Last != nil || o.deflated || len(o.Keep) > 0) {
+		return nil, errors.New("rules beside each other take all rows of each hop")
+	}
 	if err := s.count(ctx); err != nil {
 		return nil, err
+	}
+	for _, b := range o.Beside {
+		if !o.Rule.Sums() || !b.Rule.Sums() || b.Rule.Walk != o.Rule.Walk {
+			return nil, fmt.Errorf("the rule %s does not add up the hops of %s", b.Rule.Name, o.Rule.Name)
+		}
+		one := &Smoother{g: g, o: o.alone(b), n: s.n}
+		s.beside = append(s.beside, one)
+		if err := one.count(ctx); err != nil {
+			return nil, err
+		}
+		if one.sums, err = newSums(g.Budget, o.Targets, o.Layout.Columns, o.SpilledSums, g.Threads, g.Scratch); err != nil {
+			return nil, err
+		}
+		s.hops = max(s.hops, one.hops)
 	}
 	if s.rows, err = g.NewBlock(o.Layout); err != nil {
 		return nil, err
@@ -149,7 +184,11 @@ func (s *Smoother) prune(ctx context.Context) (err error) {
 			if len(s.o.Keep) > 0 {
 				return max(int(s.counts.S[i])-1, s.o.kept())
 			}
-			return int(s.counts.S[i]) - 1
+			most := s.counts.S[i]
+			for _, x := range s.beside {
+				most = max(most, x.counts.S[i])
+			}
+			return int(most) - 1
 		})
 	}
 	if err != nil || s.needed == nil {
@@ -233,6 +272,9 @@ func MemoryBytes(n, components int64, o Options, threads int) int64 {
 	if o.Rule.holds() {
 		bytes += sumsBytes(o.Targets, o.Layout.Columns, o.SpilledSums, threads)
 	}
+	for _, b := range o.Beside {
+		bytes += MemoryBytes(n, components, o.alone(b), threads)
+	}
 	if o.Settled {
 		bytes += 2*n + hops.ClosureBytes(n, o.Layout.Columns) + 8*components*int64(o.Layout.Columns) + hops.StreamsBytes(n)
 	}
@@ -251,8 +293,20 @@ func (s *Smoother) Sums() bool { return s.o.Rule.Sums() }
 // Hops is the number of passes each block takes.
 func (s *Smoother) Hops() int { return s.hops }
 
+// Each gives what makes the output of one of the rules: number 0 is that of the options, and those beside follow. Its Output is
+// that of the block that was run last.
+func (s *Smoother) Each(number int) *Smoother {
+	if number == 0 {
+		return s
+	}
+	return s.beside[number-1]
+}
+
 // Free returns the memory.
 func (s *Smoother) Free() {
+	for _, x := range s.beside {
+		x.Free()
+	}
 	s.counts.Free()
 	s.added.Free()
 	if s.rows != nil {
@@ -282,8 +336,15 @@ func (s *Smoother) Run(ctx context.Context, x hops.Rows) (hops.Stats, error) {
 func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c hops.Checkpoints) (stats hops.Stats, err error) {
 	var mu sync.Mutex
 	hop := 0
+	if len(s.beside) > 0 && (c.Save != nil || c.From != nil) {
+		return stats, errors.New("the sums of rules beside each other have no checkpoints")
+	}
 	add := func(first int64, rows []float32) {
-		if e := s.add(hop, first, rows); e != nil {
+		e := s.add(hop, first, rows)
+		for _, x := range s.beside {
+			e = errors.Join(e, x.add(hop, first, rows))
+		}
+		if e != nil {
 			mu.Lock()
 			err = errors.Join(err, e)
 			mu.Unlock()
@@ -365,6 +426,11 @@ func (s *Smoother) fill(ctx context.Context, x hops.Rows) error {
 
 // clear sets all sums to zero.
 func (s *Smoother) clear() error {
+	for _, x := range s.beside {
+		if err := x.clear(); err != nil {
+			return err
+		}
+	}
 	if s.sums == nil {
 		return nil
 	}
@@ -425,6 +491,10 @@ func (s *Smoother) add(hop int, first int64, rows []float32) error {
 		}
 		s.o.Targets.each(first, end, func(i int64) {
 			at := i - first
+			if int(counts[at]) <= hop {
+				sum = sum[columns:]
+				return
+			}
 			row := rows[at*columns : (at+1)*columns]
 			s.addRows(hop, sum[:columns], row, counts[at:at+1])
 			if s.added != nil && int(counts[at]) == hop+1 {

@@ -34,6 +34,7 @@ type config struct {
 	pruned    bool
 	keep      []int
 	after     func(hop int) error
+	beside    []Beside
 }
 
 // defaultAlpha is the residual share of the authors' released code.
@@ -105,7 +106,7 @@ func engine(t testing.TB, g testgraph.Graph, c config, rule Rule, k []int) (*Smo
 	}
 	s, err := New(t.Context(), hg, Options{
 		Rule: rule, K: func(i int64) int { return k[i] }, Targets: targets, Settled: c.settled, Slack: c.slack, SpilledSums: c.spilled,
-		Blocks: blocks, Keep: c.keep, After: c.after,
+		Blocks: blocks, Keep: c.keep, After: c.after, Beside: c.beside,
 		Layout: spmv.Layout{Columns: c.columns, Precision: c.precision, Residency: c.place, Window: packed.StripRows, Accumulators: 1},
 	})
 	if err != nil {

@@ -326,3 +326,41 @@ func TestPlannedSeconds(t *testing.T) {
 		t.Errorf("partition: %.1f s for 64 columns, %.1f s for 6400", narrow, wide)
 	}
 }
+
+// The plan of the LSI stage counts the K tables for other distances: that of label smoothing, and those that are asked for.
+func TestFurtherTables(t *testing.T) {
+	c := papers
+	c.Nodes, c.Edges, c.Training, c.Validation, c.Labelled = 1<<20, 1<<23, 1<<10, 1<<10, 1<<12
+	p := labelledPlan()
+	p.Smooth.Targets = control.AllTargets
+	of := func(p control.Plan, epsilons string) control.Figures {
+		c := c
+		c.Epsilons = epsilons
+		list, err := estimate.Run(c, p, control.Resources{Memory: 8 << 30, Threads: 2}, 0, Costs(control.LSI)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list[0]
+	}
+	one, table := of(p, ""), 2*c.Nodes+4096
+	labels := p
+	labels.Labels.Epsilon = 0.1
+	for _, x := range []struct {
+		plan     control.Plan
+		epsilons string
+		tables   int64
+	}{
+		{p, "0.03,0.01", 0}, {p, "0.05,", 1}, {p, "0.05,0.1,0.05", 2}, {labels, "", 1}, {labels, "0.05,0.1", 2},
+	} {
+		got := of(x.plan, x.epsilons)
+		want := x.tables * table
+		for _, more := range []int64{got.PeakBytes - one.PeakBytes, got.LeastBytes - one.LeastBytes} {
+			if more < want || more > want+want/256 { // with page tables
+				t.Errorf("%q: %d bytes more, want %d", x.epsilons, more, want)
+			}
+		}
+		if more := got.DiskBytes - one.DiskBytes; more != x.tables*one.DiskBytes {
+			t.Errorf("%q: %d bytes more on disk, a table has %d", x.epsilons, more, one.DiskBytes)
+		}
+	}
+}

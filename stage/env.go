@@ -19,7 +19,8 @@ type Env struct {
 	// Session holds what stays open from one task to the next.
 	*Session
 	Task control.Task
-	// Summary describes the graph; it is empty for the partition, which makes it.
+	// Summary describes the graph; it is empty for the partition, which makes it. Where it has no nodes, Execute
+	// reads it.
 	Summary   shards.Summary
 	Plan      control.Plan
 	Inputs    control.Inputs
@@ -84,8 +85,10 @@ func Execute(ctx context.Context, env *Env) (err error) {
 	}
 	s := list[0]
 	if len(s.Needs(env.Plan)) > 0 {
-		if env.Summary, err = shards.ReadSummary(ctx, env.Catalog); err != nil {
-			return err
+		if env.Summary.Nodes == 0 {
+			if env.Summary, err = shards.ReadSummary(ctx, env.Catalog); err != nil {
+				return err
+			}
 		}
 		if lack := s.Lacks(env.Plan, FactsOf(env.Summary)); lack != "" {
 			return fmt.Errorf("%s cannot run: %s", s.Name(), lack)

@@ -32,20 +32,39 @@ func looserEpsilon(p control.Plan) float64 {
 // looserEpsilons are the ε for which the LSI stage finds K on the way, in ascending order: that of
 // label smoothing, and those for which others may ask it later.
 func (env *Env) looserEpsilons() (list []float64) {
-	f := FactsOf(env.Summary)
-	if env.Plan.SlackSettles() || (smoothLabelsStage{}).Lacks(env.Plan, f) != "" {
+	return loosersOf(env.Plan, FactsOf(env.Summary), env.Inputs.LabelEpsilons)
+}
+
+// loosersOf are those ε under a plan for a graph, with a list of those that others may ask for.
+func loosersOf(p control.Plan, f estimate.Facts, asked string) (list []float64) {
+	if p.SlackSettles() {
 		return nil
 	}
-	if epsilon := labelTableEpsilon(env.Plan, f); epsilon > 0 {
+	if epsilon := labelTableEpsilon(p, f); epsilon > 0 {
 		list = append(list, epsilon)
 	}
-	for _, text := range strings.Split(env.Inputs.LabelEpsilons, ",") {
-		if epsilon, err := strconv.ParseFloat(text, 64); err == nil && epsilon > env.Plan.LSI.Epsilon {
+	for _, text := range strings.Split(asked, ",") {
+		if epsilon, err := strconv.ParseFloat(text, 64); err == nil && epsilon > p.LSI.Epsilon {
 			list = append(list, epsilon)
 		}
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// HasK says whether the run directory has the K table for an ε, where the plan's own is found.
+func HasK(cat *catalog.Catalog, p control.Plan, s shards.Summary, epsilon float64) bool {
+	_, ok := (&Env{Catalog: cat, Plan: p, Summary: s}).filesOfK(epsilon)
+	return ok
+}
+
+// filesOfK are the files of the K table for an ε, in order of interval, if they are all there.
+func (env *Env) filesOfK(epsilon float64) ([]catalog.Entry, bool) {
+	if epsilon != env.Plan.LSI.Epsilon {
+		return env.labelLSI(epsilon)
+	}
+	all := env.Catalog.Entries(catalog.KindLSI)
+	return all, len(all) == intervals(env.Summary)
 }
 
 // labelTableEpsilon is looserEpsilon where the graph has what label smoothing needs, else 0.

@@ -63,13 +63,9 @@ func (lsiStage) Shares(p control.Plan) bool { return !p.SlackSettles() }
 // Cost implements estimate.Stage.
 func (lsiStage) Cost(s *estimate.Sheet) {
 	s.ReadNodes(1) // degrees
-	looser := int64(0)
-	if labelTableEpsilon(s.Plan, s.Facts(s.Plan)) > 0 {
-		looser = 2*s.Part + 4096
-	}
-	findsK(s, s.Plan.LSI.Epsilon, s.Plan.LSI.Kmax, looser)
-	s.WriteK()
-	if looser > 0 {
+	looser := len(loosersOf(s.Plan, s.Facts(s.Plan), s.Epsilons))
+	findsK(s, s.Plan.LSI.Epsilon, s.Plan.LSI.Kmax, int64(looser)*(2*s.Part+4096))
+	for range 1 + looser {
 		s.WriteK()
 	}
 	// The report reads it, with the labels.

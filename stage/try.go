@@ -77,13 +77,17 @@ func Try(ctx context.Context, env Env, files storage.Store, smoothed bool, plans
 	return nil
 }
 
-// StoredRows is how many smoothed rows a run has in files, and how many values of each models take.
-func StoredRows(cat *catalog.Catalog, p control.Plan, s shards.Summary) (rows int64, width int) {
-	out := (&Env{Plan: p, Summary: s}).output()
-	for _, e := range cat.Entries(trainedKind(out)) {
+// TrainedWidth is how many values of each row models take.
+func TrainedWidth(p control.Plan, s shards.Summary) int {
+	return (&Env{Plan: p, Summary: s}).output().Trained()
+}
+
+// StoredRows is how many smoothed rows a run has in files.
+func StoredRows(cat *catalog.Catalog, p control.Plan, s shards.Summary) (rows int64) {
+	for _, e := range cat.Entries(trainedKind((&Env{Plan: p, Summary: s}).output())) {
 		rows += e.Rows
 	}
-	return rows, out.Trained()
+	return rows
 }
 
 // ModelsAtATime is how many models so many threads train at the same time under a plan, with so many

@@ -1,6 +1,11 @@
 package train
 
-import "math"
+import (
+	"math"
+	"slices"
+
+	"ndls/train/dense"
+)
 
 // Adam's constants, those of torch.optim.Adam.
 const (
@@ -22,29 +27,19 @@ func newAdam(mean, square []float32) *adam {
 
 // step moves the parameters against the gradient, to which decay times the
 // parameter is added first: L2 regularisation, as in torch.optim.Adam, not the
-// decoupled decay of AdamW.
-func (a *adam) step(c pool, params, grad []float32, rate, decay float64) {
+// decoupled decay of AdamW. It returns the largest magnitude of a parameter after it.
+func (a *adam) step(c pool, k *dense.Kernel, params, grad []float32, rate, decay float64) float32 {
 	a.beta1 *= adamBeta1
 	a.beta2 *= adamBeta2
+	numbers := dense.Adam{
+		Decay: float32(decay),
+		Beta1: adamBeta1, Rest1: 1 - adamBeta1, Beta2: adamBeta2, Rest2: 1 - adamBeta2,
+		Size: float32(rate / (1 - a.beta1)), Root: float32(math.Sqrt(1 - a.beta2)), Small: adamEpsilon,
+	}
+	largest := make([]float32, c)
 	c.each(func(thread int) {
 		lo, hi := c.split(len(params), thread)
-		a.move(params[lo:hi], grad[lo:hi], lo, rate, decay)
+		largest[thread] = k.Step(numbers, params[lo:hi], grad[lo:hi], a.mean[lo:hi], a.square[lo:hi])
 	})
-}
-
-// move moves the parameters from first on.
-func (a *adam) move(params, grad []float32, first int, rate, decay float64) {
-	mean, square := a.mean[first:], a.square[first:]
-	var (
-		size = float32(rate / (1 - a.beta1))
-		root = float32(math.Sqrt(1 - a.beta2))
-		l2   = float32(decay)
-	)
-	for i, w := range params {
-		g := grad[i] + float32(l2*w)
-		m := float32(adamBeta1*mean[i]) + float32((1-adamBeta1)*g)
-		v := float32(adamBeta2*square[i]) + float32(float32((1-adamBeta2)*g)*g)
-		mean[i], square[i] = m, v
-		params[i] = w - float32(size*m)/(float32(math.Sqrt(float64(v)))/root+adamEpsilon)
-	}
+	return slices.Max(largest)
 }

@@ -7,7 +7,8 @@
 // [Smoothed] gives the rows a run has committed, of all nodes or of some, float32 or float16; a
 // [Problem] adds the label and the split of each. [FitRuns] trains one [Model] for each run on the
 // training rows, measures it on the validation rows after every epoch and keeps the weights of the
-// best one. [Predict] streams the probabilities of all rows, and a [Tally] counts them per split.
+// best one. [FitEach] gives the same models, and ends the measurement of an epoch as soon as it is clear
+// that another one was as good. [Predict] streams the probabilities of all rows, and a [Tally] counts them per split.
 // Test rows are read by Predict only.
 //
 // # Algorithm
@@ -31,6 +32,11 @@
 // one in use. Predictions are made from record batches that are checked, of
 // which the next is read meanwhile.
 //
+// FitEach measures rows 24 for each thread at a time, those first about which the weights were wrong, or
+// nearly so, when they were seen last. It ends when so many are wrong that the epoch cannot be better than the best. That
+// is exact as long as no logit can overflow, which it concludes from the largest weight and the largest input; where it
+// cannot conclude that, it measures all rows.
+//
 // # Format
 //
 // A model is stored little-endian as
@@ -49,9 +55,9 @@
 // take at a time, in bytes and beside labels and splits, which the caller holds:
 //
 //	training, rows in memory    4 (f+1) (train + valid rows) + 4P for each run
-//	                            + 24P + 4r (2f + 4h(L-1) + 2c) + 48tw + 8tc for each run at a time
+//	                            + 24P + 4r (2f + 4h(L-1) + 2c) + 48tw + 8tc + 9 (valid rows) for each run at a time
 //	training, rows streamed     4P for each run
-//	                            + the same + 37 MiB for each run at a time
+//	                            + the same, without valid rows, + 37 MiB for each run at a time
 //	prediction                  4P for each model + 4P + 32 MiB + 16 KiB c for each result
 //	                            + 4r (h(L-1) + c) + 48tw + 8tc
 //

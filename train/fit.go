@@ -95,6 +95,8 @@ func FitRuns(ctx context.Context, p Problem, o Options, res Resources) (*Result,
 // FitEach trains the models of some runs, the same that [FitRuns] gives for them, and
 // calls done with each model as soon as it is trained: in any order, by one goroutine
 // at a time. The model is freed when FitEach returns. An error of done ends the call.
+// An epoch is validated only until it is clear that it is not the best so far. So histories have neither
+// losses of validation rows, nor, of epochs that were not the best, their accuracy.
 func FitEach(ctx context.Context, p Problem, o Options, runs []int, res Resources, done func(*Model, History) error) error {
 	r, err := fit(ctx, p, o, runs, res, done)
 	r.Free()
@@ -117,6 +119,7 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 		return nil, err
 	}
 	defer f.free()
+	f.brief = done != nil
 
 	result := &Result{Histories: make([]History, len(runs))}
 	defer func() {
@@ -167,7 +170,11 @@ type fitting struct {
 	train, valid *rowSet
 	// shuffle is false when a step takes all rows, whose order is the stored one.
 	shuffle bool
-	meter   *progress.Meter
+	// brief says that an epoch is validated only until it is clear that it is not the best so far.
+	brief bool
+	// reach is the largest magnitude of a value of the validation rows that are in memory.
+	reach float32
+	meter *progress.Meter
 }
 
 func newFitting(p Problem, o Options, res Resources) (*fitting, error) {
@@ -199,13 +206,19 @@ func (f *fitting) load(ctx context.Context) error {
 			return err
 		}
 	}
-	return check(ctx, f.budget, f.problem.Source, f.train, f.valid)
+	if err := check(ctx, f.budget, f.problem.Source, f.train, f.valid); err != nil {
+		return err
+	}
+	if f.brief = f.brief && f.valid.values != nil; f.brief {
+		f.reach = magnitude(f.valid.values.S)
+	}
+	return nil
 }
 
 // runBytes is the memory of one run besides its model.
 func (f *fitting) runBytes(streamed bool, c pool) int64 {
 	return 16*numParams(f.dims) + networkBytes(f.dims, c, f.kernel, true) + 4*4096 +
-		samplerBytes(f.dims[0], max(f.train.count, f.valid.count), f.shuffle, streamed)
+		samplerBytes(f.dims[0], max(f.train.count, f.valid.count), f.shuffle, streamed) + hardestBytes(f.valid.count, streamed)
 }
 
 // divide says how many of some runs are trained at a time, and the threads of each. A run
@@ -277,6 +290,10 @@ type trainer struct {
 	adam    *adam
 	net     *network
 	sampler *sampler
+	// hardest is the order of the validation rows where epochs are validated briefly.
+	hardest *hardest
+	// largest is the largest magnitude of a weight or bias after a step.
+	largest float32
 
 	// Of the epoch under way.
 	now      int
@@ -300,7 +317,12 @@ func (t *trainer) allocate(c pool) (err error) {
 		return err
 	}
 	rows := max(t.train.count, t.valid.count)
-	t.sampler, err = newSampler(t.budget, t.dims[0], rows, t.shuffle, t.train.values == nil)
+	if t.sampler, err = newSampler(t.budget, t.dims[0], rows, t.shuffle, t.train.values == nil); err != nil {
+		return err
+	}
+	if t.brief {
+		t.hardest, err = newHardest(t.budget, t.valid.count)
+	}
 	return err
 }
 
@@ -309,6 +331,7 @@ func (t *trainer) free() {
 	t.state.Free()
 	t.net.free()
 	t.sampler.free()
+	t.hardest.free()
 }
 
 // epoch takes the steps of an epoch and validates its weights.
@@ -325,7 +348,11 @@ func (t *trainer) epoch(ctx context.Context, epoch int) (e Epoch, err error) {
 	}
 	e.TrainLoss = t.loss / float64(t.train.count)
 	if t.valid.count > 0 {
-		if err := t.validate(ctx, &e); err != nil {
+		measure := t.validate
+		if t.brief && t.bounded() {
+			measure = t.surpass
+		}
+		if err := measure(ctx, &e); err != nil {
 			return e, err
 		}
 	}
@@ -357,7 +384,7 @@ func (t *trainer) learn(ctx context.Context, p microbatch) error {
 			return err
 		}
 		if t.left -= int64(next.len()); t.left == 0 {
-			t.adam.step(t.net.threads, t.model.params, t.grad, t.rate, t.options.WeightDecay)
+			t.largest = t.adam.step(t.net.threads, t.kernel, t.model.params, t.grad, t.rate, t.options.WeightDecay)
 			t.net.pack()
 		}
 	}
@@ -382,11 +409,11 @@ func (t *trainer) accumulate(p microbatch) {
 		hidden = newDropout(t.options.Dropout)
 	)
 	drop := func(l, row int, h []float32) {
-		hidden.apply(h, h, rng.Hash(key, uint64(l+1)), t.position+int64(row))
+		hidden.apply(t.kernel, h, h, rng.Hash(key, uint64(l+1)), t.position+int64(row))
 	}
 	net.threads.rows(n, func(thread, lo, hi int) {
 		for i := lo; i < hi; i++ {
-			input.apply(net.x[i*width:(i+1)*width], p.row(i), first, t.position+int64(i))
+			input.apply(t.kernel, net.x[i*width:(i+1)*width], p.row(i), first, t.position+int64(i))
 		}
 		net.forward(thread, net.x[lo*width:hi*width], lo, hi, drop)
 		for i := lo; i < hi; i++ {

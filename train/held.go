@@ -21,21 +21,46 @@ type Held struct {
 // HeldBytes is the memory for so many rows.
 func HeldBytes(rows int64, width int) int64 { return rows*(4*int64(width)+8) + 2*4096 }
 
+// NewHeld takes memory for rows of width values, which [Held.Put] fills. first is the first row of each chunk,
+// and the number of rows. The caller frees the result.
+func NewHeld(b *mem.Budget, first []int64, width int) (h *Held, err error) {
+	h = &Held{width: width, first: first}
+	if h.id, err = mem.Alloc[int64](b, h.NumRows(), "ids of rows"); err == nil {
+		h.values, err = mem.Alloc[float32](b, h.NumRows()*int64(width), "training and validation rows")
+	}
+	if err != nil {
+		h.Free()
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	return h, nil
+}
+
+// SetID sets the input id of a row.
+func (h *Held) SetID(row, id int64) { h.id.S[row] = id }
+
+// Put sets values of rows from one on, which follow each other in values with so many columns each. The first of them
+// goes to column at; those past the width are left out.
+func (h *Held) Put(row int64, at, columns int, values []float32) {
+	n := min(columns, h.width-at)
+	for ; len(values) > 0; values = values[columns:] {
+		copy(h.values.S[row*int64(h.width)+int64(at):][:n], values)
+		row++
+	}
+}
+
 // Hold reads the rows of src that keep says, which are so many, and checks them. The caller frees the result.
 func Hold(ctx context.Context, src Source, rows int64, keep func(row int64) bool, b *mem.Budget) (_ *Held, err error) {
-	h := &Held{width: src.Width(), first: make([]int64, 1, src.NumChunks()+1)}
+	h, err := NewHeld(b, []int64{rows}, src.Width())
+	if err != nil {
+		return nil, err
+	}
+	h.first = make([]int64, 1, src.NumChunks()+1)
 	defer func() {
 		if err != nil {
 			h.Free()
 			err = fmt.Errorf("train: %w", err)
 		}
 	}()
-	if h.id, err = mem.Alloc[int64](b, rows, "ids of rows"); err != nil {
-		return nil, err
-	}
-	if h.values, err = mem.Alloc[float32](b, rows*int64(h.width), "training and validation rows"); err != nil {
-		return nil, err
-	}
 	chunks := make([]int, src.NumChunks())
 	for i := range chunks {
 		chunks[i] = i

@@ -56,22 +56,12 @@ func newDropout(share float64) dropout {
 
 // apply writes a row to dst, which may be src. It is that row of the stream of draws which
 // key names.
-func (d dropout) apply(dst, src []float32, key uint64, row int64) {
+func (d dropout) apply(k *dense.Kernel, dst, src []float32, key uint64, row int64) {
 	if d.below == 0 {
 		copy(dst, src)
 		return
 	}
-	random := rng.New(rng.Hash(key, uint64(row)))
-	var lanes uint64
-	for i, v := range src {
-		if i%4 == 0 {
-			lanes = random.Uint64()
-		}
-		// Masks instead of branches, which nothing could predict.
-		keep := ^negative(int64(lanes&(1<<16-1)) - int64(d.below))
-		dst[i] = math.Float32frombits(math.Float32bits(v*d.scale) & keep)
-		lanes >>= 16
-	}
+	k.Drop(dst, src, rng.New(rng.Hash(key, uint64(row))).State(), d.below, d.scale)
 }
 
 // negative returns all ones for x < 0, else zero.

@@ -119,7 +119,7 @@ func mask(d dropout, width, rows int, key uint64, layer int) []float64 {
 		ones[i] = 1
 	}
 	for r := range rows {
-		d.apply(ones[r*width:(r+1)*width], ones[r*width:(r+1)*width], rng.Hash(key, uint64(layer)), int64(r))
+		d.apply(someKernel(), ones[r*width:(r+1)*width], ones[r*width:(r+1)*width], rng.Hash(key, uint64(layer)), int64(r))
 	}
 	return widen(ones)
 }

@@ -10,16 +10,22 @@
 //
 // # Algorithm
 //
-// A value of a random trial is a hash of the seed, of the number of the attempt and of the option's
-// name. An attempt whose settings were drawn before is drawn again. Options that decide nothing beside
-// the others (the hops of rule ndls, say) are no part of a trial's settings.
+// A random search begins with trials that are known: for each rule the defaults of ndls run with the number of hops, ε or α of the
+// rule's paper, and then what its authors train with, network included. The trials after them are random. A value of a random
+// trial is a hash of the seed, of the number of the attempt and of the option's name. An attempt whose settings were drawn
+// before is drawn again. Options that decide nothing beside the others (the hops of rule ndls, say) are no part of a trial's
+// settings.
 //
-// Trials are grouped by the options that decide smoothed rows, and groups by those that decide the K
-// table. So the dataset is imported once, each K table is found once and each kind of rows is smoothed
-// once; then a trial costs its training and, if labels are smoothed, its label smoothing. Trials that
-// differ in options of label smoothing alone share their models. Where the rows that trials read fit the
-// memory, they stay there ([ndls.OpenTrials]). Trials of a group are made side by side, as many as the
-// threads serve and as fit.
+// The dataset is imported once. Trials that differ in ε, in the rule and its options, and in training share the hops of the
+// features: K is found for all their ε in the same passes, and their rows are added up side by side and stay in memory, of as many
+// kinds as fit. A trial then costs its training, reads no file, and is made side by side with as many others as the threads serve.
+// Where rows do not fit the memory, or smoothing takes so long that it has to continue after an interruption, rows are
+// smoothed into files, one kind after the other, for the trials that agree in it ([ndls.Trials.Prepare]). Trials that differ in
+// options of label smoothing alone share their models.
+//
+// With [Config.Halving] all trials have one model a split, then the better half of them has half of the models, and the best eighth
+// all. Who is better depends on the figures of as many models alone, so that neither interruptions nor the order in which trials
+// end change it. Models are the same whatever their number; those of the step before are trained again.
 //
 // # Format
 //
@@ -29,7 +35,7 @@
 //	trials/NNNNNN.json  a trial, committed when it is made
 //	trials.csv          all trials as a table, at the end
 //	tune.json           the result, at the end
-//	work/               a run directory: the graph, the last K table and the last smoothed rows
+//	work/               a run directory: the graph, the last K tables and, where they are in files, the last smoothed rows
 //
 // A search that was interrupted goes on: trials in the folder are not made again. The files of a
 // trial under way are in work/scratch, and are removed after it.
@@ -48,6 +54,6 @@
 //
 // # Not supported
 //
-// Searches that look at earlier trials to draw later ones, trials that end early because others were
+// Searches that look at earlier trials to draw later ones, trainings that end early because others were
 // better, and several processes at a time.
 package tune

@@ -39,10 +39,11 @@ type record struct {
 	Space   []string     `json:"space"`
 	Search  string       `json:"search"`
 	Score   string       `json:"score"`
+	Halving bool         `json:"halving,omitempty"`
 }
 
 // recordFormat is the version of the files of a search.
-const recordFormat = 1
+const recordFormat = 2
 
 // committed is a trial in its file.
 type committed struct {
@@ -57,7 +58,7 @@ type folder struct {
 }
 
 // work is the run directory in which trials are made. K is found for all ε of label smoothing at the same
-// time.
+// time, as it is for all ε of a search.
 func (s *search) work() ndls.Config {
 	c := s.Base
 	c.Run = s.folder.path(workName)
@@ -90,7 +91,7 @@ func (s *search) open(ctx context.Context) (closeFolder func(), err error) {
 	}()
 	mine := record{
 		Seal: seal.Unsealed, Format: recordFormat, Dataset: s.Base.Dataset, Options: s.base,
-		Space: s.Space.strings(), Search: s.Search, Score: s.Score,
+		Space: s.Space.strings(), Search: s.Search, Score: s.Score, Halving: s.Halving,
 	}
 	var there record
 	found, err := s.folder.read(ctx, recordName, &there)
@@ -110,13 +111,14 @@ func (s *search) open(ctx context.Context) (closeFolder func(), err error) {
 	for i := range s.trials {
 		t := &s.trials[i]
 		var x committed
-		if t.done, err = s.folder.read(ctx, trialName(t.Number), &x); err != nil {
+		made, err := s.folder.read(ctx, trialName(t.Number), &x)
+		if err != nil {
 			return nil, err
 		}
-		if t.done && !slices.Equal(x.Settings, t.Settings) {
+		if made && !slices.Equal(x.Settings, t.Settings) {
 			return nil, seal.Corrupt(s.folder.path(trialName(t.Number)), "it is about the settings%s, and the trial has%s", words(x.Settings), words(t.Settings))
 		}
-		if t.done {
+		if made {
 			t.Trial = x.Trial
 		}
 	}
@@ -140,6 +142,7 @@ func (r record) compare(there record) error {
 	differ("--try", strings.Join(r.Space, " "), strings.Join(there.Space, " "))
 	differ("--search", r.Search, there.Search)
 	differ("--score", r.Score, there.Score)
+	differ("--halving", r.Halving, there.Halving)
 	if len(d) == 0 {
 		return nil
 	}

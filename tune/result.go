@@ -21,11 +21,13 @@ type Result struct {
 	Score  string   `json:"score"`
 	Space  []string `json:"space"`
 	Seed   uint64   `json:"seed"`
-	// Splits and Runs are the splits, and the models of each, of a trial.
-	Splits int `json:"splits"`
-	Runs   int `json:"runs"`
-	// Chosen is the number of the trial with the highest mean on the validation nodes; of equals
-	// the one that was drawn first.
+	// Splits and Runs are the splits, and the models of each, of a trial. With Halving only the best
+	// trials have all models.
+	Splits  int  `json:"splits"`
+	Runs    int  `json:"runs"`
+	Halving bool `json:"halving,omitempty"`
+	// Chosen is the number of the trial with the highest mean on the validation nodes, among those that have
+	// all models; of equals the one that was drawn first.
 	Chosen int `json:"chosen"`
 	// Command is the ndls run that repeats the chosen trial.
 	Command []string `json:"command"`
@@ -38,10 +40,13 @@ type Result struct {
 // Best is the chosen trial.
 func (r *Result) Best() Trial { return r.Trials[r.Chosen-1] }
 
-// Ranked are the trials, the best first: of equals the one that was drawn first. Those that failed come last.
+// Ranked are the trials, the best first: those with more models before those with fewer, and of equals the one that was
+// drawn first. Those that failed come last.
 func (r *Result) Ranked() []Trial {
 	list := slices.Clone(r.Trials)
-	slices.SortStableFunc(list, func(a, b Trial) int { return cmp.Compare(b.ranking(r.Score), a.ranking(r.Score)) })
+	slices.SortStableFunc(list, func(a, b Trial) int {
+		return cmp.Or(cmp.Compare(len(b.Models), len(a.Models)), cmp.Compare(b.ranking(r.Score), a.ranking(r.Score)))
+	})
 	return list
 }
 
@@ -65,10 +70,10 @@ func (r *Result) Apply(o *ndls.Options) {
 func (s *search) finish(ctx context.Context) (*Result, error) {
 	r := &Result{
 		Dataset: s.Base.Dataset, Search: s.Search, Score: s.Score, Space: s.Space.strings(), Seed: s.base.Seed,
-		Splits: s.base.NumSplits(), Runs: s.base.Train.Runs,
+		Splits: s.base.NumSplits(), Runs: s.base.Train.Runs, Halving: s.Halving,
 	}
 	for _, t := range s.trials {
-		r.Trials = append(r.Trials, t.Trial)
+		r.Trials = append(r.Trials, t.shown())
 	}
 	best := r.Ranked()[0]
 	if best.score(s.Score) == nil {
@@ -76,7 +81,7 @@ func (s *search) finish(ctx context.Context) (*Result, error) {
 	}
 	r.Chosen, r.options = best.Number, s.trials[best.Number-1].options
 	r.Command = command(s.Base.Dataset, s.folder.path(BestName), r.options)
-	if err := s.folder.replace(ctx, TableName, s.table()); err != nil {
+	if err := s.folder.replace(ctx, TableName, s.table(r.Trials)); err != nil {
 		return nil, err
 	}
 	text, err := json.MarshalIndent(r, "", "  ")
@@ -102,15 +107,16 @@ func command(dataset, dir string, o ndls.Options) []string {
 	return list
 }
 
-// table has a line for each trial: its number, the settings, and what is known of the validation nodes. Its
-// bytes do not depend on how long trials took.
-func (s *search) table() []byte {
+// table has a line for each trial: its number, the settings, how many models it has, and what is known of the validation
+// nodes. Its bytes do not depend on how long trials took.
+func (s *search) table(trials []Trial) []byte {
 	var text bytes.Buffer
 	w := csv.NewWriter(&text)
 	head := []string{"trial"}
 	for _, d := range s.Space {
 		head = append(head, d.Name)
 	}
+	head = append(head, "models")
 	figures := []string{"mean", "std", "std_between_models", "std_between_splits"}
 	stages := []string{Base}
 	if s.smoothed {
@@ -122,7 +128,7 @@ func (s *search) table() []byte {
 		}
 	}
 	_ = w.Write(append(head, "failed")) // a buffer takes all
-	for _, t := range s.trials {
+	for _, t := range trials {
 		line := []string{strconv.Itoa(t.Number)}
 		for _, d := range s.Space {
 			value := ""
@@ -131,6 +137,7 @@ func (s *search) table() []byte {
 			}
 			line = append(line, value)
 		}
+		line = append(line, strconv.Itoa(len(t.Models)))
 		for _, name := range stages {
 			x := t.score(name)
 			if x == nil {

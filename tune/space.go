@@ -30,18 +30,19 @@ type Dimension struct {
 // DefaultWord stands among the dimensions that [ParseSpace] reads for those of [Default].
 const DefaultWord = "default"
 
-// Default is the space of a search that is given none, without the options that are named.
+// Default is the space of a search that is given none, without the options that are named. The published settings of each
+// rule are in it.
 func Default(without ...string) Space {
 	s := Space{
 		{Name: "epsilon", Values: []string{"0.01", "0.03", "0.05", "0.1"}},
 		{Name: "alpha", Values: []string{"0.05", "0.1", "0.15", "0.2", "0.3"}},
 		{Name: "residual", Values: []string{"0", "0.1"}},
-		{Name: "hops", Values: []string{"2", "4", "6", "8", "10", "15"}},
+		{Name: "hops", Values: []string{"2", "4", "6", "8", "10", "16"}},
 		{Name: "hidden", Values: []string{"32", "64", "128"}},
-		{Name: "dropout", Values: []string{"0", "0.2", "0.4", "0.6", "0.8"}},
-		{Name: "input-dropout", Values: []string{"0", "0.2", "0.4", "0.6", "0.8"}},
-		{Name: "lr", Lo: 0.003, Hi: 0.1, Log: true},
-		{Name: "weight-decay", Lo: 1e-5, Hi: 1e-2, Log: true},
+		{Name: "dropout", Values: []string{"0", "0.2", "0.4", "0.5", "0.6", "0.8"}},
+		{Name: "input-dropout", Values: []string{"0", "0.2", "0.4", "0.5", "0.6", "0.8"}},
+		{Name: "lr", Lo: 0.003, Hi: 0.2, Log: true},
+		{Name: "weight-decay", Lo: 5e-6, Hi: 1e-2, Log: true},
 	}
 	return slices.DeleteFunc(s, func(d Dimension) bool { return slices.Contains(without, d.Name) })
 }

@@ -240,3 +240,42 @@ func TestTrials(t *testing.T) {
 		}
 	}
 }
+
+// TestStarts begins with what is published of each rule, as far as it is tried.
+func TestStarts(t *testing.T) {
+	base := ndls.DefaultOptions()
+	first := func(s Space) (list []string) {
+		for _, start := range s.starts(base) {
+			list = append(list, words(start))
+		}
+		return list
+	}
+	got := first(parsed(t, "rule=sgc,ndls,sign", "hops=3,8,20", "epsilon=0.01:0.02", "lr=log:0.001:0.1", "dropout=0.1,0.4", "label-rule=cs,cs-nd"))
+	want := []string{
+		" --rule sgc --hops 3 --epsilon 0.02 --lr 0.01 --dropout 0.4 --label-rule cs",
+		" --rule ndls --hops 8 --epsilon 0.02 --lr 0.01 --dropout 0.4 --label-rule cs",
+		" --rule sign --hops 8 --epsilon 0.02 --lr 0.01 --dropout 0.4 --label-rule cs",
+		" --rule sgc --hops 3 --epsilon 0.02 --lr 0.1 --dropout 0.1 --label-rule cs",
+		" --rule ndls --hops 8 --epsilon 0.02 --lr 0.1 --dropout 0.4 --label-rule cs",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	// The default space has what is published of each rule, to the last digit.
+	for rule, known := range published {
+		base.Smooth.Rule = rule
+		starts := Default().starts(base)
+		if len(starts) != 2 {
+			t.Fatalf("%s has %d starts", rule, len(starts))
+		}
+		for _, x := range starts[1] {
+			want, ok := known.rule[x.Name]
+			if !ok {
+				want, ok = known.network[x.Name]
+			}
+			if ok && x.Value != want {
+				t.Errorf("%s: %s is %s, and %s is published", rule, x.Name, x.Value, want)
+			}
+		}
+	}
+}

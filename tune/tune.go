@@ -16,7 +16,8 @@ import (
 
 // Ways to search.
 const (
-	// Random draws each setting of a trial by itself, from the seed and the trial's number.
+	// Random begins with settings that are known of each rule. After them it draws each setting of a trial by itself, from the
+	// seed and the trial's number.
 	Random = "random"
 	// Grid takes all combinations of the values; the last dimension varies fastest.
 	Grid = "grid"
@@ -50,6 +51,9 @@ type Config struct {
 	// fewer. A grid takes all of its combinations, and is refused if these are more than
 	// Trials, unless that is 0.
 	Trials int
+	// Halving trains fewer models of trials that are not among the best: one of each split of all trials, half of
+	// Options.Train.Runs of the better half of them, and all of the best eighth. It needs two models or more.
+	Halving bool
 	// Score is what trials are compared by: Base or Smoothed. "" is Smoothed where the space has an
 	// option of label smoothing, else Base.
 	Score string
@@ -68,7 +72,8 @@ type Trial struct {
 	// Smoothed after it; nil where that was not measured.
 	Base     *ndls.Spread `json:"base,omitempty"`
 	Smoothed *ndls.Spread `json:"smoothed,omitempty"`
-	// Models are the figures of each model, split by split.
+	// Models are the figures of each model, split by split. A trial has as many of each split as Options.Train.Runs,
+	// or, with Halving, as its figures were good for.
 	Models []Model `json:"models,omitempty"`
 	// Failed says why there are no figures, "" if there are.
 	Failed string `json:"failed,omitempty"`
@@ -123,10 +128,8 @@ func Search(ctx context.Context, c Config) (_ *Result, err error) {
 		return nil, err
 	}
 	defer closeFolder()
-	for _, group := range s.groups() {
-		if err := s.measure(ctx, group); err != nil {
-			return nil, err
-		}
+	if err := s.climb(ctx); err != nil {
+		return nil, err
 	}
 	return s.finish(ctx)
 }
@@ -144,7 +147,20 @@ type search struct {
 type trial struct {
 	Trial
 	options ndls.Options
-	done    bool
+	// runs is how many models of each split it is to have.
+	runs int
+}
+
+// tried are the options with as many models as the trial is to have.
+func (t *trial) tried() ndls.Options {
+	o := t.options
+	o.Train.Runs = t.runs
+	return o
+}
+
+// done says whether the trial has its figures, or failed.
+func (t *trial) done() bool {
+	return t.Failed != "" || len(t.Models) >= t.runs*t.options.NumSplits()
 }
 
 // newSearch checks what is asked for, and draws the trials.
@@ -166,6 +182,8 @@ func newSearch(c Config) (*search, error) {
 		return nil, failure.Of(ndls.ErrOption, "--keep-smoothed=false removes smoothed rows, which all trials of a search share: leave it out")
 	case c.Base.Discard:
 		return nil, failure.Of(ndls.ErrOption, "a search is not discarded: choose another --run")
+	case c.Halving && s.base.Train.Runs < 2:
+		return nil, failure.Of(ndls.ErrOption, "--halving needs several models to begin with fewer: give --runs 2 or more")
 	case c.Trials < 0 || c.Trials > mostTrials:
 		return nil, failure.Of(ndls.ErrOption, "--trials %d is outside [1, %d]", c.Trials, mostTrials)
 	}
@@ -235,8 +253,16 @@ func (s *search) draw() error {
 		}
 	case Random, "":
 		s.Search = Random
-		misses := 0
-		for attempt := uint64(0); len(s.trials) < cmp.Or(s.Trials, DefaultTrials) && misses < drawsPerTrial; attempt++ {
+		misses, most := 0, cmp.Or(s.Trials, DefaultTrials)
+		for _, start := range s.Space.starts(s.base) {
+			if len(s.trials) == most {
+				break
+			}
+			if _, err := s.add(start, seen); err != nil {
+				return err
+			}
+		}
+		for attempt := uint64(0); len(s.trials) < most && misses < drawsPerTrial; attempt++ {
 			added, err := s.add(s.Space.draw(s.base.Seed, attempt), seen)
 			if err != nil {
 				return err
@@ -269,7 +295,7 @@ func (s *search) add(drawn []Setting, seen map[string]bool) (bool, error) {
 	if s.smoothed && o.Smooth.Targets != "all" {
 		return false, failure.Of(ndls.ErrOption, "--targets %s leaves nodes without soft labels, which are smoothed over the whole graph; use --targets all, or --score %s", o.Smooth.Targets, Base)
 	}
-	s.trials = append(s.trials, trial{Trial: Trial{Number: len(s.trials) + 1, Settings: counted}, options: o})
+	s.trials = append(s.trials, trial{Trial: Trial{Number: len(s.trials) + 1, Settings: counted}, options: o, runs: o.Train.Runs})
 	return true, nil
 }
 
@@ -281,9 +307,9 @@ func words(settings []Setting) (text string) {
 	return text
 }
 
-// groups are the trials that are not done, in groups with the same smoothed rows. Groups with the same K
-// table follow each other.
-func (s *search) groups() (groups [][]*trial) {
+// todo are the trials that are not done: those with the same smoothed rows follow each other, and so do those
+// with the same K table, and those with the same distances from hop to hop.
+func (s *search) todo(trials []*trial) (list []*trial) {
 	rows := func(o ndls.Options) ndls.Options {
 		o.Train, o.Labels = ndls.Options{}.Train, ndls.Options{}.Labels
 		return o
@@ -293,47 +319,114 @@ func (s *search) groups() (groups [][]*trial) {
 		o.Smooth = ndls.Options{}.Smooth
 		return o
 	}
-	number := map[ndls.Options]int{} // of rows and of K tables, in the order in which they are drawn
+	distances := func(o ndls.Options) ndls.Options {
+		o = table(o)
+		o.LSI.Epsilon = 0
+		return o
+	}
+	number := map[ndls.Options]int{} // in the order in which they are drawn
 	of := func(o ndls.Options) int {
 		if _, ok := number[o]; !ok {
 			number[o] = len(number)
 		}
 		return number[o]
 	}
-	type keyed struct {
-		table, rows int
-		trial       *trial
-	}
-	var all []keyed
-	for i := range s.trials {
-		t := &s.trials[i]
-		all = append(all, keyed{of(table(t.options)), of(rows(t.options)), t})
-	}
-	slices.SortStableFunc(all, func(a, b keyed) int { return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.rows, b.rows)) })
-	last := -1
-	for _, x := range all {
-		if x.trial.done {
-			continue
+	order := map[*trial][3]int{}
+	for _, t := range trials {
+		order[t] = [3]int{of(distances(t.options)), of(table(t.options)), of(rows(t.options))}
+		if !t.done() {
+			list = append(list, t)
 		}
-		if x.rows != last {
-			groups, last = append(groups, nil), x.rows
-		}
-		groups[len(groups)-1] = append(groups[len(groups)-1], x.trial)
 	}
-	return groups
+	slices.SortStableFunc(list, func(a, b *trial) int { x, y := order[a], order[b]; return slices.Compare(x[:], y[:]) })
+	return list
 }
 
-// measure makes the trials of a group, several at a time, and commits each when it is made.
-func (s *search) measure(ctx context.Context, group []*trial) error {
-	var list []ndls.Options
-	for _, t := range group {
-		list = append(list, t.options)
+// optionsOf are those of trials.
+func optionsOf(trials []*trial) (list []ndls.Options) {
+	for _, t := range trials {
+		list = append(list, t.tried())
 	}
-	over, err := ndls.OpenTrials(ctx, s.work(), s.smoothed, list...)
-	if err != nil {
-		return err
+	return list
+}
+
+// climb makes the trials: all of them, and, with Halving, the better ones again with more models.
+func (s *search) climb(ctx context.Context) error {
+	var all []*trial
+	var options []ndls.Options
+	for i := range s.trials {
+		all, options = append(all, &s.trials[i]), append(options, s.trials[i].options)
 	}
+	over := ndls.OpenTrials(s.work(), s.smoothed, options...)
 	defer over.Close()
+	trials := all
+	for i, step := range s.rungs() {
+		if i > 0 {
+			trials = s.best(trials, (len(all)+step.among-1)/step.among)
+		}
+		for _, t := range trials {
+			t.runs = step.runs
+		}
+		for todo := s.todo(trials); len(todo) > 0; {
+			n, err := over.Prepare(ctx, optionsOf(todo)...)
+			if err == nil {
+				err = s.try(ctx, over, todo[:n])
+			}
+			if err != nil {
+				return err
+			}
+			todo = todo[n:]
+		}
+	}
+	return nil
+}
+
+// rung is a step of a search: so many models of each split for one trial among so many.
+type rung struct{ runs, among int }
+
+func (s *search) rungs() []rung {
+	runs := s.base.Train.Runs
+	if !s.Halving {
+		return []rung{{runs, 1}}
+	}
+	list := []rung{{1, 1}}
+	if half := (runs + 1) / 2; half > 1 {
+		list = append(list, rung{half, 2})
+	}
+	return append(list, rung{runs, 8})
+}
+
+// best are so many trials with the best figures of the models that they are to have, of equals those that were drawn first.
+func (s *search) best(trials []*trial, n int) []*trial {
+	list := slices.DeleteFunc(slices.Clone(trials), func(t *trial) bool { return t.Failed != "" })
+	slices.SortStableFunc(list, func(a, b *trial) int { return cmp.Compare(b.shown().ranking(s.Score), a.shown().ranking(s.Score)) })
+	return list[:min(n, len(list))]
+}
+
+// shown is the trial with the figures of as many models as it is to have: a search with fewer trials may
+// have trained more.
+func (t *trial) shown() Trial {
+	x, splits := t.Trial, t.options.NumSplits()
+	if len(x.Models) <= t.runs*splits {
+		return x
+	}
+	x.Models = slices.DeleteFunc(slices.Clone(x.Models), func(m Model) bool { return m.Run >= t.runs })
+	spread := func(of func(Model) float64) *ndls.Spread {
+		var figures []float64
+		for _, m := range x.Models {
+			figures = append(figures, of(m))
+		}
+		return ndls.SpreadOf(figures, splits)
+	}
+	x.Base = spread(func(m Model) float64 { return m.Base })
+	if x.Smoothed != nil {
+		x.Smoothed = spread(func(m Model) float64 { return *m.Smoothed })
+	}
+	return x
+}
+
+// try makes trials that are prepared, several at a time, and commits each when it is made.
+func (s *search) try(ctx context.Context, over *ndls.Trials, group []*trial) error {
 	var ending sync.Mutex
 	end := func(ctx context.Context, t *trial) error {
 		ending.Lock()
@@ -341,7 +434,6 @@ func (s *search) measure(ctx context.Context, group []*trial) error {
 		if err := s.folder.commit(ctx, t.Trial); err != nil {
 			return err
 		}
-		t.done = true
 		if s.Done != nil {
 			s.Done(t.Trial)
 		}
@@ -354,12 +446,8 @@ func (s *search) measure(ctx context.Context, group []*trial) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			var list []ndls.Options
-			for _, t := range trials {
-				list = append(list, t.options)
-			}
 			start := time.Now()
-			err := over.Measure(ctx, list, func(i int, a *ndls.Accuracy) error {
+			err := over.Measure(ctx, optionsOf(trials), func(i int, a *ndls.Accuracy) error {
 				trials[i].Seconds, start = time.Since(start).Seconds(), time.Now()
 				trials[i].found(a)
 				return end(ctx, trials[i])
@@ -368,7 +456,7 @@ func (s *search) measure(ctx context.Context, group []*trial) error {
 				return err
 			}
 			for _, t := range trials {
-				t.Failed = ndls.ErrDiverged.Error()
+				t.Trial = Trial{Number: t.Number, Settings: t.Settings, Failed: ndls.ErrDiverged.Error()}
 				if err := end(ctx, t); err != nil {
 					return err
 				}
@@ -397,7 +485,7 @@ func sharing(group []*trial) (parts [][]*trial) {
 
 // found takes the figures of the models over.
 func (t *trial) found(a *ndls.Accuracy) {
-	t.Base, t.Smoothed = a.Base.Valid, a.Smoothed.Valid
+	t.Base, t.Smoothed, t.Models = a.Base.Valid, a.Smoothed.Valid, nil
 	for _, m := range a.Models {
 		t.Models = append(t.Models, Model{m.Split, m.Run, *m.Base.Valid, m.Smoothed.Valid, m.Epochs, m.BestEpoch})
 	}

@@ -57,15 +57,35 @@ func table(t testing.TB, c tune.Config) []byte {
 
 // TestTrialsAreRuns compares the figures of trials with those of runs with the same options, bit by bit.
 func TestTrialsAreRuns(t *testing.T) {
-	for name, dimensions := range map[string][]string{
-		"base":     {"rule=ndls,gbp", "hops=2,3", "residual=0,0.2", "epsilon=0.03,0.1", "hidden=8,16", "lr=log:0.003:0.1", "batch-size=0,16"},
-		"smoothed": {"label-rule=ndls,cs,ndls-reference", "label-depth=auto,2", "label-epsilon=0.05,0.2", "lr=0.01,0.05"},
+	for _, c := range []struct {
+		name       string
+		dimensions []string
+		trials     int
+		change     func(*ndls.Options)
+		files      bool // of smoothed rows, which are not added up in memory
+	}{
+		{name: "base", dimensions: []string{"rule=ndls,gbp", "hops=2,3", "residual=0,0.2", "epsilon=0.03,0.1", "hidden=8,16", "lr=log:0.003:0.1", "batch-size=0,16"}, trials: 9},
+		{name: "smoothed", dimensions: []string{"label-rule=ndls,cs,ndls-reference", "label-depth=auto,2", "label-epsilon=0.05,0.2", "lr=0.01,0.05"}, trials: 6},
+		{name: "smoothed by the rule and epsilon", dimensions: []string{"rule=ndls,sgc", "epsilon=0.03,0.1", "hops=2,3", "label-kmax=3,5"}, trials: 6},
+		{name: "distances", dimensions: []string{"r=0.3,0.5", "epsilon=0.02:0.2", "kmax=3,200"}, trials: 6},
+		{name: "hops", dimensions: []string{"rule=sign,sgc,nafs,ndls", "hops=2,3"}, trials: 6, files: true},
+		{name: "rows that settle", dimensions: []string{"epsilon=0.03,0.1"}, change: func(o *ndls.Options) { o.LSI.Active = "settled" }, trials: 2, files: true},
+		{name: "small rows", dimensions: []string{"epsilon=0.03,0.1"}, change: func(o *ndls.Options) { o.Precision = "float16" }, trials: 2, files: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c := quick(t, filepath.Join(t.TempDir(), "search"), dimensions...)
+		t.Run(c.name, func(t *testing.T) {
+			files, trials, change := c.files, c.trials, c.change
+			c := quick(t, filepath.Join(t.TempDir(), "search"), c.dimensions...)
+			c.Trials = trials
+			if change != nil {
+				same := c.Base.Options
+				c.Base.Options = func(o *ndls.Options) { same(o); change(o) }
+			}
 			var made []int
 			c.Done = func(x tune.Trial) { made = append(made, x.Number) }
 			r := search(t, c)
+			if _, err := os.Stat(filepath.Join(c.Base.Run, "work", "smoothed")); (err == nil) != files {
+				t.Errorf("smoothed rows are in files: %v, want %v", err == nil, files)
+			}
 			if len(r.Trials) != c.Trials || len(made) != c.Trials {
 				t.Fatalf("%d trials, %d made", len(r.Trials), len(made))
 			}
@@ -208,6 +228,78 @@ func TestSameTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := tune.Search(t.Context(), foreign); !errors.Is(err, ndls.ErrForeign) {
+		t.Error(err)
+	}
+}
+
+// TestHalving trains more models of the better trials, gives the figures of as many models, and continues after each stop.
+func TestHalving(t *testing.T) {
+	dimensions := []string{"dropout=0:0.8", "hidden=4,8,16", "lr=log:0.001:0.1"}
+	with := func(halving bool) tune.Config {
+		c := quick(t, filepath.Join(t.TempDir(), "search"), dimensions...)
+		same := c.Base.Options
+		c.Base.Options = func(o *ndls.Options) { same(o); o.Train.Runs = 4 }
+		c.Trials, c.Halving = 9, halving
+		return c
+	}
+	whole := search(t, with(false))
+	c := with(true)
+	r := search(t, c)
+	of := func(x tune.Trial, runs int) *ndls.Spread {
+		var figures []float64
+		for _, m := range x.Models {
+			if m.Run < runs {
+				figures = append(figures, m.Base)
+			}
+		}
+		return ndls.SpreadOf(figures, 2)
+	}
+	models := map[int]int{}
+	for i, x := range r.Trials {
+		runs := len(x.Models) / 2
+		models[runs]++
+		if want := of(whole.Trials[i], runs); *x.Base != *want {
+			t.Errorf("trial %d with %d models a split: %+v, want %+v", x.Number, runs, *x.Base, *want)
+		}
+		for _, y := range r.Trials {
+			if more := len(y.Models) / 2; more > runs && of(whole.Trials[i], runs).Mean > of(whole.Trials[y.Number-1], runs).Mean {
+				t.Errorf("trial %d has more models than trial %d, which was better with %d", y.Number, x.Number, runs)
+			}
+		}
+	}
+	if models[1] != 4 || models[2] != 3 || models[4] != 2 || len(r.Best().Models) != 8 || !strings.Contains(strings.Join(r.Command, " "), "--runs 4") {
+		t.Errorf("trials by models a split: %v; command %q", models, r.Command)
+	}
+	want := table(t, c)
+	stopped := with(true)
+	for stops := 0; ; stops++ {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		stopped.Done = func(tune.Trial) { cancel(ndls.ErrInterrupted) }
+		_, err := tune.Search(ctx, stopped)
+		cancel(nil)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ndls.ErrInterrupted) || stops > 20 {
+			t.Fatal(err)
+		}
+	}
+	if got := table(t, stopped); !bytes.Equal(got, want) {
+		t.Errorf("after stops:\n%s\nwant\n%s", got, want)
+	}
+	// With more trials others may be the best, and those that were before have as many models as in a new search.
+	more := with(true)
+	more.Trials = 14
+	search(t, more)
+	stopped.Trials, stopped.Done = 14, nil
+	search(t, stopped)
+	if got, want := table(t, stopped), table(t, more); !bytes.Equal(got, want) {
+		t.Errorf("with more trials:\n%s\nwant\n%s", got, want)
+	}
+	one := with(true)
+	same := one.Base.Options
+	one.Base.Options = func(o *ndls.Options) { same(o); o.Train.Runs = 1 }
+	if _, err := tune.Search(t.Context(), one); !errors.Is(err, ndls.ErrOption) || !strings.Contains(err.Error(), "--halving") {
 		t.Error(err)
 	}
 }

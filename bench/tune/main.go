@@ -5,12 +5,14 @@
 //	go run ./bench/tune -ndls build/ndls -data $NDLS_DATA/data [-trials 100] [-every 1]
 //
 // With -every N it runs each N-th trial alone, and takes their mean for that of all. Each run must have the same
-// accuracy on validation nodes as its trial, to the last bit.
+// accuracy on validation nodes as its trial, to the last bit, if that has as many models. With -cpuprofile FILE it searches the default space in this process,
+// without runs, and writes a profile of that.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -18,6 +20,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/pprof"
 	"syscall"
 	"time"
 
@@ -29,6 +32,8 @@ import (
 type settings struct {
 	ndls, data, dir, dataset string
 	trials, every, threads   int
+	runs                     int
+	profile                  string
 }
 
 func main() {
@@ -40,16 +45,56 @@ func main() {
 	flag.StringVar(&s.dir, "dir", "", "folder for run directories (default a temporary one)")
 	flag.IntVar(&s.trials, "trials", 100, "trials of the search")
 	flag.IntVar(&s.every, "every", 1, "run each so many-th trial")
+	flag.IntVar(&s.runs, "runs", 1, "models of a trial, and of a run")
 	flag.IntVar(&s.threads, "threads", 2, "threads of each process")
+	flag.StringVar(&s.profile, "cpuprofile", "", "file for a profile of the search alone")
 	flag.Parse()
 	if s.dataset == "" {
 		s.dataset = "planetoid:" + filepath.Join(s.data, "cora", "cora")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := s.measure(ctx, flag.Args()); err != nil {
+	do := s.measure
+	if s.profile != "" {
+		do = s.profiled
+	}
+	if err := do(ctx, flag.Args()); err != nil {
 		log.Fatal("tune: ", err)
 	}
+}
+
+// profiled searches in this process.
+func (s *settings) profiled(ctx context.Context, _ []string) (err error) {
+	dir, err := os.MkdirTemp(s.dir, "ndls-tune-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	file, err := os.Create(s.profile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	start := time.Now()
+	r, err := tune.Search(ctx, tune.Config{
+		Base: ndls.Config{
+			Run: filepath.Join(dir, "search"), Dataset: s.dataset, Resources: ndls.Resources{Threads: s.threads},
+			Options: func(o *ndls.Options) { o.Train.BatchSize, o.Train.Runs = 0, s.runs },
+		},
+		Trials: s.trials,
+		Done: func(t tune.Trial) {
+			fmt.Printf("%6.2f s: trial %d took %.2f s\n", time.Since(start).Seconds(), t.Number, t.Seconds)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d trials in %.2f s\n", len(r.Trials), time.Since(start).Seconds())
+	return nil
 }
 
 // measure searches, with further flags of ndls tune, and runs the trials.
@@ -62,7 +107,7 @@ func (s *settings) measure(ctx context.Context, more []string) (err error) {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	common := []string{"--dataset", s.dataset, "--threads", fmt.Sprint(s.threads), "--quiet", "--batch-size", "0", "--runs", "1"}
+	common := []string{"--dataset", s.dataset, "--threads", fmt.Sprint(s.threads), "--quiet", "--batch-size", "0", "--runs", fmt.Sprint(s.runs)}
 	folder := filepath.Join(dir, "search")
 	searched, err := s.time(ctx, append(append([]string{"tune", "--run", folder, "--trials", fmt.Sprint(s.trials)}, common...), more...))
 	if err != nil {
@@ -91,6 +136,9 @@ func (s *settings) measure(ctx context.Context, more []string) (err error) {
 		took, err := s.time(ctx, s.line(run, common, t))
 		if err != nil {
 			return err
+		}
+		if len(t.Models) < s.runs*r.Splits {
+			t.Base, t.Smoothed = nil, nil // with --halving it has fewer models
 		}
 		if err := s.compare(ctx, run, t, stages); err != nil {
 			return fmt.Errorf("trial %d: %w", t.Number, err)
@@ -144,7 +192,7 @@ func (s *settings) compare(ctx context.Context, run string, t tune.Trial, stages
 	if err != nil {
 		return err
 	}
-	if got := report.Accuracy.Base.Valid; *got != *t.Base {
+	if got := report.Accuracy.Base.Valid; t.Base != nil && *got != *t.Base {
 		return fmt.Errorf("the run has %v on validation nodes, the trial %v", *got, *t.Base)
 	}
 	if t.Smoothed != nil && *report.Accuracy.Smoothed.Valid != *t.Smoothed {

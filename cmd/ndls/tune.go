@@ -24,6 +24,7 @@ type tuneVerb struct {
 	try           []string
 	trials        int
 	search, score string
+	halving       bool
 	final         bool
 }
 
@@ -36,8 +37,8 @@ func (a *app) tuneCommand() *cobra.Command {
 		fmt.Sprintf(`tune tries settings of ndls run, compares them by the accuracy on the validation nodes, and
 prints the ndls run command with the best ones. It does not look at the labels of test
 nodes. Each trial gives what ndls run with its settings gives, bit for bit. The dataset is
-imported once, each K table is found once, and rows are smoothed once for all trials that
-agree in this: then a trial takes as long as its training.
+imported once, K is found for all --epsilon at the same time, and trials share the hops of the
+features, which stay in memory where they fit: then a trial takes as long as its training.
 
 The same command continues a search that was interrupted. With a larger --trials it goes on after
 the last trial. DIR has tune.json, with all figures, and trials.csv.
@@ -48,17 +49,22 @@ WHAT IS TRIED
   --try lr=log:0.001:0.1            a range, evenly by its logarithm
   --try default                     all of those that are tried without --try:
 %s
+A random search begins with trials that are known for each rule: the defaults with the number
+of hops, the epsilon or the alpha of the rule's paper, and then what its authors train with. Of options
+that have another value there than is tried, these trials have the nearest one.
+
 An option is tried where it decides something: hops is not with --rule ndls, residual with
 that rule alone. Options that can be tried are
   %s
 All other options, and those that are not tried, are given as for ndls run and hold for all
-trials. A range of an option of LSI or SMOOTH has rows smoothed for each trial by itself.
+trials. A range of epsilon or of an option of SMOOTH has rows of its own for each trial.
 
 HOW TRIALS ARE COMPARED
 By the mean accuracy on the validation nodes over all models of all splits, before label
 smoothing, or after it where an option of LABELS is tried. Of equals the trial that was drawn
 first is best. The accuracy of the best of many trials is partly luck: expect less on new nodes, and
-give --splits 5 or --runs 3 for a surer choice.`, lines("      ", tune.Default()), wrapped(tune.Names())),
+give --splits 5 or --runs 3 for a surer choice. With --runs 10 --halving only the best trials have
+ten models.`, lines("      ", tune.Default()), wrapped(tune.Names())),
 		func(ctx context.Context, cmd *cobra.Command) error { return v.do(ctx, cmd) })
 	f := cmd.Flags()
 	f.StringVar(&v.dataset, "dataset", "", "dataset URI, such as planetoid:DIR/cora (required)")
@@ -66,11 +72,13 @@ give --splits 5 or --runs 3 for a surer choice.`, lines("      ", tune.Default()
 	a.runFlag(cmd)
 	f.StringArrayVar(&v.try, "try", nil, "an option and what to try, NAME=VALUE,VALUE,… or NAME=LOW:HIGH or NAME=log:LOW:HIGH; give it once for each option. Values that have commas stand between semicolons")
 	f.IntVar(&v.trials, "trials", tune.DefaultTrials, "trials of a random search; a grid has as many as it has combinations, and a given number bounds them")
-	f.StringVar(&v.search, "search", tune.Random, "random draws each value of each trial by --seed; grid takes all combinations of choices")
+	f.StringVar(&v.search, "search", tune.Random, "random draws each value of each trial by --seed, after the known settings of each rule; grid takes all combinations of choices")
 	f.StringVar(&v.score, "score", "", "what is compared: base, the accuracy before label smoothing, or smoothed, the one after it (default smoothed where an option of LABELS is tried, else base)")
+	f.BoolVar(&v.halving, "halving", false, "train one model a split of each trial, half of --runs of the better half of them, and all of the best eighth, among which the choice is; the tables say how many models a trial has")
 	f.BoolVar(&v.final, "final", false, "run the printed command, too, in best in DIR, and show its accuracies: the only ones on test nodes")
-	inGroup(f, groupRun, "dataset", "run", "try", "trials", "search", "score", "final")
+	inGroup(f, groupRun, "dataset", "run", "try", "trials", "search", "score", "halving", "final")
 	a.cacheFlags(cmd)
+	a.diskFlag(cmd)
 	a.columnsFlag(cmd)
 	v.plan = newPlanFlags(cmd)
 	v.plan.given.Train.Runs = trialModels
@@ -78,6 +86,7 @@ give --splits 5 or --runs 3 for a surer choice.`, lines("      ", tune.Default()
 	cmd.Example = `  ndls tune --dataset planetoid:DIR/cora --run RUN --batch-size 0
   ndls tune --dataset planetoid:DIR/cora --run RUN --trials 100 --try epsilon=0.03,0.1 --try lr=log:0.001:0.1
   ndls tune --dataset npz:FILE --split share:0.1,0.1 --splits 5 --run RUN --rule gbp --try hops=2,4,8 --try default
+  ndls tune --dataset planetoid:DIR/cora --run RUN --trials 100 --runs 10 --halving
   ndls tune --dataset planetoid:DIR/cora --run RUN --search grid --try label-rule=ndls,cs --try label-epsilon=0.03,0.1`
 	return cmd
 }
@@ -147,7 +156,7 @@ func (v *tuneVerb) do(ctx context.Context, cmd *cobra.Command) error {
 				v.plan.over(o)
 			},
 		},
-		Space: space, Search: v.search, Score: v.score, Done: v.made,
+		Space: space, Search: v.search, Score: v.score, Halving: v.halving, Done: v.made,
 	}
 	if v.trials < 1 {
 		return failure.Of(ndls.ErrOption, "--trials %d is less than 1", v.trials)
@@ -175,7 +184,7 @@ func (v *tuneVerb) made(t tune.Trial) {
 	if t.Failed != "" {
 		what = append(what, "failed", t.Failed)
 	} else {
-		what = append(what, "valid", percent(t.Base.Mean))
+		what = append(what, "valid", percent(t.Base.Mean), "models", len(t.Models))
 		if t.Smoothed != nil {
 			what = append(what, "smoothed", percent(t.Smoothed.Mean))
 		}
@@ -201,8 +210,12 @@ func (v *tuneVerb) show(r *tune.Result) {
 	if failed > 0 {
 		fmt.Fprintf(v.stdout, "%s: training ended in numbers that are not finite\n", count(int64(failed), "trial failed"))
 	}
-	fmt.Fprintf(v.stdout, "%s by the accuracy on validation nodes %s label smoothing; %s in each. That of the best one is partly luck\n",
-		count(int64(len(r.Trials)), "trial"), map[string]string{tune.Base: "before", tune.Smoothed: "after"}[r.Score], models(r.Splits, r.Runs))
+	in := "each"
+	if r.Halving {
+		in = "the best eighth, fewer in the others"
+	}
+	fmt.Fprintf(v.stdout, "%s by the accuracy on validation nodes %s label smoothing; %s in %s. That of the best one is partly luck\n",
+		count(int64(len(r.Trials)), "trial"), map[string]string{tune.Base: "before", tune.Smoothed: "after"}[r.Score], models(r.Splits, r.Runs), in)
 	fmt.Fprintf(v.stdout, "all trials: %s, %s\n", filepath.Join(v.runDir, tune.ResultName), filepath.Join(v.runDir, tune.TableName))
 	fmt.Fprintf(v.stdout, "the best one again, with its accuracy on test nodes:\n  %s\n", quoted(r.Command))
 }
@@ -240,9 +253,16 @@ func printTrials(w io.Writer, r *tune.Result, trials []tune.Trial) {
 	if r.Score == tune.Smoothed {
 		head += "\tsmoothed"
 	}
+	if r.Halving {
+		head = "models\t" + head
+	}
 	fmt.Fprintf(t, "trial\t%s\t%s\n", head, strings.Join(names, "\t"))
 	for _, x := range trials {
-		fmt.Fprintf(t, "%d\t%s", x.Number, spread(x.Base))
+		fmt.Fprintf(t, "%d", x.Number)
+		if r.Halving {
+			fmt.Fprintf(t, "\t%d", len(x.Models))
+		}
+		fmt.Fprintf(t, "\t%s", spread(x.Base))
 		if r.Score == tune.Smoothed {
 			fmt.Fprintf(t, "\t%s", spread(x.Smoothed))
 		}

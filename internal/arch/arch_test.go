@@ -41,7 +41,7 @@ var rules = []rule{
 	{"infer", []string{"stage", "partition", "dataset", "smooth", "train", "tiles", "catalog", "shards", "internal"}},
 	{"fastrp", []string{"internal/elementary", "internal/packed", "internal/rng"}},
 	{"smooth", []string{"group", "hops", "spmv", "internal"}},
-	{"train/dense", []string{"internal/elementary", "internal/kernels"}},
+	{"train/dense", []string{"internal/elementary", "internal/kernels", "internal/rng"}},
 	{"train", []string{"train/dense", "catalog", "shards", "internal"}},
 	{"hops", []string{"group", "spmv", "internal"}},
 	{"group/remote", []string{"group", "internal"}},

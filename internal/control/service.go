@@ -90,7 +90,7 @@ type Inputs struct {
 	// other, which may be the same.
 	TrainRows string `json:"train_rows,omitempty"`
 	ValidRows string `json:"valid_rows,omitempty"`
-	// LabelEpsilons lists, with commas, distances for which label smoothing may ask K later. The LSI
+	// LabelEpsilons lists, with commas, distances for which K may be asked later. The LSI
 	// stage finds K for those above its own on the way.
 	LabelEpsilons string `json:"label_epsilons,omitempty"`
 }

@@ -63,6 +63,12 @@ func (s *Source) Uint64() uint64 {
 	return mix(s.state)
 }
 
+// State is where the source is in its sequence: what comes next is [At] of it and 0.
+func (s *Source) State() uint64 { return s.state }
+
+// At is number i, from 0, of the sequence of a source from a state on.
+func At(state, i uint64) uint64 { return mix(state + (i+1)*golden) }
+
 // Intn returns an integer in [0, n). It panics if n <= 0.
 func (s *Source) Intn(n int) int {
 	if n <= 0 {

@@ -24,6 +24,10 @@ type Kernel struct {
 	scale   func(to *float32, p *float64, n uintptr, share float64)
 	largest func(z *float32, n uintptr) float32
 	rectify func(x *float32, n uintptr)
+	// drop is that of Drop, for n values, a multiple of 32. adam is that of Adam, for n values, a
+	// multiple of 16: c are its constants, and most has 16 of the largest magnitudes.
+	drop func(to, x *float32, n uintptr, state, below uint64, scale float32)
+	adam func(w, g, m, s *float32, n uintptr, c *float32, most *uint32)
 }
 
 type (
@@ -39,7 +43,7 @@ func (k *Kernel) Name() string { return k.name }
 func Select(name string) (*Kernel, error) { return kernels.Select(available(), name) }
 
 // goKernel is the twin that the assembly is tested against.
-var goKernel = &Kernel{"go", goRows, goCols, tileGo(goCols), tileGo(goCols / 2), tileRowsGo(goCols), tileRowsGo(goCols / 2), expsGo, scaleGo, largestGo, rectifyGo}
+var goKernel = &Kernel{"go", goRows, goCols, tileGo(goCols), tileGo(goCols / 2), tileRowsGo(goCols), tileRowsGo(goCols / 2), expsGo, scaleGo, largestGo, rectifyGo, dropGo, adamGo}
 
 // Both are small, so that few of its slow operations are wasted at the edges.
 const goRows, goCols = 4, 8
@@ -177,10 +181,40 @@ func packRows(dst, a []float32, lo, hi, inner, stride, width int) {
 func packColumns(dst, a []float32, n, lo, hi, inner, stride, width int) {
 	for first := 0; first < n; first += width {
 		panel := dst[first*inner : (first+width)*inner]
+		if lo < hi && first+width <= n && packPanel(panel[lo*width:hi*width], a[lo*stride+first:], stride, width) {
+			continue
+		}
 		for l := lo; l < hi; l++ {
 			to := panel[l*width : (l+1)*width]
 			clear(to[copy(to, a[l*stride+first:l*stride+min(first+width, n)]):])
 		}
+	}
+}
+
+// packPanel packs rows of a panel of width columns, one row after the other, where the compiler has a copy of
+// that size without a call; it is false where it has none.
+func packPanel(panel, a []float32, stride, width int) bool {
+	switch width {
+	case 32:
+		packWidth[[32]float32](panel, a, stride)
+	case 16:
+		packWidth[[16]float32](panel, a, stride)
+	case 12:
+		packWidth[[12]float32](panel, a, stride)
+	case 6:
+		packWidth[[6]float32](panel, a, stride)
+	default:
+		return false
+	}
+	return true
+}
+
+// packWidth is packPanel for the width of T.
+func packWidth[T [32]float32 | [16]float32 | [12]float32 | [6]float32](panel, a []float32, stride int) {
+	var row T
+	for width := len(row); len(panel) > 0; panel = panel[width:] {
+		*(*T)(unsafe.Pointer(&panel[:width][0])) = *(*T)(unsafe.Pointer(&a[:width][0]))
+		a = a[min(stride, len(a)):]
 	}
 }
 

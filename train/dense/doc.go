@@ -1,5 +1,5 @@
-// Package dense has the kernels of the network: products of matrices of float32, softmax
-// and rectifier, on the processor's vectors. Their bits depend on the numbers alone, neither
+// Package dense has the kernels of the network and of its training: products of matrices of float32,
+// softmax, rectifier, dropout and Adam, on the processor's vectors. Their bits depend on the numbers alone, neither
 // on the processor nor on how a product is cut.
 //
 // # Model
@@ -8,7 +8,8 @@
 // read it. [Kernel.Add] adds an [Area] of the product of two packed matrices to a third one,
 // [Kernel.AddRows] that of rows as they lie in memory and a packed matrix.
 // Several threads may add different areas at the same time. [Kernel.Largest], [Kernel.Exps]
-// and [Kernel.Scale] are the parts of a softmax, [Kernel.Rectify] is the rectifier.
+// and [Kernel.Scale] are the parts of a softmax, [Kernel.Rectify] is the rectifier, [Kernel.Drop] is
+// dropout, and [Kernel.Step] a step of Adam.
 //
 // # Algorithm
 //

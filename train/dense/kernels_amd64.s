@@ -609,6 +609,128 @@ done:
 	VZEROUPPER
 	RET
 
+// func dropAVX512(to *float32, x *float32, n uintptr, state uint64, below uint64, scale float32)
+// Requires: AVX, AVX512DQ, AVX512F, SSE, SSE2
+TEXT ·dropAVX512(SB), NOSPLIT, $0-44
+	MOVQ         to+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         state+24(FP), BX
+	MOVQ         BX, X0
+	VPBROADCASTQ X0, Z1
+	VPADDQ       dropAVX512Constants<>+0(SB), Z1, Z1
+	MOVQ         below+32(FP), BX
+	MOVQ         BX, X0
+	VPBROADCASTD X0, Z2
+	MOVSS        scale+40(FP), X0
+	VBROADCASTSS X0, Z0
+	VPBROADCASTQ dropAVX512Constants<>+64(SB), Z3
+	VPBROADCASTQ dropAVX512Constants<>+72(SB), Z4
+	VPBROADCASTQ dropAVX512Constants<>+80(SB), Z5
+	TESTQ        DX, DX
+	JZ           done
+
+next:
+	VMOVAPS       Z1, Z6
+	VPSRLQ        $0x1e, Z6, Z7
+	VPXORQ        Z7, Z6, Z6
+	VPMULLQ       Z4, Z6, Z6
+	VPSRLQ        $0x1b, Z6, Z7
+	VPXORQ        Z7, Z6, Z6
+	VPMULLQ       Z5, Z6, Z6
+	VPSRLQ        $0x1f, Z6, Z7
+	VPXORQ        Z7, Z6, Z6
+	VPMOVZXWD     Y6, Z7
+	VMULPS        (CX), Z0, Z8
+	VPCMPUD       $0x05, Z2, Z7, K1
+	VMOVAPS.Z     Z8, K1, Z8
+	VMOVUPS       Z8, (AX)
+	VEXTRACTI64X4 $0x01, Z6, Y6
+	VPMOVZXWD     Y6, Z6
+	VMULPS        64(CX), Z0, Z7
+	VPCMPUD       $0x05, Z2, Z6, K1
+	VMOVAPS.Z     Z7, K1, Z7
+	VMOVUPS       Z7, 64(AX)
+	VPADDQ        Z3, Z1, Z1
+	ADDQ          $0x80, CX
+	ADDQ          $0x80, AX
+	SUBQ          $0x20, DX
+	JNZ           next
+
+done:
+	VZEROUPPER
+	RET
+
+DATA dropAVX512Constants<>+0(SB)/8, $0x9e3779b97f4a7c15
+DATA dropAVX512Constants<>+8(SB)/8, $0x3c6ef372fe94f82a
+DATA dropAVX512Constants<>+16(SB)/8, $0xdaa66d2c7ddf743f
+DATA dropAVX512Constants<>+24(SB)/8, $0x78dde6e5fd29f054
+DATA dropAVX512Constants<>+32(SB)/8, $0x1715609f7c746c69
+DATA dropAVX512Constants<>+40(SB)/8, $0xb54cda58fbbee87e
+DATA dropAVX512Constants<>+48(SB)/8, $0x538454127b096493
+DATA dropAVX512Constants<>+56(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA dropAVX512Constants<>+64(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA dropAVX512Constants<>+72(SB)/8, $0xbf58476d1ce4e5b9
+DATA dropAVX512Constants<>+80(SB)/8, $0x94d049bb133111eb
+GLOBL dropAVX512Constants<>(SB), RODATA|NOPTR, $88
+
+// func adamAVX512(params *float32, grad *float32, mean *float32, square *float32, n uintptr, c *float32, most *uint32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·adamAVX512(SB), NOSPLIT, $0-56
+	MOVQ         params+0(FP), AX
+	MOVQ         grad+8(FP), CX
+	MOVQ         mean+16(FP), DX
+	MOVQ         square+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         c+40(FP), DI
+	MOVQ         most+48(FP), R8
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	VBROADCASTSS 8(DI), Z2
+	VBROADCASTSS 12(DI), Z3
+	VBROADCASTSS 16(DI), Z4
+	VBROADCASTSS 20(DI), Z5
+	VBROADCASTSS 24(DI), Z6
+	VBROADCASTSS 28(DI), Z7
+	VBROADCASTSS 32(DI), Z8
+	VMOVUPS      (R8), Z9
+	TESTQ        SI, SI
+	JZ           done
+
+next:
+	VMOVUPS (AX), Z10
+	VMULPS  Z10, Z0, Z11
+	VADDPS  (CX), Z11, Z11
+	VMULPS  (DX), Z1, Z12
+	VMULPS  Z11, Z2, Z13
+	VADDPS  Z13, Z12, Z12
+	VMOVUPS Z12, (DX)
+	VMULPS  Z11, Z4, Z13
+	VMULPS  Z11, Z13, Z13
+	VMULPS  (BX), Z3, Z11
+	VADDPS  Z13, Z11, Z11
+	VMOVUPS Z11, (BX)
+	VSQRTPS Z11, Z11
+	VDIVPS  Z6, Z11, Z11
+	VADDPS  Z7, Z11, Z11
+	VMULPS  Z5, Z12, Z12
+	VDIVPS  Z11, Z12, Z12
+	VSUBPS  Z12, Z10, Z10
+	VMOVUPS Z10, (AX)
+	VANDPS  Z8, Z10, Z10
+	VPMAXSD Z10, Z9, Z9
+	ADDQ    $0x40, AX
+	ADDQ    $0x40, CX
+	ADDQ    $0x40, DX
+	ADDQ    $0x40, BX
+	SUBQ    $0x10, SI
+	JNZ     next
+
+done:
+	VMOVUPS Z9, (R8)
+	VZEROUPPER
+	RET
+
 // func tileAVX2(k uintptr, a *float32, b *float32, c *float32, stride uintptr)
 // Requires: AVX, FMA3
 TEXT ·tileAVX2(SB), NOSPLIT, $0-40
@@ -1105,5 +1227,162 @@ next:
 	JNZ     next
 
 done:
+	VZEROUPPER
+	RET
+
+// func dropAVX2(to *float32, x *float32, n uintptr, state uint64, below uint64, scale float32)
+// Requires: AVX, AVX2, SSE, SSE2
+TEXT ·dropAVX2(SB), NOSPLIT, $0-44
+	MOVQ         to+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         state+24(FP), BX
+	MOVQ         BX, X0
+	VPBROADCASTQ X0, Y1
+	VPADDQ       dropAVX2Constants<>+0(SB), Y1, Y1
+	MOVQ         below+32(FP), BX
+	MOVQ         BX, X0
+	VPBROADCASTD X0, Y2
+	MOVSS        scale+40(FP), X0
+	VBROADCASTSS X0, Y0
+	VPBROADCASTQ dropAVX2Constants<>+32(SB), Y3
+	VPBROADCASTQ dropAVX2Constants<>+40(SB), Y4
+	VPBROADCASTQ dropAVX2Constants<>+48(SB), Y5
+	VPBROADCASTQ dropAVX2Constants<>+56(SB), Y6
+	VPBROADCASTQ dropAVX2Constants<>+64(SB), Y7
+	TESTQ        DX, DX
+	JZ           done
+
+next:
+	VMOVAPS      Y1, Y8
+	VPSRLQ       $0x1e, Y8, Y9
+	VPXOR        Y9, Y8, Y8
+	VPSRLQ       $0x20, Y8, Y9
+	VPMULUDQ     Y4, Y9, Y9
+	VPMULUDQ     Y5, Y8, Y10
+	VPADDQ       Y10, Y9, Y9
+	VPSLLQ       $0x20, Y9, Y9
+	VPMULUDQ     Y4, Y8, Y8
+	VPADDQ       Y9, Y8, Y8
+	VPSRLQ       $0x1b, Y8, Y9
+	VPXOR        Y9, Y8, Y8
+	VPSRLQ       $0x20, Y8, Y9
+	VPMULUDQ     Y6, Y9, Y9
+	VPMULUDQ     Y7, Y8, Y10
+	VPADDQ       Y10, Y9, Y9
+	VPSLLQ       $0x20, Y9, Y9
+	VPMULUDQ     Y6, Y8, Y8
+	VPADDQ       Y9, Y8, Y8
+	VPSRLQ       $0x1f, Y8, Y9
+	VPXOR        Y9, Y8, Y8
+	VPMOVZXWD    X8, Y9
+	VMULPS       (CX), Y0, Y10
+	VPCMPGTD     Y9, Y2, Y9
+	VANDNPS      Y10, Y9, Y10
+	VMOVUPS      Y10, (AX)
+	VEXTRACTI128 $0x01, Y8, X8
+	VPMOVZXWD    X8, Y8
+	VMULPS       32(CX), Y0, Y9
+	VPCMPGTD     Y8, Y2, Y8
+	VANDNPS      Y9, Y8, Y9
+	VMOVUPS      Y9, 32(AX)
+	VPADDQ       Y3, Y1, Y1
+	ADDQ         $0x40, CX
+	ADDQ         $0x40, AX
+	SUBQ         $0x10, DX
+	JNZ          next
+
+done:
+	VZEROUPPER
+	RET
+
+DATA dropAVX2Constants<>+0(SB)/8, $0x9e3779b97f4a7c15
+DATA dropAVX2Constants<>+8(SB)/8, $0x3c6ef372fe94f82a
+DATA dropAVX2Constants<>+16(SB)/8, $0xdaa66d2c7ddf743f
+DATA dropAVX2Constants<>+24(SB)/8, $0x78dde6e5fd29f054
+DATA dropAVX2Constants<>+32(SB)/8, $0x78dde6e5fd29f054
+DATA dropAVX2Constants<>+40(SB)/8, $0xbf58476d1ce4e5b9
+DATA dropAVX2Constants<>+48(SB)/8, $0x00000000bf58476d
+DATA dropAVX2Constants<>+56(SB)/8, $0x94d049bb133111eb
+DATA dropAVX2Constants<>+64(SB)/8, $0x0000000094d049bb
+GLOBL dropAVX2Constants<>(SB), RODATA|NOPTR, $72
+
+// func adamAVX2(params *float32, grad *float32, mean *float32, square *float32, n uintptr, c *float32, most *uint32)
+// Requires: AVX, AVX2
+TEXT ·adamAVX2(SB), NOSPLIT, $0-56
+	MOVQ         params+0(FP), AX
+	MOVQ         grad+8(FP), CX
+	MOVQ         mean+16(FP), DX
+	MOVQ         square+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         c+40(FP), DI
+	MOVQ         most+48(FP), R8
+	VBROADCASTSS (DI), Y0
+	VBROADCASTSS 4(DI), Y1
+	VBROADCASTSS 8(DI), Y2
+	VBROADCASTSS 12(DI), Y3
+	VBROADCASTSS 16(DI), Y4
+	VBROADCASTSS 20(DI), Y5
+	VBROADCASTSS 24(DI), Y6
+	VBROADCASTSS 28(DI), Y7
+	VBROADCASTSS 32(DI), Y8
+	VMOVUPS      (R8), Y9
+	VMOVUPS      32(R8), Y10
+	TESTQ        SI, SI
+	JZ           done
+
+next:
+	VMOVUPS (AX), Y11
+	VMULPS  Y11, Y0, Y12
+	VADDPS  (CX), Y12, Y12
+	VMULPS  (DX), Y1, Y13
+	VMULPS  Y12, Y2, Y14
+	VADDPS  Y14, Y13, Y13
+	VMOVUPS Y13, (DX)
+	VMULPS  Y12, Y4, Y14
+	VMULPS  Y12, Y14, Y14
+	VMULPS  (BX), Y3, Y12
+	VADDPS  Y14, Y12, Y12
+	VMOVUPS Y12, (BX)
+	VSQRTPS Y12, Y12
+	VDIVPS  Y6, Y12, Y12
+	VADDPS  Y7, Y12, Y12
+	VMULPS  Y5, Y13, Y13
+	VDIVPS  Y12, Y13, Y13
+	VSUBPS  Y13, Y11, Y11
+	VMOVUPS Y11, (AX)
+	VANDPS  Y8, Y11, Y11
+	VPMAXSD Y11, Y9, Y9
+	VMOVUPS 32(AX), Y11
+	VMULPS  Y11, Y0, Y12
+	VADDPS  32(CX), Y12, Y12
+	VMULPS  32(DX), Y1, Y13
+	VMULPS  Y12, Y2, Y14
+	VADDPS  Y14, Y13, Y13
+	VMOVUPS Y13, 32(DX)
+	VMULPS  Y12, Y4, Y14
+	VMULPS  Y12, Y14, Y14
+	VMULPS  32(BX), Y3, Y12
+	VADDPS  Y14, Y12, Y12
+	VMOVUPS Y12, 32(BX)
+	VSQRTPS Y12, Y12
+	VDIVPS  Y6, Y12, Y12
+	VADDPS  Y7, Y12, Y12
+	VMULPS  Y5, Y13, Y13
+	VDIVPS  Y12, Y13, Y13
+	VSUBPS  Y13, Y11, Y11
+	VMOVUPS Y11, 32(AX)
+	VANDPS  Y8, Y11, Y11
+	VPMAXSD Y11, Y10, Y10
+	ADDQ    $0x40, AX
+	ADDQ    $0x40, CX
+	ADDQ    $0x40, DX
+	ADDQ    $0x40, BX
+	SUBQ    $0x10, SI
+	JNZ     next
+
+done:
+	VMOVUPS Y9, (R8)
+	VMOVUPS Y10, 32(R8)
 	VZEROUPPER
 	RET

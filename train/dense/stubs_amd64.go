@@ -28,6 +28,12 @@ func largestAVX512(z *float32, n uintptr) float32
 // rectifyAVX512 sets what is below 0 to 0, of n values, a multiple of 16.
 func rectifyAVX512(x *float32, n uintptr)
 
+// dropAVX512 sets to[i] to x[i]·scale, or to 0 where draw i after a state is below a bound, for n values, a multiple of 32.
+func dropAVX512(to *float32, x *float32, n uintptr, state uint64, below uint64, scale float32)
+
+// adamAVX512 moves n parameters, a multiple of 16, against their gradients, with the means and squares of these and the constants c. most has 16 largest magnitudes, as bits.
+func adamAVX512(params *float32, grad *float32, mean *float32, square *float32, n uintptr, c *float32, most *uint32)
+
 // tileAVX2 adds a·b to c, 6 rows of 16 columns: a has k columns of 6 values, b has k rows of 16 values; stride of c is in bytes.
 func tileAVX2(k uintptr, a *float32, b *float32, c *float32, stride uintptr)
 
@@ -51,3 +57,9 @@ func largestAVX2(z *float32, n uintptr) float32
 
 // rectifyAVX2 sets what is below 0 to 0, of n values, a multiple of 16.
 func rectifyAVX2(x *float32, n uintptr)
+
+// dropAVX2 sets to[i] to x[i]·scale, or to 0 where draw i after a state is below a bound, for n values, a multiple of 32.
+func dropAVX2(to *float32, x *float32, n uintptr, state uint64, below uint64, scale float32)
+
+// adamAVX2 moves n parameters, a multiple of 16, against their gradients, with the means and squares of these and the constants c. most has 16 largest magnitudes, as bits.
+func adamAVX2(params *float32, grad *float32, mean *float32, square *float32, n uintptr, c *float32, most *uint32)

@@ -33,6 +33,8 @@ func main() {
 		scale(v)
 		largest(v)
 		rectify(v)
+		drop(v)
+		adam(v)
 	}
 	Generate()
 }
@@ -365,6 +367,179 @@ func rectify(v isa) {
 	}
 	ADDQ(Imm(64), x.Base)
 	repeat(n, 16)
+	VZEROUPPER()
+	RET()
+}
+
+// drop: to[i] = x[i]·scale, or 0 where the draw for i is below a bound, for multiples of 32. The draws
+// are those of package rng: numbers of SplitMix64 after a state, each with four draws of 16 bits.
+func drop(v isa) {
+	name := "drop" + v.name
+	TEXT(name, NOSPLIT, "func(to, x *float32, n uintptr, state, below uint64, scale float32)")
+	Doc(fmt.Sprintf("%s sets to[i] to x[i]·scale, or to 0 where draw i after a state is below a bound, for n values, a multiple of 32.", name))
+	to := pointer("to")
+	x := pointer("x")
+	n := Load(Param("n"), GP64())
+	numbers := uint64(v.lanes / 2) // of 64 bits in a vector
+	table := GLOBL(name+"Constants", RODATA|NOPTR)
+	for i := range numbers {
+		DATA(int(8*i), U64((i+1)*golden))
+	}
+	at := int(8 * numbers)
+	spread := func(x uint64) VecVirtual {
+		DATA(at, U64(x))
+		to := v.vector()
+		VPBROADCASTQ(table.Offset(at), to)
+		at += 8
+		return to
+	}
+	xor := func(a, b, to Op) {
+		if v.lanes == 16 {
+			VPXORQ(a, b, to)
+			return
+		}
+		VPXOR(a, b, to)
+	}
+	low := XMM()
+	state := v.vector()
+	MOVQ(Load(Param("state"), GP64()), low)
+	VPBROADCASTQ(low, state)
+	VPADDQ(table.Offset(0), state, state)
+	below := v.vector()
+	MOVQ(Load(Param("below"), GP64()), low)
+	VPBROADCASTD(low, below)
+	scale := v.vector()
+	Load(Param("scale"), low)
+	VBROADCASTSS(low, scale)
+	step := spread(golden * numbers)
+	type factor struct{ whole, high VecVirtual }
+	var factors []factor
+	for _, x := range []uint64{0xbf58476d1ce4e5b9, 0x94d049bb133111eb} {
+		f := factor{whole: spread(x)}
+		if v.lanes < 16 {
+			f.high = spread(x >> 32)
+		}
+		factors = append(factors, f)
+	}
+	begin(n)
+	z, t := v.vector(), v.vector()
+	VMOVAPS(state, z)
+	for i, shift := range []uint64{30, 27, 31} {
+		VPSRLQ(Imm(shift), z, t)
+		xor(t, z, z)
+		if i == len(factors) {
+			break
+		}
+		f := factors[i]
+		if v.lanes == 16 {
+			VPMULLQ(f.whole, z, z)
+			continue
+		}
+		// The lower 64 bits of a product, of products of 32 bits.
+		u := v.vector()
+		VPSRLQ(Imm(32), z, t)
+		VPMULUDQ(f.whole, t, t)
+		VPMULUDQ(f.high, z, u)
+		VPADDQ(u, t, t)
+		VPSLLQ(Imm(32), t, t)
+		VPMULUDQ(f.whole, z, z)
+		VPADDQ(t, z, z)
+	}
+	for half := range 2 {
+		draw, y := v.vector(), v.vector()
+		switch {
+		case v.lanes == 16 && half == 0:
+			VPMOVZXWD(z.AsY(), draw)
+		case v.lanes == 16:
+			upper := YMM()
+			VEXTRACTI64X4(Imm(1), z, upper)
+			VPMOVZXWD(upper, draw)
+		case half == 0:
+			VPMOVZXWD(z.AsX(), draw)
+		default:
+			upper := XMM()
+			VEXTRACTI128(Imm(1), z, upper)
+			VPMOVZXWD(upper, draw)
+		}
+		VMULPS(x.Offset(4*v.lanes*half), scale, y)
+		if v.lanes == 16 {
+			k := K()
+			VPCMPUD(Imm(5), below, draw, k) // not less than
+			VMOVAPS_Z(y, k, y)
+		} else {
+			VPCMPGTD(draw, below, draw) // the bound is greater
+			VANDNPS(y, draw, y)
+		}
+		VMOVUPS(y, to.Offset(4*v.lanes*half))
+	}
+	VPADDQ(step, state, state)
+	ADDQ(Imm(uint64(8*v.lanes)), x.Base)
+	ADDQ(Imm(uint64(8*v.lanes)), to.Base)
+	repeat(n, uint64(2*v.lanes))
+	VZEROUPPER()
+	RET()
+}
+
+// golden is the step of SplitMix64.
+const golden uint64 = 0x9e3779b97f4a7c15
+
+// adam: a step of Adam for multiples of 16 parameters. c has the constants in the order of the names
+// below. most has the largest magnitudes before and after, as bits.
+func adam(v isa) {
+	name := "adam" + v.name
+	TEXT(name, NOSPLIT, "func(params, grad, mean, square *float32, n uintptr, c *float32, most *uint32)")
+	Doc(fmt.Sprintf("%s moves n parameters, a multiple of 16, against their gradients, with the means and squares of these and the constants c. most has 16 largest magnitudes, as bits.", name))
+	w, g, m, s := pointer("params"), pointer("grad"), pointer("mean"), pointer("square")
+	n := Load(Param("n"), GP64())
+	c := pointer("c")
+	out := pointer("most")
+	place := 0
+	constant := func() VecVirtual {
+		to := v.vector()
+		VBROADCASTSS(c.Offset(4*place), to)
+		place++
+		return to
+	}
+	decay, beta1, rest1, beta2, rest2, size, root, small, magnitude := constant(), constant(), constant(), constant(), constant(), constant(), constant(), constant(), constant()
+	var most []VecVirtual
+	for i := range 16 / v.lanes {
+		x := v.vector()
+		VMOVUPS(out.Offset(4*v.lanes*i), x)
+		most = append(most, x)
+	}
+	begin(n)
+	for i, largest := range most {
+		here := 4 * v.lanes * i
+		x, grad, mean, t := v.vector(), v.vector(), v.vector(), v.vector()
+		VMOVUPS(w.Offset(here), x)
+		VMULPS(x, decay, grad)
+		VADDPS(g.Offset(here), grad, grad)
+		VMULPS(m.Offset(here), beta1, mean)
+		VMULPS(grad, rest1, t)
+		VADDPS(t, mean, mean)
+		VMOVUPS(mean, m.Offset(here))
+		VMULPS(grad, rest2, t)
+		VMULPS(grad, t, t)
+		VMULPS(s.Offset(here), beta2, grad)
+		VADDPS(t, grad, grad)
+		VMOVUPS(grad, s.Offset(here))
+		VSQRTPS(grad, grad)
+		VDIVPS(root, grad, grad)
+		VADDPS(small, grad, grad)
+		VMULPS(size, mean, mean)
+		VDIVPS(grad, mean, mean)
+		VSUBPS(mean, x, x)
+		VMOVUPS(x, w.Offset(here))
+		VANDPS(magnitude, x, x)
+		VPMAXSD(x, largest, largest)
+	}
+	for _, p := range []Mem{w, g, m, s} {
+		ADDQ(Imm(64), p.Base)
+	}
+	repeat(n, 16)
+	for i, x := range most {
+		VMOVUPS(x, out.Offset(4*v.lanes*i))
+	}
 	VZEROUPPER()
 	RET()
 }

@@ -1,0 +1,237 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+
+	"ndls/hops"
+	"ndls/internal/control"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/internal/seal"
+	"ndls/shards"
+	"ndls/smooth"
+	"ndls/spmv"
+	"ndls/train"
+)
+
+// FromHops says whether smoothed rows of a graph are sums of hops and nothing else, all rows of which are
+// computed at every hop: then [HoldSmoothed] makes them of the same hops for several plans.
+func FromHops(p control.Plan, s shards.Summary) bool {
+	out := (&Env{Plan: p, Summary: s}).output()
+	return out.Sums && !out.Joins && len(out.Keep) == 0 && out.Parts == 0 && !s.Directed && s.Features > 0 &&
+		!p.Embeds() && !p.Settles() && p.Smooth.Targets == control.AllTargets && p.Precision != "float16"
+}
+
+// SameHops says whether two plans make the same hops of the features of a graph, and follow the same
+// distances from hop to hop: they differ in ε and in options of smoothing, training and label smoothing alone.
+func SameHops(p, q control.Plan) bool {
+	base := func(p control.Plan) control.Plan {
+		p.LSI.Epsilon, p.Smooth, p.Train, p.Labels = 0, control.Plan{}.Smooth, control.Plan{}.Train, control.Plan{}.Labels
+		return p
+	}
+	return base(p) == base(q)
+}
+
+// TakesK says whether rows are smoothed by the K table.
+func TakesK(p control.Plan) bool {
+	rule, err := RuleOf(p)
+	return err == nil && rule.NodeDependent
+}
+
+// HopsOf is how many hops a plan makes where the largest K is k.
+func HopsOf(p control.Plan, k int) int {
+	rule, err := RuleOf(p)
+	if err != nil {
+		return k
+	}
+	return rule.Hops(k)
+}
+
+// HoldSmoothed smooths the features of the graph as some plans say, which make the same hops, once for all of them, and
+// holds the rows of each in memory: all of them, or those that train or validate in some split. The run
+// directory has the K tables that the plans take; env.Plan is its own plan. The rows, and their chunks, are those that stage
+// smooth commits. [FromHops] holds for all plans. The caller frees the result.
+func HoldSmoothed(ctx context.Context, env *Env, plans []control.Plan, all bool) (held []*HeldRows, err error) {
+	defer env.Release()
+	defer func() {
+		if err != nil {
+			for _, h := range held {
+				h.Free()
+			}
+			held = nil
+		}
+	}()
+	s := env.Summary
+	of, err := env.readLabelled(ctx, s.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	defer of.free()
+	targets, err := env.heldTargets(of, all)
+	if err != nil {
+		return nil, err
+	}
+	defer targets.Free()
+	width := TrainedWidth(plans[0], s)
+	first := chunksOf(s, targets, width)
+	for range plans {
+		h, err := env.newHeldRows(ctx, of, targets, first, width, all)
+		if err != nil {
+			return held, err
+		}
+		held = append(held, h)
+	}
+	o := smooth.Options{Targets: targets}
+	tables := map[float64]*mem.Array[uint16]{}
+	defer func() {
+		for _, k := range tables {
+			k.Free()
+		}
+	}()
+	var k []uint16
+	for i, p := range plans {
+		b := smooth.Beside{}
+		if b.Rule, err = RuleOf(p); err != nil {
+			return held, err
+		}
+		var table []uint16
+		if b.Rule.NodeDependent {
+			if table, err = env.tableFor(ctx, tables, p); err != nil {
+				return held, err
+			}
+			b.K = func(i int64) int { return int(table[i]) }
+		}
+		if i == 0 {
+			o.Rule, k = b.Rule, table
+			continue
+		}
+		o.Beside = append(o.Beside, b)
+	}
+	env.Plan = plans[0]
+	g, err := env.graph(ctx)
+	if err != nil {
+		return held, err
+	}
+	features := env.featureTiles()
+	return held, g.smoothBlocks(ctx, o, k, 0, packed.Panels(width), func(sm *smooth.Smoother, l spmv.Layout, first, last int) error {
+		from := first * packed.PanelColumns
+		var x hops.Rows = func(put func([]float32) error) error { return features.Rows(ctx, from, l.Columns, put) }
+		stats, err := sm.Run(ctx, x)
+		g.passed(stats, l)
+		if err != nil {
+			return err
+		}
+		columns := (last - first) * packed.PanelColumns
+		for i, h := range held {
+			row := int64(0)
+			if err := sm.Each(i).Output(0, columns, x, func(rows []float32) error {
+				h.source.Put(row, from, columns, rows)
+				row += int64(len(rows) / columns)
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// tableFor is the K table for the ε of a plan, read once.
+func (env *Env) tableFor(ctx context.Context, tables map[float64]*mem.Array[uint16], p control.Plan) ([]uint16, error) {
+	if k := tables[p.LSI.Epsilon]; k != nil {
+		return k.S, nil
+	}
+	files, ok := env.filesOfK(p.LSI.Epsilon)
+	if !ok {
+		return nil, fmt.Errorf("there is no K table for ε %g: run `ndls lsi` again: %w", p.LSI.Epsilon, seal.ErrCorrupt)
+	}
+	k, err := env.loadK(ctx, files, env.Summary.Nodes, p.LSI.Kmax)
+	if err != nil {
+		return nil, err
+	}
+	tables[p.LSI.Epsilon] = k
+	return k.S, nil
+}
+
+// heldTargets are the nodes whose rows are held.
+func (env *Env) heldTargets(of *labelled, all bool) (*smooth.Targets, error) {
+	n := env.Summary.Nodes
+	if all {
+		return smooth.AllTargets(n), nil
+	}
+	t, err := smooth.NewTargets(env.Budget, n)
+	if err != nil {
+		return nil, err
+	}
+	for i := range n {
+		if of.inSplit(i) {
+			t.Add(i)
+		}
+	}
+	t.Finish()
+	return t, nil
+}
+
+// chunksOf are the numbers of rows that are held before each record batch of the files that stage smooth
+// commits, and of all: full batches of each interval, and what is left.
+func chunksOf(s shards.Summary, held *smooth.Targets, width int) []int64 {
+	first, n := []int64{0}, int64(0)
+	batch := int64(shards.BatchRows(width))
+	for lo := int64(0); lo < s.Nodes; lo += s.IntervalRows {
+		end := min(lo+s.IntervalRows, s.Nodes)
+		for from := lo; from < end; from += batch {
+			for i := from; i < min(from+batch, end); i++ {
+				if held.Has(i) {
+					n++
+				}
+			}
+			first = append(first, n)
+		}
+	}
+	return first
+}
+
+// newHeldRows takes memory for some rows, with their ids, labels and splits.
+func (env *Env) newHeldRows(ctx context.Context, of *labelled, targets *smooth.Targets, first []int64, width int, all bool) (h *HeldRows, err error) {
+	h = &HeldRows{all: all}
+	defer func() {
+		if err != nil {
+			h.Free()
+			h = nil
+		}
+	}()
+	if h.labelled, err = newLabelled(env.Budget, targets.Len(), len(of.splits)); err != nil {
+		return h, err
+	}
+	if h.source, err = train.NewHeld(env.Budget, first, width); err != nil {
+		return h, err
+	}
+	row := int64(0)
+	err = readNodeColumns(ctx, env.Catalog, shards.NodeID, func(first int64, b shards.NodeBatch) {
+		for i, id := range b.ID {
+			node := first + int64(i)
+			if !targets.Has(node) {
+				continue
+			}
+			h.source.SetID(row, id)
+			h.label.S[row] = of.label.S[node]
+			for split, x := range of.splits {
+				h.splits[split].S[row] = x.S[node]
+			}
+			row++
+		}
+	})
+	return h, err
+}
+
+// KindBytes is the memory that one more plan takes in [HoldSmoothed], with so many rows of width values held of a graph.
+func KindBytes(p control.Plan, s shards.Summary, rows int64, width int) int64 {
+	sums := 4*rows*packed.PanelColumns + 2*s.Nodes
+	return HeldBytes(p, rows, width) + sums + 2*s.Nodes + 4*4096
+}
+
+// HopWork is how many values are added up for so many hops of the features of a graph.
+func HopWork(s shards.Summary, hops int) float64 {
+	return float64(2*s.Edges+s.Nodes) * float64(s.Features) * float64(hops)
+}

@@ -1,0 +1,148 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"ndls/internal/mem"
+)
+
+// hardest is an order of the validation rows in which those come first that the weights were wrong about, or
+// nearly so, when they were seen last. Weights that are not better than the best so far are wrong about
+// as many rows, and most of these are the same: so it is clear after few rows.
+type hardest struct {
+	order *mem.Array[int64]
+	rank  *mem.Array[uint8] // of each row: 0 where the weights were wrong
+	// most is how many rows the best weights so far are right about, -1 before the first epoch.
+	most int
+}
+
+// hardestRanks is the number of ranks, and rankWidth the width of one, in units of logits.
+const (
+	hardestRanks = 64
+	rankWidth    = 1.0 / 8
+)
+
+// hardestBytes is the memory for the order of so many rows, which are streamed or in memory.
+func hardestBytes(rows int64, streamed bool) int64 {
+	if streamed {
+		return 0
+	}
+	return 9*rows + 2*4096
+}
+
+func newHardest(b *mem.Budget, rows int64) (h *hardest, err error) {
+	h = &hardest{most: -1}
+	if h.order, err = mem.Alloc[int64](b, rows, "the order of validation rows"); err == nil {
+		h.rank, err = mem.Alloc[uint8](b, rows, "the order of validation rows")
+	}
+	if err != nil {
+		h.free()
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	return h, nil
+}
+
+func (h *hardest) free() {
+	if h != nil {
+		h.order.Free()
+		h.rank.Free()
+	}
+}
+
+// sort puts the rows in order of their ranks.
+func (h *hardest) sort() {
+	var place [hardestRanks + 1]int
+	for _, rank := range h.rank.S {
+		place[rank+1]++
+	}
+	for i := range hardestRanks {
+		place[i+1] += place[i]
+	}
+	for row, rank := range h.rank.S {
+		h.order.S[place[rank]] = int64(row)
+		place[rank]++
+	}
+}
+
+// rankOf is the rank of a row with these logits, and says whether they are right.
+func rankOf(logits []float32, label int32) (rank uint8, right bool) {
+	if Argmax(logits) != label {
+		return 0, false
+	}
+	margin := float32(math.MaxFloat32)
+	for class, z := range logits {
+		if int32(class) != label {
+			margin = min(margin, logits[label]-z)
+		}
+	}
+	return uint8(1 + min(margin/rankWidth, hardestRanks-2)), true
+}
+
+// roundParts is into how many rounds many validation rows are cut, after each of which it is seen
+// whether there may be an end.
+const roundParts = 64
+
+// surpass measures the weights on the validation rows until it is clear that they are right about no more of
+// them than the best so far. Only if they are right about more does e get an accuracy. All logits are
+// finite, and so are losses, which are not measured.
+func (t *trainer) surpass(ctx context.Context, e *Epoch) error {
+	h, net, width := t.hardest, t.net, t.dims[0]
+	h.sort()
+	rows := microbatch{width, t.valid.values.S, t.valid.labels.S, h.order.S}
+	unit := int(net.threads) * takenRows
+	step := min(unit*units(rows.len(), roundParts*unit), net.rows)
+	wrong := 0
+	for count := rows.len(); rows.len() > 0; {
+		if count-wrong <= h.most {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var p microbatch
+		p, rows = rows.cut(min(step, rows.len()))
+		net.threads.rows(p.len(), func(thread, lo, hi int) {
+			for i := lo; i < hi; i++ {
+				copy(net.x[i*width:(i+1)*width], p.row(i))
+			}
+			net.forward(thread, net.x[lo*width:hi*width], lo, hi, nil)
+			for i := lo; i < hi; i++ {
+				h.rank.S[p.index[i]], net.right[i] = rankOf(net.logits(i), p.label(i))
+			}
+		})
+		for _, right := range net.right[:p.len()] {
+			if !right {
+				wrong++
+			}
+		}
+	}
+	if right := len(h.order.S) - wrong; right > h.most {
+		h.most = right
+		e.ValidAccuracy = float64(right) / float64(len(h.order.S))
+	}
+	return nil
+}
+
+// mostLogit is far below what overflows, also after the roundings of a sum.
+const mostLogit = 1e30
+
+// bounded says whether the weights are so small that no logit of a validation row overflows: a sum of n products and a
+// bias, each weight of which is at most w in magnitude, is at most w·(1 + n·x) for inputs of at most x.
+func (t *trainer) bounded() bool {
+	w, x := float64(t.largest), float64(t.reach)
+	for l := range t.model.layers() {
+		x = w * (1 + float64(t.dims[l])*x)
+	}
+	return x < mostLogit
+}
+
+// magnitude is the largest magnitude of values, no number where one of them is none.
+func magnitude(values []float32) float32 {
+	most := uint32(0)
+	for _, v := range values {
+		most = max(most, math.Float32bits(v)&^(1<<31))
+	}
+	return math.Float32frombits(most)
+}
