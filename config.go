@@ -251,16 +251,6 @@ type Workers struct {
 	Output   io.Writer
 }
 
-
-// Progress says how far a piece of work is.
-type Progress struct {
-	What, Unit string
-	// Total is 0 where it is not known.
-	Done, Total int64
-	// Where says in words where the work is, such as "hop 7 of at most 200", if its total is not known.
-	Where string
-}
-
 // Resources are what a process may use. They never change the bytes of a run.
 type Resources struct {
 	// Memory is the most memory in bytes that the process may cause: heap, arrays and

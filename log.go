@@ -10,10 +10,13 @@ import (
 	"ndls/internal/progress"
 )
 
-// Progress says how far a piece of work is. Total is 0 where it is not known.
+// Progress says how far a piece of work is.
 type Progress struct {
-	What, Unit  string
+	What, Unit string
+	// Total is 0 where it is not known.
 	Done, Total int64
+	// Where says in words where the work is, such as "hop 7 of at most 200", if its total is not known.
+	Where string
 }
 
 // threads is n, or as many as Go runs at a time.

@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"ndls/catalog"
+	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
-	"ndls/internal/stationary"
 	"ndls/internal/storage"
 	"ndls/shards"
 	"ndls/tiles"
@@ -327,7 +327,7 @@ func (w *walk) open(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	w.share = stationary.Power(w.degree1(int(w.node.Node)), w.R) / volume
+	w.share = elementary.Pow(w.degree1(int(w.node.Node)), w.R) / volume
 	return nil
 }
 
@@ -336,8 +336,8 @@ func (w *walk) hop(ctx context.Context, hop int, meter *progress.Meter) error {
 	v, a := w.v.S, w.a.S
 	if hop == 0 {
 		i := int(w.node.Node)
-		a[i] = stationary.Power(w.degree1(i), w.R) // u = a D̃^(−r) is 1
-		v[i] = stationary.Power(w.degree1(i), w.R-1)
+		a[i] = elementary.Pow(w.degree1(i), w.R) // u = a D̃^(−r) is 1
+		v[i] = elementary.Pow(w.degree1(i), w.R-1)
 		return nil
 	}
 	copy(a, v) // the self-loop
@@ -374,10 +374,10 @@ func (w *walk) distance(ctx context.Context) (float64, error) {
 			continue
 		}
 		if w.difference != nil {
-			w.difference.S[j] = float64(x * stationary.Power(d1, -w.R))
+			w.difference.S[j] = float64(x * elementary.Pow(d1, -w.R))
 			continue
 		}
-		sum += float64(float64(x*x) * stationary.Power(d1, -2*w.R))
+		sum += float64(float64(x*x) * elementary.Pow(d1, -2*w.R))
 	}
 	if w.difference == nil {
 		return math.Sqrt(sum), nil
