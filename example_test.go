@@ -156,7 +156,7 @@ func ExampleDirectory_Explain() {
 	fmt.Println("settled at hop", x.K.K, "as the exact distances say:", x.K.K == *x.Distances.K)
 	fmt.Println("distance there below ε:", x.Distances.Hops[x.K.K] < x.Epsilon)
 	// Output:
-	// settled at hop 0 as the exact distances say: true
+	// settled at hop 8 as the exact distances say: true
 	// distance there below ε: true
 }
 
