@@ -104,7 +104,8 @@ def test_the_package_is_a_program() -> None:
 
 def test_the_program_ends_when_nobody_reads_it(tmp_path: Path) -> None:
     # The process of Python is killed in the middle of a training that would take minutes.
-    code = f"import ndls; ndls.command('run', dataset='karate:', run={str(tmp_path / 'run')!r}, rule='fastrp', split='random:2,5', memory='512MiB', epochs=10_000_000, patience=0)"
+    options = f"dataset='karate:', run={str(tmp_path / 'run')!r}, rule='fastrp', split='random:2,5', memory='512MiB'"
+    code = f"import ndls; ndls.command('run', {options}, epochs=10_000_000, patience=0)"
     python = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
     assert python.stderr
     for line in python.stderr:
