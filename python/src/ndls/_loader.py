@@ -1,4 +1,4 @@
-"""Batches of rows at the speed of the disk, in an order that is nearly random."""
+"""Batches of rows, read a chunk at a time, in an order that is nearly random."""
 
 from __future__ import annotations
 
