@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -301,6 +302,7 @@ type trainer struct {
 	position int64 // samples seen
 	left     int64 // samples that the step still waits for
 	batch    int64 // samples of the step
+	fresh    bool  // grad has nothing of the step yet
 	loss     float64
 }
 
@@ -370,23 +372,22 @@ func (t *trainer) learn(p microbatch) error {
 			if t.shuffle {
 				t.batch = min(t.batch, int64(t.options.BatchSize))
 			}
-			t.left = t.batch
-			clear(t.grad)
+			t.left, t.fresh = t.batch, true
 		}
 		var next microbatch
 		next, p = p.cut(int(min(int64(p.len()), t.left)))
-		t.accumulate(next)
 		t.left -= int64(next.len())
+		t.accumulate(next)
 		t.position += int64(next.len())
 		if t.left == 0 {
-			t.largest = t.adam.step(t.net.threads, t.kernel, t.model.params, t.grad, t.rate, t.options.WeightDecay)
-			t.net.pack()
+			t.net.packRest()
 		}
 	}
 	return nil
 }
 
-// accumulate adds the share of some samples in the gradient of a step.
+// accumulate adds the share of some samples in the gradient of a step. If they are its last, it takes the
+// step, with each part of the gradient as soon as that is complete.
 func (t *trainer) accumulate(p microbatch) {
 	var (
 		net    = t.net
@@ -408,12 +409,23 @@ func (t *trainer) accumulate(p microbatch) {
 		for i := lo; i < hi; i++ {
 			net.sum[i] = lossGradient(t.kernel, net.logits(i), p.label(i), 1/float64(t.batch), net.p[thread])
 		}
-		net.backward(thread, net.x, lo, hi, n, hidden.scale)
+		net.backward(thread, lo, hi, n, hidden.scale)
 	})
 	for _, loss := range net.sum[:n] {
 		t.loss += loss
 	}
-	net.addGradient(t.grad, n)
+	var move func(lo, hi int)
+	var largest atomic.Uint32 // magnitude of a parameter, as bits, which have the same order
+	if t.left == 0 {
+		step := t.adam.next(t.rate, t.options.WeightDecay)
+		move = func(lo, hi int) {
+			most := math.Float32bits(t.adam.move(t.kernel, step, t.model.params, t.grad, lo, hi))
+			for old := largest.Load(); most > old && !largest.CompareAndSwap(old, most); old = largest.Load() {
+			}
+		}
+	}
+	net.addGradient(t.grad, n, t.fresh, move)
+	t.fresh, t.largest = false, math.Float32frombits(largest.Load())
 }
 
 // validate measures the weights on the validation rows.
