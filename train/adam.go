@@ -2,7 +2,6 @@ package train
 
 import (
 	"math"
-	"slices"
 
 	"ndls/train/dense"
 )
@@ -25,21 +24,20 @@ func newAdam(mean, square []float32) *adam {
 	return &adam{mean: mean, square: square, beta1: 1, beta2: 1}
 }
 
-// step moves the parameters against the gradient, to which decay times the
-// parameter is added first: L2 regularisation, as in torch.optim.Adam, not the
-// decoupled decay of AdamW. It returns the largest magnitude of a parameter after it.
-func (a *adam) step(c pool, k *dense.Kernel, params, grad []float32, rate, decay float64) float32 {
+// next gives the numbers of the next step with all parameters, which then move against the
+// gradient, to which decay times the parameter is added first: L2 regularisation, as in
+// torch.optim.Adam, not the decoupled decay of AdamW.
+func (a *adam) next(rate, decay float64) dense.Adam {
 	a.beta1 *= adamBeta1
 	a.beta2 *= adamBeta2
-	numbers := dense.Adam{
+	return dense.Adam{
 		Decay: float32(decay),
 		Beta1: adamBeta1, Rest1: 1 - adamBeta1, Beta2: adamBeta2, Rest2: 1 - adamBeta2,
 		Size: float32(rate / (1 - a.beta1)), Root: float32(math.Sqrt(1 - a.beta2)), Small: adamEpsilon,
 	}
-	largest := make([]float32, c)
-	c.each(func(thread int) {
-		lo, hi := c.split(len(params), thread)
-		largest[thread] = k.Step(numbers, params[lo:hi], grad[lo:hi], a.mean[lo:hi], a.square[lo:hi])
-	})
-	return slices.Max(largest)
+}
+
+// move moves parameters [lo, hi), and returns the largest magnitude of them after that.
+func (a *adam) move(k *dense.Kernel, step dense.Adam, params, grad []float32, lo, hi int) float32 {
+	return k.Step(step, params[lo:hi], grad[lo:hi], a.mean[lo:hi], a.square[lo:hi])
 }

@@ -55,7 +55,7 @@
 // take at a time, in bytes and beside labels and splits, which the caller holds:
 //
 //	training, rows in memory    4 (f+1) (train + valid rows) + 4P for each run
-//	                            + 24P + 4r (2f + 4h(L-1) + 2c) + 48tw + 8tc + 9 (valid rows) for each run at a time
+//	                            + 24P + 4r (f + 3h(L-1) + 2c) + 48tw + 8tc + 9 (valid rows) for each run at a time
 //	training, rows streamed     4P for each run
 //	                            + the same, without valid rows, + 37 MiB for each run at a time
 //	prediction                  4P for each model + 4P + 32 MiB + 16 KiB c for each result
@@ -86,7 +86,7 @@
 //
 // All threads of a run take the rows of a microbatch, 252 for each of them, through the
 // network and back, 24 rows at a time. Then they divide the gradient among them by its
-// inputs and columns, the parameters for the step, and the layers to pack the weights. A
+// inputs and columns, and take the step with each part of it, and divide the layers to pack the weights. A
 // step whose rows are fewer than 252 for each thread has fewer threads; the others train
 // other runs at the same time. One thread alone puts the rows of an epoch into order, adds
 // up the losses of the rows, and compares epochs; where rows are streamed, others read

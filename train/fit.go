@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -137,7 +138,7 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 	if err := f.load(ctx); err != nil {
 		return nil, err
 	}
-	f.meter = progress.StartPart(ctx, "train", int64(len(runs))*int64(o.Epochs), "epochs")
+	f.meter = progress.Start(ctx, "train", int64(len(runs))*int64(o.Epochs), "epochs")
 	defer f.meter.Done()
 	var calling sync.Mutex // of done
 	group, ctx := errgroup.WithContext(ctx)
@@ -301,6 +302,7 @@ type trainer struct {
 	position int64 // samples seen
 	left     int64 // samples that the step still waits for
 	batch    int64 // samples of the step
+	fresh    bool  // grad has nothing of the step yet
 	loss     float64
 }
 
@@ -371,21 +373,20 @@ func (t *trainer) learn(ctx context.Context, p microbatch) error {
 			if t.shuffle {
 				t.batch = min(t.batch, int64(t.options.BatchSize))
 			}
-			t.left = t.batch
-			clear(t.grad)
+			t.left, t.fresh = t.batch, true
 		}
 		var next microbatch
 		next, p = p.cut(int(min(int64(p.len()), t.left)))
 		if err := t.pieces(ctx, next, func(piece microbatch) error {
+			t.left -= int64(piece.len())
 			t.accumulate(piece)
 			t.position += int64(piece.len())
 			return nil
 		}); err != nil {
 			return err
 		}
-		if t.left -= int64(next.len()); t.left == 0 {
-			t.largest = t.adam.step(t.net.threads, t.kernel, t.model.params, t.grad, t.rate, t.options.WeightDecay)
-			t.net.pack()
+		if t.left == 0 {
+			t.net.packRest()
 		}
 	}
 	return nil
@@ -397,7 +398,8 @@ func (t *trainer) pieces(ctx context.Context, p microbatch, visit visitor) error
 	return p.pieces(ctx, t.net.rows, int(t.net.threads)*takenRows, visit)
 }
 
-// accumulate adds the share of some samples in the gradient of a step.
+// accumulate adds the share of some samples in the gradient of a step. If they are its last, it takes the
+// step, with each part of the gradient as soon as that is complete.
 func (t *trainer) accumulate(p microbatch) {
 	var (
 		net    = t.net
@@ -419,12 +421,23 @@ func (t *trainer) accumulate(p microbatch) {
 		for i := lo; i < hi; i++ {
 			net.sum[i] = lossGradient(t.kernel, net.logits(i), p.label(i), 1/float64(t.batch), net.p[thread])
 		}
-		net.backward(thread, net.x, lo, hi, n, hidden.scale)
+		net.backward(thread, lo, hi, n, hidden.scale)
 	})
 	for _, loss := range net.sum[:n] {
 		t.loss += loss
 	}
-	net.addGradient(t.grad, n)
+	var move func(lo, hi int)
+	var largest atomic.Uint32 // magnitude of a parameter, as bits, which have the same order
+	if t.left == 0 {
+		step := t.adam.next(t.rate, t.options.WeightDecay)
+		move = func(lo, hi int) {
+			most := math.Float32bits(t.adam.move(t.kernel, step, t.model.params, t.grad, lo, hi))
+			for old := largest.Load(); most > old && !largest.CompareAndSwap(old, most); old = largest.Load() {
+			}
+		}
+	}
+	net.addGradient(t.grad, n, t.fresh, move)
+	t.fresh, t.largest = false, math.Float32frombits(largest.Load())
 }
 
 // validate measures the weights on the validation rows.

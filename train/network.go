@@ -88,7 +88,6 @@ type network struct {
 	weights  [][]float32 // packed
 	weightsT [][]float32 // transposed and packed, from the second layer on; for training
 	out      [][]float32 // rows × out
-	inputT   [][]float32 // inputs of a microbatch, transposed and packed; for training
 	delta    [][]float32 // rows × out, gradients of outputs; for training
 	deltas   [][]float32 // the same, packed; for training
 
@@ -119,7 +118,7 @@ func (w *network) layout(training bool, take func(to *[]float32, size int)) {
 	for l := range w.layers() {
 		in, out := dims[l], dims[l+1]
 		take(&w.weights[l], w.kernel.RightSize(in, out))
-		take(&w.out[l], w.rows*out)
+		take(&w.out[l], w.rows*out+w.kernel.Rows()) // for AddColumns
 		if !training {
 			continue
 		}
@@ -129,11 +128,10 @@ func (w *network) layout(training bool, take func(to *[]float32, size int)) {
 		if l < w.layers()-1 {
 			take(&w.delta[l], w.rows*out)
 		}
-		take(&w.inputT[l], w.kernel.LeftSize(in, w.rows))
 		take(&w.deltas[l], w.kernel.RightSize(w.rows, out))
 	}
 	if training {
-		take(&w.x, w.rows*dims[0])
+		take(&w.x, w.rows*dims[0]+w.kernel.Rows())
 	}
 	for t := range w.own {
 		take(&w.own[t], w.kernel.LeftSize(w.kernel.Rows(), slices.Max(dims)))
@@ -165,7 +163,7 @@ func newNetwork(b *mem.Budget, m *Model, c pool, k *dense.Kernel, training bool)
 // prepare makes room for the arrays of each layer and each thread.
 func (w *network) prepare() {
 	w.rows = int(w.threads) * threadRows(w.dims[0])
-	for _, arrays := range []*[][]float32{&w.weights, &w.weightsT, &w.out, &w.inputT, &w.delta, &w.deltas} {
+	for _, arrays := range []*[][]float32{&w.weights, &w.weightsT, &w.out, &w.delta, &w.deltas} {
 		*arrays = make([][]float32, w.layers())
 	}
 	w.own, w.p = make([][]float32, w.threads), make([][]float64, w.threads)
@@ -180,18 +178,31 @@ func (w *network) free() {
 }
 
 // pack prepares the weights for products.
-func (w *network) pack() {
+func (w *network) pack() { w.packSome(func(int) bool { return true }) }
+
+// packRest prepares what addGradient has not prepared with the parts of a step.
+func (w *network) packRest() { w.packSome(func(l int) bool { return w.across(l) > 1 }) }
+
+// packSome prepares the transposed weights of all layers, and the others of some.
+func (w *network) packSome(some func(l int) bool) {
 	w.threads.share(2*w.layers(), func(i int) {
 		l, transposed := i/2, i%2 == 1
 		in, out := w.dims[l], w.dims[l+1]
 		weights, _ := w.layer(w.params, l)
 		switch {
-		case !transposed:
-			w.kernel.PackRight(w.weights[l], weights, out, 0, in, in, out)
-		case w.weightsT[l] != nil:
+		case !transposed && some(l):
+			w.packRows(l, 0, in)
+		case transposed && w.weightsT[l] != nil:
 			w.kernel.PackRightT(w.weightsT[l], weights, in, out, out)
 		}
 	})
+}
+
+// packRows prepares the weights of inputs [lo, hi) of a layer.
+func (w *network) packRows(l, lo, hi int) {
+	in, out := w.dims[l], w.dims[l+1]
+	weights, _ := w.layer(w.params, l)
+	w.kernel.PackRight(w.weights[l], weights, out, lo, hi, in, out)
 }
 
 // forward computes the logits of rows [lo, hi) of a microbatch, whose input is x, on one
@@ -221,18 +232,21 @@ func (w *network) logits(i int) []float32 {
 	return w.out[w.layers()-1][i*w.Classes() : (i+1)*w.Classes()]
 }
 
+// input is what layer l gets of a microbatch that is trained on.
+func (w *network) input(l int) []float32 {
+	if l == 0 {
+		return w.x
+	}
+	return w.out[l-1]
+}
+
 // backward computes the gradients of the outputs of all layers, of rows [lo, hi) of a
-// microbatch of n rows, from those of their logits, and packs them and the inputs. scale is
+// microbatch of n rows, from those of their logits, and packs them. scale is
 // that of the dropout of the hidden layers. An output is positive exactly where its
 // rectifier and its dropout passed it on.
-func (w *network) backward(thread int, x []float32, lo, hi, n int, scale float32) {
+func (w *network) backward(thread, lo, hi, n int, scale float32) {
 	for l := w.layers() - 1; l >= 0; l-- {
 		in, out := w.dims[l], w.dims[l+1]
-		input := x
-		if l > 0 {
-			input = w.out[l-1]
-		}
-		w.kernel.PackLeftT(w.inputT[l], input, in, lo, hi, n, in)
 		w.kernel.PackRight(w.deltas[l], w.delta[l], out, lo, hi, n, out)
 		if l == 0 {
 			return
@@ -240,7 +254,7 @@ func (w *network) backward(thread int, x []float32, lo, hi, n int, scale float32
 		below := w.delta[l-1][lo*in : hi*in]
 		clear(below)
 		w.kernel.AddRows(below, w.delta[l][lo*out:hi*out], out, in, w.weightsT[l], w.own[thread])
-		for i, h := range input[lo*in : hi*in] {
+		for i, h := range w.input(l)[lo*in : hi*in] {
 			below[i] = math.Float32frombits(math.Float32bits(below[i]*scale) & positive(h))
 		}
 	}
@@ -251,8 +265,10 @@ func (w *network) backward(thread int, x []float32, lo, hi, n int, scale float32
 const gradientColumns = 128
 
 // addGradient adds the gradient of a microbatch of n rows, which all threads have taken
-// backward, to grad. Each value receives the rows in their order.
-func (w *network) addGradient(grad []float32, n int) {
+// backward, to grad, or, if it is fresh, to zeros. Each value receives the rows in their order.
+// done, unless nil, takes the step with the values at some places, which are complete, on any thread. Then the
+// weights there are prepared for products, if they are all of some inputs.
+func (w *network) addGradient(grad []float32, n int, fresh bool, done func(lo, hi int)) {
 	parts := 0
 	for l := range w.layers() {
 		parts += w.gradientParts(l)
@@ -262,32 +278,54 @@ func (w *network) addGradient(grad []float32, n int) {
 		for ; i >= w.gradientParts(l); l++ {
 			i -= w.gradientParts(l)
 		}
-		w.addPart(grad, n, l, i)
+		w.addPart(grad, n, l, i, fresh, done)
 	})
 }
 
-// gradientParts is into how many parts the gradient of a layer is divided.
+// gradientParts is into how many parts the gradient of a layer is divided, across of which have the same inputs.
 func (w *network) gradientParts(l int) int {
-	return units(w.dims[l], w.kernel.Rows()) * units(w.dims[l+1], gradientColumns)
+	return units(w.dims[l], w.kernel.Rows()) * w.across(l)
 }
+
+func (w *network) across(l int) int { return units(w.dims[l+1], gradientColumns) }
 
 // addPart adds part i of the gradient of layer l. The parts of the first inputs hold the
 // biases too.
-func (w *network) addPart(grad []float32, n, l, i int) {
+func (w *network) addPart(grad []float32, n, l, i int, fresh bool, done func(lo, hi int)) {
 	in, out := w.dims[l], w.dims[l+1]
-	across := units(out, gradientColumns)
+	across := w.across(l)
 	top, left := i/across*w.kernel.Rows(), i%across*gradientColumns
 	area := dense.Area{Top: top, Bottom: min(top+w.kernel.Rows(), in), Left: left, Right: min(left+gradientColumns, out)}
 	weights, biases := w.layer(grad, l)
-	w.kernel.Add(weights, area, n, out, w.inputT[l], w.deltas[l])
+	for r := area.Top; fresh && r < area.Bottom; r++ {
+		clear(weights[r*out+area.Left : r*out+area.Right])
+	}
+	w.kernel.AddColumns(weights, area, n, out, w.input(l), in, w.deltas[l])
+	first := int(numParams(w.dims[:l+1])) // of the layer
+	switch {
+	case done == nil:
+	case across == 1:
+		done(first+area.Top*out, first+area.Bottom*out)
+		w.packRows(l, area.Top, area.Bottom)
+	default:
+		for r := area.Top; r < area.Bottom; r++ {
+			done(first+r*out+area.Left, first+r*out+area.Right)
+		}
+	}
 	if top > 0 {
 		return
 	}
 	biases = biases[area.Left:area.Right]
+	if fresh {
+		clear(biases)
+	}
 	for r := range n {
 		for j, d := range w.delta[l][r*out+area.Left : r*out+area.Right] {
 			biases[j] += d
 		}
+	}
+	if done != nil {
+		done(first+in*out+area.Left, first+in*out+area.Right)
 	}
 }
 

@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"ndls/internal/rng"
@@ -85,7 +86,7 @@ func TestGradients(t *testing.T) {
 			}
 			p := Problem{Source: src, Labels: []int32{0, 1, 2, 2, 1, 0}, Splits: []uint8{Train, Train, Train, Train, Train, Train}, Classes: 3}
 			tr := newTrainer(t, p, o)
-			tr.now, tr.position, tr.batch = 2, 0, rows
+			tr.now, tr.position, tr.batch, tr.left = 2, 0, rows, 1 // the step waits for a sample
 			tr.accumulate(microbatch{width: width, x: tr.train.values.S, y: p.Labels})
 
 			factors := [][]float64{mask(newDropout(o.InputDropout), width, rows, rng.Hash(tr.seed, drawDropout, 2), 0)}
@@ -221,5 +222,30 @@ func TestSoftmax(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPackedWithTheStep compares the weights that are prepared part by part with those that are prepared at once.
+func TestPackedWithTheStep(t *testing.T) {
+	for _, hidden := range []int{8, 64, 150} {
+		o := quick()
+		o.Hidden, o.Layers, o.BatchSize = hidden, 3, 32
+		tr := newTrainer(t, clouds(200, 30, 3, 64), o)
+		if _, err := tr.epoch(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		var parts [][]float32
+		for l := range tr.net.layers() {
+			parts = append(parts, slices.Clone(tr.net.weights[l]), slices.Clone(tr.net.weightsT[l]))
+		}
+		if most := magnitude(tr.model.params); most != tr.largest {
+			t.Errorf("%d hidden: the largest magnitude is %v, want %v", hidden, tr.largest, most)
+		}
+		tr.net.pack()
+		for l := range tr.net.layers() {
+			if !slices.Equal(parts[2*l], tr.net.weights[l]) || !slices.Equal(parts[2*l+1], tr.net.weightsT[l]) {
+				t.Errorf("%d hidden: the weights of layer %d are not those that were trained", hidden, l)
+			}
+		}
 	}
 }

@@ -28,11 +28,6 @@ func (c pool) share(n int, do func(i int)) {
 	})
 }
 
-// split gives a thread its part of n things.
-func (c pool) split(n, thread int) (lo, hi int) {
-	return n * thread / int(c), n * (thread + 1) / int(c)
-}
-
 // takenRows is how many rows a thread takes at a time: whole tiles of every kernel.
 const takenRows = 24
 

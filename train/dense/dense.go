@@ -16,8 +16,9 @@ type Kernel struct {
 	// and the rows of c are stride bytes apart. half does so for the left half of the columns.
 	tile, half tileFunc
 	// tileRows and halfRows are the same for rows of a that are not packed: they are gap
-	// bytes apart.
-	tileRows, halfRows rowsFunc
+	// bytes apart. tileColumns and halfColumns are the same for its columns.
+	tileRows, halfRows       gapFunc
+	tileColumns, halfColumns gapFunc
 	// The others are those of Exps, Scale, Largest and Rectify, for n values: a multiple of
 	// 8 for the first two, of 16 for the last.
 	exps    func(p *float64, z *float32, n uintptr, largest float64) float64
@@ -32,7 +33,7 @@ type Kernel struct {
 
 type (
 	tileFunc func(k uintptr, a, b, c *float32, stride uintptr)
-	rowsFunc func(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr)
+	gapFunc  func(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr)
 )
 
 // Name is "go", "avx2" or "avx512".
@@ -43,7 +44,7 @@ func (k *Kernel) Name() string { return k.name }
 func Select(name string) (*Kernel, error) { return kernels.Select(available(), name) }
 
 // goKernel is the twin that the assembly is tested against.
-var goKernel = &Kernel{"go", goRows, goCols, tileGo(goCols), tileGo(goCols / 2), tileRowsGo(goCols), tileRowsGo(goCols / 2), expsGo, scaleGo, largestGo, rectifyGo, dropGo, adamGo}
+var goKernel = &Kernel{"go", goRows, goCols, tileGo(goCols), tileGo(goCols / 2), tileRowsGo(goCols), tileRowsGo(goCols / 2), tileColumnsGo(goCols), tileColumnsGo(goCols / 2), expsGo, scaleGo, largestGo, rectifyGo, dropGo, adamGo}
 
 // Both are small, so that few of its slow operations are wasted at the edges.
 const goRows, goCols = 4, 8
@@ -55,10 +56,17 @@ func tileGo(cols int) tileFunc {
 	}
 }
 
-func tileRowsGo(cols int) rowsFunc {
+func tileRowsGo(cols int) gapFunc {
 	return func(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr) {
 		left := unsafe.Slice(a, uintptr(goRows-1)*gap/4+k)
 		sumGo(int(k), cols, func(i, l int) float32 { return left[uintptr(i)*gap/4+uintptr(l)] }, b, c, stride)
+	}
+}
+
+func tileColumnsGo(cols int) gapFunc {
+	return func(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr) {
+		left := unsafe.Slice(a, (k-1)*gap/4+goRows)
+		sumGo(int(k), cols, func(i, l int) float32 { return left[uintptr(l)*gap/4+uintptr(i)] }, b, c, stride)
 	}
 }
 
@@ -132,12 +140,6 @@ func (k *Kernel) PackLeft(dst, a []float32, lo, hi, inner, stride int) {
 	packRows(dst, a, lo, hi, inner, stride, k.rows)
 }
 
-// PackLeftT packs the transpose of rows [lo, hi) of the inner × m matrix a: columns
-// [lo, hi) of the left-hand side.
-func (k *Kernel) PackLeftT(dst, a []float32, m, lo, hi, inner, stride int) {
-	packColumns(dst, a, m, lo, hi, inner, stride, k.rows)
-}
-
 // PackRight packs rows [lo, hi) of the inner × n matrix b.
 func (k *Kernel) PackRight(dst, b []float32, n, lo, hi, inner, stride int) {
 	packColumns(dst, b, n, lo, hi, inner, stride, k.cols)
@@ -196,26 +198,19 @@ func packColumns(dst, a []float32, n, lo, hi, inner, stride, width int) {
 func packPanel(panel, a []float32, stride, width int) bool {
 	switch width {
 	case 32:
-		packWidth[[32]float32](panel, a, stride)
+		for ; len(panel) > 0; panel = panel[32:] {
+			*(*[32]float32)(panel) = *(*[32]float32)(a)
+			a = a[min(stride, len(a)):]
+		}
 	case 16:
-		packWidth[[16]float32](panel, a, stride)
-	case 12:
-		packWidth[[12]float32](panel, a, stride)
-	case 6:
-		packWidth[[6]float32](panel, a, stride)
+		for ; len(panel) > 0; panel = panel[16:] {
+			*(*[16]float32)(panel) = *(*[16]float32)(a)
+			a = a[min(stride, len(a)):]
+		}
 	default:
 		return false
 	}
 	return true
-}
-
-// packWidth is packPanel for the width of T.
-func packWidth[T [32]float32 | [16]float32 | [12]float32 | [6]float32](panel, a []float32, stride int) {
-	var row T
-	for width := len(row); len(panel) > 0; panel = panel[width:] {
-		*(*T)(unsafe.Pointer(&panel[:width][0])) = *(*T)(unsafe.Pointer(&a[:width][0]))
-		a = a[min(stride, len(a)):]
-	}
 }
 
 // Area is a part of a product: rows [Top, Bottom) and columns [Left, Right). Top and Left
@@ -234,34 +229,74 @@ func (k *Kernel) Add(c []float32, area Area, depth, stride int, left, right []fl
 	})
 }
 
+// AddColumns adds an area of the product of the transpose of a and a packed matrix to c, whose rows are stride values apart. The
+// depth rows of a lie one after the other and have m values. The last of them may be read beyond its end: a has
+// Rows() values more.
+func (k *Kernel) AddColumns(c []float32, area Area, depth, stride int, a []float32, m int, right []float32) {
+	_ = a[:depth*m+k.rows]
+	k.add(c, area, depth, stride, right, func(i, from int, d uintptr, half bool, b, to *float32, stride uintptr) {
+		tile := k.tileColumns
+		if half {
+			tile = k.halfColumns
+		}
+		tile(d, &a[from*m+i], uintptr(4*m), b, to, stride)
+	})
+}
+
 // AddRows adds the product of a, whose rows lie one after the other, and a packed matrix to
-// c, whose rows do so too and have cols values. depth is the inner dimension. The rows that
-// fill no tile are packed into space, which is LeftSize(Rows(), depth) long.
+// c, whose rows do so too and have cols values. depth is the inner dimension. Rows that
+// fill no tile are added with those before them, whose sums are thrown away; where there are none, they are packed
+// into space, which is LeftSize(Rows(), depth) long.
 func (k *Kernel) AddRows(c, a []float32, depth, cols int, right, space []float32) {
 	if depth == 0 || cols == 0 {
 		return
 	}
 	rows := len(c) / cols
-	whole := rows - rows%k.rows
-	k.add(c, Area{Bottom: whole, Right: cols}, depth, cols, right, func(i, from int, d uintptr, half bool, b, to *float32, stride uintptr) {
+	if rows < k.rows {
+		k.PackLeft(space, a, 0, rows, depth, depth)
+		k.Add(c, Area{Bottom: rows, Right: cols}, depth, cols, space, right)
+		return
+	}
+	tile := func(i, from int, d uintptr, half bool, b, to *float32, stride uintptr) {
 		tile := k.tileRows
 		if half {
 			tile = k.halfRows
 		}
 		tile(d, &a[i*depth+from], uintptr(4*depth), b, to, stride)
-	})
+	}
+	whole := rows - rows%k.rows
+	k.add(c, Area{Bottom: whole, Right: cols}, depth, cols, right, tile)
 	if whole < rows {
-		k.PackLeft(space, a[whole*depth:], 0, rows-whole, depth, depth)
-		k.Add(c[whole*cols:], Area{Bottom: rows - whole, Right: cols}, depth, cols, space, right)
+		k.addLast(c, rows, whole, depth, cols, right, tile)
 	}
 }
 
-// add calls tile for each tile of an area, with row i of the left-hand side and the inner
-// indices [from, from+d), b being those of the right-hand side. half says that the right half
-// of the tile's columns is not needed.
-func (k *Kernel) add(c []float32, area Area, depth, stride int, right []float32,
-	tile func(i, from int, d uintptr, half bool, b, to *float32, stride uintptr),
-) {
+// addLast adds rows from whole on, which fill no tile, with those before them.
+func (k *Kernel) addLast(c []float32, rows, whole, depth, cols int, right []float32, tile addFunc) {
+	edge := edges.Get().(*[tileValues]float32)
+	defer edges.Put(edge)
+	first := rows - k.rows
+	for from := 0; from < depth; from += inner {
+		d := uintptr(min(inner, depth-from))
+		for j := 0; j < cols; j += k.cols {
+			width := min(k.cols, cols-j)
+			for i := whole; i < rows; i++ {
+				copy(edge[(i-first)*k.cols:], c[i*cols+j:i*cols+j+width])
+			}
+			tile(first, from, d, width <= k.cols/2, &right[j*depth+from*k.cols], &edge[0], uintptr(4*k.cols))
+			for i := whole; i < rows; i++ {
+				copy(c[i*cols+j:i*cols+j+width], edge[(i-first)*k.cols:])
+			}
+		}
+	}
+}
+
+// addFunc adds a tile of a product: that of row i of the left-hand side on, and of d inner indices from one on. half says that the right
+// half of the tile's columns is not needed.
+type addFunc func(i, from int, d uintptr, half bool, b, to *float32, stride uintptr)
+
+// add calls tile for each tile of an area, with b for the inner indices of the right-hand side.
+func (k *Kernel) add(c []float32, area Area, depth, stride int, right []float32, tile addFunc) {
 	edge := edges.Get().(*[tileValues]float32)
 	defer edges.Put(edge)
 	for from := 0; from < depth; from += inner {

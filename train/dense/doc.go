@@ -6,7 +6,8 @@
 //
 // [Kernel.PackLeft] and its like copy a matrix into panels, in the order in which the sums
 // read it. [Kernel.Add] adds an [Area] of the product of two packed matrices to a third one,
-// [Kernel.AddRows] that of rows as they lie in memory and a packed matrix.
+// [Kernel.AddRows] that of rows as they lie in memory and a packed matrix, and [Kernel.AddColumns] that of
+// the transpose of such rows.
 // Several threads may add different areas at the same time. [Kernel.Largest], [Kernel.Exps]
 // and [Kernel.Scale] are the parts of a softmax, [Kernel.Rectify] is the rectifier, [Kernel.Drop] is
 // dropout, and [Kernel.Step] a step of Adam.

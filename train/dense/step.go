@@ -2,6 +2,7 @@ package dense
 
 import (
 	"math"
+	"sync"
 	"unsafe"
 
 	"ndls/internal/rng"
@@ -58,21 +59,32 @@ const magnitude = 1<<31 - 1
 // Step takes a step with parameters, of which grad, mean and square have as many values. It returns the largest magnitude of a
 // parameter after it: no number where one of them is none.
 func (k *Kernel) Step(a Adam, params, grad, mean, square []float32) (largest float32) {
-	c := [...]float32{a.Decay, a.Beta1, a.Rest1, a.Beta2, a.Rest2, a.Size, a.Root, a.Small, math.Float32frombits(magnitude)}
-	var most [16]uint32
+	s := stepSpaces.Get().(*stepSpace)
+	defer stepSpaces.Put(s)
+	s.c = [...]float32{a.Decay, a.Beta1, a.Rest1, a.Beta2, a.Rest2, a.Size, a.Root, a.Small, math.Float32frombits(magnitude)}
+	clear(s.most[:])
 	if whole := len(params) &^ 15; whole > 0 {
-		k.adam(&params[0], &grad[0], &mean[0], &square[0], uintptr(whole), &c[0], &most[0])
+		k.adam(&params[0], &grad[0], &mean[0], &square[0], uintptr(whole), &s.c[0], &s.most[0])
 		params, grad, mean, square = params[whole:], grad[whole:], mean[whole:], square[whole:]
 	}
 	if len(params) > 0 {
-		adamGo(&params[0], &grad[0], &mean[0], &square[0], uintptr(len(params)), &c[0], &most[0])
+		adamGo(&params[0], &grad[0], &mean[0], &square[0], uintptr(len(params)), &s.c[0], &s.most[0])
 	}
 	all := uint32(0)
-	for _, x := range most {
+	for _, x := range s.most {
 		all = max(all, x)
 	}
 	return math.Float32frombits(all)
 }
+
+// stepSpace is what a kernel takes by its address: its constants, and 16 of the largest magnitudes.
+type stepSpace struct {
+	c    [9]float32
+	most [16]uint32
+}
+
+// stepSpaces holds them, so that no step takes memory of its own.
+var stepSpaces = sync.Pool{New: func() any { return new(stepSpace) }}
 
 func adamGo(w, g, m, s *float32, n uintptr, c *float32, most *uint32) {
 	params, grad, mean, square := unsafe.Slice(w, n), unsafe.Slice(g, n), unsafe.Slice(m, n), unsafe.Slice(s, n)

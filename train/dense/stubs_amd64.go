@@ -10,11 +10,17 @@ func tileAVX512(k uintptr, a *float32, b *float32, c *float32, stride uintptr)
 // tileRowsAVX512 adds a·b to c, 12 rows of 32 columns: a has rows of k values, gap bytes apart, b has k rows of 32 values; stride of c is in bytes.
 func tileRowsAVX512(k uintptr, a *float32, gap uintptr, b *float32, c *float32, stride uintptr)
 
+// tileColumnsAVX512 adds a·b to c, 12 rows of 32 columns: a has k columns of 12 values, gap bytes apart, b has k rows of 32 values; stride of c is in bytes.
+func tileColumnsAVX512(k uintptr, a *float32, gap uintptr, b *float32, c *float32, stride uintptr)
+
 // tileHalfAVX512 adds a·b to c, 12 rows of 16 columns: a has k columns of 12 values, b has k rows of 32 values; stride of c is in bytes.
 func tileHalfAVX512(k uintptr, a *float32, b *float32, c *float32, stride uintptr)
 
 // tileRowsHalfAVX512 adds a·b to c, 12 rows of 16 columns: a has rows of k values, gap bytes apart, b has k rows of 32 values; stride of c is in bytes.
 func tileRowsHalfAVX512(k uintptr, a *float32, gap uintptr, b *float32, c *float32, stride uintptr)
+
+// tileColumnsHalfAVX512 adds a·b to c, 12 rows of 16 columns: a has k columns of 12 values, gap bytes apart, b has k rows of 32 values; stride of c is in bytes.
+func tileColumnsHalfAVX512(k uintptr, a *float32, gap uintptr, b *float32, c *float32, stride uintptr)
 
 // expsAVX512 sets p[i] to e^(z[i]-largest), for n values, a multiple of 8, and returns their sum.
 func expsAVX512(p *float64, z *float32, n uintptr, largest float64) float64
@@ -40,11 +46,17 @@ func tileAVX2(k uintptr, a *float32, b *float32, c *float32, stride uintptr)
 // tileRowsAVX2 adds a·b to c, 6 rows of 16 columns: a has rows of k values, gap bytes apart, b has k rows of 16 values; stride of c is in bytes.
 func tileRowsAVX2(k uintptr, a *float32, gap uintptr, b *float32, c *float32, stride uintptr)
 
+// tileColumnsAVX2 adds a·b to c, 6 rows of 16 columns: a has k columns of 6 values, gap bytes apart, b has k rows of 16 values; stride of c is in bytes.
+func tileColumnsAVX2(k uintptr, a *float32, gap uintptr, b *float32, c *float32, stride uintptr)
+
 // tileHalfAVX2 adds a·b to c, 6 rows of 8 columns: a has k columns of 6 values, b has k rows of 16 values; stride of c is in bytes.
 func tileHalfAVX2(k uintptr, a *float32, b *float32, c *float32, stride uintptr)
 
 // tileRowsHalfAVX2 adds a·b to c, 6 rows of 8 columns: a has rows of k values, gap bytes apart, b has k rows of 16 values; stride of c is in bytes.
 func tileRowsHalfAVX2(k uintptr, a *float32, gap uintptr, b *float32, c *float32, stride uintptr)
+
+// tileColumnsHalfAVX2 adds a·b to c, 6 rows of 8 columns: a has k columns of 6 values, gap bytes apart, b has k rows of 16 values; stride of c is in bytes.
+func tileColumnsHalfAVX2(k uintptr, a *float32, gap uintptr, b *float32, c *float32, stride uintptr)
 
 // expsAVX2 sets p[i] to e^(z[i]-largest), for n values, a multiple of 8, and returns their sum.
 func expsAVX2(p *float64, z *float32, n uintptr, largest float64) float64

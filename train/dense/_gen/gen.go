@@ -26,8 +26,9 @@ func main() {
 	ymm := func() VecVirtual { return YMM() }
 	for _, v := range []isa{{"AVX512", 16, 12, zmm}, {"AVX2", 8, 6, ymm}} {
 		for _, vectors := range []int{2, 1} {
-			tile(v, vectors, false)
-			tile(v, vectors, true)
+			for _, l := range []layout{packed, rows, columns} {
+				tile(v, vectors, l)
+			}
 		}
 		exps(v)
 		scale(v)
@@ -39,22 +40,38 @@ func main() {
 	Generate()
 }
 
-// tile: c += a·b, for rows × vectors·lanes sums, those on the left of a tile. Where plain is
-// set, the rows of a lie as they are in a matrix, gap bytes apart; otherwise they are packed.
-func tile(v isa, vectors int, plain bool) {
-	name := v.name
+// layout is how the left-hand side of a product lies in memory.
+type layout int
+
+const (
+	// packed: k columns, of as many values as a tile has rows.
+	packed layout = iota
+	// rows: rows of k values, gap bytes apart.
+	rows
+	// columns: k columns, gap bytes apart.
+	columns
+)
+
+// tile: c += a·b, for rows × vectors·lanes sums, those on the left of a tile.
+func tile(v isa, vectors int, l layout) {
+	name := map[layout]string{packed: "tile", rows: "tileRows", columns: "tileColumns"}[l]
 	if vectors == 1 {
-		name = "Half" + name
+		name += "Half"
 	}
-	if plain {
-		TEXT("tileRows"+name, NOSPLIT, "func(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr)")
-		Doc(fmt.Sprintf("tileRows%s adds a·b to c, %d rows of %d columns: a has rows of k values, gap bytes apart, b has k rows of %d values; stride of c is in bytes.", name, v.rows, vectors*v.lanes, 2*v.lanes))
+	name += v.name
+	what := map[layout]string{
+		packed:  fmt.Sprintf("a has k columns of %d values", v.rows),
+		rows:    "a has rows of k values, gap bytes apart",
+		columns: fmt.Sprintf("a has k columns of %d values, gap bytes apart", v.rows),
+	}[l]
+	if l == packed {
+		TEXT(name, NOSPLIT, "func(k uintptr, a, b, c *float32, stride uintptr)")
 	} else {
-		TEXT("tile"+name, NOSPLIT, "func(k uintptr, a, b, c *float32, stride uintptr)")
-		Doc(fmt.Sprintf("tile%s adds a·b to c, %d rows of %d columns: a has k columns of %d values, b has k rows of %d values; stride of c is in bytes.", name, v.rows, vectors*v.lanes, v.rows, 2*v.lanes))
+		TEXT(name, NOSPLIT, "func(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr)")
 	}
+	Doc(fmt.Sprintf("%s adds a·b to c, %d rows of %d columns: %s, b has k rows of %d values; stride of c is in bytes.", name, v.rows, vectors*v.lanes, what, 2*v.lanes))
 	k := Load(Param("k"), GP64())
-	left := columns(v, plain)
+	left := leftOf(v, l)
 	b := pointer("b")
 	c := pointer("c")
 	stride := Load(Param("stride"), GP64())
@@ -80,7 +97,7 @@ func tile(v isa, vectors int, plain bool) {
 		VMOVUPS(b.Offset(4*v.lanes*j), r)
 	}
 	for i := range sums {
-		if v.lanes == 16 && !plain {
+		if v.lanes == 16 && l != rows {
 			for j, r := range right {
 				VFMADD231PS_BCST(left.of(i), r, sums[i][j])
 			}
@@ -114,17 +131,18 @@ type left struct {
 	next func()
 }
 
-// columns walks through the columns of parameter a.
-func columns(v isa, plain bool) left {
+// leftOf walks through the columns of parameter a.
+func leftOf(v isa, l layout) left {
 	a := pointer("a")
-	if !plain {
-		return left{
-			of:   func(row int) Mem { return a.Offset(4 * row) },
-			next: func() { ADDQ(Imm(uint64(4*v.rows)), a.Base) },
-		}
+	of := func(row int) Mem { return a.Offset(4 * row) }
+	if l == packed {
+		return left{of, func() { ADDQ(Imm(uint64(4*v.rows)), a.Base) }}
+	}
+	gap := Load(Param("gap"), GP64())
+	if l == columns {
+		return left{of, func() { ADDQ(gap, a.Base) }}
 	}
 	// Rows 3i, 3i+1 and 3i+2 are reached from one pointer.
-	gap := Load(Param("gap"), GP64())
 	bases := []Register{a.Base}
 	for len(bases) < v.rows/3 {
 		next := GP64()
