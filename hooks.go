@@ -10,6 +10,8 @@ import (
 	"ndls/internal/hook"
 )
 
+func init() { ReservedVariables = append(ReservedVariables, hook.Variable) }
+
 // withHooks sets the points that the environment names around the calls of s. Only a
 // program that was built with the tag hooks, for tests, has it: in any other one the
 // environment cannot stop a process.

@@ -83,6 +83,13 @@ func (v *statusVerb) look(ctx context.Context) (view, error) {
 	}
 	rec := last.Record()
 	working := rec.State == ndls.Running && last.Working(ctx)
+	if rec.State == ndls.Running && !working {
+		// A process that ended after the record was read has written its last one.
+		if last, err = ndls.Open(ctx, v.Run); err != nil {
+			return view{}, err
+		}
+		rec = last.Record()
+	}
 	return view{
 		json: map[string]any{
 			"run": v.runDir, "state": rec.State, "reason": rec.Reason, "coordinator": false, "working": working, "stages": rec.Progress(),
