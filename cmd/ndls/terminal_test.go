@@ -95,7 +95,7 @@ func TestBarOnTerminals(t *testing.T) {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
 			run := filepath.Join(t.TempDir(), "run")
 			sent, code := onTerminal(t, columns, 24, false,
-				"run", "--dataset", dataset, "--run", run, "--memory", "512MiB", "--runs", "2", "--epochs", "40", "--label-depth", "4", "--threads", "1")
+				"run", "--dataset", dataset, "--run", run, "--memory", "512MiB", "--runs", "2", "--epochs", "40", "--label-depth", "4", "--threads", "1", "--probes", "512")
 			if code != 0 {
 				t.Fatalf("status %d:\n%q", code, sent)
 			}
