@@ -74,8 +74,10 @@ type Job struct {
 
 	// listed is the most bytes that the catalogue listed after a phase of the stage.
 	listed int64
-	// lean says that the stage under way leaves out temporary files that save time.
-	lean bool
+	// lean says that the stage under way leaves out temporary files that save time, spare how
+	// many bytes copies of edges may take all the same.
+	lean  bool
+	spare int64
 	// lacking holds the reasons for which stages were left out so far.
 	lacking []string
 }
@@ -240,8 +242,11 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 	if err != nil {
 		return err
 	}
-	if j.lean = planned != nil && planned.Lean; j.lean {
-		j.Log.Info("leaves out copies of edges, which save time: the disk has no space for them", "stage", s)
+	if j.lean, j.spare = false, 0; planned != nil {
+		j.lean, j.spare = planned.Lean, planned.Spare
+	}
+	if j.lean {
+		j.Log.Info("leaves out temporary files that save time: the disk has no space for them", "stage", s, "bytes_for_copies", j.spare)
 	}
 	j.Log.Info("begin", "stage", s)
 	end := progress.Begin(ctx, j.expected(ctx, rec, s, planned, later))
@@ -307,7 +312,7 @@ func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report c
 // phase has the tasks of one phase done.
 func (j *Job) phase(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
 	for i := range tasks {
-		tasks[i].Plan, tasks[i].Inputs, tasks[i].Lean = j.Plan, j.Inputs, j.lean
+		tasks[i].Plan, tasks[i].Inputs, tasks[i].Lean, tasks[i].Spare = j.Plan, j.Inputs, j.lean, j.spare
 	}
 	reports, err := j.Tasks.Run(ctx, tasks)
 	j.listed = max(j.listed, j.bytes(func(control.Stage) bool { return true }))

@@ -93,7 +93,7 @@ func (s *Scheduler) begin(ctx context.Context, tasks []control.Task) error {
 		b = s.record(event{Fact: phase, Stage: tasks[0].Stage, Workers: workers, Tasks: partsOf(tasks)})
 	}
 	for _, t := range s.leases.tasks {
-		t.Plan, t.Inputs, t.Lean = tasks[0].Plan, tasks[0].Inputs, tasks[0].Lean
+		t.Plan, t.Inputs, t.Lean, t.Spare = tasks[0].Plan, tasks[0].Inputs, tasks[0].Lean, tasks[0].Spare
 	}
 	s.mu.Unlock()
 	if err := s.settle(ctx, b); err != nil {

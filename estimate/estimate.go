@@ -140,7 +140,10 @@ func run(c Counts, p control.Plan, r control.Resources, held int64, stages []Sta
 			lean := r
 			lean.Lean = true
 			if x := figures(s, lean); x.PeakDiskBytes < f.PeakDiskBytes {
-				f, f.Lean = x, true
+				if lean.Spare = max(r.Disk-held-x.PeakDiskBytes, 0); lean.Spare > 0 {
+					x = figures(s, lean)
+				}
+				f, f.Lean, f.Spare = x, true, lean.Spare
 			}
 		}
 		f.PeakDiskBytes += held

@@ -101,10 +101,11 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 	s.ColumnsPerPass = l.Columns
 	s.BytesRead = min(s.BytesRead+w.Read, hops.MostBytes)
 	s.Scratches(w.Written)
-	s.ScratchBytes = max(s.ScratchBytes, w.Disk)
-	if copies && !r.Resident && !s.Resources.Lean {
-		s.ScratchBytes += hops.CopiedBytes(s.stream())
+	scratch := w.Disk
+	if copies && !r.Resident {
+		scratch += s.copies()
 	}
+	s.ScratchBytes = max(s.ScratchBytes, scratch)
 	// Half as many bytes save a part of the time only: values are widened.
 	width := float64(l.Columns) / packed.PanelColumns * math.Sqrt(float64(l.Precision.Bytes())/4)
 	width = max(width, 1)
@@ -125,6 +126,14 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 		s.passed += read
 	}
 	s.seconds += seconds
+}
+
+// copies is the scratch space that copies of edges take.
+func (s *Sheet) copies() int64 {
+	if s.Resources.Lean {
+		return min(hops.CopiedBytes(s.stream()), s.Resources.Spare)
+	}
+	return hops.CopiedBytes(s.stream())
 }
 
 // FindLSI is one run of the LSI engine, with a sketch or another probe, beside held bytes.
@@ -249,7 +258,7 @@ func (s *Sheet) spared(o smooth.Options, blocks, last int) float64 {
 		share = 0.6 // of its hops
 		find  = 2
 	)
-	if !s.FewHops || !o.Copies() || o.Settled || s.Resources.Lean {
+	if !s.FewHops || !o.Copies() || o.Settled || s.copies() == 0 {
 		return 0
 	}
 	return max(float64(blocks)*min(most, share*float64(last))-find, 0)

@@ -36,6 +36,9 @@ type Graph struct {
 	// bytes of the budget. src has all rows of the graph, and rows are numbered from the first
 	// of all. If Filter is nil, streams are never copied.
 	Filter func(ctx context.Context, src packed.Source, keep func(row int64) bool, read []uint32, bytes int64) (Stream, error)
+	// Room is how many edges the copies of a stream that exist at a time may have, 0 for any
+	// number.
+	Room int64
 	// Group has the workers that share the rows of the graph. Source (see [Slice]),
 	// Degree, Divisors, Sent, State and what the engines are given are of this worker's rows,
 	// numbered from the first of them.

@@ -166,8 +166,9 @@ func TestShrink(t *testing.T) {
 		}
 		return 40 + int(i)%7
 	}
-	run := func(filter func(context.Context, packed.Source, func(int64) bool, []uint32, int64) (Stream, error)) (computed []float32, _ Stats) {
+	run := func(room int64, filter func(context.Context, packed.Source, func(int64) bool, []uint32, int64) (Stream, error)) (computed []float32, _ Stats) {
 		hg, block := start(t, g, filter)
+		hg.Room = room
 		walk := settling(t, hg, block, until)
 		for hop := 1; hop <= 60; hop++ {
 			if _, err := walk.Next(context.Background(), 60-hop+1, nil); err != nil {
@@ -181,17 +182,22 @@ func TestShrink(t *testing.T) {
 		}
 		return computed, walk.Stats
 	}
-	plain, all := run(nil)
+	plain, all := run(0, nil)
 	written := 0
-	shrunk, some := run(func(_ context.Context, _ packed.Source, keep func(int64) bool, read []uint32, _ int64) (Stream, error) {
+	filter := func(_ context.Context, _ packed.Source, keep func(int64) bool, read []uint32, _ int64) (Stream, error) {
 		written++
 		return filtered(g, keep, read), nil
-	})
+	}
+	shrunk, some := run(0, filter)
 	if !slices.Equal(plain, shrunk) {
 		t.Error("a stream written anew gives other rows")
 	}
 	if written == 0 || some.EdgesStreamed >= all.EdgesStreamed/2 {
 		t.Errorf("written anew %d times, %d of %d edges", written, some.EdgesStreamed, all.EdgesStreamed)
+	}
+	written = 0
+	if without, none := run(1, filter); written > 0 || none.EdgesStreamed != all.EdgesStreamed || !slices.Equal(plain, without) {
+		t.Errorf("with room for one edge, written anew %d times, %d of %d edges", written, none.EdgesStreamed, all.EdgesStreamed)
 	}
 	if _, err := runBroken(t, g, until); !errors.Is(err, packed.ErrFrame) {
 		t.Errorf("a stream that lost edges gives %v", err)

@@ -89,7 +89,8 @@ func (c *copied) close() {
 // at gives the edges for a hop. It makes a copy if two conditions hold. First, the edges
 // that were read for nothing since the last copy, times the blocks, are as many as the copy
 // reads. Second, the hops that are left, times the blocks, save more edges than the copy
-// reads and writes. It also returns how many edges it read for a copy.
+// reads and writes. Neither is enough where the graph has no room for the copy. It also returns
+// how many edges it read for a copy.
 //
 // Copies for several blocks stay until all blocks are done. Each has at most half of the
 // edges of the one before, so together they have at most as many as the stream of the
@@ -113,7 +114,7 @@ func (s *Streams) at(ctx context.Context, hop, left int) (c *copied, edges int64
 	}
 	s.idle += saved
 	if blocks*s.idle < c.edges || float64(active) > most*float64(c.edges) || float64(blocks)*float64(left)*float64(saved) <= float64(c.edges+active) ||
-		blocks > 1 && len(s.copies) == mostCopies {
+		blocks > 1 && len(s.copies) == mostCopies || !s.fits(active) {
 		return c, 0, nil
 	}
 	s.idle = 0
@@ -126,6 +127,14 @@ func (s *Streams) at(ctx context.Context, hop, left int) (c *copied, edges int64
 		s.Forget(hop)
 	}
 	return next, c.edges, nil
+}
+
+// fits says whether there is room for a copy of so many edges.
+func (s *Streams) fits(edges int64) bool {
+	for _, x := range s.copies {
+		edges += x.edges
+	}
+	return s.g.Room == 0 || edges <= s.g.Room
 }
 
 // Prepare makes the copies that hops from first to last are worth, before any of them is made.

@@ -39,6 +39,6 @@ func (w *Work) External(l spmv.Layout, n int64, reads, writes int64) {
 }
 
 // CopiedBytes is the scratch space that copies of a stream of so many bytes are expected to
-// take (see [Streams]): each has at most half the edges of the one before, and an edge takes
-// 4 bytes at most where it took 3 at least.
+// take (see [Streams]) where [Graph.Room] does not bound them: each has at most half the edges of
+// the one before, and an edge takes 4 bytes at most where it took 3 at least.
 func CopiedBytes(edges int64) int64 { return edges + edges/3 }

@@ -199,7 +199,11 @@ func (g engine) hops(state *stationary.State) hops.Graph {
 		Source: hops.Slice(g.stream, g.lo, g.hi), Kernel: g.kernel, State: state, Budget: g.Budget,
 		Threads: g.Resources.Threads, Scratch: g.Resources.Scratch, Group: g.Group,
 	})
-	if !g.Resources.Lean {
+	if lean := g.Resources.Lean; !lean || g.Resources.Spare > 0 {
+		if lean {
+			bytes := float64(hops.CopiedBytes(g.stream.Bytes())) / float64(max(g.stream.NumEdges(), 1)) // of an edge
+			h.Room = max(int64(float64(g.Resources.Spare)/bytes), 1)
+		}
 		h.Filter = func(ctx context.Context, src packed.Source, keep func(row int64) bool, read []uint32, bytes int64) (hops.Stream, error) {
 			return shards.FilterHops(ctx, src, keep, read, g.Resources.Scratch, g.Budget, bytes, g.Resources.Threads)
 		}

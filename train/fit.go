@@ -300,7 +300,7 @@ func (t *trainer) allocate(c pool) (err error) {
 		return err
 	}
 	rows := max(t.train.count, t.valid.count)
-	t.sampler, err = newSampler(t.budget, t.dims[0], t.net.rows, rows, t.shuffle, t.train.values == nil)
+	t.sampler, err = newSampler(t.budget, t.dims[0], rows, t.shuffle, t.train.values == nil)
 	return err
 }
 
@@ -314,10 +314,11 @@ func (t *trainer) free() {
 // epoch takes the steps of an epoch and validates its weights.
 func (t *trainer) epoch(ctx context.Context, epoch int) (e Epoch, err error) {
 	t.now, t.rate, t.position, t.loss = epoch, t.options.rate(epoch), 0, 0
+	learn := func(p microbatch) error { return t.learn(ctx, p) }
 	if t.shuffle {
-		err = t.sampler.epoch(ctx, t.train, rng.Hash(t.seed, drawOrder, uint64(epoch)), t.learn)
+		err = t.sampler.epoch(ctx, t.train, rng.Hash(t.seed, drawOrder, uint64(epoch)), learn)
 	} else {
-		err = t.sampler.inOrder(ctx, t.train, t.learn)
+		err = t.sampler.inOrder(ctx, t.train, learn)
 	}
 	if err != nil {
 		return e, err
@@ -336,7 +337,7 @@ func (t *trainer) epoch(ctx context.Context, epoch int) (e Epoch, err error) {
 
 // learn adds the gradient of consecutive samples, and takes a step each time a
 // batch is complete.
-func (t *trainer) learn(p microbatch) error {
+func (t *trainer) learn(ctx context.Context, p microbatch) error {
 	for p.len() > 0 {
 		if t.left == 0 {
 			t.batch = t.train.count - t.position
@@ -348,15 +349,25 @@ func (t *trainer) learn(p microbatch) error {
 		}
 		var next microbatch
 		next, p = p.cut(int(min(int64(p.len()), t.left)))
-		t.accumulate(next)
-		t.left -= int64(next.len())
-		t.position += int64(next.len())
-		if t.left == 0 {
+		if err := t.pieces(ctx, next, func(piece microbatch) error {
+			t.accumulate(piece)
+			t.position += int64(piece.len())
+			return nil
+		}); err != nil {
+			return err
+		}
+		if t.left -= int64(next.len()); t.left == 0 {
 			t.adam.step(t.net.threads, t.model.params, t.grad, t.rate, t.options.WeightDecay)
 			t.net.pack()
 		}
 	}
 	return nil
+}
+
+// pieces calls visit for p, as many samples at a time as the network takes, with as many tiles for
+// each thread.
+func (t *trainer) pieces(ctx context.Context, p microbatch, visit visitor) error {
+	return p.pieces(ctx, t.net.rows, int(t.net.threads)*takenRows, visit)
 }
 
 // accumulate adds the share of some samples in the gradient of a step.
@@ -393,7 +404,7 @@ func (t *trainer) accumulate(p microbatch) {
 func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 	right := 0
 	net := t.net
-	err := t.sampler.inOrder(ctx, t.valid, func(p microbatch) error {
+	measure := func(p microbatch) error {
 		n := p.len()
 		net.threads.rows(n, func(thread, lo, hi int) {
 			net.forward(thread, p.x[lo*p.width:hi*p.width], lo, hi, nil)
@@ -411,7 +422,8 @@ func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 			}
 		}
 		return nil
-	})
+	}
+	err := t.sampler.inOrder(ctx, t.valid, func(p microbatch) error { return t.pieces(ctx, p, measure) })
 	e.ValidLoss /= float64(t.valid.count)
 	e.ValidAccuracy = float64(right) / float64(t.valid.count)
 	return err

@@ -47,9 +47,8 @@ func cut(blocks []block, width int) (windows [][]block) {
 	return windows
 }
 
-// A microbatch is some consecutive samples of a step, which must not be changed: rows of x
-// and labels, or those
-// of them that index lists.
+// A microbatch is some consecutive samples, which must not be changed: rows of x and labels, or
+// those of them that index lists.
 type microbatch struct {
 	width int
 	x     []float32
@@ -90,15 +89,38 @@ func (p microbatch) cut(n int) (first, rest microbatch) {
 	return first, rest
 }
 
+// pieces calls visit for p, at most so many samples at a time: all pieces but the last have the
+// same size, a multiple of unit.
+func (p microbatch) pieces(ctx context.Context, most, unit int, visit visitor) error {
+	if p.len() == 0 {
+		return nil
+	}
+	n := units(units(p.len(), units(p.len(), most)), unit) * unit
+	if n > most {
+		n = max(most/unit*unit, min(unit, most))
+	}
+	for p.len() > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var next microbatch
+		next, p = p.cut(min(n, p.len()))
+		if err := visit(next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // visitor takes a microbatch, which it may not keep.
 type visitor func(microbatch) error
 
 // sampler visits sets of a source: in stored order, or in the order of an epoch,
 // which is blocks in random order, and the rows of as many as fill a window in
-// random order among themselves.
+// random order among themselves. It shows a window at a time, or all rows in stored order where
+// they are in memory.
 type sampler struct {
 	width int
-	step  int               // the most samples of a microbatch
 	index *mem.Array[int64] // the order of a window
 	// For sets that are not in memory.
 	windows []window
@@ -146,9 +168,9 @@ func readValues(width int) int64 {
 }
 
 // newSampler prepares visits, shuffled, streamed or both, of sets of at most so
-// many rows, step of them at a time. Where the budget lacks room, nothing is read ahead.
-func newSampler(b *mem.Budget, width, step int, rows int64, shuffle, streamed bool) (_ *sampler, err error) {
-	h := &sampler{width: width, step: step}
+// many rows. Where the budget lacks room, nothing is read ahead.
+func newSampler(b *mem.Budget, width int, rows int64, shuffle, streamed bool) (_ *sampler, err error) {
+	h := &sampler{width: width}
 	rows = min(rows, windowRows(width))
 	defer func() {
 		if err != nil {
@@ -188,11 +210,14 @@ func (h *sampler) free() {
 
 // inOrder visits the set in stored order.
 func (h *sampler) inOrder(ctx context.Context, s *rowSet, visit visitor) error {
-	if s.values != nil {
-		return h.pieces(ctx, s.values.S, s.labels.S, visit)
+	switch {
+	case s.count == 0:
+		return nil
+	case s.values != nil:
+		return visit(microbatch{width: h.width, x: s.values.S, y: s.labels.S})
 	}
 	return h.stream(ctx, s, s.blocks, func(x []float32, y []int32) error {
-		return h.pieces(ctx, x, y, visit)
+		return visit(microbatch{width: h.width, x: x, y: y})
 	})
 }
 
@@ -209,7 +234,7 @@ func (h *sampler) epoch(ctx context.Context, s *rowSet, key uint64, visit visito
 			for i := range index {
 				index[i] = int64(i)
 			}
-			return h.shuffled(ctx, random, x, y, index, visit)
+			return h.shuffled(random, x, y, index, visit)
 		})
 	}
 	for _, window := range cut(blocks, h.width) {
@@ -219,7 +244,7 @@ func (h *sampler) epoch(ctx context.Context, s *rowSet, key uint64, visit visito
 				index = append(index, b.first+i)
 			}
 		}
-		if err := h.shuffled(ctx, random, s.values.S, s.labels.S, index, visit); err != nil {
+		if err := h.shuffled(random, s.values.S, s.labels.S, index, visit); err != nil {
 			return err
 		}
 	}
@@ -262,27 +287,7 @@ func (h *sampler) fill(s *rowSet, blocks []block, w window) error {
 }
 
 // shuffled visits the rows that index lists, in random order.
-func (h *sampler) shuffled(ctx context.Context, random *rng.Source, x []float32, y []int32, index []int64, visit visitor) error {
+func (h *sampler) shuffled(random *rng.Source, x []float32, y []int32, index []int64, visit visitor) error {
 	random.Shuffle(len(index), func(i, j int) { index[i], index[j] = index[j], index[i] })
-	return h.visit(ctx, microbatch{h.width, x, y, index}, visit)
-}
-
-// pieces visits rows in their order.
-func (h *sampler) pieces(ctx context.Context, x []float32, y []int32, visit visitor) error {
-	return h.visit(ctx, microbatch{width: h.width, x: x, y: y}, visit)
-}
-
-// visit visits a few samples at a time.
-func (h *sampler) visit(ctx context.Context, left microbatch, visit visitor) error {
-	for left.len() > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		var next microbatch
-		next, left = left.cut(min(h.step, left.len()))
-		if err := visit(next); err != nil {
-			return err
-		}
-	}
-	return nil
+	return visit(microbatch{h.width, x, y, index})
 }

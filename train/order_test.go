@@ -26,7 +26,7 @@ func rowNumbers(width int, chunks []int64) *table {
 func visited(t testing.TB, width int, visit func(visitor) error) (rows []int64) {
 	t.Helper()
 	err := visit(func(p microbatch) error {
-		if p.width != width || p.len() == 0 || p.len() > threadRows(width) {
+		if p.width != width || p.len() == 0 {
 			return fmt.Errorf("%d samples of width %d", p.len(), p.width)
 		}
 		for i := range p.len() {
@@ -64,7 +64,7 @@ func orders(t testing.TB, b *mem.Budget, p Problem, keys ...uint64) (memory, str
 				t.Fatal(err)
 			}
 		}
-		h, err := newSampler(b, width, threadRows(width), set.count, true, !load)
+		h, err := newSampler(b, width, set.count, true, !load)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func TestReadErrorsEndAnEpoch(t *testing.T) {
 	p := Problem{Source: src, Labels: make([]int32, 20), Splits: slices.Repeat([]uint8{Train}, 20), Classes: 2}
 	src.broken = func(chunk int) bool { return chunk == 1 }
 	set := newRowSet(p, Train)
-	h, err := newSampler(b, 3, threadRows(3), set.count, true, true)
+	h, err := newSampler(b, 3, set.count, true, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestNothingAheadWithoutRoom(t *testing.T) {
 	if err := check(t.Context(), testBudget(t, 5<<20), src, set); err != nil {
 		t.Errorf("with memory for a single chunk: %v", err)
 	}
-	h, err := newSampler(b, width, threadRows(width), set.count, true, true)
+	h, err := newSampler(b, width, set.count, true, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,4 +244,41 @@ func TestNothingAheadWithoutRoom(t *testing.T) {
 	if slices.Sort(rows); len(rows) != 9000 || rows[0] != 0 || rows[8999] != 8999 {
 		t.Errorf("%d rows visited, %d to %d", len(rows), rows[0], rows[len(rows)-1])
 	}
+}
+
+// TestPieces cuts samples into as few pieces as may be, of the same size but the last.
+func TestPieces(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		n, most, unit := rapid.IntRange(0, 3000).Draw(r, "n"), rapid.IntRange(1, 600).Draw(r, "most"), rapid.IntRange(1, 60).Draw(r, "unit")
+		var sizes []int
+		all := microbatch{width: 1, x: make([]float32, n), y: make([]int32, n)}
+		for i := range all.y {
+			all.y[i] = int32(i)
+		}
+		at := int32(0)
+		if err := all.pieces(t.Context(), most, unit, func(p microbatch) error {
+			for i := range p.len() {
+				if p.label(i) != at {
+					r.Fatalf("sample %d in place of %d", p.label(i), at)
+				}
+				at++
+			}
+			sizes = append(sizes, p.len())
+			return nil
+		}); err != nil {
+			r.Fatal(err)
+		}
+		if int(at) != n {
+			r.Fatalf("%d of %d samples", at, n)
+		}
+		for i, size := range sizes {
+			last := i == len(sizes)-1
+			if size > most || size == 0 || !last && (size != sizes[0] || unit <= most && size%unit != 0) || last && size > sizes[0] {
+				r.Fatalf("pieces of %v", sizes)
+			}
+		}
+		if whole := most / min(unit, most) * min(unit, most); len(sizes) > units(n, whole) {
+			r.Fatalf("%d samples in pieces of %v", n, sizes)
+		}
+	})
 }

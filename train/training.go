@@ -68,17 +68,18 @@ func Minibatches(ctx context.Context, p Problem, key uint64, b *mem.Budget, visi
 	width := p.Source.Width()
 	values := make([]float32, threadRows(width)*width)
 	labels := make([]int32, threadRows(width))
-	s, err := newSampler(b, width, threadRows(width), rows.count, true, true)
+	s, err := newSampler(b, width, rows.count, true, true)
 	if err != nil {
 		return err
 	}
 	defer s.free()
-	return s.epoch(ctx, rows, key, func(p microbatch) error {
+	fill := func(p microbatch) error {
 		n := p.len()
 		for i := range n {
 			copy(values[i*width:], p.row(i))
 			labels[i] = p.label(i)
 		}
 		return visit(values[:n*width], labels[:n])
-	})
+	}
+	return s.epoch(ctx, rows, key, func(p microbatch) error { return p.pieces(ctx, len(labels), 1, fill) })
 }

@@ -288,7 +288,7 @@ func (s *server) execute(ctx context.Context, l control.Lease) (r control.StageR
 	renewals.Go(func() { s.renew(ctx, cancel, l) })
 	t := l.Task
 	t.Resources = s.o.Resources
-	t.Resources.Lean = t.Lean
+	t.Resources.Lean, t.Resources.Spare = t.Lean, t.Spare
 	r, err = s.worker.Execute(ctx, t)
 	if err != nil && errors.Is(context.Cause(ctx), control.ErrLeaseLost) {
 		err = context.Cause(ctx)

@@ -292,6 +292,8 @@ type Figures struct {
 	BytesPerPass   int64   `json:"bytes_per_pass"`
 	ColumnsPerPass int     `json:"columns_per_pass"`
 	Seconds        float64 `json:"seconds"`
-	// Lean says that the stage leaves out temporary files that save time.
-	Lean bool `json:"lean,omitempty"`
+	// Lean says that the stage leaves out temporary files that save time, Spare how many bytes
+	// copies of edges may take all the same.
+	Lean  bool  `json:"lean,omitempty"`
+	Spare int64 `json:"spare,omitempty"`
 }

@@ -13,9 +13,11 @@ type Resources struct {
 	// BlockColumns is the width of a column block, 0 to plan it from Memory.
 	BlockColumns int
 	// Disk is what the run directory and temporary files may take together, 0 for as much as
-	// there is. Lean leaves out temporary files that do no more than save time.
-	Disk int64
-	Lean bool
+	// there is. Lean leaves out temporary files that do no more than save time, except for
+	// copies of edges of that many bytes in Spare.
+	Disk  int64
+	Lean  bool
+	Spare int64
 }
 
 // Task is a part of one stage of a plan.
@@ -30,8 +32,10 @@ type Task struct {
 	// Needs is the memory that the worker of a task of Strips must have: the
 	// strips were shared out so.
 	Needs int64 `json:"needs,omitempty"`
-	// Lean says that the stage fits the disk only without temporary files that save time.
-	Lean bool `json:"lean,omitempty"`
+	// Lean says that the stage fits the disk only without temporary files that save time,
+	// Spare how many bytes copies of edges may take all the same.
+	Lean  bool  `json:"lean,omitempty"`
+	Spare int64 `json:"spare,omitempty"`
 	// Resources are those of whoever executes the task.
 	Resources Resources `json:"-"`
 }

@@ -109,7 +109,7 @@ func fromLease(l control.Lease) (*controlpb.Lease, error) {
 	return &controlpb.Lease{
 		Task: &controlpb.Task{
 			Stage: string(l.Task.Stage), Part: string(l.Task.Part), First: int64(l.Task.First), Last: int64(l.Task.Last),
-			PlanJson: plan, Needs: l.Task.Needs, Lean: l.Task.Lean,
+			PlanJson: plan, Needs: l.Task.Needs, Lean: l.Task.Lean, Spare: l.Task.Spare,
 			Inputs: &controlpb.Inputs{
 				Dataset: l.Task.Inputs.Dataset, SoftLabels: l.Task.Inputs.SoftLabels, Targets: l.Task.Inputs.Targets,
 				TrainRows: l.Task.Inputs.TrainRows, ValidRows: l.Task.Inputs.ValidRows, LabelEpsilons: l.Task.Inputs.LabelEpsilons,
@@ -127,7 +127,7 @@ func toLease(m *controlpb.Lease) (control.Lease, error) {
 	return control.Lease{
 		Task: control.Task{
 			Stage: control.Stage(t.GetStage()), Part: control.Part(t.GetPart()), First: int(t.GetFirst()), Last: int(t.GetLast()),
-			Plan: plan, Needs: t.GetNeeds(), Lean: t.GetLean(),
+			Plan: plan, Needs: t.GetNeeds(), Lean: t.GetLean(), Spare: t.GetSpare(),
 			Inputs: control.Inputs{
 				Dataset: t.GetInputs().GetDataset(), SoftLabels: t.GetInputs().GetSoftLabels(), Targets: t.GetInputs().GetTargets(),
 				TrainRows: t.GetInputs().GetTrainRows(), ValidRows: t.GetInputs().GetValidRows(), LabelEpsilons: t.GetInputs().GetLabelEpsilons(),

@@ -305,6 +305,7 @@ type Task struct {
 	Inputs        *Inputs                `protobuf:"bytes,6,opt,name=inputs,proto3" json:"inputs,omitempty"`
 	Needs         int64                  `protobuf:"varint,7,opt,name=needs,proto3" json:"needs,omitempty"`
 	Lean          bool                   `protobuf:"varint,8,opt,name=lean,proto3" json:"lean,omitempty"`
+	Spare         int64                  `protobuf:"varint,9,opt,name=spare,proto3" json:"spare,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -393,6 +394,13 @@ func (x *Task) GetLean() bool {
 		return x.Lean
 	}
 	return false
+}
+
+func (x *Task) GetSpare() int64 {
+	if x != nil {
+		return x.Spare
+	}
+	return 0
 }
 
 type Inputs struct {
@@ -1387,7 +1395,7 @@ const file_control_proto_rawDesc = "" +
 	"checkpoint\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"checkpoint\"%\n" +
 	"\vNextRequest\x12\x16\n" +
-	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xd2\x01\n" +
+	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xe8\x01\n" +
 	"\x04Task\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x12\n" +
 	"\x04part\x18\x02 \x01(\tR\x04part\x12\x14\n" +
@@ -1396,7 +1404,8 @@ const file_control_proto_rawDesc = "" +
 	"\tplan_json\x18\x05 \x01(\fR\bplanJson\x12/\n" +
 	"\x06inputs\x18\x06 \x01(\v2\x17.ndls.control.v1.InputsR\x06inputs\x12\x14\n" +
 	"\x05needs\x18\a \x01(\x03R\x05needs\x12\x12\n" +
-	"\x04lean\x18\b \x01(\bR\x04lean\"\xc2\x01\n" +
+	"\x04lean\x18\b \x01(\bR\x04lean\x12\x14\n" +
+	"\x05spare\x18\t \x01(\x03R\x05spare\"\xc2\x01\n" +
 	"\x06Inputs\x12\x18\n" +
 	"\adataset\x18\x01 \x01(\tR\adataset\x12\x1f\n" +
 	"\vsoft_labels\x18\x02 \x01(\tR\n" +
