@@ -22,7 +22,8 @@
 // [Open] opens a run directory. [Directory.Record] and [Directory.Report] say what was
 // done and found. [Directory.Records] streams an artifact as Arrow record batches, and
 // [Directory.Export] writes one as a file in order of input id. [Directory.Infer] computes
-// nodes that the run does not have.
+// nodes that the run does not have, and [Directory.Explain] says why a node has its K. [List] finds run
+// directories, and [Diff] compares two of them.
 //
 // # Errors
 //

@@ -99,8 +99,8 @@ func valuesOf(cmd *cobra.Command, f *pflag.Flag) completer {
 
 // kernelNames and logLevels are the values of --kernel and --log-level.
 var (
-	kernelNames   = []string{"auto", "avx512", "avx2", "go"}
-	logLevels = []string{"debug", "info", "warn", "error"}
+	kernelNames = []string{"auto", "avx512", "avx2", "go"}
+	logLevels   = []string{"debug", "info", "warn", "error"}
 )
 
 // starting are those of some words that begin as a word does.
