@@ -153,11 +153,11 @@ func ExampleDirectory_Explain() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("settled at hop", x.K.K, "as the exact distances say:", x.K.K == *x.Distances.K)
-	fmt.Println("distance there below ε:", x.Distances.Hops[x.K.K] < x.Epsilon)
+	fmt.Println("K is that of the exact distances:", x.K.K == *x.Distances.K)
+	fmt.Println("the distance is below ε there:", x.Distances.Hops[x.K.K] < x.Epsilon)
 	// Output:
-	// settled at hop 8 as the exact distances say: true
-	// distance there below ε: true
+	// K is that of the exact distances: true
+	// the distance is below ε there: true
 }
 
 func ExampleDiff() {
