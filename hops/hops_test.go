@@ -195,9 +195,16 @@ func TestShrink(t *testing.T) {
 	if written == 0 || some.EdgesStreamed >= all.EdgesStreamed/2 {
 		t.Errorf("written anew %d times, %d of %d edges", written, some.EdgesStreamed, all.EdgesStreamed)
 	}
-	written = 0
-	if without, none := run(1, filter); written > 0 || none.EdgesStreamed != all.EdgesStreamed || !slices.Equal(plain, without) {
-		t.Errorf("with room for one edge, written anew %d times, %d of %d edges", written, none.EdgesStreamed, all.EdgesStreamed)
+	const room = 20
+	bounded, few := run(room, func(_ context.Context, _ packed.Source, keep func(int64) bool, read []uint32, _ int64) (Stream, error) {
+		s := filtered(g, keep, read)
+		if n := NumEdges(s); n > room {
+			t.Errorf("a copy of %d edges where there is room for %d", n, room)
+		}
+		return s, nil
+	})
+	if few.EdgesStreamed <= some.EdgesStreamed || !slices.Equal(plain, bounded) {
+		t.Errorf("with room for %d edges, %d edges are read, without a bound %d", room, few.EdgesStreamed, some.EdgesStreamed)
 	}
 	if _, err := runBroken(t, g, until); !errors.Is(err, packed.ErrFrame) {
 		t.Errorf("a stream that lost edges gives %v", err)
