@@ -330,7 +330,7 @@ func TestPlannedSeconds(t *testing.T) {
 // The plan of the LSI stage counts the K tables for other distances: that of label smoothing, and those that are asked for.
 func TestFurtherTables(t *testing.T) {
 	c := papers
-	c.Nodes, c.Edges, c.Training, c.Validation, c.Labelled = 1<<20, 1<<23, 1<<10, 1<<10, 1<<12
+	c.Nodes, c.Edges, c.Training, c.Validation, c.Labelled = 1<<23, 1<<26, 1<<10, 1<<10, 1<<12
 	p := labelledPlan()
 	p.Smooth.Targets = control.AllTargets
 	of := func(p control.Plan, epsilons string) control.Figures {
