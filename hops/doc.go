@@ -20,9 +20,8 @@
 //
 //	R(j) = max over rows i of  (last hop that counts i) − dist(i, j)
 //
-// which [Graph.FindNeeded] finds for the last hops, by steps from row to row. Leaving
-// such rows out changes no bit of the others. In a graph with directions all rows are computed at
-// every hop.
+// where dist(i, j) is the number of edges on a shortest way from j to i. [Graph.FindNeeded] finds
+// R for the last hops, by steps from row to row. Leaving such rows out changes no bit of the others.
 //
 // The workers of a group have a range of the rows each. Each copies the edges into its own rows,
 // and touches all of them at every hop: it has no list of those that the others read. All of them make the same hops,

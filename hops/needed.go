@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"sync"
 	"sync/atomic"
 
@@ -39,14 +38,11 @@ func NeededBytes(n, all int64) int64 { return direct.RoundUp(n) + direct.RoundUp
 
 // FindNeeded finds up to which hop rows are needed if last is the last hop and counted the
 // last hop at which a row is counted, below 0 for none. It takes steps from the rows that
-// are counted until nearly all edges lead into rows that are needed. It returns nil where
-// that is so before the first step. All workers of the graph's group call it, with the same
-// last. It returns nil for a graph with directions, too: steps go from where an edge begins to
-// where it ends, and what a row needs lies the other way.
+// are counted, against the edges into them, until nearly all edges lead into rows that are
+// needed. A step reads the strips that have rows of the step. FindNeeded returns nil where
+// nearly all edges lead into needed rows before the first step. All workers of the graph's
+// group call it, with the same last.
 func (g Graph) FindNeeded(ctx context.Context, last int, counted func(i int64) int) (_ *Needed, err error) {
-	if g.Sent != nil {
-		return nil, nil
-	}
 	n := g.Source.NumNodes()
 	x := &Needed{last: last}
 	if x.early, err = mem.Alloc[uint8](g.Budget, n, "how long rows are needed"); err != nil {
@@ -58,11 +54,11 @@ func (g Graph) FindNeeded(ctx context.Context, last int, counted func(i int64) i
 		}
 	}()
 	first, _, all := g.Group.Range()
-	at, err := mem.Alloc[uint32](g.Budget, (all+31)/32, "rows of a step")
+	from, err := mem.Alloc[uint32](g.Budget, (all+31)/32, "rows that a step reaches")
 	if err != nil {
 		return nil, err
 	}
-	defer at.Free()
+	defer from.Free()
 	most := min(mostEarly, last)
 	g.sum(func(lo, hi int64) int64 {
 		for i := lo; i < hi; i++ {
@@ -70,7 +66,7 @@ func (g Graph) FindNeeded(ctx context.Context, last int, counted func(i int64) i
 		}
 		return 0
 	})
-	s := &spread{Graph: g, early: x.early.S, at: at.S, first: first}
+	s := &spread{Graph: g, early: x.early.S, from: from.S, first: first}
 	for step := 0; ; step++ {
 		counts, err := s.into(ctx, most)
 		if err != nil {
@@ -119,9 +115,9 @@ func (x *Needed) Edges(hop int) int64 {
 type spread struct {
 	Graph
 	early []uint8
-	at    []uint32 // a bit for each row of the step, of all workers
+	from  []uint32 // a bit for each row, of all workers, that the step reaches
 	first int64    // this worker's first row
-	read  int64    // edges of the frames with an edge that may come from a row of the step
+	read  int64    // edges of the strips that were read
 }
 
 // into counts, for each e up to most+1, the edges of all workers into rows that at least e of
@@ -151,45 +147,60 @@ func (s *spread) into(ctx context.Context, most int) ([]int64, error) {
 	return into, nil
 }
 
-// step takes the rows that have this value, and lowers that of their neighbours to one more
-// where it is larger.
+// step takes the rows that have this value, and lowers that of the rows which edges into them
+// come from to one more where it is larger.
 func (s *spread) step(ctx context.Context, early uint8) error {
-	clear(s.at)
-	s.sum(func(lo, hi int64) int64 {
-		for i := lo; i < hi; i++ {
-			if s.early[i] == early {
-				at := s.first + i
-				s.at[at/32] |= 1 << (at % 32)
-			}
-		}
-		return 0
-	})
-	if err := group.Union(ctx, s.Group, s.at); err != nil {
-		return fmt.Errorf("rows that are needed: %w", err)
-	}
+	clear(s.from)
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	errs := make([]error, max(s.Threads, 1))
 	for t := range errs {
 		wg.Go(func() {
+			marked := new([packed.StripRows]bool)
 			for strip := int(next.Add(1)) - 1; strip < s.Source.Strips() && errs[t] == nil; strip = int(next.Add(1)) - 1 {
-				errs[t] = s.strip(ctx, strip, early)
+				if s.mark(marked, strip, early) {
+					errs[t] = s.strip(ctx, strip, marked)
+				}
 			}
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := group.Union(ctx, s.Group, s.from); err != nil {
+		return fmt.Errorf("rows that are needed: %w", err)
+	}
+	s.sum(func(lo, hi int64) int64 {
+		for i := lo; i < hi; i++ {
+			if row := s.first + i; s.from[row/32]>>(row%32)&1 != 0 {
+				s.early[i] = min(s.early[i], early+1)
+			}
+		}
+		return 0
+	})
+	return nil
 }
 
-func (s *spread) strip(ctx context.Context, strip int, early uint8) (err error) {
+// mark marks the rows of a strip that have this value, and says whether there is one.
+func (s *spread) mark(marked *[packed.StripRows]bool, strip int, early uint8) bool {
+	lo := int64(strip) << packed.StripShift
+	any := false
+	for i, e := range s.early[lo:min(lo+packed.StripRows, s.Source.NumNodes())] {
+		marked[i] = e == early
+		any = any || e == early
+	}
+	return any
+}
+
+// strip sets the bits of the rows that edges into the marked rows of a strip come from.
+func (s *spread) strip(ctx context.Context, strip int, marked *[packed.StripRows]bool) (err error) {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if s.Source.Edges(strip) == 0 {
 		return nil
 	}
-	lo := int64(strip) << packed.StripShift
-	rows := s.early[lo:min(lo+packed.StripRows, s.Source.NumNodes())]
 	_, _, all := s.Group.Range()
 	frames, err := s.Source.Open(ctx, strip, 0, uint32(all))
 	if err != nil {
@@ -204,31 +215,12 @@ func (s *spread) strip(ctx context.Context, strip int, early uint8) (err error) 
 		if err != nil {
 			return err
 		}
-		if !anySet(s.at, f.Src, f.Last) {
-			continue
-		}
 		atomic.AddInt64(&s.read, int64(f.Edges))
-		f.From(s.at, func(_, row uint32) {
-			if rows[row] > early+1 {
-				rows[row] = early + 1
+		f.Into(marked, func(src, _ uint32) {
+			// Most bits are set already, and another thread may set one of the same word.
+			if word, bit := &s.from[src/32], uint32(1)<<(src%32); atomic.LoadUint32(word)&bit == 0 {
+				atomic.OrUint32(word, bit)
 			}
 		})
 	}
-}
-
-// anySet says whether one of the bits from first to last is set.
-func anySet(bits []uint32, first, last uint32) bool {
-	for w := first / 32; w <= last/32; w++ {
-		word := bits[w]
-		if w == first/32 {
-			word &= math.MaxUint32 << (first % 32)
-		}
-		if w == last/32 {
-			word &= math.MaxUint32 >> (31 - last%32)
-		}
-		if word != 0 {
-			return true
-		}
-	}
-	return false
 }

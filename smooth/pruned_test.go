@@ -6,9 +6,42 @@ import (
 	"testing"
 
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/testgraph"
 	"ndls/spmv"
 )
+
+// TestFindNeededReads: a step reads no strip without a row of the step.
+func TestFindNeededReads(t *testing.T) {
+	b, err := mem.NewBudget(mem.MinBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const strips = 8
+	g := testgraph.Path(strips << packed.StripShift)
+	hg, free := graph(t, g, config{r: 0.5, kernel: "auto", threads: 3}, b)
+	defer free()
+	const middle = 3<<packed.StripShift + packed.StripRows/2
+	needed, err := hg.FindNeeded(t.Context(), 5, func(i int64) int {
+		if i == middle {
+			return 5
+		}
+		return -1
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer needed.Free()
+	if most := 2 * int64(packed.StripRows) * 5; needed.EdgesRead > most {
+		t.Errorf("%d edges are read for the rows about one node, not at most %d: one strip for each step", needed.EdgesRead, most)
+	}
+	for i := range int64(strips << packed.StripShift) {
+		distance := max(i-middle, middle-i)
+		if want := max(5-int(distance), -1); needed.Until(i) < want || distance > 8 && needed.Until(i) > 0 {
+			t.Fatalf("row %d at distance %d is needed up to hop %d", i, distance, needed.Until(i))
+		}
+	}
+}
 
 // TestPruned: rows that nobody needs any more are left out, and the smoothed rows keep
 // their bits.
@@ -72,9 +105,10 @@ func TestPruned(t *testing.T) {
 }
 
 // TestFindNeeded compares with the definition: row j is needed up to the largest hop at
-// which a row is counted, less its distance.
+// which a row is counted, less the distance from j to it.
 func TestFindNeeded(t *testing.T) {
-	for _, g := range append(testgraph.Small(), testgraph.Path(200), testgraph.Random(500, 700, 1)) {
+	graphs := append(testgraph.Small(), testgraph.Path(200), testgraph.Random(500, 700, 1))
+	for _, g := range append(graphs, testgraph.SmallDirected()...) {
 		b, err := mem.NewBudget(mem.MinBudget)
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +125,7 @@ func TestFindNeeded(t *testing.T) {
 			next := slices.Clone(want)
 			for i, adj := range g.Adj {
 				for _, j := range adj {
-					next[i] = max(next[i], want[j]-1)
+					next[j] = max(next[j], want[i]-1)
 				}
 			}
 			want = next

@@ -14,18 +14,6 @@ func (f Frame) Into(marked *[StripRows]bool, edge func(src, row uint32)) {
 	}
 }
 
-// From calls edge for each edge of the frame whose source has its bit set, with its source and
-// its row. It is [Frame.Visit] for a part of the edges.
-func (f Frame) From(bits []uint32, edge func(src, row uint32)) {
-	escape, src := Escape(f.Width), f.Src
-	for i := 0; i < len(f.Words); i += f.Width {
-		row, at, isEdge := word(f.Words[i:i+4], src, escape)
-		if src = at; isEdge && bits[src/32]>>(src%32)&1 != 0 {
-			edge(src, row)
-		}
-	}
-}
-
 // word takes a word apart, of which words has four bytes. It follows an edge or an escape up to
 // source src, and is an edge into a row, or else an escape; at is the source that it leads to.
 func word(words []byte, src, escape uint32) (row, at uint32, isEdge bool) {
