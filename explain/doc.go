@@ -26,11 +26,11 @@
 // # Memory
 //
 // 16·n bytes for two rows of n nodes, 5·n for degrees and the component, and 8 for each neighbour of the
-// node; where distances are of features, 8·n more. Edges take 8 bytes each in either direction, 12 with weights, where the
-// budget has room for all of them; elsewhere they are read again for each hop.
+// node; where distances are of features, 8·n more. Edges are read from the hop streams, which a run always
+// has. They take what the streams take on disk, where the budget has room for them; elsewhere they are read again for each hop.
 //
 // # Determinism
 //
-// Sums run in the order of the edges in their shards, then of nodes: the result depends on the run
+// Sums run in the order of the edges in the hop streams, then of nodes: the result depends on the run
 // alone.
 package explain

@@ -146,17 +146,18 @@ type explanation struct {
 	node Node
 	// number is what the node table has in its column of ids.
 	number int64
-	edges  *edges
 	// beside are the neighbours in order of node, weight the weights of the edges to them.
 	beside *mem.Array[uint32]
 	weight *mem.Array[float32]
+	// release gives back what reading edges takes of the budget.
+	release func()
 }
 
 func (e *explanation) free() {
 	e.beside.Free()
 	e.weight.Free()
-	if e.edges != nil {
-		e.edges.free()
+	if e.release != nil {
+		e.release()
 	}
 }
 
@@ -403,7 +404,7 @@ func (e *explanation) prediction(ctx context.Context, kind string) (*Prediction,
 }
 
 // rowOf is the node's row of a file.
-func (e *explanation) rowOf(r shardsReader, path string) (*Prediction, error) {
+func (e *explanation) rowOf(r storageReader, path string) (*Prediction, error) {
 	rows, err := shards.OpenRows(r, path)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"ndls/explain"
 	"ndls/internal/mem"
 	"ndls/internal/testgraph"
+	"ndls/shards"
 )
 
 // kmax is the largest K of the runs here.
@@ -163,7 +165,7 @@ func TestEdgesOnDiskGiveTheSame(t *testing.T) {
 		}
 		return x
 	}
-	inMemory, onDisk := explained(64<<20), explained(1<<20)
+	inMemory, onDisk := explained(64<<20), explained(shards.ReadAheadBytes+1<<20)
 	if !slices.Equal(inMemory.Distances.Hops, onDisk.Distances.Hops) {
 		t.Errorf("distances %v in memory, %v on disk", inMemory.Distances.Hops, onDisk.Distances.Hops)
 	}
@@ -177,6 +179,23 @@ func TestEdgesOnDiskGiveTheSame(t *testing.T) {
 	}
 	if _, err := explain.Of(t.Context(), d.Catalog(), explain.Options{ID: named(7), R: 0.5, Epsilon: 0.05, Kmax: kmax, Budget: b}); !errors.Is(err, mem.ErrBudget) {
 		t.Errorf("without memory: %v", err)
+	}
+}
+
+// TestWithoutShards: a run that has written hop streams alone explains its nodes as any other.
+func TestWithoutShards(t *testing.T) {
+	g := testgraph.Random(80, 300, 9).Weighted(func(lo, hi uint32) float32 { return float32(lo%3) + 0.5 })
+	explained := func(option string) *ndls.Explanation {
+		d := found(t, g, named, func(o *ndls.Options) { o.Partition.Shards = option })
+		x, err := d.Explain(t.Context(), ndls.ExplainOptions{Node: named(7), Hops: kmax, Neighbours: 5, Resources: ndls.Resources{Memory: 256 << 20, Threads: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Run = ""
+		return x
+	}
+	if with, without := explained(""), explained("none"); !reflect.DeepEqual(with, without) {
+		t.Errorf("explained as %+v with shards, as %+v without", with, without)
 	}
 }
 

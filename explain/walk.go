@@ -12,146 +12,55 @@ import (
 	"ndls/catalog"
 	"ndls/internal/elementary"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/progress"
 	"ndls/internal/storage"
 	"ndls/shards"
 	"ndls/tiles"
 )
 
-// shardsReader reads a committed file.
-type shardsReader = storage.Reader
+// storageReader reads a committed file.
+type storageReader = storage.Reader
 
-// edgeBatch is how many edges are read at a time.
-const edgeBatch = 1 << 16
+// besideEdges is the memory that is left for tables and tiles where the edges are in memory.
+const besideEdges = 16 << 20
 
-// edges are the edges of the graph, in either direction, in memory or in their shards.
-type edges struct {
-	cat      *catalog.Catalog
-	weighted bool
-	// src, dst and weight hold all of them, in the order of the shards, or are nil.
-	src, dst *mem.Array[uint32]
-	weight   *mem.Array[float32]
-	at       int64
-}
-
-func (g *edges) free() {
-	g.src.Free()
-	g.dst.Free()
-	g.weight.Free()
-}
-
-// count is how many there are.
-func (g *edges) count() (n int64) {
-	for _, e := range g.cat.Entries(catalog.KindEdges) {
-		n += e.Rows
+// visit calls edge for each edge into the rows of a strip, with its weight, 1 where edges have none.
+func visit(ctx context.Context, stream *shards.HopStream, strip int, edge func(src, dst uint32, weight float32)) (err error) {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	return n
-}
-
-// hold reserves memory for all of them, if the budget has that much beside other bytes.
-func (g *edges) hold(b *mem.Budget, other int64) (err error) {
-	n := g.count()
-	need := 8*n + 3*4096
-	if g.weighted {
-		need += 4 * n
-	}
-	if b.Free()-other < need {
-		return nil
-	}
-	if g.src, err = mem.Alloc[uint32](b, n, "edges"); err != nil {
+	frames, err := stream.Open(ctx, strip, 0, uint32(stream.NumNodes()))
+	if err != nil {
 		return err
 	}
-	if g.dst, err = mem.Alloc[uint32](b, n, "edges"); err != nil {
-		return err
-	}
-	if g.weighted {
-		g.weight, err = mem.Alloc[float32](b, n, "weights of edges")
-	}
-	return err
-}
-
-// each visits all edges: weight is nil where they have none.
-func (g *edges) each(ctx context.Context, visit func(src, dst []uint32, weight []float32)) error {
-	if g.src == nil || g.at < int64(len(g.src.S)) {
-		return g.read(ctx, catalog.KindEdges, func(int64, int64) bool { return true }, visit)
-	}
-	for lo := 0; lo < len(g.src.S); lo += edgeBatch {
-		hi := min(lo+edgeBatch, len(g.src.S))
-		var weight []float32
-		if g.weighted {
-			weight = g.weight.S[lo:hi]
+	defer func() { err = errors.Join(err, frames.Close()) }()
+	first := uint32(strip) << packed.StripShift
+	for {
+		f, err := frames.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
-		visit(g.src.S[lo:hi], g.dst.S[lo:hi], weight)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-	return nil
-}
-
-// read visits the edges of the shards of a kind whose destinations [lo, hi) are wanted.
-func (g *edges) read(ctx context.Context, kind string, want func(lo, hi int64) bool, visit func(src, dst []uint32, weight []float32)) error {
-	src, dst := make([]uint32, edgeBatch), make([]uint32, edgeBatch)
-	var weight []float32
-	if g.weighted {
-		weight = make([]float32, edgeBatch)
-	}
-	for _, e := range g.cat.Entries(kind) {
-		r, err := g.cat.Open(ctx, e)
 		if err != nil {
 			return err
 		}
-		err = func() error {
-			shard, err := shards.OpenEdges(r, e.Path)
-			if err != nil || !want(shard.Meta().Lo, shard.Meta().Hi) {
-				return err
+		i, weight := 0, float32(1)
+		f.Visit(func(src, row uint32) {
+			if len(f.Weights) > 0 {
+				weight = f.Weight(i)
+				i++
 			}
-			for {
-				n, err := shard.ReadWeighted(src, dst, weight)
-				if errors.Is(err, io.EOF) {
-					return nil
-				}
-				if err != nil {
-					return err
-				}
-				visit(src[:n], dst[:n], weight[:min(n, len(weight))])
-				if ctx.Err() != nil {
-					return context.Cause(ctx)
-				}
-			}
-		}()
-		if err = errors.Join(err, r.Close()); err != nil {
-			return err
-		}
+			edge(src, first+row, weight)
+		})
 	}
-	return nil
-}
-
-// keep takes a batch of edges into memory.
-func (g *edges) keep(src, dst []uint32, weight []float32) {
-	if g.src == nil {
-		return
-	}
-	copy(g.src.S[g.at:], src)
-	copy(g.dst.S[g.at:], dst)
-	if g.weighted {
-		copy(g.weight.S[g.at:], weight)
-	}
-	g.at += int64(len(src))
-}
-
-// walkBytes is what the walk takes for n nodes beside the edges.
-func (e *explanation) walkBytes() int64 {
-	bytes := 21 * e.sum.Nodes
-	if e.ofFeatures() {
-		bytes += 8 * e.sum.Nodes
-	}
-	return bytes + 16<<20
 }
 
 // readEdges finds the neighbours, and takes the edges into memory where there is room for them.
 func (e *explanation) readEdges(ctx context.Context) (err error) {
-	e.edges = &edges{cat: e.cat, weighted: e.sum.Weighted}
+	if err := e.Budget.Reserve(shards.ReadAheadBytes, "reading edges"); err != nil {
+		return tooSmall("edges", err)
+	}
+	e.release = func() { e.Budget.Release(shards.ReadAheadBytes) }
 	degree := int64(e.node.Degree)
 	if e.beside, err = mem.Alloc[uint32](e.Budget, degree, "neighbours"); err != nil {
 		return tooSmall("neighbours", err)
@@ -159,38 +68,28 @@ func (e *explanation) readEdges(ctx context.Context) (err error) {
 	if e.weight, err = mem.Alloc[float32](e.Budget, degree, "weights of neighbours"); err != nil {
 		return tooSmall("neighbours", err)
 	}
-	node, found := uint32(e.node.Node), int64(0)
-	look := func(src, dst []uint32, weight []float32) {
-		for i, d := range dst {
-			if d != node || found == degree {
-				continue
-			}
-			e.beside.S[found] = src[i]
-			if weight != nil {
-				e.weight.S[found] = weight[i]
-			}
-			found++
-		}
-	}
-	has := func(lo, hi int64) bool { return lo <= e.node.Node && e.node.Node < hi }
+	kinds := []string{catalog.KindHops}
 	if e.sum.Directed {
-		// The shards of reversed edges have the edges that begin at the node.
-		for _, kind := range []string{catalog.KindEdges, catalog.KindReversed} {
-			if err := e.edges.read(ctx, kind, has, look); err != nil {
+		// The reversed edges have those that begin at the node.
+		kinds = append(kinds, catalog.KindReversedHops)
+	}
+	found := int64(0)
+	for _, kind := range kinds {
+		if err := func() error {
+			stream, err := shards.OpenHopStreamOf(ctx, e.cat, kind)
+			if err != nil {
 				return err
 			}
+			defer stream.Close()
+			return visit(ctx, stream, int(e.node.Node>>packed.StripShift), func(src, dst uint32, weight float32) {
+				if int64(dst) == e.node.Node && found < degree {
+					e.beside.S[found], e.weight.S[found] = src, weight
+					found++
+				}
+			})
+		}(); err != nil {
+			return err
 		}
-		return e.sorted(found)
-	}
-	if err := e.edges.hold(e.Budget, e.walkBytes()); err != nil {
-		return tooSmall("edges", err)
-	}
-	all := e.edges.src != nil
-	if err := e.edges.read(ctx, catalog.KindEdges, func(lo, hi int64) bool { return all || has(lo, hi) }, func(src, dst []uint32, weight []float32) {
-		e.edges.keep(src, dst, weight)
-		look(src, dst, weight)
-	}); err != nil {
-		return err
 	}
 	return e.sorted(found)
 }
@@ -198,7 +97,7 @@ func (e *explanation) readEdges(ctx context.Context) (err error) {
 // sorted brings the neighbours that were found into the order of nodes.
 func (e *explanation) sorted(found int64) error {
 	if found != int64(e.node.Degree) {
-		return fmt.Errorf("node %s has degree %d, and the shards have %d of its edges: run ndls verify", e.ID, e.node.Degree, found)
+		return fmt.Errorf("node %s has degree %d, and the hop streams have %d of its edges: run ndls verify", e.ID, e.node.Degree, found)
 	}
 	if e.sum.Directed { // a neighbour in either direction stands there once or twice
 		slices.Sort(e.beside.S)
@@ -212,6 +111,7 @@ func (e *explanation) ofFeatures() bool { return strings.HasPrefix(e.Mode, "feat
 // walk is the influence row of the node, hop by hop.
 type walk struct {
 	*explanation
+	stream    *shards.HopStream
 	degree    *mem.Array[uint32]
 	strength1 *mem.Array[float32]
 	mine      *mem.Array[bool] // nodes that share the stationary state
@@ -223,6 +123,9 @@ type walk struct {
 }
 
 func (w *walk) free() {
+	if w.stream != nil {
+		w.stream.Close()
+	}
 	w.degree.Free()
 	w.strength1.Free()
 	w.mine.Free()
@@ -328,6 +231,12 @@ func (w *walk) open(ctx context.Context) (err error) {
 		return err
 	}
 	w.share = elementary.Pow(w.degree1(int(w.node.Node)), w.R) / volume
+	if w.stream, err = shards.OpenHopStream(ctx, w.cat); err != nil {
+		return err
+	}
+	if w.Budget.Free()-besideEdges >= w.stream.Bytes() {
+		return w.stream.Load(ctx, w.Budget, w.Threads)
+	}
 	return nil
 }
 
@@ -341,19 +250,13 @@ func (w *walk) hop(ctx context.Context, hop int, meter *progress.Meter) error {
 		return nil
 	}
 	copy(a, v) // the self-loop
-	if err := w.edges.each(ctx, func(src, dst []uint32, weight []float32) {
-		if weight == nil {
-			for i, s := range src {
-				a[s] += v[dst[i]]
-			}
-		} else {
-			for i, s := range src {
-				a[s] += float64(float64(weight[i]) * v[dst[i]])
-			}
+	for strip := range w.stream.Strips() {
+		if err := visit(ctx, w.stream, strip, func(src, dst uint32, weight float32) {
+			a[src] += float64(float64(weight) * v[dst])
+		}); err != nil {
+			return err
 		}
-		meter.Add(int64(len(src)))
-	}); err != nil {
-		return err
+		meter.Add(w.stream.Edges(strip))
 	}
 	for j := range v {
 		v[j] = a[j] / w.degree1(j)
