@@ -101,7 +101,8 @@ func noSense(path string, err error) error {
 	return fmt.Errorf("%s makes no sense (%v): %w", path, err, seal.ErrCorrupt)
 }
 
-// readFile opens a file of the models, or of the predictions, for read.
+// readFile opens a file of the models, or of the predictions, for read. Where the store fails, its
+// error is returned, and not what read makes of the bytes before.
 func readFile(ctx context.Context, cat *catalog.Catalog, path string, read func(io.Reader) error) (err error) {
 	e, ok := cat.Lookup(path)
 	if !ok {
@@ -116,7 +117,25 @@ func readFile(ctx context.Context, cat *catalog.Catalog, path string, read func(
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	return read(r)
+	in := &fault{Reader: r}
+	if err := read(in); in.err == nil {
+		return err
+	}
+	return in.err
+}
+
+// fault is a reader that keeps its error, unless that is the end of the file.
+type fault struct {
+	io.Reader
+	err error
+}
+
+func (f *fault) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		f.err = err
+	}
+	return n, err
 }
 
 // chosenRun is the run whose soft labels become predictions.

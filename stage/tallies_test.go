@@ -2,6 +2,7 @@ package stage
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
+	"syscall"
 	"testing"
 
 	"ndls/catalog"
@@ -84,6 +86,54 @@ func TestLabelTallies(t *testing.T) {
 	env.Summary.Classes = env.Summary.Classes[:7]
 	if err := env.readLabelTallies(t.Context(), 0, 3, &one, func(int) {}); !errors.Is(err, seal.ErrCorrupt) {
 		t.Errorf("a tally of more classes than there are: %v", err)
+	}
+}
+
+// broken is a store whose files cannot be read.
+type broken struct {
+	storage.Store
+	err error
+}
+
+func (s *broken) Open(ctx context.Context, name string) (storage.Reader, error) {
+	r, err := s.Store.Open(ctx, name)
+	if err != nil || s.err == nil {
+		return r, err
+	}
+	return brokenReader{r, s.err}, nil
+}
+
+type brokenReader struct {
+	storage.Reader
+	err error
+}
+
+func (r brokenReader) ReadAt([]byte, int64) (int, error) { return 0, r.err }
+
+// TestTallyOfBrokenStore: a tally that the store cannot read is not said to be damaged.
+func TestTallyOfBrokenStore(t *testing.T) {
+	store := &broken{Store: storage.NewMem()}
+	cat, err := catalog.Open(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := cat.Create(t.Context(), catalog.Describe(catalog.KindLabelTally, labelTallyPath(0)).In(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Abort()
+	list, one := tallyList{w: f}, train.Tally{}
+	if err := errors.Join(list.add(&one), list.end(), cat.Commit(t.Context(), f)); err != nil {
+		t.Fatal(err)
+	}
+	env := &Env{Catalog: cat}
+	read := func() error { return env.readLabelTallies(t.Context(), 0, 1, &one, func(int) {}) }
+	if err := read(); err != nil {
+		t.Fatal(err)
+	}
+	store.err = syscall.EIO
+	if err := read(); !errors.Is(err, syscall.EIO) || errors.Is(err, seal.ErrCorrupt) {
+		t.Errorf("the disk fails, and the error is %v", err)
 	}
 }
 
