@@ -178,15 +178,19 @@ $(VENV)/python-package: python/requirements-dev.txt
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
+.PHONY: licences
+licences: ## the licences of Go and of the modules in the program, in build/licences, for everything that holds the program
+	GO=$(GO) deploy/licences.sh $(BUILD)/licences
+
 # The time in the archive is that of the commit, so that wheels of one commit have the same bytes.
 .PHONY: wheel
-wheel: $(VENV)/python-package ## dist/ndls-*.whl, the Python package with the program, for Linux on amd64 and arm64
+wheel: $(VENV)/python-package licences ## dist/ndls-*.whl, the Python package with the program, for Linux on amd64 and arm64
 	rm -rf dist
 	export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}; \
 	for platform in amd64:x86_64 arm64:aarch64; do \
 	  binary=$(CURDIR)/$(BUILD)/wheel/$${platform%:*}/ndls; \
 	  CGO_ENABLED=0 GOOS=linux GOARCH=$${platform%:*} $(GO) build -trimpath -ldflags='-s -w' -o $$binary ./cmd/ndls; \
-	  (cd python && NDLS_WHEEL_BINARY=$$binary NDLS_WHEEL_PLATFORM=manylinux_2_17_$${platform#*:} $(VENV)/bin/python -m hatchling build -t wheel -d $(CURDIR)/dist); \
+	  (cd python && NDLS_WHEEL_BINARY=$$binary NDLS_WHEEL_LICENCES=$(CURDIR)/$(BUILD)/licences NDLS_WHEEL_PLATFORM=manylinux_2_17_$${platform#*:} $(VENV)/bin/python -m hatchling build -t wheel -d $(CURDIR)/dist); \
 	done
 
 .PHONY: test-python
