@@ -58,6 +58,18 @@ test: ## all tests; data sets are found through NDLS_DATA
 golden: ## every golden case of exact LSI and smoothed features, by every kernel; some minutes
 	NDLS_GOLDEN=all $(GO) test -count=1 -v -timeout 0 -run 'TestGoldenCitationGraphs|TestGoldenSmoothedCora' ./lsi ./worker
 
+PAGES := $(BUILD)/pages
+
+.PHONY: test-pages
+test-pages: build ## reports of runs, opened in Chromium, which npm fetches; screenshots in build/pages
+	npm install --silent --no-audit --no-fund --prefix .tools/browser @sparticuz/chromium@147.0.0 puppeteer-core@24.43.1 axe-core@4.14.1
+	rm -rf $(PAGES) && mkdir -p $(PAGES)
+	$(BUILD)/ndls run --quiet --memory 1GiB --run $(PAGES)/splits --dataset synthetic:nodes=20000,edges=200000,features=64,classes=40,seed=1 --split random:20,30 --splits 2 --runs 2 --epochs 60 >$(PAGES)/log
+	$(BUILD)/ndls run --quiet --memory 1GiB --run $(PAGES)/labelled --dataset synthetic:nodes=20000,edges=200000,features=64,classes=8,seed=2 --runs 2 --epochs 60 --targets labelled --epsilon 0.1 >>$(PAGES)/log
+	$(BUILD)/ndls partition --quiet --memory 1GiB --run $(PAGES)/karate --dataset karate: >>$(PAGES)/log
+	$(BUILD)/ndls report $(PAGES)/splits $(PAGES)/labelled $(PAGES)/karate --out $(PAGES)/several.html
+	NODE_FOLDER=.tools/browser node e2e/pages.mjs $(PAGES) $(PAGES)/*/report.html $(PAGES)/several.html
+
 .PHONY: race
 race: ## tests under the race detector, where goroutines share memory
 	$(GO) test -race -short $(SHARED)

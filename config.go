@@ -15,6 +15,7 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/rundir"
+	"ndls/report"
 	"ndls/shards"
 	"ndls/stage"
 )
@@ -117,7 +118,7 @@ type (
 	// InputFile is a file of the dataset as the partition has read it.
 	InputFile = coordinator.InputFile
 	// Report is report.json: what a run found and what it took.
-	Report = coordinator.Report
+	Report = report.Report
 	// Graph describes the graph as imported.
 	Graph = shards.Summary
 	// Accuracy is what a run's models are right about, Spread a figure over the models.

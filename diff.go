@@ -87,7 +87,7 @@ func Diff(ctx context.Context, a, b *Directory) (x Difference, err error) {
 	defer func() { err = interruption(ctx, err) }()
 	x = Difference{
 		A: a.uri, B: b.uri,
-		Options:  changes(optionsOf(a.record.Plan), optionsOf(b.record.Plan)),
+		Options:  changes(a.record.Plan.Values(), b.record.Plan.Values()),
 		Versions: changes(a.record.Versions, b.record.Versions),
 		Inputs:   moved(changes(inputsOf(a.record.Inputs), inputsOf(b.record.Inputs))),
 		Stages:   []StageChange{}, Files: changedFiles(a, b),
@@ -133,20 +133,6 @@ func changes(a, b map[string]string) []Change {
 	}
 	slices.SortFunc(list, func(x, y Change) int { return cmp.Compare(x.Name, y.Name) })
 	return list
-}
-
-// optionsOf are all that decides the bytes of a run, by the names of their flags.
-func optionsOf(o Options) map[string]string {
-	all := map[string]string{
-		"dataset": o.Partition.Dataset, "soft-labels": o.Labels.SoftLabels, "train-on": o.Train.On, "keep-features": "true",
-	}
-	if o.DropFeatures {
-		all["keep-features"] = "false"
-	}
-	for _, name := range OptionNames() {
-		all[name] = o.Get(name)
-	}
-	return all
 }
 
 // inputsOf are the digests of input files by their paths.

@@ -25,6 +25,7 @@ const (
 	KindFeatures         = "features"            // tile of input features
 	KindLSI              = "lsi"                 // K table
 	KindLSIPart          = "lsi-part"            // K of some rows
+	KindLSISample        = "lsi-sample"          // distances of some nodes
 	KindLabelLSI         = "label-lsi"           // K table for the epsilon of label smoothing
 	KindLastHops         = "last-hops"           // until which hop rows are computed
 	KindSmoothedTile     = "smoothed-tile"       // tile of smoothed features

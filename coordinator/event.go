@@ -73,16 +73,7 @@ func (p part) task(s control.Stage) control.Task {
 
 // Loss is work that has to be done again: that of a worker that was lost, or
 // failed, since the task's last checkpoint.
-type Loss struct {
-	Task   string `json:"task"`
-	Worker string `json:"worker"`
-	Reason string `json:"reason"`
-	// SecondsLost runs from the last commit, or the begin, to the last sign of
-	// life; UnitsLost counts Unit, as the task's progress does.
-	SecondsLost float64 `json:"seconds_lost"`
-	UnitsLost   int64   `json:"units_lost,omitempty"`
-	Unit        string  `json:"unit,omitempty"`
-}
+type Loss = control.Loss
 
 // state is all that outlives a coordinator.
 type state struct {

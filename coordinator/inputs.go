@@ -5,24 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"ndls/internal/control"
 )
 
 // InputFile is a file of the dataset as the partition has read it.
-type InputFile struct {
-	// Path is the file as the command named it.
-	Path     string    `json:"path"`
-	Size     int64     `json:"size"`
-	Modified time.Time `json:"modified,omitzero"`
-	// Version is that of a file in an object store, which has no digest here.
-	Version string `json:"version,omitempty"`
-	SHA256  string `json:"sha256,omitempty"`
-}
+type InputFile = control.InputFile
 
 // alike says whether two files are the same one, which nobody has written to.
-func (f InputFile) alike(g InputFile) bool {
+func alike(f, g InputFile) bool {
 	return f.Path == g.Path && f.Size == g.Size && f.Modified.Equal(g.Modified) && f.Version == g.Version
 }
 
@@ -48,7 +39,7 @@ func (j *Job) digest(ctx context.Context, files []InputFile) error {
 // is being made. It reads only files whose path, size or time is another, and gives rec
 // the path and the time of those that have the same bytes.
 func (j *Job) compareInputs(ctx context.Context, rec *Record) error {
-	if len(j.Files) == 0 || len(rec.Inputs) == 0 || slices.EqualFunc(j.Files, rec.Inputs, InputFile.alike) {
+	if len(j.Files) == 0 || len(rec.Inputs) == 0 || slices.EqualFunc(j.Files, rec.Inputs, alike) {
 		return nil
 	}
 	if len(j.Files) != len(rec.Inputs) {
@@ -58,7 +49,7 @@ func (j *Job) compareInputs(ctx context.Context, rec *Record) error {
 	var changed []string
 	for i, was := range rec.Inputs {
 		now := j.Files[i]
-		if now.alike(was) {
+		if alike(now, was) {
 			continue
 		}
 		if now.Size != was.Size {

@@ -162,7 +162,7 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 		}
 	}
 	rec.Plan, rec.Versions, rec.MemoryBudget = j.Plan, j.Versions, j.Resources.Memory
-	rec.Inputs = next.Inputs
+	rec.Inputs, rec.Named = next.Inputs, j.Inputs.Over(rec.Named)
 	rec.State, rec.Reason = Running, ""
 	if j.Restart {
 		own := j.ownModel(stages)
@@ -373,6 +373,9 @@ func merge(s control.Stage, reports []control.StageReport) control.StageReport {
 		all.ColumnsPerPass = max(all.ColumnsPerPass, r.ColumnsPerPass)
 		all.EdgesStreamed += r.EdgesStreamed
 		all.KernelSeconds += r.KernelSeconds
+		for _, h := range r.Hops {
+			all.CountHop(h)
+		}
 		all.BytesRead += r.BytesRead
 		all.BytesWritten += r.BytesWritten
 		all.NetworkBytes += r.NetworkBytes
@@ -513,7 +516,7 @@ func (j *Job) finish(ctx context.Context, rec *Record) error {
 		if err != nil {
 			return err
 		}
-		if err := NewReport(rec, sum).Write(ctx, j.Store); err != nil {
+		if err := writeReport(ctx, j.Store, NewReport(rec, sum)); err != nil {
 			return err
 		}
 	}

@@ -60,6 +60,8 @@ type Record struct {
 	// Inputs are the files from which the partition was made, or is being made. A
 	// dataset that is generated has none.
 	Inputs []InputFile `json:"inputs,omitempty"`
+	// Named are the files and folders as commands have named them.
+	Named control.Inputs `json:"named,omitzero"`
 	// Versions of what wrote the record last: ndls, go, commit.
 	Versions map[string]string `json:"versions"`
 	// Wanted lists the stages asked for so far; State is COMPLETE only when

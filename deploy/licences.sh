@@ -57,6 +57,9 @@ while IFS=$'\t' read -r path _ module package; do
   exit 1
 done <<<"$packages"
 
+install -D -m 644 report/uplot/LICENSE "$out/uplot/LICENSE" # draws the charts of report.html
+printf 'uplot\t1.6.32\n' >>"$out/MODULES.txt"
+
 goroot=$("$go" env GOROOT)
 printf 'go\t%s\n' "$("$go" env GOVERSION)" >>"$out/MODULES.txt"
 copy "$goroot" "$out/go"

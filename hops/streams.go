@@ -305,7 +305,12 @@ func (w *Walk) Next(ctx context.Context, left int, sink spmv.Sink) (edges int64,
 func (w *Walk) Make(ctx context.Context, hop, left int, sink spmv.Sink) (edges int64, err error) {
 	w.hop = hop
 	start := time.Now()
-	defer func() { w.Seconds += time.Since(start).Seconds() }()
+	took := Hop{Hop: hop}
+	defer func() {
+		took.EdgesStreamed, took.Seconds = edges, time.Since(start).Seconds()
+		w.Seconds += took.Seconds
+		w.count(took)
+	}()
 	c, copying, err := w.streams.at(ctx, hop, left)
 	if err != nil {
 		return 0, err
@@ -327,5 +332,6 @@ func (w *Walk) Make(ctx context.Context, hop, left int, sink spmv.Sink) (edges i
 		return 0, fmt.Errorf("hop %d: %w", hop, err)
 	}
 	w.Passes++
+	took.Passes = 1
 	return edges, nil
 }

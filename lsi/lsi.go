@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"ndls/hops"
@@ -31,6 +32,8 @@ type Options struct {
 	// Looser are distances above Epsilon. Table.Looser is K for each of them, which the same
 	// hops find. Rows that settle would make another K of it than a run of its own.
 	Looser []float64
+	// Sample are rows in ascending order: Table.Distances has what is found of them.
+	Sample []int64
 	// Settled stops recomputing a row Slack hops after its node has settled,
 	// or with the window in which it did (see the package's Algorithm).
 	Settled bool
@@ -45,10 +48,16 @@ type Options struct {
 type Table struct {
 	k      *mem.Array[uint16]
 	looser []*mem.Array[uint16]
+	// distances are those of the rows of the sample.
+	distances [][]float64
 }
 
 // K returns K of node i, and whether it is capped.
 func (t *Table) K(i int64) (k int, isCapped bool) { return entry(t.k.S[i]) }
+
+// Distances are those of a row of the options' Sample, by its number in it, after each hop from hop 0 to K: as
+// K finds them, estimated where the probe is a sketch.
+func (t *Table) Distances(number int) []float64 { return t.distances[number] }
 
 // Looser returns K of node i for a looser distance of the options, by its number, and whether it is
 // capped.
@@ -205,6 +214,7 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 	if t.table.k, err = mem.Alloc[uint16](g.Budget, t.n, "K table"); err != nil {
 		return nil, err
 	}
+	t.table.distances = make([][]float64, len(o.Sample))
 	for range o.Looser {
 		looser, err := mem.Alloc[uint16](g.Budget, t.n, "K table")
 		if err != nil {
@@ -253,6 +263,7 @@ func (t *tracker) begin() {
 			k[i] = unsettled
 		}
 	}
+	clear(t.table.distances)
 	t.unsettled.Store(t.n)
 	for g := range t.at {
 		t.at[g] = -1
@@ -557,9 +568,23 @@ func (t *tracker) observeChunk(first int64, rows []float32) {
 		}
 		t.energies[first>>packed.StripShift] += energy
 	}
+	t.sample(first, norms)
 	t.unsettled.Add(-t.settle(t.table.k.S, t.o.Epsilon, first, norms))
 	for i, x := range t.table.looser {
 		t.settle(x.S, t.o.Looser[i], first, norms)
+	}
+}
+
+// sample keeps the distances of the rows of the sample that have not settled before this hop. Calls at the
+// same time are for different rows.
+func (t *tracker) sample(first int64, squares []float64) {
+	number, _ := slices.BinarySearch(t.o.Sample, first)
+	for ; number < len(t.o.Sample) && t.o.Sample[number] < first+int64(len(squares)); number++ {
+		row := t.o.Sample[number]
+		if t.table.k.S[row] == unsettled {
+			list := &t.table.distances[number]
+			*list = append(*list, t.g.State.Up(row)*math.Sqrt(squares[row-first])/t.scale)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,7 +93,7 @@ func run(t testing.TB, g testgraph.Graph, s setup, probe Probe, epsilon float64,
 	l := layout(columns, s.place)
 	l.Precision = s.precision
 	table, stats, err := Run(context.Background(), prepare(t, g, s, b), probe, Options{
-		Epsilon: epsilon, Kmax: kmax, Settled: s.settled, Slack: s.slack, Layout: l,
+		Epsilon: epsilon, Kmax: kmax, Settled: s.settled, Slack: s.slack, Layout: l, Sample: []int64{0, g.Source().NumNodes() / 2},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -119,6 +120,17 @@ func TestExactEqualsOracle(t *testing.T) {
 							t.Errorf("node %d: K = %d (capped %v), the oracle says %d (%v)", i, k, c, want[i], wantCapped[i])
 						}
 					}
+					for number, i := range []int{0, n / 2} {
+						hops := table.Distances(number)
+						if len(hops) != want[i]+1 {
+							t.Errorf("node %d: distances of %d hops, and K = %d", i, len(hops)-1, want[i])
+						}
+						for k, got := range hops {
+							if exact := dist[k][i]; math.Abs(got-exact) > 1e-5*max(exact, 1) {
+								t.Errorf("node %d: distance %g after %d hops, the oracle says %g", i, got, k, exact)
+							}
+						}
+					}
 					if stats.Passes != stats.Hops {
 						t.Errorf("%d passes for %d hops of one block", stats.Passes, stats.Hops)
 					}
@@ -138,7 +150,7 @@ func TestBlocksThreadsAndKernelsDoNotShow(t *testing.T) {
 			for _, threads := range []int{1, 2, 5} {
 				for _, columns := range []int{16, 32, 48, 96} {
 					got, _ := run(t, g, setup{r: 0.5, component: true, kernel: kernel, threads: threads, columns: columns}, probe, 0.02, 50)
-					if !slices.Equal(got.k.S, want.k.S) {
+					if !slices.Equal(got.k.S, want.k.S) || !reflect.DeepEqual(got.distances, want.distances) {
 						t.Errorf("%s, kernel %s, %d threads, blocks of %d: another table", g.Name, kernel, threads, columns)
 					}
 				}

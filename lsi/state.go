@@ -22,6 +22,7 @@ type question struct {
 	Settled bool      `json:"settled"`
 	Slack   int       `json:"slack"`
 	Panels  int       `json:"granules"`
+	Sample  []int64   `json:"sample,omitempty"`
 }
 
 // state is the header of a state: the window, how far each panel is in it, and
@@ -35,18 +36,20 @@ type state struct {
 	// Energy and Contraction are bits of float64 values.
 	Energy      uint64 `json:"energy"`
 	Contraction uint64 `json:"contraction"`
+	// Distances are those of the rows of the sample.
+	Distances [][]float64 `json:"distances,omitempty"`
 }
 
 func (q question) equal(p question) bool {
-	same := slices.Equal(q.Looser, p.Looser)
-	q.Looser, p.Looser = nil, nil
+	same := slices.Equal(q.Looser, p.Looser) && slices.Equal(q.Sample, p.Sample)
+	q.Looser, p.Looser, q.Sample, p.Sample = nil, nil, nil, nil
 	return same && reflect.DeepEqual(q, p)
 }
 
 func (t *tracker) question() question {
 	return question{
 		t.g.Origin("lsi", t.o.Checkpoints, t.o.Layout.Precision),
-		t.o.Epsilon, t.o.Kmax, t.o.Looser, t.o.Settled, t.o.Slack, t.panels,
+		t.o.Epsilon, t.o.Kmax, t.o.Looser, t.o.Settled, t.o.Slack, t.panels, t.o.Sample,
 	}
 }
 
@@ -79,7 +82,7 @@ func (t *tracker) partly(hop int) bool {
 // sums of the window.
 func (t *tracker) save(w io.Writer) error {
 	out, err := hops.NewStateWriter(w, state{
-		t.question(), t.from, t.to, t.at, t.stats.Hops, math.Float64bits(t.energy), math.Float64bits(t.stats.Contraction),
+		t.question(), t.from, t.to, t.at, t.stats.Hops, math.Float64bits(t.energy), math.Float64bits(t.stats.Contraction), t.table.distances,
 	})
 	if err != nil {
 		return err
@@ -123,6 +126,7 @@ func (t *tracker) header(r *hops.StateReader) (position []int, err error) {
 	}
 	t.from, t.to, t.at = s.From, s.To, s.At
 	t.stats.Hops, t.energy, t.stats.Contraction = s.Hops, math.Float64frombits(s.Energy), math.Float64frombits(s.Contraction)
+	copy(t.table.distances, s.Distances)
 	return append([]int{s.At[0], s.From, s.To}, s.At...), nil
 }
 
@@ -172,6 +176,7 @@ func (t *tracker) check(s state) error {
 		good = good && hop <= most && (hop >= s.From || hop == -1 && s.From == 0)
 		most = hop
 	}
+	good = good && len(s.Distances) == len(t.o.Sample)
 	if !good || s.At[0] < 1 {
 		return fmt.Errorf("panels at hops %v of the window from %d to %d: %w", s.At, s.From, s.To, hops.ErrState)
 	}

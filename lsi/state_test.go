@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -40,9 +41,12 @@ type task struct {
 type answer struct {
 	k           []uint16
 	contraction float64
+	distances   [][]float64
 }
 
-func (a answer) equal(b answer) bool { return slices.Equal(a.k, b.k) && a.contraction == b.contraction }
+func (a answer) equal(b answer) bool {
+	return slices.Equal(a.k, b.k) && a.contraction == b.contraction && reflect.DeepEqual(a.distances, b.distances)
+}
 
 // session runs a task in one layout.
 func (q task) session(t testing.TB, s setup, c hops.Checkpoints) (answer, Stats, error) {
@@ -58,7 +62,7 @@ func (q task) session(t testing.TB, s setup, c hops.Checkpoints) (answer, Stats,
 		return answer{}, stats, err
 	}
 	defer table.Free()
-	return answer{slices.Clone(table.k.S), stats.Contraction}, stats, nil
+	return answer{slices.Clone(table.k.S), stats.Contraction, table.distances}, stats, nil
 }
 
 // saver keeps the states that are saved.
@@ -83,7 +87,7 @@ func tasks() map[string]task {
 					continue
 				}
 				all[fmt.Sprintf("%s/settled %v/epsilon %g", precision, settled, epsilon)] = task{
-					g, Signs(5, ids(150), 50), Options{Epsilon: epsilon, Kmax: 11, Settled: settled, Slack: 1}, precision,
+					g, Signs(5, ids(150), 50), Options{Epsilon: epsilon, Kmax: 11, Settled: settled, Slack: 1, Sample: []int64{0, 77, 149}}, precision,
 				}
 			}
 		}

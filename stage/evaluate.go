@@ -55,9 +55,9 @@ func (evaluateStage) Shares(control.Plan) bool { return false }
 // Cost implements estimate.Stage: soft labels of another model are read, and scores are sorted.
 // All else was counted when it was computed.
 func (evaluateStage) Cost(s *estimate.Sheet) {
-	held := train.TalliesBytes(labelRuns(s.Plan), s.Classes) + train.TalliesBytes(1, s.Classes) + reportedClass*int64(s.Classes)
+	held := confusedBytes*int64(s.Classes) + train.TalliesBytes(labelRuns(s.Plan), s.Classes) + train.TalliesBytes(1, s.Classes) + reportedClass*int64(s.Classes)
 	if !ownModel(s.Plan) {
-		held += 5*s.Nodes + 2*4096 + scoredBytes(s.Plan)
+		held += 5*s.Nodes + 2*4096 + scoredBytes(s.Plan) + breaksDown(s, s.Nodes)
 		s.ReadsRows(held, s.Nodes, s.Classes, false)
 		s.ReadNodes(1)
 		s.BytesRead += int64(labelRuns(s.Plan)) * estimate.TileBytes(s.Nodes, s.Classes, false)
@@ -140,6 +140,9 @@ func (env evaluation) report(index trained, base, smoothed figures) *control.Acc
 		}
 		r.Models = append(r.Models, x)
 	}
+	for m, run := range index.Runs {
+		r.Models[m].Curve = run.Curve
+	}
 	final := base
 	if len(smoothed.models) > 0 {
 		final = smoothed
@@ -149,6 +152,7 @@ func (env evaluation) report(index trained, base, smoothed figures) *control.Acc
 			Class: env.Summary.Classes[c], Nodes: x.Rows, Precision: x.Precision(), Recall: x.Recall(), F1: x.F1(),
 		})
 	}
+	r.Breakdown = final.broken.report(env.Plan, env.Summary.Classes, final.classes)
 	return r
 }
 
@@ -181,7 +185,9 @@ type figures struct {
 	models []modelFigures
 	// classes counts the test nodes of each class, by the model of the predictions.
 	classes []train.ClassTally
-	areas   areas
+	// broken counts them by degree, K and class.
+	broken breakdown
+	areas  areas
 }
 
 // modelFigures are the measures of a model by split, nil where a split has no rows.
@@ -293,7 +299,7 @@ func (env evaluation) base(ctx context.Context, index trained) (f figures, err e
 	defer tally.Free()
 	t := &tally.Of[0]
 	for m, r := range index.Runs {
-		if err := env.tally(ctx, r, t); err != nil {
+		if err := env.tally(ctx, r, t, &f.broken); err != nil {
 			return f, err
 		}
 		f.add(t, m == index.Chosen)
@@ -316,7 +322,7 @@ func (env evaluation) smoothed(ctx context.Context, index trained) (f figures, e
 	defer one.Free()
 	t := &one.Of[0]
 	for i := range intervals(env.Summary) {
-		if err := env.readLabelTallies(ctx, i, env.models(), t, func(run int) { all.Of[run].Merge(*t) }); err != nil {
+		if err := env.readLabelTallies(ctx, i, env.models(), t, &f.broken, func(run int) { all.Of[run].Merge(*t) }); err != nil {
 			return f, err
 		}
 	}
@@ -340,13 +346,20 @@ func (env evaluation) givenFigures(ctx context.Context, t *tiles.Matrix) (f figu
 	}
 	defer tallies.Free()
 	tally := &tallies.Of[0]
+	var b *breaker
+	if !smoothsLabels(env.Plan) {
+		if b, err = env.newBreaker(ctx, l, nil); err != nil {
+			return f, err
+		}
+		defer b.free(env.Budget)
+	}
 	count := func(add func([]uint64) error) error {
 		scores, err := env.newScores(add)
 		if err != nil {
 			return err
 		}
 		defer scores.free()
-		if err := env.score(ctx, l, t, tally, scores); err != nil {
+		if err := env.score(ctx, l, t, tally, scores, b); err != nil {
 			return err
 		}
 		return scores.flush()
@@ -357,11 +370,14 @@ func (env evaluation) givenFigures(ctx context.Context, t *tiles.Matrix) (f figu
 		err = count(nil)
 	}
 	f.add(tally, true)
+	if b != nil {
+		f.broken = b.breakdown
+	}
 	return f, err
 }
 
-// score reads the soft labels that the user gave.
-func (env evaluation) score(ctx context.Context, l *labelled, t *tiles.Matrix, tally *train.Tally, scores *scores) error {
+// score reads the soft labels that the user gave. It breaks them down with b, unless that is nil.
+func (env evaluation) score(ctx context.Context, l *labelled, t *tiles.Matrix, tally *train.Tally, scores *scores, b *breaker) error {
 	classes := len(env.Summary.Classes)
 	for i := range t.Intervals() {
 		err := t.Read(ctx, i, 0, classes, shards.BatchRows(classes),
@@ -369,6 +385,9 @@ func (env evaluation) score(ctx context.Context, l *labelled, t *tiles.Matrix, t
 				end := row + int64(len(values)/classes)
 				label, split := l.label.S[row:end], l.split(0)[row:end]
 				tally.Add(values, label, split)
+				if b != nil {
+					b.addSoft(row, values)
+				}
 				return scores.add(0, values, label, split)
 			})
 		if err != nil {

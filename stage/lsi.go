@@ -11,10 +11,8 @@ import (
 	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/packed"
-	"ndls/internal/seal"
 	"ndls/lsi"
 	"ndls/shards"
-	"ndls/smooth"
 	"ndls/spmv"
 )
 
@@ -50,7 +48,7 @@ func (lsiStage) Options(p control.Plan) map[string]any {
 }
 
 func (lsiStage) Writes() []Kind {
-	return []Kind{{Name: catalog.KindLSI, Lasting: true, Rows: countLSI}, {Name: catalog.KindLSIPart}, {Name: catalog.KindLabelLSI, Until: control.SmoothLabels, Rows: countLSI}}
+	return []Kind{{Name: catalog.KindLSI, Lasting: true, Rows: countLSI}, {Name: catalog.KindLSIPart}, {Name: catalog.KindLSISample, Until: control.LSI}, {Name: catalog.KindLabelLSI, Until: control.SmoothLabels, Rows: countLSI}}
 }
 
 func (lsiStage) Cut(_ control.Plan, sum shards.Summary) Cut {
@@ -68,8 +66,9 @@ func (lsiStage) Cost(s *estimate.Sheet) {
 	for range 1 + looser {
 		s.WriteK()
 	}
-	// The report reads it, with the labels.
+	// The report reads it, with degrees and labels.
 	s.ReadK()
+	s.ReadNodes(1)
 	if s.Labelled > 0 {
 		s.ReadNodes(1)
 	}
@@ -124,14 +123,14 @@ func (env lsiRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	env.Report.Rows = summary.Nodes
+	if env.Report.LSI, err = env.report(ctx); err != nil {
+		return err
+	}
 	if err := env.Catalog.Remove(ctx, func(e catalog.Entry) bool { return e.Kind == catalog.KindLSIPart }); err != nil {
 		return err
 	}
 	// Also those of an attempt that was lost between its commit and this.
-	if err := env.States.Drop(ctx); err != nil {
-		return err
-	}
-	return env.reportLSI(ctx, summary)
+	return env.States.Drop(ctx)
 }
 
 // computeLSI finds K of the task's rows, which commit commits.
@@ -155,7 +154,7 @@ func (env lsiRun) computeLSI(ctx context.Context, commit func(context.Context, e
 	if err != nil {
 		return err
 	}
-	o := lsi.Options{Epsilon: env.Plan.LSI.Epsilon, Kmax: env.Plan.LSI.Kmax, Checkpoints: c}
+	o := lsi.Options{Epsilon: env.Plan.LSI.Epsilon, Kmax: env.Plan.LSI.Kmax, Sample: env.sample(g.lo, g.hi), Checkpoints: c}
 	if !env.isShare() {
 		o.Looser = env.looserEpsilons()
 	}
@@ -210,6 +209,11 @@ func (env lsiRun) commitLSI(ctx context.Context, g engine, ids []uint32, table *
 			return err
 		}
 	}
+	distances, err := env.createSample(ctx, g, table)
+	if err != nil {
+		return err
+	}
+	files = append(files, distances)
 	return env.Catalog.Commit(ctx, files...)
 }
 
@@ -228,64 +232,4 @@ func (env lsiRun) writeLSI(ctx context.Context, f *catalog.File, lo int64, ids [
 		}
 		return nil
 	})
-}
-
-func (env lsiRun) reportLSI(ctx context.Context, s shards.Summary) error {
-	labelled, err := smooth.NewTargets(env.Budget, s.Nodes)
-	if err != nil {
-		return err
-	}
-	defer labelled.Free()
-	valid, err := smooth.NewTargets(env.Budget, s.Nodes)
-	if err != nil {
-		return err
-	}
-	defer valid.Free()
-	if s.Labelled > 0 {
-		if err := labelledTargets(ctx, env.Catalog, labelled, valid); err != nil {
-			return err
-		}
-	}
-	o := env.lsiOptions()
-	r := &control.LSIReport{
-		Mode: o.Mode, Probes: o.Probes, R: o.R, Epsilon: o.Epsilon, Kmax: o.Kmax, Stationary: o.Stationary,
-	}
-	counts := make([]int64, o.Kmax+1)
-	var nodes, capped int64
-	bad := false
-	err = readLSI(ctx, env.Catalog, func(node int64, k int32, isCapped bool) {
-		if k < 0 || int(k) >= len(counts) {
-			bad = true
-			return
-		}
-		counts[k]++
-		nodes++
-		if node < s.Nodes && labelled.Has(node) {
-			r.LabelledMax = max(r.LabelledMax, int(k))
-		}
-		if node < s.Nodes && valid.Has(node) {
-			r.ValidationMax = max(r.ValidationMax, int(k))
-		}
-		if isCapped {
-			capped++
-		}
-	})
-	if err != nil {
-		return err
-	}
-	if bad {
-		return fmt.Errorf("the K table holds values above --kmax %d: %w", o.Kmax, seal.ErrCorrupt)
-	}
-	sum := 0.0
-	for k, c := range counts {
-		if c > 0 {
-			r.Histogram = append(r.Histogram, [2]int64{int64(k), c})
-			r.Max = k
-			sum += float64(k) * float64(c)
-		}
-	}
-	r.Mean = sum / float64(nodes)
-	r.CappedShare = float64(capped) / float64(nodes)
-	env.Report.LSI = r
-	return nil
 }

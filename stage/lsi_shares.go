@@ -54,7 +54,12 @@ func (env lsiRun) commitShare(ctx context.Context, g engine, _ []uint32, table *
 			buf = buf[:0]
 		}
 	}
-	return env.Catalog.Commit(ctx, f)
+	distances, err := env.createSample(ctx, g, table)
+	if err != nil {
+		return err
+	}
+	defer distances.Abort()
+	return env.Catalog.Commit(ctx, f, distances)
 }
 
 // joinLSI commits the K table of which members of a gang have committed shares.

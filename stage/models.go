@@ -25,6 +25,8 @@ type trainedRun struct {
 	Epochs    int     `json:"epochs"`
 	BestEpoch int     `json:"best_epoch"` // counted from 1
 	Valid     float64 `json:"valid_accuracy"`
+	// Curve is there for the first models alone.
+	Curve []control.LearningPoint `json:"curve,omitempty"`
 }
 
 type trained struct {

@@ -51,7 +51,7 @@ func (predictStage) Cost(s *estimate.Sheet) {
 	o, shape := trainOptions(s.Plan), trainShape(s)
 	row := softRow(s.Plan, s.Classes)
 	models := labelRuns(s.Plan)
-	held := labelledBytes(s.Plan, shape.Rows) + labelledPages(s.Plan) + int64(softBatch(s.Plan, s.Classes))*row + 3*4096 + scoredBytes(s.Plan) + train.TalliesBytes(models, s.Classes)
+	held := labelledBytes(s.Plan, shape.Rows) + labelledPages(s.Plan) + int64(softBatch(s.Plan, s.Classes))*row + 3*4096 + scoredBytes(s.Plan) + train.TalliesBytes(models, s.Classes) + breaksDown(s, shape.Rows)
 	peak, least := train.PlanPredict(shape, o, models, s.Threads, s.Budget()-held)
 	s.Takes(held+peak, held+least)
 	s.DiskBytes = row*shape.Rows + 8*scoreCount(s) + tallyBytes(s)
@@ -92,6 +92,12 @@ func (predictStage) Run(ctx context.Context, env *Env) (err error) {
 	defer l.free()
 	env.Report.Rows = src.NumRows()
 	p := &prediction{Env: env, src: src, truth: l, chosen: t.Chosen}
+	if !smoothsLabels(env.Plan) {
+		if p.breaker, err = env.newBreaker(ctx, l, src.IDs()); err != nil {
+			return err
+		}
+		defer p.breaker.free(env.Budget)
+	}
 	return p.runs(ctx, t.Runs)
 }
 
@@ -101,6 +107,8 @@ type prediction struct {
 	src    *train.Smoothed
 	truth  *labelled
 	chosen int // index of the run whose soft labels become Arrow rows
+	// breaker breaks the predictions of that run down, nil where label smoothing makes others.
+	breaker *breaker
 }
 
 // runs predicts with the models of some runs, unless that is done. A run is done
@@ -145,6 +153,9 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 				return err
 			}
 			if first+run == p.chosen {
+				if p.breaker != nil {
+					p.breaker.addSoft(row, soft)
+				}
 				return rows.write(ctx, ids, soft)
 			}
 			return nil
@@ -161,7 +172,11 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 		}
 	}
 	for i, r := range runs {
-		if err := p.commitTally(ctx, r, &tallies.Of[i]); err != nil {
+		var broken *breakdown
+		if r.Run == p.chosen {
+			broken = p.breaker.counts()
+		}
+		if err := p.commitTally(ctx, r, &tallies.Of[i], broken); err != nil {
 			return err
 		}
 	}
@@ -169,9 +184,9 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 }
 
 // commitTally commits how many labels a run got right.
-func (p *prediction) commitTally(ctx context.Context, r trainedRun, t *train.Tally) error {
+func (p *prediction) commitTally(ctx context.Context, r trainedRun, t *train.Tally, broken *breakdown) error {
 	f, err := writeFile(ctx, p.Catalog, catalog.KindTally, r.tallyPath(), r.Run, func(w io.Writer) error {
-		if err := writeTally(w, t, ""); err != nil {
+		if err := writeTally(w, t, broken, ""); err != nil {
 			return err
 		}
 		_, err := io.WriteString(w, "\n")

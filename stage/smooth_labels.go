@@ -125,14 +125,15 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 	}
 	sweepLabels(s, smooth.Options{Targets: smooth.AllTargets(s.Part)}, held, most, !chooses)
 	tiles, rows := labelTileBytes(s), (12+4*int64(s.Classes))*s.Nodes
-	making := 4*s.Nodes + labelledBytes(s.Plan, s.Nodes) + labelledPages(s.Plan) + predictionBytes(s.Plan, s.Classes)
+	making := 4*s.Nodes + labelledBytes(s.Plan, s.Nodes) + labelledPages(s.Plan) + predictionBytes(s.Plan, s.Classes) + rangesBytes(s.Nodes, s.Classes)
 	if best {
 		rows = 16 * s.Nodes
 		s.Takes(making, making)
 	} else {
 		s.ReadsRows(making, s.Nodes, s.Classes, false)
 	}
-	s.ReadNodes(3) // degrees, then ids and labels
+	s.ReadNodes(4) // degrees, then ids and labels, then degrees and K for the report
+	s.ReadK()
 	s.BytesRead += tiles
 	s.BytesWritten += tiles + rows + 8*scoreCount(s) + tallyBytes(s)
 	s.Computes(float64(tiles)/4, estimate.StoredValues)

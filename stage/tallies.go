@@ -27,8 +27,8 @@ type tallyList struct {
 	runs int
 }
 
-// add writes the tally of the next run.
-func (l *tallyList) add(t *train.Tally) error {
+// add writes the tally of the next run, and its breakdown, unless that is nil.
+func (l *tallyList) add(t *train.Tally, b *breakdown) error {
 	before := ",\n    "
 	if l.runs == 0 {
 		before = "{\n  \"runs\": [\n    "
@@ -37,7 +37,7 @@ func (l *tallyList) add(t *train.Tally) error {
 	if _, err := io.WriteString(l.w, before); err != nil {
 		return err
 	}
-	return writeTally(l.w, t, "    ")
+	return writeTally(l.w, t, b, "    ")
 }
 
 // end ends the list, which has a run at least.
@@ -46,8 +46,9 @@ func (l *tallyList) end() error {
 	return err
 }
 
-// writeTally writes a tally as json.MarshalIndent does with this prefix, a class at a time.
-func writeTally(w io.Writer, t *train.Tally, prefix string) error {
+// writeTally writes a tally as json.MarshalIndent does with this prefix, a class at a time, and on a line of its
+// own the breakdown, unless that is nil.
+func writeTally(w io.Writer, t *train.Tally, b *breakdown, prefix string) error {
 	out := bufio.NewWriter(w)
 	field, split, class := prefix+"  ", prefix+"    ", prefix+"      "
 	text := func(prefix string, v any) {
@@ -80,12 +81,19 @@ func writeTally(w io.Writer, t *train.Tally, prefix string) error {
 		}
 		put("\n", split, "]")
 	}
-	put("\n", field, "]\n", prefix, "}")
+	put("\n", field, "]")
+	if b != nil {
+		put(",\n", field, `"breakdown": `)
+		line, _ := json.Marshal(b) // numbers alone
+		_, _ = out.Write(line)
+	}
+	put("\n", prefix, "}")
 	return out.Flush()
 }
 
-// readTally reads what writeTally wrote, of so many classes at most.
-func readTally(d *json.Decoder, classes int, t *train.Tally) error {
+// readTally reads what writeTally wrote, of so many classes at most, and adds the breakdown to sum, unless that is
+// nil.
+func readTally(d *json.Decoder, classes int, t *train.Tally, sum *breakdown) error {
 	t.Reset()
 	if err := next(d, json.Delim('{')); err != nil {
 		return err
@@ -102,6 +110,8 @@ func readTally(d *json.Decoder, classes int, t *train.Tally) error {
 			err = d.Decode(&t.Rows)
 		case "classes":
 			err = readClasses(d, classes, t)
+		case "breakdown":
+			err = readBreakdown(d, sum)
 		default:
 			err = fmt.Errorf("%v is no field of a tally", name)
 		}
@@ -151,10 +161,10 @@ func next(d *json.Decoder, want json.Token) error {
 	return err
 }
 
-// tally reads how many labels a run got right.
-func (env *Env) tally(ctx context.Context, r trainedRun, t *train.Tally) error {
+// tally reads how many labels a run got right, and adds its breakdown to sum, unless that is nil.
+func (env *Env) tally(ctx context.Context, r trainedRun, t *train.Tally, sum *breakdown) error {
 	return readFile(ctx, env.Catalog, r.tallyPath(), func(in io.Reader) error {
-		if err := readTally(json.NewDecoder(in), len(env.Summary.Classes), t); err != nil {
+		if err := readTally(json.NewDecoder(in), len(env.Summary.Classes), t, sum); err != nil {
 			return noSense(r.tallyPath(), err)
 		}
 		_, err := io.Copy(io.Discard, in) // the checksum is compared at the end
@@ -163,8 +173,8 @@ func (env *Env) tally(ctx context.Context, r trainedRun, t *train.Tally) error {
 }
 
 // readLabelTallies visits the tallies of an interval, run by run: each is in t during the call.
-// There are as many as runs.
-func (env *Env) readLabelTallies(ctx context.Context, interval, runs int, t *train.Tally, visit func(run int)) error {
+// There are as many as runs. Breakdowns are added to sum.
+func (env *Env) readLabelTallies(ctx context.Context, interval, runs int, t *train.Tally, sum *breakdown, visit func(run int)) error {
 	path := labelTallyPath(interval)
 	return readFile(ctx, env.Catalog, path, func(r io.Reader) error {
 		d, run := json.NewDecoder(r), 0
@@ -174,7 +184,7 @@ func (env *Env) readLabelTallies(ctx context.Context, interval, runs int, t *tra
 			}
 		}
 		for ; d.More(); run++ {
-			if err := readTally(d, len(env.Summary.Classes), t); err != nil {
+			if err := readTally(d, len(env.Summary.Classes), t, sum); err != nil {
 				return noSense(path, err)
 			}
 			if run < runs {

@@ -43,7 +43,7 @@ func TestLabelTallies(t *testing.T) {
 		tally.Count([]int32{run, 4, 2}, []int32{run, 1, 7}, []uint8{train.Train, train.Test, train.Test})
 		all.Runs = append(all.Runs, tally)
 		for i := range lists {
-			if err := lists[i].add(&tally); err != nil {
+			if err := lists[i].add(&tally, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -67,7 +67,7 @@ func TestLabelTallies(t *testing.T) {
 	env := &Env{Catalog: cat, Summary: shards.Summary{Classes: make([]string, 8)}}
 	var one train.Tally
 	for i := range all.Runs {
-		if err := env.readLabelTallies(t.Context(), 0, 3, &one, func(run int) {
+		if err := env.readLabelTallies(t.Context(), 0, 3, &one, nil, func(run int) {
 			if run == i && !reflect.DeepEqual(one, all.Runs[i]) {
 				t.Errorf("read %+v, want %+v", one, all.Runs[i])
 			}
@@ -79,12 +79,12 @@ func TestLabelTallies(t *testing.T) {
 		}
 	}
 	for _, runs := range []int{2, 4} {
-		if err := env.readLabelTallies(t.Context(), 0, runs, &one, func(int) {}); err == nil {
+		if err := env.readLabelTallies(t.Context(), 0, runs, &one, nil, func(int) {}); err == nil {
 			t.Errorf("3 tallies were read as those of %d runs", runs)
 		}
 	}
 	env.Summary.Classes = env.Summary.Classes[:7]
-	if err := env.readLabelTallies(t.Context(), 0, 3, &one, func(int) {}); !errors.Is(err, seal.ErrCorrupt) {
+	if err := env.readLabelTallies(t.Context(), 0, 3, &one, nil, func(int) {}); !errors.Is(err, seal.ErrCorrupt) {
 		t.Errorf("a tally of more classes than there are: %v", err)
 	}
 }
@@ -123,13 +123,16 @@ func TestTallyOfBrokenStore(t *testing.T) {
 	}
 	defer f.Abort()
 	list, one := tallyList{w: f}, train.Tally{}
-	if err := errors.Join(list.add(&one), list.end(), cat.Commit(t.Context(), f)); err != nil {
+	counted := breakdown{K: [rangesOfK]rightOf{3: {7, 5}}}
+	counted.Confusion[2][confusedClasses] = 9
+	if err := errors.Join(list.add(&one, &counted), list.end(), cat.Commit(t.Context(), f)); err != nil {
 		t.Fatal(err)
 	}
 	env := &Env{Catalog: cat}
-	read := func() error { return env.readLabelTallies(t.Context(), 0, 1, &one, func(int) {}) }
-	if err := read(); err != nil {
-		t.Fatal(err)
+	var sum breakdown
+	read := func() error { return env.readLabelTallies(t.Context(), 0, 1, &one, &sum, func(int) {}) }
+	if err := read(); err != nil || sum != counted {
+		t.Fatalf("breakdown %v of %v: %v", sum.K[3], counted.K[3], err)
 	}
 	store.err = syscall.EIO
 	if err := read(); !errors.Is(err, syscall.EIO) || errors.Is(err, seal.ErrCorrupt) {
@@ -167,8 +170,8 @@ func TestTallyMemory(t *testing.T) {
 				most = max(most, heap())
 			}
 		}
-		go func() { written <- writeTally(to, &tallies.Of[0], "") }()
-		if err := readTally(json.NewDecoder(reading{from, look}), classes, &tallies.Of[1]); err != nil {
+		go func() { written <- writeTally(to, &tallies.Of[0], nil, "") }()
+		if err := readTally(json.NewDecoder(reading{from, look}), classes, &tallies.Of[1], nil); err != nil {
 			t.Error(err)
 		}
 		if err := errors.Join(<-written, from.Close()); err != nil {

@@ -180,13 +180,35 @@ func (env trainRun) commitModel(ctx context.Context, split int, m *train.Model, 
 		return err
 	}
 	defer weights.Abort()
-	line := trainedRun{model, modelPath(model), len(h.Epochs), h.Best + 1, h.ValidAccuracy()}
+	line := trainedRun{Run: model, Path: modelPath(model), Epochs: len(h.Epochs), BestEpoch: h.Best + 1, Valid: h.ValidAccuracy()}
+	if model < drawnModels {
+		line.Curve = curve(h)
+	}
 	about, err := writeFile(ctx, env.Catalog, catalog.KindModel, trainedPath(model), model, writeJSON(line))
 	if err != nil {
 		return err
 	}
 	defer about.Abort()
 	return env.Catalog.Commit(ctx, weights, about)
+}
+
+// The report has the curves of the first models, and of each so many epochs at most.
+const (
+	drawnModels = 10
+	drawnEpochs = 100
+)
+
+// curve is the course of training at some epochs, of which one is the last.
+func curve(h train.History) (list []control.LearningPoint) {
+	step := (len(h.Epochs) + drawnEpochs - 1) / drawnEpochs
+	best := 0.0
+	for i, e := range h.Epochs {
+		best = max(best, e.ValidAccuracy)
+		if number := i + 1; number%step == 0 || number == len(h.Epochs) {
+			list = append(list, control.LearningPoint{Epoch: number, Loss: e.TrainLoss, Valid: best})
+		}
+	}
+	return list
 }
 
 // commitIndex commits the index of the models, all of which are committed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -147,7 +148,12 @@ func TestSomeRowsAreStored(t *testing.T) {
 	tight.Memory = mem.MinBudget
 	want := execute(t, full, plan, tight, control.Train, control.Predict)
 	want = append(want, execute(t, full, plan, res, control.LabelDepth, control.SmoothLabels, control.Evaluate)...)
-	compare(t, "models and tallies", models(t, some), models(t, full))
+	// Tallies differ: soft labels of some nodes are the predictions, and are broken down by degree and K.
+	trained := func(all map[string]string) map[string]string {
+		maps.DeleteFunc(all, func(path, _ string) bool { return strings.HasSuffix(path, ".tally.json") })
+		return all
+	}
+	compare(t, "models", trained(models(t, some)), trained(models(t, full)))
 	if got, all := reports[2].Accuracy, want[4].Accuracy; !reflect.DeepEqual(got.Base, all.Base) || got.Base.Test == nil || got.Runs != 2 {
 		t.Errorf("accuracy %+v, of all rows %+v", got, all)
 	} else if got.Smoothed != (control.SplitAccuracy{}) || all.Smoothed.Test == nil {

@@ -96,7 +96,7 @@ the graph on a node is within --epsilon of what it tends to.`,
 	root.AddCommand(
 		a.runCommand(), a.partitionCommand(), a.lsiCommand(), a.smoothCommand(), a.trainCommand(),
 		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(), a.inferCommand(), a.reproduceCommand(), a.tuneCommand(),
-		a.inspectCommand(), a.explainCommand(), a.listCommand(), a.diffCommand(), a.verifyCommand(), a.gcCommand(), a.benchCommand(), a.versionCommand(),
+		a.inspectCommand(), a.explainCommand(), a.listCommand(), a.diffCommand(), a.reportCommand(), a.verifyCommand(), a.gcCommand(), a.benchCommand(), a.versionCommand(),
 		a.coordinatorCommand(), a.workerCommand(), a.statusCommand(), a.clusterKeysCommand(), a.manCommand(), datasetsTopic(),
 	)
 	for _, s := range ndls.Stages() {

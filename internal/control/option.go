@@ -115,3 +115,15 @@ func OptionType(name string) string {
 		return "whole number"
 	}
 }
+
+// Values are all that decides the bytes of a run, by the names of the flags of `ndls run`.
+func (p Plan) Values() map[string]string {
+	all := map[string]string{
+		"dataset": p.Partition.Dataset, "soft-labels": p.Labels.SoftLabels, "train-on": p.Train.On,
+		"keep-features": strconv.FormatBool(!p.DropFeatures), "keep-smoothed": strconv.FormatBool(!p.DropSmoothed),
+	}
+	for _, name := range OptionNames() {
+		all[name] = p.Get(name)
+	}
+	return all
+}

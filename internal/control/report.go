@@ -1,6 +1,10 @@
 package control
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // StageReport is what executing a stage took and found.
 type StageReport struct {
@@ -15,6 +19,8 @@ type StageReport struct {
 	// read, in KernelSeconds of passing.
 	EdgesStreamed int64   `json:"edges_streamed"`
 	KernelSeconds float64 `json:"kernel_seconds"`
+	// Hops says the same of each hop, in ascending order of hop.
+	Hops []HopReport `json:"hops,omitempty"`
 	// BytesRead and BytesWritten are of the run directory and scratch files, and BytesRead of the
 	// run directories whose rows models are trained on.
 	BytesRead    int64 `json:"bytes_read"`
@@ -33,6 +39,31 @@ type StageReport struct {
 	// the dataset did not state its size.
 	Planned *Figures `json:"planned,omitempty"`
 	Findings
+}
+
+// MaxLines is how many lines a table of a report has at most, whatever the size of the graph.
+const MaxLines = 250
+
+// HopReport is what the passes of a hop took: over edges, and with those that were read to write a smaller
+// copy of them. The last of [MaxLines] hops stands for all that follow.
+type HopReport struct {
+	Hop     int     `json:"hop"`
+	Passes  int     `json:"passes"`
+	Edges   int64   `json:"edges_streamed"`
+	Seconds float64 `json:"seconds"`
+}
+
+// CountHop adds the passes of a hop.
+func (r *StageReport) CountHop(h HopReport) {
+	h.Hop = min(h.Hop, MaxLines)
+	i, there := slices.BinarySearchFunc(r.Hops, h.Hop, func(x HopReport, hop int) int { return x.Hop - hop })
+	if !there {
+		r.Hops = slices.Insert(r.Hops, i, HopReport{Hop: h.Hop})
+	}
+	x := &r.Hops[i]
+	x.Passes += h.Passes
+	x.Edges += h.Edges
+	x.Seconds += h.Seconds
 }
 
 // Busy is how many threads of a worker computed while it worked on a stage, or on parts
@@ -117,6 +148,30 @@ type LSIReport struct {
 	CappedShare float64 `json:"capped_share"`
 	// Histogram lists [k, nodes] in ascending order of k, without empty entries.
 	Histogram [][2]int64 `json:"histogram"`
+	// ByDegree is K by degree, in ascending order of degree, without empty ranges.
+	ByDegree []DegreeK `json:"by_degree,omitempty"`
+	// Sample has the distances of some nodes.
+	Sample []SampledNode `json:"sample,omitempty"`
+}
+
+// DegreeK is K of the nodes whose degree lies between From and To, both included.
+type DegreeK struct {
+	From      int64   `json:"from"`
+	To        int64   `json:"to"`
+	Nodes     int64   `json:"nodes"`
+	Mean      float64 `json:"mean"`
+	Tenth     int     `json:"p10"`
+	Median    int     `json:"median"`
+	Ninetieth int     `json:"p90"`
+}
+
+// SampledNode is a node with the distance of its influence row to the stationary row after each hop,
+// from hop 0 to hop K: estimated by the probes where K is.
+type SampledNode struct {
+	Node     string    `json:"node"` // its input id
+	Degree   int64     `json:"degree"`
+	K        int       `json:"k"`
+	Distance []float64 `json:"distance"`
 }
 
 // SpectrumReport is the second largest eigenvalue of Â in absolute value, λ₂, in the largest
@@ -198,6 +253,8 @@ type AccuracyReport struct {
 	// Classes are the figures of each class, by the model of the predictions, on the test
 	// nodes of the first split: after label smoothing, where labels are smoothed.
 	Classes []ClassFigures `json:"classes,omitempty"`
+	// Breakdown says of which test nodes the predictions are right.
+	Breakdown *BreakdownReport `json:"breakdown,omitempty"`
 	// Warnings are what a user should know of the models before trusting the figures.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -242,6 +299,45 @@ type ModelAccuracy struct {
 	Epochs    int               `json:"epochs,omitempty"`
 	BestEpoch int               `json:"best_epoch,omitempty"`
 	Metrics   Metrics[*float64] `json:"metrics,omitzero"`
+	// Curve is how training went: of the first models alone, and of some epochs where there are many.
+	Curve []LearningPoint `json:"curve,omitempty"`
+}
+
+// LearningPoint is an epoch of training, counted from 1: the mean loss of the training nodes, and
+// the best validation accuracy so far.
+type LearningPoint struct {
+	Epoch int     `json:"epoch"`
+	Loss  float64 `json:"loss"`
+	Valid float64 `json:"valid"`
+}
+
+// BreakdownReport counts the test nodes of the first split that have a label, and how many of them
+// the model of the predictions classifies right: after label smoothing, where labels are smoothed.
+type BreakdownReport struct {
+	// Degrees and K are without empty ranges, in ascending order. K is empty where a graph has no K.
+	Degrees []RangeRight `json:"by_degree"`
+	K       []RangeRight `json:"by_k,omitempty"`
+	// Confusion counts nodes by class and predicted class.
+	Confusion ConfusionReport `json:"confusion"`
+}
+
+// RangeRight counts nodes between two numbers, both included, and those of them that are
+// classified right.
+type RangeRight struct {
+	From  int64 `json:"from"`
+	To    int64 `json:"to"`
+	Nodes int64 `json:"nodes"`
+	Right int64 `json:"right"`
+}
+
+// ConfusionReport counts nodes: a row for each class that they have, a column for each that is
+// predicted.
+type ConfusionReport struct {
+	// Classes names the classes with the most nodes, in their order; Others says how many classes
+	// the last row and the last column put together.
+	Classes []string  `json:"classes"`
+	Others  int       `json:"others,omitempty"`
+	Counts  [][]int64 `json:"counts"`
 }
 
 // ClassFigures are what was predicted of a class.
@@ -297,4 +393,28 @@ type Figures struct {
 	// copies of edges may take all the same.
 	Lean  bool  `json:"lean,omitempty"`
 	Spare int64 `json:"spare,omitempty"`
+}
+
+// Loss is work that has to be done again: that of a worker that was lost, or
+// failed, since the task's last checkpoint.
+type Loss struct {
+	Task   string `json:"task"`
+	Worker string `json:"worker"`
+	Reason string `json:"reason"`
+	// SecondsLost runs from the last commit, or the begin, to the last sign of
+	// life; UnitsLost counts Unit, as the task's progress does.
+	SecondsLost float64 `json:"seconds_lost"`
+	UnitsLost   int64   `json:"units_lost,omitempty"`
+	Unit        string  `json:"unit,omitempty"`
+}
+
+// InputFile is a file of the dataset as the partition has read it.
+type InputFile struct {
+	// Path is the file as the command named it.
+	Path     string    `json:"path"`
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified,omitzero"`
+	// Version is that of a file in an object store, which has no digest here.
+	Version string `json:"version,omitempty"`
+	SHA256  string `json:"sha256,omitempty"`
 }

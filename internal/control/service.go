@@ -1,9 +1,11 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"ndls/catalog"
@@ -93,6 +95,25 @@ type Inputs struct {
 	// LabelEpsilons lists, with commas, distances for which K may be asked later. The LSI
 	// stage finds K for those above its own on the way.
 	LabelEpsilons string `json:"label_epsilons,omitempty"`
+}
+
+// Over is what in names where it names something, and else what was named before.
+func (in Inputs) Over(before Inputs) Inputs {
+	return Inputs{
+		Dataset: cmp.Or(in.Dataset, before.Dataset), SoftLabels: cmp.Or(in.SoftLabels, before.SoftLabels), Targets: cmp.Or(in.Targets, before.Targets),
+		TrainRows: cmp.Or(in.TrainRows, before.TrainRows), ValidRows: cmp.Or(in.ValidRows, before.ValidRows),
+	}
+}
+
+// Flags are the flags of `ndls run` that name it.
+func (in Inputs) Flags() map[string]string {
+	trained := in.TrainRows
+	if in.ValidRows != trained {
+		trained += "," + in.ValidRows
+	}
+	flags := map[string]string{"dataset": in.Dataset, "soft-labels": in.SoftLabels, "targets": in.Targets, "train-on": trained}
+	maps.DeleteFunc(flags, func(_, value string) bool { return value == "" })
+	return flags
 }
 
 // Hello is how a worker introduces itself.

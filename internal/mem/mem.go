@@ -3,6 +3,7 @@ package mem
 import (
 	"fmt"
 	"runtime"
+	"strconv"
 	"sync"
 	"unsafe"
 
@@ -220,4 +221,16 @@ func (n Bytes) String() string {
 		return fmt.Sprintf("%d B", int64(n))
 	}
 	return fmt.Sprintf("%.1f %s", f, units[i])
+}
+
+// Exact is n as an option takes it, to the byte: "16GiB", or "1000".
+func (n Bytes) Exact() string {
+	unit := ""
+	for _, u := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if n == 0 || n%1024 != 0 {
+			break
+		}
+		n, unit = n/1024, u
+	}
+	return strconv.FormatInt(int64(n), 10) + unit
 }

@@ -1,0 +1,69 @@
+"use strict";
+// Draws each chart from the table below it: the first column is x, each further one a series.
+(() => {
+  const colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#7b61c9", "#8a8a8a", "#e6739f", "#4d8b31"];
+  const number = (cell) => (cell.dataset.v === "" ? null : Number(cell.dataset.v));
+  const charts = [];
+
+  function read(figure) {
+    const table = figure.querySelector("table");
+    const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+    const rows = [...table.tBodies[0].rows].map((row) => [...row.cells]);
+    const texts = new Map(rows.map((cells) => [number(cells[0]), cells[0].textContent]));
+    const columns = names.map((_, i) => rows.map((cells) => number(cells[i])));
+    return { names, texts, columns };
+  }
+
+  function width(figure) {
+    return Math.max(240, figure.querySelector(".plot").clientWidth);
+  }
+
+  function draw(figure) {
+    const { names, texts, columns } = read(figure);
+    const { kind, x, y } = figure.dataset;
+    const style = getComputedStyle(document.documentElement);
+    const ink = style.getPropertyValue("--text").trim(), rule = style.getPropertyValue("--rule").trim();
+    // A logarithmic axis has no 0: what lies there is drawn at one half.
+    const log = "log" in figure.dataset;
+    const at = columns[0].map((value) => (log && value <= 0 ? 0.5 : value));
+    const shown = new Map(at.map((value, i) => [value, texts.get(columns[0][i])]));
+    const paths = { bars: uPlot.paths.bars({ size: [0.9, 60] }), steps: uPlot.paths.stepped({ align: 1 }), lines: uPlot.paths.linear() }[kind];
+    const axis = { stroke: ink, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif", labelSize: 20, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule, width: 1 } };
+    const plot = new uPlot({
+      width: width(figure), height: 260,
+      cursor: { drag: { x: false, y: false } },
+      legend: { show: true },
+      scales: { x: { time: false, distr: log ? 3 : 1, log: 2, range: (_, from, to) => (log ? [from / 2, to * 2] : kind === "bars" ? [from - 0.5, to + 0.5] : from === to ? [from - 1, to + 1] : [from, to]) } },
+      axes: [
+        { ...axis, label: x, filter: (_, splits) => splits, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : Number.isInteger(tick) ? tick.toLocaleString("en") : "")) },
+        { ...axis, label: y, size: 56 },
+      ],
+      series: [
+        { label: x, value: (_, value) => (value === null ? "–" : shown.get(value) ?? value) },
+        ...names.slice(1).map((name, i) => ({
+          label: name, paths, width: 2, spanGaps: true, stroke: name === "ε" ? ink : colours[i % colours.length],
+          dash: name === "ε" || i >= colours.length ? [6, 4] : undefined,
+          fill: kind === "bars" ? colours[i % colours.length] + "99" : undefined,
+          points: { show: kind === "lines" && columns[0].length <= 40, size: 5 },
+          value: (_, value) => (value === null ? "–" : String(Number(value.toPrecision(4)))),
+        })),
+      ],
+    }, [at, ...columns.slice(1)], figure.querySelector(".plot"));
+    return plot;
+  }
+
+  function drawAll() {
+    for (const { plot } of charts.splice(0)) plot.destroy();
+    for (const figure of document.querySelectorAll("figure.chart")) charts.push({ figure, plot: draw(figure) });
+  }
+
+  drawAll();
+  addEventListener("resize", () => charts.forEach(({ figure, plot }) => plot.setSize({ width: width(figure), height: 260 })));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  // Paper shows all numbers, and charts as wide as its columns.
+  addEventListener("beforeprint", () => {
+    document.querySelectorAll("details").forEach((d) => { if (!d.closest("figure")) d.open = true; });
+    charts.forEach(({ plot }) => plot.setSize({ width: 330, height: 220 }));
+  });
+  addEventListener("afterprint", () => charts.forEach(({ figure, plot }) => plot.setSize({ width: width(figure), height: 260 })));
+})();

@@ -1,0 +1,197 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"ndls/internal/control"
+	"ndls/report"
+)
+
+func value(x float64) *float64 { return &x }
+
+// full is a report that has every part, of a run with two splits.
+func full() report.Report {
+	spread := &control.Spread{Mean: 0.81, Std: 0.02, BetweenModels: 0.0031, BetweenSplits: 0.0177}
+	r := report.Report{Dataset: report.Dataset{Name: "g", Nodes: 1234567, Edges: 5, Components: 2, Normalization: "auto chose l1: few"}}
+	p := control.DefaultPlan()
+	p.Partition.Dataset = "planetoid:cora"
+	p.LSI.Epsilon = 0.07
+	r.Run = report.NewRun(p, "2GiB", map[string]string{"ndls": "1", "go": "2"}, []control.InputFile{{Path: "a&b", Size: 7, SHA256: "00ff"}}, control.Inputs{Dataset: "planetoid:it's here/cora"})
+	r.Accuracy = &control.AccuracyReport{
+		Base: control.SplitAccuracy{Train: spread, Test: spread}, Smoothed: control.SplitAccuracy{Test: spread}, Runs: 1, Splits: 2,
+		Metrics: control.Metrics[*control.Spread]{
+			Base:     control.Measures[*control.Spread]{MacroF1: control.SplitAccuracy{Train: spread, Test: spread}, AUC: control.SplitAccuracy{Test: &control.Spread{Mean: 0.9377}}},
+			Smoothed: control.Measures[*control.Spread]{AUC: control.SplitAccuracy{Test: &control.Spread{Mean: 0.9388}}},
+		},
+		Models: []control.ModelAccuracy{
+			{Base: control.OfSplits[*float64]{Test: value(0.8123)}, Epochs: 70, BestEpoch: 20, Curve: []control.LearningPoint{{Epoch: 1, Loss: 1.5, Valid: 0.25}, {Epoch: 70, Loss: 0.5, Valid: 0.75}}},
+			{Split: 1, Base: control.OfSplits[*float64]{Test: value(0.8077)}, Epochs: 90, BestEpoch: 40},
+		},
+		Classes: []control.ClassFigures{{Class: "<b>", Nodes: 77, Precision: 0.5, Recall: 0.25, F1: 1. / 3}},
+		Breakdown: &control.BreakdownReport{
+			Degrees: []control.RangeRight{{From: 2, To: 3, Nodes: 10, Right: 5}}, K: []control.RangeRight{{From: 4, To: 4, Nodes: 3, Right: 1}},
+			Confusion: control.ConfusionReport{Classes: []string{"<b>"}, Others: 3, Counts: [][]int64{{50, 27}, {1, 2}}},
+		},
+		Warnings: []string{"give more --epochs"},
+	}
+	r.LSI = &control.LSIReport{
+		Mode: "influence", Probes: 64, Epsilon: 0.07, Kmax: 9, Stationary: "global", Mean: 2.5, Max: 9, CappedShare: 0.02,
+		Histogram: [][2]int64{{1, 30}, {9, 10}},
+		ByDegree:  []control.DegreeK{{From: 1, To: 1, Nodes: 40, Mean: 3, Tenth: 1, Median: 1, Ninetieth: 9}},
+		Sample:    []control.SampledNode{{Node: "</script>", Degree: 3, K: 1, Distance: []float64{0.5, 0.01}}},
+	}
+	r.LabelDepth = &control.LabelDepthReport{Chosen: 1, Kmax: 2, ValidationNodes: 9, Curve: []control.DepthAccuracy{{Depth: 0, Valid: 0.5, Mean: 0.5}, {Depth: 1, Valid: 0.75, Mean: 0.7}}}
+	r.Stages = []report.Stage{{Name: control.LSI, Seconds: 3, PeakBytes: 1 << 20, Planned: &control.Figures{Seconds: 2}, Hops: []control.HopReport{{Hop: 1, Passes: 4, Edges: 100, Seconds: 2}, {Hop: 2, Passes: 4, Edges: 100, Seconds: 1}}}}
+	r.Memory = control.MemoryReport{BudgetBytes: 2 << 30, PeakRSSBytes: 1 << 20}
+	r.Losses = []control.Loss{{Task: "smooth", Worker: "w1", Reason: "lease", SecondsLost: 4}}
+	r.Absent = []report.Absent{{Folder: "graph/features/", Option: "--keep-features=false", Why: "they were removed", Bytes: 3 << 20}}
+	r.Warnings = r.Warn()
+	return r
+}
+
+func page(t *testing.T, runs ...report.Named) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := report.Page(&b, runs...); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestPage has the figures of every part on the page, escapes names, and asks no other host.
+func TestPage(t *testing.T) {
+	text := page(t, report.Named{Report: full()})
+	for _, want := range []string{
+		"2 splits with 1 model each", "0.31 between models of the same split and 1.77 between splits", "auto chose l1: few", "1\u202f234\u202f567 nodes",
+		"<td>1</td><td>0</td><td>40 of 90</td>", "<td>80.77</td>", "<td>93.77 ± 0.00</td>", "<td>93.88 ± 0.00</td>",
+		`<th scope="row">&lt;b&gt;</th><td>77</td><td>50.00</td><td>25.00</td><td>33.33</td>`, "macro F1 before label smoothing", "<li>give more --epochs.</li>",
+		"2.0 % of the nodes did not come within ε = 0.07", "--stationary component",
+		`<td class="text">graph/features/</td><td class="text">--keep-features=false</td><td>3.0 MiB</td>`,
+		"--dataset=&#39;planetoid:it&#39;\\&#39;&#39;s here/cora&#39;", "--epsilon=0.07", "SHA-256 00ff", "a&amp;b",
+		`id="k-histogram"`, `id="k-cdf"`, `id="k-degree"`, `id="distances"`, `id="depth"`, `id="loss"`, `id="valid"`, `id="right-degree"`, `id="right-k"`, `id="hops-lsi"`,
+		`<td data-v="75">75</td>`, "node &lt;/script&gt;, degree 3, K = 1", `class="right"`, "3 others",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(text, "</script>,") || strings.Contains(text, "<b>") {
+		t.Error("the page has names that are not escaped")
+	}
+	for _, other := range []string{"src=", `href="http`, "url(", "@import", "fetch("} {
+		if strings.Contains(text, other) {
+			t.Errorf("the page has %q: it must need no other file", other)
+		}
+	}
+	if text != page(t, report.Named{Report: full()}) {
+		t.Error("the same report makes pages of other bytes")
+	}
+}
+
+// TestPageWithoutParts makes the page of a run that is no further than its graph.
+func TestPageWithoutParts(t *testing.T) {
+	r := report.Report{Dataset: report.Dataset{Name: "g", Nodes: 3}, Stages: []report.Stage{{Name: control.Partition}}}
+	text := page(t, report.Named{Report: r})
+	for _, part := range []string{`id="results"`, `id="training"`, `id="k"`, "<figure"} {
+		if strings.Contains(text, part) {
+			t.Errorf("the page of a partition has %s", part)
+		}
+	}
+}
+
+// TestPageOfSeveral sets runs side by side: their options that differ, and a series of each in charts.
+func TestPageOfSeveral(t *testing.T) {
+	a, b := full(), full()
+	b.Run.Options["epsilon"], b.Run.Options["kmax"] = "0.01", "77"
+	b.LSI.Histogram = [][2]int64{{2, 40}}
+	text := page(t, report.Named{Name: "runs/a", Report: a}, report.Named{Name: "runs/b", Report: b})
+	for _, want := range []string{
+		`<th scope="col">runs/a</th><th scope="col">runs/b</th>`, "Options that differ",
+		`<th scope="row">--kmax</th><td class="text">`, `<td class="text">77</td>`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page of two runs lacks %q", want)
+		}
+	}
+	if strings.Contains(text, `id="distances"`) {
+		t.Error("the page of two runs has the distances of single nodes")
+	}
+}
+
+// TestSizeIsBounded has many classes, models and hops, and a page that is not large.
+func TestSizeIsBounded(t *testing.T) {
+	r := full()
+	r.Accuracy.Classes, r.Accuracy.Models, r.LSI.Histogram = nil, nil, nil
+	for c := range 10000 {
+		r.Accuracy.Classes = append(r.Accuracy.Classes, control.ClassFigures{Class: fmt.Sprint("class ", c), Nodes: int64(c)})
+	}
+	for k := range 30000 {
+		r.LSI.Histogram = append(r.LSI.Histogram, [2]int64{int64(k), 1})
+	}
+	r.LSI.Max = 29999
+	for m := range 100 {
+		r.Accuracy.Models = append(r.Accuracy.Models, control.ModelAccuracy{Run: m})
+	}
+	text := page(t, report.Named{Report: r})
+	if len(text) > 1<<20 {
+		t.Errorf("the page has %d bytes", len(text))
+	}
+	if !strings.Contains(text, "9750 smaller classes are in report.json") || !strings.Contains(text, "class 9999") || strings.Contains(text, "class 9749<") {
+		t.Error("the page does not have the 250 largest classes, or does not say that there are more")
+	}
+	if lines := strings.Count(text[strings.Index(text, `id="k-histogram"`):strings.Index(text, `id="k-cdf"`)], `<th scope="row"`); lines > report.MaxRows || !strings.Contains(text, ">0–119<") {
+		t.Errorf("the histogram has %d lines, or does not put values of K together", lines)
+	}
+}
+
+// TestReportOfEarlierVersions reads a report.json that lacks what is new.
+func TestReportOfEarlierVersions(t *testing.T) {
+	var r report.Report
+	if err := json.Unmarshal([]byte(`{"dataset":{"name":"g"},"memory":{},"stages":[{"name":"lsi","seconds":1}],"lsi":{"mode":"feature","max":2,"histogram":[[2,5]]}}`), &r); err != nil {
+		t.Fatal(err)
+	}
+	text := page(t, report.Named{Report: r})
+	if !strings.Contains(text, `id="k-histogram"`) || strings.Contains(text, "The same again") {
+		t.Error("the page of an earlier report is not right")
+	}
+}
+
+// TestWarn warns of what should not be trusted, and of nothing else.
+func TestWarn(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*report.Report)
+		want   string
+	}{
+		"capped":     {func(r *report.Report) { r.LSI.CappedShare = 0.5 }, "50.0 % of the nodes"},
+		"few capped": {func(r *report.Report) { r.LSI.CappedShare = 0.001 }, ""},
+		"components": {func(r *report.Report) { r.Dataset.Components, r.LSI.Stationary = 2, "global" }, "2 components"},
+		"deviation": {func(r *report.Report) {
+			r.Deviation = &control.DeviationReport{Bound: 0.005, Mean: 0.01, Rows: 3}
+		}, "off by 1.00 %"},
+		"validation": {func(r *report.Report) { r.LabelDepth = &control.LabelDepthReport{} }, "no validation node"},
+		"memory":     {func(r *report.Report) { r.Memory = control.MemoryReport{BudgetBytes: 1, PeakRSSBytes: 2} }, "more than the budget"},
+		"nothing":    {func(*report.Report) {}, ""},
+	} {
+		r := report.Report{Dataset: report.Dataset{Components: 1}}
+		r.LSI = &control.LSIReport{Stationary: "component", Epsilon: 0.1}
+		c.change(&r)
+		got := strings.Join(r.Warn(), "; ")
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestNumbers are read on pages as they are in report.json.
+func TestNumbers(t *testing.T) {
+	r := full()
+	r.Accuracy.Models[0].Curve[0].Loss = math.Pi
+	if text := page(t, report.Named{Report: r}); !strings.Contains(text, `<td data-v="3.141592653589793">3.14</td>`) {
+		t.Error("a chart does not have the whole number, or its table not a short one")
+	}
+}

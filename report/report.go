@@ -1,0 +1,126 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"ndls/internal/control"
+)
+
+// MaxRows is how many lines a table of a report has at most.
+const MaxRows = control.MaxLines
+
+// Report is report.json.
+type Report struct {
+	// Run is what ran: absent in reports of earlier versions.
+	Run     *Run    `json:"run,omitempty"`
+	Dataset Dataset `json:"dataset"`
+	control.Findings
+	Memory control.MemoryReport `json:"memory"`
+	Stages []Stage              `json:"stages"`
+	// Warnings are what a user should know before trusting the results.
+	Warnings []string `json:"warnings,omitempty"`
+	// Losses lists the work that had to be done again because a worker was lost or
+	// failed.
+	Losses []control.Loss `json:"losses,omitempty"`
+	// Absent lists the files that options have left out or removed.
+	Absent []Absent `json:"absent,omitempty"`
+}
+
+// Run is what ran, and on what.
+type Run struct {
+	// Command does the same again, in another run directory.
+	Command string `json:"command"`
+	// Options are all options that decide the bytes of results, by name; Changed lists those
+	// that are not the defaults.
+	Options map[string]string `json:"options"`
+	Changed []string          `json:"changed"`
+	// PlanHash stands for all options: runs with the same one, of the same input files, have the
+	// same bytes.
+	PlanHash string `json:"plan_hash"`
+	// Versions of what wrote the run directory last: ndls, go, commit.
+	Versions map[string]string `json:"versions"`
+	// Inputs are the files that were read; a graph that is generated has none.
+	Inputs []control.InputFile `json:"inputs,omitempty"`
+}
+
+// NewRun describes a run under a plan, which had so many bytes of memory. Commands have named its files and
+// folders as in named.
+func NewRun(p control.Plan, memory string, versions map[string]string, inputs []control.InputFile, named control.Inputs) *Run {
+	r := &Run{Options: p.Values(), Changed: []string{}, PlanHash: p.Hash(), Versions: versions, Inputs: inputs}
+	standard := control.DefaultPlan().Values()
+	for _, name := range slices.Sorted(maps.Keys(r.Options)) {
+		if r.Options[name] != standard[name] {
+			r.Changed = append(r.Changed, name)
+		}
+	}
+	words, flags := []string{"ndls run --run DIR --memory " + memory}, named.Flags()
+	for _, name := range r.Changed {
+		words = append(words, "--"+name+"="+quoted(cmp.Or(flags[name], r.Options[name])))
+	}
+	r.Command = strings.Join(words, " ")
+	return r
+}
+
+// quoted is a word as a shell reads it.
+func quoted(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,=@%+", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// Dataset describes the graph as imported; edges are undirected unless it is Directed.
+type Dataset struct {
+	Name       string `json:"name"`
+	Nodes      int64  `json:"nodes"`
+	Edges      int64  `json:"edges"`
+	Directed   bool   `json:"directed,omitempty"`
+	Features   int    `json:"features"`
+	Classes    int    `json:"classes"`
+	Components int64  `json:"components"`
+	// Normalization says whether feature rows were normalised, and why, where the option was
+	// auto.
+	Normalization string `json:"normalization,omitempty"`
+	// DroppedEdges is how many edges the import has left out at random, BlankedNodes how many
+	// nodes have zeros in place of their features.
+	DroppedEdges int64 `json:"dropped_edges,omitempty"`
+	BlankedNodes int64 `json:"blanked_nodes,omitempty"`
+}
+
+// Stage is what a stage took.
+type Stage struct {
+	Name           control.Stage `json:"name"`
+	Seconds        float64       `json:"seconds"`
+	Passes         int           `json:"passes"`
+	ColumnsPerPass int           `json:"columns_per_pass"`
+	// EdgesPerSecond is directed edges of the passes over the seconds in them.
+	EdgesPerSecond float64 `json:"edges_per_second"`
+	BytesRead      int64   `json:"bytes_read"`
+	BytesWritten   int64   `json:"bytes_written"`
+	// NetworkBytes is what workers that share rows sent each other.
+	NetworkBytes  int64 `json:"network_bytes,omitempty"`
+	PeakBytes     int64 `json:"peak_bytes"`
+	PeakDiskBytes int64 `json:"peak_disk_bytes"`
+	// Hops says what the passes of each hop took.
+	Hops []control.HopReport `json:"hops,omitempty"`
+	// Busy says how many threads computed; with several workers, of each of them.
+	Busy *control.Busy `json:"busy,omitempty"`
+	// Planned is what was planned before the stage began, if it was.
+	Planned *control.Figures `json:"planned,omitempty"`
+}
+
+// Absent is a folder whose files an option has left out or removed.
+type Absent struct {
+	Folder string `json:"folder"`
+	// Option is the option as the command spells it, Why what it did.
+	Option string `json:"option"`
+	Why    string `json:"why"`
+	// Bytes is what was removed, 0 where the files were not written.
+	Bytes int64 `json:"bytes,omitempty"`
+}

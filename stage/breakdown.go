@@ -1,0 +1,320 @@
+package stage
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"math/bits"
+	"slices"
+
+	"ndls/catalog"
+	"ndls/estimate"
+	"ndls/internal/control"
+	"ndls/internal/mem"
+	"ndls/shards"
+	"ndls/train"
+)
+
+// confusedClasses is how many classes have a row and a column of their own in the confusion matrix.
+const confusedClasses = 30
+
+// A number stands for the degree and K of a node: its lowest bits are the range of K, counted from 1, 0 where there
+// is no K; the others are the number of bits of the degree.
+const (
+	rangeOfK     = 8
+	rangesOfK    = 1 << rangeOfK
+	rangesOfBits = 33
+)
+
+// numberOfRanges is the number for a degree and K, which is -1 if there is none, where ranges of K have so many
+// values.
+func numberOfRanges(degree, k, span int64) uint16 {
+	return uint16(bits.Len64(uint64(degree))<<rangeOfK) | uint16(min((k+span)/span, rangesOfK-1))
+}
+
+// spanOfK is how many values of K a range has.
+func spanOfK(p control.Plan) int64 { return int64(p.LSI.Kmax)/control.MaxLines + 1 }
+
+// rangesBytes is the memory for the ranges of so many rows, and what else counting takes, for so many classes.
+func rangesBytes(rows int64, classes int) int64 {
+	return 2*rows + 4096 + breakdownBytes(classes)
+}
+
+// breakdownBytes is the memory of a breakdown beside what does not depend on the classes.
+func breakdownBytes(classes int) int64 { return confusedBytes * int64(classes) }
+
+// confusedBytes is what a class takes while the classes of the confusion matrix are found.
+const confusedBytes = 24
+
+// readRanges reads the ranges of the nodes behind some rows: ids gives the input ids of rows, which are in order
+// of the nodes; it is nil where each node has a row.
+func (env *Env) readRanges(ctx context.Context, rows int64, ids iter.Seq2[[]int64, error]) (of *mem.Array[uint16], err error) {
+	of, err = mem.Alloc[uint16](env.Budget, rows, "ranges of degree and K")
+	if err != nil {
+		return nil, err
+	}
+	all := of
+	defer func() {
+		if err != nil {
+			all.Free()
+		}
+	}()
+	degrees := followIDs(ids)
+	defer degrees.stop()
+	if err = readNodeColumns(ctx, env.Catalog, shards.NodeID|shards.NodeDegree, func(_ int64, b shards.NodeBatch) {
+		for i, id := range b.ID {
+			if row, ok := degrees.next(id); ok && row < rows {
+				of.S[row] = numberOfRanges(int64(b.Degree[i]), -1, 1)
+			}
+		}
+	}); err != nil {
+		return nil, err
+	}
+	span := spanOfK(env.Plan)
+	hops := followIDs(ids)
+	defer hops.stop()
+	for _, e := range env.Catalog.Entries(catalog.KindLSI) {
+		if err = env.visitLSI(ctx, e, func(b shards.LSIBatch) {
+			for i, id := range b.ID {
+				if row, ok := hops.next(id); ok && row < rows {
+					of.S[row] |= numberOfRanges(0, int64(b.K[i]), span)
+				}
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return of, errors.Join(degrees.err, hops.err)
+}
+
+// visitLSI visits the rows of a file of the K table, and compares its bytes with its checksum.
+func (env *Env) visitLSI(ctx context.Context, e catalog.Entry, visit func(shards.LSIBatch)) error {
+	r, err := env.Catalog.OpenVerified(ctx, e)
+	if err != nil {
+		return err
+	}
+	err = shards.ReadLSI(r, e.Path, func(_ int64, b shards.LSIBatch) error {
+		visit(b)
+		return nil
+	})
+	if err == nil {
+		err = r.Finish()
+	}
+	return errors.Join(err, r.Close())
+}
+
+// follower finds the rows of nodes, both of which are in the same order.
+type follower struct {
+	pull func() ([]int64, error, bool) // nil where each node has a row
+	stop func()
+	ids  []int64 // of the rows from row on
+	row  int64
+	err  error
+}
+
+func followIDs(ids iter.Seq2[[]int64, error]) *follower {
+	f := &follower{stop: func() {}}
+	if ids != nil {
+		f.pull, f.stop = iter.Pull2(ids)
+	}
+	return f
+}
+
+// next says which row is that of the node with an input id, if it has one. It is asked of all nodes in order.
+func (f *follower) next(id int64) (row int64, ok bool) {
+	if f.pull == nil {
+		f.row++
+		return f.row - 1, true
+	}
+	if len(f.ids) == 0 && f.err == nil {
+		f.ids, f.err, _ = f.pull()
+	}
+	if len(f.ids) == 0 || f.ids[0] != id {
+		return 0, false
+	}
+	f.ids, f.row = f.ids[1:], f.row+1
+	return f.row - 1, true
+}
+
+// breakdown counts test nodes of the first split that have a label, and those of them whose class is predicted:
+// by number of bits of their degree, by range of K, and by class and predicted class. Its size does not depend on
+// the graph.
+type breakdown struct {
+	Degrees   [rangesOfBits]rightOf                           `json:"degrees"`
+	K         [rangesOfK]rightOf                              `json:"k"`
+	Confusion [confusedClasses + 1][confusedClasses + 1]int64 `json:"confusion"`
+}
+
+// rightOf are how many nodes there are, and how many are classified right.
+type rightOf [2]int64
+
+func (r *rightOf) add(right bool) {
+	r[0]++
+	if right {
+		r[1]++
+	}
+}
+
+// largestClasses are the classes with the most nodes, of counts by class, the first of equals first; all
+// others are counted together.
+func largestClasses(nodes []int64) []int32 {
+	order := make([]int32, len(nodes))
+	for c := range order {
+		order[c] = int32(c)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(nodes[b], nodes[a]) })
+	return order[:min(len(order), confusedClasses)]
+}
+
+// breaker counts predictions into a breakdown.
+type breaker struct {
+	of    *mem.Array[uint16] // numbers of ranges, by row
+	truth *labelled
+	place []uint8 // of a class in the confusion matrix
+	breakdown
+}
+
+// newBreaker prepares for counting rows with these ids, which are nil where each node has a row. The caller frees
+// it.
+func (env *Env) newBreaker(ctx context.Context, truth *labelled, ids iter.Seq2[[]int64, error]) (*breaker, error) {
+	classes := len(env.Summary.Classes)
+	of, err := env.readRanges(ctx, int64(len(truth.label.S)), ids)
+	if err != nil {
+		return nil, err
+	}
+	if err := env.Budget.Reserve(breakdownBytes(classes), "classes of the confusion matrix"); err != nil {
+		of.Free()
+		return nil, err
+	}
+	nodes := make([]int64, classes)
+	split := truth.split(0)
+	for i, label := range truth.label.S {
+		if split[i] == train.Test && label >= 0 {
+			nodes[label]++
+		}
+	}
+	b := &breaker{of: of, truth: truth, place: make([]uint8, classes)}
+	for c := range b.place {
+		b.place[c] = confusedClasses
+	}
+	for place, c := range largestClasses(nodes) {
+		b.place[c] = uint8(place)
+	}
+	return b, nil
+}
+
+func (b *breaker) free(budget *mem.Budget) {
+	if b != nil {
+		b.of.Free()
+		budget.Release(breakdownBytes(len(b.place)))
+	}
+}
+
+// counts are those of a breaker, nil of none.
+func (b *breaker) counts() *breakdown {
+	if b == nil {
+		return nil
+	}
+	return &b.breakdown
+}
+
+// add counts rows from one on, by the classes that are predicted of them.
+func (b *breaker) add(row int64, predicted []int32) {
+	split := b.truth.split(0)[row:]
+	for i, label := range b.truth.label.S[row : row+int64(len(predicted))] {
+		if split[i] != train.Test || label < 0 {
+			continue
+		}
+		right := predicted[i] == label
+		of := b.of.S[row+int64(i)]
+		b.Degrees[of>>rangeOfK].add(right)
+		if k := of % rangesOfK; k > 0 {
+			b.K[k-1].add(right)
+		}
+		b.Confusion[b.place[label]][b.place[predicted[i]]]++
+	}
+}
+
+// addSoft is add for soft labels.
+func (b *breaker) addSoft(row int64, soft []float32) {
+	var one [1]int32
+	for classes := len(b.place); len(soft) > 0; row, soft = row+1, soft[classes:] {
+		one[0] = train.Argmax(soft[:classes])
+		b.add(row, one[:])
+	}
+}
+
+// merge adds the counts of other nodes.
+func (b *breakdown) merge(o *breakdown) {
+	for i, x := range o.Degrees {
+		b.Degrees[i][0] += x[0]
+		b.Degrees[i][1] += x[1]
+	}
+	for i, x := range o.K {
+		b.K[i][0] += x[0]
+		b.K[i][1] += x[1]
+	}
+	for i, row := range o.Confusion {
+		for j, x := range row {
+			b.Confusion[i][j] += x
+		}
+	}
+}
+
+// report is what the report says, nil where no node was counted: classes has the test nodes of each.
+func (b *breakdown) report(p control.Plan, names []string, classes []train.ClassTally) *control.BreakdownReport {
+	r := &control.BreakdownReport{Degrees: []control.RangeRight{}}
+	for bits, x := range b.Degrees {
+		if x[0] > 0 {
+			r.Degrees = append(r.Degrees, control.RangeRight{From: 1 << bits >> 1, To: 1<<bits - 1, Nodes: x[0], Right: x[1]})
+		}
+	}
+	if len(r.Degrees) == 0 {
+		return nil
+	}
+	span := spanOfK(p)
+	for i, x := range b.K {
+		if x[0] > 0 {
+			r.K = append(r.K, control.RangeRight{From: int64(i) * span, To: int64(i+1)*span - 1, Nodes: x[0], Right: x[1]})
+		}
+	}
+	nodes := make([]int64, len(names))
+	for c, x := range classes {
+		nodes[c] = x.Rows
+	}
+	largest := largestClasses(nodes)
+	c := &r.Confusion
+	c.Classes, c.Others = []string{}, len(names)-len(largest)
+	places := len(largest)
+	for _, class := range largest {
+		c.Classes = append(c.Classes, names[class])
+	}
+	if c.Others > 0 {
+		places = confusedClasses + 1
+	}
+	for i := range places {
+		c.Counts = append(c.Counts, slices.Clone(b.Confusion[i][:places]))
+	}
+	return r
+}
+
+// readBreakdown reads the field of a tally that holds a breakdown, and adds it to sum, unless that is nil.
+func readBreakdown(d *json.Decoder, sum *breakdown) error {
+	var b breakdown
+	if err := d.Decode(&b); err != nil || sum == nil {
+		return err
+	}
+	sum.merge(&b)
+	return nil
+}
+
+// breaksDown is the memory for breaking down soft labels of so many rows, which is done where labels are not
+// smoothed: the predictions are broken down elsewhere.
+func breaksDown(s *estimate.Sheet, rows int64) int64 {
+	if smoothsLabels(s.Plan) {
+		return 0
+	}
+	return rangesBytes(rows, s.Classes)
+}

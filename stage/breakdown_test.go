@@ -1,0 +1,209 @@
+package stage
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"ndls/internal/control"
+	"ndls/internal/mem"
+	"ndls/shards"
+	"ndls/train"
+)
+
+// TestBreakdown counts the predictions of some nodes one by one, in pieces and merged, and compares the report
+// with sums over the nodes.
+func TestBreakdown(t *testing.T) {
+	for _, classes := range []int{2, confusedClasses, confusedClasses + 1, 172} {
+		t.Run(fmt.Sprint(classes), func(t *testing.T) {
+			const n, kmax = 5000, 500
+			p := control.DefaultPlan()
+			p.LSI.Kmax = kmax
+			random := rand.New(rand.NewPCG(1, uint64(classes)))
+			budget, err := mem.NewBudget(mem.MinBudget)
+			if err != nil {
+				t.Fatal(err)
+			}
+			truth, err := newLabelled(budget, n, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer truth.free()
+			degree, k, predicted := make([]int64, n), make([]int64, n), make([]int32, n)
+			for i := range n {
+				degree[i], k[i], predicted[i] = random.Int64N(1<<random.IntN(20)), random.Int64N(kmax+1), int32(random.IntN(classes))
+				truth.label.S[i], truth.splits[0].S[i], truth.splits[1].S[i] = int32(random.IntN(classes+1)-1), uint8(random.IntN(4)), train.Test
+				if random.IntN(2) == 0 {
+					predicted[i] = max(truth.label.S[i], 0)
+				}
+			}
+			count := func(lo, hi int) *breakdown {
+				b := &breaker{truth: truth, place: make([]uint8, classes)}
+				nodes := make([]int64, classes)
+				for i, label := range truth.label.S {
+					if truth.splits[0].S[i] == train.Test && label >= 0 {
+						nodes[label]++
+					}
+				}
+				for c := range b.place {
+					b.place[c] = confusedClasses
+				}
+				for place, c := range largestClasses(nodes) {
+					b.place[c] = uint8(place)
+				}
+				of, err := mem.Alloc[uint16](budget, n, "ranges")
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.of = of
+				for i := range n {
+					of.S[i] = numberOfRanges(degree[i], k[i], spanOfK(p))
+				}
+				defer of.Free()
+				for at := lo; at < hi; at += 7 {
+					b.add(int64(at), predicted[at:min(at+7, hi)])
+				}
+				return &b.breakdown
+			}
+			whole, sum := count(0, n), count(0, 1234)
+			sum.merge(count(1234, n))
+			if *sum != *whole {
+				t.Fatal("parts do not add up to the whole")
+			}
+			tallies := make([]train.ClassTally, classes)
+			names := make([]string, classes)
+			for c := range names {
+				names[c] = fmt.Sprint("c", c)
+			}
+			right, test := int64(0), int64(0)
+			for i := range n {
+				if label := truth.label.S[i]; truth.splits[0].S[i] == train.Test && label >= 0 {
+					tallies[label].Rows++
+					test++
+					if label == predicted[i] {
+						right++
+					}
+				}
+			}
+			r := whole.report(p, names, tallies)
+			for name, list := range map[string][]control.RangeRight{"degree": r.Degrees, "K": r.K} {
+				of := map[string][]int64{"degree": degree, "K": k}[name]
+				var all control.RangeRight
+				for at, x := range list {
+					if at > 0 && x.From <= list[at-1].To || len(list) > control.MaxLines+1 {
+						t.Fatalf("ranges of %s overlap, or are too many: %v", name, list)
+					}
+					want := control.RangeRight{From: x.From, To: x.To}
+					for i := range n {
+						if label := truth.label.S[i]; truth.splits[0].S[i] == train.Test && label >= 0 && x.From <= of[i] && of[i] <= x.To {
+							want.Nodes++
+							if label == predicted[i] {
+								want.Right++
+							}
+						}
+					}
+					if x != want {
+						t.Errorf("%s: %+v, want %+v", name, x, want)
+					}
+					all.Nodes, all.Right = all.Nodes+x.Nodes, all.Right+x.Right
+				}
+				if all.Nodes != test || all.Right != right {
+					t.Errorf("%s: %+v of %d test nodes, %d right", name, all, test, right)
+				}
+			}
+			c := r.Confusion
+			if want := max(classes-confusedClasses, 0); c.Others != want || len(c.Counts) != len(c.Classes)+min(want, 1) {
+				t.Fatalf("%d rows for %d classes and %d others", len(c.Counts), len(c.Classes), c.Others)
+			}
+			diagonal, cells := int64(0), int64(0)
+			for i, row := range c.Counts {
+				total := int64(0)
+				for _, x := range row {
+					cells, total = cells+x, total+x
+				}
+				if i < len(c.Classes) {
+					diagonal += row[i]
+					var class int
+					if _, err := fmt.Sscanf(c.Classes[i], "c%d", &class); err != nil || tallies[class].Rows != total {
+						t.Errorf("the row of %s has %d nodes, want %d", c.Classes[i], total, tallies[class].Rows)
+					}
+				}
+			}
+			if cells != test || c.Others == 0 && diagonal != right {
+				t.Errorf("the matrix has %d nodes, %d on its diagonal; want %d and %d", cells, diagonal, test, right)
+			}
+		})
+	}
+	if (&breakdown{}).report(control.DefaultPlan(), nil, nil) != nil {
+		t.Error("no test node makes a breakdown")
+	}
+}
+
+// TestFollower finds the rows of some nodes among all.
+func TestFollower(t *testing.T) {
+	rows := [][]int64{{3, 9}, {}, {4}, {8}}
+	f := followIDs(func(yield func([]int64, error) bool) {
+		for _, x := range rows {
+			if !yield(x, nil) {
+				return
+			}
+		}
+	})
+	defer f.stop()
+	var got []int64
+	for _, id := range []int64{7, 3, 9, 1, 4, 8, 2} {
+		if row, ok := f.next(id); ok {
+			got = append(got, id, row)
+		}
+	}
+	if fmt.Sprint(got) != "[3 0 9 1 4 2 8 3]" {
+		t.Errorf("rows %v", got)
+	}
+	all := followIDs(nil)
+	for i := range int64(3) {
+		if row, ok := all.next(99); !ok || row != i {
+			t.Errorf("row %d of node %d", row, i)
+		}
+	}
+}
+
+// TestCurve keeps few of many epochs, the last among them.
+func TestCurve(t *testing.T) {
+	for _, epochs := range []int{1, 99, 100, 101, 1234} {
+		h := train.History{Epochs: make([]train.Epoch, epochs)}
+		for i := range h.Epochs {
+			h.Epochs[i] = train.Epoch{TrainLoss: float64(i), ValidAccuracy: []float64{0.5, 0.25}[i%2]}
+		}
+		got := curve(h)
+		if last := got[len(got)-1]; len(got) > drawnEpochs || last != (control.LearningPoint{Epoch: epochs, Loss: float64(epochs - 1), Valid: 0.5}) {
+			t.Errorf("%d epochs: %d points, the last %+v", epochs, len(got), last)
+		}
+	}
+}
+
+// TestSample draws the same nodes whatever rows a task has.
+func TestSample(t *testing.T) {
+	for _, n := range []int64{0, 1, 3, 8, 1000} {
+		env := &Env{Summary: shards.Summary{Nodes: n}}
+		all := env.sample(0, n)
+		if len(all) != int(min(n, sampledNodes)) {
+			t.Errorf("%d of %d nodes", len(all), n)
+		}
+		var parts []int64
+		for _, lo := range []int64{0, n / 3} {
+			hi := n / 3
+			if lo > 0 || hi == 0 {
+				hi = n
+			}
+			for _, row := range env.sample(lo, hi) {
+				parts = append(parts, lo+row)
+			}
+			if hi == n {
+				break
+			}
+		}
+		if fmt.Sprint(parts) != fmt.Sprint(all) {
+			t.Errorf("%d nodes: %v in parts, %v as a whole", n, parts, all)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"ndls/catalog"
+	"ndls/internal/control"
+	"ndls/internal/rng"
+	"ndls/internal/seal"
+	"ndls/lsi"
+	"ndls/shards"
+	"ndls/smooth"
+)
+
+// sampledNodes is how many nodes the report has distances of. They are drawn from as many ranges of
+// equal size of the nodes, which are in descending order of degree.
+const sampledNodes = 8
+
+// sampleKey makes the random numbers of the sample others than those of the same seed elsewhere.
+const sampleKey = 0x5a3b1e
+
+// sample draws nodes, and gives those of rows [lo, hi), counted from lo, in ascending order.
+func (env *Env) sample(lo, hi int64) (rows []int64) {
+	n := env.Summary.Nodes
+	for i := range int64(sampledNodes) {
+		first, end := n*i/sampledNodes, n*(i+1)/sampledNodes
+		if first == end {
+			continue
+		}
+		node := first + int64(rng.Below(rng.Hash(uint64(env.Plan.Seed), sampleKey, uint64(i)), uint64(end-first)))
+		if lo <= node && node < hi {
+			rows = append(rows, node-lo)
+		}
+	}
+	return rows
+}
+
+// sampledRow is a node of the sample, and its distances by hop.
+type sampledRow struct {
+	Node     int64     `json:"node"`
+	Distance []float64 `json:"distance"`
+}
+
+// createSample writes the distances of the sample's nodes among the task's rows, which the caller commits.
+func (env lsiRun) createSample(ctx context.Context, g engine, table *lsi.Table) (*catalog.File, error) {
+	list := []sampledRow{}
+	for number, row := range env.sample(g.lo, g.hi) {
+		list = append(list, sampledRow{g.lo + row, table.Distances(number)})
+	}
+	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSISample, fmt.Sprintf("%ssample-%d.json", lsiFolder, g.lo)))
+	if err != nil {
+		return nil, err
+	}
+	if err := writeJSON(list)(f); err != nil {
+		f.Abort()
+		return nil, err
+	}
+	f.Rows = int64(len(list))
+	return f, nil
+}
+
+// readSample reads what all tasks have written of the sample, in ascending order of node.
+func (env lsiRun) readSample(ctx context.Context) (all []sampledRow, err error) {
+	for _, e := range env.Catalog.Entries(catalog.KindLSISample) {
+		var list []sampledRow
+		if err := readJSON(ctx, env.Catalog, e.Path, &list); err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	slices.SortFunc(all, func(a, b sampledRow) int { return int(a.Node - b.Node) })
+	return all, nil
+}
+
+// report says how K is spread, and by degree.
+func (env lsiRun) report(ctx context.Context) (*control.LSIReport, error) {
+	s, o := env.Summary, env.lsiOptions()
+	labelled, err := smooth.NewTargets(env.Budget, s.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	defer labelled.Free()
+	valid, err := smooth.NewTargets(env.Budget, s.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	defer valid.Free()
+	if s.Labelled > 0 {
+		if err := labelledTargets(ctx, env.Catalog, labelled, valid); err != nil {
+			return nil, err
+		}
+	}
+	r := &control.LSIReport{
+		Mode: o.Mode, Probes: o.Probes, R: o.R, Epsilon: o.Epsilon, Kmax: o.Kmax, Stationary: o.Stationary,
+	}
+	sample, err := env.readSample(ctx)
+	if err != nil {
+		return nil, err
+	}
+	degrees, err := env.degreeRanges(ctx, sample, r)
+	if err != nil {
+		return nil, err
+	}
+	most := int64(o.Kmax)
+	held := 8 * (most + 1) * int64(len(degrees))
+	if err := env.Budget.Reserve(held, "K by degree"); err != nil {
+		return nil, err
+	}
+	defer env.Budget.Release(held)
+	counts := make([][]int64, len(degrees))
+	for i := range counts {
+		counts[i] = make([]int64, most+1)
+	}
+	var nodes, capped int64
+	at, bad := 0, false
+	err = readLSI(ctx, env.Catalog, func(node int64, k int32, isCapped bool) {
+		if k < 0 || int64(k) > most || node >= s.Nodes {
+			bad = true
+			return
+		}
+		for node >= degrees[at].end {
+			at++
+		}
+		counts[at][k]++
+		nodes++
+		if labelled.Has(node) {
+			r.LabelledMax = max(r.LabelledMax, int(k))
+		}
+		if valid.Has(node) {
+			r.ValidationMax = max(r.ValidationMax, int(k))
+		}
+		if isCapped {
+			capped++
+		}
+		if len(sample) > 0 && sample[0].Node == node {
+			r.Sample[len(r.Sample)-len(sample)].K = int(k)
+			sample = sample[1:]
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if bad {
+		return nil, fmt.Errorf("the K table holds values above --kmax %d, or more rows than there are nodes: %w", o.Kmax, seal.ErrCorrupt)
+	}
+	for i, d := range degrees {
+		r.ByDegree = append(r.ByDegree, spreadOfK(d, counts[i]))
+	}
+	slices.Reverse(r.ByDegree)
+	for _, c := range counts[1:] {
+		for k, n := range c {
+			counts[0][k] += n
+		}
+	}
+	all := spreadOfK(degreeRange{}, counts[0])
+	for k, c := range counts[0] {
+		if c > 0 {
+			r.Histogram = append(r.Histogram, [2]int64{int64(k), c})
+			r.Max = k
+		}
+	}
+	r.Mean = all.Mean
+	r.CappedShare = float64(capped) / float64(nodes)
+	return r, nil
+}
+
+// degreeRange is a range of degrees, and the nodes that have them: those before end, from the end of the range
+// before on.
+type degreeRange struct{ from, to, end int64 }
+
+// degreeRanges are the ranges from a power of two to below the next that nodes have, in order of node, whose
+// degrees descend. It fills the nodes of the sample into r.
+func (env lsiRun) degreeRanges(ctx context.Context, sample []sampledRow, r *control.LSIReport) (list []degreeRange, err error) {
+	last := -1
+	var numbers []int64
+	err = readNodeColumns(ctx, env.Catalog, shards.NodeID|shards.NodeDegree, func(first int64, b shards.NodeBatch) {
+		for i, d := range b.Degree {
+			if power := bits.Len32(uint32(d)); power != last {
+				last = power
+				list = append(list, degreeRange{from: 1 << power >> 1, to: 1<<power - 1})
+			}
+			list[len(list)-1].end = first + int64(i) + 1
+		}
+		for at := len(r.Sample); at < len(sample) && sample[at].Node < first+int64(len(b.ID)); at++ {
+			row := sample[at].Node - first
+			numbers = append(numbers, b.ID[row])
+			r.Sample = append(r.Sample, control.SampledNode{Degree: int64(b.Degree[row]), Distance: sample[at].Distance})
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, number := range numbers {
+		r.Sample[i].Node = strings.Trim(env.quoteID(ctx, sample[i].Node, number), `"`)
+	}
+	return list, nil
+}
+
+// spreadOfK is how K is spread among nodes of a range of degrees, of which count has those of each K.
+func spreadOfK(d degreeRange, count []int64) control.DegreeK {
+	x := control.DegreeK{From: d.from, To: d.to}
+	for k, n := range count {
+		x.Nodes += n
+		x.Mean += float64(k) * float64(n)
+	}
+	x.Mean /= float64(max(x.Nodes, 1))
+	upTo := func(share float64) int {
+		rest := int64(share * float64(x.Nodes))
+		for k, n := range count {
+			if rest -= n; rest < 0 {
+				return k
+			}
+		}
+		return len(count) - 1
+	}
+	x.Tenth, x.Median, x.Ninetieth = upTo(0.1), upTo(0.5), upTo(0.9)
+	return x
+}
