@@ -59,16 +59,24 @@ golden: ## every golden case of exact LSI and smoothed features, by every kernel
 	NDLS_GOLDEN=all $(GO) test -count=1 -v -timeout 0 -run 'TestGoldenCitationGraphs|TestGoldenSmoothedCora' ./lsi ./worker
 
 PAGES := $(BUILD)/pages
+BROWSER := @sparticuz/chromium@147.0.0 puppeteer-core@24.43.1 axe-core@4.14.1
 
 .PHONY: test-pages
-test-pages: build ## reports of runs, opened in Chromium, which npm fetches; screenshots in build/pages
-	npm install --silent --no-audit --no-fund --prefix .tools/browser @sparticuz/chromium@147.0.0 puppeteer-core@24.43.1 axe-core@4.14.1
+test-pages: build ## reports of runs, and the page of one that works, opened in Chromium, which npm fetches; screenshots in build/pages
+	npm install --silent --no-audit --no-fund --prefix .tools/browser $(BROWSER)
 	rm -rf $(PAGES) && mkdir -p $(PAGES)
 	$(BUILD)/ndls run --quiet --memory 1GiB --run $(PAGES)/splits --dataset synthetic:nodes=20000,edges=200000,features=64,classes=40,seed=1 --split random:20,30 --splits 2 --runs 2 --epochs 60 >$(PAGES)/log
 	$(BUILD)/ndls run --quiet --memory 1GiB --run $(PAGES)/labelled --dataset synthetic:nodes=20000,edges=200000,features=64,classes=8,seed=2 --runs 2 --epochs 60 --targets labelled --epsilon 0.1 >>$(PAGES)/log
 	$(BUILD)/ndls partition --quiet --memory 1GiB --run $(PAGES)/karate --dataset karate: >>$(PAGES)/log
 	$(BUILD)/ndls report $(PAGES)/splits $(PAGES)/labelled $(PAGES)/karate --out $(PAGES)/several.html
 	NODE_FOLDER=.tools/browser node e2e/pages.mjs $(PAGES) $(PAGES)/*/report.html $(PAGES)/several.html
+	$(BUILD)/ndls run --quiet --memory 1GiB --run $(PAGES)/running --dataset $(DEMO) --epsilon 1e-9 --kmax 20000 --http 127.0.0.1:8931 2>>$(PAGES)/log & \
+	  run=$$!; sleep 5; NODE_FOLDER=.tools/browser node e2e/pages.mjs $(PAGES) http://127.0.0.1:8931/; status=$$?; kill $$run; exit $$status
+
+.PHONY: site
+site: build ## the documentation as a site in build/site/html, its links checked; pip fetches what makes it
+	[ -x $(TOOLS)/venv-site/bin/mkdocs ] || { python3 -m venv $(TOOLS)/venv-site && $(TOOLS)/venv-site/bin/pip install --quiet --disable-pip-version-check -r docs/site/requirements.txt; }
+	NO_MKDOCS_2_WARNING=1 $(TOOLS)/venv-site/bin/python docs/site/build.py $(CURDIR)/$(BUILD)/ndls
 
 .PHONY: race
 race: ## tests under the race detector, where goroutines share memory

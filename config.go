@@ -182,6 +182,8 @@ type Config struct {
 	// Parallel says how workers share stages: "columns", "intervals", or "auto"
 	// (default). A run without workers has nothing to share.
 	Parallel string
+	// Watching says how others can see how the run goes.
+	Watching Watching
 	// Log gets what happens; nil drops it.
 	Log *slog.Logger
 	// Progress, unless nil, is called once a second with how far the present work is.
@@ -229,7 +231,7 @@ func newJob(c Config, stages []Stage) (job, error) {
 		}
 	}
 	j.creates = slices.Contains(j.stages, control.Partition)
-	return j, rundirName(c.Run)
+	return j, cmp.Or(j.Watching.check(), rundirName(c.Run))
 }
 
 // rundirName refuses what cannot be the name of a run directory.

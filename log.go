@@ -106,7 +106,7 @@ func reporting(ctx context.Context, tell func(Progress)) (_ context.Context, sto
 				return
 			case <-tick.C:
 				if p := watch.Now(); p.What != "" {
-					tell(Progress(p))
+					tell(Progress{What: p.What, Unit: p.Unit, Done: p.Done, Total: p.Total, Where: p.Where})
 				}
 			}
 		}

@@ -23,7 +23,7 @@ import (
 
 // processes runs the stages with worker processes on this host, which share the
 // resources.
-func (j job) processes(ctx context.Context) (*Directory, error) {
+func (j job) processes(ctx context.Context, onlooker onlooker) (*Directory, error) {
 	memory, err := j.Resources.memory()
 	if err != nil {
 		return nil, err
@@ -55,6 +55,7 @@ func (j job) processes(ctx context.Context) (*Directory, error) {
 		return nil, err
 	}
 	defer r.close()
+	r.onlooker = onlooker
 	if err := r.share(j.Workers.Processes); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -36,6 +37,7 @@ func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err erro
 	defer func() { err = interruption(ctx, err) }()
 	ctx, stop := reporting(ctx, c.Progress)
 	defer stop()
+	ctx, onlooker := c.Watching.followed(ctx, os.Getenv(TokenVariable))
 	j, err := newJob(c, stages)
 	if err != nil {
 		return nil, err
@@ -44,7 +46,7 @@ func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err erro
 	case c.Workers.Processes < 0:
 		return nil, failure.Of(ErrOption, "--workers %d is negative", c.Workers.Processes)
 	case c.Workers.Processes > 0:
-		return j.processes(ctx)
+		return j.processes(ctx, onlooker)
 	case c.Parallel != "":
 		if _, err := parseParallel(c.Parallel); err != nil {
 			return nil, err
@@ -56,6 +58,7 @@ func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err erro
 		return nil, err
 	}
 	defer r.close()
+	r.onlooker = onlooker
 	rec, err := r.alone(ctx)
 	if err != nil {
 		r.dropRefused(err)
@@ -70,6 +73,7 @@ type session struct {
 	store     *storage.Counting
 	scheduler *coordinator.Scheduler
 	work      coordinator.Job
+	onlooker  onlooker
 	undo      []func()
 	// made says that begin has made the run directory.
 	made bool
@@ -225,6 +229,11 @@ func (r Resources) cached(run string, store storage.Store, scratch string) (_ st
 func (r *session) alone(ctx context.Context) (*coordinator.Record, error) {
 	working, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	unwatch, err := r.watched(ctx, cancel)
+	if err != nil {
+		return nil, err
+	}
+	defer unwatch()
 	served := make(chan error, 1)
 	go func() {
 		err := worker.Serve(working, r.scheduler, r.store, worker.Options{

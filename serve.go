@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"time"
 
@@ -66,8 +65,6 @@ type ServeConfig struct {
 	// Listen is HOST:PORT for workers, Gossip for news of workers that died; "" is a
 	// free port of this host, which other hosts do not reach.
 	Listen, Gossip string
-	// HTTP is HOST:PORT of the status page, "" for none.
-	HTTP string
 	// Lease is how long a worker may be silent before its task is given to another,
 	// Checkpoint how often workers save the state of long tasks; 0 is the default.
 	Lease, Checkpoint time.Duration
@@ -97,6 +94,7 @@ func Serve(ctx context.Context, c Config, s ServeConfig) (_ *Directory, err erro
 	if err != nil {
 		return nil, err
 	}
+	ctx, onlooker := c.Watching.followed(ctx, security.Token())
 	if err := j.checkParallel(); err != nil {
 		return nil, err
 	}
@@ -106,6 +104,7 @@ func Serve(ctx context.Context, c Config, s ServeConfig) (_ *Directory, err erro
 		return nil, err
 	}
 	defer r.close()
+	r.onlooker = onlooker
 	if err := r.share(s.Workers); err != nil {
 		return nil, err
 	}
@@ -165,9 +164,11 @@ func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Securi
 	}
 	service := &served{hooked, r.scheduler}
 	start(func() error { return rpc.Serve(serving, listener, service, security) })
-	if s.HTTP != "" {
-		start(func() error { return serveHTTP(serving, s.HTTP, r.scheduler.Handler()) })
+	unwatch, err := r.watched(serving, cancel)
+	if err != nil {
+		return nil, err
 	}
+	defer unwatch()
 	r.work.Tasks = &announced{
 		Scheduler: r.scheduler, store: r.store,
 		at: address.Address{RPC: where, Gossip: group.Address(), Started: time.Now().UTC()},
@@ -239,24 +240,6 @@ func (r *session) gossip(ctx context.Context, at string, security *rpc.Security)
 		return nil, fmt.Errorf("--gossip-listen: %w", err)
 	}
 	return group, nil
-}
-
-// serveHTTP serves until ctx ends.
-func serveHTTP(ctx context.Context, at string, h http.Handler) error {
-	s := &http.Server{Addr: at, Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	stopped := make(chan struct{})
-	after := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		_ = s.Close()
-	})
-	err := s.ListenAndServe()
-	if !after() {
-		<-stopped
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return fmt.Errorf("--http: %w", err)
 }
 
 // orLoopback is where a process listens that was not told where.

@@ -9,12 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"ndls/catalog"
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/failure"
 	"ndls/internal/progress"
 	"ndls/internal/storage"
+	"ndls/internal/tracing"
 	"ndls/shards"
 	"ndls/stage"
 )
@@ -267,7 +270,9 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 	}
 	j.Log.Info("begin", "stage", s)
 	end := progress.Begin(ctx, j.expected(ctx, rec, s, planned, later))
-	report, err := j.execute(ctx, rec, stage.Of(s)[0])
+	traced, span := tracing.Span(ctx, "stage", attribute.String("ndls.stage", string(s)), attribute.String("ndls.plan", j.Plan.Hash()))
+	report, err := j.execute(traced, rec, stage.Of(s)[0])
+	span(err, attribute.Int("ndls.passes", report.Passes), attribute.Int64("ndls.edges", report.EdgesStreamed), attribute.Int64("ndls.peak_memory", report.MeasuredPeak))
 	end()
 	rec.Losses = j.Tasks.Losses()
 	if err != nil {

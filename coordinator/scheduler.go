@@ -95,6 +95,7 @@ type Scheduler struct {
 type member struct {
 	control.Hello
 	seen  time.Time
+	usage control.Usage
 	polls int  // calls of Next that wait
 	told  bool // that the run has ended
 	left  bool // it ended with its last task and will not ask for another
@@ -253,8 +254,17 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 	s.members[h.Worker] = &member{Hello: h, seen: time.Now()}
 	s.waitForWorkers()
 	return control.Welcome{
-		Plan: s.plan, Store: s.cat.Store().URI(), Heartbeat: heartbeat(s.o.Lease), Checkpoint: s.o.Checkpoint,
+		Plan: s.plan, Store: s.cat.Store().URI(), Heartbeat: s.heartbeat(), Checkpoint: s.o.Checkpoint,
 	}, nil
+}
+
+// heartbeat is how often workers renew their leases, and say how far they are: where that goes through no network,
+// as often as who watches the run may look.
+func (s *Scheduler) heartbeat() time.Duration {
+	if s.o.Alone {
+		return time.Second
+	}
+	return heartbeat(s.o.Lease)
 }
 
 // forgetMembers drops the workers that were silent for long and have no task. Each worker
@@ -378,9 +388,11 @@ func (s *Scheduler) Renew(_ context.Context, fencing uint64, p control.Progress)
 		return s.err
 	}
 	if x := s.leases.open[fencing]; x != nil {
-		s.seen(x.worker)
+		if m := s.seen(x.worker); m != nil {
+			m.usage = p.Usage
+		}
 	}
-	p.What, p.Unit = shortened(p.What, longestName), shortened(p.Unit, longestName)
+	p.What, p.Where, p.Unit = shortened(p.What, longestName), shortened(p.Where, longestName), shortened(p.Unit, longestName)
 	return s.leases.renew(time.Now(), fencing, p)
 }
 

@@ -1,4 +1,4 @@
-// Opens pages of runs in Chromium: node e2e/pages.mjs SCREENSHOTS PAGE…, with puppeteer-core,
+// Opens pages of runs, files or addresses, in Chromium: node e2e/pages.mjs SCREENSHOTS PAGE…, with puppeteer-core,
 // @sparticuz/chromium and axe-core in $NODE_FOLDER/node_modules. It fails where a page has an error, asks
 // another host, is wider than its window, draws no chart of one of its tables, or where axe finds something.
 import { createRequire } from "node:module";
@@ -22,11 +22,16 @@ for (const file of pages) {
     const wrong = [];
     page.on("pageerror", (e) => wrong.push(e.message));
     page.on("console", (m) => { if (m.type() === "error") wrong.push(m.text()); });
-    page.on("request", (r) => { if (!r.url().startsWith("file://") && !r.url().startsWith("data:")) wrong.push(`asks ${r.url()}`); });
-    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    const address = /^http:/.test(file) ? file : "file://" + resolve(file);
+    page.on("request", (r) => { if (!r.url().startsWith(address) && !r.url().startsWith("data:")) wrong.push(`asks ${r.url()}`); });
     await page.emulateMediaType(media);
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
     await page.setViewport({ width, height: 900 });
-    await page.goto("file://" + resolve(file));
+    await page.goto(address, { waitUntil: "load" });
+    if (address === file) { // its events come once a second
+      const before = await page.evaluate(() => document.getElementById("main").textContent);
+      await page.waitForFunction((text) => document.getElementById("main").textContent !== text, { timeout: 15000 }, before).catch(() => wrong.push("it did not change in 15 seconds"));
+    }
     if (media === "print") await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
     const seen = await page.evaluate(() => ({
       wide: document.documentElement.scrollWidth,
@@ -35,14 +40,16 @@ for (const file of pages) {
         const pixels = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
         return pixels.some((x) => x !== 0);
       }).length,
+      dark: getComputedStyle(document.body).backgroundColor !== "rgb(255, 255, 255)",
       reachable: [...document.querySelectorAll("summary, a, .wide")].every((e) => e.tabIndex >= 0),
     }));
+    if (seen.dark !== (scheme === "dark")) wrong.push(`its colours are not ${scheme}`);
     if (media === "screen" && seen.wide > width) wrong.push(`${seen.wide} pixels wide in ${width}`);
     if (seen.figures !== seen.drawn) wrong.push(`${seen.drawn} of ${seen.figures} charts have something drawn`);
     if (!seen.reachable) wrong.push("a part cannot be reached with the keyboard");
     await page.evaluate(axe);
     for (const v of (await page.evaluate(() => globalThis.axe.run())).violations) wrong.push(`axe, ${v.impact}: ${v.help}: ${v.nodes[0].html}`);
-    await page.screenshot({ path: `${shots}/${basename(dirname(resolve(file)))}-${basename(file, ".html")}-${width}-${media}.png`, fullPage: true });
+    await page.screenshot({ path: `${shots}/${address === file ? "running" : `${basename(dirname(resolve(file)))}-${basename(file, ".html")}`}-${width}-${media}.png`, fullPage: true });
     console.log(`${file}, ${width} pixels, ${scheme}, ${media}: ${seen.drawn} charts${wrong.map((w) => "\n  " + w).join("")}`);
     failed += wrong.length;
     await page.close();

@@ -7,9 +7,12 @@ import (
 	"math/bits"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/internal/tracing"
 	"ndls/spmv"
 )
 
@@ -306,7 +309,9 @@ func (w *Walk) Make(ctx context.Context, hop, left int, sink spmv.Sink) (edges i
 	w.hop = hop
 	start := time.Now()
 	took := Hop{Hop: hop}
+	ctx, span := tracing.Span(ctx, "hop", attribute.Int("ndls.hop", hop))
 	defer func() {
+		span(err, attribute.Int64("ndls.edges", edges))
 		took.EdgesStreamed, took.Seconds = edges, time.Since(start).Seconds()
 		w.Seconds += took.Seconds
 		w.count(took)

@@ -393,6 +393,9 @@ func (t *tracker) run(ctx context.Context, probe Probe, meter *progress.Meter) e
 		if err := t.step(ctx, meter); err != nil {
 			return err
 		}
+		if t.lastBlock() {
+			meter.Settle(progress.Settled{Hop: t.hop, Share: 1 - float64(t.unsettled.Load())/float64(max(t.n, 1))})
+		}
 		for g := t.first; g < t.last; g++ {
 			t.at[g] = t.hop
 		}

@@ -1,18 +1,24 @@
 package worker
 
 import (
-	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 )
 
-// vmHWM finds the peak resident size in the text of /proc/self/status.
-func vmHWM(status string) (int64, error) {
+// peakSize finds the peak resident size in the text of /proc/self/status, residentSize the present one.
+func peakSize(status string) (int64, error) { return memoryLine(status, "VmHWM:") }
+
+// residentSize is described at peakSize.
+func residentSize(status string) (int64, error) { return memoryLine(status, "VmRSS:") }
+
+// memoryLine is the size on a line of /proc/self/status in bytes.
+func memoryLine(status, name string) (int64, error) {
 	for line := range strings.Lines(status) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+		if rest, ok := strings.CutPrefix(line, name); ok {
 			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 			return kb << 10, err
 		}
 	}
-	return 0, errors.New("no VmHWM in /proc/self/status")
+	return 0, fmt.Errorf("no %s in /proc/self/status", strings.TrimSuffix(name, ":"))
 }

@@ -309,9 +309,9 @@ func (s *server) renew(ctx context.Context, cancel context.CancelCauseFunc, l co
 		case <-tick.C:
 		}
 		now := s.watch.Now()
-		p := control.Progress{What: now.What, Done: now.Done, Total: now.Total, Unit: now.Unit}
-		if now.Where != "" {
-			p.What += " " + now.Where
+		p := control.Progress{
+			What: now.What, Done: now.Done, Total: now.Total, Unit: now.Unit, Hop: now.Settled.Hop, Settled: now.Settled.Share,
+			Where: now.Where, Usage: s.worker.usage(),
 		}
 		p.Saved = min(s.saved.Load(), p.Done)
 		err := s.svc.Renew(ctx, l.Fencing, p)

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"ndls/catalog"
 	"ndls/group"
 	"ndls/internal/busy"
@@ -14,6 +16,7 @@ import (
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/internal/tracing"
 	"ndls/internal/vfs"
 	"ndls/stage"
 )
@@ -77,7 +80,9 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	read, written := w.traffic()
 	threads := busy.Start(t.Resources.Threads, busy.ProcessTime)
 	start := time.Now()
-	err := stage.Execute(ctx, env)
+	traced, span := tracing.Span(ctx, "task", attribute.String("ndls.stage", string(t.Stage)), attribute.String("ndls.task", t.ID()), attribute.String("ndls.plan", t.Plan.Hash()))
+	err := stage.Execute(traced, env)
+	span(err, attribute.Int64("ndls.edges", env.Report.EdgesStreamed))
 	env.Report.Seconds = time.Since(start).Seconds()
 	env.Report.Busy = (*control.Busy)(threads.Stop())
 	env.Report.MeasuredDisk = disk.stop()
@@ -101,6 +106,16 @@ func (w *Worker) traffic() (read, written int64) {
 	return read + w.store.BytesRead(), written + w.store.BytesWritten()
 }
 
+// usage is what the process takes now.
+func (w *Worker) usage() (u control.Usage) {
+	u.Read, u.Written = w.traffic()
+	// Where the kernel does not tell the resident size, it is not shown.
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+		u.Memory, _ = residentSize(string(status))
+	}
+	return u
+}
+
 // peakRSS reads the process's peak resident size, unless err says the stage
 // failed already.
 func peakRSS(err error) (int64, error) {
@@ -111,7 +126,7 @@ func peakRSS(err error) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("worker: peak memory: %w", err)
 	}
-	return vmHWM(string(status))
+	return peakSize(string(status))
 }
 
 // keep makes what w keeps open that of the part of t.

@@ -15,9 +15,10 @@ func (a *app) coordinatorCommand() *cobra.Command {
 	v := &stageVerb{app: a}
 	var s ndls.ServeConfig
 	var parallel string
+	var watching ndls.Watching
 	v.do = func(ctx context.Context) error {
 		c := v.config()
-		c.Parallel = parallel
+		c.Parallel, c.Watching = parallel, watching
 		d, err := ndls.Serve(ctx, c, s)
 		if err != nil {
 			return err
@@ -33,7 +34,8 @@ flags it goes on where it stood; workers wait for it meanwhile.
 
 Workers prove with --keys or a token that they belong to the job. It listens on
 this host alone unless --listen and --gossip-listen say otherwise. With --http it
-serves a page, /status as JSON and /metrics for Prometheus, to whoever asks.`)
+serves a page, /status as JSON and /metrics for Prometheus, to whoever asks:
+docs/watching.md.`)
 	v.datasetFlag(cmd)
 	v.softLabelsFlag(cmd)
 	v.trainOnFlag(cmd)
@@ -42,7 +44,7 @@ serves a page, /status as JSON and /metrics for Prometheus, to whoever asks.`)
 	flags := cmd.Flags()
 	flags.StringVar(&s.Listen, "listen", loopback, "HOST:PORT for workers; port 0 picks a free one")
 	flags.StringVar(&s.Gossip, "gossip-listen", loopback, "HOST:PORT for news of workers that died")
-	flags.StringVar(&s.HTTP, "http", "", "HOST:PORT for the status page (default none)")
+	watchFlags(cmd, &watching)
 	flags.DurationVar(&s.Lease, "lease", ndls.DefaultLease, "how long a worker may be silent before its task is given to another")
 	flags.DurationVar(&s.Checkpoint, "checkpoint", ndls.DefaultCheckpoint, "how often workers save the state of long tasks")
 	flags.IntVar(&s.Workers, "workers", 1, "workers to wait for before the first task")
@@ -50,6 +52,13 @@ serves a page, /status as JSON and /metrics for Prometheus, to whoever asks.`)
 	cmd.Example = `  ndls cluster-keys --out KEYS
   ndls coordinator --dataset ogb:DIR --run /shared/RUN --keys KEYS --listen 0.0.0.0:7000 --workers 4`
 	return cmd
+}
+
+// watchFlags say how others can see how a run goes.
+func watchFlags(cmd *cobra.Command, w *ndls.Watching) {
+	cmd.Flags().StringVar(&w.HTTP, "http", "", "HOST:PORT for a page that shows how the run goes, /status as JSON, and /metrics for Prometheus; whoever reaches it can read them (default none)")
+	cmd.Flags().BoolVar(&w.Profile, "pprof", false, "profiles of this process at /debug/pprof/ of --http, which must be on a loopback address")
+	cmd.Flags().StringVar(&w.MetricsFile, "metrics-file", "", "file that gets the metrics every 15 seconds, such as /var/lib/node_exporter/ndls.prom")
 }
 
 // trustFlags are the flags by which processes of a job trust each other.

@@ -21,6 +21,7 @@ import (
 	"ndls"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
+	"ndls/internal/tracing"
 )
 
 // app is one command line being executed.
@@ -141,7 +142,15 @@ func (a *app) command(use, short, long string, do func(ctx context.Context, cmd 
 			// What libraries print by themselves comes back as errors, too.
 			log.SetFlags(0)
 			log.SetOutput(slog.NewLogLogger(a.log.Handler(), slog.LevelDebug).Writer())
-			return do(ctx, cmd)
+			stop, err := tracing.Start(ctx, ndls.Version)
+			if err != nil {
+				return err
+			}
+			err = do(ctx, cmd)
+			if lost := stop(); lost != nil {
+				a.log.Warn("spans are lost", "because", lost)
+			}
+			return err
 		},
 	}
 }

@@ -14,6 +14,7 @@ func (a *app) runCommand() *cobra.Command {
 	v := &stageVerb{app: a}
 	var workers int
 	var parallel string
+	var watching ndls.Watching
 	var cmd *cobra.Command
 	v.do = func(ctx context.Context) error {
 		c := v.config()
@@ -24,6 +25,7 @@ func (a *app) runCommand() *cobra.Command {
 		if cmd.Flags().Changed("parallel") {
 			c.Parallel = parallel
 		}
+		c.Watching = watching
 		c.Workers = ndls.Workers{Processes: workers, Program: program, LogLevel: v.logLevel, Output: v.stderr}
 		return v.run(ctx, c)
 	}
@@ -54,6 +56,7 @@ ndls help datasets describes these and all other kinds.`)
 	v.plan.precision().partition().lsi().smooth().train().labels().probabilities()
 	cmd.Flags().IntVar(&workers, "workers", 0, "worker processes to start (default none: this process works)")
 	parallelFlag(cmd, &parallel, "auto")
+	watchFlags(cmd, &watching)
 	cmd.Example = `  ndls run --dataset planetoid:DIR/cora --run RUN --batch-size 0
   ndls run --dataset 'edges:EDGES.csv?features=X.npy&labels=Y.csv' --split random:20,30 --run RUN
   ndls run --dataset ogb:DIR --run RUN --memory 48GiB --workers 4

@@ -251,7 +251,7 @@ func describeProgress(p control.Progress, rate float64) string {
 	text := fmt.Sprintf("%s %d of %d", plain(p.What), p.Done, p.Total)
 	switch {
 	case p.Total == 0:
-		text = fmt.Sprintf("%s, %d %s", plain(p.What), p.Done, plain(p.Unit))
+		text = fmt.Sprintf("%s, %d %s", strings.TrimSpace(plain(p.What)+" "+plain(p.Where)), p.Done, plain(p.Unit))
 	case rate > 0 && p.Done < p.Total:
 		text += fmt.Sprintf(", %s left", duration(float64(p.Total-p.Done)/rate))
 	}

@@ -21,11 +21,11 @@ type rule struct {
 // matches a package and what lies in its folder; the first rule that matches
 // the importing package holds.
 var rules = []rule{
-	{"ndls", []string{"coordinator", "report", "explain", "infer", "stage", "worker", "export", "estimate", "dataset", "partition", "group/remote", "spmv", "catalog", "shards", "internal"}},
+	{"ndls", []string{"coordinator", "report", "watch", "explain", "infer", "stage", "worker", "export", "estimate", "dataset", "partition", "group/remote", "spmv", "catalog", "shards", "internal"}},
 	{"cmd/ndls", []string{"."}},
 	{"bench", []string{"."}},
 	{"e2e", []string{}},
-	{"coordinator", []string{"report", "stage", "estimate", "partition", "internal/control", "internal/failure", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/share", "internal/storage", "internal/vfs", "catalog", "shards"}},
+	{"coordinator", []string{"report", "stage", "estimate", "partition", "internal/control", "internal/failure", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/share", "internal/storage", "internal/tracing", "internal/vfs", "catalog", "shards"}},
 	{"estimate", []string{"tiles", "partition", "lsi", "smooth", "fastrp", "train", "hops", "spmv", "catalog", "shards", "internal"}},
 	{"worker", []string{"stage", "hops", "group", "catalog", "internal"}},
 	{"tiles", []string{"catalog", "shards", "internal"}},
@@ -38,6 +38,7 @@ var rules = []rule{
 	{"tune", []string{"ndls", "internal"}},
 	{"figure", []string{}},
 	{"report", []string{"internal/control", "internal/mem"}},
+	{"watch", []string{"coordinator", "internal/control", "internal/mem", "internal/progress"}},
 	{"explain", []string{"tiles", "catalog", "shards", "internal"}},
 	{"infer", []string{"stage", "partition", "dataset", "smooth", "train", "tiles", "catalog", "shards", "internal"}},
 	{"fastrp", []string{"internal/elementary", "internal/packed", "internal/rng"}},
@@ -91,7 +92,7 @@ var exclusive = map[string][]string{
 	"ndls/internal/seal/sealtest":       {},
 	"ndls/internal/vfs/vfstest":         {},
 	"ndls/internal/hook":                {}, // without the tag hooks
-	"ndls/internal/control":             {"ndls", "cmd/ndls", "bench", "coordinator", "estimate", "infer", "report", "stage", "worker", "internal/control", "group/remote"},
+	"ndls/internal/control":             {"ndls", "cmd/ndls", "bench", "coordinator", "estimate", "infer", "report", "stage", "watch", "worker", "internal/control", "group/remote"},
 	"github.com/apache/arrow/go/arrow":  {},
 }
 

@@ -158,9 +158,28 @@ type Progress struct {
 	Done  int64  `json:"done"`
 	Total int64  `json:"total"`
 	Unit  string `json:"unit"`
+	// Where says in words where the work is, such as "hop 7 of at most 200", if its total is not known.
+	Where string `json:"where,omitempty"`
 	// Saved is Done as of the last checkpoint: what a loss of the worker would
 	// not take away.
 	Saved int64 `json:"saved"`
+	// Hop and Settled say, in the LSI stage, which share of the worker's nodes has its K after a hop.
+	Hop     int     `json:"hop,omitempty"`
+	Settled float64 `json:"settled,omitempty"`
+	// Usage is what the worker's process takes.
+	Usage Usage `json:"usage,omitzero"`
+}
+
+// Edges is the unit of Progress of passes over the edges.
+const Edges = "edges"
+
+// Usage is what a worker's process takes.
+type Usage struct {
+	// Memory is its resident size.
+	Memory int64 `json:"memory"`
+	// Read and Written are bytes of the run directory and of scratch files, since the process began.
+	Read    int64 `json:"read"`
+	Written int64 `json:"written"`
 }
 
 // Change lists and unlists files, in one step. The coordinator deletes the files

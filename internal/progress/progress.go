@@ -47,6 +47,8 @@ type Meter struct {
 	ended      atomic.Bool
 	// within, once set, says where the work is, of which total is only a bound.
 	within atomic.Pointer[string]
+	// settled, once set, says which share of the nodes is done after which hop.
+	settled atomic.Pointer[Settled]
 	// of is the part of a stage that the meter counts, nil if it counts none.
 	of     atomic.Pointer[span]
 	onDone func(*Meter)
@@ -69,6 +71,19 @@ func (m *Meter) Add(n int64) {
 func (m *Meter) Within(text string) {
 	if m != nil {
 		m.within.Store(&text)
+	}
+}
+
+// Settled says which share of the nodes has what is looked for after a hop.
+type Settled struct {
+	Hop   int
+	Share float64
+}
+
+// Settle says how many nodes have what the work looks for.
+func (m *Meter) Settle(s Settled) {
+	if m != nil {
+		m.settled.Store(&s)
 	}
 }
 

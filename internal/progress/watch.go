@@ -4,13 +4,15 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Watch is a sink that can say how far the present work is. It passes meters on.
 type Watch struct {
-	next Sink // may be nil
-	mu   sync.Mutex
-	live []*Meter
+	next   Sink // may be nil
+	mu     sync.Mutex
+	live   []*Meter
+	stages []*course
 }
 
 // WithWatch returns a context whose meters go to the watch too.
@@ -34,10 +36,76 @@ func (w *Watch) Start(what string, total int64, unit string) *Meter {
 
 // stage implements stager.
 func (w *Watch) stage(s Stage) (end func()) {
+	endNext := func() {}
 	if to, ok := w.next.(stager); ok {
-		return to.stage(s)
+		endNext = to.stage(s)
 	}
-	return func() {}
+	c := &course{Stage: s, started: time.Now()}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stages = append(w.stages, c)
+	return func() {
+		w.mu.Lock()
+		w.stages = slices.DeleteFunc(w.stages, func(x *course) bool { return x == c })
+		w.mu.Unlock()
+		endNext()
+	}
+}
+
+// Course is how the stage under way goes. What is not known is nil.
+type Course struct {
+	Stage string `json:"stage"`
+	// Seconds is how long ago it began, Share how much of it is done, from 0 to 1.
+	Seconds float64  `json:"seconds"`
+	Share   *float64 `json:"share,omitempty"`
+	// Left is how many seconds it still takes, JobLeft how many all stages do.
+	Left    *float64 `json:"left_seconds,omitempty"`
+	JobLeft *float64 `json:"job_left_seconds,omitempty"`
+	// Planned says that both rest more on the plan than on what was measured.
+	Planned bool `json:"planned,omitempty"`
+}
+
+// Course says how the stage that began last goes; ok is false between stages.
+func (w *Watch) Course(now time.Time) (x Course, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.stages) == 0 {
+		return Course{}, false
+	}
+	c := w.stages[len(w.stages)-1]
+	for _, m := range w.live {
+		c.look(m)
+	}
+	x = Course{Stage: c.Name, Seconds: now.Sub(c.started).Seconds()}
+	if c.seen {
+		share := c.share
+		x.Share = &share
+	}
+	if left, planned, known := c.left(now); known {
+		x.Left, x.Planned = &left, planned
+		if c.After >= 0 {
+			all := left + c.After
+			x.JobLeft = &all
+		}
+	}
+	return x, true
+}
+
+// Done is the share that is done, 0 where it is not known; Remaining and JobRemaining are the times left in the same
+// way.
+func (x Course) Done() float64 { return value(x.Share) }
+
+// Remaining is described at Done.
+func (x Course) Remaining() float64 { return value(x.Left) }
+
+// JobRemaining is described at Done.
+func (x Course) JobRemaining() float64 { return value(x.JobLeft) }
+
+func value(x *float64) float64 {
+	if x == nil {
+		return 0
+	}
+	return *x
 }
 
 // Work says how far a piece of work is.
@@ -47,6 +115,8 @@ type Work struct {
 	Done, Total int64
 	// Where says in words where the work is, where its total is only a bound.
 	Where string
+	// Settled is zero where the work looks for nothing of each node.
+	Settled Settled
 }
 
 // Now describes the youngest meter that has not ended; it is all zero where there
@@ -62,6 +132,9 @@ func (w *Watch) Now() Work {
 	now := Work{What: m.what, Unit: m.unit, Done: m.Count(), Total: m.total}
 	if within := m.within.Load(); within != nil {
 		now.Total, now.Where = 0, *within
+	}
+	if settled := m.settled.Load(); settled != nil {
+		now.Settled = *settled
 	}
 	return now
 }

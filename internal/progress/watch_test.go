@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestWatch(t *testing.T) {
@@ -35,4 +37,50 @@ func TestWatch(t *testing.T) {
 		outer.Done()
 		now("", 0, 0, "")
 	}
+}
+
+// TestCourse says how a stage goes: by its plan at first, then by its share, and what is not known is absent.
+func TestCourse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, w := WithWatch(t.Context())
+		ctx = Shared(ctx)
+		if _, ok := w.Course(time.Now()); ok {
+			t.Error("a course without a stage")
+		}
+		end := Begin(ctx, Stage{Name: "lsi", Planned: 100, After: -1})
+		time.Sleep(10 * time.Second)
+		x, ok := w.Course(time.Now())
+		if !ok || x.Stage != "lsi" || x.Seconds != 10 || x.Share != nil || x.Remaining() != 90 || !x.Planned || x.JobLeft != nil {
+			t.Errorf("by the plan alone: %+v", x)
+		}
+		leave := Enter(ctx, 0, 1)
+		m := StartPart(ctx, "lsi", 4, "edges")
+		m.Add(2)
+		m.Settle(Settled{Hop: 3, Share: 0.5})
+		time.Sleep(10 * time.Second)
+		if now := w.Now(); now.Settled != (Settled{Hop: 3, Share: 0.5}) {
+			t.Errorf("%+v", now)
+		}
+		w.Course(time.Now())
+		m.Add(1)
+		time.Sleep(10 * time.Second)
+		x, _ = w.Course(time.Now())
+		if x.Done() != 0.75 || x.Planned || x.Remaining() <= 0 {
+			t.Errorf("by what was measured: %+v", x)
+		}
+		m.Done()
+		leave()
+		end()
+		if _, ok := w.Course(time.Now()); ok {
+			t.Error("a course after the stage")
+		}
+		defer Begin(ctx, Stage{Name: "smooth", Planned: 5, After: 7})()
+		if x, _ = w.Course(time.Now()); x.JobRemaining() != 12 {
+			t.Errorf("the next stage: %+v", x)
+		}
+		time.Sleep(time.Minute)
+		if x, _ = w.Course(time.Now()); x.Left != nil || x.JobLeft != nil {
+			t.Errorf("longer than planned: %+v", x)
+		}
+	})
 }

@@ -130,6 +130,9 @@ func exposed(files ...string) (list []string) {
 	return list
 }
 
+// Token is the job's token, "" where it has certificates alone.
+func (s *Security) Token() string { return s.token }
+
 // MakeToken returns a new job token.
 func MakeToken() string {
 	return hex.EncodeToString(randomBytes(secretBytes))

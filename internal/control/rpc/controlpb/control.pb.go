@@ -711,6 +711,66 @@ func (x *RenewRequest) GetProgress() *Progress {
 	return nil
 }
 
+type Usage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Memory        int64                  `protobuf:"varint,1,opt,name=memory,proto3" json:"memory,omitempty"`
+	Read          int64                  `protobuf:"varint,2,opt,name=read,proto3" json:"read,omitempty"`
+	Written       int64                  `protobuf:"varint,3,opt,name=written,proto3" json:"written,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Usage) Reset() {
+	*x = Usage{}
+	mi := &file_control_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Usage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Usage) ProtoMessage() {}
+
+func (x *Usage) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Usage.ProtoReflect.Descriptor instead.
+func (*Usage) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Usage) GetMemory() int64 {
+	if x != nil {
+		return x.Memory
+	}
+	return 0
+}
+
+func (x *Usage) GetRead() int64 {
+	if x != nil {
+		return x.Read
+	}
+	return 0
+}
+
+func (x *Usage) GetWritten() int64 {
+	if x != nil {
+		return x.Written
+	}
+	return 0
+}
+
 type Progress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	What          string                 `protobuf:"bytes,1,opt,name=what,proto3" json:"what,omitempty"`
@@ -718,13 +778,17 @@ type Progress struct {
 	Total         int64                  `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
 	Unit          string                 `protobuf:"bytes,4,opt,name=unit,proto3" json:"unit,omitempty"`
 	Saved         int64                  `protobuf:"varint,5,opt,name=saved,proto3" json:"saved,omitempty"`
+	Hop           int32                  `protobuf:"varint,6,opt,name=hop,proto3" json:"hop,omitempty"`
+	Settled       float64                `protobuf:"fixed64,7,opt,name=settled,proto3" json:"settled,omitempty"`
+	Usage         *Usage                 `protobuf:"bytes,8,opt,name=usage,proto3" json:"usage,omitempty"`
+	Where         string                 `protobuf:"bytes,9,opt,name=where,proto3" json:"where,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -736,7 +800,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -749,7 +813,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{9}
+	return file_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Progress) GetWhat() string {
@@ -787,6 +851,34 @@ func (x *Progress) GetSaved() int64 {
 	return 0
 }
 
+func (x *Progress) GetHop() int32 {
+	if x != nil {
+		return x.Hop
+	}
+	return 0
+}
+
+func (x *Progress) GetSettled() float64 {
+	if x != nil {
+		return x.Settled
+	}
+	return 0
+}
+
+func (x *Progress) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+func (x *Progress) GetWhere() string {
+	if x != nil {
+		return x.Where
+	}
+	return ""
+}
+
 type RenewReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -795,7 +887,7 @@ type RenewReply struct {
 
 func (x *RenewReply) Reset() {
 	*x = RenewReply{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -807,7 +899,7 @@ func (x *RenewReply) String() string {
 func (*RenewReply) ProtoMessage() {}
 
 func (x *RenewReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -820,7 +912,7 @@ func (x *RenewReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewReply.ProtoReflect.Descriptor instead.
 func (*RenewReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{11}
 }
 
 type Entry struct {
@@ -847,7 +939,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -859,7 +951,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -872,7 +964,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Entry) GetKind() string {
@@ -1002,7 +1094,7 @@ type CommitRequest struct {
 
 func (x *CommitRequest) Reset() {
 	*x = CommitRequest{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1106,7 @@ func (x *CommitRequest) String() string {
 func (*CommitRequest) ProtoMessage() {}
 
 func (x *CommitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1119,7 @@ func (x *CommitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitRequest.ProtoReflect.Descriptor instead.
 func (*CommitRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CommitRequest) GetFencing() uint64 {
@@ -1073,7 +1165,7 @@ type CommitReply struct {
 
 func (x *CommitReply) Reset() {
 	*x = CommitReply{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1085,7 +1177,7 @@ func (x *CommitReply) String() string {
 func (*CommitReply) ProtoMessage() {}
 
 func (x *CommitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1098,7 +1190,7 @@ func (x *CommitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitReply.ProtoReflect.Descriptor instead.
 func (*CommitReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 type FinishRequest struct {
@@ -1116,7 +1208,7 @@ type FinishRequest struct {
 
 func (x *FinishRequest) Reset() {
 	*x = FinishRequest{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1128,7 +1220,7 @@ func (x *FinishRequest) String() string {
 func (*FinishRequest) ProtoMessage() {}
 
 func (x *FinishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1141,7 +1233,7 @@ func (x *FinishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishRequest.ProtoReflect.Descriptor instead.
 func (*FinishRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FinishRequest) GetFencing() uint64 {
@@ -1187,7 +1279,7 @@ type FinishReply struct {
 
 func (x *FinishReply) Reset() {
 	*x = FinishReply{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1291,7 @@ func (x *FinishReply) String() string {
 func (*FinishReply) ProtoMessage() {}
 
 func (x *FinishReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1304,7 @@ func (x *FinishReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishReply.ProtoReflect.Descriptor instead.
 func (*FinishReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 type CatalogRequest struct {
@@ -1223,7 +1315,7 @@ type CatalogRequest struct {
 
 func (x *CatalogRequest) Reset() {
 	*x = CatalogRequest{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1235,7 +1327,7 @@ func (x *CatalogRequest) String() string {
 func (*CatalogRequest) ProtoMessage() {}
 
 func (x *CatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1248,7 +1340,7 @@ func (x *CatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CatalogRequest.ProtoReflect.Descriptor instead.
 func (*CatalogRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 type CatalogReply struct {
@@ -1260,7 +1352,7 @@ type CatalogReply struct {
 
 func (x *CatalogReply) Reset() {
 	*x = CatalogReply{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1364,7 @@ func (x *CatalogReply) String() string {
 func (*CatalogReply) ProtoMessage() {}
 
 func (x *CatalogReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1377,7 @@ func (x *CatalogReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CatalogReply.ProtoReflect.Descriptor instead.
 func (*CatalogReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CatalogReply) GetEntries() []*Entry {
@@ -1303,7 +1395,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1315,7 +1407,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1328,7 +1420,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 type StatusReply struct {
@@ -1340,7 +1432,7 @@ type StatusReply struct {
 
 func (x *StatusReply) Reset() {
 	*x = StatusReply{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1352,7 +1444,7 @@ func (x *StatusReply) String() string {
 func (*StatusReply) ProtoMessage() {}
 
 func (x *StatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1365,7 +1457,7 @@ func (x *StatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusReply.ProtoReflect.Descriptor instead.
 func (*StatusReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StatusReply) GetJson() []byte {
@@ -1429,13 +1521,21 @@ const file_control_proto_rawDesc = "" +
 	"\x05peers\x18\x04 \x03(\tR\x05peers\"_\n" +
 	"\fRenewRequest\x12\x18\n" +
 	"\afencing\x18\x01 \x01(\x04R\afencing\x125\n" +
-	"\bprogress\x18\x02 \x01(\v2\x19.ndls.control.v1.ProgressR\bprogress\"r\n" +
+	"\bprogress\x18\x02 \x01(\v2\x19.ndls.control.v1.ProgressR\bprogress\"M\n" +
+	"\x05Usage\x12\x16\n" +
+	"\x06memory\x18\x01 \x01(\x03R\x06memory\x12\x12\n" +
+	"\x04read\x18\x02 \x01(\x03R\x04read\x12\x18\n" +
+	"\awritten\x18\x03 \x01(\x03R\awritten\"\xe2\x01\n" +
 	"\bProgress\x12\x12\n" +
 	"\x04what\x18\x01 \x01(\tR\x04what\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\x03R\x04done\x12\x14\n" +
 	"\x05total\x18\x03 \x01(\x03R\x05total\x12\x12\n" +
 	"\x04unit\x18\x04 \x01(\tR\x04unit\x12\x14\n" +
-	"\x05saved\x18\x05 \x01(\x03R\x05saved\"\f\n" +
+	"\x05saved\x18\x05 \x01(\x03R\x05saved\x12\x10\n" +
+	"\x03hop\x18\x06 \x01(\x05R\x03hop\x12\x18\n" +
+	"\asettled\x18\a \x01(\x01R\asettled\x12,\n" +
+	"\x05usage\x18\b \x01(\v2\x16.ndls.control.v1.UsageR\x05usage\x12\x14\n" +
+	"\x05where\x18\t \x01(\tR\x05where\"\f\n" +
 	"\n" +
 	"RenewReply\"\xde\x02\n" +
 	"\x05Entry\x12\x12\n" +
@@ -1510,7 +1610,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),                   // 0: ndls.control.v1.Kind
 	(*Hello)(nil),               // 1: ndls.control.v1.Hello
@@ -1522,50 +1622,52 @@ var file_control_proto_goTypes = []any{
 	(*GangRequest)(nil),         // 7: ndls.control.v1.GangRequest
 	(*GangReply)(nil),           // 8: ndls.control.v1.GangReply
 	(*RenewRequest)(nil),        // 9: ndls.control.v1.RenewRequest
-	(*Progress)(nil),            // 10: ndls.control.v1.Progress
-	(*RenewReply)(nil),          // 11: ndls.control.v1.RenewReply
-	(*Entry)(nil),               // 12: ndls.control.v1.Entry
-	(*CommitRequest)(nil),       // 13: ndls.control.v1.CommitRequest
-	(*CommitReply)(nil),         // 14: ndls.control.v1.CommitReply
-	(*FinishRequest)(nil),       // 15: ndls.control.v1.FinishRequest
-	(*FinishReply)(nil),         // 16: ndls.control.v1.FinishReply
-	(*CatalogRequest)(nil),      // 17: ndls.control.v1.CatalogRequest
-	(*CatalogReply)(nil),        // 18: ndls.control.v1.CatalogReply
-	(*StatusRequest)(nil),       // 19: ndls.control.v1.StatusRequest
-	(*StatusReply)(nil),         // 20: ndls.control.v1.StatusReply
-	(*durationpb.Duration)(nil), // 21: google.protobuf.Duration
+	(*Usage)(nil),               // 10: ndls.control.v1.Usage
+	(*Progress)(nil),            // 11: ndls.control.v1.Progress
+	(*RenewReply)(nil),          // 12: ndls.control.v1.RenewReply
+	(*Entry)(nil),               // 13: ndls.control.v1.Entry
+	(*CommitRequest)(nil),       // 14: ndls.control.v1.CommitRequest
+	(*CommitReply)(nil),         // 15: ndls.control.v1.CommitReply
+	(*FinishRequest)(nil),       // 16: ndls.control.v1.FinishRequest
+	(*FinishReply)(nil),         // 17: ndls.control.v1.FinishReply
+	(*CatalogRequest)(nil),      // 18: ndls.control.v1.CatalogRequest
+	(*CatalogReply)(nil),        // 19: ndls.control.v1.CatalogReply
+	(*StatusRequest)(nil),       // 20: ndls.control.v1.StatusRequest
+	(*StatusReply)(nil),         // 21: ndls.control.v1.StatusReply
+	(*durationpb.Duration)(nil), // 22: google.protobuf.Duration
 }
 var file_control_proto_depIdxs = []int32{
-	21, // 0: ndls.control.v1.Welcome.heartbeat:type_name -> google.protobuf.Duration
-	21, // 1: ndls.control.v1.Welcome.checkpoint:type_name -> google.protobuf.Duration
+	22, // 0: ndls.control.v1.Welcome.heartbeat:type_name -> google.protobuf.Duration
+	22, // 1: ndls.control.v1.Welcome.checkpoint:type_name -> google.protobuf.Duration
 	5,  // 2: ndls.control.v1.Task.inputs:type_name -> ndls.control.v1.Inputs
 	4,  // 3: ndls.control.v1.Lease.task:type_name -> ndls.control.v1.Task
-	21, // 4: ndls.control.v1.Lease.ttl:type_name -> google.protobuf.Duration
-	10, // 5: ndls.control.v1.RenewRequest.progress:type_name -> ndls.control.v1.Progress
-	12, // 6: ndls.control.v1.CommitRequest.added:type_name -> ndls.control.v1.Entry
-	0,  // 7: ndls.control.v1.FinishRequest.kind:type_name -> ndls.control.v1.Kind
-	12, // 8: ndls.control.v1.CatalogReply.entries:type_name -> ndls.control.v1.Entry
-	1,  // 9: ndls.control.v1.Control.Join:input_type -> ndls.control.v1.Hello
-	3,  // 10: ndls.control.v1.Control.Next:input_type -> ndls.control.v1.NextRequest
-	7,  // 11: ndls.control.v1.Control.Gang:input_type -> ndls.control.v1.GangRequest
-	9,  // 12: ndls.control.v1.Control.Renew:input_type -> ndls.control.v1.RenewRequest
-	13, // 13: ndls.control.v1.Control.Commit:input_type -> ndls.control.v1.CommitRequest
-	15, // 14: ndls.control.v1.Control.Finish:input_type -> ndls.control.v1.FinishRequest
-	17, // 15: ndls.control.v1.Control.Catalog:input_type -> ndls.control.v1.CatalogRequest
-	19, // 16: ndls.control.v1.Control.Status:input_type -> ndls.control.v1.StatusRequest
-	2,  // 17: ndls.control.v1.Control.Join:output_type -> ndls.control.v1.Welcome
-	6,  // 18: ndls.control.v1.Control.Next:output_type -> ndls.control.v1.Lease
-	8,  // 19: ndls.control.v1.Control.Gang:output_type -> ndls.control.v1.GangReply
-	11, // 20: ndls.control.v1.Control.Renew:output_type -> ndls.control.v1.RenewReply
-	14, // 21: ndls.control.v1.Control.Commit:output_type -> ndls.control.v1.CommitReply
-	16, // 22: ndls.control.v1.Control.Finish:output_type -> ndls.control.v1.FinishReply
-	18, // 23: ndls.control.v1.Control.Catalog:output_type -> ndls.control.v1.CatalogReply
-	20, // 24: ndls.control.v1.Control.Status:output_type -> ndls.control.v1.StatusReply
-	17, // [17:25] is the sub-list for method output_type
-	9,  // [9:17] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	22, // 4: ndls.control.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	11, // 5: ndls.control.v1.RenewRequest.progress:type_name -> ndls.control.v1.Progress
+	10, // 6: ndls.control.v1.Progress.usage:type_name -> ndls.control.v1.Usage
+	13, // 7: ndls.control.v1.CommitRequest.added:type_name -> ndls.control.v1.Entry
+	0,  // 8: ndls.control.v1.FinishRequest.kind:type_name -> ndls.control.v1.Kind
+	13, // 9: ndls.control.v1.CatalogReply.entries:type_name -> ndls.control.v1.Entry
+	1,  // 10: ndls.control.v1.Control.Join:input_type -> ndls.control.v1.Hello
+	3,  // 11: ndls.control.v1.Control.Next:input_type -> ndls.control.v1.NextRequest
+	7,  // 12: ndls.control.v1.Control.Gang:input_type -> ndls.control.v1.GangRequest
+	9,  // 13: ndls.control.v1.Control.Renew:input_type -> ndls.control.v1.RenewRequest
+	14, // 14: ndls.control.v1.Control.Commit:input_type -> ndls.control.v1.CommitRequest
+	16, // 15: ndls.control.v1.Control.Finish:input_type -> ndls.control.v1.FinishRequest
+	18, // 16: ndls.control.v1.Control.Catalog:input_type -> ndls.control.v1.CatalogRequest
+	20, // 17: ndls.control.v1.Control.Status:input_type -> ndls.control.v1.StatusRequest
+	2,  // 18: ndls.control.v1.Control.Join:output_type -> ndls.control.v1.Welcome
+	6,  // 19: ndls.control.v1.Control.Next:output_type -> ndls.control.v1.Lease
+	8,  // 20: ndls.control.v1.Control.Gang:output_type -> ndls.control.v1.GangReply
+	12, // 21: ndls.control.v1.Control.Renew:output_type -> ndls.control.v1.RenewReply
+	15, // 22: ndls.control.v1.Control.Commit:output_type -> ndls.control.v1.CommitReply
+	17, // 23: ndls.control.v1.Control.Finish:output_type -> ndls.control.v1.FinishReply
+	19, // 24: ndls.control.v1.Control.Catalog:output_type -> ndls.control.v1.CatalogReply
+	21, // 25: ndls.control.v1.Control.Status:output_type -> ndls.control.v1.StatusReply
+	18, // [18:26] is the sub-list for method output_type
+	10, // [10:18] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -1579,7 +1681,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

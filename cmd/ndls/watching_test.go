@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"ndls"
+)
+
+// TestWatchedRun looks at a run over HTTP while it trains, and at its metrics in a file.
+func TestWatchedRun(t *testing.T) {
+	dir := t.TempDir()
+	metrics := filepath.Join(dir, "ndls.prom")
+	cmd := exec.Command(binary, "run", "--dataset", toy, "--run", filepath.Join(dir, "run"), "--memory", "512MiB", "--runs", "1", "--epochs", "1000000", "--patience", "0",
+		"--http", "127.0.0.1:0", "--pprof", "--metrics-file", metrics)
+	const token = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+	cmd.Env = append(os.Environ(), ndls.TokenVariable+"="+token)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill() }()
+	at := ""
+	lines := bufio.NewScanner(stderr)
+	for at == "" && lines.Scan() {
+		if m := regexp.MustCompile(`at=(http://127\.0\.0\.1:\d+/)`).FindStringSubmatch(lines.Text()); m != nil {
+			at = m[1]
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, stderr) }()
+	if at == "" {
+		t.Fatal("the run does not say where its page is")
+	}
+	read := func(path string) string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	ask := func(path string) string {
+		answer, err := http.Get(at + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("%s: status %d, %v", path, answer.StatusCode, err)
+		}
+		return string(text)
+	}
+	var s struct {
+		ndls.Status
+		Course *struct {
+			Stage   string  `json:"stage"`
+			Seconds float64 `json:"seconds"`
+		} `json:"course"`
+	}
+	deadline := time.Now().Add(time.Minute)
+	for {
+		if err := json.Unmarshal([]byte(ask("status")), &s); err != nil {
+			t.Fatal(err)
+		}
+		if s.Stage == ndls.StageTrain && s.Course != nil && len(s.Workers) == 1 && s.Workers[0].Usage.Memory > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no training in a minute: %+v", s)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if s.State != "running" || s.Course.Stage != "train" || s.Workers[0].Usage.Read == 0 || s.Stages[0].State != ndls.Complete {
+		t.Errorf("status %+v, course %+v", s.Status, s.Course)
+	}
+	if page := ask(""); !strings.Contains(page, "<h1>running: train</h1>") {
+		t.Errorf("the page:\n%s", page)
+	}
+	ask("debug/pprof/")
+	for name, text := range map[string]string{"/metrics": ask("metrics"), "the file": read(metrics)} {
+		if !strings.Contains(text, "\nndls_workers ") || !strings.Contains(text, `ndls_build_info{commit=`) {
+			t.Errorf("%s lacks metrics:\n%s", name, text)
+		}
+	}
+	request, err := http.NewRequest(http.MethodPost, at+"stop", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil || answer.StatusCode != http.StatusAccepted {
+		t.Fatalf("the run is not stopped: %v, %v", answer, err)
+	}
+	_ = answer.Body.Close()
+	_ = cmd.Wait()
+	if text := read(metrics); !strings.Contains(text, `ndls_stage_seconds{stage="smooth"}`) {
+		t.Errorf("the metrics at the end:\n%s", text)
+	}
+	if cmd.ProcessState.ExitCode() != ndls.ExitInterrupted {
+		t.Errorf("status %d", cmd.ProcessState.ExitCode())
+	}
+
+	run := filepath.Join(dir, "other")
+	expect(t, ndls.ExitUsage, "give --http 127.0.0.1:PORT", "run", "--dataset", toy, "--run", run, "--pprof")
+	expect(t, ndls.ExitUsage, "to this host alone", "run", "--dataset", toy, "--run", run, "--pprof", "--http", "0.0.0.0:0")
+	expect(t, ndls.ExitUsage, "no HOST:PORT", "run", "--dataset", toy, "--run", run, "--http", "8080")
+	expect(t, ndls.ExitError, "--metrics-file", "run", "--dataset", toy, "--run", run, "--metrics-file", filepath.Join(dir, "none", "x.prom"))
+}

@@ -1,0 +1,127 @@
+package watch
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// interval is how often events look at the run.
+const interval = time.Second
+
+// events sends what the page shows to all who listen, when it changes.
+type events struct {
+	state func() State
+
+	mu        sync.Mutex
+	listeners map[chan []byte]bool
+	looking   bool
+}
+
+func newEvents(state func() State) *events {
+	return &events{state: state, listeners: map[chan []byte]bool{}}
+}
+
+// ServeHTTP sends events until the caller has gone, each of which is the main part of the page.
+func (e *events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	mine := make(chan []byte, 1)
+	e.add(mine)
+	defer e.remove(mine)
+	to := http.NewResponseController(w)
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case event := <-mine:
+			if to.SetWriteDeadline(time.Now().Add(answerTimeout)) != nil {
+				return
+			}
+			if _, err := w.Write(event); err != nil || to.Flush() != nil {
+				return
+			}
+		}
+	}
+}
+
+func (e *events) add(c chan []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.listeners[c] = true
+	if !e.looking {
+		e.looking = true
+		go e.look()
+	}
+}
+
+func (e *events) remove(c chan []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.listeners, c)
+}
+
+// keepAlive is after how many looks without a change a comment is sent, so that a caller who has gone is found.
+const keepAlive = 15
+
+// look sends what has changed, until nobody listens.
+func (e *events) look() {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	var last []byte
+	given := map[chan []byte]bool{}
+	for quiet := 0; ; quiet++ {
+		event := encode(e.state())
+		changed := !bytes.Equal(event, last)
+		if changed {
+			last, quiet = event, 0
+		}
+		e.mu.Lock()
+		if len(e.listeners) == 0 {
+			e.looking = false
+			e.mu.Unlock()
+			return
+		}
+		for c := range e.listeners {
+			switch {
+			case changed || !given[c]:
+				offer(c, event)
+			case quiet%keepAlive == keepAlive-1:
+				offer(c, []byte(": no change\n\n"))
+			}
+			given[c] = true
+		}
+		for c := range given {
+			if !e.listeners[c] {
+				delete(given, c)
+			}
+		}
+		e.mu.Unlock()
+		<-tick.C
+	}
+}
+
+// offer puts an event in place of one that its listener has not taken yet.
+func offer(c chan []byte, event []byte) {
+	select {
+	case <-c:
+	default:
+	}
+	c <- event
+}
+
+// encode makes an event of the main part of the page.
+func encode(s State) []byte {
+	var text, event bytes.Buffer
+	if err := pages.ExecuteTemplate(&text, "main", s); err != nil {
+		fmt.Fprintf(&text, "the page cannot be made: %v", err)
+	}
+	for line := range strings.SplitSeq(text.String(), "\n") {
+		fmt.Fprintf(&event, "data: %s\n", line)
+	}
+	event.WriteByte('\n')
+	return event.Bytes()
+}

@@ -1,0 +1,86 @@
+package watch
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"math"
+	"strconv"
+	"time"
+
+	"ndls/coordinator"
+	"ndls/internal/control"
+	"ndls/internal/mem"
+)
+
+//go:embed page.html.tmpl page.css page.js
+var files embed.FS
+
+var pages = template.Must(template.New("watch").Funcs(template.FuncMap{
+	"bytes":   func(n int64) string { return mem.Bytes(n).String() },
+	"took":    took,
+	"percent": func(x float64) string { return strconv.FormatFloat(100*x, 'f', 1, 64) },
+	"share":   func(x float64) string { return strconv.FormatFloat(min(max(x, 0), 1), 'f', 4, 64) },
+	"million": func(x float64) string { return strconv.FormatFloat(x/1e6, 'f', 1, 64) },
+	"css":     func() (template.CSS, error) { b, err := files.ReadFile("page.css"); return template.CSS(b), err },
+	"js":      func() (template.JS, error) { b, err := files.ReadFile("page.js"); return template.JS(b), err },
+	"edges":   func() string { return control.Edges },
+}).ParseFS(files, "page.html.tmpl"))
+
+// took is a time in its two largest units: "1 h 2 min", "3 min 4 s", "5.6 s".
+func took(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d >= time.Hour:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%d min %d s", d/time.Minute, d%time.Minute/time.Second)
+	case d >= 10*time.Second:
+		return fmt.Sprintf("%.0f s", math.Round(seconds))
+	}
+	return fmt.Sprintf("%.1f s", seconds)
+}
+
+// Heading says in a few words how the run goes.
+func (s State) Heading() string {
+	text := s.Status.State
+	if s.Stage != "" {
+		text += ": " + string(s.Stage)
+	}
+	for _, x := range s.Stages {
+		if x.State == coordinator.Failed {
+			return fmt.Sprintf("%s failed", x.Stage)
+		}
+	}
+	return text
+}
+
+// Under says whether a stage is under way.
+func (s State) Under(x coordinator.StageStatus) bool { return x.State == coordinator.Running }
+
+// Complete says whether a stage is complete.
+func (s State) Complete(x coordinator.StageStatus) bool { return x.State == coordinator.Complete }
+
+// Edges is how many directed edges all workers pass in a second now, Read and Written how many bytes they have read
+// and written.
+func (s State) Edges() (sum float64) {
+	for _, x := range s.Workers {
+		if x.Task != "" && x.Progress.Unit == control.Edges {
+			sum += x.Rate
+		}
+	}
+	return sum
+}
+
+// FirstLosses are those that the page shows.
+func (s State) FirstLosses() []coordinator.Loss {
+	return s.Losses[:min(len(s.Losses), control.MaxLines)]
+}
+
+// FirstWorkers are those that the page shows, MoreWorkers how many others there are.
+func (s State) FirstWorkers() []coordinator.WorkerStatus {
+	return s.Workers[:min(len(s.Workers), control.MaxLines)]
+}
+
+// MoreWorkers is described at FirstWorkers.
+func (s State) MoreWorkers() int { return max(len(s.Workers)-control.MaxLines, 0) }

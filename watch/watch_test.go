@@ -1,0 +1,449 @@
+package watch
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"ndls/coordinator"
+	"ndls/internal/control"
+	"ndls/internal/progress"
+)
+
+// fake is a run whose status is set.
+type fake struct {
+	status  atomic.Pointer[coordinator.Status]
+	stopped atomic.Bool
+	asked   atomic.Int64
+}
+
+func (f *fake) Status() coordinator.Status {
+	f.asked.Add(1)
+	return *f.status.Load()
+}
+
+func (f *fake) Leading() bool { return !f.stopped.Load() }
+
+// running is a run in the middle of the LSI stage, with names that are markup.
+func running() *fake {
+	f := &fake{}
+	f.status.Store(&coordinator.Status{
+		Run: "file:///runs/a", PlanHash: "sha256:00", State: "running", Stage: control.LSI, Phase: control.Columns, Tasks: coordinator.TaskCounts{Waiting: 2, Running: 1},
+		Stages:        []coordinator.StageStatus{{Stage: control.Partition, State: coordinator.Complete, Seconds: 12}, {Stage: control.LSI, State: coordinator.Running}, {Stage: control.Smooth, State: coordinator.Waiting}},
+		WantedWorkers: 1,
+		Workers: []coordinator.WorkerStatus{
+			{Name: "a", LastSeen: 70, Losses: 1, Memory: 1 << 30, Threads: 4},
+			{
+				Name: `b"<b>`, Here: true, Memory: 1 << 30, Threads: 4, Task: "lsi/columns/0-1", Rate: 2e6, Usage: control.Usage{Memory: 1 << 29, Read: 77, Written: 5},
+				Progress: control.Progress{What: "lsi", Where: "hop 2 of at most 200", Done: 20, Total: 200, Unit: control.Edges, Saved: 10, Hop: 2, Settled: 0.25},
+			},
+		},
+		Losses: []coordinator.Loss{{Task: "lsi/columns/0-1", Worker: "a", Reason: "no sign of life", SecondsLost: 10}}, SecondsLost: 10,
+	})
+	return f
+}
+
+func get(h http.Handler, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w
+}
+
+// watching has a stage under way, of which a quarter is done.
+func watching(t *testing.T) *progress.Watch {
+	t.Helper()
+	ctx, w := progress.WithWatch(t.Context())
+	ctx = progress.Shared(ctx)
+	t.Cleanup(progress.Begin(ctx, progress.Stage{Name: "lsi", Planned: 60, After: 40}))
+	t.Cleanup(progress.Enter(ctx, 0, 1))
+	m := progress.StartPart(ctx, "lsi", 4, "edges")
+	m.Add(1)
+	t.Cleanup(m.Done)
+	return w
+}
+
+// TestPage shows what is known of a run, and takes no name for markup.
+func TestPage(t *testing.T) {
+	h := Handler(running(), Options{Watch: watching(t), Versions: map[string]string{"ndls": "1.2"}})
+	answer := get(h, "/")
+	page := answer.Body.String()
+	for _, want := range []string{
+		"<h1>running: lsi</h1>", "file:///runs/a", "ndls 1.2", "25.0 % done", "left in this stage", "About", "2.0 million edges a second",
+		`<th scope="row">partition</th><td class="text">COMPLETE</td><td>12 s</td>`, `aria-current="step"><th scope="row">lsi</th>`, `<th scope="row">smooth</th><td class="text">WAITING</td>`,
+		`<th scope="row">2</th><td class="bar" style="--share:0.2500">25.0</td>`, "0 done, 1 running, 2 waiting", "lsi hop 2 of at most 200", "a (gone)", "<td>512.0 MiB</td><td>1.0 GiB</td>", "no sign of life",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, "<b>") {
+		t.Error("a worker's name is taken for markup")
+	}
+	if !strings.Contains(answer.Header().Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Error("the page may load what it likes")
+	}
+	empty := &fake{}
+	empty.status.Store(&coordinator.Status{State: "waiting", WantedWorkers: 3})
+	if page := get(Handler(empty, Options{}), "/").Body.String(); !strings.Contains(page, "No worker has joined; 3 must be there") {
+		t.Errorf("the page of a run without workers:\n%s", page)
+	}
+	if code := get(h, "/else").Code; code != http.StatusNotFound {
+		t.Errorf("status %d of a page that is not there", code)
+	}
+}
+
+// TestJSON answers with what its schema describes, and with every field that a status has.
+func TestJSON(t *testing.T) {
+	h := Handler(running(), Options{Watch: watching(t), Versions: map[string]string{"ndls": "1"}})
+	compiler := jsonschema.NewCompiler()
+	described, err := jsonschema.UnmarshalJSON(get(h, "/status.schema.json").Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := compiler.AddResource("state", described); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := get(h, "/status").Body.Bytes()
+	answer, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(answer); err != nil {
+		t.Error(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil {
+		t.Fatal(err)
+	}
+	known := described.(map[string]any)["properties"].(map[string]any)
+	for name := range fields {
+		if known[name] == nil {
+			t.Errorf("the schema does not describe %q", name)
+		}
+	}
+	for name := range known {
+		if fields[name] == nil {
+			t.Errorf("the status of a run in LSI lacks %q", name)
+		}
+	}
+	bad, _ := jsonschema.UnmarshalJSON(strings.NewReader(`{"run": 1}`))
+	if schema.Validate(bad) == nil {
+		t.Error("the schema takes anything")
+	}
+}
+
+// TestMetrics are read by the parser of Prometheus, and follow its conventions.
+func TestMetrics(t *testing.T) {
+	o := Options{Watch: watching(t), Versions: map[string]string{"ndls": "1.2", "commit": "abc", "go": "go1"}}
+	text := get(Handler(running(), o), "/metrics").Body.Bytes()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	parsed, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := func(name string, labels ...string) float64 {
+		for _, m := range parsed[name].GetMetric() {
+			var got []string
+			for _, l := range m.GetLabel() {
+				got = append(got, l.GetName()+"="+l.GetValue())
+			}
+			if slices.Equal(got, labels) {
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+		t.Errorf("there is no %s%v", name, labels)
+		return -1
+	}
+	for _, c := range []struct {
+		want   float64
+		name   string
+		labels []string
+	}{
+		{2, "ndls_tasks", []string{"phase=columns", "stage=lsi", "state=waiting"}},
+		{1, "ndls_workers", nil},
+		{1, "ndls_losses_total", nil},
+		{10, "ndls_lost_seconds_total", nil},
+		{20, "ndls_progress_done", []string{"task=lsi/columns/0-1", "unit=edges", `worker=b"<b>`}},
+		{10, "ndls_progress_saved", []string{"task=lsi/columns/0-1", "unit=edges", `worker=b"<b>`}},
+		{2e6, "ndls_edges_per_second", []string{`worker=b"<b>`}},
+		{1 << 29, "ndls_worker_memory_bytes", []string{`worker=b"<b>`}},
+		{77, "ndls_worker_read_bytes_total", []string{`worker=b"<b>`}},
+		{0, "ndls_worker_up", []string{"worker=a"}},
+		{12, "ndls_stage_seconds", []string{"stage=partition"}},
+		{0.25, "ndls_settled_ratio", nil},
+		{0.25, "ndls_stage_done_ratio", nil},
+		{1, "ndls_build_info", []string{"commit=abc", "goversion=go1", "version=1.2"}},
+	} {
+		if got := value(c.name, c.labels...); got != c.want {
+			t.Errorf("%s%v is %g, want %g", c.name, c.labels, got, c.want)
+		}
+	}
+	if left := value("ndls_job_left_seconds"); left < 90 || left > 100 {
+		t.Errorf("%g seconds left of 100 planned ones", left)
+	}
+	problems, err := promlint.New(bytes.NewReader(text)).Lint()
+	for _, p := range problems {
+		if p.Metric == "ndls_progress_total" { // a name that others read already
+			continue
+		}
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	file, err := Metrics(running(), o)
+	if err != nil || !bytes.Contains(file, []byte("ndls_worker_read_bytes_total{worker=\"b\\\"<b>\"} 77\n")) {
+		t.Errorf("the text for a file (%v):\n%s", err, file)
+	}
+}
+
+// TestDashboard: each metric in a query of the dashboard is one that is served.
+func TestDashboard(t *testing.T) {
+	text, err := os.ReadFile("../deploy/grafana/ndls.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var board struct {
+		Panels []struct {
+			Title   string `json:"title"`
+			Targets []struct {
+				Expr string `json:"expr"`
+			} `json:"targets"`
+		} `json:"panels"`
+	}
+	if err := json.Unmarshal(text, &board); err != nil {
+		t.Fatal(err)
+	}
+	served, err := Metrics(running(), Options{Watch: watching(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	queries := 0
+	for _, p := range board.Panels {
+		for _, x := range p.Targets {
+			queries++
+			names := strings.FieldsFunc(x.Expr, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') })
+			found := false
+			for _, name := range names {
+				if strings.HasPrefix(name, "ndls_") {
+					found = true
+					if !bytes.Contains(served, []byte("\n# TYPE "+name+" ")) {
+						t.Errorf("%s: there is no metric %s", p.Title, name)
+					}
+				}
+			}
+			if !found {
+				t.Errorf("%s: the query %q has no metric", p.Title, x.Expr)
+			}
+		}
+	}
+	if queries < 8 {
+		t.Errorf("%d queries", queries)
+	}
+}
+
+// TestEvents: who listens gets the page at once, and again when it has changed.
+func TestEvents(t *testing.T) {
+	f := running()
+	server := httptest.NewServer(Handler(f, Options{}))
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if kind := answer.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Errorf("events are %q", kind)
+	}
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, 1<<20)
+	event := func() (text string) {
+		for lines.Scan() && lines.Text() != "" {
+			line, ok := strings.CutPrefix(lines.Text(), "data: ")
+			if !ok {
+				t.Errorf("the line %q", lines.Text())
+			}
+			text += line + "\n"
+		}
+		return text
+	}
+	if first := event(); !strings.Contains(first, "<h1>running: lsi</h1>") {
+		t.Errorf("the first event is %q", first)
+	}
+	next := *f.status.Load()
+	next.Stage = control.Smooth
+	f.status.Store(&next)
+	if second := event(); !strings.Contains(second, "<h1>running: smooth</h1>") {
+		t.Errorf("the second event is %q", second)
+	}
+	cancel()
+	for asked := int64(-1); f.asked.Load() != asked; { // until nobody listens
+		asked = f.asked.Load()
+		time.Sleep(3 * interval)
+	}
+}
+
+// TestSettled keeps a share for each hop, and begins anew with another stage.
+func TestSettled(t *testing.T) {
+	f := running()
+	w := &watcher{run: f}
+	at := func(hop int, share float64) {
+		s := *f.status.Load()
+		s.Workers = slices.Clone(s.Workers)
+		s.Workers[1].Progress.Hop, s.Workers[1].Progress.Settled = hop, share
+		f.status.Store(&s)
+		w.state()
+	}
+	at(1, 0.1)
+	at(1, 0.2)
+	at(3, 0.5)
+	if got := fmt.Sprint(w.state().Settled); got != "[{1 0.2} {3 0.5}]" {
+		t.Errorf("settled %s", got)
+	}
+	at(2, 0.3)
+	if got := fmt.Sprint(w.state().Settled); got != "[{1 0.2} {2 0.3}]" {
+		t.Errorf("a state that was resumed: %s", got)
+	}
+	s := *f.status.Load()
+	s.Stage = control.Smooth
+	f.status.Store(&s)
+	if got := w.state().Settled; got != nil {
+		t.Errorf("settled %v in smooth", got)
+	}
+}
+
+// TestLargeCluster makes the page of 64 workers and thousands of losses in less than a tenth of a second.
+func TestLargeCluster(t *testing.T) {
+	f := running()
+	s := *f.status.Load()
+	s.Tasks = coordinator.TaskCounts{Waiting: 1900, Running: 64, Done: 36}
+	one := s.Workers[1]
+	s.Workers = nil
+	for i := range 64 {
+		one.Name = fmt.Sprint("worker ", i)
+		s.Workers = append(s.Workers, one)
+	}
+	for range 5000 {
+		s.Losses = append(s.Losses, s.Losses[0])
+	}
+	f.status.Store(&s)
+	w := &watcher{run: f}
+	best := time.Hour
+	for range 5 {
+		start := time.Now()
+		if event := encode(w.state()); len(event) > 200_000 {
+			t.Fatalf("an event of %d bytes", len(event))
+		}
+		best = min(best, time.Since(start))
+	}
+	if best > 100*time.Millisecond {
+		t.Errorf("an update takes %v", best)
+	}
+}
+
+// TestPageKnowsItsHost: on loopback the page answers requests alone that name this host,
+// whatever a browser was made to believe.
+func TestPageKnowsItsHost(t *testing.T) {
+	server := httptest.NewServer(Handler(running(), Options{Profile: true}))
+	defer server.Close()
+	own, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]int{
+		"localhost": 200, "localhost:8080": 200, "127.0.0.1:8080": 200, "[::1]:8080": 200, "::1": 200, own: 200, own + ":80": 200,
+		"evil.example": 403, "evil.example:8080": 403, "localhost.evil.example": 403, "127.0.0.1.evil.example:80": 403,
+	} {
+		for _, path := range []string{"/", "/status", "/status.schema.json", "/metrics", "/healthz", "/debug/pprof/"} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = host
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+			if answer.StatusCode != want {
+				t.Errorf("%s for host %q: status %d, want %d", path, host, answer.StatusCode, want)
+			}
+		}
+	}
+}
+
+// TestProfiles are given where they were asked for, to this host alone.
+func TestProfiles(t *testing.T) {
+	if code := get(Handler(running(), Options{Profile: true}), "/debug/pprof/").Code; code != http.StatusForbidden {
+		t.Errorf("status %d where the address is not known to be a loopback one", code)
+	}
+	if code := get(Handler(running(), Options{}), "/debug/pprof/").Code; code != http.StatusNotFound {
+		t.Errorf("status %d without --pprof", code)
+	}
+}
+
+// TestStop: who knows the token stops the run.
+func TestStop(t *testing.T) {
+	stopped := 0
+	h := Handler(running(), Options{Token: "secret", Stop: func() { stopped++ }})
+	for given, want := range map[string]int{"": 401, "secret": 401, "Bearer ": 401, "Bearer secreT": 401, "Basic secret": 401, "Bearer secret": 202} {
+		r := httptest.NewRequest(http.MethodPost, "/stop", nil)
+		r.Header.Set("Authorization", given)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%q: status %d, want %d", given, w.Code, want)
+		}
+	}
+	if stopped != 1 {
+		t.Errorf("stopped %d times", stopped)
+	}
+	if code := get(h, "/stop").Code; code != http.StatusMethodNotAllowed {
+		t.Errorf("a link to /stop: status %d", code)
+	}
+	w := httptest.NewRecorder()
+	if Handler(running(), Options{}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/stop", nil)); w.Code != http.StatusNotFound {
+		t.Errorf("without a token: status %d", w.Code)
+	}
+}
+
+// TestHealth says whether this process leads the run.
+func TestHealth(t *testing.T) {
+	f := running()
+	h := Handler(f, Options{})
+	if code := get(h, "/healthz").Code; code != http.StatusOK {
+		t.Errorf("status %d of the process that leads", code)
+	}
+	f.stopped.Store(true)
+	if code := get(h, "/healthz").Code; code != http.StatusServiceUnavailable {
+		t.Errorf("status %d of one that stops", code)
+	}
+	if f.asked.Load() != 0 {
+		t.Error("health waits for the status")
+	}
+}
