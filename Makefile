@@ -218,6 +218,11 @@ test-python: build $(VENV)/python-package ## the Python package: ruff, mypy, tes
 	cd python && $(VENV)/bin/ruff check --quiet --config pyproject.toml . ../bench/loader && $(VENV)/bin/ruff format --quiet --check --config pyproject.toml . ../bench/loader && $(VENV)/bin/mypy
 	cd python && NDLS_BINARY=$(CURDIR)/$(BUILD)/ndls PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 $(VENV)/bin/python -m pytest -q
 
+.PHONY: test-engines
+test-engines: build ## jobs on clusters of Ray, Dask and Spark on this machine, which pip fetches (1.2 GB; Spark needs Java)
+	[ -x $(TOOLS)/venv-engines/bin/python ] || { python3 -m venv $(TOOLS)/venv-engines && $(TOOLS)/venv-engines/bin/pip install --quiet --disable-pip-version-check -r python/requirements-engines.txt; }
+	cd python && NDLS_BINARY=$(CURDIR)/$(BUILD)/ndls PYTHONPATH=$(CURDIR)/python/src PYTHONDONTWRITEBYTECODE=1 $(TOOLS)/venv-engines/bin/python -m pytest -q tests/test_engines.py
+
 .PHONY: bench-loader
 bench-loader: build ## rows a second of ndls.NodeRows beside a loader that reads a row at a time; options in LOADER, such as --nodes 8000000
 	NDLS_BINARY=$(CURDIR)/$(BUILD)/ndls PYTHONPATH=python/src $(PYTHON) bench/loader/loader.py $(LOADER)

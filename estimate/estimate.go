@@ -179,7 +179,7 @@ func run(c Counts, p control.Plan, r control.Resources, held int64, stages []Sta
 // node table, runtimeUse in other stages.
 // mem.RuntimeShare is the most.
 const (
-	programUse = 34 << 20
+	programUse = 38 << 20
 	runtimeUse = programUse + 22<<20
 	recordsUse = programUse + 34<<20
 	encodesUse = programUse + 41<<20

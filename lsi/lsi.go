@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"ndls/hops"
@@ -539,6 +540,9 @@ func (t *tracker) capRest() {
 // chunk is how many rows are observed at a time.
 const chunk = 256
 
+// chunks are sums of as many rows, which kernels add to.
+var chunks = sync.Pool{New: func() any { return new([chunk]float64) }}
+
 // observe takes rows of one hop as they are finished. Calls at the same time are
 // for different strips.
 func (t *tracker) observe(first int64, rows []float32) {
@@ -552,8 +556,10 @@ func (t *tracker) observe(first int64, rows []float32) {
 
 func (t *tracker) observeChunk(first int64, rows []float32) {
 	n := len(rows) / t.columns
-	var buf [chunk]float64
+	buf := chunks.Get().(*[chunk]float64)
+	defer chunks.Put(buf)
 	norms := buf[:n]
+	clear(norms)
 	if t.partial != nil {
 		norms = t.partial.S[first : first+int64(n)]
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"ndls/internal/control"
 	"ndls/internal/mem"
@@ -31,7 +32,7 @@ func Page(w io.Writer, runs ...Named) error {
 		runs[i].several = v.Several
 	}
 	var page bytes.Buffer
-	if err := pages.ExecuteTemplate(&page, "page.html.tmpl", v); err != nil {
+	if err := pages().ExecuteTemplate(&page, "page.html.tmpl", v); err != nil {
 		return fmt.Errorf("report: making the page: %w", err)
 	}
 	_, err := w.Write(page.Bytes())
@@ -61,19 +62,22 @@ func text(name string) (string, error) {
 	return string(b), err
 }
 
-var pages = template.Must(template.New("report").Funcs(template.FuncMap{
-	"bytes":   func(n int64) string { return mem.Bytes(n).String() },
-	"percent": func(x float64) string { return strconv.FormatFloat(100*x, 'f', 2, 64) },
-	"share":   func(x *float64) string { return strconv.FormatFloat(100**x, 'f', 2, 64) },
-	"million": func(x float64) string { return strconv.FormatFloat(x/1e6, 'f', 1, 64) },
-	"seconds": func(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) },
-	"count":   count,
-	"number":  number,
-	"raw":     raw,
-	"digest":  digest,
-	"css":     func(name string) (template.CSS, error) { s, err := text(name); return template.CSS(s), err },
-	"js":      func(name string) (template.JS, error) { s, err := text(name); return template.JS(s), err },
-}).ParseFS(files, "page.html.tmpl"))
+// pages is parsed when a page is made first: most processes make none.
+var pages = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("report").Funcs(template.FuncMap{
+		"bytes":   func(n int64) string { return mem.Bytes(n).String() },
+		"percent": func(x float64) string { return strconv.FormatFloat(100*x, 'f', 2, 64) },
+		"share":   func(x *float64) string { return strconv.FormatFloat(100**x, 'f', 2, 64) },
+		"million": func(x float64) string { return strconv.FormatFloat(x/1e6, 'f', 1, 64) },
+		"seconds": func(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) },
+		"count":   count,
+		"number":  number,
+		"raw":     raw,
+		"digest":  digest,
+		"css":     func(name string) (template.CSS, error) { s, err := text(name); return template.CSS(s), err },
+		"js":      func(name string) (template.JS, error) { s, err := text(name); return template.JS(s), err },
+	}).ParseFS(files, "page.html.tmpl"))
+})
 
 // count is a whole number with narrow spaces between thousands.
 func count(n int64) string {

@@ -316,5 +316,7 @@ func breaksDown(s *estimate.Sheet, rows int64) int64 {
 	if smoothsLabels(s.Plan) {
 		return 0
 	}
+	s.ReadNodes(1)
+	s.ReadK()
 	return rangesBytes(rows, s.Classes)
 }

@@ -58,6 +58,9 @@ func (predictStage) Cost(s *estimate.Sheet) {
 	s.BytesWritten = s.DiskBytes
 	s.ReadNodes(1)
 	s.BytesRead += 8*shape.Rows + s.RowBytes()
+	if !smoothsLabels(s.Plan) {
+		s.BytesRead += 16 * shape.Rows // ids again, to find degrees and K
+	}
 	s.Computes(float64(shape.Rows)*float64(shape.Width), estimate.CheckedValues)
 	s.Computes(float64(models)*train.PredictFlops(shape, o), estimate.PredictedFlops)
 	s.Computes(float64(models)*float64(shape.Rows)*float64(s.Classes), estimate.SoftenedValues)

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"math"
 	"strconv"
+	"sync"
 	"time"
 
 	"ndls/coordinator"
@@ -16,16 +17,19 @@ import (
 //go:embed page.html.tmpl page.css page.js
 var files embed.FS
 
-var pages = template.Must(template.New("watch").Funcs(template.FuncMap{
-	"bytes":   func(n int64) string { return mem.Bytes(n).String() },
-	"took":    took,
-	"percent": func(x float64) string { return strconv.FormatFloat(100*x, 'f', 1, 64) },
-	"share":   func(x float64) string { return strconv.FormatFloat(min(max(x, 0), 1), 'f', 4, 64) },
-	"million": func(x float64) string { return strconv.FormatFloat(x/1e6, 'f', 1, 64) },
-	"css":     func() (template.CSS, error) { b, err := files.ReadFile("page.css"); return template.CSS(b), err },
-	"js":      func() (template.JS, error) { b, err := files.ReadFile("page.js"); return template.JS(b), err },
-	"edges":   func() string { return control.Edges },
-}).ParseFS(files, "page.html.tmpl"))
+// pages is parsed when a page is made first: most processes make none.
+var pages = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("watch").Funcs(template.FuncMap{
+		"bytes":   func(n int64) string { return mem.Bytes(n).String() },
+		"took":    took,
+		"percent": func(x float64) string { return strconv.FormatFloat(100*x, 'f', 1, 64) },
+		"share":   func(x float64) string { return strconv.FormatFloat(min(max(x, 0), 1), 'f', 4, 64) },
+		"million": func(x float64) string { return strconv.FormatFloat(x/1e6, 'f', 1, 64) },
+		"css":     func() (template.CSS, error) { b, err := files.ReadFile("page.css"); return template.CSS(b), err },
+		"js":      func() (template.JS, error) { b, err := files.ReadFile("page.js"); return template.JS(b), err },
+		"edges":   func() string { return control.Edges },
+	}).ParseFS(files, "page.html.tmpl"))
+})
 
 // took is a time in its two largest units: "1 h 2 min", "3 min 4 s", "5.6 s".
 func took(seconds float64) string {

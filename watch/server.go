@@ -46,7 +46,7 @@ func Handler(run Run, o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(to http.ResponseWriter, _ *http.Request) {
 		var page bytes.Buffer
-		if err := pages.ExecuteTemplate(&page, "page", w.state()); err != nil {
+		if err := pages().ExecuteTemplate(&page, "page", w.state()); err != nil {
 			http.Error(to, err.Error(), http.StatusInternalServerError)
 			return
 		}

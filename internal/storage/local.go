@@ -293,12 +293,17 @@ type hasher struct {
 
 const hashBuffer = 256 << 10
 
+// hashBuffers are those that no file needs now: there are many small files.
+var hashBuffers = sync.Pool{New: func() any { b := make([]byte, 0, hashBuffer); return &b }}
+
+func newHashBuffer() []byte { return (*hashBuffers.Get().(*[]byte))[:0] }
+
 func newHasher() *hasher {
 	s := &hasher{
 		h: sha256.New(), full: make(chan []byte, 1), free: make(chan []byte, 2), done: make(chan struct{}),
-		cur: make([]byte, 0, hashBuffer),
+		cur: newHashBuffer(),
 	}
-	s.free <- make([]byte, 0, hashBuffer)
+	s.free <- newHashBuffer()
 	go func() {
 		defer close(s.done)
 		for b := range s.full {
@@ -330,6 +335,11 @@ func (s *hasher) finish() string {
 		s.full <- s.cur
 		close(s.full)
 		s.cur = nil
+		<-s.done
+		for range cap(s.free) {
+			b := <-s.free
+			hashBuffers.Put(&b)
+		}
 	}
 	<-s.done
 	return hex.EncodeToString(s.h.Sum(nil))

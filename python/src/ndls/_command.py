@@ -61,13 +61,20 @@ def binary() -> str:
     )
 
 
-def command(verb: str, *, progress: Progress = None, **options: object) -> str:
+def command(
+    verb: str,
+    *,
+    progress: Progress = None,
+    started: Callable[[subprocess.Popen[str]], object] | None = None,
+    **options: object,
+) -> str:
     """Runs ``ndls VERB`` with options, and returns what it prints to standard output.
 
     Args:
         verb: A verb such as ``"smooth"`` or ``"inspect"``; ``ndls help`` lists them.
         progress: Is called with each line of progress and log. ``None`` prints the lines to
             ``sys.stderr``, and ``False`` shows nothing.
+        started: Is called with the process of the program when that has begun.
         options: The flags of the verb, with underscores in place of hyphens:
             ``keep_hops="0..3"`` is ``--keep-hops=0..3``. True and False are written as such, lists
             with commas between their values, and an option that is None is left out.
@@ -95,6 +102,8 @@ def command(verb: str, *, progress: Progress = None, **options: object) -> str:
         )
         assert process.stderr is not None
         try:
+            if started is not None:
+                started(process)
             for line in process.stderr:
                 line = line.rstrip("\n")
                 last.append(line)

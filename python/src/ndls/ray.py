@@ -1,0 +1,98 @@
+"""Runs the whole job on a Ray cluster: Ray places the workers, and the coordinator runs beside the driver.
+
+It needs Ray, this package with the program on every node, and a run directory that all nodes see: a shared
+folder or ``s3://bucket/prefix``.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import ray
+
+from . import _launch
+from ._command import Error, Progress
+from ._graph import Graph
+from ._run import Run, open
+
+__all__ = ["run"]
+
+
+class _Tasks:
+    """Workers that Ray has placed."""
+
+    def __init__(self, references: list[Any]) -> None:
+        self.references = references
+
+    def failed(self) -> tuple[int, BaseException | None]:
+        done, _ = ray.wait(self.references, num_returns=len(self.references), timeout=0)
+        return _launch.errors(_error(reference) for reference in done)
+
+    def finish(self, patience: float) -> None:
+        _, running = ray.wait(self.references, num_returns=len(self.references), timeout=patience)
+        for reference in running:
+            ray.cancel(reference, force=True)
+
+
+def _error(reference: Any) -> BaseException | None:
+    try:
+        ray.get(reference)
+    except Exception as error:
+        return error
+    return None
+
+
+def _work(place: _launch.Place) -> None:
+    _launch.work(place, ray.util.get_node_ip_address())
+
+
+def run(
+    graph: str | Graph,
+    run: str | os.PathLike[str],
+    *,
+    workers: int,
+    threads: int = 1,
+    memory: str | None = None,
+    scratch: str | None = None,
+    resources: dict[str, float] | None = None,
+    progress: Progress = None,
+    **options: object,
+) -> Run | None:
+    """Runs the whole job on a graph with workers on the nodes of a Ray cluster.
+
+    Each worker is a Ray task of ``threads`` CPUs. Where a node or a worker is lost, Ray starts the
+    task elsewhere, and the job goes on from what was saved; the bytes of the results are those of
+    ``ndls.run``.
+
+    Args:
+        graph: As for ``ndls.run``. All nodes must see its files.
+        run: The run directory, which all nodes see.
+        workers: How many workers there are, and for how many the first task waits.
+        threads: CPUs of each worker.
+        memory: The memory of each worker, such as ``"48GiB"``; by default what ``ndls worker``
+            takes on its node, which is too much where a node has several.
+        scratch: A local folder of each node for temporary files.
+        resources: Further resources of each task, such as ``{"bignode": 1}``.
+        progress: As for ``ndls.run``.
+        options: The flags of ``ndls coordinator``, with underscores.
+
+    Returns:
+        The run, or None where it is in an object store.
+
+    Raises:
+        Error: As for ``ndls.run``, or every worker has ended with an error.
+    """
+    if workers < 1:
+        raise Error(f"workers={workers}: give 1 or more", 2)
+    if not ray.is_initialized():
+        ray.init()
+    place = _launch.Place(os.fspath(run), _launch.make_keys(), memory, threads, scratch)
+    # What Ray does over is what nodes and processes were lost with. An error of a worker stays one.
+    task = ray.remote(_work).options(num_cpus=threads, resources=resources, max_retries=-1, scheduling_strategy="SPREAD")
+
+    def start() -> _Tasks:
+        return _Tasks([task.remote(place) for _ in range(workers)])
+
+    _launch.coordinate(graph, place, ray.util.get_node_ip_address(), workers, start, progress, options)
+    return None if place.run.startswith("s3://") else open(place.run)
