@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -44,7 +45,7 @@ def wanted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def stage(run: Path) -> str:
     """Returns the stage that the record of a run says is under way."""
     with contextlib.suppress(OSError, ValueError, ndls.Error):
-        for x in json.loads((run / "run.json").read_text())["stages"]:
+        for x in json.loads((run / "run.json").read_text())["stages"] or []:
             if x["state"] == "RUNNING":
                 return str(x["name"])
     return ""
@@ -87,7 +88,8 @@ def test_dask(tmp_path: Path, wanted: dict[str, str]) -> None:
         with once(run, "smooth", lambda: os.kill(victim, signal.SIGKILL)) as killed:
             opened = ndls.dask.run(GRAPH, run, client=client, memory="512MiB", progress=False, **OPTIONS)
     assert killed, "nothing was killed"
-    assert opened is not None and opened.state == "COMPLETE"
+    assert opened is not None
+    assert opened.state == "COMPLETE"
     assert checksums(run) == wanted
 
 
@@ -100,11 +102,29 @@ def test_dask_refuses(tmp_path: Path) -> None:
         distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
-        with pytest.raises(ndls.Error, match="no worker is left.*memory"):
+        with pytest.raises(ndls.Error, match=r"no worker is left.*memory"):
             ndls.dask.run("karate:", tmp_path / "a", client=client, memory="1KiB", progress=False)
         with pytest.raises(ndls.Error, match="unknown flag") as caught:
             ndls.dask.run("karate:", tmp_path / "b", client=client, nonsense=1, progress=False)
         assert caught.value.status == 2
+
+
+def workers_of(run: Path) -> list[int]:
+    """Returns the processes that work on a run."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if b"worker" in words and f"--run={run}".encode() in words:
+                found.append(int(process.name))
+    return found
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    """Gives the parent of a process, and the parents of that."""
+    while pid > 1:
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        yield pid
 
 
 def test_ray(tmp_path: Path, wanted: dict[str, str]) -> None:
@@ -115,33 +135,37 @@ def test_ray(tmp_path: Path, wanted: dict[str, str]) -> None:
     import ndls.ray
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    node = cluster.add_node(num_cpus=1)
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
     cluster.wait_for_nodes()
     ray.init(address=cluster.address, log_to_driver=False)
     try:
         run = tmp_path / "run"
 
         def kill() -> None:
-            cluster.remove_node(node, allow_graceful=False)
-            cluster.add_node(num_cpus=1)
+            """Kills a node beside the head that has a worker: of two workers, one is there."""
+            above = {parent for pid in workers_of(run) for parent in ancestors(pid)}
+            raylet = next(pid for pid in (node.all_processes["raylet"][0].process.pid for node in nodes) if pid in above)
+            os.kill(raylet, signal.SIGKILL)
 
         with once(run, "smooth", kill) as killed:
             opened = ndls.ray.run(GRAPH, run, workers=2, memory="512MiB", progress=False, **OPTIONS)
         assert killed, "nothing was killed"
-        assert opened is not None and opened.state == "COMPLETE"
+        assert opened is not None
+        assert opened.state == "COMPLETE"
         assert checksums(run) == wanted
     finally:
         ray.shutdown()
         cluster.shutdown()
 
 
-def test_spark(tmp_path: Path, wanted: dict[str, str]) -> None:
+def test_spark(tmp_path: Path, wanted: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A barrier stage of Spark has the workers."""
     pytest.importorskip("pyspark")
     from pyspark.sql import SparkSession
 
     import ndls.spark
 
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     session = (
         SparkSession.builder.master("local-cluster[2,1,1024]")
         .config("spark.ui.enabled", "false")
@@ -153,7 +177,8 @@ def test_spark(tmp_path: Path, wanted: dict[str, str]) -> None:
     try:
         run = tmp_path / "run"
         opened = ndls.spark.run(GRAPH, run, session=session, workers=2, threads=1, memory="512MiB", progress=False, **OPTIONS)
-        assert opened is not None and opened.state == "COMPLETE"
+        assert opened is not None
+        assert opened.state == "COMPLETE"
         assert checksums(run) == wanted
     finally:
         session.stop()

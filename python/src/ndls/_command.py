@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,20 +61,13 @@ def binary() -> str:
     )
 
 
-def command(
-    verb: str,
-    *,
-    progress: Progress = None,
-    started: Callable[[subprocess.Popen[str]], object] | None = None,
-    **options: object,
-) -> str:
+def command(verb: str, *, progress: Progress = None, **options: object) -> str:
     """Runs ``ndls VERB`` with options, and returns what it prints to standard output.
 
     Args:
         verb: A verb such as ``"smooth"`` or ``"inspect"``; ``ndls help`` lists them.
         progress: Is called with each line of progress and log. ``None`` prints the lines to
             ``sys.stderr``, and ``False`` shows nothing.
-        started: Is called with the process of the program when that has begun.
         options: The flags of the verb, with underscores in place of hyphens:
             ``keep_hops="0..3"`` is ``--keep-hops=0..3``. True and False are written as such, lists
             with commas between their values, and an option that is None is left out.
@@ -85,6 +78,11 @@ def command(
     Raises:
         Error: The program has ended with another exit status than 0.
     """
+    return execute(verb, options, progress, lambda _: None)
+
+
+def execute(verb: str, options: Mapping[str, object], progress: Progress, started: Callable[[subprocess.Popen[str]], object]) -> str:
+    """Is command. It calls started with the process of the program when that has begun."""
     arguments = [binary(), *verb.split(), *_flags(options)]
     last: deque[str] = deque(maxlen=KEPT)
     with tempfile.TemporaryFile() as results:
@@ -102,8 +100,7 @@ def command(
         )
         assert process.stderr is not None
         try:
-            if started is not None:
-                started(process)
+            started(process)
             for line in process.stderr:
                 line = line.rstrip("\n")
                 last.append(line)
@@ -120,7 +117,7 @@ def command(
         return results.read().decode("utf-8", errors="replace")
 
 
-def _flags(options: dict[str, object]) -> list[str]:
+def _flags(options: Mapping[str, object]) -> list[str]:
     flags = []
     for name, value in options.items():
         if value is None:

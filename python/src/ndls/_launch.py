@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from ._command import KEPT, Error, Progress, _message, binary, command
+from ._command import KEPT, Error, Progress, _message, binary, command, execute
 
 # PR_SET_PDEATHSIG of prctl(2): the kernel sends a signal when the parent is gone.
 _PARENT_DEATH_SIGNAL = 1
@@ -147,18 +147,8 @@ def coordinate(
 
         patience = 0.0
         try:
-            command(
-                "coordinator",
-                progress=progress,
-                started=started,
-                dataset=str(graph),
-                run=place.run,
-                keys=keys,
-                listen=f"{host}:0",
-                gossip_listen=f"{host}:0",
-                workers=workers,
-                **options,
-            )
+            given = {"dataset": str(graph), "run": place.run, "keys": keys, "listen": f"{host}:0", "gossip_listen": f"{host}:0", "workers": workers}
+            execute("coordinator", {**given, **options}, progress, started)
             patience = PATIENCE
         except Error as error:
             if causes:
