@@ -251,6 +251,9 @@ func TestLimits(t *testing.T) {
 // TestChooseGoesOn stops a choice after every pass and every trial, and lets another way of
 // computing go on: the choice is the same.
 func TestChooseGoesOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: it stops at every hop")
+	}
 	plain := slow()
 	weighted := plain
 	weighted.g = plain.g.RandomWeights(10, 3)
