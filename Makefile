@@ -70,8 +70,7 @@ test-pages: build ## reports of runs, and the page of one that works, opened in 
 	$(BUILD)/ndls partition --quiet --memory 1GiB --run $(PAGES)/karate --dataset karate: >>$(PAGES)/log
 	$(BUILD)/ndls report $(PAGES)/splits $(PAGES)/labelled $(PAGES)/karate --out $(PAGES)/several.html
 	NODE_FOLDER=.tools/browser node e2e/pages.mjs $(PAGES) $(PAGES)/*/report.html $(PAGES)/several.html
-	$(BUILD)/ndls run --quiet --memory 1GiB --run $(PAGES)/running --dataset $(DEMO) --epsilon 1e-9 --kmax 20000 --http 127.0.0.1:8931 2>>$(PAGES)/log & \
-	  run=$$!; sleep 5; NODE_FOLDER=.tools/browser node e2e/pages.mjs $(PAGES) http://127.0.0.1:8931/; status=$$?; kill $$run; exit $$status
+	NODE_FOLDER=.tools/browser node e2e/running.mjs $(PAGES) $(BUILD)/ndls
 
 .PHONY: site
 site: build ## the documentation as a site in build/site/html, its links checked; pip fetches what makes it

@@ -73,7 +73,9 @@ func (r *session) watched(ctx context.Context, fail func(error)) (stop func(), e
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var ends []func()
+	finish := func() {}
 	stop = func() {
+		finish()
 		cancel()
 		for _, end := range ends {
 			end()
@@ -86,7 +88,9 @@ func (r *session) watched(ctx context.Context, fail func(error)) (stop func(), e
 			return nil, fmt.Errorf("--http: %w", err)
 		}
 		r.Log.Info("how the run goes", "at", "http://"+listener.Addr().String()+"/")
-		ends = append(ends, beside(func() error { return serveHTTP(ctx, listener, watch.Handler(r.scheduler, o)) }, fail))
+		page := watch.New(r.scheduler, o)
+		finish = page.Finish
+		ends = append(ends, beside(func() error { return serveHTTP(ctx, listener, page) }, fail))
 	}
 	if path := r.Watching.MetricsFile; path != "" {
 		if err := writeMetrics(path, r, o); err != nil {

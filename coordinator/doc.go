@@ -53,8 +53,7 @@
 //
 // run.json is a [Record], report.json a [Report]; both are written through the
 // store's atomic replacement. report.html shows the same figures and refers to
-// nothing outside itself. [Scheduler.Handler] serves a [Status] as a page, as JSON
-// and as metrics.
+// nothing outside itself. [Scheduler.Status] says how a run goes.
 //
 // journal/NNNNNNNN.json are the records of the [Journal], numbered from 1, each one
 // line of JSON: {"crc32c": sum of the record's bytes, "record": {"number", "by":

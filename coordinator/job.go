@@ -378,9 +378,7 @@ func merge(s control.Stage, reports []control.StageReport) control.StageReport {
 		all.ColumnsPerPass = max(all.ColumnsPerPass, r.ColumnsPerPass)
 		all.EdgesStreamed += r.EdgesStreamed
 		all.KernelSeconds += r.KernelSeconds
-		for _, h := range r.Hops {
-			all.CountHop(h)
-		}
+		all.Hops.Add(r.Hops...)
 		all.BytesRead += r.BytesRead
 		all.BytesWritten += r.BytesWritten
 		all.NetworkBytes += r.NetworkBytes

@@ -175,14 +175,15 @@ func run(c Counts, p control.Plan, r control.Resources, held int64, stages []Sta
 
 // programUse is how much of the program's own file is in memory once it runs: its code and
 // tables. The others are that with what the runtime and small buffers take as a rule: encodesUse
-// with the heap of the writers of shards and hop streams, recordsUse with that of a reader of the
-// node table, runtimeUse in other stages.
+// with the heap of the writers of shards and hop streams, which weightsUse comes on top of for the column of weights,
+// recordsUse with that of a reader of the node table, runtimeUse in other stages.
 // mem.RuntimeShare is the most.
 const (
 	programUse = 38 << 20
 	runtimeUse = programUse + 22<<20
 	recordsUse = programUse + 34<<20
 	encodesUse = programUse + 41<<20
+	weightsUse = 12 << 20
 )
 
 // Sheet is where a stage writes what it takes.
@@ -286,7 +287,11 @@ func (s *Sheet) Records() { s.runtime = recordsUse }
 
 // Encodes says that the stage writes shards and hop streams, whose heap is more than that of
 // other stages.
-func (s *Sheet) Encodes() { s.runtime = encodesUse }
+func (s *Sheet) Encodes() {
+	if s.runtime = encodesUse; s.Weighted {
+		s.runtime += weightsUse
+	}
+}
 
 // Computes adds an amount of work that all threads share, at a rate a second and thread.
 func (s *Sheet) Computes(amount, rate float64) { s.seconds += amount / rate / float64(s.Threads) }

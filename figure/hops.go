@@ -83,34 +83,12 @@ func ticks(hi float64) (list []plot.Tick) {
 	return list
 }
 
-// A Bucket is the nodes whose degrees are from Lo to Hi.
+// A Bucket is the nodes whose degrees are from Lo to Hi, and how K is spread among them: its mean, and the smallest
+// K that a tenth, half and nine tenths of them do not exceed.
 type Bucket struct {
-	Lo, Hi int64
-	// Histogram lists [K, nodes], in ascending order of K.
-	Histogram [][2]int64
-}
-
-// Nodes counts the nodes.
-func (b Bucket) Nodes() int64 { return Hops{Histogram: b.Histogram}.nodes() }
-
-// Mean is the mean K.
-func (b Bucket) Mean() float64 {
-	sum := 0.0
-	for _, h := range b.Histogram {
-		sum += float64(h[0]) * float64(h[1])
-	}
-	return sum / float64(b.Nodes())
-}
-
-// Quantile is the smallest K that a share of the nodes does not exceed.
-func (b Bucket) Quantile(share float64) int64 {
-	n, sum := b.Nodes(), int64(0)
-	for _, h := range b.Histogram {
-		if sum += h[1]; float64(sum) >= share*float64(n) {
-			return h[0]
-		}
-	}
-	return 0
+	Lo, Hi, Nodes            int64
+	Mean                     float64
+	Tenth, Median, Ninetieth int
 }
 
 // middle is where a bucket is drawn, on a logarithmic axis.
@@ -124,15 +102,15 @@ func KByDegree(title string, buckets []Bucket) (Picture, error) {
 	most := 1.0
 	var marks []plot.Tick
 	for _, b := range buckets {
-		if b.Lo < 1 || b.Nodes() == 0 {
+		if b.Lo < 1 || b.Nodes == 0 {
 			continue
 		}
 		x := b.middle()
-		mean = append(mean, plotter.XY{X: x, Y: b.Mean()})
-		median = append(median, plotter.XY{X: x, Y: float64(b.Quantile(0.5))})
-		low = append(low, plotter.XY{X: x, Y: float64(b.Quantile(0.1))})
-		high90 = append(high90, plotter.XY{X: x, Y: float64(b.Quantile(0.9))})
-		most = max(most, b.Mean(), high90[len(high90)-1].Y)
+		mean = append(mean, plotter.XY{X: x, Y: b.Mean})
+		median = append(median, plotter.XY{X: x, Y: float64(b.Median)})
+		low = append(low, plotter.XY{X: x, Y: float64(b.Tenth)})
+		high90 = append(high90, plotter.XY{X: x, Y: float64(b.Ninetieth)})
+		most = max(most, b.Mean, high90[len(high90)-1].Y)
 		label := fmt.Sprint(b.Lo)
 		if b.Hi > b.Lo {
 			label = fmt.Sprintf("%d–%d", b.Lo, b.Hi)

@@ -2,10 +2,10 @@ package hops
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"ndls/group"
+	"ndls/internal/byhop"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/share"
@@ -153,15 +153,8 @@ type Stats struct {
 	EdgesStreamed int64
 	// Seconds is the time spent in passes.
 	Seconds float64
-	// ByHop says the same of each hop, in ascending order of hop.
-	ByHop []Hop
-}
-
-// Hop is what the passes of a hop took.
-type Hop struct {
-	Hop, Passes   int
-	EdgesStreamed int64
-	Seconds       float64
+	// ByHop says the same of each hop.
+	ByHop byhop.List
 }
 
 // Add adds another block's.
@@ -169,21 +162,7 @@ func (s *Stats) Add(t Stats) {
 	s.Passes += t.Passes
 	s.EdgesStreamed += t.EdgesStreamed
 	s.Seconds += t.Seconds
-	for _, h := range t.ByHop {
-		s.count(h)
-	}
-}
-
-// count adds the passes of a hop to those of the same one.
-func (s *Stats) count(h Hop) {
-	i, there := slices.BinarySearchFunc(s.ByHop, h.Hop, func(x Hop, hop int) int { return x.Hop - hop })
-	if !there {
-		s.ByHop = slices.Insert(s.ByHop, i, Hop{Hop: h.Hop})
-	}
-	x := &s.ByHop[i]
-	x.Passes += h.Passes
-	x.EdgesStreamed += h.EdgesStreamed
-	x.Seconds += h.Seconds
+	s.ByHop.Add(t.ByHop...)
 }
 
 func (g Graph) pass(s packed.Source) *spmv.Pass {

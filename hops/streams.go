@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
+	"ndls/internal/byhop"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -308,13 +309,13 @@ func (w *Walk) Next(ctx context.Context, left int, sink spmv.Sink) (edges int64,
 func (w *Walk) Make(ctx context.Context, hop, left int, sink spmv.Sink) (edges int64, err error) {
 	w.hop = hop
 	start := time.Now()
-	took := Hop{Hop: hop}
+	took := byhop.Hop{Hop: hop}
 	ctx, span := tracing.Span(ctx, "hop", attribute.Int("ndls.hop", hop))
 	defer func() {
 		span(err, attribute.Int64("ndls.edges", edges))
-		took.EdgesStreamed, took.Seconds = edges, time.Since(start).Seconds()
+		took.Edges, took.Seconds = edges, time.Since(start).Seconds()
 		w.Seconds += took.Seconds
-		w.count(took)
+		w.ByHop.Add(took)
 	}()
 	c, copying, err := w.streams.at(ctx, hop, left)
 	if err != nil {

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"ndls/catalog"
 	"ndls/internal/elementary"
 	"ndls/internal/share"
+	"ndls/shards"
 )
 
 // threshold is the distance in feature space below which a new node has settled: that of the
@@ -19,10 +21,10 @@ func (r *run) threshold(ctx context.Context, sample []uint32, m *means) (float64
 	}
 	last := r.hops.last()
 	k, total := make([]int, 0, len(sample)), 0
-	if err := r.readK(ctx, func(node int64, of int) {
+	if err := shards.VisitK(ctx, r.cat, r.cat.Entries(catalog.KindLSI), func(node int64, of int32, _ bool) {
 		if len(k) < len(sample) && int64(sample[len(k)]) == node {
-			k = append(k, min(of, last))
-			total += min(of, last)
+			k = append(k, min(int(of), last))
+			total += k[len(k)-1]
 		}
 	}); err != nil {
 		return 0, err

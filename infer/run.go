@@ -2,7 +2,6 @@ package infer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -294,32 +293,4 @@ func (r *run) number(place []uint32, nodes [][]uint32) (count uint32) {
 		}
 	}
 	return max(count, 1)
-}
-
-// readK visits K of all nodes in order of node.
-func (r *run) readK(ctx context.Context, visit func(node int64, k int)) error {
-	lo := int64(0)
-	for _, e := range r.cat.Entries(catalog.KindLSI) {
-		f, err := r.cat.OpenVerified(ctx, e)
-		if err != nil {
-			return err
-		}
-		err = shards.ReadLSI(f, e.Path, func(first int64, b shards.LSIBatch) error {
-			for i, k := range b.K {
-				visit(lo+first+int64(i), int(k))
-			}
-			return nil
-		})
-		if err == nil {
-			err = f.Finish()
-		}
-		if err = errors.Join(err, f.Close()); err != nil {
-			return err
-		}
-		lo += e.Rows
-	}
-	if lo != r.summary.Nodes {
-		return fmt.Errorf("the K table has %d rows of %d: run `ndls lsi` first", lo, r.summary.Nodes)
-	}
-	return nil
 }

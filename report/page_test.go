@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"ndls/internal/byhop"
 	"ndls/internal/control"
 	"ndls/report"
 )
@@ -46,7 +47,7 @@ func full() report.Report {
 		Sample:    []control.SampledNode{{Node: "</script>", Degree: 3, K: 1, Distance: []float64{0.5, 0.01}}},
 	}
 	r.LabelDepth = &control.LabelDepthReport{Chosen: 1, Kmax: 2, ValidationNodes: 9, Curve: []control.DepthAccuracy{{Depth: 0, Valid: 0.5, Mean: 0.5}, {Depth: 1, Valid: 0.75, Mean: 0.7}}}
-	r.Stages = []report.Stage{{Name: control.LSI, Seconds: 3, PeakBytes: 1 << 20, Planned: &control.Figures{Seconds: 2}, Hops: []control.HopReport{{Hop: 1, Passes: 4, Edges: 100, Seconds: 2}, {Hop: 2, Passes: 4, Edges: 100, Seconds: 1}}}}
+	r.Stages = []report.Stage{{Name: control.LSI, Seconds: 3, PeakBytes: 1 << 20, Planned: &control.Figures{Seconds: 2}, Hops: byhop.List{{Hop: 1, Passes: 4, Edges: 100, Seconds: 2}, {Hop: 2, Passes: 4, Edges: 100, Seconds: 1}}}}
 	r.Memory = control.MemoryReport{BudgetBytes: 2 << 30, PeakRSSBytes: 1 << 20}
 	r.Losses = []control.Loss{{Task: "smooth", Worker: "w1", Reason: "lease", SecondsLost: 4}}
 	r.Absent = []report.Absent{{Folder: "graph/features/", Option: "--keep-features=false", Why: "they were removed", Bytes: 3 << 20}}

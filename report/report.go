@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"ndls/internal/byhop"
 	"ndls/internal/control"
 )
 
@@ -108,7 +109,7 @@ type Stage struct {
 	PeakBytes     int64 `json:"peak_bytes"`
 	PeakDiskBytes int64 `json:"peak_disk_bytes"`
 	// Hops says what the passes of each hop took.
-	Hops []control.HopReport `json:"hops,omitempty"`
+	Hops byhop.List `json:"hops,omitempty"`
 	// Busy says how many threads computed; with several workers, of each of them.
 	Busy *control.Busy `json:"busy,omitempty"`
 	// Planned is what was planned before the stage began, if it was.

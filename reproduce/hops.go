@@ -83,25 +83,24 @@ func hopsByDegree(ctx context.Context, e Experiment, j Job) (result Result, err 
 		if used[name]++; used[name] > 1 {
 			name = fmt.Sprintf("%s-%d", name, used[name])
 		}
-		degrees, err := r.HopsByDegree(ctx)
-		if err != nil {
-			return result, err
+		if len(r.report.LSI.ByDegree) == 0 {
+			return result, e.Missing(r.URI() + " has one of an earlier version, without K by degree: make it again with ndls lsi --resume=false")
 		}
 		var buckets []figure.Bucket
 		table := Table{
 			Name: name, Title: fmt.Sprintf("K by degree in %s (%s)", r.name, r.setting()),
 			Header: []string{"degree", "nodes", "mean K", "10 %", "median", "90 %"},
 		}
-		for _, d := range degrees {
-			b := figure.Bucket{Lo: d.Lo, Hi: d.Hi, Histogram: d.Histogram}
+		for _, d := range r.report.LSI.ByDegree {
+			b := figure.Bucket{Lo: d.From, Hi: d.To, Nodes: d.Nodes, Mean: d.Mean, Tenth: d.Tenth, Median: d.Median, Ninetieth: d.Ninetieth}
 			buckets = append(buckets, b)
 			degree := strconv.FormatInt(b.Lo, 10)
 			if b.Hi > b.Lo {
 				degree += " to " + strconv.FormatInt(b.Hi, 10)
 			}
 			table.Rows = append(table.Rows, []string{
-				degree, strconv.FormatInt(b.Nodes(), 10), strconv.FormatFloat(b.Mean(), 'f', 2, 64),
-				fmt.Sprint(b.Quantile(0.1)), fmt.Sprint(b.Quantile(0.5)), fmt.Sprint(b.Quantile(0.9)),
+				degree, strconv.FormatInt(b.Nodes, 10), strconv.FormatFloat(b.Mean, 'f', 2, 64),
+				fmt.Sprint(b.Tenth), fmt.Sprint(b.Median), fmt.Sprint(b.Ninetieth),
 			})
 		}
 		picture, err := figure.KByDegree("K by degree: "+r.name+"\n"+r.setting(), buckets)

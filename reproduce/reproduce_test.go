@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,27 +52,27 @@ func TestKarate(t *testing.T) {
 		degree[e[0]]++
 		degree[e[1]]++
 	}
-	buckets, err := d.HopsByDegree(ctx)
+	report, err := d.Report(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
+	buckets := report.LSI.ByDegree
 	for _, b := range buckets {
-		want := map[int64]int64{}
-		for i, k := range g.K {
-			if b.Lo <= degree[i] && degree[i] <= b.Hi {
-				want[k]++
+		var k []int64
+		sum := int64(0)
+		for i, x := range g.K {
+			if b.From <= degree[i] && degree[i] <= b.To {
+				k, sum = append(k, x), sum+x
 			}
 		}
-		got := map[int64]int64{}
-		for _, h := range b.Histogram {
-			got[h[0]] = h[1]
-		}
-		if fmt.Sprint(got) != fmt.Sprint(want) || len(got) == 0 {
-			t.Errorf("degrees %d to %d: %v, want %v", b.Lo, b.Hi, got, want)
+		slices.Sort(k)
+		upTo := func(tenths int) int { return int(k[(tenths*len(k)+9)/10-1]) }
+		if b.Nodes != int64(len(k)) || b.Mean != float64(sum)/float64(len(k)) || b.Tenth != upTo(1) || b.Median != upTo(5) || b.Ninetieth != upTo(9) {
+			t.Errorf("%+v, and K are %v", b, k)
 		}
 	}
-	if first, last := buckets[0], buckets[len(buckets)-1]; first.Lo != 1 || last.Lo != 16 {
-		t.Errorf("degrees from %d to %d", first.Lo, last.Hi)
+	if first, last := buckets[0], buckets[len(buckets)-1]; first.From != 1 || last.From != 16 {
+		t.Errorf("degrees from %d to %d", first.From, last.To)
 	}
 	twice, err := find(t, "k-degree").Make(ctx, job(run, run))
 	if err != nil || len(twice.Tables) != 2 || twice.Tables[0].Name == twice.Tables[1].Name || twice.Pictures[0].Name == twice.Pictures[1].Name {

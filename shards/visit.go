@@ -38,6 +38,15 @@ func VisitNodes(ctx context.Context, c *catalog.Catalog, want NodeColumns, visit
 // VisitK visits the K table in these files in order of node, and compares their bytes with their
 // checksums.
 func VisitK(ctx context.Context, c *catalog.Catalog, files []catalog.Entry, visit func(node int64, k int32, capped bool)) error {
+	return VisitLSI(ctx, c, files, func(first int64, b LSIBatch) {
+		for i, k := range b.K {
+			visit(first+int64(i), k, b.Capped[i])
+		}
+	})
+}
+
+// VisitLSI is VisitK for the rows of nodes from first on, with their ids.
+func VisitLSI(ctx context.Context, c *catalog.Catalog, files []catalog.Entry, visit func(first int64, b LSIBatch)) error {
 	lo := int64(0)
 	for _, e := range files {
 		r, err := c.OpenVerified(ctx, e)
@@ -45,16 +54,13 @@ func VisitK(ctx context.Context, c *catalog.Catalog, files []catalog.Entry, visi
 			return err
 		}
 		err = ReadLSI(r, e.Path, func(first int64, b LSIBatch) error {
-			for i := range b.ID {
-				visit(lo+first+int64(i), b.K[i], b.Capped[i])
-			}
+			visit(lo+first, b)
 			return nil
 		})
 		if err == nil {
 			err = r.Finish()
 		}
-		_ = r.Close()
-		if err != nil {
+		if err = errors.Join(err, r.Close()); err != nil {
 			return err
 		}
 		lo += e.Rows

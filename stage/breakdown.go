@@ -75,67 +75,16 @@ func (env *Env) readRanges(ctx context.Context, rows int64, ids iter.Seq2[[]int6
 	span := spanOfK(env.Plan)
 	hops := followIDs(ids)
 	defer hops.stop()
-	for _, e := range env.Catalog.Entries(catalog.KindLSI) {
-		if err = env.visitLSI(ctx, e, func(b shards.LSIBatch) {
-			for i, id := range b.ID {
-				if row, ok := hops.next(id); ok && row < rows {
-					of.S[row] |= numberOfRanges(0, int64(b.K[i]), span)
-				}
+	if err = shards.VisitLSI(ctx, env.Catalog, env.Catalog.Entries(catalog.KindLSI), func(_ int64, b shards.LSIBatch) {
+		for i, id := range b.ID {
+			if row, ok := hops.next(id); ok && row < rows {
+				of.S[row] |= numberOfRanges(0, int64(b.K[i]), span)
 			}
-		}); err != nil {
-			return nil, err
 		}
+	}); err != nil {
+		return nil, err
 	}
 	return of, errors.Join(degrees.err, hops.err)
-}
-
-// visitLSI visits the rows of a file of the K table, and compares its bytes with its checksum.
-func (env *Env) visitLSI(ctx context.Context, e catalog.Entry, visit func(shards.LSIBatch)) error {
-	r, err := env.Catalog.OpenVerified(ctx, e)
-	if err != nil {
-		return err
-	}
-	err = shards.ReadLSI(r, e.Path, func(_ int64, b shards.LSIBatch) error {
-		visit(b)
-		return nil
-	})
-	if err == nil {
-		err = r.Finish()
-	}
-	return errors.Join(err, r.Close())
-}
-
-// follower finds the rows of nodes, both of which are in the same order.
-type follower struct {
-	pull func() ([]int64, error, bool) // nil where each node has a row
-	stop func()
-	ids  []int64 // of the rows from row on
-	row  int64
-	err  error
-}
-
-func followIDs(ids iter.Seq2[[]int64, error]) *follower {
-	f := &follower{stop: func() {}}
-	if ids != nil {
-		f.pull, f.stop = iter.Pull2(ids)
-	}
-	return f
-}
-
-// next says which row is that of the node with an input id, if it has one. It is asked of all nodes in order.
-func (f *follower) next(id int64) (row int64, ok bool) {
-	if f.pull == nil {
-		f.row++
-		return f.row - 1, true
-	}
-	if len(f.ids) == 0 && f.err == nil {
-		f.ids, f.err, _ = f.pull()
-	}
-	if len(f.ids) == 0 || f.ids[0] != id {
-		return 0, false
-	}
-	f.ids, f.row = f.ids[1:], f.row+1
-	return f.row - 1, true
 }
 
 // breakdown counts test nodes of the first split that have a label, and those of them whose class is predicted:
@@ -168,6 +117,25 @@ func largestClasses(nodes []int64) []int32 {
 	return order[:min(len(order), confusedClasses)]
 }
 
+// places are the places of the classes in the confusion matrix.
+func places(truth *labelled, classes int) []uint8 {
+	nodes := make([]int64, classes)
+	split := truth.split(0)
+	for i, label := range truth.label.S {
+		if split[i] == train.Test && label >= 0 {
+			nodes[label]++
+		}
+	}
+	place := make([]uint8, classes)
+	for c := range place {
+		place[c] = confusedClasses
+	}
+	for at, c := range largestClasses(nodes) {
+		place[c] = uint8(at)
+	}
+	return place
+}
+
 // breaker counts predictions into a breakdown.
 type breaker struct {
 	of    *mem.Array[uint16] // numbers of ranges, by row
@@ -188,21 +156,7 @@ func (env *Env) newBreaker(ctx context.Context, truth *labelled, ids iter.Seq2[[
 		of.Free()
 		return nil, err
 	}
-	nodes := make([]int64, classes)
-	split := truth.split(0)
-	for i, label := range truth.label.S {
-		if split[i] == train.Test && label >= 0 {
-			nodes[label]++
-		}
-	}
-	b := &breaker{of: of, truth: truth, place: make([]uint8, classes)}
-	for c := range b.place {
-		b.place[c] = confusedClasses
-	}
-	for place, c := range largestClasses(nodes) {
-		b.place[c] = uint8(place)
-	}
-	return b, nil
+	return &breaker{of: of, truth: truth, place: places(truth, classes)}, nil
 }
 
 func (b *breaker) free(budget *mem.Budget) {
@@ -268,7 +222,8 @@ func (b *breakdown) report(p control.Plan, names []string, classes []train.Class
 	r := &control.BreakdownReport{Degrees: []control.RangeRight{}}
 	for bits, x := range b.Degrees {
 		if x[0] > 0 {
-			r.Degrees = append(r.Degrees, control.RangeRight{From: 1 << bits >> 1, To: 1<<bits - 1, Nodes: x[0], Right: x[1]})
+			from, to := powerRange(bits)
+			r.Degrees = append(r.Degrees, control.RangeRight{From: from, To: to, Nodes: x[0], Right: x[1]})
 		}
 	}
 	if len(r.Degrees) == 0 {

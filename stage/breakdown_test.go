@@ -38,19 +38,7 @@ func TestBreakdown(t *testing.T) {
 				}
 			}
 			count := func(lo, hi int) *breakdown {
-				b := &breaker{truth: truth, place: make([]uint8, classes)}
-				nodes := make([]int64, classes)
-				for i, label := range truth.label.S {
-					if truth.splits[0].S[i] == train.Test && label >= 0 {
-						nodes[label]++
-					}
-				}
-				for c := range b.place {
-					b.place[c] = confusedClasses
-				}
-				for place, c := range largestClasses(nodes) {
-					b.place[c] = uint8(place)
-				}
+				b := &breaker{truth: truth, place: places(truth, classes)}
 				of, err := mem.Alloc[uint16](budget, n, "ranges")
 				if err != nil {
 					t.Fatal(err)
@@ -141,7 +129,7 @@ func TestBreakdown(t *testing.T) {
 
 // TestFollower finds the rows of some nodes among all.
 func TestFollower(t *testing.T) {
-	rows := [][]int64{{3, 9}, {}, {4}, {8}}
+	rows := [][]int64{{3, 9}, {}, {4}, {}, {8}}
 	f := followIDs(func(yield func([]int64, error) bool) {
 		for _, x := range rows {
 			if !yield(x, nil) {

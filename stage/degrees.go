@@ -79,14 +79,14 @@ func (h *histogram) add(n int64) { h[bits.Len64(uint64(n))]++ }
 
 // lines are the ranges that hold a number, in ascending order.
 func (h *histogram) lines() (list []control.Range) {
-	for i, n := range h {
-		switch {
-		case n == 0:
-		case i == 0:
-			list = append(list, control.Range{Count: n})
-		default:
-			list = append(list, control.Range{From: 1 << (i - 1), To: 1<<i - 1, Count: n})
+	for power, n := range h {
+		if from, to := powerRange(power); n > 0 {
+			list = append(list, control.Range{From: from, To: to, Count: n})
 		}
 	}
 	return list
 }
+
+// powerRange are the smallest and the largest number of so many bits: 0, and those from each power of two to below
+// the next.
+func powerRange(power int) (from, to int64) { return 1 << power >> 1, 1<<power - 1 }

@@ -158,9 +158,7 @@ func (g engine) passed(s hops.Stats, l spmv.Layout) {
 	g.Report.ColumnsPerPass = l.Columns
 	g.Report.EdgesStreamed += s.EdgesStreamed
 	g.Report.KernelSeconds += s.Seconds
-	for _, h := range s.ByHop {
-		g.Report.CountHop(control.HopReport{Hop: h.Hop, Passes: h.Passes, Edges: h.EdgesStreamed, Seconds: h.Seconds})
-	}
+	g.Report.Hops.Add(s.ByHop...)
 }
 
 // capacity is what column blocks for some columns have to fit.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 
 	"ndls/catalog"
 	"ndls/dataset"
@@ -206,36 +205,28 @@ func (env *Env) labelledRows(ctx context.Context, src *train.Smoothed, nodes int
 			l.free()
 		}
 	}()
-	next, stop := iter.Pull2(src.IDs())
-	defer stop()
-	var (
-		ids     []int64 // of a piece, from the first row without a node on
-		row     int64   // the first row without a node
-		readErr error
-		missing = [2]int64{-1, -1} // node and id of one that should be among the rows
-	)
+	rows := followIDs(src.IDs())
+	defer rows.stop()
+	missing := [2]int64{-1, -1} // node and id of one that should be among the rows
 	err = env.readSplitNodes(ctx, shards.NodeID|shards.NodeLabel, func(first int64, b shards.NodeBatch, split [][]uint8) {
 		for i, id := range b.ID {
-			if len(ids) == 0 && row < src.NumRows() && readErr == nil {
-				ids, readErr, _ = next()
-			}
+			row, ok := rows.next(id)
 			switch {
-			case len(ids) > 0 && ids[0] == id:
+			case ok && row < src.NumRows():
 				l.label.S[row] = b.Label[i]
 				for s, x := range split {
 					l.splits[s].S[row] = x[i]
 				}
-				row, ids = row+1, ids[1:]
 			case missing[0] < 0 && needed(split, i, b.Label[i]):
 				missing = [2]int64{first + int64(i), id}
 			}
 		}
 	})
 	switch {
-	case err != nil || readErr != nil:
-		return nil, errors.Join(err, readErr)
-	case row < src.NumRows():
-		return nil, fmt.Errorf("smoothed row %d has an input id that the node table lacks, or has elsewhere: run ndls smooth again: %w", row, seal.ErrCorrupt)
+	case err != nil || rows.err != nil:
+		return nil, errors.Join(err, rows.err)
+	case rows.row < src.NumRows():
+		return nil, fmt.Errorf("smoothed row %d has an input id that the node table lacks, or has elsewhere: run ndls smooth again: %w", rows.row, seal.ErrCorrupt)
 	}
 	if missing[0] >= 0 {
 		err = fmt.Errorf("node %s is in a split and not among the %d smoothed rows: run ndls smooth with --targets all or labelled",

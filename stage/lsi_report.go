@@ -181,7 +181,8 @@ func (env lsiRun) degreeRanges(ctx context.Context, sample []sampledRow, r *cont
 		for i, d := range b.Degree {
 			if power := bits.Len32(uint32(d)); power != last {
 				last = power
-				list = append(list, degreeRange{from: 1 << power >> 1, to: 1<<power - 1})
+				from, to := powerRange(power)
+				list = append(list, degreeRange{from: from, to: to})
 			}
 			list[len(list)-1].end = first + int64(i) + 1
 		}
@@ -208,15 +209,15 @@ func spreadOfK(d degreeRange, count []int64) control.DegreeK {
 		x.Mean += float64(k) * float64(n)
 	}
 	x.Mean /= float64(max(x.Nodes, 1))
-	upTo := func(share float64) int {
-		rest := int64(share * float64(x.Nodes))
+	upTo := func(tenths int64) int {
+		so := int64(0)
 		for k, n := range count {
-			if rest -= n; rest < 0 {
+			if so += n; 10*so >= tenths*x.Nodes {
 				return k
 			}
 		}
-		return len(count) - 1
+		return 0
 	}
-	x.Tenth, x.Median, x.Ninetieth = upTo(0.1), upTo(0.5), upTo(0.9)
+	x.Tenth, x.Median, x.Ninetieth = upTo(1), upTo(5), upTo(9)
 	return x
 }

@@ -1,6 +1,6 @@
 // Package watch shows how a run goes while it works: a page, JSON, events and metrics, over HTTP.
 //
-// [Handler] serves them for anything that is a [Run], which the scheduler of a coordinator is; so the page of
+// A [Server] serves them for anything that is a [Run], which the scheduler of a coordinator is; so the page of
 // `ndls run` and that of a cluster are the same. A [State] has all that is shown. The page is made from it on the
 // host, and sent again whenever it changes, as a server-sent event (HTML Living Standard, section 9.2): a browser
 // without scripts loads it anew every five seconds.

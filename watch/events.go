@@ -19,6 +19,7 @@ type events struct {
 	mu        sync.Mutex
 	listeners map[chan []byte]bool
 	looking   bool
+	finished  bool
 }
 
 func newEvents(state func() State) *events {
@@ -37,10 +38,11 @@ func (e *events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 			return
-		case event := <-mine:
-			if to.SetWriteDeadline(time.Now().Add(answerTimeout)) != nil {
+		case event, more := <-mine:
+			if !more {
 				return
 			}
+			_ = to.SetWriteDeadline(time.Now().Add(answerTimeout)) // of connections that have one
 			if _, err := w.Write(event); err != nil || to.Flush() != nil {
 				return
 			}
@@ -51,6 +53,11 @@ func (e *events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (e *events) add(c chan []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.finished {
+		c <- encode(e.state())
+		close(c)
+		return
+	}
 	e.listeners[c] = true
 	if !e.looking {
 		e.looking = true
@@ -62,6 +69,31 @@ func (e *events) remove(c chan []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.listeners, c)
+}
+
+// patience bounds how long listeners may take to receive the last event.
+const patience = 2 * time.Second
+
+// finish sends the last event to all listeners, and waits until they have gone.
+func (e *events) finish() {
+	e.mu.Lock()
+	e.finished = true
+	if len(e.listeners) > 0 {
+		last := encode(e.state())
+		for c := range e.listeners {
+			offer(c, last)
+			close(c)
+		}
+	}
+	e.mu.Unlock()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(patience / 100) {
+		e.mu.Lock()
+		left := len(e.listeners)
+		e.mu.Unlock()
+		if left == 0 {
+			return
+		}
+	}
 }
 
 // keepAlive is after how many looks without a change a comment is sent, so that a caller who has gone is found.
@@ -80,7 +112,7 @@ func (e *events) look() {
 			last, quiet = event, 0
 		}
 		e.mu.Lock()
-		if len(e.listeners) == 0 {
+		if len(e.listeners) == 0 || e.finished {
 			e.looking = false
 			e.mu.Unlock()
 			return

@@ -47,16 +47,22 @@ func took(seconds float64) string {
 
 // Heading says in a few words how the run goes.
 func (s State) Heading() string {
-	text := s.Status.State
-	if s.Stage != "" {
-		text += ": " + string(s.Stage)
-	}
+	left := 0
 	for _, x := range s.Stages {
 		if x.State == coordinator.Failed {
 			return fmt.Sprintf("%s failed", x.Stage)
 		}
+		if x.State != coordinator.Complete {
+			left++
+		}
 	}
-	return text
+	switch {
+	case s.Status.State == "ended" && left == 0:
+		return "complete"
+	case s.Stage != "" && s.Status.State != "ended":
+		return s.Status.State + ": " + string(s.Stage)
+	}
+	return s.Status.State
 }
 
 // Under says whether a stage is under way.
@@ -65,8 +71,7 @@ func (s State) Under(x coordinator.StageStatus) bool { return x.State == coordin
 // Complete says whether a stage is complete.
 func (s State) Complete(x coordinator.StageStatus) bool { return x.State == coordinator.Complete }
 
-// Edges is how many directed edges all workers pass in a second now, Read and Written how many bytes they have read
-// and written.
+// Edges is how many directed edges all workers pass in a second now.
 func (s State) Edges() (sum float64) {
 	for _, x := range s.Workers {
 		if x.Task != "" && x.Progress.Unit == control.Edges {

@@ -15,5 +15,5 @@
     document.title = "ndls: " + main.querySelector("h1").textContent;
     connection.textContent = "";
   };
-  source.onerror = () => { connection.textContent = "The run does not answer: it has ended, or its process stopped. This page shows the last that was heard."; };
+  source.onerror = () => { connection.textContent = "The process of the run does not answer: it has ended, or was stopped. This page shows the last that it said."; };
 })();

@@ -35,13 +35,26 @@ type Options struct {
 //go:embed state.schema.json
 var schema []byte
 
-// Handler serves the state of a run: as a page at /, as JSON at /status, with its schema at
+// Server serves the state of a run over HTTP.
+type Server struct {
+	handler http.Handler
+	events  *events
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// Finish shows the state once more to all who listen to events, and ends what they receive. It waits until they have
+// it, but not for long.
+func (s *Server) Finish() { s.events.finish() }
+
+// New serves the state of a run: as a page at /, as JSON at /status, with its schema at
 // /status.schema.json, as events at /events, and at /metrics in the text format of Prometheus. At /healthz it
 // answers 200 as long as this process leads the run, and 503 once it stops or another has taken over.
 //
 // On a loopback address it answers requests alone that name this host: a page of
 // another site, whose name was made to point here, gets 403.
-func Handler(run Run, o Options) http.Handler {
+func New(run Run, o Options) *Server {
 	w := &watcher{run: run, watch: o.Watch, versions: o.Versions}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(to http.ResponseWriter, _ *http.Request) {
@@ -69,7 +82,8 @@ func Handler(run Run, o Options) http.Handler {
 		to.Header().Set("Content-Type", "application/schema+json")
 		_, _ = to.Write(schema)
 	})
-	mux.Handle("GET /events", newEvents(w.state))
+	events := newEvents(w.state)
+	mux.Handle("GET /events", events)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(w.registry(), promhttp.HandlerOpts{}))
 	if o.Token != "" {
 		mux.HandleFunc("POST /stop", o.halt)
@@ -81,7 +95,7 @@ func Handler(run Run, o Options) http.Handler {
 		mux.HandleFunc("GET /debug/pprof/symbol", local(pprof.Symbol))
 		mux.HandleFunc("GET /debug/pprof/trace", local(pprof.Trace))
 	}
-	return guarded(mux)
+	return &Server{guarded(mux), events}
 }
 
 // halt stops the run for who knows the token.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -79,7 +80,7 @@ func watching(t *testing.T) *progress.Watch {
 
 // TestPage shows what is known of a run, and takes no name for markup.
 func TestPage(t *testing.T) {
-	h := Handler(running(), Options{Watch: watching(t), Versions: map[string]string{"ndls": "1.2"}})
+	h := New(running(), Options{Watch: watching(t), Versions: map[string]string{"ndls": "1.2"}})
 	answer := get(h, "/")
 	page := answer.Body.String()
 	for _, want := range []string{
@@ -99,7 +100,7 @@ func TestPage(t *testing.T) {
 	}
 	empty := &fake{}
 	empty.status.Store(&coordinator.Status{State: "waiting", WantedWorkers: 3})
-	if page := get(Handler(empty, Options{}), "/").Body.String(); !strings.Contains(page, "No worker has joined; 3 must be there") {
+	if page := get(New(empty, Options{}), "/").Body.String(); !strings.Contains(page, "No worker has joined; 3 must be there") {
 		t.Errorf("the page of a run without workers:\n%s", page)
 	}
 	if code := get(h, "/else").Code; code != http.StatusNotFound {
@@ -109,7 +110,7 @@ func TestPage(t *testing.T) {
 
 // TestJSON answers with what its schema describes, and with every field that a status has.
 func TestJSON(t *testing.T) {
-	h := Handler(running(), Options{Watch: watching(t), Versions: map[string]string{"ndls": "1"}})
+	h := New(running(), Options{Watch: watching(t), Versions: map[string]string{"ndls": "1"}})
 	compiler := jsonschema.NewCompiler()
 	described, err := jsonschema.UnmarshalJSON(get(h, "/status.schema.json").Body)
 	if err != nil {
@@ -154,7 +155,7 @@ func TestJSON(t *testing.T) {
 // TestMetrics are read by the parser of Prometheus, and follow its conventions.
 func TestMetrics(t *testing.T) {
 	o := Options{Watch: watching(t), Versions: map[string]string{"ndls": "1.2", "commit": "abc", "go": "go1"}}
-	text := get(Handler(running(), o), "/metrics").Body.Bytes()
+	text := get(New(running(), o), "/metrics").Body.Bytes()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	parsed, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
@@ -264,7 +265,7 @@ func TestDashboard(t *testing.T) {
 // TestEvents: who listens gets the page at once, and again when it has changed.
 func TestEvents(t *testing.T) {
 	f := running()
-	server := httptest.NewServer(Handler(f, Options{}))
+	server := httptest.NewServer(New(f, Options{}))
 	defer server.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -305,6 +306,56 @@ func TestEvents(t *testing.T) {
 	for asked := int64(-1); f.asked.Load() != asked; { // until nobody listens
 		asked = f.asked.Load()
 		time.Sleep(3 * interval)
+	}
+}
+
+// TestFinish sends how the run has ended, and lets nobody wait for more.
+func TestFinish(t *testing.T) {
+	f := running()
+	s := New(f, Options{})
+	server := httptest.NewServer(s)
+	defer server.Close()
+	answer, err := http.Get(server.URL + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewReader(answer.Body)
+	if _, err := lines.ReadString('\n'); err != nil { // it listens
+		t.Fatal(err)
+	}
+	end := *f.status.Load()
+	end.State, end.Stages = "ended", []coordinator.StageStatus{{Stage: control.LSI, State: coordinator.Complete, Seconds: 3}}
+	f.status.Store(&end)
+	s.Finish()
+	rest, err := io.ReadAll(lines)
+	if err != nil || !strings.Contains(string(rest), "<h1>complete</h1>") {
+		t.Errorf("the last event (%v) is %q", err, rest)
+	}
+	late := get(s, "/events").Body.String()
+	if !strings.Contains(late, "<h1>complete</h1>") {
+		t.Errorf("who comes late gets %q", late)
+	}
+}
+
+// TestHeading says how a run goes, and how it ended.
+func TestHeading(t *testing.T) {
+	stages := func(states ...coordinator.State) (list []coordinator.StageStatus) {
+		for i, x := range states {
+			list = append(list, coordinator.StageStatus{Stage: []control.Stage{control.Partition, control.LSI}[i], State: x})
+		}
+		return list
+	}
+	for want, s := range map[string]coordinator.Status{
+		"waiting":      {State: "waiting"},
+		"running: lsi": {State: "running", Stage: control.LSI, Stages: stages(coordinator.Complete, coordinator.Running)},
+		"lsi failed":   {State: "ended", Stage: control.LSI, Stages: stages(coordinator.Complete, coordinator.Failed)},
+		"ended":        {State: "ended", Stage: control.LSI, Stages: stages(coordinator.Complete, coordinator.Running)},
+		"complete":     {State: "ended", Stage: control.LSI, Stages: stages(coordinator.Complete, coordinator.Complete)},
+	} {
+		if got := (State{Status: s}).Heading(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 
@@ -369,7 +420,7 @@ func TestLargeCluster(t *testing.T) {
 // TestPageKnowsItsHost: on loopback the page answers requests alone that name this host,
 // whatever a browser was made to believe.
 func TestPageKnowsItsHost(t *testing.T) {
-	server := httptest.NewServer(Handler(running(), Options{Profile: true}))
+	server := httptest.NewServer(New(running(), Options{Profile: true}))
 	defer server.Close()
 	own, err := os.Hostname()
 	if err != nil {
@@ -399,10 +450,10 @@ func TestPageKnowsItsHost(t *testing.T) {
 
 // TestProfiles are given where they were asked for, to this host alone.
 func TestProfiles(t *testing.T) {
-	if code := get(Handler(running(), Options{Profile: true}), "/debug/pprof/").Code; code != http.StatusForbidden {
+	if code := get(New(running(), Options{Profile: true}), "/debug/pprof/").Code; code != http.StatusForbidden {
 		t.Errorf("status %d where the address is not known to be a loopback one", code)
 	}
-	if code := get(Handler(running(), Options{}), "/debug/pprof/").Code; code != http.StatusNotFound {
+	if code := get(New(running(), Options{}), "/debug/pprof/").Code; code != http.StatusNotFound {
 		t.Errorf("status %d without --pprof", code)
 	}
 }
@@ -410,7 +461,7 @@ func TestProfiles(t *testing.T) {
 // TestStop: who knows the token stops the run.
 func TestStop(t *testing.T) {
 	stopped := 0
-	h := Handler(running(), Options{Token: "secret", Stop: func() { stopped++ }})
+	h := New(running(), Options{Token: "secret", Stop: func() { stopped++ }})
 	for given, want := range map[string]int{"": 401, "secret": 401, "Bearer ": 401, "Bearer secreT": 401, "Basic secret": 401, "Bearer secret": 202} {
 		r := httptest.NewRequest(http.MethodPost, "/stop", nil)
 		r.Header.Set("Authorization", given)
@@ -427,7 +478,7 @@ func TestStop(t *testing.T) {
 		t.Errorf("a link to /stop: status %d", code)
 	}
 	w := httptest.NewRecorder()
-	if Handler(running(), Options{}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/stop", nil)); w.Code != http.StatusNotFound {
+	if New(running(), Options{}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/stop", nil)); w.Code != http.StatusNotFound {
 		t.Errorf("without a token: status %d", w.Code)
 	}
 }
@@ -435,7 +486,7 @@ func TestStop(t *testing.T) {
 // TestHealth says whether this process leads the run.
 func TestHealth(t *testing.T) {
 	f := running()
-	h := Handler(f, Options{})
+	h := New(f, Options{})
 	if code := get(h, "/healthz").Code; code != http.StatusOK {
 		t.Errorf("status %d of the process that leads", code)
 	}

@@ -37,7 +37,7 @@ var rules = []rule{
 	{"examples/trees", []string{}},
 	{"tune", []string{"ndls", "internal"}},
 	{"figure", []string{}},
-	{"report", []string{"internal/control", "internal/mem"}},
+	{"report", []string{"internal/byhop", "internal/control", "internal/mem"}},
 	{"watch", []string{"coordinator", "internal/control", "internal/mem", "internal/progress"}},
 	{"explain", []string{"tiles", "catalog", "shards", "internal"}},
 	{"infer", []string{"stage", "partition", "dataset", "smooth", "train", "tiles", "catalog", "shards", "internal"}},

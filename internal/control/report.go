@@ -2,8 +2,9 @@ package control
 
 import (
 	"cmp"
-	"slices"
 	"time"
+
+	"ndls/internal/byhop"
 )
 
 // StageReport is what executing a stage took and found.
@@ -19,8 +20,8 @@ type StageReport struct {
 	// read, in KernelSeconds of passing.
 	EdgesStreamed int64   `json:"edges_streamed"`
 	KernelSeconds float64 `json:"kernel_seconds"`
-	// Hops says the same of each hop, in ascending order of hop.
-	Hops []HopReport `json:"hops,omitempty"`
+	// Hops says the same of each hop.
+	Hops byhop.List `json:"hops,omitempty"`
 	// BytesRead and BytesWritten are of the run directory and scratch files, and BytesRead of the
 	// run directories whose rows models are trained on.
 	BytesRead    int64 `json:"bytes_read"`
@@ -42,29 +43,7 @@ type StageReport struct {
 }
 
 // MaxLines is how many lines a table of a report has at most, whatever the size of the graph.
-const MaxLines = 250
-
-// HopReport is what the passes of a hop took: over edges, and with those that were read to write a smaller
-// copy of them. The last of [MaxLines] hops stands for all that follow.
-type HopReport struct {
-	Hop     int     `json:"hop"`
-	Passes  int     `json:"passes"`
-	Edges   int64   `json:"edges_streamed"`
-	Seconds float64 `json:"seconds"`
-}
-
-// CountHop adds the passes of a hop.
-func (r *StageReport) CountHop(h HopReport) {
-	h.Hop = min(h.Hop, MaxLines)
-	i, there := slices.BinarySearchFunc(r.Hops, h.Hop, func(x HopReport, hop int) int { return x.Hop - hop })
-	if !there {
-		r.Hops = slices.Insert(r.Hops, i, HopReport{Hop: h.Hop})
-	}
-	x := &r.Hops[i]
-	x.Passes += h.Passes
-	x.Edges += h.Edges
-	x.Seconds += h.Seconds
-}
+const MaxLines = byhop.Most
 
 // Busy is how many threads of a worker computed while it worked on a stage, or on parts
 // of it. A thread that waits, for the disk or for others, does not compute.
@@ -154,7 +133,8 @@ type LSIReport struct {
 	Sample []SampledNode `json:"sample,omitempty"`
 }
 
-// DegreeK is K of the nodes whose degree lies between From and To, both included.
+// DegreeK is K of the nodes whose degree lies between From and To, both included: the mean, and the smallest K that
+// a tenth, half and nine tenths of them do not exceed.
 type DegreeK struct {
 	From      int64   `json:"from"`
 	To        int64   `json:"to"`

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Protocol
 
 from ._command import KEPT, Error, Progress, _message, binary, command, execute
+from ._run import Run
+from ._run import open as open_run
 
 # PR_SET_PDEATHSIG of prctl(2): the kernel sends a signal when the parent is gone.
 _PARENT_DEATH_SIGNAL = 1
@@ -26,14 +28,13 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Place:
-    """What a worker is started with, on whatever node."""
+    """What a worker is started with, on whatever node: the flags of ndls worker, and the certificates of the job."""
 
     run: str
-    keys: Mapping[str, bytes] = field(repr=False)
-    memory: str | None = None
-    threads: int | None = None
-    scratch: str | None = None
-    wait: str = "5m"
+    memory: str | None
+    threads: int | None
+    scratch: str | None
+    keys: Mapping[str, bytes] = field(default_factory=lambda: make_keys(), repr=False)
 
 
 class Tasks(Protocol):
@@ -82,7 +83,7 @@ def work(place: Place, host: str) -> None:
     with tempfile.TemporaryDirectory(prefix="ndls-") as folder:
         keys = Path(folder) / "keys"
         write_keys(keys, place.keys)
-        arguments = [binary(), "worker", f"--run={place.run}", f"--keys={keys}", f"--listen={host}:0", f"--wait={place.wait}"]
+        arguments = [binary(), "worker", f"--run={place.run}", f"--keys={keys}", f"--listen={host}:0"]
         for name in ("memory", "threads", "scratch"):
             value = getattr(place, name)
             if value is not None:
@@ -111,7 +112,7 @@ def work(place: Place, host: str) -> None:
         raise Error(f"a worker on {host}: {_message('worker', last, status)}", status)
 
 
-def coordinate(
+def run(
     graph: object,
     place: Place,
     host: str,
@@ -119,12 +120,17 @@ def coordinate(
     start: Callable[[], Tasks],
     progress: Progress,
     options: Mapping[str, object],
-) -> None:
+) -> Run | None:
     """Runs the coordinator in this process, and start, which has the engine place so many workers.
+
+    Returns:
+        The run, or None where it is in an object store.
 
     Raises:
         Error: The program has refused something or could not go on, or every worker has ended with an error.
     """
+    if workers < 1:
+        raise Error(f"workers={workers}: give 1 or more", 2)
     with tempfile.TemporaryDirectory(prefix="ndls-") as folder:
         keys = Path(folder) / "keys"
         write_keys(keys, place.keys)
@@ -159,6 +165,7 @@ def coordinate(
             for thread in watcher:
                 thread.join()
             tasks.finish(patience)
+    return None if place.run.startswith("s3://") else open_run(place.run)
 
 
 def errors(results: Iterable[BaseException | None]) -> tuple[int, BaseException | None]:

@@ -15,7 +15,7 @@ import distributed
 from . import _launch
 from ._command import Error, Progress
 from ._graph import Graph
-from ._run import Run, open
+from ._run import Run
 
 __all__ = ["run"]
 
@@ -83,9 +83,7 @@ def run(
     if not cluster:
         raise Error("the Dask cluster has no worker")
     number = len(cluster) if workers is None else workers
-    if number < 1:
-        raise Error(f"workers={workers}: give 1 or more", 2)
-    place = _launch.Place(os.fspath(run), _launch.make_keys(), memory, threads or int(next(iter(cluster.values()))["nthreads"]), scratch)
+    place = _launch.Place(os.fspath(run), memory, threads or int(next(iter(cluster.values()))["nthreads"]), scratch)
     scheduler = urlsplit(client.scheduler.address)
     host = _launch.address_towards(str(scheduler.hostname), scheduler.port or 8786)
     addresses = list(cluster)
@@ -95,5 +93,4 @@ def run(
             [client.submit(_work, place, pure=False, workers=[addresses[i % len(addresses)]], allow_other_workers=True) for i in range(number)]
         )
 
-    _launch.coordinate(graph, place, host, number, start, progress, options)
-    return None if place.run.startswith("s3://") else open(place.run)
+    return _launch.run(graph, place, host, number, start, progress, options)

@@ -12,9 +12,9 @@ from typing import Any
 import ray
 
 from . import _launch
-from ._command import Error, Progress
+from ._command import Progress
 from ._graph import Graph
-from ._run import Run, open
+from ._run import Run
 
 __all__ = ["run"]
 
@@ -83,16 +83,13 @@ def run(
     Raises:
         Error: As for ``ndls.run``, or every worker has ended with an error.
     """
-    if workers < 1:
-        raise Error(f"workers={workers}: give 1 or more", 2)
     if not ray.is_initialized():
         ray.init()
-    place = _launch.Place(os.fspath(run), _launch.make_keys(), memory, threads, scratch)
-    # What Ray does over is what nodes and processes were lost with. An error of a worker stays one.
+    place = _launch.Place(os.fspath(run), memory, threads, scratch)
+    # Ray starts a task again if its node or its process is lost, and not if the worker has ended with an error.
     task = ray.remote(_work).options(num_cpus=threads, resources=resources, max_retries=-1, scheduling_strategy="SPREAD")
 
     def start() -> _Tasks:
         return _Tasks([task.remote(place) for _ in range(workers)])
 
-    _launch.coordinate(graph, place, ray.util.get_node_ip_address(), workers, start, progress, options)
-    return None if place.run.startswith("s3://") else open(place.run)
+    return _launch.run(graph, place, ray.util.get_node_ip_address(), workers, start, progress, options)

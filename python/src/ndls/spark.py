@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from . import _launch
 from ._command import Error, Progress
 from ._graph import Graph
-from ._run import Run, open
+from ._run import Run
 
 __all__ = ["run"]
 
@@ -98,14 +98,11 @@ def run(
     Raises:
         Error: As for ``ndls.run``, or the stage has ended with an error.
     """
-    if workers < 1:
-        raise Error(f"workers={workers}: give 1 or more", 2)
     active = session or SparkSession.getActiveSession()
     if active is None:
         raise Error("there is no Spark session: give session=")
     context = active.sparkContext
     host = context.getConf().get("spark.driver.host") or "127.0.0.1"
     cpus = threads or int(context.getConf().get("spark.task.cpus", "1") or 1)
-    place = _launch.Place(os.fspath(run), _launch.make_keys(), memory, cpus, scratch)
-    _launch.coordinate(graph, place, host, workers, lambda: _Tasks(active, place, workers), progress, options)
-    return None if place.run.startswith("s3://") else open(place.run)
+    place = _launch.Place(os.fspath(run), memory, cpus, scratch)
+    return _launch.run(graph, place, host, workers, lambda: _Tasks(active, place, workers), progress, options)

@@ -1,0 +1,60 @@
+// Chromium for pages of runs: puppeteer-core, @sparticuz/chromium and axe-core are in $NODE_FOLDER/node_modules.
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+
+const require = createRequire(resolve(process.env.NODE_FOLDER, "package.json"));
+const load = async (name) => (await import(require.resolve(name))).default;
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+export async function launch() {
+  const chromium = await load("@sparticuz/chromium"), puppeteer = await load("puppeteer-core");
+  return puppeteer.launch({
+    args: [...chromium.args, "--lang=en-US"], executablePath: await chromium.executablePath(), headless: "shell",
+    env: { ...process.env, LANG: "en_US.UTF-8", LC_ALL: "en_US.UTF-8", LANGUAGE: "en_US" },
+  });
+}
+
+// Opens an address in a window of so many pixels, dark or light, on a screen or on paper. What goes wrong from then on is
+// added to the list: errors of scripts, and requests to elsewhere.
+export async function open(browser, address, { width, scheme, media }) {
+  const page = await browser.newPage();
+  const wrong = [];
+  page.on("pageerror", (e) => wrong.push(e.message));
+  page.on("console", (m) => { if (m.type() === "error") wrong.push(m.text()); });
+  page.on("request", (r) => { if (!r.url().startsWith(address) && !r.url().startsWith("data:")) wrong.push(`asks ${r.url()}`); });
+  await page.emulateMediaType(media);
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+  await page.setViewport({ width, height: 900 });
+  await page.goto(address, { waitUntil: "load" });
+  if (media === "print") await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  return { page, wrong };
+}
+
+// Looks at a page as it is now, takes a picture, and returns how many charts it has.
+export async function look({ page, wrong }, { width, scheme, media }, picture) {
+  const seen = await page.evaluate(() => ({
+    wide: document.documentElement.scrollWidth,
+    figures: document.querySelectorAll("figure.chart").length,
+    drawn: [...document.querySelectorAll("figure.chart canvas")].filter((c) => {
+      const pixels = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+      return pixels.some((x) => x !== 0);
+    }).length,
+    dark: getComputedStyle(document.body).backgroundColor !== "rgb(255, 255, 255)",
+    reachable: [...document.querySelectorAll("summary, a, .wide")].every((e) => e.tabIndex >= 0),
+  }));
+  if (seen.dark !== (scheme === "dark")) wrong.push(`its colours are not ${scheme}`);
+  if (media === "screen" && seen.wide > width) wrong.push(`${seen.wide} pixels wide in ${width}`);
+  if (seen.figures !== seen.drawn) wrong.push(`${seen.drawn} of ${seen.figures} charts have something drawn`);
+  if (!seen.reachable) wrong.push("a part cannot be reached with the keyboard");
+  await page.evaluate(axe);
+  for (const v of (await page.evaluate(() => globalThis.axe.run())).violations) wrong.push(`axe, ${v.impact}: ${v.help}: ${v.nodes[0].html}`);
+  await page.screenshot({ path: picture, fullPage: true });
+  return seen.drawn;
+}
+
+// Prints what is wrong with something, and counts it.
+export function tell(what, wrong) {
+  console.log(what + wrong.map((w) => "\n  " + w).join(""));
+  return wrong.length;
+}

@@ -1,0 +1,34 @@
+// Package byhop adds up what the passes of each hop took.
+package byhop
+
+import "slices"
+
+// Most is how many hops have an entry of their own; the last of them stands for all that follow.
+const Most = 250
+
+// Hop is what the passes of a hop took. Edges are directed, and those that were read to write a smaller copy of
+// them are among them.
+type Hop struct {
+	Hop     int     `json:"hop"`
+	Passes  int     `json:"passes"`
+	Edges   int64   `json:"edges_streamed"`
+	Seconds float64 `json:"seconds"`
+}
+
+// List has an entry for each hop, in ascending order of hop.
+type List []Hop
+
+// Add adds passes to those of the same hops.
+func (l *List) Add(hops ...Hop) {
+	for _, h := range hops {
+		h.Hop = min(h.Hop, Most)
+		i, there := slices.BinarySearchFunc(*l, h.Hop, func(x Hop, hop int) int { return x.Hop - hop })
+		if !there {
+			*l = slices.Insert(*l, i, Hop{Hop: h.Hop})
+		}
+		x := &(*l)[i]
+		x.Passes += h.Passes
+		x.Edges += h.Edges
+		x.Seconds += h.Seconds
+	}
+}
