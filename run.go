@@ -37,11 +37,15 @@ func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err erro
 	defer func() { err = interruption(ctx, err) }()
 	ctx, stop := reporting(ctx, c.Progress)
 	defer stop()
-	ctx, onlooker := c.Watching.followed(ctx, os.Getenv(TokenVariable))
 	j, err := newJob(c, stages)
 	if err != nil {
 		return nil, err
 	}
+	ctx, onlooker, err := c.Watching.followed(ctx, os.Getenv(TokenVariable))
+	if err != nil {
+		return nil, err
+	}
+	defer onlooker.close()
 	switch {
 	case c.Workers.Processes < 0:
 		return nil, failure.Of(ErrOption, "--workers %d is negative", c.Workers.Processes)
@@ -229,11 +233,7 @@ func (r Resources) cached(run string, store storage.Store, scratch string) (_ st
 func (r *session) alone(ctx context.Context) (*coordinator.Record, error) {
 	working, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	unwatch, err := r.watched(ctx, cancel)
-	if err != nil {
-		return nil, err
-	}
-	defer unwatch()
+	defer r.watched(ctx)()
 	served := make(chan error, 1)
 	go func() {
 		err := worker.Serve(working, r.scheduler, r.store, worker.Options{

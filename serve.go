@@ -94,7 +94,11 @@ func Serve(ctx context.Context, c Config, s ServeConfig) (_ *Directory, err erro
 	if err != nil {
 		return nil, err
 	}
-	ctx, onlooker := c.Watching.followed(ctx, security.Token())
+	ctx, onlooker, err := c.Watching.followed(ctx, security.Token())
+	if err != nil {
+		return nil, err
+	}
+	defer onlooker.close()
 	if err := j.checkParallel(); err != nil {
 		return nil, err
 	}
@@ -164,11 +168,7 @@ func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Securi
 	}
 	service := &served{hooked, r.scheduler}
 	start(func() error { return rpc.Serve(serving, listener, service, security) })
-	unwatch, err := r.watched(serving, cancel)
-	if err != nil {
-		return nil, err
-	}
-	defer unwatch()
+	defer r.watched(serving)()
 	r.work.Tasks = &announced{
 		Scheduler: r.scheduler, store: r.store,
 		at: address.Address{RPC: where, Gossip: group.Address(), Started: time.Now().UTC()},

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"path/filepath"
+	"sync"
 	"time"
 
 	"ndls/internal/failure"
@@ -46,6 +48,8 @@ func (w Watching) check() error {
 // onlooker is who watches a run.
 type onlooker struct {
 	progress *progress.Watch
+	// listener is nil where no page is served.
+	listener net.Listener
 	// stop stops the run, as a signal does; token is what one must know for that, "" if nobody may.
 	stop  context.CancelCauseFunc
 	token string
@@ -55,76 +59,88 @@ type onlooker struct {
 var errStopped = errors.New("a request to /stop has stopped the run")
 
 // followed returns a context whose progress is followed for who watches the run, and who may stop it with a token.
-func (w Watching) followed(ctx context.Context, token string) (context.Context, onlooker) {
+// What cannot be watched is an error before anything is made. The caller closes the onlooker.
+func (w Watching) followed(ctx context.Context, token string) (context.Context, onlooker, error) {
+	var o onlooker
 	if w.HTTP == "" && w.MetricsFile == "" {
-		return ctx, onlooker{}
+		return ctx, o, nil
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	ctx, watch := progress.WithWatch(ctx)
-	return ctx, onlooker{watch, stop, token}
+	if w.MetricsFile != "" {
+		if _, err := vfs.Stat(filepath.Dir(w.MetricsFile)); err != nil {
+			return ctx, o, fmt.Errorf("--metrics-file: %w", err)
+		}
+	}
+	if w.HTTP != "" {
+		var err error
+		if o.listener, err = net.Listen("tcp", w.HTTP); err != nil {
+			return ctx, o, fmt.Errorf("--http: %w", err)
+		}
+	}
+	ctx, o.stop = context.WithCancelCause(ctx)
+	ctx, o.progress = progress.WithWatch(ctx)
+	o.token = token
+	return ctx, o, nil
 }
 
-// watched serves the page of the run, and writes its metrics, until stop is called. What fails before that ends the
-// run by fail.
-func (r *session) watched(ctx context.Context, fail func(error)) (stop func(), err error) {
+// close gives back what followed has taken.
+func (o onlooker) close() {
+	if o.stop != nil {
+		o.stop(nil)
+	}
+	if o.listener != nil {
+		_ = o.listener.Close() // the server may have closed it
+	}
+}
+
+// watched serves the page of the run, and writes its metrics, until stop is called. Neither of them can end the run:
+// what fails is told in the log.
+func (r *session) watched(ctx context.Context) (stop func()) {
 	o := watch.Options{Watch: r.onlooker.progress, Versions: Versions(), Profile: r.Watching.Profile}
 	if r.onlooker.token != "" {
 		o.Token, o.Stop = r.onlooker.token, func() { r.onlooker.stop(errStopped) }
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var ends []func()
 	finish := func() {}
-	stop = func() {
-		finish()
-		cancel()
-		for _, end := range ends {
-			end()
-		}
-	}
-	if at := r.Watching.HTTP; at != "" {
-		listener, err := net.Listen("tcp", at)
-		if err != nil {
-			stop()
-			return nil, fmt.Errorf("--http: %w", err)
-		}
-		r.Log.Info("how the run goes", "at", "http://"+listener.Addr().String()+"/")
+	var services sync.WaitGroup
+	if l := r.onlooker.listener; l != nil {
+		r.Log.Info("how the run goes", "at", "http://"+l.Addr().String()+"/")
 		page := watch.New(r.scheduler, o)
 		finish = page.Finish
-		ends = append(ends, beside(func() error { return serveHTTP(ctx, listener, page) }, fail))
+		services.Go(func() {
+			if err := serveHTTP(ctx, l, page); err != nil {
+				r.Log.Warn("the page of the run is gone", "because", err)
+			}
+		})
 	}
 	if path := r.Watching.MetricsFile; path != "" {
-		if err := writeMetrics(path, r, o); err != nil {
-			stop()
-			return nil, err
-		}
-		ends = append(ends, beside(func() error {
-			tick := time.NewTicker(MetricsInterval)
-			defer tick.Stop()
-			for {
-				select {
-				case <-ctx.Done():
-					return writeMetrics(path, r, o)
-				case <-tick.C:
-					if err := writeMetrics(path, r, o); err != nil {
-						return err
-					}
-				}
-			}
-		}, fail))
+		services.Go(func() { r.keepMetrics(ctx, path, o) })
 	}
-	return stop, nil
+	return func() {
+		finish()
+		cancel()
+		services.Wait()
+	}
 }
 
-// beside runs do, and gives an error of it to fail. The caller calls end to wait for it.
-func beside(do func() error, fail func(error)) (end func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := do(); err != nil {
-			fail(err)
+// keepMetrics writes the metrics to a file at once, then now and again, and a last time when ctx ends.
+func (r *session) keepMetrics(ctx context.Context, path string, o watch.Options) {
+	tick := time.NewTicker(MetricsInterval)
+	defer tick.Stop()
+	failed := false
+	for last := false; ; {
+		err := writeMetrics(path, r, o)
+		if err != nil && !failed {
+			r.Log.Warn("the metrics are not written; the run goes on", "because", err)
 		}
-	}()
-	return func() { <-done }
+		if failed = err != nil; last {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			last = true
+		case <-tick.C:
+		}
+	}
 }
 
 func writeMetrics(path string, r *session, o watch.Options) error {

@@ -258,8 +258,8 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 	}, nil
 }
 
-// heartbeat is how often workers renew their leases, and say how far they are: where that goes through no network,
-// as often as who watches the run may look.
+// heartbeat is how often workers renew their leases, and say how far they are. A worker in this process does so
+// every second, since a page may show it that often.
 func (s *Scheduler) heartbeat() time.Duration {
 	if s.o.Alone {
 		return time.Second

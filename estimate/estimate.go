@@ -175,8 +175,8 @@ func run(c Counts, p control.Plan, r control.Resources, held int64, stages []Sta
 
 // programUse is how much of the program's own file is in memory once it runs: its code and
 // tables. The others are that with what the runtime and small buffers take as a rule: encodesUse
-// with the heap of the writers of shards and hop streams, which weightsUse comes on top of for the column of weights,
-// recordsUse with that of a reader of the node table, runtimeUse in other stages.
+// with the heap of the writers of shards and hop streams, recordsUse with that of a reader of the
+// node table, runtimeUse in other stages. The column of weights adds weightsUse to encodesUse.
 // mem.RuntimeShare is the most.
 const (
 	programUse = 38 << 20

@@ -18,7 +18,7 @@ import (
 	"ndls/internal/mem"
 )
 
-// Named is a report, and what its run is called among others. The name of a run alone is not shown.
+// Named is a report with the name of its run. A page of one run does not show the name.
 type Named struct {
 	Name string
 	Report

@@ -47,8 +47,8 @@ type Run struct {
 	Inputs []control.InputFile `json:"inputs,omitempty"`
 }
 
-// NewRun describes a run under a plan, which had so many bytes of memory. Commands have named its files and
-// folders as in named.
+// NewRun describes a run: its plan, the memory that it had, such as "16GiB", the versions of what wrote it, the files
+// that it has read, and the names that commands gave to files and folders.
 func NewRun(p control.Plan, memory string, versions map[string]string, inputs []control.InputFile, named control.Inputs) *Run {
 	r := &Run{Options: p.Values(), Changed: []string{}, PlanHash: p.Hash(), Versions: versions, Inputs: inputs}
 	standard := control.DefaultPlan().Values()

@@ -28,8 +28,7 @@ const (
 	rangesOfBits = 33
 )
 
-// numberOfRanges is the number for a degree and K, which is -1 if there is none, where ranges of K have so many
-// values.
+// numberOfRanges puts a degree and K into one number. K is -1 where there is none; each range of K has span values.
 func numberOfRanges(degree, k, span int64) uint16 {
 	return uint16(bits.Len64(uint64(degree))<<rangeOfK) | uint16(min((k+span)/span, rangesOfK-1))
 }
@@ -136,17 +135,17 @@ func places(truth *labelled, classes int) []uint8 {
 	return place
 }
 
-// breaker counts predictions into a breakdown.
-type breaker struct {
+// counter counts predictions into a breakdown.
+type counter struct {
 	of    *mem.Array[uint16] // numbers of ranges, by row
 	truth *labelled
 	place []uint8 // of a class in the confusion matrix
 	breakdown
 }
 
-// newBreaker prepares for counting rows with these ids, which are nil where each node has a row. The caller frees
+// newCounter prepares for counting rows with these ids, which are nil where each node has a row. The caller frees
 // it.
-func (env *Env) newBreaker(ctx context.Context, truth *labelled, ids iter.Seq2[[]int64, error]) (*breaker, error) {
+func (env *Env) newCounter(ctx context.Context, truth *labelled, ids iter.Seq2[[]int64, error]) (*counter, error) {
 	classes := len(env.Summary.Classes)
 	of, err := env.readRanges(ctx, int64(len(truth.label.S)), ids)
 	if err != nil {
@@ -156,18 +155,18 @@ func (env *Env) newBreaker(ctx context.Context, truth *labelled, ids iter.Seq2[[
 		of.Free()
 		return nil, err
 	}
-	return &breaker{of: of, truth: truth, place: places(truth, classes)}, nil
+	return &counter{of: of, truth: truth, place: places(truth, classes)}, nil
 }
 
-func (b *breaker) free(budget *mem.Budget) {
+func (b *counter) free(budget *mem.Budget) {
 	if b != nil {
 		b.of.Free()
 		budget.Release(breakdownBytes(len(b.place)))
 	}
 }
 
-// counts are those of a breaker, nil of none.
-func (b *breaker) counts() *breakdown {
+// counts are those of a counter, nil of none.
+func (b *counter) counts() *breakdown {
 	if b == nil {
 		return nil
 	}
@@ -175,7 +174,7 @@ func (b *breaker) counts() *breakdown {
 }
 
 // add counts rows from one on, by the classes that are predicted of them.
-func (b *breaker) add(row int64, predicted []int32) {
+func (b *counter) add(row int64, predicted []int32) {
 	split := b.truth.split(0)[row:]
 	for i, label := range b.truth.label.S[row : row+int64(len(predicted))] {
 		if split[i] != train.Test || label < 0 {
@@ -192,7 +191,7 @@ func (b *breaker) add(row int64, predicted []int32) {
 }
 
 // addSoft is add for soft labels.
-func (b *breaker) addSoft(row int64, soft []float32) {
+func (b *counter) addSoft(row int64, soft []float32) {
 	var one [1]int32
 	for classes := len(b.place); len(soft) > 0; row, soft = row+1, soft[classes:] {
 		one[0] = train.Argmax(soft[:classes])

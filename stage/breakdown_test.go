@@ -38,7 +38,7 @@ func TestBreakdown(t *testing.T) {
 				}
 			}
 			count := func(lo, hi int) *breakdown {
-				b := &breaker{truth: truth, place: places(truth, classes)}
+				b := &counter{truth: truth, place: places(truth, classes)}
 				of, err := mem.Alloc[uint16](budget, n, "ranges")
 				if err != nil {
 					t.Fatal(err)

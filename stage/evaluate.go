@@ -152,7 +152,7 @@ func (env evaluation) report(index trained, base, smoothed figures) *control.Acc
 			Class: env.Summary.Classes[c], Nodes: x.Rows, Precision: x.Precision(), Recall: x.Recall(), F1: x.F1(),
 		})
 	}
-	r.Breakdown = final.broken.report(env.Plan, env.Summary.Classes, final.classes)
+	r.Breakdown = final.breakdown.report(env.Plan, env.Summary.Classes, final.classes)
 	return r
 }
 
@@ -185,9 +185,9 @@ type figures struct {
 	models []modelFigures
 	// classes counts the test nodes of each class, by the model of the predictions.
 	classes []train.ClassTally
-	// broken counts them by degree, K and class.
-	broken breakdown
-	areas  areas
+	// breakdown counts them by degree, K and class.
+	breakdown breakdown
+	areas     areas
 }
 
 // modelFigures are the measures of a model by split, nil where a split has no rows.
@@ -299,7 +299,7 @@ func (env evaluation) base(ctx context.Context, index trained) (f figures, err e
 	defer tally.Free()
 	t := &tally.Of[0]
 	for m, r := range index.Runs {
-		if err := env.tally(ctx, r, t, &f.broken); err != nil {
+		if err := env.tally(ctx, r, t, &f.breakdown); err != nil {
 			return f, err
 		}
 		f.add(t, m == index.Chosen)
@@ -322,7 +322,7 @@ func (env evaluation) smoothed(ctx context.Context, index trained) (f figures, e
 	defer one.Free()
 	t := &one.Of[0]
 	for i := range intervals(env.Summary) {
-		if err := env.readLabelTallies(ctx, i, env.models(), t, &f.broken, func(run int) { all.Of[run].Merge(*t) }); err != nil {
+		if err := env.readLabelTallies(ctx, i, env.models(), t, &f.breakdown, func(run int) { all.Of[run].Merge(*t) }); err != nil {
 			return f, err
 		}
 	}
@@ -346,9 +346,9 @@ func (env evaluation) givenFigures(ctx context.Context, t *tiles.Matrix) (f figu
 	}
 	defer tallies.Free()
 	tally := &tallies.Of[0]
-	var b *breaker
+	var b *counter
 	if !smoothsLabels(env.Plan) {
-		if b, err = env.newBreaker(ctx, l, nil); err != nil {
+		if b, err = env.newCounter(ctx, l, nil); err != nil {
 			return f, err
 		}
 		defer b.free(env.Budget)
@@ -371,13 +371,13 @@ func (env evaluation) givenFigures(ctx context.Context, t *tiles.Matrix) (f figu
 	}
 	f.add(tally, true)
 	if b != nil {
-		f.broken = b.breakdown
+		f.breakdown = b.breakdown
 	}
 	return f, err
 }
 
 // score reads the soft labels that the user gave. It breaks them down with b, unless that is nil.
-func (env evaluation) score(ctx context.Context, l *labelled, t *tiles.Matrix, tally *train.Tally, scores *scores, b *breaker) error {
+func (env evaluation) score(ctx context.Context, l *labelled, t *tiles.Matrix, tally *train.Tally, scores *scores, b *counter) error {
 	classes := len(env.Summary.Classes)
 	for i := range t.Intervals() {
 		err := t.Read(ctx, i, 0, classes, shards.BatchRows(classes),

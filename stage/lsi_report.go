@@ -20,7 +20,7 @@ import (
 // equal size of the nodes, which are in descending order of degree.
 const sampledNodes = 8
 
-// sampleKey makes the random numbers of the sample others than those of the same seed elsewhere.
+// sampleKey keeps the random numbers of the sample apart from others of the same seed.
 const sampleKey = 0x5a3b1e
 
 // sample draws nodes, and gives those of rows [lo, hi), counted from lo, in ascending order.
@@ -172,8 +172,8 @@ func (env lsiRun) report(ctx context.Context) (*control.LSIReport, error) {
 // before on.
 type degreeRange struct{ from, to, end int64 }
 
-// degreeRanges are the ranges from a power of two to below the next that nodes have, in order of node, whose
-// degrees descend. It fills the nodes of the sample into r.
+// degreeRanges lists the ranges of degrees that nodes have, from a power of two to below the next. Nodes are in
+// descending order of degree, and so are the ranges. It also puts the nodes of the sample into r.
 func (env lsiRun) degreeRanges(ctx context.Context, sample []sampledRow, r *control.LSIReport) (list []degreeRange, err error) {
 	last := -1
 	var numbers []int64

@@ -96,10 +96,10 @@ func (predictStage) Run(ctx context.Context, env *Env) (err error) {
 	env.Report.Rows = src.NumRows()
 	p := &prediction{Env: env, src: src, truth: l, chosen: t.Chosen}
 	if !smoothsLabels(env.Plan) {
-		if p.breaker, err = env.newBreaker(ctx, l, src.IDs()); err != nil {
+		if p.counter, err = env.newCounter(ctx, l, src.IDs()); err != nil {
 			return err
 		}
-		defer p.breaker.free(env.Budget)
+		defer p.counter.free(env.Budget)
 	}
 	return p.runs(ctx, t.Runs)
 }
@@ -110,8 +110,8 @@ type prediction struct {
 	src    *train.Smoothed
 	truth  *labelled
 	chosen int // index of the run whose soft labels become Arrow rows
-	// breaker breaks the predictions of that run down, nil where label smoothing makes others.
-	breaker *breaker
+	// counter breaks the predictions of that run down, nil where label smoothing makes others.
+	counter *counter
 }
 
 // runs predicts with the models of some runs, unless that is done. A run is done
@@ -156,8 +156,8 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 				return err
 			}
 			if first+run == p.chosen {
-				if p.breaker != nil {
-					p.breaker.addSoft(row, soft)
+				if p.counter != nil {
+					p.counter.addSoft(row, soft)
 				}
 				return rows.write(ctx, ids, soft)
 			}
@@ -175,11 +175,11 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 		}
 	}
 	for i, r := range runs {
-		var broken *breakdown
+		var counted *breakdown
 		if r.Run == p.chosen {
-			broken = p.breaker.counts()
+			counted = p.counter.counts()
 		}
-		if err := p.commitTally(ctx, r, &tallies.Of[i], broken); err != nil {
+		if err := p.commitTally(ctx, r, &tallies.Of[i], counted); err != nil {
 			return err
 		}
 	}
@@ -187,9 +187,9 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 }
 
 // commitTally commits how many labels a run got right.
-func (p *prediction) commitTally(ctx context.Context, r trainedRun, t *train.Tally, broken *breakdown) error {
+func (p *prediction) commitTally(ctx context.Context, r trainedRun, t *train.Tally, counted *breakdown) error {
 	f, err := writeFile(ctx, p.Catalog, catalog.KindTally, r.tallyPath(), r.Run, func(w io.Writer) error {
-		if err := writeTally(w, t, broken, ""); err != nil {
+		if err := writeTally(w, t, counted, ""); err != nil {
 			return err
 		}
 		_, err := io.WriteString(w, "\n")

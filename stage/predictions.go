@@ -40,10 +40,10 @@ func (env labelsRun) predictionRows(ctx context.Context, s shards.Summary, first
 	if p.depths, err = env.depths(ctx); err != nil {
 		return err
 	}
-	if p.breaker, err = env.newBreaker(ctx, env.truth, nil); err != nil {
+	if p.counter, err = env.newCounter(ctx, env.truth, nil); err != nil {
 		return err
 	}
-	defer p.breaker.free(env.Budget)
+	defer p.counter.free(env.Budget)
 	for i := first; i < last; i++ {
 		lo, hi := m.Bounds(i)
 		env.Report.Rows += hi - lo
@@ -85,8 +85,8 @@ type predictions struct {
 	tiles  *tiles.Matrix
 	run    int // whose predictions are written
 	depths []int
-	// breaker breaks the predictions of that run down.
-	breaker *breaker
+	// counter breaks the predictions of that run down.
+	counter *counter
 }
 
 // interval commits what an interval still lacks, the tally last.
@@ -111,14 +111,14 @@ func (p predictions) interval(ctx context.Context, i int) error {
 	tallies := tallyList{w: f}
 	for run := range p.depths {
 		t.Reset()
-		var broken *breakdown
+		var counted *breakdown
 		if run == p.run {
-			broken = p.breaker.counts()
-			*broken = breakdown{}
+			counted = p.counter.counts()
+			*counted = breakdown{}
 		}
 		count := func(row int64, labels []int32, values []float32) error {
-			if broken != nil {
-				p.breaker.add(row, labels)
+			if counted != nil {
+				p.counter.add(row, labels)
 			}
 			end := row + int64(len(labels))
 			label, split := p.truth.label.S[row:end], p.truth.split(splitOf(p.Plan, run))[row:end]
@@ -132,7 +132,7 @@ func (p predictions) interval(ctx context.Context, i int) error {
 		if err := read(count); err != nil {
 			return err
 		}
-		if err := tallies.add(t, broken); err != nil {
+		if err := tallies.add(t, counted); err != nil {
 			return err
 		}
 	}

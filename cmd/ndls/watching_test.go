@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -116,5 +117,25 @@ func TestWatchedRun(t *testing.T) {
 	expect(t, ndls.ExitUsage, "give --http 127.0.0.1:PORT", "run", "--dataset", toy, "--run", run, "--pprof")
 	expect(t, ndls.ExitUsage, "to this host alone", "run", "--dataset", toy, "--run", run, "--pprof", "--http", "0.0.0.0:0")
 	expect(t, ndls.ExitUsage, "no HOST:PORT", "run", "--dataset", toy, "--run", run, "--http", "8080")
-	expect(t, ndls.ExitError, "--metrics-file", "run", "--dataset", toy, "--run", run, "--metrics-file", filepath.Join(dir, "none", "x.prom"))
+	expect(t, ndls.ExitError, "--metrics-file: ", "run", "--dataset", toy, "--run", run, "--metrics-file", filepath.Join(dir, "none", "x.prom"))
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	expect(t, ndls.ExitError, "address already in use", "run", "--dataset", toy, "--run", run, "--http", taken.Addr().String())
+	if _, err := os.Stat(run); err == nil {
+		t.Error("a run that cannot be watched has made its run directory")
+	}
+	// What can be written no more in the middle of a run does not end it.
+	folder := filepath.Join(dir, "metrics")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(folder, "x.prom"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if r := expect(t, 0, "", append([]string{"run", "--dataset", toy, "--run", run, "--metrics-file", filepath.Join(folder, "x.prom")}, quickly...)...); !strings.Contains(r.stderr, "the run goes on") {
+		t.Errorf("the log does not say that metrics are lost:\n%s", r.stderr)
+	}
 }

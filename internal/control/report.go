@@ -279,7 +279,8 @@ type ModelAccuracy struct {
 	Epochs    int               `json:"epochs,omitempty"`
 	BestEpoch int               `json:"best_epoch,omitempty"`
 	Metrics   Metrics[*float64] `json:"metrics,omitzero"`
-	// Curve is how training went: of the first models alone, and of some epochs where there are many.
+	// Curve says how training went. Only the first models have one. Where there are many epochs, it has
+	// some of them.
 	Curve []LearningPoint `json:"curve,omitempty"`
 }
 

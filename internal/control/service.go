@@ -97,7 +97,7 @@ type Inputs struct {
 	LabelEpsilons string `json:"label_epsilons,omitempty"`
 }
 
-// Over is what in names where it names something, and else what was named before.
+// Over returns what in names, and what was named before for all that in does not name.
 func (in Inputs) Over(before Inputs) Inputs {
 	return Inputs{
 		Dataset: cmp.Or(in.Dataset, before.Dataset), SoftLabels: cmp.Or(in.SoftLabels, before.SoftLabels), Targets: cmp.Or(in.Targets, before.Targets),
