@@ -157,6 +157,9 @@ type PlanConfig struct {
 	// Workers is how many there are, 0 for one; Parallel says how they share stages.
 	Workers  int
 	Parallel string
+	// Measure takes the speeds of this machine for seconds, in place of those of a reference
+	// machine. It takes a second, and 128 MiB in Resources.Scratch, or else in the current folder.
+	Measure bool
 }
 
 // A Forecast is what a run will take.
@@ -167,6 +170,8 @@ type Forecast struct {
 	Total  Figures
 	// Assumed is what the figures rest on and only the run will tell.
 	Assumed Assumed
+	// Speeds are those of this machine, if they were measured.
+	Speeds Speeds
 	// Savings are the options that save most time or disk, the best first; none where
 	// nothing saves much.
 	Savings []Saving
@@ -219,6 +224,12 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 	if err != nil {
 		return Forecast{}, err
 	}
+	if c.Measure {
+		r.Scratch = cmp.Or(c.Resources.Scratch, ".")
+		if r.Speeds, err = measure(ctx, r); err != nil {
+			return Forecast{}, err
+		}
+	}
 	figures := func(plan Options) ([]Figures, error) {
 		stages := stage.Costs(stage.Possible(plan, counts)...)
 		list, err := estimate.RunCut(counts, plan, r, max(c.Workers, 1), 0, stages...)
@@ -228,7 +239,7 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 		return list, err
 	}
 	list, err := figures(plan)
-	f := Forecast{Stages: list, Total: total(list), Assumed: Assumed{
+	f := Forecast{Stages: list, Total: total(list), Speeds: r.Speeds, Assumed: Assumed{
 		Hops: min(counts.Hops, plan.LSI.Kmax), Epochs: plan.Train.Epochs, MostEpochs: plan.Train.Epochs,
 	}}
 	if slices.ContainsFunc(list, func(f Figures) bool { return f.Stage == control.Train }) {

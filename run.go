@@ -185,6 +185,9 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 		Inputs:   control.Inputs{Dataset: j.Dataset, SoftLabels: j.SoftLabels, Targets: j.targetsFile()},
 		Versions: Versions(), Log: j.Log,
 	}
+	if o.Alone {
+		r.work.Measure = func(ctx context.Context) (control.Speeds, error) { return measure(ctx, resources) }
+	}
 	if r.work.Counts.TrainOn, err = stage.TrainedOn(ctx, j.TrainOn, plan); err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func (j *Job) figures(ctx context.Context, rec *Record, s control.Stage) (*contr
 		return j.sharedFigures(ctx, c, s)
 	}
 	held := j.bytes(func(by control.Stage) bool { return by != s })
-	list, err := j.estimate(c, held, s)
+	list, err := j.estimate(ctx, c, held, s)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (j *Job) expected(ctx context.Context, rec *Record, s control.Stage, planne
 	later = slices.DeleteFunc(slices.Clone(later), func(s control.Stage) bool {
 		return rec.Done(s) || stage.Of(s)[0].Lacks(j.Plan, c.Facts(j.Plan)) != ""
 	})
-	list, err := j.estimate(c, 0, later...)
+	list, err := j.estimate(ctx, c, 0, later...)
 	if err != nil {
 		return x // the stage itself will say what does not fit
 	}
@@ -141,8 +141,38 @@ func (j *Job) sharedFigures(ctx context.Context, c estimate.Counts, s control.St
 	return &planned[0], estimate.CheckDisk(c, j.Plan, resourcesOf(most), workers, 0, held, free, stage.Costs(s)...)
 }
 
-// estimate plans stages as they will be shared among workers.
-func (j *Job) estimate(c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
+// measureFrom is how many seconds stages are planned to take on the reference machine before
+// this one is measured, which takes a second.
+const measureFrom = 60
+
+// estimate plans stages as they will be shared among workers, with the speeds of the machine if
+// they take long.
+func (j *Job) estimate(ctx context.Context, c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
+	list, err := j.estimated(c, held, stages...)
+	if err != nil || j.Measure == nil {
+		return list, err
+	}
+	seconds := 0.0
+	for _, f := range list {
+		seconds += f.Seconds
+	}
+	if seconds < measureFrom {
+		return list, nil
+	}
+	measure := j.Measure
+	j.Measure = nil
+	if j.Resources.Speeds, err = measure(ctx); err != nil {
+		j.Resources.Speeds = control.Speeds{}
+		j.Log.Warn("cannot measure the machine; seconds are planned as on another one", "because", err)
+		return list, ctx.Err()
+	}
+	s := j.Resources.Speeds
+	j.Log.Info("measured the machine", "edges_per_second", s.Edges, "flops", s.Flops, "values_per_second", s.Values,
+		"bytes_written_per_second", s.Write, "bytes_read_per_second", s.Read)
+	return j.estimated(c, held, stages...)
+}
+
+func (j *Job) estimated(c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
 	r := j.resources()
 	list, err := estimate.RunCut(c, j.Plan, r, j.Workers, held, stage.Costs(stages...)...)
 	if j.Workers > 1 && (j.Parallel == Intervals || j.Parallel == Auto && errors.Is(err, mem.ErrBudget)) {
@@ -161,7 +191,7 @@ func (j *Job) refuse(ctx context.Context, rec *Record, stages []control.Stage) e
 		return rec.Done(s) || stage.Of(s)[0].Lacks(j.Plan, c.Facts(j.Plan)) != ""
 	})
 	held := j.bytes(func(s control.Stage) bool { return !slices.Contains(stages, s) })
-	if _, err := j.estimate(c, held, stages...); err != nil {
+	if _, err := j.estimate(ctx, c, held, stages...); err != nil {
 		return err
 	}
 	return j.checkDisk(c, held, stages...)

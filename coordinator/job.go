@@ -49,6 +49,9 @@ type Job struct {
 	// Resources are those of a worker, as far as they are known: with no Memory
 	// nothing is planned, since each worker plans for itself.
 	Resources control.Resources
+	// Measure measures the speeds of the machine. It is called once, if the stages to come are
+	// planned to take longer than measureFrom; nil if they are not to be measured.
+	Measure func(context.Context) (control.Speeds, error)
 	// Alone says that the one worker shares this host, and measures the run directory with
 	// its scratch folder. Of several workers each measures its scratch, and what the
 	// catalogue lists is added.

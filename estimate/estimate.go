@@ -205,7 +205,7 @@ type Sheet struct {
 	runtime int64   // memory beside the budget's
 	seconds float64 // of computing on all threads, and of reading what passes read
 	alone   float64 // of computing on one thread
-	passed  int64   // bytes that passes read, of BytesRead
+	passed  int64   // bytes that are read while threads compute, of BytesRead
 	scratch int64   // bytes of scratch files, of BytesWritten
 	piped   bool    // bytes are read and written while threads compute
 }
@@ -233,7 +233,7 @@ func (s *Sheet) figures(of Stage) control.Figures {
 		f.PeakDiskBytes = f.DiskBytes + f.ScratchBytes
 	}
 	f.PeakBytes = min(f.PeakBytes, max(s.Resources.Memory, f.LeastBytes))
-	moving := float64(f.BytesRead-s.passed)/ReadBytes + float64(s.scratch)/scratchBytes + float64(f.BytesWritten-s.scratch)/CommittedBytes
+	moving := float64(f.BytesRead-s.passed)/s.reads() + float64(s.scratch)/s.scratches() + float64(f.BytesWritten-s.scratch)/s.commits()
 	f.Seconds = stageSeconds + s.alone + s.seconds + moving
 	if s.piped {
 		f.Seconds = stageSeconds + s.alone + max(s.seconds, moving)
@@ -269,7 +269,7 @@ func (s *Sheet) ReadOtherNodes(o OtherRows) { s.readsNodes(o.Nodes, o.NodeBytes)
 
 func (s *Sheet) readsNodes(nodes, bytes int64) {
 	s.BytesRead += bytes
-	s.alone += float64(nodes) / readNodes
+	s.alone += float64(nodes) / s.rate(readNodes)
 }
 
 // kRow is about what a row of the K table takes on disk.
@@ -279,7 +279,7 @@ const kRow = 5
 func (s *Sheet) WriteK() {
 	s.DiskBytes += kRow * s.Nodes
 	s.BytesWritten += kRow * s.Nodes
-	s.alone += float64(s.Nodes) / readNodes
+	s.alone += float64(s.Nodes) / s.rate(readNodes)
 }
 
 // Records says that the stage reads the node table while its rows are in memory.
@@ -294,7 +294,18 @@ func (s *Sheet) Encodes() {
 }
 
 // Computes adds an amount of work that all threads share, at a rate a second and thread.
-func (s *Sheet) Computes(amount, rate float64) { s.seconds += amount / rate / float64(s.Threads) }
+func (s *Sheet) Computes(amount float64, rate Rate) {
+	s.seconds += amount / s.rate(rate) / float64(s.Threads)
+}
+
+// Streams adds work whose input of so many bytes is read ahead: the slower of the two decides.
+func (s *Sheet) Streams(bytes int64, work func()) {
+	before := s.seconds
+	work()
+	s.BytesRead += bytes
+	s.passed += bytes
+	s.seconds = before + max(s.seconds-before, float64(bytes)/s.reads())
+}
 
 // Scratches adds bytes that are written to scratch files.
 func (s *Sheet) Scratches(bytes int64) {
@@ -308,7 +319,7 @@ func (s *Sheet) Piped() { s.piped = true }
 // ReadK adds reading the K table, which one thread does.
 func (s *Sheet) ReadK() {
 	s.BytesRead += kRow * s.Nodes
-	s.alone += float64(s.Nodes) / readNodes
+	s.alone += float64(s.Nodes) / s.rate(readNodes)
 }
 
 // Stored is the number of smoothed rows.

@@ -1,66 +1,112 @@
 package estimate
 
-// Rates of work a second and thread, on the machine of bench/papers100m/RESULTS.md: they
-// serve seconds alone. All threads share the work, unless a line says that one thread does
-// it. Behind each rate stands what it was fitted to; `make plan` sets the seconds that follow
-// from all of them beside those that runs take.
-const (
+import "ndls/internal/control"
+
+// reference are the speeds of the machine whose rates follow: two cores of an AMD EPYC (Zen 3)
+// with AVX2. go run ./bench/plan prints those of its machine.
+var reference = control.Speeds{Edges: 87e6, Flops: 75e9, Values: 15e6, Write: 0.42e9, Read: 0.82e9}
+
+// A Rate is work a second and thread on the reference machine. On another one it is as many
+// times as large as the speed that bounds it.
+type Rate struct {
+	reference float64
+	bound     func(control.Speeds) float64
+}
+
+func byEdges(s control.Speeds) float64  { return s.Edges }
+func byFlops(s control.Speeds) float64  { return s.Flops }
+func byValues(s control.Speeds) float64 { return s.Values }
+
+// rate is r on the machine that is planned for.
+func (s *Sheet) rate(r Rate) float64 {
+	if s.Resources.Speeds == (control.Speeds{}) {
+		return r.reference
+	}
+	return r.reference * r.bound(s.Resources.Speeds) / r.bound(reference)
+}
+
+// Rates serve seconds alone. All threads share the work, unless a line says that one thread
+// does it. Behind each rate stands what it was fitted to; `make plan` sets the seconds that
+// follow from all of them beside those that runs take.
+var (
 	// PartitionedRows is rows of the edge list through partition, PartitionedValues values of
 	// feature tiles: read, put in the order of the nodes and written.
 	// go run ./bench/threads: partition; go run ./bench/plan -only coauthor_cs: partition.
-	PartitionedRows   = 3.6e6
-	PartitionedValues = 60e6
+	PartitionedRows   = Rate{3.6e6, byValues}
+	PartitionedValues = Rate{60e6, byValues}
 	// PartitionedIDs is input ids that are not numbers: those of edges are looked up once, those
 	// of nodes are sorted, looked up and written.
-	PartitionedIDs = 1e6
+	PartitionedIDs = Rate{1e6, byValues}
 
-	// passedEdges is directed edges past rows of 64 bytes, cachedEdges those past rows that
-	// together take cacheBytes at most.
+	// passedEdges is directed edges past rows of 64 bytes that together take memoryBytes and
+	// more, cachedEdges those past rows that take cacheBytes at most.
 	// go run ./bench/threads: lsi and smooth, edges_streamed by kernel_seconds of report.json;
 	// go run ./bench/plan -only coauthor_cs: smooth.
-	passedEdges = 110e6
-	cachedEdges = 180e6
-	cacheBytes  = 16 << 20
+	passedEdges = Rate{110e6, byEdges}
+	cachedEdges = Rate{155e6, byValues}
 	// passedRows is rows of 64 bytes that a pass scales, adds to sums and stores.
 	// go run ./bench/plan -only cora: smooth.
-	passedRows = 100e6
+	passedRows = Rate{70e6, byValues}
 	// observedValues is values of rows whose distances the LSI stage finds after a pass.
 	// go run ./bench/threads -profile: lsi.
-	observedValues = 1500e6
-	// overlap is how many times the seconds of the slower of the two a pass takes that reads
-	// edges from the disk while it computes.
-	// ndls bench stream.
-	overlap = 1.25
-
+	observedValues = Rate{1500e6, byValues}
 	// filledValues is values of a column block that are made, or read from tiles, and scaled.
 	// go run ./bench/threads -profile: lsi and smooth.
-	filledValues = 150e6
+	filledValues = Rate{150e6, byValues}
 	// StoredValues is values of output rows that become tiles, AssembledValues those that
 	// become rows of an Arrow file.
 	// go run ./bench/threads -profile: smooth and predict.
-	StoredValues    = 70e6
-	AssembledValues = 120e6
+	StoredValues    = Rate{70e6, byValues}
+	AssembledValues = Rate{120e6, byValues}
 	// readNodes is rows of the node table, or of the K table, that one thread reads.
 	// go run ./bench/threads -profile: lsi.
-	readNodes = 20e6
+	readNodes = Rate{20e6, byValues}
 
 	// TrainedFlops is float32 operations of the products of training, PredictedFlops those of
 	// prediction, SoftenedValues values of soft labels, and CheckedValues values of rows that
 	// are compared with their checksums before.
 	// sh bench/train/compare.sh; go run ./bench/threads -profile: train and predict.
-	TrainedFlops   = 32e9
-	PredictedFlops = 50e9
-	SoftenedValues = 250e6
-	CheckedValues  = 1000e6
+	TrainedFlops   = Rate{45e9, byFlops}
+	PredictedFlops = Rate{50e9, byFlops}
+	SoftenedValues = Rate{250e6, byValues}
+	CheckedValues  = Rate{1000e6, byValues}
+)
+
+const (
+	// overlap is how many times the seconds of the slower of the two a pass takes that reads
+	// edges from the disk while it computes.
+	// ndls bench stream.
+	overlap = 1.25
+	// cacheBytes is how large the rows of cachedEdges are at most, memoryBytes those of passedEdges
+	// at least. Between the two the rate falls by the same share with each doubling.
+	cacheBytes, memoryBytes = 64 << 20, 256 << 20
 
 	// ReadBytes is bytes that are read, scratchBytes bytes that are written to scratch files,
 	// and CommittedBytes those of files that are hashed and made durable, of all threads
 	// together.
 	// ndls bench stream; go run ./bench/threads: what one and two threads take alike.
-	ReadBytes      = 1.1e9
-	scratchBytes   = 1.6e9
+	ReadBytes      = 1.0e9
+	scratchBytes   = 0.6e9
 	CommittedBytes = 0.4e9
 	// stageSeconds is what opening and committing take, whatever the graph.
 	// go run ./bench/plan -only cora: evaluate.
 	stageSeconds = 0.05
 )
+
+// reads, scratches and commits are the bytes a second of the disk that is planned for.
+func (s *Sheet) reads() float64 { return s.disk(ReadBytes, s.Resources.Speeds.Read, reference.Read) }
+
+func (s *Sheet) scratches() float64 {
+	return s.disk(scratchBytes, s.Resources.Speeds.Write, reference.Write)
+}
+
+func (s *Sheet) commits() float64 {
+	return s.disk(CommittedBytes, s.Resources.Speeds.Write, reference.Write)
+}
+
+func (s *Sheet) disk(rate, measured, reference float64) float64 {
+	if measured == 0 {
+		return rate
+	}
+	return rate * measured / reference
+}

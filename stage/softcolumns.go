@@ -131,11 +131,13 @@ func predictsColumns(s *estimate.Sheet, block int, apart, once bool) {
 	}
 	s.ScratchBytes += int64(group) * softPanelBytes(s.Part)
 	s.Scratches(int64(stored) * estimate.TileBytes(s.Nodes, packed.PanelColumns, false))
-	s.BytesRead += times*s.RowBytes() - estimate.TileBytes(s.Nodes, passed*packed.PanelColumns, false)
+	s.BytesRead -= estimate.TileBytes(s.Nodes, passed*packed.PanelColumns, false)
 	part := float64(times) * float64(s.Part) / float64(s.Nodes)
-	s.Computes(part*float64(shape.Rows)*float64(shape.Width), estimate.CheckedValues)
-	s.Computes(part*train.PredictFlops(shape, o), estimate.PredictedFlops)
-	s.Computes(part*float64(shape.Rows)*float64(s.Classes), estimate.SoftenedValues)
+	s.Streams(times*s.RowBytes(), func() {
+		s.Computes(part*float64(shape.Rows)*float64(shape.Width), estimate.CheckedValues)
+		s.Computes(part*train.PredictFlops(shape, o), estimate.PredictedFlops)
+		s.Computes(part*float64(shape.Rows)*float64(s.Classes), estimate.SoftenedValues)
+	})
 }
 
 // modelColumns are the soft labels of the run's models as columns. Models give rows of all

@@ -90,20 +90,28 @@ func run(ctx context.Context, w io.Writer, all []job, only string, threads int, 
 			return fmt.Errorf("%s: %w", j.name, err)
 		}
 	}
-	fmt.Fprintf(w, "\n%d of %d stages are planned within 30 %%.\n", t.right, t.all)
+	fmt.Fprintf(w, "\n%d of %d stages are planned within 30 %%. Plans measured:\n", t.right, t.all)
+	for _, s := range t.speeds {
+		fmt.Fprintf(w, "%.0f M edges/s and %.1f GFLOP/s and %.1f M values/s a thread, %.2f GB/s written, %.2f GB/s read\n",
+			s.Edges/1e6, s.Flops/1e9, s.Values/1e6, s.Write/1e9, s.Read/1e9)
+	}
 	return nil
 }
 
 // tally counts stages, and those that were planned well.
-type tally struct{ right, all int }
+type tally struct {
+	right, all int
+	speeds     []ndls.Speeds // of the machine, as each plan measured them
+}
 
 // measure plans a job, runs it and prints a line a stage.
 func (j job) measure(ctx context.Context, w io.Writer, threads int, dir string, t *tally) (err error) {
 	resources := ndls.Resources{Memory: int64(j.memory * (1 << 30)), Threads: threads}
-	plan, err := ndls.Plan(ctx, ndls.PlanConfig{Dataset: j.dataset, Options: j.options, Resources: resources})
+	plan, err := ndls.Plan(ctx, ndls.PlanConfig{Dataset: j.dataset, Options: j.options, Resources: resources, Measure: true})
 	if err != nil {
 		return err
 	}
+	t.speeds = append(t.speeds, plan.Speeds)
 	dir, err = os.MkdirTemp(dir, "ndls-plan")
 	if err != nil {
 		return err

@@ -53,6 +53,7 @@ that every feature is exactly a float16.`,
 	f.BoolVar(&c.Counts.Half, "half-features", false, "every feature is exactly a float16")
 	f.IntVar(&c.Counts.Hops, "expect-hops", 0, "hops until the last node settles, at most --kmax. 0 takes --kmax, which nodes of published graphs reach, and 20 for generated graphs")
 	f.IntVar(&c.Workers, "workers", 1, "workers, each with --memory: they share partition, and rows with --parallel intervals")
+	f.BoolVar(&c.Measure, "measure", true, "measure this machine for the seconds of the plan")
 	parallelFlag(cmd, &c.Parallel, "columns")
 	a.columnsFlag(cmd)
 	a.diskFlag(cmd)
@@ -88,6 +89,10 @@ func (a *app) printForecast(f ndls.Forecast) error {
 		return err
 	}
 	a.printAssumed(f.Assumed)
+	if s := f.Speeds; s != (ndls.Speeds{}) {
+		fmt.Fprintf(a.stdout, "measured: a thread passes %.0f M edges/s and multiplies at %.0f GFLOP/s; the disk writes %.2f GB/s and reads %.2f\n",
+			s.Edges/1e6, s.Flops/1e9, s.Write/1e9, s.Read/1e9)
+	}
 	if h := f.Float16; h != nil {
 		fmt.Fprintf(a.stdout, "\n%s halves the bytes of a row, so that a block of the same size has twice as many columns:\n  %d passes in place of %d, %s, %s in place of %s\n",
 			h.Option, h.Total.Passes, f.Total.Passes, passBytes(h.Total.BytesPerPass, f.Total.BytesPerPass), duration(h.Total.Seconds), duration(f.Total.Seconds))

@@ -21,7 +21,7 @@ type rule struct {
 // matches a package and what lies in its folder; the first rule that matches
 // the importing package holds.
 var rules = []rule{
-	{"ndls", []string{"coordinator", "report", "watch", "explain", "infer", "stage", "worker", "export", "estimate", "dataset", "partition", "group/remote", "spmv", "catalog", "shards", "internal"}},
+	{"ndls", []string{"coordinator", "machine", "report", "watch", "explain", "infer", "stage", "worker", "export", "estimate", "dataset", "partition", "group/remote", "spmv", "catalog", "shards", "internal"}},
 	{"cmd/ndls", []string{"."}},
 	{"bench", []string{"."}},
 	{"e2e", []string{}},
@@ -39,6 +39,7 @@ var rules = []rule{
 	{"figure", []string{}},
 	{"report", []string{"internal/byhop", "internal/control", "internal/mem"}},
 	{"watch", []string{"coordinator", "internal/control", "internal/mem", "internal/progress"}},
+	{"machine", []string{"spmv", "train/dense", "internal"}},
 	{"explain", []string{"tiles", "catalog", "shards", "internal"}},
 	{"infer", []string{"stage", "partition", "dataset", "smooth", "train", "tiles", "catalog", "shards", "internal"}},
 	{"fastrp", []string{"internal/elementary", "internal/packed", "internal/rng"}},
@@ -92,7 +93,7 @@ var exclusive = map[string][]string{
 	"ndls/internal/seal/sealtest":       {},
 	"ndls/internal/vfs/vfstest":         {},
 	"ndls/internal/hook":                {}, // without the tag hooks
-	"ndls/internal/control":             {"ndls", "cmd/ndls", "bench", "coordinator", "estimate", "infer", "report", "stage", "watch", "worker", "internal/control", "group/remote"},
+	"ndls/internal/control":             {"ndls", "cmd/ndls", "bench", "coordinator", "estimate", "infer", "report", "stage", "watch", "worker", "machine", "internal/control", "group/remote"},
 	"github.com/apache/arrow/go/arrow":  {},
 }
 

@@ -18,6 +18,21 @@ type Resources struct {
 	Disk  int64
 	Lean  bool
 	Spare int64
+	// Speeds are those of the machine, where they were measured.
+	Speeds Speeds
+}
+
+// Speeds say how fast a machine is at what stages are made of. They serve seconds of plans
+// alone. The zero value stands for speeds that were not measured.
+type Speeds struct {
+	// Edges, Flops and Values are of one thread while all compute: edges a second past rows
+	// of 64 bytes, float32 operations of matrix products, and values that are put in order.
+	Edges  float64 `json:"edges_per_second"`
+	Flops  float64 `json:"flops"`
+	Values float64 `json:"values_per_second"`
+	// Write and Read are bytes a second of the disk, of all threads together.
+	Write float64 `json:"bytes_written_per_second"`
+	Read  float64 `json:"bytes_read_per_second"`
 }
 
 // Task is a part of one stage of a plan.

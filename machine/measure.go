@@ -1,0 +1,241 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"ndls/internal/control"
+	"ndls/internal/direct"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/internal/rng"
+	"ndls/internal/vfs"
+	"ndls/spmv"
+	"ndls/train/dense"
+)
+
+const (
+	// RowBytes is the size of the rows that edges are passed over: more than the caches of
+	// most processors hold.
+	RowBytes = 256 << 20
+	// FileBytes is the size of the file that is written and read.
+	FileBytes = 128 << 20
+
+	// span is how long each loop of a thread runs at least.
+	span = 60 * time.Millisecond
+	// gap is the mean distance of the sources of a strip, in rows: each lies on another page,
+	// as it does in graphs of many nodes.
+	gap = 64
+	// threadEdges is how many edges a thread has.
+	threadEdges = 1 << 18
+	// sortedKeys is how many keys are sorted at a time. The second-level cache holds them.
+	sortedKeys = 1 << 14
+	// side is the number of rows, columns and products of a value of the matrices that are
+	// multiplied.
+	side = 192
+)
+
+// Options say what is measured.
+type Options struct {
+	// Folder is on the disk that is measured. It must be there.
+	Folder string
+	// Threads is how many threads work at the same time.
+	Threads int
+	// Kernel is "auto", "avx512", "avx2" or "go".
+	Kernel string
+}
+
+// Measure returns the speeds of this machine. It fails if Folder cannot be written to, or has
+// not the space, and with [mem.ErrBudget] if b has not 64 MiB free.
+func Measure(ctx context.Context, b *mem.Budget, o Options) (s control.Speeds, err error) {
+	if s.Edges, err = edges(ctx, b, o); err != nil {
+		return s, err
+	}
+	if s.Flops, err = flops(ctx, o); err != nil {
+		return s, err
+	}
+	if s.Values, err = values(ctx, o); err != nil {
+		return s, err
+	}
+	s.Write, s.Read, err = disk(ctx, o.Folder)
+	return s, err
+}
+
+// each runs a loop on so many threads for span, and returns the work that a thread does a
+// second. The function that start gives does some work, and returns how much.
+func each(ctx context.Context, threads int, start func(thread int) func() int) (float64, error) {
+	var wg sync.WaitGroup
+	rates := make([]float64, threads)
+	for t := range rates {
+		work := start(t)
+		wg.Go(func() {
+			work() // fills the caches
+			done, begin := 0, time.Now()
+			for time.Since(begin) < span && ctx.Err() == nil {
+				done += work()
+			}
+			rates[t] = float64(done) / time.Since(begin).Seconds()
+		})
+	}
+	wg.Wait()
+	sum := 0.0
+	for _, r := range rates {
+		sum += r
+	}
+	return sum / float64(threads), ctx.Err()
+}
+
+// edges is how many edges a second and thread pass over rows of 64 bytes.
+func edges(ctx context.Context, b *mem.Budget, o Options) (float64, error) {
+	kernel, err := spmv.Select(o.Kernel)
+	if err != nil {
+		return 0, err
+	}
+	n := min(RowBytes, b.Free()/4) / (4 * packed.PanelColumns)
+	if n < packed.StripRows {
+		return 0, fmt.Errorf("machine: %s are free: %w", mem.Bytes(b.Free()), mem.ErrBudget)
+	}
+	rows, err := mem.Alloc[float32](b, n*packed.PanelColumns, "measured rows")
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Free()
+	for i := range rows.S {
+		rows.S[i] = float32(i & 1023)
+	}
+	all := spmv.Rows{Stride: packed.PanelColumns, S: rows.S}
+	var failed error
+	rate, err := each(ctx, o.Threads, func(t int) func() int {
+		frames, err := draw(uint64(t), n)
+		if err != nil {
+			failed = err
+		}
+		sums := make([]float32, packed.StripRows*packed.PanelColumns)
+		var decoded spmv.Decoded
+		return func() (done int) {
+			for _, f := range frames {
+				kernel.Add(spmv.Addition{Acc: sums, Cols: packed.PanelColumns, Rows: all}, f, &decoded)
+				done += int(f.Edges)
+			}
+			return done
+		}
+	})
+	return rate, errors.Join(err, failed)
+}
+
+// draw makes the edges of a thread: those of as many strips as it takes, with sources spread
+// over n rows.
+func draw(seed uint64, n int64) (frames []packed.Frame, err error) {
+	e := packed.NewEncoder(func(f packed.Frame, _ []byte) error {
+		f.Words = append(slices.Clone(f.Words), 0) // a byte follows the last word
+		f.Words = f.Words[:len(f.Words)-1]
+		frames = append(frames, f)
+		return nil
+	})
+	counter, made := uint64(0), 0
+	for strip := uint32(0); made < threadEdges; strip++ {
+		for src := int64(0); ; {
+			draw := rng.Hash(seed, counter)
+			counter++
+			src += int64(draw % (2 * gap))
+			if src >= n {
+				break
+			}
+			if err := e.Add(uint32(src), strip<<packed.StripShift|uint32(draw>>32)%packed.StripRows); err != nil {
+				return nil, err
+			}
+			made++
+		}
+		if err := e.Flush(); err != nil {
+			return nil, err
+		}
+	}
+	return frames, nil
+}
+
+// flops is how many float32 operations of matrix products a second and thread makes.
+func flops(ctx context.Context, o Options) (float64, error) {
+	k, err := dense.Select(o.Kernel)
+	if err != nil {
+		return 0, err
+	}
+	return each(ctx, o.Threads, func(int) func() int {
+		a, c := make([]float32, side*side), make([]float32, side*side)
+		for i := range a {
+			a[i] = float32(i&7) / 8
+		}
+		left, right := make([]float32, k.LeftSize(side, side)), make([]float32, k.RightSize(side, side))
+		k.PackLeft(left, a, 0, side, side, side)
+		k.PackRight(right, a, side, 0, side, side, side)
+		return func() int {
+			clear(c)
+			k.Add(c, dense.Area{Bottom: side, Right: side}, side, side, left, right)
+			return 2 * side * side * side
+		}
+	})
+}
+
+// values is how many keys a second and thread are put in order.
+func values(ctx context.Context, o Options) (float64, error) {
+	return each(ctx, o.Threads, func(t int) func() int {
+		drawn, keys := make([]uint64, sortedKeys), make([]uint64, sortedKeys)
+		for i := range drawn {
+			drawn[i] = rng.Hash(uint64(t), uint64(i))
+		}
+		return func() int {
+			copy(keys, drawn)
+			slices.Sort(keys)
+			return sortedKeys
+		}
+	})
+}
+
+// disk is how many bytes a second are written to a file in a folder and made durable, and read.
+func disk(ctx context.Context, folder string) (write, read float64, err error) {
+	own, err := vfs.MkdirTemp(folder, "ndls-measure-*")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, vfs.RemoveAll(own)) }()
+	name := filepath.Join(own, "file")
+	part := direct.AlignedBytes(1 << 20)
+	for i := range part {
+		part[i] = byte(i * 7)
+	}
+	begin := time.Now()
+	w, err := direct.Create(name)
+	if err != nil {
+		return 0, 0, err
+	}
+	for at := 0; at < FileBytes; at += len(part) {
+		if err = errors.Join(err, ctx.Err()); err == nil {
+			_, err = w.Write(part)
+		}
+	}
+	if err != nil {
+		w.Abort()
+		return 0, 0, err
+	}
+	if err := w.Finish(); err != nil {
+		return 0, 0, err
+	}
+	write = FileBytes / time.Since(begin).Seconds()
+	f, err := direct.Open(name)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	begin = time.Now()
+	r := direct.NewReader(f, 0, f.Size())
+	defer r.Close()
+	if n, err := io.Copy(io.Discard, r); err != nil || n != FileBytes {
+		return 0, 0, errors.Join(err, fmt.Errorf("machine: %s: %d of %d bytes are there", name, n, FileBytes))
+	}
+	return write, FileBytes / time.Since(begin).Seconds(), ctx.Err()
+}
