@@ -212,15 +212,36 @@ wheel: $(VENV)/python-package licences ## dist/ndls-*.whl, the Python package wi
 	  (cd python && NDLS_WHEEL_BINARY=$$binary NDLS_WHEEL_LICENCES=$(CURDIR)/$(BUILD)/licences NDLS_WHEEL_PLATFORM=manylinux_2_17_$${platform#*:} $(VENV)/bin/python -m hatchling build -t wheel -d $(CURDIR)/dist); \
 	done
 
+# The environment in which Python finds the sources of the package, and the program.
+PYTHON_PACKAGE := NDLS_BINARY=$(CURDIR)/$(BUILD)/ndls PYTHONPATH=$(CURDIR)/python/src PYTHONDONTWRITEBYTECODE=1
+
 .PHONY: test-python
-test-python: build $(VENV)/python-package ## the Python package: ruff, mypy, tests with pandas, polars and networkx, and torch where VENV has it
-	cd python && $(VENV)/bin/ruff check --quiet --config pyproject.toml . ../bench/loader && $(VENV)/bin/ruff format --quiet --check --config pyproject.toml . ../bench/loader && $(VENV)/bin/mypy
-	cd python && NDLS_BINARY=$(CURDIR)/$(BUILD)/ndls PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 $(VENV)/bin/python -m pytest -q
+test-python: build $(VENV)/python-package ## the Python package: ruff, mypy, tests with pandas, polars and networkx, and torch where VENV has it; examples whose packages are there
+	cd python && $(VENV)/bin/ruff check --quiet --config pyproject.toml . ../bench/loader ../examples && $(VENV)/bin/ruff format --quiet --check --config pyproject.toml . ../bench/loader ../examples && $(VENV)/bin/mypy
+	cd python && $(PYTHON_PACKAGE) $(VENV)/bin/python -m pytest -q
+	$(PYTHON_PACKAGE) $(VENV)/bin/python -m pytest -q -p no:cacheprovider examples
 
 .PHONY: test-engines
 test-engines: build ## jobs on clusters of Ray, Dask and Spark on this machine, which pip fetches (1.2 GB; Spark needs Java)
 	[ -x $(TOOLS)/venv-engines/bin/python ] || { python3 -m venv $(TOOLS)/venv-engines && $(TOOLS)/venv-engines/bin/pip install --quiet --disable-pip-version-check -r python/requirements-engines.txt; }
-	cd python && NDLS_BINARY=$(CURDIR)/$(BUILD)/ndls PYTHONPATH=$(CURDIR)/python/src PYTHONDONTWRITEBYTECODE=1 $(TOOLS)/venv-engines/bin/python -m pytest -q tests/test_engines.py
+	cd python && $(PYTHON_PACKAGE) $(TOOLS)/venv-engines/bin/python -m pytest -q tests/test_engines.py
+
+EXAMPLES := $(TOOLS)/venv-examples
+NEXTFLOW := $(TOOLS)/nextflow
+
+$(EXAMPLES)/installed: examples/requirements.txt
+	[ -x $(EXAMPLES)/bin/python ] || python3 -m venv $(EXAMPLES)
+	$(EXAMPLES)/bin/pip install --quiet --disable-pip-version-check --no-cache-dir -r $<
+	touch $@
+
+$(NEXTFLOW)/installed: examples/nextflow/pom.xml
+	cd $(<D) && mvn --quiet --batch-mode dependency:copy-dependencies -DoutputDirectory=$(NEXTFLOW)
+	touch $@
+
+.PHONY: test-examples
+test-examples: build $(EXAMPLES)/installed $(NEXTFLOW)/installed ## every example on a small graph, and the Python package with PyTorch (7 GB from PyPI; Java and Maven, for Nextflow)
+	cd python && $(PYTHON_PACKAGE) $(EXAMPLES)/bin/python -m pytest -q -p no:cacheprovider tests/test_torch.py
+	$(PYTHON_PACKAGE) NDLS_EXAMPLES=all NEXTFLOW=$(NEXTFLOW) $(EXAMPLES)/bin/python -m pytest -q -p no:cacheprovider examples
 
 .PHONY: bench-loader
 bench-loader: build ## rows a second of ndls.NodeRows beside a loader that reads a row at a time; options in LOADER, such as --nodes 8000000

@@ -2,103 +2,205 @@
 
     python loader.py [--run RUN] [--nodes 2000000] [--features 128] [--size 4096] [--seconds 20]
 
-Without --run it makes a graph of that size first. Each loader is measured in a process of its
+Without --run it makes random rows of that size first. Each loader is measured in a process of its
 own, until it has read all rows or --seconds have passed, with the files out of the page cache
-before it (--warm: in it). The lines say how many rows and bytes it reads in a second:
+before it (--warm: in it). The lines say how many rows and bytes it reads in a second, and the most
+memory that is no page of a file, of all its processes:
 
-    read      the same files, 1 MiB at a time: what the disk gives
+    read      the same files, 1 MiB at a time, by four threads: what the disk gives
     batches   NodeRows.batches(size, shuffle=1)
-    torch     ndls.torch.Batches in a DataLoader with two workers
+    torch     ndls.torch.Batches in a DataLoader
+    worker    the same with a worker process
+    model     steps of a perceptron (--hidden) on one batch that is in memory: what the processor gives
+    fed       steps of the perceptron on the batches of torch
     loader    torch's DataLoader over NodeRows, shuffle=True, two workers: a row at a time
-    rows      the same without torch and workers: rows[i] in random order, stacked
+    naive     steps of the perceptron on the batches of loader
+    rows      rows[i] in random order, stacked, without torch and workers
 
-torch and loader are left out where torch is not installed. It needs the package ndls.
+What needs torch is left out where it is not installed. It needs the package ndls.
 """
 
 import argparse
+import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import ndls
 
-LOADERS = ("read", "batches", "torch", "loader", "rows")
+Step = Callable[[Any, Any], None]
 
 
-def files(run: ndls.Run) -> list[str]:
-    return sorted({extent.path for extent in run.features.extents})
-
-
-def read(run: ndls.Run, size: int) -> Iterator[int]:
+def read(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
     """Yields how many rows each read has."""
     row = run.features.shape[1] * run.features.dtype.itemsize
-    buffer = bytearray(1 << 20)
-    for path in files(run):
-        with open(path, "rb", buffering=0) as file:
-            while n := file.readinto(buffer):
-                yield n // row
+    block = 1 << 20
+    paths = sorted({extent.path for extent in run.features.extents})
+    blocks = [(os.open(path, os.O_RDONLY), at) for path in paths for at in range(0, os.path.getsize(path), block)]
+    buffers = [bytearray(block) for _ in range(8)]
+
+    def some(number: int) -> int:
+        file, at = blocks[number]
+        return os.preadv(file, [buffers[number % 8]], at) // row
+
+    with ThreadPoolExecutor(4) as pool:
+        for lo in range(0, len(blocks), 8):
+            yield sum(pool.map(some, range(lo, min(lo + 8, len(blocks)))))
 
 
-def batches(run: ndls.Run, size: int) -> Iterator[int]:
-    for batch in ndls.NodeRows(run).batches(size, shuffle=1):
+def batches(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
+    for batch in ndls.NodeRows(run).batches(args.size, shuffle=1):
         yield len(batch.y)
 
 
-def torch(run: ndls.Run, size: int) -> Iterator[int]:
+def perceptron(run: ndls.Run, args: argparse.Namespace) -> Step:
+    """Returns what makes a step of training."""
+    from torch import nn, optim
+
+    model = nn.Sequential(nn.Linear(run.features.shape[1], args.hidden), nn.ReLU(), nn.Linear(args.hidden, len(run.classes)))
+    adam = optim.Adam(model.parameters())
+
+    def step(x: Any, y: Any) -> None:
+        adam.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        adam.step()
+
+    return step
+
+
+def tensors(run: ndls.Run, args: argparse.Namespace, workers: int) -> Iterator[Any]:
     from torch.utils.data import DataLoader
 
     from ndls.torch import Batches
 
-    for batch in DataLoader(Batches(ndls.NodeRows(run), size, shuffle=1), batch_size=None, num_workers=2):
+    return iter(DataLoader(Batches(ndls.NodeRows(run), args.size, shuffle=1), batch_size=None, num_workers=workers))
+
+
+def torch(run: ndls.Run, args: argparse.Namespace, workers: int = 0) -> Iterator[int]:
+    for batch in tensors(run, args, workers):
         yield len(batch.y)
 
 
-def loader(run: ndls.Run, size: int) -> Iterator[int]:
+def worker(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
+    return torch(run, args, 1)
+
+
+def model(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
+    batch, step = next(tensors(run, args, 0)), perceptron(run, args)
+    for _ in range(len(run.features) // args.size):
+        step(batch.x, batch.y)
+        yield len(batch.y)
+
+
+def fed(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
+    step = perceptron(run, args)
+    for batch in tensors(run, args, 0):
+        step(batch.x, batch.y)
+        yield len(batch.y)
+
+
+def single(run: ndls.Run, args: argparse.Namespace) -> Iterator[Any]:
     from torch.utils.data import DataLoader
 
-    for _, y in DataLoader(ndls.NodeRows(run), batch_size=size, shuffle=True, num_workers=2):
+    return iter(DataLoader(ndls.NodeRows(run), batch_size=args.size, shuffle=True, num_workers=2))
+
+
+def loader(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
+    for _, y in single(run, args):
         yield len(y)
 
 
-def rows(run: ndls.Run, size: int) -> Iterator[int]:
+def naive(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
+    step = perceptron(run, args)
+    for x, y in single(run, args):
+        step(x, y)
+        yield len(y)
+
+
+def rows(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
     data = ndls.NodeRows(run)
     order = np.random.default_rng(1).permutation(len(data))
-    for lo in range(0, len(order), size):
-        pairs = [data[i] for i in order[lo : lo + size]]
+    for lo in range(0, len(order), args.size):
+        pairs = [data[i] for i in order[lo : lo + args.size]]
         np.stack([x for x, _ in pairs])
         np.array([y for _, y in pairs])
         yield len(pairs)
 
 
-def measure(name: str, path: str, size: int, seconds: float) -> dict[str, object]:
-    run = ndls.open(path)
-    total = len(run.features)
+LOADERS = {f.__name__: f for f in (read, batches, torch, worker, model, fed, loader, naive, rows)}
+TORCH = ("torch", "worker", "model", "fed", "loader", "naive")
+
+
+def memory() -> int:
+    """Returns the bytes of this process and its children that are no pages of files."""
+    me, total = os.getpid(), 0
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            lines = dict(re.findall(r"^(PPid|RssAnon|RssShmem):\s+(\d+)", status.read_text(), re.MULTILINE))
+        except OSError:  # it has ended
+            continue
+        if int(status.parent.name) == me or int(lines.get("PPid", 0)) == me:
+            total += 1024 * (int(lines.get("RssAnon", 0)) + int(lines.get("RssShmem", 0)))
+    return total
+
+
+def measure(args: argparse.Namespace) -> dict[str, object]:
+    run = ndls.open(args.run)
     row = run.features.shape[1] * run.features.dtype.itemsize
-    ndls.NodeRows(run).take([0])  # opens the files, which takes as long for each loader
-    begun, n = time.perf_counter(), 0
-    for some in globals()[name](run, size):
+    ndls.NodeRows(run).take([0])  # opens the files and reads the labels, which takes as long for each loader
+    if args.measure in TORCH:
+        importlib.import_module("torch.utils.data")  # takes seconds
+    taken = memory()
+    begun, n, most, looked = time.perf_counter(), 0, 0, 0.0
+    for some in LOADERS[args.measure](run, args):
         n += some
-        if time.perf_counter() - begun > seconds:
+        now = time.perf_counter()
+        if now - looked > 0.5:
+            most, looked = max(most, memory()), now
+        if now - begun > args.seconds:
             break
     took = time.perf_counter() - begun
-    return {"what": name, "rows": n, "of": total, "seconds": round(took, 3), "rows_per_second": n / took, "bytes_per_second": n * row / took}
+    return {
+        "what": args.measure,
+        "rows": n,
+        "of": len(run.features),
+        "seconds": round(took, 3),
+        "rows_per_second": round(n / took),
+        "bytes_per_second": round(n * row / took),
+        "memory_before": taken,
+        "memory": most,
+    }
 
 
 def make(folder: str, nodes: int, features: int) -> str:
     run = os.path.join(folder, "run")
-    dataset = f"synthetic:nodes={nodes},edges={2 * nodes},features={features},classes=8,seed=1"
-    ndls.command("partition", progress=False, dataset=dataset, run=run)
-    ndls.command("lsi", progress=False, run=run, probes=16)
-    ndls.command("smooth", progress=False, run=run, rule="sgc", hops=1)
+    dataset = f"synthetic:nodes={nodes},edges={nodes},features=0,classes=8,seed=1"
+    ndls.command("partition", progress=False, dataset=dataset, run=run, shards="none")
+    ndls.command("smooth", progress=False, run=run, rule="fastrp", dimensions=features, hop_weights=1)
     return run
+
+
+def forget(path: Path, warm: bool) -> None:
+    """Puts a file out of the page cache, or into it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    if warm:
+        while os.read(descriptor, 1 << 20):
+            pass
+    else:
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(descriptor)
 
 
 def main() -> None:
@@ -107,32 +209,26 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=2_000_000)
     parser.add_argument("--features", type=int, default=128)
     parser.add_argument("--size", type=int, default=4096, help="rows of a batch")
+    parser.add_argument("--hidden", type=int, default=64, help="hidden units of the perceptron")
     parser.add_argument("--seconds", type=float, default=20, help="longest measurement of a loader")
+    parser.add_argument("--only", nargs="*", choices=LOADERS, default=list(LOADERS), help="the loaders to measure")
     parser.add_argument("--warm", action="store_true", help="measure with the files in the page cache")
-    parser.add_argument("--folder", help="where the graph is made, by default a temporary folder")
+    parser.add_argument("--folder", help="where the rows are made, by default a temporary folder")
     parser.add_argument("--measure", choices=LOADERS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
-        print(json.dumps(measure(args.measure, args.run, args.size, args.seconds)), flush=True)
+        print(json.dumps(measure(args)), flush=True)
         return
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         path = args.run or make(folder, args.nodes, args.features)
-        paths = sorted(map(str, Path(path, "smoothed").glob("*.arrow")))
-        for name in LOADERS:
-            if name in ("torch", "loader") and not find_spec("torch"):
+        for name in args.only:
+            if name in TORCH and not find_spec("torch"):
                 print(f"{name}: left out, torch is not installed", file=sys.stderr)
                 continue
-            for file in paths:
-                descriptor = os.open(file, os.O_RDONLY)
-                if args.warm:
-                    while os.read(descriptor, 1 << 20):
-                        pass
-                else:
-                    os.fsync(descriptor)
-                    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-                os.close(descriptor)
-            again = [sys.executable, __file__, "--measure", name, "--run", path, "--size", str(args.size), "--seconds", str(args.seconds)]
-            subprocess.run(again, check=True)
+            for file in sorted(Path(path, "smoothed").glob("*.arrow")):
+                forget(file, args.warm)
+            options = [f"--{key}={getattr(args, key)}" for key in ("size", "hidden", "seconds")]
+            subprocess.run([sys.executable, __file__, "--measure", name, "--run", path, *options], check=True)
 
 
 if __name__ == "__main__":

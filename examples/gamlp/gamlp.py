@@ -27,8 +27,9 @@ import torch.nn.functional as F
 def export(ndls, run, what, folder):
     """Returns an artifact as an array that is mapped from disk, in order of input id."""
     out = Path(folder, what + ".npy")
-    subprocess.run([ndls, "export", "--run", run, "--what", what, "--format", "npy", "--out", str(out), "--quiet"],
-                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [ndls, "export", "--run", run, "--what", what, "--format", "npy", "--out", str(out), "--quiet"], check=True, stdout=subprocess.DEVNULL
+    )
     return np.load(out, mmap_mode="r")
 
 
@@ -44,22 +45,25 @@ class HopAttention(torch.nn.Module):
         super().__init__()
         self.features, self.dropout, self.input_dropout = features, dropout, input_dropout
         self.all_hops = torch.nn.Sequential(
-            torch.nn.Linear(hops * features, hidden), torch.nn.PReLU(), torch.nn.Dropout(dropout), torch.nn.Linear(hidden, hidden))
+            torch.nn.Linear(hops * features, hidden), torch.nn.PReLU(), torch.nn.Dropout(dropout), torch.nn.Linear(hidden, hidden)
+        )
         self.score = torch.nn.Linear(hidden + features, 1)
         self.classify = torch.nn.Sequential(
-            torch.nn.Linear(features, hidden), torch.nn.ReLU(), torch.nn.Dropout(dropout), torch.nn.Linear(hidden, classes))
+            torch.nn.Linear(features, hidden), torch.nn.ReLU(), torch.nn.Dropout(dropout), torch.nn.Linear(hidden, classes)
+        )
         self.labels = None
         if labels:
             self.labels = torch.nn.Sequential(
-                torch.nn.Linear(hops * labels, hidden), torch.nn.ReLU(), torch.nn.Dropout(dropout), torch.nn.Linear(hidden, classes))
+                torch.nn.Linear(hops * labels, hidden), torch.nn.ReLU(), torch.nn.Dropout(dropout), torch.nn.Linear(hidden, classes)
+            )
 
     def forward(self, x):
-        feature = F.dropout(x[:, :, :self.features], self.input_dropout, self.training)
+        feature = F.dropout(x[:, :, : self.features], self.input_dropout, self.training)
         reference = self.all_hops(feature.flatten(1)).unsqueeze(1).expand(-1, feature.shape[1], -1)
         weight = F.leaky_relu(self.score(torch.cat([reference, feature], 2)), 0.2).softmax(1)
         logits = self.classify((weight * feature).sum(1))
         if self.labels is not None:
-            logits = logits + self.labels(x[:, :, self.features:].flatten(1))
+            logits = logits + self.labels(x[:, :, self.features :].flatten(1))
         return logits
 
 
@@ -131,24 +135,31 @@ def main():
         classes = int(nodes["label"].max()) + 1
         labels = classes if plan["smooth"].get("label_columns") else 0
         label = torch.from_numpy(np.array(nodes["label"], dtype=np.int64))
-        split = {name: torch.from_numpy(np.flatnonzero((nodes["split"] == name.encode()) & (nodes["label"] >= 0)))
-                 for name in ("train", "valid", "test")}
+        split = {
+            name: torch.from_numpy(np.flatnonzero((nodes["split"] == name.encode()) & (nodes["label"] >= 0))) for name in ("train", "valid", "test")
+        }
         # Each hop is divided by the root of the mean square of its training rows.
         rows = np.asarray(stack[split["train"].numpy()])
-        parts = [np.sqrt((rows[:, :, at] ** 2).mean((0, 2), keepdims=True)) for at in (slice(0, stack.shape[2] - labels), slice(stack.shape[2] - labels, None)) if at.start < stack.shape[2]]
+        parts = [
+            np.sqrt((rows[:, :, at] ** 2).mean((0, 2), keepdims=True))
+            for at in (slice(0, stack.shape[2] - labels), slice(stack.shape[2] - labels, None))
+            if at.start < stack.shape[2]
+        ]
         widths = [stack.shape[2] - labels] + ([labels] if labels else [])
-        scale = torch.from_numpy(np.concatenate([np.repeat(1 / np.maximum(q, 1e-12), w, 2) for q, w in zip(parts, widths)], 2).astype(np.float32))
+        scale = torch.from_numpy(
+            np.concatenate([np.repeat(1 / np.maximum(q, 1e-12), w, 2) for q, w in zip(parts, widths, strict=True)], 2).astype(np.float32)
+        )
 
         most = stack.shape[1] - 1
         tried = []
         for hops, hidden, dropout, decay in itertools.product(sorted({most, most // 2}), (64,), (0.5, 0.8), (5e-4,)):
             option = {"hops": hops, "hidden": hidden, "dropout": dropout, "input_dropout": dropout, "weight_decay": decay}
-            scale_of = scale[:, :hops + 1]
+            scale_of = scale[:, : hops + 1]
             valid = statistics.mean(fit(stack, scale_of, label, split, labels, option, args, seed)[0] for seed in range(args.tries))
             tried.append((valid, option))
             print(f"valid {100 * valid:.2f}  {option}", flush=True)
         option = max(tried, key=lambda t: t[0])[1]
-        runs = [fit(stack, scale[:, :option["hops"] + 1], label, split, labels, option, args, 1000 + seed) for seed in range(args.runs)]
+        runs = [fit(stack, scale[:, : option["hops"] + 1], label, split, labels, option, args, 1000 + seed) for seed in range(args.runs)]
 
     def spread(values):
         return f"{100 * statistics.mean(values):.2f} ± {100 * statistics.stdev(values) if len(values) > 1 else 0:.2f}"
@@ -159,7 +170,8 @@ def main():
     report = Path(args.run, "report.json")
     own = (json.loads(report.read_text()).get("accuracy") or {}).get("base") if report.exists() else None
     if own and own.get("test"):
-        print(f"{plan['smooth']['rule']}, the program's own perceptron: valid {100 * own['valid']['mean']:.2f}, test {100 * own['test']['mean']:.2f} ± {100 * own['test']['std']:.2f}")
+        theirs = f"valid {100 * own['valid']['mean']:.2f}, test {100 * own['test']['mean']:.2f} ± {100 * own['test']['std']:.2f}"
+        print(f"{plan['smooth']['rule']}, the program's own perceptron: {theirs}")
     if args.json:
         Path(args.json).write_text(json.dumps({"option": option, "valid": valid, "test": test}, indent=1) + "\n")
 

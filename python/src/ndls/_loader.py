@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -23,6 +25,8 @@ GAP = 64 << 10
 SPAN = 4 << 20
 # THREADS is how many chunks are read side by side.
 THREADS = 4
+# AHEAD is how many batches are put together before the caller asks for them.
+AHEAD = 2
 
 
 class Batch(NamedTuple):
@@ -131,7 +135,7 @@ class NodeRows:
         The rows are cut into chunks of about 1 MiB that follow each other in the files. With
         ``shuffle`` the chunks come in random order. As many of them as fit are in memory
         together, the window, and the rows of a window are mixed. Threads read the next window
-        while the caller uses this one. So a batch has rows from many places of the graph, but
+        and put the next batches together while the caller uses this one. So a batch has rows from many places of the graph, but
         rows that are far apart in time are never in one batch. Where all rows fit in a window, the
         order is that of a random permutation.
 
@@ -157,6 +161,21 @@ class NodeRows:
         return self._batches(size, shuffle, part, memory, drop_last)
 
     def _batches(self, size: int, shuffle: int | Sequence[int] | None, part: tuple[int, int], memory: int, drop_last: bool) -> Iterator[Batch]:
+        windows = self._windows(size, shuffle, part, memory, drop_last)
+        with contextlib.closing(windows), ThreadPoolExecutor(1, thread_name_prefix="ndls-batches") as mixer:
+            # The next batches are put together while the caller uses this one.
+            ahead = deque(mixer.submit(next, windows, None) for _ in range(AHEAD))
+            try:
+                while (batch := ahead.popleft().result()) is not None:
+                    ahead.append(mixer.submit(next, windows, None))
+                    yield batch
+            finally:
+                mixer.shutdown(wait=True, cancel_futures=True)
+
+    def _windows(
+        self, size: int, shuffle: int | Sequence[int] | None, part: tuple[int, int], memory: int, drop_last: bool
+    ) -> Generator[Batch, None, None]:
+        """Puts batches together, a window after the other."""
         row = max(int(np.prod(self._row_shape)) * self.dtype.itemsize, 1)
         window = max(memory // 2 // row, 1)
         chunk = max(min(CHUNK // row, window // CHUNKS), 1)
@@ -166,14 +185,19 @@ class NodeRows:
         order = order[part[0] :: part[1]]
         together = max(window // chunk, 1)
         windows = [order[i : i + together] for i in range(0, len(order), together)]
-        labels = self.run.labels
         left: Batch | None = None  # rows of the window before that did not fill a batch
         with _Reader(self._lists, self._row_shape, self.dtype, self._rows, len(self), chunk) as reader:
-            ahead = reader.begin(windows[0]) if windows else None
+            # Mixed rows are copies, so that a window can be read where the one before the last was. Rows
+            # that are not mixed are views, and each window has memory of its own.
+            shape = (min(together * chunk, len(self)), *self._row_shape)
+            spare = [None if shuffle is None else np.empty(shape, self.dtype) for _ in range(2)]
+            ahead = reader.begin(windows[0], spare[0]) if windows else None
             for i in range(len(windows)):
                 assert ahead is not None
                 numbers, x = ahead.result()
-                ahead = reader.begin(windows[i + 1]) if i + 1 < len(windows) else None
+                ahead = reader.begin(windows[i + 1], spare[(i + 1) % 2]) if i + 1 < len(windows) else None
+                nodes = self.nodes[numbers].astype(np.int64)
+                y = self.run.labels[nodes].astype(np.int64)
                 if shuffle is not None:
                     seed = [shuffle] if isinstance(shuffle, (int, np.integer)) else list(shuffle)
                     mixed = np.random.default_rng([*seed, *part, i]).permutation(len(numbers))
@@ -183,8 +207,7 @@ class NodeRows:
                 while at < len(numbers):
                     take = size - (len(left.y) if left else 0)
                     some = slice(at, at + take) if mixed is None else mixed[at : at + take]
-                    nodes = self.nodes[numbers[some]].astype(np.int64)
-                    batch = Batch(x[some], labels[nodes].astype(np.int64), nodes)
+                    batch = Batch(x[some], y[some], nodes[some])
                     at += take
                     if left:
                         batch = Batch(*(np.concatenate(pair) for pair in zip(left, batch, strict=True)))
@@ -253,12 +276,12 @@ class _Reader:
         for file in self._files.values():
             os.close(file)
 
-    def begin(self, chunks: npt.NDArray[np.int64]) -> _Window:
-        """Starts to read chunks, one behind the other in one array."""
+    def begin(self, chunks: npt.NDArray[np.int64], spare: npt.NDArray[Any] | None) -> _Window:
+        """Starts to read chunks, one behind the other in one array, for which there may be spare memory."""
         starts = chunks * self._chunk
         stops = np.minimum(starts + self._chunk, self._count)
         ends = np.cumsum(stops - starts)
-        x = np.empty((int(ends[-1]), *self._row_shape), self._dtype)
+        x = np.empty((int(ends[-1]), *self._row_shape), self._dtype) if spare is None else spare[: ends[-1]]
         parts = []
         for start, stop, end in zip(starts.tolist(), stops.tolist(), ends.tolist(), strict=True):
             parts.append(self._pool.submit(self._read, start, stop, x[end - (stop - start) : end]))
