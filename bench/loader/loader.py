@@ -66,9 +66,11 @@ def batches(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
 
 def perceptron(run: ndls.Run, args: argparse.Namespace) -> Step:
     """Returns what makes a step of training."""
+    import torch
     from torch import nn, optim
 
-    model = nn.Sequential(nn.Linear(run.features.shape[1], args.hidden), nn.ReLU(), nn.Linear(args.hidden, len(run.classes)))
+    width = run.features.shape[1]
+    model = nn.Sequential(nn.Linear(width, args.hidden), nn.ReLU(), nn.Linear(args.hidden, len(run.classes)))
     adam = optim.Adam(model.parameters())
 
     def step(x: Any, y: Any) -> None:
@@ -76,6 +78,8 @@ def perceptron(run: ndls.Run, args: argparse.Namespace) -> Step:
         nn.functional.cross_entropy(model(x), y).backward()
         adam.step()
 
+    # The first step imports parts of torch, which takes seconds.
+    step(*(torch.zeros(args.size, *shape, dtype=kind) for shape, kind in (((width,), torch.float32), ((), torch.int64))))
     return step
 
 
@@ -97,16 +101,15 @@ def worker(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
 
 
 def model(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
-    batch, step = next(tensors(run, args, 0)), perceptron(run, args)
+    batch = next(tensors(run, args, 0))
     for _ in range(len(run.features) // args.size):
-        step(batch.x, batch.y)
+        args.step(batch.x, batch.y)
         yield len(batch.y)
 
 
 def fed(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
-    step = perceptron(run, args)
     for batch in tensors(run, args, 0):
-        step(batch.x, batch.y)
+        args.step(batch.x, batch.y)
         yield len(batch.y)
 
 
@@ -122,9 +125,8 @@ def loader(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
 
 
 def naive(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
-    step = perceptron(run, args)
     for x, y in single(run, args):
-        step(x, y)
+        args.step(x, y)
         yield len(y)
 
 
@@ -139,7 +141,8 @@ def rows(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
 
 
 LOADERS = {f.__name__: f for f in (read, batches, torch, worker, model, fed, loader, naive, rows)}
-TORCH = ("torch", "worker", "model", "fed", "loader", "naive")
+STEPS = ("model", "fed", "naive")
+TORCH = ("torch", "worker", "loader", *STEPS)
 
 
 def memory() -> int:
@@ -160,12 +163,15 @@ def measure(args: argparse.Namespace) -> dict[str, object]:
     row = run.features.shape[1] * run.features.dtype.itemsize
     ndls.NodeRows(run).take([0])  # opens the files and reads the labels, which takes as long for each loader
     if args.measure in TORCH:
-        importlib.import_module("torch.utils.data")  # takes seconds
+        importlib.import_module("torch.utils.data")
+    if args.measure in STEPS:
+        args.step = perceptron(run, args)
     taken = memory()
-    begun, n, most, looked = time.perf_counter(), 0, 0, 0.0
+    begun, n, first, most, looked = time.perf_counter(), 0, 0.0, 0, 0.0
     for some in LOADERS[args.measure](run, args):
         n += some
         now = time.perf_counter()
+        first = first or now - begun
         if now - looked > 0.5:
             most, looked = max(most, memory()), now
         if now - begun > args.seconds:
@@ -176,6 +182,7 @@ def measure(args: argparse.Namespace) -> dict[str, object]:
         "rows": n,
         "of": len(run.features),
         "seconds": round(took, 3),
+        "seconds_to_first": round(first, 3),
         "rows_per_second": round(n / took),
         "bytes_per_second": round(n * row / took),
         "memory_before": taken,

@@ -4,7 +4,7 @@
 
 RUN is a run directory with smoothed rows of all nodes, labels and a split, as `ndls run` leaves it.
 Rows are read from disk a chunk at a time, a batch of them after the other; in memory are two windows
-of rows for each reader, and the probabilities. It needs NumPy, PyTorch and the package ndls.
+of rows, and the probabilities. It needs NumPy, PyTorch and the package ndls.
 """
 
 import argparse
@@ -19,9 +19,9 @@ from ndls.torch import Batches
 
 
 def reader(run: ndls.Run, split: str | None, size: int, shuffle: int | None = None) -> tuple[Batches, DataLoader]:
-    """Returns the batches of a split, or of all rows, and the loader that reads them in another process."""
+    """Returns the batches of a split, or of all rows, and the loader of them. Threads read ahead of it."""
     batches = Batches(ndls.NodeRows(run, split=split), size, shuffle=shuffle)
-    return batches, DataLoader(batches, batch_size=None, num_workers=1, persistent_workers=True)
+    return batches, DataLoader(batches, batch_size=None)
 
 
 def spread(loader: DataLoader) -> tuple[torch.Tensor, torch.Tensor]:

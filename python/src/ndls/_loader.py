@@ -25,7 +25,9 @@ GAP = 64 << 10
 SPAN = 4 << 20
 # THREADS is how many chunks are read side by side.
 THREADS = 4
-# AHEAD is how many batches are put together before the caller asks for them.
+# GROUP is how many bytes of rows are mixed at a time, for one batch or for several.
+GROUP = 8 << 20
+# AHEAD is how many times GROUP bytes are put together before the caller asks for them.
 AHEAD = 2
 
 
@@ -145,7 +147,8 @@ class NodeRows:
                 for each epoch, such as ``(seed, epoch)``. None keeps the order of nodes.
             part: ``(i, n)`` reads the i-th of n parts, each row in exactly one of them: for
                 processes that share an epoch. All of them give the same ``shuffle``.
-            memory: Bytes that the two windows may take.
+            memory: Bytes that the two windows may take. Batches that are put together beforehand, up to
+                16 MiB or two of them, come on top.
             drop_last: Leaves out a last batch with fewer rows.
 
         Returns:
@@ -161,21 +164,21 @@ class NodeRows:
         return self._batches(size, shuffle, part, memory, drop_last)
 
     def _batches(self, size: int, shuffle: int | Sequence[int] | None, part: tuple[int, int], memory: int, drop_last: bool) -> Iterator[Batch]:
-        windows = self._windows(size, shuffle, part, memory, drop_last)
-        with contextlib.closing(windows), ThreadPoolExecutor(1, thread_name_prefix="ndls-batches") as mixer:
-            # The next batches are put together while the caller uses this one.
-            ahead = deque(mixer.submit(next, windows, None) for _ in range(AHEAD))
+        groups = self._groups(size, shuffle, part, memory, drop_last)
+        with contextlib.closing(groups), ThreadPoolExecutor(1, thread_name_prefix="ndls-batches") as mixer:
+            # The next batches are put together while the caller uses these.
+            ahead = deque(mixer.submit(next, groups, None) for _ in range(AHEAD))
             try:
-                while (batch := ahead.popleft().result()) is not None:
-                    ahead.append(mixer.submit(next, windows, None))
-                    yield batch
+                while (group := ahead.popleft().result()) is not None:
+                    ahead.append(mixer.submit(next, groups, None))
+                    yield from group
             finally:
                 mixer.shutdown(wait=True, cancel_futures=True)
 
-    def _windows(
+    def _groups(
         self, size: int, shuffle: int | Sequence[int] | None, part: tuple[int, int], memory: int, drop_last: bool
-    ) -> Generator[Batch, None, None]:
-        """Puts batches together, a window after the other."""
+    ) -> Generator[list[Batch], None, None]:
+        """Puts batches together, some at a time, a window after the other."""
         row = max(int(np.prod(self._row_shape)) * self.dtype.itemsize, 1)
         window = max(memory // 2 // row, 1)
         chunk = max(min(CHUNK // row, window // CHUNKS), 1)
@@ -205,19 +208,20 @@ class NodeRows:
                     mixed = None
                 at = 0
                 while at < len(numbers):
-                    take = size - (len(left.y) if left else 0)
-                    some = slice(at, at + take) if mixed is None else mixed[at : at + take]
-                    batch = Batch(x[some], y[some], nodes[some])
-                    at += take
-                    if left:
-                        batch = Batch(*(np.concatenate(pair) for pair in zip(left, batch, strict=True)))
-                        left = None
-                    if len(batch.y) < size:
-                        left = batch
+                    rows = size - len(left.y) if left else size * max(GROUP // (row * size), 1)
+                    if mixed is None:
+                        group = Batch(*(a[at : at + rows] for a in (x, y, nodes)))
                     else:
-                        yield batch
+                        group = Batch(*(a.take(mixed[at : at + rows], axis=0) for a in (x, y, nodes)))
+                    at += rows
+                    if left:
+                        group = Batch(*(np.concatenate(pair) for pair in zip(left, group, strict=True)))
+                    batches = [Batch(*(a[lo : lo + size] for a in group)) for lo in range(0, len(group.y), size)]
+                    left = batches.pop() if len(batches[-1].y) < size else None
+                    if batches:
+                        yield batches
             if left and not drop_last:
-                yield left
+                yield [left]
 
 
 def _open(run: Run, what: str | Sequence[str], split: str | None, number: int, labelled: bool | None, dtype: npt.DTypeLike) -> NodeRows:

@@ -6,7 +6,7 @@ time. ``Batches`` is the fast one::
     from ndls.torch import Batches
 
     train = Batches(ndls.NodeRows(run, split="train"), 4096, shuffle=1)
-    loader = torch.utils.data.DataLoader(train, batch_size=None, num_workers=2)
+    loader = torch.utils.data.DataLoader(train, batch_size=None)
     for epoch in range(20):
         train.set_epoch(epoch)
         for batch in loader:
