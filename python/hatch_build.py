@@ -12,7 +12,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class ProgramHook(BuildHookInterface):  # type: ignore[misc, type-arg]
-    """Adds ndls/bin/ndls, and the licences."""
+    """Adds ndls/bin/ndls, the command that runs it, and the licences."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Is called before the wheel is written."""
@@ -22,5 +22,6 @@ class ProgramHook(BuildHookInterface):  # type: ignore[misc, type-arg]
             return
         files[os.environ["NDLS_WHEEL_BINARY"]] = "ndls/bin/ndls"
         files[os.environ["NDLS_WHEEL_LICENCES"]] = "ndls/licences"
+        build_data["shared_scripts"][os.path.join(self.root, "scripts", "ndls")] = "ndls"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{os.environ['NDLS_WHEEL_PLATFORM']}"

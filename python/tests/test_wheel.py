@@ -1,0 +1,33 @@
+"""Installs a wheel in an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+
+def test_wheel_installs_the_command(tmp_path: Path) -> None:
+    """A wheel with the program has the command ndls, which runs it without the packages that the library needs."""
+    pytest.importorskip("hatchling")
+    (tmp_path / "licences").mkdir()
+    (tmp_path / "licences" / "LICENSE").write_text("")
+    environment = {
+        **os.environ,
+        "NDLS_WHEEL_BINARY": os.environ["NDLS_BINARY"],
+        "NDLS_WHEEL_LICENCES": str(tmp_path / "licences"),
+        "NDLS_WHEEL_PLATFORM": f"linux_{platform.machine()}",
+    }
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=Path(__file__).parents[1], env=environment, check=True, capture_output=True)
+    venv.create(tmp_path / "venv", with_pip=True)
+    programs = tmp_path / "venv" / "bin"
+    subprocess.run([programs / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", *tmp_path.glob("*.whl")], check=True)
+    (tmp_path / "ndls").mkdir()  # a folder of that name in the working folder is not the package
+    done = subprocess.run([programs / "ndls", "version"], cwd=tmp_path, env={"PATH": str(programs)}, check=True, capture_output=True, text=True)
+    assert "ndls" in done.stdout
