@@ -72,10 +72,21 @@ test-pages: build ## reports of runs, and the page of one that works, opened in 
 	NODE_FOLDER=.tools/browser node e2e/pages.mjs $(PAGES) $(PAGES)/*/report.html $(PAGES)/several.html
 	NODE_FOLDER=.tools/browser node e2e/running.mjs $(PAGES) $(BUILD)/ndls
 
+SITE := $(TOOLS)/venv-site
+
+$(SITE)/installed: docs/site/requirements.txt
+	[ -x $(SITE)/bin/python ] || python3 -m venv $(SITE)
+	$(SITE)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
 .PHONY: site
-site: build ## the documentation as a site in build/site/html, its links checked; pip fetches what makes it
-	[ -x $(TOOLS)/venv-site/bin/mkdocs ] || { python3 -m venv $(TOOLS)/venv-site && $(TOOLS)/venv-site/bin/pip install --quiet --disable-pip-version-check -r docs/site/requirements.txt; }
-	NO_MKDOCS_2_WARNING=1 $(TOOLS)/venv-site/bin/python docs/site/build.py $(CURDIR)/$(BUILD)/ndls
+site: build $(SITE)/installed ## the documentation as a site in build/site/html, its links checked; pip fetches what makes it
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python docs/site/build.py $(CURDIR)/$(BUILD)/ndls
+
+.PHONY: test-site
+test-site: site ## the pages of the site, opened in Chromium at two widths; screenshots in build/site/shots
+	npm install --silent --no-audit --no-fund --prefix .tools/browser $(BROWSER)
+	NODE_FOLDER=.tools/browser node e2e/site.mjs $(BUILD)/site/html $(BUILD)/site/shots
 
 .PHONY: race
 race: ## tests under the race detector, where goroutines share memory
@@ -240,7 +251,7 @@ $(NEXTFLOW)/installed: examples/nextflow/pom.xml
 
 .PHONY: test-examples
 test-examples: build $(EXAMPLES)/installed $(NEXTFLOW)/installed ## every example on a small graph, and the Python package with PyTorch (7 GB from PyPI; Java and Maven, for Nextflow)
-	cd python && $(PYTHON_PACKAGE) $(EXAMPLES)/bin/python -m pytest -q -p no:cacheprovider tests/test_torch.py
+	cd python && $(PYTHON_PACKAGE) $(EXAMPLES)/bin/python -m pytest -q -p no:cacheprovider tests/test_torch.py tests/test_pages.py
 	$(PYTHON_PACKAGE) NDLS_EXAMPLES=all NEXTFLOW=$(NEXTFLOW) $(EXAMPLES)/bin/python -m pytest -q -p no:cacheprovider examples
 
 .PHONY: bench-loader

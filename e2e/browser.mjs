@@ -19,16 +19,24 @@ export async function launch() {
 // added to the list: errors of scripts, and requests to elsewhere.
 export async function open(browser, address, { width, scheme, media }) {
   const page = await browser.newPage();
-  const wrong = [];
+  const wrong = [], home = address.startsWith("http") ? new URL(address).origin : address;
   page.on("pageerror", (e) => wrong.push(e.message));
   page.on("console", (m) => { if (m.type() === "error") wrong.push(m.text()); });
-  page.on("request", (r) => { if (!r.url().startsWith(address) && !r.url().startsWith("data:")) wrong.push(`asks ${r.url()}`); });
+  page.on("request", (r) => { if (!r.url().startsWith(home) && !r.url().startsWith("data:")) wrong.push(`asks ${r.url()}`); });
+  await page.evaluateOnNewDocument(() => { try { localStorage.clear(); } catch { /* a page of a file has none */ } }); // colours that a page before has stored
   await page.emulateMediaType(media);
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
   await page.setViewport({ width, height: 900 });
   await page.goto(address, { waitUntil: "load" });
   if (media === "print") await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
   return { page, wrong };
+}
+
+// What axe finds in a page: everything, or what has one of these impacts.
+export async function findings(page, impacts) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  return violations.filter((v) => !impacts || impacts.includes(v.impact)).map((v) => `axe, ${v.impact}: ${v.help}: ${v.nodes[0].html}`);
 }
 
 // Looks at a page as it is now, takes a picture, and returns how many charts it has.
@@ -47,8 +55,7 @@ export async function look({ page, wrong }, { width, scheme, media }, picture) {
   if (media === "screen" && seen.wide > width) wrong.push(`${seen.wide} pixels wide in ${width}`);
   if (seen.figures !== seen.drawn) wrong.push(`${seen.drawn} of ${seen.figures} charts have something drawn`);
   if (!seen.reachable) wrong.push("a part cannot be reached with the keyboard");
-  await page.evaluate(axe);
-  for (const v of (await page.evaluate(() => globalThis.axe.run())).violations) wrong.push(`axe, ${v.impact}: ${v.help}: ${v.nodes[0].html}`);
+  wrong.push(...await findings(page));
   await page.screenshot({ path: picture, fullPage: true });
   return seen.drawn;
 }

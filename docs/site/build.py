@@ -1,8 +1,9 @@
 """Gathers the pages of the documentation in build/site/pages, and makes the site of them in build/site/html.
 
 python docs/site/build.py NDLS, from the root of the repository. Pages keep their places, so that a link to another
-page leads there; a link to a file that is no page becomes its name. The reference is made from the program NDLS, the
-Go package and the Python package.
+page leads there, under the title of that page if its text is a name; a link to a file that is no page becomes its
+name. The reference is made from the program NDLS, from files that it writes, from the Go packages and the Python
+package.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pyarrow.ipc
+import pyarrow.parquet
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "build" / "site" / "pages"
@@ -25,6 +29,12 @@ def pages() -> dict[Path, Path]:
     found = {path.relative_to(ROOT): path.relative_to(ROOT) for pattern in SOURCES for path in sorted(ROOT.glob(pattern))}
     found[Path("README.md")] = Path("index.md")
     return found
+
+
+def title(source: Path) -> str:
+    """Returns the title of a page, which stands for its name where that is the text of a link."""
+    found = re.search(r"^# (.+)$", (ROOT / source).read_text(), re.MULTILINE)
+    return found[1] if found else source.name
 
 
 def linked(text: str, source: Path, becomes: dict[Path, Path]) -> str:
@@ -48,6 +58,8 @@ def linked(text: str, source: Path, becomes: dict[Path, Path]) -> str:
             becomes.setdefault(wanted, wanted)
         elif wanted not in becomes:
             return words if "`" in words else f"{words} (`{wanted}`)"
+        if words == wanted.name:
+            words = title(wanted)
         up = "../" * len(page.parent.parts)
         return f"{picture}[{words}]({up}{becomes[wanted]}{'#' + part if part else ''})"
 
@@ -66,20 +78,65 @@ def verbs(program: str) -> list[str]:
     return [name for name in re.findall(r"^  ([a-z][a-z-]*) ", listed, re.MULTILINE) if name not in ("completion", "datasets")]
 
 
-def reference(program: str) -> None:
-    """Writes the pages that are made from code."""
-    folder = PAGES / "reference"
-    folder.mkdir(parents=True)
+def commands(program: str) -> str:
+    """Returns the page of the commands."""
     names = verbs(program)
     if len(names) < 20:
         raise SystemExit(f"the help of {program} lists {len(names)} verbs: {names}")
     text = "# Commands\n\nWhat `ndls VERB --help` prints. [Datasets](../docs/formats.md) describes what `--dataset` takes.\n"
     for name in names:
         text += f"\n## ndls {name}\n\n```text\n{output(program, name, '--help').rstrip()}\n```\n"
-    (folder / "commands.md").write_text(text)
-    go = output("go", "doc", "-all", ".")
-    (folder / "go.md").write_text(f"# Go package\n\nWhat `go doc -all ndls` prints.\n\n```text\n{go.rstrip()}\n```\n")
-    modules = "\n\n".join(f"::: {name}" for name in ("ndls", "ndls.torch"))
+    return text
+
+
+def schemas(program: str) -> str:
+    """Returns the page of the columns of each file, as pyarrow reads them from a small run."""
+    run = PAGES.parent / "run"
+    output(program, "run", "--run", str(run), "--quiet", "--memory", "256MiB", "--runs", "1", "--epochs", "2", "--keep-hops", "0..1",
+           "--dataset", "synthetic:nodes=500,edges=2000,features=4,classes=3,seed=1")  # fmt: skip
+    found: dict[str, tuple[str, str]] = {}
+    for entry in pyarrow.parquet.read_table(run / "catalog.parquet").to_pylist():
+        path = re.sub(r"\d+", "N", entry["path"])
+        if path.endswith((".parquet", ".arrow")) and path not in found:
+            file = run / entry["path"]
+            schema = pyarrow.parquet.read_schema(file) if file.suffix == ".parquet" else pyarrow.ipc.open_file(file).schema
+            found[path] = (entry["stage"], "\n".join(f"| `{f.name}` | `{f.type}` |" for f in schema))
+    found["catalog.parquet"] = ("every stage", "\n".join(f"| `{f.name}` | `{f.type}` |" for f in pyarrow.parquet.read_schema(run / "catalog.parquet")))
+    for wanted in ("graph/nodes.parquet", "smoothed/", "predictions/", "hops/"):
+        if not any(path.startswith(wanted) for path in found):
+            raise SystemExit(f"a run has no {wanted} among {sorted(found)}")
+    text = (
+        "# File schemas\n\nColumns of the Parquet and Arrow files of a run, as pyarrow reads them from a run with 4 features, 3 classes and `--keep-hops 0..1`. "
+        "[Files of a run](../docs/files.md) says what they mean; `N` stands for a number.\n"
+    )
+    for path, (stage, rows) in found.items():
+        text += f"\n## {path}\n\nWritten by {stage}.\n\n| column | type |\n|---|---|\n{rows}\n"
+    return text
+
+
+def metrics() -> str:
+    """Returns the page of the metrics, from the code that declares them."""
+    declared = re.findall(r'family\((\w+), "(\w+)", "([^"]+)"((?:, "\w+")*)\)', (ROOT / "watch/metrics.go").read_text())
+    described = (ROOT / "docs/watching.md").read_text()
+    if not declared or any(f"`{name}`" not in described for _, name, _, _ in declared):
+        raise SystemExit(f"docs/watching.md does not describe all metrics of watch/metrics.go: {[name for _, name, _, _ in declared]}")
+    text = "# Metrics\n\nWhat `/metrics` and `--metrics-file` have ([Watch a run](../docs/watching.md#metrics)), beside `go_*` and `process_*` of the process that answers.\n"
+    text += "\n| metric | type | labels | what it is |\n|---|---|---|---|\n"
+    for kind, name, what, labels in declared:
+        text += f"| `{name}` | {kind} | {labels.replace(chr(34), chr(96)).removeprefix(', ')} | {what} |\n"
+    return text
+
+
+def reference(program: str) -> None:
+    """Writes the pages that are made from code."""
+    folder = PAGES / "reference"
+    folder.mkdir(parents=True)
+    (folder / "commands.md").write_text(commands(program))
+    (folder / "schemas.md").write_text(schemas(program))
+    (folder / "metrics.md").write_text(metrics())
+    for name, package in (("go", "."), ("go-tune", "./tune")):
+        (folder / f"{name}.md").write_text(output("go", "run", "docs/site/_godoc/main.go", package))
+    modules = "\n\n".join(f"::: {name}" for name in ("ndls", "ndls.torch", "ndls.ray", "ndls.dask", "ndls.spark"))
     (folder / "python.md").write_text(f"# Python package\n\n{modules}\n")
 
 

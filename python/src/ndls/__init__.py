@@ -1,7 +1,7 @@
 """Node dependent local smoothing of graphs that do not fit in memory.
 
 The work is done by the program ``ndls``, which wheels of this package hold. The package calls
-it, opens what it writes without copies, and writes the files that it reads::
+it, opens what it writes without copies, and writes the files that it reads:
 
     import ndls
 

@@ -1,7 +1,7 @@
 """Rows of a run for PyTorch. Importing this module imports torch.
 
 ``ndls.NodeRows`` itself is a dataset for ``torch.utils.data.DataLoader`` that reads a row at a
-time. ``Batches`` is the fast one::
+time. ``Batches`` is the fast one:
 
     from ndls.torch import Batches
 
