@@ -9,6 +9,9 @@ TOOLS := $(CURDIR)/.tools
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 S3_SERVER := github.com/versity/versitygw/cmd/versitygw@v1.8.0
+HELM := helm.sh/helm/v3/cmd/helm@v3.22.0
+GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
+CYCLONEDX := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 
 # Packages with assembly and a Go twin, and packages whose goroutines share memory.
 TWINS := ./spmv ./bench/pass ./lsi ./smooth ./train/...
@@ -29,21 +32,27 @@ build: ## build/ndls
 
 PREFIX ?= /usr/local
 DESTDIR ?=
-COMPLETIONS := bash:share/bash-completion/completions/ndls zsh:share/zsh/site-functions/_ndls fish:share/fish/vendor_completions.d/ndls.fish
+COMPLETIONS := bash:bash-completion/completions/ndls zsh:zsh/site-functions/_ndls fish:fish/vendor_completions.d/ndls.fish
 
-.PHONY: man
-man: build ## manual pages in build/man, from the text of the help
-	rm -rf $(BUILD)/man
+.PHONY: share
+share: build licences ## what belongs into the folder share beside the program, in build/share: manual pages, completions, licences
+	rm -rf $(BUILD)/share $(BUILD)/man
 	$(BUILD)/ndls man --out $(BUILD)/man
+	for page in $(BUILD)/man/*; do \
+	  gzip -9n $$page; \
+	  install -D -m 644 -t $(BUILD)/share/man/man$${page##*.} $$page.gz; \
+	done
+	for shell in $(COMPLETIONS); do \
+	  $(BUILD)/ndls completion $${shell%%:*} >$(BUILD)/completion; \
+	  install -D -m 644 $(BUILD)/completion $(BUILD)/share/$${shell#*:}; \
+	done
+	install -D -m 644 LICENSE $(BUILD)/share/doc/ndls/copyright
+	cp -r $(BUILD)/licences $(BUILD)/share/doc/ndls/licences
 
 .PHONY: install
-install: man ## ndls, its manual pages and completions for bash, zsh and fish to PREFIX (/usr/local), below DESTDIR if that is set
+install: share ## ndls, its manual pages and completions for bash, zsh and fish to PREFIX (/usr/local), below DESTDIR if that is set
 	install -D -m 755 $(BUILD)/ndls $(DESTDIR)$(PREFIX)/bin/ndls
-	for page in $(BUILD)/man/*; do install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done
-	for shell in $(COMPLETIONS); do \
-	  $(BUILD)/ndls completion $${shell%%:*} > $(BUILD)/completion; \
-	  install -D -m 644 $(BUILD)/completion $(DESTDIR)$(PREFIX)/$${shell#*:}; \
-	done
+	cd $(BUILD)/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/{} \;
 
 .PHONY: demo
 demo: build ## the whole job on a synthetic graph, in less than a minute
@@ -191,7 +200,7 @@ slurm: ## deploy/slurm on a Slurm of three nodes on this host (root; slurmctld, 
 	deploy/slurm/test.sh $(BUILD)/ndls-hooks
 
 .PHONY: deploy-check
-deploy-check: ## deploy/kubernetes against the Kubernetes API's types, and its pods run here (root)
+deploy-check: helm ## deploy/kubernetes and deploy/helm against the Kubernetes API's types, and their pods run here (root)
 	cd deploy/kubernetes/check && $(GO) vet . && $(GO) test -count=1 .
 
 CHAOS ?= 20
@@ -212,16 +221,70 @@ $(VENV)/python-package: python/requirements-dev.txt
 licences: ## the licences of Go and of the modules in the program, in build/licences, for everything that holds the program
 	GO=$(GO) deploy/licences.sh $(BUILD)/licences
 
-# The time in the archive is that of the commit, so that wheels of one commit have the same bytes.
-.PHONY: wheel
-wheel: $(VENV)/python-package licences ## dist/ndls-*.whl, the Python package with the program, for Linux on amd64 and arm64
-	rm -rf dist
-	export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}; \
-	for platform in amd64:x86_64 arm64:aarch64; do \
-	  binary=$(CURDIR)/$(BUILD)/wheel/$${platform%:*}/ndls; \
-	  CGO_ENABLED=0 GOOS=linux GOARCH=$${platform%:*} $(GO) build -trimpath -ldflags='-s -w' -o $$binary ./cmd/ndls; \
-	  (cd python && NDLS_WHEEL_BINARY=$$binary NDLS_WHEEL_LICENCES=$(CURDIR)/$(BUILD)/licences NDLS_WHEEL_PLATFORM=manylinux_2_17_$${platform#*:} $(VENV)/bin/python -m hatchling build -t wheel -d $(CURDIR)/dist); \
+# Times in archives are that of the commit, so that archives of one commit have the same bytes.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
+VERSION = $(shell sed -n 's/^var Version = "\(.*\)"/\1/p' version.go)
+ARCHITECTURES := amd64 arm64
+
+.PHONY: binaries
+binaries: ## build/linux-amd64/ndls and build/linux-arm64/ndls, as in everything that is released
+	for arch in $(ARCHITECTURES); do \
+	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -buildvcs=auto -ldflags='-s -w' -o $(BUILD)/linux-$$arch/ndls ./cmd/ndls; \
 	done
+
+.PHONY: wheel
+wheel: $(VENV)/python-package binaries licences ## dist/ndls-*.whl, the Python package with the program, for Linux on amd64 and arm64
+	rm -f dist/*.whl
+	for platform in amd64:x86_64 arm64:aarch64; do \
+	  (cd python && NDLS_WHEEL_BINARY=$(CURDIR)/$(BUILD)/linux-$${platform%:*}/ndls NDLS_WHEEL_LICENCES=$(CURDIR)/$(BUILD)/licences NDLS_WHEEL_PLATFORM=manylinux_2_17_$${platform#*:} $(VENV)/bin/python -m hatchling build -t wheel -d $(CURDIR)/dist); \
+	done
+
+.PHONY: image
+image: binaries licences ## dist/ndls-*-image.tar, the container image for amd64 and arm64 as an OCI archive (buildah)
+	deploy/image.sh dist/ndls-$(VERSION)-image.tar $(VERSION) $(ARCHITECTURES)
+
+.PHONY: helm
+helm: $(TOOLS)/bin/helm ## pinned helm in .tools/bin; takes minutes
+
+$(TOOLS)/bin/helm:
+	GOBIN=$(TOOLS)/bin $(GO) install $(HELM)
+
+# Packed with tar: helm package writes the time of packing into the archive.
+.PHONY: chart
+chart: helm ## dist/ndls-*-chart.tgz, the Helm chart
+	$(TOOLS)/bin/helm lint --strict --quiet deploy/helm/ndls
+	install -d dist
+	tar --directory deploy/helm --sort=name --mode=u=rwX,go=rX --mtime=@$(SOURCE_DATE_EPOCH) --owner=0 --group=0 --numeric-owner --create ndls | gzip -9n >dist/ndls-$(VERSION)-chart.tgz
+
+# Bills of materials name the checksum of the program that made them, so this is built in one way.
+.PHONY: release-tools
+release-tools: export CGO_ENABLED = 0
+release-tools: export GOFLAGS = -trimpath
+release-tools: ## pinned GoReleaser and cyclonedx-gomod in .tools/bin; takes ten minutes
+	[ -x $(TOOLS)/bin/goreleaser ] || GOBIN=$(TOOLS)/bin $(GO) install $(GORELEASER)
+	[ -x $(TOOLS)/bin/cyclonedx-gomod ] || GOBIN=$(TOOLS)/bin $(GO) install $(CYCLONEDX)
+
+.PHONY: release
+release: release-tools ## everything of a release in dist/, and nothing is published: source, archives, packages, wheels, image, chart, bills of materials, checksums
+	case "$(VERSION) $$(git tag --points-at HEAD | tr '\n' ' ')" in \
+	  *-dev\ *|*" v$(VERSION) "*) ;; \
+	  *) echo "version.go has $(VERSION), and no tag v$(VERSION) is at this commit: docs/releasing.md says how a release is made" >&2; exit 1 ;; \
+	esac
+	rm -rf dist
+	$(MAKE) --no-print-directory share wheel image chart
+	git archive --prefix=ndls-$(VERSION)/ HEAD | gzip -9n >dist/ndls-$(VERSION)-source.tar.gz
+	PATH=$(TOOLS)/bin:$$PATH NDLS_VERSION=$(VERSION) NDLS_DATE=$$(date --utc --date=@$(SOURCE_DATE_EPOCH) +%Y-%m-%dT%H:%M:%SZ) \
+	  $(TOOLS)/bin/goreleaser release --clean --snapshot
+	cp $(BUILD)/goreleaser/{SHA256SUMS,*.tar.gz,*.deb,*.rpm,*.cdx.json} dist/
+	cd dist && sha256sum --check --quiet --strict SHA256SUMS && ls
+
+.PHONY: release-try
+release-try: ## tries what make release has made: each part is unpacked, installed in a root of its own, and run (Debian, root)
+	deploy/release-try.sh
+
+.PHONY: release-check
+release-check: ## make release of HEAD twice, in fresh clones: the same bytes; then make release-try
+	deploy/release-check.sh $(TOOLS)
 
 # The environment in which Python finds the sources of the package, and the program.
 PYTHON_PACKAGE := NDLS_BINARY=$(CURDIR)/$(BUILD)/ndls PYTHONPATH=$(CURDIR)/python/src PYTHONDONTWRITEBYTECODE=1

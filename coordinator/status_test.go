@@ -18,7 +18,9 @@ func TestStatus(t *testing.T) {
 		rec := &Record{Format: RecordFormat, Plan: control.DefaultPlan(), Wanted: []control.Stage{control.Partition, control.LSI, control.Smooth}}
 		rec.set(StageRecord{StageReport: control.StageReport{Stage: control.Partition, Seconds: 12}, State: Complete})
 		rec.set(StageRecord{StageReport: control.StageReport{Stage: control.LSI}, State: Running})
-		s.Announce(rec.Progress())
+		if err := rec.write(context.Background(), c.store); err != nil {
+			t.Fatal(err)
+		}
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		running.Go(func() { _, _ = s.Run(ctx, c.tasks) })

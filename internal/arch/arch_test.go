@@ -24,6 +24,7 @@ var rules = []rule{
 	{"ndls", []string{"coordinator", "machine", "report", "watch", "explain", "infer", "stage", "worker", "export", "estimate", "dataset", "partition", "group/remote", "spmv", "catalog", "shards", "internal"}},
 	{"cmd/ndls", []string{"."}},
 	{"bench", []string{"."}},
+	{"changelog", []string{}},
 	{"e2e", []string{}},
 	{"coordinator", []string{"report", "stage", "estimate", "partition", "internal/control", "internal/failure", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/share", "internal/storage", "internal/tracing", "internal/vfs", "catalog", "shards"}},
 	{"estimate", []string{"tiles", "partition", "lsi", "smooth", "fastrp", "train", "hops", "spmv", "catalog", "shards", "internal"}},

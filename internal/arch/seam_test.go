@@ -33,6 +33,7 @@ var besideSeam = map[string]string{
 	"dataset":                      "reads and generates datasets of users",
 	"cmd":                          "reads configuration, /proc and keys",
 	"bench":                        "measures",
+	"changelog":                    "edits the repository",
 	"internal/cgroup":              "writes to /sys",
 	"internal/control/rpc":         "reads and makes keys",
 	"export/output.go":             "writes to pipes and devices",

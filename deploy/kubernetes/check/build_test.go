@@ -3,6 +3,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -15,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// overlays are the folders that a user applies.
-var overlays = []string{"jobs", "jobset", "s3"}
+// overlays are what a user applies: folders, and releases of the chart.
+var overlays = append([]string{"jobs", "jobset", "s3"}, slices.Sorted(maps.Keys(charts))...)
 
 // cluster is what an overlay asks for.
 type cluster struct {
@@ -27,9 +28,12 @@ type cluster struct {
 	jobSets    map[string]*jobSet
 }
 
-// documents are the objects of an overlay as JSON, built as by kubectl kustomize.
+// documents are the objects of an overlay as JSON, built as by kubectl kustomize or helm.
 func documents(t testing.TB, overlay string) [][]byte {
 	t.Helper()
+	if release, ok := charts[overlay]; ok {
+		return rendered(t, release...)
+	}
 	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../"+overlay)
 	if err != nil {
 		t.Fatalf("kustomize build %s: %v", overlay, err)

@@ -4,7 +4,8 @@
 //
 // # Model
 //
-// Each folder with a kustomization is built as kubectl would build it. Every object that
+// Each folder with a kustomization is built as kubectl would build it, and releases of the chart in
+// deploy/helm as helm would. Every object that
 // comes out is decoded strictly; names, ports, sizes and files that refer to each
 // other must agree. Then every pod is run as its container would be: the
 // static binary in an empty root that is read-only, as the same user, with the

@@ -22,9 +22,10 @@ import (
 
 func TestOverlays(t *testing.T) {
 	for overlay, want := range map[string][]string{
-		"jobs":   {"Job ndls-coordinator", "Job ndls-worker", "Service ndls", "ConfigMap ndls-job", "PersistentVolumeClaim ndls-data"},
-		"jobset": {"JobSet ndls", "ConfigMap ndls-job", "PersistentVolumeClaim ndls-data"},
-		"s3":     {"Job ndls-coordinator", "Job ndls-worker", "Service ndls", "ConfigMap ndls-job"},
+		"jobs":       {"Job ndls-coordinator", "Job ndls-worker", "Service ndls", "ConfigMap ndls-job", "PersistentVolumeClaim ndls-data"},
+		"jobset":     {"JobSet ndls", "ConfigMap ndls-job", "PersistentVolumeClaim ndls-data"},
+		"s3":         {"Job ndls-coordinator", "Job ndls-worker", "Service ndls", "ConfigMap ndls-job"},
+		"helm-other": {"Job other-coordinator", "Job other-worker", "Service other", "ConfigMap other-job", "PersistentVolumeClaim other-data"},
 	} {
 		t.Run(overlay, func(t *testing.T) {
 			var got []string
@@ -77,7 +78,7 @@ func TestMisspeltFieldIsRefused(t *testing.T) {
 }
 
 // freeForm are the fields whose keys are the user's.
-var freeForm = []string{"labels", "matchLabels", "selector", "data", "requests", "limits"}
+var freeForm = []string{"labels", "matchLabels", "selector", "nodeSelector", "annotations", "data", "requests", "limits"}
 
 // misspell calls try with every key of tree misspelt, by a letter or in case.
 func misspell(tree any, path string, try func(path string)) {

@@ -1,0 +1,246 @@
+// Command changelog makes the notes of a version from the files of changelog/unreleased, each of
+// which is about one change:
+//
+//	go run ./changelog                          prints the notes of the next version
+//	go run ./changelog -notes 0.1.0             prints those of a version that is in CHANGELOG.md
+//	go run ./changelog -release 0.1.0           puts the notes on top of CHANGELOG.md, and removes the files
+//	go run ./changelog -begin 0.2.0-dev         sets the version that is worked on
+//
+// Both of the last two write the version where programs read it: version.go and the Helm chart.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	unreleased = "changelog/unreleased"
+	template   = "TEMPLATE.md"
+	file       = "CHANGELOG.md"
+	heading    = "# Changelog\n"
+)
+
+// kinds are those of a change, in the order of the notes.
+var kinds = []struct{ name, heading string }{
+	{"Security", "Security"},
+	{"Change", "Changes"},
+	{"Feature", "Features"},
+	{"Fix", "Fixes"},
+}
+
+// places are the files that hold the version, each with what stands around it.
+var places = []struct{ file, before, after string }{
+	{"version.go", `var Version = "`, `"`},
+	{"deploy/helm/ndls/Chart.yaml", "\nversion: ", "\n"},
+	{"deploy/helm/ndls/Chart.yaml", "\nappVersion: ", "\n"},
+}
+
+// release is the form of a released version, and development that of one that is worked on.
+var (
+	released    = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
+	development = regexp.MustCompile(`^\d+\.\d+\.\d+-dev$`)
+)
+
+func main() {
+	notes := flag.String("notes", "", "print the notes of this `version`")
+	release := flag.String("release", "", "release this `version`")
+	date := flag.String("date", time.Now().UTC().Format(time.DateOnly), "`day` of the release")
+	begin := flag.String("begin", "", "work on this `version`")
+	flag.Parse()
+	var err error
+	switch {
+	case flag.NArg() > 0:
+		err = fmt.Errorf("%q is no option", flag.Arg(0))
+	case *notes != "":
+		err = printNotes(*notes)
+	case *release != "":
+		err = makeRelease(".", *release, *date)
+	case *begin != "":
+		err = beginVersion(".", *begin)
+	default:
+		var changes []change
+		if changes, err = read("."); err == nil {
+			fmt.Print(render(changes))
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "changelog:", err)
+		os.Exit(1)
+	}
+}
+
+// change is what one file says.
+type change struct {
+	path, kind, sentence string
+	body                 []string // paragraphs
+}
+
+// read returns the changes since the last release, in the order of the names of their files.
+func read(root string) ([]change, error) {
+	paths, err := filepath.Glob(filepath.Join(root, unreleased, "*"))
+	if err != nil {
+		return nil, err
+	}
+	var changes []change
+	for _, path := range paths {
+		if filepath.Base(path) == template {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		c, err := parse(string(text))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w; %s is the form", path, err, filepath.Join(unreleased, template))
+		}
+		c.path = path
+		changes = append(changes, c)
+	}
+	return changes, nil
+}
+
+// parse reads a kind, a sentence and further paragraphs.
+func parse(text string) (change, error) {
+	paragraphs := strings.Split(strings.TrimSpace(text), "\n\n")
+	kind, ok := strings.CutPrefix(paragraphs[0], "Kind: ")
+	if !ok || !slices.ContainsFunc(kinds, func(k struct{ name, heading string }) bool { return k.name == kind }) {
+		return change{}, fmt.Errorf("the first line is %q, and must name a kind of change", paragraphs[0])
+	}
+	if len(paragraphs) < 2 {
+		return change{}, errors.New("it says nothing after its kind")
+	}
+	if strings.Contains(text, "](.") {
+		return change{}, errors.New("it has a link to a file, which would lead nowhere from the notes of a release: name the file")
+	}
+	return change{kind: kind, sentence: strings.ReplaceAll(paragraphs[1], "\n", " "), body: paragraphs[2:]}, nil
+}
+
+// render lists changes by their kind.
+func render(changes []change) string {
+	var b strings.Builder
+	for _, k := range kinds {
+		first := true
+		for _, c := range changes {
+			if c.kind != k.name {
+				continue
+			}
+			if first {
+				fmt.Fprintf(&b, "### %s\n\n", k.heading)
+				first = false
+			}
+			fmt.Fprintf(&b, "- %s\n", c.sentence)
+			for _, p := range c.body {
+				fmt.Fprintf(&b, "\n  %s\n", strings.ReplaceAll(p, "\n", "\n  "))
+			}
+			b.WriteString("\n")
+		}
+	}
+	return b.String()
+}
+
+// makeRelease puts the notes of a version on top of the changelog, and removes their files.
+func makeRelease(root, version, date string) error {
+	if !released.MatchString(version) {
+		return fmt.Errorf("a version that is released is three numbers, such as 0.1.0, and not %q", version)
+	}
+	if _, err := time.Parse(time.DateOnly, date); err != nil {
+		return fmt.Errorf("the day is written as 2026-01-31: %w", err)
+	}
+	changes, err := read(root)
+	if err != nil {
+		return err
+	}
+	if len(changes) == 0 {
+		return fmt.Errorf("nothing is in %s: there is nothing to release", unreleased)
+	}
+	path := filepath.Join(root, file)
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if _, found := section(string(old), version); found {
+		return fmt.Errorf("%s has version %s already", file, version)
+	}
+	// The version first: where a file lacks its place, nothing else has changed.
+	if err := setVersion(root, version); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%s\n## %s (%s)\n\n%s", heading, version, date, render(changes))
+	text += strings.TrimPrefix(strings.TrimPrefix(string(old), heading), "\n")
+	if err := os.WriteFile(path, []byte(strings.TrimRight(text, "\n")+"\n"), 0o644); err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if err := os.Remove(c.path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func beginVersion(root, version string) error {
+	if !development.MatchString(version) {
+		return fmt.Errorf("a version that is worked on is three numbers and -dev, such as 0.2.0-dev, and not %q", version)
+	}
+	return setVersion(root, version)
+}
+
+// setVersion writes the version to all of its places, or to none.
+func setVersion(root, version string) error {
+	texts := map[string]string{}
+	for _, p := range places {
+		text, ok := texts[p.file]
+		if !ok {
+			b, err := os.ReadFile(filepath.Join(root, p.file))
+			if err != nil {
+				return err
+			}
+			text = string(b)
+		}
+		_, end, found := strings.Cut(text, p.before)
+		old, _, closed := strings.Cut(end, p.after)
+		if !found || !closed {
+			return fmt.Errorf("%s has no %q", p.file, p.before)
+		}
+		texts[p.file] = strings.Replace(text, p.before+old+p.after, p.before+version+p.after, 1)
+	}
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// section returns the notes of a version.
+func section(text, version string) (string, bool) {
+	_, notes, found := strings.Cut(text, "\n## "+version+" (")
+	if !found {
+		return "", false
+	}
+	_, notes, _ = strings.Cut(notes, "\n")
+	notes, _, _ = strings.Cut(notes, "\n## ")
+	return strings.TrimSpace(notes) + "\n", true
+}
+
+func printNotes(version string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	notes, found := section(string(text), version)
+	if !found {
+		return fmt.Errorf("%s has no version %s", file, version)
+	}
+	fmt.Print(notes)
+	return nil
+}
