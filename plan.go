@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -256,6 +257,14 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 	return f, err
 }
 
+const (
+	// mostNodes is what ids of 32 bits tell apart, of which one stands for no node.
+	mostNodes = math.MaxUint32
+	// mostEdges is where bytes of a run, some hundred for each edge, are far from the end of 64
+	// bits.
+	mostEdges = 1 << 50
+)
+
 // counts are those of the graph that is planned for.
 func (c PlanConfig) counts(ctx context.Context, plan Options) (counts Counts, err error) {
 	if (c.Dataset == "") == (c.Counts.Nodes == 0) {
@@ -271,6 +280,10 @@ func (c PlanConfig) counts(ctx context.Context, plan Options) (counts Counts, er
 		return counts, failure.Of(ErrOption, "--only %s without --dataset: the size of a part of a graph does not follow from that of the whole; give --dataset, or the --nodes and --edges of the part and leave --only out", only)
 	} else {
 		dropEdges(plan, &counts)
+	}
+	if counts.Nodes > mostNodes || counts.Edges > mostEdges {
+		return counts, failure.Of(ErrOption, "%d nodes and %d edges: a run takes at most %d nodes, since node ids have 32 bits, and %d edges; plan for a part of the graph",
+			counts.Nodes, counts.Edges, int64(mostNodes), int64(mostEdges))
 	}
 	if counts.Hops == 0 {
 		counts.Hops = counts.ExpectedHops(plan.LSI.Kmax)

@@ -32,8 +32,6 @@ type Trust struct {
 	// TokenFile is the file of the job's token, "" for the environment variable
 	// NDLS_TOKEN.
 	TokenFile string
-	// Insecure lets the token travel without TLS between hosts.
-	Insecure bool
 }
 
 // TokenVariable is the environment variable that holds the token of a job where no
@@ -55,7 +53,6 @@ func (t Trust) security(role rpc.Role, log *slog.Logger) (*rpc.Security, error) 
 	for _, file := range s.Exposed {
 		log.Warn("other users of this host can read a secret of the job", "file", file, "mend with", "chmod 600 "+file)
 	}
-	s.Insecure = t.Insecure
 	return s, nil
 }
 
@@ -132,9 +129,6 @@ func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Securi
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
 	where, err := reachable(listener.Addr())
-	if err == nil {
-		err = security.CheckAddress(listener.Addr())
-	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("--listen: %w", err), listener.Close())
 	}

@@ -39,7 +39,10 @@ type Catalog struct {
 	publish Publish // nil for the owner
 	binding Binding
 
-	changing sync.Mutex // held by one change at a time, while it is made durable
+	adding  sync.Mutex
+	pending *batch // what the owner writes next; nil for nothing
+
+	changing sync.Mutex // held while a change is made durable, or a file is deleted
 	log      *log       // of the owner
 
 	mu     sync.RWMutex // never held while a store is waited for
@@ -286,11 +289,12 @@ func (c *Catalog) Remove(ctx context.Context, match func(Entry) bool) error {
 
 // Apply takes removed paths off the list and puts added on it, in one step; with
 // del the removed files that are not added are deleted after that. A change that
-// was applied may be applied again.
+// was applied may be applied again. Changes of several callers that come while one is
+// written are written together.
 func (c *Catalog) Apply(ctx context.Context, added []Entry, removed []string, del bool) error {
-	c.changing.Lock()
-	defer c.changing.Unlock()
 	if c.publish != nil {
+		c.changing.Lock()
+		defer c.changing.Unlock()
 		if err := c.publish(ctx, added, removed, del); err != nil {
 			return fmt.Errorf("change catalogue: %w", err)
 		}
@@ -298,37 +302,135 @@ func (c *Catalog) Apply(ctx context.Context, added []Entry, removed []string, de
 		return nil
 	}
 	if c.changes(added, removed) {
-		if err := c.log.add(ctx, added, removed, func(x change) { c.change(x.Added, x.Removed) }); err != nil {
+		if err := c.write(ctx, added, removed); err != nil {
 			return err
 		}
-		c.change(added, removed)
 		c.compact(ctx)
 	}
 	if !del {
 		return nil
 	}
 	for _, path := range removed {
-		if _, listed := c.lookup(path); listed {
-			continue
-		}
-		if err := c.store.Remove(ctx, path); err != nil {
-			return fmt.Errorf("remove %s: %w", path, err)
+		if err := c.delete(ctx, path); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// compact writes a snapshot when enough has changed since the last one. The change
-// before it is durable: if the snapshot fails, the next change tries again.
+// batch is changes that are written as one.
+type batch struct {
+	changes []change
+	files   int
+	written bool
+	err     error
+}
+
+// write makes a change durable, and then true here, with those of others that are waiting.
+func (c *Catalog) write(ctx context.Context, added []Entry, removed []string) error {
+	files := len(added) + len(removed)
+	c.adding.Lock()
+	if c.pending == nil || c.pending.files > 0 && c.pending.files+files > mostTogether {
+		c.pending = &batch{}
+	}
+	b := c.pending
+	b.changes, b.files = append(b.changes, change{Added: added, Removed: removed}), b.files+files
+	c.adding.Unlock()
+
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	if b.written {
+		return b.err
+	}
+	c.adding.Lock()
+	if c.pending == b {
+		c.pending = nil
+	}
+	c.adding.Unlock()
+	b.written = true
+	x := merged(b.changes)
+	// Changes of others are in it, whose callers are not gone.
+	b.err = c.log.add(context.WithoutCancel(ctx), x.Added, x.Removed, func(x change) { c.change(x.Added, x.Removed) })
+	if b.err == nil {
+		c.change(x.Added, x.Removed)
+	}
+	return b.err
+}
+
+// merged is what some changes come to, one after the other.
+func merged(changes []change) change {
+	if len(changes) == 1 {
+		return changes[0]
+	}
+	var all change
+	last := map[string]int{} // the place of a path in all.Added, or -1 if it was removed
+	var paths []string
+	set := func(path string, at int) {
+		if _, known := last[path]; !known {
+			paths = append(paths, path)
+		}
+		last[path] = at
+	}
+	var added []Entry
+	for _, x := range changes {
+		for _, path := range x.Removed {
+			set(path, -1)
+		}
+		for _, e := range x.Added {
+			set(e.Path, len(added))
+			added = append(added, e)
+		}
+	}
+	for _, path := range paths {
+		if at := last[path]; at < 0 {
+			all.Removed = append(all.Removed, path)
+		} else {
+			all.Added = append(all.Added, added[at])
+		}
+	}
+	return all
+}
+
+// delete deletes a file that is not listed. No change is written meanwhile, which might list
+// it.
+func (c *Catalog) delete(ctx context.Context, path string) error {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	if _, listed := c.lookup(path); listed {
+		return nil
+	}
+	if err := c.store.Remove(ctx, path); err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	return nil
+}
+
+// compact writes a snapshot when enough has changed since the last one, while others change
+// the catalogue. The change before it is durable: if the snapshot fails, a later change tries
+// again.
 func (c *Catalog) compact(ctx context.Context) {
+	c.changing.Lock()
 	c.mu.RLock()
 	files := len(c.byPath)
 	c.mu.RUnlock()
-	if c.log.since < max(minChanges, files) {
+	number, since := c.log.number, c.log.since
+	due := since >= max(minChanges, files)
+	var entries []Entry
+	if due {
+		entries, c.log.since = c.All(), 0
+	}
+	c.changing.Unlock()
+	if !due {
 		return
 	}
-	if data, err := encodeCatalog(c.All(), c.log.number); err == nil {
-		_ = c.log.snapshot(ctx, data)
+	data, err := encodeCatalog(entries, number)
+	if err == nil {
+		err = c.log.snapshot(ctx, number, data)
+	}
+	if err != nil {
+		c.changing.Lock()
+		c.log.since += since
+		c.changing.Unlock()
 	}
 }
 
@@ -336,16 +438,18 @@ func (c *Catalog) compact(ctx context.Context) {
 // after each stage.
 func (c *Catalog) Publish(ctx context.Context) error {
 	c.changing.Lock()
-	defer c.changing.Unlock()
-	data, err := encodeCatalog(c.All(), c.log.number)
+	entries, number := c.All(), c.log.number
+	c.log.since = 0
+	c.changing.Unlock()
+	data, err := encodeCatalog(entries, number)
 	if err != nil {
 		return err
 	}
-	if err := c.log.snapshot(ctx, data); err != nil {
+	if err := c.log.snapshot(ctx, number, data); err != nil {
 		return err
 	}
 	// Its bytes depend on what is listed, not on how that came about.
-	if data, err = encodeCatalog(c.All(), 0); err == nil {
+	if data, err = encodeCatalog(entries, 0); err == nil {
 		err = replace(ctx, c.store, Name, data)
 	}
 	if err != nil {

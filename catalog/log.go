@@ -22,8 +22,10 @@ const (
 	logPrefix = "catalog/"
 	// minChanges is the smallest number of changes between two snapshots, Publish apart.
 	minChanges = 256
-	// maxChangeBytes bounds how much of a file is read as a change.
-	maxChangeBytes = 64 << 20
+	// maxChangeBytes bounds a change, of which some hundred thousand files take a tenth of a GB.
+	maxChangeBytes = 256 << 20
+	// mostTogether bounds how many files changes name that are written together.
+	mostTogether = 1 << 14
 	// maxRivals bounds how many changes of others are met while one is written.
 	maxRivals = 1000
 )
@@ -42,9 +44,8 @@ func snapshotName(n uint64) string { return fmt.Sprintf("%s%010d.parquet", logPr
 // log is where the changes of the owner go.
 type log struct {
 	store  storage.Store
-	number uint64   // of the last change
-	since  int      // changes after the last snapshot
-	old    []string // files that the last snapshot replaces
+	number uint64 // of the last change
+	since  int    // changes after the last snapshot
 }
 
 // damagedLog is an ErrCorrupt for what no stage can write again.
@@ -75,13 +76,9 @@ func openLog(ctx context.Context, store storage.Store) (*log, []Entry, []change,
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	for _, n := range snapshots[:max(len(snapshots)-1, 0)] {
-		l.old = append(l.old, snapshotName(n))
-	}
 	var list []change
 	for _, n := range changes {
 		if n <= l.number {
-			l.old = append(l.old, changeName(n))
 			continue
 		}
 		if n != l.number+1 {
@@ -165,6 +162,9 @@ func (l *log) add(ctx context.Context, added []Entry, removed []string, adopt fu
 		if err != nil {
 			return fmt.Errorf("write catalogue: %w", err)
 		}
+		if len(text) > maxChangeBytes {
+			return fmt.Errorf("write catalogue: one change takes %d bytes, %d are the most: list fewer files at a time", len(text), maxChangeBytes)
+		}
 		err = createNew(ctx, l.store, changeName(c.Number), text)
 		if err == nil {
 			l.number, l.since = c.Number, l.since+1
@@ -185,35 +185,33 @@ func (l *log) add(ctx context.Context, added []Entry, removed []string, adopt fu
 	return errors.New("write catalogue: another coordinator writes to it all the time")
 }
 
-// snapshot writes what is listed after the last change, then removes what it replaces.
+// snapshot writes what is listed after change number, then removes what it replaces.
 // What cannot be removed now is removed after a later snapshot.
-func (l *log) snapshot(ctx context.Context, data []byte) error {
-	err := createNew(ctx, l.store, snapshotName(l.number), data)
+func (l *log) snapshot(ctx context.Context, number uint64, data []byte) error {
+	err := createNew(ctx, l.store, snapshotName(number), data)
 	if err != nil && !errors.Is(err, storage.ErrExist) {
 		return fmt.Errorf("write catalogue: %w", err)
 	}
-	l.since = 0
 	snapshots, changes, err := l.files(ctx)
 	if err != nil {
 		return err
 	}
-	l.old = nil
+	var old []string
 	for _, n := range snapshots {
-		if n < l.number {
-			l.old = append(l.old, snapshotName(n))
+		if n < number {
+			old = append(old, snapshotName(n))
 		}
 	}
 	for _, n := range changes {
-		if n <= l.number {
-			l.old = append(l.old, changeName(n))
+		if n <= number {
+			old = append(old, changeName(n))
 		}
 	}
-	for _, name := range l.old {
+	for _, name := range old {
 		if err := l.store.Remove(ctx, name); err != nil {
 			return nil
 		}
 	}
-	l.old = nil
 	return nil
 }
 

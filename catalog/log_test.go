@@ -7,7 +7,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"ndls/internal/seal"
 	"ndls/internal/storage"
@@ -227,5 +229,91 @@ func TestReadersDoNotWaitForTheStore(t *testing.T) {
 	}
 	if _, ok := c.Lookup("f"); !ok {
 		t.Error("a durable change is not seen")
+	}
+}
+
+// TestChangesAreWrittenTogether: changes that come while one is written share the next record.
+// What they come to is what they would come to one after the other, also when reopened.
+func TestChangesAreWrittenTogether(t *testing.T) {
+	store := &gate{Store: storage.NewMem(), open: make(chan struct{}), asked: make(chan struct{}, 1)}
+	c, err := Open(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const many = 200
+	var writing sync.WaitGroup
+	apply := func(added []Entry, removed ...string) {
+		writing.Go(func() {
+			if err := c.Apply(t.Context(), added, removed, false); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	apply([]Entry{Describe(KindEdges, "first")})
+	<-store.asked
+	for i := range many {
+		apply([]Entry{Describe(KindEdges, fmt.Sprint("e", i)), Describe(KindHops, fmt.Sprint("h", i))})
+	}
+	for waits := 0; waits < many; {
+		c.adding.Lock()
+		if waits = 0; c.pending != nil {
+			waits = len(c.pending.changes)
+		}
+		c.adding.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	close(store.open)
+	writing.Wait()
+	if got := c.Number(); got != 2 {
+		t.Errorf("%d records for %d changes", got, 1+many)
+	}
+	again, err := Open(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(again.All(), c.All()) || len(c.All()) != 1+2*many {
+		t.Errorf("%d files, %d when reopened", len(c.All()), len(again.All()))
+	}
+}
+
+// gate is a store that creates nothing before it is open.
+type gate struct {
+	storage.Store
+	open  chan struct{}
+	asked chan struct{}
+}
+
+func (g *gate) CreateNew(ctx context.Context, name string) (storage.Writer, error) {
+	select {
+	case g.asked <- struct{}{}:
+	default:
+	}
+	<-g.open
+	return g.Store.CreateNew(ctx, name)
+}
+
+// TestMerged compares what changes come to together with what they come to in turn.
+func TestMerged(t *testing.T) {
+	at := func(path string, rows int64) Entry {
+		e := Describe(KindEdges, path)
+		e.Rows = rows
+		return e
+	}
+	changes := []change{
+		{Added: []Entry{at("a", 1), at("b", 1)}},
+		{Removed: []string{"a", "old"}},
+		{Added: []Entry{at("a", 2), at("c", 1)}, Removed: []string{"b"}},
+		{Added: []Entry{at("c", 2)}, Removed: []string{"c"}},
+		{Removed: []string{"nothing"}},
+	}
+	list := func() *Catalog { return NewView(storage.NewMem(), []Entry{at("old", 1), at("b", 7)}, nil) }
+	one, all := list(), list()
+	for _, x := range changes {
+		one.change(x.Added, x.Removed)
+	}
+	x := merged(changes)
+	all.change(x.Added, x.Removed)
+	if !reflect.DeepEqual(one.All(), all.All()) || len(all.All()) != 2 {
+		t.Errorf("%v in turn, %v together", one.All(), all.All())
 	}
 }

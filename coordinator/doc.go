@@ -37,9 +37,10 @@
 // reason. A worker is unable whose memory or scratch disk does not do; after three
 // such tasks it gets no more of the phase. A task that every worker here is unable
 // to do is given up for with [control.ErrUnable] beside that, once workers that are
-// missing have had the time of a lease to come. A task that takes more than twice the median of its phase, half of
-// which is done, is leased to a second worker once none waits; the first that
-// finishes wins. While a lease changes the catalogue it does not run out, and no
+// missing have had the time of a lease to come. Once none waits, a task that still takes longer than a new attempt
+// should, by what its worker says of it and by what other tasks of the phase take, is leased
+// to a second worker; so is one whose worker cannot tell, if it takes more than twice the
+// median of its phase, half of which is done. The first that finishes wins. While a lease changes the catalogue it does not run out, and no
 // other attempt at its task ends, so that nothing is listed after a task is done.
 // A member that is seen dead has its deadline brought nearer; if it is not dead, it
 // renews before. If the coordinator itself stands still, so do the deadlines. The lease of a

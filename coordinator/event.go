@@ -51,6 +51,18 @@ type event struct {
 	At time.Time `json:"at,omitzero"`
 }
 
+// frees says whether workers that had nothing to do may have a task after the event. None
+// may after another worker has begun, saved or finished one.
+func (e event) frees() bool {
+	switch e.Fact {
+	case leased, committed, snapshot:
+		return false
+	case ended:
+		return e.Outcome == nil || e.Outcome.Report == nil
+	}
+	return true
+}
+
 // part is a task of a phase, without what all tasks of a run have in common.
 type part struct {
 	Part  control.Part `json:"part"`

@@ -36,6 +36,8 @@ type Tasks interface {
 	// Sharers waits for the workers that can share the rows of a graph, and lists
 	// them. With all it also waits, for a while, for those that are missing.
 	Sharers(ctx context.Context, all bool) (Sharers, error)
+	// Announce says how far the stages of the run are, to whom it may concern.
+	Announce(stages []StageStatus)
 	// UnderWay are the tasks of the present phase, if workers are at work on them.
 	UnderWay() []control.Task
 }
@@ -179,7 +181,16 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 			rec.Wanted = append(rec.Wanted, s)
 		}
 	}
-	return rec, rec.write(ctx, j.Store)
+	return rec, j.write(ctx, rec)
+}
+
+// write stores the record, and announces how far its stages are.
+func (j *Job) write(ctx context.Context, rec *Record) error {
+	if err := rec.write(ctx, j.Store); err != nil {
+		return err
+	}
+	j.Tasks.Announce(rec.Progress())
+	return nil
 }
 
 // ownModel lists the stages of the run's own model where the job smooths soft labels of another
@@ -225,7 +236,7 @@ func (j *Job) discard(ctx context.Context, rec *Record, stages []control.Stage) 
 	if len(stages) > 0 {
 		rec.Discarding = stages
 		rec.drop(stages)
-		if err := rec.write(ctx, j.Store); err != nil {
+		if err := j.write(ctx, rec); err != nil {
 			return err
 		}
 		if err := j.Tasks.Forget(ctx); err != nil {
@@ -253,7 +264,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 		}
 	}
 	rec.set(x)
-	if err := rec.write(ctx, j.Store); err != nil {
+	if err := j.write(ctx, rec); err != nil {
 		return err
 	}
 	if fresh {
@@ -298,7 +309,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 	x.Outputs = &outputs
 	rec.set(x)
 	j.Log.Info("complete", "stage", s, "seconds", report.Seconds, "rows", report.Rows)
-	return rec.write(ctx, j.Store)
+	return j.write(ctx, rec)
 }
 
 // execute has a stage done, phase by phase.
@@ -503,7 +514,7 @@ func (j *Job) fail(ctx context.Context, rec *Record, err error) error {
 	}
 	err = stage.Explain(err, j.Catalog)
 	rec.State, rec.Reason = Failed, reason(ctx, err)
-	return errors.Join(err, rec.write(context.WithoutCancel(ctx), j.Store))
+	return errors.Join(err, j.write(context.WithoutCancel(ctx), rec))
 }
 
 // reason prefers the cause of a cancelled context to what it made fail.
@@ -531,5 +542,5 @@ func (j *Job) finish(ctx context.Context, rec *Record) error {
 	} else {
 		rec.State, rec.Reason = Complete, ""
 	}
-	return rec.write(ctx, j.Store)
+	return j.write(ctx, rec)
 }

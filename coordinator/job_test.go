@@ -38,6 +38,7 @@ func (f *fake) Workers() int                 { return 1 }
 func (f *fake) Forget(context.Context) error { f.forgot++; return nil }
 func (f *fake) Losses() []Loss               { return f.losses }
 func (f *fake) UnderWay() []control.Task     { return nil }
+func (f *fake) Announce([]StageStatus)       {}
 
 func (f *fake) Sharers(context.Context, bool) (Sharers, error) { return Sharers{}, nil }
 

@@ -24,8 +24,8 @@ const (
 	maxJournalRecord = 64 << 20
 	// compactAfter is the number of events after which the state is written anew.
 	compactAfter = 512
-	// sweepAtOnce is how many old records are removed with each new one.
-	sweepAtOnce = 4
+	// sweepAtOnce is how many old records are removed in one go.
+	sweepAtOnce = 64
 )
 
 // ErrSuperseded reports that another coordinator has taken over the run.
@@ -330,7 +330,6 @@ func (j *Journal) put(ctx context.Context, events []event) error {
 			j.old = append(j.old, n)
 		}
 	}
-	j.sweep(ctx, sweepAtOnce)
 	return nil
 }
 
@@ -385,18 +384,22 @@ func (j *Journal) full() bool {
 	return j.since >= compactAfter
 }
 
-// look sees whether another coordinator has taken over meanwhile.
+// look sees whether another coordinator has taken over meanwhile. Records are written while
+// the store is asked.
 func (j *Journal) look(ctx context.Context) error {
 	j.writing.Lock()
-	defer j.writing.Unlock()
-	if j.err != nil {
-		return j.err
+	next, err := j.next, j.err
+	j.writing.Unlock()
+	if err != nil {
+		return err
 	}
-	switch _, err := j.store.Stat(ctx, journalName(j.next)); {
-	case err == nil:
-		j.err = j.superseded(j.next)
-	case !errors.Is(err, storage.ErrNotExist):
-		return nil // the next record will tell
+	if _, err := j.store.Stat(ctx, journalName(next)); err != nil {
+		return nil // there is none, or the next record will tell
+	}
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	if j.err == nil && j.next == next {
+		j.err = j.superseded(next)
 	}
 	return j.err
 }
@@ -405,21 +408,26 @@ func (j *Journal) superseded(n uint64) error {
 	return fmt.Errorf("coordinator: %s: record %d of the journal was written by another: %w", j.store.URI(), n, ErrSuperseded)
 }
 
-// tidy removes the records that no one needs.
+// tidy removes all records that no one needs, until ctx ends.
 func (j *Journal) tidy(ctx context.Context) {
-	j.writing.Lock()
-	defer j.writing.Unlock()
-	j.sweep(ctx, len(j.old))
+	for j.sweep(ctx) {
+	}
 }
 
-// sweep removes some of the records that no one needs, few at a time: others wait.
-// Those that cannot be removed are found again by the next coordinator, and do no
-// harm.
-func (j *Journal) sweep(ctx context.Context, most int) {
-	for ; most > 0 && len(j.old) > 0; most-- {
-		if err := j.store.Remove(ctx, journalName(j.old[0])); err != nil {
-			return
+// sweep removes some of the records that no one needs, while others are written, and says
+// whether there are more. Those that cannot be removed are found again by the next
+// coordinator, and do no harm.
+func (j *Journal) sweep(ctx context.Context) (more bool) {
+	j.writing.Lock()
+	n := min(len(j.old), sweepAtOnce)
+	some := j.old[:n:n]
+	j.old = j.old[n:]
+	more = len(j.old) > 0
+	j.writing.Unlock()
+	for _, record := range some {
+		if err := j.store.Remove(ctx, journalName(record)); err != nil {
+			return false
 		}
-		j.old = j.old[1:]
 	}
+	return more
 }

@@ -16,9 +16,6 @@ const (
 	failureBudget = 3
 	// maxLeases is how many workers may have the same task at a time.
 	maxLeases = 2
-	// overdueFactor is how many times the median of its phase a task takes before
-	// it is given to another worker too.
-	overdueFactor = 2
 )
 
 // leases says who works on which task of the present phase. It is changed by
@@ -34,6 +31,8 @@ type leases struct {
 	byID    map[string]*task
 	earlier []control.StageReport // of phases before, of this stage
 	open    map[uint64]*lease
+	with    map[string]*lease // the open lease of each worker
+	unables map[string]int    // of how many tasks each worker has found that it is unable to do them
 	losses  []Loss
 	failed  *givenUp
 	holds   map[string]map[piece]bool // what a worker has a copy of
@@ -78,7 +77,7 @@ type piece struct {
 }
 
 func newLeases(ttl time.Duration) *leases {
-	return &leases{ttl: ttl, byID: map[string]*task{}, open: map[uint64]*lease{}, holds: map[string]map[piece]bool{}, quarantine: newQuarantine()}
+	return &leases{ttl: ttl, byID: map[string]*task{}, open: map[uint64]*lease{}, with: map[string]*lease{}, unables: map[string]int{}, holds: map[string]map[piece]bool{}, quarantine: newQuarantine()}
 }
 
 // apply makes an event true. It fails for an event that cannot follow those
@@ -174,6 +173,8 @@ func (l *leases) begin(stage control.Stage, workers int, parts []part) {
 	l.stage, l.workers, l.tasks, l.byID, l.failed = stage, workers, nil, map[string]*task{}, nil
 	l.broken, l.breaks = false, 0
 	clear(l.open)
+	clear(l.with)
+	clear(l.unables)
 	for _, p := range parts {
 		t := l.put(p.task(stage))
 		if b := before[t.ID()]; b != nil {
@@ -195,7 +196,7 @@ func (l *leases) lend(now time.Time, t *task, worker string, fencing uint64) *le
 		l.broken = false
 	}
 	t.leases = append(t.leases, lease)
-	l.open[fencing] = lease
+	l.open[fencing], l.with[worker] = lease, lease
 	for _, p := range t.pieces() {
 		l.hold(worker, p)
 	}
@@ -212,6 +213,9 @@ func (l *leases) hold(worker string, p piece) {
 
 func (l *leases) drop(x *lease) {
 	delete(l.open, x.fencing)
+	if l.with[x.worker] == x {
+		delete(l.with, x.worker)
+	}
 	x.task.leases = slices.DeleteFunc(x.task.leases, func(y *lease) bool { return y == x })
 }
 
@@ -231,7 +235,7 @@ func (l *leases) end(t *task, worker string, o control.Outcome, loss *Loss) {
 	case o.Kind == control.Drained || o.Kind == control.Broken:
 	case o.Kind == control.Unable && l.together(): // its gang goes on without it
 	case o.Kind == control.Unable:
-		t.unable = append(t.unable, worker)
+		l.isUnable(worker, t)
 	case o.Kind == control.Retry && t.failures+1 < failureBudget:
 		t.failures++
 	case o.Kind == control.Retry:
@@ -239,6 +243,12 @@ func (l *leases) end(t *task, worker string, o control.Outcome, loss *Loss) {
 	default:
 		l.failed = &givenUp{Task: t.ID(), Reason: o.Reason, Kinds: o.Kinds, Final: true}
 	}
+}
+
+// isUnable notes that a worker has not the memory or the disk for a task.
+func (l *leases) isUnable(worker string, t *task) {
+	t.unable = append(t.unable, worker)
+	l.unables[worker]++
 }
 
 // state is what a snapshot holds.
@@ -265,7 +275,10 @@ func (l *leases) restore(now time.Time, s state) error {
 	l.fencing, l.stage, l.workers, l.earlier, l.losses, l.failed = s.Fencing, s.Stage, s.Workers, s.Earlier, s.Losses, s.Failed
 	for _, t := range s.Tasks {
 		put := l.put(t.task(s.Stage))
-		put.report, put.losses, put.lostWith, put.failures, put.unable = t.Report, t.Losses, t.LostWith, t.Failures, t.Unable
+		put.report, put.losses, put.lostWith, put.failures = t.Report, t.Losses, t.LostWith, t.Failures
+		for _, worker := range t.Unable {
+			l.isUnable(worker, put)
+		}
 	}
 	for _, x := range s.Open {
 		t := l.byID[x.Task]
@@ -286,14 +299,7 @@ func (l *leases) byNumber() []*lease {
 }
 
 // of is the open lease of a worker, nil if it has none.
-func (l *leases) of(worker string) *lease {
-	for _, x := range l.open {
-		if x.worker == worker {
-			return x
-		}
-	}
-	return nil
-}
+func (l *leases) of(worker string) *lease { return l.with[worker] }
 
 // held is the lease that may still change something, or an error.
 func (l *leases) held(fencing uint64) (*lease, error) {
@@ -334,7 +340,7 @@ func (l *leases) grant(now time.Time, worker string) (event, bool) {
 		}
 	}
 	if best == nil && !l.together() {
-		best = l.overdue(now, worker)
+		best = l.straggler(now, worker)
 	}
 	if best == nil || l.failed != nil {
 		return event{}, false
@@ -345,13 +351,7 @@ func (l *leases) grant(now time.Time, worker string) (event, bool) {
 // may says whether a worker may have a task: it has not found that it lacks the
 // memory or the disk for it, nor for others of the phase several times.
 func (l *leases) may(worker string, t *task) bool {
-	n := 0
-	for _, other := range l.tasks {
-		if slices.Contains(other.unable, worker) {
-			n++
-		}
-	}
-	return n < failureBudget && !slices.Contains(t.unable, worker)
+	return l.unables[worker] < failureBudget && !slices.Contains(t.unable, worker)
 }
 
 // stuck finds a task that none of the workers may have.
@@ -380,32 +380,6 @@ func (l *leases) covers(worker string, t *task) (n int) {
 		}
 	}
 	return n
-}
-
-// overdue is the task that has run longest of those that a second worker should
-// have a try at, once half of the phase has shown how long a task takes.
-func (l *leases) overdue(now time.Time, worker string) (found *task) {
-	var seconds []float64
-	for _, t := range l.tasks {
-		if t.report != nil {
-			seconds = append(seconds, t.report.Seconds)
-		}
-	}
-	if len(seconds) == 0 || 2*len(seconds) < len(l.tasks) {
-		return nil
-	}
-	slices.Sort(seconds)
-	limit := time.Duration(overdueFactor * seconds[len(seconds)/2] * float64(time.Second))
-	limit = max(limit, l.ttl) // shorter ones do not pay
-	for _, t := range l.tasks {
-		if t.report != nil || len(t.leases) != maxLeases-1 || t.leases[0].worker == worker || !l.may(worker, t) {
-			continue
-		}
-		if since := t.leases[0].since; now.Sub(since) > limit && (found == nil || since.Before(found.leases[0].since)) {
-			found = t
-		}
-	}
-	return found
 }
 
 // renew keeps a lease for another TTL.

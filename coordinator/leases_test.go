@@ -324,6 +324,65 @@ func TestOverdueTaskHasTwoWorkers(t *testing.T) {
 	}
 }
 
+// TestStragglerByTimeLeft gives a task to a second worker that still takes longer than a new
+// attempt, long before it takes twice the median, and none that is nearly done.
+func TestStragglerByTimeLeft(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		left  []float64 // of three tasks that run for 10 s, while one took 100 s
+		again int       // which of them another worker has a try at, -1 for none
+	}{
+		{"nothing is known of them", []float64{0, 0, 0}, -1},
+		{"all go as the first did", []float64{90, 95, 85}, -1},
+		{"one takes four times as long", []float64{90, 400, 85}, 1},
+		{"the slowest of two that are slow", []float64{300, 90, 900}, 2},
+		{"a little slower", []float64{90, 105, 90}, -1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := newModel(columnTasks(4))
+			first, _ := m.grantTo("first")
+			leases := make([]uint64, 3)
+			m.now = m.now.Add(90 * time.Second)
+			for i := range leases {
+				leases[i], _ = m.grantTo(fmt.Sprint("w", i))
+			}
+			m.now = m.now.Add(10 * time.Second)
+			if err := m.finishWith(first, reported(100)); err != nil {
+				t.Fatal(err)
+			}
+			for i, left := range tc.left {
+				if err := m.renew(m.now, leases[i], control.Progress{Left: left}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f, ok := m.grantTo("first")
+			if ok != (tc.again >= 0) {
+				t.Fatalf("a second attempt: %v", ok)
+			}
+			if ok && m.open[f].task != m.open[leases[tc.again]].task {
+				t.Errorf("the second attempt is at %s", m.open[f].task.ID())
+			}
+		})
+	}
+}
+
+// TestShortTasksHaveOneWorker: what ends within a lease is left alone, however slow.
+func TestShortTasksHaveOneWorker(t *testing.T) {
+	m := newModel(columnTasks(2))
+	first, _ := m.grantTo("first")
+	slow, _ := m.grantTo("slow")
+	m.now = m.now.Add(time.Second)
+	if err := m.finishWith(first, reported(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.renew(m.now, slow, control.Progress{Left: testTTL.Seconds() - 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := m.grantTo("first"); ok {
+		t.Error("it has a second worker")
+	}
+}
+
 func TestWorkersGetWhatTheyHold(t *testing.T) {
 	m := newModel(columnTasks(6))
 	m.hold("b", piece{control.Columns, 4})

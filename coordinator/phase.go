@@ -39,6 +39,8 @@ func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.St
 		meter = progress.Start(ctx, "tasks", int64(len(tasks)), "tasks")
 		defer meter.Done()
 	}
+	sweep, swept := s.sweeper(ctx)
+	defer swept()
 	last := time.Now()
 	stop, grace := ctx.Done(), (<-chan time.Time)(nil)
 	for {
@@ -62,6 +64,7 @@ func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.St
 			if err := s.settled(s.journal.look(ctx)); err != nil {
 				return nil, err
 			}
+			sweep()
 		case <-reminders.C:
 			s.remind()
 		case <-stop:
@@ -71,6 +74,25 @@ func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.St
 			return nil, stopped(ctx)
 		}
 	}
+}
+
+// sweeper removes old records of the journal beside all else: sweep begins to, unless that is
+// still under way, and stop ends it.
+func (s *Scheduler) sweeper(ctx context.Context) (sweep, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	idle := make(chan struct{}, 1)
+	idle <- struct{}{}
+	sweep = func() {
+		select {
+		case <-idle:
+			go func() {
+				s.journal.tidy(ctx)
+				idle <- struct{}{}
+			}()
+		default:
+		}
+	}
+	return sweep, func() { cancel(); <-idle }
 }
 
 // finished is how many tasks of the phase are done.
@@ -168,9 +190,10 @@ func (s *Scheduler) tick(ctx context.Context, passed time.Duration) error {
 		events = s.giveUp(time.Now())
 	}
 	if len(events) == 0 {
-		if s.leases.counts().Waiting == 0 {
-			s.wake() // something may be overdue by now
+		if now := time.Now(); s.leases.counts().Waiting == 0 && s.leases.straggler(now, "") != nil {
+			s.wake()
 		}
+		s.forgetMembers()
 		s.mu.Unlock()
 		return nil
 	}

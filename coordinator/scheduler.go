@@ -86,9 +86,11 @@ type Scheduler struct {
 	stopping bool          // none will be, by this coordinator
 	ended    bool          // none will be
 	short    time.Time     // since when a gang lacks workers, zero if it does not
+	stages   []StageStatus // as the record has them
 	recut    bool          // the phase that is under way was given up
 	err      error         // of the journal: nothing may be told any more
 	changed  chan struct{} // closed, and replaced, whenever one of these changes
+	offered  chan struct{} // the same, where an idle worker may have a task since
 }
 
 // member is a worker that has joined.
@@ -122,7 +124,7 @@ func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, plan co
 	}
 	s := &Scheduler{
 		cat: cat, plan: plan, plans: stage.Hashes(plan), o: o, journal: j, started: time.Now(),
-		leases: newLeases(o.Lease), members: map[string]*member{}, changed: make(chan struct{}),
+		leases: newLeases(o.Lease), members: map[string]*member{}, changed: make(chan struct{}), offered: make(chan struct{}), stages: []StageStatus{},
 	}
 	s.leading.Store(true)
 	s.leases.memory = func(worker string) int64 {
@@ -173,7 +175,11 @@ func (s *Scheduler) record(events ...event) *batch {
 	if s.journal.full() {
 		s.journal.add(event{Fact: snapshot, State: s.leases.state()})
 	}
-	s.wake()
+	if slices.ContainsFunc(events, event.frees) {
+		s.wake()
+	} else {
+		s.tell()
+	}
 	return b
 }
 
@@ -192,8 +198,17 @@ func (s *Scheduler) settled(err error) error {
 	return s.err
 }
 
-// wake lets those who wait look again. It follows every change of the state.
+// wake lets all who wait look again, idle workers too.
 func (s *Scheduler) wake() {
+	s.tell()
+	close(s.offered)
+	s.offered = make(chan struct{})
+}
+
+// tell lets those look again who do not wait for a task: a thousand idle workers have
+// nothing to gain from each task that another one begins or ends. It or wake follows every
+// change of the state.
+func (s *Scheduler) tell() {
 	s.leading.Store(s.err == nil && (s.ended || !s.stopping))
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -267,11 +282,16 @@ func (s *Scheduler) heartbeat() time.Duration {
 	return heartbeat(s.o.Lease)
 }
 
-// forgetMembers drops the workers that were silent for long and have no task. Each worker
-// that is started has another name, so that there would be more and more of them.
+// forgetMembers drops the workers that have no task and were silent for long, or have said
+// that they end and were silent for a lease. Each worker that is started has another name, so
+// that there would be more and more of them.
 func (s *Scheduler) forgetMembers() {
 	for name, m := range s.members {
-		if !s.here(m) && time.Since(m.seen) > forgottenAfter*s.o.Lease && s.leases.of(name) == nil {
+		silence := forgottenAfter * s.o.Lease
+		if m.left {
+			silence = s.o.Lease
+		}
+		if !s.here(m) && time.Since(m.seen) > silence && s.leases.of(name) == nil {
 			delete(s.members, name)
 			delete(s.leases.holds, name)
 		}
@@ -341,11 +361,11 @@ func (s *Scheduler) Next(ctx context.Context, worker string) (control.Lease, err
 			s.mu.Lock()
 			return lease, err
 		}
-		changed := s.changed
+		offered := s.offered
 		m.polls++
 		s.mu.Unlock()
 		select {
-		case <-changed:
+		case <-offered:
 		case <-ctx.Done():
 		}
 		s.mu.Lock()

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
@@ -60,12 +59,11 @@ type WorkerStatus struct {
 
 // Status tells how the run goes now.
 func (s *Scheduler) Status() Status {
-	stages := s.stages()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.leases
 	st := Status{
-		Run: s.cat.Store().URI(), PlanHash: s.plan.Hash(), State: s.state(), Stage: l.stage, Tasks: l.counts(), Stages: stages,
+		Run: s.cat.Store().URI(), PlanHash: s.plan.Hash(), State: s.state(), Stage: l.stage, Tasks: l.counts(), Stages: s.stages,
 		WantedWorkers: s.o.Workers, Workers: []WorkerStatus{}, Losses: append([]Loss{}, l.losses...),
 	}
 	if len(l.tasks) > 0 {
@@ -92,18 +90,12 @@ func (s *Scheduler) Status() Status {
 	return st
 }
 
-// readTime bounds how long a status waits for the record.
-const readTime = 5 * time.Second
-
-// stages are those of the record, none where that cannot be read now.
-func (s *Scheduler) stages() []StageStatus {
-	ctx, cancel := context.WithTimeout(context.Background(), readTime)
-	defer cancel()
-	rec, err := ReadRecord(ctx, s.cat.Store())
-	if err != nil || rec == nil {
-		return []StageStatus{}
-	}
-	return rec.Progress()
+// Announce says how far the stages of the run are. Nobody who asks for the status waits for
+// the store.
+func (s *Scheduler) Announce(stages []StageStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stages = stages
 }
 
 func (s *Scheduler) state() string {

@@ -18,9 +18,7 @@ func TestStatus(t *testing.T) {
 		rec := &Record{Format: RecordFormat, Plan: control.DefaultPlan(), Wanted: []control.Stage{control.Partition, control.LSI, control.Smooth}}
 		rec.set(StageRecord{StageReport: control.StageReport{Stage: control.Partition, Seconds: 12}, State: Complete})
 		rec.set(StageRecord{StageReport: control.StageReport{Stage: control.LSI}, State: Running})
-		if err := rec.write(context.Background(), c.store); err != nil {
-			t.Fatal(err)
-		}
+		s.Announce(rec.Progress())
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		running.Go(func() { _, _ = s.Run(ctx, c.tasks) })

@@ -9,17 +9,21 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // lan is an Ethernet of hosts, each a network namespace with its own address. Its
-// switch is this process, so that cables can be cut and frames lost, by a seed.
+// switch is this process, so that cables can be cut and frames lost, by a seed, and be
+// slow.
 type lan struct {
 	t     *testing.T
 	hosts []*host
@@ -28,6 +32,10 @@ type lan struct {
 	rng   *rand.Rand
 	loss  float64 // share of all frames
 	ports map[[6]byte]*host
+	// delay is how long a frame is on its way, rate the bytes a second that a cable carries
+	// in each direction; 0 is at once.
+	delay time.Duration
+	rate  float64
 }
 
 // host is one end of a cable.
@@ -38,7 +46,24 @@ type host struct {
 	port    *os.File
 	cut     cut // mu of the lan is held
 	dropped int
+	// sends and receives are until when the cable is busy, arriving the frames that are on
+	// their way to the host.
+	sends, receives time.Time
+	arriving        chan frame
 }
+
+// frame is what arrives at a host, and when.
+type frame struct {
+	data []byte
+	at   time.Time
+}
+
+const (
+	// queue is how long a cable may be busy with what a host has sent before more is lost.
+	queue = 100 * time.Millisecond
+	// longestQueue is how many frames may be on their way to a host.
+	longestQueue = 4096
+)
 
 // cut says what a cable does not carry.
 type cut int
@@ -117,18 +142,22 @@ func newLan(t *testing.T, n int, seed uint64) *lan {
 	t.Helper()
 	privileged(t)
 	l := &lan{t: t, rng: rand.New(rand.NewPCG(seed, 1)), ports: map[[6]byte]*host{}}
-	var pumps sync.WaitGroup
+	var pumps, deliveries sync.WaitGroup
 	t.Cleanup(func() {
 		for _, h := range l.hosts {
 			_ = h.port.Close()
 		}
 		pumps.Wait()
 		for _, h := range l.hosts {
+			close(h.arriving)
+		}
+		deliveries.Wait()
+		for _, h := range l.hosts {
 			_ = exec.Command("ip", "netns", "del", h.space).Run()
 		}
 	})
 	for i := range n {
-		h := &host{lan: l, space: fmt.Sprintf("ndls-%d-%x", i, rand.Uint64()), address: fmt.Sprintf("10.77.0.%d", i+1)}
+		h := &host{lan: l, space: fmt.Sprintf("ndls-%d-%x", i, rand.Uint64()), address: fmt.Sprintf("10.77.0.%d", i+1), arriving: make(chan frame, longestQueue)}
 		ip(t, "netns", "add", h.space)
 		l.hosts = append(l.hosts, h)
 		h.plug()
@@ -138,6 +167,7 @@ func newLan(t *testing.T, n int, seed uint64) *lan {
 	}
 	for _, h := range l.hosts {
 		pumps.Go(h.pump)
+		deliveries.Go(h.deliver)
 	}
 	return l
 }
@@ -165,19 +195,86 @@ func (h *host) plug() {
 
 // pump passes on what the host sends.
 func (h *host) pump() {
-	frame := make([]byte, 1<<16)
+	data := make([]byte, 1<<16)
 	for {
-		n, err := h.port.Read(frame)
+		n, err := h.port.Read(data)
 		if errors.Is(err, os.ErrClosed) {
 			return
 		}
 		if err != nil || n < 14 {
 			continue // the card is down, or has no address yet
 		}
-		for _, to := range h.lan.route(h, frame[:n]) {
-			_, _ = to.port.Write(frame[:n]) // a full queue loses frames, as it does
+		for _, to := range h.lan.route(h, data[:n]) {
+			if !h.lan.post(h, to, data[:n]) {
+				_, _ = to.port.Write(data[:n]) // a full queue loses frames, as it does
+			}
 		}
 	}
+}
+
+// post puts a frame on its way where cables are slow, and says so. A queue that is full loses
+// it.
+func (l *lan) post(from, to *host, data []byte) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.rate == 0 {
+		return false
+	}
+	now, takes := time.Now(), time.Duration(float64(len(data))/l.rate*float64(time.Second))
+	if from.sends.Sub(now) > queue || to.receives.Sub(now) > l.delay+queue {
+		return true
+	}
+	from.sends = latest(now, from.sends).Add(takes)
+	to.receives = latest(from.sends.Add(l.delay), to.receives.Add(takes))
+	select {
+	case to.arriving <- frame{bytes.Clone(data), to.receives}:
+	default:
+	}
+	return true
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// deliver hands the frames to the host when they arrive.
+func (h *host) deliver() {
+	for f := range h.arriving {
+		time.Sleep(time.Until(f.at))
+		_, _ = h.port.Write(f.data)
+	}
+}
+
+// slow makes all cables carry so many bits a second in each direction, and each frame arrive
+// so much later.
+func (l *lan) slow(delay time.Duration, bits float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.delay, l.rate = delay, bits/8
+}
+
+// dial connects to an address as a process of the host would.
+func (h *host) dial(ctx context.Context, address string) (conn net.Conn, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		space, openErr := os.Open(filepath.Join("/var/run/netns", h.space))
+		if err = openErr; err != nil {
+			return
+		}
+		defer space.Close()
+		if err = unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
+			return
+		}
+		var d net.Dialer
+		conn, err = d.DialContext(ctx, "tcp", address)
+	}()
+	<-done
+	return conn, err
 }
 
 // route says who gets a frame: whom it is for, or all others.

@@ -1,11 +1,16 @@
 package e2e
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -150,6 +155,71 @@ func TestNetworkLoses(t *testing.T) {
 			t.Logf("%d frames were lost", lost)
 		}
 	})
+}
+
+// TestNetworkSlow has cables of 100 Mb/s and 10 ms, so that what is shared takes far longer than
+// what is computed: nobody is taken for dead, and the coordinator says within 100 ms that it
+// leads.
+func TestNetworkSlow(t *testing.T) {
+	inModes(t, func(t *testing.T, m mode) {
+		n := newNetwork(t, m, 2)
+		want := wantOf(t, m.job...)
+		n.slow(10*time.Millisecond, 100e6)
+		boss := n.hosts[0]
+		page := net.JoinHostPort(boss.address, "8080")
+		args := n.coordinatorArgs(2, append(n.keys, "--listen", boss.free(), "--gossip-listen", boss.free(), "--http", page)...)
+		n.keepAt(boss.command, nil, args...)
+		n.worker(1, nil)
+		n.worker(2, nil)
+		healthy := n.probe(boss, page)
+		n.end("a slow network", want)
+		took := healthy()
+		slices.Sort(took)
+		// The cores are busy with other tests: nine of ten must be in time.
+		if len(took) < 20 || took[len(took)*9/10] > 100*time.Millisecond {
+			t.Errorf("the answers of /healthz took %v", took)
+		} else {
+			t.Logf("%d answers of /healthz, half of them after %v, the last after %v", len(took), took[len(took)/2], took[len(took)-1])
+		}
+		var report struct{ Losses []any }
+		text, err := os.ReadFile(filepath.Join(n.folder, "run.json"))
+		if err == nil {
+			err = json.Unmarshal(text, &report)
+		}
+		if err != nil || len(report.Losses) > 0 {
+			t.Errorf("lost: %v, error %v", report.Losses, err)
+		}
+	})
+}
+
+// probe asks on a host whether the coordinator leads, until it is told to end, and says how
+// long each answer took.
+func (n *network) probe(from *host, address string) (end func() []time.Duration) {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, at string) (net.Conn, error) { return from.dial(ctx, at) }}}
+	var took []time.Duration
+	over := make(chan struct{})
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		defer client.CloseIdleConnections()
+		for {
+			begun := time.Now()
+			r, err := client.Get("http://" + address + "/healthz")
+			if err == nil {
+				_ = r.Body.Close()
+				took = append(took, time.Since(begun))
+			}
+			select {
+			case <-over:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	})
+	return func() []time.Duration {
+		close(over)
+		asking.Wait()
+		return took
+	}
 }
 
 // TestNetworkFlaps cuts the cable of a worker again and again, and only what gossip

@@ -109,7 +109,11 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 	// Half as many bytes save a part of the time only: values are widened.
 	width := float64(l.Columns) / packed.PanelColumns * math.Sqrt(float64(l.Precision.Bytes())/4)
 	width = max(width, 1)
-	s.NetworkBytes += s.sharing * int64(w.Passes) * l.Fetched(s.Part, s.Nodes)
+	if sent := float64(s.sharing) * float64(w.Passes) * float64(l.Fetched(s.Part, s.Nodes)); sent < float64(hops.MostBytes-s.NetworkBytes) {
+		s.NetworkBytes += s.sharing * int64(w.Passes) * l.Fetched(s.Part, s.Nodes)
+	} else {
+		s.NetworkBytes = hops.MostBytes
+	}
 	s.spilled = s.spilled || l.Residency != spmv.Resident
 	edges, rows := float64(s.edgesOfPass())/float64(s.sharing), float64(s.Part)
 	rate := s.edgeRate(s.Nodes * int64(l.Columns) * l.Precision.Bytes())

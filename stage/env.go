@@ -97,10 +97,7 @@ func Execute(ctx context.Context, env *Env) (err error) {
 	if !env.Whole() && !s.Cut(env.Plan, env.Summary).divisible() {
 		return env.NoPart()
 	}
-	if env.Whole() { // then its meters tell how far the stage is
-		ctx = progress.Shared(ctx)
-	}
-	return s.Run(ctx, env)
+	return s.Run(progress.Shared(ctx), env) // its meters tell how far the task is
 }
 
 // NoPart refuses a part that the stage does not have.

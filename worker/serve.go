@@ -275,6 +275,7 @@ func (s *server) execute(ctx context.Context, l control.Lease) (r control.StageR
 	ctx, s.watch = progress.WithWatch(context.WithoutCancel(ctx))
 	ctx, cancel := context.WithCancelCause(ctx)
 	// Hops are made to the end, so that they can be saved; all else stops at once.
+	defer s.watch.Follow(l.Task.ID())()
 	defer context.AfterFunc(told, func() {
 		if s.hopping.Load() {
 			select {
@@ -314,6 +315,9 @@ func (s *server) renew(ctx context.Context, cancel context.CancelCauseFunc, l co
 			Where: now.Where, Usage: s.worker.usage(),
 		}
 		p.Saved = min(s.saved.Load(), p.Done)
+		if course, ok := s.watch.Course(time.Now()); ok {
+			p.Left = course.Remaining()
+		}
 		err := s.svc.Renew(ctx, l.Fencing, p)
 		switch {
 		case errors.Is(err, control.ErrLeaseLost):

@@ -4,8 +4,8 @@
 
 Without --run it makes random rows of that size first. Each loader is measured in a process of its
 own, until it has read all rows or --seconds have passed, with the files out of the page cache
-before it (--warm: in it). The lines say how many rows and bytes it reads in a second, and the most
-memory that is no page of a file, of all its processes:
+before it (--warm: in it). The lines say how many rows and bytes it reads in a second, the processor
+time of the process, and the most memory that is no page of a file, of it and its workers:
 
     read      the same files, 1 MiB at a time, by four threads: what the disk gives
     batches   NodeRows.batches(size, shuffle=1)
@@ -167,6 +167,7 @@ def measure(args: argparse.Namespace) -> dict[str, object]:
     if args.measure in STEPS:
         args.step = perceptron(run, args)
     taken = memory()
+    processor = time.process_time()
     begun, n, first, most, looked = time.perf_counter(), 0, 0.0, 0, 0.0
     for some in LOADERS[args.measure](run, args):
         n += some
@@ -185,6 +186,7 @@ def measure(args: argparse.Namespace) -> dict[str, object]:
         "seconds_to_first": round(first, 3),
         "rows_per_second": round(n / took),
         "bytes_per_second": round(n * row / took),
+        "processor_seconds": round(time.process_time() - processor, 3),
         "memory_before": taken,
         "memory": most,
     }

@@ -65,7 +65,6 @@ func watchFlags(cmd *cobra.Command, w *ndls.Watching) {
 func trustFlags(cmd *cobra.Command, t *ndls.Trust) {
 	cmd.Flags().StringVar(&t.Keys, "keys", "", "folder of the job's certificates, made by ndls cluster-keys")
 	cmd.Flags().StringVar(&t.TokenFile, "token-file", "", "file of the job's token (default the environment variable "+ndls.TokenVariable+")")
-	cmd.Flags().BoolVar(&t.Insecure, "insecure", false, "let the job's token travel without TLS between hosts")
 }
 
 // coordinatorFlag adds --coordinator.

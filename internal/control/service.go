@@ -42,7 +42,7 @@ func Final(err error) bool {
 }
 
 // MaxFiles bounds the files that one call may name.
-const MaxFiles = 1 << 20
+const MaxFiles = 1 << 18
 
 // Part says what a task takes of its stage.
 type Part string
@@ -163,6 +163,9 @@ type Progress struct {
 	// Saved is Done as of the last checkpoint: what a loss of the worker would
 	// not take away.
 	Saved int64 `json:"saved"`
+	// Left is how many seconds the task still takes, as far as its worker can tell; 0 where
+	// that is not known.
+	Left float64 `json:"left_seconds,omitempty"`
 	// Hop and Settled say, in the LSI stage, which share of the worker's nodes has its K after a hop.
 	Hop     int     `json:"hop,omitempty"`
 	Settled float64 `json:"settled,omitempty"`

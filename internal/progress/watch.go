@@ -40,15 +40,26 @@ func (w *Watch) stage(s Stage) (end func()) {
 	if to, ok := w.next.(stager); ok {
 		endNext = to.stage(s)
 	}
+	over := w.follow(s)
+	return func() {
+		over()
+		endNext()
+	}
+}
+
+// Follow has [Watch.Course] tell of a piece of work that nobody has planned, until end is
+// called. Sinks behind the watch do not hear of it.
+func (w *Watch) Follow(name string) (end func()) { return w.follow(Stage{Name: name, After: -1}) }
+
+func (w *Watch) follow(s Stage) (end func()) {
 	c := &course{Stage: s, started: time.Now()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stages = append(w.stages, c)
 	return func() {
 		w.mu.Lock()
+		defer w.mu.Unlock()
 		w.stages = slices.DeleteFunc(w.stages, func(x *course) bool { return x == c })
-		w.mu.Unlock()
-		endNext()
 	}
 }
 

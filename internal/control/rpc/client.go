@@ -292,8 +292,6 @@ func (c *Client) mayPass(err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable:
 		return c.met.Load() || refusal(c.trouble.get()) == nil
-	case codes.Unauthenticated:
-		return c.met.Load()
 	case codes.Aborted:
 		return true
 	}
@@ -315,9 +313,8 @@ func (c *Client) explain(call string, err error) error {
 	return fmt.Errorf("rpc: %s: %w; start it again, or look for what keeps its address from being reached: %w", call, ErrNoCoordinator, trouble)
 }
 
-// errSilent is what a server that expects TLS does, and one that dies.
-var errSilent = errors.New("the connection was closed without a word; " +
-	"if the coordinator was started with --keys, give the worker --keys too, in place of a token")
+// errSilent is what a server does that dies.
+var errSilent = errors.New("the connection was closed without a word")
 
 // trouble is what went wrong with the last connection, nil where it is well.
 type trouble struct{ last atomic.Pointer[error] }

@@ -156,7 +156,7 @@ func toGang(m *controlpb.GangReply) control.Gang {
 
 func fromRenew(fencing uint64, p control.Progress) *controlpb.RenewRequest {
 	return &controlpb.RenewRequest{Fencing: fencing, Progress: &controlpb.Progress{
-		What: readable(p.What), Done: p.Done, Total: p.Total, Unit: readable(p.Unit), Saved: p.Saved, Hop: int32(p.Hop), Settled: p.Settled, Where: readable(p.Where),
+		What: readable(p.What), Done: p.Done, Total: p.Total, Unit: readable(p.Unit), Saved: p.Saved, Hop: int32(p.Hop), Settled: p.Settled, Where: readable(p.Where), Left: p.Left,
 		Usage: &controlpb.Usage{Memory: p.Usage.Memory, Read: p.Usage.Read, Written: p.Usage.Written},
 	}}
 }
@@ -164,7 +164,7 @@ func fromRenew(fencing uint64, p control.Progress) *controlpb.RenewRequest {
 func toProgress(m *controlpb.Progress) control.Progress {
 	u := m.GetUsage()
 	return control.Progress{
-		What: m.GetWhat(), Done: m.GetDone(), Total: m.GetTotal(), Unit: m.GetUnit(), Saved: m.GetSaved(), Hop: int(m.GetHop()), Settled: m.GetSettled(), Where: m.GetWhere(),
+		What: m.GetWhat(), Done: m.GetDone(), Total: m.GetTotal(), Unit: m.GetUnit(), Saved: m.GetSaved(), Hop: int(m.GetHop()), Settled: m.GetSettled(), Where: m.GetWhere(), Left: m.GetLeft(),
 		Usage: control.Usage{Memory: u.GetMemory(), Read: u.GetRead(), Written: u.GetWritten()},
 	}
 }

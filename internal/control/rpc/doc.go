@@ -5,7 +5,7 @@
 // # Model
 //
 // [Serve] puts a service on a listener, [Dial] gives a [Client], which is a
-// control.Service itself. Both need a [Security]: TLS with a job's own
+// control.Service itself. Both need a [Security]: a job's own
 // certificates, or a job token.
 //
 // Errors keep their meaning. control.ErrLeaseLost, ErrEnded and ErrRefused, and
@@ -49,9 +49,10 @@
 // coordinator's is for servers only; a worker's is for clients, and for the
 // server from which other workers fetch rows. TLS is 1.3.
 //
-// A token is 64 hexadecimal digits. It travels with every call and is compared in
-// constant time; without TLS it does so on loopback only, unless
-// [Security.Insecure] is set.
+// A token is 64 hexadecimal digits, and is never sent. The key of a certificate authority
+// comes from it (HKDF, Ed25519): whoever has the token issues a certificate to himself, for
+// both roles, and takes that of the other side by the same authority. So a false coordinator
+// learns nothing of it, and connections are encrypted in either case.
 //
 // # Memory
 //

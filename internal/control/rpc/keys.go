@@ -1,9 +1,12 @@
 package rpc
 
 import (
+	"crypto"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
@@ -14,6 +17,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,11 +86,15 @@ func makeFiles(hosts []string, valid time.Duration) ([]keyFile, error) {
 		{gossipFile, []byte(MakeToken() + "\n")},
 	}
 	for _, role := range []Role{Coordinator, Worker} {
-		certificate, key, err := a.issue(role, hosts)
+		certificate, key, err := a.issue(hosts, role)
 		if err != nil {
 			return nil, fmt.Errorf("rpc: making the %s's keys: %w", role, err)
 		}
-		files = append(files, keyFile{string(role) + ".pem", certificate}, keyFile{string(role) + ".key", key})
+		secret, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			return nil, fmt.Errorf("rpc: making the %s's keys: %w", role, err)
+		}
+		files = append(files, keyFile{string(role) + ".pem", encodePEM("CERTIFICATE", certificate)}, keyFile{string(role) + ".key", encodePEM("PRIVATE KEY", secret)})
 	}
 	return files, nil
 }
@@ -94,25 +102,37 @@ func makeFiles(hosts []string, valid time.Duration) ([]keyFile, error) {
 // authority signs certificates.
 type authority struct {
 	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
+	key         crypto.Signer
 }
 
+// newAuthority makes an authority with a new key.
 func newAuthority(valid time.Duration) (authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return authority{}, err
 	}
 	now := time.Now()
+	return authorityOf(key, hex.EncodeToString(randomBytes(4)), now.Add(-clockSkew), now.Add(valid))
+}
+
+// tokenAuthority is the authority that a token stands for: whoever has the token has the
+// key from this seed, and issues a certificate to himself. It has no end, since a token
+// has none.
+func tokenAuthority(seed []byte) (authority, error) {
+	return authorityOf(ed25519.NewKeyFromSeed(seed), "of a token", time.Unix(0, 0), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC))
+}
+
+func authorityOf(key crypto.Signer, name string, from, until time.Time) (authority, error) {
 	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: "ndls job " + hex.EncodeToString(randomBytes(4))},
-		NotBefore:             now.Add(-clockSkew),
-		NotAfter:              now.Add(valid),
+		Subject:               pkix.Name{CommonName: "ndls job " + name},
+		NotBefore:             from,
+		NotAfter:              until,
 		KeyUsage:              x509.KeyUsageCertSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
 		MaxPathLenZero:        true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return authority{}, err
 	}
@@ -120,19 +140,30 @@ func newAuthority(valid time.Duration) (authority, error) {
 	return authority{certificate, key}, err
 }
 
-// issue makes a key and its certificate, in PEM.
-func (a authority) issue(role Role, hosts []string) (certificate, key []byte, err error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
+// pair issues a certificate for some roles together with its key.
+func (a authority) pair(roles ...Role) (pair tls.Certificate, err error) {
+	certificate, key, err := a.issue(nil, roles...)
+	return tls.Certificate{Certificate: [][]byte{certificate}, PrivateKey: key}, err
+}
+
+// issue makes a key, and a certificate of it in DER.
+func (a authority) issue(hosts []string, roles ...Role) (certificate []byte, key *ecdsa.PrivateKey, err error) {
+	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return nil, nil, err
 	}
 	template := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: role.host()},
-		DNSNames:    []string{role.host()},
-		NotBefore:   a.certificate.NotBefore,
-		NotAfter:    a.certificate.NotAfter,
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: roleUsages[role],
+		Subject:   pkix.Name{CommonName: roles[0].host()},
+		NotBefore: a.certificate.NotBefore,
+		NotAfter:  a.certificate.NotAfter,
+		KeyUsage:  x509.KeyUsageDigitalSignature,
+	}
+	for _, role := range roles {
+		template.DNSNames = append(template.DNSNames, role.host())
+		for _, usage := range roleUsages[role] {
+			if !slices.Contains(template.ExtKeyUsage, usage) {
+				template.ExtKeyUsage = append(template.ExtKeyUsage, usage)
+			}
+		}
 	}
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
@@ -145,15 +176,8 @@ func (a authority) issue(role Role, hosts []string) (certificate, key []byte, er
 		}
 		template.DNSNames = append(template.DNSNames, host)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &private.PublicKey, a.key)
-	if err != nil {
-		return nil, nil, err
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		return nil, nil, err
-	}
-	return encodePEM("CERTIFICATE", der), encodePEM("PRIVATE KEY", secret), nil
+	certificate, err = x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
+	return certificate, key, err
 }
 
 func encodePEM(kind string, der []byte) []byte {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"reflect"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sync/semaphore"
 
 	"ndls/catalog"
 	"ndls/internal/control"
@@ -513,14 +515,50 @@ func (e *endless) Recv() (*controlpb.Hello, error) {
 	return &controlpb.Hello{Holds: make([]string, 1<<16)}, nil
 }
 
-// TestCallsAreBounded: a caller cannot fill the memory with one call.
+// brief is a stream of one piece.
+type brief struct{ sent bool }
+
+func (b *brief) Recv() (*controlpb.Hello, error) {
+	if b.sent {
+		return nil, io.EOF
+	}
+	b.sent = true
+	return &controlpb.Hello{}, nil
+}
+
+// TestCallsAreBounded: a caller cannot fill the memory with one call, nor many callers with
+// many at the same time, who are told to call again.
 func TestCallsAreBounded(t *testing.T) {
-	e := &endless{}
-	_, err := collect(e, func(all, piece *controlpb.Hello) int {
+	hold := func(all, piece *controlpb.Hello) int {
 		all.Holds = append(all.Holds, piece.Holds...)
 		return len(all.Holds)
-	})
+	}
+	e := &endless{}
+	room := semaphore.NewWeighted(arriving)
+	_, release, err := collect(room, e, hold)
 	if !errors.Is(fromStatus("join", err), control.ErrRejected) || e.pieces != control.MaxFiles>>16+1 {
 		t.Errorf("%v after %d pieces", err, e.pieces)
+	}
+	release()
+	var releases []func()
+	refused := 0
+	for range 2 * arriving / leastArriving {
+		_, release, err := collect(room, &brief{}, hold)
+		releases = append(releases, release)
+		if errors.Is(err, errFull) {
+			refused++
+		}
+	}
+	if admitted := 2*arriving/leastArriving - refused; admitted == 0 || admitted > arriving/leastArriving {
+		t.Errorf("%d calls were under way at the same time", admitted)
+	}
+	for _, release := range releases {
+		release()
+	}
+	if !room.TryAcquire(arriving) {
+		t.Error("calls that have ended take space")
+	}
+	if c := (&Client{}); !c.mayPass(errFull) {
+		t.Error("a client does not call again")
 	}
 }

@@ -1,10 +1,8 @@
 package rpc
 
 import (
-	"context"
 	"crypto/hkdf"
 	"crypto/sha256"
-	"crypto/subtle"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
@@ -19,11 +17,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"ndls/internal/control"
 )
@@ -33,14 +27,13 @@ import (
 const TokenVariable = "NDLS_TOKEN"
 
 const (
-	secretBytes  = 32
-	tokenHeader  = "authorization"
-	tokenPrefix  = "Bearer "
-	gossipLabel  = "ndls gossip key v1"
-	tokenWayOut  = "write one with: openssl rand -hex 32 > FILE, and give --token-file FILE to the coordinator and to every worker"
-	keysWayOut   = "make keys with: ndls cluster-keys --out DIR, and give --keys DIR to the coordinator and to every worker"
-	insecureText = "%s is not on this host, and without TLS whoever sees the traffic has the job token: " + keysWayOut +
-		"; on a network that is the job's alone say --insecure"
+	secretBytes = 32
+	gossipLabel = "ndls gossip key v1"
+	// authorityLabel is for the key of the authority that a token stands for.
+	authorityLabel = "ndls authority key v1"
+	tokenWayOut    = "write one with: openssl rand -hex 32 > FILE, and give --token-file FILE to the coordinator and to every worker"
+	keysWayOut     = "make keys with: ndls cluster-keys --out DIR, and give --keys DIR to the coordinator and to every worker"
+	sameWayOut     = "give both sides the same token, or both --keys with keys of one `ndls cluster-keys`"
 )
 
 // Role is what a process is in a job. A certificate is for one role.
@@ -58,20 +51,16 @@ func (r Role) host() string { return string(r) + roleDomain }
 // Security is how a process proves that it belongs to the job, and has others
 // prove it. It serves every connection of the job, those of blocks and gossip too.
 type Security struct {
-	// Insecure lets the job token travel without TLS between hosts.
-	Insecure bool
-
 	// Exposed lists the files of this security's secrets that other users of the host
 	// may read. The caller should warn of them.
 	Exposed []string
 
 	token string
-	// secret is what the gossip key comes from.
+	// secret is what the gossip key comes from, and the authority of a token.
 	secret []byte
-	// roots is nil where there is a token.
-	roots *x509.CertPool
-	pair  tls.Certificate
-	now   func() time.Time
+	roots  *x509.CertPool
+	pair   tls.Certificate
+	now    func() time.Time
 }
 
 // LoadSecurity reads the keys of role from the folder keys, or, where that is "",
@@ -107,7 +96,16 @@ func TokenSecurity(token, source string) (*Security, error) {
 	if err != nil || len(secret) != secretBytes {
 		return nil, fmt.Errorf("rpc: the job token in %s is not %d hexadecimal digits: %s: %w", source, 2*secretBytes, tokenWayOut, control.ErrOption)
 	}
-	return &Security{token: token, secret: secret}, nil
+	s := &Security{token: token, secret: secret, roots: x509.NewCertPool(), now: time.Now}
+	a, err := tokenAuthority(s.derive(authorityLabel))
+	if err != nil {
+		return nil, fmt.Errorf("rpc: the authority of the job token: %w", err)
+	}
+	s.roots.AddCert(a.certificate)
+	if s.pair, err = a.pair(Coordinator, Worker); err != nil {
+		return nil, fmt.Errorf("rpc: a certificate by the job token: %w", err)
+	}
+	return s, nil
 }
 
 // exposed lists those of some files that other users may read. A file of another owner,
@@ -182,56 +180,31 @@ func loadKeys(dir string, role Role, now func() time.Time) (*Security, error) {
 	return s, nil
 }
 
-// GossipKey is the key that encrypts gossip, the same for every process of the
-// job, 32 bytes: HKDF (RFC 5869) with SHA-256 of the job's secret.
-func (s *Security) GossipKey() []byte {
-	key, err := hkdf.Key(sha256.New, s.secret, nil, gossipLabel, 32)
+// GossipKey is the key that encrypts gossip, the same for every process of the job.
+func (s *Security) GossipKey() []byte { return s.derive(gossipLabel) }
+
+// derive makes 32 bytes for one purpose: HKDF (RFC 5869) with SHA-256 of the job's secret.
+func (s *Security) derive(label string) []byte {
+	key, err := hkdf.Key(sha256.New, s.secret, nil, label, 32)
 	if err != nil {
 		panic(fmt.Sprintf("rpc: 32 bytes are few for HKDF: %v", err))
 	}
 	return key
 }
 
-// TLS says whether connections are encrypted.
-func (s *Security) TLS() bool { return s.roots != nil }
-
-// CheckAddress refuses an address at which the job token could be read by
-// others: one that is not on loopback, without TLS and without Insecure.
-func (s *Security) CheckAddress(a net.Addr) error {
-	tcp, ok := a.(*net.TCPAddr)
-	if !ok || s.TLS() || s.Insecure || tcp.IP.IsLoopback() {
-		return nil
-	}
-	return fmt.Errorf("rpc: "+insecureText+": %w", a, control.ErrRefused)
-}
-
 // ServerOptions make a gRPC server that serves workers of the job alone.
 func (s *Security) ServerOptions() []grpc.ServerOption {
-	if s.TLS() {
-		return []grpc.ServerOption{grpc.Creds(credentials.NewTLS(s.serverTLS()))}
-	}
-	return []grpc.ServerOption{
-		grpc.Creds(plain{insecure.NewCredentials(), s}),
-		grpc.ChainUnaryInterceptor(s.UnaryInterceptor),
-		grpc.ChainStreamInterceptor(s.StreamInterceptor),
-	}
+	return []grpc.ServerOption{grpc.Creds(credentials.NewTLS(s.serverTLS()))}
 }
 
 // DialOptions make a gRPC client that talks to a server of that role in the job
 // and to no other.
 func (s *Security) DialOptions(server Role) []grpc.DialOption {
-	options := []grpc.DialOption{grpc.WithTransportCredentials(s.clientCredentials(server))}
-	if !s.TLS() {
-		options = append(options, grpc.WithPerRPCCredentials(bearer(s.token)))
-	}
-	return options
+	return []grpc.DialOption{grpc.WithTransportCredentials(s.clientCredentials(server))}
 }
 
 func (s *Security) clientCredentials(server Role) credentials.TransportCredentials {
-	if s.TLS() {
-		return credentials.NewTLS(s.clientTLS(server))
-	}
-	return plain{insecure.NewCredentials(), s}
+	return credentials.NewTLS(s.clientTLS(server))
 }
 
 func (s *Security) serverTLS() *tls.Config {
@@ -257,69 +230,6 @@ func (s *Security) clientTLS(server Role) *tls.Config {
 	}
 }
 
-// UnaryInterceptor refuses a call without the job token, with the status code
-// Unauthenticated. With TLS there is no token: the handshake has decided.
-func (s *Security) UnaryInterceptor(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	if err := s.checkToken(ctx); err != nil {
-		return nil, err
-	}
-	return next(ctx, request)
-}
-
-// StreamInterceptor is UnaryInterceptor for streams.
-func (s *Security) StreamInterceptor(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	if err := s.checkToken(stream.Context()); err != nil {
-		return err
-	}
-	return next(service, stream)
-}
-
-func (s *Security) checkToken(ctx context.Context) error {
-	if s.TLS() {
-		return nil
-	}
-	for _, sent := range metadata.ValueFromIncomingContext(ctx, tokenHeader) {
-		if subtle.ConstantTimeCompare([]byte(sent), []byte(tokenPrefix+s.token)) == 1 {
-			return nil
-		}
-	}
-	return status.Error(codes.Unauthenticated, "this job has another token: give the worker the coordinator's own, with --token-file or "+TokenVariable)
-}
-
-// bearer sends the job token with every call.
-type bearer string
-
-func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return map[string]string{tokenHeader: tokenPrefix + string(b)}, nil
-}
-
-// RequireTransportSecurity is false since plain decides, by address.
-func (bearer) RequireTransportSecurity() bool { return false }
-
-// plain is no TLS, with peers to which the token may be shown.
-type plain struct {
-	credentials.TransportCredentials
-	security *Security
-}
-
-func (p plain) ClientHandshake(ctx context.Context, authority string, c net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	if err := p.security.CheckAddress(c.RemoteAddr()); err != nil {
-		return nil, nil, err
-	}
-	return p.TransportCredentials.ClientHandshake(ctx, authority, c)
-}
-
-func (p plain) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	if err := p.security.CheckAddress(c.RemoteAddr()); err != nil {
-		return nil, nil, err
-	}
-	return p.TransportCredentials.ServerHandshake(c)
-}
-
-func (p plain) Clone() credentials.TransportCredentials {
-	return plain{p.TransportCredentials.Clone(), p.security}
-}
-
 // refusal says of an error of a connection that it will not go away by itself,
 // and what to do; it is nil for all others.
 func refusal(err error) error {
@@ -330,11 +240,11 @@ func refusal(err error) error {
 	case errors.Is(err, control.ErrRefused):
 		return err
 	case errors.As(err, &certificate):
-		return fmt.Errorf("the coordinator's certificate is not of this job (%w): give both sides --keys with keys of one `ndls cluster-keys`", err)
+		return fmt.Errorf("the coordinator's certificate is not of this job (%w): "+sameWayOut, err)
 	case errors.As(err, &record):
-		return fmt.Errorf("the coordinator does not speak TLS (%w): start it with --keys, or the worker with --token-file in place of --keys", err)
+		return fmt.Errorf("who listens there does not speak TLS (%w), as a coordinator of this version does: look at the address, and start both from the same program", err)
 	case errors.As(err, &remote) && remote.Op == "remote error":
-		return fmt.Errorf("the coordinator does not take this worker's certificate (%w): give both sides --keys with keys of one `ndls cluster-keys`, and look at both clocks", err)
+		return fmt.Errorf("the coordinator does not take this worker's certificate (%w): "+sameWayOut+", and look at both clocks", err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -58,31 +59,26 @@ func TestWhoMayTalkToWhom(t *testing.T) {
 		name           string
 		server, client *Security
 		want           string // "" if they may
-		silent         bool   // whether the client cannot know the reason
 	}{
-		{"keys of the job", coordinator, worker, "", false},
-		{"token of the job", us, us, "", false},
-		{"another token", us, token(t), "give the worker the coordinator's own", false},
-		{"keys of another job", coordinator, load(t, others, Worker), "certificate is not of this job", false},
-		{"server of another job", load(t, others, Coordinator), worker, "certificate is not of this job", false},
-		{"a worker that serves as coordinator", worker, worker, "certificate is not of this job", false},
-		{"a coordinator that calls as worker", coordinator, coordinator, "does not take this worker's certificate", false},
-		{"roles swapped", worker, coordinator, "certificate is not of this job", false},
-		{"expired for the client", coordinator, at(worker, 2*time.Hour), "expired", false},
-		{"expired for the server", at(coordinator, 2*time.Hour), worker, "does not take this worker's certificate", false},
-		{"not yet valid", coordinator, at(worker, -time.Hour), "not yet valid", false},
-		{"plain client, TLS server", coordinator, us, "give the worker --keys too", true},
-		{"TLS client, plain server", us, worker, "does not speak TLS", false},
+		{"keys of the job", coordinator, worker, ""},
+		{"token of the job", us, us, ""},
+		{"another token", us, token(t), "give both sides the same token"},
+		{"keys of another job", coordinator, load(t, others, Worker), "certificate is not of this job"},
+		{"server of another job", load(t, others, Coordinator), worker, "certificate is not of this job"},
+		{"a worker that serves as coordinator", worker, worker, "certificate is not of this job"},
+		{"a coordinator that calls as worker", coordinator, coordinator, "does not take this worker's certificate"},
+		{"roles swapped", worker, coordinator, "certificate is not of this job"},
+		{"expired for the client", coordinator, at(worker, 2*time.Hour), "expired"},
+		{"expired for the server", at(coordinator, 2*time.Hour), worker, "does not take this worker's certificate"},
+		{"not yet valid", coordinator, at(worker, -time.Hour), "not yet valid"},
+		{"token client, server with keys", coordinator, us, "give both sides the same token"},
+		{"client with keys, token server", us, worker, "certificate is not of this job"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := listen(t, "127.0.0.1:0")
 			f := &fake{welcome: control.Welcome{Plan: control.DefaultPlan()}}
 			start(t, l, telling{f, []byte("{}")}, tc.server)
-			patience := time.Hour
-			if tc.silent {
-				patience = 200 * time.Millisecond
-			}
-			c := dial(t, At(l.Addr().String()), tc.client, patience)
+			c := dial(t, At(l.Addr().String()), tc.client, time.Hour)
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
 			_, errJoin := c.Join(ctx, control.Hello{})
@@ -95,8 +91,8 @@ func TestWhoMayTalkToWhom(t *testing.T) {
 				case tc.want == "":
 				case err == nil || !strings.Contains(err.Error(), tc.want):
 					t.Fatalf("%v does not say %q", err, tc.want)
-				case errors.Is(err, control.ErrRefused) == tc.silent:
-					t.Fatalf("errors.Is(%v, ErrRefused) is %v", err, !tc.silent)
+				case !errors.Is(err, control.ErrRefused):
+					t.Fatalf("%v is not ErrRefused", err)
 				}
 			}
 			if tc.want != "" && len(f.notes()) != 0 {
@@ -106,19 +102,99 @@ func TestWhoMayTalkToWhom(t *testing.T) {
 	}
 }
 
+// Who speaks without TLS, as earlier versions did with a token, is not served.
 func TestNoTokenAtAll(t *testing.T) {
 	l := listen(t, "127.0.0.1:0")
 	f := &fake{}
 	start(t, l, f, token(t))
-	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(plain{token(t).clientCredentials(Coordinator), token(t)}))
+	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_, err = controlpb.NewControlClient(conn).Renew(context.Background(), &controlpb.RenewRequest{})
-	if err := fromStatus("renew", err); !errors.Is(err, control.ErrRefused) || len(f.notes()) != 0 {
+	if _, err = controlpb.NewControlClient(conn).Renew(context.Background(), &controlpb.RenewRequest{}); err == nil || len(f.notes()) != 0 {
 		t.Fatalf("%v, and the service was asked %v", err, f.notes())
 	}
+}
+
+// TestTokenIsNotSent puts a listener that reads all in place of the coordinator, and one
+// between the worker and the coordinator: neither sees the token, nor what could be sent
+// again in its place.
+func TestTokenIsNotSent(t *testing.T) {
+	s := token(t)
+	var heard recorder
+	false1 := listen(t, "127.0.0.1:0")
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer false1.Close()
+	reading.Go(func() {
+		for {
+			c, err := false1.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.SetDeadline(time.Now().Add(time.Second))
+			_, _ = io.Copy(&heard, c)
+			_ = c.Close()
+		}
+	})
+	fooled := dial(t, At(false1.Addr().String()), s, 500*time.Millisecond)
+	if err := fooled.Renew(t.Context(), 1, control.Progress{}); err == nil {
+		t.Error("a listener without the token was taken for the coordinator")
+	}
+
+	l := listen(t, "127.0.0.1:0")
+	f := &fake{welcome: control.Welcome{Plan: control.DefaultPlan()}}
+	start(t, l, f, s)
+	between := listen(t, "127.0.0.1:0")
+	defer between.Close()
+	reading.Go(func() {
+		c, err := between.Accept()
+		if err != nil {
+			return
+		}
+		to, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		reading.Go(func() { _, _ = io.Copy(io.MultiWriter(to, &heard), c); _ = to.Close() })
+		_, _ = io.Copy(io.MultiWriter(c, &heard), to)
+		_ = c.Close()
+	})
+	const name = "a-worker-with-a-long-name"
+	true1 := dial(t, At(between.Addr().String()), s, time.Second)
+	if _, err := true1.Join(t.Context(), control.Hello{Worker: name}); err != nil {
+		t.Fatal(err)
+	}
+	_ = true1.Close()
+	text := heard.text()
+	for _, secret := range [][]byte{[]byte(s.token), s.secret, s.derive(authorityLabel), []byte(name)} {
+		if bytes.Contains(text, secret) {
+			t.Errorf("%q was sent", secret)
+		}
+	}
+	if len(text) < 500 {
+		t.Errorf("only %d bytes were heard", len(text))
+	}
+}
+
+// recorder retains what is written to it.
+type recorder struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.b.Write(p)
+}
+
+func (r *recorder) text() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return bytes.Clone(r.b.Bytes())
 }
 
 func TestOlderTLSIsRefused(t *testing.T) {
@@ -216,49 +292,6 @@ func TestWhoMayFetchRows(t *testing.T) {
 	}
 }
 
-func TestTokensStayOnLoopback(t *testing.T) {
-	s := token(t)
-	everywhere := listen(t, "0.0.0.0:0")
-	err := Serve(context.Background(), everywhere, &fake{}, s)
-	if !errors.Is(err, control.ErrRefused) || !strings.Contains(err.Error(), "--insecure") || !strings.Contains(err.Error(), "--keys") {
-		t.Fatalf("serve: %v", err)
-	}
-	if _, err := everywhere.Accept(); !errors.Is(err, net.ErrClosed) {
-		t.Fatal("the listener is open")
-	}
-	for _, tc := range []struct {
-		address string
-		s       *Security
-		allowed bool
-	}{
-		{"127.0.0.1", s, true},
-		{"127.9.9.9", s, true},
-		{"::1", s, true},
-		{"0.0.0.0", s, false},
-		{"::", s, false},
-		{"10.0.0.3", s, false},
-		{"10.0.0.3", &Security{Insecure: true, token: s.token}, true},
-		{"10.0.0.3", load(t, makeKeys(t), Worker), true},
-	} {
-		if err := tc.s.CheckAddress(&net.TCPAddr{IP: net.ParseIP(tc.address), Port: 7}); (err == nil) != tc.allowed {
-			t.Errorf("%s: %v", tc.address, err)
-		}
-	}
-	// Neither side shows the token to, or takes one from, another host.
-	elsewhere := &elsewhereConn{}
-	if _, _, err := s.clientCredentials(Coordinator).ClientHandshake(context.Background(), "x", elsewhere); !errors.Is(err, control.ErrRefused) {
-		t.Errorf("client: %v", err)
-	}
-	if _, _, err := s.clientCredentials(Coordinator).Clone().ServerHandshake(elsewhere); !errors.Is(err, control.ErrRefused) {
-		t.Errorf("server: %v", err)
-	}
-}
-
-// elsewhereConn is a connection with another host.
-type elsewhereConn struct{ net.Conn }
-
-func (*elsewhereConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 3), Port: 7} }
-
 func TestMakeKeys(t *testing.T) {
 	dir := makeKeys(t)
 	files, err := os.ReadDir(dir)
@@ -334,24 +367,23 @@ func TestLoadSecurity(t *testing.T) {
 		keys, tokenFile string
 		variable        string
 		want            string // of the error, "" for none
-		tls             bool
 	}{
-		{"keys", keys, "", "", "", true},
-		{"keys win over the variable", keys, "", secret, "", true},
-		{"token file", "", good, "", "", false},
-		{"variable", "", "", secret, "", false},
-		{"nothing", "", "", "", "neither keys nor a token", false},
-		{"both", keys, good, "", "give one", false},
-		{"short token", "", short, "", "64 hexadecimal digits: write one with", false},
-		{"no file", "", short + "er", "", "write one with", false},
-		{"no folder", keys + "er", "", "", "ndls cluster-keys", false},
-		{"no key", without("coordinator.key"), "", "", "ndls cluster-keys", false},
-		{"no certificate", without("coordinator.pem"), "", "", "ndls cluster-keys", false},
-		{"no gossip key", without("gossip.key"), "", "", "ndls cluster-keys", false},
-		{"bad authority", with("ca.pem", "x"), "", "", "holds no certificate", false},
-		{"bad key", with("coordinator.key", "x"), "", "", "ndls cluster-keys", false},
-		{"bad gossip key", with("gossip.key", "abc"), "", "", "64 hexadecimal digits", false},
-		{"a worker's keys renamed", stolen, "", "", "coordinator.ndls", false},
+		{"keys", keys, "", "", ""},
+		{"keys win over the variable", keys, "", secret, ""},
+		{"token file", "", good, "", ""},
+		{"variable", "", "", secret, ""},
+		{"nothing", "", "", "", "neither keys nor a token"},
+		{"both", keys, good, "", "give one"},
+		{"short token", "", short, "", "64 hexadecimal digits: write one with"},
+		{"no file", "", short + "er", "", "write one with"},
+		{"no folder", keys + "er", "", "", "ndls cluster-keys"},
+		{"no key", without("coordinator.key"), "", "", "ndls cluster-keys"},
+		{"no certificate", without("coordinator.pem"), "", "", "ndls cluster-keys"},
+		{"no gossip key", without("gossip.key"), "", "", "ndls cluster-keys"},
+		{"bad authority", with("ca.pem", "x"), "", "", "holds no certificate"},
+		{"bad key", with("coordinator.key", "x"), "", "", "ndls cluster-keys"},
+		{"bad gossip key", with("gossip.key", "abc"), "", "", "64 hexadecimal digits"},
+		{"a worker's keys renamed", stolen, "", "", "coordinator.ndls"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Setenv(TokenVariable, tc.variable)
@@ -362,7 +394,7 @@ func TestLoadSecurity(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || s.TLS() != tc.tls {
+			if err != nil || (s.Token() == "") != (tc.keys != "") {
 				t.Fatalf("%+v, %v", s, err)
 			}
 		})

@@ -13,11 +13,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"ndls/internal/control"
 	"ndls/internal/control/conns"
@@ -33,6 +35,12 @@ const (
 	pingTimeout = 10 * time.Second
 	// connectTimeout is for the handshake of a connection.
 	connectTimeout = 20 * time.Second
+	// arriving bounds the bytes of all joins and commits that are under way, and leastArriving
+	// is what each counts at least: there are no more than 4096 of them.
+	arriving      = 256 << 20
+	leastArriving = 64 << 10
+	// mostCalls bounds the calls of one connection that are under way.
+	mostCalls = 256
 	// runHeader names the run to which a caller belongs.
 	runHeader = "ndls-run"
 )
@@ -45,23 +53,19 @@ type Statuser interface {
 
 // Serve serves the service on l until ctx ends, and closes l. Calls of Next and
 // Renew then end at once, others within ten seconds; Serve returns after the last of
-// them, with nil. It refuses a listener that the security does not allow.
-// Where the service is a [Statuser] too, it answers Client.Status.
+// them, with nil. Where the service is a [Statuser] too, it answers Client.Status.
 func Serve(ctx context.Context, l net.Listener, service control.Service, s *Security) error {
-	if err := s.CheckAddress(l.Addr()); err != nil {
-		l.Close()
-		return err
-	}
 	options := append(s.ServerOptions(),
 		grpc.ConnectionTimeout(connectTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingAfter / 2, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
+		grpc.MaxConcurrentStreams(mostCalls),
 	)
 	transport := grpc.NewServer(options...)
 	work, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
-	controlpb.RegisterControlServer(transport, &server{service: service, stopping: ctx, work: work})
+	controlpb.RegisterControlServer(transport, &server{service: service, stopping: ctx, work: work, arriving: semaphore.NewWeighted(arriving)})
 
 	served := make(chan error, 1)
 	tracked := conns.Track(l)
@@ -94,13 +98,16 @@ type server struct {
 	// run names the run that workers were welcomed to, "" before the first.
 	run     atomic.Value
 	commits commits
+	// arriving holds the bytes of joins and commits that are under way.
+	arriving *semaphore.Weighted
 }
 
 func (s *server) Join(stream grpc.ClientStreamingServer[controlpb.Hello, controlpb.Welcome]) error {
-	hello, err := collect(stream, func(all, piece *controlpb.Hello) int {
+	hello, release, err := collect(s.arriving, stream, func(all, piece *controlpb.Hello) int {
 		all.Holds = append(all.Holds, piece.Holds...)
 		return len(all.Holds)
 	})
+	defer release()
 	if err != nil {
 		return err
 	}
@@ -196,11 +203,12 @@ func (s *server) Commit(stream grpc.ClientStreamingServer[controlpb.CommitReques
 	if err := s.checkRun(stream.Context()); err != nil {
 		return err
 	}
-	m, err := collect(stream, func(all, piece *controlpb.CommitRequest) int {
+	m, release, err := collect(s.arriving, stream, func(all, piece *controlpb.CommitRequest) int {
 		all.Added = append(all.Added, piece.Added...)
 		all.Removed = append(all.Removed, piece.Removed...)
 		return len(all.Added) + len(all.Removed)
 	})
+	defer release()
 	if err != nil {
 		return err
 	}
@@ -261,23 +269,45 @@ func (s *server) Status(_ *controlpb.StatusRequest, stream grpc.ServerStreamingS
 	return nil
 }
 
+// errFull is told to a caller that sends more than there is space for now. It calls again.
+var errFull = status.Error(codes.Aborted, "more arrives at the coordinator at the same time than it has space for")
+
 // collect receives the pieces of an argument and adds each to the first. add says how many
-// files the argument names so far: it may be [control.MaxFiles].
-func collect[M any](stream interface{ Recv() (*M, error) }, add func(all, piece *M) (files int)) (*M, error) {
-	all, err := stream.Recv()
+// files the argument names so far: it may be [control.MaxFiles]. What was received takes of
+// arriving until release is called, also after an error.
+func collect[M any, P interface {
+	*M
+	proto.Message
+}](arriving *semaphore.Weighted, stream interface{ Recv() (*M, error) }, add func(all, piece *M) (files int)) (all *M, release func(), err error) {
+	taken := int64(0)
+	release = func() { arriving.Release(taken) }
+	take := func(n int64) error {
+		if !arriving.TryAcquire(n) {
+			return errFull
+		}
+		taken += n
+		return nil
+	}
+	if err := take(leastArriving); err != nil {
+		return nil, release, err
+	}
+	all, err = stream.Recv()
 	if errors.Is(err, io.EOF) {
-		return nil, status.Error(codes.InvalidArgument, "a call without a message")
+		return nil, release, status.Error(codes.InvalidArgument, "a call without a message")
 	}
 	for err == nil {
 		var piece *M
-		if piece, err = stream.Recv(); err == nil && add(all, piece) > control.MaxFiles {
-			return nil, status.Errorf(codes.InvalidArgument, "a call names more than %d files", control.MaxFiles)
+		if piece, err = stream.Recv(); err != nil {
+			break
+		}
+		if err = take(int64(proto.Size(P(piece)))); err == nil && add(all, piece) > control.MaxFiles {
+			return nil, release, status.Errorf(codes.InvalidArgument, "a call names more than %d files", control.MaxFiles)
 		}
 	}
 	if !errors.Is(err, io.EOF) {
-		return nil, err
+		return nil, release, err
 	}
-	return all, nil
+	return all, release, nil
 }
 
 // commits holds back copies of commits. A copy may arrive long after the first:

@@ -79,9 +79,6 @@ func fromStatus(call string, err error) error {
 			r.kinds = append(r.kinds, k.kind)
 		}
 	}
-	if answer.Code() == codes.Unauthenticated {
-		r.kinds = append(r.kinds, control.ErrRefused)
-	}
 	return r
 }
 

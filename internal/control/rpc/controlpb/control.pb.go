@@ -12,7 +12,8 @@
 //   PERMISSION_DENIED    the caller may not join, or has not joined
 //   CANCELLED, DEADLINE_EXCEEDED  the call's own time is over
 //   INVALID_ARGUMENT     a message that makes no sense
-//   ABORTED              the caller belongs to another run; this is not its coordinator
+//   ABORTED              the caller belongs to another run, and this is not its coordinator; or
+//                        too much arrives at the same time: the call may be repeated
 //   UNAVAILABLE          the coordinator is stopping; ask its successor
 //   UNKNOWN              any other error; the call may be repeated
 
@@ -782,6 +783,7 @@ type Progress struct {
 	Settled       float64                `protobuf:"fixed64,7,opt,name=settled,proto3" json:"settled,omitempty"`
 	Usage         *Usage                 `protobuf:"bytes,8,opt,name=usage,proto3" json:"usage,omitempty"`
 	Where         string                 `protobuf:"bytes,9,opt,name=where,proto3" json:"where,omitempty"`
+	Left          float64                `protobuf:"fixed64,10,opt,name=left,proto3" json:"left,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -877,6 +879,13 @@ func (x *Progress) GetWhere() string {
 		return x.Where
 	}
 	return ""
+}
+
+func (x *Progress) GetLeft() float64 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
 }
 
 type RenewReply struct {
@@ -1525,7 +1534,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05Usage\x12\x16\n" +
 	"\x06memory\x18\x01 \x01(\x03R\x06memory\x12\x12\n" +
 	"\x04read\x18\x02 \x01(\x03R\x04read\x12\x18\n" +
-	"\awritten\x18\x03 \x01(\x03R\awritten\"\xe2\x01\n" +
+	"\awritten\x18\x03 \x01(\x03R\awritten\"\xf6\x01\n" +
 	"\bProgress\x12\x12\n" +
 	"\x04what\x18\x01 \x01(\tR\x04what\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\x03R\x04done\x12\x14\n" +
@@ -1535,7 +1544,9 @@ const file_control_proto_rawDesc = "" +
 	"\x03hop\x18\x06 \x01(\x05R\x03hop\x12\x18\n" +
 	"\asettled\x18\a \x01(\x01R\asettled\x12,\n" +
 	"\x05usage\x18\b \x01(\v2\x16.ndls.control.v1.UsageR\x05usage\x12\x14\n" +
-	"\x05where\x18\t \x01(\tR\x05where\"\f\n" +
+	"\x05where\x18\t \x01(\tR\x05where\x12\x12\n" +
+	"\x04left\x18\n" +
+	" \x01(\x01R\x04left\"\f\n" +
 	"\n" +
 	"RenewReply\"\xde\x02\n" +
 	"\x05Entry\x12\x12\n" +

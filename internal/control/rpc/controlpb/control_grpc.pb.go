@@ -12,7 +12,8 @@
 //   PERMISSION_DENIED    the caller may not join, or has not joined
 //   CANCELLED, DEADLINE_EXCEEDED  the call's own time is over
 //   INVALID_ARGUMENT     a message that makes no sense
-//   ABORTED              the caller belongs to another run; this is not its coordinator
+//   ABORTED              the caller belongs to another run, and this is not its coordinator; or
+//                        too much arrives at the same time: the call may be repeated
 //   UNAVAILABLE          the coordinator is stopping; ask its successor
 //   UNKNOWN              any other error; the call may be repeated
 
