@@ -18,14 +18,17 @@ func (j *Job) runSteps(ctx context.Context, s control.Stage, c stage.Cut) (repor
 	var before partition.Left
 	for ended := false; ; {
 		left, err := c.Next(ctx, j.Catalog)
-		if err == nil {
+		if err == nil && left.Superseded != nil {
 			err = j.Catalog.Remove(ctx, left.Superseded)
 		}
 		if err != nil {
 			return reports, err
 		}
+		if ended && s == control.Partition {
+			err = j.warn(ctx)
+		}
 		if ended {
-			return reports, j.warn(ctx)
+			return reports, err
 		}
 		if left.Step != "" && left.Step == before.Step && slices.Equal(left.Pieces, before.Pieces) {
 			return reports, fmt.Errorf("step %s of %s was done and left no files; workers must be of the same version", left.Step, s)
@@ -55,7 +58,7 @@ func (j *Job) warn(ctx context.Context) error {
 // everything done.
 func cutStep(s control.Stage, left partition.Left, workers int) (tasks []control.Task) {
 	task := control.Task{Stage: s, Part: control.Part(left.Step)}
-	if workers <= 1 && !left.Shared || left.Step == partition.Whole || left.Step == "" {
+	if (workers <= 1 || left.Small) && !left.Shared || left.Step == partition.Whole || left.Step == "" {
 		task.Part = control.Whole
 		return []control.Task{task}
 	}

@@ -208,6 +208,7 @@ type Sheet struct {
 	passed  int64   // bytes that are read while threads compute, of BytesRead
 	scratch int64   // bytes of scratch files, of BytesWritten
 	piped   bool    // bytes are read and written while threads compute
+	pieces  int     // which workers share, 0 if one does all
 }
 
 func newSheet(c Counts, p control.Plan, r control.Resources) *Sheet {
@@ -234,12 +235,25 @@ func (s *Sheet) figures(of Stage) control.Figures {
 	}
 	f.PeakBytes = min(f.PeakBytes, max(s.Resources.Memory, f.LeastBytes))
 	moving := float64(f.BytesRead-s.passed)/s.reads() + float64(s.scratch)/s.scratches() + float64(f.BytesWritten-s.scratch)/s.commits()
-	f.Seconds = stageSeconds + s.alone + s.seconds + moving
+	together := s.seconds + moving
 	if s.piped {
-		f.Seconds = stageSeconds + s.alone + max(s.seconds, moving)
+		together = max(s.seconds, moving)
 	}
+	f.Seconds = stageSeconds + s.alone + s.share()*together
 	return f
 }
+
+// share is the part of the pieces that the worker has which has most of them.
+func (s *Sheet) share() float64 {
+	if s.pieces == 0 || s.sharing > 1 {
+		return 1
+	}
+	return float64((s.pieces+s.Workers-1)/s.Workers) / float64(s.pieces)
+}
+
+// Pieces says that workers share what the stage computes, reads and writes, but for what one thread
+// does, in so many equal pieces.
+func (s *Sheet) Pieces(n int) { s.pieces = n }
 
 // Budget is what the stages can use of --memory.
 func (s *Sheet) Budget() int64 { return mem.Usable(s.Resources.Memory) }

@@ -8,7 +8,8 @@ import (
 	"ndls/tiles"
 )
 
-// Left is what is to be done next of a partition.
+// Left is what is to be done next of a partition, or of another stage that is done in steps of
+// pieces.
 type Left struct {
 	// Step is the first one that is not complete, "" if nothing is left.
 	Step string
@@ -16,8 +17,12 @@ type Left struct {
 	Pieces []Piece
 	// Shared says that the catalogue holds sorted keys: several workers have begun.
 	Shared bool
-	// Superseded says which files no step that is left reads.
+	// Small says that one worker is done before several would be.
+	Small bool
+	// Superseded says which files no step that is left reads. Nil is none.
 	Superseded func(catalog.Entry) bool
+	// Count is into how many tasks the pieces are cut for so many workers. Nil is [Tasks].
+	Count func(workers int) int
 
 	ordered  ordered
 	weighted bool // sorted keys have weights
@@ -189,12 +194,12 @@ func Tasks(workers int) int {
 // Cut joins the pieces that are left to tasks for so many workers.
 func (l Left) Cut(workers int) (tasks []Piece) {
 	count := Tasks(workers)
-	switch l.Step {
-	case Rows:
-		if workers > 1 {
-			count = len(l.Pieces)
-		}
-	case Columns:
+	switch {
+	case l.Count != nil:
+		count = l.Count(workers)
+	case l.Step == Rows && workers > 1:
+		count = len(l.Pieces)
+	case l.Step == Columns:
 		count = max(workers, 1) // each reads all features
 	}
 	size := (len(l.Pieces) + count - 1) / max(count, 1)

@@ -287,29 +287,21 @@ func Spread(x []float64, splits int) *control.Spread {
 	return s
 }
 
-// base counts the soft labels: predict has counted the run's own.
-func (env evaluation) base(ctx context.Context, index trained) (f figures, err error) {
+// base counts the soft labels: predict has counted the run's own, interval by interval.
+func (env evaluation) base(ctx context.Context, index trained) (figures, error) {
 	if !ownModel(env.Plan) {
 		return env.givenFigures(ctx, givenTiles(env.Env))
 	}
-	tally, err := train.NewTallies(env.Budget, 1, len(env.Summary.Classes))
-	if err != nil {
-		return f, err
-	}
-	defer tally.Free()
-	t := &tally.Of[0]
-	for m, r := range index.Runs {
-		if err := env.tally(ctx, r, t, &f.breakdown); err != nil {
-			return f, err
-		}
-		f.add(t, m == index.Chosen)
-	}
-	f.areas, err = env.storedAreas(ctx, catalog.KindScores)
-	return f, err
+	return env.counted(ctx, index, catalog.KindTally, catalog.KindScores)
 }
 
 // smoothed counts the smoothed soft labels: smooth-labels has counted those of each interval.
-func (env evaluation) smoothed(ctx context.Context, index trained) (f figures, err error) {
+func (env evaluation) smoothed(ctx context.Context, index trained) (figures, error) {
+	return env.counted(ctx, index, catalog.KindLabelTally, catalog.KindSmoothedScores)
+}
+
+// counted adds up the tallies of all intervals, which are files of a kind.
+func (env evaluation) counted(ctx context.Context, index trained, tallies, scores string) (f figures, err error) {
 	all, err := train.NewTallies(env.Budget, env.models(), len(env.Summary.Classes))
 	if err != nil {
 		return f, err
@@ -321,15 +313,18 @@ func (env evaluation) smoothed(ctx context.Context, index trained) (f figures, e
 	}
 	defer one.Free()
 	t := &one.Of[0]
-	for i := range intervals(env.Summary) {
-		if err := env.readLabelTallies(ctx, i, env.models(), t, &f.breakdown, func(run int) { all.Of[run].Merge(*t) }); err != nil {
+	for _, e := range env.Catalog.Entries(tallies) {
+		if e.Interval == catalog.NotApplicable {
+			return f, fmt.Errorf("%s counts all rows at once, as earlier versions did; run `ndls predict --resume=false` first: %w", e.Path, seal.ErrVersion)
+		}
+		if err := env.readTallies(ctx, e.Path, env.models(), t, &f.breakdown, func(run int) { all.Of[run].Merge(*t) }); err != nil {
 			return f, err
 		}
 	}
 	for m := range all.Of {
 		f.add(&all.Of[m], m == index.Chosen)
 	}
-	f.areas, err = env.storedAreas(ctx, catalog.KindSmoothedScores)
+	f.areas, err = env.storedAreas(ctx, scores)
 	return f, err
 }
 

@@ -109,8 +109,11 @@ func readFile(ctx context.Context, cat *catalog.Catalog, path string, read func(
 	e, ok := cat.Lookup(path)
 	if !ok {
 		verb := control.Train
-		if strings.HasPrefix(path, "predictions/") {
+		switch {
+		case strings.HasPrefix(path, "predictions/"):
 			verb = control.SmoothLabels
+		case strings.HasPrefix(path, "model/tally-"):
+			verb = control.Predict
 		}
 		return fmt.Errorf("there is no %s: run `ndls %s` first", path, verb)
 	}

@@ -7,6 +7,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/packed"
 	"ndls/internal/progress"
+	"ndls/partition"
 	"ndls/shards"
 )
 
@@ -16,7 +17,9 @@ import (
 //
 //	partition      Split, Merge, Order, Relabel, Rows, Columns, then Whole, as package
 //	               partition says
-//	lsi            Whole; or Strips, then Whole
+//	lsi            Whole; or Strips, then Whole; or, as long as K of some nodes is not known,
+//	               Columns, which make some hops of panels of the probe, and Rows, which find
+//	               K of pieces of the nodes in them, then Whole
 //	smooth         Columns of ⌈features/16⌉ panels, then Rows, then, with
 //	               --active settled, Whole: it finds columns and rows done, and
 //	               measures the deviation of settled rows
@@ -27,6 +30,8 @@ import (
 //	               panels of a run, since it finds their K
 //	               Strips may come in place of Columns in both: the
 //	               tasks of such a phase are done at the same time, by a gang
+//	train          Models, then Whole, which commits their index
+//	predict        Rows, then Whole, which finds them done
 //	the others     Whole
 //
 // Whole is always all that is not done yet, so that Whole alone is a stage. The
@@ -63,23 +68,43 @@ func (env *Env) inParts(ctx context.Context, s shards.Summary, out panelled, col
 		err = rows(ctx, 0, intervals)
 		env.Release()
 		return err
-	case t.Part == control.Columns && 0 <= t.First && t.First < t.Last && t.Last <= panels:
+	case env.isPart(control.Columns, panels):
 		return columns(ctx, t.First, t.Last)
 	case env.isShare():
 		if out.FirstMissing(0, panels) == panels {
 			return nil
 		}
 		return env.Peers.Work(ctx, s.Nodes, func(ctx context.Context) error { return columns(ctx, 0, panels) })
-	case t.Part == control.Rows && 0 <= t.First && t.First < t.Last && t.Last <= intervals:
+	case env.isPart(control.Rows, intervals):
 		return rows(ctx, t.First, t.Last)
 	}
 	return env.NoPart()
 }
 
+// leftOf is those of n pieces of a part that are not done, each a task. It is nothing where there is
+// one piece alone: the task of the whole stage does that.
+func leftOf(part control.Part, n int, done func(i int) bool) partition.Left {
+	left := partition.Left{Step: string(part), Count: func(int) int { return n }}
+	for i := range n {
+		if !done(i) {
+			left.Pieces = append(left.Pieces, partition.Piece{First: i, Last: i + 1})
+		}
+	}
+	if n == 1 || len(left.Pieces) == 0 {
+		return partition.Left{}
+	}
+	return left
+}
+
+// isPart says whether the task is a part of such a name, of one that has n pieces.
+func (env *Env) isPart(part control.Part, n int) bool {
+	t := env.Task
+	return t.Part == part && 0 <= t.First && t.First < t.Last && t.Last <= n
+}
+
 // isShare says whether the task is some rows of a graph, of all columns.
 func (env *Env) isShare() bool {
-	t := env.Task
-	return t.Part == control.Strips && 0 <= t.First && t.First < t.Last && t.Last <= packed.Strips(env.Summary.Nodes)
+	return env.isPart(control.Strips, packed.Strips(env.Summary.Nodes))
 }
 
 // firstMissing is the first panel from first on that is not committed, for any

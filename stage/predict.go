@@ -4,15 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"slices"
+	"math"
 
 	"ndls/estimate"
 
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/progress"
+	"ndls/partition"
 	"ndls/shards"
 	"ndls/train"
 )
@@ -42,7 +41,12 @@ func (predictStage) Writes() []Kind {
 	}
 }
 
-func (predictStage) Cut(control.Plan, shards.Summary) Cut { return Cut{} }
+func (predictStage) Cut(_ control.Plan, sum shards.Summary) Cut {
+	return Cut{Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
+		done := intervalsOf(cat, catalog.KindTally)
+		return leftOf(control.Rows, intervals(sum), func(i int) bool { return done[i] }), nil
+	}}
+}
 
 func (predictStage) Shares(control.Plan) bool { return false }
 
@@ -66,61 +70,80 @@ func (predictStage) Cost(s *estimate.Sheet) {
 	s.Computes(float64(models)*float64(shape.Rows)*float64(s.Classes), estimate.SoftenedValues)
 	s.Computes(float64(row*shape.Rows)/4, estimate.AssembledValues)
 	s.Piped()
+	s.Pieces(int((s.Nodes-1)/s.Interval(s.Nodes)) + 1)
 }
 
 // tallyBytes is about how large the files are that say how many labels of each class each model
-// got right in each split.
+// got right in each split, in each interval.
 func tallyBytes(s *estimate.Sheet) int64 {
 	const class = 240 // in a file, written as text
-	return int64(labelRuns(s.Plan)) * int64(s.Classes) * class
+	files := (s.Nodes-1)/s.Interval(s.Nodes) + 1
+	return files * int64(labelRuns(s.Plan)) * int64(s.Classes) * class
 }
 
-// Run implements Stage: it commits what the models say of the smoothed rows. These are
-// Arrow rows of the chosen run, and how many labels each run got right.
+// Run implements Stage: it commits what the models say of the smoothed rows. These are, for each
+// interval, Arrow rows of the chosen run, and how many labels each run got right, which comes last.
 func (predictStage) Run(ctx context.Context, env *Env) (err error) {
-	s := env.Summary
-	t, err := readIndex(ctx, env.Catalog)
-	if err != nil {
-		return err
+	first, last := 0, math.MaxInt
+	if !env.Whole() {
+		if !env.isPart(control.Rows, intervals(env.Summary)) {
+			return env.NoPart()
+		}
+		first, last = env.Task.First, env.Task.Last
 	}
 	src, err := env.openRows(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	l, err := env.labelledRows(ctx, src, s.Nodes)
+	if env.Whole() {
+		env.Report.Rows = src.NumRows()
+	}
+	done := intervalsOf(env.Catalog, catalog.KindTally)
+	var left []int // numbers of files
+	for number, part := range src.Parts() {
+		if i := int(part.Interval); first <= i && i < last && !done[i] {
+			left = append(left, number)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	t, err := readIndex(ctx, env.Catalog)
 	if err != nil {
 		return err
 	}
-	defer l.free()
-	env.Report.Rows = src.NumRows()
-	p := &prediction{Env: env, src: src, truth: l, chosen: t.Chosen}
-	if !smoothsLabels(env.Plan) {
-		if p.counter, err = env.newCounter(ctx, l, src.IDs()); err != nil {
-			return err
-		}
-		defer p.counter.free(env.Budget)
+	if err := env.readTruth(ctx, src); err != nil {
+		return err
 	}
-	return p.runs(ctx, t.Runs)
+	return prediction{Env: env, src: src, runs: t.Runs, chosen: t.Chosen}.files(ctx, left)
 }
 
-// prediction is what predict needs for every run.
+// readTruth reads the labels of the rows and, unless label smoothing makes other predictions, what
+// these are broken down by. The tasks of a worker read them once.
+func (env *Env) readTruth(ctx context.Context, src *train.Smoothed) (err error) {
+	if env.truth == nil {
+		if env.truth, err = env.labelledRows(ctx, src, env.Summary.Nodes); err != nil {
+			return err
+		}
+	}
+	if env.counter == nil && !smoothsLabels(env.Plan) {
+		env.counter, err = env.newCounter(ctx, env.truth, src.IDs())
+	}
+	return err
+}
+
+// prediction is what predict needs for every file.
 type prediction struct {
 	*Env
 	src    *train.Smoothed
-	truth  *labelled
+	runs   []trainedRun
 	chosen int // index of the run whose soft labels become Arrow rows
-	// counter breaks the predictions of that run down, nil where label smoothing makes others.
-	counter *counter
 }
 
-// runs predicts with the models of some runs, unless that is done. A run is done
-// when its tally is committed, which comes last.
-func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
-	if !slices.ContainsFunc(runs, func(r trainedRun) bool { _, done := p.Catalog.Lookup(r.tallyPath()); return !done }) {
-		return nil
-	}
-	models, err := p.models(ctx, runs)
+// files predicts the rows of some files with the models of all runs.
+func (p prediction) files(ctx context.Context, numbers []int) error {
+	models, err := p.models(ctx)
 	defer func() {
 		for _, m := range models {
 			m.Free()
@@ -129,81 +152,94 @@ func (p *prediction) runs(ctx context.Context, runs []trainedRun) error {
 	if err != nil {
 		return err
 	}
-	classes := len(p.Summary.Classes)
-	rows, err := p.newSoftRows(p.src.Parts(), classes)
+	rows, err := p.newSoftRows(len(p.Summary.Classes))
 	if err != nil {
 		return err
 	}
 	defer rows.abort()
-	scores, err := p.newScoreFile(ctx, catalog.Describe(catalog.KindScores, scoresPath))
-	if err != nil {
-		return err
-	}
-	defer scores.close()
-	tallies, err := train.NewTallies(p.Budget, len(runs), classes)
+	tallies, err := train.NewTallies(p.Budget, len(p.runs), len(p.Summary.Classes))
 	if err != nil {
 		return err
 	}
 	defer tallies.Free()
-	first := runs[0].Run
-	defer progress.Enter(ctx, 0, 1)()
-	err = train.Predict(ctx, p.src, models, train.Resources{Budget: p.Budget, Threads: p.Resources.Threads, Kernel: p.Resources.Kernel},
-		func(row int64, ids []int64, run int, soft []float32) error {
-			end := row + int64(len(ids))
-			label, split := p.truth.label.S[row:end], p.truth.split(splitOf(p.Plan, first+run))[row:end]
-			tallies.Of[run].Add(soft, label, split)
-			if err := scores.add(first+run, soft, label, split); err != nil {
-				return err
-			}
-			if first+run == p.chosen {
-				if p.counter != nil {
-					p.counter.addSoft(row, soft)
-				}
-				return rows.write(ctx, ids, soft)
-			}
-			return nil
-		})
-	if err != nil {
-		return err
-	}
-	if err := scores.flush(); err != nil {
-		return err
-	}
-	if files := scores.with(); len(files) > 0 {
-		if err := p.Catalog.Commit(ctx, files...); err != nil {
-			return err
-		}
-	}
-	for i, r := range runs {
-		var counted *breakdown
-		if r.Run == p.chosen {
-			counted = p.counter.counts()
-		}
-		if err := p.commitTally(ctx, r, &tallies.Of[i], counted); err != nil {
+	for i, number := range numbers {
+		leave := progress.Enter(ctx, i, len(numbers))
+		err := p.file(ctx, number, models, rows, tallies.Of)
+		if leave(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// commitTally commits how many labels a run got right.
-func (p *prediction) commitTally(ctx context.Context, r trainedRun, t *train.Tally, counted *breakdown) error {
-	f, err := writeFile(ctx, p.Catalog, catalog.KindTally, r.tallyPath(), r.Run, func(w io.Writer) error {
-		if err := writeTally(w, t, counted, ""); err != nil {
-			return err
-		}
-		_, err := io.WriteString(w, "\n")
+// file commits what the models say of the rows of a file.
+func (p prediction) file(ctx context.Context, number int, models []*train.Model, rows *softRows, tallies []train.Tally) error {
+	interval := int(p.src.Parts()[number].Interval)
+	scores, err := p.newScoreFile(ctx, catalog.Describe(catalog.KindScores, scoresPath(interval)).In(interval))
+	if err != nil {
 		return err
-	})
+	}
+	defer scores.close()
+	if err := rows.begin(ctx, interval); err != nil {
+		return err
+	}
+	for run := range tallies {
+		tallies[run].Reset()
+	}
+	if p.counter != nil {
+		p.counter.breakdown = breakdown{}
+	}
+	err = train.Predict(ctx, p.src.Of(number), models, train.Resources{Budget: p.Budget, Threads: p.Resources.Threads, Kernel: p.Resources.Kernel},
+		func(row int64, ids []int64, run int, soft []float32) error {
+			end := row + int64(len(ids))
+			label, split := p.truth.label.S[row:end], p.truth.split(splitOf(p.Plan, run))[row:end]
+			tallies[run].Add(soft, label, split)
+			if err := scores.add(run, soft, label, split); err != nil {
+				return err
+			}
+			if run == p.chosen {
+				if p.counter != nil {
+					p.counter.addSoft(row, soft)
+				}
+				return rows.write(ids, soft)
+			}
+			return nil
+		})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(scores.flush(), rows.commit(ctx)); err != nil {
+		return err
+	}
+	return p.commitTallies(ctx, interval, tallies, scores)
+}
+
+// commitTallies commits how many labels each run got right in an interval, with the scores.
+func (p prediction) commitTallies(ctx context.Context, interval int, tallies []train.Tally, scores *scoreFile) error {
+	f, err := p.Catalog.Create(ctx, catalog.Describe(catalog.KindTally, tallyPath(interval)).In(interval))
 	if err != nil {
 		return err
 	}
 	defer f.Abort()
-	return p.Catalog.Commit(ctx, f)
+	list := tallyList{w: f}
+	for run := range tallies {
+		var counted *breakdown
+		if run == p.chosen {
+			counted = p.counter.counts()
+		}
+		if err := list.add(&tallies[run], counted); err != nil {
+			return err
+		}
+	}
+	if err := list.end(); err != nil {
+		return err
+	}
+	f.Rows = 1
+	return p.Catalog.Commit(ctx, scores.with(f)...)
 }
 
-func (p *prediction) models(ctx context.Context, runs []trainedRun) (models []*train.Model, err error) {
-	for _, r := range runs {
+func (p prediction) models(ctx context.Context) (models []*train.Model, err error) {
+	for _, r := range p.runs {
 		m, err := loadModel(ctx, p.Catalog, p.Budget, r.Path)
 		if err != nil {
 			return models, err
@@ -212,6 +248,3 @@ func (p *prediction) models(ctx context.Context, runs []trainedRun) (models []*t
 	}
 	return models, nil
 }
-
-// tallyPath is where the run's right predictions are counted.
-func (r trainedRun) tallyPath() string { return fmt.Sprintf("model/run-%03d.tally.json", r.Run) }

@@ -20,9 +20,9 @@ import (
 // order. Where a plan asks for it, the stages that have the probabilities write them as scores
 // (see [train.Score]), 8 bytes each and in no order, and evaluate sorts these.
 
-// scoresPath is where the scores of the soft labels are, smoothedScoresPath those of the
-// predictions of an interval.
-const scoresPath = "model/scores"
+// scoresPath is where the scores of the soft labels of an interval are, smoothedScoresPath those of
+// its predictions.
+func scoresPath(interval int) string { return fmt.Sprintf("model/scores-%05d", interval) }
 
 func smoothedScoresPath(interval int) string {
 	return fmt.Sprintf("predictions/scores-%05d", interval)

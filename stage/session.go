@@ -16,6 +16,7 @@ type session struct {
 	rows    *smooth.Targets
 	inputID *mem.Array[uint32]
 	truth   *labelled
+	counter *counter
 	k       *mem.Array[uint16]
 	kOf     int
 	chosen  *smooth.Choice
@@ -34,6 +35,7 @@ func (x *Session) Release() {
 	if x.truth != nil {
 		x.truth.free()
 	}
+	x.counter.free(x.Budget)
 	x.k.Free()
 	x.chosen.Free()
 	if x.limit != nil {
@@ -55,7 +57,7 @@ func (env *Env) graph(ctx context.Context) (engine, error) {
 
 // graphOf opens the stored graph for hops in a direction, unless it is open.
 func (env *Env) graphOf(ctx context.Context, direction string) (_ engine, err error) {
-	if env.opened != nil && env.opened.direction != direction {
+	if env.opened != nil && (env.opened.direction != direction || env.opened.stream == nil) {
 		env.opened.close()
 		env.opened = nil
 	}

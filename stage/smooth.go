@@ -132,6 +132,7 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 		s.Records()
 		s.ReadNodes(1) // parts of training nodes
 	}
+	s.Pieces(out.Panels())
 	columns := out.Panels() * packed.PanelColumns
 	checked := held
 	tiles, rows := int64(out.Rows())*estimate.TileBytes(stored, columns, half), int64(0)

@@ -11,17 +11,15 @@ import (
 	"ndls/train"
 )
 
-// softRows writes the soft labels of one run as Arrow rows, one file for each of
-// the smoothed rows': all probabilities, or the best class and its probability.
+// softRows writes the soft labels of one run as Arrow rows, one file for each of the smoothed
+// rows', one after the other: all probabilities, or the best class and its probability.
 type softRows struct {
 	*Env
-	parts   []train.Part // not yet written whole
 	classes int
 	schema  shards.RowSchema
 
 	file *catalog.File
 	out  *shards.RowWriter
-	rows int64 // of the file so far
 	// closeNames closes the input ids of the file's nodes.
 	closeNames func()
 	// The record batch to come.
@@ -56,8 +54,8 @@ func softRow(p control.Plan, classes int) int64 {
 	return 8 + 4*int64(s.Width)
 }
 
-func (env *Env) newSoftRows(parts []train.Part, classes int) (w *softRows, err error) {
-	w = &softRows{Env: env, parts: parts, classes: classes, schema: softSchema(env.Plan, classes)}
+func (env *Env) newSoftRows(classes int) (w *softRows, err error) {
+	w = &softRows{Env: env, classes: classes, schema: softSchema(env.Plan, classes)}
 	batch := int64(softBatch(env.Plan, classes))
 	if w.ids, err = mem.Alloc[int64](env.Budget, batch, "the ids of a record batch"); err != nil {
 		return nil, err
@@ -76,17 +74,8 @@ func (env *Env) newSoftRows(parts []train.Part, classes int) (w *softRows, err e
 	return w, nil
 }
 
-// write takes the rows that follow; they lie in one file.
-func (w *softRows) write(ctx context.Context, ids []int64, soft []float32) error {
-	for w.parts[0].Rows == 0 {
-		if err := w.next(ctx); err != nil {
-			return err
-		}
-	}
-	if err := w.start(ctx); err != nil {
-		return err
-	}
-	w.rows += int64(len(ids))
+// write takes the rows of the file that follow.
+func (w *softRows) write(ids []int64, soft []float32) error {
 	for len(ids) > 0 {
 		n := copy(w.ids.S[w.filled:], ids)
 		w.fill(soft[:n*w.classes])
@@ -95,11 +84,6 @@ func (w *softRows) write(ctx context.Context, ids []int64, soft []float32) error
 			if err := w.flush(); err != nil {
 				return err
 			}
-		}
-	}
-	for len(w.parts) > 0 && w.rows == w.parts[0].Rows {
-		if err := w.next(ctx); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -117,16 +101,9 @@ func (w *softRows) fill(soft []float32) {
 	}
 }
 
-// start opens the file of the first part, unless it is open.
-func (w *softRows) start(ctx context.Context) (err error) {
-	if w.out != nil {
-		return nil
-	}
-	interval := w.parts[0].Interval
-	w.file, err = w.Catalog.Create(ctx, catalog.Describe(catalog.KindSoftLabels, fmt.Sprintf("soft_labels/part-%05d.arrow", interval)).In(int(interval)))
-	if err != nil {
-		return err
-	}
+// begin opens the file of an interval.
+func (w *softRows) begin(ctx context.Context, interval int) (err error) {
+	w.file, err = w.Catalog.Create(ctx, catalog.Describe(catalog.KindSoftLabels, fmt.Sprintf("soft_labels/part-%05d.arrow", interval)).In(interval))
 	if err != nil {
 		return err
 	}
@@ -153,11 +130,8 @@ func (w *softRows) flush() error {
 	return w.out.Write(w.ids.S[:n], labels, w.values.S[:n*w.schema.Width])
 }
 
-// next commits the file of the first part.
-func (w *softRows) next(ctx context.Context) (err error) {
-	if err := w.start(ctx); err != nil {
-		return err
-	}
+// commit commits the file.
+func (w *softRows) commit(ctx context.Context) (err error) {
 	if err := w.flush(); err != nil {
 		return err
 	}
@@ -168,7 +142,7 @@ func (w *softRows) next(ctx context.Context) (err error) {
 		return err
 	}
 	w.closeNames()
-	w.parts, w.rows, w.file, w.out, w.closeNames = w.parts[1:], 0, nil, nil, nil
+	w.file, w.out, w.closeNames = nil, nil, nil
 	return nil
 }
 

@@ -15,8 +15,10 @@ import (
 // together with that of models. They are in memory of the budget ([train.Tallies]), and are
 // written and read a class at a time.
 
-// labelTallyPath is where the tallies of an interval are: how many labels of its nodes each run
-// got right after label smoothing.
+// tallyPath is where the tallies of an interval are: how many labels of its rows each run got right.
+func tallyPath(interval int) string { return fmt.Sprintf("model/tally-%05d.json", interval) }
+
+// labelTallyPath is where those of after label smoothing are.
 func labelTallyPath(interval int) string {
 	return fmt.Sprintf("predictions/tally-%05d.json", interval)
 }
@@ -161,21 +163,9 @@ func next(d *json.Decoder, want json.Token) error {
 	return err
 }
 
-// tally reads how many labels a run got right, and adds its breakdown to sum, unless that is nil.
-func (env *Env) tally(ctx context.Context, r trainedRun, t *train.Tally, sum *breakdown) error {
-	return readFile(ctx, env.Catalog, r.tallyPath(), func(in io.Reader) error {
-		if err := readTally(json.NewDecoder(in), len(env.Summary.Classes), t, sum); err != nil {
-			return noSense(r.tallyPath(), err)
-		}
-		_, err := io.Copy(io.Discard, in) // the checksum is compared at the end
-		return err
-	})
-}
-
-// readLabelTallies visits the tallies of an interval, run by run: each is in t during the call.
-// There are as many as runs. Breakdowns are added to sum.
-func (env *Env) readLabelTallies(ctx context.Context, interval, runs int, t *train.Tally, sum *breakdown, visit func(run int)) error {
-	path := labelTallyPath(interval)
+// readTallies visits the tallies in a file, run by run: each is in t during the call. There are as
+// many as runs. Breakdowns are added to sum.
+func (env *Env) readTallies(ctx context.Context, path string, runs int, t *train.Tally, sum *breakdown, visit func(run int)) error {
 	return readFile(ctx, env.Catalog, path, func(r io.Reader) error {
 		d, run := json.NewDecoder(r), 0
 		for range 3 { // what tallyList writes before the first run

@@ -67,7 +67,7 @@ func TestLabelTallies(t *testing.T) {
 	env := &Env{Catalog: cat, Summary: shards.Summary{Classes: make([]string, 8)}}
 	var one train.Tally
 	for i := range all.Runs {
-		if err := env.readLabelTallies(t.Context(), 0, 3, &one, nil, func(run int) {
+		if err := env.readTallies(t.Context(), labelTallyPath(0), 3, &one, nil, func(run int) {
 			if run == i && !reflect.DeepEqual(one, all.Runs[i]) {
 				t.Errorf("read %+v, want %+v", one, all.Runs[i])
 			}
@@ -79,12 +79,12 @@ func TestLabelTallies(t *testing.T) {
 		}
 	}
 	for _, runs := range []int{2, 4} {
-		if err := env.readLabelTallies(t.Context(), 0, runs, &one, nil, func(int) {}); err == nil {
+		if err := env.readTallies(t.Context(), labelTallyPath(0), runs, &one, nil, func(int) {}); err == nil {
 			t.Errorf("3 tallies were read as those of %d runs", runs)
 		}
 	}
 	env.Summary.Classes = env.Summary.Classes[:7]
-	if err := env.readLabelTallies(t.Context(), 0, 3, &one, nil, func(int) {}); !errors.Is(err, seal.ErrCorrupt) {
+	if err := env.readTallies(t.Context(), labelTallyPath(0), 3, &one, nil, func(int) {}); !errors.Is(err, seal.ErrCorrupt) {
 		t.Errorf("a tally of more classes than there are: %v", err)
 	}
 }
@@ -130,7 +130,7 @@ func TestTallyOfBrokenStore(t *testing.T) {
 	}
 	env := &Env{Catalog: cat}
 	var sum breakdown
-	read := func() error { return env.readLabelTallies(t.Context(), 0, 1, &one, &sum, func(int) {}) }
+	read := func() error { return env.readTallies(t.Context(), labelTallyPath(0), 1, &one, &sum, func(int) {}) }
 	if err := read(); err != nil || sum != counted {
 		t.Fatalf("breakdown %v of %v: %v", sum.K[3], counted.K[3], err)
 	}

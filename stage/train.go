@@ -3,13 +3,13 @@ package stage
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"ndls/estimate"
 
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/progress"
+	"ndls/partition"
 	"ndls/shards"
 	"ndls/train"
 )
@@ -38,7 +38,36 @@ func (trainStage) Options(p control.Plan) map[string]any {
 
 func (trainStage) Writes() []Kind { return []Kind{{Name: catalog.KindModel, Lasting: true}} }
 
-func (trainStage) Cut(control.Plan, shards.Summary) Cut { return Cut{} }
+func (trainStage) Cut(p control.Plan, sum shards.Summary) Cut {
+	return Cut{Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
+		return leftOfTraining(p, sum, cat), nil
+	}}
+}
+
+// leftOfTraining is which models the catalogue lacks. A single one is trained by the task of
+// the whole stage.
+func leftOfTraining(p control.Plan, sum shards.Summary, cat *catalog.Catalog) partition.Left {
+	if _, there := cat.Lookup(modelIndex); there {
+		return partition.Left{}
+	}
+	left := leftOf(control.Models, labelRuns(p), func(model int) bool {
+		_, there := cat.Lookup(trainedPath(model))
+		return there
+	})
+	rows := sum.Splits["train"]
+	if batch := int64(p.Train.BatchSize); batch > 0 {
+		rows = min(rows, batch)
+	}
+	if train.SideBySide(rows, sum.Features, usualThreads) > 1 {
+		left.Count = func(workers int) int { return workers }
+	}
+	return left
+}
+
+// usualThreads is how many threads workers are taken to have. Where the steps of a model have
+// rows for as many, a task trains one model. Otherwise a worker trains several at the same time,
+// and gets as many as its share.
+const usualThreads = 16
 
 func (trainStage) Shares(control.Plan) bool { return false }
 
@@ -68,6 +97,7 @@ func (trainStage) Cost(s *estimate.Sheet) {
 		s.BytesRead += int64(epochs) * rowBytes
 	}
 	s.Computes(epochs*train.EpochFlops(shape, o), estimate.TrainedFlops)
+	s.Pieces(models)
 }
 
 // TrainedEpochs is how many epochs a model is expected to take, with so many validation
@@ -100,7 +130,7 @@ func trainShape(s *estimate.Sheet) train.Shape {
 
 // Run implements Stage: it fits one model a run on the smoothed rows, for each split. It
 // commits each model when that is trained, and last the index. It does not train models again
-// that are committed.
+// that are committed. A task of some models commits these alone.
 func (trainStage) Run(ctx context.Context, env *Env) error { return trainRun{env}.run(ctx) }
 
 // trainRun is the stage being executed.
@@ -111,9 +141,19 @@ func (env trainRun) run(ctx context.Context) error {
 	if s.Splits["train"] == 0 {
 		return errors.New("no node is in the split train: give splits, or partition with --split random:20,30 or share:0.6,0.2")
 	}
+	_, there := env.Catalog.Lookup(modelIndex)
+	if t := env.Task; !env.Whole() {
+		if !env.isPart(control.Models, labelRuns(env.Plan)) {
+			return env.NoPart()
+		}
+		if there {
+			return nil
+		}
+		return env.fit(ctx, s, t.First, t.Last)
+	}
 	env.Report.Rows = int64(labelRuns(env.Plan))
-	if _, ok := env.Catalog.Lookup(modelIndex); !ok {
-		if err := env.fit(ctx, s); err != nil {
+	if !there {
+		if err := env.fit(ctx, s, 0, labelRuns(env.Plan)); err != nil {
 			return err
 		}
 		if err := env.commitIndex(ctx, s); err != nil {
@@ -125,20 +165,23 @@ func (env trainRun) run(ctx context.Context) error {
 	})
 }
 
-// untrained lists the runs whose models of a split are not committed.
-func (env trainRun) untrained(split int) (runs []int) {
-	for run := range env.Plan.Train.Runs {
-		if _, ok := env.Catalog.Lookup(trainedPath(split*env.Plan.Train.Runs + run)); !ok {
-			runs = append(runs, run)
+// untrained lists, by split, the runs whose models are among [first, last) and not committed.
+func (env trainRun) untrained(first, last int) (runs [][]int, some bool) {
+	runs = make([][]int, env.Plan.NumSplits())
+	for model := first; model < last; model++ {
+		if _, ok := env.Catalog.Lookup(trainedPath(model)); !ok {
+			split := splitOf(env.Plan, model)
+			runs[split], some = append(runs[split], model%env.Plan.Train.Runs), true
 		}
 	}
-	return runs
+	return runs, some
 }
 
-// fit trains the models that are not committed, split by split, and commits each when it is
-// trained. A run has the same random numbers in every split.
-func (env trainRun) fit(ctx context.Context, s shards.Summary) (err error) {
-	if !slices.ContainsFunc(env.splits(), func(split int) bool { return len(env.untrained(split)) > 0 }) {
+// fit trains those of models [first, last) that are not committed, split by split, and commits
+// each when it is trained. A run has the same random numbers in every split.
+func (env trainRun) fit(ctx context.Context, s shards.Summary, first, last int) (err error) {
+	untrained, some := env.untrained(first, last)
+	if !some {
 		return nil
 	}
 	rows, err := env.trainingRows(ctx, s)
@@ -146,8 +189,7 @@ func (env trainRun) fit(ctx context.Context, s shards.Summary) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.close()) }()
-	for _, split := range env.splits() {
-		runs := env.untrained(split)
+	for split, runs := range untrained {
 		if len(runs) == 0 {
 			continue
 		}
@@ -161,15 +203,6 @@ func (env trainRun) fit(ctx context.Context, s shards.Summary) (err error) {
 		}
 	}
 	return nil
-}
-
-// splits are the numbers of the splits.
-func (env trainRun) splits() []int {
-	all := make([]int, env.Plan.NumSplits())
-	for i := range all {
-		all[i] = i
-	}
-	return all
 }
 
 // commitModel commits the weights of a run in a split, together with what the index says of it.

@@ -159,6 +159,36 @@ func (s *Smoothed) Parts() []Part {
 	return all
 }
 
+// Of is the Source of the rows of one file, by its number in Parts. Their positions are those that
+// they have among all rows.
+func (s *Smoothed) Of(number int) Source {
+	p := s.parts[number]
+	return &ofPart{s, p.firstChunk, p.rows.NumBatches(), p.rows.NumRows()}
+}
+
+// ofPart is consecutive record batches.
+type ofPart struct {
+	*Smoothed
+	first, chunks int
+	rows          int64
+}
+
+func (p *ofPart) NumRows() int64 { return p.rows }
+func (p *ofPart) NumChunks() int { return p.chunks }
+
+// Chunk implements Source.
+func (p *ofPart) Chunk(i int) (first, rows int64) { return p.Smoothed.Chunk(p.first + i) }
+
+// ReadChunk implements Source.
+func (p *ofPart) ReadChunk(i int, dst *shards.RowBatch) error {
+	return p.Smoothed.ReadChunk(p.first+i, dst)
+}
+
+// ReadRows implements Source.
+func (p *ofPart) ReadRows(i int, at, rows int64, space []float32) ([]float32, error) {
+	return p.Smoothed.ReadRows(p.first+i, at, rows, space)
+}
+
 // idPiece is the number of ids that are read at a time.
 const idPiece = 1 << 15
 

@@ -69,6 +69,9 @@ const (
 	Relabel Part = "relabel"
 )
 
+// Models is models [First, Last) of those that are trained.
+const Models Part = "models"
+
 // ID names a task in journals, messages and reports: "smooth/columns/0-2".
 func (t Task) ID() string {
 	if t.Part == Whole || t.Part == "" {
