@@ -25,6 +25,9 @@ const (
 	KindFeatures         = "features"            // tile of input features
 	KindLSI              = "lsi"                 // K table
 	KindLSIPart          = "lsi-part"            // K of some rows
+	KindLSISquares       = "lsi-squares"         // squared distances of nodes, of a panel of the probe
+	KindLSIRows          = "lsi-rows"            // rows of a panel of the probe
+	KindLSIFound         = "lsi-found"           // K of some nodes, as far as it is known
 	KindLSISample        = "lsi-sample"          // distances of some nodes
 	KindLabelLSI         = "label-lsi"           // K table for the epsilon of label smoothing
 	KindLastHops         = "last-hops"           // until which hop rows are computed

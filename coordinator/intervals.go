@@ -45,7 +45,7 @@ func CheckParallel(p Parallel, plan control.Plan) error {
 	return nil
 }
 
-// phases cuts what is left to do of a stage.
+// phases cuts what is left to do of a stage. It is nil where that is done step by step.
 func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) ([][]control.Task, error) {
 	gang, err := j.gang(ctx, rec, s, sum)
 	if err != nil {
@@ -56,6 +56,9 @@ func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards
 		workers = max(workers, 2)
 	}
 	c := s.Cut(j.Plan, sum)
+	if len(gang) == 0 && c.Next != nil {
+		return nil, nil
+	}
 	phases := cut(s.Name(), c, j.Catalog, workers)
 	if len(gang) == 0 {
 		return phases, nil

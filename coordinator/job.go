@@ -324,7 +324,7 @@ func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report c
 	j.listed = 0
 	var reports []control.StageReport
 	c := s.Cut(j.Plan, sum)
-	if c.Next != nil {
+	if c.Next != nil && c.Strips == "" {
 		reports, err = j.runSteps(ctx, s.Name(), c)
 	} else {
 		reports, err = j.runShared(ctx, rec, s, sum)
@@ -373,6 +373,9 @@ func (j *Job) runPhases(ctx context.Context, rec *Record, s stage.Stage, sum sha
 	phases, err := j.phases(ctx, rec, s, sum)
 	if err != nil {
 		return nil, err
+	}
+	if phases == nil {
+		return j.runSteps(ctx, s.Name(), s.Cut(j.Plan, sum))
 	}
 	for _, tasks := range phases {
 		if reports, err = j.phase(ctx, tasks); err != nil {

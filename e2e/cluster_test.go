@@ -299,6 +299,30 @@ func TestClusterSurvives(t *testing.T) {
 	}
 }
 
+// probesJob has so many probes that workers share their panels: each commits two files a panel, more
+// than all of its other tasks.
+var probesJob = []string{
+	"--dataset", "synthetic:nodes=70000,edges=320000,features=16,classes=4,seed=9",
+	"--runs", "4", "--epochs", "2", "--probes", "1600", "--epsilon", "0.05", "--kmax", "12", "--quiet",
+}
+
+// TestProbesAreShared kills workers while they share the panels of the probe, and in the next stretch.
+func TestProbesAreShared(t *testing.T) {
+	t.Parallel()
+	want := wantOf(t, probesJob...)
+	c := newCrew(t)
+	c.job = probesJob
+	hooks := [][]string{{"commit:60:kill", "commit-done:90:kill"}, {"commit-done:75:kill"}}
+	c.coordinator(len(hooks))
+	for _, h := range hooks {
+		c.worker(h)
+	}
+	c.end("panels of the probe", want)
+	if c.died.Load() < 2 {
+		t.Errorf("%d workers died: they did not share the panels", c.died.Load())
+	}
+}
+
 // status is what ndls status tells.
 type status struct {
 	Tasks       map[string]int `json:"tasks"`

@@ -161,6 +161,42 @@ func (s *Sheet) FindLSI(width int, sketch bool, epsilon float64, kmax int, held 
 	s.Computes(float64(w.Passes)*float64(s.Part)*float64(o.Layout.Columns), observedValues)
 }
 
+// ShareLSI is one run of the LSI engine by workers that share the panels of the probe, in stretches
+// that end with some hops, beside held bytes.
+func (s *Sheet) ShareLSI(panels int, sketch bool, ends []int, held int64) {
+	mine := (panels + s.Workers - 1) / s.Workers
+	r := s.capacity(mine*packed.PanelColumns, held)
+	r.Precision = lsi.Precision(sketch, s.Weighted, r.Precision)
+	s.fits(r, held, func(r hops.Capacity) int64 {
+		_, need, _ := lsi.Options{}.StretchPlan(r)
+		return need
+	})
+	o, _, _ := lsi.Options{}.StretchPlan(r)
+	l, n := o.Layout, s.Part
+	var w hops.Work
+	from, longest := -1, 0
+	for _, to := range ends {
+		for range hops.Blocks(panels*packed.PanelColumns, l) {
+			w.External(l, n, 1, 1) // filled or loaded, then summed by the first pass
+			w.Pass(l, n, to-max(from, 0))
+		}
+		longest, from = max(longest, to-from), to
+	}
+	squares := int64(longest) * 8 * n * int64(l.Columns/packed.PanelColumns)
+	w.Move(int64(len(ends))*squares, int64(len(ends))*squares)
+	w.Disk = l.Disk(n) + squares
+	s.streams(r, w, l, false, 0)
+	s.Computes(float64(n)*float64(panels*packed.PanelColumns), filledValues)
+	s.Computes(float64(w.Passes)*float64(n)*float64(l.Columns), observedValues)
+	// Rows after each stretch, and squared distances: those of the first stretch are most of them.
+	rows := int64(panels) * n * packed.PanelColumns * l.Precision.Bytes()
+	found := int64(ends[0]+1) * 8 * n * int64(panels)
+	s.BytesWritten += int64(len(ends))*rows + found
+	s.BytesRead += int64(len(ends)-1)*rows + found
+	s.PeakDiskBytes = s.DiskBytes + 2*rows + found
+	s.Pieces(panels)
+}
+
 // Spectrum is finding λ₂ beside held bytes, in as many hops as a slow graph takes.
 func (s *Sheet) Spectrum(held int64) {
 	r := s.capacity(packed.PanelColumns, held)

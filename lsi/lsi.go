@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -77,6 +76,44 @@ func (t *Table) columns() [][]uint16 {
 	return all
 }
 
+// newTable takes the memory of a table of n nodes.
+func newTable(b *mem.Budget, n int64, o Options) (_ *Table, err error) {
+	t := &Table{distances: make([][]float64, len(o.Sample))}
+	if t.k, err = mem.Alloc[uint16](b, n, "K table"); err != nil {
+		return nil, err
+	}
+	for range o.Looser {
+		looser, err := mem.Alloc[uint16](b, n, "K table")
+		if err != nil {
+			t.Free()
+			return nil, err
+		}
+		t.looser = append(t.looser, looser)
+	}
+	return t, nil
+}
+
+// begin makes it a table of which nothing is known.
+func (t *Table) begin() {
+	for _, k := range t.columns() {
+		for i := range k {
+			k[i] = unsettled
+		}
+	}
+	clear(t.distances)
+}
+
+// capRest gives Kmax to the nodes that never settled.
+func (t *Table) capRest(kmax int) {
+	for _, column := range t.columns() {
+		for i, k := range column {
+			if k == unsettled {
+				column[i] = uint16(kmax) | capped
+			}
+		}
+	}
+}
+
 // Free returns the memory.
 func (t *Table) Free() {
 	t.k.Free()
@@ -124,7 +161,7 @@ func Run(ctx context.Context, g hops.Graph, probe Probe, o Options) (*Table, Sta
 	if err != nil {
 		return nil, t.stats, err
 	}
-	t.capRest()
+	t.table.capRest(o.Kmax)
 	table := t.table
 	t.table = nil
 	return table, t.stats, nil
@@ -165,6 +202,7 @@ type tracker struct {
 	blocks   int
 	columns  int
 	table    *Table
+	finder   finder
 	rows     *spmv.Block
 	closure  *hops.Closure // nil unless o.Settled
 	streams  *hops.Streams
@@ -187,7 +225,7 @@ type tracker struct {
 }
 
 func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
-	t := &tracker{g: g, o: o, sketch: probe.Sketch(), scale: scale(probe), n: g.Source.NumNodes(), table: &Table{}}
+	t := &tracker{g: g, o: o, sketch: probe.Sketch(), scale: scale(probe), n: g.Source.NumNodes()}
 	if !(o.Epsilon > 0) || o.Kmax < 0 || o.Kmax > MaxK || o.Slack < 0 {
 		return nil, fmt.Errorf("epsilon %g with kmax %d and slack %d: epsilon must be above 0, kmax in [0, %d], slack at least 0",
 			o.Epsilon, o.Kmax, o.Slack, MaxK)
@@ -212,17 +250,10 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 			t.close()
 		}
 	}()
-	if t.table.k, err = mem.Alloc[uint16](g.Budget, t.n, "K table"); err != nil {
+	if t.table, err = newTable(g.Budget, t.n, o); err != nil {
 		return nil, err
 	}
-	t.table.distances = make([][]float64, len(o.Sample))
-	for range o.Looser {
-		looser, err := mem.Alloc[uint16](g.Budget, t.n, "K table")
-		if err != nil {
-			return nil, err
-		}
-		t.table.looser = append(t.table.looser, looser)
-	}
+	t.finder = finder{o: o, scale: t.scale, state: g.State, table: t.table}
 	if t.rows, err = g.NewBlock(t.o.Layout); err != nil {
 		return nil, err
 	}
@@ -259,12 +290,7 @@ func (t *tracker) share() (err error) {
 
 // begin starts from hop 0.
 func (t *tracker) begin() {
-	for _, k := range t.table.columns() {
-		for i := range k {
-			k[i] = unsettled
-		}
-	}
-	clear(t.table.distances)
+	t.table.begin()
 	t.unsettled.Store(t.n)
 	for g := range t.at {
 		t.at[g] = -1
@@ -526,22 +552,14 @@ func (t *tracker) count(ctx context.Context) (float64, error) {
 	return sums[energy], nil
 }
 
-// capRest gives Kmax to the nodes that never settled.
-func (t *tracker) capRest() {
-	for _, column := range t.table.columns() {
-		for i, k := range column {
-			if k == unsettled {
-				column[i] = uint16(t.o.Kmax) | capped
-			}
-		}
-	}
-}
-
 // chunk is how many rows are observed at a time.
 const chunk = 256
 
 // chunks are sums of as many rows, which kernels add to.
 var chunks = sync.Pool{New: func() any { return new([chunk]float64) }}
+
+// panelChunks are a panel of as many rows.
+var panelChunks = sync.Pool{New: func() any { return new([chunk * packed.PanelColumns]float32) }}
 
 // observe takes rows of one hop as they are finished. Calls at the same time are
 // for different strips.
@@ -577,38 +595,7 @@ func (t *tracker) observeChunk(first int64, rows []float32) {
 		}
 		t.energies[first>>packed.StripShift] += energy
 	}
-	t.sample(first, norms)
-	t.unsettled.Add(-t.settle(t.table.k.S, t.o.Epsilon, first, norms))
-	for i, x := range t.table.looser {
-		t.settle(x.S, t.o.Looser[i], first, norms)
-	}
-}
-
-// sample keeps the distances of the rows of the sample that have not settled before this hop. Calls at the
-// same time are for different rows.
-func (t *tracker) sample(first int64, squares []float64) {
-	number, _ := slices.BinarySearch(t.o.Sample, first)
-	for ; number < len(t.o.Sample) && t.o.Sample[number] < first+int64(len(squares)); number++ {
-		row := t.o.Sample[number]
-		if t.table.k.S[row] == unsettled {
-			list := &t.table.distances[number]
-			*list = append(*list, t.g.State.Up(row)*math.Sqrt(squares[row-first])/t.scale)
-		}
-	}
-}
-
-// settle enters the hop into a table for the nodes whose distance falls below epsilon, and
-// counts them.
-func (t *tracker) settle(table []uint16, epsilon float64, first int64, squares []float64) (settled int64) {
-	k := table[first : first+int64(len(squares))]
-	epsilon *= t.scale
-	for j, square := range squares {
-		if k[j] == unsettled && t.g.State.Up(first+int64(j))*math.Sqrt(square) < epsilon {
-			k[j] = uint16(t.hop)
-			settled++
-		}
-	}
-	return settled
+	t.unsettled.Add(-t.finder.see(t.hop, first, norms))
 }
 
 // scout counts the unsettled nodes whose distance, estimated from this block alone, is not

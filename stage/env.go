@@ -113,6 +113,17 @@ func (env *Env) Span(n int64) (lo, hi int64) {
 	return min(int64(env.Task.First)*packed.StripRows, n), min(int64(env.Task.Last)*packed.StripRows, n)
 }
 
+// Kept is a task without what makes no difference to what stays open from one task to the next.
+func Kept(t control.Task) control.Task {
+	if t.Part != control.Strips {
+		t.First, t.Last = 0, 0
+	}
+	if t.Stage == control.LSI && t.Part == control.Rows {
+		t.Part = control.Columns // the same graph
+	}
+	return t
+}
+
 // Session is what stays open from one task to the next of the same part of a stage, so
 // that small tasks do not pay for opening a large graph. Everything in it was the same
 // for each of them.

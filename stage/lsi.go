@@ -3,15 +3,14 @@ package stage
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"ndls/estimate"
 
 	"ndls/catalog"
 	"ndls/hops"
 	"ndls/internal/control"
-	"ndls/internal/packed"
 	"ndls/lsi"
+	"ndls/partition"
 	"ndls/shards"
 	"ndls/spmv"
 )
@@ -48,11 +47,16 @@ func (lsiStage) Options(p control.Plan) map[string]any {
 }
 
 func (lsiStage) Writes() []Kind {
-	return []Kind{{Name: catalog.KindLSI, Lasting: true, Rows: countLSI}, {Name: catalog.KindLSIPart}, {Name: catalog.KindLSISample, Until: control.LSI}, {Name: catalog.KindLabelLSI, Until: control.SmoothLabels, Rows: countLSI}}
+	return []Kind{{Name: catalog.KindLSI, Lasting: true, Rows: countLSI}, {Name: catalog.KindLSIPart}, {Name: catalog.KindLSISquares}, {Name: catalog.KindLSIRows}, {Name: catalog.KindLSIFound}, {Name: catalog.KindLSISample, Until: control.LSI}, {Name: catalog.KindLabelLSI, Until: control.SmoothLabels, Rows: countLSI}}
 }
 
-func (lsiStage) Cut(_ control.Plan, sum shards.Summary) Cut {
-	return Cut{Intervals: intervals(sum), Strips: catalog.KindLSI}
+func (lsiStage) Cut(p control.Plan, sum shards.Summary) Cut {
+	return Cut{
+		Intervals: intervals(sum), Strips: catalog.KindLSI,
+		Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
+			return leftOfLSI(p, sum, cat), nil
+		},
+	}
 }
 
 // Shares implements estimate.Stage: rows that settle need all of them in one place.
@@ -62,9 +66,12 @@ func (lsiStage) Shares(p control.Plan) bool { return !p.SlackSettles() }
 func (lsiStage) Cost(s *estimate.Sheet) {
 	s.ReadNodes(1) // degrees
 	looser := len(loosersOf(s.Plan, s.Facts(s.Plan), s.Epsilons))
-	findsK(s, s.Plan.LSI.Epsilon, s.Plan.LSI.Kmax, int64(looser)*(2*s.Part+4096))
+	findsK(s, s.Plan.LSI.Epsilon, s.Plan.LSI.Kmax, int64(looser)*(2*s.Part+4096), true)
 	for range 1 + looser {
 		s.WriteK()
+	}
+	if s.PeakDiskBytes > 0 {
+		s.PeakDiskBytes += s.DiskBytes // while the table is made of what workers have found
 	}
 	// The report reads it, with degrees and labels.
 	s.ReadK()
@@ -75,21 +82,19 @@ func (lsiStage) Cost(s *estimate.Sheet) {
 }
 
 // findsK is one run of the LSI engine with the plan's probe, and reading what the probe is
-// made of, beside held bytes.
-func findsK(s *estimate.Sheet, epsilon float64, kmax int, held int64) {
+// made of, beside held bytes. share says that several workers share the panels of the probe.
+func findsK(s *estimate.Sheet, epsilon float64, kmax int, held int64, share bool) {
 	l := sized(s.Plan.LSI, s.Nodes, s.Edges, s.Features)
-	width, norms := l.Probes, int64(0)
-	switch l.Mode {
-	case "influence-exact":
-		width = int(min(s.Nodes, math.MaxInt32-packed.PanelColumns))
-	case "feature":
-		width = max(s.Features, 1)
-	}
+	width, norms := probeWidth(l, s.Nodes, s.Features), int64(0)
 	if l.Mode == "feature" || l.Mode == "feature-sketch" {
 		norms = 8 * s.Part
 	}
 	s.ReadNodes(1) // ids
-	s.FindLSI(width, sketches(l), epsilon, kmax, 4*s.Part+norms+held)
+	if panels := sharedPanels(s); panels > 0 && share {
+		s.ShareLSI(panels, sketches(l), StretchEnds(s.Hops, kmax), 4*s.Part+norms+held)
+	} else {
+		s.FindLSI(width, sketches(l), epsilon, kmax, 4*s.Part+norms+held)
+	}
 	if norms > 0 {
 		s.BytesRead += estimate.TileBytes(s.Nodes, s.Features, s.Half) * int64(1+hops.Blocks(width, spmv.Layout{Columns: s.ColumnsPerPass}))
 	}
@@ -112,12 +117,21 @@ func (env lsiRun) run(ctx context.Context) (err error) {
 		}
 		return env.Peers.Work(ctx, summary.Nodes, func(ctx context.Context) error { return env.computeLSI(ctx, env.commitShare) })
 	case !env.Whole():
-		return env.NoPart()
+		return env.part(ctx, complete)
 	case complete:
 	case shared:
-		err = env.joinLSI(ctx, summary, shares)
+		err = env.joinLSI(ctx, catalog.KindLSI, lsiFolder, shares)
 	default:
-		err = env.computeLSI(ctx, env.commitLSI)
+		if pieces, ok := env.found(0); ok {
+			err = env.joinFound(ctx, pieces)
+			break
+		}
+		// What several workers have found so far goes: all is found anew.
+		if err = env.Catalog.Remove(ctx, func(e catalog.Entry) bool {
+			return isLSIShare(e.Kind) || e.Kind == catalog.KindLSISample
+		}); err == nil {
+			err = env.computeLSI(ctx, env.commitLSI)
+		}
 	}
 	if err != nil {
 		return err
@@ -126,11 +140,27 @@ func (env lsiRun) run(ctx context.Context) (err error) {
 	if env.Report.LSI, err = env.report(ctx); err != nil {
 		return err
 	}
-	if err := env.Catalog.Remove(ctx, func(e catalog.Entry) bool { return e.Kind == catalog.KindLSIPart }); err != nil {
+	if err := env.Catalog.Remove(ctx, func(e catalog.Entry) bool { return isLSIShare(e.Kind) }); err != nil {
 		return err
 	}
 	// Also those of an attempt that was lost between its commit and this.
 	return env.States.Drop(ctx)
+}
+
+// part does a part of the stage for workers that share the panels of the probe, unless that is done.
+func (env lsiRun) part(ctx context.Context, complete bool) error {
+	s := env.Summary
+	x := lsiProgressOf(env.Plan, s, env.Catalog)
+	columns, rows := env.isPart(control.Columns, len(x.at)), env.isPart(control.Rows, len(x.known))
+	switch {
+	case !sharesPanels(env.Plan, len(x.at)) || !columns && !rows:
+		return env.NoPart()
+	case complete || x.from == x.kmax:
+		return nil
+	case columns:
+		return env.stretch(ctx, env.Task.First, env.Task.Last)
+	}
+	return env.find(ctx, env.Task.First, env.Task.Last)
 }
 
 // computeLSI finds K of the task's rows, which commit commits.

@@ -51,7 +51,12 @@ func (env lsiRun) createSample(ctx context.Context, g engine, table *lsi.Table) 
 	for number, row := range env.sample(g.lo, g.hi) {
 		list = append(list, sampledRow{g.lo + row, table.Distances(number)})
 	}
-	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSISample, fmt.Sprintf("%ssample-%d.json", lsiFolder, g.lo)))
+	return env.createSampleOf(ctx, g.lo, list)
+}
+
+// createSampleOf writes the distances of nodes from one on.
+func (env lsiRun) createSampleOf(ctx context.Context, from int64, list []sampledRow) (*catalog.File, error) {
+	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSISample, fmt.Sprintf("%ssample-%d.json", lsiFolder, from)))
 	if err != nil {
 		return nil, err
 	}

@@ -62,9 +62,10 @@ func (env lsiRun) commitShare(ctx context.Context, g engine, _ []uint32, table *
 	return env.Catalog.Commit(ctx, f, distances)
 }
 
-// joinLSI commits the K table of which members of a gang have committed shares.
-func (env lsiRun) joinLSI(ctx context.Context, s shards.Summary, shares []catalog.Entry) error {
+// joinLSI commits a K table of which workers have committed shares, in a folder.
+func (env lsiRun) joinLSI(ctx context.Context, kind, folder string, shares []catalog.Entry) error {
 	defer env.Release()
+	s := env.Summary
 	for _, e := range shares {
 		// An interval is committed before the files that it comes from end.
 		if err := env.Catalog.Verify(ctx, e); err != nil {
@@ -98,15 +99,15 @@ func (env lsiRun) joinLSI(ctx context.Context, s shards.Summary, shares []catalo
 				continue
 			}
 			if failed = rows.Read(mem.AsBytes(k.S[:hi-lo]), lo); failed == nil {
-				failed = env.commitInterval(ctx, int(interval), ids.S[:hi-lo], k.S)
+				failed = env.commitInterval(ctx, kind, folder, int(interval), ids.S[:hi-lo], k.S)
 			}
 		}
 	})
 	return errors.Join(failed, err)
 }
 
-func (env lsiRun) commitInterval(ctx context.Context, interval int, ids []uint32, k []uint16) error {
-	f, err := env.createLSI(ctx, catalog.KindLSI, lsiFolder, interval)
+func (env lsiRun) commitInterval(ctx context.Context, kind, folder string, interval int, ids []uint32, k []uint16) error {
+	f, err := env.createLSI(ctx, kind, folder, interval)
 	if err != nil {
 		return err
 	}

@@ -194,6 +194,7 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 	}
 	o.Rule = rule
 	runs, per := labelRuns(s.Plan), packed.Panels(s.Classes)*packed.PanelColumns
+	s.Pieces(runs * packed.Panels(s.Classes))
 	last := most
 	if l.Rule != control.CorrectSmooth {
 		last = min(s.Hops, most)
@@ -222,7 +223,7 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 			s.Columns(o, per, last, held, false)
 		}
 	case findsLabelK(s.Plan, most) || ownLabelEpsilon(s.Plan) && s.Part < s.Nodes:
-		findsK(s, l.Epsilon, most, held-2*s.Part)
+		findsK(s, l.Epsilon, most, held-2*s.Part, false)
 		s.Columns(o, runs*per, last, held, false)
 	default:
 		s.ReadK()

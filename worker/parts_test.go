@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/shards"
+	"ndls/stage"
 )
 
 // pieces cuts [0, n) at random.
@@ -26,8 +29,41 @@ func pieces(rng *rand.Rand, n int) (all [][2]int) {
 	return all
 }
 
+// inSteps has a stage done in the steps that it is cut into, a piece a task, in any order, but for
+// the task of the whole stage. It returns how many tasks there were.
+func inSteps(t *testing.T, rng *rand.Rand, store storage.Store, task control.Task, do func(control.Task)) (tasks int) {
+	t.Helper()
+	for {
+		cat, err := catalog.Open(t.Context(), store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, err := shards.ReadSummary(t.Context(), cat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut := stage.Of(task.Stage)[0].Cut(task.Plan, sum)
+		if cut.Next == nil {
+			return tasks
+		}
+		left, err := cut.Next(t.Context(), cat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left.Step == "" {
+			return tasks
+		}
+		rng.Shuffle(len(left.Pieces), func(i, j int) { left.Pieces[i], left.Pieces[j] = left.Pieces[j], left.Pieces[i] })
+		for _, p := range left.Pieces {
+			task.Part, task.First, task.Last = control.Part(left.Step), p.First, p.Last
+			do(task)
+			tasks++
+		}
+	}
+}
+
 // TestCutsDoNotShow executes smooth and smooth-labels in parts, cut at random and in
-// any order, by two workers in turn, and compares with whole stages.
+// any order, by two workers in turn, train in steps, and compares with whole stages.
 func TestCutsDoNotShow(t *testing.T) {
 	soft := filepath.Join(t.TempDir(), "soft.csv")
 	var text strings.Builder
@@ -121,6 +157,9 @@ func TestCutsDoNotShow(t *testing.T) {
 					panels = 4 // features, then labels
 				}
 				if panels == 0 {
+					if s != control.Partition {
+						inSteps(t, rng, cut, task, func(task control.Task) { do(task) })
+					}
 					do(task)
 					continue
 				}
@@ -155,10 +194,11 @@ func TestRowsOfIntervals(t *testing.T) {
 	}
 	plan, m := control.DefaultPlan(), resources(t, "synthetic:nodes=1100000,edges=1200000,features=16,classes=2,seed=3")
 	plan.Partition.IntervalBlocks, plan.LSI.Probes, plan.LSI.Kmax = 1, 16, 2
+	plan.Partition.Split, plan.Train.Runs, plan.Train.Epochs, plan.Metrics = "random:20,30", 2, 2, "auc"
 	store := storage.NewMem()
 	execute(t, store, plan, m, control.Partition, control.LSI)
 	parts := store.CrashClone()
-	execute(t, store, plan, m, control.Smooth)
+	reports := execute(t, store, plan, m, control.Smooth, control.Train, control.Predict, control.Evaluate)
 
 	counting := storage.NewCounting(parts)
 	cat, err := catalog.Open(t.Context(), counting)
@@ -188,6 +228,25 @@ func TestRowsOfIntervals(t *testing.T) {
 			t.Errorf("%s: %d rows, %d passes", task.ID(), r.Rows, r.Passes)
 		}
 	}
+	whole := func(s control.Stage) control.StageReport {
+		r, err := w.Execute(t.Context(), m.task(s, plan))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	whole(control.Train)
+	if tasks := inSteps(t, rand.New(rand.NewPCG(0, 0)), parts, m.task(control.Predict, plan), func(task control.Task) {
+		if _, err := w.Execute(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+	}); tasks != 2 {
+		t.Errorf("predict has %d tasks of two intervals", tasks)
+	}
+	whole(control.Predict)
+	if got, want := whole(control.Evaluate).Accuracy, reports[3].Accuracy; !reflect.DeepEqual(got, want) || want.Metrics.Base.AUC.Test == nil {
+		t.Errorf("accuracy by interval %+v, of all rows %+v", got, want)
+	}
 	compare(t, "interval by interval", sums(t, parts), sums(t, store))
 }
 
@@ -200,7 +259,7 @@ func TestPartsThatAreNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, task := range []control.Task{
-		{Stage: control.LSI, Part: control.Columns, Last: 1},
+		{Stage: control.LSI, Part: control.Columns, Last: 4},
 		{Stage: control.Smooth, Part: control.Columns, First: 2, Last: 4},
 		{Stage: control.Smooth, Part: control.Rows, First: 1, Last: 1},
 		{Stage: control.Smooth, Part: "diagonal", Last: 1},

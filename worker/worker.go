@@ -131,9 +131,7 @@ func peakRSS(err error) (int64, error) {
 
 // keep makes what w keeps open that of the part of t.
 func (w *Worker) keep(t control.Task) error {
-	if t.Part != control.Strips {
-		t.First, t.Last = 0, 0
-	}
+	t = stage.Kept(t)
 	if w.session != nil && w.part == t {
 		return nil
 	}

@@ -1,0 +1,254 @@
+package lsi
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"ndls/hops"
+	"ndls/internal/direct"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/internal/progress"
+	"ndls/spmv"
+)
+
+// Stretch is some hops of some panels of a probe. Several workers, each with its panels, find K so:
+// the squared lengths of the rows add over panels. A [Finder] adds them.
+type Stretch struct {
+	// First and Last bound the panels.
+	First, Last int
+	// From is the hop of the rows that the stretch begins with, -1 for those of the probe; To is
+	// the last hop.
+	From, To int
+	// Rows opens what Save stored of a panel at hop From.
+	Rows func(panel int) (io.ReadCloser, error)
+	// Squares gets the squared lengths of the rows of a panel after a hop. It may not keep them; their
+	// memory is that of whole pages.
+	Squares func(panel, hop int, squares []float64) error
+	// Save stores the rows of a panel at hop To. All hops of the panel were shown before.
+	Save func(ctx context.Context, panel int, write func(io.Writer) error) error
+}
+
+// stretched is the header of the rows of a panel.
+type stretched struct {
+	Nodes     int64  `json:"nodes"`
+	Precision string `json:"precision"`
+	Panel     int    `json:"panel"`
+	Hop       int    `json:"hop"`
+}
+
+// StretchPlan is o with the layout of the blocks of a stretch that fits c, in which Columns is the
+// width of its panels, and the memory that they take of c.Free. Where nothing fits, that is the
+// least one, and the error wraps mem.ErrBudget.
+func (o Options) StretchPlan(c hops.Capacity) (Options, int64, error) {
+	l, need, err := c.Layout(func(l spmv.Layout) int64 { return stretchBytes(c.Nodes, c.Components, l) + hops.ReadBytes })
+	o.Layout = l
+	return o, need, err
+}
+
+// stretchBytes is what a stretch takes beside a block: squared lengths by panel, and the stationary
+// rows.
+func stretchBytes(n, components int64, l spmv.Layout) int64 {
+	panels := int64(l.Columns / packed.PanelColumns)
+	return panels*8*direct.RoundUp(n) + 8*components*int64(l.Columns) + (panels+2)*direct.Align
+}
+
+// Run makes the hops, block by block. The probe may be nil unless From is -1.
+func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) (stats hops.Stats, err error) {
+	most := o.Layout.Columns / packed.PanelColumns
+	meter := progress.Start(ctx, "lsi", int64((s.Last-s.First+most-1)/most)*int64(s.To-max(s.From, 0))*hops.NumEdges(g.Source), "edges")
+	defer meter.Done()
+	rows, err := g.NewBlock(o.Layout)
+	if err != nil {
+		return stats, err
+	}
+	defer rows.Free()
+	var squares []*mem.Array[float64]
+	defer func() {
+		for _, x := range squares {
+			x.Free()
+		}
+	}()
+	for range most {
+		x, err := mem.Alloc[float64](g.Budget, direct.RoundUp(g.Source.NumNodes()), "squared distances")
+		if err != nil {
+			return stats, err
+		}
+		squares = append(squares, x)
+	}
+	for first := s.First; first < s.Last; first += most {
+		b := stretchBlock{Stretch: s, g: g, rows: rows, squares: squares, first: first, last: min(first+most, s.Last)}
+		err := b.run(ctx, probe, meter)
+		stats.Add(b.stats)
+		if err != nil {
+			return stats, fmt.Errorf("panels %d to %d: %w", b.first, b.last, err)
+		}
+	}
+	return stats, nil
+}
+
+// stretchBlock is the block under way.
+type stretchBlock struct {
+	Stretch
+	g           hops.Graph
+	rows        *spmv.Block
+	squares     []*mem.Array[float64] // by panel
+	first, last int
+	stats       hops.Stats
+}
+
+func (b *stretchBlock) run(ctx context.Context, probe Probe, meter *progress.Meter) error {
+	if b.From < 0 {
+		if err := b.fill(ctx, probe); err != nil {
+			return err
+		}
+		if err := b.rows.Visit(func(first int64, rows []float32) error { b.observe(first, rows); return nil }); err != nil {
+			return err
+		}
+		if err := b.show(0); err != nil {
+			return err
+		}
+	} else if err := b.load(); err != nil {
+		return err
+	}
+	streams := b.g.NewStreams(1, hops.ReadBytes, nil, false)
+	defer streams.Close()
+	walk := streams.Walk(b.rows, max(b.From, 0), nil)
+	defer func() { b.stats.Add(walk.Stats) }()
+	for hop := max(b.From, 0) + 1; hop <= b.To; hop++ {
+		meter.Within(fmt.Sprintf("hop %d of %d", hop, b.To))
+		edges, err := walk.Next(ctx, b.To-hop+1, b.observe)
+		meter.Add(edges)
+		if err != nil {
+			return err
+		}
+		if err := b.show(hop); err != nil {
+			return err
+		}
+	}
+	for panel := b.first; panel < b.last; panel++ {
+		if err := b.Save(ctx, panel, func(w io.Writer) error { return b.write(w, panel) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill makes the rows those of the probe.
+func (b *stretchBlock) fill(ctx context.Context, probe Probe) error {
+	mean, err := b.g.State.NewMean(b.rows.Layout().Columns)
+	if err != nil {
+		return err
+	}
+	defer mean.Free()
+	return probe.fill(ctx, b.g, b.rows, b.first*packed.PanelColumns, float32(scale(probe)), mean)
+}
+
+// observe takes rows of one hop as they are finished. Calls at the same time are for different
+// strips.
+func (b *stretchBlock) observe(first int64, rows []float32) {
+	columns := b.rows.Layout().Columns
+	buf := panelChunks.Get().(*[chunk * packed.PanelColumns]float32)
+	defer panelChunks.Put(buf)
+	for len(rows) > 0 {
+		n := min(chunk, len(rows)/columns)
+		for panel := range b.last - b.first {
+			part := rows[:n*columns]
+			if columns > packed.PanelColumns {
+				for i := range n {
+					copy(buf[i*packed.PanelColumns:(i+1)*packed.PanelColumns], rows[i*columns+panel*packed.PanelColumns:])
+				}
+				part = buf[:n*packed.PanelColumns]
+			}
+			squares := b.squares[panel].S[first : first+int64(n)]
+			clear(squares)
+			b.g.Kernel.SquareNorms(squares, part)
+		}
+		first, rows = first+int64(n), rows[n*columns:]
+	}
+}
+
+func (b *stretchBlock) show(hop int) error {
+	for panel := b.first; panel < b.last; panel++ {
+		if err := b.Squares(panel, hop, b.squares[panel-b.first].S); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *stretchBlock) header(panel, hop int) stretched {
+	return stretched{b.rows.NumRows(), b.rows.Layout().Precision.String(), panel, hop}
+}
+
+// write writes the rows of a panel at hop To, in the format of package hops.
+func (b *stretchBlock) write(w io.Writer, panel int) error {
+	out, err := hops.NewStateWriter(w, b.header(panel, b.To))
+	if err != nil {
+		return err
+	}
+	if err := b.rows.Export(func(_ int64, rows spmv.Rows) error {
+		return eachOfPanel(rows, panel-b.first, out.Put)
+	}); err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+// load makes the rows those of the panels at hop From.
+func (b *stretchBlock) load() (err error) {
+	var in []*hops.StateReader
+	for panel := b.first; panel < b.last; panel++ {
+		file, err := b.Rows(panel)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		r, err := hops.NewStateReader(file)
+		if err != nil {
+			return err
+		}
+		var h stretched
+		if err := r.Header(&h); err != nil {
+			return err
+		}
+		if want := b.header(panel, b.From); h != want {
+			return fmt.Errorf("rows of %+v, not of %+v: %w", h, want, hops.ErrState)
+		}
+		in = append(in, r)
+	}
+	if err := b.rows.Import(func(_ int64, rows spmv.Rows) error {
+		if raw, _, _ := rows.Bytes(); len(in)*packed.PanelColumns < rows.Stride {
+			clear(raw)
+		}
+		for i, r := range in {
+			if err := eachOfPanel(rows, i, r.Fill); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, r := range in {
+		if err := r.End(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachOfPanel calls do with the bytes of a panel of rows, as few times as may be.
+func eachOfPanel(rows spmv.Rows, panel int, do func([]byte) error) error {
+	raw, stride, size := rows.Bytes()
+	if stride == size {
+		return do(raw)
+	}
+	for at := panel * size; at < len(raw); at += stride {
+		if err := do(raw[at : at+size]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package lsi
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+
+	"ndls/hops"
+	"ndls/internal/packed"
+	"ndls/internal/testgraph"
+	"ndls/spmv"
+)
+
+// TestStretches finds K by panels, in stretches and with blocks of any cut, and compares it and the
+// distances with those of one run.
+func TestStretches(t *testing.T) {
+	const kmax = 11
+	for _, g := range []testgraph.Graph{testgraph.Small()[3], testgraph.SmallWeighted()[0], testgraph.Random(70_000, 200_000, 5)} {
+		n := g.Source().NumNodes()
+		ids := make([]uint32, n)
+		for i := range ids {
+			ids[i] = uint32(7 * i)
+		}
+		probes := map[string]Probe{"sketch": Signs(3, ids, 72)}
+		if n < 200 {
+			probes["identity"] = Identity(n)
+		}
+		for name, probe := range probes {
+			for _, precision := range []spmv.Precision{spmv.Float32, spmv.Float16} {
+				t.Run(fmt.Sprintf("%s/%s/%v", g.Name, name, precision), func(t *testing.T) {
+					s := setup{r: 0.5, component: true, threads: 2, precision: precision}
+					h := prepare(t, g, s, budget(t))
+					o := Options{Epsilon: 0.05, Kmax: kmax, Looser: []float64{0.2}, Sample: []int64{0, n / 2}}
+					o.Layout = layout(packed.Panels(probe.Columns())*packed.PanelColumns, spmv.Resident)
+					o.Layout.Precision = precision
+					want, _, err := Run(t.Context(), h, probe, o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer want.Free()
+					for _, columns := range []int{16, 32, 64} {
+						o.Layout.Columns = columns
+						got := inStretches(t, h, probe, o, [][]int{{0, 3, 5, kmax}, {0, kmax}}[columns/64])
+						if !slices.EqualFunc(got.Columns(), want.columns(), slices.Equal[[]uint16]) {
+							t.Errorf("blocks of %d columns make another K", columns)
+						}
+						if !reflect.DeepEqual(got.Distances(), want.distances) {
+							t.Errorf("blocks of %d columns make distances %v, one run %v", columns, got.Distances(), want.distances)
+						}
+						got.Free()
+					}
+				})
+			}
+		}
+	}
+}
+
+// inStretches finds K in stretches that end with some hops. Each has two tasks, the second first.
+func inStretches(t *testing.T, g hops.Graph, probe Probe, o Options, ends []int) *Finder {
+	t.Helper()
+	panels := packed.Panels(probe.Columns())
+	n := g.Source.NumNodes()
+	f, err := NewFinder(g.Budget, g.State, probe.Sketch(), o, 0, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[int][]byte{}
+	from := -1
+	for _, to := range ends {
+		squares, next := map[[2]int][]float64{}, map[int][]byte{}
+		for _, part := range [][2]int{{panels / 2, panels}, {0, panels / 2}} {
+			x := Stretch{
+				First: part[0], Last: part[1], From: from, To: to,
+				Rows: func(panel int) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(rows[panel])), nil },
+				Squares: func(panel, hop int, x []float64) error {
+					squares[[2]int{panel, hop}] = slices.Clone(x[:n])
+					return nil
+				},
+				Save: func(_ context.Context, panel int, write func(io.Writer) error) error {
+					var b bytes.Buffer
+					err := write(&b)
+					next[panel] = b.Bytes()
+					return err
+				},
+			}
+			begins := probe
+			if x.From >= 0 {
+				begins = nil
+			}
+			if _, err := x.Run(t.Context(), g, begins, o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for hop := from + 1; hop <= to; hop++ {
+			if err := f.Hop(hop, panels, func(panel int, x []float64) error { copy(x, squares[[2]int{panel, hop}]); return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rows, from = maps.Clone(next), to
+	}
+	f.End()
+	return f
+}

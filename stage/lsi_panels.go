@@ -1,0 +1,324 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"ndls/catalog"
+	"ndls/estimate"
+	"ndls/internal/control"
+	"ndls/internal/direct"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/lsi"
+	"ndls/partition"
+	"ndls/shards"
+)
+
+// Several workers find K together, each with some panels of the probe, in stretches of hops. In a
+// stretch each task of Columns makes the hops of its panels, and commits
+//
+//	lsi/squares/…   for each piece of the nodes and each panel, the squared lengths of the rows
+//	                after each hop, of the nodes of which K is not known: float64, little-endian
+//	lsi/rows/…      for each panel, the rows after the last hop
+//
+// The tasks of Rows add the squared lengths of the panels of a piece, hop by hop, and commit
+//
+//	lsi/found/…     K of its nodes for each ε: uint16, little-endian, 65535 where it is not known;
+//	                and distances of those of the sample
+//
+// When K of all nodes is known, or after Kmax hops, the task of the whole stage makes the K table of
+// the pieces. All other files go as soon as no task reads them any more.
+
+const (
+	// piecesOfLSI is how many nodes a piece has.
+	piecesOfLSI = partition.BlockRows
+	// mostPanels is how many panels workers share at most: a task of Rows opens a file of each.
+	mostPanels = 256
+	// sharedWork is how many nodes and directed edges, times the panels, there must be so that
+	// sharing pays: then a hop of all panels takes some tenths of a second.
+	sharedWork = 1 << 26
+)
+
+// The first stretch is short, since most nodes settle in it: the squared lengths of later hops are
+// those of few nodes. Each of the others is half as long as all before.
+const (
+	firstStretch    = 4
+	shortestStretch = 8
+	longestStretch  = 32
+)
+
+// stretchEnd is the last hop of the stretch that begins with rows of a hop, -1 for those of the probe.
+func stretchEnd(from, kmax int) int {
+	if from < 0 {
+		return min(firstStretch, kmax)
+	}
+	return min(from+min(max(from/2, shortestStretch), longestStretch), kmax)
+}
+
+// probePanels is the number of panels of the probe of a graph.
+func probePanels(p control.Plan, nodes, edges int64, features int) int {
+	return packed.Panels(probeWidth(sized(p.LSI, nodes, edges, features), nodes, features))
+}
+
+// probeWidth is the number of columns of a probe.
+func probeWidth(o control.LSIOptions, nodes int64, features int) int {
+	switch o.Mode {
+	case "influence-exact":
+		return int(min(nodes, math.MaxInt32-packed.PanelColumns))
+	case "feature":
+		return max(features, 1)
+	}
+	return o.Probes
+}
+
+// sharesPanels says whether workers may share so many panels.
+func sharesPanels(p control.Plan, panels int) bool {
+	return !p.SlackSettles() && 1 < panels && panels <= mostPanels
+}
+
+// paysToShare says whether sharing panels of such a graph saves time.
+func paysToShare(nodes, edges int64, panels int) bool {
+	return float64(nodes+2*edges)*float64(panels) >= sharedWork
+}
+
+// lsiProgress is how far workers are that share the panels.
+type lsiProgress struct {
+	kmax  int
+	nodes int64
+	// known is up to which hop K of each piece is known, Kmax where it is known of all its nodes; at
+	// is the hop of the rows of each panel, where panels may be shared. Both are -1 before the first
+	// stretch.
+	known, at []int
+	// The stretch goes from a hop to another one. Both are Kmax where nothing is left.
+	from, to int
+}
+
+// lsiProgressOf reads it from the catalogue.
+func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsiProgress {
+	pieces := int((sum.Nodes + piecesOfLSI - 1) / piecesOfLSI)
+	panels := probePanels(p, sum.Nodes, sum.Edges, sum.Features)
+	if !sharesPanels(p, panels) {
+		panels = 0
+	}
+	x := lsiProgress{kmax: p.LSI.Kmax, nodes: sum.Nodes, known: before(pieces), at: before(panels), from: p.LSI.Kmax, to: p.LSI.Kmax}
+	for _, e := range cat.Entries(catalog.KindLSIFound) {
+		if e.Run == 0 && int(e.Interval) < pieces {
+			x.known[e.Interval] = max(x.known[e.Interval], int(e.Hop))
+		}
+	}
+	for _, e := range cat.Entries(catalog.KindLSIRows) {
+		if int(e.Block) < len(x.at) {
+			x.at[e.Block] = max(x.at[e.Block], int(e.Hop))
+		}
+	}
+	for _, hop := range x.known {
+		x.from = min(x.from, hop)
+	}
+	if x.from < x.kmax {
+		x.to = stretchEnd(x.from, x.kmax)
+	}
+	return x
+}
+
+// before are n hops before the first.
+func before(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = -1
+	}
+	return all
+}
+
+// bounds are the nodes [lo, hi) of a piece.
+func (x lsiProgress) bounds(piece int) (lo, hi int64) {
+	lo = int64(piece) * piecesOfLSI
+	return lo, min(lo+piecesOfLSI, x.nodes)
+}
+
+// begun says whether workers have shared the panels.
+func (x lsiProgress) begun() bool { return x.from >= 0 || len(x.missing(x.at, -1)) < len(x.at) }
+
+// missing lists those that are not beyond a hop.
+func (lsiProgress) missing(hops []int, hop int) (list []partition.Piece) {
+	for i, at := range hops {
+		if at <= hop {
+			list = append(list, partition.Piece{First: i, Last: i + 1})
+		}
+	}
+	return list
+}
+
+// superseded says of which files a later one is there, or which no task reads any more.
+func (x lsiProgress) superseded(e catalog.Entry) bool {
+	switch e.Kind {
+	case catalog.KindLSIRows:
+		return int(e.Hop) < x.at[e.Block]
+	case catalog.KindLSISquares:
+		return int(e.Hop) <= x.from
+	case catalog.KindLSIFound:
+		return int(e.Hop) < x.known[e.Interval]
+	}
+	return false
+}
+
+// isLSIShare says whether a file is one that workers leave each other.
+func isLSIShare(kind string) bool {
+	switch kind {
+	case catalog.KindLSIPart, catalog.KindLSIRows, catalog.KindLSISquares, catalog.KindLSIFound:
+		return true
+	}
+	return false
+}
+
+// leftOfLSI is what workers that share the panels do next.
+func leftOfLSI(p control.Plan, sum shards.Summary, cat *catalog.Catalog) partition.Left {
+	x := lsiProgressOf(p, sum, cat)
+	_, shared := lsiRun{&Env{Catalog: cat}}.lsiShares(sum.Nodes)
+	if shared || len(cat.Entries(catalog.KindLSI)) == intervals(sum) || !sharesPanels(p, len(x.at)) {
+		return partition.Left{}
+	}
+	left := partition.Left{Shared: x.begun(), Small: !paysToShare(sum.Nodes, sum.Edges, len(x.at)), Superseded: x.superseded}
+	if x.from == x.kmax {
+		return left
+	}
+	// Panels that are at the end of the stretch already wait for the others.
+	if left.Pieces = x.missing(x.at, x.to-1); len(left.Pieces) > 0 {
+		left.Step, left.Count = string(control.Columns), func(workers int) int { return workers }
+		return left
+	}
+	left.Step, left.Pieces = string(control.Rows), x.missing(x.known, x.from)
+	return left
+}
+
+// stretch makes the hops of panels [first, last), of the stretch that is next.
+func (env lsiRun) stretch(ctx context.Context, first, last int) error {
+	x := lsiProgressOf(env.Plan, env.Summary, env.Catalog)
+	for ; first < last; first++ { // those that are done lie side by side with others
+		if x.at[first] >= x.to {
+			continue
+		}
+		end := first + 1
+		for end < last && x.at[end] == x.at[first] {
+			end++
+		}
+		if err := env.stretchPanels(ctx, x, first, end); err != nil {
+			return err
+		}
+		first = end - 1
+	}
+	return nil
+}
+
+// stretchPanels makes the hops of panels that are at the same hop.
+func (env lsiRun) stretchPanels(ctx context.Context, x lsiProgress, first, last int) (err error) {
+	if x.at[first] != x.from {
+		return nil // this attempt comes after another one has gone on
+	}
+	g, err := env.graph(ctx)
+	if err != nil {
+		return err
+	}
+	o := env.lsiOptions()
+	var probe lsi.Probe
+	if x.from < 0 {
+		ids, err := env.ids(ctx, x.nodes)
+		if err != nil {
+			return err
+		}
+		defer ids.Free()
+		var free func()
+		if probe, free, err = env.probe(ctx, g.summary, ids.S); err != nil {
+			return err
+		}
+		defer free()
+	}
+	state, err := g.state(ctx)
+	if err != nil {
+		return err
+	}
+	defer state.Free()
+	scratch, err := direct.NewScratch(env.Resources.Scratch)
+	if err != nil {
+		return fmt.Errorf("scratch file: %w", err)
+	}
+	defer func() { err = errors.Join(err, scratch.Close()) }()
+	page, err := mem.Alloc[float64](env.Budget, direct.RoundUp(min(piecesOfLSI, x.nodes)), "squared distances of a piece")
+	if err != nil {
+		return err
+	}
+	defer page.Free()
+	k, err := mem.Alloc[uint16](env.Budget, min(piecesOfLSI, x.nodes), "K of a piece")
+	if err != nil {
+		return err
+	}
+	defer k.Free()
+	fits := g.capacity((last - first) * packed.PanelColumns)
+	fits.Precision = lsi.Precision(sketches(o), g.summary.Weighted, fits.Precision)
+	options, need, err := lsi.Options{}.StretchPlan(fits)
+	if err != nil {
+		return g.refused("lsi", need, err)
+	}
+	f := squaresFile{lsiRun: env, lsiProgress: x, file: scratch, page: page.S, k: k.S, first: first, block: options.Layout.Columns / packed.PanelColumns}
+	stats, err := lsi.Stretch{
+		First: first, Last: last, From: x.from, To: x.to,
+		Rows:    func(panel int) (io.ReadCloser, error) { return env.openRowsOf(ctx, panel, x.from) },
+		Squares: f.put,
+		Save: func(ctx context.Context, panel int, write func(io.Writer) error) error {
+			if err := f.commit(ctx, panel); err != nil {
+				return err
+			}
+			return env.commitRowsOf(ctx, panel, x.to, write)
+		},
+	}.Run(ctx, g.hops(state), probe, options)
+	g.passed(stats, options.Layout)
+	return err
+}
+
+// openRowsOf opens the rows of a panel after a hop.
+func (env lsiRun) openRowsOf(ctx context.Context, panel, hop int) (io.ReadCloser, error) {
+	path := lsiRowsPath(panel, hop)
+	e, ok := env.Catalog.Lookup(path)
+	if !ok {
+		return nil, fmt.Errorf("%s is not in the catalogue", path)
+	}
+	return env.Catalog.Stream(ctx, e)
+}
+
+func lsiRowsPath(panel, hop int) string { return fmt.Sprintf("lsi/rows/%05d-%05d", panel, hop) }
+
+// commitRowsOf commits the rows of a panel after a hop: the panel has then ended its stretch.
+func (env lsiRun) commitRowsOf(ctx context.Context, panel, hop int, write func(io.Writer) error) error {
+	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIRows, lsiRowsPath(panel, hop)).Panels(panel, panel+1).AtHop(hop))
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if err := write(f); err != nil {
+		return err
+	}
+	f.Rows = env.Summary.Nodes
+	env.Disk.Look()
+	return env.Catalog.Commit(ctx, f)
+}
+
+// sharedPanels is how many panels of the probe workers of a sheet share, 0 if they do not.
+func sharedPanels(s *estimate.Sheet) int {
+	panels := probePanels(s.Plan, s.Nodes, s.Edges, s.Features)
+	if s.Workers == 1 || s.Part < s.Nodes || !sharesPanels(s.Plan, panels) || !paysToShare(s.Nodes, s.Edges, panels) {
+		return 0
+	}
+	return panels
+}
+
+// StretchEnds are the last hops of the stretches in which workers that share panels see a hop.
+func StretchEnds(last, kmax int) (ends []int) {
+	for from := -1; from < min(last, kmax); {
+		from = stretchEnd(from, kmax)
+		ends = append(ends, from)
+	}
+	return ends
+}
