@@ -185,7 +185,7 @@ func (j job) phases() (all []phase) {
 		case control.Partition:
 			all = append(all, j.partition()...)
 		case control.LSI:
-			all = append(all, j.lsi())
+			all = append(all, j.lsi()...)
 		case control.Smooth:
 			half := int64(shards.TileRowBytes(j.Half))
 			all = append(all, j.columns(s, packed.Panels(j.Features), j.Hops, half, j.targets()), j.rows(s, packed.Panels(j.Features), j.targets(), j.Features))
@@ -193,6 +193,10 @@ func (j job) phases() (all []phase) {
 			n := j.plan.Train.Runs * packed.Panels(j.Classes)
 			last := min(j.Hops, j.plan.Labels.Kmax)
 			all = append(all, j.columns(s, n, last, int64(shards.TileRowBytes(false)), j.Nodes), j.rows(s, n, j.Nodes, j.Classes))
+		case control.Train:
+			all = append(all, j.pieces(s, control.Models, j.plan.Train.Runs)...)
+		case control.Predict:
+			all = append(all, j.pieces(s, control.Rows, j.intervals())...)
 		default:
 			all = append(all, j.whole(s))
 		}
@@ -277,15 +281,58 @@ func (j job) graph() (open, cold work) {
 	return work{read: 2 * j.nodeTable()}, work{read: j.stream()}
 }
 
-func (j job) lsi() phase {
+// lsi is one task, or stretches of hops in which workers share the panels of the probe.
+func (j job) lsi() (all []phase) {
 	p := phase{stage: control.LSI, part: control.Whole, tasks: []int{1}}
-	p.open, p.cold = j.graph()
 	blocks := packed.Panels(j.plan.LSI.Probes)
-	p.piece = work{
-		units: blocks * (j.Hops + 1), unit: j.pass() * j.slower(lsiSeconds), state: j.Nodes * rowBytes * int64(blocks),
-		written: 5 * j.Nodes, files: j.intervals(),
+	pass := j.pass() * j.slower(lsiSeconds)
+	if j.workers == 1 || blocks == 1 {
+		p.open, p.cold = j.graph()
+		p.piece = work{units: blocks * (j.Hops + 1), unit: pass, state: j.Nodes * rowBytes * int64(blocks), written: 5 * j.Nodes, files: j.intervals()}
+		return []phase{p}
 	}
-	return p
+	from, rows := -1, j.Nodes*rowBytes/2 // float16
+	ranges := int((j.Nodes + partition.BlockRows - 1) / partition.BlockRows)
+	for _, to := range stage.StretchEnds(j.Hops, j.plan.LSI.Kmax) {
+		columns := phase{stage: control.LSI, part: control.Columns, tasks: evenly(blocks, j.workers)}
+		columns.open, columns.cold = j.graph()
+		columns.piece = work{units: to - from, unit: pass, written: rows, files: 1}
+		found := phase{stage: control.LSI, part: control.Rows, tasks: divide(ranges, ranges)}
+		found.open = work{read: j.nodeTable()}
+		found.piece = work{written: 2 * partition.BlockRows, files: 2}
+		if from < 0 { // later there are few nodes left
+			columns.piece.written += int64(to-from) * 8 * j.Nodes
+			columns.piece.files += ranges
+			found.piece.read = int64(to-from) * 8 * partition.BlockRows * int64(blocks)
+		} else {
+			columns.piece.read = rows
+		}
+		all, from = append(all, columns, found), to
+	}
+	p.piece = work{units: 1, read: j.nodeTable() + 2*j.Nodes, written: 5 * j.Nodes, files: j.intervals()}
+	return append(all, p)
+}
+
+// evenly divides n pieces into a task for each worker.
+func evenly(n, workers int) (tasks []int) {
+	size := (n + workers - 1) / workers
+	for ; n > 0; n -= size {
+		tasks = append(tasks, min(size, n))
+	}
+	return tasks
+}
+
+// pieces is a stage in n tasks, as the planner has all of it, and the task that ends it.
+func (j job) pieces(s control.Stage, part control.Part, n int) []phase {
+	end := j.whole(s)
+	if j.workers == 1 || n == 1 {
+		return []phase{end}
+	}
+	p := end
+	p.part, p.tasks = part, evenly(n, n)
+	p.piece.read, p.piece.written, p.piece.unit = p.piece.read/int64(n), p.piece.written/int64(n), p.piece.unit/float64(n)
+	end.piece = work{units: 1}
+	return []phase{p, end}
 }
 
 // columns smooths panels of rows of some bytes; out rows stay.
