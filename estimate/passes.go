@@ -162,9 +162,10 @@ func (s *Sheet) FindLSI(width int, sketch bool, epsilon float64, kmax int, held 
 }
 
 // ShareLSI is one run of the LSI engine by workers that share the panels of the probe, in stretches
-// that end with some hops, beside held bytes.
-func (s *Sheet) ShareLSI(panels int, sketch bool, ends []int, held int64) {
-	mine := (panels + s.Workers - 1) / s.Workers
+// that end with some hops, beside held bytes. There are so many tasks at most.
+func (s *Sheet) ShareLSI(panels, tasks int, sketch bool, ends []int, held int64) {
+	workers := min(s.Workers, tasks)
+	mine := (panels + workers - 1) / workers
 	r := s.capacity(mine*packed.PanelColumns, held)
 	r.Precision = lsi.Precision(sketch, s.Weighted, r.Precision)
 	s.fits(r, held, func(r hops.Capacity) int64 {
@@ -194,7 +195,7 @@ func (s *Sheet) ShareLSI(panels int, sketch bool, ends []int, held int64) {
 	s.BytesWritten += int64(len(ends))*rows + found
 	s.BytesRead += int64(len(ends)-1)*rows + found
 	s.PeakDiskBytes = s.DiskBytes + 2*rows + found
-	s.Pieces(panels)
+	s.Pieces(tasks)
 }
 
 // Spectrum is finding λ₂ beside held bytes, in as many hops as a slow graph takes.

@@ -91,7 +91,7 @@ func findsK(s *estimate.Sheet, epsilon float64, kmax int, held int64, share bool
 	}
 	s.ReadNodes(1) // ids
 	if panels := sharedPanels(s); panels > 0 && share {
-		s.ShareLSI(panels, sketches(l), StretchEnds(s.Hops, kmax), 4*s.Part+norms+held)
+		s.ShareLSI(panels, tasksOfLSI(s.Plan, s.Weighted, panels, panels), sketches(l), StretchEnds(s.Hops, kmax), 4*s.Part+norms+held)
 	} else {
 		s.FindLSI(width, sketches(l), epsilon, kmax, 4*s.Part+norms+held)
 	}

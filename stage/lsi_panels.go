@@ -16,6 +16,7 @@ import (
 	"ndls/lsi"
 	"ndls/partition"
 	"ndls/shards"
+	"ndls/spmv"
 )
 
 // Several workers find K together, each with some panels of the probe, in stretches of hops. In a
@@ -80,9 +81,20 @@ func sharesPanels(p control.Plan, panels int) bool {
 	return !p.SlackSettles() && 1 < panels && panels <= mostPanels
 }
 
+// tasksOfLSI is how many tasks so many workers can have at most of so many panels. A row of 16 float16
+// values is half a cache line, and a pass over two panels takes hardly longer than over one: they stay
+// together.
+func tasksOfLSI(p control.Plan, weighted bool, panels, workers int) int {
+	together := 1
+	if lsi.Precision(sketches(p.LSI), weighted, (&Env{Plan: p}).precision()) == spmv.Float16 {
+		together = 2
+	}
+	return min((panels+together-1)/together, workers)
+}
+
 // paysToShare says whether sharing panels of such a graph saves time.
-func paysToShare(nodes, edges int64, panels int) bool {
-	return float64(nodes+2*edges)*float64(panels) >= sharedWork
+func paysToShare(p control.Plan, nodes, edges int64, weighted bool, panels int) bool {
+	return float64(nodes+2*edges)*float64(panels) >= sharedWork && tasksOfLSI(p, weighted, panels, panels) > 1
 }
 
 // lsiProgress is how far workers are that share the panels.
@@ -181,13 +193,13 @@ func leftOfLSI(p control.Plan, sum shards.Summary, cat *catalog.Catalog) partiti
 	if shared || len(cat.Entries(catalog.KindLSI)) == intervals(sum) || !sharesPanels(p, len(x.at)) {
 		return partition.Left{}
 	}
-	left := partition.Left{Shared: x.begun(), Small: !paysToShare(sum.Nodes, sum.Edges, len(x.at)), Superseded: x.superseded}
+	left := partition.Left{Shared: x.begun(), Small: !paysToShare(p, sum.Nodes, sum.Edges, sum.Weighted, len(x.at)), Superseded: x.superseded}
 	if x.from == x.kmax {
 		return left
 	}
 	// Panels that are at the end of the stretch already wait for the others.
 	if left.Pieces = x.missing(x.at, x.to-1); len(left.Pieces) > 0 {
-		left.Step, left.Count = string(control.Columns), func(workers int) int { return workers }
+		left.Step, left.Count = string(control.Columns), func(workers int) int { return tasksOfLSI(p, sum.Weighted, len(x.at), workers) }
 		return left
 	}
 	left.Step, left.Pieces = string(control.Rows), x.missing(x.known, x.from)
@@ -308,7 +320,7 @@ func (env lsiRun) commitRowsOf(ctx context.Context, panel, hop int, write func(i
 // sharedPanels is how many panels of the probe workers of a sheet share, 0 if they do not.
 func sharedPanels(s *estimate.Sheet) int {
 	panels := probePanels(s.Plan, s.Nodes, s.Edges, s.Features)
-	if s.Workers == 1 || s.Part < s.Nodes || !sharesPanels(s.Plan, panels) || !paysToShare(s.Nodes, s.Edges, panels) {
+	if s.Workers == 1 || s.Part < s.Nodes || !sharesPanels(s.Plan, panels) || !paysToShare(s.Plan, s.Nodes, s.Edges, s.Weighted, panels) {
 		return 0
 	}
 	return panels

@@ -286,7 +286,8 @@ func (j job) lsi() (all []phase) {
 	p := phase{stage: control.LSI, part: control.Whole, tasks: []int{1}}
 	blocks := packed.Panels(j.plan.LSI.Probes)
 	pass := j.pass() * j.slower(lsiSeconds)
-	if j.workers == 1 || blocks == 1 {
+	tasks := (blocks + 1) / 2 // float16 rows of two panels are a cache line
+	if j.workers == 1 || tasks == 1 {
 		p.open, p.cold = j.graph()
 		p.piece = work{units: blocks * (j.Hops + 1), unit: pass, state: j.Nodes * rowBytes * int64(blocks), written: 5 * j.Nodes, files: j.intervals()}
 		return []phase{p}
@@ -294,7 +295,7 @@ func (j job) lsi() (all []phase) {
 	from, rows := -1, j.Nodes*rowBytes/2 // float16
 	ranges := int((j.Nodes + partition.BlockRows - 1) / partition.BlockRows)
 	for _, to := range stage.StretchEnds(j.Hops, j.plan.LSI.Kmax) {
-		columns := phase{stage: control.LSI, part: control.Columns, tasks: evenly(blocks, j.workers)}
+		columns := phase{stage: control.LSI, part: control.Columns, tasks: evenly(blocks, min(tasks, j.workers))}
 		columns.open, columns.cold = j.graph()
 		columns.piece = work{units: to - from, unit: pass, written: rows, files: 1}
 		found := phase{stage: control.LSI, part: control.Rows, tasks: divide(ranges, ranges)}
