@@ -77,8 +77,8 @@ type Entry struct {
 	Interval int32 `parquet:"name=interval, type=INT32" json:"interval"`
 	Block    int32 `parquet:"name=block, type=INT32" json:"block"`
 	// Lo and Hi are the rows [Lo, Hi) that the file holds of a matrix or table, First and
-	// Last its panels [First, Last), or the pieces of a step of a partition; all 0 where
-	// the file is no such thing.
+	// Last its panels [First, Last), the pieces of a step of a partition, or the hops that it
+	// takes until K of nodes is known; all 0 where the file is no such thing.
 	Lo    int64 `parquet:"name=lo, type=INT64" json:"lo,omitempty"`
 	Hi    int64 `parquet:"name=hi, type=INT64" json:"hi,omitempty"`
 	First int32 `parquet:"name=first_panel, type=INT32" json:"first_panel,omitempty"`
@@ -116,6 +116,12 @@ func (e Entry) Holding(lo, hi int64) Entry {
 // Panels says which panels [first, last) of 16 columns the file is about.
 func (e Entry) Panels(first, last int) Entry {
 	e.Block, e.First, e.Last = int32(first), int32(first), int32(last)
+	return e
+}
+
+// Awaits says after which hop the file's rows are expected to be known.
+func (e Entry) Awaits(hop, last int) Entry {
+	e.First, e.Last = int32(hop), int32(last)
 	return e
 }
 

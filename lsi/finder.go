@@ -59,12 +59,11 @@ func (f *finder) settle(column []uint16, epsilon float64, hop int, first int64, 
 // panel (see [Stretch]).
 type Finder struct {
 	finder
-	squares *mem.Array[float64]
+	// squares are those of the last three hops, the last one first, of which seen were shown.
+	squares [3]*mem.Array[float64]
+	seen    int
 	part    *mem.Array[float64]
 }
-
-// FinderBytes is the memory of a Finder for n nodes and so many columns of K.
-func FinderBytes(n int64, columns int) int64 { return (16+2*int64(columns))*n + 4*4096 }
 
 // NewFinder begins with K of n nodes from node first on, of which nothing is known. sketch says that
 // the probe is a sketch; rows of the sample of o count from first.
@@ -82,8 +81,10 @@ func NewFinder(b *mem.Budget, state *stationary.State, sketch bool, o Options, f
 		return nil, err
 	}
 	f.table.begin()
-	if f.squares, err = mem.Alloc[float64](b, n, "squared distances"); err != nil {
-		return nil, err
+	for i := range f.squares {
+		if f.squares[i], err = mem.Alloc[float64](b, n, "squared distances"); err != nil {
+			return nil, err
+		}
 	}
 	f.part, err = mem.Alloc[float64](b, n, "squared distances of a panel")
 	return f, err
@@ -94,7 +95,9 @@ func (f *Finder) Free() {
 	if f.table != nil {
 		f.table.Free()
 	}
-	f.squares.Free()
+	for _, x := range f.squares {
+		x.Free()
+	}
 	f.part.Free()
 }
 
@@ -123,17 +126,44 @@ func (f *Finder) Left() (n int64) {
 // fills in those of the nodes of which K was not known when the Finder was begun. They are added as
 // one worker adds them.
 func (f *Finder) Hop(hop, panels int, read func(panel int, squares []float64) error) error {
-	f.squares.Clear()
+	last := f.squares[len(f.squares)-1]
+	copy(f.squares[1:], f.squares[:])
+	f.squares[0], f.seen = last, f.seen+1
+	last.Clear()
 	for panel := range panels {
 		if err := read(panel, f.part.S); err != nil {
 			return fmt.Errorf("squared distances of panel %d after hop %d: %w", panel, hop, err)
 		}
 		for i, x := range f.part.S {
-			f.squares.S[i] += x
+			last.S[i] += x
 		}
 	}
-	f.see(hop, 0, f.squares.S)
+	f.see(hop, 0, last.S)
 	return nil
+}
+
+// More is about how many more hops it takes until K of all nodes is known, most if that is more or
+// cannot be told: distances fall from hop to hop as they fell in the last two.
+func (f *Finder) More(most int) int {
+	if f.seen < len(f.squares) {
+		return most
+	}
+	now, then, more := f.squares[0].S, f.squares[len(f.squares)-1].S, 1.0
+	for i, k := range f.table.k.S {
+		if k != unsettled {
+			continue
+		}
+		up := f.state.Up(f.base+int64(i)) / f.scale
+		fall := math.Log(now[i] / then[i]) // of squares, in two hops
+		if !(fall < 0) {
+			return most
+		}
+		far := math.Log(f.o.Epsilon*f.o.Epsilon) - math.Log(up*up*now[i])
+		if more = max(more, math.Ceil(2*far/fall)); more >= float64(most) {
+			return most
+		}
+	}
+	return int(more)
 }
 
 // End gives Kmax to the nodes that have not settled.

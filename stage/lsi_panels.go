@@ -11,7 +11,6 @@ import (
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/direct"
-	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/lsi"
 	"ndls/partition"
@@ -45,14 +44,18 @@ const (
 )
 
 // The first stretch is short, since most nodes settle in it: the squared lengths of later hops are
-// those of few nodes. Each of the others is half as long as all before.
+// those of few nodes. Each of the others is as long as distances let expect that it takes, and at
+// most half as long as all before.
 const (
 	firstStretch    = 4
 	shortestStretch = 8
 	longestStretch  = 32
+	// leastStretch is how many hops it takes to see how distances fall.
+	leastStretch = 3
 )
 
-// stretchEnd is the last hop of the stretch that begins with rows of a hop, -1 for those of the probe.
+// stretchEnd is the last hop that a stretch may have which begins with rows of a hop, -1 for those of
+// the probe.
 func stretchEnd(from, kmax int) int {
 	if from < 0 {
 		return min(firstStretch, kmax)
@@ -117,9 +120,10 @@ func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsi
 		panels = 0
 	}
 	x := lsiProgress{kmax: p.LSI.Kmax, nodes: sum.Nodes, known: before(pieces), at: before(panels), from: p.LSI.Kmax, to: p.LSI.Kmax}
+	expected := before(pieces) // after which hop K is expected to be known
 	for _, e := range cat.Entries(catalog.KindLSIFound) {
-		if e.Run == 0 && int(e.Interval) < pieces {
-			x.known[e.Interval] = max(x.known[e.Interval], int(e.Hop))
+		if e.Run == 0 && int(e.Interval) < pieces && int(e.Hop) > x.known[e.Interval] {
+			x.known[e.Interval], expected[e.Interval] = int(e.Hop), int(e.Last)
 		}
 	}
 	for _, e := range cat.Entries(catalog.KindLSIRows) {
@@ -130,9 +134,26 @@ func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsi
 	for _, hop := range x.known {
 		x.from = min(x.from, hop)
 	}
-	if x.from < x.kmax {
-		x.to = stretchEnd(x.from, x.kmax)
+	if x.from == x.kmax {
+		return x
 	}
+	for _, hop := range x.at {
+		if hop > x.from {
+			x.to = hop // the stretch is under way
+			return x
+		}
+	}
+	x.to = stretchEnd(x.from, x.kmax)
+	if x.from < 0 {
+		return x
+	}
+	last := x.from + leastStretch
+	for piece, hop := range x.known {
+		if hop == x.from {
+			last = max(last, expected[piece]+1) // distances fall ever more slowly
+		}
+	}
+	x.to = min(x.to, last)
 	return x
 }
 
@@ -258,23 +279,18 @@ func (env lsiRun) stretchPanels(ctx context.Context, x lsiProgress, first, last 
 		return fmt.Errorf("scratch file: %w", err)
 	}
 	defer func() { err = errors.Join(err, scratch.Close()) }()
-	page, err := mem.Alloc[float64](env.Budget, direct.RoundUp(min(piecesOfLSI, x.nodes)), "squared distances of a piece")
+	f, err := env.newSquares(ctx, x, scratch)
 	if err != nil {
 		return err
 	}
-	defer page.Free()
-	k, err := mem.Alloc[uint16](env.Budget, min(piecesOfLSI, x.nodes), "K of a piece")
-	if err != nil {
-		return err
-	}
-	defer k.Free()
+	defer f.free()
 	fits := g.capacity((last - first) * packed.PanelColumns)
 	fits.Precision = lsi.Precision(sketches(o), g.summary.Weighted, fits.Precision)
 	options, need, err := lsi.Options{}.StretchPlan(fits)
 	if err != nil {
 		return g.refused("lsi", need, err)
 	}
-	f := squaresFile{lsiRun: env, lsiProgress: x, file: scratch, page: page.S, k: k.S, first: first, block: options.Layout.Columns / packed.PanelColumns}
+	f.first, f.block = first, options.Layout.Columns/packed.PanelColumns
 	stats, err := lsi.Stretch{
 		First: first, Last: last, From: x.from, To: x.to,
 		Rows:    func(panel int) (io.ReadCloser, error) { return env.openRowsOf(ctx, panel, x.from) },
@@ -329,7 +345,7 @@ func sharedPanels(s *estimate.Sheet) int {
 // StretchEnds are the last hops of the stretches in which workers that share panels see a hop.
 func StretchEnds(last, kmax int) (ends []int) {
 	for from := -1; from < min(last, kmax); {
-		from = stretchEnd(from, kmax)
+		from = min(stretchEnd(from, kmax), max(last, firstStretch))
 		ends = append(ends, from)
 	}
 	return ends

@@ -3,10 +3,11 @@ package stage
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
+	"math/bits"
+	"slices"
 
 	"ndls/catalog"
 	"ndls/group"
@@ -16,29 +17,92 @@ import (
 )
 
 // squaresFile holds the squared lengths of a block's panels after each hop of a stretch, until
-// these are committed panel by panel.
+// these are committed panel by panel: of the nodes of which K was not known when the stretch began.
 type squaresFile struct {
 	lsiRun
 	lsiProgress
 	file *direct.Scratch
-	page []float64
-	k    []uint16
+	page *mem.Array[float64]
+	// left has a bit for each of these nodes; it is nil where that is all of them. starts counts those
+	// before each piece, and of all.
+	left   *mem.Array[uint64]
+	starts []int64
 	// first is the first panel of the task, block how many panels a block has.
 	first, block int
 }
 
-// hops is how many hops the stretch shows.
-func (f *squaresFile) hops() int { return f.to - f.from }
+// newSquares reads of which nodes K is not known.
+func (env lsiRun) newSquares(ctx context.Context, x lsiProgress, file *direct.Scratch) (_ *squaresFile, err error) {
+	f := &squaresFile{lsiRun: env, lsiProgress: x, file: file, starts: make([]int64, len(x.known)+1)}
+	defer func() {
+		if err != nil {
+			f.free()
+		}
+	}()
+	if f.page, err = mem.Alloc[float64](env.Budget, direct.RoundUp(min(piecesOfLSI, x.nodes)+2*direct.Align), "squared distances of a piece"); err != nil {
+		return nil, err
+	}
+	if x.from < 0 {
+		for piece := range x.known {
+			_, f.starts[piece+1] = x.bounds(piece)
+		}
+		return f, nil
+	}
+	if f.left, err = mem.Alloc[uint64](env.Budget, (x.nodes+63)/64, "nodes of which K is not known"); err != nil {
+		return nil, err
+	}
+	k, err := mem.Alloc[uint16](env.Budget, min(piecesOfLSI, x.nodes), "K of a piece")
+	if err != nil {
+		return nil, err
+	}
+	defer k.Free()
+	for piece := range x.known {
+		f.starts[piece+1] = f.starts[piece]
+		if x.known[piece] > x.from {
+			continue
+		}
+		lo, hi := x.bounds(piece)
+		if err := env.readFound(ctx, x, piece, 0, k.S[:hi-lo]); err != nil {
+			return nil, err
+		}
+		for i, entry := range k.S[:hi-lo] {
+			if lsi.Unsettled(entry) {
+				node := lo + int64(i)
+				f.left.S[node/64] |= 1 << (node % 64)
+				f.starts[piece+1]++
+			}
+		}
+	}
+	return f, nil
+}
+
+func (f *squaresFile) free() {
+	f.page.Free()
+	f.left.Free()
+}
 
 // offset is where the squared lengths of a panel after a hop are. Those of the next block take their
 // place.
 func (f *squaresFile) offset(panel, hop int) int64 {
-	row := 8 * direct.RoundUp(f.nodes)
-	return (int64((panel-f.first)%f.block)*int64(f.hops()) + int64(hop-f.from-1)) * row
+	row := 8 * direct.RoundUp(f.starts[len(f.known)])
+	return (int64((panel-f.first)%f.block)*int64(f.to-f.from) + int64(hop-f.from-1)) * row
 }
 
+// put keeps the squared lengths of a panel after a hop. It moves those that count to the front.
 func (f *squaresFile) put(panel, hop int, squares []float64) error {
-	return f.file.WriteAt(mem.AsBytes(squares), f.offset(panel, hop))
+	n := 0
+	if f.left == nil {
+		n = len(squares)
+	} else {
+		for word, bits64 := range f.left.S {
+			for ; bits64 != 0; bits64 &= bits64 - 1 {
+				squares[n] = squares[64*word+bits.TrailingZeros64(bits64)]
+				n++
+			}
+		}
+		n = int(direct.RoundUp(int64(n)))
+	}
+	return f.file.WriteAt(mem.AsBytes(squares[:n]), f.offset(panel, hop))
 }
 
 // commit commits those of a panel, piece by piece.
@@ -52,32 +116,21 @@ func (f *squaresFile) commit(ctx context.Context, panel int) error {
 }
 
 func (f *squaresFile) commitPiece(ctx context.Context, piece, panel int) error {
-	lo, hi := f.bounds(piece)
-	k := f.k[:hi-lo]
-	if err := f.readFound(ctx, f.lsiProgress, piece, 0, k); err != nil {
-		return err
-	}
 	out, err := f.Catalog.Create(ctx, catalog.Describe(catalog.KindLSISquares, squaresPath(piece, panel, f.to)).In(piece).Panels(panel, panel+1).AtHop(f.to))
 	if err != nil {
 		return err
 	}
 	defer out.Abort()
-	w := bufio.NewWriterSize(out, 1<<16)
-	var text [8]byte
+	lo, hi := 8*f.starts[piece], 8*f.starts[piece+1]
+	from := lo / direct.Align * direct.Align
 	for hop := f.from + 1; hop <= f.to; hop++ {
-		page := f.page[:direct.RoundUp(hi-lo)]
-		if err := f.file.ReadAt(mem.AsBytes(page), f.offset(panel, hop)+8*lo); err != nil {
+		page := mem.AsBytes(f.page.S)[:direct.RoundUp(hi-from)]
+		if err := f.file.ReadAt(page, f.offset(panel, hop)+from); err != nil {
 			return fmt.Errorf("squared distances: %w", err)
 		}
-		for i, x := range page[:hi-lo] {
-			if lsi.Unsettled(k[i]) {
-				binary.LittleEndian.PutUint64(text[:], math.Float64bits(x))
-				_, _ = w.Write(text[:]) // Flush has the error
-			}
+		if _, err := out.Write(page[lo-from : hi-from]); err != nil {
+			return err
 		}
-	}
-	if err := w.Flush(); err != nil {
-		return err
 	}
 	out.Rows = 1
 	return f.Catalog.Commit(ctx, out)
@@ -161,10 +214,10 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 			f.Distances()[i] = r.Distance
 		}
 	}
-	before := make([]uint64, (hi-lo+63)/64) // of which nodes K was not known
+	var left []int32 // nodes of which K was not known
 	for i, k := range f.Columns()[0] {
 		if lsi.Unsettled(k) {
-			before[i/64] |= 1 << (i % 64)
+			left = append(left, int32(i))
 		}
 	}
 	var files []*bufio.Reader
@@ -183,15 +236,11 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 	}
 	for hop := x.from + 1; hop <= x.to; hop++ {
 		if err := f.Hop(hop, len(files), func(panel int, squares []float64) error {
-			var text [8]byte
-			for i := range squares {
-				if before[i/64]&(1<<(i%64)) == 0 {
-					continue
-				}
-				if _, err := io.ReadFull(files[panel], text[:]); err != nil {
-					return err
-				}
-				squares[i] = math.Float64frombits(binary.LittleEndian.Uint64(text[:]))
+			if _, err := io.ReadFull(files[panel], mem.AsBytes(squares[:len(left)])); err != nil {
+				return err
+			}
+			for j, i := range slices.Backward(left) {
+				squares[i] = squares[j]
 			}
 			return nil
 		}); err != nil {
@@ -205,18 +254,21 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 			return fmt.Errorf("%s is longer than there are nodes", squaresPath(piece, panel, x.to))
 		}
 	}
-	to := x.to
+	to, more := x.to, 0
 	if f.Left() == 0 {
 		to = x.kmax
+	} else {
+		more = f.More(longestStretch)
 	}
 	if to == x.kmax {
 		f.End()
 	}
-	return env.commitFound(ctx, piece, to, lo, hi, f)
+	return env.commitFound(ctx, piece, to, more, lo, hi, f)
 }
 
 // commitFound commits K of a piece as far as it is known after a hop, and the distances of the sample.
-func (env lsiRun) commitFound(ctx context.Context, piece, hop int, lo, hi int64, f *lsi.Finder) (err error) {
+// Another number of hops is expected to do for all nodes.
+func (env lsiRun) commitFound(ctx context.Context, piece, hop, more int, lo, hi int64, f *lsi.Finder) (err error) {
 	var files []*catalog.File
 	defer func() {
 		for _, file := range files {
@@ -224,7 +276,7 @@ func (env lsiRun) commitFound(ctx context.Context, piece, hop int, lo, hi int64,
 		}
 	}()
 	for column, k := range f.Columns() {
-		file, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIFound, foundPath(piece, column, hop)).In(piece).Holding(lo, hi).AtHop(hop).OfRun(column))
+		file, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIFound, foundPath(piece, column, hop)).In(piece).Holding(lo, hi).AtHop(hop).Awaits(hop, hop+more).OfRun(column))
 		if err != nil {
 			return err
 		}
