@@ -195,8 +195,6 @@ func (j job) phases() (all []phase) {
 			all = append(all, j.columns(s, n, last, int64(shards.TileRowBytes(false)), j.Nodes), j.rows(s, n, j.Nodes, j.Classes))
 		case control.Train:
 			all = append(all, j.pieces(s, control.Models, j.plan.Train.Runs)...)
-		case control.Predict:
-			all = append(all, j.pieces(s, control.Rows, j.intervals())...)
 		default:
 			all = append(all, j.whole(s))
 		}
