@@ -303,7 +303,7 @@ func TestClusterSurvives(t *testing.T) {
 // than all of its other tasks.
 var probesJob = []string{
 	"--dataset", "synthetic:nodes=70000,edges=320000,features=16,classes=4,seed=9",
-	"--runs", "4", "--epochs", "2", "--probes", "1600", "--epsilon", "0.05", "--kmax", "12", "--quiet",
+	"--runs", "4", "--epochs", "2", "--probes", "1600", "--epsilon", "0.05", "--kmax", "6", "--quiet",
 }
 
 // TestProbesAreShared kills workers while they share the panels of the probe, and in the next stretch.
