@@ -2,12 +2,15 @@ package ndls
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"runtime"
+	"strconv"
 	"time"
 
 	"ndls/internal/failure"
 	"ndls/internal/progress"
+	"ndls/watch"
 )
 
 // Progress says how far a piece of work is.
@@ -58,6 +61,60 @@ func (h readable) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 // WithGroup implements slog.Handler.
 func (h readable) WithGroup(name string) slog.Handler { return readable{h.Handler.WithGroup(name)} }
+
+// keeping is a handler that also keeps lines for the page of a run: those of level info and above, whatever the next
+// handler takes.
+type keeping struct {
+	next slog.Handler
+	to   *watch.Log
+	text string // of attributes that all lines have
+}
+
+// Enabled implements slog.Handler.
+func (h keeping) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelInfo || h.next.Enabled(ctx, level)
+}
+
+// Handle implements slog.Handler.
+func (h keeping) Handle(ctx context.Context, r slog.Record) error {
+	text := h.text
+	r.Attrs(func(a slog.Attr) bool {
+		text += attribute(a)
+		return true
+	})
+	h.to.Add(watch.Line{Time: r.Time, Level: r.Level.String(), Text: r.Message + text})
+	if !h.next.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return h.next.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h keeping) WithAttrs(attrs []slog.Attr) slog.Handler {
+	for _, a := range attrs {
+		h.text += attribute(a)
+	}
+	h.next = h.next.WithAttrs(attrs)
+	return h
+}
+
+// WithGroup implements slog.Handler.
+func (h keeping) WithGroup(name string) slog.Handler {
+	h.next = h.next.WithGroup(name)
+	return h
+}
+
+// attribute is what a line says of an attribute.
+func attribute(a slog.Attr) string {
+	value := a.Value.Resolve()
+	if err, ok := value.Any().(error); ok {
+		value = slog.StringValue(failure.Text(err))
+	}
+	if value.Kind() == slog.KindFloat64 {
+		value = slog.StringValue(strconv.FormatFloat(value.Float64(), 'f', 1, 64))
+	}
+	return fmt.Sprintf(" %s=%s", a.Key, value)
+}
 
 // inner is log for what goes on inside: nothing below the level, unless log takes
 // debug messages, too.

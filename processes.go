@@ -50,7 +50,7 @@ func (j job) processes(ctx context.Context, onlooker onlooker) (*Directory, erro
 	if err != nil {
 		return nil, fmt.Errorf("--workers: %w", err)
 	}
-	r, err := j.begin(ctx, coordinator.Options{Workers: j.Workers.Processes, Log: j.Log})
+	r, err := j.begin(ctx, coordinator.Options{Workers: j.Workers.Processes, Near: true, Log: j.Log})
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"ndls/catalog"
 	"ndls/coordinator"
@@ -37,6 +38,7 @@ func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err erro
 	defer func() { err = interruption(ctx, err) }()
 	ctx, stop := reporting(ctx, c.Progress)
 	defer stop()
+	kept := c.logged()
 	j, err := newJob(c, stages)
 	if err != nil {
 		return nil, err
@@ -45,6 +47,7 @@ func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err erro
 	if err != nil {
 		return nil, err
 	}
+	onlooker.log = kept
 	defer onlooker.close()
 	switch {
 	case c.Workers.Processes < 0:
@@ -78,6 +81,7 @@ type session struct {
 	scheduler *coordinator.Scheduler
 	work      coordinator.Job
 	onlooker  onlooker
+	limits    atomic.Pointer[control.Limits] // of this host, nil until they are measured
 	undo      []func()
 	// made says that begin has made the run directory.
 	made bool
@@ -186,7 +190,13 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 		Versions: Versions(), Log: j.Log,
 	}
 	if o.Alone {
-		r.work.Measure = func(ctx context.Context) (control.Speeds, error) { return measure(ctx, resources) }
+		r.work.Measure = func(ctx context.Context) (control.Speeds, error) {
+			speeds, err := measure(ctx, resources)
+			if err == nil {
+				r.limits.Store(control.LimitsOf(speeds, resources.Threads))
+			}
+			return speeds, err
+		}
 	}
 	if r.work.Counts.TrainOn, err = stage.TrainedOn(ctx, j.TrainOn, plan); err != nil {
 		return nil, err

@@ -83,6 +83,7 @@ func Serve(ctx context.Context, c Config, s ServeConfig) (_ *Directory, err erro
 	defer func() { err = interruption(ctx, err) }()
 	ctx, stop := reporting(ctx, c.Progress)
 	defer stop()
+	kept := c.logged()
 	j, err := newJob(c, nil)
 	if err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func Serve(ctx context.Context, c Config, s ServeConfig) (_ *Directory, err erro
 		return nil, err
 	}
 	defer r.close()
-	r.onlooker = onlooker
+	r.onlooker, r.onlooker.log = onlooker, kept
 	if err := r.share(s.Workers); err != nil {
 		return nil, err
 	}

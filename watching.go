@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -20,8 +22,11 @@ import (
 type Watching struct {
 	// HTTP is HOST:PORT of the page of the run, of its JSON and of its metrics; "" serves none, port 0
 	// picks a free one, which the log names. Who knows the token of the job, or, of a run without one, the value of
-	// the environment variable [TokenVariable], can stop the run there.
+	// the environment variable [TokenVariable], can stop or drain the run there.
 	HTTP string
+	// Hosts are names by which requests to HTTP may call this host, beside localhost, its own name and IP addresses:
+	// of a Kubernetes Service, or of a proxy that passes its name on.
+	Hosts []string
 	// Profile serves profiles of this process at /debug/pprof/, on loopback addresses alone.
 	Profile bool
 	// MetricsFile is a file for the metrics, which is replaced every [MetricsInterval] and at the end; "" for none.
@@ -53,10 +58,30 @@ type onlooker struct {
 	// stop stops the run, as a signal does; token is what one must know for that, "" if nobody may.
 	stop  context.CancelCauseFunc
 	token string
+	// log keeps the last lines of the log, nil where no page is served.
+	log *watch.Log
 }
 
-// errStopped is why a run ended that was stopped through its page.
-var errStopped = errors.New("a request to /stop has stopped the run")
+// errStopped and errDrained are why a run ended that was stopped through its page.
+var (
+	errStopped = errors.New("a request to /stop has stopped the run")
+	errDrained = errors.New("a request to /drain has stopped the run after the tasks that were under way")
+)
+
+// logged has the log of a run, and what its worker processes write, kept for its page, if there is to be one.
+func (c *Config) logged() *watch.Log {
+	if c.Watching.HTTP == "" {
+		return nil
+	}
+	kept := &watch.Log{}
+	c.Log = slog.New(keeping{next: logger(c.Log).Handler(), to: kept})
+	if c.Workers.Output == nil {
+		c.Workers.Output = kept
+	} else {
+		c.Workers.Output = io.MultiWriter(c.Workers.Output, kept)
+	}
+	return kept
+}
 
 // followed returns a context whose progress is followed for who watches the run, and who may stop it with a token.
 // What cannot be watched is an error before anything is made. The caller closes the onlooker.
@@ -95,17 +120,38 @@ func (o onlooker) close() {
 // watched serves the page of the run, and writes its metrics, until stop is called. Neither of them can end the run:
 // what fails is told in the log.
 func (r *session) watched(ctx context.Context) (stop func()) {
-	o := watch.Options{Watch: r.onlooker.progress, Versions: Versions(), Profile: r.Watching.Profile}
-	if r.onlooker.token != "" {
-		o.Token, o.Stop = r.onlooker.token, func() { r.onlooker.stop(errStopped) }
+	o := watch.Options{
+		Watch: r.onlooker.progress, Log: r.onlooker.log, Limits: r.limits.Load, Versions: Versions(), Hosts: r.Watching.Hosts, Profile: r.Watching.Profile,
+		Token: r.onlooker.token,
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	finish := func() {}
 	var services sync.WaitGroup
+	drain := make(chan struct{}, 1)
+	o.Steering = watch.Steering{
+		Stop: func() { r.onlooker.stop(errStopped) },
+		Drain: func() {
+			select {
+			case drain <- struct{}{}:
+			default: // it was asked for before
+			}
+		},
+		DrainWorker: r.scheduler.DrainWorker,
+	}
 	if l := r.onlooker.listener; l != nil {
 		r.Log.Info("how the run goes", "at", "http://"+l.Addr().String()+"/")
 		page := watch.New(r.scheduler, o)
 		finish = page.Finish
+		services.Go(func() {
+			select {
+			case <-drain:
+			case <-ctx.Done():
+				return
+			}
+			if r.scheduler.Drain(ctx) == nil {
+				r.onlooker.stop(errDrained)
+			}
+		})
 		services.Go(func() {
 			if err := serveHTTP(ctx, l, page); err != nil {
 				r.Log.Warn("the page of the run is gone", "because", err)

@@ -137,6 +137,9 @@ func Work(ctx context.Context, c WorkConfig) (err error) {
 	if err == nil {
 		members.Close() // all end now; leaving the group one by one would take seconds
 	}
+	if errors.Is(err, control.ErrDrained) {
+		return nil
+	}
 	if errors.Is(context.Cause(serving), errComplete) {
 		return nil // and a coordinator that comes again finds nothing to do
 	}

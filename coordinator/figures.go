@@ -172,6 +172,13 @@ func (j *Job) estimate(ctx context.Context, c estimate.Counts, held int64, stage
 	return j.estimated(c, held, stages...)
 }
 
+// noteLimits puts what the host does at most into the record, once it was measured.
+func (j *Job) noteLimits(rec *Record) {
+	if l := control.LimitsOf(j.Resources.Speeds, j.Resources.Threads); l != nil {
+		rec.Limits = l
+	}
+}
+
 func (j *Job) estimated(c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
 	r := j.resources()
 	list, err := estimate.RunCut(c, j.Plan, r, j.Workers, held, stage.Costs(stages...)...)

@@ -170,6 +170,7 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 		}
 	}
 	rec.Plan, rec.Versions, rec.MemoryBudget = j.Plan, j.Versions, j.Resources.Memory
+	j.noteLimits(rec)
 	rec.Inputs, rec.Named = next.Inputs, j.Inputs.Over(rec.Named)
 	rec.State, rec.Reason = Running, ""
 	if j.Restart {
@@ -276,6 +277,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 	if err != nil {
 		return err
 	}
+	j.noteLimits(rec)
 	if j.lean, j.spare = false, 0; planned != nil {
 		j.lean, j.spare = planned.Lean, planned.Spare
 	}

@@ -68,8 +68,10 @@ type Record struct {
 	// all of them are.
 	Wanted []control.Stage `json:"wanted"`
 	// MemoryBudget is the budget of the last run in bytes.
-	MemoryBudget int64         `json:"memory_budget_bytes"`
-	Stages       []StageRecord `json:"stages"`
+	MemoryBudget int64 `json:"memory_budget_bytes"`
+	// Limits are those of the host of the last run that measured its speeds.
+	Limits *control.Limits `json:"limits,omitempty"`
+	Stages []StageRecord   `json:"stages"`
 	// Discarding lists the stages whose output is being discarded. It is empty but while
 	// that is under way: what an interruption left of it is done first of all.
 	Discarding []control.Stage `json:"discarding,omitempty"`

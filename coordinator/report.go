@@ -49,7 +49,7 @@ func NewReport(rec *Record, sum shards.Summary) report.Report {
 			Normalization: sum.Normalization,
 			DroppedEdges:  sum.Dropped, BlankedNodes: sum.Blanked,
 		},
-		Memory: control.MemoryReport{BudgetBytes: rec.MemoryBudget},
+		Memory: control.MemoryReport{BudgetBytes: rec.MemoryBudget}, Limits: rec.Limits,
 		Stages: []report.Stage{}, Losses: rec.Losses, Absent: absent(rec, sum),
 	}
 	for _, x := range rec.Stages {

@@ -60,6 +60,8 @@ type Options struct {
 	// outlives the other: tasks that were under way need not be waited for, and no lease
 	// runs out.
 	Alone bool
+	// Near says that all workers are processes of this host.
+	Near bool
 	// Log gets what happens to workers and tasks.
 	Log *slog.Logger
 }
@@ -84,6 +86,7 @@ type Scheduler struct {
 	stuck    time.Time     // since when no worker that is here may have a task
 	running  bool          // tasks may be given out
 	stopping bool          // none will be, by this coordinator
+	draining bool          // none but those that are leased, see Drain
 	ended    bool          // none will be
 	short    time.Time     // since when a gang lacks workers, zero if it does not
 	stages   []StageStatus // as the record has them
@@ -97,10 +100,11 @@ type Scheduler struct {
 type member struct {
 	control.Hello
 	seen  time.Time
-	usage control.Usage
+	speed speed
 	polls int  // calls of Next that wait
 	told  bool // that the run has ended
 	left  bool // it ended with its last task and will not ask for another
+	drain bool // it gets no further task, see DrainWorker
 }
 
 var _ control.Service = (*Scheduler)(nil)
@@ -273,11 +277,11 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 	}, nil
 }
 
-// heartbeat is how often workers renew their leases, and say how far they are. A worker in this process does so
+// heartbeat is how often workers renew their leases, and say how far they are. Workers on this host do so
 // every second, since a page may show it that often.
 func (s *Scheduler) heartbeat() time.Duration {
-	if s.o.Alone {
-		return time.Second
+	if s.o.Alone || s.o.Near {
+		return min(time.Second, heartbeat(s.o.Lease))
 	}
 	return heartbeat(s.o.Lease)
 }
@@ -345,6 +349,9 @@ func (s *Scheduler) Next(ctx context.Context, worker string) (control.Lease, err
 		case m == nil:
 			return control.Lease{}, fmt.Errorf("coordinator: worker %s has not joined this coordinator; it must join again: %w", worker, control.ErrRefused)
 		}
+		if s.drained(m) {
+			return control.Lease{}, control.ErrDrained
+		}
 		m.left = false
 		switch {
 		case s.ended:
@@ -386,6 +393,9 @@ func (s *Scheduler) lend(m *member) (*lease, *batch) {
 		x.touch(time.Now(), s.o.Lease)
 		return x, s.journal.add()
 	}
+	if s.draining {
+		return nil, nil
+	}
 	e, ok := s.leases.grant(time.Now(), m.Worker)
 	if !ok || s.leases.together() && m.Blocks == "" {
 		return nil, nil
@@ -409,7 +419,7 @@ func (s *Scheduler) Renew(_ context.Context, fencing uint64, p control.Progress)
 	}
 	if x := s.leases.open[fencing]; x != nil {
 		if m := s.seen(x.worker); m != nil {
-			m.usage = p.Usage
+			m.speed.note(time.Now(), p.Usage)
 		}
 	}
 	p.What, p.Where, p.Unit = shortened(p.What, longestName), shortened(p.Where, longestName), shortened(p.Unit, longestName)

@@ -13,8 +13,8 @@ type Status struct {
 	// Run is the URI of the run directory.
 	Run      string `json:"run"`
 	PlanHash string `json:"plan_hash"`
-	// State is "waiting" for workers or for the next phase, "running", "stopping" or
-	// "ended".
+	// State is "waiting" for workers or for the next phase, "running", "draining", "stopping"
+	// or "ended".
 	State string        `json:"state"`
 	Stage control.Stage `json:"stage,omitempty"`
 	Phase control.Part  `json:"phase,omitempty"`
@@ -46,8 +46,11 @@ type WorkerStatus struct {
 	LastSeen float64 `json:"last_seen_seconds"`
 	Memory   int64   `json:"memory"`
 	Threads  int     `json:"threads"`
-	// Usage is what its process took when it was last heard of with a task.
+	// Usage is what its process took when it was last heard of with a task, Speed how fast that goes now.
 	Usage control.Usage `json:"usage,omitzero"`
+	Speed Speed         `json:"speed,omitzero"`
+	// Draining says that it gets no further task.
+	Draining bool `json:"draining,omitempty"`
 	// Losses counts what of the run was lost with this worker.
 	Losses int `json:"losses"`
 	// Task is "" for a worker that has none, and Progress empty.
@@ -55,6 +58,10 @@ type WorkerStatus struct {
 	Progress control.Progress `json:"progress,omitzero"`
 	// Rate is in units of Progress a second.
 	Rate float64 `json:"rate,omitempty"`
+	// Lease is the number of the lease of the task, LeaseLeft how many seconds it has until it runs out; that of
+	// a worker in the coordinator's process does not.
+	Lease     uint64  `json:"lease,omitempty"`
+	LeaseLeft float64 `json:"lease_left_seconds,omitempty"`
 }
 
 // Status tells how the run goes now.
@@ -76,13 +83,17 @@ func (s *Scheduler) Status() Status {
 	}
 	for _, m := range s.members {
 		w := WorkerStatus{
-			Name: m.Worker, Here: s.here(m), LastSeen: time.Since(m.seen).Seconds(), Memory: m.Memory, Threads: m.Threads, Usage: m.usage, Losses: lost[m.Worker],
+			Name: m.Worker, Here: s.here(m), LastSeen: time.Since(m.seen).Seconds(), Memory: m.Memory, Threads: m.Threads, Usage: m.speed.usage, Losses: lost[m.Worker],
+			Draining: m.drain,
 		}
 		if m.polls > 0 {
 			w.LastSeen = 0
 		}
 		if x := l.of(m.Worker); x != nil {
-			w.Task, w.Progress, w.Rate = x.task.ID(), x.progress, x.rate
+			w.Task, w.Progress, w.Rate, w.Lease, w.Speed = x.task.ID(), x.progress, x.rate, x.fencing, m.speed.rates
+			if !s.o.Alone {
+				w.LeaseLeft = max(time.Until(x.deadline).Seconds(), 0)
+			}
 		}
 		st.Workers = append(st.Workers, w)
 	}
@@ -104,6 +115,8 @@ func (s *Scheduler) state() string {
 		return "ended"
 	case s.stopping || s.err != nil:
 		return "stopping"
+	case s.draining:
+		return "draining"
 	case s.running && s.gathered:
 		return "running"
 	}

@@ -24,8 +24,8 @@ export async function open(browser, address, { width, scheme, media }) {
   page.on("console", (m) => { if (m.type() === "error") wrong.push(m.text()); });
   page.on("request", (r) => { if (!r.url().startsWith(home) && !r.url().startsWith("data:")) wrong.push(`asks ${r.url()}`); });
   await page.evaluateOnNewDocument(() => { try { localStorage.clear(); } catch { /* a page of a file has none */ } }); // colours that a page before has stored
-  await page.emulateMediaType(media);
-  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+  // In one call: each of puppeteer's two undoes the other.
+  await (await page.createCDPSession()).send("Emulation.setEmulatedMedia", { media, features: [{ name: "prefers-color-scheme", value: scheme }] });
   await page.setViewport({ width, height: 900 });
   await page.goto(address, { waitUntil: "load" });
   if (media === "print") await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
@@ -48,15 +48,20 @@ export async function look({ page, wrong }, { width, scheme, media }, picture) {
       const pixels = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
       return pixels.some((x) => x !== 0);
     }).length,
+    printed: matchMedia("print").matches,
     dark: getComputedStyle(document.body).backgroundColor !== "rgb(255, 255, 255)",
-    reachable: [...document.querySelectorAll("summary, a, .wide")].every((e) => e.tabIndex >= 0),
+    reachable: [...document.querySelectorAll("summary, a, .wide, button, input")].every((e) => e.tabIndex >= 0),
+    unnamed: [...document.querySelectorAll(".wide, button, input, svg[role=img]")].filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim() || e.labels?.length)).length,
   }));
-  if (seen.dark !== (scheme === "dark")) wrong.push(`its colours are not ${scheme}`);
-  if (media === "screen" && seen.wide > width) wrong.push(`${seen.wide} pixels wide in ${width}`);
+  if (seen.dark !== (scheme === "dark" && media === "screen")) wrong.push(`its colours are not ${scheme}`);
+  if (seen.wide > width) wrong.push(`${seen.wide} pixels wide in ${width}`);
   if (seen.figures !== seen.drawn) wrong.push(`${seen.drawn} of ${seen.figures} charts have something drawn`);
+  if (seen.printed !== (media === "print")) wrong.push(`it is not on ${media}`);
+  if (seen.unnamed) wrong.push(`${seen.unnamed} parts have no name for a screen reader`);
   if (!seen.reachable) wrong.push("a part cannot be reached with the keyboard");
   wrong.push(...await findings(page));
   await page.screenshot({ path: picture, fullPage: true });
+  if (media === "print") await page.pdf({ path: picture.replace(/png$/, "pdf"), format: "A4", printBackground: false });
   return seen.drawn;
 }
 

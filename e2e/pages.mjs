@@ -7,7 +7,7 @@ const [shots, ...pages] = process.argv.slice(2);
 const browser = await launch();
 let failed = 0;
 for (const file of pages) {
-  for (const [width, scheme, media] of [[1200, "light", "screen"], [360, "dark", "screen"], [800, "light", "print"]]) {
+  for (const [width, scheme, media] of [[1200, "light", "screen"], [360, "dark", "screen"], [800, "dark", "print"]]) {
     const view = { width, scheme, media };
     const opened = await open(browser, "file://" + resolve(file), view);
     const charts = await look(opened, view, `${shots}/${basename(dirname(resolve(file)))}-${basename(file, ".html")}-${width}-${media}.png`);

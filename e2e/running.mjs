@@ -1,74 +1,129 @@
-// Opens the page of runs that work in Chromium: node e2e/running.mjs FOLDER NDLS. One run loses a worker process and
-// becomes complete, one fails, since files that it needs are removed. It fails where the page does not say so, and for
-// what e2e/pages.mjs looks at.
+// Opens the page of runs that work in Chromium: node e2e/running.mjs FOLDER NDLS. One run loses a worker process, and
+// becomes complete; one fails, since files that it needs are removed; one is drained through the form of its page. Each
+// is looked at as it works, as it loses a worker and as it ends: light and wide, dark and 360 pixels wide, and on paper.
+// It fails where the page does not say so, and for what e2e/pages.mjs looks at.
 import { execSync, spawn } from "node:child_process";
 import { readdirSync, rmSync } from "node:fs";
 import { launch, look, open, tell } from "./browser.mjs";
 
 const [folder, ndls] = process.argv.slice(2);
 const browser = await launch();
+const token = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 let failed = 0;
 
 // Starts a run, and returns the address of its page once it has one.
 function start(name, ...options) {
   const run = `${folder}/${name}`;
-  const process = spawn(ndls, ["run", "--run", run, "--memory", "1GiB", "--http", "127.0.0.1:0", ...options], { stdio: ["ignore", "ignore", "pipe"] });
-  const ended = new Promise((done) => process.on("close", done));
+  const started = spawn(ndls, ["run", "--run", run, "--memory", "1GiB", "--http", "127.0.0.1:0", ...options], { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, NDLS_TOKEN: token } });
+  const ended = new Promise((done) => started.on("close", done));
   return new Promise((found, lost) => {
     let text = "";
-    process.stderr.on("data", (data) => {
+    started.stderr.on("data", (data) => {
       text += data;
       const at = text.match(/at=(http:\/\/[0-9.:]+\/)/);
-      if (at) found({ run, process, ended, address: at[1] });
+      if (at) found({ run, process: started, ended, address: at[1] });
     });
     ended.then(() => lost(new Error(text)));
   });
 }
 
+// Waits until the page says something; its scripts say nothing.
 async function until(page, wrong, what) {
-  await page.waitForFunction((text) => document.body.textContent.includes(text), { timeout: 60000 }, what).catch(() => wrong.push(`it did not say “${what}” in a minute`));
+  await page.waitForFunction((text) => document.querySelector("main").textContent.includes(text), { timeout: 60000, polling: 200 }, what).catch(() => wrong.push(`it did not say “${what}” in a minute`));
 }
 
-const light = { width: 1200, scheme: "light", media: "screen" }, dark = { width: 360, scheme: "dark", media: "screen" };
+// A process that has ended does not answer, which the page says.
+const answered = (wrong) => wrong.filter((w) => !w.includes("ERR_CONNECTION_REFUSED") && !w.includes("ERR_INCOMPLETE"));
+
+const views = [{ width: 1200, scheme: "light", media: "screen" }, { width: 360, scheme: "dark", media: "screen" }, { width: 800, scheme: "dark", media: "print" }];
 const graph = ["--dataset", "synthetic:nodes=100000,edges=1000000,features=128,classes=8,seed=1", "--epochs", "20", "--runs", "2"];
-{
-  const { run, process, ended, address } = await start("killed", ...graph, "--workers", "2", "--epsilon", "0.001");
-  for (const view of [light, dark]) {
-    const opened = await open(browser, address, view);
-    const { page, wrong } = opened;
-    if (view === light) {
-      await until(page, wrong, "running: smooth");
-      await look(opened, view, `${folder}/running-${view.width}.png`);
-      const workers = execSync(`pgrep -P ${process.pid}`).toString().split("\n");
-      execSync(`kill -9 ${workers[0]}`);
-    }
-    await until(page, wrong, "lost or failed");
-    await look(opened, view, `${folder}/killed-${view.width}.png`);
-    if (view === dark) {
-      await until(page, wrong, "complete");
-      await until(page, wrong, "does not answer");
-      opened.wrong = wrong.filter((w) => !w.includes("ERR_CONNECTION_REFUSED") && !w.includes("ERR_INCOMPLETE")); // it has ended
-      await look(opened, view, `${folder}/complete-${view.width}.png`);
-    }
-    failed += tell(`${run}, ${view.width} pixels: a worker is killed`, opened.wrong);
-    await page.close();
+
+// All views of one page.
+const openAll = async (address) => Promise.all(views.map(async (view) => ({ view, opened: await open(browser, address, view) })));
+async function lookAll(all, name) {
+  for (const { view, opened } of all) await look(opened, view, `${folder}/${name}-${view.width}-${view.media}.png`);
+}
+async function end(all, what) {
+  for (const { view, opened } of all) {
+    failed += tell(`${what}, ${view.width} pixels, ${view.scheme}, ${view.media}`, opened.wrong);
+    await opened.page.close();
   }
+}
+async function untilAll(all, what) {
+  for (const { opened } of all) await until(opened.page, opened.wrong, what);
+}
+
+{
+  const { run, process: started, ended, address } = await start("killed", ...graph, "--workers", "2", "--epsilon", "0.001");
+  const all = await openAll(address);
+  const { page, wrong } = all[0].opened;
+  // What a user has opened, and where the focus is, stays as the page changes.
+  await page.waitForSelector("#settled", { timeout: 60000 });
+  await page.focus("#settled summary");
+  await page.keyboard.press("Enter");
+  await until(page, wrong, "rows read for that");
+  await page.waitForFunction(() => document.querySelector("svg.chart"), { timeout: 60000, polling: 200 }).catch(() => wrong.push("no chart of K came"));
+  if (!(await page.evaluate(() => document.querySelector("#settled")?.open && document.activeElement.tagName === "SUMMARY"))) wrong.push("what was opened with the keyboard did not stay open");
+  await lookAll(all, "lsi");
+  await untilAll(all, "running: smooth");
+  await lookAll(all, "running");
+  const workers = execSync(`pgrep -P ${started.pid}`).toString().split("\n");
+  execSync(`kill -9 ${workers[0]}`);
+  await untilAll(all, "lost or failed");
+  await lookAll(all, "killed");
+  await untilAll(all, "does not answer");
+  for (const x of all) x.opened.wrong = answered(x.opened.wrong);
+  for (const { opened: { page, wrong } } of all) {
+    const heading = await page.evaluate(() => document.querySelector("h1").textContent);
+    if (heading !== "complete") wrong.push(`the run is complete, and the page says “${heading}”`);
+  }
+  await lookAll(all, "complete");
+  await end(all, `${run}: a worker is killed`);
   const status = await ended;
   if (status !== 0) failed += tell(run, [`status ${status}`]);
 }
 {
   const { run, ended, address } = await start("failed", ...graph, "--epsilon", "1e-5", "--kmax", "400");
-  const opened = await open(browser, address, light);
-  const { page, wrong } = opened;
-  await until(page, wrong, "running: lsi");
+  const all = await openAll(address);
+  await untilAll(all, "running: lsi");
   for (const file of readdirSync(`${run}/graph/features`)) rmSync(`${run}/graph/features/${file}`);
-  await until(page, wrong, "smooth failed");
-  await until(page, wrong, "does not answer");
-  opened.wrong = wrong.filter((w) => !w.includes("ERR_CONNECTION_REFUSED") && !w.includes("ERR_INCOMPLETE"));
-  await look(opened, light, `${folder}/failed-${light.width}.png`);
-  failed += tell(`${run}: a stage fails`, opened.wrong);
+  await untilAll(all, "smooth failed");
+  await untilAll(all, "does not answer");
+  for (const x of all) x.opened.wrong = answered(x.opened.wrong);
+  await lookAll(all, "failed");
+  await end(all, `${run}: a stage fails`);
   const status = await ended;
   if (status === 0) failed += tell(run, ["status 0"]);
+}
+{
+  const { run, ended, address } = await start("drained", ...graph, "--epsilon", "1e-3");
+  const view = views[0], opened = await open(browser, address, view);
+  const { page, wrong } = opened;
+  await until(page, wrong, "running: ");
+  const press = async (act) => {
+    await page.evaluate(() => { document.getElementById("steered").textContent = ""; });
+    await page.focus(`button[value=${act}]`);
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.getElementById("steered").textContent !== "", { timeout: 10000, polling: 100 });
+    return page.evaluate(() => document.getElementById("steered").textContent);
+  };
+  await page.type("input[name=token]", "wrong");
+  const refused = await press("stop");
+  if (!refused.includes("must bear the token")) wrong.push(`a wrong token: ${refused}`);
+  await page.evaluate(() => { document.querySelector("input[name=token]").value = ""; });
+  await page.type("input[name=token]", token);
+  await page.type("input[name=worker]", await page.evaluate(() => document.querySelector("#workers option").value));
+  const last = await press("worker");
+  if (!last.includes("last worker")) wrong.push(`the last worker: ${last}`);
+  const drained = await press("drain");
+  if (!drained.includes("stops after the tasks")) wrong.push(`drain: ${drained}`);
+  await look(opened, view, `${folder}/drained.png`);
+  await until(page, wrong, "does not answer");
+  opened.wrong = wrong.filter((w) => !w.includes("401") && !w.includes("409"));
+  opened.wrong = answered(opened.wrong);
+  failed += tell(`${run}: drained`, opened.wrong);
+  const status = await ended;
+  if (status !== 130) failed += tell(run, [`status ${status}`]);
 }
 await browser.close();
 process.exit(failed ? 1 : 0);

@@ -309,11 +309,13 @@ func (w *Walk) Next(ctx context.Context, left int, sink spmv.Sink) (edges int64,
 func (w *Walk) Make(ctx context.Context, hop, left int, sink spmv.Sink) (edges int64, err error) {
 	w.hop = hop
 	start := time.Now()
-	took := byhop.Hop{Hop: hop}
+	took, before := byhop.Hop{Hop: hop}, spmv.TrafficSoFar()
 	ctx, span := tracing.Span(ctx, "hop", attribute.Int("ndls.hop", hop))
 	defer func() {
 		span(err, attribute.Int64("ndls.edges", edges))
 		took.Edges, took.Seconds = edges, time.Since(start).Seconds()
+		read := spmv.TrafficSoFar().Since(before)
+		took.Words, took.Rows = read.Words, read.Rows
 		w.Seconds += took.Seconds
 		w.ByHop.Add(took)
 	}()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"ndls/internal/byhop"
 	"ndls/internal/control"
 )
 
@@ -383,30 +384,57 @@ func (v *view) stages() (names []control.Stage) {
 	return names
 }
 
-// Hops are the charts of the seconds of passes by hop, one for each stage that makes hops.
+// Hops are the charts of what the passes of each hop took, for each stage that makes hops: their seconds, and the rows
+// that they read in a second, beside what the host does at most.
 func (v *view) Hops() (list []*chart) {
 	for _, name := range v.stages() {
-		c := &chart{
+		seconds := &chart{
 			ID: "hops-" + string(name), Kind: "lines", X: "hop", Y: "seconds", Title: "Passes of " + string(name) + ", by hop",
 			Says: "Seconds of all passes over the edges for each hop of the stage.",
 		}
-		var t table
+		rows := &chart{
+			ID: "rows-" + string(name), Kind: "lines", X: "hop", Y: "GB of rows a second", Title: "Rows that passes of " + string(name) + " read, by hop",
+			Says: "Bytes of rows that passes have read for the edges of each hop, from memory or disk, in a second.",
+		}
+		var times, rates table
 		for _, r := range v.Runs {
 			for _, s := range r.Stages {
 				if s.Name != name || len(s.Hops) < 2 {
 					continue
 				}
-				c.Series = append(c.Series, r.series("seconds"))
-				t.add(len(s.Hops), func(i int) (float64, string, float64) {
-					h := s.Hops[i]
-					return float64(h.Hop), strconv.Itoa(h.Hop), h.Seconds
+				hop := func(h byhop.Hop) (float64, string) { return float64(h.Hop), strconv.Itoa(h.Hop) }
+				seconds.Series = append(seconds.Series, r.series("seconds"))
+				times.add(len(s.Hops), func(i int) (float64, string, float64) {
+					x, text := hop(s.Hops[i])
+					return x, text, s.Hops[i].Seconds
 				})
+				gigabytes, limit := s.passed().Rows/1e9, r.Limits.Rows(s.rowBytes())/1e9
+				if gigabytes == 0 {
+					continue
+				}
+				rows.Series = append(rows.Series, r.series("GB a second"))
+				rates.add(len(s.Hops), func(i int) (float64, string, float64) {
+					x, text := hop(s.Hops[i])
+					return x, text, float64(s.Hops[i].Rows) / 1e9 / max(s.Hops[i].Seconds, 1e-9)
+				})
+				if limit > 0 && !v.Several {
+					rows.Series = append(rows.Series, limitSeries)
+					rates.add(len(s.Hops), func(i int) (float64, string, float64) {
+						x, text := hop(s.Hops[i])
+						return x, text, limit
+					})
+				}
 			}
 		}
-		c.Lines = t.done()
-		if c = c.orNothing(); c != nil {
-			list = append(list, c)
+		seconds.Lines, rows.Lines = times.done(), rates.done()
+		for _, c := range []*chart{seconds.orNothing(), rows.orNothing()} {
+			if c != nil {
+				list = append(list, c)
+			}
 		}
 	}
 	return list
 }
+
+// limitSeries is the name of what the host does at most.
+const limitSeries = "limit of the host"

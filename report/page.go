@@ -170,7 +170,7 @@ func (r Named) Seconds() (sum float64) {
 	return sum
 }
 
-// Has says whether any run has what part names: "accuracy", "curves", "k", "losses", "absent", "planned".
+// Has says whether any run has what part names: "accuracy", "curves", "k", "losses", "absent", "limits", "planned".
 func (v *view) Has(part string) bool {
 	return slices.ContainsFunc(v.Runs, func(r Named) bool {
 		switch part {
@@ -184,6 +184,8 @@ func (v *view) Has(part string) bool {
 			return len(r.Losses) > 0
 		case "absent":
 			return len(r.Absent) > 0
+		case "limits":
+			return r.Limits != nil
 		case "planned":
 			return slices.ContainsFunc(r.Stages, func(s Stage) bool { return s.Planned != nil })
 		default:

@@ -3,6 +3,7 @@
 (() => {
   const colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#7b61c9", "#8a8a8a", "#e6739f", "#4d8b31"];
   const number = (cell) => (cell.dataset.v === "" ? null : Number(cell.dataset.v));
+  const bound = (name) => name === "ε" || name === "limit of the host";
   const charts = [];
 
   function read(figure) {
@@ -41,8 +42,8 @@
       series: [
         { label: x, value: (_, value) => (value === null ? "–" : shown.get(value) ?? value) },
         ...names.slice(1).map((name, i) => ({
-          label: name, paths, width: 2, spanGaps: true, stroke: name === "ε" ? ink : colours[i % colours.length],
-          dash: name === "ε" || i >= colours.length ? [6, 4] : undefined,
+          label: name, paths, width: 2, spanGaps: true, stroke: bound(name) ? ink : colours[i % colours.length],
+          dash: bound(name) || i >= colours.length ? [6, 4] : undefined,
           fill: kind === "bars" ? colours[i % colours.length] + "99" : undefined,
           points: { show: kind === "lines" && columns[0].length <= 40, size: 5 },
           value: (_, value) => (value === null ? "–" : String(Number(value.toPrecision(4)))),
@@ -60,10 +61,15 @@
   drawAll();
   addEventListener("resize", () => charts.forEach(({ figure, plot }) => plot.setSize({ width: width(figure), height: 260 })));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-  // Paper shows all numbers, and charts as wide as its columns.
+  // Paper is white, shows all numbers, and charts as wide as its columns.
   addEventListener("beforeprint", () => {
+    document.documentElement.classList.add("paper");
+    drawAll();
     document.querySelectorAll("details").forEach((d) => { if (!d.closest("figure")) d.open = true; });
     charts.forEach(({ plot }) => plot.setSize({ width: 330, height: 220 }));
   });
-  addEventListener("afterprint", () => charts.forEach(({ figure, plot }) => plot.setSize({ width: width(figure), height: 260 })));
+  addEventListener("afterprint", () => {
+    document.documentElement.classList.remove("paper");
+    drawAll();
+  });
 })();

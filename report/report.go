@@ -20,7 +20,9 @@ type Report struct {
 	Dataset Dataset `json:"dataset"`
 	control.Findings
 	Memory control.MemoryReport `json:"memory"`
-	Stages []Stage              `json:"stages"`
+	// Limits are those of the host, nil where they were not measured.
+	Limits *control.Limits `json:"limits,omitempty"`
+	Stages []Stage         `json:"stages"`
 	// Warnings are what a user should know before trusting the results.
 	Warnings []string `json:"warnings,omitempty"`
 	// Losses lists the work that had to be done again because a worker was lost or

@@ -368,6 +368,7 @@ func (h *hop) add(to Addition, frames packed.Frames, buf *Decoded) (edges int64,
 			return edges, err
 		}
 		h.Kernel.Add(to, f, buf)
+		to.count(f)
 		edges += int64(f.Edges)
 	}
 }

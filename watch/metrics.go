@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"ndls/coordinator"
-	"ndls/internal/control"
 )
 
 // registry has the metrics of the run, of this process and of the Go runtime.
@@ -21,7 +20,7 @@ func (w *watcher) registry() *prometheus.Registry {
 
 // Metrics are the metrics of a run in the text format of Prometheus, as /metrics has them.
 func Metrics(run Run, o Options) ([]byte, error) {
-	w := &watcher{run: run, watch: o.Watch, versions: o.Versions}
+	w := &watcher{run: run, o: o}
 	families, err := w.registry().Gather()
 	if err != nil {
 		return nil, fmt.Errorf("watch: %w", err)
@@ -71,15 +70,21 @@ var (
 	progressDone  = family(gauge, "ndls_progress_done", "What a worker has done of its present work.", "worker", "task", "unit")
 	progressTotal = family(gauge, "ndls_progress_total", "What a worker's present work is in all, 0 if that is not known.", "worker", "task", "unit")
 	progressSaved = family(gauge, "ndls_progress_saved", "What a worker's loss would not take away.", "worker", "task", "unit")
-	edgeRate      = family(gauge, "ndls_edges_per_second", "Directed edges that a worker passes in a second, while its work is passes.", "worker")
+	edgeRate      = family(gauge, "ndls_edges_per_second", "Directed edges that the passes of a worker add in a second.", "worker")
 	settledRatio  = family(gauge, "ndls_settled_ratio", "Share of the nodes that have their K, in the LSI stage under way.")
 	workerUp      = family(gauge, "ndls_worker_up", "1 while a worker gives signs of life, else 0.", "worker")
 	workerMemory  = family(gauge, "ndls_worker_memory_bytes", "Resident memory of a worker.", "worker")
 	workerBudget  = family(gauge, "ndls_worker_memory_budget_bytes", "Memory that a worker may take.", "worker")
 	workerThreads = family(gauge, "ndls_worker_threads", "Threads of a worker that compute.", "worker")
+	workerDisk    = family(gauge, "ndls_worker_disk_bytes", "Temporary files of a worker, with the run directory where it is the only one.", "worker")
+	workerEdges   = family(counter, "ndls_worker_edges_total", "Directed edges that the passes of a worker have added.", "worker")
+	workerRows    = family(counter, "ndls_worker_row_bytes_total", "Bytes of rows that the passes of a worker have read for that.", "worker")
 	workerRead    = family(counter, "ndls_worker_read_bytes_total", "Bytes that a worker has read of the run directory and of scratch files.", "worker")
 	workerWritten = family(counter, "ndls_worker_written_bytes_total", "Bytes that a worker has written to the run directory and to scratch files.", "worker")
 	workerLosses  = family(counter, "ndls_worker_losses_total", "What of the run was lost with a worker.", "worker")
+	limitEdges    = family(gauge, "ndls_limit_edges_per_second", "Directed edges a second past rows of 64 bytes from memory that this host passes on all threads, as measured for the plan.")
+	limitRead     = family(gauge, "ndls_limit_read_bytes_per_second", "Bytes of a file that this host reads in a second, as measured for the plan.")
+	limitWritten  = family(gauge, "ndls_limit_written_bytes_per_second", "Bytes of a file that this host writes in a second, and makes durable, as measured for the plan.")
 )
 
 // collector gives the metrics of a run, as it is when they are asked for.
@@ -128,6 +133,10 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		put(workerMemory, float64(x.Usage.Memory), x.Name)
 		put(workerRead, float64(x.Usage.Read), x.Name)
 		put(workerWritten, float64(x.Usage.Written), x.Name)
+		put(workerDisk, float64(x.Usage.Disk), x.Name)
+		put(workerEdges, float64(x.Usage.Edges), x.Name)
+		put(workerRows, float64(x.Usage.Rows), x.Name)
+		put(edgeRate, x.Speed.Edges, x.Name)
 		if x.Task == "" {
 			continue
 		}
@@ -135,9 +144,11 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		put(progressDone, float64(p.Done), x.Name, x.Task, p.Unit)
 		put(progressTotal, float64(p.Total), x.Name, x.Task, p.Unit)
 		put(progressSaved, float64(p.Saved), x.Name, x.Task, p.Unit)
-		if p.Unit == control.Edges {
-			put(edgeRate, x.Rate, x.Name)
-		}
+	}
+	if l := s.Limits; l != nil {
+		put(limitEdges, l.Edges)
+		put(limitRead, l.Read)
+		put(limitWritten, l.Written)
 	}
 	put(workers, float64(here))
 	put(losses, float64(len(s.Losses)))

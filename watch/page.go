@@ -12,6 +12,7 @@ import (
 	"ndls/coordinator"
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/progress"
 )
 
 //go:embed page.html.tmpl page.css page.js
@@ -27,7 +28,15 @@ var pages = sync.OnceValue(func() *template.Template {
 		"million": func(x float64) string { return strconv.FormatFloat(x/1e6, 'f', 1, 64) },
 		"css":     func() (template.CSS, error) { b, err := files.ReadFile("page.css"); return template.CSS(b), err },
 		"js":      func() (template.JS, error) { b, err := files.ReadFile("page.js"); return template.JS(b), err },
-		"edges":   func() string { return control.Edges },
+		"short":   func(n int64) string { return progress.Number(n) },
+		"shorter": func(x float64) string {
+			if x < 1000 {
+				return strconv.FormatFloat(x, 'f', 1, 64)
+			}
+			return progress.Number(int64(x))
+		},
+		"utc":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"clock": func(t time.Time) string { return t.Format(time.TimeOnly) },
 	}).ParseFS(files, "page.html.tmpl"))
 })
 
@@ -71,14 +80,26 @@ func (s State) Under(x coordinator.StageStatus) bool { return x.State == coordin
 // Complete says whether a stage is complete.
 func (s State) Complete(x coordinator.StageStatus) bool { return x.State == coordinator.Complete }
 
-// Edges is how many directed edges all workers pass in a second now.
-func (s State) Edges() (sum float64) {
-	for _, x := range s.Workers {
-		if x.Task != "" && x.Progress.Unit == control.Edges {
-			sum += x.Rate
+// Spent is how long the stages have taken that are complete, and the one under way so far.
+func (s State) Spent() (seconds float64) {
+	for _, x := range s.Stages {
+		if x.State == coordinator.Complete {
+			seconds += x.Seconds
 		}
 	}
-	return sum
+	if s.Course != nil {
+		seconds += s.Course.Seconds
+	}
+	return seconds
+}
+
+// JobShare is the share of the time of all stages that has passed, 0 where the rest is not known.
+func (s State) JobShare() float64 {
+	if s.Course == nil || s.Course.JobLeft == nil {
+		return 0
+	}
+	spent := s.Spent()
+	return spent / max(spent+max(*s.Course.JobLeft, 0), 1e-9)
 }
 
 // FirstLosses are those that the page shows.

@@ -10,12 +10,15 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"ndls/internal/control"
+	"ndls/internal/failure"
 	"ndls/internal/progress"
 )
 
@@ -25,11 +28,27 @@ type Options struct {
 	Watch *progress.Watch
 	// Versions are those of this process.
 	Versions map[string]string
-	// Token, unless it is empty, is what a request to /stop must bear for Stop to be called.
+	// Log is that of the run, nil if it is not kept.
+	Log *Log
+	// Limits gives those of this host, nil until they are measured. It is nil where they never are.
+	Limits func() *control.Limits
+	// Hosts are names by which requests may call this host, beside localhost, its own name and IP addresses.
+	Hosts []string
+	// Steering is what a request can do that bears Token; nobody can where that is empty.
 	Token string
-	Stop  func()
+	Steering
 	// Profile serves /debug/pprof/, which is for loopback addresses alone.
 	Profile bool
+}
+
+// Steering is what who knows the token of a run can do to it.
+type Steering struct {
+	// Stop stops the run, as a signal does.
+	Stop func()
+	// Drain stops the run after the tasks that are under way.
+	Drain func()
+	// DrainWorker gives a worker no further task.
+	DrainWorker func(name string) error
 }
 
 //go:embed state.schema.json
@@ -52,19 +71,18 @@ func (s *Server) Finish() { s.events.finish() }
 // /status.schema.json, as events at /events, and at /metrics in the text format of Prometheus. At /healthz it
 // answers 200 as long as this process leads the run, and 503 once it stops or another has taken over.
 //
-// On a loopback address it answers requests alone that name this host: a page of
-// another site, whose name was made to point here, gets 403.
+// It answers requests alone that name this host: a page of another site, whose name was made to point here, gets 403.
 func New(run Run, o Options) *Server {
-	w := &watcher{run: run, watch: o.Watch, versions: o.Versions}
+	w := &watcher{run: run, o: o}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(to http.ResponseWriter, _ *http.Request) {
 		var page bytes.Buffer
-		if err := pages().ExecuteTemplate(&page, "page", w.state()); err != nil {
+		if err := pages().ExecuteTemplate(&page, "page", shown{w.state(), o.Token != ""}); err != nil {
 			http.Error(to, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		to.Header().Set("Content-Type", "text/html; charset=utf-8")
-		to.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'")
+		to.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
 		_, _ = to.Write(page.Bytes())
 	})
 	mux.HandleFunc("GET /healthz", func(to http.ResponseWriter, _ *http.Request) {
@@ -86,7 +104,8 @@ func New(run Run, o Options) *Server {
 	mux.Handle("GET /events", events)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(w.registry(), promhttp.HandlerOpts{}))
 	if o.Token != "" {
-		mux.HandleFunc("POST /stop", o.halt)
+		mux.HandleFunc("POST /stop", o.bearing(o.halt))
+		mux.HandleFunc("POST /drain", o.bearing(o.drain))
 	}
 	if o.Profile {
 		mux.HandleFunc("GET /debug/pprof/", local(pprof.Index))
@@ -95,33 +114,64 @@ func New(run Run, o Options) *Server {
 		mux.HandleFunc("GET /debug/pprof/symbol", local(pprof.Symbol))
 		mux.HandleFunc("GET /debug/pprof/trace", local(pprof.Trace))
 	}
-	return &Server{guarded(mux), events}
+	return &Server{o.guarded(mux), events}
 }
 
-// halt stops the run for who knows the token.
-func (o Options) halt(w http.ResponseWriter, r *http.Request) {
-	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	// Digests have the same length, so that the time of the comparison says nothing.
-	want, got := sha256.Sum256([]byte(o.Token)), sha256.Sum256([]byte(given))
-	if !ok || subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, "the request must bear the token of the run: Authorization: Bearer TOKEN", http.StatusUnauthorized)
+// shown is what the page shows.
+type shown struct {
+	State
+	Steering bool
+}
+
+// bearing does what a request asks for if that bears the token.
+func (o Options) bearing(do http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		// Digests have the same length, so that the time of the comparison says nothing.
+		want, got := sha256.Sum256([]byte(o.Token)), sha256.Sum256([]byte(given))
+		if !ok || subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "the request must bear the token of the run: Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			return
+		}
+		do(w, r)
+	}
+}
+
+// halt stops the run.
+func (o Options) halt(w http.ResponseWriter, _ *http.Request) {
+	o.Stop()
+	accepted(w, "the run stops; the same command continues it")
+}
+
+// drain lets the run end after the tasks that are under way, or a worker after its task.
+func (o Options) drain(w http.ResponseWriter, r *http.Request) {
+	worker := r.URL.Query().Get("worker")
+	if worker == "" {
+		o.Drain()
+		accepted(w, "the run stops after the tasks that are under way; the same command continues it")
 		return
 	}
-	o.Stop()
+	if err := o.DrainWorker(worker); err != nil {
+		http.Error(w, failure.Text(err), http.StatusConflict)
+		return
+	}
+	accepted(w, "the worker gets no further task")
+}
+
+func accepted(w http.ResponseWriter, text string) {
 	w.WriteHeader(http.StatusAccepted)
-	_, _ = w.Write([]byte("the run stops; the same command continues it\n"))
+	_, _ = w.Write([]byte(text + "\n"))
 }
 
 // answerTimeout bounds how long a caller may take to receive an answer.
 const answerTimeout = 30 * time.Second
 
-// guarded refuses requests for other hosts on loopback addresses, and does not wait for
-// callers that do not read.
-func guarded(h http.Handler) http.Handler {
+// guarded refuses requests that name another host, and does not wait for callers that do not read.
+func (o Options) guarded(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isLoopback(r) && !namesThisHost(r.Host) {
-			http.Error(w, "this page answers to localhost, to IP addresses and to the name of its host, not to "+strconv.Quote(r.Host), http.StatusForbidden)
+		if !o.namesThisHost(r.Host) {
+			http.Error(w, "this page answers to localhost, to IP addresses and to the name of its host, not to "+strconv.Quote(r.Host)+"; --http-host adds names", http.StatusForbidden)
 			return
 		}
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
@@ -151,12 +201,13 @@ func isLoopback(r *http.Request) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// namesThisHost says whether the Host of a request is an IP address, localhost or the
-// host's own name, with a port or without.
-func namesThisHost(host string) bool {
+// namesThisHost says whether the Host of a request is an IP address, localhost, the host's own name or one that it
+// was given, with a port or without.
+func (o Options) namesThisHost(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
 	own, err := os.Hostname()
-	return net.ParseIP(strings.Trim(host, "[]")) != nil || strings.EqualFold(host, "localhost") || err == nil && strings.EqualFold(host, own)
+	return net.ParseIP(strings.Trim(host, "[]")) != nil || strings.EqualFold(host, "localhost") || err == nil && strings.EqualFold(host, own) ||
+		slices.ContainsFunc(o.Hosts, func(name string) bool { return strings.EqualFold(host, name) })
 }

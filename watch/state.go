@@ -25,6 +25,10 @@ type State struct {
 	// Settled says how K fills, hop by hop, in the LSI stage under way; it is that of the worker that is
 	// behind most.
 	Settled []Settled `json:"settled,omitempty"`
+	// Limits are those of this host, nil as long as they are not measured.
+	Limits *control.Limits `json:"limits,omitempty"`
+	// Log has the last lines of the log of the process that answers, and of worker processes that it has started.
+	Log []Line `json:"log,omitempty"`
 	// Versions are those of the process that answers.
 	Versions map[string]string `json:"versions,omitempty"`
 }
@@ -37,9 +41,8 @@ type Settled struct {
 
 // watcher looks at a run.
 type watcher struct {
-	run      Run
-	watch    *progress.Watch // nil where the process computes nothing and plans nothing
-	versions map[string]string
+	run Run
+	o   Options
 
 	mu      sync.Mutex
 	settled []Settled
@@ -47,9 +50,12 @@ type watcher struct {
 
 // state is how the run goes now.
 func (w *watcher) state() State {
-	s := State{Status: w.run.Status(), Versions: w.versions}
-	if w.watch != nil {
-		if c, ok := w.watch.Course(time.Now()); ok {
+	s := State{Status: w.run.Status(), Log: w.o.Log.Lines(), Versions: w.o.Versions}
+	if w.o.Limits != nil {
+		s.Limits = w.o.Limits()
+	}
+	if w.o.Watch != nil {
+		if c, ok := w.o.Watch.Course(time.Now()); ok {
 			s.Course = &c
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -50,7 +51,8 @@ func running() *fake {
 		Workers: []coordinator.WorkerStatus{
 			{Name: "a", LastSeen: 70, Losses: 1, Memory: 1 << 30, Threads: 4},
 			{
-				Name: `b"<b>`, Here: true, Memory: 1 << 30, Threads: 4, Task: "lsi/columns/0-1", Rate: 2e6, Usage: control.Usage{Memory: 1 << 29, Read: 77, Written: 5},
+				Name: `b"<b>`, Here: true, Memory: 1 << 30, Threads: 4, Task: "lsi/columns/0-1", Rate: 2e6, Usage: control.Usage{Memory: 1 << 29, Disk: 1 << 28, Read: 77, Written: 5, Edges: 33, Rows: 2112},
+				Speed: coordinator.Speed{Read: 1e9, Written: 5e8, Edges: 5e7, Rows: 3.2e9}, Lease: 7, LeaseLeft: 21, Draining: true,
 				Progress: control.Progress{What: "lsi", Where: "hop 2 of at most 200", Done: 20, Total: 200, Unit: control.Edges, Saved: 10, Hop: 2, Settled: 0.25},
 			},
 		},
@@ -61,8 +63,20 @@ func running() *fake {
 
 func get(h http.Handler, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	h.ServeHTTP(w, request(http.MethodGet, path))
 	return w
+}
+
+// request names this host.
+func request(method, path string) *http.Request {
+	r := httptest.NewRequest(method, path, nil)
+	r.Host = "localhost:8080"
+	return r
+}
+
+// limited is a host whose limits were measured.
+func limited() *control.Limits {
+	return control.LimitsOf(control.Speeds{Edges: 31.25e6, Write: 1e9, Read: 2e9}, 2)
 }
 
 // watching has a stage under way, of which a quarter is done.
@@ -80,11 +94,15 @@ func watching(t *testing.T) *progress.Watch {
 
 // TestPage shows what is known of a run, and takes no name for markup.
 func TestPage(t *testing.T) {
-	h := New(running(), Options{Watch: watching(t), Versions: map[string]string{"ndls": "1.2"}})
+	log := &Log{}
+	log.Add(Line{Time: time.Unix(0, 0), Level: "WARN", Text: "careful <b>"})
+	h := New(running(), Options{Watch: watching(t), Log: log, Limits: limited, Versions: map[string]string{"ndls": "1.2"}})
 	answer := get(h, "/")
 	page := answer.Body.String()
 	for _, want := range []string{
-		"<h1>running: lsi</h1>", "file:///runs/a", "ndls 1.2", "25.0 % done", "left in this stage", "About", "2.0 million edges a second",
+		"<h1>running: lsi</h1>", "file:///runs/a", "ndls 1.2", "25.0 % done", "left in this stage", "About", "12 s so far, about", "% of the time",
+		`<th scope="row">edges added</th><td>50.00</td><td>62.50</td><td class="bar" style="--share:0.8000">80.0</td>`, `<th scope="row">read</th><td>1.00</td><td>2.00</td>`,
+		"2 threads that pass edges", `<li class="WARN"><time datetime="1970-01-01T00:00:00Z">`, "careful &lt;b&gt;", "(ends after its task)", "<td>7, 21 s</td>", "<td>256.0 MiB</td>", `<option value="b&#34;&lt;b&gt;">`,
 		`<th scope="row">partition</th><td class="text">COMPLETE</td><td>12 s</td>`, `aria-current="step"><th scope="row">lsi</th>`, `<th scope="row">smooth</th><td class="text">WAITING</td>`,
 		`<th scope="row">2</th><td class="bar" style="--share:0.2500">25.0</td>`, "0 done, 1 running, 2 waiting", "lsi hop 2 of at most 200", "a (gone)", "<td>512.0 MiB</td><td>1.0 GiB</td>", "no sign of life",
 	} {
@@ -98,6 +116,12 @@ func TestPage(t *testing.T) {
 	if !strings.Contains(answer.Header().Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Error("the page may load what it likes")
 	}
+	if strings.Contains(page, "<form") {
+		t.Error("the page lets those steer who have no token to show")
+	}
+	if page := get(New(running(), Options{Token: "x"}), "/").Body.String(); !strings.Contains(page, "<form") || strings.Contains(page, "action=") {
+		t.Error("the page of a run with a token does not steer")
+	}
 	empty := &fake{}
 	empty.status.Store(&coordinator.Status{State: "waiting", WantedWorkers: 3})
 	if page := get(New(empty, Options{}), "/").Body.String(); !strings.Contains(page, "No worker has joined; 3 must be there") {
@@ -110,7 +134,9 @@ func TestPage(t *testing.T) {
 
 // TestJSON answers with what its schema describes, and with every field that a status has.
 func TestJSON(t *testing.T) {
-	h := New(running(), Options{Watch: watching(t), Versions: map[string]string{"ndls": "1"}})
+	log := &Log{}
+	log.Add(Line{Time: time.Unix(0, 0), Text: "of another process"})
+	h := New(running(), Options{Watch: watching(t), Log: log, Limits: limited, Versions: map[string]string{"ndls": "1"}})
 	compiler := jsonschema.NewCompiler()
 	described, err := jsonschema.UnmarshalJSON(get(h, "/status.schema.json").Body)
 	if err != nil {
@@ -154,7 +180,7 @@ func TestJSON(t *testing.T) {
 
 // TestMetrics are read by the parser of Prometheus, and follow its conventions.
 func TestMetrics(t *testing.T) {
-	o := Options{Watch: watching(t), Versions: map[string]string{"ndls": "1.2", "commit": "abc", "go": "go1"}}
+	o := Options{Watch: watching(t), Limits: limited, Versions: map[string]string{"ndls": "1.2", "commit": "abc", "go": "go1"}}
 	text := get(New(running(), o), "/metrics").Body.Bytes()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	parsed, err := parser.TextToMetricFamilies(bytes.NewReader(text))
@@ -185,7 +211,12 @@ func TestMetrics(t *testing.T) {
 		{10, "ndls_lost_seconds_total", nil},
 		{20, "ndls_progress_done", []string{"task=lsi/columns/0-1", "unit=edges", `worker=b"<b>`}},
 		{10, "ndls_progress_saved", []string{"task=lsi/columns/0-1", "unit=edges", `worker=b"<b>`}},
-		{2e6, "ndls_edges_per_second", []string{`worker=b"<b>`}},
+		{5e7, "ndls_edges_per_second", []string{`worker=b"<b>`}},
+		{1 << 28, "ndls_worker_disk_bytes", []string{`worker=b"<b>`}},
+		{33, "ndls_worker_edges_total", []string{`worker=b"<b>`}},
+		{2112, "ndls_worker_row_bytes_total", []string{`worker=b"<b>`}},
+		{62.5e6, "ndls_limit_edges_per_second", nil},
+		{2e9, "ndls_limit_read_bytes_per_second", nil},
 		{1 << 29, "ndls_worker_memory_bytes", []string{`worker=b"<b>`}},
 		{77, "ndls_worker_read_bytes_total", []string{`worker=b"<b>`}},
 		{0, "ndls_worker_up", []string{"worker=a"}},
@@ -234,7 +265,7 @@ func TestDashboard(t *testing.T) {
 	if err := json.Unmarshal(text, &board); err != nil {
 		t.Fatal(err)
 	}
-	served, err := Metrics(running(), Options{Watch: watching(t)})
+	served, err := Metrics(running(), Options{Watch: watching(t), Limits: limited})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,47 +419,17 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestLargeCluster makes the page of 64 workers and thousands of losses in less than a tenth of a second.
-func TestLargeCluster(t *testing.T) {
-	f := running()
-	s := *f.status.Load()
-	s.Tasks = coordinator.TaskCounts{Waiting: 1900, Running: 64, Done: 36}
-	one := s.Workers[1]
-	s.Workers = nil
-	for i := range 64 {
-		one.Name = fmt.Sprint("worker ", i)
-		s.Workers = append(s.Workers, one)
-	}
-	for range 5000 {
-		s.Losses = append(s.Losses, s.Losses[0])
-	}
-	f.status.Store(&s)
-	w := &watcher{run: f}
-	best := time.Hour
-	for range 5 {
-		start := time.Now()
-		if event := encode(w.state()); len(event) > 200_000 {
-			t.Fatalf("an event of %d bytes", len(event))
-		}
-		best = min(best, time.Since(start))
-	}
-	if best > 100*time.Millisecond {
-		t.Errorf("an update takes %v", best)
-	}
-}
-
-// TestPageKnowsItsHost: on loopback the page answers requests alone that name this host,
-// whatever a browser was made to believe.
+// TestPageKnowsItsHost: the page answers requests alone that name this host, whatever a browser was made to believe.
 func TestPageKnowsItsHost(t *testing.T) {
-	server := httptest.NewServer(New(running(), Options{Profile: true}))
+	server := httptest.NewServer(New(running(), Options{Profile: true, Hosts: []string{"ndls.jobs.svc"}}))
 	defer server.Close()
 	own, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for host, want := range map[string]int{
-		"localhost": 200, "localhost:8080": 200, "127.0.0.1:8080": 200, "[::1]:8080": 200, "::1": 200, own: 200, own + ":80": 200,
-		"evil.example": 403, "evil.example:8080": 403, "localhost.evil.example": 403, "127.0.0.1.evil.example:80": 403,
+		"localhost": 200, "localhost:8080": 200, "127.0.0.1:8080": 200, "[::1]:8080": 200, "::1": 200, own: 200, own + ":80": 200, "ndls.jobs.svc": 200, "NDLS.jobs.svc:8080": 200,
+		"evil.example": 403, "x.ndls.jobs.svc": 403, "evil.example:8080": 403, "localhost.evil.example": 403, "127.0.0.1.evil.example:80": 403,
 	} {
 		for _, path := range []string{"/", "/status", "/status.schema.json", "/metrics", "/healthz", "/debug/pprof/"} {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
@@ -458,28 +459,79 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// TestStop: who knows the token stops the run.
-func TestStop(t *testing.T) {
-	stopped := 0
-	h := New(running(), Options{Token: "secret", Stop: func() { stopped++ }})
-	for given, want := range map[string]int{"": 401, "secret": 401, "Bearer ": 401, "Bearer secreT": 401, "Basic secret": 401, "Bearer secret": 202} {
-		r := httptest.NewRequest(http.MethodPost, "/stop", nil)
+// TestSteering: who knows the token stops or drains the run.
+func TestSteering(t *testing.T) {
+	var done []string
+	steering := Steering{
+		Stop: func() { done = append(done, "stop") }, Drain: func() { done = append(done, "drain") },
+		DrainWorker: func(name string) error {
+			if done = append(done, name); name == "last" {
+				return errors.New("it is the last worker")
+			}
+			return nil
+		},
+	}
+	h := New(running(), Options{Token: "secret", Steering: steering})
+	post := func(h http.Handler, path, given string) (int, string) {
+		r := request(http.MethodPost, path)
 		r.Header.Set("Authorization", given)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
-		if w.Code != want {
-			t.Errorf("%q: status %d, want %d", given, w.Code, want)
+		return w.Code, w.Body.String()
+	}
+	for _, path := range []string{"/stop", "/drain", "/drain?worker=a"} {
+		for _, given := range []string{"", "secret", "Bearer ", "Bearer secreT", "Basic secret"} {
+			if code, _ := post(h, path, given); code != http.StatusUnauthorized {
+				t.Errorf("%s with %q: status %d", path, given, code)
+			}
+		}
+		if code := get(h, path).Code; code != http.StatusMethodNotAllowed {
+			t.Errorf("a link to %s: status %d", path, code)
+		}
+		if code, _ := post(New(running(), Options{Steering: steering}), path, "Bearer "); code != http.StatusNotFound {
+			t.Errorf("%s without a token: status %d", path, code)
+		}
+		if code, text := post(h, path, "Bearer secret"); code != http.StatusAccepted || text == "" {
+			t.Errorf("%s: status %d, %q", path, code, text)
 		}
 	}
-	if stopped != 1 {
-		t.Errorf("stopped %d times", stopped)
+	if code, text := post(h, "/drain?worker=last", "Bearer secret"); code != http.StatusConflict || !strings.Contains(text, "last worker") {
+		t.Errorf("the last worker: status %d, %q", code, text)
 	}
-	if code := get(h, "/stop").Code; code != http.StatusMethodNotAllowed {
-		t.Errorf("a link to /stop: status %d", code)
+	if want := []string{"stop", "drain", "a", "last"}; !slices.Equal(done, want) {
+		t.Errorf("done %q, want %q", done, want)
 	}
-	w := httptest.NewRecorder()
-	if New(running(), Options{}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/stop", nil)); w.Code != http.StatusNotFound {
-		t.Errorf("without a token: status %d", w.Code)
+}
+
+// TestLog keeps the last lines, in order, and what other processes write line by line.
+func TestLog(t *testing.T) {
+	l := &Log{}
+	for i := range MostLines + 2 {
+		l.Add(Line{Text: fmt.Sprint(i)})
+	}
+	if _, err := l.Write([]byte("one\ntwo\n")); err != nil {
+		t.Fatal(err)
+	}
+	l.Add(Line{Text: strings.Repeat("ä", longestLine)})
+	lines := l.Lines()
+	if n := len(lines); n != MostLines || lines[0].Text != "5" || lines[n-3].Text != "one" || lines[n-2].Text != "two" || len(lines[n-1].Text) > longestLine+2 {
+		t.Errorf("%d lines, the first %q, the last %q", n, lines[0].Text, lines[n-3:])
+	}
+	var none *Log
+	if none.Add(Line{}); none.Lines() != nil {
+		t.Error("no log keeps lines")
+	}
+}
+
+// TestFilling draws K as it fills.
+func TestFilling(t *testing.T) {
+	s := State{Settled: []Settled{{1, 0}, {5, 0.5}, {21, 1}}}
+	c := s.Filling()
+	if c == nil || c.Line != "42.0,152.0 103.6,82.0 350.0,12.0" || len(c.Y) != 5 || fmt.Sprint(c.X[0], c.X[len(c.X)-1]) != "{103.6 5} {334.6 20}" {
+		t.Errorf("the chart is %+v", c)
+	}
+	if s.Settled = s.Settled[:1]; s.Filling() != nil {
+		t.Error("one hop makes a chart")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +29,7 @@ type diskWatch struct {
 	dirs []string
 	mu   sync.Mutex
 	peak int64
+	last atomic.Int64 // what they took when they were looked at last
 	end  chan struct{}
 	done chan struct{}
 }
@@ -68,7 +70,9 @@ func (w *diskWatch) stop() int64 {
 func (w *diskWatch) Look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.peak = max(w.peak, diskUse(w.dirs))
+	now := diskUse(w.dirs)
+	w.peak = max(w.peak, now)
+	w.last.Store(now)
 }
 
 // inode tells files apart.

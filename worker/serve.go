@@ -68,7 +68,7 @@ type Options struct {
 // When ctx is cancelled the task stops at its next hop or commit, is reported as
 // drained, and the error is the cause. An error that no attempt at the task can
 // avoid is reported and returned. Errors wrap [control.ErrRefused] where the
-// coordinator does not want the worker.
+// coordinator does not want the worker, and [control.ErrDrained] where it wants it no more.
 func Serve(ctx context.Context, svc control.Service, store *storage.Counting, o Options) error {
 	o.Hello.Memory, o.Hello.Threads = o.Resources.Memory, o.Resources.Threads
 	if o.Log == nil {
@@ -92,6 +92,10 @@ func Serve(ctx context.Context, svc control.Service, store *storage.Counting, o 
 		l, err := s.next(ctx)
 		if errors.Is(err, control.ErrEnded) {
 			return nil
+		}
+		if errors.Is(err, control.ErrDrained) {
+			s.o.Log.Info("ends: it shall have no further task")
+			return control.ErrDrained
 		}
 		if err == nil {
 			err = s.work(ctx, l)

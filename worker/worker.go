@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -18,6 +19,7 @@ import (
 	"ndls/internal/storage"
 	"ndls/internal/tracing"
 	"ndls/internal/vfs"
+	"ndls/spmv"
 	"ndls/stage"
 )
 
@@ -35,6 +37,8 @@ type Worker struct {
 	// scratchOnly says that the coordinator measures the run directory: many workers
 	// that walk through a shared folder burden its server, and find the same.
 	scratchOnly bool
+	// disk is that of the task under way.
+	disk atomic.Pointer[diskWatch]
 }
 
 // New returns a worker on the run directory behind store, whose catalogue is
@@ -72,6 +76,7 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 		folders = append(folders, w.store.URI())
 	}
 	disk := watchDisk(folders...)
+	w.disk.Store(disk)
 	env := &stage.Env{
 		Session: w.session, Task: t, Plan: t.Plan, Inputs: t.Inputs, Resources: t.Resources,
 		Catalog: w.cat, Disk: disk, Group: group.Solo(0), Report: control.StageReport{Stage: t.Stage},
@@ -109,6 +114,11 @@ func (w *Worker) traffic() (read, written int64) {
 // usage is what the process takes now.
 func (w *Worker) usage() (u control.Usage) {
 	u.Read, u.Written = w.traffic()
+	passes := spmv.TrafficSoFar()
+	u.Edges, u.Rows = passes.Edges, passes.Rows
+	if disk := w.disk.Load(); disk != nil {
+		u.Disk = disk.last.Load()
+	}
 	// Where the kernel does not tell the resident size, it is not shown.
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		u.Memory, _ = residentSize(string(status))

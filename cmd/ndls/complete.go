@@ -31,7 +31,7 @@ func complete(root *cobra.Command) {
 		}
 	})
 	for verb, values := range map[string]completer{
-		"list": folders, "diff": folders,
+		"list": folders, "diff": folders, "report": folders,
 		"reproduce": experiments,
 	} {
 		if cmd, _, err := root.Find([]string{verb}); err == nil {

@@ -57,6 +57,7 @@ docs/watching.md.`)
 // watchFlags say how others can see how a run goes.
 func watchFlags(cmd *cobra.Command, w *ndls.Watching) {
 	cmd.Flags().StringVar(&w.HTTP, "http", "", "HOST:PORT for a page that shows how the run goes, /status as JSON, and /metrics for Prometheus; whoever reaches it can read them (default none)")
+	cmd.Flags().StringSliceVar(&w.Hosts, "http-host", nil, "names by which requests to --http may call this host, beside localhost, its own name and IP addresses; such as that of a Kubernetes Service")
 	cmd.Flags().BoolVar(&w.Profile, "pprof", false, "profiles of this process at /debug/pprof/ of --http, which must be on a loopback address")
 	cmd.Flags().StringVar(&w.MetricsFile, "metrics-file", "", "file that gets the metrics every 15 seconds, such as /var/lib/node_exporter/ndls.prom")
 }

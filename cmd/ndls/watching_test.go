@@ -17,13 +17,11 @@ import (
 	"ndls"
 )
 
-// TestWatchedRun looks at a run over HTTP while it trains, and at its metrics in a file.
-func TestWatchedRun(t *testing.T) {
-	dir := t.TempDir()
-	metrics := filepath.Join(dir, "ndls.prom")
-	cmd := exec.Command(binary, "run", "--dataset", toy, "--run", filepath.Join(dir, "run"), "--memory", "512MiB", "--runs", "1", "--epochs", "1000000", "--patience", "0",
-		"--http", "127.0.0.1:0", "--pprof", "--metrics-file", metrics)
-	const token = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+const token = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+// watched starts a run with a page, and returns the address of that. The run is killed when the test ends.
+func watched(t *testing.T, cmd *exec.Cmd) (at string) {
+	t.Helper()
 	cmd.Env = append(os.Environ(), ndls.TokenVariable+"="+token)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -32,8 +30,7 @@ func TestWatchedRun(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = cmd.Process.Kill() }()
-	at := ""
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	lines := bufio.NewScanner(stderr)
 	for at == "" && lines.Scan() {
 		if m := regexp.MustCompile(`at=(http://127\.0\.0\.1:\d+/)`).FindStringSubmatch(lines.Text()); m != nil {
@@ -44,6 +41,47 @@ func TestWatchedRun(t *testing.T) {
 	if at == "" {
 		t.Fatal("the run does not say where its page is")
 	}
+	return at
+}
+
+// steer asks for something with the token.
+func steer(t *testing.T, address string) {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodPost, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil || answer.StatusCode != http.StatusAccepted {
+		t.Fatalf("%s is not done: %v, %v", address, answer, err)
+	}
+	_ = answer.Body.Close()
+}
+
+// TestDrainedRun stops a run after the task that is under way, and continues it.
+func TestDrainedRun(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "run")
+	args := []string{"run", "--dataset", "synthetic:nodes=20000,edges=200000,features=32,classes=4,seed=1", "--run", run, "--memory", "512MiB", "--runs", "1", "--epochs", "2"}
+	started := exec.Command(binary, append(args, "--http", "127.0.0.1:0")...)
+	steer(t, watched(t, started)+"drain")
+	_ = started.Wait()
+	if code := started.ProcessState.ExitCode(); code != ndls.ExitInterrupted {
+		t.Errorf("status %d of a run that was drained", code)
+	}
+	if r := expect(t, 0, "", "inspect", "--run", run); !strings.Contains(r.stdout, "/drain has stopped the run") {
+		t.Errorf("the run directory does not say why the run has stopped:\n%s", r.stdout)
+	}
+	expect(t, 0, "", args...)
+}
+
+// TestWatchedRun looks at a run over HTTP while it trains, and at its metrics in a file.
+func TestWatchedRun(t *testing.T) {
+	dir := t.TempDir()
+	metrics := filepath.Join(dir, "ndls.prom")
+	started := exec.Command(binary, "run", "--dataset", toy, "--run", filepath.Join(dir, "run"), "--memory", "512MiB", "--runs", "1", "--epochs", "1000000", "--patience", "0",
+		"--http", "127.0.0.1:0", "--pprof", "--metrics-file", metrics)
+	at := watched(t, started)
 	read := func(path string) string {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -69,6 +107,9 @@ func TestWatchedRun(t *testing.T) {
 			Stage   string  `json:"stage"`
 			Seconds float64 `json:"seconds"`
 		} `json:"course"`
+		Log []struct {
+			Text string `json:"text"`
+		} `json:"log"`
 	}
 	deadline := time.Now().Add(time.Minute)
 	for {
@@ -86,6 +127,9 @@ func TestWatchedRun(t *testing.T) {
 	if s.State != "running" || s.Course.Stage != "train" || s.Workers[0].Usage.Read == 0 || s.Stages[0].State != ndls.Complete {
 		t.Errorf("status %+v, course %+v", s.Status, s.Course)
 	}
+	if n := len(s.Log); n < 3 || !strings.Contains(s.Log[n-1].Text, "begin stage=train") {
+		t.Errorf("the log is %v", s.Log)
+	}
 	if page := ask(""); !strings.Contains(page, "<h1>running: train</h1>") {
 		t.Errorf("the page:\n%s", page)
 	}
@@ -95,22 +139,13 @@ func TestWatchedRun(t *testing.T) {
 			t.Errorf("%s lacks metrics:\n%s", name, text)
 		}
 	}
-	request, err := http.NewRequest(http.MethodPost, at+"stop", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil || answer.StatusCode != http.StatusAccepted {
-		t.Fatalf("the run is not stopped: %v, %v", answer, err)
-	}
-	_ = answer.Body.Close()
-	_ = cmd.Wait()
+	steer(t, at+"stop")
+	_ = started.Wait()
 	if text := read(metrics); !strings.Contains(text, `ndls_stage_seconds{stage="smooth"}`) {
 		t.Errorf("the metrics at the end:\n%s", text)
 	}
-	if cmd.ProcessState.ExitCode() != ndls.ExitInterrupted {
-		t.Errorf("status %d", cmd.ProcessState.ExitCode())
+	if started.ProcessState.ExitCode() != ndls.ExitInterrupted {
+		t.Errorf("status %d", started.ProcessState.ExitCode())
 	}
 
 	run := filepath.Join(dir, "other")

@@ -13,6 +13,10 @@ type Hop struct {
 	Passes  int     `json:"passes"`
 	Edges   int64   `json:"edges_streamed"`
 	Seconds float64 `json:"seconds"`
+	// Words are the bytes of packed edges that passes have read, Rows those of the rows of their sources, from disk or
+	// from memory.
+	Words int64 `json:"edge_bytes,omitempty"`
+	Rows  int64 `json:"row_bytes,omitempty"`
 }
 
 // List has an entry for each hop, in ascending order of hop.
@@ -30,5 +34,7 @@ func (l *List) Add(hops ...Hop) {
 		x.Passes += h.Passes
 		x.Edges += h.Edges
 		x.Seconds += h.Seconds
+		x.Words += h.Words
+		x.Rows += h.Rows
 	}
 }

@@ -19,6 +19,7 @@ var named = []struct {
 }{
 	{"LEASE_LOST", ErrLeaseLost},
 	{"ENDED", ErrEnded},
+	{"DRAINED", ErrDrained},
 	{"REFUSED", ErrRefused},
 	{"REJECTED", ErrRejected},
 	{"CANCELLED", context.Canceled},

@@ -20,6 +20,8 @@ var (
 	ErrLeaseLost = failure.Kind("the lease is lost")
 	// ErrEnded is what a worker is told that asks for work after the run has ended.
 	ErrEnded = failure.Kind("the run has ended")
+	// ErrDrained is what a worker is told that asks for work and shall have no more of it.
+	ErrDrained = failure.Kind("the worker shall have no further task")
 	// ErrRefused marks a worker that may not join: another plan, version or token.
 	ErrRefused = failure.Kind("refused by the coordinator")
 	// ErrUnable reports a task for which no worker has the memory or the disk.
@@ -33,7 +35,7 @@ var (
 // repeated. All other errors have to do with the coordinator, its store or the network,
 // and may pass.
 func Final(err error) bool {
-	for _, final := range []error{ErrLeaseLost, ErrEnded, ErrRefused, ErrRejected, ErrUnable, ErrOption, ErrPlanMismatch, seal.ErrCorrupt, seal.ErrVersion, mem.ErrBudget} {
+	for _, final := range []error{ErrLeaseLost, ErrEnded, ErrDrained, ErrRefused, ErrRejected, ErrUnable, ErrOption, ErrPlanMismatch, seal.ErrCorrupt, seal.ErrVersion, mem.ErrBudget} {
 		if errors.Is(err, final) {
 			return true
 		}
@@ -183,9 +185,14 @@ const Edges = "edges"
 type Usage struct {
 	// Memory is its resident size.
 	Memory int64 `json:"memory"`
+	// Disk is what its temporary files take, and, where no other worker is there, those of the run directory.
+	Disk int64 `json:"disk"`
 	// Read and Written are bytes of the run directory and of scratch files, since the process began.
 	Read    int64 `json:"read"`
 	Written int64 `json:"written"`
+	// Edges are directed edges that its passes have added since then, Rows the bytes of rows that they read for that.
+	Edges int64 `json:"edges"`
+	Rows  int64 `json:"rows"`
 }
 
 // Change lists and unlists files, in one step. The coordinator deletes the files
@@ -252,7 +259,8 @@ type Service interface {
 	// was restarted joins again.
 	Join(ctx context.Context, h Hello) (Welcome, error)
 	// Next waits for a task for the worker. It fails with ErrEnded once there
-	// will be none, and with ErrRefused for a worker that has not joined.
+	// will be none, with ErrDrained for a worker that shall have none, and with ErrRefused for one
+	// that has not joined.
 	Next(ctx context.Context, worker string) (Lease, error)
 	// Gang waits until all tasks of the lease's phase, which are of Strips, are
 	// leased, and says to whom. It fails with ErrLeaseLost. When one of these leases

@@ -199,6 +199,9 @@ func amount(n int64, unit string) string {
 	return number(n, unit) + " " + unit
 }
 
+// Number prints a count in a few characters: 9999, 12.3M.
+func Number(n int64) string { return number(n, "") }
+
 // number prints a count as amount does; only bytes have their unit.
 func number(n int64, unit string) string {
 	if unit == "bytes" {

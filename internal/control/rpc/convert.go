@@ -155,9 +155,10 @@ func toGang(m *controlpb.GangReply) control.Gang {
 }
 
 func fromRenew(fencing uint64, p control.Progress) *controlpb.RenewRequest {
+	u := p.Usage
 	return &controlpb.RenewRequest{Fencing: fencing, Progress: &controlpb.Progress{
 		What: readable(p.What), Done: p.Done, Total: p.Total, Unit: readable(p.Unit), Saved: p.Saved, Hop: int32(p.Hop), Settled: p.Settled, Where: readable(p.Where), Left: p.Left,
-		Usage: &controlpb.Usage{Memory: p.Usage.Memory, Read: p.Usage.Read, Written: p.Usage.Written},
+		Usage: &controlpb.Usage{Memory: u.Memory, Disk: u.Disk, Read: u.Read, Written: u.Written, Edges: u.Edges, Rows: u.Rows},
 	}}
 }
 
@@ -165,7 +166,7 @@ func toProgress(m *controlpb.Progress) control.Progress {
 	u := m.GetUsage()
 	return control.Progress{
 		What: m.GetWhat(), Done: m.GetDone(), Total: m.GetTotal(), Unit: m.GetUnit(), Saved: m.GetSaved(), Hop: int(m.GetHop()), Settled: m.GetSettled(), Where: m.GetWhere(), Left: m.GetLeft(),
-		Usage: control.Usage{Memory: u.GetMemory(), Read: u.GetRead(), Written: u.GetWritten()},
+		Usage: control.Usage{Memory: u.GetMemory(), Disk: u.GetDisk(), Read: u.GetRead(), Written: u.GetWritten(), Edges: u.GetEdges(), Rows: u.GetRows()},
 	}
 }
 

@@ -717,6 +717,9 @@ type Usage struct {
 	Memory        int64                  `protobuf:"varint,1,opt,name=memory,proto3" json:"memory,omitempty"`
 	Read          int64                  `protobuf:"varint,2,opt,name=read,proto3" json:"read,omitempty"`
 	Written       int64                  `protobuf:"varint,3,opt,name=written,proto3" json:"written,omitempty"`
+	Disk          int64                  `protobuf:"varint,4,opt,name=disk,proto3" json:"disk,omitempty"`
+	Edges         int64                  `protobuf:"varint,5,opt,name=edges,proto3" json:"edges,omitempty"`
+	Rows          int64                  `protobuf:"varint,6,opt,name=rows,proto3" json:"rows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -768,6 +771,27 @@ func (x *Usage) GetRead() int64 {
 func (x *Usage) GetWritten() int64 {
 	if x != nil {
 		return x.Written
+	}
+	return 0
+}
+
+func (x *Usage) GetDisk() int64 {
+	if x != nil {
+		return x.Disk
+	}
+	return 0
+}
+
+func (x *Usage) GetEdges() int64 {
+	if x != nil {
+		return x.Edges
+	}
+	return 0
+}
+
+func (x *Usage) GetRows() int64 {
+	if x != nil {
+		return x.Rows
 	}
 	return 0
 }
@@ -1530,11 +1554,14 @@ const file_control_proto_rawDesc = "" +
 	"\x05peers\x18\x04 \x03(\tR\x05peers\"_\n" +
 	"\fRenewRequest\x12\x18\n" +
 	"\afencing\x18\x01 \x01(\x04R\afencing\x125\n" +
-	"\bprogress\x18\x02 \x01(\v2\x19.ndls.control.v1.ProgressR\bprogress\"M\n" +
+	"\bprogress\x18\x02 \x01(\v2\x19.ndls.control.v1.ProgressR\bprogress\"\x8b\x01\n" +
 	"\x05Usage\x12\x16\n" +
 	"\x06memory\x18\x01 \x01(\x03R\x06memory\x12\x12\n" +
 	"\x04read\x18\x02 \x01(\x03R\x04read\x12\x18\n" +
-	"\awritten\x18\x03 \x01(\x03R\awritten\"\xf6\x01\n" +
+	"\awritten\x18\x03 \x01(\x03R\awritten\x12\x12\n" +
+	"\x04disk\x18\x04 \x01(\x03R\x04disk\x12\x14\n" +
+	"\x05edges\x18\x05 \x01(\x03R\x05edges\x12\x12\n" +
+	"\x04rows\x18\x06 \x01(\x03R\x04rows\"\xf6\x01\n" +
 	"\bProgress\x12\x12\n" +
 	"\x04what\x18\x01 \x01(\tR\x04what\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\x03R\x04done\x12\x14\n" +

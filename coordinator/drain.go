@@ -1,0 +1,74 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+
+	"ndls/internal/control"
+)
+
+// Drain gives out no task any more, and returns once those that are under way have ended and the run asks for
+// others. It fails with [control.ErrEnded] where the run has ended, and with the cause of ctx. What a coordinator was
+// told about draining, its successor does not know.
+func (s *Scheduler) Drain(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.draining {
+		s.draining = true
+		s.o.Log.Info("draining: no task is given out any more", "tasks under way", len(s.leases.open))
+		s.wake()
+	}
+	for !s.ended && s.err == nil && !(s.running && len(s.leases.open) == 0 && !s.leases.done()) {
+		changed := s.changed
+		s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		s.mu.Lock()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	if s.ended {
+		return control.ErrEnded
+	}
+	return s.err
+}
+
+// DrainWorker gives a worker no further task: it ends after the one that it has. Errors wrap
+// [control.ErrRejected] where there is no such worker, and for the last one.
+func (s *Scheduler) DrainWorker(worker string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.members[worker]
+	switch {
+	case m == nil || !s.here(m):
+		return fmt.Errorf("no worker %q is here: %w", worker, control.ErrRejected)
+	case m.drain:
+		return nil
+	}
+	others := 0
+	for _, other := range s.members {
+		if other != m && s.here(other) && !other.drain {
+			others++
+		}
+	}
+	if others == 0 {
+		return fmt.Errorf("%s is the last worker; drain the whole run, which then stops after the tasks under way: %w", worker, control.ErrRejected)
+	}
+	m.drain = true
+	s.o.Log.Info("worker gets no further task", "worker", worker)
+	s.wake()
+	return nil
+}
+
+// drained says whether a worker that asks for a task shall have none, and notes that it is told so.
+func (s *Scheduler) drained(m *member) bool {
+	if !m.drain || s.leases.of(m.Worker) != nil {
+		return false
+	}
+	m.left, m.told = true, true
+	s.wake()
+	return true
+}

@@ -1,0 +1,101 @@
+package report
+
+import (
+	"math"
+
+	"ndls/internal/control"
+)
+
+// passed is what the passes of a stage read, in bytes, and the seconds of them.
+type passed struct{ Edges, Rows, Seconds float64 }
+
+func (s Stage) passed() (p passed) {
+	for _, h := range s.Hops {
+		p.Edges += float64(h.Edges)
+		p.Rows += float64(h.Rows)
+		p.Seconds += h.Seconds
+	}
+	return p
+}
+
+// rowBytes is how many bytes of a row an edge stands for.
+func (s Stage) rowBytes() float64 {
+	p := s.passed()
+	return p.Rows / max(p.Edges, 1)
+}
+
+// against is what a stage did in a second, in gigabytes, beside what the host does at most.
+type against struct {
+	What       string
+	Did, Limit float64
+}
+
+// Of is the share of the limit.
+func (a against) Of() float64 { return a.Did / a.Limit }
+
+// Against lists what a stage did for which the host has a limit.
+func (r Named) Against(s Stage) (list []against) {
+	if r.Limits == nil {
+		return nil
+	}
+	add := func(what string, bytes, seconds, limit float64) {
+		if bytes > 0 && seconds > 0 && limit > 0 {
+			list = append(list, against{what, bytes / seconds / 1e9, limit / 1e9})
+		}
+	}
+	p := s.passed()
+	add("rows read by passes", p.Rows, p.Seconds, r.Limits.Rows(s.rowBytes()))
+	add("read from the disk", float64(s.BytesRead), s.Seconds, r.Limits.Read)
+	add("written", float64(s.BytesWritten), s.Seconds, r.Limits.Written)
+	return list
+}
+
+// splitAccuracy is the accuracy of the models of one split.
+type splitAccuracy struct {
+	Split          int
+	Base, Smoothed control.SplitAccuracy
+}
+
+// Splits are the accuracies of each split, over its models; none where there is one split.
+func (r Named) Splits() (list []splitAccuracy) {
+	if r.Accuracy.Splits < 2 {
+		return nil
+	}
+	for split := range min(r.Accuracy.Splits, MaxRows) {
+		var base, smoothed []control.OfSplits[*float64]
+		for _, m := range r.Accuracy.Models {
+			if m.Split == split {
+				base, smoothed = append(base, m.Base), append(smoothed, m.Smoothed)
+			}
+		}
+		list = append(list, splitAccuracy{split, spreads(base), spreads(smoothed)})
+	}
+	return list
+}
+
+// spreads are mean and sample standard deviation of the accuracies of some models.
+func spreads(models []control.OfSplits[*float64]) control.SplitAccuracy {
+	of := func(part func(control.OfSplits[*float64]) *float64) *control.Spread {
+		var sum, squares, n float64
+		for _, m := range models {
+			if x := part(m); x != nil {
+				sum, n = sum+*x, n+1
+			}
+		}
+		if n == 0 {
+			return nil
+		}
+		mean := sum / n
+		for _, m := range models {
+			if x := part(m); x != nil {
+				squares += (*x - mean) * (*x - mean)
+			}
+		}
+		return &control.Spread{Mean: mean, Std: math.Sqrt(squares / max(n-1, 1))}
+	}
+	return control.SplitAccuracy{
+		Train: of(func(x control.OfSplits[*float64]) *float64 { return x.Train }),
+		Valid: of(func(x control.OfSplits[*float64]) *float64 { return x.Valid }),
+		Test:  of(func(x control.OfSplits[*float64]) *float64 { return x.Test }),
+	}
+}
