@@ -333,6 +333,10 @@ example-gamlp: build ## a PyTorch model with attention over hops, on Cora of NDL
 	$(BUILD)/ndls run --dataset planetoid:$(NDLS_DATA)/data/cora/cora --run $(BUILD)/gamlp --rule sign --hops 8 --batch-size 0 --label-depth 0
 	$(PYTHON) examples/gamlp/gamlp.py $(BUILD)/gamlp --ndls $(BUILD)/ndls
 
+.PHONY: scaling-measured
+scaling-measured: ## bench/scaling/measured.json: real runs that the simulation is compared with; minutes on a machine of its own, as root
+	NDLS_SCALING=$(CURDIR)/bench/scaling/measured.json $(GO) test -count=1 -v -timeout 0 -run TestMeasureScaling ./e2e
+
 .PHONY: plan
 plan: ## seconds that ndls plan gives beside those that stages take: three scales of papers100m:, cora and coauthor_cs (NDLS_DATA; half an hour on a machine of its own; PLAN=-only=cora for one)
 	$(GO) run ./bench/plan $(PLAN)

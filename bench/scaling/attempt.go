@@ -30,7 +30,7 @@ func (r *running) execute() bool {
 	rate := r.rate(len(p.tasks))
 	at := r.base.units
 	r.saved = at
-	if !r.move(p.open.read, 0, rate) || !r.warm && !r.move(p.cold.read, 0, rate) {
+	if !r.spend(p.beside) || !r.move(p.open.read, 0, rate) || !r.warm && !r.move(p.cold.read, 0, rate) {
 		return false
 	}
 	r.warm = r.warm || p.cold.read > 0
@@ -94,9 +94,34 @@ func (r *running) unit(takes float64) bool {
 		return true
 	}
 	before := r.spent
-	ok := r.spend(takes * r.slowness)
-	r.done += (r.spent - before) / (takes * r.slowness)
+	ok := r.compute(takes * r.slowness)
+	r.done += min((r.spent-before)/(takes*r.slowness), 1)
 	return ok
+}
+
+// quantum is how long workers compute before they look how many share the cores.
+const quantum = 0.05
+
+// compute is spend for work that takes a core. Workers that are more than the cores of their
+// machine share them.
+func (r *running) compute(left float64) bool {
+	if r.cores == 0 {
+		return r.spend(left)
+	}
+	r.computing.Add(1)
+	defer r.computing.Add(-1)
+	for left > 0 {
+		slower := max(float64(r.computing.Load())/float64(r.cores), 1)
+		step := min(left*slower, quantum)
+		if !r.spend(step) {
+			return false
+		}
+		left -= step / slower
+		if left < 1e-9 {
+			break
+		}
+	}
+	return true
 }
 
 // spend lets time pass, in which the lease is renewed. It says whether machine and
@@ -121,10 +146,20 @@ func (r *running) spend(s float64) bool {
 		}
 		r.renewal = next.Add(r.lease.TTL / 3)
 		p := control.Progress{What: "hops", Unit: "hops", Done: int64(r.base.units) + int64(r.done), Saved: int64(r.saved)}
+		p.Left = r.left()
 		if r.svc.Renew(context.Background(), r.lease.Fencing, p) != nil {
 			return false
 		}
 	}
+}
+
+// left is how long the task still takes, by what was done so far, 0 where nothing was.
+func (r *running) left() float64 {
+	total := float64(r.task.pieces * r.phase.piece.units)
+	if r.done == 0 {
+		return 0
+	}
+	return r.spent * (total - float64(r.base.units) - r.done) / r.done
 }
 
 func duration(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

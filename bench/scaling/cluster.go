@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +67,8 @@ type cluster struct {
 	store *counted
 	plans map[string]string // hashes of the plan, by stage
 	turn  chan struct{}     // held by the idle worker that asks for a task
+
+	computing atomic.Int64 // workers that compute
 
 	mu       sync.Mutex
 	number   uint64 // of the phase
@@ -202,8 +206,8 @@ func (c *cluster) place(i int) {
 	// No two workers do something at the same instant, nor with the coordinator.
 	time.Sleep(time.Duration(i+1) * time.Microsecond)
 	for turn := 0; ; turn++ {
-		w := &worker{cluster: c, name: fmt.Sprintf("%d.%d", i, turn)}
-		if _, err := c.svc.Join(context.Background(), control.Hello{Worker: w.name, Version: version}); err != nil {
+		w := &worker{cluster: c, name: fmt.Sprintf("%d.%d", i, turn), late: time.Duration(i+1) * time.Microsecond}
+		if w.join() != nil {
 			return
 		}
 		if !w.serve() {
@@ -218,6 +222,12 @@ type worker struct {
 	*cluster
 	name string
 	warm bool // it has a copy of the graph
+	late time.Duration
+}
+
+func (w *worker) join() error {
+	_, err := w.svc.Join(context.Background(), control.Hello{Worker: w.name, Version: version})
+	return err
 }
 
 // serve takes tasks until the run has ended, or the machine dies, which it reports.
@@ -226,9 +236,13 @@ func (w *worker) serve() (died bool) {
 		w.turn <- struct{}{}
 		l, err := w.svc.Next(context.Background(), w.name)
 		<-w.turn
+		if errors.Is(err, control.ErrRefused) && w.join() == nil {
+			continue // it waited so long for its turn that it was forgotten
+		}
 		if err != nil {
 			return false
 		}
+		time.Sleep(w.late) // so that it does not renew when the coordinator looks at leases
 		if w.work(l) {
 			return true
 		}

@@ -1,7 +1,7 @@
 // Command scaling works out how long a run takes on a cluster, and what is lost to
 // machines that die, to slow ones and to barriers:
 //
-//	go run ./bench/scaling [-table columns|bytes|gangs|intervals|limits] [-workers 1,2,4,8] [-busy=false] [-mtbf 720h] [-slow 0.25] …
+//	go run ./bench/scaling [-table columns|bytes|gangs|intervals|limits|renewals|held] [-workers 1,2,4,8] [-busy=false] [-mtbf 720h] [-slow 0.25] …
 //
 // -help lists what can be set. Tables are Markdown. Rates are those of docs/scaling.md,
 // which says where each comes from.
@@ -29,8 +29,13 @@
 // loss of the gang's hops since its checkpoint. "intervals" is what is not built: several
 // groups, each with a block of its own, and rows that travel only where they are needed.
 //
+// With -grid, groups of workers share the rows of a panel where that is faster. "bound" is what
+// the hardware allows: work over workers, or bytes over network and store.
+//
 // "limits" measures, on this machine, what the coordinator takes for a lease and for a
-// commit beside so many files.
+// commit beside so many files, "renewals" what it takes with many workers on loopback. "held"
+// replays real runs: tasks take what those of measured.json took, and the result is compared
+// with what the run took.
 //
 // # Determinism
 //

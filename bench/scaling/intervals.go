@@ -3,6 +3,8 @@ package main
 import (
 	"math"
 	"math/rand/v2"
+
+	"ndls/internal/control"
 )
 
 // group is workers that own the intervals of a column block of 16 columns together.
@@ -15,6 +17,54 @@ type group struct {
 	// barrier is the seconds from the last member's end of a hop to the first's begin
 	// of the next, beside waiting for each other.
 	barrier float64
+}
+
+// barrierSeconds is what groups of a grid take from the last member's end of a hop to the first's
+// begin of the next.
+const barrierSeconds = 0.1
+
+// groupOf is the group that does n panels soonest, of those sizes that divide the workers: the
+// planner chooses so, by the rates of the workers.
+func (j job) groupOf(n int) (best group) {
+	best = group{job: j, size: 1}
+	if !j.grid {
+		return best
+	}
+	least := math.Inf(1)
+	for size := 1; size <= j.workers; size++ {
+		g := group{job: j, size: size, barrier: barrierSeconds}
+		// Only the rows are sent that are needed, where those are less than half.
+		g.needed = 1-math.Exp(-g.directed()/float64(size)/float64(g.Nodes)) < 0.5
+		if j.workers%size != 0 || size > 1 && 2*g.rows() > j.machine.Memory {
+			continue
+		}
+		if size == 1 && 2*rowBytes*j.Nodes > j.machine.Memory {
+			continue // its rows would lie on the disk
+		}
+		turns := (n + j.workers/size - 1) / (j.workers / size)
+		hop := g.hop()
+		if size > 1 {
+			hop += g.barrier
+		}
+		if all := float64(turns) * hop; all < least {
+			best, least = g, all
+		}
+	}
+	return best
+}
+
+// cells are n panels of rows of some bytes, each in a task for each worker of its group.
+func (j job) cells(s control.Stage, n, hops int, in, written int64) phase {
+	g := j.groupOf(n)
+	size := int64(g.size)
+	p := phase{stage: s, part: control.Columns, tasks: divide(n*g.size, n*g.size)}
+	p.open, p.cold = j.graph()
+	p.cold.read /= size
+	p.piece = work{
+		read: 2 * j.Nodes * in / size, written: written / size, units: hops, unit: g.hop() + g.barrier,
+		state: 2 * j.Nodes * rowBytes / size, files: max(j.intervals()/g.size, 1),
+	}
+	return p
 }
 
 // received is the bytes that a member gets in a hop: the rows of the others. Of rows

@@ -22,14 +22,16 @@ func main() {
 
 func command(w io.Writer, args []string) error {
 	set := flag.NewFlagSet("scaling", flag.ContinueOnError)
-	table := set.String("table", "columns", "columns, bytes, gangs, intervals or limits")
+	table := set.String("table", "columns", "columns, bytes, gangs, intervals, limits, renewals or held")
 	workers := set.String("workers", "1,2,4,8,16,32,64", "numbers of workers, separated by commas")
 	sizes := set.String("sizes", "1,2,4,8", "of -table intervals: workers that own a column block together")
-	graph := set.String("graph", "papers100m", "papers100m, or 10g: 10 G nodes and 200 G edges")
+	graph := set.String("graph", "papers100m", "papers100m, web: the 3.6 G nodes and 128 G edges of Common Crawl 2012, or 10g: 10 G nodes and 200 G edges")
 	targets := set.String("targets", "labelled", "labelled or all, as in ndls run")
 	seeds := set.Int("seeds", 5, "runs of which the mean is printed")
 	files := set.String("files", "100,1000,10000,100000", "of -table limits: files in the catalogue")
 	dir := set.String("dir", "", "of -table limits: where the run directory is made")
+
+	lasting := set.Duration("for", 10*time.Second, "of -table renewals: how long workers renew")
 
 	j := job{machine: reference}
 	memory := set.Float64("memory", float64(j.machine.Memory)/(1<<30), "GiB of a machine")
@@ -39,6 +41,7 @@ func command(w io.Writer, args []string) error {
 	set.Float64Var(&j.machine.Net, "net", j.machine.Net, "bytes a second of its network")
 	set.Float64Var(&j.store, "store", 0, "bytes a second of the store for all machines together, 0 without bound")
 	set.BoolVar(&j.busy, "busy", true, "as slow as the run that was measured, which shared its machine")
+	set.BoolVar(&j.grid, "grid", false, "groups of workers share the rows of a panel, where that is faster")
 	barrier := set.Float64("barrier", 0.1, "of -table gangs and intervals: seconds of a barrier beside waiting")
 
 	var f fate
@@ -67,10 +70,12 @@ func command(w io.Writer, args []string) error {
 	switch *graph {
 	case "papers100m":
 		j.Counts = papers
+	case "web":
+		j.Counts = web
 	case "10g":
 		j.Counts = huge
 	default:
-		return fmt.Errorf("%q is no graph: papers100m or 10g", *graph)
+		return fmt.Errorf("%q is no graph: papers100m, web or 10g", *graph)
 	}
 	switch *table {
 	case "columns":
@@ -85,8 +90,12 @@ func command(w io.Writer, args []string) error {
 		return nil
 	case "limits":
 		return limits(context.Background(), w, *dir, listed)
+	case "renewals":
+		return renewals(context.Background(), w, *dir, counts, *lasting)
+	case "held":
+		return heldTable(w)
 	}
-	return fmt.Errorf("%q is no table: columns, bytes, gangs, intervals or limits", *table)
+	return fmt.Errorf("%q is no table: columns, bytes, gangs, intervals, limits, renewals or held", *table)
 }
 
 // numbers reads positive numbers, separated by commas.

@@ -69,6 +69,13 @@ var papers = estimate.Counts{
 // huge is a graph of 10 G nodes.
 var huge = estimate.Counts{Nodes: 10e9, Edges: 200e9, Features: 128, Half: true, Classes: 172, Hops: 19}
 
+// web are the counts of the web graph of Common Crawl 2012, with features, classes and labels as
+// papers have them.
+var web = estimate.Counts{
+	Nodes: 3_563_602_789, Edges: 128e9, InputRows: 128e9, StatedNodes: true, Components: 1,
+	Features: 128, Half: true, Classes: 172, Training: 1_207_179, Validation: 125_265, Labelled: 1_546_782, Hops: 20, LabelledHops: 20,
+}
+
 // papersPlan is the plan that was measured.
 func papersPlan(targets string) control.Plan {
 	p := control.DefaultPlan()
@@ -98,6 +105,13 @@ type job struct {
 	store float64
 	// busy keeps what the measured run was slower than its own formula.
 	busy bool
+	// grid lets groups of workers share the rows of a panel, where that is faster.
+	grid bool
+	// cores is how many workers compute at the same time where all are on one machine, 0 for
+	// all of them.
+	cores int
+	// replayed are the phases of a run that was measured, in place of those of the model.
+	replayed []phase
 }
 
 // phase is tasks that may be done at the same time.
@@ -111,6 +125,8 @@ type phase struct {
 	weights []float64
 	// open is done at each attempt before the first piece, cold once by each machine.
 	open, cold work
+	// beside is the seconds of each attempt that no piece takes.
+	beside float64
 }
 
 // work is what a piece of a task takes.
@@ -180,6 +196,9 @@ func (j job) intervals() int {
 
 // phases are those of a run.
 func (j job) phases() (all []phase) {
+	if j.replayed != nil {
+		return j.replayed
+	}
 	for _, s := range stage.Possible(j.plan, j.Counts) {
 		switch s {
 		case control.Partition:
@@ -279,8 +298,12 @@ func (j job) graph() (open, cold work) {
 	return work{read: 2 * j.nodeTable()}, work{read: j.stream()}
 }
 
-// lsi is one task, or stretches of hops in which workers share the panels of the probe.
+// lsi is one task, or stretches of hops in which workers share the panels of the probe, or the
+// rows of each.
 func (j job) lsi() (all []phase) {
+	if n := packed.Panels(j.plan.LSI.Probes); j.groupOf(n).size > 1 {
+		return []phase{j.cells(control.LSI, n, j.Hops+1, 0, 5*j.Nodes/int64(n))}
+	}
 	p := phase{stage: control.LSI, part: control.Whole, tasks: []int{1}}
 	blocks := packed.Panels(j.plan.LSI.Probes)
 	pass := j.pass() * j.slower(lsiSeconds)
@@ -336,6 +359,9 @@ func (j job) pieces(s control.Stage, part control.Part, n int) []phase {
 
 // columns smooths panels of rows of some bytes; out rows stay.
 func (j job) columns(s control.Stage, n, last int, in, out int64) phase {
+	if j.groupOf(n).size > 1 {
+		return j.cells(s, n, last, in, out*rowBytes)
+	}
 	p := phase{stage: s, part: control.Columns, tasks: divide(n, j.workers)}
 	p.open, p.cold = j.graph()
 	p.piece = work{

@@ -27,13 +27,6 @@ func rough(seed uint64) fate {
 	return f
 }
 
-func total(tallies []tally) (wall float64) {
-	for _, t := range tallies {
-		wall += t.wall
-	}
-	return wall
-}
-
 func mustSimulate(t *testing.T, j job, f fate) []tally {
 	t.Helper()
 	tallies, err := simulate(j, f)
@@ -185,6 +178,8 @@ func TestTables(t *testing.T) {
 		{"-table bytes -workers 8", "| smooth columns | 8 |"},
 		{"-table intervals -workers 16 -sizes 1,2", "| 2 | 8 | all |"},
 		{"-table intervals -graph 10g -workers 1000 -sizes 125", "| 125 | 8 | needed |"},
+		{"-table held", "| 2 | 400000 |"},
+		{"-table renewals -workers 300 -for 1s -dir " + t.TempDir(), "| 300 | renew | "},
 		{"-table limits -files 10,20 -dir " + t.TempDir(), "two records | 20 |"},
 	} {
 		var out bytes.Buffer
@@ -195,6 +190,67 @@ func TestTables(t *testing.T) {
 	for _, bad := range []string{"-table none", "-graph none", "-workers 0", "-sizes x"} {
 		if err := command(&bytes.Buffer{}, strings.Fields(bad)); err == nil {
 			t.Errorf("%s is accepted", bad)
+		}
+	}
+}
+
+// TestCoresAreShared: four workers on two cores take twice as long as on four.
+func TestCoresAreShared(t *testing.T) {
+	j := paperJob(4)
+	j.replayed = []phase{{stage: control.Smooth, part: control.Columns, tasks: []int{1, 1, 1, 1}, piece: work{units: 1, unit: 10}}}
+	alone := total(mustSimulate(t, j, calm()))
+	j.cores = 2
+	shared := total(mustSimulate(t, j, calm()))
+	if math.Abs(alone-10) > 0.1 || math.Abs(shared-20) > 0.2 {
+		t.Errorf("%v s on four cores, %v on two", alone, shared)
+	}
+}
+
+// TestGrid: with more workers than panels, groups share their rows, and all have something to
+// do; the bound is never beaten.
+func TestGrid(t *testing.T) {
+	before := math.Inf(1)
+	for _, workers := range []int{8, 16, 32, 64} {
+		j := paperJob(workers)
+		j.machine.Net, j.grid, j.busy = 12.5e9, true, false
+		if g := j.groupOf(8); g.size != workers/8 {
+			t.Errorf("%d workers share 8 panels in groups of %d", workers, g.size)
+		}
+		var sum tally
+		columns := 0.0
+		for _, p := range mustSimulate(t, j, calm()) {
+			if p.stage == control.Smooth && p.part == control.Columns {
+				columns = p.wall
+			}
+			sum.add(p)
+		}
+		if columns > 0.75*before {
+			t.Errorf("%d workers smooth in %.0f s, half as many in %.0f", workers, columns, before)
+		}
+		before = columns
+		if bound := j.bound(float64(sum.read + sum.written)); sum.wall < bound {
+			t.Errorf("%d workers take %.0f s, and the hardware allows %.0f", workers, sum.wall, bound)
+		}
+	}
+}
+
+// TestLargestGraph simulates the web graph whole, with a thousand workers.
+func TestLargestGraph(t *testing.T) {
+	j := paperJob(1000)
+	j.Counts, j.grid, j.busy = web, true, false
+	j.machine.Memory, j.machine.Threads, j.machine.Edges, j.machine.Net = 64<<30, 16, 2.4e9, 12.5e9
+	tallies := mustSimulate(t, j, calm())
+	for _, p := range tallies {
+		if !(p.wall >= 0) || p.wall > 1e6 || p.read < 0 || p.written < 0 || math.Abs(p.done-float64(p.planned)-p.lost) > 1e-6 {
+			t.Errorf("%+v", p)
+		}
+	}
+	if wall := total(tallies); !(wall > 3600) {
+		t.Errorf("all of it in %v s", wall)
+	}
+	for _, p := range tallies {
+		if n := 1000; p.stage == control.Smooth && p.part == control.Columns && p.busy < 0.5*float64(n)*p.wall {
+			t.Errorf("%d workers are busy for %.0f s in %.0f", n, p.busy, p.wall)
 		}
 	}
 }

@@ -38,19 +38,19 @@ func average(j job, f fate, seeds int) (all []tally, err error) {
 	return all, nil
 }
 
-// stages puts the steps of a partition together, which are not the same for one worker.
+// stages puts the phases of a stage together, which are not the same for one worker, but for the
+// columns and rows of smoothing.
 func stages(all []tally) (list []tally) {
 	for _, t := range all {
-		last := len(list) - 1
-		if t.stage != control.Partition || last < 0 {
-			list = append(list, t)
+		apart := t.stage == control.Smooth || t.stage == control.SmoothLabels
+		if last := len(list) - 1; last >= 0 && list[last].stage == t.stage && !apart {
+			list[last].add(t)
 			continue
 		}
-		m := &list[last]
-		m.add(t)
-	}
-	if len(list) > 0 && list[0].stage == control.Partition {
-		list[0].part = control.Whole
+		if !apart {
+			t.part = control.Whole
+		}
+		list = append(list, t)
 	}
 	return list
 }
@@ -70,7 +70,7 @@ func columnsTable(w io.Writer, j job, f fate, workers []int, seeds int) error {
 			for _, m := range all {
 				head = append(head, name(m))
 			}
-			header(w, append(head, "total, s", "× one", "lost to deaths", "done twice", "idle", "leases", "journal records", "read, GB", "written, GB"))
+			header(w, append(head, "total, s", "× one", "bound, s", "× bound", "lost to deaths", "done twice", "idle", "leases", "journal records", "read, GB", "written, GB"))
 		}
 		var sum tally
 		cells := []string{fmt.Sprint(n)}
@@ -82,10 +82,30 @@ func columnsTable(w io.Writer, j job, f fate, workers []int, seeds int) error {
 			first = sum.wall
 		}
 		there := sum.wall * float64(n)
-		line(w, append(cells, fmt.Sprintf("%.0f", sum.wall), fmt.Sprintf("%.2f", first/sum.wall), share(sum.died, there), share(sum.doubled, there),
+		bound := j.bound(float64(sum.read + sum.written))
+		line(w, append(cells, fmt.Sprintf("%.0f", sum.wall), fmt.Sprintf("%.2f", first/sum.wall), fmt.Sprintf("%.0f", bound), fmt.Sprintf("%.2f", sum.wall/bound), share(sum.died, there), share(sum.doubled, there),
 			share(there-sum.busy, there), perRun(sum.leases, seeds), perRun(sum.records, seeds), gigabytes(float64(sum.read)), gigabytes(float64(sum.written))))
 	}
 	return nil
+}
+
+// bound is what the hardware allows: the longest of what one machine computes in all, shared by
+// all of them, and of what moves, through all their networks and through the store.
+func (j job) bound(moved float64) float64 {
+	one := j
+	one.workers = 1
+	work := 0.0
+	for _, p := range one.phases() {
+		for i, pieces := range p.tasks {
+			piece := p.of(i)
+			work += float64(pieces*piece.units) * piece.unit
+		}
+	}
+	bound := max(work, moved/j.machine.Net) / float64(j.workers)
+	if j.store > 0 {
+		bound = max(bound, moved/j.store)
+	}
+	return bound
 }
 
 // bytesTable prints what each phase takes from the store and gives it, and how long
