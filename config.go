@@ -179,9 +179,11 @@ type Config struct {
 	// Workers are worker processes on this host that share the resources. Without them
 	// the calling process does the work.
 	Workers Workers
-	// Parallel says how workers share stages: "columns", "intervals", or "auto"
+	// Parallel says how workers share stages: "columns", "intervals", "grid", or "auto"
 	// (default). A run without workers has nothing to share.
 	Parallel string
+	// GroupSize is how many workers share the rows of a block of columns with "grid"; 0 chooses it.
+	GroupSize int
 	// Watching says how others can see how the run goes.
 	Watching Watching
 	// Log gets what happens; nil drops it.

@@ -215,9 +215,6 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 		return Forecast{}, err
 	}
 	parallel, err := parseParallel(c.Parallel)
-	if err == nil && max(c.Workers, 1) > 1 {
-		err = coordinator.CheckParallel(parallel, plan)
-	}
 	if err != nil {
 		return Forecast{}, err
 	}
@@ -234,7 +231,7 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 	figures := func(plan Options) ([]Figures, error) {
 		stages := stage.Costs(stage.Possible(plan, counts)...)
 		list, err := estimate.RunCut(counts, plan, r, max(c.Workers, 1), 0, stages...)
-		if c.Workers > 1 && (parallel == coordinator.Intervals || parallel == coordinator.Auto && errors.Is(err, mem.ErrBudget)) {
+		if c.Workers > 1 && (parallel == coordinator.Intervals || (parallel == coordinator.Auto || parallel == coordinator.Grid) && errors.Is(err, mem.ErrBudget)) {
 			return estimate.RunShared(counts, plan, r, c.Workers, 0, stages...)
 		}
 		return list, err

@@ -54,6 +54,8 @@ func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err erro
 		return nil, failure.Of(ErrOption, "--workers %d is negative", c.Workers.Processes)
 	case c.Workers.Processes > 0:
 		return j.processes(ctx, onlooker)
+	case c.GroupSize != 0:
+		return nil, failure.Of(ErrOption, "--group-size says how workers share stages: give --workers, too")
 	case c.Parallel != "":
 		if _, err := parseParallel(c.Parallel); err != nil {
 			return nil, err
@@ -302,16 +304,16 @@ func (r *session) share(workers int) (err error) {
 	if r.work.Parallel, err = parseParallel(r.Parallel); err != nil {
 		return err
 	}
-	r.work.Workers = workers
-	return coordinator.CheckParallel(r.work.Parallel, r.work.Plan)
+	r.work.Workers, r.work.GroupSize = workers, r.GroupSize
+	return coordinator.CheckGroupSize(r.work.Parallel, r.GroupSize)
 }
 
-// checkParallel refuses a way to share stages that no stages can have, before the run
-// directory is opened.
+// checkParallel refuses a way to share stages that there is not, before the run directory
+// is opened.
 func (j job) checkParallel() error {
 	p, err := parseParallel(j.Parallel)
 	if err != nil {
 		return err
 	}
-	return coordinator.CheckParallel(p, j.over(control.DefaultPlan()))
+	return coordinator.CheckGroupSize(p, j.GroupSize)
 }

@@ -24,7 +24,7 @@ const (
 	// committed: a lease has changed the catalogue. It is written after that, so
 	// that a coordinator that was replaced in between does not confirm the change.
 	committed fact = "committed"
-	// ended: a worker is done with a task, or has failed, or has given it back. A gang
+	// ended: a worker is done with a task, or has failed, or has given it back. Its gang
 	// ends with it, unless the worker is done.
 	ended fact = "ended"
 	// lost: a lease has run out.
@@ -69,18 +69,25 @@ type part struct {
 	First int          `json:"first"`
 	Last  int          `json:"last"`
 	Needs int64        `json:"needs,omitempty"`
+	// FirstPanel and LastPanel are the task's.
+	FirstPanel int `json:"first_panel,omitempty"`
+	LastPanel  int `json:"last_panel,omitempty"`
+}
+
+func partOf(t control.Task) part {
+	return part{t.Part, t.First, t.Last, t.Needs, t.FirstPanel, t.LastPanel}
 }
 
 func partsOf(tasks []control.Task) []part {
 	var parts []part
 	for _, t := range tasks {
-		parts = append(parts, part{t.Part, t.First, t.Last, t.Needs})
+		parts = append(parts, partOf(t))
 	}
 	return parts
 }
 
 func (p part) task(s control.Stage) control.Task {
-	return control.Task{Stage: s, Part: p.Part, First: p.First, Last: p.Last, Needs: p.Needs}
+	return control.Task{Stage: s, Part: p.Part, First: p.First, Last: p.Last, Needs: p.Needs, FirstPanel: p.FirstPanel, LastPanel: p.LastPanel}
 }
 
 // Loss is work that has to be done again: that of a worker that was lost, or
@@ -100,10 +107,11 @@ type state struct {
 	Open    []openLease           `json:"open,omitempty"`
 	Losses  []Loss                `json:"losses,omitempty"`
 	Failed  *givenUp              `json:"failed,omitempty"`
-	// Broken, Breaks and Unfit are those of gangs.
-	Broken bool     `json:"broken,omitempty"`
-	Breaks int      `json:"breaks,omitempty"`
-	Unfit  []string `json:"unfit,omitempty"`
+	// Broken and Breaks are those of gangs, by the first panels of their columns, Unfit that of
+	// all of them.
+	Broken []int       `json:"broken_gangs,omitempty"`
+	Breaks map[int]int `json:"breaks_of_gangs,omitempty"`
+	Unfit  []string    `json:"unfit,omitempty"`
 	// Strikes counts each worker's losses since it last finished a task.
 	Strikes map[string]int `json:"strikes,omitempty"`
 }

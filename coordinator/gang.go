@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,56 +19,159 @@ const (
 	shortLeases = 2
 )
 
-// errShort is why a gang's phase is cut anew.
+// errShort is why a phase of gangs is cut anew.
 var errShort = errors.New("coordinator: a gang has fewer workers than it was cut for")
 
-// gangState is what leases know of the gang of the present phase, if it has one.
+// gangState is what leases know of the gangs of the present phase, if it has any. The tasks
+// of the same columns are those of a gang, and the first panel of their columns is its name.
 //
 // A gang stands and falls together: with a lease that ends without a report all
-// others end, so that its members come back and make another gang. One that says
-// that another has failed does not know whether that one is dead: the gang is broken,
-// and the next begins when the leases of the others have ended as well.
+// others of the gang end, so that its members come back and make another one, and a worker
+// that has no task takes the place of one that is lost. One that says that another has failed does
+// not know whether that one is dead: the gang is broken, and the next begins when the
+// leases of the others have ended as well. Other gangs of the phase go on.
 type gangState struct {
-	broken bool
-	// breaks counts, since the last commit, gangs that broke for no known reason.
-	breaks int
+	broken map[int]bool
+	// breaks counts, since the last commit of a gang, how often it broke for no known reason.
+	breaks map[int]int
 	// unfit are workers that have found, in a gang of the stage, that their memory or
 	// disk does not do. They are in no more of them.
 	unfit []string
 	// memory is that of a worker; nil does not ask.
 	memory func(worker string) int64
+	// members lists the workers that are here and can be in gangs; nil stands for enough of them.
+	members func() []string
 }
 
-// together says whether the tasks of the phase are a gang's.
-func (l *leases) together() bool { return len(l.tasks) > 0 && l.tasks[0].Part == control.Strips }
+// together says whether the tasks of the phase are those of gangs.
+func (l *leases) together() bool { return len(l.tasks) > 0 && l.tasks[0].Shares() }
+
+// gangOf is the tasks of the gang that a task is of.
+func (l *leases) gangOf(t *task) []*task {
+	var gang []*task
+	for _, x := range l.tasks {
+		if x.FirstPanel == t.FirstPanel {
+			gang = append(gang, x)
+		}
+	}
+	return gang
+}
+
+// places counts the places of a gang that have a worker, and those that still need one.
+func places(gang []*task) (taken, free int) {
+	for _, t := range gang {
+		switch {
+		case t.report != nil:
+		case len(t.leases) > 0:
+			taken++
+		default:
+			free++
+		}
+	}
+	return taken, free
+}
+
+// gangs gives the tasks of one gang after the other.
+func (l *leases) gangs(yield func([]*task) bool) {
+	seen := map[int]bool{}
+	for _, t := range l.tasks {
+		if !seen[t.FirstPanel] {
+			seen[t.FirstPanel] = true
+			if !yield(l.gangOf(t)) {
+				return
+			}
+		}
+	}
+}
+
+// atWork says whether a gang of the phase has all its workers.
+func (l *leases) atWork() bool {
+	for gang := range l.gangs {
+		if taken, free := places(gang); taken > 0 && free == 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // suits says whether a worker may have a task now.
 func (l *leases) suits(now time.Time, worker string, t *task) bool {
 	if !l.together() {
 		return true
 	}
-	waits := l.broken && len(l.open) > 0
-	return !waits && !l.quarantine.keepsOut(now, worker) && !slices.Contains(l.unfit, worker) && (l.memory == nil || l.memory(worker) >= t.Needs)
+	taken, _ := places(l.gangOf(t))
+	waits := l.broken[t.FirstPanel] && taken > 0
+	return !waits && l.fit(now, worker, t)
+}
+
+// fit says whether a worker can have a task of a gang.
+func (l *leases) fit(now time.Time, worker string, t *task) bool {
+	return !l.quarantine.keepsOut(now, worker) && !slices.Contains(l.unfit, worker) && (l.memory == nil || l.memory(worker) >= t.Needs)
+}
+
+// member chooses a place in a gang for a worker. A place of which it holds the rows comes first,
+// then one of the gang that lacks fewest workers, then one that needs much memory. No gang begins
+// unless there are workers for it beside those that the gangs which have begun need: workers that
+// are left over have no task, and are there when one is lost.
+func (l *leases) member(now time.Time, worker string) (best *task) {
+	here := len(l.tasks)
+	if l.members != nil {
+		least := slices.MinFunc(l.tasks, func(a, b *task) int { return cmp.Compare(a.Needs, b.Needs) })
+		here = 0
+		for _, name := range l.members() {
+			if l.fit(now, name, least) {
+				here++
+			}
+		}
+	}
+	begun := false
+	for gang := range l.gangs {
+		if taken, free := places(gang); taken > 0 {
+			begun, here = true, here-taken-free
+		}
+	}
+	var order [3]int64
+	for gang := range l.gangs {
+		taken, free := places(gang)
+		if taken == 0 && begun && here < free {
+			continue
+		}
+		lacks := int64(free)
+		if taken == 0 {
+			lacks += int64(len(l.tasks)) // those that have begun come first
+		}
+		for _, t := range gang {
+			if t.report != nil || len(t.leases) > 0 || !l.may(worker, t) || !l.suits(now, worker, t) {
+				continue
+			}
+			this := [3]int64{-int64(l.covers(worker, t)), lacks, -t.Needs}
+			if best == nil || slices.Compare(this[:], order[:]) < 0 {
+				best, order = t, this
+			}
+		}
+	}
+	return best
 }
 
 // pieces are those of the graph that a task reads. Gangs have theirs whole.
 func (t *task) pieces() (list []piece) {
-	last := t.Last
-	if t.Part == control.Strips {
-		last = t.First + 1
+	if t.Shares() {
+		return []piece{{control.Strips, t.First}}
 	}
-	for i := t.First; i < last; i++ {
+	for i := t.First; i < t.Last; i++ {
 		list = append(list, piece{t.Part, i})
 	}
 	return list
 }
 
-// endAll ends all leases.
-func (l *leases) endAll() {
+// endGang ends all leases of the gang that a task is of.
+func (l *leases) endGang(t *task) {
 	for _, x := range l.byNumber() {
-		l.drop(x)
+		if x.task.FirstPanel == t.FirstPanel {
+			l.drop(x)
+		}
 	}
-	l.broken = false
+	delete(l.broken, t.FirstPanel)
 }
 
 // leave is what the end of a member's lease, without a report, does to the others.
@@ -76,13 +180,15 @@ func (l *leases) leave(t *task, worker string, o control.Outcome) {
 		l.unfit = append(l.unfit, worker)
 	}
 	if o.Kind != control.Broken {
-		l.endAll()
+		l.endGang(t)
 		return
 	}
-	if l.broken = len(l.open) > 0; l.broken {
+	if taken, _ := places(l.gangOf(t)); taken > 0 {
+		l.broken[t.FirstPanel] = true
 		return
 	}
-	if l.breaks++; l.breaks >= breakBudget {
+	delete(l.broken, t.FirstPanel)
+	if l.breaks[t.FirstPanel]++; l.breaks[t.FirstPanel] >= breakBudget {
 		l.failed = &givenUp{Task: t.ID(), Reason: fmt.Sprintf("failed: its workers could not reach each other %d times, last: %s", breakBudget, o.Reason)}
 	}
 }
@@ -90,20 +196,24 @@ func (l *leases) leave(t *task, worker string, o control.Outcome) {
 // resetLosses forgets the losses and failures of a gang's tasks once one of its
 // workers has committed something: these tasks are as long as their stage, and a commit
 // between two losses brings them nearer to their end.
-func (l *leases) resetLosses() {
+func (l *leases) resetLosses(of *task) {
 	if !l.together() {
 		return
 	}
-	l.breaks = 0
-	for _, t := range l.tasks {
+	delete(l.breaks, of.FirstPanel)
+	for _, t := range l.gangOf(of) {
 		t.losses, t.lostWith, t.failures = 0, nil, 0
 	}
 }
 
-// gang is that of a lease, if all tasks have a worker.
+// gang is that of a lease, if all its tasks have a worker.
 func (l *leases) gang(of *lease) (g control.Gang, whole bool) {
-	for i, t := range l.tasks {
-		if len(t.leases) == 0 || !l.together() {
+	if !l.together() {
+		return g, false
+	}
+	tasks := l.gangOf(of.task)
+	for i, t := range tasks {
+		if len(t.leases) == 0 {
 			return g, false
 		}
 		x := t.leases[0]
@@ -114,7 +224,7 @@ func (l *leases) gang(of *lease) (g control.Gang, whole bool) {
 		g.Borders = append(g.Borders, t.First)
 		g.Peers = append(g.Peers, x.blocks)
 	}
-	g.Borders = append(g.Borders, l.tasks[len(l.tasks)-1].Last)
+	g.Borders = append(g.Borders, tasks[len(tasks)-1].Last)
 	return g, true
 }
 
@@ -150,12 +260,12 @@ func (s *Scheduler) Gang(ctx context.Context, fencing uint64) (control.Gang, err
 	}
 }
 
-// understaffed says whether a gang has lacked workers for so long that it has to do
-// without them.
+// understaffed says whether no gang has had all its workers for so long that the phase has to do
+// with those that are left.
 func (s *Scheduler) understaffed(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.leases.together() || !s.gathered || s.stopping || s.leases.failed != nil || s.leases.counts().Waiting == 0 {
+	if !s.leases.together() || !s.gathered || s.stopping || s.leases.failed != nil || s.leases.counts().Waiting == 0 || s.leases.atWork() {
 		s.short = time.Time{}
 		return false
 	}

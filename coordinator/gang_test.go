@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -223,6 +224,67 @@ func TestGang(t *testing.T) {
 	}
 }
 
+// gridTasks are those of groups of two, each with some panels.
+func gridTasks(groups int) (tasks []control.Task) {
+	for panel := range groups {
+		for _, t := range gangTasks(2) {
+			t.FirstPanel, t.LastPanel = panel, panel+1
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks
+}
+
+// TestGroups has several gangs at the same time: each has all its workers or none, one that loses a
+// worker goes on with one that was left over, and the others are not disturbed.
+func TestGroups(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		groups  int
+		members map[string][]act
+		leave   int // workers that do not end their gang, if they are in one
+		most    time.Duration
+	}{
+		{"as many as places", 2, map[string][]act{"a": nil, "b": nil, "c": nil, "d": nil}, 0, workTime},
+		{"one after the other", 5, map[string][]act{"a": nil, "b": nil, "c": nil, "d": nil}, 0, 3 * workTime},
+		{"one left over", 4, map[string][]act{"a": nil, "b": nil, "c": nil, "d": nil, "e": nil}, 0, 2 * workTime},
+		{"one dies, and one was left over", 2, map[string][]act{"a": {dies}, "b": nil, "c": nil, "d": nil, "e": nil}, 1, workTime + 2*testTTL},
+		{"two die, and none was left over", 4, map[string][]act{"a": {dies}, "b": {dies}, "c": nil, "d": nil}, 2, 5*workTime + 5*testTTL},
+		{"one is told to stop", 2, map[string][]act{"a": {drains}, "b": nil, "c": nil}, 1, 2*workTime + 2*testTTL},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrew(t, 2)
+				c.tasks = gridTasks(tc.groups)
+				s := c.start()
+				for _, name := range slices.Sorted(maps.Keys(tc.members)) {
+					c.join(name, 3, tc.members[name]...)
+					synctest.Wait()
+				}
+				begun := time.Now()
+				reports, err := s.Run(context.Background(), c.tasks)
+				took := time.Since(begun)
+				s.End(context.Background())
+				c.workers.Wait()
+				if err != nil || len(reports) != len(c.tasks) {
+					t.Fatalf("%d reports, %v", len(reports), err)
+				}
+				for number, members := range c.gangs {
+					if slices.Sort(members); len(slices.Compact(slices.Clone(members))) != 2 || len(members) != 2 {
+						t.Errorf("gang %d has %v", number, members)
+					}
+				}
+				if n := len(c.gangs); n < tc.groups || n > tc.groups+tc.leave || len(s.Losses()) > tc.leave {
+					t.Errorf("gangs %v for %d groups; losses %+v", c.gangs, tc.groups, s.Losses())
+				}
+				if took > tc.most+5*time.Second {
+					t.Errorf("took %v, want %v at most", took, tc.most)
+				}
+			})
+		})
+	}
+}
+
 // A coordinator that comes back tells those who still wait of the same gang.
 func TestGangOutlivesTheCoordinator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -426,7 +488,7 @@ func TestWhoSharesRows(t *testing.T) {
 		{"one is late", Auto, []int64{least * 2 / 5, least * 2 / 5, least * 3 / 4}, "exact", control.Strips, false},
 		{"one is held and not needed", Intervals, []int64{2 * least, least, -least}, "exact", control.Strips, false},
 		{"one is held and needed", Auto, []int64{least * 2 / 5, least * 2 / 5, -least * 3 / 4}, "exact", control.Strips, false},
-		{"rows settle", Auto, []int64{least * 3 / 4, least * 3 / 4}, "settled", control.Columns, false},
+		{"rows settle", Auto, []int64{least * 3 / 4, least * 3 / 4}, "settled", control.Strips, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			j, f := setup(t, storage.NewMem(), sum)
@@ -475,6 +537,73 @@ func TestWhoSharesRows(t *testing.T) {
 						t.Errorf("%s needs %d, its worker has %d", task.ID(), task.Needs, memory[i])
 					}
 				}
+			}
+		})
+	}
+}
+
+// TestGroupSize: groups are as large as memory, columns and rates make best, or as asked for, and all
+// workers have columns.
+func TestGroupSize(t *testing.T) {
+	const nodes = 64 << 20
+	sum := shards.Summary{Nodes: nodes, Edges: 8 * nodes, Features: 128, Components: 1, BlockRows: 1 << 20, IntervalRows: 1 << 24}
+	c := estimate.Counts{Nodes: nodes, Edges: 8 * nodes, Components: 1, Features: 128, Hops: 10}
+	alone, err := estimate.Run(c, control.DefaultPlan(), control.Resources{Memory: 1 << 40, Threads: 1}, 0, stage.Costs(control.Smooth)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enough := 4 * alone[0].PeakBytes
+	fast := control.Rates{Edges: 100e6, Network: 5e9, Store: 1e9}
+	slow := control.Rates{Edges: 100e6, Network: 1e6, Store: 1e9}
+	for _, tc := range []struct {
+		name        string
+		parallel    Parallel
+		size        int
+		workers     int
+		memory      int64
+		rates       control.Rates
+		group, many int // workers of a group, and panels that groups begin with; 0 of columns
+	}{
+		{"more workers than panels", Grid, 0, 16, enough, control.Rates{}, 2, 8},
+		{"fewer workers than panels", Grid, 0, 4, enough, control.Rates{}, 2, 4},
+		{"a size that is asked for", Grid, 4, 16, enough, control.Rates{}, 4, 4},
+		{"one that is too large", Grid, 40, 16, enough, control.Rates{}, 16, 1},
+		{"columns that are asked for", Grid, 1, 16, enough, control.Rates{}, 0, 0},
+		{"nobody has measured", Auto, 0, 16, enough, control.Rates{}, 0, 0},
+		{"a fast network", Auto, 0, 16, enough, fast, 2, 8},
+		{"a slow network", Auto, 0, 16, enough, slow, 0, 0},
+		{"a fast network, and enough panels", Auto, 0, 8, enough, fast, 0, 0},
+		{"little memory", Auto, 0, 16, alone[0].LeastBytes * 3 / 4, slow, 2, 8},
+		{"all rows in one group", Intervals, 0, 16, enough, fast, 16, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			j, f := setup(t, storage.NewMem(), sum)
+			j.Plan, j.Parallel, j.GroupSize = control.DefaultPlan(), tc.parallel, tc.size
+			if err := shards.WriteSummary(t.Context(), j.Catalog, sum); err != nil {
+				t.Fatal(err)
+			}
+			o := &offered{fake: f}
+			for i := range tc.workers {
+				o.crew = append(o.crew, control.Hello{Worker: fmt.Sprint(i), Memory: tc.memory, Threads: 1, Blocks: "here", Rates: tc.rates})
+			}
+			j.Tasks = o
+			rec := &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}}
+			phases, err := j.phases(t.Context(), rec, stage.Of(control.Smooth)[0], sum)
+			if err != nil || len(phases) != 2 {
+				t.Fatalf("phases %v, %v", phases, err)
+			}
+			firsts := map[int]int{}
+			for _, task := range phases[0] {
+				if (task.Part == control.Strips) != (tc.group > 0) {
+					t.Fatalf("%s", task.ID())
+				}
+				firsts[task.FirstPanel]++
+			}
+			if tc.group == 0 {
+				return
+			}
+			if len(firsts) != tc.many || len(phases[0]) != tc.group*tc.many {
+				t.Errorf("%d tasks for panels %v, want groups of %d for %d", len(phases[0]), firsts, tc.group, tc.many)
 			}
 		})
 	}

@@ -27,94 +27,135 @@ const (
 	Columns Parallel = "columns"
 	// Intervals gives each worker some rows, of all columns.
 	Intervals Parallel = "intervals"
+	// Grid gives each worker some rows of some columns: groups of workers share the rows, and
+	// several groups work at the same time.
+	Grid Parallel = "grid"
 )
+
+// parallels are all of them.
+var parallels = []Parallel{Auto, Columns, Intervals, Grid}
 
 // ParseParallel reads the value of an option.
 func ParseParallel(text string) (Parallel, error) {
-	if p := Parallel(text); slices.Contains([]Parallel{Auto, Columns, Intervals}, p) {
+	if p := Parallel(text); slices.Contains(parallels, p) {
 		return p, nil
 	}
-	return "", fmt.Errorf("coordinator: --parallel %q is none of auto, columns, intervals: %w", text, control.ErrOption)
+	return "", fmt.Errorf("coordinator: --parallel %q is none of auto, columns, intervals, grid: %w", text, control.ErrOption)
 }
 
-// CheckParallel refuses what workers that share rows cannot do.
-func CheckParallel(p Parallel, plan control.Plan) error {
-	if p == Intervals && plan.SlackSettles() {
-		return fmt.Errorf("workers that share rows (--parallel intervals) cannot let them settle after --slack hops: give --deviation, --active exact, or --parallel columns: %w", control.ErrOption)
+// CheckGroupSize refuses a size of groups that cannot be.
+func CheckGroupSize(p Parallel, size int) error {
+	switch {
+	case size < 0:
+		return fmt.Errorf("--group-size %d is negative: %w", size, control.ErrOption)
+	case size > 0 && p != Grid:
+		return fmt.Errorf("--group-size %d is for --parallel grid, and this is --parallel %s: %w", size, p, control.ErrOption)
 	}
 	return nil
 }
 
-// phases cuts what is left to do of a stage. It is nil where that is done step by step.
+// phases cuts what is left to do of a stage, nil where that is done step by step. Workers that are at
+// work on a phase, from before a restart, go on as it was cut then.
 func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) ([][]control.Task, error) {
-	gang, err := j.gang(ctx, rec, s, sum)
-	if err != nil {
+	c := s.Cut(j.Plan, sum)
+	under := j.Tasks.UnderWay()
+	if len(under) > 0 && under[0].Stage != s.Name() {
+		under = nil
+	}
+	var g *sharing
+	var err error
+	switch {
+	case len(under) > 0 && under[0].Part == control.Strips:
+		g = &sharing{groups: 1, strips: under}
+	case len(under) == 0 || under[0].Shares():
+		g, err = j.grid(ctx, rec, s, sum, c)
+	}
+	if err != nil || g == nil && c.Next != nil {
 		return nil, err
 	}
-	workers := j.Tasks.Workers()
-	if len(gang) > 0 {
-		workers = max(workers, 2)
+	if g == nil {
+		return cut(s.Name(), c, j.Catalog, j.Tasks.Workers()), nil
 	}
-	c := s.Cut(j.Plan, sum)
-	if len(gang) == 0 && c.Next != nil {
-		return nil, nil
-	}
-	phases := cut(s.Name(), c, j.Catalog, workers)
-	if len(gang) == 0 {
-		return phases, nil
-	}
+	phases := cut(s.Name(), c, j.Catalog, max(g.groups, 2))
+	var shared [][]control.Task
 	if phases[0][0].Part == control.Choose {
-		phases = phases[1:] // the gang chooses
+		if phases = phases[1:]; g.all != nil {
+			shared = append(shared, g.choice())
+		}
 	}
-	columns := phases[0][0].Part == control.Columns
-	if columns {
-		phases = phases[1:]
+	if phases[0][0].Part == control.Columns {
+		shared, phases = append(shared, g.cells(phases[0])), phases[1:]
+	} else if c.Strips != "" && len(j.Catalog.Entries(c.Strips)) < c.Intervals {
+		shared = append(shared, g.strips)
 	}
-	if columns || c.Strips != "" && len(j.Catalog.Entries(c.Strips)) < c.Intervals {
-		phases = append([][]control.Task{gang}, phases...)
-	}
-	return phases, nil
+	return append(shared, phases...), nil
 }
 
-// gang is the tasks of the workers that share the rows of a stage's graph, none where
-// they share its columns.
-func (j *Job) gang(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) ([]control.Task, error) {
+// sharing says how workers share a stage in two dimensions: those of a group share the rows of a
+// block of columns, and several groups work at the same time.
+type sharing struct {
+	groups int
+	// strips are the tasks of a group which has all columns; all is the same for one group of all
+	// workers.
+	strips, all []control.Task
+}
+
+// choice is the tasks of one gang of all workers that chooses before all columns.
+func (g *sharing) choice() []control.Task {
+	tasks := slices.Clone(g.all)
+	for i := range tasks {
+		tasks[i].Part = control.Choose
+	}
+	return tasks
+}
+
+// cells gives each task of columns to a gang. One gang has all columns.
+func (g *sharing) cells(columns []control.Task) (tasks []control.Task) {
+	if g.groups == 1 {
+		return g.strips
+	}
+	for _, t := range columns {
+		for _, x := range g.strips {
+			x.FirstPanel, x.LastPanel = t.First, t.Last
+			tasks = append(tasks, x)
+		}
+	}
+	return tasks
+}
+
+// grid is how the workers that share the rows of a stage's graph do it, nil where they share its
+// columns.
+func (j *Job) grid(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary, c stage.Cut) (*sharing, error) {
 	if j.Parallel == "" || j.Parallel == Columns || !s.Shares(j.Plan) {
 		return nil, nil
 	}
-	if tasks := j.Tasks.UnderWay(); len(tasks) > 0 && tasks[0].Stage == s.Name() {
-		if tasks[0].Part != control.Strips {
-			return nil, nil
-		}
-		return tasks, nil
-	}
-	tasks, err := j.shares(ctx, rec, s, sum, j.Parallel == Intervals)
+	g, err := j.shares(ctx, rec, s, sum, c, j.Parallel != Auto)
 	if errors.Is(err, mem.ErrBudget) && j.Parallel == Auto {
 		// A worker that is being started again, say, may be what is missing.
-		tasks, err = j.shares(ctx, rec, s, sum, true)
+		g, err = j.shares(ctx, rec, s, sum, c, true)
 	}
-	return tasks, err
+	return g, err
 }
 
-// shares is the tasks of the workers that are here, or of all of them, if they can
+// shares is the grid of the workers that are here, or of all of them, if they can
 // share the rows and are to. With all it is the last time that this is tried. Workers
 // that are lost again and again take part only where the others cannot do without them.
-func (j *Job) shares(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary, all bool) ([]control.Task, error) {
+func (j *Job) shares(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary, c stage.Cut, all bool) (*sharing, error) {
 	list, err := j.Tasks.Sharers(ctx, all)
 	if err != nil {
 		return nil, err
 	}
 	if len(list.Held) == 0 {
-		return j.sharesOf(ctx, rec, s, sum, list.Fit, all)
+		return j.sharesOf(ctx, rec, s, sum, c, list.Fit, all)
 	}
-	tasks, err := j.sharesOf(ctx, rec, s, sum, list.Fit, false)
+	g, err := j.sharesOf(ctx, rec, s, sum, c, list.Fit, false)
 	if len(list.Fit) == 0 || errors.Is(err, mem.ErrBudget) {
-		return j.sharesOf(ctx, rec, s, sum, slices.Concat(list.Fit, list.Held), all)
+		return j.sharesOf(ctx, rec, s, sum, c, slices.Concat(list.Fit, list.Held), all)
 	}
 	if err == nil {
 		j.Log.Warn("workers that were lost again and again are left out for a while", "stage", s.Name(), "workers", workerNames(list.Held))
 	}
-	return tasks, err
+	return g, err
 }
 
 func workerNames(workers []control.Hello) (list []string) {
@@ -125,29 +166,30 @@ func workerNames(workers []control.Hello) (list []string) {
 	return list
 }
 
-// sharesOf is the tasks of these workers if they can share the rows and are to.
-func (j *Job) sharesOf(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary, workers []control.Hello, all bool) ([]control.Task, error) {
+// sharesOf is the grid of these workers if they can share the rows and are to.
+func (j *Job) sharesOf(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary, c stage.Cut, workers []control.Hello, all bool) (*sharing, error) {
 	if len(workers) == 0 {
 		return nil, nil
 	}
 	workers = slices.Clone(workers)
-	c, err := j.counts(ctx, rec)
+	counts, err := j.counts(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
 	smallest := slices.MinFunc(workers, func(a, b control.Hello) int { return cmp.Compare(a.Memory, b.Memory) })
-	_, alone := estimate.Run(c, j.Plan, resourcesOf(smallest), 0, s)
-	if alone == nil && j.Parallel == Auto || alone != nil && !errors.Is(alone, mem.ErrBudget) {
+	_, alone := estimate.Run(counts, j.Plan, resourcesOf(smallest), 0, s)
+	if alone != nil && !errors.Is(alone, mem.ErrBudget) {
 		return nil, alone
 	}
 	slices.SortFunc(workers, func(a, b control.Hello) int {
 		return cmp.Or(cmp.Compare(b.Memory, a.Memory), cmp.Compare(a.Worker, b.Worker))
 	})
-	strips := packed.Strips(sum.Nodes)
-	if workers = workers[:min(len(workers), strips)]; len(workers) < 2 {
+	p := placing{j, counts, s, stripEdges(ctx, j.Catalog, j.Plan, sum), sum, workers}
+	most := min(len(workers), packed.Strips(sum.Nodes))
+	if most < 2 {
 		return nil, alone
 	}
-	borders, needs, err := j.shareOut(ctx, c, s, sum, workers)
+	g, err := p.choose(c, most, alone == nil)
 	if err != nil {
 		if j.Parallel == Auto && all {
 			j.Log.Warn("the rows of the graph fit neither one worker nor all of them", "stage", s.Name(), "because", err)
@@ -155,11 +197,138 @@ func (j *Job) sharesOf(ctx context.Context, rec *Record, s stage.Stage, sum shar
 		}
 		return nil, err
 	}
-	var tasks []control.Task
-	for w := range workers {
-		tasks = append(tasks, control.Task{Stage: s.Name(), Part: control.Strips, First: borders[w], Last: borders[w+1], Needs: needs[w]})
+	if g == nil {
+		return nil, nil
 	}
-	j.Log.Info("workers share the rows of the graph", "stage", s.Name(), "workers", len(workers), "strips", borders)
+	if g.all, err = p.group(most); err != nil {
+		g.all, err = g.strips, nil
+	}
+	j.Log.Info("workers share the rows of the graph", "stage", s.Name(), "workers", len(workers), "groups", g.groups, "of", len(g.strips), "strips", borders(g.strips))
+	return g, err
+}
+
+// borders are the strips where the tasks of a group begin.
+func borders(tasks []control.Task) (list []int) {
+	for _, t := range tasks {
+		list = append(list, t.First)
+	}
+	return append(list, tasks[len(tasks)-1].Last)
+}
+
+// placing is what places workers in groups.
+type placing struct {
+	*Job
+	counts  estimate.Counts
+	stage   stage.Stage
+	edges   []float64 // of each strip
+	sum     shards.Summary
+	workers []control.Hello // those with most memory first
+}
+
+// worthwhile is which share of the seconds without it, and how many of them, sharing rows must save
+// where the memory of a worker suffices without that.
+const (
+	worthwhile     = 0.2
+	worthwhileLeft = 10
+)
+
+// choose is the grid of groups of the size that is best, at most most, nil where the workers had
+// better share columns alone. Memory comes first: a size is possible if a worker has what its rows
+// need. Of those that are, the size takes the fewest seconds by what the workers have measured; where
+// they have not, it is the smallest with columns for all groups. fits says that a worker has the memory
+// for all rows.
+func (p placing) choose(c stage.Cut, most int, fits bool) (*sharing, error) {
+	pieces := 0
+	if c.Panels > 0 {
+		pieces = (c.Panels + c.Together - 1) / c.Together
+	}
+	rates := slowest(p.workers)
+	measured := rates.Edges > 0 && rates.Network > 0
+	least, last := 2, most
+	switch {
+	case p.Parallel == Intervals || pieces == 0 || p.Parallel == Auto && !measured:
+		least = most
+	case p.Parallel == Grid && p.GroupSize > 0:
+		least = min(p.GroupSize, most)
+		last = least
+	}
+	if p.Parallel == Auto && fits && !measured || least < 2 {
+		return nil, nil
+	}
+	if !measured && least < last { // all groups are to have columns
+		least = min(max(least, (len(p.workers)+pieces-1)/pieces), last)
+	}
+	smallest := resourcesOf(p.workers[len(p.workers)-1])
+	seconds := func(size int) float64 {
+		return estimate.GroupSeconds(p.counts, p.Plan, smallest, p.stage, len(p.workers), size, pieces, rates)
+	}
+	var best *sharing
+	var failed error
+	fewest := 0.0
+	for size := least; size <= last; size++ {
+		g := &sharing{groups: 1}
+		if pieces > 0 {
+			g.groups = len(p.workers) / size
+		}
+		var err error
+		if g.strips, err = p.group(size); err != nil {
+			failed = err
+			if !errors.Is(err, mem.ErrBudget) {
+				return nil, err
+			}
+			continue
+		}
+		if !measured {
+			return g, nil
+		}
+		took := seconds(size)
+		p.Log.Debug("groups that could share rows", "stage", p.stage.Name(), "size", size, "seconds", took)
+		if best == nil || took < fewest {
+			best, fewest = g, took
+		}
+	}
+	if best == nil {
+		return nil, failed
+	}
+	if p.Parallel == Auto && fits {
+		if columns := seconds(1); fewest > (1-worthwhile)*columns || columns-fewest < worthwhileLeft {
+			return nil, nil
+		}
+	}
+	return best, nil
+}
+
+// slowest are the smallest of the rates that workers have measured, 0 where none has.
+func slowest(workers []control.Hello) (r control.Rates) {
+	least := func(to *float64, x float64) {
+		if x > 0 && (*to == 0 || x < *to) {
+			*to = x
+		}
+	}
+	for _, h := range workers {
+		least(&r.Edges, h.Rates.Edges)
+		least(&r.Network, h.Rates.Network)
+		least(&r.Store, h.Rates.Store)
+	}
+	return r
+}
+
+// group is the tasks of a group of so many workers, which has all columns. All groups have the same
+// borders: a place is for as many of the workers as there are groups, and has the memory of the
+// smallest of these.
+func (p placing) group(size int) (tasks []control.Task, err error) {
+	groups := len(p.workers) / size
+	var places []control.Hello
+	for i := range size {
+		places = append(places, p.workers[(i+1)*groups-1])
+	}
+	borders, needs, err := p.shareOut(p.counts, p.stage, p.sum, p.edges, places)
+	if err != nil {
+		return nil, err
+	}
+	for i := range places {
+		tasks = append(tasks, control.Task{Stage: p.stage.Name(), Part: control.Strips, First: borders[i], Last: borders[i+1], Needs: needs[i]})
+	}
 	return tasks, nil
 }
 
@@ -176,8 +345,7 @@ var evenness = []float64{1, 0.75, 0.5, 0.25, 0}
 // computing takes; or more and more what it has of the rows, which is what memory
 // takes, until each worker can keep its rows in memory, or has room for them at all.
 // It returns what memory each share needs.
-func (j *Job) shareOut(ctx context.Context, c estimate.Counts, s stage.Stage, sum shards.Summary, workers []control.Hello) (borders []int, needs []int64, err error) {
-	edges := stripEdges(ctx, j.Catalog, j.Plan, sum)
+func (j *Job) shareOut(c estimate.Counts, s stage.Stage, sum shards.Summary, edges []float64, workers []control.Hello) (borders []int, needs []int64, err error) {
 	for _, even := range evenness {
 		borders = cutStrips(edges, sum.Nodes, even, workers)
 		resident := true

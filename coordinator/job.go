@@ -62,7 +62,10 @@ type Job struct {
 	Workers int
 	// Parallel says how workers share stages; "" is Columns.
 	Parallel Parallel
-	Inputs   control.Inputs
+	// GroupSize is how many workers share the rows of a block of columns with Grid; 0 leaves it to
+	// the plan.
+	GroupSize int
+	Inputs    control.Inputs
 	// Files are the files of the dataset, without digests; none where no dataset was
 	// named, or where it has no files. Digest fills in the digests of some of them.
 	Files  []InputFile

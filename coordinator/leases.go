@@ -77,7 +77,7 @@ type piece struct {
 }
 
 func newLeases(ttl time.Duration) *leases {
-	return &leases{ttl: ttl, byID: map[string]*task{}, open: map[uint64]*lease{}, with: map[string]*lease{}, unables: map[string]int{}, holds: map[string]map[piece]bool{}, quarantine: newQuarantine()}
+	return &leases{ttl: ttl, byID: map[string]*task{}, open: map[uint64]*lease{}, with: map[string]*lease{}, unables: map[string]int{}, holds: map[string]map[piece]bool{}, quarantine: newQuarantine(), gangState: gangState{broken: map[int]bool{}, breaks: map[int]int{}}}
 }
 
 // apply makes an event true. It fails for an event that cannot follow those
@@ -102,7 +102,7 @@ func (l *leases) apply(now time.Time, e event) error {
 	case committed:
 		if x := l.open[e.Fencing]; x != nil && !e.At.IsZero() {
 			x.saved = l.note(now, e.At)
-			l.resetLosses()
+			l.resetLosses(x.task)
 		}
 	case ended:
 		lease := l.open[e.Fencing]
@@ -123,7 +123,7 @@ func (l *leases) apply(now time.Time, e event) error {
 			l.drop(lease)
 		}
 		if l.together() {
-			l.endAll() // also those that run out at the same time
+			l.endGang(t) // also those that run out at the same time
 		}
 		l.lose(now, t, *e.Loss)
 	case unable:
@@ -171,7 +171,7 @@ func (l *leases) begin(stage control.Stage, workers int, parts []part) {
 		l.earlier, l.unfit = nil, nil
 	}
 	l.stage, l.workers, l.tasks, l.byID, l.failed = stage, workers, nil, map[string]*task{}, nil
-	l.broken, l.breaks = false, 0
+	l.broken, l.breaks = map[int]bool{}, map[int]int{}
 	clear(l.open)
 	clear(l.with)
 	clear(l.unables)
@@ -192,8 +192,8 @@ func (l *leases) put(of control.Task) *task {
 // lend opens a lease.
 func (l *leases) lend(now time.Time, t *task, worker string, fencing uint64) *lease {
 	lease := &lease{task: t, worker: worker, fencing: fencing, since: now, renewed: now, saved: now, deadline: now.Add(l.ttl)}
-	if len(l.open) == 0 {
-		l.broken = false
+	if taken, _ := places(l.gangOf(t)); taken == 0 {
+		delete(l.broken, t.FirstPanel)
 	}
 	t.leases = append(t.leases, lease)
 	l.open[fencing], l.with[worker] = lease, lease
@@ -253,12 +253,16 @@ func (l *leases) isUnable(worker string, t *task) {
 
 // state is what a snapshot holds.
 func (l *leases) state() *state {
-	s := &state{Fencing: l.fencing, Stage: l.stage, Workers: l.workers, Earlier: l.earlier, Losses: l.losses, Failed: l.failed, Broken: l.broken, Breaks: l.breaks, Unfit: l.unfit}
+	s := &state{Fencing: l.fencing, Stage: l.stage, Workers: l.workers, Earlier: l.earlier, Losses: l.losses, Failed: l.failed, Unfit: l.unfit}
+	s.Broken = slices.Sorted(maps.Keys(l.broken))
+	if len(l.breaks) > 0 {
+		s.Breaks = maps.Clone(l.breaks)
+	}
 	if len(l.strikes) > 0 {
 		s.Strikes = maps.Clone(l.strikes)
 	}
 	for _, t := range l.tasks {
-		s.Tasks = append(s.Tasks, taskState{part{t.Part, t.First, t.Last, t.Needs}, t.report, t.losses, t.lostWith, t.failures, t.unable})
+		s.Tasks = append(s.Tasks, taskState{partOf(t.Task), t.report, t.losses, t.lostWith, t.failures, t.unable})
 	}
 	for _, x := range l.byNumber() {
 		s.Open = append(s.Open, openLease{x.task.ID(), x.worker, x.fencing, x.saved, x.blocks})
@@ -269,9 +273,9 @@ func (l *leases) state() *state {
 // restore sets everything to what a snapshot holds. Leases that were open begin
 // anew: their workers may still be at work.
 func (l *leases) restore(now time.Time, s state) error {
-	memory := l.memory
+	memory, members := l.memory, l.members
 	*l = *newLeases(l.ttl)
-	l.memory = memory
+	l.memory, l.members = memory, members
 	l.fencing, l.stage, l.workers, l.earlier, l.losses, l.failed = s.Fencing, s.Stage, s.Workers, s.Earlier, s.Losses, s.Failed
 	for _, t := range s.Tasks {
 		put := l.put(t.task(s.Stage))
@@ -288,7 +292,11 @@ func (l *leases) restore(now time.Time, s state) error {
 		given := l.lend(now, t, x.Worker, x.Fencing)
 		given.saved, given.blocks = l.note(now, x.Saved), x.Blocks
 	}
-	l.broken, l.breaks, l.unfit = s.Broken, s.Breaks, s.Unfit
+	for _, gang := range s.Broken {
+		l.broken[gang] = true
+	}
+	maps.Copy(l.breaks, s.Breaks)
+	l.unfit = s.Unfit
 	maps.Copy(l.strikes, s.Strikes)
 	return nil
 }
@@ -330,22 +338,29 @@ func (l *leases) resumes(tasks []control.Task) bool {
 // overdue elsewhere.
 func (l *leases) grant(now time.Time, worker string) (event, bool) {
 	var best *task
-	most := -1
-	for _, t := range l.tasks {
-		if t.report != nil || len(t.leases) > 0 || !l.may(worker, t) || !l.suits(now, worker, t) {
-			continue
-		}
-		if has := l.covers(worker, t); best == nil || t.Needs > best.Needs || t.Needs == best.Needs && has > most {
-			best, most = t, has
-		}
-	}
-	if best == nil && !l.together() {
+	if l.together() {
+		best = l.member(now, worker)
+	} else if best = l.waiting(worker); best == nil {
 		best = l.straggler(now, worker)
 	}
 	if best == nil || l.failed != nil {
 		return event{}, false
 	}
 	return event{Fact: leased, Task: best.ID(), Worker: worker, Fencing: l.fencing + 1, At: now}, true
+}
+
+// waiting is the task that waits of which a worker has most data.
+func (l *leases) waiting(worker string) (best *task) {
+	most := -1
+	for _, t := range l.tasks {
+		if t.report != nil || len(t.leases) > 0 || !l.may(worker, t) {
+			continue
+		}
+		if has := l.covers(worker, t); best == nil || has > most {
+			best, most = t, has
+		}
+	}
+	return best
 }
 
 // may says whether a worker may have a task: it has not found that it lacks the

@@ -530,7 +530,7 @@ func TestUnableForThePhase(t *testing.T) {
 	if n != failureBudget {
 		t.Errorf("%d tasks were tried", n)
 	}
-	m.do(event{Fact: phase, Stage: control.Smooth, Workers: 2, Tasks: []part{{control.Rows, 0, 1, 0}}})
+	m.do(event{Fact: phase, Stage: control.Smooth, Workers: 2, Tasks: []part{{Part: control.Rows, Last: 1}}})
 	if _, ok := m.grantTo("small"); !ok {
 		t.Error("nothing in the next phase")
 	}

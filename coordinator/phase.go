@@ -190,8 +190,8 @@ func (s *Scheduler) tick(ctx context.Context, passed time.Duration) error {
 		events = s.giveUp(time.Now())
 	}
 	if len(events) == 0 {
-		if now := time.Now(); s.leases.counts().Waiting == 0 && s.leases.straggler(now, "") != nil {
-			s.wake()
+		if now := time.Now(); s.leases.together() || s.leases.counts().Waiting == 0 && s.leases.straggler(now, "") != nil {
+			s.wake() // a worker may be in gangs again, or something may take too long
 		}
 		s.forgetMembers()
 		s.mu.Unlock()

@@ -1,10 +1,12 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -137,6 +139,14 @@ func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, plan co
 		}
 		return 0
 	}
+	s.leases.members = func() (list []string) {
+		for _, m := range s.members {
+			if s.here(m) && m.Blocks != "" {
+				list = append(list, m.Worker)
+			}
+		}
+		return list
+	}
 	for _, e := range j.read {
 		if err := s.leases.apply(s.started, e); err != nil {
 			return nil, damaged(journalPrefix, "%v", err)
@@ -257,6 +267,8 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 	case h.Memory < 0 || h.Threads < 0 || len(h.Blocks) > longestName || !printable(h.Blocks) || !printable(h.Version):
 		return control.Welcome{}, fmt.Errorf("worker %s has %d bytes of memory, %d threads and the address %q, which cannot be: %w",
 			h.Worker, h.Memory, h.Threads, h.Blocks[:min(len(h.Blocks), 80)], control.ErrRefused)
+	case !sound(h.Rates):
+		return control.Welcome{}, fmt.Errorf("worker %s says that it has measured %+v, which cannot be: %w", h.Worker, h.Rates, control.ErrRefused)
 	case h.Version != s.o.Version:
 		return control.Welcome{}, fmt.Errorf("coordinator: worker %s is ndls %s and the coordinator ndls %s; start both from the same program: %w",
 			h.Worker, h.Version, s.o.Version, control.ErrRefused)
@@ -266,15 +278,50 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 		return control.Welcome{}, fmt.Errorf("worker %s comes after %d others, and the coordinator takes no more: %w", h.Worker, maxMembers, control.ErrRefused)
 	}
 	if s.members[h.Worker] == nil && !s.o.Alone {
-		s.o.Log.Info("worker joined", "worker", h.Worker, "memory", h.Memory, "threads", h.Threads)
+		s.o.Log.Info("worker joined", "worker", h.Worker, "memory", h.Memory, "threads", h.Threads,
+			"edges_per_second", int64(h.Rates.Edges), "store_bytes_per_second", int64(h.Rates.Store))
+	}
+	if h.Rates.Network > 0 {
+		s.o.Log.Info("worker has measured the network", "worker", h.Worker, "bytes_per_second", int64(h.Rates.Network))
 	}
 	s.held(h)
 	h.Holds = nil
 	s.members[h.Worker] = &member{Hello: h, seen: time.Now()}
 	s.waitForWorkers()
 	return control.Welcome{
-		Plan: s.plan, Store: s.cat.Store().URI(), Heartbeat: s.heartbeat(), Checkpoint: s.o.Checkpoint,
+		Plan: s.plan, Store: s.cat.Store().URI(), Heartbeat: s.heartbeat(), Checkpoint: s.o.Checkpoint, Peer: s.peerOf(h.Worker),
 	}, nil
+}
+
+// sound says whether rates can be.
+func sound(r control.Rates) bool {
+	for _, x := range []float64{r.Edges, r.Network, r.Store} {
+		if !(x >= 0 && x <= math.MaxFloat64) {
+			return false
+		}
+	}
+	return true
+}
+
+// peerOf is where a worker that is here, another than this one, serves rows: the first by name that
+// comes after it, if there is one, so that not all ask the same.
+func (s *Scheduler) peerOf(worker string) string {
+	var first, next *member
+	for name, m := range s.members {
+		if name == worker || m.Blocks == "" || !s.here(m) {
+			continue
+		}
+		if first == nil || name < first.Worker {
+			first = m
+		}
+		if name > worker && (next == nil || name < next.Worker) {
+			next = m
+		}
+	}
+	if next = cmp.Or(next, first); next == nil {
+		return ""
+	}
+	return next.Blocks
 }
 
 // heartbeat is how often workers renew their leases, and say how far they are. Workers on this host do so

@@ -46,6 +46,8 @@ type WorkerStatus struct {
 	LastSeen float64 `json:"last_seen_seconds"`
 	Memory   int64   `json:"memory"`
 	Threads  int     `json:"threads"`
+	// Rates are what it has measured when it joined.
+	Rates control.Rates `json:"rates,omitzero"`
 	// Usage is what its process took when it was last heard of with a task, Speed how fast that goes now.
 	Usage control.Usage `json:"usage,omitzero"`
 	Speed Speed         `json:"speed,omitzero"`
@@ -83,7 +85,7 @@ func (s *Scheduler) Status() Status {
 	}
 	for _, m := range s.members {
 		w := WorkerStatus{
-			Name: m.Worker, Here: s.here(m), LastSeen: time.Since(m.seen).Seconds(), Memory: m.Memory, Threads: m.Threads, Usage: m.speed.usage, Losses: lost[m.Worker],
+			Name: m.Worker, Here: s.here(m), LastSeen: time.Since(m.seen).Seconds(), Memory: m.Memory, Threads: m.Threads, Rates: m.Rates, Usage: m.speed.usage, Losses: lost[m.Worker],
 			Draining: m.drain,
 		}
 		if m.polls > 0 {

@@ -67,15 +67,15 @@ func (r *round) resources() []string {
 // play runs the job where deaths are all that goes wrong, or all kinds of faults.
 func (r *round) play(all bool) {
 	m, place, workers := columns, "here", 1+r.rng.IntN(4)
-	if r.rng.IntN(3) == 0 {
+	switch r.rng.IntN(4) {
+	case 0:
 		m, workers = intervals, max(workers, 2)
+	case 1:
+		m, workers = twoDimensions, 2+r.rng.IntN(4)
 	}
 	var flags []string
 	if all {
-		variants := [][]string{nil, {"--targets", "labelled"}, {"--active", "settled"}}
-		if m.share != nil {
-			variants = variants[:2] // rows that settle take columns
-		}
+		variants := [][]string{nil, {"--targets", "labelled"}, {"--active", "settled"}, {"--active", "settled", "--deviation", "0.02"}}
 		flags = variants[r.rng.IntN(len(variants))]
 		m.job = append(append([]string{}, m.job...), flags...)
 		place = r.one([]string{"here", "network", "bucket"})

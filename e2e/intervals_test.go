@@ -109,7 +109,7 @@ var settledJob = []string{
 // and after that.
 func TestIntervalsSettle(t *testing.T) {
 	t.Parallel()
-	want := withoutChoice(wantOf(t, settledJob...))
+	want := wantOf(t, settledJob...)
 	for name, workers := range map[string][][]string{
 		"two":    {nil, nil},
 		"killed": {{"commit:3:kill", "commit-done:5:kill"}, {"commit:4:kill"}},
@@ -125,11 +125,7 @@ func TestIntervalsSettle(t *testing.T) {
 			c.wg.Wait()
 			run(t, "verify", "--run", c.dir, "--quiet")
 			run(t, "gc", "--delete", "--run", c.dir, "--quiet")
-			got := hashes(t, c.folder)
-			if !slices.ContainsFunc(slices.Collect(maps.Keys(got)), func(path string) bool { return strings.HasPrefix(path, "smoothed/last-hops-") }) {
-				t.Error("the workers have not chosen together")
-			}
-			compare(t, name, withoutChoice(got), want)
+			compare(t, name, hashes(t, c.folder), want)
 			text, err := os.ReadFile(filepath.Join(c.folder, "run.json"))
 			if err != nil {
 				t.Fatal(err)
@@ -150,16 +146,6 @@ func TestIntervalsSettle(t *testing.T) {
 			}
 		})
 	}
-}
-
-// withoutChoice leaves out the files of the choice when rows settle, and the list of all files:
-// workers that share rows commit a choice each.
-func withoutChoice(sums map[string]string) map[string]string {
-	rest := maps.Clone(sums)
-	maps.DeleteFunc(rest, func(path, _ string) bool {
-		return strings.HasPrefix(path, "smoothed/last-hops") || path == "catalog.parquet"
-	})
-	return rest
 }
 
 // bytesOnTheWire sees in the report that workers have sent each other rows, where

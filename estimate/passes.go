@@ -3,6 +3,7 @@ package estimate
 import (
 	"math"
 
+	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/packed"
 	"ndls/lsi"
@@ -48,7 +49,16 @@ func (s *Sheet) edgesOfPass() int64 {
 }
 
 // graphBytes is the memory for degrees, strengths, divisors, components and their volumes.
-func (s *Sheet) graphBytes() int64 { return s.nodeBytes(s.Part) }
+func (s *Sheet) graphBytes() int64 {
+	bytes := s.nodeBytes(s.Part)
+	if s.listed() {
+		bytes += group.ListsBytes(s.Part, s.Nodes, int(s.sharing))
+	}
+	return bytes
+}
+
+// listed says whether workers that share rows send each other those alone that are read.
+func (s *Sheet) listed() bool { return group.ListsPay(s.Nodes, s.edgesOfPass(), int(s.sharing)) }
 
 // NodeBytes is the memory for degrees, strengths, components and their volumes of all nodes.
 func (s *Sheet) NodeBytes() int64 { return s.nodeBytes(s.Nodes) }
@@ -109,8 +119,12 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 	// Half as many bytes save a part of the time only: values are widened.
 	width := float64(l.Columns) / packed.PanelColumns * math.Sqrt(float64(l.Precision.Bytes())/4)
 	width = max(width, 1)
-	if sent := float64(s.sharing) * float64(w.Passes) * float64(l.Fetched(s.Part, s.Nodes)); sent < float64(hops.MostBytes-s.NetworkBytes) {
-		s.NetworkBytes += s.sharing * int64(w.Passes) * l.Fetched(s.Part, s.Nodes)
+	share := 1.0
+	if s.listed() {
+		share = group.ReadShare(s.Nodes, s.edgesOfPass(), int(s.sharing))
+	}
+	if sent := share * float64(s.sharing) * float64(w.Passes) * float64(l.Fetched(s.Part, s.Nodes)); sent < float64(hops.MostBytes-s.NetworkBytes) {
+		s.NetworkBytes += int64(sent)
 	} else {
 		s.NetworkBytes = hops.MostBytes
 	}

@@ -20,12 +20,20 @@ type Group interface {
 	Range() (first, last, n int64)
 	// Expose lets the other workers read this worker's rows of a hop until Unexpose,
 	// after which read is not called any more. An error given to Unexpose is why this
-	// worker cannot go on, and ends the work of the whole group.
-	Expose(f Format, read ReadRows)
+	// worker cannot go on, and ends the work of the whole group. relay, which is the same for all
+	// workers, says that each of them fetches all rows of the others once, in ascending order, and
+	// leaves those of a Fetch as they are until it passes the same memory to the next one, or to
+	// Unexpose: workers may then pass rows on to each other.
+	Expose(f Format, relay bool, read ReadRows)
 	Unexpose(err error)
 	// Fetch copies rows [lo, hi), none of them this worker's, of the hop whose rows
 	// this worker exposes, to into. It waits until the other workers expose theirs.
 	Fetch(ctx context.Context, f Format, lo, hi int64, into []byte) error
+	// Reads tells the other workers which rows this worker reads, by a bit for each of all rows, and
+	// learns which of its rows they read: theirs has space for a bit for each of its rows and each
+	// worker, in whole words. Both are the group's from then on. Fetch leaves rows that this
+	// worker does not read as they are. Either all workers call it, or none.
+	Reads(ctx context.Context, mine, theirs []uint32) error
 	// AllGather returns the values of all workers, equally many each, by worker. It
 	// is a barrier: when it returns, every worker has called it.
 	AllGather(ctx context.Context, values []float64) ([][]float64, error)
@@ -59,10 +67,12 @@ var errSolo = errors.New("a group of one worker has all rows: there is none to f
 
 func (s solo) Size() int                     { return 1 }
 func (s solo) Range() (first, last, n int64) { return 0, int64(s), int64(s) }
-func (s solo) Expose(Format, ReadRows)       {}
+func (s solo) Expose(Format, bool, ReadRows) {}
 func (s solo) Unexpose(error)                {}
 
 func (s solo) Fetch(context.Context, Format, int64, int64, []byte) error { return errSolo }
+
+func (s solo) Reads(context.Context, []uint32, []uint32) error { return nil }
 
 func (s solo) AllGather(_ context.Context, values []float64) ([][]float64, error) {
 	return [][]float64{slices.Clone(values)}, nil

@@ -89,7 +89,7 @@ func (g Graph) FindNeeded(ctx context.Context, last int, counted func(i int64) i
 		if err := s.step(ctx, uint8(step)); err != nil {
 			return nil, err
 		}
-		x.EdgesRead = s.read
+		x.EdgesRead = s.edges
 	}
 }
 
@@ -117,7 +117,7 @@ type spread struct {
 	early []uint8
 	from  []uint32 // a bit for each row, of all workers, that the step reaches
 	first int64    // this worker's first row
-	read  int64    // edges of the strips that were read
+	edges int64    // of the strips that were read
 }
 
 // into counts, for each e up to most+1, the edges of all workers into rows that at least e of
@@ -194,15 +194,20 @@ func (s *spread) mark(marked *[packed.StripRows]bool, strip int, early uint8) bo
 }
 
 // strip sets the bits of the rows that edges into the marked rows of a strip come from.
-func (s *spread) strip(ctx context.Context, strip int, marked *[packed.StripRows]bool) (err error) {
+func (s *spread) strip(ctx context.Context, strip int, marked *[packed.StripRows]bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if s.Source.Edges(strip) == 0 {
+	_, _, all := s.Group.Range()
+	return s.read(ctx, s.Source, strip, all, marked)
+}
+
+// read is strip of a source of all rows of a graph.
+func (s *spread) read(ctx context.Context, src packed.Source, strip int, all int64, marked *[packed.StripRows]bool) (err error) {
+	if src.Edges(strip) == 0 {
 		return nil
 	}
-	_, _, all := s.Group.Range()
-	frames, err := s.Source.Open(ctx, strip, 0, uint32(all))
+	frames, err := src.Open(ctx, strip, 0, uint32(all))
 	if err != nil {
 		return err
 	}
@@ -215,7 +220,7 @@ func (s *spread) strip(ctx context.Context, strip int, marked *[packed.StripRows
 		if err != nil {
 			return err
 		}
-		atomic.AddInt64(&s.read, int64(f.Edges))
+		atomic.AddInt64(&s.edges, int64(f.Edges))
 		f.Into(marked, func(src, _ uint32) {
 			// Most bits are set already, and another thread may set one of the same word.
 			if word, bit := &s.from[src/32], uint32(1)<<(src%32); atomic.LoadUint32(word)&bit == 0 {

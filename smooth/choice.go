@@ -28,16 +28,25 @@ const mostSample = 1 << 24
 
 // Write writes a choice for n rows, as a state of package hops.
 func (c *Choice) Write(w io.Writer, n int64) error {
+	return c.write(w, n, c.Last != nil, func(put func(last []uint16) error) error { return put(c.Last.S) })
+}
+
+// WriteWith is Write with the last hops that lasts puts, in ascending order of row, none where it is nil.
+func (c *Choice) WriteWith(w io.Writer, n int64, lasts func(put func(last []uint16) error) error) error {
+	return c.write(w, n, lasts != nil, lasts)
+}
+
+func (c *Choice) write(w io.Writer, n int64, has bool, lasts func(put func(last []uint16) error) error) error {
 	head := choice{
-		Of: choiceOf, Nodes: n, Lasts: c.Last != nil, Settles: c.Settles, Sample: int64(len(c.Exact) / packed.PanelColumns),
+		Of: choiceOf, Nodes: n, Lasts: has, Settles: c.Settles, Sample: int64(len(c.Exact) / packed.PanelColumns),
 		Mean: c.Mean, Trials: c.Trials,
 	}
 	out, err := hops.NewStateWriter(w, head)
 	if err != nil {
 		return err
 	}
-	if c.Last != nil {
-		if err := out.Put(mem.AsBytes(c.Last.S)); err != nil {
+	if has {
+		if err := lasts(func(last []uint16) error { return out.Put(mem.AsBytes(last)) }); err != nil {
 			return err
 		}
 	}

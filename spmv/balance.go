@@ -105,15 +105,21 @@ func (p *Pass) balance(b *Block) *balance {
 }
 
 // gather adds up what all workers found, in their order. When it returns, no worker
-// reads rows of the hop any more.
-func (s *balance) gather(ctx context.Context, g group.Group) error {
+// reads rows of the hop any more. relays says that this worker can pass rows on; gather returns
+// whether all can.
+func (s *balance) gather(ctx context.Context, g group.Group, relays bool) (all bool, err error) {
 	own := append(append(s.before[:], s.after[:]...), s.volume, s.squares, s.largest)
-	all, err := g.AllGather(ctx, own)
+	willing := 0.0
+	if relays {
+		willing = 1
+	}
+	lists, err := g.AllGather(ctx, append(own, willing))
 	if err != nil {
-		return err
+		return false, err
 	}
 	*s = balance{}
-	for _, values := range all {
+	willing = 0
+	for _, values := range lists {
 		for c := range s.before {
 			s.before[c] += values[c]
 			s.after[c] += values[len(s.before)+c]
@@ -122,8 +128,9 @@ func (s *balance) gather(ctx context.Context, g group.Group) error {
 		s.volume += rest[0]
 		s.squares += rest[1]
 		s.largest = max(s.largest, rest[2])
+		willing += rest[3]
 	}
-	return nil
+	return int(willing) == len(lists), nil
 }
 
 // check compares the sums after a hop with those before. Adding d̃ float32 values one

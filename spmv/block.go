@@ -34,6 +34,8 @@ type Block struct {
 	// next hop adds a row.
 	totals [2 * packed.PanelColumns]float64
 	summed bool
+	// relays says that all workers of the group can pass rows on, as they found in the hop before.
+	relays bool
 }
 
 // thread is what one goroutine of a pass works in.

@@ -119,6 +119,10 @@ func (l Layout) groups(n int64) int64 {
 	return (strips(n) + int64(l.Accumulators) - 1) / int64(l.Accumulators)
 }
 
+// relays says whether each hop of a block of n rows reads the rows of others once, and holds them
+// in memory that nothing else takes meanwhile.
+func (l Layout) relays(n int64) bool { return l.Residency == Resident && l.groups(n) == 1 }
+
 // Fetched is how many bytes of rows each hop of a shared block of n rows reads from
 // the workers that have the others of a graph of nodes rows.
 func (l Layout) Fetched(n, nodes int64) int64 { return l.groups(n) * (nodes - n) * l.rowBytes() }

@@ -107,7 +107,7 @@ func (env *Env) NoPart() error {
 
 // Span is the rows of a graph of n that the task is about.
 func (env *Env) Span(n int64) (lo, hi int64) {
-	if env.Task.Part != control.Strips {
+	if !env.Task.Shares() {
 		return 0, n
 	}
 	return min(int64(env.Task.First)*packed.StripRows, n), min(int64(env.Task.Last)*packed.StripRows, n)

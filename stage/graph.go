@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ndls/catalog"
+	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/elementary"
@@ -34,6 +35,42 @@ type graph struct {
 	divisors  *mem.Array[float32] // of sums, with directions; else nil
 	stream    *shards.HopStream
 	kernel    *spmv.Kernel
+
+	// Where workers that share the rows send each other those alone that are read: a bit for each row
+	// that this worker reads, and those of its rows that each worker reads, as members know them. Else
+	// they are nil.
+	reads, read *mem.Array[uint32]
+	members     group.Group
+}
+
+// list has the workers of the group tell each other which rows they read, where that pays and they
+// have not done so.
+func (g *graph) list(ctx context.Context, env *Env) (err error) {
+	members, n := env.Group, g.summary.Nodes
+	if g.members == members || !group.ListsPay(n, g.stream.NumEdges(), members.Size()) {
+		return nil
+	}
+	if g.reads == nil {
+		if g.reads, err = mem.Alloc[uint32](env.Budget, (n+31)/32, "rows that are read"); err != nil {
+			return err
+		}
+		if err := hops.MarkSources(ctx, hops.Slice(g.stream, g.lo, g.hi), n, env.Resources.Threads, g.reads.S); err != nil {
+			g.reads.Free()
+			g.reads = nil
+			return err
+		}
+	}
+	if words := int64(members.Size()) * ((g.hi - g.lo + 31) / 32); g.read == nil || int64(len(g.read.S)) != words {
+		g.read.Free()
+		if g.read, err = mem.Alloc[uint32](env.Budget, words, "rows that others read"); err != nil {
+			return err
+		}
+	}
+	if err := members.Reads(ctx, g.reads.S, g.read.S); err != nil {
+		return err
+	}
+	g.members = members
+	return nil
 }
 
 // openGraph loads degrees, strengths and components and opens the hop streams, which it
@@ -208,6 +245,8 @@ func (g *graph) close() {
 	g.strength1.Free()
 	g.sent.Free()
 	g.divisors.Free()
+	g.reads.Free()
+	g.read.Free()
 }
 
 // on puts the degrees, and what sums are divided by, in h.

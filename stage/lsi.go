@@ -59,8 +59,8 @@ func (lsiStage) Cut(p control.Plan, sum shards.Summary) Cut {
 	}
 }
 
-// Shares implements estimate.Stage: rows that settle need all of them in one place.
-func (lsiStage) Shares(p control.Plan) bool { return !p.SlackSettles() }
+// Shares implements estimate.Stage.
+func (lsiStage) Shares(control.Plan) bool { return true }
 
 // Cost implements estimate.Stage.
 func (lsiStage) Cost(s *estimate.Sheet) {

@@ -28,8 +28,9 @@ import (
 //	smooth-labels  Columns of runs·⌈classes/16⌉ panels (1 run with --soft-labels),
 //	               then Rows; with --label-rule ndls-reference a task should have all
 //	               panels of a run, since it finds their K
-//	               Strips may come in place of Columns in both: the
-//	               tasks of such a phase are done at the same time, by a gang
+//	               Strips may come in place of Columns in all of these: the tasks of
+//	               the same panels are done at the same time, by a gang, and each has
+//	               some rows of them
 //	train          Models, then Whole, which commits their index
 //	predict        Rows, then Whole, which finds them done
 //	the others     Whole
@@ -71,10 +72,17 @@ func (env *Env) inParts(ctx context.Context, s shards.Summary, out panelled, col
 	case env.isPart(control.Columns, panels):
 		return columns(ctx, t.First, t.Last)
 	case env.isShare():
-		if out.FirstMissing(0, panels) == panels {
+		first, last := 0, panels
+		if t.LastPanel > 0 {
+			first, last = t.FirstPanel, t.LastPanel
+		}
+		if first < 0 || first >= last || last > panels {
+			return env.NoPart()
+		}
+		if out.FirstMissing(first, last) == last {
 			return nil
 		}
-		return env.Peers.Work(ctx, s.Nodes, func(ctx context.Context) error { return columns(ctx, 0, panels) })
+		return env.Peers.Work(ctx, s.Nodes, func(ctx context.Context) error { return columns(ctx, first, last) })
 	case env.isPart(control.Rows, intervals):
 		return rows(ctx, t.First, t.Last)
 	}
@@ -102,9 +110,10 @@ func (env *Env) isPart(part control.Part, n int) bool {
 	return t.Part == part && 0 <= t.First && t.First < t.Last && t.Last <= n
 }
 
-// isShare says whether the task is some rows of a graph, of all columns.
+// isShare says whether the task is some rows of a graph.
 func (env *Env) isShare() bool {
-	return env.isPart(control.Strips, packed.Strips(env.Summary.Nodes))
+	t := env.Task
+	return t.Shares() && 0 <= t.First && t.First < t.Last && t.Last <= packed.Strips(env.Summary.Nodes)
 }
 
 // firstMissing is the first panel from first on that is not committed, for any

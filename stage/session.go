@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"ndls/group"
-	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/shards"
 	"ndls/smooth"
@@ -66,8 +65,10 @@ func (env *Env) graphOf(ctx context.Context, direction string) (_ engine, err er
 			return engine{}, err
 		}
 	}
-	if env.Task.Part != control.Strips {
+	if !env.Task.Shares() {
 		env.Group = group.Solo(env.opened.summary.Nodes)
+	} else if err := env.opened.list(ctx, env); err != nil {
+		return engine{}, err
 	}
 	return engine{env, env.opened}, nil
 }

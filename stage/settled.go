@@ -35,7 +35,7 @@ func (env smoothRun) choice(ctx context.Context, sum shards.Summary) (*smooth.Ch
 		return nil, nil
 	}
 	members := env.Group
-	if env.Task.Part != control.Strips {
+	if !env.Task.Shares() {
 		members = group.Solo(sum.Nodes)
 	}
 	parts, whole := Cover(env.Catalog.Entries(catalog.KindLastHops), sum.Nodes)
@@ -54,6 +54,62 @@ func (env smoothRun) choice(ctx context.Context, sum shards.Summary) (*smooth.Ch
 		env.chosen, err = env.readChoice(ctx, sum, parts)
 	}
 	return env.chosen, err
+}
+
+// choose makes the choice, alone or with the workers that share the rows.
+func (env smoothRun) choose(ctx context.Context, sum shards.Summary) error {
+	make := func(ctx context.Context) error {
+		_, err := env.choice(ctx, sum)
+		return err
+	}
+	if !env.isShare() {
+		return make(ctx)
+	}
+	if _, whole := Cover(env.Catalog.Entries(catalog.KindLastHops), sum.Nodes); whole {
+		return nil
+	}
+	return env.Peers.Work(ctx, sum.Nodes, make)
+}
+
+// joinChoice puts the parts of a choice that workers have committed into the one file that a worker
+// alone commits.
+func (env smoothRun) joinChoice(ctx context.Context, sum shards.Summary) error {
+	parts, whole := Cover(env.Catalog.Entries(catalog.KindLastHops), sum.Nodes)
+	if !whole || len(parts) == 1 {
+		return nil
+	}
+	all, has := &smooth.Choice{}, false
+	for _, part := range parts {
+		c, err := env.readPart(ctx, sum.Nodes, part, func(int64, []uint16) error { has = true; return nil })
+		if err != nil {
+			return err
+		}
+		c.Exact = append(all.Exact, c.Exact...)
+		all = c
+	}
+	lasts := func(put func([]uint16) error) error {
+		for _, part := range parts {
+			if _, err := env.readPart(ctx, sum.Nodes, part, func(_ int64, last []uint16) error { return put(last) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if !has {
+		lasts = nil
+	}
+	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLastHops, choicePath).Holding(0, sum.Nodes))
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if err := all.WriteWith(f, sum.Nodes, lasts); err != nil {
+		return err
+	}
+	if err := env.Catalog.Commit(ctx, f); err != nil {
+		return err
+	}
+	return env.Catalog.Remove(ctx, func(e catalog.Entry) bool { return e.Kind == catalog.KindLastHops && e.Path != choicePath })
 }
 
 // Part is an entry of which rows [Lo, Hi) are taken.

@@ -81,8 +81,8 @@ func (smoothStage) Cut(p control.Plan, sum shards.Summary) Cut {
 	return c
 }
 
-// Shares implements estimate.Stage: rows that settle after slack need all of them in one place.
-func (smoothStage) Shares(p control.Plan) bool { return !p.SlackSettles() }
+// Shares implements estimate.Stage.
+func (smoothStage) Shares(control.Plan) bool { return true }
 
 // Cost implements estimate.Stage.
 func (smoothStage) Cost(s *estimate.Sheet) {
@@ -203,8 +203,7 @@ func (env smoothRun) run(ctx context.Context) error {
 		return err
 	}
 	if env.Task.Part == control.Choose && env.Plan.Chooses() {
-		_, err := env.choice(ctx, s)
-		return err
+		return env.choose(ctx, s)
 	}
 	err = env.inParts(ctx, s, env.smoothedTiles(s, targets),
 		func(ctx context.Context, first, last int) error { return env.smoothFeatures(ctx, s, first, last) },
@@ -214,6 +213,9 @@ func (env smoothRun) run(ctx context.Context) error {
 	}
 	if env.Plan.Settles() {
 		if err := env.checkSettled(ctx, s); err != nil {
+			return err
+		}
+		if err := env.joinChoice(ctx, s); err != nil {
 			return err
 		}
 	}

@@ -97,11 +97,9 @@ func (smoothLabelsStage) Cut(p control.Plan, sum shards.Summary) Cut {
 	return c
 }
 
-// Shares implements estimate.Stage: rows that settle, soft labels from elsewhere, and their
-// correction need all rows in one place.
-func (smoothLabelsStage) Shares(p control.Plan) bool {
-	return !p.SlackSettles() && ownModel(p) && !corrects(p)
-}
+// Shares implements estimate.Stage: soft labels from elsewhere, and their correction, need all
+// rows in one place.
+func (smoothLabelsStage) Shares(p control.Plan) bool { return ownModel(p) && !corrects(p) }
 
 // Cost implements estimate.Stage: the soft labels of all runs are smoothed side by side.
 func (smoothLabelsStage) Cost(s *estimate.Sheet) {

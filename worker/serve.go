@@ -85,8 +85,17 @@ func Serve(ctx context.Context, svc control.Service, store *storage.Counting, o 
 		s.worker.gangs = &gangs{Blocks: *o.Blocks, gather: s.gang, clients: map[string]*blocks.Client{}}
 	}
 	defer s.worker.Close()
+	if o.Blocks != nil {
+		s.o.Hello.Rates = s.measure(ctx)
+	}
 	if err := s.join(ctx); err != nil {
 		return err
+	}
+	if o.Blocks != nil && s.welcome.Peer != "" {
+		s.o.Hello.Rates.Network = s.networkRate(ctx, s.welcome.Peer)
+		if err := s.join(ctx); err != nil {
+			return err
+		}
 	}
 	for {
 		l, err := s.next(ctx)

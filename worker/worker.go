@@ -28,7 +28,7 @@ type Worker struct {
 	store *storage.Counting
 	cat   *catalog.Catalog
 	// session is what stays open between tasks of the same part: those like part, but
-	// for their bounds where those are not rows of the graph. It is nil before the
+	// for their columns, and for their bounds where those are not rows of the graph. It is nil before the
 	// first task.
 	session *stage.Session
 	part    control.Task
@@ -141,7 +141,11 @@ func peakRSS(err error) (int64, error) {
 
 // keep makes what w keeps open that of the part of t.
 func (w *Worker) keep(t control.Task) error {
+	if t.Shares() {
+		t.Part = control.Strips // a choice has the same rows
+	}
 	t = stage.Kept(t)
+	t.FirstPanel, t.LastPanel = 0, 0
 	if w.session != nil && w.part == t {
 		return nil
 	}

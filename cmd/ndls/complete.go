@@ -77,7 +77,7 @@ func valuesOf(cmd *cobra.Command, f *pflag.Flag) completer {
 	case "format":
 		return words(append(ndls.Formats(), "npz")...)
 	case "parallel":
-		return words("auto", "columns", "intervals")
+		return words("auto", "columns", "intervals", "grid")
 	case "split":
 		return unfinished("random:", "share:")
 	case "search":

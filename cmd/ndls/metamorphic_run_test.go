@@ -290,6 +290,7 @@ func (r *round) attempt(a attempt, last bool) {
 	r.count("attempts with workers", a.workers > 0)
 	r.count("attempts with worker processes", a.workers > 0 && a.processes)
 	r.count("attempts with workers, intervals", a.share == "intervals")
+	r.count("attempts with workers, grid", strings.HasPrefix(a.share, "grid"))
 	if a.cuts && r.mem != nil {
 		r.mem = r.mem.CrashClone(rand.New(rand.NewPCG(r.seed, 9)), a.keeps)
 		r.device = r.mem

@@ -14,6 +14,7 @@ func (a *app) runCommand() *cobra.Command {
 	v := &stageVerb{app: a}
 	var workers int
 	var parallel string
+	var size int
 	var watching ndls.Watching
 	var cmd *cobra.Command
 	v.do = func(ctx context.Context) error {
@@ -25,7 +26,7 @@ func (a *app) runCommand() *cobra.Command {
 		if cmd.Flags().Changed("parallel") {
 			c.Parallel = parallel
 		}
-		c.Watching = watching
+		c.GroupSize, c.Watching = size, watching
 		c.Workers = ndls.Workers{Processes: workers, Program: program, LogLevel: v.logLevel, Output: v.stderr}
 		return v.run(ctx, c)
 	}
@@ -56,6 +57,7 @@ ndls help datasets describes these and all other kinds.`)
 	v.plan.precision().partition().lsi().smooth().train().labels().probabilities()
 	cmd.Flags().IntVar(&workers, "workers", 0, "worker processes to start (default none: this process works)")
 	parallelFlag(cmd, &parallel, "auto")
+	groupFlag(cmd, &size)
 	watchFlags(cmd, &watching)
 	cmd.Example = `  ndls run --dataset planetoid:DIR/cora --run RUN --batch-size 0
   ndls run --dataset 'edges:EDGES.csv?features=X.npy&labels=Y.csv' --split random:20,30 --run RUN
@@ -67,5 +69,10 @@ ndls help datasets describes these and all other kinds.`)
 // parallelFlag says how workers share stages.
 func parallelFlag(cmd *cobra.Command, to *string, standard string) {
 	cmd.Flags().StringVar(to, "parallel", standard,
-		"how workers share lsi, smooth and smooth-labels: columns of all rows, intervals of rows, or auto: intervals where 16 columns do not fit one worker")
+		"how workers share lsi, smooth and smooth-labels: columns of all rows, intervals of rows, grid: groups that share the rows of some columns, or auto: intervals where 16 columns do not fit one worker")
+}
+
+// groupFlag says how many workers share rows.
+func groupFlag(cmd *cobra.Command, to *int) {
+	cmd.Flags().IntVar(to, "group-size", 0, "workers that share the rows of the same columns, with --parallel grid (default chosen)")
 }

@@ -30,32 +30,48 @@
 //
 // Each worker reads the rows of all other workers once for each group of strips that it
 // can accumulate. It reads them in ascending order, because every sum runs in ascending
-// order of source, and it fetches the next window while it adds the present one. So all
-// workers ask the first worker first, then the second: each owner in turn answers W−1
-// requests at a time. A window that spans several owners is fetched from them side by
-// side. On the wire a hop takes between
+// order of source, and it fetches the next window while it adds the present one. A window
+// that spans several owners is fetched in as many parts, side by side. There are three ways:
 //
-//	(W−1)/W · n·b·e / B    if a window has all rows, or computing hides the waiting
-//	(W−1)   · n·b·e / B    if a window is small beside a range
+//	relayed   the workers are a ring. Each fetches rows from the worker before it, which has
+//	          them in the window that it fetched itself, piece by piece as they arrive there. It
+//	          overwrites a window once the worker after it has read what it needs of it.
+//	directly  each fetches rows from their owner: where not all workers read the rows of others
+//	          once, and have their own in memory, and in the first hop of a column block, in which
+//	          they find that out.
+//	listed    as directly, but the owner sends those rows alone that edges into the rows of the
+//	          other worker come from, where the workers have told each other which these are
+//	          ([Member.Reads]). Rows of such requests are numbered without the others.
 //
-// seconds at B bytes a second for each worker: up to W times the time that a relay
-// from worker to worker would take, for the same bytes. Computing takes n·b/W columns
+// Where rows are relayed all workers send and receive all the time. Where they are not, all
+// ask the first worker first, then the second: each owner in turn answers W−1 requests at a
+// time. On the wire a hop takes, of n rows of b columns of e bytes,
+//
+//	(W−1)/W · n·b·e / B    relayed, or if a window has all rows
+//	(W−1)   · n·b·e / B    directly, if a window is small beside a range
+//
+// seconds at B bytes a second for each worker. Computing takes n·b/W columns
 // of the edges of n/W rows meanwhile, and hides the wire if it takes longer.
+//
+// Workers of a ring do not wait for each other in a circle: each reads in ascending order, and
+// passes on no row to its owner. One that waits for the worker after it asks that one for
+// values from time to time, and so hears if it has failed.
 //
 // Bytes of rows on the wire, in a hop, for n_w rows of worker w accumulated in g_w
 // groups of strips:
 //
 //	Σ_w g_w · (n − n_w) · b·e
 //
-// g_w is 1 for float32 rows in memory, whose sums are taken in the rows of the next
-// hop. Messages around the rows add up to a twentieth, a request about 1 KiB. An
+// fewer where rows are listed. g_w is 1 for float32 rows in memory, whose sums are taken in the rows
+// of the next hop. Messages around the rows add up to a twentieth, a request about 1 KiB. An
 // exchange of values takes W·(W−1) requests of a few hundred bytes; there are two or
 // three in a hop. Stationary rows take twice 8·b bytes for each component and worker,
 // once.
 //
 // # Memory
 //
-// 2^17 bytes for each request that is being answered, of which each other worker has
+// n/8 bytes for the list of rows that a worker reads, and W·n_w/8 for those of others, where there are
+// lists. 2^17 bytes for each request that is being answered, of which each other worker has
 // at most one for each window, and what package blocks takes; a few hundred bytes for
 // each worker; nothing that grows with n. A worker takes in all, for n_w rows of b
 // columns of e bytes, windows of w rows, a strips accumulated at a time, t threads and
@@ -77,6 +93,6 @@
 //
 // # Not supported
 //
-// Relaying rows from worker to worker. Another number of workers, or other borders,
+// Relaying rows of which some alone are sent. Another number of workers, or other borders,
 // within an attempt. Asking again for rows that did not arrive: the attempt fails.
 package remote

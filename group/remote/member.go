@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -57,6 +58,14 @@ type Member struct {
 	rows    slots
 	values  slots
 	ended   error
+	// relays says that rows of the present hop are relayed, relayed what the worker after this one
+	// reads from here. Only the engine that calls Fetch changes relays.
+	relays  bool
+	relayed []*relayed
+	// own are the rows that this worker reads, others those of this worker that each other reads; nil
+	// where all are sent.
+	own    *list
+	others []list
 }
 
 var _ group.Group = (*Member)(nil)
@@ -120,9 +129,12 @@ func (m *Member) Range() (first, last, n int64) {
 }
 
 // Expose implements group.Group.
-func (m *Member) Expose(f group.Format, read group.ReadRows) {
+func (m *Member) Expose(f group.Format, relay bool, read group.ReadRows) {
 	first, last, _ := m.Range()
-	m.change(func() { m.rows.put(&exposed{first: first, last: last, format: f, read: read}) })
+	m.change(func() {
+		m.rows.put(&exposed{first: first, last: last, format: f, read: read})
+		m.relays = relay && m.Size() > 2 && m.own == nil // of two workers each has all rows that the other reads
+	})
 }
 
 // Unexpose implements group.Group.
@@ -131,7 +143,7 @@ func (m *Member) Unexpose(err error) {
 		m.Close(err)
 		return
 	}
-	m.change(func() { m.rows.held = [2]*exposed{} })
+	m.change(func() { m.rows.held, m.relayed = [2]*exposed{}, nil })
 }
 
 // Close fails the present and later requests of other workers, so that they learn at
@@ -146,7 +158,7 @@ func (m *Member) Close(reason error) {
 				m.ended = errors.New("the worker has failed: " + reason.Error())
 			}
 		}
-		m.rows, m.values = slots{next: m.rows.next}, slots{next: m.values.next}
+		m.rows, m.values, m.relayed = slots{next: m.rows.next}, slots{next: m.values.next}, nil
 	})
 }
 
@@ -199,6 +211,12 @@ const pieceBytes = 1 << 17
 
 // Rows implements blocks.Source for the tickets of this group.
 func (m *Member) Rows(ctx context.Context, t blocks.Ticket, send func(first int64, rows []byte) error) error {
+	if m.knows(t) && t.Stage == m.o.Name+relayStage {
+		return m.relayTo(ctx, t, send)
+	}
+	if m.knows(t) && m.isRead(t) {
+		return m.sendRead(ctx, t, send)
+	}
 	x, err := m.wait(ctx, t)
 	if err != nil {
 		return err
@@ -231,7 +249,12 @@ func (m *Member) Rows(ctx context.Context, t blocks.Ticket, send func(first int6
 
 // knows says whether a ticket is of this group.
 func (m *Member) knows(t blocks.Ticket) bool {
-	return t.Plan == m.o.Plan && (t.Stage == m.o.Name || t.Stage == m.o.Name+valuesStage)
+	return t.Plan == m.o.Plan && (slices.Contains([]control.Stage{m.o.Name, m.o.Name + valuesStage, m.o.Name + relayStage}, t.Stage) || m.isRead(t))
+}
+
+// isRead says whether a ticket is for the rows that a worker reads.
+func (m *Member) isRead(t blocks.Ticket) bool {
+	return strings.HasPrefix(string(t.Stage), string(m.o.Name)+readStage)
 }
 
 // wait returns what a ticket asks for once this worker has exposed it.
@@ -240,7 +263,7 @@ func (m *Member) wait(ctx context.Context, t blocks.Ticket) (*exposed, error) {
 	switch {
 	case !m.knows(t):
 		return nil, blocks.ErrNotHeld
-	case t.Stage != m.o.Name:
+	case t.Stage == m.o.Name+valuesStage:
 		s = &m.values
 	}
 	for {
@@ -280,22 +303,41 @@ func (m *Member) copy(x *exposed, page []byte, lo, hi int64) error {
 func (m *Member) Fetch(ctx context.Context, f group.Format, lo, hi int64, into []byte) error {
 	number := m.rows.next - 1 // only the engine that calls Fetch changes it
 	size := int64(len(into)) / (hi - lo)
-	g, ctx := errgroup.WithContext(ctx)
-	for w := range m.o.Peers {
-		from, to := max(lo, m.o.Borders[w]), min(hi, m.o.Borders[w+1])
-		if from < to {
-			part := into[(from-lo)*size : (to-lo)*size]
-			g.Go(func() error { return m.fetch(ctx, w, m.ticket(f, m.o.Name, number, from, to), part) })
+	if m.relays {
+		if err := m.clear(ctx, into); err != nil {
+			return err
 		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for owner := range m.o.Peers {
+		from, to := max(lo, m.o.Borders[owner]), min(hi, m.o.Borders[owner+1])
+		if from >= to {
+			continue
+		}
+		part := into[(from-lo)*size : (to-lo)*size]
+		if m.own != nil {
+			g.Go(func() error { return m.fetchRead(ctx, f, number, owner, from, to, part) })
+			continue
+		}
+		w, suffix := m.source(owner)
+		x := m.relay(f, number, owner, from, to, part, into)
+		g.Go(func() error {
+			return m.fetch(ctx, w, m.ticket(f, m.o.Name+control.Stage(suffix), number, from, to), part, func(have int64) {
+				if x != nil {
+					m.change(func() { x.have = have })
+				}
+			})
+		})
 	}
 	return g.Wait()
 }
 
-// fetch reads from worker w what a ticket names.
-func (m *Member) fetch(ctx context.Context, w int, t blocks.Ticket, to []byte) error {
+// fetch reads from worker w what a ticket names, and tells up to which row it has come.
+func (m *Member) fetch(ctx context.Context, w int, t blocks.Ticket, to []byte, come func(row int64)) error {
 	size := int64(t.RowBytes())
 	if err := m.o.Peers[w].Fetch(ctx, t, func(first int64, rows []byte) error {
 		copy(to[(first-t.Row)*size:], rows)
+		come(first + int64(len(rows))/size)
 		return nil
 	}); err != nil {
 		return fmt.Errorf("rows of worker %d: %w", w, err)
@@ -318,7 +360,7 @@ func (m *Member) expose(values []float64) (number int) {
 // read reads the values that worker w has exposed under a number.
 func (m *Member) read(ctx context.Context, w, number int, to []float64) error {
 	t := m.ticket(valueFormat, m.o.Name+valuesStage, number, 0, int64(len(to)))
-	return m.fetch(ctx, w, t, mem.AsBytes(to))
+	return m.fetch(ctx, w, t, mem.AsBytes(to), func(int64) {})
 }
 
 // AllGather implements group.Group.

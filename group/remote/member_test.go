@@ -299,6 +299,47 @@ func TestSmoothEqualsOneMachine(t *testing.T) {
 	}
 }
 
+// TestRowsOnOtherWays has workers pass rows on to each other, and send those alone that are read: with
+// the bits of one machine, and, in the second way, fewer bytes.
+func TestRowsOnOtherWays(t *testing.T) {
+	how := smoothing{spmv.Float32, true, "ndls"}
+	want, _, err := how.run(alone(t), spmv.Layout{Columns: width}, hops.Checkpoints{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, workers := range []int{3, 4} {
+		var traffic [2]int64
+		for way, name := range []string{"relayed", "read alone"} {
+			t.Run(fmt.Sprintf("%d workers/%s", workers, name), func(t *testing.T) {
+				got := make([]float32, len(want))
+				failed, bytes := gang(t, borders(workers), func(w worker) error {
+					if way == 1 {
+						own, strips := make([]uint32, (nodes+31)/32), (w.hi-w.lo+31)/32
+						if err := hops.MarkSources(t.Context(), w.Source, nodes, 2, own); err != nil {
+							return err
+						}
+						if err := w.Group.Reads(t.Context(), own, make([]uint32, int64(workers)*strips)); err != nil {
+							return err
+						}
+					}
+					window := int64(1+w.self%3) * packed.StripRows
+					out, _, err := how.run(w, spmv.Layout{Columns: width, Window: window, Accumulators: 1}, hops.Checkpoints{})
+					copy(got[w.lo*width:], out)
+					return err
+				})
+				must(t, failed)
+				if !slices.Equal(got, want) {
+					t.Error("other bits than one machine")
+				}
+				traffic[way] = bytes
+			})
+		}
+		if traffic[1] > traffic[0]*3/4 {
+			t.Errorf("%d bytes of rows that are read, %d of all", traffic[1], traffic[0])
+		}
+	}
+}
+
 // TestBytesOnTheWire holds the wire against the formula of the package.
 func TestBytesOnTheWire(t *testing.T) {
 	if testing.Short() {
@@ -511,7 +552,7 @@ func TestExposedRowsEnd(t *testing.T) {
 	if err := r.Rows(early, ticket, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("before they are exposed: %v", err)
 	}
-	r.Expose(group.Format{Columns: 16, Precision: "float32"}, func(page []byte, row, n int64) error {
+	r.Expose(group.Format{Columns: 16, Precision: "float32"}, false, func(page []byte, row, n int64) error {
 		for i := range n {
 			page[64*i] = byte(row + i)
 		}
@@ -553,7 +594,7 @@ func TestRegistry(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.Expose(group.Format{Columns: 16, Precision: "float32"}, func([]byte, int64, int64) error { return nil })
+			r.Expose(group.Format{Columns: 16, Precision: "float32"}, false, func([]byte, int64, int64) error { return nil })
 			registry.Enter(r)
 			return r
 		}

@@ -27,7 +27,7 @@ var rules = []rule{
 	{"changelog", []string{}},
 	{"e2e", []string{}},
 	{"coordinator", []string{"report", "stage", "estimate", "partition", "internal/control", "internal/failure", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/share", "internal/storage", "internal/tracing", "internal/vfs", "catalog", "shards"}},
-	{"estimate", []string{"tiles", "partition", "lsi", "smooth", "fastrp", "train", "hops", "spmv", "catalog", "shards", "internal"}},
+	{"estimate", []string{"tiles", "partition", "lsi", "smooth", "fastrp", "train", "hops", "group", "spmv", "catalog", "shards", "internal"}},
 	{"worker", []string{"stage", "hops", "group", "spmv", "catalog", "internal"}},
 	{"tiles", []string{"catalog", "shards", "internal"}},
 	{"stage", []string{"estimate", "tiles", "dataset", "partition", "lsi", "smooth", "fastrp", "train", "hops", "group", "spmv", "catalog", "shards", "internal"}},

@@ -19,6 +19,7 @@ var besideBits = map[string]string{
 	"bench":              "measures",
 	"estimate":           "plans",
 	"partition/cost.go":  "plans",
+	"group/lists.go":     "plans",
 	"figure":             "draws",
 	"reproduce/grid.go":  "prints errors of means",
 	"internal/testgraph": "serves tests",

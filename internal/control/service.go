@@ -54,12 +54,13 @@ const (
 	Whole   Part = "whole"   // all of it
 	Columns Part = "columns" // panels [First, Last)
 	Rows    Part = "rows"    // the finished rows of intervals [First, Last)
-	// Strips is all columns of the rows of strips [First, Last). The tasks of a phase
-	// have all strips, and are done at the same time: their workers are a [Gang].
+	// Strips is some columns, or all, of the rows of strips [First, Last). The tasks with the
+	// same columns have all strips, and are done at the same time: their workers are a [Gang].
 	Strips Part = "strips"
 )
 
-// Choose is what a stage finds out before all other parts.
+// Choose is what a stage finds out before all other parts. Where First is below Last a gang does it,
+// of which each worker has the rows of these strips.
 const Choose Part = "choose"
 
 // The other parts of a partition, with the names that package partition has for
@@ -74,13 +75,21 @@ const (
 // Models is models [First, Last) of those that are trained.
 const Models Part = "models"
 
-// ID names a task in journals, messages and reports: "smooth/columns/0-2".
+// ID names a task in journals, messages and reports: "smooth/columns/0-2", or
+// "smooth/strips/0-4/panels/0-2".
 func (t Task) ID() string {
 	if t.Part == Whole || t.Part == "" {
 		return string(t.Stage)
 	}
-	return fmt.Sprintf("%s/%s/%d-%d", t.Stage, t.Part, t.First, t.Last)
+	id := fmt.Sprintf("%s/%s/%d-%d", t.Stage, t.Part, t.First, t.Last)
+	if t.LastPanel > 0 {
+		id += fmt.Sprintf("/panels/%d-%d", t.FirstPanel, t.LastPanel)
+	}
+	return id
 }
+
+// Shares says whether the task is one of a gang, whose workers share the rows of the graph.
+func (t Task) Shares() bool { return t.Part == Strips || t.Part == Choose && t.First < t.Last }
 
 // Inputs are the files that a run reads and that are not in its directory. On
 // a cluster every worker must find them under the same names.
@@ -135,6 +144,17 @@ type Hello struct {
 	Blocks string `json:"blocks,omitempty"`
 	// Holds lists the paths of catalogued files of which the worker has a copy.
 	Holds []string `json:"holds,omitempty"`
+	// Rates are what the worker has measured.
+	Rates Rates `json:"rates,omitzero"`
+}
+
+// Rates are what a worker can do in a second, as it has measured when it joined; 0 where it has not.
+type Rates struct {
+	// Edges are added to rows of a panel, on all threads.
+	Edges float64 `json:"edges"`
+	// Network is bytes of rows from another worker, Store bytes of the run directory that are read.
+	Network float64 `json:"network,omitempty"`
+	Store   float64 `json:"store,omitempty"`
 }
 
 // Welcome is the coordinator's answer.
@@ -146,6 +166,9 @@ type Welcome struct {
 	Heartbeat time.Duration `json:"heartbeat"`
 	// Checkpoint is how often the state of a task is to be committed.
 	Checkpoint time.Duration `json:"checkpoint"`
+	// Peer is where another worker serves rows, "" if there is none yet: how fast they come can be
+	// measured there.
+	Peer string `json:"peer,omitempty"`
 }
 
 // Lease is the right to commit a task's output until a deadline.
@@ -223,8 +246,8 @@ const (
 	Broken Kind = "broken"
 )
 
-// Gang is workers that have the tasks of a phase of Strips, in order of their
-// rows.
+// Gang is workers that have the tasks of the same columns of a phase of Strips, in order of
+// their rows.
 type Gang struct {
 	// Number is that of no other gang of the run, nor of another attempt of this one.
 	Number uint64
@@ -262,9 +285,9 @@ type Service interface {
 	// will be none, with ErrDrained for a worker that shall have none, and with ErrRefused for one
 	// that has not joined.
 	Next(ctx context.Context, worker string) (Lease, error)
-	// Gang waits until all tasks of the lease's phase, which are of Strips, are
-	// leased, and says to whom. It fails with ErrLeaseLost. When one of these leases
-	// ends without a report, so do all.
+	// Gang waits until all tasks of Strips with the columns of the lease's task are leased, and
+	// says to whom. It fails with ErrLeaseLost. When one of these leases ends without a
+	// report, so do all.
 	Gang(ctx context.Context, fencing uint64) (Gang, error)
 	// Renew keeps a lease, or fails with ErrLeaseLost.
 	Renew(ctx context.Context, fencing uint64, p Progress) error

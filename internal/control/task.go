@@ -40,10 +40,14 @@ type Task struct {
 	Stage Stage `json:"stage"`
 	Part  Part  `json:"part"`
 	// First and Last bound the part, half-open.
-	First  int    `json:"first"`
-	Last   int    `json:"last"`
-	Plan   Plan   `json:"plan"`
-	Inputs Inputs `json:"inputs"`
+	First int `json:"first"`
+	Last  int `json:"last"`
+	// FirstPanel and LastPanel bound the panels of a task of Strips, half-open; with both 0 it has
+	// all columns of the stage.
+	FirstPanel int    `json:"first_panel,omitempty"`
+	LastPanel  int    `json:"last_panel,omitempty"`
+	Plan       Plan   `json:"plan"`
+	Inputs     Inputs `json:"inputs"`
 	// Needs is the memory that the worker of a task of Strips must have: the
 	// strips were shared out so.
 	Needs int64 `json:"needs,omitempty"`

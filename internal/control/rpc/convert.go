@@ -48,6 +48,7 @@ func readable(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 func fromHello(h control.Hello) []*controlpb.Hello {
 	messages := []*controlpb.Hello{{
 		Worker: h.Worker, Version: h.Version, Memory: h.Memory, Threads: int64(h.Threads), Blocks: h.Blocks,
+		Rates: &controlpb.Rates{Edges: h.Rates.Edges, Network: h.Rates.Network, Store: h.Rates.Store},
 	}}
 	for _, piece := range cut(h.Holds, textSize) {
 		messages = append(messages, &controlpb.Hello{Holds: piece})
@@ -60,6 +61,7 @@ func toHello(m *controlpb.Hello) control.Hello {
 	return control.Hello{
 		Worker: m.GetWorker(), Version: m.GetVersion(), Memory: m.GetMemory(), Threads: int(m.GetThreads()), Blocks: m.GetBlocks(),
 		Holds: m.GetHolds(),
+		Rates: control.Rates{Edges: m.GetRates().GetEdges(), Network: m.GetRates().GetNetwork(), Store: m.GetRates().GetStore()},
 	}
 }
 
@@ -69,7 +71,7 @@ func fromWelcome(w control.Welcome) (*controlpb.Welcome, error) {
 		return nil, fmt.Errorf("the plan: %w", err)
 	}
 	return &controlpb.Welcome{
-		PlanJson: plan, Store: w.Store,
+		PlanJson: plan, Store: w.Store, Peer: w.Peer,
 		Heartbeat: durationpb.New(w.Heartbeat), Checkpoint: durationpb.New(w.Checkpoint),
 	}, nil
 }
@@ -78,7 +80,7 @@ func toWelcome(m *controlpb.Welcome) (control.Welcome, error) {
 	plan, errPlan := toPlan(m.GetPlanJson())
 	heartbeat, errHeartbeat := toDuration("heartbeat", m.GetHeartbeat())
 	checkpoint, errCheckpoint := toDuration("checkpoint", m.GetCheckpoint())
-	return control.Welcome{Plan: plan, Store: m.GetStore(), Heartbeat: heartbeat, Checkpoint: checkpoint},
+	return control.Welcome{Plan: plan, Store: m.GetStore(), Peer: m.GetPeer(), Heartbeat: heartbeat, Checkpoint: checkpoint},
 		errors.Join(errPlan, errHeartbeat, errCheckpoint)
 }
 
@@ -109,6 +111,7 @@ func fromLease(l control.Lease) (*controlpb.Lease, error) {
 	return &controlpb.Lease{
 		Task: &controlpb.Task{
 			Stage: string(l.Task.Stage), Part: string(l.Task.Part), First: int64(l.Task.First), Last: int64(l.Task.Last),
+			FirstPanel: int64(l.Task.FirstPanel), LastPanel: int64(l.Task.LastPanel),
 			PlanJson: plan, Needs: l.Task.Needs, Lean: l.Task.Lean, Spare: l.Task.Spare,
 			Inputs: &controlpb.Inputs{
 				Dataset: l.Task.Inputs.Dataset, SoftLabels: l.Task.Inputs.SoftLabels, Targets: l.Task.Inputs.Targets,
@@ -127,6 +130,7 @@ func toLease(m *controlpb.Lease) (control.Lease, error) {
 	return control.Lease{
 		Task: control.Task{
 			Stage: control.Stage(t.GetStage()), Part: control.Part(t.GetPart()), First: int(t.GetFirst()), Last: int(t.GetLast()),
+			FirstPanel: int(t.GetFirstPanel()), LastPanel: int(t.GetLastPanel()),
 			Plan: plan, Needs: t.GetNeeds(), Lean: t.GetLean(), Spare: t.GetSpare(),
 			Inputs: control.Inputs{
 				Dataset: t.GetInputs().GetDataset(), SoftLabels: t.GetInputs().GetSoftLabels(), Targets: t.GetInputs().GetTargets(),

@@ -108,6 +108,7 @@ type Hello struct {
 	Threads       int64                  `protobuf:"varint,4,opt,name=threads,proto3" json:"threads,omitempty"`
 	Blocks        string                 `protobuf:"bytes,5,opt,name=blocks,proto3" json:"blocks,omitempty"`
 	Holds         []string               `protobuf:"bytes,6,rep,name=holds,proto3" json:"holds,omitempty"`
+	Rates         *Rates                 `protobuf:"bytes,7,opt,name=rates,proto3" json:"rates,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -184,19 +185,87 @@ func (x *Hello) GetHolds() []string {
 	return nil
 }
 
+func (x *Hello) GetRates() *Rates {
+	if x != nil {
+		return x.Rates
+	}
+	return nil
+}
+
+type Rates struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Edges         float64                `protobuf:"fixed64,1,opt,name=edges,proto3" json:"edges,omitempty"`
+	Network       float64                `protobuf:"fixed64,2,opt,name=network,proto3" json:"network,omitempty"`
+	Store         float64                `protobuf:"fixed64,3,opt,name=store,proto3" json:"store,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rates) Reset() {
+	*x = Rates{}
+	mi := &file_control_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rates) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rates) ProtoMessage() {}
+
+func (x *Rates) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rates.ProtoReflect.Descriptor instead.
+func (*Rates) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Rates) GetEdges() float64 {
+	if x != nil {
+		return x.Edges
+	}
+	return 0
+}
+
+func (x *Rates) GetNetwork() float64 {
+	if x != nil {
+		return x.Network
+	}
+	return 0
+}
+
+func (x *Rates) GetStore() float64 {
+	if x != nil {
+		return x.Store
+	}
+	return 0
+}
+
 type Welcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	PlanJson      []byte                 `protobuf:"bytes,1,opt,name=plan_json,json=planJson,proto3" json:"plan_json,omitempty"`
 	Store         string                 `protobuf:"bytes,2,opt,name=store,proto3" json:"store,omitempty"`
 	Heartbeat     *durationpb.Duration   `protobuf:"bytes,3,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
 	Checkpoint    *durationpb.Duration   `protobuf:"bytes,4,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	Peer          string                 `protobuf:"bytes,5,opt,name=peer,proto3" json:"peer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_control_proto_msgTypes[1]
+	mi := &file_control_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -208,7 +277,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[1]
+	mi := &file_control_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -221,7 +290,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{1}
+	return file_control_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Welcome) GetPlanJson() []byte {
@@ -252,6 +321,13 @@ func (x *Welcome) GetCheckpoint() *durationpb.Duration {
 	return nil
 }
 
+func (x *Welcome) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
 type NextRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Worker        string                 `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
@@ -261,7 +337,7 @@ type NextRequest struct {
 
 func (x *NextRequest) Reset() {
 	*x = NextRequest{}
-	mi := &file_control_proto_msgTypes[2]
+	mi := &file_control_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -273,7 +349,7 @@ func (x *NextRequest) String() string {
 func (*NextRequest) ProtoMessage() {}
 
 func (x *NextRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[2]
+	mi := &file_control_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -286,7 +362,7 @@ func (x *NextRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextRequest.ProtoReflect.Descriptor instead.
 func (*NextRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{2}
+	return file_control_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *NextRequest) GetWorker() string {
@@ -307,13 +383,15 @@ type Task struct {
 	Needs         int64                  `protobuf:"varint,7,opt,name=needs,proto3" json:"needs,omitempty"`
 	Lean          bool                   `protobuf:"varint,8,opt,name=lean,proto3" json:"lean,omitempty"`
 	Spare         int64                  `protobuf:"varint,9,opt,name=spare,proto3" json:"spare,omitempty"`
+	FirstPanel    int64                  `protobuf:"varint,10,opt,name=first_panel,json=firstPanel,proto3" json:"first_panel,omitempty"`
+	LastPanel     int64                  `protobuf:"varint,11,opt,name=last_panel,json=lastPanel,proto3" json:"last_panel,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_control_proto_msgTypes[3]
+	mi := &file_control_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -325,7 +403,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[3]
+	mi := &file_control_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -338,7 +416,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{3}
+	return file_control_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Task) GetStage() string {
@@ -404,6 +482,20 @@ func (x *Task) GetSpare() int64 {
 	return 0
 }
 
+func (x *Task) GetFirstPanel() int64 {
+	if x != nil {
+		return x.FirstPanel
+	}
+	return 0
+}
+
+func (x *Task) GetLastPanel() int64 {
+	if x != nil {
+		return x.LastPanel
+	}
+	return 0
+}
+
 type Inputs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Dataset       string                 `protobuf:"bytes,1,opt,name=dataset,proto3" json:"dataset,omitempty"`
@@ -418,7 +510,7 @@ type Inputs struct {
 
 func (x *Inputs) Reset() {
 	*x = Inputs{}
-	mi := &file_control_proto_msgTypes[4]
+	mi := &file_control_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -430,7 +522,7 @@ func (x *Inputs) String() string {
 func (*Inputs) ProtoMessage() {}
 
 func (x *Inputs) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[4]
+	mi := &file_control_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -443,7 +535,7 @@ func (x *Inputs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inputs.ProtoReflect.Descriptor instead.
 func (*Inputs) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{4}
+	return file_control_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Inputs) GetDataset() string {
@@ -499,7 +591,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -511,7 +603,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -524,7 +616,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{5}
+	return file_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Lease) GetTask() *Task {
@@ -557,7 +649,7 @@ type GangRequest struct {
 
 func (x *GangRequest) Reset() {
 	*x = GangRequest{}
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -569,7 +661,7 @@ func (x *GangRequest) String() string {
 func (*GangRequest) ProtoMessage() {}
 
 func (x *GangRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -582,7 +674,7 @@ func (x *GangRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangRequest.ProtoReflect.Descriptor instead.
 func (*GangRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{6}
+	return file_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GangRequest) GetFencing() uint64 {
@@ -604,7 +696,7 @@ type GangReply struct {
 
 func (x *GangReply) Reset() {
 	*x = GangReply{}
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -616,7 +708,7 @@ func (x *GangReply) String() string {
 func (*GangReply) ProtoMessage() {}
 
 func (x *GangReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -629,7 +721,7 @@ func (x *GangReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangReply.ProtoReflect.Descriptor instead.
 func (*GangReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{7}
+	return file_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GangReply) GetNumber() uint64 {
@@ -670,7 +762,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -682,7 +774,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -695,7 +787,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{8}
+	return file_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RenewRequest) GetFencing() uint64 {
@@ -726,7 +818,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -738,7 +830,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -751,7 +843,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{9}
+	return file_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Usage) GetMemory() int64 {
@@ -814,7 +906,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +918,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +931,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Progress) GetWhat() string {
@@ -920,7 +1012,7 @@ type RenewReply struct {
 
 func (x *RenewReply) Reset() {
 	*x = RenewReply{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -932,7 +1024,7 @@ func (x *RenewReply) String() string {
 func (*RenewReply) ProtoMessage() {}
 
 func (x *RenewReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -945,7 +1037,7 @@ func (x *RenewReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewReply.ProtoReflect.Descriptor instead.
 func (*RenewReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 type Entry struct {
@@ -972,7 +1064,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -984,7 +1076,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -997,7 +1089,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Entry) GetKind() string {
@@ -1127,7 +1219,7 @@ type CommitRequest struct {
 
 func (x *CommitRequest) Reset() {
 	*x = CommitRequest{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1139,7 +1231,7 @@ func (x *CommitRequest) String() string {
 func (*CommitRequest) ProtoMessage() {}
 
 func (x *CommitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1152,7 +1244,7 @@ func (x *CommitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitRequest.ProtoReflect.Descriptor instead.
 func (*CommitRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CommitRequest) GetFencing() uint64 {
@@ -1198,7 +1290,7 @@ type CommitReply struct {
 
 func (x *CommitReply) Reset() {
 	*x = CommitReply{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1210,7 +1302,7 @@ func (x *CommitReply) String() string {
 func (*CommitReply) ProtoMessage() {}
 
 func (x *CommitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1223,7 +1315,7 @@ func (x *CommitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitReply.ProtoReflect.Descriptor instead.
 func (*CommitReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 type FinishRequest struct {
@@ -1241,7 +1333,7 @@ type FinishRequest struct {
 
 func (x *FinishRequest) Reset() {
 	*x = FinishRequest{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1253,7 +1345,7 @@ func (x *FinishRequest) String() string {
 func (*FinishRequest) ProtoMessage() {}
 
 func (x *FinishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1266,7 +1358,7 @@ func (x *FinishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishRequest.ProtoReflect.Descriptor instead.
 func (*FinishRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FinishRequest) GetFencing() uint64 {
@@ -1312,7 +1404,7 @@ type FinishReply struct {
 
 func (x *FinishReply) Reset() {
 	*x = FinishReply{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1324,7 +1416,7 @@ func (x *FinishReply) String() string {
 func (*FinishReply) ProtoMessage() {}
 
 func (x *FinishReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1337,7 +1429,7 @@ func (x *FinishReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishReply.ProtoReflect.Descriptor instead.
 func (*FinishReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 type CatalogRequest struct {
@@ -1348,7 +1440,7 @@ type CatalogRequest struct {
 
 func (x *CatalogRequest) Reset() {
 	*x = CatalogRequest{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1360,7 +1452,7 @@ func (x *CatalogRequest) String() string {
 func (*CatalogRequest) ProtoMessage() {}
 
 func (x *CatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1373,7 +1465,7 @@ func (x *CatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CatalogRequest.ProtoReflect.Descriptor instead.
 func (*CatalogRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 type CatalogReply struct {
@@ -1385,7 +1477,7 @@ type CatalogReply struct {
 
 func (x *CatalogReply) Reset() {
 	*x = CatalogReply{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1397,7 +1489,7 @@ func (x *CatalogReply) String() string {
 func (*CatalogReply) ProtoMessage() {}
 
 func (x *CatalogReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1410,7 +1502,7 @@ func (x *CatalogReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CatalogReply.ProtoReflect.Descriptor instead.
 func (*CatalogReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CatalogReply) GetEntries() []*Entry {
@@ -1428,7 +1520,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1440,7 +1532,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1453,7 +1545,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 type StatusReply struct {
@@ -1465,7 +1557,7 @@ type StatusReply struct {
 
 func (x *StatusReply) Reset() {
 	*x = StatusReply{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +1569,7 @@ func (x *StatusReply) String() string {
 func (*StatusReply) ProtoMessage() {}
 
 func (x *StatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +1582,7 @@ func (x *StatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusReply.ProtoReflect.Descriptor instead.
 func (*StatusReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StatusReply) GetJson() []byte {
@@ -1504,23 +1596,29 @@ var File_control_proto protoreflect.FileDescriptor
 
 const file_control_proto_rawDesc = "" +
 	"\n" +
-	"\rcontrol.proto\x12\x0fndls.control.v1\x1a\x1egoogle/protobuf/duration.proto\"\x99\x01\n" +
+	"\rcontrol.proto\x12\x0fndls.control.v1\x1a\x1egoogle/protobuf/duration.proto\"\xc7\x01\n" +
 	"\x05Hello\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x16\n" +
 	"\x06memory\x18\x03 \x01(\x03R\x06memory\x12\x18\n" +
 	"\athreads\x18\x04 \x01(\x03R\athreads\x12\x16\n" +
 	"\x06blocks\x18\x05 \x01(\tR\x06blocks\x12\x14\n" +
-	"\x05holds\x18\x06 \x03(\tR\x05holds\"\xb0\x01\n" +
+	"\x05holds\x18\x06 \x03(\tR\x05holds\x12,\n" +
+	"\x05rates\x18\a \x01(\v2\x16.ndls.control.v1.RatesR\x05rates\"M\n" +
+	"\x05Rates\x12\x14\n" +
+	"\x05edges\x18\x01 \x01(\x01R\x05edges\x12\x18\n" +
+	"\anetwork\x18\x02 \x01(\x01R\anetwork\x12\x14\n" +
+	"\x05store\x18\x03 \x01(\x01R\x05store\"\xc4\x01\n" +
 	"\aWelcome\x12\x1b\n" +
 	"\tplan_json\x18\x01 \x01(\fR\bplanJson\x12\x14\n" +
 	"\x05store\x18\x02 \x01(\tR\x05store\x127\n" +
 	"\theartbeat\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\theartbeat\x129\n" +
 	"\n" +
 	"checkpoint\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"checkpoint\"%\n" +
+	"checkpoint\x12\x12\n" +
+	"\x04peer\x18\x05 \x01(\tR\x04peer\"%\n" +
 	"\vNextRequest\x12\x16\n" +
-	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xe8\x01\n" +
+	"\x06worker\x18\x01 \x01(\tR\x06worker\"\xa8\x02\n" +
 	"\x04Task\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x12\n" +
 	"\x04part\x18\x02 \x01(\tR\x04part\x12\x14\n" +
@@ -1530,7 +1628,12 @@ const file_control_proto_rawDesc = "" +
 	"\x06inputs\x18\x06 \x01(\v2\x17.ndls.control.v1.InputsR\x06inputs\x12\x14\n" +
 	"\x05needs\x18\a \x01(\x03R\x05needs\x12\x12\n" +
 	"\x04lean\x18\b \x01(\bR\x04lean\x12\x14\n" +
-	"\x05spare\x18\t \x01(\x03R\x05spare\"\xc2\x01\n" +
+	"\x05spare\x18\t \x01(\x03R\x05spare\x12\x1f\n" +
+	"\vfirst_panel\x18\n" +
+	" \x01(\x03R\n" +
+	"firstPanel\x12\x1d\n" +
+	"\n" +
+	"last_panel\x18\v \x01(\x03R\tlastPanel\"\xc2\x01\n" +
 	"\x06Inputs\x12\x18\n" +
 	"\adataset\x18\x01 \x01(\tR\adataset\x12\x1f\n" +
 	"\vsoft_labels\x18\x02 \x01(\tR\n" +
@@ -1648,64 +1751,66 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),                   // 0: ndls.control.v1.Kind
 	(*Hello)(nil),               // 1: ndls.control.v1.Hello
-	(*Welcome)(nil),             // 2: ndls.control.v1.Welcome
-	(*NextRequest)(nil),         // 3: ndls.control.v1.NextRequest
-	(*Task)(nil),                // 4: ndls.control.v1.Task
-	(*Inputs)(nil),              // 5: ndls.control.v1.Inputs
-	(*Lease)(nil),               // 6: ndls.control.v1.Lease
-	(*GangRequest)(nil),         // 7: ndls.control.v1.GangRequest
-	(*GangReply)(nil),           // 8: ndls.control.v1.GangReply
-	(*RenewRequest)(nil),        // 9: ndls.control.v1.RenewRequest
-	(*Usage)(nil),               // 10: ndls.control.v1.Usage
-	(*Progress)(nil),            // 11: ndls.control.v1.Progress
-	(*RenewReply)(nil),          // 12: ndls.control.v1.RenewReply
-	(*Entry)(nil),               // 13: ndls.control.v1.Entry
-	(*CommitRequest)(nil),       // 14: ndls.control.v1.CommitRequest
-	(*CommitReply)(nil),         // 15: ndls.control.v1.CommitReply
-	(*FinishRequest)(nil),       // 16: ndls.control.v1.FinishRequest
-	(*FinishReply)(nil),         // 17: ndls.control.v1.FinishReply
-	(*CatalogRequest)(nil),      // 18: ndls.control.v1.CatalogRequest
-	(*CatalogReply)(nil),        // 19: ndls.control.v1.CatalogReply
-	(*StatusRequest)(nil),       // 20: ndls.control.v1.StatusRequest
-	(*StatusReply)(nil),         // 21: ndls.control.v1.StatusReply
-	(*durationpb.Duration)(nil), // 22: google.protobuf.Duration
+	(*Rates)(nil),               // 2: ndls.control.v1.Rates
+	(*Welcome)(nil),             // 3: ndls.control.v1.Welcome
+	(*NextRequest)(nil),         // 4: ndls.control.v1.NextRequest
+	(*Task)(nil),                // 5: ndls.control.v1.Task
+	(*Inputs)(nil),              // 6: ndls.control.v1.Inputs
+	(*Lease)(nil),               // 7: ndls.control.v1.Lease
+	(*GangRequest)(nil),         // 8: ndls.control.v1.GangRequest
+	(*GangReply)(nil),           // 9: ndls.control.v1.GangReply
+	(*RenewRequest)(nil),        // 10: ndls.control.v1.RenewRequest
+	(*Usage)(nil),               // 11: ndls.control.v1.Usage
+	(*Progress)(nil),            // 12: ndls.control.v1.Progress
+	(*RenewReply)(nil),          // 13: ndls.control.v1.RenewReply
+	(*Entry)(nil),               // 14: ndls.control.v1.Entry
+	(*CommitRequest)(nil),       // 15: ndls.control.v1.CommitRequest
+	(*CommitReply)(nil),         // 16: ndls.control.v1.CommitReply
+	(*FinishRequest)(nil),       // 17: ndls.control.v1.FinishRequest
+	(*FinishReply)(nil),         // 18: ndls.control.v1.FinishReply
+	(*CatalogRequest)(nil),      // 19: ndls.control.v1.CatalogRequest
+	(*CatalogReply)(nil),        // 20: ndls.control.v1.CatalogReply
+	(*StatusRequest)(nil),       // 21: ndls.control.v1.StatusRequest
+	(*StatusReply)(nil),         // 22: ndls.control.v1.StatusReply
+	(*durationpb.Duration)(nil), // 23: google.protobuf.Duration
 }
 var file_control_proto_depIdxs = []int32{
-	22, // 0: ndls.control.v1.Welcome.heartbeat:type_name -> google.protobuf.Duration
-	22, // 1: ndls.control.v1.Welcome.checkpoint:type_name -> google.protobuf.Duration
-	5,  // 2: ndls.control.v1.Task.inputs:type_name -> ndls.control.v1.Inputs
-	4,  // 3: ndls.control.v1.Lease.task:type_name -> ndls.control.v1.Task
-	22, // 4: ndls.control.v1.Lease.ttl:type_name -> google.protobuf.Duration
-	11, // 5: ndls.control.v1.RenewRequest.progress:type_name -> ndls.control.v1.Progress
-	10, // 6: ndls.control.v1.Progress.usage:type_name -> ndls.control.v1.Usage
-	13, // 7: ndls.control.v1.CommitRequest.added:type_name -> ndls.control.v1.Entry
-	0,  // 8: ndls.control.v1.FinishRequest.kind:type_name -> ndls.control.v1.Kind
-	13, // 9: ndls.control.v1.CatalogReply.entries:type_name -> ndls.control.v1.Entry
-	1,  // 10: ndls.control.v1.Control.Join:input_type -> ndls.control.v1.Hello
-	3,  // 11: ndls.control.v1.Control.Next:input_type -> ndls.control.v1.NextRequest
-	7,  // 12: ndls.control.v1.Control.Gang:input_type -> ndls.control.v1.GangRequest
-	9,  // 13: ndls.control.v1.Control.Renew:input_type -> ndls.control.v1.RenewRequest
-	14, // 14: ndls.control.v1.Control.Commit:input_type -> ndls.control.v1.CommitRequest
-	16, // 15: ndls.control.v1.Control.Finish:input_type -> ndls.control.v1.FinishRequest
-	18, // 16: ndls.control.v1.Control.Catalog:input_type -> ndls.control.v1.CatalogRequest
-	20, // 17: ndls.control.v1.Control.Status:input_type -> ndls.control.v1.StatusRequest
-	2,  // 18: ndls.control.v1.Control.Join:output_type -> ndls.control.v1.Welcome
-	6,  // 19: ndls.control.v1.Control.Next:output_type -> ndls.control.v1.Lease
-	8,  // 20: ndls.control.v1.Control.Gang:output_type -> ndls.control.v1.GangReply
-	12, // 21: ndls.control.v1.Control.Renew:output_type -> ndls.control.v1.RenewReply
-	15, // 22: ndls.control.v1.Control.Commit:output_type -> ndls.control.v1.CommitReply
-	17, // 23: ndls.control.v1.Control.Finish:output_type -> ndls.control.v1.FinishReply
-	19, // 24: ndls.control.v1.Control.Catalog:output_type -> ndls.control.v1.CatalogReply
-	21, // 25: ndls.control.v1.Control.Status:output_type -> ndls.control.v1.StatusReply
-	18, // [18:26] is the sub-list for method output_type
-	10, // [10:18] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	2,  // 0: ndls.control.v1.Hello.rates:type_name -> ndls.control.v1.Rates
+	23, // 1: ndls.control.v1.Welcome.heartbeat:type_name -> google.protobuf.Duration
+	23, // 2: ndls.control.v1.Welcome.checkpoint:type_name -> google.protobuf.Duration
+	6,  // 3: ndls.control.v1.Task.inputs:type_name -> ndls.control.v1.Inputs
+	5,  // 4: ndls.control.v1.Lease.task:type_name -> ndls.control.v1.Task
+	23, // 5: ndls.control.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	12, // 6: ndls.control.v1.RenewRequest.progress:type_name -> ndls.control.v1.Progress
+	11, // 7: ndls.control.v1.Progress.usage:type_name -> ndls.control.v1.Usage
+	14, // 8: ndls.control.v1.CommitRequest.added:type_name -> ndls.control.v1.Entry
+	0,  // 9: ndls.control.v1.FinishRequest.kind:type_name -> ndls.control.v1.Kind
+	14, // 10: ndls.control.v1.CatalogReply.entries:type_name -> ndls.control.v1.Entry
+	1,  // 11: ndls.control.v1.Control.Join:input_type -> ndls.control.v1.Hello
+	4,  // 12: ndls.control.v1.Control.Next:input_type -> ndls.control.v1.NextRequest
+	8,  // 13: ndls.control.v1.Control.Gang:input_type -> ndls.control.v1.GangRequest
+	10, // 14: ndls.control.v1.Control.Renew:input_type -> ndls.control.v1.RenewRequest
+	15, // 15: ndls.control.v1.Control.Commit:input_type -> ndls.control.v1.CommitRequest
+	17, // 16: ndls.control.v1.Control.Finish:input_type -> ndls.control.v1.FinishRequest
+	19, // 17: ndls.control.v1.Control.Catalog:input_type -> ndls.control.v1.CatalogRequest
+	21, // 18: ndls.control.v1.Control.Status:input_type -> ndls.control.v1.StatusRequest
+	3,  // 19: ndls.control.v1.Control.Join:output_type -> ndls.control.v1.Welcome
+	7,  // 20: ndls.control.v1.Control.Next:output_type -> ndls.control.v1.Lease
+	9,  // 21: ndls.control.v1.Control.Gang:output_type -> ndls.control.v1.GangReply
+	13, // 22: ndls.control.v1.Control.Renew:output_type -> ndls.control.v1.RenewReply
+	16, // 23: ndls.control.v1.Control.Commit:output_type -> ndls.control.v1.CommitReply
+	18, // 24: ndls.control.v1.Control.Finish:output_type -> ndls.control.v1.FinishReply
+	20, // 25: ndls.control.v1.Control.Catalog:output_type -> ndls.control.v1.CatalogReply
+	22, // 26: ndls.control.v1.Control.Status:output_type -> ndls.control.v1.StatusReply
+	19, // [19:27] is the sub-list for method output_type
+	11, // [11:19] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -1719,7 +1824,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

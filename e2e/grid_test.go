@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ndls/internal/packed"
+)
+
+// gridJob has four strips of rows and four panels of columns, so that workers can share both.
+var gridJob = []string{
+	"--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=60,classes=5,seed=3", 3*packed.StripRows+1000, 6*packed.StripRows),
+	"--probes", "16", "--runs", "1", "--epochs", "2", "--epsilon", "0.1", "--kmax", "4", "--label-kmax", "2", "--quiet",
+}
+
+// twoDimensions has groups of two workers, each for some columns.
+var twoDimensions = mode{job: gridJob, share: []string{"--parallel", "grid", "--group-size", "2"}, late: "gang-done:2"}
+
+// TestGrid has workers share rows and columns: in groups of equal size, with workers of all kinds, one
+// that is left over, and members and coordinators that are killed.
+func TestGrid(t *testing.T) {
+	t.Parallel()
+	want := wantOf(t, gridJob...)
+	type worker struct {
+		hooks []string
+		flags []string
+	}
+	for name, tc := range map[string]struct {
+		coordinator []string
+		workers     []worker
+	}{
+		"two groups": {workers: []worker{{flags: []string{"--memory", "130MiB"}}, {flags: []string{"--block-columns", "16"}}, {flags: []string{"--threads", "3"}}, {flags: []string{"--kernel", "go"}}}},
+		"killed, with one more": {
+			coordinator: []string{"gang-done:3:kill", "commit-done:9:kill", "finish:5:kill"},
+			workers:     []worker{{hooks: []string{"commit:4:kill", "gang-done:2:kill", "finish:2:kill"}}, {hooks: []string{"gang:3:kill", "commit-done:5:term"}}, {}, {}, {}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCrew(t)
+			c.mode = twoDimensions
+			c.coordinator(len(tc.workers), tc.coordinator...)
+			for _, w := range tc.workers {
+				c.worker(w.hooks, w.flags...)
+			}
+			c.end(name, want)
+		})
+	}
+	settles := append(slices.Clone(gridJob), "--active", "settled", "--slack", "1", "--epsilon", "0.02", "--kmax", "14")
+	for _, tc := range []struct {
+		args string
+		job  []string
+	}{
+		{"--workers 4 --parallel grid --memory 640MiB", gridJob},
+		{"--workers 2 --parallel columns --memory 512MiB", gridJob},
+		{"--workers 3 --parallel intervals --memory 512MiB", settles},
+		{"--workers 4 --parallel grid --group-size 2 --memory 640MiB", settles},
+	} {
+		t.Run(tc.args, func(t *testing.T) {
+			t.Parallel()
+			c := newCrew(t)
+			run(t, append(append([]string{"run", "--run", c.dir}, strings.Fields(tc.args)...), tc.job...)...)
+			c.end(tc.args, wantOf(t, tc.job...))
+		})
+	}
+}
+
+// measuredJob has eight strips of rows and four panels of columns.
+var measuredJob = []string{
+	"--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=64,classes=5,seed=3", 8*packed.StripRows, 80*packed.StripRows),
+	"--runs", "1", "--epochs", "2", "--kmax", "8", "--label-kmax", "2", "--quiet",
+}
+
+// TestGridSeconds measures, where NDLS_GRID_SECONDS is set, what stages take that workers of a thread
+// each share, on hosts of their own: as columns, as rows, and as both. The bytes are those of one process.
+func TestGridSeconds(t *testing.T) {
+	if os.Getenv("NDLS_GRID_SECONDS") == "" {
+		t.Skip("NDLS_GRID_SECONDS=1 measures")
+	}
+	want := wantOf(t, measuredJob...)
+	for _, workers := range []int{1, 2, 4} {
+		for _, kind := range []struct{ name, share string }{{"columns", "columns"}, {"rows", "intervals"}, {"both", "grid"}} {
+			t.Run(fmt.Sprintf("%d workers, %s", workers, kind.name), func(t *testing.T) {
+				m := mode{job: measuredJob, share: []string{"--parallel", kind.share}}
+				if kind.share == "grid" {
+					m.share = append(m.share, "--group-size", "2")
+				}
+				n := newNetwork(t, m, workers)
+				n.lease = "10s"
+				begun := time.Now()
+				n.coordinator(workers)
+				for i := range workers {
+					n.worker(i+1, nil, "--memory", "512MiB")
+				}
+				n.wg.Wait()
+				took := time.Since(begun)
+				n.end(kind.name, want)
+				text, err := os.ReadFile(filepath.Join(n.dir, "report.json"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var report struct {
+					Stages []struct {
+						Name    string  `json:"name"`
+						Seconds float64 `json:"seconds"`
+						Network float64 `json:"network_bytes"`
+					} `json:"stages"`
+				}
+				if err := json.Unmarshal(text, &report); err != nil {
+					t.Fatal(err)
+				}
+				line := fmt.Sprintf("| %d | %s | %.1f |", workers, kind.name, took.Seconds())
+				for _, s := range report.Stages {
+					if slices.Contains([]string{"lsi", "smooth", "smooth-labels"}, s.Name) {
+						line += fmt.Sprintf(" %s %.2f s, %.0f MB |", s.Name, s.Seconds, s.Network/1e6)
+					}
+				}
+				t.Log(line)
+			})
+		}
+	}
+}

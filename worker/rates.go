@@ -1,0 +1,91 @@
+package worker
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"ndls/group/remote"
+	"ndls/internal/control"
+	"ndls/internal/mem"
+	"ndls/spmv"
+)
+
+const (
+	// ratedFor bounds each of the three measurements of a worker that joins.
+	ratedFor = 80 * time.Millisecond
+	// ratedBytes is how much is read from the store.
+	ratedBytes = 1 << 20
+	// ratedName is a file that workers write, read and remove again.
+	ratedName = "cluster/rate"
+)
+
+// measure finds what this worker can do in a second, beside the rate of the network, which takes another
+// worker. What cannot be measured stays 0: rates serve the speed of the run alone.
+func (s *server) measure(ctx context.Context) (r control.Rates) {
+	if budget, err := mem.NewBudget(s.o.Resources.Memory); err == nil {
+		if kernel, err := spmv.Select(s.o.Resources.Kernel); err == nil {
+			r.Edges, _ = spmv.EdgeRate(budget, kernel, max(s.o.Resources.Threads, 1), ratedFor)
+		}
+		budget.Close()
+	}
+	r.Store = s.storeRate(ctx)
+	return r
+}
+
+// storeRate is bytes a second of a file of the run directory.
+func (s *server) storeRate(ctx context.Context) float64 {
+	store := s.worker.store
+	w, err := store.Create(ctx, ratedName)
+	if err != nil {
+		return 0
+	}
+	if _, err := w.Write(make([]byte, ratedBytes)); err != nil {
+		w.Abort()
+		return 0
+	}
+	if _, err := w.Commit(ctx); err != nil {
+		return 0
+	}
+	defer func() { _ = store.Remove(ctx, ratedName) }()
+	begun := time.Now()
+	file, err := store.Open(ctx, ratedName)
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	n, err := io.Copy(io.Discard, io.NewSectionReader(file, 0, ratedBytes))
+	if err != nil || n == 0 {
+		return 0
+	}
+	return float64(n) / time.Since(begun).Seconds()
+}
+
+// networkRate is bytes a second of rows that another worker sends.
+func (s *server) networkRate(ctx context.Context, peer string) float64 {
+	client, err := s.o.Blocks.Dial(peer)
+	if err != nil {
+		return 0
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, 5*ratedFor) // with connecting
+	defer cancel()
+	var begun time.Time
+	var bytes int
+	var took time.Duration
+	_ = client.Fetch(ctx, remote.RateTicket(), func(_ int64, rows []byte) error {
+		if begun.IsZero() {
+			begun = time.Now() // what comes first has waited for the connection
+			return nil
+		}
+		bytes += len(rows)
+		if took = time.Since(begun); took > ratedFor {
+			return context.Canceled
+		}
+		return nil
+	})
+	if took == 0 {
+		return 0
+	}
+	return float64(bytes) / took.Seconds()
+}
