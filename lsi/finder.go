@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/stationary"
 )
@@ -154,11 +155,11 @@ func (f *Finder) More(most int) int {
 			continue
 		}
 		up := f.state.Up(f.base+int64(i)) / f.scale
-		fall := math.Log(now[i] / then[i]) // of squares, in two hops
+		fall := elementary.Log(now[i] / then[i]) // of squares, in two hops
 		if !(fall < 0) {
 			return most
 		}
-		far := math.Log(f.o.Epsilon*f.o.Epsilon) - math.Log(up*up*now[i])
+		far := elementary.Log(f.o.Epsilon*f.o.Epsilon) - elementary.Log(up*up*now[i])
 		if more = max(more, math.Ceil(2*far/fall)); more >= float64(most) {
 			return most
 		}

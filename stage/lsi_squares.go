@@ -324,7 +324,7 @@ func (env lsiRun) joinFound(ctx context.Context, pieces []catalog.Entry) error {
 	for number, epsilon := range env.looserEpsilons() {
 		looser, ok := env.found(1 + number)
 		if !ok {
-			return fmt.Errorf("K for ε %g was not found beside that for ε %g", epsilon, env.Plan.LSI.Epsilon)
+			return fmt.Errorf("no K was found for ε %g beside that for ε %g", epsilon, env.Plan.LSI.Epsilon)
 		}
 		if err := env.joinLSI(ctx, catalog.KindLabelLSI, labelTable(epsilon), looser); err != nil {
 			return err
