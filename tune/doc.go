@@ -23,9 +23,10 @@
 // smoothed into files, one kind after the other, for the trials that agree in it ([ndls.Trials.Prepare]). Trials that differ in
 // options of label smoothing alone share their models.
 //
-// With [Config.Halving] all trials have one model a split, then the better half of them has half of the models, and the best eighth
-// all. Who is better depends on the figures of as many models alone, so that neither interruptions nor the order in which trials
-// end change it. Models are the same whatever their number; those of the step before are trained again.
+// With [Config.Halving] all trials have one model a split, whose training ends after an eighth of the patience. Then the best quarter
+// of them has half of the models, with all of the patience, and the best eighth all. Who is better depends on the figures of as many
+// models of the same patience alone, so that neither interruptions nor the order in which trials end change it. A training with less
+// patience is the beginning of one with more. Models of the step before are trained again.
 //
 // # Format
 //
@@ -54,6 +55,5 @@
 //
 // # Not supported
 //
-// Searches that look at earlier trials to draw later ones, trainings that end early because others were
-// better, and several processes at a time.
+// Searches that look at earlier trials to draw later ones, and several processes at a time.
 package tune

@@ -22,12 +22,12 @@ type Result struct {
 	Space  []string `json:"space"`
 	Seed   uint64   `json:"seed"`
 	// Splits and Runs are the splits, and the models of each, of a trial. With Halving only the best
-	// trials have all models.
+	// trials have all models, and all of the patience.
 	Splits  int  `json:"splits"`
 	Runs    int  `json:"runs"`
 	Halving bool `json:"halving,omitempty"`
-	// Chosen is the number of the trial with the highest mean on the validation nodes, among those that have
-	// all models; of equals the one that was drawn first.
+	// Chosen is the number of the trial with the highest mean on the validation nodes, among those of
+	// the last step; of equals the one that was drawn first.
 	Chosen int `json:"chosen"`
 	// Command is the ndls run that repeats the chosen trial.
 	Command []string `json:"command"`
@@ -40,12 +40,12 @@ type Result struct {
 // Best is the chosen trial.
 func (r *Result) Best() Trial { return r.Trials[r.Chosen-1] }
 
-// Ranked are the trials, the best first: those with more models before those with fewer, and of equals the one that was
+// Ranked are the trials, the best first: those with more models, or more patience, before those with fewer, and of equals the one that was
 // drawn first. Those that failed come last.
 func (r *Result) Ranked() []Trial {
 	list := slices.Clone(r.Trials)
 	slices.SortStableFunc(list, func(a, b Trial) int {
-		return cmp.Or(cmp.Compare(len(b.Models), len(a.Models)), cmp.Compare(b.ranking(r.Score), a.ranking(r.Score)))
+		return cmp.Or(cmp.Compare(len(b.Models), len(a.Models)), cmp.Compare(b.Patience, a.Patience), cmp.Compare(b.ranking(r.Score), a.ranking(r.Score)))
 	})
 	return list
 }
@@ -107,7 +107,7 @@ func command(dataset, dir string, o ndls.Options) []string {
 	return list
 }
 
-// table has a line for each trial: its number, the settings, how many models it has, and what is known of the validation
+// table has a line for each trial: its number, the settings, how many models it has, with Halving how patient they were, and what is known of the validation
 // nodes. Its bytes do not depend on how long trials took.
 func (s *search) table(trials []Trial) []byte {
 	var text bytes.Buffer
@@ -117,6 +117,9 @@ func (s *search) table(trials []Trial) []byte {
 		head = append(head, d.Name)
 	}
 	head = append(head, "models")
+	if s.Halving {
+		head = append(head, "patience")
+	}
 	figures := []string{"mean", "std", "std_between_models", "std_between_splits"}
 	stages := []string{Base}
 	if s.smoothed {
@@ -138,6 +141,9 @@ func (s *search) table(trials []Trial) []byte {
 			line = append(line, value)
 		}
 		line = append(line, strconv.Itoa(len(t.Models)))
+		if s.Halving {
+			line = append(line, strconv.Itoa(t.Patience))
+		}
 		for _, name := range stages {
 			x := t.score(name)
 			if x == nil {

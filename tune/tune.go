@@ -51,8 +51,9 @@ type Config struct {
 	// fewer. A grid takes all of its combinations, and is refused if these are more than
 	// Trials, unless that is 0.
 	Trials int
-	// Halving trains fewer models of trials that are not among the best: one of each split of all trials, half of
-	// Options.Train.Runs of the better half of them, and all of the best eighth. It needs two models or more.
+	// Halving trains less where a trial is not among the best. All trials have one model of each split, whose training ends
+	// after an eighth of Options.Train.Patience; the best quarter of them has half of Options.Train.Runs, trained whole, and the
+	// best eighth all. With one model the quarter is the last step. It needs a patience, or two models.
 	Halving bool
 	// Score is what trials are compared by: Base or Smoothed. "" is Smoothed where the space has an
 	// option of label smoothing, else Base.
@@ -75,6 +76,10 @@ type Trial struct {
 	// Models are the figures of each model, split by split. A trial has as many of each split as Options.Train.Runs,
 	// or, with Halving, as its figures were good for.
 	Models []Model `json:"models,omitempty"`
+	// Patience is that of the models with Halving, 0 elsewhere. Short are the models with the shorter patience of the first
+	// step, in the file of a trial; they are no part of a result.
+	Patience int     `json:"patience,omitempty"`
+	Short    []Model `json:"short,omitempty"`
 	// Failed says why there are no figures, "" if there are.
 	Failed string `json:"failed,omitempty"`
 	// Seconds is what training and label smoothing took; training counts with the first of the
@@ -147,20 +152,30 @@ type search struct {
 type trial struct {
 	Trial
 	options ndls.Options
-	// runs is how many models of each split it is to have.
-	runs int
+	rung
 }
 
-// tried are the options with as many models as the trial is to have.
+// tried are the options with as many models, and the patience, that the trial is to have.
 func (t *trial) tried() ndls.Options {
 	o := t.options
-	o.Train.Runs = t.runs
+	o.Train.Runs, o.Train.Patience = t.runs, t.patience
 	return o
+}
+
+// short says that the trial is to have models of the first step, whose training ends sooner.
+func (t *trial) short() bool { return t.patience < t.options.Train.Patience }
+
+// models are those that the trial has of the kind that it is to have.
+func (t *trial) models() *[]Model {
+	if t.short() {
+		return &t.Short
+	}
+	return &t.Models
 }
 
 // done says whether the trial has its figures, or failed.
 func (t *trial) done() bool {
-	return t.Failed != "" || len(t.Models) >= t.runs*t.options.NumSplits()
+	return t.Failed != "" || len(*t.models()) >= t.runs*t.options.NumSplits()
 }
 
 // newSearch checks what is asked for, and draws the trials.
@@ -182,8 +197,8 @@ func newSearch(c Config) (*search, error) {
 		return nil, failure.Of(ndls.ErrOption, "--keep-smoothed=false removes smoothed rows, which all trials of a search share: leave it out")
 	case c.Base.Discard:
 		return nil, failure.Of(ndls.ErrOption, "a search is not discarded: choose another --run")
-	case c.Halving && s.base.Train.Runs < 2:
-		return nil, failure.Of(ndls.ErrOption, "--halving needs several models to begin with fewer: give --runs 2 or more")
+	case c.Halving && s.base.Train.Runs < 2 && s.base.Train.Patience < 2:
+		return nil, failure.Of(ndls.ErrOption, "--halving needs trainings that it can end sooner, or several models to begin with fewer: give --patience 2 or --runs 2, or more")
 	case c.Trials < 0 || c.Trials > mostTrials:
 		return nil, failure.Of(ndls.ErrOption, "--trials %d is outside [1, %d]", c.Trials, mostTrials)
 	}
@@ -295,7 +310,7 @@ func (s *search) add(drawn []Setting, seen map[string]bool) (bool, error) {
 	if s.smoothed && o.Smooth.Targets != "all" {
 		return false, failure.Of(ndls.ErrOption, "--targets %s leaves nodes without soft labels, which are smoothed over the whole graph; use --targets all, or --score %s", o.Smooth.Targets, Base)
 	}
-	s.trials = append(s.trials, trial{Trial: Trial{Number: len(s.trials) + 1, Settings: counted}, options: o, runs: o.Train.Runs})
+	s.trials = append(s.trials, trial{Trial: Trial{Number: len(s.trials) + 1, Settings: counted}, options: o})
 	return true, nil
 }
 
@@ -360,12 +375,12 @@ func (s *search) climb(ctx context.Context) error {
 	over := ndls.OpenTrials(s.work(), s.smoothed, options...)
 	defer over.Close()
 	trials := all
-	for i, step := range s.rungs() {
-		if i > 0 {
+	for _, step := range s.rungs() {
+		if step.among > 1 {
 			trials = s.best(trials, (len(all)+step.among-1)/step.among)
 		}
 		for _, t := range trials {
-			t.runs = step.runs
+			t.rung = step.of(t.options)
 		}
 		for todo := s.todo(trials); len(todo) > 0; {
 			n, err := over.Prepare(ctx, optionsOf(todo)...)
@@ -381,47 +396,73 @@ func (s *search) climb(ctx context.Context) error {
 	return nil
 }
 
-// rung is a step of a search: so many models of each split for one trial among so many.
-type rung struct{ runs, among int }
+// rung is a step of a search: so many models of each split, with so much patience, for one trial among so many.
+type rung struct {
+	runs, patience, among int
+	// first is the step of all trials where others follow.
+	first bool
+}
+
+// shorter is the part of the patience that models of the first step have.
+const shorter = 8
+
+// of is the step for a trial with some options, which may differ in patience.
+func (r rung) of(o ndls.Options) rung {
+	r.patience = o.Train.Patience
+	if r.first && r.patience > 0 {
+		r.patience = max(r.patience/shorter, 1)
+	}
+	return r
+}
 
 func (s *search) rungs() []rung {
 	runs := s.base.Train.Runs
 	if !s.Halving {
-		return []rung{{runs, 1}}
+		return []rung{{runs: runs, among: 1}}
 	}
-	list := []rung{{1, 1}}
-	if half := (runs + 1) / 2; half > 1 {
-		list = append(list, rung{half, 2})
+	list := []rung{{runs: 1, among: 1, first: true}, {runs: (runs + 1) / 2, among: 4}}
+	if runs > 1 {
+		list = append(list, rung{runs: runs, among: 8})
 	}
-	return append(list, rung{runs, 8})
+	return list
 }
 
 // best are so many trials with the best figures of the models that they are to have, of equals those that were drawn first.
 func (s *search) best(trials []*trial, n int) []*trial {
-	list := slices.DeleteFunc(slices.Clone(trials), func(t *trial) bool { return t.Failed != "" })
+	list := slices.DeleteFunc(slices.Clone(trials), func(t *trial) bool { return t.shown().Failed != "" })
 	slices.SortStableFunc(list, func(a, b *trial) int { return cmp.Compare(b.shown().ranking(s.Score), a.shown().ranking(s.Score)) })
 	return list[:min(n, len(list))]
 }
 
-// shown is the trial with the figures of as many models as it is to have: a search with fewer trials may
+// shown is the trial with the figures of the models that it is to have: a search with fewer trials may
 // have trained more.
 func (t *trial) shown() Trial {
 	x, splits := t.Trial, t.options.NumSplits()
-	if len(x.Models) <= t.runs*splits {
+	models := *t.models()
+	if x.Short != nil {
+		x.Patience, x.Short = t.patience, nil
+	}
+	if t.short() && len(models) > 0 {
+		x.Failed = "" // a longer training did
+	}
+	if x.Failed != "" {
 		return x
 	}
-	x.Models = slices.DeleteFunc(slices.Clone(x.Models), func(m Model) bool { return m.Run >= t.runs })
-	spread := func(of func(Model) float64) *ndls.Spread {
+	x.Models = slices.DeleteFunc(slices.Clone(models), func(m Model) bool { return m.Run >= t.runs })
+	spread := func(of func(Model) *float64) *ndls.Spread {
 		var figures []float64
 		for _, m := range x.Models {
-			figures = append(figures, of(m))
+			if v := of(m); v != nil {
+				figures = append(figures, *v)
+			}
+		}
+		if len(figures) == 0 {
+			return nil
 		}
 		return ndls.SpreadOf(figures, splits)
 	}
-	x.Base = spread(func(m Model) float64 { return m.Base })
-	if x.Smoothed != nil {
-		x.Smoothed = spread(func(m Model) float64 { return *m.Smoothed })
-	}
+	x.Base = spread(func(m Model) *float64 { return &m.Base })
+	x.Smoothed = spread(func(m Model) *float64 { return m.Smoothed })
 	return x
 }
 
@@ -456,7 +497,11 @@ func (s *search) try(ctx context.Context, over *ndls.Trials, group []*trial) err
 				return err
 			}
 			for _, t := range trials {
-				t.Trial = Trial{Number: t.Number, Settings: t.Settings, Failed: ndls.ErrDiverged.Error()}
+				failed := Trial{Number: t.Number, Settings: t.Settings, Failed: ndls.ErrDiverged.Error()}
+				if !t.short() {
+					failed.Short = t.Short
+				}
+				t.Trial = failed
 				if err := end(ctx, t); err != nil {
 					return err
 				}
@@ -485,8 +530,10 @@ func sharing(group []*trial) (parts [][]*trial) {
 
 // found takes the figures of the models over.
 func (t *trial) found(a *ndls.Accuracy) {
-	t.Base, t.Smoothed, t.Models = a.Base.Valid, a.Smoothed.Valid, nil
+	models := t.models()
+	*models = nil
 	for _, m := range a.Models {
-		t.Models = append(t.Models, Model{m.Split, m.Run, *m.Base.Valid, m.Smoothed.Valid, m.Epochs, m.BestEpoch})
+		*models = append(*models, Model{m.Split, m.Run, *m.Base.Valid, m.Smoothed.Valid, m.Epochs, m.BestEpoch})
 	}
+	t.Base, t.Smoothed = a.Base.Valid, a.Smoothed.Valid
 }

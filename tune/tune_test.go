@@ -232,17 +232,21 @@ func TestSameTable(t *testing.T) {
 	}
 }
 
-// TestHalving trains more models of the better trials, gives the figures of as many models, and continues after each stop.
+// TestHalving trains longer, and more models, of the better trials, gives the figures of such models, and continues after each stop.
 func TestHalving(t *testing.T) {
 	dimensions := []string{"dropout=0:0.8", "hidden=4,8,16", "lr=log:0.001:0.1"}
-	with := func(halving bool) tune.Config {
+	patient := func(halving bool, patience, runs int) tune.Config {
 		c := quick(t, filepath.Join(t.TempDir(), "search"), dimensions...)
 		same := c.Base.Options
-		c.Base.Options = func(o *ndls.Options) { same(o); o.Train.Runs = 4 }
+		c.Base.Options = func(o *ndls.Options) {
+			same(o)
+			o.Train.Runs, o.Train.Epochs, o.Train.Patience = runs, 20, patience
+		}
 		c.Trials, c.Halving = 9, halving
 		return c
 	}
-	whole := search(t, with(false))
+	with := func(halving bool) tune.Config { return patient(halving, 10, 4) }
+	whole, short := search(t, with(false)), search(t, patient(false, 1, 1))
 	c := with(true)
 	r := search(t, c)
 	of := func(x tune.Trial, runs int) *ndls.Spread {
@@ -258,16 +262,20 @@ func TestHalving(t *testing.T) {
 	for i, x := range r.Trials {
 		runs := len(x.Models) / 2
 		models[runs]++
-		if want := of(whole.Trials[i], runs); *x.Base != *want {
-			t.Errorf("trial %d with %d models a split: %+v, want %+v", x.Number, runs, *x.Base, *want)
+		like, patience := whole, 10
+		if runs == 1 {
+			like, patience = short, 1
+		}
+		if want := of(like.Trials[i], runs); *x.Base != *want || x.Patience != patience || x.Short != nil {
+			t.Errorf("trial %d with %d models a split and patience %d: %+v, want %+v", x.Number, runs, x.Patience, *x.Base, *want)
 		}
 		for _, y := range r.Trials {
-			if more := len(y.Models) / 2; more > runs && of(whole.Trials[i], runs).Mean > of(whole.Trials[y.Number-1], runs).Mean {
+			if more := len(y.Models) / 2; more > runs && of(like.Trials[i], runs).Mean > of(like.Trials[y.Number-1], runs).Mean {
 				t.Errorf("trial %d has more models than trial %d, which was better with %d", y.Number, x.Number, runs)
 			}
 		}
 	}
-	if models[1] != 4 || models[2] != 3 || models[4] != 2 || len(r.Best().Models) != 8 || !strings.Contains(strings.Join(r.Command, " "), "--runs 4") {
+	if models[1] != 6 || models[2] != 1 || models[4] != 2 || len(r.Best().Models) != 8 || !strings.Contains(strings.Join(r.Command, " "), "--runs 4") {
 		t.Errorf("trials by models a split: %v; command %q", models, r.Command)
 	}
 	want := table(t, c)
@@ -296,10 +304,16 @@ func TestHalving(t *testing.T) {
 	if got, want := table(t, stopped), table(t, more); !bytes.Equal(got, want) {
 		t.Errorf("with more trials:\n%s\nwant\n%s", got, want)
 	}
-	one := with(true)
-	same := one.Base.Options
-	one.Base.Options = func(o *ndls.Options) { same(o); o.Train.Runs = 1 }
-	if _, err := tune.Search(t.Context(), one); !errors.Is(err, ndls.ErrOption) || !strings.Contains(err.Error(), "--halving") {
+	one := patient(true, 10, 1)
+	r = search(t, one)
+	patience := map[int]int{}
+	for _, x := range r.Trials {
+		patience[x.Patience]++
+	}
+	if best := r.Best(); patience[1] != 6 || patience[10] != 3 || best.Patience != 10 || len(best.Models) != 2 {
+		t.Errorf("trials by patience: %v; the best is %+v", patience, best)
+	}
+	if _, err := tune.Search(t.Context(), patient(true, 0, 1)); !errors.Is(err, ndls.ErrOption) || !strings.Contains(err.Error(), "--halving") {
 		t.Error(err)
 	}
 }

@@ -63,8 +63,8 @@ HOW TRIALS ARE COMPARED
 By the mean accuracy on the validation nodes over all models of all splits, before label
 smoothing, or after it where an option of LABELS is tried. Of equals the trial that was drawn
 first is best. The accuracy of the best of many trials is partly luck: expect less on new nodes, and
-give --splits 5 or --runs 3 for a surer choice. With --runs 10 --halving only the best trials have
-ten models.`, lines("      ", tune.Default()), wrapped(tune.Names())),
+give --splits 5 or --runs 3 for a surer choice. With --halving only the best quarter of the trials is
+trained with all of --patience, and only the best eighth has all --runs.`, lines("      ", tune.Default()), wrapped(tune.Names())),
 		func(ctx context.Context, cmd *cobra.Command) error { return v.do(ctx, cmd) })
 	f := cmd.Flags()
 	f.StringVar(&v.dataset, "dataset", "", "dataset URI, such as planetoid:DIR/cora (required)")
@@ -74,7 +74,7 @@ ten models.`, lines("      ", tune.Default()), wrapped(tune.Names())),
 	f.IntVar(&v.trials, "trials", tune.DefaultTrials, "trials of a random search; a grid has as many as it has combinations, and a given number bounds them")
 	f.StringVar(&v.search, "search", tune.Random, "random draws each value of each trial by --seed, after the known settings of each rule; grid takes all combinations of choices")
 	f.StringVar(&v.score, "score", "", "what is compared: base, the accuracy before label smoothing, or smoothed, the one after it (default smoothed where an option of LABELS is tried, else base)")
-	f.BoolVar(&v.halving, "halving", false, "train one model a split of each trial, half of --runs of the better half of them, and all of the best eighth, among which the choice is; the tables say how many models a trial has")
+	f.BoolVar(&v.halving, "halving", false, "train less where a trial is not among the best: one model a split of each trial, with an eighth of --patience; half of --runs, with all of it, of the best quarter; and all --runs of the best eighth. The choice is among those of the last step, and the tables say how many models a trial has, and how patient they were")
 	f.BoolVar(&v.final, "final", false, "run the printed command, too, in best in DIR, and show its accuracies: the only ones on test nodes")
 	inGroup(f, groupRun, "dataset", "run", "try", "trials", "search", "score", "halving", "final")
 	a.cacheFlags(cmd)
@@ -213,6 +213,9 @@ func (v *tuneVerb) show(r *tune.Result) {
 	in := "each"
 	if r.Halving {
 		in = "the best eighth, fewer in the others"
+		if r.Runs == 1 {
+			in = "each, trained with all of --patience in the best quarter"
+		}
 	}
 	fmt.Fprintf(v.stdout, "%s by the accuracy on validation nodes %s label smoothing; %s in %s. That of the best one is partly luck\n",
 		count(int64(len(r.Trials)), "trial"), map[string]string{tune.Base: "before", tune.Smoothed: "after"}[r.Score], models(r.Splits, r.Runs), in)
@@ -254,13 +257,13 @@ func printTrials(w io.Writer, r *tune.Result, trials []tune.Trial) {
 		head += "\tsmoothed"
 	}
 	if r.Halving {
-		head = "models\t" + head
+		head = "models\tpatience\t" + head
 	}
 	fmt.Fprintf(t, "trial\t%s\t%s\n", head, strings.Join(names, "\t"))
 	for _, x := range trials {
 		fmt.Fprintf(t, "%d", x.Number)
 		if r.Halving {
-			fmt.Fprintf(t, "\t%d", len(x.Models))
+			fmt.Fprintf(t, "\t%d\t%d", len(x.Models), x.Patience)
 		}
 		fmt.Fprintf(t, "\t%s", spread(x.Base))
 		if r.Score == tune.Smoothed {
