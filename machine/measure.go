@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,12 +50,14 @@ type Options struct {
 	Threads int
 	// Kernel is "auto", "avx512", "avx2" or "go".
 	Kernel string
+	// Rows is the size of the rows that edges are passed over, 0 for RowBytes.
+	Rows int64
 }
 
 // Measure returns the speeds of this machine. It fails if Folder cannot be written to, or has
 // not the space, and with [mem.ErrBudget] if b has not 64 MiB free.
 func Measure(ctx context.Context, b *mem.Budget, o Options) (s control.Speeds, err error) {
-	if s.Edges, err = edges(ctx, b, o); err != nil {
+	if s.Edges, err = EdgeRate(ctx, b, o); err != nil {
 		return s, err
 	}
 	if s.Flops, err = flops(ctx, o); err != nil {
@@ -91,13 +94,14 @@ func each(ctx context.Context, threads int, start func(thread int) func() int) (
 	return sum / float64(threads), ctx.Err()
 }
 
-// edges is how many edges a second and thread pass over rows of 64 bytes.
-func edges(ctx context.Context, b *mem.Budget, o Options) (float64, error) {
+// EdgeRate is how many edges a second and thread pass over rows of 64 bytes. Of o.Folder it has no
+// need.
+func EdgeRate(ctx context.Context, b *mem.Budget, o Options) (float64, error) {
 	kernel, err := spmv.Select(o.Kernel)
 	if err != nil {
 		return 0, err
 	}
-	n := min(RowBytes, b.Free()/4) / (4 * packed.PanelColumns)
+	n := min(cmp.Or(o.Rows, RowBytes), b.Free()/4) / (4 * packed.PanelColumns)
 	if n < packed.StripRows {
 		return 0, fmt.Errorf("machine: %s are free: %w", mem.Bytes(b.Free()), mem.ErrBudget)
 	}

@@ -8,11 +8,13 @@ import (
 	"ndls/group/remote"
 	"ndls/internal/control"
 	"ndls/internal/mem"
-	"ndls/spmv"
+	"ndls/machine"
 )
 
 const (
-	// ratedFor bounds each of the three measurements of a worker that joins.
+	// ratedRows is the size of the rows that edges are passed over.
+	ratedRows = 32 << 20
+	// ratedFor bounds the measurement of the network.
 	ratedFor = 80 * time.Millisecond
 	// ratedBytes is how much is read from the store.
 	ratedBytes = 1 << 20
@@ -24,8 +26,9 @@ const (
 // worker. What cannot be measured stays 0: rates serve the speed of the run alone.
 func (s *server) measure(ctx context.Context) (r control.Rates) {
 	if budget, err := mem.NewBudget(s.o.Resources.Memory); err == nil {
-		if kernel, err := spmv.Select(s.o.Resources.Kernel); err == nil {
-			r.Edges, _ = spmv.EdgeRate(budget, kernel, max(s.o.Resources.Threads, 1), ratedFor)
+		threads := max(s.o.Resources.Threads, 1)
+		if rate, err := machine.EdgeRate(ctx, budget, machine.Options{Threads: threads, Kernel: s.o.Resources.Kernel, Rows: ratedRows}); err == nil {
+			r.Edges = rate * float64(threads)
 		}
 		budget.Close()
 	}
