@@ -135,9 +135,9 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 	if r.Resident {
 		s.BytesRead += s.stream()
 	} else {
-		read := int64((float64(w.Passes) - spared) * float64(s.stream()))
+		read := int64(w.Passes) * s.stream()
 		s.BytesPerPass = s.stream()
-		seconds = overlap * max(seconds, float64(read)/float64(s.sharing)/s.reads())
+		seconds = overlap * max(seconds, (float64(w.Passes)-spared)*float64(s.stream())/float64(s.sharing)/s.reads())
 		s.BytesRead += read
 		s.passed += read
 	}

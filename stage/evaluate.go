@@ -52,6 +52,10 @@ func (evaluateStage) Cut(control.Plan, shards.Summary) Cut { return Cut{} }
 
 func (evaluateStage) Shares(control.Plan) bool { return false }
 
+// reportedFiles and replacedFiles are the bytes of a class in run.json and in the report, and while
+// they are replaced.
+const reportedFiles, replacedFiles = 340, 240
+
 // Cost implements estimate.Stage: soft labels of another model are read, and scores are sorted.
 // All else was counted when it was computed.
 func (evaluateStage) Cost(s *estimate.Sheet) {
@@ -65,6 +69,7 @@ func (evaluateStage) Cost(s *estimate.Sheet) {
 		s.Takes(held, held)
 		s.BytesRead += 2 * tallyBytes(s) // before label smoothing, and after it
 	}
+	s.DiskBytes, s.ScratchBytes = reportedFiles*int64(s.Classes), replacedFiles*int64(s.Classes)
 	if n := scoreCount(s); n > 0 {
 		free := s.Budget() - held
 		o := extsort.Options{Want: n, Width: 16, Leave: free}

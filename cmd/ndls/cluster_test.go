@@ -49,19 +49,6 @@ func TestHangupStops(t *testing.T) {
 	}
 }
 
-// TestOpenTokenIsRefusedAtOnce: a coordinator that may not listen where it was told says
-// why, and nothing else.
-func TestOpenTokenIsRefusedAtOnce(t *testing.T) {
-	t.Setenv(rpc.TokenVariable, rpc.MakeToken())
-	var out, errs bytes.Buffer
-	code := run(t.Context(), []string{
-		"coordinator", "--dataset", "karate:", "--run", filepath.Join(t.TempDir(), "run"), "--listen", "0.0.0.0:0", "--quiet",
-	}, &out, &errs)
-	if text := errs.String(); code != ndls.ExitMismatch || strings.Contains(text, "context canceled") || !strings.Contains(text, "--listen") || strings.Count(text, "\n") != 1 {
-		t.Errorf("status %d\n%s", code, text)
-	}
-}
-
 // TestStatusOfAKilledCoordinator: the address in the run directory leads nowhere.
 func TestStatusOfAKilledCoordinator(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")

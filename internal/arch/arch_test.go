@@ -28,7 +28,7 @@ var rules = []rule{
 	{"e2e", []string{}},
 	{"coordinator", []string{"report", "stage", "estimate", "partition", "internal/control", "internal/failure", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/share", "internal/storage", "internal/tracing", "internal/vfs", "catalog", "shards"}},
 	{"estimate", []string{"tiles", "partition", "lsi", "smooth", "fastrp", "train", "hops", "group", "spmv", "catalog", "shards", "internal"}},
-	{"worker", []string{"stage", "hops", "group", "machine", "catalog", "internal"}},
+	{"worker", []string{"stage", "hops", "group", "machine", "spmv", "catalog", "internal"}},
 	{"tiles", []string{"catalog", "shards", "internal"}},
 	{"stage", []string{"estimate", "tiles", "dataset", "partition", "lsi", "smooth", "fastrp", "train", "hops", "group", "spmv", "catalog", "shards", "internal"}},
 	{"export", []string{"tiles", "catalog", "shards", "internal"}},
