@@ -885,7 +885,7 @@ func TestWhatAUserIsTold(t *testing.T) {
 }
 
 func TestForecast(t *testing.T) {
-	args := []string{"plan", "--nodes", "111059956", "--edges", "1615000000", "--features", "128", "--classes", "172", "--training", "1200000", "--memory", "40GiB"}
+	args := []string{"plan", "--measure=false", "--nodes", "111059956", "--edges", "1615000000", "--features", "128", "--classes", "172", "--training", "1200000", "--memory", "40GiB"}
 	r := expect(t, 0, "total", args...)
 	for _, option := range []string{"--runs 1", "--targets labelled"} {
 		if !strings.Contains(r.stdout, option) {
