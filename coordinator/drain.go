@@ -19,14 +19,7 @@ func (s *Scheduler) Drain(ctx context.Context) error {
 		s.wake()
 	}
 	for !s.ended && s.err == nil && !(s.running && len(s.leases.open) == 0 && !s.leases.done()) {
-		changed := s.changed
-		s.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-		s.mu.Lock()
-		if ctx.Err() != nil {
+		if s.awaitChange(ctx) != nil {
 			return context.Cause(ctx)
 		}
 	}

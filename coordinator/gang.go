@@ -247,15 +247,8 @@ func (s *Scheduler) Gang(ctx context.Context, fencing uint64) (control.Gang, err
 			s.mu.Lock()
 			return g, err
 		}
-		changed := s.changed
-		s.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-		s.mu.Lock()
-		if ctx.Err() != nil {
-			return control.Gang{}, ctx.Err()
+		if err := s.awaitChange(ctx); err != nil {
+			return control.Gang{}, err
 		}
 	}
 }

@@ -595,19 +595,13 @@ func (s *Scheduler) Finish(ctx context.Context, fencing uint64, o control.Outcom
 		if x == nil || o.Report == nil || !x.rivalCommits() {
 			break
 		}
-		changed := s.changed
 		x.ending++
-		s.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-		s.mu.Lock()
+		err := s.awaitChange(ctx)
 		x.ending--
 		x.touch(time.Now(), s.o.Lease)
-		if ctx.Err() != nil {
+		if err != nil {
 			defer s.mu.Unlock()
-			return ctx.Err()
+			return err
 		}
 	}
 	e, err := s.leases.finish(time.Now(), fencing, o)
@@ -690,6 +684,19 @@ func (s *Scheduler) End(ctx context.Context) {
 		}
 		s.mu.Lock()
 	}
+}
+
+// awaitChange unlocks s.mu, waits until something has changed or ctx ends, and locks it again. It
+// returns the error of ctx.
+func (s *Scheduler) awaitChange(ctx context.Context) error {
+	changed := s.changed
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	select {
+	case <-changed:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
 func (s *Scheduler) untold() bool {
