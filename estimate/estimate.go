@@ -179,8 +179,8 @@ func run(c Counts, p control.Plan, r control.Resources, held int64, stages []Sta
 // node table, runtimeUse in other stages. The column of weights adds weightsUse to encodesUse.
 // mem.RuntimeShare is the most.
 const (
-	programUse = 38 << 20
-	runtimeUse = programUse + 22<<20
+	programUse = 41 << 20
+	runtimeUse = programUse + 30<<20
 	recordsUse = programUse + 34<<20
 	encodesUse = programUse + 41<<20
 	weightsUse = 12 << 20
