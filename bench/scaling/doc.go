@@ -23,11 +23,12 @@
 // and a new one replaces it; a worker is slower by a log-normal factor, drawn for each
 // attempt at a task.
 //
-// "gangs" is interval mode as it is built: all workers share the rows, one block of 16
-// columns after the other, and each fetches the rows of the others in a hop. It is
+// "gangs" is one group of all workers (--parallel intervals): they share the rows, one block of
+// 16 columns after the other, and each fetches the rows of the others in a hop. It is
 // computed, not run: a hop is simulated as the slowest of its members, and a death as the
-// loss of the gang's hops since its checkpoint. "intervals" is what is not built: several
-// groups, each with a block of its own, and rows that travel only where they are needed.
+// loss of the gang's hops since its checkpoint. Its columns "in waves" are of an exchange without
+// a ring. "intervals" is several groups, each with a block of its own, and rows that travel only
+// where they are needed.
 //
 // With -grid, groups of workers share the rows of a panel where that is faster. "bound" is what
 // the hardware allows: work over workers, or bytes over network and store.
