@@ -15,7 +15,10 @@ CYCLONEDX := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 
 # Packages with assembly and a Go twin, and packages whose goroutines share memory.
 TWINS := ./spmv ./bench/pass ./lsi ./smooth ./train/...
-SHARED := ./internal/... ./catalog ./tiles ./shards ./spmv ./hops ./group/... ./lsi ./smooth ./partition ./train/... ./worker ./coordinator ./export
+SHARED := ./internal/ahead ./internal/control/... ./internal/direct ./internal/extsort ./internal/inorder ./internal/keysort ./internal/progress ./internal/share \
+  ./internal/storage ./internal/tracing ./internal/vfs ./catalog ./tiles ./shards ./spmv ./hops ./group/... ./lsi ./smooth ./partition ./train/... ./worker ./coordinator ./export
+# Tests that compare bytes for a quarter of a minute and more under the race detector; others start the same goroutines.
+LONG_RACES := TestNumberedGraph|TestPruned|TestCutsDoNotShow|TestContract|TestStretches|TestPiecesUnderMemory|TestCheckpoints|TestPart|TestChoose|TestEveryScratchOperation|TestBytes|TestTilesOfSeveralIntervals
 FUZZ_COUNT ?= 20000
 FUZZ_BUILD ?= -fuzz=.
 BENCH_COUNT ?= 10
@@ -61,7 +64,7 @@ demo: build ## the whole job on a synthetic graph, in less than a minute
 
 .PHONY: test
 test: ## all tests; data sets are found through NDLS_DATA
-	$(GO) test -timeout 20m ./...
+	$(GO) test -vet=off -timeout 20m ./...
 
 .PHONY: golden
 golden: ## every golden case of exact LSI and smoothed features, by every kernel; some minutes
@@ -98,8 +101,8 @@ test-site: site ## the pages of the site, opened in Chromium at two widths; scre
 	NODE_FOLDER=.tools/browser node e2e/site.mjs $(BUILD)/site/html $(BUILD)/site/shots
 
 .PHONY: race
-race: ## tests under the race detector, where goroutines share memory
-	$(GO) test -race -short $(SHARED)
+race: ## tests under the race detector, where goroutines share memory; LONG_RACES= for those that take long, too
+	$(GO) test -vet=off -race -short -skip '^($(LONG_RACES))$$' $(SHARED)
 
 .PHONY: invariants
 invariants: ## tests with the checks that release builds leave out
@@ -120,11 +123,11 @@ metamorphic: ## DRAWS runs with resources, workers, kills and faults drawn from 
 
 .PHONY: noasm
 noasm: ## tests of the pure Go twins of the assembly
-	$(GO) test -short -tags=noasm $(TWINS)
+	$(GO) test -vet=off -short -tags=noasm $(TWINS)
 
 .PHONY: v3
 v3: ## tests with GOAMD64=v3, where the compiler may fuse: the bits must not change
-	GOAMD64=v3 $(GO) test -short ./spmv ./smooth ./train/...
+	GOAMD64=v3 $(GO) test -vet=off -short ./spmv ./smooth ./train/...
 
 .PHONY: tools
 tools: ## pinned linters in .tools/bin

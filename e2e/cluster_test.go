@@ -299,11 +299,10 @@ func TestClusterSurvives(t *testing.T) {
 	}
 }
 
-// probesJob has so many probes that workers share their panels: each commits two files a panel, more
-// than all of its other tasks.
+// probesJob has so many probes and edges that workers share the panels of the probe, of which each commits two files.
 var probesJob = []string{
-	"--dataset", "synthetic:nodes=70000,edges=320000,features=16,classes=4,seed=9",
-	"--runs", "4", "--epochs", "2", "--probes", "1600", "--epsilon", "0.05", "--kmax", "6", "--quiet",
+	"--dataset", "synthetic:nodes=70000,edges=1800000,features=16,classes=4,seed=9",
+	"--runs", "4", "--epochs", "2", "--probes", "320", "--epsilon", "0.05", "--kmax", "6", "--quiet",
 }
 
 // TestProbesAreShared kills workers while they share the panels of the probe, and in the next stretch.
@@ -312,7 +311,8 @@ func TestProbesAreShared(t *testing.T) {
 	want := wantOf(t, probesJob...)
 	c := newCrew(t)
 	c.job = probesJob
-	hooks := [][]string{{"commit:60:kill", "commit-done:90:kill"}, {"commit-done:75:kill"}}
+	c.prepare("partition")
+	hooks := [][]string{{"commit:12:kill", "commit-done:18:kill"}, {"commit-done:15:kill"}}
 	c.coordinator(len(hooks))
 	for _, h := range hooks {
 		c.worker(h)

@@ -78,9 +78,9 @@ func TestTrainOnSurvives(t *testing.T) {
 func (c *crew) prepare(verbs ...string) {
 	c.t.Helper()
 	flags := map[string][]string{}
-	for i := 0; i+1 < len(job); i += 2 {
-		verb := map[string]string{"--dataset": "partition", "--probes": "lsi", "--epsilon": "lsi", "--runs": "train", "--epochs": "train"}[job[i]]
-		flags[verb] = append(flags[verb], job[i], job[i+1])
+	for i := 0; i+1 < len(c.job); i += 2 {
+		verb := map[string]string{"--dataset": "partition", "--probes": "lsi", "--epsilon": "lsi", "--kmax": "lsi", "--runs": "train", "--epochs": "train"}[c.job[i]]
+		flags[verb] = append(flags[verb], c.job[i], c.job[i+1])
 	}
 	for _, line := range verbs {
 		args := strings.Fields(line)

@@ -27,7 +27,7 @@ import (
 // in every way, 3 is every operation once with an error and once by a death.
 const (
 	faultEnv    = "NDLS_FAULTS"
-	faultSample = 401
+	faultSample = 1009
 )
 
 // faultyDisk is the disk on which the runs of TestEveryOperation are. No folder of the
