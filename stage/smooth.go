@@ -29,10 +29,17 @@ func (smoothStage) Name() control.Stage { return control.Smooth }
 func (smoothStage) About() string { return "the features of every node, smoothed over its K hops" }
 
 func (smoothStage) Needs(p control.Plan) []control.Stage {
-	if p.Embeds() || directed(p) {
-		return []control.Stage{control.Partition}
+	if followsLSI(p) {
+		return []control.Stage{control.Partition, control.LSI}
 	}
-	return []control.Stage{control.Partition, control.LSI}
+	return []control.Stage{control.Partition}
+}
+
+// followsLSI says whether the rule of features takes the number of hops of each node from the K
+// table, or weighs hops by distances from the stationary state that options of lsi choose.
+func followsLSI(p control.Plan) bool {
+	rule, err := RuleOf(p)
+	return err == nil && !directed(p) && (rule.NodeDependent || rule.Weighs())
 }
 
 func (smoothStage) Lacks(p control.Plan, f estimate.Facts) string {
@@ -52,8 +59,8 @@ func (smoothStage) Options(p control.Plan) map[string]any {
 	if p.Smooth.LabelColumns > 0 || p.Embeds() {
 		o["seed"] = p.Seed // it divides the training nodes, or makes the random rows
 	}
-	if directed(p) {
-		o["r"] = p.LSI.R // elsewhere the K table depends on it
+	if !followsLSI(p) && !p.Embeds() {
+		o["r"] = p.LSI.R // elsewhere the lsi stage has it
 	}
 	return o
 }

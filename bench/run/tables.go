@@ -102,7 +102,7 @@ func (b *bench) ownKernel(ctx context.Context, args ...string) (o outcome) {
 func (b *bench) propagate(ctx context.Context) error {
 	b.report.section(fmt.Sprintf("Hops over %d columns", b.columns), fmt.Sprintf(
 		`Graphs of the shape of ogbn-papers100M, read from the layout in which it is published, symmetrised; then hops of D̃⁻¹Ã in float32. "Prepare" is everything
-before (for ndls: partition, and one hop of lsi, which smooth asks for), "products" the hops alone (for ndls: the passes, which stream the edges), "whole" all of it and, for ndls, reading
+before (for ndls: partition), "products" the hops alone (for ndls: the passes, which stream the edges), "whole" all of it and, for ndls, reading
 feature tiles and writing the result. Peers keep their result in memory; where they take %d columns at a time, each result is dropped after a sample. ndls runs under `+"`--memory %s`"+`.
 The largest difference is one of sums over sampled rows, as a share of the row's absolute sum.`, blockColumns, b.memory))
 	t := b.report.table("scale", "hops", "program", "prepare, s", "products, s", "theirs ÷ ours", "whole, s", "theirs ÷ ours", "peak memory", "largest difference", "version or remark")
@@ -159,8 +159,7 @@ func (b *bench) ownPropagation(ctx context.Context, graph, hops, dir string) out
 	o := outcome{Seconds: map[string]float64{}}
 	for _, stage := range [][]string{
 		{"partition", "--dataset", "ogb:" + graph, "--normalize", "none"},
-		{"lsi", "--r", "0", "--kmax", "1", "--probes", "16"},
-		{"smooth", "--rule", "sgc", "--hops", hops},
+		{"smooth", "--r", "0", "--rule", "sgc", "--hops", hops},
 	} {
 		b.ownStage(ctx, &o, b.memory, dir, stage...)
 		if o.Died != "" {

@@ -16,7 +16,6 @@ func TestOneRuleAfterAnother(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "run")
 	expect(t, 0, "600 nodes", "partition", "--dataset", toy, "--run", run, "--quiet")
-	expect(t, 0, "mean K", "lsi", "--run", run, "--epsilon", "0.2", "--quiet")
 	smooth := func(status int, want, options string) {
 		t.Helper()
 		expect(t, status, want, append([]string{"smooth", "--run", run, "--resume=false", "--quiet"}, strings.Fields(options)...)...)
@@ -32,6 +31,21 @@ func TestOneRuleAfterAnother(t *testing.T) {
 		return string(text)
 	}
 	const done = "smooth: 600 rows"
+	smooth(0, done, "--rule sgc --hops 2 --r 0.4")
+	other := exported("smoothed")
+	smooth(0, done, "--rule sgc --hops 2 --r 0.3")
+	before := exported("smoothed")
+	if before == other {
+		t.Error("--r does not show")
+	}
+	for _, rule := range []string{"ndls", "ndls-reference", "nafs", "sgc --depth node"} {
+		smooth(ndls.ExitError, "run ndls lsi first", "--rule "+rule)
+	}
+	expect(t, 0, "mean K", "lsi", "--run", run, "--epsilon", "0.2", "--r", "0.3", "--quiet")
+	smooth(0, done, "--rule sgc --hops 2")
+	if exported("smoothed") != before {
+		t.Error("rows of sgc are others after lsi")
+	}
 	smooth(0, done, "--rule ndls")
 	plain := exported("smoothed")
 	smooth(0, done, "--residual 0.3")
