@@ -68,7 +68,7 @@ var (
 	losses        = family(counter, "ndls_losses_total", "Attempts at tasks that were lost or failed.")
 	lostSeconds   = family(counter, "ndls_lost_seconds_total", "Seconds of work that had to be done again.")
 	progressDone  = family(gauge, "ndls_progress_done", "What a worker has done of its present work.", "worker", "task", "unit")
-	progressTotal = family(gauge, "ndls_progress_total", "What a worker's present work is in all, 0 if that is not known.", "worker", "task", "unit")
+	progressAll   = family(gauge, "ndls_progress_all", "What a worker's present work is in all, 0 if that is not known.", "worker", "task", "unit")
 	progressSaved = family(gauge, "ndls_progress_saved", "What a worker's loss would not take away.", "worker", "task", "unit")
 	edgeRate      = family(gauge, "ndls_edges_per_second", "Directed edges that the passes of a worker add in a second.", "worker")
 	settledRatio  = family(gauge, "ndls_settled_ratio", "Share of the nodes that have their K, in the LSI stage under way.")
@@ -142,7 +142,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		}
 		p := x.Progress
 		put(progressDone, float64(p.Done), x.Name, x.Task, p.Unit)
-		put(progressTotal, float64(p.Total), x.Name, x.Task, p.Unit)
+		put(progressAll, float64(p.Total), x.Name, x.Task, p.Unit)
 		put(progressSaved, float64(p.Saved), x.Name, x.Task, p.Unit)
 	}
 	if l := s.Limits; l != nil {
