@@ -14,7 +14,7 @@ func TestPlanOfTheLargestGraph(t *testing.T) {
 	full := web
 	full.Nodes, full.Hops, full.Classes = math.MaxUint32, 200, 1000
 	for name, counts := range map[string]Counts{"web": web, "full": full} {
-		for _, parallel := range []string{"columns", "intervals", "auto"} {
+		for _, parallel := range []string{"columns", "intervals", "grid", "auto"} {
 			f, err := Plan(t.Context(), PlanConfig{Counts: counts, Resources: Resources{Memory: 256 * gib, Threads: 16}, Workers: 1000, Parallel: parallel})
 			if err != nil {
 				t.Errorf("%s, %s: %v", name, parallel, err)

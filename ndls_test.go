@@ -469,6 +469,57 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A plan for a grid has, for each stage, the size of groups that is fastest of those that fit. More
+// workers than panels are of use only there.
+func TestPlanOfAGrid(t *testing.T) {
+	c := ndls.PlanConfig{
+		Counts:    ndls.Counts{Nodes: 111059956, Edges: 1553000000, Features: 128, Classes: 172, Half: true, Training: 1207179},
+		Resources: ndls.Resources{Memory: 16 << 30, Threads: 16},
+		Options:   func(o *ndls.Options) { o.Smooth.Targets = "labelled" },
+		Workers:   32,
+	}
+	planned := func(parallel string, size int) (lsi, smooth ndls.Figures) {
+		t.Helper()
+		c.Parallel, c.GroupSize = parallel, size
+		f, err := ndls.Plan(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range f.Stages {
+			switch x.Stage {
+			case ndls.StageLSI:
+				lsi = x
+			case ndls.StageSmooth:
+				smooth = x
+			}
+		}
+		return lsi, smooth
+	}
+	_, columns := planned("columns", 0)
+	lsi, smooth := planned("grid", 0)
+	_, all := planned("intervals", 0)
+	if columns.GroupSize != 0 || lsi.GroupSize != 32 || smooth.GroupSize < 4 || smooth.GroupSize == 32 || all.GroupSize != 32 {
+		t.Errorf("columns by %d, lsi by %d, a grid by %d, one group of %d", columns.GroupSize, lsi.GroupSize, smooth.GroupSize, all.GroupSize)
+	}
+	// 8 workers of 32 have a panel in columns; 8 groups of 4 share them in a grid.
+	if smooth.Seconds > columns.Seconds/3 || smooth.Seconds > all.Seconds {
+		t.Errorf("%.0f s in columns, %.0f in a grid, %.0f in one group", columns.Seconds, smooth.Seconds, all.Seconds)
+	}
+	if _, x := planned("grid", 8); x.GroupSize != 8 {
+		t.Errorf("groups of %d workers in place of 8", x.GroupSize)
+	}
+	c.Workers, c.Resources.Memory = 100, 2<<30
+	c.Counts.Nodes /= 2
+	c.Options = func(o *ndls.Options) { o.Smooth.Targets = "labelled" }
+	if lsi, smooth := planned("grid", 0); max(lsi.LeastBytes, smooth.LeastBytes) > c.Resources.Memory {
+		t.Errorf("lsi by %d with %d bytes, smooth by %d with %d", lsi.GroupSize, lsi.LeastBytes, smooth.GroupSize, smooth.LeastBytes)
+	}
+	c.Parallel, c.GroupSize = "columns", 2
+	if _, err := ndls.Plan(t.Context(), c); !errors.Is(err, ndls.ErrOption) {
+		t.Errorf("groups in columns: %v", err)
+	}
+}
+
 // A plan says what float16 rows save: a block has twice as many columns, and so there are
 // half as many passes of smoothing, which read as much each.
 func TestPlanOfFloat16(t *testing.T) {

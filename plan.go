@@ -19,7 +19,6 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/direct"
 	"ndls/internal/failure"
-	"ndls/internal/mem"
 	"ndls/internal/rundir"
 	"ndls/stage"
 )
@@ -158,6 +157,8 @@ type PlanConfig struct {
 	// Workers is how many there are, 0 for one; Parallel says how they share stages.
 	Workers  int
 	Parallel string
+	// GroupSize is how many workers share the rows of a block of columns with "grid"; 0 chooses it.
+	GroupSize int
 	// Measure takes the speeds of this machine for seconds, in place of those of a reference
 	// machine. It takes a second, and 128 MiB in Resources.Scratch, or else in the current folder.
 	Measure bool
@@ -215,7 +216,7 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 		return Forecast{}, err
 	}
 	parallel, err := parseParallel(c.Parallel)
-	if err != nil {
+	if err := errors.Join(err, coordinator.CheckGroupSize(parallel, c.GroupSize)); err != nil {
 		return Forecast{}, err
 	}
 	counts, err := c.counts(ctx, plan)
@@ -230,11 +231,7 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 	}
 	figures := func(plan Options) ([]Figures, error) {
 		stages := stage.Costs(stage.Possible(plan, counts)...)
-		list, err := estimate.RunCut(counts, plan, r, max(c.Workers, 1), 0, stages...)
-		if c.Workers > 1 && (parallel == coordinator.Intervals || (parallel == coordinator.Auto || parallel == coordinator.Grid) && errors.Is(err, mem.ErrBudget)) {
-			return estimate.RunShared(counts, plan, r, c.Workers, 0, stages...)
-		}
-		return list, err
+		return parallel.Figures(c.GroupSize, counts, plan, r, max(c.Workers, 1), 0, stages...)
 	}
 	list, err := figures(plan)
 	f := Forecast{Stages: list, Total: total(list), Speeds: r.Speeds, Assumed: Assumed{

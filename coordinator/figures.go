@@ -180,12 +180,32 @@ func (j *Job) noteLimits(rec *Record) {
 }
 
 func (j *Job) estimated(c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
-	r := j.resources()
-	list, err := estimate.RunCut(c, j.Plan, r, j.Workers, held, stage.Costs(stages...)...)
-	if j.Workers > 1 && (j.Parallel == Intervals || j.Parallel == Auto && errors.Is(err, mem.ErrBudget)) {
-		return estimate.RunShared(c, j.Plan, r, j.Workers, held, stage.Costs(stages...)...)
+	return j.Parallel.Figures(j.GroupSize, c, j.Plan, j.resources(), j.Workers, held, stage.Costs(stages...)...)
+}
+
+// Figures are those of stages for so many workers with r each that share them in this way. Groups of a
+// grid have the given size; 0 is 2, 4, 8 and so on, or all workers, as is best for each stage. The error
+// is that of [estimate.Run].
+func (p Parallel) Figures(size int, c estimate.Counts, plan control.Plan, r control.Resources, workers int, held int64, stages ...estimate.Stage) ([]control.Figures, error) {
+	list, err := estimate.RunCut(c, plan, r, workers, held, stages...)
+	if workers < 2 || p == Columns || p == Auto && !errors.Is(err, mem.ErrBudget) {
+		return list, err
 	}
-	return list, err
+	return estimate.RunShared(c, plan, r, workers, p.sizes(size, workers), held, stages...)
+}
+
+// sizes are those that groups of workers may have, the smallest first.
+func (p Parallel) sizes(size, workers int) (list []int) {
+	if p != Grid {
+		return []int{workers}
+	}
+	if size > 0 {
+		return []int{min(size, workers)}
+	}
+	for n := 2; n < workers; n *= 2 {
+		list = append(list, n)
+	}
+	return append(list, workers)
 }
 
 // refuse says whether the stages that are to run do not fit, before they do.

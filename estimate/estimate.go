@@ -201,6 +201,7 @@ type Sheet struct {
 	Part    int64
 
 	sharing int64   // workers among which rows are shared out, 1 if they are not
+	groups  int     // of such workers, which share the columns
 	spilled bool    // not all rows of a column block are in memory
 	runtime int64   // memory beside the budget's
 	seconds float64 // of computing on all threads, and of reading what passes read
@@ -222,7 +223,7 @@ func newSheet(c Counts, p control.Plan, r control.Resources) *Sheet {
 	if labelled := int(labelledShare*float64(c.Hops) + 0.5); c.FewHops && c.LabelledHops == 0 {
 		c.LabelledHops, c.ValidationHops = labelled, labelled
 	}
-	return &Sheet{Counts: c, Plan: p, Resources: r, Threads: max(r.Threads, 1), Workers: 1, sharing: 1, Part: c.Nodes, runtime: runtimeUse}
+	return &Sheet{Counts: c, Plan: p, Resources: r, Threads: max(r.Threads, 1), Workers: 1, sharing: 1, groups: 1, Part: c.Nodes, runtime: runtimeUse}
 }
 
 // figures are those of a stage, once its cost is written.
@@ -243,12 +244,16 @@ func (s *Sheet) figures(of Stage) control.Figures {
 	return f
 }
 
-// share is the part of the pieces that the worker has which has most of them.
+// share is the part of the pieces that the worker, or the group, has which has most of them.
 func (s *Sheet) share() float64 {
-	if s.pieces == 0 || s.sharing > 1 {
+	if s.pieces == 0 {
 		return 1
 	}
-	return float64((s.pieces+s.Workers-1)/s.Workers) / float64(s.pieces)
+	takers := s.Workers
+	if s.sharing > 1 {
+		takers = s.groups
+	}
+	return float64((s.pieces+takers-1)/takers) / float64(s.pieces)
 }
 
 // Pieces says that workers share what the stage computes, reads and writes, but for what one thread

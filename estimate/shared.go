@@ -13,18 +13,39 @@ func Part(nodes int64, workers int) int64 {
 	return min((strips+w-1)/w*packed.StripRows, nodes)
 }
 
-// RunShared is [Run] for workers with r each, which share the rows of the graph in
-// stages that allow that. Memory is that of a worker, as are temporary files; other
-// figures are of all workers together.
-func RunShared(c Counts, p control.Plan, r control.Resources, workers int, held int64, stages ...Stage) ([]control.Figures, error) {
+// RunShared is [Run] for so many workers with r each, in groups: the workers of a group share the rows of
+// the graph in stages that allow that, and groups share the columns. Of the sizes of groups a stage has
+// the one with which it takes the fewest seconds, what the network takes not counted, of those for which
+// the memory suffices. Memory is that of a worker, as are temporary files; other figures are of all
+// workers together.
+func RunShared(c Counts, p control.Plan, r control.Resources, workers int, sizes []int, held int64, stages ...Stage) ([]control.Figures, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return run(c, p, r, held, stages, func(s Stage, r control.Resources) control.Figures {
-		x := share(c, p, r, s, Part(c.Nodes, workers))
-		x.Workers = max(workers, 1)
-		return x.figures(s)
+	return run(c, p, r, held, stages, func(s Stage, r control.Resources) (best control.Figures) {
+		for i, size := range sizes {
+			x := share(c, p, r, s, Part(c.Nodes, size))
+			x.Workers, x.groups = max(workers, 1), max(workers/size, 1)
+			if x.sharing > 1 {
+				x.GroupSize = size
+			}
+			if f := x.figures(s); i == 0 || better(f, best, r.Memory) {
+				best = f
+			}
+		}
+		return best
 	})
+}
+
+// better says whether a stage had better take x than y, with so much memory.
+func better(x, y control.Figures, memory int64) bool {
+	switch fits := x.LeastBytes <= memory; {
+	case fits != (y.LeastBytes <= memory):
+		return fits
+	case fits:
+		return x.Seconds < y.Seconds
+	}
+	return x.LeastBytes < y.LeastBytes
 }
 
 // share is a stage with so many rows of the graph, if the stage allows that.

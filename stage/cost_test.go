@@ -174,12 +174,13 @@ func TestKeepsItsPromise(t *testing.T) {
 			BlockColumns: rapid.SampledFrom([]int{0, 16, 17, 64}).Draw(t, "columns"),
 		}
 		workers := rapid.IntRange(1, 64).Draw(t, "workers")
-		list, err := estimate.RunShared(c, p, r, workers, 0, Costs(Possible(p, c)...)...)
+		sizes := rapid.SliceOfN(rapid.IntRange(1, workers), 1, 4).Draw(t, "sizes of groups")
+		list, err := estimate.RunShared(c, p, r, workers, sizes, 0, Costs(Possible(p, c)...)...)
 		if err != nil {
 			for _, x := range list {
 				r.Memory = max(r.Memory, x.LeastBytes)
 			}
-			if list, err = estimate.RunShared(c, p, r, workers, 0, Costs(Possible(p, c)...)...); err != nil {
+			if list, err = estimate.RunShared(c, p, r, workers, sizes, 0, Costs(Possible(p, c)...)...); err != nil {
 				t.Fatalf("the remedy does not work: %v", err)
 			}
 		}
@@ -220,7 +221,7 @@ func TestShare(t *testing.T) {
 			}
 			before = least
 			for _, short := range []int64{0, 1} {
-				_, err := estimate.RunShared(papers, p, control.Resources{Memory: least - short, Threads: 2}, workers, 0, s)
+				_, err := estimate.RunShared(papers, p, control.Resources{Memory: least - short, Threads: 2}, workers, []int{workers}, 0, s)
 				if errors.Is(err, mem.ErrBudget) != (short > 0) {
 					t.Errorf("%s, %d workers with %d bytes less than the least: error %v", s.Name(), workers, short, err)
 				}

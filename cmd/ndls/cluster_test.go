@@ -64,6 +64,27 @@ func TestStatusOfAKilledCoordinator(t *testing.T) {
 	}
 }
 
+// TestStatusShowsRates: what a worker takes, and how fast its task goes, where that is known.
+func TestStatusShowsRates(t *testing.T) {
+	var out bytes.Buffer
+	st := coordinator.Status{Workers: []coordinator.WorkerStatus{
+		{Name: "new", Memory: 4 << 30, Threads: 2},
+		{Name: "busy", Memory: 4 << 30, Threads: 2, Task: "smooth", Usage: control.Usage{Memory: 3 << 30}, Speed: coordinator.Speed{Read: 1.5 * (1 << 30), Written: 2 << 20, Edges: 161e6}},
+	}}
+	if err := printStatus(&out, st); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`worker +seen +memory +threads +edges/s +read/s +written/s +task +progress +losses`,
+		`new +lost +4.0 GiB +2 +0`,
+		`busy +lost +3.0 GiB of 4.0 GiB +2 +161.0 M +1.5 GiB +2.0 MiB +smooth +0`,
+	} {
+		if !regexp.MustCompile(want).Match(out.Bytes()) {
+			t.Errorf("no line %s in\n%s", want, &out)
+		}
+	}
+}
+
 // TestStatusShowsPlainText: what a worker says of itself does not steer the terminal.
 func TestStatusShowsPlainText(t *testing.T) {
 	var out bytes.Buffer

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -52,9 +53,10 @@ that every feature is exactly a float16.`,
 	f.Int64Var(&c.Counts.Training, "training", 0, "training nodes")
 	f.BoolVar(&c.Counts.Half, "half-features", false, "every feature is exactly a float16")
 	f.IntVar(&c.Counts.Hops, "expect-hops", 0, "hops until the last node settles, at most --kmax. 0 takes --kmax, which nodes of published graphs reach, and 20 for generated graphs")
-	f.IntVar(&c.Workers, "workers", 1, "workers, each with --memory: they share partition, and rows with --parallel intervals")
+	f.IntVar(&c.Workers, "workers", 1, "workers, each with --memory: they share partition, and other stages as --parallel says")
 	f.BoolVar(&c.Measure, "measure", true, "measure this machine for the seconds of the plan")
 	parallelFlag(cmd, &c.Parallel, "columns")
+	groupFlag(cmd, &c.GroupSize)
 	a.columnsFlag(cmd)
 	a.diskFlag(cmd)
 	// Here --features is the width of a feature row, or "none".
@@ -89,6 +91,7 @@ func (a *app) printForecast(f ndls.Forecast) error {
 		return err
 	}
 	a.printAssumed(f.Assumed)
+	a.printGroups(f.Stages)
 	if s := f.Speeds; s != (ndls.Speeds{}) {
 		fmt.Fprintf(a.stdout, "measured: a thread passes %.0f M edges/s and multiplies at %.0f GFLOP/s; the disk writes %.2f GB/s and reads %.2f\n",
 			s.Edges/1e6, s.Flops/1e9, s.Write/1e9, s.Read/1e9)
@@ -109,6 +112,19 @@ func (a *app) printForecast(f ndls.Forecast) error {
 			duration(s.Total.Seconds), duration(f.Total.Seconds), mem.Bytes(s.Total.PeakDiskBytes), mem.Bytes(f.Total.PeakDiskBytes))
 	}
 	return nil
+}
+
+// printGroups says in which stages workers share rows.
+func (a *app) printGroups(list []ndls.Figures) {
+	var groups []string
+	for _, x := range list {
+		if x.GroupSize > 0 {
+			groups = append(groups, fmt.Sprintf("%s by %d", x.Stage, x.GroupSize))
+		}
+	}
+	if len(groups) > 0 {
+		fmt.Fprintf(a.stdout, "workers that share the rows of a block of columns: %s; what the network takes is not in the times\n", strings.Join(groups, ", "))
+	}
 }
 
 // printAssumed says what the times of a plan rest on.

@@ -215,14 +215,15 @@ func printStatus(w io.Writer, st ndls.Status) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(st.Workers) > 0 {
-		fmt.Fprintf(t, "\nworker\tseen\tmemory\tthreads\ttask\tprogress\tlosses\n")
+		fmt.Fprintf(t, "\nworker\tseen\tmemory\tthreads\tedges/s\tread/s\twritten/s\ttask\tprogress\tlosses\n")
 	}
 	for _, x := range st.Workers {
 		seen := "lost"
 		if x.Here {
 			seen = (time.Duration(x.LastSeen) * time.Second).String() + " ago"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%d\n", plain(x.Name), seen, mem.Bytes(x.Memory), x.Threads, plain(x.Task), describeProgress(x.Progress, x.Rate), x.Losses)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%d\n", plain(x.Name), seen, memoryOf(x.Usage.Memory, x.Memory), x.Threads,
+			edgesASecond(x.Speed.Edges), bytesASecond(x.Speed.Read), bytesASecond(x.Speed.Written), plain(x.Task), describeProgress(x.Progress, x.Rate), x.Losses)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -231,6 +232,29 @@ func printStatus(w io.Writer, st ndls.Status) error {
 		fmt.Fprintf(w, "\n%s lost, %s of work\n", count(int64(len(st.Losses)), "attempt"), duration(st.SecondsLost))
 	}
 	return nil
+}
+
+// memoryOf says how many bytes the process of a worker takes, 0 where that is not known, and its limit.
+func memoryOf(taken, limit int64) string {
+	if taken == 0 {
+		return mem.Bytes(limit).String()
+	}
+	return fmt.Sprintf("%s of %s", mem.Bytes(taken), mem.Bytes(limit))
+}
+
+// edgesASecond and bytesASecond write a rate, and nothing where there is none.
+func edgesASecond(rate float64) string {
+	if rate == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f M", rate/1e6)
+}
+
+func bytesASecond(rate float64) string {
+	if rate == 0 {
+		return ""
+	}
+	return mem.Bytes(rate).String()
 }
 
 // plain is a text of another process without what a terminal would obey.

@@ -374,6 +374,8 @@ type Figures struct {
 	// copies of edges may take all the same.
 	Lean  bool  `json:"lean,omitempty"`
 	Spare int64 `json:"spare,omitempty"`
+	// GroupSize is how many workers share the rows of a block of columns, 0 where each has all rows.
+	GroupSize int `json:"group_size,omitempty"`
 }
 
 // Loss is work that has to be done again: that of a worker that was lost, or
