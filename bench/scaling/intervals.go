@@ -78,13 +78,13 @@ func (g group) received() float64 {
 	return rows * rowBytes
 }
 
-// stream is the bytes of edges that a member reads from its disk in a hop.
+// stream is the bytes of edges that a member reads from its disk in a hop. Workers that share rows
+// keep no edges in memory.
 func (g group) stream() float64 {
-	own := int64(float64(g.job.stream()) / float64(g.size))
-	if own+g.rows() <= g.machine.Memory/2 {
+	if g.size == 1 && g.machine.resident(g.Nodes, g.job.stream()) {
 		return 0
 	}
-	return float64(own)
+	return float64(g.job.stream()) / float64(g.size)
 }
 
 // rows is the bytes of two hops of a member's rows, and of its degrees and components.
@@ -92,11 +92,7 @@ func (g group) rows() int64 { return (2*rowBytes + 8) * g.Nodes / int64(g.size) 
 
 // hop is the seconds of a hop where no one is slow.
 func (g group) hop() float64 {
-	slower := 1.0
-	if g.size == 1 {
-		slower = g.slower(blockSeconds)
-	}
-	return slower * g.machine.hop(g.directed()/float64(g.size), g.stream(), g.received())
+	return g.machine.hop(g.directed()/float64(g.size), g.stream(), g.received())
 }
 
 // state is the bytes of a member's checkpoint: rows and sums.

@@ -40,7 +40,6 @@ func command(w io.Writer, args []string) error {
 	set.Float64Var(&j.machine.Disk, "disk", j.machine.Disk, "bytes a second of its disk")
 	set.Float64Var(&j.machine.Net, "net", j.machine.Net, "bytes a second of its network")
 	set.Float64Var(&j.store, "store", 0, "bytes a second of the store for all machines together, 0 without bound")
-	set.BoolVar(&j.busy, "busy", true, "as slow as the run that was measured, which shared its machine")
 	set.BoolVar(&j.grid, "grid", false, "groups of workers share the rows of a panel, where that is faster")
 	barrier := set.Float64("barrier", 0.1, "of -table gangs and intervals: seconds of a barrier beside waiting")
 

@@ -20,11 +20,10 @@ const (
 	overlap = 1.25
 	// shardBytes is those of a directed edge.
 	shardBytes = 6.85
-	// partitionSeconds, lsiSeconds and blockSeconds are of papers100m:scale=1 on the
-	// reference machine, beside other jobs.
-	partitionSeconds = 972.8
-	lsiSeconds       = 792.6 / 20 // a pass
-	blockSeconds     = 450.0 / 19 // a hop of 16 columns
+	// partitionSeconds and trainSeconds are of papers100m:scale=1 on the reference machine: of the
+	// whole stage, and of one model of papersPlan.
+	partitionSeconds = 297.6
+	trainSeconds     = 69.4
 	// featureSeconds is a value of a tile, part of partitionSeconds.
 	featureSeconds = 0.8 / 2 / (2e6 * 16)
 	// saveRate is bytes of a checkpoint a second, before the store.
@@ -103,8 +102,6 @@ type job struct {
 	// store is the bytes a second that the store gives all workers together, 0
 	// without bound.
 	store float64
-	// busy keeps what the measured run was slower than its own formula.
-	busy bool
 	// grid lets groups of workers share the rows of a panel, where that is faster.
 	grid bool
 	// cores is how many workers compute at the same time where all are on one machine, 0 for
@@ -180,15 +177,6 @@ func (j job) pass() float64 {
 	return j.machine.hop(j.directed(), stream, 0)
 }
 
-// slower is how many times its formula a pass took that was measured.
-func (j job) slower(measured float64) float64 {
-	if !j.busy {
-		return 1
-	}
-	of := job{Counts: papers, machine: reference}
-	return measured / of.pass()
-}
-
 func (j job) intervals() int {
 	rows := int64(j.plan.Partition.IntervalBlocks) * partition.BlockRows
 	return int((j.Nodes + rows - 1) / rows)
@@ -208,12 +196,15 @@ func (j job) phases() (all []phase) {
 		case control.Smooth:
 			half := int64(shards.TileRowBytes(j.Half))
 			all = append(all, j.columns(s, packed.Panels(j.Features), j.Hops, half, j.targets()), j.rows(s, packed.Panels(j.Features), j.targets(), j.Features))
+		case control.LabelDepth:
+			end := phase{stage: s, part: control.Whole, tasks: []int{1}, piece: work{units: 1, files: 1}}
+			all = append(all, j.labels(s, j.Validation), end)
 		case control.SmoothLabels:
-			n := j.plan.Train.Runs * packed.Panels(j.Classes)
-			last := min(j.Hops, j.plan.Labels.Kmax)
-			all = append(all, j.columns(s, n, last, int64(shards.TileRowBytes(false)), j.Nodes), j.rows(s, n, j.Nodes, j.Classes))
+			all = append(all, j.labels(s, j.Nodes), j.rows(s, j.labelPanels(), j.Nodes, j.Classes))
 		case control.Train:
 			all = append(all, j.pieces(s, control.Models, j.plan.Train.Runs)...)
+		case control.Predict:
+			all = append(all, j.pieces(s, control.Rows, j.intervals())...)
 		default:
 			all = append(all, j.whole(s))
 		}
@@ -306,7 +297,7 @@ func (j job) lsi() (all []phase) {
 	}
 	p := phase{stage: control.LSI, part: control.Whole, tasks: []int{1}}
 	blocks := packed.Panels(j.plan.LSI.Probes)
-	pass := j.pass() * j.slower(lsiSeconds)
+	pass := j.pass()
 	tasks := (blocks + 1) / 2 // float16 rows of two panels are a cache line
 	if j.workers == 1 || tasks == 1 {
 		p.open, p.cold = j.graph()
@@ -365,11 +356,18 @@ func (j job) columns(s control.Stage, n, last int, in, out int64) phase {
 	p := phase{stage: s, part: control.Columns, tasks: divide(n, j.workers)}
 	p.open, p.cold = j.graph()
 	p.piece = work{
-		read: 2 * j.Nodes * in, written: out * rowBytes, units: last, unit: j.pass() * j.slower(blockSeconds),
+		read: 2 * j.Nodes * in, written: out * rowBytes, units: last, unit: j.pass(),
 		state: (j.Nodes + out) * rowBytes, files: j.intervals(),
 	}
 	return p
 }
+
+// labels smooths the soft labels of all models, of which out rows stay.
+func (j job) labels(s control.Stage, out int64) phase {
+	return j.columns(s, j.labelPanels(), min(j.Hops, j.plan.Labels.Kmax), int64(shards.TileRowBytes(false)), out)
+}
+
+func (j job) labelPanels() int { return j.plan.Train.Runs * packed.Panels(j.Classes) }
 
 // rows assembles rows of tiles.
 func (j job) rows(s control.Stage, n int, rows int64, width int) phase {
@@ -388,9 +386,18 @@ func (j job) rows(s control.Stage, n int, rows int64, width int) phase {
 func (j job) whole(s control.Stage) phase {
 	f, _ := estimate.Run(j.Counts, j.plan, control.Resources{Memory: j.machine.Memory, Threads: j.machine.Threads}, 0, stage.Costs(s)...)
 	p := phase{stage: s, part: control.Whole, tasks: []int{1}}
+	if s == control.Train {
+		f[0].Seconds *= trainSeconds / plannedTraining()
+	}
 	moved := float64(f[0].BytesRead)/estimate.ReadBytes + float64(f[0].BytesWritten)/estimate.CommittedBytes
 	p.piece = work{read: f[0].BytesRead, written: f[0].BytesWritten, units: 1, unit: max(f[0].Seconds-moved, 0), files: 1}
 	return p
+}
+
+// plannedTraining is what the planner says of the training that was measured.
+func plannedTraining() float64 {
+	f, _ := estimate.Run(papers, papersPlan(control.LabelledTargets), control.Resources{Memory: reference.Memory, Threads: reference.Threads}, 0, stage.Costs(control.Train)...)
+	return f[0].Seconds
 }
 
 // divide cuts n panels into tasks as the coordinator does: of two, unless there are
