@@ -14,7 +14,7 @@ import (
 	"ndls/spmv"
 )
 
-// Version is that of this source. `go run ./changelog` sets it here for a release; builds set nothing.
+// Version is that of this source. `go run ./changelog -release` sets it here for a release; builds set nothing.
 var Version = "0.1.0-dev"
 
 // Versions says what this program was made from: the versions of ndls and Go, and the

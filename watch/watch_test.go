@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -132,49 +134,171 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestJSON answers with what its schema describes, and with every field that a status has.
+// TestJSON answers with what its schema describes and nothing else, at every level, and the schema describes nothing
+// that a status does not have.
 func TestJSON(t *testing.T) {
-	log := &Log{}
-	log.Add(Line{Time: time.Unix(0, 0), Text: "of another process"})
-	h := New(running(), Options{Watch: watching(t), Log: log, Limits: limited, Versions: map[string]string{"ndls": "1"}})
-	compiler := jsonschema.NewCompiler()
-	described, err := jsonschema.UnmarshalJSON(get(h, "/status.schema.json").Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := compiler.AddResource("state", described); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := compiler.Compile("state")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := get(h, "/status").Body.Bytes()
-	answer, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := schema.Validate(answer); err != nil {
+	h := New(running(), Options{Watch: watching(t), Limits: limited, Versions: map[string]string{"ndls": "1"}})
+	described := decoded(t, get(h, "/status.schema.json").Body.Bytes())
+	open := compiled(t, described)
+	if err := open.Validate(decoded(t, get(h, "/status").Body.Bytes())); err != nil {
 		t.Error(err)
 	}
-	var fields map[string]any
-	if err := json.Unmarshal(text, &fields); err != nil {
+	if open.Validate(decoded(t, []byte(`{"run": 1}`))) == nil {
+		t.Error("the schema takes anything")
+	}
+
+	properties := map[string]bool{}
+	closeObjects(described, "", properties)
+	schema := compiled(t, described)
+	if schema.Validate(decoded(t, get(h, "/status").Body.Bytes())) != nil {
+		t.Error("the status of a run has fields that the schema does not describe")
+	}
+	all := everything(t)
+	if err := schema.Validate(all); err != nil {
+		t.Error(err)
+	}
+	met := map[string]bool{}
+	fieldsOf(all, met)
+	for name := range properties {
+		if !met[name] {
+			t.Errorf("the schema describes %q, which no status has", name)
+		}
+	}
+	// A field that is not described is found wherever it is.
+	places := 0
+	eachObject(all, func(o map[string]any) {
+		if _, free := o["any name"]; free { // of versions
+			return
+		}
+		places++
+		o["not described"] = 1
+		if schema.Validate(all) == nil {
+			t.Errorf("a field that is not described passes beside %v", slices.Sorted(maps.Keys(o)))
+		}
+		delete(o, "not described")
+	})
+	if places < 12 {
+		t.Errorf("%d objects in a status that has all fields", places)
+	}
+}
+
+func decoded(t *testing.T, text []byte) any {
+	t.Helper()
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
 		t.Fatal(err)
 	}
-	known := described.(map[string]any)["properties"].(map[string]any)
-	for name := range fields {
-		if known[name] == nil {
-			t.Errorf("the schema does not describe %q", name)
+	return v
+}
+
+func compiled(t *testing.T, described any) *jsonschema.Schema {
+	t.Helper()
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("state", described); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// closeObjects has every object of a schema refuse fields that it does not name, and notes those that it names. A schema
+// of an object that names none refuses all, unless it says what others are.
+func closeObjects(schema any, key string, properties map[string]bool) {
+	switch x := schema.(type) {
+	case map[string]any:
+		for name, v := range x {
+			closeObjects(v, name, properties)
+		}
+		if key == "properties" {
+			for name := range x {
+				properties[name] = true
+			}
+		} else if _, says := x["additionalProperties"]; x["type"] == "object" && !says {
+			x["additionalProperties"] = false
+		}
+	case []any:
+		for _, v := range x {
+			closeObjects(v, "", properties)
 		}
 	}
-	for name := range known {
-		if fields[name] == nil {
-			t.Errorf("the status of a run in LSI lacks %q", name)
+}
+
+// eachObject calls do for every object of a JSON value.
+func eachObject(v any, do func(map[string]any)) {
+	switch x := v.(type) {
+	case map[string]any:
+		for _, v := range x {
+			eachObject(v, do)
+		}
+		do(x)
+	case []any:
+		for _, v := range x {
+			eachObject(v, do)
 		}
 	}
-	bad, _ := jsonschema.UnmarshalJSON(strings.NewReader(`{"run": 1}`))
-	if schema.Validate(bad) == nil {
-		t.Error("the schema takes anything")
+}
+
+func fieldsOf(v any, names map[string]bool) {
+	eachObject(v, func(o map[string]any) {
+		for name := range o {
+			names[name] = true
+		}
+	})
+}
+
+// everything is the JSON of a state of which every field is set, so that none is left out.
+func everything(t *testing.T) any {
+	t.Helper()
+	var s State
+	fill(t, reflect.ValueOf(&s).Elem())
+	s.Status.State = "running"
+	s.Stages[0].State = coordinator.Complete
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decoded(t, text)
+}
+
+// fill sets every exported field of a value.
+func fill(t *testing.T, v reflect.Value) {
+	t.Helper()
+	switch {
+	case v.Type() == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(time.Unix(1, 0)))
+		return
+	case v.Kind() == reflect.Map && v.Type() == reflect.TypeFor[map[string]string]():
+		v.Set(reflect.ValueOf(map[string]string{"any name": "x"}))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanSet() {
+				fill(t, f)
+			}
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(t, v.Index(0))
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Uint64:
+		v.SetUint(1)
+	case reflect.Float64:
+		v.SetFloat(0.5)
+	default:
+		t.Fatalf("a field of type %v is not filled", v.Type())
 	}
 }
 
