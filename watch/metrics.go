@@ -82,6 +82,8 @@ var (
 	workerRead    = family(counter, "ndls_worker_read_bytes_total", "Bytes that a worker has read of the run directory and of scratch files.", "worker")
 	workerWritten = family(counter, "ndls_worker_written_bytes_total", "Bytes that a worker has written to the run directory and to scratch files.", "worker")
 	workerLosses  = family(counter, "ndls_worker_losses_total", "What of the run was lost with a worker.", "worker")
+	workerLimit   = family(gauge, "ndls_worker_limit_edges_per_second", "Directed edges a second past rows of 64 bytes from memory that a worker passes on all threads, as it has measured when it joined.", "worker")
+	workerStore   = family(gauge, "ndls_worker_limit_read_bytes_per_second", "Bytes of the run directory that a worker reads in a second, as it has measured when it joined.", "worker")
 	limitEdges    = family(gauge, "ndls_limit_edges_per_second", "Directed edges a second past rows of 64 bytes from memory that this host passes on all threads, as measured for the plan.")
 	limitRead     = family(gauge, "ndls_limit_read_bytes_per_second", "Bytes of a file that this host reads in a second, as measured for the plan.")
 	limitWritten  = family(gauge, "ndls_limit_written_bytes_per_second", "Bytes of a file that this host writes in a second, and makes durable, as measured for the plan.")
@@ -137,6 +139,12 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		put(workerEdges, float64(x.Usage.Edges), x.Name)
 		put(workerRows, float64(x.Usage.Rows), x.Name)
 		put(edgeRate, x.Speed.Edges, x.Name)
+		if x.Rates.Edges > 0 {
+			put(workerLimit, x.Rates.Edges, x.Name)
+		}
+		if x.Rates.Store > 0 {
+			put(workerStore, x.Rates.Store, x.Name)
+		}
 		if x.Task == "" {
 			continue
 		}

@@ -27,6 +27,9 @@ type State struct {
 	Settled []Settled `json:"settled,omitempty"`
 	// Limits are those of this host, nil as long as they are not measured.
 	Limits *control.Limits `json:"limits,omitempty"`
+	// LimitsOfWorkers are those of all workers that are here, where each is a process of its own; nil where Limits are
+	// known, or no worker has measured what it can do.
+	LimitsOfWorkers *WorkerLimits `json:"limits_of_workers,omitempty"`
 	// Log has the last lines of the log of the process that answers, and of worker processes that it has started.
 	Log []Line `json:"log,omitempty"`
 	// Versions are those of the process that answers.
@@ -60,6 +63,9 @@ func (w *watcher) state() State {
 		}
 	}
 	s.Settled = w.fill(s.Status)
+	if s.Limits == nil {
+		s.LimitsOfWorkers = limitsOf(s.Workers)
+	}
 	return s
 }
 

@@ -182,6 +182,58 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// TestLimitsOfWorkers: where each worker is a process of its own, rates are shown beside the sum of what those that are
+// here have measured.
+func TestLimitsOfWorkers(t *testing.T) {
+	f := running()
+	status := *f.status.Load()
+	status.Workers = slices.Clone(status.Workers)
+	status.Workers[0].Rates = control.Rates{Edges: 1e9, Store: 1e9} // it has gone
+	status.Workers[1].Rates = control.Rates{Edges: 4e7, Store: 3e9}
+	other := status.Workers[1]
+	other.Name, other.Speed, other.Rates = "c", coordinator.Speed{}, control.Rates{Edges: 6e7, Store: 1e9}
+	status.Workers = append(status.Workers, other)
+	f.status.Store(&status)
+	h := New(f, Options{})
+	page := get(h, "/").Body.String()
+	for _, want := range []string{
+		`<th scope="row">edges added</th><td>50.00</td><td>100.00</td><td class="bar" style="--share:0.5000">50.0</td>`, `<th scope="row">read</th><td>1.00</td><td>4.00</td>`,
+		`<th scope="row">written</th><td>0.50</td><td>–</td><td>–</td>`, "the 2 workers that are here have measured",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	var s struct {
+		Sum WorkerLimits `json:"limits_of_workers"`
+	}
+	if err := json.Unmarshal(get(h, "/status").Body.Bytes(), &s); err != nil || s.Sum != (WorkerLimits{Workers: 2, Threads: 8, Edges: 1e8, Read: 4e9}) {
+		t.Errorf("%+v, %v", s.Sum, err)
+	}
+	metrics := get(h, "/metrics").Body.String()
+	for _, want := range []string{`ndls_worker_limit_edges_per_second{worker="c"} 6e+07`, `ndls_worker_limit_read_bytes_per_second{worker="c"} 1e+09`} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("the metrics lack %q", want)
+		}
+	}
+	if limits := (&watcher{run: f, o: Options{Limits: limited}}).state().LimitsOfWorkers; limits != nil {
+		t.Errorf("limits of workers %+v beside those of the host", limits)
+	}
+	for name, c := range map[string]struct {
+		of   control.Rates
+		want *WorkerLimits
+	}{
+		"nothing":         {control.Rates{}, nil},
+		"the store alone": {control.Rates{Store: 1e9}, &WorkerLimits{Workers: 2, Threads: 8, Read: 4e9}},
+	} {
+		list := slices.Clone(status.Workers)
+		list[2].Rates = c.of
+		if got := limitsOf(list); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("a worker that has measured %s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
 func decoded(t *testing.T, text []byte) any {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
