@@ -50,7 +50,9 @@ type Meter struct {
 	// settled, once set, says which share of the nodes is done after which hop.
 	settled atomic.Pointer[Settled]
 	// of is the part of a stage that the meter counts, nil if it counts none.
-	of     atomic.Pointer[span]
+	of atomic.Pointer[span]
+	// told, once set, says more of the share of the work that is done than the count does.
+	told   atomic.Pointer[told]
 	onDone func(*Meter)
 }
 
@@ -87,6 +89,23 @@ func (m *Meter) Settle(s Settled) {
 	}
 }
 
+// told is what [Meter.Tell] was told first, and last.
+type told struct{ first, last float64 }
+
+// Tell says which share of the meter's work is done, from 0 to 1, where its count says less: that of tasks knows
+// nothing of those under way. What the first call says was done before the meter began; a share of the stage is known
+// once a later call says more. Calls come from one goroutine.
+func (m *Meter) Tell(share float64) {
+	if m == nil {
+		return
+	}
+	x := told{share, share}
+	if before := m.told.Load(); before != nil {
+		x.first = before.first
+	}
+	m.told.Store(&x)
+}
+
 // Done ends the meter; further calls do nothing.
 func (m *Meter) Done() {
 	if m != nil && !m.ended.Swap(true) && m.onDone != nil {
@@ -102,11 +121,17 @@ func (m *Meter) Count() int64 {
 	return m.count.Load()
 }
 
-// share is how much of a stage is done, as far as the meter tells.
-func (m *Meter) share() (share float64, ok bool) {
+// share is how much of a stage is done, as far as the meter tells; first is how much was done when it began, or the
+// same where the meter does not know.
+func (m *Meter) share() (first, share float64, ok bool) {
 	of := m.of.Load()
 	if of == nil || m.total <= 0 || m.within.Load() != nil {
-		return 0, false
+		return 0, 0, false
 	}
-	return of.from + (of.to-of.from)*float64(min(m.Count(), m.total))/float64(m.total), true
+	at := func(done float64) float64 { return of.from + (of.to-of.from)*min(done, 1) }
+	if x := m.told.Load(); x != nil {
+		return at(x.first), at(x.last), x.last > x.first
+	}
+	now := at(float64(m.Count()) / float64(m.total))
+	return now, now, true
 }

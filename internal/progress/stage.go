@@ -118,12 +118,12 @@ type course struct {
 
 // look takes note of what a meter says of the stage.
 func (c *course) look(m *Meter) {
-	share, ok := m.share()
+	first, share, ok := m.share()
 	if !ok {
 		return
 	}
 	if !c.seen {
-		c.seen, c.first = true, share
+		c.seen, c.first = true, first
 	}
 	c.share = max(c.share, share)
 }

@@ -30,8 +30,20 @@ func (w *Watch) Start(what string, total int64, unit string) *Meter {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.look()
 	w.live = append(w.live, m)
 	return m
+}
+
+// look takes note of what meters say of the stage under way, and forgets those that have ended: they say nothing of
+// the next stage.
+func (w *Watch) look() {
+	if n := len(w.stages); n > 0 {
+		for _, m := range w.live {
+			w.stages[n-1].look(m)
+		}
+	}
+	w.live = slices.DeleteFunc(w.live, func(m *Meter) bool { return m.ended.Load() })
 }
 
 // stage implements stager.
@@ -55,6 +67,7 @@ func (w *Watch) follow(s Stage) (end func()) {
 	c := &course{Stage: s, started: time.Now()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.look()
 	w.stages = append(w.stages, c)
 	return func() {
 		w.mu.Lock()
@@ -83,10 +96,8 @@ func (w *Watch) Course(now time.Time) (x Course, ok bool) {
 	if len(w.stages) == 0 {
 		return Course{}, false
 	}
+	w.look()
 	c := w.stages[len(w.stages)-1]
-	for _, m := range w.live {
-		c.look(m)
-	}
 	x = Course{Stage: c.Name, Seconds: now.Sub(c.started).Seconds()}
 	if c.seen {
 		share := c.share
@@ -135,7 +146,7 @@ type Work struct {
 func (w *Watch) Now() Work {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.live = slices.DeleteFunc(w.live, func(m *Meter) bool { return m.ended.Load() })
+	w.look()
 	if len(w.live) == 0 {
 		return Work{}
 	}

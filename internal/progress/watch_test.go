@@ -75,12 +75,65 @@ func TestCourse(t *testing.T) {
 			t.Error("a course after the stage")
 		}
 		defer Begin(ctx, Stage{Name: "smooth", Planned: 5, After: 7})()
-		if x, _ = w.Course(time.Now()); x.JobRemaining() != 12 {
+		if x, _ = w.Course(time.Now()); x.JobRemaining() != 12 || x.Share != nil {
 			t.Errorf("the next stage: %+v", x)
 		}
 		time.Sleep(time.Minute)
 		if x, _ = w.Course(time.Now()); x.Left != nil || x.JobLeft != nil {
 			t.Errorf("longer than planned: %+v", x)
 		}
+	})
+}
+
+// TestTasksTellOfAStage: who knows how far tasks are says so, and what was done before does not count as work of this
+// attempt.
+func TestTasksTellOfAStage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, w := WithWatch(t.Context())
+		ctx = Shared(ctx)
+		defer Begin(ctx, Stage{Name: "smooth", After: 7})()
+		course := func() Course {
+			x, ok := w.Course(time.Now())
+			if !ok {
+				t.Fatal("no course")
+			}
+			return x
+		}
+		leave := EnterRange(ctx, 0, 0.5)
+		m := StartPart(ctx, "tasks", 4, "tasks")
+		m.Add(2)
+		m.Tell(0.5)
+		time.Sleep(time.Second)
+		m.Tell(0.5)
+		if x := course(); x.Share != nil || x.Left != nil {
+			t.Errorf("nothing was done, and it is known that %+v", x)
+		}
+		time.Sleep(9 * time.Second)
+		m.Tell(0.75)
+		// 0.375 of the stage are done, an eighth of it in ten seconds.
+		if x := course(); x.Done() != 0.375 || x.Remaining() != 50 || x.JobRemaining() != 57 || x.Planned {
+			t.Errorf("half of what was left of the tasks: %+v", x)
+		}
+		m.Tell(0.7) // a task was lost
+		if x := course(); x.Done() != 0.375 {
+			t.Errorf("share %g after a loss", x.Done())
+		}
+		m.Tell(1)
+		m.Done()
+		leave()
+		leave = EnterRange(ctx, 0.5, 1)
+		m = StartPart(ctx, "tasks", 2, "tasks")
+		m.Tell(0)
+		if x := course(); x.Done() != 0.5 {
+			t.Errorf("share %g after the first phase", x.Done())
+		}
+		m.Tell(0.5)
+		if x := course(); x.Done() != 0.75 {
+			t.Errorf("share %g in the second phase", x.Done())
+		}
+		m.Done()
+		leave()
+		var none *Meter
+		none.Tell(1)
 	})
 }
