@@ -325,6 +325,7 @@ func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report c
 			return report, err
 		}
 	}
+	ctx = progress.Shared(ctx) // its phases tell how far it is, where workers are other processes
 	begun := time.Now()
 	j.listed = 0
 	var reports []control.StageReport
@@ -382,12 +383,33 @@ func (j *Job) runPhases(ctx context.Context, rec *Record, s stage.Stage, sum sha
 	if phases == nil {
 		return j.runSteps(ctx, s.Name(), s.Cut(j.Plan, sum))
 	}
+	return j.inPhases(ctx, phases)
+}
+
+// inPhases has phases done one after another.
+func (j *Job) inPhases(ctx context.Context, phases [][]control.Task) (reports []control.StageReport, err error) {
+	all, before := 0.0, 0.0
 	for _, tasks := range phases {
-		if reports, err = j.phase(ctx, tasks); err != nil {
+		all += phaseWeight(tasks)
+	}
+	for _, tasks := range phases {
+		weight := phaseWeight(tasks)
+		leave := progress.EnterRange(ctx, before/all, (before+weight)/all)
+		reports, err = j.phase(ctx, tasks)
+		before += weight
+		if leave(); err != nil {
 			return nil, err
 		}
 	}
 	return reports, nil
+}
+
+// phaseWeight is how long a phase is taken to need beside the others of its stage, for who asks how far the stage is.
+func phaseWeight(tasks []control.Task) float64 {
+	if part := tasks[0].Part; part == control.Columns || part == control.Strips {
+		return stage.ColumnShare
+	}
+	return 1 - stage.ColumnShare
 }
 
 // merge makes one report of a stage's tasks: sums of work, peaks of what was held,

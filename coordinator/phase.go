@@ -10,6 +10,9 @@ import (
 	"ndls/internal/progress"
 )
 
+// glance is how often it is looked how far the tasks under way are.
+const glance = time.Second
+
 // ErrTask reports a task that could not be done.
 var ErrTask = errors.New("the task cannot be done")
 
@@ -35,9 +38,13 @@ func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.St
 	reminders := time.NewTicker(reminder)
 	defer reminders.Stop()
 	var meter *progress.Meter // of a worker in this process there is more to show
+	var glances <-chan time.Time
 	if !s.o.Alone {
-		meter = progress.Start(ctx, "tasks", int64(len(tasks)), "tasks")
+		meter = progress.StartPart(ctx, "tasks", int64(len(tasks)), "tasks")
 		defer meter.Done()
+		ticker := time.NewTicker(glance)
+		defer ticker.Stop()
+		glances = ticker.C
 	}
 	sweep, swept := s.sweeper(ctx)
 	defer swept()
@@ -48,9 +55,14 @@ func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.St
 		if over || err != nil {
 			return reports, err
 		}
-		meter.Add(int64(s.finished()) - meter.Count())
+		if meter != nil {
+			done, share := s.finished()
+			meter.Add(int64(done) - meter.Count())
+			meter.Tell(share)
+		}
 		select {
 		case <-changed:
+		case <-glances: // tasks under way are further
 		case <-tick.C:
 			now := time.Now() // later than the tick, if this process stood still
 			if err := s.tick(ctx, now.Sub(last)); err != nil {
@@ -95,11 +107,11 @@ func (s *Scheduler) sweeper(ctx context.Context) (sweep, stop func()) {
 	return sweep, func() { cancel(); <-idle }
 }
 
-// finished is how many tasks of the phase are done.
-func (s *Scheduler) finished() int {
+// finished is how many tasks of the phase are done, and which share of its work with what is done of those under way.
+func (s *Scheduler) finished() (tasks int, share float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.leases.counts().Done
+	return s.leases.counts().Done, s.leases.share(time.Now())
 }
 
 func stopped(ctx context.Context) error { return fmt.Errorf("coordinator: %w", context.Cause(ctx)) }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ndls/internal/control"
+	"ndls/internal/progress"
 	"ndls/partition"
 	"ndls/shards"
 	"ndls/stage"
@@ -16,6 +17,7 @@ import (
 // step needs any more are removed before the next.
 func (j *Job) runSteps(ctx context.Context, s control.Stage, c stage.Cut) (reports []control.StageReport, err error) {
 	var before partition.Left
+	from := 0.0
 	for ended := false; ; {
 		left, err := c.Next(ctx, j.Catalog)
 		if err == nil && left.Superseded != nil {
@@ -36,7 +38,17 @@ func (j *Job) runSteps(ctx context.Context, s control.Stage, c stage.Cut) (repor
 		before = left
 		tasks := cutStep(s, left, j.Tasks.Workers())
 		ended = tasks[0].Part == control.Whole
-		if reports, err = j.phase(ctx, tasks); err != nil {
+		leave := func() {}
+		if c.Once { // else it is not known how many steps there are
+			to := stage.ColumnShare
+			if ended {
+				to = 1
+			}
+			leave = progress.EnterRange(ctx, from, to)
+			from = to
+		}
+		reports, err = j.phase(ctx, tasks)
+		if leave(); err != nil {
 			return reports, err
 		}
 	}

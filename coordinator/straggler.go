@@ -70,6 +70,37 @@ func (l *leases) pieceSeconds(now time.Time) float64 {
 	return all[(len(all)-1)/2]
 }
 
+// mostGuessed is the largest share of a task that is taken to be done by what others took.
+const mostGuessed = 0.9
+
+// share is how much of the work of the phase is done, from 0 to 1: the tasks that are done, and of those under way what
+// their workers say of the time left; where a worker cannot tell, what the time of other tasks says.
+func (l *leases) share(now time.Time) float64 {
+	piece := l.pieceSeconds(now)
+	done, all := 0.0, 0.0
+	for _, t := range l.tasks {
+		all += t.size()
+		if t.report != nil {
+			done += t.size()
+			continue
+		}
+		most := 0.0
+		for _, x := range t.leases {
+			spent := now.Sub(x.since).Seconds()
+			if left, known := x.left(now); known {
+				most = max(most, spent/max(spent+left, 1e-9))
+			} else if piece > 0 {
+				most = max(most, min(spent/(piece*t.size()), mostGuessed))
+			}
+		}
+		done += most * t.size()
+	}
+	if all == 0 {
+		return 0
+	}
+	return done / all
+}
+
 // size is the number of pieces of a task, as far as that says how long it takes.
 func (t *task) size() float64 { return float64(max(t.Last-t.First, 1)) }
 

@@ -47,9 +47,9 @@ type panelled interface {
 	FirstMissing(first, last int) int
 }
 
-// columnShare is the share of the time of such a stage that columns are taken to need, for who asks
+// ColumnShare is the share of the time of such a stage that columns are taken to need, for who asks
 // how far the stage is.
-const columnShare = 0.95
+const ColumnShare = 0.95
 
 // panelShare is the share of panels [begin, end) that lies before panel at.
 func panelShare(at, begin, end int) float64 { return float64(at-begin) / float64(end-begin) }
@@ -60,7 +60,7 @@ func (env *Env) inParts(ctx context.Context, s shards.Summary, out panelled, col
 	t, panels, intervals := env.Task, out.Panels(), intervals(s)
 	switch {
 	case env.Whole():
-		leave := progress.EnterRange(ctx, 0, columnShare)
+		leave := progress.EnterRange(ctx, 0, ColumnShare)
 		err := columns(ctx, 0, panels)
 		if leave(); err != nil {
 			return err

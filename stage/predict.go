@@ -42,7 +42,7 @@ func (predictStage) Writes() []Kind {
 }
 
 func (predictStage) Cut(_ control.Plan, sum shards.Summary) Cut {
-	return Cut{Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
+	return Cut{Once: true, Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
 		done := intervalsOf(cat, catalog.KindTally)
 		return leftOf(control.Rows, intervals(sum), func(i int) bool { return done[i] }), nil
 	}}

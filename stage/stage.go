@@ -41,8 +41,10 @@ type Stage interface {
 // executes.
 type Cut struct {
 	// Next, unless nil, finds the step that is next. The stage is then cut step by step,
-	// and no other field counts.
+	// and no other field counts but Once, which says that there is at most one step before the task
+	// of the whole stage.
 	Next func(ctx context.Context, cat *catalog.Catalog) (partition.Left, error)
+	Once bool
 	// Panels and Intervals are the columns, in panels, and the rows, in intervals, of a
 	// stage of two phases: the first makes columns of all rows, the second rows of all
 	// columns.

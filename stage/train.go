@@ -39,7 +39,7 @@ func (trainStage) Options(p control.Plan) map[string]any {
 func (trainStage) Writes() []Kind { return []Kind{{Name: catalog.KindModel, Lasting: true}} }
 
 func (trainStage) Cut(p control.Plan, sum shards.Summary) Cut {
-	return Cut{Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
+	return Cut{Once: true, Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
 		return leftOfTraining(p, sum, cat), nil
 	}}
 }
