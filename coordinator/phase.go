@@ -8,6 +8,7 @@ import (
 
 	"ndls/internal/control"
 	"ndls/internal/progress"
+	"ndls/internal/tracing"
 )
 
 // glance is how often it is looked how far the tasks under way are.
@@ -136,6 +137,7 @@ func (s *Scheduler) begin(ctx context.Context, tasks []control.Task) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running, s.recut, s.short = true, false, time.Time{}
+	s.trace = tracing.Carried(ctx)
 	s.waitForWorkers()
 	s.wake()
 	return nil

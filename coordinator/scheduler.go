@@ -93,6 +93,7 @@ type Scheduler struct {
 	short    time.Time     // since when a gang lacks workers, zero if it does not
 	stages   []StageStatus // as the record has them
 	recut    bool          // the phase that is under way was given up
+	trace    string        // the span of the stage under way
 	err      error         // of the journal: nothing may be told any more
 	changed  chan struct{} // closed, and replaced, whenever one of these changes
 	offered  chan struct{} // the same, where an idle worker may have a task since
@@ -409,7 +410,7 @@ func (s *Scheduler) Next(ctx context.Context, worker string) (control.Lease, err
 			return control.Lease{}, errStopping
 		}
 		if x, b := s.lend(m); x != nil {
-			lease := control.Lease{Task: x.task.Task, Fencing: x.fencing, TTL: s.o.Lease}
+			lease := control.Lease{Task: x.task.Task, Fencing: x.fencing, TTL: s.o.Lease, Trace: s.trace}
 			s.mu.Unlock()
 			err := s.settle(ctx, b)
 			s.mu.Lock()

@@ -23,6 +23,7 @@ import (
 	"ndls/internal/retry"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/tracing"
 	"ndls/stage"
 )
 
@@ -303,7 +304,7 @@ func (s *server) execute(ctx context.Context, l control.Lease) (r control.StageR
 	t := l.Task
 	t.Resources = s.o.Resources
 	t.Resources.Lean, t.Resources.Spare = t.Lean, t.Spare
-	r, err = s.worker.Execute(ctx, t)
+	r, err = s.worker.Execute(tracing.Within(ctx, l.Trace), t)
 	if err != nil && errors.Is(context.Cause(ctx), control.ErrLeaseLost) {
 		err = context.Cause(ctx)
 	}

@@ -178,6 +178,8 @@ type Lease struct {
 	Fencing uint64 `json:"fencing"`
 	// TTL is how long the lease lasts from now, and from each renewal.
 	TTL time.Duration `json:"ttl"`
+	// Trace is the span of the stage, of which that of the task is a part, "" where nobody traces.
+	Trace string `json:"trace,omitempty"`
 }
 
 // Progress is what a worker tells of a task as it renews its lease.

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -75,4 +76,19 @@ func Span(ctx context.Context, name string, about ...attribute.KeyValue) (_ cont
 		}
 		span.End()
 	}
+}
+
+// parent is the name under which W3C Trace Context (section 3.2) passes a span on.
+const parent = "traceparent"
+
+// Carried is the span of ctx as text, "" if there is none: work that is done elsewhere for it is told so.
+func Carried(ctx context.Context) string {
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier[parent]
+}
+
+// Within returns a context whose spans are parts of one that was carried here. A text that is none changes nothing.
+func Within(ctx context.Context, carried string) context.Context {
+	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{parent: carried})
 }

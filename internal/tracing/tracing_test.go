@@ -12,6 +12,8 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -90,5 +92,26 @@ func TestNobodyListens(t *testing.T) {
 	cancel()
 	if err := stop(); err == nil {
 		t.Error("spans went to nobody")
+	}
+}
+
+// TestCarried: work that is done elsewhere is a part of the span that asks for it.
+func TestCarried(t *testing.T) {
+	if text := Carried(t.Context()); text != "" {
+		t.Errorf("no span is carried as %q", text)
+	}
+	defer otel.SetTracerProvider(noop.NewTracerProvider())
+	otel.SetTracerProvider(sdk.NewTracerProvider())
+	ctx, end := Span(t.Context(), "stage")
+	defer end(nil)
+	stage := trace.SpanContextFromContext(ctx)
+	there := trace.SpanContextFromContext(Within(context.Background(), Carried(ctx)))
+	if !there.IsRemote() || there.SpanID() != stage.SpanID() || there.TraceID() != stage.TraceID() {
+		t.Errorf("%v came there as %v", stage, there)
+	}
+	for _, text := range []string{"", "00-1", "00-00000000000000000000000000000000-0000000000000000-01"} {
+		if x := trace.SpanContextFromContext(Within(context.Background(), text)); x.IsValid() {
+			t.Errorf("%q is taken for the span %v", text, x)
+		}
 	}
 }

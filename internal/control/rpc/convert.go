@@ -120,6 +120,7 @@ func fromLease(l control.Lease) (*controlpb.Lease, error) {
 		},
 		Fencing: l.Fencing,
 		Ttl:     durationpb.New(l.TTL),
+		Trace:   l.Trace,
 	}, nil
 }
 
@@ -139,6 +140,7 @@ func toLease(m *controlpb.Lease) (control.Lease, error) {
 		},
 		Fencing: m.GetFencing(),
 		TTL:     ttl,
+		Trace:   m.GetTrace(),
 	}, errors.Join(errPlan, errTTL)
 }
 

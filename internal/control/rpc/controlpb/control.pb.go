@@ -585,6 +585,7 @@ type Lease struct {
 	Task          *Task                  `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
 	Fencing       uint64                 `protobuf:"varint,2,opt,name=fencing,proto3" json:"fencing,omitempty"`
 	Ttl           *durationpb.Duration   `protobuf:"bytes,3,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	Trace         string                 `protobuf:"bytes,4,opt,name=trace,proto3" json:"trace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -638,6 +639,13 @@ func (x *Lease) GetTtl() *durationpb.Duration {
 		return x.Ttl
 	}
 	return nil
+}
+
+func (x *Lease) GetTrace() string {
+	if x != nil {
+		return x.Trace
+	}
+	return ""
 }
 
 type GangRequest struct {
@@ -1643,11 +1651,12 @@ const file_control_proto_rawDesc = "" +
 	"train_rows\x18\x04 \x01(\tR\ttrainRows\x12\x1d\n" +
 	"\n" +
 	"valid_rows\x18\x05 \x01(\tR\tvalidRows\x12%\n" +
-	"\x0elabel_epsilons\x18\x06 \x01(\tR\rlabelEpsilons\"y\n" +
+	"\x0elabel_epsilons\x18\x06 \x01(\tR\rlabelEpsilons\"\x8f\x01\n" +
 	"\x05Lease\x12)\n" +
 	"\x04task\x18\x01 \x01(\v2\x15.ndls.control.v1.TaskR\x04task\x12\x18\n" +
 	"\afencing\x18\x02 \x01(\x04R\afencing\x12+\n" +
-	"\x03ttl\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"'\n" +
+	"\x03ttl\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x14\n" +
+	"\x05trace\x18\x04 \x01(\tR\x05trace\"'\n" +
 	"\vGangRequest\x12\x18\n" +
 	"\afencing\x18\x01 \x01(\x04R\afencing\"g\n" +
 	"\tGangReply\x12\x16\n" +
