@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"io"
 	"net"
@@ -13,6 +14,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"ndls"
 )
@@ -173,4 +178,76 @@ func TestWatchedRun(t *testing.T) {
 	if r := expect(t, 0, "", append([]string{"run", "--dataset", toy, "--run", run, "--metrics-file", filepath.Join(folder, "x.prom")}, quickly...)...); !strings.Contains(r.stderr, "the run goes on") {
 		t.Errorf("the log does not say that metrics are lost:\n%s", r.stderr)
 	}
+}
+
+// TestMetricsOfACoordinator: what a coordinator with one worker serves is read by the parser of Prometheus, follows its
+// conventions, and has what the worker says of itself.
+func TestMetricsOfACoordinator(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	at := watched(t, exec.Command(binary, "coordinator", "--dataset", toy, "--run", dir, "--runs", "1", "--epochs", "1000000", "--patience", "0", "--lease", "2s", "--http", "127.0.0.1:0"))
+	worker := exec.Command(binary, "worker", "--run", dir, "--memory", "512MiB", "--quiet")
+	worker.Env = append(os.Environ(), ndls.TokenVariable+"="+token)
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = worker.Process.Kill()
+		_ = worker.Wait()
+	}()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	var text []byte
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// value is that of the first metric of a family that has the label, of any metric where it is empty.
+	value := func(name, label string) float64 {
+		for _, m := range families[name].GetMetric() {
+			found := label == ""
+			for _, l := range m.GetLabel() {
+				found = found || l.GetName()+"="+l.GetValue() == label
+			}
+			if found {
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+		return -1
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		answer, err := http.Get(at + "metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err = io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if families, err = parser.TextToMetricFamilies(bytes.NewReader(text)); err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		if value("ndls_tasks", "stage=train") >= 0 && value("ndls_progress_all", "") > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no training in a minute:\n%s", text)
+		}
+	}
+	problems, err := promlint.New(bytes.NewReader(text)).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+	for _, want := range []struct {
+		name, label string
+		least       float64
+	}{
+		{"ndls_workers", "", 1}, {"ndls_worker_up", "", 1}, {"ndls_worker_threads", "", 1}, {"ndls_worker_memory_budget_bytes", "", 512 << 20}, {"ndls_worker_memory_bytes", "", 1},
+		{"ndls_worker_edges_total", "", 1}, {"ndls_worker_read_bytes_total", "", 1}, {"ndls_worker_limit_edges_per_second", "", 1}, {"ndls_worker_limit_read_bytes_per_second", "", 1},
+		{"ndls_stage_state", "stage=smooth", 1}, {"ndls_stage_seconds", "stage=partition", 0}, {"ndls_stage_elapsed_seconds", "", 0}, {"ndls_losses_total", "", 0}, {"go_goroutines", "", 1}, {"process_cpu_seconds_total", "", 0},
+	} {
+		if got := value(want.name, want.label); got < want.least {
+			t.Errorf("%s %s is %g, want %g at least", want.name, want.label, got, want.least)
+		}
+	}
+	steer(t, at+"stop")
 }
