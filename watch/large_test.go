@@ -16,9 +16,9 @@ import (
 	"ndls/internal/storage"
 )
 
-// TestLargeCluster shows 2,000 tasks and 64 workers, of a scheduler that gives them out: what has changed is on the
-// page, and in the JSON and the metrics, in less than a tenth of a second.
-func TestLargeCluster(t *testing.T) {
+// large is a scheduler that has given 64 of 2,000 tasks to as many workers; renew has each tell how far its task is.
+func large(t *testing.T) (s *coordinator.Scheduler, renew func(done int64)) {
+	t.Helper()
 	const taskCount, workerCount = 2000, 64
 	ctx, cancel := context.WithCancel(t.Context())
 	store := storage.NewMem()
@@ -30,12 +30,7 @@ func TestLargeCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := &Log{}
-	for i := range MostLines {
-		log.Add(Line{Time: time.Now(), Level: "INFO", Text: fmt.Sprint("worker joined worker=host-", i, " memory=1073741824 threads=4")})
-	}
-	s, err := coordinator.NewScheduler(ctx, journal, cat, control.DefaultPlan(), coordinator.Options{Version: "1", Lease: 5 * time.Second})
-	if err != nil {
+	if s, err = coordinator.NewScheduler(ctx, journal, cat, control.DefaultPlan(), coordinator.Options{Version: "1", Lease: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	var list []control.Task
@@ -47,11 +42,14 @@ func TestLargeCluster(t *testing.T) {
 		_, err := s.Run(ctx, list)
 		phase <- err
 	}()
-	defer func() {
-		cancel()
-		<-phase
-	}()
 	var leases []control.Lease
+	t.Cleanup(func() {
+		cancel()
+		for _, l := range leases {
+			_ = s.Finish(context.Background(), l.Fencing, control.Failed(control.Drained, context.Canceled)) // so that the phase need not wait for it
+		}
+		<-phase
+	})
 	for i := range workerCount {
 		name := fmt.Sprintf("host-%d", i)
 		if _, err := s.Join(ctx, control.Hello{Worker: name, Version: "1", Memory: 1 << 30, Threads: 4}); err != nil {
@@ -63,7 +61,8 @@ func TestLargeCluster(t *testing.T) {
 		}
 		leases = append(leases, l)
 	}
-	renew := func(done int64) {
+	return s, func(done int64) {
+		t.Helper()
 		for _, l := range leases {
 			p := control.Progress{What: "hops", Done: done, Total: 1000, Unit: "hops", Usage: control.Usage{Memory: 1 << 29, Read: done << 20, Edges: done << 20, Rows: done << 26}}
 			if err := s.Renew(ctx, l.Fencing, p); err != nil {
@@ -71,6 +70,22 @@ func TestLargeCluster(t *testing.T) {
 			}
 		}
 	}
+}
+
+// full is a log that is full.
+func full() *Log {
+	l := &Log{}
+	for i := range MostLines {
+		l.Add(Line{Time: time.Now(), Level: "INFO", Text: fmt.Sprint("worker joined worker=host-", i, " memory=1073741824 threads=4")})
+	}
+	return l
+}
+
+// TestLargeCluster shows 2,000 tasks and 64 workers, of a scheduler that gives them out: what has changed is on the
+// page, and in the JSON and the metrics, in less than a tenth of a second.
+func TestLargeCluster(t *testing.T) {
+	s, renew := large(t)
+	log := full()
 	renew(1)
 	h := New(s, Options{Log: log})
 	server := httptest.NewServer(h)
