@@ -81,13 +81,18 @@ func (j *Job) expected(ctx context.Context, rec *Record, s control.Stage, planne
 		x.Planned = pace * planned.Seconds
 	}
 	c, err := j.counts(ctx, rec)
-	if err != nil || c.Nodes == 0 || j.Resources.Memory == 0 {
+	if err != nil || c.Nodes == 0 {
 		return x
+	}
+	if planned == nil {
+		if list, err := j.times(ctx, c, s); err == nil {
+			x.Planned = pace * list[0].Seconds
+		}
 	}
 	later = slices.DeleteFunc(slices.Clone(later), func(s control.Stage) bool {
 		return rec.Done(s) || stage.Of(s)[0].Lacks(j.Plan, c.Facts(j.Plan)) != ""
 	})
-	list, err := j.estimate(ctx, c, 0, later...)
+	list, err := j.times(ctx, c, later...)
 	if err != nil {
 		return x // the stage itself will say what does not fit
 	}
@@ -96,6 +101,23 @@ func (j *Job) expected(ctx context.Context, rec *Record, s control.Stage, planne
 		x.After += pace * f.Seconds
 	}
 	return x
+}
+
+// errNobody reports that no worker is here, by which stages could be planned.
+var errNobody = errors.New("no worker is here")
+
+// times plans how long stages take. Where each worker has its own resources, they are planned for as many as are here of
+// the one with most memory; nothing is refused for it.
+func (j *Job) times(ctx context.Context, c estimate.Counts, stages ...control.Stage) ([]control.Figures, error) {
+	if j.Resources.Memory > 0 {
+		return j.estimate(ctx, c, 0, stages...)
+	}
+	here := j.Tasks.Here()
+	if len(here) == 0 {
+		return nil, errNobody
+	}
+	most := slices.MaxFunc(here, func(a, b control.Hello) int { return cmp.Compare(a.Memory, b.Memory) })
+	return j.Parallel.Figures(j.GroupSize, c, j.Plan, resourcesOf(most), j.Tasks.Workers(), 0, stage.Costs(stages...)...)
 }
 
 // paceWeight is how many seconds as planned are added to those of the stages that are complete: stages that

@@ -9,6 +9,7 @@ import (
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/progress"
 	"ndls/internal/storage"
 	"ndls/internal/vfs"
 	"ndls/internal/vfs/vfstest"
@@ -146,5 +147,38 @@ func TestFewHopsOfAPartition(t *testing.T) {
 		if err != nil || (c.Hops < 30) != few {
 			t.Errorf("few hops %v: planned with %d hops, %v", few, c.Hops, err)
 		}
+	}
+}
+
+// peopled has workers that are here, each with its own memory.
+type peopled struct {
+	*fake
+	here []control.Hello
+}
+
+func (p *peopled) Here() []control.Hello { return p.here }
+func (p *peopled) Workers() int          { return max(len(p.here), 1) }
+
+// TestTimesOfACoordinator: stages are planned for the workers that are here, and not at all where none is.
+func TestTimesOfACoordinator(t *testing.T) {
+	j, f := setup(t, storage.NewMem(), labelled)
+	p := &peopled{fake: f}
+	j.Tasks, j.Resources = p, control.Resources{}
+	j.Counts = estimate.Counts{Nodes: 1 << 22, Edges: 1 << 26, StatedNodes: true, Features: 128, Classes: 10, Training: 1 << 10, Hops: 20}
+	rec := &Record{Format: RecordFormat}
+	later := []control.Stage{control.Smooth}
+	expected := func() progress.Stage { return j.expected(t.Context(), rec, control.LSI, nil, later) }
+	if x := expected(); x.Planned != 0 || x.After >= 0 {
+		t.Errorf("without workers %+v is planned", x)
+	}
+	p.here = []control.Hello{{Worker: "a", Memory: 4 << 30, Threads: 2}, {Worker: "b", Memory: 16 << 30, Threads: 4}}
+	two := expected()
+	alone, err := estimate.Run(j.Counts, j.Plan, resourcesOf(p.here[1]), 0, stage.Costs(control.LSI, control.Smooth)...)
+	if err != nil || two.Planned <= 0 || two.After <= 0 || two.After >= alone[1].Seconds {
+		t.Errorf("with two workers %+v is planned, with one %+v, %v", two, alone, err)
+	}
+	j.Resources = resourcesOf(p.here[0]) // of workers on this host
+	if x := expected(); x.After <= two.After {
+		t.Errorf("with the resources of one worker %+v is planned, with those of two %+v", x, two)
 	}
 }

@@ -29,6 +29,8 @@ type Tasks interface {
 	Run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error)
 	// Workers is for how many workers the next stage is to be cut.
 	Workers() int
+	// Here are the workers that are here now.
+	Here() []control.Hello
 	// Forget drops what is known of earlier attempts at a stage.
 	Forget(ctx context.Context) error
 	// Losses lists the work that had to be done again.

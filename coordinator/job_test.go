@@ -35,6 +35,7 @@ type fake struct {
 }
 
 func (f *fake) Workers() int                 { return 1 }
+func (f *fake) Here() []control.Hello        { return nil }
 func (f *fake) Forget(context.Context) error { f.forgot++; return nil }
 func (f *fake) Losses() []Loss               { return f.losses }
 func (f *fake) UnderWay() []control.Task     { return nil }

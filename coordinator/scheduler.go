@@ -646,6 +646,18 @@ func (s *Scheduler) Workers() int {
 	return max(s.live(), s.o.Workers, 1)
 }
 
+// Here are the workers that are here now.
+func (s *Scheduler) Here() (list []control.Hello) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.members {
+		if s.here(m) {
+			list = append(list, m.Hello)
+		}
+	}
+	return list
+}
+
 // Losses lists the work of the run that had to be done again.
 func (s *Scheduler) Losses() []Loss {
 	s.mu.Lock()
