@@ -298,6 +298,13 @@ test-python: build $(VENV)/python-package ## the Python package: ruff, mypy, tes
 	cd python && $(PYTHON_PACKAGE) $(VENV)/bin/python -m pytest -q
 	$(PYTHON_PACKAGE) $(VENV)/bin/python -m pytest -q -p no:cacheprovider examples
 
+.PHONY: test-tutorial
+test-tutorial: wheel ## the tutorial as a new user does it: a clean environment, the wheel and pandas, no Go, at most ten minutes
+	rm -rf $(BUILD)/tutorial && mkdir -p $(BUILD)/tutorial/work && python3 -m venv $(BUILD)/tutorial/venv
+	start=$$SECONDS; export PATH=$(CURDIR)/$(BUILD)/tutorial/venv/bin:/usr/bin:/bin; if command -v go; then exit 1; fi; \
+	  pip install --quiet --disable-pip-version-check dist/ndls-*-manylinux_2_17_$$(uname -m).whl pandas && \
+	  cd $(BUILD)/tutorial/work && timeout 600 python $(CURDIR)/python/tests/pages.py tutorial && echo "the tutorial took $$((SECONDS - start)) s"
+
 .PHONY: test-engines
 test-engines: build ## jobs on clusters of Ray, Dask and Spark on this machine, which pip fetches (1.2 GB; Spark needs Java)
 	[ -x $(TOOLS)/venv-engines/bin/python ] || { python3 -m venv $(TOOLS)/venv-engines && $(TOOLS)/venv-engines/bin/pip install --quiet --disable-pip-version-check -r python/requirements-engines.txt; }

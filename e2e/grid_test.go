@@ -52,7 +52,8 @@ func TestGrid(t *testing.T) {
 			c.end(name, want)
 		})
 	}
-	settles := append(slices.Clone(gridJob), "--active", "settled", "--slack", "1", "--epsilon", "0.02", "--kmax", "14")
+	deviates := append(slices.Clone(gridJob), "--active", "settled", "--epsilon", "0.02", "--kmax", "14")
+	settles := append(slices.Clone(deviates), "--slack", "1")
 	for _, tc := range []struct {
 		args string
 		job  []string
@@ -61,8 +62,9 @@ func TestGrid(t *testing.T) {
 		{"--workers 2 --parallel columns --memory 512MiB", gridJob},
 		{"--workers 3 --parallel intervals --memory 512MiB", settles},
 		{"--workers 4 --parallel grid --group-size 2 --memory 640MiB", settles},
+		{"--workers 4 --parallel grid --group-size 2 --memory 640MiB", deviates},
 	} {
-		t.Run(tc.args, func(t *testing.T) {
+		t.Run(tc.args+strings.Join(tc.job[len(gridJob):], " "), func(t *testing.T) {
 			t.Parallel()
 			c := newCrew(t)
 			run(t, append(append([]string{"run", "--run", c.dir}, strings.Fields(tc.args)...), tc.job...)...)

@@ -240,6 +240,7 @@ func (s *Sheet) figures(of Stage) control.Figures {
 	if s.piped {
 		together = max(s.seconds, moving)
 	}
+	together += pieceSeconds * float64(s.pieces)
 	f.Seconds = stageSeconds + s.alone + s.share()*together
 	return f
 }

@@ -88,6 +88,9 @@ const (
 	ReadBytes      = 1.0e9
 	scratchBytes   = 0.6e9
 	CommittedBytes = 0.4e9
+	// pieceSeconds is what committing a piece takes, such as the tiles of a panel, however few rows it has.
+	// go run ./bench/plan -only cora: smooth, which has 90 panels.
+	pieceSeconds = 0.009
 	// stageSeconds is what opening and committing take, whatever the graph.
 	// go run ./bench/plan -only cora: evaluate.
 	stageSeconds = 0.05

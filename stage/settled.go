@@ -13,6 +13,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/rng"
+	"ndls/internal/share"
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/smooth"
@@ -244,7 +245,7 @@ func (env smoothRun) makeChoice(ctx context.Context, sum shards.Summary) (c *smo
 		}
 		defer states.Close()
 		done = states
-		x := combinations{env.featureTiles(), env.Plan.Seed}.rows(ctx)
+		x := combinations{env.featureTiles(), env.Plan.Seed, env.Resources.Threads}.rows(ctx)
 		c, err = smooth.Choose(ctx, g, o, targets, env.Plan.Deviation, panels, x, checkpoints)
 		return err
 	}); err != nil {
@@ -348,7 +349,7 @@ func (env smoothRun) checkSettled(ctx context.Context, sum shards.Summary) (err 
 	if err != nil {
 		return err
 	}
-	settled, err := everyRow(combinations{rowColumns{rows}, env.Plan.Seed}.rows(ctx), step)
+	settled, err := everyRow(combinations{rowColumns{rows}, env.Plan.Seed, env.Resources.Threads}.rows(ctx), step)
 	if err = errors.Join(err, rows.Close()); err != nil {
 		return err
 	}
@@ -369,7 +370,7 @@ func (env smoothRun) exactSample(ctx context.Context, sum shards.Summary, sample
 			return err
 		}
 		defer s.Free()
-		x := combinations{env.featureTiles(), env.Plan.Seed}.rows(ctx)
+		x := combinations{env.featureTiles(), env.Plan.Seed, env.Resources.Threads}.rows(ctx)
 		if c.Stats, err = s.Run(ctx, x); err != nil {
 			return err
 		}
@@ -382,9 +383,13 @@ func (env smoothRun) exactSample(ctx context.Context, sum shards.Summary, sample
 // combinations are random combinations of columns: every column is added to one of
 // smooth.Combinations columns, with a random sign. The last column of the panel is zero.
 type combinations struct {
-	of   lsi.Columns
-	seed uint64
+	of      lsi.Columns
+	seed    uint64
+	threads int
 }
+
+// combinedRows is how many rows a thread combines at a time.
+const combinedRows = 1 << 7
 
 func (c combinations) rows(ctx context.Context) hops.Rows {
 	width := packed.Panels(c.of.Width()) * packed.PanelColumns
@@ -399,20 +404,26 @@ func (c combinations) rows(ctx context.Context) hops.Rows {
 			if len(out) < n*packed.PanelColumns {
 				out = make([]float32, n*packed.PanelColumns)
 			}
-			for i := range n {
-				to := (*[packed.PanelColumns]float32)(out[i*packed.PanelColumns:])
-				*to = [packed.PanelColumns]float32{}
-				row := rows[i*width : (i+1)*width]
-				for len(row) > 0 {
-					part, by := row[:min(smooth.Combinations, len(row))], signs[width-len(row):]
-					for k, x := range part {
-						to[k&(packed.PanelColumns-1)] += float32(x * by[k])
-					}
-					row = row[len(part):]
+			_ = share.Ranges(c.threads, n, combinedRows, func(lo, hi int) error {
+				for i := lo; i < hi; i++ {
+					combine((*[packed.PanelColumns]float32)(out[i*packed.PanelColumns:]), rows[i*width:(i+1)*width], signs)
 				}
-			}
+				return nil
+			})
 			return put(out[:n*packed.PanelColumns])
 		})
+	}
+}
+
+// combine adds the columns of a row, each with its sign, to the columns of to.
+func combine(to *[packed.PanelColumns]float32, row, signs []float32) {
+	*to = [packed.PanelColumns]float32{}
+	for len(row) > 0 {
+		part := row[:min(smooth.Combinations, len(row))]
+		for k, x := range part {
+			to[k&(packed.PanelColumns-1)] += float32(x * signs[k])
+		}
+		row, signs = row[len(part):], signs[len(part):]
 	}
 }
 

@@ -43,6 +43,10 @@ def test_rows_are_what_exports_say(run: ndls.Run, tmp_path: Path) -> None:
     np.testing.assert_array_equal(run.k[order], lsi["k"])
     np.testing.assert_array_equal(run.capped[order], lsi["capped"])
     assert run.k.dtype == np.uint16
+    table = run.lsi()
+    np.testing.assert_array_equal(table["k"], run.k)
+    assert table.column_names[-2:] == ["k", "capped"]
+    assert run.lsi(["id"]).column_names == ["id"]
     predicted = np.load(run.export("predictions", tmp_path / "predictions.npy"))
     np.testing.assert_array_equal(run.predictions.column("label").to_numpy()[order], predicted["label"])
     with pytest.raises(ndls.Error, match="force"):

@@ -219,16 +219,19 @@ class Run:
     @cached_property
     def k(self) -> npt.NDArray[np.uint16]:
         """The number of hops of each node, its local smoothing iteration: uint16 of shape (nodes,)."""
-        return self._lsi("k").astype(np.uint16)
+        return self._lsi_column("k").astype(np.uint16)
 
     @cached_property
     def capped(self) -> npt.NDArray[np.bool_]:
         """Whether a node was not within epsilon after ``--kmax`` hops: bool of shape (nodes,)."""
-        return self._lsi("capped")
+        return self._lsi_column("capped")
 
-    def _lsi(self, column: str) -> npt.NDArray[Any]:
-        parts = [pq.read_table(p, columns=[column], memory_map=True) for p in self._need("lsi", "K of nodes", "lsi")]
-        values: npt.NDArray[Any] = pa.concat_tables(parts).column(0).to_numpy()
+    def lsi(self, columns: list[str] | None = None) -> pa.Table:
+        """Reads the table of K, or some of its columns: the id of each node, ``k`` and ``capped``."""
+        return pa.concat_tables(pq.read_table(p, columns=columns, memory_map=True) for p in self._need("lsi", "K of nodes", "lsi"))
+
+    def _lsi_column(self, name: str) -> npt.NDArray[Any]:
+        values: npt.NDArray[Any] = self.lsi([name]).column(0).to_numpy()
         return values
 
     def index(self, ids: Any) -> npt.NDArray[np.int64]:

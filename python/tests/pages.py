@@ -1,0 +1,32 @@
+"""Runs the blocks of a page of the documentation in the working folder: python pages.py PAGE."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    """The language and the text of each block, from top to bottom."""
+    return re.findall(r"^```(python|sh)\n(.*?)^```$", (DOCS / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL)
+
+
+def run(page: str) -> None:
+    """Runs blocks of Python in this process, one after the other, and commands in a shell each."""
+    found = blocks(page)
+    assert found, f"{page}.md has no blocks"
+    names: dict[str, object] = {}
+    for number, (kind, text) in enumerate(found):
+        if kind == "python":
+            exec(compile(text, f"block {number} of {page}", "exec"), names)
+            continue
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"block {number}: {text}\n{done.stdout}\n{done.stderr}"
+
+
+if __name__ == "__main__":
+    run(sys.argv[1])
