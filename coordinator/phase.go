@@ -54,6 +54,9 @@ func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.St
 	for {
 		changed, reports, over, err := s.look(ctx)
 		if over || err != nil {
+			if err == nil {
+				meter.Tell(1)
+			}
 			return reports, err
 		}
 		if meter != nil {

@@ -88,6 +88,37 @@ func TestShareOfTasks(t *testing.T) {
 	})
 }
 
+// TestShareAtTheEnd: a phase that is over is all done.
+func TestShareAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		s := c.start()
+		ctx, w := progress.WithWatch(t.Context())
+		ctx = progress.Shared(ctx)
+		defer progress.Begin(ctx, progress.Stage{Name: "smooth"})()
+		defer progress.EnterRange(ctx, 0, 0.5)()
+		var running sync.WaitGroup
+		running.Go(func() {
+			if _, err := s.Run(ctx, c.tasks); err != nil {
+				t.Error(err)
+			}
+		})
+		if _, err := s.Join(ctx, control.Hello{Worker: "a", Version: "1", Memory: 1 << 30, Threads: 4}); err != nil {
+			t.Fatal(err)
+		}
+		l, err := s.Next(ctx, "a")
+		if err == nil {
+			err = s.Finish(ctx, l.Fencing, control.Outcome{Report: &control.StageReport{Stage: control.Smooth, Seconds: 1}})
+		}
+		if running.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if x, _ := w.Course(time.Now()); x.Done() != 0.5 {
+			t.Errorf("%g of the stage is done after its first half", x.Done())
+		}
+	})
+}
+
 // counted is a scheduler that notes between which shares of the stage each phase lies.
 type counted struct {
 	*fake
