@@ -241,9 +241,21 @@ func TestMetricsOfACoordinator(t *testing.T) {
 		name, label string
 		least       float64
 	}{
-		{"ndls_workers", "", 1}, {"ndls_worker_up", "", 1}, {"ndls_worker_threads", "", 1}, {"ndls_worker_memory_budget_bytes", "", 512 << 20}, {"ndls_worker_memory_bytes", "", 1},
-		{"ndls_worker_edges_total", "", 1}, {"ndls_worker_read_bytes_total", "", 1}, {"ndls_worker_limit_edges_per_second", "", 1}, {"ndls_worker_limit_read_bytes_per_second", "", 1},
-		{"ndls_stage_state", "stage=smooth", 1}, {"ndls_stage_seconds", "stage=partition", 0}, {"ndls_stage_elapsed_seconds", "", 0}, {"ndls_losses_total", "", 0}, {"go_goroutines", "", 1}, {"process_cpu_seconds_total", "", 0},
+		{"ndls_workers", "", 1},
+		{"ndls_worker_up", "", 1},
+		{"ndls_worker_threads", "", 1},
+		{"ndls_worker_memory_budget_bytes", "", 512 << 20},
+		{"ndls_worker_memory_bytes", "", 1},
+		{"ndls_worker_edges_total", "", 1},
+		{"ndls_worker_read_bytes_total", "", 1},
+		{"ndls_worker_limit_edges_per_second", "", 1},
+		{"ndls_worker_limit_read_bytes_per_second", "", 1},
+		{"ndls_stage_state", "stage=smooth", 1},
+		{"ndls_stage_seconds", "stage=partition", 0},
+		{"ndls_stage_elapsed_seconds", "", 0},
+		{"ndls_losses_total", "", 0},
+		{"go_goroutines", "", 1},
+		{"process_cpu_seconds_total", "", 0},
 	} {
 		if got := value(want.name, want.label); got < want.least {
 			t.Errorf("%s %s is %g, want %g at least", want.name, want.label, got, want.least)
