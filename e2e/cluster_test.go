@@ -245,16 +245,28 @@ func TestClusterEndsAtOnce(t *testing.T) {
 }
 
 // TestWorkerComesFirst has a worker wait for the coordinator that goes on with a run of
-// which all that was asked for so far is complete.
+// which all that was asked for so far is complete, or begins one: the worker has no file there yet.
 func TestWorkerComesFirst(t *testing.T) {
 	t.Parallel()
 	want := wantOf(t, job...)
-	c := newCrew(t)
-	run(t, "partition", "--run", c.dir, "--dataset", job[1], "--quiet")
-	c.worker(nil)
-	time.Sleep(time.Second)
-	c.coordinator(1)
-	c.end("worker first", want)
+	for _, made := range []bool{true, false} {
+		t.Run(fmt.Sprintf("made=%v", made), func(t *testing.T) {
+			t.Parallel()
+			c := newCrew(t)
+			if made {
+				run(t, "partition", "--run", c.dir, "--dataset", job[1], "--quiet")
+			} else if err := os.MkdirAll(c.dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			c.worker(nil)
+			time.Sleep(time.Second)
+			if list, err := filepath.Glob(filepath.Join(c.dir, "cluster", "*")); err != nil || !made && len(list) > 0 {
+				t.Errorf("the worker has written %v, error %v", list, err)
+			}
+			c.coordinator(1)
+			c.end("worker first", want)
+		})
+	}
 }
 
 // TestClusterSurvives kills processes at points of their protocol. Each is started

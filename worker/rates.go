@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"ndls/group/remote"
-	"ndls/internal/control"
+	"ndls/internal/control/address"
 	"ndls/internal/mem"
 	"ndls/machine"
 )
@@ -22,23 +22,31 @@ const (
 	ratedName = "cluster/rate"
 )
 
-// measure finds what this worker can do in a second, beside the rate of the network, which takes another
-// worker. What cannot be measured stays 0: rates serve the speed of the run alone.
-func (s *server) measure(ctx context.Context) (r control.Rates) {
-	if budget, err := mem.NewBudget(s.o.Resources.Memory); err == nil {
-		threads := max(s.o.Resources.Threads, 1)
-		if rate, err := machine.EdgeRate(ctx, budget, machine.Options{Threads: threads, Kernel: s.o.Resources.Kernel, Rows: ratedRows}); err == nil {
-			r.Edges = rate * float64(threads)
-		}
-		budget.Close()
+// Rates say what this worker can do in a second. What cannot be measured stays 0: rates serve the speed of
+// the run alone.
+
+// edgeRate is edges a second that all threads pass.
+func (s *server) edgeRate(ctx context.Context) float64 {
+	budget, err := mem.NewBudget(s.o.Resources.Memory)
+	if err != nil {
+		return 0
 	}
-	r.Store = s.storeRate(ctx)
-	return r
+	defer budget.Close()
+	threads := max(s.o.Resources.Threads, 1)
+	rate, err := machine.EdgeRate(ctx, budget, machine.Options{Threads: threads, Kernel: s.o.Resources.Kernel, Rows: ratedRows})
+	if err != nil {
+		return 0
+	}
+	return rate * float64(threads)
 }
 
-// storeRate is bytes a second of a file of the run directory.
+// storeRate is bytes a second of a file of the run directory. It is measured once a coordinator works
+// there: before, the folder may be anybody's, and one that has a file is no new run directory.
 func (s *server) storeRate(ctx context.Context) float64 {
 	store := s.worker.store
+	if _, err := address.Read(ctx, store); err != nil {
+		return 0
+	}
 	w, err := store.Create(ctx, ratedName)
 	if err != nil {
 		return 0

@@ -87,13 +87,16 @@ func Serve(ctx context.Context, svc control.Service, store *storage.Counting, o 
 	}
 	defer s.worker.Close()
 	if o.Blocks != nil {
-		s.o.Hello.Rates = s.measure(ctx)
+		s.o.Hello.Rates.Edges = s.edgeRate(ctx)
 	}
 	if err := s.join(ctx); err != nil {
 		return err
 	}
-	if o.Blocks != nil && s.welcome.Peer != "" {
-		s.o.Hello.Rates.Network = s.networkRate(ctx, s.welcome.Peer)
+	if o.Blocks != nil {
+		s.o.Hello.Rates.Store = s.storeRate(ctx)
+		if s.welcome.Peer != "" {
+			s.o.Hello.Rates.Network = s.networkRate(ctx, s.welcome.Peer)
+		}
 		if err := s.join(ctx); err != nil {
 			return err
 		}
