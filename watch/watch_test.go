@@ -438,7 +438,9 @@ func TestDashboard(t *testing.T) {
 	if err := json.Unmarshal(text, &board); err != nil {
 		t.Fatal(err)
 	}
-	served, err := Metrics(running(), Options{Watch: watching(t), Limits: limited})
+	st := running()
+	st.status.Load().Workers[0].Rates = control.Rates{Edges: 1, Store: 1}
+	served, err := Metrics(st, Options{Watch: watching(t), Limits: limited})
 	if err != nil {
 		t.Fatal(err)
 	}
