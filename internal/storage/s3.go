@@ -187,6 +187,10 @@ func (p *probe) IsErrorRetryable(err error) bool {
 	return p.dials < probeAttempts && p.RetryerV2.IsErrorRetryable(err)
 }
 
+// momentary are errors of calls that met another one. A server that keeps objects as files, such as
+// versitygw, answers ExistingObjectIsDirectory also where another call removes the empty folder just then.
+var momentary = map[string]struct{}{"ConditionalRequestConflict": {}, "OperationAborted": {}, "ExistingObjectIsDirectory": {}}
+
 func newRetryer() aws.RetryerV2 {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts, o.MaxBackoff = maxAttempts, maxDelay
@@ -196,7 +200,7 @@ func newRetryer() aws.RetryerV2 {
 		o.Retryables = append(
 			o.Retryables,
 			retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusTooManyRequests: {}}},
-			retry.RetryableErrorCode{Codes: map[string]struct{}{"ConditionalRequestConflict": {}, "OperationAborted": {}}},
+			retry.RetryableErrorCode{Codes: momentary},
 			retry.IsErrorRetryableFunc(brokenReply),
 		)
 	})
