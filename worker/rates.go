@@ -22,10 +22,8 @@ const (
 	ratedName = "cluster/rate"
 )
 
-// Rates say what this worker can do in a second. What cannot be measured stays 0: rates serve the speed of
-// the run alone.
-
-// edgeRate is edges a second that all threads pass.
+// edgeRate is edges a second that all threads pass. It is 0 where it cannot be measured, as other rates are:
+// they serve the speed of the run alone.
 func (s *server) edgeRate(ctx context.Context) float64 {
 	budget, err := mem.NewBudget(s.o.Resources.Memory)
 	if err != nil {

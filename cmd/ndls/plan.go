@@ -119,11 +119,11 @@ func (a *app) printGroups(list []ndls.Figures) {
 	var groups []string
 	for _, x := range list {
 		if x.GroupSize > 0 {
-			groups = append(groups, fmt.Sprintf("%s by %d", x.Stage, x.GroupSize))
+			groups = append(groups, fmt.Sprintf("of %d in %s", x.GroupSize, x.Stage))
 		}
 	}
 	if len(groups) > 0 {
-		fmt.Fprintf(a.stdout, "workers that share the rows of a block of columns: %s; what the network takes is not in the times\n", strings.Join(groups, ", "))
+		fmt.Fprintf(a.stdout, "workers share the rows of a block of columns in groups: %s. The times do not count what the network takes\n", strings.Join(groups, ", "))
 	}
 }
 
