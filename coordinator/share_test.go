@@ -138,6 +138,17 @@ func (c *counted) Run(ctx context.Context, tasks []control.Task) ([]control.Stag
 	return []control.StageReport{{Stage: tasks[0].Stage}}, nil
 }
 
+// counting is a job in a stage of that name, and what counts its phases.
+func counting(t *testing.T, name string) (context.Context, *Job, *counted, func()) {
+	ctx, w := progress.WithWatch(t.Context())
+	ctx = progress.Shared(ctx)
+	end := progress.Begin(ctx, progress.Stage{Name: name})
+	j, f := setup(t, newCluster(t, 1).store, shards.Summary{})
+	c := &counted{fake: f, watch: w, phases: map[control.Part]float64{}}
+	j.Tasks = c
+	return ctx, j, c, end
+}
+
 // TestStepsShareAStage: where it is known how many steps there are, the first one is nearly all of the stage.
 func TestStepsShareAStage(t *testing.T) {
 	for _, tc := range []struct {
@@ -149,12 +160,7 @@ func TestStepsShareAStage(t *testing.T) {
 		{"the whole at once", true, false, map[control.Part]float64{control.Whole: 1}},
 		{"no one knows how many", false, true, map[control.Part]float64{control.Models: 0, control.Whole: 0}},
 	} {
-		ctx, w := progress.WithWatch(t.Context())
-		ctx = progress.Shared(ctx)
-		end := progress.Begin(ctx, progress.Stage{Name: "train"})
-		j, f := setup(t, newCluster(t, 1).store, shards.Summary{})
-		c := &counted{fake: f, watch: w, phases: map[control.Part]float64{}}
-		j.Tasks = c
+		ctx, j, c, end := counting(t, "train")
 		next := tc.step
 		_, err := j.runSteps(ctx, control.Train, stage.Cut{Once: tc.once, Next: func(context.Context, *catalog.Catalog) (left partition.Left, err error) {
 			if next {
@@ -187,12 +193,7 @@ func TestPhasesShareAStage(t *testing.T) {
 		for _, part := range tc.cut {
 			phases = append(phases, []control.Task{{Stage: control.Smooth, Part: part}})
 		}
-		ctx, w := progress.WithWatch(t.Context())
-		ctx = progress.Shared(ctx)
-		end := progress.Begin(ctx, progress.Stage{Name: "smooth"})
-		j, f := setup(t, newCluster(t, 1).store, shards.Summary{})
-		c := &counted{fake: f, watch: w, phases: map[control.Part]float64{}}
-		j.Tasks = c
+		ctx, j, c, end := counting(t, "smooth")
 		if _, err := j.inPhases(ctx, phases); err != nil {
 			t.Fatal(err)
 		}
