@@ -212,6 +212,9 @@ func (c *Catalog) Create(ctx context.Context, e Entry) (*File, error) {
 	if e.Kind == "" || IsRecord(e.Path) {
 		return nil, fmt.Errorf("create %q of kind %q", e.Path, e.Kind)
 	}
+	if c.binding.Plans != nil && !Made(e.Path) {
+		return nil, fmt.Errorf("create %q in a run directory: ndls gives no such name, so gc would keep what an interruption leaves of it", e.Path)
+	}
 	w, err := c.store.Create(ctx, e.Path)
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", e.Path, err)

@@ -165,28 +165,31 @@ func TestBinding(t *testing.T) {
 		return c
 	}
 	c := bound("A", "B")
-	e := mustPut(t, c, KindLSI, "lsi/part", "k", 0, -1)
+	e := mustPut(t, c, KindLSI, "lsi/part-00000.parquet", "k", 0, -1)
 	if e.Stage != "lsi" || e.Plan != "A" {
 		t.Errorf("entry %+v", e)
 	}
-	mustPut(t, c, KindSmoothed, "smoothed/part", "s", 0, -1)
+	mustPut(t, c, KindSmoothed, "smoothed/part-00000.arrow", "s", 0, -1)
+	if _, err := c.Create(ctx, Describe(KindLSI, "lsi/part")); err == nil || !strings.Contains(err.Error(), "no such name") {
+		t.Errorf("a name that gc would keep: %v", err)
+	}
 	other := bound("A2", "B")
-	if _, ok := other.Lookup("lsi/part"); ok || len(other.Entries(KindLSI)) != 0 || len(other.Entries(KindSmoothed)) != 1 {
+	if _, ok := other.Lookup("lsi/part-00000.parquet"); ok || len(other.Entries(KindLSI)) != 0 || len(other.Entries(KindSmoothed)) != 1 {
 		t.Errorf("under another plan: %v", other.Entries(""))
 	}
-	if got := paths(other.All()); !slices.Equal(got, []string{"lsi/part", "smoothed/part"}) {
+	if got := paths(other.All()); !slices.Equal(got, []string{"lsi/part-00000.parquet", "smoothed/part-00000.arrow"}) {
 		t.Errorf("all: %v", got)
 	}
 	before := other.Number()
-	mustPut(t, other, KindLSI, "lsi/part", "k", 0, -1)
+	mustPut(t, other, KindLSI, "lsi/part-00000.parquet", "k", 0, -1)
 	if got := other.Number() - before; got != 1 {
 		t.Errorf("the same bytes are listed anew in %d steps", got)
 	}
-	if _, ok := bound("A", "B").Lookup("lsi/part"); ok {
+	if _, ok := bound("A", "B").Lookup("lsi/part-00000.parquet"); ok {
 		t.Error("the old plan still has it")
 	}
 	before = other.Number()
-	mustPut(t, other, KindLSI, "lsi/part", "k", 0, -1)
+	mustPut(t, other, KindLSI, "lsi/part-00000.parquet", "k", 0, -1)
 	if got := other.Number() - before; got != 0 {
 		t.Errorf("the same file again makes %d changes", got)
 	}

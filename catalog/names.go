@@ -6,15 +6,18 @@ import (
 )
 
 // made matches the names of all files that ndls makes in a run directory. A stage
-// that writes files of other names needs a line here: gc removes only what matches.
+// that writes files of other names needs a line here: gc removes only what matches, and
+// a catalogue that is bound to a
+// plan creates no others.
 var made = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`catalog\.parquet`, `catalog/\d+\.(?:json|parquet)`, `run\.json`, `report\.(?:json|html)`, `(?:journal|cluster)/[0-9a-z.-]+`,
 	`graph/(?:summary\.json|(?:ids|nodes)\.parquet)`,
+	`graph/splits/split-\d{3,}\.u8`,
 	`graph/(?:edges|reversed)/part-\d{5,}\.parquet`,
 	`graph/(?:reversed-)?hops/part-\d{5,}(?:-[0-9a-f]+)?\.hops`,
 	`graph/runs/(?:order\.json|[a-z]+/\d+-\d+[0-9a-z.-]*)`,
 	`(?:graph/features|(?:smoothed|soft_labels|predictions)/tiles|predictions/(?:given|errors|corrected))/tile-\d{5,}-\d{5,}\.f(?:16|32)(?:\.rows-\d+-\d+)?`,
-	`lsi/(?:(?:epsilon-[0-9e.+-]+/)?part-\d{5,}\.parquet|rows-\d+-\d+\.k|rows/\d{5,}-\d{5,}|squares/\d{5,}-\d{5,}-\d{5,}|found/\d{5,}-(?:\d{2,}|sample)-\d{5,})`,
+	`lsi/(?:(?:epsilon-[0-9e.+-]+/)?part-\d{5,}\.parquet|sample-\d+\.json|rows-\d+-\d+\.k|rows/\d{5,}-\d{5,}|squares/\d{5,}-\d{5,}-\d{5,}|found/\d{5,}-(?:\d{2,}|sample)-\d{5,})`,
 	`(?:smoothed|hops|soft_labels|predictions)/part-\d{5,}\.arrow`,
 	`predictions/tiles/tile-\d{5,}-\d{5,}\.rows(?:\.rows-\d+-\d+)?`,
 	`predictions/best/run-\d{3,}/part-\d{5,}\.panels-\d{5,}`,

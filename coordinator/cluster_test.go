@@ -1092,7 +1092,7 @@ func TestFinishedTaskKeepsItsFiles(t *testing.T) {
 			return v
 		}
 		write := func(cat *catalog.Catalog) error {
-			f, err := cat.Create(ctx, catalog.Describe(catalog.KindSmoothedTile, "tile"))
+			f, err := cat.Create(ctx, catalog.Describe(catalog.KindSmoothedTile, "smoothed/tiles/tile-00000-00000.f32"))
 			if err != nil {
 				return err
 			}
@@ -1112,7 +1112,7 @@ func TestFinishedTaskKeepsItsFiles(t *testing.T) {
 		if err := write(view(late, second)); !errors.Is(err, control.ErrLeaseLost) {
 			t.Errorf("a commit after the task was done: %v", err)
 		}
-		e, listed := s.cat.Lookup("tile")
+		e, listed := s.cat.Lookup("smoothed/tiles/tile-00000-00000.f32")
 		if !listed {
 			t.Fatal("the task is done, and its file is not listed")
 		}

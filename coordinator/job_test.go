@@ -48,9 +48,13 @@ func (f *fake) Run(ctx context.Context, tasks []control.Task) ([]control.StageRe
 	return []control.StageReport{r}, err
 }
 
-var outputs = map[control.Stage]string{
-	control.LSI: catalog.KindLSI, control.Smooth: catalog.KindSmoothed, control.Train: catalog.KindModel,
-	control.Predict: catalog.KindSoftLabels, control.LabelDepth: catalog.KindLabelDepth, control.SmoothLabels: catalog.KindPredictions,
+var outputs = map[control.Stage]struct{ kind, path string }{
+	control.LSI:          {catalog.KindLSI, "lsi/part-00000.parquet"},
+	control.Smooth:       {catalog.KindSmoothed, "smoothed/part-00000.arrow"},
+	control.Train:        {catalog.KindModel, "model/model.json"},
+	control.Predict:      {catalog.KindSoftLabels, "soft_labels/part-00000.arrow"},
+	control.LabelDepth:   {catalog.KindLabelDepth, "predictions/depth.json"},
+	control.SmoothLabels: {catalog.KindPredictions, "predictions/part-00000.arrow"},
 }
 
 func (f *fake) execute(ctx context.Context, t control.Task) (control.StageReport, error) {
@@ -66,7 +70,7 @@ func (f *fake) execute(ctx context.Context, t control.Task) (control.StageReport
 		return report, shards.WriteSummary(ctx, f.cat, f.sum)
 	case control.LSI:
 		if f.labelTable {
-			if err := f.commit(ctx, t, catalog.KindLabelLSI, "label-lsi"); err != nil {
+			if err := f.commit(ctx, t, catalog.KindLabelLSI, "lsi/epsilon-0.5/part-00000.parquet"); err != nil {
 				return report, err
 			}
 		}
@@ -77,7 +81,8 @@ func (f *fake) execute(ctx context.Context, t control.Task) (control.StageReport
 		}
 		return report, nil
 	}
-	return report, f.commit(ctx, t, outputs[t.Stage], string(t.Stage))
+	out := outputs[t.Stage]
+	return report, f.commit(ctx, t, out.kind, out.path)
 }
 
 func (f *fake) commit(ctx context.Context, t control.Task, kind, name string) error {
