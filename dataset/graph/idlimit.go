@@ -52,22 +52,25 @@ func (l *IDLimit) parseOther(field []byte) (uint32, string) {
 	case text == "":
 		return 0, "a node id is missing"
 	case err == nil && f < 0:
-		return 0, fmt.Sprintf("node id %s is negative: ids are whole numbers from 0, renumber the nodes", Shorten(field))
+		return 0, fmt.Sprintf("node id %s is negative: ids are whole numbers from 0, "+otherIDs, Shorten(field))
 	case f >= float64(l.N): // infinite where the number is too large for a float64
-		return 0, fmt.Sprintf("node id %s is too large: ids go up to %d, renumber the nodes", Shorten(field), l.N-1)
+		return 0, fmt.Sprintf("node id %s is too large: ids go up to %d, "+otherIDs, Shorten(field), l.N-1)
 	case err == nil:
 		return 0, fmt.Sprintf("node id %s is not a whole number: write ids without fraction or exponent", Shorten(field))
 	}
-	return 0, fmt.Sprintf("node id %s is not a number: ids are whole numbers from 0, renumber the nodes", Shorten(field))
+	return 0, fmt.Sprintf("node id %s is not a number: ids are whole numbers from 0, "+otherIDs, Shorten(field))
 }
+
+// otherIDs says what to do with ids that are no such numbers.
+const otherIDs = "renumber the nodes or read the files with table:, which takes ids of any type"
 
 // Problem says what is wrong with a number that is no id below the limit.
 func (l *IDLimit) Problem(v int64) string {
 	switch {
 	case v < 0:
-		return fmt.Sprintf("node id %d is negative: ids are whole numbers from 0, renumber the nodes", v)
+		return fmt.Sprintf("node id %d is negative: ids are whole numbers from 0, "+otherIDs, v)
 	case l.Stated == "":
-		return fmt.Sprintf("node id %d is too large: ids go up to %d, renumber the nodes", v, l.N-1)
+		return fmt.Sprintf("node id %d is too large: ids go up to %d, "+otherIDs, v, l.N-1)
 	}
 	return fmt.Sprintf("node id %d is not below the number of nodes, %d (%s): correct the id, or the number of nodes", v, l.N, l.Stated)
 }
@@ -79,7 +82,7 @@ func (l *IDLimit) Check(v int64, unsigned bool) string {
 	case v >= 0 && v < l.N:
 		return ""
 	case v < 0 && unsigned:
-		return fmt.Sprintf("node id %d is too large: ids go up to %d, renumber the nodes", uint64(v), l.N-1)
+		return fmt.Sprintf("node id %d is too large: ids go up to %d, "+otherIDs, uint64(v), l.N-1)
 	}
 	return l.Problem(v)
 }
