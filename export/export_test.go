@@ -135,7 +135,7 @@ func newFixtureIn(t *testing.T, store storage.Store) *fixture {
 	for lo, i := 0, 0; lo < nodes; lo, i = lo+interval, i+1 {
 		hi := min(lo+interval, nodes)
 		add(catalog.KindLSI, fmt.Sprintf("lsi/part-%05d.parquet", i), i, int64(hi-lo), func(w *catalog.File) error {
-			return shards.WriteLSI(w, int64(hi-lo), nil, func(first int64, b shards.LSIBatch) error {
+			return shards.WriteLSI(w, int64(hi-lo), nil, 1, func(first int64, b shards.LSIBatch) error {
 				for k := range b.ID {
 					node := lo + int(first) + k
 					b.ID[k], b.K[k], b.Capped[k] = int64(ids[node]), int32(node), node%3 == 0

@@ -404,7 +404,7 @@ func (j *job) create(ctx context.Context, kind, path string, write func(f *catal
 
 func (j *job) writeK(ctx context.Context) error {
 	return j.create(ctx, catalog.KindLSI, "lsi/part-00000.parquet", func(f *catalog.File, names *shards.IDReader) error {
-		return shards.WriteLSI(f, int64(j.ids.m), names, func(first int64, b shards.LSIBatch) error {
+		return shards.WriteLSI(f, int64(j.ids.m), names, j.o.Threads, func(first int64, b shards.LSIBatch) error {
 			for i := range b.ID {
 				v := first + int64(i)
 				b.ID[i], b.K[i], b.Capped[i] = v, int32(j.k.S[v]), j.capped.S[v]

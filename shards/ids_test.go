@@ -143,7 +143,7 @@ func TestIDsComeBack(t *testing.T) {
 					t.Fatal(at, err)
 				}
 				out.Reset()
-				if err := WriteLSI(&out, int64(n), g.names(t), func(first int64, b LSIBatch) error {
+				if err := WriteLSI(&out, int64(n), g.names(t), 2, func(first int64, b LSIBatch) error {
 					copy(b.ID, g.numbers[first:])
 					return nil
 				}); err != nil {

@@ -207,7 +207,7 @@ func readAllLSI(r storage.Reader) (LSIBatch, error) {
 func sampleLSI(t testing.TB) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := WriteLSI(&out, 500, nil, fillLSI); err != nil {
+	if err := WriteLSI(&out, 500, nil, 1, fillLSI); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -351,7 +351,7 @@ func TestWritersReportErrorsBelow(t *testing.T) {
 	writers := map[string]func(w io.Writer) error{
 		"edges": func(w io.Writer) error { _, err := writeEdges(w, e, 0); return err },
 		"nodes": func(w io.Writer) error { return WriteNodes(w, 500, IDs{}, 1, fillNodes) },
-		"lsi":   func(w io.Writer) error { return WriteLSI(w, 500, nil, fillLSI) },
+		"lsi":   func(w io.Writer) error { return WriteLSI(w, 500, nil, 1, fillLSI) },
 		"rows":  func(w io.Writer) error { _, err := writeRows(w, rows); return err },
 	}
 	for name, write := range writers {

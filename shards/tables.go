@@ -294,7 +294,7 @@ func lsiColumns(t inputid.Type) []column {
 
 // WriteLSI writes a K table of n rows, as [WriteNodes] does. Where ids have a column of
 // their own, names finds them by their numbers; it is nil elsewhere.
-func WriteLSI(w io.Writer, n int64, names *IDReader, fill func(first int64, b LSIBatch) error) error {
+func WriteLSI(w io.Writer, n int64, names *IDReader, threads int, fill func(first int64, b LSIBatch) error) error {
 	all := newLSIBatch(int(min(max(n, 0), batchRows)))
 	ids := names.IDs()
 	return writeTable(w, catalog.KindLSI, lsiColumns(ids.Type), ids.pairs(), ids.groupRows(), n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
@@ -307,11 +307,12 @@ func WriteLSI(w io.Writer, n int64, names *IDReader, fill func(first int64, b LS
 			return err
 		}
 		rest := cols[len(idColumns(ids.Type)):]
-		return firstError(
-			func() error { return writeIDs(p, cols, ids.Type, keys, b.ID) },
+		columns := []func() error{
+			func() error { return writeIDs(p, cols, ids.Type, keys, b.ID) }, // takes longest
 			func() error { return writeColumn(p, rest[0], b.K) },
 			func() error { return writeColumn(p, rest[1], b.Capped) },
-		)
+		}
+		return share.Each(threads, len(columns), func(i int) error { return columns[i]() })
 	})
 }
 

@@ -44,7 +44,7 @@ func TestLSIRoundTrip(t *testing.T) {
 	for _, n := range tableSizes {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			var out bytes.Buffer
-			if err := WriteLSI(&out, n, nil, fillLSI); err != nil {
+			if err := WriteLSI(&out, n, nil, 2, fillLSI); err != nil {
 				t.Fatal(err)
 			}
 			checkAllocations(t)
@@ -68,7 +68,7 @@ func TestTablesPassOnErrorsOfTheCaller(t *testing.T) {
 	if err := WriteNodes(&bytes.Buffer{}, 10, IDs{}, 2, func(int64, NodeBatch) error { return mine }); !errors.Is(err, mine) {
 		t.Errorf("WriteNodes: %v", err)
 	}
-	if err := WriteLSI(&bytes.Buffer{}, 10, nil, func(int64, LSIBatch) error { return mine }); !errors.Is(err, mine) {
+	if err := WriteLSI(&bytes.Buffer{}, 10, nil, 2, func(int64, LSIBatch) error { return mine }); !errors.Is(err, mine) {
 		t.Errorf("WriteLSI: %v", err)
 	}
 	if err := ReadNodes(storage.NewBytesReader(sampleNodes(t)), "n", func(int64, NodeBatch) error { return mine }); !errors.Is(err, mine) {

@@ -586,6 +586,9 @@ func (s *Smoother) Output(col, columns int, x hops.Rows, put func(rows []float32
 	return out.beside(x)
 }
 
+// hopRows is how many rows of a hop a thread takes at a time.
+const hopRows = 32
+
 // Hop puts columns [col, col+columns) of the target rows of the block at the hop that was
 // made last, X^(hop), in ascending order of node, some at a time. [Options.Keep] has the hop.
 // x puts X^(0) again; of hop 0 the rows are put as x gives them. Under a rule that repeats hops
@@ -597,27 +600,33 @@ func (s *Smoother) Hop(hop, col, columns int, x hops.Rows, put func(rows []float
 	}
 	stride := int64(s.o.Layout.Columns)
 	var out []float32
-	large := false
 	show := func(first int64, rows []float32, scale func(i int64) float64) error {
-		out = out[:0]
-		s.o.Targets.each(first, first+int64(len(rows))/stride, func(i int64) {
-			row := rows[(i-first)*stride+int64(col):][:columns]
-			if scale == nil {
-				out = append(out, row...)
-				return
+		n := len(rows) / int(stride)
+		values := int(s.o.Targets.count(first, first+int64(n))) * columns
+		out = slices.Grow(out[:0], values)[:values]
+		err := share.Ranges(s.g.Threads, n, hopRows, func(lo, hi int) error {
+			to := out[int(s.o.Targets.count(first, first+int64(lo)))*columns:]
+			large := false
+			s.o.Targets.each(first+int64(lo), first+int64(hi), func(i int64) {
+				row := rows[(i-first)*stride+int64(col):][:columns]
+				if scale == nil {
+					copy(to, row)
+				} else {
+					up := scale(i)
+					for c, z := range row {
+						to[c] = float32(up * float64(z))
+						large = large || !(math.Abs(float64(to[c])) <= math.MaxFloat32)
+					}
+				}
+				to = to[columns:]
+			})
+			if large {
+				return spmv.TooLarge(s.o.Layout.Precision)
 			}
-			up := scale(i)
-			for _, z := range row {
-				value := float32(up * float64(z))
-				large = large || !(math.Abs(float64(value)) <= math.MaxFloat32)
-				out = append(out, value)
-			}
-		})
-		switch {
-		case large:
-			return spmv.TooLarge(s.o.Layout.Precision)
-		case len(out) == 0:
 			return nil
+		})
+		if err != nil || values == 0 {
+			return err
 		}
 		return put(out)
 	}

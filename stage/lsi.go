@@ -254,7 +254,7 @@ func (env lsiRun) writeLSI(ctx context.Context, f *catalog.File, lo int64, ids [
 		return err
 	}
 	defer closeNames()
-	return shards.WriteLSI(f, int64(len(ids)), names, func(first int64, b shards.LSIBatch) error {
+	return shards.WriteLSI(f, int64(len(ids)), names, env.Resources.Threads, func(first int64, b shards.LSIBatch) error {
 		for r := range b.ID {
 			i := first + int64(r)
 			k, capped := k(i)
