@@ -48,13 +48,14 @@ type Catalog struct {
 	mu     sync.RWMutex // never held while a store is waited for
 	byPath map[string]Entry
 	byKind map[string]map[string]Entry // by kind, then path
+	recent *recent                     // changes, of the owner; nil for a view
 }
 
 // NewView returns a view of a catalogue that lists entries now. Every change is
 // given to publish, and made in the view once that returns without an error.
 func NewView(store storage.Store, entries []Entry, publish Publish) *Catalog {
 	c := &Catalog{store: store, publish: publish}
-	c.Replace(entries)
+	c.replace(entries)
 	return c
 }
 
@@ -66,13 +67,14 @@ func Open(ctx context.Context, store storage.Store) (*Catalog, error) {
 		return nil, err
 	}
 	c := &Catalog{store: store, log: log}
-	c.Replace(entries)
+	c.replace(entries)
 	if len(c.byPath) != len(entries) {
 		return nil, seal.Corrupt(Name, "it lists a file twice")
 	}
 	for _, x := range changes {
 		c.change(x.Added, x.Removed)
 	}
+	c.recent = newRecent()
 	return c, nil
 }
 
@@ -81,8 +83,8 @@ func Open(ctx context.Context, store storage.Store) (*Catalog, error) {
 // catalogue is used by several goroutines.
 func (c *Catalog) Bind(b Binding) { c.binding = b }
 
-// Replace makes a view list entries: others have changed the catalogue too.
-func (c *Catalog) Replace(entries []Entry) {
+// replace makes the catalogue list these entries alone.
+func (c *Catalog) replace(entries []Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.byPath, c.byKind = make(map[string]Entry, len(entries)), map[string]map[string]Entry{}
@@ -118,6 +120,9 @@ func (c *Catalog) change(added []Entry, removed []string) {
 	}
 	for _, e := range added {
 		c.list(e)
+	}
+	if c.recent != nil {
+		c.recent.add(change{Added: added, Removed: removed}, len(c.byPath))
 	}
 	if invariants.Enabled && len(c.byPath) <= checkedEntries {
 		c.checkLists()

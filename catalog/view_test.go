@@ -44,7 +44,7 @@ func TestViewAndOwnerListTheSame(t *testing.T) {
 	if got := paths(a.Entries("")); !slices.Equal(got, []string{"tile-0"}) {
 		t.Errorf("a view lists %v before it is replaced", got)
 	}
-	a.Replace(s.owner.Entries(""))
+	a.Update(s.owner.Since(Version{}))
 	want := []string{"tile-0", "tile-1"}
 	for name, c := range map[string]*Catalog{"view": a, "owner": s.owner, "reopened": openCatalog(t, s.store)} {
 		if got := paths(c.Entries("")); !slices.Equal(got, want) {

@@ -546,7 +546,7 @@ func TestCommitAcrossATakeover(t *testing.T) {
 		if err := successor.Commit(ctx, l.Fencing, change); err != nil {
 			t.Error(err)
 		}
-		if list, err := successor.Catalog(ctx); err != nil || len(list) != 1 || list[0] != change.Added[0] {
+		if list, err := successor.Catalog(ctx, catalog.Version{}); err != nil || !list.Whole || len(list.Added) != 1 || list.Added[0] != change.Added[0] {
 			t.Errorf("catalogue %v, %v", list, err)
 		}
 		cancel()

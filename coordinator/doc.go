@@ -72,7 +72,7 @@
 //
 // # Memory
 //
-// A few kilobytes, about 1 KB for each task of the present phase, and 0.5 KB for
+// A few kilobytes, about 1 KB for each task of the present phase, and up to 1 KB for
 // each file in the catalogue: the record holds one K histogram, no rows.
 //
 // # Determinism

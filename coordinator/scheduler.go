@@ -623,8 +623,8 @@ func (s *Scheduler) Finish(ctx context.Context, fencing uint64, o control.Outcom
 }
 
 // Catalog implements [control.Service].
-func (s *Scheduler) Catalog(context.Context) ([]catalog.Entry, error) {
-	return s.cat.All(), nil
+func (s *Scheduler) Catalog(_ context.Context, since catalog.Version) (catalog.Listing, error) {
+	return s.cat.Since(since), nil
 }
 
 // Dead brings the end of a worker's lease nearer: someone has seen it die. If that

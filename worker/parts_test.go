@@ -136,7 +136,7 @@ func TestCutsDoNotShow(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				w.cat.Replace(entries.Entries(""))
+				w.cat.Update(catalog.Listing{Whole: true, Added: entries.Entries("")})
 				r, err := w.Execute(context.Background(), task)
 				if err != nil {
 					t.Fatalf("seed %d: %s: %v", seed, task.ID(), err)

@@ -128,6 +128,7 @@ type server struct {
 	o       Options
 	welcome control.Welcome
 	cat     *catalog.Catalog // a view
+	seen    catalog.Version  // that the view had when it was refreshed last
 	worker  *Worker
 	fencing uint64 // of the present lease
 	watch   *progress.Watch
@@ -215,23 +216,14 @@ func (s *server) publish(ctx context.Context, added []catalog.Entry, removed []s
 
 // refresh makes the view of the catalogue that of now.
 func (s *server) refresh(ctx context.Context) error {
-	entries, err := s.list(ctx)
-	if err == nil {
-		s.cat.Replace(entries)
-	}
-	return err
-}
-
-func (s *server) list(ctx context.Context) (entries []catalog.Entry, err error) {
-	err = s.patiently(ctx, "reading the catalogue", func() error {
-		list, err := s.svc.Catalog(ctx)
-		entries = entries[:0]
-		for _, e := range list {
-			entries = append(entries, catalog.Entry(e))
+	return s.patiently(ctx, "reading the catalogue", func() error {
+		l, err := s.svc.Catalog(ctx, s.seen)
+		if err == nil {
+			s.cat.Update(l)
+			s.seen = l.Version
 		}
 		return err
 	})
-	return entries, err
 }
 
 // work executes the task of a lease and says how it ended.
@@ -408,11 +400,9 @@ func isHopeless(err error) bool {
 // another attempt at it has replaced or removed what this one was reading.
 func (s *server) outdated(ctx context.Context) bool {
 	before := s.cat.Entries("")
-	entries, err := s.list(ctx)
-	if err != nil {
+	if err := s.refresh(ctx); err != nil {
 		return true
 	}
-	s.cat.Replace(entries)
 	for _, e := range before {
 		if now, ok := s.cat.Lookup(e.Path); !ok || now != e {
 			return true

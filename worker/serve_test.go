@@ -136,11 +136,8 @@ func (b *boss) Finish(_ context.Context, _ uint64, o control.Outcome) error {
 	return nil
 }
 
-func (b *boss) Catalog(context.Context) (list []catalog.Entry, err error) {
-	for _, e := range b.cat.Entries("") {
-		list = append(list, catalog.Entry(e))
-	}
-	return list, nil
+func (b *boss) Catalog(_ context.Context, since catalog.Version) (catalog.Listing, error) {
+	return b.cat.Since(since), nil
 }
 
 // TestWhoMeasuresTheRunDirectory: a worker alone measures all that lies in the run

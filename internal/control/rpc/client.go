@@ -189,13 +189,13 @@ func (c *Client) Finish(ctx context.Context, fencing uint64, outcome control.Out
 }
 
 // Catalog is control.Service's.
-func (c *Client) Catalog(ctx context.Context) (entries []catalog.Entry, err error) {
+func (c *Client) Catalog(ctx context.Context, since catalog.Version) (l catalog.Listing, err error) {
 	err = c.try(ctx, "catalog", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
-		entries = nil
-		stream, err := c.control.Catalog(ctx, &controlpb.CatalogRequest{}, o...)
-		return receiveAll(stream, err, func(m *controlpb.CatalogReply) { entries = appendEntries(entries, m.GetEntries()) })
+		l = catalog.Listing{}
+		stream, err := c.control.Catalog(ctx, &controlpb.CatalogRequest{Since: fromVersion(since)}, o...)
+		return receiveAll(stream, err, func(m *controlpb.CatalogReply) { addListing(&l, m) })
 	})
-	return entries, err
+	return l, err
 }
 
 // Status returns the JSON document that the coordinator has about the run. It is

@@ -200,6 +200,34 @@ func appendEntries(entries []catalog.Entry, messages []*controlpb.Entry) []catal
 	return entries
 }
 
+func fromVersion(v catalog.Version) *controlpb.CatalogVersion {
+	return &controlpb.CatalogVersion{Owner: v.Owner, Number: v.Number}
+}
+
+func toVersion(m *controlpb.CatalogVersion) catalog.Version {
+	return catalog.Version{Owner: m.GetOwner(), Number: m.GetNumber()}
+}
+
+// fromListing gives a listing in pieces. The first has its version.
+func fromListing(l catalog.Listing) []*controlpb.CatalogReply {
+	messages := []*controlpb.CatalogReply{{Version: fromVersion(l.Version), Whole: l.Whole}}
+	for _, piece := range cut(l.Added, entrySize) {
+		messages = append(messages, &controlpb.CatalogReply{Entries: fromEntries(piece)})
+	}
+	for _, piece := range cut(l.Removed, textSize) {
+		messages = append(messages, &controlpb.CatalogReply{Removed: piece})
+	}
+	return messages
+}
+
+// addListing adds a piece to a listing.
+func addListing(l *catalog.Listing, m *controlpb.CatalogReply) {
+	if m.Version != nil {
+		l.Version, l.Whole = toVersion(m.Version), m.GetWhole()
+	}
+	l.Added, l.Removed = appendEntries(l.Added, m.GetEntries()), append(l.Removed, m.GetRemoved()...)
+}
+
 func fromCommit(fencing, number uint64, c control.Change) []*controlpb.CommitRequest {
 	messages := []*controlpb.CommitRequest{{Fencing: fencing, Number: number, Delete: c.Delete}}
 	for _, piece := range cut(c.Added, entrySize) {

@@ -3,12 +3,12 @@ package rpc
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/sync/semaphore"
+	"google.golang.org/protobuf/proto"
 
 	"ndls/catalog"
 	"ndls/internal/control"
@@ -34,6 +35,7 @@ type fake struct {
 	next    func(ctx context.Context) (control.Lease, error)
 	gang    func(ctx context.Context) (control.Gang, error)
 	entries []catalog.Entry
+	removed []string
 	err     error
 	commit  func(ctx context.Context) error
 
@@ -92,7 +94,10 @@ func (f *fake) Finish(_ context.Context, fencing uint64, o control.Outcome) erro
 	return f.err
 }
 
-func (f *fake) Catalog(context.Context) ([]catalog.Entry, error) { return f.entries, f.err }
+func (f *fake) Catalog(_ context.Context, since catalog.Version) (catalog.Listing, error) {
+	since.Number++
+	return catalog.Listing{Version: since, Whole: since.Owner == 0, Added: f.entries, Removed: f.removed}, f.err
+}
 
 // telling is a fake that has a status.
 type telling struct {
@@ -207,8 +212,10 @@ func TestCallsArriveAsTheyWereMade(t *testing.T) {
 			t.Fatalf("call %d: %v", i, err)
 		}
 	}
-	if entries, err := c.Catalog(ctx); err != nil || !reflect.DeepEqual(entries, f.entries) {
-		t.Fatalf("catalog: %+v, %v", entries, err)
+	since := catalog.Version{Owner: 1 << 63, Number: 41}
+	changed := catalog.Listing{Version: catalog.Version{Owner: 1 << 63, Number: 42}, Added: f.entries}
+	if got, err := c.Catalog(ctx, since); err != nil || !reflect.DeepEqual(got, changed) {
+		t.Fatalf("catalog: %+v, %v", got, err)
 	}
 	if got, err := c.Status(ctx); err != nil || !bytes.Equal(got, text) {
 		t.Fatalf("status: %d bytes, %v", len(got), err)
@@ -248,7 +255,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 			defer cancel()
 			join := func() error { _, err := c.Join(ctx, control.Hello{}); return err }
 			next := func() error { _, err := c.Next(ctx, "w"); return err }
-			catalog := func() error { _, err := c.Catalog(ctx); return err }
+			catalog := func() error { _, err := c.Catalog(ctx, catalog.Version{}); return err }
 			status := func() error { _, err := c.Status(ctx); return err }
 			for i, err := range []error{
 				join(), next(), c.Renew(ctx, 1, control.Progress{}), c.Commit(ctx, 1, change),
@@ -345,9 +352,10 @@ func TestLargeLists(t *testing.T) {
 	}
 	c := pair(t, f)
 	ctx := context.Background()
-	entries, err := c.Catalog(ctx)
-	if err != nil || !reflect.DeepEqual(entries, f.entries) {
-		t.Fatalf("catalog: %d entries, %v", len(entries), err)
+	f.removed = removed
+	l, err := c.Catalog(ctx, catalog.Version{})
+	if err != nil || !l.Whole || !reflect.DeepEqual(l.Added, f.entries) || !slices.Equal(l.Removed, removed) {
+		t.Fatalf("catalog: %d added, %d removed, %v", len(l.Added), len(l.Removed), err)
 	}
 	all := control.Change{Added: f.entries, Removed: removed}
 	if err := c.Commit(ctx, 1, all); err != nil {
@@ -464,22 +472,30 @@ func BenchmarkRenew(b *testing.B) {
 	}
 }
 
+// BenchmarkCatalog is what a worker waits for when it joins a run of 100,000 files, and with a
+// later task, when 20 files have changed.
 func BenchmarkCatalog(b *testing.B) {
-	f := &quiet{}
-	for i := range 100_000 {
-		f.entries = append(f.entries, catalog.Entry{
-			Kind: "tile", Path: fmt.Sprintf("tiles/%032d", i), Rows: 1 << 20, Bytes: 1 << 26, Checksum: "sha256:" + strings.Repeat("ab", 32),
+	for _, files := range []int{100_000, 20} {
+		b.Run(fmt.Sprint(files), func(b *testing.B) {
+			f := &quiet{}
+			for i := range files {
+				f.entries = append(f.entries, catalog.Entry{
+					Kind: "tile", Path: fmt.Sprintf("tiles/%032d", i), Rows: 1 << 20, Bytes: 1 << 26, Checksum: "sha256:" + strings.Repeat("ab", 32),
+				})
+			}
+			c := pair(b, f)
+			for b.Loop() {
+				if l, err := c.Catalog(context.Background(), catalog.Version{}); err != nil || len(l.Added) != files {
+					b.Fatal(err)
+				}
+			}
+			size := 0
+			for _, m := range fromListing(catalog.Listing{Added: f.entries}) {
+				size += proto.Size(m)
+			}
+			b.ReportMetric(float64(size), "bytes")
 		})
 	}
-	c := pair(b, f)
-	for b.Loop() {
-		if entries, err := c.Catalog(context.Background()); err != nil || len(entries) != len(f.entries) {
-			b.Fatal(err)
-		}
-	}
-	text, _ := json.Marshal(f.entries)
-	b.SetBytes(int64(len(text)))
-	b.ReportMetric(float64(len(f.entries))*float64(b.N)/b.Elapsed().Seconds(), "entries/s")
 }
 
 // quiet is a fake that remembers nothing.

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/control/blocks"
 	"ndls/internal/control/rpc/controlpb"
@@ -83,7 +84,7 @@ func TestWhoMayTalkToWhom(t *testing.T) {
 			defer cancel()
 			_, errJoin := c.Join(ctx, control.Hello{})
 			_, errStatus := c.Status(ctx)
-			_, errCatalog := c.Catalog(ctx)
+			_, errCatalog := c.Catalog(ctx, catalog.Version{})
 			for _, err := range []error{errJoin, errStatus, errCatalog, c.Renew(ctx, 1, control.Progress{})} {
 				switch {
 				case tc.want == "" && err != nil:

@@ -236,16 +236,16 @@ func (s *server) Finish(ctx context.Context, m *controlpb.FinishRequest) (*contr
 	return &controlpb.FinishReply{}, toStatus(err)
 }
 
-func (s *server) Catalog(_ *controlpb.CatalogRequest, stream grpc.ServerStreamingServer[controlpb.CatalogReply]) error {
+func (s *server) Catalog(m *controlpb.CatalogRequest, stream grpc.ServerStreamingServer[controlpb.CatalogReply]) error {
 	if err := s.checkRun(stream.Context()); err != nil {
 		return err
 	}
-	entries, err := s.service.Catalog(stream.Context())
+	l, err := s.service.Catalog(stream.Context(), toVersion(m.GetSince()))
 	if err != nil {
 		return toStatus(err)
 	}
-	for _, piece := range cut(entries, entrySize) {
-		if err := stream.Send(&controlpb.CatalogReply{Entries: fromEntries(piece)}); err != nil {
+	for _, piece := range fromListing(l) {
+		if err := stream.Send(piece); err != nil {
 			return err
 		}
 	}

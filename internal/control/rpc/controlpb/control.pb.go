@@ -1440,15 +1440,70 @@ func (*FinishReply) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
+// CatalogVersion says how many changes of the catalogue a worker has. It holds while one
+// coordinator runs; that of another owner, or none, has no change.
+type CatalogVersion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Owner         uint64                 `protobuf:"varint,1,opt,name=owner,proto3" json:"owner,omitempty"`
+	Number        uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CatalogVersion) Reset() {
+	*x = CatalogVersion{}
+	mi := &file_control_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CatalogVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CatalogVersion) ProtoMessage() {}
+
+func (x *CatalogVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CatalogVersion.ProtoReflect.Descriptor instead.
+func (*CatalogVersion) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *CatalogVersion) GetOwner() uint64 {
+	if x != nil {
+		return x.Owner
+	}
+	return 0
+}
+
+func (x *CatalogVersion) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
 type CatalogRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Since         *CatalogVersion        `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CatalogRequest) Reset() {
 	*x = CatalogRequest{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1460,7 +1515,7 @@ func (x *CatalogRequest) String() string {
 func (*CatalogRequest) ProtoMessage() {}
 
 func (x *CatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1473,19 +1528,31 @@ func (x *CatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CatalogRequest.ProtoReflect.Descriptor instead.
 func (*CatalogRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
+func (x *CatalogRequest) GetSince() *CatalogVersion {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+// CatalogReply is a piece of what has changed since then. The first one has the version that
+// the worker then has, and whether entries are all that is listed.
 type CatalogReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Entries       []*Entry               `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	Version       *CatalogVersion        `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	Whole         bool                   `protobuf:"varint,3,opt,name=whole,proto3" json:"whole,omitempty"`
+	Removed       []string               `protobuf:"bytes,4,rep,name=removed,proto3" json:"removed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CatalogReply) Reset() {
 	*x = CatalogReply{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1497,7 +1564,7 @@ func (x *CatalogReply) String() string {
 func (*CatalogReply) ProtoMessage() {}
 
 func (x *CatalogReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1510,12 +1577,33 @@ func (x *CatalogReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CatalogReply.ProtoReflect.Descriptor instead.
 func (*CatalogReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CatalogReply) GetEntries() []*Entry {
 	if x != nil {
 		return x.Entries
+	}
+	return nil
+}
+
+func (x *CatalogReply) GetVersion() *CatalogVersion {
+	if x != nil {
+		return x.Version
+	}
+	return nil
+}
+
+func (x *CatalogReply) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
+}
+
+func (x *CatalogReply) GetRemoved() []string {
+	if x != nil {
+		return x.Removed
 	}
 	return nil
 }
@@ -1528,7 +1616,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1540,7 +1628,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1553,7 +1641,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 type StatusReply struct {
@@ -1565,7 +1653,7 @@ type StatusReply struct {
 
 func (x *StatusReply) Reset() {
 	*x = StatusReply{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1577,7 +1665,7 @@ func (x *StatusReply) String() string {
 func (*StatusReply) ProtoMessage() {}
 
 func (x *StatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1590,7 +1678,7 @@ func (x *StatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusReply.ProtoReflect.Descriptor instead.
 func (*StatusReply) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StatusReply) GetJson() []byte {
@@ -1721,10 +1809,17 @@ const file_control_proto_rawDesc = "" +
 	"\x04kind\x18\x03 \x01(\x0e2\x15.ndls.control.v1.KindR\x04kind\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05kinds\x18\x05 \x03(\tR\x05kinds\"\r\n" +
-	"\vFinishReply\"\x10\n" +
-	"\x0eCatalogRequest\"@\n" +
+	"\vFinishReply\">\n" +
+	"\x0eCatalogVersion\x12\x14\n" +
+	"\x05owner\x18\x01 \x01(\x04R\x05owner\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x04R\x06number\"G\n" +
+	"\x0eCatalogRequest\x125\n" +
+	"\x05since\x18\x01 \x01(\v2\x1f.ndls.control.v1.CatalogVersionR\x05since\"\xab\x01\n" +
 	"\fCatalogReply\x120\n" +
-	"\aentries\x18\x01 \x03(\v2\x16.ndls.control.v1.EntryR\aentries\"\x0f\n" +
+	"\aentries\x18\x01 \x03(\v2\x16.ndls.control.v1.EntryR\aentries\x129\n" +
+	"\aversion\x18\x02 \x01(\v2\x1f.ndls.control.v1.CatalogVersionR\aversion\x12\x14\n" +
+	"\x05whole\x18\x03 \x01(\bR\x05whole\x12\x18\n" +
+	"\aremoved\x18\x04 \x03(\tR\aremoved\"\x0f\n" +
 	"\rStatusRequest\"!\n" +
 	"\vStatusReply\x12\x12\n" +
 	"\x04json\x18\x01 \x01(\fR\x04json*p\n" +
@@ -1760,7 +1855,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_control_proto_goTypes = []any{
 	(Kind)(0),                   // 0: ndls.control.v1.Kind
 	(*Hello)(nil),               // 1: ndls.control.v1.Hello
@@ -1781,45 +1876,48 @@ var file_control_proto_goTypes = []any{
 	(*CommitReply)(nil),         // 16: ndls.control.v1.CommitReply
 	(*FinishRequest)(nil),       // 17: ndls.control.v1.FinishRequest
 	(*FinishReply)(nil),         // 18: ndls.control.v1.FinishReply
-	(*CatalogRequest)(nil),      // 19: ndls.control.v1.CatalogRequest
-	(*CatalogReply)(nil),        // 20: ndls.control.v1.CatalogReply
-	(*StatusRequest)(nil),       // 21: ndls.control.v1.StatusRequest
-	(*StatusReply)(nil),         // 22: ndls.control.v1.StatusReply
-	(*durationpb.Duration)(nil), // 23: google.protobuf.Duration
+	(*CatalogVersion)(nil),      // 19: ndls.control.v1.CatalogVersion
+	(*CatalogRequest)(nil),      // 20: ndls.control.v1.CatalogRequest
+	(*CatalogReply)(nil),        // 21: ndls.control.v1.CatalogReply
+	(*StatusRequest)(nil),       // 22: ndls.control.v1.StatusRequest
+	(*StatusReply)(nil),         // 23: ndls.control.v1.StatusReply
+	(*durationpb.Duration)(nil), // 24: google.protobuf.Duration
 }
 var file_control_proto_depIdxs = []int32{
 	2,  // 0: ndls.control.v1.Hello.rates:type_name -> ndls.control.v1.Rates
-	23, // 1: ndls.control.v1.Welcome.heartbeat:type_name -> google.protobuf.Duration
-	23, // 2: ndls.control.v1.Welcome.checkpoint:type_name -> google.protobuf.Duration
+	24, // 1: ndls.control.v1.Welcome.heartbeat:type_name -> google.protobuf.Duration
+	24, // 2: ndls.control.v1.Welcome.checkpoint:type_name -> google.protobuf.Duration
 	6,  // 3: ndls.control.v1.Task.inputs:type_name -> ndls.control.v1.Inputs
 	5,  // 4: ndls.control.v1.Lease.task:type_name -> ndls.control.v1.Task
-	23, // 5: ndls.control.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	24, // 5: ndls.control.v1.Lease.ttl:type_name -> google.protobuf.Duration
 	12, // 6: ndls.control.v1.RenewRequest.progress:type_name -> ndls.control.v1.Progress
 	11, // 7: ndls.control.v1.Progress.usage:type_name -> ndls.control.v1.Usage
 	14, // 8: ndls.control.v1.CommitRequest.added:type_name -> ndls.control.v1.Entry
 	0,  // 9: ndls.control.v1.FinishRequest.kind:type_name -> ndls.control.v1.Kind
-	14, // 10: ndls.control.v1.CatalogReply.entries:type_name -> ndls.control.v1.Entry
-	1,  // 11: ndls.control.v1.Control.Join:input_type -> ndls.control.v1.Hello
-	4,  // 12: ndls.control.v1.Control.Next:input_type -> ndls.control.v1.NextRequest
-	8,  // 13: ndls.control.v1.Control.Gang:input_type -> ndls.control.v1.GangRequest
-	10, // 14: ndls.control.v1.Control.Renew:input_type -> ndls.control.v1.RenewRequest
-	15, // 15: ndls.control.v1.Control.Commit:input_type -> ndls.control.v1.CommitRequest
-	17, // 16: ndls.control.v1.Control.Finish:input_type -> ndls.control.v1.FinishRequest
-	19, // 17: ndls.control.v1.Control.Catalog:input_type -> ndls.control.v1.CatalogRequest
-	21, // 18: ndls.control.v1.Control.Status:input_type -> ndls.control.v1.StatusRequest
-	3,  // 19: ndls.control.v1.Control.Join:output_type -> ndls.control.v1.Welcome
-	7,  // 20: ndls.control.v1.Control.Next:output_type -> ndls.control.v1.Lease
-	9,  // 21: ndls.control.v1.Control.Gang:output_type -> ndls.control.v1.GangReply
-	13, // 22: ndls.control.v1.Control.Renew:output_type -> ndls.control.v1.RenewReply
-	16, // 23: ndls.control.v1.Control.Commit:output_type -> ndls.control.v1.CommitReply
-	18, // 24: ndls.control.v1.Control.Finish:output_type -> ndls.control.v1.FinishReply
-	20, // 25: ndls.control.v1.Control.Catalog:output_type -> ndls.control.v1.CatalogReply
-	22, // 26: ndls.control.v1.Control.Status:output_type -> ndls.control.v1.StatusReply
-	19, // [19:27] is the sub-list for method output_type
-	11, // [11:19] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	19, // 10: ndls.control.v1.CatalogRequest.since:type_name -> ndls.control.v1.CatalogVersion
+	14, // 11: ndls.control.v1.CatalogReply.entries:type_name -> ndls.control.v1.Entry
+	19, // 12: ndls.control.v1.CatalogReply.version:type_name -> ndls.control.v1.CatalogVersion
+	1,  // 13: ndls.control.v1.Control.Join:input_type -> ndls.control.v1.Hello
+	4,  // 14: ndls.control.v1.Control.Next:input_type -> ndls.control.v1.NextRequest
+	8,  // 15: ndls.control.v1.Control.Gang:input_type -> ndls.control.v1.GangRequest
+	10, // 16: ndls.control.v1.Control.Renew:input_type -> ndls.control.v1.RenewRequest
+	15, // 17: ndls.control.v1.Control.Commit:input_type -> ndls.control.v1.CommitRequest
+	17, // 18: ndls.control.v1.Control.Finish:input_type -> ndls.control.v1.FinishRequest
+	20, // 19: ndls.control.v1.Control.Catalog:input_type -> ndls.control.v1.CatalogRequest
+	22, // 20: ndls.control.v1.Control.Status:input_type -> ndls.control.v1.StatusRequest
+	3,  // 21: ndls.control.v1.Control.Join:output_type -> ndls.control.v1.Welcome
+	7,  // 22: ndls.control.v1.Control.Next:output_type -> ndls.control.v1.Lease
+	9,  // 23: ndls.control.v1.Control.Gang:output_type -> ndls.control.v1.GangReply
+	13, // 24: ndls.control.v1.Control.Renew:output_type -> ndls.control.v1.RenewReply
+	16, // 25: ndls.control.v1.Control.Commit:output_type -> ndls.control.v1.CommitReply
+	18, // 26: ndls.control.v1.Control.Finish:output_type -> ndls.control.v1.FinishReply
+	21, // 27: ndls.control.v1.Control.Catalog:output_type -> ndls.control.v1.CatalogReply
+	23, // 28: ndls.control.v1.Control.Status:output_type -> ndls.control.v1.StatusReply
+	21, // [21:29] is the sub-list for method output_type
+	13, // [13:21] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -1833,7 +1931,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
