@@ -13,7 +13,7 @@ const VariablePrefix = "NDLS_"
 // read.
 var ReservedVariables = []string{
 	TokenVariable, "NDLS_DATA", "NDLS_PYTHON", "NDLS_JS", "NDLS_S3_SERVER",
-	"NDLS_GOLDEN", "NDLS_FAULTS", "NDLS_DRAWS", "NDLS_DRAW_SEED", "NDLS_CHAOS",
+	"NDLS_GOLDEN", "NDLS_FAULTS", "NDLS_DRAWS", "NDLS_DRAW_SEED", "NDLS_CHAOS", "NDLS_CHAOS_PARALLEL",
 }
 
 // Variable is the environment variable that stands for an option of the command ndls, such as

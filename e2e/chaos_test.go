@@ -12,7 +12,8 @@ import (
 // TestChaos draws what goes wrong: where processes die, which network or store they
 // have, and who falls silent, has no disk, or comes late. NDLS_CHAOS says how many
 // rounds, one of deaths alone if it is not set, NDLS_DRAW_SEED where to begin: a round
-// that failed is drawn again with the seed it has told.
+// that failed is drawn again with the seed it has told. NDLS_CHAOS_PARALLEL says how workers
+// share stages in every round: columns, intervals or grid.
 func TestChaos(t *testing.T) {
 	rounds, all := 1, false
 	if v := os.Getenv("NDLS_CHAOS"); v != "" {
@@ -64,15 +65,29 @@ func (r *round) resources() []string {
 	return []string{"--memory", fmt.Sprint(130+r.rng.IntN(400), "MiB"), "--threads", strconv.Itoa(1 + r.rng.IntN(3))}
 }
 
+// sharing draws how workers share stages, and how many they are.
+func (r *round) sharing() (m mode, workers int) {
+	workers = 1 + r.rng.IntN(4)
+	drawn := r.one([]string{"intervals", "grid", "columns", "columns"})
+	if v := os.Getenv("NDLS_CHAOS_PARALLEL"); v != "" {
+		drawn = v
+	}
+	switch drawn {
+	case "columns":
+		return columns, workers
+	case "intervals":
+		return intervals, max(workers, 2)
+	case "grid":
+		return twoDimensions, 2 + r.rng.IntN(4)
+	}
+	r.Fatalf("NDLS_CHAOS_PARALLEL=%s is none of columns, intervals, grid", drawn)
+	return mode{}, 0
+}
+
 // play runs the job where deaths are all that goes wrong, or all kinds of faults.
 func (r *round) play(all bool) {
-	m, place, workers := columns, "here", 1+r.rng.IntN(4)
-	switch r.rng.IntN(4) {
-	case 0:
-		m, workers = intervals, max(workers, 2)
-	case 1:
-		m, workers = twoDimensions, 2+r.rng.IntN(4)
-	}
+	m, workers := r.sharing()
+	place := "here"
 	var flags []string
 	if all {
 		variants := [][]string{nil, {"--targets", "labelled"}, {"--active", "settled"}, {"--active", "settled", "--deviation", "0.02"}}
