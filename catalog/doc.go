@@ -6,12 +6,12 @@
 // An [Entry] says what a file is: the stage that wrote it, its kind, its rows, columns
 // and hop, and the SHA-256 of its bytes. No meaning is parsed from names of files.
 // One process at a time, the owner, changes the catalogue ([Open]). Others hold views
-// ([NewView]), whose changes the owner makes. A view is brought up to date by what has changed
-// since it was last ([Catalog.Since], [Catalog.Update]).
+// ([NewView]), whose changes the owner makes. The owner tells a view what has
+// changed since the view was updated last ([Catalog.Since], [Catalog.Update]).
 //
 // # Memory
 //
-// About 300 bytes an entry, and for the owner twice that: changes that views may ask for have
-// no more entries than the catalogue, or a thousand. A run has some files for each interval of
-// rows and panel of columns.
+// About 300 bytes an entry. The owner takes twice that, because it keeps the latest changes for
+// views: as many entries as the catalogue has, or a thousand. A run has some files for each
+// interval of rows and panel of columns.
 package catalog

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Version says how many changes of a catalogue a list of its files has. It holds while the
-// owner has the catalogue open; the zero Version has none of any.
+// Version says up to which change a view follows its owner. It means something as long as that
+// owner has the catalogue open. The zero Version is that of a view which follows no owner yet.
 type Version struct {
 	Owner  uint64 // drawn when the owner opens the catalogue
 	Number uint64 // of changes since then
@@ -24,8 +24,9 @@ type Listing struct {
 // fewestRecent is how many entries changes may have that are kept in any case.
 const fewestRecent = 1000
 
-// recent is the latest changes of an owner's catalogue, in order. Together they have no more
-// entries than the catalogue has, or fewestRecent: what is sent of them is no more than all.
+// recent holds the latest changes of an owner's catalogue, in order. Together they have at most as
+// many entries as the catalogue lists, or fewestRecent if that is more: for a large catalogue, what
+// has changed is never longer than the whole list.
 type recent struct {
 	version Version
 	changes []change
@@ -57,8 +58,8 @@ func (r *recent) since(v Version) (x change, ok bool) {
 
 func (x change) files() int { return len(x.Added) + len(x.Removed) }
 
-// Since is what has changed since a version of an owner's catalogue. Where that is not known
-// any more, it is all that is listed.
+// Since says what has changed since a version of an owner's catalogue. Where the owner does not
+// know that any more, it lists all files.
 func (c *Catalog) Since(v Version) Listing {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -73,8 +74,11 @@ func (c *Catalog) Since(v Version) Listing {
 	return Listing{Version: c.recent.version, Whole: true, Added: all}
 }
 
-// Update makes a view list what its owner does, by a listing since the version that it had.
+// Update brings a view up to date with a listing since the version that it had. A change that the
+// view is making itself is complete before or after that.
 func (c *Catalog) Update(l Listing) {
+	c.changing.Lock()
+	defer c.changing.Unlock()
 	if l.Whole {
 		c.replace(l.Added)
 		return

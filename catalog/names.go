@@ -6,9 +6,8 @@ import (
 )
 
 // made matches the names of all files that ndls makes in a run directory. A stage
-// that writes files of other names needs a line here: gc removes only what matches, and
-// a catalogue that is bound to a
-// plan creates no others.
+// that writes files of other names needs a line here: gc removes only what matches, and a
+// catalogue that is bound to a plan creates no others.
 var made = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`catalog\.parquet`, `catalog/\d+\.(?:json|parquet)`, `run\.json`, `report\.(?:json|html)`, `(?:journal|cluster)/[0-9a-z.-]+`,
 	`graph/(?:summary\.json|(?:ids|nodes)\.parquet)`,

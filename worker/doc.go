@@ -11,8 +11,8 @@
 // # Memory
 //
 // What a task takes is said in package stage. A worker itself takes little: the meters, a
-// view of the catalogue, and connections. It reads the whole catalogue when it joins, and what
-// has changed since before each later task. What tasks of the same part have in common
+// view of the catalogue, and connections. When it joins it reads the whole
+// catalogue, and before each later task what has changed in it. What tasks of the same part have in common
 // stays open until a task of another part comes, or [Worker.Close].
 //
 // # Determinism

@@ -61,8 +61,8 @@ func (l *IDLimit) parseOther(field []byte) (uint32, string) {
 	return 0, fmt.Sprintf("node id %s is not a number: ids are whole numbers from 0, "+otherIDs, Shorten(field))
 }
 
-// otherIDs says what to do with ids that are no such numbers.
-const otherIDs = "renumber the nodes or read the files with table:, which takes ids of any type"
+// otherIDs says what to do where ids are no whole numbers of this range.
+const otherIDs = "renumber the nodes, or give the graph as table:, which takes ids of any type"
 
 // Problem says what is wrong with a number that is no id below the limit.
 func (l *IDLimit) Problem(v int64) string {

@@ -298,7 +298,7 @@ type Service interface {
 	Commit(ctx context.Context, fencing uint64, c Change) error
 	// Finish ends a lease. It fails with ErrLeaseLost where it had ended already.
 	Finish(ctx context.Context, fencing uint64, o Outcome) error
-	// Catalog is what has changed of the list of committed files since a version of it, or all
-	// where that is not known.
+	// Catalog says what has changed in the list of committed files since a version of the list.
+	// Where that is not known it lists all files.
 	Catalog(ctx context.Context, since catalog.Version) (catalog.Listing, error)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -208,16 +209,24 @@ func toVersion(m *controlpb.CatalogVersion) catalog.Version {
 	return catalog.Version{Owner: m.GetOwner(), Number: m.GetNumber()}
 }
 
-// fromListing gives a listing in pieces. The first has its version.
-func fromListing(l catalog.Listing) []*controlpb.CatalogReply {
-	messages := []*controlpb.CatalogReply{{Version: fromVersion(l.Version), Whole: l.Whole}}
-	for _, piece := range cut(l.Added, entrySize) {
-		messages = append(messages, &controlpb.CatalogReply{Entries: fromEntries(piece)})
+// fromListing gives a listing in pieces, of which the first has its version. It makes each piece
+// when the one before is sent.
+func fromListing(l catalog.Listing) iter.Seq[*controlpb.CatalogReply] {
+	return func(yield func(*controlpb.CatalogReply) bool) {
+		if !yield(&controlpb.CatalogReply{Version: fromVersion(l.Version), Whole: l.Whole}) {
+			return
+		}
+		for _, piece := range cut(l.Added, entrySize) {
+			if !yield(&controlpb.CatalogReply{Entries: fromEntries(piece)}) {
+				return
+			}
+		}
+		for _, piece := range cut(l.Removed, textSize) {
+			if !yield(&controlpb.CatalogReply{Removed: piece}) {
+				return
+			}
+		}
 	}
-	for _, piece := range cut(l.Removed, textSize) {
-		messages = append(messages, &controlpb.CatalogReply{Removed: piece})
-	}
-	return messages
 }
 
 // addListing adds a piece to a listing.

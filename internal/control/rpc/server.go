@@ -244,7 +244,7 @@ func (s *server) Catalog(m *controlpb.CatalogRequest, stream grpc.ServerStreamin
 	if err != nil {
 		return toStatus(err)
 	}
-	for _, piece := range fromListing(l) {
+	for piece := range fromListing(l) {
 		if err := stream.Send(piece); err != nil {
 			return err
 		}

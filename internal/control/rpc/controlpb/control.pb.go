@@ -1440,8 +1440,8 @@ func (*FinishReply) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
-// CatalogVersion says how many changes of the catalogue a worker has. It holds while one
-// coordinator runs; that of another owner, or none, has no change.
+// CatalogVersion says up to which change a worker knows the catalogue. It means something to the
+// coordinator that gave it; to any other, and if it is missing, the worker knows nothing.
 type CatalogVersion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Owner         uint64                 `protobuf:"varint,1,opt,name=owner,proto3" json:"owner,omitempty"`
@@ -1538,8 +1538,8 @@ func (x *CatalogRequest) GetSince() *CatalogVersion {
 	return nil
 }
 
-// CatalogReply is a piece of what has changed since then. The first one has the version that
-// the worker then has, and whether entries are all that is listed.
+// CatalogReply is a piece of what has changed since a version. The first piece says which version
+// the worker has after all pieces, and whether their entries are all that is listed.
 type CatalogReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Entries       []*Entry               `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
