@@ -17,8 +17,8 @@ CYCLONEDX := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 TWINS := ./spmv ./bench/pass ./lsi ./smooth ./train/...
 SHARED := ./internal/ahead ./internal/control/... ./internal/direct ./internal/extsort ./internal/inorder ./internal/keysort ./internal/progress ./internal/share \
   ./internal/storage ./internal/tracing ./internal/vfs ./catalog ./tiles ./shards ./spmv ./hops ./group/... ./lsi ./smooth ./partition ./train/... ./worker ./coordinator ./export
-# Tests that compare bytes and take long under the race detector; others start the same goroutines.
-LONG_RACES := TestNumberedGraph|TestPruned|TestCutsDoNotShow|TestContract|TestStretches|TestPiecesUnderMemory|TestCheckpoints|TestPart|TestChoose|TestEveryScratchOperation|TestBytes|TestTilesOfSeveralIntervals|TestRulesEqualTheirDefinition|TestCorrectionLeavesNothing|TestNumberedGoesOn|TestNoShardsContinued|TestNoShards|TestHopStreamRoundTrip
+# Tests that compare bytes and take long. Others start the same goroutines, and call the same kernels.
+LONG := TestNumberedGraph|TestPruned|TestCutsDoNotShow|TestContract|TestStretches|TestPiecesUnderMemory|TestCheckpoints|TestPart|TestChoose|TestEveryScratchOperation|TestBytes|TestTilesOfSeveralIntervals|TestRulesEqualTheirDefinition|TestCorrectionLeavesNothing|TestNumberedGoesOn|TestNoShardsContinued|TestNoShards|TestHopStreamRoundTrip
 FUZZ_COUNT ?= 20000
 FUZZ_BUILD ?= -fuzz=.
 BENCH_COUNT ?= 10
@@ -101,8 +101,8 @@ test-site: site ## the pages of the site, opened in Chromium at two widths; scre
 	NODE_FOLDER=.tools/browser node e2e/site.mjs $(BUILD)/site/html $(BUILD)/site/shots
 
 .PHONY: race
-race: ## tests under the race detector, where goroutines share memory; LONG_RACES= for those that take long, too
-	$(GO) test -vet=off -race -short -skip '^($(LONG_RACES))$$' $(SHARED)
+race: ## tests under the race detector, where goroutines share memory; LONG= for those that take long, too
+	$(GO) test -vet=off -race -short -skip '^($(LONG))$$' $(SHARED)
 
 .PHONY: invariants
 invariants: ## tests with the checks that release builds leave out
@@ -122,12 +122,12 @@ metamorphic: ## DRAWS runs with resources, workers, kills and faults drawn from 
 	NDLS_DRAWS=$(DRAWS) $(GO) test -count=1 -v -timeout 0 -parallel 8 -run TestMetamorphic ./cmd/ndls
 
 .PHONY: noasm
-noasm: ## tests of the pure Go twins of the assembly
-	$(GO) test -vet=off -short -tags=noasm $(TWINS)
+noasm: ## tests of the pure Go twins of the assembly; LONG= for those that take long, too
+	$(GO) test -vet=off -short -tags=noasm -skip '^($(LONG))$$' $(TWINS)
 
 .PHONY: v3
-v3: ## tests with GOAMD64=v3, where the compiler may fuse: the bits must not change
-	GOAMD64=v3 $(GO) test -vet=off -short ./spmv ./smooth ./train/...
+v3: ## tests with GOAMD64=v3, where the compiler may fuse: the bits must not change; LONG= for those that take long, too
+	GOAMD64=v3 $(GO) test -vet=off -short -skip '^($(LONG))$$' ./spmv ./smooth ./train/...
 
 .PHONY: tools
 tools: ## pinned linters in .tools/bin

@@ -61,7 +61,7 @@ func (predictStage) Cost(s *estimate.Sheet) {
 	s.DiskBytes = row*shape.Rows + 8*scoreCount(s) + tallyBytes(s)
 	s.BytesWritten = s.DiskBytes
 	s.ReadNodes(1)
-	s.BytesRead += 8*shape.Rows + s.RowBytes()
+	s.BytesRead += 8*shape.Rows + s.RowBytes() + int64(models)*modelBytes(s)
 	if !smoothsLabels(s.Plan) {
 		s.BytesRead += 16 * shape.Rows // ids again, to find degrees and K
 	}

@@ -102,8 +102,8 @@ func softMemory(s train.Shape, o train.Options, threads int) int64 {
 // movers is how many panels of a prediction are written at a time.
 func movers(threads, classes int) int { return max(min(threads, packed.Panels(classes)), 1) }
 
-// predictsColumns adds to an estimate what modelColumns takes beside memory: the rows are
-// read, and pass through a model, for each group of panels. block is how many panels are
+// predictsColumns adds to an estimate what modelColumns takes beside memory: a model and the rows
+// are read, and these pass through a model, for each group of panels. block is how many panels are
 // asked for at a time, of one run where runs are apart; once says that none is asked for again.
 // The estimate has counted reading all columns from a file: those that go from the model to the
 // reader are taken off.
@@ -132,6 +132,7 @@ func predictsColumns(s *estimate.Sheet, block int, apart, once bool) {
 	s.ScratchBytes += int64(group) * softPanelBytes(s.Part)
 	s.Scratches(int64(stored) * estimate.TileBytes(s.Nodes, packed.PanelColumns, false))
 	s.BytesRead -= estimate.TileBytes(s.Nodes, passed*packed.PanelColumns, false)
+	s.BytesRead += times * modelBytes(s)
 	part := float64(times) * float64(s.Part) / float64(s.Nodes)
 	s.Streams(times*s.RowBytes(), func() {
 		s.Computes(part*float64(shape.Rows)*float64(shape.Width), estimate.CheckedValues)

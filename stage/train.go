@@ -86,9 +86,8 @@ func (trainStage) Cost(s *estimate.Sheet) {
 	rowBytes := s.BytesOfRows(shape.Rows, shape.Width)
 	peak, least, streamed := train.PlanFit(shape, o, s.Threads, s.Budget()-labels)
 	s.Takes(labels+peak, labels+least)
-	weights := train.NumWeights(shape, o)
 	models := labelRuns(s.Plan)
-	s.DiskBytes = 4 * weights * int64(models)
+	s.DiskBytes = int64(models) * modelBytes(s)
 	s.BytesWritten = s.DiskBytes
 	s.BytesRead += 8*shape.Rows + rowBytes
 	s.Computes(float64(shape.Rows)*float64(shape.Width), estimate.CheckedValues)
@@ -122,6 +121,11 @@ func trainOptions(p control.Plan) train.Options {
 		WeightDecay: o.WeightDecay, Schedule: o.Schedule, Epochs: o.Epochs, Patience: o.Patience,
 		BatchSize: o.BatchSize, Runs: o.Runs, Seed: p.Seed,
 	}
+}
+
+// modelBytes is about how large the file of a model is: the weights, as float32.
+func modelBytes(s *estimate.Sheet) int64 {
+	return 4 * train.NumWeights(trainShape(s), trainOptions(s.Plan))
 }
 
 func trainShape(s *estimate.Sheet) train.Shape {
