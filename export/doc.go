@@ -18,6 +18,9 @@
 //
 // # Algorithm
 //
+// Ids are sorted on all threads, and so are the edges of each node, and pages of Parquet, text and
+// checksums are made on all. One thread visits edges and rows, in the order of the files.
+//
 // Every file of the artifact is compared with its checksum before its rows are written:
 // feature tiles in each read, other files in a read of their own. The ids are read and
 // sorted, which gives every row its place. Places are filled range by range: as many rows
@@ -26,7 +29,7 @@
 //
 // # Memory
 //
-// 12·rows bytes while sorting ids, then 4·rows and what is free of the budget; for features
+// 16·rows bytes while sorting ids, then 4·rows and what is free of the budget; for features
 // 4·nodes more, and up to 8 MiB of what is free for rows of tiles; for edges 16·nodes and
 // what is free, and where ids are numbered, before that 8·nodes and all ids; where a run has no
 // shards, 16 MiB more.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
+	"runtime"
 	"slices"
 	"sort"
 
@@ -11,6 +13,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/seal"
+	"ndls/internal/share"
 )
 
 var edgeColumns = []column{{"u", int64Kind, 0}, {"v", int64Kind, 0}}
@@ -29,12 +32,11 @@ func newRanks(ctx context.Context, cat *catalog.Catalog, directed bool, b *mem.B
 	if err != nil {
 		return nil, err
 	}
-	id, err := nodeIDs(ctx, cat, b)
+	id, err := nodeIDs(ctx, cat, rank.S, b)
 	if err != nil {
 		rank.Free()
 		return nil, err
 	}
-	slices.Sort(id.S)
 	return &ranks{directed, rank, id}, nil
 }
 
@@ -92,12 +94,12 @@ func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 	if err := r.scan(ctx, files, func(u, _ uint32, _ float32) error { counts.S[u]++; total++; return nil }); err != nil {
 		return 0, err
 	}
-	columns, perEdge := edgeColumns, int64(8)
+	columns, perEdge := edgeColumns, int64(4)
 	if graph.Directed {
 		columns = directedColumns
 	}
 	if weighted {
-		columns, perEdge = append(columns[:2:2], column{"weight", float32Kind, 0}), 12
+		columns, perEdge = append(columns[:2:2], column{"weight", float32Kind, 0}), 8
 	}
 	names, err := loadNames(ctx, cat, o.Budget)
 	if err != nil {
@@ -108,13 +110,13 @@ func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 	if err != nil {
 		return 0, err
 	}
-	room := min(max((o.Budget.Free()-2*8192)/perEdge, 1), total)
-	keys, err := mem.Alloc[uint64](o.Budget, room, "edges to sort")
+	room := min(max((o.Budget.Free()-2*8192)/perEdge, 1), total, math.MaxUint32)
+	ends, err := mem.Alloc[uint32](o.Budget, room, "edges to sort")
 	if err != nil {
 		return 0, err
 	}
-	defer keys.Free()
-	edges := edgeList{keys: keys.S}
+	defer ends.Free()
+	edges := edgeList{ends: ends.S}
 	if weighted {
 		weights, err := mem.Alloc[float32](o.Budget, room, "weights of edges to sort")
 		if err != nil {
@@ -136,7 +138,7 @@ func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 				counts.S[lo], names.quote(int64(r.id.S[lo])), mem.Bytes((int64(counts.S[lo])-room)*perEdge), mem.ErrBudget)
 		}
 		if n > 0 {
-			if err := r.writeRange(ctx, files, uint32(lo), uint32(hi), edges.first(int(n)), w, m); err != nil {
+			if err := r.writeRange(ctx, files, uint32(lo), counts.S[lo:hi], edges.slice(0, int(n)), w, m); err != nil {
 				return 0, err
 			}
 		}
@@ -145,73 +147,103 @@ func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 	return total, w.close()
 }
 
-// edgeList is edges as the ranks of their ends, and their weights, nil without weights. It is
-// sorted by rank.
+// edgeList is the other ends of the edges of some nodes, as ranks, and the weights of these edges,
+// nil without weights. It is sorted by rank.
 type edgeList struct {
-	keys    []uint64
+	ends    []uint32
 	weights []float32
 }
 
-func (l edgeList) first(n int) edgeList {
-	l.keys = l.keys[:n]
+func (l edgeList) slice(lo, hi int) edgeList {
+	l.ends = l.ends[lo:hi]
 	if l.weights != nil {
-		l.weights = l.weights[:n]
+		l.weights = l.weights[lo:hi]
 	}
 	return l
 }
 
-func (l edgeList) Len() int           { return len(l.keys) }
-func (l edgeList) Less(i, j int) bool { return l.keys[i] < l.keys[j] }
+func (l edgeList) Len() int           { return len(l.ends) }
+func (l edgeList) Less(i, j int) bool { return l.ends[i] < l.ends[j] }
 
 func (l edgeList) Swap(i, j int) {
-	l.keys[i], l.keys[j] = l.keys[j], l.keys[i]
+	l.ends[i], l.ends[j] = l.ends[j], l.ends[i]
 	l.weights[i], l.weights[j] = l.weights[j], l.weights[i]
 }
 
 func (l edgeList) sort() {
 	if l.weights == nil {
-		slices.Sort(l.keys)
+		slices.Sort(l.ends)
 		return
 	}
 	sort.Sort(l)
 }
 
-// writeRange writes the edges whose first end has a rank in [lo, hi); there
-// are as many as the list holds.
-func (r *ranks) writeRange(ctx context.Context, files *edgeFiles, lo, hi uint32, list edgeList, w writer, m *progress.Meter) error {
+// sortedNodes is of how many nodes a thread sorts the edges at a time.
+const sortedNodes = 1 << 10
+
+// writeRange writes the edges whose first end has one of the ranks from lo on, of which counts
+// has the number of edges. There are as many as the list holds. The counts are overwritten.
+func (r *ranks) writeRange(ctx context.Context, files *edgeFiles, lo uint32, counts []uint32, list edgeList, w writer, m *progress.Meter) error {
+	// While edges come, counts has for each node the place of its next one, then the end of its last.
+	first := uint32(0)
+	for i, n := range counts {
+		counts[i], first = first, first+n
+	}
 	n := 0
 	err := r.scan(ctx, files, func(u, v uint32, weight float32) error {
-		if u < lo || u >= hi {
+		if u < lo || int64(u-lo) >= int64(len(counts)) {
 			return nil
 		}
-		if n == list.Len() {
-			return fmt.Errorf("the edges changed while being read: %w", seal.ErrCorrupt)
+		at := int(counts[u-lo])
+		if at == list.Len() {
+			return errChanged
 		}
-		list.keys[n] = uint64(u)<<32 | uint64(v)
+		list.ends[at] = v
 		if list.weights != nil {
-			list.weights[n] = weight
+			list.weights[at] = weight
 		}
+		counts[u-lo]++
 		n++
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	list.sort()
+	if n != list.Len() {
+		return errChanged
+	}
+	begin := func(i int) int {
+		if i == 0 {
+			return 0
+		}
+		return int(counts[i-1])
+	}
+	_ = share.Ranges(runtime.GOMAXPROCS(0), len(counts), sortedNodes, func(lo, hi int) error {
+		for i := lo; i < hi; i++ {
+			list.slice(begin(i), int(counts[i])).sort()
+		}
+		return nil
+	})
 	us, vs := make([]int64, edgeBatch), make([]int64, edgeBatch)
+	node := 0
 	for at := 0; at < list.Len(); at += edgeBatch {
-		part := list.keys[at:min(at+edgeBatch, list.Len())]
-		for i, key := range part {
-			us[i], vs[i] = int64(r.id.S[key>>32]), int64(r.id.S[uint32(key)])
+		part := list.slice(at, min(at+edgeBatch, list.Len()))
+		for i, v := range part.ends {
+			for int(counts[node]) <= at+i {
+				node++
+			}
+			us[i], vs[i] = int64(r.id.S[lo+uint32(node)]), int64(r.id.S[v])
 		}
-		cols := [][]byte{mem.AsBytes(us[:len(part)]), mem.AsBytes(vs[:len(part)])}
-		if list.weights != nil {
-			cols = append(cols, mem.AsBytes(list.weights[at:at+len(part)]))
+		cols := [][]byte{mem.AsBytes(us[:part.Len()]), mem.AsBytes(vs[:part.Len()])}
+		if part.weights != nil {
+			cols = append(cols, mem.AsBytes(part.weights))
 		}
-		if err := w.write(cols, len(part)); err != nil {
+		if err := w.write(cols, part.Len()); err != nil {
 			return err
 		}
-		m.Add(int64(len(part)))
+		m.Add(int64(part.Len()))
 	}
 	return ctx.Err()
 }
+
+var errChanged = fmt.Errorf("the edges changed while being read: %w", seal.ErrCorrupt)

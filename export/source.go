@@ -251,8 +251,8 @@ func newRowBatch(b *mem.Budget, s shards.RowSchema, rows int64) (_ *shards.RowBa
 	return &shards.RowBatch{ID: id.S[:0], Label: label.S[:0], Values: values.S[:0]}, free, nil
 }
 
-// nodeIDs reads the input id of every node: 4·n bytes.
-func nodeIDs(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (*mem.Array[uint32], error) {
+// nodeIDs reads the input id of every node, to the place of the node if there are places: 4·n bytes.
+func nodeIDs(ctx context.Context, cat *catalog.Catalog, place []uint32, b *mem.Budget) (*mem.Array[uint32], error) {
 	nodes := nodeSource(cat, false, false)
 	ids, err := mem.Alloc[uint32](b, nodes.rows, "ids of nodes")
 	if err != nil {
@@ -260,7 +260,11 @@ func nodeIDs(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (*mem.Arr
 	}
 	err = nodes.scan(ctx, func(first int64, cols [][]byte) error {
 		for i, id := range view[int64](cols[0]) {
-			ids.S[first+int64(i)] = uint32(id)
+			at := first + int64(i)
+			if place != nil {
+				at = int64(place[at])
+			}
+			ids.S[at] = uint32(id)
 		}
 		return ctx.Err()
 	})
@@ -285,7 +289,7 @@ func tileSource(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (*sour
 	if err != nil {
 		return nil, err
 	}
-	ids, err := nodeIDs(ctx, cat, b)
+	ids, err := nodeIDs(ctx, cat, nil, b)
 	if err != nil {
 		return nil, err
 	}

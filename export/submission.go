@@ -74,7 +74,9 @@ func exportSubmission(ctx context.Context, cat *catalog.Catalog, o Options, out 
 	}); err != nil {
 		return 0, err
 	}
-	slices.Sort(keys.S)
+	if err := sortKeys(keys.S, o.Budget); err != nil {
+		return 0, err
+	}
 	archive := zip.NewWriter(out)
 	w, err := archive.Create("y_pred.npy")
 	if err != nil {
