@@ -5,6 +5,7 @@ import (
 	"hash/crc32"
 	"io"
 	"strconv"
+	"sync"
 
 	"ndls/internal/seal"
 
@@ -180,8 +181,22 @@ type groupSource struct {
 	off   int64
 	first int64
 	group []byte
-	// err is the first error of the storage.
-	err error
+	failed sync.Mutex
+	err    error // of the storage, the first one; behind failed
+}
+
+func (s *groupSource) fail(err error) {
+	s.failed.Lock()
+	defer s.failed.Unlock()
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+func (s *groupSource) failure() error {
+	s.failed.Lock()
+	defer s.failed.Unlock()
+	return s.err
 }
 
 func (s *groupSource) ReadAt(p []byte, off int64) (int, error) {
@@ -189,8 +204,8 @@ func (s *groupSource) ReadAt(p []byte, off int64) (int, error) {
 		return copy(p, s.group[at:]), nil
 	}
 	n, err := s.Reader.ReadAt(p, off)
-	if err != nil && err != io.EOF && s.err == nil {
-		s.err = err
+	if err != nil && err != io.EOF {
+		s.fail(err)
 	}
 	return n, err
 }
@@ -249,8 +264,8 @@ func (p *parquetReader) recovered(err *error) {
 	if x := recover(); x != nil {
 		*err = seal.Corrupt(p.name, "decoding: %v", x)
 	}
-	if p.src.err != nil {
-		*err = fmt.Errorf("shards: read %s: %w", p.name, p.src.err)
+	if failed := p.src.failure(); failed != nil {
+		*err = fmt.Errorf("shards: read %s: %w", p.name, failed)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 
 	"ndls/catalog"
 	"ndls/internal/inputid"
@@ -159,8 +160,8 @@ func ReadNodes(r storage.Reader, name string, visit func(first int64, b NodeBatc
 	return ReadNodeColumns(r, name, AllNodeColumns, visit)
 }
 
-// ReadNodeColumns is [ReadNodes] for some columns: the others are not decoded, and what the
-// batch has in their place means nothing.
+// ReadNodeColumns is [ReadNodes] for some columns, which are decoded side by side: the others are
+// not decoded, and what the batch has in their place means nothing.
 func ReadNodeColumns(r storage.Reader, name string, want NodeColumns, visit func(first int64, b NodeBatch) error) error {
 	p, ids, err := openIDTable(r, name, catalog.KindNodes, nodeColumnsBy)
 	if err != nil {
@@ -181,9 +182,7 @@ func ReadNodeColumns(r storage.Reader, name string, want NodeColumns, visit func
 	return p.batches(columns, func(cols []file.ColumnChunkReader, first int64, rows int) error {
 		b := all.slice(rows)
 		rest := cols[number+1:]
-		if err := readColumn(p, cols[0], asInt32(node[:rows])); err != nil {
-			return err
-		}
+		reads := []func() error{func() error { return readColumn(p, cols[0], asInt32(node[:rows])) }}
 		for _, c := range []struct {
 			column NodeColumns
 			read   func() error
@@ -196,12 +195,12 @@ func ReadNodeColumns(r storage.Reader, name string, want NodeColumns, visit func
 			{NodeStrength, func() error { return readStrengths(p, rest, first, b.Strength) }},
 			{NodeOutDegree, func() error { return readOutDegrees(p, rest, b.OutDegree) }},
 		} {
-			if want&c.column == 0 {
-				continue
+			if want&c.column != 0 {
+				reads = append(reads, c.read)
 			}
-			if err := c.read(); err != nil {
-				return err
-			}
+		}
+		if err := share.Each(runtime.GOMAXPROCS(0), len(reads), func(i int) error { return reads[i]() }); err != nil {
+			return err
 		}
 		for i, got := range node[:rows] {
 			if int64(got) != first+int64(i) {
