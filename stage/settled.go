@@ -349,7 +349,7 @@ func (env smoothRun) checkSettled(ctx context.Context, sum shards.Summary) (err 
 	if err != nil {
 		return err
 	}
-	settled, err := everyRow(combinations{rowColumns{rows}, env.Plan.Seed, env.Resources.Threads}.rows(ctx), step)
+	settled, err := panelRows(combinations{sampledRows{rows, step}, env.Plan.Seed, env.Resources.Threads}.rows(ctx))
 	if err = errors.Join(err, rows.Close()); err != nil {
 		return err
 	}
@@ -427,50 +427,75 @@ func combine(to *[packed.PanelColumns]float32, row, signs []float32) {
 	}
 }
 
-// rowColumns shows smoothed rows as columns, all of them at a time.
-type rowColumns struct{ rows *train.Smoothed }
+// sampledRows shows every step-th of the smoothed rows as columns, all of them at a time.
+type sampledRows struct {
+	rows storedRows
+	step int64
+}
+
+// storedRows are rows that lie one after the other in chunks, as [train.Smoothed] has them.
+type storedRows interface {
+	Width() int
+	NumChunks() int
+	Chunk(i int) (first, rows int64)
+	ReadRows(i int, at, rows int64, space []float32) ([]float32, error)
+}
 
 // Width implements lsi.Columns.
-func (r rowColumns) Width() int { return r.rows.Width() }
+func (r sampledRows) Width() int { return r.rows.Width() }
+
+// skippedBytes is how many bytes must lie between two rows of a sample for reading each of
+// them alone to be faster than reading all.
+const skippedBytes = 256 << 10
 
 // Rows implements lsi.Columns.
-func (r rowColumns) Rows(ctx context.Context, _, columns int, put func(rows []float32) error) error {
+func (r sampledRows) Rows(ctx context.Context, _, columns int, put func(rows []float32) error) error {
 	width := r.Width()
 	batch := int64(max(hops.BatchValues/columns, 1))
 	space := make([]float32, batch*int64(width))
 	wide := make([]float32, batch*int64(columns))
+	held := int64(0)
+	flush := func() error {
+		if held == 0 {
+			return nil
+		}
+		n := held
+		held = 0
+		return put(wide[:n*int64(columns)])
+	}
+	read := batch // rows at a time
+	if r.step*int64(width)*4 >= skippedBytes {
+		read = 1
+	}
 	for c := range r.rows.NumChunks() {
-		_, rows := r.rows.Chunk(c)
-		for at := int64(0); at < rows; at += batch {
-			n := min(batch, rows-at)
+		first, rows := r.rows.Chunk(c)
+		next := (r.step - first%r.step) % r.step // the next row of the sample
+		for at := next; at < rows; at = next {
+			n := min(read, rows-at)
 			values, err := r.rows.ReadRows(c, at, n, space)
 			if err != nil {
 				return err
 			}
-			for i := range int(n) {
-				copy(wide[i*columns:], values[i*width:(i+1)*width])
-			}
-			if err := put(wide[:n*int64(columns)]); err != nil {
-				return err
+			for ; next < at+n; next += r.step {
+				copy(wide[held*int64(columns):], values[(next-at)*int64(width):][:width])
+				if held++; held == batch {
+					if err := flush(); err != nil {
+						return err
+					}
+				}
 			}
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}
-	return nil
+	return flush()
 }
 
-// everyRow reads every step-th row of a panel.
-func everyRow(x hops.Rows, step int64) (values []float32, err error) {
-	row := int64(0)
+// panelRows reads the rows of a panel.
+func panelRows(x hops.Rows) (values []float32, err error) {
 	err = x(func(rows []float32) error {
-		for ; len(rows) > 0; rows = rows[packed.PanelColumns:] {
-			if row%step == 0 {
-				values = append(values, rows[:packed.PanelColumns]...)
-			}
-			row++
-		}
+		values = append(values, rows...)
 		return nil
 	})
 	return values, err
