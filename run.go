@@ -43,7 +43,7 @@ func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err erro
 	if err != nil {
 		return nil, err
 	}
-	ctx, onlooker, err := c.Watching.followed(ctx, os.Getenv(TokenVariable))
+	ctx, onlooker, err := c.Watching.followed(ctx, os.Getenv(TokenVariable), c.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func Serve(ctx context.Context, c Config, s ServeConfig) (_ *Directory, err erro
 	if err != nil {
 		return nil, err
 	}
-	ctx, onlooker, err := c.Watching.followed(ctx, security.Token())
+	ctx, onlooker, err := c.Watching.followed(ctx, security.Token(), c.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ndls/internal/failure"
@@ -53,8 +54,8 @@ func (w Watching) check() error {
 // onlooker is who watches a run.
 type onlooker struct {
 	progress *progress.Watch
-	// listener is nil where no page is served.
-	listener net.Listener
+	// door is nil where no page is served.
+	door *door
 	// stop stops the run, as a signal does; token is what one must know for that, "" if nobody may.
 	stop  context.CancelCauseFunc
 	token string
@@ -85,7 +86,7 @@ func (c *Config) logged() *watch.Log {
 
 // followed returns a context whose progress is followed for who watches the run, and who may stop it with a token.
 // What cannot be watched is an error before anything is made. The caller closes the onlooker.
-func (w Watching) followed(ctx context.Context, token string) (context.Context, onlooker, error) {
+func (w Watching) followed(ctx context.Context, token string, log *slog.Logger) (context.Context, onlooker, error) {
 	var o onlooker
 	if w.HTTP == "" && w.MetricsFile == "" {
 		return ctx, o, nil
@@ -97,8 +98,8 @@ func (w Watching) followed(ctx context.Context, token string) (context.Context, 
 	}
 	if w.HTTP != "" {
 		var err error
-		if o.listener, err = net.Listen("tcp", w.HTTP); err != nil {
-			return ctx, o, fmt.Errorf("--http: %w", err)
+		if o.door, err = openDoor(w.HTTP, log); err != nil {
+			return ctx, o, err
 		}
 	}
 	ctx, o.stop = context.WithCancelCause(ctx)
@@ -112,8 +113,8 @@ func (o onlooker) close() {
 	if o.stop != nil {
 		o.stop(nil)
 	}
-	if o.listener != nil {
-		_ = o.listener.Close() // the server may have closed it
+	if o.door != nil {
+		o.door.close()
 	}
 }
 
@@ -138,10 +139,14 @@ func (r *session) watched(ctx context.Context) (stop func()) {
 		},
 		DrainWorker: r.scheduler.DrainWorker,
 	}
-	if l := r.onlooker.listener; l != nil {
-		r.Log.Info("how the run goes", "at", "http://"+l.Addr().String()+"/")
+	if d := r.onlooker.door; d != nil {
+		r.Log.Info("how the run goes", "at", "http://"+d.address+"/")
 		page := watch.New(r.scheduler, o)
-		finish = page.Finish
+		d.page.Store(page)
+		finish = func() {
+			page.Finish()
+			d.close()
+		}
 		services.Go(func() {
 			select {
 			case <-drain:
@@ -150,11 +155,6 @@ func (r *session) watched(ctx context.Context) (stop func()) {
 			}
 			if r.scheduler.Drain(ctx) == nil {
 				r.onlooker.stop(errDrained)
-			}
-		})
-		services.Go(func() {
-			if err := serveHTTP(ctx, l, page); err != nil {
-				r.Log.Warn("the page of the run is gone", "because", err)
 			}
 		})
 	}
@@ -200,20 +200,46 @@ func writeMetrics(path string, r *session, o watch.Options) error {
 	return nil
 }
 
-// serveHTTP serves until ctx ends.
-func serveHTTP(ctx context.Context, listener net.Listener, h http.Handler) error {
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	stopped := make(chan struct{})
-	after := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		_ = s.Close()
+// door answers requests to the page of a run, also before the run has one: the graph may have to
+// be counted first, and the state of an earlier run to be read.
+type door struct {
+	address string
+	page    atomic.Pointer[watch.Server]
+	close   func() // may be called more than once
+}
+
+// openDoor answers requests at HOST:PORT until the door is closed. That it cannot do so any more
+// ends no run: it is told in the log.
+func openDoor(address string, log *slog.Logger) (*door, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("--http: %w", err)
+	}
+	d := &door{address: l.Addr().String()}
+	server := &http.Server{Handler: d, ReadHeaderTimeout: 10 * time.Second}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			logger(log).Warn("the page of the run is gone", "because", err)
+		}
 	})
-	err := s.Serve(listener)
-	if !after() {
-		<-stopped
+	d.close = func() {
+		_ = server.Close()
+		serving.Wait()
 	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
+	return d, nil
+}
+
+// ServeHTTP implements http.Handler. At /livez it answers 200 as long as the process does.
+func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	page := d.page.Load()
+	switch {
+	case r.URL.Path == "/livez":
+		_, _ = io.WriteString(w, "alive\n")
+	case page == nil:
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "the run begins: it has no page yet", http.StatusServiceUnavailable)
+	default:
+		page.ServeHTTP(w, r)
 	}
-	return fmt.Errorf("--http: %w", err)
 }

@@ -87,16 +87,17 @@ type crew struct {
 	// dir is the run directory, folder where its files are to be looked at.
 	dir, folder string
 	mode
-	lease string
-	env   []string // beside the token's
-	wg    sync.WaitGroup
-	died  atomic.Int64 // of hooks
-	fails atomic.Bool
+	lease    string
+	patience time.Duration // with a process
+	env      []string      // beside the token's
+	wg       sync.WaitGroup
+	died     atomic.Int64 // of hooks
+	fails    atomic.Bool
 }
 
 func newCrew(t *testing.T) *crew {
 	dir := filepath.Join(t.TempDir(), "run")
-	return &crew{t: t, dir: dir, folder: dir, mode: columns, lease: quick}
+	return &crew{t: t, dir: dir, folder: dir, mode: columns, lease: quick, patience: patience}
 }
 
 // launch makes the command that starts the program somewhere.
@@ -113,7 +114,7 @@ func (c *crew) process(hook string, args ...string) (*exec.Cmd, *bytes.Buffer, f
 }
 
 func (c *crew) processAt(at launch, hook string, args ...string) (*exec.Cmd, *bytes.Buffer, func()) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
 	cmd := at(ctx, args...)
 	cmd.Env = append(append(os.Environ(), "NDLS_TOKEN="+token, "NDLS_HOOK="+hook), c.env...)
 	var text bytes.Buffer

@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -144,6 +147,78 @@ func (c *crew) bucket(seed uint64) (check func()) {
 			}
 		}
 		t.Logf("seed %d: %d requests, %v (pass, busy, reset, lost, truncate)", seed, proxy.Requests(), counts)
+	}
+}
+
+// TestSlowBucket is the job in an object store whose every call takes a second, which is a third of
+// a lease: nobody is taken for dead, and the coordinator says within 100 ms that it leads.
+func TestSlowBucket(t *testing.T) {
+	t.Parallel()
+	c := newCrew(t)
+	c.job = []string{"--dataset", "synthetic:nodes=4000,edges=20000,features=20,classes=3,seed=7", "--runs", "2", "--epochs", "4", "--probes", "32", "--epsilon", "0.05", "--quiet"}
+	want := wantOf(t, c.job...)
+	server := storagetest.StartServer(t)
+	proxy, url := storagetest.StartProxy(t, server.URL, func(*http.Request) storagetest.Fault { return storagetest.Pass })
+	proxy.Slow(time.Second)
+	c.dir, c.folder, c.lease = storagetest.BucketURI(url, storagetest.Bucket, "run"), filepath.Join(server.Folder, "run"), "3s"
+	c.env = append(c.env, server.Environment...)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.patience = 15 * time.Minute
+	healthy := probe(t, &http.Client{Transport: &http.Transport{}}, page)
+	c.keep(nil, c.coordinatorArgs(2, "--checkpoint", "10s", "--http", page)...)
+	for range 2 {
+		c.worker(nil, "--scratch", t.TempDir())
+	}
+	c.wg.Wait()
+	healthy()
+	t.Logf("%d calls of the store", proxy.Requests())
+	proxy.Slow(0)
+	c.end("a slow bucket", want)
+	if losses := c.losses(); len(losses) > 0 {
+		t.Errorf("lost: %+v", losses)
+	}
+}
+
+// probe asks whether the coordinator leads, again and again, until the test ends it and has said
+// how long the answers took.
+func probe(t *testing.T, client *http.Client, address string) (end func()) {
+	var took []time.Duration
+	over := make(chan struct{})
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		defer client.CloseIdleConnections()
+		for {
+			begun := time.Now()
+			r, err := client.Get("http://" + address + "/healthz")
+			if err == nil {
+				_ = r.Body.Close()
+				took = append(took, time.Since(begun))
+			}
+			select {
+			case <-over:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	})
+	return func() {
+		t.Helper()
+		close(over)
+		asking.Wait()
+		slices.Sort(took)
+		// The cores are busy with other tests: nine of ten must be in time.
+		if len(took) < 20 || took[len(took)*9/10] > 100*time.Millisecond {
+			t.Errorf("the answers of /healthz took %v", took)
+			return
+		}
+		t.Logf("%d answers of /healthz, half of them after %v, the last after %v", len(took), took[len(took)/2], took[len(took)-1])
 	}
 }
 

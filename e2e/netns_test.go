@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -171,16 +170,9 @@ func TestNetworkSlow(t *testing.T) {
 		n.keepAt(boss.command, nil, args...)
 		n.worker(1, nil)
 		n.worker(2, nil)
-		healthy := n.probe(boss, page)
+		healthy := probe(t, &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, at string) (net.Conn, error) { return boss.dial(ctx, at) }}}, page)
 		n.end("a slow network", want)
-		took := healthy()
-		slices.Sort(took)
-		// The cores are busy with other tests: nine of ten must be in time.
-		if len(took) < 20 || took[len(took)*9/10] > 100*time.Millisecond {
-			t.Errorf("the answers of /healthz took %v", took)
-		} else {
-			t.Logf("%d answers of /healthz, half of them after %v, the last after %v", len(took), took[len(took)/2], took[len(took)-1])
-		}
+		healthy()
 		var report struct{ Losses []any }
 		text, err := os.ReadFile(filepath.Join(n.folder, "run.json"))
 		if err == nil {
@@ -190,36 +182,6 @@ func TestNetworkSlow(t *testing.T) {
 			t.Errorf("lost: %v, error %v", report.Losses, err)
 		}
 	})
-}
-
-// probe asks on a host whether the coordinator leads, until it is told to end, and says how
-// long each answer took.
-func (n *network) probe(from *host, address string) (end func() []time.Duration) {
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, at string) (net.Conn, error) { return from.dial(ctx, at) }}}
-	var took []time.Duration
-	over := make(chan struct{})
-	var asking sync.WaitGroup
-	asking.Go(func() {
-		defer client.CloseIdleConnections()
-		for {
-			begun := time.Now()
-			r, err := client.Get("http://" + address + "/healthz")
-			if err == nil {
-				_ = r.Body.Close()
-				took = append(took, time.Since(begun))
-			}
-			select {
-			case <-over:
-				return
-			case <-time.After(20 * time.Millisecond):
-			}
-		}
-	})
-	return func() []time.Duration {
-		close(over)
-		asking.Wait()
-		return took
-	}
 }
 
 // TestNetworkFlaps cuts the cable of a worker again and again, and only what gossip

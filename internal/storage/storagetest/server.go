@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -157,7 +158,11 @@ type Proxy struct {
 	mu     sync.Mutex
 	choose func(*http.Request) Fault // called under mu
 	count  [Faults]int
+	delay  atomic.Int64
 }
+
+// Slow has each request wait for so long before it goes on, from now on.
+func (p *Proxy) Slow(d time.Duration) { p.delay.Store(int64(d)) }
 
 // Counts says how many requests met each fault.
 func (p *Proxy) Counts() [Faults]int {
@@ -209,7 +214,12 @@ func (p *Proxy) decide(r *http.Request) Fault {
 }
 
 func (p *Proxy) serve(forward http.Handler, w http.ResponseWriter, r *http.Request) {
-	switch p.decide(r) {
+	fault := p.decide(r)
+	select {
+	case <-time.After(time.Duration(p.delay.Load())):
+	case <-r.Context().Done():
+	}
+	switch fault {
 	case Busy:
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = io.WriteString(w, "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>")
