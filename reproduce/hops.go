@@ -113,6 +113,34 @@ func hopsByDegree(ctx context.Context, e Experiment, j Job) (result Result, err 
 	return result, nil
 }
 
+// bound sets K beside the bound of theorem 3.1, ⌈log_λ₂(ε √(d̃/vol))⌉.
+func bound(ctx context.Context, e Experiment, j Job) (result Result, err error) {
+	runs, err := open(ctx, e, j)
+	if err != nil {
+		return result, err
+	}
+	table := Table{
+		Name: e.Name, Title: "K beside the bound of theorem 3.1, in the largest component",
+		Header: []string{"graph", "setting", "nodes", "|λ₂|", "to within", "nodes that settled", "of them K within the bound, %", "bound − K, least", "median", "most"},
+	}
+	for _, r := range runs {
+		s := r.report.Spectrum
+		if s == nil {
+			return result, e.Missing(r.URI() + " has no eigenvalue")
+		}
+		row := []string{r.name, r.setting(), strconv.FormatInt(s.Component, 10), strconv.FormatFloat(s.Lambda2, 'f', 6, 64), strconv.FormatFloat(s.Error, 'g', 1, 64)}
+		if b := s.Bound; b != nil {
+			row = append(row, strconv.FormatInt(b.Nodes, 10), strconv.FormatFloat(100*b.Within, 'f', 2, 64), fmt.Sprint(b.Slack.Least), fmt.Sprint(b.Slack.Median), fmt.Sprint(b.Slack.Most))
+		} else {
+			row = append(row, "–", "–", "–", "–", "–")
+			result.Notes = append(result.Notes, fmt.Sprintf("%s has no bound: %s", r.name, s.WithoutBound))
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	result.Tables = []Table{table}
+	return result, nil
+}
+
 // karate finds the exact K of the members of the club and draws them.
 func karate(ctx context.Context, e Experiment, j Job) (result Result, err error) {
 	c := j.Config

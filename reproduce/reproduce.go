@@ -72,7 +72,7 @@ func registry() []Experiment {
 	return all
 }
 
-// figures are the experiments that draw.
+// figures are the experiments that read runs, or draw.
 var figures = []Experiment{
 	{
 		Name: "k-cdf", About: "share of nodes with at most K hops",
@@ -96,6 +96,16 @@ var figures = []Experiment{
 		Name: "karate", About: "Zachary's karate club with the K of each member",
 		Lines: []string{"ndls reproduce karate --out OUT"},
 		make:  karate,
+	},
+	{
+		Name: "theorem-3.1", About: "second eigenvalue and the bound of theorem 3.1 beside K",
+		Needs: "run directories with the second eigenvalue of their graphs",
+		Lines: []string{
+			"ndls lsi --dataset planetoid:DIR/cora --run RUN --r 0 --lsi influence-exact",
+			"ndls spectrum --run RUN",
+			"ndls reproduce theorem-3.1 --run RUN --out OUT",
+		},
+		make: bound,
 	},
 }
 

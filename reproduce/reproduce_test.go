@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -93,6 +94,45 @@ func TestKarate(t *testing.T) {
 				t.Errorf("%s: %v\n%s", name, err, text.String())
 			}
 		}
+	}
+}
+
+// TestBound sets exact K beside the bound, which holds for each node, and asks for it where no
+// eigenvalue is known.
+func TestBound(t *testing.T) {
+	ctx := context.Background()
+	run := filepath.Join(t.TempDir(), "run")
+	e := find(t, "theorem-3.1")
+	c := job().Config
+	c.Run, c.Dataset = run, "synthetic:nodes=200,edges=800,classes=2,features=4,seed=3"
+	c.Options = func(o *ndls.Options) { o.LSI.Mode, o.LSI.R = "influence-exact", 0 }
+	if _, err := ndls.Run(ctx, c, ndls.StagePartition, ndls.StageLSI); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Make(ctx, job(run)); !errors.Is(err, ndls.ErrOption) || !strings.Contains(err.Error(), "ndls spectrum --run") {
+		t.Fatalf("without an eigenvalue: %v", err)
+	}
+	d, err := ndls.Run(ctx, c, ndls.StageSpectrum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := d.Report(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := e.Make(ctx, job(run, run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Tables) != 1 || len(got.Tables[0].Rows) != 2 || len(got.Notes) != 0 {
+		t.Fatalf("%+v", got)
+	}
+	row := got.Tables[0].Rows[0]
+	if len(row) != len(got.Tables[0].Header) || row[2] != strconv.FormatInt(report.Spectrum.Component, 10) || row[6] != "100.00" {
+		t.Errorf("%q", row)
+	}
+	if !strings.HasPrefix(row[3], "0.") || row[5] == "0" {
+		t.Errorf("|λ₂| %s, %s nodes settled", row[3], row[5])
 	}
 }
 
