@@ -7,6 +7,9 @@
 // A run with t threads has t cores of the machine, and one thread more that may go on when what
 // it reads has come, as with the program ndls.
 //
+// The last line is what the memory of the machine allows: the rate of a pass of 16 columns over
+// random edges in memory, with as many nodes as the graph has, measured after each run.
+//
 // The last two columns are shares of the time with the last number of threads: that in which
 // fewer than all threads computed, as report.json has it, and that in which fewer than all
 // computed or were ready to. The second leaves out the time for which other processes held the
@@ -26,7 +29,10 @@ import (
 	"strings"
 
 	"ndls"
+	"ndls/bench/pass"
 	"ndls/internal/busy"
+	"ndls/internal/mem"
+	"ndls/spmv"
 )
 
 func main() {
@@ -59,6 +65,8 @@ type bench struct {
 	threads                []int
 	rounds, probes, epochs int
 	memory                 float64
+
+	rates map[int][]float64 // of a pass in memory, edges/s
 }
 
 // stages are those of a whole run.
@@ -71,6 +79,9 @@ func stages() (names []ndls.Stage) {
 	return names
 }
 
+// passEdges is how many edges the pass in memory has: enough for some tenths of a second.
+const passEdges = 25_000_000
+
 // took are the seconds of a stage in each round, and how busy its threads were in the last.
 type took struct {
 	seconds []float64
@@ -78,12 +89,15 @@ type took struct {
 	ready   float64
 }
 
-func (t *took) median() float64 {
-	s := slices.Sorted(slices.Values(t.seconds))
+func (t *took) median() float64 { return median(t.seconds) }
+
+func median(values []float64) float64 {
+	s := slices.Sorted(slices.Values(values))
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
 func (b bench) run(ctx context.Context) error {
+	b.rates = map[int][]float64{}
 	measured := map[ndls.Stage]map[int]*took{}
 	for _, s := range stages() {
 		measured[s] = map[int]*took{}
@@ -118,6 +132,7 @@ func (b bench) measure(ctx context.Context, round, threads int, measured map[ndl
 		return err
 	}
 	runtime.GOMAXPROCS(threads + 1)
+	var nodes int64
 	for _, s := range stages() {
 		w := busy.Start(threads, readyTime)
 		d, err := b.profiled(fmt.Sprintf("%s-%d", s, threads), round, func() (*ndls.Directory, error) { return ndls.Run(ctx, c, s) })
@@ -125,6 +140,11 @@ func (b bench) measure(ctx context.Context, round, threads int, measured map[ndl
 		if err != nil {
 			return err
 		}
+		graph, err := d.Graph(ctx)
+		if err != nil {
+			return err
+		}
+		nodes = graph.Nodes
 		if ready != nil {
 			measured[s][threads].ready = ready.Fewer
 		}
@@ -138,7 +158,29 @@ func (b bench) measure(ctx context.Context, round, threads int, measured map[ndl
 			}
 		}
 	}
-	return nil
+	rate, err := passRate(nodes, threads)
+	b.rates[threads] = append(b.rates[threads], rate)
+	return err
+}
+
+// passRate is the rate of a pass in memory, in edges/s.
+func passRate(nodes int64, threads int) (float64, error) {
+	kernel, err := spmv.Select("")
+	if err != nil {
+		return 0, err
+	}
+	budget, err := mem.NewBudget(2 << 30)
+	if err != nil {
+		return 0, err
+	}
+	measured, err := pass.Kernels(kernel, budget, pass.Sample{
+		Nodes: nodes, Edges: passEdges, Columns: 16, Precision: spmv.Float32, Threads: threads, Rounds: 3, Seed: 1,
+	})
+	if err != nil {
+		return 0, err
+	}
+	i := slices.IndexFunc(measured, func(m pass.Measurement) bool { return m.What == "pass" })
+	return median(measured[i].Rates), nil
 }
 
 // profiled calls do, and writes a profile of it in the first round.
@@ -182,5 +224,9 @@ func (b bench) print(measured map[ndls.Stage]map[int]*took) {
 	for _, n := range b.threads {
 		fmt.Printf(" %.1f |", sums[n])
 	}
-	fmt.Printf(" %.2f | | |\n", sums[first]/sums[last])
+	fmt.Printf(" %.2f | | |\n| pass in memory, million edges/s |", sums[first]/sums[last])
+	for _, n := range b.threads {
+		fmt.Printf(" %.0f |", median(b.rates[n])/1e6)
+	}
+	fmt.Printf(" %.2f | | |\n", median(b.rates[last])/median(b.rates[first]))
 }
