@@ -178,9 +178,9 @@ type parquetReader struct {
 // group from memory.
 type groupSource struct {
 	storage.Reader
-	off   int64
-	first int64
-	group []byte
+	off    int64
+	first  int64
+	group  []byte
 	failed sync.Mutex
 	err    error // of the storage, the first one; behind failed
 }
