@@ -172,13 +172,7 @@ func statedCounts(ctx context.Context, ds dataset.Dataset, plan Options) (c esti
 		return c, err
 	}
 	if info.NumFeatures > 0 {
-		var classes []int32
-		if option := plan.Partition.Normalize; option == "" || option == partition.NormalizeAuto {
-			if classes, err = statedClasses(ctx, ds); err != nil {
-				return c, err
-			}
-		}
-		l1, _, err := partition.Normalizes(ctx, plan.Partition.Normalize, ds, classes)
+		l1, _, err := partition.Normalizes(ctx, plan.Partition.Normalize, ds)
 		if err != nil {
 			return c, err
 		}
@@ -250,40 +244,6 @@ func countSplits(ctx context.Context, ds dataset.Dataset, c *estimate.Counts) (e
 		case dataset.Valid:
 			c.Validation++
 		}
-	}
-}
-
-// mostStated is up to how many nodes classes are looked at.
-const mostStated = 1 << 22
-
-// statedClasses has the class of each node by id, those of test nodes too: they stand for those of the
-// nodes that train and validate, which are not drawn yet. It is nil where nodes have no
-// numbers yet, or where there are many.
-func statedClasses(ctx context.Context, ds dataset.Dataset) (classes []int32, err error) {
-	info := ds.Info()
-	if _, keyed := ds.(dataset.Keyed); keyed || !info.HasLabels || info.NumNodes > mostStated {
-		return nil, nil
-	}
-	r, err := ds.Labels(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	for {
-		id, label, err := r.Next()
-		if err == io.EOF {
-			return classes, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if id >= mostStated {
-			return nil, nil
-		}
-		for int64(id) >= int64(len(classes)) {
-			classes = append(classes, -1)
-		}
-		classes[id] = label
 	}
 }
 

@@ -155,7 +155,7 @@ func (c *crew) bucket(seed uint64) (check func()) {
 func TestSlowBucket(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t)
-	c.job = []string{"--dataset", "synthetic:nodes=4000,edges=20000,features=20,classes=3,seed=7", "--runs", "2", "--epochs", "4", "--probes", "32", "--epsilon", "0.05", "--quiet"}
+	c.job = []string{"--dataset", "karate:", "--runs", "1", "--epochs", "1", "--label-depth", "1", "--quiet"}
 	want := wantOf(t, c.job...)
 	server := storagetest.StartServer(t)
 	proxy, url := storagetest.StartProxy(t, server.URL, func(*http.Request) storagetest.Fault { return storagetest.Pass })

@@ -42,6 +42,9 @@ func TestSameBytesOnAllThreads(t *testing.T) {
 			t.Parallel()
 			want := hashesOf(t, job, "--threads 1 --memory 1GiB")
 			for _, stage := range []string{"graph/", "lsi/", "smoothed/", "model/", "soft_labels/", "predictions/"} {
+				if stage == "smoothed/" && strings.Contains(job, "--rule sign") {
+					stage = "hops/"
+				}
 				if !slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(file string) bool { return strings.HasPrefix(file, stage) }) {
 					t.Errorf("there is no file %s…", stage)
 				}

@@ -53,13 +53,14 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 	if err := j.readLabels(ctx, labels.S); err != nil {
 		return err
 	}
-	if err := j.readSplits(ctx, 0, ids.S, labels.S, splits.S); err != nil {
-		return err
-	}
 	if j.wantFeatures() {
-		if j.ordered.L1, j.ordered.Choice, err = normalizes(ctx, j.o.Normalize, j.ds, j.knownClass(labels.S, splits.S)); err != nil {
+		var err error
+		if j.ordered.L1, j.ordered.Choice, err = normalizes(ctx, j.o.Normalize, j.ds, j.holds); err != nil {
 			return err
 		}
+	}
+	if err := j.readSplits(ctx, 0, ids.S, labels.S, splits.S); err != nil {
+		return err
 	}
 	if err := j.writeSplits(ctx, ids.S, labels.S); err != nil {
 		return err

@@ -66,12 +66,12 @@ func TestNormalizeAuto(t *testing.T) {
 				}
 				f.features = append(f.features, row)
 			}
-			l1, choice, err := Normalizes(context.Background(), NormalizeAuto, f, nil)
+			l1, choice, err := Normalizes(context.Background(), NormalizeAuto, f)
 			if err != nil || l1 != c.l1 || !strings.Contains(choice, c.want) {
 				t.Errorf("%s, sparse %v: %v, %s, %v", name, sparse, l1, choice, err)
 			}
 			for option, want := range map[string]bool{NormalizeL1: true, NormalizeNone: false} {
-				if l1, choice, err := Normalizes(context.Background(), option, f, nil); err != nil || l1 != want || choice != "" {
+				if l1, choice, err := Normalizes(context.Background(), option, f); err != nil || l1 != want || choice != "" {
 					t.Errorf("%s: %v, %s, %v", option, l1, choice, err)
 				}
 			}
@@ -90,71 +90,71 @@ func TestNormalizeAutoOfMembers(t *testing.T) {
 		f.features = append(f.features, row)
 	}
 	for outside, want := range map[uint32]bool{2: true, 1: false} {
-		l1, choice, err := normalizes(t.Context(), NormalizeAuto, f, func(id uint32) (int32, bool) { return noLabel, id != outside })
+		l1, choice, err := normalizes(t.Context(), NormalizeAuto, f, func(id uint32) bool { return id != outside })
 		if err != nil || l1 != want || !strings.Contains(choice, "first 3 feature rows") {
 			t.Errorf("without node %d: %v, %s, %v", outside, l1, choice, err)
 		}
 	}
 }
 
-// TestNormalizeAutoByClasses: bags of words are divided by their lengths unless these tell classes
-// apart. Nodes without a known class do not decide, nor do few of them.
-func TestNormalizeAutoByClasses(t *testing.T) {
-	const rows, width, classes = 6000, 400, 3
-	words := func(row int, byClass bool) int {
-		n := 5 + int(rng.Hash(1, uint64(row))%20)
-		if byClass {
-			n += 8 * (row % classes)
-		}
-		return n
-	}
+// TestNormalizeAutoOfNeighbours: bags of words are divided by their lengths unless neighbours
+// share these.
+func TestNormalizeAutoOfNeighbours(t *testing.T) {
+	const rows, width = 6000, 400
 	for name, c := range map[string]struct {
-		byClass bool
-		known   int // the last so many rows have a class that is known
-		l1      bool
-		want    string
+		share float64 // of the words of a row, those of its neighbours
+		edges int
+		l1    bool
+		want  string
 	}{
-		"lengths tell classes":      {true, 300, false, "auto chose none: of the first 4096 feature rows, "},
-		"lengths tell nothing":      {false, 300, true, "auto chose l1"},
-		"no class is known":         {true, 0, true, "auto chose l1"},
-		"few classes are known":     {true, 29, true, "auto chose l1"},
-		"behind the first rows too": {true, 6000, false, "lie between classes"},
+		"shared":            {0.7, rows, false, "auto chose none: of the first 4096 feature rows, "},
+		"not shared":        {0, rows, true, "the lengths of neighbours correlate by"},
+		"too few edges":     {0.7, 99, true, "correlate by 0.00"},
+		"all of one length": {-1, rows, true, "correlate by 0.00"},
 	} {
 		f := &fake{info: dataset.Info{NumNodes: rows, NumFeatures: width, SparseFeatures: true}}
 		for r := range rows {
+			of := func(key uint64) float64 { return float64(rng.Hash(1, key) % 60) }
+			words := 5 + int(c.share*of(uint64(r/4))+(1-c.share)*of(uint64(rows+r)))
+			if c.share < 0 {
+				words = 7
+			}
 			row := dataset.FeatureRow{ID: uint32(r)}
-			for i := range words(r, c.byClass) {
+			for i := range words {
 				row.Indices, row.Values = append(row.Indices, uint32(i)), append(row.Values, 1)
 			}
 			f.features = append(f.features, row)
-		}
-		known := make([]int32, rows)
-		for r := range known {
-			known[r] = int32(r % classes)
-			if r < rows-c.known {
-				known[r] = noLabel
+			if r%4 > 0 && len(f.edges) < c.edges {
+				f.edges = append(f.edges, dataset.Edge{U: uint32(r - 1), V: uint32(r)})
 			}
 		}
-		l1, choice, err := Normalizes(t.Context(), NormalizeAuto, f, known)
+		l1, choice, err := Normalizes(t.Context(), NormalizeAuto, f)
 		if err != nil || l1 != c.l1 || !strings.Contains(choice, c.want) {
 			t.Errorf("%s: %v, %s, %v", name, l1, choice, err)
 		}
 	}
 }
 
-// TestTold compares ω² with values of the definition, worked out by hand.
-func TestTold(t *testing.T) {
-	var l lengthsOf
-	for range 5 { // class 0: 1, 2, 3, 4; class 2: 3, 4, 5, 6, each five times
-		for x := range 4 {
-			l.add(0, float64(x+1))
-			l.add(2, float64(x+3))
+// TestSharedLengths compares the correlation with one worked out by hand.
+func TestSharedLengths(t *testing.T) {
+	f := &fake{info: dataset.Info{NumNodes: 400, NumFeatures: 1}}
+	// Half of the edges join lengths e and e, a quarter e and 1, a quarter 1 and 1: logarithms 1 and 0.
+	// Of 400 ends 250 have 1: the mean is 5/8, the variance 15/64, the mean product 1/2.
+	for i := range 200 {
+		u, v := float32(math.E), float32(math.E)
+		if i%4 > 1 {
+			v = 1
 		}
+		if i%4 > 2 {
+			u = 1
+		}
+		f.edges = append(f.edges, dataset.Edge{U: uint32(2 * i), V: uint32(2*i + 1)})
+		f.features = append(f.features, dataset.FeatureRow{ID: uint32(2 * i), Dense: []float32{u}}, dataset.FeatureRow{ID: uint32(2*i + 1), Dense: []float32{-v}})
 	}
-	// 40 numbers with mean 3.5: the sum of squares is 90, 40 of it between classes; within classes
-	// a degree of freedom has 50/38.
-	want := (40 - 50.0/38) / (90 + 50.0/38)
-	if got := l.told(); math.Abs(got-want) > 1e-12 {
-		t.Errorf("ω² = %v, want %v", got, want)
+	f.edges = append(f.edges, dataset.Edge{U: 3, V: 3})
+	want := (0.5 - 25.0/64) / (15.0 / 64)
+	got, err := sharedLengths(t.Context(), f, func(uint32) bool { return true })
+	if err != nil || math.Abs(got-want) > 1e-6 {
+		t.Errorf("%v, want %v, error %v", got, want, err)
 	}
 }

@@ -29,7 +29,7 @@ const (
 
 // Values of Options.Normalize.
 const (
-	NormalizeAuto = "auto" // "l1" for rows that are bags of a few words whose lengths do not tell classes apart, else "none"
+	NormalizeAuto = "auto" // "l1" for rows that are bags of a few words whose lengths neighbours do not share, else "none"
 	NormalizeL1   = "l1"   // divide every row by the sum of its absolute values
 	NormalizeNone = "none"
 )

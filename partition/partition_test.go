@@ -123,12 +123,7 @@ func naiveRun(f *fake, o Options) naive {
 		s.Features, s.FeatureType = info.NumFeatures, shards.Float16
 		s.Normalized = o.Normalize == NormalizeL1
 		if o.Normalize == "" || o.Normalize == NormalizeAuto {
-			l1, choice, _ := normalizes(context.Background(), "", f, func(id uint32) (int32, bool) {
-				if split := dataset.Split(n.splits[nodeOf[id]]); split != dataset.Train && split != dataset.Valid {
-					return noLabel, true
-				}
-				return n.labels[nodeOf[id]], true
-			})
+			l1, choice, _ := Normalizes(context.Background(), "", f)
 			s.Normalized, s.Normalization = l1, choice
 		}
 		for _, r := range f.features {

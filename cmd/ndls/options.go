@@ -197,7 +197,7 @@ func (f *planFlags) precision() *planFlags {
 func (f *planFlags) partition() *planFlags {
 	f.group = groupPartition
 	add(f, f.set.StringVar, "features", func(p *ndls.Options) *string { return &p.Partition.Features }, `"none" leaves the features out`)
-	add(f, f.set.StringVar, "normalize", func(p *ndls.Options) *string { return &p.Partition.Normalize }, "feature rows: l1 divides them by the sum of their absolute values, none leaves them as they are, auto takes l1 if rows are bags of a few words, unless the lengths of training and validation rows tell classes apart")
+	add(f, f.set.StringVar, "normalize", func(p *ndls.Options) *string { return &p.Partition.Normalize }, "feature rows: l1 divides them by the sum of their absolute values, none leaves them as they are, auto takes l1 if rows are bags of a few words, unless neighbours share the lengths of their rows")
 	add(f, f.set.StringVar, "split", func(p *ndls.Options) *string { return &p.Partition.Split }, "random:TRAIN,VALID nodes of each class, or share:TRAIN,VALID of all labelled nodes, such as share:0.6,0.2; the rest is for testing (default the published split)")
 	add(f, f.set.IntVar, "splits", func(p *ndls.Options) *int { return &p.Partition.Splits }, "number of splits, each with --runs models: published ones, or drawn with --seed, the next seed, and so on (default 1). The predictions are those of the first")
 	add(f, f.set.IntVar, "labels-per-class", func(p *ndls.Options) *int { return &p.Partition.LabelsPerClass }, "training nodes of each class to draw in place of the published ones, among the labelled nodes that neither validate nor test")

@@ -96,7 +96,7 @@ type PartitionOptions struct {
 	Dataset string `json:"dataset"`
 	// Features is "" to import features, "none" to leave them out.
 	Features string `json:"features"`
-	// Normalize is "auto" (L1 for rows that are bags of a few words whose lengths do not tell classes apart), "l1" or "none".
+	// Normalize is "auto" (L1 for rows that are bags of a few words whose lengths neighbours do not share), "l1" or "none".
 	Normalize string `json:"normalize"`
 	// Split is "" for the published split, "random:TRAIN,VALID" nodes of each class, or
 	// "share:TRAIN,VALID" shares of all labelled nodes.
