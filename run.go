@@ -21,6 +21,7 @@ import (
 	"ndls/internal/rundir"
 	"ndls/internal/storage"
 	"ndls/internal/vfs"
+	"ndls/machine"
 	"ndls/shards"
 	"ndls/stage"
 	"ndls/worker"
@@ -189,7 +190,7 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 		Plan: plan, Resources: resources, Alone: o.Alone, Restart: j.Discard, Whole: j.whole, Counts: counts,
 		Files: files, Digest: digestInputs,
 		Inputs:   control.Inputs{Dataset: j.Dataset, SoftLabels: j.SoftLabels, Targets: j.targetsFile()},
-		Versions: Versions(), Log: j.Log,
+		Versions: Versions(), Host: machine.Host(), Log: j.Log,
 	}
 	if o.Alone {
 		r.work.Measure = func(ctx context.Context) (control.Speeds, error) {

@@ -81,8 +81,9 @@ type Job struct {
 	// Counts is what the dataset states of the graph; without nodes, nothing is
 	// planned before the partition is there.
 	Counts estimate.Counts
-	// Versions go into the record.
+	// Versions and Host go into the record.
 	Versions map[string]string
+	Host     *control.Host
 	Log      *slog.Logger
 
 	// listed is the most bytes that the catalogue listed after a phase of the stage.
@@ -174,7 +175,7 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 			}
 		}
 	}
-	rec.Plan, rec.Versions, rec.MemoryBudget = j.Plan, j.Versions, j.Resources.Memory
+	rec.Plan, rec.Versions, rec.Host, rec.MemoryBudget = j.Plan, j.Versions, j.Host, j.Resources.Memory
 	j.noteLimits(rec)
 	rec.Inputs, rec.Named = next.Inputs, j.Inputs.Over(rec.Named)
 	rec.State, rec.Reason = Running, ""

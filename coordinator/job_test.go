@@ -111,7 +111,7 @@ func setup(t *testing.T, store storage.Store, sum shards.Summary) (*Job, *fake) 
 	plan.Partition.Dataset = "toy"
 	return &Job{
 		Store: store, Catalog: cat, Tasks: f, Plan: plan, Resources: control.Resources{Memory: 1 << 30},
-		Whole: true, Versions: map[string]string{"ndls": "test"}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Whole: true, Versions: map[string]string{"ndls": "test"}, Host: &control.Host{CPU: "A"}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}, f
 }
 
@@ -149,6 +149,9 @@ func TestWholeRun(t *testing.T) {
 	var got report.Report
 	if err := json.Unmarshal(content(t, j.Store, "report.json"), &got); err != nil {
 		t.Fatal(err)
+	}
+	if got.Run.Host == nil || got.Run.Host.CPU != "A" {
+		t.Errorf("host %+v", got.Run.Host)
 	}
 	if got.Dataset != (report.Dataset{Name: "toy", Nodes: 10, Edges: 20, Features: 3, Classes: 2}) {
 		t.Errorf("dataset %+v", got.Dataset)

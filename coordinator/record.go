@@ -64,6 +64,8 @@ type Record struct {
 	Named control.Inputs `json:"named,omitzero"`
 	// Versions of what wrote the record last: ndls, go, commit.
 	Versions map[string]string `json:"versions"`
+	// Host is that of the process that wrote the record last.
+	Host *control.Host `json:"host,omitempty"`
 	// Wanted lists the stages asked for so far; State is COMPLETE only when
 	// all of them are.
 	Wanted []control.Stage `json:"wanted"`

@@ -42,7 +42,7 @@ func absent(rec *Record, sum shards.Summary) (list []report.Absent) {
 // NewReport gathers the report of a run from its record and graph summary.
 func NewReport(rec *Record, sum shards.Summary) report.Report {
 	r := report.Report{
-		Run: report.NewRun(rec.Plan, mem.Bytes(rec.MemoryBudget).Exact(), rec.Versions, rec.Inputs, rec.Named),
+		Run: report.NewRun(rec.Plan, mem.Bytes(rec.MemoryBudget).Exact(), rec.Versions, rec.Host, rec.Inputs, rec.Named),
 		Dataset: report.Dataset{
 			Name: sum.Name, Nodes: sum.Nodes, Edges: sum.Edges, Directed: sum.Directed,
 			Features: sum.Features, Classes: len(sum.Classes), Components: sum.Components,

@@ -1,5 +1,5 @@
 // Package machine measures how fast the machine is at what runs are made of, in less than
-// a second.
+// a second, and describes it by what its kernel tells.
 //
 // # Model
 //
@@ -18,5 +18,5 @@
 // # Determinism
 //
 // Speeds differ from one call to the next. They decide seconds of plans, and nothing else:
-// neither bytes of a run nor whether it fits.
+// neither bytes of a run nor whether it fits. What [Host] describes decides nothing.
 package machine

@@ -45,14 +45,17 @@ type Run struct {
 	PlanHash string `json:"plan_hash"`
 	// Versions of what wrote the run directory last: ndls, go, commit.
 	Versions map[string]string `json:"versions"`
+	// Host is that of the process that wrote the run directory last: of a cluster, the coordinator's.
+	// It is absent in reports of earlier versions.
+	Host *control.Host `json:"host,omitempty"`
 	// Inputs are the files that were read; a graph that is generated has none.
 	Inputs []control.InputFile `json:"inputs,omitempty"`
 }
 
-// NewRun describes a run: its plan, the memory that it had, such as "16GiB", the versions of what wrote it, the files
+// NewRun describes a run: its plan, the memory that it had, such as "16GiB", the versions of what wrote it and its host, the files
 // that it has read, and the names that commands gave to files and folders.
-func NewRun(p control.Plan, memory string, versions map[string]string, inputs []control.InputFile, named control.Inputs) *Run {
-	r := &Run{Options: p.Values(), Changed: []string{}, PlanHash: p.Hash(), Versions: versions, Inputs: inputs}
+func NewRun(p control.Plan, memory string, versions map[string]string, host *control.Host, inputs []control.InputFile, named control.Inputs) *Run {
+	r := &Run{Options: p.Values(), Changed: []string{}, PlanHash: p.Hash(), Versions: versions, Host: host, Inputs: inputs}
 	standard := control.DefaultPlan().Values()
 	for _, name := range slices.Sorted(maps.Keys(r.Options)) {
 		if r.Options[name] != standard[name] {

@@ -3,6 +3,7 @@ package cgroup
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,10 +21,17 @@ func Available() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	return min(available, Limit()), nil
+}
+
+// Limit is the smallest memory limit of the process's control groups, [math.MaxInt64] where
+// there is none.
+func Limit() int64 {
+	smallest := int64(math.MaxInt64)
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		// No control groups, no limit of theirs.
-		return available, nil
+		return smallest
 	}
 	for _, path := range limitFiles(string(groups)) {
 		text, err := os.ReadFile(path)
@@ -31,10 +39,10 @@ func Available() (int64, error) {
 			continue
 		}
 		if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
-			available = min(available, limit)
+			smallest = min(smallest, limit)
 		}
 	}
-	return available, nil
+	return smallest
 }
 
 func memAvailable(meminfo string) (int64, error) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -15,12 +16,23 @@ def blocks(page: str) -> list[tuple[str, str]]:
     return re.findall(r"^```(python|sh)\n(.*?)^```$", (DOCS / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL)
 
 
-def run(page: str) -> None:
-    """Runs blocks of Python in this process, one after the other, and commands in a shell each."""
+def modules(text: str) -> set[str]:
+    """The modules that a block of Python imports."""
+    return set(re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE))
+
+
+def run(page: str, given: Mapping[str, object] | None = None, without: Collection[str] = ()) -> None:
+    """Runs blocks of Python in this process, one after the other, and commands in a shell each.
+
+    ``given`` are names that the page leaves to the reader. Blocks that import a module of
+    ``without`` are left out.
+    """
     found = blocks(page)
     assert found, f"{page}.md has no blocks"
-    names: dict[str, object] = {}
+    names = dict(given or {})
     for number, (kind, text) in enumerate(found):
+        if kind == "python" and modules(text) & set(without):
+            continue
         if kind == "python":
             exec(compile(text, f"block {number} of {page}", "exec"), names)
             continue

@@ -211,6 +211,58 @@ def test_attributes_of_pyg(arrays: Arrays, tmp_path: Path) -> None:
         ndls.from_pyg(SimpleNamespace(x=arrays.features))
 
 
+def check_dgl(graph: Any, arrays: Arrays, path: Path) -> None:
+    run = imported(ndls.from_dgl(graph, weight="w"), path / "run")
+    np.testing.assert_array_equal(run.splits[0], np.where(arrays.splits < 3, arrays.splits, 0)[run.ids, 0])
+    np.testing.assert_array_equal(run.labels, arrays.labels[run.ids])
+    hop = arrays.hop(arrays.features, np.full(len(arrays.src), 0.5))
+    np.testing.assert_allclose(in_input_order(run, run.hops["hop_1"]), hop, rtol=1e-4, atol=1e-5)
+    # As OGB gives them: classes and nodes of each part beside the graph.
+    parts = {name: np.flatnonzero(arrays.splits[:, 0] == code) for code, name in enumerate(["train", "valid", "test"], 1)}
+    graph = ndls.from_dgl(graph, features="halves", labels=arrays.labels[:, None] + 1, splits=parts)
+    run = imported(graph, path / "ogb")
+    np.testing.assert_array_equal(run.splits[0], arrays.splits[run.ids, 0])
+    assert run.classes == ["1", "2", "3"]
+    np.testing.assert_array_equal(in_input_order(run, run.hops["hop_0"]), arrays.features / 2)
+
+
+def test_names_of_dgl(arrays: Arrays, tmp_path: Path) -> None:
+    # What counts are the names of its attributes and tensors.
+    graph = SimpleNamespace(
+        ntypes=["_N"],
+        etypes=["_E"],
+        edges=lambda order: (arrays.src, arrays.dst),
+        num_nodes=lambda: len(arrays.labels),
+        ndata={
+            "feat": arrays.features,
+            "halves": arrays.features / 2,
+            "label": arrays.labels,
+            "train_mask": arrays.splits == 1,
+            "val_mask": arrays.splits == 2,
+        },
+        edata={"w": np.full(len(arrays.src), 0.5)},
+    )
+    check_dgl(graph, arrays, tmp_path)
+    assert ndls.from_dgl(graph, labels="label").uri.count("labels=") == 1
+    for name in ("weight", "features", "labels"):
+        missing: dict[str, Any] = {name: "x"}
+        with pytest.raises(ValueError, match="no tensor x"):
+            ndls.from_dgl(graph, **missing)
+    graph.etypes = ["cites", "writes"]
+    with pytest.raises(ValueError, match="to_homogeneous"):
+        ndls.from_dgl(graph)
+
+
+def test_dgl(arrays: Arrays, tmp_path: Path) -> None:
+    dgl, torch = pytest.importorskip("dgl"), pytest.importorskip("torch")
+    graph = dgl.graph((torch.from_numpy(arrays.src), torch.from_numpy(arrays.dst)), num_nodes=len(arrays.labels))
+    x = torch.from_numpy(arrays.features)
+    masks = {f"{name}_mask": torch.from_numpy(arrays.splits == code) for code, name in ((1, "train"), (2, "val"))}
+    graph.ndata.update({"feat": x, "halves": x / 2, "label": torch.from_numpy(arrays.labels), **masks})
+    graph.edata["w"] = torch.full((len(arrays.src),), 0.5)
+    check_dgl(graph, arrays, tmp_path)
+
+
 def test_networkx(arrays: Arrays, tmp_path: Path) -> None:
     networkx = pytest.importorskip("networkx")
     g = networkx.Graph()

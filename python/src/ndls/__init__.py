@@ -19,7 +19,7 @@ input, and ``run.index`` finds nodes by them.
 from importlib.metadata import PackageNotFoundError, version
 
 from ndls._command import Error, binary, command
-from ndls._graph import Graph, from_arrays, from_arrow, from_networkx, from_pandas, from_polars, from_pyg
+from ndls._graph import Graph, from_arrays, from_arrow, from_dgl, from_networkx, from_pandas, from_polars, from_pyg
 from ndls._loader import Batch, NodeRows
 from ndls._rows import Rows
 from ndls._run import SPLITS, Run, open, run
@@ -41,6 +41,7 @@ __all__ = [
     "command",
     "from_arrays",
     "from_arrow",
+    "from_dgl",
     "from_networkx",
     "from_pandas",
     "from_polars",

@@ -65,7 +65,7 @@ def from_arrays(
     repeated: str | None = None,
     folder: Folder = None,
 ) -> Graph:
-    """Writes a graph that is in arrays, such as those of ``dgl.DGLGraph.edges()``.
+    """Writes a graph that is in arrays, tensors or lists.
 
     Args:
         src: The first node of each edge: integers of shape (edges,), from 0.
@@ -166,6 +166,67 @@ def from_pyg(
         splits=splits,
         weights=weights,
         nodes=data.num_nodes,
+        directed=directed,
+        repeated=repeated,
+        folder=folder,
+    )
+
+
+def from_dgl(
+    graph: Any,
+    *,
+    features: str | None = None,
+    labels: Any = None,
+    splits: Any = None,
+    weight: str | None = None,
+    directed: bool = False,
+    repeated: str | None = None,
+    folder: Folder = None,
+) -> Graph:
+    """Writes a ``dgl.DGLGraph`` with one type of nodes and of edges.
+
+    It takes ``feat``, ``label``, ``train_mask``, ``val_mask`` and ``test_mask`` of ``graph.ndata``,
+    as far as they are there.
+
+    Args:
+        graph: The graph.
+        features: The name of another tensor of ``graph.ndata`` that has the features.
+        labels: The name of another tensor that has the classes, or classes as for ``from_arrays``,
+            such as those that ``DglNodePropPredDataset`` has beside the graph.
+        splits: Nodes in place of the masks, as for ``from_arrays``, such as what
+            ``DglNodePropPredDataset.get_idx_split()`` returns.
+        weight: The name of a tensor of ``graph.edata`` with a weight for each edge.
+        directed: As for ``from_arrays``, and so are the next two.
+        repeated: ``"sum"`` or None.
+        folder: The folder for the files.
+
+    Raises:
+        ValueError: There are several types, or no tensor of a name, or tensors do not fit together.
+    """
+    if len(graph.ntypes) != 1 or len(graph.etypes) != 1:
+        raise ValueError(f"the graph has nodes of {graph.ntypes} and edges of {graph.etypes}: dgl.to_homogeneous(graph) makes one type of each")
+
+    def named(tensors: Mapping[str, Any], name: str) -> Any:
+        if name not in tensors:
+            raise ValueError(f"the graph has no tensor {name}: it has {sorted(tensors)}")
+        return tensors[name]
+
+    src, dst = graph.edges(order="eid")
+    if splits is None:
+        masks = {"train": "train_mask", "valid": "val_mask", "test": "test_mask"}
+        splits = {name: graph.ndata[mask] for name, mask in masks.items() if mask in graph.ndata} or None
+    if labels is None:
+        labels = graph.ndata.get("label")
+    elif isinstance(labels, str):
+        labels = named(graph.ndata, labels)
+    return from_arrays(
+        src,
+        dst,
+        features=graph.ndata.get("feat") if features is None else named(graph.ndata, features),
+        labels=labels,
+        splits=splits,
+        weights=None if weight is None else named(graph.edata, weight),
+        nodes=graph.num_nodes(),
         directed=directed,
         repeated=repeated,
         folder=folder,
