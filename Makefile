@@ -197,6 +197,13 @@ bench-tune: build ## a search of 100 trials on Cora of NDLS_DATA beside 100 runs
 e2e: ## the built program: killed, limited, read by other programs (NDLS_PYTHON, NDLS_JS)
 	$(GO) test -count=1 -v ./e2e
 
+.PHONY: arm64
+arm64: ## the program for arm64: it fuses no products and sums, and whole runs of it under qemu-aarch64 (qemu-user) have the same bytes
+	@command -v qemu-aarch64 >/dev/null || { echo "make arm64 was skipped: qemu-aarch64 is not installed (package qemu-user)"; exit 0; }; \
+	  set -x; GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o $(BUILD)/arm64/ndls ./cmd/ndls; \
+	  qemu-aarch64 $(BUILD)/arm64/ndls --version; \
+	  NDLS_ARM64=$(CURDIR)/$(BUILD)/arm64/ndls $(GO) test -count=1 -v -timeout 0 -run Arm64 ./e2e
+
 .PHONY: slurm
 slurm: ## deploy/slurm on a Slurm of three nodes on this host (root; slurmctld, slurmd, slurm-client, munge)
 	$(GO) build -tags=hooks -o $(BUILD)/ndls-hooks ./cmd/ndls

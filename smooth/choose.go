@@ -140,7 +140,7 @@ func (p *pilot) settle(ctx context.Context) (_ *Choice, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if limit := under(bounds, firstBound*p.share); float64(p.panels)*edges[limit]+trialCost*edges[limit] > gain*float64(p.panels)*p.exactEdges() {
+	if limit := under(bounds, firstBound*p.share); float64(float64(p.panels)*edges[limit])+float64(trialCost*edges[limit]) > gain*float64(p.panels)*p.exactEdges() {
 		return p.exactly()
 	}
 	c := &Choice{Settles: true, Exact: p.exact}

@@ -132,7 +132,7 @@ func (o *outputs) row(b *output, i int64, sum, x []float32) {
 	factor := s.o.Rule.factor(count) * s.g.State.Up(i)
 	residual := s.o.Rule.residual(count)
 	if s.finals != nil && count < int(s.counts.S[i]) {
-		residual += s.o.Rule.factor(count) * (s.finals[count-1] - s.weights[count-1])
+		residual += float64(s.o.Rule.factor(count) * (s.finals[count-1] - s.weights[count-1]))
 	}
 	total := 0.0
 	var mean []float64

@@ -126,7 +126,7 @@ func (p *pilot) start(ctx context.Context) (err error) {
 // takes is about how many passes over all edges a run with settled rows takes, with all that
 // choosing takes.
 func (p *pilot) takes() float64 {
-	passes := float64(p.last-p.early) + settledPasses*(float64(p.panels)+trialCost)
+	passes := float64(p.last-p.early) + float64(settledPasses*(float64(p.panels)+trialCost))
 	for hop := p.last - p.early + 1; hop <= p.last; hop++ {
 		passes += 2 * float64(p.needed.Edges(hop)) / float64(p.edges)
 	}

@@ -145,9 +145,9 @@ func mergeBest(part []byte, k int, logs bool, class []int32, value []float32, su
 		case !logs:
 			class[r], value[r], sum[r] = c, best, sum[r]+s
 		case best <= value[r]:
-			sum[r] += s * elementary.Exp(float64(best-value[r]))
+			sum[r] += float64(s * elementary.Exp(float64(best-value[r])))
 		default:
-			class[r], value[r], sum[r] = c, best, sum[r]*elementary.Exp(float64(value[r]-best))+s
+			class[r], value[r], sum[r] = c, best, float64(sum[r]*elementary.Exp(float64(value[r]-best)))+s
 		}
 	}
 }

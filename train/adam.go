@@ -28,8 +28,8 @@ func newAdam(mean, square []float32) *adam {
 // gradient, to which decay times the parameter is added first: L2 regularisation, as in
 // torch.optim.Adam, not the decoupled decay of AdamW.
 func (a *adam) next(rate, decay float64) dense.Adam {
-	a.beta1 *= adamBeta1
-	a.beta2 *= adamBeta2
+	a.beta1 = float64(a.beta1 * adamBeta1)
+	a.beta2 = float64(a.beta2 * adamBeta2)
 	return dense.Adam{
 		Decay: float32(decay),
 		Beta1: adamBeta1, Rest1: 1 - adamBeta1, Beta2: adamBeta2, Rest2: 1 - adamBeta2,
