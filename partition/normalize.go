@@ -156,14 +156,14 @@ func sharedLengths(ctx context.Context, ds dataset.Dataset, holds func(id uint32
 		n += 2
 		sum += u + v
 		squares += float64(u*u) + float64(v*v)
-		products += 2 * float64(u*v)
+		products += float64(u * v)
 	}
 	mean := sum / math.Max(n, 1)
 	variance := squares - float64(sum*mean)
 	if n < 2*fewestEdges || variance <= 0 {
 		return 0, nil
 	}
-	return (products - float64(sum*mean)) / variance, nil
+	return (float64(2*products) - float64(sum*mean)) / variance, nil
 }
 
 // bag says whether rows look like bags of a few words.
