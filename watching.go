@@ -140,9 +140,9 @@ func (r *session) watched(ctx context.Context) (stop func()) {
 		DrainWorker: r.scheduler.DrainWorker,
 	}
 	if d := r.onlooker.door; d != nil {
-		r.Log.Info("how the run goes", "at", "http://"+d.address+"/")
 		page := watch.New(r.scheduler, o)
 		d.page.Store(page)
+		r.Log.Info("how the run goes", "at", "http://"+d.address+"/")
 		finish = func() {
 			page.Finish()
 			d.close()

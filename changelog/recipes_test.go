@@ -39,7 +39,7 @@ func TestRecipesNameWhatIsThere(t *testing.T) {
 				t.Errorf("%s: %v", r.file, err)
 			}
 		}
-		for _, m := range regexp.MustCompile("`make ([a-z-]+)").FindAllStringSubmatch(text, -1) {
+		for _, m := range regexp.MustCompile("`make ([a-z0-9-]+)").FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(makefile, "\n"+m[1]+": ") {
 				t.Errorf("%s: make has no target %s", r.file, m[1])
 			}
