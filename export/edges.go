@@ -178,13 +178,14 @@ func (l edgeList) sort() {
 	sort.Sort(l)
 }
 
-// sortedNodes is of how many nodes a thread sorts the edges at a time.
+// sortedNodes is the number of nodes whose edges a thread sorts at a time.
 const sortedNodes = 1 << 10
 
-// writeRange writes the edges whose first end has one of the ranks from lo on, of which counts
-// has the number of edges. There are as many as the list holds. The counts are overwritten.
+// writeRange writes the edges of the nodes with the ranks lo, lo+1, …; counts has the number of
+// edges of each. The list has room for all of them. writeRange overwrites the counts.
 func (r *ranks) writeRange(ctx context.Context, files *edgeFiles, lo uint32, counts []uint32, list edgeList, w writer, m *progress.Meter) error {
-	// While edges come, counts has for each node the place of its next one, then the end of its last.
+	// counts[i] becomes the place of the next edge of node i. When all edges are read, it is the end of
+	// the node's edges.
 	first := uint32(0)
 	for i, n := range counts {
 		counts[i], first = first, first+n

@@ -251,7 +251,8 @@ func newRowBatch(b *mem.Budget, s shards.RowSchema, rows int64) (_ *shards.RowBa
 	return &shards.RowBatch{ID: id.S[:0], Label: label.S[:0], Values: values.S[:0]}, free, nil
 }
 
-// nodeIDs reads the input id of every node, to the place of the node if there are places: 4·n bytes.
+// nodeIDs reads the input id of every node, in order of node, or, where place is not nil, to
+// place[node]: 4·n bytes.
 func nodeIDs(ctx context.Context, cat *catalog.Catalog, place []uint32, b *mem.Budget) (*mem.Array[uint32], error) {
 	nodes := nodeSource(cat, false, false)
 	ids, err := mem.Alloc[uint32](b, nodes.rows, "ids of nodes")

@@ -134,6 +134,8 @@
 //	            a part of a graph adds the same for all its ids, and n, to split, order and
 //	            columns; to draw its splits, 8 for each labelled node and 16 for each drawn one
 //	split       sorting e/T keys, reading; one worker also the input ids
+//	            (order: --normalize auto keeps 2^16 edges and the lengths of their ends on the
+//	            heap for a moment, up to 8 MiB, where rows are bags of a few words)
 //	merge       T buffers, 8e'/2048 of marks
 //	order       17n + 4d, 8m/2048 of marks, input ids; a random split adds 16 for each
 //	            node that is drawn

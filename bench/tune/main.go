@@ -5,7 +5,7 @@
 //	go run ./bench/tune -ndls build/ndls -data $NDLS_DATA/data [-trials 100] [-every 1]
 //
 // With -every N it runs each N-th trial alone, and takes their mean for that of all. Each run must have the same
-// accuracy on validation nodes as its trial, to the last bit, if that has as many models, as patient ones. With -cpuprofile FILE it searches the default space in this process,
+// accuracy on validation nodes as its trial, to the last bit, if that has as many models, trained with the same patience. With -cpuprofile FILE it searches the default space in this process,
 // without runs, and writes a profile of that.
 package main
 
@@ -140,7 +140,7 @@ func (s *settings) measure(ctx context.Context, more []string) (err error) {
 			return err
 		}
 		if len(t.Models) < s.runs*r.Splits || t.Patience < patience {
-			t.Base, t.Smoothed = nil, nil // with --halving it has fewer models, or less patient ones
+			t.Base, t.Smoothed = nil, nil // with --halving it has fewer models, or models trained with less patience
 		}
 		if err := s.compare(ctx, run, t, stages); err != nil {
 			return fmt.Errorf("trial %d: %w", t.Number, err)

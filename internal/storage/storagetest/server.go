@@ -100,7 +100,8 @@ func StartServer(t testing.TB) *Server {
 	cmd := exec.Command(binary, "--port", address, "--health", "/health", "--quiet", "--iam-dir", filepath.Join(dir, "iam"), "posix", filepath.Join(dir, "root"))
 	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY=testkey", "ROOT_SECRET_KEY="+Secret)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	// The server gets its signal when the thread ends that has started it, so that this thread waits for it.
+	// The kernel kills the server when the thread that started it ends. So that thread waits for the
+	// server to end.
 	started, ended := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
