@@ -134,11 +134,11 @@
 //	            a part of a graph adds the same for all its ids, and n, to split, order and
 //	            columns; to draw its splits, 8 for each labelled node and 16 for each drawn one
 //	split       sorting e/T keys, reading; one worker also the input ids
-//	            (order: --normalize auto keeps 2^16 edges and the lengths of their ends on the
-//	            heap for a moment, up to 8 MiB, where rows are bags of a few words)
 //	merge       T buffers, 8e'/2048 of marks
 //	order       17n + 4d, 8m/2048 of marks, input ids; a random split adds 16 for each
 //	            node that is drawn
+//	            where rows are bags of a few words, --normalize auto keeps 2^16 edges and the
+//	            lengths of their ends on the heap for a moment: some 8 MiB, beside the budget
 //	relabel     4n, 8m/2048 of marks, input ids, sorting 2m/T keys
 //	rows        T buffers, 16m/2048 of marks
 //	columns     4n + n/8, n/8 more to blank features, input ids, reading, and of float16
