@@ -69,12 +69,12 @@ func (g grid) experiment() Experiment {
 		Name: g.name, About: g.about, Needs: "data sets in --data",
 		Lines: []string{"ndls reproduce " + g.name + " --data DATA --out OUT"},
 		Sets:  g.sets, Methods: g.recipes(),
-		make: func(ctx context.Context, e Experiment, j Job) (Result, error) { return g.make(ctx, e, j) },
+		make: func(ctx context.Context, _ Experiment, j Job) (Result, error) { return g.make(ctx, j) },
 	}
 }
 
 // make runs the experiments of a table that have not been run, and prints all.
-func (g grid) make(ctx context.Context, e Experiment, j Job) (result Result, err error) {
+func (g grid) make(ctx context.Context, j Job) (result Result, err error) {
 	chosen, err := g.chosen(j)
 	if err != nil {
 		return result, err
@@ -107,11 +107,11 @@ func (g grid) make(ctx context.Context, e Experiment, j Job) (result Result, err
 		}
 	}
 	if len(lines) == 0 {
-		var why []string
+		var texts []string
 		for _, l := range lacks {
-			why = append(why, l.Why)
+			texts = append(texts, l.text())
 		}
-		return result, e.Missing("there is none of them: " + strings.Join(why, "; "))
+		return result, failure.Of(ndls.ErrOption, "%s has nothing to measure. These lines make what is missing:\n%s", g.name, strings.Join(texts, "\n"))
 	}
 	result.Tables = g.tables(lines)
 	if !g.seconds {
@@ -228,11 +228,11 @@ func (g grid) paper(r row, s set) string {
 
 // lacks says what is missing of a data set, and which line would then run its part of the table.
 func (g grid) lacks(j Job, s set, files []string) lack {
-	some := files[0]
+	some := files[0] + " is"
 	if len(files) > 1 {
-		some += fmt.Sprintf(" and %d more", len(files)-1)
+		some = fmt.Sprintf("%s and %d more are", files[0], len(files)-1)
 	}
-	l := lack{Set: s.name, Why: fmt.Sprintf("%s is missing: %s is not in %s (published: %s)", s.name, some, j.Data, s.from)}
+	l := lack{Set: s.name, Why: fmt.Sprintf("%s is missing: %s not in %s (published: %s)", s.name, some, j.Data, s.from)}
 	l.Lines = append(l.Lines, fmt.Sprintf("ndls reproduce %s --sets %s --data DATA --out OUT", g.name, s.name))
 	if x, err := j.cell(g, s, g.conditionList()[0], "ndls"); err == nil {
 		l.Lines = append(l.Lines, x.command(""))

@@ -138,7 +138,7 @@ func TestTable(t *testing.T) {
 	}
 	ctx, out := context.Background(), t.TempDir()
 	j := tableJob(t, out)
-	first, err := g.make(ctx, g.experiment(), j)
+	first, err := g.make(ctx, j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s names folders of this run:\n%s", name, text)
 		}
 	}
-	again, err := g.make(ctx, g.experiment(), j)
+	again, err := g.make(ctx, j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,16 +189,16 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.make(ctx, g.experiment(), j); !errors.Is(err, ndls.ErrBusy) {
+	if _, err := g.make(ctx, j); !errors.Is(err, ndls.ErrBusy) {
 		t.Errorf("another process makes tables in the same folder: %v", err)
 	}
 	unlock()
 	stopped, stop := context.WithCancel(ctx)
 	stop()
-	if _, err := g.make(stopped, g.experiment(), j); err == nil {
+	if _, err := g.make(stopped, j); err == nil {
 		t.Error("a table is made under a cancelled context")
 	}
-	resumed, err := g.make(ctx, g.experiment(), j)
+	resumed, err := g.make(ctx, j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestSplitsByThemselves(t *testing.T) {
 		{name: "blank", sets: []string{"toy"}, rows: rows, search: "dropout=0.2,0.5", conditions: []condition{{"half", "--blank-features 0.5"}}},
 	} {
 		j := tableJob(t, t.TempDir())
-		r, err := g.make(context.Background(), g.experiment(), j)
+		r, err := g.make(context.Background(), j)
 		if err != nil {
 			t.Fatalf("%s: %v", g.name, err)
 		}
@@ -246,7 +246,7 @@ func TestTrees(t *testing.T) {
 	ctx := context.Background()
 	j := tableJob(t, t.TempDir())
 	j.Python = "false"
-	r, err := g.make(ctx, g.experiment(), j)
+	r, err := g.make(ctx, j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestTrees(t *testing.T) {
 		}
 		t.Skip("NDLS_PYTHON names no Python with scikit-learn and XGBoost")
 	}
-	if r, err = g.make(ctx, g.experiment(), j); err != nil {
+	if r, err = g.make(ctx, j); err != nil {
 		t.Fatal(err)
 	}
 	for _, l := range r.Data.(tableData).Lines[1:] {
@@ -324,7 +324,7 @@ func TestSeconds(t *testing.T) {
 		name: "speed", sets: []string{"toy"}, options: "--hops 2 " + none, search: fixed, seconds: true,
 		rows: []row{{name: "NDLS", recipe: "ndls", ours: true}, {name: "SGC", recipe: "sgc"}},
 	}
-	r, err := g.make(context.Background(), g.experiment(), tableJob(t, t.TempDir()))
+	r, err := g.make(context.Background(), tableJob(t, t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -144,11 +144,13 @@ func TestMissing(t *testing.T) {
 		}
 		j := job()
 		j.Data, j.Out = t.TempDir(), t.TempDir()
+		want := "ndls reproduce " + e.Name
 		if len(e.Sets) > 0 {
 			j.Sets = e.Sets[:1]
+			want += " --sets " + e.Sets[0] + " --data DATA"
 		}
 		_, err := e.Make(context.Background(), j)
-		if !errors.Is(err, ndls.ErrOption) || !strings.Contains(err.Error(), "ndls reproduce "+e.Name) {
+		if !errors.Is(err, ndls.ErrOption) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", e.Name, err)
 		}
 	}
