@@ -101,7 +101,8 @@ var figures = []Experiment{
 		Name: "theorem-3.1", About: "second eigenvalue and the bound of theorem 3.1 beside K",
 		Needs: "run directories with the second eigenvalue of their graphs",
 		Lines: []string{
-			"ndls lsi --dataset planetoid:DIR/cora --run RUN --r 0 --lsi influence-exact",
+			"ndls partition --dataset planetoid:DIR/cora --run RUN",
+			"ndls lsi --run RUN --r 0 --lsi influence-exact",
 			"ndls spectrum --run RUN",
 			"ndls reproduce theorem-3.1 --run RUN --out OUT",
 		},
