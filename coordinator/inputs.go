@@ -1,12 +1,14 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"ndls/internal/control"
+	"ndls/internal/progress"
 )
 
 // InputFile is a file of the dataset as the partition has read it.
@@ -17,14 +19,40 @@ func alike(f, g InputFile) bool {
 	return f.Path == g.Path && f.Size == g.Size && f.Modified.Equal(g.Modified) && f.Version == g.Version
 }
 
-// recordInputs notes which files the partition reads, before it reads them.
-func (j *Job) recordInputs(ctx context.Context, rec *Record) error {
-	files := slices.Clone(j.Files)
-	if err := j.digest(ctx, files); err != nil {
-		return err
+// digestBeside fills in the digests of the files that rec names and that have none, beside the
+// partition that reads them. The context that it returns ends when that fails. The caller calls
+// finish with what came of the partition, and gets the error of either; the digests are in rec then.
+func (j *Job) digestBeside(ctx context.Context, rec *Record) (_ context.Context, finish func(error) error) {
+	files := slices.DeleteFunc(slices.Clone(rec.Inputs), func(f InputFile) bool { return f.SHA256 != "" || f.Version != "" })
+	if len(files) == 0 {
+		return ctx, func(err error) error { return err }
 	}
-	rec.Inputs = files
-	return nil
+	ctx, cancel := context.WithCancelCause(ctx)
+	var first, failed error // first is the one that has ended the partition
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if failed = j.digest(progress.WithSink(ctx, nil), files); failed != nil && ctx.Err() == nil {
+			first = failed
+			cancel(failed)
+		}
+	}()
+	return ctx, func(err error) error {
+		if err != nil {
+			cancel(err)
+		}
+		<-done
+		cancel(nil)
+		if err = cmp.Or(first, err, failed); err != nil {
+			return err
+		}
+		for i, f := range rec.Inputs {
+			if at := slices.IndexFunc(files, func(g InputFile) bool { return g.Path == f.Path }); at >= 0 {
+				rec.Inputs[i] = files[at]
+			}
+		}
+		return nil
+	}
 }
 
 // digest fills in the digests of files.
@@ -54,6 +82,10 @@ func (j *Job) compareInputs(ctx context.Context, rec *Record) error {
 		}
 		if now.Size != was.Size {
 			changed = append(changed, fmt.Sprintf("%s has %d bytes now and had %d", now.Path, now.Size, was.Size))
+			continue
+		}
+		if was.SHA256 == "" && was.Version == "" {
+			changed = append(changed, now.Path+" was moved or written to while the partition was made")
 			continue
 		}
 		if now.Version != "" {

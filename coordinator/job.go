@@ -266,9 +266,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 	x := StageRecord{State: Running, StageReport: control.StageReport{Stage: s}}
 	fresh := rec.Stage(s) == nil
 	if fresh && s == control.Partition {
-		if err := j.recordInputs(ctx, rec); err != nil {
-			return err
-		}
+		rec.Inputs = slices.Clone(j.Files)
 	}
 	rec.set(x)
 	if err := j.write(ctx, rec); err != nil {
@@ -293,7 +291,12 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 	j.Log.Info("begin", "stage", s)
 	end := progress.Begin(ctx, j.expected(ctx, rec, s, planned, later))
 	traced, span := tracing.Span(ctx, "stage", attribute.String("ndls.stage", string(s)), attribute.String("ndls.plan", j.Plan.Hash()))
+	digested := func(err error) error { return err }
+	if s == control.Partition {
+		traced, digested = j.digestBeside(traced, rec)
+	}
 	report, err := j.execute(traced, rec, stage.Of(s)[0])
+	err = digested(err)
 	span(err, attribute.Int("ndls.passes", report.Passes), attribute.Int64("ndls.edges", report.EdgesStreamed), attribute.Int64("ndls.peak_memory", report.MeasuredPeak))
 	end()
 	rec.Losses = j.Tasks.Losses()

@@ -36,16 +36,23 @@ func TestTenThousandClasses(t *testing.T) {
 		t.Skip("it predicts a hundred million probabilities several times")
 	}
 	const memory = 480 << 20
-	dir := filepath.Join(t.TempDir(), "run")
-	args := []string{
-		"run", "--dataset", "synthetic:nodes=10500,edges=40000,features=16,classes=10000,seed=1", "--run", dir, "--threads", "2",
-		"--epsilon", "0.2", "--probes", "16", "--runs", "1", "--epochs", "1", "--label-kmax", "1", "--quiet",
+	args := func(dir string) []string {
+		return []string{
+			"run", "--dataset", "synthetic:nodes=10500,edges=40000,features=16,classes=10000,seed=1", "--run", dir, "--threads", "2",
+			"--epsilon", "0.2", "--probes", "16", "--runs", "1", "--epochs", "1", "--label-kmax", "1", "--quiet",
+		}
 	}
-	if out, err := exec.Command(binary, append(args, "--memory", "300MiB")...).CombinedOutput(); exitStatus(err) != 3 || !strings.Contains(string(out), "would do") {
+	little := append(args(filepath.Join(t.TempDir(), "run")), "--memory", "300MiB")
+	if out, err := exec.Command(binary, little...).CombinedOutput(); exitStatus(err) != 3 || !strings.Contains(string(out), "would do") {
 		t.Errorf("with 300 MiB: %v\n%s", err, out)
 	}
-	runInside(t, dir, memory, append(args, "--memory", strconv.Itoa(memory>>20)+"MiB")...)
-	checkPlanned(t, dir, "partition") // with many classes a synthetic graph has fewer edges
+	for _, options := range []string{"", "--probabilities best", "--label-rule cs --cs-correct-hops 1"} {
+		t.Run(options, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			runInside(t, dir, memory, append(append(args(dir), "--memory", strconv.Itoa(memory>>20)+"MiB"), strings.Fields(options)...)...)
+			checkPlanned(t, dir, "partition") // with many classes a synthetic graph has fewer edges
+		})
+	}
 }
 
 // runInside runs the program inside a cgroup of so many bytes, which is its --memory, and
