@@ -57,7 +57,7 @@ func TestPlannedWithClassesIsMeasured(t *testing.T) {
 		{200_000, 172, "best", []string{"--keep-features=false", "--shards", "none", "--smoothed-precision", "float16", "--label-depth", "2"}},
 		{200_000, 172, "best", []string{"--keep-features=false", "--label-depth", "0", "--precision", "float16"}},
 		{200_000, 2, "all", []string{"--label-rule", "cs", "--cs-correct-hops", "2"}},
-		{60_000, 172, "all", []string{"--label-rule", "cs", "--cs-correct-hops", "2"}},
+		{200_000, 172, "all", []string{"--label-rule", "cs", "--cs-correct-hops", "2"}},
 	} {
 		t.Run(fmt.Sprint(c.nodes, " ", c.classes, " ", c.probabilities, c.more), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")

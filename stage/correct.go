@@ -18,6 +18,7 @@ import (
 	"ndls/smooth"
 	"ndls/spmv"
 	"ndls/tiles"
+	"ndls/train"
 )
 
 // Correct & Smooth (Huang et al., ICLR 2021) takes the place of label smoothing under the rules
@@ -364,7 +365,6 @@ func (env labelsRun) correctInterval(ctx context.Context, i int, known []*chosen
 	defer factors.Free()
 	given, _, _ := env.Plan.Labels.Correction()
 	c := correction{}
-	per := packed.Panels(len(env.Summary.Classes))
 	for run, size := range sizes {
 		if given > 0 {
 			for r := range factors.S {
@@ -373,12 +373,8 @@ func (env labelsRun) correctInterval(ctx context.Context, i int, known []*chosen
 		} else if err := env.scales(ctx, propagated, i, run, size, factors.S); err != nil {
 			return err
 		}
-		for p := run * per; p < (run+1)*per; {
-			end := min(p+tiles.Together, (run+1)*per)
-			if err := env.correctPanels(ctx, i, p, end, known[splitOf(env.Plan, run)], factors.S); err != nil {
-				return err
-			}
-			p = end
+		if err := env.correctRun(ctx, i, run, known[splitOf(env.Plan, run)], factors.S); err != nil {
+			return err
 		}
 		c.Runs = append(c.Runs, runCorrection{Size: size, Scale: given})
 	}
@@ -414,9 +410,28 @@ func (env labelsRun) scales(ctx context.Context, propagated *tiles.Matrix, i, ru
 	})
 }
 
+// correctRun commits the corrected soft labels of a run in an interval.
+func (env labelsRun) correctRun(ctx context.Context, i, run int, known *chosenNodes, factors []float32) (err error) {
+	lo, hi := correctedTiles(env.Env).Bounds(i)
+	per := packed.Panels(len(env.Summary.Classes))
+	soft, err := env.softRows(ctx, lo, hi, (run+1)*per)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, soft.free()) }()
+	for p := run * per; p < (run+1)*per; {
+		end := min(p+tiles.Together, (run+1)*per)
+		if err := env.correctPanels(ctx, i, p, end, soft, known, factors); err != nil {
+			return err
+		}
+		p = end
+	}
+	return nil
+}
+
 // correctPanels commits panels [first, last), of one run, of the corrected soft labels of an
-// interval.
-func (env labelsRun) correctPanels(ctx context.Context, i, first, last int, known *chosenNodes, factors []float32) (err error) {
+// interval. soft are those of the interval's rows.
+func (env labelsRun) correctPanels(ctx context.Context, i, first, last int, soft softColumns, known *chosenNodes, factors []float32) error {
 	out := correctedTiles(env.Env)
 	to, err := out.Create(ctx, i, first, last)
 	if err != nil {
@@ -427,11 +442,6 @@ func (env labelsRun) correctPanels(ctx context.Context, i, first, last int, know
 		return nil
 	}
 	lo, hi := out.Bounds(i)
-	soft, err := env.softRows(ctx, lo, hi, last)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, soft.free()) }()
 	per := packed.Panels(len(env.Summary.Classes)) * packed.PanelColumns
 	columns, at := (last-first)*packed.PanelColumns, first*packed.PanelColumns
 	propagated := pull(ctx, func(ctx context.Context, put func([]float32) error) error {
@@ -527,7 +537,15 @@ func correctionCost(s *estimate.Sheet) {
 	}
 	s.ReadNodes(1 + 2*int64(s.Plan.NumSplits())) // degrees, and training nodes are counted and found
 	runs, per := labelRuns(s.Plan), packed.Panels(s.Classes)*packed.PanelColumns
+	before := s.PeakBytes
+	s.PeakBytes = 0
 	s.Columns(o, runs*per, most, 2*s.Part+softHeld(s)+known, false)
+	if ownModel(s.Plan) {
+		// Predictions take what a block leaves.
+		more, _ := train.PlanPredict(trainShape(s), trainOptions(s.Plan), 1, s.Threads, s.Resources.Memory-s.PeakBytes+softHeld(s))
+		s.PeakBytes += max(more-softHeld(s), 0)
+	}
+	s.PeakBytes = max(s.PeakBytes, before)
 	interval := s.Interval(s.Nodes)
 	held := known + 4*interval + 2*4096
 	s.ReadsRows(held, interval, s.Classes, false)
@@ -535,25 +553,29 @@ func correctionCost(s *estimate.Sheet) {
 	reading := tiles.ReadBytes(together, int(min(batchValues/int64(together), interval)), int64(shards.TileRowBytes(false)))
 	s.Takes(held+softHeld(s)+2*reading, held+softHeld(s)+2*reading)
 	bytes := int64(runs) * estimate.TileBytes(s.Nodes, s.Classes, false)
+	scratch := s.ScratchBytes // what follows has none of the correction's
 	if ownModel(s.Plan) {
-		before, most := s.ScratchBytes, int64(0)
+		// The sizes of errors are found where rows that go through the model may take what is left.
+		more, _ := train.PlanPredict(trainShape(s), trainOptions(s.Plan), 1, s.Threads, s.Budget()-known)
+		s.Takes(known+more, known+softHeld(s))
+		most := int64(0)
 		for _, x := range []struct {
 			block       int
 			apart, once bool
 		}{{s.ColumnsPerPass / packed.PanelColumns, false, false}, {1, false, true}, {tiles.Together, true, true}} {
-			s.ScratchBytes = before
+			s.ScratchBytes = scratch
 			predictsColumns(s, x.block, x.apart, x.once) // errors, their sizes, and what is corrected
 			most = max(most, s.ScratchBytes)
 		}
 		s.ScratchBytes = most
-	} else {
-		s.BytesRead += 2 * bytes
 	}
+	s.BytesRead += 2 * bytes // of soft labels, for the sizes of errors and for what is corrected
 	s.BytesRead += 2 * bytes // of errors, for scales and for what is corrected
 	s.BytesWritten += 2 * bytes
 	s.Computes(float64(bytes)/2, estimate.StoredValues)
 	beside := int64(float64(bytes) * float64(interval) / float64(max(s.Nodes, 1)))
 	s.PeakDiskBytes = max(s.PeakDiskBytes, s.DiskBytes+s.ScratchBytes+bytes+beside)
+	s.ScratchBytes = scratch
 }
 
 // correctedBytes is the size of corrected soft labels, which stay until there are predictions.

@@ -447,7 +447,7 @@ func (env depthRun) sweep(ctx context.Context, first, last int) (err error) {
 	}
 	defer mine.Free()
 	most := env.Plan.Labels.Kmax
-	return env.smoothRuns(ctx, first, last, func(int) int { return most }, func(x runColumns) error {
+	return env.smoothRuns(ctx, first, last, func(int) int { return most }, true, func(x runColumns) error {
 		b := &depthBlock{rows: rows, mine: mine, rule: x.o.Rule, classes: len(env.Summary.Classes), most: most}
 		x.o.Targets, x.o.After = mine, b.after
 		x.o.PanelBytes = mine.Len() * (int64(most+1)*depthRow + panelRow)

@@ -89,7 +89,7 @@ func (labelDepthStage) Cost(s *estimate.Sheet) {
 			o.Keep = append(o.Keep, hop+1) // the rows of each hop are read once more
 		}
 	}
-	sweepLabels(s, o, held, most, true)
+	sweepLabels(s, o, held, most, true, true)
 	s.ReadNodes(5) // degrees, and validation nodes are counted and found, for the sweep and for the choice
 	// The best classes of all panels of a run are put together, in memory.
 	s.Takes(2*bytes+held, 2*bytes+held)

@@ -121,7 +121,7 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 	if best && s.Part == s.Nodes {
 		held = mergeBytes()
 	}
-	sweepLabels(s, smooth.Options{Targets: smooth.AllTargets(s.Part)}, held, most, !chooses)
+	sweepLabels(s, smooth.Options{Targets: smooth.AllTargets(s.Part)}, held, most, !chooses, false)
 	tiles, rows := labelTileBytes(s), (12+4*int64(s.Classes))*s.Nodes
 	making := 4*s.Nodes + labelledBytes(s.Plan, s.Nodes) + labelledPages(s.Plan) + predictionBytes(s.Plan, s.Classes) + rangesBytes(s.Nodes, s.Classes)
 	if best {
@@ -183,8 +183,8 @@ func storesOf(runs, panels, together int) int64 {
 
 // sweepLabels adds smoothing the soft labels of all runs over most hops, as o says, beside
 // held bytes. The rule of the authors' code finds K for each run. imports says that soft
-// labels of another model are imported before.
-func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, imports bool) {
+// labels of another model are imported before, and uncorrected what it says to smoothRuns.
+func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, imports, uncorrected bool) {
 	l := s.Plan.Labels
 	rule, err := labelRule(s.Plan)
 	if err != nil {
@@ -193,6 +193,11 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 	o.Rule = rule
 	runs, per := labelRuns(s.Plan), packed.Panels(s.Classes)*packed.PanelColumns
 	s.Pieces(runs * packed.Panels(s.Classes))
+	isCorrected := corrects(s.Plan) && most > 0 // what is smoothed lies in tiles
+	if isCorrected && uncorrected {
+		s.BytesRead += estimate.TileBytes(s.Nodes, runs*per, false)
+	}
+	predicts := ownModel(s.Plan) && (uncorrected || !isCorrected)
 	last := most
 	if l.Rule != control.CorrectSmooth {
 		last = min(s.Hops, most)
@@ -200,7 +205,10 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 	if l.Rule == "ndls-reference" {
 		last = max(last-1, 0) // hop K is not counted
 	}
-	soft := softHeld(s)
+	soft := int64(0)
+	if predicts {
+		soft = softHeld(s)
+	}
 	held += 2*s.Part + soft
 	switch {
 	case most == 0:
@@ -227,13 +235,13 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 		s.ReadK()
 		s.Columns(o, runs*per, last, held, false)
 	}
-	if ownModel(s.Plan) {
+	if predicts {
 		block, apart := s.ColumnsPerPass/packed.PanelColumns, false
 		if most == 0 {
 			block, apart = storedTogether(s.Resources, s.Part, rule), true
 		}
 		predictsColumns(s, block, apart, l.Rule != "ndls-reference")
-	} else if imports {
+	} else if imports && !ownModel(s.Plan) {
 		// Nodes are found by id, and rows are put in their order, as many as fit.
 		tiles := int64(runs) * estimate.TileBytes(s.Nodes, s.Classes, false)
 		byID, sorting := 9*s.Nodes, 16*s.Nodes+4096
@@ -288,7 +296,7 @@ func (env labelsRun) smoothSoft(ctx context.Context, first, last int) (err error
 			defer stop()
 		}
 	}
-	return env.smoothRuns(ctx, first, last, func(run int) int { return depths[run] }, func(x runColumns) error {
+	return env.smoothRuns(ctx, first, last, func(run int) int { return depths[run] }, false, func(x runColumns) error {
 		if x.k == nil {
 			lo, hi := env.Span(env.Summary.Nodes)
 			return x.store(ctx, out, storedTogether(env.Resources, hi-lo, x.o.Rule))
@@ -302,8 +310,8 @@ func (env labelsRun) smoothSoft(ctx context.Context, first, last int) (err error
 type runColumns struct {
 	g           engine // opened where there are hops
 	o           smooth.Options
-	k           []uint16 // how many hops each node counts at most, nil if none counts any
-	soft        softColumns
+	k           []uint16    // how many hops each node counts at most, nil if none counts any
+	soft        softColumns // nil where corrected ones alone are wanted
 	first, last int
 	per         int // panels of a run
 	// columns turns soft labels into what is smoothed.
@@ -338,8 +346,9 @@ func storedTogether(r control.Resources, rows int64, rule smooth.Rule) int {
 const correctionShare = 0.5
 
 // smoothRuns prepares the smoothing of panels [first, last) of soft labels, and calls use
-// for runs of the same depth, and of the same K, one after the other.
-func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func(run int) int, use func(runColumns) error) (err error) {
+// for runs of the same depth, and of the same K, one after the other. uncorrected says that use reads
+// soft labels as they were before they were corrected, too.
+func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func(run int) int, uncorrected bool, use func(runColumns) error) (err error) {
 	rule, err := labelRule(env.Plan)
 	if err != nil {
 		return err
@@ -358,46 +367,52 @@ func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func
 	reference := rule.Name == "ndls-reference"
 	classes := len(env.Summary.Classes)
 	per := packed.Panels(classes)
-	from, to := first, last
-	if reference {
-		from, to = first/per*per, (last+per-1)/per*per
-	}
-	soft, err := env.softColumns(ctx, from, to, !reference)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, soft.free()) }()
 	for all := first; first < last; {
 		run := first / per
 		most, end := depth(run), min((run+1)*per, last)
 		for !reference && end < last && depth(end/per) == most {
 			end = min(end+per, last)
 		}
-		x := runColumns{o: smooth.Options{Rule: rule}, soft: soft, first: first, last: end, per: per, columns: func(c lsi.Columns) lsi.Columns { return c }}
+		x := runColumns{o: smooth.Options{Rule: rule}, first: first, last: end, per: per, columns: func(c lsi.Columns) lsi.Columns { return c }}
 		find := func() (*mem.Array[uint16], error) { return env.labelK(ctx, x.g, most) }
-		if corrects(env.Plan) {
+		isCorrected := corrects(env.Plan) && most > 0
+		if isCorrected {
 			x.columns = func(lsi.Columns) lsi.Columns { return correctedTiles(env.Env) }
+		}
+		from, to := first, end
+		if reference {
+			from, to = run*per, (run+1)*per
+		}
+		if uncorrected || !isCorrected {
+			if x.soft, err = env.softColumns(ctx, from, to, !reference); err != nil {
+				return err
+			}
 		}
 		number := most
 		if reference {
 			x.columns = func(c lsi.Columns) lsi.Columns { return &shifted{&logColumns{c, run * per, classes}, run * per} }
 			find = func() (*mem.Array[uint16], error) {
-				return env.findK(ctx, x.g, lsi.Features(&logColumns{soft, run * per, classes}, nil), most)
+				return env.findK(ctx, x.g, lsi.Features(&logColumns{x.soft, run * per, classes}, nil), most)
 			}
 			number |= run << 16
 		}
-		if most > 0 {
-			if x.g, err = env.graph(ctx); err != nil {
-				return err
+		err := func() (err error) {
+			if x.soft != nil {
+				defer func() { err = errors.Join(err, x.soft.free()) }()
 			}
-			if x.k, err = env.table(number, find); err != nil {
-				return err
+			if most > 0 {
+				if x.g, err = env.graph(ctx); err != nil {
+					return err
+				}
+				if x.k, err = env.table(number, find); err != nil {
+					return err
+				}
 			}
-		}
-		share := func(panel int) float64 { return begin + (1-begin)*panelShare(panel, all, last) }
-		leave := progress.EnterRange(ctx, share(first), share(end))
-		err := use(x)
-		if leave(); err != nil {
+			share := func(panel int) float64 { return begin + (1-begin)*panelShare(panel, all, last) }
+			defer progress.EnterRange(ctx, share(first), share(end))()
+			return use(x)
+		}()
+		if err != nil {
 			return err
 		}
 		first = end
