@@ -324,6 +324,9 @@ func OpenLabels(ctx context.Context, c Column) (*Labels, error) {
 			return nil, err
 		}
 		l.Rows++
+		if value == "" {
+			continue // most nodes of a large graph have no label
+		}
 		if _, known := l.Index[value]; known || noLabel(value) {
 			continue
 		}
@@ -400,6 +403,9 @@ func (r *labelReader) Next() (uint32, int32, error) {
 		id, value, err := r.NextValue()
 		if err != nil {
 			return 0, 0, err
+		}
+		if value == "" {
+			continue
 		}
 		if label, ok := r.index[value]; ok {
 			return id, label, nil
