@@ -70,10 +70,15 @@ var (
 	intervals = mode{job: rowsJob, share: []string{"--parallel", "intervals"}, late: "gang-done:2"}
 )
 
-// inModes runs a test for each way in which workers share a run.
+// inModes runs a test for each way in which workers share a run; the grid, which is made of the
+// other two, with `make faults` alone.
 func inModes(t *testing.T, test func(t *testing.T, m mode)) {
 	t.Parallel()
-	for name, m := range map[string]mode{"columns": columns, "intervals": intervals} {
+	modes := map[string]mode{"columns": columns, "intervals": intervals}
+	if os.Getenv("NDLS_FAULTS") != "" {
+		modes["grid"] = twoDimensions
+	}
+	for name, m := range modes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, m)

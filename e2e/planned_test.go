@@ -56,6 +56,7 @@ func TestPlannedWithClassesIsMeasured(t *testing.T) {
 		{60_000, 172, "best", nil},
 		{200_000, 172, "best", []string{"--keep-features=false", "--shards", "none", "--smoothed-precision", "float16", "--label-depth", "2"}},
 		{200_000, 172, "best", []string{"--keep-features=false", "--label-depth", "0", "--precision", "float16"}},
+		{60_000, 172, "best", []string{"--label-columns", "2"}},
 		{200_000, 2, "all", []string{"--label-rule", "cs", "--cs-correct-hops", "2"}},
 		{200_000, 172, "all", []string{"--label-rule", "cs", "--cs-correct-hops", "2"}},
 	} {

@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,6 +55,37 @@ func TestSameBytesOnAllThreads(t *testing.T) {
 				compare(t, way, hashesOf(t, job, way), want)
 			}
 		})
+	}
+}
+
+// TestSameExportsOnAllThreads writes everything that can be exported with 1, 5 and 16 threads, with
+// much memory and with little: the same bytes.
+func TestSameExportsOnAllThreads(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	made := filepath.Join(dir, "run")
+	run(t, strings.Fields("run --run "+made+" --quiet "+jobs["kept hops"])...)
+	for what, formats := range map[string]string{
+		"lsi": "csv", "features": "arrow", "smoothed": "npy parquet", "hops": "npy",
+		"soft-labels": "parquet", "predictions": "csv", "edges": "csv", "nodes": "parquet",
+	} {
+		for _, format := range strings.Fields(formats) {
+			var want []byte
+			for i, way := range []string{"--threads 1 --memory 1GiB", "--threads 5 --memory 160MiB", "--threads 16 --memory 1GiB"} {
+				file := filepath.Join(dir, fmt.Sprint(what, i, ".", format))
+				run(t, strings.Fields(fmt.Sprintf("export --run %s --quiet --what %s --format %s --out %s %s", made, what, format, file, way))...)
+				got, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want == nil {
+					want = got
+				}
+				if !bytes.Equal(got, want) {
+					t.Errorf("%s as %s has other bytes with %s", what, format, way)
+				}
+			}
+		}
 	}
 }
 

@@ -158,7 +158,7 @@ func (b *bench) ownPropagation(ctx context.Context, graph, hops, dir string) out
 	dir = filepath.Join(dir, "run")
 	o := outcome{Seconds: map[string]float64{}}
 	for _, stage := range [][]string{
-		{"partition", "--dataset", "ogb:" + graph, "--normalize", "none"},
+		{"partition", "--dataset", "ogb:" + graph, "--normalize", "none", "--shards", "none"}, // peers write nothing either
 		{"smooth", "--r", "0", "--rule", "sgc", "--hops", hops},
 	} {
 		b.ownStage(ctx, &o, b.memory, dir, stage...)
