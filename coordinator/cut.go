@@ -8,8 +8,8 @@ import (
 	"ndls/stage"
 )
 
-// groupsOfTask is how many groups of panels a task of columns has, unless there are
-// fewer than that for each worker.
+// groupsOfTask is how many groups of panels a task of columns has, but for the last tasks of a phase:
+// these have one each, so that no worker is without one for long while another has several to do.
 const groupsOfTask = 2
 
 // cut divides what is left to do of a stage into phases: the tasks of a phase are
@@ -45,16 +45,12 @@ func cut(s control.Stage, c stage.Cut, cat *catalog.Catalog, workers int) (phase
 		}
 		return !rows[cell{i, catalog.NotApplicable}]
 	}
-	size := groupsOfTask * c.Together
-	if c.Panels < size*workers {
-		size = c.Together
-	}
 	if c.Chooses != "" && !chosen(c, cat) {
 		phases = append(phases, []control.Task{{Stage: s, Part: control.Choose}})
 	}
 	for _, phase := range [][]control.Task{
-		divide(control.Task{Stage: s, Part: control.Columns}, c.Panels, c.Together, size, column),
-		divide(control.Task{Stage: s, Part: control.Rows}, c.Intervals, 1, 1, row),
+		divide(control.Task{Stage: s, Part: control.Columns}, c.Panels, c.Together, groupsOfTask*workers, column),
+		divide(control.Task{Stage: s, Part: control.Rows}, c.Intervals, 1, 0, row),
 	} {
 		if len(phase) > 0 {
 			phases = append(phases, phase)
@@ -85,19 +81,25 @@ func cellsOf(cat *catalog.Catalog, kind string) map[cell]bool {
 	return have
 }
 
-// divide covers those of n pieces that are left to do, and the others of their
-// group, with tasks like t of at most size pieces.
-func divide(t control.Task, n, group, size int, left func(int) bool) (tasks []control.Task) {
-	for t.First = 0; t.First < n; t.First += group {
-		t.Last = min(t.First+group, n)
-		i := t.First
-		for i < t.Last && !left(i) {
-			i++
+// divide covers those groups of n pieces that have something left to do with tasks like t. As long as
+// there are wave groups or more, groupsOfTask that follow each other are one task; 0 has no such wave.
+func divide(t control.Task, n, group, wave int, left func(int) bool) (tasks []control.Task) {
+	var groups []int // the first piece of each
+	for first := 0; first < n; first += group {
+		for i := first; i < min(first+group, n); i++ {
+			if left(i) {
+				groups = append(groups, first)
+				break
+			}
 		}
-		if i == t.Last {
-			continue
-		}
-		if last := len(tasks) - 1; last >= 0 && tasks[last].Last == t.First && t.Last-tasks[last].First <= size {
+	}
+	waves := 0 // groups in whole waves
+	if wave > 0 {
+		waves = len(groups) / wave * wave
+	}
+	for i, first := range groups {
+		t.First, t.Last = first, min(first+group, n)
+		if last := len(tasks) - 1; last >= 0 && i < waves && tasks[last].Last == first && t.Last-tasks[last].First <= groupsOfTask*group {
 			tasks[last].Last = t.Last
 			continue
 		}

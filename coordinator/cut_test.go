@@ -76,6 +76,7 @@ func TestCut(t *testing.T) {
 		{"one worker", control.Smooth, 1, nil, nil, "smooth"},
 		{"a stage without columns", control.LSI, 4, nil, nil, "lsi"},
 		{"three workers", control.Smooth, 3, nil, nil, "columns/0-2 columns/2-4 columns/4-6 columns/6-7; rows/0-1 rows/1-2 rows/2-3"},
+		{"the last tasks are small", control.Smooth, 2, nil, nil, "columns/0-2 columns/2-4 columns/4-5 columns/5-6 columns/6-7; rows/0-1 rows/1-2 rows/2-3"},
 		{"many workers", control.Smooth, 4, nil, nil, "columns/0-1 columns/1-2 columns/2-3 columns/3-4 columns/4-5 columns/5-6 columns/6-7; rows/0-1 rows/1-2 rows/2-3"},
 		{
 			"some panels are there", control.Smooth, 2, nil,

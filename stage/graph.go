@@ -34,6 +34,8 @@ type graph struct {
 	strength1 *mem.Array[float32] // strengths plus one; nil where edges have no weights
 	divisors  *mem.Array[float32] // of sums, with directions; else nil
 	stream    *shards.HopStream
+	resident  bool // the stream is in memory
+	by        *Env // that of the task which has opened the stream
 	kernel    *spmv.Kernel
 
 	// Where workers that share the rows send each other those alone that are read: a bit for each row
@@ -76,7 +78,7 @@ func (g *graph) list(ctx context.Context, env *Env) (err error) {
 // openGraph loads degrees, strengths and components and opens the hop streams, which it
 // first rebuilds from their shards where they are missing and there are shards.
 func (env *Env) openGraph(ctx context.Context, direction string) (_ *graph, err error) {
-	g := &graph{direction: direction}
+	g := &graph{direction: direction, by: env}
 	defer func() {
 		if err != nil {
 			g.close()
@@ -87,7 +89,9 @@ func (env *Env) openGraph(ctx context.Context, direction string) (_ *graph, err 
 	}
 	var reading errgroup.Group
 	reading.Go(func() error { return g.readNodes(ctx, env) })
-	err = g.openStream(ctx, env)
+	if err = g.openStream(ctx, env); err == nil {
+		err = g.load(ctx, env)
+	}
 	if err := errors.Join(reading.Wait(), err); err != nil {
 		return nil, err
 	}
@@ -199,7 +203,7 @@ func EdgesOf(cat *catalog.Catalog, direction string) string {
 	return hops
 }
 
-// openStream opens the hop streams, and brings them into memory where they stay there.
+// openStream opens the hop streams. Those of an object store are read under ctx.
 func (g *graph) openStream(ctx context.Context, env *Env) (err error) {
 	if err := partition.EnsureHops(ctx, env.Catalog); err != nil {
 		return err
@@ -221,10 +225,28 @@ func (g *graph) openStream(ctx context.Context, env *Env) (err error) {
 	if g.stream.Weighted() != g.summary.Weighted {
 		return fmt.Errorf("edges of the hop streams have weights: %v, the summary says %v: %w", g.stream.Weighted(), g.summary.Weighted, seal.ErrCorrupt)
 	}
-	if g.hi-g.lo < n || !hops.Resident(g.stream.Bytes(), env.Budget.Free()) {
+	return nil
+}
+
+// load brings the hop streams into memory where they stay there.
+func (g *graph) load(ctx context.Context, env *Env) error {
+	if g.hi-g.lo < g.summary.Nodes || !hops.Resident(g.stream.Bytes(), env.Budget.Free()) {
 		return nil
 	}
+	g.resident = true
 	return g.stream.Load(ctx, env.Budget, env.Resources.Threads)
+}
+
+// follow has hop streams that are read from files end with this task, and not with the one that
+// opened them.
+func (g *graph) follow(ctx context.Context, env *Env) error {
+	if g.by == env || g.resident {
+		return nil
+	}
+	g.by = env
+	g.stream.Close()
+	g.stream = nil
+	return g.openStream(ctx, env)
 }
 
 // clip copies to rows lo, lo+1, … what values of rows first, first+1, … there are of

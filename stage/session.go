@@ -64,6 +64,10 @@ func (env *Env) graphOf(ctx context.Context, direction string) (_ engine, err er
 		if env.opened, err = env.openGraph(ctx, direction); err != nil {
 			return engine{}, err
 		}
+	} else if err := env.opened.follow(ctx, env); err != nil {
+		env.opened.close()
+		env.opened = nil
+		return engine{}, err
 	}
 	if !env.Task.Shares() {
 		env.Group = group.Solo(env.opened.summary.Nodes)

@@ -400,17 +400,17 @@ func plannedTraining() float64 {
 	return f[0].Seconds
 }
 
-// divide cuts n panels into tasks as the coordinator does: of two, unless there are
-// fewer than that for each worker; a stage of one worker is one task.
+// divide cuts n panels into tasks as the coordinator does: of two, and of one where fewer are left
+// than two for each worker; a stage of one worker is one task.
 func divide(n, workers int) (tasks []int) {
-	size := 2
-	switch {
-	case workers == 1:
-		size = n
-	case n < size*workers:
-		size = 1
+	if workers == 1 {
+		return []int{n}
 	}
-	for ; n > 0; n -= size {
+	for ; n > 0; n -= tasks[len(tasks)-1] {
+		size := 1
+		if n >= 2*workers || len(tasks)%workers != 0 && tasks[len(tasks)-1] == 2 {
+			size = 2
+		}
 		tasks = append(tasks, min(size, n))
 	}
 	return tasks
