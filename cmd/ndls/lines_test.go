@@ -30,7 +30,9 @@ func TestPrintedLines(t *testing.T) {
 		}
 		line, _, _ = strings.Cut(line, " #")
 		words := strings.Fields(strings.NewReplacer("'", "", `"`, "").Replace(line))
-		if i := slices.IndexFunc(words, func(w string) bool { return w == "|" || strings.HasPrefix(w, ">") || w == "&&" || w == "&" || w == "--" }); i >= 0 {
+		if i := slices.IndexFunc(words, func(w string) bool {
+			return w == "|" || strings.HasPrefix(w, ">") || w == "&&" || w == "&" || w == "--"
+		}); i >= 0 {
 			words = words[:i]
 		}
 		cmd, rest, err := a.root().Find(words)
