@@ -44,6 +44,17 @@ type Graph struct {
 	// Degree, Divisors, Sent, State and what the engines are given are of this worker's rows,
 	// numbered from the first of them.
 	Group group.Group
+	// Traffic, unless nil, is how many bytes of the run directory and of scratch files the worker has read and written
+	// so far.
+	Traffic func() (read, written int64)
+}
+
+// traffic is Traffic, zero where that is nil.
+func (g Graph) traffic() (read, written int64) {
+	if g.Traffic == nil {
+		return 0, 0
+	}
+	return g.Traffic()
 }
 
 // Degree1 is d̃_i of a graph without directions: the degree plus one, or, where edges have

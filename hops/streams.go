@@ -310,12 +310,16 @@ func (w *Walk) Make(ctx context.Context, hop, left int, sink spmv.Sink) (edges i
 	w.hop = hop
 	start := time.Now()
 	took, before := byhop.Hop{Hop: hop}, spmv.TrafficSoFar()
+	readBefore, writtenBefore := w.streams.g.traffic()
 	ctx, span := tracing.Span(ctx, "hop", attribute.Int("ndls.hop", hop))
 	defer func() {
 		span(err, attribute.Int64("ndls.edges", edges))
 		took.Edges, took.Seconds = edges, time.Since(start).Seconds()
 		read := spmv.TrafficSoFar().Since(before)
 		took.Words, took.Rows = read.Words, read.Rows
+		took.Read, took.Written = w.streams.g.traffic()
+		took.Read -= readBefore
+		took.Written -= writtenBefore
 		w.Seconds += took.Seconds
 		w.ByHop.Add(took)
 	}()

@@ -20,6 +20,7 @@ import (
 
 	"ndls/group"
 	"ndls/hops"
+	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/stationary"
@@ -68,7 +69,7 @@ func prepare(t testing.TB, g testgraph.Graph, s setup, b *mem.Budget) hops.Graph
 	t.Cleanup(state.Free)
 	dir := testgraph.Scratch(t)
 	return hops.Graph{
-		Source: g.Source(), Degree: degree, Divisors: g.Strength1(), Kernel: k, State: state, Budget: b, Threads: max(s.threads, 1), Scratch: dir, Group: solo,
+		Source: g.Source(), Degree: degree, Divisors: g.Strength1(), Kernel: k, State: state, Budget: b, Threads: max(s.threads, 1), Scratch: dir, Group: solo, Traffic: direct.ScratchTraffic,
 		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool, read []uint32, bytes int64) (hops.Stream, error) {
 			return shards.FilterHops(ctx, src, keep, read, dir, b, bytes, 2)
 		},

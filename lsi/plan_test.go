@@ -38,6 +38,18 @@ func TestWorkIsDone(t *testing.T) {
 					if stats.Passes != want.Passes || after-read != want.Read || afterWritten-written != want.Written {
 						t.Errorf("%d passes, %d bytes read, %d written; planned %+v", stats.Passes, after-read, afterWritten-written, want)
 					}
+					// Resident rows move between windows of hops alone; others move with each hop.
+					var moved hops.Work
+					for _, h := range stats.ByHop {
+						moved.Read, moved.Written = moved.Read+h.Read, moved.Written+h.Written
+					}
+					least := hops.Work{}
+					if place != spmv.Resident {
+						least = hops.Work{Read: want.Read * 3 / 4, Written: want.Written * 2 / 3}
+					}
+					if moved.Read < least.Read || moved.Written < least.Written || moved.Read > want.Read || moved.Written > want.Written || place == spmv.Resident && moved != least {
+						t.Errorf("hops have %d bytes read and %d written, of %+v", moved.Read, moved.Written, want)
+					}
 				})
 			}
 		}

@@ -384,8 +384,8 @@ func (v *view) stages() (names []control.Stage) {
 	return names
 }
 
-// Hops are the charts of what the passes of each hop took, for each stage that makes hops: their seconds, and the rows
-// that they read in a second, beside what the host does at most.
+// Hops are the charts of what the passes of each hop took, for each stage that makes hops: their seconds, the rows that
+// they read in a second, beside what the host does at most, and the bytes that went between memory and disk meanwhile.
 func (v *view) Hops() (list []*chart) {
 	for _, name := range v.stages() {
 		seconds := &chart{
@@ -396,38 +396,39 @@ func (v *view) Hops() (list []*chart) {
 			ID: "rows-" + string(name), Kind: "lines", X: "hop", Y: "GB of rows a second", Title: "Rows that passes of " + string(name) + " read, by hop",
 			Says: "Bytes of rows that passes have read for the edges of each hop, from memory or disk, in a second.",
 		}
-		var times, rates table
+		disk := &chart{
+			ID: "disk-" + string(name), Kind: "lines", X: "hop", Y: "GB", Title: "Files that passes of " + string(name) + " read and wrote, by hop",
+			Says: "Bytes of the run directory and of scratch files that were read and written during all passes for each hop. What is read and written before the first hop and after the last one is not among them.",
+		}
+		var times, rates, moved table
 		for _, r := range v.Runs {
 			for _, s := range r.Stages {
 				if s.Name != name || len(s.Hops) < 2 {
 					continue
 				}
-				hop := func(h byhop.Hop) (float64, string) { return float64(h.Hop), strconv.Itoa(h.Hop) }
-				seconds.Series = append(seconds.Series, r.series("seconds"))
-				times.add(len(s.Hops), func(i int) (float64, string, float64) {
-					x, text := hop(s.Hops[i])
-					return x, text, s.Hops[i].Seconds
-				})
-				gigabytes, limit := s.passed().Rows/1e9, r.Limits.Rows(s.rowBytes())/1e9
-				if gigabytes == 0 {
-					continue
-				}
-				rows.Series = append(rows.Series, r.series("GB a second"))
-				rates.add(len(s.Hops), func(i int) (float64, string, float64) {
-					x, text := hop(s.Hops[i])
-					return x, text, float64(s.Hops[i].Rows) / 1e9 / max(s.Hops[i].Seconds, 1e-9)
-				})
-				if limit > 0 && !v.Several {
-					rows.Series = append(rows.Series, limitSeries)
-					rates.add(len(s.Hops), func(i int) (float64, string, float64) {
-						x, text := hop(s.Hops[i])
-						return x, text, limit
+				add := func(c *chart, to *table, name string, of func(byhop.Hop) float64) {
+					c.Series = append(c.Series, name)
+					to.add(len(s.Hops), func(i int) (float64, string, float64) {
+						h := s.Hops[i]
+						return float64(h.Hop), strconv.Itoa(h.Hop), of(h)
 					})
+				}
+				add(seconds, &times, r.series("seconds"), func(h byhop.Hop) float64 { return h.Seconds })
+				p := s.passed()
+				if p.Rows > 0 {
+					add(rows, &rates, r.series("GB a second"), func(h byhop.Hop) float64 { return float64(h.Rows) / 1e9 / max(h.Seconds, 1e-9) })
+				}
+				if limit := r.Limits.Rows(s.rowBytes()) / 1e9; p.Rows > 0 && limit > 0 && !v.Several {
+					add(rows, &rates, limitSeries, func(byhop.Hop) float64 { return limit })
+				}
+				if p.Read+p.Written > 0 {
+					add(disk, &moved, r.series("read, GB"), func(h byhop.Hop) float64 { return float64(h.Read) / 1e9 })
+					add(disk, &moved, r.series("written, GB"), func(h byhop.Hop) float64 { return float64(h.Written) / 1e9 })
 				}
 			}
 		}
-		seconds.Lines, rows.Lines = times.done(), rates.done()
-		for _, c := range []*chart{seconds.orNothing(), rows.orNothing()} {
+		seconds.Lines, rows.Lines, disk.Lines = times.done(), rates.done(), moved.done()
+		for _, c := range []*chart{seconds.orNothing(), rows.orNothing(), disk.orNothing()} {
 			if c != nil {
 				list = append(list, c)
 			}

@@ -47,7 +47,7 @@ func full() report.Report {
 		Sample:    []control.SampledNode{{Node: "</script>", Degree: 3, K: 1, Distance: []float64{0.5, 0.01}}},
 	}
 	r.LabelDepth = &control.LabelDepthReport{Chosen: 1, Kmax: 2, ValidationNodes: 9, Curve: []control.DepthAccuracy{{Depth: 0, Valid: 0.5, Mean: 0.5}, {Depth: 1, Valid: 0.75, Mean: 0.7}}}
-	r.Stages = []report.Stage{{Name: control.LSI, Seconds: 3, PeakBytes: 1 << 20, Planned: &control.Figures{Seconds: 2}, BytesRead: 3e9, Hops: byhop.List{{Hop: 1, Passes: 4, Edges: 100e6, Seconds: 2, Rows: 6.4e9}, {Hop: 2, Passes: 4, Edges: 100e6, Seconds: 1, Rows: 6.4e9}}}}
+	r.Stages = []report.Stage{{Name: control.LSI, Seconds: 3, PeakBytes: 1 << 20, Planned: &control.Figures{Seconds: 2}, BytesRead: 3e9, Hops: byhop.List{{Hop: 1, Passes: 4, Edges: 100e6, Seconds: 2, Rows: 6.4e9, Read: 2e9, Written: 5e8}, {Hop: 2, Passes: 4, Edges: 100e6, Seconds: 1, Rows: 6.4e9}}}}
 	r.Limits = &control.Limits{Threads: 2, Edges: 125e6, Read: 2e9, Written: 1e9}
 	r.Memory = control.MemoryReport{BudgetBytes: 2 << 30, PeakRSSBytes: 1 << 20}
 	r.Losses = []control.Loss{{Task: "smooth", Worker: "w1", Reason: "lease", SecondsLost: 4}}
@@ -76,7 +76,7 @@ func TestPage(t *testing.T) {
 		`<td class="text">graph/features/</td><td class="text">--keep-features=false</td><td>3.0 MiB</td>`,
 		"--dataset=&#39;planetoid:it&#39;\\&#39;&#39;s here/cora&#39;", "--epsilon=0.07", "SHA-256 00ff", "a&amp;b",
 		"in a cluster of the coordinator: A&amp;B, 2 processors, 3.0 GiB of memory, 1.0 GiB of it for its control group, Linux 6.1.",
-		`id="k-histogram"`, `id="k-cdf"`, `id="k-degree"`, `id="distances"`, `id="depth"`, `id="loss"`, `id="valid"`, `id="right-degree"`, `id="right-k"`, `id="hops-lsi"`, `id="rows-lsi"`, "limit of the host",
+		`id="k-histogram"`, `id="k-cdf"`, `id="k-degree"`, `id="distances"`, `id="depth"`, `id="loss"`, `id="valid"`, `id="right-degree"`, `id="right-k"`, `id="hops-lsi"`, `id="rows-lsi"`, `id="disk-lsi"`, `<th scope="col">read, GB</th><th scope="col">written, GB</th>`, "limit of the host",
 		`<td class="text">rows read by passes</td><td>4.27</td><td>8</td><td>53.33</td>`, `<td class="text">read from the disk</td><td>1</td><td>2</td><td>50.00</td>`,
 		`<tr><th scope="row">1</th><td>–</td><td>–</td><td>80.77 ± 0.00</td><td>–</td><td>–</td><td>–</td></tr>`,
 		`<td data-v="75">75</td>`, "node &lt;/script&gt;, degree 3, K = 1", `class="right"`, "3 others",

@@ -6,14 +6,16 @@ import (
 	"ndls/internal/control"
 )
 
-// passed is what the passes of a stage read, in bytes, and the seconds of them.
-type passed struct{ Edges, Rows, Seconds float64 }
+// passed is what the passes of a stage took: edges, seconds, bytes of rows, and bytes of files that were read and written.
+type passed struct{ Edges, Seconds, Rows, Read, Written float64 }
 
 func (s Stage) passed() (p passed) {
 	for _, h := range s.Hops {
 		p.Edges += float64(h.Edges)
-		p.Rows += float64(h.Rows)
 		p.Seconds += h.Seconds
+		p.Rows += float64(h.Rows)
+		p.Read += float64(h.Read)
+		p.Written += float64(h.Written)
 	}
 	return p
 }

@@ -198,7 +198,7 @@ func (g engine) agree(ctx context.Context, c hops.Capacity, plan func(hops.Capac
 func (g engine) hops(state *stationary.State) hops.Graph {
 	h := g.on(hops.Graph{
 		Source: hops.Slice(g.stream, g.lo, g.hi), Kernel: g.kernel, State: state, Budget: g.Budget,
-		Threads: g.Resources.Threads, Scratch: g.Resources.Scratch, Group: g.Group,
+		Threads: g.Resources.Threads, Scratch: g.Resources.Scratch, Group: g.Group, Traffic: g.Traffic,
 	})
 	if lean := g.Resources.Lean; !lean || g.Resources.Spare > 0 {
 		if lean {

@@ -28,6 +28,8 @@ type Env struct {
 	Catalog   *catalog.Catalog
 	// Disk is told when the files of the run directory take most.
 	Disk Disk
+	// Traffic is how many bytes of the run directory and of scratch files the worker has read and written so far.
+	Traffic func() (read, written int64)
 	// States saves the state of long work.
 	States States
 	// Peers are the workers with which this one may share the rows of the graph. Group

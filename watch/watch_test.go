@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -421,7 +422,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestDashboard: each metric in a query of the dashboard is one that is served.
+// TestDashboard: each metric in a query of the dashboard is one that is served, and queries name all limits.
 func TestDashboard(t *testing.T) {
 	text, err := os.ReadFile("../deploy/grafana/ndls.json")
 	if err != nil {
@@ -444,7 +445,7 @@ func TestDashboard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	queries := 0
+	queries, named := 0, map[string]bool{}
 	for _, p := range board.Panels {
 		for _, x := range p.Targets {
 			queries++
@@ -452,7 +453,7 @@ func TestDashboard(t *testing.T) {
 			found := false
 			for _, name := range names {
 				if strings.HasPrefix(name, "ndls_") {
-					found = true
+					found, named[name] = true, true
 					if !bytes.Contains(served, []byte("\n# TYPE "+name+" ")) {
 						t.Errorf("%s: there is no metric %s", p.Title, name)
 					}
@@ -465,6 +466,15 @@ func TestDashboard(t *testing.T) {
 	}
 	if queries < 8 {
 		t.Errorf("%d queries", queries)
+	}
+	limits := 0
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (ndls_(?:worker_)?limit_\S+) `).FindAllSubmatch(served, -1) {
+		if limits++; !named[string(m[1])] {
+			t.Errorf("no query has the limit %s", m[1])
+		}
+	}
+	if limits != 5 {
+		t.Errorf("%d limits are served", limits)
 	}
 }
 

@@ -17,6 +17,9 @@ type Hop struct {
 	// from memory.
 	Words int64 `json:"edge_bytes,omitempty"`
 	Rows  int64 `json:"row_bytes,omitempty"`
+	// Read and Written are the bytes of the run directory and of scratch files that were read and written meanwhile.
+	Read    int64 `json:"bytes_read,omitempty"`
+	Written int64 `json:"bytes_written,omitempty"`
 }
 
 // List has an entry for each hop, in ascending order of hop.
@@ -36,5 +39,7 @@ func (l *List) Add(hops ...Hop) {
 		x.Seconds += h.Seconds
 		x.Words += h.Words
 		x.Rows += h.Rows
+		x.Read += h.Read
+		x.Written += h.Written
 	}
 }
