@@ -92,8 +92,9 @@ type Job struct {
 	// many bytes copies of edges may take all the same.
 	lean  bool
 	spare int64
-	// lacking holds the reasons for which stages were left out so far.
-	lacking []string
+	// lacking holds, for each reason for which stages were left out so far, the first of them; leftOut has all of them.
+	lacking map[string]control.Stage
+	leftOut map[control.Stage]string
 }
 
 // Run executes the stages that are not complete, in order, and returns the
@@ -531,13 +532,21 @@ func (j *Job) checkRemoved(ctx context.Context, rec *Record, s control.Stage) er
 		s, j.Store.URI(), j.Store.URI())
 }
 
-// leaveOut says why a stage is left out: as a warning once for each reason, since
-// several stages often have the same.
+// leaveOut says once why a stage is left out: as a warning the first time, since several stages
+// often have the same reason.
 func (j *Job) leaveOut(s control.Stage, lack string) {
+	if j.leftOut[s] == lack {
+		return // it was said
+	}
+	if j.leftOut == nil {
+		j.lacking, j.leftOut = map[string]control.Stage{}, map[control.Stage]string{}
+	}
+	j.leftOut[s] = lack
 	level := slog.LevelInfo
-	if !slices.Contains(j.lacking, lack) && lack != stage.DepthGiven {
+	if first, said := j.lacking[lack]; said {
+		lack = "it lacks what " + string(first) + " lacks"
+	} else if j.lacking[lack] = s; lack != stage.DepthGiven {
 		level = slog.LevelWarn
-		j.lacking = append(j.lacking, lack)
 	}
 	j.Log.Log(context.Background(), level, "left out", "stage", s, "because", lack)
 }

@@ -75,6 +75,9 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 				return u, graph.BadURI("labels=%s#%s: a file and the name of a column are needed on both sides of the #", p.Value, u.label)
 			}
 		}
+		if file, _, named := strings.Cut(p.Value, "#"); named && p.Key == "splits" {
+			return u, graph.BadURI("splits=%s: leave out what follows %s; the column is found by its name, which is %s (a # in the name of a file is written %%23)", p.Value, file, strings.Join(splitNames, ", "))
+		}
 		value, err := graph.PathOf(p.Value)
 		if err != nil {
 			return u, err

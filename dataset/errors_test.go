@@ -259,16 +259,17 @@ func TestBadURI(t *testing.T) {
 		uri  string
 		want []string
 	}{
-		{"cora", []string{`"cora"`, "karate:", "synthetic:", "planetoid:", "npz:", "edges:"}},
-		{"graphchi:dir", []string{"graphchi:dir", "known forms"}},
+		{"cora", []string{`"cora"`, "karate", "synthetic", "planetoid", "npz", "edges:FILE", "table:FILE"}},
+		{"graphchi:dir", []string{"graphchi:dir", "the kinds are"}},
 		{"graphsaint:", []string{"graphsaint:DIR", "path is missing"}},
 		{"mag240m:dir?split=1", []string{"no options", "%3F"}},
 		{"npz:a?split=-1", []string{"split=-1", "whole number"}},
-		{"", []string{"known forms"}},
+		{"", []string{"the kinds are"}},
 		{"karate:x", []string{"no options"}},
 		{"npz:", []string{"npz:FILE"}},
 		{"edges:", []string{"edges:FILE"}},
 		{"edges:a?colour=red", []string{"colour", "features, labels, splits, nodes, directed"}},
+		{"edges:a?splits=b.csv#part", []string{"splits=b.csv#part", "split, set, part", "%23"}},
 		{"edges:a?nodes=many", []string{"nodes=many", "whole number"}},
 		{"edges:a?nodes=0", []string{"nodes=0", "from 1"}},
 		{"edges:a?nodes=1&nodes=2", []string{"nodes", "twice"}},

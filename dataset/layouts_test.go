@@ -228,9 +228,12 @@ func TestHeterophilous(t *testing.T) {
 		"wide.npz": heterophilous(member{"val_masks.npy", npyArray(npy.Uint8, []int64{4, 2}, []byte{1, 0, 0, 1, 0, 0, 0, 0})}),
 		"one.npz": heterophilous(member{"train_masks.npy", npyArray(npy.Bool, []int64{4}, []byte{1, 0, 0, 0})},
 			member{"val_masks.npy", npyArray(npy.Bool, []int64{4}, []byte{0, 1, 0, 0})}, member{"test_masks.npy", npyArray(npy.Bool, []int64{4}, []byte{0, 0, 1, 1})}),
+		"pyg.npz": zipped(zip.Deflate, member{"x.npy", npyArray(npy.Float32, []int64{4, 2}, []float32{1, 0.5, 0, 2, -1, 0, 3, 4})}, member{"y.npy", vec[int64](0, 1, 1, 0)},
+			member{"edge_index.npy", npyArray(npy.Int64, []int64{2, 3}, []int64{0, 1, 2, 1, 2, 3})}, member{"train_mask.npy", npyArray(npy.Bool, []int64{4}, []byte{1, 0, 0, 0})},
+			member{"val_mask.npy", npyArray(npy.Bool, []int64{4}, []byte{0, 1, 0, 0})}, member{"test_mask.npy", npyArray(npy.Bool, []int64{4}, []byte{0, 0, 1, 1})}),
 		"unlabelled.npz": heterophilous(member{"node_labels.npy", nil}, member{"train_masks.npy", nil}, member{"val_masks.npy", nil}, member{"test_masks.npy", nil}),
 	})
-	for _, name := range []string{"g.npz?split=1", "wide.npz?split=1", "one.npz", "one.npz?split=0", "unlabelled.npz"} {
+	for _, name := range []string{"g.npz?split=1", "wide.npz?split=1", "one.npz", "one.npz?split=0", "pyg.npz", "unlabelled.npz"} {
 		d := open(t, "npz:"+dir+"/"+name, Options{})
 		isPath4(t, d)
 		if info := d.Info(); info.NumNodes != 4 || info.SparseFeatures || info.Identity != "npz:"+name || info.HasSplits != (name != "unlabelled.npz") || len(Notes(d)) != 0 {

@@ -56,14 +56,15 @@ var listed = []string{"npz", "graphsaint", "pyg", "dgl", "graphbolt", "mag240m",
 // are [ErrURI], [ErrData], or those of the file system.
 func Open(ctx context.Context, uri string, o Options) (Dataset, error) {
 	name, rest, ok := strings.Cut(uri, ":")
-	var forms []string
+	var kinds []string
 	for _, s := range schemes {
 		if ok && s.name == name {
 			return s.openDirected(ctx, rest, o)
 		}
-		forms = append(forms, s.form)
+		kinds = append(kinds, s.name)
 	}
-	return nil, graph.BadURI("%q is no dataset: the known forms are %s; `ndls help datasets` describes them", uri, strings.Join(forms, " · "))
+	return nil, graph.BadURI("%q is no dataset: a kind and a colon come first, such as edges:FILE for a list of edges or table:FILE for tables; the kinds are %s, and `ndls help datasets` describes them",
+		uri, strings.Join(kinds, ", "))
 }
 
 // openDirected opens a dataset, whose edges have directions where the URI says so.

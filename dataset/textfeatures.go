@@ -97,7 +97,7 @@ func (r *textFeatureReader) Next() (FeatureRow, error) {
 		}
 		v, err := strconv.ParseFloat(string(graph.Unquote(field)), 32)
 		if err != nil || !graph.Finite(float32(v)) {
-			return FeatureRow{}, graph.BadData(r.lines.Where(), "column %d is %s: features are finite float32 numbers, replace it before the import", column+2, graph.Shorten(field))
+			return FeatureRow{}, graph.BadData(r.lines.Where(), "column %d is %s: features are finite float32 numbers, replace it before the import; of a table that has other columns, too, table: reads those that features= names", column+2, graph.Shorten(field))
 		}
 		r.row[column] = float32(v)
 	}

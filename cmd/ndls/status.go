@@ -95,7 +95,7 @@ func (v *statusVerb) look(ctx context.Context) (view, error) {
 			"run": v.runDir, "state": rec.State, "reason": rec.Reason, "coordinator": false, "working": working, "stages": rec.Progress(),
 		},
 		print: func(w io.Writer) error {
-			fmt.Fprintf(w, "%s: the run is %s %s\n", v.runDir, rec.State, rec.Reason)
+			fmt.Fprintln(w, strings.TrimSpace(fmt.Sprintf("%s: the run is %s %s", v.runDir, rec.State, rec.Reason)))
 			if rec.State == ndls.Running {
 				fmt.Fprintln(w, map[bool]string{true: "a process works on it", false: notWorking}[working])
 			}

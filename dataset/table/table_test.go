@@ -693,12 +693,38 @@ func TestDeltaParquet(t *testing.T) {
 	}
 }
 
+// TestRanges: a range stands for the columns of its numbers, in their order.
+func TestRanges(t *testing.T) {
+	for text, want := range map[string]string{
+		"x9..x11": "x9 x10 x11", "x08..x10": "x08 x09 x10", "f2x0..f2x1": "f2x0 f2x1", "x0..x0": "x0", "0..2": "0 1 2",
+		"a0..b2": "a0..b2", "a..b": "a..b", "x0%2E%2Ex3": "x0..x3", "a%2C1..a%2C2": "a,1 a,2",
+	} {
+		names, err := columns(text)
+		if got := strings.Join(names, " "); err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", text, got, err, want)
+		}
+	}
+	nodes := put(t, []byte("id,x0,x1,x2,y\n7,1,2,3,a\n8,4,5,6,b\n"), t.TempDir(), "n.csv")
+	edges := put(t, []byte("src,dst\n7,8\n"), t.TempDir(), "e.csv")
+	g, err := openGraph(t, edges+"?nodes="+nodes+"&features=x0..x2&label=y")
+	if err != nil || g.info.NumFeatures != 3 {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	defer func() { _ = g.Close() }()
+	if named, err := openGraph(t, edges+"?nodes="+nodes+"&features=x0,x1,x2&label=y"); err != nil || named.info.Identity != g.info.Identity {
+		t.Errorf("another identity than with all names: %v", err)
+	} else {
+		_ = named.Close()
+	}
+}
+
 // TestBadURIs has an error with the way out for each.
 func TestBadURIs(t *testing.T) {
 	for uri, want := range map[string]string{
 		"": "table:EDGES", "e.csv?src=a": "go together", "e.csv?src=a&dst=a": "same column",
 		"e.csv?features=x": "nodes=", "e.csv?label=x": "labels=", "e.csv?split=x": "splits=", "e.csv?sorce=x": "unknown key",
-		"e.csv,": "empty path", "e.csv?nodes=n.csv&features=a,a": "each once", "e.csv?directed=maybe": "true or false",
+		"e.csv,": "empty path", "e.csv?nodes=n.csv&features=a,a": "each once", "e.csv?nodes=n.csv&features=a1,a0..a3": "each once",
+		"e.csv?nodes=n.csv&features=a3..a1": "larger one", "e.csv?nodes=n.csv&features=a0..a999999999": "65536 columns", "e.csv?directed=maybe": "true or false",
 	} {
 		if _, err := openGraph(t, uri); !errors.Is(err, graph.ErrURI) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", uri, err)

@@ -1,7 +1,9 @@
 package table
 
 import (
-	"slices"
+	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"ndls/dataset/graph"
@@ -56,15 +58,19 @@ func (s *spec) set(key, text string) (err error) {
 		s.splits, err = parsePlace(key, text)
 		return err
 	case "features":
+		seen := map[string]bool{}
 		for _, part := range strings.Split(text, ",") {
-			name, err := graph.PathOf(part)
+			names, err := columns(part)
 			if err != nil {
 				return err
 			}
-			if name == "" || slices.Contains(s.features, name) {
-				return graph.BadURI("features=%s: write the names of columns with commas between them, each once", text)
+			for _, name := range names {
+				if name == "" || seen[name] {
+					return graph.BadURI("features=%s: write the names of columns with commas between them, each once", text)
+				}
+				seen[name] = true
 			}
-			s.features = append(s.features, name)
+			s.features = append(s.features, names...)
 		}
 		return nil
 	}
@@ -93,6 +99,40 @@ func (s *spec) set(key, text string) (err error) {
 		s.directed, err = graph.ParseBool(key, value)
 	}
 	return err
+}
+
+// numbered is a range of columns: x0..x127.
+var numbered = regexp.MustCompile(`^(.*?)(\d{1,9})\.\.(.*?)(\d{1,9})$`)
+
+// mostNumbered is how many columns a range may name.
+const mostNumbered = 1 << 16
+
+// columns are the columns that a part of features= names: x0..x3 are x0, x1, x2 and x3, and x08..x10 are x08, x09 and
+// x10. Anything else is one name, as is x0%2E%2Ex3.
+func columns(part string) ([]string, error) {
+	m := numbered.FindStringSubmatch(part)
+	if m == nil || m[1] != m[3] {
+		name, err := graph.PathOf(part)
+		return []string{name}, err
+	}
+	stem, err := graph.PathOf(m[1])
+	if err != nil {
+		return nil, err
+	}
+	first, _ := strconv.Atoi(m[2])
+	last, _ := strconv.Atoi(m[4])
+	if last < first || last-first >= mostNumbered {
+		return nil, graph.BadURI("features=%s: a range leads from a number to a larger one, over %d columns at most", part, mostNumbered)
+	}
+	digits := 1
+	if strings.HasPrefix(m[2], "0") {
+		digits = len(m[2])
+	}
+	var names []string
+	for i := first; i <= last; i++ {
+		names = append(names, fmt.Sprintf("%s%0*d", stem, digits, i))
+	}
+	return names, nil
 }
 
 func (s *spec) check() error {

@@ -13,12 +13,12 @@ import (
 )
 
 // The names of the parts: of gnn-benchmark's plain arrays, of SparseGraph's plain
-// arrays, of objects that hold a pickled matrix, and of the heterophilous graphs.
+// arrays, of objects that hold a pickled matrix, of the heterophilous graphs, and of PyTorch Geometric's data.
 var (
 	AdjacencyNames = []string{"adj_", "adj_matrix.", "adj_matrix"}
 	EdgeNames      = []string{"edges", "edge_index"}
-	AttributeNames = []string{"attr_", "attr_matrix.", "attr_matrix", "node_attr", "node_features"}
-	LabelNames     = []string{"labels", "node_label", "node_labels"}
+	AttributeNames = []string{"attr_", "attr_matrix.", "attr_matrix", "node_attr", "node_features", "x"}
+	LabelNames     = []string{"labels", "node_label", "node_labels", "y"}
 )
 
 const form = "npz:FILE?split=N&weight=NAME"
@@ -89,7 +89,7 @@ func (r *reader) open(ctx context.Context, name string, o graph.Options) (err er
 // labels, or else of feature rows.
 func (r *reader) openHeterophilous(ctx context.Context, name string) error {
 	r.Known.NumNodes = -1
-	for _, rows := range append(append([]string{}, LabelNames...), "node_features", "train_mask") {
+	for _, rows := range append(append([]string{}, LabelNames...), "node_features", "x", "train_mask") {
 		shape, err := r.Shape(ctx, rows)
 		if err != nil {
 			return err
