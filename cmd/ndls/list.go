@@ -64,7 +64,7 @@ func printRuns(w io.Writer, runs []ndls.RunSummary, now time.Time) error {
 		if s.Problem != "" {
 			size = "–"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(s.Run), plain(s.Dataset), stateOf(s), size, mean(accuracy.Valid), mean(accuracy.Test), age(s.Changed, now))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(s.Run), plain(short(s.Dataset)), stateOf(s), size, mean(accuracy.Valid), mean(accuracy.Test), age(s.Changed, now))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -123,4 +123,15 @@ func age(at, now time.Time) string {
 		}
 	}
 	return fmt.Sprintf("%d s", d/time.Second)
+}
+
+// mostOfDataset is how many characters of a dataset a line shows; --json has all of it.
+const mostOfDataset = 60
+
+// short is a dataset as a line of the list shows it.
+func short(dataset string) string {
+	if text := []rune(dataset); len(text) > mostOfDataset {
+		return string(text[:mostOfDataset-1]) + "…"
+	}
+	return dataset
 }

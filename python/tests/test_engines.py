@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pages
 import pyarrow.parquet as pq
 import pytest
 
@@ -182,3 +183,14 @@ def test_spark(tmp_path: Path, wanted: dict[str, str], monkeypatch: pytest.Monke
         assert checksums(run) == wanted
     finally:
         session.stop()
+
+
+def test_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes the blocks of engines.md whose engines are there, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    there = [name for name in ENGINES if importlib.util.find_spec(name)]
+    pages.run("engines", without=set(ENGINES) - set(there))
+    made = [checksums(run) for run in sorted((tmp_path / "runs").iterdir())]
+    assert len(made) == len(there)
+    assert all(x == made[0] for x in made)

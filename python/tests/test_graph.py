@@ -122,6 +122,8 @@ def test_what_is_refused() -> None:
         ({"labels": [0.5, 1]}, "fractions"),
         ({"labels": np.ones((2, 2))}, "no vector"),
         ({"features": np.ones(4)}, "no matrix"),
+        ({"features": np.ones((4, 2)), "labels": [0, 1, 1]}, "4 rows of features and 3 labels"),
+        ({"features": np.ones((4, 2)), "nodes": 5}, "5 nodes and 4 rows"),
         ({"weights": [1.0]}, "1 weights for 2 edges"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -14,8 +14,16 @@ from conftest import TOPICS, Arrays
 
 import ndls
 
-PAGES = {"tutorial": "both.html", "determinism": "runs/two/report.html", "failures": "runs/killed/report.html", "memory": "runs/little/report.html",
-         "new-nodes": "new/predictions", "models": "hops.npy", "papers100m": "runs/papers/report.html"}  # fmt: skip
+PAGES = {
+    "tutorial": "both.html",
+    "determinism": "runs/two/report.html",
+    "failures": "runs/killed/report.html",
+    "memory": "runs/little/report.html",
+    "new-nodes": "new/predictions",
+    "models": "hops.npy",
+    "papers100m": "runs/papers/report.html",
+    "tuning": "searches/first/tune.json",
+}
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -112,14 +112,17 @@ def from_arrays(
         _write(pa.table({"src": pa.array(ends[0]), "dst": pa.array(ends[1]), "weight": pa.array(weight)}), out / name)
         keys = {"src": "src", "dst": "dst", "weight": "weight", "repeated": repeated}
     keys |= {"nodes": nodes, "directed": "true" if directed else None}
-    rows = nodes
+    counts = {} if nodes is None else {"nodes": nodes}
     if features is not None:
-        keys["features"], rows = _features(features, out)
+        keys["features"], counts["rows of features"] = _features(features, out)
     if labels is not None:
-        file, rows = _labels(labels, out)
+        file, counts["labels"] = _labels(labels, out)
         keys["labels"] = file
         if file.suffix == ".csv":  # its rows do not tell the number of nodes
-            keys["nodes"] = rows
+            keys["nodes"] = counts["labels"]
+    if len(set(counts.values())) > 1:
+        raise ValueError(f"there are {' and '.join(f'{n} {what}' for what, n in counts.items())}: each node has one of each")
+    rows = next(iter(counts.values()), None)
     if splits is not None:
         np.save(out / "splits.npy", _splits(splits, rows))
         keys["splits"] = out / "splits.npy"
