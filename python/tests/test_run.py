@@ -19,7 +19,7 @@ def test_nodes_are_those_of_the_input(run: ndls.Run, arrays: Arrays) -> None:
     assert len(run.splits) == 2
     for number, codes in enumerate(run.splits):
         np.testing.assert_array_equal(codes, arrays.splits[run.ids, number])
-    for name, code in (("train", 1), ("valid", 2), ("test", 3)):
+    for name, code in (("train", 1), ("valid", 2), ("val", 2), ("test", 3)):
         np.testing.assert_array_equal(np.sort(run.ids[run.split(name, 1)]), np.flatnonzero(arrays.splits[:, 1] == code))
     assert run.degrees.dtype == np.uint32
     assert (np.diff(run.degrees.astype(int)) <= 0).all()

@@ -209,12 +209,13 @@ class Run:
         return [codes, *(np.memmap(p, np.uint8, "r") for p in self._paths("splits"))]
 
     def split(self, name: str, number: int = 0) -> npt.NDArray[np.int64]:
-        """Returns the nodes for ``"train"``, ``"valid"`` or ``"test"`` in a split, in ascending order."""
-        if name not in SPLITS[1:]:
+        """Returns the nodes for ``"train"``, ``"valid"`` (or ``"val"``) or ``"test"`` in a split, in ascending order."""
+        part = "valid" if name == "val" else name
+        if part not in SPLITS[1:]:
             raise ValueError(f"a split is for train, valid or test, not for {name!r}")
         if not 0 <= number < len(self.splits):
             raise IndexError(f"{self.path} has {len(self.splits)} splits, numbered from 0")
-        return np.flatnonzero(self.splits[number] == SPLITS.index(name))
+        return np.flatnonzero(self.splits[number] == SPLITS.index(part))
 
     @cached_property
     def k(self) -> npt.NDArray[np.uint16]:
@@ -243,7 +244,7 @@ class Run:
         if isinstance(self.ids, np.ndarray):
             numbers = np.atleast_1d(np.asarray(ids, dtype=self.ids.dtype))
             at = _find(self.ids, self._order, numbers)
-            missing: Any = numbers[at < 0]
+            missing: Any = numbers[at < 0].tolist()
         else:
             text = pa.array(np.atleast_1d(np.asarray(ids, dtype=object)), self.ids.type)
             at = pc.fill_null(pc.index_in(text, self.ids), -1).to_numpy().astype(np.int64)
