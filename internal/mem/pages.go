@@ -3,6 +3,7 @@ package mem
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"unsafe"
 
@@ -31,9 +32,11 @@ func mapPages(n int64) (pages, error) {
 	p := pages{at, room}
 	if n >= hugePage {
 		p.cut(-int64(uintptr(at)) & (hugePage - 1)).unmap()
+		page := int64(os.Getpagesize()) // 64 KiB on some kernels for arm64
 		rest := p
-		p = rest.cut(n)
+		p = rest.cut((n + page - 1) &^ (page - 1))
 		rest.unmap()
+		p.n = n
 		// Advice only: without huge pages the results are the same.
 		_ = unix.Madvise(p.bytes(), unix.MADV_HUGEPAGE)
 	}
