@@ -257,13 +257,13 @@ func (r *KeyFile[T]) check(keys []T, sums []uint32, block int64) error {
 // a time and in any order of batches, and closes the file.
 func (r *KeyFile[T]) Each(ctx context.Context, threads int, visit func([]T) error) error {
 	defer r.Close()
-	return eachOf[T](ctx, threads, r, false, visit)
+	return eachOf[T](ctx, threads, r, false, 0, blocksOf[T](r), visit)
 }
 
 // InOrder is Each in the order in which the keys were written, by one goroutine at a time.
 func (r *KeyFile[T]) InOrder(ctx context.Context, threads int, visit func([]T) error) error {
 	defer r.Close()
-	return eachOf[T](ctx, threads, r, true, visit)
+	return eachOf[T](ctx, threads, r, true, 0, blocksOf[T](r), visit)
 }
 
 // Close gives the disk space back.

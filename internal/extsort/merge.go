@@ -309,9 +309,9 @@ type batch[T Item] struct {
 	sums  [BatchKeys / minBlockKeys]uint32
 }
 
-// eachOf calls visit for the items of one run in batches: in any order, on several threads at
-// a time, or in order, by one goroutine at a time. It takes nothing of a budget.
-func eachOf[T Item](ctx context.Context, threads int, r run[T], inOrder bool, visit func([]T) error) error {
+// eachOf calls visit for the items of the blocks [from, to) of one run in batches: in any order, on
+// several threads at a time, or in order, by one goroutine at a time. It takes nothing of a budget.
+func eachOf[T Item](ctx context.Context, threads int, r run[T], inOrder bool, from, to int64, visit func([]T) error) error {
 	r.lend(direct.AlignedBytes(pageBytes))
 	all := make([]batch[T], threads+2)
 	for i := range all {
@@ -332,10 +332,11 @@ func eachOf[T Item](ctx context.Context, threads int, r run[T], inOrder bool, vi
 		r.done(b.block)
 		return cmp.Or(err, ctx.Err())
 	})
-	for at := int64(0); at < r.Keys(); at += BatchKeys {
+	end := min(to*r.blockKeys(), r.Keys())
+	for at := from * r.blockKeys(); at < end; at += BatchKeys {
 		b, err := line.Next()
 		if err == nil {
-			b.block, b.keys = at/r.blockKeys(), (*b.buf)[:min(BatchKeys, r.Keys()-at)]
+			b.block, b.keys = at/r.blockKeys(), (*b.buf)[:min(BatchKeys, end-at)]
 			err = r.read(b.keys, sums(b), b.block)
 		}
 		if err != nil {

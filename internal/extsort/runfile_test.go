@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"ndls/internal/seal"
@@ -174,4 +175,37 @@ func FuzzRunFile(f *testing.F) {
 		}
 		_ = RunFiles[uint64]{r}.Each(context.Background(), 1, func([]uint64) error { return nil })
 	})
+}
+
+// TestEachWithin visits ranges of the keys of run files: all of them once, and no others.
+func TestEachWithin(t *testing.T) {
+	b := budget(t, 4<<20)
+	keys := randomKeys(5*blockKeys + 77)
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	r, err := OpenRun[uint64](b, storage.NewBytesReader(fileOf(t, keys)), "run")
+	must(t, err)
+	defer r.Close()
+	at := func(i int) uint64 { return keys[i] }
+	for _, c := range [][2]uint64{
+		{0, End}, {0, 0}, {End, End}, {at(0), at(1)}, {at(5) + 1, at(6)}, {at(blockKeys), at(2 * blockKeys)}, {at(blockKeys - 1), at(blockKeys + 1)},
+		{at(3*blockKeys + 5), End}, {0, at(3 * blockKeys)}, {at(len(keys)-1) + 1, End},
+	} {
+		for _, threads := range []int{1, 3} {
+			var got []uint64
+			var mu sync.Mutex
+			must(t, RunFiles[uint64]{r}.EachWithin(t.Context(), threads, c[0], c[1], func(part []uint64) error {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, part...)
+				return nil
+			}))
+			slices.Sort(got)
+			first, _ := slices.BinarySearch(keys, c[0])
+			end, _ := slices.BinarySearch(keys, c[1])
+			if !slices.Equal(got, keys[first:end]) {
+				t.Errorf("[%d, %d) on %d threads: %d keys, want %d", c[0], c[1], threads, len(got), end-first)
+			}
+		}
+	}
 }

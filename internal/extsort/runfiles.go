@@ -72,7 +72,26 @@ func (rs RunFiles[T]) samples() (all []sample, weight int64) {
 // many threads at a time and in any order of batches. The files stay open.
 func (rs RunFiles[T]) Each(ctx context.Context, threads int, visit func([]T) error) error {
 	for _, r := range rs {
-		if err := eachOf[T](ctx, threads, r, false, visit); err != nil {
+		if err := eachOf[T](ctx, threads, r, false, 0, r.blocks(), visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EachWithin is Each of the items with keys in [lo, hi). It reads no more than their blocks.
+func (rs RunFiles[T]) EachWithin(ctx context.Context, threads int, lo, hi uint64, visit func([]T) error) error {
+	first, end := least[T](lo), least[T](hi)
+	for _, r := range rs {
+		from, _ := firstBlock[T](r, first) // reads nothing
+		to, _ := firstBlock[T](r, end)
+		if err := eachOf[T](ctx, threads, r, false, max(from-1, 0), to, func(items []T) error {
+			items = items[firstOf(items, first):]
+			if items = items[:firstOf(items, end)]; len(items) == 0 {
+				return nil
+			}
+			return visit(items)
+		}); err != nil {
 			return err
 		}
 	}
@@ -83,7 +102,7 @@ func (rs RunFiles[T]) Each(ctx context.Context, threads int, visit func([]T) err
 // called by one goroutine at a time, while the threads check what comes next.
 func (rs RunFiles[T]) InOrder(ctx context.Context, threads int, visit func([]T) error) error {
 	for _, r := range rs {
-		if err := eachOf[T](ctx, threads, r, true, visit); err != nil {
+		if err := eachOf[T](ctx, threads, r, true, 0, r.blocks(), visit); err != nil {
 			return err
 		}
 	}
