@@ -180,7 +180,7 @@ func TestCutPartition(t *testing.T) {
 			partition.Left{Step: partition.Relabel, Shared: true, Pieces: []partition.Piece{{First: 0, Last: 400}, {First: 400, Last: 600}, {First: 600, Last: 1024}}},
 			1, "relabel/0-1024",
 		},
-		{"a task for each interval", partition.Left{Step: partition.Rows, Shared: true, Pieces: pieces(1, 4)}, 2, "rows/1-2 rows/2-3 rows/3-4"},
+		{"files of few edges", partition.Left{Step: partition.Rows, Shared: true, Pieces: pieces(1, 6), Weights: []int64{60, 40, 5, 4, 1}}, 2, "rows/1-2 rows/2-3 rows/3-6"},
 		{"features are read by each worker", partition.Left{Step: partition.Columns, Shared: true, Pieces: pieces(0, 7)}, 2, "columns/0-4 columns/4-7"},
 		{"the summary", partition.Left{Step: partition.Whole}, 3, "partition"},
 		{"nothing", partition.Left{}, 3, "partition"},

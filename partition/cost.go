@@ -333,6 +333,15 @@ func (c Counts) unsorted(workers int) int64 {
 	return c.Rows - (c.Rows-c.Edges)/int64(Tasks(workers))
 }
 
+// tallies is how many numbers the step Count leaves of degrees, and of components, at most: each
+// node is in one tally for each piece in which it is one end of an edge.
+func (c Counts) tallies(workers int) int64 {
+	if tasks := Tasks(workers); tasks > 1 && !c.Weighted {
+		return min(int64(tasks)*c.Nodes, c.Edges+c.Nodes)
+	}
+	return 0
+}
+
 // Memory is how much a worker uses at most of a budget of so many bytes in a partition
 // by so many workers, and the smallest budget with which one of them can do any step.
 // Arrays by degree are left out.
@@ -363,6 +372,14 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 		used = max(used, keysort.Touched(partOf(n, among), partOf(c.IDs, among), int64(sortShare*float64(budget)), c.Threads))
 		least = max(least, keysort.LeastBytes*4/3, c.numbers(0)+s.byPairs.Bytes(0))
 	}
+	if t := c.tallies(workers); t > 0 {
+		counting := c.ids() + 8*n + s.byPairs.IndexBytes(n) + s.byPairs.IndexBytes(partOf(max(t, c.Edges), tasks))
+		if c.Directed {
+			counting += 4 * n
+		}
+		all := s.byPairs.IndexBytes(t) // while it is cut
+		used, least = max(used, all, counting), max(least, all, counting)
+	}
 	if tasks > 1 {
 		merge := func(all, keys, written int64) {
 			index := s.byPairs.IndexBytes(all) + s.byPairs.IndexBytes(written)
@@ -371,7 +388,7 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 		}
 		part := partOf(c.unsorted(workers), tasks)
 		merge(c.unsorted(workers), part, part)
-		merge(2*c.Edges, 2*c.Edges, 0) // the first interval may have most edges
+		merge(2*c.Edges, min(2*c.Edges, max(FileEdges(2*c.Edges), 2*c.Edges/int64(weightedTasks*workers))), 0)
 	}
 	if c = c.columnsOf(workers); c.Features > 0 {
 		used = max(used, c.heldForTiles(budget)+c.touchedTiles(budget))
@@ -391,7 +408,7 @@ func Disk(c Counts, workers int, budget int64) (peak, final int64) {
 	final = graph + c.tileBytes()
 	peak = max(final, record*m) // the unique edges
 	if Tasks(workers) > 1 {
-		peak = max(peak, record*(c.unsorted(workers)+m), 3*record*m+NodeBytes(c), 2*record*m+graph)
+		peak = max(peak, record*(c.unsorted(workers)+m), 3*record*m+NodeBytes(c), 2*record*m+graph, record*m+16*(c.tallies(workers)+c.Nodes))
 	} else {
 		if !s.pairsStay {
 			peak = max(peak, record*s.pairs)
@@ -426,10 +443,14 @@ func Traffic(c Counts, workers int, budget int64) (read, written int64) {
 	if s.edgesSpill {
 		scratch += 2 * record * m
 	}
-	read, written = table+c.idScans()*c.idsBytes(), final // the summary reads the table
+	read, written = c.idScans()*c.idsBytes(), final
 	if tasks > 1 {
 		read += record*(c.unsorted(workers)+again*m+m+2*m) + tasks*again*table
 		written += record * (c.unsorted(workers) + m + 2*m)
+		if t := c.tallies(workers); t > 0 {
+			read += 16 * again * (t + c.Nodes)
+			written += 8 * (2*t + 2*c.Nodes)
+		}
 	} else {
 		scratch += record * m // the unique edges
 	}

@@ -30,48 +30,41 @@ func (j *job) pairOf(e dataset.Edge) uint64 {
 	return pairKey(min(e.U, e.V), max(e.U, e.V))
 }
 
-// rowPieces is the number of pieces of the step Rows. Each is an interval; in a graph with
-// directions the intervals of the edges come first, then those of the reversed edges.
+// rowPieces is the number of pieces of the step Rows. Each is a file of edges; in a graph with
+// directions the files of the edges come first, then those of the reversed edges.
 func (o ordered) rowPieces() int {
 	if o.Directed {
-		return 2 * o.Intervals
+		return 2 * o.Cuts.files()
 	}
-	return o.Intervals
+	return o.Cuts.files()
 }
 
-// rowFiles are the files of a piece of the step Rows.
+// rowFiles are the files of a piece of the step Rows, and the rows [lo, hi) whose edges they have.
 type rowFiles struct {
-	interval    int
+	number      int
+	lo, hi      int64
+	reversed    bool
 	shard, hops catalog.Entry // without what only the files can tell
 }
 
 // files are those of a piece of the step Rows.
 func (o ordered) files(piece int) rowFiles {
-	kind, interval := catalog.KindEdges, piece
-	if piece >= o.Intervals {
-		kind, interval = catalog.KindReversed, piece-o.Intervals
+	kind, number := catalog.KindEdges, piece
+	if piece >= o.Cuts.files() {
+		kind, number = catalog.KindReversed, piece-o.Cuts.files()
 	}
-	return filesOf(kind, interval)
+	f := filesOf(kind, number)
+	f.lo, f.hi = o.Cuts[number], o.Cuts[number+1]
+	return f
 }
 
-// filesOf are the files of an interval; kind is that of the shard.
-func filesOf(kind string, interval int) rowFiles {
-	shard, hops := catalog.Describe(kind, EdgesPath(interval)), catalog.Describe(catalog.KindHops, HopPath(interval))
-	if kind == catalog.KindReversed {
-		shard.Path = ReversedPath(interval)
-		hops = catalog.Describe(catalog.KindReversedHops, ReversedHopPath(interval))
+// filesOf are the files of such a number; kind is that of the shard. Their rows are not set.
+func filesOf(kind string, number int) rowFiles {
+	shard, hops := catalog.Describe(kind, EdgesPath(number)), catalog.Describe(catalog.KindHops, HopPath(number))
+	reversed := kind == catalog.KindReversed
+	if reversed {
+		shard.Path = ReversedPath(number)
+		hops = catalog.Describe(catalog.KindReversedHops, ReversedHopPath(number))
 	}
-	return rowFiles{interval, shard.In(interval), hops.In(interval)}
-}
-
-// reversedBlock is the block that stands in keys for the first one of the reversed edges.
-func (j *job) reversedBlock() int64 { return int64(j.ordered.Intervals) * int64(j.o.IntervalBlocks) }
-
-// reversedFrom is what a destination of the reversed edges has in keys beyond the node, and 0
-// for other pieces of the step Rows. It counts modulo 2^32, as nodes that come from keys do.
-func (j *job) reversedFrom(piece int) uint32 {
-	if piece < j.ordered.Intervals {
-		return 0
-	}
-	return uint32(j.reversedBlock()) << rowBits
+	return rowFiles{number: number, reversed: reversed, shard: shard.In(number), hops: hops.In(number)}
 }

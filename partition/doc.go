@@ -35,33 +35,48 @@
 // as (smaller, larger) input id, or (source, destination) where edges have directions, to find
 // repetitions and degrees, and, for both directions, as (block of the destination, source,
 // destination) by node id, the order of a shard. The keys of reversed edges follow all others, as
-// if they led to further intervals. Input ids are ranked in a bitmap with counts. Components grow by
+// if they led to further nodes. Input ids are ranked in a bitmap with counts. Components grow by
 // union-find while degrees are counted. This is done in steps ([Next]):
 //
 //	number   one piece                  input ids in order, where they have to be numbered
 //	split    parts of the edge list     pairs of input ids, sorted, each once
 //	merge    ranges of pairs            the same of all parts
-//	order    one piece                  degrees, components; the node table
+//	count    files of merge             degrees and components, as far as these pairs tell
+//	gather   ranges of input ids        the same of all pairs
+//	order    one piece                  the node table
 //	relabel  files of merge             both directions by node id, sorted
-//	rows     intervals                  shard, unless there are to be none, and hop stream; with
+//	rows     files of edges             shard, unless there are to be none, and hop stream; with
 //	                                    directions, then those of the reversed edges
-//	columns  panels                   feature tiles
+//	columns  panels                     feature tiles
 //	whole    one piece                  the summary
 //
-// One worker does all steps in one task ([Run]). Sorted keys pass from step to step in
+// One worker does all steps in one task ([Run]), and counts degrees and finds components while it
+// orders the nodes. Sorted keys pass from step to step in
 // its memory and its scratch folder; the keys of one part need no merge. It writes the
 // unique pairs by rank to scratch while it counts degrees, because it needs them again
 // to relabel.
 //
 // Several workers share the steps: each step is cut into pieces that any worker can do
 // ([Execute]). A piece leaves a run file in the run directory ([extsort.RunFile]), in
-// which a later step finds any range of keys and reads that alone. Split, merge and
-// relabel can be cut at 1023 places each: parts of the input of equal length
+// which a later step finds any range of keys and reads that alone. Split, merge, count,
+// gather and relabel can be cut at 1023 places each: parts of the input of equal length
 // ([dataset.EdgeRange]), then of equal numbers of keys, taken from the files that the
 // step before has left. The cut is in no file that stays. A list that can only be read
-// from its beginning is one part. The first interval holds the nodes of highest degree,
-// with most edges (39 % of papers100M's, of 7 intervals): rows takes no less time than
-// it does, unless intervals are made smaller.
+// from its beginning is one part.
+//
+// A piece of count leaves a tally: of each node in its pairs the degree there, and the first node
+// that it is connected to by them. Tallies add up, in any order: degrees are sums, and components are
+// what any tally connects. A piece of gather adds up what all tallies say of a range of input ids, so
+// that order reads as many numbers as there are nodes, and not as there are edges. Components are
+// numbered by their smallest node id in the end, whatever the tallies were. In a graph with weights
+// there are neither steps: its strengths are sums in one order, which order makes itself.
+//
+// The nodes of highest degree come first, so that the first interval has most edges (39 % of
+// papers100M's, of 7 intervals). The files of edges are therefore cut by edges: where an interval
+// ends, and where a file would have more than 2^26 edges, or more than a 1,024th part of all,
+// whichever is more. It then ends with a block, and where a block alone has more, with a strip of
+// 2^15 rows. The cut follows from degrees alone. The keys of a block that is cut are in the order of
+// its files. A task of the step rows has files of about a quarter of a worker's share.
 //
 // [Describe] does the steps up to order on a catalogue of its own, writes no pairs to scratch
 // while it counts degrees, and reads the features without keeping them.
@@ -135,6 +150,9 @@
 //	            columns; to draw its splits, 8 for each labelled node and 16 for each drawn one
 //	split       sorting e/T keys, reading; one worker also the input ids
 //	merge       T buffers, 8e'/2048 of marks
+//	count       8n, 8(m/T + 2n)/2048 of marks, input ids
+//	gather      8n, or 8 for each node of a range of ids and each that one of them is connected to
+//	            and their input ids, if n is not stated; 8(m + n)/2048 of marks
 //	order       17n + 4d, 8m/2048 of marks, input ids; a random split adds 16 for each
 //	            node that is drawn
 //	            where rows are bags of a few words, --normalize auto keeps 2^16 edges and the
@@ -143,11 +161,10 @@
 //	rows        T buffers, 16m/2048 of marks
 //	columns     4n + n/8, n/8 more to blank features, input ids, reading, and of float16
 //	            32n for each tile made at a time, of float32 64n
-//	whole       4n
 //	number      three quarters of what is free, at least 2 MiB; of that what ids need
 //	            ([keysort.Touched])
 //
-// Directions take 4n more in order. With weights, sorting k edges takes 32k, T buffers are twice
+// Directions take 4n more in count, gather and order. With weights, sorting k edges takes 32k, T buffers are twice
 // as large, marks take three halves of that, and order takes 8n more. Where one worker has no
 // memory for sorted pairs beside what order takes, it writes them to a scratch file first.
 //
@@ -177,6 +194,7 @@
 // and with several workers the run directory holds
 //
 //	8e' + 8m                 merge
+//	8m + 16(m + 2n)          count and gather, at most
 //	24m + 9n                 relabel
 //	16m + 2m (s + 4) + 9n    rows
 //
@@ -192,15 +210,16 @@
 //
 // # Traffic
 //
-// [Traffic], beside what is spilled, in bytes: what is there in the end is written, and
-// the node table is read once more; the table of ids is read four times, and five times with
+// [Traffic], beside what is spilled, in bytes: what is there in the end is written; the table of ids is read four times, and five times with
 // features. One worker writes and reads 8m of scratch. Several
 // workers also
 //
 //	read       8 (e' + 4m) + 9n (T + W); if n is not stated 8m + 9n (T + W) more
 //	write      8 (e' + 3m)
+//	read       16(t + n), twice if n is not stated, where t, at most m + n and at most Tn, is how many nodes tallies have
+//	write      16t + 16n
 //
-// and with weights twice 8 and 17n.
+// and with weights twice 8 and 17n, and no tallies.
 //
 // # Determinism
 //

@@ -14,14 +14,11 @@ import (
 	"ndls/shards"
 )
 
-// EdgesPath is where the shard of an interval is in a run directory.
-func EdgesPath(interval int) string { return fmt.Sprintf("graph/edges/part-%05d.parquet", interval) }
+// EdgesPath is where a shard is in a run directory. Shards are numbered in the order of their rows.
+func EdgesPath(number int) string { return fmt.Sprintf("graph/edges/part-%05d.parquet", number) }
 
-// ReversedPath is where the shard of an interval of the reversed edges is, in a graph with
-// directions.
-func ReversedPath(interval int) string {
-	return fmt.Sprintf("graph/reversed/part-%05d.parquet", interval)
-}
+// ReversedPath is where a shard of the reversed edges is, in a graph with directions.
+func ReversedPath(number int) string { return fmt.Sprintf("graph/reversed/part-%05d.parquet", number) }
 
 // relabelPairs implements edgeSteps.
 func (j *sortedEdges[T]) relabelPairs(ctx context.Context, p Piece) error {
@@ -69,10 +66,10 @@ func (j *sortedEdges[T]) rankedPairs(ctx context.Context, p Piece) (pairSource[T
 // directed adds both directions of edges by rank to s. Where edges have directions of their own,
 // the keys of the reversed ones follow all others.
 func (j *sortedEdges[T]) directed(s *extsort.Sorter[T]) func([]T) error {
-	nodeOf, edge := j.nodeOf.S, edgeKeysOf(j.ids.n)
+	nodeOf, edge := j.nodeOf.S, newEdgeKeys(j.ordered.Cuts)
 	reversed := uint64(0) // what keys of reversed edges have beyond others
 	if j.info.Directed {
-		reversed = edge.first(j.reversedBlock())
+		reversed = edge.reversed()
 	}
 	return func(batch []T) error {
 		for len(batch) > 0 {
@@ -94,7 +91,7 @@ func (j *sortedEdges[T]) directed(s *extsort.Sorter[T]) func([]T) error {
 	}
 }
 
-// writeRows implements edgeSteps: pieces of the step Rows are intervals.
+// writeRows implements edgeSteps: pieces of the step Rows are files of edges.
 func (j *sortedEdges[T]) writeRows(ctx context.Context, p Piece) error {
 	var missing []int // pieces that are made of sorted edges
 	for i := p.First; i < p.Last; i++ {
@@ -114,15 +111,16 @@ func (j *sortedEdges[T]) writeRows(ctx context.Context, p Piece) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	edge, blocks := edgeKeysOf(j.ordered.Nodes), int64(j.o.IntervalBlocks)
-	edges, err := j.keys.edges(ctx, edge.first(int64(missing[0])*blocks), edge.first(int64(missing[len(missing)-1]+1)*blocks))
+	w := &rowsWriter[T]{job: j.job, ctx: ctx, edge: newEdgeKeys(j.ordered.Cuts), missing: missing}
+	first, _ := w.keys(missing[0])
+	_, end := w.keys(missing[len(missing)-1])
+	edges, err := j.keys.edges(ctx, first, end)
 	if err != nil {
 		return err
 	}
 	defer edges.Close()
-	meter := progress.Start(ctx, "writing shards", 0, "edges")
-	defer meter.Done()
-	w := &rowsWriter[T]{job: j.job, ctx: ctx, edge: edge, meter: meter, missing: missing}
+	w.meter = progress.Start(ctx, "writing shards", 0, "edges")
+	defer w.meter.Done()
 	defer w.close()
 	if err := edges.InOrder(w.add); err != nil {
 		return err
@@ -134,11 +132,17 @@ func (j *sortedEdges[T]) writeRows(ctx context.Context, p Piece) error {
 type rowsWriter[T extsort.Item] struct {
 	*job
 	ctx     context.Context
-	edge    edgeKeys
+	edge    *edgeKeys
 	meter   *progress.Meter
-	missing []int           // pieces that are left, the one being written included
-	cur     *intervalWriter // nil before the first edge of an interval
-	commit  errgroup.Group  // of one interval, while the next one is written
+	missing []int          // pieces that are left, the one being written included
+	cur     *edgesWriter   // nil before the first edge of a piece
+	commit  errgroup.Group // of one piece, while the next one is written
+}
+
+// keys are those of the edges of a piece: from first to below end.
+func (w *rowsWriter[T]) keys(piece int) (first, end uint64) {
+	f := w.ordered.files(piece)
+	return w.edge.first(f.lo, f.reversed), w.edge.first(f.hi, f.reversed)
 }
 
 // add takes the next edges.
@@ -148,8 +152,7 @@ func (w *rowsWriter[T]) add(keys []T) error {
 		if err := w.begin(); err != nil {
 			return err
 		}
-		blocks := int64(w.o.IntervalBlocks)
-		first, end := w.edge.first(int64(w.missing[0])*blocks), w.edge.first(int64(w.missing[0]+1)*blocks)
+		first, end := w.keys(w.missing[0])
 		skip := below(keys, first) // their shard is there already
 		n := below(keys, end)
 		if err := addEdges(w.cur, keys[skip:n]); err != nil {
@@ -169,15 +172,15 @@ func below[T extsort.Item](edges []T, key uint64) int {
 	return sort.Search(len(edges), func(i int) bool { return extsort.Key(&edges[i]) >= key })
 }
 
-// begin starts the first missing interval, unless it is being written.
+// begin starts the first missing piece, unless it is being written.
 func (w *rowsWriter[T]) begin() (err error) {
 	if w.cur == nil {
-		w.cur, err = w.newInterval(w.ctx, w.missing[0], w.edge)
+		w.cur, err = w.newEdges(w.ctx, w.missing[0], w.edge)
 	}
 	return err
 }
 
-// end completes the interval that is being written, and begins to commit it.
+// end completes the piece that is being written, and begins to commit it.
 func (w *rowsWriter[T]) end() error {
 	done := w.cur
 	if err := done.finish(); err != nil {
@@ -191,7 +194,7 @@ func (w *rowsWriter[T]) end() error {
 	return nil
 }
 
-// finish completes all intervals; those without edges are left.
+// finish completes all pieces; those without edges are left.
 func (w *rowsWriter[T]) finish() error {
 	for len(w.missing) > 0 {
 		if err := w.begin(); err != nil {
@@ -215,12 +218,10 @@ func (w *rowsWriter[T]) close() {
 // maxPages is how many threads encode pages: more would wait for the one that writes.
 const maxPages = 6
 
-// intervalWriter writes the shard, unless none is asked for, and the hop stream of an interval
-// side by side.
-type intervalWriter struct {
+// edgesWriter writes a shard, unless none is asked for, and its hop stream side by side.
+type edgesWriter struct {
 	ctx         context.Context
-	edge        edgeKeys
-	from        uint32 // what destinations have in keys beyond the node
+	edge        *edgeKeys
 	meta        shards.EdgeMeta
 	shard, hops *catalog.File      // shard is nil where there is none
 	edges       *shards.EdgeWriter // nil where there is no shard
@@ -229,13 +230,12 @@ type intervalWriter struct {
 	page        *shards.EdgePage // being filled
 }
 
-// newInterval starts both files of a piece.
-func (j *job) newInterval(ctx context.Context, piece int, edge edgeKeys) (_ *intervalWriter, err error) {
+// newEdges starts both files of a piece.
+func (j *job) newEdges(ctx context.Context, piece int, edge *edgeKeys) (_ *edgesWriter, err error) {
 	files := j.ordered.files(piece)
-	lo, hi := j.interval(files.interval)
-	w := &intervalWriter{
-		ctx: ctx, edge: edge, from: j.reversedFrom(piece),
-		meta: shards.EdgeMeta{Interval: files.interval, Lo: lo, Hi: hi, NumNodes: j.ordered.Nodes, BlockRows: BlockRows, Weighted: j.info.Weighted},
+	w := &edgesWriter{
+		ctx: ctx, edge: edge,
+		meta: shards.EdgeMeta{Interval: files.number, Lo: files.lo, Hi: files.hi, NumNodes: j.ordered.Nodes, BlockRows: BlockRows, Weighted: j.info.Weighted},
 	}
 	defer func() {
 		if err != nil {
@@ -270,8 +270,8 @@ func (j *job) newInterval(ctx context.Context, piece int, edge edgeKeys) (_ *int
 	return w, nil
 }
 
-// addEdges gives an intervalWriter the next edges of its interval.
-func addEdges[T extsort.Item](w *intervalWriter, keys []T) (err error) {
+// addEdges gives an edgesWriter the next edges of its files.
+func addEdges[T extsort.Item](w *edgesWriter, keys []T) (err error) {
 	for len(keys) > 0 {
 		if w.page == nil {
 			if w.page, err = w.pages.Next(); err != nil {
@@ -285,7 +285,6 @@ func addEdges[T extsort.Item](w *intervalWriter, keys []T) (err error) {
 		src, dst := p.Src[at:], p.Dst[at:]
 		for i := range keys[:n] {
 			src[i], dst[i] = w.edge.edge(extsort.Key(&keys[i]))
-			dst[i] -= w.from
 		}
 		if w.meta.Weighted {
 			for i := range keys[:n] {
@@ -300,13 +299,13 @@ func addEdges[T extsort.Item](w *intervalWriter, keys []T) (err error) {
 }
 
 // put hands on the page that was filled.
-func (w *intervalWriter) put() {
+func (w *edgesWriter) put() {
 	w.page = nil
 	w.pages.Put()
 }
 
 // write appends the edges of a page to the files.
-func (w *intervalWriter) write(p *shards.EdgePage) error {
+func (w *edgesWriter) write(p *shards.EdgePage) error {
 	if w.edges != nil {
 		if err := w.edges.WritePage(p); err != nil {
 			return err
@@ -316,7 +315,7 @@ func (w *intervalWriter) write(p *shards.EdgePage) error {
 }
 
 // finish completes the files. They are still to be committed.
-func (w *intervalWriter) finish() (err error) {
+func (w *edgesWriter) finish() (err error) {
 	if w.page != nil {
 		w.put()
 	}
@@ -335,7 +334,7 @@ func (w *intervalWriter) finish() (err error) {
 }
 
 // files are those that the writer has begun.
-func (w *intervalWriter) files() (files []*catalog.File) {
+func (w *edgesWriter) files() (files []*catalog.File) {
 	for _, f := range []*catalog.File{w.shard, w.hops} {
 		if f != nil {
 			files = append(files, f)
@@ -345,7 +344,7 @@ func (w *intervalWriter) files() (files []*catalog.File) {
 }
 
 // abort drops the files.
-func (w *intervalWriter) abort() {
+func (w *edgesWriter) abort() {
 	if w.pages != nil {
 		_ = w.pages.Close()
 	}

@@ -56,8 +56,9 @@ func (f forest) connect(u, v uint32) {
 }
 
 // number gives the components numbers in the order of their smallest node ids,
-// and writes them to component by node id. It uses f up.
-func (f forest) number(nodeOf, component []uint32) {
+// and writes them to component by node id. It uses f up. It returns how many components there are,
+// and the nodes of the largest.
+func (f forest) number(nodeOf, component []uint32) (components, largest int64) {
 	for rank, parent := range f {
 		f[rank] = f[parent] // the parent comes before, so it knows its root
 		component[nodeOf[rank]] = f[rank]
@@ -74,4 +75,11 @@ func (f forest) number(nodeOf, component []uint32) {
 		}
 		component[node] = f[root]
 	}
+	sizes := f
+	clear(sizes)
+	for _, c := range component {
+		sizes[c]++
+		largest = max(largest, int64(sizes[c]))
+	}
+	return int64(next), largest
 }

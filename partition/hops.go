@@ -15,13 +15,13 @@ import (
 	"ndls/shards"
 )
 
-// HopPath is where the hop stream of an interval is in a run directory.
-func HopPath(interval int) string { return fmt.Sprintf("graph/hops/part-%05d.hops", interval) }
+// HopPath is where the hop stream of a shard is in a run directory. It has the shard's number.
+func HopPath(number int) string { return fmt.Sprintf("graph/hops/part-%05d.hops", number) }
 
-// ReversedHopPath is where the hop stream of an interval of the reversed edges is, in a graph
-// with directions.
-func ReversedHopPath(interval int) string {
-	return fmt.Sprintf("graph/reversed-hops/part-%05d.hops", interval)
+// ReversedHopPath is where the hop stream of a shard of the reversed edges is, in a graph with
+// directions.
+func ReversedHopPath(number int) string {
+	return fmt.Sprintf("graph/reversed-hops/part-%05d.hops", number)
 }
 
 // EnsureHops rebuilds the hop streams that are missing, that were made from other

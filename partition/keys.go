@@ -19,28 +19,65 @@ const (
 	rowMask = BlockRows - 1
 )
 
-// edgeKeys orders the directed edges of a graph by (block of dst, src, dst). Its number is
-// that of the bits below the block: no bit is left out between block and src, so that a
-// digit of a radix sort tells as many keys apart as it can. No key is extsort.End: node
-// ids end at dataset.MaxID.
-type edgeKeys uint
-
-// edgeKeysOf are the keys of a graph of so many nodes.
-func edgeKeysOf(nodes int64) edgeKeys { return edgeKeys(rowBits + bits.Len64(uint64(nodes-1))) }
-
-func (k edgeKeys) of(src, dst uint32) uint64 {
-	return uint64(dst>>rowBits)<<(k&63) | uint64(src)<<rowBits | uint64(dst&rowMask)
+// edgeKeys orders the directed edges of a graph by (group of dst, src, dst). A group is a block, or
+// the part of a block that one of the files of the edges has ([cuts]). In a graph with directions
+// the groups of the reversed edges follow all others. No bit is left out between group and src, so
+// that a digit of a radix sort tells as many keys apart as it can. No key is extsort.End: node ids
+// end at dataset.MaxID.
+type edgeKeys struct {
+	shift  uint     // how many bits are below the group
+	groups []uint16 // of each strip; at most 256 KiB
+	base   []uint32 // first row of the block of each group
 }
 
-// edge is the edge of a key.
-func (k edgeKeys) edge(key uint64) (src, dst uint32) {
-	return uint32(key & (1<<(k&63) - 1) >> rowBits), uint32(key>>(k&63))<<rowBits | uint32(key&rowMask)
+// keyBits is how many bits of a key are below the group, in a graph of so many nodes.
+func keyBits(nodes int64) uint { return uint(rowBits + bits.Len64(uint64(nodes-1))) }
+
+// newEdgeKeys are the keys of a graph whose files are so cut.
+func newEdgeKeys(c cuts) *edgeKeys {
+	nodes := c[len(c)-1]
+	k := &edgeKeys{shift: keyBits(nodes), groups: make([]uint16, packed.Strips(nodes))}
+	for strip := range k.groups {
+		row := int64(strip) << packed.StripShift
+		if row == c[0] {
+			c = c[1:]
+			k.base = append(k.base, uint32(row&^rowMask))
+		} else if row&rowMask == 0 {
+			k.base = append(k.base, uint32(row))
+		}
+		k.groups[strip] = uint16(len(k.base) - 1)
+	}
+	return k
 }
 
-// first is the smallest key into a block, or extsort.End.
-func (k edgeKeys) first(block int64) uint64 {
-	if uint64(block) >= 1<<(64-k) {
+func (k *edgeKeys) of(src, dst uint32) uint64 {
+	return uint64(k.groups[dst>>packed.StripShift])<<(k.shift&63) | uint64(src)<<rowBits | uint64(dst&rowMask)
+}
+
+// reversed is what the key of a reversed edge has beyond that of the same edge.
+func (k *edgeKeys) reversed() uint64 { return uint64(len(k.base)) << (k.shift & 63) }
+
+// edge is the edge of a key, reversed or not.
+func (k *edgeKeys) edge(key uint64) (src, dst uint32) {
+	group := int(key >> (k.shift & 63))
+	if group >= len(k.base) {
+		group -= len(k.base)
+	}
+	return uint32(key & (1<<(k.shift&63) - 1) >> rowBits), k.base[group] | uint32(key&rowMask)
+}
+
+// first is the smallest key into a row with which a group begins, or one past all rows, of the
+// reversed edges where wanted; extsort.End where there can be none.
+func (k *edgeKeys) first(row int64, reversed bool) uint64 {
+	group := uint64(len(k.base))
+	if strip := row >> packed.StripShift; strip < int64(len(k.groups)) && row&(packed.StripRows-1) == 0 {
+		group = uint64(k.groups[strip])
+	}
+	if reversed {
+		group += uint64(len(k.base))
+	}
+	if group >= 1<<(64-k.shift) {
 		return extsort.End
 	}
-	return uint64(block) << k
+	return group << k.shift
 }

@@ -3,6 +3,7 @@ package partition
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"ndls/catalog"
 	"ndls/tiles"
@@ -23,6 +24,8 @@ type Left struct {
 	Superseded func(catalog.Entry) bool
 	// Count is into how many tasks the pieces are cut for so many workers. Nil is [Tasks].
 	Count func(workers int) int
+	// Weights is how much there is to do of each piece. Nil is the same of each.
+	Weights []int64
 
 	ordered  ordered
 	weighted bool // sorted keys have weights
@@ -40,16 +43,24 @@ func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []Pi
 		return Left{}, err
 	}
 	l.ordered = o
-	l.Shared = slices.ContainsFunc(cat.Entries(catalog.KindRun), func(e catalog.Entry) bool { return stepOf(e) != Order })
+	l.Shared = slices.ContainsFunc(cat.Entries(catalog.KindRun), func(e catalog.Entry) bool { return leaverOf(e) != Order })
 	l.weighted = slices.ContainsFunc(cat.Entries(catalog.KindRun), func(e catalog.Entry) bool { return e.ValueType != "" })
 	var keep []string // what these steps have left
 	switch {
 	case len(cat.Entries(catalog.KindSummary)) > 0:
 	case !isOrdered:
 		l.Step, l.Pieces, keep = nextOfPairs(have, Order, units(1))
+		if l.Step == Order && l.Shared && !l.weighted {
+			l.Step, l.Pieces, keep = nextOfTallies(have)
+		}
 	default:
 		l.Step, l.Pieces, keep = nextAfterOrder(cat, o, have)
 		keep = append(keep, Order)
+	}
+	if l.Step == Rows {
+		for _, p := range l.Pieces {
+			l.Weights = append(l.Weights, o.Edges[p.First%len(o.Edges)])
+		}
 	}
 	doubles := doubleTiles(cat)
 	// What is there before nodes have numbers belongs to other numbers.
@@ -57,7 +68,8 @@ func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []Pi
 	l.Superseded = func(e catalog.Entry) bool {
 		switch e.Kind {
 		case catalog.KindRun:
-			return !slices.Contains(keep, stepOf(e))
+			step, _, _ := strings.Cut(leaverOf(e), "-")
+			return !slices.Contains(keep, step)
 		case catalog.KindEdges, catalog.KindHops, catalog.KindReversed, catalog.KindReversedHops:
 			return unnumbered
 		case catalog.KindFeatures:
@@ -82,6 +94,19 @@ func nextOfPairs(have func(step string) []Piece, then string, thenLeft []Piece) 
 	return Merge, unmerged, keep
 }
 
+// nextOfTallies is what is left to do until the step Order has what it reads, where all unique pairs
+// are there. The first file of these has counts of the input.
+func nextOfTallies(have func(step string) []Piece) (step string, left []Piece, keep []string) {
+	ungathered := uncovered(have(Gather), units(Slices))
+	if len(ungathered) == 0 {
+		return Order, units(1), []string{Merge, Gather}
+	}
+	if left := uncovered(have(Count), have(Merge)); len(left) > 0 {
+		return Count, left, []string{Merge, Count, Gather}
+	}
+	return Gather, ungathered, []string{Merge, Count, Gather}
+}
+
 func nextAfterOrder(cat *catalog.Catalog, o ordered, have func(step string) []Piece) (step string, left []Piece, keep []string) {
 	rows, shardsThere := leftOfRows(cat, o)
 	if len(rows) > 0 {
@@ -96,18 +121,18 @@ func nextAfterOrder(cat *catalog.Catalog, o ordered, have func(step string) []Pi
 	return Whole, units(1), nil
 }
 
-// stepOf is the step that left a file for other steps.
-func stepOf(e catalog.Entry) string {
-	if e.Run < 0 || int(e.Run) >= len(steps) {
+// leaverOf is what kind of file, of which step, is left for other steps.
+func leaverOf(e catalog.Entry) string {
+	if e.Run < 0 || int(e.Run) >= len(leavers) {
 		return ""
 	}
-	return steps[e.Run]
+	return leavers[e.Run]
 }
 
-// runs lists the run files that a step has left, in order of their pieces.
+// runs lists the run files of a kind that a step has left, in order of their pieces.
 func runs(cat *catalog.Catalog, step string) (files []catalog.Entry) {
 	for _, e := range cat.Entries(catalog.KindRun) {
-		if stepOf(e) == step {
+		if leaverOf(e) == step {
 			files = append(files, e)
 		}
 	}
@@ -182,7 +207,7 @@ func doubleTiles(cat *catalog.Catalog) map[string]bool {
 	return doubles
 }
 
-// Tasks is into how many tasks the steps Split, Merge and Relabel are cut for so many
+// Tasks is into how many tasks the steps that have [Slices] pieces are cut for so many
 // workers: enough for workers of different speed, and few files to merge.
 func Tasks(workers int) int {
 	if workers <= 1 {
@@ -191,14 +216,35 @@ func Tasks(workers int) int {
 	return 2 * workers
 }
 
+// weightedTasks is into how many tasks for each worker pieces are cut that are not alike.
+const weightedTasks = 4
+
+// cutByWeight joins pieces to about so many tasks in which there is about as much to do.
+func (l Left) cutByWeight(count int) (tasks []Piece) {
+	all, last := int64(0), int64(0) // of all pieces, and of the last task
+	for _, w := range l.Weights {
+		all += w
+	}
+	for i, p := range l.Pieces {
+		w := l.Weights[i]
+		if at := len(tasks) - 1; at >= 0 && tasks[at].Last == p.First && last+w <= all/int64(count) {
+			tasks[at].Last = p.Last
+			last += w
+			continue
+		}
+		tasks, last = append(tasks, p), w
+	}
+	return tasks
+}
+
 // Cut joins the pieces that are left to tasks for so many workers.
 func (l Left) Cut(workers int) (tasks []Piece) {
 	count := Tasks(workers)
 	switch {
 	case l.Count != nil:
 		count = l.Count(workers)
-	case l.Step == Rows && workers > 1:
-		count = len(l.Pieces)
+	case l.Weights != nil && workers > 1:
+		return l.cutByWeight(weightedTasks * workers)
 	case l.Step == Columns:
 		count = max(workers, 1) // each reads all features
 	}

@@ -66,6 +66,7 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 		return err
 	}
 	j.freeNumbers()
+	j.countNodes(ids.S, labels.S, splits.S)
 	j.warnOfLonelyNodes(n, ends)
 	var keys *nodeKeys
 	if j.named.Type != inputid.Number {
@@ -121,6 +122,30 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 		return err
 	}
 	return j.cat.Commit(ctx, known, f)
+}
+
+// countNodes counts, for the summary, the nodes that have a label, those of each split, and those
+// whose features are blanked.
+func (j *job) countNodes(ids []uint32, labels []int32, splits []uint8) {
+	names := [...]string{dataset.Train: "train", dataset.Valid: "valid", dataset.Test: "test"}
+	o := &j.ordered
+	o.Splits = map[string]int64{}
+	blanks := j.o.BlankFeatures > 0 && j.wantFeatures()
+	var of [len(names)]int64
+	for i, label := range labels {
+		if label != noLabel {
+			o.Labelled++
+		}
+		of[splits[i]]++
+		if blanks && j.o.blanks(int64(ids[i]), label, splits[i]) {
+			o.Blanked++
+		}
+	}
+	for split, n := range of {
+		if dataset.Split(split) != dataset.NoSplit && n > 0 {
+			o.Splits[names[split]] = n
+		}
+	}
 }
 
 // warnOfLonelyNodes warns of nodes of a table of nodes that have no edge.
@@ -380,7 +405,7 @@ func (j *job) readIDs(ctx context.Context) (err error) {
 
 // writeSummary commits the summary.
 func (j *job) writeSummary(ctx context.Context) error {
-	s, err := j.summarise(ctx)
+	s, err := j.summarise()
 	if err != nil {
 		return err
 	}
@@ -396,14 +421,16 @@ func (j *job) checkNodes() error {
 	return nil
 }
 
-// summarise counts what was committed.
-func (j *job) summarise(ctx context.Context) (shards.Summary, error) {
+// summarise adds up what the steps have counted.
+func (j *job) summarise() (shards.Summary, error) {
 	if err := j.checkNodes(); err != nil {
 		return shards.Summary{}, err
 	}
 	s := shards.Summary{
 		Name: j.info.Name, Nodes: j.ordered.Nodes, InputRows: j.ordered.Rows, SelfLoops: j.ordered.Loops,
-		Classes: j.info.Classes, Splits: map[string]int64{}, HasSplits: j.info.HasSplits || j.split != nil,
+		Components: j.ordered.Components, LargestComponent: j.ordered.LargestComponent,
+		Labelled: j.ordered.Labelled, Splits: j.ordered.Splits, Blanked: j.ordered.Blanked,
+		Classes: j.info.Classes, HasSplits: j.info.HasSplits || j.split != nil,
 		BlockRows: BlockRows, IntervalRows: j.intervalRows(), IDs: j.named.Type.Name(), Weighted: j.info.Weighted, Directed: j.info.Directed, FewHops: j.info.FewHops,
 	}
 	if j.wantFeatures() {
@@ -423,28 +450,5 @@ func (j *job) summarise(ctx context.Context) (shards.Summary, error) {
 	s.Dropped = j.ordered.Dropped
 	s.Repeated = s.InputRows - s.SelfLoops - s.Edges - s.Dropped
 
-	sizes, err := mem.Alloc[uint32](j.o.Budget, s.Nodes, "component sizes")
-	if err != nil {
-		return s, err
-	}
-	defer sizes.Free()
-	splits := [...]string{dataset.Train: "train", dataset.Valid: "valid", dataset.Test: "test"}
-	err = j.eachNodes(ctx, func(_ int64, b shards.NodeBatch) error {
-		for i, c := range b.Component {
-			sizes.S[c]++
-			s.Components = max(s.Components, int64(c)+1)
-			s.LargestComponent = max(s.LargestComponent, int64(sizes.S[c]))
-			if b.Label[i] != noLabel {
-				s.Labelled++
-			}
-			if split := dataset.Split(b.Split[i]); split != dataset.NoSplit {
-				s.Splits[splits[split]]++
-			}
-			if s.Features > 0 && j.o.blanks(b.ID[i], b.Label[i], b.Split[i]) {
-				s.Blanked++
-			}
-		}
-		return ctx.Err()
-	})
-	return s, err
+	return s, nil
 }

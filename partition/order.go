@@ -15,65 +15,111 @@ import (
 	"ndls/internal/share"
 )
 
-// orderNodes implements edgeSteps.
+// orderNodes implements edgeSteps. A worker that does all steps counts degrees here, and so does
+// the one that orders the nodes of a graph with weights, whose sums have an order. Elsewhere degrees
+// and components are those that the step Gather has left.
 func (j *sortedEdges[T]) orderNodes(ctx context.Context) error {
-	pairs, err := j.keys.pairs(ctx, allSlices)
+	var t tally
+	counts, err := j.findTally(ctx, &t)
+	defer t.free()
+	defer func() { j.outDegree.Free() }()
+	defer func() { j.strength.Free() }()
 	if err != nil {
 		return err
 	}
-	defer pairs.close()
-	if err := j.findNodes(ctx, pairs); err != nil {
-		return err
-	}
-	if err := j.checkDirected(j.ids.n); err != nil {
-		return err
-	}
-	degrees, err := mem.Alloc[uint32](j.o.Budget, j.ids.n, "degrees")
-	if err != nil {
-		return err
-	}
-	defer degrees.Free()
-	parents, err := mem.Alloc[uint32](j.o.Budget, j.ids.n, "components")
-	if err != nil {
-		return err
-	}
-	defer parents.Free()
-	if err := j.allocStrength(); err != nil {
-		return err
-	}
-	defer j.strength.Free()
-	if j.info.Directed {
-		if j.outDegree, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "out-degrees"); err != nil {
-			return err
-		}
-		defer j.outDegree.Free()
-	}
-	components := newForest(parents.S)
-	if err := j.countDegrees(ctx, pairs, components, degrees.S); err != nil {
-		return err
-	}
-	ends, err := j.relabel(degrees)
+	ends, err := j.relabel(t.degrees)
 	if err != nil {
 		return err
 	}
 	defer ends.Free()
-	degrees.Free()
+	t.degrees.Free()
 	component, err := mem.Alloc[uint32](j.o.Budget, j.ids.n, "components")
 	if err != nil {
 		return err
 	}
 	defer component.Free()
-	components.number(j.nodeOf.S, component.S)
-	parents.Free()
+	count, largest := t.components.number(j.nodeOf.S, component.S)
+	t.parents.Free()
 
 	j.ordered = ordered{
-		Rows: pairs.counts()[0], Loops: pairs.counts()[1], Dropped: j.dropped.Load(),
+		Rows: counts[0], Loops: counts[1], Dropped: j.dropped.Load(),
 		Nodes: j.ids.n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(j.ids.n), Directed: j.info.Directed, NoShards: j.o.NoShards,
+		Components: count, LargestComponent: largest,
 	}
+	j.ordered.cutEdges(j.intervalRows(), ends.S)
 	if j.wantFeatures() {
 		j.ordered.Panels = packed.Panels(j.info.NumFeatures)
 	}
 	return j.writeNodes(ctx, ends.S, component.S)
+}
+
+// findTally sets j.ids, and finds degrees and components of all nodes. counts are those of the input.
+func (j *sortedEdges[T]) findTally(ctx context.Context, t *tally) (counts [2]int64, err error) {
+	if !j.alone && !j.info.Weighted {
+		return j.readGathered(ctx, t)
+	}
+	pairs, err := j.keys.pairs(ctx, allSlices)
+	if err != nil {
+		return counts, err
+	}
+	defer pairs.close()
+	if j.ids == nil {
+		err = j.notePairs(ctx, pairs)
+	}
+	if err == nil {
+		err = j.prepareTally(ctx, t)
+	}
+	if err == nil {
+		err = j.allocStrength()
+	}
+	if err == nil {
+		err = j.countDegrees(ctx, pairs, t.components, t.degrees.S)
+	}
+	return pairs.counts(), err
+}
+
+// readGathered adds up what the step Gather has left.
+func (j *sortedEdges[T]) readGathered(ctx context.Context, t *tally) (counts [2]int64, err error) {
+	keys := catalogKeys[uint64]{j.job}
+	for step, use := range map[string]func(notes [2]int64){
+		Merge:  func(notes [2]int64) { counts = notes },
+		Gather: func(notes [2]int64) { j.dropped.Store(notes[0]) },
+	} {
+		first := havePieces(j.cat, step)
+		if len(first) == 0 {
+			first = []Piece{allSlices} // open says what is missing
+		}
+		files, err := keys.open(ctx, step, first[0], false)
+		if err != nil {
+			return counts, err
+		}
+		use(files[0].Notes())
+		files.Close()
+	}
+	if err := j.noteIDs(); err != nil {
+		return counts, err
+	}
+	if !j.ids.all {
+		if err := j.noteTallies(ctx, Gather, 0, extsort.End, false); err != nil {
+			return counts, err
+		}
+	}
+	if err := j.prepareTally(ctx, t); err != nil {
+		return counts, err
+	}
+	return counts, j.addTallies(ctx, Gather, 0, extsort.End, *t)
+}
+
+// prepareTally ranks j.ids, to which the ids of all edges were added, and prepares for tallies.
+func (j *job) prepareTally(ctx context.Context, t *tally) (err error) {
+	if err := j.rankIDs(ctx); err != nil {
+		return err
+	}
+	if err := j.checkDirected(j.ids.n); err != nil {
+		return err
+	}
+	*t, err = j.newTally()
+	return err
 }
 
 // createOrdered writes the file that is committed with the node table.
@@ -173,20 +219,14 @@ func (c *degreeCounter[T]) add(degrees []uint32, v, edges uint32) {
 	}
 }
 
-// findNodes sets j.ids, unless the step Split has noted them.
-func (j *sortedEdges[T]) findNodes(ctx context.Context, pairs pairSource[T]) error {
-	if j.ids != nil {
-		return j.rankIDs(ctx)
-	}
-	if err := j.noteIDs(); err != nil {
+// notePairs sets j.ids to all ids that the dataset states, or else to those of pairs.
+func (j *sortedEdges[T]) notePairs(ctx context.Context, pairs pairSource[T]) error {
+	if err := j.noteIDs(); err != nil || j.ids.all {
 		return err
-	}
-	if j.ids.all {
-		return j.rankIDs(ctx)
 	}
 	meter := progress.Start(ctx, "reading node ids", pairs.keys(), "edges")
 	defer meter.Done()
-	if err := pairs.each(ctx, j.o.Threads, func(batch []T) error {
+	return pairs.each(ctx, j.o.Threads, func(batch []T) error {
 		for i := range batch {
 			u, v := pairOfKey(extsort.Key(&batch[i]))
 			if err := j.ids.add(u); err != nil {
@@ -198,10 +238,7 @@ func (j *sortedEdges[T]) findNodes(ctx context.Context, pairs pairSource[T]) err
 		}
 		meter.Add(int64(len(batch)))
 		return nil
-	}); err != nil {
-		return err
-	}
-	return j.rankIDs(ctx)
+	})
 }
 
 // visitPairs are the ways to visit the pairs of a source.

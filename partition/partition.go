@@ -342,12 +342,6 @@ func (j *job) intervalsOf(nodes int64) int {
 	return int((nodes + j.intervalRows() - 1) / j.intervalRows())
 }
 
-// interval is the range of rows of interval i.
-func (j *job) interval(i int) (lo, hi int64) {
-	lo = int64(i) * j.intervalRows()
-	return lo, min(lo+j.intervalRows(), j.ordered.Nodes)
-}
-
 // node is the node id of an input id; what and row are for the error.
 func (j *job) node(id uint32, what string, row int64) (uint32, error) {
 	rank, ok := j.ids.rank(id)

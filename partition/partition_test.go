@@ -898,7 +898,7 @@ func TestResumeWithAnotherGraph(t *testing.T) {
 	cat := openCatalog(t, storage.NewMem())
 	o := Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t)}
 	open := func() (dataset.Dataset, error) { return randomGraph(50, 100, 0), nil }
-	for _, step := range []string{Split, Merge, Order} {
+	for _, step := range []string{Split, Merge, Count, Gather, Order} {
 		left, err := Next(ctx, cat)
 		must(t, err)
 		for _, p := range left.Cut(1) {

@@ -63,15 +63,33 @@ func (c catalogKeys[T]) save(ctx context.Context, step string, p Piece, s *extso
 
 // write commits a run file of what all visits in ascending order, most keys at most.
 func (c catalogKeys[T]) write(ctx context.Context, step string, p Piece, most int64, all visits[T], counts [2]int64) error {
+	f, err := c.create(ctx, step, p, most, all, counts)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	return c.cat.Commit(ctx, f)
+}
+
+// create is write of a file that is still to be committed.
+func (c catalogKeys[T]) create(ctx context.Context, step string, p Piece, most int64, all visits[T], counts [2]int64) (*catalog.File, error) {
 	entry := keysOf(step, p.path(step)).Panels(p.First, p.Last)
 	if c.info.Weighted {
 		entry.ValueType = catalog.Float32
 	}
 	f, err := c.cat.Create(ctx, entry)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer f.Abort()
+	if err := c.fill(ctx, f, most, all, counts); err != nil {
+		f.Abort()
+		return nil, err
+	}
+	return f, nil
+}
+
+// fill writes what all visits to a run file.
+func (c catalogKeys[T]) fill(ctx context.Context, f *catalog.File, most int64, all visits[T], counts [2]int64) error {
 	w, err := extsort.NewRunWriter[T](c.o.Budget, f, most)
 	if err != nil {
 		return err
@@ -85,10 +103,8 @@ func (c catalogKeys[T]) write(ctx context.Context, step string, p Piece, most in
 	}); err != nil {
 		return err
 	}
-	if f.Rows, err = w.Close(counts); err != nil {
-		return err
-	}
-	return c.cat.Commit(ctx, f)
+	f.Rows, err = w.Close(counts)
+	return err
 }
 
 // open opens the run files that make up some pieces of a step. Where all of a file is

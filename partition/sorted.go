@@ -15,11 +15,15 @@ type edgeSteps interface {
 	splitEdges(ctx context.Context, p Piece) error
 	// mergePairs writes the unique pairs of a range of keys.
 	mergePairs(ctx context.Context, p Piece) error
+	// countPairs leaves what a range of the unique pairs says of nodes.
+	countPairs(ctx context.Context, p Piece) error
+	// gatherIDs leaves what all of them say of a range of input ids.
+	gatherIDs(ctx context.Context, p Piece) error
 	// orderNodes numbers the nodes, and commits the node table and what later steps have to know.
 	orderNodes(ctx context.Context) error
 	// relabelPairs sorts both directions of a range of the unique pairs in the order of the shards.
 	relabelPairs(ctx context.Context, p Piece) error
-	// writeRows commits the shards and hop streams of intervals.
+	// writeRows commits shards and their hop streams.
 	writeRows(ctx context.Context, p Piece) error
 	close()
 }

@@ -20,11 +20,16 @@ const (
 	Split = "split"
 	// Merge gives the unique pairs of ranges of keys.
 	Merge = "merge"
-	// Order counts degrees, finds components and commits the node table.
+	// Count counts the degrees and finds the components of ranges of unique pairs, in a graph
+	// without weights.
+	Count = "count"
+	// Gather adds up what Count has found of ranges of input ids.
+	Gather = "gather"
+	// Order orders the nodes and commits the node table.
 	Order = "order"
 	// Relabel sorts the edges by node id, in both directions, of ranges of unique pairs.
 	Relabel = "relabel"
-	// Rows commits the shards and hop streams of intervals.
+	// Rows commits shards and their hop streams.
 	Rows = "rows"
 	// Columns commits the feature tiles of panels.
 	Columns = "columns"
@@ -32,20 +37,26 @@ const (
 	Whole = "whole"
 )
 
-var steps = []string{Split, Merge, Order, Relabel, Rows, Columns, Whole}
+var steps = []string{Split, Merge, Count, Gather, Order, Relabel, Rows, Columns, Whole}
+
+// leavers are the kinds of what steps leave for other steps, by the number that stands for each in
+// the catalogue.
+var leavers = []string{
+	Split, Merge, Order, Relabel, Count, Count + tallyRoots, Count + tallyStarts, Gather, Gather + tallyRoots, Gather + tallyStarts,
+}
 
 // IsStep says whether there is such a step, other than Whole.
 func IsStep(name string) bool {
 	return name == Number || name != Whole && slices.Contains(steps, name)
 }
 
-// Slices is into how many pieces the steps Split, Merge and Relabel can be cut.
+// Slices is into how many pieces the steps Split, Merge, Count, Gather and Relabel can be cut.
 const Slices = 1024
 
 // Piece is [First, Last) of the pieces of a step.
 type Piece struct{ First, Last int }
 
-// allSlices is all pieces of the steps Split, Merge and Relabel.
+// allSlices is all pieces of such a step.
 var allSlices = Piece{0, Slices}
 
 // cut divides a piece into at most n parts of about the same length.
@@ -79,7 +90,7 @@ func (p Piece) path(step string) string {
 
 // keysOf describes a file that a step leaves for other steps.
 func keysOf(step, path string) catalog.Entry {
-	return catalog.Describe(catalog.KindRun, path).OfRun(slices.Index(steps, step))
+	return catalog.Describe(catalog.KindRun, path).OfRun(slices.Index(leavers, step))
 }
 
 // ordered is what the step Order leaves beside the node table.
@@ -90,18 +101,27 @@ type ordered struct {
 	Nodes     int64 `json:"nodes"`
 	Stated    bool  `json:"stated"` // the dataset states the number of nodes
 	Intervals int   `json:"intervals"`
-	Panels    int   `json:"panels"`
-	Directed  bool  `json:"directed,omitempty"`
-	NoShards  bool  `json:"no_shards,omitempty"` // hop streams alone are written
+	// Cuts are those of the files of the edges, Edges how many edges the nodes of each file have.
+	Cuts     cuts    `json:"cuts"`
+	Edges    []int64 `json:"edges"`
+	Panels   int     `json:"panels"`
+	Directed bool    `json:"directed,omitempty"`
+	NoShards bool    `json:"no_shards,omitempty"` // hop streams alone are written
 	// L1 says that rows of features are divided by the sum of their absolute values, Choice why
 	// where the option left it open.
 	L1     bool   `json:"l1,omitempty"`
 	Choice string `json:"choice,omitempty"`
-	// Warnings go to the summary.
-	Warnings []string `json:"warnings,omitempty"`
+	// These go to the summary.
+	Components       int64            `json:"components"`
+	LargestComponent int64            `json:"largest_component"`
+	Labelled         int64            `json:"labelled"`
+	Splits           map[string]int64 `json:"splits"`
+	Blanked          int64            `json:"blanked,omitempty"`
+	Warnings         []string         `json:"warnings,omitempty"`
 }
 
-// readOrdered reads what the step Order left; ok is false before that step.
+// readOrdered reads what the step Order left; ok is false before that step, and where an earlier
+// version left less.
 func readOrdered(ctx context.Context, cat *catalog.Catalog) (o ordered, ok bool, err error) {
 	e, ok := cat.Lookup(orderPath)
 	if !ok {
@@ -119,7 +139,7 @@ func readOrdered(ctx context.Context, cat *catalog.Catalog) (o ordered, ok bool,
 	if err != nil {
 		return o, false, fmt.Errorf("read %s: %w", orderPath, err)
 	}
-	return o, true, nil
+	return o, o.Components > 0, nil
 }
 
 // Execute does a piece of a step, of the graph that open gives, for workers that
@@ -132,7 +152,7 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 	if err != nil {
 		return err
 	}
-	most := map[string]int{Number: 1, Split: Slices, Merge: Slices, Order: 1, Relabel: Slices, Rows: left.ordered.rowPieces(), Columns: left.ordered.Panels}[step]
+	most := map[string]int{Number: 1, Split: Slices, Merge: Slices, Count: Slices, Gather: Slices, Order: 1, Relabel: Slices, Rows: left.ordered.rowPieces(), Columns: left.ordered.Panels}[step]
 	if p.First < 0 || p.First >= p.Last || p.Last > most {
 		return fmt.Errorf("there is no %s %d to %d", step, p.First, p.Last)
 	}
@@ -141,7 +161,7 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 		return nil // this attempt comes after another one has done the step
 	}
 	var ds dataset.Dataset
-	if step == Number || step == Split || step == Merge && left.weighted || step == Order || step == Columns {
+	if step == Number || step == Split || step == Merge && left.weighted || step == Count || step == Gather || step == Order || step == Columns {
 		if ds, err = open(); err != nil {
 			return err
 		}
@@ -155,7 +175,13 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 	if err := j.number(ctx); err != nil || step == Number {
 		return err
 	}
-	if ds != nil && step != Merge {
+	switch {
+	case ds == nil || step == Merge:
+	case step == Count || step == Gather:
+		if o.Only != "" {
+			j.info.NumNodes = -1 // the nodes are those that occur
+		}
+	default:
 		if err := j.findMembers(ctx); err != nil {
 			return err
 		}
@@ -175,6 +201,10 @@ func (j *job) do(ctx context.Context, o ordered, step string, p Piece) error {
 		return j.edges.splitEdges(ctx, p)
 	case Merge:
 		return j.edges.mergePairs(ctx, p)
+	case Count:
+		return j.edges.countPairs(ctx, p)
+	case Gather:
+		return j.edges.gatherIDs(ctx, p)
 	case Order:
 		return j.edges.orderNodes(ctx)
 	case Relabel:

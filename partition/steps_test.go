@@ -33,6 +33,8 @@ type sharedWorkers struct {
 	draw   func(int) int  // a number below
 	option func() Options // of the next task
 	steps  []string
+	// workers, unless 0, has tasks cut as for so many workers.
+	workers int
 }
 
 // do does all steps, each cut at random, in any order.
@@ -65,7 +67,11 @@ func (c *sharedWorkers) do(ctx context.Context) error {
 			}
 			continue
 		}
-		for _, p := range c.cut(left.Pieces) {
+		tasks := left.Cut(max(c.workers, 1))
+		if c.workers == 0 {
+			tasks = c.cut(left.Pieces)
+		}
+		for _, p := range tasks {
 			if err := Execute(ctx, c.open, cat, c.option(), left.Step, p); err != nil {
 				return fmt.Errorf("%s %d-%d: %w", left.Step, p.First, p.Last, err)
 			}

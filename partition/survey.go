@@ -77,7 +77,7 @@ func Describe(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o O
 
 // describe counts what the steps before have left.
 func (j *job) describe(ctx context.Context) (s Survey, err error) {
-	if s.Summary, err = j.summarise(ctx); err != nil {
+	if s.Summary, err = j.summarise(); err != nil {
 		return s, err
 	}
 	if err := j.describeNodes(ctx, &s); err != nil {

@@ -17,8 +17,8 @@
 // PLAIN, snappy, no dictionary, no statistics, row groups of 2^20 edges and 2^18
 // table rows. An edge shard holds src and dst (uint32), and in a graph with weights weight
 // (float32), of the edges whose
-// destination is in one interval, sorted by (block of dst, src, dst), and the
-// interval's bounds in its metadata. Features, hops and probabilities leave as Arrow
+// destination is in one range of rows, sorted by (block of dst, src, dst), and the
+// range's bounds in its metadata. Features, hops and probabilities leave as Arrow
 // IPC files, uncompressed, every buffer 64-byte aligned; a file of hops has a list for each. Tiles are raw float32 or
 // float16, see [TilePath]; hop streams are the frames of package packed with an
 // index. The catalogue is Parquet, one row for each file. Runs, which pass between

@@ -67,15 +67,15 @@ type HopWriter struct {
 	strips *packed.BlockEncoder
 	footer []byte
 	edges  int64
-	block  int64 // being written, counted from the interval's first
+	block  int64 // being written
 }
 
 // NewHopWriter starts a hop stream for the rows of m on w.
 func NewHopWriter(w io.Writer, m EdgeMeta) (*HopWriter, error) {
-	if m.BlockRows != packed.BlockRows || m.Lo%packed.BlockRows != 0 || m.Lo > m.Hi || m.Hi > m.NumNodes {
-		return nil, fmt.Errorf("shards: rows [%d, %d) of %d are no whole blocks of %d", m.Lo, m.Hi, m.NumNodes, packed.BlockRows)
+	if m.BlockRows != packed.BlockRows || m.Lo%packed.StripRows != 0 || m.Lo > m.Hi || m.Hi > m.NumNodes {
+		return nil, fmt.Errorf("shards: rows [%d, %d) of %d are no whole strips of %d", m.Lo, m.Hi, m.NumNodes, packed.StripRows)
 	}
-	h := &HopWriter{w: w, meta: m}
+	h := &HopWriter{w: w, meta: m, block: m.Lo >> packed.BlockShift}
 	h.strips = packed.NewBlockEncoder(h.emit)
 	if m.Weighted {
 		h.strips = packed.NewWeightedBlockEncoder(h.emit)
@@ -93,9 +93,9 @@ func (h *HopWriter) WriteWeighted(src, dst []uint32, weights []float32) error {
 	}
 	for len(dst) > 0 {
 		d := int64(dst[0])
-		b := (d - h.meta.Lo) >> packed.BlockShift
-		lo := h.meta.Lo + b<<packed.BlockShift
-		hi := min(lo+packed.BlockRows, h.meta.Hi)
+		b := d >> packed.BlockShift
+		lo := max(b<<packed.BlockShift, h.meta.Lo)
+		hi := min((b+1)<<packed.BlockShift, h.meta.Hi)
 		switch {
 		case d < h.meta.Lo || d >= h.meta.Hi:
 			return fmt.Errorf("destination %d is outside the interval [%d, %d)", d, h.meta.Lo, h.meta.Hi)
@@ -201,7 +201,7 @@ func OpenHops(r storage.Reader, name string) (*HopFile, error) {
 	m := EdgeMeta{Interval: int(get(1)), Lo: get(2), Hi: get(3), NumNodes: get(4), BlockRows: packed.BlockRows}
 	m.Weighted = binary.LittleEndian.Uint32(t[8:]) == hopWeighted
 	frames := get(0)
-	if !m.valid() || m.Lo%packed.BlockRows != 0 || frames < 0 || frames > size/packed.Align || hopFooterBytes(frames) > size {
+	if !m.valid() || m.Lo%packed.StripRows != 0 || frames < 0 || frames > size/packed.Align || hopFooterBytes(frames) > size {
 		return nil, h.bad("damaged trailer")
 	}
 	footer := make([]byte, hopFooterBytes(frames))

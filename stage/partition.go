@@ -84,16 +84,20 @@ func (partitionStage) Cost(s *estimate.Sheet) {
 	if s.IDs > 0 {
 		s.Computes(float64(2*s.InputRows+3*s.Nodes), estimate.PartitionedIDs)
 	}
-	s.Computes(float64(s.InputRows)*(pieceShare/float64(s.Workers)+orderShare), estimate.PartitionedRows)
+	alone := orderShare
+	if c.Weighted {
+		alone = weightedOrderShare
+	}
+	s.Computes(float64(s.InputRows)*((1-alone)/float64(s.Workers)+alone), estimate.PartitionedRows)
 	panels := packed.Panels(s.Features)
 	values := float64(s.Nodes) * float64(panels*packed.PanelColumns)
 	s.Computes(values/float64(max(min(s.Workers, panels), 1)), estimate.PartitionedValues)
 }
 
-// pieceShare and orderShare are what pieces take of the time of the edges, which workers
-// share, and the steps that one worker does; run files are counted as bytes. Measured:
-// bench/cluster/RESULTS.md.
-const pieceShare, orderShare = 0.9, 0.1
+// orderShare is what the step that one worker does takes of the time of the edges, and
+// weightedOrderShare what it takes where edges have weights: there it reads them. Workers share the
+// rest; run files are counted as bytes. Measured: bench/cluster/RESULTS.md.
+const orderShare, weightedOrderShare = 0.04, 0.1
 
 // PartitionOptions are those of package partition under a plan, without resources.
 func PartitionOptions(p control.Plan) partition.Options {

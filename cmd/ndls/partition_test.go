@@ -214,10 +214,14 @@ func TestPartitionCutAnew(t *testing.T) {
 		{"split", 2, 3, 2, false},
 		{"split, one worker", 3, 1, 3, false},
 		{"merge", 2, 3, 6, false},
-		{"relabel", 3, 2, 15, false},
-		{"relabel, one worker", 2, 1, 11, false},
-		{"rows", 2, 4, 14, false},
-		{"from the beginning", 2, 3, 11, true},
+		{"count", 2, 3, 10, false},
+		{"count, one worker", 3, 1, 14, false},
+		{"gather", 2, 3, 14, false},
+		{"gather, one worker", 3, 1, 20, false},
+		{"relabel", 3, 2, 27, false},
+		{"relabel, one worker", 2, 1, 19, false},
+		{"rows", 2, 4, 22, false},
+		{"from the beginning", 2, 3, 19, true},
 		{"from the beginning, one worker", 2, 1, 6, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -68,6 +68,8 @@ const Choose Part = "choose"
 const (
 	Split   Part = "split"
 	Merge   Part = "merge"
+	Count   Part = "count"
+	Gather  Part = "gather"
 	Order   Part = "order"
 	Relabel Part = "relabel"
 )
