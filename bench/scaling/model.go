@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 
 	"ndls/estimate"
 	"ndls/hops"
@@ -37,16 +38,21 @@ const (
 	rest = 10
 )
 
+// measuredRows and measuredNodes are those of the graph that was partitioned in pieces.
+const measuredRows, measuredNodes = 40e6, 2e6
+
 // Steps of a partition in pieces, of all workers together, as shares of the time that
 // edges take in one piece (bench/cluster/RESULTS.md).
 const (
 	wholeEdges   = 13.8 - 0.8
 	splitShare   = 2.9 / wholeEdges
 	mergeShare   = 1.3 / wholeEdges
-	orderShare   = 1.6 / wholeEdges
+	countShare   = 1.9 / wholeEdges
+	gatherShare  = 0.6 / wholeEdges
+	orderShare   = 0.5 / wholeEdges // of so many nodes: it reads no edges
 	relabelShare = 7.0 / wholeEdges
 	rowsShare    = 4.3 / wholeEdges
-	endShare     = 0.3 / wholeEdges
+	endShare     = 0.05 / wholeEdges
 )
 
 // edgeShares are those of the intervals of papers100m in all edges, of the node table
@@ -243,20 +249,48 @@ func (j job) partition() []phase {
 	t := partition.Tasks(j.workers)
 	relabel := step(partition.Relabel, t, relabelShare, 8*m, 16*m, 1)
 	relabel.open = work{read: table}
-	rows := step(partition.Rows, i, rowsShare, 16*m+int64(shardBytes*j.directed()), graph, 2)
-	if i == len(edgeShares) {
-		for _, x := range edgeShares {
-			rows.weights = append(rows.weights, x*float64(i))
-		}
+	shares := j.fileShares()
+	rows := step(partition.Rows, len(shares), rowsShare, 16*m+int64(shardBytes*j.directed()), graph, 2)
+	for _, x := range shares {
+		rows.weights = append(rows.weights, x*float64(len(shares)))
 	}
 	c := min(j.workers, packed.Panels(j.Features))
 	columns := step(partition.Columns, c, features/edges, 0, tiles, i*packed.Panels(j.Features)/c)
 	columns.open = work{read: table}
+	tallied := min(int64(t)*j.Nodes, m+j.Nodes) // nodes, counted once for each piece that has edges of them
+	perNode := float64(j.Nodes) / float64(j.InputRows) / (measuredNodes / measuredRows)
 	return []phase{
 		step(partition.Split, t, splitShare, 0, 8*e, 1), step(partition.Merge, t, mergeShare, 8*e, 8*m, 1),
-		step(partition.Order, 1, orderShare, 8*m, table, 2), relabel, rows, columns,
-		step(partition.Whole, 1, endShare, 2*table, 0, 1),
+		step(partition.Count, t, countShare, 8*m, 16*tallied, 2), step(partition.Gather, t, gatherShare, 16*tallied, 16*j.Nodes, 2),
+		step(partition.Order, 1, orderShare*perNode, 16*j.Nodes, table, 2), relabel, rows, columns,
+		step(partition.Whole, 1, endShare, 0, 0, 1),
 	}
+}
+
+// fileShares are the shares of the tasks of the rows of a partition in all edges. Intervals are cut
+// to files of equal edges, as far as files have space for them.
+func (j job) fileShares() (shares []float64) {
+	intervals := edgeShares
+	if j.intervals() != len(intervals) {
+		intervals = slices.Repeat([]float64{1 / float64(j.intervals())}, j.intervals())
+	}
+	all, left := j.directed(), partition.Left{Step: partition.Rows}
+	for _, x := range intervals {
+		files := math.Ceil(x * all / float64(partition.FileEdges(int64(all))))
+		for range int(files) {
+			n := len(left.Pieces)
+			left.Pieces = append(left.Pieces, partition.Piece{First: n, Last: n + 1})
+			left.Weights = append(left.Weights, int64(x*all/files))
+		}
+	}
+	for _, p := range left.Cut(j.workers) {
+		task := int64(0)
+		for _, w := range left.Weights[p.First:p.Last] {
+			task += w
+		}
+		shares = append(shares, float64(task)/all)
+	}
+	return shares
 }
 
 // overlapped is one unit of work: what goes to the store and comes from there goes while
