@@ -382,13 +382,11 @@ func stripEdges(ctx context.Context, cat *catalog.Catalog, p control.Plan, sum s
 func stripEdgesOf(ctx context.Context, cat *catalog.Catalog, direction string, sum shards.Summary) []float64 {
 	_, hopKind := stage.EdgeKinds(direction)
 	edges := make([]float64, packed.Strips(sum.Nodes))
+	left, unknown := 0.0, len(edges) // edges and strips of streams that cannot be read
 	for _, e := range cat.Entries(stage.EdgesOf(cat, direction)) {
-		first := int(int64(e.Interval) * sum.IntervalRows / packed.StripRows)
-		last := min(first+int(sum.IntervalRows/packed.StripRows), len(edges))
-		for i := first; i < last; i++ {
-			edges[i] = float64(e.Rows) / float64(last-first)
-		}
+		left += float64(e.Rows)
 	}
+	known := make([]bool, len(edges))
 	for _, e := range cat.Entries(hopKind) {
 		r, err := cat.Open(ctx, e)
 		if err != nil {
@@ -396,10 +394,18 @@ func stripEdgesOf(ctx context.Context, cat *catalog.Catalog, direction string, s
 		}
 		if h, err := shards.OpenHops(r, e.Path); err == nil {
 			for i, n := range h.StripEdges() {
-				edges[h.Meta().Lo/packed.StripRows+int64(i)] = float64(n)
+				at := h.Meta().Lo/packed.StripRows + int64(i)
+				edges[at], known[at] = float64(n), true
+				left -= float64(n)
+				unknown--
 			}
 		}
 		_ = r.Close()
+	}
+	for i := range edges {
+		if !known[i] {
+			edges[i] = max(left, 0) / float64(unknown)
+		}
 	}
 	return edges
 }
