@@ -188,8 +188,16 @@ func TestEachWithin(t *testing.T) {
 	defer r.Close()
 	at := func(i int) uint64 { return keys[i] }
 	for _, c := range [][2]uint64{
-		{0, End}, {0, 0}, {End, End}, {at(0), at(1)}, {at(5) + 1, at(6)}, {at(blockKeys), at(2 * blockKeys)}, {at(blockKeys - 1), at(blockKeys + 1)},
-		{at(3*blockKeys + 5), End}, {0, at(3 * blockKeys)}, {at(len(keys)-1) + 1, End},
+		{0, End},
+		{0, 0},
+		{End, End},
+		{at(0), at(1)},
+		{at(5) + 1, at(6)},
+		{at(blockKeys), at(2 * blockKeys)},
+		{at(blockKeys - 1), at(blockKeys + 1)},
+		{at(3*blockKeys + 5), End},
+		{0, at(3 * blockKeys)},
+		{at(len(keys)-1) + 1, End},
 	} {
 		for _, threads := range []int{1, 3} {
 			var got []uint64
