@@ -40,6 +40,12 @@ type Group interface {
 	// OrderedSum sets values to zero, lets add of each worker in turn add to them, in
 	// ascending order of the workers' rows, and leaves the result with all workers.
 	OrderedSum(ctx context.Context, values []float64, add func() error) error
+	// HandOn is OrderedSum part by part: a worker adds to one part of the values while the next
+	// worker adds to the part before. Part i ends before value ends[i] and begins where the one
+	// before it ends; all workers have the same parts. Once a part has its result, done is called
+	// with it. The values may be changed again when the call of HandOn after this one has returned, and freed after
+	// Unexpose.
+	HandOn(ctx context.Context, values []float32, ends []int, add, done func(part int)) error
 }
 
 // Format is how the rows that a worker exposes are stored, one after the other.
@@ -81,6 +87,17 @@ func (s solo) AllGather(_ context.Context, values []float64) ([][]float64, error
 func (s solo) OrderedSum(_ context.Context, values []float64, add func() error) error {
 	clear(values)
 	return add()
+}
+
+func (s solo) HandOn(_ context.Context, values []float32, ends []int, add, done func(part int)) error {
+	from := 0
+	for i, end := range ends {
+		clear(values[from:end])
+		add(i)
+		done(i)
+		from = end
+	}
+	return nil
 }
 
 // Max is the largest x of all workers.

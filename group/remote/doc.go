@@ -68,6 +68,10 @@
 // three in a hop. Stationary rows take twice 8·b bytes for each component and worker,
 // once.
 //
+// Values that are handed on ([Member.HandOn]) go from each worker to the next as they are added to, and the results from the
+// last worker to two others, from each of these to two more: 2·(W−1)·4·v bytes for v values, in W + ⌈log₂ W⌉ delays
+// one after another.
+//
 // # Memory
 //
 // n/8 bytes for the list of rows that a worker reads, and W·n_w/8 for those of others, where there are
@@ -89,7 +93,8 @@
 // # Determinism
 //
 // Sums over workers are taken in the order of the workers; [Member.OrderedSum] adds
-// value after value in ascending order of row, whatever worker has the row.
+// value after value in ascending order of row, whatever worker has the row, and [Member.HandOn] lets workers add in
+// their order.
 //
 // # Not supported
 //

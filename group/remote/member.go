@@ -66,6 +66,9 @@ type Member struct {
 	// where all are sent.
 	own    *list
 	others []list
+	// handed are the newest two things that were handed on, handings how many there were so far.
+	handed   [2]*handed
+	handings int
 }
 
 var _ group.Group = (*Member)(nil)
@@ -143,7 +146,7 @@ func (m *Member) Unexpose(err error) {
 		m.Close(err)
 		return
 	}
-	m.change(func() { m.rows.held, m.relayed = [2]*exposed{}, nil })
+	m.change(func() { m.rows.held, m.relayed, m.handed = [2]*exposed{}, nil, [2]*handed{} })
 }
 
 // Close fails the present and later requests of other workers, so that they learn at
@@ -159,6 +162,7 @@ func (m *Member) Close(reason error) {
 			}
 		}
 		m.rows, m.values, m.relayed = slots{next: m.rows.next}, slots{next: m.values.next}, nil
+		m.handed = [2]*handed{}
 	})
 }
 
@@ -217,6 +221,9 @@ func (m *Member) Rows(ctx context.Context, t blocks.Ticket, send func(first int6
 	if m.knows(t) && m.isRead(t) {
 		return m.sendRead(ctx, t, send)
 	}
+	if m.knows(t) && (t.Stage == m.o.Name+sumStage || t.Stage == m.o.Name+resultStage) {
+		return m.sendHanded(ctx, t, send)
+	}
 	x, err := m.wait(ctx, t)
 	if err != nil {
 		return err
@@ -249,7 +256,7 @@ func (m *Member) Rows(ctx context.Context, t blocks.Ticket, send func(first int6
 
 // knows says whether a ticket is of this group.
 func (m *Member) knows(t blocks.Ticket) bool {
-	return t.Plan == m.o.Plan && (slices.Contains([]control.Stage{m.o.Name, m.o.Name + valuesStage, m.o.Name + relayStage}, t.Stage) || m.isRead(t))
+	return t.Plan == m.o.Plan && (slices.Contains([]control.Stage{m.o.Name, m.o.Name + valuesStage, m.o.Name + relayStage, m.o.Name + sumStage, m.o.Name + resultStage}, t.Stage) || m.isRead(t))
 }
 
 // isRead says whether a ticket is for the rows that a worker reads.
