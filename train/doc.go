@@ -37,6 +37,19 @@
 // is exact as long as no logit can overflow, which it concludes from the largest weight and the largest input; where it
 // cannot conclude that, it measures all rows.
 //
+// # Several workers
+//
+// The workers of a group ([Resources]) train the same model together. Of the b rows of a step, in their order, each
+// takes a range, its share, forward and back. Then the gradient is handed on from worker to worker: each adds its rows to the sums of
+// those before it, section by section, while the next one adds to the section before. The last worker has what one
+// worker alone would have, and it goes back to all. Each takes the step of Adam by itself, with all weights. The
+// sum of losses follows the gradient. Of the validation rows each worker measures its share, and all add up what
+// they have found after each epoch; no measurement ends early.
+//
+// With P weights and biases, g workers, sections of s bytes, 64 KiB or one tile, n steps and e epochs a worker gets, and
+// sends about, n·8(P+2) bytes, in n·8P/s messages and as many requests as there are steps, twice, and 16·(g-1)·e bytes
+// of what was measured. A step takes g + ⌈log₂ g⌉ delays of the network in addition to computing.
+//
 // # Format
 //
 // A model is stored little-endian as
@@ -61,6 +74,8 @@
 //	prediction                  4P for each model + 4P + 32 MiB + 16 KiB c for each result
 //	                            + 4r (h(L-1) + c) + 48tw + 8tc
 //
+// A worker that trains with others has its validation rows alone, a second gradient, 4P + 16, and for r the larger of that
+// and the largest share of a step, without the 9 for each validation row.
 // Packed matrices are rounded up to whole tiles, at most 32 columns each.
 // The 32 MiB of two record batches are needed while rows are brought into memory,
 // too. Reading ahead is given up where the budget has no room for it: 16 MiB less
@@ -72,10 +87,10 @@
 //
 // # Determinism
 //
-// Every random number is a hash of seed, run, purpose and position. Products
+// Every random number is a hash of seed, run, purpose and position: that of the sample in its epoch, whatever worker has it. Products
 // are those of package train/dense, which adds them in ascending order of the
 // inner index, each rounded once, on any processor. A gradient receives the rows
-// of a step in their order. The sum of a row's exponentials adds every eighth
+// of a step in their order, whatever worker or thread takes them. The sum of a row's exponentials adds every eighth
 // value, then the eight sums. exp, log and cos are those of package
 // internal/elementary; no other operation here can be fused. The sample order depends on
 // the chunks of the source, which are a function of the width and of the
@@ -94,5 +109,6 @@
 //
 // # Not supported
 //
-// Continuing an interrupted run of training, and losses over several labels a row.
+// Continuing an interrupted run of training, several models at a time by the same group, shares of training rows in place of
+// all for each worker, and losses over several labels a row.
 package train

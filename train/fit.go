@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"ndls/group"
 	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
@@ -28,6 +29,10 @@ type Resources struct {
 	Threads int
 	// Kernel is the implementation of the products, "" for the fastest.
 	Kernel string
+	// Group are workers that train the same models together, nil for one that trains alone. Each
+	// of them makes the same call, with the same rows, and gets the same models and histories. An
+	// error of one worker alone is to be told to the others, which wait for it.
+	Group group.Group
 }
 
 // Epoch is what is known after an epoch. Without validation rows the last two
@@ -120,7 +125,7 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 		return nil, err
 	}
 	defer f.free()
-	f.brief = done != nil
+	f.brief = done != nil && !f.together()
 
 	result := &Result{Histories: make([]History, len(runs))}
 	defer func() {
@@ -141,11 +146,11 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 	f.meter = progress.Start(ctx, "train", int64(len(runs))*int64(o.Epochs), "epochs")
 	defer f.meter.Done()
 	var calling sync.Mutex // of done
-	group, ctx := errgroup.WithContext(ctx)
+	runners, ctx := errgroup.WithContext(ctx)
 	side, c := f.divide(len(runs), max(res.Threads, 1))
-	group.SetLimit(side)
+	runners.SetLimit(side)
 	for i, run := range runs {
-		group.Go(func() (err error) {
+		runners.Go(func() (err error) {
 			result.Histories[i], err = f.run(ctx, run, c, result.Models[i])
 			if err != nil || done == nil {
 				return err
@@ -155,7 +160,7 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 			return done(result.Models[i], result.Histories[i])
 		})
 	}
-	if err := group.Wait(); err != nil {
+	if err := runners.Wait(); err != nil {
 		return nil, err
 	}
 	return result, nil
@@ -169,6 +174,12 @@ type fitting struct {
 	kernel       *dense.Kernel
 	dims         []int
 	train, valid *rowSet
+	// validation is the number of validation rows, of which valid has this worker's.
+	validation int64
+	// group are the workers that train together. This one takes mine/of of the rows of a step, and all
+	// of them where of is 0.
+	group    group.Group
+	mine, of int64
 	// shuffle is false when a step takes all rows, whose order is the stored one.
 	shuffle bool
 	// brief says that an epoch is validated only until it is clear that it is not the best so far.
@@ -184,6 +195,10 @@ func newFitting(p Problem, o Options, res Resources) (*fitting, error) {
 		return nil, err
 	}
 	f := &fitting{problem: p, options: o, budget: res.Budget, kernel: kernel, train: newRowSet(p, Train), valid: newRowSet(p, Valid)}
+	f.validation = f.valid.count
+	if res.Group != nil && res.Group.Size() > 1 {
+		f.join(res.Group)
+	}
 	f.dims = append(f.dims, p.Source.Width())
 	for range o.Layers - 1 {
 		f.dims = append(f.dims, o.Hidden)
@@ -218,8 +233,22 @@ func (f *fitting) load(ctx context.Context) error {
 
 // runBytes is the memory of one run besides its model.
 func (f *fitting) runBytes(streamed bool, c pool) int64 {
-	return 16*numParams(f.dims) + networkBytes(f.dims, c, f.kernel, true) + 4*4096 +
-		samplerBytes(f.dims[0], max(f.train.count, f.valid.count), f.shuffle, streamed) + hardestBytes(f.valid.count, streamed)
+	n := 4*numParams(f.dims) + 4*f.stateValues() + networkBytes(f.dims, c, f.rows(c), f.kernel, true) + 4*4096 +
+		samplerBytes(f.dims[0], max(f.train.count, f.valid.count), f.shuffle, streamed)
+	if !f.together() {
+		n += hardestBytes(f.valid.count, streamed)
+	}
+	return n
+}
+
+// rows is the number of rows of a microbatch. A worker that trains with others takes its rows of a
+// step at a time.
+func (f *fitting) rows(c pool) int {
+	rows := microbatchRows(c, f.dims[0])
+	if f.together() {
+		rows = max(rows, int(f.most(f.stepRows())))
+	}
+	return rows
 }
 
 // divide says how many of some runs are trained at a time, and the threads of each. A run
@@ -227,9 +256,18 @@ func (f *fitting) runBytes(streamed bool, c pool) int64 {
 // same time, as far as the budget allows. Where not even one fits, the run fails with the
 // message of what it could not allocate.
 func (f *fitting) divide(runs, threads int) (side int, c pool) {
-	return divideThreads(runs, threads, f.stepRows(), threadRows(f.dims[0]), func(side int, c pool) bool {
+	return divideThreads(f.beside(runs), threads, f.most(f.stepRows()), threadRows(f.dims[0]), func(side int, c pool) bool {
 		return int64(side)*f.runBytes(f.train.values == nil, c) <= f.budget.Free()
 	})
+}
+
+// beside is how many of some runs may be trained at the same time: workers that train together do so
+// one run after the other.
+func (f *fitting) beside(runs int) int {
+	if f.together() {
+		return 1
+	}
+	return runs
 }
 
 // stepRows is the number of rows of a step.
@@ -255,13 +293,14 @@ func divideThreads(runs, threads int, stepRows int64, threadRows int, fits func(
 }
 
 // run trains the model of one run.
-func (f *fitting) run(ctx context.Context, run int, c pool, best *Model) (History, error) {
+func (f *fitting) run(ctx context.Context, run int, c pool, best *Model) (h History, err error) {
 	t, err := f.begin(run, c)
 	if err != nil {
-		return History{}, err
+		return h, err
 	}
 	defer t.free()
-	h := History{Run: run}
+	defer func() { err = errors.Join(err, t.part(ctx, err)) }()
+	h.Run = run
 	for epoch := range f.options.Epochs {
 		e, err := t.epoch(ctx, epoch)
 		if err != nil {
@@ -269,11 +308,11 @@ func (f *fitting) run(ctx context.Context, run int, c pool, best *Model) (Histor
 		}
 		h.Epochs = append(h.Epochs, e)
 		f.meter.Add(1)
-		if epoch == 0 || f.valid.count == 0 || e.better(h.Epochs[h.Best]) {
+		if epoch == 0 || f.validation == 0 || e.better(h.Epochs[h.Best]) {
 			h.Best = epoch
 			copy(best.params, t.model.params)
 		}
-		if f.options.Patience > 0 && f.valid.count > 0 && epoch-h.Best >= f.options.Patience {
+		if f.options.Patience > 0 && f.validation > 0 && epoch-h.Best >= f.options.Patience {
 			f.meter.Add(int64(f.options.Epochs - 1 - epoch))
 			break
 		}
@@ -288,6 +327,7 @@ type trainer struct {
 	model   *Model
 	state   *mem.Array[float32]
 	grad    []float32
+	grads   [2][]float32 // that of a step and of the one before it, which workers still read
 	adam    *adam
 	net     *network
 	sampler *sampler
@@ -303,6 +343,7 @@ type trainer struct {
 	left     int64 // samples that the step still waits for
 	batch    int64 // samples of the step
 	fresh    bool  // grad has nothing of the step yet
+	lo, hi   int64 // samples of the step that this worker takes
 	loss     float64
 }
 
@@ -310,12 +351,16 @@ func (t *trainer) allocate(c pool) (err error) {
 	if t.model, err = newModel(t.budget, t.dims); err != nil {
 		return err
 	}
-	n := int64(len(t.model.params))
-	if t.state, err = mem.Alloc[float32](t.budget, 3*n, "gradient and optimiser"); err != nil {
+	if t.state, err = mem.Alloc[float32](t.budget, t.stateValues(), "gradient and optimiser"); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
-	t.grad, t.adam = t.state.S[:n], newAdam(t.state.S[n:2*n], t.state.S[2*n:])
-	if t.net, err = newNetwork(t.budget, t.model, c, t.kernel, true); err != nil {
+	n, rest := len(t.model.params), t.state.S
+	t.adam, rest = newAdam(rest[:n], rest[n:2*n]), rest[2*n:]
+	t.grad = rest
+	if t.together() {
+		t.grads = [2][]float32{rest[:len(rest)/2], rest[len(rest)/2:]}
+	}
+	if t.net, err = newNetwork(t.budget, t.model, c, t.rows(c), t.kernel, true); err != nil {
 		return err
 	}
 	rows := max(t.train.count, t.valid.count)
@@ -349,7 +394,7 @@ func (t *trainer) epoch(ctx context.Context, epoch int) (e Epoch, err error) {
 		return e, err
 	}
 	e.TrainLoss = t.loss / float64(t.train.count)
-	if t.valid.count > 0 {
+	if t.validation > 0 {
 		measure := t.validate
 		if t.brief && t.bounded() {
 			measure = t.surpass
@@ -374,9 +419,16 @@ func (t *trainer) learn(ctx context.Context, p microbatch) error {
 				t.batch = min(t.batch, int64(t.options.BatchSize))
 			}
 			t.left, t.fresh = t.batch, true
+			t.lo, t.hi = t.own(t.batch)
 		}
 		var next microbatch
 		next, p = p.cut(int(min(int64(p.len()), t.left)))
+		if t.together() {
+			if err := t.learnOwn(ctx, next); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := t.pieces(ctx, next, func(piece microbatch) error {
 			t.left -= int64(piece.len())
 			t.accumulate(piece)
@@ -401,28 +453,8 @@ func (t *trainer) pieces(ctx context.Context, p microbatch, visit visitor) error
 // accumulate adds the share of some samples in the gradient of a step. If they are its last, it takes the
 // step, with each part of the gradient as soon as that is complete.
 func (t *trainer) accumulate(p microbatch) {
-	var (
-		net    = t.net
-		n      = p.len()
-		width  = t.dims[0]
-		key    = rng.Hash(t.seed, drawDropout, uint64(t.now))
-		first  = rng.Hash(key, 0)
-		input  = newDropout(t.options.InputDropout)
-		hidden = newDropout(t.options.Dropout)
-	)
-	drop := func(l, row int, h []float32) {
-		hidden.apply(t.kernel, h, h, rng.Hash(key, uint64(l+1)), t.position+int64(row))
-	}
-	net.threads.rows(n, func(thread, lo, hi int) {
-		for i := lo; i < hi; i++ {
-			input.apply(t.kernel, net.x[i*width:(i+1)*width], p.row(i), first, t.position+int64(i))
-		}
-		net.forward(thread, net.x[lo*width:hi*width], lo, hi, drop)
-		for i := lo; i < hi; i++ {
-			net.sum[i] = lossGradient(t.kernel, net.logits(i), p.label(i), 1/float64(t.batch), net.p[thread])
-		}
-		net.backward(thread, lo, hi, n, hidden.scale)
-	})
+	net, n := t.net, p.len()
+	t.through(p, t.position, 0, n)
 	for _, loss := range net.sum[:n] {
 		t.loss += loss
 	}
@@ -438,6 +470,34 @@ func (t *trainer) accumulate(p microbatch) {
 	}
 	net.addGradient(t.grad, n, t.fresh, move)
 	t.fresh, t.largest = false, math.Float32frombits(largest.Load())
+}
+
+// through takes samples, which are those of the epoch from a position on, through the network and
+// back: they are rows from at on of a microbatch of n rows.
+func (t *trainer) through(p microbatch, position int64, at, n int) {
+	var (
+		net    = t.net
+		width  = t.dims[0]
+		key    = rng.Hash(t.seed, drawDropout, uint64(t.now))
+		first  = rng.Hash(key, 0)
+		input  = newDropout(t.options.InputDropout)
+		hidden = newDropout(t.options.Dropout)
+	)
+	position -= int64(at) // of row 0
+	drop := func(l, row int, h []float32) {
+		hidden.apply(t.kernel, h, h, rng.Hash(key, uint64(l+1)), position+int64(row))
+	}
+	net.threads.rows(p.len(), func(thread, lo, hi int) {
+		lo, hi = lo+at, hi+at
+		for i := lo; i < hi; i++ {
+			input.apply(t.kernel, net.x[i*width:(i+1)*width], p.row(i-at), first, position+int64(i))
+		}
+		net.forward(thread, net.x[lo*width:hi*width], lo, hi, drop)
+		for i := lo; i < hi; i++ {
+			net.sum[i] = lossGradient(t.kernel, net.logits(i), p.label(i-at), 1/float64(t.batch), net.p[thread])
+		}
+		net.backward(thread, lo, hi, n, hidden.scale)
+	})
 }
 
 // validate measures the weights on the validation rows.
@@ -463,8 +523,17 @@ func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 		}
 		return nil
 	}
-	err := t.sampler.inOrder(ctx, t.valid, func(p microbatch) error { return t.pieces(ctx, p, measure) })
-	e.ValidLoss /= float64(t.valid.count)
-	e.ValidAccuracy = float64(right) / float64(t.valid.count)
-	return err
+	if err := t.sampler.inOrder(ctx, t.valid, func(p microbatch) error { return t.pieces(ctx, p, measure) }); err != nil {
+		return err
+	}
+	if t.together() {
+		all := []float64{float64(right), e.ValidLoss}
+		if err := group.Totals(ctx, t.group, all); err != nil {
+			return err
+		}
+		right, e.ValidLoss = int(all[0]), all[1]
+	}
+	e.ValidLoss /= float64(t.validation)
+	e.ValidAccuracy = float64(right) / float64(t.validation)
+	return nil
 }

@@ -11,6 +11,9 @@ import (
 	"ndls/train/dense"
 )
 
+// microbatchRows is the number of rows of a microbatch of so many threads.
+func microbatchRows(c pool, width int) int { return int(c) * threadRows(width) }
+
 // threadRows is the number of rows of a microbatch for each thread: 252, so that tiles of 12, 6
 // or 4 rows fill it, or 4 MiB if that is less. It bounds the activations and changes no bit:
 // rows are independent on the way forward, and gradients are summed in order of the rows.
@@ -100,8 +103,8 @@ type network struct {
 
 // networkBytes is the memory that a network of these layers takes beside its weights, with
 // what training needs or without.
-func networkBytes(dims []int, c pool, k *dense.Kernel, training bool) int64 {
-	w := &network{Model: &Model{dims: dims}, threads: c, kernel: k}
+func networkBytes(dims []int, c pool, rows int, k *dense.Kernel, training bool) int64 {
+	w := &network{Model: &Model{dims: dims}, threads: c, rows: rows, kernel: k}
 	return 4*w.size(training) + 8*int64(c)*int64(w.Classes()) + 2*4096
 }
 
@@ -138,10 +141,10 @@ func (w *network) layout(training bool, take func(to *[]float32, size int)) {
 	}
 }
 
-// newNetwork puts a model to work. Pack must be called before the first rows, and after
-// each change of the weights.
-func newNetwork(b *mem.Budget, m *Model, c pool, k *dense.Kernel, training bool) (*network, error) {
-	w := &network{Model: m, threads: c, kernel: k}
+// newNetwork puts a model to work on microbatches of at most so many rows. Pack must be called
+// before the first rows, and after each change of the weights.
+func newNetwork(b *mem.Budget, m *Model, c pool, rows int, k *dense.Kernel, training bool) (*network, error) {
+	w := &network{Model: m, threads: c, rows: rows, kernel: k}
 	size := w.size(training)
 	var err error
 	if w.values, err = mem.Alloc[float32](b, size, "the activations of a network"); err == nil {
@@ -162,7 +165,6 @@ func newNetwork(b *mem.Budget, m *Model, c pool, k *dense.Kernel, training bool)
 
 // prepare makes room for the arrays of each layer and each thread.
 func (w *network) prepare() {
-	w.rows = int(w.threads) * threadRows(w.dims[0])
 	for _, arrays := range []*[][]float32{&w.weights, &w.weightsT, &w.out, &w.delta, &w.deltas} {
 		*arrays = make([][]float32, w.layers())
 	}
@@ -289,8 +291,8 @@ func (w *network) gradientParts(l int) int {
 
 func (w *network) across(l int) int { return units(w.dims[l+1], gradientColumns) }
 
-// addPart adds part i of the gradient of layer l. The parts of the first inputs hold the
-// biases too.
+// addPart adds part i of the gradient of layer l. The parts of the last inputs hold the
+// biases too, which lie behind them.
 func (w *network) addPart(grad []float32, n, l, i int, fresh bool, done func(lo, hi int)) {
 	in, out := w.dims[l], w.dims[l+1]
 	across := w.across(l)
@@ -312,7 +314,7 @@ func (w *network) addPart(grad []float32, n, l, i int, fresh bool, done func(lo,
 			done(first+r*out+area.Left, first+r*out+area.Right)
 		}
 	}
-	if top > 0 {
+	if area.Bottom < in {
 		return
 	}
 	biases = biases[area.Left:area.Right]

@@ -11,6 +11,9 @@ type Shape struct {
 	// these splits.
 	Rows, Train, Valid int64
 	Width, Classes     int
+	// Part is the share of a group's rows, which are Of, that a worker has which trains with
+	// others; Of is 0 for one that trains alone.
+	Part, Of int64
 }
 
 func (s Shape) dims(o Options) []int {
@@ -44,10 +47,10 @@ func ChunkBytes(rows int64, width int) int64 {
 func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, streamed bool) {
 	src := expected{Shape: s}
 	f := &fitting{
-		problem: Problem{Source: src}, options: o, dims: s.dims(o), kernel: someKernel(),
-		train: &rowSet{src: src, count: s.Train}, valid: &rowSet{src: src, count: s.Valid},
-		shuffle: o.BatchSize > 0 && int64(o.BatchSize) < s.Train,
+		problem: Problem{Source: src}, options: o, dims: s.dims(o), kernel: someKernel(), mine: s.Part, of: s.Of,
+		train: &rowSet{src: src, count: s.Train}, shuffle: o.BatchSize > 0 && int64(o.BatchSize) < s.Train,
 	}
+	f.valid = &rowSet{src: src, count: f.most(s.Valid)}
 	models := int64(o.Runs) * (4*numParams(f.dims) + 4096)
 	chunk := chunkBufferBytes(src)
 	ahead := windowBytesOf(min(max(s.Train, s.Valid), windowRows(s.Width)), s.Width) + 4*readValues(s.Width) + 4096
@@ -59,7 +62,7 @@ func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, st
 		need = 0
 	}
 	left := free - models - need
-	side, c := divideThreads(o.Runs, max(threads, 1), f.stepRows(), threadRows(s.Width), func(side int, c pool) bool {
+	side, c := divideThreads(f.beside(o.Runs), max(threads, 1), f.most(f.stepRows()), threadRows(s.Width), func(side int, c pool) bool {
 		return int64(side)*f.runBytes(streamed, c) <= left
 	})
 	scanned := min(readAhead, max(left/chunk, 1)) * chunk
@@ -69,10 +72,10 @@ func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, st
 // PlanPredict gives what [Predict] with so many models takes of so many free
 // bytes of a budget, the models included, and the smallest number of them.
 func PlanPredict(s Shape, o Options, models, threads int, free int64) (peak, least int64) {
-	dims := s.dims(o)
+	dims, c := s.dims(o), pool(max(threads, 1))
 	result := predictedBytes(s.Classes)
 	fixed := int64(models)*(4*numParams(dims)+4096) + readAhead*result +
-		networkBytes(dims, pool(max(threads, 1)), someKernel(), false)
+		networkBytes(dims, c, microbatchRows(c, s.Width), someKernel(), false)
 	chunk := chunkBufferBytes(expected{Shape: s})
 	peak = fixed + min(readAhead, max((free-fixed)/chunk, 1))*chunk
 	peak += max(min(mostPredicted(s.Classes)-readAhead, (free-peak)/result), 0) * result
@@ -105,6 +108,19 @@ func forwardFlops(dims []int) (flops float64) {
 		flops += 2 * float64(dims[l]) * float64(n)
 	}
 	return flops
+}
+
+// HandedOn is what a group of workers hands on in an epoch: the number of steps, the bytes of a
+// gradient, the parts it is cut into, and the share of a step's work that adds to it.
+func HandedOn(s Shape, o Options) (steps, bytes int64, parts int, share float64) {
+	dims := s.dims(o)
+	batch := s.Train
+	if o.BatchSize > 0 {
+		batch = min(batch, int64(o.BatchSize))
+	}
+	forward := forwardFlops(dims)
+	return (s.Train + batch - 1) / max(batch, 1), 4 * (numParams(dims) + lossValues), len(sectionsOf(dims)) + 1,
+		forward / (3*forward - 2*float64(dims[0])*float64(dims[1]))
 }
 
 // NumWeights is the number of weights and biases of a model.

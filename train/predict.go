@@ -134,7 +134,8 @@ func newPredictor(src Source, models []*Model, res Resources) (_ *predictor, err
 	if err != nil {
 		return nil, err
 	}
-	if p.net, err = newNetwork(res.Budget, models[0], pool(max(res.Threads, 1)), kernel, false); err != nil {
+	threads := pool(max(res.Threads, 1))
+	if p.net, err = newNetwork(res.Budget, models[0], threads, microbatchRows(threads, models[0].Width()), kernel, false); err != nil {
 		return nil, err
 	}
 	p.net.pack()

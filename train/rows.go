@@ -64,6 +64,8 @@ type rowSet struct {
 	problem Problem
 	src     Source
 	split   uint8
+	from    int64 // rows of the source before this one, and those from to on, are not in the set
+	to      int64
 	blocks  []block
 	count   int64
 
@@ -81,14 +83,17 @@ type block struct {
 
 // newRowSet cuts the rows of a split into blocks, so that a full window holds
 // windowBlocks of them or more.
-func newRowSet(p Problem, split uint8) *rowSet {
-	s := &rowSet{problem: p, src: p.Source, split: split}
+func newRowSet(p Problem, split uint8) *rowSet { return rowsWithin(p, split, 0, p.Source.NumRows()) }
+
+// rowsWithin is newRowSet of those rows alone which are rows [from, to) of the source.
+func rowsWithin(p Problem, split uint8, from, to int64) *rowSet {
+	s := &rowSet{problem: p, src: p.Source, split: split, from: from, to: to}
 	limit := windowRows(p.Source.Width()) / windowBlocks
 	for i := range p.Source.NumChunks() {
 		first, rows := p.Source.Chunk(i)
 		last := -1 // block of this chunk
 		for row, is := range p.Splits[first : first+rows] {
-			if is != split {
+			if is != split || !s.within(first+int64(row)) {
 				continue
 			}
 			if last < 0 || s.blocks[last].count == limit {
@@ -101,6 +106,26 @@ func newRowSet(p Problem, split uint8) *rowSet {
 		}
 	}
 	return s
+}
+
+// within says whether a row of the source is where the set's rows are.
+func (s *rowSet) within(row int64) bool { return s.from <= row && row < s.to }
+
+// some is the set of rows [lo, hi) of s.
+func (s *rowSet) some(lo, hi int64) *rowSet {
+	at := func(number int64) int64 {
+		for row, is := range s.problem.Splits {
+			if is != s.split {
+				continue
+			}
+			if number == 0 {
+				return int64(row)
+			}
+			number--
+		}
+		return s.to
+	}
+	return rowsWithin(s.problem, s.split, at(lo), at(hi))
 }
 
 // bytes is what keeping the set in memory takes.
@@ -126,7 +151,7 @@ func (s *rowSet) free() {
 func (s *rowSet) take(values []float32, first int64, x []float32, y []int32) (n int64) {
 	width := int64(s.src.Width())
 	for i := range int64(len(values)) / width {
-		if s.problem.Splits[first+i] != s.split {
+		if s.problem.Splits[first+i] != s.split || !s.within(first+i) {
 			continue
 		}
 		copy(x[n*width:(n+1)*width], values[i*width:])

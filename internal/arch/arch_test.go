@@ -46,7 +46,7 @@ var rules = []rule{
 	{"fastrp", []string{"internal/elementary", "internal/packed", "internal/rng"}},
 	{"smooth", []string{"group", "hops", "spmv", "internal"}},
 	{"train/dense", []string{"internal/elementary", "internal/kernels", "internal/rng"}},
-	{"train", []string{"train/dense", "catalog", "shards", "internal"}},
+	{"train", []string{"train/dense", "group", "catalog", "shards", "internal"}},
 	{"hops", []string{"group", "spmv", "internal"}},
 	{"group/remote", []string{"group", "internal"}},
 	{"group", []string{"internal/direct", "internal/packed"}},
