@@ -283,7 +283,7 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 			"edges_per_second", int64(h.Rates.Edges), "store_bytes_per_second", int64(h.Rates.Store))
 	}
 	if h.Rates.Network > 0 {
-		s.o.Log.Info("worker has measured the network", "worker", h.Worker, "bytes_per_second", int64(h.Rates.Network))
+		s.o.Log.Info("worker has measured the network", "worker", h.Worker, "bytes_per_second", int64(h.Rates.Network), "delay_seconds", h.Rates.Delay)
 	}
 	s.held(h)
 	h.Holds = nil
@@ -296,7 +296,7 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 
 // sound says whether rates can be.
 func sound(r control.Rates) bool {
-	for _, x := range []float64{r.Edges, r.Network, r.Store} {
+	for _, x := range []float64{r.Edges, r.Network, r.Store, r.Delay} {
 		if !(x >= 0 && x <= math.MaxFloat64) {
 			return false
 		}

@@ -16,6 +16,8 @@ const (
 	ratedRows = 32 << 20
 	// ratedFor bounds the measurement of the network.
 	ratedFor = 80 * time.Millisecond
+	// ratedAsks is how often something small is asked for, of which the fastest counts.
+	ratedAsks = 5
 	// ratedBytes is how much is read from the store.
 	ratedBytes = 1 << 20
 	// ratedName is a file that workers write, read and remove again.
@@ -70,11 +72,11 @@ func (s *server) storeRate(ctx context.Context) float64 {
 	return float64(n) / time.Since(begun).Seconds()
 }
 
-// networkRate is bytes a second of rows that another worker sends.
-func (s *server) networkRate(ctx context.Context, peer string) float64 {
+// networkRate is bytes a second of rows that another worker sends, and the seconds that something small takes to or from it.
+func (s *server) networkRate(ctx context.Context, peer string) (rate, delay float64) {
 	client, err := s.o.Blocks.Dial(peer)
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, 5*ratedFor) // with connecting
@@ -94,7 +96,18 @@ func (s *server) networkRate(ctx context.Context, peer string) float64 {
 		return nil
 	})
 	if took == 0 {
-		return 0
+		return 0, 0
 	}
-	return float64(bytes) / took.Seconds()
+	ticket := remote.RateTicket()
+	ticket.Rows = 1
+	for range ratedAsks {
+		begun := time.Now()
+		if client.Fetch(ctx, ticket, func(int64, []byte) error { return nil }) != nil {
+			break
+		}
+		if x := time.Since(begun).Seconds() / 2; delay == 0 || x < delay { // there and back
+			delay = x
+		}
+	}
+	return float64(bytes) / took.Seconds(), delay
 }

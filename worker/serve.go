@@ -95,7 +95,7 @@ func Serve(ctx context.Context, svc control.Service, store *storage.Counting, o 
 	if o.Blocks != nil {
 		s.o.Hello.Rates.Store = s.storeRate(ctx)
 		if s.welcome.Peer != "" {
-			s.o.Hello.Rates.Network = s.networkRate(ctx, s.welcome.Peer)
+			s.o.Hello.Rates.Network, s.o.Hello.Rates.Delay = s.networkRate(ctx, s.welcome.Peer)
 		}
 		if err := s.join(ctx); err != nil {
 			return err

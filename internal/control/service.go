@@ -55,7 +55,8 @@ const (
 	Columns Part = "columns" // panels [First, Last)
 	Rows    Part = "rows"    // the finished rows of intervals [First, Last)
 	// Strips is some columns, or all, of the rows of strips [First, Last). The tasks with the
-	// same columns have all strips, and are done at the same time: their workers are a [Gang].
+	// same columns have all strips, and are done at the same time: their workers are a [Gang]. In
+	// training there are models in place of columns, and the strips of a worker are its share of the rows of a step.
 	Strips Part = "strips"
 )
 
@@ -157,6 +158,8 @@ type Rates struct {
 	// Network is bytes of rows from another worker, Store bytes of the run directory that are read.
 	Network float64 `json:"network,omitempty"`
 	Store   float64 `json:"store,omitempty"`
+	// Delay is not a rate: the seconds until something small has gone to another worker.
+	Delay float64 `json:"delay,omitempty"`
 }
 
 // Welcome is the coordinator's answer.

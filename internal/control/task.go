@@ -42,8 +42,8 @@ type Task struct {
 	// First and Last bound the part, half-open.
 	First int `json:"first"`
 	Last  int `json:"last"`
-	// FirstPanel and LastPanel bound the panels of a task of Strips, half-open; with both 0 it has
-	// all columns of the stage.
+	// FirstPanel and LastPanel bound the panels of a task of Strips, or its models, half-open; with both 0
+	// it has all columns of the stage.
 	FirstPanel int    `json:"first_panel,omitempty"`
 	LastPanel  int    `json:"last_panel,omitempty"`
 	Plan       Plan   `json:"plan"`

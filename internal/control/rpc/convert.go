@@ -49,7 +49,7 @@ func readable(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 func fromHello(h control.Hello) []*controlpb.Hello {
 	messages := []*controlpb.Hello{{
 		Worker: h.Worker, Version: h.Version, Memory: h.Memory, Threads: int64(h.Threads), Blocks: h.Blocks,
-		Rates: &controlpb.Rates{Edges: h.Rates.Edges, Network: h.Rates.Network, Store: h.Rates.Store},
+		Rates: &controlpb.Rates{Edges: h.Rates.Edges, Network: h.Rates.Network, Store: h.Rates.Store, Delay: h.Rates.Delay},
 	}}
 	for _, piece := range cut(h.Holds, textSize) {
 		messages = append(messages, &controlpb.Hello{Holds: piece})
@@ -62,7 +62,7 @@ func toHello(m *controlpb.Hello) control.Hello {
 	return control.Hello{
 		Worker: m.GetWorker(), Version: m.GetVersion(), Memory: m.GetMemory(), Threads: int(m.GetThreads()), Blocks: m.GetBlocks(),
 		Holds: m.GetHolds(),
-		Rates: control.Rates{Edges: m.GetRates().GetEdges(), Network: m.GetRates().GetNetwork(), Store: m.GetRates().GetStore()},
+		Rates: control.Rates{Edges: m.GetRates().GetEdges(), Network: m.GetRates().GetNetwork(), Store: m.GetRates().GetStore(), Delay: m.GetRates().GetDelay()},
 	}
 }
 

@@ -197,6 +197,7 @@ type Rates struct {
 	Edges         float64                `protobuf:"fixed64,1,opt,name=edges,proto3" json:"edges,omitempty"`
 	Network       float64                `protobuf:"fixed64,2,opt,name=network,proto3" json:"network,omitempty"`
 	Store         float64                `protobuf:"fixed64,3,opt,name=store,proto3" json:"store,omitempty"`
+	Delay         float64                `protobuf:"fixed64,4,opt,name=delay,proto3" json:"delay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -248,6 +249,13 @@ func (x *Rates) GetNetwork() float64 {
 func (x *Rates) GetStore() float64 {
 	if x != nil {
 		return x.Store
+	}
+	return 0
+}
+
+func (x *Rates) GetDelay() float64 {
+	if x != nil {
+		return x.Delay
 	}
 	return 0
 }
@@ -1700,11 +1708,12 @@ const file_control_proto_rawDesc = "" +
 	"\athreads\x18\x04 \x01(\x03R\athreads\x12\x16\n" +
 	"\x06blocks\x18\x05 \x01(\tR\x06blocks\x12\x14\n" +
 	"\x05holds\x18\x06 \x03(\tR\x05holds\x12,\n" +
-	"\x05rates\x18\a \x01(\v2\x16.ndls.control.v1.RatesR\x05rates\"M\n" +
+	"\x05rates\x18\a \x01(\v2\x16.ndls.control.v1.RatesR\x05rates\"c\n" +
 	"\x05Rates\x12\x14\n" +
 	"\x05edges\x18\x01 \x01(\x01R\x05edges\x12\x18\n" +
 	"\anetwork\x18\x02 \x01(\x01R\anetwork\x12\x14\n" +
-	"\x05store\x18\x03 \x01(\x01R\x05store\"\xc4\x01\n" +
+	"\x05store\x18\x03 \x01(\x01R\x05store\x12\x14\n" +
+	"\x05delay\x18\x04 \x01(\x01R\x05delay\"\xc4\x01\n" +
 	"\aWelcome\x12\x1b\n" +
 	"\tplan_json\x18\x01 \x01(\fR\bplanJson\x12\x14\n" +
 	"\x05store\x18\x02 \x01(\tR\x05store\x127\n" +
