@@ -76,6 +76,9 @@ func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards
 	if g == nil {
 		return cut(s.Name(), c, j.Catalog, j.Tasks.Workers()), nil
 	}
+	if c.Models > 0 {
+		return [][]control.Task{g.models(c.Models), {{Stage: s.Name(), Part: control.Whole}}}, nil
+	}
 	phases := cut(s.Name(), c, j.Catalog, max(g.groups, 2))
 	var shared [][]control.Task
 	if phases[0][0].Part == control.Choose {
@@ -176,6 +179,9 @@ func (j *Job) sharesOf(ctx context.Context, rec *Record, s stage.Stage, sum shar
 	if err != nil {
 		return nil, err
 	}
+	if c.Models > 0 {
+		return placing{Job: j, counts: counts, stage: s, sum: sum, workers: workers}.chooseModels(c.Models), nil
+	}
 	smallest := slices.MinFunc(workers, func(a, b control.Hello) int { return cmp.Compare(a.Memory, b.Memory) })
 	_, alone := estimate.Run(counts, j.Plan, resourcesOf(smallest), 0, s)
 	if alone != nil && !errors.Is(alone, mem.ErrBudget) {
@@ -224,13 +230,6 @@ type placing struct {
 	sum     shards.Summary
 	workers []control.Hello // those with most memory first
 }
-
-// worthwhile is which share of the seconds without it, and how many of them, sharing rows must save
-// where the memory of a worker suffices without that.
-const (
-	worthwhile     = 0.2
-	worthwhileLeft = 10
-)
 
 // choose is the grid of groups of the size that is best, at most most, nil where the workers had
 // better share columns alone. Memory comes first: a size is possible if a worker has what its rows
@@ -291,14 +290,14 @@ func (p placing) choose(c stage.Cut, most int, fits bool) (*sharing, error) {
 		return nil, failed
 	}
 	if p.Parallel == Auto && fits {
-		if columns := seconds(1); fewest > (1-worthwhile)*columns || columns-fewest < worthwhileLeft {
+		if !estimate.Worthwhile(seconds(1), fewest) {
 			return nil, nil
 		}
 	}
 	return best, nil
 }
 
-// slowest are the smallest of the rates that workers have measured, 0 where none has.
+// slowest are the smallest of the rates that workers have measured, and the longest delay, 0 where none has.
 func slowest(workers []control.Hello) (r control.Rates) {
 	least := func(to *float64, x float64) {
 		if x > 0 && (*to == 0 || x < *to) {
@@ -309,6 +308,7 @@ func slowest(workers []control.Hello) (r control.Rates) {
 		least(&r.Edges, h.Rates.Edges)
 		least(&r.Network, h.Rates.Network)
 		least(&r.Store, h.Rates.Store)
+		r.Delay = max(r.Delay, h.Rates.Delay)
 	}
 	return r
 }

@@ -337,7 +337,7 @@ func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report c
 	j.listed = 0
 	var reports []control.StageReport
 	c := s.Cut(j.Plan, sum)
-	if c.Next != nil && c.Strips == "" {
+	if c.Next != nil && c.Strips == "" && c.Models == 0 {
 		reports, err = j.runSteps(ctx, s.Name(), c)
 	} else {
 		reports, err = j.runShared(ctx, rec, s, sum)

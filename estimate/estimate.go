@@ -210,6 +210,7 @@ type Sheet struct {
 	scratch int64   // bytes of scratch files, of BytesWritten
 	piped   bool    // bytes are read and written while threads compute
 	pieces  int     // which workers share, 0 if one does all
+	handed  handed  // what workers that share the stage hand on
 }
 
 func newSheet(c Counts, p control.Plan, r control.Resources) *Sheet {
@@ -223,7 +224,7 @@ func newSheet(c Counts, p control.Plan, r control.Resources) *Sheet {
 	if labelled := int(labelledShare*float64(c.Hops) + 0.5); c.FewHops && c.LabelledHops == 0 {
 		c.LabelledHops, c.ValidationHops = labelled, labelled
 	}
-	return &Sheet{Counts: c, Plan: p, Resources: r, Threads: max(r.Threads, 1), Workers: 1, sharing: 1, groups: 1, Part: c.Nodes, runtime: runtimeUse}
+	return &Sheet{Counts: c, Plan: p, Resources: r, Threads: max(r.Threads, 1), Workers: 1, sharing: 1, groups: 1, Part: c.Nodes, runtime: runtimeUse, handed: handed{network: handedBytes, delay: handedDelay}}
 }
 
 // figures are those of a stage, once its cost is written.
@@ -240,7 +241,7 @@ func (s *Sheet) figures(of Stage) control.Figures {
 	if s.piped {
 		together = max(s.seconds, moving)
 	}
-	together += pieceSeconds * float64(s.pieces)
+	together += pieceSeconds*float64(s.pieces) + s.handed.seconds(float64(s.sharing))
 	f.Seconds = stageSeconds + s.alone + s.share()*together
 	return f
 }
@@ -260,6 +261,9 @@ func (s *Sheet) share() float64 {
 // Pieces says that workers share what the stage computes, reads and writes, but for what one thread
 // does, in so many equal pieces.
 func (s *Sheet) Pieces(n int) { s.pieces = n }
+
+// Members is the number of workers among which a stage is shared by rows, 1 for one that is not.
+func (s *Sheet) Members() int { return int(s.sharing) }
 
 // Budget is what the stages can use of --memory.
 func (s *Sheet) Budget() int64 { return mem.Usable(s.Resources.Memory) }

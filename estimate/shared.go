@@ -33,8 +33,27 @@ func RunShared(c Counts, p control.Plan, r control.Resources, workers int, sizes
 				best = f
 			}
 		}
+		if best.GroupSize > 1 && best.Passes == 0 { // only time can be saved
+			x := newSheet(c, p, r)
+			x.Workers = max(workers, 1)
+			if alone := x.figures(s); !Worthwhile(alone.Seconds, best.Seconds) {
+				return alone
+			}
+		}
 		return best
 	})
+}
+
+// worthwhileShare is which share of the seconds without it, and worthwhileLeft how many of them, groups must
+// save where the memory of a worker suffices without them.
+const (
+	worthwhileShare = 0.2
+	worthwhileLeft  = 10
+)
+
+// Worthwhile says whether groups save enough seconds of a stage that workers could do without them.
+func Worthwhile(without, with float64) bool {
+	return with <= (1-worthwhileShare)*without && without-with >= worthwhileLeft
 }
 
 // better says whether a stage had better take x than y, with so much memory.

@@ -31,7 +31,8 @@ import (
 //	               Strips may come in place of Columns in all of these: the tasks of
 //	               the same panels are done at the same time, by a gang, and each has
 //	               some rows of them
-//	train          Models, then Whole, which commits their index
+//	train          Models, or Strips where several workers train a model together, then Whole,
+//	               which commits their index
 //	predict        Rows, then Whole, which finds them done
 //	the others     Whole
 //

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ndls/catalog"
+	"ndls/group"
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -62,7 +63,7 @@ func smallModels(t *testing.T, n int64) labelsRun {
 		t.Fatal(err)
 	}
 	env := &Env{
-		Session: &Session{Budget: budget}, Catalog: cat, Plan: control.DefaultPlan(), Disk: noDisk{},
+		Session: &Session{Budget: budget}, Catalog: cat, Plan: control.DefaultPlan(), Disk: noDisk{}, Group: group.Solo(n),
 		Summary:   shards.Summary{Nodes: n, IntervalRows: 1 << 20, Features: width, Classes: make([]string, classes)},
 		Resources: control.Resources{Threads: 3, Scratch: t.TempDir()},
 	}

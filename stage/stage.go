@@ -68,6 +68,9 @@ type Cut struct {
 	// Strips is the kind of the files, one for each interval, without which workers may
 	// share the rows of the graph in a stage that has no columns.
 	Strips string
+	// Models is the number of models that the stage trains, each of which several workers may train
+	// together.
+	Models int
 }
 
 // divisible says whether a task may be a part of the stage.

@@ -3,10 +3,13 @@ package stage
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"ndls/estimate"
 
 	"ndls/catalog"
+	"ndls/group"
 	"ndls/internal/control"
 	"ndls/internal/progress"
 	"ndls/partition"
@@ -39,7 +42,7 @@ func (trainStage) Options(p control.Plan) map[string]any {
 func (trainStage) Writes() []Kind { return []Kind{{Name: catalog.KindModel, Lasting: true}} }
 
 func (trainStage) Cut(p control.Plan, sum shards.Summary) Cut {
-	return Cut{Once: true, Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
+	return Cut{Once: true, Models: labelRuns(p), Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
 		return leftOfTraining(p, sum, cat), nil
 	}}
 }
@@ -69,7 +72,9 @@ func leftOfTraining(p control.Plan, sum shards.Summary, cat *catalog.Catalog) pa
 // and gets as many as its share.
 const usualThreads = 16
 
-func (trainStage) Shares(control.Plan) bool { return false }
+// Shares implements estimate.Stage. Of the rows that workers share only those of a step count: each
+// has its share of them.
+func (trainStage) Shares(control.Plan) bool { return true }
 
 // Cost implements estimate.Stage.
 func (trainStage) Cost(s *estimate.Sheet) {
@@ -84,6 +89,9 @@ func (trainStage) Cost(s *estimate.Sheet) {
 		s.ReadNodes(1)
 	}
 	rowBytes := s.BytesOfRows(shape.Rows, shape.Width)
+	if s.Members() > 1 {
+		shape.Part, shape.Of = s.Part, s.Nodes
+	}
 	peak, least, streamed := train.PlanFit(shape, o, s.Threads, s.Budget()-labels)
 	s.Takes(labels+peak, labels+least)
 	models := labelRuns(s.Plan)
@@ -95,7 +103,11 @@ func (trainStage) Cost(s *estimate.Sheet) {
 	if streamed {
 		s.BytesRead += int64(epochs) * rowBytes
 	}
-	s.Computes(epochs*train.EpochFlops(shape, o), estimate.TrainedFlops)
+	flops := train.EpochFlops(shape, o)
+	s.Computes(epochs*flops/float64(s.Members()), estimate.TrainedFlops)
+	if steps, bytes, parts, adding := train.HandedOn(shape, o); s.Members() > 1 && steps > 0 {
+		s.HandsOn(epochs*float64(steps), bytes, parts, adding*flops/float64(steps), estimate.TrainedFlops)
+	}
 	s.Pieces(models)
 }
 
@@ -146,6 +158,9 @@ func (env trainRun) run(ctx context.Context) error {
 		return errors.New("no node is in the split train: give splits, or partition with --split random:20,30 or share:0.6,0.2")
 	}
 	_, there := env.Catalog.Lookup(modelIndex)
+	if env.isShare() {
+		return env.together(ctx, s)
+	}
 	if t := env.Task; !env.Whole() {
 		if !env.isPart(control.Models, labelRuns(env.Plan)) {
 			return env.NoPart()
@@ -169,6 +184,21 @@ func (env trainRun) run(ctx context.Context) error {
 	})
 }
 
+// together trains models with the other workers of a gang, unless that is done.
+func (env trainRun) together(ctx context.Context, s shards.Summary) error {
+	first, last := 0, labelRuns(env.Plan)
+	if t := env.Task; t.LastPanel > 0 {
+		first, last = t.FirstPanel, t.LastPanel
+	}
+	if first < 0 || first >= last || last > labelRuns(env.Plan) {
+		return env.NoPart()
+	}
+	if _, some := env.untrained(first, last); !some {
+		return nil
+	}
+	return env.Peers.Work(ctx, s.Nodes, func(ctx context.Context) error { return env.fit(ctx, s, first, last) })
+}
+
 // untrained lists, by split, the runs whose models are among [first, last) and not committed.
 func (env trainRun) untrained(first, last int) (runs [][]int, some bool) {
 	runs = make([][]int, env.Plan.NumSplits())
@@ -188,6 +218,12 @@ func (env trainRun) fit(ctx context.Context, s shards.Summary, first, last int) 
 	if !some {
 		return nil
 	}
+	if list := slices.Concat(untrained...); env.Group.Size() > 1 {
+		// The catalogue is the same for all who have begun after the last commit.
+		if same, err := group.Same(ctx, env.Group, list); err != nil || !same {
+			return errors.Join(err, fmt.Errorf("not all workers of the gang lack the models %v", list))
+		}
+	}
 	rows, err := env.trainingRows(ctx, s)
 	if err != nil {
 		return err
@@ -200,7 +236,7 @@ func (env trainRun) fit(ctx context.Context, s shards.Summary, first, last int) 
 		leave := progress.Enter(ctx, split, env.Plan.NumSplits())
 		err := train.FitEach(ctx,
 			train.Problem{Source: rows.source, Labels: rows.label.S, Splits: rows.split(split), Classes: len(s.Classes)},
-			trainOptions(env.Plan), runs, train.Resources{Budget: env.Budget, Threads: env.Resources.Threads, Kernel: env.Resources.Kernel},
+			trainOptions(env.Plan), runs, train.Resources{Budget: env.Budget, Threads: env.Resources.Threads, Kernel: env.Resources.Kernel, Group: env.Group},
 			func(m *train.Model, h train.History) error { return env.commitModel(ctx, split, m, h) })
 		if leave(); err != nil {
 			return err
@@ -209,8 +245,12 @@ func (env trainRun) fit(ctx context.Context, s shards.Summary, first, last int) 
 	return nil
 }
 
-// commitModel commits the weights of a run in a split, together with what the index says of it.
+// commitModel commits the weights of a run in a split, together with what the index says of it. Of several workers that have
+// trained it the first one does so.
 func (env trainRun) commitModel(ctx context.Context, split int, m *train.Model, h train.History) error {
+	if first, _, _ := env.Group.Range(); first > 0 {
+		return nil
+	}
 	model := split*env.Plan.Train.Runs + h.Run
 	weights, err := writeFile(ctx, env.Catalog, catalog.KindModel, modelPath(model), model, m.Save)
 	if err != nil {

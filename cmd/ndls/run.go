@@ -69,10 +69,10 @@ ndls help datasets describes these and all other kinds.`)
 // parallelFlag says how workers share stages.
 func parallelFlag(cmd *cobra.Command, to *string, standard string) {
 	cmd.Flags().StringVar(to, "parallel", standard,
-		"how workers share lsi, smooth and smooth-labels: columns of all rows, intervals of rows, grid: groups that share the rows of some columns, or auto: intervals where 16 columns do not fit one worker")
+		"how workers share lsi, smooth and smooth-labels, and whether groups train a model: columns of all rows, intervals of rows, grid: groups that share the rows of some columns, or auto: intervals where 16 columns do not fit one worker")
 }
 
 // groupFlag says how many workers share rows.
 func groupFlag(cmd *cobra.Command, to *int) {
-	cmd.Flags().IntVar(to, "group-size", 0, "workers that share the rows of the same columns, with --parallel grid (default chosen)")
+	cmd.Flags().IntVar(to, "group-size", 0, "workers that share the rows of the same columns, or train a model together, with --parallel grid (default chosen)")
 }

@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// modelJob is gridJob with a model whose training takes some seconds.
+var modelJob = append(slices.Clone(gridJob), "--epochs", "24", "--patience", "0", "--hidden", "100", "--layers", "3")
+
+// TestModelsTogether has groups train the model of a run: of two workers and of three, and of two one of which is killed when
+// the group begins and another time in the midst of an epoch, with one that takes its place.
+func TestModelsTogether(t *testing.T) {
+	t.Parallel()
+	want := wantOf(t, modelJob...)
+	for name, tc := range map[string]struct {
+		size   string
+		killed bool
+	}{"two": {"2", false}, "three": {"3", false}, "killed": {"2", true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCrew(t)
+			c.mode = mode{job: modelJob, share: []string{"--parallel", "grid", "--group-size", tc.size}}
+			c.prepare("partition", "lsi", "smooth")
+			c.coordinator(3)
+			for i := range 3 {
+				var hooks []string
+				if tc.killed && i < 2 {
+					hooks = []string{"gang-done:1:kill", "renew:2:kill"}[i : i+1]
+				}
+				c.worker(hooks, "--memory", "512MiB")
+			}
+			c.end(name, want)
+			text, err := os.ReadFile(filepath.Join(c.dir, "report.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var report struct {
+				Stages []struct {
+					Name    string  `json:"name"`
+					Network float64 `json:"network_bytes"`
+				} `json:"stages"`
+			}
+			if err := json.Unmarshal(text, &report); err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range report.Stages {
+				if s.Name == "train" && s.Network < 1e6 {
+					t.Errorf("the workers that trained sent %.0f bytes to each other", s.Network)
+				}
+			}
+			if tc.killed && c.died.Load() == 0 {
+				t.Error("no worker was killed")
+			}
+		})
+	}
+}
