@@ -29,6 +29,8 @@ const (
 	featureSeconds = 0.8 / 2 / (2e6 * 16)
 	// saveRate is bytes of a checkpoint a second, before the store.
 	saveRate = 1.6e9
+	// delay is the seconds until something small has gone to another worker: assumed.
+	delay = 0.15e-3
 )
 
 const (
@@ -208,7 +210,7 @@ func (j job) phases() (all []phase) {
 		case control.SmoothLabels:
 			all = append(all, j.labels(s, j.Nodes), j.rows(s, j.labelPanels(), j.Nodes, j.Classes))
 		case control.Train:
-			all = append(all, j.pieces(s, control.Models, j.plan.Train.Runs)...)
+			all = append(all, j.training()...)
 		case control.Predict:
 			all = append(all, j.pieces(s, control.Rows, j.intervals())...)
 		default:
@@ -382,6 +384,31 @@ func (j job) pieces(s control.Stage, part control.Part, n int) []phase {
 	return []phase{p, end}
 }
 
+// training is models in tasks, or each of them in a task for each worker of a group: the planner says which.
+func (j job) training() []phase {
+	n := j.plan.Train.Runs
+	r := control.Resources{Memory: j.machine.Memory, Threads: j.machine.Threads, Speeds: trainedSpeeds(trainSeconds)}
+	rates := control.Rates{Edges: j.machine.Edges, Network: j.machine.Net, Delay: delay}
+	stages := stage.Costs(control.Train)
+	size := 1
+	if j.grid && n < j.workers {
+		size = estimate.BestGroup(j.Counts, j.plan, r, stages[0], j.workers, j.workers, n, rates, func(int) bool { return true })
+	}
+	phases := j.pieces(control.Train, control.Models, n)
+	if size == 1 {
+		return phases
+	}
+	p, end := phases[0], phases[len(phases)-1]
+	p.part, p.tasks = control.Models, evenly(n*size, n*size)
+	p.piece.written /= int64(size)
+	computes := func(size int) float64 { // beside what a worker reads
+		return estimate.GroupSeconds(j.Counts, j.plan, r, stages[0], n*size, size, n, rates) - float64(p.piece.read)/estimate.ReadBytes
+	}
+	p.piece.unit *= computes(size) / computes(1)
+	end.piece = work{units: 1}
+	return []phase{p, end}
+}
+
 // columns smooths panels of rows of some bytes; out rows stay.
 func (j job) columns(s control.Stage, n, last int, in, out int64) phase {
 	if j.groupOf(n).size > 1 {
@@ -421,17 +448,29 @@ func (j job) whole(s control.Stage) phase {
 	f, _ := estimate.Run(j.Counts, j.plan, control.Resources{Memory: j.machine.Memory, Threads: j.machine.Threads}, 0, stage.Costs(s)...)
 	p := phase{stage: s, part: control.Whole, tasks: []int{1}}
 	if s == control.Train {
-		f[0].Seconds *= trainSeconds / plannedTraining()
+		f[0].Seconds *= trainSeconds / plannedTraining(control.Speeds{})
 	}
 	moved := float64(f[0].BytesRead)/estimate.ReadBytes + float64(f[0].BytesWritten)/estimate.CommittedBytes
 	p.piece = work{read: f[0].BytesRead, written: f[0].BytesWritten, units: 1, unit: max(f[0].Seconds-moved, 0), files: 1}
 	return p
 }
 
-// plannedTraining is what the planner says of the training that was measured.
-func plannedTraining() float64 {
-	f, _ := estimate.Run(papers, papersPlan(control.LabelledTargets), control.Resources{Memory: reference.Memory, Threads: reference.Threads}, 0, stage.Costs(control.Train)...)
+// plannedTraining is what the planner says of the training that was measured, on a machine of these speeds.
+func plannedTraining(speeds control.Speeds) float64 {
+	r := control.Resources{Memory: reference.Memory, Threads: reference.Threads, Speeds: speeds}
+	f, _ := estimate.Run(papers, papersPlan(control.LabelledTargets), r, 0, stage.Costs(control.Train)...)
 	return f[0].Seconds
+}
+
+// trainedSpeeds are those of a machine of which the planner says that it takes so many seconds for the training that was
+// measured: those of package estimate, but for products.
+func trainedSpeeds(seconds float64) control.Speeds {
+	s := control.Speeds{Edges: 87e6, Flops: 75e9, Values: 15e6, Write: 0.42e9, Read: 0.82e9}
+	slow, flops := plannedTraining(s), s.Flops
+	s.Flops *= 2
+	products := 2 * (slow - plannedTraining(s)) // at the first speed
+	s.Flops = flops * products / (seconds - (slow - products))
+	return s
 }
 
 // divide cuts n panels into tasks as the coordinator does: of two, and of one where fewer are left
