@@ -150,7 +150,7 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	next.Stages = slices.Clone(rec.Stages)
 	next.drop(discard)
 	if d := stage.Diff(j.Plan, rec.Plan, next.begun()...); len(next.Stages) > 0 && len(d) > 0 {
-		return rec, fmt.Errorf("%s was made with other options:\n  %s\nuse the same options, another --run, or --resume=false with the first verb concerned to discard its output: %w",
+		return rec, fmt.Errorf("%s was made with other options:\n  %s\nuse the same options, or another --run, or give --resume=false to the verb of the first stage that they concern, such as ndls lsi: it discards its output and what was made of it: %w",
 			j.Store.URI(), strings.Join(d, "\n  "), control.ErrPlanMismatch)
 	}
 	if err := j.compareInputs(ctx, &next); err != nil {
