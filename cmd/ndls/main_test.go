@@ -146,7 +146,7 @@ func TestUsage(t *testing.T) {
 		{"kernel", "--kernel", []string{"version", "--kernel", "sse"}},
 		{"log level", "--log-level", []string{"version", "--log-level", "loud"}},
 		{"no dataset", "--dataset is needed", []string{"run", "--run", run}},
-		{"unknown dataset", "the known forms are", []string{"run", "--dataset", "cora", "--run", run}},
+		{"dataset without a kind", "a kind and a colon come first", []string{"run", "--dataset", "cora", "--run", run}},
 		{"unknown store", "give a local folder or s3://bucket/prefix", []string{"inspect", "--run", "gs://bucket/run"}},
 		{"negative workers", "is negative", []string{"run", "--dataset", "karate:", "--run", run, "--workers", "-1"}},
 		{"no keys", "neither keys nor a token", []string{"worker", "--run", run}},
