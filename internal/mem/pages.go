@@ -194,4 +194,7 @@ func (b *Budget) giveBack(size int64, parts []pages) {
 			b.kept.add(p)
 		}
 	}
+	if b.used == 0 {
+		b.kept.drop(b.kept.bytes) // so that a budget that nobody closes keeps nothing
+	}
 }
