@@ -501,7 +501,7 @@ type memoryRows struct {
 }
 
 func newMemoryRows(b *mem.Budget, n, interval int64, panels int, rowBytes int64) (*memoryRows, error) {
-	values, err := mem.Uncleared[byte](b, n*int64(panels)*rowBytes, "features")
+	values, err := mem.Alloc[byte](b, n*int64(panels)*rowBytes, "features")
 	return &memoryRows{n, interval, rowBytes, values}, err
 }
 

@@ -63,7 +63,7 @@ func newSpilledRows(b *mem.Budget, free int64, s *extsort.Scratch, n, interval i
 	intervals := (n + interval - 1) / interval
 	count := intervals * r.perInterval * int64(r.groups)
 	r.chunk = max(min(free/2/count, maxChunk)&^(direct.Align-1), minChunk)
-	if r.buffers, err = mem.Uncleared[byte](b, count*r.chunk, "feature cells"); err != nil {
+	if r.buffers, err = mem.Alloc[byte](b, count*r.chunk, "feature cells"); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -142,7 +142,7 @@ func (r *spilledRows) seal() (err error) {
 	if r.page, err = mem.Alloc[byte](r.budget, r.chunk, "feature cell"); err != nil {
 		return err
 	}
-	r.values, err = mem.Uncleared[byte](r.budget, r.rows*tileGroup*r.rowBytes, "feature cell")
+	r.values, err = mem.Alloc[byte](r.budget, r.rows*tileGroup*r.rowBytes, "feature cell")
 	return err
 }
 

@@ -563,7 +563,7 @@ func (s *HopStream) Bytes() int64 {
 // Load reads all frames into memory charged to b, on so many threads, so that later passes do
 // no I/O.
 func (s *HopStream) Load(ctx context.Context, b *mem.Budget, threads int) error {
-	a, err := mem.Uncleared[byte](b, s.Bytes(), "resident hop stream")
+	a, err := mem.Alloc[byte](b, s.Bytes(), "resident hop stream")
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func newSums(b *mem.Budget, t *Targets, columns int, spilled bool, threads int, 
 		}
 	}()
 	if !spilled {
-		s.memory, err = mem.Uncleared[float32](b, at/sumBytes, "running sums")
+		s.memory, err = mem.Alloc[float32](b, at/sumBytes, "running sums")
 		return s, err
 	}
 	if s.file, err = direct.NewScratch(dir); err != nil {

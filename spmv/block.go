@@ -143,7 +143,7 @@ func (b *Block) newThread(budget *mem.Budget) (*thread, error) {
 
 // rows maps n rows of the block's precision. The mapping ends at a whole page.
 func (b *Block) rows(budget *mem.Budget, n int64, what string) (Rows, error) {
-	a, err := mem.Uncleared[byte](budget, n*b.layout.rowBytes(), what)
+	a, err := mem.Alloc[byte](budget, n*b.layout.rowBytes(), what)
 	if err != nil {
 		return Rows{}, err
 	}

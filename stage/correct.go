@@ -426,6 +426,7 @@ func (env labelsRun) correctRun(ctx context.Context, i, run int, known *chosenNo
 		}
 		p = end
 	}
+	env.Disk.Look() // errors, what is corrected, and the soft labels of the run are there
 	return nil
 }
 

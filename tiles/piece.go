@@ -83,7 +83,7 @@ func (m *Matrix) Pieces(ctx context.Context, interval, first, panels, batch int)
 	}
 	rows, group := pieceShape(panels, batch, m.rowBytes())
 	size := pieceSize(panels, batch, m.rowBytes())
-	memory, err := mem.Uncleared[byte](m.budget, 2*size, "tile rows")
+	memory, err := mem.Alloc[byte](m.budget, 2*size, "tile rows")
 	if err != nil {
 		return nil, err
 	}

@@ -124,13 +124,13 @@ func (m *Matrix) Read(ctx context.Context, interval, first, width, batch int, vi
 // batches allocates memory for so many values, twice if there are several threads and the
 // budget has room.
 func (m *Matrix) batches(values int) (all []*mem.Array[float32], err error) {
-	a, err := mem.Uncleared[float32](m.budget, int64(values), "rows of tiles")
+	a, err := mem.Alloc[float32](m.budget, int64(values), "rows of tiles")
 	if err != nil {
 		return nil, err
 	}
 	all = append(all, a)
 	if m.threads > 1 {
-		if a, err := mem.Uncleared[float32](m.budget, int64(values), "rows of tiles"); err == nil {
+		if a, err := mem.Alloc[float32](m.budget, int64(values), "rows of tiles"); err == nil {
 			all = append(all, a)
 		}
 	}

@@ -267,7 +267,7 @@ func (m *merger[T]) run(chunks []chunk[T], threads int, work, use func(*chunk[T]
 // mergeRuns calls each or inOrder of a merger of runs, with chunks from the budget.
 func mergeRuns[T Item](ctx context.Context, b *mem.Budget, runs []run[T], lo, hi T, l layout, do func(*merger[T], []chunk[T]) error) error {
 	in, out := l.inKeys(), l.outKeys()
-	buffers, err := mem.Uncleared[T](b, int64(l.chunks)*(in+out), "merge buffers")
+	buffers, err := mem.Alloc[T](b, int64(l.chunks)*(in+out), "merge buffers")
 	if err != nil {
 		return err
 	}

@@ -83,8 +83,14 @@ func (rs RunFiles[T]) Each(ctx context.Context, threads int, visit func([]T) err
 func (rs RunFiles[T]) EachWithin(ctx context.Context, threads int, lo, hi uint64, visit func([]T) error) error {
 	first, end := least[T](lo), least[T](hi)
 	for _, r := range rs {
-		from, _ := firstBlock[T](r, first) // reads nothing
-		to, _ := firstBlock[T](r, end)
+		from, err := firstBlock[T](r, first)
+		if err != nil {
+			return err
+		}
+		to, err := firstBlock[T](r, end)
+		if err != nil {
+			return err
+		}
 		if err := eachOf[T](ctx, threads, r, false, max(from-1, 0), to, func(items []T) error {
 			items = items[firstOf(items, first):]
 			if items = items[:firstOf(items, end)]; len(items) == 0 {

@@ -63,7 +63,7 @@ func NewSorter[T Item](ctx context.Context, b *mem.Budget, s *Scratch, o Options
 	size := o.bufferKeys(b.Free())
 	t := &Sorter[T]{ctx: ctx, budget: b, scratch: s, threads: max(o.Threads, 1), block: blockOf(size), hi: least[T](End)}
 	for range buffers {
-		a, err := mem.Uncleared[T](b, size, "sort buffer")
+		a, err := mem.Alloc[T](b, size, "sort buffer")
 		if err != nil {
 			t.Close()
 			return nil, err

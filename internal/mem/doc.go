@@ -13,9 +13,6 @@
 // Arrays are anonymous mappings, advised for huge pages and aligned to the page
 // size, so that they can be the buffers of direct I/O. They start zeroed. They
 // are not seen by the garbage collector: element types must not hold pointers.
-// Those of [Uncleared] are made of the pages of arrays that were freed, which a budget keeps
-// until nothing is handed out any more, or until they and what is handed out would be more than its peak. So keeping them never
-// raises the peak.
 //
 // While a budget is open, the garbage collector keeps the Go heap near three quarters of
 // [RuntimeShare], above what was on the heap before. [Budget.Close] ends that.

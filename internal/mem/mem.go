@@ -7,6 +7,8 @@ import (
 	"sync"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"ndls/internal/failure"
 	"ndls/internal/invariants"
 )
@@ -49,8 +51,6 @@ type Budget struct {
 	closed bool
 	// of is the budget of which this one is a part, nil for one of its own.
 	of *Budget
-	// kept and used are never more than peak.
-	kept kept
 }
 
 // CheckTotal refuses, with ErrBudget, a total that is too small for a budget.
@@ -92,7 +92,6 @@ func (b *Budget) Close() {
 		b.of.Release(b.limit)
 	default:
 		heap.unlimit()
-		b.kept.drop(b.kept.bytes)
 	}
 	b.closed = true
 }
@@ -118,17 +117,12 @@ func (b *Budget) Peak() int64 {
 func (b *Budget) Reserve(n int64, what string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.reserve(n, what)
-}
-
-func (b *Budget) reserve(n int64, what string) error {
 	if n < 0 || b.used+n > b.limit {
 		return fmt.Errorf("mem: %s needs %s, %s of %s are free: %w",
 			what, Bytes(n), Bytes(b.limit-b.used), Bytes(b.limit), ErrBudget)
 	}
 	b.used += n
 	b.peak = max(b.peak, b.used)
-	b.kept.drop(b.used + b.kept.bytes - b.peak)
 	return nil
 }
 
@@ -136,10 +130,6 @@ func (b *Budget) reserve(n int64, what string) error {
 func (b *Budget) Release(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.release(n)
-}
-
-func (b *Budget) release(n int64) {
 	if n < 0 || n > b.used {
 		panic("mem: more released than reserved")
 	}
@@ -149,51 +139,48 @@ func (b *Budget) release(n int64) {
 // Array is an off-heap slice. S must not be used after Free.
 type Array[T any] struct {
 	S      []T
-	raw    pages
-	parts  []pages // of raw, each a mapping of the kernel
+	raw    []byte
 	budget *Budget
 }
 
-// sizeOf is the size of an array of n elements in bytes, whole pages.
-func sizeOf[T any](n int64) int64 {
-	var zero T
-	return roundUp(max(n*int64(unsafe.Sizeof(zero)), 1))
-}
-
 // Alloc maps a zeroed array of n elements, charged to b under the name what.
-// T must hold no pointers. The first element is page-aligned. [Uncleared] is faster where
-// elements are written before they are read.
+// T must hold no pointers. The first element is page-aligned.
 func Alloc[T any](b *Budget, n int64, what string) (*Array[T], error) {
-	size := sizeOf[T](n)
+	var zero T
+	size := roundUp(max(n*int64(unsafe.Sizeof(zero)), 1))
 	if err := b.Reserve(size, what); err != nil {
 		return nil, err
 	}
-	p, err := mapPages(size)
+	raw, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		b.Release(size)
 		return nil, fmt.Errorf("mem: map %s for %s: %w", Bytes(size), what, err)
 	}
-	return newArray[T](b, n, p, []pages{p}, what), nil
-}
-
-func newArray[T any](b *Budget, n int64, p pages, parts []pages, what string) *Array[T] {
-	a := &Array[T]{S: unsafe.Slice((*T)(p.at), n), raw: p, parts: parts, budget: b}
+	if size >= hugePage {
+		// Advice only: without huge pages the results are the same.
+		_ = unix.Madvise(raw, unix.MADV_HUGEPAGE)
+	}
+	a := &Array[T]{S: unsafe.Slice((*T)(unsafe.Pointer(&raw[0])), n), raw: raw, budget: b}
 	if invariants.Enabled {
 		runtime.SetFinalizer(a, func(a *Array[T]) {
-			invariants.Check(a.raw.n == 0, "an array of %s for %s was dropped and not freed", Bytes(p.n), what)
+			invariants.Check(a.raw == nil, "an array of %s for %s was dropped and not freed", Bytes(size), what)
 		})
 	}
-	return a
+	return a, nil
 }
 
-// Free unmaps the array, or keeps its pages for arrays of [Uncleared], and returns its bytes. It
-// may be called on nil and more than once.
+// Free unmaps the array and returns its bytes. It may be called on nil and
+// more than once.
 func (a *Array[T]) Free() {
-	if a == nil || a.raw.n == 0 {
+	if a == nil || a.raw == nil {
 		return
 	}
-	a.budget.giveBack(a.raw.n, a.parts)
-	a.raw, a.parts, a.S = pages{}, nil, nil
+	size := int64(len(a.raw))
+	if err := unix.Munmap(a.raw); err != nil {
+		panic(fmt.Sprintf("mem: unmap: %v", err))
+	}
+	a.budget.Release(size)
+	a.raw, a.S = nil, nil
 }
 
 // Clear zeroes the array.
