@@ -456,6 +456,24 @@ func (o *offered) Sharers(_ context.Context, all bool) (Sharers, error) {
 
 func (o *offered) Workers() int { return len(o.crew) }
 
+// partitioned is a job whose partition is complete, and its record. It has so many workers, each of one
+// thread.
+func partitioned(t *testing.T, sum shards.Summary, workers int, each control.Hello) (*Job, *Record) {
+	t.Helper()
+	j, f := setup(t, storage.NewMem(), sum)
+	j.Plan = control.DefaultPlan()
+	if err := shards.WriteSummary(t.Context(), j.Catalog, sum); err != nil {
+		t.Fatal(err)
+	}
+	o := &offered{fake: f}
+	for i := range workers {
+		each.Worker, each.Threads, each.Blocks = fmt.Sprint(i), 1, "here"
+		o.crew = append(o.crew, each)
+	}
+	j.Tasks = o
+	return j, &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}}
+}
+
 // TestWhoSharesRows: intervals are taken where no worker has room for 16 columns, or
 // where they are asked for.
 func TestWhoSharesRows(t *testing.T) {
@@ -577,17 +595,8 @@ func TestGroupSize(t *testing.T) {
 		{"all rows in one group", Intervals, 0, 16, enough, fast, 16, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			j, f := setup(t, storage.NewMem(), sum)
-			j.Plan, j.Parallel, j.GroupSize = control.DefaultPlan(), tc.parallel, tc.size
-			if err := shards.WriteSummary(t.Context(), j.Catalog, sum); err != nil {
-				t.Fatal(err)
-			}
-			o := &offered{fake: f}
-			for i := range tc.workers {
-				o.crew = append(o.crew, control.Hello{Worker: fmt.Sprint(i), Memory: tc.memory, Threads: 1, Blocks: "here", Rates: tc.rates})
-			}
-			j.Tasks = o
-			rec := &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}}
+			j, rec := partitioned(t, sum, tc.workers, control.Hello{Memory: tc.memory, Rates: tc.rates})
+			j.Parallel, j.GroupSize = tc.parallel, tc.size
 			phases, err := j.phases(t.Context(), rec, stage.Of(control.Smooth)[0], sum)
 			if err != nil || len(phases) != 2 {
 				t.Fatalf("phases %v, %v", phases, err)

@@ -20,8 +20,9 @@ func alike(f, g InputFile) bool {
 }
 
 // digestBeside fills in the digests of the files that rec names and that have none, beside the
-// partition that reads them. The context that it returns ends when that fails. The caller calls
-// finish with what came of the partition, and gets the error of either; the digests are in rec then.
+// partition that reads them. The partition runs in the context that it returns, which ends if a digest
+// fails. The caller calls finish with the error of the partition, and gets that of either; without
+// one, rec has the digests.
 func (j *Job) digestBeside(ctx context.Context, rec *Record) (_ context.Context, finish func(error) error) {
 	files := slices.DeleteFunc(slices.Clone(rec.Inputs), func(f InputFile) bool { return f.SHA256 != "" || f.Version != "" })
 	if len(files) == 0 {

@@ -19,9 +19,9 @@ func (g *sharing) models(n int) []control.Task {
 }
 
 // chooseModels is the groups in which workers train models together, nil where each worker had better
-// train models alone. That takes as much memory, so that time alone decides: groups come into question
-// where there are fewer models than workers. They are as large as --group-size says, or as is
-// fastest by what the workers have measured, if that is worthwhile.
+// train models alone. A worker of a group needs about as much memory as one that trains alone, so that
+// time decides. There are groups only where there are fewer models than workers. They are as large as
+// --group-size says, or as is fastest by what the workers have measured, if they save enough.
 func (p placing) chooseModels(models int) (best *sharing) {
 	if models >= len(p.workers) {
 		return nil

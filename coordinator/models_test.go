@@ -1,12 +1,10 @@
 package coordinator
 
 import (
-	"fmt"
 	"testing"
 
 	"ndls/internal/control"
 	"ndls/internal/packed"
-	"ndls/internal/storage"
 	"ndls/shards"
 	"ndls/stage"
 )
@@ -52,18 +50,9 @@ func TestModelGroups(t *testing.T) {
 		{"none is asked for", large, Grid, 1, 4, 1, enough, lan, 0, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			j, f := setup(t, storage.NewMem(), tc.sum)
-			j.Plan, j.Parallel, j.GroupSize = control.DefaultPlan(), tc.parallel, tc.size
+			j, rec := partitioned(t, tc.sum, tc.workers, control.Hello{Memory: tc.memory, Rates: tc.rates})
+			j.Parallel, j.GroupSize = tc.parallel, tc.size
 			j.Plan.Train.Runs, j.Plan.Train.Hidden = tc.runs, 256
-			if err := shards.WriteSummary(t.Context(), j.Catalog, tc.sum); err != nil {
-				t.Fatal(err)
-			}
-			o := &offered{fake: f}
-			for i := range tc.workers {
-				o.crew = append(o.crew, control.Hello{Worker: fmt.Sprint(i), Memory: tc.memory, Threads: 1, Blocks: "here", Rates: tc.rates})
-			}
-			j.Tasks = o
-			rec := &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}}
 			phases, err := j.phases(t.Context(), rec, stage.Of(control.Train)[0], tc.sum)
 			if err != nil {
 				t.Fatal(err)

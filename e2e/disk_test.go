@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -38,16 +37,10 @@ func TestLittleDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		run(t, strings.Fields(fmt.Sprintf("smooth --targets labelled --run %s --disk %d", dir, disk)+options)...)
-		b, err := os.ReadFile(filepath.Join(dir, "run.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
 		var record struct {
 			Stages []smoothed `json:"stages"`
 		}
-		if err := json.Unmarshal(b, &record); err != nil {
-			t.Fatal(err)
-		}
+		decode(t, filepath.Join(dir, "run.json"), &record)
 		for _, s := range record.Stages {
 			if s.Name == "smooth" {
 				t.Logf("--disk %d: %d edges, %d bytes on disk of %d planned, lean %v, spare %d", disk, s.Edges, s.Disk, s.Planned.Disk, s.Planned.Lean, s.Planned.Spare)

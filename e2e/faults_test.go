@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -37,14 +36,8 @@ func (c *crew) losses() (losses []struct {
 },
 ) {
 	c.t.Helper()
-	text, err := os.ReadFile(filepath.Join(c.folder, "report.json"))
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	report := struct{ Losses any }{&losses}
-	if err := json.Unmarshal(text, &report); err != nil {
-		c.t.Fatal(err)
-	}
+	decode(c.t, filepath.Join(c.folder, "report.json"), &report)
 	return losses
 }
 

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -103,10 +102,6 @@ func TestGridSeconds(t *testing.T) {
 				n.wg.Wait()
 				took := time.Since(begun)
 				n.end(kind.name, want)
-				text, err := os.ReadFile(filepath.Join(n.dir, "report.json"))
-				if err != nil {
-					t.Fatal(err)
-				}
 				var report struct {
 					Stages []struct {
 						Name    string  `json:"name"`
@@ -114,9 +109,7 @@ func TestGridSeconds(t *testing.T) {
 						Network float64 `json:"network_bytes"`
 					} `json:"stages"`
 				}
-				if err := json.Unmarshal(text, &report); err != nil {
-					t.Fatal(err)
-				}
+				decode(t, filepath.Join(n.dir, "report.json"), &report)
 				line := fmt.Sprintf("| %d | %s | %.1f |", workers, kind.name, took.Seconds())
 				for _, s := range report.Stages {
 					if slices.Contains([]string{"lsi", "smooth", "smooth-labels"}, s.Name) {

@@ -1,11 +1,9 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -126,19 +124,13 @@ func TestIntervalsSettle(t *testing.T) {
 			run(t, "verify", "--run", c.dir, "--quiet")
 			run(t, "gc", "--delete", "--run", c.dir, "--quiet")
 			compare(t, name, hashes(t, c.folder), want)
-			text, err := os.ReadFile(filepath.Join(c.folder, "run.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
 			var record struct {
 				Stages []struct {
 					Name      string
 					Deviation struct{ Bound, Mean float64 }
 				}
 			}
-			if err := json.Unmarshal(text, &record); err != nil {
-				t.Fatal(err)
-			}
+			decode(t, filepath.Join(c.folder, "run.json"), &record)
 			for _, s := range record.Stages {
 				if d := s.Deviation; s.Name == "smooth" && !(d.Mean > 0 && d.Mean <= d.Bound) {
 					t.Errorf("the run reports a deviation of %g of %g", d.Mean, d.Bound)
@@ -153,10 +145,6 @@ func TestIntervalsSettle(t *testing.T) {
 // to all workers but its own in each hop.
 func bytesOnTheWire(t *testing.T, dir string, workers float64, once bool) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "report.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var report struct {
 		Stages []struct {
 			Name    string  `json:"name"`
@@ -168,9 +156,7 @@ func bytesOnTheWire(t *testing.T, dir string, workers float64, once bool) {
 			Nodes float64 `json:"nodes"`
 		} `json:"dataset"`
 	}
-	if err := json.Unmarshal(text, &report); err != nil {
-		t.Fatal(err)
-	}
+	decode(t, filepath.Join(dir, "report.json"), &report)
 	for _, s := range report.Stages {
 		if s.Name != "lsi" && s.Name != "smooth" && s.Name != "smooth-labels" {
 			continue

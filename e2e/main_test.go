@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -119,4 +120,16 @@ func exitStatus(err error) int {
 		return errExit.ExitCode()
 	}
 	return -2
+}
+
+// decode reads a file of JSON, such as run.json or report.json.
+func decode(t testing.TB, file string, to any) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, to)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
 }

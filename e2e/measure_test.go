@@ -98,17 +98,6 @@ func (m *measured) run(t *testing.T) {
 	m.Phases = phasesOf(t, filepath.Join(n.folder, "journal"))
 }
 
-func decode(t *testing.T, file string, to any) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(text, to)
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
-}
-
 // phasesOf reads a journal that was never compacted.
 func phasesOf(t *testing.T, folder string) (phases []measuredPhase) {
 	t.Helper()

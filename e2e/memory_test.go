@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -79,13 +77,7 @@ func runInside(t *testing.T, dir string, memory int64, args ...string) {
 			Peak   int64 `json:"peak_rss_bytes"`
 		} `json:"memory"`
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "report.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(b, &report); err != nil {
-		t.Fatal(err)
-	}
+	decode(t, filepath.Join(dir, "report.json"), &report)
 	t.Logf("peak resident size %d of %d bytes", report.Memory.Peak, report.Memory.Budget)
 	if report.Memory.Peak == 0 || report.Memory.Peak > memory || report.Memory.Budget != memory {
 		t.Errorf("peak resident size %d with a budget of %d", report.Memory.Peak, report.Memory.Budget)

@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -34,19 +32,13 @@ func TestModelsTogether(t *testing.T) {
 				c.worker(hooks, "--memory", "512MiB")
 			}
 			c.end(name, want)
-			text, err := os.ReadFile(filepath.Join(c.dir, "report.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
 			var report struct {
 				Stages []struct {
 					Name    string  `json:"name"`
 					Network float64 `json:"network_bytes"`
 				} `json:"stages"`
 			}
-			if err := json.Unmarshal(text, &report); err != nil {
-				t.Fatal(err)
-			}
+			decode(t, filepath.Join(c.dir, "report.json"), &report)
 			for _, s := range report.Stages {
 				if s.Name == "train" && s.Network < 1e6 {
 					t.Errorf("the workers that trained sent %.0f bytes to each other", s.Network)

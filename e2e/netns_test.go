@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -174,12 +173,9 @@ func TestNetworkSlow(t *testing.T) {
 		n.end("a slow network", want)
 		healthy()
 		var report struct{ Losses []any }
-		text, err := os.ReadFile(filepath.Join(n.folder, "run.json"))
-		if err == nil {
-			err = json.Unmarshal(text, &report)
-		}
-		if err != nil || len(report.Losses) > 0 {
-			t.Errorf("lost: %v, error %v", report.Losses, err)
+		decode(t, filepath.Join(n.folder, "run.json"), &report)
+		if len(report.Losses) > 0 {
+			t.Errorf("lost: %v", report.Losses)
 		}
 	})
 }

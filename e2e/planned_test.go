@@ -134,13 +134,7 @@ func comparePlanned(t *testing.T, dir string, plans map[string]*figures, unstate
 			Passes  int      `json:"passes"`
 		} `json:"stages"`
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "run.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(b, &record); err != nil {
-		t.Fatal(err)
-	}
+	decode(t, filepath.Join(dir, "run.json"), &record)
 	within := func(stage, what string, planned, measured, share, slack float64) {
 		t.Helper()
 		if d := planned - measured; d > share*measured+slack || -d > share*measured+slack {

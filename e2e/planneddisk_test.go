@@ -101,10 +101,6 @@ const inexact = 1.03
 // checkDisk compares what each stage took, as it measured itself, with what was planned for it.
 func checkDisk(t *testing.T, dir string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "run.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var record struct {
 		Stages []struct {
 			Name    string   `json:"name"`
@@ -112,9 +108,7 @@ func checkDisk(t *testing.T, dir string) {
 			Disk    float64  `json:"measured_peak_disk_bytes"`
 		} `json:"stages"`
 	}
-	if err := json.Unmarshal(text, &record); err != nil {
-		t.Fatal(err)
-	}
+	decode(t, filepath.Join(dir, "run.json"), &record)
 	for _, s := range record.Stages {
 		if s.Planned == nil {
 			t.Errorf("%s was not planned", s.Name)

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -185,14 +184,8 @@ type smoothing struct {
 
 func smoothingOf(t *testing.T, dir string) smoothing {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "run.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var record struct{ Stages []smoothing }
-	if err := json.Unmarshal(text, &record); err != nil {
-		t.Fatal(err)
-	}
+	decode(t, filepath.Join(dir, "run.json"), &record)
 	for _, s := range record.Stages {
 		if s.Name == "smooth" {
 			return s

@@ -2,8 +2,10 @@ package partition
 
 import "ndls/internal/packed"
 
+// fileEdges is how many edges a file may have in any graph. Tests make it smaller.
 var fileEdges int64 = 1 << 26
 
+// mostFiles is into about how many files the edges are cut, at most.
 const mostFiles = 1 << 10
 
 // FileEdges is how many edges a file of the edges has at most, of so many edges in all, unless a

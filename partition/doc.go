@@ -68,8 +68,8 @@
 // that it is connected to by them. Tallies add up, in any order: degrees are sums, and components are
 // what any tally connects. A piece of gather adds up what all tallies say of a range of input ids, so
 // that order reads as many numbers as there are nodes, and not as there are edges. Components are
-// numbered by their smallest node id in the end, whatever the tallies were. In a graph with weights
-// there are neither steps: its strengths are sums in one order, which order makes itself.
+// numbered by their smallest node id in the end, whatever the tallies were. A graph with
+// weights has neither step: its strengths are sums in one order, which the step order makes.
 //
 // The nodes of highest degree come first, so that the first interval has most edges (39 % of
 // papers100M's, of 7 intervals). The files of edges are therefore cut by edges: where an interval

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"ndls/catalog"
 	"ndls/dataset"
@@ -12,6 +13,7 @@ import (
 	"ndls/internal/inputid"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
+	"ndls/internal/share"
 	"ndls/shards"
 )
 
@@ -129,24 +131,42 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 func (j *job) countNodes(ids []uint32, labels []int32, splits []uint8) {
 	names := [...]string{dataset.Train: "train", dataset.Valid: "valid", dataset.Test: "test"}
 	o := &j.ordered
+	var (
+		mu     sync.Mutex
+		of     [len(names)]int64
+		blanks = j.o.BlankFeatures > 0 && j.wantFeatures()
+	)
+	_ = share.Ranges(j.o.Threads, len(ids), countedNodes, func(lo, hi int) error {
+		var labelled, blanked int64
+		var splitOf [len(names)]int64
+		for i := lo; i < hi; i++ {
+			if labels[i] != noLabel {
+				labelled++
+			}
+			splitOf[splits[i]]++
+			if blanks && j.o.blanks(int64(ids[i]), labels[i], splits[i]) {
+				blanked++
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		o.Labelled += labelled
+		o.Blanked += blanked
+		for split, n := range splitOf {
+			of[split] += n
+		}
+		return nil
+	})
 	o.Splits = map[string]int64{}
-	blanks := j.o.BlankFeatures > 0 && j.wantFeatures()
-	var of [len(names)]int64
-	for i, label := range labels {
-		if label != noLabel {
-			o.Labelled++
-		}
-		of[splits[i]]++
-		if blanks && j.o.blanks(int64(ids[i]), label, splits[i]) {
-			o.Blanked++
-		}
-	}
 	for split, n := range of {
 		if dataset.Split(split) != dataset.NoSplit && n > 0 {
 			o.Splits[names[split]] = n
 		}
 	}
 }
+
+// countedNodes is how many nodes a thread counts at a time.
+const countedNodes = 1 << 16
 
 // warnOfLonelyNodes warns of nodes of a table of nodes that have no edge.
 func (j *job) warnOfLonelyNodes(n int64, ends []uint32) {

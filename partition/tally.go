@@ -73,6 +73,16 @@ func (j *sortedEdges[T]) countPairs(ctx context.Context, p Piece) error {
 	if err := j.notePairs(ctx, pairs); err != nil {
 		return err
 	}
+	return j.commitTally(func(t tally) error {
+		if err := j.countDegrees(ctx, pairs, t.components, t.degrees.S); err != nil {
+			return err
+		}
+		return j.saveTally(ctx, Count, p, 0, extsort.End, t, j.dropped.Load())
+	})
+}
+
+// commitTally ranks j.ids, and has commit fill and commit a tally of them.
+func (j *job) commitTally(commit func(t tally) error) error {
 	if err := j.ids.rankAll(); err != nil {
 		return err
 	}
@@ -81,10 +91,7 @@ func (j *sortedEdges[T]) countPairs(ctx context.Context, p Piece) error {
 		return err
 	}
 	defer t.free()
-	if err := j.countDegrees(ctx, pairs, t.components, t.degrees.S); err != nil {
-		return err
-	}
-	return j.saveTally(ctx, Count, p, 0, extsort.End, t, j.dropped.Load())
+	return commit(t)
 }
 
 // gatherIDs implements edgeSteps: it adds up what all pieces of the step Count know of a range of
@@ -120,18 +127,12 @@ func (j *sortedEdges[T]) gatherIDs(ctx context.Context, p Piece) error {
 			return err
 		}
 	}
-	if err := j.ids.rankAll(); err != nil {
-		return err
-	}
-	t, err := j.newTally()
-	if err != nil {
-		return err
-	}
-	defer t.free()
-	if err := j.addTallies(ctx, Count, lo, hi, t); err != nil {
-		return err
-	}
-	return j.saveTally(ctx, Gather, p, lo, hi, t, dropped)
+	return j.commitTally(func(t tally) error {
+		if err := j.addTallies(ctx, Count, lo, hi, t); err != nil {
+			return err
+		}
+		return j.saveTally(ctx, Gather, p, lo, hi, t, dropped)
+	})
 }
 
 // forgetIDs gives back what one piece of Count or Gather knows: another piece has other ids.

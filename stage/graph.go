@@ -237,8 +237,8 @@ func (g *graph) load(ctx context.Context, env *Env) error {
 	return g.stream.Load(ctx, env.Budget, env.Resources.Threads)
 }
 
-// follow has hop streams that are read from files end with this task, and not with the one that
-// opened them.
+// follow opens the hop streams anew if another task has opened them, unless they are in memory:
+// files of an object store can be read no longer once the context in which they were opened has ended.
 func (g *graph) follow(ctx context.Context, env *Env) error {
 	if g.by == env || g.resident {
 		return nil

@@ -346,8 +346,8 @@ func storedTogether(r control.Resources, rows int64, rule smooth.Rule) int {
 const correctionShare = 0.5
 
 // smoothRuns prepares the smoothing of panels [first, last) of soft labels, and calls use
-// for runs of the same depth, and of the same K, one after the other. uncorrected says that use reads
-// soft labels as they were before they were corrected, too.
+// for runs of the same depth, and of the same K, one after the other. uncorrected says that use also
+// reads the soft labels as they were before the correction.
 func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func(run int) int, uncorrected bool, use func(runColumns) error) (err error) {
 	rule, err := labelRule(env.Plan)
 	if err != nil {
