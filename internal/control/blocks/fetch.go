@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 )
@@ -92,14 +93,11 @@ func (c *Client) Fetch(ctx context.Context, t Ticket, put func(first int64, rows
 }
 
 func (c *Client) fetch(ctx context.Context, t Ticket, put func(first int64, rows []byte) error) error {
-	stream, err := c.open(ctx, t)
-	if err != nil {
-		return err
-	}
 	var f frame
 	defer f.free()
-	if err := stream.RecvMsg(&f); err != nil {
-		return fromStatus(ctx, err)
+	stream, err := c.open(ctx, t, &f)
+	if err != nil {
+		return err
 	}
 	if !bytes.Equal(f.header, t.schemaMessage()) {
 		return fmt.Errorf("the stream begins with another schema than %v: %w: %w", t.schema(), ErrCorrupt, ErrRetry)
@@ -128,20 +126,45 @@ func (c *Client) fetch(ctx context.Context, t Ticket, put func(first int64, rows
 	return nil
 }
 
-// open asks for the rows of a ticket.
-func (c *Client) open(ctx context.Context, t Ticket) (wireformat.FlightService_DoGetClient, error) {
-	asking, cancel := context.WithCancel(ctx)
-	tried := time.AfterFunc(reach, cancel)
+// open asks for the rows of a ticket, and reads the first message into f.
+func (c *Client) open(ctx context.Context, t Ticket, f *frame) (wireformat.FlightService_DoGetClient, error) {
+	asking, cancel := context.WithCancelCause(ctx)
+	answered, stop := context.WithCancel(asking)
+	go c.watch(answered, cancel)
 	stream, err := c.service.DoGet(asking, &flight.Ticket{Ticket: t.Encode()}, grpc.ForceCodecV2(newCodec()), grpc.WaitForReady(true))
-	switch inTime := tried.Stop(); {
-	case err != nil:
-		cancel()
-		return nil, fromStatus(ctx, err)
-	case !inTime:
-		return nil, fmt.Errorf("no connection for %v: %w", reach, ErrRetry)
+	if err == nil {
+		err = stream.RecvMsg(f)
 	}
-	context.AfterFunc(ctx, cancel) // that of the stream
-	return stream, nil
+	stop()
+	if err == nil {
+		return stream, nil
+	}
+	if cause := context.Cause(asking); errors.Is(cause, ErrRetry) {
+		err = cause
+	} else {
+		err = fromStatus(ctx, err)
+	}
+	cancel(nil)
+	return nil, err
+}
+
+// watch calls cancel once there has been no connection for as long as reach, unless ctx ends before. It
+// is needed until the owner has answered: where the connection is lost before the owner has seen a
+// request, gRPC sends that again by itself, whenever there is a connection.
+func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc) {
+	for ctx.Err() == nil {
+		c.conn.WaitForStateChange(ctx, connectivity.Ready)
+		lost, stop := context.WithTimeout(ctx, reach)
+		state := c.conn.GetState()
+		for state != connectivity.Ready && c.conn.WaitForStateChange(lost, state) {
+			state = c.conn.GetState()
+		}
+		stop()
+		if state != connectivity.Ready && ctx.Err() == nil {
+			cancel(fmt.Errorf("no connection for %v: %w", reach, ErrRetry))
+			return
+		}
+	}
 }
 
 // fromStatus tells apart what a failed call means.
