@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -87,6 +88,22 @@ func knownKeys(root *cobra.Command) []string {
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
+}
+
+// suggestion is the flag that a command line with an unknown one may have meant, as the end of its error.
+func suggestion(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	given := unknown.GetSpecifiedName()
+	meant := nearest(given, names)
+	if distance(given, meant) > len(given)/2 {
+		return ""
+	}
+	return "; did you mean --" + meant + "?"
 }
 
 // nearest is the word with the fewest insertions, deletions and substitutions

@@ -135,7 +135,7 @@ func TestUsage(t *testing.T) {
 		args       []string
 	}{
 		{"unknown verb", "smooth", []string{"smoth"}},
-		{"unknown flag", "--epsilom", []string{"lsi", "--run", run, "--epsilom", "1"}},
+		{"unknown flag", "unknown flag: --epsilom; did you mean --epsilon?", []string{"lsi", "--run", run, "--epsilom", "1"}},
 		{"argument", "unknown command", []string{"lsi", "extra", "--run", run}},
 		{"missing run", `"run" not set`, []string{"lsi"}},
 		{"number that is none", "many", []string{"lsi", "--run", run, "--probes", "many"}},
