@@ -18,7 +18,7 @@ const groupsOfTask = 2
 // everything done.
 func cut(s control.Stage, c stage.Cut, cat *catalog.Catalog, workers int) (phases [][]control.Task) {
 	whole := []control.Task{{Stage: s, Part: control.Whole}}
-	if workers <= 1 || c.Panels == 0 || c.Intervals == 0 {
+	if workers <= 1 || c.Panels == 0 || c.Intervals == 0 || c.Next != nil {
 		return [][]control.Task{whole}
 	}
 	rows, tiles, parts := cellsOf(cat, c.Rows), cellsOf(cat, c.Tiles), cellsOf(cat, c.Parts)

@@ -186,7 +186,7 @@ func TestCutPartition(t *testing.T) {
 		{"nothing", partition.Left{}, 3, "partition"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := ids([][]control.Task{cutStep(control.Partition, tc.left, tc.workers)}); got != tc.want {
+			if got := ids([][]control.Task{cutStep(control.Partition, tc.left, tc.workers, nil)}); got != tc.want {
 				t.Errorf("cut %q, want %q", got, tc.want)
 			}
 		})

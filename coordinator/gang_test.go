@@ -530,7 +530,7 @@ func TestWhoSharesRows(t *testing.T) {
 			o.crew, o.late = o.crew[:min(2, len(o.crew))], o.crew[min(2, len(o.crew)):]
 			j.Tasks = o
 			rec := &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}}
-			phases, err := j.phases(t.Context(), rec, stage.Of(control.Smooth)[0], sum)
+			phases, _, err := j.phases(t.Context(), rec, stage.Of(control.Smooth)[0], sum)
 			if tc.refused {
 				if !errors.Is(err, mem.ErrBudget) || !strings.Contains(err.Error(), "more workers") {
 					t.Fatalf("error %v", err)
@@ -597,7 +597,7 @@ func TestGroupSize(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			j, rec := partitioned(t, sum, tc.workers, control.Hello{Memory: tc.memory, Rates: tc.rates})
 			j.Parallel, j.GroupSize = tc.parallel, tc.size
-			phases, err := j.phases(t.Context(), rec, stage.Of(control.Smooth)[0], sum)
+			phases, _, err := j.phases(t.Context(), rec, stage.Of(control.Smooth)[0], sum)
 			if err != nil || len(phases) != 2 {
 				t.Fatalf("phases %v, %v", phases, err)
 			}

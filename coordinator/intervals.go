@@ -12,6 +12,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/partition"
 	"ndls/shards"
 	"ndls/stage"
 )
@@ -54,9 +55,9 @@ func CheckGroupSize(p Parallel, size int) error {
 	return nil
 }
 
-// phases cuts what is left to do of a stage, nil where that is done step by step. Workers that are at
-// work on a phase, from before a restart, go on as it was cut then.
-func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) ([][]control.Task, error) {
+// phases cuts what is left to do of a stage, nil where that is done step by step: by groups that share columns of it, if
+// it says so. Workers that are at work on a phase, from before a restart, go on as it was cut then.
+func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) ([][]control.Task, *sharing, error) {
 	c := s.Cut(j.Plan, sum)
 	under := j.Tasks.UnderWay()
 	if len(under) > 0 && under[0].Stage != s.Name() {
@@ -67,17 +68,24 @@ func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards
 	switch {
 	case len(under) > 0 && under[0].Part == control.Strips:
 		g = &sharing{groups: 1, strips: under}
-	case len(under) == 0 || under[0].Shares():
+	case len(under) == 0 || under[0].Shares() || c.Next != nil && under[0].Part == control.Rows:
 		g, err = j.grid(ctx, rec, s, sum, c)
 	}
 	if err != nil || g == nil && c.Next != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if g == nil {
-		return cut(s.Name(), c, j.Catalog, j.Tasks.Workers()), nil
+		return cut(s.Name(), c, j.Catalog, j.Tasks.Workers()), nil, nil
 	}
 	if c.Models > 0 {
-		return [][]control.Task{g.models(c.Models), {{Stage: s.Name(), Part: control.Whole}}}, nil
+		return [][]control.Task{g.models(c.Models), {{Stage: s.Name(), Part: control.Whole}}}, nil, nil
+	}
+	if c.Next != nil && c.Panels > 0 {
+		left, err := c.Next(ctx, j.Catalog)
+		if err != nil || g.groups > 1 || left.Shared {
+			return nil, g, err
+		}
+		// One group has all of them, and needs no steps.
 	}
 	phases := cut(s.Name(), c, j.Catalog, max(g.groups, 2))
 	var shared [][]control.Task
@@ -91,7 +99,7 @@ func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards
 	} else if c.Strips != "" && len(j.Catalog.Entries(c.Strips)) < c.Intervals {
 		shared = append(shared, g.strips)
 	}
-	return append(shared, phases...), nil
+	return append(shared, phases...), nil, nil
 }
 
 // sharing says how workers share a stage in two dimensions: those of a group share the rows of a
@@ -120,6 +128,18 @@ func (g *sharing) cells(columns []control.Task) (tasks []control.Task) {
 	for _, t := range columns {
 		for _, x := range g.strips {
 			x.FirstPanel, x.LastPanel = t.First, t.Last
+			tasks = append(tasks, x)
+		}
+	}
+	return tasks
+}
+
+// panels is the tasks of what is left of a step whose pieces are panels: each group has some of them.
+func (g *sharing) panels(left partition.Left) (tasks []control.Task) {
+	left.Count = func(groups int) int { return groups }
+	for _, p := range left.Cut(g.groups) {
+		for _, x := range g.strips {
+			x.FirstPanel, x.LastPanel = p.First, p.Last
 			tasks = append(tasks, x)
 		}
 	}
@@ -237,8 +257,11 @@ type placing struct {
 // they have not, it is the smallest with columns for all groups. fits says that a worker has the memory
 // for all rows.
 func (p placing) choose(c stage.Cut, most int, fits bool) (*sharing, error) {
-	pieces := 0
-	if c.Panels > 0 {
+	pieces := 0 // that groups take
+	switch {
+	case c.Next != nil:
+		pieces = c.Panels
+	case c.Panels > 0:
 		pieces = (c.Panels + c.Together - 1) / c.Together
 	}
 	rates := slowest(p.workers)
@@ -259,6 +282,10 @@ func (p placing) choose(c stage.Cut, most int, fits bool) (*sharing, error) {
 	}
 	smallest := resourcesOf(p.workers[len(p.workers)-1])
 	seconds := func(size int) float64 {
+		pieces := pieces
+		if size == 1 && c.Panels > 0 {
+			pieces = (c.Panels + c.Together - 1) / c.Together
+		}
 		return estimate.GroupSeconds(p.counts, p.Plan, smallest, p.stage, len(p.workers), size, pieces, rates)
 	}
 	var best *sharing
@@ -322,7 +349,7 @@ func (p placing) group(size int) (tasks []control.Task, err error) {
 	for i := range size {
 		places = append(places, p.workers[(i+1)*groups-1])
 	}
-	borders, needs, err := p.shareOut(p.counts, p.stage, p.sum, p.edges, places)
+	borders, needs, err := p.shareOut(p.counts, p.stage, p.sum, p.edges, places, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -344,15 +371,15 @@ var evenness = []float64{1, 0.75, 0.5, 0.25, 0}
 // as it has of all memory. A strip weighs what it has of the edges, which is what
 // computing takes; or more and more what it has of the rows, which is what memory
 // takes, until each worker can keep its rows in memory, or has room for them at all.
-// It returns what memory each share needs.
-func (j *Job) shareOut(c estimate.Counts, s stage.Stage, sum shards.Summary, edges []float64, workers []control.Hello) (borders []int, needs []int64, err error) {
+// It returns what memory each share needs, where there are so many groups of such workers.
+func (j *Job) shareOut(c estimate.Counts, s stage.Stage, sum shards.Summary, edges []float64, workers []control.Hello, groups int) (borders []int, needs []int64, err error) {
 	for _, even := range evenness {
 		borders = cutStrips(edges, sum.Nodes, even, workers)
 		resident := true
 		needs, err = nil, nil
 		for w, h := range workers {
 			rows := min(int64(borders[w+1])*packed.StripRows, sum.Nodes) - int64(borders[w])*packed.StripRows
-			least, fits := estimate.Share(c, j.Plan, resourcesOf(h), s, rows)
+			least, fits := estimate.Share(c, j.Plan, resourcesOf(h), s, rows, groups)
 			needs = append(needs, least)
 			resident = resident && fits
 			if least > h.Memory {

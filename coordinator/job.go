@@ -338,7 +338,7 @@ func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report c
 	var reports []control.StageReport
 	c := s.Cut(j.Plan, sum)
 	if c.Next != nil && c.Strips == "" && c.Models == 0 {
-		reports, err = j.runSteps(ctx, s.Name(), c)
+		reports, err = j.runSteps(ctx, s.Name(), c, nil)
 	} else {
 		reports, err = j.runShared(ctx, rec, s, sum)
 	}
@@ -383,12 +383,18 @@ func (j *Job) runShared(ctx context.Context, rec *Record, s stage.Stage, sum sha
 
 // runPhases has what is left to do of a stage done.
 func (j *Job) runPhases(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) (reports []control.StageReport, err error) {
-	phases, err := j.phases(ctx, rec, s, sum)
+	c := s.Cut(j.Plan, sum)
+	if under := j.Tasks.UnderWay(); c.Next != nil && c.Panels > 0 && len(under) > 0 && under[0].Stage == s.Name() && under[0].LastPanel > 0 {
+		if reports, err = j.phase(ctx, under); err != nil { // groups end their step as it was cut
+			return reports, err
+		}
+	}
+	phases, g, err := j.phases(ctx, rec, s, sum)
 	if err != nil {
 		return nil, err
 	}
 	if phases == nil {
-		return j.runSteps(ctx, s.Name(), s.Cut(j.Plan, sum))
+		return j.runSteps(ctx, s.Name(), c, g)
 	}
 	return j.inPhases(ctx, phases)
 }

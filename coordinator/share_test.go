@@ -168,7 +168,7 @@ func TestStepsShareAStage(t *testing.T) {
 			}
 			next = false
 			return left, nil
-		}})
+		}}, nil)
 		if end(); err != nil {
 			t.Fatal(err)
 		}

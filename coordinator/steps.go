@@ -14,8 +14,8 @@ import (
 
 // runSteps has a stage done step by step, or by one task where there is one worker and
 // no others have begun. What a step leaves is known when it is done; the files that no
-// step needs any more are removed before the next.
-func (j *Job) runSteps(ctx context.Context, s control.Stage, c stage.Cut) (reports []control.StageReport, err error) {
+// step needs any more are removed before the next. The workers of a group share the rows of columns, unless g is nil.
+func (j *Job) runSteps(ctx context.Context, s control.Stage, c stage.Cut, g *sharing) (reports []control.StageReport, err error) {
 	var before partition.Left
 	from := 0.0
 	for ended := false; ; {
@@ -36,7 +36,7 @@ func (j *Job) runSteps(ctx context.Context, s control.Stage, c stage.Cut) (repor
 			return reports, fmt.Errorf("step %s of %s was done and left no files; workers must be of the same version", left.Step, s)
 		}
 		before = left
-		tasks := cutStep(s, left, j.Tasks.Workers())
+		tasks := cutStep(s, left, j.Tasks.Workers(), g)
 		ended = tasks[0].Part == control.Whole
 		leave := func() {}
 		if c.Once { // else it is not known how many steps there are
@@ -68,9 +68,12 @@ func (j *Job) warn(ctx context.Context) error {
 
 // cutStep divides the step that is next. At least one task is left: it finds
 // everything done.
-func cutStep(s control.Stage, left partition.Left, workers int) (tasks []control.Task) {
+func cutStep(s control.Stage, left partition.Left, workers int, g *sharing) (tasks []control.Task) {
 	task := control.Task{Stage: s, Part: control.Part(left.Step)}
-	if (workers <= 1 || left.Small) && !left.Shared || left.Step == partition.Whole || left.Step == "" {
+	if g != nil && task.Part == control.Columns {
+		return g.panels(left)
+	}
+	if g == nil && (workers <= 1 || left.Small) && !left.Shared || left.Step == partition.Whole || left.Step == "" {
 		task.Part = control.Whole
 		return []control.Task{task}
 	}

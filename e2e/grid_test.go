@@ -15,7 +15,7 @@ import (
 // gridJob has four strips of rows and four panels of columns, so that workers can share both.
 var gridJob = []string{
 	"--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=60,classes=5,seed=3", 3*packed.StripRows+1000, 6*packed.StripRows),
-	"--probes", "16", "--runs", "1", "--epochs", "2", "--epsilon", "0.1", "--kmax", "4", "--label-kmax", "2", "--quiet",
+	"--probes", "32", "--runs", "1", "--epochs", "2", "--epsilon", "0.02", "--kmax", "7", "--label-kmax", "2", "--quiet",
 }
 
 // twoDimensions has groups of two workers, each for some columns.

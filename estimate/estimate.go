@@ -210,6 +210,7 @@ type Sheet struct {
 	scratch int64   // bytes of scratch files, of BytesWritten
 	piped   bool    // bytes are read and written while threads compute
 	pieces  int     // which workers share, 0 if one does all
+	width   float64 // of a pass: how many times as long it computes as one over 16 float32 columns
 	handed  handed  // what workers that share the stage hand on
 }
 
@@ -251,11 +252,16 @@ func (s *Sheet) share() float64 {
 	if s.pieces == 0 {
 		return 1
 	}
-	takers := s.Workers
-	if s.sharing > 1 {
-		takers = s.groups
-	}
+	takers := s.takers()
 	return float64((s.pieces+takers-1)/takers) / float64(s.pieces)
+}
+
+// takers is how many workers there are for pieces, or groups of them.
+func (s *Sheet) takers() int {
+	if s.sharing > 1 {
+		return s.groups
+	}
+	return s.Workers
 }
 
 // Pieces says that workers share what the stage computes, reads and writes, but for what one thread
@@ -264,6 +270,9 @@ func (s *Sheet) Pieces(n int) { s.pieces = n }
 
 // Members is the number of workers among which a stage is shared by rows, 1 for one that is not.
 func (s *Sheet) Members() int { return int(s.sharing) }
+
+// Groups is the number of such groups of workers, each of which has some of the columns.
+func (s *Sheet) Groups() int { return s.groups }
 
 // Budget is what the stages can use of --memory.
 func (s *Sheet) Budget() int64 { return mem.Usable(s.Resources.Memory) }

@@ -5,7 +5,6 @@ import (
 
 	"ndls/hops"
 	"ndls/internal/control"
-	"ndls/internal/packed"
 )
 
 const (
@@ -20,7 +19,7 @@ const (
 // groups can take, 0 for one that only groups of all workers share. Groups of one share no rows. What a
 // hop computes, sends and reads goes on at the same time.
 func GroupSeconds(c Counts, p control.Plan, r control.Resources, s Stage, workers, size, pieces int, rates control.Rates) float64 {
-	x := share(c, p, r, s, Part(c.Nodes, size))
+	x := share(c, p, r, s, Part(c.Nodes, size), max(workers/size, 1))
 	if f := x.figures(s); f.Passes == 0 {
 		return handingSeconds(c, p, r, s, workers, size, rates)
 	}
@@ -30,8 +29,7 @@ func GroupSeconds(c Counts, p control.Plan, r control.Resources, s Stage, worker
 	}
 	members := float64(size)
 	passes := float64(x.Passes)
-	width := max(float64(x.ColumnsPerPass)/packed.PanelColumns, 1)
-	seconds := passes * width * float64(x.edgesOfPass()) / members / rates.Edges
+	seconds := passes * x.width * float64(x.edgesOfPass()) / members / rates.Edges
 	if rates.Store > 0 {
 		seconds = max(seconds, passes*float64(x.BytesPerPass)/members/rates.Store)
 	}
@@ -40,7 +38,11 @@ func GroupSeconds(c Counts, p control.Plan, r control.Resources, s Stage, worker
 		seconds = max(seconds, float64(x.NetworkBytes)/members/rates.Network)
 		together = 2*meeting + passes*part*waiting
 	}
-	return x.alone + part*(seconds+float64(x.scratch)/scratchBytes) + together
+	moved := 0.0 // beside passes, by all workers
+	if rates.Store > 0 {
+		moved = float64(x.BytesRead-x.passed+x.BytesWritten-x.scratch) / float64(workers) / rates.Store
+	}
+	return x.alone + part*(seconds+float64(x.scratch)/scratchBytes) + moved + together
 }
 
 const (
@@ -100,8 +102,8 @@ func BestGroup(c Counts, p control.Plan, r control.Resources, s Stage, workers, 
 
 // handingSeconds is GroupSeconds of a stage without passes, in which the workers of a group hand values on.
 func handingSeconds(c Counts, p control.Plan, r control.Resources, s Stage, workers, size int, rates control.Rates) float64 {
-	x := share(c, p, r, s, Part(c.Nodes, size))
-	x.Workers, x.groups = max(workers, 1), max(workers/size, 1)
+	x := share(c, p, r, s, Part(c.Nodes, size), max(workers/size, 1))
+	x.Workers = max(workers, 1)
 	if rates.Network > 0 {
 		x.handed.network = rates.Network
 	}

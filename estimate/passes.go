@@ -119,6 +119,7 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 	// Half as many bytes save a part of the time only: values are widened.
 	width := float64(l.Columns) / packed.PanelColumns * math.Sqrt(float64(l.Precision.Bytes())/4)
 	width = max(width, 1)
+	s.width = width
 	share := 1.0
 	if s.listed() {
 		share = group.ReadShare(s.Nodes, s.edgesOfPass(), int(s.sharing))
@@ -175,11 +176,11 @@ func (s *Sheet) FindLSI(width int, sketch bool, epsilon float64, kmax int, held 
 	s.Computes(float64(w.Passes)*float64(s.Part)*float64(o.Layout.Columns), observedValues)
 }
 
-// ShareLSI is one run of the LSI engine by workers that share the panels of the probe, in stretches
+// ShareLSI is one run of the LSI engine by workers, or groups of them, that share the panels of the probe, in stretches
 // that end with some hops, beside held bytes. There are so many tasks at most.
 func (s *Sheet) ShareLSI(panels, tasks int, sketch bool, ends []int, held int64) {
-	workers := min(s.Workers, tasks)
-	mine := (panels + workers - 1) / workers
+	takers := min(s.takers(), tasks)
+	mine := (panels + takers - 1) / takers
 	r := s.capacity(mine*packed.PanelColumns, held)
 	r.Precision = lsi.Precision(sketch, s.Weighted, r.Precision)
 	s.fits(r, held, func(r hops.Capacity) int64 {
@@ -204,13 +205,20 @@ func (s *Sheet) ShareLSI(panels, tasks int, sketch bool, ends []int, held int64)
 	s.Computes(float64(n)*float64(panels*packed.PanelColumns), filledValues)
 	s.Computes(float64(w.Passes)*float64(n)*float64(l.Columns), observedValues)
 	// Rows after each stretch, and squared distances: those of the first stretch are most of them.
-	rows := int64(panels) * n * packed.PanelColumns * l.Precision.Bytes()
-	found := int64(ends[0]+1) * 8 * n * int64(panels)
+	rows := int64(panels) * s.Nodes * packed.PanelColumns * l.Precision.Bytes()
+	found := int64(ends[0]+1) * 8 * s.Nodes * int64(panels)
+	if s.sharing > 1 { // who finds K has the degrees of all nodes
+		all := s.NodeBytes() + finding
+		s.Takes(all, all)
+	}
 	s.BytesWritten += int64(len(ends))*rows + found
 	s.BytesRead += int64(len(ends)-1)*rows + found
 	s.PeakDiskBytes = s.DiskBytes + 2*rows + found
 	s.Pieces(tasks)
 }
+
+// finding is about what a [lsi.Finder] of 2^20 nodes takes, with what it reads.
+const finding = 48 << 20
 
 // Spectrum is finding λ₂ beside held bytes, in as many hops as a slow graph takes.
 func (s *Sheet) Spectrum(held int64) {
@@ -296,7 +304,7 @@ func (s *Sheet) CheckSettled(o smooth.Options, last int, held, tiles int64) {
 	s.ReadNodes(1) // the graph is opened again
 	s.ReadK()
 	w := o.Work(s.Part, packed.PanelColumns, last, 1)
-	columns, passes := s.ColumnsPerPass, s.Passes
+	columns, passes, width := s.ColumnsPerPass, s.Passes, s.width
 	if o.Chooses {
 		scratch := smooth.ChooseDisk(s.Part, last)
 		w.Disk += scratch
@@ -304,7 +312,7 @@ func (s *Sheet) CheckSettled(o smooth.Options, last int, held, tiles int64) {
 		w.Passes += chosenPasses
 	}
 	s.streams(r, w, o.Layout, o.Chooses, 0)
-	s.ColumnsPerPass, s.Passes = columns, passes
+	s.ColumnsPerPass, s.Passes, s.width = columns, passes, width
 	s.BytesRead += 2*tiles + TileBytes(s.Nodes, s.Features, s.Half)
 }
 

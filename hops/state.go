@@ -223,8 +223,8 @@ func (s *StateReader) Fill(p []byte) error {
 	return nil
 }
 
-// skip passes over n bytes.
-func (s *StateReader) skip(n int64) error {
+// Skip passes over n bytes.
+func (s *StateReader) Skip(n int64) error {
 	for n > 0 {
 		part, err := s.take(n)
 		if err != nil {
@@ -242,7 +242,7 @@ func (s *StateReader) Panels(rows []byte, stride, size, held, first, last int) e
 	if (last-first)*size < stride {
 		clear(rows)
 	}
-	if err := s.skip(int64(first) * int64(n*size)); err != nil {
+	if err := s.Skip(int64(first) * int64(n*size)); err != nil {
 		return err
 	}
 	if stride == size {
@@ -258,7 +258,7 @@ func (s *StateReader) Panels(rows []byte, stride, size, held, first, last int) e
 			}
 		}
 	}
-	return s.skip(int64(held-last) * int64(n*size))
+	return s.Skip(int64(held-last) * int64(n*size))
 }
 
 // Block is what [StateWriter.Block] wrote of held panels: those in [first,
@@ -270,7 +270,7 @@ func (s *StateReader) Block(b *spmv.Block, c *Closure, held, first, last int) er
 			return err
 		}
 		decays := 2 * rows.Len()
-		if err := s.skip(int64(first) * decays); err != nil {
+		if err := s.Skip(int64(first) * decays); err != nil {
 			return err
 		}
 		for g := range last - first {
@@ -278,7 +278,7 @@ func (s *StateReader) Block(b *spmv.Block, c *Closure, held, first, last int) er
 				return err
 			}
 		}
-		return s.skip(int64(held-last) * decays)
+		return s.Skip(int64(held-last) * decays)
 	})
 }
 

@@ -14,20 +14,28 @@ import (
 )
 
 // Stretch is some hops of some panels of a probe. Several workers, each with its panels, find K so:
-// the squared lengths of the rows add over panels. A [Finder] adds them.
+// the squared lengths of the rows add over panels. A [Finder] adds them. Workers of a group may share the rows of
+// the panels: all of them have the same stretch.
 type Stretch struct {
 	// First and Last bound the panels.
 	First, Last int
 	// From is the hop of the rows that the stretch begins with, -1 for those of the probe; To is
 	// the last hop.
 	From, To int
-	// Rows opens what Save stored of a panel at hop From.
-	Rows func(panel int) (io.ReadCloser, error)
+	// Rows lists what Save stored of a panel at hop From, in ascending order of row: each row of the graph at least once.
+	Rows func(panel int) []Saved
 	// Squares gets the squared lengths of the rows of a panel after a hop. It may not keep them; their
 	// memory is that of whole pages.
 	Squares func(panel, hop int, squares []float64) error
 	// Save stores the rows of a panel at hop To. All hops of the panel were shown before.
 	Save func(ctx context.Context, panel int, write func(io.Writer) error) error
+}
+
+// Saved is what Save stored of a panel: so many rows from First on, counted from the first row of the graph that is
+// to read them. It may have rows before and behind those of the graph.
+type Saved struct {
+	First, Rows int64
+	Open        func() (io.ReadCloser, error)
 }
 
 // stretched is the header of the rows of a panel.
@@ -178,13 +186,13 @@ func (b *stretchBlock) show(hop int) error {
 	return nil
 }
 
-func (b *stretchBlock) header(panel, hop int) stretched {
-	return stretched{b.rows.NumRows(), b.rows.Layout().Precision.String(), panel, hop}
+func (b *stretchBlock) header(rows int64, panel, hop int) stretched {
+	return stretched{rows, b.rows.Layout().Precision.String(), panel, hop}
 }
 
 // write writes the rows of a panel at hop To, in the format of package hops.
 func (b *stretchBlock) write(w io.Writer, panel int) error {
-	out, err := hops.NewStateWriter(w, b.header(panel, b.To))
+	out, err := hops.NewStateWriter(w, b.header(b.rows.NumRows(), panel, b.To))
 	if err != nil {
 		return err
 	}
@@ -198,32 +206,21 @@ func (b *stretchBlock) write(w io.Writer, panel int) error {
 
 // load makes the rows those of the panels at hop From.
 func (b *stretchBlock) load() (err error) {
-	var in []*hops.StateReader
+	var in []*savedReader
+	defer func() {
+		for _, r := range in {
+			r.close()
+		}
+	}()
 	for panel := b.first; panel < b.last; panel++ {
-		file, err := b.Rows(panel)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		r, err := hops.NewStateReader(file)
-		if err != nil {
-			return err
-		}
-		var h stretched
-		if err := r.Header(&h); err != nil {
-			return err
-		}
-		if want := b.header(panel, b.From); h != want {
-			return fmt.Errorf("rows of %+v, not of %+v: %w", h, want, hops.ErrState)
-		}
-		in = append(in, r)
+		in = append(in, &savedReader{stretchBlock: b, panel: panel, files: b.Rows(panel)})
 	}
 	if err := b.rows.Import(func(_ int64, rows spmv.Rows) error {
 		if raw, _, _ := rows.Bytes(); len(in)*packed.PanelColumns < rows.Stride {
 			clear(raw)
 		}
 		for i, r := range in {
-			if err := eachOfPanel(rows, i, r.Fill); err != nil {
+			if err := eachOfPanel(rows, i, r.fill); err != nil {
 				return err
 			}
 		}
@@ -232,11 +229,97 @@ func (b *stretchBlock) load() (err error) {
 		return err
 	}
 	for _, r := range in {
-		if err := r.End(); err != nil {
+		if err := r.end(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// savedReader reads the rows of a panel from its files, one after the other.
+type savedReader struct {
+	*stretchBlock
+	panel int
+	files []Saved // that were not opened yet
+	at    int64   // the first row that no file which was opened has
+	file  io.ReadCloser
+	state *hops.StateReader
+	whole bool  // the file has no rows behind those of the graph
+	left  int64 // bytes of the file that are to be read
+}
+
+// fill reads the next bytes of the rows.
+func (r *savedReader) fill(p []byte) error {
+	for len(p) > 0 {
+		if r.left == 0 {
+			if err := r.next(); err != nil {
+				return err
+			}
+		}
+		n := min(int64(len(p)), r.left)
+		if err := r.state.Fill(p[:n]); err != nil {
+			return err
+		}
+		p, r.left = p[n:], r.left-n
+	}
+	return nil
+}
+
+// next opens the next file where it has the next row.
+func (r *savedReader) next() error {
+	if err := r.end(); err != nil {
+		return err
+	}
+	for len(r.files) > 0 && r.files[0].First+r.files[0].Rows <= r.at {
+		r.files = r.files[1:]
+	}
+	if len(r.files) == 0 || r.files[0].First > r.at {
+		return fmt.Errorf("no file has row %d of panel %d at hop %d: %w", r.at, r.panel, r.From, hops.ErrState)
+	}
+	f := r.files[0]
+	r.files = r.files[1:]
+	var err error
+	if r.file, err = f.Open(); err != nil {
+		return err
+	}
+	if r.state, err = hops.NewStateReader(r.file); err != nil {
+		return err
+	}
+	var h stretched
+	if err := r.state.Header(&h); err != nil {
+		return err
+	}
+	if want := r.header(f.Rows, r.panel, r.From); h != want {
+		return fmt.Errorf("rows of %+v, not of %+v: %w", h, want, hops.ErrState)
+	}
+	size := packed.PanelColumns * r.rows.Layout().Precision.Bytes()
+	if err := r.state.Skip((r.at - f.First) * size); err != nil {
+		return err
+	}
+	end := min(f.First+f.Rows, r.rows.NumRows())
+	r.left, r.at, r.whole = (end-r.at)*size, end, end == f.First+f.Rows
+	return nil
+}
+
+// end closes the file, which has nothing else if all of it was wanted.
+func (r *savedReader) end() error {
+	if r.file == nil {
+		return nil
+	}
+	if r.whole {
+		if err := r.state.End(); err != nil {
+			return err
+		}
+	}
+	r.close()
+	return nil
+}
+
+func (r *savedReader) close() {
+	if r.file != nil {
+		_ = r.file.Close()
+		r.file = nil
+	}
 }
 
 // eachOfPanel calls do with the bytes of a panel of rows, as few times as may be.

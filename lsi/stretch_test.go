@@ -3,6 +3,7 @@ package lsi
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -76,7 +77,7 @@ func inStretches(t *testing.T, g hops.Graph, probe Probe, o Options, ends []int)
 		for _, part := range [][2]int{{panels / 2, panels}, {0, panels / 2}} {
 			x := Stretch{
 				First: part[0], Last: part[1], From: from, To: to,
-				Rows: func(panel int) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(rows[panel])), nil },
+				Rows: func(panel int) []Saved { return cutRows(t, rows[panel], o.Layout.Precision, part[0] == 0) },
 				Squares: func(panel, hop int, x []float64) error {
 					squares[[2]int{panel, hop}] = slices.Clone(x[:n])
 					return nil
@@ -105,4 +106,84 @@ func inStretches(t *testing.T, g hops.Graph, probe Probe, o Options, ends []int)
 	}
 	f.End()
 	return f
+}
+
+// cutRows is the rows of a panel in one file, or in several, with rows that two of them have, and others that the
+// graph does not have.
+func cutRows(t *testing.T, state []byte, p spmv.Precision, several bool) (files []Saved) {
+	t.Helper()
+	open := func(state []byte) func() (io.ReadCloser, error) {
+		return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(state)), nil }
+	}
+	r, err := hops.NewStateReader(bytes.NewReader(state))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h stretched
+	if err := r.Header(&h); err != nil {
+		t.Fatal(err)
+	}
+	n, size := h.Nodes, packed.PanelColumns*p.Bytes()
+	if !several {
+		return []Saved{{Rows: n, Open: open(state)}}
+	}
+	all := make([]byte, n*size)
+	if err := r.Fill(all); err != nil {
+		t.Fatal(err)
+	}
+	foreign := bytes.Repeat([]byte{0x77}, int(3*size))
+	for _, x := range [][2]int64{{-3, n / 3}, {n / 4, n / 2}, {n / 2, n - 1}, {n - 1, n + 3}} {
+		h.Nodes = x[1] - x[0]
+		var b bytes.Buffer
+		w, err := hops.NewStateWriter(&b, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x[0] < 0 {
+			err = w.Put(foreign)
+		}
+		err = errors.Join(err, w.Put(all[max(x[0], 0)*size:min(x[1], n)*size]))
+		if x[1] > n {
+			err = errors.Join(err, w.Put(foreign))
+		}
+		if err = errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, Saved{First: x[0], Rows: h.Nodes, Open: open(b.Bytes())})
+	}
+	return files
+}
+
+// TestStretchLacksRows refuses files of rows between which some are missing, and one whose rows are of another hop.
+func TestStretchLacksRows(t *testing.T) {
+	g := testgraph.Random(1000, 3000, 5)
+	s := setup{r: 0.5, threads: 1, precision: spmv.Float32}
+	h := prepare(t, g, s, budget(t))
+	o := Options{Layout: layout(packed.PanelColumns, spmv.Resident)}
+	probe := Signs(3, make([]uint32, 1000), packed.PanelColumns)
+	var state bytes.Buffer
+	x := Stretch{
+		Last: 1, From: -1, To: 1, Squares: func(int, int, []float64) error { return nil },
+		Save: func(_ context.Context, _ int, write func(io.Writer) error) error { return write(&state) },
+	}
+	if _, err := x.Run(t.Context(), h, probe, o); err != nil {
+		t.Fatal(err)
+	}
+	files := cutRows(t, state.Bytes(), spmv.Float32, true)
+	for name, tc := range map[string]struct {
+		files []Saved
+		from  int
+	}{
+		"none":          {nil, 1},
+		"a gap":         {slices.Delete(slices.Clone(files), 1, 2), 1},
+		"the end lacks": {files[:3], 1},
+		"another hop":   {files, 2},
+	} {
+		x := x
+		x.From, x.To = tc.from, tc.from+1
+		x.Rows = func(int) []Saved { return tc.files }
+		if _, err := x.Run(t.Context(), h, nil, o); !errors.Is(err, hops.ErrState) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
 }

@@ -51,12 +51,16 @@ func (lsiStage) Writes() []Kind {
 }
 
 func (lsiStage) Cut(p control.Plan, sum shards.Summary) Cut {
-	return Cut{
+	c := Cut{
 		Intervals: intervals(sum), Strips: catalog.KindLSI,
 		Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
 			return leftOfLSI(p, sum, cat), nil
 		},
 	}
+	if panels := probePanels(p, sum.Nodes, sum.Edges, sum.Features); sharesPanels(p, panels) {
+		c.Panels, c.Together = panels, panelsTogether(p, sum.Weighted)
+	}
+	return c
 }
 
 // Shares implements estimate.Stage.
@@ -91,7 +95,11 @@ func findsK(s *estimate.Sheet, epsilon float64, kmax int, held int64, share bool
 	}
 	s.ReadNodes(1) // ids
 	if panels := sharedPanels(s); panels > 0 && share {
-		s.ShareLSI(panels, tasksOfLSI(s.Plan, s.Weighted, panels, panels), sketches(l), StretchEnds(s.Hops, kmax), 4*s.Part+norms+held)
+		tasks := panels // groups take single ones
+		if s.Members() == 1 {
+			tasks = tasksOfLSI(s.Plan, s.Weighted, panels, panels)
+		}
+		s.ShareLSI(panels, tasks, sketches(l), StretchEnds(s.Hops, kmax), 4*s.Part+norms+held)
 	} else {
 		s.FindLSI(width, sketches(l), epsilon, kmax, 4*s.Part+norms+held)
 	}
@@ -114,6 +122,9 @@ func (env lsiRun) run(ctx context.Context) (err error) {
 	case env.isShare():
 		if complete || shared {
 			return nil
+		}
+		if env.Task.LastPanel > 0 {
+			return env.panelsOfGroup(ctx)
 		}
 		return env.Peers.Work(ctx, summary.Nodes, func(ctx context.Context) error { return env.computeLSI(ctx, env.commitShare) })
 	case !env.Whole():

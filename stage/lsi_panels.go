@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"ndls/catalog"
 	"ndls/estimate"
+	"ndls/group"
+	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/direct"
 	"ndls/internal/packed"
@@ -18,8 +21,9 @@ import (
 	"ndls/spmv"
 )
 
-// Several workers find K together, each with some panels of the probe, in stretches of hops. In a
-// stretch each task of Columns makes the hops of its panels, and commits
+// Several workers, or groups of workers that share the rows of a panel, find K together, each with some panels of the
+// probe, in stretches of hops. In a stretch each task of Columns makes the hops of its panels, each of Strips those of
+// its rows, and commits
 //
 //	lsi/squares/…   for each piece of the nodes and each panel, the squared lengths of the rows
 //	                after each hop, of the nodes of which K is not known: float64, little-endian
@@ -84,14 +88,18 @@ func sharesPanels(p control.Plan, panels int) bool {
 	return !p.SlackSettles() && 1 < panels && panels <= mostPanels
 }
 
-// tasksOfLSI is how many tasks so many workers can have at most of so many panels. A row of 16 float16
-// values is half a cache line, and a pass over two panels takes hardly longer than over one: they stay
-// together.
-func tasksOfLSI(p control.Plan, weighted bool, panels, workers int) int {
-	together := 1
+// panelsTogether is how many panels belong in the same task of a worker. A row of 16 float16 values is
+// half a cache line, and a pass over two panels takes hardly longer than over one: they stay together.
+func panelsTogether(p control.Plan, weighted bool) int {
 	if lsi.Precision(sketches(p.LSI), weighted, (&Env{Plan: p}).precision()) == spmv.Float16 {
-		together = 2
+		return 2
 	}
+	return 1
+}
+
+// tasksOfLSI is how many tasks so many workers can have at most of so many panels.
+func tasksOfLSI(p control.Plan, weighted bool, panels, workers int) int {
+	together := panelsTogether(p, weighted)
 	return min((panels+together-1)/together, workers)
 }
 
@@ -126,9 +134,15 @@ func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsi
 			x.known[e.Interval], expected[e.Interval] = int(e.Hop), int(e.Last)
 		}
 	}
+	rows := map[[2]int][]catalog.Entry{} // by panel and hop
 	for _, e := range cat.Entries(catalog.KindLSIRows) {
-		if int(e.Block) < len(x.at) {
-			x.at[e.Block] = max(x.at[e.Block], int(e.Hop))
+		of := [2]int{int(e.Block), int(e.Hop)}
+		rows[of] = append(rows[of], e)
+	}
+	for of, list := range rows {
+		panel, hop := of[0], of[1]
+		if _, whole := Cover(list, x.nodes); whole && panel < len(x.at) {
+			x.at[panel] = max(x.at[panel], hop)
 		}
 	}
 	for _, hop := range x.known {
@@ -155,6 +169,34 @@ func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsi
 	}
 	x.to = min(x.to, last)
 	return x
+}
+
+// rowsOf are the files that have rows of a panel after a hop.
+func rowsOf(cat *catalog.Catalog, panel, hop int) []catalog.Entry {
+	return slices.DeleteFunc(cat.Entries(catalog.KindLSIRows), func(e catalog.Entry) bool { return int(e.Block) != panel || int(e.Hop) != hop })
+}
+
+// agreed is x for the workers of a group: each panel is as far as the worker sees it that sees least.
+func (x lsiProgress) agreed(ctx context.Context, members group.Group) (lsiProgress, error) {
+	mine := []float64{float64(x.from), float64(x.to)}
+	stretch := len(mine)
+	for _, hop := range x.at {
+		mine = append(mine, float64(hop))
+	}
+	all, err := members.AllGather(ctx, mine)
+	if err != nil {
+		return x, err
+	}
+	x.at = slices.Clone(x.at)
+	for _, theirs := range all {
+		if !slices.Equal(theirs[:stretch], mine[:stretch]) {
+			return x, fmt.Errorf("a worker of the group is about to make hops %v of the probe, this one %v", theirs[:stretch], mine[:stretch])
+		}
+		for panel, hop := range theirs[stretch:] {
+			x.at[panel] = min(x.at[panel], int(hop))
+		}
+	}
+	return x, nil
 }
 
 // before are n hops before the first.
@@ -185,13 +227,15 @@ func (lsiProgress) missing(hops []int, hop int) (list []partition.Piece) {
 	return list
 }
 
-// superseded says of which files a later one is there, or which no task reads any more.
+// superseded says of which files a later one is there, or which no task reads any more. What workers of a group have
+// of a stretch that others of the group have not ended is made again, maybe by workers that share the rows otherwise.
 func (x lsiProgress) superseded(e catalog.Entry) bool {
 	switch e.Kind {
 	case catalog.KindLSIRows:
-		return int(e.Hop) < x.at[e.Block]
+		return int(e.Hop) < x.at[e.Block] || int(e.Hop) > x.at[e.Block] && e.Hi > 0 && e.Hi-e.Lo < x.nodes
 	case catalog.KindLSISquares:
-		return int(e.Hop) <= x.from
+		lo, hi := x.bounds(int(e.Interval))
+		return int(e.Hop) <= x.from || int(e.Hop) > x.at[e.Block] && e.Hi > 0 && e.Hi-e.Lo < hi-lo
 	case catalog.KindLSIFound:
 		return int(e.Hop) < x.known[e.Interval]
 	}
@@ -227,9 +271,25 @@ func leftOfLSI(p control.Plan, sum shards.Summary, cat *catalog.Catalog) partiti
 	return left
 }
 
+// panelsOfGroup makes the hops of the task's panels, whose rows a group of workers shares.
+func (env lsiRun) panelsOfGroup(ctx context.Context) error {
+	first, last := env.Task.FirstPanel, env.Task.LastPanel
+	x := lsiProgressOf(env.Plan, env.Summary, env.Catalog)
+	if first < 0 || first >= last || last > len(x.at) {
+		return env.NoPart()
+	}
+	if slices.Min(x.at[first:last]) >= x.to {
+		return nil
+	}
+	return env.Peers.Work(ctx, x.nodes, func(ctx context.Context) error { return env.stretch(ctx, first, last) })
+}
+
 // stretch makes the hops of panels [first, last), of the stretch that is next.
 func (env lsiRun) stretch(ctx context.Context, first, last int) error {
-	x := lsiProgressOf(env.Plan, env.Summary, env.Catalog)
+	x, err := lsiProgressOf(env.Plan, env.Summary, env.Catalog).agreed(ctx, env.Group)
+	if err != nil {
+		return err
+	}
 	for ; first < last; first++ { // those that are done lie side by side with others
 		if x.at[first] >= x.to {
 			continue
@@ -279,13 +339,20 @@ func (env lsiRun) stretchPanels(ctx context.Context, x lsiProgress, first, last 
 		return fmt.Errorf("scratch file: %w", err)
 	}
 	defer func() { err = errors.Join(err, scratch.Close()) }()
-	f, err := env.newSquares(ctx, x, scratch)
+	f, err := env.newSquares(ctx, x, g.lo, g.hi, scratch)
 	if err != nil {
 		return err
 	}
 	defer f.free()
-	fits := g.capacity((last - first) * packed.PanelColumns)
-	fits.Precision = lsi.Precision(sketches(o), g.summary.Weighted, fits.Precision)
+	free := g.capacity((last - first) * packed.PanelColumns)
+	free.Precision = lsi.Precision(sketches(o), g.summary.Weighted, free.Precision)
+	fits, err := g.agree(ctx, free, func(c hops.Capacity) (spmv.Layout, error) {
+		o, _, err := lsi.Options{}.StretchPlan(c)
+		return o.Layout, err
+	})
+	if err != nil {
+		return err
+	}
 	options, need, err := lsi.Options{}.StretchPlan(fits)
 	if err != nil {
 		return g.refused("lsi", need, err)
@@ -293,34 +360,42 @@ func (env lsiRun) stretchPanels(ctx context.Context, x lsiProgress, first, last 
 	f.first, f.block = first, options.Layout.Columns/packed.PanelColumns
 	stats, err := lsi.Stretch{
 		First: first, Last: last, From: x.from, To: x.to,
-		Rows:    func(panel int) (io.ReadCloser, error) { return env.openRowsOf(ctx, panel, x.from) },
+		Rows:    func(panel int) []lsi.Saved { return env.savedRows(ctx, panel, x.from, g.lo) },
 		Squares: f.put,
 		Save: func(ctx context.Context, panel int, write func(io.Writer) error) error {
 			if err := f.commit(ctx, panel); err != nil {
 				return err
 			}
-			return env.commitRowsOf(ctx, panel, x.to, write)
+			return env.commitRowsOf(ctx, panel, x.to, g.lo, g.hi, write)
 		},
 	}.Run(ctx, g.hops(state), probe, options)
 	g.passed(stats, options.Layout)
 	return err
 }
 
-// openRowsOf opens the rows of a panel after a hop.
-func (env lsiRun) openRowsOf(ctx context.Context, panel, hop int) (io.ReadCloser, error) {
-	path := lsiRowsPath(panel, hop)
-	e, ok := env.Catalog.Lookup(path)
-	if !ok {
-		return nil, fmt.Errorf("%s is not in the catalogue", path)
+// savedRows lists the files that have the rows of a panel after a hop, counted from row lo of the graph.
+func (env lsiRun) savedRows(ctx context.Context, panel, hop int, lo int64) (files []lsi.Saved) {
+	parts, _ := Cover(rowsOf(env.Catalog, panel, hop), env.Summary.Nodes)
+	for _, part := range parts {
+		first, end := holds(part.Entry, env.Summary.Nodes)
+		files = append(files, lsi.Saved{First: first - lo, Rows: end - first, Open: func() (io.ReadCloser, error) { return env.Catalog.Stream(ctx, part.Entry) }})
 	}
-	return env.Catalog.Stream(ctx, e)
+	return files
 }
 
-func lsiRowsPath(panel, hop int) string { return fmt.Sprintf("lsi/rows/%05d-%05d", panel, hop) }
+// ofShare is the end of the name of a file that a worker of a group commits, of rows [lo, hi).
+func (env lsiRun) ofShare(lo, hi int64) string {
+	if !env.isShare() {
+		return ""
+	}
+	return fmt.Sprintf(".rows-%d-%d", lo, hi)
+}
 
-// commitRowsOf commits the rows of a panel after a hop: the panel has then ended its stretch.
-func (env lsiRun) commitRowsOf(ctx context.Context, panel, hop int, write func(io.Writer) error) error {
-	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIRows, lsiRowsPath(panel, hop)).Panels(panel, panel+1).AtHop(hop))
+// commitRowsOf commits rows [lo, hi) of a panel after a hop: the panel has then ended its stretch, if the other rows
+// have as well.
+func (env lsiRun) commitRowsOf(ctx context.Context, panel, hop int, lo, hi int64, write func(io.Writer) error) error {
+	path := fmt.Sprintf("lsi/rows/%05d-%05d%s", panel, hop, env.ofShare(lo, hi))
+	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIRows, path).Holding(lo, hi).Panels(panel, panel+1).AtHop(hop))
 	if err != nil {
 		return err
 	}
@@ -328,15 +403,19 @@ func (env lsiRun) commitRowsOf(ctx context.Context, panel, hop int, write func(i
 	if err := write(f); err != nil {
 		return err
 	}
-	f.Rows = env.Summary.Nodes
+	f.Rows = hi - lo
 	env.Disk.Look()
 	return env.Catalog.Commit(ctx, f)
 }
 
-// sharedPanels is how many panels of the probe workers of a sheet share, 0 if they do not.
+// sharedPanels is how many panels of the probe workers of a sheet share, or groups of them, 0 if they do not.
 func sharedPanels(s *estimate.Sheet) int {
 	panels := probePanels(s.Plan, s.Nodes, s.Edges, s.Features)
-	if s.Workers == 1 || s.Part < s.Nodes || !sharesPanels(s.Plan, panels) || !paysToShare(s.Plan, s.Nodes, s.Edges, s.Weighted, panels) {
+	shares := s.Workers > 1 && paysToShare(s.Plan, s.Nodes, s.Edges, s.Weighted, panels)
+	if s.Members() > 1 {
+		shares = s.Groups() > 1
+	}
+	if !shares || !sharesPanels(s.Plan, panels) {
 		return 0
 	}
 	return panels

@@ -17,23 +17,24 @@ import (
 )
 
 // squaresFile holds the squared lengths of a block's panels after each hop of a stretch, until
-// these are committed panel by panel: of the nodes of which K was not known when the stretch began.
+// these are committed panel by panel: of nodes [lo, hi), of those of which K was not known when the stretch began.
 type squaresFile struct {
 	lsiRun
 	lsiProgress
-	file *direct.Scratch
-	page *mem.Array[float64]
-	// left has a bit for each of these nodes; it is nil where that is all of them. starts counts those
-	// before each piece, and of all.
+	lo, hi int64
+	file   *direct.Scratch
+	page   *mem.Array[float64]
+	// left has a bit for each of nodes [lo, hi); it is nil where K is known of none. starts counts those of which it is
+	// not known before each piece, and of all.
 	left   *mem.Array[uint64]
 	starts []int64
 	// first is the first panel of the task, block how many panels a block has.
 	first, block int
 }
 
-// newSquares reads of which nodes K is not known.
-func (env lsiRun) newSquares(ctx context.Context, x lsiProgress, file *direct.Scratch) (_ *squaresFile, err error) {
-	f := &squaresFile{lsiRun: env, lsiProgress: x, file: file, starts: make([]int64, len(x.known)+1)}
+// newSquares reads of which of nodes [lo, hi) K is not known.
+func (env lsiRun) newSquares(ctx context.Context, x lsiProgress, lo, hi int64, file *direct.Scratch) (_ *squaresFile, err error) {
+	f := &squaresFile{lsiRun: env, lsiProgress: x, lo: lo, hi: hi, file: file, starts: make([]int64, len(x.known)+1)}
 	defer func() {
 		if err != nil {
 			f.free()
@@ -44,11 +45,12 @@ func (env lsiRun) newSquares(ctx context.Context, x lsiProgress, file *direct.Sc
 	}
 	if x.from < 0 {
 		for piece := range x.known {
-			_, f.starts[piece+1] = x.bounds(piece)
+			from, to := f.within(piece)
+			f.starts[piece+1] = f.starts[piece] + to - from
 		}
 		return f, nil
 	}
-	if f.left, err = mem.Alloc[uint64](env.Budget, (x.nodes+63)/64, "nodes of which K is not known"); err != nil {
+	if f.left, err = mem.Alloc[uint64](env.Budget, (hi-lo+63)/64, "nodes of which K is not known"); err != nil {
 		return nil, err
 	}
 	k, err := mem.Alloc[uint16](env.Budget, min(piecesOfLSI, x.nodes), "K of a piece")
@@ -58,22 +60,29 @@ func (env lsiRun) newSquares(ctx context.Context, x lsiProgress, file *direct.Sc
 	defer k.Free()
 	for piece := range x.known {
 		f.starts[piece+1] = f.starts[piece]
-		if x.known[piece] > x.from {
+		from, to := f.within(piece)
+		if x.known[piece] > x.from || from == to {
 			continue
 		}
-		lo, hi := x.bounds(piece)
-		if err := env.readFound(ctx, x, piece, 0, k.S[:hi-lo]); err != nil {
+		first, end := x.bounds(piece)
+		if err := env.readFound(ctx, x, piece, 0, k.S[:end-first]); err != nil {
 			return nil, err
 		}
-		for i, entry := range k.S[:hi-lo] {
-			if lsi.Unsettled(entry) {
-				node := lo + int64(i)
-				f.left.S[node/64] |= 1 << (node % 64)
+		for node := from; node < to; node++ {
+			if lsi.Unsettled(k.S[node-first]) {
+				f.left.S[(node-lo)/64] |= 1 << ((node - lo) % 64)
 				f.starts[piece+1]++
 			}
 		}
 	}
 	return f, nil
+}
+
+// within is which nodes of a piece the file has.
+func (f *squaresFile) within(piece int) (from, to int64) {
+	from, to = f.bounds(piece)
+	from = min(max(from, f.lo), f.hi)
+	return from, max(min(to, f.hi), from)
 }
 
 func (f *squaresFile) free() {
@@ -116,7 +125,12 @@ func (f *squaresFile) commit(ctx context.Context, panel int) error {
 }
 
 func (f *squaresFile) commitPiece(ctx context.Context, piece, panel int) error {
-	out, err := f.Catalog.Create(ctx, catalog.Describe(catalog.KindLSISquares, squaresPath(piece, panel, f.to)).In(piece).Panels(panel, panel+1).AtHop(f.to))
+	first, end := f.within(piece)
+	if first == end {
+		return nil
+	}
+	path := fmt.Sprintf("lsi/squares/%05d-%05d-%05d%s", piece, panel, f.to, f.ofShare(first, end))
+	out, err := f.Catalog.Create(ctx, catalog.Describe(catalog.KindLSISquares, path).In(piece).Holding(first, end).Panels(panel, panel+1).AtHop(f.to))
 	if err != nil {
 		return err
 	}
@@ -132,12 +146,8 @@ func (f *squaresFile) commitPiece(ctx context.Context, piece, panel int) error {
 			return err
 		}
 	}
-	out.Rows = 1
+	out.Rows = end - first
 	return f.Catalog.Commit(ctx, out)
-}
-
-func squaresPath(piece, panel, hop int) string {
-	return fmt.Sprintf("lsi/squares/%05d-%05d-%05d", piece, panel, hop)
 }
 
 func foundPath(piece, column, hop int) string {
@@ -220,23 +230,22 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 			left = append(left, int32(i))
 		}
 	}
-	var files []*bufio.Reader
-	for panel := range x.at {
-		path := squaresPath(piece, panel, x.to)
-		e, ok := env.Catalog.Lookup(path)
-		if !ok {
-			return fmt.Errorf("%s is not in the catalogue", path)
+	var files []squaresReader // by panel
+	defer func() {
+		for _, r := range files {
+			r.close()
 		}
-		r, err := env.Catalog.Stream(ctx, e)
+	}()
+	for panel := range x.at {
+		r, err := env.openSquares(ctx, x, piece, panel, left)
+		files = append(files, r)
 		if err != nil {
 			return err
 		}
-		defer r.Close()
-		files = append(files, bufio.NewReaderSize(r, 1<<16))
 	}
 	for hop := x.from + 1; hop <= x.to; hop++ {
 		if err := f.Hop(hop, len(files), func(panel int, squares []float64) error {
-			if _, err := io.ReadFull(files[panel], mem.AsBytes(squares[:len(left)])); err != nil {
+			if err := files[panel].next(squares[:len(left)]); err != nil {
 				return err
 			}
 			for j, i := range slices.Backward(left) {
@@ -247,11 +256,9 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 			return err
 		}
 	}
-	for panel, r := range files {
-		if n, err := io.Copy(io.Discard, r); err != nil {
+	for _, r := range files {
+		if err := r.end(); err != nil {
 			return err
-		} else if n > 0 {
-			return fmt.Errorf("%s is longer than there are nodes", squaresPath(piece, panel, x.to))
 		}
 	}
 	to, more := x.to, 0
@@ -264,6 +271,85 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 		f.End()
 	}
 	return env.commitFound(ctx, piece, to, more, lo, hi, f)
+}
+
+// squaresReader reads the squared lengths of a panel of the rows of a piece, hop by hop, from the files that have them.
+type squaresReader []squaresPart
+
+// squaresPart is a file of them: of each hop it has some that other files have as well, and then so many that are read.
+type squaresPart struct {
+	path    string
+	file    io.Closer
+	from    *bufio.Reader
+	skip, n int
+}
+
+// squaresBuffer is the memory of a reader of squared lengths.
+const squaresBuffer = 1 << 16
+
+// openSquares opens the files that have the squared lengths of a panel of these nodes of a piece. The caller closes what it
+// returns, after an error as well.
+func (env lsiRun) openSquares(ctx context.Context, x lsiProgress, piece, panel int, left []int32) (r squaresReader, err error) {
+	lo, hi := x.bounds(piece)
+	var all []catalog.Entry // by rows of the piece
+	for _, e := range env.Catalog.Entries(catalog.KindLSISquares) {
+		if int(e.Interval) == piece && int(e.Block) == panel && int(e.Hop) == x.to {
+			first, end := holds(e, hi)
+			e.Lo, e.Hi = max(first, lo)-lo, end-lo
+			all = append(all, e)
+		}
+	}
+	parts, whole := Cover(all, hi-lo)
+	if !whole {
+		return nil, fmt.Errorf("files of squared distances of panel %d after hop %d lack nodes from %d to %d", panel, x.to, lo, hi)
+	}
+	before := func(row int64) int { // of the nodes
+		n, _ := slices.BinarySearch(left, int32(row))
+		return n
+	}
+	for _, part := range parts {
+		file, err := env.Catalog.Stream(ctx, part.Entry)
+		if err != nil {
+			return r, err
+		}
+		r = append(r, squaresPart{
+			path: part.Path, file: file, from: bufio.NewReaderSize(file, max(squaresBuffer/len(parts), 1<<12)),
+			skip: 8 * (before(part.Lo) - before(part.Entry.Lo)), n: before(part.Hi) - before(part.Lo),
+		})
+	}
+	return r, nil
+}
+
+// next reads those of the next hop.
+func (r squaresReader) next(squares []float64) error {
+	for _, part := range r {
+		if _, err := part.from.Discard(part.skip); err != nil {
+			return fmt.Errorf("%s: %w", part.path, err)
+		}
+		if _, err := io.ReadFull(part.from, mem.AsBytes(squares[:part.n])); err != nil {
+			return fmt.Errorf("%s: %w", part.path, err)
+		}
+		squares = squares[part.n:]
+	}
+	return nil
+}
+
+// end says whether there are more. The checksums are compared there.
+func (r squaresReader) end() error {
+	for _, part := range r {
+		if n, err := io.Copy(io.Discard, part.from); err != nil {
+			return err
+		} else if n > 0 {
+			return fmt.Errorf("%s is longer than there are nodes", part.path)
+		}
+	}
+	return nil
+}
+
+func (r squaresReader) close() {
+	for _, part := range r {
+		_ = part.file.Close()
+	}
 }
 
 // commitFound commits K of a piece as far as it is known after a hop, and the distances of the sample.

@@ -42,7 +42,8 @@ type Stage interface {
 type Cut struct {
 	// Next, unless nil, finds the step that is next. The stage is then cut step by step,
 	// and no other field counts but Once, which says that there is at most one step before the task
-	// of the whole stage.
+	// of the whole stage, and Panels and Together, where groups of workers can share the rows of the panels
+	// of its step Columns.
 	Next func(ctx context.Context, cat *catalog.Catalog) (partition.Left, error)
 	Once bool
 	// Panels and Intervals are the columns, in panels, and the rows, in intervals, of a

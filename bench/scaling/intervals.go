@@ -11,6 +11,8 @@ import (
 type group struct {
 	job
 	size int
+	// row is the bytes of a row of the block.
+	row int64
 	// needed says that only the rows travel that a worker has edges from, in place
 	// of all.
 	needed bool
@@ -23,46 +25,52 @@ type group struct {
 // begin of the next.
 const barrierSeconds = 0.1
 
-// groupOf is the group that does n panels soonest, of those sizes that divide the workers: the
-// planner chooses so, by the rates of the workers.
-func (j job) groupOf(n int) (best group) {
-	best = group{job: j, size: 1}
+// groupOf is the group that does n panels of rows of some bytes soonest.
+func (j job) groupOf(n int, row int64) group {
+	return j.soonest(row, func(g group) float64 {
+		turns := (n + j.workers/g.size - 1) / (j.workers / g.size)
+		hop := g.hop()
+		if g.size > 1 {
+			hop += g.barrier
+		}
+		return float64(turns) * hop
+	})
+}
+
+// soonest is the group which takes the fewest seconds, of those sizes that divide the workers and whose rows fit the
+// memory: the planner chooses so, by the rates of the workers.
+func (j job) soonest(row int64, takes func(group) float64) (best group) {
+	best = group{job: j, size: 1, row: row}
 	if !j.grid {
 		return best
 	}
 	least := math.Inf(1)
 	for size := 1; size <= j.workers; size++ {
-		g := group{job: j, size: size, barrier: barrierSeconds}
+		g := group{job: j, size: size, row: row, barrier: barrierSeconds}
 		// Only the rows are sent that are needed, where those are less than half.
 		g.needed = 1-math.Exp(-g.directed()/float64(size)/float64(g.Nodes)) < 0.5
 		if j.workers%size != 0 || size > 1 && 2*g.rows() > j.machine.Memory {
 			continue
 		}
-		if size == 1 && 2*rowBytes*j.Nodes > j.machine.Memory {
+		if size == 1 && 2*row*j.Nodes > j.machine.Memory {
 			continue // its rows would lie on the disk
 		}
-		turns := (n + j.workers/size - 1) / (j.workers / size)
-		hop := g.hop()
-		if size > 1 {
-			hop += g.barrier
-		}
-		if all := float64(turns) * hop; all < least {
+		if all := takes(g); all < least {
 			best, least = g, all
 		}
 	}
 	return best
 }
 
-// cells are n panels of rows of some bytes, each in a task for each worker of its group.
-func (j job) cells(s control.Stage, n, hops int, in, written int64) phase {
-	g := j.groupOf(n)
+// cells are n panels of which rows are read and written, each in a task for each worker of the group.
+func (g group) cells(s control.Stage, n, hops int, in, written int64) phase {
 	size := int64(g.size)
 	p := phase{stage: s, part: control.Columns, tasks: divide(n*g.size, n*g.size)}
-	p.open, p.cold = j.graph()
+	p.open, p.cold = g.graph()
 	p.cold.read /= size
 	p.piece = work{
-		read: 2 * j.Nodes * in / size, written: written / size, units: hops, unit: g.hop() + g.barrier,
-		state: 2 * j.Nodes * rowBytes / size, files: max(j.intervals()/g.size, 1),
+		read: 2 * g.Nodes * in / size, written: written / size, units: hops, unit: g.hop() + g.barrier,
+		state: 2 * g.Nodes * g.row / size, files: max(g.intervals()/g.size, 1),
 	}
 	return p
 }
@@ -75,7 +83,7 @@ func (g group) received() float64 {
 	if g.needed {
 		rows *= 1 - math.Exp(-g.directed()/size/float64(g.Nodes))
 	}
-	return rows * rowBytes
+	return rows * float64(g.row)
 }
 
 // stream is the bytes of edges that a member reads from its disk in a hop. Workers that share rows
@@ -88,7 +96,7 @@ func (g group) stream() float64 {
 }
 
 // rows is the bytes of two hops of a member's rows, and of its degrees and components.
-func (g group) rows() int64 { return (2*rowBytes + 8) * g.Nodes / int64(g.size) }
+func (g group) rows() int64 { return (2*g.row + 8) * g.Nodes / int64(g.size) }
 
 // hop is the seconds of a hop where no one is slow.
 func (g group) hop() float64 {
@@ -96,7 +104,7 @@ func (g group) hop() float64 {
 }
 
 // state is the bytes of a member's checkpoint: rows and sums.
-func (g group) state() float64 { return 2 * rowBytes * float64(g.Nodes) / float64(g.size) }
+func (g group) state() float64 { return 2 * float64(g.row*g.Nodes) / float64(g.size) }
 
 // blockTally is what a block took. Seconds are those of the clock.
 type blockTally struct {

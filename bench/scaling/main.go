@@ -27,6 +27,7 @@ func command(w io.Writer, args []string) error {
 	sizes := set.String("sizes", "1,2,4,8", "of -table intervals: workers that own a column block together")
 	graph := set.String("graph", "papers100m", "papers100m, web: the 3.6 G nodes and 128 G edges of Common Crawl 2012, or 10g: 10 G nodes and 200 G edges")
 	targets := set.String("targets", "labelled", "labelled or all, as in ndls run")
+	probes := set.Int("probes", 16, "columns of the probe, as in ndls run")
 	seeds := set.Int("seeds", 5, "runs of which the mean is printed")
 	files := set.String("files", "100,1000,10000,100000", "of -table limits: files in the catalogue")
 	dir := set.String("dir", "", "of -table limits: where the run directory is made")
@@ -66,6 +67,7 @@ func command(w io.Writer, args []string) error {
 	}
 	j.machine.Memory = int64(*memory * (1 << 30))
 	j.workers, j.plan = counts[len(counts)-1], papersPlan(*targets)
+	j.plan.LSI.Probes = *probes
 	switch *graph {
 	case "papers100m":
 		j.Counts = papers

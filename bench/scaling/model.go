@@ -34,8 +34,9 @@ const (
 )
 
 const (
-	// rowBytes is a row of 16 float32 columns.
+	// rowBytes is a row of 16 float32 columns, probeRow one of a probe, whose values are float16.
 	rowBytes = 4 * packed.PanelColumns
+	probeRow = 2 * packed.PanelColumns
 	// rest is how many times as long as saving took a worker does not save again.
 	rest = 10
 )
@@ -326,40 +327,71 @@ func (j job) graph() (open, cold work) {
 }
 
 // lsi is one task, or stretches of hops in which workers share the panels of the probe, or the
-// rows of each.
-func (j job) lsi() (all []phase) {
-	if n := packed.Panels(j.plan.LSI.Probes); j.groupOf(n).size > 1 {
-		return []phase{j.cells(control.LSI, n, j.Hops+1, 0, 5*j.Nodes/int64(n))}
-	}
-	p := phase{stage: control.LSI, part: control.Whole, tasks: []int{1}}
-	blocks := packed.Panels(j.plan.LSI.Probes)
-	pass := j.pass()
-	tasks := (blocks + 1) / 2 // float16 rows of two panels are a cache line
-	if j.workers == 1 || tasks == 1 {
+// rows of each. Groups have the size with which it takes the fewest seconds.
+func (j job) lsi() []phase {
+	return j.lsiBy(j.soonest(probeRow, func(g group) float64 { return g.takes(j.lsiBy(g)) }))
+}
+
+// lsiBy is lsi of workers of which those of a group share rows.
+func (j job) lsiBy(g group) []phase {
+	n := packed.Panels(j.plan.LSI.Probes)
+	size, takers := int64(g.size), j.workers/g.size
+	tasks := (n + 1) / 2 // float16 rows of two panels are a cache line
+	switch {
+	case g.size > 1 && (takers == 1 || n == 1):
+		return []phase{g.cells(control.LSI, n, j.Hops+1, 0, 5*j.Nodes/int64(n))}
+	case g.size > 1:
+		tasks = n
+	case takers == 1 || tasks == 1:
+		p := phase{stage: control.LSI, part: control.Whole, tasks: []int{1}}
 		p.open, p.cold = j.graph()
-		p.piece = work{units: blocks * (j.Hops + 1), unit: pass, state: j.Nodes * rowBytes * int64(blocks), written: 5 * j.Nodes, files: j.intervals()}
+		p.piece = work{units: n * (j.Hops + 1), unit: j.pass(), state: j.Nodes * rowBytes * int64(n), written: 5 * j.Nodes, files: j.intervals()}
 		return []phase{p}
 	}
-	from, rows := -1, j.Nodes*rowBytes/2 // float16
+	var all []phase
+	from, rows, unit := -1, j.Nodes*probeRow/size, j.pass()
+	if g.size > 1 {
+		unit = g.hop() + g.barrier
+	}
 	ranges := int((j.Nodes + partition.BlockRows - 1) / partition.BlockRows)
 	for _, to := range stage.StretchEnds(j.Hops, j.plan.LSI.Kmax) {
-		columns := phase{stage: control.LSI, part: control.Columns, tasks: evenly(blocks, min(tasks, j.workers))}
+		columns := phase{stage: control.LSI, part: control.Columns}
+		for _, panels := range evenly(n, min(tasks, takers)) {
+			columns.tasks = append(columns.tasks, slices.Repeat([]int{panels}, g.size)...)
+		}
 		columns.open, columns.cold = j.graph()
-		columns.piece = work{units: to - from, unit: pass, written: rows, files: 1}
-		found := phase{stage: control.LSI, part: control.Rows, tasks: divide(ranges, ranges)}
+		columns.cold.read /= size
+		columns.piece = work{units: to - from, unit: unit, written: rows, files: 1}
+		// A worker has two tasks, and has the node table open for the second one.
+		found := phase{stage: control.LSI, part: control.Rows, tasks: evenly(ranges, j.workers)}
 		found.open = work{read: j.nodeTable()}
 		found.piece = work{written: 2 * partition.BlockRows, files: 2}
 		if from < 0 { // later there are few nodes left
-			columns.piece.written += int64(to-from) * 8 * j.Nodes
-			columns.piece.files += ranges
-			found.piece.read = int64(to-from) * 8 * partition.BlockRows * int64(blocks)
+			columns.piece.written += int64(to-from) * 8 * j.Nodes / size
+			columns.piece.files += ranges / g.size
+			found.piece.read = int64(to-from) * 8 * partition.BlockRows * int64(n)
 		} else {
 			columns.piece.read = rows
 		}
 		all, from = append(all, columns, found), to
 	}
+	p := phase{stage: control.LSI, part: control.Whole, tasks: []int{1}}
 	p.piece = work{units: 1, read: j.nodeTable() + 2*j.Nodes, written: 5 * j.Nodes, files: j.intervals()}
 	return append(all, p)
+}
+
+// takes is about how many seconds the workers take for phases if nothing happens to them.
+func (j job) takes(phases []phase) (total float64) {
+	rate := j.rate(j.workers)
+	for _, p := range phases {
+		longest := 0.0
+		for i, pieces := range p.tasks {
+			w := p.of(i)
+			longest = max(longest, seconds(p.open.read+p.cold.read, rate)+float64(pieces)*(float64(w.units)*w.unit+seconds(w.read+w.written, rate)))
+		}
+		total += longest * math.Ceil(float64(len(p.tasks))/float64(j.workers))
+	}
+	return total
 }
 
 // evenly divides n pieces into a task for each worker.
@@ -411,8 +443,8 @@ func (j job) training() []phase {
 
 // columns smooths panels of rows of some bytes; out rows stay.
 func (j job) columns(s control.Stage, n, last int, in, out int64) phase {
-	if j.groupOf(n).size > 1 {
-		return j.cells(s, n, last, in, out*rowBytes)
+	if g := j.groupOf(n, rowBytes); g.size > 1 {
+		return g.cells(s, n, last, in, out*rowBytes)
 	}
 	p := phase{stage: s, part: control.Columns, tasks: divide(n, j.workers)}
 	p.open, p.cold = j.graph()

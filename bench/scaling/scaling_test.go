@@ -145,7 +145,7 @@ func TestLossBudget(t *testing.T) {
 }
 
 func TestGroups(t *testing.T) {
-	g := group{job: paperJob(64), size: 4}
+	g := group{job: paperJob(64), size: 4, row: rowBytes}
 	if got, want := g.received(), 0.75*rowBytes*float64(papers.Nodes); got != want {
 		t.Errorf("%v bytes received, want %v", got, want)
 	}
@@ -213,7 +213,7 @@ func TestGrid(t *testing.T) {
 	for _, workers := range []int{8, 16, 32, 64} {
 		j := paperJob(workers)
 		j.machine.Net, j.grid = 12.5e9, true
-		if g := j.groupOf(8); g.size != workers/8 {
+		if g := j.groupOf(8, rowBytes); g.size != workers/8 {
 			t.Errorf("%d workers share 8 panels in groups of %d", workers, g.size)
 		}
 		var sum tally
@@ -230,6 +230,30 @@ func TestGrid(t *testing.T) {
 		before = columns
 		if bound := j.bound(float64(sum.read + sum.written)); sum.wall < bound {
 			t.Errorf("%d workers take %.0f s, and the hardware allows %.0f", workers, sum.wall, bound)
+		}
+	}
+}
+
+// TestProbeGroups: where the network decides, groups that have a panel of the probe each are faster than one group of all
+// workers, and where it does not they are not made.
+func TestProbeGroups(t *testing.T) {
+	for _, tc := range []struct {
+		probes  int
+		net     float64
+		workers int
+		phases  int // 1 for one group
+	}{
+		{16, 1.25e9, 16, 1}, {32, 1.25e9, 16, 7}, {32, 12.5e9, 4, 1}, {64, 1.25e9, 16, 7}, {32, 1.25e9, 2, 1},
+	} {
+		j := paperJob(tc.workers)
+		j.machine.Net, j.grid, j.plan.LSI.Probes = tc.net, true, tc.probes
+		phases := j.lsi()
+		if len(phases) != tc.phases {
+			t.Errorf("%d probes, %d workers, %.2g B/s: %d phases, want %d", tc.probes, tc.workers, tc.net, len(phases), tc.phases)
+		}
+		all := group{job: j, size: tc.workers, row: probeRow, barrier: barrierSeconds}
+		if took, one := j.takes(phases), j.takes(j.lsiBy(all)); took > one || tc.phases > 1 && took > 0.8*one {
+			t.Errorf("%d probes, %d workers, %.2g B/s: %.0f s, %.0f in one group", tc.probes, tc.workers, tc.net, took, one)
 		}
 	}
 }

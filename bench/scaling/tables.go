@@ -128,7 +128,7 @@ func gangsTable(w io.Writer, j job, f fate, workers []int, barrier float64, seed
 	header(w, []string{"workers", "memory for rows, GB", "received a hop, GB", "sent by all, TB", "computing, s", "reading, s", "receiving, s", "a hop, s", "smooth, h", "of that waiting", "of that deaths", "deaths", "a hop in waves, s", "smooth in waves, h"})
 	for _, n := range workers {
 		j.workers = n
-		g := group{job: j, size: n, barrier: barrier}
+		g := group{job: j, size: n, row: rowBytes, barrier: barrier}
 		t := g.average(f, seeds)
 		blocks := packed.Panels(j.Features)
 		// All ask the same owner at a time, and nothing hides it.
@@ -150,7 +150,7 @@ func intervalsTable(w io.Writer, j job, f fate, sizes []int, barrier float64, se
 		at := min(max(j.workers/size, 1), packed.Panels(j.Features))
 		turns := (packed.Panels(j.Features) + at - 1) / at
 		for _, needed := range []bool{false, true} {
-			g := group{job: j, size: size, needed: needed, barrier: barrier}
+			g := group{job: j, size: size, row: rowBytes, needed: needed, barrier: barrier}
 			if size == 1 && needed {
 				continue
 			}
