@@ -2,6 +2,7 @@ package smooth
 
 import (
 	"math"
+	"slices"
 
 	"ndls/hops"
 	"ndls/internal/inorder"
@@ -142,13 +143,17 @@ func (o *outputs) row(b *output, i int64, sum, x []float32) {
 			total += w
 		}
 	}
-	for c := o.col; c < o.col+o.columns; c++ {
-		z := float64(sum[c])
+	from := len(b.rows)
+	b.rows = slices.Grow(b.rows, o.columns)[:from+o.columns]
+	sum, x = sum[o.col:o.col+o.columns], x[o.col:o.col+o.columns]
+	row, largest := b.rows[from:], uint32(0)
+	for c, value := range sum {
+		z := float64(value)
 		if mean != nil {
-			z += float64(total * mean[c])
+			z += float64(total * mean[o.col+c])
 		}
-		value := float32(float64(factor*z) + float64(residual*float64(x[c])))
-		b.large = b.large || !(math.Abs(float64(value)) <= math.MaxFloat32)
-		b.rows = append(b.rows, value)
+		row[c] = float32(float64(factor*z) + float64(residual*float64(x[c])))
+		largest = max(largest, math.Float32bits(row[c])&^(1<<31))
 	}
+	b.large = b.large || largest > math.Float32bits(math.MaxFloat32)
 }

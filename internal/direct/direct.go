@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -244,47 +245,84 @@ func (s *Reader) Close() error {
 type Writer struct {
 	f      vfs.File
 	direct bool
-	free   chan *[]byte
-	full   chan filled
-	done   chan struct{}
-	cur    *[]byte
-	n      int
+	free   chan *buffer
+	full   chan *buffer
+	beside chan *buffer // nil where nobody else takes the bytes
+	done   sync.WaitGroup
+	cur    *buffer
 	size   int64
 
 	mu  sync.Mutex
 	err error
 }
 
+// buffer is some bytes of a file on their way to the disk.
+type buffer struct {
+	bytes *[]byte
+	n     int
+	users atomic.Int32 // who are not done with it
+}
+
+// writerBuffers is how many buffers a Writer has: one is filled, one is written, and one is looked at.
+const writerBuffers = 3
+
 // Create makes a new file, or truncates the one that is there.
-func Create(path string) (*Writer, error) {
+func Create(path string) (*Writer, error) { return CreateWith(path, nil) }
+
+// CreateWith is [Create] for a file whose bytes beside also gets, in order, on a goroutine of its own.
+func CreateWith(path string, beside func(p []byte)) (*Writer, error) {
 	f, isDirect, err := openFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{
-		f: f, direct: isDirect,
-		free: make(chan *[]byte, 2), full: make(chan filled, 1), done: make(chan struct{}),
+	w := &Writer{f: f, direct: isDirect, free: make(chan *buffer, writerBuffers), full: make(chan *buffer, writerBuffers)}
+	for range writerBuffers - 1 {
+		w.free <- &buffer{}
 	}
-	for range 2 {
-		w.free <- pool.Get().(*[]byte)
+	w.cur = &buffer{}
+	w.done.Go(w.drain)
+	if beside != nil {
+		w.beside = make(chan *buffer, writerBuffers)
+		w.done.Go(func() {
+			for b := range w.beside {
+				beside((*b.bytes)[:b.n])
+				w.release(b)
+			}
+		})
 	}
-	w.cur = <-w.free
-	go w.drain()
 	return w, nil
 }
 
+// release gives a buffer back once all have used it.
+func (w *Writer) release(b *buffer) {
+	if b.users.Add(-1) == 0 {
+		b.n = 0
+		w.free <- b
+	}
+}
+
+// hand gives the bytes of the present buffer to the disk, and to who takes them beside.
+func (w *Writer) hand() {
+	b := w.cur
+	b.users.Store(1)
+	if w.beside != nil {
+		b.users.Store(2)
+		w.beside <- b
+	}
+	w.full <- b
+}
+
 func (w *Writer) drain() {
-	defer close(w.done)
 	var off int64
 	for b := range w.full {
 		size := b.n
 		if w.direct {
 			// The padding is cut off by Finish.
 			size = (size + Align - 1) &^ (Align - 1)
-			clear((*b.buf)[b.n:size])
+			clear((*b.bytes)[b.n:size])
 		}
 		if w.failure() == nil {
-			if _, err := w.f.WriteAt((*b.buf)[:size], off); err != nil {
+			if _, err := w.f.WriteAt((*b.bytes)[:size], off); err != nil {
 				w.fail(err)
 			}
 			if !w.direct {
@@ -293,7 +331,7 @@ func (w *Writer) drain() {
 			}
 			off += int64(b.n)
 		}
-		w.free <- b.buf
+		w.release(b)
 	}
 }
 
@@ -318,13 +356,16 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	total := len(p)
 	for len(p) > 0 {
-		m := copy((*w.cur)[w.n:], p)
-		w.n += m
+		if w.cur.bytes == nil {
+			w.cur.bytes = pool.Get().(*[]byte)
+		}
+		m := copy((*w.cur.bytes)[w.cur.n:], p)
+		w.cur.n += m
 		w.size += int64(m)
 		p = p[m:]
-		if w.n == BufferSize {
-			w.full <- filled{buf: w.cur, n: w.n}
-			w.cur, w.n = <-w.free, 0
+		if w.cur.n == BufferSize {
+			w.hand()
+			w.cur = <-w.free
 			if err := w.failure(); err != nil {
 				return total - len(p), err
 			}
@@ -336,21 +377,27 @@ func (w *Writer) Write(p []byte) (int, error) {
 // Size is the number of bytes written so far.
 func (w *Writer) Size() int64 { return w.size }
 
-// stop hands over the last buffer and waits for the drain.
-func (w *Writer) stop() {
+// Flush hands over what is left, and waits until all of it is written, and was taken beside. Nothing may be
+// written after it.
+func (w *Writer) Flush() {
 	if w.cur == nil {
 		return
 	}
-	if w.n > 0 {
-		w.full <- filled{buf: w.cur, n: w.n}
+	if w.cur.n > 0 {
+		w.hand()
 	} else {
 		w.free <- w.cur
 	}
 	w.cur = nil
 	close(w.full)
-	<-w.done
-	for range 2 {
-		pool.Put(<-w.free)
+	if w.beside != nil {
+		close(w.beside)
+	}
+	w.done.Wait()
+	for range writerBuffers {
+		if b := <-w.free; b.bytes != nil {
+			pool.Put(b.bytes)
+		}
 	}
 }
 
@@ -363,7 +410,7 @@ func (w *Writer) Finish() error { return w.finish(w.f.Sync) }
 func (w *Writer) FinishTemporary() error { return w.finish(func() error { return nil }) }
 
 func (w *Writer) finish(sync func() error) error {
-	w.stop()
+	w.Flush()
 	err := w.failure()
 	if err == nil {
 		err = w.f.Truncate(w.size)
@@ -376,6 +423,6 @@ func (w *Writer) finish(sync func() error) error {
 
 // Abort closes the file without finishing it. It does nothing after Finish.
 func (w *Writer) Abort() {
-	w.stop()
+	w.Flush()
 	_ = w.f.Close()
 }

@@ -77,6 +77,40 @@ func TestWriterWritesWhatItWasGiven(t *testing.T) {
 	}
 }
 
+// Who takes the bytes beside the disk gets all of them, in order, by the time Flush returns.
+func TestBytesAreTakenBeside(t *testing.T) {
+	for fs, dir := range folders(t) {
+		for _, size := range sizes {
+			for _, part := range []int{777, 2*BufferSize + 1, 6 * BufferSize} {
+				var taken []byte
+				w, err := CreateWith(filepath.Join(dir, "f"), func(p []byte) { taken = append(taken, p...) })
+				if err != nil {
+					t.Fatal(err)
+				}
+				data := random(size)
+				for at := 0; at < size; at += part {
+					if _, err := w.Write(data[at:min(at+part, size)]); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.Flush()
+				if !bytes.Equal(taken, data) {
+					t.Errorf("%s: %d bytes in %d: %d were taken, or others", fs, size, part, len(taken))
+				}
+				if _, err := w.Write([]byte{1}); !errors.Is(err, os.ErrClosed) {
+					t.Errorf("%s: a write after Flush gives %v", fs, err)
+				}
+				if err := w.Finish(); err != nil {
+					t.Fatal(err)
+				}
+				if got, err := os.ReadFile(filepath.Join(dir, "f")); err != nil || !bytes.Equal(got, data) {
+					t.Errorf("%s: %d bytes on disk, %v", fs, len(got), err)
+				}
+			}
+		}
+	}
+}
+
 func TestReadAt(t *testing.T) {
 	for fs, dir := range folders(t) {
 		t.Run(fs, func(t *testing.T) {

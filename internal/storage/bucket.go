@@ -119,13 +119,16 @@ func (w *bucketWriter) Write(p []byte) (int, error) {
 		return 0, fmt.Errorf("storage: write %s in %s: a file there has at most %s; cut the graph into more intervals",
 			w.name, w.store.uri, mem.Bytes(maxUpload))
 	}
-	n, err := w.body.Write(p)
-	w.size += int64(n)
-	_, _ = w.sum.Write(p[:n])
-	if err != nil {
-		return n, w.store.explain(w.ctx, "write", w.name, err)
+	total := len(p)
+	for len(p) > 0 { // some at a time, so that they are summed while others are sent
+		n, err := w.body.Write(p[:min(len(p), hashBuffer)])
+		w.size += int64(n)
+		_, _ = w.sum.Write(p[:n])
+		if p = p[n:]; err != nil {
+			return total - len(p), w.store.explain(w.ctx, "write", w.name, err)
+		}
 	}
-	return n, nil
+	return total, nil
 }
 
 // Sum implements Writer.

@@ -3,6 +3,8 @@ package storage
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -318,21 +320,21 @@ func (c *Cached) download(ctx context.Context, name string, size int64, right fu
 func copyFile(r Reader, path string) (string, error) {
 	body := wholeFile(r)
 	defer body.Close()
-	w, err := direct.Create(path)
+	sum := sha256.New()
+	w, err := direct.CreateWith(path, func(p []byte) { sum.Write(p) })
 	if err != nil {
 		return "", err
 	}
 	defer w.Abort()
-	sum := newHasher()
-	n, err := io.CopyBuffer(io.MultiWriter(w, sum), body, make([]byte, hashBuffer))
-	digest := sum.finish()
+	n, err := io.CopyBuffer(w, body, make([]byte, hashBuffer))
+	w.Flush()
 	if err == nil && n != r.Size() {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
 		return "", err
 	}
-	return digest, w.Finish()
+	return hex.EncodeToString(sum.Sum(nil)), w.Finish()
 }
 
 // wholeFile reads a file by one request where that is possible.

@@ -199,18 +199,19 @@ func (l *Local) create(ctx context.Context, name string, publish func(tmp, path 
 		return nil, fmt.Errorf("storage: create %s: %w", path, missing(err))
 	}
 	tmp := path + "." + newAttempt() + attemptSuffix
-	w, err := direct.Create(tmp)
+	sum := sha256.New()
+	w, err := direct.CreateWith(tmp, func(p []byte) { sum.Write(p) })
 	if err != nil {
 		return nil, fmt.Errorf("storage: create %s: %w", path, missing(err))
 	}
-	return &localWriter{path: path, tmp: tmp, publish: publish, w: w, sum: newHasher(), temporary: l.temporary}, nil
+	return &localWriter{path: path, tmp: tmp, publish: publish, w: w, sum: sum, temporary: l.temporary}, nil
 }
 
 type localWriter struct {
 	path, tmp string
 	publish   func(tmp, path string) error
 	w         *direct.Writer
-	sum       *hasher
+	sum       hash.Hash // of what is flushed
 	temporary bool
 	done      bool
 }
@@ -220,7 +221,6 @@ func (w *localWriter) Write(p []byte) (int, error) {
 		return 0, fmt.Errorf("storage: write %s: %w", w.path, os.ErrClosed)
 	}
 	n, err := w.w.Write(p)
-	_, _ = w.sum.Write(p[:n])
 	if err != nil {
 		return n, w.explain("write", err)
 	}
@@ -234,7 +234,10 @@ func (w *localWriter) explain(doing string, err error) error {
 }
 
 // Sum implements Writer.
-func (w *localWriter) Sum() string { return w.sum.finish() }
+func (w *localWriter) Sum() string {
+	w.w.Flush()
+	return hex.EncodeToString(w.sum.Sum(nil))
+}
 
 // Commit implements Writer.
 func (w *localWriter) Commit(ctx context.Context) (Digest, error) {
@@ -246,7 +249,7 @@ func (w *localWriter) Commit(ctx context.Context) (Digest, error) {
 		return Digest{}, err
 	}
 	w.done = true
-	digest := Digest{Bytes: w.w.Size(), SHA256: w.sum.finish()}
+	digest := Digest{Bytes: w.w.Size(), SHA256: w.Sum()}
 	finish := w.w.Finish
 	if w.temporary {
 		finish = w.w.FinishTemporary
@@ -277,72 +280,8 @@ func (w *localWriter) Abort() {
 		return
 	}
 	w.done = true
-	w.sum.finish()
 	w.w.Abort()
 	_ = vfs.Remove(w.tmp)
-}
-
-// hasher computes a SHA-256 beside the caller, on copies of what it is given.
-type hasher struct {
-	h    hash.Hash
-	full chan []byte
-	free chan []byte
-	cur  []byte
-	done chan struct{}
-}
-
-const hashBuffer = 256 << 10
-
-// hashBuffers are those that no file needs now: there are many small files.
-var hashBuffers = sync.Pool{New: func() any { b := make([]byte, 0, hashBuffer); return &b }}
-
-func newHashBuffer() []byte { return (*hashBuffers.Get().(*[]byte))[:0] }
-
-func newHasher() *hasher {
-	s := &hasher{
-		h: sha256.New(), full: make(chan []byte, 1), free: make(chan []byte, 2), done: make(chan struct{}),
-		cur: newHashBuffer(),
-	}
-	s.free <- newHashBuffer()
-	go func() {
-		defer close(s.done)
-		for b := range s.full {
-			s.h.Write(b)
-			s.free <- b[:0]
-		}
-	}()
-	return s
-}
-
-// Write implements io.Writer.
-func (s *hasher) Write(p []byte) (int, error) {
-	total := len(p)
-	for len(p) > 0 {
-		n := min(len(p), hashBuffer-len(s.cur))
-		s.cur = append(s.cur, p[:n]...)
-		p = p[n:]
-		if len(s.cur) == hashBuffer {
-			s.full <- s.cur
-			s.cur = <-s.free
-		}
-	}
-	return total, nil
-}
-
-// finish stops the goroutine and returns the sum in hex.
-func (s *hasher) finish() string {
-	if s.cur != nil {
-		s.full <- s.cur
-		close(s.full)
-		s.cur = nil
-		<-s.done
-		for range cap(s.free) {
-			b := <-s.free
-			hashBuffers.Put(&b)
-		}
-	}
-	<-s.done
-	return hex.EncodeToString(s.h.Sum(nil))
 }
 
 // Open implements Store.
