@@ -1,5 +1,5 @@
 // Command changelog makes the notes of a version from the files of changelog/unreleased, each of
-// which is about one change:
+// which is about one change, but for INTRODUCTION.md, which comes before them where it is there:
 //
 //	go run ./changelog                          prints the notes of the next version
 //	go run ./changelog -notes 0.1.0             prints those of a version that is in CHANGELOG.md
@@ -24,6 +24,7 @@ import (
 const (
 	unreleased = "changelog/unreleased"
 	template   = "TEMPLATE.md"
+	opening    = "INTRODUCTION.md"
 	file       = "CHANGELOG.md"
 	heading    = "# Changelog\n"
 )
@@ -50,7 +51,7 @@ var (
 )
 
 func main() {
-	notes := flag.String("notes", "", "print the notes of this `version`")
+	show := flag.String("notes", "", "print the notes of this `version`")
 	release := flag.String("release", "", "release this `version`")
 	date := flag.String("date", time.Now().UTC().Format(time.DateOnly), "`day` of the release")
 	begin := flag.String("begin", "", "work on this `version`")
@@ -59,16 +60,16 @@ func main() {
 	switch {
 	case flag.NArg() > 0:
 		err = fmt.Errorf("%q is no option", flag.Arg(0))
-	case *notes != "":
-		err = printNotes(*notes)
+	case *show != "":
+		err = printNotes(*show)
 	case *release != "":
 		err = makeRelease(".", *release, *date)
 	case *begin != "":
 		err = beginVersion(".", *begin)
 	default:
-		var changes []change
-		if changes, err = read("."); err == nil {
-			fmt.Print(render(changes))
+		var n notes
+		if n, err = read("."); err == nil {
+			fmt.Print(n.render())
 		}
 	}
 	if err != nil {
@@ -79,33 +80,48 @@ func main() {
 
 // change is what one file says.
 type change struct {
-	path, kind, sentence string
-	body                 []string // paragraphs
+	kind, sentence string
+	body           []string // paragraphs
 }
 
-// read returns the changes since the last release, in the order of the names of their files.
-func read(root string) ([]change, error) {
+// notes are those of the next version.
+type notes struct {
+	introduction string
+	changes      []change // in the order of the names of their files
+	paths        []string // all files that they come from
+}
+
+// read returns the notes of what has changed since the last release.
+func read(root string) (notes, error) {
+	var n notes
 	paths, err := filepath.Glob(filepath.Join(root, unreleased, "*"))
 	if err != nil {
-		return nil, err
+		return n, err
 	}
-	var changes []change
 	for _, path := range paths {
 		if filepath.Base(path) == template {
 			continue
 		}
-		text, err := os.ReadFile(path)
+		b, err := os.ReadFile(path)
 		if err != nil {
-			return nil, err
+			return n, err
 		}
-		c, err := parse(string(text))
+		text := string(b)
+		if strings.Contains(text, "](.") {
+			return n, fmt.Errorf("%s has a link to a file, which would lead nowhere from the notes of a release: name the file", path)
+		}
+		n.paths = append(n.paths, path)
+		if filepath.Base(path) == opening {
+			n.introduction = strings.TrimSpace(text) + "\n\n"
+			continue
+		}
+		c, err := parse(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w; %s is the form", path, err, filepath.Join(unreleased, template))
+			return n, fmt.Errorf("%s: %w; %s is the form", path, err, filepath.Join(unreleased, template))
 		}
-		c.path = path
-		changes = append(changes, c)
+		n.changes = append(n.changes, c)
 	}
-	return changes, nil
+	return n, nil
 }
 
 // parse reads a kind, a sentence and further paragraphs.
@@ -118,18 +134,16 @@ func parse(text string) (change, error) {
 	if len(paragraphs) < 2 {
 		return change{}, errors.New("it says nothing after its kind")
 	}
-	if strings.Contains(text, "](.") {
-		return change{}, errors.New("it has a link to a file, which would lead nowhere from the notes of a release: name the file")
-	}
 	return change{kind: kind, sentence: strings.ReplaceAll(paragraphs[1], "\n", " "), body: paragraphs[2:]}, nil
 }
 
 // render lists changes by their kind.
-func render(changes []change) string {
+func (n notes) render() string {
 	var b strings.Builder
+	b.WriteString(n.introduction)
 	for _, k := range kinds {
 		first := true
-		for _, c := range changes {
+		for _, c := range n.changes {
 			if c.kind != k.name {
 				continue
 			}
@@ -155,11 +169,11 @@ func makeRelease(root, version, date string) error {
 	if _, err := time.Parse(time.DateOnly, date); err != nil {
 		return fmt.Errorf("the day is written as 2026-01-31: %w", err)
 	}
-	changes, err := read(root)
+	n, err := read(root)
 	if err != nil {
 		return err
 	}
-	if len(changes) == 0 {
+	if len(n.changes) == 0 {
 		return fmt.Errorf("nothing is in %s: there is nothing to release", unreleased)
 	}
 	path := filepath.Join(root, file)
@@ -174,13 +188,13 @@ func makeRelease(root, version, date string) error {
 	if err := setVersion(root, version); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s\n## %s (%s)\n\n%s", heading, version, date, render(changes))
+	text := fmt.Sprintf("%s\n## %s (%s)\n\n%s", heading, version, date, n.render())
 	text += strings.TrimPrefix(strings.TrimPrefix(string(old), heading), "\n")
 	if err := os.WriteFile(path, []byte(strings.TrimRight(text, "\n")+"\n"), 0o644); err != nil {
 		return err
 	}
-	for _, c := range changes {
-		if err := os.Remove(c.path); err != nil {
+	for _, path := range n.paths {
+		if err := os.Remove(path); err != nil {
 			return err
 		}
 	}

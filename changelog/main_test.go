@@ -12,13 +12,13 @@ import (
 // Every file of the repository has the form of the template, and the places of the version
 // are where they are looked for and agree.
 func TestRepository(t *testing.T) {
-	changes, err := read("..")
+	n, err := read("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := render(changes)
-	if got := strings.Count(text, "\n- "); got != len(changes) {
-		t.Errorf("%d changes are listed, and there are %d", got, len(changes))
+	text := strings.TrimPrefix(n.render(), n.introduction)
+	if got := strings.Count("\n"+text, "\n- "); got != len(n.changes) {
+		t.Errorf("%d changes are listed, and there are %d", got, len(n.changes))
 	}
 	for _, p := range places {
 		text, err := os.ReadFile(filepath.Join("..", p.file))
@@ -37,18 +37,26 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "### Fixes\n\n- It works again.\n\n  It did not.\n\n      ndls run\n\n"
-	if got := render([]change{c}); got != want {
+	if got := (notes{changes: []change{c}}).render(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for text, want := range map[string]string{
-		"It works.\n":                      "must name a kind",
-		"Kind: Enhancement\n\nFaster\n":    "must name a kind",
-		"Kind: Fix\n":                      "says nothing",
-		"":                                 "must name a kind",
-		"Kind: Fix\n\nSee [a](../a.md).\n": "a link to a file",
+		"It works.\n":                   "must name a kind",
+		"Kind: Enhancement\n\nFaster\n": "must name a kind",
+		"Kind: Fix\n":                   "says nothing",
+		"":                              "must name a kind",
 	} {
 		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestLinks(t *testing.T) {
+	for _, name := range []string{"a.md", opening} {
+		root := repository(t, map[string]string{name: "Kind: Fix\n\nSee [a](../a.md).\n"})
+		if _, err := read(root); err == nil || !strings.Contains(err.Error(), name+" has a link to a file") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -86,11 +94,11 @@ func content(t *testing.T, elements ...string) string {
 }
 
 func TestRelease(t *testing.T) {
-	root := repository(t, map[string]string{"b.md": "Kind: Fix\n\nTwo.\n", "a.md": "Kind: Fix\n\nOne.\n\nMore.\n", "c.md": "Kind: Feature\n\nThree.\n"})
+	root := repository(t, map[string]string{"b.md": "Kind: Fix\n\nTwo.\n", "a.md": "Kind: Fix\n\nOne.\n\nMore.\n", "c.md": "Kind: Feature\n\nThree.\n", opening: "The first one.\n"})
 	if err := makeRelease(root, "0.1.0", "2026-01-31"); err != nil {
 		t.Fatal(err)
 	}
-	const first = "## 0.1.0 (2026-01-31)\n\n### Features\n\n- Three.\n\n### Fixes\n\n- One.\n\n  More.\n\n- Two.\n"
+	const first = "## 0.1.0 (2026-01-31)\n\nThe first one.\n\n### Features\n\n- Three.\n\n### Fixes\n\n- One.\n\n  More.\n\n- Two.\n"
 	if got := content(t, root, file); got != heading+"\n"+first {
 		t.Errorf("%q", got)
 	}
