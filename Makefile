@@ -190,6 +190,10 @@ bench-go: ## Go benchmarks to build/bench.txt, BENCH_COUNT times each, for bench
 bench-cluster: build ## what a coordinator and one worker take beside ndls run, on 10M edges
 	$(GO) run ./bench/cluster -ndls $(BUILD)/ndls
 
+.PHONY: bench-page
+bench-page: build ## what the page of a running job costs: 7 pairs of runs without it, and with it and a listener; 8 minutes
+	$(GO) run ./bench/cluster -ndls $(BUILD)/ndls -page -pairs 7 -edges 3000000 -nodes 150000
+
 .PHONY: bench-tune
 bench-tune: build ## a search of 100 trials on Cora of NDLS_DATA beside 100 runs; options in TUNE, such as -every 10
 	$(GO) run ./bench/tune -ndls $(BUILD)/ndls -data $(NDLS_DATA)/data $(TUNE)

@@ -1,11 +1,16 @@
 // Command cluster measures what a coordinator costs: it runs a job with ndls run,
 // and with ndls coordinator and one ndls worker, in turn, and prints the wall clock
 // of each pair from the first process's start to the last one's end, how much of it
-// was not in stages, and the medians:
+// was not in stages, the seconds of processors that the processes took, and the medians:
 //
 //	go run ./bench/cluster -ndls build/ndls [-pairs 5] [-edges 10000000]
 //
 // Both have one thread and the same --memory, and must leave the same catalogue.
+//
+// With -page it measures what the page of a running job costs instead: ndls run beside ndls run
+// --http, to whose events this program listens as a browser does, on all processors.
+//
+//	go run ./bench/cluster -ndls build/ndls -page -pairs 7 -edges 3000000 -nodes 150000
 //
 // With -partition it has a graph partitioned by crews of workers, given as numbers of
 // workers and threads of each, in turn, and prints what each step took:
@@ -38,6 +43,7 @@ type settings struct {
 	ndls, dir, memory, crews string
 	pairs, features, blocks  int
 	nodes, edges             int64
+	page                     bool
 }
 
 func main() {
@@ -52,6 +58,7 @@ func main() {
 	flag.StringVar(&s.crews, "partition", "", "partition by these WORKERSxTHREADS, separated by commas")
 	flag.IntVar(&s.features, "features", 16, "of -partition: features of a node")
 	flag.IntVar(&s.blocks, "interval-blocks", 1, "of -partition: --interval-blocks")
+	flag.BoolVar(&s.page, "page", false, "measure what the page of a running job costs")
 	flag.Parse()
 	if s.nodes == 0 {
 		s.nodes = s.edges / 10
@@ -80,24 +87,22 @@ func (s *settings) measure(ctx context.Context) error {
 	if s.crews != "" {
 		return s.partitions(ctx, dir)
 	}
-	kinds := []kind{s.alone, s.cluster}
-	var seconds, outside [2][]float64
-	var catalogues [2]string
-	fmt.Printf("| pair | ndls run, s | outside stages | coordinator and worker, s | outside stages | ratio |\n|---|---|---|---|---|---|\n")
+	kinds, second := [2]kind{s.alone, s.cluster}, "coordinator and worker"
+	if s.page {
+		kinds, second = [2]kind{s.plain, s.watched}, "with the page"
+	}
+	fmt.Printf("| pair | ndls run, s | outside stages | of processors | %s, s | outside stages | of processors | ratio | of processors |\n|---|---|---|---|---|---|---|---|---|\n", second)
+	var all [2][]took
 	for pair := range s.pairs {
+		var catalogues [2]string
 		for i := range kinds {
 			i := (i + pair) % 2 // neither is always first
 			run := filepath.Join(dir, "run")
-			begun := time.Now()
-			if err := kinds[i](ctx, run); err != nil {
-				return err
-			}
-			took := time.Since(begun).Seconds()
-			stages, err := inStages(ctx, run)
+			t, err := measured(ctx, kinds[i], run)
 			if err != nil {
 				return err
 			}
-			seconds[i], outside[i] = append(seconds[i], took), append(outside[i], took-stages)
+			all[i] = append(all[i], t)
 			catalogue, err := os.ReadFile(filepath.Join(run, "catalog.parquet"))
 			if err != nil {
 				return err
@@ -110,14 +115,63 @@ func (s *settings) measure(ctx context.Context) error {
 		if catalogues[0] != catalogues[1] {
 			return fmt.Errorf("pair %d left different files", pair+1)
 		}
-		line(fmt.Sprint(pair+1), seconds[0][pair], outside[0][pair], seconds[1][pair], outside[1][pair])
+		line(fmt.Sprint(pair+1), all[0][pair], all[1][pair])
 	}
-	line("median", median(seconds[0]), median(outside[0]), median(seconds[1]), median(outside[1]))
+	line("median", medians(all[0]), medians(all[1]))
 	return nil
 }
 
-func line(name string, alone, aloneOutside, cluster, clusterOutside float64) {
-	fmt.Printf("| %s | %.2f | %.2f | %.2f | %.2f | %.3f |\n", name, alone, aloneOutside, cluster, clusterOutside, cluster/alone)
+// took is what a run took, in seconds: by the clock, how much of that outside its stages, and of processors.
+type took struct{ clock, outside, processors float64 }
+
+// measured runs the job in a run directory.
+func measured(ctx context.Context, k kind, run string) (t took, err error) {
+	before, err := processors()
+	if err != nil {
+		return t, err
+	}
+	begun := time.Now()
+	if err := k(ctx, run); err != nil {
+		return t, err
+	}
+	t.clock = time.Since(begun).Seconds()
+	after, err := processors()
+	if err != nil {
+		return t, err
+	}
+	t.processors = after - before
+	stages, err := inStages(ctx, run)
+	t.outside = t.clock - stages
+	return t, err
+}
+
+// processors returns the seconds of processors that processes have taken which this one has started, and which have ended.
+func processors() (float64, error) {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &used); err != nil {
+		return 0, err
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds(), nil
+}
+
+func line(name string, a, b took) {
+	fmt.Printf("| %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.3f | %.3f |\n", name,
+		a.clock, a.outside, a.processors, b.clock, b.outside, b.processors, b.clock/a.clock, b.processors/a.processors)
+}
+
+func medians(of []took) took {
+	each := func(get func(took) float64) float64 {
+		var list []float64
+		for _, t := range of {
+			list = append(list, get(t))
+		}
+		return median(list)
+	}
+	return took{
+		each(func(t took) float64 { return t.clock }),
+		each(func(t took) float64 { return t.outside }),
+		each(func(t took) float64 { return t.processors }),
+	}
 }
 
 // inStages sums the seconds of a run's stages.
