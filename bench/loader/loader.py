@@ -8,6 +8,7 @@ before it (--warm: in it). The lines say how many rows and bytes it reads in a s
 time of the process, and the most memory that is no page of a file, of it and its workers:
 
     read      the same files, 1 MiB at a time, by four threads: what the disk gives
+    direct    the same past the page cache
     batches   NodeRows.batches(size, shuffle=1)
     torch     ndls.torch.Batches in a DataLoader
     worker    the same with a worker process
@@ -23,11 +24,13 @@ What needs torch is left out where it is not installed. It needs the package ndl
 import argparse
 import importlib
 import json
+import mmap
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -42,21 +45,29 @@ import ndls
 Step = Callable[[Any, Any], None]
 
 
-def read(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
+def read(run: ndls.Run, args: argparse.Namespace, flags: int = 0) -> Iterator[int]:
     """Yields how many rows each read has."""
     row = run.features.shape[1] * run.features.dtype.itemsize
     block = 1 << 20
     paths = sorted({extent.path for extent in run.features.extents})
-    blocks = [(os.open(path, os.O_RDONLY), at) for path in paths for at in range(0, os.path.getsize(path), block)]
-    buffers = [bytearray(block) for _ in range(8)]
+    blocks = [(file, at) for path in paths for file in [os.open(path, os.O_RDONLY | flags)] for at in range(0, os.path.getsize(path), block)]
+    threads = threading.local()
 
-    def some(number: int) -> int:
-        file, at = blocks[number]
-        return os.preadv(file, [buffers[number % 8]], at) // row
+    def some(file: int, at: int) -> int:
+        if not hasattr(threads, "buffer"):
+            threads.buffer = mmap.mmap(-1, block)  # begins with a page, as reads past the page cache want it
+        return os.preadv(file, [threads.buffer], at)
 
     with ThreadPoolExecutor(4) as pool:
-        for lo in range(0, len(blocks), 8):
-            yield sum(pool.map(some, range(lo, min(lo + 8, len(blocks)))))
+        try:
+            for size in pool.map(some, *zip(*blocks, strict=True)):
+                yield size // row
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def direct(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
+    return read(run, args, os.O_DIRECT)
 
 
 def batches(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
@@ -140,7 +151,7 @@ def rows(run: ndls.Run, args: argparse.Namespace) -> Iterator[int]:
         yield len(pairs)
 
 
-LOADERS = {f.__name__: f for f in (read, batches, torch, worker, model, fed, loader, naive, rows)}
+LOADERS = {f.__name__: f for f in (read, direct, batches, torch, worker, model, fed, loader, naive, rows)}
 STEPS = ("model", "fed", "naive")
 TORCH = ("torch", "worker", "loader", *STEPS)
 

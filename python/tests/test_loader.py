@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import pickle
 from typing import Any
@@ -90,14 +92,57 @@ def test_single_rows(run: ndls.Run) -> None:
     np.testing.assert_array_equal(again.take([5, 1]).x, batch.x)
 
 
-def test_a_batch_belongs_to_the_caller(run: ndls.Run) -> None:
+@pytest.mark.parametrize("shuffle", [None, 1])
+@pytest.mark.parametrize("size", [3, 100])
+def test_batches_that_are_kept_stay(run: ndls.Run, shuffle: int | None, size: int) -> None:
     rows = ndls.NodeRows(run)
     kept = []
-    for b in rows.batches(100, memory=SMALL):
+    for b in rows.batches(size, shuffle=shuffle, memory=SMALL):
         b.x[:] += 1
         kept.append(b)
     for b in kept:
         np.testing.assert_array_equal(b.x, run.features[b.nodes] + 1)
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 10, 100])
+def test_windows_take_turns(run: ndls.Run, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    new = []
+
+    class Memory(_loader._Memory):
+        def __init__(self, free: list[Any], bytes: int) -> None:
+            new.append(not free)
+            super().__init__(free, bytes)
+
+    monkeypatch.setattr(_loader, "_Memory", Memory)
+    for b in ndls.NodeRows(run).batches(size, shuffle=1, memory=SMALL // 2):
+        assert len(b.y)
+    assert len(new) > 4
+    assert sum(new) <= 2
+
+
+@pytest.mark.parametrize("refused", [False, True])
+@pytest.mark.parametrize("what", ["features", "hops"])
+@pytest.mark.parametrize("split", [None, "train"])
+def test_past_the_page_cache(run: ndls.Run, monkeypatch: pytest.MonkeyPatch, refused: bool, what: str, split: str | None) -> None:
+    rows = ndls.NodeRows(run, what, split)
+    expected = list(rows.batches(64, shuffle=2))
+    past: list[bool] = []
+    preadv = os.preadv
+
+    def read(file: int, buffers: Any, offset: int) -> int:
+        past.append(bool(fcntl.fcntl(file, fcntl.F_GETFL) & os.O_DIRECT))
+        if refused and past[-1]:
+            raise OSError(errno.EINVAL, "larger blocks only")
+        return preadv(file, buffers, offset)
+
+    monkeypatch.setattr(os, "preadv", read)
+    monkeypatch.setattr(os, "sysconf", lambda name: 1)  # no rows fit in half of the memory
+    for a, b in zip(expected, rows.batches(64, shuffle=2), strict=True):
+        np.testing.assert_array_equal(a.x, b.x)
+        np.testing.assert_array_equal(a.nodes, b.nodes)
+    if not past[0]:
+        pytest.skip("this file system has no reads past the page cache")
+    assert past[-1] is not refused
 
 
 def test_drop_last_and_refusals(run: ndls.Run) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
+import fcntl
 import os
 import threading
-from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -25,10 +25,8 @@ GAP = 64 << 10
 SPAN = 4 << 20
 # THREADS is how many chunks are read side by side.
 THREADS = 4
-# GROUP is how many bytes of rows are mixed at a time, for one batch or for several.
-GROUP = 8 << 20
-# AHEAD is how many times GROUP bytes are put together before the caller asks for them.
-AHEAD = 2
+# PAGE divides the place and the size of a read past the page cache, and the address that it goes to.
+PAGE = 4096
 
 
 class Batch(NamedTuple):
@@ -137,9 +135,12 @@ class NodeRows:
         The rows are cut into chunks of about 1 MiB that follow each other in the files. With
         ``shuffle`` the chunks come in random order. As many of them as fit are in memory
         together, the window, and the rows of a window are mixed. Threads read the next window
-        and put the next batches together while the caller uses this one. So a batch has rows from many places of the graph, but
-        rows that are far apart in time are never in one batch. Where all rows fit in a window, the
-        order is that of a random permutation.
+        while the caller uses this one, and put each row where its batch is. So a batch has rows
+        from many places of the graph, but rows that are far apart in time are never in one batch.
+        Where all rows fit in a window, the order is that of a random permutation.
+
+        Rows of more bytes than half of the memory of this machine are read past the page cache,
+        in which they would not stay until the next epoch.
 
         Args:
             size: Rows of a batch. The last batch may have fewer.
@@ -147,13 +148,13 @@ class NodeRows:
                 for each epoch, such as ``(seed, epoch)``. None keeps the order of nodes.
             part: ``(i, n)`` reads the i-th of n parts, each row in exactly one of them: for
                 processes that share an epoch. All of them give the same ``shuffle``.
-            memory: Bytes that the two windows may take. Batches that are put together beforehand, up to
-                16 MiB or two of them, come on top.
+            memory: Bytes that the values of two windows may take. Labels and nodes of their rows, some
+                chunks and two batches come on top.
             drop_last: Leaves out a last batch with fewer rows.
 
         Returns:
-            Batches. With ``shuffle`` their arrays belong to the caller; without it, they are views
-            of the window, which may be kept, too.
+            Batches. Their arrays may be written to. Most of them are views of the window, so who
+            keeps a batch keeps the memory of a window: copy what is to stay for long.
         """
         if size < 1:
             raise ValueError(f"size is {size}: a batch has at least one row")
@@ -164,64 +165,44 @@ class NodeRows:
         return self._batches(size, shuffle, part, memory, drop_last)
 
     def _batches(self, size: int, shuffle: int | Sequence[int] | None, part: tuple[int, int], memory: int, drop_last: bool) -> Iterator[Batch]:
-        groups = self._groups(size, shuffle, part, memory, drop_last)
-        with contextlib.closing(groups), ThreadPoolExecutor(1, thread_name_prefix="ndls-batches") as mixer:
-            # The next batches are put together while the caller uses these.
-            ahead = deque(mixer.submit(next, groups, None) for _ in range(AHEAD))
-            try:
-                while (group := ahead.popleft().result()) is not None:
-                    ahead.append(mixer.submit(next, groups, None))
-                    yield from group
-            finally:
-                mixer.shutdown(wait=True, cancel_futures=True)
-
-    def _groups(
-        self, size: int, shuffle: int | Sequence[int] | None, part: tuple[int, int], memory: int, drop_last: bool
-    ) -> Generator[list[Batch], None, None]:
-        """Puts batches together, some at a time, a window after the other."""
         row = max(int(np.prod(self._row_shape)) * self.dtype.itemsize, 1)
         window = max(memory // 2 // row, 1)
         chunk = max(min(CHUNK // row, window // CHUNKS), 1)
         order = np.arange(-(-len(self) // chunk))
+        seed: list[int] | None = None
         if shuffle is not None:
             order = np.random.default_rng(shuffle).permutation(order)
+            seed = [int(shuffle)] if isinstance(shuffle, (int, np.integer)) else [int(s) for s in shuffle]
         order = order[part[0] :: part[1]]
         together = max(window // chunk, 1)
         windows = [order[i : i + together] for i in range(0, len(order), together)]
         left: Batch | None = None  # rows of the window before that did not fill a batch
-        with _Reader(self._lists, self._row_shape, self.dtype, self._rows, len(self), chunk) as reader:
-            # Mixed rows are copies, so that a window can be read where the one before the last was. Rows
-            # that are not mixed are views, and each window has memory of its own.
-            shape = (min(together * chunk, len(self)), *self._row_shape)
-            spare = [None if shuffle is None else np.empty(shape, self.dtype) for _ in range(2)]
-            ahead = reader.begin(windows[0], spare[0]) if windows else None
+        with _Reader(self, chunk, min(together * chunk, len(self))) as reader:
+            ahead = [reader.begin(chunks, None if seed is None else [*seed, *part, 0]) for chunks in windows[:1]]
             for i in range(len(windows)):
-                assert ahead is not None
-                numbers, x = ahead.result()
-                ahead = reader.begin(windows[i + 1], spare[(i + 1) % 2]) if i + 1 < len(windows) else None
-                nodes = self.nodes[numbers].astype(np.int64)
-                y = self.run.labels[nodes].astype(np.int64)
-                if shuffle is not None:
-                    seed = [shuffle] if isinstance(shuffle, (int, np.integer)) else list(shuffle)
-                    mixed = np.random.default_rng([*seed, *part, i]).permutation(len(numbers))
-                else:
-                    mixed = None
+                # Of the window before, the caller has no more than a copy: its memory is free.
+                if i + 1 < len(windows):
+                    ahead.append(reader.begin(windows[i + 1], None if seed is None else [*seed, *part, i + 1]))
+                rows = ahead.pop(0).result().result()
                 at = 0
-                while at < len(numbers):
-                    rows = size - len(left.y) if left else size * max(GROUP // (row * size), 1)
-                    if mixed is None:
-                        group = Batch(*(a[at : at + rows] for a in (x, y, nodes)))
-                    else:
-                        group = Batch(*(a.take(mixed[at : at + rows], axis=0) for a in (x, y, nodes)))
-                    at += rows
-                    if left:
-                        group = Batch(*(np.concatenate(pair) for pair in zip(left, group, strict=True)))
-                    batches = [Batch(*(a[lo : lo + size] for a in group)) for lo in range(0, len(group.y), size)]
-                    left = batches.pop() if len(batches[-1].y) < size else None
-                    if batches:
-                        yield batches
+                if left:
+                    at = min(size - len(left.y), len(rows.y))
+                    left = Batch(*(np.concatenate((a, b[:at])) for a, b in zip(left, rows, strict=True)))
+                    if len(left.y) == size:
+                        yield left
+                        left = None
+                while at + 2 * size <= len(rows.y):
+                    yield Batch(*(a[at : at + size] for a in rows))
+                    at += size
+                rest = Batch(*(a[at:].copy() for a in rows))
+                del rows
+                if len(rest.y) >= size:
+                    yield Batch(*(a[:size] for a in rest))
+                    rest = Batch(*(a[size:] for a in rest))
+                if len(rest.y):
+                    left = rest
             if left and not drop_last:
-                yield [left]
+                yield left
 
 
 def _open(run: Run, what: str | Sequence[str], split: str | None, number: int, labelled: bool | None, dtype: npt.DTypeLike) -> NodeRows:
@@ -242,64 +223,87 @@ def _lists(run: Run, what: str | Sequence[str]) -> tuple[list[Rows], bool]:
     return [run.hops[n] for n in names], not isinstance(what, str)
 
 
+class _Memory:
+    """Memory of a window. It comes from a list, and goes back to it when no array refers to it."""
+
+    def __init__(self, free: list[npt.NDArray[np.uint8]], size: int) -> None:
+        self._free, self._bytes = free, free.pop() if free else np.empty(size, np.uint8)
+        self.__array_interface__ = self._bytes.__array_interface__  # numpy.asarray refers to this object
+
+    def __del__(self) -> None:
+        self._free.append(self._bytes)
+
+
 class _Window:
-    """Chunks that are being read."""
+    """Rows that are being read."""
 
-    def __init__(self, numbers: npt.NDArray[np.int64], x: npt.NDArray[Any], parts: list[Future[None]]) -> None:
-        self._numbers, self._x, self._parts = numbers, x, parts
+    def __init__(self, rows: Batch, chunks: list[Future[None]]) -> None:
+        self._rows, self._chunks = rows, chunks
 
-    def result(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-        """Waits, and returns the numbers of the rows and their values."""
-        for part in self._parts:
-            part.result()
-        return self._numbers, self._x
+    def result(self) -> Batch:
+        """Waits for the rows and returns them, in the order in which they are given."""
+        for chunk in self._chunks:
+            chunk.result()
+        return self._rows
 
 
 class _Reader:
-    """Reads chunks of rows by several threads, past the mapped files: a read of a page fault has 4 KiB."""
+    """Reads windows of rows by several threads, past the mapped files: a read of a page fault has 4 KiB."""
 
-    def __init__(
-        self,
-        lists: list[Rows],
-        row_shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        rows: npt.NDArray[np.int64] | None,
-        count: int,
-        chunk: int,
-    ) -> None:
-        self._lists, self._row_shape, self._dtype, self._rows, self._count, self._chunk = lists, row_shape, dtype, rows, count, chunk
+    def __init__(self, data: NodeRows, chunk: int, window: int) -> None:
+        """Reads chunks of so many rows, and windows of so many rows at most."""
+        self._data, self._chunk = data, chunk
+        self._size = max(window * int(np.prod(data.shape[1:])) * data.dtype.itemsize, 1)
+        self._free: list[npt.NDArray[np.uint8]] = []
         self._files: dict[str, int] = {}
         self._lock = threading.Lock()
+        self._scratch = threading.local()
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        self._direct = len(data) * data.row_bytes > memory // 2
 
     def __enter__(self) -> _Reader:
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="ndls-rows")
+        self._planner = ThreadPoolExecutor(1, thread_name_prefix="ndls-windows")
+        self._readers = ThreadPoolExecutor(THREADS, thread_name_prefix="ndls-rows")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._planner.shutdown(wait=True, cancel_futures=True)
+        self._readers.shutdown(wait=True, cancel_futures=True)
         for file in self._files.values():
             os.close(file)
 
-    def begin(self, chunks: npt.NDArray[np.int64], spare: npt.NDArray[Any] | None) -> _Window:
-        """Starts to read chunks, one behind the other in one array, for which there may be spare memory."""
-        starts = chunks * self._chunk
-        stops = np.minimum(starts + self._chunk, self._count)
-        ends = np.cumsum(stops - starts)
-        x = np.empty((int(ends[-1]), *self._row_shape), self._dtype) if spare is None else spare[: ends[-1]]
-        parts = []
-        for start, stop, end in zip(starts.tolist(), stops.tolist(), ends.tolist(), strict=True):
-            parts.append(self._pool.submit(self._read, start, stop, x[end - (stop - start) : end]))
-        numbers = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)])
-        return _Window(numbers, x, parts)
+    def begin(self, chunks: npt.NDArray[np.int64], seed: list[int] | None) -> Future[_Window]:
+        """Starts to read chunks, whose rows are mixed by a seed, or stay in order."""
+        return self._planner.submit(self._begin, chunks, seed)
 
-    def _read(self, start: int, stop: int, out: npt.NDArray[Any]) -> None:
-        """Reads rows number start to stop, of those that were chosen, into out."""
-        for i, rows in enumerate(self._lists):
-            to = out[:, i] if out.ndim == 3 else out
-            if self._rows is None:
-                self._span(rows, start, stop, None, to)
+    def _begin(self, chunks: npt.NDArray[np.int64], seed: list[int] | None) -> _Window:
+        starts = chunks * self._chunk
+        stops = np.minimum(starts + self._chunk, len(self._data))
+        numbers = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)])
+        x = np.asarray(_Memory(self._free, self._size)).view(self._data.dtype)
+        shape = (len(numbers), *self._data.shape[1:])
+        x = x[: int(np.prod(shape))].reshape(shape)
+        places = None  # of the rows in x, in the order of numbers
+        if seed is not None:
+            mixed = np.random.default_rng(seed).permutation(len(numbers))
+            places = np.empty_like(mixed)
+            places[mixed] = np.arange(len(mixed))
+            numbers = numbers[mixed]
+        ends = np.cumsum(stops - starts)
+        reads = []
+        for start, stop, end in zip(starts.tolist(), stops.tolist(), ends.tolist(), strict=True):
+            reads.append(self._readers.submit(self._read, start, stop, *_part(x, places, end - (stop - start), end)))
+        nodes = self._data.nodes[numbers].astype(np.int64)
+        return _Window(Batch(x, self._data.run.labels[nodes].astype(np.int64), nodes), reads)
+
+    def _read(self, start: int, stop: int, x: npt.NDArray[Any], places: npt.NDArray[np.int64] | None) -> None:
+        """Reads rows number start to stop, of those that were chosen, to their places in x."""
+        for i, rows in enumerate(self._data._lists):
+            to = x[:, i] if x.ndim == 3 else x
+            if self._data._rows is None:
+                self._span(rows, start, stop, None, to, places)
                 continue
-            wanted = self._rows[start:stop]
+            wanted = self._data._rows[start:stop]
             size = rows.shape[1] * rows.dtype.itemsize
             # Rows are read together up to a gap, or up to so many bytes that not all are wanted.
             cut = np.flatnonzero(np.diff(wanted) > max(GAP // size, 1)) + 1
@@ -309,38 +313,86 @@ class _Reader:
                     end = lo + int(np.searchsorted(wanted[lo:hi], wanted[lo] + step))
                     first, last = int(wanted[lo]), int(wanted[end - 1]) + 1
                     some = None if last - first == end - lo else wanted[lo:end] - first
-                    self._span(rows, first, last, some, to[lo:end])
+                    self._span(rows, first, last, some, *_part(to, places, lo, end))
                     lo = end
 
-    def _span(self, rows: Rows, first: int, last: int, some: npt.NDArray[np.int64] | None, out: npt.NDArray[Any]) -> None:
-        """Reads rows first to last of the files into out, all or some of them."""
-        direct = some is None and out.dtype == rows.dtype and out.flags.c_contiguous
-        values = out if direct else np.empty((last - first, rows.shape[1]), rows.dtype)
+    def _span(
+        self, rows: Rows, first: int, last: int, some: npt.NDArray[np.int64] | None, x: npt.NDArray[Any], places: npt.NDArray[np.int64] | None
+    ) -> None:
+        """Reads rows first to last of the files, and puts all or some of them to their places in x."""
         size = rows.shape[1] * rows.dtype.itemsize
         batch = int(np.searchsorted(rows.starts, first, side="right")) - 1
         at = first
         while at < last:
-            lo = int(rows.starts[batch])
             stop = min(last, int(rows.starts[batch + 1]))
-            extent = rows.extents[batch]
             if stop > at:
-                self._fill(extent.path, extent.offset + (at - lo) * size, values[at - first : stop - first])
+                extent = rows.extents[batch]
+                read = self._bytes(extent.path, extent.offset + (at - int(rows.starts[batch])) * size, (stop - at) * size)
+                values = read.view(rows.dtype).reshape(-1, rows.shape[1])
+                lo, hi = at - first, stop - first
+                if some is not None:
+                    lo, hi = np.searchsorted(some, (lo, hi)).tolist()
+                    values = values[some[lo:hi] - (at - first)]
+                _put(*_part(x, places, lo, hi), values)
             at, batch = stop, batch + 1
-        if not direct:
-            out[...] = values if some is None else values[some]
 
-    def _fill(self, path: str, offset: int, out: npt.NDArray[Any]) -> None:
-        """Reads bytes of a file into a contiguous array."""
-        view = memoryview(out.reshape(-1).view(np.uint8).data)
-        file = self._open_file(path)
-        while len(view):
-            n = os.preadv(file, [view], offset)
-            if n == 0:
+    def _bytes(self, path: str, offset: int, size: int) -> npt.NDArray[np.uint8]:
+        """Reads bytes of a file into memory of this thread, which keeps them until its next read."""
+        skip = offset % PAGE
+        scratch = self._aligned(-(-(skip + size) // PAGE) * PAGE)
+        file, n = self._file(path), 0
+        while n < skip + size:
+            try:
+                more = os.preadv(file, [scratch[n:].data], offset - skip + n)
+            except OSError as error:
+                if error.errno != errno.EINVAL or not _set_direct(file, False):
+                    raise
+                continue
+            if more == 0:
                 raise EOFError(f"{path} has become shorter than its Arrow footer says")
-            view, offset = view[n:], offset + n
+            n += more
+        return scratch[skip : skip + size]
 
-    def _open_file(self, path: str) -> int:
+    def _aligned(self, size: int) -> npt.NDArray[np.uint8]:
+        """Returns memory of this thread that begins with a page."""
+        if not hasattr(self._scratch, "bytes") or len(self._scratch.bytes) < size:
+            some = np.empty(size + PAGE, np.uint8)
+            self._scratch.bytes = some[-some.ctypes.data % PAGE :][:size]
+        scratch: npt.NDArray[np.uint8] = self._scratch.bytes[:size]
+        return scratch
+
+    def _file(self, path: str) -> int:
         with self._lock:
             if path not in self._files:
                 self._files[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                if self._direct:
+                    _set_direct(self._files[path], True)
             return self._files[path]
+
+
+def _set_direct(file: int, wanted: bool) -> bool:
+    """Reads a file past the page cache, or not, and returns whether that is another way than before."""
+    flags = fcntl.fcntl(file, fcntl.F_GETFL)
+    new = flags | os.O_DIRECT if wanted else flags & ~os.O_DIRECT
+    try:
+        fcntl.fcntl(file, fcntl.F_SETFL, new)
+    except OSError:  # the file system cannot do it
+        return False
+    return new != flags
+
+
+def _part(x: npt.NDArray[Any], places: npt.NDArray[np.int64] | None, lo: int, hi: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64] | None]:
+    """Returns where rows lo to hi are put, of those that are put into x: at places in it, or else in order."""
+    return (x[lo:hi], None) if places is None else (x, places[lo:hi])
+
+
+def _put(x: npt.NDArray[Any], places: npt.NDArray[np.int64] | None, values: npt.NDArray[Any]) -> None:
+    """Copies rows to their places in x."""
+    if places is None:
+        x[...] = values
+    elif x.dtype == values.dtype and x.flags.c_contiguous:
+        # A row is one value here, which NumPy copies in one piece.
+        kind = np.dtype((np.void, x.shape[1] * x.itemsize))
+        x.view(kind)[:, 0][places] = np.ascontiguousarray(values).view(kind)[:, 0]
+    else:
+        x[places] = values
