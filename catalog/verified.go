@@ -55,11 +55,31 @@ func (v *Verified) ReadAt(p []byte, off int64) (int, error) {
 		}
 	}
 	n, err := v.file.ReadAt(p, off)
-	if end := off + int64(n); off <= v.done && end > v.done {
-		v.sum.Write(p[v.done-off : n])
+	v.add(p[:n], off)
+	return n, err
+}
+
+// Fetch is ReadAt for bytes that [Verified.Add] takes later. Both may be called at the same time.
+func (v *Verified) Fetch(p []byte, off int64) (int, error) { return v.file.ReadAt(p, off) }
+
+// Add takes bytes that were fetched, in the order of the file. Those in front of them are read if they were
+// not yet.
+func (v *Verified) Add(p []byte, off int64) error {
+	if off > v.done {
+		if err := v.advance(off); err != nil {
+			return err
+		}
+	}
+	v.add(p, off)
+	return nil
+}
+
+// add sums bytes at off, as far as they come next.
+func (v *Verified) add(p []byte, off int64) {
+	if end := off + int64(len(p)); off <= v.done && end > v.done {
+		v.sum.Write(p[v.done-off:])
 		v.done = end
 	}
-	return n, err
 }
 
 // advance reads up to off.

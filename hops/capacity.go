@@ -8,8 +8,8 @@ import (
 const (
 	// BatchValues bounds the values of hop 0 that are read at a time, those of two
 	// batches together. ReadBytes is the memory for them and for what is read of tiles.
-	BatchValues = 1 << 18
-	ReadBytes   = 2*4*BatchValues + 2*4096
+	BatchValues = 1 << 19
+	ReadBytes   = 4*BatchValues + 3*4*BatchValues/2 + 2*4096
 
 	// residentShare is the part of the free budget that packed edges may take up
 	// to be read once instead of in every pass.

@@ -273,7 +273,7 @@ func (m *modelColumns) Rows(ctx context.Context, first, columns int, put func(ro
 
 const (
 	// batchValues is how many values of columns are given at a time.
-	batchValues = 1 << 17
+	batchValues = 1 << 18
 	// panelRow is the size of a panel's row, alignedRows the number of rows that fill a
 	// page.
 	panelRow    = packed.PanelColumns * 4

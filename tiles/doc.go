@@ -19,7 +19,7 @@
 //
 // # Memory
 //
-// [Matrix.Read] takes, from the budget, a batch of rows, 4 bytes a value, and two pieces of
+// [Matrix.Read] takes, from the budget, a batch of rows, 4 bytes a value, and three pieces of
 // it as it is stored, at most 4 MiB each unless a row of all panels is longer than 4 KiB:
 // [Matrix.ReadBytes]. With several threads ([Matrix.On]) it takes a second batch where the
 // budget has room for it. A [Group] holds the buffers of one file for each of its panels, and
@@ -28,7 +28,7 @@
 // # Threads
 //
 // Reading, comparing checksums, decoding and encoding are divided by panels. Pieces are read
-// one ahead, and while rows are visited those after them are read and decoded.
+// and summed ahead, and while rows are visited those after them are read and decoded.
 //
 // # Determinism
 //

@@ -27,7 +27,7 @@ func (p *Piece) Panel(k int) []byte {
 	return p.stored[k*size : (k+1)*size]
 }
 
-// Pieces reads the stored rows of panels piece by piece, and the next one while the caller
+// Pieces reads the stored rows of panels piece by piece: one is read, and one summed, while the caller
 // uses the one before. Pieces of the same rows follow each other, panels in ascending order,
 // and then come those of the rows behind them. The threads take a panel each, and compare it
 // with its checksum: at the end of each file, before the last piece of it is given.
@@ -83,12 +83,12 @@ func (m *Matrix) Pieces(ctx context.Context, interval, first, panels, batch int)
 	}
 	rows, group := pieceShape(panels, batch, m.rowBytes())
 	size := pieceSize(panels, batch, m.rowBytes())
-	memory, err := mem.Alloc[byte](m.budget, 2*size, "tile rows")
+	memory, err := mem.Alloc[byte](m.budget, pieces*size, "tile rows")
 	if err != nil {
 		return nil, err
 	}
 	in.free = append(in.free, memory.Free)
-	buffers := make([]Piece, 2)
+	buffers := make([]Piece, pieces)
 	for i := range buffers {
 		buffers[i].stored = memory.S[int64(i)*size:][:0:size]
 	}
@@ -104,16 +104,8 @@ func (m *Matrix) Pieces(ctx context.Context, interval, first, panels, batch int)
 		p.Row, p.Rows = at, int(min(int64(rows), int64(batch)-inBatch, hi-at))
 		p.First, p.Panels = first+panel, min(group, panels-panel)
 		p.stored = p.stored[:int64(p.Rows)*int64(p.Panels)*m.rowBytes()]
-		end := at+int64(p.Rows) == hi
 		if err := share.Each(readers(m.threads), p.Panels, func(k int) error {
-			f := files[panel+k]
-			if err := f.Read(p.Panel(k), at); err != nil {
-				return err
-			}
-			if end {
-				return f.Finish()
-			}
-			return nil
+			return files[panel+k].fetch(p.Panel(k), at)
 		}); err != nil {
 			return err
 		}
@@ -123,6 +115,10 @@ func (m *Matrix) Pieces(ctx context.Context, interval, first, panels, batch int)
 		}
 		p.Last, panel, at = true, 0, at+int64(p.Rows)
 		return nil
+	}, func(p *Piece) error {
+		return share.Each(m.threads, p.Panels, func(k int) error {
+			return files[p.First+k-first].add(p.Panel(k), p.Row, p.Row+int64(p.Rows) == hi)
+		})
 	})
 	return in, nil
 }
@@ -152,5 +148,5 @@ func (in *Pieces) Close() {
 // PiecesBytes is the memory that [Pieces] of so many panels take, of batches of so many rows
 // of row bytes.
 func PiecesBytes(panels, batch int, row int64) int64 {
-	return 2*pieceSize(panels, batch, row) + 4096
+	return pieces*pieceSize(panels, batch, row) + 4096
 }

@@ -18,9 +18,10 @@ import (
 
 const (
 	// batchValues is how many values [Matrix.Rows] gives at a time, or one row.
-	batchValues = 1 << 17
-	// pieceBytes bounds the stored rows that are read at a time; two pieces are in memory.
+	batchValues = 1 << 18
+	// pieceBytes bounds the stored rows that are read at a time; so many pieces are in memory.
 	pieceBytes = 4 << 20
+	pieces     = 3
 	// leastRows is how many rows of a panel are read at a time, or all that are asked for
 	// at a time: of wide matrices, a piece has some of the panels.
 	leastRows = 1 << 10
@@ -46,8 +47,8 @@ func ReadBytes(width, batch int, row int64) int64 {
 // least one.
 func (m *Matrix) Batch(width int, bytes int64) int {
 	row, panels := 4*int64(width), int64(packed.Panels(width))
-	small := (bytes - pages) / (row + 2*panels*m.rowBytes())
-	large := (bytes - pages - 2*pieceBytes) / row
+	small := (bytes - pages) / (row + pieces*panels*m.rowBytes())
+	large := (bytes - pages - pieces*pieceBytes) / row
 	return int(max(small, large, 1))
 }
 
@@ -192,12 +193,36 @@ func (p *PartReader) Close() {
 
 // Read fills buf with whole rows from row on. Rows should be read in ascending order.
 func (p *PartReader) Read(buf []byte, row int64) error {
+	return p.each(buf, row, func(v *catalog.Verified, part []byte, off int64) error {
+		_, err := v.ReadAt(part, off)
+		return err
+	})
+}
+
+// fetch is Read for rows that add takes later, in ascending order.
+func (p *PartReader) fetch(buf []byte, row int64) error {
+	return p.each(buf, row, func(v *catalog.Verified, part []byte, off int64) error {
+		_, err := v.Fetch(part, off)
+		return err
+	})
+}
+
+// add takes rows that were fetched into the checksums of their files. After the last ones, these are compared.
+func (p *PartReader) add(rows []byte, row int64, last bool) error {
+	if err := p.each(rows, row, (*catalog.Verified).Add); err != nil || !last {
+		return err
+	}
+	return p.Finish()
+}
+
+// each calls do for the part of buf, which has whole rows from row on, that each file holds at off.
+func (p *PartReader) each(buf []byte, row int64, do func(v *catalog.Verified, part []byte, off int64) error) error {
 	for i, e := range p.list {
 		if row < e.Lo || row >= e.Hi {
 			continue
 		}
 		part := buf[:min(int64(len(buf)), (e.Hi-row)*p.size)]
-		if _, err := p.open[i].ReadAt(part, (row-e.Lo)*p.size); err != nil && !errors.Is(err, io.EOF) {
+		if err := do(p.open[i], part, (row-e.Lo)*p.size); err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("%s: %w", e.Path, err)
 		}
 		buf, row = buf[len(part):], row+int64(len(part))/p.size

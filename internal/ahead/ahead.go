@@ -10,50 +10,64 @@ import (
 
 // Reader hands out batches that it reads ahead of its caller.
 type Reader[B any] struct {
-	read func(*B) error
-	free chan *B // nil on one thread: Next reads
-	full chan *B
-	cur  *B    // nil at the end
-	err  error // set before full is closed
+	steps []func(*B) error
+	free  chan *B // nil on one thread: Next reads
+	full  chan *B
+	cur   *B      // nil at the end
+	errs  []error // of what each step ended with, set before its channel is closed
 }
 
-// New returns a Reader that calls read for one of the buffers after the other,
-// until read returns an error, such as io.EOF. On one thread nothing is read
-// ahead: Next calls read.
-func New[B any](threads int, buffers []B, read func(*B) error) *Reader[B] {
-	a := &Reader[B]{read: read, cur: &buffers[0]}
+// New returns a Reader that takes one of the buffers after the other through the steps of reading,
+// until one of them returns an error, such as io.EOF. Each step is on a goroutine of its own, and takes
+// batches in order. On one thread nothing is read ahead: Next takes the steps.
+func New[B any](threads int, buffers []B, steps ...func(*B) error) *Reader[B] {
+	a := &Reader[B]{steps: steps, cur: &buffers[0]}
 	if threads == 1 {
 		return a
 	}
-	a.free, a.full = make(chan *B, len(buffers)), make(chan *B, len(buffers))
+	a.free = make(chan *B, len(buffers))
 	for i := range buffers[1:] {
 		a.free <- &buffers[i+1]
 	}
-	go a.run()
+	a.full, a.errs = a.free, make([]error, len(steps))
+	for i := range steps {
+		from, to := a.full, make(chan *B, len(buffers))
+		go a.run(i, from, to)
+		a.full = to
+	}
 	return a
 }
 
-func (a *Reader[B]) run() {
-	defer close(a.full)
-	for b := range a.free {
-		if a.err = a.read(b); a.err != nil {
+// run takes batches through a step until that fails, or the step before it has ended.
+func (a *Reader[B]) run(i int, from, to chan *B) {
+	defer close(to)
+	for b := range from {
+		if a.errs[i] = a.steps[i](b); a.errs[i] != nil {
 			return
 		}
-		a.full <- b
+		to <- b
+	}
+	if i > 0 {
+		a.errs[i] = a.errs[i-1]
 	}
 }
 
-// Next returns the next batch, valid until the next call, or the error of read.
+// Next returns the next batch, valid until the next call, or the error of a step.
 func (a *Reader[B]) Next() (*B, error) {
 	if a.free == nil {
-		return a.cur, a.read(a.cur)
+		for _, step := range a.steps {
+			if err := step(a.cur); err != nil {
+				return a.cur, err
+			}
+		}
+		return a.cur, nil
 	}
 	if a.cur != nil {
 		a.free <- a.cur
 	}
 	a.cur = <-a.full
 	if a.cur == nil {
-		return nil, a.err
+		return nil, a.errs[len(a.steps)-1]
 	}
 	return a.cur, nil
 }

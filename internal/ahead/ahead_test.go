@@ -116,3 +116,48 @@ func TestRunOverlaps(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestSteps takes batches through two steps in order. What the second one says of a batch is said, even
+// where the first one has ended since then.
+func TestSteps(t *testing.T) {
+	broken := errors.New("broken")
+	for _, threads := range []int{1, 2} {
+		for _, bad := range []int{0, 1, 5, 9} {
+			read, second := 0, make(chan bool, 1)
+			a := New(threads, make([]int, 3), func(b *int) error {
+				if read == 9 {
+					select {
+					case second <- true:
+					default:
+					}
+					return io.EOF
+				}
+				read++
+				*b = read
+				return nil
+			}, func(b *int) error {
+				if *b == bad {
+					if threads > 1 && bad == 9 {
+						<-second // the first step has ended
+					}
+					return broken
+				}
+				*b *= 10
+				return nil
+			})
+			want, end := 9, io.EOF
+			if bad > 0 {
+				want, end = bad-1, broken
+			}
+			for i := 1; i <= want; i++ {
+				if got, err := a.Next(); err != nil || *got != 10*i {
+					t.Fatalf("%d threads, batch %d: %v, %v", threads, i, got, err)
+				}
+			}
+			if _, err := a.Next(); !errors.Is(err, end) {
+				t.Errorf("%d threads, %d is bad: %v at the end, want %v", threads, bad, err, end)
+			}
+			a.Close()
+		}
+	}
+}
