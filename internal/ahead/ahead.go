@@ -4,6 +4,7 @@ package ahead
 
 import (
 	"context"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -15,6 +16,7 @@ type Reader[B any] struct {
 	full  chan *B
 	cur   *B      // nil at the end
 	errs  []error // of what each step ended with, set before its channel is closed
+	ended sync.WaitGroup
 }
 
 // New returns a Reader that takes one of the buffers after the other through the steps of reading,
@@ -32,7 +34,7 @@ func New[B any](threads int, buffers []B, steps ...func(*B) error) *Reader[B] {
 	a.full, a.errs = a.free, make([]error, len(steps))
 	for i := range steps {
 		from, to := a.full, make(chan *B, len(buffers))
-		go a.run(i, from, to)
+		a.ended.Go(func() { a.run(i, from, to) })
 		a.full = to
 	}
 	return a
@@ -72,14 +74,13 @@ func (a *Reader[B]) Next() (*B, error) {
 	return a.cur, nil
 }
 
-// Close waits for the reading to end.
+// Close waits until all steps have ended: no buffer is in use then.
 func (a *Reader[B]) Close() {
 	if a.free == nil {
 		return
 	}
 	close(a.free)
-	for range a.full {
-	}
+	a.ended.Wait()
 	a.free = nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -159,5 +160,27 @@ func TestSteps(t *testing.T) {
 			}
 			a.Close()
 		}
+	}
+}
+
+// TestCloseWaits closes after the second step has failed, while the first one still fills a buffer.
+func TestCloseWaits(t *testing.T) {
+	begun, ended := make(chan bool), false
+	read := 0
+	a := New(2, make([]int, 3), func(*int) error {
+		if read++; read == 2 {
+			close(begun)
+			time.Sleep(50 * time.Millisecond)
+			ended = true
+		}
+		return nil
+	}, func(*int) error { return io.ErrUnexpectedEOF })
+	if _, err := a.Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("%v at the first batch", err)
+	}
+	<-begun
+	a.Close()
+	if !ended {
+		t.Error("a buffer is still filled after Close")
 	}
 }
