@@ -19,10 +19,20 @@ input, and ``run.index`` finds nodes by them.
 from importlib.metadata import PackageNotFoundError, version
 
 from ndls._command import Error, binary, command
-from ndls._graph import Graph, from_arrays, from_arrow, from_dgl, from_networkx, from_pandas, from_polars, from_pyg
+from ndls._graph import (
+    SPLITS,
+    Graph,
+    from_arrays,
+    from_arrow,
+    from_dgl,
+    from_networkx,
+    from_pandas,
+    from_polars,
+    from_pyg,
+)
 from ndls._loader import Batch, NodeRows
 from ndls._rows import Rows
-from ndls._run import SPLITS, Run, open, run
+from ndls._run import Run, open, run
 
 try:
     __version__ = version("ndls")

@@ -15,14 +15,15 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from ndls._run import SPLITS
-
 if TYPE_CHECKING:
     import networkx
     import pandas
     import polars
 
 Folder = str | os.PathLike[str] | None
+
+# SPLITS are the names of the codes of splits: code 1 is train.
+SPLITS = ("", "train", "valid", "test")
 
 # ROW_GROUP is the size of a row group of the tables that are written.
 ROW_GROUP = 32 << 20

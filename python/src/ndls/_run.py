@@ -18,15 +18,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ndls._command import Error, Progress, command
+from ndls._graph import SPLITS, Graph
 from ndls._rows import File, Rows
 
 if TYPE_CHECKING:
     import pyarrow.dataset as pads
-
-    from ndls._graph import Graph
-
-# SPLITS are the names of the codes in Run.splits: code 1 is train.
-SPLITS = ("", "train", "valid", "test")
 
 # SOFT_BYTES is how large a row group of soft labels is that smooth_labels writes.
 SOFT_BYTES = 32 << 20
