@@ -57,11 +57,7 @@ func leftOfTraining(p control.Plan, sum shards.Summary, cat *catalog.Catalog) pa
 		_, there := cat.Lookup(trainedPath(model))
 		return there
 	})
-	rows := sum.Splits["train"]
-	if batch := int64(p.Train.BatchSize); batch > 0 {
-		rows = min(rows, batch)
-	}
-	if train.SideBySide(rows, sum.Features, usualThreads) > 1 {
+	if ModelsAtATime(p, sum.Splits["train"], TrainedWidth(p, sum), usualThreads) > 1 {
 		left.Count = func(workers int) int { return workers }
 	}
 	return left

@@ -77,6 +77,16 @@ func TestOneRuleAfterAnother(t *testing.T) {
 	expect(t, 0, "smooth", "plan", "--dataset", toy, "--rule", "nafs", "--hops", "5")
 }
 
+// TestEdgesAlone trains on rows of a graph that has no features.
+func TestEdgesAlone(t *testing.T) {
+	for _, batch := range []string{"0", "32"} {
+		run := filepath.Join(t.TempDir(), "run")
+		args := append([]string{"run", "--dataset", toy, "--run", run, "--features", "none", "--rule", "fastrp", "--batch-size", batch}, quickly...)
+		expect(t, 0, "before label smoothing", args...)
+		expect(t, 0, "600 rows", "export", "--run", run, "--what", "predictions", "--format", "csv", "--out", filepath.Join(t.TempDir(), "predictions.csv"))
+	}
+}
+
 // TestZeroIsNoValue refuses zero for options whose default a plan writes as zero: a user who writes
 // 0 does not mean 0.8.
 func TestZeroIsNoValue(t *testing.T) {
