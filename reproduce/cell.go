@@ -31,6 +31,8 @@ type cell struct {
 	options string
 	// search is all that is chosen by validation, "" for nothing.
 	search string
+	// labelSearch is all that is chosen of label smoothing, "" for its depth alone.
+	labelSearch string
 	// inductive is described at grid. last is the last stage that is run.
 	inductive bool
 	last      ndls.Stage
@@ -69,6 +71,8 @@ func (j Job) cell(g grid, s set, c condition, name string) (x cell, err error) {
 	}
 	if x.search == "" {
 		x.trials = 0
+	} else {
+		x.labelSearch = r.labelSearch
 	}
 	o, err := x.plan("")
 	if err != nil {
@@ -163,10 +167,12 @@ type Outcome struct {
 // Choice is what was chosen by validation.
 type Choice struct {
 	// Chosen are the chosen options, Valid their validation accuracy in the search, Trials how
-	// many were tried.
-	Chosen string  `json:"chosen,omitempty"`
-	Valid  float64 `json:"chosen_by,omitempty"`
-	Trials int     `json:"trials"`
+	// many were tried, and LabelTrials how many of label smoothing, with the network that was chosen
+	// before.
+	Chosen      string  `json:"chosen,omitempty"`
+	Valid       float64 `json:"chosen_by,omitempty"`
+	Trials      int     `json:"trials"`
+	LabelTrials int     `json:"label_trials,omitempty"`
 }
 
 // Model are the accuracies of one model.
@@ -200,6 +206,9 @@ func (j Job) outcome(ctx context.Context, x cell) (Outcome, error) {
 	id := key(x.set.uri, x.options, x.labels, x.search, x.trees, x.inductive, x.trials, x.splits, x.models, x.seed)
 	if x.last != ndls.StageEvaluate {
 		id = key(id, x.last)
+	}
+	if x.labelSearch != "" {
+		id = key(id, x.labelSearch)
 	}
 	return stored(filepath.Join(j.Out, "experiments", x.place(x.name, id)+".json"), func() (Outcome, error) {
 		o := Outcome{Set: x.set.name, Condition: x.condition.name, Recipe: x.name, Splits: x.splits}
@@ -251,25 +260,38 @@ func (j Job) config(x cell, folder, more string) (ndls.Config, error) {
 	return c, err
 }
 
-// choose finds the settings of a cell by validation. Cells that differ in label smoothing alone
-// share what was chosen.
+// choose finds the settings of a cell by validation: those of rows and network by the accuracy before
+// label smoothing, and then those of label smoothing by the accuracy after it. Cells that differ in
+// label smoothing alone share the former.
 func (j Job) choose(ctx context.Context, x cell) (Choice, error) {
 	if x.search == "" {
 		return Choice{}, nil
 	}
+	network, err := j.search(ctx, x, tune.Base, none)
+	if err != nil || x.labelSearch == "" {
+		return network, err
+	}
+	x.options, x.search = strings.TrimSpace(x.options+" "+network.Chosen+" "+x.labels), x.labelSearch
+	labels, err := j.search(ctx, x, tune.Smoothed, "")
+	return Choice{network.Chosen + " " + labels.Chosen, labels.Valid, network.Trials, labels.Trials}, err
+}
+
+// search finds the best of x.search by a score, with further options for all trials.
+func (j Job) search(ctx context.Context, x cell, score, more string) (Choice, error) {
 	id := key(x.set.uri, x.options, x.search, x.inductive, x.trials, min(x.splits, searchSplits), x.seed)
 	name := x.place("search", id)
 	return stored(filepath.Join(j.Out, "experiments", name+".json"), func() (choice Choice, err error) {
-		splits, models, part := min(x.splits, searchSplits), 1, ""
+		splits, models := min(x.splits, searchSplits), 1
 		switch {
 		case x.inductive:
-			splits, part = 1, " --only train,valid" // test nodes are not there yet
+			splits = 1
+			more += " --only train,valid" // test nodes are not there yet
 		case x.byItself():
 			splits = 1
 		case x.splits == 1:
 			models = 2
 		}
-		c, err := j.config(x, name, fmt.Sprintf("%s%s --splits %d --runs %d", none, part, splits, models))
+		c, err := j.config(x, name, fmt.Sprintf("%s --splits %d --runs %d", more, splits, models))
 		if err != nil {
 			return choice, err
 		}
@@ -277,15 +299,19 @@ func (j Job) choose(ctx context.Context, x cell) (Choice, error) {
 		if err != nil {
 			return choice, err
 		}
-		r, err := tune.Search(ctx, tune.Config{Base: c, Space: space, Trials: x.trials, Score: tune.Base})
+		r, err := tune.Search(ctx, tune.Config{Base: c, Space: space, Trials: x.trials, Score: score})
 		if err != nil {
 			return choice, fmt.Errorf("settings of %s on %s: %w", x.name, x.set.name, err)
 		}
 		best := r.Best()
-		if best.Base == nil {
+		figure := best.Base
+		if score == tune.Smoothed {
+			figure = best.Smoothed
+		}
+		if figure == nil {
 			return choice, fmt.Errorf("settings of %s on %s: no trial has an accuracy: %s", x.name, x.set.name, best.Failed)
 		}
-		choice = Choice{Valid: best.Base.Mean, Trials: len(r.Trials)}
+		choice = Choice{Valid: figure.Mean, Trials: len(r.Trials)}
 		for _, s := range best.Settings {
 			choice.Chosen = strings.TrimSpace(choice.Chosen + " --" + s.Name + " " + s.Value)
 		}

@@ -282,10 +282,14 @@ func (g grid) tables(lines []line) []Table {
 		if o.MeanK != nil && l.Ours {
 			k = strconv.FormatFloat(*o.MeanK, 'f', 1, 64)
 		}
+		trials := strconv.Itoa(o.Trials)
+		if o.LabelTrials > 0 {
+			trials += " + " + strconv.Itoa(o.LabelTrials)
+		}
 		all.Rows = append(all.Rows, []string{
 			o.Set, o.Condition, l.Name, cmp.Or(l.Paper, "–"), percent(f.Valid), percent(f.Test),
 			strconv.Itoa(o.Splits), strconv.Itoa(len(o.Models) / o.Splits), between[0], between[1],
-			k, strconv.Itoa(o.Trials), cmp.Or(o.Chosen, "–"), o.Command,
+			k, trials, cmp.Or(o.Chosen, "–"), o.Command,
 		})
 	}
 	return append(tables, all)

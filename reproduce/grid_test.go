@@ -85,14 +85,17 @@ func TestTablesAreValid(t *testing.T) {
 					}
 					var space tune.Space
 					if x.search != "" && x.trees == "" {
-						if space, err = tune.ParseSpace(strings.Fields(x.search)...); err != nil || len(space) == 0 {
-							t.Fatalf("%s, %s: %q: %v", g.name, r.recipe, x.search, err)
+						all := strings.Fields(x.search + " " + x.labelSearch)
+						if space, err = tune.ParseSpace(all...); err != nil || len(space) == 0 {
+							t.Fatalf("%s, %s: %q: %v", g.name, r.recipe, all, err)
 						}
 					}
 					for _, at := range []func([]string) string{func(v []string) string { return v[0] }, func(v []string) string { return v[len(v)-1] }} {
 						chosen := ""
 						for _, d := range space {
-							chosen += " --" + d.Name + " " + at(d.Values)
+							if d.Name != "label-alpha" || !strings.Contains(chosen, "--label-rule ndls ") {
+								chosen += " --" + d.Name + " " + at(d.Values)
+							}
 						}
 						o, err := x.plan(chosen + " " + x.labels)
 						if err != nil {
@@ -143,14 +146,20 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	experiments := files(t, filepath.Join(out, "experiments"))
-	// MLP and C&S share a search: under each condition 3 searches and 4 experiments.
-	if len(experiments) != 14 {
+	// MLP and C&S share a search of the network, and C&S has one of its own: under each condition 4
+	// searches and 4 experiments.
+	if len(experiments) != 16 {
 		t.Errorf("%d files in experiments: %v", len(experiments), slices.Sorted(maps.Keys(experiments)))
 	}
 	if _, err := os.Stat(filepath.Join(out, "work")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("run directories are left: %v", err)
 	}
 	printed := text(t, first)
+	for _, l := range first.Data.(tableData).Lines {
+		if o := l.Outcome; strings.HasPrefix(o.Recipe, "mlp") && strings.Contains(o.Chosen, "--cs-correct-alpha") != (l.Name == "C&S") || (o.LabelTrials == 2) != (l.Name == "C&S") {
+			t.Errorf("%s has %d settings of label smoothing and %q was chosen", l.Name, o.LabelTrials, o.Chosen)
+		}
+	}
 	for _, want := range []string{"(99.9)", "| toy all | toy few edges |", "by validation, NDLS", "cora is missing: cora/ind.cora.x and 7 more", "ndls reproduce toys --sets cora", "--drop-edges 0.5"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("the table lacks %q:\n%s", want, printed)

@@ -9,6 +9,9 @@ type recipe struct {
 	// search lists what is chosen by validation, in the form of ndls tune --try, beside what a
 	// table has for all methods. It is fixed where nothing is chosen.
 	search string
+	// labelSearch lists what is chosen of label smoothing, by validation after it, beside its depth:
+	// as many settings as of the network, which is chosen first.
+	labelSearch string
 	// trees is the model of examples/trees that is trained on the smoothed rows, "" for the
 	// perceptron of ndls.
 	trees string
@@ -19,6 +22,10 @@ const (
 	none = "--label-depth 0"
 	// fixed says that nothing of a recipe is chosen.
 	fixed = "fixed"
+	// hopsOfNodes is what is chosen of K.
+	hopsOfNodes = "epsilon=0.01,0.03,0.05,0.1,0.2,0.3"
+	// correction is what is chosen of Correct & Smooth.
+	correction = "cs-scale=auto,0.5,1,2 cs-correct-alpha=0.5,0.7,0.8,0.9,0.99 cs-smooth-alpha=0.5,0.7,0.8,0.9,0.99"
 )
 
 // recipes are the methods by name: a new one is one line.
@@ -29,16 +36,17 @@ const (
 // code, but for the depth of label smoothing, which is chosen by validation, not by test.
 var recipes = map[string]recipe{
 	"mlp":          {options: "--rule sgc --hops 0"},
-	"mlp-cs":       {options: "--rule sgc --hops 0", labels: "--label-rule cs"},
-	"mlp-cs-nd":    {options: "--rule sgc --hops 0", labels: "--label-rule cs-nd"},
+	"mlp-cs":       {options: "--rule sgc --hops 0", labels: "--label-rule cs", labelSearch: correction},
+	"mlp-cs-nd":    {options: "--rule sgc --hops 0", labels: "--label-rule cs-nd", labelSearch: correction + " label-" + hopsOfNodes},
+	"mlp-ndls":     {options: "--rule sgc --hops 0", labelSearch: "label-rule=ndls,ndls-reference label-alpha=0.05,0.15,0.3 label-" + hopsOfNodes},
 	"sgc":          {options: "--rule sgc", search: "hops=2,3,4,6,8"},
 	"s2gc":         {options: "--rule s2gc", labels: none, search: "hops=4,8,16,32 alpha=0.05,0.1,0.2"},
 	"gbp":          {options: "--rule gbp", labels: none, search: "hops=8,16,32 alpha=0.05,0.1,0.2"},
 	"sign":         {options: "--rule sign", labels: none, search: "hops=2,3,4,5"},
 	"appnp":        {options: "--rule appnp", labels: none, search: "hops=5,10,20 alpha=0.05,0.1,0.2"},
 	"nafs":         {options: "--rule nafs", labels: none, search: "hops=2,4,8,16"},
-	"ndls":         {options: "--rule ndls", search: "epsilon=0.01,0.03,0.05,0.1 residual=0,0.1,0.2"},
-	"ndls-32":      {options: "--rule ndls --probes 32", search: "epsilon=0.01,0.03,0.05,0.1 residual=0,0.1,0.2"},
+	"ndls":         {options: "--rule ndls", search: hopsOfNodes + " residual=0,0.1,0.2"},
+	"ndls-32":      {options: "--rule ndls --probes 32", search: hopsOfNodes + " residual=0,0.1,0.2"},
 	"authors":      {options: "--lsi feature --r 0 --stationary global --kmax 199 --epsilon 0.03 --rule ndls-reference --dropout 0.5 --input-dropout 0.5 --lr 0.1 --epochs 200", labels: "--label-rule ndls-reference --label-epsilon 0.05", search: fixed},
 	"forest":       {options: "--rule sgc --hops 0", trees: "forest"},
 	"forest-ndls":  {options: "--rule ndls", trees: "forest"},
@@ -150,9 +158,10 @@ var grids = []grid{
 			{name: "MLP", recipe: "mlp"},
 			{name: "MLP + C&S", recipe: "mlp-cs", smoothed: true},
 			{name: "MLP + C&S, K of each node", recipe: "mlp-cs-nd", smoothed: true, ours: true},
-			{name: "MLP + NDLS-L", recipe: "mlp", smoothed: true, ours: true},
+			{name: "MLP + NDLS-L", recipe: "mlp-ndls", smoothed: true, ours: true},
 		},
 		search: perceptron,
+		notes:  []string{"The options of C&S and of NDLS-L are chosen as those of the network are, by validation among as many settings, after the network."},
 	},
 	{
 		name: "efficiency", about: "seconds of propagation and of training",

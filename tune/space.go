@@ -34,7 +34,7 @@ const DefaultWord = "default"
 // rule are in it.
 func Default(without ...string) Space {
 	s := Space{
-		{Name: "epsilon", Values: []string{"0.01", "0.03", "0.05", "0.1"}},
+		{Name: "epsilon", Values: []string{"0.01", "0.03", "0.05", "0.1", "0.2", "0.3"}},
 		{Name: "alpha", Values: []string{"0.05", "0.1", "0.15", "0.2", "0.3"}},
 		{Name: "residual", Values: []string{"0", "0.1"}},
 		{Name: "hops", Values: []string{"2", "4", "6", "8", "10", "16"}},

@@ -261,6 +261,12 @@ func TestStarts(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
+	// What a plan leaves open begins with its default.
+	got = first(parsed(t, "label-rule=cs-nd,ndls", "cs-scale=0.5,auto", "cs-correct-alpha=0.5,0.8", "cs-correct-hops=10,50", "cs-smooth-alpha=0.1,0.8", "label-epsilon=0.1,0.03", "hop-weights=1;0,0,1,1,1,1", "dimensions=8,128"))
+	want = []string{" --label-rule ndls --cs-scale auto --cs-correct-alpha 0.8 --cs-correct-hops 50 --cs-smooth-alpha 0.8 --label-epsilon 0.03 --hop-weights 0,0,1,1,1,1 --dimensions 128"}
+	if !slices.Equal(got[:1], want) {
+		t.Errorf("%q, want %q", got[:1], want)
+	}
 	// The default space has what is published of each rule, to the last digit.
 	for rule, known := range published {
 		base.Smooth.Rule = rule

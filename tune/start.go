@@ -53,7 +53,7 @@ func (s Space) starts(base ndls.Options) (list [][]Setting) {
 					want, ok = rule, true
 				}
 				if !ok {
-					want = base.Get(d.Name)
+					want = base.InForce(d.Name)
 				}
 				start = append(start, Setting{d.Name, d.nearest(want)})
 			}

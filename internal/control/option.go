@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -97,6 +98,36 @@ func (p Plan) Get(name string) string {
 	default:
 		return strconv.FormatFloat(field.Float(), 'g', -1, 64)
 	}
+}
+
+// InForce is an option as [Plan.Get] spells it, or, where the plan leaves it open, the default that
+// then holds.
+func (p Plan) InForce(name string) string {
+	value := p.Get(name)
+	if value != "" && value != "0" {
+		return value
+	}
+	switch name {
+	case "smoothed-precision":
+		return p.Get("precision")
+	case "label-epsilon":
+		return p.Get("epsilon")
+	case "dimensions":
+		return fmt.Sprint(DefaultDimensions)
+	case "hop-weights":
+		return DefaultHopWeights
+	case "sparsity":
+		return fmt.Sprint(DefaultSparsity)
+	case "cs-scale":
+		return AutoScale
+	case "cs-correct-alpha":
+		return fmt.Sprint(DefaultCorrectAlpha)
+	case "cs-correct-hops":
+		return fmt.Sprint(DefaultCorrectHops)
+	case "cs-smooth-alpha":
+		return fmt.Sprint(DefaultSmoothAlpha)
+	}
+	return value
 }
 
 // OptionType says what the values of an option are: "number", "whole number" or "text"; "" for a name that stands for

@@ -138,3 +138,30 @@ func TestCanonical(t *testing.T) {
 		}
 	}
 }
+
+// TestInForce states what a plan leaves open: that is the same plan.
+func TestInForce(t *testing.T) {
+	for names, rule := range map[string]func(*Plan){
+		"cs-scale cs-correct-alpha cs-correct-hops cs-smooth-alpha smoothed-precision": func(p *Plan) { p.Labels.Rule = CorrectSmooth },
+		"dimensions hop-weights sparsity":                                              func(p *Plan) { p.Smooth.Rule = FastRP },
+	} {
+		plan := DefaultPlan()
+		rule(&plan)
+		for _, name := range strings.Fields(names) {
+			stated := plan
+			if err := stated.Set(name, plan.InForce(name)); err != nil {
+				t.Fatal(err)
+			}
+			if stated == plan || stated.Canonical() != plan {
+				t.Errorf("--%s %s is not what the plan leaves open", name, plan.InForce(name))
+			}
+		}
+	}
+	plan := DefaultPlan()
+	plan.LSI.Epsilon, plan.Labels.CorrectAlpha, plan.Precision = 0.2, 0.4, "float16"
+	for name, want := range map[string]string{"label-epsilon": "0.2", "cs-correct-alpha": "0.4", "smoothed-precision": "float16", "residual": "0", "rule": "ndls"} {
+		if got := plan.InForce(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
