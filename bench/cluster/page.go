@@ -48,7 +48,10 @@ func listen(ctx context.Context, url string) error {
 			return err
 		}
 		response, err := http.DefaultClient.Do(request)
-		if err != nil { // the page is not there yet
+		if err != nil || response.StatusCode == http.StatusServiceUnavailable { // the page is not there yet
+			if err == nil {
+				response.Body.Close()
+			}
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -58,7 +61,7 @@ func listen(ctx context.Context, url string) error {
 		}
 		n, err := io.Copy(io.Discard, response.Body)
 		response.Body.Close()
-		if err == nil && n == 0 {
+		if err == nil && (n == 0 || response.StatusCode != http.StatusOK) {
 			err = fmt.Errorf("%s had no events: %s", url, response.Status)
 		}
 		return err
