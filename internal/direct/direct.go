@@ -263,8 +263,8 @@ type buffer struct {
 	users atomic.Int32 // who are not done with it
 }
 
-// writerBuffers is how many buffers a Writer has: one is filled, one is written, and one is looked at.
-const writerBuffers = 3
+// writerBuffers is how many buffers a Writer has: one is filled while the other is used.
+const writerBuffers = 2
 
 // Create makes a new file, or truncates the one that is there.
 func Create(path string) (*Writer, error) { return CreateWith(path, nil) }

@@ -10,7 +10,7 @@
 // # Memory
 //
 // A [File] holds one buffer of [BufferSize] bytes during an unaligned ReadAt, a
-// [Reader] [Ahead]+1 of them, a [Writer] three, as far as it fills them. Buffers come from a common pool.
+// [Reader] [Ahead]+1 of them, a [Writer] two, as far as it fills them. Buffers come from a common pool.
 //
 // # Not supported
 //
