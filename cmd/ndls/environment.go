@@ -17,7 +17,8 @@ import (
 const aboutVariables = `  An environment variable stands for each option: NDLS_MEMORY for --memory, NDLS_BATCH_SIZE for
   --batch-size. The command line comes first, then the variable, then --config, then the default. A
   variable for an option that a verb does not have, or that cannot stand beside another one which is
-  given, is left alone. An empty one counts as not set.
+  given, is left alone. An empty one counts as not set. One that is nearly the name of an option gives a
+  warning.
 `
 
 // readEnvironment sets every flag of cmd that the command line does not set and whose variable has a
@@ -43,6 +44,33 @@ func readEnvironment(cmd *cobra.Command) error {
 	}
 	return nil
 }
+
+// misspelt is what may be wrong with the names of an environment: a line for each variable that begins as
+// ours do, stands for no option of any verb, and is nearly the name of one that does.
+func misspelt(root *cobra.Command, environment []string) (lines []string) {
+	known := slices.Clone(ndls.ReservedVariables)
+	visitCommands(root, func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if name := ndls.Variable(f.Name); name != "" {
+				known = append(known, name)
+			}
+		})
+	})
+	for _, v := range environment {
+		name, value, _ := strings.Cut(v, "=")
+		if !strings.HasPrefix(name, ndls.VariablePrefix) || value == "" || slices.Contains(known, name) {
+			continue
+		}
+		if meant := nearest(name, known); distance(name, meant) <= mostMisspelt {
+			lines = append(lines, fmt.Sprintf("the environment variable %s stands for no option; did you mean %s?", name, meant))
+		}
+	}
+	return lines
+}
+
+// mostMisspelt is in how many letters a name may differ from the one that was meant: two that are
+// exchanged are two.
+const mostMisspelt = 2
 
 // noVariables are the flags that no variable stands for.
 var noVariables = []string{"help", "version"}

@@ -47,6 +47,25 @@ func TestVariables(t *testing.T) {
 	expect(t, ndls.ExitUsage, "the environment variable NDLS_THREADS", "version")
 }
 
+// TestMisspelt: a variable that is nearly one of ours is named, and others are not: those of no option at all, of
+// tests, of the Python package, and empty ones.
+func TestMisspelt(t *testing.T) {
+	for name, meant := range map[string]string{"NDLS_MEMROY": "NDLS_MEMORY", "NDLS_THREAD": "NDLS_THREADS", "NDLS_COLUMN": "NDLS_COLUMNS"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "2")
+			if text := expect(t, 0, "", "version").stderr; !strings.Contains(text, name+" stands for no option; did you mean "+meant+"?") {
+				t.Errorf("%s: %q", name, text)
+			}
+		})
+	}
+	for _, name := range []string{"NDLS_MEMORY", "NDLS_COLUMNS", "NDLS_CONFIG", "NDLS_DATA", "NDLS_BINARY", "NDLS_GRID_SECONDS", "NDLS_NOTHING", "NDLS"} {
+		a := &app{stdout: &strings.Builder{}, stderr: &strings.Builder{}}
+		if lines := misspelt(a.root(), []string{name + "=1", "NDLS_MEMROY="}); len(lines) > 0 {
+			t.Errorf("%s: %q", name, lines)
+		}
+	}
+}
+
 // TestEachFlagHasAVariable: but for those that cannot have one, and no two have the same.
 func TestEachFlagHasAVariable(t *testing.T) {
 	a := &app{stdout: &strings.Builder{}, stderr: &strings.Builder{}}

@@ -74,6 +74,9 @@ the graph on a node is within --epsilon of what it tends to.`,
 			if cmd.DisableFlagParsing { // it completes the words of another command line
 				return nil
 			}
+			for _, line := range misspelt(cmd.Root(), os.Environ()) {
+				fmt.Fprintln(a.stderr, "ndls: warning:", line)
+			}
 			if err := readEnvironment(cmd); err != nil {
 				return err
 			}
