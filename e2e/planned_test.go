@@ -101,14 +101,17 @@ func TestPlannedInductiveIsMeasured(t *testing.T) {
 }
 
 // TestPlannedByWorkersIsMeasured does so for a partition by two workers, without and with
-// weights, and the least of the stage that follows.
+// weights, and the least of the stage that follows; and for one with features.
 func TestPlannedByWorkersIsMeasured(t *testing.T) {
-	for _, weights := range []string{"", ",weights=6"} {
-		t.Run("nodes=400000"+weights, func(t *testing.T) {
+	for _, c := range []struct{ graph, args string }{
+		{"nodes=400000,edges=4000000,seed=1", "run --features none --probes 16 --kmax 2"},
+		{"nodes=400000,edges=4000000,seed=1,weights=6", "run --features none --probes 16 --kmax 2"},
+		{"nodes=400000,edges=1000000,features=100,seed=1", "run --probes 16 --kmax 2 --targets labelled --runs 1 --epochs 2 --label-kmax 2"},
+	} {
+		t.Run(c.graph, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
-			run(t, "run", "--dataset", "synthetic:nodes=400000,edges=4000000,seed=1"+weights, "--run", dir, "--workers", "2", "--features", "none",
-				"--memory", "512MiB", "--threads", "2", "--probes", "16", "--kmax", "2", "--quiet")
-			checkPlanned(t, dir)
+			run(t, append(strings.Fields(c.args), "--dataset", "synthetic:"+c.graph, "--run", dir, "--workers", "2", "--memory", "512MiB", "--threads", "2", "--quiet")...)
+			checkPlanned(t, dir, "smooth", "train", "predict", "label-depth", "smooth-labels", "evaluate")
 		})
 	}
 }

@@ -272,6 +272,21 @@ func (c Counts) touchedTiles(budget int64) int64 {
 	return lot
 }
 
+// dealtBytes is the size of what the step Deal leaves.
+func (c Counts) dealtBytes() int64 { return c.tileBytes() + numberBytes*c.Nodes }
+
+// dealing is the memory with which one of so many workers reads a part of the features, and with which it makes tiles
+// of what all have read.
+func (c Counts) dealing(workers int, budget int64) int64 {
+	panels, row := packed.Panels(c.Features), int64(shards.TileRowBytes(c.Half))
+	held := c.heldForTiles(budget)
+	lot := min(partOf(c.Nodes, Tasks(workers)), mostDealt) * dealtRow(panels, row)
+	interval := min(DefaultIntervalBlocks*BlockRows, c.Nodes)
+	together := min(panels, tileGroup, int(partOf(int64(panels)*partOf(c.Nodes, int(interval)), Tasks(workers))))
+	tiles := interval*int64(together)*row + interval/8 + int64(readers(c.Threads, budget))*(readerBytes+numberBytes*min(interval, mostDealt))
+	return max(held+min(lot, max(budget-held, 0)), min(tiles, budget))
+}
+
 // partOf is one of n parts.
 func partOf(of int64, n int) int64 { return (of + int64(n) - 1) / int64(n) }
 
@@ -390,6 +405,9 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 		merge(c.unsorted(workers), part, part)
 		merge(2*c.Edges, min(2*c.Edges, max(FileEdges(2*c.Edges), 2*c.Edges/int64(weightedTasks*workers))), 0)
 	}
+	if c.Features > 0 && tasks > 1 {
+		used = max(used, c.dealing(workers, budget))
+	}
 	if c = c.columnsOf(workers); c.Features > 0 {
 		used = max(used, c.heldForTiles(budget)+c.touchedTiles(budget))
 		least = max(least, c.heldForTiles(0)+min(c.tileBytes(), minSpill))
@@ -409,6 +427,9 @@ func Disk(c Counts, workers int, budget int64) (peak, final int64) {
 	peak = max(final, record*m) // the unique edges
 	if Tasks(workers) > 1 {
 		peak = max(peak, record*(c.unsorted(workers)+m), 3*record*m+NodeBytes(c), 2*record*m+graph, record*m+16*(c.tallies(workers)+c.Nodes))
+		if c.Features > 0 {
+			peak = max(peak, final+c.dealtBytes())
+		}
 	} else {
 		if !s.pairsStay {
 			peak = max(peak, record*s.pairs)
@@ -457,9 +478,9 @@ func Traffic(c Counts, workers int, budget int64) (read, written int64) {
 	if own := c.columnsOf(workers); own.Features > 0 {
 		columns := partOf(int64(packed.Panels(c.Features)), packed.Panels(own.Features))
 		if tasks > 1 {
-			read += columns * again * table
-		}
-		if bytes, spilled := own.tilesAtATime(budget); spilled {
+			read += tasks*again*table + c.dealtBytes()
+			written += c.dealtBytes()
+		} else if bytes, spilled := own.tilesAtATime(budget); spilled {
 			scratch += columns * bytes
 		}
 	}

@@ -130,6 +130,13 @@ func TestFilesOfEqualEdges(t *testing.T) {
 	unknown.info.NumNodes = -1
 	for name, f := range map[string]*fake{"plain": plain, "directions": &directed, "weights": &withWeights, "nodes unknown": &unknown} {
 		t.Run(name, func(t *testing.T) {
+			counts := []int{1, 2, 3, 5} // of workers
+			if testing.Short() {
+				if name != "plain" {
+					t.Skip("-short: one graph, and three workers")
+				}
+				counts = []int{3}
+			}
 			option := func() Options {
 				return Options{Budget: budget(t, 128<<20), Scratch: scratchFolder(t), Threads: 2, IntervalBlocks: 2}
 			}
@@ -155,7 +162,7 @@ func TestFilesOfEqualEdges(t *testing.T) {
 					t.Errorf("%d files of %s", n, kind)
 				}
 			}
-			for _, workers := range []int{1, 2, 3, 5} {
+			for _, workers := range counts {
 				c := &sharedWorkers{
 					open: func() (dataset.Dataset, error) { return f, nil }, store: storage.NewMem(), option: option,
 					workers: workers,

@@ -47,7 +47,10 @@
 //	relabel  files of merge             both directions by node id, sorted
 //	rows     files of edges             shard, unless there are to be none, and hop stream; with
 //	                                    directions, then those of the reversed edges
-//	columns  panels                     feature tiles
+//	deal     parts of the features      their rows by interval of the nodes
+//	tiles    panels of intervals        feature tiles, of what deal has left
+//	columns  panels                     feature tiles, in place of deal and tiles where feature rows
+//	                                    can only be read from the first on
 //	whole    one piece                  the summary
 //
 // One worker does all steps in one task ([Run]), and counts degrees and finds components while it
@@ -59,7 +62,7 @@
 // Several workers share the steps: each step is cut into pieces that any worker can do
 // ([Execute]). A piece leaves a run file in the run directory ([extsort.RunFile]), in
 // which a later step finds any range of keys and reads that alone. Split, merge, count,
-// gather and relabel can be cut at 1023 places each: parts of the input of equal length
+// gather, relabel and deal can be cut at 1023 places each: parts of the input of equal length
 // ([dataset.EdgeRange]), then of equal numbers of keys, taken from the files that the
 // step before has left. The cut is in no file that stays. A list that can only be read
 // from its beginning is one part.

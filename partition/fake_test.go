@@ -36,6 +36,7 @@ type fake struct {
 	splits   []splitRow
 	onEdges  func(read int) error // called before every batch
 	idRows   bool                 // the features of every node are its id alone
+	cuts     bool                 // feature rows can be read from the middle
 	weight   func(u, v uint32) float32
 }
 
@@ -61,6 +62,16 @@ func (f *fake) Features(context.Context) (dataset.FeatureReader, error) {
 		return &idRows{left: f.info.NumNodes}, nil
 	}
 	return &fakeRows[dataset.FeatureRow]{rows: f.features}, nil
+}
+
+func (f *fake) CutsFeatures() bool { return f.cuts }
+
+func (f *fake) FeatureRange(_ context.Context, first, last, of int) (dataset.FeatureReader, error) {
+	if n := int(f.info.NumNodes); f.idRows {
+		return &idRows{left: int64(n - n*first/of), until: int64(n - n*last/of)}, nil
+	}
+	n := len(f.features)
+	return &fakeRows[dataset.FeatureRow]{rows: f.features[n*first/of : n*last/of]}, nil
 }
 
 func (f *fake) Labels(context.Context) (dataset.LabelReader, error) {
@@ -117,12 +128,12 @@ func (r *fakeRows[T]) Close() error { return nil }
 
 // idRows gives rows of one feature, the id, from the last node to the first.
 type idRows struct {
-	left int64
-	row  [1]float32
+	left, until int64
+	row         [1]float32
 }
 
 func (r *idRows) Next() (dataset.FeatureRow, error) {
-	if r.left == 0 {
+	if r.left == r.until {
 		return dataset.FeatureRow{}, io.EOF
 	}
 	r.left--

@@ -74,7 +74,7 @@ type rowStore interface {
 	cellRows() int64
 	// load gives the rows [lo, hi) of the tiles [first, last) of one group, one
 	// slice a tile, valid until the next call.
-	load(lo, hi int64, first, last int) ([][]byte, error)
+	load(ctx context.Context, lo, hi int64, first, last int) ([][]byte, error)
 	close()
 }
 
@@ -83,6 +83,11 @@ var errNotHalf = errors.New("a feature is no float16")
 
 // writeColumns commits the feature tiles of some panels.
 func (j *job) writeColumns(ctx context.Context, p Piece) error {
+	return j.withNodes(ctx, func() error { return j.writeTiles(ctx, p) })
+}
+
+// withNodes calls do with what it takes to read feature rows of nodes.
+func (j *job) withNodes(ctx context.Context, do func() error) error {
 	if err := j.ensureRelabelling(ctx); err != nil {
 		return err
 	}
@@ -94,7 +99,7 @@ func (j *job) writeColumns(ctx context.Context, p Piece) error {
 	if err := j.drawBlank(ctx); err != nil {
 		return err
 	}
-	return j.writeTiles(ctx, p)
+	return do()
 }
 
 // writeTiles commits the feature tiles of panels that are missing: of float16 if
@@ -156,7 +161,7 @@ func (j *job) writeLots(ctx context.Context, p Piece, half bool, seen []uint64, 
 	matrix := j.tilesOf(half)
 	var commit errgroup.Group // of a group of tiles, while the next ones are made
 	for first := p.First; first < p.Last && err == nil; first += lot {
-		w := &tileWriter{job: j, tiles: matrix, commit: &commit, readers: readers, first: first, last: min(first+lot, p.Last), seen: seen}
+		w := &tileWriter{job: j, tiles: matrix, commit: &commit, readers: readers, part: allSlices, first: first, last: min(first+lot, p.Last), seen: seen}
 		err = w.run(ctx)
 	}
 	return cmp.Or(commit.Wait(), err) // errNotHalf must not hide that a disk failed
@@ -173,12 +178,13 @@ func tileLot(free, n int64, panels int, half bool) int {
 	return (panels + scans - 1) / scans
 }
 
-// tileWriter makes the tiles [first, last) from one reading of the features.
+// tileWriter makes the tiles [first, last) from one reading of the features, or of a part of them.
 type tileWriter struct {
 	*job
 	tiles       *tiles.Matrix
 	commit      *errgroup.Group
-	readers     int // threads that read features
+	readers     int   // threads that read features
+	part        Piece // of the features
 	first, last int
 	seen        []uint64     // a bit for each node
 	count       atomic.Int64 // rows put
@@ -239,16 +245,16 @@ func (w *tileWriter) newBatches(n, width int) []featureRows {
 }
 
 // readFeatures hands every node's row to the store, and refuses a missing and a
-// second one.
+// second one. Of a part it does not know which are missing.
 func (w *tileWriter) readFeatures(ctx context.Context) error {
 	err := w.readRows(ctx, w.o.Threads)
-	if w.o.Threads > 1 && errors.Is(err, dataset.ErrData) {
+	if (w.o.Threads > 1 || w.part != allSlices) && errors.Is(err, dataset.ErrData) {
 		// The threads do not know which row it is, nor whether it is the first bad one.
 		w.store.close()
-		w.store = noRows{w.tiles.Half}
+		w.store, w.part = noRows{w.tiles.Half}, allSlices
 		err = cmp.Or(w.readRows(ctx, 1), err)
 	}
-	if err != nil {
+	if err != nil || w.part != allSlices {
 		return err
 	}
 	if missing := w.ids.n - w.count.Load(); missing > 0 {
@@ -272,7 +278,7 @@ func (w *tileWriter) readRows(ctx context.Context, threads int) (err error) {
 	defer meter.Done()
 	put := func(b *featureRows) error { return w.put(ctx, b, meter) }
 	if threads > 1 && w.readers > 1 && dataset.CutsFeatures(w.ds) {
-		return inParts(ctx, w.readers, allSlices, func(ctx context.Context) func(Piece) error {
+		return inParts(ctx, w.readers, w.part, func(ctx context.Context) func(Piece) error {
 			batch := &w.newBatches(1, w.width())[0]
 			return func(p Piece) (err error) {
 				r, err := w.openRows(ctx, p)
@@ -293,7 +299,7 @@ func (w *tileWriter) readRows(ctx context.Context, threads int) (err error) {
 			}
 		})
 	}
-	r, err := w.openRows(ctx, allSlices)
+	r, err := w.openRows(ctx, w.part)
 	if err != nil {
 		return err
 	}
@@ -458,7 +464,7 @@ func (w *tileWriter) writeGroup(ctx context.Context, interval, first, last int, 
 	lo, hi := w.tiles.Bounds(interval)
 	for ; lo < hi; lo += w.store.cellRows() {
 		end := min(lo+w.store.cellRows(), hi)
-		cells, err := w.store.load(lo, end, first-w.first, last-w.first)
+		cells, err := w.store.load(ctx, lo, end, first-w.first, last-w.first)
 		if err != nil {
 			return err
 		}
@@ -488,10 +494,10 @@ func (r noRows) put(_ uint32, values []float32, encoded []byte) error {
 	}
 	return nil
 }
-func (noRows) seal() error                                   { return nil }
-func (noRows) cellRows() int64                               { return 0 }
-func (noRows) load(int64, int64, int, int) ([][]byte, error) { return nil, nil }
-func (noRows) close()                                        {}
+func (noRows) seal() error                                                    { return nil }
+func (noRows) cellRows() int64                                                { return 0 }
+func (noRows) load(context.Context, int64, int64, int, int) ([][]byte, error) { return nil, nil }
+func (noRows) close()                                                         {}
 
 // memoryRows keeps all rows in memory, tile after tile.
 type memoryRows struct {
@@ -523,7 +529,7 @@ func (m *memoryRows) seal() error     { return nil }
 func (m *memoryRows) cellRows() int64 { return m.interval }
 func (m *memoryRows) close()          { m.values.Free() }
 
-func (m *memoryRows) load(lo, hi int64, first, last int) ([][]byte, error) {
+func (m *memoryRows) load(_ context.Context, lo, hi int64, first, last int) ([][]byte, error) {
 	tiles := make([][]byte, 0, tileGroup)
 	for g := int64(first); g < int64(last); g++ {
 		tiles = append(tiles, m.values.S[(g*m.n+lo)*m.rowBytes:(g*m.n+hi)*m.rowBytes])

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -24,7 +25,7 @@ func tilesOf(t rapid.TB, s rowStore, n, interval int64, panels int) [][]byte {
 			last := min(first+tileGroup, panels)
 			tiles := make([][]byte, last-first)
 			for at := lo; at < end; at += s.cellRows() {
-				cell, err := s.load(at, min(at+s.cellRows(), end), first, last)
+				cell, err := s.load(context.Background(), at, min(at+s.cellRows(), end), first, last)
 				must(t, err)
 				for i := range tiles {
 					tiles[i] = append(tiles[i], cell[i]...)

@@ -115,10 +115,17 @@ func nextAfterOrder(cat *catalog.Catalog, o ordered, have func(step string) []Pi
 		}
 		return nextOfPairs(have, Relabel, uncovered(have(Relabel), have(Merge)))
 	}
-	if left := leftOfColumns(cat, o); len(left) > 0 {
-		return Columns, left, nil
+	cells := leftOfTiles(cat, o)
+	switch {
+	case len(cells) == 0:
+		return Whole, units(1), nil
+	case !o.CutsFeatures:
+		return Columns, panelsOf(cells, o), nil
 	}
-	return Whole, units(1), nil
+	if left := uncovered(havePieces(cat, Deal), units(Slices)); len(left) > 0 {
+		return Deal, left, []string{Deal}
+	}
+	return Tiles, cells, []string{Deal}
 }
 
 // leaverOf is what kind of file, of which step, is left for other steps.
@@ -179,19 +186,25 @@ func leftOfRows(cat *catalog.Catalog, o ordered) (left []Piece, shardsThere bool
 	return left, shardsThere
 }
 
-// leftOfColumns are the panels that lack a tile, or have tiles of float16 where
-// others cannot.
-func leftOfColumns(cat *catalog.Catalog, o ordered) (left []Piece) {
+// leftOfTiles are the cells that lack a tile, or have one of float16 where others cannot.
+func leftOfTiles(cat *catalog.Catalog, o ordered) (left []Piece) {
 	there := tiles.Committed(cat, catalog.KindFeatures, !hasFullTiles(cat))
-	for _, p := range units(o.Panels) {
-		for i := range o.Intervals {
-			if _, ok := there[tiles.Place{Interval: i, Panel: p.First}]; !ok {
-				left = append(left, p)
-				break
-			}
+	for _, p := range units(o.Intervals * o.Panels) {
+		if _, ok := there[tiles.Place{Interval: p.First / o.Panels, Panel: p.First % o.Panels}]; !ok {
+			left = append(left, p)
 		}
 	}
 	return left
+}
+
+// panelsOf are the panels of cells.
+func panelsOf(cells []Piece, o ordered) (panels []Piece) {
+	for _, p := range units(o.Panels) {
+		if slices.ContainsFunc(cells, func(cell Piece) bool { return cell.First%o.Panels == p.First }) {
+			panels = append(panels, p)
+		}
+	}
+	return panels
 }
 
 // doubleTiles are those of float16 beside the same of float32: of an attempt that

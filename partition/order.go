@@ -49,6 +49,7 @@ func (j *sortedEdges[T]) orderNodes(ctx context.Context) error {
 	j.ordered.cutEdges(j.intervalRows(), ends.S)
 	if j.wantFeatures() {
 		j.ordered.Panels = packed.Panels(j.info.NumFeatures)
+		j.ordered.CutsFeatures = !j.alone && dataset.CutsFeatures(j.ds)
 	}
 	return j.writeNodes(ctx, ends.S, component.S)
 }

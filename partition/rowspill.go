@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"context"
 	"encoding/binary"
 	"sync"
 
@@ -148,7 +149,7 @@ func (r *spilledRows) seal() (err error) {
 
 func (r *spilledRows) cellRows() int64 { return r.rows }
 
-func (r *spilledRows) load(lo, hi int64, first, last int) ([][]byte, error) {
+func (r *spilledRows) load(_ context.Context, lo, hi int64, first, last int) ([][]byte, error) {
 	tiles := make([][]byte, last-first)
 	for i := range tiles {
 		tiles[i] = r.values.S[int64(i)*r.rows*r.rowBytes:][:(hi-lo)*r.rowBytes]

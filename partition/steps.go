@@ -31,18 +31,22 @@ const (
 	Relabel = "relabel"
 	// Rows commits shards and their hop streams.
 	Rows = "rows"
-	// Columns commits the feature tiles of panels.
+	// Deal leaves the rows of parts of the features by interval, where rows can be read from the middle.
+	Deal = "deal"
+	// Tiles commits the feature tiles of cells, each a panel of an interval, of what Deal has left.
+	Tiles = "tiles"
+	// Columns commits the feature tiles of panels, where rows can only be read from the first on.
 	Columns = "columns"
 	// Whole commits the summary.
 	Whole = "whole"
 )
 
-var steps = []string{Split, Merge, Count, Gather, Order, Relabel, Rows, Columns, Whole}
+var steps = []string{Split, Merge, Count, Gather, Order, Relabel, Rows, Deal, Tiles, Columns, Whole}
 
 // leavers are the kinds of what steps leave for other steps, by the number that stands for each in
 // the catalogue.
 var leavers = []string{
-	Split, Merge, Order, Relabel, Count, Count + tallyRoots, Count + tallyStarts, Gather, Gather + tallyRoots, Gather + tallyStarts,
+	Split, Merge, Order, Relabel, Count, Count + tallyRoots, Count + tallyStarts, Gather, Gather + tallyRoots, Gather + tallyStarts, Deal,
 }
 
 // IsStep says whether there is such a step, other than Whole.
@@ -50,7 +54,7 @@ func IsStep(name string) bool {
 	return name == Number || name != Whole && slices.Contains(steps, name)
 }
 
-// Slices is into how many pieces the steps Split, Merge, Count, Gather and Relabel can be cut.
+// Slices is into how many pieces the steps Split, Merge, Count, Gather, Relabel and Deal can be cut.
 const Slices = 1024
 
 // Piece is [First, Last) of the pieces of a step.
@@ -102,11 +106,13 @@ type ordered struct {
 	Stated    bool  `json:"stated"` // the dataset states the number of nodes
 	Intervals int   `json:"intervals"`
 	// Cuts are those of the files of the edges, Edges how many edges the nodes of each file have.
-	Cuts     cuts    `json:"cuts"`
-	Edges    []int64 `json:"edges"`
-	Panels   int     `json:"panels"`
-	Directed bool    `json:"directed,omitempty"`
-	NoShards bool    `json:"no_shards,omitempty"` // hop streams alone are written
+	Cuts   cuts    `json:"cuts"`
+	Edges  []int64 `json:"edges"`
+	Panels int     `json:"panels"`
+	// CutsFeatures says that several workers can read parts of the features.
+	CutsFeatures bool `json:"cuts_features,omitempty"`
+	Directed     bool `json:"directed,omitempty"`
+	NoShards     bool `json:"no_shards,omitempty"` // hop streams alone are written
 	// L1 says that rows of features are divided by the sum of their absolute values, Choice why
 	// where the option left it open.
 	L1     bool   `json:"l1,omitempty"`
@@ -118,6 +124,21 @@ type ordered struct {
 	Splits           map[string]int64 `json:"splits"`
 	Blanked          int64            `json:"blanked,omitempty"`
 	Warnings         []string         `json:"warnings,omitempty"`
+}
+
+// cells is how many pieces the step Tiles has, deals how many Deal has.
+func (o ordered) cells() int {
+	if !o.CutsFeatures {
+		return 0
+	}
+	return o.Intervals * o.Panels
+}
+
+func (o ordered) deals() int {
+	if o.cells() == 0 {
+		return 0
+	}
+	return Slices
 }
 
 // readOrdered reads what the step Order left; ok is false before that step, and where an earlier
@@ -152,7 +173,7 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 	if err != nil {
 		return err
 	}
-	most := map[string]int{Number: 1, Split: Slices, Merge: Slices, Count: Slices, Gather: Slices, Order: 1, Relabel: Slices, Rows: left.ordered.rowPieces(), Columns: left.ordered.Panels}[step]
+	most := map[string]int{Number: 1, Split: Slices, Merge: Slices, Count: Slices, Gather: Slices, Order: 1, Relabel: Slices, Rows: left.ordered.rowPieces(), Columns: left.ordered.Panels, Deal: left.ordered.deals(), Tiles: left.ordered.cells()}[step]
 	if p.First < 0 || p.First >= p.Last || p.Last > most {
 		return fmt.Errorf("there is no %s %d to %d", step, p.First, p.Last)
 	}
@@ -161,7 +182,7 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 		return nil // this attempt comes after another one has done the step
 	}
 	var ds dataset.Dataset
-	if step == Number || step == Split || step == Merge && left.weighted || step == Count || step == Gather || step == Order || step == Columns {
+	if step == Number || step == Split || step == Merge && left.weighted || step == Count || step == Gather || step == Order || step == Columns || step == Deal || step == Tiles {
 		if ds, err = open(); err != nil {
 			return err
 		}
@@ -211,6 +232,10 @@ func (j *job) do(ctx context.Context, o ordered, step string, p Piece) error {
 		return j.edges.relabelPairs(ctx, p)
 	case Rows:
 		return j.edges.writeRows(ctx, p)
+	case Deal:
+		return j.dealFeatures(ctx, p)
+	case Tiles:
+		return j.writeCells(ctx, p)
 	case Columns:
 		return j.writeColumns(ctx, p)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"ndls/dataset"
 	"ndls/internal/mem"
 	"ndls/internal/rng"
+	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
 )
@@ -134,6 +136,7 @@ func TestPiecesEqualRun(t *testing.T) {
 		case "directions":
 			f.info.Directed = true
 		}
+		f.cuts = rapid.Bool().Draw(t, "features cut")
 		var ds dataset.Dataset = f
 		if rapid.Bool().Draw(t, "one part") {
 			ds = uncut{f}
@@ -175,6 +178,10 @@ func TestPiecesUnderMemory(t *testing.T) {
 	known := randomGraph(3000, 60_000, 70)
 	unknown := *known
 	unknown.info.NumNodes = -1
+	cut, cutLate := *wholeNumbers(3000, 70), *wholeNumbers(3000, 70)
+	cut.cuts, cutLate.cuts = true, true
+	cutLate.features[2000].Dense[50] = 0.1
+	severalTiles := &fake{info: dataset.Info{NumNodes: BlockRows + 1000, NumFeatures: 1}, edges: known.edges, idRows: true, cuts: true}
 	late := wholeNumbers(3000, 70)
 	late.features[2000].Dense[50] = 0.1
 	intervals := &fake{info: dataset.Info{NumNodes: 2*BlockRows + 1000}}
@@ -200,6 +207,9 @@ func TestPiecesUnderMemory(t *testing.T) {
 		{"weights", weighted(3000, 60_000), []int64{500 << 10, 1 << 20, 64 << 20}, 1, 1},
 		{"weights, number of nodes unknown", &unknownWeights, []int64{12 << 20, 32 << 20}, 1, 1},
 		{"weights, several intervals", &intervalWeights, []int64{64 << 20}, 1, 0},
+		{"features in parts", &cut, []int64{300 << 10, 64 << 20}, 1, 1},
+		{"features in parts, float32 in one", &cutLate, []int64{300 << 10, 64 << 20}, 1, 1},
+		{"features in parts, several intervals", severalTiles, []int64{40 << 20, 400 << 20}, 1, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			scratch := scratchFolder(t)
@@ -228,7 +238,11 @@ func TestPiecesUnderMemory(t *testing.T) {
 			}
 			// A task that finds float32 tiles makes no others, so that it depends on
 			// the order how many panels are left.
-			if count(Rows) != c.rows || count(Columns) > c.tiles || (count(Columns) == 0) != (c.tiles == 0) {
+			makes := Columns
+			if c.f.cuts {
+				makes = Tiles
+			}
+			if n := count(makes); count(Rows) != c.rows || n > c.tiles || (n == 0) != (c.tiles == 0) || count(Deal) > 0 != c.f.cuts {
 				t.Errorf("steps %v", cluster.steps)
 			}
 		})
@@ -269,7 +283,7 @@ func TestPiecesOfDatasets(t *testing.T) {
 // in one.
 func TestPiecesResume(t *testing.T) {
 	f := randomGraph(60, 150, 20)
-	f.info.NumNodes, f.info.EdgeHint = -1, 200
+	f.info.NumNodes, f.info.EdgeHint, f.cuts = -1, 200, rand.IntN(2) == 0
 	scratch := scratchFolder(t)
 	option := func() Options { return Options{Budget: budget(t, 6<<20), Scratch: scratch, Features: true} }
 	whole := storage.NewMem()
@@ -361,4 +375,80 @@ func TestPiecesThatAreNone(t *testing.T) {
 			t.Errorf("%s %v: %v, want %q", c.step, c.p, err, c.want)
 		}
 	}
+}
+
+// TestFeaturesInParts names the node that has no row of features or two, whichever workers read the rows, and the first
+// row of no node.
+func TestFeaturesInParts(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(f *fake)
+		want   string
+	}{
+		{"one comes twice in a part", func(f *fake) { f.features[11].ID = f.features[10].ID }, "has a second feature row"},
+		{"one comes twice in two parts", func(f *fake) { f.features[2900].ID = f.features[10].ID }, "has a second feature row"},
+		{"one is missing", func(f *fake) { f.features = f.features[:2999] }, "has no feature row"},
+		{"one is of no node", func(f *fake) { f.features[2100].ID, f.features[2200].ID = 3001, 3002 }, "feature row 2101 is of node 3001"},
+		{"one is too long", func(f *fake) { f.features[2100].Dense = make([]float32, 41) }, "feature row 2101"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := randomGraph(3000, 20_000, 40)
+			f.cuts = true
+			c.change(f)
+			option := func() Options {
+				return Options{Budget: budget(t, 64<<20), Threads: 2, Scratch: scratchFolder(t), Features: true}
+			}
+			_, want := Run(context.Background(), f, openCatalog(t, storage.NewMem()), option())
+			if !errors.Is(want, dataset.ErrData) || !strings.Contains(want.Error(), c.want) {
+				t.Fatalf("all in one: %v", want)
+			}
+			shared := &sharedWorkers{
+				open: func() (dataset.Dataset, error) { return f, nil }, store: storage.NewMem(), draw: func(n int) int { return n / 2 },
+				option: option, workers: 2,
+			}
+			if err := shared.do(context.Background()); !errors.Is(err, dataset.ErrData) || !strings.HasSuffix(err.Error(), want.Error()) {
+				t.Errorf("in parts: %v, want %v", err, want)
+			}
+		})
+	}
+}
+
+// TestDamagedParts refuses feature rows whose bytes are not those that were written, and takes those once that two attempts have
+// left.
+func TestDamagedParts(t *testing.T) {
+	f := wholeNumbers(3000, 40)
+	f.cuts = true
+	ctx, option := context.Background(), func() Options {
+		return Options{Budget: budget(t, 64<<20), Scratch: scratchFolder(t), Features: true}
+	}
+	open := func() (dataset.Dataset, error) { return f, nil }
+	store := storage.NewMem()
+	cat := openCatalog(t, store)
+	var left Left
+	for left.Step != Tiles {
+		var err error
+		left, err = Next(ctx, cat)
+		must(t, err)
+		for _, p := range left.Cut(2) {
+			if left.Step != Tiles {
+				must(t, Execute(ctx, open, cat, option(), left.Step, p))
+			}
+		}
+	}
+	e := runs(cat, Deal)[1]
+	for _, at := range []int64{100, e.Bytes / 3, e.Bytes / 2, e.Bytes - 20, e.Bytes - 2} {
+		damaged := store.CrashClone()
+		must(t, damaged.FlipByte(e.Path, at))
+		if err := Execute(ctx, open, openCatalog(t, damaged), option(), Tiles, Piece{0, 3}); !errors.Is(err, seal.ErrCorrupt) {
+			t.Errorf("byte %d of %d: error %v", at, e.Bytes, err)
+		}
+	}
+	// Two attempts may leave the same rows.
+	r, err := cat.Stream(ctx, e)
+	must(t, err)
+	f2, err := cat.Create(ctx, keysOf(Deal, e.Path+"0").Panels(int(e.First), int(e.Last)))
+	must(t, err)
+	_, err = io.Copy(f2, r)
+	must(t, errors.Join(err, r.Close(), cat.Commit(ctx, f2)))
+	must(t, Execute(ctx, open, cat, option(), Tiles, Piece{0, 3}))
 }

@@ -196,7 +196,7 @@ func (j *job) readFeaturesAs(ctx context.Context, half bool) error {
 	return j.readingFeatures(func(seen []uint64, readers int) error {
 		w := &tileWriter{
 			job: j, tiles: j.tilesOf(half), commit: &errgroup.Group{}, readers: readers,
-			last: j.ordered.Panels, seen: seen, store: noRows{half},
+			part: allSlices, last: j.ordered.Panels, seen: seen, store: noRows{half},
 		}
 		return w.readFeatures(ctx)
 	})

@@ -91,7 +91,7 @@ func (partitionStage) Cost(s *estimate.Sheet) {
 	s.Computes(float64(s.InputRows)*((1-alone)/float64(s.Workers)+alone), estimate.PartitionedRows)
 	panels := packed.Panels(s.Features)
 	values := float64(s.Nodes) * float64(panels*packed.PanelColumns)
-	s.Computes(values/float64(max(min(s.Workers, panels), 1)), estimate.PartitionedValues)
+	s.Computes(values/float64(s.Workers), estimate.PartitionedValues)
 }
 
 // orderShare is what the step that one worker does takes of the time of the edges, and

@@ -15,8 +15,8 @@ import (
 // committed does not depend on it. A part may be executed once all of the parts
 // before it are done:
 //
-//	partition      Split, Merge, Order, Relabel, Rows, Columns, then Whole, as package
-//	               partition says
+//	partition      Split, Merge, Count, Gather, Order, Relabel, Rows, Deal and Tiles, or
+//	               Columns, then Whole, as package partition says
 //	lsi            Whole; or Strips, then Whole; or, as long as K of some nodes is not known,
 //	               Columns, which make some hops of panels of the probe, and Rows, which find
 //	               K of pieces of the nodes in them, then Whole

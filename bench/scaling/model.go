@@ -257,15 +257,17 @@ func (j job) partition() []phase {
 	for _, x := range shares {
 		rows.weights = append(rows.weights, x*float64(len(shares)))
 	}
-	c := min(j.workers, packed.Panels(j.Features))
-	columns := step(partition.Columns, c, features/edges, 0, tiles, i*packed.Panels(j.Features)/c)
-	columns.open = work{read: table}
+	cells := i * packed.Panels(j.Features)
+	deal := step(partition.Deal, t, features/edges, 0, tiles+4*j.Nodes, 1)
+	deal.open = work{read: table}
+	made := min(t, cells)
+	columns := step(partition.Tiles, made, 0, tiles+4*j.Nodes, tiles, (cells+made-1)/made)
 	tallied := min(int64(t)*j.Nodes, m+j.Nodes) // nodes, counted once for each piece that has edges of them
 	perNode := float64(j.Nodes) / float64(j.InputRows) / (measuredNodes / measuredRows)
 	return []phase{
 		step(partition.Split, t, splitShare, 0, 8*e, 1), step(partition.Merge, t, mergeShare, 8*e, 8*m, 1),
 		step(partition.Count, t, countShare, 8*m, 16*tallied, 2), step(partition.Gather, t, gatherShare, 16*tallied, 16*j.Nodes, 2),
-		step(partition.Order, 1, orderShare*perNode, 16*j.Nodes, table, 2), relabel, rows, columns,
+		step(partition.Order, 1, orderShare*perNode, 16*j.Nodes, table, 2), relabel, rows, deal, columns,
 		step(partition.Whole, 1, endShare, 0, 0, 1),
 	}
 }

@@ -269,7 +269,7 @@ func TestLargestGraph(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	if wall := total(tallies); !(wall > 900) {
+	if wall := total(tallies); !(wall > 600) {
 		t.Errorf("all of it in %v s", wall)
 	}
 	for _, p := range tallies {

@@ -73,6 +73,8 @@ const (
 	Gather  Part = "gather"
 	Order   Part = "order"
 	Relabel Part = "relabel"
+	Deal    Part = "deal"
+	Tiles   Part = "tiles"
 )
 
 // Models is models [First, Last) of those that are trained.
