@@ -67,8 +67,8 @@ const (
 // dealtRow is the memory for a row of a lot: its values, its node and its place in the order of the lot.
 func dealtRow(panels int, rowBytes int64) int64 { return int64(panels)*rowBytes + 2*numberBytes }
 
-// dealFeatures leaves the rows of a part of the features by interval: as float16 if every value of the
-// part is one, as far as is known, else as float32.
+// dealFeatures leaves the rows of a part of the features by interval. Values are written as float16, unless one of
+// the part, or of another part that is written by now, is no float16: then as float32.
 func (j *job) dealFeatures(ctx context.Context, p Piece) error {
 	if len(uncovered(havePieces(j.cat, Deal), []Piece{p})) == 0 {
 		return nil
@@ -85,7 +85,7 @@ func (j *job) dealFeatures(ctx context.Context, p Piece) error {
 
 func (j *job) dealAs(ctx context.Context, p Piece, half bool) error {
 	return j.readingFeatures(func(seen []uint64, readers int) error {
-		// The order of the rows of a lot is no other attempt's, and so is the name.
+		// Two attempts write the rows of a lot in different order, so each has a name of its own.
 		path := p.path(Deal) + "-" + strings.ToLower(rand.Text()[:8])
 		f, err := j.cat.Create(ctx, keysOf(Deal, path).Panels(p.First, p.Last))
 		if err != nil {

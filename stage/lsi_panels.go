@@ -176,7 +176,7 @@ func rowsOf(cat *catalog.Catalog, panel, hop int) []catalog.Entry {
 	return slices.DeleteFunc(cat.Entries(catalog.KindLSIRows), func(e catalog.Entry) bool { return int(e.Block) != panel || int(e.Hop) != hop })
 }
 
-// agreed is x for the workers of a group: each panel is as far as the worker sees it that sees least.
+// agreed is what all workers of a group take for granted: of each panel the fewest hops that one of them finds committed.
 func (x lsiProgress) agreed(ctx context.Context, members group.Group) (lsiProgress, error) {
 	mine := []float64{float64(x.from), float64(x.to)}
 	stretch := len(mine)
@@ -227,8 +227,8 @@ func (lsiProgress) missing(hops []int, hop int) (list []partition.Piece) {
 	return list
 }
 
-// superseded says of which files a later one is there, or which no task reads any more. What workers of a group have
-// of a stretch that others of the group have not ended is made again, maybe by workers that share the rows otherwise.
+// superseded says whether a file can go: a later one has taken its place, or no task reads it any more. If only some
+// workers of a group have ended a stretch, all of it is made again, maybe by workers that cut the rows in another way.
 func (x lsiProgress) superseded(e catalog.Entry) bool {
 	switch e.Kind {
 	case catalog.KindLSIRows:
