@@ -75,7 +75,8 @@
 // and sign with one depth, 4·b bytes for each target in a block of b columns, or for 2^15 rows a
 // thread if the sums are on disk; n·b/8 + n bytes with settled rows, for decays and for which rows
 // are read, and 4·n for last hops that were chosen; else 9/8·n bytes where there are several
-// blocks. Saving adds nothing that grows. Choosing last hops takes 5·n bytes, a bit for each row of
+// blocks. Hop 0 of the next block takes 4·n·b bytes where blocks stay as they are beside it
+// ([Options.Ahead]). Saving adds nothing that grows. Choosing last hops takes 5·n bytes, a bit for each row of
 // the graph, 2 MiB a thread and 5 MiB beside a block of 16 columns. In the scratch folder it takes
 // 68·n bytes for the panel and the influences, and 2·n for each hop.
 //

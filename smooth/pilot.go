@@ -164,7 +164,7 @@ func (p *pilot) prepare(ctx context.Context, x hops.Rows) (err error) {
 		return fmt.Errorf("scratch file: %w", err)
 	}
 	p.s.streams.Close()
-	p.s.streams = p.g.NewStreams(2, p.o.held(), hops.AsLasts(p.needed.Until), false)
+	p.s.streams = p.g.NewStreams(2, p.o.held(p.s.n), hops.AsLasts(p.needed.Until), false)
 	edges, err := p.s.streams.Prepare(ctx, p.last-p.early+1, p.last)
 	p.stats.EdgesStreamed += edges
 	return err

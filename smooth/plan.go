@@ -17,13 +17,33 @@ func CountedTargets(n, count int64) *Targets { return &Targets{n: n, size: count
 // rows. Where nothing fits, it is the least one, and the error wraps
 // mem.ErrBudget.
 func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
+	ahead := o.Ahead
+	o.Ahead = false
+	least, need, err := o.plan(c)
+	if err != nil || !ahead || !least.mayRead() {
+		return least, need, err
+	}
+	o.Ahead = true
+	if with, need, err := o.plan(c); err == nil && with.Layout == least.Layout && with.SpilledSums == least.SpilledSums {
+		return with, need, nil
+	}
+	return least, need, nil
+}
+
+// mayRead says whether there are several blocks, and hop 0 of each is read once.
+func (o Options) mayRead() bool {
+	residual := o.Rule.Residual() || slices.ContainsFunc(o.Beside, func(b Beside) bool { return b.Rule.Residual() })
+	return o.Blocks > 1 && !residual && !o.Settled && !o.deflated && !o.Chooses && len(o.Keep) == 0
+}
+
+func (o Options) plan(c hops.Capacity) (Options, int64, error) {
 	columns := c.Columns
 	c = c.Useful()
 	o.all = c.Nodes + c.Others
 	with := func(l spmv.Layout) Options { return o.with(l, columns, c.Others) }
 	beside := func(l spmv.Layout) int64 {
 		o := with(l)
-		bytes := MemoryBytes(c.Nodes, c.Components, o, c.Threads) + o.held()
+		bytes := MemoryBytes(c.Nodes, c.Components, o, c.Threads) + o.held(c.Nodes)
 		if o.Rule.Residual() || slices.ContainsFunc(o.Beside, func(b Beside) bool { return b.Rule.Residual() }) {
 			bytes += min(c.Nodes, packed.StripRows) * int64(l.Columns) * 4
 		}
@@ -37,9 +57,13 @@ func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 	return with(l), need, err
 }
 
-// held is what reading hop 0 and the caller take while blocks are smoothed.
-func (o Options) held() int64 {
-	return hops.ReadBytes + o.PanelBytes*int64(o.Layout.Columns/packed.PanelColumns)
+// held is what reading hop 0 of n rows and the caller take while blocks are smoothed.
+func (o Options) held(n int64) int64 {
+	bytes := hops.ReadBytes + o.PanelBytes*int64(o.Layout.Columns/packed.PanelColumns)
+	if o.Ahead {
+		bytes += 4*n*int64(o.Layout.Columns) + 4096
+	}
+	return bytes
 }
 
 // with is o for so many columns in blocks of a layout. Where other workers have rows, each block

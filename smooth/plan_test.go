@@ -78,3 +78,54 @@ func TestPlanFits(t *testing.T) {
 		t.Errorf("with 2 GiB: %+v", o)
 	}
 }
+
+// TestPlanReadsAhead: hop 0 of the next block gets memory where blocks stay as they are, there are
+// several, and each is read once.
+func TestPlanReadsAhead(t *testing.T) {
+	rule, err := NewRule("ndls", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	residual, err := NewRule("s2gc", 0.2, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Rule: rule, Targets: AllTargets(1 << 20)}
+	r := hops.Capacity{Nodes: 1 << 20, Components: 3, Threads: 2, Columns: 64}
+	_, r.Free, _ = o.Plan(r)
+	seen := [2]int{}
+	for ; r.Free < 2<<30; r.Free += 16 << 20 {
+		plain, less, err := o.Plan(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := o
+		asked.Ahead = true
+		with, need, err := asked.Plan(r)
+		if err != nil || need > r.Free || with.Layout != plain.Layout || with.SpilledSums != plain.SpilledSums {
+			t.Fatalf("%d bytes: needs %d, %+v, and %+v without reading ahead, error %v", r.Free, need, with.Layout, plain.Layout, err)
+		}
+		more := int64(0)
+		if with.Ahead {
+			seen[1]++
+			more = 4*r.Nodes*int64(with.Layout.Columns) + 4096
+		} else {
+			seen[0]++
+		}
+		if need != less+more {
+			t.Errorf("%d bytes: needs %d, without reading ahead %d, %d columns", r.Free, need, less, with.Layout.Columns)
+		}
+		one := r
+		one.Columns = with.Layout.Columns
+		if p, _, err := asked.Plan(one); err == nil && p.Layout == with.Layout && p.Ahead {
+			t.Errorf("%d bytes: one block is read ahead", r.Free)
+		}
+		asked.Rule = residual
+		if p, _, err := asked.Plan(r); err == nil && p.Ahead {
+			t.Fatalf("%d bytes: blocks that are read twice are read ahead", r.Free)
+		}
+	}
+	if seen[0] == 0 || seen[1] == 0 {
+		t.Errorf("%d plans do not read ahead, %d do", seen[0], seen[1])
+	}
+}

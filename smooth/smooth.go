@@ -57,6 +57,10 @@ type Options struct {
 	Beside []Beside
 	// PanelBytes is what the caller holds for each panel of a block while that is smoothed.
 	PanelBytes int64
+	// Ahead asks for memory for hop 0 of one more block, 4 bytes a value, which the caller reads
+	// while hops of the one before are made. [Options.Plan] clears it where blocks would be
+	// other ones then, or hop 0 of a block is read again.
+	Ahead bool
 }
 
 // Beside is a rule, and the K of each node that it counts hops by, as those of [Options].
@@ -154,14 +158,14 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 		return nil, err
 	}
 	if o.deflated {
-		s.streams = g.NewStreams(o.Blocks, o.held(), nil, false)
+		s.streams = g.NewStreams(o.Blocks, o.held(s.n), nil, false)
 		return s, nil
 	}
 	last := hops.AsLasts(s.until)
 	if o.Last != nil {
 		last = s.lasts
 	}
-	s.streams = g.NewStreams(o.Blocks, o.held(), last, true)
+	s.streams = g.NewStreams(o.Blocks, o.held(s.n), last, true)
 	s.closure, err = hops.NewClosure(g.Budget, s.n, o.Layout.Columns, last)
 	return s, err
 }
@@ -173,7 +177,7 @@ func (o Options) prunes() bool { return o.Blocks > 1 && !o.Settled && !o.deflate
 // prune finds out up to which hop rows are needed.
 func (s *Smoother) prune(ctx context.Context) (err error) {
 	if s.o.Last != nil {
-		s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(), s.lasts, false)
+		s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(s.n), s.lasts, false)
 		return nil
 	}
 	if s.o.prunes() && s.g.Filter != nil {
@@ -192,10 +196,10 @@ func (s *Smoother) prune(ctx context.Context) (err error) {
 		})
 	}
 	if err != nil || s.needed == nil {
-		s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(), nil, false)
+		s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(s.n), nil, false)
 		return err
 	}
-	s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(), hops.AsLasts(s.needed.Until), false)
+	s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(s.n), hops.AsLasts(s.needed.Until), false)
 	return nil
 }
 
@@ -289,6 +293,9 @@ func MemoryBytes(n, components int64, o Options, threads int) int64 {
 
 // Sums says whether hops add up to output rows.
 func (s *Smoother) Sums() bool { return s.o.Rule.Sums() }
+
+// Ahead says that the caller has memory for hop 0 of the next block ([Options.Ahead]).
+func (s *Smoother) Ahead() bool { return s.o.Ahead }
 
 // Hops is the number of passes each block takes.
 func (s *Smoother) Hops() int { return s.hops }

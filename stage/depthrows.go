@@ -451,14 +451,17 @@ func (env depthRun) sweep(ctx context.Context, first, last int) (err error) {
 		b := &depthBlock{rows: rows, mine: mine, rule: x.o.Rule, classes: len(env.Summary.Classes), most: most}
 		x.o.Targets, x.o.After = mine, b.after
 		x.o.PanelBytes = mine.Len() * (int64(most+1)*depthRow + panelRow)
+		x.o.Ahead = !corrects(env.Plan) // else soft labels are read beside what is smoothed
+		in := x.g.ahead(input{Columns: x.soft}, x.last)
+		defer in.ahead.free()
 		return x.g.smoothBlocks(ctx, x.o, x.k, x.first, x.last, func(s *smooth.Smoother, l spmv.Layout, first, last int) error {
-			return env.sweepBlock(ctx, x, b, s, l, first, last)
+			return env.sweepBlock(ctx, x, in, b, s, l, first, last)
 		})
 	})
 }
 
 // sweepBlock smooths panels [first, last), which are one block.
-func (env depthRun) sweepBlock(ctx context.Context, x runColumns, b *depthBlock, s *smooth.Smoother, l spmv.Layout, first, last int) (err error) {
+func (env depthRun) sweepBlock(ctx context.Context, x runColumns, soft input, b *depthBlock, s *smooth.Smoother, l spmv.Layout, first, last int) (err error) {
 	b.s, b.stride, b.first, b.last, b.depths = s, l.Columns, first, last, 1
 	n := b.mine.Len()
 	if b.best, err = mem.Alloc[uint64](env.Budget, n*int64(b.most+1)*int64(last-first), "best classes"); err != nil {
@@ -471,9 +474,10 @@ func (env depthRun) sweepBlock(ctx context.Context, x runColumns, b *depthBlock,
 		}
 		defer b.x.Free()
 	}
-	in := b.retain(x.columns(b.watch(x.soft)))
+	soft.ahead.reads(s.Ahead())
+	in := b.retain(x.columns(b.watch(soft)))
 	if corrects(env.Plan) { // what is smoothed are not the soft labels
-		if err := b.watch(x.soft).Rows(ctx, first*packed.PanelColumns, l.Columns, func([]float32) error { return nil }); err != nil {
+		if err := b.watch(soft).Rows(ctx, first*packed.PanelColumns, l.Columns, func([]float32) error { return nil }); err != nil {
 			return err
 		}
 	}
@@ -482,5 +486,6 @@ func (env depthRun) sweepBlock(ctx context.Context, x runColumns, b *depthBlock,
 	if err != nil {
 		return err
 	}
+	soft.ahead.wait()
 	return b.commit(ctx)
 }

@@ -28,6 +28,9 @@ type engine struct {
 // block by block, and commits each block's tiles. k is nil for rules that need no
 // LSI.
 func (g engine) smoothColumns(ctx context.Context, o smooth.Options, k []uint16, in input, out *tiles.Matrix, first, last int) error {
+	o.Ahead = true
+	in = g.ahead(in, last)
+	defer in.ahead.free()
 	return g.smoothBlocks(ctx, o, k, first, last, func(s *smooth.Smoother, l spmv.Layout, first, last int) error {
 		return g.smoothBlock(ctx, s, l, in, out, 0, first, last)
 	})
@@ -74,6 +77,7 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 // smoothBlock smooths panels [first, last), which are one block, and commits
 // their tiles, whose panels lie so many further on.
 func (g engine) smoothBlock(ctx context.Context, s *smooth.Smoother, l spmv.Layout, in input, out *tiles.Matrix, further, first, last int) error {
+	in.ahead.reads(s.Ahead())
 	x := func(put func([]float32) error) error { return in.Rows(ctx, first*packed.PanelColumns, l.Columns, put) }
 	kinds := in.kinds
 	if g.edgesKind != EdgesOf(g.Catalog, control.In) {
@@ -89,6 +93,7 @@ func (g engine) smoothBlock(ctx context.Context, s *smooth.Smoother, l spmv.Layo
 	if err != nil {
 		return err
 	}
+	in.ahead.wait()
 	for at := first; at < last && s.Sums(); at += tiles.Together {
 		to := min(at+tiles.Together, last)
 		if err := out.Store(ctx, further+at, further+to, func(put func([]float32) error) error {
@@ -107,6 +112,8 @@ type input struct {
 	kinds []string
 	// drops says that the tiles of a block go once it is smoothed.
 	drops bool
+	// ahead are the columns where they may be read ahead, else nil.
+	ahead *aheadColumns
 }
 
 // smoothLayout plans the column blocks of some columns.

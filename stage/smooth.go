@@ -128,9 +128,11 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 		s.ReadNodes(1)
 		s.Random(o, out.Features, last, held)
 	} else {
+		o.Ahead = true
 		for range out.Directions {
 			s.Columns(o, s.Features, last, held, s.Half)
 		}
+		o.Ahead = false
 	}
 	if out.Parts > 0 {
 		for range out.Directions {
@@ -348,6 +350,8 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 	}
 	begin, end := first, last
 	smoothed := func(in input, first, last int) error {
+		in = g.ahead(in, last)
+		defer in.ahead.free()
 		defer progress.EnterRange(ctx, panelShare(first, begin, end), panelShare(last, begin, end))()
 		return g.smoothBlocks(ctx, o, k, first, last, func(s *smooth.Smoother, l spmv.Layout, first, last int) error {
 			kept.s, kept.in, kept.columns, kept.first, kept.last = s, in, l.Columns, first, last
@@ -366,6 +370,7 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 		return smoothed(input{Columns: random, kinds: []string{catalog.KindNodes}}, first, last)
 	}
 	labels := out.out.FeaturePanels()
+	o.Ahead = true
 	if first < labels {
 		in := input{Columns: env.featureTiles(), kinds: []string{catalog.KindFeatures}}
 		if in.drops = dropsPanels(env.Plan) && !env.isShare(); in.drops {
@@ -378,6 +383,7 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 	if first = max(first, labels); first >= last {
 		return nil
 	}
+	o.Ahead = false // they are made of the node table
 	return smoothed(input{Columns: labelColumns{env.Env, labels}, kinds: []string{catalog.KindNodes}}, first, last)
 }
 

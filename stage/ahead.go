@@ -1,0 +1,111 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/lsi"
+)
+
+// aheadColumns read the columns of the next block while the caller makes hops of those that it
+// has taken, into 4 bytes a value of memory. Blocks come in ascending order, and each is read
+// once.
+type aheadColumns struct {
+	lsi.Columns
+	budget *mem.Budget
+	rows   int64
+	end    int  // the columns from here on are not the task's
+	on     bool // there is memory for the next block
+
+	memory *mem.Array[float32]
+	first  int // of the columns that are read ahead
+	stop   context.CancelFunc
+	done   chan struct{} // nil where nothing is read ahead
+	err    error         // what reading ahead ended with
+}
+
+// ahead is in with columns that may be read ahead, up to panel last.
+func (g engine) ahead(in input, last int) input {
+	in.ahead = &aheadColumns{Columns: in.Columns, budget: g.Budget, rows: g.hi - g.lo, end: last * packed.PanelColumns}
+	in.Columns = in.ahead
+	return in
+}
+
+// reads says whether there is memory for the next block ([smooth.Smoother.Ahead]).
+func (a *aheadColumns) reads(on bool) {
+	if a != nil {
+		a.on = on
+	}
+}
+
+// Rows implements lsi.Columns.
+func (a *aheadColumns) Rows(ctx context.Context, first, columns int, put func(rows []float32) error) error {
+	a.wait()
+	if a.done != nil && a.first == first {
+		if a.err != nil {
+			return a.err
+		}
+		batch := max(batchValues/columns, 1) * columns
+		for rows := a.memory.S[:a.rows*int64(columns)]; len(rows) > 0; {
+			part := rows[:min(batch, len(rows))]
+			if err := put(part); err != nil {
+				return err
+			}
+			rows = rows[len(part):]
+		}
+	} else if err := a.Columns.Rows(ctx, first, columns, put); err != nil {
+		return err
+	}
+	a.done = nil
+	if !a.on || first+columns >= a.end {
+		return nil
+	}
+	return a.read(ctx, first+columns, columns)
+}
+
+// read begins to read a block.
+func (a *aheadColumns) read(ctx context.Context, first, columns int) (err error) {
+	if a.memory == nil {
+		if a.memory, err = mem.Alloc[float32](a.budget, a.rows*int64(columns), "the next columns"); err != nil {
+			return err
+		}
+	}
+	ctx, a.stop = context.WithCancel(ctx)
+	done := make(chan struct{})
+	a.first, a.done = first, done
+	go func() {
+		defer close(done)
+		at := 0
+		a.err = a.Columns.Rows(ctx, first, columns, func(rows []float32) error {
+			if at+len(rows) > len(a.memory.S) {
+				return fmt.Errorf("there are more than %d rows of columns", a.rows)
+			}
+			at += copy(a.memory.S[at:], rows)
+			return nil
+		})
+		if a.err == nil && int64(at) != a.rows*int64(columns) {
+			a.err = fmt.Errorf("%d values of %d rows of %d columns", at, a.rows, columns)
+		}
+	}()
+	return nil
+}
+
+// wait waits until nothing is read: what reading takes beside the next columns is free then. An
+// error is that of who takes these.
+func (a *aheadColumns) wait() {
+	if a != nil && a.done != nil {
+		<-a.done
+		a.stop()
+	}
+}
+
+// free ends reading, and gives the memory back.
+func (a *aheadColumns) free() {
+	if a.done != nil {
+		a.stop()
+		a.wait()
+	}
+	a.memory.Free()
+}
