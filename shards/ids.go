@@ -44,9 +44,9 @@ func (ids IDs) pairs() []string {
 // idGroupBytes bounds the ids of a row group.
 const idGroupBytes = 16 << 20
 
-// groupRows is the number of rows of a row group of a table with such ids: its group stays
-// far below maxGroupBytes, however long the ids are.
-func (ids IDs) groupRows() int64 {
+// GroupRows is the number of rows of a row group of a table of nodes with such ids: its group
+// stays far below maxGroupBytes, however long the ids are.
+func (ids IDs) GroupRows() int64 {
 	if ids.Type == inputid.Number {
 		return tableGroupRows
 	}
@@ -198,7 +198,7 @@ func WriteIDs(w io.Writer, ids IDs, give func(put func(key []byte) error) error)
 		keys [][]byte
 		text []byte
 	)
-	step := int(min(ids.groupRows(), batchRows))
+	step := int(min(ids.GroupRows(), batchRows))
 	flush := func() error {
 		if len(keys) == 0 {
 			return nil

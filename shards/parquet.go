@@ -382,19 +382,38 @@ func (p *parquetReader) columns(i, n int) (cols []file.ColumnChunkReader, rows i
 
 // load brings row group i into memory and checks it.
 func (p *parquetReader) load(i int) error {
-	var first int64
-	if i > 0 {
-		first = p.marks[i-1].End
-	}
-	size := int(p.marks[i].End - first)
-	if cap(p.src.group) < size {
-		p.src.group = make([]byte, size)
-	}
-	p.src.group, p.src.first = p.src.group[:size], first
-	if err := seal.ReadFull(p.src.Reader, p.name, p.src.group, first); err != nil {
+	p.src.group, p.src.first = p.groupIn(p.src.group, i), p.groupAt(i)
+	if err := p.readGroup(p.src.group, i); err != nil {
 		return err
 	}
-	if crc32.Checksum(p.src.group, seal.Castagnoli) != p.marks[i].Sum {
+	return p.checkGroup(p.src.group, i)
+}
+
+// groupAt is where row group i begins in the file.
+func (p *parquetReader) groupAt(i int) int64 {
+	if i == 0 {
+		return 0
+	}
+	return p.marks[i-1].End
+}
+
+// groupIn is a buffer of the size of row group i: b, or a new one.
+func (p *parquetReader) groupIn(b []byte, i int) []byte {
+	size := int(p.marks[i].End - p.groupAt(i))
+	if cap(b) < size {
+		b = make([]byte, size)
+	}
+	return b[:size]
+}
+
+// readGroup reads row group i.
+func (p *parquetReader) readGroup(to []byte, i int) error {
+	return seal.ReadFull(p.src.Reader, p.name, to, p.groupAt(i))
+}
+
+// checkGroup compares row group i with its checksum.
+func (p *parquetReader) checkGroup(group []byte, i int) error {
+	if crc32.Checksum(group, seal.Castagnoli) != p.marks[i].Sum {
 		return seal.Corrupt(p.name, "row group %d is damaged", i)
 	}
 	return nil

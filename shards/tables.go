@@ -74,40 +74,50 @@ var splitNames = []parquet.ByteArray{[]byte(""), []byte("train"), []byte("valid"
 // another column. It calls fill for batches of at most 65,536 rows in order; first is the node
 // of the batch's row 0. fill sets Key where the ids have a column of their own.
 func WriteNodes(w io.Writer, n int64, ids IDs, threads int, fill func(first int64, b NodeBatch) error) error {
-	return writeNodes(w, n, ids, threads, 0, fill)
+	return writeNodes(w, 0, n, ids, threads, 0, fill)
 }
 
 // WriteWeightedNodes is [WriteNodes] for a graph with weights: fill sets Strength too.
 func WriteWeightedNodes(w io.Writer, n int64, ids IDs, threads int, fill func(first int64, b NodeBatch) error) error {
-	return writeNodes(w, n, ids, threads, NodeStrength, fill)
+	return writeNodes(w, 0, n, ids, threads, NodeStrength, fill)
 }
 
 // WriteDirectedNodes is [WriteNodes] for a graph with directions: fill sets OutDegree too.
 func WriteDirectedNodes(w io.Writer, n int64, ids IDs, threads int, fill func(first int64, b NodeBatch) error) error {
-	return writeNodes(w, n, ids, threads, NodeOutDegree, fill)
+	return writeNodes(w, 0, n, ids, threads, NodeOutDegree, fill)
 }
 
-// writeNodes writes a node table with one column more, unless that is 0.
-func writeNodes(w io.Writer, n int64, ids IDs, threads int, more NodeColumns, fill func(first int64, b NodeBatch) error) error {
-	if n < 0 || n > 1<<32 {
-		return fmt.Errorf("shards: node table of %d rows", n)
+// nodeColumnsOf are the columns and the metadata of a node table with one column more, unless that is 0.
+func nodeColumnsOf(ids IDs, more NodeColumns) (columns []column, pairs []string) {
+	columns, pairs = nodeColumns(ids.Type), ids.pairs()
+	switch more {
+	case NodeStrength:
+		columns, pairs = append(columns, strengthColumn), append(pairs, keyWeights, weightsType)
+	case NodeOutDegree:
+		columns, pairs = append(columns, uint32Column("out_degree")), append(pairs, keyDirections, "edges")
 	}
-	size := int(min(n, batchRows))
+	return columns, pairs
+}
+
+// writeNodes writes a node table of the nodes [lo, hi) with one column more, unless that is 0.
+func writeNodes(w io.Writer, lo, hi int64, ids IDs, threads int, more NodeColumns, fill func(first int64, b NodeBatch) error) error {
+	if lo < 0 || hi < lo || hi > 1<<32 {
+		return fmt.Errorf("shards: node table of the rows %d to %d", lo, hi)
+	}
+	size := int(min(hi-lo, batchRows))
 	all := newNodeBatch(size)
 	node, split := make([]uint32, size), make([]parquet.ByteArray, size)
 	if ids.Type != inputid.Number {
 		all.Key = make([][]byte, size)
 	}
-	columns, pairs := nodeColumns(ids.Type), ids.pairs()
+	columns, pairs := nodeColumnsOf(ids, more)
 	switch more {
 	case NodeStrength:
 		all.Strength = make([]float64, size)
-		columns, pairs = append(columns, strengthColumn), append(pairs, keyWeights, weightsType)
 	case NodeOutDegree:
 		all.OutDegree = make([]uint32, size)
-		columns, pairs = append(columns, uint32Column("out_degree")), append(pairs, keyDirections, "edges")
 	}
-	return writeTable(w, catalog.KindNodes, columns, pairs, ids.groupRows(), n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
+	return writeTable(w, catalog.KindNodes, columns, pairs, ids.GroupRows(), lo, hi, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
 		b := all.slice(rows)
 		if err := fill(first, b); err != nil {
 			return err
@@ -163,6 +173,11 @@ func ReadNodes(r storage.Reader, name string, visit func(first int64, b NodeBatc
 // ReadNodeColumns is [ReadNodes] for some columns, which are decoded side by side: the others are
 // not decoded, and what the batch has in their place means nothing.
 func ReadNodeColumns(r storage.Reader, name string, want NodeColumns, visit func(first int64, b NodeBatch) error) error {
+	return readNodes(r, name, 0, want, visit)
+}
+
+// readNodes reads a table of the nodes from lo on.
+func readNodes(r storage.Reader, name string, lo int64, want NodeColumns, visit func(first int64, b NodeBatch) error) error {
 	p, ids, err := openIDTable(r, name, catalog.KindNodes, nodeColumnsBy)
 	if err != nil {
 		return err
@@ -180,6 +195,7 @@ func ReadNodeColumns(r storage.Reader, name string, want NodeColumns, visit func
 	}
 	node, split := make([]uint32, size), make([]parquet.ByteArray, size)
 	return p.batches(columns, func(cols []file.ColumnChunkReader, first int64, rows int) error {
+		first += lo
 		b := all.slice(rows)
 		rest := cols[number+1:]
 		reads := []func() error{func() error { return readColumn(p, cols[0], asInt32(node[:rows])) }}
@@ -296,7 +312,7 @@ func lsiColumns(t inputid.Type) []column {
 func WriteLSI(w io.Writer, n int64, names *IDReader, threads int, fill func(first int64, b LSIBatch) error) error {
 	all := newLSIBatch(int(min(max(n, 0), batchRows)))
 	ids := names.IDs()
-	return writeTable(w, catalog.KindLSI, lsiColumns(ids.Type), ids.pairs(), ids.groupRows(), n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
+	return writeTable(w, catalog.KindLSI, lsiColumns(ids.Type), ids.pairs(), ids.GroupRows(), 0, n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
 		b := all.slice(rows)
 		if err := fill(first, b); err != nil {
 			return err
@@ -345,9 +361,9 @@ func (b LSIBatch) slice(n int) LSIBatch {
 	return LSIBatch{b.ID[:n], b.K[:n], b.Capped[:n]}
 }
 
-// writeTable writes n rows of nodes, step in each row group, with metadata of keys and values;
-// put writes rows of them to every column.
-func writeTable(w io.Writer, format string, columns []column, pairs []string, step, n int64,
+// writeTable writes the rows [lo, hi) of nodes, step in each row group, with metadata of keys and
+// values; put writes rows of them to every column.
+func writeTable(w io.Writer, format string, columns []column, pairs []string, step, lo, hi int64,
 	put func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error,
 ) (err error) {
 	p, err := newParquetWriter(w, format, columns, pairs, writerProperties())
@@ -355,8 +371,8 @@ func writeTable(w io.Writer, format string, columns []column, pairs []string, st
 		return err
 	}
 	defer p.recovered(&err)
-	for first := int64(0); first < n; first += step {
-		if err := writeGroup(p, first, min(n, first+step), put); err != nil {
+	for first := lo; first < hi; first += step {
+		if err := writeGroup(p, first, min(hi, first+step), put); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,187 @@
+package shards
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/apache/arrow/go/v14/parquet"
+	"github.com/apache/arrow/go/v14/parquet/metadata"
+	"github.com/apache/arrow/go/v14/parquet/schema"
+
+	"ndls/catalog"
+	"ndls/internal/ahead"
+	"ndls/internal/seal"
+	"ndls/internal/storage"
+)
+
+// A part of a node table is a table of the nodes [lo, hi), where lo is a multiple of
+// [IDs.GroupRows], and so is hi unless it is the number of nodes. Several workers write parts,
+// and [JoinNodes] makes of them the table that one writer would have written: it copies the
+// pages, and writes only anew where they are.
+
+// moreNodes is the further column of a node table.
+func moreNodes(directed bool) NodeColumns {
+	if directed {
+		return NodeOutDegree
+	}
+	return 0
+}
+
+// WriteNodePart writes the part of the nodes [lo, hi), as [WriteNodes] does, and with directed as
+// [WriteDirectedNodes] does.
+func WriteNodePart(w io.Writer, lo, hi int64, ids IDs, directed bool, threads int, fill func(first int64, b NodeBatch) error) error {
+	return writeNodes(w, lo, hi, ids, threads, moreNodes(directed), fill)
+}
+
+// ReadNodePart calls visit for batches of at most 65,536 rows of the part of the nodes from lo on,
+// as [ReadNodes] does.
+func ReadNodePart(r storage.Reader, name string, lo int64, visit func(first int64, b NodeBatch) error) error {
+	return readNodes(r, name, lo, AllNodeColumns, visit)
+}
+
+// A NodePart is a part of a node table that is open for reading.
+type NodePart struct {
+	Name   string
+	Reader storage.Reader
+}
+
+// JoinNodes writes the node table of which next gives the parts, in the order of their nodes, and
+// the number of its rows. next returns [io.EOF] after the last one; a part is read until next is
+// called again, or JoinNodes has returned. All parts were written with the same ids and directed. With more than one thread
+// row groups are read and checked while those before them are written, and next is called by another goroutine.
+func JoinNodes(w io.Writer, ids IDs, directed bool, threads int, next func() (NodePart, error)) (rows int64, err error) {
+	columns, pairs := nodeColumnsOf(ids, moreNodes(directed))
+	j, err := newJoiner(w, catalog.KindNodes, columns, pairs)
+	if err != nil {
+		return 0, err
+	}
+	var part *parquetReader // the one that is read
+	at := 0                 // its next row group
+	groups := ahead.New(threads, make([]partGroup, 3), func(g *partGroup) (err error) {
+		for part == nil || at == len(part.marks) {
+			if part, err = openPart(next, columns); err != nil {
+				return err
+			}
+			at = 0
+		}
+		g.part, g.number, g.bytes = part, at, part.groupIn(g.bytes, at)
+		at++
+		return part.readGroup(g.bytes, g.number)
+	}, func(g *partGroup) error { return g.part.checkGroup(g.bytes, g.number) })
+	defer groups.Close()
+	for {
+		g, err := groups.Next()
+		if err == io.EOF {
+			return j.rows, j.close()
+		}
+		if err == nil {
+			err = j.add(g)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
+// openPart opens the next part.
+func openPart(next func() (NodePart, error), columns []column) (*parquetReader, error) {
+	part, err := next()
+	if err != nil {
+		return nil, err
+	}
+	p, err := openSealed(part.Reader, part.Name)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.checked(catalog.KindNodes, columns)
+}
+
+// partGroup is a row group of a part.
+type partGroup struct {
+	part   *parquetReader
+	number int
+	bytes  []byte
+}
+
+// joiner writes a table of row groups that are encoded already.
+type joiner struct {
+	sink   *seal.Writer
+	footer *metadata.FileMetaDataBuilder
+	groups int
+	rows   int64
+}
+
+func newJoiner(w io.Writer, format string, columns []column, pairs []string) (*joiner, error) {
+	root, err := parquetSchema(columns)
+	if err != nil {
+		return nil, err
+	}
+	kv, err := parquetPairs(format, pairs)
+	if err != nil {
+		return nil, err
+	}
+	j := &joiner{sink: seal.NewWriter(w), footer: metadata.NewFileMetadataBuilder(schema.NewSchema(root), writerProperties(), kv)}
+	_, err = io.WriteString(j.sink, seal.Parquet)
+	return j, err
+}
+
+// add copies a row group.
+func (j *joiner) add(g *partGroup) (err error) {
+	defer func() { recovered(j.sink, &err, recover()) }()
+	from, to, total := g.part.file.MetaData().RowGroups[g.number], j.footer.AppendRowGroup(), int64(0)
+	for c := range from.Columns {
+		chunk := from.Columns[c].MetaData
+		first, size := chunk.DataPageOffset-g.part.groupAt(g.number), chunk.TotalCompressedSize
+		if first < 0 || size < 0 || first+size > int64(len(g.bytes)) || len(chunk.EncodingStats) != 1 {
+			return seal.Corrupt(g.part.name, "row group %d has its pages of column %d elsewhere", g.number, c)
+		}
+		stats := chunk.EncodingStats[0]
+		at := j.sink.Pos()
+		if _, err := j.sink.Write(g.bytes[first : first+size]); err != nil {
+			return err
+		}
+		col := to.NextColumnChunk()
+		if err := col.Finish(metadata.ChunkMetaInfo{
+			NumValues: chunk.NumValues, IndexPageOffset: -1, DataPageOffset: at,
+			CompressedSize: size, UncompressedSize: chunk.TotalUncompressedSize,
+		}, false, false, metadata.EncodingStats{DataEncodingStats: map[parquet.Encoding]int32{parquet.Encoding(stats.Encoding): stats.Count}}, nil); err != nil {
+			return fmt.Errorf("shards: writing Parquet: %w", err)
+		}
+		if _, err := col.WriteTo(j.sink); err != nil {
+			return fmt.Errorf("shards: writing Parquet: %w", err)
+		}
+		total += size
+	}
+	if j.groups > math.MaxInt16 {
+		return fmt.Errorf("shards: a table of more than %d row groups", math.MaxInt16+1)
+	}
+	to.SetNumRows(int(from.NumRows))
+	if err := to.Finish(total, int16(j.groups)); err != nil {
+		return fmt.Errorf("shards: writing Parquet: %w", err)
+	}
+	j.sink.Mark(int(from.NumRows))
+	j.groups++
+	j.rows += from.NumRows
+	return nil
+}
+
+// close writes the seal and the footer.
+func (j *joiner) close() (err error) {
+	defer func() { recovered(j.sink, &err, recover()) }()
+	j.sink.Hold()
+	footer, err := j.footer.Finish()
+	if err != nil {
+		return fmt.Errorf("shards: closing Parquet file: %w", err)
+	}
+	n, err := footer.WriteTo(j.sink, nil)
+	if err != nil {
+		return fmt.Errorf("shards: closing Parquet file: %w", err)
+	}
+	tail := binary.LittleEndian.AppendUint32(nil, uint32(n))
+	if _, err := j.sink.Write(append(tail, seal.Parquet...)); err != nil {
+		return err
+	}
+	return j.sink.Finish(seal.Parquet, nil)
+}
