@@ -103,8 +103,8 @@ func TestPartitionByWorkersIsPlanned(t *testing.T) {
 		memory []int64
 		want   error
 	}{
-		{"too little", []int64{1 << 30, 1 << 30}, mem.ErrBudget},
-		{"enough for one", []int64{1 << 30, 4 << 30}, nil},
+		{"too little", []int64{1 << 29, 1 << 29}, mem.ErrBudget},
+		{"enough for one", []int64{1 << 29, 4 << 30}, nil},
 	} {
 		store := storage.NewMem()
 		j, f := setup(t, store, labelled)

@@ -348,10 +348,16 @@ func (c Counts) unsorted(workers int) int64 {
 	return c.Rows - (c.Rows-c.Edges)/int64(Tasks(workers))
 }
 
+// ranged says that workers with so many tasks order the nodes by ranges of ids.
+func (c Counts) ranged(tasks int) bool { return tasks > 1 && !c.Weighted }
+
+// rankedBytes is what the step Rank leaves, but for components.
+func (c Counts) rankedBytes() int64 { return (recordBytes + 1) * c.Nodes }
+
 // tallies is how many numbers the step Count leaves of degrees, and of components, at most: each
 // node is in one tally for each piece in which it is one end of an edge.
 func (c Counts) tallies(workers int) int64 {
-	if tasks := Tasks(workers); tasks > 1 && !c.Weighted {
+	if tasks := Tasks(workers); c.ranged(tasks) {
 		return min(int64(tasks)*c.Nodes, c.Edges+c.Nodes)
 	}
 	return 0
@@ -371,11 +377,21 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 	if c.Weighted {
 		order += strengthRow * n
 	}
+	if c.ranged(tasks) {
+		// Roots of ranges, or labels, which are sorted.
+		order = c.ids() + c.members() + max(8*n, 9*n+s.byPairs.Bytes(min(n, sortedKnown)))
+	}
 	used = max(
 		s.heldPairs+s.byPairs.Touched(s.pairs, budget-s.heldPairs),
 		order+max(c.numbers(budget-order), c.writesIDs(budget-order)),
 		s.heldEdges+s.byEdges.Touched(s.edges, budget-s.heldEdges))
 	least = max(s.heldEdges+s.byEdges.Bytes(0), order+max(c.numbers(0), c.writesIDs(0)))
+	if c.ranged(tasks) {
+		group := min(n, shards.IDs{}.GroupRows())
+		rank := c.ids() + min(partOf(n, tasks)*rankedRow(1, c.Directed), (budget-c.ids())*7/8)
+		nodes := min(max(partOf(n, workers), group)*partRow(1, c.Directed, c.IDs > 0), budget*7/8)
+		used, least = max(used, rank, nodes), max(least, group*partRow(1, c.Directed, c.IDs > 0))
+	}
 	if c.Weighted && s.pairsStay {
 		used = max(used, order+s.pairsBytes)
 	}
@@ -427,6 +443,9 @@ func Disk(c Counts, workers int, budget int64) (peak, final int64) {
 	peak = max(final, record*m) // the unique edges
 	if Tasks(workers) > 1 {
 		peak = max(peak, record*(c.unsorted(workers)+m), 3*record*m+NodeBytes(c), 2*record*m+graph, record*m+16*(c.tallies(workers)+c.Nodes))
+		if c.ranged(Tasks(workers)) {
+			peak = max(peak, record*m+16*c.Nodes+c.rankedBytes(), 2*record*m+graph+NodeBytes(c))
+		}
 		if c.Features > 0 {
 			peak = max(peak, final+c.dealtBytes())
 		}
@@ -469,8 +488,8 @@ func Traffic(c Counts, workers int, budget int64) (read, written int64) {
 		read += record*(c.unsorted(workers)+again*m+m+2*m) + tasks*again*table
 		written += record * (c.unsorted(workers) + m + 2*m)
 		if t := c.tallies(workers); t > 0 {
-			read += 16 * again * (t + c.Nodes)
-			written += 8 * (2*t + 2*c.Nodes)
+			read += 16*again*(t+c.Nodes) + c.rankedBytes() + table
+			written += 8*(2*t+2*c.Nodes) + c.rankedBytes() + table
 		}
 	} else {
 		scratch += record * m // the unique edges

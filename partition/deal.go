@@ -24,6 +24,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/progress"
 	"ndls/internal/seal"
+	"ndls/internal/storage"
 	"ndls/shards"
 )
 
@@ -33,7 +34,8 @@ import (
 //
 //	for each interval  which rows of it the lot has, uint32, then, panel by panel, their values as tiles have them
 //
-// and at its end the index of the lots, a [dealt] in JSON, and the length of that and its checksum, uint32.
+// and at its end the index of the lots, a [dealt] in JSON, and the length of that and its checksum (CRC-32C), uint32
+// ([sealIndex]).
 // All of this is little-endian. Values are float16, unless one of the file is none.
 
 // dealt is what a file of the step Deal has.
@@ -182,14 +184,49 @@ func (d *dealer) seal() error {
 	if err := d.flush(true); err != nil {
 		return err
 	}
-	text, err := json.Marshal(d.index)
+	return sealIndex(d.out, d.index)
+}
+
+// sealIndex ends a file with its index.
+func sealIndex(out io.Writer, index any) error {
+	text, err := json.Marshal(index)
 	if err != nil {
 		return err
 	}
 	text = binary.LittleEndian.AppendUint32(text, uint32(len(text)))
 	text = binary.LittleEndian.AppendUint32(text, crc32.Checksum(text[:len(text)-4], seal.Castagnoli))
-	_, err = d.out.Write(text)
+	_, err = out.Write(text)
 	return err
+}
+
+// readIndex reads what [sealIndex] has written.
+func readIndex(r storage.Reader, name string, index any) error {
+	const tail = 8
+	var end bytes.Buffer
+	read := func(from, to int64) error {
+		end.Reset()
+		part := direct.NewReader(r, max(from, 0), to)
+		_, err := io.Copy(&end, part)
+		return errors.Join(err, part.Close())
+	}
+	size := r.Size()
+	if err := read(size-tail, size); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if end.Len() < tail {
+		return seal.Corrupt(name, "it has no index")
+	}
+	length, sum := int64(binary.LittleEndian.Uint32(end.Bytes())), binary.LittleEndian.Uint32(end.Bytes()[4:])
+	if length > size-tail {
+		return seal.Corrupt(name, "its index has %d bytes, and the file %d", length, size)
+	}
+	if err := read(size-tail-length, size-tail); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if crc32.Checksum(end.Bytes(), seal.Castagnoli) != sum || json.Unmarshal(end.Bytes(), index) != nil {
+		return seal.Corrupt(name, "its index is damaged")
+	}
+	return nil
 }
 
 // flush writes the lot if it is full, or, at the end, what there is of it.
@@ -371,31 +408,9 @@ func (j *job) readDealt(ctx context.Context, e catalog.Entry, first, last int) (
 		return f, err
 	}
 	defer r.Close()
-	const tail = 8
-	var end bytes.Buffer
-	read := func(from, to int64) error {
-		end.Reset()
-		part := direct.NewReader(r, max(from, 0), to)
-		_, err := io.Copy(&end, part)
-		return errors.Join(err, part.Close())
-	}
-	size := r.Size()
-	if err := read(size-tail, size); err != nil {
-		return f, fmt.Errorf("%s: %w", e.Path, err)
-	}
-	if end.Len() < tail {
-		return f, seal.Corrupt(e.Path, "it has no index")
-	}
-	length, sum := int64(binary.LittleEndian.Uint32(end.Bytes())), binary.LittleEndian.Uint32(end.Bytes()[4:])
-	if length > size-tail {
-		return f, seal.Corrupt(e.Path, "its index has %d bytes, and the file %d", length, size)
-	}
-	if err := read(size-tail-length, size-tail); err != nil {
-		return f, fmt.Errorf("%s: %w", e.Path, err)
-	}
 	var index dealt
-	if crc32.Checksum(end.Bytes(), seal.Castagnoli) != sum || json.Unmarshal(end.Bytes(), &index) != nil {
-		return f, seal.Corrupt(e.Path, "its index is damaged")
+	if err := readIndex(r, e.Path, &index); err != nil {
+		return f, err
 	}
 	f.half = index.Half
 	at := int64(0)

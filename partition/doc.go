@@ -43,18 +43,22 @@
 //	merge    ranges of pairs            the same of all parts
 //	count    files of merge             degrees and components, as far as these pairs tell
 //	gather   ranges of input ids        the same of all pairs
-//	order    one piece                  the node table
+//	order    one piece                  where the nodes of each degree begin
+//	rank     ranges of input ids        the nodes of the ids, in order
+//	components  one piece               numbers of components
+//	nodes    row groups                 parts of the node table
 //	relabel  files of merge             both directions by node id, sorted
 //	rows     files of edges             shard, unless there are to be none, and hop stream; with
-//	                                    directions, then those of the reversed edges
+//	                                    directions, then those of the reversed edges; one piece
+//	                                    more joins the parts of the node table
 //	deal     parts of the features      their rows by interval of the nodes
 //	tiles    panels of intervals        feature tiles, of what deal has left
 //	columns  panels                     feature tiles, in place of deal and tiles where feature rows
 //	                                    can only be read from the first on
 //	whole    one piece                  the summary
 //
-// One worker does all steps in one task ([Run]), and counts degrees and finds components while it
-// orders the nodes. Sorted keys pass from step to step in
+// One worker does all steps in one task ([Run]), and counts degrees, finds components and writes the
+// node table in order. Sorted keys pass from step to step in
 // its memory and its scratch folder; the keys of one part need no merge. It writes the
 // unique pairs by rank to scratch while it counts degrees, because it needs them again
 // to relabel.
@@ -69,10 +73,18 @@
 //
 // A piece of count leaves a tally: of each node in its pairs the degree there, and the first node
 // that it is connected to by them. Tallies add up, in any order: degrees are sums, and components are
-// what any tally connects. A piece of gather adds up what all tallies say of a range of input ids, so
-// that order reads as many numbers as there are nodes, and not as there are edges. Components are
-// numbered by their smallest node id in the end, whatever the tallies were. A graph with
-// weights has neither step: its strengths are sums in one order, which the step order makes.
+// what any tally connects. A piece of gather adds up what all tallies say of a range of input ids. It
+// leaves degrees and roots, how many nodes of the range have each degree, and the links: of the ids that more than one
+// range may know, the first node that each is connected to. So order reads as many numbers as the
+// ranges have degrees and links: it adds up where the nodes of each degree of each range begin, and joins the roots. With
+// that, a piece of rank gives the ids of its range their nodes, and leaves all that the node table says of
+// them in the order of the nodes; components numbers the components by their smallest node; and a piece of nodes
+// reads what all files of rank have of its nodes, and writes them as row groups. Those are copied to one table
+// in the end. Labels and splits are read by order, and sorted by input id.
+//
+// What one task does alone are degrees, links, components and labels, and the copy of the node table, beside the
+// first edges that are written. A graph with weights has neither count nor gather: its strengths are sums in
+// one order, which the step order makes, and order writes its node table.
 //
 // The nodes of highest degree come first, so that the first interval has most edges (39 % of
 // papers100M's, of 7 intervals). The files of edges are therefore cut by edges: where an interval
@@ -114,9 +126,10 @@
 //	packed text and archives  they can be read from the first byte on alone; features also
 //	                          where they are a table
 //	degrees with weights      strengths are sums in the order of the pairs
-//	numbering                 components by node: a pass over an array of n numbers. Where
-//	                          degrees are so large that counts of each for all threads are
-//	                          more than n numbers, fewer threads order the nodes
+//	numbering                 components by node: a pass over an array of n numbers, by one
+//	                          worker; several share it but for components. Where degrees are
+//	                          so large that counts of each for all threads are more than n
+//	                          numbers, fewer threads order the nodes
 //	node table                row groups follow each other; the columns of one are encoded
 //	                          side by side
 //	hop stream, checksums     the order of frames, and a SHA-256, follow from all bytes
@@ -132,7 +145,8 @@
 //
 // # Format
 //
-// Committed in this order: the node table ([NodesPath]), shards ([EdgesPath]) with
+// Committed in this order, but that several workers write the node table and shards at the same
+// time: the node table ([NodesPath]), shards ([EdgesPath]) with
 // their hop streams ([HopPath]), with directions those of the reversed edges ([ReversedPath],
 // [ReversedHopPath]), tiles ([shards.TilePath] in graph/features), the summary
 // ([shards.SummaryPath]). A file of the kind [catalog.KindRun] is committed with the node
@@ -153,11 +167,18 @@
 //	            columns; to draw its splits, 8 for each labelled node and 16 for each drawn one
 //	split       sorting e/T keys, reading; one worker also the input ids
 //	merge       T buffers, 8e'/2048 of marks
-//	count       8n, 8(m/T + 2n)/2048 of marks, input ids
+//	count       8n, 8(m/T + 2n)/2048 of marks, input ids; of a piece with fewer than n/8 pairs
+//	            8 for each of their nodes, and input ids
 //	gather      8n, or 8 for each node of a range of ids and each that one of them is connected to
-//	            and their input ids, if n is not stated; 8(m + n)/2048 of marks
-//	order       17n + 4d, 8m/2048 of marks, input ids; a random split adds 16 for each
-//	            node that is drawn
+//	            and their input ids, if n is not stated or the range has less than an eighth; 8(m + n)/2048 of marks
+//	order       8 for each link and its input ids, of which there are at most n; then 9 and 16 for
+//	            each labelled node, and 4d; a random split adds 16 for each node that is drawn. Of one
+//	            worker, and with weights, 17n + 4d, 8m/2048 of marks, input ids
+//	rank        37 for each node of a lot, at least 256 of them, 12 for each degree of the range, and
+//	            input ids, if n is not stated
+//	components  16 for each that has edges, of 2^22 at a time
+//	nodes       25 for each row of a row group at least, of as many as a task has; 8 more where
+//	            ids are numbered; and n/512 of index on the heap
 //	            where rows are bags of a few words, --normalize auto keeps 2^16 edges and the
 //	            lengths of their ends on the heap for a moment: some 8 MiB, beside the budget
 //	relabel     4n, 8m/2048 of marks, input ids, sorting 2m/T keys
@@ -167,7 +188,7 @@
 //	number      three quarters of what is free, at least 2 MiB; of that what ids need
 //	            ([keysort.Touched])
 //
-// Directions take 4n more in count, gather and order. With weights, sorting k edges takes 32k, T buffers are twice
+// Directions take 4n more in count, gather and order, and 4 for each node in rank and nodes. With weights, sorting k edges takes 32k, T buffers are twice
 // as large, marks take three halves of that, and order takes 8n more. Where one worker has no
 // memory for sorted pairs beside what order takes, it writes them to a scratch file first.
 //
@@ -177,8 +198,8 @@
 // T files merged; with t threads up to t + 2 times 16 MiB, and half of what is free
 // ([extsort.MergeBytes]). Sorting k keys takes 16k if it is in memory. Reading takes 8 MiB for each
 // thread but the first one, and there are fewer of them where that is more than an eighth of what
-// is free. Only order needs more with more nodes: a graph for which one worker has not that much
-// memory has no partition.
+// is free. A graph of whose nodes one worker cannot hold the numbers, 4n in relabel and columns and 8n in
+// count, has no partition.
 //
 // Heap that does not grow with the input is below 20 MB with two threads, without what
 // shards holds. For each other thread 512 KiB are set aside, of up to an eighth of what is
@@ -198,8 +219,9 @@
 //
 //	8e' + 8m                 merge
 //	8m + 16(m + 2n)          count and gather, at most
+//	8m + 41n                 rank, and 8m + 34n nodes
 //	24m + 9n                 relabel
-//	16m + 2m (s + 4) + 9n    rows
+//	16m + 2m (s + 4) + 18n   rows
 //
 // With weights 8, 16 and 24 above are twice as much, s + 4 is s + 12, and 9n is 17n: an edge is a
 // record of 16 bytes while edges are sorted, and its weight takes 4 bytes in a shard and in a hop
@@ -221,6 +243,7 @@
 //	write      8 (e' + 3m)
 //	read       16(t + n), twice if n is not stated, where t, at most m + n and at most Tn, is how many nodes tallies have
 //	write      16t + 16n
+//	read       25n + 9n, and write as much, for rank and nodes
 //
 // and with weights twice 8 and 17n, and no tallies.
 //

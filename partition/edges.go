@@ -91,8 +91,15 @@ func (j *sortedEdges[T]) directed(s *extsort.Sorter[T]) func([]T) error {
 	}
 }
 
-// writeRows implements edgeSteps: pieces of the step Rows are files of edges.
+// writeRows implements edgeSteps: pieces of the step Rows are files of edges, and behind them the
+// node table.
 func (j *sortedEdges[T]) writeRows(ctx context.Context, p Piece) error {
+	if p.Last > j.ordered.rowPieces() {
+		if err := j.joinParts(ctx); err != nil {
+			return err
+		}
+		p.Last--
+	}
 	var missing []int // pieces that are made of sorted edges
 	for i := p.First; i < p.Last; i++ {
 		files := j.ordered.files(i)

@@ -54,13 +54,25 @@ func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []Pi
 			l.Step, l.Pieces, keep = nextOfTallies(have)
 		}
 	default:
-		l.Step, l.Pieces, keep = nextAfterOrder(cat, o, have)
-		keep = append(keep, Order)
-	}
-	if l.Step == Rows {
-		for _, p := range l.Pieces {
-			l.Weights = append(l.Weights, o.Edges[p.First%len(o.Edges)])
+		if l.Step, l.Pieces, keep = nextOfNodes(cat, o); l.Step == "" {
+			l.Step, l.Pieces, keep = nextAfterOrder(cat, o, have)
+			if !hasNodes(cat) {
+				keep = append(keep, Nodes)
+			}
 		}
+		keep = append(keep, Order, counts)
+	}
+	switch l.Step {
+	case Rows:
+		for _, p := range l.Pieces {
+			weight := o.Nodes / joinedNodes
+			if p.First < o.rowPieces() {
+				weight = o.Edges[p.First%len(o.Edges)]
+			}
+			l.Weights = append(l.Weights, weight)
+		}
+	case Nodes: // a task reads all files of Rank
+		l.Count = func(workers int) int { return workers }
 	}
 	doubles := doubleTiles(cat)
 	// What is there before nodes have numbers belongs to other numbers.
@@ -70,7 +82,7 @@ func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []Pi
 		case catalog.KindRun:
 			step, _, _ := strings.Cut(leaverOf(e), "-")
 			return !slices.Contains(keep, step)
-		case catalog.KindEdges, catalog.KindHops, catalog.KindReversed, catalog.KindReversedHops:
+		case catalog.KindEdges, catalog.KindHops, catalog.KindReversed, catalog.KindReversedHops, catalog.KindNodes, catalog.KindSplits:
 			return unnumbered
 		case catalog.KindFeatures:
 			return unnumbered || doubles[e.Path]
@@ -107,8 +119,44 @@ func nextOfTallies(have func(step string) []Piece) (step string, left []Piece, k
 	return Gather, ungathered, []string{Merge, Count, Gather}
 }
 
+// hasNodes says whether the node table is there.
+func hasNodes(cat *catalog.Catalog) bool {
+	_, ok := cat.Lookup(NodesPath)
+	return ok
+}
+
+// nextOfNodes is what is left to do until all parts of the node table are there, where several workers
+// write it; the step is "" where nothing is.
+func nextOfNodes(cat *catalog.Catalog, o ordered) (step string, left []Piece, keep []string) {
+	if hasNodes(cat) {
+		return "", nil, nil
+	}
+	left = uncovered(havePieces(cat, Nodes), units(o.Groups))
+	switch {
+	case len(left) == 0:
+		return "", nil, nil
+	case len(uncovered(havePieces(cat, Rank), units(Slices))) > 0:
+		return Rank, uncovered(havePieces(cat, Rank), havePieces(cat, Gather)), []string{Merge, Gather, Rank}
+	case len(havePieces(cat, Components)) == 0:
+		return Components, units(1), []string{Merge, Rank}
+	}
+	return Nodes, left, []string{Merge, Rank, Components, Nodes}
+}
+
+// joinedNodes is how many nodes are joined to the node table in about the time in which an edge is written to
+// its files.
+const joinedNodes = 2
+
 func nextAfterOrder(cat *catalog.Catalog, o ordered, have func(step string) []Piece) (step string, left []Piece, keep []string) {
 	rows, shardsThere := leftOfRows(cat, o)
+	if !hasNodes(cat) {
+		// The first one: nothing else of the step may take longer.
+		join := Piece{o.rowPieces(), o.rowPieces() + 1}
+		if len(rows) == 0 {
+			return Rows, []Piece{join}, nil
+		}
+		rows = append([]Piece{join}, rows...)
+	}
 	if len(rows) > 0 {
 		if shardsThere || len(uncovered(have(Relabel), units(Slices))) == 0 {
 			return Rows, rows, []string{Relabel}

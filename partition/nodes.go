@@ -68,11 +68,15 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 		return err
 	}
 	j.freeNumbers()
-	j.countNodes(ids.S, labels.S, splits.S)
-	j.warnOfLonelyNodes(n, ends)
+	j.ordered.add(j.countNodes(ids.S, labels.S, splits.S))
+	lonely := n
+	if len(ends) > 1 {
+		lonely -= int64(ends[1])
+	}
+	j.warnOfLonelyNodes(n, lonely)
 	var keys *nodeKeys
 	if j.named.Type != inputid.Number {
-		if keys, err = j.newNodeKeys(ctx); err != nil {
+		if keys, err = j.newNodeKeys(0, n, j.eachNodeKey(ctx)); err != nil {
 			return err
 		}
 		defer keys.free()
@@ -112,7 +116,7 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 			return err
 		}
 		if keys != nil {
-			return keys.fill(ctx, first, b.Key)
+			return keys.fill(first, b.Key)
 		}
 		return ctx.Err()
 	}); err != nil {
@@ -126,13 +130,13 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 	return j.cat.Commit(ctx, known, f)
 }
 
-// countNodes counts, for the summary, the nodes that have a label, those of each split, and those
-// whose features are blanked.
-func (j *job) countNodes(ids []uint32, labels []int32, splits []uint8) {
+// countNodes counts, for the summary, those of some nodes that have a label, those of each split, and
+// those whose features are blanked.
+func (j *job) countNodes(ids []uint32, labels []int32, splits []uint8) counted {
 	names := [...]string{dataset.Train: "train", dataset.Valid: "valid", dataset.Test: "test"}
-	o := &j.ordered
 	var (
 		mu     sync.Mutex
+		c      counted
 		of     [len(names)]int64
 		blanks = j.o.BlankFeatures > 0 && j.wantFeatures()
 	)
@@ -150,18 +154,31 @@ func (j *job) countNodes(ids []uint32, labels []int32, splits []uint8) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		o.Labelled += labelled
-		o.Blanked += blanked
+		c.Labelled += labelled
+		c.Blanked += blanked
 		for split, n := range splitOf {
 			of[split] += n
 		}
 		return nil
 	})
-	o.Splits = map[string]int64{}
+	c.Splits = map[string]int64{}
 	for split, n := range of {
 		if dataset.Split(split) != dataset.NoSplit && n > 0 {
-			o.Splits[names[split]] = n
+			c.Splits[names[split]] = n
 		}
+	}
+	return c
+}
+
+// add adds what was counted of other nodes, but for components.
+func (c *counted) add(o counted) {
+	c.Labelled += o.Labelled
+	c.Blanked += o.Blanked
+	if c.Splits == nil {
+		c.Splits = map[string]int64{}
+	}
+	for split, n := range o.Splits {
+		c.Splits[split] += n
 	}
 }
 
@@ -169,13 +186,9 @@ func (j *job) countNodes(ids []uint32, labels []int32, splits []uint8) {
 const countedNodes = 1 << 16
 
 // warnOfLonelyNodes warns of nodes of a table of nodes that have no edge.
-func (j *job) warnOfLonelyNodes(n int64, ends []uint32) {
+func (j *job) warnOfLonelyNodes(n, lonely int64) {
 	if ds, ok := j.ds.(dataset.Keyed); !ok || !ds.OwnNodes() {
 		return
-	}
-	lonely := n
-	if len(ends) > 1 {
-		lonely -= int64(ends[1])
 	}
 	if lonely > 0 {
 		j.ordered.Warnings = append(j.ordered.Warnings, fmt.Sprintf("%d of %d nodes have no edge to another node: each is a component of its own, and smoothing leaves its features as they are", lonely, n))
@@ -320,13 +333,9 @@ func (j *job) readSplits(ctx context.Context, number int, ids []uint32, labels [
 		}
 		return nil
 	}
-	seed := j.o.Seed + uint64(number)
 	var warnings []string
 	if j.split != nil {
-		if warnings, err = j.split.check(j.info.Classes, classSizes(labels, len(j.info.Classes))); err != nil {
-			return err
-		}
-		err = j.split.draw(j.o.Budget, seed, len(j.info.Classes), ids, labels, splits)
+		warnings, err = j.drawSplit(number, ids, labels, splits)
 	} else if j.info.HasSplits {
 		published := number
 		if j.o.LabelsPerClass > 0 {
@@ -334,13 +343,26 @@ func (j *job) readSplits(ctx context.Context, number int, ids []uint32, labels [
 		}
 		err = j.readPublished(ctx, published, splits)
 		if n := int64(j.o.LabelsPerClass); n > 0 && err == nil {
-			warnings, err = drawTraining(j.o.Budget, seed, n, j.info.Classes, ids, labels, splits)
+			warnings, err = drawTraining(j.o.Budget, j.o.Seed+uint64(number), n, j.info.Classes, ids, labels, splits)
 		}
 	}
+	j.warnOfSplit(number, warnings)
+	return err
+}
+
+// drawSplit draws a split among the labelled ones of some nodes.
+func (j *job) drawSplit(number int, ids []uint32, labels []int32, splits []uint8) (warnings []string, err error) {
+	if warnings, err = j.split.check(j.info.Classes, classSizes(labels, len(j.info.Classes))); err != nil {
+		return nil, err
+	}
+	return warnings, j.split.draw(j.o.Budget, j.o.Seed+uint64(number), len(j.info.Classes), ids, labels, splits)
+}
+
+// warnOfSplit notes what the summary says of the first split.
+func (j *job) warnOfSplit(number int, warnings []string) {
 	if number == 0 {
 		j.ordered.Warnings = warnings
 	}
-	return err
 }
 
 // readPublished sets a published split by node.
@@ -358,18 +380,38 @@ func (j *job) readPublished(ctx context.Context, number int, splits []uint8) err
 	})
 }
 
-// eachNodes visits the committed node table in batches.
+// eachNodes visits the node table in batches, or its parts where they are not joined yet.
 func (j *job) eachNodes(ctx context.Context, visit func(first int64, b shards.NodeBatch) error) (err error) {
-	e, ok := j.cat.Lookup(NodesPath)
-	if !ok {
+	entries := j.nodeFiles()
+	if len(entries) == 0 {
 		return fmt.Errorf("%s is not in the catalogue: remove the run directory and run again: %w", NodesPath, seal.ErrCorrupt)
 	}
+	lo := int64(0)
+	for _, e := range entries {
+		if err := j.eachOfPart(ctx, e, lo, visit); err != nil {
+			return err
+		}
+		lo += e.Rows
+	}
+	return nil
+}
+
+// nodeFiles are the node table, or else its parts in their order.
+func (j *job) nodeFiles() []catalog.Entry {
+	if e, ok := j.cat.Lookup(NodesPath); ok {
+		return []catalog.Entry{e}
+	}
+	return runs(j.cat, Nodes)
+}
+
+// eachOfPart visits a part of the node table whose first node is lo.
+func (j *job) eachOfPart(ctx context.Context, e catalog.Entry, lo int64, visit func(first int64, b shards.NodeBatch) error) (err error) {
 	r, err := j.cat.Open(ctx, e)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	return shards.ReadNodes(r, e.Path, visit)
+	return shards.ReadNodePart(r, e.Path, lo, visit)
 }
 
 // ensureRelabelling sets j.ids and j.nodeOf, unless they are known.
@@ -388,8 +430,12 @@ func (j *job) readRelabelling(ctx context.Context) (err error) {
 	} else if err := j.readIDs(ctx); err != nil {
 		return err
 	}
-	if e, _ := j.cat.Lookup(NodesPath); e.Rows != j.ids.n {
-		return fmt.Errorf("the committed node table holds %d nodes, %s %d: use another run directory", e.Rows, j.info.Name, j.ids.n)
+	rows := int64(0)
+	for _, e := range j.nodeFiles() {
+		rows += e.Rows
+	}
+	if rows != j.ids.n {
+		return fmt.Errorf("the committed node table holds %d nodes, %s %d: use another run directory", rows, j.info.Name, j.ids.n)
 	}
 	if j.nodeOf, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "relabelling"); err != nil {
 		return err

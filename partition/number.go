@@ -233,23 +233,29 @@ func (j *job) freeNumbers() {
 	j.table, j.held = nil, 0
 }
 
-// nodeKeys gives the keys of the ids of nodes in order of node, for the node table. It holds
+// nodeKeys gives the keys of the ids of some nodes in order of node, for the node table. It holds
 // those of as many nodes as fit in memory, and reads the table of ids again for the next
 // ones.
 type nodeKeys struct {
 	job     *job
-	lengths *mem.Array[uint16] // of the key of each node
+	each    eachNodeKey
+	first   int64              // the first of all these nodes
+	lengths *mem.Array[uint16] // of the key of node first+i
 	lo, hi  int64              // nodes whose keys are in memory
 	offsets *mem.Array[uint32] // of the key of node lo+i in text
 	text    *mem.Array[byte]
 }
 
-func (j *job) newNodeKeys(ctx context.Context) (_ *nodeKeys, err error) {
-	k := &nodeKeys{job: j}
-	if k.lengths, err = mem.Alloc[uint16](j.o.Budget, j.ids.n, "lengths of ids"); err != nil {
+// eachNodeKey visits the keys of nodes, in order of the keys.
+type eachNodeKey func(visit func(node int64, key []byte)) error
+
+// newNodeKeys is for the nodes [first, end), which each visits.
+func (j *job) newNodeKeys(first, end int64, each eachNodeKey) (_ *nodeKeys, err error) {
+	k := &nodeKeys{job: j, each: each, first: first, lo: first, hi: first}
+	if k.lengths, err = mem.Alloc[uint16](j.o.Budget, end-first, "lengths of ids"); err != nil {
 		return nil, err
 	}
-	if err := k.each(ctx, func(node int64, key []byte) { k.lengths.S[node] = uint16(len(key)) }); err != nil {
+	if err := each(func(node int64, key []byte) { k.lengths.S[node-first] = uint16(len(key)) }); err != nil {
 		k.free()
 		return nil, err
 	}
@@ -268,27 +274,35 @@ func (k *nodeKeys) drop() {
 	k.text.Free()
 }
 
-// each visits the keys of all nodes, in order of the keys.
-func (k *nodeKeys) each(ctx context.Context, visit func(node int64, key []byte)) (err error) {
-	t, closeFile, err := k.job.openIDs(ctx)
+// eachNodeKey visits the keys of all nodes.
+func (j *job) eachNodeKey(ctx context.Context) eachNodeKey {
+	return func(visit func(node int64, key []byte)) error {
+		return j.eachID(ctx, func(number uint32, key []byte) {
+			// A part of the graph has some of the ids alone.
+			if rank, ok := j.ids.rank(number); ok {
+				visit(int64(j.nodeOf.S[rank]), key)
+			}
+		})
+	}
+}
+
+// eachID visits the table of ids.
+func (j *job) eachID(ctx context.Context, visit func(number uint32, key []byte)) (err error) {
+	t, closeFile, err := j.openIDs(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeFile()) }()
-	nodeOf := k.job.nodeOf.S
 	return t.Each(func(first int64, keys [][]byte) error {
 		for i, key := range keys {
-			// A part of the graph has some of the ids alone.
-			if rank, ok := k.job.ids.rank(uint32(first + int64(i))); ok {
-				visit(int64(nodeOf[rank]), key)
-			}
+			visit(uint32(first+int64(i)), key)
 		}
 		return ctx.Err()
 	})
 }
 
 // fill gives the keys of the nodes from first on. They are valid until the next call.
-func (k *nodeKeys) fill(ctx context.Context, first int64, keys [][]byte) error {
+func (k *nodeKeys) fill(first int64, keys [][]byte) error {
 	for i := range keys {
 		node := first + int64(i)
 		if node >= k.hi {
@@ -296,12 +310,12 @@ func (k *nodeKeys) fill(ctx context.Context, first int64, keys [][]byte) error {
 			for b := range keys[:i] {
 				keys[b] = append([]byte(nil), keys[b]...)
 			}
-			if err := k.load(ctx, node); err != nil {
+			if err := k.load(node); err != nil {
 				return err
 			}
 		}
 		at := k.offsets.S[node-k.lo]
-		keys[i] = k.text.S[at:][:k.lengths.S[node]]
+		keys[i] = k.text.S[at:][:k.lengths.S[node-k.first]]
 	}
 	return nil
 }
@@ -310,12 +324,12 @@ func (k *nodeKeys) fill(ctx context.Context, first int64, keys [][]byte) error {
 const maxKeyText = 1 << 31
 
 // load reads the keys of as many nodes from lo on as fit.
-func (k *nodeKeys) load(ctx context.Context, lo int64) (err error) {
+func (k *nodeKeys) load(lo int64) (err error) {
 	k.drop()
 	free := int64(sortShare * float64(k.job.o.Budget.Free()))
 	hi, size := lo, int64(0)
-	for ; hi < int64(len(k.lengths.S)); hi++ {
-		length := int64(k.lengths.S[hi])
+	for ; hi < k.first+int64(len(k.lengths.S)); hi++ {
+		length := int64(k.lengths.S[hi-k.first])
 		if hi > lo && (size+length+4*(hi+1-lo) > free || size+length > maxKeyText) {
 			break
 		}
@@ -331,9 +345,9 @@ func (k *nodeKeys) load(ctx context.Context, lo int64) (err error) {
 	at := uint32(0)
 	for node := lo; node < hi; node++ {
 		k.offsets.S[node-lo] = at
-		at += uint32(k.lengths.S[node])
+		at += uint32(k.lengths.S[node-k.first])
 	}
-	return k.each(ctx, func(node int64, key []byte) {
+	return k.each(func(node int64, key []byte) {
 		if lo <= node && node < hi {
 			copy(k.text.S[k.offsets.S[node-lo]:], key)
 		}

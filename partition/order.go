@@ -2,7 +2,6 @@ package partition
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"sync/atomic"
 
@@ -16,8 +15,7 @@ import (
 )
 
 // orderNodes implements edgeSteps. A worker that does all steps counts degrees here, and so does
-// the one that orders the nodes of a graph with weights, whose sums have an order. Elsewhere degrees
-// and components are those that the step Gather has left.
+// the one that orders the nodes of a graph with weights, whose sums have an order.
 func (j *sortedEdges[T]) orderNodes(ctx context.Context) error {
 	var t tally
 	counts, err := j.findTally(ctx, &t)
@@ -44,7 +42,7 @@ func (j *sortedEdges[T]) orderNodes(ctx context.Context) error {
 	j.ordered = ordered{
 		Rows: counts[0], Loops: counts[1], Dropped: j.dropped.Load(),
 		Nodes: j.ids.n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(j.ids.n), Directed: j.info.Directed, NoShards: j.o.NoShards,
-		Components: count, LargestComponent: largest,
+		counted: counted{Components: count, LargestComponent: largest},
 	}
 	j.ordered.cutEdges(j.intervalRows(), ends.S)
 	if j.wantFeatures() {
@@ -56,16 +54,15 @@ func (j *sortedEdges[T]) orderNodes(ctx context.Context) error {
 
 // findTally sets j.ids, and finds degrees and components of all nodes. counts are those of the input.
 func (j *sortedEdges[T]) findTally(ctx context.Context, t *tally) (counts [2]int64, err error) {
-	if !j.alone && !j.info.Weighted {
-		return j.readGathered(ctx, t)
-	}
 	pairs, err := j.keys.pairs(ctx, allSlices)
 	if err != nil {
 		return counts, err
 	}
 	defer pairs.close()
 	if j.ids == nil {
-		err = j.notePairs(ctx, pairs)
+		if err = j.noteIDs(); err == nil {
+			err = j.notePairs(ctx, pairs)
+		}
 	}
 	if err == nil {
 		err = j.prepareTally(ctx, t)
@@ -77,38 +74,6 @@ func (j *sortedEdges[T]) findTally(ctx context.Context, t *tally) (counts [2]int
 		err = j.countDegrees(ctx, pairs, t.components, t.degrees.S)
 	}
 	return pairs.counts(), err
-}
-
-// readGathered adds up what the step Gather has left.
-func (j *sortedEdges[T]) readGathered(ctx context.Context, t *tally) (counts [2]int64, err error) {
-	keys := catalogKeys[uint64]{j.job}
-	for step, use := range map[string]func(notes [2]int64){
-		Merge:  func(notes [2]int64) { counts = notes },
-		Gather: func(notes [2]int64) { j.dropped.Store(notes[0]) },
-	} {
-		first := havePieces(j.cat, step)
-		if len(first) == 0 {
-			first = []Piece{allSlices} // open says what is missing
-		}
-		files, err := keys.open(ctx, step, first[0], false)
-		if err != nil {
-			return counts, err
-		}
-		use(files[0].Notes())
-		files.Close()
-	}
-	if err := j.noteIDs(); err != nil {
-		return counts, err
-	}
-	if !j.ids.all {
-		if err := j.noteTallies(ctx, Gather, 0, extsort.End, false); err != nil {
-			return counts, err
-		}
-	}
-	if err := j.prepareTally(ctx, t); err != nil {
-		return counts, err
-	}
-	return counts, j.addTallies(ctx, Gather, 0, extsort.End, *t)
 }
 
 // prepareTally ranks j.ids, to which the ids of all edges were added, and prepares for tallies.
@@ -123,22 +88,9 @@ func (j *job) prepareTally(ctx context.Context, t *tally) (err error) {
 	return err
 }
 
-// createOrdered writes the file that is committed with the node table.
+// createOrdered writes the file that later steps read.
 func (j *job) createOrdered(ctx context.Context) (*catalog.File, error) {
-	text, err := json.Marshal(j.ordered)
-	if err != nil {
-		return nil, err
-	}
-	f, err := j.cat.Create(ctx, keysOf(Order, orderPath))
-	if err != nil {
-		return nil, err
-	}
-	f.Rows = 1
-	if _, err := f.Write(append(text, '\n')); err != nil {
-		f.Abort()
-		return nil, err
-	}
-	return f, nil
+	return j.createJSON(ctx, keysOf(Order, orderPath), j.ordered)
 }
 
 // lookAhead is how many pairs are looked at before they are counted: the processor fetches
@@ -220,10 +172,10 @@ func (c *degreeCounter[T]) add(degrees []uint32, v, edges uint32) {
 	}
 }
 
-// notePairs sets j.ids to all ids that the dataset states, or else to those of pairs.
+// notePairs adds the ids of pairs to j.ids, unless it has all that the dataset states.
 func (j *sortedEdges[T]) notePairs(ctx context.Context, pairs pairSource[T]) error {
-	if err := j.noteIDs(); err != nil || j.ids.all {
-		return err
+	if j.ids.all {
+		return nil
 	}
 	meter := progress.Start(ctx, "reading node ids", pairs.keys(), "edges")
 	defer meter.Done()
@@ -290,9 +242,13 @@ func (j *job) rankIDs(ctx context.Context) error {
 		return err
 	}
 	if j.ids.n == 0 {
-		return badData("%s has no nodes: give it an edge list that is not empty", j.info.Name)
+		return j.noNodes()
 	}
 	return nil
+}
+
+func (j *job) noNodes() error {
+	return badData("%s has no nodes: give it an edge list that is not empty", j.info.Name)
 }
 
 // addOtherIDs adds the nodes that have no edge but a label, a split or a

@@ -223,7 +223,7 @@ func (j *job) checkInfo() (err error) {
 	case i.NumNodes > dataset.MaxID+1:
 		return badData("%s has %d nodes, more than node ids of 32 bits can name", i.Name, i.NumNodes)
 	case i.NumNodes == 0:
-		return badData("%s has no nodes: give it an edge list that is not empty", i.Name)
+		return j.noNodes()
 	}
 	if err := j.checkDirected(j.info.NumNodes); err != nil {
 		return err
@@ -346,10 +346,15 @@ func (j *job) intervalsOf(nodes int64) int {
 func (j *job) node(id uint32, what string, row int64) (uint32, error) {
 	rank, ok := j.ids.rank(id)
 	if !ok {
-		return 0, badData("%s: %s row %d is of node %d, and there are the nodes 0 to %d: correct the row or the number of nodes",
-			j.info.Name, what, row, id, j.ids.n-1)
+		return 0, j.noNode(id, what, row, j.ids.n)
 	}
 	return j.nodeOf.S[rank], nil
+}
+
+// noNode is the error for a row of an id that is none of the nodes.
+func (j *job) noNode(id uint32, what string, row, nodes int64) error {
+	return badData("%s: %s row %d is of node %d, and there are the nodes 0 to %d: correct the row or the number of nodes",
+		j.info.Name, what, row, id, nodes-1)
 }
 
 func (j *job) wantFeatures() bool { return j.o.Features && j.info.NumFeatures > 0 }

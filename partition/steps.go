@@ -25,11 +25,19 @@ const (
 	Count = "count"
 	// Gather adds up what Count has found of ranges of input ids.
 	Gather = "gather"
-	// Order orders the nodes and commits the node table.
+	// Order says where the nodes of each degree begin, which decides where edges are cut. Where one
+	// worker does all steps, and in a graph with weights, it orders the nodes and commits the node
+	// table, and the next three steps are left out.
 	Order = "order"
+	// Rank gives the ids of ranges, those of Gather, their nodes.
+	Rank = "rank"
+	// Components numbers the components.
+	Components = "components"
+	// Nodes writes parts of the node table.
+	Nodes = "nodes"
 	// Relabel sorts the edges by node id, in both directions, of ranges of unique pairs.
 	Relabel = "relabel"
-	// Rows commits shards and their hop streams.
+	// Rows commits shards and their hop streams; a piece of it joins the parts of the node table.
 	Rows = "rows"
 	// Deal leaves the rows of parts of the features by interval, where rows can be read from the middle.
 	Deal = "deal"
@@ -41,12 +49,20 @@ const (
 	Whole = "whole"
 )
 
-var steps = []string{Split, Merge, Count, Gather, Order, Relabel, Rows, Deal, Tiles, Columns, Whole}
+// counts is the file, of the kind that steps leave, that says what was counted of the nodes when the parts
+// of the node table were joined.
+const counts = "counts"
+
+var steps = []string{Split, Merge, Count, Gather, Order, Rank, Components, Nodes, Relabel, Rows, Deal, Tiles, Columns, Whole}
 
 // leavers are the kinds of what steps leave for other steps, by the number that stands for each in
-// the catalogue.
+// the catalogue. An empty one is a kind that earlier versions left, and that no step reads any more.
 var leavers = []string{
-	Split, Merge, Order, Relabel, Count, Count + tallyRoots, Count + tallyStarts, Gather, Gather + tallyRoots, Gather + tallyStarts, Deal,
+	Split, Merge, Order, Relabel, "", "", "", "", "", "", Deal,
+	Count, Count + tallyRoots, Count + tallyStarts,
+	Gather, Gather + tallyRoots, Gather + tallyStarts, Gather + tallyLinks, Gather + tallyClasses,
+	orderFirsts, orderRoots, orderLabels, orderSplits,
+	Rank, Components, Nodes, Nodes + partCounts, Nodes + partSplits, counts,
 }
 
 // IsStep says whether there is such a step, other than Whole.
@@ -113,17 +129,26 @@ type ordered struct {
 	CutsFeatures bool `json:"cuts_features,omitempty"`
 	Directed     bool `json:"directed,omitempty"`
 	NoShards     bool `json:"no_shards,omitempty"` // hop streams alone are written
+	// Groups is how many row groups the node table has, Lonely how many nodes have no edge, where
+	// the steps Rank, Components and Nodes follow.
+	Groups int   `json:"groups,omitempty"`
+	Lonely int64 `json:"lonely,omitempty"`
 	// L1 says that rows of features are divided by the sum of their absolute values, Choice why
 	// where the option left it open.
 	L1     bool   `json:"l1,omitempty"`
 	Choice string `json:"choice,omitempty"`
-	// These go to the summary.
-	Components       int64            `json:"components"`
-	LargestComponent int64            `json:"largest_component"`
-	Labelled         int64            `json:"labelled"`
+	counted
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// counted is what the summary says of the nodes. Where parts of the node table are joined it is in a file of its own
+// in the end.
+type counted struct {
+	Components       int64            `json:"components,omitempty"`
+	LargestComponent int64            `json:"largest_component,omitempty"`
+	Labelled         int64            `json:"labelled,omitempty"`
 	Splits           map[string]int64 `json:"splits"`
 	Blanked          int64            `json:"blanked,omitempty"`
-	Warnings         []string         `json:"warnings,omitempty"`
 }
 
 // cells is how many pieces the step Tiles has, deals how many Deal has.
@@ -140,6 +165,9 @@ func (o ordered) deals() int {
 	}
 	return Slices
 }
+
+// joins is how many pieces of the step Rows join the parts of the node table.
+func (o ordered) joins() int { return min(o.Groups, 1) }
 
 // readOrdered reads what the step Order left; ok is false before that step, and where an earlier
 // version left less.
@@ -160,7 +188,15 @@ func readOrdered(ctx context.Context, cat *catalog.Catalog) (o ordered, ok bool,
 	if err != nil {
 		return o, false, fmt.Errorf("read %s: %w", orderPath, err)
 	}
-	return o, o.Components > 0, nil
+	if len(o.Cuts) == 0 {
+		return o, false, nil
+	}
+	for _, e := range runs(cat, counts) {
+		if o.counted, err = readCounted(ctx, cat, e); err != nil {
+			return o, false, err
+		}
+	}
+	return o, true, nil
 }
 
 // Execute does a piece of a step, of the graph that open gives, for workers that
@@ -173,7 +209,7 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 	if err != nil {
 		return err
 	}
-	most := map[string]int{Number: 1, Split: Slices, Merge: Slices, Count: Slices, Gather: Slices, Order: 1, Relabel: Slices, Rows: left.ordered.rowPieces(), Columns: left.ordered.Panels, Deal: left.ordered.deals(), Tiles: left.ordered.cells()}[step]
+	most := map[string]int{Number: 1, Split: Slices, Merge: Slices, Count: Slices, Gather: Slices, Order: 1, Rank: Slices, Components: 1, Nodes: left.ordered.Groups, Relabel: Slices, Rows: left.ordered.rowPieces() + left.ordered.joins(), Columns: left.ordered.Panels, Deal: left.ordered.deals(), Tiles: left.ordered.cells()}[step]
 	if p.First < 0 || p.First >= p.Last || p.Last > most {
 		return fmt.Errorf("there is no %s %d to %d", step, p.First, p.Last)
 	}
@@ -182,7 +218,7 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 		return nil // this attempt comes after another one has done the step
 	}
 	var ds dataset.Dataset
-	if step == Number || step == Split || step == Merge && left.weighted || step == Count || step == Gather || step == Order || step == Columns || step == Deal || step == Tiles {
+	if step == Number || step == Split || step == Merge && left.weighted || step == Count || step == Gather || step == Order || step == Nodes || step == Columns || step == Deal || step == Tiles {
 		if ds, err = open(); err != nil {
 			return err
 		}
@@ -198,7 +234,7 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 	}
 	switch {
 	case ds == nil || step == Merge:
-	case step == Count || step == Gather:
+	case step == Count && p.First > 0 || step == Gather || step == Nodes:
 		if o.Only != "" {
 			j.info.NumNodes = -1 // the nodes are those that occur
 		}
@@ -227,7 +263,16 @@ func (j *job) do(ctx context.Context, o ordered, step string, p Piece) error {
 	case Gather:
 		return j.edges.gatherIDs(ctx, p)
 	case Order:
-		return j.edges.orderNodes(ctx)
+		if j.alone || j.info.Weighted {
+			return j.edges.orderNodes(ctx)
+		}
+		return j.orderRanges(ctx)
+	case Rank:
+		return j.rankNodes(ctx, p)
+	case Components:
+		return j.numberComponents(ctx)
+	case Nodes:
+		return j.writeParts(ctx, p)
 	case Relabel:
 		return j.edges.relabelPairs(ctx, p)
 	case Rows:

@@ -13,20 +13,20 @@ import (
 // A tally is what a piece knows of the nodes that it came across. It is in files of pairs of numbers
 // in order, of which the first is an input id. Tallies add up: degrees are sums, and nodes are
 // connected that any tally connects. The step Count leaves those of ranges of unique pairs, the
-// step Gather those of ranges of input ids, and the step Order reads the latter.
+// step Gather those of ranges of input ids: of all that is known of the ids in the range.
 const (
 	tallyDegrees = ""        // the degree of each node
 	tallyStarts  = "-starts" // how many edges begin at it, in a graph with directions
-	tallyRoots   = "-roots"  // another node that it is connected to, the first one known
+	// tallyRoots has another node that it is connected to, the first one known. Count has
+	// this of the first ones too, which are their own.
+	tallyRoots = "-roots"
+	// tallyLinks, of Gather, has what connects the roots of ranges: of each node that another
+	// range may have as a root, and of those of other ranges, the first one known.
+	tallyLinks = "-links"
+	// tallyClasses, of Gather, has how many nodes of the range have each degree. Its notes are
+	// the range: the input ids from the first number to below the second.
+	tallyClasses = "-classes"
 )
-
-// tallyOf are the kinds of files of a tally.
-func (j *job) tallyOf() []string {
-	if j.info.Directed {
-		return []string{tallyDegrees, tallyRoots, tallyStarts}
-	}
-	return []string{tallyDegrees, tallyRoots}
-}
 
 // tally is the arrays that tallies are added up in, by rank of the input ids.
 type tally struct {
@@ -58,7 +58,7 @@ func (t tally) free() {
 }
 
 // countPairs implements edgeSteps. Where the dataset does not state all ids, those of the piece are
-// ranked among themselves; gatherIDs does the same.
+// ranked among themselves, and the first piece has those that occur elsewhere than in edges.
 func (j *sortedEdges[T]) countPairs(ctx context.Context, p Piece) error {
 	if len(uncovered(j.have(Count), []Piece{p})) == 0 {
 		return nil
@@ -70,15 +70,40 @@ func (j *sortedEdges[T]) countPairs(ctx context.Context, p Piece) error {
 	defer pairs.close()
 	defer j.forgetIDs()
 	j.dropped.Store(0)
+	if err := j.noteIDsOf(pairs.keys()); err != nil {
+		return err
+	}
 	if err := j.notePairs(ctx, pairs); err != nil {
 		return err
+	}
+	if p.First == 0 && j.info.NumNodes < 0 {
+		if err := j.addOtherIDs(ctx); err != nil {
+			return err
+		}
 	}
 	return j.commitTally(func(t tally) error {
 		if err := j.countDegrees(ctx, pairs, t.components, t.degrees.S); err != nil {
 			return err
 		}
-		return j.saveTally(ctx, Count, p, 0, extsort.End, t, j.dropped.Load())
+		return j.saveCounts(ctx, p, t)
 	})
+}
+
+// sparseNodes is how many nodes a graph has for each number of a piece, and manyNodes how many it has
+// at least, where the ids of the piece are ranked among themselves although all ids are stated: arrays
+// of all nodes would take longer. Tests make manyNodes smaller.
+const sparseNodes = 8
+
+var manyNodes int64 = 1 << 22
+
+// noteIDsOf sets j.ids for a piece of so many numbers: to the stated ids, or to none, to which those
+// of the piece are to be added.
+func (j *job) noteIDsOf(numbers int64) (err error) {
+	if n := j.info.NumNodes; n < manyNodes || numbers > n/sparseNodes {
+		return j.noteIDs()
+	}
+	j.ids, err = newIDSet(j.o.Budget)
+	return err
 }
 
 // commitTally ranks j.ids, and has commit fill and commit a tally of them.
@@ -106,12 +131,9 @@ func (j *sortedEdges[T]) gatherIDs(ctx context.Context, p Piece) error {
 		return err
 	}
 	// All that is known of an id is in one range.
-	const ids = 1<<32 - 1
-	lo, hi := files.Border(p.First, Slices)&^ids, files.Border(p.Last, Slices)
-	if hi != extsort.End {
-		hi &^= ids
-	}
-	dropped := int64(0)
+	r := idRange{piece: p, lo: idOf(files.Border(p.First, Slices)), hi: idOf(files.Border(p.Last, Slices))}
+	r.limit(j.info.NumNodes)
+	numbers, dropped := files.Keys()*int64(p.Last-p.First)/Slices, int64(0)
 	if p.First == 0 {
 		for _, f := range files {
 			dropped += f.Notes()[0]
@@ -119,21 +141,60 @@ func (j *sortedEdges[T]) gatherIDs(ctx context.Context, p Piece) error {
 	}
 	files.Close()
 	defer j.forgetIDs()
-	if err := j.noteIDs(); err != nil {
+	if err := j.noteIDsOf(numbers); err != nil {
 		return err
 	}
 	if !j.ids.all {
-		if err := j.noteTallies(ctx, Count, lo, hi, true); err != nil {
+		if err := j.noteTallies(ctx, Count, r); err != nil {
 			return err
 		}
 	}
 	return j.commitTally(func(t tally) error {
-		if err := j.addTallies(ctx, Count, lo, hi, t); err != nil {
+		named, err := mem.Alloc[uint64](j.o.Budget, (j.ids.n+63)/64, "components of ranges")
+		if err != nil {
 			return err
 		}
-		return j.saveTally(ctx, Gather, p, lo, hi, t, dropped)
+		defer named.Free()
+		if err := j.addTallies(ctx, Count, r, t, named.S); err != nil {
+			return err
+		}
+		return j.saveGathered(ctx, r, t, named.S, dropped)
 	})
 }
+
+// idRange is the input ids [lo, hi) of a piece of the step Gather.
+type idRange struct {
+	piece  Piece
+	lo, hi int64
+}
+
+// idOf is the id with whose numbers a border is put.
+func idOf(border uint64) int64 {
+	if border == extsort.End {
+		return 1 << 32
+	}
+	return int64(border >> 32)
+}
+
+// limit ends the range where the stated ids end, if they are.
+func (r *idRange) limit(stated int64) {
+	if stated >= 0 {
+		r.lo, r.hi = min(r.lo, stated), min(r.hi, stated)
+	}
+}
+
+// keys are those of numbers of the range: from first to below end.
+func (r idRange) keys() (first, end uint64) { return keyFrom(r.lo), keyFrom(r.hi) }
+
+// keyFrom is the first key of the numbers of an id.
+func keyFrom(id int64) uint64 {
+	if id >= 1<<32 {
+		return extsort.End
+	}
+	return uint64(id) << 32
+}
+
+func (r idRange) has(id uint32) bool { return r.lo <= int64(id) && int64(id) < r.hi }
 
 // forgetIDs gives back what one piece of Count or Gather knows: another piece has other ids.
 func (j *job) forgetIDs() {
@@ -144,17 +205,17 @@ func (j *job) forgetIDs() {
 	j.ids, j.outDegree = nil, nil
 }
 
-// noteTallies adds the ids of tallies with keys in [lo, hi) to j.ids; roots says that those which
-// they are connected to are wanted, too.
-func (j *job) noteTallies(ctx context.Context, step string, lo, hi uint64, roots bool) error {
-	if err := j.eachTally(ctx, step+tallyDegrees, lo, hi, func(id, _ uint32) error { return j.ids.add(id) }); err != nil || !roots {
+// noteTallies adds the ids of tallies of a range to j.ids, and those that they are connected to.
+func (j *job) noteTallies(ctx context.Context, step string, r idRange) error {
+	if err := j.eachTally(ctx, step+tallyDegrees, r, func(id, _ uint32) error { return j.ids.add(id) }); err != nil {
 		return err
 	}
-	return j.eachTally(ctx, step+tallyRoots, lo, hi, func(_, root uint32) error { return j.ids.add(root) })
+	return j.eachTally(ctx, step+tallyRoots, r, func(_, root uint32) error { return j.ids.add(root) })
 }
 
-// addTallies adds up tallies with keys in [lo, hi), whose ids are all in j.ids.
-func (j *job) addTallies(ctx context.Context, step string, lo, hi uint64, t tally) error {
+// addTallies adds up tallies of a range, whose ids are all in j.ids. named gets a bit for each that is a
+// root in one of them.
+func (j *job) addTallies(ctx context.Context, step string, r idRange, t tally, named []uint64) error {
 	sum := func(to []uint32) func(id, n uint32) error {
 		return func(id, n uint32) error {
 			rank, _ := j.ids.rank(id)
@@ -162,26 +223,30 @@ func (j *job) addTallies(ctx context.Context, step string, lo, hi uint64, t tall
 			return nil
 		}
 	}
-	if err := j.eachTally(ctx, step+tallyDegrees, lo, hi, sum(t.degrees.S)); err != nil {
+	if err := j.eachTally(ctx, step+tallyDegrees, r, sum(t.degrees.S)); err != nil {
 		return err
 	}
 	if j.info.Directed {
-		if err := j.eachTally(ctx, step+tallyStarts, lo, hi, sum(j.outDegree.S)); err != nil {
+		if err := j.eachTally(ctx, step+tallyStarts, r, sum(j.outDegree.S)); err != nil {
 			return err
 		}
 	}
-	return j.eachTally(ctx, step+tallyRoots, lo, hi, func(id, root uint32) error {
+	return j.eachTally(ctx, step+tallyRoots, r, func(id, root uint32) error {
 		v, _ := j.ids.rank(id)
+		if id == root {
+			atomic.OrUint64(&named[v/64], 1<<(v%64))
+			return nil
+		}
 		u, _ := j.ids.rank(root)
 		t.components.join(u, v)
 		return nil
 	})
 }
 
-// eachTally visits the numbers with keys in [lo, hi) that a step has left in all files of a kind,
-// on all threads.
-func (j *job) eachTally(ctx context.Context, files string, lo, hi uint64, visit func(id, n uint32) error) error {
+// eachTally visits the numbers of a range that a step has left in all files of a kind, on all threads.
+func (j *job) eachTally(ctx context.Context, files string, r idRange, visit func(id, n uint32) error) error {
 	keys := catalogKeys[uint64]{j}
+	lo, hi := r.keys()
 	meter := progress.Start(ctx, "adding up degrees and components", 0, "nodes")
 	defer meter.Done()
 	for _, p := range havePieces(j.cat, files) {
@@ -206,55 +271,137 @@ func (j *job) eachTally(ctx context.Context, files string, lo, hi uint64, visit 
 	return nil
 }
 
-// saveTally commits a tally of a piece of a step: the degrees of the ids with keys in [lo, hi), and
-// all that is connected. It uses the degrees up.
-func (j *job) saveTally(ctx context.Context, step string, p Piece, lo, hi uint64, t tally, dropped int64) error {
+// saveCounts commits the tally of a piece of the step Count. It uses the degrees up.
+func (j *job) saveCounts(ctx context.Context, p Piece, t tally) error {
+	files := j.degreeFiles(t, func(uint32) bool { return true })
+	// A root comes before the others of its component, so that its id is there already.
+	files = append(files, tallyFile{kind: tallyRoots, all: j.pairsOfIDs(func(rank, id uint32) (uint32, bool) {
+		root, alone := t.components.root(rank), t.degrees.S[rank] == 0
+		t.degrees.S[rank] = id
+		return t.degrees.S[root], root != rank || !alone
+	})})
+	return j.commitTallies(ctx, Count, p, [2]int64{j.dropped.Load()}, files)
+}
+
+// saveGathered commits what is known of a range. It uses the degrees up.
+func (j *job) saveGathered(ctx context.Context, r idRange, t tally, named []uint64, dropped int64) error {
+	classes, err := j.countClasses(r, t.degrees.S)
+	if err != nil {
+		return err
+	}
+	defer classes.Free()
+	files := append(j.degreeFiles(t, r.has), tallyFile{kind: tallyRoots, all: j.pairsOfIDs(func(rank, id uint32) (uint32, bool) {
+		t.degrees.S[rank] = id
+		root := t.components.root(rank)
+		return t.degrees.S[root], root != rank && r.has(id)
+	})}, tallyFile{kind: tallyLinks, all: j.pairsOfIDs(func(rank, id uint32) (uint32, bool) {
+		root := t.components.root(rank)
+		return t.degrees.S[root], root != rank && (!r.has(id) || named[rank/64]>>(rank%64)&1 == 1)
+	})})
+	classesFile := tallyFile{kind: tallyClasses, most: int64(len(classes.S)), all: batched(func(add func(key uint64) error) error {
+		for degree, n := range classes.S {
+			if n > 0 {
+				if err := add(pairKey(uint32(degree), n)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})}
+	return j.commitTallies(ctx, Gather, r.piece, [2]int64{dropped}, files, classesFile.with(r.lo, r.hi))
+}
+
+// countClasses counts the nodes of a range by degree.
+func (j *job) countClasses(r idRange, degrees []uint32) (*mem.Array[uint32], error) {
+	classes, err := mem.Alloc[uint32](j.o.Budget, int64(largestOf(degrees, j.o.Threads))+1, "degree counts")
+	if err != nil {
+		return nil, err
+	}
+	counted := int64(0)
+	err = j.ids.each(func(rank, id uint32) error {
+		if r.has(id) {
+			classes.S[degrees[rank]]++
+			counted++
+		}
+		return nil
+	})
+	if n := j.info.NumNodes; n >= 0 {
+		classes.S[0] += uint32(r.hi - r.lo - counted) // have no edge
+	}
+	return classes, err
+}
+
+// tallyFile is a file of a tally that is to be written: what all visits, most numbers at most or, if
+// that is 0, one for each of j.ids.
+type tallyFile struct {
+	kind  string
+	most  int64
+	all   visits[uint64]
+	notes [2]int64
+}
+
+// with is the file with notes of its own.
+func (f tallyFile) with(first, second int64) tallyFile {
+	f.notes = [2]int64{first, second}
+	return f
+}
+
+// degreeFiles are those of degrees of the ids that are wanted. Where all ids are stated, those without
+// an edge are known anyway.
+func (j *job) degreeFiles(t tally, wanted func(id uint32) bool) []tallyFile {
+	sparse := func(of []uint32, all bool) visits[uint64] {
+		return j.pairsOfIDs(func(rank, id uint32) (uint32, bool) { return of[rank], (all || of[rank] > 0) && wanted(id) })
+	}
+	files := []tallyFile{{kind: tallyDegrees, all: sparse(t.degrees.S, j.info.NumNodes < 0)}}
+	if j.info.Directed {
+		files = append(files, tallyFile{kind: tallyStarts, all: sparse(j.outDegree.S, false)})
+	}
+	return files
+}
+
+// commitTallies commits the files of a piece, those in files with the same notes.
+func (j *job) commitTallies(ctx context.Context, step string, p Piece, notes [2]int64, files []tallyFile, more ...tallyFile) error {
+	for i := range files {
+		files[i].notes = notes
+	}
 	keys := catalogKeys[uint64]{j}
-	var files []*catalog.File
+	var created []*catalog.File
 	defer func() {
-		for _, f := range files {
+		for _, f := range created {
 			f.Abort()
 		}
 	}()
-	// Where all ids are stated, those without an edge are known anyway.
-	sparse := func(of []uint32, all bool) func(rank, id uint32) (uint32, bool) {
-		return func(rank, id uint32) (uint32, bool) {
-			at := uint64(id) << 32
-			return of[rank], (all || of[rank] > 0) && lo <= at && at < hi
+	for _, x := range append(files, more...) {
+		if x.most == 0 {
+			x.most = j.ids.n
 		}
-	}
-	values := map[string]func(rank, id uint32) (uint32, bool){
-		tallyDegrees: sparse(t.degrees.S, !j.ids.all),
-		tallyRoots: func(rank, id uint32) (uint32, bool) {
-			// A root comes before the others of its component, so that its id is there already.
-			t.degrees.S[rank] = id
-			root := t.components.root(rank)
-			return t.degrees.S[root], root != rank
-		},
-	}
-	if j.info.Directed {
-		values[tallyStarts] = sparse(j.outDegree.S, false)
-	}
-	for _, kind := range j.tallyOf() {
-		f, err := keys.create(ctx, step+kind, p, j.ids.n, j.pairsOfIDs(values[kind]), [2]int64{dropped, 0})
+		f, err := keys.create(ctx, step+x.kind, p, x.most, x.all, x.notes)
 		if err != nil {
 			return err
 		}
-		files = append(files, f)
+		created = append(created, f)
 	}
-	return j.cat.Commit(ctx, files...)
+	return j.cat.Commit(ctx, created...)
 }
 
 // pairsOfIDs are the ids, in order, for which value gives a number, with that number.
 func (j *job) pairsOfIDs(value func(rank, id uint32) (n uint32, ok bool)) visits[uint64] {
+	return batched(func(add func(key uint64) error) error {
+		return j.ids.each(func(rank, id uint32) error {
+			if n, ok := value(rank, id); ok {
+				return add(pairKey(id, n))
+			}
+			return nil
+		})
+	})
+}
+
+// batched visits the keys that each adds.
+func batched(each func(add func(key uint64) error) error) visits[uint64] {
 	return func(visit func([]uint64) error) error {
 		batch := make([]uint64, 0, extsort.BatchKeys)
-		err := j.ids.each(func(rank, id uint32) error {
-			n, ok := value(rank, id)
-			if !ok {
-				return nil
-			}
-			batch = append(batch, pairKey(id, n))
+		err := each(func(key uint64) error {
+			batch = append(batch, key)
 			if len(batch) < cap(batch) {
 				return nil
 			}

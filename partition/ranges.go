@@ -1,0 +1,645 @@
+package partition
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"ndls/catalog"
+	"ndls/dataset"
+	"ndls/internal/extsort"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+)
+
+// Several workers number the nodes by ranges of input ids, those of the step Gather. The step Order adds
+// up how many nodes of each degree the ranges have, so that each range knows the first node of each of its
+// degrees, and joins the components that ranges have found: it reads what grows with degrees and with
+// roots, and the labels. The step Rank gives the ids of a range their nodes, in the order of the nodes. The step Components
+// numbers the components. The step Nodes puts the node table together, a part of it at a time, and a piece
+// of the step Rows joins the parts.
+
+// Kinds of what these steps leave beside order.json.
+const (
+	// orderFirsts has, for each piece of Gather, the first node of each of its degrees in ascending
+	// order of degree: the first slice of the piece, and the complement of the node.
+	orderFirsts = Order + "-firsts"
+	// orderRoots has the first node of the component of each root that is another one.
+	orderRoots = Order + "-roots"
+	// orderLabels has the label of each labelled id, and orderSplits the split of each id that is in one:
+	// piece k is split number k.
+	orderLabels = Order + "-labels"
+	orderSplits = Order + "-splits"
+)
+
+// orderRanges is the step Order of several workers.
+func (j *job) orderRanges(ctx context.Context) error {
+	counts, err := j.countsOfInput(ctx)
+	if err != nil {
+		return err
+	}
+	ranges, err := j.gathered(ctx, allSlices)
+	if err != nil {
+		return err
+	}
+	var files []*catalog.File
+	defer func() {
+		for _, f := range files {
+			f.Abort()
+		}
+	}()
+	save := func(kind string, p Piece, most int64, all visits[uint64]) error {
+		f, err := catalogKeys[uint64]{j}.create(ctx, kind, p, most, all, [2]int64{})
+		if err == nil {
+			files = append(files, f)
+		}
+		return err
+	}
+	ends, classes, err := j.addClasses(ctx, ranges)
+	if err != nil {
+		return err
+	}
+	defer ends.Free()
+	n := int64(0)
+	for _, r := range ranges {
+		n += r.nodes
+	}
+	if n == 0 {
+		return j.noNodes()
+	}
+	if err := j.checkDirected(n); err != nil {
+		return err
+	}
+	j.ordered = ordered{
+		Rows: counts[0], Loops: counts[1], Dropped: j.dropped.Load(),
+		Nodes: n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(n), Directed: j.info.Directed, NoShards: j.o.NoShards,
+		Groups: int((n + j.named.GroupRows() - 1) / j.named.GroupRows()), Lonely: n,
+	}
+	if len(ends.S) > 1 {
+		j.ordered.Lonely -= int64(ends.S[1])
+	}
+	j.ordered.cutEdges(j.intervalRows(), ends.S)
+	if err := save(orderFirsts, Piece{0, 1}, classes, j.firstNodes(ctx, ranges, ends.S)); err != nil {
+		return err
+	}
+	if err := j.joinRanges(ctx, save); err != nil {
+		return err
+	}
+	if err := j.readRest(ctx, save); err != nil {
+		return err
+	}
+	j.warnOfLonelyNodes(n, j.ordered.Lonely)
+	known, err := j.createOrdered(ctx)
+	if err != nil {
+		return err
+	}
+	files = append(files, known)
+	return j.cat.Commit(ctx, files...)
+}
+
+// readRest reads what the dataset has beside edges.
+func (j *job) readRest(ctx context.Context, save saver) (err error) {
+	if err := j.loadNumbers(ctx); err != nil {
+		return err
+	}
+	defer j.freeNumbers()
+	if j.wantFeatures() {
+		j.ordered.Panels = packed.Panels(j.info.NumFeatures)
+		j.ordered.CutsFeatures = dataset.CutsFeatures(j.ds)
+		if j.ordered.L1, j.ordered.Choice, err = normalizes(ctx, j.o.Normalize, j.ds, j.holds); err != nil {
+			return err
+		}
+	}
+	return j.saveKnown(ctx, save)
+}
+
+// saver writes a file of the step Order: what all visits, most numbers at most.
+type saver func(kind string, p Piece, most int64, all visits[uint64]) error
+
+// countsOfInput sets j.dropped, and gives the rows of the edge list and the self-loops.
+func (j *job) countsOfInput(ctx context.Context) (counts [2]int64, err error) {
+	keys := catalogKeys[uint64]{j}
+	for step, use := range map[string]func(notes [2]int64){
+		Merge:  func(notes [2]int64) { counts = notes },
+		Gather: func(notes [2]int64) { j.dropped.Store(notes[0]) },
+	} {
+		first := havePieces(j.cat, step)
+		if len(first) == 0 {
+			first = []Piece{allSlices} // open says what is missing
+		}
+		files, err := keys.open(ctx, step, first[0], false)
+		if err != nil {
+			return counts, err
+		}
+		use(files[0].Notes())
+		files.Close()
+	}
+	return counts, nil
+}
+
+// gatheredRange is a range of the step Gather.
+type gatheredRange struct {
+	idRange
+	classes int64 // degrees that its nodes have
+	nodes   int64
+}
+
+// gathered lists the ranges of some pieces in their order; nodes are not counted.
+func (j *job) gathered(ctx context.Context, p Piece) (ranges []gatheredRange, err error) {
+	files, err := catalogKeys[uint64]{j}.open(ctx, Gather+tallyClasses, p, false)
+	if err != nil {
+		return nil, err
+	}
+	defer files.Close()
+	for _, e := range runs(j.cat, Gather+tallyClasses) {
+		if q := pieceOf(e); p.First <= q.First && q.Last <= p.Last {
+			f := files[len(ranges)]
+			ranges = append(ranges, gatheredRange{idRange: idRange{q, f.Notes()[0], f.Notes()[1]}, classes: f.Keys()})
+		}
+	}
+	return ranges, nil
+}
+
+// eachClass visits the degrees of a range in ascending order, with the number of its nodes.
+func (j *job) eachClass(ctx context.Context, r gatheredRange, visit func(degree, nodes uint32)) error {
+	files, err := catalogKeys[uint64]{j}.open(ctx, Gather+tallyClasses, r.piece, false)
+	if err != nil {
+		return err
+	}
+	defer files.Close()
+	return files.InOrder(ctx, j.o.Threads, func(batch []uint64) error {
+		for _, key := range batch {
+			visit(pairOfKey(key))
+		}
+		return nil
+	})
+}
+
+// addClasses adds up the degrees of all ranges, and counts the nodes of each: nodes of degree d end
+// before ends[d]. classes is how many degrees the ranges have together.
+func (j *job) addClasses(ctx context.Context, ranges []gatheredRange) (ends *mem.Array[uint32], classes int64, err error) {
+	largest := uint32(0)
+	for i := range ranges {
+		r := &ranges[i]
+		classes += r.classes
+		if err := j.eachClass(ctx, *r, func(degree, nodes uint32) {
+			largest = max(largest, degree)
+			r.nodes += int64(nodes)
+		}); err != nil {
+			return nil, 0, err
+		}
+	}
+	if ends, err = mem.Alloc[uint32](j.o.Budget, int64(largest)+1, "degree counts"); err != nil {
+		return nil, 0, err
+	}
+	for _, r := range ranges {
+		if err := j.eachClass(ctx, r, func(degree, nodes uint32) { ends.S[degree] += nodes }); err != nil {
+			ends.Free()
+			return nil, 0, err
+		}
+	}
+	at := uint32(0)
+	for degree := int(largest); degree >= 0; degree-- {
+		at += ends.S[degree]
+		ends.S[degree] = at
+	}
+	return ends, classes, nil
+}
+
+// firstNodes visits the numbers of orderFirsts. It uses ends up.
+func (j *job) firstNodes(ctx context.Context, ranges []gatheredRange, ends []uint32) visits[uint64] {
+	// Nodes of a degree begin where those of the next one end.
+	next := ends
+	copy(next, ends[1:])
+	next[len(next)-1] = 0
+	return batched(func(add func(key uint64) error) (err error) {
+		for _, r := range ranges {
+			if failed := j.eachClass(ctx, r, func(degree, nodes uint32) {
+				if err == nil {
+					err = add(pairKey(uint32(r.piece.First), ^next[degree]))
+				}
+				next[degree] += nodes
+			}); failed != nil {
+				return failed
+			}
+		}
+		return err
+	})
+}
+
+// joinRanges joins the components of ranges.
+func (j *job) joinRanges(ctx context.Context, save saver) error {
+	all := idRange{hi: 1 << 32}
+	links := int64(0)
+	for _, e := range runs(j.cat, Gather+tallyLinks) {
+		links += e.Rows
+	}
+	defer j.forgetIDs()
+	if err := j.noteIDsOf(links); err != nil {
+		return err
+	}
+	if !j.ids.all {
+		if err := j.eachTally(ctx, Gather+tallyLinks, all, func(id, root uint32) error {
+			if err := j.ids.add(id); err != nil {
+				return err
+			}
+			return j.ids.add(root)
+		}); err != nil {
+			return err
+		}
+	}
+	return j.commitTally(func(t tally) error {
+		if err := j.eachTally(ctx, Gather+tallyLinks, all, func(id, root uint32) error {
+			u, _ := j.ids.rank(root)
+			v, _ := j.ids.rank(id)
+			t.components.join(u, v)
+			return nil
+		}); err != nil {
+			return err
+		}
+		return save(orderRoots, Piece{0, 1}, j.ids.n, j.pairsOfIDs(func(rank, id uint32) (uint32, bool) {
+			t.degrees.S[rank] = id // a root comes before the others
+			root := t.components.root(rank)
+			return t.degrees.S[root], root != rank
+		}))
+	})
+}
+
+// saveKnown saves the labels and the splits of the nodes that have any, and sets the warnings of the first split.
+func (j *job) saveKnown(ctx context.Context, save saver) error {
+	k := knownNodes{job: j}
+	defer k.free()
+	if err := k.saveLabels(ctx, save); err != nil {
+		return err
+	}
+	for number := range max(j.o.Splits, 1) {
+		if err := k.saveSplit(ctx, number, save); err != nil {
+			if number > 0 {
+				err = fmt.Errorf("--splits %d: %w", j.o.Splits, err)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// draws says whether a split is drawn among the labelled nodes.
+func (j *job) draws() bool { return j.members == nil && (j.split != nil || j.o.LabelsPerClass > 0) }
+
+// saveLabels saves the labels, and notes them where a split is drawn among them.
+func (k *knownNodes) saveLabels(ctx context.Context, save saver) error {
+	p := Piece{0, 1}
+	if !k.draws() {
+		return k.saveSorted(ctx, orderLabels, p, k.labelRows(ctx), dataset.LabelRows, save)
+	}
+	labels, err := k.sortKnown(ctx, k.labelRows(ctx))
+	if err != nil {
+		return err
+	}
+	if err := k.alloc(labels.Keys()); err != nil {
+		labels.Close()
+		return err
+	}
+	once := k.eachOnce(ctx, dataset.LabelRows, labels.InOrder)
+	return save(orderLabels, p, labels.Keys(), func(visit func([]uint64) error) error {
+		return once(func(batch []uint64) error {
+			for i, key := range batch {
+				id, label := pairOfKey(key)
+				k.ids.S[k.n+i], k.labels.S[k.n+i] = id, int32(label)
+			}
+			k.n += len(batch)
+			return visit(batch)
+		})
+	})
+}
+
+// errUnsorted ends the reading of rows that are not in the order of their ids.
+var errUnsorted = errors.New("rows are not in the order of their ids")
+
+// saveSorted saves rows, which mostly are in the order of their ids; else it sorts them.
+func (j *job) saveSorted(ctx context.Context, kind string, p Piece, rows knownRows, of dataset.Part, save saver) error {
+	err := save(kind, p, j.ordered.Nodes, j.eachOnce(ctx, of, func(visit func([]uint64) error) error {
+		next := uint64(0) // the smallest key that may follow
+		return batched(func(add func(key uint64) error) error {
+			return rows(func(id, n uint32) error {
+				key := pairKey(id, n)
+				if key < next {
+					return errUnsorted
+				}
+				next = key + 1
+				return add(key)
+			})
+		})(visit)
+	}))
+	if !errors.Is(err, errUnsorted) {
+		return err
+	}
+	s, err := j.sortKnown(ctx, rows)
+	if err != nil {
+		return err
+	}
+	return save(kind, p, s.Keys(), j.eachOnce(ctx, of, s.InOrder))
+}
+
+// knownRows adds numbers of ids, as the dataset gives them.
+type knownRows func(add func(id, n uint32) error) error
+
+// sortedKnown is how many numbers of nodes are sorted in memory; more are spilled.
+const sortedKnown = 1 << 22
+
+// sortKnown sorts what each adds: numbers of ids.
+func (j *job) sortKnown(ctx context.Context, each knownRows) (*extsort.Sorter[uint64], error) {
+	s, err := extsort.NewSorter[uint64](ctx, j.o.Budget, j.scratch, extsort.Options{Want: min(sortedKnown, j.ordered.Nodes), Threads: j.o.Threads, Leave: math.MaxInt64})
+	if err != nil {
+		return nil, err
+	}
+	err = batched(func(add func(key uint64) error) error {
+		return each(func(id, n uint32) error { return add(pairKey(id, n)) })
+	})(s.Add)
+	if err == nil {
+		err = s.Finish()
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// labelRows are the labels.
+func (j *job) labelRows(ctx context.Context) knownRows {
+	return func(add func(id, n uint32) error) error {
+		if !j.info.HasLabels {
+			return nil
+		}
+		return j.eachLabel(ctx, func(row int64, id uint32, label int32) error {
+			if err := j.checkStated(id, "label", row); err != nil {
+				return err
+			}
+			if label < 0 || int(label) >= len(j.info.Classes) {
+				return j.noClass(row, id, label)
+			}
+			return add(id, uint32(label))
+		})
+	}
+}
+
+// checkStated refuses the id of a row that is none of the stated ids.
+func (j *job) checkStated(id uint32, what string, row int64) error {
+	if n := j.info.NumNodes; n >= 0 && int64(id) >= n {
+		return j.noNode(id, what, row, n)
+	}
+	return nil
+}
+
+// knownNodes are the labelled nodes, in order of their ids, where splits are drawn among them. Elsewhere
+// there is none.
+type knownNodes struct {
+	*job
+	ids    *mem.Array[uint32]
+	labels *mem.Array[int32]
+	splits *mem.Array[uint8]
+	n      int
+}
+
+func (k *knownNodes) alloc(n int64) (err error) {
+	if k.ids, err = mem.Alloc[uint32](k.o.Budget, n, "input ids"); err != nil {
+		return err
+	}
+	if k.labels, err = mem.Alloc[int32](k.o.Budget, n, "labels"); err != nil {
+		return err
+	}
+	k.splits, err = mem.Alloc[uint8](k.o.Budget, n, "splits")
+	return err
+}
+
+func (k *knownNodes) free() {
+	k.ids.Free()
+	k.labels.Free()
+	k.splits.Free()
+}
+
+// saveSplit saves a split. A node in two parts of it is refused.
+func (k *knownNodes) saveSplit(ctx context.Context, number int, save saver) error {
+	p := Piece{number, number + 1}
+	var (
+		ids    []uint32
+		labels []int32
+		splits []uint8
+	)
+	if k.draws() {
+		ids, labels, splits = k.ids.S[:k.n], k.labels.S[:k.n], k.splits.S[:k.n]
+	}
+	drawn := func(add func(key uint64) error) error {
+		for i, split := range splits {
+			if dataset.Split(split) != dataset.NoSplit {
+				if err := add(pairKey(ids[i], uint32(split))); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	clear(splits)
+	if k.members != nil {
+		return save(orderSplits, p, k.members.ids.n, batched(func(add func(key uint64) error) error {
+			return k.members.ids.each(func(_, id uint32) error {
+				if split := k.members.splitOf(id); split != dataset.NoSplit {
+					return add(pairKey(id, uint32(split)))
+				}
+				return nil
+			})
+		}))
+	}
+	if k.split != nil {
+		warnings, err := k.drawSplit(number, ids, labels, splits)
+		if err != nil {
+			return err
+		}
+		k.warnOfSplit(number, warnings)
+		return save(orderSplits, p, int64(k.n), batched(drawn))
+	}
+	published := number
+	if k.o.LabelsPerClass > 0 {
+		published = 0
+	}
+	if k.o.LabelsPerClass == 0 {
+		return k.saveSorted(ctx, orderSplits, p, k.splitRows(ctx, published), dataset.SplitRows, save)
+	}
+	s, err := k.sortKnown(ctx, k.splitRows(ctx, published))
+	if err != nil {
+		return err
+	}
+	once := k.eachOnce(ctx, dataset.SplitRows, s.InOrder)
+	// The training nodes are drawn among the labelled nodes. Others that validate or test go on to do so.
+	others, err := k.sortKnown(ctx, func(add func(id, n uint32) error) error {
+		i := 0
+		return once(func(batch []uint64) error {
+			for _, key := range batch {
+				id, split := pairOfKey(key)
+				for i < len(ids) && ids[i] < id {
+					i++
+				}
+				if i < len(ids) && ids[i] == id {
+					splits[i] = uint8(split)
+				} else if dataset.Split(split) != dataset.Train {
+					if err := add(id, split); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	defer others.Close()
+	warnings, err := drawTraining(k.o.Budget, k.o.Seed+uint64(number), int64(k.o.LabelsPerClass), k.info.Classes, ids, labels, splits)
+	if err != nil {
+		return err
+	}
+	k.warnOfSplit(number, warnings)
+	// others are few, as a rule none.
+	s, err = k.sortKnown(ctx, func(add func(id, n uint32) error) error {
+		if err := others.InOrder(func(batch []uint64) error {
+			for _, key := range batch {
+				if err := add(pairOfKey(key)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		return drawn(func(key uint64) error { return add(pairOfKey(key)) })
+	})
+	if err != nil {
+		return err
+	}
+	return save(orderSplits, p, s.Keys(), s.InOrder)
+}
+
+// splitRows are those of a published split. There may be none.
+func (j *job) splitRows(ctx context.Context, number int) knownRows {
+	return func(add func(id, n uint32) error) error {
+		if !j.info.HasSplits {
+			return nil
+		}
+		return j.eachSplit(ctx, number, func(row int64, id uint32, split dataset.Split) error {
+			if err := j.checkStated(id, "split", row); err != nil || split == dataset.NoSplit {
+				return err
+			}
+			return add(id, uint32(split))
+		})
+	}
+}
+
+// eachOnce visits labels or splits in the order of ids, and refuses a node that has two.
+func (j *job) eachOnce(ctx context.Context, rows dataset.Part, all visits[uint64]) visits[uint64] {
+	return func(visit func([]uint64) error) error {
+		last := int64(-1)
+		return all(func(batch []uint64) error {
+			for _, key := range batch {
+				id, _ := pairOfKey(key)
+				if int64(id) == last {
+					return dataset.Repeated(ctx, j.ds, rows, id)
+				}
+				last = int64(id)
+			}
+			return visit(batch)
+		})
+	}
+}
+
+// readCounted reads what was counted.
+func readCounted(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (c counted, err error) {
+	r, err := cat.Stream(ctx, e)
+	if err != nil {
+		return c, err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err == nil {
+		err = json.Unmarshal(text, &c)
+	}
+	if err != nil {
+		return c, fmt.Errorf("read %s: %w", e.Path, err)
+	}
+	return c, nil
+}
+
+// createJSON writes a file that says what a step has counted.
+func (j *job) createJSON(ctx context.Context, e catalog.Entry, what any) (*catalog.File, error) {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return nil, err
+	}
+	f, err := j.cat.Create(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	f.Rows = 1
+	if _, err := f.Write(append(text, '\n')); err != nil {
+		f.Abort()
+		return nil, err
+	}
+	return f, nil
+}
+
+// replaceBy puts in place of each of some numbers the one that a file of pairs has for it, if it has one. space
+// has as many numbers.
+func (j *job) replaceBy(ctx context.Context, kind string, numbers []uint32, space [2][]uint32) error {
+	distinct := distinctOf(numbers, space[0])
+	to := space[1][:len(distinct)]
+	copy(to, distinct)
+	files, err := catalogKeys[uint64]{j}.open(ctx, kind, Piece{0, 1}, false)
+	if err != nil {
+		return err
+	}
+	defer files.Close()
+	at := 0
+	if err := files.InOrder(ctx, j.o.Threads, func(batch []uint64) error {
+		for _, key := range batch {
+			from, by := pairOfKey(key)
+			for at < len(distinct) && distinct[at] < from {
+				at++
+			}
+			if at < len(distinct) && distinct[at] == from {
+				to[at] = by
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if len(distinct) == 0 {
+		return nil
+	}
+	last, by := distinct[0], to[0]
+	for i, x := range numbers {
+		if x != last {
+			at, _ := slices.BinarySearch(distinct, x)
+			last, by = x, to[at]
+		}
+		numbers[i] = by
+	}
+	return nil
+}
+
+// distinctOf is the numbers in ascending order, each once, in space, which has as many.
+func distinctOf(numbers, space []uint32) []uint32 {
+	n, last := 0, uint64(math.MaxUint64)
+	for _, x := range numbers {
+		if uint64(x) != last { // the component of most nodes is the same
+			space[n], last = x, uint64(x)
+			n++
+		}
+	}
+	slices.Sort(space[:n])
+	return slices.Compact(space[:n])
+}
