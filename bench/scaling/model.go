@@ -52,11 +52,24 @@ const (
 	mergeShare   = 1.3 / wholeEdges
 	countShare   = 1.9 / wholeEdges
 	gatherShare  = 0.6 / wholeEdges
-	orderShare   = 0.5 / wholeEdges // of so many nodes: it reads no edges
 	relabelShare = 7.0 / wholeEdges
 	rowsShare    = 4.3 / wholeEdges
 	endShare     = 0.05 / wholeEdges
 )
+
+// Steps that go over the nodes: of so many nodes, and order of so many labelled ones. They were measured in seconds of the
+// processor, and are taken waitShare times as long, as the other steps were. One thread joins the node table, where the
+// edges of papers100M took two.
+const (
+	waitShare  = 18.0 / 11.2
+	orderShare = 0.15 * waitShare / wholeEdges
+	rankShare  = 0.33 * waitShare / wholeEdges
+	nodesShare = 0.32 * waitShare / wholeEdges
+	joinShare  = 2 * 0.027 * waitShare / wholeEdges
+)
+
+// rankedBytes is what the step Rank leaves of a node.
+const rankedBytes = 25
 
 // edgeShares are those of the intervals of papers100m in all edges, of the node table
 // of papers100m:scale=1/256.
@@ -257,17 +270,24 @@ func (j job) partition() []phase {
 	for _, x := range shares {
 		rows.weights = append(rows.weights, x*float64(len(shares)))
 	}
+	perNode := 1 / float64(j.InputRows) / (measuredNodes / measuredRows)
+	nodes := perNode * float64(j.Nodes)
+	// The node table is joined by the first task of the step.
+	join := max(joinShare*nodes*edges, seconds(2*table, j.rate(1)))
+	piece := rows.piece.unit + seconds(rows.piece.read+rows.piece.written, j.rate(1))
+	rows.tasks, rows.weights = append([]int{1}, rows.tasks...), append([]float64{join / piece}, rows.weights...)
 	cells := i * packed.Panels(j.Features)
 	deal := step(partition.Deal, t, features/edges, 0, tiles+4*j.Nodes, 1)
 	deal.open = work{read: table}
 	made := min(t, cells)
 	columns := step(partition.Tiles, made, 0, tiles+4*j.Nodes, tiles, (cells+made-1)/made)
 	tallied := min(int64(t)*j.Nodes, m+j.Nodes) // nodes, counted once for each piece that has edges of them
-	perNode := float64(j.Nodes) / float64(j.InputRows) / (measuredNodes / measuredRows)
 	return []phase{
 		step(partition.Split, t, splitShare, 0, 8*e, 1), step(partition.Merge, t, mergeShare, 8*e, 8*m, 1),
-		step(partition.Count, t, countShare, 8*m, 16*tallied, 2), step(partition.Gather, t, gatherShare, 16*tallied, 16*j.Nodes, 2),
-		step(partition.Order, 1, orderShare*perNode, 16*j.Nodes, table, 2), relabel, rows, deal, columns,
+		step(partition.Count, t, countShare, 8*m, 16*tallied, 2), step(partition.Gather, t, gatherShare, 16*tallied, 16*j.Nodes, 4),
+		step(partition.Order, 1, orderShare*perNode*float64(j.Labelled), 0, 16*j.Labelled, 5),
+		step(partition.Rank, t, rankShare*nodes, 16*j.Nodes, rankedBytes*j.Nodes, 1), step(partition.Components, 1, 0, 0, 0, 1),
+		step(partition.Nodes, j.workers, nodesShare*nodes, rankedBytes*j.Nodes, table, 2), relabel, rows, deal, columns,
 		step(partition.Whole, 1, endShare, 0, 0, 1),
 	}
 }

@@ -70,7 +70,11 @@ func columnsTable(w io.Writer, j job, f fate, workers []int, seeds int) error {
 			for _, m := range all {
 				head = append(head, name(m))
 			}
-			header(w, append(head, "total, s", "× one", "bound, s", "× bound", "lost to deaths", "done twice", "idle", "leases", "journal records", "read, GB", "written, GB"))
+			head = append(head, "total, s", "× one", "bound, s", "× bound")
+			if j.grid {
+				head = append(head, "rows alone, s", "bound with rows, s", "× that")
+			}
+			header(w, append(head, "lost to deaths", "done twice", "idle", "leases", "journal records", "read, GB", "written, GB"))
 		}
 		var sum tally
 		cells := []string{fmt.Sprint(n)}
@@ -83,7 +87,12 @@ func columnsTable(w io.Writer, j job, f fate, workers []int, seeds int) error {
 		}
 		there := sum.wall * float64(n)
 		bound := j.bound(float64(sum.read + sum.written))
-		line(w, append(cells, fmt.Sprintf("%.0f", sum.wall), fmt.Sprintf("%.2f", first/sum.wall), fmt.Sprintf("%.0f", bound), fmt.Sprintf("%.2f", sum.wall/bound), share(sum.died, there), share(sum.doubled, there),
+		cells = append(cells, fmt.Sprintf("%.0f", sum.wall), fmt.Sprintf("%.2f", first/sum.wall), fmt.Sprintf("%.0f", bound), fmt.Sprintf("%.2f", sum.wall/bound))
+		if j.grid {
+			f := j.floor(float64(sum.read + sum.written))
+			cells = append(cells, fmt.Sprintf("%.0f", f.rows), fmt.Sprintf("%.0f", f.total), fmt.Sprintf("%.2f", sum.wall/f.total))
+		}
+		line(w, append(cells, share(sum.died, there), share(sum.doubled, there),
 			share(there-sum.busy, there), perRun(sum.leases, seeds), perRun(sum.records, seeds), gigabytes(float64(sum.read)), gigabytes(float64(sum.written))))
 	}
 	return nil
