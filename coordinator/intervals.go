@@ -379,7 +379,7 @@ func (j *Job) shareOut(c estimate.Counts, s stage.Stage, sum shards.Summary, edg
 		needs, err = nil, nil
 		for w, h := range workers {
 			rows := min(int64(borders[w+1])*packed.StripRows, sum.Nodes) - int64(borders[w])*packed.StripRows
-			least, fits := estimate.Share(c, j.Plan, resourcesOf(h), s, rows, groups)
+			least, fits := estimate.Share(c, j.Plan, resourcesOf(h), s, rows, len(workers), groups)
 			needs = append(needs, least)
 			resident = resident && fits
 			if least > h.Memory {

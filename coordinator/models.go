@@ -55,7 +55,7 @@ func (p placing) modelGroups(size, models int) *sharing {
 	for i := range size {
 		t := control.Task{Stage: p.stage.Name(), Part: control.Strips, First: strips * i / size, Last: strips * (i + 1) / size}
 		rows := min(int64(t.Last)*packed.StripRows, p.sum.Nodes) - int64(t.First)*packed.StripRows
-		t.Needs, _ = estimate.Share(p.counts, p.Plan, resourcesOf(p.workers[g.groups*size-1]), p.stage, rows, g.groups)
+		t.Needs, _ = estimate.Share(p.counts, p.Plan, resourcesOf(p.workers[g.groups*size-1]), p.stage, rows, size, g.groups)
 		if t.Needs > p.workers[g.groups*size-1].Memory {
 			return nil
 		}

@@ -201,6 +201,7 @@ type Sheet struct {
 	Part    int64
 
 	sharing int64   // workers among which rows are shared out, 1 if they are not
+	members int     // of a group
 	groups  int     // of such workers, which share the columns
 	spilled bool    // not all rows of a column block are in memory
 	runtime int64   // memory beside the budget's
@@ -211,7 +212,7 @@ type Sheet struct {
 	piped   bool    // bytes are read and written while threads compute
 	pieces  int     // which workers share, 0 if one does all
 	width   float64 // of a pass: how many times as long it computes as one over 16 float32 columns
-	handed  handed  // what workers that share the stage hand on
+	swaps   swaps   // of workers that share the stage
 }
 
 func newSheet(c Counts, p control.Plan, r control.Resources) *Sheet {
@@ -225,7 +226,7 @@ func newSheet(c Counts, p control.Plan, r control.Resources) *Sheet {
 	if labelled := int(labelledShare*float64(c.Hops) + 0.5); c.FewHops && c.LabelledHops == 0 {
 		c.LabelledHops, c.ValidationHops = labelled, labelled
 	}
-	return &Sheet{Counts: c, Plan: p, Resources: r, Threads: max(r.Threads, 1), Workers: 1, sharing: 1, groups: 1, Part: c.Nodes, runtime: runtimeUse, handed: handed{network: handedBytes, delay: handedDelay}}
+	return &Sheet{Counts: c, Plan: p, Resources: r, Threads: max(r.Threads, 1), Workers: 1, sharing: 1, members: 1, groups: 1, Part: c.Nodes, runtime: runtimeUse, swaps: swaps{network: swappedBytes, delay: swapDelay}}
 }
 
 // figures are those of a stage, once its cost is written.
@@ -242,7 +243,7 @@ func (s *Sheet) figures(of Stage) control.Figures {
 	if s.piped {
 		together = max(s.seconds, moving)
 	}
-	together += pieceSeconds*float64(s.pieces) + s.handed.seconds(float64(s.sharing))
+	together += pieceSeconds*float64(s.pieces) + s.swaps.seconds(float64(s.members), float64(s.Threads))
 	f.Seconds = stageSeconds + s.alone + s.share()*together
 	return f
 }
@@ -269,7 +270,7 @@ func (s *Sheet) takers() int {
 func (s *Sheet) Pieces(n int) { s.pieces = n }
 
 // Members is the number of workers among which a stage is shared by rows, 1 for one that is not.
-func (s *Sheet) Members() int { return int(s.sharing) }
+func (s *Sheet) Members() int { return s.members }
 
 // Groups is the number of such groups of workers, each of which has some of the columns.
 func (s *Sheet) Groups() int { return s.groups }

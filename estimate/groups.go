@@ -1,8 +1,6 @@
 package estimate
 
 import (
-	"math"
-
 	"ndls/hops"
 	"ndls/internal/control"
 )
@@ -19,9 +17,9 @@ const (
 // groups can take, 0 for one that only groups of all workers share. Groups of one share no rows. What a
 // hop computes, sends and reads goes on at the same time.
 func GroupSeconds(c Counts, p control.Plan, r control.Resources, s Stage, workers, size, pieces int, rates control.Rates) float64 {
-	x := share(c, p, r, s, Part(c.Nodes, size), max(workers/size, 1))
+	x := share(c, p, r, s, Part(c.Nodes, size), size, max(workers/size, 1))
 	if f := x.figures(s); f.Passes == 0 {
-		return handingSeconds(c, p, r, s, workers, size, rates)
+		return swappingSeconds(c, p, r, s, workers, size, rates)
 	}
 	part := 1.0 // of the columns, that the group which has most takes
 	if groups := workers / size; pieces > 0 && groups > 0 {
@@ -46,44 +44,36 @@ func GroupSeconds(c Counts, p control.Plan, r control.Resources, s Stage, worker
 }
 
 const (
-	// handedBytes and handedDelay are what a network is taken to do in a second, and how many seconds
-	// it takes to hand something on, where neither was measured.
-	handedBytes, handedDelay = 1e9, 0.2e-3
+	// swappedBytes and swapDelay are what a network is taken to move in a second, and how many seconds
+	// it takes to send something small, where neither was measured.
+	swappedBytes, swapDelay = 1e9, 0.2e-3
+	// messageSeconds is how long one thread takes to send a message and to receive one, and weightSeconds to take the
+	// step with a weight and to prepare it for products.
+	// go test ./group/remote -run xxx -bench Exchange; go test ./train -run xxx -bench Finish.
+	messageSeconds, weightSeconds = 10e-6, 2e-9
 )
 
-// handed is values that go from worker to worker of a group, in parts: each adds to a part while the
-// next one adds to that before.
-type handed struct {
-	rounds float64 // in which the values go to all workers
-	bytes  float64 // of the values
-	parts  float64
-	adding float64 // seconds in a round that one worker would take for adding all
-	// network is bytes a second, delay the seconds that a part of no size takes.
+// swaps are those of workers that share a stage: in each round two, of which each takes a delay, and a message to
+// each other worker.
+type swaps struct {
+	rounds  float64
+	bytes   float64 // that a worker receives in a round
+	weights float64 // with which each worker takes the step that ends a round
+	// network is bytes a second, delay the seconds that something small takes.
 	network, delay float64
 }
 
-// HandsOn says that the workers which share the stage hand so many bytes of values on in each of some rounds,
-// in parts, and how much work adding to them is in a round.
-func (s *Sheet) HandsOn(rounds float64, bytes int64, parts int, adding float64, rate Rate) {
-	s.handed.rounds, s.handed.bytes, s.handed.parts = rounds, float64(bytes), float64(parts)
-	s.handed.adding = adding / s.rate(rate) / float64(s.Threads)
-	if s.sharing > 1 {
-		s.NetworkBytes += int64(min(2*float64(s.sharing-1)*rounds*float64(bytes), hops.MostBytes))
-	}
+// Swaps says that the workers which share the stage swap values in some rounds: in each of them a worker receives so many bytes, and takes a
+// step with so many weights.
+func (s *Sheet) Swaps(rounds float64, bytes, weights int64) {
+	s.swaps.rounds, s.swaps.bytes, s.swaps.weights = rounds, float64(bytes), float64(weights)
+	s.NetworkBytes += int64(min(float64(s.members)*rounds*float64(bytes), hops.MostBytes))
 }
 
-// seconds is how long so many workers wait in all rounds. In each, the first part comes to the last worker when all
-// before it have added to it, and the result goes back, twice as many workers having it with each delay. Asking
-// for the values takes a delay as well.
-func (h handed) seconds(workers float64) float64 {
-	if workers < 2 || h.rounds == 0 {
-		return 0
-	}
-	part := h.bytes / h.parts / h.network
-	adding := h.adding / workers
-	there := h.delay + (workers-1)*(h.delay+part+adding/h.parts) + max(h.bytes/h.network-adding, 0)
-	back := math.Ceil(math.Log2(workers))*(h.delay+part) + min(workers-1, 2)*h.bytes/h.network
-	return h.rounds * (there + back)
+// seconds is how long so many workers of some threads take in all rounds, beside what they compute of their shares.
+func (x swaps) seconds(workers, threads float64) float64 {
+	messages := 2 * (workers - 1) * messageSeconds / threads
+	return x.rounds * (2*x.delay + messages + x.bytes/x.network + x.weights*weightSeconds/threads)
 }
 
 // BestGroup is the size of groups, up to most, with which so many workers take the fewest seconds for the
@@ -100,15 +90,15 @@ func BestGroup(c Counts, p control.Plan, r control.Resources, s Stage, workers, 
 	return best
 }
 
-// handingSeconds is GroupSeconds of a stage without passes, in which the workers of a group hand values on.
-func handingSeconds(c Counts, p control.Plan, r control.Resources, s Stage, workers, size int, rates control.Rates) float64 {
-	x := share(c, p, r, s, Part(c.Nodes, size), max(workers/size, 1))
+// swappingSeconds is GroupSeconds of a stage without passes, in which the workers of a group swap values.
+func swappingSeconds(c Counts, p control.Plan, r control.Resources, s Stage, workers, size int, rates control.Rates) float64 {
+	x := share(c, p, r, s, Part(c.Nodes, size), size, max(workers/size, 1))
 	x.Workers = max(workers, 1)
 	if rates.Network > 0 {
-		x.handed.network = rates.Network
+		x.swaps.network = rates.Network
 	}
 	if rates.Delay > 0 {
-		x.handed.delay = rates.Delay
+		x.swaps.delay = rates.Delay
 	}
 	seconds := x.figures(s).Seconds
 	if size > 1 {

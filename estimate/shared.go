@@ -24,7 +24,7 @@ func RunShared(c Counts, p control.Plan, r control.Resources, workers int, sizes
 	}
 	return run(c, p, r, held, stages, func(s Stage, r control.Resources) (best control.Figures) {
 		for i, size := range sizes {
-			x := share(c, p, r, s, Part(c.Nodes, size), max(workers/size, 1))
+			x := share(c, p, r, s, Part(c.Nodes, size), size, max(workers/size, 1))
 			x.Workers = max(workers, 1)
 			if x.sharing > 1 {
 				x.GroupSize = size
@@ -67,20 +67,20 @@ func better(x, y control.Figures, memory int64) bool {
 	return x.LeastBytes < y.LeastBytes
 }
 
-// share is a stage with so many rows of the graph, in one of some groups, if the stage allows that.
-func share(c Counts, p control.Plan, r control.Resources, s Stage, rows int64, groups int) *Sheet {
+// share is a stage with so many rows of the graph, in one of some groups of so many members, if the stage allows that.
+func share(c Counts, p control.Plan, r control.Resources, s Stage, rows int64, members, groups int) *Sheet {
 	x := newSheet(c, p, r)
 	x.groups = groups
 	if s.Shares(p) && rows < c.Nodes {
-		x.Part, x.sharing = rows, (c.Nodes+rows-1)/rows
+		x.Part, x.sharing, x.members = rows, (c.Nodes+rows-1)/rows, members
 	}
 	return x
 }
 
-// Share says how a worker with r takes part in a stage with so many rows of the graph, in one of some groups:
-// the least memory with which it can, and whether r keeps its rows in memory.
-func Share(c Counts, p control.Plan, r control.Resources, s Stage, rows int64, groups int) (least int64, resident bool) {
-	x := share(c, p, r, s, rows, groups)
+// Share says how a worker with r takes part in a stage with so many rows of the graph, in one of some groups of
+// so many members: the least memory with which it can, and whether r keeps its rows in memory.
+func Share(c Counts, p control.Plan, r control.Resources, s Stage, rows int64, members, groups int) (least int64, resident bool) {
+	x := share(c, p, r, s, rows, members, groups)
 	least = x.figures(s).LeastBytes
 	return least, least <= r.Memory && !x.spilled
 }

@@ -13,7 +13,7 @@
 // # Determinism
 //
 // [Group.OrderedSum] adds in ascending order of row, whatever worker has a row, and
-// so gives the bits that one worker with all rows gets. So does [Group.HandOn], for each part of the values.
+// so gives the bits that one worker with all rows gets. [Group.Exchange] moves values, and adds none.
 //
 // # Not supported
 //

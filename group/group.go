@@ -13,8 +13,9 @@ import (
 // worker are made at the same time, but for Fetch. A context ends only the waiting of
 // this worker.
 type Group interface {
-	// Size is the number of workers.
+	// Size is the number of workers, Self the number of this one, in the order of their rows.
 	Size() int
+	Self() int
 	// Range says that this worker has rows [first, last) of n; first, and last
 	// where it is not n, are multiples of packed.StripRows.
 	Range() (first, last, n int64)
@@ -40,13 +41,15 @@ type Group interface {
 	// OrderedSum sets values to zero, lets add of each worker in turn add to them, in
 	// ascending order of the workers' rows, and leaves the result with all workers.
 	OrderedSum(ctx context.Context, values []float64, add func() error) error
-	// HandOn is OrderedSum part by part: a worker adds to one part of the values while the next
-	// worker adds to the part before. Part i ends before value ends[i] and begins where the one
-	// before it ends; all workers have the same parts. Once a part has its result, done is called
-	// with it. The values may be changed again when the call of HandOn after this one has returned, and freed after
-	// Unexpose.
-	HandOn(ctx context.Context, values []float32, ends []int, add, done func(part int)) error
+	// Exchange calls do, which may swap values with the other workers until it returns. All workers call it, and
+	// their functions swap equally often. A worker that fails meanwhile ends that of each.
+	Exchange(ctx context.Context, do func(ctx context.Context, swap Swap) error) error
 }
+
+// Swap sends each other worker w the values of mine(w), and returns when theirs(w) has those that w has for this
+// worker, as many. What is sent may be changed once the next swap has returned, or the workers have met after the last
+// one ([Barrier]), and freed after Unexpose.
+type Swap func(mine, theirs func(worker int) [][]float32) error
 
 // Format is how the rows that a worker exposes are stored, one after the other.
 type Format struct {
@@ -72,6 +75,7 @@ type solo int64
 var errSolo = errors.New("a group of one worker has all rows: there is none to fetch")
 
 func (s solo) Size() int                     { return 1 }
+func (s solo) Self() int                     { return 0 }
 func (s solo) Range() (first, last, n int64) { return 0, int64(s), int64(s) }
 func (s solo) Expose(Format, bool, ReadRows) {}
 func (s solo) Unexpose(error)                {}
@@ -89,15 +93,8 @@ func (s solo) OrderedSum(_ context.Context, values []float64, add func() error) 
 	return add()
 }
 
-func (s solo) HandOn(_ context.Context, values []float32, ends []int, add, done func(part int)) error {
-	from := 0
-	for i, end := range ends {
-		clear(values[from:end])
-		add(i)
-		done(i)
-		from = end
-	}
-	return nil
+func (s solo) Exchange(ctx context.Context, do func(context.Context, Swap) error) error {
+	return do(ctx, func(_, _ func(int) [][]float32) error { return ctx.Err() })
 }
 
 // Max is the largest x of all workers.

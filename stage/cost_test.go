@@ -210,12 +210,12 @@ func TestShare(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		before, _ := estimate.Share(papers, p, r, s, papers.Nodes, 1)
+		before, _ := estimate.Share(papers, p, r, s, papers.Nodes, 1, 1)
 		if before != alone[0].LeastBytes {
 			t.Errorf("%s: all rows need %d, one worker %d", s.Name(), before, alone[0].LeastBytes)
 		}
 		for _, workers := range []int{2, 3, 5, 16, 100} {
-			least, resident := estimate.Share(papers, p, r, s, estimate.Part(papers.Nodes, workers), 1)
+			least, resident := estimate.Share(papers, p, r, s, estimate.Part(papers.Nodes, workers), workers, 1)
 			if least > before || !resident {
 				t.Errorf("%s: a worker of %d needs %d, one of fewer %d; in memory: %v", s.Name(), workers, least, before, resident)
 			}

@@ -85,9 +85,7 @@ func (trainStage) Cost(s *estimate.Sheet) {
 		s.ReadNodes(1)
 	}
 	rowBytes := s.BytesOfRows(shape.Rows, shape.Width)
-	if s.Members() > 1 {
-		shape.Part, shape.Of = s.Part, s.Nodes
-	}
+	shape.Workers = s.Members()
 	peak, least, streamed := train.PlanFit(shape, o, s.Threads, s.Budget()-labels)
 	s.Takes(labels+peak, labels+least)
 	models := labelRuns(s.Plan)
@@ -99,10 +97,9 @@ func (trainStage) Cost(s *estimate.Sheet) {
 	if streamed {
 		s.BytesRead += int64(epochs) * rowBytes
 	}
-	flops := train.EpochFlops(shape, o)
-	s.Computes(epochs*flops/float64(s.Members()), estimate.TrainedFlops)
-	if steps, bytes, parts, adding := train.HandedOn(shape, o); s.Members() > 1 && steps > 0 {
-		s.HandsOn(epochs*float64(steps), bytes, parts, adding*flops/float64(steps), estimate.TrainedFlops)
+	s.Computes(epochs*train.EpochFlops(shape, o), estimate.TrainedFlops)
+	if steps, bytes := train.Swapped(shape, o); s.Members() > 1 {
+		s.Swaps(epochs*float64(steps), bytes, train.NumWeights(shape, o))
 	}
 	s.Pieces(models)
 }

@@ -43,6 +43,27 @@ func BenchmarkEpoch(b *testing.B) {
 	})
 }
 
+// BenchmarkFinish takes steps with a gradient that is there, of the shape of papers100M's model, as each worker does that
+// trains with others.
+func BenchmarkFinish(b *testing.B) {
+	f, err := newFitting(clouds(4000, 128, 172, 4000), Options{Hidden: 256, Layers: 2, LR: 0.01, Schedule: Constant, Epochs: 1, Runs: 1}, Resources{Budget: benchBudget(b)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.free()
+	t, err := f.begin(0, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer t.free()
+	for b.Loop() {
+		step := t.adam.next(0.01, 0)
+		t.net.finish(func(lo, hi int) { t.adam.move(t.kernel, step, t.model.params, t.sums[0], lo, hi) })
+		t.net.packRest()
+	}
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/float64(len(t.model.params))*1e9, "ns/weight")
+}
+
 func BenchmarkPredict(b *testing.B) {
 	const n = 1 << 14
 	values := numbers(1, 128)

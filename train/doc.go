@@ -37,18 +37,26 @@
 // is exact as long as no logit can overflow, which it concludes from the largest weight and the largest input; where it
 // cannot conclude that, it measures all rows.
 //
+// # Pieces
+//
+// The b rows of a step are cut into N pieces, evenly: N is the least power of two with b ≤ 192 N, but 64 at most. With u = ⌈b/12⌉, piece
+// i begins at row 12 ⌊u i/N⌋. So a step of 4,096 rows has 32 pieces of 120 or 132 rows, and one of 192 rows or fewer is one
+// piece. The gradient of a piece receives its rows in their order, from zero on. Those of pieces 2i and 2i+1 are added,
+// then the sums of four, and so on: a binary tree, whose root is the gradient of the step. The losses of
+// the rows are added in the same way, as float64, and those of the steps in their order.
+//
 // # Several workers
 //
-// The workers of a group ([Resources]) train the same model together. Of the b rows of a step, in their order, each
-// takes a range, its share, forward and back. Then the gradient is handed on from worker to worker: each adds its rows to the sums of
-// those before it, section by section, while the next one adds to the section before. The last worker has what one
-// worker alone would have, and it goes back to all. Each takes the step of Adam by itself, with all weights. The
-// sum of losses follows the gradient. Of the validation rows each worker measures its share, and all add up what
+// The workers of a group ([Resources]) train the same model together. Of g workers, worker i takes pieces [⌊N i/g⌋, ⌊N (i+1)/g⌋) of a
+// step forward and back, and adds up their gradients as far as they are nodes of the tree: to one node where g is a power of
+// two, and N/g ≥ 1. Each worker adds up the g-th part of the values for all: the others send it what their nodes have there (the first swap), it
+// adds these by the tree, and sends the sums to all (the second). Each then takes the step of Adam by itself, with all weights. The
+// loss follows the gradient. Of the validation rows each worker measures its share, and all add up what
 // they have found after each epoch; no measurement ends early.
 //
-// With P weights and biases, g workers, sections of s bytes, 64 KiB or one tile, n steps and e epochs a worker gets, and
-// sends about, n·8(P+2) bytes, in n·8P/s messages and as many requests as there are steps, twice, and 16·(g-1)·e bytes
-// of what was measured. A step takes g + ⌈log₂ g⌉ delays of the network in addition to computing.
+// With P weights and biases, n steps and e epochs a worker gets, and sends, n·8P(g-1)/g bytes where g is a power of two, in 2n(g-1)
+// messages, and 16·(g-1)·e bytes of what was measured. Where g is none, some workers have more nodes, and send as much more. A
+// step takes two delays of the network in addition to computing, whatever g is.
 //
 // # Format
 //
@@ -64,18 +72,19 @@
 // # Memory
 //
 // With f the width, L layers of hidden width h, c classes, P weights and biases,
-// w the largest of f, h and c, and r = t min(252, 2^20/f) the rows that t threads
+// w the largest of f, h and c, N pieces a step, and r = t min(288, 2^20/f) the rows that t threads
 // take at a time, in bytes and beside labels and splits, which the caller holds:
 //
 //	training, rows in memory    4 (f+1) (train + valid rows) + 4P for each run
-//	                            + 24P + 4r (f + 3h(L-1) + 2c) + 48tw + 8tc + 9 (valid rows) for each run at a time
+//	                            + 20P + 4P (1 + log₂ N) + 4r (f + 3h(L-1) + 2c) + 48tw + 8tc + 9 (valid rows) for each run at a time
 //	training, rows streamed     4P for each run
 //	                            + the same, without valid rows, + 37 MiB for each run at a time
 //	prediction                  4P for each model + 4P + 32 MiB + 16 KiB c for each result
 //	                            + 4r (h(L-1) + c) + 48tw + 8tc
 //
-// A worker that trains with others has its validation rows alone, a second gradient, 4P + 16, and for r the larger of that
-// and the largest share of a step, without the 9 for each validation row.
+// A worker that trains with others has its validation rows alone, without the 9 for each of them. It has
+// gradients of 1 + log₂ N/g nodes in place of 1 + log₂ N, or up to twice as many where g is no power of two, and the whole one, each of 4P + 8 bytes, and a g-th part of the nodes of
+// all others: 4P (g-1)/g, or up to log₂ N times as much.
 // Packed matrices are rounded up to whole tiles, at most 32 columns each.
 // The 32 MiB of two record batches are needed while rows are brought into memory,
 // too. Reading ahead is given up where the budget has no room for it: 16 MiB less
@@ -89,8 +98,8 @@
 //
 // Every random number is a hash of seed, run, purpose and position: that of the sample in its epoch, whatever worker has it. Products
 // are those of package train/dense, which adds them in ascending order of the
-// inner index, each rounded once, on any processor. A gradient receives the rows
-// of a step in their order, whatever worker or thread takes them. The sum of a row's exponentials adds every eighth
+// inner index, each rounded once, on any processor. A gradient is the sum of those of pieces, by a tree that depends on the number of rows of
+// the step alone, whatever worker or thread takes them. The sum of a row's exponentials adds every eighth
 // value, then the eight sums. exp, log and cos are those of package
 // internal/elementary; no other operation here can be fused. The sample order depends on
 // the chunks of the source, which are a function of the width and of the
@@ -99,10 +108,10 @@
 //
 // # Threads
 //
-// All threads of a run take the rows of a microbatch, 252 for each of them, through the
+// All threads of a run take the rows of a microbatch, whole pieces of 288 rows at most for each of them, or a part of one, through the
 // network and back, 24 rows at a time. Then they divide the gradient among them by its
 // inputs and columns, and take the step with each part of it, and divide the layers to pack the weights. A
-// step whose rows are fewer than 252 for each thread has fewer threads; the others train
+// step whose rows are fewer than 288 for each thread has fewer threads; the others train
 // other runs at the same time. One thread alone puts the rows of an epoch into order, adds
 // up the losses of the rows, and compares epochs; where rows are streamed, others read
 // ahead of it.

@@ -176,10 +176,9 @@ type fitting struct {
 	train, valid *rowSet
 	// validation is the number of validation rows, of which valid has this worker's.
 	validation int64
-	// group are the workers that train together. This one takes mine/of of the rows of a step, and all
-	// of them where of is 0.
-	group    group.Group
-	mine, of int64
+	// group are the workers that train together, and workers is their number: 1 for a worker that trains alone.
+	group   group.Group
+	workers int
 	// shuffle is false when a step takes all rows, whose order is the stored one.
 	shuffle bool
 	// brief says that an epoch is validated only until it is clear that it is not the best so far.
@@ -194,7 +193,7 @@ func newFitting(p Problem, o Options, res Resources) (*fitting, error) {
 	if err := errors.Join(err, o.Validate(), p.Validate()); err != nil {
 		return nil, err
 	}
-	f := &fitting{problem: p, options: o, budget: res.Budget, kernel: kernel, train: newRowSet(p, Train), valid: newRowSet(p, Valid)}
+	f := &fitting{problem: p, options: o, budget: res.Budget, kernel: kernel, workers: 1, train: newRowSet(p, Train), valid: newRowSet(p, Valid)}
 	f.validation = f.valid.count
 	if res.Group != nil && res.Group.Size() > 1 {
 		f.join(res.Group)
@@ -233,7 +232,7 @@ func (f *fitting) load(ctx context.Context) error {
 
 // runBytes is the memory of one run besides its model.
 func (f *fitting) runBytes(streamed bool, c pool) int64 {
-	n := 4*numParams(f.dims) + 4*f.stateValues() + networkBytes(f.dims, c, f.rows(c), f.kernel, true) + 4*4096 +
+	n := 4*numParams(f.dims) + 4*f.stateValues() + networkBytes(f.dims, c, microbatchRows(c, f.dims[0]), f.kernel, true) + 4*4096 +
 		samplerBytes(f.dims[0], max(f.train.count, f.valid.count), f.shuffle, streamed)
 	if !f.together() {
 		n += hardestBytes(f.valid.count, streamed)
@@ -241,22 +240,12 @@ func (f *fitting) runBytes(streamed bool, c pool) int64 {
 	return n
 }
 
-// rows is the number of rows of a microbatch. A worker that trains with others takes its rows of a
-// step at a time.
-func (f *fitting) rows(c pool) int {
-	rows := microbatchRows(c, f.dims[0])
-	if f.together() {
-		rows = max(rows, int(f.most(f.stepRows())))
-	}
-	return rows
-}
-
 // divide says how many of some runs are trained at a time, and the threads of each. A run
 // has as many threads as its steps have rows for; what is left trains other runs at the
 // same time, as far as the budget allows. Where not even one fits, the run fails with the
 // message of what it could not allocate.
 func (f *fitting) divide(runs, threads int) (side int, c pool) {
-	return divideThreads(f.beside(runs), threads, f.most(f.stepRows()), threadRows(f.dims[0]), func(side int, c pool) bool {
+	return divideThreads(f.beside(runs), threads, f.ownRows(), threadRows(f.dims[0]), func(side int, c pool) bool {
 		return int64(side)*f.runBytes(f.train.values == nil, c) <= f.budget.Free()
 	})
 }
@@ -299,38 +288,50 @@ func (f *fitting) run(ctx context.Context, run int, c pool, best *Model) (h Hist
 		return h, err
 	}
 	defer t.free()
-	defer func() { err = errors.Join(err, t.part(ctx, err)) }()
 	h.Run = run
-	for epoch := range f.options.Epochs {
+	work := func(ctx context.Context) error { return t.epochs(ctx, &h, best) }
+	if f.together() {
+		err = t.exchange(ctx, work)
+	} else {
+		err = work(ctx)
+	}
+	return h, err
+}
+
+// epochs takes the epochs of a run, and keeps the weights of the best one.
+func (t *trainer) epochs(ctx context.Context, h *History, best *Model) error {
+	for epoch := range t.options.Epochs {
 		e, err := t.epoch(ctx, epoch)
 		if err != nil {
-			return History{}, err
+			return err
 		}
 		h.Epochs = append(h.Epochs, e)
-		f.meter.Add(1)
-		if epoch == 0 || f.validation == 0 || e.better(h.Epochs[h.Best]) {
+		t.meter.Add(1)
+		if epoch == 0 || t.validation == 0 || e.better(h.Epochs[h.Best]) {
 			h.Best = epoch
 			copy(best.params, t.model.params)
 		}
-		if f.options.Patience > 0 && f.validation > 0 && epoch-h.Best >= f.options.Patience {
-			f.meter.Add(int64(f.options.Epochs - 1 - epoch))
+		if t.options.Patience > 0 && t.validation > 0 && epoch-h.Best >= t.options.Patience {
+			t.meter.Add(int64(t.options.Epochs - 1 - epoch))
 			break
 		}
 	}
-	return h, nil
+	return nil
 }
 
 // trainer is the state of one run.
 type trainer struct {
 	*fitting
-	seed    uint64
-	model   *Model
-	state   *mem.Array[float32]
-	grad    []float32
-	grads   [2][]float32 // that of a step and of the one before it, which workers still read
+	seed  uint64
+	model *Model
+	state *mem.Array[float32]
+	// sums are gradients of the nodes of a step, losses the losses of these.
+	sums    [][]float32
+	losses  []float64
 	adam    *adam
 	net     *network
 	sampler *sampler
+	shared  *shared // nil for a worker that trains alone
 	// hardest is the order of the validation rows where epochs are validated briefly.
 	hardest *hardest
 	// largest is the largest magnitude of a weight or bias after a step.
@@ -340,27 +341,37 @@ type trainer struct {
 	now      int
 	rate     float64
 	position int64 // samples seen
-	left     int64 // samples that the step still waits for
-	batch    int64 // samples of the step
-	fresh    bool  // grad has nothing of the step yet
-	lo, hi   int64 // samples of the step that this worker takes
 	loss     float64
+
+	// Of the step under way.
+	left   int64 // samples that it still waits for
+	batch  int64 // samples
+	adding adding
+	end    int64 // of the samples that this worker takes
 }
 
 func (t *trainer) allocate(c pool) (err error) {
 	if t.model, err = newModel(t.budget, t.dims); err != nil {
 		return err
 	}
-	if t.state, err = mem.Alloc[float32](t.budget, t.stateValues(), "gradient and optimiser"); err != nil {
+	if t.state, err = mem.Alloc[float32](t.budget, t.stateValues(), "gradients and optimiser"); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
-	n, rest := len(t.model.params), t.state.S
-	t.adam, rest = newAdam(rest[:n], rest[n:2*n]), rest[2*n:]
-	t.grad = rest
-	if t.together() {
-		t.grads = [2][]float32{rest[:len(rest)/2], rest[len(rest)/2:]}
+	rest := t.state.S
+	take := func(n int) (some []float32) {
+		some, rest = rest[:n:n], rest[n:]
+		return some
 	}
-	if t.net, err = newNetwork(t.budget, t.model, c, t.rows(c), t.kernel, true); err != nil {
+	n := len(t.model.params)
+	t.adam = newAdam(take(n), take(n))
+	t.losses = make([]float64, t.mostSums())
+	for range t.losses {
+		t.sums = append(t.sums, take(n+t.lossValues()))
+	}
+	if t.together() {
+		t.shared = &shared{result: take(n + t.lossValues()), received: rest}
+	}
+	if t.net, err = newNetwork(t.budget, t.model, c, microbatchRows(c, t.dims[0]), t.kernel, true); err != nil {
 		return err
 	}
 	rows := max(t.train.count, t.valid.count)
@@ -414,67 +425,101 @@ func (t *trainer) epoch(ctx context.Context, epoch int) (e Epoch, err error) {
 func (t *trainer) learn(ctx context.Context, p microbatch) error {
 	for p.len() > 0 {
 		if t.left == 0 {
-			t.batch = t.train.count - t.position
-			if t.shuffle {
-				t.batch = min(t.batch, int64(t.options.BatchSize))
-			}
-			t.left, t.fresh = t.batch, true
-			t.lo, t.hi = t.own(t.batch)
+			t.beginStep()
 		}
 		var next microbatch
 		next, p = p.cut(int(min(int64(p.len()), t.left)))
-		if t.together() {
-			if err := t.learnOwn(ctx, next); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := t.pieces(ctx, next, func(piece microbatch) error {
-			t.left -= int64(piece.len())
-			t.accumulate(piece)
-			t.position += int64(piece.len())
-			return nil
-		}); err != nil {
+		from := t.batch - t.left
+		t.left -= int64(next.len())
+		if err := t.learnOwn(ctx, next, from); err != nil {
 			return err
 		}
-		if t.left == 0 {
-			t.net.packRest()
+		t.position += int64(next.len())
+		if t.left > 0 {
+			continue
 		}
+		if t.together() {
+			if err := t.step(); err != nil {
+				return err
+			}
+		} else {
+			t.loss += t.losses[0]
+		}
+		t.net.packRest()
 	}
 	return nil
 }
 
-// pieces calls visit for p, as many samples at a time as the network takes, with as many tiles for
-// each thread.
-func (t *trainer) pieces(ctx context.Context, p microbatch, visit visitor) error {
-	return p.pieces(ctx, t.net.rows, int(t.net.threads)*takenRows, visit)
+// beginStep begins the step after the samples that were seen.
+func (t *trainer) beginStep() {
+	t.batch = t.train.count - t.position
+	if t.shuffle {
+		t.batch = min(t.batch, int64(t.options.BatchSize))
+	}
+	t.left = t.batch
+	p := cutStep(t.batch)
+	first, last := 0, p.count
+	if t.together() {
+		first, last = p.of(t.group.Self(), t.workers)
+	}
+	t.adding.begin(p, first)
+	t.end = p.at(last)
 }
 
-// accumulate adds the share of some samples in the gradient of a step. If they are its last, it takes the
-// step, with each part of the gradient as soon as that is complete.
-func (t *trainer) accumulate(p microbatch) {
-	net, n := t.net, p.len()
-	t.through(p, t.position, 0, n)
-	for _, loss := range net.sum[:n] {
-		t.loss += loss
+// learnOwn takes those samples through the network and back that are this worker's, and adds up their gradients. They are those
+// of the step from one on, and of the epoch from t.position on.
+func (t *trainer) learnOwn(ctx context.Context, p microbatch, from int64) error {
+	first := t.position - from // of the step
+	lo, hi := max(t.adding.row, from), min(t.end, from+int64(p.len()))
+	if lo >= hi {
+		return ctx.Err()
 	}
-	var move func(lo, hi int)
-	var largest atomic.Uint32 // magnitude of a parameter, as bits, which have the same order
-	if t.left == 0 {
-		step := t.adam.next(t.rate, t.options.WeightDecay)
-		move = func(lo, hi int) {
-			most := math.Float32bits(t.adam.move(t.kernel, step, t.model.params, t.grad, lo, hi))
-			for old := largest.Load(); most > old && !largest.CompareAndSwap(old, most); old = largest.Load() {
-			}
+	_, p = p.cut(int(lo - from))
+	p, _ = p.cut(int(hi - lo))
+	for p.len() > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var next microbatch
+		next, p = p.cut(t.adding.take(p.len(), t.net.rows))
+		t.accumulate(next, first+t.adding.row)
+	}
+	return nil
+}
+
+// accumulate adds the gradient of some samples, which are those of the epoch from a position on. If they are the last of a step
+// that a worker takes alone, it takes the step, with each part of the gradient as soon as that is complete.
+func (t *trainer) accumulate(p microbatch, position int64) {
+	net, n := t.net, p.len()
+	t.through(p, position)
+	terms := t.adding.next(n)
+	for _, x := range terms {
+		if x.fresh {
+			t.losses[x.sum] = 0
+		}
+		for _, loss := range net.sum[x.lo:x.hi] {
+			t.losses[x.sum] += loss
+		}
+		for k := range x.joins {
+			t.losses[x.sum-k-1] += t.losses[x.sum-k]
 		}
 	}
-	net.addGradient(t.grad, n, t.fresh, move)
-	t.fresh, t.largest = false, math.Float32frombits(largest.Load())
+	if t.together() || t.adding.row < t.batch {
+		net.addGradient(t.sums, n, terms, nil)
+		return
+	}
+	var largest atomic.Uint32 // magnitude of a parameter, as bits, which have the same order
+	step := t.adam.next(t.rate, t.options.WeightDecay)
+	net.addGradient(t.sums, n, terms, func(lo, hi int) {
+		most := math.Float32bits(t.adam.move(t.kernel, step, t.model.params, t.sums[0], lo, hi))
+		for old := largest.Load(); most > old && !largest.CompareAndSwap(old, most); old = largest.Load() {
+		}
+	})
+	t.largest = math.Float32frombits(largest.Load())
 }
 
-// through takes samples, which are those of the epoch from a position on, through the network and
-// back: they are rows from at on of a microbatch of n rows.
-func (t *trainer) through(p microbatch, position int64, at, n int) {
+// through takes samples, which are those of the epoch from a position on, through the network and back.
+func (t *trainer) through(p microbatch, position int64) {
 	var (
 		net    = t.net
 		width  = t.dims[0]
@@ -483,20 +528,18 @@ func (t *trainer) through(p microbatch, position int64, at, n int) {
 		input  = newDropout(t.options.InputDropout)
 		hidden = newDropout(t.options.Dropout)
 	)
-	position -= int64(at) // of row 0
 	drop := func(l, row int, h []float32) {
 		hidden.apply(t.kernel, h, h, rng.Hash(key, uint64(l+1)), position+int64(row))
 	}
 	net.threads.rows(p.len(), func(thread, lo, hi int) {
-		lo, hi = lo+at, hi+at
 		for i := lo; i < hi; i++ {
-			input.apply(t.kernel, net.x[i*width:(i+1)*width], p.row(i-at), first, position+int64(i))
+			input.apply(t.kernel, net.x[i*width:(i+1)*width], p.row(i), first, position+int64(i))
 		}
 		net.forward(thread, net.x[lo*width:hi*width], lo, hi, drop)
 		for i := lo; i < hi; i++ {
-			net.sum[i] = lossGradient(t.kernel, net.logits(i), p.label(i-at), 1/float64(t.batch), net.p[thread])
+			net.sum[i] = lossGradient(t.kernel, net.logits(i), p.label(i), 1/float64(t.batch), net.p[thread])
 		}
-		net.backward(thread, lo, hi, n, hidden.scale)
+		net.backward(thread, lo, hi, p.len(), hidden.scale)
 	})
 }
 
@@ -523,7 +566,9 @@ func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 		}
 		return nil
 	}
-	if err := t.sampler.inOrder(ctx, t.valid, func(p microbatch) error { return t.pieces(ctx, p, measure) }); err != nil {
+	if err := t.sampler.inOrder(ctx, t.valid, func(p microbatch) error {
+		return p.pieces(ctx, net.rows, int(net.threads)*takenRows, measure)
+	}); err != nil {
 		return err
 	}
 	if t.together() {

@@ -14,10 +14,10 @@ import (
 // microbatchRows is the number of rows of a microbatch of so many threads.
 func microbatchRows(c pool, width int) int { return int(c) * threadRows(width) }
 
-// threadRows is the number of rows of a microbatch for each thread: 252, so that tiles of 12, 6
-// or 4 rows fill it, or 4 MiB if that is less. It bounds the activations and changes no bit:
-// rows are independent on the way forward, and gradients are summed in order of the rows.
-func threadRows(width int) int { return max(min(252, (1<<20)/width), 1) }
+// threadRows is the most rows of a microbatch for each thread: 288, which are two pieces of a step of the default size, or 4 MiB
+// if that is less. It bounds the activations and changes no bit: rows are independent on the way forward, and
+// gradients are summed in order of the rows of a piece.
+func threadRows(width int) int { return max(min(288, (1<<20)/width), 1) }
 
 // What random numbers are drawn for: the first key of every draw of a run.
 const (
@@ -267,10 +267,19 @@ func (w *network) backward(thread, lo, hi, n int, scale float32) {
 const gradientColumns = 128
 
 // addGradient adds the gradient of a microbatch of n rows, which all threads have taken
-// backward, to grad, or, if it is fresh, to zeros. Each value receives the rows in their order.
-// done, unless nil, takes the step with the values at some places, which are complete, on any thread. Then the
-// weights there are prepared for products, if they are all of some inputs.
-func (w *network) addGradient(grad []float32, n int, fresh bool, done func(lo, hi int)) {
+// backward, to sums, term by term. done, unless nil, takes the step with the values at some places of the first sum,
+// which are complete then, on any thread. Then the weights there are prepared for products, if they are all of some inputs.
+func (w *network) addGradient(sums [][]float32, n int, terms []term, done func(lo, hi int)) {
+	w.eachPart(func(l, i int) {
+		w.addPart(sums, n, l, i, terms)
+		if done != nil {
+			w.finishPart(l, i, done)
+		}
+	})
+}
+
+// eachPart calls do for each part of the gradient of each layer, on all threads.
+func (w *network) eachPart(do func(l, i int)) {
 	parts := 0
 	for l := range w.layers() {
 		parts += w.gradientParts(l)
@@ -280,7 +289,7 @@ func (w *network) addGradient(grad []float32, n int, fresh bool, done func(lo, h
 		for ; i >= w.gradientParts(l); l++ {
 			i -= w.gradientParts(l)
 		}
-		w.addPart(grad, n, l, i, fresh, done)
+		do(l, i)
 	})
 }
 
@@ -291,43 +300,66 @@ func (w *network) gradientParts(l int) int {
 
 func (w *network) across(l int) int { return units(w.dims[l+1], gradientColumns) }
 
-// addPart adds part i of the gradient of layer l. The parts of the last inputs hold the
-// biases too, which lie behind them.
-func (w *network) addPart(grad []float32, n, l, i int, fresh bool, done func(lo, hi int)) {
+// part is the area of part i of the gradient of layer l. The parts of the last inputs have the biases too, which
+// lie behind them.
+func (w *network) part(l, i int) (area dense.Area, biases bool) {
 	in, out := w.dims[l], w.dims[l+1]
 	across := w.across(l)
 	top, left := i/across*w.kernel.Rows(), i%across*gradientColumns
-	area := dense.Area{Top: top, Bottom: min(top+w.kernel.Rows(), in), Left: left, Right: min(left+gradientColumns, out)}
-	weights, biases := w.layer(grad, l)
-	for r := area.Top; fresh && r < area.Bottom; r++ {
-		clear(weights[r*out+area.Left : r*out+area.Right])
-	}
-	w.kernel.AddColumns(weights, area, n, out, w.input(l), in, w.deltas[l])
+	area = dense.Area{Top: top, Bottom: min(top+w.kernel.Rows(), in), Left: left, Right: min(left+gradientColumns, out)}
+	return area, area.Bottom == in
+}
+
+// eachRow calls do with the places of the parameters of a part, those that follow each other at a time.
+func (w *network) eachRow(l, i int, do func(lo, hi int)) {
+	in, out := w.dims[l], w.dims[l+1]
+	area, biases := w.part(l, i)
 	first := int(numParams(w.dims[:l+1])) // of the layer
-	switch {
-	case done == nil:
-	case across == 1:
-		done(first+area.Top*out, first+area.Bottom*out)
-		w.packRows(l, area.Top, area.Bottom)
-	default:
+	if area.Right-area.Left == out {
+		do(first+area.Top*out, first+area.Bottom*out)
+	} else {
 		for r := area.Top; r < area.Bottom; r++ {
-			done(first+r*out+area.Left, first+r*out+area.Right)
+			do(first+r*out+area.Left, first+r*out+area.Right)
 		}
 	}
-	if area.Bottom < in {
-		return
+	if biases {
+		do(first+in*out+area.Left, first+in*out+area.Right)
 	}
-	biases = biases[area.Left:area.Right]
-	if fresh {
-		clear(biases)
-	}
-	for r := range n {
-		for j, d := range w.delta[l][r*out+area.Left : r*out+area.Right] {
-			biases[j] += d
+}
+
+// addPart adds part i of the gradient of layer l.
+func (w *network) addPart(sums [][]float32, n, l, i int, terms []term) {
+	in, out := w.dims[l], w.dims[l+1]
+	area, withBiases := w.part(l, i)
+	for _, x := range terms {
+		sum := sums[x.sum]
+		weights, biases := w.layer(sum, l)
+		w.kernel.AddColumns(weights, area, n, x.lo, x.hi, out, x.fresh, w.input(l), in, w.deltas[l])
+		if withBiases {
+			if biases = biases[area.Left:area.Right]; x.fresh {
+				clear(biases)
+			}
+			for r := x.lo; r < x.hi; r++ {
+				w.kernel.Sum(biases, w.delta[l][r*out+area.Left:r*out+area.Right])
+			}
+		}
+		for k := range x.joins {
+			to, from := sums[x.sum-k-1], sums[x.sum-k]
+			w.eachRow(l, i, func(lo, hi int) { w.kernel.Sum(to[lo:hi], from[lo:hi]) })
 		}
 	}
-	if done != nil {
-		done(first+in*out+area.Left, first+in*out+area.Right)
+}
+
+// finish calls done for all parameters, some at a time, on all threads, and prepares weights as addGradient does.
+func (w *network) finish(done func(lo, hi int)) {
+	w.eachPart(func(l, i int) { w.finishPart(l, i, done) })
+}
+
+// finishPart calls done for part i of the gradient of layer l, and prepares the weights of its inputs, if it has all of them.
+func (w *network) finishPart(l, i int, done func(lo, hi int)) {
+	w.eachRow(l, i, done)
+	if area, _ := w.part(l, i); w.across(l) == 1 {
+		w.packRows(l, area.Top, area.Bottom)
 	}
 }
 

@@ -86,16 +86,17 @@ func TestGradients(t *testing.T) {
 			}
 			p := Problem{Source: src, Labels: []int32{0, 1, 2, 2, 1, 0}, Splits: []uint8{Train, Train, Train, Train, Train, Train}, Classes: 3}
 			tr := newTrainer(t, p, o)
-			tr.now, tr.position, tr.batch, tr.left = 2, 0, rows, 1 // the step waits for a sample
-			tr.accumulate(microbatch{width: width, x: tr.train.values.S, y: p.Labels})
+			x, params := widen(tr.train.values.S), widen(tr.model.params)
+			tr.now = 2
+			tr.beginStep()
+			tr.accumulate(microbatch{width: width, x: tr.train.values.S, y: p.Labels}, 0)
 
 			factors := [][]float64{mask(newDropout(o.InputDropout), width, rows, rng.Hash(tr.seed, drawDropout, 2), 0)}
 			for l := range c.layers - 1 {
 				factors = append(factors, mask(newDropout(o.Dropout), o.Hidden, rows, rng.Hash(tr.seed, drawDropout, 2), l+1))
 			}
-			x, params := widen(tr.train.values.S), widen(tr.model.params)
 			loss := func() float64 { return reference(tr.dims, params, x, p.Labels, factors) }
-			if got, want := tr.loss/rows, loss(); math.Abs(got-want) > 1e-6 {
+			if got, want := tr.losses[0]/rows, loss(); math.Abs(got-want) > 1e-6 {
 				t.Fatalf("loss %v, want %v", got, want)
 			}
 			const h = 1e-5
@@ -105,8 +106,8 @@ func TestGradients(t *testing.T) {
 				params[i] = w - h
 				want := (up - loss()) / (2 * h)
 				params[i] = w
-				if math.Abs(float64(tr.grad[i])-want) > 1e-6 {
-					t.Errorf("derivative %d is %v, want %v", i, tr.grad[i], want)
+				if math.Abs(float64(tr.sums[0][i])-want) > 1e-6 {
+					t.Errorf("derivative %d is %v, want %v", i, tr.sums[0][i], want)
 				}
 			}
 		})

@@ -11,9 +11,8 @@ type Shape struct {
 	// these splits.
 	Rows, Train, Valid int64
 	Width, Classes     int
-	// Part is the share of a group's rows, which are Of, that a worker has which trains with
-	// others; Of is 0 for one that trains alone.
-	Part, Of int64
+	// Workers is the number of workers that train a model together; 0 is 1.
+	Workers int
 }
 
 func (s Shape) dims(o Options) []int {
@@ -41,16 +40,22 @@ func ChunkBytes(rows int64, width int) int64 {
 	return readAhead * chunkBufferBytes(expected{Shape: Shape{Rows: rows, Width: width}})
 }
 
+// fitting is what the runs of a call would share.
+func (s Shape) fitting(o Options) *fitting {
+	src := expected{Shape: s}
+	f := &fitting{
+		problem: Problem{Source: src}, options: o, dims: s.dims(o), kernel: someKernel(), workers: max(s.Workers, 1),
+		train: &rowSet{src: src, count: s.Train}, shuffle: o.BatchSize > 0 && int64(o.BatchSize) < s.Train,
+	}
+	f.valid = &rowSet{src: src, count: most(s.Valid, f.workers)}
+	return f
+}
+
 // PlanFit gives what [FitRuns] takes of so many free bytes of a budget, the
 // smallest number of them with which it runs, and whether the rows are read anew
 // in every epoch.
 func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, streamed bool) {
-	src := expected{Shape: s}
-	f := &fitting{
-		problem: Problem{Source: src}, options: o, dims: s.dims(o), kernel: someKernel(), mine: s.Part, of: s.Of,
-		train: &rowSet{src: src, count: s.Train}, shuffle: o.BatchSize > 0 && int64(o.BatchSize) < s.Train,
-	}
-	f.valid = &rowSet{src: src, count: f.most(s.Valid)}
+	src, f := expected{Shape: s}, s.fitting(o)
 	models := int64(o.Runs) * (4*numParams(f.dims) + 4096)
 	chunk := chunkBufferBytes(src)
 	ahead := windowBytesOf(min(max(s.Train, s.Valid), windowRows(s.Width)), s.Width) + 4*readValues(s.Width) + 4096
@@ -62,7 +67,7 @@ func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, st
 		need = 0
 	}
 	left := free - models - need
-	side, c := divideThreads(f.beside(o.Runs), max(threads, 1), f.most(f.stepRows()), threadRows(s.Width), func(side int, c pool) bool {
+	side, c := divideThreads(f.beside(o.Runs), max(threads, 1), f.ownRows(), threadRows(s.Width), func(side int, c pool) bool {
 		return int64(side)*f.runBytes(streamed, c) <= left
 	})
 	scanned := min(readAhead, max(left/chunk, 1)) * chunk
@@ -95,11 +100,16 @@ func PredictFlops(s Shape, o Options) float64 {
 }
 
 // EpochFlops is [PredictFlops] of an epoch, validation included: each layer of a training row
-// has its output, the gradient of its weights and, but for the first one, that of its input.
+// has its output, the gradient of its weights and, but for the first one, that of its input. Of several workers it is that
+// of the one that has most rows.
 func EpochFlops(s Shape, o Options) float64 {
-	dims := s.dims(o)
-	first := 2 * float64(dims[0]) * float64(dims[1])
-	return float64(s.Train)*(3*forwardFlops(dims)-first) + float64(s.Valid)*forwardFlops(dims)
+	f := s.fitting(o)
+	first := 2 * float64(f.dims[0]) * float64(f.dims[1])
+	share := 1.0 // of a step
+	if s.Train > 0 {
+		share = float64(f.ownRows()) / float64(f.stepRows())
+	}
+	return float64(s.Train)*share*(3*forwardFlops(f.dims)-first) + float64(f.valid.count)*forwardFlops(f.dims)
 }
 
 // forwardFlops is that of a row.
@@ -110,17 +120,14 @@ func forwardFlops(dims []int) (flops float64) {
 	return flops
 }
 
-// HandedOn is what a group of workers hands on in an epoch: the number of steps, the bytes of a
-// gradient, the parts it is cut into, and the share of a step's work that adds to it.
-func HandedOn(s Shape, o Options) (steps, bytes int64, parts int, share float64) {
-	dims := s.dims(o)
-	batch := s.Train
-	if o.BatchSize > 0 {
-		batch = min(batch, int64(o.BatchSize))
+// Swapped is how many steps an epoch has, and how many bytes each of several workers receives at most in a step.
+func Swapped(s Shape, o Options) (steps, bytes int64) {
+	f := s.fitting(o)
+	if s.Train == 0 {
+		return 0, 0
 	}
-	forward := forwardFlops(dims)
-	return (s.Train + batch - 1) / max(batch, 1), 4 * (numParams(dims) + lossValues), len(sectionsOf(dims)) + 1,
-		forward / (3*forward - 2*float64(dims[0])*float64(dims[1]))
+	batch := f.stepRows()
+	return (s.Train + batch - 1) / batch, 4 * (f.received() + numParams(f.dims))
 }
 
 // NumWeights is the number of weights and biases of a model.

@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"math"
 	"math/bits"
 
@@ -11,177 +10,202 @@ import (
 	"ndls/internal/mem"
 )
 
-// lossValues is how many values of float32 the loss takes that follows the gradient from worker to
-// worker.
-const lossValues = 2
-
-// join has the workers of a group train together: each takes its share of the rows of a step, and of
+// join has the workers of a group train together: each takes its pieces of a step, and its share of
 // the validation rows.
 func (f *fitting) join(g group.Group) {
-	first, last, n := g.Range()
-	f.group, f.mine, f.of = g, last-first, n
-	f.valid = f.valid.some(f.own(f.validation))
+	f.group, f.workers = g, g.Size()
+	f.valid = f.valid.some(share(f.validation, g.Self(), f.workers), share(f.validation, g.Self()+1, f.workers))
 }
 
 // together says whether several workers train the same model.
-func (f *fitting) together() bool { return f.of > 0 }
+func (f *fitting) together() bool { return f.workers > 1 }
 
-// own is which of so many rows, [lo, hi), this worker takes: its share of them, in the order of workers.
-func (f *fitting) own(rows int64) (lo, hi int64) {
-	if !f.together() {
-		return 0, rows
+// share is where the share of a worker begins of so many things, which are shared evenly.
+func share(n int64, worker, workers int) int64 {
+	hi, lo := bits.Mul64(uint64(n), uint64(worker))
+	at, _ := bits.Div64(hi, lo, uint64(workers))
+	return int64(at)
+}
+
+// most is the largest share.
+func most(n int64, workers int) int64 { return (n + int64(workers) - 1) / int64(workers) }
+
+// of are the pieces [lo, hi) that a worker has.
+func (p pieces) of(worker, workers int) (lo, hi int) {
+	return int(share(int64(p.count), worker, workers)), int(share(int64(p.count), worker+1, workers))
+}
+
+// ownRows is the largest number of rows of a step that a worker has.
+func (f *fitting) ownRows() (rows int64) {
+	p := cutStep(f.stepRows())
+	for w := range f.workers {
+		lo, hi := p.of(w, f.workers)
+		rows = max(rows, p.at(hi)-p.at(lo))
 	}
-	first, last, n := f.group.Range()
-	return share(rows, first, n), share(rows, last, n)
+	return rows
 }
 
-// most is the largest number of them.
-func (f *fitting) most(rows int64) int64 {
-	if !f.together() {
-		return rows
+// mostSums is the largest number of gradients that a worker adds up at a time. The last step of an epoch has
+// no more pieces than the others.
+func (f *fitting) mostSums() (sums int) {
+	for count := 1; count <= cutStep(f.stepRows()).count; count *= 2 {
+		for w := range f.workers {
+			_, n := nodesOf(pieces{count: count}.of(w, f.workers))
+			sums = max(sums, n)
+		}
 	}
-	return min(share(rows, f.mine, f.of)+1, rows)
+	return sums
 }
 
-// share is rows·part/of, rounded down.
-func share(rows, part, of int64) int64 {
-	hi, lo := bits.Mul64(uint64(rows), uint64(part))
-	n, _ := bits.Div64(hi, lo, uint64(of))
-	return int64(n)
+// lossValues is how many values of float32 the losses take that follow a gradient where workers train together.
+func (f *fitting) lossValues() int {
+	if f.together() {
+		return 2
+	}
+	return 0
 }
 
-// stateValues is the number of values of the optimiser's state and of the gradient, of which workers
-// that train together have two, with the loss behind each.
+// received is how many values a worker receives at most of the sums of others, in a step.
+func (f *fitting) received() (values int64) {
+	for count := 1; count <= cutStep(f.stepRows()).count; count *= 2 {
+		all, least := 0, math.MaxInt
+		for w := range f.workers {
+			nodes, _ := nodesOf(pieces{count: count}.of(w, f.workers))
+			all, least = all+len(nodes), min(least, len(nodes))
+		}
+		values = max(values, int64(all-least))
+	}
+	return values * (most((numParams(f.dims)+valueUnit-1)/valueUnit, f.workers)*valueUnit + valueUnit)
+}
+
+// stateValues is the number of values of the optimiser's state and of the gradients.
 func (f *fitting) stateValues() int64 {
 	n := numParams(f.dims)
+	values := 2*n + int64(f.mostSums())*(n+int64(f.lossValues()))
 	if f.together() {
-		return 2*n + 2*(n+lossValues)
+		values += n + int64(f.lossValues()) + f.received()
 	}
-	return 3 * n
+	return values
 }
 
-// A section is the parameters of inputs [top, bottom) of a layer, and after the last input the
-// biases: what goes from worker to worker at a time. The parameters are [lo, hi) of all.
-type section struct{ layer, top, bottom, lo, hi int }
+// valueUnit is of which number of values the shares of a gradient are multiples: a cache line.
+const valueUnit = 16
 
-const (
-	// sectionRows is the least number of inputs of a section that are not a layer's last: whole tiles of every kernel,
-	// since workers with other kernels have the same sections.
-	sectionRows = 12
-	// sectionBytes is about how large a section is. A smaller one costs more messages, a larger one
-	// has workers wait longer for the first.
-	sectionBytes = 64 << 10
-)
-
-// sectionsOf cuts the parameters of a network into sections, in their order.
-func sectionsOf(dims []int) (all []section) {
-	at := 0
-	for l := range len(dims) - 1 {
-		in, out := dims[l], dims[l+1]
-		step := max(sectionBytes/(4*out*sectionRows), 1) * sectionRows
-		for top := 0; top < in; top += step {
-			s := section{layer: l, top: top, bottom: min(top+step, in), lo: at}
-			if at += (s.bottom - top) * out; s.bottom == in {
-				at += out
-			}
-			s.hi = at
-			all = append(all, s)
-		}
+// added are the values [lo, hi) of a gradient that a worker adds up. The last worker has the losses too.
+func (f *fitting) added(worker int) (lo, hi int) {
+	n := int(numParams(f.dims))
+	lines := int64(units(n, valueUnit))
+	lo = min(int(share(lines, worker, f.workers))*valueUnit, n)
+	if worker == f.workers-1 {
+		return lo, n + f.lossValues()
 	}
-	return all
+	return lo, min(int(share(lines, worker+1, f.workers))*valueUnit, n)
 }
 
-// addSection adds the gradient of a microbatch of n rows to a section of grad.
-func (w *network) addSection(grad []float32, n int, s section) {
-	across := w.across(s.layer)
-	first := s.top / w.kernel.Rows() * across
-	w.threads.share(units(s.bottom-s.top, w.kernel.Rows())*across, func(i int) {
-		w.addPart(grad, n, s.layer, first+i, false, nil)
-	})
+// shared is what a worker has that trains with others.
+type shared struct {
+	swap     group.Swap
+	result   []float32 // the gradient of a step
+	received []float32 // memory for the sums of others
 }
 
-// moveSection calls move with the parameters of a section, some at a time, and prepares the weights for
-// products.
-func (w *network) moveSection(s section, move func(lo, hi int)) {
-	out := w.dims[s.layer+1]
-	w.threads.share(units(s.bottom-s.top, sectionRows), func(i int) {
-		top := s.top + i*sectionRows
-		bottom := min(top+sectionRows, s.bottom)
-		lo, hi := s.lo+(top-s.top)*out, s.lo+(bottom-s.top)*out
-		if bottom == s.bottom {
-			hi = s.hi // with the biases
-		}
-		move(lo, hi)
-		w.packRows(s.layer, top, bottom)
-	})
-}
-
-// part ends a run of workers that train together: before its memory is freed, no other reads it any more.
-func (t *trainer) part(ctx context.Context, failed error) (err error) {
-	if !t.together() {
-		return nil
-	}
-	if failed == nil {
-		err = group.Barrier(ctx, t.group)
-	}
-	t.group.Unexpose(errors.Join(failed, err))
-	return err
-}
-
-// learnOwn takes those of consecutive samples of a step through the network and back that are this
-// worker's. After the last sample of the step, the workers take it together.
-func (t *trainer) learnOwn(ctx context.Context, p microbatch) error {
-	from := t.batch - t.left
-	if lo, hi := max(t.lo, from), min(t.hi, from+int64(p.len())); lo < hi {
-		_, own := p.cut(int(lo - from))
-		own, _ = own.cut(int(hi - lo))
-		t.through(own, t.position+lo-from, int(lo-t.lo), int(t.hi-t.lo))
-	}
-	t.left -= int64(p.len())
-	t.position += int64(p.len())
-	if t.left > 0 {
-		return ctx.Err()
-	}
-	return t.step(ctx)
-}
-
-// step takes a step with the gradient of the samples of all workers. Each adds that of its own to what
-// the workers before it have added, so that every value receives the rows in their order, and so does
-// the sum of losses. Each then takes the whole step by itself.
-func (t *trainer) step(ctx context.Context) error {
-	t.grads[0], t.grads[1] = t.grads[1], t.grads[0]
-	grad, n := t.grads[0], int(t.hi-t.lo)
-	sections := sectionsOf(t.dims)
-	var ends []int
-	for _, s := range sections {
-		ends = append(ends, s.hi)
-	}
-	ends = append(ends, len(grad))
-	loss := mem.AsBytes(grad[len(t.model.params):])
-	first, _, _ := t.group.Range()
-	step := t.adam.next(t.rate, t.options.WeightDecay)
-	err := t.group.HandOn(ctx, grad, ends, func(part int) {
-		if part < len(sections) {
-			t.net.addSection(grad, n, sections[part])
-			return
-		}
-		sum := math.Float64frombits(binary.LittleEndian.Uint64(loss))
-		if first == 0 {
-			sum = t.loss
-		}
-		for _, x := range t.net.sum[:n] {
-			sum += x
-		}
-		binary.LittleEndian.PutUint64(loss, math.Float64bits(sum))
-	}, func(part int) {
-		if part < len(sections) {
-			t.net.moveSection(sections[part], func(lo, hi int) { t.adam.move(t.kernel, step, t.model.params, grad, lo, hi) })
-			return
-		}
-		t.loss = math.Float64frombits(binary.LittleEndian.Uint64(loss))
+// exchange does the work of a run in which workers swap values.
+func (t *trainer) exchange(ctx context.Context, work func(context.Context) error) error {
+	err := t.group.Exchange(ctx, func(ctx context.Context, swap group.Swap) error {
+		t.shared.swap = swap
+		return work(ctx)
 	})
 	if err == nil {
-		t.net.packSome(func(int) bool { return false }) // the others are prepared
+		err = group.Barrier(ctx, t.group) // no other worker reads values any more
 	}
+	t.group.Unexpose(err)
 	return err
+}
+
+// sum is the gradient of a node: the values that a worker adds up.
+type sum struct {
+	node
+	values []float32
+}
+
+// step takes a step with the gradient of the samples of all workers. Each worker sends the others those values of its nodes that they add
+// up, adds up its own by the tree, and sends them the result. Each then takes the whole step by itself.
+func (t *trainer) step() error {
+	x, self := t.shared, t.group.Self()
+	end := len(t.model.params)
+	for i := range t.adding.nodes {
+		putLoss(t.sums[i][end:], t.losses[i])
+	}
+	all := make([][]sum, t.workers)
+	lo, hi := t.added(self)
+	rest := x.received
+	for w := range all {
+		nodes, _ := nodesOf(t.adding.of(w, t.workers))
+		for i, n := range nodes {
+			if w == self {
+				all[w] = append(all[w], sum{n, t.sums[i][lo:hi]})
+				continue
+			}
+			all[w] = append(all[w], sum{n, rest[:hi-lo]})
+			rest = rest[hi-lo:]
+		}
+	}
+	err := x.swap(func(w int) (values [][]float32) {
+		lo, hi := t.added(w)
+		for i := range t.adding.nodes {
+			values = append(values, t.sums[i][lo:hi])
+		}
+		return values
+	}, func(w int) (values [][]float32) {
+		for _, s := range all[w] {
+			values = append(values, s.values)
+		}
+		return values
+	})
+	if err != nil {
+		return err
+	}
+	copy(x.result[lo:hi], t.addUp(all, min(hi, end)-lo))
+	part := func(w int) [][]float32 {
+		lo, hi := t.added(w)
+		return [][]float32{x.result[lo:hi]}
+	}
+	if err := x.swap(func(int) [][]float32 { return part(self) }, part); err != nil {
+		return err
+	}
+	t.loss += getLoss(x.result[end:])
+	step := t.adam.next(t.rate, t.options.WeightDecay)
+	t.net.finish(func(lo, hi int) { t.adam.move(t.kernel, step, t.model.params, x.result, lo, hi) })
+	return nil
+}
+
+// addUp adds nodes, those of one worker after the other, until one is left, whose values it returns. The first of them, so many, are
+// gradients; losses follow.
+func (t *trainer) addUp(all [][]sum, gradients int) []float32 {
+	var nodes []node
+	var values [][]float32
+	for _, sums := range all {
+		for _, s := range sums {
+			nodes, values = join(append(nodes, s.node)), append(values, s.values)
+			for len(values) > len(nodes) {
+				n := len(values)
+				to, from := values[n-2], values[n-1]
+				t.kernel.Sum(to[:gradients], from[:gradients])
+				if gradients < len(to) {
+					putLoss(to[gradients:], getLoss(to[gradients:])+getLoss(from[gradients:]))
+				}
+				values = values[:n-1]
+			}
+		}
+	}
+	return values[0]
+}
+
+// putLoss writes a sum of losses to values, which are its bits, and getLoss reads it.
+func putLoss(values []float32, loss float64) {
+	binary.LittleEndian.PutUint64(mem.AsBytes(values), math.Float64bits(loss))
+}
+
+func getLoss(values []float32) float64 {
+	return math.Float64frombits(binary.LittleEndian.Uint64(mem.AsBytes(values)))
 }

@@ -16,24 +16,24 @@ import (
 	"ndls/train/dense"
 )
 
-// crew is workers of one process that hand values on, and gather them, in memory.
+// crew is workers of one process that swap values, and gather them, in memory.
 type crew struct {
-	borders []int64
-	mu      sync.Mutex
-	cond    *sync.Cond
-	calls   map[int]*handing
-	failed  error
+	size   int
+	mu     sync.Mutex
+	cond   *sync.Cond
+	calls  map[int]*meeting
+	failed error
 }
 
-// handing is one call of all workers.
-type handing struct {
-	turn   int // how many workers have had how many parts
-	values []float32
-	all    [][]float64
+// meeting is one call of all workers.
+type meeting struct {
+	mine []func(worker int) [][]float32
+	all  [][]float64
+	had  int // workers that have received all
 }
 
-func newCrew(borders ...int64) *crew {
-	c := &crew{borders: borders, calls: map[int]*handing{}}
+func newCrew(size int) *crew {
+	c := &crew{size: size, calls: map[int]*meeting{}}
 	c.cond = sync.NewCond(&c.mu)
 	return c
 }
@@ -53,17 +53,14 @@ type hand struct {
 	self, calls int
 }
 
-func (h *hand) Size() int { return len(h.borders) - 1 }
-
-func (h *hand) Range() (first, last, n int64) {
-	return h.borders[h.self], h.borders[h.self+1], h.borders[h.Size()]
-}
+func (h *hand) Size() int { return h.size }
+func (h *hand) Self() int { return h.self }
 
 // next is the present call of all workers, and until waits for something of it. The caller holds the lock.
-func (h *hand) next() *handing {
+func (h *hand) next() *meeting {
 	x := h.crew.calls[h.calls]
 	if x == nil {
-		x = &handing{all: make([][]float64, h.Size())}
+		x = &meeting{mine: make([]func(int) [][]float32, h.size), all: make([][]float64, h.size)}
 		h.crew.calls[h.calls] = x
 	}
 	h.calls++
@@ -77,33 +74,38 @@ func (h *hand) until(there func() bool) error {
 	return h.failed
 }
 
-func (h *hand) HandOn(_ context.Context, values []float32, ends []int, add, done func(part int)) error {
+func (h *hand) Exchange(ctx context.Context, do func(context.Context, group.Swap) error) error {
+	return do(ctx, h.swap)
+}
+
+// swap waits until all have received what all send.
+func (h *hand) swap(mine, theirs func(worker int) [][]float32) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	x := h.next()
-	if x.values == nil {
-		x.values = make([]float32, len(values))
-	}
-	from := 0
-	for i, end := range ends {
-		if err := h.until(func() bool { return x.turn == i*h.Size()+h.self }); err != nil {
+	x.mine[h.self] = mine
+	h.cond.Broadcast()
+	for w := range h.size {
+		if w == h.self {
+			continue
+		}
+		if err := h.until(func() bool { return x.mine[w] != nil }); err != nil {
 			return err
 		}
-		copy(values[from:end], x.values[from:end])
-		add(i)
-		copy(x.values[from:end], values[from:end])
-		x.turn++
-		h.cond.Broadcast()
-		from = end
+		to, from := theirs(w), x.mine[w](h.self)
+		if len(to) != len(from) {
+			return fmt.Errorf("worker %d has %d lists of values for worker %d, which expects %d", w, len(from), h.self, len(to))
+		}
+		for i := range to {
+			if len(to[i]) != len(from[i]) {
+				return fmt.Errorf("worker %d has %d values for worker %d, which expects %d", w, len(from[i]), h.self, len(to[i]))
+			}
+			copy(to[i], from[i])
+		}
 	}
-	if err := h.until(func() bool { return x.turn == len(ends)*h.Size() }); err != nil {
-		return err
-	}
-	copy(values, x.values)
-	for i := range ends {
-		done(i)
-	}
-	return nil
+	x.had++
+	h.cond.Broadcast()
+	return h.until(func() bool { return x.had == h.size })
 }
 
 func (h *hand) AllGather(_ context.Context, values []float64) ([][]float64, error) {
@@ -123,9 +125,8 @@ func (h *hand) Unexpose(err error) {
 }
 
 // trainTogether trains models by workers whose resources change gives, and compares all that each of them gets.
-func trainTogether(t testing.TB, p Problem, o Options, runs []int, borders []int64, change func(self int, res *Resources)) ([][]byte, []History, error) {
-	c := newCrew(borders...)
-	size := len(borders) - 1
+func trainTogether(t testing.TB, p Problem, o Options, runs []int, size int, change func(self int, res *Resources)) ([][]byte, []History, error) {
+	c := newCrew(size)
 	models, histories, failed := make([][][]byte, size), make([][]History, size), make([]error, size)
 	var workers sync.WaitGroup
 	for self := range size {
@@ -198,7 +199,7 @@ func TestTogetherGivesTheSameBits(t *testing.T) {
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		width := rapid.IntRange(1, 70).Draw(r, "width")
-		p := noisy(rapid.Int64Range(40, 900).Draw(r, "rows"), width, rapid.IntRange(2, 9).Draw(r, "classes"), 0.2)
+		p := noisy(rapid.Int64Range(40, 3000).Draw(r, "rows"), width, rapid.IntRange(2, 9).Draw(r, "classes"), 0.2)
 		if rapid.Bool().Draw(r, "nothing to validate on") {
 			for i, s := range p.Splits {
 				if s == Valid {
@@ -208,22 +209,19 @@ func TestTogetherGivesTheSameBits(t *testing.T) {
 		}
 		o := quick()
 		o.Layers, o.Hidden, o.Epochs = rapid.IntRange(1, 4).Draw(r, "layers"), rapid.IntRange(1, 150).Draw(r, "hidden"), rapid.IntRange(1, 6).Draw(r, "epochs")
-		o.Patience, o.BatchSize, o.Seed = rapid.IntRange(0, 2).Draw(r, "patience"), rapid.IntRange(0, 400).Draw(r, "batch"), rapid.Uint64().Draw(r, "seed")
+		o.Patience, o.BatchSize, o.Seed = rapid.IntRange(0, 2).Draw(r, "patience"), rapid.IntRange(0, 2000).Draw(r, "batch"), rapid.Uint64().Draw(r, "seed")
 		runs := rapid.SampledFrom([][]int{{0}, {2}, {1, 0}}).Draw(r, "runs")
 		o.Runs = 3
 		want, course := one(t, p, o, runs)
-		borders := []int64{0}
-		for range rapid.IntRange(2, 5).Draw(r, "workers") {
-			borders = append(borders, borders[len(borders)-1]+rapid.Int64Range(1, 40).Draw(r, "share"))
-		}
-		got, histories, err := trainTogether(t, p, o, runs, borders, func(_ int, res *Resources) {
+		size := rapid.IntRange(2, 9).Draw(r, "workers")
+		got, histories, err := trainTogether(t, p, o, runs, size, func(_ int, res *Resources) {
 			res.Threads = rapid.IntRange(1, 3).Draw(r, "threads")
 			res.Kernel = rapid.SampledFrom(kernels).Draw(r, "kernel")
 		})
 		if err != nil {
 			r.Fatal(err)
 		}
-		compare(t, fmt.Sprint(borders), got, want, histories, course)
+		compare(t, fmt.Sprint(size, " workers"), got, want, histories, course)
 	})
 }
 
@@ -235,7 +233,7 @@ func TestTogetherStreamed(t *testing.T) {
 	o.BatchSize, o.Epochs, o.Hidden = 1500, 2, 20
 	want, course := one(t, p, o, []int{0})
 	for size := 2; size <= 3; size++ {
-		got, histories, err := trainTogether(t, p, o, []int{0}, []int64{0, 3, 5, 9}[:size+1], func(self int, res *Resources) {
+		got, histories, err := trainTogether(t, p, o, []int{0}, size, func(self int, res *Resources) {
 			if self == 1 {
 				res.Budget = testBudget(t, 26<<20)
 			}
@@ -250,7 +248,7 @@ func TestTogetherStreamed(t *testing.T) {
 // TestTogetherFails ends all workers with the error of one.
 func TestTogetherFails(t *testing.T) {
 	p := clouds(600, 8, 3, 100)
-	_, _, err := trainTogether(t, p, quick(), []int{0}, []int64{0, 1, 2}, func(self int, res *Resources) {
+	_, _, err := trainTogether(t, p, quick(), []int{0}, 2, func(self int, res *Resources) {
 		if self == 1 {
 			res.Kernel = "none"
 		}
@@ -260,35 +258,11 @@ func TestTogetherFails(t *testing.T) {
 	}
 }
 
-// TestSections: sections follow each other, have whole rows of weights, and are the same whatever the kernel.
-func TestSections(t *testing.T) {
-	for _, dims := range [][]int{{128, 256, 172}, {1, 1}, {3000, 7, 2}, {11, 13, 13, 40000}} {
-		at, inputs := 0, 0
-		for _, s := range sectionsOf(dims) {
-			in, out := dims[s.layer], dims[s.layer+1]
-			if s.top == 0 {
-				inputs = 0
-			}
-			size := (s.bottom - s.top) * out
-			if s.bottom == in {
-				size += out
-			}
-			if s.lo != at || s.hi != at+size || s.top != inputs || s.top%sectionRows != 0 {
-				t.Errorf("%v: section %+v after value %d and input %d", dims, s, at, inputs)
-			}
-			at, inputs = s.hi, s.bottom
-		}
-		if int64(at) != numParams(dims) {
-			t.Errorf("%v: sections end at value %d of %d", dims, at, numParams(dims))
-		}
-	}
-}
-
 // TestMemoryOfTogether holds the memory of a worker that trains with others against its formula.
 func TestMemoryOfTogether(t *testing.T) {
-	p := clouds(5000, 64, 3, 1000)
+	p := clouds(5000, 64, 3, 5000)
 	o := quick()
-	o.BatchSize, o.Epochs, o.Runs, o.Hidden = 3000, 1, 1, 256
+	o.BatchSize, o.Epochs, o.Runs, o.Hidden = 3000, 1, 1, 1024
 	var train, valid int64
 	for _, s := range p.Splits {
 		switch s {
@@ -298,20 +272,21 @@ func TestMemoryOfTogether(t *testing.T) {
 			valid++
 		}
 	}
-	borders := []int64{0, 3, 8, 10}
-	var budgets []func() (peak, planned int64)
-	_, _, err := trainTogether(t, p, o, []int{0}, borders, func(self int, res *Resources) {
-		b := res.Budget
-		free := b.Free()
-		planned, _, _ := PlanFit(Shape{Rows: 5000, Train: train, Valid: valid, Width: 64, Classes: 3, Part: borders[self+1] - borders[self], Of: 10}, o, 1, free)
-		budgets = append(budgets, func() (int64, int64) { return b.Peak() - (b.Limit() - free), planned })
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for self, b := range budgets {
-		if peak, planned := b(); peak > planned+1<<16 || peak < planned*3/4 {
-			t.Errorf("worker %d took %d bytes, planned are %d", self, peak, planned)
+	for _, size := range []int{2, 3, 5, 8} {
+		var budgets []func() (peak, planned int64)
+		_, _, err := trainTogether(t, p, o, []int{0}, size, func(_ int, res *Resources) {
+			b := res.Budget
+			free := b.Free()
+			planned, _, _ := PlanFit(Shape{Rows: 5000, Train: train, Valid: valid, Width: 64, Classes: 3, Workers: size}, o, 1, free)
+			budgets = append(budgets, func() (int64, int64) { return b.Peak() - (b.Limit() - free), planned })
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for self, b := range budgets {
+			if peak, planned := b(); peak > planned+1<<16 || peak < planned*3/4 {
+				t.Errorf("worker %d of %d took %d bytes, planned are %d", self, size, peak, planned)
+			}
 		}
 	}
 }

@@ -68,9 +68,8 @@
 // three in a hop. Stationary rows take twice 8·b bytes for each component and worker,
 // once.
 //
-// Values that are handed on ([Member.HandOn]) go from each worker to the next as they are added to, and the results from the
-// last worker to two others, from each of these to two more: 2·(W−1)·4·v bytes for v values, in W + ⌈log₂ W⌉ delays
-// one after another.
+// Values that are swapped ([Member.Exchange]) go from each worker to each other one in one stream, swap after swap, which takes
+// a request for each 2^20 values. A swap takes one delay, and W·(W−1) messages, each of at least some 400 bytes.
 //
 // # Memory
 //
@@ -93,8 +92,7 @@
 // # Determinism
 //
 // Sums over workers are taken in the order of the workers; [Member.OrderedSum] adds
-// value after value in ascending order of row, whatever worker has the row, and [Member.HandOn] lets workers add in
-// their order.
+// value after value in ascending order of row, whatever worker has the row.
 //
 // # Not supported
 //

@@ -66,9 +66,9 @@ type Member struct {
 	// where all are sent.
 	own    *list
 	others []list
-	// handed are the newest two things that were handed on, handings how many there were so far.
-	handed   [2]*handed
-	handings int
+	// swapped are the values of the newest two swaps, swaps how many there were so far.
+	swapped [2]*swapped
+	swaps   int
 }
 
 var _ group.Group = (*Member)(nil)
@@ -126,6 +126,9 @@ func (m *Member) change(do func()) {
 // Size implements group.Group.
 func (m *Member) Size() int { return len(m.o.Peers) }
 
+// Self implements group.Group.
+func (m *Member) Self() int { return m.o.Self }
+
 // Range implements group.Group.
 func (m *Member) Range() (first, last, n int64) {
 	return m.o.Borders[m.o.Self], m.o.Borders[m.o.Self+1], m.o.Borders[m.Size()]
@@ -146,7 +149,7 @@ func (m *Member) Unexpose(err error) {
 		m.Close(err)
 		return
 	}
-	m.change(func() { m.rows.held, m.relayed, m.handed = [2]*exposed{}, nil, [2]*handed{} })
+	m.change(func() { m.rows.held, m.relayed, m.swapped = [2]*exposed{}, nil, [2]*swapped{} })
 }
 
 // Close fails the present and later requests of other workers, so that they learn at
@@ -162,7 +165,7 @@ func (m *Member) Close(reason error) {
 			}
 		}
 		m.rows, m.values, m.relayed = slots{next: m.rows.next}, slots{next: m.values.next}, nil
-		m.handed = [2]*handed{}
+		m.swapped = [2]*swapped{}
 	})
 }
 
@@ -221,8 +224,8 @@ func (m *Member) Rows(ctx context.Context, t blocks.Ticket, send func(first int6
 	if m.knows(t) && m.isRead(t) {
 		return m.sendRead(ctx, t, send)
 	}
-	if m.knows(t) && (t.Stage == m.o.Name+sumStage || t.Stage == m.o.Name+resultStage) {
-		return m.sendHanded(ctx, t, send)
+	if w, ok := m.swapsWith(t); ok {
+		return m.sendSwapped(ctx, t, w, send)
 	}
 	x, err := m.wait(ctx, t)
 	if err != nil {
@@ -256,7 +259,7 @@ func (m *Member) Rows(ctx context.Context, t blocks.Ticket, send func(first int6
 
 // knows says whether a ticket is of this group.
 func (m *Member) knows(t blocks.Ticket) bool {
-	return t.Plan == m.o.Plan && (slices.Contains([]control.Stage{m.o.Name, m.o.Name + valuesStage, m.o.Name + relayStage, m.o.Name + sumStage, m.o.Name + resultStage}, t.Stage) || m.isRead(t))
+	return t.Plan == m.o.Plan && (slices.Contains([]control.Stage{m.o.Name, m.o.Name + valuesStage, m.o.Name + relayStage}, t.Stage) || m.isRead(t) || m.isSwapped(t))
 }
 
 // isRead says whether a ticket is for the rows that a worker reads.

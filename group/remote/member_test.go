@@ -98,6 +98,12 @@ type worker struct {
 // returns the workers' errors and the bytes on the wire.
 func gang(t *testing.T, borders []int64, work func(w worker) error) (failed []error, traffic int64) {
 	t.Helper()
+	return members(t, borders, func(r *remote.Member, self int, die func()) error { return member(t, r, self, die, work) })
+}
+
+// members is gang of workers that have no graph.
+func members(t testing.TB, borders []int64, work func(r *remote.Member, self int, die func()) error) (failed []error, traffic int64) {
+	t.Helper()
 	count := len(borders) - 1
 	wires, clients := make([]*blocks.Wire, count), make([]*blocks.Client, count)
 	for w := range count {
@@ -123,7 +129,7 @@ func gang(t *testing.T, borders []int64, work func(w worker) error) (failed []er
 		stops = append(stops, stop)
 		servers.Go(func() { _ = blocks.Serve(ctx, wires[w], r) })
 		engines.Go(func() {
-			failed[w] = member(t, r, w, stop, work)
+			failed[w] = work(r, w, stop)
 			if failed[w] != nil && !errors.Is(failed[w], hops.ErrStopped) {
 				r.Close(failed[w])
 				return
@@ -200,7 +206,7 @@ var ids = sync.OnceValue(func() []uint32 {
 	return all
 })
 
-func must(t *testing.T, failed []error) {
+func must(t testing.TB, failed []error) {
 	t.Helper()
 	for w, err := range failed {
 		if err != nil {

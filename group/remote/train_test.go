@@ -57,25 +57,26 @@ func trainingProblem() train.Problem {
 // dying is a group of which this worker is lost in the middle of a step.
 type dying struct {
 	group.Group
-	steps int
+	swaps int
 	die   func()
 }
 
-func (d *dying) HandOn(ctx context.Context, values []float32, ends []int, add, done func(int)) error {
-	d.steps--
-	return d.Group.HandOn(ctx, values, ends, func(part int) {
-		if d.steps == 0 && part == len(ends)/2 {
-			d.die()
-		}
-		add(part)
-	}, done)
+func (d *dying) Exchange(ctx context.Context, do func(context.Context, group.Swap) error) error {
+	return d.Group.Exchange(ctx, func(ctx context.Context, swap group.Swap) error {
+		return do(ctx, func(mine, theirs func(int) [][]float32) error {
+			if d.swaps--; d.swaps == 0 {
+				d.die()
+			}
+			return swap(mine, theirs)
+		})
+	})
 }
 
 // TestTrainTogether has workers train two models together, over Flight on loopback: with the bytes of one worker, also
 // by a group that begins again once a worker was lost in the middle of an epoch.
 func TestTrainTogether(t *testing.T) {
 	o := train.DefaultOptions()
-	o.Hidden, o.Layers, o.Epochs, o.Patience, o.BatchSize, o.Runs, o.Seed = 150, 3, 4, 2, 700, 2, 5
+	o.Hidden, o.Layers, o.Epochs, o.Patience, o.BatchSize, o.Runs, o.Seed = 150, 3, 4, 2, 1900, 2, 5
 	fit := func(g group.Group, threads int) (text []byte, err error) {
 		b, err := mem.NewBudget(512 << 20)
 		if err != nil {
@@ -112,7 +113,7 @@ func TestTrainTogether(t *testing.T) {
 					failed, _ := gang(t, borders(workers), func(w worker) (err error) {
 						g := w.Group
 						if w.self == lost {
-							g = &dying{g, 9, w.die}
+							g = &dying{g, 10, w.die}
 						}
 						if got[w.self], err = fit(g, 1+w.self%2); err != nil {
 							return err

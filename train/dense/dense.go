@@ -16,15 +16,18 @@ type Kernel struct {
 	// and the rows of c are stride bytes apart. half does so for the left half of the columns.
 	tile, half tileFunc
 	// tileRows and halfRows are the same for rows of a that are not packed: they are gap
-	// bytes apart. tileColumns and halfColumns are the same for its columns.
+	// bytes apart. tileColumns and halfColumns are the same for its columns, freshColumns and freshHalf
+	// are these with sums from zero on.
 	tileRows, halfRows       gapFunc
 	tileColumns, halfColumns gapFunc
-	// The others are those of Exps, Scale, Largest and Rectify, for n values: a multiple of
-	// 8 for the first two, of 16 for the last.
+	freshColumns, freshHalf  gapFunc
+	// The others are those of Exps, Scale, Largest, Rectify and Sum, for n values: a multiple of
+	// 8 for the first two, of 16 for the last two.
 	exps    func(p *float64, z *float32, n uintptr, largest float64) float64
 	scale   func(to *float32, p *float64, n uintptr, share float64)
 	largest func(z *float32, n uintptr) float32
 	rectify func(x *float32, n uintptr)
+	sum     func(to, x *float32, n uintptr)
 	// drop is that of Drop, for n values, a multiple of 32. adam is that of Adam, for n values, a
 	// multiple of 16: c are its constants, and most has 16 of the largest magnitudes.
 	drop func(to, x *float32, n uintptr, state, below uint64, scale float32)
@@ -44,7 +47,7 @@ func (k *Kernel) Name() string { return k.name }
 func Select(name string) (*Kernel, error) { return kernels.Select(available(), name) }
 
 // goKernel is the twin that the assembly is tested against.
-var goKernel = &Kernel{"go", goRows, goCols, tileGo(goCols), tileGo(goCols / 2), tileRowsGo(goCols), tileRowsGo(goCols / 2), tileColumnsGo(goCols), tileColumnsGo(goCols / 2), expsGo, scaleGo, largestGo, rectifyGo, dropGo, adamGo}
+var goKernel = &Kernel{"go", goRows, goCols, tileGo(goCols), tileGo(goCols / 2), tileRowsGo(goCols), tileRowsGo(goCols / 2), tileColumnsGo(goCols), tileColumnsGo(goCols / 2), freshColumnsGo(goCols), freshColumnsGo(goCols / 2), expsGo, scaleGo, largestGo, rectifyGo, plusGo, dropGo, adamGo}
 
 // Both are small, so that few of its slow operations are wasted at the edges.
 const goRows, goCols = 4, 8
@@ -67,6 +70,16 @@ func tileColumnsGo(cols int) gapFunc {
 	return func(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr) {
 		left := unsafe.Slice(a, (k-1)*gap/4+goRows)
 		sumGo(int(k), cols, func(i, l int) float32 { return left[uintptr(l)*gap/4+uintptr(i)] }, b, c, stride)
+	}
+}
+
+func freshColumnsGo(cols int) gapFunc {
+	tile := tileColumnsGo(cols)
+	return func(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr) {
+		for i := range uintptr(goRows) {
+			clear(unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(c), i*stride)), cols))
+		}
+		tile(k, a, gap, b, c, stride)
 	}
 }
 
@@ -220,7 +233,7 @@ type Area struct{ Top, Bottom, Left, Right int }
 // Add adds an area of the product of packed matrices to c, whose rows are stride values
 // apart. depth is the inner dimension.
 func (k *Kernel) Add(c []float32, area Area, depth, stride int, left, right []float32) {
-	k.add(c, area, depth, stride, right, func(i, from int, d uintptr, half bool, b, to *float32, stride uintptr) {
+	k.add(c, area, depth, 0, depth, stride, right, func(i, from int, d uintptr, half bool, b, to *float32, stride uintptr) {
 		tile := k.tile
 		if half {
 			tile = k.half
@@ -229,14 +242,19 @@ func (k *Kernel) Add(c []float32, area Area, depth, stride int, left, right []fl
 	})
 }
 
-// AddColumns adds an area of the product of the transpose of a and a packed matrix to c, whose rows are stride values apart. The
-// depth rows of a lie one after the other and have m values. The last of them may be read beyond its end: a has
-// Rows() values more.
-func (k *Kernel) AddColumns(c []float32, area Area, depth, stride int, a []float32, m int, right []float32) {
+// AddColumns adds an area of the product of the transpose of a and a packed matrix to c, whose rows are stride values apart: the
+// terms with inner indices [lo, hi) of depth. Where it is fresh, c is what is added to zeros. The depth rows of a lie one after the other and have m values. The last of
+// them may be read beyond its end: a has Rows() values more.
+func (k *Kernel) AddColumns(c []float32, area Area, depth, lo, hi, stride int, fresh bool, a []float32, m int, right []float32) {
 	_ = a[:depth*m+k.rows]
-	k.add(c, area, depth, stride, right, func(i, from int, d uintptr, half bool, b, to *float32, stride uintptr) {
+	k.add(c, area, depth, lo, hi, stride, right, func(i, from int, d uintptr, half bool, b, to *float32, stride uintptr) {
 		tile := k.tileColumns
-		if half {
+		switch zeros := fresh && from == lo; {
+		case zeros && half:
+			tile = k.freshHalf
+		case zeros:
+			tile = k.freshColumns
+		case half:
 			tile = k.halfColumns
 		}
 		tile(d, &a[from*m+i], uintptr(4*m), b, to, stride)
@@ -265,7 +283,7 @@ func (k *Kernel) AddRows(c, a []float32, depth, cols int, right, space []float32
 		tile(d, &a[i*depth+from], uintptr(4*depth), b, to, stride)
 	}
 	whole := rows - rows%k.rows
-	k.add(c, Area{Bottom: whole, Right: cols}, depth, cols, right, tile)
+	k.add(c, Area{Bottom: whole, Right: cols}, depth, 0, depth, cols, right, tile)
 	if whole < rows {
 		k.addLast(c, rows, whole, depth, cols, right, tile)
 	}
@@ -295,12 +313,12 @@ func (k *Kernel) addLast(c []float32, rows, whole, depth, cols int, right []floa
 // half of the tile's columns is not needed.
 type addFunc func(i, from int, d uintptr, half bool, b, to *float32, stride uintptr)
 
-// add calls tile for each tile of an area, with b for the inner indices of the right-hand side.
-func (k *Kernel) add(c []float32, area Area, depth, stride int, right []float32, tile addFunc) {
+// add calls tile for each tile of an area, with b for inner indices [lo, hi) of the right-hand side.
+func (k *Kernel) add(c []float32, area Area, depth, lo, hi, stride int, right []float32, tile addFunc) {
 	edge := edges.Get().(*[tileValues]float32)
 	defer edges.Put(edge)
-	for from := 0; from < depth; from += inner {
-		d := uintptr(min(inner, depth-from))
+	for from := lo; from < hi; from += inner {
+		d := uintptr(min(inner, hi-from))
 		for j := area.Left; j < area.Right; j += k.cols {
 			b, cols := &right[j*depth+from*k.cols], min(k.cols, area.Right-j)
 			half := cols <= k.cols/2

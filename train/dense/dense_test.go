@@ -98,7 +98,19 @@ func TestKernelsEqualTheDefinition(t *testing.T) {
 					got := append([]float32(nil), start...)
 					if flip {
 						kernel.PackRightT(right, transpose(b, k, n), n, k, k)
-						kernel.AddColumns(got, Area{Bottom: m, Right: n}, k, n, append(transpose(a, m, k), numbers(9, kernel.Rows())...), m, right)
+						// The inner indices in two parts, as the rows of two microbatches are.
+						rows := append(transpose(a, m, k), numbers(9, kernel.Rows())...)
+						for _, part := range [][2]int{{0, k / 3}, {k / 3, k}} {
+							kernel.AddColumns(got, Area{Bottom: m, Right: n}, k, part[0], part[1], n, false, rows, m, right)
+						}
+						if k > 0 { // from zeros, whatever was there
+							zeros, fresh := make([]float32, m*n), numbers(4, m*n)
+							kernel.AddColumns(zeros, Area{Bottom: m, Right: n}, k, 0, k, n, false, rows, m, right)
+							kernel.AddColumns(fresh, Area{Bottom: m, Right: n}, k, 0, k, n, true, rows, m, right)
+							if !sameBits(zeros, fresh) {
+								t.Error("a fresh product is another one than the product added to zeros")
+							}
+						}
 					} else {
 						kernel.PackLeft(left, a, 0, m, k, k)
 						kernel.PackRight(right, b, n, 0, k, k, n)
@@ -244,6 +256,26 @@ func TestRectify(t *testing.T) {
 				}
 				if math.Float32bits(x[i]) != math.Float32bits(want) {
 					t.Errorf("%s: value %d of %d is %v, want %v", k.name, i, n, x[i], want)
+				}
+			}
+		}
+	}
+}
+
+// Each kernel adds the values there are, and no more.
+func TestSum(t *testing.T) {
+	for _, n := range []int{0, 1, 15, 16, 17, 31, 32, 33, 100, 1536} {
+		x, start := numbers(1, n+1), numbers(2, n+1)
+		for _, k := range available() {
+			to := append([]float32(nil), start...)
+			k.Sum(to[:n], x[:n])
+			for i, v := range to {
+				want := start[i]
+				if i < n {
+					want += x[i]
+				}
+				if v != want {
+					t.Errorf("%s: value %d of %d is %v, want %v", k.name, i, n, v, want)
 				}
 			}
 		}

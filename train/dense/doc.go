@@ -10,7 +10,7 @@
 // the transpose of such rows.
 // Several threads may add different areas at the same time. [Kernel.Largest], [Kernel.Exps]
 // and [Kernel.Scale] are the parts of a softmax, [Kernel.Rectify] is the rectifier, [Kernel.Drop] is
-// dropout, and [Kernel.Step] a step of Adam.
+// dropout, [Kernel.Step] a step of Adam, and [Kernel.Sum] adds values to others.
 //
 // # Algorithm
 //

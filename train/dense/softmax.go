@@ -64,6 +64,17 @@ func (k *Kernel) Rectify(x []float32) {
 	}
 }
 
+// Sum adds each value of x to that of to. Both are equally long.
+func (k *Kernel) Sum(to, x []float32) {
+	whole := len(x) &^ 15
+	if whole > 0 {
+		k.sum(&to[0], &x[0], uintptr(whole))
+	}
+	for i := whole; i < len(x); i++ {
+		to[i] += x[i]
+	}
+}
+
 func largestGo(z *float32, n uintptr) float32 {
 	most := *z
 	for _, v := range unsafe.Slice(z, n) {
@@ -97,5 +108,12 @@ func rectifyGo(x *float32, n uintptr) {
 		if v < 0 {
 			all[i] = 0
 		}
+	}
+}
+
+func plusGo(to, x *float32, n uintptr) {
+	all := unsafe.Slice(to, n)
+	for i, v := range unsafe.Slice(x, n) {
+		all[i] += v
 	}
 }

@@ -13,6 +13,9 @@ func tileRowsAVX512(k uintptr, a *float32, gap uintptr, b *float32, c *float32, 
 // tileColumnsAVX512 adds a·b to c, 12 rows of 32 columns: a has k columns of 12 values, gap bytes apart, b has k rows of 32 values; stride of c is in bytes.
 func tileColumnsAVX512(k uintptr, a *float32, gap uintptr, b *float32, c *float32, stride uintptr)
 
+// freshColumnsAVX512 sets c to a·b, 12 rows of 32 columns: a has k columns of 12 values, gap bytes apart, b has k rows of 32 values; stride of c is in bytes.
+func freshColumnsAVX512(k uintptr, a *float32, gap uintptr, b *float32, c *float32, stride uintptr)
+
 // tileHalfAVX512 adds a·b to c, 12 rows of 16 columns: a has k columns of 12 values, b has k rows of 32 values; stride of c is in bytes.
 func tileHalfAVX512(k uintptr, a *float32, b *float32, c *float32, stride uintptr)
 
@@ -21,6 +24,9 @@ func tileRowsHalfAVX512(k uintptr, a *float32, gap uintptr, b *float32, c *float
 
 // tileColumnsHalfAVX512 adds a·b to c, 12 rows of 16 columns: a has k columns of 12 values, gap bytes apart, b has k rows of 32 values; stride of c is in bytes.
 func tileColumnsHalfAVX512(k uintptr, a *float32, gap uintptr, b *float32, c *float32, stride uintptr)
+
+// freshColumnsHalfAVX512 sets c to a·b, 12 rows of 16 columns: a has k columns of 12 values, gap bytes apart, b has k rows of 32 values; stride of c is in bytes.
+func freshColumnsHalfAVX512(k uintptr, a *float32, gap uintptr, b *float32, c *float32, stride uintptr)
 
 // expsAVX512 sets p[i] to e^(z[i]-largest), for n values, a multiple of 8, and returns their sum.
 func expsAVX512(p *float64, z *float32, n uintptr, largest float64) float64
@@ -33,6 +39,9 @@ func largestAVX512(z *float32, n uintptr) float32
 
 // rectifyAVX512 sets what is below 0 to 0, of n values, a multiple of 16.
 func rectifyAVX512(x *float32, n uintptr)
+
+// sumAVX512 adds x[i] to to[i], for n values, a multiple of 16.
+func sumAVX512(to *float32, x *float32, n uintptr)
 
 // dropAVX512 sets to[i] to x[i]·scale, or to 0 where draw i after a state is below a bound, for n values, a multiple of 32.
 func dropAVX512(to *float32, x *float32, n uintptr, state uint64, below uint64, scale float32)
@@ -49,6 +58,9 @@ func tileRowsAVX2(k uintptr, a *float32, gap uintptr, b *float32, c *float32, st
 // tileColumnsAVX2 adds a·b to c, 6 rows of 16 columns: a has k columns of 6 values, gap bytes apart, b has k rows of 16 values; stride of c is in bytes.
 func tileColumnsAVX2(k uintptr, a *float32, gap uintptr, b *float32, c *float32, stride uintptr)
 
+// freshColumnsAVX2 sets c to a·b, 6 rows of 16 columns: a has k columns of 6 values, gap bytes apart, b has k rows of 16 values; stride of c is in bytes.
+func freshColumnsAVX2(k uintptr, a *float32, gap uintptr, b *float32, c *float32, stride uintptr)
+
 // tileHalfAVX2 adds a·b to c, 6 rows of 8 columns: a has k columns of 6 values, b has k rows of 16 values; stride of c is in bytes.
 func tileHalfAVX2(k uintptr, a *float32, b *float32, c *float32, stride uintptr)
 
@@ -57,6 +69,9 @@ func tileRowsHalfAVX2(k uintptr, a *float32, gap uintptr, b *float32, c *float32
 
 // tileColumnsHalfAVX2 adds a·b to c, 6 rows of 8 columns: a has k columns of 6 values, gap bytes apart, b has k rows of 16 values; stride of c is in bytes.
 func tileColumnsHalfAVX2(k uintptr, a *float32, gap uintptr, b *float32, c *float32, stride uintptr)
+
+// freshColumnsHalfAVX2 sets c to a·b, 6 rows of 8 columns: a has k columns of 6 values, gap bytes apart, b has k rows of 16 values; stride of c is in bytes.
+func freshColumnsHalfAVX2(k uintptr, a *float32, gap uintptr, b *float32, c *float32, stride uintptr)
 
 // expsAVX2 sets p[i] to e^(z[i]-largest), for n values, a multiple of 8, and returns their sum.
 func expsAVX2(p *float64, z *float32, n uintptr, largest float64) float64
@@ -69,6 +84,9 @@ func largestAVX2(z *float32, n uintptr) float32
 
 // rectifyAVX2 sets what is below 0 to 0, of n values, a multiple of 16.
 func rectifyAVX2(x *float32, n uintptr)
+
+// sumAVX2 adds x[i] to to[i], for n values, a multiple of 16.
+func sumAVX2(to *float32, x *float32, n uintptr)
 
 // dropAVX2 sets to[i] to x[i]·scale, or to 0 where draw i after a state is below a bound, for n values, a multiple of 32.
 func dropAVX2(to *float32, x *float32, n uintptr, state uint64, below uint64, scale float32)

@@ -1,6 +1,7 @@
 package blocks
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -125,6 +126,10 @@ func (o *output) send(first int64, rows []byte) error {
 
 func (o *output) batch(first int64, rows []byte, n int64) error {
 	o.wire.body, o.wire.label = padded(rows), label(first, n, rows)
+	if n == o.wire.rows {
+		return o.wire.send() // the header says how many rows there are, and nothing else
+	}
+	o.wire.rows = n
 	rec := record(o.schema, rows, n)
 	defer rec.Release()
 	return o.writer.Write(rec)
@@ -150,9 +155,10 @@ func padded(rows []byte) []byte {
 // wire sends the messages of an Arrow writer with the rows as their body. Arrow's
 // own writer for Flight would copy them into a buffer first.
 type wire struct {
-	stream      flight.DataStreamWriter
-	body, label []byte
-	begun       bool // the schema, which comes before the first batch, is sent
+	stream              flight.DataStreamWriter
+	body, label, header []byte
+	rows                int64 // of the batch that has the header
+	begun               bool  // the schema, which comes before the first batch, is sent
 }
 
 func (*wire) Start() error { return nil }
@@ -165,7 +171,13 @@ func (w *wire) WritePayload(p ipc.Payload) error {
 		w.begun = true
 		return w.stream.Send(&flight.FlightData{DataHeader: header.Bytes()})
 	}
-	return w.stream.Send(&flight.FlightData{DataHeader: header.Bytes(), DataBody: w.body, AppMetadata: w.label})
+	w.header = bytes.Clone(header.Bytes())
+	return w.send()
+}
+
+// send sends a batch.
+func (w *wire) send() error {
+	return w.stream.Send(&flight.FlightData{DataHeader: w.header, DataBody: w.body, AppMetadata: w.label})
 }
 
 // toStatus gives errors the code by which the other side knows them.

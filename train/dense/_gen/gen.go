@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -27,13 +28,15 @@ func main() {
 	for _, v := range []isa{{"AVX512", 16, 12, zmm}, {"AVX2", 8, 6, ymm}} {
 		for _, vectors := range []int{2, 1} {
 			for _, l := range []layout{packed, rows, columns} {
-				tile(v, vectors, l)
+				tile(v, vectors, l, false)
 			}
+			tile(v, vectors, columns, true)
 		}
 		exps(v)
 		scale(v)
 		largest(v)
 		rectify(v)
+		sum(v)
 		drop(v)
 		adam(v)
 	}
@@ -52,9 +55,13 @@ const (
 	columns
 )
 
-// tile: c += a·b, for rows × vectors·lanes sums, those on the left of a tile.
-func tile(v isa, vectors int, l layout) {
+// tile: c += a·b, or c = a·b where it is fresh, for rows × vectors·lanes sums, those on the left of a tile.
+func tile(v isa, vectors int, l layout, fresh bool) {
 	name := map[layout]string{packed: "tile", rows: "tileRows", columns: "tileColumns"}[l]
+	does := "adds a·b to c"
+	if fresh {
+		name, does = "fresh"+strings.TrimPrefix(name, "tile"), "sets c to a·b"
+	}
 	if vectors == 1 {
 		name += "Half"
 	}
@@ -69,7 +76,7 @@ func tile(v isa, vectors int, l layout) {
 	} else {
 		TEXT(name, NOSPLIT, "func(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr)")
 	}
-	Doc(fmt.Sprintf("%s adds a·b to c, %d rows of %d columns: %s, b has k rows of %d values; stride of c is in bytes.", name, v.rows, vectors*v.lanes, what, 2*v.lanes))
+	Doc(fmt.Sprintf("%s %s, %d rows of %d columns: %s, b has k rows of %d values; stride of c is in bytes.", name, does, v.rows, vectors*v.lanes, what, 2*v.lanes))
 	k := Load(Param("k"), GP64())
 	left := leftOf(v, l)
 	b := pointer("b")
@@ -81,7 +88,11 @@ func tile(v isa, vectors int, l layout) {
 	for i := range sums {
 		for j := range vectors {
 			sum := v.vector()
-			VMOVUPS(Mem{Base: at, Disp: 4 * v.lanes * j}, sum)
+			if fresh {
+				VXORPS(sum, sum, sum)
+			} else {
+				VMOVUPS(Mem{Base: at, Disp: 4 * v.lanes * j}, sum)
+			}
 			sums[i] = append(sums[i], sum)
 		}
 		ADDQ(stride, at)
@@ -384,6 +395,28 @@ func rectify(v isa) {
 		VMOVUPS(y, x.Offset(4*v.lanes*i))
 	}
 	ADDQ(Imm(64), x.Base)
+	repeat(n, 16)
+	VZEROUPPER()
+	RET()
+}
+
+// sum: to[i] += x[i], for multiples of 16.
+func sum(v isa) {
+	name := "sum" + v.name
+	TEXT(name, NOSPLIT, "func(to, x *float32, n uintptr)")
+	Doc(fmt.Sprintf("%s adds x[i] to to[i], for n values, a multiple of 16.", name))
+	to := pointer("to")
+	x := pointer("x")
+	n := Load(Param("n"), GP64())
+	begin(n)
+	for i := range 16 / v.lanes {
+		y := v.vector()
+		VMOVUPS(to.Offset(4*v.lanes*i), y)
+		VADDPS(x.Offset(4*v.lanes*i), y, y)
+		VMOVUPS(y, to.Offset(4*v.lanes*i))
+	}
+	ADDQ(Imm(64), x.Base)
+	ADDQ(Imm(64), to.Base)
 	repeat(n, 16)
 	VZEROUPPER()
 	RET()
