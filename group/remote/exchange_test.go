@@ -107,13 +107,16 @@ func TestExchangeFails(t *testing.T) {
 		lost := errors.New("lost")
 		failed, _ := members(t, strips(3), func(r *remote.Member, self int, die func()) error {
 			return r.Exchange(t.Context(), func(_ context.Context, swap group.Swap) error {
-				values := [3][]float32{make([]float32, 50_000), make([]float32, 50_000), make([]float32, 50_000)}
+				var values [4][]float32 // of this worker, and from each
+				for i := range values {
+					values[i] = make([]float32, 50_000)
+				}
 				for k := range 9 {
 					if k == 4 && self == dead {
 						die()
 						return lost
 					}
-					if err := swap(func(int) [][]float32 { return values[:1] }, func(from int) [][]float32 { return values[from : from+1] }); err != nil {
+					if err := swap(func(int) [][]float32 { return values[:1] }, func(from int) [][]float32 { return values[1+from:][:1] }); err != nil {
 						return err
 					}
 				}
