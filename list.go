@@ -26,8 +26,10 @@ type RunSummary struct {
 	// Dataset is what the run was made of, as its plan names it.
 	Dataset string `json:"dataset,omitempty"`
 	State   State  `json:"state,omitempty"`
-	// Reason says why State is FAILED.
-	Reason string `json:"reason,omitempty"`
+	// Reason says why State is FAILED, Stopped that nothing has failed: somebody has stopped the run, and the
+	// same command continues it.
+	Reason  string `json:"reason,omitempty"`
+	Stopped bool   `json:"stopped,omitempty"`
 	// Stage is the first stage that is not complete, of those that were asked for; "" if there is none.
 	Stage Stage `json:"stage,omitempty"`
 	// Working says whether a process works on the run now.
@@ -44,7 +46,7 @@ type RunSummary struct {
 // Summary says what [List] says of the run directory.
 func (d *Directory) Summary(ctx context.Context) RunSummary {
 	rec := d.record
-	s := RunSummary{Run: d.uri, Dataset: rec.Plan.Partition.Dataset, State: rec.State, Reason: rec.Reason, Changed: d.Changed()}
+	s := RunSummary{Run: d.uri, Dataset: rec.Plan.Partition.Dataset, State: rec.State, Reason: rec.Reason, Stopped: rec.Stopped, Changed: d.Changed()}
 	if s.State == Running {
 		s.Working = d.Working(ctx)
 	}

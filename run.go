@@ -258,6 +258,7 @@ func (r *session) alone(ctx context.Context) (*coordinator.Record, error) {
 		served <- err
 		cancel(err) // no other worker will come
 	}()
+	r.work.Stopped = causeOf(ctx)
 	rec, err := r.work.Run(working, r.stages...)
 	r.scheduler.End(working)
 	// What the worker found says more than that its task failed.
@@ -265,6 +266,11 @@ func (r *session) alone(ctx context.Context) (*coordinator.Record, error) {
 		return rec, cause
 	}
 	return rec, err
+}
+
+// causeOf returns what says of a cause for which a context within ctx has ended whether it is that of ctx.
+func causeOf(ctx context.Context) func(cause error) bool {
+	return func(cause error) bool { return ctx.Err() != nil && errors.Is(cause, context.Cause(ctx)) }
 }
 
 // identity opens the dataset to see that it is there, and returns what the options

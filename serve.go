@@ -175,6 +175,7 @@ func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Securi
 	if beside != nil {
 		start(func() error { return beside(helping, where) })
 	}
+	r.work.Stopped = causeOf(ctx)
 	rec, err = r.work.Run(running, r.stages...)
 	over()
 	// A coordinator that was told to stop will be started again: its workers wait.

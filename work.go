@@ -236,5 +236,5 @@ func outcome(ctx context.Context, store storage.Store, failed error) error {
 	case rec == nil:
 		return errors.New("the run has ended and left no record")
 	}
-	return fmt.Errorf("the run has ended %s: %s", rec.State, rec.Reason)
+	return fmt.Errorf("the run has ended %s: %s", rec.Word(), rec.Reason)
 }

@@ -81,6 +81,9 @@ type Job struct {
 	// Counts is what the dataset states of the graph; without nodes, nothing is
 	// planned before the partition is there.
 	Counts estimate.Counts
+	// Stopped says whether the cause for which the context of Run has ended is that somebody has stopped
+	// the run; nil if nobody can.
+	Stopped func(cause error) bool
 	// Versions and Host go into the record.
 	Versions map[string]string
 	Host     *control.Host
@@ -179,7 +182,7 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	rec.Plan, rec.Versions, rec.Host, rec.MemoryBudget = j.Plan, j.Versions, j.Host, j.Resources.Memory
 	j.noteLimits(rec)
 	rec.Inputs, rec.Named = next.Inputs, j.Inputs.Over(rec.Named)
-	rec.State, rec.Reason = Running, ""
+	rec.State, rec.Reason, rec.Stopped = Running, "", false
 	if j.Restart {
 		own := j.ownModel(stages)
 		rec.Wanted = slices.DeleteFunc(rec.Wanted, func(s control.Stage) bool { return slices.Contains(own, s) })
@@ -302,7 +305,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 	end()
 	rec.Losses = j.Tasks.Losses()
 	if err != nil {
-		x.State, x.Reason = Failed, reason(ctx, err)
+		x.State, x.Reason, x.Stopped = Failed, reason(ctx, err), j.wasStopped(ctx)
 		rec.set(x)
 		return failure.InStage(string(s), err)
 	}
@@ -564,8 +567,13 @@ func (j *Job) fail(ctx context.Context, rec *Record, err error) error {
 		return err
 	}
 	err = stage.Explain(err, j.Catalog)
-	rec.State, rec.Reason = Failed, reason(ctx, err)
+	rec.State, rec.Reason, rec.Stopped = Failed, reason(ctx, err), j.wasStopped(ctx)
 	return errors.Join(err, j.write(context.WithoutCancel(ctx), rec))
+}
+
+// wasStopped says whether somebody has stopped the run.
+func (j *Job) wasStopped(ctx context.Context) bool {
+	return j.Stopped != nil && ctx.Err() != nil && j.Stopped(context.Cause(ctx))
 }
 
 // reason prefers the cause of a cancelled context to what it made fail.
@@ -576,9 +584,14 @@ func reason(ctx context.Context, err error) string {
 	return failure.Text(err)
 }
 
-// finish writes the report, then marks the run complete if nothing that was
+// finish writes the report and the record, in which the run is complete if nothing that was
 // asked for is missing.
 func (j *Job) finish(ctx context.Context, rec *Record) error {
+	if missing := rec.missing(); len(missing) > 0 {
+		rec.State, rec.Reason = Failed, fmt.Sprintf("stages asked for earlier are not complete: %v", missing)
+	} else {
+		rec.State, rec.Reason = Complete, ""
+	}
 	if rec.Done(control.Partition) {
 		sum, err := shards.ReadSummary(ctx, j.Catalog)
 		if err != nil {
@@ -587,11 +600,6 @@ func (j *Job) finish(ctx context.Context, rec *Record) error {
 		if err := writeReport(ctx, j.Store, NewReport(rec, sum)); err != nil {
 			return err
 		}
-	}
-	if missing := rec.missing(); len(missing) > 0 {
-		rec.State, rec.Reason = Failed, fmt.Sprintf("stages asked for earlier are not complete: %v", missing)
-	} else {
-		rec.State, rec.Reason = Complete, ""
 	}
 	return j.write(ctx, rec)
 }

@@ -338,6 +338,8 @@ func TestFailureAndResume(t *testing.T) {
 	}
 }
 
+// A run that somebody has stopped does not look like one that has failed, and one whose own parts have ended its
+// context does.
 func TestInterruptionIsRecorded(t *testing.T) {
 	j, f := setup(t, storage.NewMem(), labelled)
 	cause := errors.New("interrupted by a test")
@@ -352,12 +354,26 @@ func TestInterruptionIsRecorded(t *testing.T) {
 	if _, err := j.Run(ctx, stage.Whole()...); !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v", err)
 	}
-	if rec := read(t, j.Store); rec.State != Failed || rec.Reason != cause.Error() {
-		t.Errorf("record: %s %q", rec.State, rec.Reason)
+	if rec := read(t, j.Store); rec.State != Failed || rec.Reason != cause.Error() || rec.Stopped || rec.Stage(control.Smooth).Word() != "FAILED" {
+		t.Errorf("record of a run that nobody can stop: %s %q %+v", rec.State, rec.Reason, rec.Stage(control.Smooth))
+	}
+	j.Stopped = func(why error) bool { return why == cause }
+	ctx, cancel = context.WithCancelCause(context.Background())
+	if _, err := j.Run(ctx, stage.Whole()...); err == nil {
+		t.Fatal("a run whose context has ended goes on")
+	}
+	rec := read(t, j.Store)
+	if rec.State != Failed || rec.Reason != cause.Error() || !rec.Stopped || rec.Word() != "STOPPED" {
+		t.Errorf("record of a run that was stopped: %s %q, %v", rec.State, rec.Reason, rec.Stopped)
+	}
+	for _, x := range rec.Progress() {
+		if want := x.Stage == control.Smooth; x.Stopped != want || want && x.Word() != "STOPPED" {
+			t.Errorf("%s is %s", x.Stage, x.Word())
+		}
 	}
 	// A stage that succeeds afterwards does not hide the ones still missing.
 	f.before = nil
-	if rec := run(t, j, control.Smooth); rec.State != Failed || !strings.Contains(rec.Reason, "train") {
+	if rec := run(t, j, control.Smooth); rec.State != Failed || !strings.Contains(rec.Reason, "train") || rec.Stopped {
 		t.Errorf("record with missing stages: %s %q", rec.State, rec.Reason)
 	}
 }

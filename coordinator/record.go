@@ -54,7 +54,10 @@ type Record struct {
 	Format int    `json:"format"`
 	State  State  `json:"state"`
 	// Reason says why State is FAILED.
-	Reason   string       `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Stopped says of a FAILED run that nothing has failed: somebody has stopped it, and the same command
+	// continues it.
+	Stopped  bool         `json:"stopped,omitempty"`
 	Plan     control.Plan `json:"plan"`
 	PlanHash string       `json:"plan_hash"`
 	// Inputs are the files from which the partition was made, or is being made. A
@@ -87,6 +90,8 @@ type StageRecord struct {
 	control.StageReport
 	State  State  `json:"state"`
 	Reason string `json:"reason,omitempty"`
+	// Stopped is described at Record.
+	Stopped bool `json:"stopped,omitempty"`
 	// Outputs stands for the files that a complete stage has left.
 	Outputs *Outputs `json:"outputs,omitempty"`
 }
@@ -320,6 +325,24 @@ type StageStatus struct {
 	// Seconds is what a complete stage took, Reason why one failed.
 	Seconds float64 `json:"seconds,omitempty"`
 	Reason  string  `json:"reason,omitempty"`
+	// Stopped is described at Record.
+	Stopped bool `json:"stopped,omitempty"`
+}
+
+// Word is the state as commands and pages show it: STOPPED in place of FAILED where the run was stopped.
+func (r *Record) Word() string { return word(r.State, r.Stopped) }
+
+// Word is described at [Record.Word].
+func (x StageRecord) Word() string { return word(x.State, x.Stopped) }
+
+// Word is described at [Record.Word].
+func (x StageStatus) Word() string { return word(x.State, x.Stopped) }
+
+func word(s State, stopped bool) string {
+	if stopped {
+		return "STOPPED"
+	}
+	return string(s)
 }
 
 // Progress lists the stages that were asked for, in the order in which they run.
@@ -329,7 +352,7 @@ func (r *Record) Progress() []StageStatus {
 		x := r.Stage(s)
 		switch {
 		case x != nil:
-			list = append(list, StageStatus{s, x.State, x.Seconds, x.Reason})
+			list = append(list, StageStatus{s, x.State, x.Seconds, x.Reason, x.Stopped})
 		case slices.Contains(r.Wanted, s):
 			list = append(list, StageStatus{Stage: s, State: Waiting})
 		}

@@ -39,6 +39,15 @@ func absent(rec *Record, sum shards.Summary) (list []report.Absent) {
 	return list
 }
 
+// unfinished says how far a run is that lacks stages, nil for one that is complete.
+func unfinished(rec *Record) *report.Unfinished {
+	missing := rec.missing()
+	if len(missing) == 0 {
+		return nil
+	}
+	return &report.Unfinished{Stages: missing, State: string(rec.State), Stopped: rec.Stopped, Reason: rec.Reason}
+}
+
 // NewReport gathers the report of a run from its record and graph summary.
 func NewReport(rec *Record, sum shards.Summary) report.Report {
 	r := report.Report{
@@ -68,6 +77,7 @@ func NewReport(rec *Record, sum shards.Summary) report.Report {
 		r.Memory.PeakRSSBytes = max(r.Memory.PeakRSSBytes, x.MeasuredPeak)
 		r.Findings = x.Or(r.Findings)
 	}
+	r.Unfinished = unfinished(rec)
 	r.Warnings = r.Warn()
 	return r
 }

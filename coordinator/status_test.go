@@ -49,7 +49,7 @@ func TestStatus(t *testing.T) {
 		}
 
 		st := s.Status()
-		if want := []StageStatus{{control.Partition, Complete, 12, ""}, {control.LSI, Running, 0, ""}, {control.Smooth, Waiting, 0, ""}}; !slices.Equal(st.Stages, want) {
+		if want := []StageStatus{{control.Partition, Complete, 12, "", false}, {control.LSI, Running, 0, "", false}, {control.Smooth, Waiting, 0, "", false}}; !slices.Equal(st.Stages, want) {
 			t.Errorf("stages %+v, want %+v", st.Stages, want)
 		}
 		if st.Run != "mem:" || st.PlanHash != control.DefaultPlan().Hash() || st.State != "running" || st.Stage != control.Smooth || st.Phase != control.Columns || st.Tasks != (TaskCounts{Waiting: 2, Running: 1}) {

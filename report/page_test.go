@@ -180,7 +180,16 @@ func TestWarn(t *testing.T) {
 		}, "off by 1.00 %"},
 		"validation": {func(r *report.Report) { r.LabelDepth = &control.LabelDepthReport{} }, "no validation node"},
 		"memory":     {func(r *report.Report) { r.Memory = control.MemoryReport{BudgetBytes: 1, PeakRSSBytes: 2} }, "more than the budget"},
-		"nothing":    {func(*report.Report) {}, ""},
+		"stopped": {func(r *report.Report) {
+			r.Unfinished = &report.Unfinished{Stages: []control.Stage{control.Train, control.Predict}, State: "FAILED", Stopped: true, Reason: "by the user"}
+		}, "the run was stopped, and lacks train, predict: by the user"},
+		"failed": {func(r *report.Report) {
+			r.Unfinished = &report.Unfinished{Stages: []control.Stage{control.Train}, State: "FAILED", Reason: "disk"}
+		}, "the run has failed, and lacks train: disk"},
+		"running": {func(r *report.Report) {
+			r.Unfinished = &report.Unfinished{Stages: []control.Stage{control.Train}, State: "RUNNING"}
+		}, "the run is not complete, and lacks train"},
+		"nothing": {func(*report.Report) {}, ""},
 	} {
 		r := report.Report{Dataset: report.Dataset{Components: 1}}
 		r.LSI = &control.LSIReport{Stationary: "component", Epsilon: 0.1}

@@ -28,8 +28,21 @@ type Report struct {
 	// Losses lists the work that had to be done again because a worker was lost or
 	// failed.
 	Losses []control.Loss `json:"losses,omitempty"`
+	// Unfinished says how far the run is where stages that were asked for are not complete.
+	Unfinished *Unfinished `json:"unfinished,omitempty"`
 	// Absent lists the files that options have left out or removed.
 	Absent []Absent `json:"absent,omitempty"`
+}
+
+// Unfinished is how a run stands that is not complete.
+type Unfinished struct {
+	// Stages are those that were asked for and are not complete.
+	Stages []control.Stage `json:"stages"`
+	// State is that of run.json. Reason says why it is FAILED, Stopped that nothing has failed: somebody has
+	// stopped the run, and the same command continues it.
+	State   string `json:"state"`
+	Reason  string `json:"reason,omitempty"`
+	Stopped bool   `json:"stopped,omitempty"`
 }
 
 // Run is what ran, and on what.

@@ -58,6 +58,7 @@ const (
 var (
 	buildInfo     = family(gauge, "ndls_build_info", "1, with the versions of the program.", "version", "commit", "goversion")
 	stageState    = family(gauge, "ndls_stage_state", "1 for the state of each stage.", "stage", "state")
+	stageStopped  = family(gauge, "ndls_stage_stopped", "1 for a stage in which somebody has stopped the run; its state is FAILED.", "stage")
 	stageSeconds  = family(gauge, "ndls_stage_seconds", "What a complete stage took.", "stage")
 	stageElapsed  = family(gauge, "ndls_stage_elapsed_seconds", "Seconds since the stage under way began.")
 	stageShare    = family(gauge, "ndls_stage_done_ratio", "Share of the stage under way that is done; absent where it is not known.")
@@ -108,6 +109,9 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	put(buildInfo, 1, s.Versions["ndls"], s.Versions["commit"], s.Versions["go"])
 	for _, x := range s.Stages {
 		put(stageState, 1, string(x.Stage), string(x.State))
+		if x.Stopped {
+			put(stageStopped, 1, string(x.Stage))
+		}
 		if x.State == coordinator.Complete {
 			put(stageSeconds, x.Seconds, string(x.Stage))
 		}

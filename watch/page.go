@@ -58,6 +58,9 @@ func took(seconds float64) string {
 func (s State) Heading() string {
 	left := 0
 	for _, x := range s.Stages {
+		if x.Stopped {
+			return fmt.Sprintf("%s stopped", x.Stage)
+		}
 		if x.State == coordinator.Failed {
 			return fmt.Sprintf("%s failed", x.Stage)
 		}

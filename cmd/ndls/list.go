@@ -90,14 +90,17 @@ func stateOf(s ndls.RunSummary) string {
 		return "damaged"
 	case s.State == ndls.Complete:
 		return "complete"
-	case s.State == ndls.Failed && s.Stage != "":
-		return "failed in " + string(s.Stage)
-	case s.State == ndls.Failed:
-		return "failed"
 	case s.Working:
 		return "in " + string(s.Stage)
 	}
-	return "stopped in " + string(s.Stage)
+	word := "stopped"
+	if s.State == ndls.Failed && !s.Stopped {
+		word = "failed"
+	}
+	if s.Stage == "" {
+		return word
+	}
+	return word + " in " + string(s.Stage)
 }
 
 // mean is a mean accuracy in percent.

@@ -792,8 +792,25 @@ func TestSignals(t *testing.T) {
 			if code := cmd.ProcessState.ExitCode(); code != tc.code {
 				t.Fatalf("status %d, want %d; stderr:\n%s", code, tc.code, text.String())
 			}
-			expect(t, 0, "FAILED interrupted", "inspect", "--run", run)
+			expect(t, 0, "STOPPED interrupted", "inspect", "--run", run)
 			expect(t, 0, tc.reason, "inspect", "--run", run)
+			var listed, looked struct {
+				State   ndls.State
+				Stage   ndls.Stage
+				Stopped bool
+			}
+			decode(t, expect(t, 0, "", "list", run, "--json").stdout, &listed)
+			decode(t, expect(t, 0, "", "status", "--run", run, "--json").stdout, &looked)
+			if listed.State != ndls.Failed || !listed.Stopped || listed.Stage != ndls.StageTrain || looked.State != ndls.Failed || !looked.Stopped {
+				t.Errorf("a run that was stopped: %+v in the list, %+v by its status", listed, looked)
+			}
+			expect(t, 0, "stopped in train", "list", run)
+			expect(t, 0, "STOPPED interrupted", "status", "--run", run)
+			page := filepath.Join(t.TempDir(), "page.html")
+			expect(t, 0, "", "report", run, "--out", page)
+			if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "the run was stopped, and lacks train, predict, label-depth, smooth-labels, evaluate: interrupted") {
+				t.Errorf("the report does not say that the run was stopped: %v", err)
+			}
 			if r := expect(t, 0, "", "gc", "--run", run, "--quiet"); strings.Contains(r.stdout, "not of ndls") {
 				t.Errorf("gc does not know files that ndls made:\n%s", r.stdout)
 			}

@@ -92,10 +92,10 @@ func (v *statusVerb) look(ctx context.Context) (view, error) {
 	}
 	return view{
 		json: map[string]any{
-			"run": v.runDir, "state": rec.State, "reason": rec.Reason, "coordinator": false, "working": working, "stages": rec.Progress(),
+			"run": v.runDir, "state": rec.State, "reason": rec.Reason, "stopped": rec.Stopped, "coordinator": false, "working": working, "stages": rec.Progress(),
 		},
 		print: func(w io.Writer) error {
-			fmt.Fprintln(w, strings.TrimSpace(fmt.Sprintf("%s: the run is %s %s", v.runDir, rec.State, rec.Reason)))
+			fmt.Fprintln(w, strings.TrimSpace(fmt.Sprintf("%s: the run is %s %s", v.runDir, rec.Word(), rec.Reason)))
 			if rec.State == ndls.Running {
 				fmt.Fprintln(w, map[bool]string{true: "a process works on it", false: notWorking}[working])
 			}
@@ -114,7 +114,7 @@ func notComplete(rec *ndls.Record, run string) error {
 	case ndls.Complete:
 		return nil
 	case ndls.Failed:
-		return fmt.Errorf("%s is FAILED: %s", run, rec.Reason)
+		return fmt.Errorf("%s is %s: %s", run, rec.Word(), rec.Reason)
 	}
 	return fmt.Errorf("%s is not complete: %s", run, notWorking)
 }
@@ -196,7 +196,7 @@ func printStages(w io.Writer, stages []ndls.StageStatus, began time.Time) error 
 		case s.State == ndls.Running && !began.IsZero():
 			took = "began " + age(began, time.Now()) + " ago"
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", s.Stage, s.State, took)
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", s.Stage, s.Word(), took)
 	}
 	return t.Flush()
 }

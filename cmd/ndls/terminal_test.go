@@ -214,7 +214,7 @@ func TestWatch(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	_ = watch.Wait()
-	if code := watch.ProcessState.ExitCode(); code != ndls.ExitError || !strings.Contains(out.String(), "a process works on it") || !strings.Contains(errs.String(), "is FAILED: interrupted") {
+	if code := watch.ProcessState.ExitCode(); code != ndls.ExitError || !strings.Contains(out.String(), "a process works on it") || !strings.Contains(errs.String(), "is STOPPED: interrupted") {
 		t.Errorf("status %d\n%s\n%s", code, &out, &errs)
 	}
 	// The processes of --workers share a token that no other process has.
@@ -231,5 +231,6 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = shared.Wait()
+	expect(t, 0, "stopped in train", "list", run)
 	expect(t, ndls.ExitUsage, "--interval", "status", "--run", run, "--watch", "--interval", "0s")
 }

@@ -24,11 +24,11 @@ damaged file and ends with status 4 if there is one.`,
 			if err != nil {
 				return err
 			}
-			state := d.Record().State
-			if done, err := a.asJSON(map[string]any{"run": a.runDir, "state": state, "files": files, "bytes": bytes}); done {
+			rec := d.Record()
+			if done, err := a.asJSON(map[string]any{"run": a.runDir, "state": rec.State, "stopped": rec.Stopped, "files": files, "bytes": bytes}); done {
 				return err
 			}
-			_, err = fmt.Fprintf(a.stdout, "%d files, %s: all as committed; the run is %s\n", files, mem.Bytes(bytes), state)
+			_, err = fmt.Fprintf(a.stdout, "%d files, %s: all as committed; the run is %s\n", files, mem.Bytes(bytes), rec.Word())
 			return err
 		})
 	a.runFlag(cmd)

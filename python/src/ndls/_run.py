@@ -72,6 +72,8 @@ class Run:
         path: The folder.
         plan: The options of the run, a dict, as ``run.json`` has them.
         state: ``"COMPLETE"``, ``"RUNNING"`` or ``"FAILED"``.
+        stopped: Whether nothing has failed in a run that is ``"FAILED"``: somebody has stopped it, and the same
+            command continues it.
     """
 
     def __init__(self, run: str | os.PathLike[str]) -> None:
@@ -83,6 +85,7 @@ class Run:
             record = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
             self.plan: dict[str, Any] = record["plan"]
             self.state: str = record["state"]
+            self.stopped: bool = record.get("stopped", False)
         except FileNotFoundError:
             raise Error(f"{text} is no run directory: it has no run.json") from None
         except (ValueError, KeyError, TypeError) as error:
@@ -92,7 +95,7 @@ class Run:
         return Run, (self.path,)
 
     def __repr__(self) -> str:
-        lines = [f"ndls run {str(self.path)!r}: {self.state}"]
+        lines = [f"ndls run {str(self.path)!r}: {'STOPPED' if self.stopped else self.state}"]
         try:
             g = self.graph
         except Error:
