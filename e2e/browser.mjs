@@ -10,7 +10,7 @@ const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 export async function launch() {
   const chromium = await load("@sparticuz/chromium"), puppeteer = await load("puppeteer-core");
   return puppeteer.launch({
-    args: [...chromium.args, "--lang=en-US"], executablePath: await chromium.executablePath(), headless: "shell",
+    args: [...chromium.args, "--lang=en-US"], executablePath: await chromium.executablePath(), headless: "shell", protocolTimeout: 600_000,
     env: { ...process.env, LANG: "en_US.UTF-8", LC_ALL: "en_US.UTF-8", LANGUAGE: "en_US" },
   });
 }

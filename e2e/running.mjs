@@ -36,7 +36,7 @@ function start(verb, name, ...options) {
 
 // Waits until the page says something; its scripts say nothing.
 async function until(page, wrong, what) {
-  await page.waitForFunction((text) => document.querySelector("main").textContent.includes(text), { timeout: 60000, polling: 200 }, what).catch(() => wrong.push(`it did not say “${what}” in a minute`));
+  await page.waitForFunction((text) => document.querySelector("main").textContent.includes(text), { timeout: 300000, polling: 200 }, what).catch(() => wrong.push(`it did not say “${what}” in five minutes`));
 }
 
 // Presses a button of the form, by the keyboard, and returns what the page says then.
@@ -44,7 +44,7 @@ async function press(page, act) {
   await page.evaluate(() => { document.getElementById("steered").textContent = ""; });
   await page.focus(`button[value=${act}]`);
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => document.getElementById("steered").textContent !== "", { timeout: 10000, polling: 100 });
+  await page.waitForFunction(() => document.getElementById("steered").textContent !== "", { timeout: 60000, polling: 100 });
   return page.evaluate(() => document.getElementById("steered").textContent);
 }
 
@@ -81,11 +81,11 @@ async function untilAll(all, what) {
   const all = await openAll(address);
   const { page, wrong } = all[0].opened;
   // What a user has opened, and where the focus is, stays as the page changes.
-  await page.waitForSelector("#settled", { timeout: 60000 });
+  await page.waitForSelector("#settled", { timeout: 300000 });
   await page.focus("#settled summary");
   await page.keyboard.press("Enter");
   await until(page, wrong, "rows read for that");
-  await page.waitForFunction(() => document.querySelector("svg.chart"), { timeout: 60000, polling: 200 }).catch(() => wrong.push("no chart of K came"));
+  await page.waitForFunction(() => document.querySelector("svg.chart"), { timeout: 300000, polling: 200 }).catch(() => wrong.push("no chart of K came"));
   if (!(await page.evaluate(() => document.querySelector("#settled")?.open && document.activeElement.tagName === "SUMMARY"))) wrong.push("what was opened with the keyboard did not stay open");
   await lookAll(all, "lsi");
   await untilAll(all, "running: smooth");

@@ -86,7 +86,9 @@ def perceptron(run: ndls.Run, args: argparse.Namespace) -> Step:
 
     def step(x: Any, y: Any) -> None:
         adam.zero_grad()
-        nn.functional.cross_entropy(model(x), y).backward()
+        # With the classes first the loss takes a fifth of the time that it takes with rows of few classes, and has
+        # the same gradients: PyTorch's softmax adds many rows at a time only along a dimension that is not the last.
+        nn.functional.cross_entropy(model(x).t()[None], y[None]).backward()
         adam.step()
 
     # The first step imports parts of torch, which takes seconds.

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 
@@ -23,6 +24,15 @@ def test_nodes_are_those_of_the_input(run: ndls.Run, arrays: Arrays) -> None:
         np.testing.assert_array_equal(np.sort(run.ids[run.split(name, 1)]), np.flatnonzero(arrays.splits[:, 1] == code))
     assert run.degrees.dtype == np.uint32
     assert (np.diff(run.degrees.astype(int)) <= 0).all()
+
+
+def test_a_run_that_was_stopped_says_so(run: ndls.Run, tmp_path: Path) -> None:
+    assert not run.stopped
+    record = json.loads((run.path / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps(record | {"state": "FAILED", "stopped": True}))
+    stopped = ndls.open(tmp_path)
+    assert (stopped.state, stopped.stopped) == ("FAILED", True)
+    assert repr(stopped).splitlines()[0].endswith(": STOPPED")
 
 
 def test_index_finds_nodes(run: ndls.Run) -> None:
