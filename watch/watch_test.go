@@ -573,6 +573,23 @@ func TestHeading(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+	ended := coordinator.Status{State: "ended", Stage: control.LSI, Stages: stages(coordinator.Complete, coordinator.Failed)}
+	ended.Stages[1].Stopped, ended.Stages[1].Reason = true, "by the user"
+	if got := (State{Status: ended}).Heading(); got != "lsi stopped" {
+		t.Errorf("the heading of a run that was stopped is %q", got)
+	}
+	f := running()
+	f.status.Store(&ended)
+	server := New(f, Options{Watch: watching(t)})
+	if page := get(server, "/").Body.String(); !strings.Contains(page, "STOPPED: by the user") || strings.Contains(page, "FAILED") {
+		t.Errorf("the page of a run that was stopped:\n%s", page)
+	}
+	metrics := get(server, "/metrics").Body.String()
+	for _, want := range []string{"ndls_stage_state{stage=\"lsi\",state=\"FAILED\"} 1\n", "ndls_stage_stopped{stage=\"lsi\"} 1\n"} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("the metrics of a run that was stopped lack %s", want)
+		}
+	}
 }
 
 // TestSettled keeps a share for each hop, and begins anew with another stage.
