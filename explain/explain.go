@@ -195,7 +195,7 @@ func (e *explanation) find(ctx context.Context) (err error) {
 		return err
 	}
 	if !found {
-		return e.unknown()
+		return e.unknown("")
 	}
 	return shards.VisitNodes(ctx, e.cat, shards.NodeComponent, func(_ int64, b shards.NodeBatch) error {
 		for _, c := range b.Component {
@@ -207,8 +207,12 @@ func (e *explanation) find(ctx context.Context) (err error) {
 	})
 }
 
-func (e *explanation) unknown() error {
-	return failure.Of(failure.ErrOption, "--node %s: no node of the run has this id", e.ID)
+// unknown is the error of an id that no node has; near is one that comes close to it in the order of ids, if that is known.
+func (e *explanation) unknown(near string) error {
+	if near != "" {
+		near = "; one that comes close to it in their order is " + near
+	}
+	return failure.Of(failure.ErrOption, "--node %s: no node of the run has this id%s", e.ID, near)
 }
 
 // class is a label with its name, nil for none.
@@ -241,7 +245,7 @@ func (e *explanation) numberOf(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	defer closeTable()
-	number := int64(-1)
+	number, near := int64(-1), ""
 	err = table.Each(func(first int64, keys [][]byte) error {
 		at, found := slices.BinarySearchFunc(keys, key, bytes.Compare)
 		if found {
@@ -249,7 +253,10 @@ func (e *explanation) numberOf(ctx context.Context) (int64, error) {
 			return errFound
 		}
 		if at < len(keys) {
-			return e.unknown() // ids ascend: the others are larger
+			return e.unknown(t.Quote(keys[at])) // ids ascend: the others are larger
+		}
+		if len(keys) > 0 {
+			near = t.Quote(keys[len(keys)-1])
 		}
 		return ctx.Err()
 	})
@@ -259,7 +266,7 @@ func (e *explanation) numberOf(ctx context.Context) (int64, error) {
 	case err != nil:
 		return 0, err
 	}
-	return 0, e.unknown()
+	return 0, e.unknown(near)
 }
 
 // ids opens the table of input ids.

@@ -279,8 +279,8 @@ func TestUnknownNodes(t *testing.T) {
 		node, want string
 	}{
 		{text, "node 5", "no node of the run"},
-		{text, "a", "no node of the run"},
-		{text, "zebra", "no node of the run"},
+		{text, "a", "no node of the run has this id; one that comes close to it in their order is \"node 0\""},
+		{text, "zebra", "is \"node 4\""},
 		{numbers, "15", "no node of the run"},
 		{numbers, "ten", "int64"},
 	} {

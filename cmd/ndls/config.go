@@ -101,7 +101,12 @@ func suggestion(cmd *cobra.Command, err error) string {
 	given := unknown.GetSpecifiedName()
 	meant := nearest(given, names)
 	if distance(given, meant) > len(given)/2 {
-		return ""
+		// A word that was cut short, as data for dataset.
+		longer := slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, given) })
+		if len(longer) != 1 {
+			return ""
+		}
+		meant = longer[0]
 	}
 	return "; did you mean --" + meant + "?"
 }

@@ -135,6 +135,7 @@ func TestUsage(t *testing.T) {
 		args       []string
 	}{
 		{"unknown verb", "smooth", []string{"smoth"}},
+		{"flag cut short", "unknown flag: --data; did you mean --dataset?", []string{"run", "--run", run, "--data", "karate:"}},
 		{"unknown flag", "unknown flag: --epsilom; did you mean --epsilon?", []string{"lsi", "--run", run, "--epsilom", "1"}},
 		{"argument", "unknown command", []string{"lsi", "extra", "--run", run}},
 		{"missing run", `"run" not set`, []string{"lsi"}},

@@ -55,7 +55,7 @@ func Check(dir string, create bool) error {
 	switch st, err := vfs.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist) && create:
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("--run %s does not exist; ndls partition or ndls run makes it", dir)
+		return fmt.Errorf("the run directory %s does not exist; ndls partition or ndls run makes it", dir)
 	case err != nil:
 		return fmt.Errorf("--run: %w", err)
 	case !st.IsDir():
