@@ -359,6 +359,7 @@ func TestInterruptionIsRecorded(t *testing.T) {
 	}
 	j.Stopped = func(why error) bool { return why == cause }
 	ctx, cancel = context.WithCancelCause(context.Background())
+	defer cancel(nil)
 	if _, err := j.Run(ctx, stage.Whole()...); err == nil {
 		t.Fatal("a run whose context has ended goes on")
 	}
