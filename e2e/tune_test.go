@@ -14,13 +14,13 @@ import (
 	"ndls/tune"
 )
 
-// tuned is a search of some moments.
-func tuned(dir string) []string {
-	return []string{
+// tuned is a search of some moments, with more options.
+func tuned(dir string, more ...string) []string {
+	return append([]string{
 		"tune", "--dataset", "synthetic:nodes=3000,edges=15000,features=40,classes=4,seed=3", "--run", dir, "--quiet",
-		"--epochs", "20", "--runs", "2", "--probes", "32", "--trials", "6", "--memory", "256MiB", "--threads", "2",
-		"--try", "epsilon=0.05,0.1", "--try", "lr=log:0.003:0.1", "--try", "label-rule=ndls,cs", "--try", "label-kmax=3,5",
-	}
+		"--runs", "2", "--probes", "32", "--memory", "256MiB", "--threads", "2",
+		"--try", "epsilon=0.05,0.1", "--try", "lr=log:0.003:0.1",
+	}, more...)
 }
 
 // found is what a search has found, without the seconds.
@@ -44,13 +44,24 @@ func found(t testing.TB, dir string) (table []byte, r tune.Result) {
 	return table, r
 }
 
-// TestKilledSearch kills a search at ten moments, resumes it, and compares what it has found with that of a
-// search in peace.
+// TestKilledSearch kills searches at ten moments each, resumes them, and compares what they have found with that of a
+// search in peace: one with options of label smoothing, and one that trains the better trials longer.
 func TestKilledSearch(t *testing.T) {
+	t.Parallel()
+	for name, more := range map[string][]string{
+		"labels":  {"--epochs", "20", "--trials", "6", "--try", "label-rule=ndls,cs", "--try", "label-kmax=3,5"},
+		"halving": {"--epochs", "60", "--patience", "16", "--trials", "24"},
+	} {
+		t.Run(name, func(t *testing.T) { killSearches(t, more) })
+	}
+}
+
+// killSearches does so with searches that have more options.
+func killSearches(t *testing.T, more []string) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "peace")
 	start := time.Now()
-	run(t, tuned(dir)...)
+	run(t, tuned(dir, more...)...)
 	took := time.Since(start)
 	table, want := found(t, dir)
 	seed := uint64(time.Now().UnixNano())
@@ -63,7 +74,7 @@ func TestKilledSearch(t *testing.T) {
 		}
 		dir := filepath.Join(t.TempDir(), fmt.Sprint("killed", dirs))
 		for range 4 {
-			cmd := exec.Command(binary, tuned(dir)...)
+			cmd := exec.Command(binary, tuned(dir, more...)...)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +89,7 @@ func TestKilledSearch(t *testing.T) {
 			}
 			killed++
 		}
-		run(t, tuned(dir)...)
+		run(t, tuned(dir, more...)...)
 		gotTable, got := found(t, dir)
 		if string(gotTable) != string(table) || !reflect.DeepEqual(got, want) {
 			t.Errorf("a killed search found\n%s\nwant\n%s", gotTable, table)

@@ -53,7 +53,8 @@ type Config struct {
 	Trials int
 	// Halving trains less where a trial is not among the best. All trials have one model of each split, whose training ends
 	// after an eighth of Options.Train.Patience; the best quarter of them has half of Options.Train.Runs, trained whole, and the
-	// best eighth all. With one model the quarter is the last step. It needs a patience, or two models.
+	// best eighth all. With one model the quarter is the last step. It needs a patience, or two models. Halves says where ndls tune
+	// does so unless it is told.
 	Halving bool
 	// Score is what trials are compared by: Base or Smoothed. "" is Smoothed where the space has an
 	// option of label smoothing, else Base.
@@ -148,6 +149,20 @@ type search struct {
 	folder   folder
 }
 
+// Halves says whether ndls tune halves the search by default: it does where trials are drawn at random, are compared before label
+// smoothing, and have trainings to end sooner, or models to leave out. A grid is made for the table of all of its trials, and
+// trials of label smoothing share their trainings.
+func (c Config) Halves() bool {
+	o := ndls.DefaultOptions()
+	if c.Base.Options != nil {
+		c.Base.Options(&o)
+	}
+	return c.Search != Grid && c.Score != Smoothed && !c.Space.smoothsLabels() && halvable(o)
+}
+
+// halvable says whether the trainings of a trial can end sooner, or be fewer.
+func halvable(o ndls.Options) bool { return o.Train.Runs >= 2 || o.Train.Patience >= 2 }
+
 // trial is one that is drawn.
 type trial struct {
 	Trial
@@ -197,7 +212,7 @@ func newSearch(c Config) (*search, error) {
 		return nil, failure.Of(ndls.ErrOption, "--keep-smoothed=false removes smoothed rows, which all trials of a search share: leave it out")
 	case c.Base.Discard:
 		return nil, failure.Of(ndls.ErrOption, "a search is not discarded: choose another --run")
-	case c.Halving && s.base.Train.Runs < 2 && s.base.Train.Patience < 2:
+	case c.Halving && !halvable(s.base):
 		return nil, failure.Of(ndls.ErrOption, "--halving needs trainings that it can end sooner, or several models to begin with fewer: give --patience 2 or --runs 2, or more")
 	case c.Trials < 0 || c.Trials > mostTrials:
 		return nil, failure.Of(ndls.ErrOption, "--trials %d is outside [1, %d]", c.Trials, mostTrials)

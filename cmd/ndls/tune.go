@@ -36,9 +36,13 @@ func (a *app) tuneCommand() *cobra.Command {
 	cmd := a.command("tune --dataset URI --run DIR", "settings of ndls run, chosen by validation",
 		fmt.Sprintf(`tune tries settings of ndls run, compares them by the accuracy on the validation nodes, and
 prints the ndls run command with the best ones. It does not look at the labels of test
-nodes. Each trial gives what ndls run with its settings gives, bit for bit. The dataset is
-imported once, K is found for all --epsilon at the same time, and trials share the hops of the
-features, which stay in memory where they fit: then a trial takes as long as its training.
+nodes. The dataset is imported once, K is found for all --epsilon at the same time, and trials
+share the hops of the features, which stay in memory where they fit: then a trial takes as long
+as its training.
+
+A random search trains all trials for a short time, and the best quarter of them in full
+(--halving). A trial that is trained in full gives what ndls run with its settings gives, bit for
+bit.
 
 The same command continues a search that was interrupted. With a larger --trials it goes on after
 the last trial. DIR has tune.json, with all figures, and trials.csv.
@@ -63,8 +67,8 @@ HOW TRIALS ARE COMPARED
 By the mean accuracy on the validation nodes over all models of all splits, before label
 smoothing, or after it where an option of LABELS is tried. Of equals the trial that was drawn
 first is best. The accuracy of the best of many trials is partly luck: expect less on new nodes, and
-give --splits 5 or --runs 3 for a surer choice. With --halving only the best quarter of the trials is
-trained with all of --patience, and only the best eighth has all --runs.`, lines("      ", tune.Default()), wrapped(tune.Names())),
+give --splits 5 or --runs 3 for a surer choice. With --halving the best one is among those that are
+trained in full.`, lines("      ", tune.Default()), wrapped(tune.Names())),
 		func(ctx context.Context, cmd *cobra.Command) error { return v.do(ctx, cmd) })
 	f := cmd.Flags()
 	f.StringVar(&v.dataset, "dataset", "", "dataset URI, such as planetoid:DIR/cora (required)")
@@ -74,7 +78,7 @@ trained with all of --patience, and only the best eighth has all --runs.`, lines
 	f.IntVar(&v.trials, "trials", tune.DefaultTrials, "trials of a random search; a grid has as many as it has combinations, and a given number bounds them")
 	f.StringVar(&v.search, "search", tune.Random, "random draws each value of each trial by --seed, after the known settings of each rule; grid takes all combinations of choices")
 	f.StringVar(&v.score, "score", "", "what is compared: base, the accuracy before label smoothing, or smoothed, the one after it (default smoothed where an option of LABELS is tried, else base)")
-	f.BoolVar(&v.halving, "halving", false, "train less where a trial is not among the best: one model a split of each trial, with an eighth of --patience; half of --runs, with all of it, of the best quarter; and all --runs of the best eighth. The choice is among those of the last step, and the tables say how many models a trial has, and how patient they were")
+	f.BoolVar(&v.halving, "halving", false, "train less where a trial is not among the best: one model a split of each trial, with an eighth of --patience; half of --runs, with all of it, of the best quarter; and all --runs of the best eighth. The choice is among those of the last step, and the tables say how many models a trial has, and how patient they were (default where a random search compares trials before label smoothing, unless --runs and --patience are below 2; --halving=false trains all trials in full)")
 	f.BoolVar(&v.final, "final", false, "run the printed command, too, in best in DIR, and show its accuracies: the only ones on test nodes")
 	inGroup(f, groupRun, "dataset", "run", "try", "trials", "search", "score", "halving", "final")
 	a.cacheFlags(cmd)
@@ -86,7 +90,8 @@ trained with all of --patience, and only the best eighth has all --runs.`, lines
 	cmd.Example = `  ndls tune --dataset planetoid:DIR/cora --run RUN --batch-size 0
   ndls tune --dataset planetoid:DIR/cora --run RUN --trials 100 --try epsilon=0.03,0.1 --try lr=log:0.001:0.1
   ndls tune --dataset npz:FILE --split share:0.1,0.1 --splits 5 --run RUN --rule gbp --try hops=2,4,8 --try default
-  ndls tune --dataset planetoid:DIR/cora --run RUN --trials 100 --runs 10 --halving
+  ndls tune --dataset planetoid:DIR/cora --run RUN --trials 100 --runs 10
+  ndls tune --dataset planetoid:DIR/cora --run RUN --halving=false
   ndls tune --dataset planetoid:DIR/cora --run RUN --search grid --try label-rule=ndls,cs --try label-epsilon=0.03,0.1`
 	return cmd
 }
@@ -157,6 +162,9 @@ func (v *tuneVerb) do(ctx context.Context, cmd *cobra.Command) error {
 			},
 		},
 		Space: space, Search: v.search, Score: v.score, Halving: v.halving, Done: v.made,
+	}
+	if !cmd.Flags().Changed("halving") {
+		c.Halving = c.Halves()
 	}
 	if v.trials < 1 {
 		return failure.Of(ndls.ErrOption, "--trials %d is less than 1", v.trials)

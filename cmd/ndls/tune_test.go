@@ -68,7 +68,7 @@ func TestTune(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	for _, want := range []string{"trial   valid in %", "3 trials by the accuracy on validation nodes before label smoothing; 1 model in each", "--run '" + dir + "/best'", "before label smoothing"} {
+	for _, want := range []string{"trial   models   patience   valid in %", "3 trials by the accuracy on validation nodes before label smoothing; 1 model in each, trained with all of --patience in the best quarter", "--run '" + dir + "/best'", "before label smoothing"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -97,6 +97,47 @@ func TestTune(t *testing.T) {
 		code, _, errs := do(append(line, strings.Fields(c.args)...)...)
 		if code != c.code || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: status %d, %s", c.args, code, errs)
+		}
+	}
+}
+
+// TestTuneHalvesByDefault says where a search halves its trials without being told.
+func TestTuneHalvesByDefault(t *testing.T) {
+	line := []string{
+		"tune", "--dataset", "synthetic:nodes=300,edges=1200,features=20,classes=3,seed=1", "--memory", "256MiB", "--threads", "2",
+		"--epochs", "4", "--probes", "16", "--quiet", "--json", "--rule", "sgc", "--hops", "2",
+	}
+	do := func(dir string, args ...string) (int, string, string) {
+		var out, errs bytes.Buffer
+		code := run(context.Background(), append(append(line, "--run", dir), args...), &out, &errs)
+		return code, out.String(), errs.String()
+	}
+	for args, halves := range map[string]bool{
+		"--trials 5 --try lr=log:0.01:0.1":                         true,
+		"--trials 5 --try lr=log:0.01:0.1 --runs 2 --patience 0":   true,
+		"--trials 5 --try lr=log:0.01:0.1 --runs 1 --patience 1":   false,
+		"--trials 5 --try lr=log:0.01:0.1 --halving=false":         false,
+		"--trials 5 --try lr=log:0.01:0.1 --score smoothed":        false,
+		"--trials 3 --try label-rule=ndls,cs --try label-kmax=1,2": false,
+		"--search grid --try lr=0.01,0.02,0.03,0.05,0.1":           false,
+		"--search grid --try lr=0.01,0.02,0.03,0.05,0.1 --halving": true,
+	} {
+		code, out, errs := do(filepath.Join(t.TempDir(), "search"), strings.Fields(args)...)
+		if code != 0 || strings.Contains(out, `"halving":true`) != halves {
+			t.Errorf("%s: status %d, %s%s", args, code, out, errs)
+		}
+	}
+	// A search keeps what it began with, and nobody halves what cannot be halved.
+	dir := filepath.Join(t.TempDir(), "search")
+	if code, _, errs := do(dir, strings.Fields("--trials 5 --try lr=log:0.01:0.1 --halving=false")...); code != 0 {
+		t.Fatal(errs)
+	}
+	for args, want := range map[string]string{
+		"--trials 9 --try lr=log:0.01:0.1":                                 "--halving: true here, false there",
+		"--trials 5 --try lr=log:0.01:0.1 --halving --runs 1 --patience 1": "--halving needs trainings that it can end sooner",
+	} {
+		if code, _, errs := do(dir, strings.Fields(args)...); code == 0 || !strings.Contains(errs, want) {
+			t.Errorf("%s: status %d, %s", args, code, errs)
 		}
 	}
 }
