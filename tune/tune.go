@@ -150,15 +150,19 @@ type search struct {
 }
 
 // Halves says whether ndls tune halves the search by default: it does where trials are drawn at random, are compared before label
-// smoothing, and have trainings to end sooner, or models to leave out. A grid is made for the table of all of its trials, and
-// trials of label smoothing share their trainings.
+// smoothing, and are told apart by their short trainings. A grid is made for the table of all of its trials, and trials of label
+// smoothing share their trainings.
 func (c Config) Halves() bool {
 	o := ndls.DefaultOptions()
 	if c.Base.Options != nil {
 		c.Base.Options(&o)
 	}
-	return c.Search != Grid && c.Score != Smoothed && !c.Space.smoothsLabels() && halvable(o)
+	return c.Search != Grid && c.Score != Smoothed && !c.Space.smoothsLabels() && o.Train.Patience/shorter >= leastShort
 }
+
+// leastShort is the least patience of short trainings in a search that halves by default. With less, many end before their model
+// is better than the most frequent class.
+const leastShort = 20
 
 // halvable says whether the trainings of a trial can end sooner, or be fewer.
 func halvable(o ndls.Options) bool { return o.Train.Runs >= 2 || o.Train.Patience >= 2 }

@@ -1,10 +1,12 @@
-"""Compares what a search with --halving chooses with what one without it chooses.
+"""Compares what a search that halves its trials chooses with what one that trains all of them in full chooses.
 
-    python bench/tune/halving.py build/ndls planetoid:DATA/cora/cora [--seeds 8] [--trials 12,50,100] [--models 10] [OPTION…]
+    python bench/tune/halving.py build/ndls planetoid:DATA/cora/cora [--seeds 4] [--trials 12,50,100] [--models 10] [OPTION…]
 
-searches with both, for each seed, and trains the chosen settings with that many models on the same split. It prints the mean
-accuracy on validation nodes of the models that the searches have not seen, and the processor seconds of the searches. A search
-with more trials continues the one with fewer. Labels of test nodes are not looked at. Other options go to ndls tune.
+makes both searches, for each seed, and takes from their trials what each would choose: among all of them (1), among the best
+quarter by the short training (4), which is what ndls tune does, and among the best eighth (8). It trains the chosen settings with
+that many models on the same split, and prints the mean accuracy on validation nodes of the models that the searches have not
+seen. A search with fewer trials is the beginning of one with more. Labels of test nodes are not looked at. Other options go to
+ndls tune.
 """
 
 import argparse
@@ -14,6 +16,8 @@ import statistics
 import subprocess
 import tempfile
 from pathlib import Path
+
+SHARES = (1, 4, 8)
 
 
 def run(words):
@@ -25,15 +29,15 @@ def run(words):
     return usage.ru_utime + usage.ru_stime
 
 
-def result(folder):
-    """Returns the result of a search."""
-    return json.loads((Path(folder) / "tune.json").read_text())
+def figures(folder, name):
+    """Returns the accuracy of the model of each trial, by number; it is below all others if the training failed."""
+    trials = (json.loads(p.read_text()) for p in sorted(Path(folder, "trials").glob("*.json")))
+    return {t["trial"]: t[name][0]["base"] if t.get(name) else -1 for t in trials}
 
 
-def chosen(folder):
-    """Returns the settings of the chosen trial."""
-    r = result(folder)
-    return tuple((s["name"], s["value"]) for s in r["trials"][r["chosen"] - 1]["settings"])
+def ranked(accuracies, n):
+    """Returns the numbers of the first n trials, the best first."""
+    return sorted(range(1, n + 1), key=lambda t: (-accuracies[t], t))
 
 
 def spread(values):
@@ -46,42 +50,47 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     p.add_argument("ndls")
     p.add_argument("dataset")
-    p.add_argument("--seeds", type=int, default=8)
+    p.add_argument("--seeds", type=int, default=4)
     p.add_argument("--first", type=int, default=1, help="the first seed")
     p.add_argument("--trials", default="12,50,100")
-    p.add_argument("--models", type=int, default=10, help="models of the chosen settings, the first of which are those of the search")
-    p.add_argument("--runs", type=int, default=1, help="models of a trial")
+    p.add_argument("--models", type=int, default=10, help="models of the chosen settings, the first of which is that of the search")
     args, more = p.parse_known_args()
-    counts = [int(n) for n in args.trials.split(",")]
-    figures = {n: {False: [], True: []} for n in counts}
-    seconds = {n: {False: [], True: []} for n in counts}
+    counts = sorted(int(n) for n in args.trials.split(","))
+    found = {(n, share): [] for n in counts for share in SHARES}
+    seconds = {"whole": [], "halved": []}
     for seed in range(args.first, args.first + args.seeds):
         with tempfile.TemporaryDirectory(prefix="ndls-halving-") as scratch:
-            common = ["tune", "--dataset", args.dataset, "--batch-size", "0", "--seed", str(seed), "--quiet", *more]
-            settings, spent = {}, {False: 0.0, True: 0.0}
-            for halving in (False, True):
-                for n in counts:
-                    folder = f"{scratch}/{halving}"
-                    spent[halving] += run([args.ndls, *common, "--run", folder, "--runs", str(args.runs), "--trials", str(n), f"--halving={str(halving).lower()}"])
-                    settings[n, halving] = chosen(folder)
-                    seconds[n][halving].append(spent[halving])
-            found = {}
-            for i, one in enumerate(dict.fromkeys(settings.values())):
-                folder = f"{scratch}/final-{i}"
-                tried = [word for name, value in one for word in ("--try", f"{name}={value}")]
-                run([args.ndls, *common, "--run", folder, "--runs", str(args.models), "--search", "grid", "--halving=false", *tried])
-                models = result(folder)["trials"][0]["models"]
-                found[one] = statistics.mean(m["base"] for m in models if m["run"] >= args.runs)
-            for (n, halving), one in settings.items():
-                figures[n][halving].append(found[one])
+            common = [args.ndls, "tune", "--dataset", args.dataset, "--batch-size", "0", "--seed", str(seed), "--quiet", *more]
+            for name, flag in ("whole", "--halving=false"), ("halved", "--halving"):
+                seconds[name].append(run([*common, "--run", f"{scratch}/{name}", "--runs", "1", "--trials", str(counts[-1]), flag]))
+            full, short = figures(f"{scratch}/whole", "models"), figures(f"{scratch}/halved", "short")
+            settings = {t["trial"]: t["settings"] for t in json.loads(Path(scratch, "whole", "tune.json").read_text())["trials"]}
+            chosen, places = {}, {}
+            for n in counts:
+                order = ranked(short, n)
+                for share in SHARES:
+                    chosen[n, share] = min(order[: -(-n // share)], key=lambda t: (-full[t], t))
+                places[n] = order.index(chosen[n, 1]) + 1
+            halved = json.loads(Path(scratch, "halved", "tune.json").read_text())["chosen"]
+            if halved != chosen[counts[-1], 4]:
+                raise SystemExit(f"the search chose trial {halved}, and its trials say {chosen[counts[-1], 4]}")
+            means = {}
+            for t in set(chosen.values()):
+                tried = [word for s in settings[t] for word in ("--try", f"{s['name']}={s['value']}")]
+                run([*common, "--run", f"{scratch}/{t}", "--runs", str(args.models), "--search", "grid", "--halving=false", *tried])
+                models = json.loads(Path(scratch, str(t), "tune.json").read_text())["trials"][0]["models"]
+                means[t] = statistics.mean(m["base"] for m in models if m["run"] > 0)
+            for key, t in chosen.items():
+                found[key].append(means[t])
             print(f"seed {seed}: " + "; ".join(
-                f"{n} trials: {100 * figures[n][False][-1]:.2f} whole, {100 * figures[n][True][-1]:.2f} halved"
-                + (" (the same)" if settings[n, False] == settings[n, True] else "") for n in counts), flush=True)
-    print("| trials | whole | halved | difference | CPU s, whole | CPU s, halved |\n|---|---|---|---|---|---|")
+                f"of {n} trials " + ", ".join(f"{chosen[n, s]} ({100 * means[chosen[n, s]]:.2f})" for s in SHARES)
+                + f", the first of them at place {places[n]} after the short training" for n in counts), flush=True)
+    print("| trials | all | best quarter | − all | best eighth | − all |\n|---|---|---|---|---|---|")
     for n in counts:
-        whole, halved = figures[n][False], figures[n][True]
-        print(f"| {n} | {spread(whole)} | {spread(halved)} | {spread([b - a for a, b in zip(whole, halved)])} "
-              f"| {statistics.mean(seconds[n][False]):.0f} | {statistics.mean(seconds[n][True]):.0f} |")
+        every = found[n, 1]
+        print(f"| {n} | {spread(every)} | " + " | ".join(
+            f"{spread(found[n, s])} | {spread([b - a for a, b in zip(every, found[n, s])])}" for s in SHARES[1:]) + " |")
+    print("processor seconds of a search: " + ", ".join(f"{statistics.mean(v):.0f} {name}" for name, v in seconds.items()))
 
 
 if __name__ == "__main__":

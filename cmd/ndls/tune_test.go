@@ -114,8 +114,9 @@ func TestTuneHalvesByDefault(t *testing.T) {
 	}
 	for args, halves := range map[string]bool{
 		"--trials 5 --try lr=log:0.01:0.1":                         true,
-		"--trials 5 --try lr=log:0.01:0.1 --runs 2 --patience 0":   true,
-		"--trials 5 --try lr=log:0.01:0.1 --runs 1 --patience 1":   false,
+		"--trials 5 --try lr=log:0.01:0.1 --patience 159":          false,
+		"--trials 5 --try lr=log:0.01:0.1 --patience 16 --halving": true,
+		"--trials 5 --try lr=log:0.01:0.1 --runs 1 --patience 0":   false,
 		"--trials 5 --try lr=log:0.01:0.1 --halving=false":         false,
 		"--trials 5 --try lr=log:0.01:0.1 --score smoothed":        false,
 		"--trials 3 --try label-rule=ndls,cs --try label-kmax=1,2": false,
