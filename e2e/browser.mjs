@@ -19,6 +19,7 @@ export async function launch() {
 // added to the list: errors of scripts, and requests to elsewhere.
 export async function open(browser, address, { width, scheme, media }) {
   const page = await browser.newPage();
+  page.setDefaultNavigationTimeout(300_000);
   const wrong = [], home = address.startsWith("http") ? new URL(address).origin : address;
   page.on("pageerror", (e) => wrong.push(e.message));
   page.on("console", (m) => { if (m.type() === "error") wrong.push(m.text()); });
