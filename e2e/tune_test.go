@@ -50,7 +50,7 @@ func TestKilledSearch(t *testing.T) {
 	t.Parallel()
 	for name, more := range map[string][]string{
 		"labels":  {"--epochs", "20", "--trials", "6", "--try", "label-rule=ndls,cs", "--try", "label-kmax=3,5"},
-		"halving": {"--epochs", "60", "--patience", "16", "--trials", "24"},
+		"halving": {"--halving", "--epochs", "60", "--patience", "16", "--trials", "24"},
 	} {
 		t.Run(name, func(t *testing.T) { killSearches(t, more) })
 	}
