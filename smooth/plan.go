@@ -15,7 +15,7 @@ func CountedTargets(n, count int64) *Targets { return &Targets{n: n, size: count
 // Plan is o with the layout that fits c, and the memory that a smoother takes of
 // c.Free: sums that do not fit beside the rows of two hops go to disk first, then
 // rows. Where nothing fits, it is the least one, and the error wraps
-// mem.ErrBudget.
+// mem.ErrBudget. Ahead stays set only where the same blocks fit beside what is read ahead.
 func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 	ahead := o.Ahead
 	o.Ahead = false
@@ -36,6 +36,7 @@ func (o Options) mayRead() bool {
 	return o.Blocks > 1 && !residual && !o.Settled && !o.deflated && !o.Chooses && len(o.Keep) == 0
 }
 
+// plan is Plan with Ahead as it is.
 func (o Options) plan(c hops.Capacity) (Options, int64, error) {
 	columns := c.Columns
 	c = c.Useful()

@@ -9,8 +9,8 @@ import (
 	"ndls/lsi"
 )
 
-// aheadColumns read the columns of the next block while the caller makes hops of those that it
-// has taken, into 4 bytes a value of memory. Blocks come in ascending order, and each is read
+// aheadColumns read the columns of the next block into memory, 4 bytes a value, while the caller
+// makes hops of the block that it has. The caller asks for blocks in ascending order, and for each
 // once.
 type aheadColumns struct {
 	lsi.Columns
