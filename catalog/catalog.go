@@ -16,6 +16,7 @@ import (
 	"ndls/internal/direct"
 	"ndls/internal/invariants"
 	"ndls/internal/seal"
+	"ndls/internal/share"
 	"ndls/internal/storage"
 )
 
@@ -240,6 +241,10 @@ func (f *File) Sum() string { return f.w.Sum() }
 // Abort drops the attempt. It does nothing after a commit.
 func (f *File) Abort() { f.w.Abort() }
 
+// commitsTogether is how many files of a commit are made durable at the same time. That is
+// waiting for the disk or for the store, and little else.
+const commitsTogether = 8
+
 // Commit makes the files durable and lists all of them in one step: a reopened
 // catalogue has all or none. On an error none is listed and what was written
 // are orphans. The files must have different paths. A file that takes the place of a
@@ -269,12 +274,15 @@ func (c *Catalog) Commit(ctx context.Context, files ...*File) error {
 			return err
 		}
 	}
-	for i, f := range files {
-		digest, err := f.w.Commit(ctx)
+	if err := share.Each(commitsTogether, len(files), func(i int) error {
+		digest, err := files[i].w.Commit(ctx)
 		if err != nil {
-			return fmt.Errorf("commit %s: %w", f.entry.Path, err)
+			return fmt.Errorf("commit %s: %w", files[i].entry.Path, err)
 		}
 		added[i].Bytes = digest.Bytes
+		return nil
+	}); err != nil {
+		return err
 	}
 	return c.Apply(ctx, added, nil, false)
 }

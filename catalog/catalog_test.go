@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"ndls/internal/seal"
@@ -437,6 +438,51 @@ func TestCommitOnePathTwice(t *testing.T) {
 	}
 	if infos, err := store.List(ctx, ""); err != nil || len(infos) != 0 {
 		t.Errorf("left over: %v, %v", infos, err)
+	}
+}
+
+// meeting is a store whose writers commit when so many of them want to.
+type meeting struct {
+	storage.Store
+	wait sync.WaitGroup
+}
+
+func (m *meeting) Create(ctx context.Context, name string) (storage.Writer, error) {
+	w, err := m.Store.Create(ctx, name)
+	return &meetingWriter{w, m}, err
+}
+
+type meetingWriter struct {
+	storage.Writer
+	m *meeting
+}
+
+func (w *meetingWriter) Commit(ctx context.Context) (storage.Digest, error) {
+	w.m.wait.Done()
+	w.m.wait.Wait()
+	return w.Writer.Commit(ctx)
+}
+
+// The files of a commit are made durable at the same time: a store whose calls take a second is
+// waited for once, not once a file.
+func TestFilesAreCommittedTogether(t *testing.T) {
+	ctx := context.Background()
+	store := &meeting{Store: storage.NewMem()}
+	store.wait.Add(commitsTogether)
+	c := openCatalog(t, store)
+	var files []*File
+	for i := range commitsTogether {
+		f, err := c.Create(ctx, Describe(KindEdges, fmt.Sprint(i)).In(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	if err := c.Commit(ctx, files...); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(c.Entries(KindEdges)); got != commitsTogether {
+		t.Errorf("%d entries", got)
 	}
 }
 
