@@ -5,6 +5,7 @@ compressed), symmetrised, without repeated edges and self-loops. kernel: one pro
 """
 
 import argparse
+import gzip
 import time
 import zipfile
 from collections.abc import Callable
@@ -40,6 +41,8 @@ def serve(
     verb.add_argument("--columns", type=int, default=128)
     verb.add_argument("--block", type=int, default=0, help="columns at a time (0: all)")
     verb.add_argument("--hops", type=int, default=10)
+    verb.add_argument("--targets", choices=("all", "labelled"), default="all", help="nodes whose rows are kept")
+    verb.add_argument("--out", type=Path, help="folder for the rows of labelled nodes")
     verb = verbs.add_parser("kernel")
     verb.add_argument("--nodes", type=int, required=True)
     verb.add_argument("--rows", type=int, required=True)
@@ -62,7 +65,12 @@ def propagate(args: argparse.Namespace, version: str, build: Callable, multiply:
         edges = [arrays["edge_index"]]
     with phases("build matrix"):
         matrix = build(edges.pop(), nodes)
-    rows = np.arange(SAMPLE) * nodes // SAMPLE
+    kept = None
+    if args.targets == "labelled":
+        targets = labelled(args.graph)
+        kept = np.empty((len(targets), args.columns), np.float32)
+    count = nodes if kept is None else len(targets)
+    rows = np.arange(SAMPLE) * count // SAMPLE
     sample = np.zeros((SAMPLE, 2))
     block = args.block or args.columns
     for first in range(0, args.columns, block):
@@ -71,10 +79,26 @@ def propagate(args: argparse.Namespace, version: str, build: Callable, multiply:
             x = [enter(columns(data, first, min(first + block, args.columns)))]
         with phases("propagate"):
             y = multiply(matrix, x.pop(), args.hops)
+        if kept is not None:
+            with phases("keep rows"):
+                kept[:, first : first + block] = np.asarray(y[targets])
+            y = kept[:, first : first + block]
         values = np.asarray(y[rows], dtype=np.float64)
         sample += np.stack([values.sum(axis=1), np.abs(values).sum(axis=1)], axis=1)
         del y
+    if kept is not None:
+        with phases("save"):
+            np.save(args.out / "rows.npy", kept)
     line(version=version, seconds=phases.seconds, sample=sample.tolist())
+
+
+def labelled(graph: Path) -> Array:
+    """The nodes of all parts of the split, in ascending order."""
+    parts = []
+    for path in sorted(graph.glob("split/*/*.csv.gz")):
+        with gzip.open(path) as f:
+            parts.append(np.array(f.read().split(), np.int64))
+    return np.unique(np.concatenate(parts))
 
 
 def columns(data: Path, first: int, last: int) -> Array:

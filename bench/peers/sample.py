@@ -11,8 +11,8 @@ from propagation import SAMPLE
 
 files = [pa.ipc.open_file(pa.memory_map(str(path))) for path in sorted(Path(sys.argv[1], "smoothed").glob("*.arrow"))]
 batches = [f.get_batch(i) for f in files for i in range(f.num_record_batches)]
-nodes = 1 + max(int(b["id"].to_numpy().max()) for b in batches)
-place = {int(node): i for i, node in enumerate(np.arange(SAMPLE) * nodes // SAMPLE)}
+every = np.sort(np.concatenate([b["id"].to_numpy() for b in batches]))
+place = {int(node): i for i, node in enumerate(every[np.arange(SAMPLE) * len(every) // SAMPLE])}
 sample = np.zeros((SAMPLE, 2))
 for batch in batches:
     ids, features = batch["id"].to_numpy(), batch["feature"]

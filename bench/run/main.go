@@ -42,6 +42,7 @@ type settings struct {
 	nodes, edges int64
 
 	scales  string
+	targets string
 	columns int
 	memory  string
 
@@ -66,6 +67,7 @@ func main() {
 	flag.Int64Var(&s.nodes, "kernel-nodes", 1<<24, "kernel: rows of the dense matrix")
 	flag.Int64Var(&s.edges, "kernel-edges", 1<<27, "kernel: edges, 29 a row of the sparse matrix")
 	flag.StringVar(&s.scales, "scales", "1/256:10,1/64:10,1/16:10,1/8:1,1/4:1", "propagate: scales of papers100m:, ascending, and hops")
+	flag.StringVar(&s.targets, "targets", "all", "propagate: nodes whose rows are kept: all, or labelled, whose rows all programs save")
 	flag.IntVar(&s.columns, "columns", 128, "propagate: columns of the peers; ndls takes all 128")
 	flag.StringVar(&s.memory, "memory", "8GiB", "propagate: --memory of ndls")
 	flag.StringVar(&s.edgeScale, "edge-scale", "1/16", "sort and read: scale of papers100m:")

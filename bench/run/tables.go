@@ -103,8 +103,8 @@ func (b *bench) propagate(ctx context.Context) error {
 	b.report.section(fmt.Sprintf("Hops over %d columns", b.columns), fmt.Sprintf(
 		`Graphs of the shape of ogbn-papers100M, read from the layout in which it is published, symmetrised; then hops of D̃⁻¹Ã in float32. "Prepare" is everything
 before (for ndls: partition), "products" the hops alone (for ndls: the passes, which stream the edges), "whole" all of it and, for ndls, reading
-feature tiles and writing the result. Peers keep their result in memory; where they take %d columns at a time, each result is dropped after a sample. ndls runs under `+"`--memory %s`"+`.
-The largest difference is one of sums over sampled rows, as a share of the row's absolute sum.`, blockColumns, b.memory))
+feature tiles and writing the result. %s ndls runs under `+"`--memory %s`"+`.
+The largest difference is one of sums over sampled rows, as a share of the row's absolute sum.`, b.results(), b.memory))
 	t := b.report.table("scale", "hops", "program", "prepare, s", "products, s", "theirs ÷ ours", "whole, s", "theirs ÷ ours", "peak memory", "largest difference", "version or remark")
 	dead := map[string]bool{}
 	for _, task := range strings.Split(b.scales, ",") {
@@ -128,14 +128,24 @@ The largest difference is one of sums over sampled rows, as a share of the row's
 	return nil
 }
 
+// results says what programs do with the rows of the last hop.
+func (b *bench) results() string {
+	if b.targets == "labelled" {
+		return "All programs save the rows of the labelled nodes, as OGB's example does, and drop the others."
+	}
+	return fmt.Sprintf("Peers keep their result in memory; where they take %d columns at a time, each result is dropped after a sample.", blockColumns)
+}
+
 // blockColumns is how many columns a peer takes at a time where it does not take all.
 const blockColumns = 16
 
 func (b *bench) propagators(graph, hops string) []contender {
 	python := func(file string, block int) func(context.Context) outcome {
 		return func(ctx context.Context) outcome {
-			return b.jail.measure(ctx, b.peer(b.threads, file, "propagate", "--graph", graph, "--columns", strconv.Itoa(b.columns),
-				"--block", strconv.Itoa(block), "--hops", hops))
+			return b.inPlace(func(out string) outcome {
+				return b.jail.measure(ctx, b.peer(b.threads, file, "propagate", "--graph", graph, "--columns", strconv.Itoa(b.columns),
+					"--block", strconv.Itoa(block), "--hops", hops, "--targets", b.targets, "--out", out))
+			})
 		}
 	}
 	some := fmt.Sprintf(", %d columns at a time", blockColumns)
@@ -159,7 +169,7 @@ func (b *bench) ownPropagation(ctx context.Context, graph, hops, dir string) out
 	o := outcome{Seconds: map[string]float64{}}
 	for _, stage := range [][]string{
 		{"partition", "--dataset", "ogb:" + graph, "--normalize", "none", "--shards", "none"}, // peers write nothing either
-		{"smooth", "--r", "0", "--rule", "sgc", "--hops", hops},
+		{"smooth", "--r", "0", "--rule", "sgc", "--hops", hops, "--targets", b.targets},
 	} {
 		b.ownStage(ctx, &o, b.memory, dir, stage...)
 		if o.Died != "" {
