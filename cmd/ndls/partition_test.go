@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -191,8 +192,12 @@ func TestPartitionOnWorkers(t *testing.T) {
 	}
 }
 
+// ownName matches files whose every attempt has a name of its own. One that was stopped, or lost
+// its lease, after it had written the file and before it was listed leaves it for gc.
+var ownName = regexp.MustCompile(`^graph/runs/(?:rank|deal)/\d+-\d+-[0-9a-z]{8}$`)
+
 // TestPartitionCutAnew stops partitions in each step and goes on with another number of
-// workers, or begins again: the files are the same, and nothing else is left.
+// workers, or begins again: the files are the same, and nothing else is left but what gc removes.
 func TestPartitionCutAnew(t *testing.T) {
 	const mib = 1 << 20
 	const uri = "synthetic:nodes=5000,edges=60000,features=40,classes=6,seed=9"
@@ -240,6 +245,7 @@ func TestPartitionCutAnew(t *testing.T) {
 				t.Errorf("committed\n%v, want\n%v", got, want)
 			}
 			names, err := store.List(context.Background(), "graph/runs/")
+			names = slices.DeleteFunc(names, func(i storage.Info) bool { return ownName.MatchString(i.Name) })
 			if err != nil || len(names) > 0 {
 				t.Errorf("%v is left (%v)", names, err)
 			}
