@@ -257,6 +257,43 @@ func TestCancelledAndContinued(t *testing.T) {
 	}
 }
 
+// A command that goes on with a run removes what an interrupted one has not committed, and nothing
+// else.
+func TestAttemptsAreDropped(t *testing.T) {
+	c := quick(filepath.Join(t.TempDir(), "run"))
+	if _, err := ndls.Run(t.Context(), c, ndls.StagePartition); err != nil {
+		t.Fatal(err)
+	}
+	const attempt = ".0123456789abcdef.tmp"
+	dropped := []string{
+		"graph/runs/rank/0000-0012-abcdefgh", "graph/runs/deal/0000-0012-abcdefgh" + attempt,
+		"smoothed/tiles/tile-00000-00000.f32" + attempt, "lsi/part-00000.parquet",
+	}
+	kept := []string{"notes.txt", "smoothed/notes.txt", "scratch/cache/0123456789abcdef", "run.json" + attempt}
+	for _, name := range append(slices.Clone(dropped), kept...) {
+		path := filepath.Join(c.Run, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("left"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := ndls.Run(t.Context(), c, ndls.StageDegrees); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range dropped {
+		if _, err := os.Stat(filepath.Join(c.Run, filepath.FromSlash(name))); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left (%v)", name, err)
+		}
+	}
+	for _, name := range append(kept, "graph/nodes.parquet") {
+		if _, err := os.Stat(filepath.Join(c.Run, filepath.FromSlash(name))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A program that uses the package has its own limit of the heap while no run is at work,
 // and keeps what it has on its heap while one is.
 func TestHeapOfTheCaller(t *testing.T) {

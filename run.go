@@ -210,7 +210,32 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	if dirs := j.TrainOn; len(dirs) > 0 {
 		r.work.Inputs.TrainRows, r.work.Inputs.ValidRows = dirs[0], dirs[len(dirs)-1]
 	}
+	if o.Alone && rec != nil && !rundir.Remote(j.Run) {
+		r.dropAttempts(ctx)
+	}
 	return r, nil
+}
+
+// dropAttempts removes files of stages that an interrupted command has not committed. The lock
+// says that no other process writes files of this run. What lies among temporary files is left: a
+// reader, such as export, may use it.
+func (r *session) dropAttempts(ctx context.Context) {
+	files, bytes := 0, int64(0)
+	orphans, _, err := r.work.Catalog.Orphans(ctx)
+	for _, o := range orphans {
+		if err != nil || !catalog.IsOutput(o.Name) {
+			continue
+		}
+		if err = r.store.Remove(ctx, o.Name); err == nil {
+			files, bytes = files+1, bytes+o.Size
+		}
+	}
+	if files > 0 {
+		r.Log.Info("removed what an interrupted command has not committed", "files", files, "bytes", bytes)
+	}
+	if err != nil {
+		r.Log.Warn("what an interrupted command has not committed takes space: ndls gc --delete removes it", "run", r.Run, "because", err)
+	}
 }
 
 // near makes a folder for temporary files and, for a run directory in an object

@@ -31,3 +31,10 @@ var made = regexp.MustCompile(`^(?:` + strings.Join([]string{
 // Made says whether a file of a run directory has a name that ndls gives, finished or
 // not.
 func Made(name string) bool { return made.MatchString(name) }
+
+// IsOutput says whether a name that ndls gives ([Made]) is that of a file, finished or not, which a
+// stage commits: no record, no part of the catalogue, no temporary file.
+func IsOutput(name string) bool {
+	folder, _, inside := strings.Cut(name, "/")
+	return inside && folder != "scratch" && !IsRecord(name)
+}
