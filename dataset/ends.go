@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ndls/dataset/graph"
+	"ndls/internal/meant"
 )
 
 // endpointNames are headers of the two id columns of an edge list.
@@ -94,7 +95,7 @@ func (c *edgeColumns) column(key, name string) (int, error) {
 	if len(c.titles) > 0 {
 		i := c.index(name)
 		if i < 0 {
-			return 0, graph.BadData(c.file, "has no column %q for %s=: the columns are %s", name, key, c.list())
+			return 0, graph.BadData(c.file, "has no column %q for %s=: the columns are %s%s", name, key, c.list(), meant.Hint(name, c.titles))
 		}
 		return i, nil
 	}

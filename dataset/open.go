@@ -16,6 +16,7 @@ import (
 	"ndls/dataset/layout/pyg"
 	"ndls/dataset/source"
 	"ndls/dataset/table"
+	"ndls/internal/meant"
 )
 
 // scheme is a kind of URI.
@@ -63,8 +64,8 @@ func Open(ctx context.Context, uri string, o Options) (Dataset, error) {
 		}
 		kinds = append(kinds, s.name)
 	}
-	return nil, graph.BadURI("%q is no dataset: a kind and a colon come first, such as edges:FILE for a list of edges or table:FILE for tables; the kinds are %s, and `ndls help datasets` describes them",
-		uri, strings.Join(kinds, ", "))
+	return nil, graph.BadURI("%q is no dataset: a kind and a colon come first, such as edges:FILE for a list of edges or table:FILE for tables; the kinds are %s, and `ndls help datasets` describes them%s",
+		uri, strings.Join(kinds, ", "), meant.Hint(name, kinds))
 }
 
 // openDirected opens a dataset, whose edges have directions where the URI says so.

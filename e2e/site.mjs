@@ -2,6 +2,7 @@
 // page has an error, asks another host, is wider than its window, or where axe finds something serious.
 import { createServer } from "node:http";
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { extname, join, relative } from "node:path";
 import { findings, launch, open, tell } from "./browser.mjs";
 
@@ -20,20 +21,26 @@ const pages = readdirSync(root, { recursive: true, withFileTypes: true })
   .filter((name) => !parts.length || parts.some((part) => name.includes(part))).sort();
 mkdirSync(shots, { recursive: true });
 const browser = await launch();
+const views = pages.flatMap((name) => [[name, 1200, "light"], [name, 360, "dark"]]);
 let failed = 0;
-for (const name of pages) {
-  for (const [width, scheme] of [[1200, "light"], [360, "dark"]]) {
-    const opened = await open(browser, `http://127.0.0.1:${server.address().port}/${name}`, { width, scheme, media: "screen" });
+// Takes views until none is left. As many of these work side by side as there are processors, and none sees what the
+// pages of another one have stored.
+async function look() {
+  const own = await browser.createBrowserContext();
+  for (let view; (view = views.shift());) {
+    const [name, width, scheme] = view, begun = performance.now();
+    const opened = await open(own, `http://127.0.0.1:${server.address().port}/${name}`, { width, scheme, media: "screen" });
     const wide = await opened.page.evaluate(() => document.documentElement.scrollWidth);
     const dark = await opened.page.evaluate(() => document.body.dataset.mdColorScheme === "slate");
     if (dark !== (scheme === "dark")) opened.wrong.push(`its colours are not ${scheme}`);
     if (wide > width) opened.wrong.push(`${wide} pixels wide in ${width}`);
     opened.wrong.push(...await findings(opened.page, ["serious", "critical"]));
     await opened.page.screenshot({ path: `${shots}/${name.replaceAll("/", "-").replace(/\.html$/, "")}-${width}.png`, fullPage: name !== "reference/commands.html" });
-    failed += tell(`${name}, ${width} pixels, ${scheme}`, opened.wrong);
     await opened.page.close();
+    failed += tell(`${name}, ${width} pixels, ${scheme}: ${((performance.now() - begun) / 1000).toFixed(1)} s`, opened.wrong);
   }
 }
+await Promise.all(Array.from({ length: availableParallelism() }, look));
 await browser.close();
 server.close();
 if (pages.length === 0) console.log(`there is no page in ${root}`);

@@ -11,6 +11,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/failure"
 	"ndls/internal/inputid"
+	"ndls/internal/meant"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/shards"
@@ -207,11 +208,8 @@ func (e *explanation) find(ctx context.Context) (err error) {
 	})
 }
 
-// unknown is the error of an id that no node has; near is one that comes close to it in the order of ids, if that is known.
+// unknown is the error of an id that no node has; near says which one may be meant.
 func (e *explanation) unknown(near string) error {
-	if near != "" {
-		near = "; one that comes close to it in their order is " + near
-	}
 	return failure.Of(failure.ErrOption, "--node %s: no node of the run has this id%s", e.ID, near)
 }
 
@@ -245,26 +243,38 @@ func (e *explanation) numberOf(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	defer closeTable()
-	number, near := int64(-1), ""
+	number, near, beyond := int64(-1), "", false
+	search := meant.NewSearch(e.ID)
 	err = table.Each(func(first int64, keys [][]byte) error {
 		at, found := slices.BinarySearchFunc(keys, key, bytes.Compare)
 		if found {
 			number = first + int64(at)
 			return errFound
 		}
-		if at < len(keys) {
-			return e.unknown(t.Quote(keys[at])) // ids ascend: the others are larger
+		// Ids ascend: the first that is larger follows it in their order, or the last one comes before it.
+		if !beyond && len(keys) > 0 {
+			beyond = at < len(keys)
+			near = t.Quote(keys[min(at, len(keys)-1)])
 		}
-		if len(keys) > 0 {
-			near = t.Quote(keys[len(keys)-1])
+		switch {
+		case t == inputid.String: // a letter at the beginning moves an id far away
+			for _, k := range keys {
+				search.Add(string(k))
+			}
+		case beyond:
+			return errFound
 		}
 		return ctx.Err()
 	})
-	switch {
-	case errors.Is(err, errFound):
+	switch word := search.Word(); {
+	case number >= 0:
 		return number, nil
-	case err != nil:
+	case err != nil && !errors.Is(err, errFound):
 		return 0, err
+	case word != "":
+		return 0, e.unknown("; did you mean " + t.Quote([]byte(word)) + "?")
+	case near != "":
+		near = "; one that comes close to it in their order is " + near
 	}
 	return 0, e.unknown(near)
 }

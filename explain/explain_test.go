@@ -278,10 +278,12 @@ func TestUnknownNodes(t *testing.T) {
 		d          *ndls.Directory
 		node, want string
 	}{
-		{text, "node 5", "no node of the run"},
+		{text, "node5", "no node of the run has this id; did you mean \"node 0\"?"},
+		{text, "ndoe 3", "did you mean \"node 3\"?"},
 		{text, "a", "no node of the run has this id; one that comes close to it in their order is \"node 0\""},
 		{text, "zebra", "is \"node 4\""},
-		{numbers, "15", "no node of the run"},
+		{numbers, "15", "no node of the run has this id; one that comes close to it in their order is 20"},
+		{numbers, "99", "order is 40"},
 		{numbers, "ten", "int64"},
 	} {
 		if _, err := c.d.Explain(t.Context(), ndls.ExplainOptions{Node: c.node}); !errors.Is(err, ndls.ErrOption) || !strings.Contains(ndls.Message(err), c.want) {

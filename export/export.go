@@ -10,6 +10,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/failure"
+	"ndls/internal/meant"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/share"
@@ -56,10 +57,10 @@ type writer interface {
 // are those of the file system.
 func Run(ctx context.Context, cat *catalog.Catalog, o Options) (rows int64, err error) {
 	if o.What != Submission && !slices.Contains(Artifacts, o.What) {
-		return 0, failure.Of(ErrOption, "--what %q is none of %s, %s", o.What, strings.Join(Artifacts, ", "), Submission)
+		return 0, failure.Of(ErrOption, "--what %q is none of %s, %s%s", o.What, strings.Join(Artifacts, ", "), Submission, meant.Hint(o.What, append(slices.Clone(Artifacts), Submission)))
 	}
 	if o.Format != SubmissionFormat && !slices.Contains(Formats, o.Format) {
-		return 0, failure.Of(ErrOption, "--format %q is none of %s, %s", o.Format, strings.Join(Formats, ", "), SubmissionFormat)
+		return 0, failure.Of(ErrOption, "--format %q is none of %s, %s%s", o.Format, strings.Join(Formats, ", "), SubmissionFormat, meant.Hint(o.Format, Formats))
 	}
 	if (o.What == Submission) != (o.Format == SubmissionFormat) {
 		return 0, failure.Of(ErrOption, "--what %s with --format %s: %s is the format of %s, and of nothing else", o.What, o.Format, SubmissionFormat, Submission)

@@ -16,6 +16,7 @@ import (
 
 	"ndls"
 	"ndls/internal/failure"
+	"ndls/internal/meant"
 	"ndls/internal/vfs"
 )
 
@@ -148,12 +149,12 @@ func lock(out string) (unlock func(), err error) {
 func (g grid) chosen(j Job) (list []set, err error) {
 	for _, name := range j.Sets {
 		if !slices.Contains(g.sets, name) {
-			return nil, failure.Of(ndls.ErrOption, "--sets %s: the table %s has the data sets %s", name, g.name, strings.Join(g.sets, ", "))
+			return nil, failure.Of(ndls.ErrOption, "--sets %s: the table %s has the data sets %s%s", name, g.name, strings.Join(g.sets, ", "), meant.Hint(name, g.sets))
 		}
 	}
 	for _, name := range j.Methods {
 		if !slices.ContainsFunc(g.rows, func(r row) bool { return r.recipe == name }) {
-			return nil, failure.Of(ndls.ErrOption, "--methods %s: the table %s has the methods %s", name, g.name, strings.Join(g.recipes(), ", "))
+			return nil, failure.Of(ndls.ErrOption, "--methods %s: the table %s has the methods %s%s", name, g.name, strings.Join(g.recipes(), ", "), meant.Hint(name, g.recipes()))
 		}
 	}
 	for _, name := range g.sets {

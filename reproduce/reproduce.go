@@ -11,6 +11,7 @@ import (
 	"ndls"
 	"ndls/figure"
 	"ndls/internal/failure"
+	"ndls/internal/meant"
 )
 
 // Experiment is a table or a figure of the paper.
@@ -120,7 +121,7 @@ func Find(name string) (Experiment, error) {
 	for _, e := range All {
 		names = append(names, e.Name)
 	}
-	return Experiment{}, failure.Of(ndls.ErrOption, "%q is no experiment; choose one of %s", name, strings.Join(names, ", "))
+	return Experiment{}, failure.Of(ndls.ErrOption, "%q is no experiment; choose one of %s%s", name, strings.Join(names, ", "), meant.Hint(name, names))
 }
 
 // Missing is the error for data that are not there.

@@ -8,6 +8,7 @@ import (
 
 	"ndls"
 	"ndls/internal/failure"
+	"ndls/internal/meant"
 	"ndls/internal/vfs"
 )
 
@@ -89,7 +90,7 @@ func findSet(name string) (set, error) {
 		}
 		names = append(names, s.name)
 	}
-	return set{}, failure.Of(ndls.ErrOption, "%q is no data set; choose of %s", name, strings.Join(names, ", "))
+	return set{}, failure.Of(ndls.ErrOption, "%q is no data set; choose of %s%s", name, strings.Join(names, ", "), meant.Hint(name, names))
 }
 
 // in is the dataset URI for a folder of data sets.

@@ -6,6 +6,7 @@ import (
 
 	"ndls"
 	"ndls/internal/failure"
+	"ndls/internal/meant"
 )
 
 // option is an option that trials may differ in.
@@ -94,11 +95,11 @@ func find(name string) (option, error) {
 	if i := slices.IndexFunc(options, func(x option) bool { return x.name == name }); i >= 0 {
 		return options[i], nil
 	}
-	why := "is no option"
+	why, hint := "is no option", meant.Hint(name, Names())
 	if ndls.OptionType(name) != "" {
-		why = "is the same for all trials: give it as a flag, with one value"
+		why, hint = "is the same for all trials: give it as a flag, with one value", ""
 	}
-	return option{}, failure.Of(ndls.ErrOption, "--try %s: %q %s. A search can try %s", name, name, why, strings.Join(Names(), ", "))
+	return option{}, failure.Of(ndls.ErrOption, "--try %s: %q %s. A search can try %s%s", name, name, why, strings.Join(Names(), ", "), hint)
 }
 
 // Names lists the options that a search can try, in the order in which a run uses them.

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"ndls/internal/meant"
 )
 
 // noKeys are the flags that a configuration file cannot set.
@@ -44,7 +46,7 @@ func (a *app) readConfig(cmd *cobra.Command) error {
 	for i := 0; i < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
 		if !slices.Contains(known, key.Value) {
-			return bad(key, "unknown key %q; did you mean %q?", key.Value, nearest(key.Value, known))
+			return bad(key, "there is no option %q%s", key.Value, meant.Hint(key.Value, known))
 		}
 		if seen[key.Value] {
 			return bad(key, "%q is given twice", key.Value)
@@ -90,50 +92,26 @@ func knownKeys(root *cobra.Command) []string {
 	return slices.Compact(keys)
 }
 
-// suggestion is the flag that a command line with an unknown one may have meant, as the end of its error.
+// unknownVerb is what cobra says of a word that is no verb.
+const unknownVerb = "unknown command %q for"
+
+// suggestion is the verb or flag that a command line with an unknown one may have meant, as the end of its error.
 func suggestion(cmd *cobra.Command, err error) string {
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) {
+	var names []string
+	var flag *pflag.NotExistError
+	if errors.As(err, &flag) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if name := meant.Word(flag.GetSpecifiedName(), names); name != "" {
+			return "; did you mean --" + name + "?"
+		}
 		return ""
 	}
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	given := unknown.GetSpecifiedName()
-	meant := nearest(given, names)
-	if distance(given, meant) > len(given)/2 {
-		// A word that was cut short, as data for dataset.
-		longer := slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, given) })
-		if len(longer) != 1 {
-			return ""
-		}
-		meant = longer[0]
+	var verb string
+	if _, failed := fmt.Sscanf(err.Error(), unknownVerb, &verb); failed != nil {
+		return ""
 	}
-	return "; did you mean --" + meant + "?"
-}
-
-// nearest is the word with the fewest insertions, deletions and substitutions
-// from key; the first of several.
-func nearest(key string, words []string) string {
-	return slices.MinFunc(words, func(a, b string) int { return distance(key, a) - distance(key, b) })
-}
-
-// distance is the Levenshtein distance of two short strings.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return meant.Hint(verb, names)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"ndls"
+	"ndls/internal/meant"
 )
 
 // aboutVariables is what the help says of environment variables.
@@ -48,29 +49,29 @@ func readEnvironment(cmd *cobra.Command) error {
 // misspelt is what may be wrong with the names of an environment: a line for each variable that begins as
 // ours do, stands for no option of any verb, and is nearly the name of one that does.
 func misspelt(root *cobra.Command, environment []string) (lines []string) {
-	known := slices.Clone(ndls.ReservedVariables)
+	var known []string
+	for _, name := range ndls.ReservedVariables {
+		known = append(known, strings.TrimPrefix(name, ndls.VariablePrefix))
+	}
 	visitCommands(root, func(cmd *cobra.Command) {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if name := ndls.Variable(f.Name); name != "" {
-				known = append(known, name)
+				known = append(known, strings.TrimPrefix(name, ndls.VariablePrefix))
 			}
 		})
 	})
 	for _, v := range environment {
 		name, value, _ := strings.Cut(v, "=")
-		if !strings.HasPrefix(name, ndls.VariablePrefix) || value == "" || slices.Contains(known, name) {
+		name, ours := strings.CutPrefix(name, ndls.VariablePrefix)
+		if !ours || value == "" || slices.Contains(known, name) {
 			continue
 		}
-		if meant := nearest(name, known); distance(name, meant) <= mostMisspelt {
-			lines = append(lines, fmt.Sprintf("the environment variable %s stands for no option; did you mean %s?", name, meant))
+		if word := meant.Word(name, known); word != "" {
+			lines = append(lines, fmt.Sprintf("the environment variable %[1]s%[2]s stands for no option; did you mean %[1]s%[3]s?", ndls.VariablePrefix, name, word))
 		}
 	}
 	return lines
 }
-
-// mostMisspelt is in how many letters a name may differ from the one that was meant: two that are
-// exchanged are two.
-const mostMisspelt = 2
 
 // noVariables are the flags that no variable stands for.
 var noVariables = []string{"help", "version"}

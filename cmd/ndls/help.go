@@ -47,12 +47,10 @@ func help(cmd *cobra.Command, _ []string) {
 	if cmd.Example != "" {
 		fmt.Fprintf(w, "\nEXAMPLES\n%s\n", strings.TrimRight(cmd.Example, "\n"))
 	}
-	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(w, "\nCOMMANDS\n")
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
-				fmt.Fprintf(w, "  %-14s %s\n", c.Name(), c.Short)
-			}
+	for _, g := range commandGroups(cmd) {
+		fmt.Fprintf(w, "\n%s\n", g.heading)
+		for _, c := range g.commands {
+			fmt.Fprintf(w, "  %-14s %s\n", c.Name(), c.Short)
 		}
 	}
 	printOptions(w, cmd)
@@ -61,6 +59,56 @@ func help(cmd *cobra.Command, _ []string) {
 	for _, x := range ndls.Exits {
 		fmt.Fprintf(w, "  %-4d %s\n", x.Status, x.Meaning)
 	}
+}
+
+// verbs are the commands below ndls in the order in which the help lists them.
+var verbs = []struct {
+	heading string
+	names   []string
+}{
+	{"COMMANDS: the whole job", []string{"inspect", "plan", "run", "status", "tune", "infer", "reproduce"}},
+	{"COMMANDS: what came out", []string{"list", "report", "explain", "diff", "export", "verify", "gc"}},
+	{"COMMANDS: the stages of a run, one by one", []string{"partition", "degrees", "spectrum", "lsi", "smooth", "train", "smooth-labels", "evaluate"}},
+	{"COMMANDS: several machines", []string{"cluster-keys", "coordinator", "worker"}},
+	{"COMMANDS: more", []string{"datasets", "generate", "bench", "completion", "man", "help", "version"}},
+}
+
+// commandGroup is some commands under a heading.
+type commandGroup struct {
+	heading  string
+	commands []*cobra.Command
+}
+
+// commandGroups are the commands below cmd, as help lists them.
+func commandGroups(cmd *cobra.Command) (list []commandGroup) {
+	var all commandGroup
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
+			all.commands = append(all.commands, c)
+		}
+	}
+	if len(all.commands) == 0 {
+		return nil
+	}
+	if cmd != cmd.Root() {
+		all.heading = "COMMANDS"
+		return []commandGroup{all}
+	}
+	listed := 0
+	for _, group := range verbs {
+		g := commandGroup{heading: group.heading}
+		for _, name := range group.names {
+			if i := slices.IndexFunc(all.commands, func(c *cobra.Command) bool { return c.Name() == name }); i >= 0 {
+				g.commands = append(g.commands, all.commands[i])
+			}
+		}
+		listed += len(g.commands)
+		list = append(list, g)
+	}
+	if listed != len(all.commands) {
+		panic("the help lists not every command once")
+	}
+	return list
 }
 
 // optionGroup is some options under a heading.

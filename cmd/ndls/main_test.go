@@ -134,9 +134,10 @@ func TestUsage(t *testing.T) {
 		name, want string
 		args       []string
 	}{
-		{"unknown verb", "smooth", []string{"smoth"}},
+		{"unknown verb", `unknown command "stauts" for "ndls"; did you mean status?`, []string{"stauts"}},
 		{"flag cut short", "unknown flag: --data; did you mean --dataset?", []string{"run", "--run", run, "--data", "karate:"}},
 		{"unknown flag", "unknown flag: --epsilom; did you mean --epsilon?", []string{"lsi", "--run", run, "--epsilom", "1"}},
+		{"letters exchanged", "unknown flag: --rnu; did you mean --run?", []string{"lsi", "--rnu", run}},
 		{"argument", "unknown command", []string{"lsi", "extra", "--run", run}},
 		{"missing run", `"run" not set`, []string{"lsi"}},
 		{"number that is none", "many", []string{"lsi", "--run", run, "--probes", "many"}},
@@ -155,7 +156,7 @@ func TestUsage(t *testing.T) {
 		{"status of nothing", "give either --run or --coordinator", []string{"status"}},
 		{"plan without a shape", "give either", []string{"plan"}},
 		{"missing configuration", "no such file", []string{"version", "--config", filepath.Join(dir, "none.yaml")}},
-		{"unknown key", `unknown key "epsilom"; did you mean "epsilon"?`, []string{"lsi", "--run", run, "--config", yaml("epsilom: 1\n")}},
+		{"unknown key", `there is no option "epsilom"; did you mean epsilon?`, []string{"lsi", "--run", run, "--config", yaml("epsilom: 1\n")}},
 		{"key twice", "line 2", []string{"lsi", "--run", run, "--config", yaml("r: 1\nr: 0\n")}},
 		{"bad value", "line 1", []string{"lsi", "--run", run, "--config", yaml("probes: many\n")}},
 		{"list", "takes one value", []string{"lsi", "--run", run, "--config", yaml("probes: [1, 2]\n")}},

@@ -97,10 +97,12 @@ func commandPage(cmd *cobra.Command) man.Page {
 		Name: pageName(cmd), Section: commandSection, Title: cmd.Short, Source: "ndls " + ndls.Version,
 		Synopsis: cmd.UseLine(), Description: cmd.Long, Examples: cmd.Example,
 	}
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
-			p.Commands = append(p.Commands, man.Item{Word: reference(c), Text: c.Short})
+	for _, g := range commandGroups(cmd) {
+		part := man.Part{Heading: g.heading}
+		for _, c := range g.commands {
+			part.Items = append(part.Items, man.Item{Word: reference(c), Text: c.Short})
 		}
+		p.Commands = append(p.Commands, part)
 	}
 	for _, g := range optionGroups(cmd) {
 		group := man.Group{Heading: g.heading}

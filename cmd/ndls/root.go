@@ -19,6 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"ndls"
+	"ndls/internal/meant"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/tracing"
@@ -56,7 +57,7 @@ type app struct {
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "ndls",
+		Use:   "ndls COMMAND",
 		Short: "Node dependent local smoothing of graphs that do not fit in memory",
 		Long: `ndls smooths the features and labels of a graph, each node over as many hops
 as it takes to come near the stationary state, and trains a classifier in
@@ -67,9 +68,10 @@ the graph on a node is within --epsilon of what it tends to.`,
 		Example: `  ndls run --dataset planetoid:DIR/cora --run RUN
   ndls plan --nodes 111059956 --edges 1615000000 --features 128 --classes 172
   ndls export --run RUN --what smoothed --format npy --out smoothed.npy`,
-		Version:       ndls.Version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Version:            ndls.Version,
+		SilenceUsage:       true,
+		SilenceErrors:      true,
+		DisableSuggestions: true, // suggestion makes them
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.DisableFlagParsing { // it completes the words of another command line
 				return nil
@@ -107,6 +109,10 @@ the graph on a node is within --epsilon of what it tends to.`,
 		if !ndls.InWhole(s) {
 			root.AddCommand(a.stageCommand(s))
 		}
+	}
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		completion.Short = "a script that completes commands and values, for bash, zsh, fish or PowerShell"
 	}
 	complete(root)
 	return root
@@ -164,11 +170,11 @@ func (a *app) checkCommon(cmd *cobra.Command) (err error) {
 		return fmt.Errorf("--threads %d is less than 1", a.threads)
 	}
 	if !slices.Contains(kernelNames, a.kernel) {
-		return fmt.Errorf("--kernel %q is none of %s", a.kernel, strings.Join(kernelNames, ", "))
+		return fmt.Errorf("--kernel %q is none of %s%s", a.kernel, strings.Join(kernelNames, ", "), meant.Hint(a.kernel, kernelNames))
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {
-		return fmt.Errorf("--log-level %q is none of %s", a.logLevel, strings.Join(logLevels, ", "))
+		return fmt.Errorf("--log-level %q is none of %s%s", a.logLevel, strings.Join(logLevels, ", "), meant.Hint(a.logLevel, logLevels))
 	}
 	if a.blockColumns < 0 {
 		return fmt.Errorf("--block-columns %d is negative", a.blockColumns)

@@ -27,15 +27,3 @@ func TestParseBytes(t *testing.T) {
 		}
 	}
 }
-
-func TestNearest(t *testing.T) {
-	words := []string{"epochs", "epsilon", "kmax", "label-epsilon"}
-	for key, want := range map[string]string{"epsilom": "epsilon", "epoch": "epochs", "k-max": "kmax", "labelepsilon": "label-epsilon"} {
-		if got := nearest(key, words); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", key, got, want)
-		}
-	}
-	if d := distance("kitten", "sitting"); d != 3 {
-		t.Errorf("distance = %d, want 3", d)
-	}
-}

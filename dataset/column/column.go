@@ -16,6 +16,7 @@ import (
 	"ndls/dataset/graph"
 	"ndls/dataset/npy"
 	"ndls/dataset/source"
+	"ndls/internal/meant"
 )
 
 // MaxClasses is how many classes a label column may have. More speak of a column
@@ -182,7 +183,7 @@ func (c *Text) choose(first []string, want string, names []string) error {
 	c.value = known(names)
 	if want != "" {
 		if c.value = known([]string{want}); c.value < 0 {
-			return graph.BadData(c.src.Name, "has no column %q: the columns are %s", want, strings.Join(first, ", "))
+			return graph.BadData(c.src.Name, "has no column %q: the columns are %s%s", want, strings.Join(first, ", "), meant.Hint(want, first))
 		}
 	}
 	if len(first) == 1 {

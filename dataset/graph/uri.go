@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"ndls/internal/meant"
 )
 
 // MaxFeatures is the largest width of a feature row.
@@ -44,7 +46,7 @@ func ParseParams(text, separator string, known []string) ([]Param, error) {
 	for _, part := range strings.Split(text, separator) {
 		key, value, ok := strings.Cut(part, "=")
 		if !slices.Contains(known, key) {
-			return nil, BadURI("unknown key %q: the known ones are %s", key, strings.Join(known, ", "))
+			return nil, BadURI("unknown key %q: the known ones are %s%s", key, strings.Join(known, ", "), meant.Hint(key, known))
 		}
 		if !ok || value == "" {
 			return nil, BadURI("key %q needs a value: %s=…", key, key)

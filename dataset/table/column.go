@@ -9,6 +9,7 @@ import (
 
 	"ndls/dataset/graph"
 	"ndls/internal/inputid"
+	"ndls/internal/meant"
 )
 
 // kind is what a column of a file holds.
@@ -194,6 +195,15 @@ func find(titles []title, name string) int {
 		return i
 	}
 	return slices.IndexFunc(titles, func(t title) bool { return strings.EqualFold(t.name, name) })
+}
+
+// hint names the column that a wrong name may mean, as the end of a message.
+func hint(titles []title, name string) string {
+	s := meant.NewSearch(name)
+	for _, t := range titles {
+		s.Add(t.name)
+	}
+	return s.Hint()
 }
 
 // list names columns for a message.

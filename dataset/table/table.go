@@ -113,7 +113,7 @@ func (t *table) columns(f *tableFile, names []string) ([]int, error) {
 			return nil, io.EOF
 		}
 		if at < 0 {
-			return nil, graph.BadData(f.name, "has no column %q: the columns are %s", name, list(titles))
+			return nil, graph.BadData(f.name, "has no column %q: the columns are %s%s", name, list(titles), hint(titles, name))
 		}
 		if of >= 0 && titles[at].kind != t.titles[of].kind && titles[at].kind != nullKind && f.rows.rows() != 0 {
 			return nil, graph.BadData(f.name, "column %q holds %s, and %s in %s: give it one type in all files of the table",
@@ -137,7 +137,7 @@ func (t *table) kindOf(name string) (k kind, ok bool) {
 func (t *table) need(key, name string, fits func(kind) bool, what string) (kind, error) {
 	k, ok := t.kindOf(name)
 	if !ok {
-		return k, graph.BadData(t.files[0].name, "has no column %q for %s=: the columns are %s", name, key, list(t.titles))
+		return k, graph.BadData(t.files[0].name, "has no column %q for %s=: the columns are %s%s", name, key, list(t.titles), hint(t.titles, name))
 	}
 	for _, f := range t.files {
 		if _, err := t.columns(f, []string{name}); err != nil && err != io.EOF {

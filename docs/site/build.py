@@ -74,7 +74,7 @@ def output(*command: str) -> str:
 
 def verbs(program: str) -> list[str]:
     """Returns the verbs that the help of the program lists."""
-    listed = output(program, "--help").split("\nCOMMANDS\n")[1].split("\n\n")[0]
+    listed = "".join(re.findall(r"^COMMANDS.*\n((?:  .*\n)+)", output(program, "--help"), re.MULTILINE))
     return [name for name in re.findall(r"^  ([a-z][a-z-]*) ", listed, re.MULTILINE) if name not in ("completion", "datasets")]
 
 

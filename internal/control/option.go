@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ndls/internal/failure"
+	"ndls/internal/meant"
 )
 
 // optionFields are the fields of a plan by the names of their flags: that in JSON with dashes, and
@@ -52,7 +53,7 @@ func OptionNames() []string { return slices.Sorted(maps.Keys(optionFields)) }
 func (p *Plan) Set(name, text string) error {
 	index, ok := optionFields[name]
 	if !ok {
-		return failure.Of(ErrOption, "there is no option %q; the options are %s", name, strings.Join(OptionNames(), ", "))
+		return failure.Of(ErrOption, "there is no option %q; the options are %s%s", name, strings.Join(OptionNames(), ", "), meant.Hint(name, OptionNames()))
 	}
 	field := reflect.ValueOf(p).Elem().FieldByIndex(index)
 	var err error

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"ndls/internal/failure"
+	"ndls/internal/meant"
 )
 
 const (
@@ -382,7 +383,7 @@ func OneOf(field, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return failure.Of(ErrOption, "--%s %q is none of %s", field, value, strings.TrimPrefix(strings.Join(allowed, ", "), ", "))
+	return failure.Of(ErrOption, "--%s %q is none of %s%s", field, value, strings.TrimPrefix(strings.Join(allowed, ", "), ", "), meant.Hint(value, allowed))
 }
 
 // Canonical writes options that mean the same in the same way: a run directory that was begun with

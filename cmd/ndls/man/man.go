@@ -28,7 +28,8 @@ type Page struct {
 	// Synopsis is the usage line, "" for a page without one.
 	Synopsis    string
 	Description string
-	Commands    []Item
+	// Commands are those below this one, in sections.
+	Commands []Part
 	// Groups are the options, in parts with headings.
 	Groups   []Group
 	Examples string
@@ -72,7 +73,9 @@ func (p Page) Write(w io.Writer) error {
 	}
 	b.WriteString(".SH DESCRIPTION\n")
 	text(&b, p.Description)
-	items(&b, "COMMANDS", p.Commands)
+	for _, part := range p.Commands {
+		items(&b, part.Heading, part.Items)
+	}
 	if p.Examples != "" {
 		b.WriteString(".SH EXAMPLES\n")
 		text(&b, p.Examples)
