@@ -568,6 +568,11 @@ func (j *Job) fail(ctx context.Context, rec *Record, err error) error {
 	}
 	err = stage.Explain(err, j.Catalog)
 	rec.State, rec.Reason, rec.Stopped = Failed, reason(ctx, err), j.wasStopped(ctx)
+	for i := range rec.Stages {
+		if x := &rec.Stages[i]; x.State == Running { // it ended before its work began
+			x.State, x.Reason, x.Stopped = rec.State, rec.Reason, rec.Stopped
+		}
+	}
 	return errors.Join(err, j.write(context.WithoutCancel(ctx), rec))
 }
 

@@ -402,6 +402,8 @@ func TestFailAtEveryStep(t *testing.T) {
 		}
 		if rec := read(t, store); rec != nil && rec.State == Complete {
 			t.Fatalf("operation %d failed and the run looks finished", at)
+		} else if rec != nil && rec.State == Failed && slices.ContainsFunc(rec.Stages, func(x StageRecord) bool { return x.State == Running }) {
+			t.Fatalf("operation %d failed and a stage looks as if it ran: %+v", at, rec.Stages)
 		}
 		j, _ := setup(t, store, labelled)
 		if rec := run(t, j, stage.Whole()...); rec.State != Complete {

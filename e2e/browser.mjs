@@ -9,8 +9,11 @@ const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 export async function launch() {
   const chromium = await load("@sparticuz/chromium"), puppeteer = await load("puppeteer-core");
+  // One process for all pages, as the package has it for services that forbid more, renders one page at a time, and one
+  // page that ends it ends all.
+  const args = chromium.args.filter((arg) => arg !== "--single-process");
   return puppeteer.launch({
-    args: [...chromium.args, "--lang=en-US"], executablePath: await chromium.executablePath(), headless: "shell", protocolTimeout: 600_000,
+    args: [...args, "--lang=en-US"], executablePath: await chromium.executablePath(), headless: "shell", protocolTimeout: 600_000,
     env: { ...process.env, LANG: "en_US.UTF-8", LC_ALL: "en_US.UTF-8", LANGUAGE: "en_US" },
   });
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -174,9 +175,13 @@ func (e *explanation) find(ctx context.Context) (err error) {
 		return err
 	}
 	found := false
+	least, most := int64(math.MaxInt64), int64(0)
 	if err := shards.VisitNodes(ctx, e.cat, shards.AllNodeColumns, func(first int64, b shards.NodeBatch) error {
 		i := slices.Index(b.ID, e.number)
 		if i < 0 {
+			if len(b.ID) > 0 {
+				least, most = min(least, slices.Min(b.ID)), max(most, slices.Max(b.ID))
+			}
 			return nil
 		}
 		found = true
@@ -196,7 +201,7 @@ func (e *explanation) find(ctx context.Context) (err error) {
 		return err
 	}
 	if !found {
-		return e.unknown("")
+		return e.unknown(fmt.Sprintf("; the ids are numbers from %d to %d", least, most))
 	}
 	return shards.VisitNodes(ctx, e.cat, shards.NodeComponent, func(_ int64, b shards.NodeBatch) error {
 		for _, c := range b.Component {

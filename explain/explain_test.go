@@ -278,7 +278,7 @@ func TestUnknownNodes(t *testing.T) {
 		d          *ndls.Directory
 		node, want string
 	}{
-		{text, "node5", "no node of the run has this id; did you mean \"node 0\"?"},
+		{text, "node 5", "no node of the run has this id; one that comes close to it in their order is \"node 4\""},
 		{text, "ndoe 3", "did you mean \"node 3\"?"},
 		{text, "a", "no node of the run has this id; one that comes close to it in their order is \"node 0\""},
 		{text, "zebra", "is \"node 4\""},

@@ -70,7 +70,7 @@ func TestPage(t *testing.T) {
 	text := page(t, report.Named{Report: full()})
 	for _, want := range []string{
 		"2 splits with 1 model each", "0.31 between models of the same split and 1.77 between splits", "auto chose l1: few", "1\u202f234\u202f567 nodes",
-		"<td>1</td><td>0</td><td>40 of 90</td>", "<td>80.77</td>", "<td>93.77 ± 0.00</td>", "<td>93.88 ± 0.00</td>",
+		"<td>1</td><td>0</td><td>40 of 90</td>", "<td>80.77</td>", "<td>93.77</td>", "<td>93.88</td>",
 		`<th scope="row">&lt;b&gt;</th><td>77</td><td>50.00</td><td>25.00</td><td>33.33</td>`, "macro F1 before label smoothing", "<li>give more --epochs.</li>",
 		"2.0 % of the nodes did not come within ε = 0.07", "--stationary component",
 		`<td class="text">graph/features/</td><td class="text">--keep-features=false</td><td>3.0 MiB</td>`,
@@ -78,7 +78,7 @@ func TestPage(t *testing.T) {
 		"in a cluster of the coordinator: A&amp;B, 2 processors, 3.0 GiB of memory, 1.0 GiB of it for its control group, Linux 6.1.",
 		`id="k-histogram"`, `id="k-cdf"`, `id="k-degree"`, `id="distances"`, `id="depth"`, `id="loss"`, `id="valid"`, `id="right-degree"`, `id="right-k"`, `id="hops-lsi"`, `id="rows-lsi"`, `id="disk-lsi"`, `<th scope="col">read, GB</th><th scope="col">written, GB</th>`, "limit of the host",
 		`<td class="text">rows read by passes</td><td>4.27</td><td>8</td><td>53.33</td>`, `<td class="text">read from the disk</td><td>1</td><td>2</td><td>50.00</td>`,
-		`<tr><th scope="row">1</th><td>–</td><td>–</td><td>80.77 ± 0.00</td><td>–</td><td>–</td><td>–</td></tr>`,
+		`<tr><th scope="row">1</th><td>–</td><td>–</td><td>80.77</td><td>–</td><td>–</td><td>–</td></tr>`,
 		`<td data-v="75">75</td>`, "node &lt;/script&gt;, degree 3, K = 1", `class="right"`, "3 others",
 	} {
 		if !strings.Contains(text, want) {

@@ -177,8 +177,12 @@ func underfitted(p control.Plan, runs []trainedRun) []string {
 	if 2*rising <= len(runs) {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %d models were best on the validation nodes in the last %g %% of their %d epochs, so more training may make them better: give more --epochs or a larger --lr, or another --normalize if features are small numbers",
-		rising, len(runs), 100*lastEpochs, p.Train.Epochs)}
+	who, their, them := fmt.Sprintf("%d of %d models were", rising, len(runs)), "their", "them"
+	if len(runs) == 1 {
+		who, their, them = "the model was", "its", "it"
+	}
+	return []string{fmt.Sprintf("%s best on the validation nodes in the last %g %% of %s %d epochs, so more training may make %s better: give more --epochs or a larger --lr, or another --normalize if features are small numbers",
+		who, 100*lastEpochs, their, p.Train.Epochs, them)}
 }
 
 // reportedClass bounds what a class takes on the heap while the report is made: its counts before

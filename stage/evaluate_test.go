@@ -18,6 +18,7 @@ func TestUnderfitted(t *testing.T) {
 		want string
 	}{
 		"rising":        {[]trainedRun{run(100, 99), run(100, 85), run(100, 20)}, "2 of 3 models were best on the validation nodes in the last 20 % of their 100 epochs"},
+		"one":           {[]trainedRun{run(100, 99)}, "the model was best on the validation nodes in the last 20 % of its 100 epochs, so more training may make it better"},
 		"half":          {[]trainedRun{run(100, 99), run(100, 20)}, ""},
 		"patience":      {[]trainedRun{run(90, 85), run(95, 90)}, ""},
 		"no validation": {[]trainedRun{{Epochs: 100, BestEpoch: 100}}, ""},

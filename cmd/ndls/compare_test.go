@@ -63,6 +63,6 @@ func TestListDiffExplain(t *testing.T) {
 	if e.ID != "17" || len(e.Distances.Hops) < 4 || len(e.Neighbours.First) != 0 || e.After == nil || e.K == nil {
 		t.Errorf("%+v", e)
 	}
-	expect(t, ndls.ExitUsage, "no node of the run", "explain", "--run", a, "--node", "600")
-	expect(t, ndls.ExitUsage, `"node" not set`, "explain", "--run", a)
+	expect(t, ndls.ExitUsage, "no node of the run has this id; the ids are numbers from 0 to 599", "explain", "--run", a, "--node", "600")
+	expect(t, ndls.ExitUsage, "--node is needed", "explain", "--run", a)
 }

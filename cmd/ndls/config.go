@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -60,7 +59,7 @@ func (a *app) readConfig(cmd *cobra.Command) error {
 			continue
 		}
 		if err := cmd.Flags().Set(key.Value, value.Value); err != nil {
-			return bad(value, "%v", err)
+			return bad(value, "%v", inWords(err))
 		}
 	}
 	return nil
@@ -90,28 +89,4 @@ func knownKeys(root *cobra.Command) []string {
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
-}
-
-// unknownVerb is what cobra says of a word that is no verb.
-const unknownVerb = "unknown command %q for"
-
-// suggestion is the verb or flag that a command line with an unknown one may have meant, as the end of its error.
-func suggestion(cmd *cobra.Command, err error) string {
-	var names []string
-	var flag *pflag.NotExistError
-	if errors.As(err, &flag) {
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if name := meant.Word(flag.GetSpecifiedName(), names); name != "" {
-			return "; did you mean --" + name + "?"
-		}
-		return ""
-	}
-	var verb string
-	if _, failed := fmt.Sscanf(err.Error(), unknownVerb, &verb); failed != nil {
-		return ""
-	}
-	for _, c := range cmd.Commands() {
-		names = append(names, c.Name())
-	}
-	return meant.Hint(verb, names)
 }

@@ -47,7 +47,7 @@ error; other errors have the statuses below.`,
 			}
 			return err
 		})
-	withArgs(cmd, cobra.ExactArgs(2), func(args []string) { runs = args })
+	withArgs(cmd, wordCount(2, 2, "two run directories"), func(args []string) { runs = args })
 	cmd.Example = `  ndls diff runs/a runs/b
   ndls diff runs/a runs/b --json | jq .options`
 	return cmd

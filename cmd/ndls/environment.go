@@ -40,7 +40,7 @@ func readEnvironment(cmd *cobra.Command) error {
 			continue
 		}
 		if err := cmd.Flags().Set(f.Name, value); err != nil {
-			return fmt.Errorf("the environment variable %s: %w", name, err)
+			return fmt.Errorf("the environment variable %s: %w", name, inWords(err))
 		}
 	}
 	return nil

@@ -136,7 +136,7 @@ func TestResult(t *testing.T) {
 		{"plan mismatch", "epsilon", ndls.ExitMismatch, append(slices.Clone(args), "--epsilon", "0.3")},
 		{"value that cannot be", "--threads", ndls.ExitUsage, []string{"version", "--result", file, "--threads", "0"}},
 		{"unknown flag", "--nothing", ndls.ExitUsage, []string{"version", "--nothing", "--result", file}},
-		{"missing flag", "not set", ndls.ExitUsage, []string{"lsi", "--result=" + file}},
+		{"missing flag", "--run is needed", ndls.ExitUsage, []string{"lsi", "--result=" + file}},
 		{"unknown verb", "unknown command", ndls.ExitUsage, []string{"smoth", "--result", file}},
 		{"budget", "--memory", ndls.ExitBudget, []string{"lsi", "--run", run, "--memory", "1MiB", "--result", file}},
 	} {

@@ -18,6 +18,9 @@ while another ndls works on the run directory. Files that ndls did not write are
 listed, too, and never removed.`,
 		func(ctx context.Context, _ *cobra.Command) error {
 			left, err := ndls.GC(ctx, a.runDir, remove)
+			if err == nil && len(left) == 0 {
+				a.log.Info("nothing is left behind: the catalogue names all files")
+			}
 			for _, l := range left {
 				kept := ""
 				if l.Foreign {

@@ -37,6 +37,33 @@ func inGroup(f *pflag.FlagSet, group string, names ...string) {
 	}
 }
 
+// ownWords gives the commands that cobra brings the words of the others: completion, and help, which takes an unknown
+// command for an error.
+func ownWords(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "completion":
+			c.Short = "a script that completes commands and values, for bash, zsh, fish or PowerShell"
+		case "help":
+			c.Use, c.Short, c.Long = "help [COMMAND]...", "help of a command or a topic", "help prints what COMMAND --help prints, and topics such as datasets."
+			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error {
+				cmd, rest, err := root.Find(args)
+				if err == nil && len(rest) > 0 {
+					err = fmt.Errorf(unknownVerb+" %q", rest[0], cmd.CommandPath())
+				}
+				if err != nil {
+					return fmt.Errorf("%w%s", err, suggestion(cmd, err))
+				}
+				cmd.InitDefaultHelpFlag()
+				cmd.InitDefaultVersionFlag()
+				return cmd.Help()
+			}
+		}
+	}
+}
+
 // helpColumns is the width to which the help is wrapped.
 const helpColumns = 100
 
@@ -70,7 +97,7 @@ var verbs = []struct {
 	{"COMMANDS: what came out", []string{"list", "report", "explain", "diff", "export", "verify", "gc"}},
 	{"COMMANDS: the stages of a run, one by one", []string{"partition", "degrees", "spectrum", "lsi", "smooth", "train", "smooth-labels", "evaluate"}},
 	{"COMMANDS: several machines", []string{"cluster-keys", "coordinator", "worker"}},
-	{"COMMANDS: more", []string{"datasets", "generate", "bench", "completion", "man", "help", "version"}},
+	{"COMMANDS: more", []string{"datasets", "generate", "bench", "completion", "man", "version"}},
 }
 
 // commandGroup is some commands under a heading.

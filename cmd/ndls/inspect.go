@@ -75,7 +75,7 @@ func (a *app) inspectRun(ctx context.Context) error {
 
 func (in inspection) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	state := fmt.Sprintf("%s %s", in.Word(), in.Reason)
+	state := because(in.Word(), in.Reason)
 	if in.State == ndls.Running && !in.Working {
 		state = "RUNNING, but no process works on it; run the same command again to continue"
 	}
@@ -88,7 +88,7 @@ func (in inspection) print(w io.Writer) error {
 	}
 	fmt.Fprintf(t, "\nstage\tstate\tseconds\trows\tpasses\tread\twritten\tpeak memory\n")
 	for _, x := range in.Stages {
-		fmt.Fprintf(t, "%s\t%s %s\t%.1f\t%d\t%d\t%s\t%s\t%s\n", x.Stage, x.Word(), x.Reason, x.Seconds, x.Rows, x.Passes,
+		fmt.Fprintf(t, "%s\t%s\t%.1f\t%d\t%d\t%s\t%s\t%s\n", x.Stage, because(x.Word(), x.Reason), x.Seconds, x.Rows, x.Passes,
 			mem.Bytes(x.BytesRead), mem.Bytes(x.BytesWritten), mem.Bytes(x.MeasuredPeak))
 	}
 	fmt.Fprintf(t, "\nkind\tfiles\trows\tbytes\n")

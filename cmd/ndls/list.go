@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -31,6 +32,9 @@ those after label smoothing, or those before it where labels are not smoothed, a
 				_, err := a.asJSON(s)
 				return err
 			})
+			if err == nil && len(runs) == 0 {
+				a.log.Info("no run directory is there", "in", strings.Join(folders, ", "))
+			}
 			if a.json || len(runs) == 0 {
 				return err
 			}

@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.started {
-		err = asUsage(fmt.Errorf("%w%s\nsee %s --help", err, suggestion(cmd, err), cmd.CommandPath()))
+		err = wrongUsage(cmd, err)
 	}
 	if err == nil && results.err != nil {
 		err = fmt.Errorf("writing the results: %w", results.err)

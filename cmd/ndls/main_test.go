@@ -137,10 +137,19 @@ func TestUsage(t *testing.T) {
 		{"unknown verb", `unknown command "stauts" for "ndls"; did you mean status?`, []string{"stauts"}},
 		{"flag cut short", "unknown flag: --data; did you mean --dataset?", []string{"run", "--run", run, "--data", "karate:"}},
 		{"unknown flag", "unknown flag: --epsilom; did you mean --epsilon?", []string{"lsi", "--run", run, "--epsilom", "1"}},
+		{"help of an unknown verb", `unknown command "runn" for "ndls"; did you mean run?`, []string{"help", "runn"}},
+		{"help of an unknown kind", `unknown command "edge" for "ndls datasets"; did you mean edges?`, []string{"help", "datasets", "edge"}},
 		{"letters exchanged", "unknown flag: --rnu; did you mean --run?", []string{"lsi", "--rnu", run}},
-		{"argument", "unknown command", []string{"lsi", "extra", "--run", run}},
-		{"missing run", `"run" not set`, []string{"lsi"}},
-		{"number that is none", "many", []string{"lsi", "--run", run, "--probes", "many"}},
+		{"argument", `ndls lsi takes options only, and "extra" is none`, []string{"lsi", "extra", "--run", run}},
+		{"missing run", "--run is needed", []string{"lsi"}},
+		{"missing options", "--dataset, --out and --run are needed", []string{"infer"}},
+		{"one run of two", "give two run directories, and not 1\nusage: ndls diff RUN RUN", []string{"diff", run}},
+		{"an option that words stand for", "unknown flag: --run\nusage: ndls report RUN...", []string{"report", "--run", run}},
+		{"fraction of a count", `--threads: "1.5" is no whole number`, []string{"version", "--threads", "1.5"}},
+		{"too large", "--threads: 1000000000000000000000 is too large", []string{"version", "--threads", "1000000000000000000000"}},
+		{"word for yes", `--quiet: "maybe" is neither true nor false`, []string{"version", "--quiet=maybe"}},
+		{"no time", `--interval: "5" is no time`, []string{"status", "--run", run, "--interval", "5"}},
+		{"number that is none", `--probes: "many" is no whole number`, []string{"lsi", "--run", run, "--probes", "many"}},
 		{"value out of range", "--r 2 is outside [0, 1]", []string{"run", "--dataset", "karate:", "--run", run, "--r", "2"}},
 		{"name that is none", "--lsi", []string{"run", "--dataset", "karate:", "--run", run, "--lsi", "exact"}},
 		{"memory", "no amount of memory", []string{"run", "--dataset", "karate:", "--run", run, "--memory", "much"}},
@@ -149,6 +158,8 @@ func TestUsage(t *testing.T) {
 		{"log level", "--log-level", []string{"version", "--log-level", "loud"}},
 		{"no dataset", "--dataset is needed", []string{"run", "--run", run}},
 		{"dataset without a kind", "a kind and a colon come first", []string{"run", "--dataset", "cora", "--run", run}},
+		{"kind without a colon", "did you mean karate:?", []string{"run", "--dataset", "karate", "--run", run}},
+		{"misspelt kind", "did you mean edges:?", []string{"inspect", "--dataset", "egdes:FILE"}},
 		{"unknown store", "give a local folder or s3://bucket/prefix", []string{"inspect", "--run", "gs://bucket/run"}},
 		{"negative workers", "is negative", []string{"run", "--dataset", "karate:", "--run", run, "--workers", "-1"}},
 		{"no keys", "neither keys nor a token", []string{"worker", "--run", run}},
@@ -794,7 +805,7 @@ func TestSignals(t *testing.T) {
 			if code := cmd.ProcessState.ExitCode(); code != tc.code {
 				t.Fatalf("status %d, want %d; stderr:\n%s", code, tc.code, text.String())
 			}
-			expect(t, 0, "STOPPED interrupted", "inspect", "--run", run)
+			expect(t, 0, "STOPPED: interrupted", "inspect", "--run", run)
 			expect(t, 0, tc.reason, "inspect", "--run", run)
 			var listed, looked struct {
 				State   ndls.State
@@ -807,7 +818,7 @@ func TestSignals(t *testing.T) {
 				t.Errorf("a run that was stopped: %+v in the list, %+v by its status", listed, looked)
 			}
 			expect(t, 0, "stopped in train", "list", run)
-			expect(t, 0, "STOPPED interrupted", "status", "--run", run)
+			expect(t, 0, "STOPPED: interrupted", "status", "--run", run)
 			page := filepath.Join(t.TempDir(), "page.html")
 			expect(t, 0, "", "report", run, "--out", page)
 			if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "the run was stopped, and lacks train, predict, label-depth, smooth-labels, evaluate: interrupted") {

@@ -227,14 +227,15 @@ func printAccuracy(w io.Writer, a *control.AccuracyReport) {
 		models = fmt.Sprintf("%d splits with %s each", a.Splits, models)
 	}
 	fmt.Fprintf(t, "accuracy in %%, %s\ttrain\tvalid\ttest\n", models)
-	printMeasure(t, a.Base, a.Smoothed)
+	several := a.Runs*max(a.Splits, 1) > 1
+	printMeasure(t, several, a.Base, a.Smoothed)
 	if m := a.Metrics; m.Base.MacroF1 != (control.SplitAccuracy{}) {
 		fmt.Fprintf(t, "macro F1 in %%\t\t\t\n")
-		printMeasure(t, m.Base.MacroF1, m.Smoothed.MacroF1)
+		printMeasure(t, several, m.Base.MacroF1, m.Smoothed.MacroF1)
 	}
 	if m := a.Metrics; m.Base.AUC != (control.SplitAccuracy{}) {
 		fmt.Fprintf(t, "ROC AUC in %%\t\t\t\n")
-		printMeasure(t, m.Base.AUC, m.Smoothed.AUC)
+		printMeasure(t, several, m.Base.AUC, m.Smoothed.AUC)
 	}
 	_ = t.Flush()
 	if text := whatDeviates(a); text != "" {
@@ -245,11 +246,14 @@ func printAccuracy(w io.Writer, a *control.AccuracyReport) {
 	}
 }
 
-// printMeasure shows a measure before and after label smoothing.
-func printMeasure(w io.Writer, base, smoothed control.SplitAccuracy) {
+// printMeasure shows a measure before and after label smoothing, with the deviation of several models.
+func printMeasure(w io.Writer, several bool, base, smoothed control.SplitAccuracy) {
 	spread := func(s *control.Spread) string {
 		if s == nil {
 			return "–"
+		}
+		if !several {
+			return fmt.Sprintf("%.2f", 100*s.Mean)
 		}
 		return fmt.Sprintf("%.2f ± %.2f", 100*s.Mean, 100*s.Std)
 	}

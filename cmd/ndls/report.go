@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -53,9 +54,12 @@ It reads records and catalogues, and no data. With --json it prints report.json 
 				_, err := a.stdout.Write(page.Bytes())
 				return err
 			}
-			return vfs.ReplaceFile(out, page.Bytes(), 0o644)
+			if err := vfs.ReplaceFile(out, page.Bytes(), 0o644); err != nil {
+				return fmt.Errorf("--out: %w", err)
+			}
+			return nil
 		})
-	withArgs(cmd, cobra.MinimumNArgs(1), func(args []string) { runs = args })
+	withArgs(cmd, wordCount(1, 0, "one run directory or more"), func(args []string) { runs = args })
 	cmd.Flags().StringVar(&out, "out", "", "the HTML `file` to write; it appears complete or not at all. Stdout by default")
 	cmd.Example = `  ndls report runs/a --out a.html
   ndls report runs/a runs/b runs/c --out three.html`

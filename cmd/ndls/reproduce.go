@@ -75,7 +75,7 @@ NAMES
 		}
 		return a.reproduced(j.Out, name, result)
 	})
-	withArgs(cmd, cobra.ExactArgs(1), func(args []string) { name = args[0] })
+	withArgs(cmd, wordCount(1, 1, "the name of one experiment"), func(args []string) { name = args[0] })
 	f := cmd.Flags()
 	f.StringVar(&j.Out, "out", "", "folder to write to (required)")
 	_ = cmd.MarkFlagRequired("out")

@@ -82,7 +82,10 @@ the graph on a node is within --epsilon of what it tends to.`,
 			if err := readEnvironment(cmd); err != nil {
 				return err
 			}
-			return a.readConfig(cmd)
+			if err := a.readConfig(cmd); err != nil {
+				return err
+			}
+			return needed(cmd)
 		},
 	}
 	root.SetOut(a.stdout)
@@ -110,10 +113,7 @@ the graph on a node is within --epsilon of what it tends to.`,
 			root.AddCommand(a.stageCommand(s))
 		}
 	}
-	root.InitDefaultCompletionCmd()
-	if completion, _, err := root.Find([]string{"completion"}); err == nil {
-		completion.Short = "a script that completes commands and values, for bash, zsh, fish or PowerShell"
-	}
+	ownWords(root)
 	complete(root)
 	return root
 }
@@ -132,7 +132,7 @@ const waiting = 1
 // shown, and the logger is set.
 func (a *app) command(use, short, long string, do func(ctx context.Context, cmd *cobra.Command) error) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
+		Use: use, Short: short, Long: long, Args: noWords,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.started = true
 			if err := cmp.Or(a.checkCommon(cmd), a.prepareResult()); err != nil {

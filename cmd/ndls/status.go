@@ -95,7 +95,7 @@ func (v *statusVerb) look(ctx context.Context) (view, error) {
 			"run": v.runDir, "state": rec.State, "reason": rec.Reason, "stopped": rec.Stopped, "coordinator": false, "working": working, "stages": rec.Progress(),
 		},
 		print: func(w io.Writer) error {
-			fmt.Fprintln(w, strings.TrimSpace(fmt.Sprintf("%s: the run is %s %s", v.runDir, rec.Word(), rec.Reason)))
+			fmt.Fprintf(w, "%s: the run is %s\n", v.runDir, because(rec.Word(), rec.Reason))
 			if rec.State == ndls.Running {
 				fmt.Fprintln(w, map[bool]string{true: "a process works on it", false: notWorking}[working])
 			}
@@ -103,6 +103,14 @@ func (v *statusVerb) look(ctx context.Context) (view, error) {
 		},
 		ended: !working, failed: notComplete(rec, v.runDir),
 	}, nil
+}
+
+// because is a state with its reason, if it has one.
+func because(state, reason string) string {
+	if reason == "" {
+		return state
+	}
+	return state + ": " + reason
 }
 
 // notWorking says of a run that it stopped without a word.

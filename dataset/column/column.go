@@ -344,7 +344,7 @@ func OpenLabels(ctx context.Context, c Column) (*Labels, error) {
 		l.Index[name] = int32(i)
 	}
 	if len(l.Classes) == 0 {
-		return nil, graph.BadData(c.Where(), "holds no label: leave it out of the URI")
+		return nil, graph.BadData(c.Where(), "there is no label in any row: fill the column, or leave it out of the URI")
 	}
 	return l, nil
 }

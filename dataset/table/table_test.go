@@ -722,12 +722,27 @@ func TestRanges(t *testing.T) {
 func TestBadURIs(t *testing.T) {
 	for uri, want := range map[string]string{
 		"": "table:EDGES", "e.csv?src=a": "go together", "e.csv?src=a&dst=a": "same column",
-		"e.csv?features=x": "nodes=", "e.csv?label=x": "labels=", "e.csv?split=x": "splits=", "e.csv?sorce=x": "unknown key",
+		"e.csv?features=x": "nodes=", "e.csv?label=x": "labels=", "e.csv?split=x": "splits=", "e.csv?sorce=x": "unknown key", "e.csv?nodse=n.csv": "did you mean nodes?",
 		"e.csv,": "empty path", "e.csv?nodes=n.csv&features=a,a": "each once", "e.csv?nodes=n.csv&features=a1,a0..a3": "each once",
 		"e.csv?nodes=n.csv&features=a3..a1": "larger one", "e.csv?nodes=n.csv&features=a0..a999999999": "65536 columns", "e.csv?directed=maybe": "true or false",
 	} {
 		if _, err := openGraph(t, uri); !errors.Is(err, graph.ErrURI) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", uri, err)
+		}
+	}
+}
+
+// TestNearColumn: a column that is not there is answered with the one that may have been meant.
+func TestNearColumn(t *testing.T) {
+	nodes := put(t, []byte("id,x0,topic\n7,1,a\n8,4,b\n"), t.TempDir(), "n.csv")
+	edges := put(t, []byte("from,to\n7,8\n"), t.TempDir(), "e.csv")
+	for query, want := range map[string]string{
+		"?src=form&dst=to&nodes=" + nodes:                                "did you mean from?",
+		"?src=from&dst=to&nodes=" + nodes + "&features=x0&label=topci":   "did you mean topic?",
+		"?src=from&dst=to&nodes=" + nodes + "&features=x0&label=subject": "the columns are id, x0, topic",
+	} {
+		if _, err := openGraph(t, edges+query); !errors.Is(err, graph.ErrData) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v", query, err)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func NewSearch(given string) *Search {
 func (s *Search) Add(word string) {
 	lower := strings.ToLower(word)
 	most := min(max(max(len(s.given), len(lower))/3, 1), s.least-1)
-	if d := s.distance(lower, most); d <= most {
+	if d := s.distance(lower, most); d <= most && sameDigits(s.given, lower) {
 		s.near, s.least = word, d
 	}
 	if len(s.given) > 1 && strings.HasPrefix(lower, s.given) {
@@ -68,6 +68,22 @@ func (s *Search) Hint() string {
 	}
 	return ""
 }
+
+// sameDigits says whether two words have the same digits in the same order.
+func sameDigits(a, b string) bool {
+	for {
+		i, j := strings.IndexAny(a, digits), strings.IndexAny(b, digits)
+		if i < 0 || j < 0 {
+			return i == j
+		}
+		if a[i] != b[j] {
+			return false
+		}
+		a, b = a[i+1:], b[j+1:]
+	}
+}
+
+const digits = "0123456789"
 
 // distance is in how many letters word differs from the given one, or more than most.
 func (s *Search) distance(word string, most int) int {

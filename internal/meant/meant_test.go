@@ -8,11 +8,12 @@ import (
 )
 
 func TestWord(t *testing.T) {
-	flags := []string{"batch-size", "dataset", "epochs", "epsilon", "http", "kmax", "label-epsilon", "label-kmax", "memory", "probes", "r", "rule", "run", "runs"}
+	flags := []string{"batch-size", "dataset", "epochs", "epsilon", "fp16", "http", "kmax", "label-epsilon", "label-kmax", "memory", "probes", "r", "rule", "run", "runs", "x7"}
 	for given, want := range map[string]string{
 		"rnu": "run", "rnus": "runs", "epsilom": "epsilon", "epoch": "epochs", "k-max": "kmax", "labelepsilon": "label-epsilon",
 		"batch_size": "batch-size", "Memory": "memory", "MEMROY": "memory", "data": "dataset", "mem": "memory", "htpp": "http",
 		"run": "run", "R": "r",
+		"fp61": "", "x8": "", "xx7": "x7", "pf16": "fp16",
 		"progress": "", "x": "", "ab": "", "label": "", "": "", "e": "",
 	} {
 		if got := Word(given, flags); got != want {
