@@ -18,9 +18,10 @@ type chart struct {
 	Says string
 	// Kind is how series are drawn: "lines", "steps" or "bars".
 	Kind string
-	// X and Y are the names of the axes, with their units. LogX has a logarithmic axis.
-	X, Y string
-	LogX bool
+	// X and Y are the names of the axes, with their units. LogX has a logarithmic axis of X, FromZero one of Y that begins
+	// at 0, as amounts need it.
+	X, Y           string
+	LogX, FromZero bool
 	// Series are the names of the columns, Lines the table.
 	Series []string
 	Lines  []line
@@ -106,7 +107,7 @@ func (v *view) histogramOfK(cumulative bool) *chart {
 		Says: "Share of the nodes by K, the number of hops after which a node's influence row is close to the stationary one.",
 	}
 	if cumulative {
-		c.ID, c.Kind, c.Y, c.Title = "k-cdf", "steps", "nodes with at most this K, %", "Share of nodes up to each K"
+		c.ID, c.Kind, c.Y, c.Title = "k-cdf", "steps", "nodes up to K, %", "Share of nodes up to each K"
 		c.Says = "Share of the nodes whose K is at most the number on the axis."
 	} else if v.Several {
 		c.Kind = "lines"
@@ -306,7 +307,7 @@ func (v *view) Loss() *chart {
 // Valid is the best validation accuracy so far by epoch.
 func (v *view) Valid() *chart {
 	return v.learning(&chart{
-		ID: "valid", Kind: "steps", X: "epoch", Y: "best validation accuracy so far, %", Title: "Training: validation",
+		ID: "valid", Kind: "steps", X: "epoch", Y: "best so far, %", Title: "Training: validation",
 		Says: "Best validation accuracy up to each epoch. An epoch is validated only until it is clear that it is not the best.",
 	}, func(p control.LearningPoint) float64 { return 100 * p.Valid })
 }
@@ -389,15 +390,15 @@ func (v *view) stages() (names []control.Stage) {
 func (v *view) Hops() (list []*chart) {
 	for _, name := range v.stages() {
 		seconds := &chart{
-			ID: "hops-" + string(name), Kind: "lines", X: "hop", Y: "seconds", Title: "Passes of " + string(name) + ", by hop",
+			ID: "hops-" + string(name), Kind: "lines", FromZero: true, X: "hop", Y: "seconds", Title: "Passes of " + string(name) + ", by hop",
 			Says: "Seconds of all passes over the edges for each hop of the stage.",
 		}
 		rows := &chart{
-			ID: "rows-" + string(name), Kind: "lines", X: "hop", Y: "GB of rows a second", Title: "Rows that passes of " + string(name) + " read, by hop",
+			ID: "rows-" + string(name), Kind: "lines", FromZero: true, X: "hop", Y: "GB of rows a second", Title: "Rows that passes of " + string(name) + " read, by hop",
 			Says: "Bytes of rows that passes have read for the edges of each hop, from memory or disk, in a second.",
 		}
 		disk := &chart{
-			ID: "disk-" + string(name), Kind: "lines", X: "hop", Y: "GB", Title: "Files that passes of " + string(name) + " read and wrote, by hop",
+			ID: "disk-" + string(name), Kind: "lines", FromZero: true, X: "hop", Y: "GB", Title: "Files that passes of " + string(name) + " read and wrote, by hop",
 			Says: "Bytes of the run directory and of scratch files that were read and written during all passes for each hop. What is read and written before the first hop and after the last one is not among them.",
 		}
 		var times, rates, moved table

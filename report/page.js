@@ -3,6 +3,8 @@
 (() => {
   const colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#7b61c9", "#8a8a8a", "#e6739f", "#4d8b31"];
   const number = (cell) => (cell.dataset.v === "" ? null : Number(cell.dataset.v));
+  // As the tables write numbers: thousands apart.
+  const thousands = (value) => value.toLocaleString("en").replaceAll(",", "\u202f");
   const bound = (name) => name === "ε" || name === "limit of the host";
   const charts = [];
 
@@ -29,14 +31,21 @@
     const at = columns[0].map((value) => (log && value <= 0 ? 0.5 : value));
     const shown = new Map(at.map((value, i) => [value, texts.get(columns[0][i])]));
     const paths = { bars: uPlot.paths.bars({ size: [0.9, 60] }), steps: uPlot.paths.stepped({ align: 1 }), lines: uPlot.paths.linear() }[kind];
+    // Names of ticks that would touch each other are left out, the last one is not.
+    const ticksOf = (u, ticks) => {
+      const texts = ticks.map((tick) => (tick !== null && Number.isInteger(tick) ? thousands(tick) : ""));
+      const room = u.bbox.width / devicePixelRatio / Math.max(ticks.length - 1, 1);
+      const every = Math.ceil((Math.max(...texts.map((text) => text.length)) * 7 + 6) / room);
+      return texts.map((text, i) => ((texts.length - 1 - i) % every ? "" : text));
+    };
     const axis = { stroke: ink, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif", labelSize: 20, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule, width: 1 } };
     const plot = new uPlot({
       width: width(figure), height: 260,
       cursor: { drag: { x: false, y: false } },
       legend: { show: true },
-      scales: { x: { time: false, distr: log ? 3 : 1, log: 2, range: (_, from, to) => (log ? [from / 2, to * 2] : kind === "bars" ? [from - 0.5, to + 0.5] : from === to ? [from - 1, to + 1] : [from, to]) } },
+      scales: { x: { time: false, distr: log ? 3 : 1, log: 2, range: (_, from, to) => (log ? [from / 2, to * 2] : kind === "bars" ? [from - 0.5, to + 0.5] : from === to ? [from - 1, to + 1] : [from, to]) }, ...("zero" in figure.dataset ? { y: { range: (_, _from, to) => uPlot.rangeNum(0, to, { min: { pad: 0, hard: 0 }, max: { pad: 0.1 } }) } } : {}) },
       axes: [
-        { ...axis, label: x, filter: (_, splits) => splits, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : Number.isInteger(tick) ? tick.toLocaleString("en") : "")) },
+        { ...axis, label: x, filter: (_, splits) => splits, values: ticksOf },
         { ...axis, label: y, size: 56 },
       ],
       series: [

@@ -50,7 +50,7 @@ func TestListDiffExplain(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 	expect(t, ndls.ExitError, "does not exist", "diff", a, filepath.Join(dir, "missing"))
-	expect(t, ndls.ExitUsage, "accepts 2 arg", "diff", a)
+	expect(t, ndls.ExitUsage, "give two run directories", "diff", a)
 
 	text := expect(t, 0, "distance of influence", "explain", "--run", a, "--node", "17").stdout
 	for _, want := range []string{"node", "its neighbours' K", "neighbour  degree  K", "before label smoothing", "label smoothing: --label-rule ndls", "computed for this node", "  below 0.03"} {

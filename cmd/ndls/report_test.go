@@ -51,6 +51,6 @@ func TestReport(t *testing.T) {
 		t.Errorf("the page of both runs: %v", err)
 	}
 	expect(t, ndls.ExitError, "does not exist", "report", a, filepath.Join(dir, "missing"))
-	expect(t, ndls.ExitUsage, "at least 1 arg", "report")
+	expect(t, ndls.ExitUsage, "give one run directory or more", "report")
 	expect(t, ndls.ExitError, "no such file or directory", "report", a, "--out", filepath.Join(dir, "none", "x.html"))
 }
