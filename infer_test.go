@@ -258,7 +258,7 @@ func inferred(t *testing.T, out string) (ks map[string]int, rows map[string][]fl
 	}
 	ks, rows, labels = map[string]int{}, map[string][]float32{}, map[string]int32{}
 	r, e = open(catalog.KindLSI)
-	if err := shards.ReadLSI(r, e.Path, func(_ int64, b shards.LSIBatch) error {
+	if err := shards.ReadLSI(r, e.Path, shards.Readers{}, func(_ int64, b shards.LSIBatch) error {
 		for i, number := range b.ID {
 			ks[ids[number]] = int(b.K[i])
 		}

@@ -206,7 +206,9 @@ type Sheet struct {
 	spilled bool    // not all rows of a column block are in memory
 	runtime int64   // memory beside the budget's
 	seconds float64 // of computing on all threads, and of reading what passes read
-	alone   float64 // of computing on one thread
+	each    float64 // of computing that each worker does, whatever its share
+	readers int64   // memory of threads that read tables, beside the first, and beside what the stage needs at least
+	needs   int64   // memory that the stage needs at least, beside the runtime's
 	passed  int64   // bytes that are read while threads compute, of BytesRead
 	scratch int64   // bytes of scratch files, of BytesWritten
 	piped   bool    // bytes are read and written while threads compute
@@ -237,6 +239,9 @@ func (s *Sheet) figures(of Stage) control.Figures {
 	if f.PeakDiskBytes == 0 {
 		f.PeakDiskBytes = f.DiskBytes + f.ScratchBytes
 	}
+	if s.readers > 0 { // tables are read before the rows of a block are held
+		f.PeakBytes = max(f.PeakBytes, s.needs+s.readers+s.runtime)
+	}
 	f.PeakBytes = min(f.PeakBytes, max(s.Resources.Memory, f.LeastBytes))
 	moving := float64(f.BytesRead-s.passed)/s.reads() + float64(s.scratch)/s.scratches() + float64(f.BytesWritten-s.scratch)/s.commits()
 	together := s.seconds + moving
@@ -244,7 +249,7 @@ func (s *Sheet) figures(of Stage) control.Figures {
 		together = max(s.seconds, moving)
 	}
 	together += pieceSeconds*float64(s.pieces) + s.swaps.seconds(float64(s.members), float64(s.Threads))
-	f.Seconds = stageSeconds + s.alone + s.share()*together
+	f.Seconds = stageSeconds + s.each + s.share()*together
 	return f
 }
 
@@ -265,7 +270,7 @@ func (s *Sheet) takers() int {
 	return s.Workers
 }
 
-// Pieces says that workers share what the stage computes, reads and writes, but for what one thread
+// Pieces says that workers share what the stage computes, reads and writes, but for what each of them
 // does, in so many equal pieces.
 func (s *Sheet) Pieces(n int) { s.pieces = n }
 
@@ -282,6 +287,7 @@ func (s *Sheet) Budget() int64 { return mem.Usable(s.Resources.Memory) }
 func (s *Sheet) Takes(peak, least int64) {
 	s.PeakBytes = max(s.PeakBytes, peak+s.runtime)
 	s.LeastBytes = max(s.LeastBytes, mem.Total(least), mem.MinBudget)
+	s.needs = max(s.needs, least)
 }
 
 // Partitioned are the counts as package partition has them.
@@ -293,27 +299,40 @@ func (s *Sheet) Partitioned() partition.Counts {
 	}
 }
 
-// ReadNodes adds reading the node table, which one thread does.
+// ReadNodes adds reading the node table, which each worker does.
 func (s *Sheet) ReadNodes(times int64) {
-	s.readsNodes(times*s.Nodes, times*partition.NodeBytes(s.Partitioned()))
+	s.readsNodes(times, s.Nodes, partition.NodeBytes(s.Partitioned()))
 }
 
 // ReadOtherNodes adds reading the node tables of other run directories once.
-func (s *Sheet) ReadOtherNodes(o OtherRows) { s.readsNodes(o.Nodes, o.NodeBytes) }
+func (s *Sheet) ReadOtherNodes(o OtherRows) { s.readsNodes(1, o.Nodes, o.NodeBytes) }
 
-func (s *Sheet) readsNodes(nodes, bytes int64) {
-	s.BytesRead += bytes
-	s.alone += float64(nodes) / s.rate(readNodes)
+func (s *Sheet) readsNodes(times, nodes, bytes int64) {
+	s.BytesRead += times * bytes
+	if nodes > 0 {
+		s.readsTable(times, nodes, bytes/nodes, nodeRow)
+	}
+}
+
+// nodeRow and decodedK are about what a row of the node table and of the K table takes in memory.
+const nodeRow, decodedK = 25, 13
+
+// readsTable adds reading a table so many times, a row of which takes so many bytes on disk and in memory.
+func (s *Sheet) readsTable(times, rows, stored, decoded int64) {
+	bytes := shards.ReaderBytes(rows, stored, decoded)
+	readers := shards.NumReaders(s.Threads, rows, bytes, s.Budget())
+	s.readers = max(s.readers, int64(readers-1)*bytes)
+	s.each += float64(times*rows) / s.rate(readNodes) / float64(readers)
 }
 
 // kRow is about what a row of the K table takes on disk.
 const kRow = 5
 
-// WriteK adds writing the K table, which stays.
+// WriteK adds writing the K table, which stays; one thread does most of it.
 func (s *Sheet) WriteK() {
 	s.DiskBytes += kRow * s.Nodes
 	s.BytesWritten += kRow * s.Nodes
-	s.alone += float64(s.Nodes) / s.rate(readNodes)
+	s.each += float64(s.Nodes) / s.rate(readNodes)
 }
 
 // Records says that the stage reads the node table while its rows are in memory.
@@ -350,10 +369,10 @@ func (s *Sheet) Scratches(bytes int64) {
 // Piped says that the stage reads and writes while it computes.
 func (s *Sheet) Piped() { s.piped = true }
 
-// ReadK adds reading the K table, which one thread does.
+// ReadK adds reading the K table, which each worker does.
 func (s *Sheet) ReadK() {
 	s.BytesRead += kRow * s.Nodes
-	s.alone += float64(s.Nodes) / s.rate(readNodes)
+	s.readsTable(1, s.Nodes, kRow, decodedK)
 }
 
 // Stored is the number of smoothed rows.

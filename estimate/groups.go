@@ -40,7 +40,7 @@ func GroupSeconds(c Counts, p control.Plan, r control.Resources, s Stage, worker
 	if rates.Store > 0 {
 		moved = float64(x.BytesRead-x.passed+x.BytesWritten-x.scratch) / float64(workers) / rates.Store
 	}
-	return x.alone + part*(seconds+float64(x.scratch)/scratchBytes) + moved + together
+	return x.each + part*(seconds+float64(x.scratch)/scratchBytes) + moved + together
 }
 
 const (

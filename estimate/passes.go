@@ -251,7 +251,9 @@ func (s *Sheet) Random(o smooth.Options, columns, last int, held int64) {
 // Labels is smoothing columns that are made of the node table, beside held bytes.
 func (s *Sheet) Labels(o smooth.Options, columns, last int, held int64) {
 	reads, blocks := s.smooths(o, columns, last, held)
-	s.ReadNodes(reads * blocks)
+	bytes := partition.NodeBytes(s.Partitioned())
+	s.BytesRead += reads * blocks * bytes
+	s.each += float64(reads*blocks*s.Nodes) / s.rate(readNodes) // by one reader, beside hops
 }
 
 // smooths adds smoothing some columns, and returns how often each of so many blocks is read.

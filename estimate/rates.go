@@ -58,7 +58,7 @@ var (
 	// go run ./bench/threads -profile: smooth and predict.
 	StoredValues    = Rate{70e6, byValues}
 	AssembledValues = Rate{120e6, byValues}
-	// readNodes is rows of the node table, or of the K table, that one thread reads.
+	// readNodes is rows of the node table, or of the K table, that a thread reads; few threads do (shards.MostReaders).
 	// go run ./bench/threads -profile: lsi.
 	readNodes = Rate{20e6, byValues}
 

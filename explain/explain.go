@@ -163,6 +163,11 @@ func (e *explanation) free() {
 	}
 }
 
+// readers are those that read tables.
+func (e *explanation) readers() shards.Readers {
+	return shards.Readers{Threads: e.Threads, Budget: e.Budget}
+}
+
 // errFound ends a search.
 var errFound = errors.New("found")
 
@@ -176,7 +181,7 @@ func (e *explanation) find(ctx context.Context) (err error) {
 	}
 	found := false
 	least, most := int64(math.MaxInt64), int64(0)
-	if err := shards.VisitNodes(ctx, e.cat, shards.AllNodeColumns, func(first int64, b shards.NodeBatch) error {
+	if err := shards.VisitNodes(ctx, e.cat, shards.AllNodeColumns, e.readers(), func(first int64, b shards.NodeBatch) error {
 		i := slices.Index(b.ID, e.number)
 		if i < 0 {
 			if len(b.ID) > 0 {
@@ -203,7 +208,7 @@ func (e *explanation) find(ctx context.Context) (err error) {
 	if !found {
 		return e.unknown(fmt.Sprintf("; the ids are numbers from %d to %d", least, most))
 	}
-	return shards.VisitNodes(ctx, e.cat, shards.NodeComponent, func(_ int64, b shards.NodeBatch) error {
+	return shards.VisitNodes(ctx, e.cat, shards.NodeComponent, e.readers(), func(_ int64, b shards.NodeBatch) error {
 		for _, c := range b.Component {
 			if c == e.node.Component {
 				e.node.ComponentNodes++
@@ -341,7 +346,7 @@ func (e *explanation) neighbours(ctx context.Context) error {
 	e.node.Neighbours = Neighbours{Count: len(beside), First: []Neighbour{}}
 	var numbers []int64
 	at, first := 0, min(len(beside), e.Neighbours)
-	if err := shards.VisitNodes(ctx, e.cat, shards.NodeID|shards.NodeDegree|shards.NodeLabel, func(lo int64, b shards.NodeBatch) error {
+	if err := shards.VisitNodes(ctx, e.cat, shards.NodeID|shards.NodeDegree|shards.NodeLabel, e.readers(), func(lo int64, b shards.NodeBatch) error {
 		// Nodes are in descending order of degree.
 		for ; at < first && int64(beside[at]) < lo+int64(len(b.ID)); at++ {
 			i := int64(beside[at]) - lo
@@ -378,7 +383,7 @@ func (e *explanation) readK(ctx context.Context) error {
 	}
 	beside, at := e.beside.S, 0
 	counts := map[int]int{}
-	if err := shards.VisitK(ctx, e.cat, files, func(node int64, k int32, capped bool) {
+	if err := shards.VisitK(ctx, e.cat, files, e.readers(), func(node int64, k int32, capped bool) {
 		if node == e.node.Node {
 			e.node.K = &K{int(k), capped}
 		}

@@ -214,7 +214,7 @@ func (w *walk) open(ctx context.Context) (err error) {
 		}
 	}
 	volume := 0.0
-	if err := shards.VisitNodes(ctx, w.cat, want, func(first int64, b shards.NodeBatch) error {
+	if err := shards.VisitNodes(ctx, w.cat, want, w.readers(), func(first int64, b shards.NodeBatch) error {
 		for i, c := range b.Component {
 			j := int(first) + i
 			if w.sum.Weighted {

@@ -28,7 +28,7 @@ type ranks struct {
 }
 
 func newRanks(ctx context.Context, cat *catalog.Catalog, directed bool, b *mem.Budget) (*ranks, error) {
-	rank, err := places(ctx, nodeSource(cat, false, false), b)
+	rank, err := places(ctx, nodeSource(cat, false, false, b), b)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"unsafe"
 
@@ -29,10 +30,10 @@ var idColumn = column{"id", int64Kind, 0}
 func open(ctx context.Context, cat *catalog.Catalog, o Options) (*source, error) {
 	switch o.What {
 	case "lsi":
-		return lsiSource(cat), nil
+		return lsiSource(cat, o.Budget), nil
 	case "nodes":
 		s, err := summary(ctx, cat)
-		return nodeSource(cat, s.Weighted, s.Directed), err
+		return nodeSource(cat, s.Weighted, s.Directed, o.Budget), err
 	case "edges":
 		s, err := summary(ctx, cat)
 		if err != nil {
@@ -82,13 +83,18 @@ func countRows(cat *catalog.Catalog, kind string) int64 {
 	return n
 }
 
-func lsiSource(cat *catalog.Catalog) *source {
+// readers are those that read tables.
+func readers(budget *mem.Budget) shards.Readers {
+	return shards.Readers{Threads: runtime.GOMAXPROCS(0), Budget: budget}
+}
+
+func lsiSource(cat *catalog.Catalog, budget *mem.Budget) *source {
 	return &source{
 		columns: []column{idColumn, {"k", int32Kind, 0}, {"capped", boolKind, 0}},
 		rows:    countRows(cat, catalog.KindLSI),
 		scan: func(ctx context.Context, visit func(int64, [][]byte) error) error {
 			return eachFile(ctx, cat, catalog.KindLSI, func(e catalog.Entry, r storage.Reader, before int64) error {
-				return shards.ReadLSI(r, e.Path, func(first int64, b shards.LSIBatch) error {
+				return shards.ReadLSI(r, e.Path, readers(budget), func(first int64, b shards.LSIBatch) error {
 					return visit(before+first, [][]byte{mem.AsBytes(b.ID), mem.AsBytes(b.K), mem.AsBytes(b.Capped)})
 				})
 			})
@@ -127,7 +133,7 @@ func edgeSource(ctx context.Context, cat *catalog.Catalog, weighted bool, b *mem
 
 // nodeSource reads the node table. In a graph with weights it has the strengths too, and in a
 // graph with directions how many edges begin at each node.
-func nodeSource(cat *catalog.Catalog, weighted, directed bool) *source {
+func nodeSource(cat *catalog.Catalog, weighted, directed bool, budget *mem.Budget) *source {
 	columns := []column{idColumn, {"degree", uint32Kind, 0}, {"component", uint32Kind, 0}, {"label", int32Kind, 0}, {"split", splitKind, 0}}
 	if weighted {
 		columns = append(columns, column{"strength", float32Kind, 0})
@@ -140,7 +146,7 @@ func nodeSource(cat *catalog.Catalog, weighted, directed bool) *source {
 		rows:    countRows(cat, catalog.KindNodes),
 		scan: func(ctx context.Context, visit func(int64, [][]byte) error) error {
 			return eachFile(ctx, cat, catalog.KindNodes, func(e catalog.Entry, r storage.Reader, before int64) error {
-				return shards.ReadNodes(r, e.Path, func(first int64, b shards.NodeBatch) error {
+				return shards.ReadNodes(r, e.Path, readers(budget), func(first int64, b shards.NodeBatch) error {
 					cols := [][]byte{mem.AsBytes(b.ID), mem.AsBytes(b.Degree), mem.AsBytes(b.Component), mem.AsBytes(b.Label), b.Split}
 					if weighted {
 						strength := make([]float32, len(b.Strength))
@@ -254,7 +260,7 @@ func newRowBatch(b *mem.Budget, s shards.RowSchema, rows int64) (_ *shards.RowBa
 // nodeIDs reads the input id of every node, in order of node, or, where place is not nil, to
 // place[node]: 4·n bytes.
 func nodeIDs(ctx context.Context, cat *catalog.Catalog, place []uint32, b *mem.Budget) (*mem.Array[uint32], error) {
-	nodes := nodeSource(cat, false, false)
+	nodes := nodeSource(cat, false, false, b)
 	ids, err := mem.Alloc[uint32](b, nodes.rows, "ids of nodes")
 	if err != nil {
 		return nil, err

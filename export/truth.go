@@ -26,7 +26,7 @@ func readTruth(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (_ *tru
 		t.free()
 		return nil, err
 	}
-	nodes := nodeSource(cat, false, false)
+	nodes := nodeSource(cat, false, false, b)
 	if err := nodes.scan(ctx, func(first int64, cols [][]byte) error {
 		copy(t.label.S[first:], view[int32](cols[3]))
 		copy(t.split.S[first:], cols[4])

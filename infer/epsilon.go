@@ -21,7 +21,7 @@ func (r *run) threshold(ctx context.Context, sample []uint32, m *means) (float64
 	}
 	last := r.hops.last()
 	k, total := make([]int, 0, len(sample)), 0
-	if err := shards.VisitK(ctx, r.cat, r.cat.Entries(catalog.KindLSI), func(node int64, of int32, _ bool) {
+	if err := shards.VisitK(ctx, r.cat, r.cat.Entries(catalog.KindLSI), r.readers(), func(node int64, of int32, _ bool) {
 		if len(k) < len(sample) && int64(sample[len(k)]) == node {
 			k = append(k, min(int(of), last))
 			total += k[len(k)-1]

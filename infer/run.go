@@ -117,11 +117,14 @@ func (r *run) readNodeTable(ctx context.Context, read func(f *catalog.Verified, 
 	return f.Finish()
 }
 
+// readers are those that read tables.
+func (r *run) readers() shards.Readers { return shards.Readers{Threads: r.threads, Budget: r.budget} }
+
 // eachNodes visits the node table.
 func (r *run) eachNodes(ctx context.Context, visit func(first int64, b shards.NodeBatch) error) error {
 	return r.readNodeTable(ctx, func(f *catalog.Verified, path string) error {
 		rows := int64(0)
-		err := shards.ReadNodes(f, path, func(first int64, b shards.NodeBatch) error {
+		err := shards.ReadNodes(f, path, r.readers(), func(first int64, b shards.NodeBatch) error {
 			if rows = first + int64(len(b.ID)); rows > r.summary.Nodes {
 				return seal.Corrupt(path, "it has more than %d nodes", r.summary.Nodes)
 			}

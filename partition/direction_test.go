@@ -71,7 +71,7 @@ func checkDirections(t rapid.TB, cat *catalog.Catalog, s shards.Summary, f *fake
 	e, _ := cat.Lookup(NodesPath)
 	r, err := cat.Open(context.Background(), e)
 	must(t, err)
-	must(t, shards.ReadNodes(r, e.Path, func(first int64, b shards.NodeBatch) error {
+	must(t, shards.ReadNodes(r, e.Path, shards.Readers{}, func(first int64, b shards.NodeBatch) error {
 		for i, id := range b.ID {
 			at, id := first+int64(i), uint32(id)
 			node[id] = uint32(at)

@@ -380,15 +380,20 @@ func (j *job) readPublished(ctx context.Context, number int, splits []uint8) err
 	})
 }
 
-// eachNodes visits the node table in batches, or its parts where they are not joined yet.
-func (j *job) eachNodes(ctx context.Context, visit func(first int64, b shards.NodeBatch) error) (err error) {
+// readers are those that read tables.
+func (j *job) readers() shards.Readers {
+	return shards.Readers{Threads: j.o.Threads, Budget: j.o.Budget}
+}
+
+// eachNodes visits some columns of the node table in batches, or of its parts where they are not joined yet.
+func (j *job) eachNodes(ctx context.Context, want shards.NodeColumns, by shards.Readers, visit func(first int64, b shards.NodeBatch) error) (err error) {
 	entries := j.nodeFiles()
 	if len(entries) == 0 {
 		return fmt.Errorf("%s is not in the catalogue: remove the run directory and run again: %w", NodesPath, seal.ErrCorrupt)
 	}
 	lo := int64(0)
 	for _, e := range entries {
-		if err := j.eachOfPart(ctx, e, lo, visit); err != nil {
+		if err := j.eachOfPart(ctx, e, lo, want, by, visit); err != nil {
 			return err
 		}
 		lo += e.Rows
@@ -404,14 +409,14 @@ func (j *job) nodeFiles() []catalog.Entry {
 	return runs(j.cat, Nodes)
 }
 
-// eachOfPart visits a part of the node table whose first node is lo.
-func (j *job) eachOfPart(ctx context.Context, e catalog.Entry, lo int64, visit func(first int64, b shards.NodeBatch) error) (err error) {
+// eachOfPart visits some columns of a part of the node table whose first node is lo.
+func (j *job) eachOfPart(ctx context.Context, e catalog.Entry, lo int64, want shards.NodeColumns, by shards.Readers, visit func(first int64, b shards.NodeBatch) error) (err error) {
 	r, err := j.cat.Open(ctx, e)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	return shards.ReadNodePart(r, e.Path, lo, visit)
+	return shards.ReadNodePart(r, e.Path, lo, want, by, visit)
 }
 
 // ensureRelabelling sets j.ids and j.nodeOf, unless they are known.
@@ -440,7 +445,7 @@ func (j *job) readRelabelling(ctx context.Context) (err error) {
 	if j.nodeOf, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "relabelling"); err != nil {
 		return err
 	}
-	return j.eachNodes(ctx, func(first int64, b shards.NodeBatch) error {
+	return j.eachNodes(ctx, shards.NodeID, j.readers(), func(first int64, b shards.NodeBatch) error {
 		for i, id := range b.ID {
 			rank, ok := j.ids.rank(uint32(id))
 			if !ok {
@@ -456,7 +461,8 @@ func (j *job) readIDs(ctx context.Context) (err error) {
 	if j.ids, err = newIDSet(j.o.Budget); err != nil {
 		return err
 	}
-	if err := j.eachNodes(ctx, func(_ int64, b shards.NodeBatch) error {
+	// The set grows while ids are read: readers leave the budget to it.
+	if err := j.eachNodes(ctx, shards.NodeID, shards.Readers{Threads: j.o.Threads}, func(_ int64, b shards.NodeBatch) error {
 		for _, id := range b.ID {
 			if err := j.ids.add(uint32(id)); err != nil {
 				return err

@@ -147,8 +147,8 @@ func checkNumbered(t *testing.T, cat *catalog.Catalog, s shards.Summary, plain *
 			return nil
 		}
 	}
-	must(t, shards.ReadNodes(open(cat, NodesPath), "nodes", rows(&nodes)))
-	must(t, shards.ReadNodes(open(plain, NodesPath), "nodes", rows(&plainNodes)))
+	must(t, shards.ReadNodes(open(cat, NodesPath), "nodes", shards.Readers{}, rows(&nodes)))
+	must(t, shards.ReadNodes(open(plain, NodesPath), "nodes", shards.Readers{}, rows(&plainNodes)))
 	if !slices.Equal(nodes, plainNodes) {
 		t.Errorf("%s: the node table differs", typ)
 	}

@@ -214,7 +214,7 @@ func checkCommitted(t rapid.TB, cat *catalog.Catalog, got shards.Summary, want n
 	r, err := cat.Open(ctx, e)
 	must(t, err)
 	sum := int64(0)
-	must(t, shards.ReadNodes(r, e.Path, func(first int64, b shards.NodeBatch) error {
+	must(t, shards.ReadNodes(r, e.Path, shards.Readers{}, func(first int64, b shards.NodeBatch) error {
 		for i := range b.ID {
 			v := first + int64(i)
 			got := fmt.Sprint(b.ID[i], b.Degree[i], b.Component[i], b.Label[i], b.Split[i])
@@ -646,7 +646,7 @@ func TestTilesOfSeveralIntervals(t *testing.T) {
 	defer file.Close()
 	var tile io.ReadCloser
 	row := make([]float32, packed.PanelColumns)
-	must(t, shards.ReadNodes(file, e.Path, func(first int64, b shards.NodeBatch) error {
+	must(t, shards.ReadNodes(file, e.Path, shards.Readers{}, func(first int64, b shards.NodeBatch) error {
 		for i, id := range b.ID {
 			node := first + int64(i)
 			if node%BlockRows == 0 {

@@ -66,7 +66,7 @@ func (j *job) drawBlank(ctx context.Context) (err error) {
 	if j.blank, err = mem.Alloc[uint64](j.o.Budget, (j.ids.n+63)/64, "blanked rows"); err != nil {
 		return err
 	}
-	return j.eachNodes(ctx, func(first int64, b shards.NodeBatch) error {
+	return j.eachNodes(ctx, shards.NodeID|shards.NodeLabel|shards.NodeSplit, j.readers(), func(first int64, b shards.NodeBatch) error {
 		for i, id := range b.ID {
 			if j.o.blanks(id, b.Label[i], b.Split[i]) {
 				node := first + int64(i)

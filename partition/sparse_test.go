@@ -124,7 +124,7 @@ func nodeIDs(t *testing.T, cat *catalog.Catalog) (ids []uint32) {
 	r, err := cat.Open(context.Background(), e)
 	must(t, err)
 	defer r.Close()
-	must(t, shards.ReadNodes(r, e.Path, func(_ int64, b shards.NodeBatch) error {
+	must(t, shards.ReadNodes(r, e.Path, shards.Readers{}, func(_ int64, b shards.NodeBatch) error {
 		for _, id := range b.ID {
 			ids = append(ids, uint32(id))
 		}

@@ -67,7 +67,7 @@ func storedSplits(t *testing.T, cat *catalog.Catalog, splits int) (all [][]uint8
 		r, err := cat.Open(context.Background(), e)
 		must(t, err)
 		defer r.Close()
-		must(t, shards.ReadNodes(r, e.Path, func(_ int64, b shards.NodeBatch) error {
+		must(t, shards.ReadNodes(r, e.Path, shards.Readers{}, func(_ int64, b shards.NodeBatch) error {
 			first = append(first, b.Split...)
 			return nil
 		}))

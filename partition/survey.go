@@ -107,7 +107,7 @@ func (j *job) describeNodes(ctx context.Context, s *Survey) error {
 	if s.Weighted {
 		s.Strengths = &Strengths{Min: math.Inf(1)}
 	}
-	if err := j.eachNodes(ctx, func(at int64, b shards.NodeBatch) error {
+	if err := j.eachNodes(ctx, shards.AllNodeColumns, j.readers(), func(at int64, b shards.NodeBatch) error {
 		for i, degree := range b.Degree {
 			degree := int64(degree)
 			for _, q := range quantiles {

@@ -135,7 +135,7 @@ func checkWeights(t *testing.T, cat *catalog.Catalog, s shards.Summary, f *fake,
 	e, _ := cat.Lookup(NodesPath)
 	file, err := cat.Open(t.Context(), e)
 	must(t, err)
-	must(t, shards.ReadNodes(file, e.Path, func(first int64, b shards.NodeBatch) error {
+	must(t, shards.ReadNodes(file, e.Path, shards.Readers{}, func(first int64, b shards.NodeBatch) error {
 		for i, got := range b.Strength {
 			node := first + int64(i)
 			if b.Degree[i] != want.degree[node] || math.Abs(got-strength[node]) > 1e-12*strength[node] {
@@ -395,7 +395,7 @@ func namedWeights(t *testing.T, cat *catalog.Catalog) map[string]float32 {
 	file, err := cat.Open(t.Context(), e)
 	must(t, err)
 	var names []string
-	must(t, shards.ReadNodes(file, e.Path, func(_ int64, b shards.NodeBatch) error {
+	must(t, shards.ReadNodes(file, e.Path, shards.Readers{}, func(_ int64, b shards.NodeBatch) error {
 		for _, id := range b.ID {
 			names = append(names, string(rune('a'+id)))
 		}

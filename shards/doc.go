@@ -34,8 +34,9 @@
 // An edge writer holds one column of a row group, compressed, at most 4.7 MiB, an
 // [EdgePage] 1.1 MiB, an edge reader one
 // compressed row group, at most 8.1 MiB; with weights, half as much again, and the writer two
-// columns; a table 65,536 rows and one compressed
-// row group, at most 7.5 MiB. A row writer copies float16 batches and batches
+// columns; a table writer 65,536 rows and one compressed
+// row group, at most 7.5 MiB, and a table reader one row group, compressed and decoded, at most 13 MiB, for each of
+// its [Readers]. A row writer copies float16 batches and batches
 // that are no multiple of 64 bytes; a row reader reads straight into the
 // caller's slices. The catalogue is in memory whole, about 300 bytes a file.
 //

@@ -131,7 +131,7 @@ func TestIDsComeBack(t *testing.T) {
 					t.Fatal(at, err)
 				}
 				at = 0
-				if err := ReadNodes(stored(t, g.table), "nodes", func(first int64, b NodeBatch) error {
+				if err := ReadNodes(stored(t, g.table), "nodes", Readers{}, func(first int64, b NodeBatch) error {
 					for i, id := range b.ID {
 						if id != g.numbers[at] || b.Split[i] != uint8(int(b.Degree[i])%4) || first != int64(at-i) {
 							t.Fatalf("node %d has number %d", at, id)
@@ -150,7 +150,7 @@ func TestIDsComeBack(t *testing.T) {
 					t.Fatal(err)
 				}
 				at = 0
-				if err := ReadLSI(stored(t, out.Bytes()), "lsi", func(first int64, b LSIBatch) error {
+				if err := ReadLSI(stored(t, out.Bytes()), "lsi", Readers{}, func(first int64, b LSIBatch) error {
 					if !slices.Equal(b.ID, g.numbers[first:][:len(b.ID)]) {
 						t.Fatalf("rows from %d on have other numbers", first)
 					}

@@ -247,15 +247,30 @@ func openSealed(r storage.Reader, name string) (_ *parquetReader, err error) {
 		}
 		return nil, err
 	}
+	p.marks = marks[:len(marks)-1]
+	if err := p.open(); err != nil {
+		return nil, err
+	}
+	p.rows = p.file.NumRows()
+	return p, nil
+}
+
+// open has the library open the file.
+func (p *parquetReader) open(options ...file.ReadOption) (err error) {
 	defer p.recovered(&err)
 	props := parquet.NewReaderProperties(allocator)
 	props.BufferedStreamEnabled = true
 	props.BufferSize = 64 << 10
-	if p.file, err = file.NewParquetReader(p.src, file.WithReadProps(props)); err != nil {
-		return nil, seal.Corrupt(name, "%v", err)
+	if p.file, err = file.NewParquetReader(p.src, append(options, file.WithReadProps(props))...); err != nil {
+		return seal.Corrupt(p.name, "%v", err)
 	}
-	p.marks, p.rows = marks[:len(marks)-1], p.file.NumRows()
-	return p, nil
+	return nil
+}
+
+// another is a reader of the same file for another row group at the same time.
+func (p *parquetReader) another() (*parquetReader, error) {
+	q := &parquetReader{name: p.name, src: &groupSource{Reader: p.src.Reader}, marks: p.marks, rows: p.rows}
+	return q, q.open(file.WithMetadata(p.file.MetaData()))
 }
 
 // recovered turns a panic of the library into seal.ErrCorrupt, unless the storage

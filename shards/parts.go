@@ -35,10 +35,9 @@ func WriteNodePart(w io.Writer, lo, hi int64, ids IDs, directed bool, threads in
 	return writeNodes(w, lo, hi, ids, threads, moreNodes(directed), fill)
 }
 
-// ReadNodePart calls visit for batches of at most 65,536 rows of the part of the nodes from lo on,
-// as [ReadNodes] does.
-func ReadNodePart(r storage.Reader, name string, lo int64, visit func(first int64, b NodeBatch) error) error {
-	return readNodes(r, name, lo, AllNodeColumns, visit)
+// ReadNodePart visits some columns of the part of the nodes from lo on, as [ReadNodeColumns] does.
+func ReadNodePart(r storage.Reader, name string, lo int64, want NodeColumns, by Readers, visit func(first int64, b NodeBatch) error) error {
+	return readNodes(r, name, lo, want, by, visit)
 }
 
 // A NodePart is a part of a node table that is open for reading.

@@ -62,7 +62,7 @@ func TestJoinedNodes(t *testing.T) {
 					t.Fatal(err)
 				}
 				rows, reader := lo, storage.NewBytesReader(part.Bytes())
-				if err := ReadNodePart(reader, "part", lo, func(first int64, b NodeBatch) error {
+				if err := ReadNodePart(reader, "part", lo, AllNodeColumns, Readers{}, func(first int64, b NodeBatch) error {
 					if first != rows {
 						t.Errorf("rows from %d, want %d", first, rows)
 					}
@@ -71,7 +71,7 @@ func TestJoinedNodes(t *testing.T) {
 				}); err != nil || rows != hi {
 					t.Errorf("a part ends at %d, want %d: %v", rows, hi, err)
 				}
-				if err := ReadNodePart(reader, "part", lo+1, func(int64, NodeBatch) error { return nil }); hi > lo && !errors.Is(err, seal.ErrCorrupt) {
+				if err := ReadNodePart(reader, "part", lo+1, AllNodeColumns, Readers{}, func(int64, NodeBatch) error { return nil }); hi > lo && !errors.Is(err, seal.ErrCorrupt) {
 					t.Errorf("a part is taken for another one: %v", err)
 				}
 				parts = append(parts, NodePart{"part", reader})

@@ -164,7 +164,7 @@ func fillNodes(first int64, b NodeBatch) error {
 
 func readAllNodes(r storage.Reader) (NodeBatch, error) {
 	var all NodeBatch
-	err := ReadNodes(r, "nodes", func(first int64, b NodeBatch) error {
+	err := ReadNodes(r, "nodes", Readers{}, func(first int64, b NodeBatch) error {
 		if first != int64(len(all.ID)) {
 			return errors.New("batches out of order")
 		}
@@ -193,7 +193,7 @@ func fillLSI(first int64, b LSIBatch) error {
 
 func readAllLSI(r storage.Reader) (LSIBatch, error) {
 	var all LSIBatch
-	err := ReadLSI(r, "lsi", func(first int64, b LSIBatch) error {
+	err := ReadLSI(r, "lsi", Readers{}, func(first int64, b LSIBatch) error {
 		if first != int64(len(all.ID)) {
 			return errors.New("batches out of order")
 		}

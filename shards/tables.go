@@ -1,10 +1,11 @@
 package shards
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
-	"runtime"
+	"slices"
 
 	"ndls/catalog"
 	"ndls/internal/inputid"
@@ -118,7 +119,7 @@ func writeNodes(w io.Writer, lo, hi int64, ids IDs, threads int, more NodeColumn
 		all.OutDegree = make([]uint32, size)
 	}
 	return writeTable(w, catalog.KindNodes, columns, pairs, ids.GroupRows(), lo, hi, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
-		b := all.slice(rows)
+		b := all.slice(0, rows)
 		if err := fill(first, b); err != nil {
 			return err
 		}
@@ -165,121 +166,170 @@ const (
 )
 
 // ReadNodes calls visit for batches of at most 65,536 rows of a node table, in
-// order. The batch's slices are valid during the call.
-func ReadNodes(r storage.Reader, name string, visit func(first int64, b NodeBatch) error) error {
-	return ReadNodeColumns(r, name, AllNodeColumns, visit)
+// order, one at a time. The batch's slices are valid during the call.
+func ReadNodes(r storage.Reader, name string, by Readers, visit func(first int64, b NodeBatch) error) error {
+	return ReadNodeColumns(r, name, AllNodeColumns, by, visit)
 }
 
-// ReadNodeColumns is [ReadNodes] for some columns, which are decoded side by side: the others are
-// not decoded, and what the batch has in their place means nothing.
-func ReadNodeColumns(r storage.Reader, name string, want NodeColumns, visit func(first int64, b NodeBatch) error) error {
-	return readNodes(r, name, 0, want, visit)
+// ReadNodeColumns is [ReadNodes] for some columns: the others are not decoded, and are empty in batches.
+func ReadNodeColumns(r storage.Reader, name string, want NodeColumns, by Readers, visit func(first int64, b NodeBatch) error) error {
+	return readNodes(r, name, 0, want, by, visit)
+}
+
+// nodeRow is what a row takes in a batch of some columns.
+func nodeRow(want NodeColumns) (bytes int64) {
+	for i, size := range []int64{8, 4, 4, 4, 1, 8, 4} {
+		if want>>i&1 != 0 {
+			bytes += size
+		}
+	}
+	return bytes
 }
 
 // readNodes reads a table of the nodes from lo on.
-func readNodes(r storage.Reader, name string, lo int64, want NodeColumns, visit func(first int64, b NodeBatch) error) error {
+func readNodes(r storage.Reader, name string, lo int64, want NodeColumns, by Readers, visit func(first int64, b NodeBatch) error) error {
 	p, ids, err := openIDTable(r, name, catalog.KindNodes, nodeColumnsBy)
 	if err != nil {
 		return err
 	}
-	weighted, directed := p.meta(keyWeights) != "", p.meta(keyDirections) != ""
-	columns := len(nodeColumnsBy(ids.Type, p.meta))
-	number := len(idColumns(ids.Type)) // behind the ids, where these have a column of their own
-	size := int(min(p.rows, batchRows))
-	all := newNodeBatch(size)
-	if weighted {
-		all.Strength = make([]float64, size)
+	if p.meta(keyWeights) == "" {
+		want &^= NodeStrength
 	}
-	if directed {
-		all.OutDegree = make([]uint32, size)
+	if p.meta(keyDirections) == "" {
+		want &^= NodeOutDegree
 	}
-	node, split := make([]uint32, size), make([]parquet.ByteArray, size)
-	return p.batches(columns, func(cols []file.ColumnChunkReader, first int64, rows int) error {
-		first += lo
-		b := all.slice(rows)
-		rest := cols[number+1:]
-		reads := []func() error{func() error { return readColumn(p, cols[0], asInt32(node[:rows])) }}
-		for _, c := range []struct {
-			column NodeColumns
-			read   func() error
-		}{
-			{NodeID, func() error { return readColumn(p, cols[number], b.ID) }},
-			{NodeDegree, func() error { return readColumn(p, rest[0], asInt32(b.Degree)) }},
-			{NodeComponent, func() error { return readColumn(p, rest[1], asInt32(b.Component)) }},
-			{NodeLabel, func() error { return readColumn(p, rest[2], b.Label) }},
-			{NodeSplit, func() error { return readSplits(p, rest[3], split[:rows], b.Split) }},
-			{NodeStrength, func() error { return readStrengths(p, rest, first, b.Strength) }},
-			{NodeOutDegree, func() error { return readOutDegrees(p, rest, b.OutDegree) }},
-		} {
-			if want&c.column != 0 {
-				reads = append(reads, c.read)
-			}
-		}
-		if err := share.Each(runtime.GOMAXPROCS(0), len(reads), func(i int) error { return reads[i]() }); err != nil {
-			return err
-		}
-		for i, got := range node[:rows] {
-			if int64(got) != first+int64(i) {
-				return seal.Corrupt(name, "row %d is about node %d", first+int64(i), got)
-			}
-		}
-		return visit(first, b)
-	})
+	return eachGroup(p, by, table[NodeBatch]{
+		rowBytes: nodeRow(want),
+		batch:    func(s *slot, rows int) (NodeBatch, error) { return slotNodes(s, want, rows) },
+		decode: func(s *slot, group *file.RowGroupReader, first int64, b NodeBatch) error {
+			return decodeNodes(s, group, len(idColumns(ids.Type)), lo+first, want, b)
+		},
+		part: NodeBatch.slice,
+	}, func(first int64, b NodeBatch) error { return visit(lo+first, b) })
 }
 
-// readStrengths fills strengths, those of nodes first, first+1, …, from the last of the columns.
-// It is empty in a graph without weights.
-func readStrengths(p *parquetReader, columns []file.ColumnChunkReader, first int64, strengths []float64) error {
-	if len(strengths) == 0 {
-		return nil
+// slotNodes is memory for some columns of so many rows.
+func slotNodes(s *slot, want NodeColumns, rows int) (b NodeBatch, err error) {
+	err = firstError(
+		func() error { return slotColumn(s, want&NodeID, rows, &b.ID) },
+		func() error { return slotColumn(s, want&NodeDegree, rows, &b.Degree) },
+		func() error { return slotColumn(s, want&NodeComponent, rows, &b.Component) },
+		func() error { return slotColumn(s, want&NodeLabel, rows, &b.Label) },
+		func() error { return slotColumn(s, want&NodeSplit, rows, &b.Split) },
+		func() error { return slotColumn(s, want&NodeStrength, rows, &b.Strength) },
+		func() error { return slotColumn(s, want&NodeOutDegree, rows, &b.OutDegree) },
+	)
+	return b, err
+}
+
+// slotColumn takes memory for a column, if it is wanted.
+func slotColumn[T any](s *slot, want NodeColumns, rows int, to *[]T) (err error) {
+	if want != 0 {
+		*to, err = slotArray[T](s, rows)
 	}
-	if err := readColumn(p, columns[4], strengths); err != nil {
+	return err
+}
+
+// decodeNodes decodes some columns of a row group of nodes from first on; number is the column of
+// the ids, or of their numbers.
+func decodeNodes(s *slot, group *file.RowGroupReader, number int, first int64, want NodeColumns, b NodeBatch) error {
+	reads := []func() error{func() error { return checkNodes(s, group, first, group.NumRows()) }}
+	for _, c := range []struct {
+		column NodeColumns
+		read   func() error
+	}{
+		{NodeID, func() error { return decodeColumn(s, group, number, b.ID) }},
+		{NodeDegree, func() error { return decodeColumn(s, group, number+1, asInt32(b.Degree)) }},
+		{NodeComponent, func() error { return decodeColumn(s, group, number+2, asInt32(b.Component)) }},
+		{NodeLabel, func() error { return decodeColumn(s, group, number+3, b.Label) }},
+		{NodeSplit, func() error { return decodeSplits(s, group, number+4, b.Split) }},
+		{NodeStrength, func() error { return decodeStrengths(s, group, number+5, first, b.Strength) }},
+		{NodeOutDegree, func() error { return decodeColumn(s, group, group.NumColumns()-1, asInt32(b.OutDegree)) }},
+	} {
+		if want&c.column != 0 {
+			reads = append(reads, c.read)
+		}
+	}
+	return share.Each(s.threads, len(reads), func(i int) error { return reads[i]() })
+}
+
+// checkedRows is how many rows of the column of nodes are compared at a time.
+const checkedRows = 1 << 14
+
+// checkNodes checks that a row group is about so many nodes from first on.
+func checkNodes(s *slot, group *file.RowGroupReader, first, rows int64) (err error) {
+	defer s.recovered(&err)
+	c, err := s.columnOf(group, 0)
+	if err != nil {
 		return err
 	}
-	for i, s := range strengths {
-		if !(s >= 0 && s <= math.MaxFloat32) {
-			return seal.Corrupt(p.name, "row %d has strength %v", first+int64(i), s)
+	node := make([]uint32, min(rows, checkedRows))
+	for end := first + rows; first < end; first += int64(len(node)) {
+		node = node[:min(end-first, checkedRows)]
+		if err := readColumn(s.parquetReader, c, asInt32(node)); err != nil {
+			return err
+		}
+		for i, got := range node {
+			if int64(got) != first+int64(i) {
+				return seal.Corrupt(s.name, "row %d is about node %d", first+int64(i), got)
+			}
 		}
 	}
 	return nil
 }
 
-// readOutDegrees fills degrees from the last of the columns. It is empty in a graph without
-// directions.
-func readOutDegrees(p *parquetReader, columns []file.ColumnChunkReader, degrees []uint32) error {
-	if len(degrees) == 0 {
-		return nil
+// decodeStrengths fills strengths, those of nodes first, first+1, …, from a column.
+func decodeStrengths(s *slot, group *file.RowGroupReader, column int, first int64, strengths []float64) error {
+	if err := decodeColumn(s, group, column, strengths); err != nil {
+		return err
 	}
-	return readColumn(p, columns[len(columns)-1], asInt32(degrees))
+	for i, x := range strengths {
+		if !(x >= 0 && x <= math.MaxFloat32) {
+			return seal.Corrupt(s.name, "row %d has strength %v", first+int64(i), x)
+		}
+	}
+	return nil
 }
 
-// readSplits decodes page by page: a byte array is valid until the next page.
-func readSplits(p *parquetReader, col file.ColumnChunkReader, scratch []parquet.ByteArray, to []uint8) (err error) {
-	defer p.recovered(&err)
-	typed, ok := col.(*file.ByteArrayColumnChunkReader)
-	if !ok {
-		return seal.Corrupt(p.name, "column split has another type")
+// decodeSplits fills splits from a column. It takes values from the pages themselves: the library makes a slice of each first.
+func decodeSplits(s *slot, group *file.RowGroupReader, column int, to []uint8) (err error) {
+	defer s.recovered(&err)
+	pages, err := group.GetColumnPageReader(column)
+	if err != nil {
+		return seal.Corrupt(s.name, "column split: %v", err)
 	}
 	for len(to) > 0 {
-		_, n, err := typed.ReadBatch(int64(len(to)), scratch, nil, nil)
-		if err != nil || n == 0 {
-			return seal.Corrupt(p.name, "column split: %d values are missing: %v", len(to), err)
+		if !pages.Next() {
+			return seal.Corrupt(s.name, "column split: %d values are missing: %v", len(to), pages.Err())
 		}
-		for i, v := range scratch[:n] {
-			switch string(v) {
-			case "":
-				to[i] = 0
-			case "train":
-				to[i] = 1
-			case "valid":
-				to[i] = 2
-			case "test":
-				to[i] = 3
-			default:
-				return seal.Corrupt(p.name, "split %q is unknown", v)
-			}
+		page, ok := pages.Page().(*file.DataPageV1)
+		if !ok || parquet.Encoding(page.Encoding()) != parquet.Encodings.Plain || int(page.NumValues()) > len(to) {
+			return seal.Corrupt(s.name, "column split has a page of another kind")
+		}
+		n := int(page.NumValues())
+		if err := splitsOf(page.Data(), to[:n]); err != nil {
+			return seal.Corrupt(s.name, "%v", err)
 		}
 		to = to[n:]
+	}
+	return nil
+}
+
+// splitsOf fills splits from the bytes of a page: of each value its length, uint32, and its text.
+func splitsOf(page []byte, to []uint8) error {
+	for i := range to {
+		if len(page) < 4 {
+			return fmt.Errorf("column split: a page ends early")
+		}
+		size := binary.LittleEndian.Uint32(page)
+		if page = page[4:]; uint64(len(page)) < uint64(size) {
+			return fmt.Errorf("column split: a page ends early")
+		}
+		split := slices.IndexFunc(splitNames, func(name parquet.ByteArray) bool { return string(name) == string(page[:size]) })
+		if split < 0 {
+			return fmt.Errorf("split %q is unknown", page[:size])
+		}
+		to[i], page = uint8(split), page[size:]
 	}
 	return nil
 }
@@ -288,11 +338,19 @@ func newNodeBatch(n int) NodeBatch {
 	return NodeBatch{make([]int64, n), make([]uint32, n), make([]uint32, n), make([]int32, n), make([]uint8, n), nil, nil, nil}
 }
 
-func (b NodeBatch) slice(n int) NodeBatch {
+// slice is rows [from, to) of a batch; columns that are empty stay so.
+func (b NodeBatch) slice(from, to int) NodeBatch {
 	return NodeBatch{
-		b.ID[:n], b.Degree[:n], b.Component[:n], b.Label[:n], b.Split[:n],
-		b.Key[:min(n, len(b.Key))], b.Strength[:min(n, len(b.Strength))], b.OutDegree[:min(n, len(b.OutDegree))],
+		rowsOf(b.ID, from, to), rowsOf(b.Degree, from, to), rowsOf(b.Component, from, to), rowsOf(b.Label, from, to), rowsOf(b.Split, from, to),
+		rowsOf(b.Key, from, to), rowsOf(b.Strength, from, to), rowsOf(b.OutDegree, from, to),
 	}
+}
+
+func rowsOf[T any](column []T, from, to int) []T {
+	if len(column) == 0 {
+		return column
+	}
+	return column[from:to]
 }
 
 // LSIBatch is a part of a K table; all slices have the same length.
@@ -313,7 +371,7 @@ func WriteLSI(w io.Writer, n int64, names *IDReader, threads int, fill func(firs
 	all := newLSIBatch(int(min(max(n, 0), batchRows)))
 	ids := names.IDs()
 	return writeTable(w, catalog.KindLSI, lsiColumns(ids.Type), ids.pairs(), ids.GroupRows(), 0, n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
-		b := all.slice(rows)
+		b := all.slice(0, rows)
 		if err := fill(first, b); err != nil {
 			return err
 		}
@@ -332,33 +390,44 @@ func WriteLSI(w io.Writer, n int64, names *IDReader, threads int, fill func(firs
 }
 
 // ReadLSI reads a K table, as [ReadNodes] does.
-func ReadLSI(r storage.Reader, name string, visit func(first int64, b LSIBatch) error) error {
+func ReadLSI(r storage.Reader, name string, by Readers, visit func(first int64, b LSIBatch) error) error {
 	p, ids, err := openIDTable(r, name, catalog.KindLSI, whateverMeta(lsiColumns))
 	if err != nil {
 		return err
 	}
 	number := len(idColumns(ids.Type)) - 1
-	all := newLSIBatch(int(min(p.rows, batchRows)))
-	return p.batches(number+3, func(cols []file.ColumnChunkReader, first int64, rows int) error {
-		b := all.slice(rows)
-		err := firstError(
-			func() error { return readColumn(p, cols[number], b.ID) },
-			func() error { return readColumn(p, cols[number+1], b.K) },
-			func() error { return readColumn(p, cols[number+2], b.Capped) },
-		)
-		if err != nil {
-			return err
-		}
-		return visit(first, b)
-	})
+	return eachGroup(p, by, table[LSIBatch]{
+		rowBytes: lsiRow,
+		batch: func(s *slot, rows int) (b LSIBatch, err error) {
+			err = firstError(
+				func() (err error) { b.ID, err = slotArray[int64](s, rows); return err },
+				func() (err error) { b.K, err = slotArray[int32](s, rows); return err },
+				func() (err error) { b.Capped, err = slotArray[bool](s, rows); return err },
+			)
+			return b, err
+		},
+		decode: func(s *slot, group *file.RowGroupReader, _ int64, b LSIBatch) error {
+			columns := []func() error{
+				func() error { return decodeColumn(s, group, number, b.ID) },
+				func() error { return decodeColumn(s, group, number+1, b.K) },
+				func() error { return decodeColumn(s, group, number+2, b.Capped) },
+			}
+			return share.Each(s.threads, len(columns), func(i int) error { return columns[i]() })
+		},
+		part: LSIBatch.slice,
+	}, visit)
 }
+
+// lsiRow is what a row of a K table takes in a batch.
+const lsiRow = 8 + 4 + 1
 
 func newLSIBatch(n int) LSIBatch {
 	return LSIBatch{make([]int64, n), make([]int32, n), make([]bool, n)}
 }
 
-func (b LSIBatch) slice(n int) LSIBatch {
-	return LSIBatch{b.ID[:n], b.K[:n], b.Capped[:n]}
+// slice is rows [from, to) of a batch.
+func (b LSIBatch) slice(from, to int) LSIBatch {
+	return LSIBatch{b.ID[from:to], b.K[from:to], b.Capped[from:to]}
 }
 
 // writeTable writes the rows [lo, hi) of nodes, step in each row group, with metadata of keys and

@@ -71,10 +71,10 @@ func TestTablesPassOnErrorsOfTheCaller(t *testing.T) {
 	if err := WriteLSI(&bytes.Buffer{}, 10, nil, 2, func(int64, LSIBatch) error { return mine }); !errors.Is(err, mine) {
 		t.Errorf("WriteLSI: %v", err)
 	}
-	if err := ReadNodes(storage.NewBytesReader(sampleNodes(t)), "n", func(int64, NodeBatch) error { return mine }); !errors.Is(err, mine) {
+	if err := ReadNodes(storage.NewBytesReader(sampleNodes(t)), "n", Readers{}, func(int64, NodeBatch) error { return mine }); !errors.Is(err, mine) {
 		t.Errorf("ReadNodes: %v", err)
 	}
-	if err := ReadLSI(storage.NewBytesReader(sampleLSI(t)), "l", func(int64, LSIBatch) error { return mine }); !errors.Is(err, mine) {
+	if err := ReadLSI(storage.NewBytesReader(sampleLSI(t)), "l", Readers{}, func(int64, LSIBatch) error { return mine }); !errors.Is(err, mine) {
 		t.Errorf("ReadLSI: %v", err)
 	}
 }
@@ -94,7 +94,7 @@ func TestWriteNodesRefusesUnknownSplit(t *testing.T) {
 func TestReadNodeColumns(t *testing.T) {
 	table := sampleNodes(t)
 	read := func(want NodeColumns) (all NodeBatch) {
-		if err := ReadNodeColumns(storage.NewBytesReader(table), "n", want, func(_ int64, b NodeBatch) error {
+		if err := ReadNodeColumns(storage.NewBytesReader(table), "n", want, Readers{}, func(_ int64, b NodeBatch) error {
 			all.ID, all.Degree, all.Component = append(all.ID, b.ID...), append(all.Degree, b.Degree...), append(all.Component, b.Component...)
 			all.Label, all.Split = append(all.Label, b.Label...), append(all.Split, b.Split...)
 			return nil
@@ -106,8 +106,8 @@ func TestReadNodeColumns(t *testing.T) {
 	all := read(AllNodeColumns)
 	if got := read(NodeID | NodeLabel); !slices.Equal(got.ID, all.ID) || !slices.Equal(got.Label, all.Label) {
 		t.Error("ids or labels differ from those that are read with all columns")
-	} else if slices.Equal(got.Degree, all.Degree) {
-		t.Error("degrees were read, too")
+	} else if len(got.Degree)+len(got.Component)+len(got.Split) > 0 {
+		t.Error("other columns were read, too")
 	}
 	got := read(NodeDegree | NodeComponent | NodeSplit)
 	if !slices.Equal(got.Degree, all.Degree) || !slices.Equal(got.Component, all.Component) || !slices.Equal(got.Split, all.Split) {

@@ -9,9 +9,9 @@ import (
 	"ndls/internal/seal"
 )
 
-// VisitNodes visits some columns of the node table that a catalogue lists, and compares its bytes with its
-// checksum. An error of visit ends it.
-func VisitNodes(ctx context.Context, c *catalog.Catalog, want NodeColumns, visit func(first int64, b NodeBatch) error) error {
+// VisitNodes visits some columns of the node table that a catalogue lists, as [ReadNodeColumns] does, and compares its bytes
+// with its checksum. An error of visit ends it.
+func VisitNodes(ctx context.Context, c *catalog.Catalog, want NodeColumns, by Readers, visit func(first int64, b NodeBatch) error) error {
 	entries := c.Entries(catalog.KindNodes)
 	if len(entries) != 1 {
 		return fmt.Errorf("the catalogue names %d node tables: run `ndls partition` first: %w", len(entries), seal.ErrCorrupt)
@@ -20,7 +20,7 @@ func VisitNodes(ctx context.Context, c *catalog.Catalog, want NodeColumns, visit
 	if err != nil {
 		return err
 	}
-	err = ReadNodeColumns(r, entries[0].Path, want, func(first int64, b NodeBatch) error {
+	err = ReadNodeColumns(r, entries[0].Path, want, by, func(first int64, b NodeBatch) error {
 		if err := visit(first, b); err != nil {
 			return err
 		}
@@ -37,8 +37,8 @@ func VisitNodes(ctx context.Context, c *catalog.Catalog, want NodeColumns, visit
 
 // VisitK visits the K table in these files in order of node, and compares their bytes with their
 // checksums.
-func VisitK(ctx context.Context, c *catalog.Catalog, files []catalog.Entry, visit func(node int64, k int32, capped bool)) error {
-	return VisitLSI(ctx, c, files, func(first int64, b LSIBatch) {
+func VisitK(ctx context.Context, c *catalog.Catalog, files []catalog.Entry, by Readers, visit func(node int64, k int32, capped bool)) error {
+	return VisitLSI(ctx, c, files, by, func(first int64, b LSIBatch) {
 		for i, k := range b.K {
 			visit(first+int64(i), k, b.Capped[i])
 		}
@@ -46,15 +46,18 @@ func VisitK(ctx context.Context, c *catalog.Catalog, files []catalog.Entry, visi
 }
 
 // VisitLSI is VisitK for the rows of nodes from first on, with their ids.
-func VisitLSI(ctx context.Context, c *catalog.Catalog, files []catalog.Entry, visit func(first int64, b LSIBatch)) error {
+func VisitLSI(ctx context.Context, c *catalog.Catalog, files []catalog.Entry, by Readers, visit func(first int64, b LSIBatch)) error {
 	lo := int64(0)
 	for _, e := range files {
 		r, err := c.OpenVerified(ctx, e)
 		if err != nil {
 			return err
 		}
-		err = ReadLSI(r, e.Path, func(first int64, b LSIBatch) error {
+		err = ReadLSI(r, e.Path, by, func(first int64, b LSIBatch) error {
 			visit(lo+first, b)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
 			return nil
 		})
 		if err == nil {

@@ -87,10 +87,11 @@ func (env *Env) openGraph(ctx context.Context, direction string) (_ *graph, err 
 	if err := g.alloc(ctx, env); err != nil {
 		return nil, err
 	}
+	free := env.Budget.Free() // whatever reads the node table meanwhile
 	var reading errgroup.Group
 	reading.Go(func() error { return g.readNodes(ctx, env) })
 	if err = g.openStream(ctx, env); err == nil {
-		err = g.load(ctx, env)
+		err = g.load(ctx, env, free)
 	}
 	if err := errors.Join(reading.Wait(), err); err != nil {
 		return nil, err
@@ -152,7 +153,7 @@ func (g *graph) readNodes(ctx context.Context, env *Env) error {
 	if g.summary.Directed {
 		columns |= shards.NodeOutDegree
 	}
-	return readNodeColumns(ctx, env.Catalog, columns, func(first int64, b shards.NodeBatch) {
+	return env.readNodes(ctx, columns, func(first int64, b shards.NodeBatch) {
 		clip(g.degree.S, g.lo, b.Degree, first)
 		clip(g.component.S, g.lo, b.Component, first)
 		for i, s := range b.Strength {
@@ -228,9 +229,9 @@ func (g *graph) openStream(ctx context.Context, env *Env) (err error) {
 	return nil
 }
 
-// load brings the hop streams into memory where they stay there.
-func (g *graph) load(ctx context.Context, env *Env) error {
-	if g.hi-g.lo < g.summary.Nodes || !hops.Resident(g.stream.Bytes(), env.Budget.Free()) {
+// load brings the hop streams into memory where they stay there: free bytes of the budget are free.
+func (g *graph) load(ctx context.Context, env *Env, free int64) error {
+	if g.hi-g.lo < g.summary.Nodes || !hops.Resident(g.stream.Bytes(), free) {
 		return nil
 	}
 	g.resident = true

@@ -67,7 +67,7 @@ func countEdges(r storage.Reader, name string) (n int64, err error) {
 }
 
 func countNodes(r storage.Reader, name string) (n int64, err error) {
-	err = shards.ReadNodes(r, name, func(_ int64, b shards.NodeBatch) error { n += int64(len(b.ID)); return nil })
+	err = shards.ReadNodes(r, name, shards.Readers{}, func(_ int64, b shards.NodeBatch) error { n += int64(len(b.ID)); return nil })
 	return n, err
 }
 
@@ -81,7 +81,7 @@ func countIDs(r storage.Reader, name string) (n int64, err error) {
 }
 
 func countLSI(r storage.Reader, name string) (n int64, err error) {
-	err = shards.ReadLSI(r, name, func(_ int64, b shards.LSIBatch) error { n += int64(len(b.ID)); return nil })
+	err = shards.ReadLSI(r, name, shards.Readers{}, func(_ int64, b shards.LSIBatch) error { n += int64(len(b.ID)); return nil })
 	return n, err
 }
 

@@ -208,7 +208,7 @@ func (env *Env) newHeldRows(ctx context.Context, of *labelled, targets *smooth.T
 		return h, err
 	}
 	row := int64(0)
-	err = readNodeColumns(ctx, env.Catalog, shards.NodeID, func(first int64, b shards.NodeBatch) {
+	err = env.readNodes(ctx, shards.NodeID, func(first int64, b shards.NodeBatch) {
 		for i, id := range b.ID {
 			node := first + int64(i)
 			if !targets.Has(node) {

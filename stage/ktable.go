@@ -84,8 +84,8 @@ func (env *Env) labelLSI(epsilon float64) ([]catalog.Entry, bool) {
 }
 
 // readLSI visits the K table in order of node.
-func readLSI(ctx context.Context, cat *catalog.Catalog, visit func(node int64, k int32, capped bool)) error {
-	return shards.VisitK(ctx, cat, cat.Entries(catalog.KindLSI), visit)
+func (env *Env) readLSI(ctx context.Context, visit func(node int64, k int32, capped bool)) error {
+	return shards.VisitK(ctx, env.Catalog, env.Catalog.Entries(catalog.KindLSI), env.readers(), visit)
 }
 
 // kTable loads K by node, of the task's rows of n; values above most become most, as they would be with
@@ -102,7 +102,7 @@ func (env *Env) loadK(ctx context.Context, files []catalog.Entry, n int64, most 
 		return nil, err
 	}
 	rows := int64(0)
-	err = shards.VisitK(ctx, env.Catalog, files, func(node int64, k int32, _ bool) {
+	err = shards.VisitK(ctx, env.Catalog, files, env.readers(), func(node int64, k int32, _ bool) {
 		if lo <= node && node < hi {
 			a.S[node-lo] = uint16(min(int(k), most))
 		}

@@ -50,14 +50,16 @@ func (c labelColumns) Rows(ctx context.Context, first, columns int, put func(row
 	defer buf.Free()
 	lo, hi := c.Span(c.Summary.Nodes)
 	at := 0 // of the next row in buf
-	var failed error
-	flush := func() {
-		if failed == nil && at > 0 {
-			failed = put(buf.S[:at])
+	flush := func() error {
+		rows := buf.S[:at]
+		if at = 0; len(rows) == 0 {
+			return nil
 		}
-		at = 0
+		return put(rows)
 	}
-	err = readNodes(ctx, c.Catalog, func(from int64, b shards.NodeBatch) {
+	// What is read ahead leaves the budget to the block that hops are made of.
+	beside := shards.Readers{Threads: c.Resources.Threads}
+	err = shards.VisitNodes(ctx, c.Catalog, shards.NodeID|shards.NodeLabel|shards.NodeSplit, beside, func(from int64, b shards.NodeBatch) error {
 		for i, label := range b.Label {
 			if node := from + int64(i); node < lo || node >= hi {
 				continue
@@ -70,15 +72,17 @@ func (c labelColumns) Rows(ctx context.Context, first, columns int, put func(row
 				}
 			}
 			if at += columns; at == len(buf.S) {
-				flush()
+				if err := flush(); err != nil {
+					return err
+				}
 			}
 		}
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	flush()
-	return failed
+	return flush()
 }
 
 // isTraining says whether the label of a node is propagated.
@@ -94,7 +98,7 @@ func (env *Env) labelParts(ctx context.Context, targets *smooth.Targets) (*mem.A
 		return nil, err
 	}
 	n, at := env.Plan.Smooth.LabelColumns, 0
-	err = readNodes(ctx, env.Catalog, func(first int64, b shards.NodeBatch) {
+	err = env.readNodes(ctx, shards.NodeID|shards.NodeLabel|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
 		for i, label := range b.Label {
 			if !targets.Has(first + int64(i)) {
 				continue

@@ -95,7 +95,7 @@ func (env *Env) readSplitNodes(ctx context.Context, want shards.NodeColumns, vis
 	}
 	var failed error
 	parts := make([][]uint8, splits)
-	err = readNodeColumns(ctx, env.Catalog, want|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
+	err = env.readNodes(ctx, want|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
 		parts[0] = b.Split
 		for i := range files {
 			if failed == nil {

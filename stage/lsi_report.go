@@ -95,7 +95,7 @@ func (env lsiRun) report(ctx context.Context) (*control.LSIReport, error) {
 	}
 	defer valid.Free()
 	if s.Labelled > 0 {
-		if err := labelledTargets(ctx, env.Catalog, labelled, valid); err != nil {
+		if err := env.labelledTargets(ctx, labelled, valid); err != nil {
 			return nil, err
 		}
 	}
@@ -122,7 +122,7 @@ func (env lsiRun) report(ctx context.Context) (*control.LSIReport, error) {
 	}
 	var nodes, capped int64
 	at, bad := 0, false
-	err = readLSI(ctx, env.Catalog, func(node int64, k int32, isCapped bool) {
+	err = env.readLSI(ctx, func(node int64, k int32, isCapped bool) {
 		if k < 0 || int64(k) > most || node >= s.Nodes {
 			bad = true
 			return
@@ -182,7 +182,7 @@ type degreeRange struct{ from, to, end int64 }
 func (env lsiRun) degreeRanges(ctx context.Context, sample []sampledRow, r *control.LSIReport) (list []degreeRange, err error) {
 	last := -1
 	var numbers []int64
-	err = readNodeColumns(ctx, env.Catalog, shards.NodeID|shards.NodeDegree, func(first int64, b shards.NodeBatch) {
+	err = env.readNodes(ctx, shards.NodeID|shards.NodeDegree, func(first int64, b shards.NodeBatch) {
 		for i, d := range b.Degree {
 			if power := bits.Len32(uint32(d)); power != last {
 				last = power

@@ -89,7 +89,7 @@ func (env lsiRun) joinLSI(ctx context.Context, kind, folder string, shares []cat
 	}
 	defer k.Free()
 	var failed error
-	err = readNodeColumns(ctx, env.Catalog, shards.NodeID, func(first int64, b shards.NodeBatch) {
+	err = env.readNodes(ctx, shards.NodeID, func(first int64, b shards.NodeBatch) {
 		for i, id := range b.ID {
 			node := first + int64(i)
 			interval := node / s.IntervalRows

@@ -15,14 +15,14 @@ import (
 	"ndls/shards"
 )
 
-// readNodes visits the node table.
-func readNodes(ctx context.Context, cat *catalog.Catalog, visit func(first int64, b shards.NodeBatch)) error {
-	return readNodeColumns(ctx, cat, shards.AllNodeColumns, visit)
+// readers are those that read tables.
+func (env *Env) readers() shards.Readers {
+	return shards.Readers{Threads: env.Resources.Threads, Budget: env.Budget}
 }
 
-// readNodeColumns visits some columns of the node table.
-func readNodeColumns(ctx context.Context, cat *catalog.Catalog, want shards.NodeColumns, visit func(first int64, b shards.NodeBatch)) error {
-	return shards.VisitNodes(ctx, cat, want, func(first int64, b shards.NodeBatch) error {
+// readNodes visits some columns of the node table, in order.
+func (env *Env) readNodes(ctx context.Context, want shards.NodeColumns, visit func(first int64, b shards.NodeBatch)) error {
+	return shards.VisitNodes(ctx, env.Catalog, want, env.readers(), func(first int64, b shards.NodeBatch) error {
 		visit(first, b)
 		return nil
 	})
@@ -35,7 +35,7 @@ func (env *Env) ids(ctx context.Context, n int64) (*mem.Array[uint32], error) {
 	if err != nil {
 		return nil, err
 	}
-	err = readNodeColumns(ctx, env.Catalog, shards.NodeID, func(first int64, b shards.NodeBatch) {
+	err = env.readNodes(ctx, shards.NodeID, func(first int64, b shards.NodeBatch) {
 		for i, id := range b.ID {
 			if node := first + int64(i); lo <= node && node < hi {
 				ids.S[node-lo] = uint32(id)
@@ -134,7 +134,7 @@ func (env *Env) nodesByID(ctx context.Context, n int64) (*byID, error) {
 		return nil, err
 	}
 	defer other.Free()
-	if err := readNodeColumns(ctx, env.Catalog, shards.NodeID, func(first int64, b shards.NodeBatch) {
+	if err := env.readNodes(ctx, shards.NodeID, func(first int64, b shards.NodeBatch) {
 		for i, id := range b.ID {
 			node := first + int64(i)
 			keys.S[node] = uint64(id)<<32 | uint64(node)

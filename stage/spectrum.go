@@ -72,7 +72,7 @@ func (spectrumStage) Run(ctx context.Context, env *Env) error {
 		return err
 	}
 	defer k.Free()
-	if err := readLSI(ctx, env.Catalog, func(node int64, x int32, isCapped bool) {
+	if err := env.readLSI(ctx, func(node int64, x int32, isCapped bool) {
 		if k.S[node] = x; isCapped {
 			k.S[node] = -1
 		}

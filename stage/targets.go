@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/control"
 	"ndls/internal/failure"
@@ -29,7 +28,7 @@ func (env *Env) findTargets(ctx context.Context, s shards.Summary) (t *smooth.Ta
 		}
 	}()
 	if env.Plan.Smooth.Targets == control.LabelledTargets {
-		err = labelledTargets(ctx, env.Catalog, t, nil)
+		err = env.labelledTargets(ctx, t, nil)
 	} else {
 		err = env.listedTargets(ctx, s.Nodes, t)
 	}
@@ -42,8 +41,8 @@ func (env *Env) findTargets(ctx context.Context, s shards.Summary) (t *smooth.Ta
 
 // labelledTargets adds the nodes with a label, and to valid, unless it is nil, those of them
 // that are validation nodes.
-func labelledTargets(ctx context.Context, cat *catalog.Catalog, t, valid *smooth.Targets) error {
-	return readNodeColumns(ctx, cat, shards.NodeLabel|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
+func (env *Env) labelledTargets(ctx context.Context, t, valid *smooth.Targets) error {
+	return env.readNodes(ctx, shards.NodeLabel|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
 		for i, label := range b.Label {
 			if label < 0 {
 				continue
@@ -128,7 +127,7 @@ func (env *Env) readTargetIDs(ctx context.Context, s shards.Summary, t *smooth.T
 		return nil, err
 	}
 	at := 0
-	err = readNodeColumns(ctx, env.Catalog, shards.NodeID, func(first int64, b shards.NodeBatch) {
+	err = env.readNodes(ctx, shards.NodeID, func(first int64, b shards.NodeBatch) {
 		for i, id := range b.ID {
 			if t.Has(first + int64(i)) {
 				ids.S[at] = uint32(id)

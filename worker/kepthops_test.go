@@ -215,7 +215,7 @@ func kOf(t *testing.T, store storage.Store) map[int64]int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := shards.ReadLSI(r, e.Path, func(_ int64, b shards.LSIBatch) error {
+		if err := shards.ReadLSI(r, e.Path, shards.Readers{}, func(_ int64, b shards.LSIBatch) error {
 			for i, id := range b.ID {
 				k[id] = int(b.K[i])
 			}

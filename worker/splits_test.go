@@ -210,7 +210,7 @@ func checkMeasures(t *testing.T, store storage.Store, a *control.AccuracyReport,
 			t.Fatal(err)
 		}
 		defer r.Close()
-		if err := shards.ReadNodes(r, e.Path, func(_ int64, b shards.NodeBatch) error {
+		if err := shards.ReadNodes(r, e.Path, shards.Readers{}, func(_ int64, b shards.NodeBatch) error {
 			for i, id := range b.ID {
 				label[id], split[id] = b.Label[i], b.Split[i]
 			}

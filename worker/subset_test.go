@@ -52,7 +52,7 @@ func storedRows(t *testing.T, store storage.Store) (rows []smoothedRow) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	err = shards.ReadNodes(r, e.Path, func(_ int64, b shards.NodeBatch) error {
+	err = shards.ReadNodes(r, e.Path, shards.Readers{}, func(_ int64, b shards.NodeBatch) error {
 		for i, id := range b.ID {
 			rows = append(rows, smoothedRow{id, b.Label[i], b.Split[i], values[id]})
 		}
