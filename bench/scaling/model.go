@@ -499,11 +499,12 @@ func (j job) rows(s control.Stage, n int, rows int64, width int) phase {
 
 // whole is a stage that is not cut, as the planner has it.
 func (j job) whole(s control.Stage) phase {
-	f, _ := estimate.Run(j.Counts, j.plan, control.Resources{Memory: j.machine.Memory, Threads: j.machine.Threads}, 0, stage.Costs(s)...)
-	p := phase{stage: s, part: control.Whole, tasks: []int{1}}
+	r := control.Resources{Memory: j.machine.Memory, Threads: j.machine.Threads}
 	if s == control.Train {
-		f[0].Seconds *= trainSeconds / plannedTraining(control.Speeds{})
+		r.Speeds = trainedSpeeds(trainSeconds)
 	}
+	f, _ := estimate.Run(j.Counts, j.plan, r, 0, stage.Costs(s)...)
+	p := phase{stage: s, part: control.Whole, tasks: []int{1}}
 	moved := float64(f[0].BytesRead)/estimate.ReadBytes + float64(f[0].BytesWritten)/estimate.CommittedBytes
 	p.piece = work{read: f[0].BytesRead, written: f[0].BytesWritten, units: 1, unit: max(f[0].Seconds-moved, 0), files: 1}
 	return p
