@@ -102,7 +102,7 @@ test-site: site ## the pages of the site, opened in Chromium at two widths; scre
 
 .PHONY: race
 race: ## tests under the race detector, where goroutines share memory; LONG= for those that take long, too
-	$(GO) test -vet=off -race -short -skip '^($(LONG))$$' $(SHARED)
+	$(GO) test -vet=off -timeout 20m -race -short -skip '^($(LONG))$$' $(SHARED)
 
 .PHONY: invariants
 invariants: ## tests with the checks that release builds leave out
