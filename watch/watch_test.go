@@ -107,7 +107,7 @@ func TestPage(t *testing.T) {
 		`<th scope="row">edges added</th><td>50.00</td><td>62.50</td><td class="bar" style="--share:0.8000">80.0</td>`, `<th scope="row">read</th><td>1.00</td><td>2.00</td>`,
 		"2 threads that pass edges", `<li class="WARN"><time datetime="1970-01-01T00:00:00Z">`, "careful &lt;b&gt;", "(ends after its task)", "<td>7, 21 s</td>", "<td>256.0 MiB</td>", `<option value="b&#34;&lt;b&gt;">`,
 		`<th scope="row">partition</th><td class="text">COMPLETE</td><td>12 s</td>`, `aria-current="step"><th scope="row">lsi</th>`, `<th scope="row">smooth</th><td class="text">WAITING</td>`,
-		`<th scope="row">2</th><td class="bar" style="--share:0.2500">25.0</td>`, "0 done, 1 running, 2 waiting", "lsi hop 2 of at most 200", "a (gone)", "<td>512.0 MiB</td><td>1.0 GiB</td>", "no sign of life",
+		`<th scope="row">2</th><td class="bar" style="--share:0.2500">25.0</td>`, "<p>25.0 % after hop 2.</p>", "0 done, 1 running, 2 waiting", "lsi hop 2 of at most 200", "a (gone)", "<td>512.0 MiB</td><td>1.0 GiB</td>", "no sign of life",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
