@@ -437,7 +437,7 @@ func TestWholeRun(t *testing.T) {
 
 	// A stage again, with other options, and what reads it.
 	expect(t, 0, "smooth: 600 rows", "smooth", "--run", run, "--rule", "sgc", "--hops", "3", "--resume=false", "--quiet")
-	expect(t, 0, "FAILED stages asked for earlier are not complete", "inspect", "--run", run)
+	expect(t, 0, "FAILED: stages asked for earlier are not complete", "inspect", "--run", run)
 	expect(t, 0, "accuracy in %", "run", "--run", run, "--quiet")
 	expect(t, 0, "COMPLETE", "inspect", "--run", run)
 	expect(t, 0, ": the run is COMPLETE", "status", "--run", run)

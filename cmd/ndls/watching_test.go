@@ -74,7 +74,7 @@ func TestDrainedRun(t *testing.T) {
 	if code := started.ProcessState.ExitCode(); code != ndls.ExitInterrupted {
 		t.Errorf("status %d of a run that was drained", code)
 	}
-	if r := expect(t, 0, "", "inspect", "--run", run); !strings.Contains(r.stdout, "STOPPED a request to /drain has stopped the run") {
+	if r := expect(t, 0, "", "inspect", "--run", run); !strings.Contains(r.stdout, "STOPPED: a request to /drain has stopped the run") {
 		t.Errorf("the run directory does not say why the run has stopped:\n%s", r.stdout)
 	}
 	expect(t, 0, "", args...)
