@@ -36,6 +36,11 @@ class Place:
     scratch: str | None
     keys: Mapping[str, bytes] = field(default_factory=lambda: make_keys(), repr=False)
 
+    def __post_init__(self) -> None:
+        # An engine may start workers in another folder than that of the caller.
+        if not self.run.startswith("s3://"):
+            object.__setattr__(self, "run", os.path.abspath(self.run))
+
 
 class Tasks(Protocol):
     """The workers that an engine has placed."""
