@@ -13,18 +13,18 @@ import (
 	"ndls/internal/storage"
 )
 
-// Readers says how the row groups of a table are read: on so many threads, each of which takes the
-// memory for a row group and what is decoded of it, the first on the heap, the others of the budget. There are no more
-// of them than row groups, than [MostReaders], and than an eighth of what is free of the budget suffices for. The zero
-// value is one thread.
+// Readers says on how many threads the row groups of a table are read. Each thread has memory for one row group and for
+// what is decoded of it: the first thread on the heap, the others from the budget. There are at most as many threads as
+// row groups, at most [MostReaders], and at most as many as an eighth of the free budget has memory for. The zero value
+// is one thread.
 type Readers struct {
 	Threads int
 	Budget  *mem.Budget
 }
 
 const (
-	// MostReaders is how many threads read a table at most. SHA-256 of a file is computed by one of them at a time, which
-	// keeps no more of them busy (go test ./shards -run xxx -bench VisitNodes).
+	// MostReaders is how many threads read a table at most. One of them at a time computes the SHA-256 of the file, and
+	// more threads would wait for that (go test ./shards -run xxx -bench VisitNodes).
 	MostReaders = 6
 	// readersShare is the part of what is free of the budget that readers take at most.
 	readersShare = 8
@@ -33,13 +33,14 @@ const (
 	codecBytes = 4 << 20
 )
 
-// ReaderBytes is the memory that a reader takes of the budget for a table of so many rows, of which one takes so many bytes
-// on disk and so many when it is decoded. There is no reader but the first where free is too little.
+// ReaderBytes is the memory in bytes that each further reader takes from the budget. The table has so many rows; a row takes
+// stored bytes in the file, and decoded bytes in memory.
 func ReaderBytes(rows, stored, decoded int64) int64 {
 	return min(rows, tableGroupRows)*(stored+decoded) + codecBytes
 }
 
-// NumReaders is how many threads read a table of so many rows, if each takes bytes of the budget, of which free are free.
+// NumReaders is how many threads read a table of so many rows, where each further one takes bytes from a budget that has
+// free bytes left.
 func NumReaders(threads int, rows, bytes, free int64) int {
 	return numReaders(threads, int((rows+tableGroupRows-1)/tableGroupRows), bytes, free)
 }

@@ -24,16 +24,16 @@ func Hint(given string, words []string) string {
 // A Search finds the word that was meant among words that come one after the other.
 type Search struct {
 	given string
-	// near is the nearest word so far, which differs in least letters.
+	// near is the nearest word so far, and least is in how many letters it differs.
 	near  string
 	least int
-	// longer are the words that begin with the given one, and the first of them.
+	// longer is how many words begin with the given one, and firstLonger is the first of them.
 	longer      int
 	firstLonger string
 	rows        [3][]int
 }
 
-// NewSearch is a search for what given was meant to be.
+// NewSearch returns a search for the word that given was meant to be.
 func NewSearch(given string) *Search {
 	given = strings.ToLower(given)
 	return &Search{given: given, least: len(given)}
