@@ -216,9 +216,9 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	return r, nil
 }
 
-// dropAttempts removes files of stages that an interrupted command has not committed. The lock
-// says that no other process writes files of this run. What lies among temporary files is left: a
-// reader, such as export, may use it.
+// dropAttempts removes files of stages that an interrupted command has not committed. This process
+// holds the lock, so no other one writes files of this run. Temporary files stay, because a reader,
+// such as export, may use them.
 func (r *session) dropAttempts(ctx context.Context) {
 	files, bytes := 0, int64(0)
 	orphans, _, err := r.work.Catalog.Orphans(ctx)

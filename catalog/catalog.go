@@ -241,8 +241,8 @@ func (f *File) Sum() string { return f.w.Sum() }
 // Abort drops the attempt. It does nothing after a commit.
 func (f *File) Abort() { f.w.Abort() }
 
-// commitsTogether is how many files of a commit are made durable at the same time. That is
-// waiting for the disk or for the store, and little else.
+// commitsTogether is how many files of a commit are made durable at the same time. Each of them
+// mostly waits for the disk or for the store.
 const commitsTogether = 8
 
 // Commit makes the files durable and lists all of them in one step: a reopened
