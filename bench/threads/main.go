@@ -2,13 +2,18 @@
 // number of threads in turn, several times, and prints the median seconds of each stage and
 // how many times as fast it is as with the first number:
 //
-//	go run ./bench/threads [-dataset papers100m:scale=1/64] [-threads 1,2] [-rounds 5] [-memory 2] [-profile DIR]
+//	go run ./bench/threads [-dataset papers100m:scale=1/64] [-threads 1,2] [-rounds 5] [-memory 2] [-beside] [-profile DIR]
 //
 // A run with t threads has t cores of the machine, and one thread more that may go on when what
 // it reads has come, as with the program ndls.
 //
 // The last line is what the memory of the machine allows: the rate of a pass of 16 columns over
 // random edges in memory, with as many nodes as the graph has, measured after each run.
+//
+// With -beside each round also has as many runs side by side as the last number of threads, each
+// with one thread on a core of its own. They share nothing but the machine. "Side by side" is how
+// much more they do together than one of them alone: what so many threads could gain at most,
+// where the memory and the disk are those of one machine.
 //
 // The last two columns are shares of the time with the last number of threads: that in which
 // fewer than all threads computed, as report.json has it, and that in which fewer than all
@@ -30,6 +35,7 @@ import (
 
 	"ndls"
 	"ndls/bench/pass"
+	"ndls/coordinator"
 	"ndls/internal/busy"
 	"ndls/internal/mem"
 	"ndls/spmv"
@@ -45,7 +51,16 @@ func main() {
 	flag.IntVar(&b.epochs, "epochs", 5, "epochs of the one model")
 	flag.StringVar(&b.dir, "dir", os.TempDir(), "folder for the run directories, which are removed")
 	flag.StringVar(&b.profiles, "profile", "", "folder for CPU profiles")
+	flag.BoolVar(&b.beside, "beside", false, "also measure runs of one thread side by side")
+	core := flag.Int("core", -1, "make one run of one thread on this core, and wait for a line of the standard input before each stage (what -beside starts)")
 	flag.Parse()
+	if *core >= 0 {
+		if err := b.alone(context.Background(), *core); err != nil {
+			fmt.Fprintln(os.Stderr, "threads:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	for _, s := range strings.Split(*list, ",") {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 {
@@ -65,8 +80,10 @@ type bench struct {
 	threads                []int
 	rounds, probes, epochs int
 	memory                 float64
+	beside                 bool
 
-	rates map[int][]float64 // of a pass in memory, edges/s
+	rates    map[int][]float64        // of a pass in memory, edges/s
+	together map[ndls.Stage][]float64 // seconds of the runs side by side
 }
 
 // stages are those of a whole run.
@@ -97,7 +114,7 @@ func median(values []float64) float64 {
 }
 
 func (b bench) run(ctx context.Context) error {
-	b.rates = map[int][]float64{}
+	b.rates, b.together = map[int][]float64{}, map[ndls.Stage][]float64{}
 	measured := map[ndls.Stage]map[int]*took{}
 	for _, s := range stages() {
 		measured[s] = map[int]*took{}
@@ -111,16 +128,56 @@ func (b bench) run(ctx context.Context) error {
 				return err
 			}
 		}
+		if b.beside {
+			if err := b.sideBySide(); err != nil {
+				return err
+			}
+		}
 	}
 	b.print(measured)
 	return nil
 }
 
-// measure makes one run, a stage at a time.
-func (b bench) measure(ctx context.Context, round, threads int, measured map[ndls.Stage]map[int]*took) (err error) {
-	dir, err := os.MkdirTemp(b.dir, "ndls-threads")
+// measure makes one run.
+func (b bench) measure(ctx context.Context, round, threads int, measured map[ndls.Stage]map[int]*took) error {
+	if err := pin(0, threads); err != nil {
+		return err
+	}
+	nodes, err := b.each(ctx, threads, func(s ndls.Stage, do func() (coordinator.StageRecord, error)) error {
+		w := busy.Start(threads, readyTime)
+		var r coordinator.StageRecord
+		err := b.profiled(fmt.Sprintf("%s-%d", s, threads), round, func() (err error) {
+			r, err = do()
+			return err
+		})
+		ready := w.Stop()
+		if err != nil {
+			return err
+		}
+		t := measured[s][threads]
+		t.seconds = append(t.seconds, r.Seconds)
+		if r.Busy != nil {
+			t.fewer = r.Busy.Fewer
+		}
+		if ready != nil {
+			t.ready = ready.Fewer
+		}
+		return nil
+	})
 	if err != nil {
 		return err
+	}
+	rate, err := passRate(nodes, threads)
+	b.rates[threads] = append(b.rates[threads], rate)
+	return err
+}
+
+// each makes a run with so many threads. It calls stage for each stage in turn, with what runs
+// the stage and returns its record. It returns the number of nodes.
+func (b bench) each(ctx context.Context, threads int, stage func(s ndls.Stage, do func() (coordinator.StageRecord, error)) error) (nodes int64, err error) {
+	dir, err := os.MkdirTemp(b.dir, "ndls-threads")
+	if err != nil {
+		return 0, err
 	}
 	defer os.RemoveAll(dir)
 	c := ndls.Config{Run: filepath.Join(dir, "run"), Dataset: b.dataset}
@@ -128,39 +185,30 @@ func (b bench) measure(ctx context.Context, round, threads int, measured map[ndl
 	c.Options = func(o *ndls.Options) {
 		o.LSI.Probes, o.Train.Epochs, o.Train.Runs = b.probes, b.epochs, 1
 	}
-	if err := pin(threads); err != nil {
-		return err
-	}
 	runtime.GOMAXPROCS(threads + 1)
-	var nodes int64
 	for _, s := range stages() {
-		w := busy.Start(threads, readyTime)
-		d, err := b.profiled(fmt.Sprintf("%s-%d", s, threads), round, func() (*ndls.Directory, error) { return ndls.Run(ctx, c, s) })
-		ready := w.Stop()
-		if err != nil {
-			return err
-		}
-		graph, err := d.Graph(ctx)
-		if err != nil {
-			return err
-		}
-		nodes = graph.Nodes
-		if ready != nil {
-			measured[s][threads].ready = ready.Fewer
-		}
-		for _, r := range d.Record().Stages {
-			if r.Stage == s {
-				t := measured[s][threads]
-				t.seconds = append(t.seconds, r.Seconds)
-				if r.Busy != nil {
-					t.fewer = r.Busy.Fewer
-				}
+		err := stage(s, func() (coordinator.StageRecord, error) {
+			d, err := ndls.Run(ctx, c, s)
+			if err != nil {
+				return coordinator.StageRecord{}, err
 			}
+			graph, err := d.Graph(ctx)
+			if err != nil {
+				return coordinator.StageRecord{}, err
+			}
+			nodes = graph.Nodes
+			records := d.Record().Stages
+			i := slices.IndexFunc(records, func(r coordinator.StageRecord) bool { return r.Stage == s })
+			if i < 0 {
+				return coordinator.StageRecord{}, fmt.Errorf("the run directory has no record of %s", s)
+			}
+			return records[i], nil
+		})
+		if err != nil {
+			return 0, err
 		}
 	}
-	rate, err := passRate(nodes, threads)
-	b.rates[threads] = append(b.rates[threads], rate)
-	return err
+	return nodes, nil
 }
 
 // passRate is the rate of a pass in memory, in edges/s.
@@ -184,17 +232,17 @@ func passRate(nodes int64, threads int) (float64, error) {
 }
 
 // profiled calls do, and writes a profile of it in the first round.
-func (b bench) profiled(name string, round int, do func() (*ndls.Directory, error)) (*ndls.Directory, error) {
+func (b bench) profiled(name string, round int, do func() error) error {
 	if b.profiles == "" || round > 0 {
 		return do()
 	}
 	f, err := os.Create(filepath.Join(b.profiles, name))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
 	if err := pprof.StartCPUProfile(f); err != nil {
-		return nil, err
+		return err
 	}
 	defer pprof.StopCPUProfile()
 	return do()
@@ -202,31 +250,50 @@ func (b bench) profiled(name string, round int, do func() (*ndls.Directory, erro
 
 func (b bench) print(measured map[ndls.Stage]map[int]*took) {
 	first, last := b.threads[0], b.threads[len(b.threads)-1]
-	fmt.Print("| stage |")
+	head := []string{"stage"}
 	for _, n := range b.threads {
-		fmt.Printf(" %d |", n)
+		head = append(head, strconv.Itoa(n))
 	}
-	fmt.Print(" times as fast | fewer than all compute | fewer than all compute or are ready |\n|---|")
-	for range b.threads {
-		fmt.Print("---|")
+	head = append(head, "times as fast")
+	if b.beside {
+		head = append(head, "side by side")
 	}
-	fmt.Println("---|---|---|")
-	sums := map[int]float64{}
+	head = append(head, "fewer than all compute", "fewer than all compute or are ready")
+	row(head...)
+	row(slices.Repeat([]string{"---"}, len(head))...)
+
+	sums, together := map[int]float64{}, 0.0
 	for _, s := range stages() {
-		fmt.Printf("| %s |", s)
+		cells := []string{string(s)}
 		for _, n := range b.threads {
 			sums[n] += measured[s][n].median()
-			fmt.Printf(" %.1f |", measured[s][n].median())
+			cells = append(cells, fmt.Sprintf("%.1f", measured[s][n].median()))
 		}
-		fmt.Printf(" %.2f | %.2f | %.2f |\n", measured[s][first].median()/measured[s][last].median(), measured[s][last].fewer, measured[s][last].ready)
+		cells = append(cells, fmt.Sprintf("%.2f", measured[s][first].median()/measured[s][last].median()))
+		if b.beside {
+			together += median(b.together[s])
+			cells = append(cells, b.gain(measured[s][first].median(), median(b.together[s])))
+		}
+		row(append(cells, fmt.Sprintf("%.2f", measured[s][last].fewer), fmt.Sprintf("%.2f", measured[s][last].ready))...)
 	}
-	fmt.Print("| all |")
+	all, rates := []string{"all"}, []string{"pass in memory, million edges/s"}
 	for _, n := range b.threads {
-		fmt.Printf(" %.1f |", sums[n])
+		all = append(all, fmt.Sprintf("%.1f", sums[n]))
+		rates = append(rates, fmt.Sprintf("%.0f", median(b.rates[n])/1e6))
 	}
-	fmt.Printf(" %.2f | | |\n| pass in memory, million edges/s |", sums[first]/sums[last])
-	for _, n := range b.threads {
-		fmt.Printf(" %.0f |", median(b.rates[n])/1e6)
+	all = append(all, fmt.Sprintf("%.2f", sums[first]/sums[last]))
+	rates = append(rates, fmt.Sprintf("%.2f", median(b.rates[last])/median(b.rates[first])))
+	if b.beside {
+		all, rates = append(all, b.gain(sums[first], together)), append(rates, "")
 	}
-	fmt.Printf(" %.2f | | |\n", median(b.rates[last])/median(b.rates[first]))
+	row(append(all, "", "")...)
+	row(append(rates, "", "")...)
 }
+
+// gain is how much more the runs side by side do than one alone that takes so many seconds.
+func (b bench) gain(alone, together float64) string {
+	return fmt.Sprintf("%.2f", float64(b.threads[len(b.threads)-1])*alone/together)
+}
+
+// row prints a line of a Markdown table.
+func row(cells ...string) { fmt.Println("| " + strings.Join(cells, " | ") + " |") }

@@ -10,12 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pin lets the process run on the first so many of its cores, or on all if there are fewer.
-func pin(cores int) error {
+// pin lets the process run on so many of its cores, from the first one on, or on all of these
+// if there are fewer.
+func pin(first, cores int) error {
 	var set unix.CPUSet
 	set.Zero()
 	for i := range cores {
-		set.Set(i)
+		set.Set(first + i)
 	}
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
