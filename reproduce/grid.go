@@ -69,7 +69,7 @@ func (g grid) experiment() Experiment {
 	return Experiment{
 		Name: g.name, About: g.about, Needs: "data sets in --data",
 		Lines: []string{"ndls reproduce " + g.name + " --data DATA --out OUT"},
-		Sets:  g.sets, Methods: g.recipes(),
+		Sets:  g.sets, Methods: g.recipes(), Conditions: g.conditionNames(),
 		make: func(ctx context.Context, _ Experiment, j Job) (Result, error) { return g.make(ctx, j) },
 	}
 }
@@ -97,6 +97,9 @@ func (g grid) make(ctx context.Context, j Job) (result Result, err error) {
 			continue
 		}
 		for _, c := range g.conditionList() {
+			if len(j.Conditions) > 0 && !slices.Contains(j.Conditions, c.name) {
+				continue
+			}
 			more, missing, err := g.under(ctx, j, s, c)
 			if err != nil {
 				return result, err
@@ -145,7 +148,7 @@ func lock(out string) (unlock func(), err error) {
 	return func() { _ = folder.Close() }, nil
 }
 
-// chosen are the data sets of the table that the job wants.
+// chosen are the data sets of the table that the job wants. It refuses what the table does not have.
 func (g grid) chosen(j Job) (list []set, err error) {
 	for _, name := range j.Sets {
 		if !slices.Contains(g.sets, name) {
@@ -155,6 +158,14 @@ func (g grid) chosen(j Job) (list []set, err error) {
 	for _, name := range j.Methods {
 		if !slices.ContainsFunc(g.rows, func(r row) bool { return r.recipe == name }) {
 			return nil, failure.Of(ndls.ErrOption, "--methods %s: the table %s has the methods %s%s", name, g.name, strings.Join(g.recipes(), ", "), meant.Hint(name, g.recipes()))
+		}
+	}
+	for _, name := range j.Conditions {
+		if names := g.conditionNames(); !slices.Contains(names, name) {
+			if len(names) == 0 {
+				return nil, failure.Of(ndls.ErrOption, "--conditions %s: the table %s has no conditions", name, g.name)
+			}
+			return nil, failure.Of(ndls.ErrOption, "--conditions %s: the table %s has the conditions %s%s", name, g.name, strings.Join(names, ", "), meant.Hint(name, names))
 		}
 	}
 	for _, name := range g.sets {
@@ -176,6 +187,14 @@ func (g grid) recipes() (list []string) {
 		if !slices.Contains(list, r.recipe) {
 			list = append(list, r.recipe)
 		}
+	}
+	return list
+}
+
+// conditionNames lists the conditions of the table, none where it has each data set as it is.
+func (g grid) conditionNames() (list []string) {
+	for _, c := range g.conditions {
+		list = append(list, c.name)
 	}
 	return list
 }

@@ -214,6 +214,18 @@ func TestTable(t *testing.T) {
 	if accuracy(resumed) != accuracy(first) {
 		t.Errorf("after an interruption:\n%s\nbefore:\n%s", accuracy(resumed), accuracy(first))
 	}
+	j.Conditions = []string{"few edges"}
+	some, err := g.make(ctx, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if header := some.Tables[0].Header; !slices.Equal(header, []string{"method", "toy few edges"}) {
+		t.Errorf("the table of one condition has the columns %q", header)
+	}
+	j.Conditions = []string{"few edge"}
+	if _, err := g.make(ctx, j); !errors.Is(err, ndls.ErrOption) || !strings.Contains(err.Error(), "did you mean few edges?") {
+		t.Errorf("a condition that the table does not have: %v", err)
+	}
 }
 
 // TestSplitsByThemselves makes the tables whose splits are runs of their own.
@@ -284,10 +296,11 @@ func TestTrees(t *testing.T) {
 func TestRefusedTables(t *testing.T) {
 	e := find(t, "transductive")
 	for want, change := range map[string]func(*Job){
-		"--sets karate": func(j *Job) { j.Sets = []string{"karate"} },
-		"--methods gcn": func(j *Job) { j.Methods = []string{"gcn"} },
-		"epochs":        func(j *Job) { j.Options, j.Data = "--epochs", dataOf(t) },
-		"speed":         func(j *Job) { j.Options, j.Data = "--speed 9", dataOf(t) },
+		"--sets karate":     func(j *Job) { j.Sets = []string{"karate"} },
+		"--methods gcn":     func(j *Job) { j.Methods = []string{"gcn"} },
+		"has no conditions": func(j *Job) { j.Conditions = []string{"2 %"} },
+		"epochs":            func(j *Job) { j.Options, j.Data = "--epochs", dataOf(t) },
+		"speed":             func(j *Job) { j.Options, j.Data = "--speed 9", dataOf(t) },
 	} {
 		j := tableJob(t, t.TempDir())
 		change(&j)

@@ -22,9 +22,9 @@ type Experiment struct {
 	// make it from these.
 	Needs string
 	Lines []string
-	// Sets and Methods are the data sets and the recipes of a table.
-	Sets, Methods []string
-	make          func(ctx context.Context, e Experiment, j Job) (Result, error)
+	// Sets, Methods and Conditions are the data sets, the recipes and the conditions of a table.
+	Sets, Methods, Conditions []string
+	make                      func(ctx context.Context, e Experiment, j Job) (Result, error)
 }
 
 // Make makes the table or the figure.
@@ -39,8 +39,9 @@ type Job struct {
 	// The rest is for tables. Data is the folder of the data sets, Out one for experiments that
 	// are finished, and for run directories on the way.
 	Data, Out string
-	// Sets and Methods are the data sets and the recipes of the table to run, none for all.
-	Sets, Methods []string
+	// Sets, Methods and Conditions are the data sets, the recipes and the conditions of the table to
+	// run, none for all.
+	Sets, Methods, Conditions []string
 	// Trials is how many settings of each method are compared, Splits the number of random splits,
 	// and Models that of models of a split; 0 stands for the defaults of the package.
 	Trials, Splits, Models int

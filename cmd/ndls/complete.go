@@ -90,6 +90,8 @@ func valuesOf(cmd *cobra.Command, f *pflag.Flag) completer {
 		return ofTable(func(e reproduce.Experiment) []string { return e.Sets })
 	case "methods":
 		return ofTable(func(e reproduce.Experiment) []string { return e.Methods })
+	case "conditions":
+		return ofTable(func(e reproduce.Experiment) []string { return e.Conditions })
 	}
 	if f.Value.Type() == "bool" {
 		return words("true", "false")

@@ -64,6 +64,7 @@ func TestCompletion(t *testing.T) {
 		{"tune --try rule=a", []string{"rule=appnp"}, open},
 		{"reproduce k", []string{"k-cdf", "k-degree", "karate"}, nothingElse},
 		{"reproduce efficiency --sets c", nil, ""},
+		{"reproduce label-rates --conditions 5", nil, ""},
 	} {
 		list, directive := completed(t, strings.Split(c.line, " ")...)
 		slices.Sort(list)

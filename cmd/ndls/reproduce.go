@@ -42,10 +42,13 @@ NAMES
 		}
 		fmt.Fprintf(&long, "  %-18s %s%s\n", e.Name, e.About, needs)
 	}
-	long.WriteString("\nDATA SETS AND METHODS OF TABLES, for --sets and --methods\n")
+	long.WriteString("\nDATA SETS, METHODS AND CONDITIONS OF TABLES, for --sets, --methods and --conditions\n")
 	for _, e := range reproduce.All {
 		if len(e.Sets) > 0 {
 			fmt.Fprintf(&long, "  %s\n    %s\n    %s\n", e.Name, strings.Join(e.Sets, ", "), strings.Join(e.Methods, ", "))
+			if len(e.Conditions) > 0 {
+				fmt.Fprintf(&long, "    %s\n", strings.Join(e.Conditions, ", "))
+			}
 		}
 	}
 	var name string
@@ -83,6 +86,7 @@ NAMES
 	f.StringVar(&j.Data, "data", "data", "tables: folder of the data sets")
 	f.StringSliceVar(&j.Sets, "sets", nil, "tables: data sets, with commas between them (default all of the table)")
 	f.StringSliceVar(&j.Methods, "methods", nil, "tables: methods, with commas between them (default all of the table)")
+	f.StringSliceVar(&j.Conditions, "conditions", nil, "tables: conditions, with commas between them (default all of the table)")
 	f.IntVar(&j.Trials, "trials", reproduce.DefaultTrials, "tables: settings of each method that are compared by validation")
 	f.IntVar(&j.Splits, "splits", reproduce.DefaultSplits, "tables: random splits, of data sets without a published one")
 	f.IntVar(&j.Models, "runs", 0, fmt.Sprintf("tables: models of each split (default %d, of a published split %d)", reproduce.DefaultModels, reproduce.DefaultPublishedModels))
@@ -91,6 +95,7 @@ NAMES
 	cmd.Example = `  ndls reproduce karate --out FIGURES
   ndls reproduce k-cdf --run CORA,CITESEER --out FIGURES
   ndls reproduce transductive --data DATA --sets cora,citeseer --out TABLES
+  ndls reproduce sparsity --data DATA --sets cora --conditions "all,5 labels a class" --out TABLES
   ndls reproduce base-models --data DATA --python VENV/bin/python --out TABLES`
 	return cmd
 }
