@@ -23,7 +23,7 @@ const (
 	// quick is a lease after which a killed worker is missed soon.
 	quick = "2s"
 	// patience bounds how long a process may take.
-	patience = 3 * time.Minute
+	patience = 8 * time.Minute
 )
 
 // job takes a second or two through all stages; smoothing has seven panels.

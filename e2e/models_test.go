@@ -40,7 +40,8 @@ func TestModelsTogether(t *testing.T) {
 			}
 			decode(t, filepath.Join(c.dir, "report.json"), &report)
 			for _, s := range report.Stages {
-				if s.Name == "train" && s.Network < 1e6 {
+				// Beside other programs both kills may come before anything is sent; the third worker trains alone then.
+				if s.Name == "train" && s.Network < 1e6 && !tc.killed {
 					t.Errorf("the workers that trained sent %.0f bytes to each other", s.Network)
 				}
 			}
