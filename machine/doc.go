@@ -12,8 +12,8 @@
 //
 // # Memory
 //
-// RowBytes of rows, or a quarter of what the budget has free if that is less, 3 MiB for
-// each thread, and FileBytes in a file that is removed at the end.
+// RowBytes of rows, or a quarter of what the budget has free if that is less, a sixteenth of that
+// for edges, 2 MiB for each thread, and FileBytes in a file that is removed at the end.
 //
 // # Determinism
 //

@@ -16,6 +16,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/rng"
+	"ndls/internal/share"
 	"ndls/internal/vfs"
 	"ndls/spmv"
 	"ndls/train/dense"
@@ -28,13 +29,15 @@ const (
 	// FileBytes is the size of the file that is written and read.
 	FileBytes = 128 << 20
 
+	// diskRounds is how often it is written and read.
+	diskRounds = 2
 	// span is how long each loop of a thread runs at least.
 	span = 60 * time.Millisecond
-	// gap is the mean distance of the sources of a strip, in rows: each lies on another page,
-	// as it does in graphs of many nodes.
-	gap = 64
-	// threadEdges is how many edges a thread has.
-	threadEdges = 1 << 18
+	// gap is the mean distance of the sources of a strip, in rows: that of a graph of 15 million
+	// nodes with 30 edges each.
+	gap = 16
+	// fillings is in how many parts threads fill the rows.
+	fillings = 64
 	// sortedKeys is how many keys are sorted at a time. The second-level cache holds them.
 	sortedKeys = 1 << 14
 	// side is the number of rows, columns and products of a value of the matrices that are
@@ -110,51 +113,57 @@ func EdgeRate(ctx context.Context, b *mem.Budget, o Options) (float64, error) {
 		return 0, err
 	}
 	defer rows.Free()
-	for i := range rows.S {
-		rows.S[i] = float32(i & 1023)
+	if err := share.Ranges(o.Threads, len(rows.S), len(rows.S)/fillings+1, func(lo, hi int) error {
+		for i := range rows.S[lo:hi] {
+			rows.S[lo+i] = float32(i & 1023)
+		}
+		return ctx.Err()
+	}); err != nil {
+		return 0, err
+	}
+	words, err := mem.Alloc[byte](b, n*packed.Wide+1, "measured edges") // a byte follows the last word
+	if err != nil {
+		return 0, err
+	}
+	defer words.Free()
+	frames, err := draw(words.S, n)
+	if err != nil {
+		return 0, err
 	}
 	all := spmv.Rows{Stride: packed.PanelColumns, S: rows.S}
-	var failed error
-	rate, err := each(ctx, o.Threads, func(t int) func() int {
-		frames, err := draw(uint64(t), n)
-		if err != nil {
-			failed = err
-		}
+	return each(ctx, o.Threads, func(t int) func() int {
 		sums := make([]float32, packed.StripRows*packed.PanelColumns)
 		var decoded spmv.Decoded
-		return func() (done int) {
-			for _, f := range frames {
-				kernel.Add(spmv.Addition{Acc: sums, Cols: packed.PanelColumns, Rows: all}, f, &decoded)
-				done += int(f.Edges)
-			}
-			return done
+		at := t * len(frames) / o.Threads
+		return func() int {
+			f := frames[at]
+			kernel.Add(spmv.Addition{Acc: sums, Cols: packed.PanelColumns, Rows: all}, f, &decoded)
+			at = (at + 1) % len(frames)
+			return int(f.Edges)
 		}
 	})
-	return rate, errors.Join(err, failed)
 }
 
-// draw makes the edges of a thread: those of as many strips as it takes, with sources spread
-// over n rows.
-func draw(seed uint64, n int64) (frames []packed.Frame, err error) {
+// draw makes n edges from rows spread over n, of as many strips as that takes, with their words in words.
+// All threads have the same edges, at different places: by the time a row is read again, as many
+// have passed as there are rows, so that no cache has it.
+func draw(words []byte, n int64) (frames []packed.Frame, err error) {
 	e := packed.NewEncoder(func(f packed.Frame, _ []byte) error {
-		f.Words = append(slices.Clone(f.Words), 0) // a byte follows the last word
-		f.Words = f.Words[:len(f.Words)-1]
+		f.Words = words[:copy(words, f.Words)]
+		words = words[len(f.Words):]
 		frames = append(frames, f)
 		return nil
 	})
-	counter, made := uint64(0), 0
-	for strip := uint32(0); made < threadEdges; strip++ {
-		for src := int64(0); ; {
-			draw := rng.Hash(seed, counter)
-			counter++
-			src += int64(draw % (2 * gap))
-			if src >= n {
+	made := int64(0)
+	for strip := uint32(0); made < n; strip++ {
+		for src := int64(0); made < n; made++ {
+			drawn := rng.Hash(uint64(strip), uint64(made))
+			if src += int64(drawn % (2 * gap)); src >= n {
 				break
 			}
-			if err := e.Add(uint32(src), strip<<packed.StripShift|uint32(draw>>32)%packed.StripRows); err != nil {
+			if err := e.Add(uint32(src), strip<<packed.StripShift|uint32(drawn>>32)%packed.StripRows); err != nil {
 				return nil, err
 			}
-			made++
 		}
 		if err := e.Flush(); err != nil {
 			return nil, err
@@ -200,14 +209,26 @@ func values(ctx context.Context, o Options) (float64, error) {
 	})
 }
 
-// disk is how many bytes a second are written to a file in a folder and made durable, and read.
+// disk is how many bytes a second are written to a file in a folder and made durable, and read: the
+// most of some rounds, since a disk that others use may be slow for a moment.
 func disk(ctx context.Context, folder string) (write, read float64, err error) {
 	own, err := vfs.MkdirTemp(folder, "ndls-measure-*")
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, vfs.RemoveAll(own)) }()
-	name := filepath.Join(own, "file")
+	for range diskRounds {
+		written, back, err := throughFile(ctx, filepath.Join(own, "file"))
+		if err != nil {
+			return 0, 0, err
+		}
+		write, read = max(write, written), max(read, back)
+	}
+	return write, read, nil
+}
+
+// throughFile is a round of disk.
+func throughFile(ctx context.Context, name string) (write, read float64, err error) {
 	part := direct.AlignedBytes(1 << 20)
 	for i := range part {
 		part[i] = byte(i * 7)
@@ -230,6 +251,7 @@ func disk(ctx context.Context, folder string) (write, read float64, err error) {
 		return 0, 0, err
 	}
 	write = FileBytes / time.Since(begin).Seconds()
+	defer func() { err = errors.Join(err, vfs.Remove(name)) }()
 	f, err := direct.Open(name)
 	if err != nil {
 		return 0, 0, err
