@@ -280,7 +280,7 @@ func (c PlanConfig) counts(ctx context.Context, plan Options) (counts Counts, er
 			counts.Nodes, counts.Edges, int64(mostNodes), int64(mostEdges))
 	}
 	if counts.Hops == 0 {
-		counts.Hops = counts.ExpectedHops(plan.LSI.Kmax)
+		counts.Hops = counts.ExpectedHops(plan.LSI)
 	}
 	if lack := stage.LacksDirection(plan, counts.Directed); lack != "" {
 		return counts, failure.Of(ErrOption, "%s", lack)

@@ -448,7 +448,7 @@ func (t *Trials) fits(trials []Options, share int64, side int) (lean bool, err e
 // counts are those of the graph.
 func (t *Trials) counts(plan Options) estimate.Counts {
 	counts := stage.CountsOf(t.cat, t.summary)
-	counts.Hops = counts.ExpectedHops(plan.LSI.Kmax)
+	counts.Hops = counts.ExpectedHops(plan.LSI)
 	return counts
 }
 

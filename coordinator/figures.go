@@ -34,7 +34,7 @@ func (j *Job) counts(ctx context.Context, rec *Record) (estimate.Counts, error) 
 	}
 	c.Epsilons = j.Inputs.LabelEpsilons
 	if c.Hops == 0 {
-		c.Hops = c.ExpectedHops(j.Plan.LSI.Kmax)
+		c.Hops = c.ExpectedHops(j.Plan.LSI)
 	}
 	if x := rec.Stage(control.LSI); rec.Done(control.LSI) && x.LSI != nil {
 		c.Hops, c.LabelledHops, c.ValidationHops = x.LSI.Max, x.LSI.LabelledMax, x.LSI.ValidationMax

@@ -2,7 +2,6 @@ package estimate
 
 import (
 	"fmt"
-	"math"
 
 	"ndls/hops"
 	"ndls/internal/control"
@@ -11,16 +10,6 @@ import (
 	"ndls/partition"
 	"ndls/shards"
 	"ndls/tiles"
-)
-
-// The last node of a graph without chains is expected to settle after hopsBase hops if there
-// are nodesBase nodes, and hopsGrowth hops later in a graph that is e times as large. Of those
-// with a label, the last one settles after the share labelledShare of these hops. Fitted to
-// synthetic:nodes=100000 and papers100m: at scales from 1/256 to 1, of which each differs from
-// that by up to a half.
-const (
-	nodesBase, hopsBase, hopsGrowth = 1e5, 7, 1.9
-	labelledShare                   = 0.6
 )
 
 // Counts is what is known of a graph.
@@ -84,16 +73,6 @@ func (c Counts) validate() error {
 			c.Nodes, c.Edges, c.Features, c.Classes, control.ErrOption)
 	}
 	return nil
-}
-
-// ExpectedHops is the Hops to plan with before the K table is known: Kmax, unless the graph is
-// generated without chains. Some nodes of every published graph that was tried reach a Kmax of
-// 200 (Cora, Citeseer, Coauthor CS, facebook, web-NotreDame).
-func (c Counts) ExpectedHops(kmax int) int {
-	if c.FewHops {
-		return min(max(int(hopsBase+hopsGrowth*math.Log(float64(c.Nodes)/nodesBase)+0.5), 1), kmax)
-	}
-	return kmax
 }
 
 // Facts are what a graph has, as far as stages ask for it.
@@ -225,8 +204,8 @@ func newSheet(c Counts, p control.Plan, r control.Resources) *Sheet {
 		c.InputRows = c.Edges
 	}
 	c.Components = max(c.Components, 1)
-	if labelled := int(labelledShare*float64(c.Hops) + 0.5); c.FewHops && c.LabelledHops == 0 {
-		c.LabelledHops, c.ValidationHops = labelled, labelled
+	if c.FewHops && c.LabelledHops == 0 {
+		c.LabelledHops, c.ValidationHops = c.hopsOf(c.Labelled, p.LSI.Epsilon), c.hopsOf(c.Validation, p.LSI.Epsilon)
 	}
 	return &Sheet{Counts: c, Plan: p, Resources: r, Threads: max(r.Threads, 1), Workers: 1, sharing: 1, members: 1, groups: 1, Part: c.Nodes, runtime: runtimeUse, swaps: swaps{network: swappedBytes, delay: swapDelay}}
 }

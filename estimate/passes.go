@@ -116,9 +116,10 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 		scratch += s.copies()
 	}
 	s.ScratchBytes = max(s.ScratchBytes, scratch)
-	// Half as many bytes save a part of the time only: values are widened.
-	width := float64(l.Columns) / packed.PanelColumns * math.Sqrt(float64(l.Precision.Bytes())/4)
-	width = max(width, 1)
+	width := 1 + nextLine*max(float64(int64(l.Columns)*l.Precision.Bytes())/lineBytes-1, 0)
+	if l.Precision == spmv.Float16 && int64(l.Columns)*l.Precision.Bytes() >= lineBytes {
+		width *= widened
+	}
 	s.width = width
 	share := 1.0
 	if s.listed() {
@@ -144,6 +145,18 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 	}
 	s.seconds += seconds
 }
+
+const (
+	// lineBytes is what a processor takes from memory at a time: the size of the rows of [passedEdges].
+	lineBytes = 64
+	// nextLine is how long each further line of a row takes beside the first one, which comes with it.
+	// bench/papers100m/RESULTS.md: 2M rows of 32 columns beside those of 16.
+	nextLine = 0.77
+	// widened is how many times as long the edges of float16 rows take as those of float32 rows of as many
+	// bytes.
+	// ndls bench kernel, with --columns 32 --precision float16 and without.
+	widened = 1.12
+)
 
 // edgeRate is the edges a second and thread past rows of so many bytes together.
 func (s *Sheet) edgeRate(bytes int64) float64 {
@@ -318,18 +331,13 @@ func (s *Sheet) CheckSettled(o smooth.Options, last int, held, tiles int64) {
 	s.BytesRead += 2*tiles + TileBytes(s.Nodes, s.Features, s.Half)
 }
 
-// spared is how many passes of so many blocks with so many hops are expected to take no time,
-// since few rows are needed in them. Where nodes settle after few hops, these are the last
-// hops of each block. Finding the rows takes as long as two passes. Of other graphs it is not
-// known: in those that were tried hardly any. Where rows settle, a block takes few passes in all:
-// about two of papers100M:, and 0.1 to 0.45 of the hops of Cora, Citeseer and facebook. Without
-// copies of edges no pass is spared.
+// spared is how many passes of so many blocks with so many hops are expected to take no time for
+// edges, since few rows are needed in them: the last hops of each block. Finding the rows takes as long as
+// findPasses of them. Where rows settle, a block takes few passes in all: about two of papers100M:,
+// and 0.1 to 0.45 of the hops of Cora, Citeseer and facebook. Without copies of edges no pass is spared.
 func (s *Sheet) spared(o smooth.Options, blocks, last int) float64 {
 	const (
-		most  = 3   // hops of a block
-		share = 0.6 // of its hops
-		find  = 2
-
+		findPasses    = 3
 		settledPasses = 2
 		settledShare  = 0.4
 	)
@@ -340,8 +348,6 @@ func (s *Sheet) spared(o smooth.Options, blocks, last int) float64 {
 		return float64(blocks) * max(hops-settledPasses, 0)
 	case o.Settled:
 		return float64(blocks) * (1 - settledShare) * hops
-	case s.FewHops:
-		return max(float64(blocks)*min(most, share*hops)-find, 0)
 	}
-	return 0
+	return max(float64(blocks)*s.needless(o.Targets.Len(), last)-findPasses, 0)
 }

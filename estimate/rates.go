@@ -3,8 +3,9 @@ package estimate
 import "ndls/internal/control"
 
 // reference are the speeds of the machine whose rates follow: two cores of an AMD EPYC (Zen 3)
-// with AVX2. go run ./bench/plan prints those of its machine.
-var reference = control.Speeds{Edges: 87e6, Flops: 75e9, Values: 15e6, Write: 0.42e9, Read: 0.82e9}
+// with AVX2, but for edges, which are those of an AMD EPYC (Zen 4), and rates that belong to them.
+// go run ./bench/plan prints those of its machine.
+var reference = control.Speeds{Edges: 78e6, Flops: 75e9, Values: 15e6, Write: 0.42e9, Read: 0.82e9}
 
 // A Rate is work a second and thread on the reference machine. On another one it is as many
 // times as large as the speed that bounds it.
@@ -42,8 +43,8 @@ var (
 	// more, cachedEdges those past rows that take cacheBytes at most.
 	// go run ./bench/threads: lsi and smooth, edges_streamed by kernel_seconds of report.json;
 	// go run ./bench/plan -only coauthor_cs: smooth.
-	passedEdges = Rate{110e6, byEdges}
-	cachedEdges = Rate{155e6, byValues}
+	passedEdges = Rate{107e6, byEdges}
+	cachedEdges = Rate{130e6, byValues}
 	// passedRows is rows of 64 bytes that a pass scales, adds to sums and stores.
 	// go run ./bench/plan -only cora: smooth.
 	passedRows = Rate{70e6, byValues}
@@ -57,7 +58,7 @@ var (
 	// become rows of an Arrow file.
 	// go run ./bench/threads -profile: smooth and predict.
 	StoredValues    = Rate{70e6, byValues}
-	AssembledValues = Rate{120e6, byValues}
+	AssembledValues = Rate{180e6, byValues}
 	// readNodes is rows of the node table, or of the K table, that a thread reads; few threads do (shards.MostReaders).
 	// go run ./bench/threads -profile: lsi.
 	readNodes = Rate{20e6, byValues}
@@ -67,7 +68,7 @@ var (
 	// are compared with their checksums before.
 	// sh bench/train/compare.sh; go run ./bench/threads -profile: train and predict.
 	TrainedFlops   = Rate{45e9, byFlops}
-	PredictedFlops = Rate{50e9, byFlops}
+	PredictedFlops = Rate{55e9, byFlops}
 	SoftenedValues = Rate{250e6, byValues}
 	CheckedValues  = Rate{1000e6, byValues}
 )

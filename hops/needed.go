@@ -28,9 +28,9 @@ type Needed struct {
 	into []int64
 }
 
-// mostEarly bounds how many of the last hops leave rows out. A few hops before the last one,
+// MostEarly bounds how many of the last hops leave rows out. A few hops before the last one,
 // most graphs are needed whole.
-const mostEarly = 8
+const MostEarly = 8
 
 // NeededBytes is the memory in bytes for n of all rows of a graph, with what FindNeeded takes
 // meanwhile.
@@ -59,7 +59,7 @@ func (g Graph) FindNeeded(ctx context.Context, last int, counted func(i int64) i
 		return nil, err
 	}
 	defer from.Free()
-	most := min(mostEarly, last)
+	most := min(MostEarly, last)
 	g.sum(func(lo, hi int64) int64 {
 		for i := lo; i < hi; i++ {
 			x.early.S[i] = uint8(min(last-counted(i), most))
@@ -126,7 +126,7 @@ func (s *spread) into(ctx context.Context, most int) ([]int64, error) {
 	var mu sync.Mutex
 	counts := make([]float64, most+2)
 	s.sum(func(lo, hi int64) int64 {
-		var own [mostEarly + 1]int64
+		var own [MostEarly + 1]int64
 		for i := lo; i < hi; i++ {
 			own[s.early[i]] += int64(s.Degree[i])
 		}

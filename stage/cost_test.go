@@ -304,13 +304,13 @@ func TestPlannedSeconds(t *testing.T) {
 		return list[0].Seconds
 	}
 	c := estimate.Counts{Nodes: 1 << 20, Edges: 1 << 23, StatedNodes: true, Features: 64, Classes: 10, Training: 1000, Validation: 1000, Labelled: 1 << 20}
-	c.Hops = c.ExpectedHops(200)
+	c.Hops = c.ExpectedHops(control.DefaultPlan().LSI)
 	if c.Hops != 200 {
 		t.Errorf("%d hops of at most 200 are expected of a graph of unknown origin", c.Hops)
 	}
 	few := c
 	few.FewHops = true
-	if few.Hops = few.ExpectedHops(200); few.Hops < 5 || few.Hops > 30 {
+	if few.Hops = few.ExpectedHops(control.DefaultPlan().LSI); few.Hops < 5 || few.Hops > 30 {
 		t.Errorf("%d hops are expected of a generated graph", few.Hops)
 	}
 	for _, s := range []control.Stage{control.LSI, control.Smooth} {
