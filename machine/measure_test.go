@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 )
 
 func TestMeasure(t *testing.T) {
@@ -57,5 +58,34 @@ func TestMeasureFails(t *testing.T) {
 	cancel()
 	if _, err := Measure(ctx, b, Options{Folder: t.TempDir(), Threads: 1, Kernel: "go"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
+	}
+}
+
+// Edges that are measured read most of the rows, so that no cache has them when they are read again.
+func TestDraw(t *testing.T) {
+	const n = 1 << 18
+	words := make([]byte, n*packed.Wide+1)
+	frames, err := draw(words, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, edges := make([]bool, n), 0
+	for _, f := range frames {
+		f.Visit(func(src, row uint32) {
+			if src >= n || row >= packed.StripRows {
+				t.Fatalf("an edge from row %d to row %d of a strip", src, row)
+			}
+			read[src] = true
+			edges++
+		})
+	}
+	rows := 0
+	for _, r := range read {
+		if r {
+			rows++
+		}
+	}
+	if edges != n || rows < n/2 {
+		t.Errorf("%d edges read %d of %d rows", edges, rows, n)
 	}
 }
