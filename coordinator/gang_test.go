@@ -591,7 +591,7 @@ func TestGroupSize(t *testing.T) {
 		{"a fast network", Auto, 0, 16, enough, fast, 2, 8},
 		{"a slow network", Auto, 0, 16, enough, slow, 0, 0},
 		{"a fast network, and enough panels", Auto, 0, 8, enough, fast, 0, 0},
-		{"little memory", Auto, 0, 16, alone[0].LeastBytes * 3 / 4, slow, 4, 4},
+		{"little memory", Auto, 0, 16, alone[0].LeastBytes * 3 / 4, slow, 2, 8},
 		{"all rows in one group", Intervals, 0, 16, enough, fast, 16, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

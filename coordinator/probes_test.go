@@ -27,9 +27,9 @@ func TestProbeGroups(t *testing.T) {
 		group    int   // workers of a group, 0 where each has panels alone
 		panels   []int // where those of groups begin, nil where there are no steps
 	}{
-		{"a network that decides", Grid, 0, 16, 32, slow, false, 4, []int{0, 1}},
+		{"a network that decides", Grid, 0, 16, 32, slow, false, 8, []int{0, 1}},
 		{"a fast one", Grid, 0, 16, 32, fast, false, 16, nil},
-		{"columns would do", Auto, 0, 16, 32, slow, false, 4, []int{0, 1}},
+		{"columns would do", Auto, 0, 16, 32, slow, false, 8, []int{0, 1}},
 		{"nobody has measured", Grid, 0, 16, 32, control.Rates{}, false, 8, []int{0, 1}},
 		{"a size is asked for", Grid, 4, 16, 32, slow, false, 4, []int{0, 1}},
 		{"several panels each", Grid, 4, 8, 64, slow, false, 4, []int{0, 2}},

@@ -3,6 +3,7 @@ package estimate
 import (
 	"fmt"
 
+	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/mem"
@@ -179,21 +180,22 @@ type Sheet struct {
 	Workers int
 	Part    int64
 
-	sharing int64   // workers among which rows are shared out, 1 if they are not
-	members int     // of a group
-	groups  int     // of such workers, which share the columns
-	spilled bool    // not all rows of a column block are in memory
-	runtime int64   // memory beside the budget's
-	seconds float64 // of computing on all threads, and of reading what passes read
-	each    float64 // of computing that each worker does, whatever its share
-	readers int64   // memory of threads that read tables, beside the first, and beside what the stage needs at least
-	needs   int64   // memory that the stage needs at least, beside the runtime's
-	passed  int64   // bytes that are read while threads compute, of BytesRead
-	scratch int64   // bytes of scratch files, of BytesWritten
-	piped   bool    // bytes are read and written while threads compute
-	pieces  int     // which workers share, 0 if one does all
-	width   float64 // of a pass: how many times as long it computes as one over 16 float32 columns
-	swaps   swaps   // of workers that share the stage
+	sharing int64     // workers among which rows are shared out, 1 if they are not
+	members int       // of a group
+	groups  int       // of such workers, which share the columns
+	spilled bool      // not all rows of a column block are in memory
+	runtime int64     // memory beside the budget's
+	seconds float64   // of computing on all threads, and of reading what passes read
+	each    float64   // of computing that each worker does, whatever its share
+	readers int64     // memory of threads that read tables, beside the first, and beside what the stage needs at least
+	needs   int64     // memory that the stage needs at least, beside the runtime's
+	passed  int64     // bytes that are read while threads compute, of BytesRead
+	scratch int64     // bytes of scratch files, of BytesWritten
+	piped   bool      // bytes are read and written while threads compute
+	pieces  int       // which workers share, 0 if one does all
+	width   float64   // of a pass: how many times as long it computes as one over 16 float32 columns
+	way     group.Way // of rows between workers
+	swaps   swaps     // of workers that share the stage
 }
 
 func newSheet(c Counts, p control.Plan, r control.Resources) *Sheet {
@@ -301,7 +303,7 @@ func (s *Sheet) readsTable(times, rows, stored, decoded int64) {
 	bytes := shards.ReaderBytes(rows, stored, decoded)
 	readers := shards.NumReaders(s.Threads, rows, bytes, s.Budget())
 	s.readers = max(s.readers, int64(readers-1)*bytes)
-	s.each += float64(times*rows) / s.rate(readNodes) / float64(readers)
+	s.each += float64(times*rows) / s.rate(readNodes) / readsAtOnce(readers)
 }
 
 // kRow is about what a row of the K table takes on disk.

@@ -18,7 +18,7 @@ import (
 func (s *Sheet) capacity(columns int, held int64) hops.Capacity {
 	free := s.Budget() - held - s.graphBytes()
 	r := hops.Capacity{
-		Nodes: s.Part, Others: s.Nodes - s.Part, Components: s.Components, Free: free,
+		Nodes: s.Part, Others: s.Nodes - s.Part, Listed: s.listed(), Components: s.Components, Free: free,
 		Resident: s.sharing == 1 && hops.Resident(s.stream(), free),
 		Threads:  s.Threads, Precision: s.precision(), Columns: columns, Asked: s.Resources.BlockColumns,
 	}
@@ -122,8 +122,15 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 	}
 	s.width = width
 	share := 1.0
-	if s.listed() {
+	s.way = group.Direct
+	if l.Relays(s.Part) {
+		s.way = group.Relayed
+	}
+	if s.listed() && (l.Windows > 0 || s.way == group.Direct) {
 		share = group.ReadShare(s.Nodes, s.edgesOfPass(), int(s.sharing))
+		if l.Windows > 0 {
+			s.way = group.Listed
+		}
 	}
 	if sent := share * float64(s.sharing) * float64(w.Passes) * float64(l.Fetched(s.Part, s.Nodes)); sent < float64(hops.MostBytes-s.NetworkBytes) {
 		s.NetworkBytes += int64(sent)

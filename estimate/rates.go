@@ -59,7 +59,7 @@ var (
 	// go run ./bench/threads -profile: smooth and predict.
 	StoredValues    = Rate{70e6, byValues}
 	AssembledValues = Rate{180e6, byValues}
-	// readNodes is rows of the node table, or of the K table, that a thread reads; few threads do (shards.MostReaders).
+	// readNodes is rows of the node table, or of the K table, that a thread reads which does so alone ([readsAtOnce]).
 	// go run ./bench/threads -profile: lsi.
 	readNodes = Rate{20e6, byValues}
 
@@ -96,6 +96,19 @@ const (
 	// go run ./bench/plan -only cora: evaluate.
 	stageSeconds = 0.05
 )
+
+// besideReaders is how fast a thread reads a table beside others that read it too, of its speed alone: two threads read 1.35
+// times as fast as one.
+// go test ./shards -run xxx -bench VisitNodes.
+const besideReaders = 1.35 / 2
+
+// readsAtOnce is how many times as fast as one so many threads read a table.
+func readsAtOnce(threads int) float64 {
+	if threads < 2 {
+		return 1
+	}
+	return besideReaders * float64(threads)
+}
 
 // reads, scratches and commits are the bytes a second of the disk that is planned for.
 func (s *Sheet) reads() float64 { return s.disk(ReadBytes, s.Resources.Speeds.Read, reference.Read) }

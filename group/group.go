@@ -24,7 +24,7 @@ type Group interface {
 	// worker cannot go on, and ends the work of the whole group. relay, which is the same for all
 	// workers, says that each of them fetches all rows of the others once, in ascending order, and
 	// leaves those of a Fetch as they are until it passes the same memory to the next one, or to
-	// Unexpose: workers may then pass rows on to each other.
+	// Unexpose: workers may then pass rows on to each other, whether or not they have called Reads.
 	Expose(f Format, relay bool, read ReadRows)
 	Unexpose(err error)
 	// Fetch copies rows [lo, hi), none of them this worker's, of the hop whose rows
@@ -32,9 +32,11 @@ type Group interface {
 	Fetch(ctx context.Context, f Format, lo, hi int64, into []byte) error
 	// Reads tells the other workers which rows this worker reads, by a bit for each of all rows, and
 	// learns which of its rows they read: theirs has space for a bit for each of its rows and each
-	// worker, in whole words. Both are the group's from then on. Fetch leaves rows that this
+	// worker, in whole words. Both are the group's from then on. Where rows are not relayed, Fetch leaves those that this
 	// worker does not read as they are. Either all workers call it, or none.
 	Reads(ctx context.Context, mine, theirs []uint32) error
+	// Listed says whether the workers have called Reads.
+	Listed() bool
 	// AllGather returns the values of all workers, equally many each, by worker. It
 	// is a barrier: when it returns, every worker has called it.
 	AllGather(ctx context.Context, values []float64) ([][]float64, error)
@@ -83,6 +85,8 @@ func (s solo) Unexpose(error)                {}
 func (s solo) Fetch(context.Context, Format, int64, int64, []byte) error { return errSolo }
 
 func (s solo) Reads(context.Context, []uint32, []uint32) error { return nil }
+
+func (s solo) Listed() bool { return false }
 
 func (s solo) AllGather(_ context.Context, values []float64) ([][]float64, error) {
 	return [][]float64{slices.Clone(values)}, nil

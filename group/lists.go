@@ -10,8 +10,8 @@ func ReadShare(nodes, edges int64, workers int) float64 {
 }
 
 // listsPay is the share of rows that are read below which they are sent alone: to find, choose and
-// place them takes time too, and only whole rows are relayed.
-const listsPay = 0.5
+// place them takes time too, and some sums wait until all have come ([Way.HopSeconds]).
+const listsPay = 0.75
 
 // ListsPay says whether workers send each other the rows alone that are read.
 func ListsPay(nodes, edges int64, workers int) bool {

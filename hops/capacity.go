@@ -37,8 +37,9 @@ func SafeFree(edges, need int64) int64 {
 type Capacity struct {
 	Nodes, Components int64
 	// Others are the rows that other workers have beside Nodes. The width is
-	// then Asked, which is the same for all of them.
+	// then Asked, which is the same for all of them. Listed says that they send the rows alone that are read.
 	Others int64
+	Listed bool
 	// Free is what the budget has left, beside edges that are Resident.
 	Free      int64
 	Resident  bool
@@ -78,7 +79,7 @@ func (c Capacity) Layout(beside func(spmv.Layout) int64) (l spmv.Layout, need in
 		least = c.Columns
 	}
 	if c.Others > 0 {
-		l, err = spmv.PlanShared(c.Nodes, c.Nodes+c.Others, least, c.Precision, c.Free, c.Threads, beside)
+		l, err = spmv.PlanShared(c.Nodes, c.Nodes+c.Others, c.Listed, least, c.Precision, c.Free, c.Threads, beside)
 		return l, l.Memory(c.Nodes, c.Threads) + beside(l), err
 	}
 	l, err = spmv.PlanLayout(c.Nodes, least, c.Columns, c.Precision, c.Free, c.Threads, beside)

@@ -105,20 +105,14 @@ func (p *Pass) balance(b *Block) *balance {
 }
 
 // gather adds up what all workers found, in their order. When it returns, no worker
-// reads rows of the hop any more. relays says that this worker can pass rows on; gather returns
-// whether all can.
-func (s *balance) gather(ctx context.Context, g group.Group, relays bool) (all bool, err error) {
+// reads rows of the hop any more.
+func (s *balance) gather(ctx context.Context, g group.Group) error {
 	own := append(append(s.before[:], s.after[:]...), s.volume, s.squares, s.largest)
-	willing := 0.0
-	if relays {
-		willing = 1
-	}
-	lists, err := g.AllGather(ctx, append(own, willing))
+	lists, err := g.AllGather(ctx, own)
 	if err != nil {
-		return false, err
+		return err
 	}
 	*s = balance{}
-	willing = 0
 	for _, values := range lists {
 		for c := range s.before {
 			s.before[c] += values[c]
@@ -128,9 +122,8 @@ func (s *balance) gather(ctx context.Context, g group.Group, relays bool) (all b
 		s.volume += rest[0]
 		s.squares += rest[1]
 		s.largest = max(s.largest, rest[2])
-		willing += rest[3]
 	}
-	return int(willing) == len(lists), nil
+	return nil
 }
 
 // check compares the sums after a hop with those before. Adding d̃ float32 values one

@@ -34,8 +34,9 @@ type Block struct {
 	// next hop adds a row.
 	totals [2 * packed.PanelColumns]float64
 	summed bool
-	// relays says that all workers of the group can pass rows on, as they found in the hop before.
-	relays bool
+	// agreed says that the workers of the group have agreed on the way of rows: relays that they pass rows on, rotates that
+	// each fetches the rows after its own first, and all before it adds those.
+	agreed, relays, rotates bool
 }
 
 // thread is what one goroutine of a pass works in.

@@ -26,7 +26,8 @@
 // memory, the next one on disk, or both on disk. With rows on disk, and with float16
 // rows of which other workers have some, strips are accumulated in groups, and the
 // windows are read once for each group. Where other workers have rows, a window is
-// fetched while the one before is added.
+// fetched while the one before is added. Where these send the rows alone that are read, and there is memory for
+// all windows, those after the block's own rows are fetched first, and held until it is their turn.
 //
 // A [Part] says which rows a hop computes, and which of the others are only kept. Whole
 // strips of rows that no later hop needs are skipped.
@@ -49,8 +50,8 @@
 //	spilled    n·b·e + t·2^15·b·(4+e)
 //	external   w·b·e + a·2^15·b·4 + t·2^15·b·e for a window of w rows and a
 //	           strips at a time, at least 2^15 rows and one strip
-//	shared     2·n·b·e unless external, 2·w·b·e for windows, and, if rows are external
-//	           or float16, a·2^15·b·4 and a strip a thread
+//	shared     2·n·b·e unless external, 2·w·b·e for windows, or as many windows as the rows of
+//	           others take, and, if rows are external or float16, a·2^15·b·4 and a strip a thread
 //
 // and what the source reads ahead of two strips, per thread. [Block.Save] takes 2^18
 // bytes per thread for a block that is wider than a panel. [Layout.Disk] is n·b·e for

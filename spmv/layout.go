@@ -24,6 +24,9 @@ type Layout struct {
 	// windows of Window rows, and Accumulators matter where sums are not taken in
 	// the next hop itself.
 	Shared bool
+	// Windows is how many windows of others' rows are in memory where that is more than two: as many as
+	// all of them take. All can be fetched then before the first of them is added.
+	Windows int
 }
 
 // Residency says where the rows of a hop and of the next one are.
@@ -97,11 +100,11 @@ func (l Layout) Memory(n int64, threads int) int64 {
 }
 
 // buffers is how many windows of source rows are in memory beside the rows of the hop:
-// where other workers have rows, one that is added and one that is fetched meanwhile.
+// where other workers have rows, one that is added and one that is fetched meanwhile, or all.
 func (l Layout) buffers() int {
 	switch {
 	case l.Shared:
-		return 2
+		return max(l.Windows, 2)
 	case l.Residency == External:
 		return 1
 	}
@@ -119,9 +122,9 @@ func (l Layout) groups(n int64) int64 {
 	return (strips(n) + int64(l.Accumulators) - 1) / int64(l.Accumulators)
 }
 
-// relays says whether each hop of a block of n rows reads the rows of others once, and holds them
+// Relays says whether each hop of a block of n rows reads the rows of others once, and holds them
 // in memory that nothing else takes meanwhile.
-func (l Layout) relays(n int64) bool { return l.Residency == Resident && l.groups(n) == 1 }
+func (l Layout) Relays(n int64) bool { return l.Residency == Resident && l.groups(n) == 1 }
 
 // Fetched is how many bytes of rows each hop of a shared block of n rows reads from
 // the workers that have the others of a graph of nodes rows.
@@ -171,13 +174,13 @@ func PlanLayout(n int64, least, most int, p Precision, free int64, threads int, 
 }
 
 // PlanShared is [PlanLayout] for a block of exactly so many columns of n rows, which
-// shares the rows of a graph with others.
-func PlanShared(n, nodes int64, columns int, p Precision, free int64, threads int, beside func(Layout) int64) (Layout, error) {
+// shares the rows of a graph with others. listed says that these send the rows alone that are read.
+func PlanShared(n, nodes int64, listed bool, columns int, p Precision, free int64, threads int, beside func(Layout) int64) (Layout, error) {
 	var l Layout
 	for _, residency := range []Residency{Resident, External} {
 		l = Layout{Columns: packed.Panels(columns) * packed.PanelColumns, Precision: p, Residency: residency, Window: packed.StripRows, Accumulators: 1, Shared: true}
 		if left := free - beside(l) - l.Memory(n, threads); left >= 0 {
-			return l.shareOut(n, nodes, left), nil
+			return l.shareOut(n, nodes, listed, left), nil
 		}
 	}
 	return l, fmt.Errorf("%d of %d rows of %d columns need %s even on disk, %s are free: %w",
@@ -185,21 +188,27 @@ func PlanShared(n, nodes int64, columns int, p Precision, free int64, threads in
 }
 
 // shareOut gives free bytes more to a shared block: to accumulators first, which save
-// fetching, where there are any, and then to windows, up to sharedWindow.
-func (l Layout) shareOut(n, nodes, free int64) Layout {
+// fetching, where there are any, and then to windows, up to SharedWindow. Where rows are listed
+// there are as many windows as all rows of others take, if they fit.
+func (l Layout) shareOut(n, nodes int64, listed bool, free int64) Layout {
 	if l.grouped() {
 		l.Accumulators = int(min(1+free/l.accumulator(), strips(n)))
 		free -= int64(l.Accumulators-1) * l.accumulator()
 	}
 	strip := packed.StripRows * l.rowBytes()
-	windows := min(1+free/(int64(l.buffers())*strip), strips(nodes-n), max(sharedWindow/strip, 1))
+	windows := min(1+free/(int64(l.buffers())*strip), strips(nodes-n), max(SharedWindow/strip, 1))
 	l.Window = max(windows, 1) * packed.StripRows
+	free -= int64(l.buffers()) * (l.Window - packed.StripRows) * l.rowBytes()
+	all := (nodes-n+l.Window-1)/l.Window + 1 // rows before and after those of the block
+	if listed && l.Relays(n) && (all-2)*(l.Window*l.rowBytes()+pageBytes) <= free {
+		l.Windows = max(int(all), 2)
+	}
 	return l
 }
 
-// sharedWindow is the largest useful size of a window of rows that others have, in
+// SharedWindow is the largest useful size of a window of rows that others have, in
 // bytes: waiting for the first rows of one is short beside the rest.
-const sharedWindow = 64 << 20
+const SharedWindow = 64 << 20
 
 // externalColumns bounds the width of an external block: wider ones read the
 // edges less often, but take as many columns of scratch space.

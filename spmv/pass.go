@@ -113,11 +113,13 @@ func (p *Pass) Run(ctx context.Context, b *Block, sink Sink, part *Part) (edges 
 	if part != nil {
 		h.part = *part
 	}
-	b.group.Expose(b.format(), b.relays, b.readRows)
-	err = h.run(ctx)
+	if err = b.agree(ctx); err == nil {
+		b.group.Expose(b.format(), b.relays, b.readRows)
+		err = h.run(ctx)
+	}
 	s := p.balance(b)
 	if err == nil {
-		b.relays, err = s.gather(ctx, b.group, b.layout.relays(b.n))
+		err = s.gather(ctx, b.group)
 	}
 	b.group.Unexpose(err)
 	if err == nil {

@@ -385,7 +385,7 @@ func TestPlanShared(t *testing.T) {
 	for _, p := range []Precision{Float32, Float16} {
 		fetched, place := int64(math.MaxInt64), External
 		for free := int64(1 << 20); free < 4<<30; free += free / 9 {
-			l, err := PlanShared(n, nodes, 33, p, free, 2, beside)
+			l, err := PlanShared(n, nodes, false, 33, p, free, 2, beside)
 			if need := l.Memory(n, 2) + beside(l); (err != nil) != (need > free) || err != nil && !errors.Is(err, mem.ErrBudget) {
 				t.Errorf("%s, %s: %+v takes %s, error %v", p, mem.Bytes(free), l, mem.Bytes(need), err)
 			}
@@ -394,6 +394,11 @@ func TestPlanShared(t *testing.T) {
 					t.Errorf("%s, %s: refused after less was enough", p, mem.Bytes(free))
 				}
 				continue
+			}
+			if listed, err := PlanShared(n, nodes, true, 33, p, free, 2, beside); err != nil || listed.Memory(n, 2)+beside(listed) > free {
+				t.Errorf("%s, %s: %+v where rows are listed, error %v", p, mem.Bytes(free), listed, err)
+			} else if held := listed.Windows > 0; held && int64(listed.Windows)*listed.Window < nodes-n || !held && free > 1<<30 {
+				t.Errorf("%s, %s: %+v where rows are listed", p, mem.Bytes(free), listed)
 			}
 			if l.Columns != 48 || !l.Shared || l.Residency > place || l.Residency == place && l.Fetched(n, nodes) > fetched {
 				t.Errorf("%s, %s: %+v after %v, fetching %d", p, mem.Bytes(free), l, place, fetched)

@@ -41,25 +41,87 @@ type window struct {
 	err  error
 }
 
+// agree finds, before the first hop of the block, which way rows take. All workers of the group do so together. Where they send
+// each other the rows alone that are read, and all have memory for the rows of the others, each fetches from the worker after
+// it first, so that no two ask the same one at the same time. Otherwise they pass all rows on, if all can.
+func (b *Block) agree(ctx context.Context) error {
+	if b.agreed || !b.layout.Shared {
+		return nil
+	}
+	can := func(yes bool) int {
+		if yes {
+			return 1
+		}
+		return 0
+	}
+	relays, err := group.Min(ctx, b.group, can(b.layout.Relays(b.n)))
+	if err != nil {
+		return err
+	}
+	holds := 0
+	if b.group.Listed() {
+		if holds, err = group.Min(ctx, b.group, can(b.layout.Windows >= len(b.sources)-1)); err != nil {
+			return err
+		}
+	}
+	b.agreed, b.rotates, b.relays = true, holds == 1, relays == 1 && holds == 0
+	return nil
+}
+
+// early are the windows that are fetched before all others, and held until it is their turn.
+func (b *Block) early() (all []span) {
+	for _, s := range b.sources {
+		if b.rotates && s.lo > b.first {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // send sends all windows, some times over, until ctx ends or one cannot be read. It
 // reads one while the receiver works on the one before, if there are buffers for both.
 func (b *Block) send(ctx context.Context, times int, to chan<- window) {
 	defer close(to)
 	for range times {
-		for _, s := range b.sources {
-			w, ok := b.window(ctx, s)
-			if !ok {
-				return
+		var held []window
+		fetch := func(s span) (w window, ok bool) {
+			if len(held) > 0 && held[0].span == s {
+				w, held = held[0], held[1:]
+				return w, true
 			}
+			return b.window(ctx, s)
+		}
+		pass := func(w window) bool {
 			select {
 			case to <- w:
+				return w.err == nil
 			case <-ctx.Done():
 				b.release(w)
-				return
+				return false
 			}
-			if w.err != nil {
-				return
+		}
+		goOn := true
+		for _, s := range b.early() {
+			w, ok := b.window(ctx, s)
+			if ok && w.err == nil {
+				held = append(held, w)
+			} else if goOn = false; ok {
+				pass(w)
 			}
+			if !goOn {
+				break
+			}
+		}
+		for i := 0; goOn && i < len(b.sources); i++ {
+			var w window
+			w, goOn = fetch(b.sources[i])
+			goOn = goOn && pass(w)
+		}
+		if !goOn {
+			for _, w := range held {
+				b.release(w)
+			}
+			return
 		}
 	}
 }

@@ -37,21 +37,25 @@
 //	          them in the window that it fetched itself, piece by piece as they arrive there. It
 //	          overwrites a window once the worker after it has read what it needs of it.
 //	directly  each fetches rows from their owner: where not all workers read the rows of others
-//	          once, and have their own in memory, and in the first hop of a column block, in which
-//	          they find that out.
+//	          once, and have their own in memory.
 //	listed    as directly, but the owner sends those rows alone that edges into the rows of the
 //	          other worker come from, where the workers have told each other which these are
-//	          ([Member.Reads]). Rows of such requests are numbered without the others.
+//	          ([Member.Reads]). Rows of such requests are numbered without the others. If all workers have
+//	          memory for the rows of the others, each asks the worker after it first, and goes round.
 //
-// Where rows are relayed all workers send and receive all the time. Where they are not, all
-// ask the first worker first, then the second: each owner in turn answers W−1 requests at a
+// Before the first hop of a column block the workers agree on one of them (package spmv): listed, if they have told
+// each other what they read, and all have the memory to go round; else relayed, if all can.
+//
+// Where rows are relayed all workers send all the time, and receive all the time but for what is their own. Where each asks
+// another one first, too. Where all ask the first worker first, then the second, each owner in turn answers W−1 requests at a
 // time. On the wire a hop takes, of n rows of b columns of e bytes,
 //
-//	(W−1)/W · n·b·e / B    relayed, or if a window has all rows
+//	        n·b·e / B    relayed
+//	(W−1)/W · s·n·b·e / B    listed, with a share s of rows that are read
 //	(W−1)   · n·b·e / B    directly, if a window is small beside a range
 //
 // seconds at B bytes a second for each worker. Computing takes n·b/W columns
-// of the edges of n/W rows meanwhile, and hides the wire if it takes longer.
+// of the edges of n/W rows meanwhile; how much of the wire it hides says group.Way.
 //
 // Workers of a ring do not wait for each other in a circle: each reads in ascending order, and
 // passes on no row to its owner. One that waits for the worker after it asks that one for

@@ -139,7 +139,7 @@ func (m *Member) Expose(f group.Format, relay bool, read group.ReadRows) {
 	first, last, _ := m.Range()
 	m.change(func() {
 		m.rows.put(&exposed{first: first, last: last, format: f, read: read})
-		m.relays = relay && m.Size() > 2 && m.own == nil // of two workers each has all rows that the other reads
+		m.relays = relay && m.Size() > 2 // of two workers each has all rows that the other reads
 	})
 }
 
@@ -325,7 +325,7 @@ func (m *Member) Fetch(ctx context.Context, f group.Format, lo, hi int64, into [
 			continue
 		}
 		part := into[(from-lo)*size : (to-lo)*size]
-		if m.own != nil {
+		if m.own != nil && !m.relays {
 			g.Go(func() error { return m.fetchRead(ctx, f, number, owner, from, to, part) })
 			continue
 		}

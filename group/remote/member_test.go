@@ -305,8 +305,9 @@ func TestSmoothEqualsOneMachine(t *testing.T) {
 	}
 }
 
-// TestRowsOnOtherWays has workers pass rows on to each other, and send those alone that are read: with
-// the bits of one machine, and, in the second way, fewer bytes.
+// TestRowsOnOtherWays has workers pass rows on to each other, and send those alone that are read where all have memory for
+// those of the others: with the bits of one machine, and, in the second way, fewer bytes. Where one lacks that memory they pass
+// all rows on.
 func TestRowsOnOtherWays(t *testing.T) {
 	how := smoothing{spmv.Float32, true, "ndls"}
 	want, _, err := how.run(alone(t), spmv.Layout{Columns: width}, hops.Checkpoints{})
@@ -314,12 +315,12 @@ func TestRowsOnOtherWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, workers := range []int{3, 4} {
-		var traffic [2]int64
-		for way, name := range []string{"relayed", "read alone"} {
+		var traffic [3]int64
+		for way, name := range []string{"relayed", "read alone", "one without memory"} {
 			t.Run(fmt.Sprintf("%d workers/%s", workers, name), func(t *testing.T) {
 				got := make([]float32, len(want))
 				failed, bytes := gang(t, borders(workers), func(w worker) error {
-					if way == 1 {
+					if way > 0 {
 						own, strips := make([]uint32, (nodes+31)/32), (w.hi-w.lo+31)/32
 						if err := hops.MarkSources(t.Context(), w.Source, nodes, 2, own); err != nil {
 							return err
@@ -329,7 +330,11 @@ func TestRowsOnOtherWays(t *testing.T) {
 						}
 					}
 					window := int64(1+w.self%3) * packed.StripRows
-					out, _, err := how.run(w, spmv.Layout{Columns: width, Window: window, Accumulators: 1}, hops.Checkpoints{})
+					l := spmv.Layout{Columns: width, Window: window, Accumulators: 1}
+					if way == 1 || w.self > 0 {
+						l.Windows = int((nodes-(w.hi-w.lo))/window) + 2
+					}
+					out, _, err := how.run(w, l, hops.Checkpoints{})
 					copy(got[w.lo*width:], out)
 					return err
 				})
@@ -342,6 +347,9 @@ func TestRowsOnOtherWays(t *testing.T) {
 		}
 		if traffic[1] > traffic[0]*3/4 {
 			t.Errorf("%d bytes of rows that are read, %d of all", traffic[1], traffic[0])
+		}
+		if traffic[2] < traffic[0] {
+			t.Errorf("%d bytes where rows are passed on, %d where none are listed", traffic[2], traffic[0])
 		}
 	}
 }

@@ -130,6 +130,13 @@ func (m *Member) Reads(ctx context.Context, mine, theirs []uint32) error {
 	return nil
 }
 
+// Listed implements group.Group.
+func (m *Member) Listed() bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.own != nil
+}
+
 // fetchRead fetches those of rows [lo, hi) of an owner that this worker reads.
 func (m *Member) fetchRead(ctx context.Context, f group.Format, number, owner int, lo, hi int64, into []byte) error {
 	skipped := m.own.rank(m.o.Borders[owner])

@@ -1,0 +1,33 @@
+package group
+
+// Way is how the rows of a hop come from the workers that have them.
+type Way int
+
+const (
+	// Relayed rows are passed on in a ring: all workers receive those of one of them at the same time, which receives none
+	// meanwhile.
+	Relayed Way = iota
+	// Direct rows come from their owner, which all others ask at the same time.
+	Direct
+	// Listed rows are those alone that are read. Each worker has memory for all of them, and asks the worker after it first.
+	Listed
+)
+
+// HopSeconds is how long a hop takes in which each of so many workers computes for some seconds, if nothing but each other keeps
+// them waiting: receiving is how long the rows take that come to the worker which has fewest, all how long all rows of the hop would
+// take on the way to one worker.
+func (w Way) HopSeconds(workers int, computing, receiving, all float64) float64 {
+	switch {
+	case workers < 2:
+		return computing
+	case workers == 2:
+		// The second worker adds its own rows last, and receives none meanwhile.
+		return computing/2 + max(computing/2, receiving)
+	case w == Listed:
+		// A worker in the middle receives the rows after its own, then adds those before them while they arrive, then the others.
+		return (computing + receiving + max(computing, receiving)) / 2
+	case w == Direct:
+		return max(computing, float64(workers-1)*all)
+	}
+	return max(computing, all)
+}
