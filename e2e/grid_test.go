@@ -2,12 +2,9 @@ package e2e
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"ndls/internal/packed"
 )
@@ -69,55 +66,5 @@ func TestGrid(t *testing.T) {
 			run(t, append(append([]string{"run", "--run", c.dir}, strings.Fields(tc.args)...), tc.job...)...)
 			c.end(tc.args, wantOf(t, tc.job...))
 		})
-	}
-}
-
-// measuredJob has eight strips of rows and four panels of columns.
-var measuredJob = []string{
-	"--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=64,classes=5,seed=3", 8*packed.StripRows, 80*packed.StripRows),
-	"--runs", "1", "--epochs", "2", "--kmax", "8", "--label-kmax", "2", "--quiet",
-}
-
-// TestGridSeconds measures, where NDLS_GRID_SECONDS is set, what stages take that workers of a thread
-// each share, on hosts of their own: as columns, as rows, and as both. The bytes are those of one process.
-func TestGridSeconds(t *testing.T) {
-	if os.Getenv("NDLS_GRID_SECONDS") == "" {
-		t.Skip("NDLS_GRID_SECONDS=1 measures")
-	}
-	want := wantOf(t, measuredJob...)
-	for _, workers := range []int{1, 2, 4} {
-		for _, kind := range []struct{ name, share string }{{"columns", "columns"}, {"rows", "intervals"}, {"both", "grid"}} {
-			t.Run(fmt.Sprintf("%d workers, %s", workers, kind.name), func(t *testing.T) {
-				m := mode{job: measuredJob, share: []string{"--parallel", kind.share}}
-				if kind.share == "grid" {
-					m.share = append(m.share, "--group-size", "2")
-				}
-				n := newNetwork(t, m, workers)
-				n.lease = "10s"
-				begun := time.Now()
-				n.coordinator(workers)
-				for i := range workers {
-					n.worker(i+1, nil, "--memory", "512MiB")
-				}
-				n.wg.Wait()
-				took := time.Since(begun)
-				n.end(kind.name, want)
-				var report struct {
-					Stages []struct {
-						Name    string  `json:"name"`
-						Seconds float64 `json:"seconds"`
-						Network float64 `json:"network_bytes"`
-					} `json:"stages"`
-				}
-				decode(t, filepath.Join(n.dir, "report.json"), &report)
-				line := fmt.Sprintf("| %d | %s | %.1f |", workers, kind.name, took.Seconds())
-				for _, s := range report.Stages {
-					if slices.Contains([]string{"lsi", "smooth", "smooth-labels"}, s.Name) {
-						line += fmt.Sprintf(" %s %.2f s, %.0f MB |", s.Name, s.Seconds, s.Network/1e6)
-					}
-				}
-				t.Log(line)
-			})
-		}
 	}
 }

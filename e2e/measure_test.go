@@ -16,6 +16,8 @@ import (
 type measured struct {
 	Nodes   int64           `json:"nodes"`
 	Edges   int64           `json:"edges"`
+	Kind    string          `json:"kind"` // of what workers share: columns, rows or both
+	Bits    float64         `json:"bits"` // a second, of each cable; 0: as many as it can, without delay
 	Workers int             `json:"workers"`
 	Seconds float64         `json:"seconds"` // of all stages
 	Phases  []measuredPhase `json:"phases"`
@@ -27,15 +29,39 @@ type measuredPhase struct {
 	Tasks []measuredTask `json:"tasks"`
 }
 
+// measuredTask is one task: what it has of its stage, as in control.Task, the seconds that it took, and the bytes of rows that
+// its worker sent to others.
 type measuredTask struct {
-	First   int     `json:"first"`
-	Last    int     `json:"last"`
-	Seconds float64 `json:"seconds"`
+	First        int     `json:"first"`
+	Last         int     `json:"last"`
+	FirstPanel   int     `json:"first_panel,omitempty"`
+	LastPanel    int     `json:"last_panel,omitempty"`
+	Seconds      float64 `json:"seconds"`
+	NetworkBytes int64   `json:"network_bytes,omitempty"`
 }
 
-// TestMeasureScaling runs the whole job on hosts of their own with cables of 1 Gb/s and 2 ms, and
+// is says whether the task has an id.
+func (x measuredTask) is(p measuredPhase, id string) bool {
+	panels := ""
+	if x.LastPanel > 0 {
+		panels = fmt.Sprintf("/panels/%d-%d", x.FirstPanel, x.LastPanel)
+	}
+	return id == p.Stage || id == fmt.Sprintf("%s/%s/%d-%d%s", p.Stage, p.Part, x.First, x.Last, panels)
+}
+
+// scaledJob is the job that is measured. A million times smaller distances than any node has let all take as many hops.
+func scaledJob(nodes, edges int64) []string {
+	return []string{
+		"--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=64,classes=8,seed=1", nodes, edges), "--interval-blocks", "1",
+		"--runs", "1", "--epochs", "4", "--probes", "16", "--epsilon", "0.000001", "--kmax", "8", "--label-kmax", "8",
+	}
+}
+
+// TestMeasureScaling runs the whole job on hosts of their own with cables of 200 Mb/s and 2 ms, where the network decides, and
+// with cables as fast as they are, where sending takes the processor. It
 // writes how long each task took to the file that NDLS_SCALING names: with one worker, with two
-// and with four. It takes some minutes, on a machine that does nothing else.
+// and with four, which share columns, or rows, or both in groups of two. The bytes are those of one process.
+// It takes some minutes, on a machine that does nothing else.
 func TestMeasureScaling(t *testing.T) {
 	file := os.Getenv("NDLS_SCALING")
 	if file == "" {
@@ -49,35 +75,49 @@ func TestMeasureScaling(t *testing.T) {
 		}
 		nodes, edges = n, 10*n
 	}
+	want := wantOf(t, append(scaledJob(nodes, edges), "--quiet")...)
 	var all []measured
-	for _, workers := range []int{1, 2, 4} {
-		m := measured{Nodes: nodes, Edges: edges, Workers: workers}
-		t.Run(fmt.Sprintf("%d nodes %d workers", m.Nodes, m.Workers), func(t *testing.T) {
-			m.run(t)
+	for _, x := range []struct {
+		workers int
+		kind    string
+		bits    float64
+	}{
+		{1, "columns", 2e8}, {2, "columns", 2e8}, {4, "columns", 2e8}, {2, "rows", 2e8}, {4, "rows", 2e8}, {4, "both", 2e8},
+		{2, "rows", 0}, {4, "rows", 0}, {4, "both", 0},
+	} {
+		m := measured{Nodes: nodes, Edges: edges, Kind: x.kind, Bits: x.bits, Workers: x.workers}
+		t.Run(fmt.Sprintf("%d nodes %d workers %s %.0f Mb a second", nodes, x.workers, x.kind, x.bits/1e6), func(t *testing.T) {
+			m.run(t, want)
 			t.Logf("%.1f s", m.Seconds)
 		})
 		all = append(all, m)
-	}
-	text, err := json.MarshalIndent(all, "", " ")
-	if err == nil {
-		err = os.WriteFile(file, append(text, '\n'), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
+		text, err := json.MarshalIndent(all, "", " ")
+		if err == nil {
+			err = os.WriteFile(file, append(text, '\n'), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
-// run executes the job, and fills in what it took.
-func (m *measured) run(t *testing.T) {
+// ways are what the coordinator is told of each kind.
+var ways = map[string][]string{
+	"columns": {"--parallel", "columns"},
+	"rows":    {"--parallel", "intervals"},
+	"both":    {"--parallel", "grid", "--group-size", "2"},
+}
+
+// run executes the job, compares its files with want, and fills in what it took.
+func (m *measured) run(t *testing.T, want map[string]string) {
 	n := newNetwork(t, columns, m.Workers)
-	n.slow(2*time.Millisecond, 1e9)
-	boss := n.hosts[0]
-	args := []string{
-		"coordinator", "--run", n.dir, "--quiet", "--workers", strconv.Itoa(m.Workers), "--parallel", "columns",
-		"--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=128,classes=8,seed=1", m.Nodes, m.Edges), "--interval-blocks", "1",
-		"--runs", "1", "--epochs", "4", "--probes", "16", "--epsilon", "0.000001", "--kmax", "12",
+	if m.Bits > 0 {
+		n.slow(2*time.Millisecond, m.Bits)
 	}
-	n.keepAt(boss.command, nil, append(args, append(n.keys, "--listen", boss.free(), "--gossip-listen", boss.free())...)...)
+	boss := n.hosts[0]
+	args := append([]string{"coordinator", "--run", n.dir, "--quiet", "--workers", strconv.Itoa(m.Workers)}, scaledJob(m.Nodes, m.Edges)...)
+	args = append(append(args, ways[m.Kind]...), n.keys...)
+	n.keepAt(boss.command, nil, append(args, "--listen", boss.free(), "--gossip-listen", boss.free())...)
 	for i := range m.Workers {
 		args := append([]string{"worker", "--run", n.dir, "--quiet", "--memory", "1500MiB", "--threads", "1", "--listen", n.hosts[i+1].free()}, n.keys...)
 		n.keepAt(n.hosts[i+1].command, nil, args...)
@@ -96,6 +136,7 @@ func (m *measured) run(t *testing.T) {
 		m.Seconds += s.Seconds
 	}
 	m.Phases = phasesOf(t, filepath.Join(n.folder, "journal"))
+	n.end(m.Kind, want)
 }
 
 // phasesOf reads a journal that was never compacted.
@@ -114,8 +155,15 @@ func phasesOf(t *testing.T, folder string) (phases []measuredPhase) {
 					Tasks             []struct {
 						Part        string
 						First, Last int
+						FirstPanel  int `json:"first_panel"`
+						LastPanel   int `json:"last_panel"`
 					}
-					Outcome struct{ Report *struct{ Seconds float64 } }
+					Outcome struct {
+						Report *struct {
+							Seconds      float64
+							NetworkBytes int64 `json:"network_bytes"`
+						}
+					}
 				}
 			}
 		}
@@ -127,15 +175,14 @@ func phasesOf(t *testing.T, folder string) (phases []measuredPhase) {
 			case e.Fact == "phase":
 				p := measuredPhase{Stage: e.Stage, Part: e.Tasks[0].Part}
 				for _, x := range e.Tasks {
-					p.Tasks = append(p.Tasks, measuredTask{First: x.First, Last: x.Last})
+					p.Tasks = append(p.Tasks, measuredTask{First: x.First, Last: x.Last, FirstPanel: x.FirstPanel, LastPanel: x.LastPanel})
 				}
 				phases = append(phases, p)
 			case e.Fact == "ended" && e.Outcome.Report != nil:
 				p := &phases[len(phases)-1]
 				for i, x := range p.Tasks {
-					id := fmt.Sprintf("%s/%s/%d-%d", p.Stage, p.Part, x.First, x.Last)
-					if id == e.Task || e.Task == p.Stage {
-						p.Tasks[i].Seconds = e.Outcome.Report.Seconds
+					if x.is(*p, e.Task) {
+						p.Tasks[i].Seconds, p.Tasks[i].NetworkBytes = e.Outcome.Report.Seconds, e.Outcome.Report.NetworkBytes
 					}
 				}
 			}

@@ -30,7 +30,7 @@ func (r *running) execute() bool {
 	rate := r.rate(len(p.tasks))
 	at := r.base.units
 	r.saved = at
-	if !r.spend(p.beside) || !r.move(p.open.read, 0, rate) || !r.warm && !r.move(p.cold.read, 0, rate) {
+	if !r.spend(p.beside) || !r.compute(p.asks) || !r.move(p.open.read, 0, rate) || !r.warm && !r.move(p.cold.read, 0, rate) {
 		return false
 	}
 	r.warm = r.warm || p.cold.read > 0
@@ -40,7 +40,7 @@ func (r *running) execute() bool {
 		}
 		saves := time.Now().Add(duration(p.between(rate, r.checkpoint.Seconds())))
 		for left := units - at%units; left > 0; left-- {
-			if !r.unit(p.piece.unit) {
+			if !r.unit(p.piece) {
 				return false
 			}
 			at++
@@ -87,15 +87,16 @@ func (r *running) count(read, written int64) {
 	r.now.written += written
 }
 
-// unit computes.
-func (r *running) unit(takes float64) bool {
+// unit computes, while rows of others arrive, and then waits for them.
+func (r *running) unit(w work) bool {
+	takes := r.takesUnit(w) * r.slowness
 	if takes == 0 {
 		r.done++
 		return true
 	}
 	before := r.spent
-	ok := r.compute(takes * r.slowness)
-	r.done += min((r.spent-before)/(takes*r.slowness), 1)
+	ok := r.compute(r.computes(w)*r.slowness) && r.spend(max(takes-w.waits*r.slowness-(r.spent-before), 0)) && r.spend(w.waits*r.slowness)
+	r.done += min((r.spent-before)/takes, 1)
 	return ok
 }
 

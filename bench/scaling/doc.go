@@ -35,8 +35,8 @@
 //
 // "limits" measures, on this machine, what the coordinator takes for a lease and for a
 // commit beside so many files, "renewals" what it takes with many workers on loopback. "held"
-// replays real runs: tasks take what those of measured.json took, and the result is compared
-// with what the run took.
+// replays real runs: tasks take what those of measured.json took, groups go hop by hop as with -grid, and the result
+// is compared with what the run took.
 //
 // # Determinism
 //

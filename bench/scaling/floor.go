@@ -26,7 +26,7 @@ func (j job) sharedStages() (all []shared) {
 	for _, s := range stage.Possible(j.plan, j.Counts) {
 		switch s {
 		case control.LSI:
-			all = append(all, shared{s, packed.Panels(j.plan.LSI.Probes), j.Hops + 1, probeRow})
+			all = append(all, shared{s, packed.Panels(j.plan.LSI.Probes), min(j.Hops+1, j.plan.LSI.Kmax), probeRow})
 		case control.Smooth:
 			all = append(all, shared{s, packed.Panels(j.Features), j.Hops, rowBytes})
 		case control.LabelDepth, control.SmoothLabels:

@@ -3,8 +3,11 @@ package main
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
+	sharing "ndls/group"
 	"ndls/internal/control"
+	"ndls/partition"
 )
 
 // group is workers that own the intervals of a column block of 16 columns together.
@@ -16,6 +19,9 @@ type group struct {
 	// needed says that only the rows travel that a worker has edges from, in place
 	// of all.
 	needed bool
+	// fewest is the share of all rows that the worker has which has fewest, where that is not an equal one: ranges are cut by
+	// edges, and the first worker has the nodes of the highest degrees.
+	fewest float64
 	// barrier is the seconds from the last member's end of a hop to the first's begin
 	// of the next, beside waiting for each other.
 	barrier float64
@@ -29,16 +35,12 @@ const barrierSeconds = 0.1
 func (j job) groupOf(n int, row int64) group {
 	return j.soonest(row, func(g group) float64 {
 		turns := (n + j.workers/g.size - 1) / (j.workers / g.size)
-		hop := g.hop()
-		if g.size > 1 {
-			hop += g.barrier
-		}
-		return float64(turns) * hop
+		return float64(turns) * g.takesUnit(g.unit())
 	})
 }
 
-// soonest is the group which takes the fewest seconds, of those sizes that divide the workers and whose rows fit the
-// memory: the planner chooses so, by the rates of the workers.
+// soonest is the group which takes the fewest seconds, of those whose rows fit the memory: the planner chooses so, by the
+// rates of the workers.
 func (j job) soonest(row int64, takes func(group) float64) (best group) {
 	best = group{job: j, size: 1, row: row}
 	if !j.grid {
@@ -46,10 +48,9 @@ func (j job) soonest(row int64, takes func(group) float64) (best group) {
 	}
 	least := math.Inf(1)
 	for size := 1; size <= j.workers; size++ {
-		g := group{job: j, size: size, row: row, barrier: barrierSeconds}
-		// Only the rows are sent that are needed, where those are less than half.
-		g.needed = 1-math.Exp(-g.directed()/float64(size)/float64(g.Nodes)) < 0.5
-		if j.workers%size != 0 || size > 1 && 2*g.rows() > j.machine.Memory {
+		g := group{job: j, size: size, row: row, barrier: barrierSeconds, fewest: j.first(size)}
+		g.needed = g.lists()
+		if size > 1 && 2*g.rows() > j.machine.Memory {
 			continue
 		}
 		if size == 1 && 2*row*j.Nodes > j.machine.Memory {
@@ -62,20 +63,43 @@ func (j job) soonest(row int64, takes func(group) float64) (best group) {
 	return best
 }
 
+// first is the share of all nodes that have the first of so many equal shares of the edges, in descending order of degree.
+func (j job) first(size int) float64 {
+	if j.intervals() != len(edgeShares) {
+		return 1 / float64(size)
+	}
+	left, rows := 1/float64(size), 0.0
+	for _, x := range edgeShares {
+		interval := float64(j.plan.Partition.IntervalBlocks) * partition.BlockRows / float64(j.Nodes)
+		if x >= left {
+			return rows + interval*left/x
+		}
+		left, rows = left-x, rows+interval
+	}
+	return 1
+}
+
+// lists says whether only the rows are sent that are needed: where that pays, and all of them fit the memory.
+func (g group) lists() bool {
+	return sharing.ListsPay(g.Nodes, int64(g.directed()), g.size) && g.rows()+g.row*g.Nodes <= g.machine.Memory
+}
+
 // cells are n panels of which rows are read and written, each in a task for each worker of the group.
 func (g group) cells(s control.Stage, n, hops int, in, written int64) phase {
 	size := int64(g.size)
-	p := phase{stage: s, part: control.Columns, tasks: divide(n*g.size, n*g.size)}
+	p := phase{stage: s, part: control.Columns}
+	for _, panels := range evenly(n, min(g.workers/g.size, n)) {
+		p.tasks = append(p.tasks, slices.Repeat([]int{panels}, g.size)...)
+	}
 	p.open, p.cold = g.graph()
 	p.cold.read /= size
-	p.piece = work{
-		read: 2 * g.Nodes * in / size, written: written / size, units: hops, unit: g.hop() + g.barrier,
-		state: 2 * g.Nodes * g.row / size, files: max(g.intervals()/g.size, 1),
-	}
+	p.piece = g.unit()
+	p.piece.units, p.piece.read, p.piece.written = hops, 2*g.Nodes*in/size, written/size
+	p.piece.state, p.piece.files = 2*g.Nodes*g.row/size, max(g.intervals()/g.size, 1)
 	return p
 }
 
-// received is the bytes that a member gets in a hop: the rows of the others. Of rows
+// received is the bytes that a member gets in a hop, as a mean: the rows of the others. Of rows
 // that are needed it is what random sources would make; hubs and order make it less.
 func (g group) received() float64 {
 	size := float64(g.size)
@@ -98,10 +122,25 @@ func (g group) stream() float64 {
 // rows is the bytes of two hops of a member's rows, and of its degrees and components.
 func (g group) rows() int64 { return (2*g.row + 8) * g.Nodes / int64(g.size) }
 
-// hop is the seconds of a hop where no one is slow.
-func (g group) hop() float64 {
-	return g.machine.hop(g.directed()/float64(g.size), g.stream(), g.received())
+// unit is a hop of a member.
+func (g group) unit() (w work) {
+	w.unit = g.machine.hop(g.directed()/float64(g.size), g.stream())
+	if g.size > 1 {
+		w.members, w.way, w.moved, w.waits = g.size, sharing.Relayed, g.received(), g.barrier
+		w.all = float64(g.row * g.Nodes)
+		w.most = w.moved
+		if g.fewest > 0 {
+			w.most *= (1 - g.fewest) / (1 - 1/float64(g.size))
+		}
+	}
+	if g.needed {
+		w.way = sharing.Listed
+	}
+	return w
 }
+
+// hop is the seconds of a hop where no one is slow, without waiting.
+func (g group) hop() float64 { return g.takesUnit(g.unit()) - g.unit().waits }
 
 // state is the bytes of a member's checkpoint: rows and sums.
 func (g group) state() float64 { return 2 * float64(g.row*g.Nodes) / float64(g.size) }

@@ -42,6 +42,7 @@ func command(w io.Writer, args []string) error {
 	set.Float64Var(&j.machine.Net, "net", j.machine.Net, "bytes a second of its network")
 	set.Float64Var(&j.store, "store", 0, "bytes a second of the store for all machines together, 0 without bound")
 	set.BoolVar(&j.grid, "grid", false, "groups of workers share the rows of a panel, where that is faster")
+	sending := set.Float64("sending", 0, "nanoseconds of a thread in which a worker sends a byte of rows and receives one")
 	barrier := set.Float64("barrier", 0.1, "of -table gangs and intervals: seconds of a barrier beside waiting")
 
 	var f fate
@@ -65,7 +66,7 @@ func command(w io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	j.machine.Memory = int64(*memory * (1 << 30))
+	j.machine.Memory, j.sending = int64(*memory*(1<<30)), *sending*1e-9
 	j.workers, j.plan = counts[len(counts)-1], papersPlan(*targets)
 	j.plan.LSI.Probes = *probes
 	switch *graph {

@@ -5,12 +5,14 @@ import (
 	"slices"
 
 	"ndls/estimate"
+	sharing "ndls/group"
 	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/partition"
 	"ndls/shards"
+	"ndls/spmv"
 	"ndls/stage"
 )
 
@@ -129,6 +131,9 @@ type job struct {
 	// cores is how many workers compute at the same time where all are on one machine, 0 for
 	// all of them.
 	cores int
+	// sending is the seconds of a thread that a byte of rows takes between two workers: of the one that sends it, of the
+	// one that receives it, and of what is between them on the same machine.
+	sending float64
 	// replayed are the phases of a run that was measured, in place of those of the model.
 	replayed []phase
 }
@@ -144,15 +149,20 @@ type phase struct {
 	weights []float64
 	// open is done at each attempt before the first piece, cold once by each machine.
 	open, cold work
-	// beside is the seconds of each attempt that no piece takes.
-	beside float64
+	// beside is the seconds of each attempt that no piece takes, asks those of a core.
+	beside, asks float64
 }
 
 // work is what a piece of a task takes.
 type work struct {
 	read, written int64   // bytes of the store
 	units         int     // after each of which the state can be saved
-	unit          float64 // seconds
+	unit          float64 // seconds of computing, and of reading edges meanwhile
+	members       int     // that share rows; 0 is one
+	way           sharing.Way
+	moved         float64 // bytes of rows that come from other workers in a unit, as many as go to them
+	most, all     float64 // that come to the worker which has fewest rows, and that all rows have
+	waits         float64 // seconds after a unit in which workers that share rows wait for each other
 	state         int64   // bytes of a checkpoint; 0: none are made
 	files         int     // that are listed in the end
 }
@@ -179,15 +189,29 @@ func (m machine) resident(n, stream int64) bool {
 	return hops.Resident(stream, free) && stream+2*n*rowBytes <= free
 }
 
-// hop is the seconds of a hop over some edges, of which stream bytes come from disk
-// and received bytes from others.
-func (m machine) hop(edges, stream, received float64) float64 {
+// hop is the seconds of a hop over some edges, of which stream bytes come from disk.
+func (m machine) hop(edges, stream float64) float64 {
 	compute := edges / m.Edges
-	moved := max(stream/m.Disk, received/m.Net)
-	if moved == 0 {
+	if stream == 0 {
 		return compute
 	}
-	return overlap * max(compute, moved)
+	return overlap * max(compute, stream/m.Disk)
+}
+
+// computes is the seconds for which a unit takes all threads of a machine, sending and receiving included.
+func (j job) computes(w work) float64 {
+	return w.unit + w.moved*j.sending/float64(j.machine.Threads)
+}
+
+// takesUnit is the seconds of a unit where no one is slow. Rows arrive while others are added, but for those of a window,
+// which are added once it is there.
+func (j job) takesUnit(w work) float64 {
+	late := 0.0
+	if w.most > 0 {
+		late = min(spmv.SharedWindow/w.most, 1)
+	}
+	hop := w.way.HopSeconds(w.members, (1-late)*w.unit, w.most/j.machine.Net, w.all/j.machine.Net) + late*w.unit
+	return max(hop, j.computes(w)) + w.waits
 }
 
 // pass is a hop of all edges on one machine.
@@ -196,7 +220,7 @@ func (j job) pass() float64 {
 	if j.machine.resident(j.Nodes, j.stream()) {
 		stream = 0
 	}
-	return j.machine.hop(j.directed(), stream, 0)
+	return j.machine.hop(j.directed(), stream)
 }
 
 func (j job) intervals() int {
@@ -360,7 +384,7 @@ func (j job) lsiBy(g group) []phase {
 	size, takers := int64(g.size), j.workers/g.size
 	tasks := (n + 1) / 2 // float16 rows of two panels are a cache line
 	switch {
-	case g.size > 1 && (takers == 1 || n == 1):
+	case g.size > 1 && takers == 1:
 		return []phase{g.cells(control.LSI, n, j.Hops+1, 0, 5*j.Nodes/int64(n))}
 	case g.size > 1:
 		tasks = n
@@ -371,9 +395,9 @@ func (j job) lsiBy(g group) []phase {
 		return []phase{p}
 	}
 	var all []phase
-	from, rows, unit := -1, j.Nodes*probeRow/size, j.pass()
+	from, rows, hop := -1, j.Nodes*probeRow/size, work{unit: j.pass()}
 	if g.size > 1 {
-		unit = g.hop() + g.barrier
+		hop = g.unit()
 	}
 	ranges := int((j.Nodes + partition.BlockRows - 1) / partition.BlockRows)
 	for _, to := range stage.StretchEnds(j.Hops, j.plan.LSI.Kmax) {
@@ -383,7 +407,8 @@ func (j job) lsiBy(g group) []phase {
 		}
 		columns.open, columns.cold = j.graph()
 		columns.cold.read /= size
-		columns.piece = work{units: to - from, unit: unit, written: rows, files: 1}
+		columns.piece = hop
+		columns.piece.units, columns.piece.written, columns.piece.files = to-from, rows, 1
 		// A worker has two tasks, and has the node table open for the second one.
 		found := phase{stage: control.LSI, part: control.Rows, tasks: evenly(ranges, j.workers)}
 		found.open = work{read: j.nodeTable()}
@@ -409,7 +434,7 @@ func (j job) takes(phases []phase) (total float64) {
 		longest := 0.0
 		for i, pieces := range p.tasks {
 			w := p.of(i)
-			longest = max(longest, seconds(p.open.read+p.cold.read, rate)+float64(pieces)*(float64(w.units)*w.unit+seconds(w.read+w.written, rate)))
+			longest = max(longest, seconds(p.open.read+p.cold.read, rate)+float64(pieces)*(float64(w.units)*j.takesUnit(w)+seconds(w.read+w.written, rate)))
 		}
 		total += longest * math.Ceil(float64(len(p.tasks))/float64(j.workers))
 	}

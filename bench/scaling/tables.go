@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	sharing "ndls/group"
 	"ndls/internal/control"
 	"ndls/internal/packed"
 )
@@ -141,7 +142,9 @@ func gangsTable(w io.Writer, j job, f fate, workers []int, barrier float64, seed
 		t := g.average(f, seeds)
 		blocks := packed.Panels(j.Features)
 		// All ask the same owner at a time, and nothing hides it.
-		waves := g.machine.hop(g.directed()/float64(n), g.stream(), g.received()*float64(n))
+		each := g.unit()
+		each.way = sharing.Direct
+		waves := g.takesUnit(each) - each.waits
 		sent := float64(blocks*j.Hops) * float64(n-1) * float64(j.Nodes) * rowBytes
 		line(w, []string{
 			fmt.Sprint(n), gigabytes(float64(g.rows())), gigabytes(g.received()), fmt.Sprintf("%.1f", sent/1e12), fmt.Sprintf("%.1f", g.directed()/float64(n)/j.machine.Edges),
