@@ -82,8 +82,15 @@ func TestMeasureScaling(t *testing.T) {
 		kind    string
 		bits    float64
 	}{
-		{1, "columns", 2e8}, {2, "columns", 2e8}, {4, "columns", 2e8}, {2, "rows", 2e8}, {4, "rows", 2e8}, {4, "both", 2e8},
-		{2, "rows", 0}, {4, "rows", 0}, {4, "both", 0},
+		{1, "columns", 2e8},
+		{2, "columns", 2e8},
+		{4, "columns", 2e8},
+		{2, "rows", 2e8},
+		{4, "rows", 2e8},
+		{4, "both", 2e8},
+		{2, "rows", 0},
+		{4, "rows", 0},
+		{4, "both", 0},
 	} {
 		m := measured{Nodes: nodes, Edges: edges, Kind: x.kind, Bits: x.bits, Workers: x.workers}
 		t.Run(fmt.Sprintf("%d nodes %d workers %s %.0f Mb a second", nodes, x.workers, x.kind, x.bits/1e6), func(t *testing.T) {
