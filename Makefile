@@ -18,7 +18,7 @@ TWINS := ./spmv ./bench/pass ./lsi ./smooth ./train/...
 SHARED := ./internal/ahead ./internal/control/... ./internal/direct ./internal/extsort ./internal/inorder ./internal/keysort ./internal/progress ./internal/share \
   ./internal/storage ./internal/tracing ./internal/vfs ./catalog ./tiles ./shards ./spmv ./hops ./group/... ./lsi ./smooth ./partition ./train/... ./worker ./coordinator ./export
 # Tests that compare bytes and take long. Others start the same goroutines, and call the same kernels.
-LONG := TestNumberedGraph|TestPruned|TestCutsDoNotShow|TestContract|TestStretches|TestPiecesUnderMemory|TestCheckpoints|TestPart|TestChoose|TestEveryScratchOperation|TestBytes|TestTilesOfSeveralIntervals|TestRulesEqualTheirDefinition|TestCorrectionLeavesNothing|TestNumberedGoesOn|TestNoShardsContinued|TestNoShards|TestHopStreamRoundTrip
+LONG := TestNumberedGraph|TestPruned|TestCutsDoNotShow|TestContract|TestStretches|TestPiecesUnderMemory|TestRangesEqualRun|TestCheckpoints|TestPart|TestChoose|TestEveryScratchOperation|TestBytes|TestTilesOfSeveralIntervals|TestRulesEqualTheirDefinition|TestCorrectionLeavesNothing|TestNumberedGoesOn|TestNoShardsContinued|TestNoShards|TestHopStreamRoundTrip
 FUZZ_COUNT ?= 20000
 FUZZ_BUILD ?= -fuzz=.
 BENCH_COUNT ?= 10
