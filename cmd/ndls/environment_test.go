@@ -58,7 +58,7 @@ func TestMisspelt(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range []string{"NDLS_MEMORY", "NDLS_COLUMNS", "NDLS_CONFIG", "NDLS_DATA", "NDLS_BINARY", "NDLS_GRID_SECONDS", "NDLS_NOTHING", "NDLS"} {
+	for _, name := range []string{"NDLS_MEMORY", "NDLS_COLUMNS", "NDLS_CONFIG", "NDLS_DATA", "NDLS_BINARY", "NDLS_CHAOS", "NDLS_NOTHING", "NDLS"} {
 		a := &app{stdout: &strings.Builder{}, stderr: &strings.Builder{}}
 		if lines := misspelt(a.root(), []string{name + "=1", "NDLS_MEMROY="}); len(lines) > 0 {
 			t.Errorf("%s: %q", name, lines)
