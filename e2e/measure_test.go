@@ -49,7 +49,8 @@ func (x measuredTask) is(p measuredPhase, id string) bool {
 	return id == p.Stage || id == fmt.Sprintf("%s/%s/%d-%d%s", p.Stage, p.Part, x.First, x.Last, panels)
 }
 
-// scaledJob is the job that is measured. A million times smaller distances than any node has let all take as many hops.
+// scaledJob is the job that is measured. No node comes as near to the stationary state as its ε asks, so that all nodes take
+// the largest number of hops.
 func scaledJob(nodes, edges int64) []string {
 	return []string{
 		"--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=64,classes=8,seed=1", nodes, edges), "--interval-blocks", "1",
@@ -58,9 +59,9 @@ func scaledJob(nodes, edges int64) []string {
 }
 
 // TestMeasureScaling runs the whole job on hosts of their own with cables of 200 Mb/s and 2 ms, where the network decides, and
-// with cables as fast as they are, where sending takes the processor. It
-// writes how long each task took to the file that NDLS_SCALING names: with one worker, with two
-// and with four, which share columns, or rows, or both in groups of two. The bytes are those of one process.
+// with cables that nothing slows down, where sending takes the processor. One worker, two, and four share columns, or rows, or
+// both in groups of two. The test writes how long each task took to the file that NDLS_SCALING names, and fails where the bytes
+// are not those of one process.
 // It takes some minutes, on a machine that does nothing else.
 func TestMeasureScaling(t *testing.T) {
 	file := os.Getenv("NDLS_SCALING")

@@ -10,7 +10,7 @@ import (
 // slowest lists after how many hops the last of so many nodes of a generated graph has settled, for
 // ε 0.03 and r 0.5. Up to 4.3e5 nodes it follows from the K tables of papers100m: at scale 1/64 and
 // 1/16, in which one of so many nodes needs as many hops. What follows are the largest K at scale
-// 1/64, 1/16, 1/4 and 1, which hang on a node or two of the graph that is drawn: at 1/8 it is 13.
+// 1/64, 1/16, 1/4 and 1, which one or two nodes of the graph that is drawn decide: at 1/8 it is 13.
 var slowest = []struct{ nodes, hops float64 }{
 	{1, 3}, {36, 4}, {500, 5}, {1.7e3, 6}, {1.2e4, 7}, {1.2e5, 8}, {434e3, 9}, {1.735e6, 13}, {6.94e6, 21}, {27.8e6, 27}, {111e6, 20},
 }
@@ -55,8 +55,8 @@ func (c Counts) ExpectedHops(o control.LSIOptions) int {
 	return o.Kmax
 }
 
-// usualHops is what all but a few nodes of a generated graph need at most. Those that need more hang on
-// the rest by few edges, as in chains.
+// usualHops is what all but a few nodes of a generated graph need at most. Those that need more are
+// joined to the rest by few edges, as in chains.
 const usualHops = 9
 
 // needless is how many passes' edges lead into rows that the last of some hops do not need, of so many

@@ -115,8 +115,8 @@ const (
 // rates are what real tasks of a graph took.
 type rates struct {
 	// plain are the seconds of all tasks of a part of a stage that shares no rows, computing those that a stage of which rows
-	// are shared takes where they are not. beside and asks are the time of a task that is not its own, asking for it and reading the
-	// catalogue: beside is what calls wait for cables, asks takes a core.
+	// are shared takes where they are not. beside and asks are the seconds in which a worker asks for a task and reads
+	// the catalogue: in beside, calls wait for cables; asks takes a core.
 	plain, computing map[string]float64
 	tasks            map[string]int // of each part that shares no rows
 	beside, asks     float64
@@ -127,10 +127,10 @@ type rates struct {
 }
 
 // ratesOf are those for a run: what tasks took in the run of the same graph, kind and cables that has as many workers, or as many
-// as there are cores, and what was beside tasks in that of columns. Where rows are shared, a stage computes as much as
-// where columns are. What the cores did beside that in the run of four workers that share rows, where cables kept nobody waiting and
-// no core was idle, was sending and receiving. A cable that nothing slows down carries what one of two workers received in the time
-// in which it did not compute.
+// as there are cores, and what was beside tasks in that of columns. A stage computes as much where rows are
+// shared as where columns are. In the run of four workers that share rows over cables that nothing slows down, no core was idle:
+// all that the cores did beside computing is taken for sending and receiving. Such a cable is taken to carry what one of two
+// workers received in the time in which it did not compute.
 func ratesOf(runs []measured, of measured) (rates, error) {
 	r := rates{plain: map[string]float64{}, computing: map[string]float64{}, tasks: map[string]int{}}
 	kind := of.Kind
