@@ -119,7 +119,9 @@ type rates struct {
 	// the catalogue: in beside, calls wait for cables; asks takes a core.
 	plain, computing map[string]float64
 	tasks            map[string]int // of each part that shares no rows
-	beside, asks     float64
+	// opening are the seconds that a stage of columns takes more for each worker beyond those cores: it opens the graph too.
+	opening      map[string]float64
+	beside, asks float64
 	// least is the seconds of a task that does next to nothing, which is a part of each task's own time.
 	least float64
 	// sending is the seconds of a thread that a byte of rows takes, cable the bytes a second of one that nothing slows down.
@@ -132,7 +134,7 @@ type rates struct {
 // all that the cores did beside computing is taken for sending and receiving. Such a cable is taken to carry what one of two
 // workers received in the time in which it did not compute.
 func ratesOf(runs []measured, of measured) (rates, error) {
-	r := rates{plain: map[string]float64{}, computing: map[string]float64{}, tasks: map[string]int{}}
+	r := rates{plain: map[string]float64{}, computing: map[string]float64{}, tasks: map[string]int{}, opening: map[string]float64{}}
 	kind := of.Kind
 	if kind == "both" {
 		kind = "rows"
@@ -148,6 +150,10 @@ func ratesOf(runs []measured, of measured) (rates, error) {
 				if p.Stage == control.Partition && p.Part == control.Whole && m.Workers > 1 {
 					r.least = p.seconds() // it commits what is there
 				}
+			}
+			if m.Kind == "columns" && m.Bits == of.Bits && m.Workers <= measuredCores {
+				sign := float64(2*m.Workers - 3) // what two workers took more than one
+				r.opening[string(p.Stage)] += sign * p.seconds()
 			}
 			if few && m.Kind == "columns" && (p.Part == control.Columns || p.Stage == control.LSI || p.Stage == control.Train) {
 				r.computing[string(p.Stage)] += p.seconds()
@@ -253,6 +259,9 @@ func (r rates) replay(m measured) (phases []phase, err error) {
 		size := 0.0
 		for _, t := range p.Tasks {
 			size += t.size()
+		}
+		if p.Part == control.Columns && m.Workers > measuredCores && len(p.Tasks) > measuredCores {
+			seconds += float64(m.Workers-measuredCores) * max(r.opening[string(p.Stage)], 0)
 		}
 		least := min(r.least, seconds/float64(max(r.tasks[p.name()], 1)))
 		for _, t := range p.Tasks {
