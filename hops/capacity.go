@@ -51,7 +51,7 @@ type Capacity struct {
 }
 
 // Useful is r for no more columns than are of use at a time: wider rows only leave
-// the cache. A strip that several threads share is cut into slices of columns.
+// the cache. A strip that several threads share is cut into slices of columns ([Capacity.Teams] says where blocks are run side by side instead).
 func (c Capacity) Useful() Capacity {
 	columns := usefulBytes / int(c.Precision.Bytes())
 	if !c.Resident {
@@ -59,6 +59,36 @@ func (c Capacity) Useful() Capacity {
 	}
 	columns *= max(c.Threads/packed.Strips(c.Nodes), 1)
 	c.Columns = min(c.Columns, columns)
+	return c
+}
+
+// mostTeams bounds how many blocks are run side by side: each has files open while its columns are written.
+const mostTeams = 8
+
+// Teams is how many blocks are best run side by side, by teams of threads: one where each thread of a
+// pass has a strip of its own, else as many as have threads to themselves then, if there are so many blocks.
+// Threads that share a strip wait for each other, in each hop and between blocks.
+func (c Capacity) Teams() int {
+	if c.Others > 0 {
+		return 1
+	}
+	one := c
+	one.Threads = 1
+	width := max(one.Useful().Columns/packed.PanelColumns, 1)
+	if c.Asked > 0 {
+		width = max(min(width, c.Asked/packed.PanelColumns), 1)
+	}
+	blocks := (packed.Panels(c.Columns) + width - 1) / width
+	return max(min(c.Threads/max(packed.Strips(c.Nodes), 1), blocks, mostTeams), 1)
+}
+
+// Team is r for one of so many teams: its share of the memory and of the columns, and as many threads as the
+// largest of them has.
+func (c Capacity) Team(teams int) Capacity {
+	panels := packed.Panels(c.Columns)
+	c.Free /= int64(teams)
+	c.Threads = (c.Threads + teams - 1) / teams
+	c.Columns = (panels + teams - 1) / teams * packed.PanelColumns
 	return c
 }
 

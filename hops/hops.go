@@ -2,6 +2,7 @@ package hops
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"ndls/group"
@@ -166,6 +167,20 @@ type Stats struct {
 	Seconds float64
 	// ByHop says the same of each hop.
 	ByHop byhop.List
+}
+
+// Beside is s, of one of so many teams that made hops side by side: seconds, and bytes that were counted for the whole
+// process, are its share of what was measured.
+func (s Stats) Beside(teams int) Stats {
+	s.Seconds /= float64(teams)
+	list := slices.Clone(s.ByHop)
+	for i := range list {
+		x, n := &list[i], int64(teams)
+		x.Seconds /= float64(n)
+		x.Words, x.Rows, x.Read, x.Written = x.Words/n, x.Rows/n, x.Read/n, x.Written/n
+	}
+	s.ByHop = list
+	return s
 }
 
 // Add adds another block's.

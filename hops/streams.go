@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -19,10 +20,11 @@ import (
 
 // Streams holds the edges that the column blocks of a run read. The first hops read the
 // stream of the graph. Where some rows are not recomputed at later hops, those hops read
-// copies without the edges into such rows. All blocks read the same copies. One goroutine
-// uses a Streams at a time.
+// copies without the edges into such rows. All blocks read the same copies. Several goroutines may
+// take blocks from hop to hop at the same time, if there are several blocks.
 type Streams struct {
-	g Graph
+	g  Graph
+	mu sync.Mutex // of copies and idle
 	// last gives the last hops at which rows are recomputed; nil if that is the last of all.
 	last   Lasts
 	blocks int
@@ -100,6 +102,8 @@ func (c *copied) close() {
 // edges of the one before, so together they have at most as many as the stream of the
 // graph.
 func (s *Streams) at(ctx context.Context, hop, left int) (c *copied, edges int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	c = s.whole
 	for _, x := range s.copies {
 		if x.hop <= hop {

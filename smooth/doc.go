@@ -47,6 +47,9 @@
 // Where several blocks make the same hops, rows that no target needs any more are left
 // out of the last ones (package hops).
 //
+// Where strips are fewer than threads, several blocks may be run side by side, by a [Smoother] each
+// ([Smoother.Another]).
+//
 // After each hop the sums are those of the same rule with K_i cut at that hop:
 // [Smoother.Prefix] gives the output rows that follow, so that one run has those of
 // every depth.
@@ -76,7 +79,8 @@
 // thread if the sums are on disk; n·b/8 + n bytes with settled rows, for decays and for which rows
 // are read, and 4·n for last hops that were chosen; else 9/8·n bytes where there are several
 // blocks. Hop 0 of the next block takes 4·n·b bytes where blocks stay as they are beside it
-// ([Options.Ahead]). Saving adds nothing that grows. Choosing last hops takes 5·n bytes, a bit for each row of
+// ([Options.Ahead]). Where blocks are run side by side ([Options.SideBySide]), each team takes all of that but hop counts,
+// which rows are needed, and lists of rows that are read. Saving adds nothing that grows. Choosing last hops takes 5·n bytes, a bit for each row of
 // the graph, 2 MiB a thread and 5 MiB beside a block of 16 columns. In the scratch folder it takes
 // 68·n bytes for the panel and the influences, and 2·n for each hop.
 //

@@ -16,15 +16,33 @@ func CountedTargets(n, count int64) *Targets { return &Targets{n: n, size: count
 // c.Free: sums that do not fit beside the rows of two hops go to disk first, then
 // rows. Where nothing fits, it is the least one, and the error wraps
 // mem.ErrBudget. Ahead stays set only where the same blocks fit beside what is read ahead.
+//
+// Where blocks may be run side by side, and strips are fewer than threads, it is the layout of as many blocks as there are
+// threads for, and memory to hold all of them, and need is what they take together.
 func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
+	if o.SideBySide {
+		for teams := c.Teams(); teams > 1; teams-- {
+			one, need, err := o.planBlock(c.Team(teams), c.Columns)
+			if err == nil && one.Layout.Residency == spmv.Resident && !one.SpilledSums {
+				one.Teams = teams
+				return one, need + int64(teams-1)*(need-sharedBytes(c.Nodes, one)), nil
+			}
+		}
+	}
+	return o.planBlock(c, c.Columns)
+}
+
+// planBlock is Plan for one of the blocks of so many columns.
+func (o Options) planBlock(c hops.Capacity, columns int) (Options, int64, error) {
+	o.Teams = 1
 	ahead := o.Ahead
 	o.Ahead = false
-	least, need, err := o.plan(c)
+	least, need, err := o.plan(c, columns)
 	if err != nil || !ahead || !least.mayRead() {
 		return least, need, err
 	}
 	o.Ahead = true
-	if with, need, err := o.plan(c); err == nil && with.Layout == least.Layout && with.SpilledSums == least.SpilledSums {
+	if with, need, err := o.plan(c, columns); err == nil && with.Layout == least.Layout && with.SpilledSums == least.SpilledSums {
 		return with, need, nil
 	}
 	return least, need, nil
@@ -36,9 +54,8 @@ func (o Options) mayRead() bool {
 	return o.Blocks > 1 && !residual && !o.Settled && !o.deflated && !o.Chooses && len(o.Keep) == 0
 }
 
-// plan is Plan with Ahead as it is.
-func (o Options) plan(c hops.Capacity) (Options, int64, error) {
-	columns := c.Columns
+// plan is planBlock with Ahead as it is.
+func (o Options) plan(c hops.Capacity, columns int) (Options, int64, error) {
 	c = c.Useful()
 	o.all = c.Nodes + c.Others
 	with := func(l spmv.Layout) Options { return o.with(l, columns, c.Others) }

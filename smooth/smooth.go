@@ -43,6 +43,10 @@ type Options struct {
 	// Blocks is how many column blocks are run, 0 for one. Several blocks share copies of the
 	// edges that late hops need. The result does not depend on it.
 	Blocks int
+	// SideBySide says that the caller can run several blocks at the same time. [Options.Plan] sets how many
+	// that are: Teams, each with a smoother ([Smoother.Another]) and a share of the threads. Layout is that of a block.
+	SideBySide bool
+	Teams      int
 	// After, unless nil, is called when the rows of a hop are added to the sums: of hop 0
 	// first, then of each hop. It may call [Smoother.Prefix] and [Smoother.Hop].
 	After func(hop int) error
@@ -101,6 +105,9 @@ type Smoother struct {
 	// beside add up what further rules make of the hops. They have no rows of their own.
 	beside []*Smoother
 
+	// another says that what does not belong to the block is that of another smoother.
+	another bool
+
 	rows    *spmv.Block
 	sums    *sums
 	mean    *stationary.Mean // nil unless rows are deflated
@@ -143,32 +150,70 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 		}
 		s.hops = max(s.hops, one.hops)
 	}
-	if s.rows, err = g.NewBlock(o.Layout); err != nil {
+	if err := s.open(); err != nil {
 		return nil, err
+	}
+	switch {
+	case o.deflated:
+		s.streams = g.NewStreams(o.Blocks, s.reserve(), nil, false)
+	case o.Settled:
+		s.streams = g.NewStreams(o.Blocks, s.reserve(), s.settling(), true)
+	default:
+		err = s.prune(ctx)
+	}
+	return s, err
+}
+
+// Another prepares a smoother for other blocks, which another goroutine runs with so many threads at the same time. It
+// shares with s what all blocks have in common, and is freed before s.
+func (s *Smoother) Another(threads int) (t *Smoother, err error) {
+	if s.another || len(s.beside) > 0 || s.o.After != nil {
+		return nil, errors.New("blocks of such rules are not run side by side")
+	}
+	t = &Smoother{
+		g: s.g, o: s.o, n: s.n, another: true,
+		counts: s.counts, added: s.added, most: s.most, weights: s.weights, finals: s.finals, hops: s.hops,
+		needed: s.needed, streams: s.streams,
+	}
+	t.g.Threads = threads
+	if err := t.open(); err != nil {
+		t.Free()
+		return nil, err
+	}
+	return t, nil
+}
+
+// open makes what belongs to a block.
+func (s *Smoother) open() (err error) {
+	g, o := s.g, s.o
+	if s.rows, err = g.NewBlock(o.Layout); err != nil {
+		return err
 	}
 	if o.Rule.holds() {
 		if s.sums, err = newSums(g.Budget, o.Targets, o.Layout.Columns, o.SpilledSums, g.Threads, g.Scratch); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if !o.Settled && !o.deflated {
-		return s, s.prune(ctx)
+		return nil
 	}
-	if s.mean, err = g.State.NewMean(o.Layout.Columns); err != nil {
-		return nil, err
+	if s.mean, err = g.State.NewMean(o.Layout.Columns); err != nil || o.deflated {
+		return err
 	}
-	if o.deflated {
-		s.streams = g.NewStreams(o.Blocks, o.held(s.n), nil, false)
-		return s, nil
-	}
-	last := hops.AsLasts(s.until)
-	if o.Last != nil {
-		last = s.lasts
-	}
-	s.streams = g.NewStreams(o.Blocks, o.held(s.n), last, true)
-	s.closure, err = hops.NewClosure(g.Budget, s.n, o.Layout.Columns, last)
-	return s, err
+	s.closure, err = hops.NewClosure(g.Budget, s.n, o.Layout.Columns, s.settling())
+	return err
 }
+
+// settling are the hops after which rows settle.
+func (s *Smoother) settling() hops.Lasts {
+	if s.o.Last != nil {
+		return s.lasts
+	}
+	return hops.AsLasts(s.until)
+}
+
+// reserve is the memory that all teams take beside copies of edges, while blocks are smoothed.
+func (s *Smoother) reserve() int64 { return s.o.held(s.n) * int64(max(s.o.Teams, 1)) }
 
 // prunes says whether rows that no later hop needs are left out. Finding them pays for
 // several blocks only.
@@ -177,7 +222,7 @@ func (o Options) prunes() bool { return o.Blocks > 1 && !o.Settled && !o.deflate
 // prune finds out up to which hop rows are needed.
 func (s *Smoother) prune(ctx context.Context) (err error) {
 	if s.o.Last != nil {
-		s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(s.n), s.lasts, false)
+		s.streams = s.g.NewStreams(s.o.Blocks, s.reserve(), s.lasts, false)
 		return nil
 	}
 	if s.o.prunes() && s.g.Filter != nil {
@@ -196,10 +241,10 @@ func (s *Smoother) prune(ctx context.Context) (err error) {
 		})
 	}
 	if err != nil || s.needed == nil {
-		s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(s.n), nil, false)
+		s.streams = s.g.NewStreams(s.o.Blocks, s.reserve(), nil, false)
 		return err
 	}
-	s.streams = s.g.NewStreams(s.o.Blocks, s.o.held(s.n), hops.AsLasts(s.needed.Until), false)
+	s.streams = s.g.NewStreams(s.o.Blocks, s.reserve(), hops.AsLasts(s.needed.Until), false)
 	return nil
 }
 
@@ -270,6 +315,18 @@ func (s *Smoother) until(i int64) int {
 	return max(int(s.counts.S[i])-1+s.o.Slack, 1)
 }
 
+// sharedBytes is what of [MemoryBytes] smoothers of several teams have in common.
+func sharedBytes(n int64, o Options) int64 {
+	bytes := 2*n + 4096
+	if o.Settled {
+		bytes += 2*n + hops.StreamsBytes(n)
+	}
+	if o.prunes() {
+		bytes += hops.NeededBytes(n, n)
+	}
+	return bytes
+}
+
 // MemoryBytes is what a smoother takes beside the column block.
 func MemoryBytes(n, components int64, o Options, threads int) int64 {
 	bytes := 2 * n
@@ -297,6 +354,9 @@ func (s *Smoother) Sums() bool { return s.o.Rule.Sums() }
 // Ahead says that the caller has memory for hop 0 of the next block ([Options.Ahead]).
 func (s *Smoother) Ahead() bool { return s.o.Ahead }
 
+// Layout is that of a block.
+func (s *Smoother) Layout() spmv.Layout { return s.o.Layout }
+
 // Hops is the number of passes each block takes.
 func (s *Smoother) Hops() int { return s.hops }
 
@@ -314,8 +374,6 @@ func (s *Smoother) Free() {
 	for _, x := range s.beside {
 		x.Free()
 	}
-	s.counts.Free()
-	s.added.Free()
 	if s.rows != nil {
 		s.rows.Free()
 	}
@@ -326,6 +384,11 @@ func (s *Smoother) Free() {
 		s.mean.Free()
 	}
 	s.closure.Free()
+	if s.another {
+		return
+	}
+	s.counts.Free()
+	s.added.Free()
 	s.needed.Free()
 	s.streams.Close()
 }
@@ -378,7 +441,7 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 		}
 	}
 	walk := s.streams.Walk(s.rows, hop, s.closure)
-	if s.needed != nil {
+	if s.needed != nil && !s.another {
 		walk.EdgesStreamed, s.needed.EdgesRead = s.needed.EdgesRead, 0
 	}
 	meter := progress.StartPart(ctx, "hops", int64(s.hops), "hops")

@@ -10,12 +10,13 @@ import (
 )
 
 // aheadColumns read the columns of the next block into memory, 4 bytes a value, while the caller
-// makes hops of the block that it has. The caller asks for blocks in ascending order, and for each
-// once.
+// makes hops of the block that it has. The caller asks for blocks in ascending order, each as many columns after the one
+// before, and for each once.
 type aheadColumns struct {
 	lsi.Columns
 	budget *mem.Budget
 	rows   int64
+	step   int  // columns from one block to the next
 	end    int  // the columns from here on are not the task's
 	on     bool // there is memory for the next block
 
@@ -26,9 +27,13 @@ type aheadColumns struct {
 	err    error         // what reading ahead ended with
 }
 
-// ahead is in with columns that may be read ahead, up to panel last.
-func (g engine) ahead(in input, last int) input {
-	in.ahead = &aheadColumns{Columns: in.Columns, budget: g.Budget, rows: g.hi - g.lo, end: last * packed.PanelColumns}
+// ahead is in with columns that may be read ahead, up to panel last, in blocks of which each begins so many panels after
+// the one before.
+func (g engine) ahead(in input, step, last int) input {
+	in.ahead = &aheadColumns{
+		Columns: in.Columns, budget: g.Budget, rows: g.hi - g.lo,
+		step: step * packed.PanelColumns, end: last * packed.PanelColumns,
+	}
 	in.Columns = in.ahead
 	return in
 }
@@ -59,10 +64,10 @@ func (a *aheadColumns) Rows(ctx context.Context, first, columns int, put func(ro
 		return err
 	}
 	a.done = nil
-	if !a.on || first+columns >= a.end {
+	if !a.on || first+a.step >= a.end {
 		return nil
 	}
-	return a.read(ctx, first+columns, columns)
+	return a.read(ctx, first+a.step, columns)
 }
 
 // read begins to read a block.

@@ -61,7 +61,7 @@ func aheadOf(t *testing.T, n *numbered, free int64) (*aheadColumns, *mem.Budget)
 			t.Fatal(err)
 		}
 	}
-	return &aheadColumns{Columns: n, budget: b, rows: int64(n.rows), end: n.width, on: true}, b
+	return &aheadColumns{Columns: n, budget: b, rows: int64(n.rows), step: 16, end: n.width, on: true}, b
 }
 
 // TestColumnsAhead reads blocks in order: the values are those of the columns, each block is asked for

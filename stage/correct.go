@@ -16,7 +16,6 @@ import (
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/smooth"
-	"ndls/spmv"
 	"ndls/tiles"
 	"ndls/train"
 )
@@ -204,19 +203,19 @@ func (env labelsRun) propagateErrors(ctx context.Context, first, last int, known
 	scale, _, _ := env.Plan.Labels.Correction()
 	if scale == 0 {
 		in := input{Columns: &shifted{x, all}, kinds: softKinds}
-		return g.smoothBlocks(ctx, o, k, all+first, all+last, func(s *smooth.Smoother, l spmv.Layout, first, last int) error {
-			return g.smoothBlock(ctx, s, l, in, out, -all, first, last)
+		return g.smoothBlocks(ctx, o, k, in, all+first, all+last, func(ctx context.Context, t *team, first, last int) error {
+			return t.smoothBlock(ctx, out, -all, first, last)
 		})
 	}
 	c := &clampedErrors{errorColumns: x, panels: all, alpha: float32(alpha)}
 	o.After = func(hop int) error { return c.after(ctx, hop) }
 	o.PanelBytes = known.count() * panelRow
-	return g.smoothBlocks(ctx, o, k, all+first, all+last, func(s *smooth.Smoother, l spmv.Layout, first, last int) error {
-		if err := c.begin(env.Env, s, l, first); err != nil {
+	return g.smoothBlocks(ctx, o, k, input{Columns: c, kinds: softKinds}, all+first, all+last, func(ctx context.Context, t *team, first, last int) error {
+		if err := c.begin(env.Env, t.s, first); err != nil {
 			return err
 		}
 		defer c.rows.Free()
-		return g.smoothBlock(ctx, s, l, input{Columns: c, kinds: softKinds}, out, -all, first, last)
+		return t.smoothBlock(ctx, out, -all, first, last)
 	})
 }
 
@@ -279,9 +278,9 @@ type clampedErrors struct {
 }
 
 // begin takes memory for a block.
-func (c *clampedErrors) begin(env *Env, s *smooth.Smoother, l spmv.Layout, first int) (err error) {
-	c.s, c.first, c.columns, c.filled = s, first, l.Columns, false
-	c.rows, err = mem.Alloc[float32](env.Budget, c.known.count()*int64(l.Columns), "errors of training nodes")
+func (c *clampedErrors) begin(env *Env, s *smooth.Smoother, first int) (err error) {
+	c.s, c.first, c.columns, c.filled = s, first, s.Layout().Columns, false
+	c.rows, err = mem.Alloc[float32](env.Budget, c.known.count()*int64(c.columns), "errors of training nodes")
 	return err
 }
 

@@ -13,7 +13,6 @@ import (
 	"ndls/lsi"
 	"ndls/shards"
 	"ndls/smooth"
-	"ndls/spmv"
 	"ndls/tiles"
 )
 
@@ -452,16 +451,15 @@ func (env depthRun) sweep(ctx context.Context, first, last int) (err error) {
 		x.o.Targets, x.o.After = mine, b.after
 		x.o.PanelBytes = mine.Len() * (int64(most+1)*depthRow + panelRow)
 		x.o.Ahead = !corrects(env.Plan) // else soft labels are read beside what is smoothed
-		in := x.g.ahead(input{Columns: x.soft}, x.last)
-		defer in.ahead.free()
-		return x.g.smoothBlocks(ctx, x.o, x.k, x.first, x.last, func(s *smooth.Smoother, l spmv.Layout, first, last int) error {
-			return env.sweepBlock(ctx, x, in, b, s, l, first, last)
+		return x.g.smoothBlocks(ctx, x.o, x.k, input{Columns: x.soft}, x.first, x.last, func(ctx context.Context, t *team, first, last int) error {
+			return env.sweepBlock(ctx, x, b, t, first, last)
 		})
 	})
 }
 
 // sweepBlock smooths panels [first, last), which are one block.
-func (env depthRun) sweepBlock(ctx context.Context, x runColumns, soft input, b *depthBlock, s *smooth.Smoother, l spmv.Layout, first, last int) (err error) {
+func (env depthRun) sweepBlock(ctx context.Context, x runColumns, b *depthBlock, t *team, first, last int) (err error) {
+	s, l, soft := t.s, t.s.Layout(), t.in
 	b.s, b.stride, b.first, b.last, b.depths = s, l.Columns, first, last, 1
 	n := b.mine.Len()
 	if b.best, err = mem.Alloc[uint64](env.Budget, n*int64(b.most+1)*int64(last-first), "best classes"); err != nil {
@@ -482,7 +480,7 @@ func (env depthRun) sweepBlock(ctx context.Context, x runColumns, soft input, b 
 		}
 	}
 	stats, err := s.Run(ctx, func(put func([]float32) error) error { return in.Rows(ctx, first*packed.PanelColumns, l.Columns, put) })
-	x.g.passed(stats, l)
+	t.stats.Add(stats)
 	if err != nil {
 		return err
 	}

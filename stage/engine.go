@@ -2,8 +2,10 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"ndls/group"
 	"ndls/hops"
@@ -29,17 +31,24 @@ type engine struct {
 // LSI.
 func (g engine) smoothColumns(ctx context.Context, o smooth.Options, k []uint16, in input, out *tiles.Matrix, first, last int) error {
 	o.Ahead = true
-	in = g.ahead(in, last)
-	defer in.ahead.free()
-	return g.smoothBlocks(ctx, o, k, first, last, func(s *smooth.Smoother, l spmv.Layout, first, last int) error {
-		return g.smoothBlock(ctx, s, l, in, out, 0, first, last)
+	return g.smoothBlocks(ctx, o, k, in, first, last, func(ctx context.Context, t *team, first, last int) error {
+		return t.smoothBlock(ctx, out, 0, first, last)
 	})
 }
 
-// smoothBlocks prepares a smoother for the columns of panels [first, last), and calls block
-// for the panels of one block after the other.
-func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, first, last int,
-	block func(s *smooth.Smoother, l spmv.Layout, first, last int) error,
+// team smooths some of the blocks of a task one after the other, with a share of the threads.
+type team struct {
+	engine
+	s *smooth.Smoother
+	// in is what is smoothed. It is read ahead where the options ask for that.
+	in    input
+	stats hops.Stats
+}
+
+// smoothBlocks prepares smoothing of panels [first, last) of in, and calls block for the panels of one block
+// after the other. Where blocks are smoothed side by side, calls of different teams come at the same time.
+func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, in input, first, last int,
+	block func(ctx context.Context, t *team, first, last int) error,
 ) error {
 	if first == last {
 		return nil
@@ -56,29 +65,84 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	if o, err = g.smoothLayout(ctx, o, (last-first)*packed.PanelColumns); err != nil {
 		return err
 	}
-	s, err := smooth.New(ctx, g.hops(state), o)
+	threads := func(number int) int {
+		return g.Resources.Threads*(number+1)/o.Teams - g.Resources.Threads*number/o.Teams
+	}
+	graph := g.hops(state)
+	graph.Threads = threads(0)
+	s, err := smooth.New(ctx, graph, o)
 	if err != nil {
 		return err
 	}
 	defer s.Free()
-	begin := first
-	for ; first < last; first += o.Layout.Columns / packed.PanelColumns {
-		end := min(first+o.Layout.Columns/packed.PanelColumns, last)
-		leave := progress.EnterRange(ctx, panelShare(first, begin, last), panelShare(end, begin, last))
-		err := block(s, o.Layout, first, end)
-		leave()
-		if err != nil {
-			return err
+	width := o.Layout.Columns / packed.PanelColumns
+	teams := make([]*team, o.Teams)
+	for i := range teams {
+		one := s
+		if i > 0 {
+			if one, err = s.Another(threads(i)); err != nil {
+				return err
+			}
+			defer one.Free()
+		}
+		t := &team{engine: g, s: one, in: in}
+		if o.Ahead {
+			t.in = g.ahead(in, o.Teams*width, last)
+			defer t.in.ahead.free()
+		}
+		teams[i] = t
+	}
+	err = sideBySide(ctx, teams, func(ctx context.Context, i int) error {
+		begin := first
+		for at := first + i*width; at < last; at += o.Teams * width {
+			end := min(at+width, last)
+			leave := progress.EnterRange(ctx, panelShare(begin, first, last), panelShare(min(at+o.Teams*width, last), first, last))
+			err := block(ctx, teams[i], at, end)
+			leave()
+			if err != nil {
+				return err
+			}
+			begin = min(at+o.Teams*width, last)
+		}
+		return nil
+	})
+	for _, t := range teams {
+		g.passed(t.stats.Beside(o.Teams), o.Layout)
+	}
+	return err
+}
+
+// sideBySide calls work for the number of each team, at the same time. The first team tells the progress of all. After an
+// error the others end; where the state of work was saved, they save theirs.
+func sideBySide(ctx context.Context, teams []*team, work func(ctx context.Context, number int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	errs := make([]error, len(teams))
+	run := func(ctx context.Context, i int) {
+		if errs[i] = work(ctx, i); errs[i] != nil && !errors.Is(errs[i], hops.ErrStopped) {
+			cancel(errs[i])
 		}
 	}
-	return nil
+	var others sync.WaitGroup
+	for i := range len(teams) - 1 {
+		others.Go(func() { run(progress.Aside(ctx), i+1) })
+	}
+	run(ctx, 0)
+	others.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return errors.Join(errs...)
 }
 
 // smoothBlock smooths panels [first, last), which are one block, and commits
 // their tiles, whose panels lie so many further on.
-func (g engine) smoothBlock(ctx context.Context, s *smooth.Smoother, l spmv.Layout, in input, out *tiles.Matrix, further, first, last int) error {
+func (g *team) smoothBlock(ctx context.Context, out *tiles.Matrix, further, first, last int) error {
+	s, in := g.s, g.in
 	in.ahead.reads(s.Ahead())
-	x := func(put func([]float32) error) error { return in.Rows(ctx, first*packed.PanelColumns, l.Columns, put) }
+	x := func(put func([]float32) error) error {
+		return in.Rows(ctx, first*packed.PanelColumns, s.Layout().Columns, put)
+	}
 	kinds := in.kinds
 	if g.edgesKind != EdgesOf(g.Catalog, control.In) {
 		kinds = append(slices.Clip(kinds), g.edgesKind) // the same panels have states in another direction
@@ -89,7 +153,7 @@ func (g engine) smoothBlock(ctx context.Context, s *smooth.Smoother, l spmv.Layo
 	}
 	stats, err := s.Continue(ctx, x, first, last, c)
 	states.Close()
-	g.passed(stats, l)
+	g.stats.Add(stats)
 	if err != nil {
 		return err
 	}

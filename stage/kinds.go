@@ -11,7 +11,6 @@ import (
 	"ndls/internal/seal"
 	"ndls/shards"
 	"ndls/smooth"
-	"ndls/spmv"
 	"ndls/train"
 )
 
@@ -114,11 +113,11 @@ func HoldSmoothed(ctx context.Context, env *Env, plans []control.Plan, all bool)
 		return held, err
 	}
 	features := env.featureTiles()
-	return held, g.smoothBlocks(ctx, o, k, 0, packed.Panels(width), func(sm *smooth.Smoother, l spmv.Layout, first, last int) error {
-		from := first * packed.PanelColumns
-		var x hops.Rows = func(put func([]float32) error) error { return features.Rows(ctx, from, l.Columns, put) }
+	return held, g.smoothBlocks(ctx, o, k, input{}, 0, packed.Panels(width), func(ctx context.Context, t *team, first, last int) error {
+		sm, from := t.s, first*packed.PanelColumns
+		var x hops.Rows = func(put func([]float32) error) error { return features.Rows(ctx, from, sm.Layout().Columns, put) }
 		stats, err := sm.Run(ctx, x)
-		g.passed(stats, l)
+		t.stats.Add(stats)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,6 @@ import (
 	"ndls/internal/progress"
 	"ndls/shards"
 	"ndls/smooth"
-	"ndls/spmv"
 	"ndls/tiles"
 	"ndls/train"
 )
@@ -128,11 +127,11 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 		s.ReadNodes(1)
 		s.Random(o, out.Features, last, held)
 	} else {
-		o.Ahead = true
+		o.Ahead, o.SideBySide = true, len(o.Keep) == 0
 		for range out.Directions {
 			s.Columns(o, s.Features, last, held, s.Half)
 		}
-		o.Ahead = false
+		o.Ahead, o.SideBySide = false, false
 	}
 	if out.Parts > 0 {
 		for range out.Directions {
@@ -350,12 +349,12 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 	}
 	begin, end := first, last
 	smoothed := func(in input, first, last int) error {
-		in = g.ahead(in, last)
-		defer in.ahead.free()
 		defer progress.EnterRange(ctx, panelShare(first, begin, end), panelShare(last, begin, end))()
-		return g.smoothBlocks(ctx, o, k, first, last, func(s *smooth.Smoother, l spmv.Layout, first, last int) error {
-			kept.s, kept.in, kept.columns, kept.first, kept.last = s, in, l.Columns, first, last
-			if err := g.smoothBlock(ctx, s, l, in, out.Matrix, d*out.Panels(), first, last); err != nil || !in.drops || !final {
+		return g.smoothBlocks(ctx, o, k, in, first, last, func(ctx context.Context, t *team, first, last int) error {
+			if len(o.Keep) > 0 {
+				kept.s, kept.in, kept.columns, kept.first, kept.last = t.s, t.in, t.s.Layout().Columns, first, last
+			}
+			if err := t.smoothBlock(ctx, out.Matrix, d*out.Panels(), first, last); err != nil || !in.drops || !final {
 				return err
 			}
 			return env.dropFeatures(ctx, func(e catalog.Entry) bool { return first <= int(e.Block) && int(e.Block) < last })
@@ -370,7 +369,7 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 		return smoothed(input{Columns: random, kinds: []string{catalog.KindNodes}}, first, last)
 	}
 	labels := out.out.FeaturePanels()
-	o.Ahead = true
+	o.Ahead, o.SideBySide = true, len(o.Keep) == 0
 	if first < labels {
 		in := input{Columns: env.featureTiles(), kinds: []string{catalog.KindFeatures}}
 		if in.drops = dropsPanels(env.Plan) && !env.isShare(); in.drops {
@@ -383,7 +382,7 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 	if first = max(first, labels); first >= last {
 		return nil
 	}
-	o.Ahead = false // they are made of the node table
+	o.Ahead, o.SideBySide = false, false // they are made of the node table
 	return smoothed(input{Columns: labelColumns{env.Env, labels}, kinds: []string{catalog.KindNodes}}, first, last)
 }
 

@@ -80,7 +80,7 @@ func Serve(ctx context.Context, svc control.Service, store *storage.Counting, o 
 	s.worker = New(store, s.cat)
 	s.worker.scratchOnly = !o.Alone
 	if o.Saves {
-		s.worker.saver = &saver{stop: func() bool { return ctx.Err() != nil }, saved: s.noteSaved, hopping: s.hopping.Store}
+		s.worker.saver = &saver{stop: func() bool { return ctx.Err() != nil }, saved: s.noteSaved, hopping: s.noteHops}
 	}
 	if o.Blocks != nil {
 		s.worker.gangs = &gangs{Blocks: *o.Blocks, gather: s.gang, clients: map[string]*blocks.Client{}}
@@ -133,7 +133,16 @@ type server struct {
 	fencing uint64 // of the present lease
 	watch   *progress.Watch
 	saved   atomic.Int64 // Progress.Saved
-	hopping atomic.Bool  // the task ends at its next hop by itself if it is to stop
+	hopping atomic.Int32 // blocks under way, which end at their next hop by themselves if the task is to stop
+}
+
+// noteHops is told when the hops of a block begin, and when they end.
+func (s *server) noteHops(begin bool) {
+	if begin {
+		s.hopping.Add(1)
+	} else {
+		s.hopping.Add(-1)
+	}
 }
 
 // noteSaved is told that the present work was saved, or has ended.
@@ -286,7 +295,7 @@ func (s *server) execute(ctx context.Context, l control.Lease) (r control.StageR
 	// Hops are made to the end, so that they can be saved; all else stops at once.
 	defer s.watch.Follow(l.Task.ID())()
 	defer context.AfterFunc(told, func() {
-		if s.hopping.Load() {
+		if s.hopping.Load() > 0 {
 			select {
 			case <-time.After(lastHop):
 			case <-ctx.Done():

@@ -1,0 +1,38 @@
+package hops
+
+import (
+	"testing"
+
+	"ndls/internal/packed"
+	"ndls/spmv"
+)
+
+// TestTeams says how many blocks are run side by side, and how wide each is.
+func TestTeams(t *testing.T) {
+	for _, c := range []struct {
+		what           string
+		of             Capacity
+		teams, columns int // of a block
+	}{
+		{"a thread each", Capacity{Nodes: 1000, Threads: 2, Columns: 64, Resident: true}, 2, 16},
+		{"edges on disk", Capacity{Nodes: 1000, Threads: 2, Columns: 64}, 2, 32},
+		{"float16", Capacity{Nodes: 1000, Threads: 2, Columns: 128, Resident: true, Precision: spmv.Float16}, 2, 32},
+		{"one thread", Capacity{Nodes: 1000, Threads: 1, Columns: 64, Resident: true}, 1, 16},
+		{"a strip for each thread", Capacity{Nodes: 2 * packed.StripRows, Threads: 2, Columns: 64, Resident: true}, 1, 16},
+		{"two strips", Capacity{Nodes: 2 * packed.StripRows, Threads: 7, Columns: 64, Resident: true}, 3, 16},
+		{"few columns", Capacity{Nodes: 1000, Threads: 6, Columns: 40, Resident: true}, 3, 16},
+		{"one panel", Capacity{Nodes: 1000, Threads: 6, Columns: 7, Resident: true}, 1, 16},
+		{"many threads", Capacity{Nodes: 1000, Threads: 64, Columns: 7000, Resident: true}, 8, 128},
+		{"asked for", Capacity{Nodes: 1000, Threads: 2, Columns: 64, Resident: true, Asked: 64}, 2, 16},
+		{"other workers", Capacity{Nodes: 1000, Others: 9, Threads: 2, Columns: 64, Resident: true}, 1, 32},
+	} {
+		teams := c.of.Teams()
+		columns := packed.Panels(c.of.Useful().Columns) * packed.PanelColumns
+		if teams > 1 {
+			columns = c.of.Team(teams).Useful().Columns
+		}
+		if teams != c.teams || columns != c.columns {
+			t.Errorf("%s: %d teams with %d columns, want %d with %d", c.what, teams, columns, c.teams, c.columns)
+		}
+	}
+}
