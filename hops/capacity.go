@@ -41,9 +41,11 @@ type Capacity struct {
 	Others int64
 	Listed bool
 	// Free is what the budget has left, beside edges that are Resident.
-	Free      int64
-	Resident  bool
-	Threads   int
+	Free     int64
+	Resident bool
+	Threads  int
+	// Teams is how many of the threads' blocks are run side by side, 0 for one ([Capacity.Team]).
+	Teams     int
 	Precision spmv.Precision
 	// Columns are to be propagated, Asked at a time, or as many as are best if
 	// that is 0.
@@ -51,13 +53,14 @@ type Capacity struct {
 }
 
 // Useful is r for no more columns than are of use at a time: wider rows only leave
-// the cache. A strip that several threads share is cut into slices of columns ([Capacity.Teams] says where blocks are run side by side instead).
+// the cache. A strip that several threads share is cut into slices of columns ([Capacity.Side] says where blocks are run side by side instead).
 func (c Capacity) Useful() Capacity {
 	columns := usefulBytes / int(c.Precision.Bytes())
 	if !c.Resident {
 		columns *= 2
 	}
-	columns *= max(c.Threads/packed.Strips(c.Nodes), 1)
+	teams := max(c.Teams, 1)
+	columns *= max((c.Threads+teams-1)/teams/packed.Strips(c.Nodes), 1)
 	c.Columns = min(c.Columns, columns)
 	return c
 }
@@ -65,13 +68,14 @@ func (c Capacity) Useful() Capacity {
 // mostTeams bounds how many blocks are run side by side: each has files open while its columns are written.
 const mostTeams = 8
 
-// Teams is how many blocks are best run side by side, by teams of threads: one where each thread of a
-// pass has a strip of its own, else as many as have threads to themselves then, if there are so many blocks.
-// Threads that share a strip wait for each other, in each hop and between blocks.
-func (c Capacity) Teams() int {
+// Side is how many blocks are best run side by side, by teams of threads. Two do at least, where the
+// threads can be halved: one computes while the other reads or writes columns. Where strips are fewer than
+// threads, it is as many as can have threads to themselves. There are no more of them than blocks.
+func (c Capacity) Side() int {
 	if c.Others > 0 {
 		return 1
 	}
+	least := 2 - c.Threads%2
 	one := c
 	one.Threads = 1
 	width := max(one.Useful().Columns/packed.PanelColumns, 1)
@@ -79,15 +83,14 @@ func (c Capacity) Teams() int {
 		width = max(min(width, c.Asked/packed.PanelColumns), 1)
 	}
 	blocks := (packed.Panels(c.Columns) + width - 1) / width
-	return max(min(c.Threads/max(packed.Strips(c.Nodes), 1), blocks, mostTeams), 1)
+	return min(max(c.Threads/max(packed.Strips(c.Nodes), 1), least), max(blocks, 1), mostTeams)
 }
 
-// Team is r for one of so many teams: its share of the memory and of the columns, and as many threads as the
-// largest of them has.
+// Team is r for one of so many teams: its share of the memory and of the columns.
 func (c Capacity) Team(teams int) Capacity {
 	panels := packed.Panels(c.Columns)
 	c.Free /= int64(teams)
-	c.Threads = (c.Threads + teams - 1) / teams
+	c.Teams = teams
 	c.Columns = (panels + teams - 1) / teams * packed.PanelColumns
 	return c
 }

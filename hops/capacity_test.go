@@ -8,7 +8,7 @@ import (
 )
 
 // TestTeams says how many blocks are run side by side, and how wide each is.
-func TestTeams(t *testing.T) {
+func TestSide(t *testing.T) {
 	for _, c := range []struct {
 		what           string
 		of             Capacity
@@ -18,7 +18,8 @@ func TestTeams(t *testing.T) {
 		{"edges on disk", Capacity{Nodes: 1000, Threads: 2, Columns: 64}, 2, 32},
 		{"float16", Capacity{Nodes: 1000, Threads: 2, Columns: 128, Resident: true, Precision: spmv.Float16}, 2, 32},
 		{"one thread", Capacity{Nodes: 1000, Threads: 1, Columns: 64, Resident: true}, 1, 16},
-		{"a strip for each thread", Capacity{Nodes: 2 * packed.StripRows, Threads: 2, Columns: 64, Resident: true}, 1, 16},
+		{"a strip for each thread", Capacity{Nodes: 2 * packed.StripRows, Threads: 2, Columns: 64, Resident: true}, 2, 16},
+		{"threads that cannot be halved", Capacity{Nodes: 3 * packed.StripRows, Threads: 3, Columns: 64, Resident: true}, 1, 16},
 		{"two strips", Capacity{Nodes: 2 * packed.StripRows, Threads: 7, Columns: 64, Resident: true}, 3, 16},
 		{"few columns", Capacity{Nodes: 1000, Threads: 6, Columns: 40, Resident: true}, 3, 16},
 		{"one panel", Capacity{Nodes: 1000, Threads: 6, Columns: 7, Resident: true}, 1, 16},
@@ -26,7 +27,7 @@ func TestTeams(t *testing.T) {
 		{"asked for", Capacity{Nodes: 1000, Threads: 2, Columns: 64, Resident: true, Asked: 64}, 2, 16},
 		{"other workers", Capacity{Nodes: 1000, Others: 9, Threads: 2, Columns: 64, Resident: true}, 1, 32},
 	} {
-		teams := c.of.Teams()
+		teams := c.of.Side()
 		columns := packed.Panels(c.of.Useful().Columns) * packed.PanelColumns
 		if teams > 1 {
 			columns = c.of.Team(teams).Useful().Columns

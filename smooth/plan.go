@@ -17,13 +17,15 @@ func CountedTargets(n, count int64) *Targets { return &Targets{n: n, size: count
 // rows. Where nothing fits, it is the least one, and the error wraps
 // mem.ErrBudget. Ahead stays set only where the same blocks fit beside what is read ahead.
 //
-// Where blocks may be run side by side, and strips are fewer than threads, it is the layout of as many blocks as there are
-// threads for, and memory to hold all of them, and need is what they take together.
+// Where blocks may be run side by side, it is the layout of one of as many as [hops.Capacity.Side] says, if there is memory
+// to hold all of them, and edges that are read from disk are read no more often. Need is what they take together.
 func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
-	if o.SideBySide {
-		for teams := c.Teams(); teams > 1; teams-- {
+	if o.SideBySide && c.Side() > 1 {
+		alone, _, _ := o.planBlock(c, c.Columns)
+		for teams := c.Side(); teams > 1; teams-- {
 			one, need, err := o.planBlock(c.Team(teams), c.Columns)
-			if err == nil && one.Layout.Residency == spmv.Resident && !one.SpilledSums {
+			passes := hops.Blocks(c.Columns, one.Layout) <= hops.Blocks(c.Columns, alone.Layout)
+			if err == nil && one.Layout.Residency == spmv.Resident && !one.SpilledSums && (c.Resident || passes) {
 				one.Teams = teams
 				return one, need + int64(teams-1)*(need-sharedBytes(c.Nodes, one)), nil
 			}

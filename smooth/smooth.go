@@ -164,6 +164,12 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 	return s, err
 }
 
+// Use has s use so many threads from now on, of those for which it was made.
+func (s *Smoother) Use(threads int) {
+	s.g.Threads = threads
+	s.rows.Use(threads)
+}
+
 // Another prepares a smoother for other blocks, which another goroutine runs with so many threads at the same time. It
 // shares with s what all blocks have in common, and is freed before s.
 func (s *Smoother) Another(threads int) (t *Smoother, err error) {
@@ -353,6 +359,9 @@ func (s *Smoother) Sums() bool { return s.o.Rule.Sums() }
 
 // Ahead says that the caller has memory for hop 0 of the next block ([Options.Ahead]).
 func (s *Smoother) Ahead() bool { return s.o.Ahead }
+
+// Strips is how many strips of rows a block has.
+func (s *Smoother) Strips() int { return packed.Strips(s.n) }
 
 // Layout is that of a block.
 func (s *Smoother) Layout() spmv.Layout { return s.o.Layout }

@@ -65,26 +65,22 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	if o, err = g.smoothLayout(ctx, o, (last-first)*packed.PanelColumns); err != nil {
 		return err
 	}
-	threads := func(number int) int {
-		return g.Resources.Threads*(number+1)/o.Teams - g.Resources.Threads*number/o.Teams
-	}
-	graph := g.hops(state)
-	graph.Threads = threads(0)
-	s, err := smooth.New(ctx, graph, o)
+	s, err := smooth.New(ctx, g.hops(state), o)
 	if err != nil {
 		return err
 	}
 	defer s.Free()
-	width := o.Layout.Columns / packed.PanelColumns
+	all, width := g.Resources.Threads, o.Layout.Columns/packed.PanelColumns
 	teams := make([]*team, o.Teams)
 	for i := range teams {
-		one := s
+		one, threads := s, all*(i+1)/o.Teams-all*i/o.Teams
 		if i > 0 {
-			if one, err = s.Another(threads(i)); err != nil {
+			if one, err = s.Another(threads); err != nil {
 				return err
 			}
 			defer one.Free()
 		}
+		one.Use(threads)
 		t := &team{engine: g, s: one, in: in}
 		if o.Ahead {
 			t.in = g.ahead(in, o.Teams*width, last)
@@ -92,20 +88,27 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 		}
 		teams[i] = t
 	}
+	run := func(ctx context.Context, i, at, beside int) error {
+		end := min(at+width, last)
+		defer progress.EnterRange(ctx, panelShare(at-i*width, first, last), panelShare(min(at+(beside-i)*width, last), first, last))()
+		return block(ctx, teams[i], at, end)
+	}
+	left := last // the panels from here on are smoothed by all threads: a single block that is left over, if it has strips for all
+	if blocks := (last - first + width - 1) / width; blocks%o.Teams == 1 && s.Strips() >= all {
+		left = first + (blocks-1)*width
+	}
 	err = sideBySide(ctx, teams, func(ctx context.Context, i int) error {
-		begin := first
-		for at := first + i*width; at < last; at += o.Teams * width {
-			end := min(at+width, last)
-			leave := progress.EnterRange(ctx, panelShare(begin, first, last), panelShare(min(at+o.Teams*width, last), first, last))
-			err := block(ctx, teams[i], at, end)
-			leave()
-			if err != nil {
+		for at := first + i*width; at < left; at += o.Teams * width {
+			if err := run(ctx, i, at, o.Teams); err != nil {
 				return err
 			}
-			begin = min(at+o.Teams*width, last)
 		}
 		return nil
 	})
+	if err == nil && left < last {
+		s.Use(all)
+		err = run(ctx, 0, left, 1)
+	}
 	for _, t := range teams {
 		g.passed(t.stats.Beside(o.Teams), o.Layout)
 	}
