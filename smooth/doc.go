@@ -47,8 +47,7 @@
 // Where several blocks make the same hops, rows that no target needs any more are left
 // out of the last ones (package hops).
 //
-// Where strips are fewer than threads, several blocks may be run side by side, by a [Smoother] each
-// ([Smoother.Another]).
+// Several blocks may be run side by side, by a [Smoother] each ([Smoother.Another]).
 //
 // After each hop the sums are those of the same rule with K_i cut at that hop:
 // [Smoother.Prefix] gives the output rows that follow, so that one run has those of
