@@ -120,17 +120,20 @@ func (d *Display) gap(now time.Time) time.Duration {
 	return min(max(now.Sub(d.begun)/10, leastGap), mostGap)
 }
 
-// show draws the stage and the youngest meter as the bar, or as a plain line if one is due.
+// show draws the stage and a meter as the bar, or as a plain line if one is due: the youngest one that counts a part of
+// the stage, or the youngest of all.
 func (d *Display) show(now time.Time) {
 	c := d.course()
 	if c == nil && len(d.live) == 0 {
 		return
 	}
 	var m *Meter
-	if n := len(d.live); n > 0 {
-		m = d.live[n-1]
+	for _, x := range d.live {
 		if c != nil {
-			c.look(m)
+			c.look(x)
+		}
+		if m == nil || m.of.Load() == nil || x.of.Load() != nil {
+			m = x
 		}
 	}
 	if d.width != nil {

@@ -123,7 +123,11 @@ func TestShares(t *testing.T) {
 	if got := share(); got != 0.3125 {
 		t.Errorf("share %g by a meter beside the work", got)
 	}
-	m.Add(3)
+	m.Add(1)
+	if got := share(); got != 0.375 {
+		t.Errorf("share %g while a younger meter is beside the work", got)
+	}
+	m.Add(2)
 	m.Done()
 	inner()
 	outer()
