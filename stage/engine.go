@@ -87,7 +87,7 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 		}
 		one.Use(threads)
 		t := &team{engine: g, s: one, in: in, beside: o.Teams > 1}
-		if t.budget, err = g.Budget.Part(o.PanelBytes*int64(width), "what is held of a block"); err != nil {
+		if t.budget, err = g.Budget.Part(o.BlockBytes(), "what is held of a block"); err != nil {
 			return err
 		}
 		defer t.budget.Close()
