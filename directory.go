@@ -17,6 +17,7 @@ import (
 	"ndls/internal/control/address"
 	"ndls/internal/failure"
 	"ndls/internal/rundir"
+	"ndls/internal/share"
 	"ndls/internal/storage"
 	"ndls/shards"
 	"ndls/stage"
@@ -112,18 +113,29 @@ func (d *Directory) Files() []FileGroup {
 	return list
 }
 
-// Verify reads every committed file again and checks it: its checksum, its rows, and
-// the counts against the graph. The error wraps [ErrCorrupt] and names every damaged
-// file.
-func (d *Directory) Verify(ctx context.Context) (files int, bytes int64, err error) {
-	files, bytes, err = coordinator.Verify(ctx, d.cat, d.record)
-	return files, bytes, interruption(ctx, err)
+// Part is one of N parts of some work, the I-th of them, from 1 on, which machines do without knowing of each other. The
+// zero value is all of the work.
+type Part = share.Part
+
+// Verified says what [Directory.Verify] has read and checked: files and bytes, of how many.
+type Verified = coordinator.Verified
+
+// Verify reads every committed file of a part again and checks it: its checksum, its rows, and
+// the counts against the graph. A file is in one part, and parts have about as many bytes, as far as
+// whole files allow. What does not belong to one file is checked with one of the parts, so that all together check what
+// Part{} does. The error wraps [ErrCorrupt] and names every damaged file.
+func (d *Directory) Verify(ctx context.Context, p Part) (Verified, error) {
+	v, err := coordinator.Verify(ctx, d.cat, d.record, p)
+	return v, interruption(ctx, err)
 }
 
 // ExportOptions say what to write where.
 type ExportOptions struct {
 	// What is one of [Artifacts], Format one of [Formats].
 	What, Format string
+	// Part writes one of several ranges of the input ids, which have about as many rows; edges are
+	// in the part of the end that comes first. Parts in their order are the whole export.
+	Part Part
 	// TrueLabels adds to predictions the name of the predicted class, the true label of each
 	// node, -1 for none, its name, and the split.
 	TrueLabels bool
@@ -145,7 +157,7 @@ func Artifacts() []string { return slices.Clone(export.Artifacts) }
 // Formats lists the formats of an export.
 func Formats() []string { return slices.Clone(export.Formats) }
 
-// Export writes an artifact as one file, its rows in ascending order of input id, and
+// Export writes an artifact, or a part of it, as one file, its rows in ascending order of input id, and
 // returns the number of rows.
 func (d *Directory) Export(ctx context.Context, o ExportOptions) (rows int64, err error) {
 	budget, err := Resources{Memory: o.Memory}.Budget()
@@ -153,7 +165,7 @@ func (d *Directory) Export(ctx context.Context, o ExportOptions) (rows int64, er
 		return 0, err
 	}
 	defer budget.Close()
-	rows, err = export.Run(ctx, d.cat, export.Options{What: o.What, Format: o.Format, TrueLabels: o.TrueLabels, Out: o.Out, Force: o.Force, To: o.To, Budget: budget})
+	rows, err = export.Run(ctx, d.cat, export.Options{What: o.What, Format: o.Format, Part: o.Part, TrueLabels: o.TrueLabels, Out: o.Out, Force: o.Force, To: o.To, Budget: budget})
 	return rows, interruption(ctx, stage.Explain(err, d.cat))
 }
 

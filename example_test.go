@@ -56,8 +56,8 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
-	files, _, err := d.Verify(ctx)
-	fmt.Println(d.Record().State, files > 0, err)
+	checked, err := d.Verify(ctx, ndls.Part{})
+	fmt.Println(d.Record().State, checked.Files > 0, err)
 	// Output: COMPLETE true <nil>
 }
 

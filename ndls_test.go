@@ -86,7 +86,7 @@ func TestEdgesWithoutShards(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := d.Verify(ctx); err != nil {
+			if _, err := d.Verify(ctx, ndls.Part{}); err != nil {
 				t.Errorf("%s %q: %v", dataset, written, err)
 			}
 			report, err := d.Report(ctx)
@@ -131,6 +131,9 @@ func TestEdgesWithoutShards(t *testing.T) {
 				if want, ok := exported[format]; ok && !bytes.Equal(text.Bytes(), want) {
 					t.Errorf("%s %s: other bytes without shards", dataset, format)
 				}
+				if format == "csv" {
+					partsAreTheWhole(t, d, "edges", text.Bytes())
+				}
 				exported[format] = text.Bytes()
 			}
 			if written == "" {
@@ -140,11 +143,128 @@ func TestEdgesWithoutShards(t *testing.T) {
 			if err := os.Remove(filepath.Join(c.Run, "graph", "hops", "part-00000.hops")); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := d.Verify(ctx); !errors.Is(err, ndls.ErrCorrupt) || !strings.Contains(err.Error(), "ndls partition --dataset URI") {
+			if _, err := d.Verify(ctx, ndls.Part{}); !errors.Is(err, ndls.ErrCorrupt) || !strings.Contains(err.Error(), "ndls partition --dataset URI") {
 				t.Errorf("%s: a hop stream is gone: %v", dataset, err)
 			}
 		}
 	}
+}
+
+// partsAreTheWhole exports an artifact as CSV in parts, and compares them, without their headers, with the whole.
+func partsAreTheWhole(t *testing.T, d *ndls.Directory, what string, whole []byte) {
+	t.Helper()
+	head, _, _ := bytes.Cut(whole, []byte("\n"))
+	all := append(slices.Clone(head), '\n')
+	for i := 1; i <= 5; i++ {
+		var text bytes.Buffer
+		if _, err := d.Export(t.Context(), ndls.ExportOptions{What: what, Format: "csv", To: &text, Part: ndls.Part{I: i, N: 5}}); err != nil {
+			t.Fatal(err)
+		}
+		first, rows, _ := bytes.Cut(text.Bytes(), []byte("\n"))
+		if !bytes.Equal(first, head) {
+			t.Errorf("part %d of %s begins with %q", i, what, first)
+		}
+		all = append(all, rows...)
+	}
+	if !bytes.Equal(all, whole) {
+		t.Errorf("the parts of %s are not the whole", what)
+	}
+}
+
+// Parts of graphs with text ids, and of edges with directions, are the whole.
+func TestPartsOfAllGraphs(t *testing.T) {
+	rows := "src,dst\n"
+	for i := range 500 {
+		rows += fmt.Sprintf("%d,%d\n", i*i%97, i*7%89)
+	}
+	edges := filepath.Join(t.TempDir(), "edges.csv")
+	if err := os.WriteFile(edges, []byte(rows), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, dataset := range map[string]string{
+		"text ids":   writeTables(t, func(i int) string { return fmt.Sprintf("user %04d", i) }),
+		"directions": "edges:" + edges + "?directed=true",
+	} {
+		c := quick(filepath.Join(t.TempDir(), "run"))
+		c.Dataset = dataset
+		d, err := ndls.Run(t.Context(), c, ndls.StagePartition)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, what := range []string{"nodes", "edges"} {
+			var whole bytes.Buffer
+			if _, err := d.Export(t.Context(), ndls.ExportOptions{What: what, Format: "csv", To: &whole}); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			partsAreTheWhole(t, d, what, whole.Bytes())
+		}
+	}
+}
+
+// Each file is checked in one of several parts, which names it where it is damaged; the others find nothing. What belongs
+// to no file is checked in one of them too. More parts than files are empty.
+func TestVerifyInParts(t *testing.T) {
+	ctx := t.Context()
+	c := quick(filepath.Join(t.TempDir(), "run"))
+	d, err := ndls.Run(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := d.Catalog().All()
+	verify := func(n int) (sum ndls.Verified, found []error) {
+		t.Helper()
+		for i := 1; i <= n; i++ {
+			d, err := ndls.Open(ctx, c.Run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := d.Verify(ctx, ndls.Part{I: i, N: n})
+			if err != nil {
+				found = append(found, err)
+			}
+			sum.Files, sum.Bytes, sum.OfFiles, sum.OfBytes = sum.Files+v.Files, sum.Bytes+v.Bytes, v.OfFiles, v.OfBytes
+		}
+		return sum, found
+	}
+	whole, err := d.Verify(ctx, ndls.Part{})
+	if err != nil || whole.Files != len(all) || whole.Files != whole.OfFiles || whole.Bytes != whole.OfBytes {
+		t.Errorf("the whole: %+v, %v", whole, err)
+	}
+	for _, n := range []int{1, 3, len(all) + 5} {
+		if sum, found := verify(n); sum != whole || len(found) > 0 {
+			t.Errorf("%d parts: %+v, want %+v; %v", n, sum, whole, found)
+		}
+	}
+	if _, err := d.Verify(ctx, ndls.Part{I: 4, N: 3}); !errors.Is(err, ndls.ErrOption) {
+		t.Errorf("part 4 of 3: %v", err)
+	}
+	once := func(name string, damage func(text []byte) []byte) {
+		t.Helper()
+		path := filepath.Join(c.Run, name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, damage(slices.Clone(text)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, found := verify(4)
+		if len(found) != 1 || !errors.Is(found[0], ndls.ErrCorrupt) || !strings.Contains(found[0].Error(), name) {
+			t.Errorf("%s is damaged: %v", name, found)
+		}
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flip := func(text []byte) []byte {
+		text[len(text)/2] ^= 1
+		return text
+	}
+	for _, e := range all {
+		once(e.Path, flip)
+	}
+	// A copy of the catalogue that is damaged belongs to no file.
+	once("catalog.parquet", flip)
 }
 
 // With --keep-smoothed=false smoothed rows are gone once labels are smoothed, and all other files are
@@ -168,7 +288,7 @@ func TestSmoothedRowsThatAreNotKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := d.Verify(ctx); err != nil {
+			if _, err := d.Verify(ctx, ndls.Part{}); err != nil {
 				t.Errorf("%s: %v", rule, err)
 			}
 			list := map[string]string{}

@@ -11,6 +11,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/seal"
+	"ndls/internal/share"
 	"ndls/internal/storage"
 	"ndls/stage"
 )
@@ -196,7 +197,7 @@ func TestVerifyChecksTheCatalogueFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		cat.Bind(stage.Binding(rec.Plan))
-		if _, _, err := Verify(ctx, cat, rec); !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), catalog.Name) {
+		if _, err := Verify(ctx, cat, rec, share.Part{}); !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), catalog.Name) {
 			t.Errorf("%s: %v, want ErrCorrupt that names %s", name, err, catalog.Name)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/failure"
 	"ndls/internal/progress"
 	"ndls/internal/seal"
 	"ndls/internal/share"
@@ -19,17 +20,29 @@ import (
 // mostVerified bounds how many files are read at a time: each has buffers.
 const mostVerified = 16
 
+// Verified says what was read and checked.
+type Verified struct {
+	Files int
+	Bytes int64
+	// OfFiles and OfBytes are those of all parts together: what the catalogue lists.
+	OfFiles int
+	OfBytes int64
+}
+
 // Verify reads every catalogued file again, as many at a time as threads may run: its bytes against the checksum, its
 // rows against the count of its entry, and the counts against the graph
 // summary. It compares the record rec with the catalogue, and reads the journal. It goes
 // on after a damaged file; the error joins all findings, wraps [seal.ErrCorrupt] and
 // names the files.
-func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record) (files int, bytes int64, err error) {
-	entries := cat.All()
-	for _, e := range entries {
-		bytes += e.Bytes
+//
+// Of the files it reads those of a part. The part that has the graph summary, or the first one where there is none,
+// checks what does not belong to one file: counts, record and journal.
+func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record, part share.Part) (v Verified, err error) {
+	if err := part.Validate(); err != nil {
+		return v, failure.As(failure.ErrOption, err)
 	}
-	m := progress.Start(ctx, "verify", bytes, "bytes")
+	entries, rest := filesOf(cat.All(), part, &v)
+	m := progress.Start(ctx, "verify", v.Bytes, "bytes")
 	defer m.Done()
 	wrong := make([]error, len(entries)) // in the order of the catalogue
 	if err := share.Each(min(runtime.GOMAXPROCS(0), mostVerified), len(entries), func(i int) error {
@@ -39,20 +52,52 @@ func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record) (files int, 
 		m.Add(entries[i].Bytes)
 		return ctx.Err()
 	}); err != nil {
-		return 0, bytes, err
+		return v, err
 	}
-	files = len(entries)
 	found := slices.DeleteFunc(wrong, func(err error) bool { return err == nil })
+	if rest {
+		more, err := verifyRest(ctx, cat, rec)
+		if err != nil {
+			return v, err
+		}
+		found = append(found, more...)
+	}
+	return v, errors.Join(found...)
+}
+
+// filesOf are the entries of a part, and whether it checks what does not belong to one file.
+func filesOf(all []catalog.Entry, part share.Part, v *Verified) (entries []catalog.Entry, rest bool) {
+	sizes := make([]int64, len(all))
+	for i, e := range all {
+		sizes[i] = e.Bytes
+		v.OfFiles++
+		v.OfBytes += e.Bytes
+	}
+	rest = part.I <= 1 && !slices.ContainsFunc(all, isSummary)
+	for _, i := range part.Items(sizes) {
+		e := all[i]
+		entries = append(entries, e)
+		v.Files++
+		v.Bytes += e.Bytes
+		rest = rest || isSummary(e)
+	}
+	return entries, rest
+}
+
+func isSummary(e catalog.Entry) bool { return e.Path == shards.SummaryPath }
+
+// verifyRest checks what does not belong to one file.
+func verifyRest(ctx context.Context, cat *catalog.Catalog, rec *Record) (found []error, err error) {
 	found = append(found, verifyCounts(ctx, cat, rec.Plan), rec.Check(cat))
 	journal, err := VerifyJournal(ctx, cat.Store())
 	if err != nil {
-		return files, bytes, err
+		return nil, err
 	}
 	found = append(found, journal.Damaged...)
 	if len(rec.missing()) < len(rec.Wanted) {
 		found = append(found, cat.Check(ctx, rec.State == Complete))
 	}
-	return files, bytes, errors.Join(found...)
+	return found, nil
 }
 
 func verifyFile(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (err error) {

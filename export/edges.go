@@ -68,7 +68,7 @@ func (r *ranks) scan(ctx context.Context, edges *edgeFiles, visit func(u, v uint
 	})
 }
 
-// exportEdges sorts the edges range by range of their first end.
+// exportEdges sorts the edges range by range of their first end, those of a part.
 func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Writer) (int64, error) {
 	graph, err := summary(ctx, cat)
 	if err != nil {
@@ -90,10 +90,11 @@ func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 		return 0, err
 	}
 	defer counts.Free()
-	var total int64
-	if err := r.scan(ctx, files, func(u, _ uint32, _ float32) error { counts.S[u]++; total++; return nil }); err != nil {
+	var all int64
+	if err := r.scan(ctx, files, func(u, _ uint32, _ float32) error { counts.S[u]++; all++; return nil }); err != nil {
 		return 0, err
 	}
+	first, end, total := nodesOf(o.Part, counts.S, all)
 	columns, perEdge := edgeColumns, int64(4)
 	if graph.Directed {
 		columns = directedColumns
@@ -127,9 +128,9 @@ func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 	}
 	m := progress.Start(ctx, "export", total, "edges")
 	defer m.Done()
-	for lo := 0; lo < len(counts.S); {
+	for lo := first; lo < end; {
 		hi, n := lo, int64(0)
-		for hi < len(counts.S) && n+int64(counts.S[hi]) <= room {
+		for hi < end && n+int64(counts.S[hi]) <= room {
 			n += int64(counts.S[hi])
 			hi++
 		}
@@ -145,6 +146,29 @@ func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 		lo = hi
 	}
 	return total, w.close()
+}
+
+// nodesOf are the ranks [lo, hi) of the nodes whose edges belong to a part, and the number of these edges. counts has those of each
+// node, which are in the part of the first of them.
+func nodesOf(p share.Part, counts []uint32, all int64) (lo, hi int, edges int64) {
+	if p.Whole() {
+		return 0, len(counts), all
+	}
+	from, to := p.Range(all)
+	before := int64(0)
+	for u, n := range counts {
+		if before < from {
+			lo = u + 1
+		}
+		if before < to {
+			hi = u + 1
+			if before >= from {
+				edges += int64(n)
+			}
+		}
+		before += int64(n)
+	}
+	return lo, hi, edges
 }
 
 // edgeList is the other ends of the edges of some nodes, as ranks, and the weights of these edges,

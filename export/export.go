@@ -33,6 +33,9 @@ var (
 // Options say what to write where.
 type Options struct {
 	What, Format string
+	// Part writes one of several ranges of ids, which have about as many rows: with [share.Part.Range] of the ids in
+	// ascending order, or of the edges. An edge is where its first end is.
+	Part share.Part
 	// TrueLabels adds to predictions the name of the predicted class, the true label of each
 	// node, -1 for none, its name, and the split.
 	TrueLabels bool
@@ -68,11 +71,17 @@ func Run(ctx context.Context, cat *catalog.Catalog, o Options) (rows int64, err 
 	if o.TrueLabels && o.What != "predictions" {
 		return 0, failure.Of(ErrOption, "--true-labels with --what %s: it adds columns to predictions alone", o.What)
 	}
+	if err := o.Part.Validate(); err != nil {
+		return 0, failure.As(ErrOption, err)
+	}
+	if o.What == Submission && !o.Part.Whole() {
+		return 0, failure.Of(ErrOption, "--part with --what %s: a submission is one file; leave --part out, or export parts of predictions", Submission)
+	}
 	if err := o.check(); err != nil {
 		return 0, err
 	}
-	// Tiles are verified while they are read: no row is written before its tile is right.
-	if err := verify(ctx, cat, o.What, catalog.KindFeatures); err != nil {
+	// Others are verified while they are scanned: no row is written before all that a scan reads is right.
+	if err := verify(ctx, cat, o.What, scanned...); err != nil {
 		return 0, err
 	}
 	out, err := o.create()
@@ -112,6 +121,9 @@ var made = map[string]struct {
 	"edges":       {[]string{catalog.KindNodes, catalog.KindEdges}, "partition"},
 	"nodes":       {[]string{catalog.KindNodes}, "partition"},
 }
+
+// scanned are the kinds of files that a scan compares with their checksums.
+var scanned = []string{catalog.KindFeatures, catalog.KindSmoothed, catalog.KindKeptHops, catalog.KindSoftLabels, catalog.KindPredictions}
 
 // verify compares the files that the artifact is made of with their checksums, except for
 // some kinds.

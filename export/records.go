@@ -27,6 +27,7 @@ func Records(ctx context.Context, cat *catalog.Catalog, what string, b *mem.Budg
 	if err != nil {
 		return err
 	}
+	src.verified = true // before any row is visited
 	if src.free != nil {
 		defer src.free()
 	}

@@ -75,6 +75,25 @@ func eachFile(ctx context.Context, cat *catalog.Catalog, kind string, visit func
 	return nil
 }
 
+// eachVerified is eachFile that compares each file with its checksum once visit is done with it.
+func eachVerified(ctx context.Context, cat *catalog.Catalog, kind string, visit func(e catalog.Entry, r storage.Reader, before int64) error) error {
+	var before int64
+	for _, e := range cat.Entries(kind) {
+		v, err := cat.OpenVerified(ctx, e)
+		if err != nil {
+			return err
+		}
+		if err = visit(e, v, before); err == nil {
+			err = v.Finish()
+		}
+		if err := errors.Join(err, v.Close()); err != nil {
+			return err
+		}
+		before += e.Rows
+	}
+	return nil
+}
+
 func countRows(cat *catalog.Catalog, kind string) int64 {
 	var n int64
 	for _, e := range cat.Entries(kind) {
@@ -165,8 +184,12 @@ func nodeSource(cat *catalog.Catalog, weighted, directed bool, budget *mem.Budge
 	}
 }
 
+// idsAtATime is how many ids are read of a record batch at a time.
+const idsAtATime = 1 << 14
+
 // rowSource reads Arrow row files. A scan holds the largest record batch in memory of the
-// budget: a row of many classes is long.
+// budget: a row of many classes is long. The first scan compares the files with their checksums, and fails before it
+// gives the last rows of one that is damaged.
 func rowSource(ctx context.Context, cat *catalog.Catalog, kind string, b *mem.Budget) (*source, error) {
 	var schema shards.RowSchema
 	most := int64(0) // rows of a record batch
@@ -195,13 +218,40 @@ func rowSource(ctx context.Context, cat *catalog.Catalog, kind string, b *mem.Bu
 	for _, name := range schema.Lists() {
 		columns = append(columns, column{name, float32Kind, schema.Width})
 	}
-	scan := func(ctx context.Context, visit func(int64, [][]byte) error) error {
+	src := &source{columns: columns, rows: countRows(cat, kind), memory: rowBatchBytes(schema, most)}
+	src.ids = func(ctx context.Context, visit func(int64, []int64) error) error {
+		ids := make([]int64, idsAtATime)
+		return eachFile(ctx, cat, kind, func(e catalog.Entry, r storage.Reader, before int64) error {
+			rr, err := shards.OpenRows(r, e.Path)
+			if err != nil {
+				return err
+			}
+			for i := range rr.NumBatches() {
+				first, rows := rr.BatchRows(i)
+				for at := int64(0); at < rows; at += idsAtATime {
+					part := ids[:min(rows-at, idsAtATime)]
+					if err := rr.ReadIDs(i, at, part); err != nil {
+						return err
+					}
+					if err := visit(before+first+at, part); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	}
+	src.scan = func(ctx context.Context, visit func(int64, [][]byte) error) error {
 		batch, free, err := newRowBatch(b, schema, most)
 		if err != nil {
 			return err
 		}
 		defer free()
-		return eachFile(ctx, cat, kind, func(e catalog.Entry, r storage.Reader, before int64) error {
+		each := eachVerified
+		if src.verified {
+			each = eachFile
+		}
+		err = each(ctx, cat, kind, func(e catalog.Entry, r storage.Reader, before int64) error {
 			rr, err := shards.OpenRows(r, e.Path)
 			if err != nil {
 				return err
@@ -223,8 +273,10 @@ func rowSource(ctx context.Context, cat *catalog.Catalog, kind string, b *mem.Bu
 			}
 			return nil
 		})
+		src.verified = src.verified || err == nil
+		return err
 	}
-	return &source{columns: columns, rows: countRows(cat, kind), scan: scan, memory: rowBatchBytes(schema, most)}, nil
+	return src, nil
 }
 
 // rowBatchBytes is what a record batch of so many rows takes of the budget.

@@ -1,7 +1,9 @@
 package export
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -62,9 +64,11 @@ type source struct {
 	columns []column
 	rows    int64
 	scan    func(ctx context.Context, visit func(first int64, cols [][]byte) error) error
-	// ids visits the input ids of all rows in order. It is nil where nothing but a scan
-	// has them.
+	// ids visits the input ids of all rows in order, which it does not check. It is nil where nothing
+	// but a scan has them.
 	ids func(ctx context.Context, visit func(first int64, ids []int64) error) error
+	// verified says that the files were compared with their checksums.
+	verified bool
 	// memory is what a scan takes of the budget.
 	memory int64
 	free   func()
@@ -87,6 +91,10 @@ func exportTable(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 		defer src.free()
 	}
 	place, err := places(ctx, src, o.Budget)
+	if errors.Is(err, seal.ErrCorrupt) {
+		// The checksums say which file it is.
+		err = cmp.Or(verify(ctx, cat, o.What), err)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -104,14 +112,15 @@ func exportTable(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 		names.classes = s.Classes
 	}
 	src.columns = names.columns(src.columns)
-	w, err := newWriter(o.Format, out, src.columns, src.rows, names)
+	first, end := o.Part.Range(src.rows)
+	w, err := newWriter(o.Format, out, src.columns, end-first, names)
 	if err != nil {
 		return 0, err
 	}
-	if err := ordered(ctx, src, place.S, o.Budget, w); err != nil {
+	if err := ordered(ctx, src, place.S, first, end, o.Budget, w); err != nil {
 		return 0, err
 	}
-	return src.rows, w.close()
+	return end - first, w.close()
 }
 
 // places gives for every row its rank by id.
@@ -172,13 +181,13 @@ func sortKeys(keys []uint64, b *mem.Budget) error {
 	return nil
 }
 
-// ordered writes the rows of src by their place, one range of places after the
-// other, each with a scan of its own.
-func ordered(ctx context.Context, src *source, place []uint32, b *mem.Budget, w writer) error {
+// ordered writes the rows of src whose places are from first to below end, by their place: one range of
+// places after the other, each with a scan of its own.
+func ordered(ctx context.Context, src *source, place []uint32, first, end int64, b *mem.Budget, w writer) error {
 	size := int64(rowSize(src.columns))
 	// Every column's array is rounded up to pages.
 	room := (b.Free() - src.memory - 8192*int64(len(src.columns))) / size
-	span := max(min(room, src.rows), 1)
+	span := max(min(room, end-first), 1)
 	arrays := make([]*mem.Array[byte], len(src.columns))
 	for i, c := range src.columns {
 		a, err := mem.Alloc[byte](b, span*int64(c.size()), "rows in order")
@@ -188,10 +197,10 @@ func ordered(ctx context.Context, src *source, place []uint32, b *mem.Budget, w 
 		defer a.Free()
 		arrays[i] = a
 	}
-	m := progress.Start(ctx, "export", src.rows, "rows")
+	m := progress.Start(ctx, "export", end-first, "rows")
 	defer m.Done()
-	for lo := int64(0); lo < src.rows; lo += span {
-		hi := min(lo+span, src.rows)
+	for lo := first; lo < end; lo += span {
+		hi := min(lo+span, end)
 		err := src.scan(ctx, func(first int64, cols [][]byte) error {
 			n := len(cols[0]) / 8
 			for i := range n {

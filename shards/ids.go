@@ -385,6 +385,7 @@ func (r *IDReader) Keys(numbers []int64) ([][]byte, error) {
 	for _, number := range numbers {
 		for {
 			if r.at == len(r.numbers) {
+				r.pass(number)
 				if err := r.fill(); err != nil {
 					return nil, fmt.Errorf("find the id with number %d: %w", number, err)
 				}
@@ -403,6 +404,14 @@ func (r *IDReader) Keys(numbers []int64) ([][]byte, error) {
 		start = end
 	}
 	return r.keys, nil
+}
+
+// pass passes over row groups that end in front of a number, where the rows are in the order of the numbers.
+func (r *IDReader) pass(number int64) {
+	for r.inOrder && r.left == 0 && r.group < len(r.p.marks) && r.passed+int64(r.p.marks[r.group].Rows) <= number {
+		r.passed += int64(r.p.marks[r.group].Rows)
+		r.group++
+	}
 }
 
 // fill decodes the next rows.

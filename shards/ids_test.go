@@ -294,3 +294,55 @@ func TestIDReaderSkips(t *testing.T) {
 		t.Error("a node before was found")
 	}
 }
+
+// TestIDReaderPasses finds ids of the end of a table of ids, and does not read the row groups in front of them.
+func TestIDReaderPasses(t *testing.T) {
+	g := newNamedGraph(t, inputid.String, 50_000, true)
+	var out bytes.Buffer
+	if _, err := WriteIDs(&out, g.ids, func(put func(key []byte) error) error {
+		for _, key := range g.keys {
+			if err := put(key); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	file := &countingReader{Reader: stored(t, out.Bytes())}
+	table, err := OpenIDs(file, "ids")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.read = 0
+	r := table.Reader()
+	for _, numbers := range [][]int64{{40_000, 40_001}, {49_999}} {
+		keys, err := r.Keys(numbers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, number := range numbers {
+			if !bytes.Equal(keys[i], g.keys[number]) {
+				t.Errorf("id %d is %q, want %q", number, keys[i], g.keys[number])
+			}
+		}
+	}
+	if all := int64(out.Len()); file.read > all/2 {
+		t.Errorf("%d bytes of %d were read for the last fifth", file.read, all)
+	}
+	if _, err := table.Reader().Keys([]int64{50_000}); err == nil {
+		t.Error("an id behind the last one was found")
+	}
+}
+
+// countingReader counts the bytes that are read.
+type countingReader struct {
+	storage.Reader
+	read int64
+}
+
+func (c *countingReader) ReadAt(p []byte, off int64) (int, error) {
+	n, err := c.Reader.ReadAt(p, off)
+	c.read += int64(n)
+	return n, err
+}

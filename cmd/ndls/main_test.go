@@ -3,9 +3,11 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -572,6 +574,81 @@ func TestExportVerifyAndGC(t *testing.T) {
 	expect(t, ndls.ExitCorrupt, "smoothed/part-00000.arrow", "export", "--run", run, "--what", "smoothed", "--format", "csv", "--out", out, "--quiet")
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a failed export left a file")
+	}
+}
+
+// Parts on the command line: those that are none are refused, the others say which they are, and leave nothing in the run
+// directory.
+func TestParts(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "run")
+	expect(t, 0, "", append([]string{"run", "--dataset", toy, "--run", run}, quickly...)...)
+	before := files(t, run)
+	lsi := []string{"export", "--run", run, "--what", "lsi", "--format", "csv"}
+	for _, part := range []string{"0/8", "9/8", "8", "a/b", ""} {
+		want := fmt.Sprintf("--part: %q is no part; give I/N, such as 3/8", part)
+		expect(t, ndls.ExitUsage, want, "verify", "--run", run, "--part", part)
+		expect(t, ndls.ExitUsage, want, append(lsi, "--part", part, "--out", filepath.Join(dir, "no.csv"))...)
+	}
+	expect(t, ndls.ExitUsage, "export parts of predictions", "export", "--run", run, "--what", "ogb-submission", "--format", "npz", "--part", "1/2", "--out", filepath.Join(dir, "no.npz"))
+
+	var checked struct {
+		Part         string
+		Files, Bytes int64
+		OfFiles      int64 `json:"of_files"`
+		OfBytes      int64 `json:"of_bytes"`
+	}
+	var sum, size int64
+	for i := 1; i <= 3; i++ {
+		part := fmt.Sprintf("%d/3", i)
+		text := expect(t, 0, "", "verify", "--run", run, "--part", part, "--json").stdout
+		if err := json.Unmarshal([]byte(text), &checked); err != nil || checked.Part != part {
+			t.Fatalf("part %s: %q, %v", part, text, err)
+		}
+		sum, size = sum+checked.Files, size+checked.Bytes
+	}
+	if sum != checked.OfFiles || size != checked.OfBytes || sum == 0 {
+		t.Errorf("three parts checked %d files and %d bytes of %d and %d", sum, size, checked.OfFiles, checked.OfBytes)
+	}
+	expect(t, 0, fmt.Sprintf("part 100000/100000, 0 of %d files, 0 B of ", sum), "verify", "--run", run, "--part", "100000/100000", "--quiet")
+
+	whole := expect(t, 0, "id,k,capped\n", append(lsi, "--out", "-")...).stdout
+	parts := "id,k,capped\n"
+	for i := 1; i <= 7; i++ {
+		part := fmt.Sprintf("%d/7", i)
+		text := expect(t, 0, "", append(lsi, "--part", part, "--out", "-")...).stdout
+		parts += strings.TrimPrefix(text, "id,k,capped\n")
+		out := filepath.Join(dir, fmt.Sprintf("k%d.csv", i))
+		expect(t, 0, " rows, part "+part, append(lsi, "--part", part, "--out", out)...)
+		expect(t, ndls.ExitError, "--force", append(lsi, "--part", part, "--out", out)...)
+		if got, err := os.ReadFile(out); err != nil || string(got) != text {
+			t.Errorf("part %s as a file is %q, %v, and %q on standard output", part, got, err, text)
+		}
+		expect(t, 0, " rows, part "+part, append(lsi, "--part", part, "--out", out+".gz")...)
+		z, err := os.Open(out + ".gz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := gzip.NewReader(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); err != nil || string(got) != text {
+			t.Errorf("part %s compressed is %q, %v", part, got, err)
+		}
+		z.Close()
+	}
+	if parts != whole {
+		t.Errorf("seven parts are %d bytes, the whole %d", len(parts), len(whole))
+	}
+	empty := filepath.Join(dir, "empty.csv")
+	t.Setenv("NDLS_PART", "5/5000")
+	expect(t, 0, "0 rows, part 5/5000", append(lsi, "--out", empty)...)
+	if got, err := os.ReadFile(empty); err != nil || string(got) != "id,k,capped\n" {
+		t.Errorf("an empty part is %q, %v", got, err)
+	}
+	if after := files(t, run); !slices.Equal(after, before) {
+		t.Errorf("the run directory has\n%v, and had\n%v", after, before)
 	}
 }
 

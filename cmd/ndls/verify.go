@@ -11,27 +11,43 @@ import (
 )
 
 func (a *app) verifyCommand() *cobra.Command {
+	var part ndls.Part
 	cmd := a.command("verify --run DIR", "read everything again and check it",
 		`verify compares every file that the catalogue lists with its checksum, its rows
 with the count of the catalogue, and the counts with the graph. It names every
-damaged file and ends with status 4 if there is one.`,
+damaged file and ends with status 4 if there is one. With --part several machines
+check a share of the files each, by themselves; all parts together check what the
+command checks without it.`,
 		func(ctx context.Context, _ *cobra.Command) error {
 			d, err := ndls.Open(ctx, a.runDir)
 			if err != nil {
 				return err
 			}
-			files, bytes, err := d.Verify(ctx)
+			v, err := d.Verify(ctx, part)
 			if err != nil {
 				return err
 			}
 			rec := d.Record()
-			if done, err := a.asJSON(map[string]any{"run": a.runDir, "state": rec.State, "stopped": rec.Stopped, "files": files, "bytes": bytes}); done {
+			found := map[string]any{"run": a.runDir, "state": rec.State, "stopped": rec.Stopped, "files": v.Files, "bytes": v.Bytes}
+			what := fmt.Sprintf("%d files, %s", v.Files, mem.Bytes(v.Bytes))
+			if part != (ndls.Part{}) {
+				found["part"], found["of_files"], found["of_bytes"] = part.String(), v.OfFiles, v.OfBytes
+				what = fmt.Sprintf("part %s, %d of %d files, %s of %s", &part, v.Files, v.OfFiles, mem.Bytes(v.Bytes), mem.Bytes(v.OfBytes))
+			}
+			if done, err := a.asJSON(found); done {
 				return err
 			}
-			_, err = fmt.Fprintf(a.stdout, "%d files, %s: all as committed; the run is %s\n", files, mem.Bytes(bytes), rec.Word())
+			_, err = fmt.Fprintf(a.stdout, "%s: all as committed; the run is %s\n", what, rec.Word())
 			return err
 		})
 	a.runFlag(cmd)
-	cmd.Example = `  ndls verify --run RUN`
+	partFlag(cmd, &part, "check a share of the files, such as 3/8 for the third of eight of about as many bytes; a file is in one of them")
+	cmd.Example = `  ndls verify --run RUN
+  ndls verify --run RUN --part 3/8`
 	return cmd
+}
+
+// partFlag is for verbs that do one of several parts of their work.
+func partFlag(cmd *cobra.Command, part *ndls.Part, usage string) {
+	cmd.Flags().Var(part, "part", usage)
 }

@@ -1,4 +1,4 @@
-// Package share divides a task into parts that several threads take.
+// Package share divides a task into parts that several threads take, or several machines ([Part]).
 package share
 
 import (

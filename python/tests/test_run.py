@@ -50,6 +50,8 @@ def test_rows_are_what_exports_say(run: ndls.Run, tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.asarray(rows)[order], exported)
         np.testing.assert_array_equal(rows.nodes, np.arange(len(order)))
     lsi = np.load(run.export("lsi", tmp_path / "lsi.npy"))
+    parts = [np.load(run.export("lsi", tmp_path / f"lsi-{i}.npy", part=f"{i}/3")) for i in (1, 2, 3)]
+    np.testing.assert_array_equal(np.concatenate(parts), lsi)
     np.testing.assert_array_equal(run.k[order], lsi["k"])
     np.testing.assert_array_equal(run.capped[order], lsi["capped"])
     assert run.k.dtype == np.uint16

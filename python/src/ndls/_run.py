@@ -319,7 +319,8 @@ class Run:
                 .gz or .zst behind it compresses.
                 ``numpy.load(out, mmap_mode="r")`` maps an .npy file into memory.
             progress: As for ``ndls.run``.
-            options: Further flags of ``ndls export``, such as ``force=True``.
+            options: Further flags of ``ndls export``, such as ``force=True``, or ``part="3/8"``
+                for the third of eight files that together have all rows.
         """
         path = Path(out)
         form = Path(path.name.removesuffix(".gz").removesuffix(".zst")).suffix.removeprefix(".")
