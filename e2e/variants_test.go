@@ -8,18 +8,19 @@ import (
 	"testing"
 )
 
-// TestVariantsSurvive kills workers and the coordinator where rows settle, and
-// where some rows only are written.
+// TestVariantsSurvive kills workers and the coordinator where rows settle,
+// where some rows only are written, and where edges have weights.
 func TestVariantsSurvive(t *testing.T) {
 	t.Parallel()
-	for name, flags := range map[string][]string{
-		"settled":  {"--active", "settled", "--slack", "2"},
-		"labelled": {"--targets", "labelled"},
+	for name, job := range map[string][]string{
+		"settled":  append(slices.Clone(job), "--active", "settled", "--slack", "2"),
+		"labelled": append(slices.Clone(job), "--targets", "labelled"),
+		"weights":  strings.Fields(weightedJob),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCrew(t)
-			c.job = append(append([]string{}, job...), flags...)
+			c.job = job
 			want := wantOf(t, c.job...)
 			c.coordinator(2, "finish-done:4:kill")
 			c.worker([]string{"commit:3:kill", "commit-done:5:kill"})

@@ -348,19 +348,38 @@ func (c Counts) unsorted(workers int) int64 {
 	return c.Rows - (c.Rows-c.Edges)/int64(Tasks(workers))
 }
 
-// ranged says that workers with so many tasks order the nodes by ranges of ids.
-func (c Counts) ranged(tasks int) bool { return tasks > 1 && !c.Weighted }
-
 // rankedBytes is what the step Rank leaves, but for components.
-func (c Counts) rankedBytes() int64 { return (recordBytes + 1) * c.Nodes }
+func (c Counts) rankedBytes() int64 { return (recordBytes+1)*c.Nodes + c.strengthsBytes() }
+
+// strengthsBytes is the size of the strengths of all nodes, of which Gather leaves the halves of each as two numbers.
+func (c Counts) strengthsBytes() int64 {
+	if !c.Weighted {
+		return 0
+	}
+	return strengthRow * c.Nodes
+}
+
+// turnedBytes is what the step Count leaves of turned edges.
+func (c Counts) turnedBytes() int64 {
+	if !c.Weighted {
+		return 0
+	}
+	return c.record() * c.Edges
+}
 
 // tallies is how many numbers the step Count leaves of degrees, and of components, at most: each
 // node is in one tally for each piece in which it is one end of an edge.
 func (c Counts) tallies(workers int) int64 {
-	if tasks := Tasks(workers); c.ranged(tasks) {
+	if tasks := Tasks(workers); tasks > 1 {
 		return min(int64(tasks)*c.Nodes, c.Edges+c.Nodes)
 	}
 	return 0
+}
+
+// turns is how many edges a piece of Count turns, and what is held beside them: where they are in run files.
+func (c Counts) turns(workers int, s sorts) (edges, held int64) {
+	edges = partOf(c.Edges, Tasks(workers))
+	return edges, 2 * s.byPairs.IndexBytes(edges)
 }
 
 // Memory is how much a worker uses at most of a budget of so many bytes in a partition
@@ -374,10 +393,8 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 	if c.Directed {
 		order += 4 * n // out-degrees
 	}
-	if c.Weighted {
-		order += strengthRow * n
-	}
-	if c.ranged(tasks) {
+	order += c.strengthsBytes()
+	if tasks > 1 {
 		// Roots of ranges, or labels, which are sorted.
 		order = c.ids() + c.members() + max(8*n, 9*n+s.byPairs.Bytes(min(n, sortedKnown)))
 	}
@@ -386,11 +403,11 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 		order+max(c.numbers(budget-order), c.writesIDs(budget-order)),
 		s.heldEdges+s.byEdges.Touched(s.edges, budget-s.heldEdges))
 	least = max(s.heldEdges+s.byEdges.Bytes(0), order+max(c.numbers(0), c.writesIDs(0)))
-	if c.ranged(tasks) {
+	if tasks > 1 {
 		group := min(n, shards.IDs{}.GroupRows())
-		rank := c.ids() + min(partOf(n, tasks)*rankedRow(1, c.Directed), (budget-c.ids())*7/8)
-		nodes := min(max(partOf(n, workers), group)*partRow(1, c.Directed, c.IDs > 0), budget*7/8)
-		used, least = max(used, rank, nodes), max(least, group*partRow(1, c.Directed, c.IDs > 0))
+		rank := c.ids() + min(partOf(n, tasks)*rankedRow(1, c.Directed, c.Weighted), (budget-c.ids())*7/8)
+		nodes := min(max(partOf(n, workers), group)*partRow(1, c.Directed, c.Weighted, c.IDs > 0), budget*7/8)
+		used, least = max(used, rank, nodes), max(least, group*partRow(1, c.Directed, c.Weighted, c.IDs > 0))
 	}
 	if c.Weighted && s.pairsStay {
 		used = max(used, order+s.pairsBytes)
@@ -407,6 +424,12 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 		counting := c.ids() + 8*n + s.byPairs.IndexBytes(n) + s.byPairs.IndexBytes(partOf(max(t, c.Edges), tasks))
 		if c.Directed {
 			counting += 4 * n
+		}
+		if c.Weighted {
+			// While strengths are added up, all pairs are open, and all turned ones.
+			counting = max(counting, c.ids()+8*n+c.strengthsBytes()+2*s.byPairs.IndexBytes(c.Edges))
+			part, held := c.turns(workers, s)
+			used, least = max(used, held+s.byPairs.Touched(part, budget-held)), max(least, held+s.byPairs.Bytes(0))
 		}
 		all := s.byPairs.IndexBytes(t) // while it is cut
 		used, least = max(used, all, counting), max(least, all, counting)
@@ -442,10 +465,8 @@ func Disk(c Counts, workers int, budget int64) (peak, final int64) {
 	final = graph + c.tileBytes()
 	peak = max(final, record*m) // the unique edges
 	if Tasks(workers) > 1 {
-		peak = max(peak, record*(c.unsorted(workers)+m), 3*record*m+NodeBytes(c), 2*record*m+graph, record*m+16*(c.tallies(workers)+c.Nodes))
-		if c.ranged(Tasks(workers)) {
-			peak = max(peak, record*m+16*c.Nodes+c.rankedBytes(), 2*record*m+graph+NodeBytes(c))
-		}
+		peak = max(peak, record*(c.unsorted(workers)+m), 3*record*m+NodeBytes(c), 2*record*m+graph, record*m+c.turnedBytes()+16*(c.tallies(workers)+c.Nodes)+2*c.strengthsBytes())
+		peak = max(peak, record*m+16*c.Nodes+2*c.strengthsBytes()+c.rankedBytes(), 2*record*m+graph+NodeBytes(c))
 		if c.Features > 0 {
 			peak = max(peak, final+c.dealtBytes())
 		}
@@ -490,6 +511,12 @@ func Traffic(c Counts, workers int, budget int64) (read, written int64) {
 		if t := c.tallies(workers); t > 0 {
 			read += 16*again*(t+c.Nodes) + c.rankedBytes() + table
 			written += 8*(2*t+2*c.Nodes) + c.rankedBytes() + table
+			// Pairs are turned, and read again with the turned ones to add strengths up.
+			read += 3*c.turnedBytes() + 2*c.strengthsBytes()
+			written += c.turnedBytes() + 2*c.strengthsBytes()
+			if edges, held := c.turns(workers, s); c.Weighted && s.byPairs.Spills(edges, budget-held) {
+				scratch += c.turnedBytes()
+			}
 		}
 	} else {
 		scratch += record * m // the unique edges

@@ -82,9 +82,13 @@
 // reads what all files of rank have of its nodes, and writes them as row groups. Those are copied to one table
 // in the end. Labels and splits are read by order, and sorted by input id.
 //
+// With weights, a piece of count also leaves its edges turned: by their larger end, then by their smaller one. The edges of a node
+// in ascending order of their other ends are those of the turned ones that are its own, of one piece of count after the other, and then
+// those of the pairs. So a piece of gather adds up the strengths of its range in the order in which one worker does, and leaves them with
+// the degrees, for rank.
+//
 // What one task does alone are degrees, links, components and labels, and the copy of the node table, beside the
-// first edges that are written. A graph with weights has neither count nor gather: its strengths are sums in
-// one order, which the step order makes, and order writes its node table.
+// first edges that are written.
 //
 // The nodes of highest degree come first, so that the first interval has most edges (39 % of
 // papers100M's, of 7 intervals). The files of edges are therefore cut by edges: where an interval
@@ -113,8 +117,8 @@
 // keeps all weights of a pair. Where the unique pairs are made, the rows of a pair must have one
 // weight, or are added up in ascending order of weight ([dataset.Info]); one worker does that
 // while it counts degrees. Strengths are float64 sums in ascending order of pairs by rank, and a
-// column of the node table: in a graph with weights, one thread at a time counts degrees, while
-// the others unite the rows of the pairs that come next.
+// column of the node table: where one worker does all steps, one thread at a time counts degrees in a graph with
+// weights, while the others unite the rows of the pairs that come next.
 //
 // # Threads
 //
@@ -125,7 +129,8 @@
 //
 //	packed text and archives  they can be read from the first byte on alone; features also
 //	                          where they are a table
-//	degrees with weights      strengths are sums in the order of the pairs
+//	degrees with weights      of one worker: strengths are sums in the order of the pairs. Several
+//	                          workers, and their threads, add them up by ranges of ids
 //	numbering                 components by node: a pass over an array of n numbers, by one
 //	                          worker; several share it but for components. Where degrees are
 //	                          so large that counts of each for all threads are more than n
@@ -173,7 +178,7 @@
 //	            and their input ids, if n is not stated or the range has less than an eighth; 8(m + n)/2048 of marks
 //	order       8 for each link and its input ids, of which there are at most n; then 9 and 16 for
 //	            each labelled node, and 4d; a random split adds 16 for each node that is drawn. Of one
-//	            worker, and with weights, 17n + 4d, 8m/2048 of marks, input ids
+//	            worker 17n + 4d, 8m/2048 of marks, input ids
 //	rank        37 for each node of a lot, at least 256 of them, 12 for each degree of the range, and
 //	            input ids, if n is not stated
 //	components  16 for each that has edges, of 2^22 at a time
@@ -189,7 +194,8 @@
 //	            ([keysort.Touched])
 //
 // Directions take 4n more in count, gather and order, and 4 for each node in rank and nodes. With weights, sorting k edges takes 32k, T buffers are twice
-// as large, marks take three halves of that, and order takes 8n more. Where one worker has no
+// as large, and marks take three halves of that; count sorts m/T edges before it adds up, gather has marks of 2m edges, and strengths take 8 more for each
+// node in gather, rank and nodes, and of one worker in order. Where one worker has no
 // memory for sorted pairs beside what order takes, it writes them to a scratch file first.
 //
 // Ids that are numbered take 19n and up to 24 MiB more in split and columns, and while order reads
@@ -223,9 +229,9 @@
 //	24m + 9n                 relabel
 //	16m + 2m (s + 4) + 18n   rows
 //
-// With weights 8, 16 and 24 above are twice as much, s + 4 is s + 12, and 9n is 17n: an edge is a
+// With weights 8m, 16m and 24m above are twice as much where edges are sorted, s + 4 is s + 12, and 9n is 17n: an edge is a
 // record of 16 bytes while edges are sorted, and its weight takes 4 bytes in a shard and in a hop
-// stream.
+// stream. Count and gather then have 16m of turned edges more, and 16n of strengths, rank 24n.
 //
 // and in the end the graph and 32n ⌈f/16⌉ (float16) or 64n ⌈f/16⌉ for tiles; where
 // features are spilled, 4n ⌈f/64⌉ more. Files that no step needs any more are removed
@@ -245,7 +251,8 @@
 //	write      16t + 16n
 //	read       25n + 9n, and write as much, for rank and nodes
 //
-// and with weights twice 8 and 17n, and no tallies.
+// and with weights 16 in place of 8 in the first two lines, and 17n. They read 48m of pairs and turned edges more, and write 16m; strengths take
+// 16n between gather and rank, and 8n more in rank's records.
 //
 // # Determinism
 //

@@ -28,7 +28,7 @@ type Left struct {
 	Weights []int64
 
 	ordered  ordered
-	weighted bool // sorted keys have weights
+	weighted bool // edges have weights
 }
 
 // Next says what the catalogue lacks of a partition by several workers.
@@ -44,13 +44,13 @@ func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []Pi
 	}
 	l.ordered = o
 	l.Shared = slices.ContainsFunc(cat.Entries(catalog.KindRun), func(e catalog.Entry) bool { return leaverOf(e) != Order })
-	l.weighted = slices.ContainsFunc(cat.Entries(catalog.KindRun), func(e catalog.Entry) bool { return e.ValueType != "" })
+	l.weighted = slices.ContainsFunc(cat.Entries(catalog.KindRun), func(e catalog.Entry) bool { return e.ValueType != "" }) || o.Weighted
 	var keep []string // what these steps have left
 	switch {
 	case len(cat.Entries(catalog.KindSummary)) > 0:
 	case !isOrdered:
 		l.Step, l.Pieces, keep = nextOfPairs(have, Order, units(1))
-		if l.Step == Order && l.Shared && !l.weighted {
+		if l.Step == Order && l.Shared {
 			l.Step, l.Pieces, keep = nextOfTallies(have)
 		}
 	default:

@@ -14,8 +14,7 @@ import (
 	"ndls/internal/share"
 )
 
-// orderNodes implements edgeSteps. A worker that does all steps counts degrees here, and so does
-// the one that orders the nodes of a graph with weights, whose sums have an order.
+// orderNodes implements edgeSteps. A worker that does all steps counts degrees here.
 func (j *sortedEdges[T]) orderNodes(ctx context.Context) error {
 	var t tally
 	counts, err := j.findTally(ctx, &t)
@@ -41,13 +40,12 @@ func (j *sortedEdges[T]) orderNodes(ctx context.Context) error {
 
 	j.ordered = ordered{
 		Rows: counts[0], Loops: counts[1], Dropped: j.dropped.Load(),
-		Nodes: j.ids.n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(j.ids.n), Directed: j.info.Directed, NoShards: j.o.NoShards,
+		Nodes: j.ids.n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(j.ids.n), Directed: j.info.Directed, Weighted: j.info.Weighted, NoShards: j.o.NoShards,
 		counted: counted{Components: count, LargestComponent: largest},
 	}
 	j.ordered.cutEdges(j.intervalRows(), ends.S)
 	if j.wantFeatures() {
 		j.ordered.Panels = packed.Panels(j.info.NumFeatures)
-		j.ordered.CutsFeatures = !j.alone && dataset.CutsFeatures(j.ds)
 	}
 	return j.writeNodes(ctx, ends.S, component.S)
 }
@@ -97,11 +95,11 @@ func (j *job) createOrdered(ctx context.Context) (*catalog.File, error) {
 // what these need at the same time, and not one after the other.
 const lookAhead = 1 << 9
 
-// countDegrees counts the degrees, by rank, and joins the ends of all edges. Strengths are added
-// up in the order of the pairs.
+// countDegrees counts the degrees, by rank, and joins the ends of all edges. Where there is memory for strengths, they
+// are added up, in the order of the pairs.
 func (j *sortedEdges[T]) countDegrees(ctx context.Context, pairs pairSource[T], components forest, degrees []uint32) error {
 	all, alone := pairs.each, j.o.Threads == 1
-	if j.info.Weighted {
+	if j.strength != nil {
 		all, alone = pairs.inOrder, true
 	}
 	c := degreeCounter[T]{degrees: degrees, components: components, alone: alone}
@@ -115,7 +113,7 @@ func (j *sortedEdges[T]) countDegrees(ctx context.Context, pairs pairSource[T], 
 			c.fetch(part)
 			c.count(part)
 		}
-		if j.info.Weighted {
+		if j.strength != nil {
 			addStrengths(j.strength.S, batch)
 		}
 		return pairs.pass(batch)

@@ -76,7 +76,7 @@ func (j *job) orderRanges(ctx context.Context) error {
 	}
 	j.ordered = ordered{
 		Rows: counts[0], Loops: counts[1], Dropped: j.dropped.Load(),
-		Nodes: n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(n), Directed: j.info.Directed, NoShards: j.o.NoShards,
+		Nodes: n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(n), Directed: j.info.Directed, Weighted: j.info.Weighted, NoShards: j.o.NoShards,
 		Groups: int((n + j.named.GroupRows() - 1) / j.named.GroupRows()), Lonely: n,
 	}
 	if len(ends.S) > 1 {
@@ -122,23 +122,29 @@ type saver func(kind string, p Piece, most int64, all visits[uint64]) error
 
 // countsOfInput sets j.dropped, and gives the rows of the edge list and the self-loops.
 func (j *job) countsOfInput(ctx context.Context) (counts [2]int64, err error) {
-	keys := catalogKeys[uint64]{j}
-	for step, use := range map[string]func(notes [2]int64){
-		Merge:  func(notes [2]int64) { counts = notes },
-		Gather: func(notes [2]int64) { j.dropped.Store(notes[0]) },
-	} {
-		first := havePieces(j.cat, step)
-		if len(first) == 0 {
-			first = []Piece{allSlices} // open says what is missing
-		}
-		files, err := keys.open(ctx, step, first[0], false)
-		if err != nil {
-			return counts, err
-		}
-		use(files[0].Notes())
-		files.Close()
+	gathered, err := firstNotes(ctx, catalogKeys[uint64]{j}, Gather)
+	if err != nil {
+		return counts, err
 	}
-	return counts, nil
+	j.dropped.Store(gathered[0])
+	if j.info.Weighted {
+		return firstNotes(ctx, catalogKeys[extsort.Record]{j}, Merge)
+	}
+	return firstNotes(ctx, catalogKeys[uint64]{j}, Merge)
+}
+
+// firstNotes are those of the first file that a step has left.
+func firstNotes[T extsort.Item](ctx context.Context, keys catalogKeys[T], step string) (notes [2]int64, err error) {
+	first := keys.have(step)
+	if len(first) == 0 {
+		first = []Piece{allSlices} // open says what is missing
+	}
+	files, err := keys.open(ctx, step, first[0], false)
+	if err != nil {
+		return notes, err
+	}
+	defer files.Close()
+	return files[0].Notes(), nil
 }
 
 // gatheredRange is a range of the step Gather.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"ndls/internal/rng"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/shards"
 )
 
 // labelled gives a graph labels and a published split, in other orders than the edges. Some of the ids have no edge.
@@ -76,6 +78,10 @@ func TestRangesEqualRun(t *testing.T) {
 	}
 	directed := withEdges(n, 1, true, sparseEdges(n))
 	directed.info.Directed = true
+	withWeights := func(f *fake) *fake {
+		f.info.Weighted, f.weight = true, unevenWeight
+		return f
+	}
 	before := manyNodes
 	defer func() { manyNodes = before }()
 	for _, c := range []struct {
@@ -92,6 +98,10 @@ func TestRangesEqualRun(t *testing.T) {
 		{"a star", withEdges(n, 1, true, star), before, []int64{1 << 20, 64 << 20}},
 		{"no edges", withEdges(n, 1, true, func(func(u, v int)) {}), before, []int64{1 << 20}},
 		{"directions", directed, before, []int64{1 << 20, 64 << 20}},
+		{"weights, many components", withWeights(withEdges(n, 1, true, sparseEdges(n))), before, []int64{1 << 20, 64 << 20}},
+		{"weights, arrays of few ids", withWeights(withEdges(n, 5, true, sparseEdges(n))), 1000, []int64{12 << 20, 64 << 20}},
+		{"weights, number of nodes unknown", withWeights(withEdges(n, 17, false, sparseEdges(n))), before, []int64{16 << 20, 64 << 20}},
+		{"weights, a star", withWeights(withEdges(n, 1, true, star)), before, []int64{1 << 20, 64 << 20}},
 	} {
 		for _, o := range []Options{
 			{},
@@ -132,6 +142,63 @@ func TestRangesEqualRun(t *testing.T) {
 					checkSame(t, w.store, whole)
 				}
 			})
+		}
+	}
+}
+
+// unevenWeight is the weight of an edge, from 2^-40 to 2^41, so that float64 sums of them depend on their order.
+func unevenWeight(u, v uint32) float32 {
+	h := rng.Hash(12, uint64(u), uint64(v))
+	return float32(math.Ldexp(1+float64(h>>40)/(1<<24), int(h%81)-40))
+}
+
+// TestOrderOfStrengths: the strength of a node is the sum of the weights of its edges in ascending order of their other
+// ends, and in another order it would be another number.
+func TestOrderOfStrengths(t *testing.T) {
+	const n, centre = 3000, 1000
+	f := withEdges(n, 1, true, func(add func(u, v int)) {
+		for v := n - 1; v >= 0; v-- {
+			add(centre, v)
+		}
+	})
+	f.info.Weighted, f.weight = true, unevenWeight
+	want, downward := 0.0, 0.0
+	for v := range uint32(n) {
+		if v != centre {
+			want += float64(unevenWeight(min(v, centre), max(v, centre)))
+		}
+		if w := n - 1 - v; w != centre {
+			downward += float64(unevenWeight(min(w, centre), max(w, centre)))
+		}
+	}
+	if want == downward {
+		t.Fatal("the order of these weights does not matter")
+	}
+	for _, workers := range []int{1, 2, 3} {
+		w := &sharedWorkers{
+			open: func() (dataset.Dataset, error) { return f, nil }, store: storage.NewMem(), workers: workers, draw: randomDraw(t),
+			option: func() Options { return Options{Budget: budget(t, 8<<20), Threads: 2, Scratch: scratchFolder(t)} },
+		}
+		must(t, w.do(t.Context()))
+		cat := openCatalog(t, w.store)
+		e, _ := cat.Lookup(NodesPath)
+		r, err := cat.Open(t.Context(), e)
+		must(t, err)
+		found := false
+		must(t, shards.ReadNodes(r, e.Path, shards.Readers{}, func(_ int64, b shards.NodeBatch) error {
+			for i, id := range b.ID {
+				if id == centre {
+					found = true
+					if b.Strength[i] != want {
+						t.Errorf("%d workers: the strength is %v, want %v", workers, b.Strength[i], want)
+					}
+				}
+			}
+			return nil
+		}))
+		must(t, r.Close())
+		if !found {
+			t.Errorf("%d workers: the node table has no node %d", workers, centre)
 		}
 	}
 }

@@ -28,6 +28,7 @@ import (
 // and at its end an index of the lots ([sealIndex]). A record is
 //
 //	node, id, degree, component, label, edges that begin there   uint32 each; the component is its first id
+//	strength                                                     float64, in a graph with weights
 //	splits                                                       a byte each
 //
 // and a component is its first id, its first node in the lot, and how many it has there, uint32 each. All of
@@ -35,8 +36,17 @@ import (
 
 // ranked is the index of a file of the step Rank.
 type ranked struct {
-	Splits int         `json:"splits"`
-	Lots   []rankedLot `json:"lots"`
+	Splits   int         `json:"splits"`
+	Weighted bool        `json:"weighted,omitempty"`
+	Lots     []rankedLot `json:"lots"`
+}
+
+// known is how many bytes of a record lie in front of its splits.
+func (r ranked) known() int {
+	if r.Weighted {
+		return recordBytes + strengthBytes
+	}
+	return recordBytes
 }
 
 // rankedLot has the first node and the checksum (CRC-32C) of each block of records, and the checksum of the components.
@@ -49,8 +59,9 @@ type rankedLot struct {
 }
 
 const (
-	// recordBytes is a record without splits, componentBytes a component.
+	// recordBytes is a record without strength and splits, strengthBytes a strength, componentBytes a component.
 	recordBytes    = 24
+	strengthBytes  = 8
 	componentBytes = 12
 	// recordBlock is how many records have a checksum together.
 	recordBlock = 1 << 12
@@ -61,12 +72,19 @@ const (
 )
 
 // rankedRow is the memory for a node of a lot.
-func rankedRow(splits int, directed bool) int64 {
-	row := int64(9*4 + splits)
+func rankedRow(splits int, directed, weighted bool) int64 {
+	return int64(9*4+splits) + furtherRow(directed, weighted)
+}
+
+// furtherRow is the memory for what a node has more in a graph with directions, or with weights.
+func furtherRow(directed, weighted bool) (bytes int64) {
 	if directed {
-		row += 4
+		bytes += 4
 	}
-	return row
+	if weighted {
+		bytes += strengthBytes
+	}
+	return bytes
 }
 
 // rankNodes does pieces of the step Rank: it gives the ids of ranges their nodes.
@@ -94,7 +112,7 @@ func (j *job) rankRange(ctx context.Context, r gatheredRange) (err error) {
 		return err
 	}
 	defer f.Abort()
-	w := &ranker{job: j, r: r, out: f, index: ranked{Splits: max(j.o.Splits, 1), Lots: []rankedLot{}}}
+	w := &ranker{job: j, r: r, out: f, index: ranked{Splits: max(j.o.Splits, 1), Weighted: j.info.Weighted, Lots: []rankedLot{}}}
 	defer w.free()
 	if err := w.readClasses(ctx); err != nil {
 		return err
@@ -126,6 +144,7 @@ type ranker struct {
 	ids, degree, component, begins, order, sizes *mem.Array[uint32]
 	space                                        [2]*mem.Array[uint32]
 	labels                                       *mem.Array[int32]
+	strength                                     *mem.Array[uint64] // bits, in a graph with weights
 	splits                                       *mem.Array[uint8]
 	rows                                         int64 // that there is memory for
 	buffer                                       []byte
@@ -136,6 +155,7 @@ func (w *ranker) free() {
 		a.Free()
 	}
 	w.labels.Free()
+	w.strength.Free()
 	w.splits.Free()
 	if w.set != nil {
 		w.set.free()
@@ -245,8 +265,8 @@ func (w *ranker) eachLot(ctx context.Context) (err error) {
 }
 
 func (w *ranker) alloc() (err error) {
-	w.buffer = make([]byte, 0, recordBlock*(recordBytes+w.index.Splits))
-	w.rows = max(min(w.o.Budget.Free()*7/8/rankedRow(w.index.Splits, w.info.Directed), w.r.nodes), min(leastRanked, w.r.nodes))
+	w.buffer = make([]byte, 0, recordBlock*(w.index.known()+w.index.Splits))
+	w.rows = max(min(w.o.Budget.Free()*7/8/rankedRow(w.index.Splits, w.info.Directed, w.info.Weighted), w.r.nodes), min(leastRanked, w.r.nodes))
 	arrays := []**mem.Array[uint32]{&w.ids, &w.degree, &w.component, &w.order, &w.sizes, &w.space[0], &w.space[1]}
 	if w.info.Directed {
 		arrays = append(arrays, &w.begins)
@@ -258,6 +278,11 @@ func (w *ranker) alloc() (err error) {
 	}
 	if w.labels, err = mem.Alloc[int32](w.o.Budget, w.rows, "labels"); err != nil {
 		return err
+	}
+	if w.info.Weighted {
+		if w.strength, err = mem.Alloc[uint64](w.o.Budget, w.rows, "strengths"); err != nil {
+			return err
+		}
 	}
 	w.splits, err = mem.Alloc[uint8](w.o.Budget, w.rows*int64(w.index.Splits), "splits")
 	return err
@@ -348,6 +373,9 @@ func (w *ranker) record(node uint32, ids []uint32, i int) {
 	for _, v := range [...]uint32{node, ids[i], w.degree.S[i], w.component.S[i], uint32(w.labels.S[i]), begins} {
 		b = binary.LittleEndian.AppendUint32(b, v)
 	}
+	if w.strength != nil {
+		b = binary.LittleEndian.AppendUint64(b, w.strength.S[i])
+	}
 	w.buffer = append(b, w.splits.S[i*w.index.Splits:][:w.index.Splits]...)
 }
 
@@ -389,6 +417,17 @@ func (w *ranker) read(ctx context.Context, ids []uint32) error {
 		clear(w.begins.S)
 		if err := w.eachOf(ctx, Gather+tallyStarts, r.piece, r, w.o.Threads, put(w.begins.S)); err != nil {
 			return err
+		}
+	}
+	if w.strength != nil {
+		clear(w.strength.S)
+		for kind, shift := range map[string]uint{tallyHigh: 32, tallyLow: 0} {
+			if err := w.eachOf(ctx, Gather+kind, r.piece, r, w.o.Threads, func(id, half uint32) error {
+				w.strength.S[at(id)] |= uint64(half) << shift
+				return nil
+			}); err != nil {
+				return err
+			}
 		}
 	}
 	if err := w.eachOf(ctx, Gather+tallyRoots, r.piece, r, w.o.Threads, put(w.component.S)); err != nil {
@@ -480,7 +519,7 @@ func closeRanked(files []rankedFile) {
 }
 
 // stride is the size of a record.
-func (f rankedFile) stride() int64 { return int64(recordBytes + f.Splits) }
+func (f rankedFile) stride() int64 { return int64(f.known() + f.Splits) }
 
 // eachLot visits the lots with the places where their records and their components begin.
 func (f rankedFile) eachLot(visit func(lot rankedLot, records, components int64) error) error {

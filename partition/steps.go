@@ -20,14 +20,13 @@ const (
 	Split = "split"
 	// Merge gives the unique pairs of ranges of keys.
 	Merge = "merge"
-	// Count counts the degrees and finds the components of ranges of unique pairs, in a graph
-	// without weights.
+	// Count counts the degrees and finds the components of ranges of unique pairs.
 	Count = "count"
 	// Gather adds up what Count has found of ranges of input ids.
 	Gather = "gather"
 	// Order says where the nodes of each degree begin, which decides where edges are cut. Where one
-	// worker does all steps, and in a graph with weights, it orders the nodes and commits the node
-	// table, and the next three steps are left out.
+	// worker does all steps, it orders the nodes and commits the node table, and the next three steps are
+	// left out.
 	Order = "order"
 	// Rank gives the ids of ranges, those of Gather, their nodes.
 	Rank = "rank"
@@ -63,6 +62,7 @@ var leavers = []string{
 	Gather, Gather + tallyRoots, Gather + tallyStarts, Gather + tallyLinks, Gather + tallyClasses,
 	orderFirsts, orderRoots, orderLabels, orderSplits,
 	Rank, Components, Nodes, Nodes + partCounts, Nodes + partSplits, counts,
+	Count + tallyTurned, Gather + tallyHigh, Gather + tallyLow,
 }
 
 // IsStep says whether there is such a step, other than Whole.
@@ -128,6 +128,7 @@ type ordered struct {
 	// CutsFeatures says that several workers can read parts of the features.
 	CutsFeatures bool `json:"cuts_features,omitempty"`
 	Directed     bool `json:"directed,omitempty"`
+	Weighted     bool `json:"weighted,omitempty"`
 	NoShards     bool `json:"no_shards,omitempty"` // hop streams alone are written
 	// Groups is how many row groups the node table has, Lonely how many nodes have no edge, where
 	// the steps Rank, Components and Nodes follow.
@@ -263,7 +264,7 @@ func (j *job) do(ctx context.Context, o ordered, step string, p Piece) error {
 	case Gather:
 		return j.edges.gatherIDs(ctx, p)
 	case Order:
-		if j.alone || j.info.Weighted {
+		if j.alone {
 			return j.edges.orderNodes(ctx)
 		}
 		return j.orderRanges(ctx)

@@ -284,6 +284,10 @@ func TestPiecesOfDatasets(t *testing.T) {
 func TestPiecesResume(t *testing.T) {
 	f := randomGraph(60, 150, 20)
 	f.info.NumNodes, f.info.EdgeHint, f.cuts = -1, 200, rand.IntN(2) == 0
+	if f.info.Weighted = rand.IntN(2) == 0; f.info.Weighted {
+		f.weight = unevenWeight
+	}
+	t.Logf("features in parts: %v, weights: %v", f.cuts, f.info.Weighted)
 	scratch := scratchFolder(t)
 	option := func() Options { return Options{Budget: budget(t, 6<<20), Scratch: scratch, Features: true} }
 	whole := storage.NewMem()
@@ -296,8 +300,11 @@ func TestPiecesResume(t *testing.T) {
 	counted := storage.NewFaulty(storage.NewMem(), 0)
 	must(t, do(counted))
 	step := int64(4)
+	if f.info.Weighted {
+		step = 20 // there are more files, and more operations
+	}
 	if testing.Short() {
-		step = 20
+		step *= 5
 	}
 	for failAt := 1 + rand.Int64N(step); failAt <= counted.Ops(); failAt += step {
 		store := storage.NewMem()

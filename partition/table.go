@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -66,7 +67,7 @@ func (j *job) writeParts(ctx context.Context, p Piece) (err error) {
 	f.Rows = w.hi - w.lo
 	meter := progress.Start(ctx, "writing the node table", w.hi-w.lo, "nodes")
 	defer meter.Done()
-	if err := shards.WriteNodePart(f, w.lo, w.hi, j.named, j.info.Directed, j.o.Threads, func(first int64, b shards.NodeBatch) error {
+	if err := shards.WriteNodePart(f, w.lo, w.hi, j.named, j.moreNodes(), j.o.Threads, func(first int64, b shards.NodeBatch) error {
 		meter.Add(int64(len(b.ID)))
 		return w.fill(ctx, first, b)
 	}); err != nil {
@@ -99,7 +100,8 @@ type partWriter struct {
 	ids, degrees, component, begins *mem.Array[uint32]
 	space                           [2]*mem.Array[uint32]
 	labels                          *mem.Array[int32]
-	split                           *mem.Array[uint8] // of all splits, one after the other
+	strength                        *mem.Array[float64] // in a graph with weights
+	split                           *mem.Array[uint8]   // of all splits, one after the other
 	numbers                         *mem.Array[uint64]
 	keys                            *nodeKeys
 }
@@ -110,17 +112,15 @@ func (w *partWriter) free() {
 		a.Free()
 	}
 	w.labels.Free()
+	w.strength.Free()
 	w.split.Free()
 	w.numbers.Free()
 	w.keys.free()
 }
 
 // partRow is the memory for a row of the node table; keyed says that its ids are numbered.
-func partRow(splits int, directed, keyed bool) int64 {
-	row := int64(6*4 + splits)
-	if directed {
-		row += 4
-	}
+func partRow(splits int, directed, weighted, keyed bool) int64 {
+	row := int64(6*4+splits) + furtherRow(directed, weighted)
 	if keyed {
 		row += 8
 	}
@@ -131,7 +131,7 @@ func (w *partWriter) keyed() bool { return w.named.Type != inputid.Number }
 
 func (w *partWriter) alloc() (err error) {
 	w.splits = w.files[0].Splits
-	row, group := partRow(w.splits, w.info.Directed, w.keyed()), w.named.GroupRows()
+	row, group := partRow(w.splits, w.info.Directed, w.info.Weighted, w.keyed()), w.named.GroupRows()
 	free := w.o.Budget.Free() * 7 / 8
 	if w.keyed() {
 		free /= 2 // the other half is for keys
@@ -153,6 +153,11 @@ func (w *partWriter) alloc() (err error) {
 	}
 	if w.labels, err = mem.Alloc[int32](w.o.Budget, w.rows, "labels"); err != nil {
 		return err
+	}
+	if w.info.Weighted {
+		if w.strength, err = mem.Alloc[float64](w.o.Budget, w.rows, "strengths"); err != nil {
+			return err
+		}
 	}
 	w.split, err = mem.Alloc[uint8](w.o.Budget, w.rows*int64(w.splits), "splits")
 	return err
@@ -176,6 +181,9 @@ func (w *partWriter) fill(ctx context.Context, first int64, b shards.NodeBatch) 
 	if len(b.OutDegree) > 0 {
 		copy(b.OutDegree, w.begins.S[at:])
 	}
+	if len(b.Strength) > 0 {
+		copy(b.Strength, w.strength.S[at:])
+	}
 	if w.keys != nil {
 		return w.keys.fill(first, b.Key)
 	}
@@ -191,6 +199,9 @@ func (w *partWriter) load(ctx context.Context, first int64) error {
 		f := w.files[i]
 		if f.Splits != w.splits {
 			return seal.Corrupt(f.entry.Path, "it has %d splits and not %d", f.Splits, w.splits)
+		}
+		if f.Weighted != w.info.Weighted {
+			return seal.Corrupt(f.entry.Path, "it has strengths: %v, and edges have weights: %v", f.Weighted, w.info.Weighted)
 		}
 		rows := int64(0)
 		err := f.records(ctx, w.first, w.end, func(record []byte) error {
@@ -232,7 +243,12 @@ func (w *partWriter) put(record []byte) {
 	if w.begins != nil {
 		w.begins.S[at] = binary.LittleEndian.Uint32(record[20:])
 	}
-	for k, split := range record[recordBytes:] {
+	record = record[recordBytes:]
+	if w.strength != nil {
+		w.strength.S[at] = math.Float64frombits(binary.LittleEndian.Uint64(record))
+		record = record[strengthBytes:]
+	}
+	for k, split := range record {
 		w.split.S[int64(k)*w.rows+at] = split
 	}
 }
@@ -336,6 +352,17 @@ func (j *job) joinParts(ctx context.Context) (err error) {
 	return j.cat.Commit(ctx, created...)
 }
 
+// moreNodes is the further column of the node table.
+func (j *job) moreNodes() shards.NodeColumns {
+	switch {
+	case j.info.Weighted:
+		return shards.NodeStrength
+	case j.info.Directed:
+		return shards.NodeOutDegree
+	}
+	return 0
+}
+
 // joinNodes writes the node table.
 func (j *job) joinNodes(ctx context.Context, w io.Writer) (rows int64, err error) {
 	parts := runs(j.cat, Nodes)
@@ -355,7 +382,7 @@ func (j *job) joinNodes(ctx context.Context, w io.Writer) (rows int64, err error
 	if err != nil {
 		return 0, err
 	}
-	return shards.JoinNodes(w, named, j.ordered.Directed, j.o.Threads, func() (shards.NodePart, error) {
+	return shards.JoinNodes(w, named, j.moreNodes(), j.o.Threads, func() (shards.NodePart, error) {
 		if err := errors.Join(done(), ctx.Err()); err != nil {
 			return open, err
 		}

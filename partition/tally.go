@@ -23,6 +23,12 @@ const (
 	// tallyLinks, of Gather, has what connects the roots of ranges: of each node that another
 	// range may have as a root, and of those of other ranges, the first one known.
 	tallyLinks = "-links"
+	// tallyTurned, of Count, has the edges of a graph with weights by their second end, then by their first one.
+	tallyTurned = "-turned"
+	// tallyHigh and tallyLow, of Gather, have the two halves of the bits of the strength of each node, as
+	// float64, in a graph with weights.
+	tallyHigh = "-high"
+	tallyLow  = "-low"
 	// tallyClasses, of Gather, has how many nodes of the range have each degree. Its notes are
 	// the range: the input ids from the first number to below the second.
 	tallyClasses = "-classes"
@@ -68,6 +74,13 @@ func (j *sortedEdges[T]) countPairs(ctx context.Context, p Piece) error {
 		return err
 	}
 	defer pairs.close()
+	turned, err := j.turnPairs(ctx, p, pairs)
+	if err != nil {
+		return err
+	}
+	if turned != nil {
+		defer turned.Abort()
+	}
 	defer j.forgetIDs()
 	j.dropped.Store(0)
 	if err := j.noteIDsOf(pairs.keys()); err != nil {
@@ -85,7 +98,7 @@ func (j *sortedEdges[T]) countPairs(ctx context.Context, p Piece) error {
 		if err := j.countDegrees(ctx, pairs, t.components, t.degrees.S); err != nil {
 			return err
 		}
-		return j.saveCounts(ctx, p, t)
+		return j.saveCounts(ctx, p, t, turned)
 	})
 }
 
@@ -158,6 +171,9 @@ func (j *sortedEdges[T]) gatherIDs(ctx context.Context, p Piece) error {
 		if err := j.addTallies(ctx, Count, r, t, named.S); err != nil {
 			return err
 		}
+		if err := j.addStrengthsOf(ctx, r); err != nil {
+			return err
+		}
 		return j.saveGathered(ctx, r, t, named.S, dropped)
 	})
 }
@@ -202,7 +218,8 @@ func (j *job) forgetIDs() {
 		j.ids.free()
 	}
 	j.outDegree.Free()
-	j.ids, j.outDegree = nil, nil
+	j.strength.Free()
+	j.ids, j.outDegree, j.strength = nil, nil, nil
 }
 
 // noteTallies adds the ids of tallies of a range to j.ids, and those that they are connected to.
@@ -271,8 +288,9 @@ func (j *job) eachTally(ctx context.Context, files string, r idRange, visit func
 	return nil
 }
 
-// saveCounts commits the tally of a piece of the step Count. It uses the degrees up.
-func (j *job) saveCounts(ctx context.Context, p Piece, t tally) error {
+// saveCounts commits the tally of a piece of the step Count, and with it the turned edges, which are nil without weights.
+// It uses the degrees up.
+func (j *job) saveCounts(ctx context.Context, p Piece, t tally, turned *catalog.File) error {
 	files := j.degreeFiles(t, func(uint32) bool { return true })
 	// A root comes before the others of its component, so that its id is there already.
 	files = append(files, tallyFile{kind: tallyRoots, all: j.pairsOfIDs(func(rank, id uint32) (uint32, bool) {
@@ -280,7 +298,10 @@ func (j *job) saveCounts(ctx context.Context, p Piece, t tally) error {
 		t.degrees.S[rank] = id
 		return t.degrees.S[root], root != rank || !alone
 	})})
-	return j.commitTallies(ctx, Count, p, [2]int64{j.dropped.Load()}, files)
+	for i := range files {
+		files[i] = files[i].with(j.dropped.Load(), 0)
+	}
+	return j.commitTallies(ctx, Count, p, files, turned)
 }
 
 // saveGathered commits what is known of a range. It uses the degrees up.
@@ -308,7 +329,11 @@ func (j *job) saveGathered(ctx context.Context, r idRange, t tally, named []uint
 		}
 		return nil
 	})}
-	return j.commitTallies(ctx, Gather, r.piece, [2]int64{dropped}, files, classesFile.with(r.lo, r.hi))
+	for i := range files {
+		files[i] = files[i].with(dropped, 0)
+	}
+	files = append(files, classesFile.with(r.lo, r.hi))
+	return j.commitTallies(ctx, Gather, r.piece, append(files, j.strengthFiles(r)...), nil)
 }
 
 // countClasses counts the nodes of a range by degree.
@@ -359,19 +384,19 @@ func (j *job) degreeFiles(t tally, wanted func(id uint32) bool) []tallyFile {
 	return files
 }
 
-// commitTallies commits the files of a piece, those in files with the same notes.
-func (j *job) commitTallies(ctx context.Context, step string, p Piece, notes [2]int64, files []tallyFile, more ...tallyFile) error {
-	for i := range files {
-		files[i].notes = notes
-	}
+// commitTallies commits the files of a piece, and with them one that is written already, unless it is nil.
+func (j *job) commitTallies(ctx context.Context, step string, p Piece, files []tallyFile, written *catalog.File) error {
 	keys := catalogKeys[uint64]{j}
 	var created []*catalog.File
+	if written != nil {
+		created = append(created, written)
+	}
 	defer func() {
 		for _, f := range created {
 			f.Abort()
 		}
 	}()
-	for _, x := range append(files, more...) {
+	for _, x := range files {
 		if x.most == 0 {
 			x.most = j.ids.n
 		}

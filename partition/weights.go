@@ -8,15 +8,17 @@ import (
 	"slices"
 	"strconv"
 
+	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/extsort"
 	"ndls/internal/inorder"
 	"ndls/internal/inputid"
 	"ndls/internal/mem"
+	"ndls/internal/share"
 	"ndls/shards"
 )
 
-// orderBytes is enough memory for the step Order of a graph with weights: of so many nodes, or,
+// orderBytes is enough memory for one worker to order the nodes of a graph with weights: of so many nodes, or,
 // if that is below 0, of as many as so many pairs can have.
 func orderBytes(nodes, pairs int64) int64 {
 	if nodes < 0 {
@@ -250,11 +252,130 @@ func (j *job) strengths(ids []int64, to []float64) error {
 	for i := range to {
 		rank, _ := j.ids.rank(uint32(ids[i]))
 		to[i] = j.strength.S[rank]
-		if to[i]+1 > math.MaxFloat32 {
-			return badData("%s: the weights of the edges of one node add up to more than 3.4e38, the largest float32: scale all weights down before the import", j.info.Name)
+		if err := j.checkStrength(to[i]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func (j *job) checkStrength(x float64) error {
+	if x+1 > math.MaxFloat32 {
+		return badData("%s: the weights of the edges of one node add up to more than 3.4e38, the largest float32: scale all weights down before the import", j.info.Name)
+	}
+	return nil
+}
+
+// Several workers add strengths up by ranges of ids. A strength is the sum of the weights of a node's edges in ascending
+// order of their other ends: this is in which order a visit of all pairs comes to them. Those with larger ends are among the pairs
+// of the node; those with smaller ends come before, and are found where the pairs are turned. So a piece of Count
+// leaves its pairs turned and sorted, and a piece of Gather reads, of its range, what all pieces of Count
+// have left, one after the other, and then the pairs.
+
+// turnPairs writes the edges of a piece of Count by their second end, in a graph with weights. Else there is no file.
+func (j *sortedEdges[T]) turnPairs(ctx context.Context, p Piece, pairs pairSource[T]) (*catalog.File, error) {
+	if !j.info.Weighted {
+		return nil, nil
+	}
+	s, err := extsort.NewSorter[T](ctx, j.o.Budget, j.scratch, sortOptions(max(pairs.keys(), 1), j.o.Threads, false))
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	edges := j.edgesOf(func(edges []T) error {
+		for i := range edges {
+			lo, hi := pairOfKey(extsort.Key(&edges[i]))
+			extsort.SetKey(&edges[i], pairKey(hi, lo))
+		}
+		return s.Add(edges)
+	})
+	if err := pairs.each(ctx, j.o.Threads, edges); err != nil {
+		return nil, err
+	}
+	if err := s.Finish(); err != nil {
+		return nil, err
+	}
+	return catalogKeys[T]{j.job}.create(ctx, Count+tallyTurned, p, s.Keys(), s.InOrder, [2]int64{})
+}
+
+// edgesOf has visit visit what is left of unique pairs without self-loops and edges that are dropped.
+func (j *sortedEdges[T]) edgesOf(visit func(edges []T) error) func(pairs []T) error {
+	draw := j.o.edgeDraw()
+	return func(pairs []T) error {
+		if j.o.DropEdges > 0 {
+			pairs = left(draw, pairs)
+		}
+		n := 0
+		for i := range pairs {
+			if lo, hi := pairOfKey(extsort.Key(&pairs[i])); lo != hi {
+				pairs[n] = pairs[i]
+				n++
+			}
+		}
+		return visit(pairs[:n])
+	}
+}
+
+// strengthRanges is how many ranges of ids a thread takes, one after the other, where strengths are added up.
+const strengthRanges = 4
+
+// addStrengthsOf adds up the strengths of a range of ids, which are in j.ids, in a graph with weights.
+func (j *sortedEdges[T]) addStrengthsOf(ctx context.Context, r idRange) error {
+	if err := j.allocStrength(); err != nil || !j.info.Weighted {
+		return err
+	}
+	keys := catalogKeys[T]{j.job}
+	turned, err := keys.open(ctx, Count+tallyTurned, allSlices, false)
+	if err != nil {
+		return err
+	}
+	defer turned.Close()
+	pairs, err := keys.open(ctx, Merge, allSlices, false)
+	if err != nil {
+		return err
+	}
+	defer pairs.Close()
+	add := func(edges []T) error {
+		for i := range edges {
+			id, _ := pairOfKey(extsort.Key(&edges[i]))
+			rank, _ := j.ids.rank(id)
+			j.strength.S[rank] += float64(extsort.Value(&edges[i]))
+		}
+		return nil
+	}
+	edges := j.edgesOf(add)
+	threads := max(j.o.Threads, 1)
+	parts := strengthRanges * threads
+	if err := share.Each(threads, parts, func(i int) error {
+		lo, hi := share.Part{I: i + 1, N: parts}.Range(r.hi - r.lo)
+		first, end := idRange{lo: r.lo + lo, hi: r.lo + hi}.keys()
+		if err := turned.InOrderWithin(ctx, 1, first, end, add); err != nil {
+			return err
+		}
+		return pairs.InOrderWithin(ctx, 1, first, end, edges)
+	}); err != nil {
+		return err
+	}
+	for _, x := range j.strength.S {
+		if err := j.checkStrength(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strengthFiles are those of the strengths of a range. There are none without weights.
+func (j *job) strengthFiles(r idRange) []tallyFile {
+	if !j.info.Weighted {
+		return nil
+	}
+	half := func(kind string, shift uint) tallyFile {
+		return tallyFile{kind: kind, all: j.pairsOfIDs(func(rank, id uint32) (uint32, bool) {
+			x := j.strength.S[rank]
+			return uint32(math.Float64bits(x) >> shift), x != 0 && r.has(id)
+		})}
+	}
+	return []tallyFile{half(tallyHigh, 32), half(tallyLow, 0)}
 }
 
 // newPage returns an empty page of a shard.

@@ -21,18 +21,10 @@ import (
 // and [JoinNodes] makes of them the table that one writer would have written: it copies the
 // pages, and writes only anew where they are.
 
-// moreNodes is the further column of a node table.
-func moreNodes(directed bool) NodeColumns {
-	if directed {
-		return NodeOutDegree
-	}
-	return 0
-}
-
-// WriteNodePart writes the part of the nodes [lo, hi), as [WriteNodes] does, and with directed as
-// [WriteDirectedNodes] does.
-func WriteNodePart(w io.Writer, lo, hi int64, ids IDs, directed bool, threads int, fill func(first int64, b NodeBatch) error) error {
-	return writeNodes(w, lo, hi, ids, threads, moreNodes(directed), fill)
+// WriteNodePart writes the part of the nodes [lo, hi), as [WriteNodes] does. more is the column that the table has more: NodeStrength
+// as [WriteWeightedNodes] does, NodeOutDegree as [WriteDirectedNodes] does, or 0.
+func WriteNodePart(w io.Writer, lo, hi int64, ids IDs, more NodeColumns, threads int, fill func(first int64, b NodeBatch) error) error {
+	return writeNodes(w, lo, hi, ids, threads, more, fill)
 }
 
 // ReadNodePart visits some columns of the part of the nodes from lo on, as [ReadNodeColumns] does.
@@ -48,10 +40,10 @@ type NodePart struct {
 
 // JoinNodes writes the node table of which next gives the parts, in the order of their nodes, and
 // the number of its rows. next returns [io.EOF] after the last one; a part is read until next is
-// called again, or JoinNodes has returned. All parts were written with the same ids and directed. With more than one thread
+// called again, or JoinNodes has returned. All parts were written with the same ids and more. With more than one thread
 // row groups are read and checked while those before them are written, and next is called by another goroutine.
-func JoinNodes(w io.Writer, ids IDs, directed bool, threads int, next func() (NodePart, error)) (rows int64, err error) {
-	columns, pairs := nodeColumnsOf(ids, moreNodes(directed))
+func JoinNodes(w io.Writer, ids IDs, more NodeColumns, threads int, next func() (NodePart, error)) (rows int64, err error) {
+	columns, pairs := nodeColumnsOf(ids, more)
 	j, err := newJoiner(w, catalog.KindNodes, columns, pairs)
 	if err != nil {
 		return 0, err

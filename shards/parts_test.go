@@ -16,19 +16,20 @@ import (
 func TestJoinedNodes(t *testing.T) {
 	long := IDs{Type: inputid.String, Longest: 1000}
 	for _, c := range []struct {
-		name     string
-		ids      IDs
-		directed bool
-		n        int64
-		cuts     []int64 // in row groups
+		name string
+		ids  IDs
+		more NodeColumns
+		n    int64
+		cuts []int64 // in row groups
 	}{
-		{"no rows", IDs{}, false, 0, []int64{0}},
-		{"one row", IDs{}, false, 1, []int64{0}},
-		{"one part", IDs{}, false, 2*tableGroupRows + 5, []int64{0}},
-		{"parts", IDs{}, false, 4*tableGroupRows + 5, []int64{0, 1, 3, 4}},
-		{"whole row groups", IDs{}, true, 2 * tableGroupRows, []int64{0, 1}},
-		{"ids that are numbered", IDs{Type: inputid.Uint64, Longest: 8}, false, 2*tableGroupRows + 1, []int64{0, 2}},
-		{"ids that are text", long, false, 3*long.GroupRows() + 7, []int64{0, 1, 3}},
+		{"no rows", IDs{}, 0, 0, []int64{0}},
+		{"one row", IDs{}, 0, 1, []int64{0}},
+		{"one part", IDs{}, 0, 2*tableGroupRows + 5, []int64{0}},
+		{"parts", IDs{}, 0, 4*tableGroupRows + 5, []int64{0, 1, 3, 4}},
+		{"weights", IDs{}, NodeStrength, 2*tableGroupRows + 9, []int64{0, 1, 2}},
+		{"whole row groups", IDs{}, NodeOutDegree, 2 * tableGroupRows, []int64{0, 1}},
+		{"ids that are numbered", IDs{Type: inputid.Uint64, Longest: 8}, 0, 2*tableGroupRows + 1, []int64{0, 2}},
+		{"ids that are text", long, 0, 3*long.GroupRows() + 7, []int64{0, 1, 3}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fill := func(first int64, b NodeBatch) error {
@@ -41,11 +42,17 @@ func TestJoinedNodes(t *testing.T) {
 				for i := range b.OutDegree {
 					b.OutDegree[i] = uint32(first) + uint32(i)*7
 				}
+				for i := range b.Strength {
+					b.Strength[i] = float64(first+int64(i)) / 3
+				}
 				return nil
 			}
 			var want bytes.Buffer
 			write := WriteNodes
-			if c.directed {
+			switch c.more {
+			case NodeStrength:
+				write = WriteWeightedNodes
+			case NodeOutDegree:
 				write = WriteDirectedNodes
 			}
 			if err := write(&want, c.n, c.ids, 2, fill); err != nil {
@@ -58,7 +65,7 @@ func TestJoinedNodes(t *testing.T) {
 					hi = c.cuts[i+1] * c.ids.GroupRows()
 				}
 				var part bytes.Buffer
-				if err := WriteNodePart(&part, lo, hi, c.ids, c.directed, 2, fill); err != nil {
+				if err := WriteNodePart(&part, lo, hi, c.ids, c.more, 2, fill); err != nil {
 					t.Fatal(err)
 				}
 				rows, reader := lo, storage.NewBytesReader(part.Bytes())
@@ -77,7 +84,7 @@ func TestJoinedNodes(t *testing.T) {
 				parts = append(parts, NodePart{"part", reader})
 			}
 			var got bytes.Buffer
-			rows, err := JoinNodes(&got, c.ids, c.directed, 1+len(c.cuts)%2, func() (NodePart, error) {
+			rows, err := JoinNodes(&got, c.ids, c.more, 1+len(c.cuts)%2, func() (NodePart, error) {
 				if len(parts) == 0 {
 					return NodePart{}, io.EOF
 				}
@@ -98,12 +105,12 @@ func TestJoinedNodes(t *testing.T) {
 // TestDamagedPart: no byte of a part may change unnoticed.
 func TestDamagedPart(t *testing.T) {
 	var part bytes.Buffer
-	if err := WriteNodePart(&part, 0, 1000, IDs{}, false, 1, fillNodes); err != nil {
+	if err := WriteNodePart(&part, 0, 1000, IDs{}, 0, 1, fillNodes); err != nil {
 		t.Fatal(err)
 	}
-	join := func(text []byte, directed bool) error {
+	join := func(text []byte, more NodeColumns) error {
 		given := false
-		_, err := JoinNodes(io.Discard, IDs{}, directed, 2, func() (NodePart, error) {
+		_, err := JoinNodes(io.Discard, IDs{}, more, 2, func() (NodePart, error) {
 			if given {
 				return NodePart{}, io.EOF
 			}
@@ -115,15 +122,15 @@ func TestDamagedPart(t *testing.T) {
 	for at := 0; at < part.Len(); at += 13 {
 		text := bytes.Clone(part.Bytes())
 		text[at] ^= 4
-		if err := join(text, false); !errors.Is(err, seal.ErrCorrupt) {
+		if err := join(text, 0); !errors.Is(err, seal.ErrCorrupt) {
 			t.Fatalf("byte %d of %d: %v", at, part.Len(), err)
 		}
 	}
-	if err := join(part.Bytes(), true); !errors.Is(err, seal.ErrCorrupt) {
+	if err := join(part.Bytes(), NodeStrength); !errors.Is(err, seal.ErrCorrupt) {
 		t.Errorf("a part of other columns: %v", err)
 	}
 	mine := errors.New("mine")
-	if _, err := JoinNodes(io.Discard, IDs{}, false, 2, func() (NodePart, error) { return NodePart{}, mine }); !errors.Is(err, mine) {
+	if _, err := JoinNodes(io.Discard, IDs{}, 0, 2, func() (NodePart, error) { return NodePart{}, mine }); !errors.Is(err, mine) {
 		t.Errorf("an error of the caller: %v", err)
 	}
 }

@@ -40,10 +40,10 @@ import (
 
 // settings are the flags.
 type settings struct {
-	ndls, dir, memory, crews string
-	pairs, features, blocks  int
-	nodes, edges             int64
-	page                     bool
+	ndls, dir, memory, crews         string
+	pairs, features, blocks, weights int
+	nodes, edges                     int64
+	page                             bool
 }
 
 func main() {
@@ -57,6 +57,7 @@ func main() {
 	flag.Int64Var(&s.nodes, "nodes", 0, "nodes of the graph (default a tenth of the edges)")
 	flag.StringVar(&s.crews, "partition", "", "partition by these WORKERSxTHREADS, separated by commas")
 	flag.IntVar(&s.features, "features", 16, "of -partition: features of a node")
+	flag.IntVar(&s.weights, "weights", 0, "octaves of the weights of edges, 0 for none")
 	flag.IntVar(&s.blocks, "interval-blocks", 1, "of -partition: --interval-blocks")
 	flag.BoolVar(&s.page, "page", false, "measure what the page of a running job costs")
 	flag.Parse()
@@ -192,7 +193,11 @@ func median(of []float64) float64 {
 }
 
 func (s *settings) graph(features int) string {
-	return fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=%d,classes=8,seed=1", s.nodes, s.edges, features)
+	uri := fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=%d,classes=8,seed=1", s.nodes, s.edges, features)
+	if s.weights > 0 {
+		uri += fmt.Sprintf(",weights=%d", s.weights)
+	}
+	return uri
 }
 
 func (s *settings) job() []string {

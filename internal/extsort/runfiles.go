@@ -81,6 +81,15 @@ func (rs RunFiles[T]) Each(ctx context.Context, threads int, visit func([]T) err
 
 // EachWithin is Each of the items with keys in [lo, hi). It reads no more than their blocks.
 func (rs RunFiles[T]) EachWithin(ctx context.Context, threads int, lo, hi uint64, visit func([]T) error) error {
+	return rs.within(ctx, threads, false, lo, hi, visit)
+}
+
+// InOrderWithin is InOrder of the items with keys in [lo, hi). It may be called on several threads at a time.
+func (rs RunFiles[T]) InOrderWithin(ctx context.Context, threads int, lo, hi uint64, visit func([]T) error) error {
+	return rs.within(ctx, threads, true, lo, hi, visit)
+}
+
+func (rs RunFiles[T]) within(ctx context.Context, threads int, inOrder bool, lo, hi uint64, visit func([]T) error) error {
 	first, end := least[T](lo), least[T](hi)
 	for _, r := range rs {
 		from, err := firstBlock[T](r, first)
@@ -91,7 +100,7 @@ func (rs RunFiles[T]) EachWithin(ctx context.Context, threads int, lo, hi uint64
 		if err != nil {
 			return err
 		}
-		if err := eachOf[T](ctx, threads, r, false, max(from-1, 0), to, func(items []T) error {
+		if err := eachOf[T](ctx, threads, r, inOrder, max(from-1, 0), to, func(items []T) error {
 			items = items[firstOf(items, first):]
 			if items = items[:firstOf(items, end)]; len(items) == 0 {
 				return nil
