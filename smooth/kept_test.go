@@ -21,7 +21,7 @@ func keptHops(t testing.TB, g testgraph.Graph, c config, rule Rule, x []float64,
 	t.Helper()
 	var s *Smoother
 	first := 0
-	c.after = func(_ *Smoother, hop int) error {
+	c.after = func(hop int) error {
 		i, keep := slices.BinarySearch(c.keep, hop)
 		if !keep {
 			return nil
@@ -154,7 +154,7 @@ func TestKeptHopsAfterResuming(t *testing.T) {
 		}
 		got := map[int][]float32{}
 		var again *Smoother
-		c.after = func(_ *Smoother, hop int) error {
+		c.after = func(hop int) error {
 			if !slices.Contains(c.keep, hop) {
 				return nil
 			}

@@ -77,18 +77,9 @@ func (o Options) plan(c hops.Capacity, columns int) (Options, int64, error) {
 	return with(l), need, err
 }
 
-// BlockBytes is what the caller holds for a block while that is smoothed: PanelBytes for each panel, in two arrays of whole
-// pages.
-func (o Options) BlockBytes() int64 {
-	if o.PanelBytes == 0 {
-		return 0
-	}
-	return o.PanelBytes*int64(o.Layout.Columns/packed.PanelColumns) + 2*4096
-}
-
 // held is what reading hop 0 of n rows and the caller take while blocks are smoothed.
 func (o Options) held(n int64) int64 {
-	bytes := hops.ReadBytes + o.BlockBytes()
+	bytes := hops.ReadBytes + o.PanelBytes*int64(o.Layout.Columns/packed.PanelColumns)
 	if o.Ahead {
 		bytes += 4*n*int64(o.Layout.Columns) + 4096
 	}

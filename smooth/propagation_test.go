@@ -44,7 +44,7 @@ func TestPropagationEqualsItsSteps(t *testing.T) {
 				c.targets, c.columns = targets, 48
 				var s *Smoother
 				at := 0
-				c.after = func(_ *Smoother, hop int) error {
+				c.after = func(hop int) error {
 					rows := make([]float32, 0, len(targets)*48)
 					if err := s.Hop(hop, 0, 48, columnsOf(x, n, 0, 48), func(part []float32) error {
 						rows = append(rows, part...)
@@ -118,7 +118,7 @@ func TestClampedPropagationEqualsItsSteps(t *testing.T) {
 			}
 			known.Finish()
 			var s *Smoother
-			c.after = func(_ *Smoother, hop int) error {
+			c.after = func(hop int) error {
 				if hop == 0 {
 					return nil
 				}

@@ -49,7 +49,7 @@ type Options struct {
 	Teams      int
 	// After, unless nil, is called when the rows of a hop are added to the sums: of hop 0
 	// first, then of each hop. It may call [Smoother.Prefix] and [Smoother.Hop].
-	After func(s *Smoother, hop int) error
+	After func(hop int) error
 	// all is how many rows the graph has, where other workers have some of them.
 	all int64
 	// Keep are the hops, in ascending order, whose rows After takes with [Smoother.Hop]. All
@@ -173,7 +173,7 @@ func (s *Smoother) Use(threads int) {
 // Another prepares a smoother for other blocks, which another goroutine runs with so many threads at the same time. It
 // shares with s what all blocks have in common, and is freed before s.
 func (s *Smoother) Another(threads int) (t *Smoother, err error) {
-	if s.another || len(s.beside) > 0 {
+	if s.another || len(s.beside) > 0 || s.o.After != nil {
 		return nil, errors.New("blocks of such rules are not run side by side")
 	}
 	t = &Smoother{
@@ -357,6 +357,9 @@ func MemoryBytes(n, components int64, o Options, threads int) int64 {
 // Sums says whether hops add up to output rows.
 func (s *Smoother) Sums() bool { return s.o.Rule.Sums() }
 
+// Ahead says that the caller has memory for hop 0 of the next block ([Options.Ahead]).
+func (s *Smoother) Ahead() bool { return s.o.Ahead }
+
 // Strips is how many strips of rows a block has.
 func (s *Smoother) Strips() int { return packed.Strips(s.n) }
 
@@ -479,7 +482,7 @@ func (s *Smoother) after(hop int) error {
 	if s.o.After == nil {
 		return nil
 	}
-	return s.o.After(s, hop)
+	return s.o.After(hop)
 }
 
 // begin brings the block to hop 0.

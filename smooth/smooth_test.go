@@ -33,7 +33,7 @@ type config struct {
 	targets   []int64 // nil: all
 	pruned    bool
 	keep      []int
-	after     func(s *Smoother, hop int) error
+	after     func(hop int) error
 	beside    []Beside
 }
 

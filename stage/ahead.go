@@ -14,9 +14,11 @@ import (
 // before, and for each once.
 type aheadColumns struct {
 	lsi.Columns
-	rows int64
-	step int // columns from one block to the next
-	end  int // the columns from here on are not the task's
+	budget *mem.Budget
+	rows   int64
+	step   int  // columns from one block to the next
+	end    int  // the columns from here on are not the task's
+	on     bool // there is memory for the next block
 
 	memory *mem.Array[float32]
 	first  int // of the columns that are read ahead
@@ -25,21 +27,22 @@ type aheadColumns struct {
 	err    error         // what reading ahead ended with
 }
 
-// ahead is in with columns that are read ahead, up to panel last, in blocks of so many panels, of which every
-// step-th is the caller's.
-func (g engine) ahead(in input, panels, step, last int) (_ input, err error) {
-	columns := panels * packed.PanelColumns
-	in.ahead, err = readAhead(in.Columns, g.Budget, g.hi-g.lo, columns, step*columns, last*packed.PanelColumns)
+// ahead is in with columns that may be read ahead, up to panel last, in blocks of which each begins so many panels after
+// the one before.
+func (g engine) ahead(in input, step, last int) input {
+	in.ahead = &aheadColumns{
+		Columns: in.Columns, budget: g.Budget, rows: g.hi - g.lo,
+		step: step * packed.PanelColumns, end: last * packed.PanelColumns,
+	}
 	in.Columns = in.ahead
-	return in, err
+	return in
 }
 
-// readAhead has blocks of columns of so many rows read ahead, of which each begins step columns after the one before,
-// and none at column end or behind it.
-func readAhead(c lsi.Columns, b *mem.Budget, rows int64, columns, step, end int) (a *aheadColumns, err error) {
-	a = &aheadColumns{Columns: c, rows: rows, step: step, end: end}
-	a.memory, err = mem.Alloc[float32](b, rows*int64(columns), "the next columns")
-	return a, err
+// reads says whether there is memory for the next block ([smooth.Smoother.Ahead]).
+func (a *aheadColumns) reads(on bool) {
+	if a != nil {
+		a.on = on
+	}
 }
 
 // Rows implements lsi.Columns.
@@ -61,7 +64,7 @@ func (a *aheadColumns) Rows(ctx context.Context, first, columns int, put func(ro
 		return err
 	}
 	a.done = nil
-	if first+a.step >= a.end {
+	if !a.on || first+a.step >= a.end {
 		return nil
 	}
 	return a.read(ctx, first+a.step, columns)
@@ -69,6 +72,11 @@ func (a *aheadColumns) Rows(ctx context.Context, first, columns int, put func(ro
 
 // read begins to read a block.
 func (a *aheadColumns) read(ctx context.Context, first, columns int) (err error) {
+	if a.memory == nil {
+		if a.memory, err = mem.Alloc[float32](a.budget, a.rows*int64(columns), "the next columns"); err != nil {
+			return err
+		}
+	}
 	ctx, a.stop = context.WithCancel(ctx)
 	done := make(chan struct{})
 	a.first, a.done = first, done

@@ -49,27 +49,30 @@ func (n *numbered) Rows(ctx context.Context, first, columns int, put func([]floa
 	return nil
 }
 
-func aheadOf(t *testing.T, n *numbered, step int) (*aheadColumns, *mem.Budget) {
+func aheadOf(t *testing.T, n *numbered, free int64) (*aheadColumns, *mem.Budget) {
 	t.Helper()
 	b, err := mem.NewBudget(mem.MinBudget)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	a, err := readAhead(n, b, int64(n.rows), 16, step, n.width)
-	if err != nil {
-		t.Fatal(err)
+	if free > 0 {
+		if err := b.Reserve(b.Free()-free, "all but some"); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return a, b
+	return &aheadColumns{Columns: n, budget: b, rows: int64(n.rows), step: 16, end: n.width, on: true}, b
 }
 
-// TestColumnsAhead reads blocks in order, all of them or every second one: the values are those of the columns, each block
-// is asked for once, and the next one before it is taken.
+// TestColumnsAhead reads blocks in order: the values are those of the columns, each block is asked for
+// once, and the next one before it is taken.
 func TestColumnsAhead(t *testing.T) {
-	for step, want := range map[int][]int{16: {0, 16, 32, 48, 64}, 32: {0, 32, 64}} {
+	for _, on := range []bool{true, false} {
 		n := &numbered{rows: 100, width: 80, begun: make(chan int, 8)}
-		a, budget := aheadOf(t, n, step)
-		for first := 0; first < n.width; first += step {
+		a, budget := aheadOf(t, n, 0)
+		a.on = on
+		free := budget.Free()
+		for first := 0; first < n.width; first += 16 {
 			row := 0
 			if err := a.Rows(t.Context(), first, 16, func(rows []float32) error {
 				for ; len(rows) > 0; rows = rows[16:] {
@@ -85,17 +88,17 @@ func TestColumnsAhead(t *testing.T) {
 			}); err != nil || row != n.rows {
 				t.Fatalf("columns from %d on: %d rows, %v", first, row, err)
 			}
-			if next := first + step; next < n.width {
+			if next := first + 16; on && next < n.width {
 				for <-n.begun != next {
 				}
 			}
 		}
 		a.free()
-		if !slices.Equal(n.asked, want) {
+		if want := []int{0, 16, 32, 48, 64}; !slices.Equal(n.asked, want) {
 			t.Errorf("columns from %v on were read, want %v", n.asked, want)
 		}
-		if held := budget.Limit() - budget.Free(); held != 0 {
-			t.Errorf("%d bytes are not given back", held)
+		if budget.Free() != free {
+			t.Errorf("%d bytes are not given back", free-budget.Free())
 		}
 	}
 }
@@ -103,7 +106,7 @@ func TestColumnsAhead(t *testing.T) {
 // TestColumnsAheadFail: an error of the next block is that of who takes it, and of nobody else.
 func TestColumnsAheadFail(t *testing.T) {
 	n := &numbered{rows: 100, width: 48, broken: 16}
-	a, _ := aheadOf(t, n, 16)
+	a, _ := aheadOf(t, n, 0)
 	take := func(rows []float32) error { return nil }
 	if err := a.Rows(t.Context(), 0, 16, take); err != nil {
 		t.Fatal(err)
@@ -114,9 +117,16 @@ func TestColumnsAheadFail(t *testing.T) {
 	a.free()
 
 	n = &numbered{rows: 100, width: 48, broken: 16}
-	a, _ = aheadOf(t, n, 16)
+	a, _ = aheadOf(t, n, 0)
 	if err := a.Rows(t.Context(), 0, 16, take); err != nil {
 		t.Fatal(err)
 	}
 	a.free() // nobody takes the next block
+
+	n = &numbered{rows: 100, width: 48}
+	a, _ = aheadOf(t, n, 4096)
+	if err := a.Rows(t.Context(), 0, 16, take); !errors.Is(err, mem.ErrBudget) {
+		t.Errorf("without memory: %v", err)
+	}
+	a.free()
 }

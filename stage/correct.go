@@ -208,10 +208,10 @@ func (env labelsRun) propagateErrors(ctx context.Context, first, last int, known
 		})
 	}
 	c := &clampedErrors{errorColumns: x, panels: all, alpha: float32(alpha)}
-	o.After = func(_ *smooth.Smoother, hop int) error { return c.after(ctx, hop) }
+	o.After = func(hop int) error { return c.after(ctx, hop) }
 	o.PanelBytes = known.count() * panelRow
 	return g.smoothBlocks(ctx, o, k, input{Columns: c, kinds: softKinds}, all+first, all+last, func(ctx context.Context, t *team, first, last int) error {
-		if err := c.begin(t.budget, t.s, first); err != nil {
+		if err := c.begin(env.Env, t.s, first); err != nil {
 			return err
 		}
 		defer c.rows.Free()
@@ -278,9 +278,9 @@ type clampedErrors struct {
 }
 
 // begin takes memory for a block.
-func (c *clampedErrors) begin(budget *mem.Budget, s *smooth.Smoother, first int) (err error) {
+func (c *clampedErrors) begin(env *Env, s *smooth.Smoother, first int) (err error) {
 	c.s, c.first, c.columns, c.filled = s, first, s.Layout().Columns, false
-	c.rows, err = mem.Alloc[float32](budget, c.known.count()*int64(c.columns), "errors of training nodes")
+	c.rows, err = mem.Alloc[float32](env.Budget, c.known.count()*int64(c.columns), "errors of training nodes")
 	return err
 }
 

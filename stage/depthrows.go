@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 
 	"ndls/catalog"
 	"ndls/internal/mem"
@@ -448,20 +447,11 @@ func (env depthRun) sweep(ctx context.Context, first, last int) (err error) {
 	defer mine.Free()
 	most := env.Plan.Labels.Kmax
 	return env.smoothRuns(ctx, first, last, func(int) int { return most }, true, func(x runColumns) error {
-		var blocks sync.Map // *depthBlock, by its smoother
-		x.o.Targets, x.o.After = mine, func(s *smooth.Smoother, hop int) error {
-			b, _ := blocks.Load(s)
-			return b.(*depthBlock).after(hop)
-		}
+		b := &depthBlock{rows: rows, mine: mine, rule: x.o.Rule, classes: len(env.Summary.Classes), most: most}
+		x.o.Targets, x.o.After = mine, b.after
 		x.o.PanelBytes = mine.Len() * (int64(most+1)*depthRow + panelRow)
 		x.o.Ahead = !corrects(env.Plan) // else soft labels are read beside what is smoothed
-		x.o.SideBySide = x.o.Ahead
 		return x.g.smoothBlocks(ctx, x.o, x.k, input{Columns: x.soft}, x.first, x.last, func(ctx context.Context, t *team, first, last int) error {
-			if t.beside && rows.FirstMissing(first, last) == last {
-				return nil // an attempt before this one had other blocks left
-			}
-			b := &depthBlock{rows: rows, mine: mine, rule: x.o.Rule, classes: len(env.Summary.Classes), most: most}
-			blocks.Store(t.s, b)
 			return env.sweepBlock(ctx, x, b, t, first, last)
 		})
 	})
@@ -472,16 +462,17 @@ func (env depthRun) sweepBlock(ctx context.Context, x runColumns, b *depthBlock,
 	s, l, soft := t.s, t.s.Layout(), t.in
 	b.s, b.stride, b.first, b.last, b.depths = s, l.Columns, first, last, 1
 	n := b.mine.Len()
-	if b.best, err = mem.Alloc[uint64](t.budget, n*int64(b.most+1)*int64(last-first), "best classes"); err != nil {
+	if b.best, err = mem.Alloc[uint64](env.Budget, n*int64(b.most+1)*int64(last-first), "best classes"); err != nil {
 		return err
 	}
 	defer b.best.Free()
 	if b.rule.Residual() || b.rule.Final() {
-		if b.x, err = mem.Alloc[float32](t.budget, n*int64(l.Columns), "soft labels of validation nodes"); err != nil {
+		if b.x, err = mem.Alloc[float32](env.Budget, n*int64(l.Columns), "soft labels of validation nodes"); err != nil {
 			return err
 		}
 		defer b.x.Free()
 	}
+	soft.ahead.reads(s.Ahead())
 	in := b.retain(x.columns(b.watch(soft)))
 	if corrects(env.Plan) { // what is smoothed are not the soft labels
 		if err := b.watch(soft).Rows(ctx, first*packed.PanelColumns, l.Columns, func([]float32) error { return nil }); err != nil {

@@ -10,7 +10,6 @@ import (
 	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/control"
-	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/progress"
 	"ndls/internal/stationary"
@@ -31,7 +30,7 @@ type engine struct {
 // block by block, and commits each block's tiles. k is nil for rules that need no
 // LSI.
 func (g engine) smoothColumns(ctx context.Context, o smooth.Options, k []uint16, in input, out *tiles.Matrix, first, last int) error {
-	o.Ahead, o.SideBySide = true, out.Row == 0 // else panels are merged in their order
+	o.Ahead = true
 	return g.smoothBlocks(ctx, o, k, in, first, last, func(ctx context.Context, t *team, first, last int) error {
 		return t.smoothBlock(ctx, out, 0, first, last)
 	})
@@ -42,12 +41,8 @@ type team struct {
 	engine
 	s *smooth.Smoother
 	// in is what is smoothed. It is read ahead where the options ask for that.
-	in input
-	// budget has what the caller holds for the panels of a block ([smooth.Options.PanelBytes]).
-	budget *mem.Budget
-	// beside says that other teams smooth other blocks at the same time.
-	beside bool
-	stats  hops.Stats
+	in    input
+	stats hops.Stats
 }
 
 // smoothBlocks prepares smoothing of panels [first, last) of in, and calls block for the panels of one block
@@ -86,15 +81,9 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 			defer one.Free()
 		}
 		one.Use(threads)
-		t := &team{engine: g, s: one, in: in, beside: o.Teams > 1}
-		if t.budget, err = g.Budget.Part(o.BlockBytes(), "what is held of a block"); err != nil {
-			return err
-		}
-		defer t.budget.Close()
+		t := &team{engine: g, s: one, in: in}
 		if o.Ahead {
-			if t.in, err = g.ahead(in, width, o.Teams, last); err != nil {
-				return err
-			}
+			t.in = g.ahead(in, o.Teams*width, last)
 			defer t.in.ahead.free()
 		}
 		teams[i] = t
@@ -152,10 +141,8 @@ func sideBySide(ctx context.Context, teams []*team, work func(ctx context.Contex
 // smoothBlock smooths panels [first, last), which are one block, and commits
 // their tiles, whose panels lie so many further on.
 func (g *team) smoothBlock(ctx context.Context, out *tiles.Matrix, further, first, last int) error {
-	if g.beside && out.FirstMissing(further+first, further+last) == further+last {
-		return nil // an attempt before this one had other blocks left
-	}
 	s, in := g.s, g.in
+	in.ahead.reads(s.Ahead())
 	x := func(put func([]float32) error) error {
 		return in.Rows(ctx, first*packed.PanelColumns, s.Layout().Columns, put)
 	}

@@ -77,7 +77,7 @@ func (labelDepthStage) Cost(s *estimate.Sheet) {
 	splits := int64(s.Plan.NumSplits())
 	nodes := min(s.Validation*splits, max(s.Labelled, s.Validation), mostValidation)
 	bytes := int64(s.Plan.Labels.Kmax+1) * nodes * depthRow // in memory; files hold the depths there are
-	o := smooth.Options{Targets: smooth.CountedTargets(s.Part, min(nodes, s.Part)), PanelBytes: bytes + nodes*panelRow, Ahead: !s.Plan.Labels.Corrects(), SideBySide: !s.Plan.Labels.Corrects()}
+	o := smooth.Options{Targets: smooth.CountedTargets(s.Part, min(nodes, s.Part)), PanelBytes: bytes + nodes*panelRow, Ahead: !s.Plan.Labels.Corrects()}
 	held := smooth.TargetsBytes(s.Nodes) + smooth.TargetsBytes(s.Part) + (4+splits)*nodes + 2*4096
 	most := s.Plan.Labels.Kmax
 	if s.ValidationHops > 0 && splits == 1 && s.Plan.Labels.TakesK() && s.Plan.Labels.Epsilon == 0 {

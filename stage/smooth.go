@@ -345,7 +345,7 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 	}
 	kept, final := &keptHops{out: out, direction: d}, d == len(out.out.Directions)-1
 	if o.Keep = out.out.Keep; len(o.Keep) > 0 {
-		o.After = func(_ *smooth.Smoother, hop int) error { return kept.after(ctx, hop) }
+		o.After = func(hop int) error { return kept.after(ctx, hop) }
 	}
 	begin, end := first, last
 	smoothed := func(in input, first, last int) error {

@@ -121,7 +121,7 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 	if best && s.Part == s.Nodes {
 		held = mergeBytes()
 	}
-	sweepLabels(s, smooth.Options{Targets: smooth.AllTargets(s.Part), Ahead: true, SideBySide: !best}, held, most, !chooses, false)
+	sweepLabels(s, smooth.Options{Targets: smooth.AllTargets(s.Part), Ahead: true}, held, most, !chooses, false)
 	tiles, rows := labelTileBytes(s), (12+4*int64(s.Classes))*s.Nodes
 	making := 4*s.Nodes + labelledBytes(s.Plan, s.Nodes) + labelledPages(s.Plan) + predictionBytes(s.Plan, s.Classes) + rangesBytes(s.Nodes, s.Classes)
 	if best {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 
 	"ndls/catalog"
 	"ndls/estimate"
@@ -146,10 +145,9 @@ func predictsColumns(s *estimate.Sheet, block int, apart, once bool) {
 // classes, and a block of columns wants some classes of all rows: therefore the rows are
 // predicted again for each group of panels, and a scratch file holds the panels of one
 // group. So the disk has the soft labels of a few classes, never those of all. A block that is
-// a group of its own, and read once, needs no file. Several goroutines may ask for rows: they get them in turn.
+// a group of its own, and read once, needs no file.
 type modelColumns struct {
 	*Env
-	turn   sync.Mutex
 	runs   []trainedRun
 	src    train.Source
 	close  func() error
@@ -219,8 +217,6 @@ func (m *modelColumns) Width() int { return softPanels(m.Env) * packed.PanelColu
 
 // Rows implements lsi.Columns.
 func (m *modelColumns) Rows(ctx context.Context, first, columns int, put func(rows []float32) error) (err error) {
-	m.turn.Lock()
-	defer m.turn.Unlock()
 	panel, end := first/packed.PanelColumns, min((first+columns)/packed.PanelColumns, softPanels(m.Env))
 	if (panel < m.from || end > m.to) && softPasses(m.scratch, m.hi-m.lo, panel, end, packed.Panels(len(m.Summary.Classes)), m.once) {
 		return m.pass(ctx, panel, end, columns, put)
