@@ -179,6 +179,8 @@ type Sheet struct {
 	// fewer than all where workers share the rows.
 	Workers int
 	Part    int64
+	// Teams is how many blocks of the columns that were added last a worker smooths side by side.
+	Teams int
 
 	sharing int64     // workers among which rows are shared out, 1 if they are not
 	members int       // of a group

@@ -287,6 +287,7 @@ func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads,
 		return need
 	})
 	o, _, _ = o.Plan(r)
+	s.Teams = o.Teams
 	outputs := (packed.Panels(o.Layout.Columns) + OpenTiles - 1) / OpenTiles
 	s.streams(r, o.Work(s.Part, whole, last, outputs), o.Layout, o.Copies(), s.spared(o, hops.Blocks(whole, o.Layout), last))
 	reads = 1

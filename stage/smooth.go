@@ -118,7 +118,7 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 	if s.Plan.Chooses() {
 		held += 2 * s.Part // last hops
 	}
-	out := s.Output()
+	out, teams := s.Output(), 1
 	o.Keep, last = out.Keep, max(last, out.Last())
 	s.ReadNodes(2) // degrees, then ids
 	if s.Plan.Embeds() {
@@ -130,6 +130,7 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 		o.Ahead, o.SideBySide = true, len(o.Keep) == 0
 		for range out.Directions {
 			s.Columns(o, s.Features, last, held, s.Half)
+			teams = s.Teams
 		}
 		o.Ahead, o.SideBySide = false, false
 	}
@@ -184,9 +185,9 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 	features := estimate.TileBytes(s.Nodes, s.Features, s.Half)
 	s.DiskBytes -= features
 	if dropsPanels(s.Plan) && s.Part == s.Nodes {
-		// Features of a block go when it is smoothed.
+		// Features of a block go when it is smoothed, and several blocks may be smoothed at the same time.
 		whole := int64(max(packed.Panels(s.Features), 1) * packed.PanelColumns)
-		block := min(int64(s.Workers)*int64(s.ColumnsPerPass), whole)
+		block := min(int64(s.Workers*teams)*int64(s.ColumnsPerPass), whole)
 		part := func(bytes int64) int64 { return bytes / whole * block }
 		smoothing := s.ScratchBytes + max(part(tiles), tiles+part(features)-features)
 		s.PeakDiskBytes = max(smoothing, tiles+int64(float64(rows)*share)-features, rows+int64(float64(tiles)*share)-features, 0)
