@@ -68,14 +68,12 @@ func (c Capacity) Useful() Capacity {
 // mostTeams bounds how many blocks are run side by side: each has files open while its columns are written.
 const mostTeams = 8
 
-// Side is how many blocks are best run side by side, by teams of threads. Two do at least, where the
-// threads can be halved: one computes while the other reads or writes columns. Where strips are fewer than
-// threads, it is as many as can have threads to themselves. There are no more of them than blocks.
+// Side is how many blocks are best run side by side, by teams of threads. It is one where each thread
+// has a strip, else as many as can have threads to themselves. There are no more of them than blocks.
 func (c Capacity) Side() int {
 	if c.Others > 0 {
 		return 1
 	}
-	least := 2 - c.Threads%2
 	one := c
 	one.Threads = 1
 	width := max(one.Useful().Columns/packed.PanelColumns, 1)
@@ -83,7 +81,7 @@ func (c Capacity) Side() int {
 		width = max(min(width, c.Asked/packed.PanelColumns), 1)
 	}
 	blocks := (packed.Panels(c.Columns) + width - 1) / width
-	return min(max(c.Threads/max(packed.Strips(c.Nodes), 1), least), max(blocks, 1), mostTeams)
+	return max(min(c.Threads/max(packed.Strips(c.Nodes), 1), blocks, mostTeams), 1)
 }
 
 // Team is r for one of so many teams: its share of the memory and of the columns.

@@ -360,9 +360,6 @@ func (s *Smoother) Sums() bool { return s.o.Rule.Sums() }
 // Ahead says that the caller has memory for hop 0 of the next block ([Options.Ahead]).
 func (s *Smoother) Ahead() bool { return s.o.Ahead }
 
-// Strips is how many strips of rows a block has.
-func (s *Smoother) Strips() int { return packed.Strips(s.n) }
-
 // Layout is that of a block.
 func (s *Smoother) Layout() spmv.Layout { return s.o.Layout }
 

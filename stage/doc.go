@@ -34,8 +34,8 @@
 //	degrees        8·C
 //	lsi            2·n·b·4 + 6·n (+ 8·n with several blocks) + 8·C·b
 //	smooth         3·n·b·4 + 2·n, and n·b·4 for columns of the next block where there are
-//	               several and the memory has room; all but 2·n for each of two teams, or more
-//	               where strips are fewer than threads, if the memory has room for them; then one record batch, or two where rows
+//	               several and the memory has room; all but 2·n for each of several teams,
+//	               where strips are fewer than threads; then one record batch, or two where rows
 //	               have several lists or label columns. nafs takes 8·n (4·n more with weights, 2·n with K
 //	               hops of each node) and 8·C·f for f features beside the batch
 //	train          the sampled rows, or a window of record batches

@@ -88,27 +88,19 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 		}
 		teams[i] = t
 	}
-	run := func(ctx context.Context, i, at, beside int) error {
+	run := func(ctx context.Context, i, at int) error {
 		end := min(at+width, last)
-		defer progress.EnterRange(ctx, panelShare(at-i*width, first, last), panelShare(min(at+(beside-i)*width, last), first, last))()
+		defer progress.EnterRange(ctx, panelShare(at-i*width, first, last), panelShare(min(at+(o.Teams-i)*width, last), first, last))()
 		return block(ctx, teams[i], at, end)
 	}
-	left := last // the panels from here on are smoothed by all threads: a single block that is left over, if it has strips for all
-	if blocks := (last - first + width - 1) / width; blocks%o.Teams == 1 && s.Strips() >= all {
-		left = first + (blocks-1)*width
-	}
 	err = sideBySide(ctx, teams, func(ctx context.Context, i int) error {
-		for at := first + i*width; at < left; at += o.Teams * width {
-			if err := run(ctx, i, at, o.Teams); err != nil {
+		for at := first + i*width; at < last; at += o.Teams * width {
+			if err := run(ctx, i, at); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	if err == nil && left < last {
-		s.Use(all)
-		err = run(ctx, 0, left, 1)
-	}
 	for _, t := range teams {
 		g.passed(t.stats.Beside(o.Teams), o.Layout)
 	}
