@@ -41,11 +41,9 @@ type Capacity struct {
 	Others int64
 	Listed bool
 	// Free is what the budget has left, beside edges that are Resident.
-	Free     int64
-	Resident bool
-	Threads  int
-	// Teams is how many of the threads' blocks are run side by side, 0 for one ([Capacity.Team]).
-	Teams     int
+	Free      int64
+	Resident  bool
+	Threads   int
 	Precision spmv.Precision
 	// Columns are to be propagated, Asked at a time, or as many as are best if
 	// that is 0.
@@ -53,14 +51,14 @@ type Capacity struct {
 }
 
 // Useful is r for no more columns than are of use at a time: wider rows only leave
-// the cache. A strip that several threads share is cut into slices of columns ([Capacity.Side] says where blocks are run side by side instead).
+// the cache. A strip that several threads share is cut into slices of columns.
+// [Capacity.Side] says where blocks are run side by side instead.
 func (c Capacity) Useful() Capacity {
 	columns := usefulBytes / int(c.Precision.Bytes())
 	if !c.Resident {
 		columns *= 2
 	}
-	teams := max(c.Teams, 1)
-	columns *= max((c.Threads+teams-1)/teams/packed.Strips(c.Nodes), 1)
+	columns *= max(c.Threads/packed.Strips(c.Nodes), 1)
 	c.Columns = min(c.Columns, columns)
 	return c
 }
@@ -84,11 +82,12 @@ func (c Capacity) Side() int {
 	return max(min(c.Threads/max(packed.Strips(c.Nodes), 1), blocks, mostTeams), 1)
 }
 
-// Team is r for one of so many teams: its share of the memory and of the columns.
+// Team is r for one of so many teams: its share of the memory and of the columns, and as many threads as the largest of
+// them has.
 func (c Capacity) Team(teams int) Capacity {
 	panels := packed.Panels(c.Columns)
 	c.Free /= int64(teams)
-	c.Teams = teams
+	c.Threads = (c.Threads + teams - 1) / teams
 	c.Columns = (panels + teams - 1) / teams * packed.PanelColumns
 	return c
 }

@@ -164,12 +164,6 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 	return s, err
 }
 
-// Use has s use so many threads from now on, of those for which it was made.
-func (s *Smoother) Use(threads int) {
-	s.g.Threads = threads
-	s.rows.Use(threads)
-}
-
 // Another prepares a smoother for other blocks, which another goroutine runs with so many threads at the same time. It
 // shares with s what all blocks have in common, and is freed before s.
 func (s *Smoother) Another(threads int) (t *Smoother, err error) {

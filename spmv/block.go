@@ -25,8 +25,7 @@ type Block struct {
 
 	cur, next Rows // in memory
 	file      [2]*direct.Scratch
-	all       []*thread
-	threads   []*thread // those of all that passes use
+	threads   []*thread
 	accs      []float32 // Accumulators strips, if strips are accumulated in groups
 	sources   []span    // windows of source rows, in ascending order
 	buffers   chan Rows // for windows, those that are free
@@ -105,9 +104,8 @@ func NewBlock(budget *mem.Budget, k *Kernel, g group.Group, l Layout, threads in
 		if err != nil {
 			return nil, err
 		}
-		b.all = append(b.all, t)
+		b.threads = append(b.threads, t)
 	}
-	b.Use(threads)
 	return b, nil
 }
 
@@ -172,9 +170,6 @@ func (b *Block) Free() {
 	}
 	b.free, b.file = nil, [2]*direct.Scratch{}
 }
-
-// Use has passes use so many of the block's threads, or all that it has.
-func (b *Block) Use(threads int) { b.threads = b.all[:max(min(threads, len(b.all)), 1)] }
 
 // Layout is how the block is laid out.
 func (b *Block) Layout() Layout { return b.layout }

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,22 +66,26 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	if o, err = g.smoothLayout(ctx, o, (last-first)*packed.PanelColumns); err != nil {
 		return err
 	}
-	s, err := smooth.New(ctx, g.hops(state), o)
+	threads := func(number int) int {
+		return g.Resources.Threads*(number+1)/o.Teams - g.Resources.Threads*number/o.Teams
+	}
+	graph := g.hops(state)
+	graph.Threads = threads(0)
+	s, err := smooth.New(ctx, graph, o)
 	if err != nil {
 		return err
 	}
 	defer s.Free()
-	all, width := g.Resources.Threads, o.Layout.Columns/packed.PanelColumns
+	width := o.Layout.Columns / packed.PanelColumns
 	teams := make([]*team, o.Teams)
 	for i := range teams {
-		one, threads := s, all*(i+1)/o.Teams-all*i/o.Teams
+		one := s
 		if i > 0 {
-			if one, err = s.Another(threads); err != nil {
+			if one, err = s.Another(threads(i)); err != nil {
 				return err
 			}
 			defer one.Free()
 		}
-		one.Use(threads)
 		t := &team{engine: g, s: one, in: in}
 		if o.Ahead {
 			t.in = g.ahead(in, o.Teams*width, last)
@@ -88,14 +93,13 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 		}
 		teams[i] = t
 	}
-	run := func(ctx context.Context, i, at int) error {
-		end := min(at+width, last)
-		defer progress.EnterRange(ctx, panelShare(at-i*width, first, last), panelShare(min(at+(o.Teams-i)*width, last), first, last))()
-		return block(ctx, teams[i], at, end)
-	}
 	err = sideBySide(ctx, teams, func(ctx context.Context, i int) error {
 		for at := first + i*width; at < last; at += o.Teams * width {
-			if err := run(ctx, i, at); err != nil {
+			// While the first team has a block, the others have those behind it.
+			leave := progress.EnterRange(ctx, panelShare(at, first, last), panelShare(min(at+o.Teams*width, last), first, last))
+			err := block(ctx, teams[i], at, min(at+width, last))
+			leave()
+			if err != nil {
 				return err
 			}
 		}
@@ -107,15 +111,27 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	return err
 }
 
-// sideBySide calls work for the number of each team, at the same time. The first team tells the progress of all. After an
-// error the others end; where the state of work was saved, they save theirs.
+// sideBySide calls work for the number of each team, at the same time. The first team tells the progress of all. The first
+// error ends the work of the others, and is returned. Where a team has ended because it was told to stop, and has saved its
+// state, the others go on until they have saved theirs.
 func sideBySide(ctx context.Context, teams []*team, work func(ctx context.Context, number int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	errs := make([]error, len(teams))
+	var mu sync.Mutex
+	var first error // hops.ErrStopped gives way to any other
 	run := func(ctx context.Context, i int) {
-		if errs[i] = work(ctx, i); errs[i] != nil && !errors.Is(errs[i], hops.ErrStopped) {
-			cancel(errs[i])
+		err := work(ctx, i)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil:
+		case errors.Is(err, hops.ErrStopped):
+			first = cmp.Or(first, err)
+		default:
+			if first == nil || errors.Is(first, hops.ErrStopped) {
+				first = err
+			}
+			cancel(err)
 		}
 	}
 	var others sync.WaitGroup
@@ -124,10 +140,7 @@ func sideBySide(ctx context.Context, teams []*team, work func(ctx context.Contex
 	}
 	run(ctx, 0)
 	others.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	return errors.Join(errs...)
+	return first
 }
 
 // smoothBlock smooths panels [first, last), which are one block, and commits

@@ -1,6 +1,7 @@
 package share
 
 import (
+	"cmp"
 	"container/heap"
 	"errors"
 	"fmt"
@@ -65,15 +66,7 @@ func (p Part) Items(sizes []int64) (mine []int) {
 	if p.Whole() {
 		return all
 	}
-	slices.SortStableFunc(all, func(a, b int) int {
-		switch {
-		case sizes[a] > sizes[b]:
-			return -1
-		case sizes[a] < sizes[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
 	parts := make(loads, min(p.N, len(sizes))) // further ones have nothing
 	for i := range parts {
 		parts[i].part = i + 1
