@@ -45,9 +45,9 @@ type chosenTrees struct {
 	} `json:"trials"`
 }
 
-// measureTrees trains trees on rows that a run has smoothed, and smooths what they predict. Each
-// split is a run of its own, in which the soft labels of one model take the place of those of the
-// model before.
+// measureTrees trains trees on rows that a run has smoothed, and smooths what they predict. Rows do
+// not depend on the split, so that they are smoothed once. Each split is a run of its own, in which
+// the soft labels of one model take the place of those of the model before.
 func (j Job) measureTrees(ctx context.Context, x cell, o *Outcome) error {
 	if err := j.checkPython(ctx); err != nil {
 		return err
@@ -75,7 +75,15 @@ func (j Job) measureTrees(ctx context.Context, x cell, o *Outcome) error {
 			return err
 		}
 		soft := filepath.Join(folder, "soft")
-		chosen, err := j.trainTrees(ctx, one, c, script, soft)
+		if split == 0 {
+			if err := exportTo(ctx, c, ndls.StageSmooth, "smoothed", folder); err != nil {
+				return err
+			}
+		}
+		if err := exportTo(ctx, c, ndls.StagePartition, "nodes", folder); err != nil {
+			return err
+		}
+		chosen, err := j.trainTrees(ctx, one, folder, soft)
 		if err != nil {
 			return err
 		}
@@ -96,23 +104,24 @@ func (j Job) measureTrees(ctx context.Context, x cell, o *Outcome) error {
 	return vfs.RemoveAll(folder)
 }
 
-// trainTrees smooths the rows of a split, and has the program train on them, which writes soft
-// labels to a folder.
-func (j Job) trainTrees(ctx context.Context, x cell, c ndls.Config, script, soft string) (choice Choice, err error) {
-	d, err := again(ctx, c, ndls.StageSmooth)
+// exportTo runs the stages up to one, and writes an artifact to FOLDER/WHAT.npy.
+func exportTo(ctx context.Context, c ndls.Config, last ndls.Stage, what, folder string) error {
+	d, err := again(ctx, c, last)
 	if err != nil {
-		return choice, err
+		return err
 	}
-	args := []string{script, "--model", x.trees, "--trials", strconv.Itoa(x.trials), "--runs", strconv.Itoa(x.models), "--seed", strconv.FormatUint(x.seed, 10), "--out", soft}
+	_, err = d.Export(ctx, ndls.ExportOptions{What: what, Format: "npy", Out: filepath.Join(folder, what+".npy"), Force: true, Memory: c.Resources.Memory})
+	return err
+}
+
+// trainTrees has the program train on the exports in a folder, which writes soft labels to another.
+func (j Job) trainTrees(ctx context.Context, x cell, folder, soft string) (choice Choice, err error) {
+	args := []string{
+		filepath.Join(folder, "trees.py"), "--rows", filepath.Join(folder, "smoothed.npy"), "--nodes", filepath.Join(folder, "nodes.npy"),
+		"--model", x.trees, "--trials", strconv.Itoa(x.trials), "--runs", strconv.Itoa(x.models), "--seed", strconv.FormatUint(x.seed, 10), "--out", soft,
+	}
 	if j.Config.Resources.Threads > 0 {
 		args = append(args, "--threads", strconv.Itoa(j.Config.Resources.Threads))
-	}
-	for _, a := range []struct{ flag, what string }{{"--rows", "smoothed"}, {"--nodes", "nodes"}} {
-		out := filepath.Join(filepath.Dir(script), a.what+".npy")
-		if _, err := d.Export(ctx, ndls.ExportOptions{What: a.what, Format: "npy", Out: out, Force: true, Memory: c.Resources.Memory}); err != nil {
-			return choice, err
-		}
-		args = append(args, a.flag, out)
 	}
 	if out, err := exec.CommandContext(ctx, j.python(), args...).CombinedOutput(); err != nil {
 		return choice, fmt.Errorf("examples/trees/trees.py with %s failed: %w\n%s", x.trees, err, out)
