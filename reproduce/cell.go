@@ -212,17 +212,48 @@ func (j Job) outcome(ctx context.Context, x cell) (Outcome, error) {
 	}
 	return stored(filepath.Join(j.Out, "experiments", x.place(x.name, id)+".json"), func() (Outcome, error) {
 		o := Outcome{Set: x.set.name, Condition: x.condition.name, Recipe: x.name, Splits: x.splits}
-		if x.trees != "" {
-			err := j.measureTrees(ctx, x, &o)
+		each := splits{x, filepath.Join(j.Out, "experiments", x.place(x.name, id, "splits"))}
+		measure := j.measureTrees
+		if x.trees == "" {
+			choice, err := j.choose(ctx, x)
+			if err != nil {
+				return o, err
+			}
+			o.Choice, measure = choice, j.measure
+		}
+		if err := measure(ctx, x, each, &o); err != nil {
 			return o, err
 		}
-		choice, err := j.choose(ctx, x)
-		if err == nil {
-			o.Choice = choice
-			err = j.measure(ctx, x, &o)
-		}
-		return o, err
+		o.sum()
+		return o, vfs.RemoveAll(each.folder)
 	})
+}
+
+// splits are those of a cell of which each is a run of its own. What came of each is stored until the outcome of the cell is.
+type splits struct {
+	cell
+	folder string
+}
+
+// each adds to an outcome what measure finds for one split after the other, which is told the seed of the split, or what an
+// earlier call has found. The choice of the first split is that of the cell, if it has one.
+func (s splits) each(o *Outcome, measure func(split int, x cell, of *Outcome) error) error {
+	for split := range s.splits {
+		of, err := stored(filepath.Join(s.folder, fmt.Sprintf("%d.json", split)), func() (of Outcome, err error) {
+			x := s.cell
+			x.seed += uint64(split)
+			err = measure(split, x, &of)
+			return of, err
+		})
+		if err != nil {
+			return err
+		}
+		if split == 0 && of.Trials > 0 {
+			o.Choice = of.Choice
+		}
+		o.join(of)
+	}
+	return nil
 }
 
 // stored reads what a file holds, or finds it and writes the file, which appears when it is
@@ -320,7 +351,7 @@ func (j Job) search(ctx context.Context, x cell, score, more string) (Choice, er
 }
 
 // measure trains models with the chosen settings, and fills in what they are right about.
-func (j Job) measure(ctx context.Context, x cell, o *Outcome) error {
+func (j Job) measure(ctx context.Context, x cell, each splits, o *Outcome) error {
 	chosen := strings.TrimSpace(o.Chosen + " " + x.labels)
 	if !x.byItself() {
 		more := fmt.Sprintf("%s --splits %d --runs %d", chosen, x.splits, x.models)
@@ -337,10 +368,8 @@ func (j Job) measure(ctx context.Context, x cell, o *Outcome) error {
 	}
 	more := fmt.Sprintf("%s --runs %d", chosen, x.models)
 	o.Command = x.command(more + " --seed SEED")
-	for split := range x.splits {
-		one := x
-		one.seed += uint64(split)
-		c, err := j.config(one, x.place(), more)
+	return each.each(o, func(split int, x cell, of *Outcome) error {
+		c, err := j.config(x, x.place(), more)
 		if err != nil {
 			return err
 		}
@@ -351,20 +380,18 @@ func (j Job) measure(ctx context.Context, x cell, o *Outcome) error {
 		}
 		d, err := measure()
 		if err == nil {
-			err = o.add(ctx, d, needed(c, x.last), split, 0)
+			err = of.add(ctx, d, needed(c, x.last), split, 0)
 		}
-		if err != nil {
+		if err != nil || !x.inductive {
 			return err
 		}
-		if x.inductive {
-			for _, suffix := range []string{"", ndls.TrainSuffix, ndls.ValidSuffix} {
-				if err := vfs.RemoveAll(c.Run + suffix); err != nil {
-					return err
-				}
+		for _, suffix := range []string{"", ndls.TrainSuffix, ndls.ValidSuffix} {
+			if err := vfs.RemoveAll(c.Run + suffix); err != nil {
+				return err
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // command is the line of ndls run with the options of the cell and more, but for those that decide
@@ -446,17 +473,31 @@ func (o *Outcome) add(ctx context.Context, d *ndls.Directory, stages []ndls.Stag
 		o.MeanK = &report.LSI.Mean
 	}
 	for _, s := range report.Stages {
-		if !slices.Contains(stages, s.Name) {
-			continue
+		if slices.Contains(stages, s.Name) {
+			o.took(Seconds{s.Name, s.Seconds})
 		}
-		i := slices.IndexFunc(o.Stages, func(t Seconds) bool { return t.Stage == s.Name })
-		if i < 0 {
-			i = len(o.Stages)
-			o.Stages = append(o.Stages, Seconds{Stage: s.Name})
-		}
-		o.Stages[i].Seconds += s.Seconds
 	}
 	return nil
+}
+
+// took adds the time of a stage.
+func (o *Outcome) took(s Seconds) {
+	for i := range o.Stages {
+		if o.Stages[i].Stage == s.Stage {
+			o.Stages[i].Seconds += s.Seconds
+			return
+		}
+	}
+	o.Stages = append(o.Stages, s)
+}
+
+// join adds what was found of further splits.
+func (o *Outcome) join(of Outcome) {
+	o.Models = append(o.Models, of.Models...)
+	o.MeanK = cmp.Or(o.MeanK, of.MeanK)
+	for _, s := range of.Stages {
+		o.took(s)
+	}
 }
 
 // models takes the figures of models.
@@ -467,11 +508,13 @@ func (o *Outcome) models(a *ndls.Accuracy, split, run int) {
 			SmoothedValid: m.Smoothed.Valid, SmoothedTest: m.Smoothed.Test, Epochs: m.Epochs,
 		})
 	}
-	o.sum()
 }
 
-// sum fills in the figures over all models so far.
+// sum fills in the figures over all models, where there are any.
 func (o *Outcome) sum() {
+	if len(o.Models) == 0 {
+		return
+	}
 	splits := 1 + o.Models[len(o.Models)-1].Split
 	of := func(value func(Model) *float64) *ndls.Spread {
 		var x []float64

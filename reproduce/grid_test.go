@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -289,6 +291,47 @@ func TestTrees(t *testing.T) {
 		if len(o.Models) != 2 || o.Trials != 2 || o.Before.Test.Mean < 0.5 || o.After.Test == nil {
 			t.Errorf("%s: %+v", l.Name, o)
 		}
+	}
+}
+
+// TestSplitsGoOn interrupts an experiment between two splits: those that were measured are not measured again.
+func TestSplitsGoOn(t *testing.T) {
+	x := cell{splits: 4, models: 2, seed: 7}
+	each := splits{x, filepath.Join(t.TempDir(), "splits")}
+	interrupted := errors.New("interrupted")
+	var measured []int
+	measure := func(until int) func(int, cell, *Outcome) error {
+		return func(split int, x cell, of *Outcome) error {
+			if split == until {
+				return interrupted
+			}
+			measured = append(measured, split)
+			if x.seed != 7+uint64(split) {
+				t.Errorf("split %d has seed %d", split, x.seed)
+			}
+			valid, k := float64(split)/10, 3+float64(split)
+			of.Choice, of.MeanK = Choice{Chosen: fmt.Sprint("setting of ", split), Trials: 2}, &k
+			of.took(Seconds{ndls.StageTrain, 1})
+			for run := range x.models {
+				of.Models = append(of.Models, Model{Split: split, Run: run, Valid: &valid})
+			}
+			return nil
+		}
+	}
+	var first, o Outcome
+	if err := each.each(&first, measure(2)); !errors.Is(err, interrupted) {
+		t.Fatal(err)
+	}
+	if err := each.each(&o, measure(4)); err != nil {
+		t.Fatal(err)
+	}
+	o.sum()
+	if !slices.Equal(measured, []int{0, 1, 2, 3}) {
+		t.Errorf("splits %v were measured", measured)
+	}
+	if len(o.Models) != 8 || o.Models[7].Split != 3 || o.Before.Valid == nil || math.Abs(o.Before.Valid.Mean-0.15) > 1e-12 ||
+		o.Chosen != "setting of 0" || *o.MeanK != 3 || len(o.Stages) != 1 || o.Stages[0].Seconds != 4 {
+		t.Errorf("%+v", o)
 	}
 }
 

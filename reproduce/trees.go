@@ -48,7 +48,7 @@ type chosenTrees struct {
 // measureTrees trains trees on rows that a run has smoothed, and smooths what they predict. Rows do
 // not depend on the split, so that they are smoothed once. Each split is a run of its own, in which
 // the soft labels of one model take the place of those of the model before.
-func (j Job) measureTrees(ctx context.Context, x cell, o *Outcome) error {
+func (j Job) measureTrees(ctx context.Context, x cell, each splits, o *Outcome) error {
 	if err := j.checkPython(ctx); err != nil {
 		return err
 	}
@@ -67,39 +67,39 @@ func (j Job) measureTrees(ctx context.Context, x cell, o *Outcome) error {
 		fmt.Sprintf("python trees.py --rows rows.npy --nodes nodes.npy --model %s --trials %d --runs %d --seed SEED --out SOFT", x.trees, x.trials, x.models),
 		x.command(x.labels + " --seed SEED --soft-labels SOFT/model-1.parquet"),
 	}, "\n")
-	for split := range x.splits {
-		one := x
-		one.seed += uint64(split)
-		c, err := j.config(one, x.place("trees"), x.labels)
+	exported := false
+	err := each.each(o, func(split int, x cell, of *Outcome) error {
+		c, err := j.config(x, x.place("trees"), x.labels)
 		if err != nil {
 			return err
 		}
 		soft := filepath.Join(folder, "soft")
-		if split == 0 {
+		if !exported {
 			if err := exportTo(ctx, c, ndls.StageSmooth, "smoothed", folder); err != nil {
 				return err
 			}
+			exported = true
 		}
 		if err := exportTo(ctx, c, ndls.StagePartition, "nodes", folder); err != nil {
 			return err
 		}
-		chosen, err := j.trainTrees(ctx, one, folder, soft)
-		if err != nil {
+		if of.Choice, err = j.trainTrees(ctx, x, folder, soft); err != nil {
 			return err
-		}
-		if split == 0 {
-			o.Choice = chosen
 		}
 		for run := range x.models {
 			c.SoftLabels = filepath.Join(soft, fmt.Sprintf("model-%d.parquet", run+1))
 			d, err := again(ctx, c, ndls.StageEvaluate)
 			if err == nil {
-				err = o.add(ctx, d, needed(c, ndls.StageEvaluate), split, run)
+				err = of.add(ctx, d, needed(c, ndls.StageEvaluate), split, run)
 			}
 			if err != nil {
 				return err
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return vfs.RemoveAll(folder)
 }
