@@ -126,6 +126,7 @@ var compared = []row{
 	{name: "S²GC", recipe: "s2gc"},
 	{name: "GBP", recipe: "gbp"},
 	{name: "NDLS-F", recipe: "ndls", ours: true},
+	{name: "NDLS-L", recipe: "mlp", smoothed: true, ours: true},
 	{name: "NDLS-F + NDLS-L", recipe: "ndls", smoothed: true, ours: true},
 }
 
