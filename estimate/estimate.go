@@ -231,7 +231,7 @@ func (s *Sheet) figures(of Stage) control.Figures {
 	if s.piped {
 		together = max(s.seconds, moving)
 	}
-	together += pieceSeconds*float64(s.pieces) + s.swaps.seconds(float64(s.members), float64(s.Threads))
+	together += pieceSeconds*float64(s.pieces)/float64(max(s.Teams, 1)) + s.swaps.seconds(float64(s.members), float64(s.Threads))
 	f.Seconds = stageSeconds + s.each + s.share()*together
 	return f
 }

@@ -167,9 +167,14 @@ const (
 
 // edgeRate is the edges a second and thread past rows of so many bytes together.
 func (s *Sheet) edgeRate(bytes int64) float64 {
-	cached, passed := s.rate(cachedEdges), s.rate(passedEdges)
-	beyond := math.Log(max(float64(bytes), cacheBytes)/cacheBytes) / math.Log(memoryBytes/cacheBytes)
-	return cached * math.Pow(passed/cached, min(beyond, 1))
+	between := func(small, large Rate, from, to float64) float64 {
+		beyond := math.Log(max(float64(bytes), from)/from) / math.Log(to/from)
+		return s.rate(small) * math.Pow(s.rate(large)/s.rate(small), min(beyond, 1))
+	}
+	if bytes < cacheBytes {
+		return between(cachedEdges, sharedEdges, coreBytes, cacheBytes)
+	}
+	return between(sharedEdges, passedEdges, cacheBytes, memoryBytes)
 }
 
 // copies is the scratch space that copies of edges take.

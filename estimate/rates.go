@@ -33,18 +33,20 @@ var (
 	// PartitionedRows is rows of the edge list through partition, PartitionedValues values of
 	// feature tiles: read, put in the order of the nodes and written.
 	// go run ./bench/threads: partition; go run ./bench/plan -only coauthor_cs: partition.
-	PartitionedRows   = Rate{3.6e6, byValues}
+	PartitionedRows   = Rate{4e6, byValues}
 	PartitionedValues = Rate{60e6, byValues}
 	// PartitionedIDs is input ids that are not numbers: those of edges are looked up once, those
 	// of nodes are sorted, looked up and written.
 	PartitionedIDs = Rate{1e6, byValues}
 
 	// passedEdges is directed edges past rows of 64 bytes that together take memoryBytes and
-	// more, cachedEdges those past rows that take cacheBytes at most.
+	// more, sharedEdges those past rows that take cacheBytes, which cores share a cache for, and cachedEdges
+	// those past rows that take coreBytes at most.
 	// go run ./bench/threads: lsi and smooth, edges_streamed by kernel_seconds of report.json;
 	// go run ./bench/plan -only coauthor_cs: smooth.
 	passedEdges = Rate{107e6, byEdges}
-	cachedEdges = Rate{130e6, byValues}
+	sharedEdges = Rate{130e6, byValues}
+	cachedEdges = Rate{240e6, byValues}
 	// passedRows is rows of 64 bytes that a pass scales, adds to sums and stores.
 	// go run ./bench/plan -only cora: smooth.
 	passedRows = Rate{70e6, byValues}
@@ -78,9 +80,9 @@ const (
 	// edges from the disk while it computes.
 	// ndls bench stream.
 	overlap = 1.25
-	// cacheBytes is how large the rows of cachedEdges are at most, memoryBytes those of passedEdges
-	// at least. Between the two the rate falls by the same share with each doubling.
-	cacheBytes, memoryBytes = 64 << 20, 256 << 20
+	// coreBytes is how large the rows of cachedEdges are at most, cacheBytes those of sharedEdges, and memoryBytes those of
+	// passedEdges at least. From one to the next the rate falls by the same share with each doubling.
+	coreBytes, cacheBytes, memoryBytes = 2 << 20, 64 << 20, 256 << 20
 
 	// ReadBytes is bytes that are read, scratchBytes bytes that are written to scratch files,
 	// and CommittedBytes those of files that are hashed and made durable, of all threads

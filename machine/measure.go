@@ -31,8 +31,9 @@ const (
 
 	// diskRounds is how often it is written and read.
 	diskRounds = 2
-	// span is how long each loop of a thread runs at least.
-	span = 60 * time.Millisecond
+	// rounds is how often a thread runs each loop, of which the median counts, and span how long it does so at least.
+	rounds = 3
+	span   = 60 * time.Millisecond
 	// gap is the mean distance of the sources of a strip, in rows: that of a graph of 15 million
 	// nodes with 30 edges each.
 	gap = 16
@@ -73,26 +74,29 @@ func Measure(ctx context.Context, b *mem.Budget, o Options) (s control.Speeds, e
 	return s, err
 }
 
-// each runs a loop on so many threads for span, and returns the work that a thread does a
-// second. The function that start gives does some work, and returns how much.
+// each runs a loop on so many threads, some rounds of span each, and returns the work that a thread does a
+// second in the median round. The function that start gives does some work, and returns how much.
 func each(ctx context.Context, threads int, start func(thread int) func() int) (float64, error) {
 	var wg sync.WaitGroup
-	rates := make([]float64, threads)
+	rates := make([][rounds]float64, threads)
 	for t := range rates {
 		work := start(t)
 		wg.Go(func() {
 			work() // fills the caches
-			done, begin := 0, time.Now()
-			for time.Since(begin) < span && ctx.Err() == nil {
-				done += work()
+			for round := range rounds {
+				done, begin := 0, time.Now()
+				for time.Since(begin) < span && ctx.Err() == nil {
+					done += work()
+				}
+				rates[t][round] = float64(done) / time.Since(begin).Seconds()
 			}
-			rates[t] = float64(done) / time.Since(begin).Seconds()
 		})
 	}
 	wg.Wait()
 	sum := 0.0
 	for _, r := range rates {
-		sum += r
+		slices.Sort(r[:])
+		sum += r[rounds/2]
 	}
 	return sum / float64(threads), ctx.Err()
 }

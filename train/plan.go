@@ -99,6 +99,10 @@ func PredictFlops(s Shape, o Options) float64 {
 	return float64(s.Rows) * forwardFlops(s.dims(o))
 }
 
+// validated is the share of the validation rows that an epoch is taken to look at, which ends when it cannot be the best.
+// go run ./bench/plan -only cora,coauthor_cs: train.
+const validated = 0.5
+
 // EpochFlops is [PredictFlops] of an epoch, validation included: each layer of a training row
 // has its output, the gradient of its weights and, but for the first one, that of its input. Of several workers it is that
 // of the one that has most rows.
@@ -109,7 +113,7 @@ func EpochFlops(s Shape, o Options) float64 {
 	if s.Train > 0 {
 		share = float64(f.ownRows()) / float64(f.stepRows())
 	}
-	return float64(s.Train)*share*(3*forwardFlops(f.dims)-first) + float64(f.valid.count)*forwardFlops(f.dims)
+	return float64(s.Train)*share*(3*forwardFlops(f.dims)-first) + validated*float64(f.valid.count)*forwardFlops(f.dims)
 }
 
 // forwardFlops is that of a row.
