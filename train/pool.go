@@ -1,25 +1,85 @@
 package train
 
 import (
-	"sync"
+	"runtime"
 	"sync/atomic"
+	"time"
 )
 
-// pool is the threads of one run.
+// pool is the number of threads of one run.
 type pool int
 
+// patience is how long a thread looks for work before it sleeps. A step of a model has several sections of a few
+// milliseconds or less, and waking a thread takes 5 to 50 µs, on virtual machines up to 400.
+const patience = time.Millisecond
+
+// A crew is the threads of one run, which take one section of the work after the other: the caller, and helpers that wait
+// for the next section.
+type crew struct {
+	threads int
+	do      func(thread int) // the present section; nil ends the helpers
+	section atomic.Uint32    // how many there were
+	left    atomic.Int32     // helpers that are at work on the present one
+	helpers []*waiter
+	caller  *waiter
+}
+
+func newCrew(c pool) *crew { return &crew{threads: int(c), caller: newWaiter()} }
+
 // each calls do once for each thread, side by side.
-func (c pool) each(do func(thread int)) {
-	var group sync.WaitGroup
-	for t := 1; t < int(c); t++ {
-		group.Go(func() { do(t) })
+func (c *crew) each(do func(thread int)) {
+	if len(c.helpers) < c.threads-1 {
+		c.begin()
 	}
+	c.start(do)
 	do(0)
-	group.Wait()
+	c.caller.wait(c.threads, func() bool { return c.left.Load() == 0 })
+}
+
+// begin starts the helpers, all of which take the next section first.
+func (c *crew) begin() {
+	seen := c.section.Load()
+	for t := 1; t < c.threads; t++ {
+		w := newWaiter()
+		c.helpers = append(c.helpers, w)
+		go c.help(w, t, seen)
+	}
+}
+
+// start lets the helpers begin a section.
+func (c *crew) start(do func(thread int)) {
+	c.do = do
+	c.left.Store(int32(len(c.helpers)))
+	c.section.Add(1)
+	for _, w := range c.helpers {
+		w.wake()
+	}
+}
+
+// help takes the sections of a thread after the one that was seen last.
+func (c *crew) help(w *waiter, thread int, seen uint32) {
+	for {
+		w.wait(c.threads, func() bool { return c.section.Load() != seen })
+		seen++
+		if c.do == nil {
+			return
+		}
+		c.do(thread)
+		if c.left.Add(-1) == 0 {
+			c.caller.wake()
+		}
+	}
+}
+
+// free ends the helpers. A nil crew has none.
+func (c *crew) free() {
+	if c != nil {
+		c.start(nil)
+	}
 }
 
 // share calls do for numbers below n, each once; a thread that is done takes the next.
-func (c pool) share(n int, do func(i int)) {
+func (c *crew) share(n int, do func(i int)) {
 	var next atomic.Int64
 	c.each(func(int) {
 		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
@@ -33,13 +93,56 @@ const takenRows = 24
 
 // rows calls do for rows [lo, hi), some at a time, until all n are done; a thread that is
 // done takes the next.
-func (c pool) rows(n int, do func(thread, lo, hi int)) {
+func (c *crew) rows(n int, do func(thread, lo, hi int)) {
 	var next atomic.Int64
 	c.each(func(thread int) {
 		for lo := int(next.Add(takenRows)) - takenRows; lo < n; lo = int(next.Add(takenRows)) - takenRows {
 			do(thread, lo, min(lo+takenRows, n))
 		}
 	})
+}
+
+// A waiter waits for what another thread does, which wakes it then.
+type waiter struct {
+	asleep atomic.Bool
+	woken  chan struct{}
+}
+
+func newWaiter() *waiter { return &waiter{woken: make(chan struct{}, 1)} }
+
+// wait returns once ready does, one of so many threads. It looks again and again for some time, where all threads have a
+// core, and sleeps after that.
+func (w *waiter) wait(threads int, ready func() bool) {
+	for !ready() {
+		if threads <= runtime.NumCPU() && looks(ready) {
+			return
+		}
+		w.asleep.Store(true)
+		if ready() && w.asleep.CompareAndSwap(true, false) {
+			return
+		}
+		<-w.woken
+	}
+}
+
+// looks waits for ready as long as [patience] says.
+func looks(ready func() bool) bool {
+	const together = 32
+	for begin := time.Now(); time.Since(begin) < patience; runtime.Gosched() {
+		for range together {
+			if ready() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wake ends the sleep of a waiter that is ready, if it sleeps.
+func (w *waiter) wake() {
+	if w.asleep.CompareAndSwap(true, false) {
+		w.woken <- struct{}{}
+	}
 }
 
 // units is how many units n things fill, the last perhaps not quite.
