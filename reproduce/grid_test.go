@@ -3,12 +3,14 @@ package reproduce
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -291,6 +293,57 @@ func TestTrees(t *testing.T) {
 		if len(o.Models) != 2 || o.Trials != 2 || o.Before.Test.Mean < 0.5 || o.After.Test == nil {
 			t.Errorf("%s: %+v", l.Name, o)
 		}
+	}
+	goOnWithTrees(t, g, j)
+}
+
+// goOnWithTrees makes a table whose first split was measured before: the others have the bits that they have in a table
+// that was not interrupted, whose rows come from the first split.
+func goOnWithTrees(t *testing.T, g grid, j Job) {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(j.Out, "experiments", "toy-forest-ndls-*.json"))
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	var whole Outcome
+	text, err := os.ReadFile(found[0])
+	if err == nil {
+		err = json.Unmarshal(text, &whole)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := Outcome{Choice: whole.Choice}
+	for _, m := range whole.Models {
+		if m.Split == 0 {
+			begun.Models = append(begun.Models, m)
+		}
+	}
+	again := tableJob(t, t.TempDir())
+	again.Python, again.Methods = j.Python, []string{"forest-ndls"}
+	name := strings.TrimSuffix(filepath.Base(found[0]), ".json")
+	folder := filepath.Join(again.Out, "experiments", name+"-splits")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if text, err = json.Marshal(begun); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "0.json"), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.make(context.Background(), again); err != nil {
+		t.Fatal(err)
+	}
+	var later Outcome
+	if text, err = os.ReadFile(filepath.Join(again.Out, "experiments", name+".json")); err == nil {
+		err = json.Unmarshal(text, &later)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(begun.Models) == len(whole.Models) || !reflect.DeepEqual(later.Models, whole.Models) {
+		t.Errorf("after an interruption %+v, without one %+v", later.Models, whole.Models)
 	}
 }
 

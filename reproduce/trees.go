@@ -46,8 +46,8 @@ type chosenTrees struct {
 }
 
 // measureTrees trains trees on rows that a run has smoothed, and smooths what they predict. Rows do
-// not depend on the split, so that they are smoothed once. Each split is a run of its own, in which
-// the soft labels of one model take the place of those of the model before.
+// not depend on the split, so that they are smoothed once, with the seed of the first one. Each split is
+// a run of its own, in which the soft labels of one model take the place of those of the model before.
 func (j Job) measureTrees(ctx context.Context, x cell, each splits, o *Outcome) error {
 	if err := j.checkPython(ctx); err != nil {
 		return err
@@ -75,7 +75,11 @@ func (j Job) measureTrees(ctx context.Context, x cell, each splits, o *Outcome) 
 		}
 		soft := filepath.Join(folder, "soft")
 		if !exported {
-			if err := exportTo(ctx, c, ndls.StageSmooth, "smoothed", folder); err != nil {
+			first, err := j.config(each.cell, x.place("trees"), x.labels)
+			if err == nil {
+				err = exportTo(ctx, first, ndls.StageSmooth, "smoothed", folder)
+			}
+			if err != nil {
 				return err
 			}
 			exported = true
